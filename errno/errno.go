@@ -1,0 +1,93 @@
+// Package errno has the kernel's error numbers as errors.
+//
+// A refusal in this project wraps one of them, so that a caller can ask
+// errors.Is(err, errno.EILSEQ), or on Linux errors.Is(err, unix.EILSEQ). The
+// numbers are the guest kernel's and the same on every host, which the host's
+// own syscall package would not give.
+//
+// It must not know who refuses, or why.
+package errno
+
+import (
+	"errors"
+	"strconv"
+)
+
+// Errno is a positive error number of Linux on x86-64.
+type Errno int
+
+// The error numbers that the kprobes subsystem and its files return.
+const (
+	EPERM         Errno = 1
+	ENOENT        Errno = 2
+	E2BIG         Errno = 7
+	EAGAIN        Errno = 11
+	ENOMEM        Errno = 12
+	EFAULT        Errno = 14
+	EBUSY         Errno = 16
+	EEXIST        Errno = 17
+	ENODEV        Errno = 19
+	EINVAL        Errno = 22
+	ENOSPC        Errno = 28
+	ERANGE        Errno = 34
+	ENOSYS        Errno = 38
+	ENODATA       Errno = 61
+	EILSEQ        Errno = 84
+	EOPNOTSUPP    Errno = 95
+	EADDRNOTAVAIL Errno = 99
+	ECANCELED     Errno = 125
+)
+
+var texts = map[Errno][2]string{
+	EPERM:         {"EPERM", "operation not permitted"},
+	ENOENT:        {"ENOENT", "no such file or directory"},
+	E2BIG:         {"E2BIG", "argument list too long"},
+	EAGAIN:        {"EAGAIN", "resource temporarily unavailable"},
+	ENOMEM:        {"ENOMEM", "cannot allocate memory"},
+	EFAULT:        {"EFAULT", "bad address"},
+	EBUSY:         {"EBUSY", "device or resource busy"},
+	EEXIST:        {"EEXIST", "file exists"},
+	ENODEV:        {"ENODEV", "no such device"},
+	EINVAL:        {"EINVAL", "invalid argument"},
+	ENOSPC:        {"ENOSPC", "no space left on device"},
+	ERANGE:        {"ERANGE", "numerical result out of range"},
+	ENOSYS:        {"ENOSYS", "function not implemented"},
+	ENODATA:       {"ENODATA", "no data available"},
+	EILSEQ:        {"EILSEQ", "invalid or incomplete multibyte or wide character"},
+	EOPNOTSUPP:    {"EOPNOTSUPP", "operation not supported"},
+	EADDRNOTAVAIL: {"EADDRNOTAVAIL", "cannot assign requested address"},
+	ECANCELED:     {"ECANCELED", "operation canceled"},
+}
+
+// Name is the symbolic name, such as "EILSEQ", or "errno N" for a number that
+// this package does not list.
+func (e Errno) Name() string {
+	if t, ok := texts[e]; ok {
+		return t[0]
+	}
+	return "errno " + strconv.Itoa(int(e))
+}
+
+// Error is the text that strerror gives, in lower case.
+func (e Errno) Error() string {
+	if t, ok := texts[e]; ok {
+		return t[1]
+	}
+	return e.Name()
+}
+
+// Is lets errors.Is compare with the host's own number on Linux.
+func (e Errno) Is(target error) bool { return isHost(e, target) }
+
+// Of returns the number that err carries, 0 for nil, and EINVAL for an error
+// that carries none. It is the one place where an error becomes a number.
+func Of(err error) Errno {
+	if err == nil {
+		return 0
+	}
+	var e Errno
+	if errors.As(err, &e) {
+		return e
+	}
+	return EINVAL
+}

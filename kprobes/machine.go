@@ -1,0 +1,57 @@
+package kprobes
+
+import "kprobelab/x86"
+
+// Machine is what the subsystem needs of the machine it runs on. The emu
+// package has the real one; tests here have a small fake. One CPU runs at a
+// time, so no method needs to be safe for concurrent use.
+type Machine interface {
+	// NumCPU is the number of CPUs, all of them online.
+	NumCPU() int
+	// CPU is the number of the CPU that runs now.
+	CPU() int
+	// Task is the dense number of the task that runs now, from 0.
+	Task() int
+	// Now is the virtual clock, in nanoseconds since boot.
+	Now() uint64
+
+	// ReadMem reads guest memory as it is now, patched text and all. It reads
+	// all of b or fails with an error that wraps errno.EFAULT.
+	ReadMem(addr x86.Addr, b []byte) error
+	// WriteMem writes data memory; it fails as ReadMem does, and on text.
+	WriteMem(addr x86.Addr, b []byte) error
+	// PokeText changes text (read-only to the guest) and makes every CPU
+	// drop what it has translated of it, as text_poke and the sync-core IPI
+	// do together.
+	PokeText(addr x86.Addr, b []byte) error
+
+	// AllocExec maps size bytes of executable memory in module space and
+	// names it as the kernel's kallsyms does ("kprobe_insn_page").
+	AllocExec(size int, name string) (x86.Addr, error)
+	// Callout makes a stub in guest memory, named by a symbol, that guest
+	// code can call: the call runs fn on the CPU that made it, and returns.
+	// The frame that fn gets lies on the guest's stack, where the caller put
+	// its address into rdi; changes to it are in guest memory at once.
+	Callout(symbol string, fn func(frame x86.Addr, regs *x86.PtRegs)) (x86.Addr, error)
+
+	// SetTraps installs the subsystem as the receiver of the CPUs' traps.
+	SetTraps(Traps)
+}
+
+// Traps is what a machine calls when a CPU traps, on that CPU, with
+// interrupts off, and with the frame to resume from afterwards. regs is valid
+// during the call only. A false return means: not a kprobe's, go on with what
+// the kernel does otherwise.
+type Traps interface {
+	// Int3 is vector 3; regs.IP is behind the int3.
+	Int3(regs *x86.PtRegs) bool
+	// Debug is vector 1 after a single step.
+	Debug(regs *x86.PtRegs) bool
+	// Fault is any other exception, with regs.IP at the faulting
+	// instruction. A false return lets the machine go on to the exception
+	// table with regs as they are then, for a fault in a copied instruction
+	// is reported at the original's address.
+	Fault(regs *x86.PtRegs, vector int) bool
+	// TaskExit tells that a task has ended.
+	TaskExit(task int)
+}

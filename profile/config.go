@@ -1,0 +1,265 @@
+package profile
+
+// Config is one kernel's behaviour. The zero value is no kernel: start from a
+// named profile (Named) and change fields.
+type Config struct {
+	// Name is the profile's name as --kernel takes it, such as "6.1".
+	Name string
+	// Describes is one line for people: which kernel this is.
+	Describes string
+
+	Decoder  Decoder
+	Resolve  Resolve
+	Check    Check
+	Slot     Slot
+	Step     Step
+	Kret     Kret
+	Optimize Optimize
+	Sample   Sample
+
+	// Preemption is CONFIG_PREEMPTION. It compiles boosting out (spec 2.4).
+	Preemption bool
+	// KprobesOnFtrace is CONFIG_KPROBES_ON_FTRACE: a probe on a function's
+	// fentry site runs from the function tracer (spec 1.4, 2.9).
+	KprobesOnFtrace bool
+	// Jprobes is true where register_jprobe exists (spec 6).
+	Jprobes bool
+	// FaultHandler is true where a kprobe has a fault_handler (to 5.13).
+	FaultHandler bool
+	// ExceptionTableInHandlers is true where a fault in a handler consults
+	// the exception table from within kprobes (to 4.4; spec 7.3).
+	ExceptionTableInHandlers bool
+	// ModuleBase is the first address of module space, where slots and
+	// detour buffers live too: 0xffffffffc0000000 with RANDOMIZE_BASE,
+	// 0xffffffffa0000000 without.
+	ModuleBase uint64
+	// FramePointer is CONFIG_FRAME_POINTER; it lengthens the detour template.
+	FramePointer bool
+	// HZ is the timer frequency, ticks a second.
+	HZ int
+}
+
+// Decoder says which of the kernel decoder's releases is meant (spec 11.3).
+type Decoder struct {
+	// EVEX is true where the 62 prefix is known (4.9 and later).
+	EVEX bool
+	// EmulatePrefix is true where the Xen and KVM forced-emulation prefixes
+	// are recognised (5.5 and later).
+	EmulatePrefix bool
+	// Errors is true where a bad or truncated instruction is an error (5.12
+	// and later); before, fields stay zero and the length is what was consumed.
+	Errors bool
+	// REX2 is true where D5 is a prefix (6.12; adds EVEX map 4 too).
+	REX2 bool
+}
+
+// Resolve is how an address is found (spec 1.2).
+type Resolve struct {
+	// SymbolNames is false where a probe has only an address (2.6.18).
+	SymbolNames bool
+	// NeedsSymbol: an address outside every symbol is refused at resolution,
+	// with ENOENT (5.18 and later; before, it fails later).
+	NeedsSymbol bool
+	// SkipENDBR: with IBT, offset 0 and 4 both mean the entry and the probe
+	// is placed after the ENDBR (5.18 and later, CONFIG_X86_KERNEL_IBT).
+	SkipENDBR bool
+	// RefuseAmbiguous: a symbol name with several addresses is refused by
+	// kprobe_events (6.1.y and later); register_kprobe takes the first.
+	RefuseAmbiguous bool
+}
+
+// Check is what registration tests (spec 1.3, 1.5).
+type Check struct {
+	// Reregistration refuses an object that is already registered (4.4 and later).
+	Reregistration bool
+	// ReregistrationWarns logs a warning as well (6.1; not in 5.10).
+	ReregistrationWarns bool
+	// GateArea refuses the vsyscall page (6.1 and later).
+	GateArea bool
+	// JumpLabels refuses an address inside a jump-label site (4.4 and later).
+	JumpLabels bool
+	// StaticCalls refuses an address inside an inline static-call site (5.10 and later).
+	StaticCalls bool
+	// BugTable refuses the ud2 of a BUG or WARN (5.8 and later).
+	BugTable bool
+	// CFISymbols refuses symbols named __cfi_* and __pfx_* (6.1.y and later).
+	CFISymbols bool
+	// Boundary tests that decoding from the symbol's start reaches the
+	// address (4.4 and later).
+	Boundary bool
+	// PaddingInt3 accepts an int3 met on the way there as padding (6.2 and
+	// 6.1.y); before, any int3 fails the test.
+	PaddingInt3 bool
+	// FtraceSiteMiddle refuses the middle of an ftrace site with EILSEQ at
+	// the location check (to 5.17); later it fails the boundary test.
+	FtraceSiteMiddle bool
+	// ExceptionInsn refuses UD0, UD1, UD2, INT3, INT n, INTO and INT1 at the
+	// address with EILSEQ (6.12).
+	ExceptionInsn bool
+	// BlacklistLists: the blacklist holds .noinstr.text, entry text and the
+	// modules' own (5.8 and later).
+	BlacklistLists bool
+	// KGDB is CONFIG_KGDB: an int3 that the debugger owns fails the tests.
+	// No breakpoint of a debugger exists here, so it only documents.
+	KGDB bool
+}
+
+// Slot is how an instruction is copied and boosted (spec 3).
+type Slot struct {
+	// BoostRule picks the table of boostable opcodes.
+	BoostRule BoostRule
+	// BoostDecidedAtBuild: a post_handler prevents boosting when the slot is
+	// built (5.10 and later); before, when the probe is hit.
+	BoostDecidedAtBuild bool
+	// LazyBoost appends the jump after the first stepped hit (to 4.10).
+	LazyBoost bool
+	// RefuseMasking refuses pop ss and mov ss, and forced-emulation prefixes
+	// (5.8 and later).
+	RefuseMasking bool
+	// Emulate is true where branches and flag instructions are emulated and
+	// far or memory-indirect ones refused (5.13, and Debian's 5.10).
+	Emulate bool
+}
+
+// BoostRule names a release's boost table (spec 3.4, 3.5).
+type BoostRule int
+
+// The boost tables.
+const (
+	// BoostNever is 2.6.18 on x86-64.
+	BoostNever BoostRule = iota
+	// Boost44 walks raw bytes; 67, 62 and 2E stop with "no".
+	Boost44
+	// Boost58 tests the address-size prefix against the wrong value.
+	Boost58
+	// Boost61 is the table of 5.13 to 6.1.
+	Boost61
+	// Boost612 adds shifts, F6/F7, FE and FF forms by ModRM.reg.
+	Boost612
+)
+
+// Step is what happens when a probe is hit (spec 2).
+type Step struct {
+	// TrapFlag steps the copy with TF and #DB (to 5.12); otherwise an int3
+	// behind the copy ends the step.
+	TrapFlag bool
+	// PostBeforeFixup runs post_handler before ip is moved back (2.6.18).
+	PostBeforeFixup bool
+	// VanishedInt3 re-executes an address whose int3 is gone (to 6.1).
+	VanishedInt3 bool
+	// HandlerResets: a pre handler that returns non-zero has to reset the
+	// current kprobe itself (to 4.18).
+	HandlerResets bool
+	// NestedPostDisarms: a hit inside a post handler disarms the inner probe
+	// for good (2.6.18); later it is counted as missed.
+	NestedPostDisarms bool
+	// NestedReenterBUG: a hit while REENTER is unrecoverable (4.4 and later).
+	NestedReenterBUG bool
+
+	// Quirks of the emulation (spec 2.7, 14.5). Each false gives what the
+	// processor does.
+
+	// LoopTestsBeforeDecrement tests LOOP's counter before it is decremented.
+	LoopTestsBeforeDecrement bool
+	// Loop32KeepsUpper leaves the upper half of rcx with an address-size prefix.
+	Loop32KeepsUpper bool
+	// RetIgnoresImm ignores the immediate of RET imm16.
+	RetIgnoresImm bool
+	// VexAsLegacy takes the opcode after a VEX or EVEX prefix for a legacy
+	// one-byte opcode (vzeroupper is taken for JA and skipped).
+	VexAsLegacy bool
+}
+
+// Kret is how return probes behave (spec 5).
+type Kret struct {
+	// EntryOnly refuses an address that is not a function entry (5.8 and later).
+	EntryOnly bool
+	// EntryErrno passes resolution errors through; before, all are EINVAL (6.1 and later).
+	EntryErrno bool
+	// MaxDataSize is the largest DataSize, E2BIG above it; 0 means no limit.
+	MaxDataSize int
+	// BlacklistSwitchTo refuses __switch_to (not so in Debian's 6.12).
+	BlacklistSwitchTo bool
+	// DefaultMaxActive picks the formula for MaxActive <= 0.
+	DefaultMaxActive DefaultMaxActive
+	// NRCPUs is the compile-time maximum that 2.6.18's formula uses.
+	NRCPUs int
+	// Rethook pushes the trampoline's own address and leaves RetAddr of
+	// stacked instances alone (5.18 and later).
+	Rethook bool
+	// EntryHandler exists from 2.6.25 on.
+	EntryHandler bool
+	// HandlerIPIsTrampoline: regs.ip in the handler is the trampoline, not
+	// the return address (5.10).
+	HandlerIPIsTrampoline bool
+	// HandlerIRQsOff: interrupts are off in the handler (5.10).
+	HandlerIRQsOff bool
+	// TrampolineProbe: the trampoline is a nop that carries a kprobe (2.6.18).
+	TrampolineProbe bool
+}
+
+// DefaultMaxActive is the formula for a kretprobe's default pool size.
+type DefaultMaxActive int
+
+// The formulas.
+const (
+	// MaxActivePossible is max(10, 2 * possible CPUs) (6.1 and later, and
+	// PREEMPT kernels from 4.4).
+	MaxActivePossible DefaultMaxActive = iota
+	// MaxActiveCPUs is the number of possible CPUs (non-PREEMPT, to 5.10).
+	MaxActiveCPUs
+	// MaxActiveNRCPUs is NR_CPUS, or max(10, 2 * NR_CPUS) on PREEMPT (2.6.18).
+	MaxActiveNRCPUs
+)
+
+// Optimize is how jump optimization decides and patches (spec 4).
+type Optimize struct {
+	// Exists is CONFIG_OPTPROBES.
+	Exists bool
+	// OnPreempt: optimization exists on PREEMPTION kernels (4.15 and later).
+	OnPreempt bool
+	// Int3Blocks: any int3 in the function prevents it (to 6.1.0).
+	Int3Blocks bool
+	// IndirectJumps: an indirect jump in the function prevents it.
+	IndirectJumps bool
+	// ThunkRange: a jump into the retpoline thunks counts as indirect.
+	ThunkRange bool
+	// SSWord: the detour frame has the ss word (168 bytes; 5.13 and later).
+	SSWord bool
+	// CLAC: the template has room for CLAC (5.8 and later).
+	CLAC bool
+	// IRQsOff: handlers run with interrupts off (4.4); later, preemption off.
+	IRQsOff bool
+	// StopMachine patches under stop_machine (to 3.11).
+	StopMachine bool
+	// ThreeStepUnoptimize uses the three-step protocol both ways (4.4).
+	ThreeStepUnoptimize bool
+	// ClearedWhenQueued clears OPTIMIZED when unoptimizing is requested (4.4).
+	ClearedWhenQueued bool
+	// EnabledNeighboursOnly: a neighbour counts while it is enabled (to 5.8);
+	// later, while it is not disarmed.
+	EnabledNeighboursOnly bool
+	// DelayJiffies is the worker's delay.
+	DelayJiffies int
+}
+
+// Sample is the text of the kernel's own sample modules (spec 13).
+type Sample struct {
+	// Function is what the samples probe by default.
+	Function string
+	// Style picks the format of the handlers' lines.
+	Style SampleStyle
+}
+
+// SampleStyle names a format of the kprobe sample's lines.
+type SampleStyle int
+
+// The styles.
+const (
+	// SampleBare prints "pre_handler: p->addr = …" (to about 4.19).
+	SampleBare SampleStyle = iota
+	// SampleSymbol prints "<symbol> pre_handler: p->addr = …" (5.8, 5.10).
+	SampleSymbol
+	// SampleFunc prints "handler_pre: <symbol> p->addr = …" (6.1, 6.12).
+	SampleFunc
+)

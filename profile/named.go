@@ -1,0 +1,149 @@
+package profile
+
+// Default is the profile that is used where nothing says otherwise: Debian
+// 12's kernel, which has PREEMPTION.
+const Default = "6.1"
+
+// Names lists the named profiles, oldest first.
+func Names() []string {
+	return []string{"2.6.18", "4.4", "5.8", "5.10", "6.1", "6.12"}
+}
+
+// Named returns a fresh copy of the profile with that name, and whether there
+// is one.
+func Named(name string) (*Config, bool) {
+	build, ok := map[string]func() Config{
+		"2.6.18": v2618, "4.4": v44, "5.8": v58, "5.10": v510, "6.1": v61, "6.12": v612,
+	}[name]
+	if !ok {
+		return nil, false
+	}
+	c := build()
+	return &c, true
+}
+
+// Each release is written as what changed since the one before it; the newest
+// differences are therefore at the end. Sources: spec 12 and 14.
+
+func v2618() Config {
+	return Config{
+		Name:                     "2.6.18",
+		Describes:                "Linux 2.6.18: jprobes, trap-flag stepping, no optimization, no boosting",
+		Jprobes:                  true,
+		FaultHandler:             true,
+		ExceptionTableInHandlers: true,
+		ModuleBase:               0xffffffffa0000000,
+		HZ:                       250,
+		Slot:                     Slot{BoostRule: BoostNever},
+		Step: Step{
+			TrapFlag: true, PostBeforeFixup: true, VanishedInt3: true,
+			HandlerResets: true, NestedPostDisarms: true,
+		},
+		Kret: Kret{
+			DefaultMaxActive: MaxActiveNRCPUs, NRCPUs: 255,
+			TrampolineProbe: true, HandlerIPIsTrampoline: true, HandlerIRQsOff: true,
+		},
+		Sample: Sample{Function: "do_fork", Style: SampleBare},
+	}
+}
+
+func v44() Config {
+	c := v2618()
+	c.Name = "4.4"
+	c.Describes = "Linux 4.4, no PREEMPTION: jprobes, trap-flag stepping, boosting, optimization"
+	c.KprobesOnFtrace = true
+	c.Resolve = Resolve{SymbolNames: true}
+	c.Check = Check{
+		Reregistration: true, JumpLabels: true, Boundary: true, FtraceSiteMiddle: true,
+	}
+	c.Slot = Slot{BoostRule: Boost44}
+	c.Step = Step{TrapFlag: true, VanishedInt3: true, HandlerResets: true, NestedReenterBUG: true}
+	c.Kret = Kret{
+		DefaultMaxActive: MaxActiveCPUs, EntryHandler: true,
+		HandlerIPIsTrampoline: true, HandlerIRQsOff: true,
+	}
+	c.Optimize = Optimize{
+		Exists: true, Int3Blocks: true, IndirectJumps: true, ThunkRange: true,
+		IRQsOff: true, ThreeStepUnoptimize: true, ClearedWhenQueued: true,
+		EnabledNeighboursOnly: true, DelayJiffies: 5,
+	}
+	c.Sample = Sample{Function: "_do_fork", Style: SampleBare}
+	return c
+}
+
+func v58() Config {
+	c := v44()
+	c.Name = "5.8"
+	c.Describes = "Linux 5.8, no PREEMPTION: trap-flag stepping, boosting, fault_handler, optimization"
+	c.Jprobes = false
+	c.ExceptionTableInHandlers = false
+	c.ModuleBase = 0xffffffffc0000000
+	c.Decoder = Decoder{EVEX: true, EmulatePrefix: true}
+	c.Check.BugTable = true
+	c.Check.BlacklistLists = true
+	c.Slot = Slot{BoostRule: Boost58, RefuseMasking: true}
+	c.Step.HandlerResets = false
+	c.Kret.EntryOnly = true
+	c.Optimize.OnPreempt = true
+	c.Optimize.CLAC = true
+	c.Optimize.IRQsOff = false
+	c.Optimize.ThreeStepUnoptimize = false
+	c.Optimize.ClearedWhenQueued = false
+	c.Sample = Sample{Function: "_do_fork", Style: SampleSymbol}
+	return c
+}
+
+func v510() Config {
+	c := v58()
+	c.Name = "5.10"
+	c.Describes = "Debian 11's 5.10.223, no PREEMPTION: int3 stepping backported, boosting, fault_handler"
+	c.Decoder.Errors = true
+	c.Check.StaticCalls = true
+	c.Check.PaddingInt3 = true
+	c.Slot = Slot{BoostRule: Boost61, BoostDecidedAtBuild: true, RefuseMasking: true, Emulate: true}
+	c.Step.TrapFlag = false
+	c.Step.LoopTestsBeforeDecrement = true
+	c.Step.Loop32KeepsUpper = true
+	c.Step.RetIgnoresImm = true
+	c.Step.VexAsLegacy = true
+	c.Optimize.Int3Blocks = false
+	c.Sample = Sample{Function: "kernel_clone", Style: SampleSymbol}
+	return c
+}
+
+func v61() Config {
+	c := v510()
+	c.Name = "6.1"
+	c.Describes = "Debian 12's 6.1.192, PREEMPTION: int3 stepping, no boosting, rethook, optimization"
+	c.Preemption = true
+	c.FaultHandler = false
+	c.Resolve.NeedsSymbol = true
+	c.Resolve.RefuseAmbiguous = true
+	c.Check.ReregistrationWarns = true
+	c.Check.GateArea = true
+	c.Check.CFISymbols = true
+	c.Check.FtraceSiteMiddle = false
+	c.Kret = Kret{
+		EntryOnly: true, EntryErrno: true, MaxDataSize: 4096, BlacklistSwitchTo: true,
+		DefaultMaxActive: MaxActivePossible, Rethook: true, EntryHandler: true,
+	}
+	c.Optimize.SSWord = true
+	c.Optimize.EnabledNeighboursOnly = false
+	c.Sample.Style = SampleFunc
+	return c
+}
+
+func v612() Config {
+	c := v61()
+	c.Name = "6.12"
+	c.Describes = "Debian 13's 6.12.107, PREEMPTION and IBT: int3 stepping, rethook, optimization"
+	c.Decoder.REX2 = true
+	c.Resolve.SkipENDBR = true
+	c.Check.ExceptionInsn = true
+	c.Slot.BoostRule = Boost612
+	c.Step.VanishedInt3 = false
+	c.Kret.BlacklistSwitchTo = false
+	c.Optimize.IndirectJumps = false
+	c.Optimize.ThunkRange = false
+	return c
+}
