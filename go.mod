@@ -14,6 +14,7 @@ require (
 	github.com/ulikunitz/xz v0.5.17 // indirect
 	github.com/unicorn-engine/unicorn v0.0.0-20250911131444-c24c9ebe773c // indirect
 	github.com/urfave/cli/v3 v3.14.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/arch v0.32.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/term v0.47.0 // indirect
