@@ -1,0 +1,197 @@
+package kimage
+
+import (
+	"cmp"
+	"slices"
+
+	"kprobelab/profile"
+	"kprobelab/x86"
+)
+
+// Image is a kernel (or any x86-64 object) taken apart: its memory as boot
+// leaves it, its symbols, and the tables that the kernel's checks consult. It
+// is a View of its own text.
+//
+// An Image is safe for concurrent reading. Its memory belongs to it: Open
+// copies what it reads, and boot-time patches are made in that copy.
+type Image struct {
+	name string
+	kind Kind
+	opts Options
+
+	// sections are the allocated sections by ascending address, without the
+	// per-CPU template; other holds the template and what is not allocated.
+	sections []*Section
+	other    []*Section
+	segments []Segment
+	// percpu is the section .data..percpu, nil where there is none.
+	percpu *Section
+	// live is the text that Options.LiveText replaced; empty without it.
+	live x86.Range
+
+	index   symbolIndex
+	modules []*moduleArea
+	bounds  bounds
+
+	profile *profile.Config
+	facts   []Fact
+
+	// tables is what loadTables read and bootPatch used.
+	tables kernelTables
+}
+
+var _ View = (*Image)(nil)
+
+// Kind says what sort of object an image was made of.
+type Kind int
+
+// The kinds of image.
+const (
+	// KindKernel is a linked kernel: it has _stext or a Linux banner.
+	KindKernel Kind = iota
+	// KindObject is a relocatable file that was laid out and relocated.
+	KindObject
+	// KindProgram is any other executable or shared object.
+	KindProgram
+)
+
+// Section is one section of the image.
+type Section struct {
+	Name string
+	Addr x86.Addr
+	// Data is the section's content, private to the image and writable;
+	// the rest, up to Size, is zero. It is part of its Segment's Data.
+	Data []byte
+	// Size in bytes, at least len(Data).
+	Size uint64
+	// Align is the section's alignment in bytes, at least 1.
+	Align uint64
+	// Alloc, Write and Exec are the section's flags.
+	Alloc, Write, Exec bool
+	// Module is the owning module's name, "" for the image itself.
+	Module string
+}
+
+// Range is the section's place in memory.
+func (s *Section) Range() x86.Range {
+	return x86.Range{Start: s.Addr, End: s.Addr + x86.Addr(s.Size)}
+}
+
+// Options says how to open an image. The zero value reads everything from the
+// file itself.
+type Options struct {
+	// LiveText names a file whose text is laid over the image's: an ELF, or
+	// raw bytes from _stext on ("FILE@ADDR" for another start); plain, zstd
+	// or gzip. Empty: none.
+	LiveText string
+	// Config names a kernel .config, plain or gzip, that decides what would
+	// otherwise be inferred. Empty: the image's own, if it is embedded.
+	Config string
+	// SystemMap names a System.map or a copy of /proc/kallsyms (plain, gzip
+	// or zstd) that replaces the image's symbols. Empty: the image's own.
+	SystemMap string
+	// Modules names the module files to load, in order.
+	Modules []string
+	// CPU is the processor the boot-time text is made for,
+	// "MODEL[,+feature][,-feature]". Empty: qemu64.
+	CPU string
+	// Progress, when not nil, is called now and then with a stage ("read",
+	// "decompress", …) and how far it is, in bytes; total is 0 where unknown.
+	Progress func(stage string, done, total int64)
+	// Profile replaces the profile that would be chosen from the evidence.
+	Profile *profile.Config
+	// NoBoot leaves the text as the file has it, without boot-time patches.
+	NoBoot bool
+}
+
+// addSections adds sections to the image, allocated ones by address.
+func (img *Image) addSections(list []*Section) {
+	for _, s := range list {
+		if s.Alloc {
+			img.sections = append(img.sections, s)
+		} else {
+			img.other = append(img.other, s)
+		}
+	}
+	slices.SortStableFunc(img.sections, func(a, b *Section) int {
+		return cmp.Compare(a.Addr, b.Addr)
+	})
+}
+
+// section returns the image's first section of that name, or nil.
+func (img *Image) section(name string) *Section {
+	for _, list := range [][]*Section{img.sections, img.other} {
+		for _, s := range list {
+			if s.Name == name && s.Module == "" {
+				return s
+			}
+		}
+	}
+	return nil
+}
+
+// sectionAt returns the allocated section that holds addr, or nil.
+func (img *Image) sectionAt(addr x86.Addr) *Section {
+	// The last section that starts at or before addr, by bisection.
+	lo, hi := 0, len(img.sections)
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		if img.sections[mid].Addr <= addr {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if lo == 0 {
+		return nil
+	}
+	s := img.sections[lo-1]
+	if uint64(addr-s.Addr) >= s.Size {
+		return nil
+	}
+	return s
+}
+
+// bytes returns the n bytes at addr as a slice into the image's own memory,
+// so writing to it patches the image. It returns nil unless all of them lie
+// in the content of one section (not in its zero-filled rest).
+func (img *Image) bytes(addr x86.Addr, n int) []byte {
+	s := img.sectionAt(addr)
+	if s == nil || n < 0 {
+		return nil
+	}
+	off := uint64(addr - s.Addr)
+	if off > uint64(len(s.Data)) || uint64(n) > uint64(len(s.Data))-off {
+		return nil
+	}
+	return s.Data[off : off+uint64(n) : off+uint64(n)]
+}
+
+// symbolAddr returns the address of the first symbol of the image (not of a
+// module) with that name.
+func (img *Image) symbolAddr(name string) (x86.Addr, bool) {
+	return img.index.imageAddr(name)
+}
+
+// Symbols lists kallsyms: the image's symbols by ascending address in table
+// order, then the modules'. The caller must not modify it.
+func (img *Image) Symbols() []Symbol { return img.index.all }
+
+// Profile is the kernel behaviour that the evidence, or Options.Profile,
+// chose. The caller must not modify it.
+func (img *Image) Profile() *profile.Config { return img.profile }
+
+// Facts lists what was inferred about the kernel, each with its evidence.
+func (img *Image) Facts() []Fact { return img.facts }
+
+// Name is the name the image was opened by.
+func (img *Image) Name() string { return img.name }
+
+// Kind says what sort of object the image is.
+func (img *Image) Kind() Kind { return img.kind }
+
+// Sections lists all sections, allocated ones by ascending address first.
+// The caller must not modify them.
+func (img *Image) Sections() []*Section {
+	return append(append([]*Section(nil), img.sections...), img.other...)
+}

@@ -1,0 +1,199 @@
+package kimage
+
+import (
+	"slices"
+	"sort"
+	"strings"
+
+	"kprobelab/x86"
+)
+
+// symbolIndex answers what kallsyms answers: names to symbols in table order,
+// addresses to the symbol that covers them.
+type symbolIndex struct {
+	// all has the image's symbols by ascending address, equal addresses in
+	// table order, and behind them the modules'.
+	all []Symbol
+	// image is how many of all belong to the image.
+	image int
+	// first and next chain the image's symbols of one name in table order:
+	// first has the index in all of the first one, next of the following one
+	// plus 1 (0 ends the chain).
+	first map[string]int32
+	next  []int32
+}
+
+// setImage makes the index of the image's symbols, which must be sorted by
+// address, with their sizes set to what kallsyms computes; end gives the end
+// of the last symbol.
+func (x *symbolIndex) setImage(syms []Symbol, end func(x86.Addr) x86.Addr) {
+	setSizes(syms, end)
+	x.all = slices.Clip(syms)
+	x.image = len(syms)
+	x.first = make(map[string]int32, len(syms))
+	for i := len(syms) - 1; i >= 0; i-- {
+		if after, ok := x.first[syms[i].Name]; ok {
+			if x.next == nil {
+				x.next = make([]int32, len(syms))
+			}
+			x.next[i] = after + 1
+		}
+		x.first[syms[i].Name] = int32(i)
+	}
+}
+
+// setSizes gives each symbol the distance to the next higher address, and no
+// more than to the end that end(addr) names, when that is higher (kallsyms.c,
+// get_symbol_pos; the end counts for the last symbol only there).
+func setSizes(syms []Symbol, end func(x86.Addr) x86.Addr) {
+	next := len(syms)
+	for i := len(syms) - 1; i >= 0; i-- {
+		if i+1 < len(syms) && syms[i+1].Addr > syms[i].Addr {
+			next = i + 1
+		}
+		stop := end(syms[i].Addr)
+		if next < len(syms) && (stop == 0 || syms[next].Addr < stop) {
+			stop = syms[next].Addr
+		}
+		if stop > syms[i].Addr {
+			syms[i].Size = uint64(stop - syms[i].Addr)
+		}
+	}
+}
+
+// add appends a module's symbols; they come after the image's in lookups.
+func (x *symbolIndex) add(syms []Symbol) { x.all = append(x.all, syms...) }
+
+// imageAddr returns the address of the image's first symbol of that name.
+func (x *symbolIndex) imageAddr(name string) (x86.Addr, bool) {
+	i, ok := x.first[name]
+	if !ok {
+		return 0, false
+	}
+	return x.all[i].Addr, true
+}
+
+// lookup appends the image's symbols of that name in table order.
+func (x *symbolIndex) lookup(name string, to []Symbol) []Symbol {
+	i, ok := x.first[name]
+	if !ok {
+		return to
+	}
+	for {
+		to = append(to, x.all[i])
+		if x.next == nil || x.next[i] == 0 {
+			return to
+		}
+		i = x.next[i] - 1
+	}
+}
+
+// at returns the image's symbol that covers addr without asking whether
+// kallsyms covers the address at all: the first of those with the highest
+// address at or below.
+func (x *symbolIndex) at(addr x86.Addr) (Symbol, bool) {
+	return covering(x.all[:x.image], addr)
+}
+
+func covering(syms []Symbol, addr x86.Addr) (Symbol, bool) {
+	i := sort.Search(len(syms), func(i int) bool { return syms[i].Addr > addr }) - 1
+	if i < 0 {
+		return Symbol{}, false
+	}
+	for i > 0 && syms[i-1].Addr == syms[i].Addr {
+		i--
+	}
+	return syms[i], true
+}
+
+// Lookup implements View: the image's symbols of that name in table order,
+// then the modules' in the order they were loaded.
+func (img *Image) Lookup(name string) []Symbol {
+	if mod, sym, ok := strings.Cut(name, ":"); ok {
+		var found []Symbol
+		for _, m := range img.modules {
+			if m.name == mod {
+				found = m.lookup(sym, found)
+			}
+		}
+		return found
+	}
+	found := img.index.lookup(name, nil)
+	for _, m := range img.modules {
+		found = m.lookup(name, found)
+	}
+	return found
+}
+
+// SymbolAt implements View. As in the kernel, an address that lies in no
+// kallsyms range (below _stext, behind _end) has no symbol, and the per-CPU
+// symbols' small numbers are no addresses.
+func (img *Image) SymbolAt(addr x86.Addr) (Symbol, bool) {
+	if img.bounds.kallsyms(addr) {
+		return img.index.at(addr)
+	}
+	for _, m := range img.modules {
+		if r, ok := m.region(addr); ok {
+			s, ok := covering(m.byAddr, addr)
+			return s, ok && r.Contains(s.Addr)
+		}
+	}
+	return Symbol{}, false
+}
+
+// moduleArea is where a loaded module lies, and its symbols.
+type moduleArea struct {
+	name string
+	// text and initText are its executable parts, core and init.
+	text, initText x86.Range
+	// regions are the pieces of memory it consists of; a symbol's size
+	// never reaches over the end of its region.
+	regions []x86.Range
+	// symbols are the module's kallsyms in table order.
+	symbols []Symbol
+	// byAddr are the same by address, with sizes; addModule makes it.
+	byAddr []Symbol
+}
+
+// addModule makes a module part of the image: its sections become addressable,
+// its symbols are found after the image's. It is called while the image is
+// being opened.
+func (img *Image) addModule(m *moduleArea, sections []*Section) {
+	m.byAddr = slices.Clone(m.symbols)
+	slices.SortStableFunc(m.byAddr, byAddress)
+	setSizes(m.byAddr, func(a x86.Addr) x86.Addr {
+		r, _ := m.region(a)
+		return r.End
+	})
+	img.modules = append(img.modules, m)
+	img.index.add(m.byAddr)
+	img.addSections(sections)
+}
+
+func byAddress(a, b Symbol) int {
+	switch {
+	case a.Addr < b.Addr:
+		return -1
+	case a.Addr > b.Addr:
+		return 1
+	}
+	return 0
+}
+
+func (m *moduleArea) region(addr x86.Addr) (x86.Range, bool) {
+	for _, r := range m.regions {
+		if r.Contains(addr) {
+			return r, true
+		}
+	}
+	return x86.Range{}, false
+}
+
+func (m *moduleArea) lookup(name string, to []Symbol) []Symbol {
+	for _, s := range m.byAddr {
+		if s.Name == name {
+			to = append(to, s)
+		}
+	}
+	return to
+}
