@@ -90,6 +90,9 @@ type Check struct {
 	// PaddingInt3 accepts an int3 met on the way there as padding (6.2 and
 	// 6.1.y); before, any int3 fails the test.
 	PaddingInt3 bool
+	// FtraceSites: an address that is an ftrace site is treated by its own
+	// rule (4.4 and later; before, functions have no such sites).
+	FtraceSites bool
 	// FtraceSiteMiddle refuses the middle of an ftrace site with EILSEQ at
 	// the location check (to 5.17); later it fails the boundary test.
 	FtraceSiteMiddle bool
@@ -174,7 +177,8 @@ type Step struct {
 type Kret struct {
 	// EntryOnly refuses an address that is not a function entry (5.8 and later).
 	EntryOnly bool
-	// EntryErrno passes resolution errors through; before, all are EINVAL (6.1 and later).
+	// EntryErrno passes resolution errors through; before, all are EINVAL
+	// (6.1 and later, and Debian's 5.10).
 	EntryErrno bool
 	// MaxDataSize is the largest DataSize, E2BIG above it; 0 means no limit.
 	MaxDataSize int

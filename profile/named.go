@@ -54,12 +54,13 @@ func v44() Config {
 	c.KprobesOnFtrace = true
 	c.Resolve = Resolve{SymbolNames: true}
 	c.Check = Check{
-		Reregistration: true, JumpLabels: true, Boundary: true, FtraceSiteMiddle: true,
+		Reregistration: true, JumpLabels: true, Boundary: true,
+		FtraceSites: true, FtraceSiteMiddle: true,
 	}
 	c.Slot = Slot{BoostRule: Boost44}
 	c.Step = Step{TrapFlag: true, VanishedInt3: true, HandlerResets: true, NestedReenterBUG: true}
 	c.Kret = Kret{
-		DefaultMaxActive: MaxActiveCPUs, EntryHandler: true,
+		DefaultMaxActive: MaxActiveCPUs, EntryHandler: true, BlacklistSwitchTo: true,
 		HandlerIPIsTrampoline: true, HandlerIRQsOff: true,
 	}
 	c.Optimize = Optimize{
@@ -106,6 +107,8 @@ func v510() Config {
 	c.Step.Loop32KeepsUpper = true
 	c.Step.RetIgnoresImm = true
 	c.Step.VexAsLegacy = true
+	c.Kret.EntryErrno = true
+	c.Kret.MaxDataSize = 4096
 	c.Optimize.Int3Blocks = false
 	c.Sample = Sample{Function: "kernel_clone", Style: SampleSymbol}
 	return c
