@@ -1,0 +1,219 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// event is a line of go test -json ("go doc test2json"). Build output has an
+// ImportPath in place of a Package.
+type event struct {
+	Action     string
+	Package    string
+	ImportPath string
+	Test       string
+	Output     string
+	Elapsed    float64
+}
+
+// result is how a test ended, as go test -json calls it.
+type result string
+
+const (
+	passed  result = "pass"
+	failed  result = "fail"
+	skipped result = "skip"
+)
+
+// test is one test, subtest, example or fuzz seed, or a package (no Test) that
+// failed outside of its tests.
+type test struct {
+	result  result
+	output  []string
+	parent  bool // it has subtests, which count in its place
+	subFail bool
+}
+
+type summary struct {
+	tests map[string]*test // "package.Test/sub"
+}
+
+func newSummary() *summary { return &summary{tests: map[string]*test{}} }
+
+// read digests go test -json from r and prints a line to w as each package ends.
+func (s *summary) read(r io.Reader, w io.Writer) error {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var e event
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			fmt.Fprintln(w, lines.Text()) // not an event: the go command speaking
+			continue
+		}
+		s.add(e, w)
+	}
+	return lines.Err()
+}
+
+func (s *summary) add(e event, w io.Writer) {
+	switch e.Action {
+	case "build-output":
+		fmt.Fprint(w, e.Output)
+	case "output":
+		t := s.test(e)
+		t.output = append(t.output, e.Output)
+	case "pass", "fail", "skip":
+		s.end(e, w)
+	}
+}
+
+// end records the end of a test or of a package.
+func (s *summary) end(e event, w io.Writer) {
+	t := s.test(e)
+	t.result = result(e.Action)
+	if e.Test != "" {
+		if parent, ok := parentOf(e.Test); ok {
+			p := s.test(event{Package: e.Package, Test: parent})
+			p.parent = true
+			p.subFail = p.subFail || e.Action == "fail"
+		}
+		return
+	}
+	if e.Action == "skip" {
+		return // no test files: no news
+	}
+	fmt.Fprintf(w, "%-4s  %-32s %6.1fs\n", map[string]string{"pass": "ok", "fail": "FAIL"}[e.Action], e.Package, e.Elapsed)
+}
+
+func (s *summary) test(e event) *test {
+	key := e.Package + "." + e.Test
+	t := s.tests[key]
+	if t == nil {
+		t = &test{}
+		s.tests[key] = t
+	}
+	return t
+}
+
+func parentOf(name string) (string, bool) {
+	i := strings.LastIndexByte(name, '/')
+	if i < 0 {
+		return "", false
+	}
+	return name[:i], true
+}
+
+// counted lists the tests that count: the leaves, a parent that failed by its
+// own doing, and a package that failed outside of any test.
+func (s *summary) counted() map[string]result {
+	inTests := map[string]bool{} // packages whose failure a test accounts for
+	out := map[string]result{}
+	for key, t := range s.tests {
+		pkg, name := split(key)
+		if name == "" || t.result == "" || t.parent && (t.result != failed || t.subFail) {
+			continue
+		}
+		out[key] = t.result
+		if t.result == failed {
+			inTests[pkg] = true
+		}
+	}
+	for key, t := range s.tests {
+		if pkg, name := split(key); name == "" && t.result == failed && !inTests[pkg] {
+			out[key] = failed
+		}
+	}
+	return out
+}
+
+// split parts "example.com/pkg.Test/sub". A test's name has no dot before its
+// first slash, and a package's name may have them anywhere but at its end.
+func split(key string) (pkg, name string) {
+	i := testDot.FindStringIndex(key)
+	if i == nil {
+		return strings.TrimSuffix(key, "."), ""
+	}
+	return key[:i[0]], key[i[0]+1:]
+}
+
+var testDot = regexp.MustCompile(`\.(Test|Example|Fuzz|Benchmark)`)
+
+func (s *summary) failed() bool {
+	for _, t := range s.tests {
+		if t.result == failed {
+			return true
+		}
+	}
+	return false
+}
+
+// print says what failed, with its output, and what was skipped, with its reason.
+func (s *summary) print(w io.Writer) {
+	counted := s.counted()
+	var skips []string
+	for _, key := range slices.Sorted(maps.Keys(counted)) {
+		switch counted[key] {
+		case failed:
+			fmt.Fprintf(w, "--- FAIL: %s\n%s", key, strings.Join(s.tests[key].output, ""))
+		case skipped:
+			skips = append(skips, key+"\x00"+reason(s.tests[key].output))
+		}
+	}
+	for _, why := range byReason(skips) {
+		fmt.Fprintln(w, "skipped:", why)
+	}
+}
+
+// reason is the text that t.Skip printed, without its file and line.
+func reason(output []string) string {
+	for _, line := range output {
+		line = strings.TrimSpace(line)
+		if m := skipLine.FindStringSubmatch(line); m != nil {
+			return m[1]
+		}
+	}
+	return "no reason given"
+}
+
+var skipLine = regexp.MustCompile(`^\S+\.go:\d+: (.*)`)
+
+// byReason groups "test\x00reason" to "reason (first test and N more)".
+func byReason(skips []string) []string {
+	first, count := map[string]string{}, map[string]int{}
+	var order []string
+	for _, s := range skips {
+		name, why, _ := strings.Cut(s, "\x00")
+		if count[why]++; count[why] == 1 {
+			first[why] = name
+			order = append(order, why)
+		}
+	}
+	for i, why := range order {
+		if n := count[why] - 1; n > 0 {
+			order[i] = fmt.Sprintf("%s (%s and %d more)", why, first[why], n)
+		} else {
+			order[i] = fmt.Sprintf("%s (%s)", why, first[why])
+		}
+	}
+	return order
+}
+
+// append adds the results to the tally that several runs share.
+func (s *summary) append(file string) error {
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	counted := s.counted()
+	for _, key := range slices.Sorted(maps.Keys(counted)) {
+		fmt.Fprintf(f, "%s\t%s\n", counted[key], key)
+	}
+	return f.Close()
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func digest(t *testing.T, lines ...string) (*summary, string) {
+	t.Helper()
+	s := newSummary()
+	var out strings.Builder
+	require.NoError(t, s.read(strings.NewReader(strings.Join(lines, "\n")), &out))
+	return s, out.String()
+}
+
+func TestCountsLeavesOnly(t *testing.T) {
+	s, out := digest(t,
+		`{"Action":"pass","Package":"m/a","Test":"TestX/one"}`,
+		`{"Action":"skip","Package":"m/a","Test":"TestX/two"}`,
+		`{"Action":"pass","Package":"m/a","Test":"TestX"}`,
+		`{"Action":"pass","Package":"m/a","Elapsed":1.5}`)
+	require.Equal(t, map[string]result{"m/a.TestX/one": passed, "m/a.TestX/two": skipped}, s.counted())
+	require.Contains(t, out, "ok    m/a")
+	require.False(t, s.failed())
+}
+
+func TestParentFailingByItselfCounts(t *testing.T) {
+	s, _ := digest(t,
+		`{"Action":"pass","Package":"m/a","Test":"TestX/one"}`,
+		`{"Action":"fail","Package":"m/a","Test":"TestX"}`,
+		`{"Action":"fail","Package":"m/a"}`)
+	require.Equal(t, map[string]result{"m/a.TestX/one": passed, "m/a.TestX": failed}, s.counted())
+}
+
+func TestPackageFailingWithoutATestCounts(t *testing.T) {
+	s, out := digest(t,
+		`{"Action":"build-output","ImportPath":"m.x/b [m.x/b.test]","Output":"b.go:1:1: syntax error\n"}`,
+		`{"Action":"fail","Package":"m.x/b"}`)
+	require.Equal(t, map[string]result{"m.x/b.": failed}, s.counted())
+	require.Contains(t, out, "syntax error")
+	require.True(t, s.failed())
+}
+
+func TestPrintSaysWhyOnce(t *testing.T) {
+	s, _ := digest(t,
+		`{"Action":"output","Package":"a","Test":"TestA","Output":"    a_test.go:9: no oracle here\n"}`,
+		`{"Action":"skip","Package":"a","Test":"TestA"}`,
+		`{"Action":"output","Package":"a","Test":"TestB","Output":"    a_test.go:12: no oracle here\n"}`,
+		`{"Action":"skip","Package":"a","Test":"TestB"}`,
+		`{"Action":"output","Package":"a","Test":"TestC","Output":"    c_test.go:1: want 1\n"}`,
+		`{"Action":"fail","Package":"a","Test":"TestC"}`)
+	var out strings.Builder
+	s.print(&out)
+	require.Equal(t, "--- FAIL: a.TestC\n    c_test.go:1: want 1\nskipped: no oracle here (a.TestA and 1 more)\n", out.String())
+}
+
+func TestTotalJoinsRuns(t *testing.T) {
+	n, err := total(strings.NewReader("pass\ta.TestA\nskip\ta.TestA\nskip\ta.TestB\npass\ta.TestC\nfail\ta.TestC\n"))
+	require.NoError(t, err)
+	require.Equal(t, map[result]int{passed: 1, skipped: 1, failed: 1}, n)
+
+	_, err = total(strings.NewReader("nonsense"))
+	require.Error(t, err)
+}
+
+func TestTallyIsAppended(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tally")
+	s, _ := digest(t, `{"Action":"pass","Package":"a","Test":"TestA"}`)
+	require.NoError(t, s.append(file))
+	require.NoError(t, s.append(file))
+	var out strings.Builder
+	require.NoError(t, printTotal(&out, file))
+	require.Equal(t, "1 passed, 0 failed, 0 skipped\n", out.String())
+	require.Error(t, printTotal(io.Discard, file+".absent"))
+}

@@ -1,0 +1,61 @@
+#!/bin/sh
+# Debian's newest cloud kernel image, unpacked into .cache/kernel/SUITE:
+# vmlinuz-VERSION and config-VERSION. Prints the image's path.
+#
+# SUITE is the system's own by default; SUITE=trixie, say, picks another one.
+# REFRESH=1 looks for a newer one when one is there.
+set -eu
+scripts=$(cd "$(dirname "$0")" && pwd)
+root=${scripts%/*}
+. "$scripts/debian.sh"
+
+meta=linux-image-cloud-amd64
+suite=${SUITE:-$(debian_codename)}
+case $suite in
+*[!a-z-]* | '') die "SUITE=$suite is no name of a Debian release" ;;
+esac
+dir=$root/.cache/kernel/$suite
+
+# present: the path of the image that is there, if any.
+present() {
+	for f in "$dir"/vmlinuz-*; do
+		if [ -r "$f" ]; then
+			printf '%s\n' "$f"
+			return
+		fi
+	done
+	return 1
+}
+
+# resolve: the package that the metapackage depends on, its unsigned twin after it.
+resolve() {
+	apt-cache -c "$apt_conf" show --no-all-versions "$meta" 2>/dev/null |
+		awk '/^Depends:/ { for (i = 2; i <= NF; i++) if ($i ~ /^linux-image-[0-9].*cloud-amd64/) {
+			sub(/,$/, "", $i); print $i; if ($i !~ /-unsigned$/) print $i "-unsigned"; exit } }'
+}
+
+if [ -z "${REFRESH:-}" ] && present; then
+	exit 0
+fi
+state=$root/.cache/kernel/apt
+# The state is large and of no use afterwards, whatever happens.
+trap 'rm -rf "$state"' EXIT
+debian_open "$state" "$suite"
+packages=$(resolve)
+if [ -z "$packages" ]; then die "the package $meta is not in $suite"; fi
+deb=
+for p in $packages; do
+	if debian_download "$p" "$state"; then
+		deb=$state/$p.deb
+		break
+	fi
+done
+if [ -z "$deb" ]; then die "the kernel package did not arrive (apt's message is above)"; fi
+say "unpacking vmlinuz and config"
+mkdir -p "$state/root"
+# The modules, nine tenths of the package, stay packed.
+dpkg-deb --fsys-tarfile "$deb" | (cd "$state/root" && tar -xf - --wildcards './boot/vmlinuz-*' './boot/config-*')
+mkdir -p "$dir"
+rm -f "$dir"/vmlinuz-* "$dir"/config-*
+mv "$state"/root/boot/config-* "$state"/root/boot/vmlinuz-* "$dir/"
+present
