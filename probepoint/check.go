@@ -1,0 +1,127 @@
+package probepoint
+
+import (
+	"strings"
+
+	"kprobelab/errno"
+	"kprobelab/kimage"
+	"kprobelab/profile"
+	"kprobelab/x86"
+)
+
+// Check makes the kernel's checks of an address in the kernel's order (spec
+// 1.3, checks 4 to 13 and 18) and sets p.Ftrace. The error is a *Refusal with
+// the first rule that refuses: EILSEQ inside an instruction, ENOENT in a
+// module's freed init section, else EINVAL.
+//
+// Check 17, an SMP-alternatives lock prefix, refuses nothing here: the kernel
+// patches those prefixes only while it has run with one CPU so far, and an
+// image is what an SMP boot leaves.
+func Check(v kimage.View, p *Point, c *profile.Config) error {
+	if err := checkFtrace(v, p, c); err != nil {
+		return err
+	}
+	for _, k := range addressChecks {
+		if k.applies(c) && k.refuses(v, p, c) {
+			return Refuse(k.errno, k.rule, p.Addr, p.String())
+		}
+	}
+	if p.Ftrace {
+		return nil // the function tracer needs no instruction and no slot
+	}
+	return checkBoundary(v, p, c)
+}
+
+// checkFtrace is the ftrace location rule (spec 1.4).
+func checkFtrace(v kimage.View, p *Point, c *profile.Config) error {
+	p.Ftrace = false
+	if !c.Check.FtraceSites {
+		return nil
+	}
+	site, ok := v.SiteAt(kimage.SiteFtrace, p.Addr)
+	switch {
+	case !ok:
+		return nil
+	case site.Addr != p.Addr && c.Check.FtraceSiteMiddle:
+		return Refuse(errno.EILSEQ, RuleInsideFtrace, p.Addr, p.String())
+	case site.Addr != p.Addr:
+		return nil
+	case !c.KprobesOnFtrace:
+		return Refuse(errno.EINVAL, RuleFtraceSite, p.Addr, p.String())
+	}
+	p.Ftrace = true
+	return nil
+}
+
+// addressCheck is one row of check_kprobe_address_safe.
+type addressCheck struct {
+	rule    Rule
+	errno   errno.Errno
+	applies func(*profile.Config) bool
+	refuses func(kimage.View, *Point, *profile.Config) bool
+}
+
+func always(*profile.Config) bool { return true }
+
+// addressChecks are checks 5 to 11 and 13 of spec 1.3. The kernel's order
+// decides which rule is named where several refuse.
+var addressChecks = []addressCheck{
+	{RuleNotText, errno.EINVAL, always, notText},
+	{RuleGateArea, errno.EINVAL, func(c *profile.Config) bool { return c.Check.GateArea }, inGateArea},
+	{RuleBlacklisted, errno.EINVAL, always, blacklisted},
+	{RuleJumpLabel, errno.EINVAL, func(c *profile.Config) bool { return c.Check.JumpLabels }, inside(kimage.SiteJumpLabel)},
+	{RuleStaticCall, errno.EINVAL, func(c *profile.Config) bool { return c.Check.StaticCalls }, inside(kimage.SiteStaticCall)},
+	{RuleBugTable, errno.EINVAL, func(c *profile.Config) bool { return c.Check.BugTable }, isBug},
+	{RuleCFISymbol, errno.EINVAL, func(c *profile.Config) bool { return c.Check.CFISymbols }, inPreamble},
+	{RuleModuleInit, errno.ENOENT, always, inModuleInit},
+}
+
+// notText lets a module's init section through, which check 13 refuses with
+// its own errno.
+func notText(v kimage.View, p *Point, c *profile.Config) bool {
+	return !v.InText(p.Addr) && !inModuleInit(v, p, c)
+}
+
+// gateArea is the vsyscall page, at a fixed address on x86-64.
+var gateArea = x86.Range{Start: 0xffffffffff600000, End: 0xffffffffff601000}
+
+func inGateArea(_ kimage.View, p *Point, _ *profile.Config) bool { return gateArea.Contains(p.Addr) }
+
+// blacklisted is within_kprobe_blacklist: the address itself, or else, where
+// the covering symbol is a compiler-made clone ("foo.isra.0"), the address of
+// the symbol without the suffix.
+func blacklisted(v kimage.View, p *Point, c *profile.Config) bool {
+	if _, hit := v.Blacklisted(p.Addr); hit {
+		return true
+	}
+	name, _, clone := strings.Cut(p.Symbol.Name, ".")
+	if !clone || !c.Check.BlacklistLists {
+		return false
+	}
+	plain := v.Lookup(name)
+	if len(plain) == 0 {
+		return false
+	}
+	_, hit := v.Blacklisted(plain[0].Addr)
+	return hit
+}
+
+func inside(kind kimage.SiteKind) func(kimage.View, *Point, *profile.Config) bool {
+	return func(v kimage.View, p *Point, _ *profile.Config) bool {
+		_, hit := v.SiteAt(kind, p.Addr)
+		return hit
+	}
+}
+
+func isBug(v kimage.View, p *Point, _ *profile.Config) bool { return v.BugEntry(p.Addr) }
+
+func inPreamble(_ kimage.View, p *Point, _ *profile.Config) bool {
+	return strings.HasPrefix(p.Symbol.Name, "__cfi_") || strings.HasPrefix(p.Symbol.Name, "__pfx_")
+}
+
+// inModuleInit is check 13. Modules here are loaded: none is in the COMING
+// state, in which its init section could be probed.
+func inModuleInit(v kimage.View, p *Point, _ *profile.Config) bool {
+	module, ok := v.InInit(p.Addr)
+	return ok && module != ""
+}

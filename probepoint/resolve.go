@@ -1,0 +1,137 @@
+package probepoint
+
+import (
+	"strconv"
+
+	"kprobelab/errno"
+	"kprobelab/kimage"
+	"kprobelab/profile"
+	"kprobelab/x86"
+)
+
+// Request is where somebody wants a probe: a symbol or an address, not both,
+// and an offset in bytes that is added to either.
+type Request struct {
+	// Symbol is a kallsyms name, or "module:name"; empty means not given.
+	Symbol string
+	// Addr is an address; 0 means not given.
+	Addr x86.Addr
+	// Offset in bytes from the symbol or the address.
+	Offset uint32
+}
+
+// String names the request as "symbol+0xoffset" or by its address.
+func (r Request) String() string {
+	if r.Symbol != "" {
+		return withOffset(r.Symbol, uint64(r.Offset))
+	}
+	return withOffset(r.Addr.String(), uint64(r.Offset))
+}
+
+// Point is a resolved request.
+type Point struct {
+	// Addr is where the breakpoint would be written.
+	Addr x86.Addr
+	// Symbol covers the address; its Name is empty where none does, which
+	// kernels before 5.18 accept so far.
+	Symbol kimage.Symbol
+	// Offset of the address in the symbol, in bytes.
+	Offset uint64
+	// Entry is true at a function's entry: KPROBE_FLAG_ON_FUNC_ENTRY, and
+	// what return probes need.
+	Entry bool
+	// Ftrace is set by Check where the probe would run from the function
+	// tracer: KPROBE_FLAG_FTRACE.
+	Ftrace bool
+}
+
+// String names the point as "symbol+0xoffset" or by its address.
+func (p *Point) String() string {
+	if p.Symbol.Name == "" {
+		return p.Addr.String()
+	}
+	return withOffset(p.Symbol.Name, p.Offset)
+}
+
+func withOffset(name string, off uint64) string {
+	if off == 0 {
+		return name
+	}
+	return name + "+0x" + strconv.FormatUint(off, 16)
+}
+
+// Resolve finds the address of a request as register_kprobe does (spec 1.2).
+// A name with several addresses resolves to the first, as in kallsyms.
+// Errors are *Refusal: EINVAL where the request names no or two places, or
+// its function cannot be read, ENOENT where nothing is there.
+func Resolve(v kimage.View, r Request, c *profile.Config) (Point, error) {
+	base, err := lookup(v, r, c)
+	if err != nil {
+		return Point{}, err
+	}
+	addr := base.Add(int64(r.Offset))
+	if addr == 0 {
+		return Point{}, Refuse(errno.EINVAL, RuleNoPlace, 0, r.String())
+	}
+	sym, ok := v.SymbolAt(addr)
+	if !ok {
+		if c.Resolve.NeedsSymbol {
+			return Point{}, Refuse(errno.ENOENT, RuleNoSymbol, addr, r.String())
+		}
+		return Point{Addr: addr}, nil
+	}
+	return atEntry(v, Point{Addr: addr, Symbol: sym, Offset: uint64(addr.Sub(sym.Addr))}, c)
+}
+
+// lookup returns what the offset is added to.
+func lookup(v kimage.View, r Request, c *profile.Config) (x86.Addr, error) {
+	switch {
+	case r.Symbol != "" && r.Addr != 0:
+		return 0, Refuse(errno.EINVAL, RuleTwoPlaces, r.Addr, r.String())
+	case r.Symbol == "" && r.Addr == 0:
+		return 0, Refuse(errno.EINVAL, RuleNoPlace, 0, r.String())
+	case r.Symbol == "":
+		return r.Addr, nil
+	case !c.Resolve.SymbolNames:
+		return 0, Refuse(errno.EINVAL, RuleSymbolNames, 0, r.String())
+	}
+	found := v.Lookup(r.Symbol)
+	if len(found) == 0 {
+		return 0, Refuse(errno.ENOENT, RuleUnknownSymbol, 0, r.String())
+	}
+	return found[0].Addr, nil
+}
+
+// endbrSize is the length of every form of ENDBR in bytes.
+const endbrSize = 4
+
+// atEntry applies the entry rule (arch_adjust_kprobe_addr, 5.18): behind an
+// ENDBR both offset 0 and 4 mean the entry, and the probe is placed at 4.
+func atEntry(v kimage.View, p Point, c *profile.Config) (Point, error) {
+	p.Entry = p.Offset == 0
+	if !c.Resolve.SkipENDBR {
+		return p, nil
+	}
+	var first [endbrSize]byte
+	if v.CodeAt(p.Symbol.Addr, first[:]) < endbrSize {
+		return p, Refuse(errno.EINVAL, RuleUnreadable, p.Addr, p.String())
+	}
+	if isENDBR(first) && (p.Offset == 0 || p.Offset == endbrSize) {
+		p.Entry = true
+		p.Offset = endbrSize
+		p.Addr = p.Symbol.Addr.Add(endbrSize)
+	}
+	return p, nil
+}
+
+// isENDBR knows ENDBR64, ENDBR32, and the nop that the kernel writes over an
+// ENDBR that no indirect branch needs (spec 1.2, step 5).
+func isENDBR(b [endbrSize]byte) bool {
+	switch b {
+	case [endbrSize]byte{0xf3, 0x0f, 0x1e, 0xfa},
+		[endbrSize]byte{0xf3, 0x0f, 0x1e, 0xfb},
+		[endbrSize]byte{0x66, 0x0f, 0x1f, 0x00}:
+		return true
+	}
+	return false
+}
