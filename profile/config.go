@@ -63,6 +63,9 @@ type Resolve struct {
 	// SkipENDBR: with IBT, offset 0 and 4 both mean the entry and the probe
 	// is placed after the ENDBR (5.18 and later, CONFIG_X86_KERNEL_IBT).
 	SkipENDBR bool
+	// EntryFlag: a probe at a function's entry carries
+	// KPROBE_FLAG_ON_FUNC_ENTRY (5.18 and later).
+	EntryFlag bool
 	// RefuseAmbiguous: a symbol name with several addresses is refused by
 	// kprobe_events (6.1.y and later); register_kprobe takes the first.
 	RefuseAmbiguous bool

@@ -121,6 +121,7 @@ func v61() Config {
 	c.Preemption = true
 	c.FaultHandler = false
 	c.Resolve.NeedsSymbol = true
+	c.Resolve.EntryFlag = true
 	c.Resolve.RefuseAmbiguous = true
 	c.Check.ReregistrationWarns = true
 	c.Check.GateArea = true
