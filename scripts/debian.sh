@@ -5,6 +5,8 @@
 # keys, and nothing is written outside the project's folder.
 # shellcheck shell=sh
 
+: "${scripts:?the folder of this file, set by whoever sources it}"
+
 say() { printf '%s\n' "$*" >&2; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
 

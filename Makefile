@@ -1,0 +1,73 @@
+# kprobelab: `make` lists what there is to make.
+
+SHELL = /bin/sh
+.DEFAULT_GOAL = help
+.DELETE_ON_ERROR:
+.PHONY: help deps build build-nocgo demo kernel guest test soak fuzz bench env clean distclean
+
+unicorn = $(CURDIR)/.deps/unicorn
+
+# How long make fuzz and make soak stay with each fuzz target.
+FUZZTIME ?= 20s
+SOAKTIME ?= 2m
+
+# Only the static archive is in lib, so -lunicorn of the Go binding finds that.
+# The caller's own flags come after, and ours stand there once: the build cache
+# tells builds apart by the text of the flags.
+cflags = -O2 -g -I$(unicorn)/include
+ldflags = -L$(unicorn)/lib -lm -lpthread
+export CGO_CFLAGS := $(strip $(cflags) $(filter-out $(cflags),$(CGO_CFLAGS)))
+export CGO_LDFLAGS := $(strip $(ldflags) $(filter-out $(ldflags),$(CGO_LDFLAGS)))
+
+# git refuses a clone that belongs to another user, as in many CI containers;
+# the build would then fail for want of a version to stamp.
+buildvcs = $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@echo "IMAGE=FILE picks the kernel image of make demo, SUITE=trixie the release of make kernel."
+
+deps: ## find Unicorn >= 2.1, or fetch it into .deps (no root needed)
+	@scripts/deps.sh
+
+build: deps ## bin/kprobelab, static, runs from anywhere
+	@go build -trimpath -buildvcs=$(buildvcs) -tags netgo,osusergo \
+		-ldflags '-linkmode external -extldflags "-static"' -o bin/kprobelab ./cmd/kprobelab
+	@echo "built bin/kprobelab"
+
+build-nocgo: ## everything that needs no Unicorn, and bin/kprobelab-nocgo
+	@CGO_ENABLED=0 go build ./...
+	@CGO_ENABLED=0 go build -trimpath -buildvcs=$(buildvcs) -o bin/kprobelab-nocgo ./cmd/kprobelab
+	@echo "built bin/kprobelab-nocgo (it says which commands it lacks)"
+
+demo: build ## probe the embedded guest kernel, then a real kernel image
+	@scripts/demo.sh bin/kprobelab
+
+kernel: ## fetch Debian's newest cloud kernel into .cache/kernel, print its path
+	@scripts/kernel.sh
+
+guest: ## rebuild the embedded guest kernel from its sources
+	@$(MAKE) --no-print-directory -C guestkernel/src
+
+test: deps ## the whole check, as CI runs it
+	@scripts/check.sh
+
+soak: deps ## what takes longer: race on everything, repeated random tests, fuzzing
+	@echo "== every test with the race detector, three times over"
+	@go run ./internal/testsum -- -race -count=3 -timeout 120m ./...
+	@scripts/fuzz.sh $(SOAKTIME)
+
+fuzz: deps ## each fuzz target for FUZZTIME (20s)
+	@scripts/fuzz.sh $(FUZZTIME)
+
+bench: deps ## all benchmarks, with allocations
+	@go test -run '^$$' -bench . -benchmem ./...
+
+env: ## the lines that let a plain `go test` find Unicorn: eval "$(make env)"
+	@printf 'export CGO_CFLAGS="%s"\nexport CGO_LDFLAGS="%s"\n' "$(CGO_CFLAGS)" "$(CGO_LDFLAGS)"
+
+clean: ## remove what was built
+	@rm -rf bin .cache/check
+
+distclean: clean ## remove what was fetched, too
+	@rm -rf .deps .cache

@@ -1,0 +1,92 @@
+#!/bin/sh
+# The whole check (make test). Every step runs, whatever failed before it; the
+# last line counts the tests, each once over all runs.
+set -eu
+cd "$(dirname "$0")/.."
+work=.cache/check
+mkdir -p "$work"
+tally=$work/tally
+: >"$tally"
+
+# The release that knows the Go of go.mod. Run by version and not a tool of
+# go.mod, because the licence of everything in go.mod is our business.
+staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+failures=
+# step NAME COMMAND...: a heading, the command, and a note when it fails.
+step() {
+	printf '== %s\n' "$1"
+	name=$1
+	shift
+	if ! "$@"; then
+		printf '   %s: FAILED\n' "$name"
+		failures="$failures
+   $name"
+	fi
+}
+
+# gofmt of the toolchain that go.mod names; the one on PATH may be older.
+check_gofmt() {
+	bad=$(go list -f '{{.Dir}}' ./... | xargs "$(go env GOROOT)/bin/gofmt" -l) || return 1
+	[ -z "$bad" ] && return
+	printf 'not formatted; run gofmt -w on: %s\n' "$bad"
+	return 1
+}
+
+# What the generators write is what is committed. The guest kernel's ELF is not
+# among them: another compiler makes other bytes; its own test compares.
+check_generated() {
+	if ! git rev-parse HEAD >/dev/null 2>&1; then
+		echo "   not a git checkout: nothing to compare with"
+		return
+	fi
+	tree_state >"$work/before"
+	go generate ./... || return 1
+	tree_state >"$work/after"
+	diff "$work/before" "$work/after" && return
+	echo "generated files differ (above); commit what go generate writes"
+	return 1
+}
+
+tree_state() {
+	git ls-files -z --cached --others --exclude-standard | xargs -0 sha256sum 2>/dev/null
+}
+
+tests() { go run ./internal/testsum -tally "$tally" -- "$@"; }
+
+# The packages that wire the engine build only with cgo; the rest must not need it.
+check_nocgo() (
+	CGO_ENABLED=0
+	export CGO_ENABLED
+	go vet ./... && tests -short ./...
+)
+
+# Unicorn is for Linux here; the rest of the program is for every system.
+check_elsewhere() {
+	CGO_ENABLED=0 GOOS=windows GOARCH=arm64 go build ./... && CGO_ENABLED=0 GOOS=linux GOARCH=386 go build ./...
+}
+
+check_benchmarks() {
+	go test -run '^$' -bench . -benchtime 1x ./... >"$work/bench" 2>&1 || {
+		cat "$work/bench"
+		return 1
+	}
+	printf '   %s benchmarks ran\n' "$(grep -c '^Benchmark' "$work/bench" || :)"
+}
+
+step "gofmt" check_gofmt
+step "go vet" go vet ./...
+step "staticcheck" go run "$staticcheck" ./...
+step "go generate leaves no difference" check_generated
+step "tests" tests -timeout 15m ./...
+step "tests with the race detector" tests -race -short -timeout 15m ./...
+step "vet and tests without cgo" check_nocgo
+step "build for other systems without cgo" check_elsewhere
+step "each benchmark once" check_benchmarks
+
+echo
+if [ -n "$failures" ]; then
+	printf 'FAILED:%s\n' "$failures"
+fi
+go run ./internal/testsum -total "$tally"
+[ -z "$failures" ]

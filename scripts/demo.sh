@@ -1,0 +1,33 @@
+#!/bin/sh
+# The main job, shown twice: on the guest kernel inside the program, and on a
+# real kernel image where one can be had. demo.sh PROGRAM
+set -eu
+scripts=$(cd "$(dirname "$0")" && pwd)
+program=$1
+
+# show ARGUMENT...: prints the command as one would type it, then runs it.
+show() {
+	printf '$ kprobelab'
+	for a in "$@"; do
+		case $a in
+		*[!A-Za-z0-9_./:+=-]*) printf " '%s'" "$a" ;;
+		*) printf ' %s' "$a" ;;
+		esac
+	done
+	printf '\n'
+	"$program" "$@"
+}
+
+echo "== the guest kernel inside the program"
+show run --kprobe vfs_read --kretprobe kernel_clone \
+	--call 'vfs_read(0, buf[16], 16, 0)' --call 'kernel_clone(0)'
+
+echo
+echo "== a real kernel image"
+if ! image=$("$scripts/image.sh"); then
+	echo "There is no kernel image to show it on (the line above says why); IMAGE=FILE names one."
+	exit 0
+fi
+show run "$image" --kprobe snprintf --kretprobe crc32_le \
+	--call 'snprintf(buf[64], 64, "%s has %d things", "abc", 42)' \
+	--call 'crc32_le(0xffffffff, "123456789", 9)'
