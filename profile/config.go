@@ -119,6 +119,9 @@ type Slot struct {
 	BoostDecidedAtBuild bool
 	// LazyBoost appends the jump after the first stepped hit (to 4.10).
 	LazyBoost bool
+	// RefuseInt3 refuses to copy an int3 (4.4 and later; before, it is
+	// stepped in place).
+	RefuseInt3 bool
 	// RefuseMasking refuses pop ss and mov ss, and forced-emulation prefixes
 	// (5.8 and later).
 	RefuseMasking bool
@@ -149,6 +152,9 @@ type Step struct {
 	// TrapFlag steps the copy with TF and #DB (to 5.12); otherwise an int3
 	// behind the copy ends the step.
 	TrapFlag bool
+	// FixupSkipsREXOnly: the fix-up after a trap-flag step looks for the opcode
+	// behind one REX byte only, not behind other prefixes (2.6.18).
+	FixupSkipsREXOnly bool
 	// PostBeforeFixup runs post_handler before ip is moved back (2.6.18).
 	PostBeforeFixup bool
 	// VanishedInt3 re-executes an address whose int3 is gone (to 6.1).

@@ -36,7 +36,7 @@ func v2618() Config {
 		HZ:                       250,
 		Slot:                     Slot{BoostRule: BoostNever},
 		Step: Step{
-			TrapFlag: true, PostBeforeFixup: true, VanishedInt3: true,
+			TrapFlag: true, FixupSkipsREXOnly: true, PostBeforeFixup: true, VanishedInt3: true,
 			HandlerResets: true, NestedPostDisarms: true,
 		},
 		Kret: Kret{
@@ -57,7 +57,7 @@ func v44() Config {
 		Reregistration: true, JumpLabels: true, Boundary: true,
 		FtraceSites: true, FtraceSiteMiddle: true,
 	}
-	c.Slot = Slot{BoostRule: Boost44}
+	c.Slot = Slot{BoostRule: Boost44, RefuseInt3: true}
 	c.Step = Step{TrapFlag: true, VanishedInt3: true, HandlerResets: true, NestedReenterBUG: true}
 	c.Kret = Kret{
 		DefaultMaxActive: MaxActiveCPUs, EntryHandler: true, BlacklistSwitchTo: true,
@@ -82,7 +82,7 @@ func v58() Config {
 	c.Decoder = Decoder{EVEX: true, EmulatePrefix: true}
 	c.Check.BugTable = true
 	c.Check.BlacklistLists = true
-	c.Slot = Slot{BoostRule: Boost58, RefuseMasking: true}
+	c.Slot = Slot{BoostRule: Boost58, RefuseInt3: true, RefuseMasking: true}
 	c.Step.HandlerResets = false
 	c.Kret.EntryOnly = true
 	c.Optimize.OnPreempt = true
@@ -101,7 +101,7 @@ func v510() Config {
 	c.Decoder.Errors = true
 	c.Check.StaticCalls = true
 	c.Check.PaddingInt3 = true
-	c.Slot = Slot{BoostRule: Boost61, BoostDecidedAtBuild: true, RefuseMasking: true, Emulate: true}
+	c.Slot = Slot{BoostRule: Boost61, BoostDecidedAtBuild: true, RefuseInt3: true, RefuseMasking: true, Emulate: true}
 	c.Step.TrapFlag = false
 	c.Step.LoopTestsBeforeDecrement = true
 	c.Step.Loop32KeepsUpper = true
