@@ -34,14 +34,9 @@ func (k *Kernel) Reg() byte { return k.ModRM >> 3 & 7 }
 // Mod is ModRM.mod.
 func (k *Kernel) Mod() byte { return k.ModRM >> 6 }
 
-// RM is the register number of ModRM.rm with REX.B, 0 to 15 (to 31 with REX2).
-func (k *Kernel) RM() int {
-	n := int(k.ModRM&7) | int(k.REX&1)<<3
-	if k.REX == 0xD5 {
-		n = int(k.ModRM&7) | int(k.REX2&1)<<3 | int(k.REX2&0x10)
-	}
-	return n
-}
+// RM is the register number of ModRM.rm with REX.B, 0 to 15. The kernel reads
+// bit B from the first byte of a REX2 prefix too, where it is always set.
+func (k *Kernel) RM() int { return int(k.ModRM&7) | int(k.REX&1)<<3 }
 
 // IsRelativeJump reports whether the optimizer takes the instruction for a
 // relative jump: E0-E3, E9, EB, 70-7F, 0F 80-8F by opcode bytes alone, so
