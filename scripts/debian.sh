@@ -68,9 +68,9 @@ debian_key() {
 	die "Debian's archive keys are missing; as root: apt-get install debian-archive-keyring"
 }
 
-# debian_sources SUITE: the lines of a sources.list for that suite and its
-# security updates, on the mirror that the system itself uses. KPROBELAB_MIRROR
-# overrides it, for a system that is not Debian.
+# debian_sources SUITE [main]: the lines of a sources.list for that suite and,
+# but for "main", its security updates, on the mirror that the system itself
+# uses. KPROBELAB_MIRROR overrides it, for a system that is not Debian.
 debian_sources() {
 	entries=$(debian_entries)
 	if [ -n "${KPROBELAB_MIRROR:-}" ]; then
@@ -84,7 +84,7 @@ debian_sources() {
 		die "apt's sources name no Debian mirror; set KPROBELAB_MIRROR=http://deb.debian.org/debian or another one"
 	fi
 	printf '%s\n' "$main" | debian_line "$1"
-	case $1 in sid | unstable | testing | forky | duke) return ;; esac
+	case $1-${2:-} in *-main | sid-* | unstable-* | testing-*) return ;; esac
 	if [ -n "$security" ]; then
 		printf '%s\n' "$security" | debian_line "$1-security"
 	fi
@@ -99,7 +99,7 @@ debian_line() {
 		"$key" "${options:+ $options}" "$uri" "$1"
 }
 
-# debian_open STATE SUITE: makes the private apt state and fetches the index.
+# debian_open STATE SUITE [main]: makes the private apt state and fetches the index.
 # Afterwards, $apt_conf is apt's configuration file for it.
 debian_open() {
 	need apt-get apt
@@ -108,7 +108,7 @@ debian_open() {
 	rm -rf "$apt_state"
 	mkdir -p "$apt_state/lists/partial" "$apt_state/archives/partial"
 	: >"$apt_state/status"
-	debian_sources "$2" >"$apt_state/sources.list"
+	debian_sources "$2" "${3:-}" >"$apt_state/sources.list"
 	apt_conf=$apt_state/apt.conf
 	# Read after the system's own configuration, so proxies stay in force.
 	# The hooks are cleared because an image made for containers has one that
@@ -136,7 +136,7 @@ debian_open() {
 	END
 	say "fetching the package index of $2 from $(awk '{ for (i = 1; i < NF; i++) if ($i ~ /\]$/) { print $(i+1); exit } }' "$apt_state/sources.list")"
 	apt-get -c "$apt_conf" update >&2 ||
-		die "no package index of $2: is there a network, and does the mirror carry that suite? (apt's message is above)"
+		die "no package index of $2: is there a network, and does the mirror carry that suite? (apt's message is above; KPROBELAB_MIRROR=URL picks another mirror)"
 }
 
 # debian_download PACKAGE DIR: the package's newest version, as DIR/PACKAGE.deb.

@@ -100,7 +100,7 @@ from_debian() {
 		die "no Unicorn >= 2.1 here, and no apt-get to fetch Debian's; install it with its static archive, or set KPROBELAB_UNICORN=DIR to an unpacked libunicorn-dev"
 	fi
 	state=$root/.deps/apt
-	debian_open "$state" "$suite"
+	debian_open "$state" "$suite" main
 	debian_download libunicorn-dev "$state" ||
 		die "the package libunicorn-dev of $suite did not arrive (apt's message is above)"
 	rm -rf "$out" "$state/root"
@@ -111,7 +111,9 @@ from_debian() {
 	# GPL-2.0 asks that the terms travel with the archive.
 	mv "$state/root/usr/share/doc/libunicorn-dev/copyright" "$out/"
 	rm -rf "$state"
-	finish "$(header_version "$out/include")"
+	version=$(header_version "$out/include")
+	new_enough "$version" || die "the mirror's $suite has Unicorn $version; 2.1 or newer is needed (KPROBELAB_MIRROR=URL picks another mirror)"
+	finish "$version"
 }
 
 check_tools
