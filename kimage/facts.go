@@ -1,11 +1,297 @@
 package kimage
 
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"kprobelab/profile"
+)
+
 // Fact is something inferred about the kernel.
 type Fact struct {
-	// Name is the profile's field or the configuration option it decides.
+	// Name is the profile's field or the configuration option it decides, or
+	// a word for what describes the kernel ("release", "compiler").
 	Name string
 	// Value is what was decided.
 	Value string
 	// Evidence says from what, in a few words.
 	Evidence string
+}
+
+// evidence is what the choice of a profile can ask.
+type evidence struct {
+	img    *Image
+	banner banner
+	config map[string]string
+	// configFrom says where config comes from.
+	configFrom string
+	// kprobes is true where the symbols are those of a kernel with kprobes,
+	// so that a missing symbol says something too.
+	kprobes bool
+}
+
+// choose picks the profile from the evidence: the named profile of the
+// release, then whatever the configuration or the symbols say otherwise.
+func (img *Image) choose(*elfFile) error {
+	e := &evidence{img: img, banner: img.findBanner()}
+	_, e.kprobes = img.symbolAddr("register_kprobe")
+	if err := e.readConfig(); err != nil {
+		return err
+	}
+	c := e.base()
+	for i := range rules {
+		e.decide(&rules[i], c)
+	}
+	e.others()
+	img.profile = c
+	if p := img.opts.Profile; p != nil {
+		given := *p
+		img.profile = &given
+		e.fact("profile", p.Name, "asked for")
+	}
+	return nil
+}
+
+func (e *evidence) fact(name, value, why string) {
+	e.img.facts = append(e.img.facts, Fact{Name: name, Value: value, Evidence: why})
+}
+
+// base is the named profile whose release is nearest in behaviour.
+func (e *evidence) base() *profile.Config {
+	name, why := profile.Default, "the default: there is no banner to tell the release"
+	if b := e.banner; b.release != "" {
+		e.fact("release", b.release, b.from)
+		if b.compiler != "" {
+			e.fact("compiler", b.compiler, b.from)
+		}
+		name, why = nearestProfile(b.release), "nearest to release "+b.release
+	}
+	c, _ := profile.Named(name)
+	e.fact("profile", name, why)
+	return c
+}
+
+// newestOf has, per named profile, the last release it stands for. Where one
+// ends is where behaviour changed most: 4.19 dropped jprobes, 5.10 is Debian's
+// backport of int3 stepping, 5.18 brought rethook and the symbol rule, 6.7
+// the newer tables.
+var newestOf = []struct {
+	major, minor int
+	name         string
+}{
+	{2, 6, "2.6.18"}, {4, 18, "4.4"}, {5, 9, "5.8"}, {5, 17, "5.10"}, {6, 6, "6.1"},
+}
+
+func nearestProfile(release string) string {
+	major, rest, _ := strings.Cut(release, ".")
+	end := strings.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' })
+	if end >= 0 {
+		rest = rest[:end]
+	}
+	x, err1 := strconv.Atoi(major)
+	y, err2 := strconv.Atoi(rest)
+	if err1 != nil || err2 != nil {
+		return profile.Default
+	}
+	for _, n := range newestOf {
+		if x < n.major || x == n.major && y <= n.minor {
+			return n.name
+		}
+	}
+	return "6.12"
+}
+
+// others are facts that no profile field holds.
+func (e *evidence) others() {
+	if _, ok := e.img.symbolAddr("__x86_return_thunk"); ok {
+		e.fact("CONFIG_RETHUNK", "y", "symbol __x86_return_thunk")
+	}
+	for _, n := range []string{"CONFIG_NR_CPUS"} {
+		if v, ok := e.config[n]; ok {
+			e.fact(n, v, e.configFrom)
+		}
+	}
+}
+
+// banner is what the kernel says of itself.
+type banner struct {
+	text, release, compiler string
+	// flags are the words behind the build number: SMP, PREEMPT, ….
+	flags []string
+	from  string
+}
+
+var bannerStart = []byte("Linux version ")
+
+// findBanner reads linux_banner, or a module's vermagic.
+func (img *Image) findBanner() banner {
+	if a, ok := img.symbolAddr("linux_banner"); ok {
+		if s := img.sectionAt(a); s != nil && uint64(a-s.Addr) < uint64(len(s.Data)) {
+			if b, ok := parseBanner(s.Data[a-s.Addr:], "linux_banner"); ok {
+				return b
+			}
+		}
+	}
+	for _, s := range img.sections {
+		if s.Exec {
+			continue
+		}
+		for data := s.Data; ; {
+			i := bytes.Index(data, bannerStart)
+			if i < 0 {
+				break
+			}
+			if b, ok := parseBanner(data[i:], "banner in "+s.Name); ok {
+				return b
+			}
+			data = data[i+len(bannerStart):]
+		}
+	}
+	return img.vermagic()
+}
+
+// parseBanner reads "Linux version RELEASE (user@host) (compiler, linker) #N
+// FLAGS date". The format string beside it, with a %s, is not the banner.
+func parseBanner(b []byte, from string) (banner, bool) {
+	if !bytes.HasPrefix(b, bannerStart) {
+		return banner{}, false
+	}
+	b = b[:min(len(b), 1024)]
+	if i := bytes.IndexAny(b, "\n\x00"); i >= 0 {
+		b = b[:i]
+	}
+	text := string(b)
+	if strings.Contains(text, "%s") {
+		return banner{}, false
+	}
+	rest := text[len(bannerStart):]
+	release, rest, _ := strings.Cut(rest, " ")
+	out := banner{text: text, release: release, from: from}
+	head, build, _ := strings.Cut(rest, " #")
+	out.flags = strings.Fields(build)
+	// The compiler is the second parenthesis, which nests.
+	if i := strings.Index(head, ") ("); i >= 0 {
+		out.compiler = strings.TrimSuffix(head[i+3:], ")")
+	}
+	return out, release != ""
+}
+
+// vermagic is a module's own word for the kernel it was built for.
+func (img *Image) vermagic() banner {
+	s := img.section(".modinfo")
+	if s == nil {
+		return banner{}
+	}
+	for _, line := range bytes.Split(s.Data, []byte{0}) {
+		if v, ok := strings.CutPrefix(string(line), "vermagic="); ok {
+			words := strings.Fields(v)
+			if len(words) == 0 {
+				return banner{}
+			}
+			for i := range words {
+				words[i] = strings.ToUpper(words[i])
+			}
+			return banner{text: v, release: strings.Fields(v)[0], flags: words[1:], from: "vermagic in .modinfo"}
+		}
+	}
+	return banner{}
+}
+
+// preempt returns the banner's word for preemption, "" where it has none.
+func (b *banner) preempt() string {
+	for _, w := range b.flags {
+		if strings.HasPrefix(w, "PREEMPT") && w != "PREEMPT_VOLUNTARY" {
+			return w
+		}
+	}
+	return ""
+}
+
+// Banner is the kernel's own description of itself, "" where there is none.
+func (img *Image) Banner() string { return img.findBanner().text }
+
+// readConfig reads the configuration that the options name, else the one that
+// is embedded in the image (CONFIG_IKCONFIG).
+func (e *evidence) readConfig() error {
+	if path := e.img.opts.Config; path != "" {
+		b, err := readMaybePacked(path, e.img.opts.Progress)
+		if err != nil {
+			return err
+		}
+		e.config, e.configFrom = parseConfig(b), path
+		if len(e.config) == 0 {
+			return badFormat(path, -1, "a kernel configuration is wanted (lines CONFIG_…=), there is none")
+		}
+		return nil
+	}
+	for _, s := range e.img.sections {
+		i := bytes.Index(s.Data, []byte("IKCFG_ST\x1f\x8b\x08"))
+		if s.Exec || i < 0 {
+			continue
+		}
+		if b, err := unpackGzip(s.Data[i+8:], 0, nil); err == nil {
+			e.config, e.configFrom = parseConfig(b), "the image's embedded configuration"
+			return nil
+		}
+	}
+	return nil
+}
+
+// parseConfig reads "CONFIG_X=value" and "# CONFIG_X is not set" (as "n").
+func parseConfig(b []byte) map[string]string {
+	config := map[string]string{}
+	for line := range strings.Lines(string(b)) {
+		line = strings.TrimSpace(line)
+		if off, ok := strings.CutSuffix(line, " is not set"); ok {
+			if name, ok := strings.CutPrefix(off, "# "); ok && strings.HasPrefix(name, "CONFIG_") {
+				config[name] = "n"
+			}
+			continue
+		}
+		if name, value, ok := strings.Cut(line, "="); ok && strings.HasPrefix(name, "CONFIG_") {
+			config[name] = strings.Trim(value, `"`)
+		}
+	}
+	return config
+}
+
+// option is the configuration's word on the first of the names that it has; a
+// complete configuration that lacks them all says no.
+func (e *evidence) option(names ...string) (on bool, why string, ok bool) {
+	if e.config == nil {
+		return false, "", false
+	}
+	for _, n := range names {
+		if v, ok := e.config[n]; ok {
+			return v == "y", n + "=" + v + " in " + e.configFrom, true
+		}
+	}
+	return false, names[0] + " is not in " + e.configFrom, true
+}
+
+// symbol is the symbols' word: true where one of the names exists.
+func (e *evidence) symbol(names ...string) (on bool, why string, ok bool) {
+	for _, n := range names {
+		if _, ok := e.img.symbolAddr(n); ok {
+			return true, "symbol " + n, true
+		}
+	}
+	return false, "no symbol " + names[0], e.kprobes
+}
+
+// functionsBeginWithEndbr looks at the entries of some well-known functions.
+func (e *evidence) functionsBeginWithEndbr() (on bool, why string, ok bool) {
+	if s := e.img.section(".ibt_endbr_seal"); s != nil {
+		return true, "section .ibt_endbr_seal", true
+	}
+	for _, n := range []string{"register_kprobe", "kallsyms_lookup_name"} {
+		a, found := e.img.symbolAddr(n)
+		if b := e.img.bytes(a, 4); found && b != nil {
+			endbr := le.Uint32(b) == 0xfa1e0ff3 || le.Uint32(b) == 0x001f0f66
+			return endbr, fmt.Sprintf("%s begins with % x", n, b), true
+		}
+	}
+	return false, "", false
 }

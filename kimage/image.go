@@ -70,6 +70,8 @@ type Section struct {
 	Alloc, Write, Exec bool
 	// Module is the owning module's name, "" for the image itself.
 	Module string
+	// zero is set for NOBITS: the file has nothing of it.
+	zero bool
 }
 
 // Range is the section's place in memory.

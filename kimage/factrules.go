@@ -1,0 +1,210 @@
+package kimage
+
+import (
+	"fmt"
+	"strconv"
+
+	"kprobelab/profile"
+)
+
+// rule is one field of the profile that an image's evidence can decide.
+type rule struct {
+	// name is the field, as it is written in profile.Config.
+	name string
+	// options are the configuration options that decide it, in order.
+	options []string
+	// look is asked where no configuration is at hand.
+	look func(*evidence) (on bool, why string, ok bool)
+	get  func(*profile.Config) bool
+	// set changes the field, and what depends on it.
+	set func(*profile.Config, bool)
+}
+
+var rules = []rule{
+	{
+		name: "Preemption", options: []string{"CONFIG_PREEMPTION", "CONFIG_PREEMPT"},
+		look: func(e *evidence) (bool, string, bool) {
+			if w := e.banner.preempt(); w != "" {
+				return true, w + " in the " + e.banner.from, true
+			}
+			return false, "no PREEMPT in the " + e.banner.from, e.banner.release != ""
+		},
+		get: func(c *profile.Config) bool { return c.Preemption },
+		set: setPreemption,
+	},
+	{
+		name: "KprobesOnFtrace", options: []string{"CONFIG_KPROBES_ON_FTRACE"},
+		look: has("kprobe_ftrace_handler"),
+		get:  func(c *profile.Config) bool { return c.KprobesOnFtrace },
+		set:  func(c *profile.Config, on bool) { c.KprobesOnFtrace = on },
+	},
+	{
+		name: "Optimize.Exists", options: []string{"CONFIG_OPTPROBES"},
+		look: has("arch_optimize_kprobes", "optprobe_template_entry"),
+		get:  func(c *profile.Config) bool { return c.Optimize.Exists },
+		set:  func(c *profile.Config, on bool) { c.Optimize.Exists = on },
+	},
+	{
+		name: "Jprobes",
+		look: has("register_jprobe"),
+		get:  func(c *profile.Config) bool { return c.Jprobes },
+		set:  func(c *profile.Config, on bool) { c.Jprobes = on },
+	},
+	{
+		// Its dispatcher over an aggregate exists as long as it does.
+		name: "FaultHandler",
+		look: has("aggr_fault_handler"),
+		get:  func(c *profile.Config) bool { return c.FaultHandler },
+		set:  func(c *profile.Config, on bool) { c.FaultHandler = on },
+	},
+	{
+		name: "Step.TrapFlag",
+		look: lookStepping,
+		get:  func(c *profile.Config) bool { return c.Step.TrapFlag },
+		set:  setStepping,
+	},
+	{
+		name: "Kret.Rethook", options: []string{"CONFIG_KRETPROBE_ON_RETHOOK"},
+		look: has("arch_rethook_trampoline"),
+		get:  func(c *profile.Config) bool { return c.Kret.Rethook },
+		set:  func(c *profile.Config, on bool) { c.Kret.Rethook = on },
+	},
+	{
+		name: "Resolve.SkipENDBR", options: []string{"CONFIG_X86_KERNEL_IBT"},
+		look: (*evidence).functionsBeginWithEndbr,
+		get:  func(c *profile.Config) bool { return c.Resolve.SkipENDBR },
+		set:  func(c *profile.Config, on bool) { c.Resolve.SkipENDBR = on },
+	},
+	{
+		// Where neither retpolines nor IBT make indirect jumps safe to
+		// ignore, 6.12 looks for them; older kernels always do.
+		name: "Optimize.IndirectJumps",
+		look: lookIndirectJumps,
+		get:  func(c *profile.Config) bool { return c.Optimize.IndirectJumps },
+		set:  func(c *profile.Config, on bool) { c.Optimize.IndirectJumps = on },
+	},
+	{
+		name: "FramePointer", options: []string{"CONFIG_FRAME_POINTER", "CONFIG_UNWINDER_FRAME_POINTER"},
+		look: func(e *evidence) (bool, string, bool) {
+			_, why, ok := e.symbol("__start_orc_unwind")
+			return false, why + " (the ORC unwinder)", ok && e.img.section(".orc_unwind") != nil
+		},
+		get: func(c *profile.Config) bool { return c.FramePointer },
+		set: func(c *profile.Config, on bool) { c.FramePointer = on },
+	},
+	{
+		name: "ModuleBase", options: []string{"CONFIG_RANDOMIZE_BASE"},
+		look: has("kaslr_get_random_long"),
+		get:  func(c *profile.Config) bool { return c.ModuleBase == moduleBaseRandom },
+		set:  setModuleBase,
+	},
+}
+
+// decide applies one rule and records what it found.
+func (e *evidence) decide(r *rule, c *profile.Config) {
+	on, why, ok := false, "", false
+	if len(r.options) > 0 {
+		on, why, ok = e.option(r.options...)
+	}
+	if !ok {
+		on, why, ok = r.look(e)
+	}
+	if ok && r.get(c) != on {
+		r.set(c, on)
+		why += "; profile " + c.Name + " has it otherwise"
+	}
+	if ok {
+		e.fact(r.name, r.value(c, on), why)
+	}
+	if r.name == "ModuleBase" {
+		e.timer(c)
+	}
+}
+
+func (r *rule) value(c *profile.Config, on bool) string {
+	if r.name == "ModuleBase" {
+		return fmt.Sprintf("%#x", c.ModuleBase)
+	}
+	return strconv.FormatBool(on)
+}
+
+// timer takes HZ from the configuration; nothing else in an image tells it.
+func (e *evidence) timer(c *profile.Config) {
+	if hz, err := strconv.Atoi(e.config["CONFIG_HZ"]); err == nil && hz > 0 {
+		c.HZ = hz
+		e.fact("HZ", strconv.Itoa(hz), "CONFIG_HZ in "+e.configFrom)
+	}
+	if on, why, ok := e.option("CONFIG_KGDB"); ok && on {
+		c.Check.KGDB = true
+		e.fact("Check.KGDB", "true", why)
+	}
+}
+
+func has(names ...string) func(*evidence) (bool, string, bool) {
+	return func(e *evidence) (bool, string, bool) { return e.symbol(names...) }
+}
+
+// lookStepping tells trap-flag stepping from int3 stepping: only the former
+// has a handler of the debug exception, only the latter emulates branches.
+func lookStepping(e *evidence) (bool, string, bool) {
+	if on, why, _ := e.symbol("kprobe_emulate_jcc", "kprobe_emulate_jmp", "kprobe_emulate_call"); on {
+		return false, why, true
+	}
+	if on, why, _ := e.symbol("kprobe_debug_handler", "resume_execution", "resume_execution.isra.0"); on {
+		return true, why, true
+	}
+	return false, "", false
+}
+
+func lookIndirectJumps(e *evidence) (bool, string, bool) {
+	if nearestProfile(e.banner.release) != "6.12" || e.banner.release == "" {
+		return false, "", false
+	}
+	retpoline, why1, ok1 := e.option("CONFIG_MITIGATION_RETPOLINE", "CONFIG_RETPOLINE")
+	if !ok1 {
+		retpoline, why1, ok1 = e.symbol("__x86_indirect_thunk_rax", "__x86_indirect_thunk_array")
+	}
+	ibt, why2, ok2 := e.option("CONFIG_X86_KERNEL_IBT")
+	if !ok2 {
+		ibt, why2, ok2 = e.functionsBeginWithEndbr()
+	}
+	return !retpoline && !ibt, why1 + ", " + why2, ok1 && ok2
+}
+
+// setPreemption also changes the default pool size of kretprobes, which
+// followed PREEMPT before 6.1.
+func setPreemption(c *profile.Config, on bool) {
+	c.Preemption = on
+	switch c.Name {
+	case "4.4", "5.8", "5.10":
+		c.Kret.DefaultMaxActive = profile.MaxActiveCPUs
+		if on {
+			c.Kret.DefaultMaxActive = profile.MaxActivePossible
+		}
+	}
+}
+
+// setStepping takes the stepping, the slots and the emulation of a release
+// that steps this way: they came together.
+func setStepping(c *profile.Config, trapFlag bool) {
+	from := "5.10"
+	if trapFlag {
+		from = "5.8"
+	}
+	p, _ := profile.Named(from)
+	c.Step, c.Slot = p.Step, p.Slot
+}
+
+// Where module space begins, with and without RANDOMIZE_BASE
+// (arch/x86/include/asm/pgtable_64_types.h, MODULES_VADDR).
+const (
+	moduleBaseRandom = 0xffffffffc0000000
+	moduleBaseFixed  = 0xffffffffa0000000
+)
+
+func setModuleBase(c *profile.Config, random bool) {
+	c.ModuleBase = moduleBaseFixed
+	if random {
+		c.ModuleBase = moduleBaseRandom
+	}
+}

@@ -1,0 +1,92 @@
+package kimage
+
+import (
+	"os"
+	"strings"
+
+	"kprobelab/x86"
+)
+
+// layLiveText lays the text that Options.LiveText names over the image's: of
+// an ELF its .text and .rodata at their addresses, else raw bytes.
+func (img *Image) layLiveText() error {
+	if img.opts.LiveText == "" {
+		return nil
+	}
+	path, at, err := img.liveTextPlace()
+	if err != nil {
+		return err
+	}
+	b, err := readMaybePacked(path, img.opts.Progress)
+	if err != nil {
+		return err
+	}
+	if isELF(b) {
+		return img.overlayELF(path, b)
+	}
+	return img.overlayText(path, at, b)
+}
+
+// liveTextPlace splits FILE@ADDR. A file that really has the whole name wins.
+func (img *Image) liveTextPlace() (path string, at x86.Addr, err error) {
+	path, at = img.opts.LiveText, img.bounds.stext
+	i := strings.LastIndexByte(path, '@')
+	if i < 0 {
+		return path, at, nil
+	}
+	if _, err := os.Stat(path); err == nil {
+		return path, at, nil
+	}
+	at, ok := parseHex(path[i+1:])
+	if !ok {
+		return "", 0, badFormat(path, -1, "a hexadecimal address is wanted behind the @")
+	}
+	return path[:i], at, nil
+}
+
+func (img *Image) overlayELF(path string, b []byte) error {
+	f, err := parseELF(path, b)
+	if err != nil {
+		return err
+	}
+	text := f.section(".text")
+	if text == nil || text.typ == shtNobits {
+		return badFormat(path, -1, "live text is wanted, the ELF has no .text")
+	}
+	if err := img.overlayText(path, x86.Addr(text.addr), f.content(text)); err != nil {
+		return err
+	}
+	if ro := f.section(".rodata"); ro != nil && ro.typ != shtNobits {
+		img.overlay(x86.Addr(ro.addr), f.content(ro))
+	}
+	return nil
+}
+
+// overlayText lays bytes over the text and notes their range.
+func (img *Image) overlayText(path string, at x86.Addr, b []byte) error {
+	n := img.overlay(at, b)
+	if n == 0 {
+		return badFormat(path, -1, "text of this image is wanted: %d bytes at %v lie outside of it", len(b), at)
+	}
+	img.live = x86.Range{Start: at, End: at + x86.Addr(len(b))}
+	img.facts = append(img.facts, Fact{Name: "live text", Value: img.live.Start.String() + "-" + img.live.End.String(), Evidence: path})
+	return nil
+}
+
+// overlay copies b over the content of all sections it overlaps, and returns
+// how many bytes that were.
+func (img *Image) overlay(at x86.Addr, b []byte) int {
+	total := 0
+	end := at + x86.Addr(len(b))
+	for _, s := range img.sections {
+		if s.Addr >= end || s.Addr+x86.Addr(len(s.Data)) <= at {
+			continue
+		}
+		if s.Addr >= at {
+			total += copy(s.Data, b[s.Addr-at:])
+		} else {
+			total += copy(s.Data[at-s.Addr:], b)
+		}
+	}
+	return total
+}
