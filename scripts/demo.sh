@@ -24,7 +24,10 @@ show run --kprobe vfs_read --kretprobe kernel_clone \
 
 echo
 echo "== a real kernel image"
-if ! image=$("$scripts/image.sh"); then
+status=0
+image=$("$scripts/image.sh") || status=$?
+if [ "$status" = 2 ]; then exit 2; fi # IMAGE= names none: the line above says so
+if [ "$status" != 0 ]; then
 	echo "There is no kernel image to show it on (the line above says why); IMAGE=FILE names one."
 	exit 0
 fi

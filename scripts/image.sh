@@ -1,7 +1,7 @@
 #!/bin/sh
 # Prints the path of a real kernel image to show the work on: $IMAGE, else a
 # readable one under /boot, else the cached one, else a fetched one. Fails
-# with one sentence when there is none.
+# with one sentence when there is none; with 2 when $IMAGE cannot be read.
 set -eu
 scripts=$(cd "$(dirname "$0")" && pwd)
 

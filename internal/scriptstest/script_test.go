@@ -1,0 +1,27 @@
+package scriptstest
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stretchr/testify/require"
+)
+
+func TestScripts(t *testing.T) {
+	for _, tool := range []string{"sh", "awk", "sort"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("%s is not on PATH, and the scripts need it", tool)
+		}
+	}
+	scripts, err := filepath.Abs("../../scripts")
+	require.NoError(t, err)
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "script"),
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("SCRIPTS", scripts)
+			return nil
+		},
+	})
+}
