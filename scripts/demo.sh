@@ -20,7 +20,7 @@ show() {
 
 echo "== the guest kernel inside the program"
 show run --kprobe vfs_read --kretprobe kernel_clone \
-	--call 'vfs_read(0, buf[16], 16, 0)' --call 'kernel_clone(0)'
+	--call 'sys_open("/etc/hostname", 0, 0)' --call 'sys_read(3, buf[16], 16)' --call 'sys_fork()'
 
 echo
 echo "== a real kernel image"
