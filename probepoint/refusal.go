@@ -61,8 +61,8 @@ const (
 	RuleNotBoundary Rule = "NOT_BOUNDARY"
 	// RuleExceptionInsn: the instruction exists to raise an exception (6.12).
 	RuleExceptionInsn Rule = "EXCEPTION_INSN"
-	// RuleSlot: the instruction cannot be copied out of line; the refusal
-	// wraps the slot package's reason.
+	// RuleSlot: the instruction cannot be copied out of line. Refusals name
+	// the slot package's own rule in its place, such as BRANCH_THROUGH_MEMORY.
 	RuleSlot Rule = "SLOT"
 	// RuleNoMemory: no slot or no instances could be had.
 	RuleNoMemory Rule = "NO_MEMORY"

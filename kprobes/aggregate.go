@@ -1,0 +1,147 @@
+package kprobes
+
+import (
+	"slices"
+
+	"kprobelab/probepoint"
+	"kprobelab/x86"
+)
+
+// aggregate is what makes a Kprobe an aggregator: it stands in the table for
+// several probes at one address (spec 1.6).
+type aggregate struct {
+	// members are the probes, newest first. The list is replaced, never
+	// changed in place, so a handler may register and unregister.
+	members []*Kprobe
+	// post is whether the post walker is installed.
+	post bool
+}
+
+func (a *aggregate) index(p *Kprobe) int { return slices.Index(a.members, p) }
+
+// allDisabled is aggr_kprobe_disabled.
+func (a *aggregate) allDisabled() bool {
+	for _, m := range a.members {
+		if !m.Disabled() {
+			return false
+		}
+	}
+	return true
+}
+
+// members are the probes behind a table entry, newest first.
+func (k *Kprobes) members(entry *Kprobe) []*Kprobe {
+	if entry.aggregate != nil {
+		return entry.aggregate.members
+	}
+	return []*Kprobe{entry}
+}
+
+// registerAggregate adds a probe where one is already
+// (register_aggr_kprobe).
+func (k *Kprobes) registerAggregate(old, p *Kprobe, pt *probepoint.Point) error {
+	entry := old
+	if old.aggregate == nil {
+		entry = k.makeAggregator(old)
+	}
+	if entry.Gone() {
+		if err := k.revive(entry, pt); err != nil {
+			return err
+		}
+	}
+	p.ool, p.opcode, p.aggregate = entry.ool, entry.opcode, nil
+	k.join(entry, p)
+	if !entry.Disabled() || p.Disabled() {
+		return nil
+	}
+	entry.Flags &^= FlagDisabled
+	if k.disarmed {
+		return nil
+	}
+	if err := k.arm(entry); err != nil {
+		entry.Flags |= FlagDisabled
+		k.leave(entry, p)
+		p.ool = nil
+		return k.armRefused(p, err)
+	}
+	return nil
+}
+
+// makeAggregator puts an aggregator in the place of a probe, which becomes
+// its first member (alloc_aggr_kprobe, init_aggr_kprobe).
+func (k *Kprobes) makeAggregator(old *Kprobe) *Kprobe {
+	entry := &Kprobe{
+		Addr:   old.Addr,
+		Flags:  old.Flags &^ FlagOptimized,
+		ool:    old.ool,
+		opcode: old.opcode,
+		aggregate: &aggregate{
+			members: []*Kprobe{old},
+			post:    old.PostHandler != nil && !old.Gone(),
+		},
+	}
+	k.table.replace(old, entry)
+	return entry
+}
+
+// revive prepares the aggregate of code that has gone for new code at its
+// address. It stays disabled until a member needs it.
+func (k *Kprobes) revive(entry *Kprobe, pt *probepoint.Point) error {
+	if err := k.prepare(entry, pt); err != nil {
+		return err
+	}
+	entry.Flags = entry.Flags&^FlagGone | FlagDisabled
+	return nil
+}
+
+// join puts a member at the head of the list (add_new_kprobe).
+func (k *Kprobes) join(entry, p *Kprobe) {
+	a := entry.aggregate
+	a.members = append([]*Kprobe{p}, a.members...)
+	if p.PostHandler != nil {
+		a.post = true
+	}
+}
+
+// leave takes a member out. The post walker goes with the last member that
+// needs it; that of an ftrace-based aggregate stays.
+func (k *Kprobes) leave(entry, p *Kprobe) {
+	a := entry.aggregate
+	i := a.index(p)
+	a.members = slices.Concat(a.members[:i], a.members[i+1:])
+	if p.PostHandler == nil || p.Gone() || entry.OnFtrace() {
+		return
+	}
+	if !slices.ContainsFunc(a.members, func(m *Kprobe) bool { return m.PostHandler != nil }) {
+		a.post = false
+	}
+}
+
+// aggrPre calls the members' pre handlers, newest first, until one returns
+// non-zero (aggr_pre_handler). That leaves cpu.instance set, as in the kernel.
+func (k *Kprobes) aggrPre(cpu *cpuState, entry *Kprobe, regs *x86.PtRegs) int {
+	for _, m := range entry.aggregate.members {
+		if m.PreHandler == nil || m.Disabled() {
+			continue
+		}
+		cpu.instance = m
+		if k.callPre(cpu, m, regs) != 0 {
+			return 1
+		}
+		cpu.instance = nil
+	}
+	return 0
+}
+
+// aggrPost calls the post handlers of all members that are enabled
+// (aggr_post_handler).
+func (k *Kprobes) aggrPost(cpu *cpuState, entry *Kprobe, regs *x86.PtRegs) {
+	for _, m := range entry.aggregate.members {
+		if m.PostHandler == nil || m.Disabled() {
+			continue
+		}
+		cpu.instance = m
+		k.callPost(cpu, m, regs)
+		cpu.instance = nil
+	}
+}

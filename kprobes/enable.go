@@ -1,0 +1,105 @@
+package kprobes
+
+import (
+	"kprobelab/errno"
+	"kprobelab/probepoint"
+)
+
+// DisableKprobe stops a probe's handlers without removing it (disable_kprobe).
+// It fails with EINVAL where p is not registered; a probe that is disabled
+// already, or gone, stays as it is.
+func (k *Kprobes) DisableKprobe(p *Kprobe) error {
+	if p == nil {
+		return probepoint.Refuse(errno.EINVAL, probepoint.RuleNotRegistered, 0, "")
+	}
+	_, err := k.disable(p)
+	return err
+}
+
+// disable is __disable_kprobe. It returns the table entry.
+func (k *Kprobes) disable(p *Kprobe) (*Kprobe, error) {
+	entry := k.entryOf(p)
+	if entry == nil {
+		return nil, probepoint.Refuse(errno.EINVAL, probepoint.RuleNotRegistered, p.Addr, k.name(p))
+	}
+	if p.Disabled() {
+		return entry, nil
+	}
+	if p != entry {
+		p.Flags |= FlagDisabled
+	}
+	if p != entry && !entry.aggregate.allDisabled() {
+		return entry, nil
+	}
+	if k.armed(entry) {
+		if err := k.disarm(entry); err != nil {
+			p.Flags &^= FlagDisabled
+			return nil, k.armRefused(p, err)
+		}
+	}
+	entry.Flags |= FlagDisabled
+	return entry, nil
+}
+
+// EnableKprobe lets a disabled probe run again (enable_kprobe). It fails with
+// EINVAL where p is not registered or is gone.
+//
+// While all probes are globally disarmed a probe that is alone at its address
+// stays disabled, as in the kernel (spec 1.8, "Quirk").
+func (k *Kprobes) EnableKprobe(p *Kprobe) error {
+	if p == nil {
+		return probepoint.Refuse(errno.EINVAL, probepoint.RuleNotRegistered, 0, "")
+	}
+	entry := k.entryOf(p)
+	if entry == nil {
+		return probepoint.Refuse(errno.EINVAL, probepoint.RuleNotRegistered, p.Addr, k.name(p))
+	}
+	if p.Gone() {
+		return probepoint.Refuse(errno.EINVAL, probepoint.RuleGone, p.Addr, k.name(p))
+	}
+	if p != entry {
+		p.Flags &^= FlagDisabled
+	}
+	if k.disarmed || !entry.Disabled() {
+		return nil
+	}
+	entry.Flags &^= FlagDisabled
+	if err := k.arm(entry); err != nil {
+		entry.Flags |= FlagDisabled
+		p.Flags |= FlagDisabled
+		return k.armRefused(p, err)
+	}
+	return nil
+}
+
+// Enabled is the file kprobes/enabled: false while all probes are disarmed.
+func (k *Kprobes) Enabled() bool { return !k.disarmed }
+
+// SetEnabled is a write to kprobes/enabled: it arms or disarms every probe
+// that is not disabled itself (arm_all_kprobes, disarm_all_kprobes). It goes
+// on after a failure and returns the last one.
+func (k *Kprobes) SetEnabled(on bool) error {
+	if on != k.disarmed {
+		return nil
+	}
+	k.disarmed = !on
+	var last error
+	k.table.each(func(p *Kprobe) {
+		if p.Disabled() {
+			return
+		}
+		change := k.disarm
+		if on {
+			change = k.arm
+		}
+		if err := change(p); err != nil {
+			last = k.armRefused(p, err)
+		}
+	})
+	if on {
+		k.printk("kprobes: Kprobes globally enabled")
+	} else {
+		k.printk("kprobes: Kprobes globally disabled")
+	}
+	return last
+}

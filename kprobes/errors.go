@@ -1,0 +1,98 @@
+package kprobes
+
+import (
+	"fmt"
+	"runtime/debug"
+
+	"kprobelab/x86"
+)
+
+// HandlerPanic is the error of a Go handler that panicked. The hit went on as
+// if the handler had returned 0.
+type HandlerPanic struct {
+	// Probe names the probe, as "symbol+0xoffset".
+	Probe string
+	// Handler is the field whose function panicked, such as "pre_handler".
+	Handler string
+	// Value is what it panicked with.
+	Value any
+	// Stack is the goroutine's stack at that moment.
+	Stack []byte
+}
+
+// Error is one line without the stack.
+func (e *HandlerPanic) Error() string {
+	return fmt.Sprintf("probe %s: %s panicked: %v", e.Probe, e.Handler, e.Value)
+}
+
+// Unwrap gives the panic's value where it is an error.
+func (e *HandlerPanic) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// Bug is what the kernel ends with BUG: a state from which it cannot go on.
+type Bug struct {
+	// Text says what went wrong.
+	Text string
+	// Probe names the probe that was hit, Addr is its address.
+	Probe string
+	Addr  x86.Addr
+	CPU   int
+	Task  int
+	// Current is the probe that was being handled, in that Status; empty
+	// where there was none.
+	Current string
+	Status  Status
+	Regs    x86.PtRegs
+}
+
+// Error is one line.
+func (e *Bug) Error() string {
+	s := fmt.Sprintf("BUG: probe %s: %s (cpu %d, task %d", e.Probe, e.Text, e.CPU, e.Task)
+	if e.Current != "" {
+		s += fmt.Sprintf(", handling %s in %s", e.Current, e.Status)
+	}
+	return s + ")"
+}
+
+// EmulationFault is the error of an emulated instruction whose stack access
+// failed. The kernel's emulation does not expect that, and oopses.
+type EmulationFault struct {
+	Probe string
+	Addr  x86.Addr
+	Err   error
+}
+
+// Error is one line.
+func (e *EmulationFault) Error() string {
+	return fmt.Sprintf("probe %s: the instruction's stack access failed: %v", e.Probe, e.Err)
+}
+
+// Unwrap is the memory's error.
+func (e *EmulationFault) Unwrap() error { return e.Err }
+
+// Err returns the first error that a hit ran into since ClearErr: a
+// *HandlerPanic, a *Bug or an *EmulationFault, or the machine's. Registration
+// returns its own errors.
+func (k *Kprobes) Err() error { return k.err }
+
+// ClearErr forgets the recorded error and returns it.
+func (k *Kprobes) ClearErr() error {
+	err := k.err
+	k.err = nil
+	return err
+}
+
+func (k *Kprobes) fail(err error) {
+	if k.err == nil {
+		k.err = err
+	}
+}
+
+// recovered is deferred around a handler's call.
+func (k *Kprobes) recovered(p *Kprobe, handler string) {
+	if v := recover(); v != nil {
+		k.fail(&HandlerPanic{Probe: k.name(p), Handler: handler, Value: v, Stack: debug.Stack()})
+	}
+}

@@ -1,0 +1,72 @@
+package kprobes
+
+import "kprobelab/x86"
+
+// Fault is kprobe_fault_handler (spec 7). regs.IP is at the instruction that
+// faulted. The result is false unless a handler's fault was resolved here.
+func (k *Kprobes) Fault(regs *x86.PtRegs, vector int) bool {
+	cpu := k.cpu()
+	p := cpu.current
+	if p == nil {
+		return false
+	}
+	switch cpu.status {
+	case HitActive, HitSSDone:
+		return k.handlerFault(cpu, p, regs, vector)
+	}
+	if p.ool == nil || x86.Addr(regs.IP) != p.ool.Addr {
+		return false
+	}
+	// The copy faulted: let the kernel see a fault of the original, so that
+	// the exception table is searched with its address. If the fault is
+	// resolved, the instruction starts again and hits the probe again.
+	regs.IP = uint64(p.Addr)
+	if k.c.Step.TrapFlag {
+		regs.Flags &^= x86.FlagTF
+	}
+	regs.Flags |= cpu.oldFlags
+	k.unwind(cpu)
+	k.event(cpu, EventFault, p, p.Addr, regs, "the copy faulted: report it at the original's address")
+	return false
+}
+
+// handlerFault is a fault in a pre or post handler, or in guest code that one
+// calls. From 5.14 on kprobes do nothing about it.
+func (k *Kprobes) handlerFault(cpu *cpuState, p *Kprobe, regs *x86.PtRegs, vector int) bool {
+	if !k.c.FaultHandler {
+		return false
+	}
+	p.missed()
+	h := p
+	if p.aggregate != nil {
+		h = cpu.instance
+	}
+	if h != nil && h.FaultHandler != nil && k.callFault(h, regs, vector) != 0 {
+		return true
+	}
+	if !k.c.ExceptionTableInHandlers {
+		return false
+	}
+	fixup, ok := k.view.ExceptionEntry(x86.Addr(regs.IP))
+	if ok {
+		regs.IP = uint64(fixup)
+	}
+	return ok
+}
+
+func (k *Kprobes) callFault(p *Kprobe, regs *x86.PtRegs, vector int) int {
+	defer k.recovered(p, "fault_handler")
+	return p.FaultHandler(p, regs, vector)
+}
+
+// TaskExit forgets what belongs to a task that has ended, or whose run was
+// given up: its pending return-probe instances go back to their pools without
+// their handlers (kprobe_flush_task), and a hit it was in is over.
+func (k *Kprobes) TaskExit(task int) {
+	k.recycleTask(task)
+	for i := range k.cpus {
+		if cpu := &k.cpus[i]; cpu.current != nil && cpu.task == task {
+			cpu.current, cpu.instance = nil, nil
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package kprobes
+
+import "kprobelab/x86"
+
+// Instance is struct kretprobe_instance: one call of a probed function that
+// has not returned yet.
+type Instance struct {
+	// RetAddr is the return address that the function was called with. It is
+	// the trampoline's address where an older return probe of the function
+	// shares the frame (spec 5.5, "Several return probes on one function").
+	RetAddr x86.Addr
+	// Data is DataSize bytes for the handlers, zeroed when the probe is
+	// registered and not between uses.
+	Data []byte
+	// Task is the number of the task that made the call.
+	Task int
+
+	// frame is the stack slot that held the return address.
+	frame x86.Addr
+	pool  *instancePool
+	// next links the pool's free list or the task's pending list.
+	next *Instance
+}
+
+// Kretprobe is the return probe that the call belongs to (get_kretprobe), nil
+// once that has been unregistered.
+func (i *Instance) Kretprobe() *Kretprobe { return i.pool.owner }
+
+// recycle gives the instance back to its pool.
+func (i *Instance) recycle() {
+	i.next = i.pool.free
+	i.pool.free = i
+}
+
+// instancePool holds a return probe's instances. It outlives the probe while
+// instances are pending.
+type instancePool struct {
+	// owner is nil once the probe is unregistered.
+	owner *Kretprobe
+	free  *Instance
+}
+
+func newInstancePool(rp *Kretprobe) *instancePool {
+	pool := &instancePool{owner: rp}
+	all := make([]Instance, rp.MaxActive)
+	data := make([]byte, rp.MaxActive*rp.DataSize)
+	for n := range all {
+		i := &all[n]
+		i.pool = pool
+		i.Data = data[n*rp.DataSize : (n+1)*rp.DataSize : (n+1)*rp.DataSize]
+		i.recycle()
+	}
+	return pool
+}
+
+func (p *instancePool) get() *Instance {
+	i := p.free
+	if i != nil {
+		p.free, i.next = i.next, nil
+	}
+	return i
+}
+
+// push puts an instance at the head of its task's list.
+func (k *Kprobes) push(i *Instance) {
+	for i.Task >= len(k.kret.pending) {
+		k.kret.pending = append(k.kret.pending, nil)
+	}
+	i.next = k.kret.pending[i.Task]
+	k.kret.pending[i.Task] = i
+}
+
+// head is the newest pending instance of a task.
+func (k *Kprobes) head(task int) *Instance {
+	if task < 0 || task >= len(k.kret.pending) {
+		return nil
+	}
+	return k.kret.pending[task]
+}
+
+// recycleThrough unlinks a task's instances up to and including last.
+func (k *Kprobes) recycleThrough(task int, last *Instance) {
+	i := k.kret.pending[task]
+	k.kret.pending[task] = last.next
+	for {
+		next := i.next
+		done := i == last
+		i.recycle()
+		if done {
+			return
+		}
+		i = next
+	}
+}
+
+// recycleTask unlinks all of a task's instances.
+func (k *Kprobes) recycleTask(task int) {
+	for i := k.head(task); i != nil; {
+		next := i.next
+		i.recycle()
+		i = next
+	}
+	if k.head(task) != nil {
+		k.kret.pending[task] = nil
+	}
+}
+
+// Pending counts a task's calls that return probes track.
+func (k *Kprobes) Pending(task int) int {
+	n := 0
+	for i := k.head(task); i != nil; i = i.next {
+		n++
+	}
+	return n
+}
+
+// Cursor remembers how far an unwinder has come in a task's instances; the
+// zero value starts at the newest.
+type Cursor struct {
+	last *Instance
+}
+
+// FindReturnAddress tells an unwinder the true return address that the
+// trampoline hides in the stack slot at frame, or 0 (rethook_find_ret_addr,
+// kretprobe_find_ret_addr; spec 5.6). The task must not run meanwhile.
+func (k *Kprobes) FindReturnAddress(task int, frame x86.Addr, cursor *Cursor) x86.Addr {
+	if cursor == nil {
+		cursor = &Cursor{}
+	}
+	i := k.head(task)
+	if cursor.last != nil {
+		i = cursor.last.next
+	}
+	for ; i != nil; i = i.next {
+		cursor.last = i
+		if i.RetAddr != k.kret.trampoline && i.frame == frame {
+			return i.RetAddr
+		}
+	}
+	return 0
+}
+
+// Trampoline is the address that return probes put in the place of return
+// addresses; 0 while none was ever registered.
+func (k *Kprobes) Trampoline() x86.Addr { return k.kret.trampoline }

@@ -1,0 +1,103 @@
+package kprobes
+
+import "kprobelab/x86"
+
+// Int3 is kprobe_int3_handler (spec 2.3). regs.IP is behind the breakpoint.
+func (k *Kprobes) Int3(regs *x86.PtRegs) bool {
+	if regs.CS&3 != 0 {
+		return false // kprobes do not act on user mode
+	}
+	cpu := k.cpu()
+	addr := x86.Addr(regs.IP - 1)
+	if p := k.table.lookup(addr); p != nil {
+		cpu.task = k.m.Task()
+		switch {
+		case p.OnFtrace():
+			return k.ftraceHit(cpu, p, regs)
+		case cpu.current != nil:
+			return k.reenter(cpu, p, regs)
+		}
+		return k.hit(cpu, p, regs)
+	}
+	if k.endsStep(cpu, regs) {
+		k.finishStep(cpu, regs)
+		return true
+	}
+	return k.vanished(cpu, addr, regs)
+}
+
+// hit handles a probe's breakpoint while no other probe is being handled.
+func (k *Kprobes) hit(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) bool {
+	cpu.step = 0
+	k.event(cpu, EventTrap, p, p.Addr, regs, "int3 at the probed address; ip is one behind it")
+	k.begin(cpu, p, regs)
+	cpu.status = HitActive
+	if k.pre(cpu, p, regs) == 0 {
+		return k.setupStep(cpu, p, regs, false)
+	}
+	if !k.c.Step.HandlerResets {
+		cpu.current = nil
+	}
+	k.event(cpu, EventSkipped, p, x86.Addr(regs.IP), regs, "the pre handler returned non-zero: resume where it left ip")
+	return true
+}
+
+// vanished re-executes an address whose breakpoint was removed between the
+// trap and now (to 6.1).
+func (k *Kprobes) vanished(cpu *cpuState, addr x86.Addr, regs *x86.PtRegs) bool {
+	if !k.c.Step.VanishedInt3 {
+		return false
+	}
+	if k.m.ReadMem(addr, cpu.byte[:]) != nil || cpu.byte[0] == int3 {
+		return false
+	}
+	regs.IP = uint64(addr)
+	return true
+}
+
+// pre calls the pre handler, or the members' of an aggregate.
+func (k *Kprobes) pre(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) int {
+	if p.aggregate != nil {
+		return k.aggrPre(cpu, p, regs)
+	}
+	if p.PreHandler == nil {
+		return 0
+	}
+	return k.callPre(cpu, p, regs)
+}
+
+// post calls the post handler, or the members' of an aggregate.
+func (k *Kprobes) post(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) {
+	switch {
+	case p.aggregate != nil && p.aggregate.post:
+		k.aggrPost(cpu, p, regs)
+	case p.aggregate == nil && p.PostHandler != nil:
+		k.callPost(cpu, p, regs)
+	}
+}
+
+func (k *Kprobes) callPre(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) (ret int) {
+	k.event(cpu, EventPre, p, p.Addr, regs, "pre handler")
+	state := cpu.control
+	defer k.recovered(p, "pre_handler")
+	ret = p.PreHandler(p, regs)
+	k.keep(cpu, &state)
+	return ret
+}
+
+func (k *Kprobes) callPost(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) {
+	k.event(cpu, EventPost, p, p.Addr, regs, "post handler; ip is at the next instruction")
+	state := cpu.control
+	defer k.recovered(p, "post_handler")
+	p.PostHandler(p, regs, 0)
+	k.keep(cpu, &state)
+}
+
+// keep puts the CPU's state back to what it was when a handler was called. A
+// handler's own guest call may have been aborted inside a nested hit; nothing
+// else changes it, except a pre handler that resets it where it has to.
+func (k *Kprobes) keep(cpu *cpuState, state *control) {
+	if cpu.current != state.current && !(k.c.Step.HandlerResets && cpu.current == nil) {
+		cpu.control = *state
+	}
+}

@@ -1,0 +1,127 @@
+package kprobes
+
+import (
+	"kprobelab/slot"
+	"kprobelab/x86"
+)
+
+// Flags are a probe's KPROBE_FLAG_ bits, with the kernel's values.
+type Flags uint32
+
+// The flags.
+const (
+	// FlagGone: the probed code has gone with its module.
+	FlagGone Flags = 1 << iota
+	// FlagDisabled: the probe is temporarily disabled. It is the only flag
+	// that registration takes from the caller.
+	FlagDisabled
+	// FlagOptimized: the probe is, or is about to be, a jump.
+	FlagOptimized
+	// FlagFtrace: the probe is on a function's fentry site.
+	FlagFtrace
+	// FlagOnFuncEntry: the probe is at a function's entry (5.18 and later).
+	FlagOnFuncEntry
+)
+
+// PreHandler runs before the probed instruction, with regs.IP one byte behind
+// the probed address. It returns 0 to have the instruction executed. Any other
+// value resumes at regs as they are then: the instruction and the post_handler
+// do not run, and IP has to be set by the handler.
+type PreHandler func(p *Kprobe, regs *x86.PtRegs) int
+
+// PostHandler runs after the probed instruction, with regs.IP at the next one
+// to execute. flags is always 0.
+type PostHandler func(p *Kprobe, regs *x86.PtRegs, flags uint64)
+
+// FaultHandler runs when a handler of the probe faults, in the releases that
+// have it (to 5.13). It returns non-zero where it has resolved the fault.
+type FaultHandler func(p *Kprobe, regs *x86.PtRegs, trap int) int
+
+// Kprobe is struct kprobe: what to probe and whom to call. Either SymbolName
+// or Addr says where; after a successful registration by name both are set,
+// so Addr has to be cleared before the same object is registered again.
+//
+// A handler may call guest code, and may register and unregister probes. A
+// handler that panics is reported by Kprobes.Err and counts as having
+// returned 0. It must not end its goroutine (as t.FailNow does).
+type Kprobe struct {
+	// SymbolName is a kallsyms name or "module:name"; empty for none.
+	SymbolName string
+	// Offset in bytes from the symbol or the address.
+	Offset uint32
+	// Addr is the probed address; registration sets it.
+	Addr x86.Addr
+
+	PreHandler   PreHandler
+	PostHandler  PostHandler
+	FaultHandler FaultHandler
+
+	// Flags is FlagDisabled or 0 before registration, the state after.
+	Flags Flags
+	// Nmissed counts hits that ran no handler because another probe was
+	// being handled on that CPU.
+	Nmissed uint64
+
+	// kret is the return probe that this probe serves as entry of.
+	kret *Kretprobe
+	// ool is the instruction out of line, shared by the members of an
+	// aggregate; nil where the probe is on an ftrace site.
+	ool *outOfLine
+	// opcode is the byte that stood under the int3.
+	opcode byte
+
+	// aggregate is set on an aggregator: an object of this package that
+	// stands for several probes at one address.
+	aggregate *aggregate
+	// internal marks the subsystem's own probe (2.6.18's trampoline), which is
+	// not listed and not disarmed.
+	internal bool
+	// next and prev link the hash bucket's chain.
+	next, prev *Kprobe
+}
+
+// Disabled reports whether the probe runs no handlers: disabled or gone.
+func (p *Kprobe) Disabled() bool { return p.Flags&(FlagDisabled|FlagGone) != 0 }
+
+// Gone reports whether the probed code has gone.
+func (p *Kprobe) Gone() bool { return p.Flags&FlagGone != 0 }
+
+// Optimized reports whether the probe is, or is about to be, a jump.
+func (p *Kprobe) Optimized() bool { return p.Flags&FlagOptimized != 0 }
+
+// OnFtrace reports whether the probe is on a function's fentry site.
+func (p *Kprobe) OnFtrace() bool { return p.Flags&FlagFtrace != 0 }
+
+// Opcode is the first byte of the probed instruction, which stands under the
+// int3 while the probe is armed. Like Slot it is valid once registered.
+func (p *Kprobe) Opcode() byte { return p.opcode }
+
+// Slot is the probed instruction out of line, and whether there is one: a
+// probe on an ftrace site has none.
+func (p *Kprobe) Slot() (slot.Slot, bool) {
+	if p.ool == nil {
+		return slot.Slot{}, false
+	}
+	return p.ool.Slot, true
+}
+
+// hasPost reports whether a post handler is to run: for an aggregator,
+// whether its post walker is installed.
+func (p *Kprobe) hasPost() bool {
+	if p.aggregate != nil {
+		return p.aggregate.post
+	}
+	return p.PostHandler != nil
+}
+
+// missed counts a hit that ran no handler, on every member of an aggregate
+// (kprobes_inc_nmissed_count). Disabled members count too.
+func (p *Kprobe) missed() {
+	if p.aggregate == nil {
+		p.Nmissed++
+		return
+	}
+	for _, m := range p.aggregate.members {
+		m.Nmissed++
+	}
+}

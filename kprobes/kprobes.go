@@ -1,0 +1,105 @@
+package kprobes
+
+import (
+	"kprobelab/kimage"
+	"kprobelab/profile"
+	"kprobelab/slot"
+	"kprobelab/x86"
+)
+
+// Kprobes is the subsystem of one machine.
+type Kprobes struct {
+	m Machine
+	// mem is m again, as what emulations read and write through.
+	mem  slot.Memory
+	c    *profile.Config
+	view *liveView
+
+	table table
+	slots slotCache
+	cpus  []cpuState
+	// disarmed is kprobes_all_disarmed.
+	disarmed bool
+
+	kret kretState
+
+	observe func(Event)
+	log     func(string)
+	err     error
+}
+
+var _ Traps = (*Kprobes)(nil)
+
+// New makes the subsystem and installs it as the receiver of m's traps. v is
+// the code under test and c the kernel whose behaviour is wanted; neither may
+// be changed afterwards.
+func New(m Machine, v kimage.View, c *profile.Config) *Kprobes {
+	k := &Kprobes{m: m, mem: m, c: c, cpus: make([]cpuState, m.NumCPU())}
+	k.view = &liveView{View: v, k: k}
+	k.slots = slotCache{m: m, quiet: k.quiet}
+	k.kret.pre = k.preKretprobe
+	m.SetTraps(k)
+	return k
+}
+
+// View is the code under test as it is in memory now, with the original bytes
+// in place of this subsystem's int3s (spec 1.5.1).
+func (k *Kprobes) View() kimage.View { return k.view }
+
+// Config is the kernel that is modelled; it must not be changed.
+func (k *Kprobes) Config() *profile.Config { return k.c }
+
+// OnLog sets a receiver for the lines that the subsystem would write to the
+// kernel log, without a newline; nil discards them.
+func (k *Kprobes) OnLog(fn func(line string)) { k.log = fn }
+
+func (k *Kprobes) printk(line string) {
+	if k.log != nil {
+		k.log(line)
+	}
+}
+
+// Find is get_kprobe: what stands for the probes at an address. With several
+// there it is the aggregator, which is not one of the caller's own objects.
+func (k *Kprobes) Find(addr x86.Addr) *Kprobe { return k.table.lookup(addr) }
+
+// Armed counts the addresses whose text is changed.
+func (k *Kprobes) Armed() int {
+	n := 0
+	k.table.each(func(p *Kprobe) {
+		if k.armed(p) {
+			n++
+		}
+	})
+	return n
+}
+
+// Registered counts the probes that are registered, members of aggregates and
+// return probes included.
+func (k *Kprobes) Registered() int {
+	n := 0
+	k.table.each(func(p *Kprobe) { n += len(k.members(p)) })
+	return n
+}
+
+// armed reports whether the table entry's int3 is in the text.
+func (k *Kprobes) armed(p *Kprobe) bool { return !k.disarmed && !p.Disabled() }
+
+// quiet reports that no CPU is handling a probe, so that nobody is in a slot
+// whose end would return to kprobes.
+func (k *Kprobes) quiet() bool {
+	for i := range k.cpus {
+		if k.cpus[i].current != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// name is how a probe is called in errors.
+func (k *Kprobes) name(p *Kprobe) string {
+	if s, ok := k.view.SymbolAt(p.Addr); ok {
+		return symbolic(s.Name, uint64(p.Addr.Sub(s.Addr)))
+	}
+	return p.Addr.String()
+}

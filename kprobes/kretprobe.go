@@ -1,0 +1,238 @@
+package kprobes
+
+import (
+	"kprobelab/errno"
+	"kprobelab/probepoint"
+	"kprobelab/profile"
+	"kprobelab/x86"
+)
+
+// ReturnHandler runs at a probed function's entry or return. On return regs
+// is the caller's frame: IP is the return address (the trampoline's address
+// to 5.17) and AX the return value; what it does to general registers and
+// flags takes effect. The result of an entry handler says whether this call
+// is to be tracked (0) or not; that of a return handler is ignored.
+type ReturnHandler func(i *Instance, regs *x86.PtRegs) int
+
+// Kretprobe is struct kretprobe: it probes a function's entry and return.
+type Kretprobe struct {
+	// KP says where, and has the flags. Its handlers belong to the return
+	// probe: registration sets PreHandler and clears the others.
+	KP Kprobe
+	// Handler runs when the function returns; nil for none.
+	Handler ReturnHandler
+	// EntryHandler runs when the function is entered; nil for none.
+	EntryHandler ReturnHandler
+	// MaxActive is how many calls can be tracked at a time. 0 or less asks
+	// for the kernel's default, which registration stores here.
+	MaxActive int
+	// DataSize is the size in bytes of each instance's Data; the kernel's
+	// limit is 4096.
+	DataSize int
+	// Nmissed counts calls that were not tracked for want of an instance.
+	// KP.Nmissed counts hits of the entry while another probe was handled.
+	Nmissed uint64
+
+	pool *instancePool
+}
+
+// kretState is what return probes need of the subsystem.
+type kretState struct {
+	// pre is preKretprobe as a value, made once.
+	pre PreHandler
+	// trampoline is 0 until the first return probe is registered.
+	trampoline x86.Addr
+	// pending are the tasks' lists of instances, by task number, newest
+	// first (task_struct.rethooks, kretprobe_instances).
+	pending []*Instance
+	// misplaced remembers the one-time warning about a frame mismatch.
+	misplaced bool
+}
+
+// maxInstances bounds MaxActive: the kernel would run out of memory.
+const maxInstances = 1 << 20
+
+// RegisterKretprobe plants a return probe (register_kretprobe, spec 5.2).
+// Beside RegisterKprobe's refusals: EINVAL where the place is not a function's
+// entry or return probes are forbidden there (__switch_to), E2BIG for too
+// large a DataSize, ENOMEM for the pool.
+func (k *Kprobes) RegisterKretprobe(rp *Kretprobe) error {
+	if rp == nil {
+		return probepoint.Refuse(errno.EINVAL, probepoint.RuleNoPlace, 0, "")
+	}
+	if err := k.checkKretprobe(rp); err != nil {
+		return err
+	}
+	if err := k.placeTrampoline(); err != nil {
+		return err
+	}
+	kp := &rp.KP
+	kp.PreHandler, kp.PostHandler, kp.FaultHandler = k.kret.pre, nil, nil
+	kp.kret = rp
+	if rp.MaxActive <= 0 {
+		rp.MaxActive = k.defaultMaxActive()
+	}
+	if rp.MaxActive > maxInstances || rp.DataSize < 0 {
+		return probepoint.Refuse(errno.ENOMEM, probepoint.RuleNoMemory, kp.Addr, kp.SymbolName)
+	}
+	old := rp.pool
+	rp.pool = newInstancePool(rp)
+	rp.Nmissed = 0
+	if err := k.RegisterKprobe(kp); err != nil {
+		rp.pool = old // of a registration that this call did not make
+		return err
+	}
+	return nil
+}
+
+// checkKretprobe makes the checks that a return probe has beside its
+// kprobe's (steps 1 to 4 of spec 5.2).
+func (k *Kprobes) checkKretprobe(rp *Kretprobe) error {
+	kp := &rp.KP
+	pt, err := k.resolve(kp)
+	if err != nil {
+		if k.c.Kret.EntryOnly && !k.c.Kret.EntryErrno {
+			return probepoint.Refuse(errno.EINVAL, probepoint.RuleNotEntry, kp.Addr, kp.SymbolName)
+		}
+		return err
+	}
+	refuse := func(e errno.Errno, rule probepoint.Rule) error {
+		return probepoint.Refuse(e, rule, pt.Addr, pt.String())
+	}
+	switch {
+	case k.c.Kret.EntryOnly && !pt.Entry:
+		return refuse(errno.EINVAL, probepoint.RuleNotEntry)
+	case kp.SymbolName == "" && k.registered(kp):
+		return refuse(errno.EINVAL, probepoint.RuleReregistered)
+	case k.c.Kret.BlacklistSwitchTo && k.isSwitchTo(pt.Addr):
+		return refuse(errno.EINVAL, probepoint.RuleKretBlacklist)
+	case k.c.Kret.MaxDataSize != 0 && rp.DataSize > k.c.Kret.MaxDataSize:
+		return refuse(errno.E2BIG, probepoint.RuleDataSize)
+	}
+	return nil
+}
+
+// isSwitchTo is the test against kretprobe_blacklist, whose only entry is the
+// function that changes stacks.
+func (k *Kprobes) isSwitchTo(at x86.Addr) bool {
+	s := k.view.Lookup("__switch_to")
+	return len(s) > 0 && s[0].Addr == at
+}
+
+// defaultMaxActive is the pool size where the caller asks for none.
+func (k *Kprobes) defaultMaxActive() int {
+	n := k.m.NumCPU()
+	formula := k.c.Kret.DefaultMaxActive
+	if formula == profile.MaxActiveNRCPUs {
+		n = k.c.Kret.NRCPUs
+	}
+	if formula == profile.MaxActivePossible || k.c.Preemption {
+		return max(10, 2*n)
+	}
+	return n
+}
+
+// UnregisterKretprobe removes a return probe. Calls that are being tracked
+// return to their callers without running its handler.
+func (k *Kprobes) UnregisterKretprobe(rp *Kretprobe) {
+	if rp != nil {
+		k.UnregisterKretprobes([]*Kretprobe{rp})
+	}
+}
+
+// UnregisterKretprobes removes several. Nil elements and an empty list do
+// nothing.
+func (k *Kprobes) UnregisterKretprobes(rps []*Kretprobe) {
+	kps := make([]*Kprobe, 0, len(rps))
+	for _, rp := range rps {
+		if rp == nil {
+			continue
+		}
+		kps = append(kps, &rp.KP)
+		if rp.pool != nil && k.registered(&rp.KP) {
+			rp.pool.owner = nil
+			rp.pool = nil
+		}
+	}
+	k.UnregisterKprobes(kps)
+}
+
+// RegisterKretprobes registers in order; at the first refusal it unregisters
+// what it has registered and returns that error. An empty list is EINVAL.
+func (k *Kprobes) RegisterKretprobes(rps []*Kretprobe) error {
+	if len(rps) == 0 {
+		return probepoint.Refuse(errno.EINVAL, probepoint.RuleBatch, 0, "")
+	}
+	for i, rp := range rps {
+		if err := k.RegisterKretprobe(rp); err != nil {
+			k.UnregisterKretprobes(rps[:i])
+			return err
+		}
+	}
+	return nil
+}
+
+// DisableKretprobe stops a return probe from tracking calls; those that are
+// being tracked run its handler. Errors as in DisableKprobe.
+func (k *Kprobes) DisableKretprobe(rp *Kretprobe) error {
+	if rp == nil {
+		return k.DisableKprobe(nil)
+	}
+	return k.DisableKprobe(&rp.KP)
+}
+
+// EnableKretprobe lets a disabled return probe track calls again. Errors as
+// in EnableKprobe.
+func (k *Kprobes) EnableKretprobe(rp *Kretprobe) error {
+	if rp == nil {
+		return k.EnableKprobe(nil)
+	}
+	return k.EnableKprobe(&rp.KP)
+}
+
+// preKretprobe is pre_handler_kretprobe: it takes an instance, and puts the
+// trampoline in the place of the return address (spec 5.3).
+func (k *Kprobes) preKretprobe(p *Kprobe, regs *x86.PtRegs) int {
+	cpu, rp := k.cpu(), p.kret
+	if rp == nil || rp.pool == nil {
+		return 0
+	}
+	i := rp.pool.get()
+	if i == nil {
+		rp.Nmissed++
+		k.event(cpu, EventNoInstance, p, p.Addr, regs, "no free instance: this return is missed")
+		return 0
+	}
+	i.Task = k.m.Task()
+	if rp.EntryHandler != nil && k.c.Kret.EntryHandler && k.callReturn(rp, "entry_handler", rp.EntryHandler, i, regs) != 0 {
+		i.recycle()
+		return 0
+	}
+	if err := k.hijack(cpu, i, regs); err != nil {
+		i.recycle()
+		k.fail(&EmulationFault{Probe: k.name(p), Addr: p.Addr, Err: err})
+		return 0
+	}
+	k.event(cpu, EventInstance, p, i.frame, regs, "the return address is saved in an instance, the trampoline takes its place")
+	return 0
+}
+
+// hijack is arch_prepare_kretprobe, arch_rethook_prepare.
+func (k *Kprobes) hijack(cpu *cpuState, i *Instance, regs *x86.PtRegs) error {
+	i.frame = x86.Addr(regs.SP)
+	ret, err := k.readWord(cpu, i.frame)
+	if err != nil {
+		return err
+	}
+	i.RetAddr = x86.Addr(ret)
+	if err := k.writeWord(cpu, i.frame, uint64(k.kret.trampoline)); err != nil {
+		return err
+	}
+	k.push(i)
+	return nil
+}
+
+func (k *Kprobes) callReturn(rp *Kretprobe, field string, h ReturnHandler, i *Instance, regs *x86.PtRegs) (ret int) {
+	defer k.recovered(&rp.KP, field)
+	return h(i, regs)
+}

@@ -1,0 +1,93 @@
+package kprobes
+
+import "kprobelab/x86"
+
+// EventKind says what happened in a step of a hit.
+type EventKind int
+
+// The kinds, in the order in which a hit meets them.
+const (
+	// EventTrap: a breakpoint of a probe was hit, or the function tracer
+	// called.
+	EventTrap EventKind = iota
+	// EventMissed: it was hit while another probe was being handled.
+	EventMissed
+	// EventPre: a pre handler is called.
+	EventPre
+	// EventSkipped: a pre handler returned non-zero.
+	EventSkipped
+	// EventBoost: execution goes on in the slot, and does not come back.
+	EventBoost
+	// EventStep: execution goes on in the slot, up to the trap behind it.
+	EventStep
+	// EventStepped: the trap behind the copy.
+	EventStepped
+	// EventEmulate: the instruction was emulated.
+	EventEmulate
+	// EventPost: a post handler is called.
+	EventPost
+	// EventResume: the hit is over.
+	EventResume
+	// EventFault: the copy faulted.
+	EventFault
+	// EventInstance: a return probe took an instance and put the trampoline
+	// in the place of the return address.
+	EventInstance
+	// EventNoInstance: a return probe had no free instance.
+	EventNoInstance
+	// EventReturn: the trampoline was reached.
+	EventReturn
+	// EventReturnHandler: a return probe's handler is called.
+	EventReturnHandler
+	// EventReturned: the trampoline goes back to the caller.
+	EventReturned
+)
+
+var eventNames = [...]string{
+	"trap", "missed", "pre", "skipped", "boost", "step", "stepped", "emulate",
+	"post", "resume", "fault", "instance", "no-instance", "return",
+	"return-handler", "returned",
+}
+
+// String is a short word for the kind.
+func (e EventKind) String() string { return eventNames[e] }
+
+// Event is one step of a hit.
+type Event struct {
+	// Step counts from 1 in every hit; a nested hit goes on counting.
+	Step int
+	Kind EventKind
+	// Probe is the table entry that was hit, or the member whose handler is
+	// called.
+	Probe *Kprobe
+	CPU   int
+	Task  int
+	// Addr is what the step is about: the probed address, the slot, or where
+	// execution goes on.
+	Addr x86.Addr
+	// Regs is the frame as it is now, before a handler is called. It is valid
+	// during the call only.
+	Regs *x86.PtRegs
+	// Text is the step in words.
+	Text string
+}
+
+// Observe calls fn at every step of every hit, until it is called with nil.
+// fn must not change the registers.
+func (k *Kprobes) Observe(fn func(Event)) { k.observe = fn }
+
+// event is small enough to be inlined: a hit without an observer pays for the
+// nil check only.
+func (k *Kprobes) event(cpu *cpuState, kind EventKind, p *Kprobe, at x86.Addr, regs *x86.PtRegs, text string) {
+	if k.observe != nil {
+		k.emit(cpu, kind, p, at, regs, text)
+	}
+}
+
+func (k *Kprobes) emit(cpu *cpuState, kind EventKind, p *Kprobe, at x86.Addr, regs *x86.PtRegs, text string) {
+	cpu.step++
+	k.observe(Event{
+		Step: cpu.step, Kind: kind, Probe: p, CPU: k.m.CPU(), Task: k.m.Task(),
+		Addr: at, Regs: regs, Text: text,
+	})
+}

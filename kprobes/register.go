@@ -1,0 +1,175 @@
+package kprobes
+
+import (
+	"kprobelab/errno"
+	"kprobelab/probepoint"
+	"kprobelab/x86"
+)
+
+// int3 is the breakpoint instruction.
+const int3 = 0xcc
+
+// RegisterKprobe plants a probe (register_kprobe, spec 1.3). It resolves the
+// place, makes the kernel's checks in the kernel's order, and arms the probe
+// unless it has FlagDisabled. A refusal is a *probepoint.Refusal that wraps
+// the kernel's errno: ENOENT for an unknown symbol, EILSEQ inside an
+// instruction, EINVAL where probing is not allowed, EOPNOTSUPP and ENOSPC for
+// what cannot be executed out of line.
+func (k *Kprobes) RegisterKprobe(p *Kprobe) error {
+	if p == nil {
+		return probepoint.Refuse(errno.EINVAL, probepoint.RuleNoPlace, 0, "")
+	}
+	pt, err := k.resolve(p)
+	if err != nil {
+		return err
+	}
+	p.Addr = pt.Addr
+	if k.registered(p) {
+		if k.c.Check.ReregistrationWarns {
+			k.printk("WARNING: register_kprobe: " + pt.String() + " is already registered")
+		}
+		return probepoint.Refuse(errno.EINVAL, probepoint.RuleReregistered, p.Addr, pt.String())
+	}
+	p.Flags &= FlagDisabled
+	p.Nmissed = 0
+	if err := k.check(p, &pt); err != nil {
+		return err
+	}
+	if old := k.table.lookup(p.Addr); old != nil {
+		return k.registerAggregate(old, p, &pt)
+	}
+	return k.registerFirst(p, &pt)
+}
+
+func (k *Kprobes) resolve(p *Kprobe) (probepoint.Point, error) {
+	r := probepoint.Request{Symbol: p.SymbolName, Addr: p.Addr, Offset: p.Offset}
+	return probepoint.Resolve(k.view, r, k.c)
+}
+
+// check makes the checks of the address, and sets the flags that they find.
+func (k *Kprobes) check(p *Kprobe, pt *probepoint.Point) error {
+	err := probepoint.Check(k.view, pt, k.c)
+	if pt.Ftrace {
+		p.Flags |= FlagFtrace // set early in the kernel: a later refusal leaves it
+	}
+	if err == nil && pt.Entry && k.c.Resolve.EntryFlag {
+		p.Flags |= FlagOnFuncEntry
+	}
+	return err
+}
+
+// registered reports whether this very object is at its address.
+func (k *Kprobes) registered(p *Kprobe) bool {
+	return k.entryOf(p) != nil
+}
+
+// entryOf is __get_valid_kprobe: the table entry at p's address if that is p
+// or an aggregate that p is a member of, else nil.
+func (k *Kprobes) entryOf(p *Kprobe) *Kprobe {
+	e := k.table.lookup(p.Addr)
+	if e == nil || e == p || e.aggregate != nil && e.aggregate.index(p) >= 0 {
+		return e
+	}
+	return nil
+}
+
+// registerFirst plants a probe where none is.
+func (k *Kprobes) registerFirst(p *Kprobe, pt *probepoint.Point) error {
+	if err := k.prepare(p, pt); err != nil {
+		return err
+	}
+	p.aggregate = nil
+	k.table.insert(p)
+	if !k.armed(p) {
+		return nil
+	}
+	if err := k.arm(p); err != nil {
+		k.table.remove(p)
+		k.freeSlot(p)
+		return k.armRefused(p, err)
+	}
+	return nil
+}
+
+func (k *Kprobes) armRefused(p *Kprobe, cause error) error {
+	r := probepoint.Refuse(errno.Of(cause), probepoint.RuleArm, p.Addr, k.name(p))
+	r.Cause = cause
+	return r
+}
+
+// prepare saves the opcode and fills a slot (arch_prepare_kprobe). A probe on
+// an ftrace site has no slot.
+func (k *Kprobes) prepare(p *Kprobe, pt *probepoint.Point) error {
+	p.ool = nil
+	if pt.Ftrace {
+		return k.readOpcode(p, pt)
+	}
+	page, i, err := k.slots.get()
+	if err != nil {
+		r := probepoint.Refuse(errno.ENOMEM, probepoint.RuleNoMemory, p.Addr, pt.String())
+		r.Cause = err
+		return r
+	}
+	s, err := probepoint.BuildSlot(k.view, pt, page.slotAddr(i), p.PostHandler != nil, k.c)
+	if err == nil {
+		err = k.m.PokeText(s.Addr, s.Bytes[:s.Len])
+	}
+	if err != nil {
+		k.slots.put(page, i, false)
+		return err
+	}
+	p.ool = &outOfLine{Slot: s, page: page, index: i}
+	p.opcode = s.Opcode
+	return nil
+}
+
+func (k *Kprobes) readOpcode(p *Kprobe, pt *probepoint.Point) error {
+	var b [1]byte
+	if k.view.CodeAt(p.Addr, b[:]) == 0 {
+		return probepoint.Refuse(errno.EFAULT, probepoint.RuleUnreadable, p.Addr, pt.String())
+	}
+	p.opcode = b[0]
+	return nil
+}
+
+// freeSlot gives the slot of a probe back. A boosted one stays dirty: a task
+// may be in it, and it does not come back through kprobes.
+func (k *Kprobes) freeSlot(p *Kprobe) {
+	if p.ool != nil {
+		k.slots.put(p.ool.page, p.ool.index, p.ool.Boosted)
+		p.ool = nil
+	}
+}
+
+// arm writes the int3 (arch_arm_kprobe).
+func (k *Kprobes) arm(p *Kprobe) error {
+	return k.m.PokeText(p.Addr, []byte{int3})
+}
+
+// disarm writes the opcode back (arch_disarm_kprobe).
+func (k *Kprobes) disarm(p *Kprobe) error {
+	return k.m.PokeText(p.Addr, []byte{p.opcode})
+}
+
+// RegisterKprobes registers in order; at the first refusal it unregisters what
+// it has registered and returns that error. An empty list is EINVAL.
+func (k *Kprobes) RegisterKprobes(ps []*Kprobe) error {
+	if len(ps) == 0 {
+		return probepoint.Refuse(errno.EINVAL, probepoint.RuleBatch, 0, "")
+	}
+	for i, p := range ps {
+		if err := k.RegisterKprobe(p); err != nil {
+			k.UnregisterKprobes(ps[:i])
+			return err
+		}
+	}
+	return nil
+}
+
+// symbolic names a place as probepoint does.
+func symbolic(name string, off uint64) string {
+	if off == 0 {
+		return name
+	}
+	return name + "+" + x86.Addr(off).String()
+}

@@ -1,0 +1,138 @@
+package kprobes
+
+import "kprobelab/x86"
+
+// trampolineReturn is what the trampoline calls: frame is the guest address
+// of the register frame, and regs that frame in place (spec 5.4, 5.5).
+func (k *Kprobes) trampolineReturn(frame x86.Addr, regs *x86.PtRegs) {
+	cpu := k.cpu()
+	regs.CS = x86.KernelCS
+	regs.IP = uint64(k.kret.trampoline)
+	regs.OrigAX = ^uint64(0)
+	if k.c.Kret.Rethook {
+		regs.SP += 16 // as the caller will see it
+	}
+	ret := k.runReturn(cpu, x86.Addr(regs.SP)-8, regs)
+	at := frame + offSP
+	if k.c.Kret.Rethook {
+		at = frame + offAbove
+		regs.SS = regs.Flags
+	}
+	if err := k.writeWord(cpu, at, uint64(ret)); err != nil {
+		k.fail(err)
+	}
+}
+
+// trampolineProbe is the pre handler of 2.6.18's trampoline.
+func (k *Kprobes) trampolineProbe(_ *Kprobe, regs *x86.PtRegs) int {
+	cpu := k.cpu()
+	state := cpu.control
+	regs.IP = uint64(k.kret.trampoline)
+	regs.IP = uint64(k.runReturn(cpu, x86.Addr(regs.SP)-8, regs))
+	cpu.control = state
+	cpu.current = nil // this handler resets, as handlers of that time do
+	return 1
+}
+
+// runReturn runs the handlers of all calls that return through the stack slot
+// at frame, frees their instances, and gives the real return address. It is 0
+// where there is none, and the guest then faults there: the kernel would BUG.
+func (k *Kprobes) runReturn(cpu *cpuState, frame x86.Addr, regs *x86.PtRegs) x86.Addr {
+	task := k.m.Task()
+	first := k.head(task)
+	last := k.firstReal(first)
+	if last == nil {
+		k.lostReturn(frame, regs)
+		return 0
+	}
+	cpu.step = 0
+	k.event(cpu, EventReturn, k.entryProbe(last), frame, regs, "the function returned into the trampoline, which built a frame")
+	if !k.c.Kret.HandlerIPIsTrampoline {
+		regs.IP = uint64(last.RetAddr)
+	}
+	ret := last.RetAddr
+	k.runHandlers(cpu, first, last, frame, regs)
+	k.recycleThrough(task, last)
+	k.event(cpu, EventReturned, nil, ret, regs, "the real return address is restored")
+	return ret
+}
+
+// firstReal is the newest instance that knows a return address other than the
+// trampoline's: those before it share its frame.
+func (k *Kprobes) firstReal(i *Instance) *Instance {
+	for i != nil && i.RetAddr == k.kret.trampoline {
+		i = i.next
+	}
+	return i
+}
+
+// runHandlers calls the handlers from the list's head to last, inclusive: the
+// oldest probe of a function comes first.
+func (k *Kprobes) runHandlers(cpu *cpuState, first, last *Instance, frame x86.Addr, regs *x86.PtRegs) {
+	real := last.RetAddr
+	for i := first; ; i = i.next {
+		if i.frame != frame && !k.misplaced(i) {
+			return
+		}
+		if i.frame == frame {
+			if !k.c.Kret.Rethook {
+				i.RetAddr = real
+			}
+			k.runHandler(cpu, i, regs)
+		}
+		if i == last {
+			return
+		}
+	}
+}
+
+// misplaced reports an instance on another stack slot than the one that is
+// returned through. Rethook stops there; before, it is skipped.
+func (k *Kprobes) misplaced(i *Instance) (skip bool) {
+	if k.c.Kret.Rethook {
+		if !k.kret.misplaced {
+			k.printk("WARNING: rethook: a pending return is on another stack frame")
+		}
+	} else if !k.kret.misplaced {
+		k.printk("kretprobe is stacked incorrectly. Trying to fixup.")
+	}
+	k.kret.misplaced = true
+	return !k.c.Kret.Rethook
+}
+
+// runHandler calls one return handler; its probe counts as being handled
+// meanwhile, so that probes which the handler hits are missed.
+func (k *Kprobes) runHandler(cpu *cpuState, i *Instance, regs *x86.PtRegs) {
+	rp := i.Kretprobe()
+	if rp == nil || rp.Handler == nil {
+		return
+	}
+	k.event(cpu, EventReturnHandler, &rp.KP, i.RetAddr, regs, "return handler")
+	cpu.task = k.m.Task()
+	cpu.current = &rp.KP
+	cpu.status = HitActive
+	k.callReturn(rp, "handler", rp.Handler, i, regs)
+	cpu.current = nil
+}
+
+// entryProbe is the probe of an instance, nil once it is unregistered.
+func (k *Kprobes) entryProbe(i *Instance) *Kprobe {
+	if rp := i.Kretprobe(); rp != nil {
+		return &rp.KP
+	}
+	return nil
+}
+
+// lostReturn is the kernel's BUG: a return through the trampoline that no
+// instance accounts for.
+func (k *Kprobes) lostReturn(frame x86.Addr, regs *x86.PtRegs) {
+	if k.c.Kret.Rethook {
+		k.printk("rethook: rethook: Return address not found! Maybe there is a bug in the kernel")
+	} else {
+		k.printk("kretprobe BUG!: a return without a pending call")
+	}
+	k.fail(&Bug{
+		Text:  "return address not found: no pending call returns here",
+		Probe: "return trampoline", Addr: frame, CPU: k.m.CPU(), Task: k.m.Task(), Regs: *regs,
+	})
+}

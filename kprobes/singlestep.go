@@ -1,0 +1,108 @@
+package kprobes
+
+import (
+	"kprobelab/slot"
+	"kprobelab/x86"
+)
+
+// setupStep arranges that the probed instruction is executed out of line
+// (setup_singlestep, spec 2.4). reenter is true for a nested hit.
+func (k *Kprobes) setupStep(cpu *cpuState, p *Kprobe, regs *x86.PtRegs, reenter bool) bool {
+	if k.boosts(p) {
+		if !reenter {
+			cpu.current = nil
+		}
+		regs.IP = uint64(p.ool.Addr)
+		k.event(cpu, EventBoost, p, p.ool.Addr, regs, "resume in the slot; the jump behind the copy leads back")
+		return true
+	}
+	if reenter {
+		cpu.save()
+		k.begin(cpu, p, regs)
+		cpu.status = Reenter
+	} else {
+		cpu.status = HitSS
+	}
+	if p.ool.Emulation.Kind != slot.EmulateNone {
+		return k.emulate(cpu, p, regs)
+	}
+	k.startStep(p, regs)
+	k.event(cpu, EventStep, p, x86.Addr(regs.IP), regs, "resume at the copy in the slot, interrupts off")
+	return true
+}
+
+// boosts reports whether the copy runs without a second trap. Newer kernels
+// decide on the post handler when the slot is built, older ones now.
+func (k *Kprobes) boosts(p *Kprobe) bool {
+	return !k.c.Preemption && p.ool.Boosted && (k.c.Slot.BoostDecidedAtBuild || !p.hasPost())
+}
+
+// startStep sends the CPU to the copy: to the int3 behind it, or, with the
+// trap flag, to the #DB after one instruction.
+func (k *Kprobes) startStep(p *Kprobe, regs *x86.PtRegs) {
+	regs.Flags &^= x86.FlagIF
+	regs.IP = uint64(p.ool.Addr)
+	if k.c.Step.TrapFlag {
+		regs.Flags |= x86.FlagTF
+		if p.opcode == int3 {
+			regs.IP = uint64(p.Addr) // a probed int3 is stepped in place
+		}
+	}
+}
+
+// emulate does what the instruction would do to registers and stack. An
+// access that faults is the kernel's own fault, an oops.
+func (k *Kprobes) emulate(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) bool {
+	if err := p.ool.Emulation.Run(regs, k.mem, k.c); err != nil {
+		k.fail(&EmulationFault{Probe: k.name(p), Addr: p.Addr, Err: err})
+		k.unwind(cpu)
+		regs.IP = uint64(p.Addr)
+		return false
+	}
+	k.event(cpu, EventEmulate, p, x86.Addr(regs.IP), regs, "the instruction was emulated")
+	k.postProcess(cpu, p, regs)
+	return true
+}
+
+// endsStep reports whether an int3 is the one behind the copy that this CPU
+// is executing. The window is the slot's 15 bytes, so a copy of 14 bytes,
+// whose int3 is the slot's last byte, is not recognised, as in the kernel.
+func (k *Kprobes) endsStep(cpu *cpuState, regs *x86.PtRegs) bool {
+	p := cpu.current
+	if p == nil || p.ool == nil || k.c.Step.TrapFlag || cpu.status&(HitSS|Reenter) == 0 {
+		return false
+	}
+	s := uint64(p.ool.Addr)
+	return s < regs.IP && regs.IP < s+slotSize
+}
+
+// finishStep ends an int3 single step (spec 2.6).
+func (k *Kprobes) finishStep(cpu *cpuState, regs *x86.PtRegs) {
+	p := cpu.current
+	k.event(cpu, EventStepped, p, x86.Addr(regs.IP-1), regs, "int3 behind the copy: move ip back to the original code")
+	regs.Flags |= cpu.savedFlags
+	regs.IP += uint64(p.Addr.Sub(p.ool.Addr)) - 1
+	k.postProcess(cpu, p, regs)
+}
+
+// postProcess runs the post handler and ends the hit; after a nested hit it
+// only goes back to the outer one (kprobe_post_process).
+func (k *Kprobes) postProcess(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) {
+	if cpu.status == Reenter {
+		cpu.restore()
+	} else {
+		cpu.status = HitSSDone
+		k.post(cpu, p, regs)
+		cpu.current = nil
+	}
+	k.event(cpu, EventResume, p, x86.Addr(regs.IP), regs, "resume the probed code")
+}
+
+// unwind ends a hit without running the post handler.
+func (k *Kprobes) unwind(cpu *cpuState) {
+	if cpu.status == Reenter {
+		cpu.restore()
+	} else {
+		cpu.current = nil
+	}
+}

@@ -1,0 +1,95 @@
+package kprobes
+
+import "kprobelab/x86"
+
+// Status is where a CPU is in handling a hit, with the kernel's values.
+type Status int
+
+// The states. They have a meaning only while a probe is being handled.
+const (
+	// HitActive: the pre handler runs or is about to.
+	HitActive Status = 1
+	// HitSS: the copy in the slot is being executed.
+	HitSS Status = 2
+	// Reenter: a nested probe's instruction is being executed, silently.
+	Reenter Status = 4
+	// HitSSDone: the post handler runs.
+	HitSSDone Status = 8
+)
+
+// String is the kernel's name without its prefix.
+func (s Status) String() string {
+	switch s {
+	case HitActive:
+		return "HIT_ACTIVE"
+	case HitSS:
+		return "HIT_SS"
+	case Reenter:
+		return "REENTER"
+	case HitSSDone:
+		return "HIT_SSDONE"
+	}
+	return "none"
+}
+
+// control is the part of a CPU's state that a nested hit saves.
+type control struct {
+	// current is the probe being handled, nil for none.
+	current *Kprobe
+	status  Status
+	// oldFlags and savedFlags are the IF (and TF) of the interrupted code.
+	oldFlags, savedFlags uint64
+}
+
+// cpuState is the per-CPU state: current_kprobe, kprobe_ctlblk and
+// kprobe_instance.
+type cpuState struct {
+	control
+	// prev is the one level that can be saved.
+	prev control
+	// instance is the member of an aggregate whose handler is being called.
+	instance *Kprobe
+	// task is the task that was hit last, whose end also ends its hits.
+	task int
+	// step numbers the events of a hit.
+	step int
+	// word and byte are buffers for guest memory: a slice of a local would
+	// be allocated on every hit.
+	word [8]byte
+	byte [1]byte
+}
+
+// cpu is the state of the CPU that runs now.
+func (k *Kprobes) cpu() *cpuState { return &k.cpus[k.m.CPU()] }
+
+// begin makes p the probe being handled (set_current_kprobe).
+func (k *Kprobes) begin(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) {
+	mask := uint64(x86.FlagIF)
+	if k.c.Step.TrapFlag {
+		mask |= x86.FlagTF
+	}
+	cpu.current = p
+	cpu.oldFlags = regs.Flags & mask
+	cpu.savedFlags = cpu.oldFlags
+	if p.ool != nil && p.ool.ModifiesIF {
+		cpu.savedFlags &^= x86.FlagIF
+	}
+}
+
+// save and restore are save_previous_kprobe and restore_previous_kprobe.
+func (cpu *cpuState) save()    { cpu.prev = cpu.control }
+func (cpu *cpuState) restore() { cpu.control = cpu.prev }
+
+// ResetCurrentKprobe is reset_current_kprobe. In kernels before 4.19 a pre
+// handler that returns non-zero has to call it; later ones do it themselves.
+func (k *Kprobes) ResetCurrentKprobe() { k.cpu().current = nil }
+
+// Current returns the probe that the running CPU is handling, nil for none,
+// and its status.
+func (k *Kprobes) Current() (*Kprobe, Status) {
+	cpu := k.cpu()
+	if cpu.current == nil {
+		return nil, 0
+	}
+	return cpu.current, cpu.status
+}

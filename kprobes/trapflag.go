@@ -1,0 +1,48 @@
+package kprobes
+
+import "kprobelab/x86"
+
+// Debug is the single-step trap of kernels that step with the trap flag
+// (kprobe_debug_handler, to 5.12; spec 2.8). What the copy left to be put
+// right is the slot package's knowledge.
+func (k *Kprobes) Debug(regs *x86.PtRegs) bool {
+	cpu := k.cpu()
+	p := cpu.current
+	if p == nil || p.ool == nil || !k.c.Step.TrapFlag || cpu.status&(HitSS|Reenter) == 0 {
+		return false
+	}
+	k.event(cpu, EventStepped, p, x86.Addr(regs.IP), regs, "debug trap after one instruction: fix ip up")
+	if k.c.Step.PostBeforeFixup {
+		k.postOnce(cpu, p, regs)
+	}
+	k.fixup(cpu, p, regs)
+	regs.Flags |= cpu.savedFlags
+	if !k.c.Step.PostBeforeFixup {
+		k.postOnce(cpu, p, regs)
+	}
+	k.unwind(cpu)
+	k.event(cpu, EventResume, p, x86.Addr(regs.IP), regs, "resume the probed code")
+	// With TF set now, somebody else is stepping and wants the trap too.
+	return regs.Flags&x86.FlagTF == 0
+}
+
+// postOnce runs the post handler of a hit that is not nested.
+func (k *Kprobes) postOnce(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) {
+	if cpu.status != Reenter {
+		cpu.status = HitSSDone
+		k.post(cpu, p, regs)
+	}
+}
+
+// fixup is resume_execution, and where the release does it now, it appends
+// the jump that boosts the slot from the next hit on.
+func (k *Kprobes) fixup(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) {
+	s := &p.ool.Slot
+	rewrite, err := s.FixupTF(regs, k.mem, cpu.oldFlags, k.c)
+	if err == nil && rewrite {
+		err = k.m.PokeText(s.Addr, s.Bytes[:s.Len])
+	}
+	if err != nil {
+		k.fail(&EmulationFault{Probe: k.name(p), Addr: p.Addr, Err: err})
+	}
+}

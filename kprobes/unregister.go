@@ -1,0 +1,55 @@
+package kprobes
+
+// UnregisterKprobe removes a probe (unregister_kprobe, spec 1.8). An object
+// that is not registered gets its Addr cleared, and nothing else happens.
+//
+// The kernel waits until no CPU can be in the probe's handlers. Here a machine
+// runs one CPU at a time: called between runs, nobody is; called from a
+// handler, a hit that is under way on another CPU still runs its post handler.
+func (k *Kprobes) UnregisterKprobe(p *Kprobe) {
+	if p != nil {
+		k.UnregisterKprobes([]*Kprobe{p})
+	}
+}
+
+// UnregisterKprobes removes several probes: all are disarmed and taken out
+// first, then all are freed. Nil elements and an empty list do nothing.
+func (k *Kprobes) UnregisterKprobes(ps []*Kprobe) {
+	var dead []*Kprobe
+	for _, p := range ps {
+		if p == nil {
+			continue
+		}
+		if k.unregisterTop(p) != nil {
+			p.Addr = 0
+			continue
+		}
+		if e := k.table.lookup(p.Addr); e == nil {
+			dead = append(dead, p)
+		}
+	}
+	for _, p := range dead {
+		k.freeSlot(p)
+	}
+}
+
+// unregisterTop disables the probe and takes it out of the table, or out of
+// its aggregate (__unregister_kprobe_top).
+func (k *Kprobes) unregisterTop(p *Kprobe) error {
+	entry, err := k.disable(p)
+	if err != nil {
+		return err
+	}
+	a := entry.aggregate
+	switch {
+	case a == nil:
+		k.table.remove(entry)
+	case len(a.members) == 1 && entry.Disabled():
+		k.table.remove(entry)
+		a.members = nil
+	default:
+		k.leave(entry, p)
+		p.ool = nil // it is the others' slot
+	}
+	return nil
+}
