@@ -1,0 +1,68 @@
+package slot
+
+import (
+	"encoding/binary"
+	"math"
+
+	"kprobelab/decoder"
+	"kprobelab/kimage"
+	"kprobelab/profile"
+	"kprobelab/x86"
+)
+
+// Copy copies the instruction at src for execution at final into dst, which
+// has room for 15 bytes, and moves a RIP-relative displacement accordingly
+// (__copy_instruction; spec 3.2). Relative branches are not moved: they are
+// emulated, or their effect is fixed up afterwards.
+//
+// dst gets all bytes that were read, also those behind the instruction. The
+// error is an *Error with EINVAL.
+func Copy(v kimage.View, dst []byte, src, final x86.Addr, c *profile.Config) (decoder.Kernel, error) {
+	dst = dst[:decoder.MaxInsnSize]
+	// The kernel wants all 15 bytes; a View may end with its last
+	// instruction, where the kernel's page goes on with zeros.
+	n := v.CodeAt(src, dst)
+	clear(dst[n:])
+	if n == 0 {
+		return decoder.Kernel{}, refuse(RuleUnreadable, src)
+	}
+	k, err := decoder.DecodeKernel(dst[:n], &c.Decoder)
+	if err != nil {
+		return k, &Error{Rule: RuleUndecodable, Addr: src, Cause: err}
+	}
+	if r := copyRule(&k, c); r != "" {
+		return k, refuse(r, src)
+	}
+	if !moveDisplacement(&k, dst, src, final) {
+		return k, refuse(RuleDisplacement, src)
+	}
+	return k, nil
+}
+
+// copyRule is the rule that forbids a copy of the instruction, "" for none.
+func copyRule(k *decoder.Kernel, c *profile.Config) Rule {
+	switch {
+	case c.Slot.RefuseMasking && k.EmulateLen != 0:
+		return RuleEmulatePrefix
+	case c.Slot.RefuseInt3 && k.Opcode[0] == opInt3:
+		return RuleInt3
+	case c.Slot.RefuseMasking && k.MasksExceptions():
+		return RuleMasksExceptions
+	}
+	return ""
+}
+
+// moveDisplacement lets a RIP-relative operand at final reach what it reached
+// at src. The instruction's length is in both distances and cancels out.
+func moveDisplacement(k *decoder.Kernel, dst []byte, src, final x86.Addr) bool {
+	if !k.RIPRelative() {
+		return true
+	}
+	d := src.Sub(final) + int64(k.Disp)
+	if d < math.MinInt32 || d > math.MaxInt32 {
+		return false
+	}
+	k.Disp = int32(d)
+	binary.LittleEndian.PutUint32(dst[k.DispOff:], uint32(k.Disp))
+	return true
+}

@@ -1,0 +1,11 @@
+// Package slot puts one instruction out of line: it copies it, moves its
+// RIP-relative displacement, decides whether a jump back may follow the copy
+// (boosting), and which instructions are emulated instead of stepped, and how.
+//
+// It must not know who asks: no probes, no CPUs, no handlers. It reads code
+// through a kimage.View and the guest's stack through a small Memory.
+//
+// What it does is what the kernel does in arch/x86/kernel/kprobes/core.c
+// (__copy_instruction, can_boost, prepare_singlestep, prepare_emulation), for
+// the release that a profile.Config describes.
+package slot

@@ -1,0 +1,173 @@
+package slot
+
+import (
+	"encoding/binary"
+
+	"kprobelab/profile"
+	"kprobelab/x86"
+)
+
+// Memory is the guest memory that emulation and fix-up touch: the stack.
+type Memory interface {
+	// ReadMem fills b from memory at addr, all of it or an error.
+	ReadMem(addr x86.Addr, b []byte) error
+	// WriteMem writes all of b at addr, or fails.
+	WriteMem(addr x86.Addr, b []byte) error
+}
+
+// Run emulates the instruction on regs, whose IP is behind the int3, so one
+// byte behind the original address (kprobe_emulate_*; spec 2.7). Fields of
+// c.Step turn each of the kernel's deviations from the processor off. A
+// handler that changed regs.IP moves the result with it, as in the kernel.
+//
+// The error is Memory's, where the guest's stack is not there; regs may have
+// changed then. Run does not allocate.
+func (e *Emulation) Run(regs *x86.PtRegs, m Memory, c *profile.Config) error {
+	at := regs.IP - 1
+	next := at + uint64(e.Len)
+	target := next + uint64(int64(e.Rel32))
+	switch e.Kind {
+	case EmulateIfModifiers:
+		regs.IP = next
+		return e.ifModifier(regs, m)
+	case EmulateRet:
+		return e.ret(regs, m, c)
+	case EmulateCall:
+		// The pushed address counts on a length of 5, whatever prefixes say.
+		regs.IP = target
+		return e.push(regs, m, at+5)
+	case EmulateJmp:
+		regs.IP = target
+	case EmulateJcc:
+		regs.IP = choose(Condition(e.Type, regs.Flags), target, next)
+	case EmulateLoop:
+		regs.IP = choose(e.loop(regs, c), target, next)
+	case EmulateCallIndirect:
+		// The push comes first, so that call *%rsp goes to the new value.
+		err := e.push(regs, m, next)
+		regs.IP = *regs.Reg(int(e.Type))
+		return err
+	case EmulateJmpIndirect:
+		regs.IP = *regs.Reg(int(e.Type))
+	}
+	return nil
+}
+
+func choose(taken bool, target, next uint64) uint64 {
+	if taken {
+		return target
+	}
+	return next
+}
+
+func (e *Emulation) ifModifier(regs *x86.PtRegs, m Memory) (err error) {
+	switch e.Type {
+	case 0xFA:
+		regs.Flags &^= x86.FlagIF
+	case 0xFB:
+		regs.Flags |= x86.FlagIF
+	case 0x9C:
+		return e.push(regs, m, regs.Flags)
+	case 0x9D:
+		// All 64 bits come from the stack, unmasked.
+		regs.Flags, err = e.pop(regs, m)
+	}
+	return err
+}
+
+// ret also stands for retf, whose code segment is left on the stack.
+func (e *Emulation) ret(regs *x86.PtRegs, m Memory, c *profile.Config) (err error) {
+	regs.IP, err = e.pop(regs, m)
+	if !c.Step.RetIgnoresImm {
+		regs.SP += uint64(e.RetImm)
+	}
+	return err
+}
+
+// Condition evaluates a condition code, the low four bits of a jcc's opcode,
+// on flags: pairs of a test and its inverse (spec 2.7).
+func Condition(cc byte, flags uint64) bool {
+	cf, zf := flags&x86.FlagCF != 0, flags&x86.FlagZF != 0
+	less := (flags&x86.FlagSF != 0) != (flags&x86.FlagOF != 0)
+	var v bool
+	switch cc >> 1 & 7 {
+	case 0:
+		v = flags&x86.FlagOF != 0
+	case 1:
+		v = cf
+	case 2:
+		v = zf
+	case 3:
+		v = cf || zf
+	case 4:
+		v = flags&x86.FlagSF != 0
+	case 5:
+		v = flags&x86.FlagPF != 0
+	case 6:
+		v = less
+	case 7:
+		v = zf || less
+	}
+	return v != (cc&1 != 0)
+}
+
+// Kinds of loop, the low two bits of the opcode.
+const (
+	loopNE = iota
+	loopE
+	loopPlain
+	jcxz
+)
+
+// loop counts and reports whether the branch is taken. The kernel tests the
+// counter before it decrements it, the processor afterwards.
+func (e *Emulation) loop(regs *x86.PtRegs, c *profile.Config) bool {
+	before := e.counter(regs.CX)
+	if e.Type == jcxz {
+		return before == 0
+	}
+	after := e.counter(before - 1)
+	regs.CX = e.setCounter(regs.CX, after, c)
+	match := after != 0
+	if c.Step.LoopTestsBeforeDecrement {
+		match = before != 0
+	}
+	zf := regs.Flags&x86.FlagZF != 0
+	switch e.Type {
+	case loopNE:
+		return match && !zf
+	case loopE:
+		return match && zf
+	}
+	return match
+}
+
+func (e *Emulation) counter(cx uint64) uint64 {
+	if e.AddrSize == 32 {
+		return cx & 0xFFFFFFFF
+	}
+	return cx
+}
+
+// setCounter writes ecx or rcx. A write to ecx clears the upper half on a
+// processor; the kernel stores four bytes.
+func (e *Emulation) setCounter(cx, v uint64, c *profile.Config) uint64 {
+	if e.AddrSize == 32 && c.Step.Loop32KeepsUpper {
+		return cx&^0xFFFFFFFF | v
+	}
+	return v
+}
+
+func (e *Emulation) push(regs *x86.PtRegs, m Memory, v uint64) error {
+	regs.SP -= 8
+	binary.LittleEndian.PutUint64(e.stack[:], v)
+	return m.WriteMem(x86.Addr(regs.SP), e.stack[:])
+}
+
+func (e *Emulation) pop(regs *x86.PtRegs, m Memory) (uint64, error) {
+	if err := m.ReadMem(x86.Addr(regs.SP), e.stack[:]); err != nil {
+		return 0, err
+	}
+	regs.SP += 8
+	return binary.LittleEndian.Uint64(e.stack[:]), nil
+}

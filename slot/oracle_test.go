@@ -1,0 +1,108 @@
+package slot
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/errno"
+	"kprobelab/internal/oracle"
+	"kprobelab/profile"
+	"kprobelab/x86"
+)
+
+// TestSlotsAgainstRealKernels builds the slot of every point that a real
+// kernel took, where the kernel put it, and compares it to the byte.
+func TestSlotsAgainstRealKernels(t *testing.T) {
+	for kernel, name := range oracle.Kernels {
+		t.Run(name, func(t *testing.T) {
+			c, _ := profile.Named(name)
+			points := oracle.Points(t, kernel)
+			text := oracle.LiveText(t, kernel)
+			v := &fakeView{base: text.Base, code: text.Bytes, faults: map[x86.Addr]bool{}}
+			oracle.Sites(t, kernel, "ex_table", func(a x86.Addr) { v.faults[a] = true })
+			compared, outside, differs := 0, 0, 0
+			for _, p := range points {
+				if p.Err != 0 || p.Ftrace {
+					continue
+				}
+				at := p.ProbedAt(text)
+				if text.At(at) == nil {
+					outside++ // init text, which the dump has not
+					continue
+				}
+				if differsFromDump(p, text, at) {
+					differs++
+					continue
+				}
+				compareSlot(t, v, at, p, c)
+				compared++
+			}
+			t.Logf("%d slots compared; %d outside the dumped text, %d patched between boots",
+				compared, outside, differs)
+			require.Greater(t, compared, 10000)
+			require.Less(t, outside+differs, 50)
+		})
+	}
+}
+
+// differsFromDump: the row's boot had other bytes there than the dump's
+// (runtime constants and jump labels of 6.12; spec 14.2).
+func differsFromDump(p oracle.Point, text oracle.Text, at x86.Addr) bool {
+	b := text.At(at)
+	if b[0] != p.Opcode {
+		return true
+	}
+	n := min(5, p.InsnSize, len(b))
+	return !p.Opt && string(b[1:n]) != string(p.Armed5[1:n])
+}
+
+func compareSlot(t *testing.T, v *fakeView, at x86.Addr, p oracle.Point, c *profile.Config) {
+	t.Helper()
+	s, err := Build(v, at, p.SlotAddr, false, c)
+	require.NoError(t, err, "%v", at)
+	require.Equal(t, p.TPLen, s.Len, "%v: length of the slot", at)
+	require.Equal(t, p.Slot[:p.TPLen], s.Bytes[:s.Len], "%v", at)
+	require.Equal(t, p.InsnSize, s.InsnLen, "%v", at)
+	require.Equal(t, p.Opcode, s.Opcode, "%v", at)
+	require.Equal(t, p.Boost, s.Boosted, "%v: boosted", at)
+	require.Equal(t, p.Emul, s.Emulation.String(), "%v", at)
+	require.Equal(t, p.EType, s.Emulation.Type, "%v: type", at)
+	require.Equal(t, p.EASize, s.Emulation.AddrSize, "%v: address size", at)
+	require.Equal(t, p.Rel32, s.Emulation.Rel32, "%v: displacement", at)
+}
+
+// TestRefusalsAgainstRealKernels: the points that a rule of the slot refuses,
+// and not one that comes before it.
+func TestRefusalsAgainstRealKernels(t *testing.T) {
+	want := map[string]struct {
+		rule  Rule
+		errno errno.Errno
+	}{
+		"int3_byte": {RuleInt3, errno.EINVAL},
+		"mov_ss":    {RuleMasksExceptions, errno.EINVAL},
+	}
+	for kernel, name := range oracle.Kernels {
+		t.Run(name, func(t *testing.T) {
+			c, _ := profile.Named(name)
+			points := oracle.Points(t, kernel)
+			text := oracle.LiveText(t, kernel)
+			v := &fakeView{base: text.Base, code: text.Bytes}
+			compared := 0
+			for _, p := range points {
+				w, ok := want[p.Reason]
+				if !ok || text.At(p.Addr) == nil {
+					continue
+				}
+				_, err := Build(v, p.Addr, testSlot, false, c)
+				var e *Error
+				require.ErrorAs(t, err, &e, "%v", p.Addr)
+				require.Equal(t, w.rule, e.Rule, "%v", p.Addr)
+				require.ErrorIs(t, err, w.errno)
+				compared++
+			}
+			t.Logf("%d refusals compared", compared)
+			require.Positive(t, compared)
+		})
+	}
+}
