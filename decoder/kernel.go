@@ -180,7 +180,7 @@ func (s *kernelDecoder) legacyPrefixes() error {
 		if err != nil {
 			return err
 		}
-		if !isLegacyPrefix(b) {
+		if !IsLegacyPrefix(b) {
 			return nil
 		}
 		if !s.k.HasPrefix(b) {
@@ -206,7 +206,8 @@ func (s *kernelDecoder) toggleSize(prefix byte) {
 	}
 }
 
-func isLegacyPrefix(b byte) bool {
+// IsLegacyPrefix reports whether the byte is one of the eleven legacy prefixes.
+func IsLegacyPrefix(b byte) bool {
 	switch b {
 	case 0x66, 0xF3, 0xF2, 0xF0, 0x2E, 0x3E, 0x26, 0x64, 0x65, 0x36, 0x67:
 		return true
