@@ -30,6 +30,9 @@ func Copy(v kimage.View, dst []byte, src, final x86.Addr, c *profile.Config) (de
 	if err != nil {
 		return k, &Error{Rule: RuleUndecodable, Addr: src, Cause: err}
 	}
+	if k.Length == 0 { // a decoder without errors found nothing
+		return k, refuse(RuleUndecodable, src)
+	}
 	if r := copyRule(&k, c); r != "" {
 		return k, refuse(r, src)
 	}
@@ -55,7 +58,7 @@ func copyRule(k *decoder.Kernel, c *profile.Config) Rule {
 // moveDisplacement lets a RIP-relative operand at final reach what it reached
 // at src. The instruction's length is in both distances and cancels out.
 func moveDisplacement(k *decoder.Kernel, dst []byte, src, final x86.Addr) bool {
-	if !k.RIPRelative() {
+	if !k.RIPRelative() || k.DispLen != 4 {
 		return true
 	}
 	d := src.Sub(final) + int64(k.Disp)

@@ -287,6 +287,42 @@ func TestVexAsLegacyOff(t *testing.T) {
 	require.Equal(t, "kprobe_emulate_jcc", s.Emulation.String())
 }
 
+// FuzzBuild: whatever the bytes, a slot is the copy and at most a jump or an
+// int3 behind it, or there is a rule that refuses.
+func FuzzBuild(f *testing.F) {
+	for _, s := range []string{"90", "c5f877", "488b0510000000", "62", "e801020304", "0f0b78656e90"} {
+		f.Add(unhex(f, s))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		v := &fakeView{base: testAt, code: b}
+		for _, name := range profile.Names() {
+			for _, post := range []bool{false, true} {
+				checkSlot(t, v, post, kernel(t, name))
+			}
+		}
+	})
+}
+
+func checkSlot(t *testing.T, v *fakeView, post bool, c *profile.Config) {
+	s, err := Build(v, testAt, testSlot, post, c)
+	if err != nil {
+		var e *Error
+		require.ErrorAs(t, err, &e)
+		require.NotZero(t, e.Rule.Errno())
+		return
+	}
+	require.Equal(t, v.code[0], s.Opcode)
+	switch behind := s.Bytes[s.InsnLen:s.Len]; len(behind) {
+	case 0:
+		require.True(t, c.Step.TrapFlag)
+	case 1:
+		require.EqualValues(t, opInt3, behind[0])
+	default:
+		require.Len(t, behind, jmp32Size)
+		require.True(t, s.Boosted)
+	}
+}
+
 func TestEveryRuleHasTextAndErrno(t *testing.T) {
 	require.Len(t, refusals, len(Rules()))
 	for _, r := range Rules() {
