@@ -1,0 +1,138 @@
+package kimage
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+
+	"kprobelab/x86"
+)
+
+// BlacklistEntry is one element of the kprobes blacklist.
+type BlacklistEntry struct {
+	x86.Range
+	// Symbol is the name at the start of the range.
+	Symbol string
+	// Module is the owning module's name, "" for the kernel image.
+	Module string
+}
+
+// blacklist is the list in the order of insertion, and an index into it.
+type blacklist struct {
+	list []BlacklistEntry
+	// byStart are the ranges by start; reach[i] is the highest end of
+	// byStart[:i+1], for elements overlap.
+	byStart []x86.Range
+	reach   []x86.Addr
+	// kprobesText is .kprobes.text, which is tested by its bounds as well.
+	kprobesText x86.Range
+}
+
+// Blacklist lists the blacklist's elements as debugfs does: in the order in
+// which boot, and then each module, added them (spec 1.9). The caller must
+// not modify it.
+func (img *Image) Blacklist() []BlacklistEntry { return img.tables.blacklist.list }
+
+// Blacklisted implements View. The bounds of .kprobes.text count as one
+// element; the rule for compiler-made clones (a name with a dot) is the
+// caller's, who knows the symbol.
+func (img *Image) Blacklisted(addr x86.Addr) (x86.Range, bool) {
+	b := &img.tables.blacklist
+	i := sort.Search(len(b.byStart), func(i int) bool { return b.byStart[i].Start > addr }) - 1
+	for ; i >= 0 && b.reach[i] > addr; i-- {
+		if b.byStart[i].Contains(addr) {
+			return b.byStart[i], true
+		}
+	}
+	if b.kprobesText.Contains(addr) {
+		return b.kprobesText, true
+	}
+	return x86.Range{}, false
+}
+
+// gatherBlacklist adds the owner's elements in the kernel's order: functions
+// named in _kprobe_blacklist, .kprobes.text, .noinstr.text, entry text.
+func (img *Image) gatherBlacklist(o tableOwner) {
+	b := &img.tables.blacklist
+	_, data := o.table("_kprobe_blacklist", "__start_kprobe_blacklist", "__stop_kprobe_blacklist")
+	for off := 0; off+8 <= len(data); off += 8 {
+		img.blacklistSymbol(abs64(data[off:]), o.module)
+	}
+	areas := []struct{ section, start, stop string }{
+		{".kprobes.text", "__kprobes_text_start", "__kprobes_text_end"},
+		{".noinstr.text", "__noinstr_text_start", "__noinstr_text_end"},
+		{".entry.text", "__entry_text_start", "__entry_text_end"},
+	}
+	if o.module != "" {
+		areas = areas[:2]
+	}
+	for i, a := range areas {
+		r := o.area(a.section, a.start, a.stop)
+		if i == 0 && o.module == "" {
+			b.kprobesText = r
+		}
+		img.blacklistArea(r, o.module)
+	}
+	b.index()
+}
+
+// area is the range between the two symbols, or the section's.
+func (o tableOwner) area(section, start, stop string) x86.Range {
+	if o.module == "" {
+		a, ok1 := o.img.symbolAddr(start)
+		b, ok2 := o.img.symbolAddr(stop)
+		if ok1 && ok2 {
+			return x86.Range{Start: a, End: max(a, b)}
+		}
+	}
+	if s := o.section(section); s != nil {
+		return s.Range()
+	}
+	return x86.Range{}
+}
+
+// blacklistSymbol adds [addr, addr + its symbol's size) and returns the size;
+// it fails where addr is not in text or has no symbol.
+func (img *Image) blacklistSymbol(addr x86.Addr, module string) (uint64, bool) {
+	if !img.InText(addr) {
+		return 0, false
+	}
+	s, ok := img.SymbolAt(addr)
+	if !ok {
+		return 0, false
+	}
+	img.tables.blacklist.list = append(img.tables.blacklist.list, BlacklistEntry{
+		Range:  x86.Range{Start: addr, End: addr.Add(int64(s.Size))},
+		Symbol: s.Name,
+		Module: module,
+	})
+	return s.Size, true
+}
+
+// blacklistArea adds an area symbol by symbol, and stops at the first address
+// without one.
+func (img *Image) blacklistArea(r x86.Range, module string) {
+	for addr := r.Start; addr < r.End; {
+		size, ok := img.blacklistSymbol(addr, module)
+		if !ok {
+			return
+		}
+		addr += x86.Addr(max(size, 1))
+	}
+}
+
+// index makes byStart and reach from the list.
+func (b *blacklist) index() {
+	b.byStart, b.reach = b.byStart[:0], b.reach[:0]
+	for _, e := range b.list {
+		if e.Start < e.End {
+			b.byStart = append(b.byStart, e.Range)
+		}
+	}
+	slices.SortStableFunc(b.byStart, func(x, y x86.Range) int { return cmp.Compare(x.Start, y.Start) })
+	var highest x86.Addr
+	for _, r := range b.byStart {
+		highest = max(highest, r.End)
+		b.reach = append(b.reach, highest)
+	}
+}

@@ -1,0 +1,206 @@
+package kimage
+
+import (
+	"bytes"
+
+	"kprobelab/x86"
+)
+
+// bootPatcher does to an image's text what booting does, in the kernel's
+// order. What it writes depends on the release, told by the image itself, and
+// on the processor.
+type bootPatcher struct {
+	img  *Image
+	cpu  cpuModel
+	nops nops
+	// early is a release to 5.12: it picks nops by processor, and writes
+	// native instructions over paravirt calls.
+	early bool
+}
+
+// bootPatch patches the image's text as boot leaves it. Text that live text
+// has replaced stays as it is; init text is patched in any case.
+func (img *Image) bootPatch() error {
+	p, err := img.newBootPatcher()
+	if err != nil || img.opts.NoBoot {
+		return err
+	}
+	keep := img.keepLive()
+	p.patch(tableOwner{img: img})
+	p.updateStaticCalls()
+	p.runtimeConstants()
+	keep()
+	return nil
+}
+
+// keepLive saves the live text, and returns what puts it back: it has been
+// patched already, by the kernel it comes from.
+func (img *Image) keepLive() func() {
+	live := img.bytes(img.live.Start, int(img.live.Len()))
+	saved := bytes.Clone(live)
+	return func() { copy(live, saved) }
+}
+
+func (img *Image) newBootPatcher() (*bootPatcher, error) {
+	cpu, err := parseCPU(img.opts.CPU)
+	if err != nil {
+		return nil, err
+	}
+	p := &bootPatcher{img: img, cpu: cpu}
+	_, p.early = img.symbolAddr("ideal_nops")
+	_, layout := tableOwner{img: img}.alternatives()
+	modern := layout == 14
+	// LFENCE_RDTSC moved to another word in 6.3.
+	if modern {
+		p.cpu.has[featLfence63] = true
+	} else {
+		p.cpu.has[featLfence61] = true
+	}
+	p.nops = nopsFor(p.early, modern, &p.cpu)
+	return p, nil
+}
+
+// patch is boot's order from 5.18 on (alternative_instructions), with what
+// earlier and later initialisation does before and behind it.
+func (p *bootPatcher) patch(o tableOwner) {
+	if !p.early {
+		p.paravirt(o)
+	}
+	p.returns(o)
+	list, layout := o.alternatives()
+	alt := &alternativePatcher{img: p.img, cpu: &p.cpu, nops: p.nops, decoder: p.img.profile.Decoder}
+	alt.apply(list, layout)
+	if p.early {
+		p.paravirt(o)
+	}
+	p.seals(o)
+	p.ftrace(o)
+	p.jumpLabels(o)
+	p.staticCalls(o)
+}
+
+func (p *bootPatcher) paravirt(o tableOwner) {
+	sites := o.paravirtSites()
+	if pv := newParavirtPatcher(p.img, p.nops, p.early); pv != nil {
+		for _, s := range sites {
+			pv.patch(s)
+		}
+	}
+}
+
+// returns makes jumps to the return thunk returns, on a processor that needs
+// no thunk.
+func (p *bootPatcher) returns(o tableOwner) {
+	thunk, ok := p.img.symbolAddr("__x86_return_thunk")
+	if !ok || p.cpu.has[featRethunk] {
+		return
+	}
+	at, data := o.table(".return_sites", "__return_sites", "__return_sites_end")
+	for off := 0; off+4 <= len(data); off += 4 {
+		addr := rel32(at.Add(int64(off)), data[off:])
+		text := p.img.bytes(addr, 5)
+		if text != nil && text[0] == 0xe9 && rel32(addr+5, text[1:]) == thunk {
+			copy(text, retInsn)
+		}
+	}
+}
+
+// Endbr64, and what replaces it where no indirect branch may land.
+var (
+	endbr64    = []byte{0xf3, 0x0f, 0x1e, 0xfa}
+	sealedNop4 = []byte{0x66, 0x0f, 0x1f, 0x00}
+)
+
+// seals removes the ENDBRs that nothing needs (X86_KERNEL_IBT).
+func (p *bootPatcher) seals(o tableOwner) {
+	at, data := o.table(".ibt_endbr_seal", "__ibt_endbr_seal", "__ibt_endbr_seal_end")
+	for off := 0; off+4 <= len(data); off += 4 {
+		addr := rel32(at.Add(int64(off)), data[off:])
+		if text := p.img.bytes(addr, 4); bytes.Equal(text, endbr64) {
+			copy(text, sealedNop4)
+		}
+	}
+}
+
+// ftrace makes the calls of the tracer nops.
+func (p *bootPatcher) ftrace(o tableOwner) {
+	for _, s := range p.img.sitesOf(SiteFtrace, o) {
+		text := p.img.bytes(s.Addr, 5)
+		if text != nil && (text[0] == 0xe8 || bytes.Equal(text, nopl[5])) {
+			copy(text, p.nops.atomic5)
+		}
+	}
+}
+
+// jumpLabels writes the processor's nop where the compiler left the default
+// one. The branches themselves already stand as their keys begin.
+func (p *bootPatcher) jumpLabels(o tableOwner) {
+	for _, s := range p.img.sitesOf(SiteJumpLabel, o) {
+		if text := p.img.bytes(s.Addr, s.Len); bytes.Equal(text, nopl[5]) {
+			copy(text, p.nops.atomic5)
+		}
+	}
+}
+
+func (p *bootPatcher) staticCalls(o tableOwner) {
+	sc := newStaticCallPatcher(p.img, p.nops)
+	r := o.span()
+	for _, c := range p.img.tables.staticCalls {
+		if r.Contains(c.Addr) {
+			sc.site(c)
+		}
+	}
+}
+
+// updateStaticCalls does the updates of static calls that boot does on every
+// machine.
+func (p *bootPatcher) updateStaticCalls() {
+	sc := newStaticCallPatcher(p.img, p.nops)
+	for _, u := range bootCalls {
+		sc.update(u.key, u.fn)
+	}
+}
+
+// userPtrMax is the highest user address with four levels of page tables.
+const userPtrMax = 0x00007ffffffff000
+
+// runtimeConstants writes the constant that depends on the processor alone
+// (6.12); the dentry hash's address and size are known only to a running
+// kernel and keep the compiler's placeholder.
+func (p *bootPatcher) runtimeConstants() {
+	o := tableOwner{img: p.img}
+	at, data := o.table("runtime_ptr_USER_PTR_MAX",
+		"__start_runtime_ptr_USER_PTR_MAX", "__stop_runtime_ptr_USER_PTR_MAX")
+	for off := 0; off+4 <= len(data); off += 4 {
+		if imm := p.img.bytes(rel32(at.Add(int64(off)), data[off:]), 8); imm != nil {
+			le.PutUint64(imm, userPtrMax)
+		}
+	}
+}
+
+// span is the address range of the owner's allocated sections.
+func (o tableOwner) span() x86.Range {
+	var r x86.Range
+	for _, s := range o.img.sections {
+		if s.Module != o.module {
+			continue
+		}
+		if r.End == 0 {
+			r.Start = s.Addr
+		}
+		r.End = max(r.End, s.Range().End)
+	}
+	return r
+}
+
+// sitesOf lists the sites of a kind that lie in the owner's sections.
+func (img *Image) sitesOf(kind SiteKind, o tableOwner) []Site {
+	r := o.span()
+	var list []Site
+	for _, s := range img.tables.sites[kind] {
+		if r.Contains(s.Addr) {
+			list = append(list, s)
+		}
+	}
+	return list
+}

@@ -1,0 +1,118 @@
+package kimage
+
+import "kprobelab/x86"
+
+// staticCallPatcher writes static-call sites and trampolines as the kernel
+// does for a key's function (arch/x86/kernel/static_call.c).
+type staticCallPatcher struct {
+	img   *Image
+	nops  nops
+	ret0  x86.Addr
+	retFn x86.Addr
+}
+
+// Forms that stand in for a call of a function that only returns.
+var (
+	// retInsn is a tail call of nothing.
+	retInsn = []byte{0xc3, 0xcc, 0xcc, 0xcc, 0xcc}
+	// xor5rax is a call of __static_call_return0 (5.12 and later): xor
+	// %eax,%eax with three segment prefixes.
+	xor5rax = []byte{0x2e, 0x2e, 0x2e, 0x31, 0xc0}
+)
+
+func newStaticCallPatcher(img *Image, n nops) *staticCallPatcher {
+	p := &staticCallPatcher{img: img, nops: n}
+	p.ret0, _ = img.symbolAddr("__static_call_return0")
+	p.retFn, _ = img.symbolAddr("__static_call_return")
+	return p
+}
+
+// site writes a site for the function that its key names now.
+func (p *staticCallPatcher) site(c StaticCall) {
+	if key := p.img.bytes(c.Key, 8); key != nil {
+		p.write(c.Addr, abs64(key), c.Tail)
+	}
+}
+
+func (p *staticCallPatcher) write(at, fn x86.Addr, tail bool) {
+	text := p.img.bytes(at, 5)
+	switch {
+	case text == nil:
+	case text[0] == 0x0f && text[1]>>4 == 8: // a conditional tail call (6.2, 6.1.y)
+		p.jcc(at, fn)
+	case fn == 0 && tail:
+		copy(text, retInsn)
+	case fn == 0:
+		copy(text, p.nops.atomic5)
+	case !tail && fn == p.ret0:
+		copy(text, xor5rax)
+	default:
+		text[0] = 0xe8
+		if tail {
+			text[0] = 0xe9
+		}
+		le.PutUint32(text[1:], uint32(fn.Sub(at+5)))
+	}
+}
+
+func (p *staticCallPatcher) jcc(at, fn x86.Addr) {
+	text := p.img.bytes(at, 6)
+	if fn == 0 {
+		fn = p.retFn
+	}
+	if text != nil && fn != 0 {
+		le.PutUint32(text[2:], uint32(fn.Sub(at+6)))
+	}
+}
+
+// bootCalls are the static calls that boot updates on every machine: a key's
+// name, and the function that it calls from then on ("" none). The first are
+// PREEMPT_DYNAMIC's with CONFIG_PREEMPT_VOLUNTARY, the distributions' default;
+// the others (6.5 and later) are those of a local APIC in memory, addressed
+// physically, and of the idle loop without a driver. A key that an image does
+// not have is passed over.
+var bootCalls = []struct{ key, fn string }{
+	{"cond_resched", "__cond_resched"},
+	{"might_resched", "__cond_resched"},
+	{"preempt_schedule", ""},
+	{"preempt_schedule_notrace", ""},
+	{"irqentry_exit_cond_resched", ""},
+	{"apic_call_eoi", "native_apic_mem_eoi"},
+	{"apic_call_native_eoi", "native_apic_mem_eoi"},
+	{"apic_call_icr_read", "native_apic_icr_read"},
+	{"apic_call_icr_write", "native_apic_icr_write"},
+	{"apic_call_read", "native_apic_mem_read"},
+	{"apic_call_write", "native_apic_mem_write"},
+	{"apic_call_wait_icr_idle", "apic_mem_wait_icr_idle"},
+	{"apic_call_send_IPI", "default_send_IPI_single_phys"},
+	{"apic_call_send_IPI_all", "default_send_IPI_all"},
+	{"apic_call_send_IPI_allbutself", "default_send_IPI_allbutself"},
+	{"apic_call_send_IPI_mask", "default_send_IPI_mask_sequence_phys"},
+	{"apic_call_send_IPI_mask_allbutself", "default_send_IPI_mask_allbutself_phys"},
+	{"apic_call_send_IPI_self", "default_send_IPI_self"},
+	{"x86_idle", "default_idle"},
+}
+
+// update does what static_call_update does: key, trampoline, sites.
+func (p *staticCallPatcher) update(name, fn string) {
+	key, ok := p.img.symbolAddr("__SCK__" + name)
+	slot := p.img.bytes(key, 8)
+	if !ok || slot == nil {
+		return
+	}
+	var target x86.Addr
+	if fn != "" {
+		if target, ok = p.img.symbolAddr(fn); !ok {
+			return
+		}
+	}
+	le.PutUint64(slot, uint64(target))
+	if tramp, ok := p.img.symbolAddr("__SCT__" + name); ok {
+		p.write(tramp, target, true)
+	}
+	for _, c := range p.img.tables.staticCalls {
+		if c.Key == key {
+			p.site(c)
+		}
+	}
+}

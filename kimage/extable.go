@@ -1,0 +1,76 @@
+package kimage
+
+import (
+	"encoding/binary"
+	"slices"
+	"sort"
+
+	"kprobelab/x86"
+)
+
+// ExceptionEntry is one entry of the exception table: an instruction that may
+// fault, and where execution goes on when it does.
+type ExceptionEntry struct {
+	Addr, Fixup x86.Addr
+	// Data is the third word: the address of the handler relative to the word
+	// itself to 5.15, the fixup's type and registers later, 0 before 4.6.
+	Data uint32
+}
+
+// ExceptionTable lists the entries by ascending address. The caller must not
+// modify it.
+func (img *Image) ExceptionTable() []ExceptionEntry { return img.tables.exceptions }
+
+// ExceptionEntry implements View.
+func (img *Image) ExceptionEntry(addr x86.Addr) (x86.Addr, bool) {
+	list := img.tables.exceptions
+	i := sort.Search(len(list), func(i int) bool { return list[i].Addr >= addr })
+	if i == len(list) || list[i].Addr != addr {
+		return 0, false
+	}
+	return list[i].Fixup, true
+}
+
+// BugTable lists the addresses of the ud2 of each BUG and WARN, ascending.
+// The caller must not modify it.
+func (img *Image) BugTable() []x86.Addr { return img.tables.bugs }
+
+// BugEntry implements View.
+func (img *Image) BugEntry(addr x86.Addr) bool {
+	_, ok := slices.BinarySearch(img.tables.bugs, addr)
+	return ok
+}
+
+// readExceptions reads struct exception_table_entry: three words (4.6 and
+// later) or two (before), relative pointers both.
+func (img *Image) readExceptions(o tableOwner) {
+	at, data := o.table("__ex_table", "__start___ex_table", "__stop___ex_table")
+	l := img.pickLayout(at, data, []layout{{size: 12, addr: rel32}, {size: 8, addr: rel32}})
+	for off := 0; off+l.size <= len(data); off += l.size {
+		here := at.Add(int64(off))
+		e := ExceptionEntry{Addr: rel32(here, data[off:]), Fixup: rel32(here+4, data[off+4:])}
+		if l.size == 12 {
+			e.Data = binary.LittleEndian.Uint32(data[off+8:])
+		}
+		if !img.inExec(e.Addr) {
+			img.ignore("__ex_table")
+			continue
+		}
+		img.tables.exceptions = append(img.tables.exceptions, e)
+	}
+}
+
+// readBugs reads struct bug_entry: a relative pointer, with file and line
+// (DEBUG_BUGVERBOSE, 12 bytes) or without (8 bytes).
+func (img *Image) readBugs(o tableOwner) {
+	at, data := o.table("__bug_table", "__start___bug_table", "__stop___bug_table")
+	l := img.pickLayout(at, data, []layout{{size: 12, addr: rel32}, {size: 8, addr: rel32}})
+	for off := 0; off+l.size <= len(data); off += l.size {
+		addr := rel32(at.Add(int64(off)), data[off:])
+		if !img.inExec(addr) {
+			img.ignore("__bug_table")
+			continue
+		}
+		img.tables.bugs = append(img.tables.bugs, addr)
+	}
+}

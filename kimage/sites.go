@@ -1,0 +1,240 @@
+package kimage
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+	"sort"
+
+	"kprobelab/x86"
+)
+
+// JumpLabel is one entry of the jump table: a static branch.
+type JumpLabel struct {
+	// Addr is the branch site, Target where the branch goes when it is taken.
+	Addr, Target x86.Addr
+	// Key is the address of the struct static_key.
+	Key x86.Addr
+	// Len is the site's length in bytes, 2 or 5.
+	Len int
+	// Branch is the entry's type bit: static_branch_likely, roughly.
+	Branch bool
+}
+
+// StaticCall is one entry of the static-call site table.
+type StaticCall struct {
+	// Addr is the call or tail-call instruction.
+	Addr x86.Addr
+	// Key is the address of the struct static_call_key.
+	Key x86.Addr
+	// Tail is true for a jump in place of a call.
+	Tail bool
+}
+
+// Sites lists the patch sites of a kind by ascending address; nil for a kind
+// that does not exist. The caller must not modify it.
+func (img *Image) Sites(kind SiteKind) []Site {
+	if kind < 0 || kind >= NumSiteKinds {
+		return nil
+	}
+	return img.tables.sites[kind]
+}
+
+// JumpLabels lists the static branches by ascending address. The caller must
+// not modify it.
+func (img *Image) JumpLabels() []JumpLabel { return img.tables.jumpLabels }
+
+// StaticCalls lists the static-call sites by ascending address. The caller
+// must not modify it.
+func (img *Image) StaticCalls() []StaticCall { return img.tables.staticCalls }
+
+// SiteAt implements View.
+func (img *Image) SiteAt(kind SiteKind, addr x86.Addr) (Site, bool) {
+	return img.SiteIn(kind, x86.Range{Start: addr, End: addr + 1})
+}
+
+// SiteIn implements View.
+func (img *Image) SiteIn(kind SiteKind, r x86.Range) (Site, bool) {
+	if kind < 0 || kind >= NumSiteKinds {
+		return Site{}, false
+	}
+	list, back := img.tables.sites[kind], x86.Addr(img.tables.longest[kind])
+	from := r.Start - min(back, r.Start)
+	i := sort.Search(len(list), func(i int) bool { return list[i].Addr > from })
+	for ; i < len(list) && list[i].Addr < r.End; i++ {
+		if list[i].Addr.Add(int64(list[i].Len)) > r.Start {
+			return list[i], true
+		}
+	}
+	return Site{}, false
+}
+
+// addSite adds a site; length 0 means that the table's entry is unusable.
+func (t *kernelTables) addSite(kind SiteKind, addr x86.Addr, length int) {
+	t.sites[kind] = append(t.sites[kind], Site{Addr: addr, Len: length})
+	t.longest[kind] = max(t.longest[kind], length)
+}
+
+// sort puts every slice in order of address. It is stable, so that entries at
+// one address stay in the table's order.
+func (t *kernelTables) sort() {
+	for k := range t.sites {
+		slices.SortStableFunc(t.sites[k], func(a, b Site) int { return cmp.Compare(a.Addr, b.Addr) })
+	}
+	slices.SortStableFunc(t.exceptions, func(a, b ExceptionEntry) int { return cmp.Compare(a.Addr, b.Addr) })
+	slices.Sort(t.bugs)
+	slices.SortStableFunc(t.jumpLabels, func(a, b JumpLabel) int { return cmp.Compare(a.Addr, b.Addr) })
+	slices.SortStableFunc(t.staticCalls, func(a, b StaticCall) int { return cmp.Compare(a.Addr, b.Addr) })
+}
+
+// readJumpLabels reads struct jump_entry: two relative pointers of 4 bytes and
+// one of 8 whose lowest bits are flags (4.19 and later), or three absolute
+// ones (before).
+func (img *Image) readJumpLabels(o tableOwner) {
+	at, data := o.table("__jump_table", "__start___jump_table", "__stop___jump_table")
+	l := img.pickLayout(at, data, []layout{
+		{size: 16, addr: rel32},
+		{size: 24, addr: func(_ x86.Addr, b []byte) x86.Addr { return abs64(b) }},
+	})
+	for off := 0; off+l.size <= len(data); off += l.size {
+		e, here := data[off:], at.Add(int64(off))
+		j := JumpLabel{Addr: l.addr(here, e)}
+		var key x86.Addr
+		if l.size == 16 {
+			j.Target = rel32(here+4, e[4:])
+			key = here + 8 + abs64(e[8:])
+		} else {
+			j.Target, key = abs64(e[8:]), abs64(e[16:])
+		}
+		j.Key, j.Branch = key&^3, key&1 != 0
+		if j.Len = img.jumpLabelLen(j.Addr); j.Len == 0 {
+			img.ignore("__jump_table")
+			continue
+		}
+		img.tables.jumpLabels = append(img.tables.jumpLabels, j)
+		img.tables.addSite(SiteJumpLabel, j.Addr, j.Len)
+	}
+}
+
+// jumpLabelLen tells a 2-byte site from a 5-byte one by what stands there,
+// 0 where the address is not in text.
+func (img *Image) jumpLabelLen(addr x86.Addr) int {
+	b := img.bytes(addr, 5)
+	if b == nil || !img.inExec(addr) {
+		return 0
+	}
+	if b[0] == 0xeb || (b[0] == 0x66 && b[1] == 0x90) {
+		return 2
+	}
+	return 5
+}
+
+// readStaticCalls reads struct static_call_site: two relative pointers, the
+// second's lowest bits are flags (bit 0 tail call, bit 1 init).
+func (img *Image) readStaticCalls(o tableOwner) {
+	at, data := o.table(".static_call_sites", "__start_static_call_sites", "__stop_static_call_sites")
+	keys := img.trampolineKeys()
+	for off := 0; off+8 <= len(data); off += 8 {
+		here := at.Add(int64(off))
+		addr, key := rel32(here, data[off:]), rel32(here+4, data[off+4:])
+		if !img.inExec(addr) || img.bytes(addr, 5) == nil {
+			img.ignore(".static_call_sites")
+			continue
+		}
+		c := StaticCall{Addr: addr, Key: key &^ 3, Tail: key&1 != 0}
+		if k, ok := keys[c.Key]; ok {
+			c.Key = k
+		}
+		img.tables.staticCalls = append(img.tables.staticCalls, c)
+		img.tables.addSite(SiteStaticCall, addr, 5)
+	}
+}
+
+// trampolineKeys maps trampolines to their keys: a module's site names the
+// trampoline where only that is exported.
+func (img *Image) trampolineKeys() map[x86.Addr]x86.Addr {
+	keys := make(map[x86.Addr]x86.Addr)
+	at, data := tableOwner{img: img}.table(".static_call_tramp_key", "__start_static_call_tramp_key", "__stop_static_call_tramp_key")
+	for off := 0; off+8 <= len(data); off += 8 {
+		here := at.Add(int64(off))
+		keys[rel32(here, data[off:])] = rel32(here+4, data[off+4:])
+	}
+	return keys
+}
+
+// readFtraceSites reads the absolute addresses of the fentry calls. An entry
+// is 0 where the linker dropped its function.
+func (img *Image) readFtraceSites(o tableOwner) {
+	for _, name := range []string{"__mcount_loc", "__patchable_function_entries"} {
+		_, data := o.table(name, "__start_mcount_loc", "__stop_mcount_loc")
+		for off := 0; off+8 <= len(data); off += 8 {
+			addr := abs64(data[off:])
+			switch {
+			case addr == 0:
+			case img.inExec(addr) && img.bytes(addr, 5) != nil:
+				img.tables.addSite(SiteFtrace, addr, 5)
+			default:
+				img.ignore(name)
+			}
+		}
+		if len(data) > 0 {
+			return
+		}
+	}
+}
+
+// readSMPLocks reads the places of lock prefixes. The linker fills the
+// section up to a page, and the filling points at itself.
+func (img *Image) readSMPLocks(o tableOwner) {
+	at, data := o.table(".smp_locks", "__smp_locks", "__smp_locks_end")
+	for off := 0; off+4 <= len(data); off += 4 {
+		addr := rel32(at.Add(int64(off)), data[off:])
+		switch {
+		case binary.LittleEndian.Uint32(data[off:]) == 0:
+		case img.inExec(addr):
+			img.tables.addSite(SiteSMPLock, addr, 1)
+		default:
+			img.ignore(".smp_locks")
+		}
+	}
+}
+
+// readThunkSites reads the calls and jumps to the return thunk and to the
+// retpoline thunks, which are the compiler's, so their length shows in the text.
+func (img *Image) readThunkSites(o tableOwner) {
+	for _, t := range []struct {
+		kind                 SiteKind
+		section, start, stop string
+	}{
+		{SiteReturn, ".return_sites", "__return_sites", "__return_sites_end"},
+		{SiteRetpoline, ".retpoline_sites", "__retpoline_sites", "__retpoline_sites_end"},
+	} {
+		at, data := o.table(t.section, t.start, t.stop)
+		for off := 0; off+4 <= len(data); off += 4 {
+			addr := rel32(at.Add(int64(off)), data[off:])
+			if n := img.branchLen(addr); n > 0 {
+				img.tables.addSite(t.kind, addr, n)
+			} else {
+				img.ignore(t.section)
+			}
+		}
+	}
+}
+
+// branchLen is the length of the direct branch at addr: 5 for call and jmp, 6
+// for jcc, one more with a CS prefix (retpolines of r8 to r15); 0 where addr
+// is not in text.
+func (img *Image) branchLen(addr x86.Addr) int {
+	b := img.bytes(addr, 5)
+	if b == nil || !img.inExec(addr) {
+		return 0
+	}
+	n := 0
+	for n < 3 && b[n] == 0x2e {
+		n++
+	}
+	if b[n] == 0x0f {
+		return n + 6
+	}
+	return n + 5
+}

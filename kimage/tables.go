@@ -1,0 +1,145 @@
+package kimage
+
+import (
+	"encoding/binary"
+
+	"kprobelab/x86"
+)
+
+// kernelTables is what the kernel keeps about its text: which places it
+// patches, which may fault, which must not be probed. The slices that a View
+// answers from are sorted by address; a module's entries are merged in.
+type kernelTables struct {
+	// sites are the patch sites of each kind, and longest the length of the
+	// longest of a kind, which bounds the search for one that covers an address.
+	sites   [NumSiteKinds][]Site
+	longest [NumSiteKinds]int
+
+	exceptions  []ExceptionEntry
+	bugs        []x86.Addr
+	jumpLabels  []JumpLabel
+	staticCalls []StaticCall
+
+	blacklist blacklist
+
+	// ignored counts the entries of each table that were left out because
+	// they point outside the image's text.
+	ignored map[string]int
+}
+
+// tableOwner is whose tables are read: the image's own (module "") or a
+// module's, which has no symbols around its tables, only sections.
+type tableOwner struct {
+	img    *Image
+	module string
+}
+
+// table returns the address and the bytes of a table: what lies between the
+// two symbols where the image has both, else the section of that name. An
+// absent table is empty.
+func (o tableOwner) table(section, start, stop string) (x86.Addr, []byte) {
+	if o.module == "" {
+		a, ok1 := o.img.symbolAddr(start)
+		b, ok2 := o.img.symbolAddr(stop)
+		if ok1 && ok2 && a < b && uint64(b-a) < 1<<31 {
+			if data := o.img.bytes(a, int(b-a)); data != nil {
+				return a, data
+			}
+		}
+	}
+	if s := o.section(section); s != nil {
+		return s.Addr, s.Data
+	}
+	return 0, nil
+}
+
+// section returns the owner's first allocated section of that name, or nil.
+func (o tableOwner) section(name string) *Section {
+	for _, s := range o.img.sections {
+		if s.Name == name && s.Module == o.module {
+			return s
+		}
+	}
+	return nil
+}
+
+// loadTables reads every table of the image itself and gathers the blacklist.
+func (img *Image) loadTables() error {
+	img.tables.ignored = make(map[string]int)
+	o := tableOwner{img: img}
+	img.readTables(o)
+	img.tables.sort()
+	img.gatherBlacklist(o)
+	return nil
+}
+
+// readTables reads the tables of one owner into the image's.
+func (img *Image) readTables(o tableOwner) {
+	img.readExceptions(o)
+	img.readBugs(o)
+	img.readJumpLabels(o)
+	img.readStaticCalls(o)
+	img.readFtraceSites(o)
+	img.readSMPLocks(o)
+	img.readAlternativeSites(o)
+	img.readParavirtSites(o)
+	img.readThunkSites(o)
+}
+
+// inExec reports whether addr lies in an executable section.
+func (img *Image) inExec(addr x86.Addr) bool {
+	s := img.sectionAt(addr)
+	return s != nil && s.Exec
+}
+
+// ignore counts an entry of a table that points nowhere.
+func (img *Image) ignore(table string) { img.tables.ignored[table]++ }
+
+// IgnoredEntries is how many entries of the image's tables were left out
+// because they point outside its text, by table. Zero is the rule.
+func (img *Image) IgnoredEntries() map[string]int { return img.tables.ignored }
+
+// rel32 is the address that a relative pointer of 4 bytes names: at is where
+// the pointer itself lies, b its bytes.
+func rel32(at x86.Addr, b []byte) x86.Addr {
+	return at.Add(int64(int32(binary.LittleEndian.Uint32(b))))
+}
+
+// abs64 is the address in 8 bytes.
+func abs64(b []byte) x86.Addr { return x86.Addr(binary.LittleEndian.Uint64(b)) }
+
+// layout is one way that releases have laid a table's entries out.
+type layout struct {
+	size int
+	// addr is the text address that the entry at this place names.
+	addr func(at x86.Addr, b []byte) x86.Addr
+	// fits, when not nil, decides whether the entry makes sense, in place of
+	// its address lying in text.
+	fits func(at x86.Addr, b []byte) bool
+}
+
+// pickLayout returns the layout under which most of the table's entries name
+// text, the first one among equals: the releases differ in their entries'
+// sizes, and nothing in an image says so.
+func (img *Image) pickLayout(at x86.Addr, data []byte, layouts []layout) layout {
+	best, bestHits := layouts[0], -1.0
+	for _, l := range layouts {
+		n := len(data) / l.size
+		if n == 0 {
+			continue
+		}
+		hits, tried := 0, 0
+		for i := 0; i < n; i += 1 + n/256 {
+			off := i * l.size
+			tried++
+			if l.fits == nil && img.inExec(l.addr(at.Add(int64(off)), data[off:])) ||
+				l.fits != nil && l.fits(at.Add(int64(off)), data[off:off+l.size]) {
+				hits++
+			}
+		}
+		if share := float64(hits) / float64(tried); share > bestHits {
+			best, bestHits = l, share
+		}
+	}
+	return best
+}
