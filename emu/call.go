@@ -1,0 +1,231 @@
+//go:build cgo && linux && amd64
+
+package emu
+
+// #include "shim.h"
+import "C"
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"reflect"
+	"unsafe"
+
+	"kprobelab/errno"
+	"kprobelab/x86"
+)
+
+// entryFlags are the flags at a function's entry: interrupts on.
+const entryFlags = 0x246
+
+// redZone is how far below an interrupted stack pointer a nested call begins:
+// 128 bytes belong to the interrupted function (System V ABI), and the rest
+// is where the kernel would have its frame.
+const redZone = 128 + x86.PtRegsSize
+
+// copyBack is a scratch buffer of a call; to gets what it holds afterwards.
+type copyBack struct {
+	at x86.Addr
+	to []byte
+}
+
+// Call calls a function of the guest, as the boot task or, from a handler, on
+// top of what it interrupted, and returns its rax.
+//
+// Integers, bools, nil and x86.Addr go as they are; a string becomes a
+// NUL-terminated guest buffer and a []byte a buffer whose content is copied
+// back afterwards, both released after the call; a *Buf goes by its address.
+// A variadic callee sees al = 0.
+//
+// Errors: ErrNoSymbol, ErrAmbiguous, *Fault, *BudgetError, ErrHandler,
+// ErrDeadlock, ErrHalted, ErrTaskExited, ErrClosed.
+func (m *Machine) Call(name string, args ...any) (uint64, error) {
+	addr, err := m.function(name)
+	if err != nil {
+		return 0, err
+	}
+	words, bufs, err := m.marshal(args)
+	if err != nil {
+		m.release(bufs)
+		return 0, fmt.Errorf("%s: %w", name, err)
+	}
+	ret, err := m.CallAddr(addr, words...)
+	m.finish(bufs)
+	if err != nil {
+		return ret, fmt.Errorf("%s: %w", name, err)
+	}
+	return ret, nil
+}
+
+// CallAddr is Call for an address and plain words. It allocates nothing as
+// long as nothing fails.
+func (m *Machine) CallAddr(addr x86.Addr, args ...uint64) (uint64, error) {
+	if err := m.usable(); err != nil {
+		return 0, err
+	}
+	if m.cur.c.depth > 0 {
+		return m.callNested(addr, args)
+	}
+	t := m.tasks[0]
+	if t.state != idle {
+		t.state = idle // the last call failed inside the guest
+	}
+	c := m.claim(t)
+	if err := m.enter(c, t.stack-x86.PtRegsSize, args); err != nil {
+		return 0, err
+	}
+	C.kpl_cpu_set_ip(c.c, C.uint64_t(addr))
+	t.state = runnable
+	err := m.schedule(t)
+	C.kpl_read_regs(t.place(), &t.place().regs)
+	m.last = *(*x86.PtRegs)(unsafe.Pointer(&t.place().regs))
+	return m.last.AX, err
+}
+
+// callNested calls while a handler runs: on the interrupted task's stack, and
+// every register is as it was afterwards.
+func (m *Machine) callNested(addr x86.Addr, args []uint64) (uint64, error) {
+	c, st, stop := m.cur, m.takeState(), m.c.stop_at
+	defer m.putState(st)
+	C.kpl_save(c.c, st)
+	sp := (x86.Addr(st.regs.sp) - redZone) &^ 15
+	if err := m.enter(c, sp, args); err != nil {
+		C.kpl_load(c.c, st, 1-c.c.in_callout)
+		return 0, err
+	}
+	out, err := m.run(c, addr, math.MaxUint64, uint64(m.c.instrs)+m.opt.Budget)
+	if err == nil && out != returned {
+		err = ErrAtomic
+	}
+	C.kpl_read_regs(c.c, &c.c.regs)
+	m.last = *(*x86.PtRegs)(unsafe.Pointer(&c.c.regs))
+	C.kpl_load(c.c, st, 1-c.c.in_callout)
+	m.c.stop_at = stop
+	return m.last.AX, err
+}
+
+// enter puts arguments and return address where the callee expects them (sp
+// plus 8 is a multiple of 16 at its first instruction).
+func (m *Machine) enter(c *cpu, sp x86.Addr, args []uint64) error {
+	var six [6]C.uint64_t
+	for i := range min(len(args), 6) {
+		six[i] = C.uint64_t(args[i])
+	}
+	rest := args[min(len(args), 6):]
+	sp = (sp - 8*x86.Addr(len(rest))) &^ 15
+	for i, w := range rest {
+		if err := m.putWord(sp.Add(int64(8*i)), w); err != nil {
+			return fmt.Errorf("argument %d on the stack: %w", i+7, err)
+		}
+	}
+	sp -= 8
+	if err := m.putWord(sp, uint64(m.c.magic)); err != nil {
+		return fmt.Errorf("return address on the stack: %w", err)
+	}
+	C.kpl_call(c.c, C.uint64_t(sp), &six[0], entryFlags)
+	return nil
+}
+
+func (m *Machine) putWord(at x86.Addr, w uint64) error {
+	h, err := m.host(at, 8, attrW)
+	if err != nil {
+		return err
+	}
+	m.touch(at, 8)
+	binary.LittleEndian.PutUint64(h, w)
+	return nil
+}
+
+func (m *Machine) usable() error {
+	if m.closed || m.c == nil {
+		return ErrClosed
+	}
+	return nil
+}
+
+// function finds the one symbol of that name.
+func (m *Machine) function(name string) (x86.Addr, error) {
+	if err := m.usable(); err != nil {
+		return 0, err
+	}
+	list := m.src.Lookup(name)
+	for _, s := range m.symbols {
+		if s.Name == name {
+			list = append(list[:len(list):len(list)], s)
+		}
+	}
+	switch len(list) {
+	case 0:
+		return 0, fmt.Errorf("%s: %w: %w", name, ErrNoSymbol, errno.ENOENT)
+	case 1:
+		return list[0].Addr, nil
+	}
+	return 0, fmt.Errorf("%s: %w: at %s, %s and maybe more: %w", name, ErrAmbiguous, list[0].Addr, list[1].Addr, errno.EADDRNOTAVAIL)
+}
+
+// marshal turns arguments into words. What it returns has to be released even
+// when it fails.
+func (m *Machine) marshal(args []any) ([]uint64, []copyBack, error) {
+	words := make([]uint64, len(args))
+	var bufs []copyBack
+	buffer := func(content, back []byte) (uint64, error) {
+		at, err := m.Alloc(len(content))
+		if err != nil {
+			return 0, err
+		}
+		bufs = append(bufs, copyBack{at, back})
+		return uint64(at), m.WriteMem(at, content)
+	}
+	for i, a := range args {
+		var err error
+		switch v := a.(type) {
+		case nil:
+		case string:
+			words[i], err = buffer(append([]byte(v), 0), nil)
+		case []byte:
+			words[i], err = buffer(v, v)
+		case *Buf:
+			words[i] = uint64(v.Addr)
+		case bool:
+			if v {
+				words[i] = 1
+			}
+		default:
+			words[i], err = word(v)
+		}
+		if err != nil {
+			return nil, bufs, fmt.Errorf("argument %d: %w", i+1, err)
+		}
+	}
+	return words, bufs, nil
+}
+
+// word is any integer type; a negative one is extended to 64 bits.
+func word(v any) (uint64, error) {
+	r := reflect.ValueOf(v)
+	switch {
+	case r.CanInt():
+		return uint64(r.Int()), nil
+	case r.CanUint():
+		return r.Uint(), nil
+	}
+	return 0, fmt.Errorf("a %T cannot be passed: %w", v, errno.EINVAL)
+}
+
+// finish copies back what a call changed, and releases its buffers.
+func (m *Machine) finish(bufs []copyBack) {
+	for _, b := range bufs {
+		if len(b.to) > 0 {
+			// The buffer is ours until it is released below.
+			_ = m.ReadMem(b.at, b.to)
+		}
+	}
+	m.release(bufs)
+}
+
+func (m *Machine) release(bufs []copyBack) {
+	for i := len(bufs) - 1; i >= 0; i-- {
+		m.Free(bufs[i].at)
+	}
+}

@@ -1,0 +1,125 @@
+//go:build cgo && linux && amd64
+
+package emu
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/errno"
+	"kprobelab/x86"
+)
+
+func TestCallPassesArgumentsByTheABI(t *testing.T) {
+	img := &tinyImage{}
+	// Each returns one argument; the seventh and eighth lie on the stack.
+	img.add("arg1", 0x48, 0x89, 0xf8, 0xc3)             // mov %rdi,%rax; ret
+	img.add("arg2", 0x48, 0x89, 0xf0, 0xc3)             // mov %rsi,%rax; ret
+	img.add("arg3", 0x48, 0x89, 0xd0, 0xc3)             // mov %rdx,%rax; ret
+	img.add("arg4", 0x48, 0x89, 0xc8, 0xc3)             // mov %rcx,%rax; ret
+	img.add("arg5", 0x4c, 0x89, 0xc0, 0xc3)             // mov %r8,%rax; ret
+	img.add("arg6", 0x4c, 0x89, 0xc8, 0xc3)             // mov %r9,%rax; ret
+	img.add("arg7", 0x48, 0x8b, 0x44, 0x24, 0x08, 0xc3) // mov 8(%rsp),%rax; ret
+	img.add("arg8", 0x48, 0x8b, 0x44, 0x24, 0x10, 0xc3) // mov 16(%rsp),%rax; ret
+	img.add("al", 0xc3)                                 // ret
+	img.add("sp", 0x48, 0x89, 0xe0, 0xc3)               // mov %rsp,%rax; ret
+	img.add("flags", 0x9c, 0x58, 0xc3)                  // pushf; pop %rax; ret
+	img.add("cs", 0x8c, 0xc8, 0xc3)                     // mov %cs,%eax; ret
+	img.add("ss", 0x8c, 0xd0, 0xc3)                     // mov %ss,%eax; ret
+	img.add("cr0", 0x0f, 0x20, 0xc0, 0xc3)              // mov %cr0,%rax; ret
+	m := boot(t, img, nil)
+	args := []any{-1, uint8(2), int32(-3), true, x86.Addr(5), nil, 7, 8}
+	want := map[string]uint64{
+		"arg1": ^uint64(0), "arg2": 2, "arg3": ^uint64(2), "arg4": 1, "arg5": 5,
+		"arg6": 0, "arg7": 7, "arg8": 8, "al": 0, "flags": 0x246, "cs": x86.KernelCS,
+		"ss": x86.KernelDS, "cr0": 0x80050033,
+	}
+	for name, w := range want {
+		got, err := m.Call(name, args...)
+		require.NoError(t, err, name)
+		require.Equal(t, w, got, name)
+	}
+	for n := range len(args) + 1 {
+		sp, err := m.Call("sp", args[:n]...)
+		require.NoError(t, err)
+		require.Equal(t, uint64(8), sp%16, "%d arguments", n)
+	}
+	require.Equal(t, uint64(m.c.magic), m.Regs().IP)
+}
+
+func TestCallBuffers(t *testing.T) {
+	img := &tinyImage{}
+	// strlen: xor %eax,%eax; 1: cmpb $0,(%rdi,%rax); je 2f; inc %rax; jmp 1b; 2: ret
+	img.add("strlen", 0x31, 0xc0, 0x80, 0x3c, 0x07, 0x00, 0x74, 0x05, 0x48, 0xff, 0xc0, 0xeb, 0xf5, 0xc3)
+	// store: mov %sil,(%rdi); ret
+	img.add("store", 0x40, 0x88, 0x37, 0xc3)
+	m := boot(t, img, nil)
+	n, err := m.Call("strlen", "hello")
+	require.NoError(t, err)
+	require.Equal(t, uint64(5), n)
+
+	b := []byte("abc")
+	_, err = m.Call("store", b, 'X')
+	require.NoError(t, err)
+	require.Equal(t, "Xbc", string(b), "a []byte is copied back")
+
+	buf, err := m.NewBuf(4)
+	require.NoError(t, err)
+	_, err = buf.Write([]byte("1234"))
+	require.NoError(t, err)
+	_, err = m.Call("store", buf, 'Y')
+	require.NoError(t, err)
+	require.Equal(t, "Y234", string(buf.Bytes()))
+	used := m.heap.next
+	for range 100 {
+		_, err = m.Call("strlen", "scratch is released")
+		require.NoError(t, err)
+	}
+	require.LessOrEqual(t, m.heap.next.Sub(used), int64(64))
+}
+
+func TestCallRefusals(t *testing.T) {
+	img := &tinyImage{}
+	img.add("twice", 0xc3)
+	img.add("twice", 0xc3)
+	img.add("ret", 0xc3)
+	img.add("hlt", 0xf4)
+	img.add("loop", 0xeb, 0xfe)
+	m := boot(t, img, &Options{Budget: 1000})
+	_, err := m.Call("nothing")
+	require.ErrorIs(t, err, ErrNoSymbol)
+	require.ErrorIs(t, err, errno.ENOENT)
+	_, err = m.Call("twice")
+	require.ErrorIs(t, err, ErrAmbiguous)
+	_, err = m.Call("ret", 1.5)
+	require.EqualError(t, err, "ret: argument 1: a float64 cannot be passed: invalid argument")
+	_, err = m.Call("hlt")
+	require.ErrorIs(t, err, ErrHalted)
+	_, err = m.Call("loop")
+	var over *BudgetError
+	require.True(t, errors.As(err, &over))
+	require.ErrorIs(t, err, ErrBudget)
+	require.Equal(t, "loop+0x0/0x40", over.Symbol)
+	_, err = m.Call("ret")
+	require.NoError(t, err, "the machine is usable after each")
+	m.Close()
+	m.Close()
+	_, err = m.Call("ret")
+	require.ErrorIs(t, err, ErrClosed)
+}
+
+func TestEveryCPUModelOpens(t *testing.T) {
+	img := &tinyImage{}
+	img.add("ret", 0xc3)
+	for _, name := range CPUModels() {
+		t.Run(name, func(t *testing.T) {
+			m := boot(t, img, &Options{CPUModel: name})
+			_, err := m.Call("ret")
+			require.NoError(t, err)
+		})
+	}
+	_, err := New(img, &Options{CPUModel: "z80"})
+	require.ErrorContains(t, err, `cpu model "z80" is not one of`)
+}

@@ -1,0 +1,121 @@
+package emu
+
+import (
+	"errors"
+	"fmt"
+
+	"kprobelab/x86"
+)
+
+// Classes of failure, for errors.Is.
+var (
+	// ErrClosed: the machine was closed, or a handler left its goroutine
+	// (runtime.Goexit, as t.FailNow does) in the middle of a run.
+	ErrClosed = errors.New("machine is closed")
+	// ErrNoSymbol: a function was asked for that the image does not name.
+	ErrNoSymbol = errors.New("no such symbol")
+	// ErrAmbiguous: the image has several symbols of that name.
+	ErrAmbiguous = errors.New("symbol is ambiguous")
+	// ErrDeadlock: every task sleeps and none will be woken.
+	ErrDeadlock = errors.New("all tasks sleep forever")
+	// ErrHalted: the guest executed hlt, and no interrupt will ever come.
+	ErrHalted = errors.New("cpu halted")
+	// ErrTaskExited: the task ended while a function it called had not
+	// returned.
+	ErrTaskExited = errors.New("task exited")
+	// ErrAtomic: guest code that a handler called tried to sleep or exit.
+	ErrAtomic = errors.New("scheduling while atomic")
+	// ErrBudget: a run used up its instructions; a *BudgetError has where.
+	ErrBudget = errors.New("instruction budget used up")
+	// ErrNested: a handler asked for what works only outside a run.
+	ErrNested = errors.New("not possible inside a handler")
+	// ErrNoMemory: the guest's heap, stacks or module space are full.
+	ErrNoMemory = errors.New("guest memory is full")
+	// ErrHandler: a handler written in Go panicked.
+	ErrHandler = errors.New("handler panicked")
+	// ErrEngine: the engine gave up for a reason of its own.
+	ErrEngine = errors.New("emulation engine")
+)
+
+// Vectors of exceptions (SDM Vol. 3, "Interrupt and Exception Handling").
+const (
+	VectorDivide  = 0
+	VectorDebug   = 1
+	VectorInt3    = 3
+	VectorInvalid = 6
+	VectorGP      = 13
+	VectorPage    = 14
+)
+
+var vectorNames = map[int]string{
+	0: "divide error", 1: "debug", 2: "nmi", 3: "int3", 4: "overflow", 5: "bounds",
+	6: "invalid opcode", 7: "device not available", 8: "double fault",
+	10: "invalid TSS", 11: "segment not present", 12: "stack segment",
+	13: "general protection fault", 14: "page fault", 16: "x87 FPU error",
+	17: "alignment check", 19: "SIMD error",
+}
+
+// Access is what a page fault was about.
+type Access int
+
+// The kinds of access.
+const (
+	AccessNone Access = iota
+	AccessRead
+	AccessWrite
+	AccessFetch
+)
+
+// String is the word for an error text.
+func (a Access) String() string { return [...]string{"access", "read", "write", "fetch"}[a&3] }
+
+// Fault is an exception that nobody handled: no receiver of traps and no
+// entry of the exception table. The kernel would oops.
+type Fault struct {
+	Vector int
+	// Addr is the address that a page fault (or, not being canonical, a
+	// general protection fault) was about; Access says what for.
+	Addr   x86.Addr
+	Access Access
+	// IP is the faulting instruction, exactly; behind it for int3.
+	IP     x86.Addr
+	Symbol string
+	// Regs is the frame at the fault: nothing of the instruction has
+	// happened, but for a string instruction's finished iterations.
+	Regs x86.PtRegs
+	// CPU and Task are where it happened.
+	CPU, Task int
+}
+
+// Error is one line: what, where, about which address.
+func (f *Fault) Error() string {
+	name, ok := vectorNames[f.Vector]
+	if !ok {
+		name = fmt.Sprintf("vector %d", f.Vector)
+	}
+	at := fmt.Sprintf(" at %s (%s)", f.Symbol, f.IP)
+	if f.Symbol == "" {
+		at = fmt.Sprintf(" at %s", f.IP)
+	}
+	if f.Access == AccessNone {
+		return name + at
+	}
+	return fmt.Sprintf("%s%s: %s of %s", name, at, f.Access, f.Addr)
+}
+
+// BudgetError is a run that used up its instructions.
+type BudgetError struct {
+	// Limit is the budget, in instructions.
+	Limit uint64
+	// IP is the start of the block that would have run next.
+	IP     x86.Addr
+	Symbol string
+}
+
+// Error is one line.
+func (e *BudgetError) Error() string {
+	return fmt.Sprintf("still running after %d instructions, at %s (%s)", e.Limit, e.Symbol, e.IP)
+}
+
+// Is makes it an ErrBudget.
+func (e *BudgetError) Is(target error) bool { return target == ErrBudget }

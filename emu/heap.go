@@ -1,0 +1,107 @@
+//go:build cgo && linux && amd64
+
+package emu
+
+import (
+	"fmt"
+	"math/bits"
+
+	"kprobelab/errno"
+	"kprobelab/x86"
+)
+
+// heap is the direct map as an allocator: chunks of a power of two, freed
+// ones reused last in first out, so that addresses repeat from run to run.
+// Only pages that were once handed out are mapped.
+type heap struct {
+	r    *region
+	next x86.Addr
+	free map[int][]x86.Addr
+	size map[x86.Addr]int
+}
+
+// pages hands out whole pages that are never freed.
+func (h *heap) pages(n x86.Addr) (x86.Addr, error) {
+	at := pageUp(h.next)
+	if n > x86.Addr(h.r.End.Sub(at)) {
+		return 0, fmt.Errorf("heap of %d bytes: %w: %w", h.r.Len(), ErrNoMemory, errno.ENOMEM)
+	}
+	h.next = at + n
+	h.r.set(at, h.next, attrR|attrW)
+	return at, nil
+}
+
+func chunk(n int) int { return max(16, 1<<bits.Len(uint(max(n, 1)-1))) }
+
+// Alloc takes n zeroed bytes of the guest's heap, aligned to 16 at least and
+// to the page from 4096 on. The heap being full is ErrNoMemory (errno.ENOMEM).
+func (m *Machine) Alloc(n int) (x86.Addr, error) {
+	h := &m.heap
+	if n < 0 || n > maxRegion {
+		return 0, fmt.Errorf("alloc of %d bytes: %w", n, errno.EINVAL)
+	}
+	c := chunk(n)
+	var at x86.Addr
+	if f := h.free[c]; len(f) > 0 {
+		at, h.free[c] = f[len(f)-1], f[:len(f)-1]
+	} else {
+		align := x86.Addr(min(c, PageSize))
+		at = (h.next + align - 1) &^ (align - 1)
+		if x86.Addr(c) > x86.Addr(h.r.End.Sub(at)) {
+			return 0, fmt.Errorf("alloc of %d bytes: %w: %w", n, ErrNoMemory, errno.ENOMEM)
+		}
+		h.next = at.Add(int64(c))
+		h.r.set(at, h.next, attrR|attrW)
+	}
+	h.size[at] = c
+	m.touch(at, c)
+	clear(h.r.mem[at.Sub(h.r.Start):][:c])
+	return at, nil
+}
+
+// Free gives back what Alloc gave. Freeing anything else does nothing.
+func (m *Machine) Free(at x86.Addr) {
+	c, ok := m.heap.size[at]
+	if !ok {
+		return
+	}
+	delete(m.heap.size, at)
+	m.heap.free[c] = append(m.heap.free[c], at)
+}
+
+// Buf is guest memory that outlives a Call and can be an argument of it.
+type Buf struct {
+	// Addr is where the guest sees it.
+	Addr x86.Addr
+	// Len is its length in bytes.
+	Len int
+	m   *Machine
+}
+
+// NewBuf takes n zeroed bytes; Free gives them back.
+func (m *Machine) NewBuf(n int) (*Buf, error) {
+	at, err := m.Alloc(n)
+	if err != nil {
+		return nil, err
+	}
+	return &Buf{Addr: at, Len: n, m: m}, nil
+}
+
+// Bytes is a copy of what the buffer holds now.
+func (b *Buf) Bytes() []byte {
+	out := make([]byte, b.Len)
+	// Heap pages stay mapped, so this cannot fail before Close.
+	_ = b.m.ReadMem(b.Addr, out)
+	return out
+}
+
+// Write replaces the buffer's content from its start; p must fit.
+func (b *Buf) Write(p []byte) (int, error) {
+	if len(p) > b.Len {
+		return 0, fmt.Errorf("%d bytes into a buffer of %d: %w", len(p), b.Len, errno.EINVAL)
+	}
+	return len(p), b.m.WriteMem(b.Addr, p)
+}
+
+// Free gives the buffer back to the guest's heap.
+func (b *Buf) Free() { b.m.Free(b.Addr) }

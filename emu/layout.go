@@ -1,0 +1,151 @@
+//go:build cgo && linux && amd64
+
+package emu
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"kprobelab/errno"
+	"kprobelab/kimage"
+	"kprobelab/x86"
+)
+
+// Where the kernel has things without KASLR (Documentation/arch/x86/x86_64/mm.rst).
+const (
+	directMap   x86.Addr = 0xffff888000000000
+	vmallocBase x86.Addr = 0xffffc90000000000
+	moduleBase  x86.Addr = 0xffffffffc0000000
+)
+
+const (
+	// ThreadSize is the size of a task's stack in bytes, and its alignment.
+	ThreadSize = 16 << 10
+	// MaxTasks is how many tasks a machine can have.
+	MaxTasks = 256
+
+	execSize = 16 << 20
+	// segments closer than this share a region
+	regionGap = 16 << 20
+)
+
+// laySegments maps the image. Pages that two segments share get the
+// protections of both.
+func (m *Machine) laySegments(list []kimage.Segment) error {
+	list = slices.Clone(list)
+	slices.SortFunc(list, func(a, b kimage.Segment) int { return cmp.Compare(a.Addr, b.Addr) })
+	for len(list) > 0 {
+		n, end := 1, pageUp(list[0].Addr.Add(int64(list[0].Size)))
+		for n < len(list) && uint64(list[n].Addr) < uint64(end)+regionGap {
+			end = max(end, pageUp(list[n].Addr.Add(int64(list[n].Size))))
+			n++
+		}
+		if err := m.layGroup(list[:n], end); err != nil {
+			return err
+		}
+		list = list[n:]
+	}
+	return nil
+}
+
+func (m *Machine) layGroup(list []kimage.Segment, end x86.Addr) error {
+	for _, s := range list {
+		if s.Size > maxRegion || uint64(len(s.Data)) > s.Size {
+			return fmt.Errorf("segment %s at %s: %#x bytes: %w", s.Name, s.Addr, s.Size, errno.EINVAL)
+		}
+	}
+	r, err := m.addRegion(pageDown(list[0].Addr), end)
+	if err != nil {
+		return err
+	}
+	for _, s := range list {
+		copy(r.mem[s.Addr.Sub(r.Start):], s.Data)
+		attr := byte(attrR)
+		if s.Write {
+			attr |= attrW
+		}
+		if s.Exec {
+			attr |= attrX
+		}
+		r.set(s.Addr, s.Addr.Add(int64(s.Size)), attr)
+	}
+	return nil
+}
+
+// layRest reserves heap, stacks and the executable pages behind the modules.
+func (m *Machine) layRest() (err error) {
+	if m.heap.r, err = m.addRegion(directMap, directMap+pageUp(x86.Addr(m.opt.HeapSize))); err != nil {
+		return err
+	}
+	m.heap.next = directMap
+	if m.stacks, err = m.addRegion(vmallocBase, vmallocBase+2*ThreadSize*MaxTasks); err != nil {
+		return err
+	}
+	at := pageUp(m.src.ModuleEnd())
+	if at == 0 {
+		at = moduleBase
+	}
+	m.execNext = at
+	m.exec, err = m.addRegion(at, at+execSize)
+	return err
+}
+
+// layPerCPU gives each CPU its copy of the per-CPU area and writes into it
+// what a booted kernel has there.
+func (m *Machine) layPerCPU() error {
+	t, ok := m.src.PerCPU()
+	if !ok {
+		t = kimage.PerCPU{Size: PageSize}
+	}
+	for _, c := range m.cpus {
+		area, err := m.heap.pages(pageUp(x86.Addr(t.Size)))
+		if err != nil {
+			return err
+		}
+		h, err := m.host(area, int(t.Size), attrW)
+		if err != nil {
+			return err
+		}
+		copy(h, t.Data)
+		c.area, c.gs = area, area-t.Start
+		m.bootPerCPU(c, t)
+	}
+	return nil
+}
+
+// preemptEnabled is the preempt count of a task that may be preempted, with
+// the inverted "no rescheduling needed" bit (arch/x86/include/asm/preempt.h).
+const preemptEnabled = 0x80000000
+
+func (m *Machine) bootPerCPU(c *cpu, t kimage.PerCPU) {
+	offset := uint64(c.gs)
+	m.putPerCPU(c, t, "this_cpu_off", 0, binary.LittleEndian.AppendUint64(nil, offset))
+	m.putPerCPU(c, t, "cpu_number", 0, binary.LittleEndian.AppendUint32(nil, uint32(c.n)))
+	count := binary.LittleEndian.AppendUint32(nil, preemptEnabled)
+	c.preempt = m.putPerCPU(c, t, "__preempt_count", 0, count)
+	if c.preempt == 0 {
+		// 6.2 to 6.14: struct pcpu_hot { current_task, preempt_count, cpu_number, … }
+		c.preempt = m.putPerCPU(c, t, "pcpu_hot", 8, count)
+		m.putPerCPU(c, t, "pcpu_hot", 12, binary.LittleEndian.AppendUint32(nil, uint32(c.n)))
+	}
+	if s := m.src.Lookup("__per_cpu_offset"); len(s) == 1 {
+		// Not an error where it cannot be written: nothing of it is needed.
+		_ = m.WriteMem(s[0].Addr.Add(int64(8*c.n)), binary.LittleEndian.AppendUint64(nil, offset))
+	}
+}
+
+// putPerCPU writes b at off in a per-CPU variable of c, and returns its
+// address, or 0 where the image has no such variable.
+func (m *Machine) putPerCPU(c *cpu, t kimage.PerCPU, name string, off int64, b []byte) x86.Addr {
+	s := m.src.Lookup(name)
+	if len(s) != 1 || !s[0].Addr.In(t.Start, t.Start.Add(int64(t.Size))) {
+		return 0
+	}
+	at := (s[0].Addr + c.gs).Add(off)
+	if m.WriteMem(at, b) != nil {
+		return 0
+	}
+	return at
+}

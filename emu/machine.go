@@ -1,0 +1,215 @@
+//go:build cgo && linux && amd64
+
+package emu
+
+// #include <stdlib.h>
+// #include "shim.h"
+import "C"
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"unsafe"
+
+	"kprobelab/errno"
+	"kprobelab/kimage"
+	"kprobelab/x86"
+)
+
+// Options are the choices of a machine; the zero value of each is its default.
+type Options struct {
+	// CPUs is how many there are: 1 by default, at most 64.
+	CPUs int
+	// Seed decides every choice of the scheduler.
+	Seed int64
+	// CPUModel is one of CPUModels; DefaultCPUModel by default.
+	CPUModel string
+	// Budget is how many instructions a Call or a Run may execute before it
+	// fails with a *BudgetError: 100 million by default.
+	Budget uint64
+	// Slice is after how many instructions the scheduler may switch when
+	// there is more than one task: 1000 by default. It is counted by blocks.
+	Slice uint64
+	// HeapSize bounds the guest's heap, per-CPU areas included: 64 MiB by
+	// default. Host memory is used as the guest touches it.
+	HeapSize uint64
+	// TrapCost is what int3 and #DB take on the virtual clock, in
+	// nanoseconds: 100 by default. An instruction takes one.
+	TrapCost uint64
+}
+
+func (o *Options) fill() error {
+	def := func(v *uint64, d uint64) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	def(&o.Budget, 100_000_000)
+	def(&o.Slice, 1000)
+	def(&o.HeapSize, 64<<20)
+	def(&o.TrapCost, 100)
+	if o.CPUs == 0 {
+		o.CPUs = 1
+	}
+	if o.CPUs < 0 || o.CPUs > 64 {
+		return fmt.Errorf("%d cpus: want 1 to 64: %w", o.CPUs, errno.EINVAL)
+	}
+	if o.HeapSize > maxRegion {
+		return fmt.Errorf("heap of %d bytes: %w", o.HeapSize, errno.EINVAL)
+	}
+	return nil
+}
+
+// Machine is a guest: memory, CPUs, tasks. Close frees it.
+type Machine struct {
+	c   *C.kpl_machine
+	src Source
+	opt Options
+
+	cpus    []*cpu
+	cur     *cpu
+	tasks   []*Task
+	regions []*region
+	heap    heap
+	stacks  *region
+	exec    *region
+
+	execNext x86.Addr
+	stubs    stubs
+	symbols  []kimage.Symbol
+	traps    Traps
+	rng      *rand.Rand
+	err      error
+	closed   bool
+	last     x86.PtRegs
+}
+
+// cpu is one engine over the machine's memory.
+type cpu struct {
+	c *C.kpl_cpu
+	n int
+	// task is whose registers the engine holds, nil for nobody's.
+	task *Task
+	// area is its per-CPU area, gs what GS base is, preempt the address of
+	// its preempt count (0 where the image has none).
+	area, gs, preempt x86.Addr
+	// stale is poked text that it may not have noticed.
+	stale []x86.Range
+	// spare holds registers of interrupted runs, by nesting.
+	spare []*C.kpl_state
+}
+
+// New makes a machine that has src in its memory, ready to run. nil options
+// mean the defaults. The caller closes it.
+func New(src Source, o *Options) (*Machine, error) {
+	m := &Machine{src: src, heap: heap{free: map[int][]x86.Addr{}, size: map[x86.Addr]int{}}}
+	if o != nil {
+		m.opt = *o
+	}
+	if err := m.opt.fill(); err != nil {
+		return nil, err
+	}
+	model, err := cpuModel(m.opt.CPUModel)
+	if err != nil {
+		return nil, err
+	}
+	m.rng = rand.New(rand.NewPCG(uint64(m.opt.Seed), 0))
+	m.c = C.kpl_machine_new(C.uintptr_t(register(m)))
+	if m.c == nil {
+		return nil, ErrNoMemory
+	}
+	m.c.trap_cost = C.uint64_t(m.opt.TrapCost)
+	if err := m.build(model); err != nil {
+		m.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+func (m *Machine) build(model int) error {
+	if err := m.laySegments(m.src.Segments()); err != nil {
+		return err
+	}
+	if err := m.layRest(); err != nil {
+		return err
+	}
+	for n := range m.opt.CPUs {
+		var why *C.char
+		c := C.kpl_cpu_new(m.c, C.int(n), C.int(model), &why)
+		if c == nil {
+			return fmt.Errorf("cpu %d: %w: %s", n, ErrEngine, C.GoString(why))
+		}
+		m.cpus = append(m.cpus, &cpu{c: c, n: n})
+	}
+	m.cur = m.cpus[0]
+	if err := m.layPerCPU(); err != nil {
+		return err
+	}
+	for _, c := range m.cpus {
+		C.kpl_cpu_set_gs(c.c, C.uint64_t(c.gs))
+		C.kpl_cpu_keep(c.c)
+	}
+	if err := m.makeStubs(); err != nil {
+		return err
+	}
+	_, err := m.newTask("boot")
+	return err
+}
+
+// Close frees the machine: its memory, its engines. The second time it does
+// nothing. It must not be called from a handler.
+func (m *Machine) Close() {
+	if m.c == nil {
+		return
+	}
+	m.closed = true
+	for _, c := range m.cpus {
+		for _, s := range c.spare {
+			C.free(unsafe.Pointer(s))
+		}
+		C.kpl_cpu_free(c.c)
+	}
+	for _, t := range m.tasks {
+		C.free(unsafe.Pointer(t.saved))
+	}
+	for _, r := range m.regions {
+		r.free()
+	}
+	unregister(uintptr(m.c.handle))
+	C.kpl_machine_free(m.c)
+	m.c, m.cpus, m.tasks, m.regions = nil, nil, nil, nil
+}
+
+// NumCPU is the number of CPUs, all of them online.
+func (m *Machine) NumCPU() int { return len(m.cpus) }
+
+// CPU is the number of the CPU that runs now, or ran last.
+func (m *Machine) CPU() int { return m.cur.n }
+
+// Task is the number of the task that runs now, or ran last, from 0.
+func (m *Machine) Task() int { return int(m.c.task) }
+
+// Now is the virtual clock, in nanoseconds since boot: one for an instruction
+// (counted as its block begins), Options.TrapCost for a trap, and what
+// everybody slept through.
+func (m *Machine) Now() uint64 { return uint64(m.c.instrs + m.c.extra) }
+
+// Instructions is how many instructions ran since boot, counted by blocks.
+func (m *Machine) Instructions() uint64 { return uint64(m.c.instrs) }
+
+// Regs is the frame as the last call or the last fault left it.
+func (m *Machine) Regs() x86.PtRegs { return m.last }
+
+// GSBase is where a CPU's per-CPU variables are: add the address of a
+// variable's symbol.
+func (m *Machine) GSBase(cpu int) x86.Addr { return m.cpus[cpu].gs }
+
+// SetTraps installs the receiver of the CPUs' traps; nil removes it.
+func (m *Machine) SetTraps(t Traps) { m.traps = t }
+
+// Console is what the guest wrote to port 0xE4 since the last call.
+func (m *Machine) Console() []byte {
+	b := C.GoBytes(unsafe.Pointer(m.c.console), C.int(m.c.nconsole))
+	C.kpl_console_clear(m.c)
+	return b
+}

@@ -1,0 +1,208 @@
+//go:build cgo && linux && amd64
+
+package emu
+
+// #cgo LDFLAGS: -lunicorn -lm -lpthread
+// #include <stdlib.h>
+// #include "shim.h"
+import "C"
+
+import (
+	"fmt"
+	"unsafe"
+
+	"kprobelab/errno"
+	"kprobelab/x86"
+)
+
+// PageSize is the guest's page size in bytes.
+const PageSize = 4096
+
+// Attributes of a page, as the shim has them.
+const (
+	attrR     = C.KPL_R
+	attrW     = C.KPL_W
+	attrX     = C.KPL_X
+	attrDirty = C.KPL_DIRTY
+)
+
+// maxRegion bounds one region, so that a broken image cannot ask for more
+// address space than a host has.
+const maxRegion = 1 << 31
+
+func pageDown(a x86.Addr) x86.Addr { return a &^ (PageSize - 1) }
+func pageUp(a x86.Addr) x86.Addr   { return (a + PageSize - 1) &^ (PageSize - 1) }
+
+// region is a range of guest addresses over host memory. Its pages become
+// mapped by their attributes; a page without any faults.
+type region struct {
+	x86.Range
+	mem  []byte
+	attr []byte
+}
+
+// addRegion reserves [start, end), both page-aligned, with nothing mapped.
+// All regions are made before the first CPU.
+func (m *Machine) addRegion(start, end x86.Addr) (*region, error) {
+	size := end.Sub(start)
+	if size <= 0 || size > maxRegion {
+		return nil, fmt.Errorf("region of %#x bytes at %s: %w", size, start, ErrNoMemory)
+	}
+	for _, o := range m.regions {
+		if o.Overlaps(x86.Range{Start: start, End: end}) {
+			return nil, fmt.Errorf("region %s-%s overlaps %s-%s: %w", start, end, o.Start, o.End, errno.EINVAL)
+		}
+	}
+	host := C.kpl_mmap(C.size_t(size))
+	attr := C.calloc(C.size_t(size/PageSize), 1)
+	r := &region{Range: x86.Range{Start: start, End: end}}
+	if host != nil {
+		r.mem = unsafe.Slice((*byte)(host), size)
+	}
+	if attr != nil {
+		r.attr = unsafe.Slice((*byte)(attr), size/PageSize)
+	}
+	if host == nil || attr == nil ||
+		C.kpl_add_region(m.c, C.uint64_t(start), C.uint64_t(size), (*C.uint8_t)(host), (*C.uint8_t)(attr)) != 0 {
+		r.free()
+		return nil, fmt.Errorf("region of %#x bytes at %s: %w", size, start, ErrNoMemory)
+	}
+	m.regions = append(m.regions, r)
+	return r, nil
+}
+
+func (r *region) free() {
+	if r.mem != nil {
+		C.kpl_munmap(unsafe.Pointer(&r.mem[0]), C.size_t(len(r.mem)))
+	}
+	if r.attr != nil {
+		C.free(unsafe.Pointer(&r.attr[0]))
+	}
+	r.mem, r.attr = nil, nil
+}
+
+// set gives the pages that [start, end) touches more attributes.
+func (r *region) set(start, end x86.Addr, attr byte) {
+	for p := pageDown(start); p < end; p += PageSize {
+		r.attr[p.Sub(r.Start)/PageSize] |= attr
+	}
+}
+
+// clear unmaps the pages of [start, end); what was dirty stays so.
+func (r *region) clear(start, end x86.Addr) {
+	for p := pageDown(start); p < end; p += PageSize {
+		r.attr[p.Sub(r.Start)/PageSize] &= attrDirty
+	}
+}
+
+func (m *Machine) region(a x86.Addr) *region {
+	for _, r := range m.regions {
+		if r.Contains(a) {
+			return r
+		}
+	}
+	return nil
+}
+
+// host returns guest memory as host bytes, with every page of it mapped with
+// at least the attributes of need.
+func (m *Machine) host(addr x86.Addr, n int, need byte) ([]byte, error) {
+	if n == 0 {
+		return nil, nil
+	}
+	r := m.region(addr)
+	if r == nil || uint64(n) > uint64(r.End.Sub(addr)) {
+		return nil, fmt.Errorf("%d bytes at %s: %w", n, addr, errno.EFAULT)
+	}
+	off := addr.Sub(r.Start)
+	for p := off / PageSize; p <= (off+int64(n)-1)/PageSize; p++ {
+		if r.attr[p]&need != need {
+			return nil, fmt.Errorf("%d bytes at %s: %w", n, addr, errno.EFAULT)
+		}
+	}
+	return r.mem[off : off+int64(n)], nil
+}
+
+// ReadMem reads guest memory as it is now, patched text and all. It reads all
+// of b or fails with an error that wraps errno.EFAULT.
+func (m *Machine) ReadMem(addr x86.Addr, b []byte) error {
+	h, err := m.host(addr, len(b), attrR)
+	if err != nil {
+		return fmt.Errorf("read: %w", err)
+	}
+	copy(b, h)
+	return nil
+}
+
+// WriteMem writes data memory. It writes all of b or fails with an error that
+// wraps errno.EFAULT, as it does on text and read-only data.
+func (m *Machine) WriteMem(addr x86.Addr, b []byte) error {
+	h, err := m.host(addr, len(b), attrW)
+	if err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	m.touch(addr, len(b))
+	copy(h, b)
+	return nil
+}
+
+// touch keeps what a snapshot needs of memory that the host is to write.
+func (m *Machine) touch(addr x86.Addr, n int) {
+	if m.c.track != 0 {
+		C.kpl_touch(m.c, C.uint64_t(addr), C.uint64_t(n))
+	}
+}
+
+// PokeText changes text, which is read-only to the guest, and makes every CPU
+// drop what it has translated of it, as text_poke and the sync-core IPI do
+// together. It fails with errno.EFAULT where addr is not executable.
+func (m *Machine) PokeText(addr x86.Addr, b []byte) error {
+	if err := m.PokeTextNoSync(addr, b); err != nil {
+		return err
+	}
+	for _, c := range m.cpus {
+		m.drop(c, addr, len(b))
+	}
+	return nil
+}
+
+// PokeTextNoSync changes text and leaves the CPUs with what they have already
+// translated of it, until SyncCore: the state between text_poke's store and
+// its sync-core IPI.
+func (m *Machine) PokeTextNoSync(addr x86.Addr, b []byte) error {
+	h, err := m.host(addr, len(b), attrX)
+	if err != nil {
+		return fmt.Errorf("poke: %w", err)
+	}
+	m.touch(addr, len(b))
+	copy(h, b)
+	for _, c := range m.cpus {
+		c.stale = append(c.stale, x86.Range{Start: addr, End: addr.Add(int64(len(b)))})
+	}
+	return nil
+}
+
+// SyncCore makes one CPU see all text that was poked.
+func (m *Machine) SyncCore(cpu int) {
+	c := m.cpus[cpu]
+	for len(c.stale) > 0 {
+		r := c.stale[len(c.stale)-1]
+		m.drop(c, r.Start, int(r.Len()))
+	}
+}
+
+// drop ends c's stale view of a range.
+func (m *Machine) drop(c *cpu, addr x86.Addr, n int) {
+	end := addr.Add(int64(n))
+	if n > 0 {
+		C.kpl_cpu_drop(c.c, C.uint64_t(addr), C.uint64_t(end))
+		C.kpl_forget_counts(m.c)
+	}
+	kept := c.stale[:0]
+	for _, r := range c.stale {
+		if r.Start < addr || end < r.End {
+			kept = append(kept, r)
+		}
+	}
+	c.stale = kept
+}

@@ -1,0 +1,152 @@
+//go:build cgo && linux && amd64
+
+package emu
+
+// #include <stdlib.h>
+// #include "shim.h"
+import "C"
+
+import (
+	"fmt"
+	"unsafe"
+
+	"kprobelab/x86"
+)
+
+// outcome is how a run ended when it did not fail.
+type outcome int
+
+const (
+	returned outcome = iota
+	sliced           // the instruction count reached the limit of the slice
+	yielded
+	slept
+	exited
+)
+
+// run lets c execute from ip on until something happens that a scheduler has
+// to decide about. limit is the instruction count at which a slice ends,
+// budget the one at which the run fails.
+func (m *Machine) run(c *cpu, ip x86.Addr, limit, budget uint64) (outcome, error) {
+	m.cur = c
+	m.c.stop_at = C.uint64_t(min(limit, budget))
+	for {
+		C.kpl_run(c.c, C.uint64_t(ip))
+		if m.err != nil {
+			err := m.err
+			m.err = nil
+			C.kpl_cpu_reset(c.c)
+			return 0, err
+		}
+		switch c.c.reason {
+		case C.KPL_RETURN:
+			return returned, nil
+		case C.KPL_YIELD:
+			return yielded, nil
+		case C.KPL_SLEEP:
+			return slept, nil
+		case C.KPL_EXIT:
+			return exited, nil
+		case C.KPL_TIME:
+			if uint64(m.c.instrs) < budget {
+				return sliced, nil
+			}
+			at := x86.Addr(c.c.ip)
+			return 0, &BudgetError{Limit: m.opt.Budget, IP: at, Symbol: m.Symbolize(at)}
+		case C.KPL_FAULT:
+			next, err := m.fault(c)
+			if err != nil {
+				return 0, err
+			}
+			ip = next
+		case C.KPL_HALT:
+			return 0, fmt.Errorf("%w before %s", ErrHalted, m.Symbolize(x86.Addr(c.c.ip)))
+		default:
+			return 0, fmt.Errorf("%w: %s at %s", ErrEngine,
+				C.GoString(C.kpl_strerror(C.int(c.c.arg))), m.Symbolize(x86.Addr(c.c.ip)))
+		}
+	}
+}
+
+// fault is an exception that ended the run: the receiver of traps first, then
+// the exception table (arch/x86/mm/extable.c, fixup_exception), then an error.
+func (m *Machine) fault(c *cpu) (x86.Addr, error) {
+	vector, access, page := int(c.c.vector), Access(0), x86.Addr(c.c.addr)
+	switch c.c.access {
+	case C.KPL_R:
+		access = AccessRead
+	case C.KPL_W:
+		access = AccessWrite
+	case C.KPL_X:
+		access = AccessFetch
+	}
+	m.c.extra += C.uint64_t(m.opt.TrapCost)
+	st := m.takeState()
+	defer m.putState(st)
+	C.kpl_save(c.c, st)
+	regs := (*x86.PtRegs)(unsafe.Pointer(&st.regs))
+	m.last = *regs
+	f := &Fault{Vector: vector, Access: access, Addr: page, IP: x86.Addr(regs.IP), Regs: *regs, CPU: c.n, Task: m.Task()}
+	if access != AccessNone {
+		f.Addr = m.faultAddr(c, regs, page, access)
+	}
+	f.Symbol = m.Symbolize(f.IP)
+	if !m.resolve(f, regs) {
+		if m.err != nil {
+			return 0, m.takeErr()
+		}
+		return 0, f
+	}
+	// Only its whole context lets the engine forget an exception; what the
+	// guest wrote to system registers since boot goes with it, GS base apart.
+	gs := C.kpl_cpu_gs(c.c)
+	C.kpl_cpu_reset(c.c)
+	C.kpl_cpu_set_gs(c.c, gs)
+	C.kpl_load(c.c, st, 1)
+	return x86.Addr(regs.IP), nil
+}
+
+// resolve reports whether regs now say where to go on.
+func (m *Machine) resolve(f *Fault, regs *x86.PtRegs) bool {
+	if m.traps != nil && f.Vector != VectorInt3 && f.Vector != VectorDebug {
+		mine := m.callFault(regs, f.Vector)
+		if m.err != nil {
+			return false
+		}
+		if mine {
+			return true
+		}
+	}
+	return m.fixup(regs)
+}
+
+func (m *Machine) callFault(regs *x86.PtRegs, vector int) (mine bool) {
+	answer, ok := C.int(0), false
+	defer m.border(&answer, &ok)
+	mine = m.traps.Fault(regs, vector)
+	ok = true
+	return mine
+}
+
+func (m *Machine) takeErr() error {
+	err := m.err
+	m.err = nil
+	return err
+}
+
+// takeState is a place for registers in C memory, reused.
+func (m *Machine) takeState() *C.kpl_state {
+	c := m.cur
+	if n := len(c.spare); n > 0 {
+		s := c.spare[n-1]
+		c.spare = c.spare[:n-1]
+		return s
+	}
+	return newState()
+}
+
+func (m *Machine) putState(s *C.kpl_state) { m.cur.spare = append(m.cur.spare, s) }
+
+func newState() *C.kpl_state {
+	return (*C.kpl_state)(C.calloc(1, C.sizeof_kpl_state))
+}

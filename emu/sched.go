@@ -1,0 +1,339 @@
+//go:build cgo && linux && amd64
+
+package emu
+
+// #include "shim.h"
+import "C"
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"kprobelab/x86"
+)
+
+// Run lets all tasks make their calls, and returns when each has made them or
+// failed. Its error joins the tasks' errors; ErrDeadlock and a *BudgetError
+// end it for all. Options.Budget is for the whole of it.
+func (m *Machine) Run() error {
+	if err := m.usable(); err != nil {
+		return err
+	}
+	if m.cur.c.depth > 0 {
+		return ErrNested
+	}
+	if err := m.schedule(nil); err != nil {
+		return err
+	}
+	var errs []error
+	for _, t := range m.tasks {
+		if t.err != nil {
+			errs = append(errs, fmt.Errorf("task %d (%s): %w", t.n, t.Name, t.err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// schedule lets CPUs run until the target's call has returned or failed, or
+// without a target, until no task has anything left to do.
+func (m *Machine) schedule(target *Task) error {
+	budget := uint64(m.c.instrs) + m.opt.Budget
+	if budget < m.opt.Budget {
+		budget = math.MaxUint64
+	}
+	for {
+		c, t, alone := m.pick()
+		if t == nil {
+			if target == nil && m.allDone() {
+				return nil
+			}
+			if !m.sleepOn() {
+				return ErrDeadlock
+			}
+			continue
+		}
+		done, err := m.turn(c, t, alone, budget, target)
+		if done || err != nil {
+			return err
+		}
+	}
+}
+
+// turn gives t one slice on c. It is done when the target's call is.
+func (m *Machine) turn(c *cpu, t *Task, alone bool, budget uint64, target *Task) (bool, error) {
+	m.load(c, t)
+	m.c.task = C.int(t.n)
+	if t.state == ready {
+		if err := m.begin(c, t); err != nil {
+			m.end(t, err)
+			return false, nil
+		}
+	}
+	limit := uint64(math.MaxUint64)
+	if !alone {
+		limit = uint64(m.c.instrs) + m.opt.Slice
+	}
+	out, err := m.run(c, x86.Addr(C.kpl_cpu_ip(c.c)), limit, budget)
+	if m.closed {
+		return true, ErrClosed
+	}
+	if err == nil {
+		err = m.settle(c, t, out)
+	}
+	if t == target && (err != nil || out == returned) {
+		t.state = idle
+		return true, err
+	}
+	if err == nil {
+		return false, nil
+	}
+	var over *BudgetError
+	if errors.As(err, &over) {
+		return true, err
+	}
+	m.end(t, err)
+	return false, nil
+}
+
+// settle is what the end of a slice means for the task.
+func (m *Machine) settle(c *cpu, t *Task, out outcome) error {
+	switch out {
+	case returned:
+		if t.n == 0 {
+			return nil
+		}
+		C.kpl_read_regs(c.c, &c.c.regs)
+		m.complete(t, uint64(c.c.regs.ax), nil)
+		t.state = ready
+		if len(t.results) == len(t.calls) {
+			m.exit(t)
+		}
+	case yielded:
+		t.left = true
+		t.scheds++
+	case slept:
+		t.left = true
+		t.scheds++
+		t.state = sleeping
+		t.wake = m.Now() + uint64(c.c.arg)
+		if t.wake < m.Now() {
+			t.wake = math.MaxUint64
+		}
+	case exited:
+		if t.n == 0 {
+			return ErrTaskExited
+		}
+		m.complete(t, 0, nil)
+		m.exit(t)
+	}
+	return nil
+}
+
+// begin makes the task enter its next call.
+func (m *Machine) begin(c *cpu, t *Task) error {
+	call := t.calls[len(t.results)]
+	addr, err := call.Addr, error(nil)
+	if call.Func != "" {
+		if addr, err = m.function(call.Func); err != nil {
+			return err
+		}
+	}
+	if t.words, t.bufs, err = m.marshal(call.Args); err != nil {
+		return fmt.Errorf("%s: %w", call.Func, err)
+	}
+	if err := m.enter(c, t.stack-x86.PtRegsSize, t.words); err != nil {
+		return err
+	}
+	C.kpl_cpu_set_ip(c.c, C.uint64_t(addr))
+	t.state = runnable
+	return nil
+}
+
+// complete records what the task's call came to.
+func (m *Machine) complete(t *Task, ret uint64, err error) {
+	m.finish(t.bufs)
+	t.bufs = nil
+	t.results = append(t.results, Result{ret, err})
+}
+
+// end is a task that failed.
+func (m *Machine) end(t *Task, err error) {
+	m.complete(t, 0, err)
+	t.err = err
+	m.exit(t)
+}
+
+// exit is the end of a task other than the boot task.
+func (m *Machine) exit(t *Task) {
+	t.state = dead
+	t.scheds++
+	if t.cpu != nil {
+		t.cpu.task = nil
+		t.cpu = nil
+	}
+	if m.traps != nil {
+		m.traps.TaskExit(t.n)
+	}
+}
+
+// pick chooses a CPU and a task for it, and says whether there is no other
+// choice. No task is runnable when it returns none.
+func (m *Machine) pick() (*cpu, *Task, bool) {
+	m.wakeUp()
+	if len(m.tasks) == 1 {
+		return m.pickOnly()
+	}
+	var pairs []pair
+	for _, c := range m.cpus {
+		pairs = m.choices(pairs, c)
+	}
+	switch len(pairs) {
+	case 0:
+		return nil, nil, false
+	case 1:
+		// Sleepers may want to run when their time comes.
+		return pairs[0].c, pairs[0].t, m.othersDone(pairs[0].t)
+	}
+	p := pairs[m.rng.IntN(len(pairs))]
+	p.t.left = false
+	return p.c, p.t, false
+}
+
+func (m *Machine) pickOnly() (*cpu, *Task, bool) {
+	t := m.tasks[0]
+	if t.state != runnable {
+		return nil, nil, false
+	}
+	t.left = false
+	if t.cpu == nil {
+		return m.cpus[0], t, true
+	}
+	return t.cpu, t, true
+}
+
+type pair struct {
+	c *cpu
+	t *Task
+}
+
+// choices appends what c could run next. A CPU keeps its task while that one
+// has preemption or interrupts off, or is being stepped; a task that gave up
+// its CPU is chosen again where nobody else is to run.
+func (m *Machine) choices(list []pair, c *cpu) []pair {
+	cur := c.task
+	if cur != nil && !cur.canRun() {
+		cur = nil
+	}
+	if cur != nil && !cur.left && !m.preemptible(c) {
+		return append(list, pair{c, cur})
+	}
+	n := len(list)
+	for _, t := range m.tasks {
+		if t.canRun() && t.cpu == nil && (t.pin < 0 || t.pin == c.n) {
+			list = append(list, pair{c, t})
+		}
+	}
+	if cur != nil && (!cur.left || len(list) == n) {
+		list = append(list, pair{c, cur})
+	}
+	return list
+}
+
+func (t *Task) canRun() bool { return t.state == runnable || t.state == ready }
+
+func (m *Machine) preemptible(c *cpu) bool {
+	C.kpl_read_regs(c.c, &c.c.regs)
+	if f := uint64(c.c.regs.flags); f&x86.FlagIF == 0 || f&x86.FlagTF != 0 {
+		return false
+	}
+	if c.preempt == 0 {
+		return true
+	}
+	h, err := m.host(c.preempt, 4, attrR)
+	return err != nil || binary.LittleEndian.Uint32(h)&^preemptEnabled == 0
+}
+
+func (m *Machine) othersDone(t *Task) bool {
+	for _, o := range m.tasks {
+		if o != t && !o.Done() {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *Machine) allDone() bool {
+	for _, t := range m.tasks {
+		if !t.Done() {
+			return false
+		}
+	}
+	return true
+}
+
+// wakeUp ends the sleep of tasks whose time has come.
+func (m *Machine) wakeUp() {
+	for _, t := range m.tasks {
+		if t.state == sleeping && t.wake != math.MaxUint64 && t.wake <= m.Now() {
+			t.state = runnable
+		}
+	}
+}
+
+// sleepOn moves the clock to the next wake-up, when nobody can run.
+func (m *Machine) sleepOn() bool {
+	next := uint64(math.MaxUint64)
+	for _, t := range m.tasks {
+		if t.state == sleeping {
+			next = min(next, t.wake)
+		}
+	}
+	if next == math.MaxUint64 {
+		return false
+	}
+	m.c.extra = C.uint64_t(next) - m.c.instrs
+	return true
+}
+
+// load makes c hold t's registers, and saves whose it held.
+func (m *Machine) load(c *cpu, t *Task) {
+	if c.task == t {
+		return
+	}
+	if o := c.task; o != nil {
+		C.kpl_save(c.c, o.saved)
+		o.cpu, c.task = nil, nil
+	}
+	if t.cpu != nil {
+		C.kpl_save(t.cpu.c, t.saved)
+		t.cpu.task = nil
+	}
+	if t.state == runnable || t.state == sleeping {
+		C.kpl_load(c.c, t.saved, 1)
+	}
+	c.task, t.cpu = t, c
+}
+
+// claim finds a CPU for the boot task's new call.
+func (m *Machine) claim(t *Task) *cpu {
+	c := t.cpu
+	if c == nil {
+		c = m.cpus[0]
+		if t.pin >= 0 {
+			c = m.cpus[t.pin]
+		}
+		m.load(c, t)
+	}
+	t.left = false
+	return c
+}
+
+// place is the engine that holds the task's registers, or held them last.
+func (t *Task) place() *C.kpl_cpu {
+	if t.cpu != nil {
+		return t.cpu.c
+	}
+	return t.m.cur.c
+}

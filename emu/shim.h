@@ -1,0 +1,132 @@
+/* The C side of the machine: what Go cannot say to Unicorn directly, and what
+ * must not cost a crossing into Go (TLB fills, block counts, hypercalls). */
+#ifndef KPL_SHIM_H
+#define KPL_SHIM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Attributes of a guest page. A page with none is not mapped. */
+enum { KPL_R = 1, KPL_W = 2, KPL_X = 4, KPL_DIRTY = 8 };
+
+/* Why a run ended. KPL_FAULT carries a vector; KPL_ERROR was recorded by Go. */
+enum {
+	KPL_NONE,    /* not yet, or for no reason the shim knows */
+	KPL_RETURN,  /* reached the return address of the host */
+	KPL_HALT,    /* hlt */
+	KPL_TIME,    /* instrs reached stop_at, before the block at rip */
+	KPL_YIELD,
+	KPL_SLEEP,   /* arg: virtual nanoseconds */
+	KPL_EXIT,
+	KPL_FAULT,   /* vector, addr and access for a page fault */
+	KPL_ERROR,
+	KPL_ENGINE   /* arg: the engine's own error number */
+};
+
+/* What Go answers to a trap. */
+enum { KPL_RESUME, KPL_NOT_MINE, KPL_STOP };
+
+/* struct pt_regs, as x86.PtRegs. */
+typedef struct kpl_regs {
+	uint64_t r15, r14, r13, r12, bp, bx, r11, r10, r9, r8;
+	uint64_t ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
+} kpl_regs;
+
+/* All that switch_to moves: the frame and the FPU and SSE state. */
+typedef struct kpl_state {
+	kpl_regs regs;
+	uint8_t ymm[16][32];
+	uint8_t st[8][16];
+	uint16_t fpcw, fpsw, fptag;
+	uint32_t mxcsr;
+} kpl_state;
+
+/* A piece of guest memory: host bytes, one attribute byte a page. */
+typedef struct kpl_region {
+	uint64_t start, end;
+	uint8_t *host;
+	uint8_t *attr;
+} kpl_region;
+
+/* What a page held when it was first written after a snapshot. */
+typedef struct kpl_undo {
+	uint64_t page;
+	uint8_t *host;
+	uint8_t *attr;
+	uint8_t old[4096];
+} kpl_undo;
+
+/* How many instructions the block at pc of size bytes has. */
+typedef struct kpl_count {
+	uint64_t pc;
+	uint32_t size, n;
+} kpl_count;
+
+enum { KPL_COUNTS = 4096, KPL_MAX_REGIONS = 64 };
+
+typedef struct kpl_machine {
+	uintptr_t handle;
+	kpl_region regions[KPL_MAX_REGIONS];
+	int nregions;
+	uint64_t instrs;    /* instructions that ran, counted as a block begins */
+	uint64_t extra;     /* virtual ns beside one for each instruction */
+	uint64_t stop_at;   /* a run stops at the first block from so many instrs on */
+	uint64_t trap_cost; /* virtual ns of int3 and #DB */
+	uint64_t magic;     /* the return address of the host */
+	int task;
+	int track;          /* a snapshot exists: the first write saves a page */
+	kpl_undo **undo;
+	int nundo, cap_undo;
+	uint8_t *console;
+	size_t nconsole, cap_console;
+	kpl_count counts[KPL_COUNTS];
+} kpl_machine;
+
+typedef struct kpl_cpu {
+	void *uc;           /* uc_engine, hidden so that Go needs no unicorn.h */
+	void *pristine;     /* uc_context of the CPU as it was made */
+	kpl_machine *m;
+	int n;
+	int depth;          /* nesting of runs on this engine */
+	int in_callout;     /* Go was called from translated code: rip must stay */
+	int stopped;        /* this level asked the engine to stop */
+	int reason, vector, access;
+	uint64_t addr, arg;
+	uint64_t ip;        /* where the run ended */
+	int miss;           /* a TLB fill was refused: for addr and access */
+	uint64_t miss_addr;
+	int miss_access;
+	kpl_regs regs;      /* for Go to look at */
+} kpl_cpu;
+
+kpl_machine *kpl_machine_new(uintptr_t handle);
+void kpl_machine_free(kpl_machine *m);
+void *kpl_mmap(size_t size);
+void kpl_munmap(void *p, size_t size);
+int kpl_add_region(kpl_machine *m, uint64_t start, uint64_t size, uint8_t *host, uint8_t *attr);
+void kpl_touch(kpl_machine *m, uint64_t addr, uint64_t size);
+void kpl_undo_drop(kpl_machine *m, int from);
+void kpl_forget_counts(kpl_machine *m);
+void kpl_console_clear(kpl_machine *m);
+
+kpl_cpu *kpl_cpu_new(kpl_machine *m, int n, int model, const char **error);
+void kpl_cpu_free(kpl_cpu *c);
+void kpl_cpu_set_gs(kpl_cpu *c, uint64_t base);
+void kpl_cpu_keep(kpl_cpu *c);
+void kpl_cpu_reset(kpl_cpu *c);
+void kpl_cpu_set_ip(kpl_cpu *c, uint64_t ip);
+uint64_t kpl_cpu_ip(kpl_cpu *c);
+uint64_t kpl_cpu_gs(kpl_cpu *c);
+uint64_t kpl_cpu_fs(kpl_cpu *c);
+void kpl_cpu_drop(kpl_cpu *c, uint64_t addr, uint64_t end);
+void kpl_cpu_flush_tlb(kpl_cpu *c);
+
+void kpl_read_regs(kpl_cpu *c, kpl_regs *r);
+void kpl_write_regs(kpl_cpu *c, const kpl_regs *r);
+void kpl_save(kpl_cpu *c, kpl_state *s);
+void kpl_load(kpl_cpu *c, const kpl_state *s, int rip);
+void kpl_call(kpl_cpu *c, uint64_t sp, const uint64_t *args, uint64_t flags);
+void kpl_run(kpl_cpu *c, uint64_t rip);
+const char *kpl_strerror(int err);
+
+#endif

@@ -1,0 +1,145 @@
+//go:build cgo && linux && amd64
+
+package emu
+
+// #include "shim.h"
+import "C"
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"kprobelab/errno"
+	"kprobelab/kimage"
+	"kprobelab/x86"
+)
+
+// A stub is 16 bytes of guest code. The first of the first page is where a
+// function that the host called returns to; its hlt never runs, for the
+// engine ends a run on reaching it. It is not at the page's start, because
+// the engine drops the byte before it from its cache at each end.
+const (
+	stubSize   = 16
+	magicStub  = 1
+	stubsAPage = PageSize / stubSize
+)
+
+var (
+	magicCode   = []byte{0xf4}                   // hlt
+	calloutCode = []byte{0xe6, 0xe0, 0xc3, 0xcc} // out %al,$0xe0; ret
+)
+
+// stubs are the callouts, by the stub's place.
+type stubs struct {
+	pages []x86.Addr
+	used  int
+	fns   []func(x86.Addr, *x86.PtRegs)
+}
+
+func (s *stubs) at(a x86.Addr) func(x86.Addr, *x86.PtRegs) {
+	for i, p := range s.pages {
+		if n := a.Sub(p); n >= 0 && n < PageSize && n%stubSize == 0 {
+			if k := i*stubsAPage + int(n/stubSize); k < len(s.fns) {
+				return s.fns[k]
+			}
+		}
+	}
+	return nil
+}
+
+func (m *Machine) makeStubs() error {
+	if err := m.stubPage(); err != nil {
+		return err
+	}
+	at := m.stubs.pages[0].Add(magicStub * stubSize)
+	m.c.magic = C.uint64_t(at)
+	m.stubs.used = magicStub + 1
+	m.stubs.fns = make([]func(x86.Addr, *x86.PtRegs), m.stubs.used)
+	m.addSymbol("return_to_host", at, stubSize)
+	return m.PokeText(at, magicCode)
+}
+
+func (m *Machine) stubPage() error {
+	at, err := m.allocExec(PageSize)
+	if err != nil {
+		return err
+	}
+	m.stubs.pages = append(m.stubs.pages, at)
+	return nil
+}
+
+// Callout makes a stub in guest memory, named by a symbol, that guest code can
+// call: the call runs fn on the CPU that made it, and returns. The frame that
+// fn gets lies on the guest's stack, where the caller put its address into
+// rdi; changes to it are in guest memory at once. Its registers are the
+// frame's, and the guest's own are left alone.
+func (m *Machine) Callout(symbol string, fn func(frame x86.Addr, regs *x86.PtRegs)) (x86.Addr, error) {
+	s := &m.stubs
+	if s.used == len(s.pages)*stubsAPage {
+		if err := m.stubPage(); err != nil {
+			return 0, err
+		}
+	}
+	at := s.pages[s.used/stubsAPage].Add(int64(s.used%stubsAPage) * stubSize)
+	if err := m.PokeText(at, calloutCode); err != nil {
+		return 0, err
+	}
+	s.used++
+	s.fns = append(s.fns, fn)
+	m.addSymbol(symbol, at, stubSize)
+	return at, nil
+}
+
+// AllocExec maps size bytes of executable memory, whole pages of int3, in
+// module space behind the modules, and names them as the kernel's kallsyms
+// does ("kprobe_insn_page").
+func (m *Machine) AllocExec(size int, name string) (x86.Addr, error) {
+	at, err := m.allocExec(size)
+	if err == nil {
+		m.addSymbol(name, at, uint64(size))
+	}
+	return at, err
+}
+
+func (m *Machine) allocExec(size int) (x86.Addr, error) {
+	if size <= 0 || size > execSize {
+		return 0, fmt.Errorf("executable memory of %d bytes: %w", size, errno.EINVAL)
+	}
+	at, end := m.execNext, pageUp(m.execNext.Add(int64(size)))
+	if end > m.exec.End {
+		return 0, fmt.Errorf("executable memory of %d bytes: %w: %w", size, ErrNoMemory, errno.ENOMEM)
+	}
+	m.execNext = end
+	m.exec.set(at, end, attrR|attrX)
+	m.touch(at, int(end.Sub(at)))
+	b := m.exec.mem[at.Sub(m.exec.Start):end.Sub(m.exec.Start)]
+	for i := range b {
+		b[i] = 0xcc
+	}
+	return at, nil
+}
+
+// Symbols are the names of what the machine added to the image: executable
+// pages and stubs, sorted by address.
+func (m *Machine) Symbols() []kimage.Symbol { return slices.Clone(m.symbols) }
+
+func (m *Machine) addSymbol(name string, at x86.Addr, size uint64) {
+	m.symbols = append(m.symbols, kimage.Symbol{Name: name, Addr: at, Size: size, Type: 't'})
+	slices.SortStableFunc(m.symbols, func(a, b kimage.Symbol) int { return cmp.Compare(a.Addr, b.Addr) })
+}
+
+// Symbolize names an address as the kernel's %pS does, name+0xoff/0xsize, or
+// gives it as a number.
+func (m *Machine) Symbolize(a x86.Addr) string {
+	s, ok := m.src.SymbolAt(a)
+	for _, o := range m.symbols {
+		if a.In(o.Addr, o.Addr.Add(int64(o.Size))) {
+			s, ok = o, true
+		}
+	}
+	if !ok {
+		return a.String()
+	}
+	return fmt.Sprintf("%s+%#x/%#x", s.Name, a.Sub(s.Addr), s.Size)
+}

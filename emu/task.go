@@ -1,0 +1,130 @@
+//go:build cgo && linux && amd64
+
+package emu
+
+// #include <stdlib.h>
+// #include "shim.h"
+import "C"
+
+import (
+	"fmt"
+
+	"kprobelab/errno"
+	"kprobelab/x86"
+)
+
+type taskState int
+
+const (
+	idle     taskState = iota // has nothing to do
+	ready                     // has a call to begin
+	runnable                  // is inside a call
+	sleeping
+	dead
+)
+
+// Task is a thread of the guest kernel: a stack, and calls that it makes one
+// after the other.
+//
+//	idle -> ready -> runnable <-> sleeping
+//	         ^          |
+//	         +----------+-> dead
+type Task struct {
+	// Name is for people.
+	Name string
+
+	m     *Machine
+	n     int
+	state taskState
+	stack x86.Addr // behind its last byte
+	saved *C.kpl_state
+	cpu   *cpu // whose engine holds its registers, nil: saved does
+	pin   int  // -1: any CPU
+	wake  uint64
+	// must not keep its CPU: it gave it up
+	left bool
+
+	calls   []Invocation
+	results []Result
+	words   []uint64
+	bufs    []copyBack
+	err     error
+	scheds  uint64
+}
+
+// Invocation is a function of the guest to call.
+type Invocation struct {
+	// Func is its name, or Addr its address where Func is empty.
+	Func string
+	Addr x86.Addr
+	// Args are as for Call.
+	Args []any
+}
+
+// Invoke is an Invocation by name.
+func Invoke(name string, args ...any) Invocation { return Invocation{Func: name, Args: args} }
+
+// Result is what one invocation came to.
+type Result struct {
+	Ret uint64
+	Err error
+}
+
+func (m *Machine) newTask(name string) (*Task, error) {
+	n := len(m.tasks)
+	if n == MaxTasks {
+		return nil, fmt.Errorf("task %q: %w: %w", name, ErrNoMemory, errno.EAGAIN)
+	}
+	// Each stack is aligned to its size and has as much unmapped below it.
+	low := m.stacks.Start.Add(int64(n)*2*ThreadSize + ThreadSize)
+	m.stacks.set(low, low+ThreadSize, attrR|attrW)
+	t := &Task{Name: name, m: m, n: n, stack: low + ThreadSize, saved: newState(), pin: -1}
+	m.tasks = append(m.tasks, t)
+	return t, nil
+}
+
+// Go adds a task that makes the calls in order once Run (or a Call, beside
+// it) lets it. A call that fails ends the task.
+func (m *Machine) Go(name string, calls ...Invocation) (*Task, error) {
+	if err := m.usable(); err != nil {
+		return nil, err
+	}
+	t, err := m.newTask(name)
+	if err != nil {
+		return nil, err
+	}
+	t.calls, t.state = calls, ready
+	return t, nil
+}
+
+// Number is the dense number of the task, from 0, the boot task's.
+func (t *Task) Number() int { return t.n }
+
+// Pin lets the task run on one CPU only.
+func (t *Task) Pin(cpu int) { t.pin = cpu }
+
+// Results are what the calls that ended came to.
+func (t *Task) Results() []Result { return t.results }
+
+// Err is why the task ended early, or nil.
+func (t *Task) Err() error { return t.err }
+
+// Done reports whether the task has made all its calls, or failed.
+func (t *Task) Done() bool { return t.state == idle || t.state == dead }
+
+// Switches counts how often the task gave up its CPU of its own accord or
+// ended: what a grace period of tasks-RCU waits for.
+func (t *Task) Switches() uint64 { return t.scheds }
+
+// Stack is the task's stack, lowest byte first.
+func (t *Task) Stack() x86.Range { return x86.Range{Start: t.stack - ThreadSize, End: t.stack} }
+
+// Tasks lists all tasks by number, the boot task first.
+func (m *Machine) Tasks() []*Task { return m.tasks }
+
+// Wake ends a task's sleep at once.
+func (m *Machine) Wake(t *Task) {
+	if t.state == sleeping {
+		t.state = runnable
+	}
+}
