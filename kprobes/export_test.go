@@ -1,0 +1,17 @@
+package kprobes
+
+// StatusOf is a CPU's current probe and status.
+func StatusOf(k *Kprobes, cpu int) (*Kprobe, Status) {
+	return k.cpus[cpu].current, k.cpus[cpu].status
+}
+
+// Instances of the slot cache.
+func SlotPages(k *Kprobes) (pages, spare, garbage int) {
+	return len(k.slots.pages), len(k.slots.spare), k.slots.garbage
+}
+
+// SlotsPerPage is the cache's geometry.
+const SlotsPerPage = slotsPerPage
+
+// BucketOf is the list's bucket of an address.
+var BucketOf = bucketOf
