@@ -41,8 +41,7 @@ noinline int ex_store(u64 *addr, u64 v)
 	return err;
 }
 
-/* Copies n bytes; returns how many were left when a fault stopped it. */
-noinline u64 ex_copy(void *dst, const void *src, u64 n)
+static inline __attribute__((always_inline)) u64 copy_until_fault(void *dst, const void *src, u64 n)
 {
 	asm volatile("1: rep movsb\n"
 		     "2:\n" _ASM_EXTABLE(1b, 2b)
@@ -52,10 +51,16 @@ noinline u64 ex_copy(void *dst, const void *src, u64 n)
 	return n;
 }
 
-/* The kernel's own careful read: 0 or -EFAULT. */
-noinline notrace long copy_from_kernel_nofault(void *dst, const void *src, size_t size)
+/* Copies n bytes; returns how many were left when a fault stopped it. */
+noinline u64 ex_copy(void *dst, const void *src, u64 n)
 {
-	return ex_copy(dst, src, size) ? -EFAULT : 0;
+	return copy_until_fault(dst, src, n);
+}
+
+/* The kernel's own careful read: 0 or -EFAULT. */
+noinline long copy_from_kernel_nofault(void *dst, const void *src, size_t size)
+{
+	return copy_until_fault(dst, src, size) ? -EFAULT : 0;
 }
 
 /* a / b, or fallback where the division traps. */

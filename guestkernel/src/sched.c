@@ -15,6 +15,7 @@ DEFINE_PER_CPU(int, __preempt_count) = 0;
 DEFINE_PER_CPU(u64, this_cpu_off) = 0;
 DEFINE_PER_CPU(u64, test_counter) = 0;
 DEFINE_PER_CPU(u64, nr_switches) = 0;
+DEFINE_PER_CPU(u64, jprobe_saved_sp) = 0;
 
 u64 jiffies = 4294892296; /* five minutes before the low half wraps, at 250 Hz */
 u64 shared_counter;
@@ -210,6 +211,56 @@ noinline u64 xchg_test(u64 *p, u64 val)
 {
 	asm volatile("xchgq %0, %1" : "+r"(val), "+m"(*p)::"memory");
 	return val;
+}
+
+/* One work_item with interrupts off, as between local_irq_save and _restore. */
+noinline u64 irqs_off_test(u64 x)
+{
+	u64 flags, r;
+
+	asm volatile("pushfq; pop %0; cli" : "=rm"(flags)::"memory");
+	r = work_item(x);
+	asm volatile("push %0; popfq" ::"rm"(flags) : "memory", "cc");
+	return r;
+}
+
+/* Whether the caller's interrupts are on, from the flags themselves. */
+noinline int irqs_enabled_test(void)
+{
+	u64 flags;
+
+	asm volatile("pushfq; pop %0" : "=rm"(flags)::"memory");
+	return flags >> 9 & 1;
+}
+
+static u32 test_lock;
+
+noinline void spin_lock(u32 *lock)
+{
+	u32 v = 1;
+
+	for (;;) {
+		asm volatile("xchgl %0, %1" : "+r"(v), "+m"(*lock)::"memory");
+		if (!v)
+			return;
+		asm volatile("pause");
+	}
+}
+
+noinline void spin_unlock(u32 *lock)
+{
+	WRITE_ONCE(*lock, 0);
+}
+
+/* racy_inc under a lock: nothing is lost, however the tasks interleave. */
+noinline u64 locked_inc(u64 n)
+{
+	while (n--) {
+		spin_lock(&test_lock);
+		racy_inc(1);
+		spin_unlock(&test_lock);
+	}
+	return READ_ONCE(shared_counter);
 }
 
 static noinline void console_write(const char *s, size_t n)

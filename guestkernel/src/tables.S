@@ -103,6 +103,25 @@ FUNC retpoline_jump_test
 	.popsection
 END retpoline_jump_test
 
+/*
+ * u64 alternative_test(x): x + 1 in the file, x + 2 once boot has put in the
+ * alternative for the feature that every CPU has (X86_FEATURE_ALWAYS).
+ */
+FUNC alternative_test
+1:	lea	1(%rdi), %rax
+2:	ret
+	int3
+END alternative_test
+	.pushsection .altinstructions, "a"
+	.long	1b - ., 3f - .
+	.word	3 * 32 + 21
+	.byte	2b - 1b, 4f - 3f
+	.popsection
+	.pushsection .altinstr_replacement, "ax"
+3:	lea	2(%rdi), %rax
+4:
+	.popsection
+
 /* Two symbols of one name, in two sections of text: neither is "the" one. */
 	.type	name_show, @function
 	.balign	16
@@ -132,6 +151,22 @@ FUNC __x86_return_thunk
 	ret
 	int3
 END __x86_return_thunk
+
+/*
+ * How a jprobe's handler ends: back on the stack that the probe saved, into a
+ * trap that lies between these two symbols. Not to be probed.
+ */
+	.section .kprobes.text, "ax"
+	.globl	jprobe_return, jprobe_return_end
+	.type	jprobe_return, @function
+	.balign	16
+jprobe_return:
+	mov	%gs:jprobe_saved_sp, %rbx
+	xchg	%rbx, %rsp
+	int3
+jprobe_return_end:
+	nop
+	.size	jprobe_return, . - jprobe_return
 
 /* Entry code: never runs here, and may not be probed. */
 	.section .entry.text, "ax"

@@ -106,6 +106,28 @@ noinstr void exc_int3(void *regs)
 	barrier();
 }
 
+/*
+ * Functions by whose existence an image tells its configuration: probes on
+ * ftrace sites, jump optimization, rethook. They do nothing; what they stand
+ * for happens outside.
+ */
+noinline void kprobe_ftrace_handler(u64 ip)
+{
+	barrier();
+}
+NOKPROBE_SYMBOL(kprobe_ftrace_handler);
+
+noinline void arch_optimize_kprobes(void *list)
+{
+	barrier();
+}
+
+notrace noinline void arch_rethook_trampoline(void)
+{
+	asm volatile("ud2");
+}
+NOKPROBE_SYMBOL(arch_rethook_trampoline);
+
 /* A name with a suffix, as compilers give to clones. */
 u64 clone_function_isra(u64 x) __asm__("clone_function.isra.0");
 noinline u64 clone_function_isra(u64 x)
@@ -133,6 +155,12 @@ static __init u64 init_helper(u64 x)
 	return x + ++boot_count;
 }
 
+/* Kernels with RANDOMIZE_BASE have it, and load modules at another address. */
+__init u64 kaslr_get_random_long(const char *purpose)
+{
+	return boot_count;
+}
+
 __init void start_kernel(void)
 {
 	init_helper(1);
@@ -143,6 +171,28 @@ const char linux_banner[] =
 	"Linux version 6.1.0-kprobelab (build@kprobelab) (" GUEST_COMPILER
 	") #1 SMP PREEMPT_DYNAMIC\n";
 const char linux_proc_banner[] = "%s version %s (build@kprobelab) (" GUEST_COMPILER ") %s\n";
+
+/*
+ * Handlers of jprobes: each has the probed function's arguments, and ends in
+ * jprobe_return, which does not come back here.
+ */
+void jprobe_return(void);
+
+noinline long jsys_open(const char *filename, int flags, int mode)
+{
+	printk("process '%s' call open('%s', %d, %d)\n", current->comm, filename, flags, mode);
+	jprobe_return();
+	return 0;
+}
+
+noinline long j_do_fork(u64 clone_flags, u64 stack_start, u64 stack_size,
+			int *parent_tidptr, int *child_tidptr, u64 tls)
+{
+	printk("jprobe: clone_flags = 0x%lx, stack_start = 0x%lx stack_size = 0x%lx\n",
+	       clone_flags, stack_start, stack_size);
+	jprobe_return();
+	return 0;
+}
 
 /* Data of every width, for @symbol arguments. */
 u64 test_u64 = 0x1122334455667788;
