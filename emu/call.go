@@ -2,6 +2,11 @@
 
 package emu
 
+// #cgo noescape kpl_call
+// #cgo nocallback kpl_call
+// #cgo nocallback kpl_read_regs
+// #cgo nocallback kpl_cpu_ip
+// #cgo nocallback kpl_cpu_set_ip
 // #include "shim.h"
 import "C"
 
@@ -37,6 +42,9 @@ type copyBack struct {
 // NUL-terminated guest buffer and a []byte a buffer whose content is copied
 // back afterwards, both released after the call; a *Buf goes by its address.
 // A variadic callee sees al = 0.
+//
+// What a handler's calls execute counts against the budget of the run that it
+// interrupted.
 //
 // Errors: ErrNoSymbol, ErrAmbiguous, *Fault, *BudgetError, ErrHandler,
 // ErrDeadlock, ErrHalted, ErrTaskExited, ErrClosed.
@@ -94,7 +102,7 @@ func (m *Machine) callNested(addr x86.Addr, args []uint64) (uint64, error) {
 		C.kpl_load(c.c, st, 1-c.c.in_callout)
 		return 0, err
 	}
-	out, err := m.run(c, addr, math.MaxUint64, uint64(m.c.instrs)+m.opt.Budget)
+	out, err := m.run(c, addr, math.MaxUint64, m.budget)
 	if err == nil && out != returned {
 		err = ErrAtomic
 	}

@@ -88,7 +88,7 @@ func (m *Machine) bitOperand(c *cpu, regs *x86.PtRegs, inst *x86asm.Inst, add fu
 func (m *Machine) effective(c *cpu, regs *x86.PtRegs, mem x86asm.Mem, inst *x86asm.Inst) uint64 {
 	a := uint64(mem.Disp)
 	if mem.Base == x86asm.RIP {
-		a += regs.IP + uint64(inst.Len)
+		a = regs.IP + uint64(inst.Len) + uint64(int64(int32(mem.Disp)))
 	} else if v, ok := register64(regs, mem.Base); ok {
 		a += v
 	}

@@ -81,7 +81,9 @@ type Machine struct {
 	rng      *rand.Rand
 	err      error
 	closed   bool
-	last     x86.PtRegs
+	// budget is the instruction count at which the run fails.
+	budget uint64
+	last   x86.PtRegs
 }
 
 // cpu is one engine over the machine's memory.

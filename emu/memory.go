@@ -3,6 +3,9 @@
 package emu
 
 // #cgo LDFLAGS: -lunicorn -lm -lpthread
+// #cgo nocallback kpl_cpu_drop
+// #cgo nocallback kpl_forget_counts
+// #cgo nocallback kpl_touch
 // #include <stdlib.h>
 // #include "shim.h"
 import "C"
@@ -196,7 +199,7 @@ func (m *Machine) drop(c *cpu, addr x86.Addr, n int) {
 	end := addr.Add(int64(n))
 	if n > 0 {
 		C.kpl_cpu_drop(c.c, C.uint64_t(addr), C.uint64_t(end))
-		C.kpl_forget_counts(m.c)
+		C.kpl_forget_counts(m.c, C.uint64_t(addr), C.uint64_t(end))
 	}
 	kept := c.stale[:0]
 	for _, r := range c.stale {

@@ -35,7 +35,6 @@ func (m *Machine) run(c *cpu, ip x86.Addr, limit, budget uint64) (outcome, error
 		if m.err != nil {
 			err := m.err
 			m.err = nil
-			C.kpl_cpu_reset(c.c)
 			return 0, err
 		}
 		switch c.c.reason {
@@ -84,6 +83,10 @@ func (m *Machine) fault(c *cpu) (x86.Addr, error) {
 	st := m.takeState()
 	defer m.putState(st)
 	C.kpl_save(c.c, st)
+	if c.c.at != 0 {
+		st.regs.ip = c.c.at
+	}
+	m.forgetException(c)
 	regs := (*x86.PtRegs)(unsafe.Pointer(&st.regs))
 	m.last = *regs
 	f := &Fault{Vector: vector, Access: access, Addr: page, IP: x86.Addr(regs.IP), Regs: *regs, CPU: c.n, Task: m.Task()}
@@ -92,18 +95,26 @@ func (m *Machine) fault(c *cpu) (x86.Addr, error) {
 	}
 	f.Symbol = m.Symbolize(f.IP)
 	if !m.resolve(f, regs) {
+		*regs = f.Regs
+		C.kpl_load(c.c, st, 1)
 		if m.err != nil {
 			return 0, m.takeErr()
 		}
 		return 0, f
 	}
-	// Only its whole context lets the engine forget an exception; what the
-	// guest wrote to system registers since boot goes with it, GS base apart.
-	gs := C.kpl_cpu_gs(c.c)
-	C.kpl_cpu_reset(c.c)
-	C.kpl_cpu_set_gs(c.c, gs)
 	C.kpl_load(c.c, st, 1)
 	return x86.Addr(regs.IP), nil
+}
+
+// forgetException ends the delivery of an exception, which the engine would
+// make the next one a double fault for. Only its whole context forgets; what
+// the guest wrote to system registers since boot goes with it, the segment
+// bases apart.
+func (m *Machine) forgetException(c *cpu) {
+	gs, fs := C.kpl_cpu_gs(c.c), C.kpl_cpu_fs(c.c)
+	C.kpl_cpu_reset(c.c)
+	C.kpl_cpu_set_gs(c.c, gs)
+	C.kpl_cpu_set_fs(c.c, fs)
 }
 
 // resolve reports whether regs now say where to go on.

@@ -39,9 +39,9 @@ func (m *Machine) Run() error {
 // schedule lets CPUs run until the target's call has returned or failed, or
 // without a target, until no task has anything left to do.
 func (m *Machine) schedule(target *Task) error {
-	budget := uint64(m.c.instrs) + m.opt.Budget
-	if budget < m.opt.Budget {
-		budget = math.MaxUint64
+	m.budget = uint64(m.c.instrs) + m.opt.Budget
+	if m.budget < m.opt.Budget {
+		m.budget = math.MaxUint64
 	}
 	for {
 		c, t, alone := m.pick()
@@ -54,7 +54,7 @@ func (m *Machine) schedule(target *Task) error {
 			}
 			continue
 		}
-		done, err := m.turn(c, t, alone, budget, target)
+		done, err := m.turn(c, t, alone, target)
 		if done || err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func (m *Machine) schedule(target *Task) error {
 }
 
 // turn gives t one slice on c. It is done when the target's call is.
-func (m *Machine) turn(c *cpu, t *Task, alone bool, budget uint64, target *Task) (bool, error) {
+func (m *Machine) turn(c *cpu, t *Task, alone bool, target *Task) (bool, error) {
 	m.load(c, t)
 	m.c.task = C.int(t.n)
 	if t.state == ready {
@@ -75,7 +75,7 @@ func (m *Machine) turn(c *cpu, t *Task, alone bool, budget uint64, target *Task)
 	if !alone {
 		limit = uint64(m.c.instrs) + m.opt.Slice
 	}
-	out, err := m.run(c, x86.Addr(C.kpl_cpu_ip(c.c)), limit, budget)
+	out, err := m.run(c, x86.Addr(C.kpl_cpu_ip(c.c)), limit, m.budget)
 	if m.closed {
 		return true, ErrClosed
 	}

@@ -98,7 +98,15 @@ void kpl_undo_drop(kpl_machine *m, int from)
 	m->nundo = from;
 }
 
-void kpl_forget_counts(kpl_machine *m) { memset(m->counts, 0, sizeof m->counts); }
+static kpl_count *count_at(kpl_machine *m, uint64_t pc) { return &m->counts[(pc ^ pc >> 12) % KPL_COUNTS]; }
+
+/* Text from addr to end was changed. A block that begins farther back is told
+ * by its size, which the change nearly always alters. */
+void kpl_forget_counts(kpl_machine *m, uint64_t addr, uint64_t end)
+{
+	for (uint64_t pc = addr - 64; pc < end; pc++)
+		count_at(m, pc)->pc = 0;
+}
 
 void kpl_console_clear(kpl_machine *m) { m->nconsole = 0; }
 
@@ -292,7 +300,7 @@ static void on_block(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
 		stop(c, KPL_TIME);
 		return;
 	}
-	kpl_count *k = &m->counts[(pc ^ pc >> 12) % KPL_COUNTS];
+	kpl_count *k = count_at(m, pc);
 	m->instrs += k->pc == pc && k->size == size ? k->n : count_block(c, k, pc, size);
 }
 
@@ -372,8 +380,10 @@ static void on_syscall(uc_engine *uc, void *user)
 {
 	kpl_cpu *c = user;
 
-	if (c->reason < KPL_EXIT)
-		fault(c, 6);
+	if (c->reason >= KPL_EXIT)
+		return;
+	uc_reg_read(uc, UC_X86_REG_RIP, &c->at);
+	fault(c, 6);
 }
 
 static void callout(kpl_cpu *c)
@@ -523,6 +533,8 @@ void kpl_cpu_free(kpl_cpu *c)
 
 void kpl_cpu_set_gs(kpl_cpu *c, uint64_t base) { uc_reg_write(c->uc, UC_X86_REG_GS_BASE, &base); }
 
+void kpl_cpu_set_fs(kpl_cpu *c, uint64_t base) { uc_reg_write(c->uc, UC_X86_REG_FS_BASE, &base); }
+
 void kpl_cpu_set_ip(kpl_cpu *c, uint64_t ip) { uc_reg_write(c->uc, UC_X86_REG_RIP, &ip); }
 
 uint64_t kpl_cpu_ip(kpl_cpu *c)
@@ -600,6 +612,7 @@ void kpl_run(kpl_cpu *c, uint64_t rip)
 	c->reason = KPL_NONE;
 	c->stopped = 0;
 	c->miss = 0;
+	c->at = 0;
 	c->depth++;
 	uc_err e = uc_emu_start(c->uc, rip, c->m->magic, 0, 0);
 	c->depth--;

@@ -93,6 +93,7 @@ typedef struct kpl_cpu {
 	int reason, vector, access;
 	uint64_t addr, arg;
 	uint64_t ip;        /* where the run ended */
+	uint64_t at;        /* the faulting instruction where rip is behind it, or 0 */
 	int miss;           /* a TLB fill was refused: for addr and access */
 	uint64_t miss_addr;
 	int miss_access;
@@ -106,12 +107,13 @@ void kpl_munmap(void *p, size_t size);
 int kpl_add_region(kpl_machine *m, uint64_t start, uint64_t size, uint8_t *host, uint8_t *attr);
 void kpl_touch(kpl_machine *m, uint64_t addr, uint64_t size);
 void kpl_undo_drop(kpl_machine *m, int from);
-void kpl_forget_counts(kpl_machine *m);
+void kpl_forget_counts(kpl_machine *m, uint64_t addr, uint64_t end);
 void kpl_console_clear(kpl_machine *m);
 
 kpl_cpu *kpl_cpu_new(kpl_machine *m, int n, int model, const char **error);
 void kpl_cpu_free(kpl_cpu *c);
 void kpl_cpu_set_gs(kpl_cpu *c, uint64_t base);
+void kpl_cpu_set_fs(kpl_cpu *c, uint64_t base);
 void kpl_cpu_keep(kpl_cpu *c);
 void kpl_cpu_reset(kpl_cpu *c);
 void kpl_cpu_set_ip(kpl_cpu *c, uint64_t ip);

@@ -82,25 +82,33 @@ func TestHandlerCallsGuest(t *testing.T) {
 	require.Equal(t, uint64(12), got)
 }
 
-func TestNestedFailuresLeaveTheOuterRunAlone(t *testing.T) {
-	for name, call := range map[string]func(m *Machine) error{
-		"page fault": func(m *Machine) error { _, err := m.Call("bad", 16); return err },
-		"budget":     func(m *Machine) error { _, err := m.Call("spin"); return err },
-	} {
-		t.Run(name, func(t *testing.T) {
-			m := boot(t, int3Image(), &Options{Budget: 10000})
-			var inner error
-			m.SetTraps(&trapFuncs{int3: func(r *x86.PtRegs) bool {
-				inner = call(m)
-				r.DI++
-				return true
-			}})
-			got, err := m.Call("probed", 10)
-			require.NoError(t, err)
-			require.Error(t, inner)
-			require.Equal(t, uint64(13), got)
-		})
-	}
+func TestNestedFaultLeavesTheOuterRunAlone(t *testing.T) {
+	m := boot(t, int3Image(), nil)
+	var inner error
+	m.SetTraps(&trapFuncs{int3: func(r *x86.PtRegs) bool {
+		_, inner = m.Call("bad", 16)
+		r.DI++
+		return true
+	}})
+	got, err := m.Call("probed", 10)
+	require.NoError(t, err)
+	require.ErrorContains(t, inner, "page fault at bad+0x0/0x40")
+	require.Equal(t, uint64(13), got)
+}
+
+func TestNestedCallsShareTheBudget(t *testing.T) {
+	m := boot(t, int3Image(), &Options{Budget: 10000})
+	var inner error
+	m.SetTraps(&trapFuncs{int3: func(r *x86.PtRegs) bool {
+		_, inner = m.Call("spin")
+		return true
+	}})
+	_, err := m.Call("probed", 10)
+	require.ErrorIs(t, inner, ErrBudget)
+	require.ErrorIs(t, err, ErrBudget)
+	got, err := m.Call("twice", 4)
+	require.NoError(t, err)
+	require.Equal(t, uint64(8), got)
 }
 
 func TestNestingIsDeep(t *testing.T) {

@@ -1,0 +1,108 @@
+//go:build cgo && linux && amd64
+
+package emu
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/x86"
+)
+
+// loopImage calls an empty function, and one with an int3, rdi times.
+//
+//	push %rbx; mov %rdi,%rbx; 1: call f; dec %rbx; jne 1b; pop %rbx; ret
+func loopImage() *tinyImage {
+	img := &tinyImage{}
+	img.add("loop", 0x53, 0x48, 0x89, 0xfb, 0xe8, 0x37, 0, 0, 0, 0x48, 0xff, 0xcb, 0x75, 0xf6, 0x5b, 0xc3)
+	img.add("empty", 0xc3)
+	img.add("loop_int3", 0x53, 0x48, 0x89, 0xfb, 0xe8, 0x37, 0, 0, 0, 0x48, 0xff, 0xcb, 0x75, 0xf6, 0x5b, 0xc3)
+	img.add("int3", 0xcc, 0xc3)
+	return img
+}
+
+func benchLoop(b *testing.B, name string, traps Traps) {
+	m := boot(b, loopImage(), &Options{Budget: 1 << 60})
+	m.SetTraps(traps)
+	_, err := m.Call(name, 10)
+	require.NoError(b, err)
+	b.ReportAllocs()
+	b.ResetTimer()
+	_, err = m.Call(name, b.N)
+	b.StopTimer()
+	require.NoError(b, err)
+}
+
+// BenchmarkBareCall is a call and a return of a loop in the guest.
+func BenchmarkBareCall(b *testing.B) { benchLoop(b, "loop", nil) }
+
+// BenchmarkInt3Hit adds an int3 that Go resumes behind.
+func BenchmarkInt3Hit(b *testing.B) {
+	benchLoop(b, "loop_int3", &trapFuncs{int3: func(*x86.PtRegs) bool { return true }})
+}
+
+// BenchmarkInt3Skip also moves the instruction pointer.
+func BenchmarkInt3Skip(b *testing.B) {
+	m := boot(b, loopImage(), &Options{Budget: 1 << 60})
+	ret := uint64(m.src.Lookup("empty")[0].Addr)
+	m.SetTraps(&trapFuncs{int3: func(r *x86.PtRegs) bool { r.IP = ret; return true }})
+	b.ReportAllocs()
+	b.ResetTimer()
+	_, err := m.Call("loop_int3", b.N)
+	b.StopTimer()
+	require.NoError(b, err)
+}
+
+// BenchmarkInt3Step is an int3 that turns on the trap flag, and the #DB.
+func BenchmarkInt3Step(b *testing.B) {
+	benchLoop(b, "loop_int3", &trapFuncs{
+		int3:  func(r *x86.PtRegs) bool { r.Flags |= x86.FlagTF; return true },
+		debug: func(r *x86.PtRegs) bool { r.Flags &^= x86.FlagTF; return true },
+	})
+}
+
+// BenchmarkCallout is a stub's way to Go and back.
+func BenchmarkCallout(b *testing.B) {
+	m := boot(b, loopImage(), &Options{Budget: 1 << 60})
+	n := 0
+	stub, err := m.Callout("stub", func(x86.Addr, *x86.PtRegs) { n++ })
+	require.NoError(b, err)
+	// sub $168,%rsp; push %rbx; mov %rdi,%rbx; 1: lea 8(%rsp),%rdi; call stub;
+	// dec %rbx; jne 1b; pop %rbx; add $168,%rsp; ret
+	code := []byte{0x48, 0x81, 0xec, 0xa8, 0, 0, 0, 0x53, 0x48, 0x89, 0xfb, 0x48, 0x8d, 0x7c, 0x24, 0x08, 0xe8, 0, 0, 0, 0,
+		0x48, 0xff, 0xcb, 0x75, 0xf1, 0x5b, 0x48, 0x81, 0xc4, 0xa8, 0, 0, 0, 0xc3}
+	page, err := m.AllocExec(PageSize, "page")
+	require.NoError(b, err)
+	rel := uint32(stub.Sub(page.Add(21)))
+	code[17], code[18], code[19], code[20] = byte(rel), byte(rel>>8), byte(rel>>16), byte(rel>>24)
+	require.NoError(b, m.PokeText(page, code))
+	b.ReportAllocs()
+	b.ResetTimer()
+	_, err = m.CallAddr(page, uint64(b.N))
+	b.StopTimer()
+	require.NoError(b, err)
+	require.Equal(b, b.N, n)
+}
+
+// BenchmarkCallAddr is a run of its own: start, one instruction, end.
+func BenchmarkCallAddr(b *testing.B) {
+	m := boot(b, loopImage(), nil)
+	at := m.src.Lookup("empty")[0].Addr
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = m.CallAddr(at)
+	}
+}
+
+// BenchmarkPokeText changes a byte of text and drops it from the cache.
+func BenchmarkPokeText(b *testing.B) {
+	m := boot(b, loopImage(), nil)
+	at := m.src.Lookup("empty")[0].Addr
+	one := []byte{0xc3}
+	_, _ = m.CallAddr(at)
+	b.ReportAllocs()
+	for b.Loop() {
+		_ = m.PokeText(at, one)
+	}
+}
