@@ -48,8 +48,12 @@ func bzPayload(file string, b []byte) (payload []byte, off int64, size int, err 
 		return nil, 0, 0, badFormat(file, bzPayloadOff, "the payload is cut off: %d bytes at %#x in a file of %d bytes", n, off, len(b))
 	}
 	payload = b[off : off+n]
-	// All but gzip (which knows by itself) have the size behind the data.
-	return payload, off, int(le.Uint32(payload[n-4:])), nil
+	size = int(le.Uint32(payload[n-4:]))
+	// gzip ends with the size by itself; to the others the build appends it.
+	if c := compressionOf(payload); c != nil && c.name != "gzip" {
+		payload = payload[:n-4]
+	}
+	return payload, off, size, nil
 }
 
 // unpackBzImage returns the ELF in a bzImage.

@@ -61,7 +61,7 @@ type progress struct {
 const progressStep = 1 << 20
 
 func (p *progress) at(done int64) {
-	if p == nil || p.report == nil || done < p.last+progressStep && done != p.total {
+	if p == nil || p.report == nil || done == p.last || done < p.last+progressStep && done != p.total {
 		return
 	}
 	p.last = done

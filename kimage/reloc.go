@@ -72,17 +72,30 @@ func (r rela) apply(target *Section, addr x86.Addr) (bool, error) {
 	case rPC32, rPLT32:
 		return true, put32(place, value-here)
 	case rGotPCRel, rGotPCRelX, rRexGotPCRelX:
-		// A load from the offset table becomes the address itself: mov
-		// becomes lea (AMD64 supplement, "Optimize GOTPCRELX Relocations").
-		if r.off < 2 || target.Data[r.off-2] != 0x8b {
+		if r.off < 2 || !relaxGot(target.Data[r.off-2:]) {
 			return false, nil
 		}
-		target.Data[r.off-2] = 0x8d
 		return true, put32(place, value-here)
 	default:
 		return false, nil
 	}
 	return true, nil
+}
+
+// relaxGot turns an instruction that goes through the global offset table into
+// one that names the address itself, as a linker does (AMD64 supplement,
+// "Optimize GOTPCRELX Relocations"): mov becomes lea, an indirect call a direct
+// one with a prefix that fills the sixth byte.
+func relaxGot(insn []byte) bool {
+	switch {
+	case insn[0] == 0x8b:
+		insn[0] = 0x8d
+	case insn[0] == 0xff && insn[1] == 0x15:
+		insn[0], insn[1] = 0x67, 0xe8
+	default:
+		return false
+	}
+	return true
 }
 
 // put32 writes a value that a signed 32-bit field must hold.
@@ -95,16 +108,18 @@ func put32(b []byte, v uint64) error {
 }
 
 // patchOut replaces what a kernel's build or boot takes out of an object: the
-// call of the function tracer at a function's entry becomes a 5-byte no-op,
-// and the jump to the return thunk a return.
+// call of the function tracer at a function's entry becomes a no-op of the
+// same length, and the jump to the return thunk a return.
 func patchOut(text []byte, r rela, symbol string) bool {
-	if r.typ != rPLT32 && r.typ != rPC32 || r.off < 1 || r.off+4 > uint64(len(text)) || r.off+4 < r.off {
+	if n := uint64(len(text)); r.off < 1 || r.off > n || n-r.off < 4 {
 		return false
 	}
 	insn := text[r.off-1 : r.off+4]
 	switch {
 	case symbol == "__fentry__" && insn[0] == 0xe8:
 		copy(insn, []byte{0x0f, 0x1f, 0x44, 0x00, 0x00})
+	case symbol == "__fentry__" && insn[0] == 0x15 && r.off >= 2 && text[r.off-2] == 0xff:
+		copy(text[r.off-2:], []byte{0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00})
 	case symbol == "__x86_return_thunk" && insn[0] == 0xe9:
 		copy(insn, []byte{0xc3, 0xcc, 0xcc, 0xcc, 0xcc})
 	default:

@@ -1,0 +1,154 @@
+package kimage
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/hex"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4/v4"
+	"github.com/stretchr/testify/require"
+	"github.com/ulikunitz/xz"
+	"github.com/ulikunitz/xz/lzma"
+)
+
+func packGzip(t testing.TB, b []byte) []byte {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, err := w.Write(b)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return out.Bytes()
+}
+
+// testPacked is b in every format that there is a packer for.
+func testPacked(t testing.TB, b []byte) map[string][]byte {
+	packed := map[string][]byte{"gzip": packGzip(t, b)}
+	z, err := zstd.NewWriter(nil)
+	require.NoError(t, err)
+	packed["zstd"] = z.EncodeAll(b, nil)
+	var lz bytes.Buffer
+	lw := lz4.NewWriter(&lz)
+	require.NoError(t, lw.Apply(lz4.LegacyOption(true)))
+	_, err = lw.Write(b)
+	require.NoError(t, err)
+	require.NoError(t, lw.Close())
+	packed["lz4 legacy"] = lz.Bytes()
+	var x bytes.Buffer
+	xw, err := xz.NewWriter(&x)
+	require.NoError(t, err)
+	_, err = xw.Write(b)
+	require.NoError(t, err)
+	require.NoError(t, xw.Close())
+	packed["xz"] = x.Bytes()
+	var l bytes.Buffer
+	zw, err := lzma.NewWriter(&l)
+	require.NoError(t, err)
+	_, err = zw.Write(b)
+	require.NoError(t, err)
+	require.NoError(t, zw.Close())
+	packed["lzma"] = l.Bytes()
+	return packed
+}
+
+// TestCompressions opens the same kernel in every packing, as a bzImage and as
+// a compressed ELF.
+func TestCompressions(t *testing.T) {
+	kernel := testKernel(v61)
+	want := openBytes(t, kernel, nil).Symbols()
+	for name, p := range testPacked(t, kernel) {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, want, openBytes(t, testBzImage(p, len(kernel)), nil).Symbols())
+			require.Equal(t, want, openBytes(t, p, nil).Symbols())
+		})
+	}
+	t.Run("none", func(t *testing.T) {
+		require.Equal(t, want, openBytes(t, testBzImage(kernel, len(kernel)), nil).Symbols())
+	})
+}
+
+// TestDamagedPayload cuts and flips each packing: an error, and no panic.
+func TestDamagedPayload(t *testing.T) {
+	kernel := testKernel(v61)
+	for name, p := range testPacked(t, kernel) {
+		t.Run(name, func(t *testing.T) {
+			_, err := FromBytes("cut", p[:len(p)/2], nil)
+			require.ErrorIs(t, err, ErrFormat)
+			require.NotContains(t, err.Error(), "\n")
+			for i := 8; i < len(p); i += 1 + len(p)/40 {
+				bad := bytes.Clone(p)
+				bad[i] ^= 0xff
+				_, _ = FromBytes("flip", bad, nil)
+			}
+		})
+	}
+}
+
+// What xz --x86, xz --check=crc64 and bzip2 make of testPlain.
+const (
+	packedX86   = "fd377a585a0000016922de3602010400210110008b216f49e0040f006f5d002a1a08a2032566f14b78c5a205ff2ee6d9d2201aaf02eeb3b8d413c54a8b84e4bd7467732909b1825408000b891167da6b66338477762231b6ca49629dcb712b52849a8761f31f71a3783cdcdd247c521630c43cbc83ec1ee96bf93c8fd01e334391f3fe86f77e77c28068d504f10000007931059200018701900800001169d34e3e300d8b020000000001595a"
+	packedCRC64 = "fd377a585a000004e6d6b4460200210116000000742fe5a3e0040f00285d002a1a08a2032566f14b78c5a205ff2ee6d9d2201aaf02eeb3b8d413c54a8ac4c140b418aa0b90000000bcdb5f59937c7199000144900800000058932e43b1c467fb020000000004595a"
+	packedBzip2 = "425a6839314159265359864cc62a0000b453817800400104001b69b2c0004020007051a32068d32340a55464d0323469ea642604c84cc4d2a3d09ec4d44cb0277f1546e26e27313613f09b8981302702682702604c04d6a33fe2ee48a70a1210c998c540"
+)
+
+func testPlain() []byte {
+	return append(bytes.Repeat([]byte("The quick brown fox. "), 40), bytes.Repeat([]byte{0xe8, 1, 2, 3, 0}, 40)...)
+}
+
+func TestDecompressFixed(t *testing.T) {
+	for name, s := range map[string]string{"xz_x86_filter": packedX86, "xz_crc64": packedCRC64, "bzip2": packedBzip2} {
+		t.Run(name, func(t *testing.T) {
+			b, err := hex.DecodeString(s)
+			require.NoError(t, err)
+			for _, hint := range []int{0, len(testPlain())} {
+				got, err := decompress("x", 0, b, hint, nil)
+				require.NoError(t, err)
+				require.Equal(t, testPlain(), got)
+			}
+			for i := range b {
+				_, _ = decompress("x", 0, b[:i], 0, nil)
+			}
+			if name != "bzip2" {
+				b[40] ^= 1
+				_, err = decompress("x", 0, b, 0, nil)
+				require.ErrorIs(t, err, ErrFormat)
+			}
+		})
+	}
+}
+
+// TestX86Filter has calls in each other's operands, as packed by xz.
+func TestX86FilterOverlap(t *testing.T) {
+	b := []byte{0xe8, 0xe8, 0xe9, 0xe8, 0x00, 0x00, 0x00, 0x00, 0x00}
+	undoX86Filter(b) // must end
+	undoX86Filter(b[:3])
+	undoX86Filter(nil)
+}
+
+// TestHintIsNotBelieved: a damaged size costs no memory.
+func TestHintIsNotBelieved(t *testing.T) {
+	p := packGzip(t, testPlain())
+	got, err := decompress("x", 0, p, 1<<40, nil)
+	require.NoError(t, err)
+	require.Equal(t, testPlain(), got)
+}
+
+func TestProgress(t *testing.T) {
+	big := make([]byte, 4<<20)
+	for i := range big { // a pattern that packs some, and not too well
+		big[i] = byte(i * i >> 12)
+	}
+	var calls int
+	var last int64
+	_, err := decompress("x", 0, packGzip(t, big), len(big), func(stage string, done, total int64) {
+		require.Equal(t, "decompress", stage)
+		require.Equal(t, int64(len(big)), total)
+		require.Greater(t, done, last)
+		last = done
+		calls++
+	})
+	require.NoError(t, err)
+	require.Equal(t, int64(len(big)), last)
+	require.Greater(t, calls, 2)
+}

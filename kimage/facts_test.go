@@ -1,0 +1,124 @@
+package kimage
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/profile"
+)
+
+func TestNearestProfile(t *testing.T) {
+	for release, want := range map[string]string{
+		"2.6.18-8.el5": "2.6.18", "3.16.0": "4.4", "4.4.155": "4.4", "4.18.0-el8": "4.4", "4.19.0": "5.8", "5.4.0-generic": "5.8",
+		"5.10.0-32-cloud-amd64": "5.10", "5.15.0": "5.10", "5.18.0": "6.1", "6.1.0-56": "6.1", "6.6.1": "6.1",
+		"6.8.0-45-generic": "6.12", "6.12.107+deb13": "6.12", "7.0": "6.12", "nonsense": profile.Default, "6.": profile.Default,
+	} {
+		require.Equal(t, want, nearestProfile(release), release)
+	}
+}
+
+func TestParseBanner(t *testing.T) {
+	b, ok := parseBanner([]byte(testBanner), "here")
+	require.True(t, ok)
+	require.Equal(t, "6.1.0-test", b.release)
+	require.Equal(t, "gcc-12 (Debian 12.2.0) 12.2.0, GNU ld 2.40", b.compiler)
+	require.Equal(t, "PREEMPT_DYNAMIC", b.preempt())
+	_, ok = parseBanner([]byte("Linux version %s (%s)"), "format")
+	require.False(t, ok, "the format string is no banner")
+	b, ok = parseBanner([]byte("Linux version 5.10.0 (a@b) (cc) #1 SMP Debian"), "here")
+	require.True(t, ok)
+	require.Empty(t, b.preempt())
+}
+
+func fact(t *testing.T, img *Image, name string) Fact {
+	t.Helper()
+	for _, f := range img.Facts() {
+		if f.Name == name {
+			return f
+		}
+	}
+	require.Failf(t, "no fact", "%s in %v", name, img.Facts())
+	return Fact{}
+}
+
+// TestProfileNeedsKprobesSymbols: in an image without kprobes a missing symbol
+// says nothing.
+func TestProfileNeedsKprobesSymbols(t *testing.T) {
+	img := openBytes(t, testKernel(v61), nil)
+	want, _ := profile.Named("6.1")
+	require.Equal(t, want, img.Profile())
+	require.Equal(t, Fact{Name: "release", Value: "6.1.0-test", Evidence: "linux_banner"}, fact(t, img, "release"))
+	require.Equal(t, "PREEMPT_DYNAMIC in the linux_banner", fact(t, img, "Preemption").Evidence)
+}
+
+func writeFile(t *testing.T, name string, b []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, b, 0o600))
+	return path
+}
+
+func TestConfigDecides(t *testing.T) {
+	config := []byte("# Linux\nCONFIG_HZ=1000\n# CONFIG_PREEMPTION is not set\nCONFIG_KPROBES_ON_FTRACE=y\nCONFIG_FRAME_POINTER=y\n")
+	for _, b := range [][]byte{config, packGzip(t, config)} {
+		path := writeFile(t, "config", b)
+		img := openBytes(t, testKernel(v61), &Options{Config: path})
+		c := img.Profile()
+		require.False(t, c.Preemption)
+		require.True(t, c.KprobesOnFtrace)
+		require.True(t, c.FramePointer)
+		require.False(t, c.Optimize.Exists, "a configuration without the option says no")
+		require.Equal(t, 1000, c.HZ)
+		require.Equal(t, uint64(0xffffffffa0000000), c.ModuleBase)
+		require.Equal(t, Fact{Name: "Preemption", Value: "false",
+			Evidence: "CONFIG_PREEMPTION=n in " + path + "; profile 6.1 has it otherwise"}, fact(t, img, "Preemption"))
+	}
+	_, err := FromBytes("k", testKernel(v61), &Options{Config: writeFile(t, "other", []byte("no config"))})
+	require.ErrorContains(t, err, "a kernel configuration is wanted")
+}
+
+func TestGivenProfileWins(t *testing.T) {
+	p, _ := profile.Named("4.4")
+	img := openBytes(t, testKernel(v61), &Options{Profile: p})
+	require.Equal(t, p, img.Profile())
+	require.NotSame(t, p, img.Profile())
+}
+
+// TestEmbeddedConfig reads CONFIG_IKCONFIG's copy.
+func TestEmbeddedConfig(t *testing.T) {
+	data := append([]byte("IKCFG_ST"), packGzip(t, []byte("CONFIG_HZ=100\nCONFIG_PREEMPTION=y\n"))...)
+	img := openBytes(t, testELF(etExec,
+		testSection{name: ".text", typ: 1, flags: shfAlloc | shfExec, addr: testBase, data: make([]byte, 16)},
+		testSection{name: ".rodata", typ: 1, flags: shfAlloc, addr: testBase + 0x1000, data: append(data, "IKCFG_ED"...)}), nil)
+	require.Equal(t, 100, img.Profile().HZ)
+	require.Contains(t, fact(t, img, "HZ").Evidence, "embedded")
+}
+
+// TestVermagic: a module alone tells its kernel's release.
+func TestVermagic(t *testing.T) {
+	img := openBytes(t, testELF(etRel,
+		testSection{name: ".text", typ: 1, flags: shfAlloc | shfExec, data: make([]byte, 16)},
+		testSection{name: ".modinfo", typ: 1, flags: shfAlloc, data: []byte("license=GPL\x00vermagic=5.10.0-test SMP mod_unload \x00")}), nil)
+	require.Equal(t, "5.10", img.Profile().Name)
+	require.False(t, img.Profile().Preemption)
+	require.Equal(t, "no PREEMPT in the vermagic in .modinfo", fact(t, img, "Preemption").Evidence)
+}
+
+// TestRules checks that each rule's setter and getter agree, in each profile.
+func TestRules(t *testing.T) {
+	seen := map[string]bool{}
+	for _, r := range rules {
+		require.False(t, seen[r.name], r.name)
+		seen[r.name] = true
+		for _, name := range profile.Names() {
+			for _, on := range []bool{true, false} {
+				c, _ := profile.Named(name)
+				r.set(c, on)
+				require.Equal(t, on, r.get(c), "%s in %s", r.name, name)
+			}
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package kimage
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/x86"
+)
+
+func TestLiveText(t *testing.T) {
+	live := bytes.Repeat([]byte{0xcc}, 0x100)
+	elf := testELF(etExec,
+		testSection{name: ".text", typ: 1, flags: shfAlloc | shfExec, addr: testBase, data: live},
+		testSection{name: ".rodata", typ: 1, flags: shfAlloc, addr: testBase + 0x1000, data: []byte("live data")})
+	cases := []struct {
+		name       string
+		file       []byte
+		suffix     string
+		start, end x86.Addr
+	}{
+		{"elf", elf, "", testBase, testBase + 0x100},
+		{"elf_gzip", packGzip(t, elf), "", testBase, testBase + 0x100},
+		{"raw_from_stext", live, "", testBase, testBase + 0x100},
+		{"raw_at", live[:16], "@ffffffff81000010", testBase + 0x10, testBase + 0x20},
+		{"raw_at_0x_gzip", packGzip(t, live[:16]), "@0xffffffff81000010", testBase + 0x10, testBase + 0x20},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			img := openBytes(t, testKernel(v61), &Options{LiveText: writeFile(t, "live", c.file) + c.suffix})
+			require.Equal(t, x86.Range{Start: c.start, End: c.end}, img.live)
+			for a := x86.Addr(testBase); a < testBase+0x100; a++ {
+				want := byte(0x90)
+				if img.live.Contains(a) {
+					want = 0xcc
+				}
+				require.Equal(t, want, img.bytes(a, 1)[0], a)
+			}
+			b := make([]byte, 4)
+			img.CodeAt(testBase+0x1000, b)
+			require.Equal(t, c.name == "elf" || c.name == "elf_gzip", string(b) == "live")
+		})
+	}
+}
+
+func TestLiveTextWrong(t *testing.T) {
+	file := writeFile(t, "live", []byte{1, 2, 3})
+	for opt, want := range map[string]string{
+		file + "@nonsense":                     "a hexadecimal address is wanted",
+		file + "@0x1000":                       "lie outside of it",
+		file + "-absent":                       "no such file",
+		writeFile(t, "e", testObject()) + "@0": "outside of it",
+	} {
+		_, err := FromBytes("k", testKernel(v61), &Options{LiveText: opt})
+		require.ErrorContains(t, err, want)
+	}
+}
