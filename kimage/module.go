@@ -32,6 +32,10 @@ type moduleFile struct {
 // maxModuleSpace is the size of module space to the fixed maps at its end.
 const maxModuleSpace = 1 << 30
 
+// room is how much memory the module may take: far more than its file's size
+// only where that is damaged.
+func (m *moduleFile) room() uint64 { return 16*uint64(len(m.f.data)) + 64<<20 }
+
 // loadModule relocates a module behind the ones that are loaded, resolves its
 // symbols against the image and then the earlier modules, and does to its text
 // what the kernel does when it loads one.
@@ -195,7 +199,7 @@ func (m *moduleFile) place(c moduleSections) error {
 		at = (at + s.align - 1) &^ (s.align - 1)
 		s.addr = at
 		at += s.size
-		if at-uint64(m.img.profile.ModuleBase) > maxModuleSpace || at < s.size {
+		if at-uint64(m.img.profile.ModuleBase) > maxModuleSpace || at < s.size || at-uint64(start) > m.room() {
 			return badFormat(m.f.name, -1, "module %s does not fit into module space: section %s ends at %#x", m.name, s.name, at)
 		}
 		list = append(list, i)
@@ -248,7 +252,7 @@ func (m *moduleFile) placeCommon() error {
 			continue
 		}
 		align := max(s.value, 1)
-		if align&(align-1) != 0 || align > pageSize || s.size > maxModuleSpace || at+s.size-uint64(start) > maxModuleSpace {
+		if align&(align-1) != 0 || align > pageSize || s.size > maxModuleSpace || at+s.size-uint64(start) > m.room() {
 			return badFormat(m.f.name, -1, "common symbol %s of %#x bytes aligned to %#x does not fit", s.name, s.size, s.value)
 		}
 		at = (at + align - 1) &^ (align - 1)
