@@ -14,13 +14,13 @@ func (k *Kprobes) Fault(regs *x86.PtRegs, vector int) bool {
 	case HitActive, HitSSDone:
 		return k.handlerFault(cpu, p, regs, vector)
 	}
-	if p.ool == nil || x86.Addr(regs.IP) != p.ool.Addr {
+	if cpu.ool == nil || x86.Addr(regs.IP) != cpu.ool.Addr {
 		return false
 	}
 	// The copy faulted: let the kernel see a fault of the original, so that
 	// the exception table is searched with its address. If the fault is
 	// resolved, the instruction starts again and hits the probe again.
-	regs.IP = uint64(p.Addr)
+	regs.IP = uint64(cpu.ool.At)
 	if k.c.Step.TrapFlag {
 		regs.Flags &^= x86.FlagTF
 	}

@@ -8,12 +8,16 @@ import (
 // setupStep arranges that the probed instruction is executed out of line
 // (setup_singlestep, spec 2.4). reenter is true for a nested hit.
 func (k *Kprobes) setupStep(cpu *cpuState, p *Kprobe, regs *x86.PtRegs, reenter bool) bool {
-	if k.boosts(p) {
+	ool := cpu.ool
+	if reenter {
+		ool = p.ool
+	}
+	if k.boosts(p, ool) {
 		if !reenter {
 			cpu.current = nil
 		}
-		regs.IP = uint64(p.ool.Addr)
-		k.event(cpu, EventBoost, p, p.ool.Addr, regs, "resume in the slot; the jump behind the copy leads back")
+		regs.IP = uint64(ool.Addr)
+		k.event(cpu, EventBoost, p, ool.Addr, regs, "resume in the slot; the jump behind the copy leads back")
 		return true
 	}
 	if reenter {
@@ -23,29 +27,29 @@ func (k *Kprobes) setupStep(cpu *cpuState, p *Kprobe, regs *x86.PtRegs, reenter 
 	} else {
 		cpu.status = HitSS
 	}
-	if p.ool.Emulation.Kind != slot.EmulateNone {
+	if ool.Emulation.Kind != slot.EmulateNone {
 		return k.emulate(cpu, p, regs)
 	}
-	k.startStep(p, regs)
+	k.startStep(ool, regs)
 	k.event(cpu, EventStep, p, x86.Addr(regs.IP), regs, "resume at the copy in the slot, interrupts off")
 	return true
 }
 
 // boosts reports whether the copy runs without a second trap. Newer kernels
 // decide on the post handler when the slot is built, older ones now.
-func (k *Kprobes) boosts(p *Kprobe) bool {
-	return !k.c.Preemption && p.ool.Boosted && (k.c.Slot.BoostDecidedAtBuild || !p.hasPost())
+func (k *Kprobes) boosts(p *Kprobe, ool *outOfLine) bool {
+	return !k.c.Preemption && ool.Boosted && (k.c.Slot.BoostDecidedAtBuild || !p.hasPost())
 }
 
 // startStep sends the CPU to the copy: to the int3 behind it, or, with the
 // trap flag, to the #DB after one instruction.
-func (k *Kprobes) startStep(p *Kprobe, regs *x86.PtRegs) {
+func (k *Kprobes) startStep(ool *outOfLine, regs *x86.PtRegs) {
 	regs.Flags &^= x86.FlagIF
-	regs.IP = uint64(p.ool.Addr)
+	regs.IP = uint64(ool.Addr)
 	if k.c.Step.TrapFlag {
 		regs.Flags |= x86.FlagTF
-		if p.opcode == int3 {
-			regs.IP = uint64(p.Addr) // a probed int3 is stepped in place
+		if ool.Opcode == int3 {
+			regs.IP = uint64(ool.At) // a probed int3 is stepped in place
 		}
 	}
 }
@@ -53,7 +57,7 @@ func (k *Kprobes) startStep(p *Kprobe, regs *x86.PtRegs) {
 // emulate does what the instruction would do to registers and stack. An
 // access that faults is the kernel's own fault, an oops.
 func (k *Kprobes) emulate(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) bool {
-	if err := p.ool.Emulation.Run(regs, k.mem, k.c); err != nil {
+	if err := cpu.ool.Emulation.Run(regs, k.mem, k.c); err != nil {
 		k.fail(&EmulationFault{Probe: k.name(p), Addr: p.Addr, Err: err})
 		k.unwind(cpu)
 		regs.IP = uint64(p.Addr)
@@ -68,11 +72,10 @@ func (k *Kprobes) emulate(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) bool {
 // is executing. The window is the slot's 15 bytes, so a copy of 14 bytes,
 // whose int3 is the slot's last byte, is not recognised, as in the kernel.
 func (k *Kprobes) endsStep(cpu *cpuState, regs *x86.PtRegs) bool {
-	p := cpu.current
-	if p == nil || p.ool == nil || k.c.Step.TrapFlag || cpu.status&(HitSS|Reenter) == 0 {
+	if cpu.current == nil || cpu.ool == nil || k.c.Step.TrapFlag || cpu.status&(HitSS|Reenter) == 0 {
 		return false
 	}
-	s := uint64(p.ool.Addr)
+	s := uint64(cpu.ool.Addr)
 	return s < regs.IP && regs.IP < s+slotSize
 }
 
@@ -81,7 +84,7 @@ func (k *Kprobes) finishStep(cpu *cpuState, regs *x86.PtRegs) {
 	p := cpu.current
 	k.event(cpu, EventStepped, p, x86.Addr(regs.IP-1), regs, "int3 behind the copy: move ip back to the original code")
 	regs.Flags |= cpu.savedFlags
-	regs.IP += uint64(p.Addr.Sub(p.ool.Addr)) - 1
+	regs.IP += uint64(cpu.ool.At.Sub(cpu.ool.Addr)) - 1
 	k.postProcess(cpu, p, regs)
 }
 

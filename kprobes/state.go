@@ -37,6 +37,9 @@ type control struct {
 	// current is the probe being handled, nil for none.
 	current *Kprobe
 	status  Status
+	// ool is its slot, kept here because a handler, or another CPU, may
+	// unregister the probe while it is being handled.
+	ool *outOfLine
 	// oldFlags and savedFlags are the IF (and TF) of the interrupted code.
 	oldFlags, savedFlags uint64
 }
@@ -69,6 +72,7 @@ func (k *Kprobes) begin(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) {
 		mask |= x86.FlagTF
 	}
 	cpu.current = p
+	cpu.ool = p.ool
 	cpu.oldFlags = regs.Flags & mask
 	cpu.savedFlags = cpu.oldFlags
 	if p.ool != nil && p.ool.ModifiesIF {

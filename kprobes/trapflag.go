@@ -8,7 +8,7 @@ import "kprobelab/x86"
 func (k *Kprobes) Debug(regs *x86.PtRegs) bool {
 	cpu := k.cpu()
 	p := cpu.current
-	if p == nil || p.ool == nil || !k.c.Step.TrapFlag || cpu.status&(HitSS|Reenter) == 0 {
+	if p == nil || cpu.ool == nil || !k.c.Step.TrapFlag || cpu.status&(HitSS|Reenter) == 0 {
 		return false
 	}
 	k.event(cpu, EventStepped, p, x86.Addr(regs.IP), regs, "debug trap after one instruction: fix ip up")
@@ -37,7 +37,7 @@ func (k *Kprobes) postOnce(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) {
 // fixup is resume_execution, and where the release does it now, it appends
 // the jump that boosts the slot from the next hit on.
 func (k *Kprobes) fixup(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) {
-	s := &p.ool.Slot
+	s := &cpu.ool.Slot
 	rewrite, err := s.FixupTF(regs, k.mem, cpu.oldFlags, k.c)
 	if err == nil && rewrite {
 		err = k.m.PokeText(s.Addr, s.Bytes[:s.Len])

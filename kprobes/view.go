@@ -37,7 +37,7 @@ func (v *liveView) read(addr x86.Addr, b []byte) int {
 	const page = 4096
 	n := 0
 	for n < len(b) {
-		chunk := min(len(b)-n, page-int(uint64(addr)+uint64(n))%page)
+		chunk := min(len(b)-n, page-int((uint64(addr)+uint64(n))%page))
 		if v.k.m.ReadMem(addr.Add(int64(n)), b[n:n+chunk]) != nil {
 			break
 		}

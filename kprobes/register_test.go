@@ -1,0 +1,378 @@
+package kprobes_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/errno"
+	"kprobelab/kimage"
+	"kprobelab/kprobes"
+	"kprobelab/probepoint"
+	"kprobelab/x86"
+)
+
+func pre0(*kprobes.Kprobe, *x86.PtRegs) int      { return 0 }
+func post0(*kprobes.Kprobe, *x86.PtRegs, uint64) {}
+func ret0(*kprobes.Instance, *x86.PtRegs) int    { return 0 }
+func at(a x86.Addr) *kprobes.Kprobe              { return &kprobes.Kprobe{Addr: a, PreHandler: pre0} }
+func named(s string, off uint32) *kprobes.Kprobe { return &kprobes.Kprobe{SymbolName: s, Offset: off} }
+
+// TestMisuseRegister is the first half of the transcript misuse of three real
+// kernels: what register_kprobe answers, and the flags that it leaves. Kernel
+// functions are replaced by the fake's that have the same property.
+func TestMisuseRegister(t *testing.T) {
+	type answer struct {
+		errno errno.Errno
+		flags kprobes.Flags
+	}
+	const entry, ftrace, disabled = kprobes.FlagOnFuncEntry, kprobes.FlagFtrace, kprobes.FlagDisabled
+	same := func(a answer) map[string]answer { return map[string]answer{"5.10": a, "6.1": a, "6.12": a} }
+	// The entry flag came with 5.18.
+	flagged := func(f kprobes.Flags) map[string]answer {
+		return map[string]answer{"5.10": {flags: f &^ entry}, "6.1": {flags: f}, "6.12": {flags: f}}
+	}
+	tests := map[string]struct {
+		probe func(*world) *kprobes.Kprobe
+		want  map[string]answer
+	}{
+		"null addr, null symbol":     {func(*world) *kprobes.Kprobe { return &kprobes.Kprobe{} }, same(answer{errno.EINVAL, 0})},
+		"addr and symbol":            {func(w *world) *kprobes.Kprobe { return &kprobes.Kprobe{Addr: w.leaf, SymbolName: "leaf"} }, same(answer{errno.EINVAL, 0})},
+		"symbol unknown":             {func(*world) *kprobes.Kprobe { return named("no_such_symbol_xyz", 0) }, same(answer{errno.ENOENT, 0})},
+		"symbol ok (fentry)":         {func(*world) *kprobes.Kprobe { return named("traced", 0) }, flagged(ftrace | entry)},
+		"symbol + 5":                 {func(*world) *kprobes.Kprobe { return named("traced", 5) }, same(answer{0, 0})},
+		"symbol + 2 (fentry nop)":    {func(*world) *kprobes.Kprobe { return named("traced", 2) }, same(answer{errno.EILSEQ, 0})},
+		"symbol + 6 (mid-insn)":      {func(*world) *kprobes.Kprobe { return named("traced", 6) }, same(answer{errno.EILSEQ, 0})},
+		"symbol + 0x7fffffff":        {func(*world) *kprobes.Kprobe { return named("leaf", 0x7fffffff) }, map[string]answer{"5.10": {errno.EINVAL, 0}, "6.1": {errno.ENOENT, 0}, "6.12": {errno.ENOENT, 0}}},
+		"data symbol":                {func(*world) *kprobes.Kprobe { return named("jiffies", 0) }, same(answer{errno.EINVAL, 0})},
+		"addr user 0x400000":         {func(*world) *kprobes.Kprobe { return at(0x400000) }, map[string]answer{"5.10": {errno.EINVAL, 0}, "6.1": {errno.ENOENT, 0}, "6.12": {errno.ENOENT, 0}}},
+		"addr 1":                     {func(*world) *kprobes.Kprobe { return at(1) }, map[string]answer{"5.10": {errno.EINVAL, 0}, "6.1": {errno.ENOENT, 0}, "6.12": {errno.ENOENT, 0}}},
+		"addr + offset 3":            {func(w *world) *kprobes.Kprobe { return &kprobes.Kprobe{Addr: w.leaf, Offset: 3} }, same(answer{0, 0})},
+		"addr + offset mid-insn":     {func(w *world) *kprobes.Kprobe { return &kprobes.Kprobe{Addr: w.leaf, Offset: 1} }, same(answer{errno.EILSEQ, 0})},
+		"mid-insn addr":              {func(w *world) *kprobes.Kprobe { return at(w.leaf + 1) }, same(answer{errno.EILSEQ, 0})},
+		"addr of ret":                {func(w *world) *kprobes.Kprobe { return at(w.leaf + 7) }, same(answer{0, 0})},
+		"addr of trailing int3":      {func(w *world) *kprobes.Kprobe { return at(w.leaf + 8) }, map[string]answer{"5.10": {errno.EINVAL, 0}, "6.1": {errno.EINVAL, 0}, "6.12": {errno.EILSEQ, 0}}},
+		"blacklisted":                {func(*world) *kprobes.Kprobe { return named("forbidden", 0) }, same(answer{errno.EINVAL, ftrace})},
+		"flags DISABLED preset":      {func(w *world) *kprobes.Kprobe { p := at(w.leaf); p.Flags = disabled; return p }, flagged(disabled | entry)},
+		"flags garbage 0xff preset":  {func(w *world) *kprobes.Kprobe { p := at(w.leaf); p.Flags = 0xff; return p }, flagged(disabled | entry)},
+		"no handlers":                {func(w *world) *kprobes.Kprobe { return &kprobes.Kprobe{Addr: w.leaf} }, flagged(entry)},
+		"module:symbol form":         {func(*world) *kprobes.Kprobe { return named("demo:demo_fn", 0) }, flagged(entry)},
+		"module symbol":              {func(*world) *kprobes.Kprobe { return named("demo_fn", 0) }, flagged(entry)},
+		"wrong module:symbol":        {func(*world) *kprobes.Kprobe { return named("other:demo_fn", 0) }, same(answer{errno.ENOENT, 0})},
+		"module:vmlinux symbol":      {func(*world) *kprobes.Kprobe { return named("demo:leaf", 0) }, same(answer{errno.ENOENT, 0})},
+		"indirect call through *mem": {func(*world) *kprobes.Kprobe { return named("through", 0) }, same(answer{errno.EOPNOTSUPP, entry})},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			for kernel, want := range tc.want {
+				w := newWorld(t, kernel, 1)
+				w.misuseSymbols()
+				p := tc.probe(w)
+				err := w.k.RegisterKprobe(p)
+				require.Equal(t, want.errno, errno.Of(err), "%s: %v", kernel, err)
+				if kernel == "5.10" {
+					want.flags &^= entry
+				}
+				require.Equal(t, want.flags, p.Flags, kernel)
+				w.k.UnregisterKprobe(p)
+			}
+		})
+	}
+}
+
+// misuseSymbols adds what the transcript needs beside functions.
+func (w *world) misuseSymbols() {
+	at := w.add("demo_fn", movAX, ret)
+	w.symbols[len(w.symbols)-1].Module = "demo"
+	_ = at
+	w.add("through", "\xff\x17", ret) // call *(%rdi)
+	bad := w.add("forbidden", nop5, ret)
+	w.sites = append(w.sites, kimage.Site{Addr: bad, Len: 5})
+	w.black = append(w.black, x86.Range{Start: bad, End: bad + 16})
+	w.symbols = append(w.symbols, kimage.Symbol{Name: "jiffies", Addr: stackBase, Size: 64, Type: 'D'})
+	w.clean = w.text()
+}
+
+// TestMisuseLifeCycle is the second half: one object, used wrongly and rightly.
+func TestMisuseLifeCycle(t *testing.T) {
+	for _, kernel := range []string{"5.10", "6.1", "6.12"} {
+		t.Run(kernel, func(t *testing.T) {
+			w := newWorld(t, kernel, 1)
+			entry := kprobes.FlagOnFuncEntry
+			if kernel == "5.10" {
+				entry = 0
+			}
+			var log []string
+			w.k.OnLog(func(line string) { log = append(log, line) })
+
+			hits := 0
+			k1 := &kprobes.Kprobe{Addr: w.leaf, PreHandler: func(*kprobes.Kprobe, *x86.PtRegs) int { hits++; return 0 }}
+			require.NoError(t, w.k.RegisterKprobe(k1))
+			refused(t, w.k.RegisterKprobe(k1), errno.EINVAL, probepoint.RuleReregistered)
+			require.Len(t, log, map[string]int{"5.10": 0, "6.1": 1, "6.12": 1}[kernel])
+
+			k2 := at(w.leaf)
+			require.NoError(t, w.k.RegisterKprobe(k2))
+			refused(t, w.k.RegisterKprobe(k2), errno.EINVAL, probepoint.RuleReregistered)
+			w.k.UnregisterKprobe(k2)
+			require.Equal(t, w.leaf, k2.Addr)
+			require.Equal(t, kprobes.FlagDisabled|entry, k2.Flags)
+			w.k.UnregisterKprobe(k2)
+			require.Zero(t, k2.Addr, "unregistering twice clears the address")
+			refused(t, w.k.DisableKprobe(k2), errno.EINVAL, probepoint.RuleNotRegistered)
+			refused(t, w.k.EnableKprobe(k2), errno.EINVAL, probepoint.RuleNotRegistered)
+
+			require.NoError(t, w.k.DisableKprobe(k1))
+			require.Equal(t, kprobes.FlagDisabled|entry, k1.Flags)
+			require.EqualValues(t, 0x48, w.byteAt(w.leaf))
+			w.result(t, w.leaf, 1)
+			require.Zero(t, hits)
+			require.NoError(t, w.k.DisableKprobe(k1), "disabling twice")
+			require.NoError(t, w.k.EnableKprobe(k1))
+			require.Equal(t, entry, k1.Flags)
+			require.EqualValues(t, 0xcc, w.byteAt(w.leaf))
+			w.result(t, w.leaf, 1)
+			require.Equal(t, 1, hits)
+
+			w.k.UnregisterKprobe(k1)
+			require.Equal(t, w.leaf, k1.Addr)
+			require.Equal(t, kprobes.FlagDisabled|entry, k1.Flags)
+			require.NoError(t, w.k.RegisterKprobe(k1), "by address it can be registered again")
+			w.k.UnregisterKprobe(k1)
+
+			never := at(w.leaf)
+			w.k.UnregisterKprobe(never)
+			require.Zero(t, never.Addr)
+			never.Addr = w.leaf
+			refused(t, w.k.DisableKprobe(never), errno.EINVAL, probepoint.RuleNotRegistered)
+			refused(t, w.k.EnableKprobe(never), errno.EINVAL, probepoint.RuleNotRegistered)
+
+			byName := named("steady", 0)
+			require.NoError(t, w.k.RegisterKprobe(byName))
+			w.k.UnregisterKprobe(byName)
+			require.Equal(t, w.steady, byName.Addr)
+			refused(t, w.k.RegisterKprobe(byName), errno.EINVAL, probepoint.RuleTwoPlaces)
+		})
+	}
+}
+
+// TestBatch is spec 1.7 and the transcript: the first refusal takes back what
+// was registered, and is returned.
+func TestBatch(t *testing.T) {
+	w := newWorld(t, "6.1", 1)
+	refused(t, w.k.RegisterKprobes(nil), errno.EINVAL, probepoint.RuleBatch)
+	refused(t, w.k.RegisterKretprobes(nil), errno.EINVAL, probepoint.RuleBatch)
+	w.k.UnregisterKprobes(nil)
+	w.k.UnregisterKretprobes(nil)
+
+	ps := []*kprobes.Kprobe{at(w.leaf), at(w.steady), at(w.rec + 1), at(w.calls)}
+	refused(t, w.k.RegisterKprobes(ps), errno.EILSEQ, probepoint.RuleNotBoundary)
+	for i, p := range ps {
+		require.Nil(t, w.k.Find(p.Addr))
+		require.NotZero(t, p.Addr, i)
+	}
+	require.Equal(t, w.clean, w.text())
+	w.k.UnregisterKprobes(ps)
+	ps = []*kprobes.Kprobe{at(w.leaf), at(w.leaf), at(w.steady)}
+	require.NoError(t, w.k.RegisterKprobes(ps))
+	require.Equal(t, 3, w.k.Registered())
+	require.Equal(t, 2, w.k.Armed())
+	w.k.UnregisterKprobes(append(ps, nil))
+
+	rps := []*kprobes.Kretprobe{{KP: kprobes.Kprobe{Addr: w.leaf}}, {KP: kprobes.Kprobe{Addr: w.leaf + 3}}}
+	refused(t, w.k.RegisterKretprobes(rps), errno.EINVAL, probepoint.RuleNotEntry)
+	require.Equal(t, 0, w.k.Registered())
+}
+
+// TestNil: a nil probe is refused, never a crash.
+func TestNil(t *testing.T) {
+	w := newWorld(t, "6.1", 1)
+	require.ErrorIs(t, w.k.RegisterKprobe(nil), errno.EINVAL)
+	require.ErrorIs(t, w.k.RegisterKretprobe(nil), errno.EINVAL)
+	require.ErrorIs(t, w.k.EnableKprobe(nil), errno.EINVAL)
+	require.ErrorIs(t, w.k.DisableKprobe(nil), errno.EINVAL)
+	require.ErrorIs(t, w.k.EnableKretprobe(nil), errno.EINVAL)
+	require.ErrorIs(t, w.k.DisableKretprobe(nil), errno.EINVAL)
+	w.k.UnregisterKprobe(nil)
+	w.k.UnregisterKretprobe(nil)
+}
+
+// TestNoMemory: without executable memory registration fails with ENOMEM, and
+// leaves nothing behind.
+func TestNoMemory(t *testing.T) {
+	w := newWorld(t, "6.1", 1)
+	w.execLeft = 0
+	refused(t, w.k.RegisterKprobe(at(w.leaf)), errno.ENOMEM, probepoint.RuleNoMemory)
+	refused(t, w.k.RegisterKretprobe(&kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}}), errno.ENOMEM, probepoint.RuleNoMemory)
+}
+
+// TestArmFails: a breakpoint that cannot be written is an error, and the probe
+// is not registered.
+func TestArmFails(t *testing.T) {
+	w := newWorld(t, "6.1", 1)
+	p := at(w.traced) // no slot to be written before
+	w.pokeErr = errPoke
+	require.ErrorIs(t, w.k.RegisterKprobe(p), errPoke)
+	w.pokeErr = nil
+	require.Nil(t, w.k.Find(w.traced))
+	require.NoError(t, w.k.RegisterKprobe(p))
+	w.pokeErr = errPoke
+	require.ErrorIs(t, w.k.DisableKprobe(p), errPoke)
+	require.Zero(t, p.Flags&kprobes.FlagDisabled)
+	w.pokeErr = nil
+	w.k.UnregisterKprobe(p)
+}
+
+// TestGlobalDisarm is spec 1.11 and the quirk of 1.8.
+func TestGlobalDisarm(t *testing.T) {
+	w := newWorld(t, "6.1", 1)
+	var log []string
+	w.k.OnLog(func(line string) { log = append(log, line) })
+	a, b, c := at(w.leaf), at(w.steady), at(w.steady)
+	require.NoError(t, w.k.RegisterKprobes([]*kprobes.Kprobe{a, b, c}))
+	require.NoError(t, w.k.SetEnabled(true), "no change")
+	require.NoError(t, w.k.SetEnabled(false))
+	require.False(t, w.k.Enabled())
+	require.Equal(t, w.clean, w.text())
+	require.Equal(t, 0, w.k.Armed())
+
+	late := at(w.calls)
+	require.NoError(t, w.k.RegisterKprobe(late), "registering while disarmed does not arm")
+	require.Equal(t, w.clean, w.text())
+
+	require.NoError(t, w.k.DisableKprobe(a))
+	require.NoError(t, w.k.EnableKprobe(a))
+	require.True(t, a.Disabled(), "a bare probe stays disabled")
+	require.NoError(t, w.k.DisableKprobe(b))
+	require.NoError(t, w.k.EnableKprobe(b))
+	require.False(t, b.Disabled(), "a member does not")
+
+	require.NoError(t, w.k.SetEnabled(true))
+	require.Equal(t, 2, w.k.Armed())
+	require.EqualValues(t, 0xcc, w.byteAt(w.steady))
+	require.EqualValues(t, 0xcc, w.byteAt(w.calls))
+	require.EqualValues(t, 0x48, w.byteAt(w.leaf))
+	require.Equal(t, []string{"kprobes: Kprobes globally disabled", "kprobes: Kprobes globally enabled"}, log)
+	w.k.UnregisterKprobes([]*kprobes.Kprobe{a, b, c, late})
+}
+
+// TestRegisterDisabled: a probe registered with FlagDisabled is not armed.
+func TestRegisterDisabled(t *testing.T) {
+	w := newWorld(t, "6.1", 1)
+	var r recorder
+	p := r.probe(w.leaf, false)
+	p.Flags = kprobes.FlagDisabled
+	w.register(t, p)
+	require.Equal(t, w.clean, w.text())
+	w.result(t, w.leaf, 1)
+	require.Zero(t, r.pre)
+	require.NoError(t, w.k.EnableKprobe(p))
+	w.result(t, w.leaf, 1)
+	require.Equal(t, 1, r.pre)
+}
+
+// TestEndbr is spec 1.2 with IBT: a probe asked for at +0 is placed at +4.
+func TestEndbr(t *testing.T) {
+	w := newWorld(t, "6.12", 1)
+	fn := w.add("ibt", endbr, movAX, ret)
+	w.clean = w.text()
+	var r recorder
+	p := w.register(t, r.probe(fn, true))
+	require.Equal(t, fn+4, p.Addr)
+	require.EqualValues(t, 7, w.result(t, fn, 7))
+	require.Equal(t, 1, r.pre)
+	require.EqualValues(t, fn+5, r.preRegs.IP)
+}
+
+// TestSlotReuse is spec 3.1: a clean slot is reused at once, lowest first; one
+// that was boosted stays dirty until there is more garbage than a page holds.
+func TestSlotReuse(t *testing.T) {
+	slotOf := func(p *kprobes.Kprobe) x86.Addr { s, _ := p.Slot(); return s.Addr }
+	w := newWorld(t, "6.1", 1)
+	a, b := w.register(t, at(w.leaf)), w.register(t, at(w.steady))
+	first := slotOf(a)
+	require.Equal(t, first+15, slotOf(b))
+	w.k.UnregisterKprobe(a)
+	c := w.register(t, at(w.calls))
+	require.Equal(t, first, slotOf(c))
+
+	w = newWorld(t, "5.10", 1) // boosts
+	p := at(w.leaf)
+	seen := map[x86.Addr]bool{}
+	for range kprobes.SlotsPerPage {
+		require.NoError(t, w.k.RegisterKprobe(p))
+		seen[slotOf(p)] = true
+		w.k.UnregisterKprobe(p)
+	}
+	require.Len(t, seen, kprobes.SlotsPerPage, "a dirty slot is not reused")
+	_, _, garbage := kprobes.SlotPages(w.k)
+	require.Equal(t, kprobes.SlotsPerPage, garbage)
+	require.NoError(t, w.k.RegisterKprobe(p), "a page full of garbage is collected")
+	_, _, garbage = kprobes.SlotPages(w.k)
+	require.Zero(t, garbage)
+	w.k.UnregisterKprobe(p)
+}
+
+// TestUnregisterWhileStepping: the slot of a probe that a CPU is in must not
+// be given to another one.
+func TestUnregisterWhileStepping(t *testing.T) {
+	w := newWorld(t, "6.1", 2)
+	var r recorder
+	p := r.probe(w.steady, true)
+	require.NoError(t, w.k.RegisterKprobe(p))
+	s, _ := p.Slot()
+	th := w.start(1, 1, w.steady, 5)
+	th.step() // CPU 1 is in the slot
+	w.k.UnregisterKprobe(p)
+	require.Equal(t, w.clean, w.text())
+	other := w.register(t, at(w.leaf))
+	o, _ := other.Slot()
+	require.NotEqual(t, s.Addr, o.Addr)
+	th.run()
+	require.NoError(t, th.err)
+	require.EqualValues(t, 6, th.regs.AX)
+	require.Equal(t, 1, r.post)
+}
+
+// TestUnregisterFromHandler: a handler may remove its own probe.
+func TestUnregisterFromHandler(t *testing.T) {
+	allKernels(t, func(t *testing.T, kernel string) {
+		w := newWorld(t, kernel, 1)
+		n := 0
+		p := &kprobes.Kprobe{Addr: w.steady}
+		p.PreHandler = func(p *kprobes.Kprobe, _ *x86.PtRegs) int {
+			n++
+			w.k.UnregisterKprobe(p)
+			return 0
+		}
+		require.NoError(t, w.k.RegisterKprobe(p))
+		require.EqualValues(t, 6, w.result(t, w.steady, 5))
+		require.EqualValues(t, 6, w.result(t, w.steady, 5))
+		require.Equal(t, 1, n)
+	})
+}
+
+// TestView is spec 1.5.1: the view gives the original bytes back, whatever is
+// armed, and reads up to the end of mapped memory.
+func TestView(t *testing.T) {
+	w := newWorld(t, "6.1", 1)
+	for off := range x86.Addr(0x80) {
+		p := at(textBase + off)
+		if w.k.RegisterKprobe(p) == nil {
+			defer w.k.UnregisterKprobe(p)
+		}
+	}
+	require.Greater(t, w.k.Armed(), 10)
+	require.NotEqual(t, w.clean, w.text())
+	b := make([]byte, 0x80)
+	require.Equal(t, len(b), w.k.View().CodeAt(textBase, b))
+	require.Equal(t, w.clean[:len(b)], string(b))
+	require.Equal(t, 16, w.k.View().CodeAt(textBase+0x10000-16, b))
+	require.Equal(t, 0, w.k.View().CodeAt(0x1000, b))
+
+	// An ftrace site reads as the canonical nop, whatever the CPU's nop is.
+	copy(w.mem(w.traced+1, 4), "\x66\x66\x66\x90")
+	require.Equal(t, 3, w.k.View().CodeAt(w.traced+2, b[:3]))
+	require.Equal(t, nop5[2:], string(b[:3]))
+	copy(w.mem(w.traced+1, 4), nop5[1:])
+}
