@@ -17,12 +17,14 @@ failures=
 step() {
 	printf '== %s\n' "$1"
 	name=$1
+	began=$(date +%s)
 	shift
 	if ! "$@"; then
 		printf '   %s: FAILED\n' "$name"
 		failures="$failures
    $name"
 	fi
+	printf '   %s s\n' $(($(date +%s) - began))
 }
 
 # gofmt of the toolchain that go.mod names; the one on PATH may be older.
