@@ -123,29 +123,40 @@ func (m *Machine) bootPerCPU(c *cpu, t kimage.PerCPU) {
 	offset := uint64(c.gs)
 	m.putPerCPU(c, t, "this_cpu_off", 0, binary.LittleEndian.AppendUint64(nil, offset))
 	m.putPerCPU(c, t, "cpu_number", 0, binary.LittleEndian.AppendUint32(nil, uint32(c.n)))
-	count := binary.LittleEndian.AppendUint32(nil, preemptEnabled)
-	c.preempt = m.putPerCPU(c, t, "__preempt_count", 0, count)
-	if c.preempt == 0 {
+	if c.preempt = m.perCPUVar(c, t, "__preempt_count", 0); c.preempt == 0 {
 		// 6.2 to 6.14: struct pcpu_hot { current_task, preempt_count, cpu_number, … }
-		c.preempt = m.putPerCPU(c, t, "pcpu_hot", 8, count)
+		c.preempt = m.perCPUVar(c, t, "pcpu_hot", 8)
 		m.putPerCPU(c, t, "pcpu_hot", 12, binary.LittleEndian.AppendUint32(nil, uint32(c.n)))
 	}
+	m.bootPreemptCount(c)
 	if s := m.src.Lookup("__per_cpu_offset"); len(s) == 1 {
 		// Not an error where it cannot be written: nothing of it is needed.
 		_ = m.WriteMem(s[0].Addr.Add(int64(8*c.n)), binary.LittleEndian.AppendUint64(nil, offset))
 	}
 }
 
-// putPerCPU writes b at off in a per-CPU variable of c, and returns its
-// address, or 0 where the image has no such variable.
-func (m *Machine) putPerCPU(c *cpu, t kimage.PerCPU, name string, off int64, b []byte) x86.Addr {
+// bootPreemptCount replaces the count that a kernel starts to boot with, which
+// forbids preemption, by that of a task.
+func (m *Machine) bootPreemptCount(c *cpu) {
+	h, err := m.host(c.preempt, 4, attrW)
+	if err == nil && binary.LittleEndian.Uint32(h) == 1 {
+		binary.LittleEndian.PutUint32(h, preemptEnabled)
+	}
+}
+
+// perCPUVar is the address of off in c's copy of a per-CPU variable, or 0
+// where the image has none of that name.
+func (m *Machine) perCPUVar(c *cpu, t kimage.PerCPU, name string, off int64) x86.Addr {
 	s := m.src.Lookup(name)
 	if len(s) != 1 || !s[0].Addr.In(t.Start, t.Start.Add(int64(t.Size))) {
 		return 0
 	}
-	at := (s[0].Addr + c.gs).Add(off)
-	if m.WriteMem(at, b) != nil {
-		return 0
+	return (s[0].Addr + c.gs).Add(off)
+}
+
+func (m *Machine) putPerCPU(c *cpu, t kimage.PerCPU, name string, off int64, b []byte) {
+	if at := m.perCPUVar(c, t, name, off); at != 0 {
+		// A variable at the very end of the area has no room for b: let it be.
+		_ = m.WriteMem(at, b)
 	}
-	return at
 }

@@ -74,13 +74,15 @@ type Machine struct {
 	stacks  *region
 	exec    *region
 
-	execNext x86.Addr
-	stubs    stubs
-	symbols  []kimage.Symbol
-	traps    Traps
-	rng      *rand.Rand
-	err      error
-	closed   bool
+	execNext  x86.Addr
+	stubs     stubs
+	symbols   []kimage.Symbol
+	extable   exceptionTable
+	traps     Traps
+	rng       *rand.Rand
+	err       error
+	snapshots []*Snapshot
+	closed    bool
 	// budget is the instruction count at which the run fails.
 	budget uint64
 	last   x86.PtRegs
@@ -104,7 +106,7 @@ type cpu struct {
 // New makes a machine that has src in its memory, ready to run. nil options
 // mean the defaults. The caller closes it.
 func New(src Source, o *Options) (*Machine, error) {
-	m := &Machine{src: src, heap: heap{free: map[int][]x86.Addr{}, size: map[x86.Addr]int{}}}
+	m := &Machine{src: src, extable: exceptionTableOf(src), heap: heap{free: map[int][]x86.Addr{}, size: map[x86.Addr]int{}}}
 	if o != nil {
 		m.opt = *o
 	}

@@ -128,7 +128,7 @@ func (m *Machine) resolve(f *Fault, regs *x86.PtRegs) bool {
 			return true
 		}
 	}
-	return m.fixup(regs)
+	return m.fixup(regs, f.Vector)
 }
 
 func (m *Machine) callFault(regs *x86.PtRegs, vector int) (mine bool) {

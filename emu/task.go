@@ -100,8 +100,14 @@ func (m *Machine) Go(name string, calls ...Invocation) (*Task, error) {
 // Number is the dense number of the task, from 0, the boot task's.
 func (t *Task) Number() int { return t.n }
 
-// Pin lets the task run on one CPU only.
-func (t *Task) Pin(cpu int) { t.pin = cpu }
+// Pin lets the task run on one CPU only; it is for a task that has not begun.
+func (t *Task) Pin(cpu int) error {
+	if cpu < 0 || cpu >= len(t.m.cpus) {
+		return fmt.Errorf("pin to cpu %d of %d: %w", cpu, len(t.m.cpus), errno.EINVAL)
+	}
+	t.pin = cpu
+	return nil
+}
 
 // Results are what the calls that ended came to.
 func (t *Task) Results() []Result { return t.results }

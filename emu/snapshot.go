@@ -1,0 +1,142 @@
+//go:build cgo && linux && amd64
+
+package emu
+
+// #include <string.h>
+// #include "shim.h"
+import "C"
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"unsafe"
+
+	"kprobelab/errno"
+	"kprobelab/kimage"
+	"kprobelab/x86"
+)
+
+// Snapshot is the machine's memory at a moment between runs. It costs what is
+// written afterwards: a page is copied when it is first written.
+type Snapshot struct {
+	m *Machine
+	// undo is how many pages had been saved when it was taken.
+	undo C.int
+	heap heap
+	exec x86.Addr
+	stub stubs
+	syms []kimage.Symbol
+}
+
+// Snapshot keeps the machine's memory as it is, to compare and to go back to.
+// The tasks' registers, the clock and the scheduler's choices are no part of
+// it. It fails with ErrNested inside a handler.
+func (m *Machine) Snapshot() (*Snapshot, error) {
+	if err := m.outside(); err != nil {
+		return nil, err
+	}
+	s := &Snapshot{m: m, undo: m.c.nundo, exec: m.execNext, syms: slices.Clone(m.symbols)}
+	s.heap = heap{r: m.heap.r, next: m.heap.next, free: map[int][]x86.Addr{}, size: maps.Clone(m.heap.size)}
+	for n, list := range m.heap.free {
+		s.heap.free[n] = slices.Clone(list)
+	}
+	s.stub = stubs{slices.Clone(m.stubs.pages), m.stubs.used, slices.Clone(m.stubs.fns)}
+	m.snapshots = append(m.snapshots, s)
+	m.c.track = 1
+	m.cleanPages(0)
+	return s, nil
+}
+
+// cleanPages lets the next write to a page that was saved from the n-th on
+// save it again.
+func (m *Machine) cleanPages(n int) {
+	for _, u := range m.undoList()[n:] {
+		*u.attr &^= attrDirty
+	}
+	for _, c := range m.cpus {
+		C.kpl_cpu_flush_tlb(c.c)
+	}
+}
+
+func (m *Machine) undoList() []*C.kpl_undo {
+	if m.c.nundo == 0 {
+		return nil
+	}
+	return unsafe.Slice((**C.kpl_undo)(unsafe.Pointer(m.c.undo)), m.c.nundo)
+}
+
+func (m *Machine) outside() error {
+	if err := m.usable(); err != nil {
+		return err
+	}
+	if m.cur.c.depth > 0 {
+		return ErrNested
+	}
+	return nil
+}
+
+// Dirty lists the pages that have changed since the snapshot, in ascending
+// order, neighbours joined: written and not as they were, by whoever.
+func (m *Machine) Dirty(since *Snapshot) []x86.Range {
+	first := map[x86.Addr]*C.kpl_undo{}
+	for _, u := range m.undoList()[since.undo:] {
+		if p := x86.Addr(u.page); first[p] == nil {
+			first[p] = u
+		}
+	}
+	pages := slices.Sorted(maps.Keys(first))
+	var list []x86.Range
+	for _, p := range pages {
+		u := first[p]
+		if C.memcmp(unsafe.Pointer(u.host), unsafe.Pointer(&u.old[0]), PageSize) == 0 {
+			continue
+		}
+		if n := len(list); n > 0 && list[n-1].End == p {
+			list[n-1].End += PageSize
+		} else {
+			list = append(list, x86.Range{Start: p, End: p + PageSize})
+		}
+	}
+	return list
+}
+
+// Restore gives all memory back what it held at the snapshot, text included,
+// and forgets what was allocated since. Later snapshots are void. It fails
+// with ErrNested inside a handler, and with errno.EINVAL for a void snapshot.
+func (m *Machine) Restore(s *Snapshot) error {
+	if err := m.outside(); err != nil {
+		return err
+	}
+	at := slices.Index(m.snapshots, s)
+	if at < 0 {
+		return fmt.Errorf("snapshot is void: %w", errno.EINVAL)
+	}
+	list := m.undoList()
+	for i := len(list) - 1; i >= int(s.undo); i-- {
+		u := list[i]
+		C.memcpy(unsafe.Pointer(u.host), unsafe.Pointer(&u.old[0]), PageSize)
+		if *u.attr&attrX != 0 {
+			for _, c := range m.cpus {
+				m.drop(c, x86.Addr(u.page), PageSize)
+			}
+		}
+	}
+	m.exec.clear(s.exec, m.execNext)
+	m.cleanPages(int(s.undo))
+	C.kpl_undo_drop(m.c, s.undo)
+	m.snapshots = m.snapshots[:at+1]
+	m.forgetAllocations(s)
+	return nil
+}
+
+// forgetAllocations brings the allocators back. Heap pages mapped since stay
+// mapped, zeroed again when they are handed out.
+func (m *Machine) forgetAllocations(s *Snapshot) {
+	m.heap.next, m.heap.size, m.heap.free = s.heap.next, maps.Clone(s.heap.size), map[int][]x86.Addr{}
+	for n, list := range s.heap.free {
+		m.heap.free[n] = slices.Clone(list)
+	}
+	m.execNext, m.symbols = s.exec, slices.Clone(s.syms)
+	m.stubs = stubs{slices.Clone(s.stub.pages), s.stub.used, slices.Clone(s.stub.fns)}
+}
