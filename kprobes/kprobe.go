@@ -57,6 +57,8 @@ type Kprobe struct {
 	FaultHandler FaultHandler
 
 	// Flags is FlagDisabled or 0 before registration, the state after.
+	// Unregistering leaves FlagDisabled set, as in the kernel: clear it before
+	// the same object is registered again.
 	Flags Flags
 	// Nmissed counts hits that ran no handler because another probe was
 	// being handled on that CPU.

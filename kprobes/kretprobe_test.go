@@ -1,0 +1,481 @@
+package kprobes_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/errno"
+	"kprobelab/kprobes"
+	"kprobelab/probepoint"
+	"kprobelab/profile"
+	"kprobelab/x86"
+)
+
+// calls counts a return probe's handlers.
+type calls struct {
+	entry, ret int
+	values     []uint64
+}
+
+func (c *calls) probe(at x86.Addr, maxActive int) *kprobes.Kretprobe {
+	return &kprobes.Kretprobe{
+		KP: kprobes.Kprobe{Addr: at}, MaxActive: maxActive,
+		EntryHandler: func(*kprobes.Instance, *x86.PtRegs) int { c.entry++; return 0 },
+		Handler: func(_ *kprobes.Instance, regs *x86.PtRegs) int {
+			c.ret++
+			c.values = append(c.values, regs.AX)
+			return 0
+		},
+	}
+}
+
+// TestKretprobe is KUnit's test_kretprobe for every kernel and every way in
+// which the entry is executed.
+func TestKretprobe(t *testing.T) {
+	allKernels(t, func(t *testing.T, kernel string) {
+		w := newWorld(t, kernel, 1)
+		for _, fn := range []x86.Addr{w.leaf, w.steady, w.calls, w.traced} {
+			bare := w.result(t, fn, 5)
+			c := calls{}
+			rp := c.probe(fn, 0)
+			require.NoError(t, w.k.RegisterKretprobe(rp))
+			th := w.start(0, 0, fn, 5)
+			before := th.regs
+			th.run()
+			require.NoError(t, th.err)
+			require.Equal(t, bare, th.regs.AX)
+			require.Equal(t, before.Flags, th.regs.Flags)
+			require.Equal(t, before.SP+8, th.regs.SP)
+			require.Equal(t, 1, c.ret)
+			require.Equal(t, []uint64{bare}, c.values)
+			if kernel != "2.6.18" {
+				require.Equal(t, 1, c.entry)
+			}
+			require.Zero(t, w.k.Pending(0))
+			require.NoError(t, w.k.Err())
+			w.k.UnregisterKretprobe(rp)
+		}
+		uninstallTrampoline(w)
+	})
+}
+
+// uninstallTrampoline forgets 2.6.18's, which is a registered probe.
+func uninstallTrampoline(w *world) { kprobes.DropTrampoline(w.k) }
+
+// TestKretprobeRegisters is the transcript handler_regs: what a return handler
+// sees, and what it may change.
+func TestKretprobeRegisters(t *testing.T) {
+	for _, kernel := range []string{"4.4", "5.10", "6.1", "6.12"} {
+		t.Run(kernel, func(t *testing.T) {
+			w := newWorld(t, kernel, 1)
+			th := w.start(0, 0, w.leaf, 5)
+			before := th.regs
+			before.SP += 8 // as the caller has it after the return
+			w.registerRet(t, &kprobes.Kretprobe{
+				KP: kprobes.Kprobe{Addr: w.leaf},
+				Handler: func(i *kprobes.Instance, regs *x86.PtRegs) int {
+					require.Equal(t, magic, i.RetAddr)
+					require.EqualValues(t, 6, regs.AX)
+					require.EqualValues(t, x86.KernelCS, regs.CS)
+					require.EqualValues(t, ^uint64(0), regs.OrigAX)
+					require.Equal(t, before.SP, regs.SP)
+					if kernel == "4.4" || kernel == "5.10" {
+						require.EqualValues(t, w.k.Trampoline(), regs.IP)
+					} else {
+						require.EqualValues(t, magic, regs.IP)
+						require.EqualValues(t, x86.KernelDS, regs.SS)
+					}
+					regs.AX, regs.R15 = 100, 15
+					regs.Flags |= x86.FlagCF
+					regs.IP, regs.SP = 1, 2 // lost
+					return 7
+				},
+			})
+			th.run()
+			require.NoError(t, th.err)
+			require.EqualValues(t, 100, th.regs.AX)
+			require.EqualValues(t, 15, th.regs.R15)
+			require.Equal(t, before.SP, th.regs.SP)
+			require.Equal(t, before.Flags|x86.FlagCF, th.regs.Flags)
+		})
+	}
+}
+
+// TestTrampolineBytes: the trampoline is laid out as spec 5.4 says.
+func TestTrampolineBytes(t *testing.T) {
+	push := "57 56 52 51 50 41 50 41 51 41 52 41 53 53 55 41 54 41 55 41 56 41 57 "
+	pop := "41 5f 41 5e 41 5d 41 5c 5d 5b 41 5b 41 5a 41 59 41 58 58 59 5a 5e 5f "
+	tests := map[string]string{
+		"5.10": "54 9c 48 83 ec 18 " + push + "48 89 e7 e8 db ef ff ff " + pop + "48 83 c4 18 9d c3",
+		"6.1":  "68 00 10 00 c0 6a 18 54 9c 48 83 ec 18 " + push + "48 89 e7 e8 d4 ef ff ff " + pop + "48 83 c4 18 48 83 c4 10 9d c3",
+	}
+	for kernel, want := range tests {
+		w := newWorld(t, kernel, 1)
+		w.registerRet(t, &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}})
+		require.Equal(t, execBase+0x1000, w.k.Trampoline())
+		require.Equal(t, want, fmt.Sprintf("% x", w.mem(w.k.Trampoline(), (len(want)+1)/3)))
+	}
+}
+
+// TestKretprobeRecursion is the transcript recursion_nmissed: a function that
+// calls itself ten deep, with pools of several sizes, twice.
+func TestKretprobeRecursion(t *testing.T) {
+	tests := []struct{ asked, got10, hits10, got61, hits61 int }{
+		{0, 2, 2, 10, 10}, {1, 1, 1, 1, 1}, {2, 2, 2, 2, 2}, {5, 5, 5, 5, 5}, {100, 100, 10, 100, 10},
+	}
+	for kernel, pick := range map[string]func(i int) (int, int){
+		"5.10": func(i int) (int, int) { return tests[i].got10, tests[i].hits10 },
+		"6.1":  func(i int) (int, int) { return tests[i].got61, tests[i].hits61 },
+		"6.12": func(i int) (int, int) { return tests[i].got61, tests[i].hits61 },
+	} {
+		for i, tc := range tests {
+			t.Run(fmt.Sprint(kernel, "_", tc.asked), func(t *testing.T) {
+				maxActive, hits := pick(i)
+				w := newWorld(t, kernel, 2)
+				c := calls{}
+				rp := w.registerRet(t, c.probe(w.rec, tc.asked))
+				require.Equal(t, maxActive, rp.MaxActive)
+				for call := 1; call <= 2; call++ {
+					c = calls{}
+					require.EqualValues(t, 9, w.result(t, w.rec, 9))
+					require.Equal(t, hits, c.entry)
+					require.Equal(t, hits, c.ret)
+					require.EqualValues(t, call*(10-hits), rp.Nmissed)
+					require.Zero(t, rp.KP.Nmissed)
+				}
+				require.NoError(t, w.k.DisableKretprobe(rp))
+				require.NoError(t, w.k.EnableKretprobe(rp))
+				require.EqualValues(t, 2*(10-hits), rp.Nmissed)
+			})
+		}
+	}
+}
+
+// TestEntryHandlerRefuses: a non-zero entry handler means that the call is not
+// tracked, and not missed (transcript handler_regs, last line).
+func TestEntryHandlerRefuses(t *testing.T) {
+	w := newWorld(t, "6.1", 1)
+	c := calls{}
+	rp := c.probe(w.leaf, 1)
+	rp.EntryHandler = func(*kprobes.Instance, *x86.PtRegs) int { c.entry++; return c.entry & 1 }
+	w.registerRet(t, rp)
+	for range 10 {
+		w.result(t, w.leaf, 1)
+	}
+	require.Equal(t, []int{10, 5}, []int{c.entry, c.ret})
+	require.Zero(t, rp.Nmissed)
+}
+
+// TestKretprobeData: DataSize bytes an instance, zeroed once.
+func TestKretprobeData(t *testing.T) {
+	w := newWorld(t, "6.1", 1)
+	var seen []byte
+	w.registerRet(t, &kprobes.Kretprobe{
+		KP: kprobes.Kprobe{Addr: w.leaf}, MaxActive: 1, DataSize: 3,
+		EntryHandler: func(i *kprobes.Instance, _ *x86.PtRegs) int {
+			require.Len(t, i.Data, 3)
+			seen = append(seen, i.Data[0])
+			i.Data[0] = 9
+			return 0
+		},
+		Handler: func(i *kprobes.Instance, _ *x86.PtRegs) int {
+			require.EqualValues(t, 9, i.Data[0])
+			require.NotNil(t, i.Kretprobe())
+			return 0
+		},
+	})
+	w.result(t, w.leaf, 1)
+	w.result(t, w.leaf, 1)
+	require.Equal(t, []byte{0, 9}, seen)
+}
+
+// TestSeveralKretprobes is spec 5.5: on entry the newest is first and sees the
+// real return address; on return the oldest is first, and with rethook all
+// but the newest still see the trampoline.
+func TestSeveralKretprobes(t *testing.T) {
+	for _, kernel := range []string{"5.10", "6.1", "6.12"} {
+		t.Run(kernel, func(t *testing.T) {
+			w := newWorld(t, kernel, 1)
+			var order []string
+			for _, name := range []string{"old", "mid", "new"} {
+				w.registerRet(t, &kprobes.Kretprobe{
+					KP:           kprobes.Kprobe{Addr: w.leaf},
+					EntryHandler: func(*kprobes.Instance, *x86.PtRegs) int { order = append(order, "enter "+name); return 0 },
+					Handler: func(i *kprobes.Instance, _ *x86.PtRegs) int {
+						where := "caller"
+						if i.RetAddr == w.k.Trampoline() {
+							where = "trampoline"
+						}
+						order = append(order, "leave "+name+" to "+where)
+						return 0
+					},
+				})
+			}
+			require.EqualValues(t, 6, w.result(t, w.leaf, 5))
+			older := "trampoline"
+			if kernel == "5.10" {
+				older = "caller"
+			}
+			require.Equal(t, []string{"enter new", "enter mid", "enter old",
+				"leave old to " + older, "leave mid to " + older, "leave new to caller"}, order)
+		})
+	}
+}
+
+// TestTailCall is spec 5.5: a probed function that jumps to another one shares
+// its return slot, and all handlers run at the one return.
+func TestTailCall(t *testing.T) {
+	w := newWorld(t, "6.1", 1)
+	// tail: add $1,%rdi would need more of the fake; a plain jump does.
+	tail := w.add("tail", nop, "\xe9") // jmp leaf
+	copy(w.mem(tail+2, 4), rel32(tail+6, w.leaf))
+	w.clean = w.text()
+	a, b := calls{}, calls{}
+	w.registerRet(t, a.probe(tail, 2))
+	w.registerRet(t, b.probe(w.leaf, 2))
+	require.EqualValues(t, 6, w.result(t, tail, 5))
+	require.Equal(t, []int{1, 1}, []int{a.ret, b.ret})
+	require.Zero(t, w.k.Pending(0))
+}
+
+func rel32(next, to x86.Addr) []byte {
+	d := uint32(to.Sub(next))
+	return []byte{byte(d), byte(d >> 8), byte(d >> 16), byte(d >> 24)}
+}
+
+// TestProbeHitInReturnHandler: probes that a return handler hits are missed.
+func TestProbeHitInReturnHandler(t *testing.T) {
+	w := newWorld(t, "6.1", 1)
+	var inner recorder
+	p := w.register(t, inner.probe(w.steady, true))
+	n := calls{}
+	nested := w.registerRet(t, n.probe(w.traced, 0))
+	w.registerRet(t, &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}, Handler: func(_ *kprobes.Instance, regs *x86.PtRegs) int {
+		require.EqualValues(t, 3, w.nested(regs, w.steady, 2))
+		require.EqualValues(t, 3, w.nested(regs, w.traced, 2))
+		return 0
+	}})
+	w.result(t, w.leaf, 1)
+	require.Zero(t, inner.pre)
+	require.EqualValues(t, 1, p.Nmissed)
+	require.EqualValues(t, 1, nested.KP.Nmissed)
+	require.Zero(t, nested.Nmissed)
+	require.Zero(t, n.ret)
+}
+
+// TestPerTaskInstances: two tasks in one function at a time, each with its
+// own return.
+func TestPerTaskInstances(t *testing.T) {
+	w := newWorld(t, "6.1", 2)
+	c := calls{}
+	rp := w.registerRet(t, c.probe(w.rec, 12))
+	a, b := w.start(0, 0, w.rec, 5), w.start(1, 7, w.rec, 5)
+	for !a.done || !b.done {
+		for _, th := range []*thread{a, b} {
+			if !th.done {
+				th.step()
+			}
+		}
+	}
+	require.NoError(t, a.err)
+	require.NoError(t, b.err)
+	require.EqualValues(t, 5, a.regs.AX)
+	require.EqualValues(t, 5, b.regs.AX)
+	require.Equal(t, 12, c.ret)
+	require.Zero(t, rp.Nmissed)
+	require.Zero(t, w.k.Pending(0)+w.k.Pending(7))
+}
+
+// TestTaskExit is spec 5.7: the instances of a task that ends are recycled,
+// without handlers.
+func TestTaskExit(t *testing.T) {
+	w := newWorld(t, "6.1", 1)
+	c := calls{}
+	w.registerRet(t, c.probe(w.rec, 3))
+	th := w.start(0, 2, w.rec, 9)
+	for w.k.Pending(2) < 3 {
+		th.step()
+	}
+	w.k.TaskExit(2)
+	w.k.TaskExit(99)
+	require.Zero(t, w.k.Pending(2))
+	require.EqualValues(t, 1, w.result(t, w.rec, 1))
+	require.Equal(t, 2, c.ret, "the pool is full again")
+}
+
+// TestUnregisterWithPendingReturns is spec 5.7: the calls in flight return to
+// their callers, and no handler runs.
+func TestUnregisterWithPendingReturns(t *testing.T) {
+	for _, kernel := range []string{"5.10", "6.1"} {
+		w := newWorld(t, kernel, 1)
+		c := calls{}
+		rp := c.probe(w.rec, 10)
+		require.NoError(t, w.k.RegisterKretprobe(rp))
+		th := w.start(0, 0, w.rec, 9)
+		for w.k.Pending(0) < 5 {
+			th.step()
+		}
+		w.k.UnregisterKretprobe(rp)
+		again := c.probe(w.leaf, 1)
+		require.NoError(t, w.k.RegisterKretprobe(again))
+		th.run()
+		require.NoError(t, th.err)
+		require.EqualValues(t, 9, th.regs.AX)
+		require.Zero(t, c.ret)
+		require.Zero(t, w.k.Pending(0))
+		w.k.UnregisterKretprobe(again)
+		rp.KP.Flags = 0 // unregistering has left it disabled
+		require.NoError(t, w.k.RegisterKretprobe(rp), "the object can be used again")
+		require.EqualValues(t, 9, w.result(t, w.rec, 9))
+		require.Equal(t, 10, c.ret)
+		w.k.UnregisterKretprobe(rp)
+	}
+}
+
+// TestFindReturnAddress is spec 5.6 and KUnit's stack trace cases: inside a
+// handler every hidden return address can be found, in order.
+func TestFindReturnAddress(t *testing.T) {
+	w := newWorld(t, "6.1", 1)
+	c := calls{}
+	rp := c.probe(w.rec, 10)
+	w.registerRet(t, rp)
+	var found []x86.Addr
+	rp.Handler = func(_ *kprobes.Instance, regs *x86.PtRegs) int {
+		if len(found) > 0 {
+			return 0
+		}
+		var cursor kprobes.Cursor
+		for sp := x86.Addr(regs.SP) - 8; sp < stackBase+stackSize; sp += 8 {
+			if x86.Addr(w.word(sp)) == w.k.Trampoline() {
+				found = append(found, w.k.FindReturnAddress(0, sp, &cursor))
+			}
+		}
+		return 0
+	}
+	require.EqualValues(t, 3, w.result(t, w.rec, 3))
+	behindCall := w.rec + 14
+	require.Equal(t, []x86.Addr{behindCall, behindCall, behindCall, magic}, found)
+	require.Zero(t, w.k.FindReturnAddress(0, 1, nil))
+	require.Zero(t, w.k.FindReturnAddress(-1, 1, nil))
+}
+
+// TestLostReturn: a return through the trampoline that no call accounts for is
+// the kernel's BUG; here it is an error, and the guest faults.
+func TestLostReturn(t *testing.T) {
+	for _, kernel := range []string{"5.10", "6.1"} {
+		w := newWorld(t, kernel, 1)
+		c := calls{}
+		w.registerRet(t, c.probe(w.leaf, 1))
+		th := w.start(0, 0, w.k.Trampoline(), 0)
+		th.run()
+		require.Error(t, th.err)
+		var bug *kprobes.Bug
+		require.ErrorAs(t, w.k.Err(), &bug)
+		require.Contains(t, bug.Error(), "return address not found")
+	}
+}
+
+// TestMisuseKretprobe is the last part of the transcript misuse.
+func TestMisuseKretprobe(t *testing.T) {
+	type want struct {
+		errno     errno.Errno
+		rule      probepoint.Rule
+		maxActive int
+	}
+	tests := map[string]struct {
+		probe func(w *world) *kprobes.Kretprobe
+		want  map[string]want
+	}{
+		"default maxactive": {func(w *world) *kprobes.Kretprobe { return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}} },
+			map[string]want{"2.6.18": {maxActive: 255}, "4.4": {maxActive: 2}, "5.10": {maxActive: 2}, "6.1": {maxActive: 10}, "6.12": {maxActive: 10}}},
+		"maxactive -5": {func(w *world) *kprobes.Kretprobe {
+			return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}, MaxActive: -5}
+		}, map[string]want{"5.10": {maxActive: 2}, "6.1": {maxActive: 10}}},
+		"maxactive 4097": {func(w *world) *kprobes.Kretprobe {
+			return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}, MaxActive: 4097}
+		}, map[string]want{"5.10": {maxActive: 4097}, "6.1": {maxActive: 4097}}},
+		"maxactive 2^31": {func(w *world) *kprobes.Kretprobe {
+			return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}, MaxActive: 1 << 31}
+		}, map[string]want{"6.1": {errno: errno.ENOMEM, rule: probepoint.RuleNoMemory, maxActive: 1 << 31}}},
+		"not at entry": {func(w *world) *kprobes.Kretprobe { return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf + 3}} },
+			map[string]want{"4.4": {maxActive: 2}, "5.8": {errno: errno.EINVAL, rule: probepoint.RuleNotEntry}, "6.1": {errno: errno.EINVAL, rule: probepoint.RuleNotEntry}}},
+		"symbol + 4 with ENDBR": {func(w *world) *kprobes.Kretprobe {
+			return &kprobes.Kretprobe{KP: kprobes.Kprobe{SymbolName: "ibt", Offset: 4}}
+		}, map[string]want{"6.1": {errno: errno.EINVAL, rule: probepoint.RuleNotEntry}, "6.12": {maxActive: 10}}},
+		"unknown symbol": {func(*world) *kprobes.Kretprobe {
+			return &kprobes.Kretprobe{KP: kprobes.Kprobe{SymbolName: "nope_nope"}}
+		}, map[string]want{"5.8": {errno: errno.EINVAL, rule: probepoint.RuleNotEntry}, "5.10": {errno: errno.ENOENT, rule: probepoint.RuleUnknownSymbol}, "6.1": {errno: errno.ENOENT, rule: probepoint.RuleUnknownSymbol}}},
+		"null": {func(*world) *kprobes.Kretprobe { return &kprobes.Kretprobe{} },
+			map[string]want{"5.10": {errno: errno.EINVAL, rule: probepoint.RuleNoPlace}, "6.1": {errno: errno.EINVAL, rule: probepoint.RuleNoPlace}}},
+		"blacklisted": {func(*world) *kprobes.Kretprobe {
+			return &kprobes.Kretprobe{KP: kprobes.Kprobe{SymbolName: "forbidden"}}
+		}, map[string]want{"5.10": {errno: errno.EINVAL, rule: probepoint.RuleBlacklisted, maxActive: 2}, "6.1": {errno: errno.EINVAL, rule: probepoint.RuleBlacklisted, maxActive: 10}}},
+		"__switch_to": {func(*world) *kprobes.Kretprobe {
+			return &kprobes.Kretprobe{KP: kprobes.Kprobe{SymbolName: "__switch_to"}}
+		}, map[string]want{"5.10": {errno: errno.EINVAL, rule: probepoint.RuleKretBlacklist}, "6.1": {errno: errno.EINVAL, rule: probepoint.RuleKretBlacklist}, "6.12": {maxActive: 10}}},
+		"data_size 4096": {func(w *world) *kprobes.Kretprobe {
+			return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}, DataSize: 4096}
+		}, map[string]want{"5.10": {maxActive: 2}, "6.1": {maxActive: 10}}},
+		"data_size 4097": {func(w *world) *kprobes.Kretprobe {
+			return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}, DataSize: 4097}
+		}, map[string]want{"5.8": {maxActive: 2}, "5.10": {errno: errno.E2BIG, rule: probepoint.RuleDataSize}, "6.1": {errno: errno.E2BIG, rule: probepoint.RuleDataSize}}},
+		"post handler preset": {func(w *world) *kprobes.Kretprobe {
+			return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf, PostHandler: post0}}
+		}, map[string]want{"6.1": {maxActive: 10}}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			for kernel, want := range tc.want {
+				w := newWorld(t, kernel, 2)
+				w.misuseSymbols()
+				w.add("ibt", endbr, movAX, ret)
+				w.add("__switch_to", movAX, ret)
+				w.clean = w.text()
+				rp := tc.probe(w)
+				err := w.k.RegisterKretprobe(rp)
+				require.Equal(t, want.maxActive, rp.MaxActive, kernel)
+				if want.errno != 0 {
+					refused(t, err, want.errno, want.rule)
+				} else {
+					require.NoError(t, err, kernel)
+					require.Nil(t, rp.KP.PostHandler)
+					refused(t, w.k.RegisterKretprobe(rp), errno.EINVAL, map[bool]probepoint.Rule{
+						true: probepoint.RuleReregistered, false: probepoint.RuleTwoPlaces}[rp.KP.SymbolName == ""])
+				}
+				w.k.UnregisterKretprobe(rp)
+				uninstallTrampoline(w)
+			}
+		})
+	}
+}
+
+// TestKretprobeOnPreempt: the old formula for the default is the new one on
+// PREEMPT kernels.
+func TestKretprobeOnPreempt(t *testing.T) {
+	for kernel, want := range map[string]int{"5.8": 16, "2.6.18": 510} {
+		c, _ := profile.Named(kernel)
+		c.Preemption = true
+		w := newWorldOf(t, c, 8)
+		rp := w.registerRet(t, &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}})
+		require.Equal(t, want, rp.MaxActive)
+		w.k.UnregisterKretprobe(rp)
+		uninstallTrampoline(w)
+	}
+}
+
+// TestKretprobePanics: a return handler that panics leaves the return intact.
+func TestKretprobePanics(t *testing.T) {
+	w := newWorld(t, "6.1", 1)
+	w.registerRet(t, &kprobes.Kretprobe{
+		KP:           kprobes.Kprobe{SymbolName: "leaf"},
+		EntryHandler: func(*kprobes.Instance, *x86.PtRegs) int { panic("in") },
+		Handler:      func(*kprobes.Instance, *x86.PtRegs) int { panic("out") },
+	})
+	require.EqualValues(t, 6, w.result(t, w.leaf, 5))
+	require.EqualError(t, w.k.ClearErr(), "probe leaf: entry_handler panicked: in")
+	current, _ := w.k.Current()
+	require.Nil(t, current)
+	require.Zero(t, w.k.Pending(0))
+}
