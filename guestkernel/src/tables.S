@@ -199,7 +199,8 @@ END \name
 	IDTENTRY asm_exc_int3, exc_int3
 	IDTENTRY asm_exc_page_fault, exc_int3
 
-	.section .init.text, "ax"
+/* Where a boot loader would jump to; the first code of the image. */
+	.section .head.text, "ax"
 FUNC startup_64
 	cli
 	cld
