@@ -143,8 +143,8 @@ type Text struct {
 	Bytes []byte
 }
 
-// LiveText reads a kernel's live text.
-func LiveText(tb testing.TB, kernel string) Text {
+// LiveELF is a kernel's live text and symbols, as an ELF file.
+func LiveELF(tb testing.TB, kernel string) []byte {
 	tb.Helper()
 	packed, err := os.ReadFile(filepath.Join(Dir(tb, kernel), "live.elf.zst"))
 	if err != nil {
@@ -159,7 +159,13 @@ func LiveText(tb testing.TB, kernel string) Text {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	f, err := elf.NewFile(bytes.NewReader(data))
+	return data
+}
+
+// LiveText reads a kernel's live text.
+func LiveText(tb testing.TB, kernel string) Text {
+	tb.Helper()
+	f, err := elf.NewFile(bytes.NewReader(LiveELF(tb, kernel)))
 	if err != nil {
 		tb.Fatal(err)
 	}
