@@ -183,10 +183,6 @@ var parseFuncs = []Func{
 			Args: []any{at(0), at(1)}, Bufs: []Buf{in(cstr(strings.Join(list, ","))), in(cstr(option))}, Want: Bool(found),
 		}
 	}},
-	{"match_wildcard", func(g *Gen) Call {
-		pat, s := g.Text("ab?*", 1+g.IntN(6)), g.Text("ab", g.IntN(6))
-		return Call{Args: []any{at(0), at(1)}, Bufs: []Buf{in(cstr(pat)), in(cstr(s))}, Want: Bool(globMatch(pat, s))}
-	}},
 }
 
 func uuidText(b []byte) string {

@@ -92,9 +92,9 @@ var stringFuncs = []Func{
 	}},
 	{"strncasecmp", func(g *Gen) Call {
 		a, b, max := g.Word(), g.Word(), g.IntN(24)
-		want := 0
-		if max > 0 {
-			want = foldDiff(a[:min(len(a), max)], b[:min(len(b), max)])
+		want := foldDiff(a[:min(len(a), max)], b[:min(len(b), max)])
+		if i := min(len(a), len(b)); want != 0 && i < max && foldDiff(a[:i], b[:i]) == 0 {
+			want = int(cstr(a)[i]) - int(cstr(b)[i]) // the character against a NUL keeps its case
 		}
 		return Call{
 			Args: []any{at(0), at(1), n(max)}, Bufs: []Buf{in(cstr(a)), in(cstr(b))}, Want: I32(want),
@@ -118,7 +118,7 @@ var stringFuncs = []Func{
 	}},
 	{"strnchr", func(g *Gen) Call {
 		s, c, max := g.Word(), g.letter(), g.IntN(24)
-		i := strings.IndexByte(s, c)
+		i := strings.IndexByte(s+"\x00", c)
 		if i >= max {
 			i = -1
 		}

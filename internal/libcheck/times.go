@@ -29,7 +29,8 @@ var timeFuncs = []Func{
 	}},
 	{"rtc_time64_to_tm", func(g *Gen) Call {
 		t := g.moment()
-		out := append(tmWords(t), 0, 0, 0, 0) // nine ints, the last tm_isdst
+		out := append(tmWords(t), 0, 0, 0, 0)       // nine ints, the last tm_isdst
+		le.PutUint32(out[28:], uint32(t.YearDay())) // this tm_yday counts from 1
 		return Call{Args: []any{uint64(t.Unix()), at(0)}, Bufs: []Buf{{In: g.Bytes(36), Out: out}}, Want: Void()}
 	}},
 	{"rtc_month_days", func(g *Gen) Call {
@@ -52,7 +53,7 @@ var timeFuncs = []Func{
 	}},
 	{"jiffies_to_msecs", func(g *Gen) Call {
 		v := g.Number()
-		return Call{Args: []any{v}, Want: U32(uint32(v * 1000 / hz))}
+		return Call{Args: []any{v}, Want: U32(uint32(v * (1000 / hz)))}
 	}},
 	{"jiffies_to_usecs", func(g *Gen) Call {
 		v := g.Number()
