@@ -22,7 +22,7 @@ var (
 )
 
 // bootedImage opens a measured kernel's image once; tests must not change it.
-func bootedImage(t *testing.T, kernel string) *Image {
+func bootedImage(t testing.TB, kernel string) *Image {
 	t.Helper()
 	dir := oracle.Dir(t, kernel)
 	bootedMu.Lock()

@@ -282,6 +282,9 @@ func (m *moduleFile) join() error {
 		m.area.symbols[i].Module = m.name
 	}
 	img.addModule(&m.area, m.sections)
+	if s := m.f.section(".BTF"); s != nil && len(m.f.content(s)) > 0 {
+		img.tables.btf.modules = append(img.tables.btf.modules, m.f.content(s))
+	}
 	img.segments = append(img.segments, m.segments...)
 	o := tableOwner{img: img, module: m.name}
 	img.readTables(o)

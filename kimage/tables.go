@@ -21,6 +21,7 @@ type kernelTables struct {
 	staticCalls []StaticCall
 
 	blacklist blacklist
+	btf       btfCache
 
 	// ignored counts the entries of each table that were left out because
 	// they point outside the image's text.

@@ -1,0 +1,152 @@
+package kimage
+
+import (
+	"bytes"
+	"errors"
+	"sync"
+
+	"github.com/cilium/ebpf/btf"
+)
+
+// Proto is a function's prototype, from the image's BTF.
+type Proto struct {
+	Name   string
+	Params []Param
+	// Ret is the result, without a name; its Type is "void" and its Size 0
+	// where there is none.
+	Ret Param
+	// Variadic is true for a function with "..." behind its parameters.
+	Variadic bool
+}
+
+// Param is one parameter of a function, or its result.
+type Param struct {
+	// Name is empty where the source gives none.
+	Name string
+	// Type is the C text of the type, such as "const char *".
+	Type string
+	// Size in bytes, 0 for void.
+	Size int
+	// Signed is true for signed integers and enumerations.
+	Signed bool
+	// Pointer is true for a pointer of any kind.
+	Pointer bool
+}
+
+// ErrNoBTF says that the image has no type information.
+var ErrNoBTF = errors.New("the image has no BTF")
+
+// btfCache is the parsed BTF of an image and of its modules. It is made when
+// a prototype is asked for the first time: parsing costs more than opening.
+type btfCache struct {
+	once sync.Once
+	// specs are the image's and then the modules' own.
+	specs []*btf.Spec
+	err   error
+	// modules are the raw sections of the modules, which build on the image's.
+	modules [][]byte
+}
+
+// Proto is the prototype of a function by its name, and whether BTF knows the
+// function. Of functions with one name the first one counts. It is safe for
+// concurrent use.
+func (img *Image) Proto(name string) (Proto, bool) {
+	c := &img.tables.btf
+	c.once.Do(func() { c.load(img) })
+	for _, spec := range c.specs {
+		types, err := spec.AnyTypesByName(name)
+		if err != nil {
+			continue
+		}
+		for _, t := range types {
+			fn, ok := t.(*btf.Func)
+			if !ok {
+				continue
+			}
+			if p, ok := fn.Type.(*btf.FuncProto); ok {
+				return protoOf(name, p), true
+			}
+		}
+	}
+	return Proto{}, false
+}
+
+// BTFError says why there are no prototypes: ErrNoBTF, or what is wrong with
+// the image's BTF; nil where it could be read.
+func (img *Image) BTFError() error {
+	c := &img.tables.btf
+	c.once.Do(func() { c.load(img) })
+	return c.err
+}
+
+func (c *btfCache) load(img *Image) {
+	s := img.section(".BTF")
+	if s == nil || len(s.Data) == 0 {
+		c.err = ErrNoBTF
+		return
+	}
+	base, err := btf.LoadSpecFromReader(bytes.NewReader(s.Data))
+	if err != nil {
+		c.err = badFormat(img.name, -1, "the section .BTF cannot be read: %v", err)
+		return
+	}
+	c.specs = append(c.specs, base)
+	for _, raw := range c.modules {
+		// A module that was built against another kernel has types that do
+		// not fit; its functions have no prototypes then.
+		if spec, err := btf.LoadSplitSpecFromReader(bytes.NewReader(raw), base); err == nil {
+			c.specs = append(c.specs, spec)
+		}
+	}
+}
+
+func protoOf(name string, p *btf.FuncProto) Proto {
+	out := Proto{Name: name, Ret: paramOf("", p.Return), Params: []Param{}}
+	for i, a := range p.Params {
+		if _, void := a.Type.(*btf.Void); void && a.Name == "" && i == len(p.Params)-1 {
+			out.Variadic = true
+			break
+		}
+		out.Params = append(out.Params, paramOf(a.Name, a.Type))
+	}
+	return out
+}
+
+func paramOf(name string, t btf.Type) Param {
+	p := Param{Name: name, Type: ctype(t, "", 0)}
+	if n, err := btf.Sizeof(t); err == nil {
+		p.Size = n
+	}
+	switch u := btf.UnderlyingType(t).(type) {
+	case *btf.Pointer:
+		p.Pointer = true
+	case *btf.Int:
+		p.Signed = u.Encoding == btf.Signed
+	case *btf.Enum:
+		p.Signed = u.Signed
+	}
+	return p
+}
+
+// String is the prototype as C would declare it.
+func (p Proto) String() string {
+	var b bytes.Buffer
+	b.WriteString(declare(p.Ret.Type, p.Name))
+	b.WriteByte('(')
+	for i, a := range p.Params {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(declare(a.Type, a.Name))
+	}
+	switch {
+	case p.Variadic && len(p.Params) > 0:
+		b.WriteString(", ...")
+	case p.Variadic:
+		b.WriteString("...")
+	case len(p.Params) == 0:
+		b.WriteString("void")
+	}
+	b.WriteByte(')')
+	return b.String()
+}
