@@ -1,0 +1,133 @@
+//go:build cgo && linux && amd64
+
+package lab
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/emu"
+	"kprobelab/x86"
+)
+
+func newLab(t testing.TB, o *Options) *Lab {
+	l, err := New(guest(t), o)
+	require.NoError(t, err)
+	t.Cleanup(l.Close)
+	return l
+}
+
+func call(t testing.TB, l *Lab, text string) *Call {
+	c, err := BindCall(l.Image, text)
+	require.NoError(t, err)
+	return c
+}
+
+func TestCallFillsBuffers(t *testing.T) {
+	l := newLab(t, nil)
+	r, err := l.Call(call(t, l, `snprintf(buf[8], 8, "%d%c", -42, 'x')`))
+	require.NoError(t, err)
+	require.EqualValues(t, 4, r.Value)
+	require.Len(t, r.Buffers, 2)
+	require.Len(t, r.Shown(), 1, "the format was not changed")
+	require.Equal(t, "-42x\x00\x00\x00\x00", string(r.Shown()[0].After))
+
+	r, err = l.Call(call(t, l, `memset({01 02 03}, 0xff, 2)`))
+	require.NoError(t, err)
+	require.Equal(t, []byte{0xff, 0xff, 3}, r.Shown()[0].After)
+	require.True(t, r.Buffers[0].Changed())
+}
+
+func TestCallGivesItsBuffersBack(t *testing.T) {
+	l := newLab(t, nil)
+	at := make([]x86.Addr, 2)
+	for i := range at {
+		r, err := l.Call(call(t, l, "strnlen(buf[100], 100)"))
+		require.NoError(t, err)
+		at[i] = r.Buffers[0].addr
+	}
+	require.Equal(t, at[0], at[1])
+}
+
+func TestPlantCounts(t *testing.T) {
+	l := newLab(t, nil)
+	var seen []string
+	h := Handlers{
+		Pre:  func(p *Planted, at Where, regs *x86.PtRegs) { seen = append(seen, "pre "+p.Name) },
+		Post: func(p *Planted, at Where, regs *x86.PtRegs) { seen = append(seen, "post "+p.Name) },
+		Returned: func(p *Planted, at Where, v uint64, ns int64) {
+			seen = append(seen, "ret "+p.Name)
+			require.EqualValues(t, 6, v)
+			require.Positive(t, ns)
+		},
+	}
+	var in []*Planted
+	for _, text := range []string{"gcd", "gcd+0x5"} {
+		probe, err := ParseKprobe(text)
+		require.NoError(t, err)
+		p, err := l.Plant(probe, h)
+		require.NoError(t, err)
+		in = append(in, p)
+	}
+	p, err := l.Plant(Probe{Return: true, Addr: l.Image.Lookup("gcd")[0].Addr}, h)
+	require.NoError(t, err)
+	require.Equal(t, "gcd", p.Name)
+	in = append(in, p)
+
+	_, err = l.Call(call(t, l, "gcd(12, 18)"))
+	require.NoError(t, err)
+	for _, p := range in {
+		l.Unplant(p)
+		require.EqualValues(t, 1, p.Hits)
+		require.Zero(t, p.Missed)
+	}
+	require.Equal(t, []string{"pre gcd", "post gcd", "pre gcd", "post gcd", "ret gcd"}, seen)
+	require.Zero(t, l.Kprobes.Registered())
+}
+
+func TestMissedInstancesAreCounted(t *testing.T) {
+	l := newLab(t, nil)
+	p, err := l.Plant(Probe{Return: true, Symbol: "recurse", MaxActive: 2}, Handlers{})
+	require.NoError(t, err)
+	_, err = l.Call(call(t, l, "recurse(5)"))
+	require.NoError(t, err)
+	l.Unplant(p)
+	require.EqualValues(t, 2, p.Hits)
+	require.NotZero(t, p.Missed)
+}
+
+func TestRunInterleavesTasks(t *testing.T) {
+	l := newLab(t, &Options{CPUs: 2, Seed: 1})
+	var sequences [][]*Call
+	for _, text := range []string{"spin(5000); gcd(12, 18)", "spin(3000)", "gcd(2, 4); fault_ud2(); gcd(1, 1)"} {
+		calls, err := BindTask(l.Image, text)
+		require.NoError(t, err)
+		sequences = append(sequences, calls)
+	}
+	list, err := l.Run(sequences)
+	require.NoError(t, err)
+	require.Len(t, list, 3)
+	require.Len(t, list[0].Results, 2)
+	require.EqualValues(t, 6, list[0].Results[1].Value)
+	require.Nil(t, list[1].Failed)
+	require.Equal(t, "fault_ud2", list[2].Failed.Name)
+	var f *emu.Fault
+	require.ErrorAs(t, list[2].Err, &f)
+	require.Len(t, list[2].Results, 1)
+}
+
+func TestRunKeepsToTheBudget(t *testing.T) {
+	l := newLab(t, &Options{Budget: 10_000})
+	calls, err := BindTask(l.Image, "runaway()")
+	require.NoError(t, err)
+	_, err = l.Run([][]*Call{calls})
+	require.ErrorIs(t, err, emu.ErrBudget)
+	_, err = l.Call(calls[0])
+	require.ErrorIs(t, err, emu.ErrBudget)
+}
+
+func TestNewRefusesAnUnknownModel(t *testing.T) {
+	_, err := New(guest(t), &Options{CPU: "z80,+sse"})
+	require.ErrorContains(t, err, `"z80"`)
+}

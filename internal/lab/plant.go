@@ -1,0 +1,114 @@
+//go:build cgo && linux && amd64
+
+package lab
+
+import (
+	"encoding/binary"
+
+	"kprobelab/kprobes"
+	"kprobelab/x86"
+)
+
+// Plant registers a probe as the kernel's sample modules do: a kprobe with a
+// pre and a post handler, a kretprobe with 8 bytes of data for the time of
+// entry. A refusal is the kernel's, a *probepoint.Refusal.
+func (l *Lab) Plant(p Probe, h Handlers) (*Planted, error) {
+	planted := &Planted{Probe: p}
+	var err error
+	if p.Return {
+		err = l.plantReturn(planted, h)
+	} else {
+		err = l.plantKprobe(planted, h)
+	}
+	if err != nil {
+		return nil, err
+	}
+	planted.Name = l.name(planted)
+	return planted, nil
+}
+
+// name is the symbol that the samples print: the one asked for, else the one
+// that covers the address.
+func (l *Lab) name(p *Planted) string {
+	if p.Symbol != "" {
+		return p.Symbol
+	}
+	if s, ok := l.Kprobes.View().SymbolAt(p.At); ok {
+		return s.Name
+	}
+	return p.At.String()
+}
+
+func (l *Lab) plantKprobe(p *Planted, h Handlers) error {
+	kp := &kprobes.Kprobe{SymbolName: p.Symbol, Addr: p.Addr, Offset: p.Offset}
+	kp.PreHandler = func(_ *kprobes.Kprobe, regs *x86.PtRegs) int {
+		p.Hits++
+		if h.Pre != nil {
+			h.Pre(p, l.Here(), regs)
+		}
+		return 0
+	}
+	kp.PostHandler = func(_ *kprobes.Kprobe, regs *x86.PtRegs, _ uint64) {
+		if h.Post != nil {
+			h.Post(p, l.Here(), regs)
+		}
+	}
+	if err := l.Kprobes.RegisterKprobe(kp); err != nil {
+		return err
+	}
+	p.At, p.plant = kp.Addr, plant{kp: kp}
+	return nil
+}
+
+// stampSize is the size of an instance's data: the time of entry.
+const stampSize = 8
+
+func (l *Lab) plantReturn(p *Planted, h Handlers) error {
+	rp := &kprobes.Kretprobe{
+		KP:        kprobes.Kprobe{SymbolName: p.Symbol, Addr: p.Addr, Offset: p.Offset},
+		MaxActive: p.MaxActive, DataSize: stampSize,
+	}
+	// Kernels before 2.6.25 have no entry handler: the time reads 0 there.
+	rp.EntryHandler = func(i *kprobes.Instance, _ *x86.PtRegs) int {
+		binary.LittleEndian.PutUint64(i.Data, l.Machine.Now())
+		return 0
+	}
+	rp.Handler = func(i *kprobes.Instance, regs *x86.PtRegs) int {
+		p.Hits++
+		if h.Returned != nil {
+			h.Returned(p, l.Here(), regs.AX, l.since(i))
+		}
+		return 0
+	}
+	if err := l.Kprobes.RegisterKretprobe(rp); err != nil {
+		return err
+	}
+	p.At, p.plant = rp.KP.Addr, plant{rp: rp}
+	return nil
+}
+
+func (l *Lab) since(i *kprobes.Instance) int64 {
+	entry := binary.LittleEndian.Uint64(i.Data)
+	if entry == 0 {
+		return 0
+	}
+	return int64(l.Machine.Now() - entry)
+}
+
+// Unplant unregisters the probe and reads its counters for the last time.
+func (l *Lab) Unplant(p *Planted) {
+	switch {
+	case p.plant.kp != nil:
+		l.Kprobes.UnregisterKprobe(p.plant.kp)
+		p.Missed = p.plant.kp.Nmissed
+	case p.plant.rp != nil:
+		l.Kprobes.UnregisterKretprobe(p.plant.rp)
+		p.Missed = p.plant.rp.Nmissed + p.plant.rp.KP.Nmissed
+	}
+	p.plant = plant{}
+}
+
+// Here is where the machine is now.
+func (l *Lab) Here() Where {
+	return Where{CPU: l.Machine.CPU(), Task: l.Machine.Task(), Now: l.Machine.Now()}
+}
