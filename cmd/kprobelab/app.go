@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+)
+
+const appHelp = `kprobelab runs real kernel machine code in an ordinary process, and does to it what
+the kernel's kprobes do to themselves: no root, no kernel to risk.
+
+Examples:
+   kprobelab run --kprobe vfs_read --call 'vfs_read(0, buf[16], 16, 0)'
+   kprobelab run /boot/vmlinuz --kprobe snprintf --kretprobe crc32_le \
+      --call 'snprintf(buf[64], 64, "%s has %d things", "abc", 42)' \
+      --call 'crc32_le(0xffffffff, "123456789", 9)'
+   kprobelab run --steps --kprobe vfs_read+0x4 --call 'vfs_read(0, buf[16], 16, 0)'
+   kprobelab symbols /boot/vmlinuz 'vfs_*'
+   kprobelab info /boot/vmlinuz
+   source <(kprobelab completion bash)
+
+IMAGE is a vmlinux, a vmlinuz (/boot/vmlinuz-$(uname -r) where it is readable), or any
+x86-64 ELF file; without it, or as "-", it is the small guest kernel inside the program.
+
+` + exitHelp
+
+// newApp builds the command line.
+func newApp(t *term) *cli.Command {
+	app := &cli.Command{
+		Name:        "kprobelab",
+		Usage:       "plant kernel probes in real kernel code, without root",
+		Description: appHelp,
+		Version:     version(),
+		Writer:      t.out,
+		ErrWriter:   t.err,
+		Suggest:     true,
+		Commands: []*cli.Command{
+			runCommand(t), symbolsCommand(t), infoCommand(t), completionCommand(t), versionCommand(t),
+		},
+		Action: func(_ context.Context, c *cli.Command) error {
+			if c.Args().Present() {
+				return noCommand(c, c.Args().First())
+			}
+			return cli.ShowAppHelp(c)
+		},
+		// The program reports errors itself, once, in exit.go.
+		ExitErrHandler: func(context.Context, *cli.Command, error) {},
+	}
+	everyCommand(app, func(c *cli.Command) {
+		c.OnUsageError = usageError
+		// "%s, %d" is one value of a flag, not two.
+		c.DisableSliceFlagSeparator = true
+		c.HideHelpCommand = true
+	})
+	return app
+}
+
+func everyCommand(c *cli.Command, do func(*cli.Command)) {
+	do(c)
+	for _, sub := range c.Commands {
+		everyCommand(sub, do)
+	}
+}
+
+// usageError says what is wrong in one line and where the help is.
+func usageError(_ context.Context, c *cli.Command, err error, _ bool) error {
+	return usagef("%s; try %s --help", plain(err), c.FullName())
+}
+
+// plain puts the parser's messages into our words.
+func plain(err error) string {
+	s := err.Error()
+	if flag, ok := strings.CutPrefix(s, "flag provided but not defined: "); ok {
+		return "there is no flag " + dashes(flag)
+	}
+	if flag, ok := strings.CutPrefix(s, "flag needs an argument: "); ok {
+		return flag + " needs a value"
+	}
+	return valueError(s)
+}
+
+// invalidValue is how the parser says that a flag's Set has failed.
+var invalidValue = regexp.MustCompile(`(?s)^invalid value "(.*)" for flag (\S+): (.*)$`)
+
+// valueError keeps what our own flags say and words the number flags' errors.
+func valueError(s string) string {
+	m := invalidValue.FindStringSubmatch(s)
+	switch {
+	case m == nil:
+		return s
+	case strings.HasPrefix(m[3], "strconv."):
+		return fmt.Sprintf("%s: %q is not a number in its range", dashes(m[2]), m[1])
+	}
+	return m[3]
+}
+
+// dashes writes a flag's name, which the parser gives one dash at most.
+func dashes(flag string) string { return "--" + strings.TrimLeft(flag, "-") }
+
+func noCommand(c *cli.Command, name string) error {
+	hint := "try kprobelab --help"
+	if near := cli.SuggestCommand(c.Commands, name); near != "" {
+		hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	return usagef("there is no command %q; %s", name, hint)
+}
+
+func versionCommand(t *term) *cli.Command {
+	return &cli.Command{
+		Name:  "version",
+		Usage: "print the version of the program and of its engine",
+		Action: func(context.Context, *cli.Command) error {
+			_, err := fmt.Fprintf(t.out, "kprobelab %s, %s\n", version(), engine())
+			return err
+		},
+	}
+}

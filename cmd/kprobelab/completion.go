@@ -1,0 +1,273 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	_ "embed"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"kprobelab/internal/lab"
+	"kprobelab/kimage"
+	"kprobelab/profile"
+)
+
+// completeCommand is the hidden command that the shells' scripts call:
+// __complete SHELL WORD…, the last word being the one under the cursor. It
+// prints one candidate a line, a tab and what it is, and ":files" where file
+// names fit.
+const completeCommand = "__complete"
+
+//go:embed completion/kprobelab.bash
+var bashScript string
+
+//go:embed completion/kprobelab.zsh
+var zshScript string
+
+//go:embed completion/kprobelab.fish
+var fishScript string
+
+var shells = map[string]string{"bash": bashScript, "zsh": zshScript, "fish": fishScript}
+
+func completionCommand(t *term) *cli.Command {
+	return &cli.Command{
+		Name:      "completion",
+		Usage:     "print a shell's completion script, which knows the image's symbols",
+		ArgsUsage: "bash|zsh|fish",
+		Description: examples(
+			"source <(kprobelab completion bash)     # in ~/.bashrc",
+			"source <(kprobelab completion zsh)      # in ~/.zshrc, after compinit",
+			"kprobelab completion fish | source      # in ~/.config/fish/config.fish",
+		),
+		Action: func(_ context.Context, c *cli.Command) error {
+			script, ok := shells[c.Args().First()]
+			if !ok || c.Args().Len() != 1 {
+				return usagef("completion takes one shell: bash, zsh or fish")
+			}
+			_, err := io.WriteString(t.out, script)
+			return err
+		},
+	}
+}
+
+// complete answers one request of a shell's script. Errors are silence: there
+// is nothing to complete then.
+func complete(w io.Writer, args []string) {
+	if len(args) < 2 {
+		return
+	}
+	out := bufio.NewWriter(w)
+	defer out.Flush()
+	r := &completion{w: out, shell: args[0], values: map[string][]string{}}
+	r.words(newApp(newTerm(io.Discard, io.Discard)), joinEquals(args[1:]))
+}
+
+// joinEquals undoes what bash does to --flag=value, which it splits into three
+// words: the flag and the value remain.
+func joinEquals(words []string) []string {
+	var out []string
+	for i, w := range words {
+		if w == "=" && i > 0 && strings.HasPrefix(words[i-1], "--") {
+			if i == len(words)-1 {
+				out = append(out, "")
+			}
+			continue
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+// completion is one request.
+type completion struct {
+	w     io.Writer
+	shell string
+	// positional are the arguments in front of the cursor that are no flags,
+	// values the flags' values.
+	positional []string
+	values     map[string][]string
+}
+
+func (r *completion) offer(value, what string) { fmt.Fprintf(r.w, "%s\t%s\n", value, what) }
+
+func (r *completion) files() { fmt.Fprintln(r.w, ":files") }
+
+// words walks over the words and offers what fits in place of the last.
+func (r *completion) words(app *cli.Command, words []string) {
+	last := words[len(words)-1]
+	if len(words) == 1 {
+		for _, c := range app.Commands {
+			if strings.HasPrefix(c.Name, last) {
+				r.offer(c.Name, c.Usage)
+			}
+		}
+		return
+	}
+	cmd := app.Command(words[0])
+	if cmd == nil {
+		return
+	}
+	if cmd.Name == "completion" {
+		for _, shell := range []string{"bash", "fish", "zsh"} {
+			r.offer(shell, "")
+		}
+		return
+	}
+	if flag := r.before(cmd, words[1:len(words)-1]); flag != "" {
+		r.value(flag, last)
+		return
+	}
+	if name, value, ok := strings.Cut(last, "="); ok && strings.HasPrefix(name, "--") {
+		r.w = prefixed(r.w, name+"=")
+		r.value(name[2:], value)
+		return
+	}
+	if strings.HasPrefix(last, "-") {
+		r.flags(cmd, last)
+		return
+	}
+	r.argument(cmd, last)
+}
+
+// before reads the words in front of the cursor. It returns the name of the
+// flag whose value is being typed, "" where none is.
+func (r *completion) before(cmd *cli.Command, words []string) string {
+	for i := 0; i < len(words); i++ {
+		name, ok := strings.CutPrefix(words[i], "-")
+		if !ok || name == "" {
+			r.positional = append(r.positional, words[i])
+			continue
+		}
+		name, value, has := strings.Cut(strings.TrimPrefix(name, "-"), "=")
+		switch {
+		case has:
+			r.values[name] = append(r.values[name], value)
+		case takesValue(cmd, name):
+			if i+1 == len(words) {
+				return name
+			}
+			i++
+			r.values[name] = append(r.values[name], words[i])
+		}
+	}
+	return ""
+}
+
+func takesValue(cmd *cli.Command, name string) bool {
+	for _, f := range cmd.Flags {
+		if d, ok := f.(cli.DocGenerationFlag); ok && slices.Contains(f.Names(), name) {
+			return d.TakesValue()
+		}
+	}
+	return false
+}
+
+func (r *completion) flags(cmd *cli.Command, prefix string) {
+	for _, f := range cmd.Flags {
+		name := "--" + f.Names()[0]
+		if d, ok := f.(cli.DocGenerationFlag); ok && strings.HasPrefix(name, prefix) {
+			r.offer(name, strings.ReplaceAll(d.GetUsage(), "`", ""))
+		}
+	}
+	if strings.HasPrefix("--help", prefix) {
+		r.offer("--help", "show help")
+	}
+}
+
+// argument completes what is no flag: the image, then the symbols' pattern.
+func (r *completion) argument(cmd *cli.Command, prefix string) {
+	switch {
+	case len(r.positional) == 0 && cmd.Name != "version":
+		r.files()
+	case len(r.positional) == 1 && cmd.Name == "symbols":
+		r.symbols(prefix, "", "", func(kimage.Symbol) bool { return true })
+	}
+}
+
+// value completes the value of a flag.
+func (r *completion) value(flag, typed string) {
+	switch flag {
+	case "kprobe", "kretprobe":
+		r.symbols(typed, "", "", isFunction)
+	case "call", "task":
+		r.call(typed)
+	case "kernel":
+		for _, name := range profile.Names() {
+			if p, _ := profile.Named(name); strings.HasPrefix(name, typed) {
+				r.offer(name, p.Describes)
+			}
+		}
+	case "config", "live-text", "module", "symbols":
+		r.files()
+	}
+}
+
+// call completes the last word of a call that is being typed: the function's
+// name, or a symbol behind an ampersand. A call needs quotes in the shell, so
+// the opening one is added where it is missing.
+func (r *completion) call(typed string) {
+	quote := ""
+	if typed != "" && strings.ContainsRune(`'"`, rune(typed[0])) {
+		typed = typed[1:]
+	} else if r.shell != "fish" {
+		quote = "'"
+	}
+	start := strings.LastIndexAny(typed, "; ,&()") + 1
+	before, word := typed[:start], typed[start:]
+	if strings.HasSuffix(before, "&") {
+		r.symbols(word, quote+before, "", func(kimage.Symbol) bool { return true })
+	} else if strings.Count(before, "(") == strings.Count(before, ")") {
+		r.symbols(word, quote+before, "(", isFunction)
+	}
+}
+
+// symbols offers the image's symbols with that prefix, each with what stands
+// around it. Nothing is offered for an empty prefix: 87,000 names help nobody.
+func (r *completion) symbols(prefix, before, after string, want func(kimage.Symbol) bool) {
+	if prefix == "" {
+		return
+	}
+	img, err := lab.Open(first(r.positional), &kimage.Options{
+		SystemMap: first(r.values["symbols"]), Modules: r.values["module"], NoBoot: true,
+	})
+	if err != nil {
+		return
+	}
+	seen := map[string]bool{}
+	for _, s := range img.Symbols() {
+		if strings.HasPrefix(s.Name, prefix) && want(s) && !seen[s.Name] {
+			seen[s.Name] = true
+			r.offer(before+s.Name+after, s.Module)
+		}
+	}
+}
+
+func first(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list[0]
+}
+
+func isFunction(s kimage.Symbol) bool { return strings.IndexByte("tTwW", s.Type) >= 0 }
+
+// prefixed writes every line with a prefix; each Write is whole lines.
+func prefixed(w io.Writer, prefix string) io.Writer { return prefixWriter{w, prefix} }
+
+type prefixWriter struct {
+	w      io.Writer
+	prefix string
+}
+
+func (p prefixWriter) Write(b []byte) (int, error) {
+	if !strings.HasPrefix(string(b), ":files") {
+		if _, err := io.WriteString(p.w, p.prefix); err != nil {
+			return 0, err
+		}
+	}
+	return p.w.Write(b)
+}

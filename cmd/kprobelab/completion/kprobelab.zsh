@@ -1,0 +1,21 @@
+#compdef kprobelab
+# zsh completion of kprobelab: source <(kprobelab completion zsh)
+_kprobelab() {
+	local -a values shown
+	local line files
+	for line in "${(@f)$("${words[1]}" __complete zsh "${(@)words[2,CURRENT]}" 2>/dev/null)}"; do
+		case $line in
+		'') ;;
+		:files) files=1 ;;
+		*)
+			values+=("${line%%$'\t'*}")
+			shown+=("${line/$'\t'/  -- }")
+			;;
+		esac
+	done
+	# -U and -Q: the program has matched and quoted already.
+	(( $#values )) && compadd -U -Q -l -d shown -a values
+	[[ -n $files ]] && _files
+	return 0
+}
+compdef _kprobelab kprobelab

@@ -1,0 +1,142 @@
+//go:build cgo && linux && amd64
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"kprobelab/internal/lab"
+	"kprobelab/internal/sample"
+	"kprobelab/kimage"
+	"kprobelab/kprobes"
+)
+
+// engineMissing is nil: this build has the engine.
+var engineMissing error
+
+func engine() string { return "engine Unicorn" }
+
+// execute plants the probes, makes the calls, takes the probes away.
+func (p *plan) execute(ctx context.Context, t *term, img *kimage.Image, w work) error {
+	l, err := lab.New(img, &lab.Options{CPUs: p.cpus, Seed: p.seed, Budget: p.budget, CPU: p.cpu})
+	if err != nil {
+		return usagef("%w", err)
+	}
+	defer l.Close()
+	r := &runner{lab: l, out: p.output(t, l, len(w.tasks) > 0)}
+	if p.steps || p.json {
+		l.Kprobes.Observe(func(e kprobes.Event) { r.out.step(l.Here(), &e) })
+	}
+	err = r.plantAll(p.probes)
+	if err == nil {
+		err = r.work(ctx, w)
+	}
+	r.unplantAll()
+	r.out.counters(r.done)
+	return errors.Join(err, r.out.flush())
+}
+
+func (p *plan) output(t *term, l *lab.Lab, many bool) output {
+	w := bufio.NewWriter(t.out)
+	if p.json {
+		return newJSON(w)
+	}
+	o := &textOutput{
+		w: w, lines: sample.Lines{Style: l.Image.Profile().Sample.Style},
+		style: t.outStyle, many: many,
+	}
+	if p.steps {
+		o.steps = newStepWriter(w, t.outStyle, l)
+	}
+	return o
+}
+
+// runner is one run.
+type runner struct {
+	lab *lab.Lab
+	out output
+	// in are the probes in the text, done those that were.
+	in, done []*lab.Planted
+}
+
+// plantAll plants in order and stops at the first refusal, as insmod would.
+func (r *runner) plantAll(probes []lab.Probe) error {
+	h := lab.Handlers{Pre: r.out.pre, Post: r.out.post, Returned: r.out.returned}
+	for _, probe := range probes {
+		p, err := r.lab.Plant(probe, h)
+		if err != nil {
+			r.out.refused(probe, err)
+			return &failure{exitRefused, err}
+		}
+		r.in = append(r.in, p)
+		r.out.planted(p)
+	}
+	return nil
+}
+
+// unplantAll takes the probes away, newest first as modules are unloaded.
+func (r *runner) unplantAll() {
+	for i := len(r.in) - 1; i >= 0; i-- {
+		r.lab.Unplant(r.in[i])
+		r.out.unregistered(r.in[i])
+	}
+	r.done, r.in = r.in, nil
+}
+
+// work makes the calls; with tasks, the calls are one task more.
+func (r *runner) work(ctx context.Context, w work) error {
+	if len(w.tasks) > 0 {
+		return r.tasks(w)
+	}
+	for _, c := range w.calls {
+		if err := ctx.Err(); err != nil {
+			return &failure{exitRefused, errors.New("interrupted")}
+		}
+		res, err := r.lab.Call(c)
+		if err != nil {
+			return r.fail(0, c, err)
+		}
+		r.out.called(0, res)
+	}
+	return nil
+}
+
+func (r *runner) fail(task int, c *lab.Call, err error) error {
+	err = oneLine(err)
+	r.out.failed(task, c, err)
+	return &failure{exitRefused, fmt.Errorf("%s: %w", c.Name, err)}
+}
+
+// oneLine joins what several errors say.
+func oneLine(err error) error {
+	if s := err.Error(); strings.Contains(s, "\n") {
+		return errors.New(strings.ReplaceAll(s, "\n", "; "))
+	}
+	return err
+}
+
+// tasks runs the calls and every --task as a task each.
+func (r *runner) tasks(w work) error {
+	sequences := w.tasks
+	if len(w.calls) > 0 {
+		sequences = append([][]*lab.Call{w.calls}, w.tasks...)
+	}
+	list, err := r.lab.Run(sequences)
+	var failed error
+	for _, t := range list {
+		for _, res := range t.Results {
+			r.out.called(t.Number, res)
+		}
+		if t.Err != nil {
+			failed = errors.Join(failed, r.fail(t.Number, t.Failed, t.Err))
+		}
+	}
+	if err = errors.Join(failed, err); err != nil {
+		return &failure{exitRefused, oneLine(err)}
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"kprobelab/internal/callsyntax"
+	"kprobelab/kimage"
+)
+
+// The exit codes; exitHelp documents them.
+const (
+	exitOK      = 0
+	exitRefused = 1
+	exitUsage   = 2
+	exitImage   = 3
+	exitEngine  = 4
+)
+
+const exitHelp = `Exit codes: 0 done; 1 the kernel refused a probe, or a call failed (a fault, the
+instruction budget); 2 wrong use: a flag, a call's syntax, its arguments; 3 a file
+cannot be read or is not what it should be; 4 this build has no engine.`
+
+// failure is an error with its exit code.
+type failure struct {
+	code int
+	err  error
+}
+
+func (f *failure) Error() string { return f.err.Error() }
+func (f *failure) Unwrap() error { return f.err }
+
+// usagef is an error of the person who typed the command.
+func usagef(format string, args ...any) error {
+	return &failure{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// exitCode is the code of an error: its own, or what its kind says. A command
+// line that the parser refused carries neither.
+func exitCode(err error) int {
+	var f *failure
+	var syntax *callsyntax.Error
+	var path *fs.PathError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &f):
+		return f.code
+	case errors.As(err, &syntax):
+		return exitUsage
+	case errors.Is(err, kimage.ErrFormat), errors.As(err, &path), errors.Is(err, os.ErrNotExist):
+		return exitImage
+	}
+	return exitUsage
+}
+
+// report prints an error as one line (a call's syntax with a caret under the
+// place) and returns the exit code.
+func (t *term) report(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	t.progressDone()
+	fmt.Fprintf(t.err, "%s %v\n", t.errStyle.red("kprobelab:"), err)
+	var syntax *callsyntax.Error
+	if errors.As(err, &syntax) {
+		fmt.Fprintln(t.err, indent(syntax.Caret()))
+	}
+	return exitCode(err)
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"kprobelab/internal/lab"
+	"kprobelab/kimage"
+	"kprobelab/profile"
+)
+
+// imageFlags are the flags that say how an image is opened.
+func imageFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "kernel", Usage: "behave like this `PROFILE` instead of the one the image's facts choose: " +
+			strings.Join(profile.Names(), ", ")},
+		&cli.StringFlag{Name: "config", Usage: "kernel configuration `FILE`, plain or gzip"},
+		&cli.StringFlag{Name: "live-text", Usage: "text dump laid over the image's: an ELF, or raw bytes as `FILE[@ADDR]`"},
+		&cli.StringFlag{Name: "symbols", Usage: "System.map or kallsyms `FILE` in place of the image's symbols"},
+		&cli.StringSliceFlag{Name: "module", Usage: "load this .ko or .o `FILE` (repeatable)"},
+		&cli.StringFlag{Name: "cpu", Usage: "make the boot-time text for `MODEL[,+feature][,-feature]` (default: qemu64)"},
+	}
+}
+
+// openImage opens the image that the command names.
+func openImage(t *term, c *cli.Command, path string) (*kimage.Image, error) {
+	o := &kimage.Options{
+		LiveText: c.String("live-text"), Config: c.String("config"), SystemMap: c.String("symbols"),
+		Modules: c.StringSlice("module"), CPU: c.String("cpu"), Progress: t.progress,
+	}
+	if name := c.String("kernel"); name != "" {
+		p, ok := profile.Named(name)
+		if !ok {
+			return nil, usagef("there is no profile %q: there are %s", name, strings.Join(profile.Names(), ", "))
+		}
+		o.Profile = p
+	}
+	img, err := lab.Open(path, o)
+	t.progressDone()
+	if err != nil {
+		return nil, &failure{exitImage, err}
+	}
+	return img, nil
+}
+
+// atMost refuses more positional arguments than the command takes.
+func atMost(c *cli.Command, n int) error {
+	if c.Args().Len() <= n {
+		return nil
+	}
+	return usagef("unexpected %q; try %s --help", c.Args().Get(n), c.FullName())
+}
+
+// oneOf refuses two output formats at once.
+func oneOf(c *cli.Command, a, b string) error {
+	if c.Bool(a) && c.Bool(b) {
+		return usagef("--%s and --%s exclude each other", a, b)
+	}
+	return nil
+}
+
+const imageHelp = `IMAGE is a vmlinux, a vmlinuz, or any x86-64 ELF file; without it, or as "-", it is
+the guest kernel inside the program.`
+
+func examples(lines ...string) string {
+	return fmt.Sprintf("Examples:\n   %s\n", strings.Join(lines, "\n   "))
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/urfave/cli/v3"
+
+	"kprobelab/report"
+)
+
+func infoCommand(t *term) *cli.Command {
+	return &cli.Command{
+		Name:      "info",
+		Usage:     "tell what an image is: its facts with their evidence, tables and sections",
+		ArgsUsage: "[IMAGE]",
+		Description: "The facts choose the kernel behaviour (the profile) that probes follow; --config and\n" +
+			"--kernel decide it otherwise. " + imageHelp + "\n\n" +
+			examples(
+				"kprobelab info",
+				"kprobelab info /boot/vmlinuz-6.1.0-18-amd64",
+				"kprobelab info --config /boot/config-6.1.0-18-amd64 vmlinuz",
+				"kprobelab info --json vmlinux | jq .facts",
+			),
+		Flags: append([]cli.Flag{
+			&cli.BoolFlag{Name: "json", Usage: "one JSON object"},
+		}, imageFlags()...),
+		Action: func(_ context.Context, c *cli.Command) error { return info(t, c) },
+	}
+}
+
+func info(t *term, c *cli.Command) error {
+	if err := atMost(c, 1); err != nil {
+		return err
+	}
+	img, err := openImage(t, c, c.Args().First())
+	if err != nil {
+		return err
+	}
+	r := report.DescribeImage(img)
+	if c.Bool("json") {
+		return r.WriteJSON(t.out)
+	}
+	return r.WriteText(t.out)
+}
+
+func errNoSymbol(image, pattern string) error {
+	return fmt.Errorf("no symbol of %s matches %q", image, pattern)
+}

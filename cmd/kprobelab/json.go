@@ -1,0 +1,147 @@
+//go:build cgo && linux && amd64
+
+package main
+
+import (
+	"bufio"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"kprobelab/errno"
+	"kprobelab/internal/lab"
+	"kprobelab/internal/show"
+	"kprobelab/probepoint"
+	"kprobelab/x86"
+)
+
+// jsonOutput writes one JSON object a line. Addresses and registers are
+// strings, for JSON's numbers do not hold 64 bits.
+type jsonOutput struct {
+	w   *bufio.Writer
+	enc *json.Encoder
+	err error
+}
+
+func newJSON(w *bufio.Writer) *jsonOutput { return &jsonOutput{w: w, enc: json.NewEncoder(w)} }
+
+// event is a line; fields that an event has not are left out.
+type event struct {
+	Event string `json:"event"`
+	// Kind and Probe say which probe: "kprobe" or "kretprobe", SYM+0xOFF.
+	Kind  string `json:"kind,omitempty"`
+	Probe string `json:"probe,omitempty"`
+	Addr  string `json:"addr,omitempty"`
+	// CPU, Task and Time (virtual ns) say where and when.
+	CPU  *int    `json:"cpu,omitempty"`
+	Task *int    `json:"task,omitempty"`
+	Time *uint64 `json:"time_ns,omitempty"`
+	// Regs are the registers of a hit by their names in struct pt_regs.
+	Regs map[string]string `json:"regs,omitempty"`
+	Call string            `json:"call,omitempty"`
+	// Value is rax, and Result the same as a person reads it.
+	Value    string       `json:"value,omitempty"`
+	Result   string       `json:"result,omitempty"`
+	Duration *int64       `json:"duration_ns,omitempty"`
+	Buffers  []jsonBuffer `json:"buffers,omitempty"`
+	// Errno is negative, as the kernel returns it.
+	Errno   int     `json:"errno,omitempty"`
+	Rule    string  `json:"rule,omitempty"`
+	Error   string  `json:"error,omitempty"`
+	Hits    *uint64 `json:"hits,omitempty"`
+	Nmissed *uint64 `json:"nmissed,omitempty"`
+	// Step and Detail are a numbered step of a hit.
+	Step   int    `json:"step,omitempty"`
+	Detail string `json:"detail,omitempty"`
+}
+
+type jsonBuffer struct {
+	Arg int    `json:"arg"`
+	Hex string `json:"hex"`
+	// Shown is the buffer as a person reads it.
+	Shown string `json:"shown"`
+}
+
+func (o *jsonOutput) write(e event) {
+	if err := o.enc.Encode(e); err != nil && o.err == nil {
+		o.err = err
+	}
+}
+
+// of is an event of a probe.
+func of(name string, p *lab.Planted) event {
+	return event{Event: name, Kind: p.Kind(), Probe: p.Probe.String(), Addr: p.At.String()}
+}
+
+// at adds where and when.
+func (e event) at(w lab.Where) event {
+	e.CPU, e.Task, e.Time = &w.CPU, &w.Task, &w.Now
+	return e
+}
+
+func (e event) registers(r *x86.PtRegs) event {
+	e.Regs = map[string]string{}
+	for _, f := range registers(r) {
+		e.Regs[f.name] = hexWord(f.value)
+	}
+	return e
+}
+
+func hexWord(v uint64) string { return fmt.Sprintf("0x%x", v) }
+
+func (o *jsonOutput) planted(p *lab.Planted) { o.write(of("planted", p)) }
+
+func (o *jsonOutput) refused(p lab.Probe, err error) {
+	e := of("refused", &lab.Planted{Probe: p})
+	e.Addr, e.Errno, e.Error = "", -int(errno.Of(err)), err.Error()
+	var r *probepoint.Refusal
+	if errors.As(err, &r) {
+		e.Rule = string(r.Rule)
+		if r.Addr != 0 {
+			e.Addr = r.Addr.String()
+		}
+	}
+	o.write(e)
+}
+
+func (o *jsonOutput) pre(p *lab.Planted, at lab.Where, regs *x86.PtRegs) {
+	o.write(of("pre", p).at(at).registers(regs))
+}
+
+func (o *jsonOutput) post(p *lab.Planted, at lab.Where, regs *x86.PtRegs) {
+	o.write(of("post", p).at(at).registers(regs))
+}
+
+func (o *jsonOutput) returned(p *lab.Planted, at lab.Where, value uint64, ns int64) {
+	e := of("return", p).at(at)
+	e.Value, e.Duration = hexWord(value), &ns
+	o.write(e)
+}
+
+func (o *jsonOutput) called(task int, r *lab.Result) {
+	e := event{
+		Event: "call", Task: &task, Call: r.Call.String(),
+		Value: hexWord(r.Value), Result: show.Value(r.Value, r.Call.Returns()),
+	}
+	for _, b := range r.Shown() {
+		e.Buffers = append(e.Buffers, jsonBuffer{b.Arg, hex.EncodeToString(b.After), show.Buffer(b.After, "")})
+	}
+	o.write(e)
+}
+
+func (o *jsonOutput) failed(task int, c *lab.Call, err error) {
+	o.write(event{Event: "failed", Task: &task, Call: c.String(), Error: err.Error()})
+}
+
+func (o *jsonOutput) unregistered(p *lab.Planted) { o.write(of("unregistered", p)) }
+
+func (o *jsonOutput) counters(list []*lab.Planted) {
+	for _, p := range list {
+		e := of("counters", p)
+		e.Hits, e.Nmissed = &p.Hits, &p.Missed
+		o.write(e)
+	}
+}
+
+func (o *jsonOutput) flush() error { return errors.Join(o.err, o.w.Flush()) }

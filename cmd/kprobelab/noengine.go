@@ -1,0 +1,19 @@
+//go:build !(cgo && linux && amd64)
+
+package main
+
+import (
+	"context"
+	"errors"
+
+	"kprobelab/kimage"
+)
+
+// engineMissing says what this build lacks and how to get it.
+var engineMissing error = &failure{exitEngine, errors.New(
+	"this build has no engine: run needs Unicorn, through cgo, on linux/amd64; " +
+		"build with `make build` there (CGO_ENABLED=1); symbols and info work here")}
+
+func engine() string { return "no engine in this build" }
+
+func (p *plan) execute(context.Context, *term, *kimage.Image, work) error { return engineMissing }

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/urfave/cli/v3"
+
+	"kprobelab/internal/lab"
+	"kprobelab/kimage"
+)
+
+const runHelp = `Plants the probes, makes the calls in order, and takes the probes away. Every hit is
+printed as the kernel's own sample modules print it (samples/kprobes), then every call
+with what it returned and the buffers it filled, then every probe's counters.
+
+A call is name(arg, ...), where an argument is an integer (42, -1, 0x2a, 'a'), a "string",
+buf[N] (a buffer of N zero bytes, printed after the call), {01 ff} (a buffer with these
+bytes) or &symbol+off. Where the image has BTF the arguments are checked by it.
+
+With --task several sequences of calls run at once, interleaved on the CPUs by a
+scheduler that repeats: the same --seed is the same run.
+
+`
+
+func runCommand(t *term) *cli.Command {
+	p := &plan{}
+	return &cli.Command{
+		Name:      "run",
+		Usage:     "plant kprobes and kretprobes, call kernel functions, watch the handlers run",
+		ArgsUsage: "[IMAGE]",
+		Description: runHelp + imageHelp + "\n\n" + examples(
+			"kprobelab run --kprobe vfs_read --kretprobe vfs_read --call 'ksys_read(0, buf[16], 16)'",
+			"kprobelab run /boot/vmlinuz --kprobe snprintf \\",
+			"   --call 'snprintf(buf[64], 64, \"%s has %d things\", \"abc\", 42)'",
+			"kprobelab run --steps --kprobe gcd+0x5 --call 'gcd(12, 18)'",
+			"kprobelab run --module ./my.ko --kretprobe my_func:4 --call 'my_func(1)'",
+			"kprobelab run --cpus 2 --seed 7 --kprobe spin --task 'spin(10)' --task 'spin(20)'",
+			"kprobelab run --json --kprobe gcd --call 'gcd(12, 18)' | jq 'select(.event == \"pre\")'",
+		) + "\n" + exitHelp,
+		Flags: append([]cli.Flag{
+			&cli.GenericFlag{Name: "kprobe", Value: &probeFlag{plan: p, parse: lab.ParseKprobe},
+				Usage: "probe the instruction at `SYM[+OFF]` or 0xADDR (repeatable)"},
+			&cli.GenericFlag{Name: "kretprobe", Value: &probeFlag{plan: p, parse: lab.ParseKretprobe},
+				Usage: "probe the return of the function at `SYM[:MAXACTIVE]` (repeatable)"},
+			&cli.StringSliceFlag{Name: "call", Destination: &p.calls, Usage: "make this `CALL` (repeatable)"},
+			&cli.StringSliceFlag{Name: "task", Destination: &p.tasks,
+				Usage: "add a task that makes these `CALLS`, 'a(); b()' (repeatable)"},
+			&cli.IntFlag{Name: "cpus", Value: 1, Destination: &p.cpus, Usage: "number of `CPUS`"},
+			&cli.Int64Flag{Name: "seed", Destination: &p.seed, Usage: "`SEED` of the scheduler's choices"},
+			&cli.Uint64Flag{Name: "budget", Value: 100_000_000, Destination: &p.budget,
+				Usage: "stop a call after this many guest `INSTRUCTIONS`"},
+			&cli.BoolFlag{Name: "steps", Destination: &p.steps, Usage: "show each hit as numbered steps, for learners"},
+			&cli.BoolFlag{Name: "json", Destination: &p.json, Usage: "one JSON object a line: planted, pre, post, return, call, counters, …"},
+		}, imageFlags()...),
+		Action: func(ctx context.Context, c *cli.Command) error { return p.run(ctx, t, c) },
+	}
+}
+
+// plan is what the command line asks for.
+type plan struct {
+	// probes are in the order of the command line, both kinds.
+	probes       []lab.Probe
+	calls, tasks []string
+	cpus         int
+	seed         int64
+	budget       uint64
+	steps, json  bool
+	// cpu is the --cpu flag, for the machine as for the image.
+	cpu string
+}
+
+// probeFlag appends to the plan's probes, so that their order is the command
+// line's across both flags.
+type probeFlag struct {
+	plan  *plan
+	parse func(string) (lab.Probe, error)
+}
+
+// Set implements cli.Value.
+func (f *probeFlag) Set(text string) error {
+	p, err := f.parse(text)
+	if err == nil {
+		f.plan.probes = append(f.plan.probes, p)
+	}
+	return err
+}
+
+// String implements cli.Value.
+func (f *probeFlag) String() string { return "" }
+
+// Get implements cli.Value.
+func (f *probeFlag) Get() any { return nil }
+
+const maxCPUs = 64
+
+// run checks the plan, and hands what it means to the engine.
+func (p *plan) run(ctx context.Context, t *term, c *cli.Command) error {
+	if err := atMost(c, 1); err != nil {
+		return err
+	}
+	if engineMissing != nil {
+		return engineMissing
+	}
+	if len(p.calls)+len(p.tasks) == 0 {
+		return usagef("nothing to call: give --call 'name(arg, ...)'; try %s --help", c.FullName())
+	}
+	if p.cpus < 1 || p.cpus > maxCPUs {
+		return usagef("--cpus %s: there can be 1 to %d CPUs", strconv.Itoa(p.cpus), maxCPUs)
+	}
+	if p.steps && p.json {
+		return usagef("--steps and --json exclude each other: --json has the steps already")
+	}
+	p.cpu = c.String("cpu")
+	img, err := openImage(t, c, c.Args().First())
+	if err != nil {
+		return err
+	}
+	w, err := p.bind(img)
+	if err != nil {
+		return err
+	}
+	return p.execute(ctx, t, img, w)
+}
+
+// work is the plan's calls bound to the image.
+type work struct {
+	calls []*lab.Call
+	tasks [][]*lab.Call
+}
+
+func (p *plan) bind(img *kimage.Image) (work, error) {
+	var w work
+	for _, text := range p.calls {
+		c, err := lab.BindCall(img, text)
+		if err != nil {
+			return w, fmt.Errorf("--call: %w", err)
+		}
+		w.calls = append(w.calls, c)
+	}
+	for _, text := range p.tasks {
+		calls, err := lab.BindTask(img, text)
+		if err != nil {
+			return w, fmt.Errorf("--task: %w", err)
+		}
+		w.tasks = append(w.tasks, calls)
+	}
+	return w, nil
+}

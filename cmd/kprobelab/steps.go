@@ -1,0 +1,170 @@
+//go:build cgo && linux && amd64
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"kprobelab/decoder"
+	"kprobelab/internal/lab"
+	"kprobelab/kimage"
+	"kprobelab/kprobes"
+	"kprobelab/profile"
+	"kprobelab/x86"
+)
+
+// stepWriter shows a hit as numbered steps: the text before and after the
+// probe was inserted, its slot, and then what happens, which registers it
+// changed, and who runs next.
+type stepWriter struct {
+	w     io.Writer
+	style style
+	// view has the original bytes, live what is in memory now, symbol names
+	// an address as %pS does.
+	view   kimage.View
+	live   func(x86.Addr, []byte) error
+	symbol func(x86.Addr) string
+	c      *profile.Config
+	// last is the frame at the step before, on each CPU.
+	last map[int]x86.PtRegs
+}
+
+func newStepWriter(w io.Writer, st style, l *lab.Lab) *stepWriter {
+	return &stepWriter{
+		w: w, style: st, view: l.Kprobes.View(), live: l.Machine.ReadMem,
+		symbol: l.Machine.Symbolize, c: l.Image.Profile(), last: map[int]x86.PtRegs{},
+	}
+}
+
+func (s *stepWriter) step(at lab.Where, e *kprobes.Event) {
+	if e.Step == 1 {
+		s.begin(at, e)
+	}
+	fmt.Fprintf(s.w, "  %2d. %s\n", e.Step, e.Text)
+	s.changes(at.CPU, e)
+	if next := s.next(e); next != "" {
+		fmt.Fprintf(s.w, "      next: %s\n", next)
+	}
+}
+
+// begin is the head of a hit: where, and what stands there.
+func (s *stepWriter) begin(at lab.Where, e *kprobes.Event) {
+	delete(s.last, at.CPU)
+	head := "hit of " + s.place(e.Addr)
+	if e.Kind == kprobes.EventReturn {
+		head = "return to the trampoline"
+	}
+	fmt.Fprintf(s.w, "%s (cpu %d, task %d, %d ns)\n", s.style.bold(head), at.CPU, at.Task, at.Now)
+	if e.Kind == kprobes.EventReturn || e.Probe == nil {
+		return
+	}
+	var b [15]byte
+	n := s.view.CodeAt(e.Addr, b[:])
+	s.code("text before", e.Addr, b[:n])
+	if s.live(e.Addr, b[:n]) == nil {
+		s.code("text now", e.Addr, b[:n])
+	}
+	if e.Probe.OnFtrace() {
+		fmt.Fprintln(s.w, "      (the real kernel has a call of the function tracer there, not an int3)")
+	}
+	if slot, ok := e.Probe.Slot(); ok {
+		s.code("slot", slot.Addr, slot.Bytes[:slot.Len])
+	}
+}
+
+// code shows the instruction at the start of b; of a slot all bytes, for what
+// is behind the copy brings the CPU back.
+func (s *stepWriter) code(what string, at x86.Addr, b []byte) {
+	inst, err := decoder.Decode(b)
+	text := "(bad)"
+	if err == nil {
+		text = decoder.Text(b, at)
+		if what != "slot" {
+			b = b[:inst.Length]
+		}
+	}
+	if what == "slot" && err == nil && inst.Length < len(b) {
+		rest := b[inst.Length:]
+		text += "; " + decoder.Text(rest, at.Add(int64(inst.Length)))
+	}
+	fmt.Fprintf(s.w, "      %-11s  %s  %-20s  %s\n", what, at, fmt.Sprintf("% x", b), text)
+}
+
+// changes lists the registers that are not what they were a step before.
+func (s *stepWriter) changes(cpu int, e *kprobes.Event) {
+	if e.Regs == nil {
+		return
+	}
+	last, known := s.last[cpu]
+	s.last[cpu] = *e.Regs
+	if !known {
+		return
+	}
+	before := registers(&last)
+	var list []string
+	for i, r := range registers(e.Regs) {
+		if r.value != before[i].value {
+			list = append(list, fmt.Sprintf("%s %x -> %x", r.name, before[i].value, r.value))
+		}
+	}
+	if list != nil {
+		fmt.Fprintf(s.w, "      changed: %s\n", strings.Join(list, ", "))
+	}
+}
+
+// next says who runs after the step, where the step does not say so itself.
+func (s *stepWriter) next(e *kprobes.Event) string {
+	switch e.Kind {
+	case kprobes.EventTrap, kprobes.EventStepped:
+		return s.handler(e)
+	case kprobes.EventReturn:
+		if s.c.Kret.Rethook {
+			return "rethook_trampoline_handler, called by the trampoline"
+		}
+		return "trampoline_handler, called by the trampoline"
+	case kprobes.EventStep, kprobes.EventBoost, kprobes.EventSkipped, kprobes.EventResume, kprobes.EventReturned:
+		return s.instruction(e.Addr)
+	}
+	return ""
+}
+
+// handler names the kernel's function that the trap leads to.
+func (s *stepWriter) handler(e *kprobes.Event) string {
+	switch {
+	case e.Probe != nil && e.Probe.OnFtrace():
+		return "kprobe_ftrace_handler, called by the tracer"
+	case e.Kind == kprobes.EventStepped && s.c.Step.TrapFlag:
+		return "kprobe_debug_handler, from the debug exception"
+	}
+	return "kprobe_int3_handler, from the breakpoint exception"
+}
+
+// instruction names a place and what is executed there.
+func (s *stepWriter) instruction(at x86.Addr) string {
+	var b [15]byte
+	n := s.view.CodeAt(at, b[:])
+	if n == 0 {
+		for n = len(b); n > 0 && s.live(at, b[:n]) != nil; n-- {
+		}
+	}
+	return s.place(at) + ": " + decoder.Text(b[:n], at)
+}
+
+// place is SYM+0xOFF.
+func (s *stepWriter) place(at x86.Addr) string {
+	name, _, _ := strings.Cut(s.symbol(at), "/")
+	return strings.TrimSuffix(name, "+0x0")
+}
+
+func (o *textOutput) step(at lab.Where, e *kprobes.Event) {
+	if o.steps != nil {
+		o.steps.step(at, e)
+	}
+}
+
+func (o *jsonOutput) step(at lab.Where, e *kprobes.Event) {
+	j := event{Event: "step", Addr: e.Addr.String(), Step: e.Step, Detail: e.Kind.String() + ": " + e.Text}
+	o.write(j.at(at))
+}

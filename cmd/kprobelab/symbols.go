@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+
+	"github.com/urfave/cli/v3"
+
+	"kprobelab/report"
+)
+
+func symbolsCommand(t *term) *cli.Command {
+	return &cli.Command{
+		Name:      "symbols",
+		Usage:     "list an image's symbols as /proc/kallsyms does",
+		ArgsUsage: "[IMAGE [GLOB]]",
+		Description: "One line a symbol: address, type, name, and its module in brackets. GLOB is a shell\n" +
+			"pattern for the name. " + imageHelp + "\n\n" +
+			examples(
+				"kprobelab symbols - 'vfs_*'",
+				"kprobelab symbols /boot/vmlinuz-6.1.0-18-amd64 '*printf'",
+				"kprobelab symbols --module demo.ko - 'demo_*'",
+				"kprobelab symbols --json vmlinux | jq 'select(.size > 4096)'",
+			),
+		Flags: append([]cli.Flag{
+			&cli.BoolFlag{Name: "json", Usage: "one JSON object a line: addr, size, type, name, module"},
+			&cli.BoolFlag{Name: "tsv", Usage: "tab-separated, with a header: addr, size, type, name, module"},
+		}, imageFlags()...),
+		Action: func(_ context.Context, c *cli.Command) error { return symbols(t, c) },
+	}
+}
+
+func symbols(t *term, c *cli.Command) error {
+	if err := oneOf(c, "json", "tsv"); err != nil {
+		return err
+	}
+	if err := atMost(c, 2); err != nil {
+		return err
+	}
+	pattern := c.Args().Get(1)
+	img, err := openImage(t, c, c.Args().First())
+	if err != nil {
+		return err
+	}
+	list, err := report.Symbols(img, pattern)
+	if err != nil {
+		return usagef("%q is not a pattern: %w", pattern, err)
+	}
+	write := report.WriteSymbols
+	switch {
+	case c.Bool("json"):
+		write = report.WriteSymbolsJSON
+	case c.Bool("tsv"):
+		write = report.WriteSymbolsTSV
+	}
+	if err := write(t.out, list); err != nil {
+		return err
+	}
+	if len(list) == 0 && pattern != "" {
+		return &failure{exitRefused, errNoSymbol(img.Name(), pattern)}
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	xterm "golang.org/x/term"
+)
+
+// term is where the program talks to.
+type term struct {
+	out, err           io.Writer
+	outStyle, errStyle style
+	// errIsTerminal is whether progress is shown.
+	errIsTerminal bool
+
+	bar   *progressbar.ProgressBar
+	stage string
+	since time.Time
+}
+
+func newTerm(stdout, stderr io.Writer) *term {
+	return &term{
+		out: stdout, err: stderr,
+		outStyle: style(coloured(stdout)), errStyle: style(coloured(stderr)),
+		errIsTerminal: isTerminal(stderr),
+	}
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && xterm.IsTerminal(int(f.Fd()))
+}
+
+// coloured follows no-color.org and leaves dumb terminals alone.
+func coloured(w io.Writer) bool {
+	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+// style colours text, or does not.
+type style bool
+
+func (s style) wrap(code, text string) string {
+	if !s {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+func (s style) red(text string) string  { return s.wrap("31", text) }
+func (s style) bold(text string) string { return s.wrap("1", text) }
+func (s style) cyan(text string) string { return s.wrap("36", text) }
+
+// quiet is how long something may take before its progress is shown.
+const quiet = time.Second
+
+// progress shows how far a stage is, once it has taken a while; total is 0
+// where it is not known. It writes to a terminal only.
+func (t *term) progress(stage string, done, total int64) {
+	if !t.errIsTerminal {
+		return
+	}
+	if stage != t.stage {
+		t.progressDone()
+		t.stage, t.since = stage, time.Now()
+	}
+	if t.bar == nil {
+		if time.Since(t.since) < quiet {
+			return
+		}
+		t.bar = t.newBar(total)
+	}
+	_ = t.bar.Set64(done)
+}
+
+func (t *term) newBar(total int64) *progressbar.ProgressBar {
+	if total == 0 {
+		total = -1
+	}
+	return progressbar.NewOptions64(total, progressbar.OptionSetWriter(t.err),
+		progressbar.OptionSetDescription(t.stage), progressbar.OptionShowBytes(true),
+		progressbar.OptionClearOnFinish())
+}
+
+// progressDone takes the bar away, so that what is printed next stands alone.
+func (t *term) progressDone() {
+	if t.bar != nil {
+		_ = t.bar.Clear()
+		t.bar = nil
+	}
+	t.stage = ""
+}
+
+// indent moves every line in by two spaces.
+func indent(text string) string {
+	return "  " + strings.ReplaceAll(text, "\n", "\n  ")
+}

@@ -1,0 +1,104 @@
+//go:build cgo && linux && amd64
+
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"text/tabwriter"
+
+	"kprobelab/errno"
+	"kprobelab/internal/lab"
+	"kprobelab/internal/sample"
+	"kprobelab/internal/show"
+	"kprobelab/x86"
+)
+
+// textOutput shows a run to people: hits as the kernel's sample modules print
+// them, calls as C writes them.
+type textOutput struct {
+	w     *bufio.Writer
+	lines sample.Lines
+	style style
+	// many is whether there are several tasks, whose calls need a name.
+	many  bool
+	steps *stepWriter
+}
+
+func (o *textOutput) line(text string) {
+	o.w.WriteString(text)
+	o.w.WriteByte('\n')
+}
+
+func (o *textOutput) planted(p *lab.Planted) {
+	if p.Return {
+		o.line(o.lines.PlantedReturn(p.Name, p.At))
+		return
+	}
+	o.line(o.lines.Planted(p.At))
+}
+
+func (o *textOutput) refused(p lab.Probe, err error) {
+	n := -int(errno.Of(err))
+	if p.Return {
+		o.line(o.lines.FailedReturn(n))
+		return
+	}
+	o.line(o.lines.Failed(n))
+}
+
+func (o *textOutput) pre(p *lab.Planted, _ lab.Where, regs *x86.PtRegs) {
+	o.line(o.style.cyan(o.lines.Pre(p.Name, p.At, regs)))
+}
+
+func (o *textOutput) post(p *lab.Planted, _ lab.Where, regs *x86.PtRegs) {
+	o.line(o.style.cyan(o.lines.Post(p.Name, p.At, regs)))
+}
+
+func (o *textOutput) returned(p *lab.Planted, _ lab.Where, value uint64, ns int64) {
+	o.line(o.style.cyan(o.lines.Returned(p.Name, value, ns)))
+}
+
+func (o *textOutput) called(task int, r *lab.Result) {
+	o.line(o.style.bold(fmt.Sprintf("%s%s = %s", o.task(task), r.Call, show.Value(r.Value, r.Call.Returns()))))
+	for _, b := range r.Shown() {
+		o.line(fmt.Sprintf("  %s = %s", r.Call.Args[b.Arg], show.Buffer(b.After, "    ")))
+	}
+}
+
+// task names the task where there are several.
+func (o *textOutput) task(n int) string {
+	if !o.many {
+		return ""
+	}
+	return fmt.Sprintf("task %d: ", n)
+}
+
+// failed marks the place; why is the command's own error, on stderr.
+func (o *textOutput) failed(task int, c *lab.Call, _ error) {
+	o.line(o.style.red(fmt.Sprintf("%s%s failed", o.task(task), c)))
+}
+
+func (o *textOutput) unregistered(p *lab.Planted) {
+	if p.Return {
+		o.line(o.lines.UnregisteredReturn(p.At))
+		o.line(o.lines.Missed(int(p.Missed), p.Name))
+		return
+	}
+	o.line(o.lines.Unregistered(p.At))
+}
+
+func (o *textOutput) counters(list []*lab.Planted) {
+	if len(list) == 0 {
+		return
+	}
+	o.line("")
+	t := tabwriter.NewWriter(o.w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "probe\t\thits\tnmissed")
+	for _, p := range list {
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\n", p.Kind(), p.Probe, p.Hits, p.Missed)
+	}
+	t.Flush()
+}
+
+func (o *textOutput) flush() error { return o.w.Flush() }
