@@ -1,0 +1,22 @@
+// Package kprobestest gives a go test a kernel to probe: a machine with the
+// kprobes subsystem on the guest kernel inside this module, or on an image of
+// the test's choice, without root.
+//
+//	func TestReadIsProbed(t *testing.T) {
+//		m := kprobestest.New(t, nil)
+//		hits := 0
+//		m.Kprobe("vfs_read", func(*kprobes.Kprobe, *x86.PtRegs) int { hits++; return 0 }, nil)
+//		m.Call("ksys_read", 0, make([]byte, 16), 16)
+//		if hits != 1 {
+//			t.Errorf("%d hits", hits)
+//		}
+//	}
+//
+// When the test ends a leak check fails it where a probe is still registered,
+// where text is not what it was to the byte, or where a hit went wrong. Trace
+// records what happened in lines that repeat to the byte, for golden files.
+//
+// It must not know what is tested: it has no functions of its own to probe,
+// and no opinion on what a probe should see. The machine needs cgo on
+// linux/amd64; in other builds the package is empty.
+package kprobestest

@@ -1,0 +1,48 @@
+//go:build cgo && linux && amd64
+
+package kprobestest_test
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+)
+
+// recorder is a testing.TB that keeps what a test would say, so that a test
+// can fail on purpose, and an Example has one at all.
+type recorder struct {
+	testing.TB
+	said     []string
+	cleanups []func()
+}
+
+func (r *recorder) Helper() {}
+
+func (r *recorder) Cleanup(fn func()) { r.cleanups = append(r.cleanups, fn) }
+
+func (r *recorder) Errorf(format string, args ...any) {
+	r.said = append(r.said, fmt.Sprintf(format, args...))
+}
+
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+func (r *recorder) Fatal(args ...any) { r.Fatalf("%s", fmt.Sprint(args...)) }
+
+// run runs the test and its cleanups, newest first, and returns what it said.
+func (r *recorder) run(test func(t testing.TB)) []string {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			for i := len(r.cleanups) - 1; i >= 0; i-- {
+				r.cleanups[i]()
+			}
+		}()
+		test(r)
+	}()
+	<-done
+	return r.said
+}

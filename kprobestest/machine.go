@@ -1,0 +1,161 @@
+//go:build cgo && linux && amd64
+
+package kprobestest
+
+import (
+	"testing"
+
+	"kprobelab/emu"
+	"kprobelab/internal/lab"
+	"kprobelab/kimage"
+	"kprobelab/kprobes"
+	"kprobelab/profile"
+)
+
+// Options are the choices of a machine; the zero value of each is its default.
+type Options struct {
+	// Image is the file to run; empty means the guest kernel.
+	Image string
+	// Modules are files to load into module space (.ko or .o), in order.
+	Modules []string
+	// Kernel names the profile to follow ("6.1", profile.Names); empty means
+	// the one that the image's facts choose.
+	Kernel string
+	// CPUs is how many there are, 1 by default.
+	CPUs int
+	// Seed decides every choice of the scheduler.
+	Seed int64
+	// Budget is how many instructions a call may execute, 100 million by
+	// default.
+	Budget uint64
+	// CPU is the processor model that the boot-time text is made for and the
+	// machine emulates, "MODEL[,+feature][,-feature]"; qemu64 by default.
+	CPU string
+}
+
+// Machine is a kernel that a test may probe. Its methods that cannot fail
+// end the test where they do. It belongs to the test's goroutine.
+type Machine struct {
+	t   testing.TB
+	lab *lab.Lab
+}
+
+// New makes a machine and has it checked and closed at the test's end: see
+// the package's doc for what is checked. A nil o means the defaults. It ends
+// the test where the image cannot be read.
+func New(t testing.TB, o *Options) *Machine {
+	t.Helper()
+	if o == nil {
+		o = &Options{}
+	}
+	img, err := open(o)
+	if err != nil {
+		t.Fatalf("kprobestest: %v", err)
+	}
+	l, err := lab.New(img, &lab.Options{CPUs: o.CPUs, Seed: o.Seed, Budget: o.Budget, CPU: o.CPU})
+	if err != nil {
+		t.Fatalf("kprobestest: %v", err)
+	}
+	m := &Machine{t: t, lab: l}
+	t.Cleanup(func() {
+		t.Helper()
+		m.check()
+		l.Close()
+	})
+	return m
+}
+
+func open(o *Options) (*kimage.Image, error) {
+	io := &kimage.Options{Modules: o.Modules, CPU: o.CPU}
+	if o.Kernel != "" {
+		p, ok := profile.Named(o.Kernel)
+		if !ok {
+			return nil, &unknownProfile{o.Kernel}
+		}
+		io.Profile = p
+	}
+	return lab.Open(o.Image, io)
+}
+
+type unknownProfile struct{ name string }
+
+func (e *unknownProfile) Error() string { return "there is no profile " + e.name }
+
+// Image is the code under test.
+func (m *Machine) Image() *kimage.Image { return m.lab.Image }
+
+// Emu is the machine itself: memory, tasks, the clock.
+func (m *Machine) Emu() *emu.Machine { return m.lab.Machine }
+
+// Kprobes is the subsystem. What is registered with it directly has to be
+// unregistered before the test ends.
+func (m *Machine) Kprobes() *kprobes.Kprobes { return m.lab.Kprobes }
+
+// Call calls a function and returns rax; the arguments are as for emu's Call:
+// integers, strings, []byte (copied in and back), *emu.Buf, x86.Addr. A call
+// that fails ends the test; Try is for those that are meant to.
+func (m *Machine) Call(name string, args ...any) uint64 {
+	m.t.Helper()
+	v, err := m.Try(name, args...)
+	if err != nil {
+		m.t.Fatalf("call of %s: %v", name, err)
+	}
+	return v
+}
+
+// Try is Call with the error: an *emu.Fault, an *emu.BudgetError, or what went
+// wrong in a hit.
+func (m *Machine) Try(name string, args ...any) (uint64, error) {
+	v, err := m.lab.Machine.Call(name, args...)
+	if herr := m.lab.Kprobes.ClearErr(); err == nil {
+		err = herr
+	}
+	return v, err
+}
+
+// Kprobe registers a probe at "SYM[+OFF]" or "0xADDR" and unregisters it at
+// the test's end. Each handler may be nil. A refusal ends the test.
+func (m *Machine) Kprobe(place string, pre kprobes.PreHandler, post kprobes.PostHandler) *kprobes.Kprobe {
+	m.t.Helper()
+	p, err := lab.ParseKprobe(place)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	kp := &kprobes.Kprobe{
+		SymbolName: p.Symbol, Addr: p.Addr, Offset: p.Offset, PreHandler: pre, PostHandler: post,
+	}
+	if err := m.lab.Kprobes.RegisterKprobe(kp); err != nil {
+		m.t.Fatal(err)
+	}
+	m.t.Cleanup(func() { m.lab.Kprobes.UnregisterKprobe(kp) })
+	return kp
+}
+
+// Kretprobe registers a return probe at "SYM[:MAXACTIVE]" and unregisters it
+// at the test's end. Each handler may be nil. A refusal ends the test.
+func (m *Machine) Kretprobe(place string, entry, ret kprobes.ReturnHandler) *kprobes.Kretprobe {
+	m.t.Helper()
+	p, err := lab.ParseKretprobe(place)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	rp := &kprobes.Kretprobe{
+		KP:           kprobes.Kprobe{SymbolName: p.Symbol, Addr: p.Addr, Offset: p.Offset},
+		EntryHandler: entry, Handler: ret, MaxActive: p.MaxActive,
+	}
+	if err := m.lab.Kprobes.RegisterKretprobe(rp); err != nil {
+		m.t.Fatal(err)
+	}
+	m.t.Cleanup(func() { m.lab.Kprobes.UnregisterKretprobe(rp) })
+	return rp
+}
+
+// Symbol is the address of a symbol; the test ends where there is none.
+func (m *Machine) Symbol(name string) kimage.Symbol {
+	m.t.Helper()
+	s := m.lab.Image.Lookup(name)
+	if len(s) == 0 {
+		m.t.Fatalf("there is no symbol %s in %s", name, m.lab.Image.Name())
+	}
+	return s[0]
+}

@@ -1,0 +1,124 @@
+//go:build cgo && linux && amd64
+
+package kprobestest_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/emu"
+	"kprobelab/kprobes"
+	"kprobelab/kprobestest"
+	"kprobelab/x86"
+)
+
+func TestHandlersRun(t *testing.T) {
+	m := kprobestest.New(t, nil)
+	var pre, post, ret int
+	m.Kprobe("gcd+0x5", func(*kprobes.Kprobe, *x86.PtRegs) int { pre++; return 0 },
+		func(*kprobes.Kprobe, *x86.PtRegs, uint64) { post++ })
+	m.Kretprobe("gcd:4", nil, func(_ *kprobes.Instance, regs *x86.PtRegs) int {
+		ret++
+		require.EqualValues(t, 6, regs.AX)
+		return 0
+	})
+	require.EqualValues(t, 6, m.Call("gcd", 12, 18))
+	require.Equal(t, []int{1, 1, 1}, []int{pre, post, ret})
+	require.Equal(t, 2, m.Kprobes().Armed())
+}
+
+func TestTryGivesTheFault(t *testing.T) {
+	m := kprobestest.New(t, nil)
+	_, err := m.Try("fault_null_read")
+	var f *emu.Fault
+	require.ErrorAs(t, err, &f)
+	require.Equal(t, emu.VectorPage, f.Vector)
+	require.EqualValues(t, 6, m.Call("gcd", 12, 18), "the machine goes on")
+}
+
+func TestLeaksAreReported(t *testing.T) {
+	for name, c := range map[string]struct {
+		test func(t testing.TB, m *kprobestest.Machine)
+		want string
+	}{
+		"probe_left": {func(t testing.TB, m *kprobestest.Machine) {
+			_ = m.Kprobes().RegisterKprobe(&kprobes.Kprobe{SymbolName: "gcd"})
+		}, "1 probes are still registered:\nffffffff81"},
+		"text_changed": {func(t testing.TB, m *kprobestest.Machine) {
+			_ = m.Emu().PokeText(m.Symbol("gcd").Addr+7, []byte{0xcc})
+		}, "text is not restored: 0xcc at gcd+0x7/"},
+		"handler_panicked": {func(t testing.TB, m *kprobestest.Machine) {
+			m.Kprobe("gcd", func(*kprobes.Kprobe, *x86.PtRegs) int { panic("oops") }, nil)
+			_, _ = m.Emu().Call("gcd", 1, 2)
+		}, "a hit went wrong: probe gcd: pre_handler panicked: oops"},
+		"call_failed": {func(t testing.TB, m *kprobestest.Machine) {
+			m.Call("fault_ud2")
+		}, "call of fault_ud2: fault_ud2: invalid opcode at fault_ud2"},
+		"probe_refused": {func(t testing.TB, m *kprobestest.Machine) {
+			m.Kprobe("nokprobe_function", nil, nil)
+		}, "probe nokprobe_function: blacklisted"},
+		"no_symbol": {func(t testing.TB, m *kprobestest.Machine) { m.Symbol("nosuch") }, "there is no symbol nosuch"},
+		"bad_place": {func(t testing.TB, m *kprobestest.Machine) { m.Kprobe("+1", nil, nil) }, "is missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			said := (&recorder{}).run(func(t testing.TB) { c.test(t, kprobestest.New(t, nil)) })
+			require.Len(t, said, 1)
+			require.Contains(t, said[0], c.want)
+		})
+	}
+}
+
+func TestNewSaysWhatItCannotOpen(t *testing.T) {
+	for _, o := range []*kprobestest.Options{
+		{Image: "/nosuch/vmlinuz"}, {Kernel: "9.9"}, {CPUs: 1000}, {Modules: []string{"/nosuch.ko"}},
+	} {
+		said := (&recorder{}).run(func(t testing.TB) { kprobestest.New(t, o) })
+		require.Len(t, said, 1)
+		require.Contains(t, said[0], "kprobestest: ")
+	}
+}
+
+func TestTraceRepeats(t *testing.T) {
+	trace := func() string {
+		m := kprobestest.New(t, &kprobestest.Options{CPUs: 2, Seed: 3})
+		tr := m.Trace()
+		m.Kprobe("spin", nil, func(*kprobes.Kprobe, *x86.PtRegs, uint64) {})
+		m.Kretprobe("spin", nil, func(*kprobes.Instance, *x86.PtRegs) int { return 0 })
+		for range 3 {
+			_, err := m.Emu().Go("spinner", emu.Invoke("spin", 5000))
+			require.NoError(t, err)
+		}
+		require.NoError(t, m.Emu().Run())
+		tr.Printf("%d lines", len(tr.Lines()))
+		return tr.String()
+	}
+	first := trace()
+	require.Equal(t, first, trace())
+	require.Contains(t, first, "task3 spin: pre\n")
+	require.Contains(t, first, "spin: return-handler ax=0x")
+}
+
+func TestGolden(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "sub", "x.golden")
+	golden := func(text string) []string {
+		return (&recorder{}).run(func(t testing.TB) { kprobestest.New(t, nil).Golden(file, text) })
+	}
+	set := func(v string) { require.NoError(t, flag.Set("update", v)) }
+	defer set(flag.Lookup("update").Value.String())
+
+	set("false")
+	require.Contains(t, golden("a\nb\n")[0], "go test -update writes it")
+	set("true")
+	require.Empty(t, golden("a\nb\n"))
+	written, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, "a\nb\n", string(written))
+	set("false")
+	require.Empty(t, golden("a\nb\n"))
+	require.Contains(t, golden("a\nc\n")[0], "line 2: want b\n          got  c")
+	require.Contains(t, golden("a")[0], "line 2: want b\n          got  the end")
+}

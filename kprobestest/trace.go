@@ -1,0 +1,135 @@
+//go:build cgo && linux && amd64
+
+package kprobestest
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"kprobelab/kprobes"
+	"kprobelab/x86"
+)
+
+// update is go test -update. A test binary has it once, whoever declares it.
+const update = "update"
+
+func init() {
+	if flag.Lookup(update) == nil {
+		flag.Bool(update, false, "rewrite the golden files that differ")
+	}
+}
+
+// Trace is a record of what the machine's probes did, in lines that repeat to
+// the byte: time is virtual, and places are symbols.
+type Trace struct {
+	m     *Machine
+	lines []string
+}
+
+// Trace starts a record of every hit from now on; an earlier one ends. A line
+// has the virtual time in nanoseconds, CPU and task, the probed place, and
+// what happened there: see kprobes.EventKind.
+func (m *Machine) Trace() *Trace {
+	tr := &Trace{m: m}
+	m.lab.Kprobes.Observe(tr.event)
+	m.t.Cleanup(func() { m.lab.Kprobes.Observe(nil) })
+	return tr
+}
+
+func (tr *Trace) event(e kprobes.Event) {
+	line := fmt.Sprintf("%dns cpu%d task%d %s: %s", tr.m.lab.Machine.Now(), e.CPU, e.Task, tr.place(e), e.Kind)
+	switch e.Kind {
+	case kprobes.EventResume, kprobes.EventStep, kprobes.EventBoost, kprobes.EventSkipped:
+		line += " at " + tr.symbol(e.Addr)
+	case kprobes.EventReturnHandler:
+		line += fmt.Sprintf(" ax=%#x", e.Regs.AX)
+	}
+	tr.lines = append(tr.lines, line)
+}
+
+// place is the probed place of the event.
+func (tr *Trace) place(e kprobes.Event) string {
+	if e.Probe == nil {
+		return tr.symbol(e.Addr)
+	}
+	return tr.symbol(e.Probe.Addr)
+}
+
+func (tr *Trace) symbol(a x86.Addr) string {
+	s, _, _ := strings.Cut(tr.m.lab.Machine.Symbolize(a), "/")
+	return strings.TrimSuffix(s, "+0x0")
+}
+
+// Printf adds a line of the test's own.
+func (tr *Trace) Printf(format string, args ...any) {
+	tr.lines = append(tr.lines, fmt.Sprintf(format, args...))
+}
+
+// Lines are the lines so far.
+func (tr *Trace) Lines() []string { return tr.lines }
+
+// String is the whole trace, each line with its newline.
+func (tr *Trace) String() string {
+	var b strings.Builder
+	for _, l := range tr.lines {
+		b.WriteString(l)
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// Golden compares the trace with a file, and with go test -update writes it.
+func (tr *Trace) Golden(file string) {
+	tr.m.t.Helper()
+	tr.m.Golden(file, tr.String())
+}
+
+// Golden compares text with a file, and with go test -update writes it.
+func (m *Machine) Golden(file, text string) {
+	m.t.Helper()
+	if f := flag.Lookup(update); f != nil && f.Value.String() == "true" {
+		if err := write(file, text); err != nil {
+			m.t.Fatalf("golden file: %v", err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		m.t.Fatalf("golden file: %v; go test -update writes it", err)
+	} else if err != nil {
+		m.t.Fatalf("golden file: %v", err)
+	}
+	if !bytes.Equal(want, []byte(text)) {
+		m.t.Errorf("%s differs; go test -update takes the new text\n%s", file, firstDifference(string(want), text))
+	}
+}
+
+func write(file, text string) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+		return err
+	}
+	return os.WriteFile(file, []byte(text), 0o666)
+}
+
+// firstDifference shows the first line that is not the same.
+func firstDifference(want, got string) string {
+	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
+	for i := 0; ; i++ {
+		switch {
+		case i >= len(w) && i >= len(g):
+			return ""
+		case i >= len(w):
+			return fmt.Sprintf("line %d: want the end\n          got  %s", i+1, g[i])
+		case i >= len(g):
+			return fmt.Sprintf("line %d: want %s\n          got  the end", i+1, w[i])
+		case w[i] != g[i]:
+			return fmt.Sprintf("line %d: want %s\n          got  %s", i+1, w[i], g[i])
+		}
+	}
+}
