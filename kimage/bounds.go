@@ -99,24 +99,21 @@ func (img *Image) findBounds(syms []Symbol) {
 	b.onlyText = onlyText(syms)
 }
 
-// objectBounds is for an object that is no kernel: all executable sections
-// together are text, those of init text excepted.
+// objectBounds is for an object that is no kernel: its executable sections are
+// text, init text too, for nothing has freed it.
 func (img *Image) objectBounds() {
 	b := &img.bounds
 	b.sections = []x86.Range{}
 	for _, s := range img.sections {
 		r := s.Range()
 		b.sections = append(b.sections, r)
-		switch {
-		case !s.Exec:
-		case strings.HasPrefix(s.Name, ".init.text") && img.kind == KindObject:
-			b.sinittext, b.einittext = r.Start, r.End
-		default:
-			if b.stext == 0 {
-				b.stext = r.Start
-			}
-			b.etext = r.End
+		if !s.Exec {
+			continue
 		}
+		if b.stext == 0 {
+			b.stext = r.Start
+		}
+		b.etext = r.End
 	}
 }
 

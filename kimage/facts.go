@@ -105,13 +105,17 @@ func nearestProfile(release string) string {
 
 // others are facts that no profile field holds.
 func (e *evidence) others() {
-	if _, ok := e.img.symbolAddr("__x86_return_thunk"); ok {
-		e.fact("CONFIG_RETHUNK", "y", "symbol __x86_return_thunk")
-	}
-	for _, n := range []string{"CONFIG_NR_CPUS"} {
-		if v, ok := e.config[n]; ok {
-			e.fact(n, v, e.configFrom)
+	for _, o := range []struct{ option, symbol string }{
+		{"CONFIG_RETPOLINE", "__x86_indirect_thunk_rax"},
+		{"CONFIG_RETHUNK", "__x86_return_thunk"},
+		{"CONFIG_UNWINDER_ORC", "__start_orc_unwind"},
+	} {
+		if _, ok := e.img.symbolAddr(o.symbol); ok {
+			e.fact(o.option, "y", "symbol "+o.symbol)
 		}
+	}
+	if v, ok := e.config["CONFIG_NR_CPUS"]; ok {
+		e.fact("CONFIG_NR_CPUS", v, e.configFrom)
 	}
 }
 

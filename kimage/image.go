@@ -90,15 +90,16 @@ type Options struct {
 	// otherwise be inferred. Empty: the image's own, if it is embedded.
 	Config string
 	// SystemMap names a System.map or a copy of /proc/kallsyms (plain, gzip
-	// or zstd) that replaces the image's symbols. Empty: the image's own.
+	// or zstd) that replaces the symbols of a linked image. Empty: the
+	// image's own.
 	SystemMap string
 	// Modules names the module files to load, in order.
 	Modules []string
 	// CPU is the processor the boot-time text is made for,
 	// "MODEL[,+feature][,-feature]". Empty: qemu64.
 	CPU string
-	// Progress, when not nil, is called now and then with a stage ("read",
-	// "decompress", …) and how far it is, in bytes; total is 0 where unknown.
+	// Progress, when not nil, is called now and then with a stage
+	// ("decompress") and how far it is, in bytes; total is 0 where unknown.
 	Progress func(stage string, done, total int64)
 	// Profile replaces the profile that would be chosen from the evidence.
 	Profile *profile.Config

@@ -32,8 +32,6 @@ type kallsymsTables struct {
 	tokens [256][]byte
 	// names starts the compressed names, num is how many.
 	names, num int
-	// addrs are the decoded addresses.
-	addrs []x86.Addr
 }
 
 var tokenAnchor = []byte("0\x001\x002\x003\x004\x005\x006\x007\x008\x009\x00")

@@ -257,3 +257,14 @@ func useAll(img *Image) {
 	}
 	img.PerCPU()
 }
+
+// TestHotPathsDoNotAllocate: these two run for every instruction looked at.
+func TestHotPathsDoNotAllocate(t *testing.T) {
+	img := openBytes(t, testKernel(v61), nil)
+	var b [15]byte
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		img.SymbolAt(testBase + 0x44)
+		img.CodeAt(testBase+0x44, b[:])
+		img.InText(testBase + 0x44)
+	}))
+}
