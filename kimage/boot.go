@@ -36,9 +36,25 @@ func (img *Image) bootPatch() error {
 // keepLive saves the live text, and returns what puts it back: it has been
 // patched already, by the kernel it comes from.
 func (img *Image) keepLive() func() {
-	live := img.bytes(img.live.Start, int(img.live.Len()))
-	saved := bytes.Clone(live)
-	return func() { copy(live, saved) }
+	type piece struct{ live, saved []byte }
+	var pieces []piece
+	for _, s := range img.sections {
+		r := s.Range()
+		if !r.Overlaps(img.live) {
+			continue
+		}
+		from := max(img.live.Start, r.Start)
+		to := min(img.live.End, s.Addr+x86.Addr(len(s.Data)))
+		if from < to {
+			live := s.Data[from-s.Addr : to-s.Addr]
+			pieces = append(pieces, piece{live, bytes.Clone(live)})
+		}
+	}
+	return func() {
+		for _, p := range pieces {
+			copy(p.live, p.saved)
+		}
+	}
 }
 
 func (img *Image) newBootPatcher() (*bootPatcher, error) {

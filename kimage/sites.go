@@ -60,7 +60,7 @@ func (img *Image) SiteIn(kind SiteKind, r x86.Range) (Site, bool) {
 	}
 	list, back := img.tables.sites[kind], x86.Addr(img.tables.longest[kind])
 	from := r.Start - min(back, r.Start)
-	i := sort.Search(len(list), func(i int) bool { return list[i].Addr > from })
+	i := sort.Search(len(list), func(i int) bool { return list[i].Addr >= from })
 	for ; i < len(list) && list[i].Addr < r.End; i++ {
 		if list[i].Addr.Add(int64(list[i].Len)) > r.Start {
 			return list[i], true

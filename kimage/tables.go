@@ -120,8 +120,8 @@ type layout struct {
 }
 
 // pickLayout returns the layout under which most of the table's entries name
-// text, the first one among equals: the releases differ in their entries'
-// sizes, and nothing in an image says so.
+// text and of which it holds a whole number, the first one among equals: the
+// releases differ in their entries' sizes, and nothing in an image says so.
 func (img *Image) pickLayout(at x86.Addr, data []byte, layouts []layout) layout {
 	best, bestHits := layouts[0], -1.0
 	for _, l := range layouts {
@@ -138,7 +138,11 @@ func (img *Image) pickLayout(at x86.Addr, data []byte, layouts []layout) layout 
 				hits++
 			}
 		}
-		if share := float64(hits) / float64(tried); share > bestHits {
+		share := float64(hits) / float64(tried)
+		if len(data)%l.size != 0 {
+			share /= 2
+		}
+		if share > bestHits {
 			best, bestHits = l, share
 		}
 	}
