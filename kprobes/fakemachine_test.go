@@ -48,6 +48,7 @@ const (
 	textBase  x86.Addr = 0xffffffff81000000
 	execBase  x86.Addr = 0xffffffffc0000000
 	stackBase x86.Addr = 0xffffc90000000000
+	textSize           = 0x1000
 	stackSize          = 0x4000
 	maxTasks           = 16
 	// magic is where a call from the host returns to.
@@ -60,7 +61,7 @@ func newFake(cpus int) *fakeMachine {
 		fixups: map[x86.Addr]x86.Addr{}, exec: execBase, execLeft: 64 << 20, textEnd: textBase,
 	}
 	f.regions = []*region{
-		{start: textBase, b: make([]byte, 0x10000), text: true},
+		{start: textBase, b: make([]byte, textSize), text: true},
 		{start: stackBase, b: make([]byte, maxTasks*stackSize)},
 	}
 	for i := range f.regions[0].b {

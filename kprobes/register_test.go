@@ -367,7 +367,7 @@ func TestView(t *testing.T) {
 	b := make([]byte, 0x80)
 	require.Equal(t, len(b), w.k.View().CodeAt(textBase, b))
 	require.Equal(t, w.clean[:len(b)], string(b))
-	require.Equal(t, 16, w.k.View().CodeAt(textBase+0x10000-16, b))
+	require.Equal(t, 16, w.k.View().CodeAt(textBase+textSize-16, b))
 	require.Equal(t, 0, w.k.View().CodeAt(0x1000, b))
 
 	// An ftrace site reads as the canonical nop, whatever the CPU's nop is.

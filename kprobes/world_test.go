@@ -44,6 +44,19 @@ func newWorld(t testing.TB, kernel string, cpus int) *world {
 }
 
 func newWorldOf(t testing.TB, c *profile.Config, cpus int) *world {
+	w := bareWorldOf(c, cpus)
+	t.Cleanup(func() {
+		if !t.Failed() {
+			require.Equal(t, 0, w.k.Registered(), "probes left")
+			require.Equal(t, w.clean, w.text(), "text is not restored")
+		}
+	})
+	return w
+}
+
+func bareWorld(c *profile.Config) *world { return bareWorldOf(c, 1) }
+
+func bareWorldOf(c *profile.Config, cpus int) *world {
 	w := &world{fakeMachine: newFake(cpus)}
 	w.leaf = w.add("leaf", movAX, addAX, ret)
 	w.steady = w.add("steady", prefetch, movAX, addAX, ret)
@@ -60,12 +73,6 @@ func newWorldOf(t testing.TB, c *profile.Config, cpus int) *world {
 	w.loads = w.add("loads", load, ret, movAX, ret)
 	w.k = kprobes.New(w.fakeMachine, w.fakeMachine, c)
 	w.clean = w.text()
-	t.Cleanup(func() {
-		if !t.Failed() {
-			require.Equal(t, 0, w.k.Registered(), "probes left")
-			require.Equal(t, w.clean, w.text(), "text is not restored")
-		}
-	})
 	return w
 }
 

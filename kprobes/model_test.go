@@ -1,0 +1,219 @@
+package kprobes_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"kprobelab/kprobes"
+	"kprobelab/profile"
+	"kprobelab/x86"
+)
+
+// model says in a few lines what the subsystem has to do: per address a list
+// of probes, newest first. It has no slots, no text and no statuses.
+type model struct {
+	w      *world
+	places []x86.Addr
+	probes map[x86.Addr][]*modelProbe
+	// order is what handlers ran in the hit that is being checked.
+	order []*modelProbe
+	off   bool // globally disarmed
+}
+
+type modelProbe struct {
+	p                  *kprobes.Kprobe
+	disabled           bool
+	pre, post          int
+	missed             uint64
+	gotPre, gotPost    int
+	registered, member bool
+}
+
+func (m *model) newProbe(at x86.Addr, withPost bool) *modelProbe {
+	mp := &modelProbe{p: &kprobes.Kprobe{Addr: at}}
+	mp.p.PreHandler = func(*kprobes.Kprobe, *x86.PtRegs) int {
+		mp.gotPre++
+		m.order = append(m.order, mp)
+		return 0
+	}
+	if withPost {
+		mp.p.PostHandler = func(*kprobes.Kprobe, *x86.PtRegs, uint64) { mp.gotPost++ }
+	}
+	return mp
+}
+
+// armed is whether the address traps.
+func (m *model) armed(at x86.Addr) bool {
+	return !m.off && slices.ContainsFunc(m.probes[at], func(mp *modelProbe) bool { return !mp.disabled })
+}
+
+func (m *model) any(t *rapid.T) *modelProbe {
+	var all []*modelProbe
+	for _, at := range m.places {
+		all = append(all, m.probes[at]...)
+	}
+	if len(all) == 0 {
+		t.Skip("no probe")
+	}
+	return rapid.SampledFrom(all).Draw(t, "probe")
+}
+
+// expectHit applies a hit of every place in the list, in one call.
+func (m *model) expectHit(at x86.Addr, nested bool) {
+	if !m.armed(at) {
+		return
+	}
+	for _, mp := range m.probes[at] {
+		switch {
+		case nested:
+			mp.missed++
+		case !mp.disabled:
+			mp.pre++
+			if mp.p.PostHandler != nil {
+				mp.post++
+			}
+		}
+	}
+}
+
+// TestAgainstModel drives random sequences of register, unregister, enable,
+// disable, arm-all, hits and nested hits through the subsystem and the model.
+func TestAgainstModel(t *testing.T) {
+	for _, kernel := range []string{"4.4", "5.10", "6.1", "6.12"} {
+		t.Run(kernel, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) { runModel(t, kernel) })
+		})
+	}
+}
+
+func runModel(t *rapid.T, kernel string) {
+	c, _ := profile.Named(kernel)
+	// Without the quirk that a post handler added to a boosted slot is lost.
+	c.Preemption = c.Preemption || c.Slot.BoostDecidedAtBuild
+	w := bareWorld(c)
+	m := &model{w: w, probes: map[x86.Addr][]*modelProbe{}}
+	m.places = []x86.Addr{w.leaf, w.leaf + 3, w.steady, w.steady + 4, w.traced, w.calls}
+	t.Repeat(map[string]func(*rapid.T){
+		"register": func(t *rapid.T) {
+			at := rapid.SampledFrom(m.places).Draw(t, "at")
+			mp := m.newProbe(at, rapid.Bool().Draw(t, "post"))
+			if rapid.IntRange(0, 3).Draw(t, "disabled") == 0 {
+				mp.p.Flags, mp.disabled = kprobes.FlagDisabled, true
+			}
+			require.NoError(t, w.k.RegisterKprobe(mp.p))
+			mp.member = len(m.probes[at]) > 0
+			m.probes[at] = append([]*modelProbe{mp}, m.probes[at]...)
+		},
+		"unregister": func(t *rapid.T) {
+			mp := m.any(t)
+			at := mp.p.Addr
+			w.k.UnregisterKprobe(mp.p)
+			m.probes[at] = slices.DeleteFunc(slices.Clone(m.probes[at]), func(o *modelProbe) bool { return o == mp })
+			require.Error(t, w.k.DisableKprobe(mp.p))
+		},
+		"disable": func(t *rapid.T) {
+			mp := m.any(t)
+			require.NoError(t, w.k.DisableKprobe(mp.p))
+			mp.disabled = true
+		},
+		"enable": func(t *rapid.T) {
+			if m.off {
+				t.Skip("the quirk of enabling while disarmed has its own test")
+			}
+			mp := m.any(t)
+			require.NoError(t, w.k.EnableKprobe(mp.p))
+			mp.disabled = false
+		},
+		"arm_all":    func(t *rapid.T) { require.NoError(t, w.k.SetEnabled(true)); m.off = false },
+		"disarm_all": func(t *rapid.T) { require.NoError(t, w.k.SetEnabled(false)); m.off = true },
+		"hit": func(t *rapid.T) {
+			fn := rapid.SampledFrom([]x86.Addr{w.leaf, w.steady, w.traced, w.calls}).Draw(t, "fn")
+			m.call(t, fn)
+		},
+		"nested": func(t *rapid.T) {
+			m.nestedCall(t)
+		},
+		"": func(t *rapid.T) { m.check(t) },
+	})
+	for _, at := range m.places {
+		for _, mp := range m.probes[at] {
+			w.k.UnregisterKprobe(mp.p)
+		}
+	}
+	require.Equal(t, w.clean, w.text())
+}
+
+// path is the places that a function's execution passes.
+func (m *model) path(fn x86.Addr) []x86.Addr {
+	w := m.w
+	switch fn {
+	case w.leaf:
+		return []x86.Addr{w.leaf, w.leaf + 3}
+	case w.steady:
+		return []x86.Addr{w.steady, w.steady + 4}
+	case w.calls:
+		return []x86.Addr{w.calls, w.leaf, w.leaf + 3}
+	}
+	return []x86.Addr{fn}
+}
+
+func (m *model) call(t *rapid.T, fn x86.Addr) {
+	m.order = nil
+	var want []*modelProbe
+	for _, at := range m.path(fn) {
+		if m.armed(at) {
+			for _, mp := range m.probes[at] {
+				if !mp.disabled {
+					want = append(want, mp)
+				}
+			}
+		}
+		m.expectHit(at, false)
+	}
+	ax, err := m.w.call(fn, 5)
+	require.NoError(t, err)
+	require.EqualValues(t, map[bool]int{true: 7, false: 6}[fn == m.w.calls], ax)
+	require.Equal(t, want, m.order)
+}
+
+// nestedCall has a probe elsewhere whose handler calls two functions.
+func (m *model) nestedCall(t *rapid.T) {
+	outer := &kprobes.Kprobe{Addr: m.w.rec, PreHandler: func(_ *kprobes.Kprobe, regs *x86.PtRegs) int {
+		for _, fn := range []x86.Addr{m.w.calls, m.w.traced} {
+			m.w.nested(regs, fn, 1)
+		}
+		return 0
+	}}
+	require.NoError(t, m.w.k.RegisterKprobe(outer))
+	if !m.off {
+		for _, fn := range []x86.Addr{m.w.calls, m.w.traced} {
+			for _, at := range m.path(fn) {
+				m.expectHit(at, true)
+			}
+		}
+	}
+	ax, err := m.w.call(m.w.rec, 0)
+	require.NoError(t, err)
+	require.Zero(t, ax)
+	m.w.k.UnregisterKprobe(outer)
+}
+
+func (m *model) check(t *rapid.T) {
+	w := m.w
+	for _, at := range m.places {
+		require.Equal(t, m.armed(at), w.byteAt(at) == 0xcc, "%v", at)
+		for _, mp := range m.probes[at] {
+			require.Equal(t, mp.pre, mp.gotPre)
+			require.Equal(t, mp.post, mp.gotPost)
+			require.Equal(t, mp.missed, mp.p.Nmissed)
+			require.Equal(t, mp.disabled, mp.p.Disabled())
+		}
+	}
+	b := make([]byte, len(w.clean))
+	require.Equal(t, len(b), w.k.View().CodeAt(textBase, b))
+	require.Equal(t, w.clean, string(b))
+	require.NoError(t, w.k.Err())
+}
