@@ -13,11 +13,24 @@ var gnu64 = [16]string{"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
 var gnu32 = [16]string{"eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi",
 	"r8d", "r9d", "r10d", "r11d", "r12d", "r13d", "r14d", "r15d"}
 
+var gnu16 = [16]string{"ax", "cx", "dx", "bx", "sp", "bp", "si", "di",
+	"r8w", "r9w", "r10w", "r11w", "r12w", "r13w", "r14w", "r15w"}
+
+var gnu8 = [16]string{"al", "cl", "dl", "bl", "spl", "bpl", "sil", "dil",
+	"r8b", "r9b", "r10b", "r11b", "r12b", "r13b", "r14b", "r15b"}
+
+// gnu8High are numbers 4 to 7 without a REX prefix.
+var gnu8High = [8]string{4: "ah", 5: "ch", 6: "dh", 7: "bh"}
+
+// operandKinds are the letters that a template may have behind a percent sign;
+// small ones belong to register names.
+const operandKinds = "EGQDBXYNPMCVI"
+
 // text fills in the operands of a row's template.
 func (s *shape) text(o *override) string {
 	var b strings.Builder
 	for i := 0; i < len(o.text); i++ {
-		if o.text[i] != '%' || i+1 == len(o.text) || !strings.ContainsRune("EGQDXYNPMI", rune(o.text[i+1])) {
+		if o.text[i] != '%' || i+1 == len(o.text) || !strings.ContainsRune(operandKinds, rune(o.text[i+1])) {
 			b.WriteByte(o.text[i])
 			continue
 		}
@@ -27,36 +40,62 @@ func (s *shape) text(o *override) string {
 	return b.String()
 }
 
+// operand is one operand of a template.
 func (s *shape) operand(kind byte, o *override) string {
-	wide := s.rex&8 != 0
 	reg := s.modrm>>3&7 | s.rex&4<<1
 	switch kind {
 	case 'G':
-		return general(reg, wide || strings.Contains(o.text, "%M,%G"))
+		if strings.Contains(o.text, "%M,%G") { // an address: always 64-bit
+			return general(reg, true)
+		}
+		return s.sized(reg)
 	case 'Y':
 		return fmt.Sprintf("%%xmm%d", reg)
 	case 'P':
 		return fmt.Sprintf("%%mm%d", reg&7)
+	case 'C':
+		return fmt.Sprintf("%%cr%d", reg)
+	case 'V':
+		return fmt.Sprintf("%%db%d", reg)
 	case 'I':
-		return fmt.Sprintf("$%#x", s.b[s.end])
+		return "$0x" + fmt.Sprintf("%x", uint64(signedAt(s.b[s.end:s.end+s.immSize(o)])))
 	}
 	if s.modrm>>6 != 3 {
 		return s.memory()
 	}
-	rm := s.modrm&7 | s.rex&1<<3
+	return s.register(kind, s.modrm&7|s.rex&1<<3)
+}
+
+// register is ModRM.rm as a register of the kind's class.
+func (s *shape) register(kind, n byte) string {
 	switch kind {
 	case 'Q':
-		return general(rm, true)
+		return general(n, true)
 	case 'D':
-		return general(rm, false)
+		return general(n, false)
+	case 'B':
+		if !s.hasREX && n >= 4 {
+			return "%" + gnu8High[n&7]
+		}
+		return "%" + gnu8[n]
 	case 'X':
-		return fmt.Sprintf("%%xmm%d", rm)
+		return fmt.Sprintf("%%xmm%d", n)
 	case 'N':
-		return fmt.Sprintf("%%mm%d", rm&7)
+		return fmt.Sprintf("%%mm%d", n&7)
 	case 'M':
 		return "(bad)"
 	}
-	return general(rm, wide)
+	return s.sized(n)
+}
+
+// sized is a general register of the operand size. A 66 that belongs to the
+// opcode does not make it smaller.
+func (s *shape) sized(n byte) string {
+	wide := s.rex&8 != 0
+	if s.size16 && !wide && s.enc <= enc0F {
+		return "%" + gnu16[n]
+	}
+	return general(n, wide)
 }
 
 func general(n byte, wide bool) string {

@@ -2,6 +2,7 @@ package decoder
 
 import (
 	"fmt"
+	"strings"
 
 	"golang.org/x/arch/x86/x86asm"
 
@@ -135,8 +136,20 @@ func overridden(s shape, row *override, n int) (Inst, error) {
 	i := Inst{Length: n, Source: SourceOverride, row: row, shape: s}
 	i.RIPRelative = s.hasModRM && s.modrm&0xC7 == 5
 	i.DispOff, i.DispLen = s.dispOff, s.dispLen
-	i.ImmOff, i.ImmLen = s.end, row.imm
+	i.ImmOff, i.ImmLen = s.end, s.immSize(row)
+	i.Class = classOfMnemonic(row.text)
 	return i, nil
+}
+
+// classOfMnemonic is the class of a row. Few rows change control flow.
+func classOfMnemonic(text string) Class {
+	switch {
+	case strings.HasPrefix(text, "ud"):
+		return ClassUndefined
+	case text == "uiret", text == "eretu", text == "erets":
+		return ClassFar
+	}
+	return ClassNone
 }
 
 // fromTables is the last resort. x86asm knows all of the primary map, and the

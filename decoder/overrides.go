@@ -17,12 +17,16 @@ type override struct {
 	opcode byte // for all, where anyOpcode
 	form   form
 	modrm  byte // the byte, or reg
-	imm    int
+	imm    int  // or immZ
 	text   string
 	line   int
 }
 
-const anyPrefix = -1
+const (
+	anyPrefix = -1
+	// immZ is an immediate of 2 bytes with operand size 2, else 4.
+	immZ = -1
+)
 
 // form is how a row restricts ModRM.
 type form uint8
@@ -34,6 +38,7 @@ const (
 	formRegister             // ModRM.reg, register operand
 	formMemory               // ModRM.reg, memory operand
 	formExact                // the whole byte
+	formForced               // a register operand although mod says memory
 )
 
 // overrides is indexed by encoding and opcode.
@@ -42,7 +47,7 @@ var overrides = mustOverrides(overridesText)
 type overrideIndex [numEncodings][256][]override
 
 var encNames = map[string]encoding{
-	"0f": enc0F, "0f38": enc0F38, "0f3a": enc0F3A, "3dnow": enc3DNow,
+	"primary": encPrimary, "0f": enc0F, "0f38": enc0F38, "0f3a": enc0F3A, "3dnow": enc3DNow,
 	"vex0f": encVex0F, "vex0f38": encVex0F38, "vex0f3a": encVex0F3A,
 	"evex0f": encEvex0F, "evex0f38": encEvex0F38, "evex0f3a": encEvex0F3A,
 	"xop8": encXop8, "xop9": encXop9, "xopa": encXopA,
@@ -80,6 +85,9 @@ func parseOverride(line string) (o override, anyOpcode bool, err error) {
 	}
 	op, opErr := strconv.ParseUint(f[2], 16, 8)
 	imm, immErr := strconv.Atoi(f[4])
+	if f[4] == "z" {
+		imm, immErr = immZ, nil
+	}
 	if anyOpcode = f[2] == "*"; anyOpcode {
 		opErr = nil
 	}
@@ -97,6 +105,8 @@ func parseForm(s string) (form, byte, error) {
 		return formNone, 0, nil
 	case "/r":
 		return formAny, 0, nil
+	case "!/r":
+		return formForced, 0, nil
 	}
 	kinds := map[string]form{"/": formReg, "r/": formRegister, "m/": formMemory}
 	if head, reg := s[:len(s)-1], s[len(s)-1]; kinds[head] != 0 && reg >= '0' && reg <= '7' {
@@ -109,7 +119,7 @@ func parseForm(s string) (form, byte, error) {
 // findOverride returns the row for the instruction and its length, nil where
 // none applies. An instruction that is cut off has length 0.
 func (s *shape) findOverride() (*override, int) {
-	if s.enc == encPrimary || s.enc >= numEncodings {
+	if s.enc >= numEncodings {
 		return nil, 0
 	}
 	if s.enc == enc3DNow {
@@ -125,15 +135,31 @@ func (s *shape) findOverride() (*override, int) {
 		if !o.matches(s) {
 			continue
 		}
-		if o.form == formNone {
+		switch o.form {
+		case formNone:
 			s.hasModRM, s.end, s.dispLen, full = false, s.at, 0, true
+		case formForced:
+			s.modrm |= 0xC0
+			s.end, s.dispLen, full = s.at+1, 0, true
 		}
-		if !full || s.end+o.imm > len(s.b) {
+		end := s.end + s.immSize(o)
+		if !full || end > len(s.b) {
 			return o, 0
 		}
-		return o, s.end + o.imm
+		return o, end
 	}
 	return nil, 0
+}
+
+// immSize is the size of the row's immediate in this instruction.
+func (s *shape) immSize(o *override) int {
+	switch {
+	case o.imm != immZ:
+		return o.imm
+	case s.size16 && s.rex&8 == 0:
+		return 2
+	}
+	return 4
 }
 
 // find3DNow looks for the opcode behind the operands.
@@ -160,6 +186,8 @@ func (o *override) matches(s *shape) bool {
 		return s.hasModRM && s.modrm == o.modrm
 	case formRegister:
 		return s.hasModRM && reg == o.modrm && register
+	case formForced:
+		return s.hasModRM && !register
 	case formMemory:
 		return s.hasModRM && reg == o.modrm && !register
 	default:

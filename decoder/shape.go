@@ -5,6 +5,8 @@ package decoder
 type shape struct {
 	b        []byte
 	addr32   bool
+	size16   bool
+	hasREX   bool
 	segment  byte // 64 or 65, else 0
 	rex      byte // W 8, R 4, X 2, B 1, also from VEX, EVEX and XOP
 	enc      encoding
@@ -92,7 +94,7 @@ func (s *shape) prefixes() int {
 		case b == 0x64 || b == 0x65:
 			s.segment = b
 		case !IsLegacyPrefix(b):
-			s.rex = rex & 0x0F
+			s.rex, s.hasREX, s.size16 = rex&0x0F, rex != 0, size
 			s.pfx = mandatory(size, rep, lastRep)
 			return i
 		}
