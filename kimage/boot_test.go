@@ -1,0 +1,219 @@
+package kimage
+
+import (
+	"encoding/hex"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/profile"
+	"kprobelab/x86"
+)
+
+func fromHex(t testing.TB, s string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
+	require.NoError(t, err)
+	return b
+}
+
+// Rule: runs of nops are filled as each release fills them.
+func TestNopForms(t *testing.T) {
+	intel := qemu64()
+	intel.k8Nops = false
+	amd := qemu64()
+	for name, c := range map[string]struct {
+		nops nops
+		n    int
+		want string
+	}{
+		"k8_five_is_two":        {nopsFor(true, false, &amd), 5, "666690 6690"},
+		"k8_nine":               {nopsFor(true, false, &amd), 9, "66666690 66666690 90"},
+		"early_intel":           {nopsFor(true, false, &intel), 5, "0f1f440000"},
+		"classic_nine_is_two":   {nopsFor(false, false, &amd), 9, "0f1f840000000000 90"},
+		"modern_nine_is_one":    {nopsFor(false, true, &amd), 9, "2e0f1f840000000000"},
+		"modern_eleven":         {nopsFor(false, true, &amd), 11, "66662e0f1f840000000000"},
+		"modern_twelve_is_jump": {nopsFor(false, true, &amd), 12, "eb0a cccccccccccccccccccc"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := make([]byte, c.n)
+			c.nops.fill(b)
+			require.Equal(t, fromHex(t, c.want), b)
+		})
+	}
+	long := make([]byte, 200)
+	n := nopsFor(false, true, &amd)
+	n.fill(long)
+	require.Equal(t, fromHex(t, "e9c3000000cc"), long[:6])
+	amdNops := nopsFor(true, false, &amd)
+	require.Equal(t, fromHex(t, "6666666690"), amdNops.atomic5)
+}
+
+// altCase is one alternative: text at 0x0, the replacement at 0x100.
+type altCase struct {
+	name            string
+	text, repl      string
+	feature         feature
+	not, call       bool
+	classic, modern string // "" where the case is not the release's
+}
+
+const absent = feature(9*32 + 20) // SMAP, which qemu64 has not
+
+func altCases() []altCase {
+	return []altCase{
+		{name: "absent_feature_makes_long_nops", text: "909090", repl: "0f01cb", feature: absent, classic: "0f1f00", modern: "0f1f00"},
+		{name: "present_feature_replaces", text: "909090", repl: "0faee8", feature: featAlways, classic: "0faee8", modern: "0faee8"},
+		{name: "not_feature_replaces_where_absent", text: "ff1500000000", repl: "fb", feature: absent, not: true, classic: "fb0f1f440000", modern: "fb0f1f440000"},
+		{name: "call_is_relocated", text: "9090909090", repl: "e810000000", feature: featAlways, classic: "e810010000", modern: "e810010000"},
+		{name: "forward_jump_becomes_short", text: "e900000000", repl: "e920ffffff", feature: featAlways, classic: "eb23 0f1f00", modern: "eb23 cccccc"},
+		{name: "backward_jump_stays_long_in_classic", text: "e900000000", repl: "e9f0feffff", feature: featAlways, classic: "e9f0ffffff", modern: "ebf3 cccccc"},
+		{name: "empty_replacement_is_nops", text: "e9aabbccdd", repl: "", feature: featAlways, classic: "0f1f440000", modern: "0f1f440000"},
+		{name: "rip_relative_is_relocated", text: "90909090909090", repl: "488b0510000000", feature: featAlways, modern: "488b0510010000"},
+		{name: "jump_inside_the_replacement_stays", text: "9090909090", repl: "eb0190f3c3", feature: featAlways, modern: "eb0190f3c3"},
+		{name: "pause_is_no_nop", text: "f39090", repl: "", feature: absent, modern: "f39090"},
+		{name: "nopl_joins_in_modern", text: "0f1f009090", repl: "", feature: absent, classic: "0f1f006690", modern: "0f1f440000"},
+		{name: "call_through_memory_becomes_direct", text: "ff15fa010000", repl: "e800000000", feature: featAlways, call: true, modern: "e8fb020000 90"},
+		{name: "direct_call_needs_that_form", text: "e81122334490", repl: "e800000000", feature: featAlways, call: true, modern: "e81122334490"},
+	}
+}
+
+// Rule: an alternative is applied as the release applies it, byte by byte.
+func TestAlternatives(t *testing.T) {
+	for _, c := range altCases() {
+		for _, l := range []altLayout{12, 14} {
+			want := map[altLayout]string{12: c.classic, 14: c.modern}[l]
+			if want == "" {
+				continue
+			}
+			t.Run(c.name+map[altLayout]string{12: "/classic", 14: "/modern"}[l], func(t *testing.T) {
+				text := make([]byte, 0x400)
+				copy(text, fromHex(t, c.text))
+				copy(text[0x100:], fromHex(t, c.repl))
+				le.PutUint64(text[0x200:], testText+0x300) // what the pointer of the call holds
+				img := tableImage(t, text)
+				cpu := qemu64()
+				cfg, _ := profile.Named(profile.Default)
+				p := alternativePatcher{img: img, cpu: &cpu, nops: nopsFor(false, l == 14, &cpu), decoder: cfg.Decoder}
+				p.apply([]alternative{{addr: testText, repl: testText + 0x100, feature: c.feature, addrLen: len(fromHex(t, c.text)),
+					replLen: len(fromHex(t, c.repl)), not: c.not, call: c.call}}, l)
+				require.Equal(t, fromHex(t, want), img.bytes(testText, len(fromHex(t, c.text))))
+			})
+		}
+	}
+}
+
+// Rule: nested alternatives of one place share the longest one's padding (6.3
+// and later).
+func TestNestedAlternativesShareTheirLength(t *testing.T) {
+	list := []alternative{{addr: 1, addrLen: 3}, {addr: 1, addrLen: 9}, {addr: 2, addrLen: 4}}
+	equalLengths(list)
+	require.Equal(t, []int{9, 9, 4}, []int{list[0].addrLen, list[1].addrLen, list[2].addrLen})
+}
+
+// Rule: a static call becomes what its key's function asks for.
+func TestStaticCallForms(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		fn   x86.Addr
+		tail bool
+		want string
+	}{
+		"call":                {"e800000000", testText + 0x100, false, "e8fb000000"},
+		"tail_call":           {"e900000000", testText + 0x100, true, "e9fb000000"},
+		"call_of_nothing":     {"e800000000", 0, false, "0f1f440000"},
+		"tail_of_nothing":     {"e900000000", 0, true, "c3cccccccc"},
+		"call_of_return0":     {"e800000000", testText + 0x200, false, "2e2e2e31c0"},
+		"jcc_tail":            {"0f8400000000", testText + 0x100, true, "0f84fa000000"},
+		"jcc_tail_of_nothing": {"0f8500000000", 0, true, "0f85fa020000"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := make([]byte, 0x400)
+			copy(text, fromHex(t, c.text))
+			p := &staticCallPatcher{img: tableImage(t, text), nops: nops{forms: nopl[:9], atomic5: nopl[5]},
+				ret0: testText + 0x200, retFn: testText + 0x300}
+			p.write(testText, c.fn, c.tail)
+			n := len(fromHex(t, c.want))
+			require.Equal(t, fromHex(t, c.want), p.img.bytes(testText, n))
+		})
+	}
+}
+
+// Rule: a call through pv_ops becomes the native operation.
+func TestParavirtForms(t *testing.T) {
+	fns := []x86.Addr{0, testText + 0x100, testText + 0x140, testText + 0x180}
+	for name, c := range map[string]struct {
+		text string
+		op   int
+		want string
+	}{
+		"missing_operation_traps": {"ff1500000000", 0, "0f0b 0f1f4000"},
+		"direct_call":             {"ff1500000000", 1, "e8fb000000 90"},
+		"jump_stays_a_jump":       {"ff2500000000", 1, "e9fb000000 90"},
+		"nothing":                 {"ff1500000000", 2, "660f1f440000"},
+		"inline_instruction":      {"ff1500000000", 3, "fa 0f1f440000"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := make([]byte, 0x400)
+			copy(text, fromHex(t, c.text))
+			for i, f := range fns {
+				le.PutUint64(text[0x300+8*i:], uint64(f))
+			}
+			p := &paravirtPatcher{img: tableImage(t, text), nops: nops{forms: nopl[:9]}, ops: testText + 0x300,
+				nop: fns[2], insns: map[x86.Addr][]byte{fns[3]: {0xfa}}}
+			p.patch(paravirtSite{addr: testText, op: c.op, len: 6})
+			require.Equal(t, fromHex(t, c.want), p.img.bytes(testText, 6))
+		})
+	}
+}
+
+func TestParseCPU(t *testing.T) {
+	m, err := parseCPU("")
+	require.NoError(t, err)
+	require.Equal(t, "qemu64", m.name)
+	require.True(t, m.has[featureNames["cx16"]])
+	m, err = parseCPU("qemu64,-cx16,+smap")
+	require.NoError(t, err)
+	require.False(t, m.has[featureNames["cx16"]])
+	require.True(t, m.has[featureNames["smap"]])
+	for s, want := range map[string]string{
+		"z80":          `CPU model "z80" is not known; known: qemu64`,
+		"qemu64,+warp": `CPU feature "+warp" is not known`,
+		"qemu64,cx16":  `CPU feature "cx16" is not known`,
+		"qemu64,+":     `CPU feature "+" is not known`,
+	} {
+		_, err := parseCPU(s)
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "\n")
+	}
+	require.True(t, slices.Contains(CPUModels(), "qemu64"))
+}
+
+// Rule: with NoBoot the text is the file's; live text is as its kernel left it.
+func TestBootOptions(t *testing.T) {
+	call, nop := fromHex(t, "e811223344"), nopl[5]
+	text := slices.Concat(call, make([]byte, 11), call, make([]byte, 11))
+	sites := slices.Concat(appendUint(nil, testText, 8), appendUint(nil, testText+16, 8))
+	file := testELF(etExec, testSection{name: ".text", typ: 1, flags: shfAlloc | shfExec, addr: testText, data: text},
+		testSection{name: "__mcount_loc", typ: 1, flags: shfAlloc, addr: testTable, data: sites})
+	live := writeModule(t, "live.bin", fromHex(t, "e955667788"))
+	for name, c := range map[string]struct {
+		o             Options
+		first, second []byte
+	}{
+		"booted":    {Options{}, nop, nop},
+		"no_boot":   {Options{NoBoot: true}, call, call},
+		"live_text": {Options{LiveText: live + "@0xffffffff81000000"}, fromHex(t, "e955667788"), nop},
+	} {
+		t.Run(name, func(t *testing.T) {
+			img, err := FromBytes("boot", file, &c.o)
+			require.NoError(t, err)
+			require.Equal(t, c.first, img.bytes(testText, 5))
+			require.Equal(t, c.second, img.bytes(testText+16, 5))
+		})
+	}
+	_, err := FromBytes("boot", file, &Options{CPU: "z80"})
+	require.ErrorContains(t, err, "z80")
+}
