@@ -28,14 +28,12 @@
 	FORM1	imul_rip_imm8, 0, imul $100, form_state+M(%rip), %rax
 	FORM1	imul_rip_imm32, 0, imul $0x10001, form_state+M(%rip), %rax
 	FORM1	shl_rip_imm, 0, shll $3, form_state+M(%rip)
-	FORM1	shld_rip_imm, 0, shld $3, %rcx, form_state+M(%rip)
 	FORM1	not_rip, 0, notl form_state+M(%rip)
 	FORM1	movzx_rip, 0, movzbl form_state+M+1(%rip), %eax
 	FORM1	movsxd_rip, 0, movslq form_state+M(%rip), %rax
 	FORM1	cmov_rip, 0, cmovg form_state+M(%rip), %rax
 	FORM1	setcc_rip, 0, setg form_state+M(%rip)
 	FORM1	prefetch_rip, 0, prefetcht0 form_state(%rip)
-	FORM1	gs_rip, 0, mov %gs:test_counter(%rip), %rax
 
 /* Moves of every width and direction. */
 	FORM1	mov_rr, 0, mov %rcx, %rax
@@ -69,11 +67,31 @@
 	END	xlat
 
 /* Per-CPU and other segments. */
-	FORM1	gs_load, 0, mov %gs:test_counter, %rax
-	FORM1	gs_load32, 0, mov %gs:cpu_number, %eax
-	FORM1	gs_inc, 0, incq %gs:test_counter
-	FORM1	gs_add_imm, 0, addl $0, %gs:__preempt_count
-	FORM1	gs_cmpxchg, 0, cmpxchg %rcx, %gs:test_counter
+	.section .data..percpu, "aw"
+	.balign	8
+	.globl	form_percpu
+	.type	form_percpu, @object
+form_percpu:
+	.quad	0
+	.size	form_percpu, 8
+
+.macro GS name, insn:vararg
+	FORM	\name
+	movq	$0x77, %gs:form_percpu
+	INSN
+	\insn
+	mov	%gs:form_percpu, %r12
+	END	\name
+.endm
+	GS	gs_load, mov %gs:form_percpu, %rax
+	GS	gs_load32, mov %gs:form_percpu, %eax
+	GS	gs_load8, mov %gs:form_percpu, %al
+	GS	gs_store, mov %rcx, %gs:form_percpu
+	GS	gs_inc, incq %gs:form_percpu
+	GS	gs_add_imm, addl $5, %gs:form_percpu
+	GS	gs_cmpxchg, cmpxchg %rcx, %gs:form_percpu
+	GS	gs_rip, mov %gs:form_percpu(%rip), %rax
+	GS	gs_rip_add, addl $5, %gs:form_percpu(%rip)
 	FORM1	fs_load, 0, mov %fs:M(%rbx), %rax
 	FORM1	cs_load, 0, mov %cs:M(%rbx), %rax
 	FORM1	ds_load, 0, mov %ds:M(%rbx), %rax
@@ -123,16 +141,31 @@ form_src:
 	STRING	stosq, stosq
 	STRING	lodsb, lodsb
 	STRING	lodsq, lodsq
-	STRING	scasb, scasb
-	STRING	cmpsb, cmpsb
 	STRING	rep_movsb, rep movsb
 	STRING	rep_movsl, rep movsl
 	STRING	rep_movsq, rep movsq
 	STRING	rep_stosb, rep stosb
 	STRING	rep_stosq, rep stosq
 	STRING	rep_lodsb, rep lodsb
-	STRING	repe_cmpsb, repe cmpsb
-	STRING	repne_scasb, repne scasb
+/* Those that compare read form_src on both sides. */
+.macro SCAN name, gap, insn:vararg
+	FORM	\name
+	and	$31, %ecx
+	lea	form_src+64(%rip), %rsi
+	lea	form_src+64+\gap(%rip), %rdi
+	INSN
+	\insn
+	mov	%rdi, %r12
+	mov	%rsi, M(%rbx)
+	END	\name
+.endm
+	SCAN	scasb, 5, scasb
+	SCAN	cmpsb, 5, cmpsb
+	SCAN	cmpsq, 0, cmpsq
+	SCAN	repe_cmpsb, 0, repe cmpsb
+	SCAN	repne_cmpsb, 5, repne cmpsb
+	SCAN	repe_scasb, 5, repe scasb
+	SCAN	repne_scasb, 5, repne scasb
 	FORM	rep_movsb_0
 	xor	%ecx, %ecx
 	INSN
