@@ -1,5 +1,7 @@
 package kprobes
 
+import "kprobelab/x86"
+
 // StatusOf is a CPU's current probe and status.
 func StatusOf(k *Kprobes, cpu int) (*Kprobe, Status) {
 	return k.cpus[cpu].current, k.cpus[cpu].status
@@ -23,3 +25,6 @@ func DropTrampoline(k *Kprobes) {
 		k.table.remove(p)
 	}
 }
+
+// Return is what the trampoline calls.
+func Return(k *Kprobes, frame x86.Addr, regs *x86.PtRegs) { k.trampolineReturn(frame, regs) }

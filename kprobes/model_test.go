@@ -24,12 +24,11 @@ type model struct {
 }
 
 type modelProbe struct {
-	p                  *kprobes.Kprobe
-	disabled           bool
-	pre, post          int
-	missed             uint64
-	gotPre, gotPost    int
-	registered, member bool
+	p               *kprobes.Kprobe
+	disabled        bool
+	pre, post       int
+	missed          uint64
+	gotPre, gotPost int
 }
 
 func (m *model) newProbe(at x86.Addr, withPost bool) *modelProbe {
@@ -104,7 +103,6 @@ func runModel(t *rapid.T, kernel string) {
 				mp.p.Flags, mp.disabled = kprobes.FlagDisabled, true
 			}
 			require.NoError(t, w.k.RegisterKprobe(mp.p))
-			mp.member = len(m.probes[at]) > 0
 			m.probes[at] = append([]*modelProbe{mp}, m.probes[at]...)
 		},
 		"unregister": func(t *rapid.T) {
