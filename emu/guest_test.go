@@ -44,8 +44,8 @@ func workSum(n uint64) (sum uint64) {
 
 func TestTasksShareCPUs(t *testing.T) {
 	for _, cpus := range []int{1, 2, 3} {
-		for _, fn := range []string{"worker", "busy_worker"} {
-			m := bootGuest(t, &Options{CPUs: cpus, Seed: 7, Slice: 50})
+		for _, fn := range []string{"worker", "busy_worker", "sleepy_worker"} {
+			m := bootGuest(t, &Options{CPUs: cpus, Seed: 7, Slice: 50, EveryInstruction: cpus == 3})
 			var tasks []*Task
 			for i := range 5 {
 				task, err := m.Go("w", Invoke(fn, 20+i), Invoke("current_task_number"))
@@ -78,7 +78,7 @@ func TestTaskExitIsTold(t *testing.T) {
 
 func TestUnlockedCountsAreLostAndLockedOnesNot(t *testing.T) {
 	for name, exact := range map[string]bool{"racy_inc": false, "atomic_add_test": true} {
-		m := bootGuest(t, &Options{CPUs: 2, Seed: 1, Slice: 7})
+		m := bootGuest(t, &Options{CPUs: 2, Seed: 1, Slice: 7, EveryInstruction: true})
 		for range 4 {
 			_, err := m.Go("inc", Invoke(name, 500))
 			require.NoError(t, err)

@@ -30,6 +30,9 @@ type Options struct {
 	// Slice is after how many instructions the scheduler may switch when
 	// there is more than one task: 1000 by default. It is counted by blocks.
 	Slice uint64
+	// EveryInstruction counts and switches by single instructions rather
+	// than blocks, to explore interleavings; it is several times slower.
+	EveryInstruction bool
 	// HeapSize bounds the guest's heap, per-CPU areas included: 64 MiB by
 	// default. Host memory is used as the guest touches it.
 	HeapSize uint64
@@ -121,6 +124,9 @@ func New(src Source, o *Options) (*Machine, error) {
 	m.c = C.kpl_machine_new(C.uintptr_t(register(m)))
 	if m.c == nil {
 		return nil, ErrNoMemory
+	}
+	if m.opt.EveryInstruction {
+		m.c.every = 1
 	}
 	m.c.trap_cost = C.uint64_t(m.opt.TrapCost)
 	if err := m.build(model); err != nil {

@@ -110,6 +110,15 @@ func (m *Machine) settle(c *cpu, t *Task, out outcome) error {
 		if len(t.results) == len(t.calls) {
 			m.exit(t)
 		}
+	case sliced:
+	default:
+		return m.hypercall(c, t, out)
+	}
+	return nil
+}
+
+func (m *Machine) hypercall(c *cpu, t *Task, out outcome) error {
+	switch out {
 	case yielded:
 		t.left = true
 		t.scheds++

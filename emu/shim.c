@@ -241,6 +241,7 @@ void kpl_call(kpl_cpu *c, uint64_t sp, const uint64_t *args, uint64_t flags)
 
 /* ---- hooks ---- */
 
+/* From the block hook, and between blocks: exact there. */
 static void stop(kpl_cpu *c, int reason)
 {
 	c->reason = reason;
@@ -292,16 +293,30 @@ static void on_block(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
 	kpl_cpu *c = user;
 	kpl_machine *m = c->m;
 
-	if (c->reason) { /* the stop got lost, or is about to happen */
-		uc_emu_stop(uc);
+	if (c->reason) {
+		stop(c, c->reason);
 		return;
 	}
 	if (m->instrs >= m->stop_at) {
 		stop(c, KPL_TIME);
 		return;
 	}
+	if (m->every)
+		return; /* on_code counts */
 	kpl_count *k = count_at(m, pc);
 	m->instrs += k->pc == pc && k->size == size ? k->n : count_block(c, k, pc, size);
+}
+
+static void on_code(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
+{
+	kpl_cpu *c = user;
+
+	if (c->reason)
+		stop(c, c->reason);
+	else if (c->m->instrs >= c->m->stop_at)
+		stop(c, KPL_TIME);
+	else
+		c->m->instrs++;
 }
 
 static void fault(kpl_cpu *c, int vector)
@@ -375,6 +390,10 @@ static bool on_invalid(uc_engine *uc, void *user)
 	return false; /* which ends the run */
 }
 
+/* The hooks from here on are called in the middle of a block. Stopping there
+ * leaves rip at the block's start with half of it done, so they only leave a
+ * reason: the block ends as it would, and the hook of the next one stops. */
+
 /* syscall and sysenter have nowhere to go in this machine. */
 static void on_syscall(uc_engine *uc, void *user)
 {
@@ -383,7 +402,10 @@ static void on_syscall(uc_engine *uc, void *user)
 	if (c->reason >= KPL_EXIT)
 		return;
 	uc_reg_read(uc, UC_X86_REG_RIP, &c->at);
-	fault(c, 6);
+	c->vector = 6;
+	c->addr = 0;
+	c->access = 0;
+	c->reason = KPL_FAULT;
 }
 
 static void callout(kpl_cpu *c)
@@ -406,7 +428,7 @@ static void callout(kpl_cpu *c)
 	int answer = kplCallout(c->m->handle, c->n, rip, rdi, frame);
 	leave_go(c, &l);
 	if (answer != KPL_RESUME)
-		stop(c, KPL_ERROR);
+		c->reason = KPL_ERROR;
 }
 
 static void on_out(uc_engine *uc, uint32_t port, int size, uint32_t value, void *user)
@@ -422,14 +444,14 @@ static void on_out(uc_engine *uc, uint32_t port, int size, uint32_t value, void 
 		return;
 	case 0xE1:
 		if (c->depth == 1) /* a handler runs with preemption off */
-			stop(c, KPL_YIELD);
+			c->reason = KPL_YIELD;
 		return;
 	case 0xE2:
 		uc_reg_read(uc, UC_X86_REG_RDI, &c->arg);
-		stop(c, KPL_SLEEP);
+		c->reason = KPL_SLEEP;
 		return;
 	case 0xE3:
-		stop(c, KPL_EXIT);
+		c->reason = KPL_EXIT;
 		return;
 	case 0xE4:
 		console_put(c->m, value);
@@ -459,6 +481,7 @@ static uc_err add_hooks(kpl_cpu *c)
 
 	(e = uc_hook_add(uc, &h, UC_HOOK_TLB_FILL, on_fill, c, 1, 0)) ||
 		(e = uc_hook_add(uc, &h, UC_HOOK_BLOCK, on_block, c, 1, 0)) ||
+		(c->m->every && (e = uc_hook_add(uc, &h, UC_HOOK_CODE, on_code, c, 1, 0))) ||
 		(e = uc_hook_add(uc, &h, UC_HOOK_INTR, on_intr, c, 1, 0)) ||
 		(e = uc_hook_add(uc, &h, UC_HOOK_INSN_INVALID, on_invalid, c, 1, 0)) ||
 		(e = uc_hook_add(uc, &h, UC_HOOK_INSN, on_out, c, 1, 0, UC_X86_INS_OUT)) ||
@@ -590,6 +613,8 @@ static void classify(kpl_cpu *c, uc_err e)
 
 	uc_reg_read(c->uc, UC_X86_REG_RIP, &rip);
 	c->ip = rip;
+	if (c->reason >= KPL_EXIT)
+		return;
 	if (c->miss && e == UC_ERR_EXCEPTION) {
 		c->reason = KPL_FAULT;
 		c->addr = c->miss_addr;

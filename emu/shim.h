@@ -74,6 +74,7 @@ typedef struct kpl_machine {
 	uint64_t trap_cost; /* virtual ns of int3 and #DB */
 	uint64_t magic;     /* the return address of the host */
 	int task;
+	int every;          /* count and stop by instructions, not blocks */
 	int track;          /* a snapshot exists: the first write saves a page */
 	kpl_undo **undo;
 	int nundo, cap_undo;
