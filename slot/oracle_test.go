@@ -1,12 +1,14 @@
 package slot
 
 import (
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/errno"
 	"kprobelab/internal/oracle"
+	"kprobelab/kimage"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -19,8 +21,7 @@ func TestSlotsAgainstRealKernels(t *testing.T) {
 			c, _ := profile.Named(name)
 			points := oracle.Points(t, kernel)
 			text := oracle.LiveText(t, kernel)
-			v := &fakeView{base: text.Base, code: text.Bytes, faults: map[x86.Addr]bool{}}
-			oracle.Sites(t, kernel, "ex_table", func(a x86.Addr) { v.faults[a] = true })
+			v := image(t, kernel)
 			compared, outside, differs := 0, 0, 0
 			for _, p := range points {
 				if p.Err != 0 || p.Ftrace {
@@ -46,6 +47,19 @@ func TestSlotsAgainstRealKernels(t *testing.T) {
 	}
 }
 
+// image is the kernel's own file with its live text, so that the exception
+// table is the one the kernel has.
+func image(t *testing.T, kernel string) kimage.View {
+	t.Helper()
+	dir := oracle.Dir(t, kernel)
+	files, err := filepath.Glob(filepath.Join(dir, "vmlinuz-*"))
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	img, err := kimage.Open(files[0], &kimage.Options{LiveText: filepath.Join(dir, "live.elf.zst")})
+	require.NoError(t, err)
+	return img
+}
+
 // differsFromDump: the row's boot had other bytes there than the dump's
 // (runtime constants and jump labels of 6.12; spec 14.2).
 func differsFromDump(p oracle.Point, text oracle.Text, at x86.Addr) bool {
@@ -57,7 +71,7 @@ func differsFromDump(p oracle.Point, text oracle.Text, at x86.Addr) bool {
 	return !p.Opt && string(b[1:n]) != string(p.Armed5[1:n])
 }
 
-func compareSlot(t *testing.T, v *fakeView, at x86.Addr, p oracle.Point, c *profile.Config) {
+func compareSlot(t *testing.T, v kimage.View, at x86.Addr, p oracle.Point, c *profile.Config) {
 	t.Helper()
 	s, err := Build(v, at, p.SlotAddr, false, c)
 	require.NoError(t, err, "%v", at)
@@ -87,7 +101,7 @@ func TestRefusalsAgainstRealKernels(t *testing.T) {
 			c, _ := profile.Named(name)
 			points := oracle.Points(t, kernel)
 			text := oracle.LiveText(t, kernel)
-			v := &fakeView{base: text.Base, code: text.Bytes}
+			v := image(t, kernel)
 			compared := 0
 			for _, p := range points {
 				w, ok := want[p.Reason]
