@@ -4,7 +4,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -21,7 +20,7 @@ var engineMissing error
 func engine() string { return "engine Unicorn" }
 
 // execute plants the probes, makes the calls, takes the probes away.
-func (p *plan) execute(ctx context.Context, t *term, img *kimage.Image, w work) error {
+func (p *plan) execute(t *term, img *kimage.Image, w work) error {
 	l, err := lab.New(img, &lab.Options{CPUs: p.cpus, Seed: p.seed, Budget: p.budget, CPU: p.cpu})
 	if err != nil {
 		return usagef("%w", err)
@@ -31,9 +30,13 @@ func (p *plan) execute(ctx context.Context, t *term, img *kimage.Image, w work) 
 	if p.steps || p.json {
 		l.Kprobes.Observe(func(e kprobes.Event) { r.out.step(l.Here(), &e) })
 	}
-	err = r.plantAll(p.probes)
+	h := lab.Handlers{Pre: r.out.pre, Post: r.out.post, Returned: r.out.returned}
+	if p.noPost {
+		h.Post = nil
+	}
+	err = r.plantAll(p.probes, h)
 	if err == nil {
-		err = r.work(ctx, w)
+		err = r.work(w)
 	}
 	r.unplantAll()
 	r.out.counters(r.done)
@@ -64,8 +67,7 @@ type runner struct {
 }
 
 // plantAll plants in order and stops at the first refusal, as insmod would.
-func (r *runner) plantAll(probes []lab.Probe) error {
-	h := lab.Handlers{Pre: r.out.pre, Post: r.out.post, Returned: r.out.returned}
+func (r *runner) plantAll(probes []lab.Probe, h lab.Handlers) error {
 	for _, probe := range probes {
 		p, err := r.lab.Plant(probe, h)
 		if err != nil {
@@ -88,14 +90,11 @@ func (r *runner) unplantAll() {
 }
 
 // work makes the calls; with tasks, the calls are one task more.
-func (r *runner) work(ctx context.Context, w work) error {
+func (r *runner) work(w work) error {
 	if len(w.tasks) > 0 {
 		return r.tasks(w)
 	}
 	for _, c := range w.calls {
-		if err := ctx.Err(); err != nil {
-			return &failure{exitRefused, errors.New("interrupted")}
-		}
 		res, err := r.lab.Call(c)
 		if err != nil {
 			return r.fail(0, c, err)

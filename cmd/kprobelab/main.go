@@ -6,17 +6,16 @@ import (
 	"context"
 	"io"
 	"os"
-	"os/signal"
 )
 
+// An interrupt ends the process as it ends any other: there is nothing to
+// clean up, and a call in the engine would not notice.
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	os.Exit(run(ctx, os.Args, os.Stdout, os.Stderr))
+	os.Exit(run(os.Args, os.Stdout, os.Stderr))
 }
 
 // run is the program without the process: it returns the exit code.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+func run(args []string, stdout, stderr io.Writer) int {
 	if len(args) > 1 && args[1] == completeCommand {
 		complete(stdout, args[2:])
 		return exitOK
@@ -25,6 +24,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		args = []string{"kprobelab"}
 	}
 	t := newTerm(stdout, stderr)
-	err := newApp(t).Run(ctx, args)
+	err := newApp(t).Run(context.Background(), args)
 	return t.report(err)
 }

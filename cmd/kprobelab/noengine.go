@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 
 	"kprobelab/kimage"
@@ -16,4 +15,4 @@ var engineMissing error = &failure{exitEngine, errors.New(
 
 func engine() string { return "no engine in this build" }
 
-func (p *plan) execute(context.Context, *term, *kimage.Image, work) error { return engineMissing }
+func (p *plan) execute(*term, *kimage.Image, work) error { return engineMissing }

@@ -51,10 +51,12 @@ func runCommand(t *term) *cli.Command {
 			&cli.Int64Flag{Name: "seed", Destination: &p.seed, Usage: "`SEED` of the scheduler's choices"},
 			&cli.Uint64Flag{Name: "budget", Value: 100_000_000, Destination: &p.budget,
 				Usage: "stop a call after this many guest `INSTRUCTIONS`"},
+			&cli.BoolFlag{Name: "no-post", Destination: &p.noPost,
+				Usage: "give the kprobes no post handler (kernels without PREEMPTION boost such a probe)"},
 			&cli.BoolFlag{Name: "steps", Destination: &p.steps, Usage: "show each hit as numbered steps, for learners"},
 			&cli.BoolFlag{Name: "json", Destination: &p.json, Usage: "one JSON object a line: planted, pre, post, return, call, counters, …"},
 		}, imageFlags()...),
-		Action: func(ctx context.Context, c *cli.Command) error { return p.run(ctx, t, c) },
+		Action: func(_ context.Context, c *cli.Command) error { return p.run(t, c) },
 	}
 }
 
@@ -66,6 +68,7 @@ type plan struct {
 	cpus         int
 	seed         int64
 	budget       uint64
+	noPost       bool
 	steps, json  bool
 	// cpu is the --cpu flag, for the machine as for the image.
 	cpu string
@@ -96,7 +99,7 @@ func (f *probeFlag) Get() any { return nil }
 const maxCPUs = 64
 
 // run checks the plan, and hands what it means to the engine.
-func (p *plan) run(ctx context.Context, t *term, c *cli.Command) error {
+func (p *plan) run(t *term, c *cli.Command) error {
 	if err := atMost(c, 1); err != nil {
 		return err
 	}
@@ -121,7 +124,7 @@ func (p *plan) run(ctx context.Context, t *term, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	return p.execute(ctx, t, img, w)
+	return p.execute(t, img, w)
 }
 
 // work is the plan's calls bound to the image.

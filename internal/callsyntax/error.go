@@ -18,7 +18,12 @@ type Error struct {
 // Error is the sentence with its column.
 func (e *Error) Error() string { return fmt.Sprintf("column %d: %s", e.Col, e.Msg) }
 
-// Caret is the text on one line and under it a caret at the place.
+// maxCaret is how many characters of the text stand on each side of the
+// place: what is longer would wrap, and the caret point nowhere.
+const maxCaret = 50
+
+// Caret is the text on one line and under it a caret at the place. A long text
+// is cut on both sides, with dots for what is left out.
 func (e *Error) Caret() string {
 	line := strings.Map(func(r rune) rune {
 		if r < ' ' {
@@ -26,6 +31,13 @@ func (e *Error) Caret() string {
 		}
 		return r
 	}, e.Text)
-	before := []rune(line[:min(max(e.Col-1, 0), len(line))])
-	return line + "\n" + strings.Repeat(" ", len(before)) + "^"
+	col := min(max(e.Col-1, 0), len(line))
+	before, after := []rune(line[:col]), []rune(line[col:])
+	if len(before) > maxCaret {
+		before = append([]rune("…"), before[len(before)-maxCaret:]...)
+	}
+	if len(after) > maxCaret {
+		after = append(after[:maxCaret:maxCaret], '…')
+	}
+	return string(before) + string(after) + "\n" + strings.Repeat(" ", len(before)) + "^"
 }

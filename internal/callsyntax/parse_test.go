@@ -132,6 +132,13 @@ func TestCaretStandsUnderThePlace(t *testing.T) {
 	require.Equal(t, "größe(1,  x)\n            ^", e.Caret())
 }
 
+func TestCaretCutsALongText(t *testing.T) {
+	e := &Error{Text: strings.Repeat("a", 200) + "!" + strings.Repeat("b", 200), Col: 201}
+	line, caret, _ := strings.Cut(e.Caret(), "\n")
+	require.Equal(t, "…"+strings.Repeat("a", 50)+"!"+strings.Repeat("b", 49)+"…", line)
+	require.Equal(t, strings.Repeat(" ", 51)+"^", caret)
+}
+
 // Whatever can be written down reads back as itself.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -48,6 +48,9 @@ func BindTask(img *kimage.Image, text string) ([]*Call, error) {
 	return bound, nil
 }
 
+// maxArgs bounds a call's arguments: they have to lie on the guest's stack.
+const maxArgs = 64
+
 func bind(img *kimage.Image, text string, call callsyntax.Call) (*Call, error) {
 	c := &Call{Call: call, Refs: map[int]x86.Addr{}}
 	bad := func(col int, format string, args ...any) error {
@@ -63,6 +66,9 @@ func bind(img *kimage.Image, text string, call callsyntax.Call) (*Call, error) {
 			return nil, bad(call.Col, "%s is data, not a function", call.Name)
 		}
 		return nil, bad(call.Col, "%s is init text, which is gone after boot", call.Name)
+	}
+	if n := len(call.Args); n > maxArgs {
+		return nil, bad(call.Args[maxArgs].Column(), "a call has at most %d arguments, not %d", maxArgs, n)
 	}
 	for i, a := range call.Args {
 		if ref, ok := a.(callsyntax.SymbolRef); ok {

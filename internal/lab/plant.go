@@ -10,7 +10,7 @@ import (
 )
 
 // Plant registers a probe as the kernel's sample modules do: a kprobe with a
-// pre and a post handler, a kretprobe with 8 bytes of data for the time of
+// pre and (unless h has none) a post handler, a kretprobe with 8 bytes of data for the time of
 // entry. A refusal is the kernel's, a *probepoint.Refusal.
 func (l *Lab) Plant(p Probe, h Handlers) (*Planted, error) {
 	planted := &Planted{Probe: p}
@@ -48,10 +48,8 @@ func (l *Lab) plantKprobe(p *Planted, h Handlers) error {
 		}
 		return 0
 	}
-	kp.PostHandler = func(_ *kprobes.Kprobe, regs *x86.PtRegs, _ uint64) {
-		if h.Post != nil {
-			h.Post(p, l.Here(), regs)
-		}
+	if h.Post != nil { // having one matters: it prevents boosting
+		kp.PostHandler = func(_ *kprobes.Kprobe, regs *x86.PtRegs, _ uint64) { h.Post(p, l.Here(), regs) }
 	}
 	if err := l.Kprobes.RegisterKprobe(kp); err != nil {
 		return err

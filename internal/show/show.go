@@ -75,10 +75,26 @@ func Value(rax uint64, t Type) string {
 	case isErrno(n):
 		return fmt.Sprintf("%d%s", n, inHex(rax, errnoName(n)...))
 	case t.Kind == Unknown:
-		return strconv.FormatUint(rax, 10) + inHex(rax)
+		return unknown(rax)
 	}
 	bits := uint(64 - 8*t.size())
 	return strconv.FormatInt(n, 10) + inHex(rax<<bits>>bits)
+}
+
+// kernelHalf is where the kernel's half of the address space begins.
+const kernelHalf = 0xffff800000000000
+
+// unknown is a value without a type: an address of the kernel looks like
+// nothing else, and an int's negative errno is worth a word.
+func unknown(rax uint64) string {
+	asInt := Type{Kind: Signed, Size: 4}.Number(rax)
+	switch {
+	case rax >= kernelHalf:
+		return fmt.Sprintf("0x%x", rax)
+	case rax>>32 == 0 && isErrno(asInt):
+		return strconv.FormatUint(rax, 10) + inHex(rax, append([]string{fmt.Sprintf("as an int %d", asInt)}, errnoName(asInt)...)...)
+	}
+	return strconv.FormatUint(rax, 10) + inHex(rax)
 }
 
 // isErrno is the kernel's IS_ERR_VALUE, of both an int and a pointer.
@@ -103,11 +119,18 @@ func inHex(v uint64, more ...string) string {
 // maxDump is how much of a buffer is dumped.
 const maxDump = 512
 
+// maxNumber is the size of a buffer that may well be a number: its bytes are
+// shown even where they make a text.
+const maxNumber = 8
+
 // Buffer writes a buffer's content: as a C string where it holds printable
 // text that ends with a NUL, else as a hex dump of lines that begin with the
 // indentation, the first on a new line.
 func Buffer(b []byte, indent string) string {
 	if text, ok := cString(b); ok {
+		if len(b) > 0 && len(b) <= maxNumber {
+			return fmt.Sprintf("%s (% x)", callsyntax.Quote(text), b)
+		}
 		return callsyntax.Quote(text)
 	}
 	return strings.TrimRight("\n"+Dump(b, indent), "\n")

@@ -16,7 +16,9 @@ func TestValue(t *testing.T) {
 	}{
 		{17, Type{}, "17 (0x11)"},
 		{0, Type{}, "0"},
-		{1 << 63, Type{}, "9223372036854775808 (0x8000000000000000)"},
+		{1 << 62, Type{}, "4611686018427387904 (0x4000000000000000)"},
+		{0xffff888000001000, Type{}, "0xffff888000001000"},
+		{0xffffffea, Type{}, "4294967274 (0xffffffea, as an int -22, -EINVAL)"},
 		{0xffffffffffffffea, Type{}, "-22 (0xffffffffffffffea, -EINVAL)"},
 		{0xffffffffffffffea, Type{Signed, 8}, "-22 (0xffffffffffffffea, -EINVAL)"},
 		{0xffffffff, Type{Signed, 4}, "-1 (0xffffffff, -EPERM)"},
@@ -41,10 +43,11 @@ func TestBuffer(t *testing.T) {
 		in   []byte
 		want string
 	}{
-		"text":            {[]byte("abc\x00\x00"), `"abc"`},
-		"empty_text":      {make([]byte, 8), `""`},
+		"text":            {[]byte("abc\x00\x00\x00\x00\x00\x00"), `"abc"`},
+		"empty_text":      {make([]byte, 9), `""`},
 		"no_bytes":        {nil, `""`},
-		"text_with_lines": {[]byte("a\n\tb\x00"), `"a\n\tb"`},
+		"text_with_lines": {[]byte("a\n\tb\x00\x00\x00\x00\x00"), `"a\n\tb"`},
+		"maybe_a_number":  {[]byte("{\x00\x00\x00"), `"{" (7b 00 00 00)`},
 		"no_nul":          {[]byte("abc"), "\n  0000  61 62 63                                         |abc|"},
 		"garbage_behind":  {[]byte("a\x00b"), "\n  0000  61 00 62                                         |a.b|"},
 		"not_utf8":        {[]byte{0xff, 0}, "\n  0000  ff 00                                            |..|"},
