@@ -18,13 +18,5 @@ const SlotsPerPage = slotsPerPage
 // BucketOf is the list's bucket of an address.
 var BucketOf = bucketOf
 
-// DropTrampoline removes 2.6.18's trampoline, which stays registered for as
-// long as the machine lives.
-func DropTrampoline(k *Kprobes) {
-	if p := k.table.lookup(k.kret.trampoline); p != nil {
-		k.table.remove(p)
-	}
-}
-
 // Return is what the trampoline calls.
 func Return(k *Kprobes, frame x86.Addr, regs *x86.PtRegs) { k.trampolineReturn(frame, regs) }

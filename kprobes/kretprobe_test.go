@@ -57,12 +57,8 @@ func TestKretprobe(t *testing.T) {
 			require.NoError(t, w.k.Err())
 			w.k.UnregisterKretprobe(rp)
 		}
-		uninstallTrampoline(w)
 	})
 }
-
-// uninstallTrampoline forgets 2.6.18's, which is a registered probe.
-func uninstallTrampoline(w *world) { kprobes.DropTrampoline(w.k) }
 
 // TestKretprobeRegisters is the transcript handler_regs: what a return handler
 // sees, and what it may change.
@@ -445,7 +441,6 @@ func TestMisuseKretprobe(t *testing.T) {
 						true: probepoint.RuleReregistered, false: probepoint.RuleTwoPlaces}[rp.KP.SymbolName == ""])
 				}
 				w.k.UnregisterKretprobe(rp)
-				uninstallTrampoline(w)
 			}
 		})
 	}
@@ -461,7 +456,6 @@ func TestKretprobeOnPreempt(t *testing.T) {
 		rp := w.registerRet(t, &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}})
 		require.Equal(t, want, rp.MaxActive)
 		w.k.UnregisterKretprobe(rp)
-		uninstallTrampoline(w)
 	}
 }
 

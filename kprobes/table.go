@@ -68,13 +68,15 @@ func (t *table) relink(a x86.Addr, prev, p, next *Kprobe) {
 	}
 }
 
-// each calls fn for every entry, bucket by bucket, newest first. fn may remove
-// the entry it is given.
+// each calls fn for every entry of a caller's, bucket by bucket, newest first.
+// fn may remove the entry it is given.
 func (t *table) each(fn func(*Kprobe)) {
 	for _, p := range t.buckets {
 		for p != nil {
 			next := p.next
-			fn(p)
+			if !p.internal {
+				fn(p)
+			}
 			p = next
 		}
 	}
