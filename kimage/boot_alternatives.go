@@ -94,17 +94,16 @@ func (p *alternativePatcher) apply(list []alternative, l altLayout) {
 	}
 	for i := range list {
 		a := &list[i]
-		text := p.img.bytes(a.addr, a.addrLen)
 		chosen := p.cpu.has[a.feature] != a.not
-		switch {
-		case l == 14:
-			p.modern(a, text, chosen)
-		default:
-			if chosen {
-				p.classic(a, text)
-			}
-			p.classicNops(text)
+		if l == 14 {
+			p.modern(a, chosen)
+			continue
 		}
+		text := p.img.bytes(a.addr, a.addrLen)
+		if chosen {
+			p.classic(a, text)
+		}
+		p.classicNops(text)
 	}
 }
 
@@ -172,8 +171,8 @@ func (p *alternativePatcher) classicNops(text []byte) {
 }
 
 // modern is the replacement from 6.3 on, which relocates every instruction.
-func (p *alternativePatcher) modern(a *alternative, text []byte, chosen bool) {
-	text = p.img.bytes(a.addr, a.addrLen)
+func (p *alternativePatcher) modern(a *alternative, chosen bool) {
+	text := p.img.bytes(a.addr, a.addrLen)
 	if text == nil {
 		return
 	}

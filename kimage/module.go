@@ -160,8 +160,10 @@ type moduleSections struct {
 // of init, each piece from a page boundary on.
 func (m *moduleFile) layOut() error {
 	for i := range m.f.shdrs {
-		if s := &m.f.shdrs[i]; s.flags&shfAlloc != 0 && strings.HasPrefix(s.name, ".data..percpu") && s.size > 0 {
-			return badFormat(m.f.name, -1, "module %s has per-CPU data (%d bytes), which is not supported", m.name, s.size)
+		if s := &m.f.shdrs[i]; s.isPerCPU() {
+			if err := m.placePerCPU(i, s); err != nil {
+				return err
+			}
 		}
 	}
 	for _, init := range []bool{false, true} {
@@ -179,7 +181,7 @@ var notLoaded = map[string]bool{".modinfo": true, "__versions": true, ".gnu.warn
 
 func (c moduleSections) has(s *elfSection) bool {
 	exec, write := s.flags&shfExec != 0, s.flags&shfWrite != 0
-	return s.typ != 0 && s.flags&shfAlloc != 0 && s.flags&shfTLS == 0 && s.size > 0 && !notLoaded[s.name] &&
+	return s.typ != 0 && s.flags&shfAlloc != 0 && s.flags&shfTLS == 0 && s.size > 0 && !notLoaded[s.name] && !s.isPerCPU() &&
 		strings.HasPrefix(s.name, ".init") == c.init && exec == c.exec && (exec || write == c.write)
 }
 
@@ -226,6 +228,32 @@ func (m *moduleFile) place(c moduleSections) error {
 			m.area.text = r
 		}
 	}
+	return nil
+}
+
+func (s *elfSection) isPerCPU() bool {
+	return s.flags&shfAlloc != 0 && s.size > 0 && s.name == ".data..percpu"
+}
+
+// placePerCPU puts the module's per-CPU variables behind the image's: the
+// template of the per-CPU area grows by them, as the kernel reserves room for
+// modules behind its own.
+func (m *moduleFile) placePerCPU(i int, s *elfSection) error {
+	p := m.img.percpu
+	if p == nil {
+		return badFormat(m.f.name, -1, "module %s has per-CPU data (%d bytes), the image has no per-CPU area", m.name, s.size)
+	}
+	if s.size > m.room() || s.align > pageSize {
+		return badFormat(m.f.name, -1, "the per-CPU data of module %s does not fit: %#x bytes aligned to %#x", m.name, s.size, s.align)
+	}
+	at := (p.Size + s.align - 1) &^ (s.align - 1)
+	data := make([]byte, at+s.size)
+	copy(data, p.Data)
+	copy(data[at:], m.f.content(s))
+	p.Data, p.Size = data, at+s.size
+	sec := newSection(s, p.Addr+x86.Addr(at), data[at:])
+	sec.Module = m.name
+	m.placed[i] = sec
 	return nil
 }
 

@@ -92,7 +92,6 @@ type relocCase struct {
 	typ    uint32
 	addend int64
 	symbol elfSymbol
-	text   string
 	off    uint64
 	want   func(text, sym x86.Addr) []byte
 	err    string
@@ -175,15 +174,20 @@ func TestModuleRefusals(t *testing.T) {
 		b    []byte
 		want string
 	}{
-		"no_elf":         {[]byte("hello"), "is wanted"},
-		"an_executable":  {testELF(etExec, text), "a module is a relocatable object"},
-		"per_cpu_data":   {testELF(etRel, text, testSection{name: ".data..percpu", typ: 1, flags: shfAlloc | shfWrite, data: make([]byte, 8)}), "per-CPU data (8 bytes)"},
+		"no_elf":        {[]byte("hello"), "is wanted"},
+		"an_executable": {testELF(etExec, text), "a module is a relocatable object"},
+		"per_cpu_data": {testELF(etRel, text, testSection{name: ".data..percpu", typ: 1, flags: shfAlloc | shfWrite, data: make([]byte, 8)}),
+			"per-CPU data (8 bytes), the image has no per-CPU area"},
 		"huge_bss":       {testELF(etRel, text, testSection{name: ".bss", typ: shtNobits, flags: shfAlloc | shfWrite, size: 3 << 28}, testSection{name: ".bss", typ: shtNobits, flags: shfAlloc | shfWrite, size: 3 << 28}), "does not fit into module space"},
 		"wrong_symbol":   {moduleELF(make([]byte, 16), elfSymbol{name: "x", info: 0x12, shndx: 1}, rela{sym: 7, typ: rPC32}), "names symbol 7 of 2"},
 		"common_too_big": {moduleELF(make([]byte, 16), elfSymbol{name: "c", shndx: shnCommon, value: 8, size: 1 << 40}), "common symbol c"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := guestImage(t, nil).loadModuleBytes("bad.ko", c.b)
+			img := guestImage(t, nil)
+			if name == "per_cpu_data" {
+				img.percpu = nil
+			}
+			err := img.loadModuleBytes("bad.ko", c.b)
 			require.ErrorIs(t, err, ErrFormat)
 			require.ErrorContains(t, err, c.want)
 		})
@@ -201,6 +205,25 @@ func TestModulesResolveAgainstEachOther(t *testing.T) {
 	first, second := img.modules[0], img.modules[1]
 	require.Equal(t, end, second.text.Start)
 	require.Equal(t, first.text.Start+4, abs64(img.bytes(second.text.Start, 8)))
+}
+
+// Rule: a module's per-CPU variables lie behind the image's, in the template
+// of every CPU's area.
+func TestModulePerCPU(t *testing.T) {
+	img := guestImage(t, nil)
+	before, ok := img.PerCPU()
+	require.True(t, ok)
+	symtab, strs := testSymbols(5, elfSymbol{name: "my_counter", info: 0x11, shndx: 2})
+	b := testELF(etRel,
+		testSection{name: ".text", typ: 1, flags: shfAlloc | shfExec, data: make([]byte, 16)},
+		testSection{name: ".data..percpu", typ: 1, flags: shfAlloc | shfWrite, data: []byte{1, 2, 3, 4}},
+		testRela(4, 1, rela{typ: r32S, sym: 1}), symtab, strs)
+	require.NoError(t, img.loadModuleBytes("counts.o", b))
+	after, _ := img.PerCPU()
+	at := uint64(le.Uint32(img.bytes(img.modules[0].text.Start, 4)))
+	require.Equal(t, before.Data, after.Data[:len(before.Data)])
+	require.GreaterOrEqual(t, at, uint64(before.Start)+before.Size)
+	require.Equal(t, []byte{1, 2, 3, 4}, after.Data[at-uint64(after.Start):])
 }
 
 const plainC = `
