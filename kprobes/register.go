@@ -123,9 +123,11 @@ func (k *Kprobes) prepare(p *Kprobe, pt *probepoint.Point) error {
 	return nil
 }
 
+// readOpcode saves the first byte of an ftrace site. It is read from memory,
+// for the view shows the canonical nop and the CPU's nop may be another one.
 func (k *Kprobes) readOpcode(p *Kprobe, pt *probepoint.Point) error {
 	var b [1]byte
-	if k.view.CodeAt(p.Addr, b[:]) == 0 {
+	if k.m.ReadMem(p.Addr, b[:]) != nil {
 		return probepoint.Refuse(errno.EFAULT, probepoint.RuleUnreadable, p.Addr, pt.String())
 	}
 	p.opcode = b[0]

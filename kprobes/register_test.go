@@ -370,9 +370,19 @@ func TestView(t *testing.T) {
 	require.Equal(t, 16, w.k.View().CodeAt(textBase+textSize-16, b))
 	require.Equal(t, 0, w.k.View().CodeAt(0x1000, b))
 
-	// An ftrace site reads as the canonical nop, whatever the CPU's nop is.
-	copy(w.mem(w.traced+1, 4), "\x66\x66\x66\x90")
+}
+
+// TestFtraceSiteOfAnotherNop: a site reads as the canonical nop, whatever the
+// CPU's nop is, and gets its own bytes back.
+func TestFtraceSiteOfAnotherNop(t *testing.T) {
+	w := newWorld(t, "5.10", 1)
+	copy(w.mem(w.traced, 5), "\x66\x66\x66\x66\x90")
+	w.clean = w.text()
+	w.register(t, at(w.traced))
+	b := make([]byte, 5)
+	require.Equal(t, 5, w.k.View().CodeAt(w.traced, b))
+	require.Equal(t, nop5, string(b))
 	require.Equal(t, 3, w.k.View().CodeAt(w.traced+2, b[:3]))
 	require.Equal(t, nop5[2:], string(b[:3]))
-	copy(w.mem(w.traced+1, 4), nop5[1:])
+	require.EqualValues(t, 6, w.result(t, w.traced, 5))
 }
