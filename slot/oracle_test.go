@@ -22,27 +22,17 @@ func TestSlotsAgainstRealKernels(t *testing.T) {
 			points := oracle.Points(t, kernel)
 			text := oracle.LiveText(t, kernel)
 			v := image(t, kernel)
-			compared, outside, differs := 0, 0, 0
+			compared := 0
 			for _, p := range points {
 				if p.Err != 0 || p.Ftrace {
 					continue
 				}
 				at := p.ProbedAt(text)
-				if text.At(at) == nil {
-					outside++ // init text, which the dump has not
-					continue
-				}
-				if differsFromDump(p, text, at) {
-					differs++
-					continue
-				}
 				compareSlot(t, v, at, p, c)
 				compared++
 			}
-			t.Logf("%d slots compared; %d outside the dumped text, %d patched between boots",
-				compared, outside, differs)
+			t.Logf("%d slots compared", compared)
 			require.Greater(t, compared, 10000)
-			require.Less(t, outside+differs, 50)
 		})
 	}
 }
@@ -58,17 +48,6 @@ func image(t *testing.T, kernel string) kimage.View {
 	img, err := kimage.Open(files[0], &kimage.Options{LiveText: filepath.Join(dir, "live.elf.zst")})
 	require.NoError(t, err)
 	return img
-}
-
-// differsFromDump: the row's boot had other bytes there than the dump's
-// (runtime constants and jump labels of 6.12; spec 14.2).
-func differsFromDump(p oracle.Point, text oracle.Text, at x86.Addr) bool {
-	b := text.At(at)
-	if b[0] != p.Opcode {
-		return true
-	}
-	n := min(5, p.InsnSize, len(b))
-	return !p.Opt && string(b[1:n]) != string(p.Armed5[1:n])
 }
 
 func compareSlot(t *testing.T, v kimage.View, at x86.Addr, p oracle.Point, c *profile.Config) {

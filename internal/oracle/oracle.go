@@ -200,11 +200,11 @@ func Sites(tb testing.TB, kernel, kind string, f func(x86.Addr)) {
 // sealed one became, with IBT (spec 14.2).
 func (p Point) ProbedAt(text Text) x86.Addr {
 	b := text.At(p.Addr)
-	if p.Off != 0 || len(b) < 9 || len(p.Armed5) != 5 {
+	if p.Off != 0 || len(b) < 5 {
 		return p.Addr
 	}
 	endbr := string(b[:4]) == "\xf3\x0f\x1e\xfa" || string(b[:4]) == "\x66\x0f\x1f\x00"
-	if endbr && string(b[5:9]) == string(p.Armed5[1:]) {
+	if endbr && p.Opcode == b[4] {
 		return p.Addr.Add(4)
 	}
 	return p.Addr
