@@ -34,6 +34,7 @@ func (p *plan) execute(t *term, img *kimage.Image, w work) error {
 	if p.noPost {
 		h.Post = nil
 	}
+	l.Kprobes.OnLog(func(line string) { r.out.log("kernel", line) })
 	err = r.plantAll(p.probes, h)
 	if err == nil {
 		err = r.work(w)
@@ -96,12 +97,22 @@ func (r *runner) work(w work) error {
 	}
 	for _, c := range w.calls {
 		res, err := r.lab.Call(c)
+		r.console()
 		if err != nil {
 			return r.fail(0, c, err)
 		}
 		r.out.called(0, res)
 	}
 	return nil
+}
+
+// console shows what guest code wrote to its console.
+func (r *runner) console() {
+	if text := strings.TrimRight(string(r.lab.Machine.Console()), "\n"); text != "" {
+		for line := range strings.SplitSeq(text, "\n") {
+			r.out.log("console", line)
+		}
+	}
 }
 
 func (r *runner) fail(task int, c *lab.Call, err error) error {
@@ -125,6 +136,7 @@ func (r *runner) tasks(w work) error {
 		sequences = append([][]*lab.Call{w.calls}, w.tasks...)
 	}
 	list, err := r.lab.Run(sequences)
+	r.console()
 	var failed error
 	for _, t := range list {
 		for _, res := range t.Results {

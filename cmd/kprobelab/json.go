@@ -51,7 +51,8 @@ type event struct {
 	Error   string  `json:"error,omitempty"`
 	Hits    *uint64 `json:"hits,omitempty"`
 	Nmissed *uint64 `json:"nmissed,omitempty"`
-	// Step and Detail are a numbered step of a hit.
+	// Step and Detail are a numbered step of a hit; Detail alone is a line
+	// of the log, from Kind "kernel" or "console".
 	Step   int    `json:"step,omitempty"`
 	Detail string `json:"detail,omitempty"`
 }
@@ -118,6 +119,8 @@ func (o *jsonOutput) returned(p *lab.Planted, at lab.Where, value uint64, ns int
 	e.Value, e.Duration = hexWord(value), &ns
 	o.write(e)
 }
+
+func (o *jsonOutput) log(from, line string) { o.write(event{Event: "log", Kind: from, Detail: line}) }
 
 func (o *jsonOutput) called(task int, r *lab.Result) {
 	e := event{

@@ -16,6 +16,8 @@ type output interface {
 	post(p *lab.Planted, at lab.Where, regs *x86.PtRegs)
 	returned(p *lab.Planted, at lab.Where, value uint64, ns int64)
 	step(at lab.Where, e *kprobes.Event)
+	// log is a line of the kernel log, which the subsystem or guest code wrote.
+	log(from, line string)
 	called(task int, r *lab.Result)
 	failed(task int, c *lab.Call, err error)
 	unregistered(p *lab.Planted)

@@ -19,6 +19,11 @@ A call is name(arg, ...), where an argument is an integer (42, -1, 0x2a, 'a'), a
 buf[N] (a buffer of N zero bytes, printed after the call), {01 ff} (a buffer with these
 bytes) or &symbol+off. Where the image has BTF the arguments are checked by it.
 
+With --json every line is an object with an "event": planted, refused, pre, post, return,
+step, log, call, failed, unregistered, counters. Probes have "kind" and "probe", hits
+"addr", "cpu", "task", "time_ns" and "regs", calls "call", "value", "result" and "buffers".
+Addresses and registers are strings.
+
 With --task several sequences of calls run at once, interleaved on the CPUs by a
 scheduler that repeats: the same --seed is the same run.
 

@@ -12,6 +12,7 @@ import (
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
 	"kprobelab/profile"
+	"kprobelab/slot"
 	"kprobelab/x86"
 )
 
@@ -69,8 +70,18 @@ func (s *stepWriter) begin(at lab.Where, e *kprobes.Event) {
 	if e.Probe.OnFtrace() {
 		fmt.Fprintln(s.w, "      (the real kernel has a call of the function tracer there, not an int3)")
 	}
-	if slot, ok := e.Probe.Slot(); ok {
-		s.code("slot", slot.Addr, slot.Bytes[:slot.Len])
+	s.slot(e.Probe)
+}
+
+// slot shows the instruction out of line, or what is done in its place.
+func (s *stepWriter) slot(p *kprobes.Kprobe) {
+	sl, ok := p.Slot()
+	if !ok {
+		return
+	}
+	s.code("slot", sl.Addr, sl.Bytes[:sl.Len])
+	if sl.Emulation.Kind != slot.EmulateNone && !sl.Boosted {
+		fmt.Fprintf(s.w, "      (not executed there: %s does what it would do)\n", sl.Emulation)
 	}
 }
 

@@ -59,6 +59,8 @@ func (o *textOutput) returned(p *lab.Planted, _ lab.Where, value uint64, ns int6
 	o.line(o.style.cyan(o.lines.Returned(p.Name, value, ns)))
 }
 
+func (o *textOutput) log(from, line string) { o.line(from + ": " + line) }
+
 func (o *textOutput) called(task int, r *lab.Result) {
 	o.line(o.style.bold(fmt.Sprintf("%s%s = %s", o.task(task), r.Call, show.Value(r.Value, r.Call.Returns()))))
 	for _, b := range r.Shown() {

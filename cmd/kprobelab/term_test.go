@@ -1,0 +1,40 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestProgressWaitsAndClears(t *testing.T) {
+	var b bytes.Buffer
+	tm := &term{err: &b, errIsTerminal: true}
+	tm.progress("read", 1, 100)
+	require.Empty(t, b.String(), "nothing in the first second")
+	tm.since = time.Now().Add(-2 * quiet)
+	tm.progress("read", 50, 100)
+	require.Contains(t, b.String(), "read")
+	tm.progress("decompress", 1, 0)
+	require.Nil(t, tm.bar, "a new stage waits again")
+	tm.since = time.Now().Add(-2 * quiet)
+	tm.progress("decompress", 2, 0)
+	require.Contains(t, b.String(), "decompress")
+	tm.progressDone()
+	require.Nil(t, tm.bar)
+}
+
+func TestProgressNeedsATerminal(t *testing.T) {
+	var b bytes.Buffer
+	tm := newTerm(&b, &b)
+	tm.progress("read", 1, 100)
+	tm.since = time.Now().Add(-2 * quiet)
+	tm.progress("read", 50, 100)
+	require.Empty(t, b.String())
+}
+
+func TestStyle(t *testing.T) {
+	require.Equal(t, "x", style(false).red("x"))
+	require.Equal(t, "\x1b[31mx\x1b[0m", style(true).red("x"))
+}
