@@ -11,7 +11,7 @@ struct task_struct init_task = { .comm = "swapper", .mm = NULL };
 __section(".data..percpu..first") char fixed_percpu_data[64];
 DEFINE_PER_CPU(struct task_struct *, current_task) = &init_task;
 DEFINE_PER_CPU(int, cpu_number) = 0;
-DEFINE_PER_CPU(int, __preempt_count) = 0;
+DEFINE_PER_CPU(int, __preempt_count) = 1; /* as a kernel begins to boot: not to be preempted */
 DEFINE_PER_CPU(u64, this_cpu_off) = 0;
 DEFINE_PER_CPU(u64, test_counter) = 0;
 DEFINE_PER_CPU(u64, nr_switches) = 0;
@@ -106,14 +106,21 @@ noinline u64 this_cpu_inc_test(void)
 	return this_cpu_read(test_counter);
 }
 
+/* The count without the bit that says "no need to reschedule", inverted. */
+static int preempt_count(void)
+{
+	return this_cpu_read(__preempt_count) & 0x7fffffff;
+}
+
+/* 100 times the count with preemption off, plus the count behind it: 100. */
 noinline int preempt_count_test(void)
 {
 	int in;
 
 	preempt_disable();
-	in = this_cpu_read(__preempt_count);
+	in = preempt_count();
 	preempt_enable();
-	return in * 100 + this_cpu_read(__preempt_count);
+	return in * 100 + preempt_count();
 }
 
 /* Spins n rounds; returns n. */
@@ -185,15 +192,16 @@ noinline u64 slow_call(u64 x, u64 ns)
 	return x + 1;
 }
 
-/* Adds n to shared_counter in steps that another task can come between. */
+u64 leaf(u64 x);
+
+/* Adds n to shared_counter; another task can come between reading and writing. */
 noinline u64 racy_inc(u64 n)
 {
 	u64 v;
 
 	while (n--) {
 		v = READ_ONCE(shared_counter);
-		barrier();
-		WRITE_ONCE(shared_counter, v + 1);
+		WRITE_ONCE(shared_counter, leaf(v));
 	}
 	return READ_ONCE(shared_counter);
 }
