@@ -76,7 +76,7 @@ func decompress(file string, at int64, b []byte, hint int, report func(string, i
 		return nil, badFormat(file, at, "compressed data is wanted (gzip, zstd, xz, lz4, bzip2 or lzma)")
 	}
 	// A believable hint saves growing; a damaged one must not cost memory.
-	if hint > maxImage || hint > 300*len(b) {
+	if hint < 0 || hint > maxImage || hint/300 > len(b) {
 		hint = 0
 	}
 	out, err := c.unpack(b, hint, &progress{report: report, stage: "decompress", total: int64(hint)})
@@ -217,7 +217,7 @@ func unpackLz4Legacy(b []byte, hint int, p *progress) ([]byte, error) {
 		if len(b) == 4 && n == len(out) {
 			break
 		}
-		if n == 0 || n > len(b)-4 {
+		if n <= 0 || n > len(b)-4 {
 			return nil, io.ErrUnexpectedEOF
 		}
 		var err error

@@ -230,6 +230,11 @@ func (e *evidence) readConfig() error {
 		}
 		return nil
 	}
+	// Data symbols would name it; only without them is all data searched.
+	_, named := e.img.symbolAddr("kernel_config_data")
+	if !named && e.img.index.image > 0 && !e.img.bounds.onlyText {
+		return nil
+	}
 	for _, s := range e.img.sections {
 		i := bytes.Index(s.Data, []byte("IKCFG_ST\x1f\x8b\x08"))
 		if s.Exec || i < 0 {

@@ -169,6 +169,17 @@ func TestOracleLiveText(t *testing.T) {
 	}
 }
 
+// TestOracleRawLiveText lays raw bytes over, of the same kernel on another CPU.
+func TestOracleRawLiveText(t *testing.T) {
+	raw := oracleFile(t, "oracle", "epyc_live_text.bin.zst")
+	img, err := Open(oracleFile(t, "oracle", oracleKernels[1].vmlinuz), &Options{LiveText: raw})
+	require.NoError(t, err)
+	want, err := readMaybePacked(raw, nil)
+	require.NoError(t, err)
+	require.Equal(t, x86.Addr(0xffffffff81000000), img.live.Start)
+	require.True(t, string(want) == string(img.bytes(img.live.Start, len(want))), "text differs")
+}
+
 // TestOracleSegments covers every section, without overlaps.
 func TestOracleSegments(t *testing.T) {
 	for _, k := range oracleKernels {
@@ -202,13 +213,14 @@ func lookup1(t *testing.T, img *Image, name string) x86.Addr {
 	return s[0].Addr
 }
 
-// BenchmarkOpen opens the bzImage of each kernel, symbols and all.
+// BenchmarkOpen opens the bzImage of each kernel, from the file to the text as
+// boot leaves it.
 func BenchmarkOpen(b *testing.B) {
 	for _, k := range oracleKernels {
 		b.Run(k.dir, func(b *testing.B) {
 			path := oracleFile(b, k.dir, k.vmlinuz)
 			for b.Loop() {
-				_, err := Open(path, &Options{NoBoot: true})
+				_, err := Open(path, nil)
 				require.NoError(b, err)
 			}
 		})

@@ -114,3 +114,19 @@ func TestParseHex(t *testing.T) {
 		require.False(t, ok, s)
 	}
 }
+
+func FuzzSystemMap(f *testing.F) {
+	f.Add(mapText(testKernelSymbols(), 0))
+	f.Add([]byte("ffffffffc0001000 t probe_me\t[demo]\r\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		syms, err := parseSystemMap("fuzz", b)
+		if err != nil {
+			return
+		}
+		own, modules := splitModules(syms)
+		for _, m := range modules {
+			require.NotEmpty(t, m.regions)
+		}
+		require.LessOrEqual(t, len(own), len(syms))
+	})
+}
