@@ -25,12 +25,21 @@ func (img *Image) bootPatch() error {
 	if err != nil || img.opts.NoBoot {
 		return err
 	}
+	img.facts = append(img.facts, p.cpuFact())
 	keep := img.keepLive()
 	p.patch(tableOwner{img: img})
 	p.updateStaticCalls()
 	p.runtimeConstants()
 	keep()
 	return nil
+}
+
+// cpuFact names the processor, on which the text and so some answers depend.
+func (p *bootPatcher) cpuFact() Fact {
+	if asked := p.img.opts.CPU; asked != "" {
+		return Fact{Name: "CPU", Value: asked, Evidence: "asked for; the boot-time text is made for it"}
+	}
+	return Fact{Name: "CPU", Value: p.cpu.name, Evidence: "the default; the boot-time text is made for it"}
 }
 
 // keepLive saves the live text, and returns what puts it back: it has been

@@ -107,6 +107,21 @@ func TestFtraceSitesAgainstProbes(t *testing.T) {
 	})
 }
 
+// Rule: in the file every static branch stands as its key begins, so booting
+// need not look at keys.
+func TestJumpLabelsStandAsTheirKeys(t *testing.T) {
+	eachKernel(t, func(t *testing.T, _ string, img *Image) {
+		for _, j := range img.JumpLabels() {
+			enabled := false // a key in zero-filled memory
+			if b := img.bytes(j.Key, 4); b != nil {
+				enabled = le.Uint32(b) != 0
+			}
+			op := img.bytes(j.Addr, 1)[0]
+			require.Equal(t, enabled != j.Branch, op == 0xeb || op == 0xe9, "%+v", j)
+		}
+	})
+}
+
 func compareRows(t *testing.T, name string, want, got []string) {
 	t.Helper()
 	t.Logf("%s: %d entries", name, len(got))
