@@ -178,7 +178,7 @@ END opt_no_jump_label
 	.quad	key_off - .
 	.popsection
 
-/* Not: the prefix is emulated by one process at a time; lock is copied as it is. */
+/* Can be: a lock prefix is copied with its instruction. */
 FUNC opt_yes_lock
 	lock incq opt_word(%rip)
 	mov	%rdi, %rax
@@ -186,17 +186,21 @@ FUNC opt_yes_lock
 	int3
 END opt_yes_lock
 
-/* An undecodable byte (06, an old push) in the function: no verdict. */
+/*
+ * Not: bytes that the kernel's decoder gives up on (an opcode that needs a VEX
+ * prefix, without one) lie in the function. Nor can any place behind them be
+ * probed.
+ */
 FUNC opt_no_undecodable
 	mov	%rdi, %rax
 	add	$5, %rax
 	jmp	1f
-	.byte	0x06
+	.byte	0x0f, 0x38, 0xf2, 0xc0
 1:	ret
 	int3
 END opt_no_undecodable
 
-/* 127 no-ops: probes at every one of them are each other's neighbours. */
+/* 25 short instructions: probes on them are each other's neighbours. */
 FUNC opt_neighbours
 	mov	%rdi, %rax
 	.rept	24
