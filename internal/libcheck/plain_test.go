@@ -12,6 +12,7 @@ import (
 	"kprobelab/internal/lab"
 	"kprobelab/internal/oracle"
 	"kprobelab/kimage"
+	"kprobelab/profile"
 )
 
 // kernelFile is the image under test: $KPROBELAB_KERNEL, else the measured
@@ -27,10 +28,16 @@ func kernelFile(t testing.TB, kernel string) string {
 	return found[0]
 }
 
-// newLab opens the image on a machine of its own.
-func newLab(t testing.TB, kernel string) *lab.Lab {
+// newLab opens the image on a machine of its own, with the profile of that
+// name, or its own where the name is empty.
+func newLab(t testing.TB, kernel, behave string) *lab.Lab {
 	t.Helper()
-	img, err := kimage.Open(kernelFile(t, kernel), nil)
+	var o kimage.Options
+	if behave != "" {
+		o.Profile, _ = profile.Named(behave)
+		require.NotNil(t, o.Profile, behave)
+	}
+	img, err := kimage.Open(kernelFile(t, kernel), &o)
 	require.NoError(t, err)
 	l, err := lab.New(img, nil)
 	require.NoError(t, err)
@@ -53,7 +60,7 @@ func present(l *lab.Lab, f *Func) bool {
 func TestUnprobed(t *testing.T) {
 	for kernel := range oracle.Kernels {
 		t.Run(kernel, func(t *testing.T) {
-			l := newLab(t, kernel)
+			l := newLab(t, kernel, "")
 			a, err := newArena(l.Machine, l.Image)
 			require.NoError(t, err)
 			tested := 0

@@ -7,17 +7,18 @@ import (
 	"kprobelab/x86"
 )
 
+// counts are how often instructions ran, by address. The trap flag stops a
+// repeated string instruction after every round, an int3 behind it once.
+type counts struct{ insns, rounds map[x86.Addr]int }
+
 // stepper is a receiver of traps that runs a call one instruction at a time
 // and counts how often each one begins: what probes have to count.
 type stepper struct {
 	l     *lab.Lab
 	entry x86.Addr
 	first [1]byte
-	// counts are the executions by address.
-	counts map[x86.Addr]int
-	// last is the instruction stepped before, and inRep whether it repeats:
-	// a repeated string instruction traps after every round, and is one
-	// instruction all the same.
+	counts
+	// last is the instruction stepped before, and inRep whether it repeats.
 	last  x86.Addr
 	inRep bool
 }
@@ -25,15 +26,15 @@ type stepper struct {
 const int3 = 0xcc
 
 // stepped makes a call under the stepper.
-func stepped(l *lab.Lab, addr x86.Addr, args []uint64) (map[x86.Addr]int, uint64, error) {
-	s := &stepper{l: l, entry: addr, counts: map[x86.Addr]int{}}
+func stepped(l *lab.Lab, addr x86.Addr, args []uint64) (counts, uint64, error) {
+	s := &stepper{l: l, entry: addr, counts: counts{map[x86.Addr]int{}, map[x86.Addr]int{}}}
 	if err := l.Machine.ReadMem(addr, s.first[:]); err != nil {
-		return nil, 0, err
+		return counts{}, 0, err
 	}
 	l.Machine.SetTraps(s)
 	defer l.Machine.SetTraps(l.Kprobes)
 	if err := l.Machine.PokeText(addr, []byte{int3}); err != nil {
-		return nil, 0, err
+		return counts{}, 0, err
 	}
 	ret, err := l.Machine.CallAddr(addr, args...)
 	return s.counts, ret, err
@@ -57,6 +58,7 @@ func (s *stepper) Int3(regs *x86.PtRegs) bool {
 func (s *stepper) Debug(regs *x86.PtRegs) bool {
 	at := x86.Addr(regs.IP)
 	if at == s.last && s.inRep {
+		s.rounds[at]++
 		return true
 	}
 	if !s.l.Image.InText(at) {
@@ -68,7 +70,8 @@ func (s *stepper) Debug(regs *x86.PtRegs) bool {
 }
 
 func (s *stepper) begin(at x86.Addr) {
-	s.counts[at]++
+	s.insns[at]++
+	s.rounds[at]++
 	var b [4]byte
 	n := s.l.Image.CodeAt(at, b[:])
 	s.last, s.inRep = at, repeats(b[:n])
