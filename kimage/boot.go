@@ -29,6 +29,7 @@ func (img *Image) bootPatch() error {
 	keep := img.keepLive()
 	p.patch(tableOwner{img: img})
 	p.updateStaticCalls()
+	p.setReturnThunk()
 	p.runtimeConstants()
 	keep()
 	return nil
@@ -114,19 +115,52 @@ func (p *bootPatcher) paravirt(o tableOwner) {
 }
 
 // returns makes jumps to the return thunk returns, on a processor that needs
-// no thunk.
+// no thunk, and else jumps to the thunk that the processor needs.
 func (p *bootPatcher) returns(o tableOwner) {
 	thunk, ok := p.img.symbolAddr("__x86_return_thunk")
-	if !ok || p.cpu.has[featRethunk] {
+	chosen := p.returnThunk()
+	if !ok || chosen == thunk {
 		return
 	}
 	at, data := o.table(".return_sites", "__return_sites", "__return_sites_end")
 	for off := 0; off+4 <= len(data); off += 4 {
 		addr := rel32(at.Add(int64(off)), data[off:])
 		text := p.img.bytes(addr, 5)
-		if text != nil && text[0] == 0xe9 && rel32(addr+5, text[1:]) == thunk {
-			copy(text, retInsn)
+		if text == nil || text[0] != 0xe9 || rel32(addr+5, text[1:]) != thunk {
+			continue
 		}
+		if chosen == 0 {
+			copy(text, retInsn)
+		} else {
+			le.PutUint32(text[1:], uint32(chosen.Sub(addr+5)))
+		}
+	}
+}
+
+// returnThunk is what the kernel's variable of that name holds for the
+// processor, 0 where returns need no thunk.
+func (p *bootPatcher) returnThunk() x86.Addr {
+	if !p.cpu.has[featRethunk] {
+		return 0
+	}
+	for _, t := range []struct {
+		feature feature
+		name    string
+	}{{featSRSO, "srso_return_thunk"}, {featUnret, "retbleed_return_thunk"}, {featRethunk, "__x86_return_thunk"}} {
+		if a, ok := p.img.symbolAddr(t.name); ok && p.cpu.has[t.feature] {
+			return a
+		}
+	}
+	return 0
+}
+
+// setReturnThunk puts the choice into the kernel's variable, which whoever
+// patches text later asks.
+func (p *bootPatcher) setReturnThunk() {
+	variable, ok := p.img.symbolAddr("x86_return_thunk")
+	slot := p.img.bytes(variable, 8)
+	if thunk := p.returnThunk(); ok && slot != nil && thunk != 0 {
+		le.PutUint64(slot, uint64(thunk))
 	}
 }
 

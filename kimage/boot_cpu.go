@@ -18,6 +18,8 @@ func feat(word, bit feature) feature { return word*32 + bit }
 const (
 	featAlways   feature = 3*32 + 21
 	featRethunk  feature = 11*32 + 14
+	featUnret    feature = 11*32 + 15
+	featSRSO     feature = 11*32 + 24
 	featLfence61 feature = 3*32 + 18
 	featLfence63 feature = 20*32 + 2
 )
@@ -67,8 +69,31 @@ func qemu64() cpuModel {
 	return m
 }
 
+// epyc is QEMU's EPYC (a first-generation one) as the kernel sees it under
+// emulation: besides its features, the mitigations that the kernel chooses for
+// it, of which returns through a thunk change most of the text.
+func epyc() cpuModel {
+	m := qemu64()
+	m.name, m.k8Nops = "EPYC", false
+	for word, bits := range map[feature][]feature{
+		1:  {26, 27},
+		4:  {23, 26, 30},
+		7:  {24, 28},
+		9:  {0, 20, 23},
+		10: {0},
+		11: {14, 15, 24}, // return thunk, untrained return, safe return (SRSO)
+		23: {1},          // the divider's leak
+	} {
+		for _, b := range bits {
+			m.has[feat(word, b)] = true
+		}
+	}
+	m.has[feat(22, 11)] = false
+	return m
+}
+
 // cpuModels are the processors known by name.
-var cpuModels = map[string]func() cpuModel{"qemu64": qemu64}
+var cpuModels = map[string]func() cpuModel{"qemu64": qemu64, "EPYC": epyc}
 
 // CPUModels lists the names that Options.CPU takes, sorted.
 func CPUModels() []string { return slices.Sorted(maps.Keys(cpuModels)) }

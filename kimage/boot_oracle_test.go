@@ -2,9 +2,12 @@ package kimage
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/internal/oracle"
@@ -40,38 +43,63 @@ var knownDifferences = map[string]map[string]int{
 // after booting.
 func TestBootTextAgainstRealKernels(t *testing.T) {
 	eachKernel(t, func(t *testing.T, kernel string, img *Image) {
-		live := oracle.LiveText(t, kernel)
-		got := img.bytes(live.Base, len(live.Bytes))
-		require.NotNil(t, got)
-		count, examples := map[string]int{}, map[string][]string{}
-		for i := 0; i < len(got); i++ {
-			if got[i] == live.Bytes[i] {
-				continue
-			}
-			addr := live.Base.Add(int64(i))
-			name, n := categoryOf(img, addr)
-			n = min(n, len(got)-i)
-			for range n {
-				if i < len(got) && got[i] != live.Bytes[i] {
-					count[name]++
-				}
-				i++
-			}
-			i--
-			s, _ := img.SymbolAt(addr)
-			examples[name] = append(examples[name], fmt.Sprintf("%s+%d: % x, live % x", s.Name, addr.Sub(s.Addr),
-				got[i+1-n:i+1], live.Bytes[i+1-n:i+1]))
-		}
-		total := 0
-		for name, n := range count {
-			total += n
-			t.Logf("%s: %d bytes\n\t%s", name, n, strings.Join(examples[name][:min(12, len(examples[name]))], "\n\t"))
-			if n > knownDifferences[kernel][name] {
-				t.Errorf("%s: %d bytes differ, %d are known to", name, n, knownDifferences[kernel][name])
-			}
-		}
-		t.Logf("%d of %d bytes differ", total, len(got))
+		compareText(t, img, oracle.LiveText(t, kernel), knownDifferences[kernel])
 	})
+}
+
+// Rule: another processor's text differs by what its features and mitigations
+// ask for; static keys of cryptography that it has instructions for join those
+// that booting turns.
+func TestBootTextOfEPYC(t *testing.T) {
+	dir := oracle.Dir(t, "oracle")
+	packed, err := os.ReadFile(filepath.Join(dir, "epyc_live_text.bin.zst"))
+	if err != nil {
+		t.Skip("no measured text of another processor")
+	}
+	z, err := zstd.NewReader(nil)
+	require.NoError(t, err)
+	defer z.Close()
+	live, err := z.DecodeAll(packed, nil)
+	require.NoError(t, err)
+	img, err := Open(kernelFile(t, "oracle"), &Options{CPU: "EPYC"})
+	require.NoError(t, err)
+	compareText(t, img, oracle.Text{Base: testBase, Bytes: live}, map[string]int{"jump label": 144})
+}
+
+// compareText counts the bytes that differ by category, and fails where a
+// category has more than are known to.
+func compareText(t *testing.T, img *Image, live oracle.Text, known map[string]int) {
+	t.Helper()
+	got := img.bytes(live.Base, len(live.Bytes))
+	require.NotNil(t, got)
+	count, examples := map[string]int{}, map[string][]string{}
+	for i := 0; i < len(got); i++ {
+		if got[i] == live.Bytes[i] {
+			continue
+		}
+		addr := live.Base.Add(int64(i))
+		name, n := categoryOf(img, addr)
+		n = min(n, len(got)-i)
+		for range n {
+			if i < len(got) && got[i] != live.Bytes[i] {
+				count[name]++
+			}
+			i++
+		}
+		i--
+		s, _ := img.SymbolAt(addr)
+		examples[name] = append(examples[name], fmt.Sprintf("%s+%d: % x, live % x", s.Name, addr.Sub(s.Addr),
+			got[i+1-n:i+1], live.Bytes[i+1-n:i+1]))
+	}
+	total := 0
+	for name, n := range count {
+		total += n
+		t.Logf("%s: %d bytes\n\t%s", name, n, strings.Join(examples[name][:min(12, len(examples[name]))], "\n\t"))
+		if n > known[name] {
+			t.Errorf("%s: %d bytes differ, %d are known to", name, n, known[name])
+		}
+	}
+	t.Logf("%d of %d bytes differ", total, len(got))
 }
 
 // categoryOf names the patch site that a byte lies in, and how far the site

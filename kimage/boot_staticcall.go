@@ -13,7 +13,9 @@ type staticCallPatcher struct {
 
 // Forms that stand in for a call of a function that only returns.
 var (
-	// retInsn is a tail call of nothing.
+	// retInsn is a tail call of nothing. Static calls are initialised before
+	// the kernel decides on return thunks, so it is a plain return on every
+	// processor.
 	retInsn = []byte{0xc3, 0xcc, 0xcc, 0xcc, 0xcc}
 	// xor5rax is a call of __static_call_return0 (5.12 and later): xor
 	// %eax,%eax with three segment prefixes.

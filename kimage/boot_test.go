@@ -179,7 +179,7 @@ func TestParseCPU(t *testing.T) {
 	require.False(t, m.has[featureNames["cx16"]])
 	require.True(t, m.has[featureNames["smap"]])
 	for s, want := range map[string]string{
-		"z80":          `CPU model "z80" is not known; known: qemu64`,
+		"z80":          `CPU model "z80" is not known; known: EPYC, qemu64`,
 		"qemu64,+warp": `CPU feature "+warp" is not known`,
 		"qemu64,cx16":  `CPU feature "cx16" is not known`,
 		"qemu64,+":     `CPU feature "+" is not known`,

@@ -24,19 +24,25 @@ var (
 // bootedImage opens a measured kernel's image once; tests must not change it.
 func bootedImage(t testing.TB, kernel string) *Image {
 	t.Helper()
-	dir := oracle.Dir(t, kernel)
+	file := kernelFile(t, kernel)
 	bootedMu.Lock()
 	defer bootedMu.Unlock()
 	if img := booted[kernel]; img != nil {
 		return img
 	}
-	files, err := filepath.Glob(filepath.Join(dir, "vmlinuz-*"))
-	require.NoError(t, err)
-	require.Len(t, files, 1)
-	img, err := Open(files[0], &Options{CPU: oracleCPU[kernel]})
+	img, err := Open(file, &Options{CPU: oracleCPU[kernel]})
 	require.NoError(t, err)
 	booted[kernel] = img
 	return img
+}
+
+// kernelFile is the path of a measured kernel's image.
+func kernelFile(t testing.TB, kernel string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(oracle.Dir(t, kernel), "vmlinuz-*"))
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	return files[0]
 }
 
 // eachKernel runs f for every measured kernel.
