@@ -1,0 +1,31 @@
+package kprobes
+
+import "kprobelab/x86"
+
+// KillKprobes makes every probe in a range of text gone (kill_kprobe, spec
+// 1.10): its code is about to disappear with a module, or with the kernel's
+// init memory. The text is not written any more, the slots are freed, and the
+// probes can only be unregistered.
+func (k *Kprobes) KillKprobes(r x86.Range) {
+	k.table.each(func(entry *Kprobe) {
+		if r.Contains(entry.Addr) {
+			k.kill(entry)
+		}
+	})
+}
+
+func (k *Kprobes) kill(entry *Kprobe) {
+	if entry.Gone() {
+		return
+	}
+	k.freeSlot(entry)
+	entry.Flags |= FlagGone
+	if entry.aggregate == nil {
+		return
+	}
+	entry.aggregate.post = false
+	for _, m := range entry.aggregate.members {
+		m.Flags |= FlagGone
+		m.ool = nil
+	}
+}
