@@ -102,6 +102,17 @@ func TestTraceRepeats(t *testing.T) {
 	require.Contains(t, first, "spin: return-handler ax=0x")
 }
 
+// A hit and a return, kept in a file: its times are the virtual clock's, and
+// change with the guest kernel's code only.
+func TestTraceOfAHit(t *testing.T) {
+	m := kprobestest.New(t, nil)
+	tr := m.Trace()
+	m.Kprobe("fib+0x9", nil, nil)
+	m.Kretprobe("fib:2", nil, func(*kprobes.Instance, *x86.PtRegs) int { return 0 })
+	tr.Printf("fib(3) = %d", m.Call("fib", 3))
+	tr.Golden("testdata/fib.golden")
+}
+
 func TestGolden(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "sub", "x.golden")
 	golden := func(text string) []string {

@@ -125,7 +125,7 @@ func (o *jsonOutput) log(from, line string) { o.write(event{Event: "log", Kind: 
 func (o *jsonOutput) called(task int, r *lab.Result) {
 	e := event{
 		Event: "call", Task: &task, Call: r.Call.String(),
-		Value: hexWord(r.Value), Result: show.Value(r.Value, r.Call.Returns()),
+		Value: hexWord(r.Value), Result: value(r),
 	}
 	for _, b := range r.Shown() {
 		e.Buffers = append(e.Buffers, jsonBuffer{b.Arg, hex.EncodeToString(b.After), show.Buffer(b.After, "")})

@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"strings"
 	"text/tabwriter"
 
 	"kprobelab/errno"
@@ -62,10 +63,20 @@ func (o *textOutput) returned(p *lab.Planted, _ lab.Where, value uint64, ns int6
 func (o *textOutput) log(from, line string) { o.line(from + ": " + line) }
 
 func (o *textOutput) called(task int, r *lab.Result) {
-	o.line(o.style.bold(fmt.Sprintf("%s%s = %s", o.task(task), r.Call, show.Value(r.Value, r.Call.Returns()))))
+	o.line(o.style.bold(fmt.Sprintf("%s%s = %s", o.task(task), r.Call, value(r))))
 	for _, b := range r.Shown() {
-		o.line(fmt.Sprintf("  %s = %s", r.Call.Args[b.Arg], show.Buffer(b.After, "    ")))
+		text := fmt.Sprintf("  %s = %s", r.Call.Args[b.Arg], show.Buffer(b.After, "    "))
+		o.line(strings.Replace(text, "= \n", "=\n", 1))
 	}
+}
+
+// value is what a call returned, as a person reads it.
+func value(r *lab.Result) string {
+	text := show.Value(r.Value, r.Call.Returns())
+	if arg, off, ok := r.Into(); ok {
+		text += fmt.Sprintf(" (argument %d + %d)", arg+1, off)
+	}
+	return text
 }
 
 // task names the task where there are several.

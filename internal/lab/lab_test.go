@@ -39,6 +39,19 @@ func TestCallFillsBuffers(t *testing.T) {
 	require.True(t, r.Buffers[0].Changed())
 }
 
+func TestResultPointsIntoAnArgument(t *testing.T) {
+	l := newLab(t, nil)
+	r, err := l.Call(call(t, l, `strchr("abc", 0x63)`))
+	require.NoError(t, err)
+	arg, off, ok := r.Into()
+	require.True(t, ok)
+	require.Equal(t, []int{0, 2}, []int{arg, int(off)})
+	r, err = l.Call(call(t, l, `strchr("abc", 0x64)`))
+	require.NoError(t, err)
+	_, _, ok = r.Into()
+	require.False(t, ok)
+}
+
 func TestCallGivesItsBuffersBack(t *testing.T) {
 	l := newLab(t, nil)
 	at := make([]x86.Addr, 2)

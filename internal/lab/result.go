@@ -30,6 +30,17 @@ type Buffer struct {
 // Changed reports whether the call wrote to the buffer.
 func (b Buffer) Changed() bool { return !bytes.Equal(b.Before, b.After) }
 
+// Into says which buffer argument the returned value points into, and how far
+// in bytes; false where it points into none.
+func (r *Result) Into() (arg int, off uint64, ok bool) {
+	for _, b := range r.Buffers {
+		if off := r.Value - uint64(b.addr); off < uint64(len(b.Before)) {
+			return b.Arg, off, true
+		}
+	}
+	return 0, 0, false
+}
+
 // Shown are the buffers that are worth showing: every buf[N], and the others
 // where the call wrote to them.
 func (r *Result) Shown() []Buffer {

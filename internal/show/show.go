@@ -119,19 +119,25 @@ func inHex(v uint64, more ...string) string {
 // maxDump is how much of a buffer is dumped.
 const maxDump = 512
 
-// maxNumber is the size of a buffer that may well be a number: its bytes are
-// shown even where they make a text.
-const maxNumber = 8
+// What is as small as this is written on the line; and what may well be a
+// number shows its bytes even where they make a text.
+const (
+	maxInline = 16
+	maxNumber = 8
+)
 
 // Buffer writes a buffer's content: as a C string where it holds printable
-// text that ends with a NUL, else as a hex dump of lines that begin with the
-// indentation, the first on a new line.
+// text that ends with a NUL, a few bytes as {01 ff}, else as a hex dump of
+// lines that begin with the indentation, the first on a new line.
 func Buffer(b []byte, indent string) string {
-	if text, ok := cString(b); ok {
-		if len(b) > 0 && len(b) <= maxNumber {
-			return fmt.Sprintf("%s (% x)", callsyntax.Quote(text), b)
-		}
+	text, ok := cString(b)
+	switch {
+	case ok && (len(b) == 0 || len(b) > maxNumber):
 		return callsyntax.Quote(text)
+	case ok:
+		return fmt.Sprintf("%s {% x}", callsyntax.Quote(text), b)
+	case len(b) <= maxInline:
+		return fmt.Sprintf("{% x}", b)
 	}
 	return strings.TrimRight("\n"+Dump(b, indent), "\n")
 }
