@@ -31,6 +31,7 @@ if [ "$status" != 0 ]; then
 	echo "There is no kernel image to show it on (the line above says why); IMAGE=FILE names one."
 	exit 0
 fi
+image=${image#"$PWD/"} # as one would type it
 show run "$image" --kprobe snprintf --kretprobe crc32_le \
 	--call 'snprintf(buf[64], 64, "%s has %d things", "abc", 42)' \
 	--call 'crc32_le(0xffffffff, "123456789", 9)'
