@@ -219,6 +219,9 @@ func TestArmFails(t *testing.T) {
 	w.pokeErr = errPoke
 	require.ErrorIs(t, w.k.DisableKprobe(p), errPoke)
 	require.Zero(t, p.Flags&kprobes.FlagDisabled)
+	w.k.UnregisterKprobe(p)
+	require.ErrorIs(t, w.k.ClearErr(), errPoke)
+	require.Same(t, p, w.k.Find(w.traced), "it is still there")
 	w.pokeErr = nil
 	w.k.UnregisterKprobe(p)
 }

@@ -20,8 +20,8 @@ func (k *Kprobes) UnregisterKprobes(ps []*Kprobe) {
 		if p == nil {
 			continue
 		}
-		if k.unregisterTop(p) != nil {
-			p.Addr = 0
+		if err := k.unregisterTop(p); err != nil {
+			k.notUnregistered(p, err)
 			continue
 		}
 		if e := k.table.lookup(p.Addr); e == nil {
@@ -31,6 +31,17 @@ func (k *Kprobes) UnregisterKprobes(ps []*Kprobe) {
 	for _, p := range dead {
 		k.freeSlot(p)
 	}
+}
+
+// notUnregistered clears the address of an object that was not registered. One
+// whose breakpoint could not be taken out stays; the caller is not told, for
+// unregistering returns nothing, so Err is.
+func (k *Kprobes) notUnregistered(p *Kprobe, err error) {
+	if k.registered(p) {
+		k.fail(err)
+		return
+	}
+	p.Addr = 0
 }
 
 // unregisterTop disables the probe and takes it out of the table, or out of

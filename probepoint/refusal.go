@@ -108,6 +108,23 @@ var why = map[Rule]string{
 	RuleGone:          "the probed module has gone",
 }
 
+// Rules lists every rule of this package, in the kernel's order. The slot
+// package has its own.
+func Rules() []Rule {
+	return []Rule{
+		RuleSymbolNames, RuleTwoPlaces, RuleNoPlace, RuleUnknownSymbol, RuleNoSymbol,
+		RuleUnreadable, RuleNotEntry, RuleKretBlacklist, RuleDataSize, RuleReregistered,
+		RuleFtraceSite, RuleInsideFtrace, RuleNotText, RuleGateArea, RuleBlacklisted,
+		RuleJumpLabel, RuleStaticCall, RuleBugTable, RuleCFISymbol, RuleModuleInit,
+		RuleNotBoundary, RuleExceptionInsn, RuleSlot, RuleNoMemory, RuleArm, RuleBatch,
+		RuleNotRegistered, RuleGone,
+	}
+}
+
+// Why is the rule as a sentence that follows "probe NAME: "; it is empty for a
+// rule of the slot package.
+func (r Rule) Why() string { return why[r] }
+
 // Refusal is the error of a probe that cannot be planted: the kernel's errno,
 // the first rule that refused, and the place. It wraps the errno, so that
 // errors.Is(err, errno.EILSEQ) holds, and the cause where there is one.
