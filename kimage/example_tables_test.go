@@ -1,0 +1,42 @@
+package kimage_test
+
+import (
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+
+	"kprobelab/guestkernel"
+	"kprobelab/kimage"
+)
+
+// A module is loaded into module space, and its symbols are found by name.
+func ExampleOptions_modules() {
+	dir, err := os.MkdirTemp("", "module")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "demo.ko")
+	if err := os.WriteFile(path, guestkernel.Module(), 0o600); err != nil {
+		log.Fatal(err)
+	}
+	img, err := kimage.FromBytes("guest.elf", guestkernel.ELF(), &kimage.Options{Modules: []string{path}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	s := img.Lookup("demo:demo_nk")[0]
+	_, refused := img.Blacklisted(s.Addr)
+	fmt.Println(img.Modules(), s.Name, s.Module, "blacklisted:", refused)
+	// Output: [demo] demo_nk demo blacklisted: true
+}
+
+// The processor that the boot-time text is made for has a name and features.
+func ExampleCPUModels() {
+	fmt.Println(kimage.CPUModels())
+	_, err := kimage.FromBytes("guest.elf", guestkernel.ELF(), &kimage.Options{CPU: "z80"})
+	fmt.Println(err)
+	// Output:
+	// [EPYC qemu64]
+	// CPU model "z80" is not known; known: EPYC, qemu64
+}
