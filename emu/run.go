@@ -96,13 +96,13 @@ func (m *Machine) fault(c *cpu) (x86.Addr, error) {
 	f.Symbol = m.Symbolize(f.IP)
 	if !m.resolve(f, regs) {
 		*regs = f.Regs
-		C.kpl_load(c.c, st, 1)
+		C.kpl_load(c.c, st, 1-c.c.in_callout)
 		if m.err != nil {
 			return 0, m.takeErr()
 		}
 		return 0, f
 	}
-	C.kpl_load(c.c, st, 1)
+	C.kpl_load(c.c, st, 1-c.c.in_callout)
 	return x86.Addr(regs.IP), nil
 }
 

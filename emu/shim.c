@@ -245,7 +245,6 @@ void kpl_call(kpl_cpu *c, uint64_t sp, const uint64_t *args, uint64_t flags)
 static void stop(kpl_cpu *c, int reason)
 {
 	c->reason = reason;
-	c->stopped = 1;
 	uc_emu_stop(c->uc);
 }
 
@@ -293,6 +292,10 @@ static void on_block(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
 	kpl_cpu *c = user;
 	kpl_machine *m = c->m;
 
+	/* With a code hook the engine does not bring rip along to a block that
+	 * it stops before; the code hook has it. */
+	if (m->every)
+		return;
 	if (c->reason) {
 		stop(c, c->reason);
 		return;
@@ -301,8 +304,6 @@ static void on_block(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
 		stop(c, KPL_TIME);
 		return;
 	}
-	if (m->every)
-		return; /* on_code counts */
 	kpl_count *k = count_at(m, pc);
 	m->instrs += k->pc == pc && k->size == size ? k->n : count_block(c, k, pc, size);
 }
@@ -329,12 +330,12 @@ static void fault(kpl_cpu *c, int vector)
 
 /* What a run that Go starts from within a hook would overwrite. */
 struct level {
-	int reason, stopped, in_callout;
+	int reason, in_callout;
 };
 
 static struct level enter_go(kpl_cpu *c, int in_callout)
 {
-	struct level l = { c->reason, c->stopped, c->in_callout };
+	struct level l = { c->reason, c->in_callout };
 
 	c->in_callout = in_callout;
 	return l;
@@ -343,7 +344,6 @@ static struct level enter_go(kpl_cpu *c, int in_callout)
 static void leave_go(kpl_cpu *c, const struct level *l)
 {
 	c->reason = l->reason;
-	c->stopped = l->stopped;
 	c->in_callout = l->in_callout;
 	c->miss = 0;
 }
@@ -390,9 +390,10 @@ static bool on_invalid(uc_engine *uc, void *user)
 	return false; /* which ends the run */
 }
 
-/* The hooks from here on are called in the middle of a block. Stopping there
- * leaves rip at the block's start with half of it done, so they only leave a
- * reason: the block ends as it would, and the hook of the next one stops. */
+/* The hooks from here on are called in the middle of a block. The engine would
+ * take a stop, or a written rip, at the block's next load, with half of it done
+ * and rip at its start. So they only leave a reason: the block ends as it
+ * would, and the hook of the next one stops. */
 
 /* syscall and sysenter have nowhere to go in this machine. */
 static void on_syscall(uc_engine *uc, void *user)
@@ -632,26 +633,31 @@ static void classify(kpl_cpu *c, uc_err e)
 	c->reason = rip == c->m->magic ? KPL_RETURN : KPL_HALT;
 }
 
+/* A run inside a hook that did not end at its end leaves the engine asked to
+ * stop, which would end the outer run too, and in a callout in the middle of a
+ * block. A run that begins at its end takes it back. */
+static void take_back_stop(kpl_cpu *c)
+{
+	int reason = c->reason;
+
+	c->reason = KPL_NONE;
+	c->depth++;
+	uc_emu_start(c->uc, c->m->magic, c->m->magic, 0, 0);
+	c->depth--;
+	c->reason = reason;
+	if (!c->in_callout)
+		uc_reg_write(c->uc, UC_X86_REG_RIP, &c->ip);
+}
+
 void kpl_run(kpl_cpu *c, uint64_t rip)
 {
 	c->reason = KPL_NONE;
-	c->stopped = 0;
 	c->miss = 0;
 	c->at = 0;
 	c->depth++;
 	uc_err e = uc_emu_start(c->uc, rip, c->m->magic, 0, 0);
 	c->depth--;
 	classify(c, e);
-	if (c->stopped && c->depth) {
-		/* The request to stop would end the outer run too; a run that
-		 * begins at its end takes it back. */
-		int reason = c->reason;
-		c->reason = KPL_NONE;
-		c->depth++;
-		uc_emu_start(c->uc, c->m->magic, c->m->magic, 0, 0);
-		c->depth--;
-		c->reason = reason;
-		if (!c->in_callout)
-			uc_reg_write(c->uc, UC_X86_REG_RIP, &c->ip);
-	}
+	if (c->depth && c->reason != KPL_RETURN)
+		take_back_stop(c);
 }

@@ -90,7 +90,6 @@ typedef struct kpl_cpu {
 	int n;
 	int depth;          /* nesting of runs on this engine */
 	int in_callout;     /* Go was called from translated code: rip must stay */
-	int stopped;        /* this level asked the engine to stop */
 	int reason, vector, access;
 	uint64_t addr, arg;
 	uint64_t ip;        /* where the run ended */

@@ -1,0 +1,74 @@
+//go:build cgo && linux && amd64
+
+package emu
+
+import (
+	"hash/crc32"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/internal/oracle"
+	"kprobelab/kimage"
+)
+
+var (
+	kernelMu sync.Mutex
+	kernels  = map[string]*kimage.Image{}
+)
+
+// bootKernel makes a machine of a measured kernel's image.
+func bootKernel(t testing.TB, kernel string, o *Options) *Machine {
+	t.Helper()
+	dir := oracle.Dir(t, kernel)
+	kernelMu.Lock()
+	defer kernelMu.Unlock()
+	img := kernels[kernel]
+	if img == nil {
+		files, err := filepath.Glob(filepath.Join(dir, "vmlinuz-*"))
+		require.NoError(t, err)
+		if len(files) == 0 {
+			t.Skipf("no image of the kernel in %s", kernel)
+		}
+		img, err = kimage.Open(files[0], nil)
+		require.NoError(t, err)
+		kernels[kernel] = img
+	}
+	return boot(t, img, o)
+}
+
+func TestRealKernelFunctions(t *testing.T) {
+	for kernel := range oracle.Kernels {
+		t.Run(kernel, func(t *testing.T) {
+			m := bootKernel(t, kernel, &Options{CPUs: 2})
+			buf := make([]byte, 64)
+			n, err := m.Call("snprintf", buf, len(buf), "%s-%04d:%#llx %c", "probe", 42, uint64(0xdeadbeefcafe), '!')
+			require.NoError(t, err)
+			require.Equal(t, "probe-0042:0xdeadbeefcafe !", string(buf[:n]))
+
+			msg := []byte("what the kernel computes")
+			got, err := m.Call("crc32_le", ^uint32(0), msg, len(msg))
+			require.NoError(t, err)
+			require.Equal(t, ^crc32.ChecksumIEEE(msg), uint32(got))
+
+			got, err = m.Call("gcd", 84, 36)
+			require.NoError(t, err)
+			require.Equal(t, uint64(12), got)
+
+			got, err = m.Call("copy_from_kernel_nofault", make([]byte, 8), uint64(0xffff8880f0000000), 8)
+			require.NoError(t, err)
+			require.Equal(t, int32(-14), int32(got), "the exception table catches it")
+		})
+	}
+}
+
+func BenchmarkNewKernelMachine(b *testing.B) {
+	bootKernel(b, "oracle", nil)
+	for b.Loop() {
+		m, err := New(kernels["oracle"], nil)
+		require.NoError(b, err)
+		m.Close()
+	}
+}
