@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/guestkernel"
+	"kprobelab/internal/oracle"
 )
 
 func TestMain(m *testing.M) {
@@ -22,15 +23,41 @@ func TestMain(m *testing.M) {
 
 // The scripts run the program on the guest kernel; what they need of files is
 // made in setUp.
-func TestScripts(t *testing.T) {
+func TestScripts(t *testing.T) { runScripts(t, "testdata/script", setUp) }
+
+// The same on the kernels that Debian ships, each as $VMLINUZ.
+func TestScriptsOnRealKernels(t *testing.T) {
+	for kernel, name := range oracle.Kernels {
+		t.Run(name, func(t *testing.T) {
+			files, err := filepath.Glob(filepath.Join(oracle.Dir(t, kernel), "vmlinuz-*"))
+			require.NoError(t, err)
+			require.Len(t, files, 1)
+			runScripts(t, "testdata/real", func(e *testscript.Env) error {
+				e.Vars = append(e.Vars, "VMLINUZ="+files[0], "KERNEL="+name)
+				return cutOff(files[0], filepath.Join(e.WorkDir, "truncated"))
+			})
+		})
+	}
+}
+
+func runScripts(t *testing.T, dir string, setUp func(*testscript.Env) error) {
 	update, _ := strconv.ParseBool(os.Getenv("UPDATE_SCRIPTS"))
 	testscript.Run(t, testscript.Params{
-		Dir:           "testdata/script",
+		Dir:           dir,
 		Setup:         setUp,
 		UpdateScripts: update,
 		Condition:     func(c string) (bool, error) { return c == "engine" && engineMissing == nil, nil },
 		Cmds:          map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "mask": mask},
 	})
+}
+
+// cutOff copies the first half of a file.
+func cutOff(from, to string) error {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, data[:len(data)/2], 0o666)
 }
 
 // setUp writes a module, and images that are not what they should be.
