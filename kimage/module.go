@@ -2,7 +2,6 @@ package kimage
 
 import (
 	"bytes"
-	"fmt"
 	"path/filepath"
 	"strings"
 
@@ -387,5 +386,3 @@ func (m *moduleFile) external(s *elfSymbol) (x86.Addr, bool) {
 	}
 	return 0, s.binding() == stbWeak
 }
-
-func (m *moduleFile) String() string { return fmt.Sprintf("module %s (%s)", m.name, m.f.name) }

@@ -207,6 +207,36 @@ func TestModulesResolveAgainstEachOther(t *testing.T) {
 	require.Equal(t, first.text.Start+4, abs64(img.bytes(second.text.Start, 8)))
 }
 
+// Rule: a module's name is what it says of itself; one that was made for
+// another release is loaded all the same, and said.
+func TestModuleIdentity(t *testing.T) {
+	text := testSection{name: ".text", typ: 1, flags: shfAlloc | shfExec, data: make([]byte, 16)}
+	modinfo := testSection{name: ".modinfo", typ: 1, flags: shfAlloc, data: []byte("license=GPL\x00name=said\x00vermagic=5.4.0-9 SMP mod_unload \x00")}
+	this := testSection{name: ".gnu.linkonce.this_module", typ: 1, flags: shfAlloc | shfWrite, data: append(make([]byte, 24), "within\x00"...)}
+	img := guestImage(t, nil)
+	require.NoError(t, img.loadModuleBytes("a.ko", testELF(etRel, text, modinfo, this)))
+	require.NoError(t, img.loadModuleBytes("b.ko", testELF(etRel, text, this)))
+	require.NoError(t, img.loadModuleBytes("dir/with-dash.ko.xz", testELF(etRel, text)))
+	require.Equal(t, []string{"said", "within", "with_dash"}, img.Modules())
+	last := img.Facts()[len(img.Facts())-1]
+	require.Equal(t, "module said", last.Name)
+	require.Equal(t, "made for 5.4.0-9", last.Value)
+}
+
+// Rule: what boot takes out of text need not be there to be linked: the
+// tracer's call and the return thunk.
+func TestModuleOfPatchedOutSymbols(t *testing.T) {
+	undef := func(name string) []byte {
+		return moduleELF(fromHex(t, map[string]string{"__fentry__": "e800000000", "__x86_return_thunk": "e900000000"}[name]),
+			elfSymbol{name: name, info: 0x10}, rela{off: 1, typ: rPLT32, sym: 1, addend: -4})
+	}
+	bare := tableImage(t, make([]byte, 64))
+	require.NoError(t, bare.loadModuleBytes("traced.o", undef("__fentry__")))
+	require.NoError(t, bare.loadModuleBytes("returns.o", undef("__x86_return_thunk")))
+	require.Equal(t, nopl[5], bare.bytes(bare.modules[0].text.Start, 5))
+	require.Equal(t, retInsn, bare.bytes(bare.modules[1].text.Start, 5))
+}
+
 // Rule: a module's per-CPU variables lie behind the image's, in the template
 // of every CPU's area.
 func TestModulePerCPU(t *testing.T) {
