@@ -29,6 +29,7 @@ func TestHandlersRun(t *testing.T) {
 	require.EqualValues(t, 6, m.Call("gcd", 12, 18))
 	require.Equal(t, []int{1, 1, 1}, []int{pre, post, ret})
 	require.Equal(t, 2, m.Kprobes().Armed())
+	require.Equal(t, m.Symbol("gcd"), m.Image().Lookup("gcd")[0])
 }
 
 func TestTryGivesTheFault(t *testing.T) {
@@ -38,6 +39,7 @@ func TestTryGivesTheFault(t *testing.T) {
 	require.ErrorAs(t, err, &f)
 	require.Equal(t, emu.VectorPage, f.Vector)
 	require.EqualValues(t, 6, m.Call("gcd", 12, 18), "the machine goes on")
+	m.CheckText()
 }
 
 func TestLeaksAreReported(t *testing.T) {

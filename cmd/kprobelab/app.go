@@ -13,11 +13,12 @@ const appHelp = `kprobelab runs real kernel machine code in an ordinary process,
 the kernel's kprobes do to themselves: no root, no kernel to risk.
 
 Examples:
-   kprobelab run --kprobe vfs_read --call 'vfs_read(0, buf[16], 16, 0)'
+   kprobelab run --kprobe vfs_read --kretprobe vfs_read \
+      --call 'sys_open("/etc/hostname", 0, 0)' --call 'sys_read(3, buf[16], 16)'
    kprobelab run /boot/vmlinuz --kprobe snprintf --kretprobe crc32_le \
       --call 'snprintf(buf[64], 64, "%s has %d things", "abc", 42)' \
       --call 'crc32_le(0xffffffff, "123456789", 9)'
-   kprobelab run --steps --kprobe vfs_read+0x4 --call 'vfs_read(0, buf[16], 16, 0)'
+   kprobelab run --steps --kprobe gcd+0x5 --call 'gcd(12, 18)'
    kprobelab symbols /boot/vmlinuz 'vfs_*'
    kprobelab info /boot/vmlinuz
    source <(kprobelab completion bash)

@@ -36,7 +36,8 @@ func runCommand(t *term) *cli.Command {
 		Usage:     "plant kprobes and kretprobes, call kernel functions, watch the handlers run",
 		ArgsUsage: "[IMAGE]",
 		Description: runHelp + imageHelp + "\n\n" + examples(
-			"kprobelab run --kprobe vfs_read --kretprobe vfs_read --call 'ksys_read(0, buf[16], 16)'",
+			"kprobelab run --kprobe vfs_read --kretprobe vfs_read \\",
+			"   --call 'sys_open(\"/etc/hostname\", 0, 0)' --call 'sys_read(3, buf[16], 16)'",
 			"kprobelab run /boot/vmlinuz --kprobe snprintf \\",
 			"   --call 'snprintf(buf[64], 64, \"%s has %d things\", \"abc\", 42)'",
 			"kprobelab run --steps --kprobe gcd+0x5 --call 'gcd(12, 18)'",
