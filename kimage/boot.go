@@ -218,6 +218,22 @@ func (p *bootPatcher) updateStaticCalls() {
 	for _, u := range bootCalls {
 		sc.update(u.key, u.fn)
 	}
+	if _, ok := p.img.symbolAddr("__SCK__cond_resched"); ok {
+		for _, u := range preemptCalls[p.preemptModel()] {
+			sc.update(u.key, u.fn)
+		}
+	}
+}
+
+// preemptModel is the model that the configuration names. An image with
+// PREEMPT_DYNAMIC does not tell; most distributions choose voluntary.
+func (p *bootPatcher) preemptModel() string {
+	if m := p.img.fact(factPreemptModel); m != "" {
+		return m
+	}
+	p.img.facts = append(p.img.facts, Fact{Name: factPreemptModel, Value: preemptVoluntary,
+		Evidence: "the default with PREEMPT_DYNAMIC; a configuration would tell"})
+	return preemptVoluntary
 }
 
 // userPtrMax is the highest user address with four levels of page tables.

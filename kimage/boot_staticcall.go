@@ -67,18 +67,42 @@ func (p *staticCallPatcher) jcc(at, fn x86.Addr) {
 	}
 }
 
-// bootCalls are the static calls that boot updates on every machine: a key's
-// name, and the function that it calls from then on ("" none). The first are
-// PREEMPT_DYNAMIC's with CONFIG_PREEMPT_VOLUNTARY, the distributions' default;
-// the others (6.5 and later) are those of a local APIC in memory, addressed
-// physically, and of the idle loop without a driver. A key that an image does
-// not have is passed over.
-var bootCalls = []struct{ key, fn string }{
-	{"cond_resched", "__cond_resched"},
-	{"might_resched", "__cond_resched"},
-	{"preempt_schedule", ""},
-	{"preempt_schedule_notrace", ""},
-	{"irqentry_exit_cond_resched", ""},
+// The models of preemption that PREEMPT_DYNAMIC can begin with, and the fact
+// that tells which.
+const (
+	factPreemptModel = "preemption model"
+	preemptNone      = "none"
+	preemptVoluntary = "voluntary"
+	preemptFull      = "full"
+)
+
+// staticCallUpdate is a key's name, and the function that it calls from then
+// on ("" none).
+type staticCallUpdate struct{ key, fn string }
+
+// preemptCalls are what the scheduler updates at boot for each model; full is
+// how the keys begin.
+var preemptCalls = map[string][]staticCallUpdate{
+	preemptNone: {
+		{"cond_resched", "__cond_resched"},
+		{"preempt_schedule", ""},
+		{"preempt_schedule_notrace", ""},
+		{"irqentry_exit_cond_resched", ""},
+	},
+	preemptVoluntary: {
+		{"cond_resched", "__cond_resched"},
+		{"might_resched", "__cond_resched"},
+		{"preempt_schedule", ""},
+		{"preempt_schedule_notrace", ""},
+		{"irqentry_exit_cond_resched", ""},
+	},
+	preemptFull: nil,
+}
+
+// bootCalls are the static calls that boot updates on every machine (6.5 and
+// later): those of a local APIC in memory, addressed physically, and of the
+// idle loop without a driver. A key that an image does not have is passed over.
+var bootCalls = []staticCallUpdate{
 	{"apic_call_eoi", "native_apic_mem_eoi"},
 	{"apic_call_native_eoi", "native_apic_mem_eoi"},
 	{"apic_call_icr_read", "native_apic_icr_read"},

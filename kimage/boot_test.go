@@ -141,6 +141,24 @@ func TestStaticCallForms(t *testing.T) {
 	}
 }
 
+// Rule: what the scheduler's static calls call follows the configured model.
+func TestPreemptionModel(t *testing.T) {
+	for model, c := range map[string]struct{ config, cond, schedule string }{
+		preemptVoluntary: {"CONFIG_PREEMPTION=y\nCONFIG_PREEMPT_VOLUNTARY=y\n", "__cond_resched", ""},
+		preemptNone:      {"CONFIG_PREEMPTION=y\nCONFIG_PREEMPT_NONE=y\n", "__cond_resched", ""},
+		preemptFull:      {"CONFIG_PREEMPTION=y\nCONFIG_PREEMPT=y\n", "__static_call_return0", "preempt_schedule_thunk"},
+	} {
+		img, err := Open(kernelFile(t, "oracle"), &Options{Config: writeModule(t, "config", []byte(c.config))})
+		require.NoError(t, err)
+		require.Equal(t, model, img.fact(factPreemptModel))
+		for key, fn := range map[string]string{"__SCK__cond_resched": c.cond, "__SCK__preempt_schedule": c.schedule} {
+			at, _ := img.symbolAddr(key)
+			want, _ := img.symbolAddr(fn)
+			require.Equal(t, want, abs64(img.bytes(at, 8)), "%s %s", model, key)
+		}
+	}
+}
+
 // Rule: a call through pv_ops becomes the native operation.
 func TestParavirtForms(t *testing.T) {
 	fns := []x86.Addr{0, testText + 0x100, testText + 0x140, testText + 0x180}

@@ -117,6 +117,13 @@ func (e *evidence) others() {
 	if v, ok := e.config["CONFIG_NR_CPUS"]; ok {
 		e.fact("CONFIG_NR_CPUS", v, e.configFrom)
 	}
+	for option, model := range map[string]string{
+		"CONFIG_PREEMPT_NONE": preemptNone, "CONFIG_PREEMPT_VOLUNTARY": preemptVoluntary, "CONFIG_PREEMPT": preemptFull,
+	} {
+		if e.config[option] == "y" {
+			e.fact(factPreemptModel, model, option+"=y in "+e.configFrom)
+		}
+	}
 }
 
 // banner is what the kernel says of itself.
