@@ -2,7 +2,6 @@ package probepoint
 
 import (
 	"kprobelab/decoder"
-	"kprobelab/errno"
 	"kprobelab/kimage"
 	"kprobelab/profile"
 	"kprobelab/x86"
@@ -19,20 +18,11 @@ func checkBoundary(v kimage.View, p *Point, c *profile.Config) error {
 		return nil
 	}
 	w := walker{view: v, c: c}
-	if p.Symbol.Name == "" || !w.reaches(p.Symbol.Addr, p.Addr) {
-		return Refuse(errno.EILSEQ, RuleNotBoundary, p.Addr, p.String())
+	s := Step{Reached: p.Symbol.Name != "" && w.reaches(p.Symbol.Addr, p.Addr)}
+	if s.Reached && c.Check.ExceptionInsn {
+		s.decode(&w, p.Addr)
 	}
-	if !c.Check.ExceptionInsn {
-		return nil
-	}
-	k, err := decoder.DecodeKernel(w.at(p.Addr), &c.Decoder)
-	if err != nil {
-		return Refuse(errno.EILSEQ, RuleNotBoundary, p.Addr, p.String())
-	}
-	if raisesException(&k) {
-		return Refuse(errno.EILSEQ, RuleExceptionInsn, p.Addr, p.String())
-	}
-	return nil
+	return s.check(p, c)
 }
 
 // raisesException is is_exception_insn of 6.12, without the traps of Clang's

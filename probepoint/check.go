@@ -17,7 +17,10 @@ import (
 // Check 17, an SMP-alternatives lock prefix, refuses nothing here: the kernel
 // patches those prefixes only while it has run with one CPU so far, and an
 // image is what an SMP boot leaves.
-func Check(v kimage.View, p *Point, c *profile.Config) error {
+func Check(v kimage.View, p *Point, c *profile.Config) error { return check(v, p, nil, c) }
+
+// check is Check; s, when not nil, knows what the walk to the point would find.
+func check(v kimage.View, p *Point, s *Step, c *profile.Config) error {
 	if err := checkFtrace(v, p, c); err != nil {
 		return err
 	}
@@ -26,8 +29,11 @@ func Check(v kimage.View, p *Point, c *profile.Config) error {
 			return Refuse(k.errno, k.rule, p.Addr, p.String())
 		}
 	}
-	if p.Ftrace {
+	switch {
+	case p.Ftrace:
 		return nil // the function tracer needs no instruction and no slot
+	case s != nil && c.Check.Boundary:
+		return s.check(p, c)
 	}
 	return checkBoundary(v, p, c)
 }

@@ -46,6 +46,11 @@ func Place(v kimage.View, p *Point, slotAddr x86.Addr, hasPost bool, c *profile.
 	if err := Check(v, p, c); err != nil {
 		return Placement{}, err
 	}
+	return place(v, p, slotAddr, hasPost, c)
+}
+
+// place is what follows the checks.
+func place(v kimage.View, p *Point, slotAddr x86.Addr, hasPost bool, c *profile.Config) (Placement, error) {
 	if p.Ftrace {
 		return Placement{How: Ftrace}, nil
 	}
