@@ -5,6 +5,8 @@ package emu
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -263,4 +265,38 @@ func TestTaskStateMovesWithTheTask(t *testing.T) {
 	for _, task := range tasks {
 		require.Equal(t, []Result{{}}, task.Results())
 	}
+}
+
+func TestLinesOfTasksStayWhole(t *testing.T) {
+	m := bootGuest(t, &Options{CPUs: 2, Seed: 3, Slice: 20})
+	want := map[string]int{}
+	for i := range 4 {
+		_, err := m.Go("printer", Invoke("printk", "task %d prints a line that is not short\n", i),
+			Invoke("printk", "and %d", i), Invoke("printk", " has a second\n"))
+		require.NoError(t, err)
+		want[fmt.Sprintf("task %d prints a line that is not short", i)]++
+		want[fmt.Sprintf("and %d has a second", i)]++
+	}
+	require.NoError(t, m.Run())
+	got := map[string]int{}
+	for line := range strings.Lines(string(m.Console())) {
+		got[strings.TrimSuffix(line, "\n")]++
+	}
+	require.Equal(t, want, got)
+	_, err := m.Call("printk", "no end")
+	require.NoError(t, err)
+	require.Equal(t, "no end", string(m.Console()))
+}
+
+func TestSwitchesAreTold(t *testing.T) {
+	m := bootGuest(t, &Options{CPUs: 2})
+	seen := map[string]bool{}
+	m.OnSwitch(func(cpu int, task *Task) { seen[fmt.Sprintf("%s on %d", task.Name, cpu)] = true })
+	for i := range 2 {
+		task, err := m.Go(fmt.Sprintf("task%d", i), Invoke("worker", 3))
+		require.NoError(t, err)
+		require.NoError(t, task.Pin(i))
+	}
+	require.NoError(t, m.Run())
+	require.Equal(t, map[string]bool{"task0 on 0": true, "task1 on 1": true}, seen)
 }

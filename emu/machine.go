@@ -82,6 +82,7 @@ type Machine struct {
 	symbols   []kimage.Symbol
 	extable   exceptionTable
 	traps     Traps
+	switched  func(cpu int, t *Task)
 	rng       *rand.Rand
 	err       error
 	snapshots []*Snapshot
@@ -217,8 +218,10 @@ func (m *Machine) GSBase(cpu int) x86.Addr { return m.cpus[cpu].gs }
 // SetTraps installs the receiver of the CPUs' traps; nil removes it.
 func (m *Machine) SetTraps(t Traps) { m.traps = t }
 
-// Console is what the guest wrote to port 0xE4 since the last call.
+// Console is what the guest wrote to port 0xE4 since the last call. The lines
+// of tasks that print at once are whole.
 func (m *Machine) Console() []byte {
+	C.kpl_console_flush(m.c)
 	b := C.GoBytes(unsafe.Pointer(m.c.console), C.int(m.c.nconsole))
 	C.kpl_console_clear(m.c)
 	return b

@@ -323,7 +323,15 @@ func (m *Machine) load(c *cpu, t *Task) {
 		C.kpl_load(c.c, t.saved, 1)
 	}
 	c.task, t.cpu = t, c
+	if m.switched != nil {
+		m.switched(c.n, t)
+	}
 }
+
+// OnSwitch makes the machine call fn whenever a CPU goes over to another task,
+// before that one runs: what guest code calls current is the caller's affair.
+// nil for none.
+func (m *Machine) OnSwitch(fn func(cpu int, t *Task)) { m.switched = fn }
 
 // claim finds a CPU for the boot task's new call.
 func (m *Machine) claim(t *Task) *cpu {

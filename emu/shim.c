@@ -38,6 +38,7 @@ void kpl_machine_free(kpl_machine *m)
 	kpl_undo_drop(m, 0);
 	free(m->undo);
 	free(m->console);
+	free(m->lines);
 	free(m);
 }
 
@@ -110,7 +111,7 @@ void kpl_forget_counts(kpl_machine *m, uint64_t addr, uint64_t end)
 
 void kpl_console_clear(kpl_machine *m) { m->nconsole = 0; }
 
-static void console_put(kpl_machine *m, uint8_t b)
+static void console_add(kpl_machine *m, uint8_t b)
 {
 	if (m->nconsole == m->cap_console) {
 		size_t cap = m->cap_console ? 2 * m->cap_console : 1024;
@@ -121,6 +122,42 @@ static void console_put(kpl_machine *m, uint8_t b)
 		m->cap_console = cap;
 	}
 	m->console[m->nconsole++] = b;
+}
+
+static void line_end(kpl_machine *m, kpl_line *l)
+{
+	for (int i = 0; i < l->n; i++)
+		console_add(m, l->b[i]);
+	l->n = 0;
+}
+
+/* Ends every task's line, for somebody wants to see what there is. */
+void kpl_console_flush(kpl_machine *m)
+{
+	for (int i = 0; i < m->nlines; i++)
+		line_end(m, &m->lines[i]);
+}
+
+/*
+ * Tasks print at once, and a kernel's printk keeps a line whole: a task's line
+ * reaches the console when it ends.
+ */
+static void console_put(kpl_machine *m, uint8_t b)
+{
+	if (m->task >= m->nlines) {
+		kpl_line *l = realloc(m->lines, (m->task + 1) * sizeof *l);
+		if (!l) {
+			console_add(m, b);
+			return;
+		}
+		memset(l + m->nlines, 0, (m->task + 1 - m->nlines) * sizeof *l);
+		m->lines = l;
+		m->nlines = m->task + 1;
+	}
+	kpl_line *l = &m->lines[m->task];
+	l->b[l->n++] = b;
+	if (b == '\n' || l->n == sizeof l->b)
+		line_end(m, l);
 }
 
 /* ---- registers ---- */

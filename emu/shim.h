@@ -62,6 +62,12 @@ typedef struct kpl_count {
 	uint32_t size, n;
 } kpl_count;
 
+/* What a task has written to the console since its line began. */
+typedef struct kpl_line {
+	int n;
+	uint8_t b[256];
+} kpl_line;
+
 enum { KPL_COUNTS = 4096, KPL_MAX_REGIONS = 64 };
 
 typedef struct kpl_machine {
@@ -80,6 +86,8 @@ typedef struct kpl_machine {
 	int nundo, cap_undo;
 	uint8_t *console;
 	size_t nconsole, cap_console;
+	kpl_line *lines;    /* by task */
+	int nlines;
 	kpl_count counts[KPL_COUNTS];
 } kpl_machine;
 
@@ -109,6 +117,7 @@ void kpl_touch(kpl_machine *m, uint64_t addr, uint64_t size);
 void kpl_undo_drop(kpl_machine *m, int from);
 void kpl_forget_counts(kpl_machine *m, uint64_t addr, uint64_t end);
 void kpl_console_clear(kpl_machine *m);
+void kpl_console_flush(kpl_machine *m);
 
 kpl_cpu *kpl_cpu_new(kpl_machine *m, int n, int model, const char **error);
 void kpl_cpu_free(kpl_cpu *c);
