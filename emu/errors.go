@@ -77,7 +77,9 @@ type Fault struct {
 	// general protection fault) was about; Access says what for.
 	Addr   x86.Addr
 	Access Access
-	// IP is the faulting instruction, exactly; behind it for int3.
+	// IP is the faulting instruction, exactly; behind it for int3. Where the
+	// receiver of traps moved the fault (a copy's to the original), it is
+	// where the kernel's oops would have it.
 	IP     x86.Addr
 	Symbol string
 	// Regs is the frame at the fault: nothing of the instruction has

@@ -95,7 +95,8 @@ func (m *Machine) fault(c *cpu) (x86.Addr, error) {
 	}
 	f.Symbol = m.Symbolize(f.IP)
 	if !m.resolve(f, regs) {
-		*regs = f.Regs
+		f.IP, f.Regs, m.last = x86.Addr(regs.IP), *regs, *regs
+		f.Symbol = m.Symbolize(f.IP)
 		C.kpl_load(c.c, st, 1-c.c.in_callout)
 		if m.err != nil {
 			return 0, m.takeErr()
