@@ -1,6 +1,7 @@
-// Package report says what is known about an image: as data first, then as
-// text, TSV or JSON.
+// Package report says what is known about an image, and what the kernel would
+// answer to probes at many points of it: as data first, then as text, TSV or
+// JSON.
 //
 // It must not know flags or terminals, and it decides nothing itself: every
-// value comes from kimage.
+// value comes from kimage, and every answer from probepoint.
 package report

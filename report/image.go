@@ -104,7 +104,15 @@ func tables(img *kimage.Image) []Table {
 	return list
 }
 
-func hex(a x86.Addr) string { return fmt.Sprintf("0x%016x", uint64(a)) }
+// hex is "0x" and 16 hexadecimal digits.
+func hex(a x86.Addr) string {
+	b := []byte("0x0000000000000000")
+	for i := len(b) - 1; a != 0; i-- {
+		b[i] = "0123456789abcdef"[a&15]
+		a >>= 4
+	}
+	return string(b)
+}
 
 func flags(s *kimage.Section) string {
 	if !s.Alloc {

@@ -39,7 +39,7 @@ func newApp(t *term) *cli.Command {
 		ErrWriter:   t.err,
 		Suggest:     true,
 		Commands: []*cli.Command{
-			runCommand(t), symbolsCommand(t), infoCommand(t), completionCommand(t), versionCommand(t),
+			runCommand(t), scanCommand(t), symbolsCommand(t), infoCommand(t), completionCommand(t), versionCommand(t),
 		},
 		Action: func(_ context.Context, c *cli.Command) error {
 			if c.Args().Present() {

@@ -185,6 +185,8 @@ func (r *completion) argument(cmd *cli.Command, prefix string) {
 		r.files()
 	case len(r.positional) == 1 && cmd.Name == "symbols":
 		r.symbols(prefix, "", "", func(kimage.Symbol) bool { return true })
+	case cmd.Name == "scan":
+		r.symbols(prefix, "", "", isFunction)
 	}
 }
 
@@ -201,7 +203,7 @@ func (r *completion) value(flag, typed string) {
 				r.offer(name, p.Describes)
 			}
 		}
-	case "config", "live-text", "module", "symbols":
+	case "config", "live-text", "module", "points", "symbols":
 		r.files()
 	}
 }

@@ -24,13 +24,15 @@ func candidates(words ...string) []string {
 func TestComplete(t *testing.T) {
 	for name, c := range map[string]struct{ words, want string }{
 		"command":            {"bash|sy", "symbols"},
-		"commands":           {"bash|", "run symbols info completion version"},
+		"commands":           {"bash|", "run scan symbols info completion version"},
 		"unknown_command":    {"bash|nosuch|x", ""},
 		"flag":               {"bash|run|--kr", "--kretprobe"},
 		"help":               {"bash|info|--he", "--help"},
 		"image":              {"bash|run|", ":files"},
 		"image_after_flag":   {"bash|run|--json|/bo", ":files"},
 		"pattern":            {"bash|symbols|-|vfs_rea", "vfs_read"},
+		"second_pattern":     {"bash|scan|-|gcd|vfs_rea", "vfs_read"},
+		"points":             {"bash|scan|--points|x", ":files"},
 		"probe":              {"bash|run|--kprobe|vfs_w", "vfs_write"},
 		"probe_of_image":     {"bash|run|-|--kretprobe|vfs_o", "vfs_open"},
 		"probe_no_data":      {"bash|run|--kprobe|linux_ban", ""},

@@ -53,9 +53,9 @@ func atMost(c *cli.Command, n int) error {
 	return usagef("unexpected %q; try %s --help", c.Args().Get(n), c.FullName())
 }
 
-// oneOf refuses two output formats at once.
+// oneOf refuses two flags at once.
 func oneOf(c *cli.Command, a, b string) error {
-	if c.Bool(a) && c.Bool(b) {
+	if c.IsSet(a) && c.IsSet(b) {
 		return usagef("--%s and --%s exclude each other", a, b)
 	}
 	return nil

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+
+	"github.com/urfave/cli/v3"
+
+	"kprobelab/kimage"
+	"kprobelab/report"
+)
+
+func scanCommand(t *term) *cli.Command {
+	return &cli.Command{
+		Name:      "scan",
+		Usage:     "ask of every instruction, or of listed points, what registering a kprobe would answer",
+		ArgsUsage: "[IMAGE [SYM-GLOB...]]",
+		Description: "The points are every instruction of the functions whose names match, or those that\n" +
+			"--points lists: a symbol or an address (hexadecimal), with +OFFSET or not, in the first\n" +
+			"column of each line. The answer is the kernel's errno (0: accepted), how the probe would\n" +
+			"run, and the first rule that refuses; without --tsv or --json, totals by rule.\n" +
+			imageHelp + "\n\n" +
+			examples(
+				"kprobelab scan",
+				"kprobelab scan --tsv - vfs_read 'demo_*'",
+				"kprobelab scan --entries --json /boot/vmlinuz-6.1.0-18-amd64 | jq 'select(.errno != 0)'",
+				"kprobelab scan --points points.txt --tsv --live-text live.elf.zst vmlinuz",
+				"echo vfs_read+0x4 | kprobelab scan --points - --tsv",
+			),
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "points", Usage: "ask of the points in `FILE`, plain or gzip; - is standard input"},
+			&cli.BoolFlag{Name: "entries", Usage: "only the functions' entries"},
+			&cli.BoolFlag{Name: "padding", Usage: "list int3 padding too, which is only counted otherwise"},
+			&cli.BoolFlag{Name: "tsv", Usage: "a header, and a line for each point: addr, symbol, offset, errno, ftrace, boostable, emulated, reason, detail"},
+			&cli.BoolFlag{Name: "json", Usage: "one JSON object for each point, with the same names"},
+		}, imageFlags()...),
+		Action: func(_ context.Context, c *cli.Command) error { return scan(t, c) },
+	}
+}
+
+func scan(t *term, c *cli.Command) error {
+	for _, pair := range [][2]string{{"tsv", "json"}, {"entries", "padding"}} {
+		if err := oneOf(c, pair[0], pair[1]); err != nil {
+			return err
+		}
+	}
+	globs, err := scanGlobs(c)
+	if err != nil {
+		return err
+	}
+	var points []string
+	if c.IsSet("points") { // a file that is not there need not wait for the image
+		if points, err = readPoints(c.String("points")); err != nil {
+			return err
+		}
+	}
+	img, err := openImage(t, c, c.Args().First())
+	if err != nil {
+		return err
+	}
+	s := report.NewScan(img)
+	s.Padding = c.Bool("padding")
+	s.Progress = func(done, total int64) { t.progress("scan", done, total) }
+	write := func(f report.ScanFormat) (*report.ScanTotals, error) {
+		return s.WritePoints(t.out, f, points)
+	}
+	if !c.IsSet("points") {
+		functions, err := s.Functions(globs...)
+		if err != nil {
+			return scanPatternError(img, err)
+		}
+		all := s.WriteFunctions
+		if c.Bool("entries") {
+			all = s.WriteEntries
+		}
+		write = func(f report.ScanFormat) (*report.ScanTotals, error) { return all(t.out, f, functions) }
+	}
+	return t.showScan(img, scanFormat(c), write)
+}
+
+// scanGlobs are the patterns behind the image, which a list of points takes
+// the place of.
+func scanGlobs(c *cli.Command) ([]string, error) {
+	var globs []string
+	if c.Args().Len() > 1 {
+		globs = c.Args().Slice()[1:]
+	}
+	if !c.IsSet("points") {
+		return globs, nil
+	}
+	if len(globs) > 0 {
+		return nil, usagef("--points and a pattern exclude each other")
+	}
+	if err := oneOf(c, "points", "entries"); err != nil {
+		return nil, err
+	}
+	return nil, oneOf(c, "points", "padding")
+}
+
+func readPoints(name string) ([]string, error) {
+	f := os.Stdin
+	if name != "-" {
+		var err error
+		if f, err = os.Open(name); err != nil {
+			return nil, err
+		}
+		defer f.Close()
+	}
+	points, err := report.ReadPoints(f)
+	if err != nil {
+		return nil, &failure{exitImage, fmt.Errorf("--points %s: %w", name, err)}
+	}
+	return points, nil
+}
+
+func scanPatternError(img *kimage.Image, err error) error {
+	if errors.Is(err, path.ErrBadPattern) {
+		return usagef("not a pattern: %w", err)
+	}
+	return &failure{exitRefused, fmt.Errorf("%s: %w", img.Name(), err)}
+}
+
+func scanFormat(c *cli.Command) report.ScanFormat {
+	switch {
+	case c.Bool("tsv"):
+		return report.ScanTSV
+	case c.Bool("json"):
+		return report.ScanJSON
+	}
+	return report.ScanNone
+}
+
+// showScan says which kernel answers (on standard error where rows are data),
+// and writes the rows or the totals.
+func (t *term) showScan(img *kimage.Image, f report.ScanFormat, write func(report.ScanFormat) (*report.ScanTotals, error)) error {
+	head := t.err
+	if f == report.ScanNone {
+		head = t.out
+	}
+	fmt.Fprintf(head, "%s: profile %s%s\n", img.Name(), img.Profile().Name, cpuFact(img))
+	totals, err := write(f)
+	t.progressDone()
+	if err != nil || f != report.ScanNone {
+		return err
+	}
+	return totals.WriteText(t.out)
+}
+
+// cpuFact is the processor for which boot made the text: some answers depend
+// on it.
+func cpuFact(img *kimage.Image) string {
+	for _, f := range img.Facts() {
+		if f.Name == "CPU" {
+			return ", CPU " + f.Value + " (" + f.Evidence + ")"
+		}
+	}
+	return ""
+}
