@@ -20,6 +20,8 @@
 //     protections, on every CPU alike.
 //   - syscall and sysenter raise #UD, hlt ends the run, and ports other than
 //     the hypercalls' read as zero.
+//   - A write to debug register 7 raises #UD, with the registers as they were
+//     before its block: hardware breakpoints would crash the engine.
 //   - The trap flag is still set in the saved flags when #DB arrives; the
 //     receiver clears it, or the next instruction is stepped too.
 package emu

@@ -44,6 +44,7 @@ var faultCases = []struct {
 	{"ud2", []byte{0x48, 0xff, 0xc3, 0x0f, 0x0b}, 3, 1, VectorInvalid, AccessNone, 0},
 	{"clac_without_smap", []byte{0x48, 0xff, 0xc3, 0x0f, 0x01, 0xca}, 3, 1, VectorInvalid, AccessNone, 0},
 	{"syscall", []byte{0x48, 0xff, 0xc3, 0x0f, 0x05}, 3, 1, VectorInvalid, AccessNone, 0},
+	{"debug_register_seven", []byte{0x48, 0xff, 0xc3, 0x0f, 0x23, 0xfc}, 3, 0, VectorInvalid, AccessNone, 0},
 	{"int_0x80", []byte{0x48, 0xff, 0xc3, 0xcd, 0x80}, 5, 1, 0x80, AccessNone, 0},
 }
 
@@ -86,6 +87,18 @@ func TestFaultsAreExact(t *testing.T) {
 	}
 	_, err := m.Call("first_of_block", uint64(unmapped))
 	require.EqualError(t, err, "first_of_block: page fault at first_of_block+0x0/0x40 (0xffffffff81000040): read of 0x1234568")
+}
+
+// The bytes of a write to dr7 inside another instruction are harmless.
+func TestBytesOfADebugWriteInAnImmediate(t *testing.T) {
+	for _, every := range []bool{false, true} {
+		img := &tinyImage{}
+		img.add("imm", 0xb8, 0x0f, 0x23, 0xfc, 0, 0xc3)
+		m := boot(t, img, &Options{EveryInstruction: every})
+		got, err := m.Call("imm")
+		require.NoError(t, err)
+		require.Equal(t, uint64(0xfc230f), got)
+	}
 }
 
 func TestExceptionTable(t *testing.T) {

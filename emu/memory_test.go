@@ -205,3 +205,37 @@ func TestSnapshotRestoresWhatWasWritten(t *testing.T) {
 	_, err = m.CallAddr(at)
 	require.ErrorContains(t, err, "page fault")
 }
+
+func TestDiscardedSnapshotCostsNothing(t *testing.T) {
+	img := &tinyImage{}
+	store := img.add("store", 0x48, 0x89, 0x37, 0xc3) // mov %rsi,(%rdi); ret
+	m := boot(t, img, nil)
+	data := dataBase + PageSize
+	write := func(v uint64) {
+		_, err := m.CallAddr(store, uint64(data), v)
+		require.NoError(t, err)
+	}
+	first, err := m.Snapshot()
+	require.NoError(t, err)
+	write(1)
+	second, err := m.Snapshot()
+	require.NoError(t, err)
+	write(2)
+	m.Discard(second)
+	m.Discard(second)
+	require.ErrorIs(t, m.Restore(second), errno.EINVAL)
+	require.NotEmpty(t, m.Dirty(first))
+	m.Discard(first)
+	require.Zero(t, m.c.nundo)
+	write(3)
+	require.Zero(t, m.c.nundo)
+
+	again, err := m.Snapshot()
+	require.NoError(t, err)
+	write(4)
+	require.NoError(t, m.Restore(again))
+	b := make([]byte, 1)
+	require.NoError(t, m.ReadMem(data, b))
+	require.Equal(t, byte(3), b[0])
+	require.Empty(t, m.Dirty(again))
+}

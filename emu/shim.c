@@ -285,6 +285,14 @@ static void stop(kpl_cpu *c, int reason)
 	uc_emu_stop(c->uc);
 }
 
+static void fault(kpl_cpu *c, int vector)
+{
+	c->vector = vector;
+	c->addr = 0;
+	c->access = 0;
+	stop(c, KPL_FAULT);
+}
+
 static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *e, void *user)
 {
 	kpl_cpu *c = user;
@@ -311,6 +319,31 @@ static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *
 	e->perms = (a & KPL_R ? UC_PROT_READ : 0) | (a & KPL_W ? UC_PROT_WRITE : 0) |
 		   (a & KPL_X ? UC_PROT_EXEC : 0);
 	return true;
+}
+
+/* mov to dr7 (or dr5, its alias) crashes or hangs the engine, the only
+ * instruction found to. Its bytes may be part of another one. */
+static int maybe_dr7(kpl_cpu *c, uint64_t pc, uint32_t size)
+{
+	kpl_region *r = region_at(c->m, pc);
+	const uint8_t *b = r ? r->host + (pc - r->start) : NULL;
+
+	for (uint32_t i = 0; r && i + 2 < size && pc + i + 2 < r->end; i++)
+		if (b[i] == 0x0f && b[i + 1] == 0x23 && (b[i + 2] & 0x28) == 0x28)
+			return 1;
+	return 0;
+}
+
+/* Refuses a block with a write to dr7 before any of it runs. */
+static int refused(kpl_cpu *c, uint64_t pc, uint32_t size)
+{
+	uint64_t at;
+
+	if (!maybe_dr7(c, pc, size) || !(at = kplRefused(c->m->handle, pc, size)))
+		return 0;
+	c->at = at;
+	fault(c, 6);
+	return 1;
 }
 
 static uint32_t count_block(kpl_cpu *c, kpl_count *k, uint64_t pc, uint32_t size)
@@ -342,7 +375,10 @@ static void on_block(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
 		return;
 	}
 	kpl_count *k = count_at(m, pc);
-	m->instrs += k->pc == pc && k->size == size ? k->n : count_block(c, k, pc, size);
+	if (k->pc == pc && k->size == size)
+		m->instrs += k->n;
+	else if (!refused(c, pc, size))
+		m->instrs += count_block(c, k, pc, size);
 }
 
 static void on_code(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
@@ -353,16 +389,8 @@ static void on_code(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
 		stop(c, c->reason);
 	else if (c->m->instrs >= c->m->stop_at)
 		stop(c, KPL_TIME);
-	else
+	else if (!refused(c, pc, size))
 		c->m->instrs++;
-}
-
-static void fault(kpl_cpu *c, int vector)
-{
-	c->vector = vector;
-	c->addr = 0;
-	c->access = 0;
-	stop(c, KPL_FAULT);
 }
 
 /* What a run that Go starts from within a hook would overwrite. */

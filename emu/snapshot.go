@@ -130,6 +130,21 @@ func (m *Machine) Restore(s *Snapshot) error {
 	return nil
 }
 
+// Discard forgets a snapshot and every later one, and leaves memory as it is.
+// Without a snapshot nothing is kept of pages that are written.
+func (m *Machine) Discard(s *Snapshot) {
+	at := slices.Index(m.snapshots, s)
+	if at < 0 {
+		return
+	}
+	m.snapshots = slices.Delete(m.snapshots, at, len(m.snapshots))
+	if at == 0 {
+		m.cleanPages(0)
+		C.kpl_undo_drop(m.c, 0)
+		m.c.track = 0
+	}
+}
+
 // forgetAllocations brings the allocators back. Heap pages mapped since stay
 // mapped, zeroed again when they are handed out.
 func (m *Machine) forgetAllocations(s *Snapshot) {
