@@ -1,6 +1,6 @@
 // Command testsum runs go test and says in few lines what came of it: one line
-// for each package, the output of what failed, why tests were skipped, and how
-// many passed.
+// for each package, the output of what failed, and at the end why tests were
+// skipped and how many passed.
 //
 // It must not know the project's packages: everything after the flags goes to
 // go test as it stands.
@@ -9,11 +9,13 @@
 //	testsum -total FILE
 //
 // Several runs may share a tally: one over the whole tree, one with the race
-// detector, one without cgo. With -total, a test counts as failed when any run
+// detector, one without cgo; -total then closes them all. There, a test counts as failed when any run
 // failed it, as skipped when no run let it through, and else as passed.
 package main
 
 import (
+	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -32,23 +34,41 @@ func main() {
 
 func run(tally, total string, args []string) error {
 	if total != "" {
-		return printTotal(os.Stdout, total)
-	}
-	s, runErr := goTest(args)
-	s.print(os.Stdout)
-	if tally != "" {
-		if err := s.append(tally); err != nil {
+		f, err := os.Open(total)
+		if err != nil {
 			return err
 		}
+		defer f.Close()
+		return printTotal(os.Stdout, f)
 	}
-	if runErr != nil && !s.failed() {
-		// go test can fail before any test does, e.g. on an unknown flag.
-		return runErr
+	s, err := goTest(args)
+	s.printFailures(os.Stdout)
+	if tallyErr := record(s, tally); tallyErr != nil {
+		return tallyErr
 	}
+	// A failed test has spoken for itself. go test can also fail before any
+	// test does, e.g. on an unknown flag.
 	if s.failed() {
 		os.Exit(1)
 	}
-	return nil
+	return err
+}
+
+// record appends to the tally that several runs share, or closes a run that
+// has none.
+func record(s *summary, tally string) error {
+	if tally == "" {
+		var own bytes.Buffer
+		if err := s.tally(&own); err != nil {
+			return err
+		}
+		return printTotal(os.Stdout, &own)
+	}
+	f, err := os.OpenFile(tally, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.tally(f), f.Close())
 }
 
 // goTest runs go test -json with args and digests what it prints.

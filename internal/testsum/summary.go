@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -154,20 +153,13 @@ func (s *summary) failed() bool {
 	return false
 }
 
-// print says what failed, with its output, and what was skipped, with its reason.
-func (s *summary) print(w io.Writer) {
+// printFailures says what failed, with its output.
+func (s *summary) printFailures(w io.Writer) {
 	counted := s.counted()
-	var skips []string
 	for _, key := range slices.Sorted(maps.Keys(counted)) {
-		switch counted[key] {
-		case failed:
+		if counted[key] == failed {
 			fmt.Fprintf(w, "--- FAIL: %s\n%s", key, strings.Join(s.tests[key].output, ""))
-		case skipped:
-			skips = append(skips, key+"\x00"+reason(s.tests[key].output))
 		}
-	}
-	for _, why := range byReason(skips) {
-		fmt.Fprintln(w, "skipped:", why)
 	}
 }
 
@@ -184,36 +176,18 @@ func reason(output []string) string {
 
 var skipLine = regexp.MustCompile(`^\S+\.go:\d+: (.*)`)
 
-// byReason groups "test\x00reason" to "reason (first test and N more)".
-func byReason(skips []string) []string {
-	first, count := map[string]string{}, map[string]int{}
-	var order []string
-	for _, s := range skips {
-		name, why, _ := strings.Cut(s, "\x00")
-		if count[why]++; count[why] == 1 {
-			first[why] = name
-			order = append(order, why)
-		}
-	}
-	for i, why := range order {
-		if n := count[why] - 1; n > 0 {
-			order[i] = fmt.Sprintf("%s (%s and %d more)", why, first[why], n)
-		} else {
-			order[i] = fmt.Sprintf("%s (%s)", why, first[why])
-		}
-	}
-	return order
-}
-
-// append adds the results to the tally that several runs share.
-func (s *summary) append(file string) error {
-	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
-	}
+// tally writes a line for each test that counts: result, name, and the reason
+// of a skip.
+func (s *summary) tally(w io.Writer) error {
 	counted := s.counted()
 	for _, key := range slices.Sorted(maps.Keys(counted)) {
-		fmt.Fprintf(f, "%s\t%s\n", counted[key], key)
+		why := ""
+		if counted[key] == skipped {
+			why = reason(s.tests[key].output)
+		}
+		if _, err := fmt.Fprintf(w, "%s\t%s\t%s\n", counted[key], key, why); err != nil {
+			return err
+		}
 	}
-	return f.Close()
+	return nil
 }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"io"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -45,7 +43,7 @@ func TestPackageFailingWithoutATestCounts(t *testing.T) {
 	require.True(t, s.failed())
 }
 
-func TestPrintSaysWhyOnce(t *testing.T) {
+func TestFailuresAndSkipsAreSaid(t *testing.T) {
 	s, _ := digest(t,
 		`{"Action":"output","Package":"a","Test":"TestA","Output":"    a_test.go:9: no oracle here\n"}`,
 		`{"Action":"skip","Package":"a","Test":"TestA"}`,
@@ -53,27 +51,22 @@ func TestPrintSaysWhyOnce(t *testing.T) {
 		`{"Action":"skip","Package":"a","Test":"TestB"}`,
 		`{"Action":"output","Package":"a","Test":"TestC","Output":"    c_test.go:1: want 1\n"}`,
 		`{"Action":"fail","Package":"a","Test":"TestC"}`)
-	var out strings.Builder
-	s.print(&out)
-	require.Equal(t, "--- FAIL: a.TestC\n    c_test.go:1: want 1\nskipped: no oracle here (a.TestA and 1 more)\n", out.String())
+	var out, tally strings.Builder
+	s.printFailures(&out)
+	require.NoError(t, s.tally(&tally))
+	require.NoError(t, printTotal(&out, strings.NewReader(tally.String())))
+	require.Equal(t, `--- FAIL: a.TestC
+    c_test.go:1: want 1
+skipped: no oracle here (a.TestA and 1 more)
+0 passed, 1 failed, 2 skipped
+`, out.String())
 }
 
 func TestTotalJoinsRuns(t *testing.T) {
-	n, err := total(strings.NewReader("pass\ta.TestA\nskip\ta.TestA\nskip\ta.TestB\npass\ta.TestC\nfail\ta.TestC\n"))
-	require.NoError(t, err)
-	require.Equal(t, map[result]int{passed: 1, skipped: 1, failed: 1}, n)
-
-	_, err = total(strings.NewReader("nonsense"))
-	require.Error(t, err)
-}
-
-func TestTallyIsAppended(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "tally")
-	s, _ := digest(t, `{"Action":"pass","Package":"a","Test":"TestA"}`)
-	require.NoError(t, s.append(file))
-	require.NoError(t, s.append(file))
 	var out strings.Builder
-	require.NoError(t, printTotal(&out, file))
-	require.Equal(t, "1 passed, 0 failed, 0 skipped\n", out.String())
-	require.Error(t, printTotal(io.Discard, file+".absent"))
+	require.NoError(t, printTotal(&out, strings.NewReader(
+		"pass\ta.TestA\t\nskip\ta.TestA\tshort\nskip\ta.TestB\tshort\npass\ta.TestC\t\nfail\ta.TestC\t\npass\ta.TestC\t\n")))
+	require.Equal(t, "skipped: short (a.TestB)\n1 passed, 1 failed, 1 skipped\n", out.String())
+
+	require.Error(t, printTotal(&out, strings.NewReader("nonsense")))
 }

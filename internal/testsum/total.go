@@ -4,52 +4,70 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"os"
+	"maps"
+	"slices"
 	"strings"
 )
 
-// printTotal writes the closing line, alone on its line, that CI looks for.
-func printTotal(w io.Writer, file string) error {
-	f, err := os.Open(file)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	n, err := total(f)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(w, "%d passed, %d failed, %d skipped\n", n[passed], n[failed], n[skipped])
-	return nil
+// outcome is what several runs made of one test.
+type outcome struct {
+	result result
+	why    string // of a skip
 }
 
-// total counts each test once, over all the runs in the tally.
-func total(r io.Reader) (map[result]int, error) {
-	last := map[string]result{}
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		res, key, ok := strings.Cut(lines.Text(), "\t")
-		if !ok {
-			return nil, fmt.Errorf("a tally line without a tab: %q", lines.Text())
-		}
-		last[key] = worse(last[key], result(res))
+// printTotal reads a tally and writes why tests were skipped in every run that
+// had them, then the closing line, alone on its line, that CI looks for.
+func printTotal(w io.Writer, tally io.Reader) error {
+	tests, err := join(tally)
+	if err != nil {
+		return err
 	}
 	n := map[result]int{}
-	for _, res := range last {
-		n[res]++
+	skips := map[string][]string{} // names by reason
+	for _, name := range slices.Sorted(maps.Keys(tests)) {
+		t := tests[name]
+		n[t.result]++
+		if t.result == skipped {
+			skips[t.why] = append(skips[t.why], name)
+		}
 	}
-	return n, lines.Err()
+	for _, why := range slices.Sorted(maps.Keys(skips)) {
+		names := skips[why]
+		more := ""
+		if len(names) > 1 {
+			more = fmt.Sprintf(" and %d more", len(names)-1)
+		}
+		fmt.Fprintf(w, "skipped: %s (%s%s)\n", why, names[0], more)
+	}
+	_, err = fmt.Fprintf(w, "%d passed, %d failed, %d skipped\n", n[passed], n[failed], n[skipped])
+	return err
+}
+
+// join reads a tally and makes one outcome of each test's runs.
+func join(tally io.Reader) (map[string]outcome, error) {
+	tests := map[string]outcome{}
+	lines := bufio.NewScanner(tally)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		f := strings.SplitN(lines.Text(), "\t", 3)
+		if len(f) != 3 {
+			return nil, fmt.Errorf("a tally line without its two tabs: %q", lines.Text())
+		}
+		tests[f[1]] = worse(tests[f[1]], outcome{result(f[0]), f[2]})
+	}
+	return tests, lines.Err()
 }
 
 // worse joins two runs of a test: a failure in any run stands, a skip only
-// where no run let the test through.
-func worse(a, b result) result {
-	switch {
-	case a == failed || b == failed:
-		return failed
-	case a == passed || b == passed:
-		return passed
+// where no run let the test through. The first run's reason stays.
+func worse(a, b outcome) outcome {
+	for _, r := range []result{failed, passed, skipped} {
+		switch r {
+		case a.result:
+			return a
+		case b.result:
+			return b
+		}
 	}
-	return skipped
+	return b
 }
