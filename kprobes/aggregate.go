@@ -3,6 +3,7 @@ package kprobes
 import (
 	"slices"
 
+	"kprobelab/errno"
 	"kprobelab/probepoint"
 	"kprobelab/x86"
 )
@@ -15,6 +16,8 @@ type aggregate struct {
 	members []*Kprobe
 	// post is whether the post walker is installed.
 	post bool
+	// brk is whether a member is a jprobe; there is at most one.
+	brk bool
 }
 
 func (a *aggregate) index(p *Kprobe) int { return slices.Index(a.members, p) }
@@ -50,7 +53,10 @@ func (k *Kprobes) registerAggregate(old, p *Kprobe, pt *probepoint.Point) error 
 		}
 	}
 	p.ool, p.opcode, p.aggregate = entry.ool, entry.opcode, nil
-	k.join(entry, p)
+	if err := k.join(entry, p); err != nil {
+		p.ool = nil
+		return err
+	}
 	if !entry.Disabled() || p.Disabled() {
 		return nil
 	}
@@ -78,6 +84,7 @@ func (k *Kprobes) makeAggregator(old *Kprobe) *Kprobe {
 		aggregate: &aggregate{
 			members: []*Kprobe{old},
 			post:    old.PostHandler != nil && !old.Gone(),
+			brk:     old.jprobe != nil && !old.Gone(),
 		},
 	}
 	k.table.replace(old, entry)
@@ -94,13 +101,23 @@ func (k *Kprobes) revive(entry *Kprobe, pt *probepoint.Point) error {
 	return nil
 }
 
-// join puts a member at the head of the list (add_new_kprobe).
-func (k *Kprobes) join(entry, p *Kprobe) {
+// join puts a member at the head of the list (add_new_kprobe). A jprobe goes
+// to the tail, for the walk ends with it, and a second one is refused.
+func (k *Kprobes) join(entry, p *Kprobe) error {
 	a := entry.aggregate
-	a.members = append([]*Kprobe{p}, a.members...)
+	switch {
+	case p.jprobe == nil:
+		a.members = append([]*Kprobe{p}, a.members...)
+	case a.brk:
+		return probepoint.Refuse(errno.EEXIST, probepoint.RuleSecondJprobe, p.Addr, k.name(p))
+	default:
+		a.members = append(slices.Clone(a.members), p)
+		a.brk = true
+	}
 	if p.PostHandler != nil {
 		a.post = true
 	}
+	return nil
 }
 
 // leave takes a member out. The post walker goes with the last member that
@@ -109,6 +126,9 @@ func (k *Kprobes) leave(entry, p *Kprobe) {
 	a := entry.aggregate
 	i := a.index(p)
 	a.members = slices.Concat(a.members[:i], a.members[i+1:])
+	if p.jprobe != nil && !p.Gone() {
+		a.brk = false
+	}
 	if p.PostHandler == nil || p.Gone() || entry.OnFtrace() {
 		return
 	}

@@ -153,6 +153,8 @@ func (f *fakeMachine) Callout(symbol string, fn func(x86.Addr, *x86.PtRegs)) (x8
 	return at, err
 }
 
+func (f *fakeMachine) GSBase(cpu int) x86.Addr { return stackBase.Add(int64(cpu * 64)) }
+
 func (f *fakeMachine) SetTraps(t kprobes.Traps) { f.traps = t }
 
 // View

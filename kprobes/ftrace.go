@@ -30,14 +30,25 @@ func (k *Kprobes) ftraceHit(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) bool {
 	k.begin(cpu, p, regs)
 	cpu.status = HitActive
 	if k.pre(cpu, p, regs) == 0 {
-		regs.IP = behind
-		if p.hasPost() {
-			cpu.status = HitSSDone
-			k.post(cpu, p, regs)
-		}
-		regs.IP = behind
+		k.finishFtrace(cpu, p, regs)
+		return true
 	}
+	if !k.c.Step.HandlerResets {
+		cpu.current = nil
+	}
+	k.event(cpu, EventSkipped, p, x86.Addr(regs.IP), regs, "the pre handler returned non-zero: resume where it left ip")
+	return true
+}
+
+// finishFtrace does what the nop of the site does, and ends the hit.
+func (k *Kprobes) finishFtrace(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) {
+	behind := uint64(p.Addr) + ftraceSiteSize
+	regs.IP = behind
+	if p.hasPost() {
+		cpu.status = HitSSDone
+		k.post(cpu, p, regs)
+	}
+	regs.IP = behind
 	cpu.current = nil
 	k.event(cpu, EventResume, p, x86.Addr(regs.IP), regs, "resume the probed code")
-	return true
 }

@@ -23,7 +23,7 @@ func (k *Kprobes) kill(entry *Kprobe) {
 	if entry.aggregate == nil {
 		return
 	}
-	entry.aggregate.post = false
+	entry.aggregate.post, entry.aggregate.brk = false, false
 	for _, m := range entry.aggregate.members {
 		m.Flags |= FlagGone
 		m.ool = nil

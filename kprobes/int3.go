@@ -23,7 +23,7 @@ func (k *Kprobes) Int3(regs *x86.PtRegs) bool {
 		k.finishStep(cpu, regs)
 		return true
 	}
-	return k.vanished(cpu, addr, regs)
+	return k.vanished(cpu, addr, regs) || k.longjmpBreak(cpu, regs)
 }
 
 // hit handles a probe's breakpoint while no other probe is being handled.

@@ -66,6 +66,8 @@ type Kprobe struct {
 
 	// kret is the return probe that this probe serves as entry of.
 	kret *Kretprobe
+	// jprobe is the jprobe that this probe calls the handler of.
+	jprobe *Jprobe
 	// ool is the instruction out of line, shared by the members of an
 	// aggregate; nil where the probe is on an ftrace site.
 	ool *outOfLine
@@ -114,6 +116,15 @@ func (p *Kprobe) hasPost() bool {
 		return p.aggregate.post
 	}
 	return p.PostHandler != nil
+}
+
+// hasBreak reports whether the probe has a break_handler: whether it is a
+// jprobe, or an aggregator with one.
+func (p *Kprobe) hasBreak() bool {
+	if p.aggregate != nil {
+		return p.aggregate.brk
+	}
+	return p.jprobe != nil
 }
 
 // missed counts a hit that ran no handler, on every member of an aggregate

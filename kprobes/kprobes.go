@@ -22,6 +22,7 @@ type Kprobes struct {
 	disarmed bool
 
 	kret kretState
+	jp   jprobeState
 
 	observe func(Event)
 	log     func(string)

@@ -68,7 +68,7 @@ func (k *Kprobes) RegisterKretprobe(rp *Kretprobe) error {
 	}
 	kp := &rp.KP
 	kp.PreHandler, kp.PostHandler, kp.FaultHandler = k.kret.pre, nil, nil
-	kp.kret = rp
+	kp.kret, kp.jprobe = rp, nil
 	if rp.MaxActive <= 0 {
 		rp.MaxActive = k.defaultMaxActive()
 	}

@@ -20,8 +20,11 @@ func (k *Kprobes) List() string {
 
 func (k *Kprobes) listLine(b *strings.Builder, entry, p *Kprobe) {
 	kind := "k"
-	if p.kret != nil {
+	switch {
+	case p.kret != nil:
 		kind = "r"
+	case p.jprobe != nil:
+		kind = "j"
 	}
 	fmt.Fprintf(b, "%016x  %s  ", uint64(p.Addr), kind)
 	if s, ok := k.view.SymbolAt(p.Addr); ok {

@@ -34,6 +34,10 @@ type Machine interface {
 	// its address into rdi; changes to it are in guest memory at once.
 	Callout(symbol string, fn func(frame x86.Addr, regs *x86.PtRegs)) (x86.Addr, error)
 
+	// GSBase is where a CPU's per-CPU variables are: add the address of a
+	// variable's symbol.
+	GSBase(cpu int) x86.Addr
+
 	// SetTraps installs the subsystem as the receiver of the CPUs' traps.
 	SetTraps(Traps)
 }

@@ -41,12 +41,14 @@ const (
 	EventReturnHandler
 	// EventReturned: the trampoline goes back to the caller.
 	EventReturned
+	// EventJprobeReturn: a jprobe's handler has ended.
+	EventJprobeReturn
 )
 
 var eventNames = [...]string{
 	"trap", "missed", "pre", "skipped", "boost", "step", "stepped", "emulate",
 	"post", "resume", "fault", "instance", "no-instance", "return",
-	"return-handler", "returned",
+	"return-handler", "returned", "jprobe-return",
 }
 
 // String is a short word for the kind.

@@ -52,6 +52,8 @@ type cpuState struct {
 	prev control
 	// instance is the member of an aggregate whose handler is being called.
 	instance *Kprobe
+	// jump is what a jprobe saved while its handler runs.
+	jump jprobeArea
 	// task is the task that was hit last, whose end also ends its hits.
 	task int
 	// step numbers the events of a hit.

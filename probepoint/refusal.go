@@ -31,6 +31,10 @@ const (
 	RuleKretBlacklist Rule = "KRETPROBE_BLACKLISTED"
 	// RuleDataSize: a return probe asks for too much data per instance.
 	RuleDataSize Rule = "DATA_SIZE"
+	// RuleNoJprobes: the kernel, or the image, has no jprobes.
+	RuleNoJprobes Rule = "NO_JPROBES"
+	// RuleJprobeEntry: a jprobe's handler is not a function's entry.
+	RuleJprobeEntry Rule = "JPROBE_ENTRY"
 	// RuleReregistered: this very object is registered already.
 	RuleReregistered Rule = "REREGISTERED"
 	// RuleFtraceSite: the address is an ftrace site and the kernel has no
@@ -64,6 +68,8 @@ const (
 	// RuleSlot: the instruction cannot be copied out of line. Refusals name
 	// the slot package's own rule in its place, such as BRANCH_THROUGH_MEMORY.
 	RuleSlot Rule = "SLOT"
+	// RuleSecondJprobe: the address has a jprobe already.
+	RuleSecondJprobe Rule = "SECOND_JPROBE"
 	// RuleNoMemory: no slot or no instances could be had.
 	RuleNoMemory Rule = "NO_MEMORY"
 	// RuleArm: the breakpoint could not be written.
@@ -87,6 +93,9 @@ var why = map[Rule]string{
 	RuleNotEntry:      "a return probe has to be at a function's entry",
 	RuleKretBlacklist: "return probes are not allowed on this function",
 	RuleDataSize:      "the data of an instance is larger than the kernel allows",
+	RuleNoJprobes:     "this kernel has no jprobes: they were deprecated, stubbed in 4.15 and removed in 4.19; a kprobe's handler reads arguments from the registers",
+	RuleJprobeEntry:   "a jprobe's handler has to be the entry of a function of the guest",
+	RuleSecondJprobe:  "there is a jprobe at this address, and there can be one only",
 	RuleReregistered:  "this probe is already registered",
 	RuleFtraceSite:    "an ftrace site, and the kernel is built without KPROBES_ON_FTRACE",
 	RuleInsideFtrace:  "in the middle of an ftrace site",
@@ -113,10 +122,11 @@ var why = map[Rule]string{
 func Rules() []Rule {
 	return []Rule{
 		RuleSymbolNames, RuleTwoPlaces, RuleNoPlace, RuleUnknownSymbol, RuleNoSymbol,
-		RuleUnreadable, RuleNotEntry, RuleKretBlacklist, RuleDataSize, RuleReregistered,
+		RuleUnreadable, RuleNotEntry, RuleKretBlacklist, RuleDataSize,
+		RuleNoJprobes, RuleJprobeEntry, RuleReregistered,
 		RuleFtraceSite, RuleInsideFtrace, RuleNotText, RuleGateArea, RuleBlacklisted,
 		RuleJumpLabel, RuleStaticCall, RuleBugTable, RuleCFISymbol, RuleModuleInit,
-		RuleNotBoundary, RuleExceptionInsn, RuleSlot, RuleNoMemory, RuleArm, RuleBatch,
+		RuleNotBoundary, RuleExceptionInsn, RuleSlot, RuleSecondJprobe, RuleNoMemory, RuleArm, RuleBatch,
 		RuleNotRegistered, RuleGone,
 	}
 }

@@ -73,6 +73,9 @@ type Resolve struct {
 
 // Check is what registration tests (spec 1.3, 1.5).
 type Check struct {
+	// JprobeEntry refuses a jprobe whose handler is not a function's entry
+	// (4.4; spec 6).
+	JprobeEntry bool
 	// Reregistration refuses an object that is already registered (4.4 and later).
 	Reregistration bool
 	// ReregistrationWarns logs a warning as well (6.1; not in 5.10).

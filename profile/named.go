@@ -54,7 +54,7 @@ func v44() Config {
 	c.KprobesOnFtrace = true
 	c.Resolve = Resolve{SymbolNames: true}
 	c.Check = Check{
-		Reregistration: true, JumpLabels: true, Boundary: true,
+		JprobeEntry: true, Reregistration: true, JumpLabels: true, Boundary: true,
 		FtraceSites: true, FtraceSiteMiddle: true,
 	}
 	c.Slot = Slot{BoostRule: Boost44, RefuseInt3: true}
@@ -77,6 +77,7 @@ func v58() Config {
 	c.Name = "5.8"
 	c.Describes = "Linux 5.8, no PREEMPTION: trap-flag stepping, boosting, fault_handler, optimization"
 	c.Jprobes = false
+	c.Check.JprobeEntry = false
 	c.ExceptionTableInHandlers = false
 	c.ModuleBase = 0xffffffffc0000000
 	c.Decoder = Decoder{EVEX: true, EmulatePrefix: true}

@@ -16,6 +16,7 @@ func TestVersionTable(t *testing.T) {
 		want    [6]any
 	}{
 		{"jprobes", func(c *Config) any { return c.Jprobes }, [6]any{true, true, false, false, false, false}},
+		{"jprobe_entry", func(c *Config) any { return c.Check.JprobeEntry }, [6]any{false, true, false, false, false, false}},
 		{"symbol_name", func(c *Config) any { return c.Resolve.SymbolNames }, [6]any{false, true, true, true, true, true}},
 		{"outside_any_symbol_ENOENT", func(c *Config) any { return c.Resolve.NeedsSymbol }, [6]any{false, false, false, false, true, true}},
 		{"re_registration", func(c *Config) any { return c.Check.Reregistration }, [6]any{false, true, true, true, true, true}},
