@@ -106,3 +106,13 @@ func BenchmarkPokeText(b *testing.B) {
 		_ = m.PokeText(at, one)
 	}
 }
+
+// BenchmarkNew makes and closes a machine of a small image.
+func BenchmarkNew(b *testing.B) {
+	img := loopImage()
+	for b.Loop() {
+		m, err := New(img, nil)
+		require.NoError(b, err)
+		m.Close()
+	}
+}

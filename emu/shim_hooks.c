@@ -1,0 +1,283 @@
+//go:build cgo && linux && amd64
+
+/* What the engine calls: TLB fills, blocks, exceptions, hypercalls. */
+
+#include "shim_private.h"
+
+#include "_cgo_export.h"
+
+/* From the block hook, and between blocks: exact there. */
+static void stop(kpl_cpu *c, int reason)
+{
+	c->reason = reason;
+	uc_emu_stop(c->uc);
+}
+
+static void fault(kpl_cpu *c, int vector)
+{
+	c->vector = vector;
+	c->addr = 0;
+	c->access = 0;
+	stop(c, KPL_FAULT);
+}
+
+static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *e, void *user)
+{
+	kpl_cpu *c = user;
+	kpl_region *r = region_at(c->m, va);
+	uint8_t need = type == UC_MEM_WRITE ? KPL_W : type == UC_MEM_FETCH ? KPL_X : KPL_R;
+
+	if (!r || !(r->attr[(va - r->start) / PAGE] & need)) {
+		c->miss = 1;
+		c->miss_addr = va;
+		c->miss_access = type == UC_MEM_WRITE ? KPL_W : type == UC_MEM_FETCH ? KPL_X : KPL_R;
+		return false;
+	}
+	uint64_t i = (va - r->start) / PAGE;
+	uint8_t a = r->attr[i];
+	if (c->m->track && !(a & KPL_DIRTY)) {
+		/* Clean pages are read-only to the TLB, so the first write
+		 * comes here and the page is kept as it was. */
+		if (need == KPL_W)
+			kpl_save_page(c->m, r, i);
+		else
+			a &= ~KPL_W;
+	}
+	e->paddr = ALIAS(va);
+	e->perms = (a & KPL_R ? UC_PROT_READ : 0) | (a & KPL_W ? UC_PROT_WRITE : 0) |
+		   (a & KPL_X ? UC_PROT_EXEC : 0);
+	return true;
+}
+
+/* mov to dr7 (or dr5, its alias) crashes or hangs the engine, the only
+ * instruction found to. Its bytes may be part of another one. */
+static int maybe_dr7(kpl_cpu *c, uint64_t pc, uint32_t size)
+{
+	kpl_region *r = region_at(c->m, pc);
+	const uint8_t *b = r ? r->host + (pc - r->start) : NULL;
+
+	for (uint32_t i = 0; r && i + 2 < size && pc + i + 2 < r->end; i++)
+		if (b[i] == 0x0f && b[i + 1] == 0x23 && (b[i + 2] & 0x28) == 0x28)
+			return 1;
+	return 0;
+}
+
+/* Refuses a block with a write to dr7 before any of it runs. */
+static int refused(kpl_cpu *c, uint64_t pc, uint32_t size)
+{
+	uint64_t at;
+
+	if (!maybe_dr7(c, pc, size) || !(at = kplRefused(c->m->handle, pc, size)))
+		return 0;
+	c->at = at;
+	fault(c, 6);
+	return 1;
+}
+
+static uint32_t count_block(kpl_cpu *c, kpl_count *k, uint64_t pc, uint32_t size)
+{
+	uc_tb tb = { 0 };
+
+	/* The block is in the cache, for it is about to run. */
+	if (uc_ctl_request_cache((uc_engine *)c->uc, pc, &tb) != UC_ERR_OK || tb.size != size || !tb.icount)
+		tb.icount = size / 4 + 1;
+	*k = (kpl_count){ pc, size, tb.icount };
+	return tb.icount;
+}
+
+static void on_block(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
+{
+	kpl_cpu *c = user;
+	kpl_machine *m = c->m;
+
+	/* With a code hook the engine does not bring rip along to a block that
+	 * it stops before; the code hook has it. */
+	if (m->every)
+		return;
+	if (c->reason) {
+		stop(c, c->reason);
+		return;
+	}
+	if (m->instrs >= m->stop_at) {
+		stop(c, KPL_TIME);
+		return;
+	}
+	kpl_count *k = count_at(m, pc);
+	if (k->pc == pc && k->size == size)
+		m->instrs += k->n;
+	else if (!refused(c, pc, size))
+		m->instrs += count_block(c, k, pc, size);
+}
+
+static void on_code(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
+{
+	kpl_cpu *c = user;
+
+	if (c->reason)
+		stop(c, c->reason);
+	else if (c->m->instrs >= c->m->stop_at)
+		stop(c, KPL_TIME);
+	else if (!refused(c, pc, size))
+		c->m->instrs++;
+}
+
+/* What a run that Go starts from within a hook would overwrite. */
+struct level {
+	int reason, in_callout;
+};
+
+static struct level enter_go(kpl_cpu *c, int in_callout)
+{
+	struct level l = { c->reason, c->in_callout };
+
+	c->in_callout = in_callout;
+	return l;
+}
+
+static void leave_go(kpl_cpu *c, const struct level *l)
+{
+	c->reason = l->reason;
+	c->in_callout = l->in_callout;
+	c->miss = 0;
+}
+
+static void on_intr(uc_engine *uc, uint32_t vector, void *user)
+{
+	kpl_cpu *c = user;
+	kpl_regs regs, old;
+
+	if (c->reason >= KPL_EXIT)
+		return; /* the run is over, only its block is not */
+	if (vector != 3 && vector != 1) {
+		fault(c, vector);
+		return;
+	}
+	c->m->extra += c->m->trap_cost;
+	kpl_read_regs(c, &regs);
+	old = regs;
+	struct level l = enter_go(c, 0);
+	int answer = kplTrap(c->m->handle, c->n, vector, &regs);
+	leave_go(c, &l);
+	switch (answer) {
+	case KPL_RESUME:
+		kpl_change_regs(c, &regs, &old, 1);
+		break;
+	case KPL_NOT_MINE:
+		fault(c, vector);
+		break;
+	default:
+		stop(c, KPL_ERROR);
+	}
+}
+
+static bool on_invalid(uc_engine *uc, void *user)
+{
+	kpl_cpu *c = user;
+
+	if (c->reason < KPL_EXIT) {
+		c->reason = KPL_FAULT;
+		c->vector = 6;
+		c->addr = 0;
+		c->access = 0;
+	}
+	return false; /* which ends the run */
+}
+
+/* The hooks from here on are called in the middle of a block. The engine would
+ * take a stop, or a written rip, at the block's next load, with half of it done
+ * and rip at its start. So they only leave a reason: the block ends as it
+ * would, and the hook of the next one stops. */
+
+/* syscall and sysenter have nowhere to go in this machine. */
+static void on_syscall(uc_engine *uc, void *user)
+{
+	kpl_cpu *c = user;
+
+	if (c->reason >= KPL_EXIT)
+		return;
+	uc_reg_read(uc, UC_X86_REG_RIP, &c->at);
+	c->vector = 6;
+	c->addr = 0;
+	c->access = 0;
+	c->reason = KPL_FAULT;
+}
+
+static void callout(kpl_cpu *c)
+{
+	uint64_t rip, rdi;
+	int ids[] = { UC_X86_REG_RIP, UC_X86_REG_RDI };
+	void *vals[] = { &rip, &rdi };
+
+	uc_reg_read_batch(c->uc, ids, vals, 2);
+	kpl_region *r = region_at(c->m, rdi);
+	kpl_regs *frame = NULL;
+	if (r && r->end - rdi >= sizeof *frame) {
+		uint64_t i = (rdi - r->start) / PAGE, j = (rdi - r->start + sizeof *frame - 1) / PAGE;
+		if (r->attr[i] & KPL_W && r->attr[j] & KPL_W) {
+			kpl_touch(c->m, rdi, sizeof *frame);
+			frame = (kpl_regs *)(r->host + (rdi - r->start));
+		}
+	}
+	struct level l = enter_go(c, 1);
+	int answer = kplCallout(c->m->handle, c->n, rip, rdi, frame);
+	leave_go(c, &l);
+	if (answer != KPL_RESUME)
+		c->reason = KPL_ERROR;
+}
+
+static void on_out(uc_engine *uc, uint32_t port, int size, uint32_t value, void *user)
+{
+	kpl_cpu *c = user;
+	uint64_t v;
+
+	if (c->reason >= KPL_EXIT)
+		return;
+	switch (port) {
+	case 0xE0:
+		callout(c);
+		return;
+	case 0xE1:
+		if (c->depth == 1) /* a handler runs with preemption off */
+			c->reason = KPL_YIELD;
+		return;
+	case 0xE2:
+		uc_reg_read(uc, UC_X86_REG_RDI, &c->arg);
+		c->reason = KPL_SLEEP;
+		return;
+	case 0xE3:
+		c->reason = KPL_EXIT;
+		return;
+	case 0xE4:
+		kpl_console_put(c->m, value);
+		return;
+	case 0xE5:
+		v = c->m->instrs + c->m->extra;
+		break;
+	case 0xE6:
+		v = c->m->task;
+		break;
+	case 0xE7:
+		v = c->n;
+		break;
+	default:
+		return;
+	}
+	uc_reg_write(uc, UC_X86_REG_RAX, &v);
+}
+
+uc_err kpl_add_hooks(kpl_cpu *c)
+{
+	uc_engine *uc = c->uc;
+	uc_hook h;
+	uc_err e;
+
+	(e = uc_hook_add(uc, &h, UC_HOOK_TLB_FILL, on_fill, c, 1, 0)) ||
+		(e = uc_hook_add(uc, &h, UC_HOOK_BLOCK, on_block, c, 1, 0)) ||
+		(c->m->every && (e = uc_hook_add(uc, &h, UC_HOOK_CODE, on_code, c, 1, 0))) ||
+		(e = uc_hook_add(uc, &h, UC_HOOK_INTR, on_intr, c, 1, 0)) ||
+		(e = uc_hook_add(uc, &h, UC_HOOK_INSN_INVALID, on_invalid, c, 1, 0)) ||
+		(e = uc_hook_add(uc, &h, UC_HOOK_INSN, on_out, c, 1, 0, UC_X86_INS_OUT)) ||
+		(e = uc_hook_add(uc, &h, UC_HOOK_INSN, on_syscall, c, 1, 0, UC_X86_INS_SYSCALL)) ||
+		(e = uc_hook_add(uc, &h, UC_HOOK_INSN, on_syscall, c, 1, 0, UC_X86_INS_SYSENTER));
+	return e;
+}

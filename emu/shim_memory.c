@@ -1,0 +1,142 @@
+//go:build cgo && linux && amd64
+
+/* Guest memory, what a snapshot keeps of it, and the console. */
+
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "shim_private.h"
+
+kpl_machine *kpl_machine_new(uintptr_t handle)
+{
+	kpl_machine *m = calloc(1, sizeof *m);
+	if (m)
+		m->handle = handle;
+	return m;
+}
+
+void kpl_machine_free(kpl_machine *m)
+{
+	kpl_undo_drop(m, 0);
+	free(m->undo);
+	free(m->console);
+	free(m->lines);
+	free(m);
+}
+
+void *kpl_mmap(size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return p == MAP_FAILED ? NULL : p;
+}
+
+void kpl_munmap(void *p, size_t size) { munmap(p, size); }
+
+int kpl_add_region(kpl_machine *m, uint64_t start, uint64_t size, uint8_t *host, uint8_t *attr)
+{
+	if (m->nregions == KPL_MAX_REGIONS)
+		return -1;
+	m->regions[m->nregions++] = (kpl_region){ start, start + size, host, attr };
+	return 0;
+}
+
+void kpl_save_page(kpl_machine *m, kpl_region *r, uint64_t i)
+{
+	if (m->nundo == m->cap_undo) {
+		int cap = m->cap_undo ? 2 * m->cap_undo : 64;
+		kpl_undo **u = realloc(m->undo, cap * sizeof *u);
+		if (!u)
+			return;
+		m->undo = u;
+		m->cap_undo = cap;
+	}
+	kpl_undo *u = malloc(sizeof *u);
+	if (!u)
+		return;
+	u->page = r->start + i * PAGE;
+	u->host = r->host + i * PAGE;
+	u->attr = &r->attr[i];
+	memcpy(u->old, u->host, PAGE);
+	m->undo[m->nundo++] = u;
+	r->attr[i] |= KPL_DIRTY;
+}
+
+/* Before the host writes guest memory. */
+void kpl_touch(kpl_machine *m, uint64_t addr, uint64_t size)
+{
+	if (!m->track || !size)
+		return;
+	kpl_region *r = region_at(m, addr);
+	if (!r || size > r->end - addr)
+		return;
+	for (uint64_t i = (addr - r->start) / PAGE; i <= (addr + size - 1 - r->start) / PAGE; i++)
+		if (!(r->attr[i] & KPL_DIRTY))
+			kpl_save_page(m, r, i);
+}
+
+void kpl_undo_drop(kpl_machine *m, int from)
+{
+	for (int i = from; i < m->nundo; i++)
+		free(m->undo[i]);
+	m->nundo = from;
+}
+
+/* Text from addr to end was changed. A block that begins farther back is told
+ * by its size, which the change nearly always alters. */
+void kpl_forget_counts(kpl_machine *m, uint64_t addr, uint64_t end)
+{
+	for (uint64_t pc = addr - 64; pc < end; pc++)
+		count_at(m, pc)->pc = 0;
+}
+
+void kpl_console_clear(kpl_machine *m) { m->nconsole = 0; }
+
+static void console_add(kpl_machine *m, uint8_t b)
+{
+	if (m->nconsole == m->cap_console) {
+		size_t cap = m->cap_console ? 2 * m->cap_console : 1024;
+		uint8_t *p = cap <= 1 << 24 ? realloc(m->console, cap) : NULL;
+		if (!p)
+			return; /* a console of 16 MiB is full */
+		m->console = p;
+		m->cap_console = cap;
+	}
+	m->console[m->nconsole++] = b;
+}
+
+static void line_end(kpl_machine *m, kpl_line *l)
+{
+	for (int i = 0; i < l->n; i++)
+		console_add(m, l->b[i]);
+	l->n = 0;
+}
+
+/* Ends every task's line, for somebody wants to see what there is. */
+void kpl_console_flush(kpl_machine *m)
+{
+	for (int i = 0; i < m->nlines; i++)
+		line_end(m, &m->lines[i]);
+}
+
+/*
+ * Tasks print at once, and a kernel's printk keeps a line whole: a task's line
+ * reaches the console when it ends.
+ */
+void kpl_console_put(kpl_machine *m, uint8_t b)
+{
+	if (m->task >= m->nlines) {
+		kpl_line *l = realloc(m->lines, (m->task + 1) * sizeof *l);
+		if (!l) {
+			console_add(m, b);
+			return;
+		}
+		memset(l + m->nlines, 0, (m->task + 1 - m->nlines) * sizeof *l);
+		m->lines = l;
+		m->nlines = m->task + 1;
+	}
+	kpl_line *l = &m->lines[m->task];
+	l->b[l->n++] = b;
+	if (b == '\n' || l->n == sizeof l->b)
+		line_end(m, l);
+}

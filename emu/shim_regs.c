@@ -1,0 +1,146 @@
+//go:build cgo && linux && amd64
+
+/* The registers of an engine: as pt_regs, and as what a task switch moves. */
+
+#include "shim_private.h"
+
+/* In the order of kpl_regs; the selectors and orig_ax are no engine's. */
+static int gprs[] = {
+	UC_X86_REG_R15, UC_X86_REG_R14, UC_X86_REG_R13, UC_X86_REG_R12,
+	UC_X86_REG_RBP, UC_X86_REG_RBX, UC_X86_REG_R11, UC_X86_REG_R10,
+	UC_X86_REG_R9, UC_X86_REG_R8, UC_X86_REG_RAX, UC_X86_REG_RCX,
+	UC_X86_REG_RDX, UC_X86_REG_RSI, UC_X86_REG_RDI, 0,
+	UC_X86_REG_RIP, 0, UC_X86_REG_EFLAGS, UC_X86_REG_RSP,
+};
+enum { NGPR = 20, W_IP = 16, W_CS = 17, W_FLAGS = 18 };
+
+void kpl_read_regs(kpl_cpu *c, kpl_regs *r)
+{
+	uint64_t *w = (uint64_t *)r;
+	int ids[NGPR];
+	void *vals[NGPR];
+	int n = 0;
+
+	for (int i = 0; i < NGPR; i++)
+		if (gprs[i]) {
+			ids[n] = gprs[i];
+			vals[n++] = &w[i];
+		}
+	r->flags = 0; /* the engine writes four bytes of it */
+	uc_reg_read_batch(c->uc, ids, vals, n);
+	r->orig_ax = ~0ull;
+	r->cs = 0x10;
+	r->ss = 0x18;
+}
+
+/* Writes the words of r that differ from old (all, without one). RIP last and
+ * only where asked: writing it ends the engine's translation loop. */
+void kpl_change_regs(kpl_cpu *c, const kpl_regs *r, const kpl_regs *old, int rip)
+{
+	const uint64_t *w = (const uint64_t *)r, *o = (const uint64_t *)old;
+	int ids[NGPR];
+	void *vals[NGPR];
+	int n = 0;
+
+	for (int i = 0; i < NGPR; i++)
+		if (gprs[i] && i != W_IP && (!o || o[i] != w[i])) {
+			ids[n] = gprs[i];
+			vals[n++] = (void *)&w[i];
+		}
+	if (rip && (!o || o[W_IP] != w[W_IP])) {
+		ids[n] = gprs[W_IP];
+		vals[n++] = (void *)&w[W_IP];
+	}
+	if (n)
+		uc_reg_write_batch(c->uc, ids, vals, n);
+}
+
+void kpl_write_regs(kpl_cpu *c, const kpl_regs *r) { kpl_change_regs(c, r, NULL, 1); }
+
+enum { NFPU = 16 + 4 + 8 };
+
+static void fpu_list(kpl_state *s, int *ids, void **vals)
+{
+	int n = 0;
+
+	for (int i = 0; i < 16; i++) {
+		ids[n] = UC_X86_REG_YMM0 + i;
+		vals[n++] = s->ymm[i];
+	}
+	ids[n] = UC_X86_REG_MXCSR, vals[n++] = &s->mxcsr;
+	ids[n] = UC_X86_REG_FPCW, vals[n++] = &s->fpcw;
+	ids[n] = UC_X86_REG_FPSW, vals[n++] = &s->fpsw; /* before st: it has the top */
+	ids[n] = UC_X86_REG_FPTAG, vals[n++] = &s->fptag;
+	for (int i = 0; i < 8; i++) {
+		ids[n] = UC_X86_REG_ST0 + i;
+		vals[n++] = s->st[i];
+	}
+}
+
+void kpl_save(kpl_cpu *c, kpl_state *s)
+{
+	int ids[NFPU];
+	void *vals[NFPU];
+
+	kpl_read_regs(c, &s->regs);
+	fpu_list(s, ids, vals);
+	uc_reg_read_batch(c->uc, ids, vals, NFPU);
+}
+
+void kpl_load(kpl_cpu *c, const kpl_state *s, int rip)
+{
+	int ids[NFPU];
+	void *vals[NFPU];
+
+	fpu_list((kpl_state *)s, ids, vals);
+	uc_reg_write_batch(c->uc, ids, vals, NFPU);
+	kpl_change_regs(c, &s->regs, NULL, rip);
+}
+
+/* Registers at a function's first instruction (System V ABI): the first six
+ * arguments, al = 0 for a variadic one, the rest as left. */
+void kpl_call(kpl_cpu *c, uint64_t sp, const uint64_t *args, uint64_t flags)
+{
+	static int ids[] = { UC_X86_REG_RDI, UC_X86_REG_RSI, UC_X86_REG_RDX, UC_X86_REG_RCX,
+			     UC_X86_REG_R8, UC_X86_REG_R9, UC_X86_REG_RAX, UC_X86_REG_RBX,
+			     UC_X86_REG_RBP, UC_X86_REG_R10, UC_X86_REG_R11, UC_X86_REG_R12,
+			     UC_X86_REG_R13, UC_X86_REG_R14, UC_X86_REG_R15,
+			     UC_X86_REG_RSP, UC_X86_REG_EFLAGS };
+	uint64_t zero = 0;
+	void *vals[17];
+
+	for (int i = 0; i < 6; i++)
+		vals[i] = (void *)&args[i];
+	for (int i = 6; i < 15; i++)
+		vals[i] = &zero;
+	vals[15] = &sp;
+	vals[16] = &flags;
+	uc_reg_write_batch(c->uc, ids, vals, 17);
+}
+
+void kpl_cpu_set_gs(kpl_cpu *c, uint64_t base) { uc_reg_write(c->uc, UC_X86_REG_GS_BASE, &base); }
+
+void kpl_cpu_set_fs(kpl_cpu *c, uint64_t base) { uc_reg_write(c->uc, UC_X86_REG_FS_BASE, &base); }
+
+void kpl_cpu_set_ip(kpl_cpu *c, uint64_t ip) { uc_reg_write(c->uc, UC_X86_REG_RIP, &ip); }
+
+uint64_t kpl_cpu_ip(kpl_cpu *c)
+{
+	uint64_t v = 0;
+	uc_reg_read(c->uc, UC_X86_REG_RIP, &v);
+	return v;
+}
+
+uint64_t kpl_cpu_gs(kpl_cpu *c)
+{
+	uint64_t v = 0;
+	uc_reg_read(c->uc, UC_X86_REG_GS_BASE, &v);
+	return v;
+}
+
+uint64_t kpl_cpu_fs(kpl_cpu *c)
+{
+	uint64_t v = 0;
+	uc_reg_read(c->uc, UC_X86_REG_FS_BASE, &v);
+	return v;
+}
