@@ -88,6 +88,9 @@ func (m *Machine) CallAddr(addr x86.Addr, args ...uint64) (uint64, error) {
 	err := m.schedule(t)
 	C.kpl_read_regs(t.place(), &t.place().regs)
 	m.last = *(*x86.PtRegs)(unsafe.Pointer(&t.place().regs))
+	if err != nil && m.traps != nil {
+		m.traps.TaskExit(t.n) // nothing of the call will ever go on
+	}
 	return m.last.AX, err
 }
 

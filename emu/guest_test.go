@@ -174,7 +174,25 @@ func TestAFailingTaskEndsAlone(t *testing.T) {
 	require.Equal(t, 1, f.Task)
 	require.ErrorContains(t, err, "task 1 (bad): page fault at fault_null_read+")
 	require.Error(t, bad.Err())
+	require.NoError(t, m.Run(), "told once")
 	require.Equal(t, workSum(10), good.Results()[0].Ret)
+}
+
+func TestManyTasksOneAfterTheOther(t *testing.T) {
+	m := bootGuest(t, nil)
+	for i := range 3 * MaxTasks {
+		task, err := m.Go("t", Invoke("current_task_number"), Invoke("schedule"))
+		require.NoError(t, err)
+		require.NoError(t, m.Run(), i)
+		require.Equal(t, uint64(task.Number()), task.Results()[0].Ret)
+	}
+	for range MaxTasks - 1 {
+		_, err := m.Go("t", Invoke("leaf"))
+		require.NoError(t, err)
+	}
+	_, err := m.Go("t", Invoke("leaf"))
+	require.ErrorIs(t, err, ErrNoMemory)
+	require.NoError(t, m.Run())
 }
 
 func TestRunawayTasksHaveABudget(t *testing.T) {

@@ -23,7 +23,7 @@ const (
 const (
 	// ThreadSize is the size of a task's stack in bytes, and its alignment.
 	ThreadSize = 16 << 10
-	// MaxTasks is how many tasks a machine can have.
+	// MaxTasks is how many tasks a machine can have alive.
 	MaxTasks = 256
 
 	execSize = 16 << 20

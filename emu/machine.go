@@ -85,6 +85,7 @@ type Machine struct {
 	switched  func(cpu int, t *Task)
 	rng       *rand.Rand
 	err       error
+	failed    []error // of tasks, since the last Run
 	snapshots []*Snapshot
 	closed    bool
 	// budget is the instruction count at which the run fails.

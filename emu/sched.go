@@ -15,7 +15,8 @@ import (
 )
 
 // Run lets all tasks make their calls, and returns when each has made them or
-// failed. Its error joins the tasks' errors; ErrDeadlock and a *BudgetError
+// failed. Its error joins those of the tasks that failed since the last Run;
+// ErrDeadlock and a *BudgetError
 // end it for all. Options.Budget is for the whole of it.
 func (m *Machine) Run() error {
 	if err := m.usable(); err != nil {
@@ -24,16 +25,13 @@ func (m *Machine) Run() error {
 	if m.cur.c.depth > 0 {
 		return ErrNested
 	}
-	if err := m.schedule(nil); err != nil {
+	err := m.schedule(nil)
+	failed := m.failed
+	m.failed = nil
+	if err != nil {
 		return err
 	}
-	var errs []error
-	for _, t := range m.tasks {
-		if t.err != nil {
-			errs = append(errs, fmt.Errorf("task %d (%s): %w", t.n, t.Name, t.err))
-		}
-	}
-	return errors.Join(errs...)
+	return errors.Join(failed...)
 }
 
 // schedule lets CPUs run until the target's call has returned or failed, or
@@ -171,6 +169,7 @@ func (m *Machine) complete(t *Task, ret uint64, err error) {
 func (m *Machine) end(t *Task, err error) {
 	m.complete(t, 0, err)
 	t.err = err
+	m.failed = append(m.failed, fmt.Errorf("task %d (%s): %w", t.n, t.Name, err))
 	m.exit(t)
 }
 

@@ -36,6 +36,7 @@ type Traps interface {
 	// instruction. After a false return the machine looks in the exception
 	// table for regs.IP as it is then.
 	Fault(regs *x86.PtRegs, vector int) bool
-	// TaskExit tells that a task has ended.
+	// TaskExit tells that a task has ended, or that the boot task's call was
+	// given up and will never go on.
 	TaskExit(task int)
 }

@@ -8,6 +8,7 @@ import "C"
 
 import (
 	"fmt"
+	"slices"
 
 	"kprobelab/errno"
 	"kprobelab/x86"
@@ -70,10 +71,19 @@ type Result struct {
 	Err error
 }
 
+// newTask takes the next number, or when all are taken, the first that belongs
+// to a dead task.
 func (m *Machine) newTask(name string) (*Task, error) {
 	n := len(m.tasks)
 	if n == MaxTasks {
-		return nil, fmt.Errorf("task %q: %w: %w", name, ErrNoMemory, errno.EAGAIN)
+		if n = slices.IndexFunc(m.tasks, func(t *Task) bool { return t.state == dead }); n < 0 {
+			return nil, fmt.Errorf("task %q: %w: %w", name, ErrNoMemory, errno.EAGAIN)
+		}
+		old := m.tasks[n]
+		t := &Task{Name: name, m: m, n: n, stack: old.stack, saved: old.saved, pin: -1}
+		old.saved = nil
+		m.tasks[n] = t
+		return t, nil
 	}
 	// Each stack is aligned to its size and has as much unmapped below it.
 	low := m.stacks.Start.Add(int64(n)*2*ThreadSize + ThreadSize)
@@ -97,7 +107,8 @@ func (m *Machine) Go(name string, calls ...Invocation) (*Task, error) {
 	return t, nil
 }
 
-// Number is the dense number of the task, from 0, the boot task's.
+// Number is the dense number of the task, from 0, the boot task's. Once
+// MaxTasks have been made, those of dead tasks are given again.
 func (t *Task) Number() int { return t.n }
 
 // Pin lets the task run on one CPU only; it is for a task that has not begun.

@@ -183,3 +183,18 @@ func TestHitAllocatesNothing(t *testing.T) {
 	m.SetTraps(&trapFuncs{int3: func(*x86.PtRegs) bool { return true }})
 	require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = m.CallAddr(textBase, 1) }))
 }
+
+// The boot task lives on after a failed call, but nothing of the call does.
+func TestGivenUpCallIsTold(t *testing.T) {
+	m := boot(t, int3Image(), &Options{Budget: 1000})
+	traps := &trapFuncs{}
+	m.SetTraps(traps)
+	for want, call := range []string{"bad", "spin"} {
+		_, err := m.Call(call, 16)
+		require.Error(t, err)
+		require.Len(t, traps.exits, want+1)
+	}
+	_, err := m.Call("twice", 1)
+	require.NoError(t, err)
+	require.Equal(t, []int{0, 0}, traps.exits)
+}
