@@ -141,6 +141,26 @@ static void leave_go(kpl_cpu *c, const struct level *l)
 	c->miss = 0;
 }
 
+/* How long the pause at ip is, 0 for another instruction. */
+static int pause_at(kpl_cpu *c, uint64_t ip)
+{
+	kpl_region *r = region_at(c->m, ip);
+	bool rep = false;
+
+	for (int i = 0; r && i < 14 && ip < r->end; i++, ip++) {
+		if (!(r->attr[(ip - r->start) / PAGE] & KPL_X))
+			return 0;
+		uint8_t b = r->host[ip - r->start];
+		if (b == 0x90)
+			return rep ? i + 1 : 0;
+		if (b != 0xf3 && b != 0xf2 && b != 0x66 && b != 0x67 && b != 0x2e && b != 0x3e &&
+		    b != 0x26 && b != 0x36 && b != 0x64 && b != 0x65)
+			return 0;
+		rep |= b == 0xf3;
+	}
+	return 0;
+}
+
 static void on_intr(uc_engine *uc, uint32_t vector, void *user)
 {
 	kpl_cpu *c = user;
@@ -157,6 +177,15 @@ static void on_intr(uc_engine *uc, uint32_t vector, void *user)
 	old = regs;
 	struct level l = enter_go(c, 0);
 	int answer = kplTrap(c->m->handle, c->n, vector, &regs);
+	/* The engine loses the debug trap behind a pause, which leaves its loop
+	 * in a way of its own. So a pause is stepped here. */
+	for (int n; answer == KPL_RESUME && (regs.flags & 0x100) && (n = pause_at(c, regs.ip));) {
+		regs.ip += n;
+		c->m->instrs++;
+		c->m->extra += c->m->trap_cost;
+		vector = 1;
+		answer = kplTrap(c->m->handle, c->n, vector, &regs);
+	}
 	leave_go(c, &l);
 	switch (answer) {
 	case KPL_RESUME:

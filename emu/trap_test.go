@@ -198,3 +198,26 @@ func TestGivenUpCallIsTold(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []int{0, 0}, traps.exits)
 }
+
+// The engine itself runs past a pause without the trap that is due.
+func TestPauseIsStepped(t *testing.T) {
+	img := &tinyImage{}
+	// int3; pause; pause with a prefix; inc %rdi; mov %rdi,%rax; ret
+	img.add("pauses", 0xcc, 0xf3, 0x90, 0x66, 0xf3, 0x90, 0x48, 0xff, 0xc7, 0x48, 0x89, 0xf8, 0xc3)
+	m := boot(t, img, nil)
+	var steps []x86.Addr
+	m.SetTraps(&trapFuncs{
+		int3: func(r *x86.PtRegs) bool { r.Flags |= x86.FlagTF; return true },
+		debug: func(r *x86.PtRegs) bool {
+			steps = append(steps, x86.Addr(r.IP)-textBase)
+			if len(steps) == 4 {
+				r.Flags &^= x86.FlagTF
+			}
+			return true
+		},
+	})
+	got, err := m.Call("pauses", 10)
+	require.NoError(t, err)
+	require.Equal(t, uint64(11), got)
+	require.Equal(t, []x86.Addr{3, 6, 9, 12}, steps)
+}
