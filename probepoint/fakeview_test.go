@@ -1,6 +1,7 @@
 package probepoint_test
 
 import (
+	"slices"
 	"strings"
 
 	"kprobelab/kimage"
@@ -17,8 +18,10 @@ type fakeView struct {
 	initOf  string
 	black   []x86.Range
 	bugs    []x86.Addr
-	sites   map[kimage.SiteKind][]kimage.Site
-	holes   []x86.Range // unreadable
+	// exceptions are instructions in the exception table
+	exceptions []x86.Addr
+	sites      map[kimage.SiteKind][]kimage.Site
+	holes      []x86.Range // unreadable
 }
 
 var _ kimage.View = (*fakeView)(nil)
@@ -78,7 +81,9 @@ func (f *fakeView) Blacklisted(addr x86.Addr) (x86.Range, bool) {
 	return x86.Range{}, false
 }
 
-func (f *fakeView) ExceptionEntry(x86.Addr) (x86.Addr, bool) { return 0, false }
+func (f *fakeView) ExceptionEntry(addr x86.Addr) (x86.Addr, bool) {
+	return 0, slices.Contains(f.exceptions, addr)
+}
 
 func (f *fakeView) BugEntry(addr x86.Addr) bool {
 	for _, b := range f.bugs {
