@@ -164,6 +164,11 @@ func (s *Scan) row(r probepoint.Request, step *probepoint.Step) ScanRow {
 	if err != nil {
 		row.refuse(err)
 	}
+	if row.Reason == string(probepoint.RuleNotText) {
+		if _, init := s.View.InInit(asked); init {
+			row.Detail += ": boot has freed this init text"
+		}
+	}
 	row.ambiguous(r.Symbol, found)
 	return row
 }

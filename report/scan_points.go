@@ -79,7 +79,7 @@ func (s *Scan) parse(line string) (r probepoint.Request, err error) {
 	case err == nil && (prefixed || len(s.View.Lookup(place)) == 0):
 		r.Addr = x86.Addr(addr)
 	case err != nil && (prefixed || errors.Is(err, strconv.ErrRange)):
-		return r, fmt.Errorf("%s is not an address of 64 bits", printable(place))
+		return r, fmt.Errorf("%q is not an address of 64 bits", place)
 	default:
 		r.Symbol = place
 	}
@@ -95,7 +95,7 @@ func parseOffset(text string) (uint32, error) {
 	}
 	v, err := strconv.ParseUint(digits, base, 32)
 	if err != nil {
-		return 0, fmt.Errorf("the offset %s is not a number of 32 bits", printable(text))
+		return 0, fmt.Errorf("the offset %q is not a number of 32 bits", text)
 	}
 	return uint32(v), nil
 }

@@ -1,11 +1,12 @@
 package report
 
 import (
+	"bufio"
 	"cmp"
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
+	"strconv"
 
 	"kprobelab/errno"
 	"kprobelab/probepoint"
@@ -70,9 +71,10 @@ var ways = []struct {
 // WriteText writes the totals as a table, whose numbers add up to the last
 // row; the padding stands apart below it.
 func (t *ScanTotals) WriteText(w io.Writer) error {
-	tab := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(tab, "points\t\n")
-	line := func(n int, what string) { fmt.Fprintf(tab, "%d\t  %s\n", n, what) }
+	b := bufio.NewWriter(w)
+	width := len(strconv.Itoa(max(t.Points, t.Padding, 100000)))
+	line := func(n int, what string) { fmt.Fprintf(b, "%*d  %s\n", width, n, what) }
+	fmt.Fprintf(b, "%*s\n", width, "points")
 	for _, way := range ways {
 		line(t.Accepted[way.how], "accepted, "+way.how.String()+": "+way.what)
 	}
@@ -81,10 +83,10 @@ func (t *ScanTotals) WriteText(w io.Writer) error {
 	}
 	line(t.Points, "in all")
 	if t.Padding > 0 {
-		fmt.Fprint(tab, "\t\n")
+		fmt.Fprintln(b)
 		line(t.Padding, padding[t.Listed])
 	}
-	return tab.Flush()
+	return b.Flush()
 }
 
 // padding says whether the int3s are among the rows.

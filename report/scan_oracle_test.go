@@ -1,0 +1,106 @@
+package report
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/internal/oracle"
+	"kprobelab/kimage"
+)
+
+// TestScanOracle scans the measured points of three real kernels as the scan
+// command does with --points --tsv, and compares every row with what the
+// kernel answered: over the live text, and over the text that is made of the
+// image alone.
+func TestScanOracle(t *testing.T) {
+	for kernel := range oracle.Kernels {
+		t.Run(kernel, func(t *testing.T) {
+			dir := oracle.Dir(t, kernel)
+			live := filepath.Join(dir, "live.elf.zst")
+			compareScan(t, kernel, openKernel(t, kernel, &kimage.Options{LiveText: live}))
+			compareScan(t, kernel, openKernel(t, kernel, nil))
+		})
+	}
+}
+
+func openKernel(t testing.TB, kernel string, o *kimage.Options) *kimage.Image {
+	files, err := filepath.Glob(filepath.Join(oracle.Dir(t, kernel), "vmlinuz-*"))
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	img, err := kimage.Open(files[0], o)
+	require.NoError(t, err)
+	return img
+}
+
+func compareScan(t *testing.T, kernel string, img *kimage.Image) {
+	f, err := os.Open(filepath.Join(oracle.Dir(t, kernel), "points.tsv.gz"))
+	require.NoError(t, err)
+	defer f.Close()
+	lines, err := ReadPoints(f)
+	require.NoError(t, err)
+	var b bytes.Buffer
+	_, err = NewScan(img).WritePoints(&b, ScanTSV, lines)
+	require.NoError(t, err)
+	rows := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")[1:]
+	points := oracle.Points(t, kernel)
+	require.Len(t, rows, len(points))
+	different := 0
+	for i := range points {
+		got, want := strings.Split(rows[i], "\t"), measured(&points[i])
+		if got[3] != "0" {
+			got = append(got[:4:4], "0", "0", "0")
+		}
+		if have := append([]string{got[0]}, got[3:7]...); !equal(want, have) {
+			if different++; different < 10 {
+				t.Errorf("%s+%d (%s): the kernel says %q, scan %q", points[i].Sym, points[i].Off, points[i].Reason, want, have)
+			}
+		}
+	}
+	t.Logf("%d rows, %d different", len(rows), different)
+	require.Zero(t, different)
+}
+
+// measured are the columns addr, errno, ftrace, boostable and emulated as the
+// kernel had them. It says nothing of slots for ftrace-based probes.
+func measured(p *oracle.Point) []string {
+	bit := func(v bool) string {
+		if v {
+			return "1"
+		}
+		return "0"
+	}
+	ok := p.Err == 0
+	return []string{
+		hex(p.Addr), strconv.Itoa(p.Err), bit(ok && p.Ftrace),
+		bit(ok && !p.Ftrace && p.Boost), bit(ok && !p.Ftrace && p.Emul != ""),
+	}
+}
+
+func equal(a, b []string) bool { return strings.Join(a, "\t") == strings.Join(b, "\t") }
+
+// TestScanOracleWalk: over a real kernel too, functions that are walked give
+// the rows of their points.
+func TestScanOracleWalk(t *testing.T) {
+	s := NewScan(openKernel(t, "oracle612", nil))
+	all, err := s.Functions()
+	require.NoError(t, err)
+	var some []kimage.Symbol
+	for i := 0; i < len(all); i += 211 {
+		some = append(some, all[i])
+	}
+	var walked, listed bytes.Buffer
+	totals, err := s.WriteFunctions(&walked, ScanTSV, some)
+	require.NoError(t, err)
+	points, err := ReadPoints(bytes.NewReader(walked.Bytes()))
+	require.NoError(t, err)
+	_, err = s.WritePoints(&listed, ScanTSV, points)
+	require.NoError(t, err)
+	require.True(t, walked.String() == listed.String(), "the rows differ")
+	t.Logf("%d rows of %d functions", totals.Points, len(some))
+}
