@@ -82,7 +82,9 @@ func (t *term) newBar(total int64) *progressbar.ProgressBar {
 	}
 	return progressbar.NewOptions64(total, progressbar.OptionSetWriter(t.err),
 		progressbar.OptionSetDescription(t.stage), progressbar.OptionShowBytes(true),
-		progressbar.OptionClearOnFinish())
+		progressbar.OptionClearOnFinish(),
+		// Else a goroutine turns the spinner, and goes on when the bar is gone.
+		progressbar.OptionSpinnerChangeInterval(0))
 }
 
 // progressDone takes the bar away, so that what is printed next stands alone.
