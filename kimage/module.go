@@ -88,6 +88,23 @@ func (img *Image) Modules() []string {
 	return names
 }
 
+// ModuleText is where a module's code lies.
+type ModuleText struct {
+	// Text is the core code, Init what only its loading runs.
+	Text, Init x86.Range
+}
+
+// ModuleText tells where a loaded module's code lies, and whether there is a
+// module of that name.
+func (img *Image) ModuleText(name string) (ModuleText, bool) {
+	for _, m := range img.modules {
+		if m.name == name {
+			return ModuleText{Text: m.text, Init: m.initText}, true
+		}
+	}
+	return ModuleText{}, false
+}
+
 // identify finds the module's name and compares its vermagic.
 func (m *moduleFile) identify() error {
 	m.name = m.nameOf()

@@ -71,35 +71,3 @@ func (k *Kprobes) EnableKprobe(p *Kprobe) error {
 	}
 	return nil
 }
-
-// Enabled is the file kprobes/enabled: false while all probes are disarmed.
-func (k *Kprobes) Enabled() bool { return !k.disarmed }
-
-// SetEnabled is a write to kprobes/enabled: it arms or disarms every probe
-// that is not disabled itself (arm_all_kprobes, disarm_all_kprobes). It goes
-// on after a failure and returns the last one.
-func (k *Kprobes) SetEnabled(on bool) error {
-	if on != k.disarmed {
-		return nil
-	}
-	k.disarmed = !on
-	var last error
-	k.table.each(func(p *Kprobe) {
-		if p.Disabled() {
-			return
-		}
-		change := k.disarm
-		if on {
-			change = k.arm
-		}
-		if err := change(p); err != nil {
-			last = k.armRefused(p, err)
-		}
-	})
-	if on {
-		k.printk("kprobes: Kprobes globally enabled")
-	} else {
-		k.printk("kprobes: Kprobes globally disabled")
-	}
-	return last
-}

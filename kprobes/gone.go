@@ -4,7 +4,7 @@ import "kprobelab/x86"
 
 // KillKprobes makes every probe in a range of text gone (kill_kprobe, spec
 // 1.10): its code is about to disappear with a module, or with the kernel's
-// init memory. The text is not written any more, the slots are freed, and the
+// init memory. The text is not written any more (that of ftrace sites apart), the slots are freed, and the
 // probes can only be unregistered.
 func (k *Kprobes) KillKprobes(r x86.Range) {
 	k.table.each(func(entry *Kprobe) {
@@ -17,6 +17,13 @@ func (k *Kprobes) KillKprobes(r x86.Range) {
 func (k *Kprobes) kill(entry *Kprobe) {
 	if entry.Gone() {
 		return
+	}
+	if entry.OnFtrace() && k.armed(entry) {
+		// The function tracer gives its site up; what else is there goes with
+		// the text.
+		if err := k.disarm(entry); err != nil {
+			k.fail(err)
+		}
 	}
 	k.freeSlot(entry)
 	entry.Flags |= FlagGone

@@ -18,6 +18,7 @@ type Kprobes struct {
 	table table
 	slots slotCache
 	cpus  []cpuState
+	mods  modules
 	// disarmed is kprobes_all_disarmed.
 	disarmed bool
 
@@ -35,7 +36,7 @@ var _ Traps = (*Kprobes)(nil)
 // the code under test and c the kernel whose behaviour is wanted; neither may
 // be changed afterwards.
 func New(m Machine, v kimage.View, c *profile.Config) *Kprobes {
-	k := &Kprobes{m: m, mem: m, c: c, cpus: make([]cpuState, m.NumCPU())}
+	k := &Kprobes{m: m, mem: m, c: c, cpus: make([]cpuState, m.NumCPU()), mods: modulesOf(v)}
 	k.view = &liveView{View: v, k: k}
 	k.slots = slotCache{m: m, quiet: k.quiet}
 	k.kret.pre = k.preKretprobe

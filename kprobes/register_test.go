@@ -255,7 +255,7 @@ func TestGlobalDisarm(t *testing.T) {
 	require.EqualValues(t, 0xcc, w.byteAt(w.steady))
 	require.EqualValues(t, 0xcc, w.byteAt(w.calls))
 	require.EqualValues(t, 0x48, w.byteAt(w.leaf))
-	require.Equal(t, []string{"kprobes: Kprobes globally disabled", "kprobes: Kprobes globally enabled"}, log)
+	require.Equal(t, []string{w.k.Config().Log.Prefix + "Kprobes globally disabled", w.k.Config().Log.Prefix + "Kprobes globally enabled"}, log)
 	w.k.UnregisterKprobes([]*kprobes.Kprobe{a, b, c, late})
 }
 

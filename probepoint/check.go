@@ -26,7 +26,7 @@ func check(v kimage.View, p *Point, s *Step, c *profile.Config) error {
 	}
 	for _, k := range addressChecks {
 		if k.applies(c) && k.refuses(v, p, c) {
-			return Refuse(k.errno, k.rule, p.Addr, p.String())
+			return Refuse(k.errnoIn(c), k.rule, p.Addr, p.String())
 		}
 	}
 	switch {
@@ -67,9 +67,17 @@ type addressCheck struct {
 	refuses func(kimage.View, *Point, *profile.Config) bool
 }
 
+// errnoIn is the check's errno in a release.
+func (k *addressCheck) errnoIn(c *profile.Config) errno.Errno {
+	if k.rule == RuleModuleGoing && !c.Check.ModuleErrno {
+		return errno.EINVAL
+	}
+	return k.errno
+}
+
 func always(*profile.Config) bool { return true }
 
-// addressChecks are checks 5 to 11 and 13 of spec 1.3. The kernel's order
+// addressChecks are checks 5 to 13 of spec 1.3. The kernel's order
 // decides which rule is named where several refuse.
 var addressChecks = []addressCheck{
 	{RuleNotText, errno.EINVAL, always, notText},
@@ -79,13 +87,18 @@ var addressChecks = []addressCheck{
 	{RuleStaticCall, errno.EINVAL, func(c *profile.Config) bool { return c.Check.StaticCalls }, inside(kimage.SiteStaticCall)},
 	{RuleBugTable, errno.EINVAL, func(c *profile.Config) bool { return c.Check.BugTable }, isBug},
 	{RuleCFISymbol, errno.EINVAL, func(c *profile.Config) bool { return c.Check.CFISymbols }, inPreamble},
+	{RuleModuleGoing, errno.ENOENT, always, inGoingModule},
 	{RuleModuleInit, errno.ENOENT, always, inModuleInit},
 }
 
 // notText lets a module's init section through, which check 13 refuses with
 // its own errno.
-func notText(v kimage.View, p *Point, c *profile.Config) bool {
-	return !v.InText(p.Addr) && !inModuleInit(v, p, c)
+func notText(v kimage.View, p *Point, _ *profile.Config) bool {
+	if v.InText(p.Addr) {
+		return false
+	}
+	module, init := v.InInit(p.Addr)
+	return !init || module == ""
 }
 
 // gateArea is the vsyscall page, at a fixed address on x86-64.
@@ -127,7 +140,13 @@ func inPreamble(_ kimage.View, p *Point, _ *profile.Config) bool {
 
 // inModuleInit is check 13. Modules here are loaded: none is in the COMING
 // state, in which its init section could be probed.
+// inModuleInit is a module's init text, which is freed once the module is live.
 func inModuleInit(v kimage.View, p *Point, _ *profile.Config) bool {
 	module, ok := v.InInit(p.Addr)
-	return ok && module != ""
+	return ok && module != "" && stateOf(v, module) != ModuleComing
+}
+
+// inGoingModule is a module of which no reference can be taken.
+func inGoingModule(v kimage.View, p *Point, _ *profile.Config) bool {
+	return p.Symbol.Module != "" && stateOf(v, p.Symbol.Module) == ModuleGoing
 }

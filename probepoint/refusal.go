@@ -57,6 +57,8 @@ const (
 	RuleBugTable Rule = "BUG_TABLE"
 	// RuleCFISymbol: the symbol is a __cfi_ or __pfx_ preamble.
 	RuleCFISymbol Rule = "CFI_SYMBOL"
+	// RuleModuleGoing: the address is in a module that is being unloaded.
+	RuleModuleGoing Rule = "MODULE_GOING"
 	// RuleModuleInit: the address is in a loaded module's init section,
 	// which has been freed.
 	RuleModuleInit Rule = "MODULE_INIT"
@@ -78,6 +80,12 @@ const (
 	RuleBatch Rule = "EMPTY_BATCH"
 	// RuleNotRegistered: enable or disable of a probe that is not registered.
 	RuleNotRegistered Rule = "NOT_REGISTERED"
+	// RuleNoModule: there is no module of that name.
+	RuleNoModule Rule = "NO_MODULE"
+	// RuleModuleLoaded: the module is not in the state that the call needs.
+	RuleModuleLoaded Rule = "MODULE_STATE"
+	// RuleModulePinned: a probe keeps the module from being unloaded (2.6.18).
+	RuleModulePinned Rule = "MODULE_PINNED"
 	// RuleGone: the probe's module has gone.
 	RuleGone Rule = "GONE"
 )
@@ -106,6 +114,7 @@ var why = map[Rule]string{
 	RuleStaticCall:    "in a static call, which the kernel rewrites",
 	RuleBugTable:      "the ud2 of a BUG or WARN",
 	RuleCFISymbol:     "in a function's preamble, which is never executed",
+	RuleModuleGoing:   "in a module that is being unloaded",
 	RuleModuleInit:    "in a module's init section, which is freed",
 	RuleNotBoundary:   "not at an instruction boundary",
 	RuleExceptionInsn: "the instruction raises an exception by itself",
@@ -114,6 +123,9 @@ var why = map[Rule]string{
 	RuleArm:           "the breakpoint cannot be written",
 	RuleBatch:         "the list of probes is empty",
 	RuleNotRegistered: "the probe is not registered",
+	RuleNoModule:      "no such module",
+	RuleModuleLoaded:  "the module is loaded already, or is not being loaded",
+	RuleModulePinned:  "a probe in the module keeps it from being unloaded",
 	RuleGone:          "the probed module has gone",
 }
 
@@ -125,9 +137,10 @@ func Rules() []Rule {
 		RuleUnreadable, RuleNotEntry, RuleKretBlacklist, RuleDataSize,
 		RuleNoJprobes, RuleJprobeEntry, RuleReregistered,
 		RuleFtraceSite, RuleInsideFtrace, RuleNotText, RuleGateArea, RuleBlacklisted,
-		RuleJumpLabel, RuleStaticCall, RuleBugTable, RuleCFISymbol, RuleModuleInit,
+		RuleJumpLabel, RuleStaticCall, RuleBugTable, RuleCFISymbol,
+		RuleModuleGoing, RuleModuleInit,
 		RuleNotBoundary, RuleExceptionInsn, RuleSlot, RuleSecondJprobe, RuleNoMemory, RuleArm, RuleBatch,
-		RuleNotRegistered, RuleGone,
+		RuleNotRegistered, RuleNoModule, RuleModuleLoaded, RuleModulePinned, RuleGone,
 	}
 }
 

@@ -24,6 +24,8 @@ type Config struct {
 	KprobesOnFtrace bool
 	// Jprobes is true where register_jprobe exists (spec 6).
 	Jprobes bool
+	// Log is what the subsystem writes and reads as text.
+	Log Log
 	// FaultHandler is true where a kprobe has a fault_handler (to 5.13).
 	FaultHandler bool
 	// ExceptionTableInHandlers is true where a fault in a handler consults
@@ -37,6 +39,19 @@ type Config struct {
 	FramePointer bool
 	// HZ is the timer frequency, ticks a second.
 	HZ int
+}
+
+// Log is the text of log lines and debugfs files (spec 8).
+type Log struct {
+	// Prefix begins the log lines that name no function ("kprobes: " in 6.1
+	// and later).
+	Prefix string
+	// EnabledBool: a write to kprobes/enabled is read as the kernel reads a
+	// boolean (6.1 and later; before, y, Y, 1, n, N and 0 only).
+	EnabledBool bool
+	// ArmErrors: arming and disarming all probes counts failures in the log
+	// line (5.8 and later).
+	ArmErrors bool
 }
 
 // Decoder says which of the kernel decoder's releases is meant (spec 11.3).
@@ -73,6 +88,11 @@ type Resolve struct {
 
 // Check is what registration tests (spec 1.3, 1.5).
 type Check struct {
+	// ModulePinned: a probe in a module keeps it from being unloaded (2.6.18).
+	ModulePinned bool
+	// ModuleErrno gives ENOENT for a module that is going away (4.4 and
+	// later; before, EINVAL).
+	ModuleErrno bool
 	// JprobeEntry refuses a jprobe whose handler is not a function's entry
 	// (4.4; spec 6).
 	JprobeEntry bool

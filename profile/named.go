@@ -34,6 +34,7 @@ func v2618() Config {
 		ExceptionTableInHandlers: true,
 		ModuleBase:               0xffffffffa0000000,
 		HZ:                       250,
+		Check:                    Check{ModulePinned: true},
 		Slot:                     Slot{BoostRule: BoostNever},
 		Step: Step{
 			TrapFlag: true, FixupSkipsREXOnly: true, PostBeforeFixup: true, VanishedInt3: true,
@@ -54,7 +55,7 @@ func v44() Config {
 	c.KprobesOnFtrace = true
 	c.Resolve = Resolve{SymbolNames: true}
 	c.Check = Check{
-		JprobeEntry: true, Reregistration: true, JumpLabels: true, Boundary: true,
+		ModuleErrno: true, JprobeEntry: true, Reregistration: true, JumpLabels: true, Boundary: true,
 		FtraceSites: true, FtraceSiteMiddle: true,
 	}
 	c.Slot = Slot{BoostRule: Boost44, RefuseInt3: true}
@@ -78,6 +79,7 @@ func v58() Config {
 	c.Describes = "Linux 5.8, no PREEMPTION: trap-flag stepping, boosting, fault_handler, optimization"
 	c.Jprobes = false
 	c.Check.JprobeEntry = false
+	c.Log.ArmErrors = true
 	c.ExceptionTableInHandlers = false
 	c.ModuleBase = 0xffffffffc0000000
 	c.Decoder = Decoder{EVEX: true, EmulatePrefix: true}
@@ -125,6 +127,8 @@ func v61() Config {
 	c.Resolve.EntryFlag = true
 	c.Resolve.RefuseAmbiguous = true
 	c.Check.ReregistrationWarns = true
+	c.Log.Prefix = "kprobes: "
+	c.Log.EnabledBool = true
 	c.Check.GateArea = true
 	c.Check.CFISymbols = true
 	c.Check.FtraceSiteMiddle = false

@@ -17,6 +17,11 @@ func TestVersionTable(t *testing.T) {
 	}{
 		{"jprobes", func(c *Config) any { return c.Jprobes }, [6]any{true, true, false, false, false, false}},
 		{"jprobe_entry", func(c *Config) any { return c.Check.JprobeEntry }, [6]any{false, true, false, false, false, false}},
+		{"module_pinned", func(c *Config) any { return c.Check.ModulePinned }, [6]any{true, false, false, false, false, false}},
+		{"module_going_ENOENT", func(c *Config) any { return c.Check.ModuleErrno }, [6]any{false, true, true, true, true, true}},
+		{"log_prefix", func(c *Config) any { return c.Log.Prefix }, [6]any{"", "", "", "", "kprobes: ", "kprobes: "}},
+		{"enabled_is_a_boolean", func(c *Config) any { return c.Log.EnabledBool }, [6]any{false, false, false, false, true, true}},
+		{"arm_errors_are_counted", func(c *Config) any { return c.Log.ArmErrors }, [6]any{false, false, true, true, true, true}},
 		{"symbol_name", func(c *Config) any { return c.Resolve.SymbolNames }, [6]any{false, true, true, true, true, true}},
 		{"outside_any_symbol_ENOENT", func(c *Config) any { return c.Resolve.NeedsSymbol }, [6]any{false, false, false, false, true, true}},
 		{"re_registration", func(c *Config) any { return c.Check.Reregistration }, [6]any{false, true, true, true, true, true}},
