@@ -84,7 +84,7 @@ func (t *term) newBar(total int64) *progressbar.ProgressBar {
 		progressbar.OptionSetDescription(t.stage), progressbar.OptionShowBytes(true),
 		progressbar.OptionClearOnFinish(),
 		// Else a goroutine turns the spinner, and goes on when the bar is gone.
-		progressbar.OptionSpinnerChangeInterval(0))
+		progressbar.OptionSetSpinnerChangeInterval(0))
 }
 
 // progressDone takes the bar away, so that what is printed next stands alone.
