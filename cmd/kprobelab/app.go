@@ -39,7 +39,8 @@ func newApp(t *term) *cli.Command {
 		ErrWriter:   t.err,
 		Suggest:     true,
 		Commands: []*cli.Command{
-			runCommand(t), scanCommand(t), symbolsCommand(t), infoCommand(t), completionCommand(t), versionCommand(t),
+			runCommand(t), sampleCommand(t), scanCommand(t), symbolsCommand(t), infoCommand(t),
+			completionCommand(t), versionCommand(t),
 		},
 		Action: func(_ context.Context, c *cli.Command) error {
 			if c.Args().Present() {

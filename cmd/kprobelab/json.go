@@ -37,6 +37,8 @@ type event struct {
 	CPU  *int    `json:"cpu,omitempty"`
 	Task *int    `json:"task,omitempty"`
 	Time *uint64 `json:"time_ns,omitempty"`
+	// Comm is the name of the task, of a sample module's hit.
+	Comm string `json:"comm,omitempty"`
 	// Regs are the registers of a hit by their names in struct pt_regs.
 	Regs map[string]string `json:"regs,omitempty"`
 	Call string            `json:"call,omitempty"`

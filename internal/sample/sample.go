@@ -13,7 +13,7 @@ import (
 	"kprobelab/x86"
 )
 
-// Lines writes the lines of one release.
+// Lines writes the lines of one release's modules.
 type Lines struct{ Style profile.SampleStyle }
 
 // Planted is the kprobe module's line when it is loaded.
@@ -40,6 +40,12 @@ func (l Lines) Pre(symbol string, at x86.Addr, regs *x86.PtRegs) string {
 // Post is the post handler's line.
 func (l Lines) Post(symbol string, at x86.Addr, regs *x86.PtRegs) string {
 	return l.handler("post", symbol) + fmt.Sprintf("p->addr = 0x%s, flags = 0x%x", pointer(at), regs.Flags)
+}
+
+// Fault is the fault handler's line, in the releases that have one; trap is
+// the exception's vector.
+func (l Lines) Fault(at x86.Addr, trap int) string {
+	return fmt.Sprintf("fault_handler: p->addr = 0x%s, trap #%d", pointer(at), trap)
 }
 
 // handler is how a handler's line begins.
@@ -79,6 +85,12 @@ func (l Lines) Returned(symbol string, value uint64, ns int64) string {
 	return fmt.Sprintf("%s returned %d and took %d ns to execute", symbol, value, ns)
 }
 
+// ReturnedOnly is the same without a time, for the releases in which nothing
+// runs on entry that could take it (to 2.6.24).
+func (l Lines) ReturnedOnly(symbol string, value uint64) string {
+	return fmt.Sprintf("%s returned %d", symbol, value)
+}
+
 // UnregisteredReturn is its line when it is unloaded.
 func (l Lines) UnregisteredReturn(at x86.Addr) string {
 	return fmt.Sprintf("kretprobe at %s unregistered", pointer(at))
@@ -87,6 +99,23 @@ func (l Lines) UnregisteredReturn(at x86.Addr) string {
 // Missed is its last line: how often no instance was free.
 func (l Lines) Missed(n int, symbol string) string {
 	return fmt.Sprintf("Missed probing %d instances of %s", n, symbol)
+}
+
+// PlantedJprobe is the jprobe module's line when it is loaded; handler is the
+// guest function that runs with the probed one's arguments.
+func (l Lines) PlantedJprobe(at, handler x86.Addr) string {
+	return fmt.Sprintf("Planted jprobe at %s, handler addr %s", pointer(at), pointer(handler))
+}
+
+// FailedJprobe is its line when register_jprobe has failed; ret is the
+// negative errno.
+func (l Lines) FailedJprobe(ret int) string {
+	return fmt.Sprintf("register_jprobe failed, returned %d", ret)
+}
+
+// UnregisteredJprobe is its line when it is unloaded.
+func (l Lines) UnregisteredJprobe(at x86.Addr) string {
+	return fmt.Sprintf("jprobe at %s unregistered", pointer(at))
 }
 
 // pointer is an address as %px prints it: 16 digits.

@@ -1,0 +1,84 @@
+//go:build cgo && linux && amd64
+
+package main
+
+import (
+	"bufio"
+	"errors"
+
+	"kprobelab/errno"
+	"kprobelab/internal/lab"
+	"kprobelab/internal/sample/module"
+	"kprobelab/kimage"
+	"kprobelab/probepoint"
+)
+
+var samples = map[string]module.Sample{
+	"kprobe": module.Kprobe, "kretprobe": module.Kretprobe, "jprobe": module.Jprobe,
+	"article kprobe": module.ArticleKprobe, "article jprobe": module.ArticleJprobe,
+	"article kretprobe": module.ArticleKretprobe,
+}
+
+func (r *sampleRun) execute(t *term, img *kimage.Image) error {
+	l, err := lab.New(img, &lab.Options{CPUs: r.cpus, Seed: r.seed})
+	if err != nil {
+		return usagef("%w", err)
+	}
+	defer l.Close()
+	w := bufio.NewWriter(t.out)
+	say := func(e module.Event) { sayLine(w, t.outStyle, e) }
+	if r.json {
+		o := newJSON(w)
+		say = o.sample
+	}
+	err = samples[r.name](l, &module.Options{
+		Symbol: r.symbol, MaxActive: r.maxActive, Tasks: r.tasks, Calls: r.calls, Seed: r.seed,
+	}, say)
+	if err != nil {
+		err = &failure{exitRefused, oneLine(err)}
+	}
+	return errors.Join(err, w.Flush())
+}
+
+// sayLine writes an event as the kernel's log has it.
+func sayLine(w *bufio.Writer, s style, e module.Event) {
+	if e.Line == "" {
+		return
+	}
+	line := e.Line
+	if e.At != nil {
+		line = s.cyan(line)
+	}
+	w.WriteString(line)
+	w.WriteByte('\n')
+}
+
+// sample writes an event of a sample module.
+func (o *jsonOutput) sample(m module.Event) {
+	e := event{Event: m.Name, Detail: m.Line}
+	if p := m.Probe; p != nil {
+		e.Kind, e.Probe = p.Kind, p.Symbol
+		if p.Addr != 0 {
+			e.Addr = p.Addr.String()
+		}
+	}
+	if at := m.At; at != nil {
+		e = e.at(lab.Where{CPU: at.CPU, Task: at.Task, Now: at.Now})
+		e.Comm = at.Comm
+	}
+	switch m.Name {
+	case "pre", "post":
+		e = e.registers(m.Regs)
+	case "return":
+		e.Value, e.Duration = hexWord(m.Value), &m.Duration
+	case "refused":
+		e.Errno, e.Error = -int(errno.Of(m.Err)), m.Err.Error()
+		var r *probepoint.Refusal
+		if errors.As(m.Err, &r) {
+			e.Rule = string(r.Rule)
+		}
+	case "counters":
+		e.Hits, e.Nmissed = &m.Probe.Hits, &m.Probe.Missed
+	}
+	o.write(e)
+}
