@@ -81,6 +81,7 @@ type Machine struct {
 	stubs     stubs
 	symbols   []kimage.Symbol
 	extable   exceptionTable
+	onLog     func(line string)
 	traps     Traps
 	switched  func(cpu int, t *Task)
 	rng       *rand.Rand

@@ -120,6 +120,9 @@ func (m *Machine) forgetException(c *cpu) {
 
 // resolve reports whether regs now say where to go on.
 func (m *Machine) resolve(f *Fault, regs *x86.PtRegs) bool {
+	if f.Vector == VectorInvalid && m.warn(regs) {
+		return true
+	}
 	if m.traps != nil && f.Vector != VectorInt3 && f.Vector != VectorDebug {
 		mine := m.callFault(regs, f.Vector)
 		if m.err != nil {

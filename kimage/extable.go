@@ -2,7 +2,6 @@ package kimage
 
 import (
 	"encoding/binary"
-	"slices"
 	"sort"
 
 	"kprobelab/x86"
@@ -31,13 +30,45 @@ func (img *Image) ExceptionEntry(addr x86.Addr) (x86.Addr, bool) {
 	return list[i].Fixup, true
 }
 
-// BugTable lists the addresses of the ud2 of each BUG and WARN, ascending.
-// The caller must not modify it.
-func (img *Image) BugTable() []x86.Addr { return img.tables.bugs }
+// Bug is one entry of the bug table: the ud2 of a BUG or a WARN.
+type Bug struct {
+	Addr x86.Addr
+	// Flags is where the entry's flags are, two bytes that the kernel
+	// changes: BugWarning and its kin.
+	Flags x86.Addr
+	// File and Line are where it stands in the source, "" and 0 where the
+	// table has neither (DEBUG_BUGVERBOSE is off).
+	File string
+	Line int
+}
+
+// Flags of an entry (asm-generic/bug.h).
+const (
+	// BugWarning: execution goes on behind the ud2.
+	BugWarning = 1 << iota
+	// BugOnce: only the first time is told.
+	BugOnce
+	// BugDone: it has been told.
+	BugDone
+)
+
+// BugTable lists the entries by ascending address. The caller must not modify
+// it.
+func (img *Image) BugTable() []Bug { return img.tables.bugs }
+
+// BugAt returns the entry for a ud2 at exactly addr.
+func (img *Image) BugAt(addr x86.Addr) (Bug, bool) {
+	list := img.tables.bugs
+	i := sort.Search(len(list), func(i int) bool { return list[i].Addr >= addr })
+	if i == len(list) || list[i].Addr != addr {
+		return Bug{}, false
+	}
+	return list[i], true
+}
 
 // BugEntry implements View.
 func (img *Image) BugEntry(addr x86.Addr) bool {
-	_, ok := slices.BinarySearch(img.tables.bugs, addr)
+	_, ok := img.BugAt(addr)
 	return ok
 }
 
@@ -66,11 +97,32 @@ func (img *Image) readBugs(o tableOwner) {
 	at, data := o.table("__bug_table", "__start___bug_table", "__stop___bug_table")
 	l := img.pickLayout(at, data, []layout{{size: 12, addr: rel32}, {size: 8, addr: rel32}})
 	for off := 0; off+l.size <= len(data); off += l.size {
-		addr := rel32(at.Add(int64(off)), data[off:])
-		if !img.inExec(addr) {
+		here := at.Add(int64(off))
+		b := Bug{Addr: rel32(here, data[off:]), Flags: here.Add(int64(l.size - 2))}
+		if !img.inExec(b.Addr) {
 			img.ignore("__bug_table")
 			continue
 		}
-		img.tables.bugs = append(img.tables.bugs, addr)
+		if l.size == 12 {
+			b.File = img.cstring(rel32(here+4, data[off+4:]))
+			b.Line = int(binary.LittleEndian.Uint16(data[off+8:]))
+		}
+		img.tables.bugs = append(img.tables.bugs, b)
 	}
+}
+
+// cstring is the NUL-terminated text at addr, "" where there is none of
+// reasonable length.
+func (img *Image) cstring(addr x86.Addr) string {
+	const longest = 256
+	for n := 0; n < longest; n++ {
+		b := img.bytes(addr.Add(int64(n)), 1)
+		if b == nil {
+			return ""
+		}
+		if b[0] == 0 {
+			return string(img.bytes(addr, n))
+		}
+	}
+	return ""
 }

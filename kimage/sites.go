@@ -82,7 +82,7 @@ func (t *kernelTables) sort() {
 		slices.SortStableFunc(t.sites[k], func(a, b Site) int { return cmp.Compare(a.Addr, b.Addr) })
 	}
 	slices.SortStableFunc(t.exceptions, func(a, b ExceptionEntry) int { return cmp.Compare(a.Addr, b.Addr) })
-	slices.Sort(t.bugs)
+	slices.SortStableFunc(t.bugs, func(a, b Bug) int { return cmp.Compare(a.Addr, b.Addr) })
 	slices.SortStableFunc(t.jumpLabels, func(a, b JumpLabel) int { return cmp.Compare(a.Addr, b.Addr) })
 	slices.SortStableFunc(t.staticCalls, func(a, b StaticCall) int { return cmp.Compare(a.Addr, b.Addr) })
 }

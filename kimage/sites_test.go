@@ -44,6 +44,13 @@ func relTable(words ...uint64) []byte {
 	return b
 }
 
+func bugAddrs(img *Image) (at []x86.Addr) {
+	for _, b := range img.BugTable() {
+		at = append(at, b.Addr)
+	}
+	return at
+}
+
 // Rule: releases differ in the size of a table's entries; the text decides
 // which it is.
 func TestTableLayouts(t *testing.T) {
@@ -65,12 +72,15 @@ func TestTableLayouts(t *testing.T) {
 			require.Equal(t, []ExceptionEntry{{testText + 2, testText + 8, 0}, {testText + 3, testText + 9, 0}}, img.ExceptionTable())
 		}},
 		"bug_12_bytes": {testSection{name: "__bug_table", data: relTable(testText+5, 1, 2, testText+4, 1, 2)}, func(t *testing.T, img *Image) {
-			require.Equal(t, []x86.Addr{testText + 4, testText + 5}, img.BugTable())
+			require.Equal(t, []x86.Addr{testText + 4, testText + 5}, bugAddrs(img))
+			b, ok := img.BugAt(testText + 5)
+			require.True(t, ok)
+			require.Equal(t, Bug{Addr: testText + 5, Flags: testTable + 10, Line: 2}, b)
 			require.True(t, img.BugEntry(testText+4))
 			require.False(t, img.BugEntry(testText+6))
 		}},
 		"bug_8_bytes": {testSection{name: "__bug_table", data: relTable(testText+5, 1, testText+4, 1)}, func(t *testing.T, img *Image) {
-			require.Equal(t, []x86.Addr{testText + 4, testText + 5}, img.BugTable())
+			require.Equal(t, []x86.Addr{testText + 4, testText + 5}, bugAddrs(img))
 		}},
 		"jump_label_16_bytes": {testSection{name: "__jump_table", data: relTable(testText+0x20, testText+0x40, 0x101, 0, testText+0x10, testText+0x12, 0x200, 0)}, func(t *testing.T, img *Image) {
 			require.Equal(t, []JumpLabel{

@@ -16,7 +16,7 @@ type kernelTables struct {
 	longest [NumSiteKinds]int
 
 	exceptions  []ExceptionEntry
-	bugs        []x86.Addr
+	bugs        []Bug
 	jumpLabels  []JumpLabel
 	staticCalls []StaticCall
 

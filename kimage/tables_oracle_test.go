@@ -71,7 +71,7 @@ func TestTablesAgainstRealKernels(t *testing.T) {
 			exceptions = append(exceptions, fmt.Sprintf("%x %x", uint64(e.Addr), uint64(e.Fixup)))
 		}
 		for _, b := range img.BugTable() {
-			bugs = append(bugs, fmt.Sprintf("%x", uint64(b)))
+			bugs = append(bugs, fmt.Sprintf("%x", uint64(b.Addr)))
 		}
 		compareRows(t, "ex_table", want["ex_table"], exceptions)
 		compareRows(t, "bug_table", want["bug_table"], bugs)

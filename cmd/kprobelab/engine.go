@@ -35,6 +35,7 @@ func (p *plan) execute(t *term, img *kimage.Image, w work) error {
 		h.Post = nil
 	}
 	l.Kprobes.OnLog(func(line string) { r.out.log("kernel", line) })
+	l.Machine.OnLog(func(line string) { r.out.log("kernel", line) })
 	err = r.plantAll(p.probes, h)
 	if err == nil {
 		err = r.work(w)

@@ -1,0 +1,71 @@
+//go:build cgo && linux && amd64
+
+package emu
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"kprobelab/kimage"
+	"kprobelab/x86"
+)
+
+// ud2Size is the length of the ud2 that BUG and WARN are made of.
+const ud2Size = 2
+
+// bugTable is what a source has beside exceptions: where a ud2 is a WARN.
+type bugTable interface {
+	BugAt(addr x86.Addr) (kimage.Bug, bool)
+}
+
+// OnLog calls fn with the lines that the kernel itself would log: a WARN that
+// was reached. nil ends it.
+func (m *Machine) OnLog(fn func(line string)) { m.onLog = fn }
+
+// warn goes on behind the ud2 of a WARN, telling it the first time where once
+// is enough (lib/bug.c, report_bug). The entry's flags are the guest's, in its
+// memory. A BUG stays a fault.
+func (m *Machine) warn(regs *x86.PtRegs) bool {
+	table, ok := m.src.(bugTable)
+	if !ok {
+		return false
+	}
+	at := x86.Addr(regs.IP)
+	bug, ok := table.BugAt(at)
+	if !ok {
+		return false
+	}
+	var b [2]byte
+	if m.ReadMem(bug.Flags, b[:]) != nil {
+		return false
+	}
+	flags := binary.LittleEndian.Uint16(b[:])
+	if flags&kimage.BugWarning == 0 {
+		return false
+	}
+	regs.IP += ud2Size
+	if flags&kimage.BugOnce != 0 && flags&kimage.BugDone != 0 {
+		return true
+	}
+	if flags&kimage.BugOnce != 0 {
+		binary.LittleEndian.PutUint16(b[:], flags|kimage.BugDone)
+		if m.WriteMem(bug.Flags, b[:]) != nil {
+			return false
+		}
+	}
+	m.log(fmt.Sprintf("WARNING: CPU: %d PID: %d at %s", m.CPU(), m.Task(), m.warnPlace(bug)))
+	return true
+}
+
+func (m *Machine) warnPlace(bug kimage.Bug) string {
+	if bug.File == "" {
+		return m.Symbolize(bug.Addr)
+	}
+	return fmt.Sprintf("%s:%d %s", bug.File, bug.Line, m.Symbolize(bug.Addr))
+}
+
+func (m *Machine) log(line string) {
+	if m.onLog != nil {
+		m.onLog(line)
+	}
+}
