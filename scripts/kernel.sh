@@ -3,7 +3,8 @@
 # vmlinuz-VERSION and config-VERSION. Prints the image's path.
 #
 # SUITE is the system's own by default; SUITE=trixie, say, picks another one.
-# REFRESH=1 looks for a newer one when one is there.
+# REFRESH=1 looks for a newer one when one is there; with --present, nothing is
+# fetched.
 set -eu
 scripts=$(cd "$(dirname "$0")" && pwd)
 root=${scripts%/*}
@@ -37,6 +38,7 @@ resolve() {
 if [ -z "${REFRESH:-}" ] && present; then
 	exit 0
 fi
+if [ "${1:-}" = --present ]; then die "no kernel image is in .cache/kernel/$suite; make kernel fetches one"; fi
 state=$root/.cache/kernel/apt
 # The state is large and of no use afterwards, whatever happens.
 trap 'rm -rf "$state"' EXIT
