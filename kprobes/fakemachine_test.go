@@ -30,6 +30,9 @@ type fakeMachine struct {
 	pokes           int
 	pokeErr         error
 	textEnd         x86.Addr
+	// built is the text as it was built, module where the module "mod" is.
+	built  string
+	module x86.Range
 }
 
 // region is mapped memory.
@@ -159,7 +162,25 @@ func (f *fakeMachine) SetTraps(t kprobes.Traps) { f.traps = t }
 
 // View
 
-func (f *fakeMachine) CodeAt(addr x86.Addr, b []byte) int { panic("the live view reads memory") }
+// CodeAt is the text as it was built: what a module is loaded with.
+func (f *fakeMachine) CodeAt(addr x86.Addr, b []byte) int {
+	off := addr.Sub(textBase)
+	if off < 0 || off >= int64(len(f.built)) {
+		return 0
+	}
+	return copy(b, f.built[off:])
+}
+
+func (f *fakeMachine) Modules() []string {
+	if f.module.Len() == 0 {
+		return nil
+	}
+	return []string{"mod"}
+}
+
+func (f *fakeMachine) ModuleText(string) (kimage.ModuleText, bool) {
+	return kimage.ModuleText{Text: f.module}, true
+}
 
 func (f *fakeMachine) SymbolAt(addr x86.Addr) (kimage.Symbol, bool) {
 	for _, s := range f.symbols {

@@ -7,7 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"kprobelab/errno"
 	"kprobelab/kprobes"
+	"kprobelab/probepoint"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -21,11 +23,13 @@ type model struct {
 	// order is what handlers ran in the hit that is being checked.
 	order []*modelProbe
 	off   bool // globally disarmed
+	going bool // the module is unloaded
+	steps int
 }
 
 type modelProbe struct {
 	p               *kprobes.Kprobe
-	disabled        bool
+	disabled, gone  bool
 	pre, post       int
 	missed          uint64
 	gotPre, gotPost int
@@ -46,7 +50,7 @@ func (m *model) newProbe(at x86.Addr, withPost bool) *modelProbe {
 
 // armed is whether the address traps.
 func (m *model) armed(at x86.Addr) bool {
-	return !m.off && slices.ContainsFunc(m.probes[at], func(mp *modelProbe) bool { return !mp.disabled })
+	return !m.off && slices.ContainsFunc(m.probes[at], func(mp *modelProbe) bool { return !mp.disabled && !mp.gone })
 }
 
 func (m *model) any(t *rapid.T) *modelProbe {
@@ -69,7 +73,7 @@ func (m *model) expectHit(at x86.Addr, nested bool) {
 		switch {
 		case nested:
 			mp.missed++
-		case !mp.disabled:
+		case !mp.disabled && !mp.gone:
 			mp.pre++
 			if mp.p.PostHandler != nil {
 				mp.post++
@@ -78,29 +82,42 @@ func (m *model) expectHit(at x86.Addr, nested bool) {
 	}
 }
 
+// modelSteps is how many steps the model is tried with, over all releases.
+const modelSteps = 100_000
+
 // TestAgainstModel drives random sequences of register, unregister, enable,
-// disable, arm-all, hits and nested hits through the subsystem and the model.
+// disable, arm-all, hits, nested hits and module removal through the subsystem
+// and the model.
 func TestAgainstModel(t *testing.T) {
-	for _, kernel := range []string{"4.4", "5.10", "6.1", "6.12"} {
+	kernels := []string{"4.4", "5.8", "5.10", "6.1", "6.12"}
+	for _, kernel := range kernels {
 		t.Run(kernel, func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) { runModel(t, kernel) })
+			steps := 0
+			for steps < modelSteps/len(kernels) && !t.Failed() {
+				rapid.Check(t, func(t *rapid.T) { steps += runModel(t, kernel) })
+			}
+			t.Logf("%d steps", steps)
 		})
 	}
 }
 
-func runModel(t *rapid.T, kernel string) {
+func runModel(t *rapid.T, kernel string) int {
 	c, _ := profile.Named(kernel)
 	// Without the quirk that a post handler added to a boosted slot is lost.
 	c.Preemption = c.Preemption || c.Slot.BoostDecidedAtBuild
 	w := bareWorld(c)
 	m := &model{w: w, probes: map[x86.Addr][]*modelProbe{}}
-	m.places = []x86.Addr{w.leaf, w.leaf + 3, w.steady, w.steady + 4, w.traced, w.calls}
+	m.places = []x86.Addr{w.leaf, w.leaf + 3, w.steady, w.steady + 4, w.traced, w.calls, w.modFn, w.modFn + 3, w.modFt}
 	t.Repeat(map[string]func(*rapid.T){
 		"register": func(t *rapid.T) {
 			at := rapid.SampledFrom(m.places).Draw(t, "at")
 			mp := m.newProbe(at, rapid.Bool().Draw(t, "post"))
 			if rapid.IntRange(0, 3).Draw(t, "disabled") == 0 {
 				mp.p.Flags, mp.disabled = kprobes.FlagDisabled, true
+			}
+			if m.unloaded(at) {
+				refused(t, w.k.RegisterKprobe(mp.p), errno.ENOENT, probepoint.RuleModuleGoing)
+				return
 			}
 			require.NoError(t, w.k.RegisterKprobe(mp.p))
 			m.probes[at] = append([]*modelProbe{mp}, m.probes[at]...)
@@ -115,20 +132,40 @@ func runModel(t *rapid.T, kernel string) {
 		"disable": func(t *rapid.T) {
 			mp := m.any(t)
 			require.NoError(t, w.k.DisableKprobe(mp.p))
-			mp.disabled = true
+			mp.disabled = mp.disabled || !mp.gone
 		},
 		"enable": func(t *rapid.T) {
 			if m.off {
 				t.Skip("the quirk of enabling while disarmed has its own test")
 			}
 			mp := m.any(t)
+			if mp.gone {
+				refused(t, w.k.EnableKprobe(mp.p), errno.EINVAL, probepoint.RuleGone)
+				return
+			}
 			require.NoError(t, w.k.EnableKprobe(mp.p))
 			mp.disabled = false
+		},
+		"unload": func(t *rapid.T) {
+			if m.going || rapid.IntRange(0, 2).Draw(t, "rarely") > 0 {
+				t.Skip("unloaded already")
+			}
+			require.NoError(t, w.k.ModuleGoing("mod"))
+			m.unload()
+		},
+		"load": func(t *rapid.T) {
+			if !m.going {
+				t.Skip("loaded already")
+			}
+			m.load(t)
 		},
 		"arm_all":    func(t *rapid.T) { require.NoError(t, w.k.SetEnabled(true)); m.off = false },
 		"disarm_all": func(t *rapid.T) { require.NoError(t, w.k.SetEnabled(false)); m.off = true },
 		"hit": func(t *rapid.T) {
-			fn := rapid.SampledFrom([]x86.Addr{w.leaf, w.steady, w.traced, w.calls}).Draw(t, "fn")
+			fn := rapid.SampledFrom([]x86.Addr{w.leaf, w.steady, w.traced, w.calls, w.modFn, w.modFt}).Draw(t, "fn")
+			if m.unloaded(fn) {
+				t.Skip("not loaded")
+			}
 			m.call(t, fn)
 		},
 		"nested": func(t *rapid.T) {
@@ -141,7 +178,30 @@ func runModel(t *rapid.T, kernel string) {
 			w.k.UnregisterKprobe(mp.p)
 		}
 	}
+	if m.going {
+		m.load(t)
+	}
+	require.Zero(t, w.k.Registered())
 	require.Equal(t, w.clean, w.text())
+	return m.steps
+}
+
+func (m *model) unloaded(at x86.Addr) bool { return m.going && m.w.module.Contains(at) }
+
+// unload makes the module's probes gone, for good.
+func (m *model) unload() {
+	m.going = true
+	for _, at := range m.places {
+		for _, mp := range m.probes[at] {
+			mp.gone = mp.gone || m.unloaded(at)
+		}
+	}
+}
+
+func (m *model) load(t *rapid.T) {
+	require.NoError(t, m.w.k.ModuleComing("mod"))
+	require.NoError(t, m.w.k.ModuleLive("mod"))
+	m.going = false
 }
 
 // path is the places that a function's execution passes.
@@ -150,6 +210,8 @@ func (m *model) path(fn x86.Addr) []x86.Addr {
 	switch fn {
 	case w.leaf:
 		return []x86.Addr{w.leaf, w.leaf + 3}
+	case w.modFn:
+		return []x86.Addr{w.modFn, w.modFn + 3}
 	case w.steady:
 		return []x86.Addr{w.steady, w.steady + 4}
 	case w.calls:
@@ -164,7 +226,7 @@ func (m *model) call(t *rapid.T, fn x86.Addr) {
 	for _, at := range m.path(fn) {
 		if m.armed(at) {
 			for _, mp := range m.probes[at] {
-				if !mp.disabled {
+				if !mp.disabled && !mp.gone {
 					want = append(want, mp)
 				}
 			}
@@ -201,17 +263,24 @@ func (m *model) nestedCall(t *rapid.T) {
 
 func (m *model) check(t *rapid.T) {
 	w := m.w
+	m.steps++
 	for _, at := range m.places {
-		require.Equal(t, m.armed(at), w.byteAt(at) == 0xcc, "%v", at)
+		if !m.unloaded(at) { // nobody writes there any more
+			require.Equal(t, m.armed(at), w.byteAt(at) == 0xcc, "%v", at)
+		}
 		for _, mp := range m.probes[at] {
 			require.Equal(t, mp.pre, mp.gotPre)
 			require.Equal(t, mp.post, mp.gotPost)
 			require.Equal(t, mp.missed, mp.p.Nmissed)
-			require.Equal(t, mp.disabled, mp.p.Disabled())
+			require.Equal(t, mp.disabled || mp.gone, mp.p.Disabled())
+			require.Equal(t, mp.gone, mp.p.Gone())
 		}
 	}
-	b := make([]byte, len(w.clean))
+	b := make([]byte, w.module.Start.Sub(textBase))
+	if !m.going {
+		b = make([]byte, len(w.clean))
+	}
 	require.Equal(t, len(b), w.k.View().CodeAt(textBase, b))
-	require.Equal(t, w.clean, string(b))
+	require.Equal(t, w.clean[:len(b)], string(b))
 	require.NoError(t, w.k.Err())
 }

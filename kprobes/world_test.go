@@ -32,9 +32,9 @@ type world struct {
 	k *kprobes.Kprobes
 	// The functions: leaf(x) = x+1; steady starts with an instruction that is
 	// always stepped; calls(x) = leaf(x)+1; rec(n) = n; traced has a fentry
-	// site; loads(p) = *p.
-	leaf, steady, calls, rec, traced, loads x86.Addr
-	clean                                   string
+	// site; loads(p) = *p. modFn and modFt are leaf and traced in the module.
+	leaf, steady, calls, rec, traced, loads, modFn, modFt x86.Addr
+	clean                                                 string
 }
 
 func newWorld(t testing.TB, kernel string, cpus int) *world {
@@ -71,6 +71,17 @@ func bareWorldOf(c *profile.Config, cpus int) *world {
 	w.traced = w.add("traced", nop5, movAX, addAX, ret)
 	w.sites = []kimage.Site{{Addr: w.traced, Len: 5}}
 	w.loads = w.add("loads", load, ret, movAX, ret)
+	start := w.textEnd
+	w.modFn = w.add("mod_fn", movAX, addAX, ret)
+	w.modFt = w.add("mod_ft", nop5, movAX, addAX, ret)
+	w.module = x86.Range{Start: start, End: w.textEnd}
+	w.sites = append(w.sites, kimage.Site{Addr: w.modFt, Len: 5})
+	for i := range w.symbols {
+		if w.module.Contains(w.symbols[i].Addr) {
+			w.symbols[i].Module = "mod"
+		}
+	}
+	w.built = w.text()
 	w.k = kprobes.New(w.fakeMachine, w.fakeMachine, c)
 	w.clean = w.text()
 	return w
@@ -98,8 +109,10 @@ func (w *world) result(t testing.TB, fn x86.Addr, arg uint64) uint64 {
 
 func (w *world) byteAt(a x86.Addr) byte { return w.mem(a, 1)[0] }
 
-func refused(t testing.TB, err error, e errno.Errno, rule probepoint.Rule) {
-	t.Helper()
+func refused(t require.TestingT, err error, e errno.Errno, rule probepoint.Rule) {
+	if h, ok := t.(testing.TB); ok {
+		h.Helper()
+	}
 	var r *probepoint.Refusal
 	require.ErrorAs(t, err, &r)
 	require.Equal(t, rule, r.Rule)
