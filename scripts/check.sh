@@ -57,10 +57,10 @@ tree_state() {
 tests() { go run ./internal/testsum -tally "$tally" -- "$@"; }
 
 # Without the recordings of real kernels, the tests that call a kernel's own
-# functions take an image that make demo or make kernel has left here.
+# functions take Debian's, where make demo or make kernel has left it.
 tests_plain() (
 	if [ ! -d "${KPROBELAB_ORACLE:-../shared}/oracle" ] && [ -z "${KPROBELAB_KERNEL:-}" ] &&
-		KPROBELAB_KERNEL=$(scripts/image.sh --present 2>/dev/null); then
+		KPROBELAB_KERNEL=$(scripts/kernel.sh --present 2>/dev/null); then
 		export KPROBELAB_KERNEL
 		printf '   real kernel: %s\n' "$KPROBELAB_KERNEL"
 	fi

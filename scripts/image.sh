@@ -2,7 +2,6 @@
 # Prints the path of a real kernel image to show the work on: $IMAGE, else a
 # readable one under /boot, else the cached one, else a fetched one. Fails
 # with one sentence when there is none; with 2 when $IMAGE cannot be read.
-# With --present, nothing is fetched.
 set -eu
 scripts=$(cd "$(dirname "$0")" && pwd)
 
@@ -22,4 +21,4 @@ for f in "/boot/vmlinuz-$(uname -r)" $newest; do
 		exit
 	fi
 done
-exec "$scripts/kernel.sh" "$@"
+exec "$scripts/kernel.sh"
