@@ -23,7 +23,7 @@ func TestOnlyEmuUsesCgo(t *testing.T) {
 }
 
 // needsEngine may be empty without cgo. Everything else has to be there.
-var needsEngine = []string{"emu", "internal/lab", "kprobestest", "bench"}
+var needsEngine = []string{"emu", "internal/lab", "internal/sample/module", "kprobestest", "bench"}
 
 func TestCgoFreeTreeIsWhole(t *testing.T) {
 	without := map[string]goPackage{}

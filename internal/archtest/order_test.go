@@ -34,7 +34,7 @@ var alone = map[string][]string{
 }
 
 // wiring are the packages that may put the engine and the mechanism together.
-var wiring = []string{"internal/lab", "kprobestest", "bench", "cmd/kprobelab"}
+var wiring = []string{"internal/lab", "internal/sample/module", "kprobestest", "bench", "cmd/kprobelab"}
 
 func rank(name string) int {
 	return slices.IndexFunc(order, func(line []string) bool { return slices.Contains(line, name) })
