@@ -7,7 +7,11 @@ import "kprobelab/x86"
 func (k *Kprobes) Fault(regs *x86.PtRegs, vector int) bool {
 	cpu := k.cpu()
 	p := cpu.current
-	if p == nil {
+	switch {
+	case k.c.Step.PageFaultsOnly && vector != pageFault && vector != protectionFault:
+		return false
+	case p == nil:
+		k.boostedFault(regs)
 		return false
 	}
 	switch cpu.status {
@@ -28,6 +32,28 @@ func (k *Kprobes) Fault(regs *x86.PtRegs, vector int) bool {
 	k.unwind(cpu)
 	k.event(cpu, EventFault, p, p.Addr, regs, "the copy faulted: report it at the original's address")
 	return false
+}
+
+// Vectors of the faults that the kernel asks kprobes about (spec 7.1).
+const (
+	protectionFault = 13
+	pageFault       = 14
+)
+
+// boostedFault moves the fault of a boosted copy to the original, as a real
+// kernel does not: what runs there is no longer the hit's business.
+func (k *Kprobes) boostedFault(regs *x86.PtRegs) {
+	if k.c.Step.BoostedFaultInSlot {
+		return
+	}
+	for _, p := range k.table.buckets {
+		for ; p != nil; p = p.next {
+			if p.ool != nil && p.ool.Boosted && uint64(p.ool.Addr) == regs.IP {
+				regs.IP = uint64(p.ool.At)
+				return
+			}
+		}
+	}
 }
 
 // handlerFault is a fault in a pre or post handler, or in guest code that one

@@ -76,7 +76,11 @@ func (k *Kprobes) endsStep(cpu *cpuState, regs *x86.PtRegs) bool {
 		return false
 	}
 	s := uint64(cpu.ool.Addr)
-	return s < regs.IP && regs.IP < s+slotSize
+	end := s + slotSize
+	if !k.c.Step.LastInt3Missed {
+		end++
+	}
+	return s < regs.IP && regs.IP < end
 }
 
 // finishStep ends an int3 single step (spec 2.6).

@@ -203,6 +203,28 @@ type Step struct {
 	// VexAsLegacy takes the opcode after a VEX or EVEX prefix for a legacy
 	// one-byte opcode (vzeroupper is taken for JA and skipped).
 	VexAsLegacy bool
+	// FlagsMove8Bytes moves 8 bytes for PUSHF and POPF with an operand-size
+	// prefix, where the processor moves 2.
+	FlagsMove8Bytes bool
+	// CallReturnsBehind5 pushes the address 5 bytes on for CALL rel, whatever
+	// the length of the instruction with its prefixes.
+	CallReturnsBehind5 bool
+	// CallPushesFirst goes to the stack pointer after the push for CALL *%rsp.
+	CallPushesFirst bool
+	// FarRetIsNear takes RETF for RET: 8 bytes, and no code segment.
+	FarRetIsNear bool
+
+	// What else a real kernel's stepping does to the program (docs/transparency.md).
+
+	// LastInt3Missed does not recognise the int3 behind a copy of 14 bytes,
+	// which is the last byte of the slot: nobody's int3 (5.13 and later).
+	LastInt3Missed bool
+	// BoostedFaultInSlot leaves a fault of a boosted copy at the slot's address.
+	BoostedFaultInSlot bool
+	// PageFaultsOnly moves only page faults and general protection faults of a
+	// copy to the original; a division error or an invalid opcode stays in the
+	// slot, where the exception table has no entry.
+	PageFaultsOnly bool
 }
 
 // Kret is how return probes behave (spec 5).

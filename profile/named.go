@@ -38,7 +38,7 @@ func v2618() Config {
 		Slot:                     Slot{BoostRule: BoostNever},
 		Step: Step{
 			TrapFlag: true, FixupSkipsREXOnly: true, PostBeforeFixup: true, VanishedInt3: true,
-			HandlerResets: true, NestedPostDisarms: true,
+			HandlerResets: true, NestedPostDisarms: true, PageFaultsOnly: true,
 		},
 		Kret: Kret{
 			DefaultMaxActive: MaxActiveNRCPUs, NRCPUs: 255,
@@ -59,7 +59,10 @@ func v44() Config {
 		FtraceSites: true, FtraceSiteMiddle: true,
 	}
 	c.Slot = Slot{BoostRule: Boost44, RefuseInt3: true}
-	c.Step = Step{TrapFlag: true, VanishedInt3: true, HandlerResets: true, NestedReenterBUG: true}
+	c.Step = Step{
+		TrapFlag: true, VanishedInt3: true, HandlerResets: true, NestedReenterBUG: true,
+		BoostedFaultInSlot: true, PageFaultsOnly: true,
+	}
 	c.Kret = Kret{
 		DefaultMaxActive: MaxActiveCPUs, EntryHandler: true, BlacklistSwitchTo: true,
 		HandlerIPIsTrampoline: true, HandlerIRQsOff: true,
@@ -110,6 +113,11 @@ func v510() Config {
 	c.Step.Loop32KeepsUpper = true
 	c.Step.RetIgnoresImm = true
 	c.Step.VexAsLegacy = true
+	c.Step.FlagsMove8Bytes = true
+	c.Step.CallReturnsBehind5 = true
+	c.Step.CallPushesFirst = true
+	c.Step.FarRetIsNear = true
+	c.Step.LastInt3Missed = true
 	c.Kret.EntryErrno = true
 	c.Kret.MaxDataSize = 4096
 	c.Optimize.Int3Blocks = false

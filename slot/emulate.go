@@ -29,13 +29,15 @@ func (e *Emulation) Run(regs *x86.PtRegs, m Memory, c *profile.Config) error {
 	switch e.Kind {
 	case EmulateIfModifiers:
 		regs.IP = next
-		return e.ifModifier(regs, m)
+		return e.ifModifier(regs, m, c)
 	case EmulateRet:
 		return e.ret(regs, m, c)
 	case EmulateCall:
-		// The pushed address counts on a length of 5, whatever prefixes say.
 		regs.IP = target
-		return e.push(regs, m, at+5)
+		if c.Step.CallReturnsBehind5 {
+			next = at + 5 // whatever prefixes there are
+		}
+		return e.push(regs, m, next)
 	case EmulateJmp:
 		regs.IP = target
 	case EmulateJcc:
@@ -43,10 +45,7 @@ func (e *Emulation) Run(regs *x86.PtRegs, m Memory, c *profile.Config) error {
 	case EmulateLoop:
 		regs.IP = choose(e.loop(regs, c), target, next)
 	case EmulateCallIndirect:
-		// The push comes first, so that call *%rsp goes to the new value.
-		err := e.push(regs, m, next)
-		regs.IP = *regs.Reg(int(e.Type))
-		return err
+		return e.callIndirect(regs, m, next, c)
 	case EmulateJmpIndirect:
 		regs.IP = *regs.Reg(int(e.Type))
 	}
@@ -60,23 +59,47 @@ func choose(taken bool, target, next uint64) uint64 {
 	return next
 }
 
-func (e *Emulation) ifModifier(regs *x86.PtRegs, m Memory) (err error) {
+func (e *Emulation) ifModifier(regs *x86.PtRegs, m Memory, c *profile.Config) (err error) {
+	narrow := e.OpSize == 2 && !c.Step.FlagsMove8Bytes
 	switch e.Type {
 	case 0xFA:
 		regs.Flags &^= x86.FlagIF
 	case 0xFB:
 		regs.Flags |= x86.FlagIF
 	case 0x9C:
+		if narrow {
+			return e.pushFlags16(regs, m)
+		}
 		return e.push(regs, m, regs.Flags)
 	case 0x9D:
+		if narrow {
+			var low uint64
+			low, err = e.popBytes(regs, m, 2)
+			regs.Flags = regs.Flags&^0xFFFF | low
+			return err
+		}
 		// All 64 bits come from the stack, unmasked.
 		regs.Flags, err = e.pop(regs, m)
 	}
 	return err
 }
 
+// callIndirect pushes first, so that call *%rsp goes to the new value.
+func (e *Emulation) callIndirect(regs *x86.PtRegs, m Memory, next uint64, c *profile.Config) error {
+	target := *regs.Reg(int(e.Type))
+	err := e.push(regs, m, next)
+	if c.Step.CallPushesFirst {
+		target = *regs.Reg(int(e.Type))
+	}
+	regs.IP = target
+	return err
+}
+
 // ret also stands for retf, whose code segment is left on the stack.
 func (e *Emulation) ret(regs *x86.PtRegs, m Memory, c *profile.Config) (err error) {
+	if e.Far && !c.Step.FarRetIsNear {
+		return e.retFar(regs, m, c)
+	}
 	regs.IP, err = e.pop(regs, m)
 	if !c.Step.RetIgnoresImm {
 		regs.SP += uint64(e.RetImm)
@@ -164,10 +187,34 @@ func (e *Emulation) push(regs *x86.PtRegs, m Memory, v uint64) error {
 	return m.WriteMem(x86.Addr(regs.SP), e.stack[:])
 }
 
-func (e *Emulation) pop(regs *x86.PtRegs, m Memory) (uint64, error) {
-	if err := m.ReadMem(x86.Addr(regs.SP), e.stack[:]); err != nil {
+// retFar pops the code segment, too.
+func (e *Emulation) retFar(regs *x86.PtRegs, m Memory, c *profile.Config) (err error) {
+	if regs.IP, err = e.popBytes(regs, m, int(e.OpSize)); err != nil {
+		return err
+	}
+	if regs.CS, err = e.popBytes(regs, m, int(e.OpSize)); err != nil {
+		return err
+	}
+	if !c.Step.RetIgnoresImm {
+		regs.SP += uint64(e.RetImm)
+	}
+	return nil
+}
+
+func (e *Emulation) pop(regs *x86.PtRegs, m Memory) (uint64, error) { return e.popBytes(regs, m, 8) }
+
+// popBytes pops a word of n bytes.
+func (e *Emulation) popBytes(regs *x86.PtRegs, m Memory, n int) (uint64, error) {
+	clear(e.stack[:])
+	if err := m.ReadMem(x86.Addr(regs.SP), e.stack[:n]); err != nil {
 		return 0, err
 	}
-	regs.SP += 8
+	regs.SP += uint64(n)
 	return binary.LittleEndian.Uint64(e.stack[:]), nil
+}
+
+func (e *Emulation) pushFlags16(regs *x86.PtRegs, m Memory) error {
+	regs.SP -= 2
+	binary.LittleEndian.PutUint16(e.stack[:], uint16(regs.Flags))
+	return m.WriteMem(x86.Addr(regs.SP), e.stack[:2])
 }

@@ -122,7 +122,53 @@ func processor(c *profile.Config) {
 	c.Step.Loop32KeepsUpper = false
 	c.Step.RetIgnoresImm = false
 	c.Step.VexAsLegacy = false
+	c.Step.FlagsMove8Bytes = false
+	c.Step.CallReturnsBehind5 = false
+	c.Step.CallPushesFirst = false
+	c.Step.FarRetIsNear = false
 }
+
+// Each form that the kernel emulates otherwise than the processor, with the
+// field that turns it off.
+func TestEmulateAsTheProcessor(t *testing.T) {
+	at := uint64(testAt)
+	const flags = x86.FlagFixed | x86.FlagIF
+	for _, tt := range []struct {
+		name, bytes string
+		stack       []byte // at 0x8000
+		after       func(*x86.PtRegs)
+		pushed      []byte // below 0x8000
+	}{
+		{"pushfw", "66 9c", nil, func(r *x86.PtRegs) { r.IP, r.SP = at+2, 0x7ffe }, []byte{2, 2}},
+		{"popfw", "66 9d", []byte{0x43, 0x02, 9, 9}, func(r *x86.PtRegs) { r.IP, r.SP, r.Flags = at+2, 0x8002, flags | 0x41 }, nil},
+		{"call_with_prefix", "2e e8 10 00 00 00", nil, func(r *x86.PtRegs) { r.IP, r.SP = at+0x16, 0x7ff8 },
+			binary.LittleEndian.AppendUint64(nil, at+6)},
+		{"call_rsp", "ff d4", nil, func(r *x86.PtRegs) { r.IP, r.SP = 0x8000, 0x7ff8 }, binary.LittleEndian.AppendUint64(nil, at+2)},
+		{"retf_of_64_bits", "48 cb", []byte{1, 2, 0, 0, 0, 0, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0},
+			func(r *x86.PtRegs) { r.IP, r.SP, r.CS = 0x201, 0x8010, 0x10 }, nil},
+		{"retf_of_32_bits_with_immediate", "ca 04 00", []byte{1, 2, 0, 0, 0x10, 0, 0, 0},
+			func(r *x86.PtRegs) { r.IP, r.SP, r.CS = 0x201, 0x800c, 0x10 }, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := kernel(t, "6.1")
+			processor(c)
+			e := emulation(t, unhex(t, tt.bytes), c)
+			regs, m := hit(nil), &fakeBytes{}
+			copy(m[0x80:], tt.stack)
+			want := regs
+			tt.after(&want)
+			require.NoError(t, e.Run(&regs, m, c))
+			require.Equal(t, want, regs)
+			require.Equal(t, string(tt.pushed), string(m[0x80-len(tt.pushed):0x80]))
+		})
+	}
+}
+
+// fakeBytes is memory around 0x8000.
+type fakeBytes [0x100]byte
+
+func (m *fakeBytes) ReadMem(a x86.Addr, b []byte) error  { copy(b, m[a-0x7f80:]); return nil }
+func (m *fakeBytes) WriteMem(a x86.Addr, b []byte) error { copy(m[a-0x7f80:], b); return nil }
 
 // reference is what the manual says each form does, written apart from the
 // emulation (SDM Vol. 2, "Operation" of each instruction).

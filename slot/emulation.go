@@ -56,6 +56,11 @@ type Emulation struct {
 	Len int
 	// RetImm is what ret imm16 adds to the stack pointer on a processor.
 	RetImm uint16
+	// OpSize is how many bytes a processor moves for flags and for each word
+	// of a far return, where that is not what the kernel does; else 0.
+	OpSize byte
+	// Far is a far return.
+	Far bool
 
 	// stack carries one word to and from memory: a buffer on Go's stack
 	// would be allocated for every hit.
@@ -87,8 +92,12 @@ func (e *Emulation) classify(k *decoder.Kernel) Rule {
 	switch op := k.Opcode[0]; {
 	case op == 0xFA, op == 0xFB, op == 0x9C, op == 0x9D:
 		e.Kind, e.Type = EmulateIfModifiers, op
+		if k.HasPrefix(0x66) && k.REX&8 == 0 {
+			e.OpSize = 2
+		}
 	case op == 0xC2, op == 0xC3, op == 0xCA, op == 0xCB:
 		e.Kind, e.RetImm = EmulateRet, uint16(k.Imm)
+		e.Far, e.OpSize = op >= 0xCA, byte(k.OpSize)
 	case op == 0x9A, op == 0xCC, op == 0xCF, op == 0xEA:
 		return RuleFarBranch
 	case op == 0xE8:
