@@ -22,10 +22,13 @@ type Scan struct {
 	Profile *profile.Config
 	// Symbols are the View's, by ascending address.
 	Symbols []kimage.Symbol
-	// SlotAddr is where the copies of instructions would go.
+	// SlotAddr is where the copies of instructions would go, but for points
+	// that bring an address of their own.
 	SlotAddr x86.Addr
 	// Padding lists int3s too, which are only counted otherwise.
 	Padding bool
+	// Slots adds the slot's address and bytes to the rows.
+	Slots bool
 	// Progress, when not nil, is told now and then how far a scan is, in
 	// bytes of code or of input.
 	Progress func(done, total int64)
@@ -65,6 +68,11 @@ type ScanRow struct {
 	Reason string `json:"reason"`
 	// Detail is the reason in words, and what else is to be said.
 	Detail string `json:"detail"`
+
+	// SlotAddr and Slot are the slot's address and the bytes to be written
+	// there, in hexadecimal; "" without a slot, and without Scan.Slots.
+	SlotAddr string `json:"-"`
+	Slot     string `json:"-"`
 
 	// How tells accepted rows apart in the totals.
 	How probepoint.How `json:"-"`
@@ -133,7 +141,7 @@ func (s *Scan) function(sym kimage.Symbol, emit func(*ScanRow)) {
 	probepoint.Walk(s.View, sym, s.Profile, func(step *probepoint.Step) bool {
 		var row ScanRow
 		if !step.IsInt3() || s.Padding {
-			row = s.row(probepoint.Request{Addr: sym.Addr.Add(int64(step.Offset))}, step)
+			row = s.row(probepoint.Request{Addr: sym.Addr.Add(int64(step.Offset))}, s.SlotAddr, step)
 		}
 		row.padding = step.IsInt3()
 		emit(&row)
@@ -141,8 +149,9 @@ func (s *Scan) function(sym kimage.Symbol, emit func(*ScanRow)) {
 	})
 }
 
-// row answers one request; step, when not nil, is the walk's at that address.
-func (s *Scan) row(r probepoint.Request, step *probepoint.Step) ScanRow {
+// row answers one request, with the slot at slotAddr; step, when not nil, is
+// the walk's at that address.
+func (s *Scan) row(r probepoint.Request, slotAddr x86.Addr, step *probepoint.Step) ScanRow {
 	found, asked := s.asked(r)
 	p, err := probepoint.Resolve(s.View, r, s.Profile)
 	row := ScanRow{Symbol: r.Symbol, Offset: uint64(r.Offset)}
@@ -159,7 +168,7 @@ func (s *Scan) row(r probepoint.Request, step *probepoint.Step) ScanRow {
 			row.Detail = "placed at " + p.String() + ", behind the ENDBR"
 			step = nil
 		}
-		err = s.place(&row, &p, step)
+		err = s.place(&row, &p, slotAddr, step)
 	}
 	if err != nil {
 		row.refuse(err)
@@ -187,12 +196,12 @@ func (s *Scan) asked(r probepoint.Request) ([]kimage.Symbol, x86.Addr) {
 }
 
 // place fills in how a probe at the point would run.
-func (s *Scan) place(row *ScanRow, p *probepoint.Point, step *probepoint.Step) (err error) {
+func (s *Scan) place(row *ScanRow, p *probepoint.Point, slotAddr x86.Addr, step *probepoint.Step) (err error) {
 	var place probepoint.Placement
 	if step == nil {
-		place, err = probepoint.Place(s.View, p, s.SlotAddr, false, s.Profile)
+		place, err = probepoint.Place(s.View, p, slotAddr, false, s.Profile)
 	} else {
-		place, err = probepoint.PlaceStep(s.View, p, step, s.SlotAddr, false, s.Profile)
+		place, err = probepoint.PlaceStep(s.View, p, step, slotAddr, false, s.Profile)
 	}
 	if err != nil {
 		return err
@@ -200,6 +209,9 @@ func (s *Scan) place(row *ScanRow, p *probepoint.Point, step *probepoint.Step) (
 	row.How, row.Ftrace = place.How, p.Ftrace
 	row.Boostable = place.Slot.Boosted
 	row.Emulated = place.Slot.Emulation.Kind != slot.EmulateNone
+	if out := &place.Slot; s.Slots && !p.Ftrace {
+		row.SlotAddr, row.Slot = hex(out.Addr), fmt.Sprintf("%x", out.Bytes[:out.Len])
+	}
 	return nil
 }
 

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -16,15 +17,18 @@ import (
 
 // TestScanOracle scans the measured points of three real kernels as the scan
 // command does with --points --tsv, and compares every row with what the
-// kernel answered: over the live text, and over the text that is made of the
-// image alone.
+// kernel answered, to the slot's bytes. Over the text that is made of the image
+// alone the answers are the same; a few slots are not, where 6.12 has patched
+// in what only a boot knows (the security modules' calls, a table's address).
 func TestScanOracle(t *testing.T) {
 	for kernel := range oracle.Kernels {
 		t.Run(kernel, func(t *testing.T) {
 			dir := oracle.Dir(t, kernel)
 			live := filepath.Join(dir, "live.elf.zst")
-			compareScan(t, kernel, openKernel(t, kernel, &kimage.Options{LiveText: live}))
-			compareScan(t, kernel, openKernel(t, kernel, nil))
+			compareScan(t, kernel, openKernel(t, kernel, &kimage.Options{LiveText: live}), 7)
+			if !testing.Short() {
+				compareScan(t, kernel, openKernel(t, kernel, nil), 5)
+			}
 		})
 	}
 }
@@ -38,25 +42,25 @@ func openKernel(t testing.TB, kernel string, o *kimage.Options) *kimage.Image {
 	return img
 }
 
-func compareScan(t *testing.T, kernel string, img *kimage.Image) {
+// compareScan compares the first n of what measured gives.
+func compareScan(t *testing.T, kernel string, img *kimage.Image, n int) {
 	f, err := os.Open(filepath.Join(oracle.Dir(t, kernel), "points.tsv.gz"))
 	require.NoError(t, err)
 	defer f.Close()
 	lines, err := ReadPoints(f)
 	require.NoError(t, err)
 	var b bytes.Buffer
-	_, err = NewScan(img).WritePoints(&b, ScanTSV, lines)
+	s := NewScan(img)
+	s.Slots = true
+	_, err = s.WritePoints(&b, ScanTSV, lines)
 	require.NoError(t, err)
 	rows := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")[1:]
 	points := oracle.Points(t, kernel)
 	require.Len(t, rows, len(points))
 	different := 0
 	for i := range points {
-		got, want := strings.Split(rows[i], "\t"), measured(&points[i])
-		if got[3] != "0" {
-			got = append(got[:4:4], "0", "0", "0")
-		}
-		if have := append([]string{got[0]}, got[3:7]...); !equal(want, have) {
+		got, want := strings.Split(rows[i], "\t"), measured(&points[i])[:n]
+		if have := append(got[:1:1], append(got[3:7:7], got[9:]...)...)[:n]; !equal(want, have) {
 			if different++; different < 10 {
 				t.Errorf("%s+%d (%s): the kernel says %q, scan %q", points[i].Sym, points[i].Off, points[i].Reason, want, have)
 			}
@@ -66,8 +70,8 @@ func compareScan(t *testing.T, kernel string, img *kimage.Image) {
 	require.Zero(t, different)
 }
 
-// measured are the columns addr, errno, ftrace, boostable and emulated as the
-// kernel had them. It says nothing of slots for ftrace-based probes.
+// measured are the columns addr, errno, ftrace, boostable, emulated, slot_addr
+// and slot as the kernel had them.
 func measured(p *oracle.Point) []string {
 	bit := func(v bool) string {
 		if v {
@@ -76,10 +80,15 @@ func measured(p *oracle.Point) []string {
 		return "0"
 	}
 	ok := p.Err == 0
-	return []string{
+	stepped := ok && !p.Ftrace
+	row := []string{
 		hex(p.Addr), strconv.Itoa(p.Err), bit(ok && p.Ftrace),
-		bit(ok && !p.Ftrace && p.Boost), bit(ok && !p.Ftrace && p.Emul != ""),
+		bit(stepped && p.Boost), bit(stepped && p.Emul != ""), "", "",
 	}
+	if stepped {
+		row[5], row[6] = hex(p.SlotAddr), fmt.Sprintf("%x", p.Slot[:p.TPLen])
+	}
+	return row
 }
 
 func equal(a, b []string) bool { return strings.Join(a, "\t") == strings.Join(b, "\t") }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -18,11 +19,19 @@ import (
 // maxLine is the longest line of a list of points, in bytes.
 const maxLine = 1 << 20
 
-// ReadPoints reads a list of points, plain or gzip: a symbol or an address,
-// with +OFFSET or not, in the first column of each line. Empty lines, comments
-// (#) and a header whose first column is "addr" are left out. The error is the
-// reader's, or says which line is too long.
-func ReadPoints(r io.Reader) ([]string, error) {
+// ScanPoint is one point of a list.
+type ScanPoint struct {
+	// Text is a symbol or an address, with +OFFSET or not.
+	Text string
+	// SlotAddr is where its slot is, 0 where the list does not say.
+	SlotAddr x86.Addr
+}
+
+// ReadPoints reads a list of points, plain or gzip: the first column of each
+// line. Empty lines, comments (#) and a header whose first column is "addr"
+// are left out; where a header, a comment or not, has a column "slot_addr",
+// that is read too. The error is the reader's, or says which line is too long.
+func ReadPoints(r io.Reader) ([]ScanPoint, error) {
 	b := bufio.NewReader(r)
 	if magic, _ := b.Peek(2); string(magic) == "\x1f\x8b" {
 		z, err := gzip.NewReader(b)
@@ -33,32 +42,62 @@ func ReadPoints(r io.Reader) ([]string, error) {
 	}
 	lines := bufio.NewScanner(b)
 	lines.Buffer(nil, maxLine)
-	var points []string
+	var l pointList
 	n := 0
 	for ; lines.Scan(); n++ {
-		f := strings.Fields(lines.Text())
-		header := n == 0 && len(f) > 1 && f[0] == "addr"
-		if len(f) > 0 && f[0][0] != '#' && !header {
-			points = append(points, f[0])
-		}
+		l.add(lines.Text())
 	}
 	err := lines.Err()
 	if errors.Is(err, bufio.ErrTooLong) {
 		err = fmt.Errorf("line %d is longer than %d bytes", n+1, maxLine)
 	}
-	return points, err
+	return l.points, err
 }
 
-// point answers one line.
-func (s *Scan) point(line string) ScanRow {
-	r, err := s.parse(line)
+// pointList is a list that is being read.
+type pointList struct {
+	points []ScanPoint
+	// slot is the number of the column slot_addr, 0 for none.
+	slot int
+}
+
+func (l *pointList) add(line string) {
+	f := strings.Fields(line)
+	switch {
+	case len(f) == 0:
+	case len(l.points) == 0 && len(f) > 1 && strings.TrimPrefix(f[0], "#") == "addr":
+		l.slot = max(0, slices.Index(strings.Split(line, "\t"), "slot_addr"))
+	case f[0][0] != '#':
+		l.points = append(l.points, ScanPoint{f[0], l.slotAddr(line)})
+	}
+}
+
+// slotAddr is the line's slot address, 0 where the column is empty.
+func (l *pointList) slotAddr(line string) x86.Addr {
+	if l.slot == 0 {
+		return 0
+	}
+	columns := strings.Split(line, "\t")
+	if l.slot >= len(columns) {
+		return 0
+	}
+	v, _ := strconv.ParseUint(strings.TrimPrefix(columns[l.slot], "0x"), 16, 64)
+	return x86.Addr(v)
+}
+
+// point answers one point.
+func (s *Scan) point(p ScanPoint) ScanRow {
+	r, err := s.parse(p.Text)
 	if err != nil {
 		return ScanRow{
-			Symbol: printable(line), Errno: -int(errno.EINVAL),
+			Symbol: printable(p.Text), Errno: -int(errno.EINVAL),
 			Reason: string(RuleLine), Detail: err.Error(),
 		}
 	}
-	row := s.row(r, nil)
+	if p.SlotAddr == 0 {
+		p.SlotAddr = s.SlotAddr
+	}
+	row := s.row(r, p.SlotAddr, nil)
 	row.Symbol, row.Detail = printable(row.Symbol), printable(row.Detail)
 	return row
 }

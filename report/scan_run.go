@@ -22,14 +22,14 @@ func (s *Scan) WriteFunctions(w io.Writer, f ScanFormat, functions []kimage.Symb
 func (s *Scan) WriteEntries(w io.Writer, f ScanFormat, functions []kimage.Symbol) (*ScanTotals, error) {
 	return s.write(w, f, evenChunks(len(functions)), func(c chunk, emit func(*ScanRow)) {
 		for i := c.from; i < c.to; i++ {
-			row := s.row(probepoint.Request{Addr: functions[i].Addr}, nil)
+			row := s.row(probepoint.Request{Addr: functions[i].Addr}, s.SlotAddr, nil)
 			emit(&row)
 		}
 	})
 }
 
 // WritePoints writes a row for each point of a list that ReadPoints read.
-func (s *Scan) WritePoints(w io.Writer, f ScanFormat, points []string) (*ScanTotals, error) {
+func (s *Scan) WritePoints(w io.Writer, f ScanFormat, points []ScanPoint) (*ScanTotals, error) {
 	return s.write(w, f, evenChunks(len(points)), func(c chunk, emit func(*ScanRow)) {
 		for i := c.from; i < c.to; i++ {
 			row := s.point(points[i])
@@ -82,7 +82,7 @@ type written struct {
 func (s *Scan) write(w io.Writer, f ScanFormat, chunks []chunk, rows func(chunk, func(*ScanRow))) (*ScanTotals, error) {
 	totals := newTotals()
 	totals.Listed = s.Padding
-	if _, err := io.WriteString(w, f.header()); err != nil {
+	if _, err := io.WriteString(w, f.header(s.Slots)); err != nil {
 		return totals, err
 	}
 	var done, total int64
@@ -112,7 +112,7 @@ func (s *Scan) formatted(f ScanFormat, rows func(func(*ScanRow))) written {
 			}
 		}
 		r.totals.count(row)
-		r.text = f.appendRow(r.text, row)
+		r.text = f.appendRow(r.text, row, s.Slots)
 	})
 	return r
 }

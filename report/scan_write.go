@@ -18,31 +18,54 @@ const (
 	ScanJSON
 )
 
-// scanHeader names the columns, as the tags of ScanRow do.
-const scanHeader = "addr\tsymbol\toffset\terrno\tftrace\tboostable\temulated\treason\tdetail\n"
+// scanHeader names the columns, as the tags of ScanRow do; slotHeader the two
+// that Scan.Slots adds.
+const (
+	scanHeader = "addr\tsymbol\toffset\terrno\tftrace\tboostable\temulated\treason\tdetail"
+	slotHeader = "\tslot_addr\tslot"
+)
 
-func (f ScanFormat) header() string {
-	if f == ScanTSV {
-		return scanHeader
+func (f ScanFormat) header(slots bool) string {
+	switch {
+	case f != ScanTSV:
+		return ""
+	case slots:
+		return scanHeader + slotHeader + "\n"
 	}
-	return ""
+	return scanHeader + "\n"
+}
+
+// withSlot is a row with the columns that Scan.Slots adds.
+type withSlot struct {
+	*ScanRow
+	SlotAddr string `json:"slot_addr"`
+	Slot     string `json:"slot"`
 }
 
 // appendRow appends the row's line to b.
-func (f ScanFormat) appendRow(b []byte, row *ScanRow) []byte {
-	switch f {
-	case ScanTSV:
-		return row.appendTSV(b)
-	case ScanJSON:
-		line, err := json.Marshal(row)
-		if err != nil {
-			panic("BUG: a scan's row cannot be encoded: " + err.Error())
-		}
-		return append(append(b, line...), '\n')
+func (f ScanFormat) appendRow(b []byte, row *ScanRow, slots bool) []byte {
+	switch {
+	case f == ScanTSV && slots:
+		return append(row.appendTSV(b), "\t"+row.SlotAddr+"\t"+row.Slot+"\n"...)
+	case f == ScanTSV:
+		return append(row.appendTSV(b), '\n')
+	case f == ScanJSON && slots:
+		return appendJSON(b, withSlot{row, row.SlotAddr, row.Slot})
+	case f == ScanJSON:
+		return appendJSON(b, row)
 	}
 	return b
 }
 
+func appendJSON(b []byte, row any) []byte {
+	line, err := json.Marshal(row)
+	if err != nil {
+		panic("BUG: a scan's row cannot be encoded: " + err.Error())
+	}
+	return append(append(b, line...), '\n')
+}
+
+// appendTSV appends the columns, without the line's end.
 func (row *ScanRow) appendTSV(b []byte) []byte {
 	b = append(append(b, row.Addr...), '\t')
 	b = append(append(b, row.Symbol...), '\t')
@@ -56,5 +79,5 @@ func (row *ScanRow) appendTSV(b []byte) []byte {
 		b = append(b, digit, '\t')
 	}
 	b = append(append(b, row.Reason...), '\t')
-	return append(append(b, row.Detail...), '\n')
+	return append(b, row.Detail...)
 }

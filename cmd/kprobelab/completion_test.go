@@ -24,7 +24,7 @@ func candidates(words ...string) []string {
 func TestComplete(t *testing.T) {
 	for name, c := range map[string]struct{ words, want string }{
 		"command":            {"bash|sy", "symbols"},
-		"commands":           {"bash|", "run scan symbols info completion version"},
+		"commands":           {"bash|", "run sample scan symbols info completion version"},
 		"unknown_command":    {"bash|nosuch|x", ""},
 		"flag":               {"bash|run|--kr", "--kretprobe"},
 		"help":               {"bash|info|--he", "--help"},

@@ -34,6 +34,7 @@ func scanCommand(t *term) *cli.Command {
 			&cli.StringFlag{Name: "points", Usage: "ask of the points in `FILE`, plain or gzip; - is standard input"},
 			&cli.BoolFlag{Name: "entries", Usage: "only the functions' entries"},
 			&cli.BoolFlag{Name: "padding", Usage: "list int3 padding too, which is only counted otherwise"},
+			&cli.BoolFlag{Name: "slots", Usage: "add slot_addr and slot, the bytes out of line; a column slot_addr of --points says where"},
 			&cli.BoolFlag{Name: "tsv", Usage: "a header, and a line for each point: addr, symbol, offset, errno, ftrace, boostable, emulated, reason, detail"},
 			&cli.BoolFlag{Name: "json", Usage: "one JSON object for each point, with the same names"},
 		}, imageFlags()...),
@@ -51,7 +52,7 @@ func scan(t *term, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	var points []string
+	var points []report.ScanPoint
 	if c.IsSet("points") { // a file that is not there need not wait for the image
 		if points, err = readPoints(c.String("points")); err != nil {
 			return err
@@ -62,7 +63,7 @@ func scan(t *term, c *cli.Command) error {
 		return err
 	}
 	s := report.NewScan(img)
-	s.Padding = c.Bool("padding")
+	s.Padding, s.Slots = c.Bool("padding"), c.Bool("slots")
 	s.Progress = func(done, total int64) { t.progress("scan", done, total) }
 	write := func(f report.ScanFormat) (*report.ScanTotals, error) {
 		return s.WritePoints(t.out, f, points)
@@ -100,7 +101,7 @@ func scanGlobs(c *cli.Command) ([]string, error) {
 	return nil, oneOf(c, "points", "padding")
 }
 
-func readPoints(name string) ([]string, error) {
+func readPoints(name string) ([]report.ScanPoint, error) {
 	f := os.Stdin
 	if name != "-" {
 		var err error
