@@ -84,7 +84,7 @@ var articleSpecs = []sampleSpec{
 and after it (not after the scheduling). At the end it says how often in how much virtual
 time. Each task calls schedule() --calls times and sleeps in between.`,
 		examples: []string{"kprobelab sample article kprobe", "kprobelab sample article kprobe --tasks 6 --calls 10 --seed 2"},
-		kernel:   "2.6.18", cpus: 2, tasks: 4, calls: 3,
+		kernel:   "2.6.18", cpus: 2, seed: 1, tasks: 4, calls: 3,
 	},
 	{
 		name: "jprobe", usage: "sys_open's arguments",

@@ -47,4 +47,19 @@ func TestModuleLines(t *testing.T) {
 	require.Equal(t, "_do_fork returned 19922 and took 263367 ns to execute", named.Returned("_do_fork", 19922, 263367))
 	require.Equal(t, "kretprobe at ffffffff8107e110 unregistered", named.UnregisteredReturn(at))
 	require.Equal(t, "Missed probing 11 instances of sys_open", named.Missed(11, "sys_open"))
+	require.Equal(t, "do_fork returned 101", bare.ReturnedOnly("do_fork", 101))
+	require.Equal(t, "fault_handler: p->addr = 0xffffffff8107e110, trap #14", bare.Fault(at, 14))
+	require.Equal(t, "Planted jprobe at ffffffff8107e110, handler addr ffffffffa0000000", bare.PlantedJprobe(at, 0xffffffffa0000000))
+	require.Equal(t, "register_jprobe failed, returned -38", named.FailedJprobe(-38))
+	require.Equal(t, "jprobe at ffffffff8107e110 unregistered", bare.UnregisteredJprobe(at))
+}
+
+// As the article shows them (spec 13.4).
+func TestArticleLines(t *testing.T) {
+	require.Equal(t, "current task on CPU#1: swapper (before scheduling), preempt_count = 0", ArticleBefore(1, "swapper", 0))
+	require.Equal(t, "current task on CPU#1: swapper (after scheduling), preempt_count = 0", ArticleAfter(1, "swapper", 0))
+	require.Equal(t, "Scheduling times is 5918 during of 7655 milliseconds.", ArticleTimes(5918, 7655))
+	require.Equal(t, "sys_open returns -2", ArticleOpenReturns(-2))
+	require.Equal(t, "Missed 11 sys_open probe instances.", ArticleMissed(11))
+	require.Equal(t, "register_jprobe failed, returned -38", ArticleFailed("register_jprobe", -38))
 }
