@@ -99,17 +99,16 @@ func (r *completion) files() { fmt.Fprintln(r.w, ":files") }
 // words walks over the words and offers what fits in place of the last.
 func (r *completion) words(app *cli.Command, words []string) {
 	last := words[len(words)-1]
-	if len(words) == 1 {
-		for _, c := range app.Commands {
-			if strings.HasPrefix(c.Name, last) {
-				r.offer(c.Name, c.Usage)
-			}
+	cmd := app
+	for len(cmd.Commands) > 0 {
+		if len(words) == 1 {
+			r.commands(cmd, last)
+			return
 		}
-		return
-	}
-	cmd := app.Command(words[0])
-	if cmd == nil {
-		return
+		if cmd = cmd.Command(words[0]); cmd == nil {
+			return
+		}
+		words = words[1:]
 	}
 	if cmd.Name == "completion" {
 		for _, shell := range []string{"bash", "fish", "zsh"} {
@@ -117,7 +116,7 @@ func (r *completion) words(app *cli.Command, words []string) {
 		}
 		return
 	}
-	if flag := r.before(cmd, words[1:len(words)-1]); flag != "" {
+	if flag := r.before(cmd, words[:len(words)-1]); flag != "" {
 		r.value(flag, last)
 		return
 	}
@@ -131,6 +130,14 @@ func (r *completion) words(app *cli.Command, words []string) {
 		return
 	}
 	r.argument(cmd, last)
+}
+
+func (r *completion) commands(c *cli.Command, prefix string) {
+	for _, sub := range c.Commands {
+		if strings.HasPrefix(sub.Name, prefix) {
+			r.offer(sub.Name, sub.Usage)
+		}
+	}
 }
 
 // before reads the words in front of the cursor. It returns the name of the
@@ -181,7 +188,7 @@ func (r *completion) flags(cmd *cli.Command, prefix string) {
 // argument completes what is no flag: the image, then the symbols' pattern.
 func (r *completion) argument(cmd *cli.Command, prefix string) {
 	switch {
-	case len(r.positional) == 0 && cmd.Name != "version":
+	case len(r.positional) == 0 && cmd.ArgsUsage != "":
 		r.files()
 	case len(r.positional) == 1 && cmd.Name == "symbols":
 		r.symbols(prefix, "", "", func(kimage.Symbol) bool { return true })
@@ -193,7 +200,7 @@ func (r *completion) argument(cmd *cli.Command, prefix string) {
 // value completes the value of a flag.
 func (r *completion) value(flag, typed string) {
 	switch flag {
-	case "kprobe", "kretprobe":
+	case "kprobe", "kretprobe", "symbol", "func":
 		r.symbols(typed, "", "", isFunction)
 	case "call", "task":
 		r.call(typed)

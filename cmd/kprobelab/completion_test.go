@@ -25,6 +25,12 @@ func TestComplete(t *testing.T) {
 	for name, c := range map[string]struct{ words, want string }{
 		"command":            {"bash|sy", "symbols"},
 		"commands":           {"bash|", "run sample scan symbols info completion version"},
+		"samples":            {"bash|sample|", "kprobe kretprobe jprobe article"},
+		"sample":             {"bash|sample|article|kr", "kretprobe"},
+		"sample_flag":        {"bash|sample|article|kretprobe|--max", "--maxactive"},
+		"sample_symbol":      {"bash|sample|kprobe|--symbol|vfs_w", "vfs_write"},
+		"sample_no_image":    {"bash|sample|kprobe|", ""},
+		"unknown_sample":     {"bash|sample|nosuch|x", ""},
 		"unknown_command":    {"bash|nosuch|x", ""},
 		"flag":               {"bash|run|--kr", "--kretprobe"},
 		"help":               {"bash|info|--he", "--help"},
