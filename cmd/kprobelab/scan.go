@@ -79,7 +79,7 @@ func scan(t *term, c *cli.Command) error {
 		}
 		write = func(f report.ScanFormat) (*report.ScanTotals, error) { return all(t.out, f, functions) }
 	}
-	return t.showScan(img, scanFormat(c), write)
+	return t.showScan(heading(c, img), scanFormat(c), write)
 }
 
 // scanGlobs are the patterns behind the image, which a list of points takes
@@ -134,14 +134,14 @@ func scanFormat(c *cli.Command) report.ScanFormat {
 	return report.ScanNone
 }
 
-// showScan says which kernel answers (on standard error where rows are data),
-// and writes the rows or the totals.
-func (t *term) showScan(img *kimage.Image, f report.ScanFormat, write func(report.ScanFormat) (*report.ScanTotals, error)) error {
-	head := t.err
+// showScan writes the heading (on standard error where rows are data), and the
+// rows or the totals.
+func (t *term) showScan(head string, f report.ScanFormat, write func(report.ScanFormat) (*report.ScanTotals, error)) error {
+	to := t.err
 	if f == report.ScanNone {
-		head = t.out
+		to = t.out
 	}
-	fmt.Fprintf(head, "%s: profile %s%s\n", img.Name(), img.Profile().Name, cpuFact(img))
+	fmt.Fprintln(to, head)
 	totals, err := write(f)
 	t.progressDone()
 	if err != nil || f != report.ScanNone {
@@ -150,13 +150,17 @@ func (t *term) showScan(img *kimage.Image, f report.ScanFormat, write func(repor
 	return totals.WriteText(t.out)
 }
 
-// cpuFact is the processor for which boot made the text: some answers depend
-// on it.
-func cpuFact(img *kimage.Image) string {
+// heading says whose rules answer and on which text: some answers depend on
+// the processor that boot made it for.
+func heading(c *cli.Command, img *kimage.Image) string {
+	head := img.Name() + ": profile " + img.Profile().Name
 	for _, f := range img.Facts() {
 		if f.Name == "CPU" {
-			return ", CPU " + f.Value + " (" + f.Evidence + ")"
+			head += ", CPU " + f.Value + " (" + f.Evidence + ")"
 		}
 	}
-	return ""
+	if live := c.String("live-text"); live != "" {
+		head += ", text of " + live
+	}
+	return head
 }
