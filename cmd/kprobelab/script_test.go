@@ -108,8 +108,7 @@ func mask(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: mask FILE")
 	}
-	text := address.ReplaceAllString(ts.ReadFile(args[0]), "ADDRESS")
-	_, err := ts.Stdout().Write([]byte(duration.ReplaceAllString(text, "N ns")))
+	_, err := ts.Stdout().Write([]byte(masked(ts.ReadFile(args[0]))))
 	ts.Check(err)
 }
 
