@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"errors"
+	"io"
 	"path"
 	"runtime"
 	"strings"
@@ -369,4 +370,23 @@ func FuzzScanLine(f *testing.F) {
 		require.Equal(t, 8, bytes.Count(row.appendTSV(nil), []byte{'\t'}))
 		require.Zero(t, bytes.Count(row.appendTSV(nil), []byte{'\n'}))
 	})
+}
+
+// BenchmarkScan is the cost of an instruction when whole functions are asked
+// for, its share of the decoding included.
+func BenchmarkScan(b *testing.B) {
+	s := NewScan(guest(b))
+	functions, err := s.Functions()
+	require.NoError(b, err)
+	for name, f := range map[string]ScanFormat{"totals": ScanNone, "tsv": ScanTSV, "json": ScanJSON} {
+		b.Run(name, func(b *testing.B) {
+			rows := 0
+			for b.Loop() {
+				totals, err := s.WriteFunctions(io.Discard, f, functions)
+				require.NoError(b, err)
+				rows += totals.Points
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(rows), "ns/insn")
+		})
+	}
 }

@@ -1,0 +1,28 @@
+package report_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"kprobelab/guestkernel"
+	"kprobelab/kimage"
+	"kprobelab/report"
+)
+
+// What would registering a kprobe answer at these points?
+func ExampleScan_WritePoints() {
+	img, err := kimage.FromBytes("guest", guestkernel.ELF(), nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	points, _ := report.ReadPoints(strings.NewReader("gcd+0x\nnosuch+4\nfff a comment\n"))
+	totals, _ := report.NewScan(img).WritePoints(os.Stdout, report.ScanJSON, points)
+	fmt.Println(totals.Points, totals.Refused[report.Refused{Reason: "UNKNOWN_SYMBOL", Errno: -2}])
+	// Output:
+	// {"addr":"","symbol":"gcd+0x","offset":0,"errno":-22,"ftrace":false,"boostable":false,"emulated":false,"reason":"BAD_LINE","detail":"the offset \"0x\" is not a number of 32 bits"}
+	// {"addr":"","symbol":"nosuch","offset":4,"errno":-2,"ftrace":false,"boostable":false,"emulated":false,"reason":"UNKNOWN_SYMBOL","detail":"no such symbol"}
+	// {"addr":"0x0000000000000fff","symbol":"","offset":0,"errno":-2,"ftrace":false,"boostable":false,"emulated":false,"reason":"NO_SYMBOL","detail":"no symbol covers the address"}
+	// 3 1
+}
