@@ -41,7 +41,7 @@ func check(v kimage.View, p *Point, s *Step, c *profile.Config) error {
 // checkFtrace is the ftrace location rule (spec 1.4).
 func checkFtrace(v kimage.View, p *Point, c *profile.Config) error {
 	p.Ftrace = false
-	if !c.Check.FtraceSites {
+	if !c.Check.FtraceSites || isFreedInit(v, p) {
 		return nil
 	}
 	site, ok := v.SiteAt(kimage.SiteFtrace, p.Addr)
@@ -149,4 +149,11 @@ func inModuleInit(v kimage.View, p *Point, _ *profile.Config) bool {
 // inGoingModule is a module of which no reference can be taken.
 func inGoingModule(v kimage.View, p *Point, _ *profile.Config) bool {
 	return p.Symbol.Module != "" && stateOf(v, p.Symbol.Module) == ModuleGoing
+}
+
+// isFreedInit is the kernel's own init text, whose ftrace sites the tracer
+// forgets when boot frees it.
+func isFreedInit(v kimage.View, p *Point) bool {
+	module, ok := v.InInit(p.Addr)
+	return ok && module == "" && !v.InText(p.Addr)
 }

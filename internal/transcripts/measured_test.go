@@ -1,0 +1,110 @@
+//go:build cgo && linux && amd64
+
+package transcripts
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/internal/oracle"
+)
+
+var update = flag.Bool("update", false, "write testdata from the measured transcripts")
+
+// The measured kernels, in order, and their transcripts.
+var (
+	folders = []string{"oracle510", "oracle", "oracle612"}
+	names   = []string{"handler_regs", "misuse", "recursion_nmissed"}
+)
+
+// rewrite takes out of a measured line what this machine cannot have, or what
+// was another build's. Each row says why.
+var rewrites = []struct {
+	why  string
+	re   *regexp.Regexp
+	with string
+}{
+	{"the test module is the guest's demo", regexp.MustCompile(`korct?_`), "demo_"},
+	{"and its name", regexp.MustCompile(` \[korct\]`), ""},
+	{"functions have other sizes", regexp.MustCompile(`(\+0x[0-9a-f]+)/0x[0-9a-f]+`), "$1"},
+	{"the caller is the host", regexp.MustCompile(`regsview\+0x[0-9a-f]+`), "CALLER"},
+	{"an address is none", regexp.MustCompile(`addr=0{16}`), "addr=0"},
+	{"or another one", regexp.MustCompile(`addr=[0-9a-f]{16}`), "addr=set"},
+	{"a Go handler cannot ask", regexp.MustCompile(` irqs_disabled=\d`), ""},
+	{"nor this", regexp.MustCompile(` preempt_count=0x[0-9a-f]+`), ""},
+	{"the optimizer makes an aggregate", regexp.MustCompile(` p==hash kprobe:\d`), ""},
+	{"what lies there is undefined to 5.17", regexp.MustCompile(`ss=0xffff[0-9a-f]+`), "ss=garbage"},
+	{"a fentry site has an int3 here", regexp.MustCompile(`byte0=e8`), "byte0=cc"},
+	{"6.1 was measured without it, and never boosts", regexp.MustCompile(`(emul=\d)\]`), "$1 boost=0]"},
+	{"the same outside brackets", regexp.MustCompile(`(emul=\d)$`), "$1 boost=0"},
+	{"a jump is an int3 without the optimizer", regexp.MustCompile(`byte0=e9`), "byte0=cc"},
+	{"and has no OPTIMIZED flag", regexp.MustCompile(`flags=0x4 byte0`), "flags=0x0 byte0"},
+	{"nor beside ON_FUNC_ENTRY", regexp.MustCompile(`flags=0x14 byte0`), "flags=0x10 byte0"},
+	{"unregistering was left to the optimizer", regexp.MustCompile(`^(after unregister k1.*byte0)=cc`), "$1=48"},
+	{"this too", regexp.MustCompile(`^(\[0\] get_kprobe)=present`), "$1=absent"},
+	{"the guest's functions have no ENDBR", regexp.MustCompile(`\[none\]`), "[flags=0x18 byte0=cc emul=0 boost=0]"},
+	{"nor this one", regexp.MustCompile(`vfs_read\+0x4`), "vfs_read+0x0"},
+	{"nor the demo's", regexp.MustCompile(`demo_ft\+0x5`), "demo_ft+0x1"},
+	{"a host function has no name", regexp.MustCompile(` pre_handler=\S+`), ""},
+	{"", regexp.MustCompile(` +`), " "},
+}
+
+// left are lines about other things.
+var left = regexp.MustCompile(`^(==|#|WARNING|RIP:|Tainted)|, optimized|^hash-table kprobe|\[flags=0x0 byte0=cc emul=0 boost=1\] hits=1 nmissed=1 posts=0` +
+	// what is there depends on the build: the next functions, the function's second instruction
+	`|offset 0x10000|offset 0x7fffffff|offset 6 `)
+
+// leftBy are lines that an ENDBR before the fentry site makes different.
+var leftBy = map[string]*regexp.Regexp{"oracle612": regexp.MustCompile(`symbol ok \+ offset 5|vfs_read\+4 `)}
+
+// measured reads a transcript as the guest would print it. Where it was taken
+// with and without optimization, the second half counts.
+func measured(t *testing.T, folder, name string) []string {
+	b, err := os.ReadFile(filepath.Join(oracle.Dir(t, folder), "transcripts", name+".txt"))
+	require.NoError(t, err)
+	text := string(b)
+	if _, again, ok := strings.Cut(text, "## again with kprobes-optimization=0"); ok {
+		text = again
+	}
+	var lines []string
+	for _, line := range strings.Split(text, "\n") {
+		line = strings.TrimSpace(line)
+		by := leftBy[folder]
+		if line == "" || left.MatchString(line) || by != nil && by.MatchString(line) {
+			continue
+		}
+		if strings.Contains(line, "boost=") {
+			line = strings.NewReplacer(" boost=0", "~0", " boost=1", "~1").Replace(line)
+		}
+		for _, r := range rewrites {
+			line = r.re.ReplaceAllString(line, r.with)
+		}
+		lines = append(lines, strings.NewReplacer("~0", " boost=0", "~1", " boost=1").Replace(line))
+	}
+	return lines
+}
+
+func golden(folder, name string) string {
+	return filepath.Join("testdata", oracle.Kernels[folder]+"_"+name+".txt")
+}
+
+// TestGoldenIsWhatWasMeasured holds testdata to the measured transcripts.
+func TestGoldenIsWhatWasMeasured(t *testing.T) {
+	for _, folder := range folders {
+		for _, name := range names {
+			text := strings.Join(measured(t, folder, name), "\n") + "\n"
+			if *update {
+				require.NoError(t, os.WriteFile(golden(folder, name), []byte(text), 0o644))
+			}
+			b, err := os.ReadFile(golden(folder, name))
+			require.NoError(t, err)
+			require.Equal(t, string(b), text, "%s %s", folder, name)
+		}
+	}
+}
