@@ -17,9 +17,9 @@ the words of the release that --kernel names. Addresses are the guest kernel's.
 
 `
 
-const sampleJSONHelp = `With --json every line is an object with an "event": planted, pre, post, return, log,
-missed, unregistered, counters, or refused. "detail" is the line of the log, "comm" the
-name of the task; the rest is as in run --json.
+const sampleJSONHelp = `With --json every line is an object with an "event": planted, pre, post, fault, return,
+log, times, unregistered, missed, counters, or refused. "detail" is the line of the log,
+"comm" the name of the task; the rest is as in run --json.
 
 The same --seed is the same run, to the nanosecond.
 
@@ -171,8 +171,8 @@ func (s sampleSpec) command(t *term, name string) *cli.Command {
 
 // The most that one machine can hold, or a reader read.
 const (
-	maxSampleTasks  = 200
-	maxSampleCalls  = 100_000
+	maxSampleTasks  = 100
+	maxSampleCalls  = 1000
 	maxSampleActive = 4096
 )
 

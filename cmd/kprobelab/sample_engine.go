@@ -19,8 +19,11 @@ var samples = map[string]module.Sample{
 	"article kretprobe": module.ArticleKretprobe,
 }
 
+// sampleBudget is in instructions: all of the most tasks' most calls fit.
+const sampleBudget = 1_000_000_000
+
 func (r *sampleRun) execute(t *term, img *kimage.Image) error {
-	l, err := lab.New(img, &lab.Options{CPUs: r.cpus, Seed: r.seed})
+	l, err := lab.New(img, &lab.Options{CPUs: r.cpus, Seed: r.seed, Budget: sampleBudget})
 	if err != nil {
 		return usagef("%w", err)
 	}

@@ -137,16 +137,17 @@ var missing = []string{
 }
 
 // openers are the article's `ls -Rla /`, many at a time: each opens a file that
-// exists, and files that do not, and thinks a while in between.
+// exists, and files that do not, and thinks a while in between. The guest
+// kernel has room for as many open files as the first of them keep.
 func openers(o *Options) []task {
-	const tasks, calls = 8, 4
+	const tasks, calls, keepers = 8, 4, 32
 	rng := rand.New(rand.NewPCG(uint64(o.Seed), 2))
 	var list []task
-	for range or(o.Tasks, tasks) {
+	for n := range or(o.Tasks, tasks) {
 		t := task{comm: "ls"}
 		for i := range or(o.Calls, calls) {
 			name := missing[i%len(missing)]
-			if i == 0 {
+			if i == 0 && n < keepers {
 				name = "/etc/ld.so.cache"
 			}
 			t.calls = append(t.calls, emu.Invoke("sleep_ns", rng.IntN(20_000)), emu.Invoke("sys_open", name, 0, 0))

@@ -13,7 +13,8 @@ import "kprobelab/x86"
 // Event is what a module has to say.
 type Event struct {
 	// Name is what happened: "planted", "refused", "pre", "post", "fault",
-	// "return", "log", "unregistered", "missed", "counters".
+	// "return", "log" (guest code or the kernel printed), "times",
+	// "unregistered", "missed", "counters".
 	Name string
 	// Line is the line in the kernel's log; empty where there is none.
 	Line string
