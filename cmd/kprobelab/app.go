@@ -19,6 +19,7 @@ Examples:
       --call 'snprintf(buf[64], 64, "%s has %d things", "abc", 42)' \
       --call 'crc32_le(0xffffffff, "123456789", 9)'
    kprobelab run --steps --kprobe gcd+0x5 --call 'gcd(12, 18)'
+   kprobelab sample kretprobe --kernel 4.4
    kprobelab scan /boot/vmlinuz
    kprobelab symbols /boot/vmlinuz 'vfs_*'
    kprobelab info /boot/vmlinuz
