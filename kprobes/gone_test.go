@@ -11,9 +11,9 @@ import (
 	"kprobelab/x86"
 )
 
-// TestGone is spec 1.10: probes whose code has gone are listed as such, cannot
+// TestRule1_10Gone is spec 1.10: probes whose code has gone are listed as such, cannot
 // be enabled, and go away without the text being written.
-func TestGone(t *testing.T) {
+func TestRule1_10Gone(t *testing.T) {
 	w := newWorld(t, "5.10", 1)
 	a, b, c := at(w.leaf), at(w.steady), at(w.steady)
 	other := at(w.traced)
@@ -37,9 +37,9 @@ func TestGone(t *testing.T) {
 	copy(w.mem(textBase, textSize), w.clean) // what was there is not restored
 }
 
-// TestGoneAddressIsUsedAgain is spec 1.6: a probe on new code at an address
+// TestRule1_6GoneAddressIsUsedAgain is spec 1.6: a probe on new code at an address
 // whose old probes are gone.
-func TestGoneAddressIsUsedAgain(t *testing.T) {
+func TestRule1_6GoneAddressIsUsedAgain(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	old := at(w.steady)
 	require.NoError(t, w.k.RegisterKprobe(old))

@@ -35,9 +35,9 @@ func (r *recorder) probe(at x86.Addr, withPost bool) *kprobes.Kprobe {
 	return p
 }
 
-// TestHandlerRegisters is spec 2.3 and 2.6, and the transcript handler_regs:
+// TestRule2_3HandlerRegisters is spec 2.3 and 2.6, and the transcript handler_regs:
 // what a handler sees, for each way in which the instruction is executed.
-func TestHandlerRegisters(t *testing.T) {
+func TestRule2_3HandlerRegisters(t *testing.T) {
 	tests := map[string]struct {
 		fn     func(*world) x86.Addr
 		off    uint32
@@ -132,9 +132,9 @@ func wantBoundary(w *world, start, at x86.Addr) bool {
 	return start == at && w.byteAt(at) != 0xcc
 }
 
-// TestPreHandlerReturnsNonZero is spec 2.3: execution goes on where the
+// TestRule2_3PreHandlerReturnsNonZero is spec 2.3: execution goes on where the
 // handler left ip, without the instruction and without post handlers.
-func TestPreHandlerReturnsNonZero(t *testing.T) {
+func TestRule2_3PreHandlerReturnsNonZero(t *testing.T) {
 	for _, fnName := range []string{"leaf", "traced"} {
 		t.Run(fnName, func(t *testing.T) {
 			w := newWorld(t, "6.1", 1)
@@ -157,10 +157,10 @@ func TestPreHandlerReturnsNonZero(t *testing.T) {
 	}
 }
 
-// TestHandlerResets: before 4.19 the handler that returns non-zero has to
+// TestRule2_3HandlerResetsBefore4_19: before 4.19 the handler that returns non-zero has to
 // reset the current kprobe; one that does not leaves the CPU busy, and later
 // hits are missed.
-func TestHandlerResets(t *testing.T) {
+func TestRule2_3HandlerResetsBefore4_19(t *testing.T) {
 	for _, resets := range []bool{true, false} {
 		w := newWorld(t, "4.4", 1)
 		n := 0
@@ -185,9 +185,9 @@ func TestHandlerResets(t *testing.T) {
 	}
 }
 
-// TestHandlerChangesIP is spec 2.3: with 0 returned, a changed ip is
+// TestRule2_3HandlerChangesIP is spec 2.3: with 0 returned, a changed ip is
 // overwritten unless the instruction is emulated.
-func TestHandlerChangesIP(t *testing.T) {
+func TestRule2_3HandlerChangesIP(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	p := &kprobes.Kprobe{Addr: w.leaf, PreHandler: func(_ *kprobes.Kprobe, regs *x86.PtRegs) int {
 		regs.IP += 100
@@ -209,8 +209,8 @@ func TestHandlerChangesIP(t *testing.T) {
 	require.EqualValues(t, 1, w.result(t, w.rec, 5), "the call is reached with 0, so one level")
 }
 
-// TestBoostedDoesNotTrapTwice is spec 2.4, rule 2.
-func TestBoostedDoesNotTrapTwice(t *testing.T) {
+// TestRule2_4BoostedDoesNotTrapTwice is spec 2.4, rule 2.
+func TestRule2_4BoostedDoesNotTrapTwice(t *testing.T) {
 	w := newWorld(t, "5.10", 1)
 	var r recorder
 	p := w.register(t, r.probe(w.leaf, false))
@@ -223,9 +223,9 @@ func TestBoostedDoesNotTrapTwice(t *testing.T) {
 	require.Equal(t, []kprobes.EventKind{kprobes.EventTrap, kprobes.EventPre, kprobes.EventBoost}, kinds)
 }
 
-// TestBoostDecidedAtBuild is the quirk of spec 2.4: a post handler that joins
+// TestRule2_4BoostDecidedAtBuild is the quirk of spec 2.4: a post handler that joins
 // a boosted slot never runs; in kernels that decide at the hit it does.
-func TestBoostDecidedAtBuild(t *testing.T) {
+func TestRule2_4BoostDecidedAtBuild(t *testing.T) {
 	for kernel, posts := range map[string]int{"5.10": 0, "5.8": 1} {
 		t.Run(kernel, func(t *testing.T) {
 			w := newWorld(t, kernel, 1)
@@ -246,9 +246,9 @@ func TestBoostDecidedAtBuild(t *testing.T) {
 	require.Equal(t, 1, second.post, "registered first, it prevents boosting")
 }
 
-// TestVanishedInt3 is the last rule of spec 2.3: to 6.1 an int3 that is no
+// TestRule2_3VanishedInt3 is the last rule of spec 2.3: to 6.1 an int3 that is no
 // longer there is re-executed.
-func TestVanishedInt3(t *testing.T) {
+func TestRule2_3VanishedInt3(t *testing.T) {
 	for kernel, handled := range map[string]bool{"6.1": true, "6.12": false} {
 		w := newWorld(t, kernel, 1)
 		regs := x86.PtRegs{IP: uint64(w.leaf + 1), CS: x86.KernelCS}
@@ -261,8 +261,8 @@ func TestVanishedInt3(t *testing.T) {
 	}
 }
 
-// TestUserMode: kprobes do not act on user-mode breakpoints.
-func TestUserMode(t *testing.T) {
+// TestRule2_2UserModeIsNotOurs: kprobes do not act on user-mode breakpoints.
+func TestRule2_2UserModeIsNotOurs(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	var r recorder
 	w.register(t, r.probe(w.leaf, false))
@@ -271,9 +271,9 @@ func TestUserMode(t *testing.T) {
 	require.Zero(t, r.pre)
 }
 
-// TestInterruptsOffWhileStepping is spec 2.4, rule 5: IF is off in the slot
+// TestRule2_4InterruptsOffWhileStepping is spec 2.4, rule 5: IF is off in the slot
 // and comes back.
-func TestInterruptsOffWhileStepping(t *testing.T) {
+func TestRule2_4InterruptsOffWhileStepping(t *testing.T) {
 	for _, kernel := range []string{"6.1", "5.8"} {
 		w := newWorld(t, kernel, 1)
 		var r recorder
@@ -292,9 +292,9 @@ func TestInterruptsOffWhileStepping(t *testing.T) {
 	}
 }
 
-// TestFlagInstructions is spec 2.7 and 2.8: cli, sti, pushf and popf leave
+// TestRule2_7FlagInstructions is spec 2.7 and 2.8: cli, sti, pushf and popf leave
 // what they leave unprobed, whichever way they are executed.
-func TestFlagInstructions(t *testing.T) {
+func TestRule2_7FlagInstructions(t *testing.T) {
 	allKernels(t, func(t *testing.T, kernel string) {
 		w := newWorld(t, kernel, 1)
 		fns := map[string]x86.Addr{
@@ -383,9 +383,9 @@ func TestObserve(t *testing.T) {
 	require.Empty(t, steps)
 }
 
-// TestEmulationFault: a push to unmapped memory inside an emulated call is an
+// TestRule2_7EmulationFault: a push to unmapped memory inside an emulated call is an
 // oops in the kernel; here the hit is not handled and the error says so.
-func TestEmulationFault(t *testing.T) {
+func TestRule2_7EmulationFault(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	var r recorder
 	w.register(t, r.probe(w.calls, false))
@@ -398,8 +398,8 @@ func TestEmulationFault(t *testing.T) {
 	require.Nil(t, p)
 }
 
-// TestQuirkSwitches stands for the profile's emulation switches.
-func TestQuirkSwitches(t *testing.T) {
+// TestRule2_7QuirkSwitches stands for the profile's emulation switches.
+func TestRule2_7QuirkSwitches(t *testing.T) {
 	for _, quirk := range []bool{true, false} {
 		c, _ := profile.Named("6.1")
 		c.Step.RetIgnoresImm = quirk

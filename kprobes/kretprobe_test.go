@@ -31,9 +31,9 @@ func (c *calls) probe(at x86.Addr, maxActive int) *kprobes.Kretprobe {
 	}
 }
 
-// TestKretprobe is KUnit's test_kretprobe for every kernel and every way in
+// TestRule5_5Kretprobe is KUnit's test_kretprobe for every kernel and every way in
 // which the entry is executed.
-func TestKretprobe(t *testing.T) {
+func TestRule5_5Kretprobe(t *testing.T) {
 	allKernels(t, func(t *testing.T, kernel string) {
 		w := newWorld(t, kernel, 1)
 		for _, fn := range []x86.Addr{w.leaf, w.steady, w.calls, w.traced} {
@@ -60,9 +60,9 @@ func TestKretprobe(t *testing.T) {
 	})
 }
 
-// TestKretprobeRegisters is the transcript handler_regs: what a return handler
+// TestRule5_4KretprobeRegisters is the transcript handler_regs: what a return handler
 // sees, and what it may change.
-func TestKretprobeRegisters(t *testing.T) {
+func TestRule5_4KretprobeRegisters(t *testing.T) {
 	for _, kernel := range []string{"4.4", "5.10", "6.1", "6.12"} {
 		t.Run(kernel, func(t *testing.T) {
 			w := newWorld(t, kernel, 1)
@@ -99,8 +99,8 @@ func TestKretprobeRegisters(t *testing.T) {
 	}
 }
 
-// TestTrampolineBytes: the trampoline is laid out as spec 5.4 says.
-func TestTrampolineBytes(t *testing.T) {
+// TestRule5_4TrampolineBytes: the trampoline is laid out as spec 5.4 says.
+func TestRule5_4TrampolineBytes(t *testing.T) {
 	push := "57 56 52 51 50 41 50 41 51 41 52 41 53 53 55 41 54 41 55 41 56 41 57 "
 	pop := "41 5f 41 5e 41 5d 41 5c 5d 5b 41 5b 41 5a 41 59 41 58 58 59 5a 5e 5f "
 	tests := map[string]string{
@@ -115,9 +115,9 @@ func TestTrampolineBytes(t *testing.T) {
 	}
 }
 
-// TestKretprobeRecursion is the transcript recursion_nmissed: a function that
+// TestRule5_8Recursion is the transcript recursion_nmissed: a function that
 // calls itself ten deep, with pools of several sizes, twice.
-func TestKretprobeRecursion(t *testing.T) {
+func TestRule5_8Recursion(t *testing.T) {
 	tests := []struct{ asked, got10, hits10, got61, hits61 int }{
 		{0, 2, 2, 10, 10}, {1, 1, 1, 1, 1}, {2, 2, 2, 2, 2}, {5, 5, 5, 5, 5}, {100, 100, 10, 100, 10},
 	}
@@ -149,9 +149,9 @@ func TestKretprobeRecursion(t *testing.T) {
 	}
 }
 
-// TestEntryHandlerRefuses: a non-zero entry handler means that the call is not
+// TestRule5_3EntryHandlerRefuses: a non-zero entry handler means that the call is not
 // tracked, and not missed (transcript handler_regs, last line).
-func TestEntryHandlerRefuses(t *testing.T) {
+func TestRule5_3EntryHandlerRefuses(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	c := calls{}
 	rp := c.probe(w.leaf, 1)
@@ -164,8 +164,8 @@ func TestEntryHandlerRefuses(t *testing.T) {
 	require.Zero(t, rp.Nmissed)
 }
 
-// TestKretprobeData: DataSize bytes an instance, zeroed once.
-func TestKretprobeData(t *testing.T) {
+// TestRule5_1DataIsNotCleared: DataSize bytes an instance, zeroed once.
+func TestRule5_1DataIsNotCleared(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	var seen []byte
 	w.registerRet(t, &kprobes.Kretprobe{
@@ -187,10 +187,10 @@ func TestKretprobeData(t *testing.T) {
 	require.Equal(t, []byte{0, 9}, seen)
 }
 
-// TestSeveralKretprobes is spec 5.5: on entry the newest is first and sees the
+// TestRule5_5SeveralOnOneFunction is spec 5.5: on entry the newest is first and sees the
 // real return address; on return the oldest is first, and with rethook all
 // but the newest still see the trampoline.
-func TestSeveralKretprobes(t *testing.T) {
+func TestRule5_5SeveralOnOneFunction(t *testing.T) {
 	for _, kernel := range []string{"5.10", "6.1", "6.12"} {
 		t.Run(kernel, func(t *testing.T) {
 			w := newWorld(t, kernel, 1)
@@ -220,9 +220,9 @@ func TestSeveralKretprobes(t *testing.T) {
 	}
 }
 
-// TestTailCall is spec 5.5: a probed function that jumps to another one shares
+// TestRule5_5TailCall is spec 5.5: a probed function that jumps to another one shares
 // its return slot, and all handlers run at the one return.
-func TestTailCall(t *testing.T) {
+func TestRule5_5TailCall(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	// tail: add $1,%rdi would need more of the fake; a plain jump does.
 	tail := w.add("tail", nop, "\xe9") // jmp leaf
@@ -241,8 +241,8 @@ func rel32(next, to x86.Addr) []byte {
 	return []byte{byte(d), byte(d >> 8), byte(d >> 16), byte(d >> 24)}
 }
 
-// TestProbeHitInReturnHandler: probes that a return handler hits are missed.
-func TestProbeHitInReturnHandler(t *testing.T) {
+// TestRule5_5ProbeHitInReturnHandler: probes that a return handler hits are missed.
+func TestRule5_5ProbeHitInReturnHandler(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	var inner recorder
 	p := w.register(t, inner.probe(w.steady, true))
@@ -261,9 +261,9 @@ func TestProbeHitInReturnHandler(t *testing.T) {
 	require.Zero(t, n.ret)
 }
 
-// TestPerTaskInstances: two tasks in one function at a time, each with its
+// TestRule5_3InstancesArePerTask: two tasks in one function at a time, each with its
 // own return.
-func TestPerTaskInstances(t *testing.T) {
+func TestRule5_3InstancesArePerTask(t *testing.T) {
 	w := newWorld(t, "6.1", 2)
 	c := calls{}
 	rp := w.registerRet(t, c.probe(w.rec, 12))
@@ -284,9 +284,9 @@ func TestPerTaskInstances(t *testing.T) {
 	require.Zero(t, w.k.Pending(0)+w.k.Pending(7))
 }
 
-// TestTaskExit is spec 5.7: the instances of a task that ends are recycled,
+// TestRule5_7TaskExit is spec 5.7: the instances of a task that ends are recycled,
 // without handlers.
-func TestTaskExit(t *testing.T) {
+func TestRule5_7TaskExit(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	c := calls{}
 	w.registerRet(t, c.probe(w.rec, 3))
@@ -301,9 +301,9 @@ func TestTaskExit(t *testing.T) {
 	require.Equal(t, 2, c.ret, "the pool is full again")
 }
 
-// TestUnregisterWithPendingReturns is spec 5.7: the calls in flight return to
+// TestRule5_7UnregisterWithPendingReturns is spec 5.7: the calls in flight return to
 // their callers, and no handler runs.
-func TestUnregisterWithPendingReturns(t *testing.T) {
+func TestRule5_7UnregisterWithPendingReturns(t *testing.T) {
 	for _, kernel := range []string{"5.10", "6.1"} {
 		w := newWorld(t, kernel, 1)
 		c := calls{}
@@ -330,9 +330,9 @@ func TestUnregisterWithPendingReturns(t *testing.T) {
 	}
 }
 
-// TestFindReturnAddress is spec 5.6 and KUnit's stack trace cases: inside a
+// TestRule5_6FindReturnAddress is spec 5.6 and KUnit's stack trace cases: inside a
 // handler every hidden return address can be found, in order.
-func TestFindReturnAddress(t *testing.T) {
+func TestRule5_6FindReturnAddress(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	c := calls{}
 	rp := c.probe(w.rec, 10)
@@ -357,9 +357,9 @@ func TestFindReturnAddress(t *testing.T) {
 	require.Zero(t, w.k.FindReturnAddress(-1, 1, nil))
 }
 
-// TestLostReturn: a return through the trampoline that no call accounts for is
+// TestRule5_5LostReturn: a return through the trampoline that no call accounts for is
 // the kernel's BUG; here it is an error, and the guest faults.
-func TestLostReturn(t *testing.T) {
+func TestRule5_5LostReturn(t *testing.T) {
 	for _, kernel := range []string{"5.10", "6.1"} {
 		w := newWorld(t, kernel, 1)
 		c := calls{}
@@ -373,8 +373,8 @@ func TestLostReturn(t *testing.T) {
 	}
 }
 
-// TestMisuseKretprobe is the last part of the transcript misuse.
-func TestMisuseKretprobe(t *testing.T) {
+// TestRule5_2Registration is the last part of the transcript misuse.
+func TestRule5_2Registration(t *testing.T) {
 	type want struct {
 		errno     errno.Errno
 		rule      probepoint.Rule
@@ -446,9 +446,9 @@ func TestMisuseKretprobe(t *testing.T) {
 	}
 }
 
-// TestKretprobeOnPreempt: the old formula for the default is the new one on
+// TestRule5_2DefaultMaxActiveOnPreempt: the old formula for the default is the new one on
 // PREEMPT kernels.
-func TestKretprobeOnPreempt(t *testing.T) {
+func TestRule5_2DefaultMaxActiveOnPreempt(t *testing.T) {
 	for kernel, want := range map[string]int{"5.8": 16, "2.6.18": 510} {
 		c, _ := profile.Named(kernel)
 		c.Preemption = true

@@ -11,10 +11,10 @@ import (
 	"kprobelab/x86"
 )
 
-// TestList is the transcript kprobes_list: the same probes at the same
+// TestRule8_1List is the transcript kprobes_list: the same probes at the same
 // addresses, in the order and format of the real file. The jump optimization
 // that the real kernel applied is not part of this.
-func TestList(t *testing.T) {
+func TestRule8_1List(t *testing.T) {
 	w := newWorld(t, "6.1", 2)
 	// The demo module of the transcript, at its address there.
 	const module x86.Addr = 0xffffffffc0239000
@@ -65,9 +65,9 @@ func TestList(t *testing.T) {
 	}, "\n"), w.k.List())
 }
 
-// TestListNewestFirst: in a bucket the newest entry comes first, and an
+// TestRule8_1ListNewestFirst: in a bucket the newest entry comes first, and an
 // aggregator takes the place of the probe it replaces.
-func TestListNewestFirst(t *testing.T) {
+func TestRule8_1ListNewestFirst(t *testing.T) {
 	w := newWorld(t, "5.10", 1) // no flags
 	var same []x86.Addr
 	for a := textBase; len(same) < 3; a++ {

@@ -9,9 +9,9 @@ import (
 	"kprobelab/x86"
 )
 
-// TestNestedHit is spec 2.5 and the transcript recursion_nmissed: a probe that
+// TestRule2_5NestedHit is spec 2.5 and the transcript recursion_nmissed: a probe that
 // a handler hits runs no handler, is counted, and executes its instruction.
-func TestNestedHit(t *testing.T) {
+func TestRule2_5NestedHit(t *testing.T) {
 	allKernels(t, func(t *testing.T, kernel string) {
 		for _, nestedPost := range []bool{false, true} {
 			w := newWorld(t, kernel, 1)
@@ -38,9 +38,9 @@ func TestNestedHit(t *testing.T) {
 	})
 }
 
-// TestSelfRecursion is the transcript's self-recursive handler: a probe whose
+// TestRule2_5SelfRecursion is the transcript's self-recursive handler: a probe whose
 // handlers call the probed function. KUnit's test_kprobe_missed counts 2.
-func TestSelfRecursion(t *testing.T) {
+func TestRule2_5SelfRecursion(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	pre, post := 0, 0
 	p := w.register(t, &kprobes.Kprobe{
@@ -60,9 +60,9 @@ func TestSelfRecursion(t *testing.T) {
 	require.EqualValues(t, 2, p.Nmissed)
 }
 
-// TestNestedInPost26: 2.6.18 disarms a probe for good that is hit in a post
+// TestRule2_5NestedInPostDisarmsIn2_6_18: 2.6.18 disarms a probe for good that is hit in a post
 // handler, and forgets the outer one.
-func TestNestedInPost26(t *testing.T) {
+func TestRule2_5NestedInPostDisarmsIn2_6_18(t *testing.T) {
 	w := newWorld(t, "2.6.18", 1)
 	var inner recorder
 	b := w.register(t, inner.probe(w.leaf, false))
@@ -76,9 +76,9 @@ func TestNestedInPost26(t *testing.T) {
 	require.Zero(t, inner.pre)
 }
 
-// TestUnrecoverable is the table of spec 2.5: a hit while a nested probe's
+// TestRule2_5Unrecoverable is the table of spec 2.5: a hit while a nested probe's
 // instruction is being stepped is the kernel's BUG.
-func TestUnrecoverable(t *testing.T) {
+func TestRule2_5Unrecoverable(t *testing.T) {
 	for _, kernel := range []string{"6.1", "5.10", "5.8", "4.4"} {
 		t.Run(kernel, func(t *testing.T) {
 			w := newWorld(t, kernel, 1)
@@ -114,8 +114,8 @@ func TestUnrecoverable(t *testing.T) {
 	}
 }
 
-// TestPerCPU: what one CPU handles is no re-entry for another.
-func TestPerCPU(t *testing.T) {
+// TestRule2_1StateIsPerCPU: what one CPU handles is no re-entry for another.
+func TestRule2_1StateIsPerCPU(t *testing.T) {
 	w := newWorld(t, "6.1", 2)
 	var r recorder
 	p := w.register(t, r.probe(w.steady, true))
@@ -153,9 +153,9 @@ func TestAbortedRun(t *testing.T) {
 	require.Zero(t, p.Nmissed)
 }
 
-// TestFaultInSlot is spec 7.2: a fault of the copy is the original's; resolved
+// TestRule7_2FaultInSlot is spec 7.2: a fault of the copy is the original's; resolved
 // by the exception table, the probe has run its pre handler only.
-func TestFaultInSlot(t *testing.T) {
+func TestRule7_2FaultInSlot(t *testing.T) {
 	for _, kernel := range []string{"6.1", "5.8"} {
 		w := newWorld(t, kernel, 1)
 		w.fixups[w.loads] = w.loads + 4 // mov %rdi,%rax; ret
@@ -172,8 +172,8 @@ func TestFaultInSlot(t *testing.T) {
 	}
 }
 
-// TestFaultInHandler is spec 7.3 for the releases that differ.
-func TestFaultInHandler(t *testing.T) {
+// TestRule7_3FaultInHandler is spec 7.3 for the releases that differ.
+func TestRule7_3FaultInHandler(t *testing.T) {
 	tests := map[string]struct {
 		kernel  string
 		handler bool
@@ -217,9 +217,9 @@ func TestFaultInHandler(t *testing.T) {
 	}
 }
 
-// TestFaultOfMember: in an aggregate only the faulting member's handler is
+// TestRule7_3FaultOfMember: in an aggregate only the faulting member's handler is
 // called, and every member counts.
-func TestFaultOfMember(t *testing.T) {
+func TestRule7_3FaultOfMember(t *testing.T) {
 	w := newWorld(t, "5.10", 1)
 	calls := map[string]int{}
 	probe := func(name string, faults bool) *kprobes.Kprobe {
@@ -241,9 +241,9 @@ func TestFaultOfMember(t *testing.T) {
 	require.Equal(t, []uint64{1, 1}, []uint64{a.Nmissed, b.Nmissed})
 }
 
-// TestFtraceReentry is spec 2.9: a hit while another probe is handled is
+// TestRule2_9FtraceReentry is spec 2.9: a hit while another probe is handled is
 // missed, and the site is passed.
-func TestFtraceReentry(t *testing.T) {
+func TestRule2_9FtraceReentry(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	var inner recorder
 	b := w.register(t, inner.probe(w.traced, true))

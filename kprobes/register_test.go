@@ -18,10 +18,10 @@ func ret0(*kprobes.Instance, *x86.PtRegs) int    { return 0 }
 func at(a x86.Addr) *kprobes.Kprobe              { return &kprobes.Kprobe{Addr: a, PreHandler: pre0} }
 func named(s string, off uint32) *kprobes.Kprobe { return &kprobes.Kprobe{SymbolName: s, Offset: off} }
 
-// TestMisuseRegister is the first half of the transcript misuse of three real
+// TestRule1_3Registration is the first half of the transcript misuse of three real
 // kernels: what register_kprobe answers, and the flags that it leaves. Kernel
 // functions are replaced by the fake's that have the same property.
-func TestMisuseRegister(t *testing.T) {
+func TestRule1_3Registration(t *testing.T) {
 	type answer struct {
 		errno errno.Errno
 		flags kprobes.Flags
@@ -93,8 +93,8 @@ func (w *world) misuseSymbols() {
 	w.clean = w.text()
 }
 
-// TestMisuseLifeCycle is the second half: one object, used wrongly and rightly.
-func TestMisuseLifeCycle(t *testing.T) {
+// TestRule1_8LifeCycle is the second half: one object, used wrongly and rightly.
+func TestRule1_8LifeCycle(t *testing.T) {
 	for _, kernel := range []string{"5.10", "6.1", "6.12"} {
 		t.Run(kernel, func(t *testing.T) {
 			w := newWorld(t, kernel, 1)
@@ -156,9 +156,9 @@ func TestMisuseLifeCycle(t *testing.T) {
 	}
 }
 
-// TestBatch is spec 1.7 and the transcript: the first refusal takes back what
+// TestRule1_7Batch is spec 1.7 and the transcript: the first refusal takes back what
 // was registered, and is returned.
-func TestBatch(t *testing.T) {
+func TestRule1_7Batch(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	refused(t, w.k.RegisterKprobes(nil), errno.EINVAL, probepoint.RuleBatch)
 	refused(t, w.k.RegisterKretprobes(nil), errno.EINVAL, probepoint.RuleBatch)
@@ -197,18 +197,18 @@ func TestNil(t *testing.T) {
 	w.k.UnregisterKretprobe(nil)
 }
 
-// TestNoMemory: without executable memory registration fails with ENOMEM, and
+// TestRule1_3NoMemory: without executable memory registration fails with ENOMEM, and
 // leaves nothing behind.
-func TestNoMemory(t *testing.T) {
+func TestRule1_3NoMemory(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	w.execLeft = 0
 	refused(t, w.k.RegisterKprobe(at(w.leaf)), errno.ENOMEM, probepoint.RuleNoMemory)
 	refused(t, w.k.RegisterKretprobe(&kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}}), errno.ENOMEM, probepoint.RuleNoMemory)
 }
 
-// TestArmFails: a breakpoint that cannot be written is an error, and the probe
+// TestRule1_3ArmFails: a breakpoint that cannot be written is an error, and the probe
 // is not registered.
-func TestArmFails(t *testing.T) {
+func TestRule1_3ArmFails(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	p := at(w.traced) // no slot to be written before
 	w.pokeErr = errPoke
@@ -226,8 +226,8 @@ func TestArmFails(t *testing.T) {
 	w.k.UnregisterKprobe(p)
 }
 
-// TestGlobalDisarm is spec 1.11 and the quirk of 1.8.
-func TestGlobalDisarm(t *testing.T) {
+// TestRule1_11GlobalDisarm is spec 1.11 and the quirk of 1.8.
+func TestRule1_11GlobalDisarm(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	var log []string
 	w.k.OnLog(func(line string) { log = append(log, line) })
@@ -259,8 +259,8 @@ func TestGlobalDisarm(t *testing.T) {
 	w.k.UnregisterKprobes([]*kprobes.Kprobe{a, b, c, late})
 }
 
-// TestRegisterDisabled: a probe registered with FlagDisabled is not armed.
-func TestRegisterDisabled(t *testing.T) {
+// TestRule1_3RegisterDisabled: a probe registered with FlagDisabled is not armed.
+func TestRule1_3RegisterDisabled(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	var r recorder
 	p := r.probe(w.leaf, false)
@@ -274,8 +274,8 @@ func TestRegisterDisabled(t *testing.T) {
 	require.Equal(t, 1, r.pre)
 }
 
-// TestEndbr is spec 1.2 with IBT: a probe asked for at +0 is placed at +4.
-func TestEndbr(t *testing.T) {
+// TestRule1_2Endbr is spec 1.2 with IBT: a probe asked for at +0 is placed at +4.
+func TestRule1_2Endbr(t *testing.T) {
 	w := newWorld(t, "6.12", 1)
 	fn := w.add("ibt", endbr, movAX, ret)
 	w.clean = w.text()
@@ -287,9 +287,9 @@ func TestEndbr(t *testing.T) {
 	require.EqualValues(t, fn+5, r.preRegs.IP)
 }
 
-// TestSlotReuse is spec 3.1: a clean slot is reused at once, lowest first; one
+// TestRule3_1SlotReuse is spec 3.1: a clean slot is reused at once, lowest first; one
 // that was boosted stays dirty until there is more garbage than a page holds.
-func TestSlotReuse(t *testing.T) {
+func TestRule3_1SlotReuse(t *testing.T) {
 	slotOf := func(p *kprobes.Kprobe) x86.Addr { s, _ := p.Slot(); return s.Addr }
 	w := newWorld(t, "6.1", 1)
 	a, b := w.register(t, at(w.leaf)), w.register(t, at(w.steady))
@@ -316,9 +316,9 @@ func TestSlotReuse(t *testing.T) {
 	w.k.UnregisterKprobe(p)
 }
 
-// TestUnregisterWhileStepping: the slot of a probe that a CPU is in must not
+// TestRule1_8UnregisterWhileStepping: the slot of a probe that a CPU is in must not
 // be given to another one.
-func TestUnregisterWhileStepping(t *testing.T) {
+func TestRule1_8UnregisterWhileStepping(t *testing.T) {
 	w := newWorld(t, "6.1", 2)
 	var r recorder
 	p := r.probe(w.steady, true)
@@ -337,8 +337,8 @@ func TestUnregisterWhileStepping(t *testing.T) {
 	require.Equal(t, 1, r.post)
 }
 
-// TestUnregisterFromHandler: a handler may remove its own probe.
-func TestUnregisterFromHandler(t *testing.T) {
+// TestRule1_8UnregisterFromHandler: a handler may remove its own probe.
+func TestRule1_8UnregisterFromHandler(t *testing.T) {
 	allKernels(t, func(t *testing.T, kernel string) {
 		w := newWorld(t, kernel, 1)
 		n := 0
@@ -355,9 +355,9 @@ func TestUnregisterFromHandler(t *testing.T) {
 	})
 }
 
-// TestView is spec 1.5.1: the view gives the original bytes back, whatever is
+// TestRule1_5_1RecoveredBytes is spec 1.5.1: the view gives the original bytes back, whatever is
 // armed, and reads up to the end of mapped memory.
-func TestView(t *testing.T) {
+func TestRule1_5_1RecoveredBytes(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	for off := range x86.Addr(0x80) {
 		p := at(textBase + off)

@@ -62,13 +62,6 @@ func plant(t testing.TB, l *lab.Lab, p *kprobes.Kprobe) *kprobes.Kprobe {
 	return p
 }
 
-func plantRet(t testing.TB, l *lab.Lab, p *kprobes.Kretprobe) *kprobes.Kretprobe {
-	t.Helper()
-	require.NoError(t, l.Kprobes.RegisterKretprobe(p))
-	t.Cleanup(func() { l.Kprobes.UnregisterKretprobe(p) })
-	return p
-}
-
 func refused(t testing.TB, err error, e errno.Errno, rule probepoint.Rule) {
 	t.Helper()
 	var r *probepoint.Refusal

@@ -34,12 +34,6 @@ func withModule(t testing.TB, kernel string) *lab.Lab {
 	return l
 }
 
-func every(t *testing.T, fn func(t *testing.T, kernel string)) {
-	for _, kernel := range profile.Names() {
-		t.Run(kernel, func(t *testing.T) { fn(t, kernel) })
-	}
-}
-
 // counting counts its hits.
 func counting(l *lab.Lab, t testing.TB, name string) (*kprobes.Kprobe, *int) {
 	hits := new(int)
