@@ -51,7 +51,7 @@ func NewScan(img *kimage.Image) *Scan {
 type ScanRow struct {
 	// Addr is "0x" and 16 hexadecimal digits; it is what was asked for, also
 	// where an ENDBR moves the probe. "" where no address was found.
-	Addr string `json:"addr"`
+	Addr string `json:"address"`
 	// Symbol covers the address; for a name that was not found, the name.
 	Symbol string `json:"symbol"`
 	// Offset in the symbol, in bytes.

@@ -29,7 +29,7 @@ type ScanPoint struct {
 
 // ReadPoints reads a list of points, plain or gzip: the first column of each
 // line. Empty lines, comments (#) and a header whose first column is "addr"
-// are left out; where a header, a comment or not, has a column "slot_addr",
+// or "address" are left out; where a header, a comment or not, has a column "slot_addr",
 // that is read too. The error is the reader's, or says which line is too long.
 func ReadPoints(r io.Reader) ([]ScanPoint, error) {
 	b := bufio.NewReader(r)
@@ -65,11 +65,16 @@ func (l *pointList) add(line string) {
 	f := strings.Fields(line)
 	switch {
 	case len(f) == 0:
-	case len(l.points) == 0 && len(f) > 1 && strings.TrimPrefix(f[0], "#") == "addr":
+	case len(l.points) == 0 && len(f) > 1 && isHeader(f[0]):
 		l.slot = max(0, slices.Index(strings.Split(line, "\t"), "slot_addr"))
 	case f[0][0] != '#':
 		l.points = append(l.points, ScanPoint{f[0], l.slotAddr(line)})
 	}
+}
+
+func isHeader(first string) bool {
+	first = strings.TrimPrefix(first, "#")
+	return first == "addr" || first == "address"
 }
 
 // slotAddr is the line's slot address, 0 where the column is empty.

@@ -296,6 +296,7 @@ func TestReadPoints(t *testing.T) {
 		"comments":        {"# a\n\n  # b\n#c\tgcd\n", nil},
 		"first_column":    {"gcd\t1\nvfs_read 2\n  lcm  \n", []string{"gcd", "vfs_read", "lcm"}},
 		"header":          {"addr\tsymbol\n0x1\tgcd\n", []string{"0x1"}},
+		"our_own_header":  {"address\tsymbol\n0x1\tgcd\n", []string{"0x1"}},
 		"name_as_header":  {"addr\naddr\t1\n", []string{"addr", "addr"}},
 		"dos_line_ends":   {"gcd\r\nlcm\r\n", []string{"gcd", "lcm"}},
 		"no_last_newline": {"gcd\nlcm", []string{"gcd", "lcm"}},

@@ -21,7 +21,7 @@ const (
 // scanHeader names the columns, as the tags of ScanRow do; slotHeader the two
 // that Scan.Slots adds.
 const (
-	scanHeader = "addr\tsymbol\toffset\terrno\tftrace\tboostable\temulated\treason\tdetail"
+	scanHeader = "address\tsymbol\toffset\terrno\tftrace\tboostable\temulated\treason\tdetail"
 	slotHeader = "\tslot_addr\tslot"
 )
 

@@ -35,7 +35,7 @@ func scanCommand(t *term) *cli.Command {
 			&cli.BoolFlag{Name: "entries", Usage: "only the functions' entries"},
 			&cli.BoolFlag{Name: "padding", Usage: "list int3 padding too, which is only counted otherwise"},
 			&cli.BoolFlag{Name: "slots", Usage: "add slot_addr and slot, the bytes out of line; a column slot_addr of --points says where"},
-			&cli.BoolFlag{Name: "tsv", Usage: "a header, and a line for each point: addr, symbol, offset, errno, ftrace, boostable, emulated, reason, detail"},
+			&cli.BoolFlag{Name: "tsv", Usage: "a header, and a line for each point: address, symbol, offset, errno, ftrace, boostable, emulated, reason, detail"},
 			&cli.BoolFlag{Name: "json", Usage: "one JSON object for each point, with the same names"},
 		}, imageFlags()...),
 		Action: func(_ context.Context, c *cli.Command) error { return scan(t, c) },
