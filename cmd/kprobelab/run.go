@@ -112,8 +112,8 @@ func (p *plan) run(t *term, c *cli.Command) error {
 	if engineMissing != nil {
 		return engineMissing
 	}
-	if len(p.calls)+len(p.tasks) == 0 {
-		return usagef("nothing to call: give --call 'name(arg, ...)'; try %s --help", c.FullName())
+	if len(p.probes)+len(p.calls)+len(p.tasks) == 0 {
+		return usagef("nothing to probe and nothing to call: give --kprobe SYM or --call 'name(arg, ...)'; try %s --help", c.FullName())
 	}
 	if p.cpus < 1 || p.cpus > maxCPUs {
 		return usagef("--cpus %s: there can be 1 to %d CPUs", strconv.Itoa(p.cpus), maxCPUs)
