@@ -3,7 +3,6 @@ package kprobes
 import (
 	"fmt"
 	"runtime/debug"
-	"strconv"
 
 	"kprobelab/x86"
 )
@@ -96,18 +95,4 @@ func (k *Kprobes) recovered(p *Kprobe, handler string) {
 	if v := recover(); v != nil {
 		k.fail(&HandlerPanic{Probe: k.name(p), Handler: handler, Value: v, Stack: debug.Stack()})
 	}
-}
-
-// bare is a number as %lx prints it.
-func bare(v uint64) string { return strconv.FormatUint(v, 16) }
-
-// dump logs a register frame as show_regs does, without the stack.
-func (k *Kprobes) dump(r *x86.PtRegs) {
-	k.printk(fmt.Sprintf("RIP: %04x:[<%016x>]", r.CS, r.IP))
-	k.printk(fmt.Sprintf("RSP: %04x:%016x  EFLAGS: %08x", r.SS, r.SP, r.Flags))
-	k.printk(fmt.Sprintf("RAX: %016x RBX: %016x RCX: %016x", r.AX, r.BX, r.CX))
-	k.printk(fmt.Sprintf("RDX: %016x RSI: %016x RDI: %016x", r.DX, r.SI, r.DI))
-	k.printk(fmt.Sprintf("RBP: %016x R08: %016x R09: %016x", r.BP, r.R8, r.R9))
-	k.printk(fmt.Sprintf("R10: %016x R11: %016x R12: %016x", r.R10, r.R11, r.R12))
-	k.printk(fmt.Sprintf("R13: %016x R14: %016x R15: %016x", r.R13, r.R14, r.R15))
 }

@@ -21,6 +21,8 @@ type Kprobes struct {
 	mods  modules
 	// disarmed is kprobes_all_disarmed.
 	disarmed bool
+	// warned remembers the one-time warning about a second registration.
+	warned bool
 
 	kret kretState
 	jp   jprobeState

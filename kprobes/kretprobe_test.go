@@ -473,3 +473,34 @@ func TestKretprobePanics(t *testing.T) {
 	require.Nil(t, current)
 	require.Zero(t, w.k.Pending(0))
 }
+
+// TestRule5_5Misordered: an instance that waits on another stack slot than the
+// one returned through. With rethook it ends the walk; before, it is skipped
+// and the next match is blamed.
+func TestRule5_5Misordered(t *testing.T) {
+	for kernel, want := range map[string][]string{
+		"5.8": {"kretprobe is stacked incorrectly. Trying to fixup.", "leaf must be blacklisted because of incorrect kretprobe order"},
+		"6.1": {"WARNING: rethook: a pending return is on another stack frame"},
+	} {
+		t.Run(kernel, func(t *testing.T) {
+			w := newWorld(t, kernel, 1)
+			var log []string
+			w.k.OnLog(func(line string) { log = append(log, line) })
+			outer, inner := calls{}, calls{}
+			w.registerRet(t, outer.probe(w.leaf, 4))
+			w.registerRet(t, inner.probe(w.traced, 4))
+			th := w.start(0, 0, w.leaf, 5)
+			th.step() // leaf's return address is taken
+			// traced is entered on a slot below, and its return address is the
+			// trampoline: both wait for the same return.
+			low := w.startAt(0, 0, w.traced, 5, x86.Addr(th.regs.SP-64))
+			w.setWord(x86.Addr(low.regs.SP), uint64(w.k.Trampoline()))
+			low.step()
+			th.run()
+			require.NoError(t, th.err)
+			require.Equal(t, want, log)
+			require.Equal(t, 0, w.k.Pending(0))
+			require.Zero(t, inner.ret)
+		})
+	}
+}

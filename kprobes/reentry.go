@@ -14,6 +14,7 @@ func (k *Kprobes) reenter(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) bool {
 			Current: k.name(cpu.current), Status: cpu.status, Regs: *regs,
 		})
 		k.printk("Unrecoverable kprobe detected.")
+		k.dumpKprobe(p)
 		return false
 	case cpu.status == HitSSDone && k.c.Step.NestedPostDisarms:
 		return k.disarmForGood(cpu, p, regs)

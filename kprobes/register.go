@@ -25,9 +25,7 @@ func (k *Kprobes) RegisterKprobe(p *Kprobe) error {
 	}
 	p.Addr = pt.Addr
 	if k.registered(p) {
-		if k.c.Check.ReregistrationWarns {
-			k.printk("WARNING: register_kprobe: " + pt.String() + " is already registered")
-		}
+		k.warnReregistered(&pt)
 		return probepoint.Refuse(errno.EINVAL, probepoint.RuleReregistered, p.Addr, pt.String())
 	}
 	p.Flags &= FlagDisabled
@@ -39,6 +37,14 @@ func (k *Kprobes) RegisterKprobe(p *Kprobe) error {
 		return k.registerAggregate(old, p, &pt)
 	}
 	return k.registerFirst(p, &pt)
+}
+
+// warnReregistered is the kernel's WARN_ON_ONCE.
+func (k *Kprobes) warnReregistered(pt *probepoint.Point) {
+	if k.c.Check.ReregistrationWarns && !k.warned {
+		k.warned = true
+		k.printk("WARNING: register_kprobe: " + pt.String() + " is already registered")
+	}
 }
 
 func (k *Kprobes) resolve(p *Kprobe) (probepoint.Point, error) {

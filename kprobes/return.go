@@ -67,18 +67,27 @@ func (k *Kprobes) firstReal(i *Instance) *Instance {
 }
 
 // runHandlers calls the handlers from the list's head to last, inclusive: the
-// oldest probe of a function comes first.
+// oldest probe of a function comes first. With rethook it stops at an instance
+// on another stack slot than the one that is returned through; before, such
+// are skipped.
 func (k *Kprobes) runHandlers(cpu *cpuState, first, last *Instance, frame x86.Addr, regs *x86.PtRegs) {
-	real := last.RetAddr
+	real, skipped := last.RetAddr, false
 	for i := first; ; i = i.next {
-		if i.frame != frame && !k.misplaced(i) {
-			return
-		}
-		if i.frame == frame {
+		switch {
+		case i.frame == frame:
+			k.tellSkipped(i, &skipped)
 			if !k.c.Kret.Rethook {
 				i.RetAddr = real
 			}
 			k.runHandler(cpu, i, regs)
+		case k.c.Kret.Rethook:
+			k.warnMisplaced()
+			return
+		default:
+			if !skipped {
+				k.printk("kretprobe is stacked incorrectly. Trying to fixup.")
+			}
+			skipped = true
 		}
 		if i == last {
 			return
@@ -86,18 +95,25 @@ func (k *Kprobes) runHandlers(cpu *cpuState, first, last *Instance, frame x86.Ad
 	}
 }
 
-// misplaced reports an instance on another stack slot than the one that is
-// returned through. Rethook stops there; before, it is skipped.
-func (k *Kprobes) misplaced(i *Instance) (skip bool) {
-	if k.c.Kret.Rethook {
-		if !k.kret.misplaced {
-			k.printk("WARNING: rethook: a pending return is on another stack frame")
-		}
-	} else if !k.kret.misplaced {
-		k.printk("kretprobe is stacked incorrectly. Trying to fixup.")
+// warnMisplaced is rethook's one-time warning.
+func (k *Kprobes) warnMisplaced() {
+	if !k.kret.misplaced {
+		k.kret.misplaced = true
+		k.printk("WARNING: rethook: a pending return is on another stack frame")
 	}
-	k.kret.misplaced = true
-	return !k.c.Kret.Rethook
+}
+
+// tellSkipped names the function whose probe was met after others had to be
+// skipped: its entry is hit in the wrong order.
+func (k *Kprobes) tellSkipped(i *Instance, skipped *bool) {
+	if rp := i.Kretprobe(); *skipped && rp != nil {
+		name := k.name(&rp.KP)
+		if s, ok := k.view.SymbolAt(rp.KP.Addr); ok {
+			name = s.Name
+		}
+		k.printk(name + " must be blacklisted because of incorrect kretprobe order")
+	}
+	*skipped = false
 }
 
 // runHandler calls one return handler; its probe counts as being handled

@@ -46,6 +46,9 @@ type Log struct {
 	// Prefix begins the log lines that name no function ("kprobes: " in 6.1
 	// and later).
 	Prefix string
+	// DumpFields prints a probe that could not be handled by the names of its
+	// fields (6.1 and later).
+	DumpFields bool
 	// EnabledBool: a write to kprobes/enabled is read as the kernel reads a
 	// boolean (6.1 and later; before, y, Y, 1, n, N and 0 only).
 	EnabledBool bool

@@ -137,6 +137,7 @@ func v61() Config {
 	c.Check.ReregistrationWarns = true
 	c.Log.Prefix = "kprobes: "
 	c.Log.EnabledBool = true
+	c.Log.DumpFields = true
 	c.Check.GateArea = true
 	c.Check.CFISymbols = true
 	c.Check.FtraceSiteMiddle = false

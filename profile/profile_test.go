@@ -21,6 +21,7 @@ func TestVersionTable(t *testing.T) {
 		{"module_going_ENOENT", func(c *Config) any { return c.Check.ModuleErrno }, [6]any{false, true, true, true, true, true}},
 		{"log_prefix", func(c *Config) any { return c.Log.Prefix }, [6]any{"", "", "", "", "kprobes: ", "kprobes: "}},
 		{"enabled_is_a_boolean", func(c *Config) any { return c.Log.EnabledBool }, [6]any{false, false, false, false, true, true}},
+		{"dump_fields", func(c *Config) any { return c.Log.DumpFields }, [6]any{false, false, false, false, true, true}},
 		{"arm_errors_are_counted", func(c *Config) any { return c.Log.ArmErrors }, [6]any{false, false, true, true, true, true}},
 		{"symbol_name", func(c *Config) any { return c.Resolve.SymbolNames }, [6]any{false, true, true, true, true, true}},
 		{"outside_any_symbol_ENOENT", func(c *Config) any { return c.Resolve.NeedsSymbol }, [6]any{false, false, false, false, true, true}},
