@@ -107,6 +107,12 @@ func (w *world) result(t testing.TB, fn x86.Addr, arg uint64) uint64 {
 	return ax
 }
 
+// current is the probe that the running CPU is handling.
+func current(w *world) *kprobes.Kprobe {
+	p, _ := w.k.Current()
+	return p
+}
+
 func (w *world) byteAt(a x86.Addr) byte { return w.mem(a, 1)[0] }
 
 func refused(t require.TestingT, err error, e errno.Errno, rule probepoint.Rule) {
