@@ -1,0 +1,126 @@
+package optimizer
+
+import (
+	"encoding/binary"
+
+	"kprobelab/kimage"
+	"kprobelab/profile"
+	"kprobelab/x86"
+)
+
+// MaxDetour is the size of the largest detour buffer in bytes: with frame
+// pointers and the longest DCR.
+const MaxDetour = 105 + MaxRegion + jmp32Size
+
+// DetourParams is what a detour buffer holds beside the code it detours.
+type DetourParams struct {
+	// OptimizedProbe is the callback's first argument (the address of struct
+	// optimized_kprobe).
+	OptimizedProbe uint64
+	// Callback is what the buffer calls (optimized_callback).
+	Callback x86.Addr
+	// AC stands where the kernel closes user access, in profiles that do
+	// (profile.Optimize.CLAC): ACClac, ACNop or another nop of 3 bytes. Zero
+	// means what the View's own template has there (optprobe_template_clac,
+	// which boot has rewritten for the CPU), else ACNop.
+	AC [3]byte
+}
+
+// Detour is a detour buffer as it is to be written to memory.
+//
+//	+0                template: save all registers, as a pt_regs
+//	                  movabs $OptimizedProbe,%rdi; call Callback
+//	                  restore all registers
+//	+TemplateSize     the copied instructions, Size bytes
+//	+TemplateSize+Size  jmp At+Size
+type Detour struct {
+	// Addr is where the buffer is, At the probed address.
+	Addr, At x86.Addr
+	// Bytes[:Len] are to be written at Addr.
+	Bytes [MaxDetour]byte
+	Len   int
+	// TemplateSize and Size are the lengths of the template and of the copied
+	// instructions (optinsn.size).
+	TemplateSize, Size int
+	// Saved are the original bytes at At+1 to At+4 (optinsn.copied_insn), which
+	// the jump's displacement replaces.
+	Saved [4]byte
+	// Jump is what is written over the 5 bytes at At.
+	Jump [jmp32Size]byte
+}
+
+// Code is what is to be written at Addr.
+func (d *Detour) Code() []byte { return d.Bytes[:d.Len] }
+
+// Copied is the address of the copied instructions: where a hit goes on whose
+// handlers the int3 has run already (spec 4.8).
+func (d *Detour) Copied() x86.Addr { return d.Addr.Add(int64(d.TemplateSize)) }
+
+// BuildDetour makes the detour buffer, to be written at buf, of a probe at
+// that address, as arch_prepare_optimized_kprobe does behind its test of the
+// whole function: ask Check for that. The error is a *Refusal: ERANGE for a
+// buffer too far, EINVAL for an instruction that cannot be copied or is not
+// boostable, EBUSY for reserved text.
+func BuildDetour(v kimage.View, at, buf x86.Addr, c *profile.Config, p DetourParams) (Detour, error) {
+	d := Detour{Addr: buf, At: at}
+	if tooFar(at, buf) {
+		return d, refuse(v, Reason{ID: Distance, Addr: at, Target: buf})
+	}
+	if p.AC == [acSize]byte{} {
+		p.AC, _ = acOf(v)
+	}
+	l := putTemplate(d.Bytes[:], c, p.AC)
+	d.TemplateSize = l.End
+	if err := d.copyRegion(v, c); err != nil {
+		return d, err
+	}
+	call := buf.Add(int64(l.Call))
+	if rel := p.Callback.Sub(call) - jmp32Size; rel != int64(int32(rel)) {
+		return d, refuse(v, Reason{ID: Distance, Addr: p.Callback, Target: buf})
+	}
+	copy(d.Bytes[l.Arg:], []byte{0x48, 0xBF})
+	binary.LittleEndian.PutUint64(d.Bytes[l.Arg+2:], p.OptimizedProbe)
+	putRel32(d.Bytes[l.Call:], opCall32, call, p.Callback)
+	end := d.Copied().Add(int64(d.Size))
+	putRel32(d.Bytes[l.End+d.Size:], opJmp32, end, at.Add(int64(d.Size)))
+	putRel32(d.Jump[:], opJmp32, at, buf)
+	d.Len = l.End + d.Size + jmp32Size
+	return d, nil
+}
+
+const (
+	opCall32 = 0xE8
+	opJmp32  = 0xE9
+)
+
+// putRel32 writes a jmp or call at from to to.
+func putRel32(b []byte, op byte, from, to x86.Addr) {
+	b[0] = op
+	binary.LittleEndian.PutUint32(b[1:], uint32(to.Sub(from)-jmp32Size))
+}
+
+// copyRegion copies the DCR behind the template and saves what the jump hides.
+func (d *Detour) copyRegion(v kimage.View, c *profile.Config) error {
+	dst := d.Bytes[d.TemplateSize:]
+	p := copier{view: v, c: c, at: d.At, final: d.Copied()}
+	for !p.done() {
+		src := d.At.Add(int64(p.size))
+		if id := p.next(dst); id != None {
+			i := Insn{Addr: src, Len: max(p.k.Length, 1)}
+			i.Len = v.CodeAt(src, i.Code[:i.Len])
+			return refuse(v, Reason{ID: id, Addr: src, Insn: i})
+		}
+	}
+	d.Size = p.size
+	clear(dst[d.Size:])
+	if id, site := reserved(v, x86.Range{Start: d.At, End: d.At.Add(int64(d.Size))}, c); id != None {
+		return refuse(v, Reason{ID: id, Addr: site})
+	}
+	v.CodeAt(d.At+1, d.Saved[:])
+	return nil
+}
+
+func refuse(v kimage.View, r Reason) error {
+	r.in, _ = v.SymbolAt(r.Addr)
+	return &Refusal{Reason: r}
+}

@@ -1,0 +1,78 @@
+package optimizer
+
+import (
+	"fmt"
+	"strings"
+
+	"kprobelab/decoder"
+	"kprobelab/kimage"
+	"kprobelab/x86"
+)
+
+// Insn is one instruction of the code under test.
+type Insn struct {
+	Addr x86.Addr
+	// Code[:Len] are its bytes, the original ones.
+	Code [decoder.MaxInsnSize]byte
+	Len  int
+}
+
+// Bytes are the instruction's bytes.
+func (i *Insn) Bytes() []byte { return i.Code[:i.Len] }
+
+// Text is the instruction disassembled. It is made anew at each call.
+func (i *Insn) Text() string { return decoder.Text(i.Bytes(), i.Addr) }
+
+// Reason is one rule that refuses, and where.
+type Reason struct {
+	ID ReasonID
+	// Addr is the instruction, patch site or address that the rule is about.
+	Addr x86.Addr
+	// Insn is the instruction at Addr where the rule is about one; its Len is
+	// 0 otherwise.
+	Insn Insn
+	// Target is where a jump leads, or the buffer that is too far; else 0.
+	Target x86.Addr
+	// BeyondDoc: by the documentation this would be no reason (a jump to A+5).
+	BeyondDoc bool
+
+	in kimage.Symbol
+}
+
+// Sentence says the reason in one sentence for people.
+func (r *Reason) Sentence() string {
+	insn := "the instruction"
+	if r.Insn.Len > 0 {
+		insn = r.Insn.Text()
+	}
+	s := expand(r.ID.row().why, r.place(r.Addr), insn, r.place(r.Target))
+	if r.BeyondDoc {
+		s += " (the byte right behind the jump: harmless, and allowed by the documentation, but the code refuses it)"
+	}
+	return s
+}
+
+// place is an address as symbol+0xoff within the probed function.
+func (r *Reason) place(a x86.Addr) string {
+	off := uint64(a.Sub(r.in.Addr))
+	if r.in.Name == "" || off > r.in.Size {
+		return a.String()
+	}
+	return fmt.Sprintf("%s+%#x", r.in.Name, off)
+}
+
+func expand(s, at, insn, target string) string {
+	return strings.NewReplacer("{at}", at, "{insn}", insn, "{target}", target).Replace(s)
+}
+
+// Refusal is the error of BuildDetour: no buffer can be made. errors.Is finds
+// the kernel's error number: ERANGE, EINVAL or EBUSY.
+type Refusal struct{ Reason Reason }
+
+// Error says why.
+func (e *Refusal) Error() string {
+	return "no detour buffer: " + e.Reason.Sentence()
+}
+
+// Unwrap gives the error number.
+func (e *Refusal) Unwrap() error { return e.Reason.ID.Errno() }

@@ -1,0 +1,185 @@
+package optimizer
+
+import (
+	"fmt"
+
+	"kprobelab/errno"
+)
+
+// ReasonID names a rule that keeps a probe from being optimized. Its text
+// (String) is stable: tools print it and tests compare it. The numbers are not;
+// they are in the order in which the kernel asks.
+type ReasonID uint8
+
+// The rules, in the kernel's order.
+const (
+	// None: no rule refuses.
+	None ReasonID = iota
+	// NoOptprobes: this kernel optimizes no probes.
+	NoOptprobes
+	// FtraceBased: the probe runs from the function tracer.
+	FtraceBased
+
+	// NoSymbol: no symbol covers the address.
+	NoSymbol
+	// EntryText: the address lies in entry text.
+	EntryText
+	// TooShort: fewer than 5 bytes are left of the function.
+	TooShort
+	// ExceptionEntry: an instruction of the function is in the exception table.
+	ExceptionEntry
+	// Unreadable: code of the function cannot be read.
+	Unreadable
+	// Undecodable: the kernel's decoder does not know an instruction of it.
+	Undecodable
+	// Int3InFunction: there is an int3 in the function (to 5.9).
+	Int3InFunction
+	// IndirectJump: there is an indirect jump in the function (to 6.11).
+	IndirectJump
+	// ThunkJump: a jump of the function leads into the thunks (to 6.11).
+	ThunkJump
+	// JTPRTarget: a jump of the function leads into the JTPR.
+	JTPRTarget
+
+	// Distance: the detour buffer is out of a jump's reach.
+	Distance
+	// CopyUnreadable: an instruction of the DCR cannot be read.
+	CopyUnreadable
+	// CopyUndecodable: the kernel's decoder does not know one.
+	CopyUndecodable
+	// CopyEmulatePrefix: one has a forced-emulation prefix.
+	CopyEmulatePrefix
+	// CopyInt3: one is an int3.
+	CopyInt3
+	// CopyMasksExceptions: one masks exceptions.
+	CopyMasksExceptions
+	// CopyDisplacement: the operand of one is out of reach from the buffer.
+	CopyDisplacement
+	// NotBoostable: one is not boostable.
+	NotBoostable
+	// ReservedFtrace: the DCR overlaps an ftrace site.
+	ReservedFtrace
+	// ReservedSMPLock: it overlaps a lock prefix that may yet be patched.
+	ReservedSMPLock
+	// ReservedJumpLabel: it overlaps a jump label.
+	ReservedJumpLabel
+	// ReservedStaticCall: it overlaps an inline static call.
+	ReservedStaticCall
+
+	// NumReasons is one more than the last rule.
+	NumReasons
+)
+
+// reason is a rule for people. In why, {at} is the place, {insn} what stands
+// there and {target} where it leads.
+type reason struct {
+	name   string
+	errno  errno.Errno
+	why    string
+	source string
+}
+
+// The places in the kernel and its documentation where the rules stand.
+const (
+	srcConfig   = "arch/x86/Kconfig, HAVE_OPTPROBES; kernel/kprobes.c"
+	srcTry      = "kernel/kprobes.c, try_to_optimize_kprobe"
+	srcCan      = "arch/x86/kernel/kprobes/opt.c, can_optimize; kprobes.rst, Safety Check"
+	srcIndirect = "arch/x86/kernel/kprobes/opt.c, insn_is_indirect_jump; kprobes.rst, Safety Check"
+	srcInto     = "arch/x86/kernel/kprobes/opt.c, insn_jump_into_range; kprobes.rst, Safety Check"
+	srcPrepare  = "arch/x86/kernel/kprobes/opt.c, arch_prepare_optimized_kprobe"
+	srcCopy     = "arch/x86/kernel/kprobes/core.c, __copy_instruction"
+	srcBoost    = "arch/x86/kernel/kprobes/core.c, can_boost; kprobes.rst, Safety Check"
+	srcReserved = "arch/x86/kernel/kprobes/opt.c, copy_optimized_instructions"
+)
+
+var reasons = [NumReasons]reason{
+	None:        {"", 0, "the probe can be optimized", srcCan},
+	NoOptprobes: {"NO_OPTPROBES", 0, "this kernel optimizes no probes", srcConfig},
+	FtraceBased: {"FTRACE_BASED", 0, "{at} is an ftrace site: the function tracer calls the probe, and there is nothing to optimize", srcTry},
+
+	NoSymbol:       {"NO_SYMBOL", errno.EILSEQ, "no symbol covers {at}, so the function around it is not known", srcCan},
+	EntryText:      {"ENTRY_TEXT", errno.EILSEQ, "{at} lies in entry text, where stack and registers are not set up yet", srcCan},
+	TooShort:       {"TOO_SHORT", errno.EILSEQ, "from {at} on, the function has fewer than the 5 bytes that the jump needs", srcCan},
+	ExceptionEntry: {"EXCEPTION_ENTRY", errno.EILSEQ, "{at}: {insn} is in the exception table, and a fixup may jump anywhere into the function", srcCan},
+	Unreadable:     {"UNREADABLE", errno.EILSEQ, "the code of the function cannot be read from {at} on", srcCan},
+	Undecodable:    {"UNDECODABLE", errno.EILSEQ, "{at}: the kernel's decoder does not know {insn}, so what follows is not known to be free of jumps", srcCan},
+	Int3InFunction: {"INT3_IN_FUNCTION", errno.EILSEQ, "{at} is an int3, which may be another debugger's", srcCan},
+	IndirectJump:   {"INDIRECT_JUMP", errno.EILSEQ, "{at}: {insn} may jump anywhere into the function", srcIndirect},
+	ThunkJump:      {"THUNK_JUMP", errno.EILSEQ, "{at}: {insn} leads to {target}, among the thunks, and is an indirect jump", srcIndirect},
+	JTPRTarget:     {"JTPR_TARGET", errno.EILSEQ, "{at}: {insn} leads to {target}, behind the first byte of what the jump replaces", srcInto},
+
+	Distance:            {"DISTANCE", errno.ERANGE, "the detour buffer at {target} is more than 2 GiB from {at}", srcPrepare},
+	CopyUnreadable:      {"COPY_UNREADABLE", errno.EINVAL, "{at} cannot be read", srcCopy},
+	CopyUndecodable:     {"COPY_UNDECODABLE", errno.EINVAL, "{at}: the kernel's decoder does not know {insn}", srcCopy},
+	CopyEmulatePrefix:   {"COPY_EMULATE_PREFIX", errno.EINVAL, "{at}: {insn} has a forced-emulation prefix and is not copied", srcCopy},
+	CopyInt3:            {"COPY_INT3", errno.EINVAL, "{at} is an int3 and is not copied", srcCopy},
+	CopyMasksExceptions: {"COPY_MASKS_EXCEPTIONS", errno.EINVAL, "{at}: {insn} masks exceptions for one instruction and is not copied", srcCopy},
+	CopyDisplacement:    {"COPY_DISPLACEMENT", errno.EINVAL, "{at}: the operand of {insn} is more than 2 GiB from the detour buffer", srcCopy},
+	NotBoostable:        {"NOT_BOOSTABLE", errno.EINVAL, "{at}: {insn} is not boostable, so it cannot run in the detour buffer", srcBoost},
+	ReservedFtrace:      {"RESERVED_FTRACE", errno.EBUSY, "the ftrace site at {at} is in the region, and the function tracer patches it", srcReserved},
+	ReservedSMPLock:     {"RESERVED_SMP_LOCK", errno.EBUSY, "the lock prefix at {at} is in the region, and is patched when a second CPU comes up", srcReserved},
+	ReservedJumpLabel:   {"RESERVED_JUMP_LABEL", errno.EBUSY, "the jump label at {at} is in the region, and is patched when its key changes", srcReserved},
+	ReservedStaticCall:  {"RESERVED_STATIC_CALL", errno.EBUSY, "the static call at {at} is in the region, and is patched when its key changes", srcReserved},
+}
+
+// Reasons lists every rule, in the kernel's order.
+func Reasons() []ReasonID {
+	list := make([]ReasonID, 0, NumReasons-1)
+	for id := None + 1; id < NumReasons; id++ {
+		list = append(list, id)
+	}
+	return list
+}
+
+func (id ReasonID) row() *reason {
+	if id >= NumReasons {
+		id = None
+	}
+	return &reasons[id]
+}
+
+// String is the rule's stable name, such as "JTPR_TARGET"; "" for None.
+func (id ReasonID) String() string { return id.row().name }
+
+// Errno is what preparing the detour buffer returns in the kernel, where no
+// caller looks at it: EILSEQ, ERANGE, EINVAL or EBUSY; 0 where the kernel does
+// not try at all.
+func (id ReasonID) Errno() errno.Errno { return id.row().errno }
+
+// Source is where the rule stands: kernel file and function, and the section
+// of the documentation where there is one.
+func (id ReasonID) Source() string { return id.row().source }
+
+// Rule is the rule as one sentence about no place in particular.
+func (id ReasonID) Rule() string {
+	return expand(id.row().why, "the place", "the instruction", "its target")
+}
+
+// MarshalText gives the stable name.
+func (id ReasonID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// UnmarshalText takes a stable name.
+func (id *ReasonID) UnmarshalText(b []byte) error {
+	for i := range NumReasons {
+		if i.String() == string(b) {
+			*id = i
+			return nil
+		}
+	}
+	return fmt.Errorf("no reason is called %q: %w", b, errno.EINVAL)
+}
+
+// reasonSet is a set of rules, a bit each.
+type reasonSet uint32
+
+func (s *reasonSet) add(id ReasonID) { *s |= 1 << id }
+
+// first is the rule of the set that the kernel asks about first, or None.
+func (s reasonSet) first() ReasonID {
+	for id := None + 1; id < NumReasons; id++ {
+		if s>>id&1 != 0 {
+			return id
+		}
+	}
+	return None
+}

@@ -1,0 +1,43 @@
+package optimizer
+
+import (
+	"kprobelab/kimage"
+	"kprobelab/profile"
+	"kprobelab/x86"
+)
+
+// reservation is a kind of place that somebody else patches and that no DCR
+// may overlap, in the kernel's order (spec 4.2, step 6).
+type reservation struct {
+	id      ReasonID
+	kind    kimage.SiteKind
+	applies func(*profile.Config) bool
+}
+
+var reservations = [...]reservation{
+	{ReservedFtrace, kimage.SiteFtrace, func(c *profile.Config) bool { return c.Check.FtraceSites }},
+	// The kernel remembers lock prefixes only while it runs with one CPU and
+	// has replaced them; no named profile does.
+	{ReservedSMPLock, kimage.SiteSMPLock, func(c *profile.Config) bool { return c.Check.SMPLocks }},
+	{ReservedJumpLabel, kimage.SiteJumpLabel, func(c *profile.Config) bool { return c.Check.JumpLabels }},
+	{ReservedStaticCall, kimage.SiteStaticCall, func(c *profile.Config) bool { return c.Check.StaticCalls }},
+}
+
+// hit is the site of that kind in the range.
+func (r *reservation) hit(v kimage.View, dcr x86.Range, c *profile.Config) (kimage.Site, bool) {
+	if !r.applies(c) {
+		return kimage.Site{}, false
+	}
+	return v.SiteIn(r.kind, dcr)
+}
+
+// reserved is the first rule by which the range is reserved, or None, and the
+// site.
+func reserved(v kimage.View, dcr x86.Range, c *profile.Config) (ReasonID, x86.Addr) {
+	for i := range reservations {
+		if s, ok := reservations[i].hit(v, dcr, c); ok {
+			return reservations[i].id, s.Addr
+		}
+	}
+	return None, 0
+}
