@@ -1,0 +1,9 @@
+// Package tracing is kprobe events: probes that people define in text, and the
+// files in which they read what the probes saw. Definitions become kprobes and
+// kretprobes of the kprobes package, hits become records in a ring buffer, and
+// records become the lines of the file trace.
+//
+// It must not know how probes work, nor which machine runs: it registers
+// through package kprobes and reads memory through the interface Machine. Who
+// calls guest code, mounts the files or prints them is not its affair.
+package tracing
