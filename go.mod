@@ -19,6 +19,7 @@ require (
 )
 
 require (
+	github.com/anchore/go-lzo v0.1.1
 	github.com/mitchellh/colorstring v0.0.0-20190213212951-d06e56a500db // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect

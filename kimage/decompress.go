@@ -44,10 +44,7 @@ func compressionOf(b []byte) *compression {
 	return nil
 }
 
-var (
-	errTooLarge = errors.New("it unpacks to more than 1 GiB")
-	errLzo      = errors.New("lzo is not supported: unpack it with lzop -d first")
-)
+var errTooLarge = errors.New("it unpacks to more than 1 GiB")
 
 // progress reports how far a stage is.
 type progress struct {
@@ -73,7 +70,7 @@ func (p *progress) at(done int64) {
 func decompress(file string, at int64, b []byte, hint int, report func(string, int64, int64)) ([]byte, error) {
 	c := compressionOf(b)
 	if c == nil {
-		return nil, badFormat(file, at, "compressed data is wanted (gzip, zstd, xz, lz4, bzip2 or lzma)")
+		return nil, badFormat(file, at, "compressed data is wanted (gzip, zstd, xz, lz4, bzip2, lzma or lzo)")
 	}
 	// A believable hint saves growing; a damaged one must not cost memory.
 	if hint < 0 || hint > maxImage || hint/300 > len(b) {
@@ -81,7 +78,7 @@ func decompress(file string, at int64, b []byte, hint int, report func(string, i
 	}
 	out, err := c.unpack(b, hint, &progress{report: report, stage: "decompress", total: int64(hint)})
 	switch {
-	case errors.Is(err, errTooLarge), errors.Is(err, errLzo):
+	case errors.Is(err, errTooLarge):
 		return nil, badFormat(file, at, "%v", err)
 	case err != nil:
 		return nil, badFormat(file, at, "intact %s data is wanted: %v", c.name, plain(err))
@@ -199,8 +196,6 @@ func unpackBzip2(b []byte, hint int, p *progress) ([]byte, error) {
 func unpackLz4(b []byte, hint int, p *progress) ([]byte, error) {
 	return readAll(lz4.NewReader(bytes.NewReader(b)), hint, p)
 }
-
-func unpackLzo([]byte, int, *progress) ([]byte, error) { return nil, errLzo }
 
 // lz4LegacyBlock is what a block of the legacy frame unpacks to; only the
 // last one is shorter (LZ4 Frame Format, "Legacy frame").

@@ -3,6 +3,7 @@ package kimage
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/binary"
 	"encoding/hex"
 	"math"
 	"testing"
@@ -21,6 +22,20 @@ func packGzip(t testing.TB, b []byte) []byte {
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
 	return out.Bytes()
+}
+
+// packStored is an lzop file of blocks that would not shrink.
+func packStored(b []byte) []byte {
+	out := []byte("\x89LZO\x00\r\n\x1a\n\x10\x40\x20\xa0\x09\x40\x03\x09\x00\x00\x00\x00")
+	out = append(out, make([]byte, 4+4+4+1+4)...) // mode, time, name, checksum
+	for len(b) > 0 {
+		n := min(len(b), 256<<10)
+		out = binary.BigEndian.AppendUint32(out, uint32(n))
+		out = binary.BigEndian.AppendUint32(out, uint32(n))
+		out = append(out, b[:n]...)
+		b = b[n:]
+	}
+	return append(out, 0, 0, 0, 0)
 }
 
 // testPacked is b in every format that there is a packer for.
@@ -50,6 +65,7 @@ func testPacked(t testing.TB, b []byte) map[string][]byte {
 	require.NoError(t, err)
 	require.NoError(t, zw.Close())
 	packed["lzma"] = l.Bytes()
+	packed["lzo stored"] = packStored(b)
 	return packed
 }
 
@@ -86,11 +102,13 @@ func TestDamagedPayload(t *testing.T) {
 	}
 }
 
-// What xz --x86, xz --check=crc64 and bzip2 make of testPlain.
+// What xz --x86, xz --check=crc64, bzip2, lzop -9 and lzop --crc32 make of testPlain.
 const (
 	packedX86   = "fd377a585a0000016922de3602010400210110008b216f49e0040f006f5d002a1a08a2032566f14b78c5a205ff2ee6d9d2201aaf02eeb3b8d413c54a8b84e4bd7467732909b1825408000b891167da6b66338477762231b6ca49629dcb712b52849a8761f31f71a3783cdcdd247c521630c43cbc83ec1ee96bf93c8fd01e334391f3fe86f77e77c28068d504f10000007931059200018701900800001169d34e3e300d8b020000000001595a"
 	packedCRC64 = "fd377a585a000004e6d6b4460200210116000000742fe5a3e0040f00285d002a1a08a2032566f14b78c5a205ff2ee6d9d2201aaf02eeb3b8d413c54a8ac4c140b418aa0b90000000bcdb5f59937c7199000144900800000058932e43b1c467fb020000000004595a"
 	packedBzip2 = "425a6839314159265359864cc62a0000b453817800400104001b69b2c0004020007051a32068d32340a55464d0323469ea642604c84cc4d2a3d09ec4d44cb0277f1546e26e27313613f09b8981302702682702604c04d6a33fe2ee48a70a1210c998c540"
+	packedLzo   = "894c5a4f000d0a1a0a104020a0094003090300000d000081a46b01ae080000000000347a03bd000004100000002adfa24c682654686520717569636b2062726f776e20666f782e202000000015500002e80102030020a2100011000000000000"
+	packedCRC32 = "894c5a4f000d0a1a0a104020a0100103090300110c000081a46b01ae0800000000005c34406d000004100000002a920531792654686520717569636b2062726f776e20666f782e202000000015500002e80102030020a2100011000000000000"
 )
 
 func testPlain() []byte {
@@ -98,7 +116,7 @@ func testPlain() []byte {
 }
 
 func TestDecompressFixed(t *testing.T) {
-	for name, s := range map[string]string{"xz_x86_filter": packedX86, "xz_crc64": packedCRC64, "bzip2": packedBzip2} {
+	for name, s := range map[string]string{"xz_x86_filter": packedX86, "xz_crc64": packedCRC64, "bzip2": packedBzip2, "lzo": packedLzo, "lzo_crc32": packedCRC32} {
 		t.Run(name, func(t *testing.T) {
 			b, err := hex.DecodeString(s)
 			require.NoError(t, err)
@@ -111,7 +129,7 @@ func TestDecompressFixed(t *testing.T) {
 				_, _ = decompress("x", 0, b[:i], 0, nil)
 			}
 			if name != "bzip2" {
-				b[40] ^= 1
+				b[len(b)/2] ^= 1
 				_, err = decompress("x", 0, b, 0, nil)
 				require.ErrorIs(t, err, ErrFormat)
 			}
