@@ -1,0 +1,93 @@
+package ring
+
+import "slices"
+
+// Size is what a CPU's buffer was asked to hold, in bytes; buffer_size_kb
+// reads it in KiB. It holds that much rounded up to pages, two at least.
+func (b *Buffer) Size(cpu int) int {
+	c := b.cpus[cpu]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.size
+}
+
+// SameSize is the size of all CPUs' buffers in bytes, or false where they
+// differ: buffer_size_kb reads "X" then.
+func (b *Buffer) SameSize() (int, bool) {
+	size := b.Size(0)
+	for i := range b.cpus {
+		if b.Size(i) != size {
+			return 0, false
+		}
+	}
+	return size, true
+}
+
+// TotalSize is the sum of all CPUs' sizes, for buffer_total_size_kb.
+func (b *Buffer) TotalSize() int {
+	total := 0
+	for i := range b.cpus {
+		total += b.Size(i)
+	}
+	return total
+}
+
+// MaxSize is the most that Resize accepts for one CPU, in bytes. The kernel
+// stops where memory does; this program is a guest on its host.
+const MaxSize = 1 << 30
+
+// Resize changes what a CPU's buffer holds, or with AllCPUs every one's, in
+// bytes. Records stay, but for the oldest where they no longer fit, which
+// count as overrun. It reports false, and changes nothing, for a size that is
+// not from 1 to MaxSize: the kernel's EINVAL for 0, its ENOMEM for too much.
+func (b *Buffer) Resize(cpu, size int) bool {
+	if size < 1 || size > MaxSize {
+		return false
+	}
+	for i, c := range b.cpus {
+		if cpu == AllCPUs || cpu == i {
+			c.mu.Lock()
+			c.resize(size)
+			c.mu.Unlock()
+		}
+	}
+	return true
+}
+
+// resize keeps the pages in their order. New ones come in behind the writer's
+// (rb_insert_pages); to go, first those that are empty, then the oldest
+// (rb_remove_pages).
+func (c *cpu) resize(size int) {
+	c.size = size
+	n := pagesFor(size)
+	for c.used > n {
+		c.discardOldest()
+	}
+	order := make([]*page, 0, n)
+	for i := range min(n, len(c.pages)) {
+		order = append(order, c.at(i))
+	}
+	if len(order) < n {
+		order = append(order, newPages(n-len(order))...)
+	} else if n < len(c.pages) {
+		order = c.moved(order)
+	}
+	c.pages, c.head = order, 0
+}
+
+// moved copies the pages into memory of their own, so that the larger piece
+// they were part of is given back.
+func (c *cpu) moved(order []*page) []*page {
+	c.generation++
+	list := newPages(len(order) + 1)
+	move := func(to, from *page) *page {
+		copy(to.mem, from.mem)
+		to.entries, to.first, to.read, to.taken = from.entries, from.first, from.read, from.taken
+		return to
+	}
+	for i, p := range order[:min(c.used, len(order))] {
+		move(list[i], p)
+	}
+	c.reader = move(list[len(order)], c.reader)
+	return slices.Clip(list[:len(order)])
+}
