@@ -29,6 +29,9 @@ var (
 	ErrBudget = errors.New("instruction budget used up")
 	// ErrNested: a handler asked for what works only outside a run.
 	ErrNested = errors.New("not possible inside a handler")
+	// ErrCrowded: the guest code that one handler called fills what the
+	// engine has for translated code, which is emptied between handlers only.
+	ErrCrowded = errors.New("too much guest code called by one handler")
 	// ErrNoMemory: the guest's heap, stacks or module space are full.
 	ErrNoMemory = errors.New("guest memory is full")
 	// ErrHandler: a handler written in Go panicked.

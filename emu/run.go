@@ -52,6 +52,11 @@ func (m *Machine) run(c *cpu, ip x86.Addr, limit, budget uint64) (outcome, error
 			}
 			at := x86.Addr(c.c.ip)
 			return 0, &BudgetError{Limit: m.opt.Budget, IP: at, Symbol: m.Symbolize(at)}
+		case C.KPL_CROWDED:
+			if c.c.depth > 0 {
+				return 0, ErrCrowded
+			}
+			ip = x86.Addr(c.c.ip)
 		case C.KPL_FAULT:
 			next, err := m.fault(c)
 			if err != nil {

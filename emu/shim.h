@@ -15,6 +15,7 @@ enum {
 	KPL_RETURN,  /* reached the return address of the host */
 	KPL_HALT,    /* hlt */
 	KPL_TIME,    /* instrs reached stop_at, before the block at rip */
+	KPL_CROWDED, /* translations are to be dropped, before the block at rip */
 	KPL_YIELD,
 	KPL_SLEEP,   /* arg: virtual nanoseconds */
 	KPL_EXIT,
@@ -68,7 +69,7 @@ typedef struct kpl_line {
 	uint8_t b[256];
 } kpl_line;
 
-enum { KPL_COUNTS = 4096, KPL_MAX_REGIONS = 64 };
+enum { KPL_COUNTS = 4096, KPL_LONG = 64, KPL_LONG_COUNTS = 256, KPL_MAX_REGIONS = 64 };
 
 typedef struct kpl_machine {
 	uintptr_t handle;
@@ -88,7 +89,9 @@ typedef struct kpl_machine {
 	size_t nconsole, cap_console;
 	kpl_line *lines;    /* by task */
 	int nlines;
-	kpl_count counts[KPL_COUNTS];
+	kpl_count counts[KPL_COUNTS];          /* of blocks up to KPL_LONG bytes */
+	kpl_count long_counts[KPL_LONG_COUNTS]; /* of longer ones */
+	uint64_t translated; /* host bytes of translations made, estimated */
 } kpl_machine;
 
 typedef struct kpl_cpu {
@@ -97,6 +100,7 @@ typedef struct kpl_cpu {
 	kpl_machine *m;
 	int n;
 	int depth;          /* nesting of runs on this engine */
+	uint64_t flushed;   /* the machine's translated at the last flush */
 	int in_callout;     /* Go was called from translated code: rip must stay */
 	int reason, vector, access;
 	uint64_t addr, arg;
@@ -116,6 +120,7 @@ int kpl_add_region(kpl_machine *m, uint64_t start, uint64_t size, uint8_t *host,
 void kpl_touch(kpl_machine *m, uint64_t addr, uint64_t size);
 void kpl_undo_drop(kpl_machine *m, int from);
 void kpl_forget_counts(kpl_machine *m, uint64_t addr, uint64_t end);
+void kpl_forget_all_counts(kpl_machine *m);
 void kpl_console_clear(kpl_machine *m);
 void kpl_console_flush(kpl_machine *m);
 

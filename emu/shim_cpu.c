@@ -48,8 +48,8 @@ kpl_cpu *kpl_cpu_new(kpl_machine *m, int n, int model, const char **error)
 	c->n = n;
 	if (!(e = uc_open(UC_ARCH_X86, UC_MODE_64, &uc))) {
 		c->uc = uc;
-		(e = uc_ctl_set_cpu_model(uc, model)) || (e = uc_ctl_tlb_mode(uc, UC_TLB_VIRTUAL)) ||
-			(e = kpl_add_hooks(c)) || (e = map_regions(c)) || (e = set_modes(c)) ||
+		(e = uc_ctl_set_cpu_model(uc, model)) || (e = uc_ctl_set_tcg_buffer_size(uc, BUFFER)) ||
+			(e = uc_ctl_tlb_mode(uc, UC_TLB_VIRTUAL)) || (e = kpl_add_hooks(c)) || (e = map_regions(c)) || (e = set_modes(c)) ||
 			(e = uc_context_alloc(uc, &ctx));
 		c->pristine = ctx;
 	}
@@ -88,6 +88,16 @@ void kpl_cpu_drop(kpl_cpu *c, uint64_t addr, uint64_t end)
 		uc_ctl_remove_cache((uc_engine *)c->uc, addr, next);
 		addr = next;
 	}
+}
+
+/* Between runs: drops all translations when they are many. */
+static void make_room(kpl_cpu *c)
+{
+	if (c->depth || in_buffer(c) < FLUSH_AT)
+		return;
+	uc_ctl_flush_tb((uc_engine *)c->uc);
+	kpl_forget_all_counts(c->m);
+	c->flushed = c->m->translated;
 }
 
 void kpl_cpu_flush_tlb(kpl_cpu *c) { uc_ctl_flush_tlb((uc_engine *)c->uc); }
@@ -129,6 +139,7 @@ static void take_back_stop(kpl_cpu *c)
 	int reason = c->reason;
 
 	c->reason = KPL_NONE;
+	c->m->translated += RUN_BYTES;
 	c->depth++;
 	uc_emu_start(c->uc, c->m->magic, c->m->magic, 0, 0);
 	c->depth--;
@@ -139,9 +150,15 @@ static void take_back_stop(kpl_cpu *c)
 
 void kpl_run(kpl_cpu *c, uint64_t rip)
 {
-	c->reason = KPL_NONE;
 	c->miss = 0;
 	c->at = 0;
+	c->reason = KPL_NONE;
+	make_room(c);
+	if (in_buffer(c) > NEVER_ABOVE) {
+		c->reason = KPL_CROWDED;
+		return;
+	}
+	c->m->translated += RUN_BYTES;
 	c->depth++;
 	uc_err e = uc_emu_start(c->uc, rip, c->m->magic, 0, 0);
 	c->depth--;

@@ -85,6 +85,17 @@ static uint32_t count_block(kpl_cpu *c, kpl_count *k, uint64_t pc, uint32_t size
 	return tb.icount;
 }
 
+/* A block is new, or the table of counts has lost it. When there are too many,
+ * the run ends before it, to go on in an emptied buffer. */
+static int crowded(kpl_cpu *c, uint32_t size)
+{
+	c->m->translated += BLOCK_BYTES + CODE_BYTES * (uint64_t)size;
+	if (in_buffer(c) <= (c->depth == 1 ? FLUSH_AT : NEVER_ABOVE))
+		return 0;
+	stop(c, KPL_CROWDED);
+	return 1;
+}
+
 static void on_block(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
 {
 	kpl_cpu *c = user;
@@ -92,8 +103,14 @@ static void on_block(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
 
 	/* With a code hook the engine does not bring rip along to a block that
 	 * it stops before; the code hook has it. */
-	if (m->every)
+	if (m->every) {
+		kpl_count *k = count_at(m, pc, size);
+		if (k->pc != pc || k->size != size) {
+			*k = (kpl_count){ pc, size, 1 };
+			m->translated += BLOCK_BYTES + CODE_BYTES * (uint64_t)size;
+		}
 		return;
+	}
 	if (c->reason) {
 		stop(c, c->reason);
 		return;
@@ -102,10 +119,10 @@ static void on_block(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
 		stop(c, KPL_TIME);
 		return;
 	}
-	kpl_count *k = count_at(m, pc);
+	kpl_count *k = count_at(m, pc, size);
 	if (k->pc == pc && k->size == size)
 		m->instrs += k->n;
-	else if (!refused(c, pc, size))
+	else if (!crowded(c, size) && !refused(c, pc, size))
 		m->instrs += count_block(c, k, pc, size);
 }
 
@@ -117,6 +134,8 @@ static void on_code(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
 		stop(c, c->reason);
 	else if (c->m->instrs >= c->m->stop_at)
 		stop(c, KPL_TIME);
+	else if (in_buffer(c) > (c->depth == 1 ? FLUSH_AT : NEVER_ABOVE))
+		stop(c, KPL_CROWDED);
 	else if (!refused(c, pc, size))
 		c->m->instrs++;
 }
@@ -139,6 +158,10 @@ static void leave_go(kpl_cpu *c, const struct level *l)
 	c->reason = l->reason;
 	c->in_callout = l->in_callout;
 	c->miss = 0;
+	/* What ran meanwhile may have filled the buffer: the next block's hook
+	 * ends the run. */
+	if (!c->reason && c->depth == 1 && in_buffer(c) > FLUSH_AT)
+		c->reason = KPL_CROWDED;
 }
 
 /* How long the pause at ip is, 0 for another instruction. */

@@ -82,12 +82,22 @@ void kpl_undo_drop(kpl_machine *m, int from)
 	m->nundo = from;
 }
 
-/* Text from addr to end was changed. A block that begins farther back is told
- * by its size, which the change nearly always alters. */
+/* Text from addr to end was changed: every block with a part of it is new. */
 void kpl_forget_counts(kpl_machine *m, uint64_t addr, uint64_t end)
 {
-	for (uint64_t pc = addr - 64; pc < end; pc++)
-		count_at(m, pc)->pc = 0;
+	for (uint64_t pc = addr - KPL_LONG; pc < end; pc++)
+		count_at(m, pc, 0)->pc = 0;
+	for (int i = 0; i < KPL_LONG_COUNTS; i++) {
+		kpl_count *k = &m->long_counts[i];
+		if (k->pc < end && addr < k->pc + k->size)
+			k->pc = 0;
+	}
+}
+
+void kpl_forget_all_counts(kpl_machine *m)
+{
+	memset(m->counts, 0, sizeof m->counts);
+	memset(m->long_counts, 0, sizeof m->long_counts);
 }
 
 void kpl_console_clear(kpl_machine *m) { m->nconsole = 0; }
