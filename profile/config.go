@@ -16,6 +16,7 @@ type Config struct {
 	Kret     Kret
 	Optimize Optimize
 	Sample   Sample
+	Tracing  Tracing
 
 	// Preemption is CONFIG_PREEMPTION. It compiles boosting out (spec 2.4).
 	Preemption bool

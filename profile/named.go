@@ -73,6 +73,7 @@ func v44() Config {
 		EnabledNeighboursOnly: true, DelayJiffies: 5,
 	}
 	c.Sample = Sample{Function: "_do_fork", Style: SampleBare}
+	c.Tracing = Tracing{Exists: true, FirstEventID: 1000, Types: Types44, LongEventName: true}
 	return c
 }
 
@@ -97,6 +98,11 @@ func v58() Config {
 	c.Optimize.ThreeStepUnoptimize = false
 	c.Optimize.ClearedWhenQueued = false
 	c.Sample = Sample{Function: "_do_fork", Style: SampleSymbol}
+	c.Tracing = Tracing{
+		Exists: true, FirstEventID: 1374, ErrorLog: true, ErrorCommandMax: 256, Misspelled: true,
+		DynamicEvents: true, Append: true, LongEventName: true, MaxActive: true,
+		Types: Types58, ArgFetch: true,
+	}
 	return c
 }
 
@@ -122,6 +128,8 @@ func v510() Config {
 	c.Kret.MaxDataSize = 4096
 	c.Optimize.Int3Blocks = false
 	c.Sample = Sample{Function: "kernel_clone", Style: SampleSymbol}
+	c.Tracing.GroupHyphen = true
+	c.Tracing.ReturnSuffix = true
 	return c
 }
 
@@ -148,6 +156,12 @@ func v61() Config {
 	c.Optimize.SSWord = true
 	c.Optimize.EnabledNeighboursOnly = false
 	c.Sample.Style = SampleFunc
+	c.Tracing = Tracing{
+		Exists: true, FirstEventID: 1426, ErrorLog: true, DynamicEvents: true, Append: true,
+		RawCommand: true, AutoNames: true, GroupHyphen: true, MaxActive: true, ReturnSuffix: true,
+		UniqueSymbols: true, Types: Types61, ArgFetch: true, CommUpper: true, MaxRecord: 3072,
+		BareArrays: true, MigrateDisable: true,
+	}
 	return c
 }
 
@@ -163,5 +177,13 @@ func v612() Config {
 	c.Kret.BlacklistSwitchTo = false
 	c.Optimize.IndirectJumps = false
 	c.Optimize.ThunkRange = false
+	c.Tracing.FirstEventID = 1554
+	c.Tracing.UniqueFirst = true
+	c.Tracing.Types = Types612
+	c.Tracing.BTFArgs = true
+	c.Tracing.CountArgs = true
+	c.Tracing.LongArgE2BIG = true
+	c.Tracing.StringTypeLogged = true
+	c.Tracing.SanitizeStar = true
 	return c
 }

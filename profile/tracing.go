@@ -1,0 +1,92 @@
+package profile
+
+// Tracing is what kprobe_events and the tracing files accept and print (spec 9).
+type Tracing struct {
+	// Exists: there is kprobe_events (2.6.33 and later).
+	Exists bool
+	// FirstEventID is the number that the first kprobe event gets, which is
+	// one more than the kernel's own events have.
+	FirstEventID int
+
+	// ErrorLog: there is error_log (5.2 and later).
+	ErrorLog bool
+	// ErrorCommandMax bounds what error_log keeps of a command, the prefix and
+	// the newlines included; the caret's column is then kept in 8 bits (to
+	// 5.15). 0 means no bound.
+	ErrorCommandMax int
+	// Misspelled: BAD_VAR says "$-valiable" (to 5.10).
+	Misspelled bool
+
+	// DynamicEvents: there is dynamic_events, and deletion can name places and
+	// whole groups of events (5.0 and later).
+	DynamicEvents bool
+	// Append: a definition under the name of an existing event adds a probe to
+	// it (5.4 and later); before, it takes the event's place.
+	Append bool
+	// RawCommand: whether a line deletes is decided by its very first
+	// character (5.12 and later); before, by the first word's.
+	RawCommand bool
+	// AutoNames: "p:group/" is named by the kernel, and "-:group/" deletes all
+	// of the group (6.0 and later); a "." separates as "/" does.
+	AutoNames bool
+	// GroupHyphen allows a hyphen in a group's name (5.9 and later).
+	GroupHyphen bool
+	// LongEventName lets an event name of 64 characters pass (to 5.19).
+	LongEventName bool
+	// MaxActive: a return probe's pool can be given (4.12 and later), and is
+	// read back.
+	MaxActive bool
+	// ReturnSuffix: a place can end in %return (5.10 and later).
+	ReturnSuffix bool
+	// UniqueSymbols refuses a name that no symbol or several have before
+	// anything is registered (6.1.y and later).
+	UniqueSymbols bool
+	// UniqueFirst makes that test before the one for a function's entry, of
+	// the symbols of loaded modules too, with EINVAL for all (6.12).
+	UniqueFirst bool
+
+	// Types is the set of argument types.
+	Types FetchTypes
+	// ArgFetch: $comm, $argN, immediates, arrays and user memory can be
+	// fetched (4.20 to 5.4 brought them).
+	ArgFetch bool
+	// CommUpper: $COMM is $comm (6.1 and later).
+	CommUpper bool
+	// BTFArgs: parameters can be named, and types are taken from BTF (6.12).
+	BTFArgs bool
+	// CountArgs refuses more than 128 arguments with E2BIG (6.12); before, the
+	// rest is ignored.
+	CountArgs bool
+	// LongArgE2BIG is the errno of an argument that is too long (6.12);
+	// before, EINVAL.
+	LongArgE2BIG bool
+	// StringTypeLogged: a type that does not fit $comm is in error_log (6.12).
+	StringTypeLogged bool
+	// MaxRecord bounds an event's fixed fields in bytes (6.1.y and later); 0
+	// means no bound.
+	MaxRecord int
+
+	// BareArrays declares an array in format without its length (6.1 and later).
+	BareArrays bool
+	// MigrateDisable: a line of trace has a fifth flag, and the first one
+	// tells of bottom halves too (5.16 and later).
+	MigrateDisable bool
+	// SanitizeStar turns a "*" in an automatic name into "_" (6.12).
+	SanitizeStar bool
+}
+
+// FetchTypes names a release's set of argument types.
+type FetchTypes int
+
+// The sets.
+const (
+	// Types44 are u8 to u64 (shown in hexadecimal), s8 to s64, string, and
+	// bitfields.
+	Types44 FetchTypes = iota
+	// Types58 adds x8 to x64, symbol and ustring.
+	Types58
+	// Types61 adds symstr.
+	Types61
+	// Types612 adds char.
+	Types612
+)
