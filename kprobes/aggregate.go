@@ -80,6 +80,7 @@ func (k *Kprobes) makeAggregator(old *Kprobe) *Kprobe {
 		Addr:   old.Addr,
 		Flags:  old.Flags &^ FlagOptimized,
 		ool:    old.ool,
+		ft:     old.ft,
 		opcode: old.opcode,
 		aggregate: &aggregate{
 			members: []*Kprobe{old},

@@ -57,7 +57,10 @@ func (w *world) hits() map[string]func() {
 				w.k.Debug(regs)
 			}
 		},
-		"ftrace": func() { entry(w.traced) },
+		"ftrace": func() {
+			*regs = x86.PtRegs{IP: uint64(w.traced + 5), CS: x86.KernelCS, SP: sp, Flags: x86.FlagIF}
+			kprobes.Ftrace(w.k, regs)
+		},
 		"return": func() {
 			w.setWord(x86.Addr(sp), uint64(magic))
 			entry(w.leaf)

@@ -20,3 +20,6 @@ var BucketOf = bucketOf
 
 // Return is what the trampoline calls.
 func Return(k *Kprobes, frame x86.Addr, regs *x86.PtRegs) { k.trampolineReturn(frame, regs) }
+
+// Ftrace is what the function tracer's trampoline calls.
+func Ftrace(k *Kprobes, regs *x86.PtRegs) { k.ftraceHandler(0, regs) }

@@ -210,6 +210,16 @@ func (t *thread) wide(c []byte, rel8, rel32 func(int) uint64) {
 		r.IP += 4
 	case "\x0f\x0d\x0c": // prefetchw (%rsp)
 		r.IP += 4
+	case "\xff\x74\x24": // push disp8(%rsp)
+		t.push(t.f.word(x86.Addr(r.SP + rel8(3))))
+		r.IP += 4
+	case "\x8f\x44\x24": // pop disp8(%rsp): the address is that after the pop
+		v := t.pop()
+		t.f.setWord(x86.Addr(r.SP+rel8(3)), v)
+		r.IP += 4
+	case "\x48\x83\x04": // add $imm8,(%rsp)
+		t.f.setWord(x86.Addr(r.SP), t.f.word(x86.Addr(r.SP))+rel8(4))
+		r.IP += 5
 	case "\x48\x89\xf8": // mov %rdi,%rax
 		r.AX = r.DI
 		r.IP += 3

@@ -2,53 +2,113 @@ package kprobes
 
 import "kprobelab/x86"
 
+// A probe on a function's fentry site runs from the function tracer (spec 2.9):
+// while it is armed, the 5-byte nop of the site is a call of the tracer's
+// trampoline (ftracetramp.go), which calls kprobe_ftrace_handler. There is no
+// slot, no trap, and interrupts stay as they are.
+
 // ftraceSiteSize is the length of a function's fentry site in bytes.
 const ftraceSiteSize = 5
 
-// ftraceHit handles a probe on a function's fentry site as the function
-// tracer's callback does (kprobe_ftrace_handler, spec 2.9).
-//
-// The real kernel replaces the site by a call to the tracer. No tracer exists
-// here, so the site carries an int3 like any other probe; what a handler can
-// see is the callback's: no slot, no second trap, orig_ax 0, and execution
-// goes on behind the 5 bytes, which are a nop.
-func (k *Kprobes) ftraceHit(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) bool {
-	behind := uint64(p.Addr) + ftraceSiteSize
+// ftraceSite is what a probe on a fentry site has in the place of a slot.
+type ftraceSite struct {
+	// nop is the CPU's 5-byte nop, which is put back.
+	nop [ftraceSiteSize]byte
+	// ops is the tracer's registration that the site is called for; nil while
+	// it is not armed.
+	ops *ftraceOps
+}
+
+// ftraceOps is one registration with the function tracer, with a trampoline of
+// its own. There is one for probes without a post handler, and one with
+// IPMODIFY for those that have one: two of the latter kind (a live patch is
+// another) exclude each other on a function, and nothing here asks for that.
+type ftraceOps struct {
+	trampoline x86.Addr
+	// enabled counts the armed probes (kprobe_ftrace_enabled).
+	enabled int
+}
+
+// ftraceState is the two registrations: kprobe_ftrace_ops and
+// kprobe_ipmodify_ops.
+type ftraceState struct {
+	plain, ipmodify ftraceOps
+	// handler is what the trampolines call; 0 until the first is placed.
+	handler x86.Addr
+}
+
+// armFtrace has the tracer call the probe (arm_kprobe_ftrace). The kernel
+// patches the site with its int3 protocol while other CPUs run; here no CPU
+// runs meanwhile, and none can be inside the nop, which is one instruction.
+func (k *Kprobes) armFtrace(p *Kprobe) error {
+	ops := &k.ftrace.plain
+	if p.hasPost() {
+		ops = &k.ftrace.ipmodify
+	}
+	if err := k.placeFtraceTrampoline(ops); err != nil {
+		return err
+	}
+	if err := k.m.PokeText(p.Addr, callInsn(p.Addr, ops.trampoline)); err != nil {
+		return err
+	}
+	ops.enabled++
+	p.ft.ops = ops
+	return nil
+}
+
+// disarmFtrace gives the site its nop back (disarm_kprobe_ftrace). The
+// trampoline stays for the next probe: a task may be in it.
+func (k *Kprobes) disarmFtrace(p *Kprobe) error {
+	if p.ft.ops == nil {
+		return nil
+	}
+	if err := k.m.PokeText(p.Addr, p.ft.nop[:]); err != nil {
+		return err
+	}
+	p.ft.ops.enabled--
+	p.ft.ops = nil
+	return nil
+}
+
+// ftraceHandler is kprobe_ftrace_handler. regs is the frame that the
+// trampoline built, with ip behind the site; what it is in the end is where
+// the trampoline returns to.
+func (k *Kprobes) ftraceHandler(_ x86.Addr, regs *x86.PtRegs) {
+	cpu, behind := k.cpu(), regs.IP
+	p := k.table.lookup(x86.Addr(behind - ftraceSiteSize))
+	if p == nil || p.Disabled() {
+		return
+	}
+	cpu.task = k.m.Task()
 	if cpu.current != nil {
 		p.missed()
 		k.event(cpu, EventMissed, p, p.Addr, regs, "hit while another probe is handled: counted as missed, no handlers")
-		regs.IP = behind
-		return true
-	}
-	if p.Disabled() {
-		regs.IP = behind
-		return true
+		return
 	}
 	cpu.step = 0
-	k.event(cpu, EventTrap, p, p.Addr, regs, "the function tracer calls at the fentry site; ip is one behind its address")
-	regs.OrigAX = 0
+	regs.IP = uint64(p.Addr) + 1
+	k.event(cpu, EventTrap, p, p.Addr, regs, "the call at the fentry site led to the tracer's trampoline, which built a frame; ip is one behind the site's address")
 	k.begin(cpu, p, regs)
 	cpu.status = HitActive
 	if k.pre(cpu, p, regs) == 0 {
-		k.finishFtrace(cpu, p, regs)
-		return true
+		k.finishFtrace(cpu, p, regs, behind)
+		return
 	}
 	if !k.c.Step.HandlerResets {
 		cpu.current = nil
 	}
-	k.event(cpu, EventSkipped, p, x86.Addr(regs.IP), regs, "the pre handler returned non-zero: resume where it left ip")
-	return true
+	k.event(cpu, EventSkipped, p, x86.Addr(regs.IP), regs, "the pre handler returned non-zero: the trampoline returns to where it left ip")
 }
 
-// finishFtrace does what the nop of the site does, and ends the hit.
-func (k *Kprobes) finishFtrace(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) {
-	behind := uint64(p.Addr) + ftraceSiteSize
-	regs.IP = behind
+// finishFtrace does what the nop of the site does, and ends the hit. behind is
+// where execution goes on, whatever a post handler does to ip.
+func (k *Kprobes) finishFtrace(cpu *cpuState, p *Kprobe, regs *x86.PtRegs, behind uint64) {
+	regs.IP = uint64(p.Addr) + ftraceSiteSize
 	if p.hasPost() {
 		cpu.status = HitSSDone
 		k.post(cpu, p, regs)
 	}
 	regs.IP = behind
 	cpu.current = nil
-	k.event(cpu, EventResume, p, x86.Addr(regs.IP), regs, "resume the probed code")
+	k.event(cpu, EventResume, p, x86.Addr(regs.IP), regs, "return behind the site")
 }

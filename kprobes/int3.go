@@ -9,12 +9,9 @@ func (k *Kprobes) Int3(regs *x86.PtRegs) bool {
 	}
 	cpu := k.cpu()
 	addr := x86.Addr(regs.IP - 1)
-	if p := k.table.lookup(addr); p != nil {
+	if p := k.table.lookup(addr); p != nil && !p.OnFtrace() {
 		cpu.task = k.m.Task()
-		switch {
-		case p.OnFtrace():
-			return k.ftraceHit(cpu, p, regs)
-		case cpu.current != nil:
+		if cpu.current != nil {
 			return k.reenter(cpu, p, regs)
 		}
 		return k.hit(cpu, p, regs)

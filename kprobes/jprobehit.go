@@ -62,7 +62,7 @@ func (k *Kprobes) longjmpBreak(cpu *cpuState, regs *x86.PtRegs) bool {
 	cpu.instance = nil
 	k.event(cpu, EventJprobeReturn, jp, p.Addr, regs, "int3 in jprobe_return: the saved registers and stack are back")
 	if p.OnFtrace() {
-		k.finishFtrace(cpu, p, regs)
+		k.finishFtrace(cpu, p, regs, uint64(p.Addr)+ftraceSiteSize)
 		return true
 	}
 	return k.setupStep(cpu, p, regs, false)

@@ -71,7 +71,10 @@ type Kprobe struct {
 	// ool is the instruction out of line, shared by the members of an
 	// aggregate; nil where the probe is on an ftrace site.
 	ool *outOfLine
-	// opcode is the byte that stood under the int3.
+	// ft is the fentry site where the probe is on one, else nil; that of an
+	// aggregate is the aggregator's.
+	ft *ftraceSite
+	// opcode is the byte that stood under the int3; 0 on a fentry site.
 	opcode byte
 
 	// aggregate is set on an aggregator: an object of this package that
@@ -97,7 +100,8 @@ func (p *Kprobe) Optimized() bool { return p.Flags&FlagOptimized != 0 }
 func (p *Kprobe) OnFtrace() bool { return p.Flags&FlagFtrace != 0 }
 
 // Opcode is the first byte of the probed instruction, which stands under the
-// int3 while the probe is armed. Like Slot it is valid once registered.
+// int3 while the probe is armed; 0 for a probe on an ftrace site. Like Slot it
+// is valid once registered.
 func (p *Kprobe) Opcode() byte { return p.opcode }
 
 // Slot is the probed instruction out of line, and whether there is one: a

@@ -26,6 +26,8 @@ type Kprobes struct {
 
 	kret kretState
 	jp   jprobeState
+	// ftrace is what probes on fentry sites need of the function tracer.
+	ftrace ftraceState
 
 	observe func(Event)
 	log     func(string)

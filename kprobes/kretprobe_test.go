@@ -499,7 +499,9 @@ func TestRule5_5Misordered(t *testing.T) {
 			// trampoline: both wait for the same return.
 			low := w.startAt(0, 0, w.traced, 5, x86.Addr(th.regs.SP-64))
 			w.setWord(x86.Addr(low.regs.SP), uint64(w.k.Trampoline()))
-			low.step()
+			for x86.Addr(low.regs.IP) != w.traced+5 {
+				low.step() // through the tracer's trampoline
+			}
 			th.run()
 			require.NoError(t, th.err)
 			require.Equal(t, want, log)

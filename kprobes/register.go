@@ -106,9 +106,9 @@ func (k *Kprobes) armRefused(p *Kprobe, cause error) error {
 // prepare saves the opcode and fills a slot (arch_prepare_kprobe). A probe on
 // an ftrace site has no slot.
 func (k *Kprobes) prepare(p *Kprobe, pt *probepoint.Point) error {
-	p.ool = nil
+	p.ool, p.ft, p.opcode = nil, nil, 0
 	if pt.Ftrace {
-		return k.readOpcode(p, pt)
+		return k.readSite(p, pt)
 	}
 	page, i, err := k.slots.get()
 	if err != nil {
@@ -129,14 +129,13 @@ func (k *Kprobes) prepare(p *Kprobe, pt *probepoint.Point) error {
 	return nil
 }
 
-// readOpcode saves the first byte of an ftrace site. It is read from memory,
-// for the view shows the canonical nop and the CPU's nop may be another one.
-func (k *Kprobes) readOpcode(p *Kprobe, pt *probepoint.Point) error {
-	var b [1]byte
-	if k.m.ReadMem(p.Addr, b[:]) != nil {
+// readSite saves the nop of an ftrace site. It is read from memory, for the
+// view shows the canonical nop and the CPU's nop may be another one.
+func (k *Kprobes) readSite(p *Kprobe, pt *probepoint.Point) error {
+	p.ft = &ftraceSite{}
+	if k.m.ReadMem(p.Addr, p.ft.nop[:]) != nil {
 		return probepoint.Refuse(errno.EFAULT, probepoint.RuleUnreadable, p.Addr, pt.String())
 	}
-	p.opcode = b[0]
 	return nil
 }
 
@@ -149,13 +148,19 @@ func (k *Kprobes) freeSlot(p *Kprobe) {
 	}
 }
 
-// arm writes the int3 (arch_arm_kprobe).
+// arm writes the int3 (arch_arm_kprobe), or has the function tracer call.
 func (k *Kprobes) arm(p *Kprobe) error {
+	if p.OnFtrace() {
+		return k.armFtrace(p)
+	}
 	return k.m.PokeText(p.Addr, []byte{int3})
 }
 
-// disarm writes the opcode back (arch_disarm_kprobe).
+// disarm writes the opcode back (arch_disarm_kprobe), or the site's nop.
 func (k *Kprobes) disarm(p *Kprobe) error {
+	if p.OnFtrace() {
+		return k.disarmFtrace(p)
+	}
 	return k.m.PokeText(p.Addr, []byte{p.opcode})
 }
 

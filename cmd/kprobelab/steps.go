@@ -66,11 +66,18 @@ func (s *stepWriter) begin(at lab.Where, e *kprobes.Event) {
 	s.code("text before", e.Addr, b[:n])
 	if s.live(e.Addr, b[:n]) == nil {
 		s.code("text now", e.Addr, b[:n])
-	}
-	if e.Probe.OnFtrace() {
-		fmt.Fprintln(s.w, "      (the real kernel has a call of the function tracer there, not an int3)")
+		s.calls(e, b[:n])
 	}
 	s.slot(e.Probe)
+}
+
+// calls names the trampoline that a fentry site's call leads to.
+func (s *stepWriter) calls(e *kprobes.Event, b []byte) {
+	inst, err := decoder.Decode(b)
+	if e.Probe.OnFtrace() && err == nil && inst.Class == decoder.ClassCall {
+		to := e.Addr.Add(int64(inst.Length) + inst.Rel)
+		fmt.Fprintf(s.w, "      %-11s  %s  %s\n", "which calls", to, s.place(to))
+	}
 }
 
 // slot shows the instruction out of line, or what is done in its place.
@@ -145,7 +152,7 @@ func (s *stepWriter) next(e *kprobes.Event) string {
 func (s *stepWriter) handler(e *kprobes.Event) string {
 	switch {
 	case e.Probe != nil && e.Probe.OnFtrace():
-		return "kprobe_ftrace_handler, called by the tracer"
+		return "kprobe_ftrace_handler, called by the trampoline"
 	case e.Kind == kprobes.EventStepped && s.c.Step.TrapFlag:
 		return "kprobe_debug_handler, from the debug exception"
 	}
