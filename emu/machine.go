@@ -16,6 +16,12 @@ import (
 	"kprobelab/x86"
 )
 
+// Engine names the engine and its version.
+func Engine() string {
+	v := C.kpl_version()
+	return fmt.Sprintf("Unicorn %d.%d.%d", v>>24, v>>16&0xff, v>>8&0xff)
+}
+
 // Options are the choices of a machine; the zero value of each is its default.
 type Options struct {
 	// CPUs is how many there are: 1 by default, at most 64.

@@ -144,5 +144,6 @@ void kpl_load(kpl_cpu *c, const kpl_state *s, int rip);
 void kpl_call(kpl_cpu *c, uint64_t sp, const uint64_t *args, uint64_t flags);
 void kpl_run(kpl_cpu *c, uint64_t rip);
 const char *kpl_strerror(int err);
+unsigned kpl_version(void);
 
 #endif

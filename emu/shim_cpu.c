@@ -104,6 +104,9 @@ void kpl_cpu_flush_tlb(kpl_cpu *c) { uc_ctl_flush_tlb((uc_engine *)c->uc); }
 
 const char *kpl_strerror(int err) { return uc_strerror(err); }
 
+/* The engine's version, a byte a part, the major one first. */
+unsigned kpl_version(void) { return uc_version(NULL, NULL); }
+
 static bool canonical(uint64_t va) { return (int64_t)(va << 16) >> 16 == (int64_t)va; }
 
 static void classify(kpl_cpu *c, uc_err e)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 
+	"kprobelab/emu"
 	"kprobelab/internal/lab"
 	"kprobelab/internal/sample"
 	"kprobelab/kimage"
@@ -17,7 +18,7 @@ import (
 // engineMissing is nil: this build has the engine.
 var engineMissing error
 
-func engine() string { return "engine Unicorn" }
+func engine() string { return "engine " + emu.Engine() }
 
 // execute plants the probes, makes the calls, takes the probes away.
 func (p *plan) execute(t *term, img *kimage.Image, w work) error {
