@@ -70,11 +70,13 @@ const (
 	NumReasons
 )
 
-// reason is a rule for people. In why, {at} is the place, {insn} what stands
-// there and {target} where it leads.
+// reason is a rule for people: rule says it of no place in particular, why of
+// one. In why, {at} is the place, {insn} what stands there and {target} where
+// it leads.
 type reason struct {
 	name   string
 	errno  errno.Errno
+	rule   string
 	why    string
 	source string
 }
@@ -93,33 +95,129 @@ const (
 )
 
 var reasons = [NumReasons]reason{
-	None:        {"", 0, "the probe can be optimized", srcCan},
-	NoOptprobes: {"NO_OPTPROBES", 0, "this kernel optimizes no probes", srcConfig},
-	FtraceBased: {"FTRACE_BASED", 0, "{at} is an ftrace site: the function tracer calls the probe, and there is nothing to optimize", srcTry},
+	None: {"", 0, "the probe can be optimized", "the probe can be optimized", srcCan},
+	NoOptprobes: {
+		"NO_OPTPROBES", 0,
+		"the kernel optimizes no probes (no OPTPROBES, or PREEMPTION before 4.15)",
+		"this kernel optimizes no probes", srcConfig,
+	},
+	FtraceBased: {
+		"FTRACE_BASED", 0,
+		"the probe is on an ftrace site: the function tracer calls it, and there is no int3 to replace",
+		"{at} is an ftrace site: the function tracer calls the probe, and there is nothing to optimize", srcTry,
+	},
 
-	NoSymbol:       {"NO_SYMBOL", errno.EILSEQ, "no symbol covers {at}, so the function around it is not known", srcCan},
-	EntryText:      {"ENTRY_TEXT", errno.EILSEQ, "{at} lies in entry text, where stack and registers are not set up yet", srcCan},
-	TooShort:       {"TOO_SHORT", errno.EILSEQ, "from {at} on, the function has fewer than the 5 bytes that the jump needs", srcCan},
-	ExceptionEntry: {"EXCEPTION_ENTRY", errno.EILSEQ, "{at}: {insn} is in the exception table, and a fixup may jump anywhere into the function", srcCan},
-	Unreadable:     {"UNREADABLE", errno.EILSEQ, "the code of the function cannot be read from {at} on", srcCan},
-	Undecodable:    {"UNDECODABLE", errno.EILSEQ, "{at}: the kernel's decoder does not know {insn}, so what follows is not known to be free of jumps", srcCan},
-	Int3InFunction: {"INT3_IN_FUNCTION", errno.EILSEQ, "{at} is an int3, which may be another debugger's", srcCan},
-	IndirectJump:   {"INDIRECT_JUMP", errno.EILSEQ, "{at}: {insn} may jump anywhere into the function", srcIndirect},
-	ThunkJump:      {"THUNK_JUMP", errno.EILSEQ, "{at}: {insn} leads to {target}, among the thunks, and is an indirect jump", srcIndirect},
-	JTPRTarget:     {"JTPR_TARGET", errno.EILSEQ, "{at}: {insn} leads to {target}, behind the first byte of what the jump replaces", srcInto},
+	NoSymbol: {
+		"NO_SYMBOL", errno.EILSEQ,
+		"no symbol covers the address, so its function is not known",
+		"no symbol covers {at}, so the function around it is not known", srcCan,
+	},
+	EntryText: {
+		"ENTRY_TEXT", errno.EILSEQ,
+		"the address lies in entry text, where stack and registers are not set up yet",
+		"{at} lies in entry text, where stack and registers are not set up yet", srcCan,
+	},
+	TooShort: {
+		"TOO_SHORT", errno.EILSEQ,
+		"fewer than the 5 bytes that the jump needs are left of the function",
+		"from {at} on, the function has fewer than the 5 bytes that the jump needs", srcCan,
+	},
+	ExceptionEntry: {
+		"EXCEPTION_ENTRY", errno.EILSEQ,
+		"an instruction of the function is in the exception table: a fixup may jump into the region",
+		"{at}: {insn} is in the exception table, and a fixup may jump anywhere into the function", srcCan,
+	},
+	Unreadable: {
+		"UNREADABLE", errno.EILSEQ,
+		"code of the function cannot be read",
+		"the code of the function cannot be read from {at} on", srcCan,
+	},
+	Undecodable: {
+		"UNDECODABLE", errno.EILSEQ,
+		"the kernel's decoder does not know an instruction of the function",
+		"{at}: the kernel's decoder does not know {insn}, so what follows is not known to be free of jumps", srcCan,
+	},
+	Int3InFunction: {
+		"INT3_IN_FUNCTION", errno.EILSEQ,
+		"there is an int3 in the function, maybe another debugger's (to 6.1.0)",
+		"{at} is an int3, which may be another debugger's", srcCan,
+	},
+	IndirectJump: {
+		"INDIRECT_JUMP", errno.EILSEQ,
+		"there is an indirect jump in the function (FF /4, FF /5, EA): it may lead into the region (to 6.11)",
+		"{at}: {insn} may jump anywhere into the function", srcIndirect,
+	},
+	ThunkJump: {
+		"THUNK_JUMP", errno.EILSEQ,
+		"a jump of the function leads among the thunks, which makes it an indirect one (to 6.11)",
+		"{at}: {insn} leads to {target}, among the thunks, and is an indirect jump", srcIndirect,
+	},
+	JTPRTarget: {
+		"JTPR_TARGET", errno.EILSEQ,
+		"a jump of the function leads into the region, behind its first byte",
+		"{at}: {insn} leads to {target}, behind the first byte of what the jump replaces", srcInto,
+	},
 
-	Distance:            {"DISTANCE", errno.ERANGE, "the detour buffer at {target} is more than 2 GiB from {at}", srcPrepare},
-	CopyUnreadable:      {"COPY_UNREADABLE", errno.EINVAL, "{at} cannot be read", srcCopy},
-	CopyUndecodable:     {"COPY_UNDECODABLE", errno.EINVAL, "{at}: the kernel's decoder does not know {insn}", srcCopy},
-	CopyEmulatePrefix:   {"COPY_EMULATE_PREFIX", errno.EINVAL, "{at}: {insn} has a forced-emulation prefix and is not copied", srcCopy},
-	CopyInt3:            {"COPY_INT3", errno.EINVAL, "{at} is an int3 and is not copied", srcCopy},
-	CopyMasksExceptions: {"COPY_MASKS_EXCEPTIONS", errno.EINVAL, "{at}: {insn} masks exceptions for one instruction and is not copied", srcCopy},
-	CopyDisplacement:    {"COPY_DISPLACEMENT", errno.EINVAL, "{at}: the operand of {insn} is more than 2 GiB from the detour buffer", srcCopy},
-	NotBoostable:        {"NOT_BOOSTABLE", errno.EINVAL, "{at}: {insn} is not boostable, so it cannot run in the detour buffer", srcBoost},
-	ReservedFtrace:      {"RESERVED_FTRACE", errno.EBUSY, "the ftrace site at {at} is in the region, and the function tracer patches it", srcReserved},
-	ReservedSMPLock:     {"RESERVED_SMP_LOCK", errno.EBUSY, "the lock prefix at {at} is in the region, and is patched when a second CPU comes up", srcReserved},
-	ReservedJumpLabel:   {"RESERVED_JUMP_LABEL", errno.EBUSY, "the jump label at {at} is in the region, and is patched when its key changes", srcReserved},
-	ReservedStaticCall:  {"RESERVED_STATIC_CALL", errno.EBUSY, "the static call at {at} is in the region, and is patched when its key changes", srcReserved},
+	Distance: {
+		"DISTANCE", errno.ERANGE,
+		"the detour buffer is more than 2 GiB away",
+		"the detour buffer at {target} is more than 2 GiB from {at}", srcPrepare,
+	},
+	CopyUnreadable: {
+		"COPY_UNREADABLE", errno.EINVAL,
+		"an instruction of the region cannot be read",
+		"{at} cannot be read", srcCopy,
+	},
+	CopyUndecodable: {
+		"COPY_UNDECODABLE", errno.EINVAL,
+		"the kernel's decoder does not know an instruction of the region",
+		"{at}: the kernel's decoder does not know {insn}", srcCopy,
+	},
+	CopyEmulatePrefix: {
+		"COPY_EMULATE_PREFIX", errno.EINVAL,
+		"an instruction of the region has a forced-emulation prefix",
+		"{at}: {insn} has a forced-emulation prefix and is not copied", srcCopy,
+	},
+	CopyInt3: {
+		"COPY_INT3", errno.EINVAL,
+		"there is an int3 in the region",
+		"{at} is an int3 and is not copied", srcCopy,
+	},
+	CopyMasksExceptions: {
+		"COPY_MASKS_EXCEPTIONS", errno.EINVAL,
+		"an instruction of the region masks exceptions for the next one (pop ss, mov ss)",
+		"{at}: {insn} masks exceptions for one instruction and is not copied", srcCopy,
+	},
+	CopyDisplacement: {
+		"COPY_DISPLACEMENT", errno.EINVAL,
+		"a RIP-relative operand of the region is out of reach from the detour buffer",
+		"{at}: the operand of {insn} is more than 2 GiB from the detour buffer", srcCopy,
+	},
+	NotBoostable: {
+		"NOT_BOOSTABLE", errno.EINVAL,
+		"an instruction of the region is not boostable: it cannot run anywhere but in its place",
+		"{at}: {insn} is not boostable, so it cannot run in the detour buffer", srcBoost,
+	},
+	ReservedFtrace: {
+		"RESERVED_FTRACE", errno.EBUSY,
+		"an ftrace site is in the region",
+		"the ftrace site at {at} is in the region, and the function tracer patches it", srcReserved,
+	},
+	ReservedSMPLock: {
+		"RESERVED_SMP_LOCK", errno.EBUSY,
+		"a lock prefix that may yet be patched is in the region (UP kernels on SMP text)",
+		"the lock prefix at {at} is in the region, and is patched when a second CPU comes up", srcReserved,
+	},
+	ReservedJumpLabel: {
+		"RESERVED_JUMP_LABEL", errno.EBUSY,
+		"a jump label is in the region",
+		"the jump label at {at} is in the region, and is patched when its key changes", srcReserved,
+	},
+	ReservedStaticCall: {
+		"RESERVED_STATIC_CALL", errno.EBUSY,
+		"an inline static call is in the region",
+		"the static call at {at} is in the region, and is patched when its key changes", srcReserved,
+	},
 }
 
 // Reasons lists every rule, in the kernel's order.
@@ -151,9 +249,7 @@ func (id ReasonID) Errno() errno.Errno { return id.row().errno }
 func (id ReasonID) Source() string { return id.row().source }
 
 // Rule is the rule as one sentence about no place in particular.
-func (id ReasonID) Rule() string {
-	return expand(id.row().why, "the place", "the instruction", "its target")
-}
+func (id ReasonID) Rule() string { return id.row().rule }
 
 // MarshalText gives the stable name.
 func (id ReasonID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }

@@ -46,9 +46,14 @@ type Scanner struct {
 // change while it is used. Detour buffers are taken to be at the profile's
 // ModuleBase, as by Check.
 func NewScanner(v kimage.View, c *profile.Config) *Scanner {
+	return NewScannerAt(v, x86.Addr(c.ModuleBase), c)
+}
+
+// NewScannerAt is NewScanner with the detour buffers at a given address.
+func NewScannerAt(v kimage.View, buf x86.Addr, c *profile.Config) *Scanner {
 	return &Scanner{
 		w:   walker{view: v, c: c, thunks: v.IndirectThunks()},
-		buf: x86.Addr(c.ModuleBase),
+		buf: buf,
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/kimage"
+	"kprobelab/optimizer"
 	"kprobelab/probepoint"
 	"kprobelab/profile"
 	"kprobelab/slot"
@@ -15,20 +16,22 @@ import (
 )
 
 // Scan asks of many points what register_kprobe would answer there, with an
-// address only or a symbol, and no post_handler. It is safe for concurrent use
-// while nobody changes its fields.
+// address only or a symbol, and no post_handler, and whether the probe would be
+// jump-optimized. It is safe for concurrent use while nobody changes its fields.
 type Scan struct {
 	View    kimage.View
 	Profile *profile.Config
 	// Symbols are the View's, by ascending address.
 	Symbols []kimage.Symbol
-	// SlotAddr is where the copies of instructions would go, but for points
-	// that bring an address of their own.
+	// SlotAddr is where the copies of instructions and the detour buffers would
+	// go, but for points that bring an address of their own for the copy.
 	SlotAddr x86.Addr
 	// Padding lists int3s too, which are only counted otherwise.
 	Padding bool
 	// Slots adds the slot's address and bytes to the rows.
 	Slots bool
+	// Detail adds the reason in words to the rows.
+	Detail bool
 	// Progress, when not nil, is told now and then how far a scan is, in
 	// bytes of code or of input.
 	Progress func(done, total int64)
@@ -64,18 +67,25 @@ type ScanRow struct {
 	Boostable bool `json:"boostable"`
 	// Emulated: kprobes has a routine that does what the instruction would.
 	Emulated bool `json:"emulated"`
-	// Reason is the id of the first rule that refused, "" for none.
+	// Optimized: a jump to a detour buffer would replace the int3.
+	Optimized bool `json:"optimized"`
+	// Reason is the id of the first rule that refused the probe or, where it is
+	// accepted, its optimization; "" for none. For a name with several
+	// addresses, of which register_kprobe takes the first, they follow behind
+	// a semicolon.
 	Reason string `json:"reason"`
-	// Detail is the reason in words, and what else is to be said.
+	// Detail is the reason in words, and what else is to be said; a column
+	// with Scan.Detail only.
 	Detail string `json:"detail"`
 
 	// SlotAddr and Slot are the slot's address and the bytes to be written
 	// there, in hexadecimal; "" without a slot, and without Scan.Slots.
-	SlotAddr string `json:"-"`
-	Slot     string `json:"-"`
+	SlotAddr string `json:"slot_addr"`
+	Slot     string `json:"slot"`
 
-	// How tells accepted rows apart in the totals.
-	How probepoint.How `json:"-"`
+	// How tells accepted rows apart in the totals, and Rule is the reason alone.
+	How  probepoint.How `json:"-"`
+	Rule string         `json:"-"`
 	// padding marks an int3 of a function that was walked.
 	padding bool
 }
@@ -135,9 +145,19 @@ func matches(patterns []string, hits []int, name string) (bool, error) {
 	return found, nil
 }
 
+// scanner is one goroutine's part of a Scan.
+type scanner struct {
+	*Scan
+	opt *optimizer.Scanner
+}
+
+func (s *Scan) scanner() *scanner {
+	return &scanner{s, optimizer.NewScannerAt(s.View, s.SlotAddr, s.Profile)}
+}
+
 // function calls emit for every instruction of the function, and for int3s with
 // a row that only marks one, unless they are to be listed.
-func (s *Scan) function(sym kimage.Symbol, emit func(*ScanRow)) {
+func (s *scanner) function(sym kimage.Symbol, emit func(*ScanRow)) {
 	probepoint.Walk(s.View, sym, s.Profile, func(step *probepoint.Step) bool {
 		var row ScanRow
 		if !step.IsInt3() || s.Padding {
@@ -151,7 +171,7 @@ func (s *Scan) function(sym kimage.Symbol, emit func(*ScanRow)) {
 
 // row answers one request, with the slot at slotAddr; step, when not nil, is
 // the walk's at that address.
-func (s *Scan) row(r probepoint.Request, slotAddr x86.Addr, step *probepoint.Step) ScanRow {
+func (s *scanner) row(r probepoint.Request, slotAddr x86.Addr, step *probepoint.Step) ScanRow {
 	found, asked := s.asked(r)
 	p, err := probepoint.Resolve(s.View, r, s.Profile)
 	row := ScanRow{Symbol: r.Symbol, Offset: uint64(r.Offset)}
@@ -173,11 +193,12 @@ func (s *Scan) row(r probepoint.Request, slotAddr x86.Addr, step *probepoint.Ste
 	if err != nil {
 		row.refuse(err)
 	}
-	if row.Reason == string(probepoint.RuleNotText) {
+	if row.Rule == string(probepoint.RuleNotText) {
 		if _, init := s.View.InInit(asked); init {
 			row.Detail += ": boot has freed this init text"
 		}
 	}
+	row.Reason = row.Rule
 	row.ambiguous(r.Symbol, found)
 	return row
 }
@@ -196,7 +217,7 @@ func (s *Scan) asked(r probepoint.Request) ([]kimage.Symbol, x86.Addr) {
 }
 
 // place fills in how a probe at the point would run.
-func (s *Scan) place(row *ScanRow, p *probepoint.Point, slotAddr x86.Addr, step *probepoint.Step) (err error) {
+func (s *scanner) place(row *ScanRow, p *probepoint.Point, slotAddr x86.Addr, step *probepoint.Step) (err error) {
 	var place probepoint.Placement
 	if step == nil {
 		place, err = probepoint.Place(s.View, p, slotAddr, false, s.Profile)
@@ -209,10 +230,29 @@ func (s *Scan) place(row *ScanRow, p *probepoint.Point, slotAddr x86.Addr, step 
 	row.How, row.Ftrace = place.How, p.Ftrace
 	row.Boostable = place.Slot.Boosted
 	row.Emulated = place.Slot.Emulation.Kind != slot.EmulateNone
+	s.optimize(row, p.Addr)
 	if out := &place.Slot; s.Slots && !p.Ftrace {
 		row.SlotAddr, row.Slot = hex(out.Addr), fmt.Sprintf("%x", out.Bytes[:out.Len])
 	}
 	return nil
+}
+
+// optimize fills in whether the probe, once it is registered, gets its jump.
+func (s *scanner) optimize(row *ScanRow, at x86.Addr) {
+	d := s.opt.Decide(at)
+	row.Optimized, row.Rule = d.OK, d.Reason.String()
+	if d.OK || !s.Detail {
+		return
+	}
+	row.say("not optimized: " + d.Reason.Rule() + ", at " + hex(d.Addr))
+}
+
+// say adds to the detail.
+func (row *ScanRow) say(text string) {
+	if row.Detail != "" {
+		row.Detail += "; "
+	}
+	row.Detail += text
 }
 
 // refuse notes an error of probepoint, which is a *Refusal.
@@ -220,7 +260,7 @@ func (row *ScanRow) refuse(err error) {
 	row.Errno, row.Detail = -int(errno.Of(err)), err.Error()
 	var r *probepoint.Refusal
 	if errors.As(err, &r) {
-		row.Reason, row.Detail = string(r.Rule), r.Why
+		row.Rule, row.Detail = string(r.Rule), r.Why
 	}
 }
 
@@ -234,9 +274,7 @@ func (row *ScanRow) ambiguous(name string, found []kimage.Symbol) {
 	for i := range found {
 		addrs[i] = hex(found[i].Addr)
 	}
-	note := fmt.Sprintf("%s has %d addresses (%s): the first is taken", name, len(found), strings.Join(addrs, ", "))
-	if row.Detail != "" {
-		note = row.Detail + "; " + note
-	}
-	row.Detail = note
+	all := strings.Join(addrs, ", ")
+	row.Reason += fmt.Sprintf("; %d addresses: %s", len(found), all)
+	row.say(fmt.Sprintf("%s has %d addresses (%s): the first is taken", name, len(found), all))
 }

@@ -21,8 +21,8 @@ func ExampleScan_WritePoints() {
 	totals, _ := report.NewScan(img).WritePoints(os.Stdout, report.ScanJSON, points)
 	fmt.Println(totals.Points, totals.Refused[report.Refused{Reason: "UNKNOWN_SYMBOL", Errno: -2}])
 	// Output:
-	// {"address":"","symbol":"gcd+0x","offset":0,"errno":-22,"ftrace":false,"boostable":false,"emulated":false,"reason":"BAD_LINE","detail":"the offset \"0x\" is not a number of 32 bits"}
-	// {"address":"","symbol":"nosuch","offset":4,"errno":-2,"ftrace":false,"boostable":false,"emulated":false,"reason":"UNKNOWN_SYMBOL","detail":"no such symbol"}
-	// {"address":"0x0000000000000fff","symbol":"","offset":0,"errno":-2,"ftrace":false,"boostable":false,"emulated":false,"reason":"NO_SYMBOL","detail":"no symbol covers the address"}
+	// {"address":"","symbol":"gcd+0x","offset":0,"errno":-22,"ftrace":false,"boostable":false,"emulated":false,"optimized":false,"reason":"BAD_LINE"}
+	// {"address":"","symbol":"nosuch","offset":4,"errno":-2,"ftrace":false,"boostable":false,"emulated":false,"optimized":false,"reason":"UNKNOWN_SYMBOL"}
+	// {"address":"0x0000000000000fff","symbol":"","offset":0,"errno":-2,"ftrace":false,"boostable":false,"emulated":false,"optimized":false,"reason":"NO_SYMBOL"}
 	// 3 1
 }

@@ -25,9 +25,9 @@ func TestScanOracle(t *testing.T) {
 		t.Run(kernel, func(t *testing.T) {
 			dir := oracle.Dir(t, kernel)
 			live := filepath.Join(dir, "live.elf.zst")
-			compareScan(t, kernel, openKernel(t, kernel, &kimage.Options{LiveText: live}), 7)
+			compareScan(t, kernel, openKernel(t, kernel, &kimage.Options{LiveText: live}), 8)
 			if !testing.Short() {
-				compareScan(t, kernel, openKernel(t, kernel, nil), 5)
+				compareScan(t, kernel, openKernel(t, kernel, nil), 6)
 			}
 		})
 	}
@@ -60,7 +60,7 @@ func compareScan(t *testing.T, kernel string, img *kimage.Image, n int) {
 	different := 0
 	for i := range points {
 		got, want := strings.Split(rows[i], "\t"), measured(&points[i])[:n]
-		if have := append(got[:1:1], append(got[3:7:7], got[9:]...)...)[:n]; !equal(want, have) {
+		if have := append(got[:1:1], append(got[3:8:8], got[9:]...)...)[:n]; !equal(want, have) {
 			if different++; different < 10 {
 				t.Errorf("%s+%d (%s): the kernel says %q, scan %q", points[i].Sym, points[i].Off, points[i].Reason, want, have)
 			}
@@ -70,7 +70,7 @@ func compareScan(t *testing.T, kernel string, img *kimage.Image, n int) {
 	require.Zero(t, different)
 }
 
-// measured are the columns addr, errno, ftrace, boostable, emulated, slot_addr
+// measured are the columns address, errno, ftrace, boostable, emulated, optimized, slot_addr
 // and slot as the kernel had them.
 func measured(p *oracle.Point) []string {
 	bit := func(v bool) string {
@@ -83,10 +83,10 @@ func measured(p *oracle.Point) []string {
 	stepped := ok && !p.Ftrace
 	row := []string{
 		hex(p.Addr), strconv.Itoa(p.Err), bit(ok && p.Ftrace),
-		bit(stepped && p.Boost), bit(stepped && p.Emul != ""), "", "",
+		bit(stepped && p.Boost), bit(stepped && p.Emul != ""), bit(p.Opt), "", "",
 	}
 	if stepped {
-		row[5], row[6] = hex(p.SlotAddr), fmt.Sprintf("%x", p.Slot[:p.TPLen])
+		row[6], row[7] = hex(p.SlotAddr), fmt.Sprintf("%x", p.Slot[:p.TPLen])
 	}
 	return row
 }

@@ -91,12 +91,12 @@ func (l *pointList) slotAddr(line string) x86.Addr {
 }
 
 // point answers one point.
-func (s *Scan) point(p ScanPoint) ScanRow {
+func (s *scanner) point(p ScanPoint) ScanRow {
 	r, err := s.parse(p.Text)
 	if err != nil {
 		return ScanRow{
 			Symbol: printable(p.Text), Errno: -int(errno.EINVAL),
-			Reason: string(RuleLine), Detail: err.Error(),
+			Reason: string(RuleLine), Rule: string(RuleLine), Detail: err.Error(),
 		}
 	}
 	if p.SlotAddr == 0 {

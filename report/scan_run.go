@@ -11,7 +11,7 @@ import (
 // WriteFunctions writes a row for every instruction of the functions, in their
 // order, and returns the totals. The error is w's.
 func (s *Scan) WriteFunctions(w io.Writer, f ScanFormat, functions []kimage.Symbol) (*ScanTotals, error) {
-	return s.write(w, f, codeChunks(functions), func(c chunk, emit func(*ScanRow)) {
+	return s.write(w, f, codeChunks(functions), func(s *scanner, c chunk, emit func(*ScanRow)) {
 		for _, sym := range functions[c.from:c.to] {
 			s.function(sym, emit)
 		}
@@ -20,7 +20,7 @@ func (s *Scan) WriteFunctions(w io.Writer, f ScanFormat, functions []kimage.Symb
 
 // WriteEntries writes a row for the entry of each function.
 func (s *Scan) WriteEntries(w io.Writer, f ScanFormat, functions []kimage.Symbol) (*ScanTotals, error) {
-	return s.write(w, f, evenChunks(len(functions)), func(c chunk, emit func(*ScanRow)) {
+	return s.write(w, f, evenChunks(len(functions)), func(s *scanner, c chunk, emit func(*ScanRow)) {
 		for i := c.from; i < c.to; i++ {
 			row := s.row(probepoint.Request{Addr: functions[i].Addr}, s.SlotAddr, nil)
 			emit(&row)
@@ -30,7 +30,7 @@ func (s *Scan) WriteEntries(w io.Writer, f ScanFormat, functions []kimage.Symbol
 
 // WritePoints writes a row for each point of a list that ReadPoints read.
 func (s *Scan) WritePoints(w io.Writer, f ScanFormat, points []ScanPoint) (*ScanTotals, error) {
-	return s.write(w, f, evenChunks(len(points)), func(c chunk, emit func(*ScanRow)) {
+	return s.write(w, f, evenChunks(len(points)), func(s *scanner, c chunk, emit func(*ScanRow)) {
 		for i := c.from; i < c.to; i++ {
 			row := s.point(points[i])
 			emit(&row)
@@ -79,10 +79,10 @@ type written struct {
 }
 
 // write runs the chunks on all processors and writes what they give in order.
-func (s *Scan) write(w io.Writer, f ScanFormat, chunks []chunk, rows func(chunk, func(*ScanRow))) (*ScanTotals, error) {
+func (s *Scan) write(w io.Writer, f ScanFormat, chunks []chunk, rows func(*scanner, chunk, func(*ScanRow))) (*ScanTotals, error) {
 	totals := newTotals()
 	totals.Listed = s.Padding
-	if _, err := io.WriteString(w, f.header(s.Slots)); err != nil {
+	if _, err := io.WriteString(w, f.header(s)); err != nil {
 		return totals, err
 	}
 	var done, total int64
@@ -90,7 +90,7 @@ func (s *Scan) write(w io.Writer, f ScanFormat, chunks []chunk, rows func(chunk,
 		total += c.size
 	}
 	err := inOrder(len(chunks), func(i int) written {
-		return s.formatted(f, func(emit func(*ScanRow)) { rows(chunks[i], emit) })
+		return s.formatted(f, func(emit func(*ScanRow)) { rows(s.scanner(), chunks[i], emit) })
 	}, func(i int, r written) error {
 		totals.add(r.totals)
 		if done += chunks[i].size; s.Progress != nil {
@@ -112,7 +112,7 @@ func (s *Scan) formatted(f ScanFormat, rows func(func(*ScanRow))) written {
 			}
 		}
 		r.totals.count(row)
-		r.text = f.appendRow(r.text, row, s.Slots)
+		r.text = f.appendRow(r.text, row, s)
 	})
 	return r
 }

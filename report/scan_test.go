@@ -39,6 +39,7 @@ func listOf(points ...string) (list []ScanPoint) {
 
 func scanPoints(t testing.TB, s *Scan, points ...string) []ScanRow {
 	var b bytes.Buffer
+	s.Detail = true
 	totals, err := s.WritePoints(&b, ScanJSON, listOf(points...))
 	require.NoError(t, err)
 	require.Equal(t, len(points), totals.Points)
@@ -114,14 +115,10 @@ func TestScanTotalsAddUp(t *testing.T) {
 	quiet, err := s.WriteFunctions(&b, ScanNone, functions)
 	require.NoError(t, err)
 	require.Empty(t, b.String())
-	sum := 0
-	for _, n := range quiet.Accepted {
-		sum += n
-	}
-	for _, n := range quiet.Refused {
-		sum += n
-	}
-	require.Equal(t, quiet.Points, sum)
+	refused, kept, accepted := sum(quiet.Refused), sum(quiet.Kept), sum(quiet.Accepted)
+	require.Equal(t, quiet.Points, quiet.Optimized+kept+refused)
+	require.Equal(t, quiet.Points, accepted+refused)
+	require.Positive(t, quiet.Optimized)
 	require.Positive(t, quiet.Padding)
 	require.NoError(t, quiet.WriteText(&b))
 	require.Contains(t, b.String(), "int3 padding, not among these")
@@ -133,17 +130,25 @@ func TestScanTotalsAddUp(t *testing.T) {
 	require.Equal(t, quiet.Points+quiet.Padding, all.Points)
 }
 
+func sum[K comparable](m map[K]int) (n int) {
+	for _, v := range m {
+		n += v
+	}
+	return n
+}
+
 func TestScanTotalsText(t *testing.T) {
 	totals := newTotals()
 	for _, row := range []ScanRow{
-		{How: probepoint.Boosted},
-		{How: probepoint.Stepped},
-		{How: probepoint.Stepped},
-		{Errno: -84, Reason: string(probepoint.RuleNotBoundary)},
-		{Errno: -22, Reason: string(probepoint.RuleJumpLabel)},
-		{Errno: -22, Reason: string(probepoint.RuleJumpLabel)},
-		{Errno: -95, Reason: "VMCALL"},
-		{Errno: -22, Reason: string(RuleLine)},
+		{How: probepoint.Boosted, Optimized: true},
+		{How: probepoint.Stepped, Rule: "NOT_BOOSTABLE"},
+		{How: probepoint.Stepped, Rule: "TOO_SHORT"},
+		{How: probepoint.Stepped, Rule: "TOO_SHORT"},
+		{Errno: -84, Rule: string(probepoint.RuleNotBoundary)},
+		{Errno: -22, Rule: string(probepoint.RuleJumpLabel)},
+		{Errno: -22, Rule: string(probepoint.RuleJumpLabel)},
+		{Errno: -95, Rule: "VMCALL"},
+		{Errno: -22, Rule: string(RuleLine)},
 	} {
 		totals.count(&row)
 	}
@@ -152,15 +157,21 @@ func TestScanTotalsText(t *testing.T) {
 	require.NoError(t, totals.WriteText(&b))
 	require.Equal(t, strings.Join([]string{
 		"points",
-		"     2  accepted, stepped: a copy runs, and a trap behind it returns",
-		"     1  accepted, boosted: a copy runs, and a jump behind it returns",
-		"     0  accepted, emulated: kprobes does what the instruction would",
-		"     0  accepted, ftrace: called by the function tracer",
+		"     1  accepted, optimized: a jump to a detour buffer takes the int3's place",
+		"     2  accepted, TOO_SHORT: fewer than the 5 bytes that the jump needs are left of the function",
+		"     1  accepted, NOT_BOOSTABLE: an instruction of the region is not boostable: it cannot run anywhere but in its place",
 		"     2  EINVAL JUMP_LABEL: in a jump label, which the kernel rewrites",
 		"     1  EINVAL BAD_LINE: the line is no point",
 		"     1  EILSEQ NOT_BOUNDARY: not at an instruction boundary",
 		"     1  EOPNOTSUPP VMCALL: it is a vmcall or of its group",
-		"     8  in all",
+		"     9  in all",
+		"",
+		"   how, of those accepted, while no jump is there",
+		"     3  stepped: a copy runs, and a trap behind it returns",
+		"     1  boosted: a copy runs, and a jump behind it returns",
+		"     0  emulated: kprobes does what the instruction would",
+		"     0  ftrace: called by the function tracer",
+		"     4  accepted",
 		"",
 		"    12  int3 padding, not among these",
 		"",
@@ -171,7 +182,9 @@ func TestScanFormatsAgree(t *testing.T) {
 	s := NewScan(guest(t))
 	points := listOf("vfs_read", "vfs_read+0x1", "nosuch", "gcd+zz", "gcd+5")
 	for _, s.Slots = range []bool{false, true} {
-		sameInBoth(t, s, points)
+		for _, s.Detail = range []bool{false, true} {
+			sameInBoth(t, s, points)
+		}
 	}
 }
 
@@ -181,13 +194,30 @@ func sameInBoth(t *testing.T, s *Scan, points []ScanPoint) {
 	require.NoError(t, err)
 	_, err = s.WritePoints(&lines, ScanJSON, points)
 	require.NoError(t, err)
-	require.Equal(t, len(points)+1, strings.Count(tsv.String(), "\n"))
 	table := strings.Split(strings.TrimSuffix(tsv.String(), "\n"), "\n")
+	require.Len(t, table, len(points)+1)
 	for i, line := range strings.Split(strings.TrimSpace(lines.String()), "\n") {
 		require.Equal(t, strings.Split(table[0], "\t"), jsonNames(t, line))
 		row := rowsOf(t, []byte(line))[0]
-		columns := string(row.appendTSV(nil))
-		require.Equal(t, columns, table[i+1][:len(columns)])
+		require.Equal(t, table[i+1], string(row.appendTSV(nil, s)))
+	}
+}
+
+// TestScanColumns are the contract's, in their order.
+func TestScanColumns(t *testing.T) {
+	s := NewScan(guest(t))
+	const nine = "address\tsymbol\toffset\terrno\tftrace\tboostable\temulated\toptimized\treason"
+	require.Equal(t, nine+"\n", ScanTSV.header(s))
+	s.Detail, s.Slots = true, true
+	require.Equal(t, nine+"\tdetail\tslot_addr\tslot\n", ScanTSV.header(s))
+}
+
+// TestStringsAreQuotedAsJSON, the plain ones and the others.
+func TestStringsAreQuotedAsJSON(t *testing.T) {
+	for _, s := range []string{"", "gcd", "a b", `a"b`, `a\b`, "a\nb", "é", "\x7f", "<&>"} {
+		var back string
+		require.NoError(t, json.Unmarshal(appendString(nil, s), &back))
+		require.Equal(t, s, back)
 	}
 }
 
@@ -236,7 +266,7 @@ func TestLinesThatAreNoPoints(t *testing.T) {
 		"+4":                  {Symbol: "+4", Errno: -22, Reason: "BAD_LINE", Detail: "a symbol or an address is missing"},
 		"a\x1b[31m":           {Symbol: `a\x1b[31m`, Errno: -2, Reason: "UNKNOWN_SYMBOL", Detail: "no such symbol"},
 		"\xff":                {Symbol: `\xff`, Errno: -2, Reason: "UNKNOWN_SYMBOL", Detail: "no such symbol"},
-		"gcd+00":              {Addr: entry.Addr, Symbol: "gcd", Ftrace: true},
+		"gcd+00":              entry,
 	} {
 		require.Equal(t, want, scanPoints(t, s, line)[0], line)
 	}
@@ -275,10 +305,13 @@ func TestAmbiguousNamesListTheirAddresses(t *testing.T) {
 	gcd, read := scanPoints(t, s, "gcd")[0].Addr, scanPoints(t, s, "vfs_read")[0].Addr
 	s.View = twice{s.View}
 	note := "gcd has 2 addresses (" + gcd + ", " + read + "): the first is taken"
+	reason := "; 2 addresses: " + gcd + ", " + read
 	rows := scanPoints(t, s, "gcd", "gcd+0x1")
 	require.Equal(t, 0, rows[0].Errno)
 	require.Equal(t, gcd, rows[0].Addr)
-	require.Equal(t, note, rows[0].Detail)
+	require.Equal(t, "FTRACE_BASED"+reason, rows[0].Reason)
+	require.True(t, strings.HasSuffix(rows[0].Detail, "; "+note), rows[0].Detail)
+	require.Equal(t, "NOT_BOUNDARY"+reason, rows[1].Reason)
 	require.Equal(t, "not at an instruction boundary; "+note, rows[1].Detail)
 }
 
@@ -325,7 +358,7 @@ func TestReadPointsWithSlots(t *testing.T) {
 }
 
 func TestSlotsOfPoints(t *testing.T) {
-	s := NewScan(guest(t))
+	s := NewScan(guest(t)).scanner()
 	s.Slots = true
 	own := s.row(probepoint.Request{Symbol: "gcd", Offset: 5}, 0xffffffffc0123000, nil)
 	require.Equal(t, "0xffffffffc0123000", own.SlotAddr)
@@ -363,13 +396,14 @@ func FuzzScanLine(f *testing.F) {
 	for _, line := range []string{"gcd", "gcd+0x4", "0xffffffff81000000", "fff", "+", "a+b+c", "demo:x", "\xff"} {
 		f.Add(line)
 	}
-	s := NewScan(guest(f))
+	s := NewScan(guest(f)).scanner()
+	s.Detail = true
 	f.Fuzz(func(t *testing.T, line string) {
 		row := s.point(ScanPoint{Text: line})
-		require.Equal(t, row.Errno == 0, row.Reason == "")
+		require.Equal(t, row.Optimized, row.Reason == "")
 		require.LessOrEqual(t, row.Errno, 0)
-		require.Equal(t, 8, bytes.Count(row.appendTSV(nil), []byte{'\t'}))
-		require.Zero(t, bytes.Count(row.appendTSV(nil), []byte{'\n'}))
+		require.Equal(t, 9, bytes.Count(row.appendTSV(nil, s.Scan), []byte{'\t'}))
+		require.Zero(t, bytes.Count(row.appendTSV(nil, s.Scan), []byte{'\n'}))
 	})
 }
 

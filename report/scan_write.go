@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 )
 
 // ScanFormat is how rows are written.
@@ -18,66 +19,117 @@ const (
 	ScanJSON
 )
 
-// scanHeader names the columns, as the tags of ScanRow do; slotHeader the two
-// that Scan.Slots adds.
-const (
-	scanHeader = "address\tsymbol\toffset\terrno\tftrace\tboostable\temulated\treason\tdetail"
-	slotHeader = "\tslot_addr\tslot"
-)
-
-func (f ScanFormat) header(slots bool) string {
-	switch {
-	case f != ScanTSV:
-		return ""
-	case slots:
-		return scanHeader + slotHeader + "\n"
-	}
-	return scanHeader + "\n"
+// column is one column of a row, in TSV and JSON alike: a text, a number or a
+// boolean.
+type column struct {
+	name   string
+	text   func(*ScanRow) string
+	number func(*ScanRow) int64
+	flag   func(*ScanRow) bool
+	// when says whether the scan has the column; nil is always.
+	when func(*Scan) bool
 }
 
-// withSlot is a row with the columns that Scan.Slots adds.
-type withSlot struct {
-	*ScanRow
-	SlotAddr string `json:"slot_addr"`
-	Slot     string `json:"slot"`
+// columns are all, in their order.
+var columns = []column{
+	{name: "address", text: func(r *ScanRow) string { return r.Addr }},
+	{name: "symbol", text: func(r *ScanRow) string { return r.Symbol }},
+	{name: "offset", number: func(r *ScanRow) int64 { return int64(r.Offset) }},
+	{name: "errno", number: func(r *ScanRow) int64 { return int64(r.Errno) }},
+	{name: "ftrace", flag: func(r *ScanRow) bool { return r.Ftrace }},
+	{name: "boostable", flag: func(r *ScanRow) bool { return r.Boostable }},
+	{name: "emulated", flag: func(r *ScanRow) bool { return r.Emulated }},
+	{name: "optimized", flag: func(r *ScanRow) bool { return r.Optimized }},
+	{name: "reason", text: func(r *ScanRow) string { return r.Reason }},
+	{name: "detail", text: func(r *ScanRow) string { return r.Detail }, when: func(s *Scan) bool { return s.Detail }},
+	{name: "slot_addr", text: func(r *ScanRow) string { return r.SlotAddr }, when: func(s *Scan) bool { return s.Slots }},
+	{name: "slot", text: func(r *ScanRow) string { return r.Slot }, when: func(s *Scan) bool { return s.Slots }},
+}
+
+func (c *column) in(s *Scan) bool { return c.when == nil || c.when(s) }
+
+func (f ScanFormat) header(s *Scan) string {
+	if f != ScanTSV {
+		return ""
+	}
+	var names []string
+	for i := range columns {
+		if columns[i].in(s) {
+			names = append(names, columns[i].name)
+		}
+	}
+	return strings.Join(names, "\t") + "\n"
 }
 
 // appendRow appends the row's line to b.
-func (f ScanFormat) appendRow(b []byte, row *ScanRow, slots bool) []byte {
-	switch {
-	case f == ScanTSV && slots:
-		return append(row.appendTSV(b), "\t"+row.SlotAddr+"\t"+row.Slot+"\n"...)
-	case f == ScanTSV:
-		return append(row.appendTSV(b), '\n')
-	case f == ScanJSON && slots:
-		return appendJSON(b, withSlot{row, row.SlotAddr, row.Slot})
-	case f == ScanJSON:
-		return appendJSON(b, row)
+func (f ScanFormat) appendRow(b []byte, row *ScanRow, s *Scan) []byte {
+	switch f {
+	case ScanTSV:
+		return append(row.appendTSV(b, s), '\n')
+	case ScanJSON:
+		return append(row.appendJSON(b, s), '\n')
 	}
 	return b
 }
 
-func appendJSON(b []byte, row any) []byte {
-	line, err := json.Marshal(row)
-	if err != nil {
-		panic("BUG: a scan's row cannot be encoded: " + err.Error())
+// appendTSV appends the columns, without the line's end.
+func (row *ScanRow) appendTSV(b []byte, s *Scan) []byte {
+	for i := range columns {
+		c := &columns[i]
+		if !c.in(s) {
+			continue
+		}
+		if i > 0 {
+			b = append(b, '\t')
+		}
+		switch {
+		case c.text != nil:
+			b = append(b, c.text(row)...)
+		case c.number != nil:
+			b = strconv.AppendInt(b, c.number(row), 10)
+		case c.flag(row):
+			b = append(b, '1')
+		default:
+			b = append(b, '0')
+		}
 	}
-	return append(append(b, line...), '\n')
+	return b
 }
 
-// appendTSV appends the columns, without the line's end.
-func (row *ScanRow) appendTSV(b []byte) []byte {
-	b = append(append(b, row.Addr...), '\t')
-	b = append(append(b, row.Symbol...), '\t')
-	b = append(strconv.AppendUint(b, row.Offset, 10), '\t')
-	b = append(strconv.AppendInt(b, int64(row.Errno), 10), '\t')
-	for _, v := range []bool{row.Ftrace, row.Boostable, row.Emulated} {
-		digit := byte('0')
-		if v {
-			digit = '1'
+// appendJSON appends the columns as an object.
+func (row *ScanRow) appendJSON(b []byte, s *Scan) []byte {
+	for i := range columns {
+		c := &columns[i]
+		if !c.in(s) {
+			continue
 		}
-		b = append(b, digit, '\t')
+		b = append(append(append(b, ',', '"'), c.name...), '"', ':')
+		if i == 0 {
+			b[len(b)-len(c.name)-4] = '{'
+		}
+		switch {
+		case c.text != nil:
+			b = appendString(b, c.text(row))
+		case c.number != nil:
+			b = strconv.AppendInt(b, c.number(row), 10)
+		default:
+			b = strconv.AppendBool(b, c.flag(row))
+		}
 	}
-	b = append(append(b, row.Reason...), '\t')
-	return append(b, row.Detail...)
+	return append(b, '}')
+}
+
+// appendString appends a JSON string. Nearly all are plain, and the library
+// would copy each of them twice.
+func appendString(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' {
+			quoted, err := json.Marshal(s)
+			if err != nil {
+				panic("BUG: a string cannot be encoded: " + err.Error())
+			}
+			return append(b, quoted...)
+		}
+	}
+	return append(append(append(b, '"'), s...), '"')
 }
