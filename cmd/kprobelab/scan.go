@@ -16,12 +16,13 @@ import (
 func scanCommand(t *term) *cli.Command {
 	return &cli.Command{
 		Name:      "scan",
-		Usage:     "ask of every instruction, or of listed points, what registering a kprobe would answer",
+		Usage:     "ask of every instruction, or of listed points, what registering a kprobe would answer and whether it is optimized",
 		ArgsUsage: "[IMAGE [SYM-GLOB...]]",
 		Description: "The points are every instruction of the functions whose names match, or those that\n" +
 			"--points lists: a symbol or an address (hexadecimal), with +OFFSET or not, in the first\n" +
 			"column of each line. The answer is the kernel's errno (0: accepted), how the probe would\n" +
-			"run, and the first rule that refuses; without --tsv or --json, totals by rule.\n" +
+			"run, whether it would be jump-optimized, and the first rule that refuses one or the other;\n" +
+			"without --tsv or --json, totals by rule. explain tells all reasons of one point.\n" +
 			imageHelp + "\n\n" +
 			examples(
 				"kprobelab scan",
@@ -34,8 +35,9 @@ func scanCommand(t *term) *cli.Command {
 			&cli.StringFlag{Name: "points", Usage: "ask of the points in `FILE`, plain or gzip; - is standard input"},
 			&cli.BoolFlag{Name: "entries", Usage: "only the functions' entries"},
 			&cli.BoolFlag{Name: "padding", Usage: "list int3 padding too, which is only counted otherwise"},
+			&cli.BoolFlag{Name: "detail", Usage: "add detail, the reason in words"},
 			&cli.BoolFlag{Name: "slots", Usage: "add slot_addr and slot, the bytes out of line; a column slot_addr of --points says where"},
-			&cli.BoolFlag{Name: "tsv", Usage: "a header, and a line for each point: address, symbol, offset, errno, ftrace, boostable, emulated, reason, detail"},
+			&cli.BoolFlag{Name: "tsv", Usage: "a header, and a line for each point: address, symbol, offset, errno, ftrace, boostable, emulated, optimized, reason"},
 			&cli.BoolFlag{Name: "json", Usage: "one JSON object for each point, with the same names"},
 		}, imageFlags()...),
 		Action: func(_ context.Context, c *cli.Command) error { return scan(t, c) },
@@ -63,7 +65,7 @@ func scan(t *term, c *cli.Command) error {
 		return err
 	}
 	s := report.NewScan(img)
-	s.Padding, s.Slots = c.Bool("padding"), c.Bool("slots")
+	s.Padding, s.Slots, s.Detail = c.Bool("padding"), c.Bool("slots"), c.Bool("detail")
 	s.Progress = func(done, total int64) { t.progress("scan", done, total) }
 	write := func(f report.ScanFormat) (*report.ScanTotals, error) {
 		return s.WritePoints(t.out, f, points)
