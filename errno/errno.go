@@ -20,6 +20,7 @@ type Errno int
 const (
 	EPERM         Errno = 1
 	ENOENT        Errno = 2
+	ESRCH         Errno = 3
 	E2BIG         Errno = 7
 	EAGAIN        Errno = 11
 	ENOMEM        Errno = 12
@@ -41,6 +42,7 @@ const (
 var texts = map[Errno][2]string{
 	EPERM:         {"EPERM", "operation not permitted"},
 	ENOENT:        {"ENOENT", "no such file or directory"},
+	ESRCH:         {"ESRCH", "no such process"},
 	E2BIG:         {"E2BIG", "argument list too long"},
 	EAGAIN:        {"EAGAIN", "resource temporarily unavailable"},
 	ENOMEM:        {"ENOMEM", "cannot allocate memory"},
