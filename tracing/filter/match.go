@@ -167,7 +167,7 @@ func (p *numberPredicate) match(rec []byte, c Current) bool {
 type never struct{}
 
 func (never) match([]byte, Current) bool { return false }
-func (never) need() int                   { return 0 }
+func (never) need() int                  { return 0 }
 
 // textPredicate compares a text.
 type textPredicate struct {

@@ -12,6 +12,7 @@ import (
 type kind int
 
 const (
+	// kindNumber is a number in the record.
 	kindNumber kind = iota
 	// kindText is a __data_loc to text.
 	kindText
@@ -34,7 +35,7 @@ func (o *operand) text() bool { return o.kind == kindText || o.kind == kindComm 
 // recordField is a record's field as an operand. By its declared type
 // (filter_assign_type), an array of __data_locs counts as its first one.
 func recordField(f *event.Field) operand {
-	o := operand{offset: f.Offset, width: f.Size, signed: f.Signed}
+	o := operand{kind: kindNumber, offset: f.Offset, width: f.Size, signed: f.Signed}
 	switch {
 	case f.Kind == event.KindString || f.Kind == event.KindStringArray:
 		o.kind, o.width = kindText, 4

@@ -1,0 +1,20 @@
+// Package trigger is the kernel's event triggers: commands in an event's
+// trigger file that run when the event is hit, and may switch tracing or
+// another event on or off.
+//
+// It must not know how an event is armed, how records are written, or who
+// reads the file: it acts on a Tracer and on Events, which the caller has.
+//
+// A command is
+//
+//	[!] (traceon | traceoff) [:COUNT] [if FILTER]
+//	[!] (enable_event | disable_event) :GROUP:EVENT [:COUNT] [if FILTER]
+//
+// snapshot, stacktrace and the hist commands fail with EINVAL, as in a kernel
+// that is built without them.
+//
+// Quirks of the kernel that are kept: traceon and traceoff are of one type, so
+// that an event has one of them at most, and removing either removes the
+// other; so are enable_event and disable_event with the same target. Removing
+// what is not there succeeds.
+package trigger

@@ -1,0 +1,119 @@
+package trigger
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"kprobelab/errno"
+)
+
+// command is a trigger file's command, taken apart.
+type command struct {
+	remove bool
+	name   string
+	// group and event are those of enable_event and disable_event.
+	group, event string
+	// counted: there is a count, in number; it may be no number.
+	counted bool
+	number  string
+	// filter is what stands behind the rest, "if" and all; empty for none.
+	filter string
+}
+
+// onOff and toggles are the commands that there are, with whether they switch
+// on.
+var (
+	onOff   = map[string]bool{"traceon": true, "traceoff": false}
+	toggles = map[string]bool{"enable_event": true, "disable_event": false}
+)
+
+// Available is what the trigger file of an event without triggers reads.
+const Available = "# Available triggers:\n# traceon traceoff enable_event disable_event\n"
+
+const blank = " \t"
+
+// parse takes a command apart (trigger_process_regex and what it calls).
+func parse(text string) (command, error) {
+	text = strings.TrimFunc(text, isSpace)
+	name, rest, _ := cutAny(text, ":"+blank)
+	rest = strings.TrimLeftFunc(rest, isSpace)
+	c := command{name: strings.TrimPrefix(name, "!"), remove: strings.HasPrefix(name, "!")}
+	if _, ok := onOff[c.name]; ok {
+		return c, c.parseCount(rest)
+	}
+	if _, ok := toggles[c.name]; ok {
+		return c, c.parseTarget(rest)
+	}
+	return c, fmt.Errorf("there is no trigger command %q: %w", c.name, errno.EINVAL)
+}
+
+func isSpace(r rune) bool { return r == ' ' || '\t' <= r && r <= '\r' }
+
+// cutAny cuts at the first of several bytes, as strsep does.
+func cutAny(s, at string) (before, after string, found bool) {
+	if i := strings.IndexAny(s, at); i >= 0 {
+		return s[:i], s[i+1:], true
+	}
+	return s, "", false
+}
+
+// parseCount reads "[COUNT] [if FILTER]": what does not begin with a digit is
+// all filter.
+func (c *command) parseCount(rest string) error {
+	if rest == "" || rest[0] < '0' || rest[0] > '9' {
+		c.filter = rest
+		return nil
+	}
+	c.counted = true
+	var behind string
+	c.number, behind, _ = cutAny(rest, blank)
+	c.filter = strings.TrimLeftFunc(behind, isSpace)
+	return nil
+}
+
+// parseTarget reads "GROUP:EVENT[:COUNT] [if FILTER]".
+func (c *command) parseTarget(rest string) error {
+	target, behind, _ := cutAny(rest, blank)
+	c.filter = strings.TrimLeftFunc(behind, isSpace)
+	var ok bool
+	if c.group, target, ok = strings.Cut(target, ":"); !ok {
+		return fmt.Errorf("%s needs GROUP:EVENT: %w", c.name, errno.EINVAL)
+	}
+	c.event, c.number, c.counted = strings.Cut(target, ":")
+	return nil
+}
+
+// unlimited is the count of a trigger without one (and the largest number,
+// which the kernel cannot tell from it).
+const unlimited = -1
+
+// count is the number of times the trigger may act; what follows a further
+// colon is ignored.
+func (c *command) count() (int64, error) {
+	if !c.counted {
+		return unlimited, nil
+	}
+	number, _, _ := strings.Cut(c.number, ":")
+	v, err := strconv.ParseUint(number, 0, 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return 0, fmt.Errorf("count %q: %w", number, errno.ERANGE)
+	case err != nil || strings.ContainsAny(number, "_bBoO") && !strings.HasPrefix(number, "0x") && !strings.HasPrefix(number, "0X"):
+		return 0, fmt.Errorf("count %q: %w", number, errno.EINVAL)
+	}
+	return int64(v), nil
+}
+
+// condition is the filter's text behind "if"; false where there is none.
+func (c *command) condition() (string, bool, error) {
+	if c.filter == "" {
+		return "", false, nil
+	}
+	word, text, ok := cutAny(c.filter, blank)
+	if word != "if" || !ok {
+		return "", false, fmt.Errorf("%q: a filter is \"if\" and an expression: %w", c.filter, errno.EINVAL)
+	}
+	return text, true, nil
+}
