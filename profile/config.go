@@ -56,6 +56,9 @@ type Log struct {
 	// ArmErrors: arming and disarming all probes counts failures in the log
 	// line (5.8 and later).
 	ArmErrors bool
+	// OptimizationWords: the line about debug.kprobes-optimization is the long
+	// one (6.1 and later).
+	OptimizationWords bool
 }
 
 // Decoder says which of the kernel decoder's releases is meant (spec 11.3).
@@ -305,6 +308,12 @@ type Optimize struct {
 	// EnabledNeighboursOnly: a neighbour counts while it is enabled (to 5.8);
 	// later, while it is not disarmed.
 	EnabledNeighboursOnly bool
+	// FirstProbeEndsSearch: the search for the jump that runs over an address
+	// ends at the nearest probe before it, whatever that is (to 5.8).
+	FirstProbeEndsSearch bool
+	// RecoversUnlistedOnly: what a jump hides is not known while the jump waits
+	// to be undone (to 5.8).
+	RecoversUnlistedOnly bool
 	// DelayJiffies is the worker's delay.
 	DelayJiffies int
 }

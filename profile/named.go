@@ -70,7 +70,7 @@ func v44() Config {
 	c.Optimize = Optimize{
 		Exists: true, Int3Blocks: true, IndirectJumps: true, ThunkRange: true,
 		IRQsOff: true, ThreeStepUnoptimize: true, ClearedWhenQueued: true,
-		EnabledNeighboursOnly: true, DelayJiffies: 5,
+		EnabledNeighboursOnly: true, FirstProbeEndsSearch: true, RecoversUnlistedOnly: true, DelayJiffies: 5,
 	}
 	c.Sample = Sample{Function: "_do_fork", Style: SampleBare}
 	c.Tracing = Tracing{Exists: true, FirstEventID: 1000, Types: Types44, LongEventName: true}
@@ -126,7 +126,11 @@ func v510() Config {
 	c.Step.LastInt3Missed = true
 	c.Kret.EntryErrno = true
 	c.Kret.MaxDataSize = 4096
+	// The rules of 6.1, which stable releases took over (spec 14.1).
 	c.Optimize.Int3Blocks = false
+	c.Optimize.EnabledNeighboursOnly = false
+	c.Optimize.FirstProbeEndsSearch = false
+	c.Optimize.RecoversUnlistedOnly = false
 	c.Sample = Sample{Function: "kernel_clone", Style: SampleSymbol}
 	c.Tracing.GroupHyphen = true
 	c.Tracing.ReturnSuffix = true
@@ -154,7 +158,7 @@ func v61() Config {
 		DefaultMaxActive: MaxActivePossible, Rethook: true, EntryHandler: true,
 	}
 	c.Optimize.SSWord = true
-	c.Optimize.EnabledNeighboursOnly = false
+	c.Log.OptimizationWords = true
 	c.Sample.Style = SampleFunc
 	c.Tracing = Tracing{
 		Exists: true, FirstEventID: 1426, ErrorLog: true, DynamicEvents: true, Append: true,
