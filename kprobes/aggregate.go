@@ -18,6 +18,8 @@ type aggregate struct {
 	post bool
 	// brk is whether a member is a jprobe; there is at most one.
 	brk bool
+	// opt is the optimizer's part, nil where the code here cannot be optimized.
+	opt *optimized
 }
 
 func (a *aggregate) index(p *Kprobe) int { return slices.Index(a.members, p) }
@@ -46,6 +48,11 @@ func (k *Kprobes) registerAggregate(old, p *Kprobe, pt *probepoint.Point) error 
 	entry := old
 	if old.aggregate == nil {
 		entry = k.makeAggregator(old)
+		k.prepareOptimized(entry)
+	} else if unused(entry) {
+		if err := k.reuse(entry); err != nil {
+			return err
+		}
 	}
 	if entry.Gone() {
 		if err := k.revive(entry, pt); err != nil {
@@ -98,7 +105,19 @@ func (k *Kprobes) revive(entry *Kprobe, pt *probepoint.Point) error {
 	if err := k.prepare(entry, pt); err != nil {
 		return err
 	}
+	k.prepareOptimized(entry)
 	entry.Flags = entry.Flags&^FlagGone | FlagDisabled
+	return nil
+}
+
+// reuse takes an aggregator back that waits to be removed
+// (reuse_unused_kprobe): it is enabled again, and its jump stays where it can.
+func (k *Kprobes) reuse(entry *Kprobe) error {
+	entry.Flags &^= FlagDisabled
+	if !entry.opt().ready() {
+		return probepoint.Refuse(errno.EINVAL, probepoint.RuleGone, entry.Addr, k.name(entry))
+	}
+	k.optimize(entry)
 	return nil
 }
 
@@ -106,11 +125,15 @@ func (k *Kprobes) revive(entry *Kprobe, pt *probepoint.Point) error {
 // to the tail, for the walk ends with it, and a second one is refused.
 func (k *Kprobes) join(entry, p *Kprobe) error {
 	a := entry.aggregate
+	if p.jprobe != nil && a.brk {
+		return probepoint.Refuse(errno.EEXIST, probepoint.RuleSecondJprobe, p.Addr, k.name(p))
+	}
+	if p.PostHandler != nil || p.jprobe != nil {
+		k.unoptimize(entry, true)
+	}
 	switch {
 	case p.jprobe == nil:
 		a.members = append([]*Kprobe{p}, a.members...)
-	case a.brk:
-		return probepoint.Refuse(errno.EEXIST, probepoint.RuleSecondJprobe, p.Addr, k.name(p))
 	default:
 		a.members = append(slices.Clone(a.members), p)
 		a.brk = true

@@ -106,6 +106,7 @@ func (k *Kprobes) SetEnabled(on bool) error {
 	if on != k.disarmed {
 		return nil
 	}
+	k.finishWorker()
 	k.disarmed = !on
 	change, total, failed := k.disarm, 0, 0
 	if on {
@@ -123,6 +124,9 @@ func (k *Kprobes) SetEnabled(on bool) error {
 		}
 	})
 	k.logEnabled(on, total, failed)
+	if !on {
+		k.drain()
+	}
 	return last
 }
 

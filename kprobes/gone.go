@@ -7,6 +7,7 @@ import "kprobelab/x86"
 // init memory. The text is not written any more (that of ftrace sites apart), the slots are freed, and the
 // probes can only be unregistered.
 func (k *Kprobes) KillKprobes(r x86.Range) {
+	k.finishWorker()
 	k.table.each(func(entry *Kprobe) {
 		if r.Contains(entry.Addr) {
 			k.kill(entry)
@@ -35,4 +36,5 @@ func (k *Kprobes) kill(entry *Kprobe) {
 		m.Flags |= FlagGone
 		m.ool = nil
 	}
+	k.killOptimized(entry)
 }

@@ -9,6 +9,9 @@ func (k *Kprobes) Int3(regs *x86.PtRegs) bool {
 	}
 	cpu := k.cpu()
 	addr := x86.Addr(regs.IP - 1)
+	if k.pokeInt3(cpu, regs) {
+		return true
+	}
 	if p := k.table.lookup(addr); p != nil && !p.OnFtrace() {
 		cpu.task = k.m.Task()
 		if cpu.current != nil {

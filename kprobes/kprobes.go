@@ -26,6 +26,7 @@ type Kprobes struct {
 
 	kret kretState
 	jp   jprobeState
+	opt  optState
 	// ftrace is what probes on fentry sites need of the function tracer.
 	ftrace ftraceState
 
@@ -42,7 +43,7 @@ var _ Traps = (*Kprobes)(nil)
 func New(m Machine, v kimage.View, c *profile.Config) *Kprobes {
 	k := &Kprobes{m: m, mem: m, c: c, cpus: make([]cpuState, m.NumCPU()), mods: modulesOf(v)}
 	k.view = &liveView{View: v, k: k}
-	k.slots = slotCache{m: m, quiet: k.quiet}
+	k.slots = slotCache{m: m, size: slotSize, name: "kprobe_insn_page", quiet: k.quiet}
 	k.kret.pre = k.preKretprobe
 	m.SetTraps(k)
 	return k
@@ -73,7 +74,7 @@ func (k *Kprobes) Find(addr x86.Addr) *Kprobe { return k.table.lookup(addr) }
 func (k *Kprobes) Armed() int {
 	n := 0
 	k.table.each(func(p *Kprobe) {
-		if k.armed(p) {
+		if k.armed(p) || p.opt() != nil && p.opt().patched {
 			n++
 		}
 	})
@@ -88,7 +89,8 @@ func (k *Kprobes) Registered() int {
 	return n
 }
 
-// armed reports whether the table entry's int3 is in the text.
+// armed reports whether the table entry's int3, or its jump, is wanted in the
+// text.
 func (k *Kprobes) armed(p *Kprobe) bool { return !k.disarmed && !p.Disabled() }
 
 // quiet reports that no CPU is handling a probe, so that nobody is in a slot

@@ -43,12 +43,23 @@ const (
 	EventReturned
 	// EventJprobeReturn: a jprobe's handler has ended.
 	EventJprobeReturn
+	// EventOptimized: the jump of an optimized probe was taken, and its detour
+	// buffer calls the handlers.
+	EventOptimized
+	// EventDetoured: they have run; the buffer goes on by itself.
+	EventDetoured
+	// EventDetour: behind a breakpoint, execution goes on at the copied
+	// instructions in the detour buffer.
+	EventDetour
+	// EventPoke: the breakpoint of a text poke was hit.
+	EventPoke
 )
 
 var eventNames = [...]string{
 	"trap", "missed", "pre", "skipped", "boost", "step", "stepped", "emulate",
 	"post", "resume", "fault", "instance", "no-instance", "return",
 	"return-handler", "returned", "jprobe-return",
+	"optimized", "detoured", "detour", "poke",
 }
 
 // String is a short word for the kind.

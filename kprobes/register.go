@@ -23,6 +23,7 @@ func (k *Kprobes) RegisterKprobe(p *Kprobe) error {
 	if err != nil {
 		return err
 	}
+	k.finishWorker()
 	p.Addr = pt.Addr
 	if k.registered(p) {
 		k.warnReregistered(&pt)
@@ -86,14 +87,14 @@ func (k *Kprobes) registerFirst(p *Kprobe, pt *probepoint.Point) error {
 	}
 	p.aggregate = nil
 	k.table.insert(p)
-	if !k.armed(p) {
-		return nil
+	if k.armed(p) {
+		if err := k.arm(p); err != nil {
+			k.table.remove(p)
+			k.freeSlot(p)
+			return k.armRefused(p, err)
+		}
 	}
-	if err := k.arm(p); err != nil {
-		k.table.remove(p)
-		k.freeSlot(p)
-		return k.armRefused(p, err)
-	}
+	k.tryToOptimize(p)
 	return nil
 }
 
@@ -148,20 +149,41 @@ func (k *Kprobes) freeSlot(p *Kprobe) {
 	}
 }
 
-// arm writes the int3 (arch_arm_kprobe), or has the function tracer call.
+// arm writes the int3, or has the function tracer call (__arm_kprobe). A jump
+// that runs over the address is taken back first; the int3 may itself be
+// replaced by a jump later.
 func (k *Kprobes) arm(p *Kprobe) error {
 	if p.OnFtrace() {
 		return k.armFtrace(p)
 	}
-	return k.m.PokeText(p.Addr, []byte{int3})
+	if outer := k.covering(p.Addr); outer != nil {
+		k.unoptimize(outer, true)
+	}
+	if err := k.m.PokeText(p.Addr, []byte{int3}); err != nil {
+		return err
+	}
+	k.optimize(p)
+	return nil
 }
 
-// disarm writes the opcode back (arch_disarm_kprobe), or the site's nop.
+// disarm writes the opcode back, or the site's nop (__disarm_kprobe). Of an
+// optimized probe it is left to the worker; else a probe that was kept from
+// being optimized by this one may be now.
 func (k *Kprobes) disarm(p *Kprobe) error {
 	if p.OnFtrace() {
 		return k.disarmFtrace(p)
 	}
-	return k.m.PokeText(p.Addr, []byte{p.opcode})
+	k.unoptimize(p, k.disarmed)
+	if p.opt().queued() {
+		return nil
+	}
+	if err := k.m.PokeText(p.Addr, []byte{p.opcode}); err != nil {
+		return err
+	}
+	if outer := k.covering(p.Addr); outer != nil {
+		k.optimize(outer)
+	}
+	return nil
 }
 
 // RegisterKprobes registers in order; at the first refusal it unregisters what

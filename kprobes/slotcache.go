@@ -14,11 +14,12 @@ type outOfLine struct {
 	index int
 }
 
-// The slot cache's geometry (spec 3.1).
+// The slot cache's geometry (spec 3.1). Detour buffers have a cache of the same
+// kind, with larger slots.
 const (
 	slotSize     = 15 // MAX_INSN_SIZE
 	slotPageSize = 4096
-	slotsPerPage = slotPageSize / slotSize
+	slotsPerPage = slotPageSize / slotSize // the most that a page can have
 	bitmapWords  = (slotsPerPage + 63) / 64
 )
 
@@ -26,6 +27,7 @@ const (
 // set in clean, DIRTY where it is set in dirty, and USED where in neither.
 type slotPage struct {
 	addr  x86.Addr
+	size  int // of a slot
 	clean [bitmapWords]uint64
 	dirty [bitmapWords]uint64
 	used  int
@@ -35,6 +37,9 @@ type slotPage struct {
 // slotCache hands out slots (kernel/kprobes.c __get_insn_slot).
 type slotCache struct {
 	m Machine
+	// size is that of a slot in bytes, name the pages' symbol in kallsyms.
+	size int
+	name string
 	// pages are in order of age; the newest is searched first.
 	pages []*slotPage
 	// spare are pages that were released; the machine's executable memory
@@ -45,9 +50,6 @@ type slotCache struct {
 	// waits an RCU grace period for.
 	quiet func() bool
 }
-
-// pageName is the page's symbol in kallsyms.
-const pageName = "kprobe_insn_page"
 
 // get takes a slot: from the newest page that has a clean one, the lowest.
 func (c *slotCache) get() (*slotPage, int, error) {
@@ -80,24 +82,26 @@ func (c *slotCache) newPage() (*slotPage, error) {
 	if n := len(c.spare); n > 0 {
 		pg, c.spare = c.spare[n-1], c.spare[:n-1]
 	} else {
-		addr, err := c.m.AllocExec(slotPageSize, pageName)
+		addr, err := c.m.AllocExec(slotPageSize, c.name)
 		if err != nil {
 			return nil, err
 		}
-		pg = &slotPage{addr: addr}
+		pg = &slotPage{addr: addr, size: c.size}
 	}
-	pg.reset()
+	pg.reset(c.perPage())
 	c.pages = append(c.pages, pg)
 	return pg, nil
 }
 
-func (p *slotPage) reset() {
-	for i := range p.clean {
-		p.clean[i], p.dirty[i] = ^uint64(0), 0
+func (p *slotPage) reset(n int) {
+	p.clean, p.dirty = [bitmapWords]uint64{}, [bitmapWords]uint64{}
+	for i := range n {
+		p.clean[i/64] |= 1 << (i % 64)
 	}
-	p.clean[bitmapWords-1] = 1<<(slotsPerPage%64) - 1
-	p.used, p.free = 0, slotsPerPage
+	p.used, p.free = 0, n
 }
+
+func (c *slotCache) perPage() int { return slotPageSize / c.size }
 
 // take makes the lowest clean slot USED.
 func (p *slotPage) take() int {
@@ -113,7 +117,7 @@ func (p *slotPage) take() int {
 	panic("BUG: a page with free slots has none")
 }
 
-func (p *slotPage) slotAddr(i int) x86.Addr { return p.addr.Add(int64(i * slotSize)) }
+func (p *slotPage) slotAddr(i int) x86.Addr { return p.addr.Add(int64(i * p.size)) }
 
 // put gives a slot back. It becomes dirty where somebody may still run in it:
 // its copy was boosted, or a CPU is inside a hit.
@@ -121,7 +125,7 @@ func (c *slotCache) put(pg *slotPage, i int, boosted bool) {
 	if boosted || !c.quiet() {
 		pg.dirty[i/64] |= 1 << (i % 64)
 		c.garbage++
-		if c.garbage > slotsPerPage {
+		if c.garbage > c.perPage() {
 			c.collect()
 		}
 		return

@@ -105,7 +105,7 @@ func TestRule3_1SlotCache(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		quiet := true
-		c := slotCache{m: &pagesOnly{left: 4}, quiet: func() bool { return quiet }}
+		c := slotCache{m: &pagesOnly{left: 4}, size: slotSize, quiet: func() bool { return quiet }}
 		used := map[x86.Addr]slot{}
 		t.Repeat(map[string]func(*rapid.T){
 			"get": func(t *rapid.T) {

@@ -15,6 +15,7 @@ func (k *Kprobes) UnregisterKprobe(p *Kprobe) {
 // UnregisterKprobes removes several probes: all are disarmed and taken out
 // first, then all are freed. Nil elements and an empty list do nothing.
 func (k *Kprobes) UnregisterKprobes(ps []*Kprobe) {
+	k.finishWorker()
 	var dead []*Kprobe
 	for _, p := range ps {
 		if p == nil {
@@ -55,12 +56,16 @@ func (k *Kprobes) unregisterTop(p *Kprobe) error {
 	switch {
 	case a == nil:
 		k.table.remove(entry)
-	case len(a.members) == 1 && entry.Disabled():
+	case len(a.members) == 1 && disarmedEntry(entry):
 		k.table.remove(entry)
+		k.freeDetour(entry)
 		a.members = nil
 	default:
 		k.leave(entry, p)
 		p.ool = nil // it is the others' slot
+		if !entry.Disabled() {
+			k.optimize(entry) // a post handler may have gone
+		}
 	}
 	return nil
 }

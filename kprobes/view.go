@@ -46,8 +46,10 @@ func (v *liveView) read(addr x86.Addr, b []byte) int {
 	return n
 }
 
-// recover puts the saved opcode in the place of every int3 that a probe wrote.
+// recover puts the saved bytes in the place of every int3 and jump that a
+// probe wrote.
 func (v *liveView) recover(addr x86.Addr, b []byte) {
+	v.recoverJumps(addr, b)
 	for i := 0; ; i++ {
 		at := bytes.IndexByte(b[i:], int3)
 		if at < 0 {

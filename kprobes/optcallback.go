@@ -1,0 +1,92 @@
+package kprobes
+
+import (
+	"encoding/binary"
+
+	"kprobelab/x86"
+)
+
+// The detour buffer calls optimized_callback(op, regs). A machine's call-out
+// gets a frame only, so the callback is a few instructions of guest code that
+// leave op in the frame's orig_ax, which nobody has set yet, and go on to the
+// call-out.
+var callbackCode = []byte{
+	0x48, 0x89, 0x7e, 0x78, // mov %rdi,0x78(%rsi)
+	0x48, 0x89, 0xf7, // mov %rsi,%rdi
+	0xe9, 0, 0, 0, 0, // jmp to the call-out
+}
+
+func (k *Kprobes) placeCallback() (x86.Addr, error) {
+	out, err := k.m.Callout("optimized_callback.out", k.optimizedCallback)
+	if err != nil {
+		return 0, err
+	}
+	at, err := k.m.AllocExec(len(callbackCode), "optimized_callback")
+	if err != nil {
+		return 0, err
+	}
+	code := append([]byte(nil), callbackCode...)
+	n := len(code)
+	binary.LittleEndian.PutUint32(code[n-4:], uint32(out.Sub(at.Add(int64(n)))))
+	return at, k.m.PokeText(at, code)
+}
+
+// optimizedCallback is optimized_callback (spec 4.5): a hit through the jump.
+// There was no trap, interrupts are as they were, and what the handlers return
+// is ignored, as is what they do to ip, sp, cs and ss.
+func (k *Kprobes) optimizedCallback(_ x86.Addr, regs *x86.PtRegs) {
+	handle := regs.OrigAX
+	if handle >= uint64(len(k.opt.handles)) || k.opt.handles[handle] == nil {
+		return // freed by a module that went
+	}
+	cpu, p := k.cpu(), k.opt.handles[handle].entry
+	if p.Disabled() {
+		return // it waits to be undone
+	}
+	cpu.task = k.m.Task()
+	if cpu.current != nil {
+		p.missed()
+		k.event(cpu, EventMissed, p, p.Addr, regs, "reached through the jump while another probe is handled: counted as missed, no handlers")
+		return
+	}
+	if k.c.Optimize.SSWord {
+		regs.SP += 8 // the push of ss came before
+	}
+	regs.CS = x86.KernelCS
+	regs.IP = uint64(p.Addr) + 1
+	regs.OrigAX = ^uint64(0)
+	cpu.step = 0
+	k.event(cpu, EventOptimized, p, p.Addr, regs, "the jump at the probed address led to the detour buffer, which built a frame and calls optimized_callback")
+	k.begin(cpu, p, regs)
+	cpu.status = HitActive
+	k.optPre(cpu, p, regs)
+	cpu.current = nil
+	k.event(cpu, EventDetoured, p, k.opt.handles[handle].d.Copied(), regs, "the buffer restores the registers, runs its copy of the instructions, and jumps back behind them")
+}
+
+// optPre is opt_pre_handler: all members that are enabled, newest first.
+func (k *Kprobes) optPre(cpu *cpuState, entry *Kprobe, regs *x86.PtRegs) {
+	for _, m := range entry.aggregate.members {
+		if m.PreHandler != nil && !m.Disabled() {
+			cpu.instance = m
+			k.callPre(cpu, m, regs)
+		}
+		cpu.instance = nil
+	}
+}
+
+// detours sends a hit by int3 to the copied instructions in the detour buffer
+// (setup_detour_execution, spec 2.4): the probe is optimized, or about to be,
+// or was a moment ago.
+func (k *Kprobes) detours(cpu *cpuState, p *Kprobe, regs *x86.PtRegs, reenter bool) bool {
+	if !p.Optimized() || !p.opt().ready() {
+		return false
+	}
+	if !reenter {
+		cpu.current = nil
+	}
+	to := p.opt().d.Copied()
+	regs.IP = uint64(to)
+	k.event(cpu, EventDetour, p, to, regs, "OPTIMIZED is set: resume at the copied instructions in the detour buffer")
+	return true
+}

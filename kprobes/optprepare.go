@@ -1,0 +1,113 @@
+package kprobes
+
+import (
+	"kprobelab/optimizer"
+)
+
+// tryToOptimize puts an aggregator in the place of a new probe, if a detour
+// buffer can be made for it (try_to_optimize_kprobe). Whatever speaks against
+// it is no error: the probe stays as it is.
+func (k *Kprobes) tryToOptimize(p *Kprobe) {
+	if k.opt.patcher == nil || p.OnFtrace() {
+		return
+	}
+	o := k.newOptimized(p)
+	if o == nil {
+		return
+	}
+	entry := k.makeAggregator(p)
+	k.attach(entry, o)
+	k.optimize(entry)
+}
+
+// prepareOptimized makes a detour buffer for an aggregator, if it can be
+// (prepare_optimized_kprobe, and what alloc_aggr_kprobe does of it).
+func (k *Kprobes) prepareOptimized(entry *Kprobe) {
+	if k.opt.patcher == nil || entry.OnFtrace() {
+		return
+	}
+	if o := k.newOptimized(entry); o != nil {
+		k.attach(entry, o)
+	}
+}
+
+func (k *Kprobes) attach(entry *Kprobe, o *optimized) {
+	o.entry = entry
+	entry.aggregate.opt = o
+}
+
+// newOptimized is arch_prepare_optimized_kprobe: the test of the whole
+// function, a slot, and the buffer in it; nil where one of them fails.
+func (k *Kprobes) newOptimized(p *Kprobe) *optimized {
+	if !optimizer.NewScanner(k.view, k.c).Decide(p.Addr).OK {
+		return nil
+	}
+	s := &k.opt.slots
+	page, i, err := s.get()
+	if err != nil {
+		return nil
+	}
+	o := &optimized{entry: p, page: page, index: i, handle: k.takeHandle()}
+	o.d, err = optimizer.BuildDetour(k.view, p.Addr, page.slotAddr(i), k.c, optimizer.DetourParams{
+		OptimizedProbe: o.handle, Callback: k.opt.callback,
+	})
+	if err == nil {
+		err = k.m.PokeText(o.d.Addr, o.d.Code())
+	}
+	if err != nil {
+		k.giveHandle(o)
+		s.put(page, i, false)
+		return nil
+	}
+	k.opt.handles[o.handle] = o
+	return o
+}
+
+// freeDetour gives an aggregator's buffer back, dirty, for somebody may still
+// be in it (arch_remove_optimized_kprobe).
+func (k *Kprobes) freeDetour(entry *Kprobe) {
+	o := entry.opt()
+	if !o.ready() {
+		return
+	}
+	k.giveHandle(o)
+	k.opt.slots.put(o.page, o.index, true)
+	o.d, o.page = optimizer.Detour{}, nil
+}
+
+// takeHandle numbers a buffer for its callback. The kernel passes the address
+// of struct optimized_kprobe, which is no memory of the guest here.
+func (k *Kprobes) takeHandle() uint64 {
+	s := &k.opt
+	if n := len(s.free); n > 0 {
+		h := s.free[n-1]
+		s.free = s.free[:n-1]
+		return h
+	}
+	s.handles = append(s.handles, nil)
+	return uint64(len(s.handles) - 1)
+}
+
+func (k *Kprobes) giveHandle(o *optimized) {
+	k.opt.handles[o.handle] = nil
+	k.opt.free = append(k.opt.free, o.handle)
+}
+
+// killOptimized takes the optimizer's hands off code that disappears
+// (kill_optimized_kprobe): nothing is written any more. An unused aggregator
+// that waited for its jump to be undone is left to the worker to free.
+func (k *Kprobes) killOptimized(entry *Kprobe) {
+	o := entry.opt()
+	if o == nil {
+		return
+	}
+	queued := o.on == &k.opt.unoptimizing || o.on == &k.opt.freeing
+	o.unlink()
+	entry.Flags &^= FlagOptimized
+	k.setPatched(o, false)
+	if unused(entry) && queued {
+		k.opt.freeing.add(o)
+		k.optEvent(OptFreeing, entry, entry.Addr, "its code goes: nothing is written, the worker will free it")
+	}
+	k.freeDetour(entry)
+}

@@ -1,0 +1,342 @@
+package kprobes
+
+import (
+	"errors"
+	"fmt"
+
+	"kprobelab/errno"
+)
+
+// The worker is kprobe_optimizer: it undoes what is to be undone, waits until
+// every task has scheduled, writes the jumps that are queued, and frees what
+// nobody uses any more (spec 4.7). It is scheduled when something is queued,
+// and runs in steps, between which other CPUs may run.
+
+// phase is where a run of the worker is.
+type phase int
+
+const (
+	// workerIdle: it does not run; it may be scheduled.
+	workerIdle phase = iota
+	// workerUndo: step 1, the unoptimizing list.
+	workerUndo
+	// workerClean: step 1, the freeing list: OPTIMIZED, int3s, the table.
+	workerClean
+	// workerWait: step 2.
+	workerWait
+	// workerOptimize: step 3, the optimizing list.
+	workerOptimize
+	// workerFree: step 4, the freeing list again, and step 5.
+	workerFree
+)
+
+// worker is the delayed work.
+type worker struct {
+	// scheduled: it is to run when the clock says due, in nanoseconds.
+	scheduled bool
+	due       uint64
+	phase     phase
+	// op is whose text is being written.
+	op    *optimized
+	grace grace
+	// stepping guards against an observer that calls back.
+	stepping bool
+}
+
+// Progress is what a step of the worker came to.
+type Progress int
+
+const (
+	// Idle: nothing is scheduled.
+	Idle Progress = iota
+	// Advanced: a step was taken.
+	Advanced
+	// Waiting: some task has not scheduled yet. It has to be let run.
+	Waiting
+)
+
+// kick is kick_kprobe_optimizer: a work that is scheduled keeps its time.
+func (k *Kprobes) kick() {
+	w := &k.opt.worker
+	if w.scheduled {
+		return
+	}
+	w.scheduled = true
+	w.due = k.m.Now()
+	if hz := k.c.HZ; hz > 0 {
+		w.due += uint64(k.c.Optimize.DelayJiffies) * 1_000_000_000 / uint64(hz)
+	}
+}
+
+// WorkerDue is when the worker is to run by the virtual clock, in nanoseconds,
+// and whether it is scheduled or in the middle of a run.
+func (k *Kprobes) WorkerDue() (at uint64, ok bool) {
+	w := &k.opt.worker
+	return w.due, w.scheduled || w.phase != workerIdle
+}
+
+// WorkerStep lets the worker take one step, whatever the time. The result is
+// Idle where it is not scheduled, and Waiting where it waits for tasks.
+// Between two steps the machine may run; whoever registers, unregisters,
+// enables or disables meanwhile first lets the worker end, see finishWorker.
+func (k *Kprobes) WorkerStep() Progress {
+	w := &k.opt.worker
+	if w.stepping {
+		return Idle
+	}
+	w.stepping = true
+	defer func() { w.stepping = false }()
+	if w.phase == workerIdle {
+		if !w.scheduled {
+			return Idle
+		}
+		w.scheduled = false
+		w.phase = workerUndo
+		k.opt.step = 0
+		k.optEvent(OptWorker, nil, 0, "the worker begins, with kprobe_mutex and text_mutex held")
+		return Advanced
+	}
+	return k.workerStep(w)
+}
+
+func (k *Kprobes) workerStep(w *worker) Progress {
+	switch w.phase {
+	case workerUndo:
+		k.undoStep(w)
+	case workerClean:
+		k.clean()
+		w.phase = workerWait
+		k.startGrace()
+	case workerWait:
+		if !k.graceOver() {
+			return Waiting
+		}
+		w.phase = workerOptimize
+		k.optEvent(OptWaited, nil, 0, "every task has scheduled: nobody is inside the bytes behind an int3 that was there before")
+	case workerOptimize:
+		k.optimizeStep(w)
+	case workerFree:
+		k.freeCleaned()
+		k.endWorker(w)
+	}
+	return Advanced
+}
+
+// undoStep is a step of arch_unoptimize_kprobes.
+func (k *Kprobes) undoStep(w *worker) {
+	o := w.op
+	if o == nil {
+		if o = k.opt.unoptimizing.head; o == nil {
+			w.phase = workerClean
+			return
+		}
+		w.op = o
+		k.startUnpatch(o)
+	}
+	if k.pokeStep(); len(k.opt.poke.steps) > 0 {
+		return
+	}
+	w.op = nil
+	k.setPatched(o, false)
+	o.unlink()
+	k.opt.freeing.add(o)
+}
+
+// clean is the second half of do_unoptimize_kprobes.
+func (k *Kprobes) clean() {
+	for o := k.opt.freeing.head; o != nil; {
+		next, p := o.next, o.entry
+		p.Flags &^= FlagOptimized
+		if p.Disabled() && !p.Gone() {
+			k.writeOpcode(p)
+		}
+		if unused(p) {
+			if k.table.lookup(p.Addr) == p {
+				k.table.remove(p)
+			}
+			k.optEvent(OptRemoved, p, p.Addr, "nobody uses it: out of the hash table, to be freed after the wait")
+		} else {
+			o.unlink()
+			k.optEvent(OptUndone, p, p.Addr, "OPTIMIZED is cleared; it is on no list")
+		}
+		o = next
+	}
+}
+
+// writeOpcode takes an int3 out for the worker.
+func (k *Kprobes) writeOpcode(p *Kprobe) {
+	if err := k.m.PokeText(p.Addr, []byte{p.opcode}); err != nil {
+		k.fail(err)
+	}
+	k.optEvent(OptDisarmed, p, p.Addr, "it is disabled: the original byte is written over the int3")
+}
+
+// optimizeStep is a step of arch_optimize_kprobes.
+func (k *Kprobes) optimizeStep(w *worker) {
+	o := w.op
+	if o == nil {
+		if o = k.opt.optimizing.head; o == nil || k.disarmed || !k.opt.allowed {
+			w.phase = workerFree
+			return
+		}
+		w.op = o
+		k.startPatch(o)
+	}
+	if k.pokeStep(); len(k.opt.poke.steps) > 0 {
+		return
+	}
+	w.op = nil
+	o.unlink()
+	k.optEvent(OptOptimized, o.entry, o.d.Addr, "it is optimized: the jump leads to the detour buffer")
+}
+
+// freeCleaned is do_free_cleaned_kprobes.
+func (k *Kprobes) freeCleaned() {
+	for o := k.opt.freeing.head; o != nil; {
+		next, p := o.next, o.entry
+		o.unlink()
+		if !unused(p) {
+			k.printk("WARNING: kprobe_optimizer: " + k.name(p) + " is in use again")
+		} else {
+			k.freeDetour(p)
+			k.freeSlot(p)
+			k.optEvent(OptFreed, p, p.Addr, "its buffer and slot are free again")
+		}
+		o = next
+	}
+}
+
+// endWorker is the end of a run; what was queued meanwhile gets another.
+func (k *Kprobes) endWorker(w *worker) {
+	w.phase = workerIdle
+	again := !k.opt.optimizing.empty() || !k.opt.unoptimizing.empty()
+	if again {
+		k.kick()
+	}
+	k.optEvent(OptWorkerEnd, nil, 0, "the worker ends")
+}
+
+// finishWorker stands for waiting for kprobe_mutex, which the worker holds for
+// its whole run. Nobody can be let run here, so where the worker waits for
+// tasks, it gives the run up and starts over later; what it has undone stays
+// undone, and nothing is freed or optimized before a whole wait.
+func (k *Kprobes) finishWorker() {
+	w := &k.opt.worker
+	if w.stepping {
+		return
+	}
+	for w.phase != workerIdle {
+		if k.WorkerStep() == Waiting {
+			w.phase = workerIdle
+			w.scheduled = true
+			k.optEvent(OptGivenUp, nil, 0, "somebody wants kprobe_mutex while tasks are waited for: the worker will start over")
+			return
+		}
+	}
+	k.opt.step = 0
+}
+
+// Settle lets the worker run until both queues are empty, as the kernel's
+// wait_for_kprobe_optimizer does. It fails with an *Unsettled where tasks have
+// to run first.
+func (k *Kprobes) Settle() error {
+	for {
+		switch k.WorkerStep() {
+		case Idle:
+			return nil
+		case Waiting:
+			return &Unsettled{Tasks: k.opt.worker.grace.tasks()}
+		case Advanced:
+		}
+	}
+}
+
+// drain is wait_for_kprobe_optimizer within another call. By the time that the
+// worker waits for tasks it has undone what it had to; the rest can come later.
+func (k *Kprobes) drain() {
+	if k.opt.optimizing.empty() && k.opt.unoptimizing.empty() {
+		return
+	}
+	var waits *Unsettled
+	if err := k.Settle(); err != nil && !errors.As(err, &waits) {
+		k.fail(err)
+	}
+}
+
+// Unsettled is the error of Settle while tasks are inside calls.
+type Unsettled struct {
+	// Tasks are those that have not scheduled since the worker's wait began.
+	Tasks []int
+}
+
+// Error names the tasks.
+func (e *Unsettled) Error() string {
+	return fmt.Sprintf("the kprobe optimizer waits until tasks %v have scheduled", e.Tasks)
+}
+
+// Unwrap gives EAGAIN.
+func (e *Unsettled) Unwrap() error { return errno.EAGAIN }
+
+// grace is an RCU-tasks grace period: every task that was inside a call when
+// it began has given up its CPU of its own accord since, or ended. In kernels
+// without PREEMPTION a task is only ever interrupted, and synchronize_sched
+// waits for the CPUs; a machine that may switch tasks anywhere has to wait for
+// the tasks there too.
+type grace struct {
+	holdouts []holdout
+}
+
+type holdout struct {
+	task     int
+	switches uint64
+}
+
+func (g *grace) tasks() []int {
+	var list []int
+	for _, h := range g.holdouts {
+		list = append(list, h.task)
+	}
+	return list
+}
+
+func (k *Kprobes) startGrace() {
+	g := &k.opt.worker.grace
+	g.holdouts = g.holdouts[:0]
+	for task := 0; ; task++ {
+		n, inside, ok := k.opt.patcher.TaskSwitches(task)
+		if !ok {
+			break
+		}
+		if inside {
+			g.holdouts = append(g.holdouts, holdout{task, n})
+		}
+	}
+	k.optEvent(OptWait, nil, 0, "wait until every task has scheduled (RCU-tasks)")
+}
+
+func (k *Kprobes) graceOver() bool {
+	g := &k.opt.worker.grace
+	kept := g.holdouts[:0]
+	for _, h := range g.holdouts {
+		if n, inside, ok := k.opt.patcher.TaskSwitches(h.task); ok && inside && n == h.switches {
+			kept = append(kept, h)
+		}
+	}
+	g.holdouts = kept
+	return len(kept) == 0
+}
+
+// noTaskInside: no CPU handles a hit and no task is in a call, so that nobody
+// is in a detour buffer.
+func (k *Kprobes) noTaskInside() bool {
+	for task := 0; k.quiet(); task++ {
+		_, inside, ok := k.opt.patcher.TaskSwitches(task)
+		if !ok {
+			return true
+		}
+		if inside {
+			return false
+		}
+	}
+	return false
+}
