@@ -33,7 +33,7 @@ func Copy(v kimage.View, dst []byte, src, final x86.Addr, c *profile.Config) (de
 	if k.Length == 0 { // a decoder without errors found nothing
 		return k, refuse(RuleUndecodable, src)
 	}
-	if r := copyRule(&k, c); r != "" {
+	if r := CopyRule(&k, c); r != "" {
 		return k, refuse(r, src)
 	}
 	if !moveDisplacement(&k, dst, src, final) {
@@ -42,8 +42,9 @@ func Copy(v kimage.View, dst []byte, src, final x86.Addr, c *profile.Config) (de
 	return k, nil
 }
 
-// copyRule is the rule that forbids a copy of the instruction, "" for none.
-func copyRule(k *decoder.Kernel, c *profile.Config) Rule {
+// CopyRule is the rule that forbids a copy of the instruction, "" for none.
+// Copy asks it, too.
+func CopyRule(k *decoder.Kernel, c *profile.Config) Rule {
 	switch {
 	case c.Slot.RefuseMasking && k.EmulateLen != 0:
 		return RuleEmulatePrefix
@@ -61,11 +62,17 @@ func moveDisplacement(k *decoder.Kernel, dst []byte, src, final x86.Addr) bool {
 	if !k.RIPRelative() || k.DispLen != 4 {
 		return true
 	}
-	d := src.Sub(final) + int64(k.Disp)
-	if d < math.MinInt32 || d > math.MaxInt32 {
+	if !Reaches(src, final, k.Disp) {
 		return false
 	}
-	k.Disp = int32(d)
+	k.Disp = int32(src.Sub(final) + int64(k.Disp))
 	binary.LittleEndian.PutUint32(dst[k.DispOff:], uint32(k.Disp))
 	return true
+}
+
+// Reaches tells whether a RIP-relative operand with that displacement at src
+// can be reached from a copy at final.
+func Reaches(src, final x86.Addr, disp int32) bool {
+	d := src.Sub(final) + int64(disp)
+	return d >= math.MinInt32 && d <= math.MaxInt32
 }
