@@ -68,7 +68,14 @@ func copyReason(err error) ReasonID {
 	if !errors.As(err, &e) {
 		return CopyUnreadable
 	}
-	switch e.Rule {
+	return ruleReason(e.Rule)
+}
+
+// ruleReason is the slot package's rule as one of ours, None for "".
+func ruleReason(r slot.Rule) ReasonID {
+	switch r {
+	case "":
+		return None
 	case slot.RuleUndecodable:
 		return CopyUndecodable
 	case slot.RuleEmulatePrefix:

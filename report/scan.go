@@ -149,10 +149,12 @@ func matches(patterns []string, hits []int, name string) (bool, error) {
 type scanner struct {
 	*Scan
 	opt *optimizer.Scanner
+	// silent: no rows are written, and their text is not needed.
+	silent bool
 }
 
 func (s *Scan) scanner() *scanner {
-	return &scanner{s, optimizer.NewScannerAt(s.View, s.SlotAddr, s.Profile)}
+	return &scanner{Scan: s, opt: optimizer.NewScannerAt(s.View, s.SlotAddr, s.Profile)}
 }
 
 // function calls emit for every instruction of the function, and for int3s with
@@ -175,7 +177,7 @@ func (s *scanner) row(r probepoint.Request, slotAddr x86.Addr, step *probepoint.
 	found, asked := s.asked(r)
 	p, err := probepoint.Resolve(s.View, r, s.Profile)
 	row := ScanRow{Symbol: r.Symbol, Offset: uint64(r.Offset)}
-	if r.Symbol == "" || len(found) > 0 {
+	if !s.silent && (r.Symbol == "" || len(found) > 0) {
 		row.Addr = hex(asked)
 	}
 	if p.Symbol.Name != "" {

@@ -90,7 +90,11 @@ func (s *Scan) write(w io.Writer, f ScanFormat, chunks []chunk, rows func(*scann
 		total += c.size
 	}
 	err := inOrder(len(chunks), func(i int) written {
-		return s.formatted(f, func(emit func(*ScanRow)) { rows(s.scanner(), chunks[i], emit) })
+		return s.formatted(f, func(emit func(*ScanRow)) {
+			one := s.scanner()
+			one.silent = f == ScanNone
+			rows(one, chunks[i], emit)
+		})
 	}, func(i int, r written) error {
 		totals.add(r.totals)
 		if done += chunks[i].size; s.Progress != nil {
