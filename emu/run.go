@@ -88,6 +88,7 @@ func (m *Machine) fault(c *cpu) (x86.Addr, error) {
 	st := m.takeState()
 	defer m.putState(st)
 	C.kpl_save(c.c, st)
+	st.regs.ip = c.c.ip // the engine's own is no longer there in a run from a callout
 	if c.c.at != 0 {
 		st.regs.ip = c.c.at
 	}

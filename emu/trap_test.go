@@ -178,6 +178,25 @@ func TestCallout(t *testing.T) {
 	require.Contains(t, m.Symbolize(page+8), "kprobe_optinsn_page+0x8")
 }
 
+// In a callout rip must stay, also for a call in there that faults; what is
+// told of the fault is its own.
+func TestFaultOfACallInACallout(t *testing.T) {
+	m := boot(t, int3Image(), nil)
+	var inner error
+	stub, err := m.Callout("callback", func(x86.Addr, *x86.PtRegs) { _, inner = m.Call("bad", 16) })
+	require.NoError(t, err)
+	page, err := m.AllocExec(PageSize, "page")
+	require.NoError(t, err)
+	// sub $168,%rsp; mov %rsp,%rdi; call stub; add $168,%rsp; ret
+	code := []byte{0x48, 0x81, 0xec, 0xa8, 0, 0, 0, 0x48, 0x89, 0xe7, 0xe8, 0, 0, 0, 0, 0x48, 0x81, 0xc4, 0xa8, 0, 0, 0, 0xc3}
+	rel := uint32(stub.Sub(page.Add(15)))
+	code[11], code[12], code[13], code[14] = byte(rel), byte(rel>>8), byte(rel>>16), byte(rel>>24)
+	require.NoError(t, m.PokeText(page, code))
+	_, err = m.CallAddr(page)
+	require.NoError(t, err)
+	require.ErrorContains(t, inner, "page fault at bad+0x0/0x40")
+}
+
 func TestHitAllocatesNothing(t *testing.T) {
 	m := boot(t, int3Image(), nil)
 	m.SetTraps(&trapFuncs{int3: func(*x86.PtRegs) bool { return true }})
