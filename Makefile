@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps build build-nocgo demo kernel guest test soak fuzz bench env clean distclean
+.PHONY: help deps build build-nocgo demo kernel guest test soak fuzz bench bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -62,6 +62,9 @@ fuzz: deps ## each fuzz target for FUZZTIME (20s)
 
 bench: deps ## all benchmarks, with allocations
 	@go test -run '^$$' -bench . -benchmem ./...
+
+bench-scan: build ## scan of a whole kernel image against objdump -d of its text
+	@scripts/bench-scan.sh bin/kprobelab
 
 env: ## the lines that let a plain `go test` find Unicorn: eval "$(make env)"
 	@printf 'export CGO_CFLAGS="%s"\nexport CGO_LDFLAGS="%s"\n' "$(CGO_CFLAGS)" "$(CGO_LDFLAGS)"
