@@ -90,6 +90,7 @@ type Machine struct {
 	onLog     func(line string)
 	traps     Traps
 	switched  func(cpu int, t *Task)
+	until     func() bool // of RunUntil
 	rng       *rand.Rand
 	err       error
 	failed    []error // of tasks, since the last Run

@@ -42,6 +42,9 @@ func (m *Machine) schedule(target *Task) error {
 		m.budget = math.MaxUint64
 	}
 	for {
+		if m.until != nil && m.until() {
+			return nil
+		}
 		c, t, alone := m.pick()
 		if t == nil {
 			if target == nil && m.allDone() {
@@ -70,7 +73,7 @@ func (m *Machine) turn(c *cpu, t *Task, alone bool, target *Task) (bool, error) 
 		}
 	}
 	limit := uint64(math.MaxUint64)
-	if !alone {
+	if !alone || m.until != nil {
 		limit = uint64(m.c.instrs) + m.opt.Slice
 	}
 	out, err := m.run(c, x86.Addr(C.kpl_cpu_ip(c.c)), limit, m.budget)
