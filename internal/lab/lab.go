@@ -22,6 +22,9 @@ type Options struct {
 	// CPU is the processor model, "MODEL[,+feature][,-feature]" as in
 	// kimage.Options; the features are the boot-time text's affair.
 	CPU string
+	// Optimize runs the initcall that allows jump optimization, in kernels that
+	// have it. Without, every probe keeps its int3.
+	Optimize bool
 }
 
 // Lab is an image on a machine with the kprobes subsystem on it.
@@ -42,7 +45,14 @@ func New(img *kimage.Image, o *Options) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Lab{Image: img, Machine: m, Kprobes: kprobes.New(machine{m}, img, img.Profile())}, nil
+	l := &Lab{Image: img, Machine: m, Kprobes: kprobes.New(machine{m}, img, img.Profile())}
+	if o.Optimize {
+		if err := l.Kprobes.InitOptprobes(); err != nil {
+			m.Close()
+			return nil, err
+		}
+	}
+	return l, nil
 }
 
 // Close frees the machine.
@@ -52,7 +62,10 @@ func (l *Lab) Close() { l.Machine.Close() }
 // interface for itself, and Go takes the two for different parameters.
 type machine struct{ *emu.Machine }
 
-var _ kprobes.Machine = machine{}
+var (
+	_ kprobes.Machine = machine{}
+	_ kprobes.Patcher = machine{}
+)
 
 // SetTraps implements kprobes.Machine.
 func (m machine) SetTraps(t kprobes.Traps) { m.Machine.SetTraps(t) }
