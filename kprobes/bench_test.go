@@ -18,7 +18,7 @@ import (
 // executed, with post handlers, aggregates, nested hits and return probes.
 func TestHitDoesNotAllocate(t *testing.T) {
 	for _, kernel := range []string{"4.4", "5.8", "5.10", "6.1"} {
-		w := newWorld(t, kernel, 1)
+		w := newWorldOf(t, withoutNMI(t, kernel), 1)
 		w.register(t, &kprobes.Kprobe{Addr: w.steady, PreHandler: pre0, PostHandler: post0})
 		w.register(t, &kprobes.Kprobe{Addr: w.steady, PreHandler: pre0, PostHandler: post0})
 		w.register(t, &kprobes.Kprobe{Addr: w.calls, PreHandler: pre0})

@@ -38,7 +38,11 @@ func (k *Kprobes) Blacklist() string {
 func blacklistOf(b *strings.Builder, all []kimage.BlacklistEntry, module string) {
 	for _, e := range all {
 		if e.Module == module {
-			fmt.Fprintf(b, "0x%016x-0x%016x\t%s\n", uint64(e.Start), uint64(e.End), e.Symbol)
+			name := e.Symbol
+			if module != "" {
+				name += " [" + module + "]" // %ps
+			}
+			fmt.Fprintf(b, "0x%016x-0x%016x\t%s\n", uint64(e.Start), uint64(e.End), name)
 		}
 	}
 }

@@ -16,7 +16,7 @@ func SlotPages(k *Kprobes) (pages, spare, garbage int) {
 const SlotsPerPage = slotsPerPage
 
 // BucketOf is the list's bucket of an address.
-var BucketOf = bucketOf
+func BucketOf(k *Kprobes, a x86.Addr) int { return k.table.bucketOf(a) }
 
 // Return is what the trampoline calls.
 func Return(k *Kprobes, frame x86.Addr, regs *x86.PtRegs) { k.trampolineReturn(frame, regs) }

@@ -32,7 +32,10 @@ func (k *Kprobes) hit(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) bool {
 	k.event(cpu, EventTrap, p, p.Addr, regs, "int3 at the probed address; ip is one behind it")
 	k.begin(cpu, p, regs)
 	cpu.status = HitActive
-	if k.pre(cpu, p, regs) == 0 {
+	cpu.nmi = k.c.Step.Int3IsNMI
+	skip := k.pre(cpu, p, regs) != 0
+	cpu.nmi = false
+	if !skip {
 		return k.setupStep(cpu, p, regs, false)
 	}
 	if !k.c.Step.HandlerResets {

@@ -43,6 +43,7 @@ var _ Traps = (*Kprobes)(nil)
 func New(m Machine, v kimage.View, c *profile.Config) *Kprobes {
 	k := &Kprobes{m: m, mem: m, c: c, cpus: make([]cpuState, m.NumCPU()), mods: modulesOf(v)}
 	k.view = &liveView{View: v, k: k}
+	k.table.mult = c.HashMultiplier
 	k.slots = slotCache{m: m, size: slotSize, name: "kprobe_insn_page", quiet: k.quiet}
 	k.kret.pre = k.preKretprobe
 	m.SetTraps(k)

@@ -47,10 +47,16 @@ type kretState struct {
 	pending []*Instance
 	// misplaced remembers the one-time warning about a frame mismatch.
 	misplaced bool
+	// warned remembers the one-time warning about a second registration.
+	warned bool
 }
 
-// maxInstances bounds MaxActive: the kernel would run out of memory.
-const maxInstances = 1 << 20
+// maxInstances and maxInstanceData bound a pool, the latter in bytes: the
+// kernel would run out of memory.
+const (
+	maxInstances    = 1 << 20
+	maxInstanceData = 256 << 20
+)
 
 // RegisterKretprobe plants a return probe (register_kretprobe, spec 5.2).
 // Beside RegisterKprobe's refusals: EINVAL where the place is not a function's
@@ -72,7 +78,7 @@ func (k *Kprobes) RegisterKretprobe(rp *Kretprobe) error {
 	if rp.MaxActive <= 0 {
 		rp.MaxActive = k.defaultMaxActive()
 	}
-	if rp.MaxActive > maxInstances || rp.DataSize < 0 {
+	if rp.MaxActive > maxInstances || rp.DataSize < 0 || rp.DataSize > maxInstanceData/rp.MaxActive {
 		return probepoint.Refuse(errno.ENOMEM, probepoint.RuleNoMemory, kp.Addr, kp.SymbolName)
 	}
 	old := rp.pool
@@ -103,6 +109,7 @@ func (k *Kprobes) checkKretprobe(rp *Kretprobe) error {
 	case k.c.Kret.EntryOnly && !pt.Entry:
 		return refuse(errno.EINVAL, probepoint.RuleNotEntry)
 	case kp.SymbolName == "" && k.registered(kp):
+		k.warnReregistered("register_kretprobe", &k.kret.warned, &pt)
 		return refuse(errno.EINVAL, probepoint.RuleReregistered)
 	case k.c.Kret.BlacklistSwitchTo && k.isSwitchTo(pt.Addr):
 		return refuse(errno.EINVAL, probepoint.RuleKretBlacklist)
@@ -195,6 +202,11 @@ func (k *Kprobes) EnableKretprobe(rp *Kretprobe) error {
 func (k *Kprobes) preKretprobe(p *Kprobe, regs *x86.PtRegs) int {
 	cpu, rp := k.cpu(), p.kret
 	if rp == nil || rp.pool == nil {
+		return 0
+	}
+	if cpu.nmi && k.c.Kret.MissedInNMI {
+		rp.Nmissed++
+		k.event(cpu, EventNoInstance, p, p.Addr, regs, "in an NMI, which an int3 counts as: this return is missed")
 		return 0
 	}
 	i := rp.pool.get()

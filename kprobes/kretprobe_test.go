@@ -36,7 +36,7 @@ func (c *calls) probe(at x86.Addr, maxActive int) *kprobes.Kretprobe {
 // which the entry is executed.
 func TestRule5_5Kretprobe(t *testing.T) {
 	allKernels(t, func(t *testing.T, kernel string) {
-		w := newWorld(t, kernel, 1)
+		w := newWorldOf(t, withoutNMI(t, kernel), 1)
 		for _, fn := range []x86.Addr{w.leaf, w.steady, w.calls, w.traced} {
 			bare := w.result(t, fn, 5)
 			c := calls{}
@@ -361,8 +361,14 @@ func TestRule5_6FindReturnAddress(t *testing.T) {
 // TestRule5_5LostReturn: a return through the trampoline that no call accounts for is
 // the kernel's BUG; here it is an error, and the guest faults.
 func TestRule5_5LostReturn(t *testing.T) {
-	for _, kernel := range []string{"5.10", "6.1"} {
+	for kernel, line := range map[string]string{
+		"4.4":  "kretprobe BUG!: Processing kretprobe (null) @ (null)",
+		"5.10": "kretprobe BUG!: Processing kretprobe (null) @ (null)",
+		"6.1":  "rethook: rethook: Return address not found! Maybe there is a bug in the kernel",
+	} {
 		w := newWorld(t, kernel, 1)
+		var log []string
+		w.k.OnLog(func(l string) { log = append(log, l) })
 		c := calls{}
 		w.registerRet(t, c.probe(w.leaf, 1))
 		th := w.start(0, 0, w.k.Trampoline(), 0)
@@ -371,6 +377,7 @@ func TestRule5_5LostReturn(t *testing.T) {
 		var bug *kprobes.Bug
 		require.ErrorAs(t, w.k.Err(), &bug)
 		require.Contains(t, bug.Error(), "return address not found")
+		require.Equal(t, []string{line}, log)
 	}
 }
 
@@ -475,6 +482,34 @@ func TestKretprobePanics(t *testing.T) {
 	require.Zero(t, w.k.Pending(0))
 }
 
+// withoutNMI has return probes work through an int3 in 5.8 too (rule 5.3).
+func withoutNMI(t testing.TB, kernel string) *profile.Config {
+	c, ok := profile.Named(kernel)
+	require.True(t, ok)
+	c.Kret.MissedInNMI = false
+	return c
+}
+
+// TestRule5_3MissedInNMI: from 4.4 to 5.9 a call that is probed in an NMI is
+// missed, and from 5.8 on an int3 counts as one. So in 5.8 a return probe
+// misses all calls unless the function tracer calls it.
+func TestRule5_3MissedInNMI(t *testing.T) {
+	allKernels(t, func(t *testing.T, kernel string) {
+		w := newWorld(t, kernel, 1)
+		c, onSite := calls{}, calls{}
+		rp := w.registerRet(t, c.probe(w.leaf, 1))
+		ft := w.registerRet(t, onSite.probe(w.traced, 1))
+		w.result(t, w.leaf, 1)
+		w.result(t, w.traced, 1)
+		missed := kernel == "5.8"
+		require.Equal(t, missed, rp.Nmissed == 1)
+		require.Equal(t, missed, c.ret == 0)
+		require.Zero(t, rp.KP.Nmissed)
+		require.Zero(t, ft.Nmissed)
+		require.Equal(t, 1, onSite.ret)
+	})
+}
+
 // TestRule5_5Misordered: an instance that waits on another stack slot than the
 // one returned through. With rethook it ends the walk; before, it is skipped
 // and the next match is blamed.
@@ -484,7 +519,7 @@ func TestRule5_5Misordered(t *testing.T) {
 		"6.1": {"WARNING: rethook: a pending return is on another stack frame"},
 	} {
 		t.Run(kernel, func(t *testing.T) {
-			w := newWorld(t, kernel, 1)
+			w := newWorldOf(t, withoutNMI(t, kernel), 1)
 			var log []string
 			w.k.OnLog(func(line string) { log = append(log, line) })
 			outer, inner := calls{}, calls{}

@@ -1,6 +1,7 @@
 package kprobes_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -11,58 +12,91 @@ import (
 	"kprobelab/x86"
 )
 
-// TestRule8_1List is the transcript kprobes_list: the same probes at the same
-// addresses, in the order and format of the real file. The jump optimization
-// that the real kernel applied is not part of this.
+// listed is the probes of the transcript kprobes_list on one kernel: where its
+// module and vfs_read are, and the order of the lines.
+type listed struct {
+	module, vfsRead, ft x86.Addr
+	endbr               string
+	order               []string
+}
+
+var measuredLists = map[string]listed{
+	"5.10": {module: 0xffffffffc0033000, vfsRead: 0xffffffff812c63f0, ft: 0x1f0,
+		order: []string{"ft r", "ft k", "vfs_read r", "call on", "call off", "jmp", "jmp", "nb+4", "tgt r", "tgt k", "jcc", "nb"}},
+	"6.1": {module: 0xffffffffc0239000, vfsRead: 0xffffffff8134cc50, ft: 0x1a0,
+		order: []string{"call on", "call off", "jmp", "jmp", "ft r", "ft k", "nb+4", "tgt r", "tgt k", "vfs_read r", "jcc", "nb"}},
+	"6.12": {module: 0xffffffffc0219000, vfsRead: 0xffffffff81430990, ft: 0x200, endbr: endbr,
+		order: []string{"call on", "call off", "jmp", "jmp", "nb+4", "tgt r", "tgt k", "ft r", "ft k", "jcc", "vfs_read r", "nb"}},
+}
+
+// TestRule8_1List is the transcript kprobes_list of three kernels: the same
+// probes at the same addresses, in the order and format of the real file. The
+// jump optimization that the real kernels applied is not part of this.
 func TestRule8_1List(t *testing.T) {
-	w := newWorld(t, "6.1", 2)
-	// The demo module of the transcript, at its address there.
-	const module x86.Addr = 0xffffffffc0239000
-	vfsRead := x86.Addr(0xffffffff8134cc50)
-	page := &region{start: module, b: make([]byte, 0x1000), text: true}
-	core := &region{start: vfsRead, b: make([]byte, 0x40), text: true}
-	w.exec = 0xffffffffc0300000
-	w.regions = append(w.regions, page, core)
-	put := func(name string, at x86.Addr, owner string, code ...string) x86.Addr {
-		copy(w.mem(at, 32), strings.Join(code, ""))
-		w.symbols = append(w.symbols, kimage.Symbol{Name: name, Addr: at, Size: 0x20, Type: 't', Module: owner})
-		return at
-	}
-	tgt := put("korct_tgt", module, "korct", movAX, addAX, ret)
-	nb := put("korct_tgt_nb", module+0x40, "korct", prefetch, movAX, ret)
-	jmp := put("korct_tgt_jmp", module+0x80, "korct", "\xeb\x00", movAX, ret)
-	call := put("korct_tgt_call", module+0x100, "korct", "\xe8\x00\x00\x00\x00", ret)
-	jcc := put("korct_tgt_jcc", module+0x140, "korct", "\x74\x00", movAX, ret)
-	ft := put("korct_ft", module+0x1a0, "korct", nop5, movAX, ret)
-	put("vfs_read", vfsRead, "", nop5, ret)
-	w.sites = append(w.sites, kimage.Site{Addr: ft, Len: 5}, kimage.Site{Addr: vfsRead, Len: 5})
+	for kernel, m := range measuredLists {
+		t.Run(kernel, func(t *testing.T) {
+			w := newWorld(t, kernel, 2)
+			page := &region{start: m.module, b: make([]byte, 0x1000), text: true}
+			core := &region{start: m.vfsRead, b: make([]byte, 0x40), text: true}
+			w.exec = 0xffffffffc0300000
+			w.regions = append(w.regions, page, core)
+			put := func(name string, at x86.Addr, owner string, code ...string) x86.Addr {
+				copy(w.mem(at, 32), strings.Join(code, ""))
+				w.symbols = append(w.symbols, kimage.Symbol{Name: name, Addr: at, Size: 0x20, Type: 't', Module: owner})
+				return at
+			}
+			skip := x86.Addr(len(m.endbr))
+			tgt := put("korct_tgt", m.module, "korct", movAX, addAX, ret)
+			nb := put("korct_tgt_nb", m.module+0x40, "korct", prefetch, movAX, ret)
+			jmp := put("korct_tgt_jmp", m.module+0x80, "korct", "\xeb\x00", movAX, ret)
+			call := put("korct_tgt_call", m.module+0x100, "korct", "\xe8\x00\x00\x00\x00", ret)
+			jcc := put("korct_tgt_jcc", m.module+0x140, "korct", "\x74\x00", movAX, ret)
+			ft := put("korct_ft", m.module+m.ft, "korct", m.endbr, nop5, movAX, ret)
+			put("vfs_read", m.vfsRead, "", m.endbr, nop5, ret)
+			w.sites = append(w.sites, kimage.Site{Addr: ft + skip, Len: 5}, kimage.Site{Addr: m.vfsRead + skip, Len: 5})
 
-	disabled := func(p *kprobes.Kprobe) *kprobes.Kprobe { p.Flags = kprobes.FlagDisabled; return p }
-	for _, p := range []*kprobes.Kprobe{
-		at(tgt), at(nb), disabled(at(nb + 4)), at(ft), at(jmp), at(jmp), disabled(at(call)), at(call),
-		{Addr: jcc, PreHandler: pre0, PostHandler: post0},
-	} {
-		w.register(t, p)
-	}
-	w.registerRet(t, &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: tgt}, Handler: ret0})
-	w.registerRet(t, &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: ft, Flags: kprobes.FlagDisabled}, Handler: ret0})
-	w.registerRet(t, &kprobes.Kretprobe{KP: kprobes.Kprobe{SymbolName: "vfs_read"}, Handler: ret0})
+			disabled := func(p *kprobes.Kprobe) *kprobes.Kprobe { p.Flags = kprobes.FlagDisabled; return p }
+			for _, p := range []*kprobes.Kprobe{
+				at(tgt), at(nb), disabled(at(nb + 4)), at(ft), at(jmp), at(jmp), disabled(at(call)), at(call),
+				{Addr: jcc, PreHandler: pre0, PostHandler: post0},
+			} {
+				w.register(t, p)
+			}
+			w.registerRet(t, &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: tgt}, Handler: ret0})
+			w.registerRet(t, &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: ft, Flags: kprobes.FlagDisabled}, Handler: ret0})
+			w.registerRet(t, &kprobes.Kretprobe{KP: kprobes.Kprobe{SymbolName: "vfs_read"}, Handler: ret0})
 
-	require.Equal(t, strings.Join([]string{
-		"ffffffffc0239100  k  korct_tgt_call+0x0  korct ",
-		"ffffffffc0239100  k  korct_tgt_call+0x0  korct [DISABLED]",
-		"ffffffffc0239080  k  korct_tgt_jmp+0x0  korct ",
-		"ffffffffc0239080  k  korct_tgt_jmp+0x0  korct ",
-		"ffffffffc02391a0  r  korct_ft+0x0  korct [DISABLED][FTRACE]",
-		"ffffffffc02391a0  k  korct_ft+0x0  korct [FTRACE]",
-		"ffffffffc0239044  k  korct_tgt_nb+0x4  korct [DISABLED]",
-		"ffffffffc0239000  r  korct_tgt+0x0  korct ",
-		"ffffffffc0239000  k  korct_tgt+0x0  korct ",
-		"ffffffff8134cc50  r  vfs_read+0x0    [FTRACE]",
-		"ffffffffc0239140  k  korct_tgt_jcc+0x0  korct ",
-		"ffffffffc0239040  k  korct_tgt_nb+0x0  korct ",
-		"",
-	}, "\n"), w.k.List())
+			line := func(at x86.Addr, kind, symbol string, off x86.Addr, owner, flags string) string {
+				return fmt.Sprintf("%016x  %s  %s+0x%x  %s %s\n", uint64(at), kind, symbol, uint64(off), owner, flags)
+			}
+			lines := map[string]string{
+				"call on":    line(call, "k", "korct_tgt_call", 0, "korct", ""),
+				"call off":   line(call, "k", "korct_tgt_call", 0, "korct", "[DISABLED]"),
+				"jmp":        line(jmp, "k", "korct_tgt_jmp", 0, "korct", ""),
+				"ft r":       line(ft+skip, "r", "korct_ft", skip, "korct", "[DISABLED][FTRACE]"),
+				"ft k":       line(ft+skip, "k", "korct_ft", skip, "korct", "[FTRACE]"),
+				"nb":         line(nb, "k", "korct_tgt_nb", 0, "korct", ""),
+				"nb+4":       line(nb+4, "k", "korct_tgt_nb", 4, "korct", "[DISABLED]"),
+				"tgt r":      line(tgt, "r", "korct_tgt", 0, "korct", ""),
+				"tgt k":      line(tgt, "k", "korct_tgt", 0, "korct", ""),
+				"vfs_read r": line(m.vfsRead+skip, "r", "vfs_read", skip, " ", "[FTRACE]"),
+				"jcc":        line(jcc, "k", "korct_tgt_jcc", 0, "korct", ""),
+			}
+			want := ""
+			for _, l := range m.order {
+				want += lines[l]
+			}
+			require.Equal(t, want, w.k.List())
+		})
+	}
+}
+
+// TestRule8_1ListBefore4_7: until then the hash had another multiplier, and
+// the file another order.
+func TestRule8_1ListBefore4_7(t *testing.T) {
+	old, now := newWorld(t, "4.4", 1), newWorld(t, "5.8", 1)
+	require.Equal(t, 8, kprobes.BucketOf(now.k, 0xffffffff81000010))
+	require.Equal(t, 56, kprobes.BucketOf(old.k, 0xffffffff81000010))
 }
 
 // TestRule8_1ListNewestFirst: in a bucket the newest entry comes first, and an
@@ -74,7 +108,7 @@ func TestRule8_1ListNewestFirst(t *testing.T) {
 		if a.Sub(textBase) >= textSize {
 			t.Skip("no three functions in one bucket")
 		}
-		if kprobes.BucketOf(a) == kprobes.BucketOf(textBase) {
+		if kprobes.BucketOf(w.k, a) == kprobes.BucketOf(w.k, textBase) {
 			same = append(same, a)
 		}
 	}

@@ -26,7 +26,7 @@ func (k *Kprobes) RegisterKprobe(p *Kprobe) error {
 	k.finishWorker()
 	p.Addr = pt.Addr
 	if k.registered(p) {
-		k.warnReregistered(&pt)
+		k.warnReregistered("register_kprobe", &k.warned, &pt)
 		return probepoint.Refuse(errno.EINVAL, probepoint.RuleReregistered, p.Addr, pt.String())
 	}
 	p.Flags &= FlagDisabled
@@ -40,11 +40,12 @@ func (k *Kprobes) RegisterKprobe(p *Kprobe) error {
 	return k.registerFirst(p, &pt)
 }
 
-// warnReregistered is the kernel's WARN_ON_ONCE.
-func (k *Kprobes) warnReregistered(pt *probepoint.Point) {
-	if k.c.Check.ReregistrationWarns && !k.warned {
-		k.warned = true
-		k.printk("WARNING: register_kprobe: " + pt.String() + " is already registered")
+// warnReregistered is the kernel's WARN_ON_ONCE, of which each of the two
+// functions has a copy.
+func (k *Kprobes) warnReregistered(function string, warned *bool, pt *probepoint.Point) {
+	if k.c.Check.ReregistrationWarns && !*warned {
+		*warned = true
+		k.printk("WARNING: " + function + ": " + pt.String() + " is already registered")
 	}
 }
 

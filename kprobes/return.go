@@ -131,6 +131,21 @@ func (k *Kprobes) runHandler(cpu *cpuState, i *Instance, regs *x86.PtRegs) {
 	cpu.current = nil
 }
 
+// lastPending names the probe of a task's oldest instance, which the walk for
+// a return address ended with; the kernel prints the object's own address too,
+// and a Go object has none in the guest.
+func (k *Kprobes) lastPending(task int) string {
+	i := k.head(task)
+	for i != nil && i.next != nil {
+		i = i.next
+	}
+	if i == nil || i.Kretprobe() == nil {
+		return "(null) @ (null)" // as %p prints it
+	}
+	kp := &i.Kretprobe().KP
+	return k.name(kp) + " @ " + bare(uint64(kp.Addr))
+}
+
 // entryProbe is the probe of an instance, nil once it is unregistered.
 func (k *Kprobes) entryProbe(i *Instance) *Kprobe {
 	if rp := i.Kretprobe(); rp != nil {
@@ -145,7 +160,7 @@ func (k *Kprobes) lostReturn(frame x86.Addr, regs *x86.PtRegs) {
 	if k.c.Kret.Rethook {
 		k.printk("rethook: rethook: Return address not found! Maybe there is a bug in the kernel")
 	} else {
-		k.printk("kretprobe BUG!: a return without a pending call")
+		k.printk("kretprobe BUG!: Processing kretprobe " + k.lastPending(k.m.Task()))
 	}
 	k.fail(&Bug{
 		Text:  "return address not found: no pending call returns here",

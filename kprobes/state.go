@@ -50,6 +50,8 @@ type cpuState struct {
 	control
 	// prev is the one level that can be saved.
 	prev control
+	// nmi: a breakpoint is being handled, where that counts as an NMI.
+	nmi bool
 	// instance is the member of an aggregate whose handler is being called.
 	instance *Kprobe
 	// jump is what a jprobe saved while its handler runs.

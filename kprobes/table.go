@@ -10,23 +10,25 @@ import (
 // whose cost does not grow with the number of probes.
 type table struct {
 	buckets [1 << hashBits]*Kprobe
-	index   addrIndex
+	// mult is the multiplier of the kernel's hash_64.
+	mult  uint64
+	index addrIndex
 }
 
 // hashBits is KPROBE_HASH_BITS.
 const hashBits = 6
 
-// golden64 is the multiplier of the kernel's hash_64 (GOLDEN_RATIO_64, 4.7).
+// golden64 is GOLDEN_RATIO_64, with which the index hashes.
 const golden64 = 0x61C8864680B583EB
 
-func bucketOf(a x86.Addr) int { return int(uint64(a) * golden64 >> (64 - hashBits)) }
+func (t *table) bucketOf(a x86.Addr) int { return int(uint64(a) * t.mult >> (64 - hashBits)) }
 
 // lookup is get_kprobe.
 func (t *table) lookup(a x86.Addr) *Kprobe { return t.index.get(a) }
 
 // insert puts a probe at the head of its bucket.
 func (t *table) insert(p *Kprobe) {
-	head := &t.buckets[bucketOf(p.Addr)]
+	head := &t.buckets[t.bucketOf(p.Addr)]
 	p.prev, p.next = nil, *head
 	if *head != nil {
 		(*head).prev = p
@@ -51,7 +53,7 @@ func (t *table) remove(p *Kprobe) {
 	if p.prev != nil {
 		p.prev.next = p.next
 	} else {
-		t.buckets[bucketOf(p.Addr)] = p.next
+		t.buckets[t.bucketOf(p.Addr)] = p.next
 	}
 	p.prev, p.next = nil, nil
 	t.index.del(p.Addr)
@@ -64,7 +66,7 @@ func (t *table) relink(a x86.Addr, prev, p, next *Kprobe) {
 	if prev != nil {
 		prev.next = p
 	} else {
-		t.buckets[bucketOf(a)] = p
+		t.buckets[t.bucketOf(a)] = p
 	}
 }
 

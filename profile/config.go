@@ -38,6 +38,9 @@ type Config struct {
 	ModuleBase uint64
 	// FramePointer is CONFIG_FRAME_POINTER; it lengthens the detour template.
 	FramePointer bool
+	// HashMultiplier is the multiplier of hash_64, which orders kprobes/list:
+	// GOLDEN_RATIO_64, or GOLDEN_RATIO_PRIME_64 to 4.6.
+	HashMultiplier uint64
 	// HZ is the timer frequency, ticks a second.
 	HZ int
 }
@@ -191,6 +194,8 @@ type Step struct {
 	FixupSkipsREXOnly bool
 	// PostBeforeFixup runs post_handler before ip is moved back (2.6.18).
 	PostBeforeFixup bool
+	// Int3IsNMI: an int3 in the kernel is entered as an NMI is (5.8 and later).
+	Int3IsNMI bool
 	// VanishedInt3 re-executes an address whose int3 is gone (to 6.1).
 	VanishedInt3 bool
 	// HandlerResets: a pre handler that returns non-zero has to reset the
@@ -217,6 +222,9 @@ type Step struct {
 	// FlagsMove8Bytes moves 8 bytes for PUSHF and POPF with an operand-size
 	// prefix, where the processor moves 2.
 	FlagsMove8Bytes bool
+	// PopfTakesAll leaves in the flags what POPF popped, where the processor
+	// clears reserved bits, RF, VM, VIF and VIP.
+	PopfTakesAll bool
 	// CallReturnsBehind5 pushes the address 5 bytes on for CALL rel, whatever
 	// the length of the instruction with its prefixes.
 	CallReturnsBehind5 bool
@@ -256,6 +264,10 @@ type Kret struct {
 	// Rethook pushes the trampoline's own address and leaves RetAddr of
 	// stacked instances alone (5.18 and later).
 	Rethook bool
+	// MissedInNMI misses every call that is probed in an NMI (4.4 to 5.9). With
+	// Step.Int3IsNMI, as in 5.8, that is every return probe whose entry is hit
+	// through an int3: those on a fentry site or optimized work.
+	MissedInNMI bool
 	// EntryHandler exists from 2.6.25 on.
 	EntryHandler bool
 	// HandlerIPIsTrampoline: regs.ip in the handler is the trampoline, not

@@ -22,6 +22,12 @@ func Named(name string) (*Config, bool) {
 	return &c, true
 }
 
+// The multipliers of hash_64 before and since 4.7.
+const (
+	goldenRatioPrime = 0x9e37fffffffc0001
+	goldenRatio      = 0x61c8864680b583eb
+)
+
 // Each release is written as what changed since the one before it; the newest
 // differences are therefore at the end. Sources: spec 12 and 14.
 
@@ -33,6 +39,7 @@ func v2618() Config {
 		FaultHandler:             true,
 		ExceptionTableInHandlers: true,
 		ModuleBase:               0xffffffffa0000000,
+		HashMultiplier:           goldenRatioPrime,
 		HZ:                       250,
 		Check:                    Check{ModulePinned: true},
 		Slot:                     Slot{BoostRule: BoostNever},
@@ -64,7 +71,7 @@ func v44() Config {
 		BoostedFaultInSlot: true, PageFaultsOnly: true,
 	}
 	c.Kret = Kret{
-		DefaultMaxActive: MaxActiveCPUs, EntryHandler: true, BlacklistSwitchTo: true,
+		DefaultMaxActive: MaxActiveCPUs, EntryHandler: true, MissedInNMI: true, BlacklistSwitchTo: true,
 		HandlerIPIsTrampoline: true, HandlerIRQsOff: true,
 	}
 	c.Optimize = Optimize{
@@ -91,6 +98,8 @@ func v58() Config {
 	c.Check.BlacklistLists = true
 	c.Slot = Slot{BoostRule: Boost58, RefuseInt3: true, RefuseMasking: true}
 	c.Step.HandlerResets = false
+	c.Step.Int3IsNMI = true
+	c.HashMultiplier = goldenRatio
 	c.Kret.EntryOnly = true
 	c.Optimize.OnPreempt = true
 	c.Optimize.CLAC = true
@@ -120,11 +129,13 @@ func v510() Config {
 	c.Step.RetIgnoresImm = true
 	c.Step.VexAsLegacy = true
 	c.Step.FlagsMove8Bytes = true
+	c.Step.PopfTakesAll = true
 	c.Step.CallReturnsBehind5 = true
 	c.Step.CallPushesFirst = true
 	c.Step.FarRetIsNear = true
 	c.Step.LastInt3Missed = true
 	c.Kret.EntryErrno = true
+	c.Kret.MissedInNMI = false
 	c.Kret.MaxDataSize = 4096
 	// The rules of 6.1, which stable releases took over (spec 14.1).
 	c.Optimize.Int3Blocks = false

@@ -124,10 +124,10 @@ func TestRule8_2BlacklistFile(t *testing.T) {
 	lines := strings.Split(strings.TrimSuffix(whole, "\n"), "\n")
 	require.Len(t, lines, len(l.Image.Blacklist()))
 	for _, line := range lines {
-		require.Regexp(t, `^0x[0-9a-f]{16}-0x[0-9a-f]{16}\t\S+$`, line)
+		require.Regexp(t, `^0x[0-9a-f]{16}-0x[0-9a-f]{16}\t\S+( \[demo\])?$`, line)
 	}
 	require.Contains(t, whole, "\tdo_int3\n")
-	require.True(t, strings.HasSuffix(whole, "\tdemo_nk\n"))
+	require.True(t, strings.HasSuffix(whole, "\tdemo_nk [demo]\n"))
 	p, _ := counting(l, t, "demo_nk")
 	refused(t, k.RegisterKprobe(p), errno.EINVAL, probepoint.RuleBlacklisted)
 	require.NoError(t, k.ModuleGoing("demo"))

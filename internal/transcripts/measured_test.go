@@ -52,6 +52,7 @@ var rewrites = []struct {
 	{"the guest's functions have no ENDBR", regexp.MustCompile(`\[none\]`), "[flags=0x18 byte0=e8 emul=0 boost=0]"},
 	{"nor this one", regexp.MustCompile(`vfs_read\+0x4`), "vfs_read+0x0"},
 	{"nor the demo's", regexp.MustCompile(`demo_ft\+0x5`), "demo_ft+0x1"},
+	{"a warning names lines of the kernel's source", regexp.MustCompile(`^WARNING: .*`), "WARNING"},
 	{"a host function has no name", regexp.MustCompile(` pre_handler=\S+`), ""},
 	{"where in the function that reads depends on its compiler", regexp.MustCompile(` regs->ip=.* mode=\d`), ""},
 	{"a Go handler knows better", regexp.MustCompile(` kprobe_running=0`), ""},
@@ -60,7 +61,7 @@ var rewrites = []struct {
 }
 
 // left are lines about other things.
-var left = regexp.MustCompile(`^(==|#|tgt_flt insns|WARNING|RIP:|Tainted)|, optimized|^hash-table kprobe|\[flags=0x0 byte0=cc emul=0 boost=1\] hits=1 nmissed=1 posts=0` +
+var left = regexp.MustCompile(`^(==|#|tgt_flt insns|RIP:|Tainted)|, optimized|^hash-table kprobe|\[flags=0x0 byte0=cc emul=0 boost=1\] hits=1 nmissed=1 posts=0` +
 	// what is there depends on the build: the next functions, the function's second instruction
 	`|offset 0x10000|offset 0x7fffffff|offset 6 `)
 

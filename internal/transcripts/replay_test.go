@@ -47,7 +47,13 @@ func newReplay(t *testing.T, kernel string) *replay {
 		require.Zero(t, l.Kprobes.Registered())
 		l.Close()
 	})
-	return &replay{t: t, l: l, k: l.Kprobes}
+	r := &replay{t: t, l: l, k: l.Kprobes}
+	r.k.OnLog(func(line string) {
+		if strings.HasPrefix(line, "WARNING: ") {
+			r.print("WARNING")
+		}
+	})
+	return r
 }
 
 // Test replays every transcript under each measured kernel's profile.
