@@ -1,0 +1,202 @@
+package definition
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"kprobelab/errno"
+)
+
+// Arg is one argument of an event.
+type Arg struct {
+	// Name is the field's, Text the expression as it was written, its type
+	// included; both are read back.
+	Name, Text string
+	Type       *Type
+	// Count is the number of elements of an array, 0 for what is none.
+	Count int
+	// Offset is where the value lies in bytes behind the record's fixed head.
+	Offset int
+	// Code fetches the value.
+	Code []Op
+}
+
+// Size is how many bytes the record holds, what a string's __data_loc points
+// at not counted.
+func (a *Arg) Size() int { return a.Type.Size * max(a.Count, 1) }
+
+// Decl is the type in the format file.
+func (a *Arg) Decl() string {
+	if a.Count > 0 {
+		return a.Type.Decl + "[" + strconv.Itoa(a.Count) + "]"
+	}
+	return a.Type.Decl
+}
+
+// The kernel's limits of an argument.
+const (
+	maxArgs     = 128 // MAX_TRACE_ARGS
+	maxArgName  = 32  // MAX_ARG_NAME_LEN
+	maxArgText  = 63  // MAX_ARGSTR_LEN
+	maxArrayLen = 64  // MAX_ARRAY_LEN
+)
+
+// reserved are the names of a record's own fields.
+var reserved = []string{
+	"common_type", "common_flags", "common_preempt_count", "common_pid", "common_tgid",
+	"__probe_ip", "__probe_ret_ip", "__probe_func",
+}
+
+// field reads a word of the definition, which is its next argument
+// (traceprobe_parse_probe_arg).
+func (p *parser) field(d *Definition, word string) error {
+	name, body, named := strings.Cut(word, "=")
+	switch {
+	case !named:
+		name, body = p.defaultName(word, len(d.Args)), word
+	case len(name) > maxArgName:
+		return bad(0, ArgNameTooLong)
+	case name == "":
+		return bad(0, NoArgName)
+	}
+	if !isName(name, false) {
+		return bad(0, BadArgName)
+	}
+	taken := func(a Arg) bool { return a.Name == name }
+	if slices.Contains(reserved, name) || slices.ContainsFunc(d.Args, taken) {
+		return bad(0, UsedArgName)
+	}
+	a, err := p.body(body, len(word)-len(body), d.Size)
+	if err != nil {
+		return err
+	}
+	a.Name = name
+	d.Args = append(d.Args, *a)
+	d.Size += a.Size()
+	return nil
+}
+
+// defaultName is argN, or with BTF the expression where that is a name.
+func (p *parser) defaultName(word string, i int) string {
+	if name, _, _ := strings.Cut(word, ":"); p.c.BTFArgs && isName(name, false) {
+		return name
+	}
+	return "arg" + strconv.Itoa(i+1)
+}
+
+// body reads a fetch expression with its type; offs is its place in the word,
+// size what the record holds so far (traceprobe_parse_probe_arg_body).
+func (p *parser) body(text string, offs, size int) (*Arg, error) {
+	switch {
+	case len(text) > maxArgText && p.c.LongArgE2BIG:
+		return nil, &fault{ArgTooLong, errno.E2BIG, offs}
+	case len(text) > maxArgText:
+		return nil, bad(offs, ArgTooLong)
+	case text == "":
+		return nil, bad(offs, NoArgBody)
+	}
+	a := &Arg{Text: text, Offset: size}
+	expr, typ, err := p.typed(a, text, offs)
+	if err != nil {
+		return nil, err
+	}
+	if !p.c.BTFArgs {
+		if err := p.fits(a, size, offs); err != nil {
+			return nil, err
+		}
+	}
+	p.code, p.inferred = newProgram(), nil
+	if err := p.fetch(expr, offs); err != nil {
+		return nil, err
+	}
+	if p.inferred != nil && typ == "" {
+		a.Type = p.inferred
+	}
+	if err := p.fits(a, size, offs); err != nil {
+		return nil, err
+	}
+	return a, p.store(a, typ, offs, typePlace(expr, typ, offs))
+}
+
+// typePlace is where the caret for a wrong type stands: the type, or the
+// expression where there is none.
+func typePlace(expr, typ string, offs int) int {
+	if typ == "" {
+		return offs
+	}
+	return offs + len(expr) + 1
+}
+
+// fits bounds the record.
+func (p *parser) fits(a *Arg, size, offs int) error {
+	if p.c.MaxRecord > 0 && size+a.Size() > p.c.MaxRecord {
+		return &fault{EventTooBig, errno.E2BIG, offs}
+	}
+	return nil
+}
+
+// typed splits the type off the expression, and finds it.
+func (p *parser) typed(a *Arg, text string, offs int) (expr, typ string, err error) {
+	expr, typ, has := strings.Cut(text, ":")
+	if has && p.c.ArgFetch {
+		at := offs + len(expr) + 1
+		if typ, err = p.array(a, typ, at); err != nil {
+			return "", "", err
+		}
+	}
+	place := offs
+	if has {
+		place += len(expr) + 1
+	}
+	if p.c.ArgFetch && isText(expr, p.c.CommUpper) {
+		// The kernel's strcmp: a type of "" is not "string" either.
+		if a.Count > 0 || has && typ != "string" {
+			if p.c.StringTypeLogged {
+				return "", "", bad(place, NeedStringType)
+			}
+			return "", "", bad(0, NotLogged)
+		}
+		a.Type = findType("string", p.c.Types)
+		return expr, typ, nil
+	}
+	a.Type = defaultType(p.c.Types)
+	if has {
+		a.Type = findType(typ, p.c.Types)
+	}
+	if a.Type == nil {
+		return "", "", bad(place, BadType)
+	}
+	return expr, typ, nil
+}
+
+// isText reports whether the expression gives a text of itself, which is why
+// its type is string.
+func isText(expr string, upper bool) bool {
+	return expr == "$comm" || expr == "$COMM" && upper || strings.HasPrefix(expr, `\"`)
+}
+
+// array takes [count] off a type that stands at offs.
+func (p *parser) array(a *Arg, text string, offs int) (string, error) {
+	typ, rest, ok := strings.Cut(text, "[")
+	if !ok {
+		return text, nil
+	}
+	offs += len(typ) + 1
+	count, suffix, closed := strings.Cut(rest, "]")
+	if !closed {
+		return "", bad(offs+len(rest), ArrayNoClose)
+	}
+	if suffix != "" {
+		return "", bad(offs+len(count)+1, BadArraySuffix)
+	}
+	n, err := kstrtouint(count)
+	if err != nil || n == 0 {
+		return "", bad(offs, BadArrayNum)
+	}
+	if n > maxArrayLen {
+		return "", bad(offs, ArrayTooBig)
+	}
+	a.Count = int(n)
+	return typ, nil
+}

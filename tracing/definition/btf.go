@@ -1,0 +1,153 @@
+package definition
+
+import (
+	"strings"
+
+	"kprobelab/errno"
+)
+
+// What 6.12 takes from BTF: $arg* and $argN become parameters by name, and an
+// argument without a type gets the parameter's.
+
+// maxBTFText bounds what the expanded words take together (MAX_BTF_ARGS_LEN).
+const maxBTFText = 128 * 32
+
+// expand puts parameters in the place of the words that begin with $arg
+// (traceprobe_expand_meta_args).
+func (x *context) expand(args []string) ([]string, error) {
+	star, any, err := x.findArgs(args)
+	if err != nil || !any {
+		return args, err
+	}
+	if !x.hasProto || len(x.proto.Params) == 0 {
+		if star >= 0 {
+			return nil, x.at(star, bad(0, NosupBTFArg))
+		}
+		return args, nil
+	}
+	return x.replace(args, star)
+}
+
+// at is a refusal at argument number i.
+func (x *context) at(i int, f *fault) error { return Refuse(x.words, i+2, f.offset, f.id, f.errno) }
+
+// findArgs looks for words that begin with $arg: star is the index of $arg*,
+// any whether there is one at all.
+func (x *context) findArgs(args []string) (star int, any bool, err error) {
+	star = -1
+	for i, a := range args {
+		rest, ok := strings.CutPrefix(a, "$arg")
+		switch {
+		case !ok:
+			continue
+		case !x.entry && !x.exit:
+			return 0, false, x.at(i, bad(0, NofentryArgs))
+		case isDigit(first(rest)):
+		case first(rest) != '*':
+			return 0, false, x.at(i, bad(0, BadVar))
+		case star >= 0:
+			return 0, false, x.at(i, bad(0, DoubleArgs))
+		default:
+			star = i
+		}
+		any = true
+	}
+	return star, any, nil
+}
+
+func (x *context) replace(args []string, star int) ([]string, error) {
+	var out []string
+	room := maxBTFText
+	for i, a := range args {
+		rest, ok := strings.CutPrefix(a, "$arg")
+		if !ok {
+			out = append(out, a)
+			continue
+		}
+		from, to, typ := 0, len(x.proto.Params), ""
+		if i != star {
+			n, behind := simpleStrtoul(rest)
+			switch {
+			case behind != "" && behind[0] != ':':
+				return nil, x.at(i, &fault{BadVar, errno.ENOENT, 0})
+			case n == 0:
+				return nil, x.at(i, bad(0, BadArgNum))
+			}
+			from, typ = int(min(n, maxArgs))-1, behind
+			to = from + 1
+		}
+		for n := from; n < to; n++ {
+			text, err := x.named(i, n, typ)
+			if err != nil {
+				return nil, err
+			}
+			if room -= len(text) + 1; room < 0 {
+				return nil, x.at(i, &fault{Args2Long, errno.E2BIG, 0})
+			}
+			out = append(out, text)
+		}
+	}
+	return out, nil
+}
+
+// named is parameter number n by its name, for argument number i.
+func (x *context) named(i, n int, typ string) (string, error) {
+	switch {
+	case n >= len(x.proto.Params):
+		return "", x.at(i, &fault{NoBTFArg, errno.ENOENT, 0})
+	case x.proto.Params[n].Name == "":
+		return "", x.at(i, &fault{NoBTFEntry, errno.ENOENT, 0})
+	}
+	return x.proto.Params[n].Name + typ, nil
+}
+
+// parameter fetches a parameter by its name (parse_btf_arg).
+func (p *parser) parameter(name string, offs int) error {
+	switch {
+	case !p.entry && !p.exit:
+		return bad(offs, NosupBTFArg)
+	case !p.hasProto || len(p.proto.Params) == 0:
+		return &fault{NoBTFEntry, errno.ENOENT, offs}
+	}
+	for i, param := range p.proto.Params {
+		if param.Name == name {
+			p.loadArgument(i)
+			p.inferred = p.infer(param)
+			return nil
+		}
+	}
+	return &fault{NoBTFArg, errno.ENOENT, offs}
+}
+
+// typedRetval is $retval of a function whose type BTF may know.
+func (p *parser) typedRetval(text string, offs int) error {
+	if text != "$retval" {
+		return p.parameter(text, offs)
+	}
+	if p.hasProto {
+		if p.proto.Ret.Size == 0 {
+			return &fault{NoRetval, errno.ENOENT, offs}
+		}
+		p.inferred = p.infer(p.proto.Ret)
+	}
+	*p.code.op() = Op{Code: OpRetval}
+	return nil
+}
+
+// infer is the argument type of a C type: integers by size and sign, pointers
+// x64. Nil leaves the default.
+func (p *parser) infer(param Param) *Type {
+	name := ""
+	switch {
+	case param.Pointer:
+		name = "x64"
+	case param.Integer:
+		name = map[int]string{1: "8", 2: "16", 4: "32", 8: "64"}[param.Size]
+		if name != "" && param.Signed {
+			name = "s" + name
+		} else if name != "" {
+			name = "u" + name
+		}
+	}
+	return findType(name, p.c.Types)
+}

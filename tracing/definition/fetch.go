@@ -1,0 +1,249 @@
+package definition
+
+import (
+	"strings"
+
+	"kprobelab/errno"
+)
+
+// parser is what the parts of one definition share (struct
+// traceprobe_parse_context).
+type parser struct {
+	*context
+	// code is the program of the argument that is being read.
+	code *program
+	// inferred is the type that BTF has for what was fetched last.
+	inferred *Type
+}
+
+// maxStack bounds $stackN and $argN (PARAM_MAX_STACK: THREAD_SIZE in words).
+const maxStack = 2048
+
+// fetch reads a fetch expression, whose text begins offs behind the start of
+// its word, and appends its operations (parse_probe_arg).
+func (p *parser) fetch(text string, offs int) error {
+	var err error
+	switch first(text) {
+	case '$':
+		err = p.variable(text, offs)
+	case '%':
+		err = p.register(text[1:], offs)
+	case '@':
+		err = p.memory(text[1:], offs)
+	case '+', '-':
+		err = p.deref(text, offs)
+	case '\\':
+		err = p.immediate(text[1:], offs)
+	default:
+		if p.c.BTFArgs && (isLetter(first(text)) || first(text) == '_') {
+			err = p.parameter(text, offs)
+		}
+	}
+	if err == nil && p.code.op().Code == OpNop {
+		return bad(offs, BadFetchArg)
+	}
+	return err
+}
+
+// first is the first byte, 0 for none.
+func first(s string) byte {
+	if s == "" {
+		return 0
+	}
+	return s[0]
+}
+
+func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+// registers are the names that % takes, with their offsets in struct pt_regs
+// (regoffset_table[]).
+var registers = map[string]int{
+	"r15": 0, "r14": 8, "r13": 16, "r12": 24, "bp": 32, "bx": 40, "r11": 48, "r10": 56, "r9": 64, "r8": 72,
+	"ax": 80, "cx": 88, "dx": 96, "si": 104, "di": 112, "orig_ax": 120, "ip": 128, "cs": 136, "flags": 144,
+	"sp": 152, "ss": 160,
+}
+
+func (p *parser) register(name string, offs int) error {
+	at, ok := registers[name]
+	if !ok {
+		return bad(offs, BadRegName)
+	}
+	*p.code.op() = Op{Code: OpReg, Param: at}
+	return nil
+}
+
+// variable reads what begins with a $ (parse_probe_vars).
+func (p *parser) variable(text string, offs int) error {
+	name := text[1:]
+	op := p.code.op()
+	switch {
+	case name == "retval" || p.c.BTFArgs && strings.HasPrefix(name, "retval"):
+		return p.retval(text, offs)
+	case strings.HasPrefix(name, "stack"):
+		return p.stack(strings.TrimPrefix(name, "stack"), offs)
+	case p.c.ArgFetch && (name == "comm" || name == "COMM" && p.c.CommUpper):
+		*op = Op{Code: OpComm}
+		return nil
+	case p.c.ArgFetch && strings.HasPrefix(name, "arg") && p.argsAllowed():
+		return p.argument(strings.TrimPrefix(name, "arg"), offs)
+	case p.c.BTFArgs && name == "arg*":
+		return bad(offs, BadVarArgs)
+	}
+	return bad(offs, BadVar)
+}
+
+// argsAllowed: $argN is for entries, and with BTF for returns.
+func (p *parser) argsAllowed() bool { return p.entry || p.exit && p.c.BTFArgs }
+
+func (p *parser) retval(text string, offs int) error {
+	switch {
+	case !p.exit:
+		return bad(offs, RetvalOnProbe)
+	case p.c.BTFArgs:
+		return p.typedRetval(text, offs)
+	}
+	*p.code.op() = Op{Code: OpRetval}
+	return nil
+}
+
+func (p *parser) stack(number string, offs int) error {
+	if number == "" {
+		*p.code.op() = Op{Code: OpStackP}
+		return nil
+	}
+	n, err := kstrtoull(number, 10)
+	switch {
+	case !isDigit(number[0]) || err != nil:
+		return bad(offs, BadVar)
+	case n > maxStack:
+		return bad(offs, BadStackNum)
+	}
+	*p.code.op() = Op{Code: OpStack, Param: int(n)}
+	return nil
+}
+
+func (p *parser) argument(number string, offs int) error {
+	if p.c.BTFArgs && number == "*" {
+		return bad(offs, BadVarArgs)
+	}
+	n, err := kstrtoull(number, 10)
+	switch {
+	case err != nil:
+		return bad(offs, BadVar)
+	case n == 0 || n > maxStack:
+		return bad(offs, BadArgNum)
+	}
+	p.loadArgument(int(n) - 1)
+	return nil
+}
+
+// loadArgument loads an argument, in a return probe as it was at the entry.
+func (p *parser) loadArgument(n int) {
+	code := OpArg
+	if p.exit {
+		code = OpEntryData
+	}
+	*p.code.op() = Op{Code: code, Param: n}
+}
+
+// memory reads what is behind an @: an address or a symbol, whose memory is
+// fetched.
+func (p *parser) memory(text string, offs int) error {
+	switch {
+	case isDigit(first(text)):
+		v, err := kstrtoull(text, 0)
+		if err != nil {
+			return badNumber(offs, BadMemAddr, err)
+		}
+		*p.code.op() = Op{Code: OpImm, Imm: v}
+	case first(text) == '+':
+		return bad(offs, FileOnKprobe)
+	default:
+		*p.code.op() = Op{Code: OpSymbol, Data: text}
+		if !p.code.next() {
+			return bad(offs, TooManyOps)
+		}
+		*p.code.op() = Op{Code: OpImm}
+	}
+	if !p.code.next() {
+		return bad(offs, TooManyOps)
+	}
+	*p.code.op() = Op{Code: OpDeref}
+	return nil
+}
+
+// deref reads +off(…), -off(…), +uoff(…). The kernel counts the place of the
+// inner text by the text of the offset without its sign and adds one for the
+// sign; a u is not counted, which makes inner places one too small.
+func (p *parser) deref(text string, offs int) error {
+	code := OpDeref
+	if p.c.ArgFetch && len(text) > 1 && text[1] == 'u' {
+		code = OpUDeref
+		text = text[:1] + text[2:]
+	}
+	text = strings.TrimPrefix(text, "+")
+	number, inner, ok := strings.Cut(text, "(")
+	if !ok {
+		return bad(offs, DerefNeedBrace)
+	}
+	off, err := kstrtoll(number, 0)
+	if err != nil {
+		return badNumber(offs, BadDerefOffs, err)
+	}
+	offs += len(number) + 1
+	if first(text) != '-' {
+		offs++
+	}
+	closing := strings.LastIndexByte(inner, ')')
+	if closing < 0 {
+		return bad(offs+len(inner), DerefOpenBrace)
+	}
+	if err := p.fetch(inner[:closing], offs); err != nil {
+		return err
+	}
+	if c := p.code.op().Code; c == OpComm || c == OpData {
+		return bad(offs, CommCantDeref)
+	}
+	if !p.code.next() {
+		return bad(offs, TooManyOps)
+	}
+	*p.code.op() = Op{Code: code, Offset: off}
+	p.inferred = nil
+	return nil
+}
+
+// immediate reads what is behind a backslash: a number, or a text in quotes.
+func (p *parser) immediate(text string, offs int) error {
+	if !p.c.ArgFetch {
+		return nil // no fetch method
+	}
+	if strings.HasPrefix(text, `"`) {
+		text = text[1:]
+		if !strings.HasSuffix(text, `"`) {
+			return bad(offs+2+len(text), ImmstrNoClose)
+		}
+		*p.code.op() = Op{Code: OpData, Data: text[:len(text)-1]}
+		return nil
+	}
+	v, err := number(text)
+	if err != nil {
+		return badNumber(offs+1, BadImm, err)
+	}
+	*p.code.op() = Op{Code: OpImm, Imm: v}
+	return nil
+}
+
+// number reads an immediate, with a sign or without (str_to_immediate).
+func number(text string) (uint64, error) {
+	switch c := first(text); {
+	case isDigit(c):
+		return kstrtoull(text, 0)
+	case c == '-':
+		v, err := kstrtoll(text, 0)
+		return uint64(v), err
+	case c == '+':
+		v, err := kstrtoll(text[1:], 0)
+		return uint64(v), err
+	}
+	return 0, errno.EINVAL
+}

@@ -1,0 +1,330 @@
+package definition
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"kprobelab/errno"
+	"kprobelab/profile"
+	"kprobelab/x86"
+)
+
+// Definition is a probe that belongs to an event.
+type Definition struct {
+	// Return makes it a return probe, with a pool of MaxActive instances (0
+	// for the default).
+	Return    bool
+	MaxActive int
+	// Group and Event name the event.
+	Group, Event string
+	// Symbol is a kallsyms name or "module:name"; Addr is given where it is
+	// empty.
+	Symbol string
+	Addr   x86.Addr
+	// Offset in bytes from the symbol.
+	Offset uint32
+	Args   []Arg
+	// Size is what the arguments take in a record, in bytes.
+	Size int
+	// Words are the definition's.
+	Words []string
+}
+
+// DefaultGroup is the group of events that name none.
+const DefaultGroup = "kprobes"
+
+const (
+	// maxName is the room for a group's or an event's name and its NUL
+	// (MAX_EVENT_NAME_LEN).
+	maxName = 64
+	// maxMaxActive bounds a return probe's pool (KRETPROBE_MAXACTIVE_MAX).
+	maxMaxActive = 4096
+)
+
+// context is what the arguments of one definition are read in.
+type context struct {
+	c     *profile.Tracing
+	words []string
+	// entry: the place is a function's entry, and the probe no return probe;
+	// exit: it is a return probe whose place is given by symbol.
+	entry, exit bool
+	proto       Proto
+	hasProto    bool
+}
+
+// Words splits a line at white space (argv_split).
+func Words(line string) []string {
+	return strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || '\t' <= r && r <= '\r' })
+}
+
+// Parse reads a definition, in the kernel's order of checks (spec 9.2). words
+// must not be changed afterwards. The error is an *Error: EINVAL for most,
+// ENOENT and EADDRNOTAVAIL for a name that no symbol or several have, E2BIG
+// for an event that is too big, ERANGE for a number that is.
+func Parse(words []string, k Kernel, c *profile.Tracing) (*Definition, error) {
+	if len(words) < 2 || words[0][0] != 'p' && words[0][0] != 'r' {
+		return nil, Refuse(words, 0, 0, NotLogged, errno.EINVAL)
+	}
+	d := &Definition{Return: words[0][0] == 'r', Group: DefaultGroup, Words: words}
+	x := &context{c: c, words: words}
+	name, named, err := d.head(c)
+	if err != nil {
+		return nil, located(words, 0, err)
+	}
+	if err := d.place(x, k); err != nil {
+		return nil, located(words, 1, err)
+	}
+	if named {
+		err = d.names(c, name)
+	}
+	if err != nil {
+		return nil, located(words, 0, err)
+	}
+	if d.Event == "" {
+		d.Event = d.automatic(c)
+	}
+	return d, x.arguments(d)
+}
+
+// located puts a refusal into its word.
+func located(words []string, word int, err error) error {
+	var f *fault
+	if errors.As(err, &f) {
+		return Refuse(words, word, f.offset, f.id, f.errno)
+	}
+	return err
+}
+
+// head reads the first word: the pool's size, and where the name begins.
+func (d *Definition) head(c *profile.Tracing) (name string, named bool, err error) {
+	rest := d.Words[0][1:]
+	number, name, named := strings.Cut(rest, ":")
+	if !c.MaxActive {
+		return name, named && number == "", nil
+	}
+	if !isDigit(first(rest)) {
+		return name, named, nil
+	}
+	if !d.Return {
+		return "", false, bad(1, MaxactNoKprobe)
+	}
+	n, err := kstrtouint(number)
+	switch {
+	case len(number) > maxName-1 || err != nil || n == 0:
+		return "", false, bad(1, BadMaxact)
+	case n > maxMaxActive:
+		return "", false, bad(1, MaxactTooBig)
+	}
+	d.MaxActive = int(n)
+	return name, named, nil
+}
+
+// place reads the second word.
+func (d *Definition) place(x *context, k Kernel) error {
+	text := d.Words[1]
+	if v, err := kstrtoull(text, 0); err == nil {
+		d.Addr = x86.Addr(v)
+		return nil
+	}
+	if strings.Contains(text, "/") && strings.Contains(text, ":") {
+		return bad(0, NotLogged) // a uprobe's
+	}
+	if i := strings.IndexByte(text, '%'); i >= 0 && x.c.ReturnSuffix {
+		if text[i:] != "%return" {
+			return bad(i, BadAddrSuffix)
+		}
+		text, d.Return = text[:i], true
+	}
+	off, err := d.split(text)
+	if err != nil || off < 0 || off > math.MaxUint32 {
+		return bad(0, BadProbeAddr)
+	}
+	d.Offset = uint32(off)
+	if d.Symbol == "" {
+		return &fault{BadProbeAddr, errno.ENOENT, 0}
+	}
+	return d.symbol(x, k)
+}
+
+// split takes the offset off the symbol.
+func (d *Definition) split(text string) (int64, error) {
+	i := strings.IndexAny(text, "+-")
+	if i < 0 {
+		d.Symbol = text
+		return 0, nil
+	}
+	d.Symbol = text[:i]
+	return kstrtoll(text[i:], 0)
+}
+
+// symbol asks the kernel about the place.
+func (d *Definition) symbol(x *context, k Kernel) error {
+	if x.c.UniqueFirst {
+		if err := d.unique(x, k); err != nil {
+			return err
+		}
+	}
+	err := k.Entry(d.Symbol, int64(d.Offset))
+	x.exit = d.Return
+	x.entry = err == nil && !d.Return
+	if d.Return && errors.Is(err, errno.EINVAL) {
+		return bad(0, BadRetprobe)
+	}
+	if x.c.UniqueSymbols && !x.c.UniqueFirst {
+		if err := d.unique(x, k); err != nil {
+			return err
+		}
+	}
+	if x.c.BTFArgs {
+		x.proto, x.hasProto = k.Proto(d.Symbol)
+	}
+	return nil
+}
+
+// unique refuses a name that no symbol or several have.
+func (d *Definition) unique(x *context, k Kernel) error {
+	if strings.Contains(d.Symbol, ":") && !x.c.UniqueFirst {
+		return nil
+	}
+	n, loaded := k.Count(d.Symbol)
+	f := bad(0, BadProbeAddr)
+	switch {
+	case !loaded || n == 1:
+		return nil
+	case n > 1 && x.c.UniqueFirst:
+		f.id = NonUniqSymbol
+	case n > 1:
+		f.id, f.errno = NonUniqSymbol, errno.EADDRNOTAVAIL
+	case !x.c.UniqueFirst:
+		f.errno = errno.ENOENT
+	}
+	return f
+}
+
+// names reads [group/][event] (traceprobe_parse_event_name).
+func (d *Definition) names(c *profile.Tracing, text string) error {
+	offs := strings.IndexByte(d.Words[0], ':') + 1
+	i := strings.IndexByte(text, '/')
+	if i < 0 && c.AutoNames {
+		i = strings.IndexByte(text, '.')
+	}
+	if i >= 0 {
+		group := text[:i]
+		switch {
+		case group == "":
+			return bad(offs, NoGroupName)
+		case len(group)+1 > maxName:
+			return bad(offs, GroupTooLong)
+		case !isName(group, c.GroupHyphen):
+			return bad(offs, BadGroupName)
+		}
+		d.Group = group
+		offs += i + 1
+		text = text[i+1:]
+	}
+	switch {
+	case text == "" && i >= 0 && c.AutoNames:
+		return nil
+	case text == "":
+		return bad(offs, NoEventName)
+	case len(text) > maxName || len(text) == maxName && !c.LongEventName:
+		return bad(offs, EventTooLong)
+	case !isName(text, false):
+		return bad(offs, BadEventName)
+	}
+	d.Event = text
+	return nil
+}
+
+// isName reports a C identifier; a group's name may have hyphens too.
+func isName(s string, hyphen bool) bool {
+	for i := range len(s) {
+		c := s[i]
+		if isLetter(c) || c == '_' || hyphen && c == '-' || i > 0 && isDigit(c) {
+			continue
+		}
+		return false
+	}
+	return s != ""
+}
+
+// automatic is the name of an event that has none. The kernel prints a hashed
+// pointer for an address; this is the address.
+func (d *Definition) automatic(c *profile.Tracing) string {
+	kind := "p"
+	if d.Return {
+		kind = "r"
+	}
+	name := fmt.Sprintf("%s_%s_%d", kind, d.Symbol, d.Offset)
+	if d.Symbol == "" {
+		name = fmt.Sprintf("%s_0x%016x", kind, uint64(d.Addr))
+	}
+	b := []byte(name[:min(len(name), maxName-1)])
+	for i := range b {
+		if i > 0 && (b[i] == ':' || b[i] == '.' || b[i] == '*' && c.SanitizeStar) {
+			b[i] = '_'
+		}
+	}
+	return string(b)
+}
+
+// arguments reads the words behind the place.
+func (x *context) arguments(d *Definition) error {
+	args := x.words[2:]
+	if x.c.BTFArgs {
+		var err error
+		if args, err = x.expand(args); err != nil {
+			return err
+		}
+	}
+	if len(args) > maxArgs {
+		if x.c.CountArgs {
+			return Refuse(x.words, 0, 0, NotLogged, errno.E2BIG)
+		}
+		args = args[:maxArgs]
+	}
+	p := &parser{context: x}
+	for i, a := range args {
+		if err := p.field(d, a); err != nil {
+			// With expanded words the index is still that of the kernel's list.
+			return located(x.words, i+2, err)
+		}
+	}
+	return nil
+}
+
+// Place is the probed place as it is read back (spec 9.7).
+func (d *Definition) Place() string {
+	switch {
+	case d.Symbol == "":
+		return fmt.Sprintf("0x%016x", uint64(d.Addr))
+	case d.Offset != 0:
+		return d.Symbol + "+" + strconv.FormatUint(uint64(d.Offset), 10)
+	}
+	return d.Symbol
+}
+
+// String is the line of kprobe_events. maxActive is printed behind the r of a
+// return probe where it is not 0: the kernel prints what registration filled in.
+func (d *Definition) String(maxActive int) string {
+	var b strings.Builder
+	b.WriteByte("pr"[boolIndex(d.Return)])
+	if d.Return && maxActive != 0 {
+		b.WriteString(strconv.Itoa(maxActive))
+	}
+	fmt.Fprintf(&b, ":%s/%s %s", d.Group, d.Event, d.Place())
+	for i := range d.Args {
+		fmt.Fprintf(&b, " %s=%s", d.Args[i].Name, d.Args[i].Text)
+	}
+	return b.String()
+}
+
+func boolIndex(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
