@@ -10,9 +10,11 @@ import (
 // order. What it writes depends on the release, told by the image itself, and
 // on the processor.
 type bootPatcher struct {
-	img  *Image
-	cpu  cpuModel
-	nops nops
+	img *Image
+	cpu *cpuModel
+	// feats is what the kernel makes of the processor.
+	feats *cpuFeatures
+	nops  nops
 	// early is a release to 5.12: it picks nops by processor, and writes
 	// native instructions over paravirt calls.
 	early bool
@@ -29,6 +31,7 @@ func (img *Image) bootPatch() error {
 	keep := img.keepLive()
 	p.patch(tableOwner{img: img})
 	p.updateStaticCalls()
+	p.turnKeys()
 	p.setReturnThunk()
 	p.runtimeConstants()
 	keep()
@@ -68,21 +71,17 @@ func (img *Image) keepLive() func() {
 }
 
 func (img *Image) newBootPatcher() (*bootPatcher, error) {
-	cpu, err := parseCPU(img.opts.CPU)
+	names := img.featureNames()
+	cpu, err := parseCPU(img.opts.CPU,
+		func(flag string) bool { _, ok := names.flags[flag]; return ok },
+		func() []string { return img.usedFlags(names) })
 	if err != nil {
 		return nil, err
 	}
-	p := &bootPatcher{img: img, cpu: cpu}
+	p := &bootPatcher{img: img, cpu: cpu, feats: img.features(cpu)}
 	_, p.early = img.symbolAddr("ideal_nops")
 	_, layout := tableOwner{img: img}.alternatives()
-	modern := layout == 14
-	// LFENCE_RDTSC moved to another word in 6.3.
-	if modern {
-		p.cpu.has[featLfence63] = true
-	} else {
-		p.cpu.has[featLfence61] = true
-	}
-	p.nops = nopsFor(p.early, modern, &p.cpu)
+	p.nops = nopsFor(p.early, layout == 14, cpu.k8Nops())
 	return p, nil
 }
 
@@ -94,7 +93,7 @@ func (p *bootPatcher) patch(o tableOwner) {
 	}
 	p.returns(o)
 	list, layout := o.alternatives()
-	alt := &alternativePatcher{img: p.img, cpu: &p.cpu, nops: p.nops, decoder: p.img.profile.Decoder}
+	alt := &alternativePatcher{img: p.img, has: p.feats.has, nops: p.nops, decoder: p.img.profile.Decoder}
 	alt.apply(list, layout)
 	if p.early {
 		p.paravirt(o)
@@ -114,44 +113,51 @@ func (p *bootPatcher) paravirt(o tableOwner) {
 	}
 }
 
-// returns makes jumps to the return thunk returns, on a processor that needs
-// no thunk, and else jumps to the thunk that the processor needs.
+// returns makes jumps to the return thunk returns, where the processor needs
+// no thunk, and else jumps to the thunk that it needs.
 func (p *bootPatcher) returns(o tableOwner) {
-	thunk, ok := p.img.symbolAddr("__x86_return_thunk")
-	chosen := p.returnThunk()
-	if !ok || chosen == thunk {
+	compiled, ok := p.img.symbolAddr("__x86_return_thunk")
+	if !ok {
 		return
 	}
 	at, data := o.table(".return_sites", "__return_sites", "__return_sites_end")
 	for off := 0; off+4 <= len(data); off += 4 {
 		addr := rel32(at.Add(int64(off)), data[off:])
 		text := p.img.bytes(addr, 5)
-		if text == nil || text[0] != 0xe9 || rel32(addr+5, text[1:]) != thunk {
+		if text == nil || text[0] != 0xe9 || rel32(addr+5, text[1:]) != compiled {
 			continue
 		}
-		if chosen == 0 {
-			copy(text, retInsn)
-		} else {
-			le.PutUint32(text[1:], uint32(chosen.Sub(addr+5)))
-		}
+		p.writeReturn(addr, text)
 	}
+}
+
+// writeReturn writes a return at addr, whose 5 bytes are text.
+func (p *bootPatcher) writeReturn(addr x86.Addr, text []byte) {
+	if thunk := p.returnThunkAt(addr); thunk != 0 {
+		text[0] = 0xe9
+		le.PutUint32(text[1:], uint32(thunk.Sub(addr+5)))
+		return
+	}
+	copy(text, retInsn)
 }
 
 // returnThunk is what the kernel's variable of that name holds for the
 // processor, 0 where returns need no thunk.
 func (p *bootPatcher) returnThunk() x86.Addr {
-	if !p.cpu.has[featRethunk] {
+	thunk, _ := p.img.symbolAddr(p.feats.returnThunk)
+	return thunk
+}
+
+// halfLine is set in addresses of the second half of a cache line, whose
+// branches indirect target selection does not mislead.
+const halfLine = 0x20
+
+// returnThunkAt is the thunk for a return at that address, 0 for a plain one.
+func (p *bootPatcher) returnThunkAt(addr x86.Addr) x86.Addr {
+	if p.feats.returnThunk == itsReturnThunk && addr&halfLine != 0 {
 		return 0
 	}
-	for _, t := range []struct {
-		feature feature
-		name    string
-	}{{featSRSO, "srso_return_thunk"}, {featUnret, "retbleed_return_thunk"}, {featRethunk, "__x86_return_thunk"}} {
-		if a, ok := p.img.symbolAddr(t.name); ok && p.cpu.has[t.feature] {
-			return a
-		}
-	}
-	return 0
+	return p.returnThunk()
 }
 
 // setReturnThunk puts the choice into the kernel's variable, which whoever
@@ -191,18 +197,8 @@ func (p *bootPatcher) ftrace(o tableOwner) {
 	}
 }
 
-// jumpLabels writes the processor's nop where the compiler left the default
-// one. The branches themselves already stand as their keys begin.
-func (p *bootPatcher) jumpLabels(o tableOwner) {
-	for _, s := range p.img.sitesOf(SiteJumpLabel, o) {
-		if text := p.img.bytes(s.Addr, s.Len); bytes.Equal(text, nopl[5]) {
-			copy(text, p.nops.atomic5)
-		}
-	}
-}
-
 func (p *bootPatcher) staticCalls(o tableOwner) {
-	sc := newStaticCallPatcher(p.img, p.nops)
+	sc := p.newStaticCalls()
 	r := o.span()
 	for _, c := range p.img.tables.staticCalls {
 		if r.Contains(c.Addr) {
@@ -214,7 +210,7 @@ func (p *bootPatcher) staticCalls(o tableOwner) {
 // updateStaticCalls does the updates of static calls that boot does on every
 // machine.
 func (p *bootPatcher) updateStaticCalls() {
-	sc := newStaticCallPatcher(p.img, p.nops)
+	sc := p.newStaticCalls()
 	for _, u := range bootCalls {
 		sc.update(u.key, u.fn)
 	}
@@ -236,19 +232,25 @@ func (p *bootPatcher) preemptModel() string {
 	return preemptVoluntary
 }
 
-// userPtrMax is the highest user address with four levels of page tables.
-const userPtrMax = 0x00007ffffffff000
+// The highest user address with four and with five levels of page tables.
+const (
+	userPtrMax  = 0x00007ffffffff000
+	userPtrMax5 = 0x00fffffffffff000
+)
 
 // runtimeConstants writes the constant that depends on the processor alone
 // (6.12); the dentry hash's address and size are known only to a running
 // kernel and keep the compiler's placeholder.
 func (p *bootPatcher) runtimeConstants() {
-	o := tableOwner{img: p.img}
+	o, highest := tableOwner{img: p.img}, uint64(userPtrMax)
+	if p.cpu.flags["la57"] {
+		highest = userPtrMax5
+	}
 	at, data := o.table("runtime_ptr_USER_PTR_MAX",
 		"__start_runtime_ptr_USER_PTR_MAX", "__stop_runtime_ptr_USER_PTR_MAX")
 	for off := 0; off+4 <= len(data); off += 4 {
 		if imm := p.img.bytes(rel32(at.Add(int64(off)), data[off:]), 8); imm != nil {
-			le.PutUint64(imm, userPtrMax)
+			le.PutUint64(imm, highest)
 		}
 	}
 }

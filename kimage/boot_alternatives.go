@@ -81,7 +81,7 @@ func (img *Image) readAlternativeSites(o tableOwner) {
 // alternativePatcher applies one owner's alternatives as boot does.
 type alternativePatcher struct {
 	img     *Image
-	cpu     *cpuModel
+	has     map[feature]bool
 	nops    nops
 	decoder profile.Decoder
 }
@@ -94,7 +94,7 @@ func (p *alternativePatcher) apply(list []alternative, l altLayout) {
 	}
 	for i := range list {
 		a := &list[i]
-		chosen := p.cpu.has[a.feature] != a.not
+		chosen := p.has[a.feature] != a.not
 		if l == 14 {
 			p.modern(a, chosen)
 			continue

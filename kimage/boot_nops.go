@@ -1,5 +1,7 @@
 package kimage
 
+import "slices"
+
 // nops are the no-operation forms of one kernel and processor.
 type nops struct {
 	// forms[n] is the nop of n bytes; the longest is the last.
@@ -30,15 +32,30 @@ var (
 
 // nopsFor returns the forms of a release: by processor to 5.12, NOPL up to 8
 // bytes later, up to 11 and jumps beyond with the alternatives of 6.5.
-func nopsFor(byCPU, long bool, cpu *cpuModel) nops {
+func nopsFor(byCPU, long, k8 bool) nops {
 	switch {
-	case byCPU && cpu.k8Nops:
+	case byCPU && k8:
 		return nops{forms: nopK8, atomic5: nop5K8}
 	case long:
 		return nops{forms: nopl, atomic5: nopl[5], jumpOver: true}
 	default:
 		return nops{forms: nopl[:9], atomic5: nopl[5]}
 	}
+}
+
+// k8Nops reports whether releases to 5.12 prefer nops made of prefixes on the
+// processor (arch_init_ideal_nops): AMD's to family 15, and Intel's from Core to
+// Westmere but for the Atoms.
+func (m *cpuModel) k8Nops() bool {
+	switch m.vendor {
+	case vendorAMD:
+		return m.family <= 15
+	case vendorHygon:
+		return false
+	case vendorIntel:
+		return m.family == 6 && m.model >= 0x0f && m.model < 0x30 && !slices.Contains([]int{0x1c, 0x26, 0x27, 0x28}, m.model)
+	}
+	return true
 }
 
 // fill fills b with nops, the longest first.

@@ -9,24 +9,34 @@ type staticCallPatcher struct {
 	nops  nops
 	ret0  x86.Addr
 	retFn x86.Addr
+	// thunkAt, when not nil, is the thunk for a return at an address, 0 for a
+	// plain return.
+	thunkAt func(x86.Addr) x86.Addr
+	// byKey are the sites of each key, gathered when first asked for.
+	byKey map[x86.Addr][]StaticCall
 }
 
 // Forms that stand in for a call of a function that only returns.
 var (
-	// retInsn is a tail call of nothing. Static calls are initialised before
-	// the kernel decides on return thunks, so it is a plain return on every
-	// processor.
+	// retInsn is a tail call of nothing, where returns need no thunk.
 	retInsn = []byte{0xc3, 0xcc, 0xcc, 0xcc, 0xcc}
 	// xor5rax is a call of __static_call_return0 (5.12 and later): xor
 	// %eax,%eax with three segment prefixes.
 	xor5rax = []byte{0x2e, 0x2e, 0x2e, 0x31, 0xc0}
 )
 
-func newStaticCallPatcher(img *Image, n nops) *staticCallPatcher {
-	p := &staticCallPatcher{img: img, nops: n}
-	p.ret0, _ = img.symbolAddr("__static_call_return0")
-	p.retFn, _ = img.symbolAddr("__static_call_return")
-	return p
+// newStaticCalls makes the patcher for the processor. Static calls are
+// initialised before the kernel decides on return thunks, so a tail call of
+// nothing is a plain return on every processor; a release that can do it again
+// (6.12) does.
+func (p *bootPatcher) newStaticCalls() *staticCallPatcher {
+	sc := &staticCallPatcher{img: p.img, nops: p.nops}
+	sc.ret0, _ = p.img.symbolAddr("__static_call_return0")
+	sc.retFn, _ = p.img.symbolAddr("__static_call_return")
+	if _, again := p.img.symbolAddr("static_call_force_reinit"); again {
+		sc.thunkAt = p.returnThunkAt
+	}
+	return sc
 }
 
 // site writes a site for the function that its key names now.
@@ -43,7 +53,7 @@ func (p *staticCallPatcher) write(at, fn x86.Addr, tail bool) {
 	case text[0] == 0x0f && text[1]>>4 == 8: // a conditional tail call (6.2, 6.1.y)
 		p.jcc(at, fn)
 	case fn == 0 && tail:
-		copy(text, retInsn)
+		p.ret(at, text)
 	case fn == 0:
 		copy(text, p.nops.atomic5)
 	case !tail && fn == p.ret0:
@@ -54,6 +64,18 @@ func (p *staticCallPatcher) write(at, fn x86.Addr, tail bool) {
 			text[0] = 0xe9
 		}
 		le.PutUint32(text[1:], uint32(fn.Sub(at+5)))
+	}
+}
+
+// ret writes a tail call of nothing.
+func (p *staticCallPatcher) ret(at x86.Addr, text []byte) {
+	copy(text, retInsn)
+	if p.thunkAt == nil {
+		return
+	}
+	if thunk := p.thunkAt(at); thunk != 0 {
+		text[0] = 0xe9
+		le.PutUint32(text[1:], uint32(thunk.Sub(at+5)))
 	}
 }
 
@@ -119,11 +141,10 @@ var bootCalls = []staticCallUpdate{
 	{"x86_idle", "default_idle"},
 }
 
-// update does what static_call_update does: key, trampoline, sites.
+// update does what static_call_update does, for a key by its name.
 func (p *staticCallPatcher) update(name, fn string) {
 	key, ok := p.img.symbolAddr("__SCK__" + name)
-	slot := p.img.bytes(key, 8)
-	if !ok || slot == nil {
+	if !ok {
 		return
 	}
 	var target x86.Addr
@@ -132,13 +153,31 @@ func (p *staticCallPatcher) update(name, fn string) {
 			return
 		}
 	}
-	le.PutUint64(slot, uint64(target))
-	if tramp, ok := p.img.symbolAddr("__SCT__" + name); ok {
-		p.write(tramp, target, true)
+	tramp, _ := p.img.symbolAddr("__SCT__" + name)
+	p.set(key, tramp, target)
+}
+
+// set makes the key call fn: key, trampoline, sites.
+func (p *staticCallPatcher) set(key, tramp, fn x86.Addr) {
+	slot := p.img.bytes(key, 8)
+	if slot == nil {
+		return
 	}
-	for _, c := range p.img.tables.staticCalls {
-		if c.Key == key {
-			p.site(c)
+	le.PutUint64(slot, uint64(fn))
+	if tramp != 0 {
+		// Trampolines are written before the kernel decides on thunks, and
+		// not again.
+		early := *p
+		early.thunkAt = nil
+		early.write(tramp, fn, true)
+	}
+	if p.byKey == nil {
+		p.byKey = map[x86.Addr][]StaticCall{}
+		for _, c := range p.img.tables.staticCalls {
+			p.byKey[c.Key] = append(p.byKey[c.Key], c)
 		}
+	}
+	for _, c := range p.byKey[key] {
+		p.site(c)
 	}
 }

@@ -21,21 +21,18 @@ func fromHex(t testing.TB, s string) []byte {
 
 // Rule: runs of nops are filled as each release fills them.
 func TestNopForms(t *testing.T) {
-	intel := qemu64()
-	intel.k8Nops = false
-	amd := qemu64()
 	for name, c := range map[string]struct {
 		nops nops
 		n    int
 		want string
 	}{
-		"k8_five_is_two":        {nopsFor(true, false, &amd), 5, "666690 6690"},
-		"k8_nine":               {nopsFor(true, false, &amd), 9, "66666690 66666690 90"},
-		"early_intel":           {nopsFor(true, false, &intel), 5, "0f1f440000"},
-		"classic_nine_is_two":   {nopsFor(false, false, &amd), 9, "0f1f840000000000 90"},
-		"modern_nine_is_one":    {nopsFor(false, true, &amd), 9, "2e0f1f840000000000"},
-		"modern_eleven":         {nopsFor(false, true, &amd), 11, "66662e0f1f840000000000"},
-		"modern_twelve_is_jump": {nopsFor(false, true, &amd), 12, "eb0a cccccccccccccccccccc"},
+		"k8_five_is_two":        {nopsFor(true, false, true), 5, "666690 6690"},
+		"k8_nine":               {nopsFor(true, false, true), 9, "66666690 66666690 90"},
+		"early_intel":           {nopsFor(true, false, false), 5, "0f1f440000"},
+		"classic_nine_is_two":   {nopsFor(false, false, true), 9, "0f1f840000000000 90"},
+		"modern_nine_is_one":    {nopsFor(false, true, true), 9, "2e0f1f840000000000"},
+		"modern_eleven":         {nopsFor(false, true, true), 11, "66662e0f1f840000000000"},
+		"modern_twelve_is_jump": {nopsFor(false, true, true), 12, "eb0a cccccccccccccccccccc"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := make([]byte, c.n)
@@ -44,10 +41,10 @@ func TestNopForms(t *testing.T) {
 		})
 	}
 	long := make([]byte, 200)
-	n := nopsFor(false, true, &amd)
+	n := nopsFor(false, true, true)
 	n.fill(long)
 	require.Equal(t, fromHex(t, "e9c3000000cc"), long[:6])
-	amdNops := nopsFor(true, false, &amd)
+	amdNops := nopsFor(true, false, true)
 	require.Equal(t, fromHex(t, "6666666690"), amdNops.atomic5)
 }
 
@@ -60,7 +57,7 @@ type altCase struct {
 	classic, modern string // "" where the case is not the release's
 }
 
-const absent = feature(9*32 + 20) // SMAP, which qemu64 has not
+const absent = feature(9*32 + 20) // SMAP, say
 
 func altCases() []altCase {
 	return []altCase{
@@ -94,9 +91,9 @@ func TestAlternatives(t *testing.T) {
 				copy(text[0x100:], fromHex(t, c.repl))
 				le.PutUint64(text[0x200:], testText+0x300) // what the pointer of the call holds
 				img := tableImage(t, text)
-				cpu := qemu64()
+				has := map[feature]bool{featAlways: true}
 				cfg, _ := profile.Named(profile.Default)
-				p := alternativePatcher{img: img, cpu: &cpu, nops: nopsFor(false, l == 14, &cpu), decoder: cfg.Decoder}
+				p := alternativePatcher{img: img, has: has, nops: nopsFor(false, l == 14, true), decoder: cfg.Decoder}
 				p.apply([]alternative{{addr: testText, repl: testText + 0x100, feature: c.feature, addrLen: len(fromHex(t, c.text)),
 					replLen: len(fromHex(t, c.repl)), not: c.not, call: c.call}}, l)
 				require.Equal(t, fromHex(t, want), img.bytes(testText, len(fromHex(t, c.text))))
@@ -185,28 +182,6 @@ func TestParavirtForms(t *testing.T) {
 			require.Equal(t, fromHex(t, c.want), p.img.bytes(testText, 6))
 		})
 	}
-}
-
-func TestParseCPU(t *testing.T) {
-	m, err := parseCPU("")
-	require.NoError(t, err)
-	require.Equal(t, "qemu64", m.name)
-	require.True(t, m.has[featureNames["cx16"]])
-	m, err = parseCPU("qemu64,-cx16,+smap")
-	require.NoError(t, err)
-	require.False(t, m.has[featureNames["cx16"]])
-	require.True(t, m.has[featureNames["smap"]])
-	for s, want := range map[string]string{
-		"z80":          `CPU model "z80" is not known; known: EPYC, qemu64`,
-		"qemu64,+warp": `CPU feature "+warp" is not known`,
-		"qemu64,cx16":  `CPU feature "cx16" is not known`,
-		"qemu64,+":     `CPU feature "+" is not known`,
-	} {
-		_, err := parseCPU(s)
-		require.ErrorContains(t, err, want)
-		require.NotContains(t, err.Error(), "\n")
-	}
-	require.True(t, slices.Contains(CPUModels(), "qemu64"))
 }
 
 // Rule: with NoBoot the text is the file's; live text is as its kernel left it.

@@ -96,7 +96,9 @@ type Options struct {
 	// Modules names the module files to load, in order.
 	Modules []string
 	// CPU is the processor the boot-time text is made for,
-	// "MODEL[,+feature][,-feature]". Empty: qemu64.
+	// "MODEL[,+feature][,-feature]" as QEMU writes it: one of CPUModels,
+	// HostCPU, or a file in the form of /proc/cpuinfo. Empty: DefaultCPU. What
+	// is not known is an ErrCPU.
 	CPU string
 	// Progress, when not nil, is called now and then with a stage
 	// ("decompress") and how far it is, in bytes; total is 0 where unknown.

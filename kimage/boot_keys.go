@@ -1,0 +1,157 @@
+package kimage
+
+import (
+	"bytes"
+	"slices"
+
+	"kprobelab/x86"
+)
+
+// bootKey is a static key that boot turns, and so the jump labels that ask it.
+type bootKey struct {
+	// name is the key's symbol, off where in it the key lies.
+	name string
+	off  int64
+	// on is the state that boot leaves.
+	on bool
+	// when, when not nil, says on which processors boot does it.
+	when func(*bootPatcher) bool
+	// why says what turns it.
+	why string
+}
+
+// bootKeys are the keys that every booting machine turns, or every one with
+// such a processor: from 5.10 to 6.12, on more than one CPU, without options
+// on the command line. A key that an image does not have is passed over.
+var bootKeys = []bootKey{
+	{"__use_tsc", 0, true, flag("tsc"), "the time-stamp counter is the scheduler's clock"},
+	{"__sched_clock_stable", 0, true, stableClock, "that counter runs at one rate"},
+	{"sched_clock_running", 0, true, nil, "the scheduler's clock runs"},
+	{"cr_pinning", 0, true, nil, "bits of CR0 and CR4 are pinned once the CPUs are identified"},
+	{"deferred_pages", 0, false, nil, "every page is initialised"},
+	{"apic_use_ipi_shorthand", 0, true, nil, "every CPU is up, so interrupts to all of them need no list"},
+	{"timers_migration_enabled", 0, true, nil, "timers leave idle CPUs"},
+	{"timers_nohz_active", 0, true, nil, "idle CPUs stop their tick"},
+	{"crct10dif_fallback", 0, false, nil, "a checksum's driver is registered"},
+	{"crc64_rocksoft_fallback", 0, false, nil, "a checksum's driver is registered"},
+	{"crypto_boot_test_finished", 0, true, nil, "the algorithms' self-tests are done"},
+	{"__crypto_boot_test_finished", 0, true, nil, "the algorithms' self-tests are done"},
+	{"blake2s_use_ssse3", 0, true, flag("ssse3"), "the hash uses the processor's instructions"},
+	{"crng_is_ready", 0, true, flag("rdrand"), "the processor's random numbers are trusted at boot"},
+	{"not_filled_random_ptr_key", 0, false, flag("rdrand"), "the processor's random numbers are trusted at boot"},
+	{"virt_spin_lock_key", 0, true, flag("hypervisor"), "a virtual machine's spin locks do not queue"},
+	{"virt_spin_lock_key", 0, false, noFlag("hypervisor"), "a real machine's spin locks queue"},
+	{"mds_idle_clear", 0, true, bug("mmio_stale_data"), "an idle CPU clears its buffers"},
+	{"cpu_buf_idle_clear", 0, true, bug("mmio_stale_data"), "an idle CPU clears its buffers"},
+	{"check_pages_enabled", 0, true, zeroesPages, "pages are checked where their hardening is on"},
+	{"nf_hooks_needed", netfilterKey(2), true, securityMarks, "a security module looks at IPv4 packets that leave"},
+	{"nf_hooks_needed", netfilterKey(10), true, securityMarks, "a security module looks at IPv6 packets that leave"},
+}
+
+// netfilterKey is the offset of the key of a protocol's POST_ROUTING hook: 5
+// keys of 16 bytes a protocol, that one the last.
+func netfilterKey(protocol int64) int64 { return 16 * (protocol*5 + 4) }
+
+func flag(name string) func(*bootPatcher) bool {
+	return func(p *bootPatcher) bool { return p.cpu.flags[name] }
+}
+
+func noFlag(name string) func(*bootPatcher) bool {
+	return func(p *bootPatcher) bool { return !p.cpu.flags[name] }
+}
+
+func bug(name string) func(*bootPatcher) bool {
+	return func(p *bootPatcher) bool { return p.cpu.bugs[name] }
+}
+
+// stableClock: to 6.1 only a constant rate is trusted, later any counter until
+// it is seen to drift.
+func stableClock(p *bootPatcher) bool {
+	return p.cpu.flags["constant_tsc"] || nearestProfile(p.img.findBanner().release) == "6.12"
+}
+
+// zeroesPages: init_on_alloc is the configuration's default, and its key
+// therefore on from the start.
+func zeroesPages(p *bootPatcher) bool { return p.keyOn("init_on_alloc") }
+
+// securityMarks: the security module that boot chooses looks at packets.
+func securityMarks(p *bootPatcher) bool {
+	return slices.ContainsFunc(p.initialised(), func(m securityModule) bool {
+		_, ok := p.img.symbolAddr(m.name + "_nf_ops")
+		return ok
+	})
+}
+
+// keyOn is the state of a key as the image has it.
+func (p *bootPatcher) keyOn(name string) bool {
+	key, ok := p.img.symbolAddr(name)
+	count := p.img.bytes(key, 4)
+	return ok && count != nil && le.Uint32(count) != 0
+}
+
+// turnKeys turns the keys that boot turns, and makes every jump label what its
+// key asks for.
+func (p *bootPatcher) turnKeys() {
+	turned := map[x86.Addr]bool{}
+	for i := range bootKeys {
+		k := &bootKeys[i]
+		if at, ok := p.img.symbolAddr(k.name); ok && (k.when == nil || k.when(p)) {
+			turned[at.Add(k.off)] = k.on
+		}
+	}
+	p.securityCalls(turned)
+	for key, on := range turned {
+		p.setKey(key, on)
+	}
+	for _, j := range p.img.tables.jumpLabels {
+		if on, ok := turned[j.Key]; ok {
+			p.jumpLabel(j, on)
+		}
+	}
+}
+
+// setKey counts one user of the key, or none, where its data is in the image.
+func (p *bootPatcher) setKey(key x86.Addr, on bool) {
+	count := p.img.bytes(key, 4)
+	if count == nil {
+		return
+	}
+	var users uint32
+	if on {
+		users = 1
+	}
+	le.PutUint32(count, users)
+}
+
+// jumpLabel writes the branch for the key's state: a nop where the code
+// behind is likely and the key on, or neither.
+func (p *bootPatcher) jumpLabel(j JumpLabel, on bool) {
+	text := p.img.bytes(j.Addr, j.Len)
+	switch {
+	case text == nil:
+	case on == j.Branch:
+		copy(text, p.labelNop(j.Len))
+	case j.Len == shortJumpSize:
+		text[0], text[1] = 0xeb, byte(j.Target.Sub(j.Addr+shortJumpSize))
+	default:
+		text[0] = 0xe9
+		le.PutUint32(text[1:], uint32(j.Target.Sub(j.Addr+5)))
+	}
+}
+
+func (p *bootPatcher) labelNop(n int) []byte {
+	if n == shortJumpSize {
+		return p.nops.forms[n]
+	}
+	return p.nops.atomic5
+}
+
+// jumpLabels writes the processor's nop where the compiler left the default
+// one. The branches themselves already stand as their keys begin.
+func (p *bootPatcher) jumpLabels(o tableOwner) {
+	for _, s := range p.img.sitesOf(SiteJumpLabel, o) {
+		if text := p.img.bytes(s.Addr, s.Len); bytes.Equal(text, nopl[5]) {
+			copy(text, p.nops.atomic5)
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package kimage
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+
+	"kprobelab/x86"
+)
+
+// securityModule is one struct lsm_info: 48 bytes from 5.1 to 6.12.
+type securityModule struct {
+	name string
+	// order is negative for the first ones, positive for the last; the
+	// configuration orders the others.
+	order int32
+	// exclusive: of these only one is initialised.
+	exclusive bool
+}
+
+const (
+	lsmInfoSize  = 48
+	lsmExclusive = 2
+)
+
+// securityModules reads the table between two symbols.
+func (p *bootPatcher) securityModules(start, stop string) (list []securityModule) {
+	from, ok1 := p.img.symbolAddr(start)
+	to, ok2 := p.img.symbolAddr(stop)
+	if !ok1 || !ok2 || to < from {
+		return nil
+	}
+	data := p.img.bytes(from, int(to-from))
+	for ; len(data) >= lsmInfoSize; data = data[lsmInfoSize:] {
+		list = append(list, securityModule{
+			name: p.img.cString(abs64(data)), order: int32(le.Uint32(data[8:])),
+			exclusive: le.Uint64(data[16:])&lsmExclusive != 0,
+		})
+	}
+	return list
+}
+
+// initialised lists the security modules in the order in which boot initialises
+// them (ordered_lsm_init): the early ones, the first, those that CONFIG_LSM
+// names, of the exclusive ones the first, and the last.
+func (p *bootPatcher) initialised() []securityModule {
+	list := p.securityModules("__start_early_lsm_info", "__end_early_lsm_info")
+	all := p.securityModules("__start_lsm_info", "__end_lsm_info")
+	pick := func(want func(*securityModule) bool) {
+		for i := range all {
+			if want(&all[i]) {
+				list = append(list, all[i])
+			}
+		}
+	}
+	pick(func(m *securityModule) bool { return m.order < 0 })
+	exclusive := false
+	for _, name := range p.moduleOrder(slices.Concat(list, all)) {
+		pick(func(m *securityModule) bool {
+			if m.name != name || m.order != 0 || m.exclusive && exclusive {
+				return false
+			}
+			exclusive = exclusive || m.exclusive
+			return true
+		})
+	}
+	pick(func(m *securityModule) bool { return m.order > 0 })
+	return list
+}
+
+// moduleOrder finds CONFIG_LSM, which the kernel holds as a string: modules'
+// names between commas.
+func (p *bootPatcher) moduleOrder(all []securityModule) []string {
+	known := map[string]bool{}
+	for i := range all {
+		known[all[i].name] = true
+	}
+	for _, s := range p.img.sections {
+		if s.Exec {
+			continue
+		}
+		for name := range known {
+			if list := orderAt(s.Data, name, known); list != nil {
+				return list
+			}
+		}
+	}
+	return nil
+}
+
+// enoughModules is how many modules a string has to name to be CONFIG_LSM:
+// distributions also list some that are not built in.
+const enoughModules = 3
+
+// orderAt finds a string with the name between commas that names enough modules.
+func orderAt(data []byte, name string, known map[string]bool) []string {
+	for {
+		i := bytes.Index(data, []byte(","+name+","))
+		if i < 0 {
+			return nil
+		}
+		start := bytes.LastIndexByte(data[:i], 0) + 1
+		text, rest, _ := bytes.Cut(data[start:], []byte{0})
+		list, hits := strings.Split(string(text), ","), 0
+		for _, n := range list {
+			if known[n] {
+				hits++
+			}
+		}
+		if hits >= enoughModules {
+			return list
+		}
+		data = rest
+	}
+}
+
+// securityHook is one struct security_hook_list (6.12): the hook's static calls,
+// one for each module that could use it, and this module's function.
+type securityHook struct{ calls, function x86.Addr }
+
+const (
+	securityHookSize = 24
+	// securityCallSize is the size of struct lsm_static_call: key,
+	// trampoline, the hook that took it, the static key that it is in use.
+	securityCallSize = 32
+)
+
+// securityHooks reads a module's hooks: what its arrays NAME_hooks or
+// NAME_…_hooks hold.
+func (p *bootPatcher) securityHooks(module string, table x86.Range) (list []securityHook) {
+	for _, s := range p.hookArrays(module) {
+		data := p.img.bytes(s.Addr, int(s.Size))
+		for ; len(data) >= securityHookSize; data = data[securityHookSize:] {
+			if h := (securityHook{abs64(data), abs64(data[8:])}); table.Contains(h.calls) {
+				list = append(list, h)
+			}
+		}
+	}
+	return list
+}
+
+func (p *bootPatcher) hookArrays(module string) (list []Symbol) {
+	for _, s := range p.img.index.all[:p.img.index.image] {
+		if s.Type == 'd' && strings.HasSuffix(s.Name, "_hooks") && strings.HasPrefix(s.Name, module+"_") {
+			list = append(list, s)
+		}
+	}
+	slices.SortFunc(list, func(a, b Symbol) int { return cmp.Compare(a.Addr, b.Addr) })
+	return list
+}
+
+// securityCalls gives each hook of each module the first static call that is
+// free, and turns that one's key (6.12; before, hooks are lists in data).
+func (p *bootPatcher) securityCalls(turned map[x86.Addr]bool) {
+	at, ok := p.img.symbolAddr("static_calls_table")
+	s, found := p.img.SymbolAt(at)
+	if !ok || !found {
+		return
+	}
+	table := x86.Range{Start: at, End: at.Add(int64(s.Size))}
+	sc, taken := p.newStaticCalls(), map[x86.Addr]bool{}
+	for _, m := range p.initialised() {
+		for _, h := range p.securityHooks(m.name, table) {
+			call := h.calls
+			for taken[call] {
+				call += securityCallSize
+			}
+			taken[call] = true
+			if entry := p.img.bytes(call, securityCallSize); entry != nil {
+				sc.set(abs64(entry), abs64(entry[8:]), h.function)
+				turned[abs64(entry[24:])] = true
+			}
+		}
+	}
+}

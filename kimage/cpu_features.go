@@ -1,0 +1,155 @@
+package kimage
+
+import (
+	"bytes"
+	"slices"
+
+	"kprobelab/x86"
+)
+
+// feature is a CPU feature or bug as alternatives name it: word * 32 + bit
+// (cpufeatures.h).
+type feature uint16
+
+func feat(word, bit feature) feature { return word*32 + bit }
+
+// Features without a name in /proc/cpuinfo, which the kernel defines for its
+// own use. Their numbers are the same in the releases from 5.10 to 6.12, but
+// for the two that have more than one here.
+const (
+	featAlways      = feature(3*32 + 21)
+	featK8          = feature(3*32 + 4)
+	featSyscall32   = feature(3*32 + 14)
+	featSysenter32  = feature(3*32 + 15)
+	featLfence61    = feature(3*32 + 18)
+	featLfence63    = feature(20*32 + 2)
+	featOSXSAVE     = feature(4*32 + 27)
+	featPTI         = feature(7*32 + 11)
+	featKernelIBRS  = feature(7*32 + 12)
+	featSpecCtrl    = feature(7*32 + 16)
+	featRSBSwitch   = feature(7*32 + 19)
+	featUseIBPB     = feature(7*32 + 21)
+	featFirmware    = feature(7*32 + 22)
+	featLSCfgSSBD   = feature(7*32 + 24)
+	featZen         = feature(7*32 + 28)
+	featSwapgsUser  = feature(11*32 + 4)
+	featSwapgs      = feature(11*32 + 5)
+	featRetpoline   = feature(11*32 + 12)
+	featRethunk     = feature(11*32 + 14)
+	featUnret       = feature(11*32 + 15)
+	featSRSO        = feature(11*32 + 24)
+	featSRSOAlias   = feature(11*32 + 25)
+	featIndirectITS = feature(11*32 + 27)
+)
+
+// namedFeatures are the features of /proc/cpuinfo that alternatives ask for,
+// for an image that does not bring the names itself. Words that CPUID fills
+// are the same in every release.
+var namedFeatures = map[string]feature{
+	"clflush": feat(0, 19), "ss": feat(0, 27), "nx": feat(1, 20), "pdpe1gb": feat(1, 26), "rdtscp": feat(1, 27),
+	"rep_good": feat(3, 16), "monitor": feat(4, 3), "cx16": feat(4, 13), "pcid": feat(4, 17), "popcnt": feat(4, 23),
+	"xsave": feat(4, 26), "rdrand": feat(4, 30), "hypervisor": feat(4, 31), "3dnowprefetch": feat(6, 8),
+	"vmmcall": feat(8, 15), "fsgsbase": feat(9, 0), "tsc_adjust": feat(9, 1), "erms": feat(9, 9), "invpcid": feat(9, 10),
+	"avx512f": feat(9, 16), "rdseed": feat(9, 18), "smap": feat(9, 20), "clflushopt": feat(9, 23), "clwb": feat(9, 24),
+	"xsaveopt": feat(10, 0), "xsavec": feat(10, 1), "xsaves": feat(10, 3), "umip": feat(16, 2), "pku": feat(16, 3),
+	"ospke": feat(16, 4), "waitpkg": feat(16, 5), "la57": feat(16, 16), "fsrm": feat(18, 4), "serialize": feat(18, 14),
+}
+
+// featureNames are an image's own names of features and bugs.
+type featureNames struct {
+	flags, bugs map[string]feature
+}
+
+// featureNames reads x86_cap_flags and x86_bug_flags, from which the kernel
+// prints /proc/cpuinfo. The bugs' words follow the features'.
+func (img *Image) featureNames() featureNames {
+	n := featureNames{flags: img.stringTable("x86_cap_flags", 0), bugs: map[string]feature{}}
+	if len(n.flags) == 0 {
+		n.flags = namedFeatures
+		return n
+	}
+	if a, ok := img.symbolAddr("x86_cap_flags"); ok {
+		if s, ok := img.SymbolAt(a); ok {
+			n.bugs = img.stringTable("x86_bug_flags", feature(s.Size/8/32*32))
+		}
+	}
+	return n
+}
+
+// stringTable reads an array of pointers to names, which ends with its symbol;
+// base is the first one's number.
+func (img *Image) stringTable(symbol string, base feature) map[string]feature {
+	table := map[string]feature{}
+	at, ok := img.symbolAddr(symbol)
+	s, found := img.SymbolAt(at)
+	if !ok || !found {
+		return table
+	}
+	for i := range s.Size / 8 {
+		slot := img.bytes(at.Add(int64(8*i)), 8)
+		if slot == nil {
+			break
+		}
+		if name := img.cString(abs64(slot)); name != "" {
+			table[name] = base + feature(i)
+		}
+	}
+	return table
+}
+
+// maxFlagName bounds a feature's name in bytes.
+const maxFlagName = 32
+
+// cString reads a short string, "" where none is.
+func (img *Image) cString(at x86.Addr) string {
+	b := img.bytes(at, maxFlagName)
+	if b == nil {
+		return ""
+	}
+	name, _, ended := bytes.Cut(b, []byte{0})
+	if !ended {
+		return ""
+	}
+	return string(name)
+}
+
+// usedFlags lists the named features that the image's alternatives ask for.
+func (img *Image) usedFlags(names featureNames) []string {
+	list, _ := tableOwner{img: img}.alternatives()
+	used := map[feature]bool{}
+	for i := range list {
+		used[list[i].feature] = true
+	}
+	var out []string
+	for name, f := range names.flags {
+		if used[f] {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// verw is what a kernel runs to clear the processor's buffers: verw
+// displacement(%rip).
+var verw = []byte{0x0f, 0x00, 0x2d}
+
+// shortJumpSize is the length of a jmp rel8.
+const shortJumpSize = 2
+
+// clearBuffers are the features on which a verw depends: X86_FEATURE_CLEAR_CPU_BUF
+// moved from release to release, and only its use tells it. The verw is the
+// replacement, or (to 6.6) what a jump that is replaced by nothing skips.
+func (img *Image) clearBuffers(list []alternative) map[feature]bool {
+	found := map[feature]bool{}
+	for _, a := range list {
+		code := img.bytes(a.repl, a.replLen)
+		if a.replLen == 0 && a.addrLen == shortJumpSize {
+			code = img.bytes(a.addr+shortJumpSize, len(verw))
+		}
+		if bytes.HasPrefix(code, verw) {
+			found[a.feature] = true
+		}
+	}
+	return found
+}

@@ -1,0 +1,178 @@
+package kimage
+
+// cpuFeatures is what the kernel of an image finds on a processor and decides
+// for it: CPUID's features by the kernel's numbers, those it defines itself,
+// its bugs, and the mitigations it chooses where the command line says nothing
+// (arch/x86/kernel/cpu/bugs.c).
+type cpuFeatures struct {
+	has map[feature]bool
+	// returnThunk is the symbol to which returns jump, "" for plain returns.
+	returnThunk string
+}
+
+// features computes them.
+func (img *Image) features(m *cpuModel) *cpuFeatures {
+	names := img.featureNames()
+	d := &cpuDecision{img: img, m: m.clone(), out: &cpuFeatures{has: map[feature]bool{featAlways: true}}}
+	for flag := range m.flags {
+		if f, ok := names.flags[flag]; ok {
+			d.out.has[f] = true
+		}
+	}
+	for bug := range m.bugs {
+		f, known := names.bugs[bug]
+		if known {
+			d.out.has[f] = true
+		} else if len(names.bugs) > 0 {
+			// A kernel does nothing about a bug that it does not know.
+			delete(d.m.bugs, bug)
+		}
+	}
+	for _, decide := range []func(){d.own, d.meltdown, d.spectreV1, d.spectreV2, d.buffers, d.returns} {
+		decide()
+	}
+	return d.out
+}
+
+// cpuDecision decides about one processor for one image.
+type cpuDecision struct {
+	img *Image
+	m   *cpuModel
+	out *cpuFeatures
+}
+
+func (d *cpuDecision) set(f feature, on bool) {
+	if on {
+		d.out.has[f] = true
+	}
+}
+
+// exists: the image has a symbol, and so the mitigation compiled in.
+func (d *cpuDecision) exists(symbol string) bool {
+	_, ok := d.img.symbolAddr(symbol)
+	return ok
+}
+
+// own are the features that the vendor's setup defines without a name.
+func (d *cpuDecision) own() {
+	amd, zen := d.m.amd(), d.m.amd() && d.m.family >= 23
+	d.set(featK8, amd)
+	d.set(featSyscall32, amd)
+	d.set(featSysenter32, d.m.vendor == vendorIntel)
+	d.set(featOSXSAVE, d.m.flags["xsave"])
+	d.set(featZen, zen)
+	if zen {
+		d.generation()
+	}
+	d.set(featLSCfgSSBD, amd && d.m.family >= 21 && d.m.family <= 23)
+	// LFENCE orders RDTSC; the feature moved in 6.3, whose alternatives have
+	// another form. Older releases set it on Intel only with SSE2, which all
+	// 64-bit processors have.
+	if _, layout := (tableOwner{img: d.img}).alternatives(); layout == 14 {
+		d.set(featLfence63, true)
+	} else {
+		d.set(featLfence61, true)
+	}
+}
+
+// zenGenerations are AMD's models by generation (init_amd in 6.9 and later;
+// no earlier release's alternatives ask).
+var zenGenerations = []struct {
+	family, from, to int
+	feature          feature
+}{
+	{0x17, 0x00, 0x2f, feat(11, 31)}, {0x17, 0x50, 0x5f, feat(11, 31)},
+	{0x17, 0x30, 0x4f, feat(11, 28)}, {0x17, 0x60, 0x7f, feat(11, 28)}, {0x17, 0x90, 0x91, feat(11, 28)}, {0x17, 0xa0, 0xaf, feat(11, 28)},
+	{0x19, 0x00, 0x0f, feat(11, 29)}, {0x19, 0x20, 0x5f, feat(11, 29)},
+	{0x19, 0x10, 0x1f, feat(11, 30)}, {0x19, 0x60, 0xaf, feat(11, 30)},
+}
+
+// generation sets the feature of the processor's generation, where the image's
+// alternatives are those of a release that knows it.
+func (d *cpuDecision) generation() {
+	if _, layout := (tableOwner{img: d.img}).alternatives(); layout != 14 {
+		return
+	}
+	for _, g := range zenGenerations {
+		d.set(g.feature, d.m.family == g.family && d.m.model >= g.from && d.m.model <= g.to)
+	}
+}
+
+// meltdown separates the page tables.
+func (d *cpuDecision) meltdown() {
+	delete(d.out.has, featPTI)
+	d.set(featPTI, d.m.bugs["cpu_meltdown"])
+}
+
+// spectreV1 fences swapgs where a user may have chosen the base of GS, or SMAP
+// does not hold in speculation.
+func (d *cpuDecision) spectreV1() {
+	smap := d.m.flags["smap"] && !d.m.bugs["cpu_meltdown"]
+	if !d.m.bugs["spectre_v1"] || smap && !d.m.flags["fsgsbase"] {
+		return
+	}
+	d.set(featSwapgs, true)
+	d.set(featSwapgsUser, d.m.bugs["swapgs"] && !d.out.has[featPTI])
+}
+
+// spectreV2: retpolines, unless the processor restricts indirect branches
+// itself, and a return stack that is filled at a context switch.
+func (d *cpuDecision) spectreV2() {
+	if !d.m.bugs["spectre_v2"] {
+		return
+	}
+	f := d.m.flags
+	ibrs := f["ibrs"] && d.m.vendor == vendorIntel && d.m.bugs["retbleed"]
+	automatic := f["ibrs_enhanced"] || f["autoibrs"]
+	d.set(featSpecCtrl, f["ibrs"] || f["msr_spec_ctrl"])
+	d.set(featUseIBPB, f["ibpb"])
+	d.set(featKernelIBRS, ibrs && !automatic)
+	d.set(featFirmware, f["ibrs"] && !ibrs && !automatic)
+	d.set(featRetpoline, !automatic && !ibrs && d.exists("__x86_indirect_thunk_rax"))
+	d.set(featRSBSwitch, true)
+}
+
+// buffers are cleared on the way to user mode on processors that leak them.
+func (d *cpuDecision) buffers() {
+	leaks := false
+	for _, bug := range []string{"mds", "taa", "mmio_stale_data", "rfds", "tsa"} {
+		leaks = leaks || d.m.bugs[bug]
+	}
+	list, _ := tableOwner{img: d.img}.alternatives()
+	for f := range d.img.clearBuffers(list) {
+		d.set(f, leaks)
+	}
+}
+
+const itsReturnThunk = "its_return_thunk"
+
+// returnThunks are the thunks that mitigations choose; a later one overrides.
+var returnThunks = []struct {
+	// thunk is the symbol, bug what it is for, families the processors.
+	thunk, bug string
+	from, to   int
+	amd        bool
+	// features are set with it.
+	features []feature
+}{
+	// Retbleed: the return is untrained at each entry.
+	{"retbleed_return_thunk", "retbleed", 0x15, 0x18, true, []feature{featRethunk, featUnret}},
+	// Indirect target selection: returns in the lower half of a line.
+	{itsReturnThunk, "its", 6, 0xff, false, []feature{featRethunk, featIndirectITS}},
+	// Speculative return stack overflow, before and from Zen 3.
+	{"srso_return_thunk", "srso", 0x17, 0x18, true, []feature{featRethunk, featSRSO}},
+	{"srso_alias_return_thunk", "srso", 0x19, 0xff, true, []feature{featRethunk, featUnret, featSRSOAlias}},
+}
+
+// returns decides where returns go.
+func (d *cpuDecision) returns() {
+	for _, t := range returnThunks {
+		if !d.m.bugs[t.bug] || d.m.family < t.from || d.m.family > t.to || d.m.amd() != t.amd || !d.exists(t.thunk) {
+			continue
+		}
+		d.out.returnThunk = t.thunk
+		for _, f := range t.features {
+			d.set(f, true)
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package kimage
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// cpuModel is a processor as /proc/cpuinfo describes it: what CPUID says, by
+// the kernel's names, and the bugs that the kernel knows of it. What a kernel
+// makes of that, cpuFeatures decides.
+type cpuModel struct {
+	name, vendor  string
+	family, model int
+	flags, bugs   map[string]bool
+}
+
+// The vendors as CPUID names them.
+const (
+	vendorAMD   = "AuthenticAMD"
+	vendorIntel = "GenuineIntel"
+	vendorHygon = "HygonGenuine"
+)
+
+func (m *cpuModel) amd() bool { return m.vendor == vendorAMD || m.vendor == vendorHygon }
+
+// modelRow is a processor known by name: flags in addition to baseFlags.
+type modelRow struct {
+	name, vendor   string
+	family, number int
+	flags, bugs    string
+}
+
+const (
+	baseFlags = "apic clflush cmov cpuid cx16 cx8 de fpu fxsr ht hypervisor lm mca mce mmx msr mtrr nopl nx pae pat " +
+		"pge pni pse pse36 sep sse sse2 syscall tsc"
+	nehalemFlags = "constant_tsc lahf_lm popcnt rep_good sse4_1 sse4_2 ssse3"
+	avxFlags     = " abm aes arat avx avx2 bmi1 bmi2 f16c fma fsgsbase movbe pclmulqdq rdrand rdtscp smep xsave xsaveopt"
+	haswellFlags = nehalemFlags + avxFlags + " erms"
+	skylakeFlags = haswellFlags + " adx smap xgetbv1"
+	serverFlags  = skylakeFlags + " clflushopt clwb ospke pdpe1gb pku"
+	k8Flags      = "3dnowprefetch cmp_legacy extd_apicid lahf_lm rep_good svm vmmcall"
+	zenFlags     = k8Flags + avxFlags + " adx clflushopt cr8_legacy mmxext monitor npt pdpe1gb popcnt smap sse4_1 sse4_2 sse4a ssse3 xgetbv1"
+
+	intelBugs = "bhi cpu_meltdown its l1tf mds spec_store_bypass spectre_v1 spectre_v2 swapgs "
+	k8Bugs    = "fxsave_leak null_seg spectre_v1 spectre_v2 sysret_ss_attrs "
+	zenBugs   = k8Bugs + "spec_store_bypass srso "
+)
+
+// modelRows are QEMU 7.2's processors under software emulation, as a 6.12
+// kernel describes them: features that QEMU cannot emulate are not among them.
+var modelRows = []modelRow{
+	{"qemu64", vendorAMD, 15, 107, k8Flags, k8Bugs + "amd_e400 swapgs_fence"},
+	{"kvm64", vendorIntel, 15, 6, "constant_tsc", intelBugs + "itlb_multihit mmio_unknown"},
+	{"Nehalem", vendorIntel, 6, 26, nehalemFlags, intelBugs + "itlb_multihit mmio_unknown"},
+	{"Haswell", vendorIntel, 6, 60, haswellFlags, intelBugs + "itlb_multihit mmio_unknown srbds"},
+	{"Broadwell", vendorIntel, 6, 61, haswellFlags + " adx smap", intelBugs + "itlb_multihit mmio_unknown srbds"},
+	{"Skylake-Client", vendorIntel, 6, 94, skylakeFlags, intelBugs + "gds itlb_multihit mmio_stale_data retbleed srbds"},
+	{"Cascadelake-Server", vendorIntel, 6, 85, serverFlags, intelBugs + "gds itlb_multihit mmio_stale_data retbleed"},
+	{"Icelake-Server", vendorIntel, 6, 134, serverFlags + " la57 umip vaes", intelBugs + "mmio_stale_data rfds"},
+	{"EPYC", vendorAMD, 23, 1, zenFlags + " ssbd", zenBugs + "div0 retbleed smt_rsb"},
+	{"EPYC-Rome", vendorAMD, 23, 49, zenFlags + " clwb ssbd umip", zenBugs + "retbleed smt_rsb"},
+	{"EPYC-Milan", vendorAMD, 25, 1, zenFlags + " clwb erms ospke pku umip", zenBugs + "tsa"},
+}
+
+func (r *modelRow) model() *cpuModel {
+	return &cpuModel{
+		name: r.name, vendor: r.vendor, family: r.family, model: r.number,
+		flags: wordSet(baseFlags + " " + r.flags), bugs: wordSet(r.bugs),
+	}
+}
+
+func wordSet(s string) map[string]bool {
+	set := map[string]bool{}
+	for _, w := range strings.Fields(s) {
+		set[w] = true
+	}
+	return set
+}
+
+// DefaultCPU is the processor for which the text is made when nobody says.
+const DefaultCPU = "qemu64"
+
+// HostCPU in place of a model is the processor that this program runs on, as
+// its kernel describes it.
+const HostCPU = "host"
+
+// CPUModels lists the processors that Options.CPU takes by name, sorted.
+func CPUModels() []string {
+	var names []string
+	for i := range modelRows {
+		names = append(names, modelRows[i].name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// namedModel finds a model by its name in any case.
+func namedModel(name string) *cpuModel {
+	for i := range modelRows {
+		if strings.EqualFold(modelRows[i].name, name) {
+			return modelRows[i].model()
+		}
+	}
+	return nil
+}
+
+// clone is a copy that may be changed.
+func (m *cpuModel) clone() *cpuModel {
+	c := *m
+	c.flags, c.bugs = maps.Clone(m.flags), maps.Clone(m.bugs)
+	return &c
+}
