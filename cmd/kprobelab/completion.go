@@ -210,6 +210,12 @@ func (r *completion) value(flag, typed string) {
 				r.offer(name, p.Describes)
 			}
 		}
+	case "cpu":
+		for _, name := range append(kimage.CPUModels(), kimage.HostCPU) {
+			if strings.HasPrefix(strings.ToLower(name), strings.ToLower(typed)) {
+				r.offer(name, "")
+			}
+		}
 	case "config", "live-text", "module", "points", "symbols":
 		r.files()
 	}

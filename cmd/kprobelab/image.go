@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -20,7 +21,8 @@ func imageFlags() []cli.Flag {
 		&cli.StringFlag{Name: "live-text", Usage: "text dump laid over the image's: an ELF, or raw bytes as `FILE[@ADDR]`"},
 		&cli.StringFlag{Name: "symbols", Usage: "System.map or kallsyms `FILE` in place of the image's symbols"},
 		&cli.StringSliceFlag{Name: "module", Usage: "load this .ko or .o `FILE` (repeatable)"},
-		&cli.StringFlag{Name: "cpu", Usage: "make the boot-time text for `MODEL[,+feature][,-feature]` (default: qemu64)"},
+		&cli.StringFlag{Name: "cpu", Usage: "make the boot-time text for `MODEL[,+feature][,-feature]` (default: qemu64): " +
+			strings.Join(kimage.CPUModels(), ", ") + ", " + kimage.HostCPU + ", or a file like /proc/cpuinfo"},
 	}
 }
 
@@ -39,6 +41,9 @@ func openImage(t *term, c *cli.Command, path string) (*kimage.Image, error) {
 	}
 	img, err := lab.Open(path, o)
 	t.progressDone()
+	if errors.Is(err, kimage.ErrCPU) {
+		return nil, usagef("--cpu: %w", err)
+	}
 	if err != nil {
 		return nil, &failure{exitImage, err}
 	}
