@@ -9,6 +9,8 @@
 // of the processor's manual. It finds lengths and does not judge whether an
 // opcode is valid.
 //
-// In the processor's view golang.org/x/arch/x86/x86asm decides, and a table of
-// overrides decides for what x86asm gets wrong or does not know.
+// The processor's view is table-driven too: opcodes/ has a row for each
+// encoding, and refuses what has none. golang.org/x/arch/x86/x86asm is the
+// arbiter that the rows are tested against and supplies the text; Overrides
+// lists the rows where it is wrong or silent, and a test checks each of them.
 package decoder

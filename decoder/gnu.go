@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Text of instructions that only the overrides know, in GNU syntax.
+// Text of instructions that only the texts know, in GNU syntax.
 
 var gnu64 = [16]string{"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
 	"r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"}
@@ -27,7 +27,7 @@ var gnu8High = [8]string{4: "ah", 5: "ch", 6: "dh", 7: "bh"}
 const operandKinds = "EGQDBXYNPMCVI"
 
 // text fills in the operands of a row's template.
-func (s *shape) text(o *override) string {
+func (s *shape) text(o *textRow) string {
 	var b strings.Builder
 	for i := 0; i < len(o.text); i++ {
 		if o.text[i] != '%' || i+1 == len(o.text) || !strings.ContainsRune(operandKinds, rune(o.text[i+1])) {
@@ -41,7 +41,7 @@ func (s *shape) text(o *override) string {
 }
 
 // operand is one operand of a template.
-func (s *shape) operand(kind byte, o *override) string {
+func (s *shape) operand(kind byte, o *textRow) string {
 	reg := s.modrm>>3&7 | s.rex&4<<1
 	switch kind {
 	case 'G':
@@ -92,7 +92,7 @@ func (s *shape) register(kind, n byte) string {
 // opcode does not make it smaller.
 func (s *shape) sized(n byte) string {
 	wide := s.rex&8 != 0
-	if s.size16 && !wide && s.enc <= enc0F {
+	if s.size16 && !wide && s.enc <= Enc0F {
 		return "%" + gnu16[n]
 	}
 	return general(n, wide)

@@ -1,7 +1,7 @@
 package decoder
 
 // shape is an instruction's outer form as the processor parses it: enough to
-// find its row among the overrides. Opcodes have no meaning here.
+// find its row among the texts. Opcodes have no meaning here.
 type shape struct {
 	b        []byte
 	addr32   bool
@@ -9,7 +9,7 @@ type shape struct {
 	hasREX   bool
 	segment  byte // 64 or 65, else 0
 	rex      byte // W 8, R 4, X 2, B 1, also from VEX, EVEX and XOP
-	enc      encoding
+	enc      Encoding
 	pfx      int
 	opcode   byte
 	at       int // of what follows the opcode, ModRM if any
@@ -21,28 +21,6 @@ type shape struct {
 	dispLen  int
 	end      int // behind ModRM, SIB and displacement
 }
-
-// encoding is an opcode map together with the prefix that leads to it.
-type encoding uint8
-
-const (
-	encPrimary encoding = iota
-	enc0F
-	enc0F38
-	enc0F3A
-	enc3DNow
-	encVex0F
-	encVex0F38
-	encVex0F3A
-	encEvex0F
-	encEvex0F38
-	encEvex0F3A
-	encXop8
-	encXop9
-	encXopA
-	numEncodings
-	encUnknown = numEncodings
-)
 
 // parseShape reports false where the bytes end before the opcode. A prefix
 // counts wherever it stands; a REX, directly before the opcode only.
@@ -59,15 +37,15 @@ func parseShape(b []byte) (s shape, ok bool) {
 	case op == 0xC5:
 		return s.vex2(i)
 	case op == 0xC4:
-		return s.vex3(i, encVex0F)
+		return s.vex3(i, EncVex0F)
 	case op == 0x62:
 		return s.evex(i)
 	case op == 0x8F && i+1 < len(b) && isXopMap(b[i+1]&0x1F):
-		return s.vex3(i, encXop8)
+		return s.vex3(i, EncXop8)
 	case op == 0x0F:
 		return s.escaped(i + 1)
 	default:
-		s.enc, s.opcode, s.at = encPrimary, op, i+1
+		s.enc, s.opcode, s.at = EncPrimary, op, i+1
 		return s, true
 	}
 }
@@ -120,15 +98,15 @@ func (s *shape) escaped(i int) (shape, bool) {
 	if i >= len(s.b) {
 		return *s, false
 	}
-	s.enc, s.opcode, s.at = enc0F, s.b[i], i+1
+	s.enc, s.opcode, s.at = Enc0F, s.b[i], i+1
 	switch s.opcode {
 	case 0x0F:
-		s.enc = enc3DNow
+		s.enc = Enc3DNow
 		return *s, true
 	case 0x38:
-		s.enc = enc0F38
+		s.enc = Enc0F38
 	case 0x3A:
-		s.enc = enc0F3A
+		s.enc = Enc0F3A
 	default:
 		return *s, true
 	}
@@ -145,23 +123,23 @@ func (s *shape) vex2(i int) (shape, bool) {
 	}
 	v := s.b[i+1]
 	s.rex = ^v >> 5 & 4
-	s.enc, s.pfx, s.opcode, s.at = encVex0F, int(v&3), s.b[i+2], i+3
+	s.enc, s.pfx, s.opcode, s.at = EncVex0F, int(v&3), s.b[i+2], i+3
 	return *s, true
 }
 
 // vex3 is also XOP, whose map numbers start at 8 where VEX's start at 1.
-func (s *shape) vex3(i int, first encoding) (shape, bool) {
+func (s *shape) vex3(i int, first Encoding) (shape, bool) {
 	if i+3 >= len(s.b) {
 		return *s, false
 	}
 	m, v := s.b[i+1], s.b[i+2]
 	n := int(m&0x1F) - 1
-	if first == encXop8 {
+	if first == EncXop8 {
 		n -= 7
 	}
-	s.enc = encUnknown
+	s.enc = EncNone
 	if n >= 0 && n < 3 {
-		s.enc = first + encoding(n)
+		s.enc = first + Encoding(n)
 	}
 	s.rex = ^m>>5&7 | v>>4&8
 	s.pfx, s.opcode, s.at = int(v&3), s.b[i+3], i+4
@@ -173,9 +151,9 @@ func (s *shape) evex(i int) (shape, bool) {
 		return *s, false
 	}
 	m, v := s.b[i+1], s.b[i+2]
-	s.enc = encUnknown
+	s.enc = EncNone
 	if n := m & 7; n >= 1 && n <= 3 {
-		s.enc = encEvex0F + encoding(n-1)
+		s.enc = EncEvex0F + Encoding(n-1)
 	}
 	s.rex = ^m>>5&7 | v>>4&8
 	s.pfx, s.opcode, s.at = int(v&3), s.b[i+4], i+5

@@ -7,61 +7,61 @@ import (
 	"strings"
 )
 
-//go:embed overrides.txt
-var overridesText string
+//go:embed texts.txt
+var textRows string
 
-// override is one row of overrides.txt.
-type override struct {
-	enc    encoding
+// textRow is one row of texts.txt.
+type textRow struct {
+	enc    Encoding
 	pfx    int  // or anyPrefix
 	opcode byte // for all, where anyOpcode
-	form   form
+	form   textForm
 	modrm  byte // the byte, or reg
-	imm    int  // or immZ
+	imm    int  // or textImmZ
 	text   string
 	line   int
 }
 
 const (
 	anyPrefix = -1
-	// immZ is an immediate of 2 bytes with operand size 2, else 4.
-	immZ = -1
+	// textImmZ is an immediate of 2 bytes with operand size 2, else 4.
+	textImmZ = -1
 )
 
-// form is how a row restricts ModRM.
-type form uint8
+// textForm is how a row restricts ModRM.
+type textForm uint8
 
 const (
-	formNone     form = iota // no ModRM
-	formAny                  // any
-	formReg                  // ModRM.reg
-	formRegister             // ModRM.reg, register operand
-	formMemory               // ModRM.reg, memory operand
-	formExact                // the whole byte
-	formForced               // a register operand although mod says memory
+	formNone     textForm = iota // no ModRM
+	formAny                      // any
+	formReg                      // ModRM.reg
+	formRegister                 // ModRM.reg, register operand
+	formMemory                   // ModRM.reg, memory operand
+	formExact                    // the whole byte
+	formForced                   // a register operand although mod says memory
 )
 
-// overrides is indexed by encoding and opcode.
-var overrides = mustOverrides(overridesText)
+// texts is indexed by Encoding and opcode.
+var texts = mustTexts(textRows)
 
-type overrideIndex [numEncodings][256][]override
+type textIndex [numEncodings][256][]textRow
 
-var encNames = map[string]encoding{
-	"primary": encPrimary, "0f": enc0F, "0f38": enc0F38, "0f3a": enc0F3A, "3dnow": enc3DNow,
-	"vex0f": encVex0F, "vex0f38": encVex0F38, "vex0f3a": encVex0F3A,
-	"evex0f": encEvex0F, "evex0f38": encEvex0F38, "evex0f3a": encEvex0F3A,
-	"xop8": encXop8, "xop9": encXop9, "xopa": encXopA,
+var textEncodings = map[string]Encoding{
+	"primary": EncPrimary, "0f": Enc0F, "0f38": Enc0F38, "0f3a": Enc0F3A, "3dnow": Enc3DNow,
+	"vex0f": EncVex0F, "vex0f38": EncVex0F38, "vex0f3a": EncVex0F3A,
+	"evex0f": EncEvex0F, "evex0f38": EncEvex0F38, "evex0f3a": EncEvex0F3A,
+	"xop8": EncXop8, "xop9": EncXop9, "xopa": EncXopA,
 }
 
-func mustOverrides(text string) *overrideIndex {
-	index := new(overrideIndex)
+func mustTexts(text string) *textIndex {
+	index := new(textIndex)
 	for n, line := range strings.Split(text, "\n") {
 		if line == "" || line[0] == '#' {
 			continue
 		}
-		o, anyOpcode, err := parseOverride(line)
+		o, anyOpcode, err := parseText(line)
 		if err != nil {
-			panic(fmt.Sprintf("BUG: decoder overrides: line %d: %v", n+1, err))
+			panic(fmt.Sprintf("BUG: decoder texts: line %d: %v", n+1, err))
 		}
 		o.line = n + 1
 		for op := range 256 {
@@ -73,12 +73,12 @@ func mustOverrides(text string) *overrideIndex {
 	return index
 }
 
-func parseOverride(line string) (o override, anyOpcode bool, err error) {
+func parseText(line string) (o textRow, anyOpcode bool, err error) {
 	f := strings.Fields(line)
 	if len(f) < 6 {
 		return o, false, fmt.Errorf("%q: want map, prefix, opcode, modrm, imm and text", line)
 	}
-	enc, ok := encNames[f[0]]
+	enc, ok := textEncodings[f[0]]
 	pfx, known := pfxNames[f[1]]
 	if f[1] == "*" {
 		pfx, known = anyPrefix, true
@@ -86,7 +86,7 @@ func parseOverride(line string) (o override, anyOpcode bool, err error) {
 	op, opErr := strconv.ParseUint(f[2], 16, 8)
 	imm, immErr := strconv.Atoi(f[4])
 	if f[4] == "z" {
-		imm, immErr = immZ, nil
+		imm, immErr = textImmZ, nil
 	}
 	if anyOpcode = f[2] == "*"; anyOpcode {
 		opErr = nil
@@ -94,12 +94,12 @@ func parseOverride(line string) (o override, anyOpcode bool, err error) {
 	if !ok || !known || opErr != nil || immErr != nil {
 		return o, false, fmt.Errorf("%q: no such map, prefix, opcode or size", line)
 	}
-	o = override{enc: enc, pfx: pfx, opcode: byte(op), imm: imm, text: strings.Join(f[5:], " ")}
+	o = textRow{enc: enc, pfx: pfx, opcode: byte(op), imm: imm, text: strings.Join(f[5:], " ")}
 	o.form, o.modrm, err = parseForm(f[3])
 	return o, anyOpcode, err
 }
 
-func parseForm(s string) (form, byte, error) {
+func parseForm(s string) (textForm, byte, error) {
 	switch s {
 	case "-":
 		return formNone, 0, nil
@@ -108,7 +108,7 @@ func parseForm(s string) (form, byte, error) {
 	case "!/r":
 		return formForced, 0, nil
 	}
-	kinds := map[string]form{"/": formReg, "r/": formRegister, "m/": formMemory}
+	kinds := map[string]textForm{"/": formReg, "r/": formRegister, "m/": formMemory}
 	if head, reg := s[:len(s)-1], s[len(s)-1]; kinds[head] != 0 && reg >= '0' && reg <= '7' {
 		return kinds[head], reg - '0', nil
 	}
@@ -116,16 +116,16 @@ func parseForm(s string) (form, byte, error) {
 	return formExact, byte(v), err
 }
 
-// findOverride returns the row for the instruction and its length, nil where
+// findText returns the row for the instruction and its length, nil where
 // none applies. An instruction that is cut off has length 0.
-func (s *shape) findOverride() (*override, int) {
+func (s *shape) findText() (*textRow, int) {
 	if s.enc >= numEncodings {
 		return nil, 0
 	}
-	if s.enc == enc3DNow {
+	if s.enc == Enc3DNow {
 		return s.find3DNow()
 	}
-	rows := overrides[s.enc][s.opcode]
+	rows := texts[s.enc][s.opcode]
 	if len(rows) == 0 {
 		return nil, 0
 	}
@@ -152,9 +152,9 @@ func (s *shape) findOverride() (*override, int) {
 }
 
 // immSize is the size of the row's immediate in this instruction.
-func (s *shape) immSize(o *override) int {
+func (s *shape) immSize(o *textRow) int {
 	switch {
-	case o.imm != immZ:
+	case o.imm != textImmZ:
 		return o.imm
 	case s.size16 && s.rex&8 == 0:
 		return 2
@@ -163,18 +163,18 @@ func (s *shape) immSize(o *override) int {
 }
 
 // find3DNow looks for the opcode behind the operands.
-func (s *shape) find3DNow() (*override, int) {
+func (s *shape) find3DNow() (*textRow, int) {
 	if !s.takeModRM() || s.end >= len(s.b) {
 		return nil, 0
 	}
-	rows := overrides[enc3DNow][s.b[s.end]]
+	rows := texts[Enc3DNow][s.b[s.end]]
 	if len(rows) == 0 {
 		return nil, 0
 	}
 	return &rows[0], s.end + 1
 }
 
-func (o *override) matches(s *shape) bool {
+func (o *textRow) matches(s *shape) bool {
 	if o.pfx != anyPrefix && o.pfx != s.pfx {
 		return false
 	}

@@ -1,0 +1,95 @@
+package decoder
+
+import "slices"
+
+// samples are up to 96 instructions of a row: every selector, with operands
+// from both ends and the middle of the row's sets.
+func (r *row) samples(e Encoding) [][]byte {
+	var list [][]byte
+	modrms := r.modrms()
+	per := max(1, 96/max(1, r.selectorCount(e)))
+	for sel := range e.selectors() {
+		if r.sel>>sel&1 == 0 {
+			continue
+		}
+		for n := range min(per, len(modrms)) {
+			m := modrms[n*len(modrms)/min(per, len(modrms))]
+			b := r.encode(e, sel, m)
+			if i, err := Decode(padded(b)); err == nil && i.Encoding == e && &opcodesOf(e).rows[i.row] == r {
+				list = append(list, padded(b))
+			}
+		}
+	}
+	return list
+}
+
+func (r *row) selectorCount(e Encoding) (n int) {
+	for sel := range e.selectors() {
+		n += int(r.sel >> sel & 1)
+	}
+	return n
+}
+
+func (r *row) modrms() []byte {
+	if r.form.flags&hasModRM == 0 {
+		return []byte{0}
+	}
+	var list []byte
+	for m := range 256 {
+		if r.mod>>(m>>6)&1 != 0 && r.reg>>(m>>3&7)&1 != 0 && r.rm>>(m&7)&1 != 0 {
+			list = append(list, byte(m))
+		}
+	}
+	return list
+}
+
+// encode is an instruction with that selector and ModRM. The operands' other
+// bits are chosen so that distinct ones are.
+func (r *row) encode(e Encoding, sel int, m byte) []byte {
+	var b []byte
+	vvvv := byte(15)
+	if r.form.flags&distinct != 0 {
+		vvvv = 15 &^ (m>>3&7 ^ m&7 ^ 5)
+		if x := 15 &^ vvvv; x == m>>3&7 || x == m&7 {
+			vvvv = 15 &^ 6
+		}
+	}
+	pp, w, l := byte(sel&3), byte(sel>>2&1), byte(sel>>3)
+	switch {
+	case e.legacy():
+		b = r.legacyHead(e, sel)
+	case e == EncVex0F && w == 0 && m&1 == 0:
+		b = []byte{0xC5, 0x80 | vvvv<<3 | l<<2 | pp}
+	case e.evex():
+		b = []byte{0x62, 0xF0 | evexNumber[e], w<<7 | vvvv<<3 | 4 | pp, l>>2<<4 | l&3<<5 | 8}
+		if r.form.flags&needsMask != 0 {
+			b[3] |= 1
+		}
+	case e >= EncXop8:
+		b = []byte{0x8F, 0xE8 + byte(e-EncXop8), w<<7 | vvvv<<3 | l<<2 | pp}
+	default:
+		b = []byte{0xC4, 0xE1 + byte(e-EncVex0F), w<<7 | vvvv<<3 | l<<2 | pp}
+	}
+	if e == Enc3DNow {
+		return append(b, 0xC1, r.opcode)
+	}
+	b = append(b, r.opcode)
+	if r.form.flags&hasModRM != 0 {
+		b = append(b, m, (m>>3+1)&7<<3) // a SIB whose index is another register
+	}
+	return b
+}
+
+var evexNumber = map[Encoding]byte{EncEvex0F: 1, EncEvex0F38: 2, EncEvex0F3A: 3, EncEvex5: 5, EncEvex6: 6}
+
+func (r *row) legacyHead(e Encoding, sel int) (b []byte) {
+	if sel&1 != 0 {
+		b = append(b, 0x66)
+	}
+	b = append(b, [][]byte{nil, {0xF3}, {0xF2}, {0xF2}}[sel>>1&3]...)
+	if sel&8 != 0 {
+		b = append(b, 0x48)
+	}
+	escapes := map[Encoding][]byte{Enc0F: {0x0F}, Enc0F38: {0x0F, 0x38}, Enc0F3A: {0x0F, 0x3A}, Enc3DNow: {0x0F, 0x0F}}
+	return slices.Concat(b, escapes[e])
+}

@@ -1,0 +1,128 @@
+package decoder
+
+import (
+	"strings"
+
+	"golang.org/x/arch/x86/x86asm"
+
+	"kprobelab/x86"
+)
+
+// Fault is what is wrong with x86asm's answer for a row of opcodes/.
+type Fault uint8
+
+// The faults. The file writes them as these names, none as "-".
+const (
+	// FaultNone: x86asm gives every instruction of the row its length.
+	FaultNone Fault = iota
+	// FaultSome: it does not for some of the row.
+	FaultSome
+	// FaultLength: it accepts the row with wrong lengths.
+	FaultLength
+	// FaultSilent: it refuses the whole row.
+	FaultSilent
+)
+
+var faultNames = [...]string{"-", "some", "length", "silent"}
+
+// String is the fault as opcodes/ has it.
+func (f Fault) String() string { return faultNames[f] }
+
+func faultOf(name string) (Fault, bool) {
+	for f, s := range faultNames {
+		if s == name {
+			return Fault(f), true
+		}
+	}
+	return 0, false
+}
+
+// Override is a row of opcodes/ that x86asm gets wrong or does not know.
+type Override struct {
+	Encoding Encoding
+	Opcode   byte
+	// Columns are the row's: prefix, W, L, b, modrm, imm, flags.
+	Mnemonic string
+	Fault    Fault
+	// Extension is the instruction set extension, as a manual's index has it.
+	Extension string
+	// Reference is the manual and the table or page that describe the row.
+	Reference string
+	// Line of opcodes/ENCODING.txt.
+	Line int
+}
+
+// Overrides lists what the tables decide against the x86asm of go.mod, in the
+// order of the files.
+func Overrides() []Override {
+	var list []Override
+	for e := EncPrimary; e < numEncodings; e++ {
+		for _, r := range opcodesOf(e).rows {
+			if r.x86asm == FaultNone {
+				continue
+			}
+			list = append(list, Override{
+				Encoding: e, Opcode: r.opcode, Mnemonic: r.mnemonic, Fault: r.x86asm,
+				Extension: r.ext, Reference: reference(e, &r), Line: r.line,
+			})
+		}
+	}
+	return list
+}
+
+// amdExtensions are described in AMD's manual and not in Intel's.
+var amdExtensions = map[string]string{
+	"SVM": "APM Vol. 3", "SNP": "APM Vol. 3", "CLZERO": "APM Vol. 3", "RDPRU": "APM Vol. 3", "MCOMMIT": "APM Vol. 3",
+	"AMD_INVLPGB": "APM Vol. 3", "MONITORX": "APM Vol. 3", "TBM": "APM Vol. 3", "LWP": "APM Vol. 3",
+	"SSE4A": "APM Vol. 4", "FMA4": "APM Vol. 6", "XOP": "APM Vol. 6", "AMD3DNOW": "APM Vol. 5",
+	"PADLOCK_PMM": "VIA PadLock Programming Guide", "PADLOCK_PHE": "VIA PadLock Programming Guide",
+	"PADLOCK_RNG": "VIA PadLock Programming Guide", "PADLOCK_ACE": "VIA PadLock Programming Guide",
+}
+
+// reference is where the row comes from: a manual and the instruction's page.
+func reference(e Encoding, r *row) string {
+	manual, ok := amdExtensions[r.ext]
+	if !ok {
+		manual = "SDM Vol. 2"
+	}
+	return manual + ", " + strings.ToUpper(r.mnemonic)
+}
+
+// X86asm is x86asm's Inst of the same bytes; false where it refuses them or
+// finds another length, and for rows whose every instruction it gets wrong.
+func (i *Inst) X86asm() (x86asm.Inst, bool) {
+	switch i.opcodeRow().x86asm {
+	case FaultSilent, FaultLength:
+		return x86asm.Inst{}, false
+	}
+	asm, err := x86asm.Decode(i.code[:i.Length], 64)
+	return asm, err == nil && asm.Op != 0 && asm.Len == i.Length
+}
+
+// Text is the instruction at that address in GNU syntax: a row of texts.txt
+// where x86asm names it wrong, x86asm's where it is right, else the mnemonic
+// alone.
+func (i *Inst) Text(at x86.Addr) string {
+	if i.Length == 0 {
+		return "(bad)"
+	}
+	if s, ok := parseShape(i.code[:i.Length]); ok {
+		if r, _ := s.findText(); r != nil && strings.IndexByte(r.text, '(') != 0 {
+			return s.text(r)
+		}
+	}
+	if asm, ok := i.X86asm(); ok {
+		return x86asm.GNUSyntax(asm, uint64(at), nil)
+	}
+	return i.Mnemonic()
+}
+
+// Text disassembles the instruction at the start of b, which stands at that
+// address: one line in GNU syntax, "(bad)" for what is no instruction.
+func Text(b []byte, at x86.Addr) string {
+	i, err := Decode(b)
+	if err != nil {
+		return "(bad)"
+	}
+	return i.Text(at)
+}

@@ -1,0 +1,148 @@
+package decoder
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/arch/x86/x86asm"
+)
+
+var update = flag.Bool("update", false, "rewrite the x86asm column of opcodes/*.txt")
+
+// TestOverrides: every row says of the x86asm in go.mod what is so. Where a
+// release of x86asm learns an encoding, its row is no override any more.
+func TestOverrides(t *testing.T) {
+	for e := EncPrimary; e < numEncodings; e++ {
+		t.Run(e.String(), func(t *testing.T) {
+			found := map[int]Fault{}
+			rows := opcodesOf(e).rows
+			for n := range rows {
+				r := &rows[n]
+				samples := r.samples(e)
+				require.NotEmpty(t, samples, "line %d: no instruction is of this row", r.line)
+				found[r.line] = faultIn(samples)
+				if r.x86asm != found[r.line] && !*update {
+					t.Errorf("opcodes/%s.txt:%d: %s: x86asm's column says %q, and %q is so; run go test -update, and see whether texts.txt needs its row",
+						e, r.line, r.mnemonic, r.x86asm, found[r.line])
+				}
+			}
+			if *update {
+				rewriteColumn(t, "opcodes/"+e.String()+".txt", found)
+			}
+		})
+	}
+	require.Greater(t, len(Overrides()), 500)
+}
+
+// faultIn is what is wrong with x86asm's lengths of the samples.
+func faultIn(samples [][]byte) Fault {
+	refused, wrong := 0, 0
+	for _, b := range samples {
+		i, _ := Decode(b)
+		asm, err := x86asm.Decode(b, 64)
+		switch {
+		case err != nil || asm.Op == 0:
+			refused++
+		case asm.Len != i.Length:
+			wrong++
+		}
+	}
+	switch {
+	case refused == len(samples):
+		return FaultSilent
+	case refused+wrong == len(samples):
+		return FaultLength
+	case refused+wrong > 0:
+		return FaultSome
+	}
+	return FaultNone
+}
+
+func rewriteColumn(t *testing.T, name string, found map[int]Fault) {
+	text, err := os.ReadFile(name)
+	require.NoError(t, err)
+	lines := strings.SplitAfter(string(text), "\n")
+	for n, fault := range found {
+		f := strings.Fields(lines[n-1])
+		lines[n-1] = formatRow(f[:8], fault.String(), f[9], f[10])
+	}
+	require.NoError(t, os.WriteFile(name, []byte(strings.Join(lines, "")), 0o666))
+}
+
+func formatRow(f []string, x86asm, ext, mnemonic string) string {
+	return fmt.Sprintf("%s  %-9s %s %-3s %s  %-10s %-5s %-23s %-6s  %-16s %s\n",
+		f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], x86asm, ext, mnemonic)
+}
+
+// TestOverridesAreDescribed: each has a manual to look it up in.
+func TestOverridesAreDescribed(t *testing.T) {
+	for _, o := range Overrides() {
+		require.NotEqual(t, FaultNone, o.Fault)
+		require.NotEmpty(t, o.Mnemonic)
+		require.Contains(t, o.Reference, strings.ToUpper(o.Mnemonic))
+	}
+}
+
+// TestX86asmAgrees: the other way round, x86asm is the arbiter of what the
+// rows without a fault say: length, class and target.
+func TestX86asmAgrees(t *testing.T) {
+	compared := 0
+	for e := EncPrimary; e < numEncodings; e++ {
+		rows := opcodesOf(e).rows
+		for n := range rows {
+			if rows[n].x86asm != FaultNone {
+				continue
+			}
+			for _, b := range rows[n].samples(e) {
+				i, err := Decode(b)
+				require.NoError(t, err)
+				asm, ok := i.X86asm()
+				require.True(t, ok, "% x", b)
+				require.Equal(t, classOfX86asm(&asm), i.Class, "% x %v", b, asm)
+				if rel, ok := relOf(&asm); ok {
+					require.Equal(t, rel, i.Rel, "% x", b)
+				}
+				compared++
+			}
+		}
+	}
+	require.Greater(t, compared, 20_000)
+}
+
+func relOf(asm *x86asm.Inst) (int64, bool) {
+	for _, a := range asm.Args {
+		if rel, ok := a.(x86asm.Rel); ok {
+			return int64(rel), true
+		}
+	}
+	return 0, false
+}
+
+func classOfX86asm(asm *x86asm.Inst) Class {
+	_, relative := relOf(asm)
+	c, ok := x86asmClasses[asm.Op]
+	switch {
+	case c == ClassCall && !relative:
+		return ClassIndirectCall
+	case c == ClassJmp && !relative:
+		return ClassIndirectJmp
+	case !ok && relative && asm.Op != x86asm.XBEGIN:
+		return ClassJcc
+	}
+	return c
+}
+
+var x86asmClasses = map[x86asm.Op]Class{
+	x86asm.CALL: ClassCall, x86asm.JMP: ClassJmp, x86asm.RET: ClassRet,
+	x86asm.LOOP: ClassLoop, x86asm.LOOPE: ClassLoop, x86asm.LOOPNE: ClassLoop,
+	x86asm.JCXZ: ClassLoop, x86asm.JECXZ: ClassLoop, x86asm.JRCXZ: ClassLoop,
+	x86asm.INT: ClassInt, x86asm.ICEBP: ClassInt,
+	x86asm.SYSCALL: ClassSyscall, x86asm.SYSENTER: ClassSyscall, x86asm.SYSEXIT: ClassSyscall, x86asm.SYSRET: ClassSyscall,
+	x86asm.LCALL: ClassFar, x86asm.LJMP: ClassFar, x86asm.LRET: ClassFar,
+	x86asm.IRET: ClassFar, x86asm.IRETD: ClassFar, x86asm.IRETQ: ClassFar,
+	x86asm.UD0: ClassUndefined, x86asm.UD1: ClassUndefined, x86asm.UD2: ClassUndefined,
+}
