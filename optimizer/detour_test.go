@@ -112,7 +112,7 @@ func TestDetour(t *testing.T) {
 	require.Equal(t, "48bf003412008088ffff", hex.EncodeToString(d.Bytes[37:47]))
 	require.Equal(t, "e82c4523c1", hex.EncodeToString(d.Bytes[47:52]))
 	require.Equal(t, "53488b05bcffffc0", hex.EncodeToString(d.Bytes[100:108]), "the operand is where it was")
-	require.Equal(t, "e9abffffc0", hex.EncodeToString(d.Bytes[108:113]))
+	require.Equal(t, "e9a7ffffc0", hex.EncodeToString(d.Bytes[108:113]))
 }
 
 // TestNoDetour: what Check would have refused for the region, BuildDetour
