@@ -22,7 +22,7 @@ func engine() string { return "engine " + emu.Engine() }
 
 // execute plants the probes, makes the calls, takes the probes away.
 func (p *plan) execute(t *term, img *kimage.Image, w work) error {
-	l, err := lab.New(img, &lab.Options{CPUs: p.cpus, Seed: p.seed, Budget: p.budget, CPU: p.cpu})
+	l, err := lab.New(img, &lab.Options{CPUs: p.cpus, Seed: p.seed, Budget: p.budget, CPU: p.cpu, Optimize: true})
 	if err != nil {
 		return usagef("%w", err)
 	}
@@ -37,7 +37,7 @@ func (p *plan) execute(t *term, img *kimage.Image, w work) error {
 	}
 	l.Kprobes.OnLog(func(line string) { r.out.log("kernel", line) })
 	l.Machine.OnLog(func(line string) { r.out.log("kernel", line) })
-	err = r.plantAll(p.probes, h)
+	err = r.begin(p, h)
 	if err == nil {
 		err = r.work(w)
 	}
@@ -67,6 +67,23 @@ type runner struct {
 	out output
 	// in are the probes in the text, done those that were.
 	in, done []*lab.Planted
+}
+
+// begin does all that comes before the calls.
+func (r *runner) begin(p *plan, h lab.Handlers) error {
+	for _, s := range p.sysctls {
+		_, value, err := parseSysctl(s)
+		if err == nil {
+			err = r.lab.Kprobes.WriteOptimization(value)
+		}
+		if err != nil {
+			return usagef("--sysctl: %w", err)
+		}
+	}
+	if err := r.plantAll(p.probes, h); err != nil || p.noSettle {
+		return err
+	}
+	return r.lab.Settle()
 }
 
 // plantAll plants in order and stops at the first refusal, as insmod would.

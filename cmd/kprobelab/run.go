@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/urfave/cli/v3"
 
@@ -27,6 +28,10 @@ Addresses and registers are strings.
 With --task several sequences of calls run at once, interleaved on the CPUs by a
 scheduler that repeats: the same --seed is the same run.
 
+Once the probes are planted, the kernel's jump optimizer is let run until it has nothing
+left to do: a probe that allows it (one without a post handler, --no-post) is then a jump to
+its detour buffer, not an int3. With --no-settle it waits in the optimizer's queue.
+
 `
 
 func runCommand(t *term) *cli.Command {
@@ -41,6 +46,7 @@ func runCommand(t *term) *cli.Command {
 			"kprobelab run /boot/vmlinuz --kprobe snprintf \\",
 			"   --call 'snprintf(buf[64], 64, \"%s has %d things\", \"abc\", 42)'",
 			"kprobelab run --steps --kprobe gcd+0x5 --call 'gcd(12, 18)'",
+			"kprobelab run --steps --no-post --kprobe gcd+0x5 --call 'gcd(12, 18)'",
 			"kprobelab run --module ./my.ko --kretprobe my_func:4 --call 'my_func(1)'",
 			"kprobelab run --cpus 2 --seed 7 --kprobe spin --task 'spin(10)' --task 'spin(20)'",
 			"kprobelab run --json --kprobe gcd --call 'gcd(12, 18)' | jq 'select(.event == \"pre\")'",
@@ -59,6 +65,10 @@ func runCommand(t *term) *cli.Command {
 				Usage: "stop a call after this many guest `INSTRUCTIONS`"},
 			&cli.BoolFlag{Name: "no-post", Destination: &p.noPost,
 				Usage: "give the kprobes no post handler (kernels without PREEMPTION boost such a probe)"},
+			&cli.BoolFlag{Name: "no-settle", Destination: &p.noSettle,
+				Usage: "do not let the jump optimizer run before the calls: probes wait in its queue"},
+			&cli.StringSliceFlag{Name: "sysctl", Destination: &p.sysctls,
+				Usage: "set a sysctl first, `NAME=VALUE`: debug.kprobes-optimization=0 (repeatable)"},
 			&cli.BoolFlag{Name: "steps", Destination: &p.steps, Usage: "show each hit as numbered steps, for learners"},
 			&cli.BoolFlag{Name: "json", Destination: &p.json, Usage: "one JSON object a line: planted, pre, post, return, call, counters, …"},
 		}, imageFlags()...),
@@ -75,6 +85,8 @@ type plan struct {
 	seed         int64
 	budget       uint64
 	noPost       bool
+	noSettle     bool
+	sysctls      []string
 	steps, json  bool
 	// cpu is the --cpu flag, for the machine as for the image.
 	cpu string
@@ -121,6 +133,11 @@ func (p *plan) run(t *term, c *cli.Command) error {
 	if p.steps && p.json {
 		return usagef("--steps and --json exclude each other: --json has the steps already")
 	}
+	for _, s := range p.sysctls {
+		if _, _, err := parseSysctl(s); err != nil {
+			return err
+		}
+	}
 	p.cpu = c.String("cpu")
 	img, err := openImage(t, c, c.Args().First())
 	if err != nil {
@@ -131,6 +148,23 @@ func (p *plan) run(t *term, c *cli.Command) error {
 		return err
 	}
 	return p.execute(t, img, w)
+}
+
+// optimizationSysctl is the one sysctl that kprobes have.
+const optimizationSysctl = "debug.kprobes-optimization"
+
+// parseSysctl reads NAME=VALUE as sysctl(8) does; the kernel's own file is
+// asked about the value.
+func parseSysctl(text string) (name, value string, err error) {
+	name, value, ok := strings.Cut(text, "=")
+	name = strings.ReplaceAll(strings.TrimSpace(name), "/", ".")
+	switch {
+	case !ok:
+		return "", "", usagef("--sysctl %q: want NAME=VALUE", text)
+	case name != optimizationSysctl:
+		return "", "", usagef("--sysctl %q: there is no such sysctl here, only %s", name, optimizationSysctl)
+	}
+	return name, strings.TrimSpace(value), nil
 }
 
 // work is the plan's calls bound to the image.

@@ -11,6 +11,7 @@ import (
 	"kprobelab/internal/lab"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
+	"kprobelab/optimizer"
 	"kprobelab/profile"
 	"kprobelab/slot"
 	"kprobelab/x86"
@@ -27,6 +28,8 @@ type stepWriter struct {
 	view   kimage.View
 	live   func(x86.Addr, []byte) error
 	symbol func(x86.Addr) string
+	// detour is the detour buffer of a probed address.
+	detour func(x86.Addr) (optimizer.Detour, bool)
 	c      *profile.Config
 	// last is the frame at the step before, on each CPU.
 	last map[int]x86.PtRegs
@@ -35,7 +38,7 @@ type stepWriter struct {
 func newStepWriter(w io.Writer, st style, l *lab.Lab) *stepWriter {
 	return &stepWriter{
 		w: w, style: st, view: l.Kprobes.View(), live: l.Machine.ReadMem,
-		symbol: l.Machine.Symbolize, c: l.Image.Profile(), last: map[int]x86.PtRegs{},
+		symbol: l.Machine.Symbolize, detour: l.Kprobes.Detour, c: l.Image.Profile(), last: map[int]x86.PtRegs{},
 	}
 }
 
@@ -82,6 +85,10 @@ func (s *stepWriter) calls(e *kprobes.Event, b []byte) {
 
 // slot shows the instruction out of line, or what is done in its place.
 func (s *stepWriter) slot(p *kprobes.Kprobe) {
+	if d, ok := s.detour(p.Addr); ok && p.Optimized() {
+		s.buffer(&d)
+		return
+	}
 	sl, ok := p.Slot()
 	if !ok {
 		return
@@ -89,6 +96,20 @@ func (s *stepWriter) slot(p *kprobes.Kprobe) {
 	s.code("slot", sl.Addr, sl.Bytes[:sl.Len])
 	if sl.Emulation.Kind != slot.EmulateNone && !sl.Boosted {
 		fmt.Fprintf(s.w, "      (not executed there: %s does what it would do)\n", sl.Emulation)
+	}
+}
+
+// buffer shows what a detour buffer executes behind its call.
+func (s *stepWriter) buffer(d *optimizer.Detour) {
+	fmt.Fprintf(s.w, "      %-11s  %s  calls optimized_callback, then runs\n", "detour", d.Addr)
+	at, rest := d.Copied(), d.Code()[d.TemplateSize:]
+	for len(rest) > 0 {
+		inst, err := decoder.Decode(rest)
+		if err != nil {
+			return
+		}
+		s.code("", at, rest)
+		at, rest = at.Add(int64(inst.Length)), rest[inst.Length:]
 	}
 }
 
@@ -137,12 +158,15 @@ func (s *stepWriter) next(e *kprobes.Event) string {
 	switch e.Kind {
 	case kprobes.EventTrap, kprobes.EventStepped:
 		return s.handler(e)
+	case kprobes.EventOptimized:
+		return "optimized_callback, called by the detour buffer"
 	case kprobes.EventReturn:
 		if s.c.Kret.Rethook {
 			return "rethook_trampoline_handler, called by the trampoline"
 		}
 		return "trampoline_handler, called by the trampoline"
-	case kprobes.EventStep, kprobes.EventBoost, kprobes.EventSkipped, kprobes.EventResume, kprobes.EventReturned:
+	case kprobes.EventStep, kprobes.EventBoost, kprobes.EventSkipped, kprobes.EventResume, kprobes.EventReturned,
+		kprobes.EventDetour, kprobes.EventDetoured, kprobes.EventPoke:
 		return s.instruction(e.Addr)
 	}
 	return ""
