@@ -138,7 +138,8 @@ func (m *Machine) resolve(f *Fault, regs *x86.PtRegs) bool {
 			return true
 		}
 	}
-	return m.fixup(regs, f.Vector)
+	// Whoever has the trap may have moved it to where the warning is.
+	return f.Vector == VectorInvalid && m.warn(regs) || m.fixup(regs, f.Vector)
 }
 
 func (m *Machine) callFault(regs *x86.PtRegs, vector int) (mine bool) {

@@ -215,6 +215,7 @@ static void on_intr(uc_engine *uc, uint32_t vector, void *user)
 		kpl_change_regs(c, &regs, &old, 1);
 		break;
 	case KPL_NOT_MINE:
+		kpl_change_regs(c, &regs, &old, 1);
 		fault(c, vector);
 		break;
 	default:

@@ -240,3 +240,24 @@ func TestPauseIsStepped(t *testing.T) {
 	require.Equal(t, uint64(11), got)
 	require.Equal(t, []x86.Addr{3, 6, 9, 12}, steps)
 }
+
+// A receiver that does not take an int3 can still have changed the frame, as
+// a notifier can that returns NOTIFY_DONE.
+func TestTrapOfNobodysKeepsTheChangedFrame(t *testing.T) {
+	img := &tinyImage{}
+	at := img.add("int3", 0xcc, 0xc3)
+	m := boot(t, img, nil)
+	m.SetTraps(&trapFuncs{int3: func(r *x86.PtRegs) bool {
+		r.BX, r.Flags = 7, r.Flags&^x86.FlagIF
+		r.IP--
+		return false
+	}})
+	_, err := m.CallAddr(at)
+	var f *Fault
+	require.ErrorAs(t, err, &f)
+	require.Equal(t, VectorInt3, f.Vector)
+	require.Equal(t, at, f.IP)
+	require.Equal(t, uint64(7), f.Regs.BX)
+	require.Zero(t, f.Regs.Flags&x86.FlagIF)
+	require.Equal(t, f.Regs, m.Regs())
+}
