@@ -59,6 +59,10 @@ func choose(taken bool, target, next uint64) uint64 {
 	return next
 }
 
+// poppedFlags are the bits that popf takes from the stack in kernel mode: not
+// the reserved ones, nor VM, RF, VIF and VIP.
+const poppedFlags = 0x247FD5
+
 func (e *Emulation) ifModifier(regs *x86.PtRegs, m Memory, c *profile.Config) (err error) {
 	narrow := e.OpSize == 2 && !c.Step.FlagsMove8Bytes
 	switch e.Type {
@@ -75,11 +79,14 @@ func (e *Emulation) ifModifier(regs *x86.PtRegs, m Memory, c *profile.Config) (e
 		if narrow {
 			var low uint64
 			low, err = e.popBytes(regs, m, 2)
-			regs.Flags = regs.Flags&^0xFFFF | low
+			regs.Flags = regs.Flags&^0xFFFF | low&poppedFlags | x86.FlagFixed
 			return err
 		}
 		// All 64 bits come from the stack, unmasked.
 		regs.Flags, err = e.pop(regs, m)
+		if !c.Step.PopfTakesAll {
+			regs.Flags = regs.Flags&poppedFlags | x86.FlagFixed
+		}
 	}
 	return err
 }

@@ -123,6 +123,7 @@ func processor(c *profile.Config) {
 	c.Step.RetIgnoresImm = false
 	c.Step.VexAsLegacy = false
 	c.Step.FlagsMove8Bytes = false
+	c.Step.PopfTakesAll = false
 	c.Step.CallReturnsBehind5 = false
 	c.Step.CallPushesFirst = false
 	c.Step.FarRetIsNear = false
@@ -141,6 +142,8 @@ func TestEmulateAsTheProcessor(t *testing.T) {
 	}{
 		{"pushfw", "66 9c", nil, func(r *x86.PtRegs) { r.IP, r.SP = at+2, 0x7ffe }, []byte{2, 2}},
 		{"popfw", "66 9d", []byte{0x43, 0x02, 9, 9}, func(r *x86.PtRegs) { r.IP, r.SP, r.Flags = at+2, 0x8002, flags|0x41 }, nil},
+		{"popf_of_every_bit", "9d", []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0},
+			func(r *x86.PtRegs) { r.IP, r.SP, r.Flags = at+1, 0x8008, 0x247fd7 }, nil},
 		{"call_with_prefix", "2e e8 10 00 00 00", nil, func(r *x86.PtRegs) { r.IP, r.SP = at+0x16, 0x7ff8 },
 			binary.LittleEndian.AppendUint64(nil, at+6)},
 		{"call_rsp", "ff d4", nil, func(r *x86.PtRegs) { r.IP, r.SP = 0x8000, 0x7ff8 }, binary.LittleEndian.AppendUint64(nil, at+2)},
