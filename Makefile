@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps build build-nocgo demo kernel guest test soak fuzz bench bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo demo kernel guest test soak fuzz bench bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -29,6 +29,9 @@ help: ## list the targets
 
 deps: ## find Unicorn >= 2.1, or fetch it into .deps (no root needed)
 	@scripts/deps.sh
+
+deps-test: ## the decoders that ours is compared with, into .cache/decoders (no root needed)
+	@scripts/deps-test.sh
 
 build: deps ## bin/kprobelab, static, runs from anywhere
 	@go build -trimpath -buildvcs=$(buildvcs) -tags netgo,osusergo \
