@@ -32,26 +32,37 @@ type ScanPoint struct {
 // or "address" are left out; where a header, a comment or not, has a column "slot_addr",
 // that is read too. The error is the reader's, or says which line is too long.
 func ReadPoints(r io.Reader) ([]ScanPoint, error) {
+	var l pointList
+	err := eachLine(r, func(line []byte) error {
+		l.add(string(line))
+		return nil
+	})
+	return l.points, err
+}
+
+// eachLine calls f for each line of a file, plain or gzip, until f returns an
+// error, which then has the line's number in front.
+func eachLine(r io.Reader, f func(line []byte) error) error {
 	b := bufio.NewReader(r)
 	if magic, _ := b.Peek(2); string(magic) == "\x1f\x8b" {
 		z, err := gzip.NewReader(b)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		b = bufio.NewReader(z)
 	}
 	lines := bufio.NewScanner(b)
 	lines.Buffer(nil, maxLine)
-	var l pointList
-	n := 0
+	n := 1
 	for ; lines.Scan(); n++ {
-		l.add(lines.Text())
+		if err := f(lines.Bytes()); err != nil {
+			return fmt.Errorf("line %d: %w", n, err)
+		}
 	}
-	err := lines.Err()
-	if errors.Is(err, bufio.ErrTooLong) {
-		err = fmt.Errorf("line %d is longer than %d bytes", n+1, maxLine)
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return fmt.Errorf("line %d is longer than %d bytes", n, maxLine)
 	}
-	return l.points, err
+	return lines.Err()
 }
 
 // pointList is a list that is being read.

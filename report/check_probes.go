@@ -1,0 +1,107 @@
+package report
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Via is the way in which a tool asks for its probe. The ways differ in what
+// refuses it.
+type Via string
+
+// The ways.
+const (
+	// ViaRegister calls register_kprobe or register_kretprobe, as a module does.
+	ViaRegister Via = "register"
+	// ViaEvents writes to kprobe_events.
+	ViaEvents Via = "kprobe_events"
+	// ViaPerf opens a perf event of the kprobe unit, as loaders of BPF programs
+	// do for sections kprobe/ and kretprobe/.
+	ViaPerf Via = "perf_event"
+	// ViaMulti makes a link of a BPF program to many functions (fprobe).
+	ViaMulti Via = "kprobe.multi"
+)
+
+// Probe is one probe that a tool asks for.
+type Probe struct {
+	// Text is how the tool names it: the line, or the section.
+	Text string `json:"probe"`
+	// Program is a BPF program's name, "" for another probe.
+	Program string `json:"program,omitempty"`
+	// Return asks for a return probe.
+	Return bool `json:"return"`
+	Via    Via  `json:"via"`
+	// place is SYM[+OFF], ADDR[+OFF] or, for ViaMulti, a pattern of functions.
+	place string
+	// syscall: place is a system call's name without its prefix.
+	syscall bool
+	// bad says why the line is no probe.
+	bad string
+}
+
+// ReadProbes reads what a tool asks for: a compiled BPF object, or text with a
+// probe a line: SYM[+OFF] or ADDR[+OFF], with %return behind for a return probe,
+// or a definition for kprobe_events (p:… and r:…). Empty lines and comments
+// (#) are left out. A line that is no probe is a Probe that no kernel takes.
+// The error is the reader's, or says that there is no probe.
+func ReadProbes(r io.Reader) ([]Probe, error) {
+	b, err := io.ReadAll(io.LimitReader(r, maxProbes))
+	if err != nil {
+		return nil, err
+	}
+	if bytes.HasPrefix(b, []byte("\x7fELF")) {
+		return bpfProbes(b)
+	}
+	var list []Probe
+	lines := bufio.NewScanner(bytes.NewReader(b))
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		text, _, _ := strings.Cut(lines.Text(), "#")
+		if words := strings.Fields(text); len(words) > 0 {
+			list = append(list, textProbe(words))
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return nil, errors.New("it names no probe; a line is SYM+OFF, or p:NAME SYM+OFF as in kprobe_events")
+	}
+	return list, nil
+}
+
+// maxProbes is the longest input in bytes.
+const maxProbes = 64 << 20
+
+// textProbe reads one line, of at least one word.
+func textProbe(words []string) Probe {
+	p := Probe{Text: printable(strings.Join(words, " ")), Via: ViaRegister, place: words[0]}
+	if kind := words[0][0]; len(words) > 1 && (kind == 'p' || kind == 'r') && isDefinition(words[0]) {
+		p.Via, p.place, p.Return = ViaEvents, words[1], kind == 'r'
+	} else if len(words) > 1 {
+		p.bad = fmt.Sprintf("%q is neither SYM+OFF nor a definition for kprobe_events", p.Text)
+	}
+	if at, ok := strings.CutSuffix(p.place, "%return"); ok {
+		p.place, p.Return = at, true
+	}
+	return p
+}
+
+// isDefinition tells "p", "r16", "p:name" from a symbol.
+func isDefinition(word string) bool {
+	head, _, named := strings.Cut(word, ":")
+	return named || strings.Trim(head[1:], "0123456789") == ""
+}
+
+// symbol takes the place apart.
+func (p *Probe) symbol() (module, name, off string) {
+	name, off, _ = strings.Cut(p.place, "+")
+	if m, rest, ok := strings.Cut(name, ":"); ok {
+		return m, rest, off
+	}
+	return "", name, off
+}

@@ -1,0 +1,200 @@
+package report
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+)
+
+// The kinds of change between two kernels.
+const (
+	// ChangeAnswer: the same point of the same function has another answer.
+	ChangeAnswer = "answer"
+	// ChangeCode: the function has other instruction boundaries, so that its
+	// points cannot be compared one by one.
+	ChangeCode = "code"
+	// ChangeGone and ChangeAdded: the function is in one of the kernels only.
+	ChangeGone  = "gone"
+	ChangeAdded = "added"
+)
+
+// ScanChange is one difference between two scans.
+type ScanChange struct {
+	// Change is its kind, one of the constants.
+	Change string `json:"change"`
+	Symbol string `json:"symbol"`
+	// Nth counts functions of one name, from 0, by their order.
+	Nth int `json:"nth,omitempty"`
+	// Offset is the point's, where the answer has changed.
+	Offset *uint64 `json:"offset,omitempty"`
+	// Old and New are the answers of a point, OldPoints and NewPoints what a
+	// function comes to.
+	Old       *ScanAnswer `json:"old,omitempty"`
+	New       *ScanAnswer `json:"new,omitempty"`
+	OldPoints *ScanCount  `json:"old_points,omitempty"`
+	NewPoints *ScanCount  `json:"new_points,omitempty"`
+}
+
+// ScanCount is how many points of a function there are, and how many of them
+// are optimized.
+type ScanCount struct {
+	Points    int `json:"points"`
+	Optimized int `json:"optimized"`
+}
+
+// ScanChanges is what changed between two kernels, function by function in the
+// old one's order, and then what the new one adds.
+type ScanChanges struct {
+	Old, New *ScanFile
+	Changes  []ScanChange
+	// Points counts the old and the new scan's points by what became of them.
+	Points [numFates]struct{ Old, New int }
+}
+
+// fate is what became of a point.
+type fate int
+
+const (
+	fateSame fate = iota
+	fateAnswer
+	fateCode
+	fateOneOnly
+	numFates
+)
+
+var fateNames = [numFates]string{
+	fateSame:    "same answer",
+	fateAnswer:  "another answer",
+	fateCode:    "in functions with other instructions",
+	fateOneOnly: "in functions of this kernel only",
+}
+
+// CompareScans says what changed from one scan to another. Functions are
+// matched by name, several of one name in their order; points by their offset.
+func CompareScans(before, after *ScanFile) *ScanChanges {
+	c := &ScanChanges{Old: before, New: after}
+	for _, k := range before.keys {
+		was, is := before.functions[k], after.functions[k]
+		switch {
+		case is == nil:
+			c.whole(ChangeGone, k, was, nil)
+		case !sameBoundaries(was, is):
+			c.whole(ChangeCode, k, was, is)
+		default:
+			c.answers(k, was, is)
+		}
+	}
+	for _, k := range after.keys {
+		if before.functions[k] == nil {
+			c.whole(ChangeAdded, k, nil, after.functions[k])
+		}
+	}
+	return c
+}
+
+func sameBoundaries(a, b *scanned) bool {
+	return slices.EqualFunc(a.rows, b.rows, func(a, b answer) bool { return a.offset == b.offset })
+}
+
+// whole notes a change of a function as a whole.
+func (c *ScanChanges) whole(kind string, k functionKey, was, is *scanned) {
+	f := fateOneOnly
+	if kind == ChangeCode {
+		f = fateCode
+	}
+	change := ScanChange{Change: kind, Symbol: k.name, Nth: k.nth, OldPoints: was.count(), NewPoints: is.count()}
+	if was != nil {
+		c.Points[f].Old += len(was.rows)
+	}
+	if is != nil {
+		c.Points[f].New += len(is.rows)
+	}
+	c.Changes = append(c.Changes, change)
+}
+
+func (s *scanned) count() *ScanCount {
+	if s == nil {
+		return nil
+	}
+	return &ScanCount{len(s.rows), s.optimized}
+}
+
+// answers compares the points of a function one by one.
+func (c *ScanChanges) answers(k functionKey, was, is *scanned) {
+	for i := range was.rows {
+		a, b := &was.rows[i], &is.rows[i]
+		f := fateSame
+		if a.ScanAnswer != b.ScanAnswer {
+			f = fateAnswer
+			c.Changes = append(c.Changes, ScanChange{
+				Change: ChangeAnswer, Symbol: k.name, Nth: k.nth,
+				Offset: &a.offset, Old: &a.ScanAnswer, New: &b.ScanAnswer,
+			})
+		}
+		c.Points[f].Old++
+		c.Points[f].New++
+	}
+}
+
+// WriteJSON writes one object for each change, a line each.
+func (c *ScanChanges) WriteJSON(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	enc := json.NewEncoder(b)
+	for i := range c.Changes {
+		if err := enc.Encode(&c.Changes[i]); err != nil {
+			return err
+		}
+	}
+	return b.Flush()
+}
+
+// WriteText writes a line for each change, and a table whose columns add up to
+// the two scans.
+func (c *ScanChanges) WriteText(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	for i := range c.Changes {
+		fmt.Fprintln(b, &c.Changes[i])
+	}
+	if len(c.Changes) > 0 {
+		fmt.Fprintln(b)
+	}
+	width := len(strconv.Itoa(max(c.Old.Rows, c.New.Rows, 100000)))
+	fmt.Fprintf(b, "%*s %*s\n", width, "old", width, "new")
+	for f, n := range c.Points {
+		fmt.Fprintf(b, "%*d %*d  %s\n", width, n.Old, width, n.New, fateNames[f])
+	}
+	fmt.Fprintf(b, "%*d %*d  in all\n", width, c.Old.Rows, width, c.New.Rows)
+	return b.Flush()
+}
+
+// String is the change in one line.
+func (c *ScanChange) String() string {
+	name := c.Symbol
+	if c.Nth > 0 {
+		name += fmt.Sprintf(" (no. %d of that name)", c.Nth+1)
+	}
+	switch c.Change {
+	case ChangeAnswer:
+		if *c.Offset > 0 {
+			name = fmt.Sprintf("%s+%#x", name, *c.Offset)
+		}
+		return fmt.Sprintf("%s: %s -> %s", name, c.Old, c.New)
+	case ChangeGone:
+		return fmt.Sprintf("%s: gone, had %s", name, c.OldPoints)
+	case ChangeAdded:
+		return fmt.Sprintf("%s: new, has %s", name, c.NewPoints)
+	}
+	return fmt.Sprintf("%s: other instructions, %s -> %s", name, c.OldPoints, c.NewPoints)
+}
+
+// String is the count in words.
+func (c *ScanCount) String() string {
+	unit := "points"
+	if c.Points == 1 {
+		unit = "point"
+	}
+	return fmt.Sprintf("%d %s, %d optimized", c.Points, unit, c.Optimized)
+}
