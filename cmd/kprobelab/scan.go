@@ -30,6 +30,7 @@ func scanCommand(t *term) *cli.Command {
 				"kprobelab scan --entries --json /boot/vmlinuz-6.1.0-18-amd64 | jq 'select(.errno != 0)'",
 				"kprobelab scan --points points.txt --tsv --live-text live.elf.zst vmlinuz",
 				"echo vfs_read+0x4 | kprobelab scan --points - --tsv",
+				"kprobelab scan --diff old.json new.json      # two outputs of scan --json",
 			),
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "points", Usage: "ask of the points in `FILE`, plain or gzip; - is standard input"},
@@ -37,6 +38,7 @@ func scanCommand(t *term) *cli.Command {
 			&cli.BoolFlag{Name: "padding", Usage: "list int3 padding too, which is only counted otherwise"},
 			&cli.BoolFlag{Name: "detail", Usage: "add detail, the reason in words"},
 			&cli.BoolFlag{Name: "slots", Usage: "add slot_addr and slot, the bytes out of line; a column slot_addr of --points says where"},
+			&cli.BoolFlag{Name: "diff", Usage: "say what changed between two kernels: give two files that scan --json has written, OLD NEW"},
 			&cli.BoolFlag{Name: "tsv", Usage: "a header, and a line for each point: address, symbol, offset, errno, ftrace, boostable, emulated, optimized, reason"},
 			&cli.BoolFlag{Name: "json", Usage: "one JSON object for each point, with the same names"},
 		}, imageFlags()...),
@@ -49,6 +51,9 @@ func scan(t *term, c *cli.Command) error {
 		if err := oneOf(c, pair[0], pair[1]); err != nil {
 			return err
 		}
+	}
+	if c.Bool("diff") {
+		return scanDiff(t, c)
 	}
 	globs, err := scanGlobs(c)
 	if err != nil {
