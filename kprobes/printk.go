@@ -1,9 +1,12 @@
 package kprobes
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 
+	"kprobelab/probepoint"
+	"kprobelab/slot"
 	"kprobelab/x86"
 )
 
@@ -51,4 +54,14 @@ func (k *Kprobes) dump(r *x86.PtRegs) {
 	k.printk(fmt.Sprintf("RBP: %016x R08: %016x R09: %016x", r.BP, r.R8, r.R9))
 	k.printk(fmt.Sprintf("R10: %016x R11: %016x R12: %016x", r.R10, r.R11, r.R12))
 	k.printk(fmt.Sprintf("R13: %016x R14: %016x R15: %016x", r.R13, r.R14, r.R15))
+}
+
+// tellDisplacement logs that a copy would be too far from what it refers to
+// (spec 3.2, step 7).
+func (k *Kprobes) tellDisplacement(err error) {
+	var r *probepoint.Refusal
+	var e *slot.Error
+	if errors.As(err, &r) && errors.As(r.Cause, &e) && e.Rule == slot.RuleDisplacement {
+		k.printk(fmt.Sprintf("%sKprobes error: new displacement does not fit into s32 (%x)", k.c.Log.Prefix, uint64(e.Displacement)))
+	}
 }

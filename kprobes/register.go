@@ -124,6 +124,7 @@ func (k *Kprobes) prepare(p *Kprobe, pt *probepoint.Point) error {
 	}
 	if err != nil {
 		k.slots.put(page, i, false)
+		k.tellDisplacement(err)
 		return err
 	}
 	p.ool = &outOfLine{Slot: s, page: page, index: i}

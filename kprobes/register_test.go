@@ -1,6 +1,7 @@
 package kprobes_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,6 +10,7 @@ import (
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
 	"kprobelab/probepoint"
+	"kprobelab/slot"
 	"kprobelab/x86"
 )
 
@@ -388,4 +390,89 @@ func TestFtraceSiteOfAnotherNop(t *testing.T) {
 	require.Equal(t, 3, w.k.View().CodeAt(w.traced+2, b[:3]))
 	require.Equal(t, nop5[2:], string(b[:3]))
 	require.EqualValues(t, 6, w.result(t, w.traced, 5))
+}
+
+// TestRule3_2DisplacementLog: an operand that the copy could not reach is
+// refused, and the log says with which displacement.
+func TestRule3_2DisplacementLog(t *testing.T) {
+	for kernel, prefix := range map[string]string{"4.4": "", "6.1": "kprobes: "} {
+		w := newWorld(t, kernel, 1)
+		fn := w.add("far", "\x48\x8b\x05\x00\x00\x00\x80", ret) // mov -2^31(%rip),%rax
+		w.clean = w.text()
+		var log []string
+		w.k.OnLog(func(line string) { log = append(log, line) })
+		refused(t, w.k.RegisterKprobe(at(fn)), errno.EINVAL, probepoint.Rule(slot.RuleDisplacement))
+		d := fn.Sub(execBase) - 1<<31
+		require.Equal(t, []string{fmt.Sprintf("%sKprobes error: new displacement does not fit into s32 (%x)", prefix, uint64(d))}, log)
+	}
+}
+
+// TestRule1_6ArmFailsForMember: a probe that joins a disabled aggregate and
+// cannot be armed is taken out again.
+func TestRule1_6ArmFailsForMember(t *testing.T) {
+	w := newWorld(t, "6.1", 1)
+	first := at(w.traced)
+	first.Flags = kprobes.FlagDisabled
+	w.register(t, first)
+	second := at(w.traced)
+	w.pokeErr = errPoke
+	require.ErrorIs(t, w.k.RegisterKprobe(second), errPoke)
+	require.ErrorIs(t, w.k.EnableKprobe(first), errPoke)
+	w.pokeErr = nil
+	require.True(t, first.Disabled())
+	require.Equal(t, 1, w.k.Registered())
+	refused(t, w.k.DisableKprobe(second), errno.EINVAL, probepoint.RuleNotRegistered)
+	second.Flags = 0
+	w.register(t, second)
+	require.Equal(t, 1, w.k.Armed())
+}
+
+// TestRule1_8DisarmFails: a probe that cannot be disarmed stays enabled, alone
+// and as the last member of an aggregate.
+func TestRule1_8DisarmFails(t *testing.T) {
+	w := newWorld(t, "6.1", 1)
+	a, b := w.register(t, at(w.traced)), w.register(t, at(w.traced))
+	w.pokeErr = errPoke
+	require.NoError(t, w.k.DisableKprobe(a), "b keeps the address armed")
+	require.ErrorIs(t, w.k.DisableKprobe(b), errPoke)
+	w.pokeErr = nil
+	require.True(t, a.Disabled())
+	require.False(t, b.Disabled())
+	require.NoError(t, w.k.DisableKprobe(b))
+}
+
+// TestRule2_3DisabledInTheWindow: a breakpoint that was hit before it was
+// taken out: a probe alone at its address runs all the same, a disabled member
+// of an aggregate does not.
+func TestRule2_3DisabledInTheWindow(t *testing.T) {
+	w := newWorld(t, "6.1", 1)
+	var bare, first, second recorder
+	p := w.register(t, bare.probe(w.steady, false))
+	a, b := w.register(t, first.probe(w.calls, false)), w.register(t, second.probe(w.calls, false))
+	require.NoError(t, w.k.DisableKprobe(p))
+	require.NoError(t, w.k.DisableKprobe(b))
+	require.NoError(t, w.k.DisableKprobe(a))
+	for _, at := range []x86.Addr{w.steady, w.calls} {
+		regs := x86.PtRegs{IP: uint64(at) + 1, SP: uint64(stackBase + 0x1000), CS: x86.KernelCS}
+		require.True(t, w.k.Int3(&regs))
+		w.k.ResetCurrentKprobe()
+	}
+	require.Equal(t, []int{1, 0, 0}, []int{bare.pre, first.pre, second.pre})
+}
+
+// TestRule1_8UnregisterDisabled: one of two members that is disabled goes
+// without the other noticing, and the last takes the aggregate with it.
+func TestRule1_8UnregisterDisabled(t *testing.T) {
+	allKernels(t, func(t *testing.T, kernel string) {
+		w := newWorld(t, kernel, 1)
+		a, b := at(w.leaf), at(w.leaf)
+		require.NoError(t, w.k.RegisterKprobes([]*kprobes.Kprobe{a, b}))
+		require.NoError(t, w.k.DisableKprobe(a))
+		w.k.UnregisterKprobe(a)
+		require.Equal(t, 1, w.k.Armed())
+		require.NoError(t, w.k.DisableKprobe(b))
+		require.Equal(t, w.clean, w.text())
+		w.k.UnregisterKprobe(b)
+		require.Nil(t, w.k.Find(w.leaf))
+	})
 }

@@ -9,7 +9,7 @@ import (
 
 // One row a feature of the version table (spec 12, 14), one column a profile
 // in the order of Names.
-func TestVersionTable(t *testing.T) {
+func TestRule12VersionTable(t *testing.T) {
 	rows := []struct {
 		feature string
 		of      func(c *Config) any
@@ -53,6 +53,21 @@ func TestVersionTable(t *testing.T) {
 		{"preemption", func(c *Config) any { return c.Preemption }, [6]any{false, false, false, false, true, true}},
 		{"evex", func(c *Config) any { return c.Decoder.EVEX }, [6]any{false, false, true, true, true, true}},
 		{"decoder_errors", func(c *Config) any { return c.Decoder.Errors }, [6]any{false, false, false, true, true, true}},
+		{"endbr_skipping", func(c *Config) any { return c.Resolve.SkipENDBR }, [6]any{false, false, false, false, false, true}},
+		{"inside_ftrace_site_at_location", func(c *Config) any { return c.Check.FtraceSiteMiddle }, [6]any{false, true, true, true, false, false}},
+		{"jump_labels", func(c *Config) any { return c.Check.JumpLabels }, [6]any{false, true, true, true, true, true}},
+		{"gate_area", func(c *Config) any { return c.Check.GateArea }, [6]any{false, false, false, false, true, true}},
+		{"blacklist_lists", func(c *Config) any { return c.Check.BlacklistLists }, [6]any{false, false, true, true, true, true}},
+		{"masking_instructions_refused", func(c *Config) any { return c.Slot.RefuseMasking }, [6]any{false, false, true, true, true, true}},
+		{"vanished_int3", func(c *Config) any { return c.Step.VanishedInt3 }, [6]any{true, true, true, true, true, false}},
+		{"nested_in_post_disarms", func(c *Config) any { return c.Step.NestedPostDisarms }, [6]any{true, false, false, false, false, false}},
+		{"nested_while_REENTER_is_BUG", func(c *Config) any { return c.Step.NestedReenterBUG }, [6]any{false, true, true, true, true, true}},
+		{"list_hash_of_4.7", func(c *Config) any { return c.HashMultiplier == goldenRatio }, [6]any{false, false, true, true, true, true}},
+		{"default_maxactive", func(c *Config) any { return c.Kret.DefaultMaxActive },
+			[6]any{MaxActiveNRCPUs, MaxActiveCPUs, MaxActiveCPUs, MaxActiveCPUs, MaxActivePossible, MaxActivePossible}},
+		{"entry_handler", func(c *Config) any { return c.Kret.EntryHandler }, [6]any{false, true, true, true, true, true}},
+		{"switch_to_blacklisted", func(c *Config) any { return c.Kret.BlacklistSwitchTo }, [6]any{false, true, true, true, true, false}},
+		{"trampoline_is_a_probed_nop", func(c *Config) any { return c.Kret.TrampolineProbe }, [6]any{true, false, false, false, false, false}},
 		{"rex2", func(c *Config) any { return c.Decoder.REX2 }, [6]any{false, false, false, false, false, true}},
 	}
 	for _, row := range rows {

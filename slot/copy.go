@@ -37,7 +37,7 @@ func Copy(v kimage.View, dst []byte, src, final x86.Addr, c *profile.Config) (de
 		return k, refuse(r, src)
 	}
 	if !moveDisplacement(&k, dst, src, final) {
-		return k, refuse(RuleDisplacement, src)
+		return k, &Error{Rule: RuleDisplacement, Addr: src, Displacement: src.Sub(final) + int64(k.Disp)}
 	}
 	return k, nil
 }

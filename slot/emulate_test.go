@@ -47,7 +47,7 @@ func emulation(t require.TestingT, bytes []byte, c *profile.Config) Emulation {
 	return s.Emulation
 }
 
-func TestEmulate(t *testing.T) {
+func TestRule2_7Emulate(t *testing.T) {
 	const top = 0x1122334455667788
 	at := uint64(testAt)
 	for _, tt := range []struct {
@@ -109,7 +109,7 @@ func TestEmulate(t *testing.T) {
 	}
 }
 
-func TestEmulateWithoutStack(t *testing.T) {
+func TestRule2_7EmulateWithoutStack(t *testing.T) {
 	c := kernel(t, "6.1")
 	e := emulation(t, []byte{0xC3}, c)
 	regs := hit(nil)
@@ -131,7 +131,7 @@ func processor(c *profile.Config) {
 
 // Each form that the kernel emulates otherwise than the processor, with the
 // field that turns it off.
-func TestEmulateAsTheProcessor(t *testing.T) {
+func TestRule14_5EmulateAsTheProcessor(t *testing.T) {
 	at := uint64(testAt)
 	const flags = x86.FlagFixed | x86.FlagIF
 	for _, tt := range []struct {
@@ -273,9 +273,9 @@ func loopReferences(jump func(*x86.PtRegs, uint64, int8, bool)) []reference {
 	}
 }
 
-// TestEmulationIsTheProcessor: with the deviations off every emulated form
+// TestRule14_5EmulationIsTheProcessor: with the deviations off every emulated form
 // does what the processor does. call *%rsp stays the exception.
-func TestEmulationIsTheProcessor(t *testing.T) {
+func TestRule14_5EmulationIsTheProcessor(t *testing.T) {
 	c := kernel(t, "6.1", processor)
 	for _, ref := range references() {
 		t.Run(ref.name, func(t *testing.T) {

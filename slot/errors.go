@@ -76,6 +76,8 @@ type Error struct {
 	Addr x86.Addr
 	// Cause is the decoder's error, for RuleUndecodable.
 	Cause error
+	// Displacement is what does not fit, for RuleDisplacement.
+	Displacement int64
 }
 
 // Error says which instruction and why.

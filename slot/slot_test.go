@@ -117,7 +117,7 @@ func verdict(s Slot, err error) string {
 	return verdicts[s.Emulation.Kind]
 }
 
-func TestCopy(t *testing.T) {
+func TestRule3_2Copy(t *testing.T) {
 	for _, tt := range []struct {
 		name, bytes, want string
 	}{
@@ -138,7 +138,7 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestRule3_2Refusals(t *testing.T) {
 	for _, tt := range []struct {
 		name, kernel, bytes string
 		rule                Rule
@@ -146,6 +146,10 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"undecodable", "6.1", "c5 f8 0b c0", RuleUndecodable, errno.EINVAL},
 		{"kvm_prefix", "6.1", "0f 0b 6b 76 6d 90", RuleEmulatePrefix, errno.EINVAL},
+		{"xen_prefix", "6.1", "0f 0b 78 65 6e 90", RuleEmulatePrefix, errno.EINVAL},
+		{"far_jmp_through_memory", "6.1", "ff 28", RuleFarBranch, errno.EOPNOTSUPP},
+		{"jmp_through_memory", "6.1", "ff 20", RuleBranchMemory, errno.EOPNOTSUPP},
+		{"vmcall_group_end", "6.1", "0f 01 c7", RuleVMCall, errno.EOPNOTSUPP},
 		{"int3", "6.1", "cc", RuleInt3, errno.EINVAL},
 		{"mov_ss", "6.1", "8e d0", RuleMasksExceptions, errno.EINVAL},
 		{"mov_ss_from_memory", "6.1", "8e 10", RuleMasksExceptions, errno.EINVAL},
@@ -176,13 +180,14 @@ func TestRefusals(t *testing.T) {
 		_, err := Build(v, testAt, testAt-1, true, kernel(t, "6.1"))
 		var e *Error
 		require.True(t, errors.As(err, &e) && e.Rule == RuleDisplacement, "%v", err)
+		require.EqualValues(t, 1<<31, e.Displacement)
 		_, err = Build(v, testAt, testAt, true, kernel(t, "6.1"))
 		require.NoError(t, err)
 	})
 }
 
-// TestNotRefused: what newer kernels refuse and older ones step.
-func TestNotRefused(t *testing.T) {
+// TestRule3_2NotRefused: what newer kernels refuse and older ones step.
+func TestRule3_2NotRefused(t *testing.T) {
 	for _, tt := range []struct{ name, kernel, bytes string }{
 		{"mov_ss_in_44", "4.4", "8e d0"},
 		{"call_through_memory_in_58", "5.8", "ff 10"},
@@ -198,7 +203,7 @@ func TestNotRefused(t *testing.T) {
 	}
 }
 
-func TestBuildBytes(t *testing.T) {
+func TestRule3_3BuildBytes(t *testing.T) {
 	for _, tt := range []struct {
 		name, kernel, bytes string
 		preemption, post    bool
@@ -227,7 +232,7 @@ func TestBuildBytes(t *testing.T) {
 	}
 }
 
-func TestExceptionTablePreventsBoost(t *testing.T) {
+func TestRule3_4ExceptionTablePreventsBoost(t *testing.T) {
 	v := code(t, "8b 00")
 	v.faults = map[x86.Addr]bool{testAt: true}
 	s, err := Build(v, testAt, testSlot, false, kernel(t, "5.10"))
@@ -235,8 +240,8 @@ func TestExceptionTablePreventsBoost(t *testing.T) {
 	require.False(t, s.Boosted)
 }
 
-// TestBoostRules has a row a form whose answer differs between releases.
-func TestBoostRules(t *testing.T) {
+// TestRule3_4BoostRules has a row a form whose answer differs between releases.
+func TestRule3_4BoostRules(t *testing.T) {
 	names := []string{"2.6.18", "4.4", "5.8", "6.1", "6.12"}
 	for _, tt := range []struct {
 		name, bytes, want string // a letter a kernel
@@ -273,8 +278,8 @@ func TestBoostRules(t *testing.T) {
 	}
 }
 
-// TestVexAsLegacyOff: with the quirk off VEX is neither emulated nor boosted.
-func TestVexAsLegacyOff(t *testing.T) {
+// TestRule2_7VexAsLegacyOff: with the quirk off VEX is neither emulated nor boosted.
+func TestRule2_7VexAsLegacyOff(t *testing.T) {
 	off := func(c *profile.Config) { c.Step.VexAsLegacy = false }
 	for _, b := range []string{"c5 f8 77", "c5 f8 58 c1", "c5 f9 fa c1"} {
 		s, err := Build(code(t, b), testAt, testSlot, false, kernel(t, "5.10", off))

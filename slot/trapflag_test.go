@@ -9,9 +9,9 @@ import (
 	"kprobelab/x86"
 )
 
-// TestFixupTF has a row a rule of the fix-up table: what the step in the slot
+// TestRule2_8FixupTF has a row a rule of the fix-up table: what the step in the slot
 // leaves, and what the fix-up makes of it.
-func TestFixupTF(t *testing.T) {
+func TestRule2_8FixupTF(t *testing.T) {
 	const slot, at, tf = uint64(testSlot), uint64(testAt), x86.FlagTF
 	for _, tt := range []struct {
 		name, kernel, bytes string
@@ -53,7 +53,7 @@ func TestFixupTF(t *testing.T) {
 	}
 }
 
-func TestModifiesIF(t *testing.T) {
+func TestRule2_8ModifiesIF(t *testing.T) {
 	for bytes, want := range map[string]bool{
 		"fa": true, "fb": true, "9d": true, "48 cf": true, "66 9d": true,
 		"9c": false, "90": false, "c3": false,
@@ -64,9 +64,9 @@ func TestModifiesIF(t *testing.T) {
 	}
 }
 
-// TestLazyBoost: the jump comes after the first step, if that ended right
+// TestRule3_5LazyBoost: the jump comes after the first step, if that ended right
 // behind the copy.
-func TestLazyBoost(t *testing.T) {
+func TestRule3_5LazyBoost(t *testing.T) {
 	c := kernel(t, "4.4", func(c *profile.Config) { c.Slot.LazyBoost = true })
 	s, err := Build(code(t, "55"), testAt, testSlot, false, c)
 	require.NoError(t, err)
@@ -85,7 +85,7 @@ func TestLazyBoost(t *testing.T) {
 	require.False(t, rewrite, "only once")
 }
 
-func TestFixupWithoutStack(t *testing.T) {
+func TestRule2_8FixupWithoutStack(t *testing.T) {
 	c := kernel(t, "5.8")
 	s, err := Build(code(t, "9c"), testAt, testSlot, false, c)
 	require.NoError(t, err)

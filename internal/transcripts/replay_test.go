@@ -56,8 +56,8 @@ func newReplay(t *testing.T, kernel string) *replay {
 	return r
 }
 
-// Test replays every transcript under each measured kernel's profile.
-func Test(t *testing.T) {
+// TestRule14Transcripts replays every transcript under each measured kernel's profile.
+func TestRule14Transcripts(t *testing.T) {
 	for _, folder := range folders {
 		for name, run := range map[string]func(*replay){
 			"handler_regs": (*replay).handlerRegs, "misuse": (*replay).misuse, "recursion_nmissed": (*replay).recursion,
