@@ -37,10 +37,16 @@ func (c *tally) add(o *tally) {
 	c.listed += o.listed
 }
 
+// reporter is what a test and a check of a random one have in common.
+type reporter interface {
+	require.TestingT
+	Logf(format string, args ...any)
+}
+
 // check is one kernel's run over the guest kernel.
 type check struct {
 	*bench
-	t *testing.T
+	t reporter
 	tally
 	extent
 	real       profile.Decoder
@@ -68,15 +74,19 @@ func (c *check) fail(format string, args ...any) {
 func (c *check) unprobed(f *function) []baseline {
 	base := make([]baseline, c.calls)
 	for i := range base {
-		b := &base[i]
-		b.args = f.gen(newGen(c.seed + uint64(i)))
-		require.NoError(c.t, c.run(f, b.args, &b.outcome), f.name)
-		tr, o, err := c.stepped(f, b.args)
-		require.NoError(c.t, err, f.name)
-		require.Empty(c.t, o.difference(&b.outcome, x86.Range{}), "%s, instruction by instruction: %v", f.name, b.args)
-		b.trace = tr
+		base[i] = c.unprobedOnce(f, f.gen(newGen(c.seed+uint64(i))))
 	}
 	return base
+}
+
+func (c *check) unprobedOnce(f *function, args []any) baseline {
+	b := baseline{args: args}
+	require.NoError(c.t, c.run(f, args, &b.outcome), f.name)
+	tr, o, err := c.stepped(f, args)
+	require.NoError(c.t, err, f.name)
+	require.Empty(c.t, o.difference(&b.outcome, x86.Range{}), "%s, instruction by instruction: %v", f.name, args)
+	b.trace = tr
+	return b
 }
 
 // function probes one function: each boundary in several ways, and all of

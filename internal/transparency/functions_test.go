@@ -5,7 +5,6 @@ package transparency
 import (
 	"encoding/binary"
 	"math/rand/v2"
-	"testing"
 
 	"github.com/stretchr/testify/require"
 
@@ -90,7 +89,7 @@ func (g *gen) words(n int) []any {
 }
 
 // forms reads the guest kernel's table of instruction forms.
-func forms(t testing.TB, l *lab.Lab) []function {
+func forms(t require.TestingT, l *lab.Lab) []function {
 	start, stop := lookup(t, l, "__start_forms"), lookup(t, l, "__stop_forms")
 	table := make([]byte, stop.Sub(start))
 	require.NoError(t, l.Machine.ReadMem(start, table))
@@ -115,13 +114,13 @@ func cstring(b []byte) string {
 	return string(b)
 }
 
-func lookup(t testing.TB, l *lab.Lab, name string) x86.Addr {
+func lookup(t require.TestingT, l *lab.Lab, name string) x86.Addr {
 	found := l.Image.Lookup(name)
 	require.NotEmpty(t, found, name)
 	return found[0].Addr
 }
 
-func (f function) at(t testing.TB, l *lab.Lab) function {
+func (f function) at(t require.TestingT, l *lab.Lab) function {
 	found := l.Image.Lookup(f.name)
 	require.NotEmpty(t, found, f.name)
 	f.addr, f.size = found[0].Addr, found[0].Size

@@ -66,7 +66,7 @@ func (k *kernel) open(t testing.TB, edit func(c *profile.Config)) *bench {
 }
 
 // all are the functions that are called: the instruction forms and the others.
-func (b *bench) all(t testing.TB) []function {
+func (b *bench) all(t require.TestingT) []function {
 	list := forms(t, b.Lab)
 	for _, f := range ordinary {
 		list = append(list, f.at(t, b.Lab))

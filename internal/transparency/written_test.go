@@ -3,8 +3,6 @@
 package transparency
 
 import (
-	"testing"
-
 	"github.com/stretchr/testify/require"
 )
 
@@ -54,7 +52,7 @@ const host = "form_len_15"
 
 // write puts a sequence over the host function, and nops behind it. undo
 // gives the text back.
-func (b *bench) write(t testing.TB, n int) (f function, undo func()) {
+func (b *bench) write(t require.TestingT, n int) (f function, undo func()) {
 	f = function{name: "written_" + written[n].name, gen: any4}
 	h := function{name: host}.at(t, b.Lab)
 	f.addr, f.size = h.addr, uint64(len(written[n].code))
