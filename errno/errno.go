@@ -22,12 +22,16 @@ const (
 	ENOENT        Errno = 2
 	ESRCH         Errno = 3
 	E2BIG         Errno = 7
+	EBADF         Errno = 9
 	EAGAIN        Errno = 11
 	ENOMEM        Errno = 12
+	EACCES        Errno = 13
 	EFAULT        Errno = 14
 	EBUSY         Errno = 16
 	EEXIST        Errno = 17
 	ENODEV        Errno = 19
+	ENOTDIR       Errno = 20
+	EISDIR        Errno = 21
 	EINVAL        Errno = 22
 	ENOSPC        Errno = 28
 	ERANGE        Errno = 34
@@ -44,12 +48,16 @@ var texts = map[Errno][2]string{
 	ENOENT:        {"ENOENT", "no such file or directory"},
 	ESRCH:         {"ESRCH", "no such process"},
 	E2BIG:         {"E2BIG", "argument list too long"},
+	EBADF:         {"EBADF", "bad file descriptor"},
 	EAGAIN:        {"EAGAIN", "resource temporarily unavailable"},
 	ENOMEM:        {"ENOMEM", "cannot allocate memory"},
+	EACCES:        {"EACCES", "permission denied"},
 	EFAULT:        {"EFAULT", "bad address"},
 	EBUSY:         {"EBUSY", "device or resource busy"},
 	EEXIST:        {"EEXIST", "file exists"},
 	ENODEV:        {"ENODEV", "no such device"},
+	ENOTDIR:       {"ENOTDIR", "not a directory"},
+	EISDIR:        {"EISDIR", "is a directory"},
 	EINVAL:        {"EINVAL", "invalid argument"},
 	ENOSPC:        {"ENOSPC", "no space left on device"},
 	ERANGE:        {"ERANGE", "numerical result out of range"},
