@@ -21,5 +21,32 @@ func BucketOf(k *Kprobes, a x86.Addr) int { return k.table.bucketOf(a) }
 // Return is what the trampoline calls.
 func Return(k *Kprobes, frame x86.Addr, regs *x86.PtRegs) { k.trampolineReturn(frame, regs) }
 
+// HandleAddr is the probed address of a detour buffer's handle, 0 where the
+// buffer is that of an aggregator which has left the table.
+func HandleAddr(k *Kprobes, handle uint64) x86.Addr {
+	if handle >= uint64(len(k.opt.handles)) || k.opt.handles[handle] == nil {
+		return 0
+	}
+	p := k.opt.handles[handle].entry
+	if k.table.lookup(p.Addr) != p {
+		return 0
+	}
+	return p.Addr
+}
+
+// Announced reports whether a change of text at an address is announced.
+func Announced(k *Kprobes, at x86.Addr) bool { return k.opt.poke.landing != 0 && k.opt.poke.at == at }
+
+// Detours are the used slots of detour buffers.
+func Detours(k *Kprobes) (used, garbage int) {
+	for _, pg := range k.opt.slots.pages {
+		used += pg.used
+	}
+	return used, k.opt.slots.garbage
+}
+
+// OptimizedCallback is what a detour buffer calls.
+func OptimizedCallback(k *Kprobes, regs *x86.PtRegs) { k.optimizedCallback(0, regs) }
+
 // Ftrace is what the function tracer's trampoline calls.
 func Ftrace(k *Kprobes, regs *x86.PtRegs) { k.ftraceHandler(0, regs) }

@@ -129,7 +129,11 @@ func (t *thread) execute() (flt error) {
 	if c == nil {
 		return fault{x86.Addr(t.regs.IP)}
 	}
-	t.insn(t.f.mem(x86.Addr(t.regs.IP), 10))
+	code := t.f.mem(x86.Addr(t.regs.IP), 10)
+	if t.f.fetch != nil {
+		code = t.f.fetch(t.cpu, x86.Addr(t.regs.IP), code)
+	}
+	t.insn(code)
 	return nil
 }
 
@@ -254,7 +258,9 @@ func (t *thread) wide(c []byte, rel8, rel32 func(int) uint64) {
 		r.AX = t.f.word(x86.Addr(r.DI))
 		r.IP += 3
 	default:
-		t.end(fmt.Errorf("no such instruction at %#x: % x", r.IP, c))
+		if !t.detourInsn(c, rel32) {
+			t.end(fmt.Errorf("no such instruction at %#x: % x", r.IP, c))
+		}
 	}
 }
 

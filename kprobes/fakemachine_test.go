@@ -30,6 +30,8 @@ type fakeMachine struct {
 	pokes           int
 	pokeErr         error
 	textEnd         x86.Addr
+	// fetch is what a CPU sees of the code at an address, nil: what is there.
+	fetch func(cpu int, at x86.Addr, code []byte) []byte
 	// built is the text as it was built, module where the module "mod" is.
 	built  string
 	module x86.Range
