@@ -168,6 +168,8 @@ type Error struct {
 	// Column is where the caret stands, counted from 0 in the words joined by
 	// single spaces; one more than their length is possible.
 	Column int
+	// Cause is why the probe could not be planted, where that is the reason.
+	Cause error
 }
 
 // Error is one line.
@@ -175,11 +177,15 @@ func (e *Error) Error() string {
 	if e.ID == NotLogged {
 		return fmt.Sprintf("%s: %v", e.Command(), e.Errno)
 	}
-	return fmt.Sprintf("%s (column %d): %s: %v", e.Command(), e.Column, texts[e.ID], e.Errno)
+	why := e.Cause
+	if why == nil {
+		why = e.Errno
+	}
+	return fmt.Sprintf("%s (column %d): %s: %v", e.Command(), e.Column, texts[e.ID], why)
 }
 
-// Unwrap gives the errno.
-func (e *Error) Unwrap() error { return e.Errno }
+// Unwrap gives the errno, and the cause.
+func (e *Error) Unwrap() []error { return []error{e.Errno, e.Cause} }
 
 // Command is the definition as error_log prints it.
 func (e *Error) Command() string { return strings.Join(e.Words, " ") }

@@ -247,3 +247,15 @@ func number(text string) (uint64, error) {
 	}
 	return 0, errno.EINVAL
 }
+
+// SymbolOffset splits what is behind an @ into the symbol and the offset: what
+// the kernel does when the probe is registered. EINVAL and ERANGE are for the
+// offset.
+func SymbolOffset(text string) (symbol string, offset int64, err error) {
+	i := strings.IndexAny(text, "+-")
+	if i < 0 {
+		return text, 0, nil
+	}
+	offset, err = kstrtoll(text[i:], 0)
+	return text[:i], offset, err
+}

@@ -1,0 +1,208 @@
+package tracing
+
+import (
+	"slices"
+
+	"kprobelab/tracing/event"
+	"kprobelab/tracing/filter"
+	"kprobelab/tracing/ring"
+	"kprobelab/tracing/trigger"
+)
+
+// traceArray is a trace buffer with its own view of all events: the top one,
+// or an instance (struct trace_array).
+type traceArray struct {
+	t    *Tracing
+	name string
+	ring *ring.Buffer
+	// on is tracing_on.
+	on bool
+	// files are the events, in the order of their making.
+	files []*eventFile
+	// clearTrace: an event has gone that may have records here.
+	clearTrace bool
+	errors     errorLog
+	closed     bool
+}
+
+func newTraceArray(t *Tracing, name string) *traceArray {
+	a := &traceArray{t: t, name: name, ring: ring.New(t.m.NumCPU(), t.o.BufferSize), on: true}
+	for _, e := range t.events {
+		a.addFile(e)
+	}
+	return a
+}
+
+// arrays are all trace arrays.
+func (t *Tracing) arrays() []*traceArray { return append([]*traceArray{t.top}, t.instances...) }
+
+func (a *traceArray) close() {
+	a.closed = true
+	a.ring.Wake()
+}
+
+// resetCleared empties the buffers in which a removed event may have records:
+// nobody could print them (tracing_reset_all_online_cpus).
+func (t *Tracing) resetCleared() {
+	for _, a := range t.arrays() {
+		if a.clearTrace {
+			a.clearTrace = false
+			a.ring.Reset()
+		}
+	}
+}
+
+// eventFile is an event in a trace array (struct trace_event_file).
+type eventFile struct {
+	array *traceArray
+	event *probeEvent
+	// enabled: hits are wanted, be it for triggers only.
+	enabled bool
+	// holds counts triggers that keep the event in soft mode; softDisabled
+	// means that hits write no record.
+	holds        int
+	softDisabled bool
+	wasEnabled   bool
+
+	filter *filter.Filter
+	// filterError is what the filter file reads after a filter was refused.
+	filterError string
+	triggers    trigger.List
+}
+
+var _ trigger.Event = (*eventFile)(nil)
+
+func (a *traceArray) addFile(e *probeEvent) {
+	f := &eventFile{array: a, event: e}
+	a.files = append(a.files, f)
+	e.files = append(e.files, f)
+}
+
+func (a *traceArray) removeFile(f *eventFile) {
+	f.triggers.Clear()
+	a.files = without(a.files, f)
+}
+
+// setEnabled is a write to the file enable (__ftrace_event_enable_disable).
+func (f *eventFile) setEnabled(on bool) error {
+	if !on {
+		if f.holds == 0 {
+			f.stop()
+		}
+		f.softDisabled = f.holds > 0
+		return nil
+	}
+	f.softDisabled = false
+	return f.start()
+}
+
+// start makes the event's probes run, if they do not yet.
+func (f *eventFile) start() error {
+	if f.enabled {
+		return nil
+	}
+	if !f.event.enabled() {
+		if err := f.event.enableProbes(); err != nil {
+			return err
+		}
+	}
+	f.enabled, f.wasEnabled = true, true
+	return nil
+}
+
+// stop takes this file from the users of the event's probes.
+func (f *eventFile) stop() {
+	if !f.enabled {
+		return
+	}
+	f.enabled = false
+	if !f.event.enabled() {
+		f.event.disableProbes()
+	}
+}
+
+// state is what the file enable reads, without the newline.
+func (f *eventFile) state() string {
+	s := "0"
+	if f.on() {
+		s = "1"
+	}
+	if f.softDisabled || f.holds > 0 {
+		s += "*"
+	}
+	return s
+}
+
+// on reports whether hits write records.
+func (f *eventFile) on() bool { return f.enabled && !f.softDisabled }
+
+// Group and Name are the event's (trigger.Event).
+func (f *eventFile) Group() string { return f.event.format.Group }
+
+// Name is the event's.
+func (f *eventFile) Name() string { return f.event.format.Name }
+
+// Format is the event's.
+func (f *eventFile) Format() *event.Format { return f.event.format }
+
+// Hold puts the event into soft mode.
+func (f *eventFile) Hold() error {
+	if f.holds++; f.holds > 1 {
+		return nil
+	}
+	// An event that runs goes on writing records.
+	soft := f.softDisabled || !f.enabled
+	if err := f.start(); err != nil {
+		f.holds--
+		return err
+	}
+	f.softDisabled = soft
+	return nil
+}
+
+// Release ends a Hold; the last one stops what only triggers wanted.
+func (f *eventFile) Release() {
+	if f.holds--; f.holds > 0 {
+		return
+	}
+	if f.softDisabled {
+		f.stop()
+	}
+	f.softDisabled = false
+}
+
+// SoftDisabled and SetSoftDisabled are for triggers.
+func (f *eventFile) SoftDisabled() bool { return f.softDisabled }
+
+// SetSoftDisabled changes whether hits write records.
+func (f *eventFile) SetSoftDisabled(on bool) { f.softDisabled = on }
+
+// tracer is a trace array as triggers see it.
+type tracer struct{ a *traceArray }
+
+var _ trigger.Tracer = tracer{}
+
+func (r tracer) TracingOn() bool      { return r.a.on }
+func (r tracer) SetTracingOn(on bool) { r.a.setOn(on) }
+func (r tracer) Event(group, name string) trigger.Event {
+	if f := r.a.file(group, name); f != nil {
+		return f
+	}
+	return nil
+}
+
+func (a *traceArray) setOn(on bool) {
+	a.on = on
+	if !on {
+		a.ring.Wake() // readers see the end, once they have read all
+	}
+}
+
+// file is an event of the array by its names, nil for none.
+func (a *traceArray) file(group, name string) *eventFile {
+	i := slices.IndexFunc(a.files, func(f *eventFile) bool { return f.Group() == group && f.Name() == name })
+	if i < 0 {
+		return nil
+	}
+	return a.files[i]
+}

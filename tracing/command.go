@@ -1,0 +1,184 @@
+package tracing
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"kprobelab/errno"
+	"kprobelab/tracing/definition"
+)
+
+// writeChunk is how much of a write the kernel looks at at a time
+// (WRITE_BUFSIZE), with the NUL it puts behind.
+const writeChunk = 4096
+
+// runCommands runs a write's lines one by one, up to the first that fails
+// (trace_parse_run_command). Those before it stay done. A line is what stands
+// in one write: nothing is kept for the next.
+func (t *Tracing) runCommands(b []byte, run func(line string) error) (int, error) {
+	for done := 0; done < len(b); {
+		chunk := b[done:]
+		chunk = chunk[:min(len(chunk), writeChunk-1)]
+		for at := 0; done < len(b); {
+			line, size, whole := cutLine(chunk[at:])
+			if !whole && done+size < len(b) {
+				if at != 0 {
+					break // begins the next chunk
+				}
+				t.printk(fmt.Sprintf("Line length is too long: Should be less than %d", writeChunk-2))
+				return 0, errno.EINVAL
+			}
+			done += size
+			at += size
+			line, _, _ = strings.Cut(line, "#")
+			if err := run(line); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return len(b), nil
+}
+
+// cutLine takes a line off a C string: up to the newline, else up to a NUL or
+// the end. size has the newline in it.
+func cutLine(b []byte) (line string, size int, whole bool) {
+	if i := bytes.IndexByte(b, 0); i >= 0 {
+		b = b[:i]
+	}
+	if i := bytes.IndexByte(b, '\n'); i >= 0 {
+		return string(b[:i]), i + 1, true
+	}
+	return string(b), len(b), false
+}
+
+// command runs a line of kprobe_events, or with dynamic set, of
+// dynamic_events. Only what is refused by a definition is in error_log.
+func (t *Tracing) command(line string, dynamic bool) error {
+	words := definition.Words(line)
+	if len(words) == 0 {
+		return nil
+	}
+	if t.deletes(line, words, dynamic) {
+		return t.deleteCommand(words)
+	}
+	err := t.create(words)
+	if err != nil {
+		t.logError(&t.top.errors, err)
+	}
+	return err
+}
+
+// deletes reports whether the line is a deletion.
+func (t *Tracing) deletes(line string, words []string, dynamic bool) bool {
+	c := line[0]
+	if !t.c.RawCommand {
+		c = words[0][0]
+	}
+	return c == '-' || c == '!' && dynamic
+}
+
+// create defines a probe.
+func (t *Tracing) create(words []string) error {
+	d, err := definition.Parse(words, kernel{t}, t.c)
+	if err != nil {
+		return err
+	}
+	return t.register(t.newProbe(d))
+}
+
+// pattern says which probes a deletion means.
+type pattern struct {
+	group, event string
+	anyGroup     bool
+	// rest are a place and the first arguments, as they are read back.
+	rest []string
+}
+
+// parsePattern reads -:[group/][event] [place [arguments]], or a definition
+// behind a "!".
+func (t *Tracing) parsePattern(words []string) (p pattern, err error) {
+	name, ok := strings.CutPrefix(words[0], "-:")
+	if words[0][0] == '!' {
+		_, name, ok = strings.Cut(words[0], ":")
+	}
+	if !ok {
+		return p, errno.EINVAL
+	}
+	p = pattern{event: name, anyGroup: true, rest: words[1:]}
+	if group, event, in := strings.Cut(name, "/"); in {
+		p.group, p.event, p.anyGroup = group, event, false
+	}
+	if p.event == "" && (p.anyGroup || !t.c.AutoNames) {
+		return p, errno.EINVAL
+	}
+	if !t.c.DynamicEvents { // to 4.20: the name alone, in the default group
+		p.rest = nil
+		if p.anyGroup {
+			p.group, p.anyGroup = definition.DefaultGroup, false
+		}
+	}
+	return p, nil
+}
+
+// match is trace_kprobe_match. A deletion compares "name=text" as far as the
+// kernel's buffer goes.
+func (p *pattern) match(d *definition.Definition) bool {
+	if p.event != "" && p.event != d.Event || !p.anyGroup && p.group != d.Group {
+		return false
+	}
+	if len(p.rest) == 0 {
+		return true
+	}
+	if p.rest[0] != d.Place() || len(p.rest)-1 > len(d.Args) {
+		return false
+	}
+	for i, want := range p.rest[1:] {
+		have := d.Args[i].Name + "=" + d.Args[i].Text
+		if want != have[:min(len(have), maxMatch)] {
+			return false
+		}
+	}
+	return true
+}
+
+// maxMatch is MAX_ARGSTR_LEN.
+const maxMatch = 63
+
+// deleteCommand removes every probe that the pattern means, up to the first
+// that cannot be removed. ENOENT where there is none.
+func (t *Tracing) deleteCommand(words []string) error {
+	p, err := t.parsePattern(words)
+	if err != nil {
+		return err
+	}
+	err = errno.ENOENT
+	for _, tp := range slices.Clone(t.probes) {
+		if !p.match(tp.def) {
+			continue
+		}
+		if err = t.release(tp); err != nil {
+			break
+		}
+	}
+	t.resetCleared()
+	return err
+}
+
+// deleteAll removes all probes, or none where one is enabled
+// (dyn_events_release_all): EBUSY.
+func (t *Tracing) deleteAll() error {
+	for _, e := range t.events {
+		if e.enabled() {
+			return errno.EBUSY
+		}
+	}
+	defer t.resetCleared()
+	for _, tp := range slices.Clone(t.probes) {
+		if err := t.release(tp); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,220 @@
+package tracing
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"kprobelab/errno"
+	"kprobelab/tracing/filter"
+)
+
+// groups are the events by their groups, in the order of the groups' first.
+func (a *traceArray) groups() []string {
+	var list []string
+	for _, f := range a.files {
+		if !slices.Contains(list, f.Group()) {
+			list = append(list, f.Group())
+		}
+	}
+	return list
+}
+
+func (a *traceArray) inGroup(group string) []*eventFile {
+	var list []*eventFile
+	for _, f := range a.files {
+		if f.Group() == group {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// eventNodes are the files in events.
+func (a *traceArray) eventNodes() []*node {
+	list := []*node{setting("enable", func() string { return mixed(a.files) }, func(s string) error {
+		return writeEnable(a.files, s)
+	})}
+	for _, g := range a.groups() {
+		list = append(list, folder(g, func() []*node { return a.groupNodes(g) }))
+	}
+	return list
+}
+
+func (a *traceArray) groupNodes(group string) []*node {
+	files := a.inGroup(group)
+	list := []*node{
+		setting("enable", func() string { return mixed(files) }, func(s string) error { return writeEnable(files, s) }),
+		setting("filter", func() string { return filter.GroupText + "\n" }, func(s string) error {
+			return a.writeGroupFilter(files, s)
+		}),
+	}
+	for _, f := range files {
+		list = append(list, folder(f.Name(), f.nodes))
+	}
+	return list
+}
+
+// nodes are the files of one event.
+func (f *eventFile) nodes() []*node {
+	return []*node{
+		setting("enable", func() string { return f.state() + "\n" }, func(s string) error {
+			return writeEnable([]*eventFile{f}, s)
+		}),
+		setting("filter", f.filterText, f.writeFilter),
+		text("format", f.event.format.String),
+		text("id", func() string { return itoa(f.event.format.ID) + "\n" }),
+		{
+			name: "trigger", mode: modeWrite, read: f.triggers.String, write: f.writeTrigger,
+			trunc: func() error { f.triggers.Clear(); return nil },
+		},
+	}
+}
+
+// mixed is what the file enable of a group reads: 0, 1, or X for both.
+func mixed(files []*eventFile) string {
+	var off, on bool
+	for _, f := range files {
+		off, on = off || !f.enabled, on || f.enabled
+	}
+	switch {
+	case off && on:
+		return "X\n"
+	case on:
+		return "1\n"
+	case off:
+		return "0\n"
+	}
+	return "?\n"
+}
+
+// writeEnable enables or disables all, and returns the first error.
+func writeEnable(files []*eventFile, s string) error {
+	v, err := decimal(s)
+	if err != nil || v > 1 {
+		return errno.EINVAL
+	}
+	return setAll(files, v == 1)
+}
+
+func setAll(files []*eventFile, on bool) error {
+	var first error
+	for _, f := range files {
+		first = firstError(first, f.setEnabled(on))
+	}
+	return first
+}
+
+func (a *traceArray) setAll(on bool) error { return setAll(a.files, on) }
+
+func (f *eventFile) filterText() string {
+	switch {
+	case f.filterError != "":
+		return f.filterError
+	case f.filter != nil:
+		return f.filter.String() + "\n"
+	}
+	return "none\n"
+}
+
+// writeFilter sets the filter; "0" clears it. After one that is refused the
+// event has none, and the file reads what was wrong.
+func (f *eventFile) writeFilter(s string) error {
+	if strings.TrimSpace(s) == "0" {
+		f.filter, f.filterError = nil, ""
+		return nil
+	}
+	err := f.setFilter(strings.TrimRight(s, " \t\n\v\f\r"))
+	f.array.t.logError(&f.array.errors, err)
+	return err
+}
+
+func (f *eventFile) setFilter(s string) error {
+	var err error
+	f.filterError = ""
+	f.filter, err = filter.Compile(s, f.event.format)
+	var e *filter.Error
+	if errors.As(err, &e) {
+		f.filterError = e.ReadBack()
+	}
+	return err
+}
+
+// writeGroupFilter sets the filter of all events that have its fields; EINVAL
+// where none has.
+func (a *traceArray) writeGroupFilter(files []*eventFile, s string) error {
+	if strings.TrimSpace(s) == "0" {
+		for _, f := range files {
+			f.filter, f.filterError = nil, ""
+		}
+		return nil
+	}
+	var refused *filter.Error
+	fits := false
+	for _, f := range files {
+		var e *filter.Error
+		err := f.setFilter(strings.TrimRight(s, " \t\n\v\f\r"))
+		fits = fits || err == nil
+		if errors.As(err, &e) {
+			refused = e.ForGroup()
+			f.filterError = refused.ReadBack()
+		}
+	}
+	if fits || refused == nil {
+		return nil
+	}
+	a.t.logError(&a.errors, refused)
+	return errno.EINVAL
+}
+
+// writeTrigger runs a command on the event's triggers.
+func (f *eventFile) writeTrigger(b []byte) (int, error) {
+	s := strings.TrimSpace(string(b))
+	if s == "" {
+		return len(b), nil
+	}
+	if err := f.triggers.Write(s, f, tracer{f.array}); err != nil {
+		f.array.t.logError(&f.array.errors, err)
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// eventNames are lines of group:event.
+func (a *traceArray) eventNames(want func(*eventFile) bool) string {
+	var b strings.Builder
+	for _, f := range a.files {
+		if want(f) {
+			b.WriteString(f.Group() + ":" + f.Name() + "\n")
+		}
+	}
+	return b.String()
+}
+
+// writeSetEvent enables the events that the words name, or disables those of
+// words with a "!": "event", "group", "group:event", "group:*", "*:*".
+func (a *traceArray) writeSetEvent(b []byte) (int, error) {
+	for _, w := range strings.Fields(string(b)) {
+		name, off := strings.CutPrefix(w, "!")
+		if err := a.setMatching(name, !off); err != nil {
+			return 0, err
+		}
+	}
+	return len(b), nil
+}
+
+func (a *traceArray) setMatching(name string, on bool) error {
+	group, event, both := strings.Cut(name, ":")
+	any := func(s string) bool { return s == "" || s == "*" }
+	var files []*eventFile
+	for _, f := range a.files {
+		if both && (any(group) || group == f.Group()) && (any(event) || event == f.Name()) ||
+			!both && (name == f.Group() || name == f.Name()) {
+			files = append(files, f)
+		}
+	}
+	if len(files) == 0 {
+		return errno.EINVAL
+	}
+	return setAll(files, on)
+}

@@ -1,0 +1,308 @@
+package tracing
+
+import (
+	"bytes"
+	"encoding/binary"
+	"strconv"
+
+	"kprobelab/tracing/definition"
+	"kprobelab/tracing/event"
+	"kprobelab/x86"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+func putWord(b []byte, v uint64) { binary.LittleEndian.PutUint64(b, v) }
+
+// recorder makes one record: the arguments are fetched into the fixed part,
+// text is appended behind it (process_fetch_insn, store_trace_args).
+type recorder struct {
+	t    *Tracing
+	regs *x86.PtRegs
+	// entry are the words that a return probe kept at the entry.
+	entry []byte
+	tp    *probe
+	rec   []byte
+	// end is where the next text goes.
+	end int
+	// overflow: the text did not fit, and there is no record.
+	overflow bool
+}
+
+const (
+	// maxString bounds a fetched text, its NUL included (MAX_STRING_SIZE).
+	maxString = 4096
+	// stringChunk is how much of a text is read at a time.
+	stringChunk = 256
+	pageSize    = 4096
+	// threadSize is the size of a stack, which is aligned to it.
+	threadSize = 16384
+	// userEnd is the end of user addresses (TASK_SIZE_MAX).
+	userEnd = 0x7ffffffff000
+)
+
+// arguments fetches all; they begin at head.
+func (r *recorder) arguments(head int) {
+	r.end = head + r.tp.def.Size
+	clear(r.rec[head:r.end])
+	for i := range r.tp.def.Args {
+		r.argument(r.tp.code[i], head+r.tp.def.Args[i].Offset)
+	}
+}
+
+// argument runs a program whose value goes to dest.
+func (r *recorder) argument(code []definition.Op, dest int) {
+	if s, ok := r.text(&code[0]); ok {
+		r.put(dest, s)
+		return
+	}
+	val, i := r.load(&code[0]), 1
+	from := val // what the last dereference was of
+	for ; isDeref(&code[i]); i++ {
+		from = val
+		var ok bool
+		if val, ok = r.deref(&code[i], val); !ok {
+			return
+		}
+	}
+	store, rest := &code[i], code[i+1:]
+	count := 1
+	for j := range rest {
+		if rest[j].Code == definition.OpLoop {
+			count = rest[j].Param
+		}
+	}
+	for n := range count {
+		if n > 0 && isText(store) {
+			// The next pointer of an array of them.
+			from += 8
+			var ok bool
+			if !isDeref(&code[i-1]) {
+				return
+			}
+			if val, ok = r.deref(&code[i-1], from); !ok {
+				return
+			}
+		}
+		r.store(store, val, dest)
+		if rest[0].Code == definition.OpBitfield {
+			shift(r.rec[dest:], &rest[0])
+		}
+		dest += store.Size
+		if !isText(store) {
+			val += uint64(store.Size)
+		}
+	}
+}
+
+func isDeref(op *definition.Op) bool {
+	return op.Code == definition.OpDeref || op.Code == definition.OpUDeref
+}
+
+func isText(op *definition.Op) bool {
+	return op.Code == definition.OpStoreString || op.Code == definition.OpStoreUString
+}
+
+// text is what the program loads, where that is a text of the host's.
+func (r *recorder) text(op *definition.Op) (string, bool) {
+	switch op.Code {
+	case definition.OpComm:
+		_, comm := r.t.current()
+		return comm, true
+	case definition.OpData:
+		return op.Data, true
+	}
+	return "", false
+}
+
+// load is the first operation.
+func (r *recorder) load(op *definition.Op) uint64 {
+	switch op.Code {
+	case definition.OpReg:
+		return register(r.regs, op.Param)
+	case definition.OpStackP:
+		return r.regs.SP
+	case definition.OpStack:
+		return r.t.stackWord(r.regs, op.Param)
+	case definition.OpRetval:
+		return r.regs.AX
+	case definition.OpImm:
+		return op.Imm
+	case definition.OpArg:
+		return r.t.argument(r.regs, op.Param)
+	case definition.OpEntryData:
+		for n, arg := range r.tp.entryArgs {
+			if arg == op.Param && len(r.entry) >= 8*n+8 {
+				return binary.LittleEndian.Uint64(r.entry[8*n:])
+			}
+		}
+	}
+	return 0
+}
+
+// register is the word of the frame at a byte offset.
+func register(regs *x86.PtRegs, off int) uint64 {
+	switch off {
+	case 0:
+		return regs.R15
+	case 8:
+		return regs.R14
+	case 16:
+		return regs.R13
+	case 24:
+		return regs.R12
+	case 32:
+		return regs.BP
+	case 40:
+		return regs.BX
+	case 48:
+		return regs.R11
+	case 56:
+		return regs.R10
+	case 64:
+		return regs.R9
+	case 72:
+		return regs.R8
+	case 80:
+		return regs.AX
+	case 88:
+		return regs.CX
+	case 96:
+		return regs.DX
+	case 104:
+		return regs.SI
+	case 112:
+		return regs.DI
+	case 120:
+		return regs.OrigAX
+	case 128:
+		return regs.IP
+	case 136:
+		return regs.CS
+	case 144:
+		return regs.Flags
+	case 152:
+		return regs.SP
+	}
+	return regs.SS
+}
+
+// argument is a function's argument by its number from 0, as it is at the
+// entry: six in registers, then the stack above the return address.
+func (t *Tracing) argument(regs *x86.PtRegs, n int) uint64 {
+	switch n {
+	case 0:
+		return regs.DI
+	case 1:
+		return regs.SI
+	case 2:
+		return regs.DX
+	case 3:
+		return regs.CX
+	case 4:
+		return regs.R8
+	case 5:
+		return regs.R9
+	}
+	return t.stackWord(regs, n-5)
+}
+
+// stackWord is a word of the stack, 0 where that is not the task's stack.
+func (t *Tracing) stackWord(regs *x86.PtRegs, n int) uint64 {
+	at := regs.SP + 8*uint64(n)
+	if at/threadSize != regs.SP/threadSize || !t.read(at, t.word[:], false) {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(t.word[:])
+}
+
+// read reads kernel memory, or user memory, where addr is such.
+func (t *Tracing) read(addr uint64, b []byte, user bool) bool {
+	if end := addr + uint64(len(b)); user != (end <= userEnd && addr < end) {
+		return false
+	}
+	return t.m.ReadMem(x86.Addr(addr), b) == nil
+}
+
+func (r *recorder) deref(op *definition.Op, val uint64) (uint64, bool) {
+	ok := r.t.read(val+uint64(op.Offset), r.t.word[:], op.Code == definition.OpUDeref)
+	return binary.LittleEndian.Uint64(r.t.word[:]), ok
+}
+
+// store puts a value into the record. Memory that cannot be read leaves a
+// number 0 (the kernel: what was there), and text a fault.
+func (r *recorder) store(op *definition.Op, val uint64, dest int) {
+	at := val + uint64(op.Offset)
+	switch op.Code {
+	case definition.OpStoreRaw:
+		putWord(r.t.word[:], val)
+		copy(r.rec[dest:], r.t.word[:op.Size])
+	case definition.OpStoreMem, definition.OpStoreUMem:
+		if !r.t.read(at, r.rec[dest:dest+op.Size], op.Code == definition.OpStoreUMem) {
+			clear(r.rec[dest : dest+op.Size])
+		}
+	case definition.OpStoreString, definition.OpStoreUString:
+		r.guestText(at, dest, op.Code == definition.OpStoreUString)
+	case definition.OpStoreSymstr:
+		r.put(dest, r.t.symbol(val, true))
+	}
+}
+
+// guestText appends the text at an address.
+func (r *recorder) guestText(at uint64, dest int, user bool) {
+	n := 0
+	for n < maxString {
+		size := min(stringChunk, maxString-n, pageSize-int((at+uint64(n))%pageSize))
+		if r.end+n+size > len(r.rec) {
+			r.overflow = true
+			return
+		}
+		b := r.rec[r.end+n : r.end+n+size]
+		if !r.t.read(at+uint64(n), b, user) {
+			r.loc(dest, 0)
+			return
+		}
+		if i := bytes.IndexByte(b, 0); i >= 0 {
+			r.loc(dest, n+i+1)
+			return
+		}
+		n += size
+	}
+	r.rec[r.end+n-1] = 0
+	r.loc(dest, n)
+}
+
+// put appends a text of the host's.
+func (r *recorder) put(dest int, s string) {
+	s = s[:min(len(s), maxString-1)]
+	if r.end+len(s)+1 > len(r.rec) {
+		r.overflow = true
+		return
+	}
+	copy(r.rec[r.end:], s)
+	r.rec[r.end+len(s)] = 0
+	r.loc(dest, len(s)+1)
+}
+
+// loc points the field at dest to the n bytes at the record's end; 0 is a fault.
+func (r *recorder) loc(dest, n int) {
+	binary.LittleEndian.PutUint32(r.rec[dest:], event.Loc(r.end, n))
+	r.end += n
+}
+
+// shift takes a bitfield out of its container.
+func shift(b []byte, op *definition.Op) {
+	switch op.Size {
+	case 1:
+		b[0] = b[0] << op.Left >> op.Right
+	case 2:
+		v := binary.LittleEndian.Uint16(b)
+		binary.LittleEndian.PutUint16(b, v<<op.Left>>op.Right)
+	case 4:
+		v := binary.LittleEndian.Uint32(b)
+		binary.LittleEndian.PutUint32(b, v<<op.Left>>op.Right)
+	default:
+		v := binary.LittleEndian.Uint64(b)
+		putWord(b, v<<op.Left>>op.Right)
+	}
+}

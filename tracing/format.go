@@ -1,0 +1,98 @@
+package tracing
+
+import (
+	"strings"
+
+	"kprobelab/tracing/definition"
+	"kprobelab/tracing/event"
+)
+
+// Offsets of a record's fields behind the common ones: a kprobe's record has
+// the probed address, a return probe's the function and the return address.
+const (
+	offIP     = event.CommonSize
+	offFunc   = event.CommonSize
+	offRetIP  = event.CommonSize + 8
+	headEntry = event.CommonSize + 8
+	headRet   = event.CommonSize + 16
+)
+
+// headSize is where a record's arguments begin, in bytes.
+func headSize(isReturn bool) int {
+	if isReturn {
+		return headRet
+	}
+	return headEntry
+}
+
+// formatOf is the format of the events that a definition makes.
+func formatOf(d *definition.Definition, id int, bare bool) *event.Format {
+	f := &event.Format{
+		Name: d.Event, Group: d.Group, ID: id, Common: event.Common(), Print: printFormat(d), BareArrays: bare,
+	}
+	if d.Return {
+		f.Fields = append(f.Fields, address("__probe_func", offFunc), address("__probe_ret_ip", offRetIP))
+	} else {
+		f.Fields = append(f.Fields, address("__probe_ip", offIP))
+	}
+	for i := range d.Args {
+		f.Fields = append(f.Fields, fieldOf(&d.Args[i], headSize(d.Return)))
+	}
+	return f
+}
+
+func address(name string, off int) event.Field {
+	return event.Field{Name: name, Type: "unsigned long", Offset: off, Size: 8}
+}
+
+func fieldOf(a *definition.Arg, head int) event.Field {
+	f := event.Field{
+		Name: a.Name, Type: a.Decl(), Offset: head + a.Offset, Size: a.Size(), Signed: a.Type.Signed, Len: a.Count,
+	}
+	switch {
+	case a.Type.IsString() && a.Count > 0:
+		f.Kind = event.KindStringArray
+	case a.Type.IsString():
+		f.Kind = event.KindString
+	case a.Count > 0:
+		f.Kind = event.KindArray
+	}
+	return f
+}
+
+// printFormat is what follows "print fmt: " (spec 9.11).
+func printFormat(d *definition.Definition) string {
+	var text, args strings.Builder
+	text.WriteString(`"(%lx)`)
+	args.WriteString(", REC->__probe_ip")
+	if d.Return {
+		text.Reset()
+		text.WriteString(`"(%lx <- %lx)`)
+		args.Reset()
+		args.WriteString(", REC->__probe_func, REC->__probe_ret_ip")
+	}
+	for i := range d.Args {
+		printArg(&d.Args[i], &text, &args)
+	}
+	return text.String() + `"` + args.String()
+}
+
+func printArg(a *definition.Arg, text, args *strings.Builder) {
+	text.WriteString(" " + a.Name + "=")
+	if a.Count == 0 {
+		text.WriteString(a.Type.Format)
+		args.WriteString(", " + reference(a, a.Name))
+		return
+	}
+	text.WriteString("{" + strings.Repeat(a.Type.Format+",", a.Count-1) + a.Type.Format + "}")
+	for i := range a.Count {
+		args.WriteString(", " + reference(a, a.Name+"["+itoa(i)+"]"))
+	}
+}
+
+func reference(a *definition.Arg, name string) string {
+	if a.Type.IsString() {
+		return "__get_str(" + name + ")"
+	}
+	return "REC->" + name
+}

@@ -1,0 +1,150 @@
+package tracing
+
+import (
+	"encoding/binary"
+
+	"kprobelab/kprobes"
+	"kprobelab/tracing/event"
+	"kprobelab/tracing/filter"
+	"kprobelab/x86"
+)
+
+// hit is the pre handler of an event's kprobes (kprobe_dispatcher).
+func (tp *probe) hit(_ *kprobes.Kprobe, regs *x86.PtRegs) int {
+	tp.hits++
+	putWord(tp.t.scratch[offIP:], uint64(tp.kp.Addr))
+	tp.t.trace(tp, regs, nil, headEntry, tp.way())
+	return 0
+}
+
+// returned is the handler of an event's return probes (kretprobe_dispatcher).
+func (tp *probe) returned(i *kprobes.Instance, regs *x86.PtRegs) int {
+	tp.hits++
+	putWord(tp.t.scratch[offFunc:], uint64(tp.kp.Addr))
+	putWord(tp.t.scratch[offRetIP:], uint64(i.RetAddr))
+	tp.t.trace(tp, regs, i.Data, headRet, wayReturn)
+	return 0
+}
+
+// way is how a handler is reached: it decides what the flags of a record say.
+type way int
+
+const (
+	// wayInt3: from the int3's exception, which counts as an NMI.
+	wayInt3 way = iota
+	// wayCall: from the function tracer or a detour buffer, which turn
+	// preemption off.
+	wayCall
+	// wayReturn: from the return trampoline, which does so too.
+	wayReturn
+)
+
+func (tp *probe) way() way {
+	if tp.kp.OnFtrace() {
+		return wayCall
+	}
+	if e := tp.t.k.Find(tp.kp.Addr); e != nil && e.Optimized() {
+		return wayCall
+	}
+	return wayInt3
+}
+
+// trace makes the record of a hit, whose head before the arguments is written,
+// for every trace array that wants it.
+func (t *Tracing) trace(tp *probe, regs *x86.PtRegs, entry []byte, head int, w way) {
+	var rec []byte
+	for _, f := range tp.event.files {
+		if !f.enabled || !f.begin() {
+			continue
+		}
+		if rec == nil {
+			if rec = t.record(tp, regs, entry, head, w); rec == nil {
+				return
+			}
+		}
+		t.commit(f, rec)
+	}
+}
+
+// begin runs the triggers that need no record, and says whether one is to be
+// made (trace_trigger_soft_disabled).
+func (f *eventFile) begin() bool {
+	if f.triggers.Conditional() {
+		return true
+	}
+	f.triggers.Hit(tracer{f.array})
+	return !f.softDisabled && f.array.on
+}
+
+// commit writes the record where the filter lets it, and runs the other
+// triggers (trace_event_buffer_commit).
+func (t *Tracing) commit(f *eventFile, rec []byte) {
+	pid, comm := t.current()
+	now := filter.Current{CPU: t.m.CPU(), Comm: comm}
+	post := f.triggers.Record(tracer{f.array}, rec, now)
+	if !f.softDisabled && f.array.on && f.filter.Match(rec, now) {
+		f.array.ring.Write(now.CPU, t.m.Now(), rec)
+		t.comms.save(pid, comm)
+	}
+	if post {
+		f.triggers.Post(tracer{f.array})
+	}
+}
+
+// record makes the record; nil where it would be longer than a buffer's page.
+func (t *Tracing) record(tp *probe, regs *x86.PtRegs, entry []byte, head int, w way) []byte {
+	r := recorder{t: t, regs: regs, entry: entry, tp: tp, rec: t.scratch[:]}
+	if head+tp.def.Size > len(r.rec) {
+		return nil
+	}
+	r.arguments(head)
+	if r.overflow {
+		return nil
+	}
+	pid, _ := t.current()
+	flags, preempt := t.flags(regs, w)
+	binary.LittleEndian.PutUint16(t.scratch[event.OffType:], uint16(tp.event.format.ID))
+	t.scratch[event.OffFlags], t.scratch[event.OffPreemptCount] = flags, preempt
+	binary.LittleEndian.PutUint32(t.scratch[event.OffPID:], uint32(pid))
+	return r.rec[:r.end]
+}
+
+// flags are common_flags and common_preempt_count (tracing_gen_ctx). The
+// kernel takes one off the preempt count for its own handler. An int3 has not
+// added that one: the count runs below zero and takes a bit of the flags with
+// it, and so a line of such a probe begins "..Zff".
+func (t *Tracing) flags(regs *x86.PtRegs, w way) (flags, preempt byte) {
+	if regs.Flags&x86.FlagIF == 0 || w == wayInt3 || w == wayReturn && t.p.Kret.HandlerIRQsOff {
+		flags |= event.FlagIRQsOff
+	}
+	if w == wayInt3 {
+		flags |= event.FlagNMI | event.FlagHardIRQ
+	}
+	depth := t.preemptDepth()
+	if !t.c.MigrateDisable { // to 5.15 the count stands alone
+		if t.p.Preemption && w == wayInt3 {
+			depth--
+		}
+		return flags, byte(depth)
+	}
+	if w != wayInt3 && t.p.Preemption {
+		depth++
+	}
+	ctx := uint32(flags)<<16 | min(depth&0xff, 15)
+	if t.p.Preemption {
+		ctx--
+	}
+	return byte(ctx >> 16), byte(ctx)
+}
+
+// preemptDepth is how often the guest has turned preemption off.
+func (t *Tracing) preemptDepth() uint32 {
+	if t.preempt == 0 || !t.p.Preemption {
+		return 0
+	}
+	at := t.m.GSBase(t.m.CPU()) + t.preempt
+	if t.m.ReadMem(at, t.word[:4]) != nil {
+		return 0
+	}
+	return binary.LittleEndian.Uint32(t.word[:4]) &^ (1 << 31) & 0xff
+}

@@ -1,0 +1,63 @@
+package tracing
+
+import (
+	"io/fs"
+	"strings"
+
+	"kprobelab/errno"
+)
+
+// Mkdir makes an instance, "instances/NAME": a trace buffer and events' enable
+// files of its own. EEXIST where it is there; EPERM anywhere else.
+func (t *Tracing) Mkdir(name string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	base, ok := instanceName(name)
+	if !ok {
+		return &fs.PathError{Op: "mkdir", Path: name, Err: errno.EPERM}
+	}
+	if t.instance(base) != nil {
+		return &fs.PathError{Op: "mkdir", Path: name, Err: errno.EEXIST}
+	}
+	t.instances = append(t.instances, newTraceArray(t, base))
+	return nil
+}
+
+// Rmdir removes an instance: its events stop, readers of its trace_pipe see
+// the end. ENOENT where there is none; EPERM anywhere else.
+func (t *Tracing) Rmdir(name string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	base, ok := instanceName(name)
+	if !ok {
+		return &fs.PathError{Op: "rmdir", Path: name, Err: errno.EPERM}
+	}
+	a := t.instance(base)
+	if a == nil {
+		return &fs.PathError{Op: "rmdir", Path: name, Err: noEntry{}}
+	}
+	for _, f := range a.files {
+		f.triggers.Clear()
+	}
+	for _, f := range a.files {
+		f.stop()
+		f.event.files = without(f.event.files, f)
+	}
+	a.close()
+	t.instances = without(t.instances, a)
+	return nil
+}
+
+func instanceName(path string) (string, bool) {
+	name, ok := strings.CutPrefix(path, "instances/")
+	return name, ok && name != "" && fs.ValidPath(path) && !strings.Contains(name, "/")
+}
+
+func (t *Tracing) instance(name string) *traceArray {
+	for _, a := range t.instances {
+		if a.name == name {
+			return a
+		}
+	}
+	return nil
+}

@@ -1,0 +1,189 @@
+package tracing
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	"kprobelab/tracing/definition"
+	"kprobelab/tracing/event"
+	"kprobelab/tracing/ring"
+	"kprobelab/x86"
+)
+
+// symbol is an address as %pS prints it, "symbol+0xoffset/0xsize [module]", or
+// without the offset the symbol alone; 0xaddress where there is no symbol.
+func (t *Tracing) symbol(addr uint64, offset bool) string {
+	s, ok := t.k.View().SymbolAt(x86.Addr(addr))
+	switch {
+	case !ok:
+		return x86.Addr(addr).String()
+	case !offset:
+		return s.Name
+	case s.Module != "":
+		return fmt.Sprintf("%s+%#x/%#x [%s]", s.Name, addr-uint64(s.Addr), s.Size, s.Module)
+	}
+	return fmt.Sprintf("%s+%#x/%#x", s.Name, addr-uint64(s.Addr), s.Size)
+}
+
+// place is an address in a line of trace (seq_print_ip_sym): the trampolines
+// of return probes stand for a return address that is not known.
+func (t *Tracing) place(addr uint64, offset bool) string {
+	if addr == 0 {
+		return "0"
+	}
+	if s, ok := t.k.View().SymbolAt(x86.Addr(addr)); ok {
+		switch s.Name {
+		case "kretprobe_trampoline", "__kretprobe_trampoline", "arch_rethook_trampoline":
+			return "[unknown/kretprobe'd]"
+		}
+	}
+	return t.symbol(addr, offset)
+}
+
+// line is a record as a line of trace: who, where and when, then the event.
+func (t *Tracing) line(b *strings.Builder, r *ring.Record) {
+	pid := int(int32(binary.LittleEndian.Uint32(r.Data[event.OffPID:])))
+	us := (r.Time + 500) / 1000
+	fmt.Fprintf(b, "%16s-%-7d [%03d] ", t.comms.name(pid), pid, r.CPU)
+	t.latency(b, r.Data)
+	fmt.Fprintf(b, " %5d.%06d: ", us/1e6, us%1e6)
+	t.eventText(b, r.Data)
+	b.WriteByte('\n')
+}
+
+// eventText is what the event prints of its record.
+func (t *Tracing) eventText(b *strings.Builder, rec []byte) {
+	id := int(binary.LittleEndian.Uint16(rec))
+	if id == printID {
+		markText(b, rec)
+		return
+	}
+	e := t.byID(id)
+	if e == nil {
+		fmt.Fprintf(b, "Unknown type %d", id)
+		return
+	}
+	b.WriteString(e.format.Name + ": (")
+	head := headSize(e.isReturn)
+	if e.isReturn {
+		b.WriteString(t.place(binary.LittleEndian.Uint64(rec[offRetIP:]), true) + " <- ")
+		b.WriteString(t.place(binary.LittleEndian.Uint64(rec[offFunc:]), false))
+	} else {
+		b.WriteString(t.place(binary.LittleEndian.Uint64(rec[offIP:]), true))
+	}
+	b.WriteByte(')')
+	for i := range e.args {
+		t.argText(b, &e.args[i], fieldOf(&e.args[i], head), rec)
+	}
+}
+
+func (t *Tracing) byID(id int) *probeEvent {
+	for _, e := range t.events {
+		if e.format.ID == id {
+			return e
+		}
+	}
+	return nil
+}
+
+// argText prints " name=value", arrays as {value,value}.
+func (t *Tracing) argText(b *strings.Builder, a *definition.Arg, f event.Field, rec []byte) {
+	b.WriteString(" " + a.Name + "=")
+	if a.Count == 0 {
+		t.valueText(b, a.Type, &f, rec, 0)
+		return
+	}
+	for i := range a.Count {
+		b.WriteString(map[bool]string{true: "{", false: ","}[i == 0])
+		t.valueText(b, a.Type, &f, rec, i)
+	}
+	b.WriteByte('}')
+}
+
+func (t *Tracing) valueText(b *strings.Builder, typ *definition.Type, f *event.Field, rec []byte, i int) {
+	if typ.IsString() {
+		if s, ok := f.Text(rec, i); ok {
+			fmt.Fprintf(b, "\"%s\"", s)
+		} else {
+			b.WriteString("(fault)")
+		}
+		return
+	}
+	v := f.Number(rec, i)
+	switch typ.Show {
+	case definition.ShowSigned:
+		fmt.Fprintf(b, "%d", int64(v))
+	case definition.ShowHex:
+		fmt.Fprintf(b, "%#x", v)
+	case definition.ShowChar:
+		b.WriteString("'" + string([]byte{byte(v)}) + "'")
+	case definition.ShowSymbol:
+		b.WriteString(t.symbol(v, true))
+	default:
+		fmt.Fprintf(b, "%d", v)
+	}
+}
+
+// latency are the flag characters of a line (trace_print_lat_fmt).
+func (t *Tracing) latency(b *strings.Builder, rec []byte) {
+	flags, preempt := rec[event.OffFlags], rec[event.OffPreemptCount]
+	b.WriteByte(irqsChar(flags))
+	switch {
+	case flags&event.FlagNeedResched != 0 && flags&event.FlagPreemptResched != 0:
+		b.WriteByte('N')
+	case flags&event.FlagNeedResched != 0:
+		b.WriteByte('n')
+	case flags&event.FlagPreemptResched != 0:
+		b.WriteByte('p')
+	default:
+		b.WriteByte('.')
+	}
+	b.WriteByte(irqChar(flags))
+	if !t.c.MigrateDisable {
+		depth(b, preempt)
+		return
+	}
+	depth(b, preempt&15)
+	depth(b, preempt>>4)
+}
+
+func depth(b *strings.Builder, n byte) {
+	if n == 0 {
+		b.WriteByte('.')
+		return
+	}
+	fmt.Fprintf(b, "%x", n)
+}
+
+func irqsChar(flags byte) byte {
+	off, bh := flags&event.FlagIRQsOff != 0, flags&event.FlagBHOff != 0
+	switch {
+	case off && bh:
+		return 'D'
+	case off:
+		return 'd'
+	case bh:
+		return 'b'
+	case flags&event.FlagIRQsNotSupported != 0:
+		return 'X'
+	}
+	return '.'
+}
+
+func irqChar(flags byte) byte {
+	nmi, hard, soft := flags&event.FlagNMI != 0, flags&event.FlagHardIRQ != 0, flags&event.FlagSoftIRQ != 0
+	switch {
+	case nmi && hard:
+		return 'Z'
+	case nmi:
+		return 'z'
+	case hard && soft:
+		return 'H'
+	case hard:
+		return 'h'
+	case soft:
+		return 's'
+	}
+	return '.'
+}

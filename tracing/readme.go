@@ -1,0 +1,115 @@
+package tracing
+
+import "strings"
+
+// readme is the file README: which files there are, and the language of
+// kprobe_events in the words in which the modelled release states it, for
+// scripts look there for what it can do.
+func (t *Tracing) readme() string {
+	lines := []string{
+		"tracing mini-HOWTO:",
+		"",
+		" Important files:",
+		"  trace\t\t\t- The static contents of the buffer",
+		"\t\t\t  To clear the buffer write into this file: echo > trace",
+		"  trace_pipe\t\t- A consuming read to see the contents of the buffer",
+		"  current_tracer\t- function and latency tracers",
+		"  available_tracers\t- list of configured tracers for current_tracer",
+	}
+	if t.c.ErrorLog {
+		lines = append(lines, "  error_log\t- error log for failed commands (that support it)")
+	}
+	lines = append(lines,
+		"  buffer_size_kb\t- view and modify size of per cpu buffer",
+		"  buffer_total_size_kb  - view total size of all cpu buffers",
+		"  trace_marker\t\t- Writes into this file writes into the kernel buffer",
+		"  tracing_on\t\t- enable/disable tracing: quick way to stop it",
+		"  instances\t\t- Make sub-buffers with: mkdir instances/foo",
+		"  available_events\t- list of events that can be enabled",
+		"  set_event\t\t- list of events that are enabled, and enables them",
+	)
+	if t.c.DynamicEvents {
+		lines = append(lines,
+			"  dynamic_events\t\t- Create/append/remove/show the generic dynamic events",
+			"\t\t\t  Write into this file to define/undefine new trace events.")
+	}
+	lines = append(lines,
+		"  kprobe_events\t\t- Create/append/remove/show the kernel dynamic events",
+		"\t\t\t  Write into this file to define/undefine new trace events.",
+		"\t  accepts: event-definitions (one definition per line)")
+	lines = append(lines, t.grammar()...)
+	lines = append(lines,
+		"  events/\t\t- Directory containing all trace event subsystems:",
+		"      enable\t\t- Write 0/1 to enable/disable tracing of all events",
+		"  events/<system>/\t- Directory containing all trace events for <system>:",
+		"      enable\t\t- Write 0/1 to enable/disable tracing of all <system>",
+		"\t\t\t  events",
+		"      filter\t\t- If set, only events passing filter are traced",
+		"  events/<system>/<event>/\t- Directory containing control files for",
+		"\t\t\t  <event>:",
+		"      enable\t\t- Write 0/1 to enable/disable tracing of <event>",
+		"      filter\t\t- If set, only events passing filter are traced",
+		"      trigger\t\t- If set, a command to perform when event is hit",
+		"\t    Format: <trigger>[:count][if <filter>]",
+		"\t   trigger: traceon, traceoff",
+		"\t            enable_event:<system>:<event>",
+		"\t            disable_event:<system>:<event>",
+	)
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// grammar are the lines about definitions.
+func (t *Tracing) grammar() []string {
+	name, suffix, arg := "[:[<group>/]<event>]", "", ""
+	if t.c.AutoNames {
+		name = "[:[<group>/][<event>]]"
+	}
+	if t.c.ReturnSuffix {
+		suffix = "%return"
+	}
+	if t.c.ArgFetch {
+		arg = ", $arg<N>"
+	}
+	maxActive := ""
+	if t.c.MaxActive {
+		maxActive = "[maxactive]"
+	}
+	list := []string{
+		"\t   Format: p" + name + " <place> [<args>]",
+		"\t           r" + maxActive + name + " <place> [<args>]",
+		"\t           -" + strings.Trim(name, "[]") + trailing(name),
+		"\t    place: [<module>:]<symbol>[+<offset>]|<memaddr>",
+		"place (kretprobe): [<module>:]<symbol>[+<offset>]" + suffix + "|<memaddr>",
+		"\t     args: <name>=fetcharg[:type]",
+		"\t fetcharg: %<register>, @<address>, @<symbol>[+|-<offset>],",
+	}
+	if t.c.BTFArgs {
+		list = append(list, "\t           <argname>,")
+	}
+	list = append(list, "\t           $stack<index>, $stack, $retval, $comm"+arg+",")
+	if !t.c.ArgFetch {
+		return append(list, "\t           +|-<offset>(<fetcharg>)", "\t     type: s8/16/32/64, u8/16/32/64, string,",
+			"\t           b<bit-width>@<bit-offset>/<container-size>")
+	}
+	list = append(list, `	           +|-[u]<offset>(<fetcharg>), \imm-value, \"imm-string"`)
+	if t.c.BTFArgs {
+		return append(list, "\t     kernel return probes support: $retval, $arg<N>, $comm",
+			"\t     type: s8/16/32/64, u8/16/32/64, x8/16/32/64, char, string, symbol,",
+			"\t           b<bit-width>@<bit-offset>/<container-size>, ustring,",
+			`	           symstr, <type>\[<array-size>\]`)
+	}
+	list = append(list, "\t     type: s8/16/32/64, u8/16/32/64, x8/16/32/64, string, symbol,",
+		"\t           b<bit-width>@<bit-offset>/<container-size>, ustring,")
+	if t.c.UniqueSymbols {
+		return append(list, `	           symstr, <type>\[<array-size>\]`)
+	}
+	return append(list, `	           <type>\[<array-size>\]`)
+}
+
+// trailing closes what the deletion's line opens: its event may be left out.
+func trailing(name string) string {
+	if strings.HasSuffix(name, "]]") {
+		return "]"
+	}
+	return ""
+}

@@ -1,0 +1,55 @@
+package tracing
+
+import "strconv"
+
+// maxComm is the length in bytes of a task's name (TASK_COMM_LEN and its NUL).
+const maxComm = 15
+
+// defaultTask names tasks without making a name twice: it is asked at every hit.
+func defaultTask() func(int) (int, string) {
+	names := []string{"init"}
+	return func(n int) (int, string) {
+		for len(names) <= n {
+			names = append(names, "task-"+strconv.Itoa(len(names)))
+		}
+		return n + 1, names[n]
+	}
+}
+
+// current is the task that runs now.
+func (t *Tracing) current() (pid int, comm string) {
+	pid, comm = t.o.Task(t.m.Task())
+	if len(comm) > maxComm {
+		comm = comm[:maxComm]
+	}
+	return pid, comm
+}
+
+// comms remembers the names of the tasks that wrote records
+// (saved_cmdlines), for records have process IDs only.
+type comms struct{ byPID map[int]string }
+
+func (c *comms) init() { c.byPID = map[int]string{} }
+
+// maxComms bounds how many names are kept; the kernel keeps 128.
+const maxComms = 32768
+
+func (c *comms) save(pid int, comm string) {
+	if old, ok := c.byPID[pid]; ok && old == comm {
+		return
+	}
+	if len(c.byPID) < maxComms {
+		c.byPID[pid] = comm
+	}
+}
+
+// name is how trace prints a task.
+func (c *comms) name(pid int) string {
+	if pid == 0 {
+		return "<idle>"
+	}
+	if s, ok := c.byPID[pid]; ok {
+		return s
+	}
+	return "<...>"
+}

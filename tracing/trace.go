@@ -1,0 +1,146 @@
+package tracing
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"kprobelab/tracing/ring"
+)
+
+// The head of the file trace (spec 9.10).
+const (
+	headTracer = "# tracer: nop\n#\n"
+	head61     = `#                                _-----=> irqs-off/BH-disabled
+#                               / _----=> need-resched
+#                              | / _---=> hardirq/softirq
+#                              || / _--=> preempt-depth
+#                              ||| / _-=> migrate-disable
+#                              |||| /     delay
+#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION
+#              | |         |   |||||     |         |
+`
+	head510 = `#                                _-----=> irqs-off
+#                               / _----=> need-resched
+#                              | / _---=> hardirq/softirq
+#                              || / _--=> preempt-depth
+#                              ||| /     delay
+#           TASK-PID     CPU#  ||||   TIMESTAMP  FUNCTION
+#              | |         |   ||||      |         |
+`
+)
+
+// traceText is what the file trace reads: all that is in the buffer, which
+// stays there.
+func (a *traceArray) traceText() string {
+	var b strings.Builder
+	a.traceHead(&b)
+	overruns := false
+	for cpu := range a.ring.CPUs() {
+		overruns = overruns || a.ring.Stats(cpu).Overrun > 0
+	}
+	started := make([]bool, a.ring.CPUs())
+	it, buf := a.ring.Iterate(ring.AllCPUs), []byte(nil)
+	for n := 0; ; n++ {
+		r, ok := it.Next(buf)
+		if !ok {
+			return b.String()
+		}
+		b.WriteString(r.LostLine())
+		if overruns && !started[r.CPU] && n > 0 {
+			fmt.Fprintf(&b, "##### CPU %d buffer started ####\n", r.CPU)
+		}
+		started[r.CPU] = true
+		a.t.line(&b, &r)
+		buf = r.Data
+	}
+}
+
+func (a *traceArray) traceHead(b *strings.Builder) {
+	in, written := a.ring.Counts()
+	fmt.Fprintf(b, "%s# entries-in-buffer/entries-written: %d/%d   #P:%d\n#\n", headTracer, in, written, a.ring.CPUs())
+	if a.t.c.MigrateDisable {
+		b.WriteString(head61)
+	} else {
+		b.WriteString(head510)
+	}
+}
+
+// pipeHandle is trace_pipe: it takes the records out of the buffer as they
+// come, and waits where there are none.
+type pipeHandle struct {
+	a *traceArray
+	// rest is what of a line did not fit the last read.
+	rest   []byte
+	closed chan struct{}
+	buf    []byte
+	// seen: something was read. With tracing off the file then ends.
+	seen bool
+	// wait is false for a reader that does not: it sees the end instead.
+	wait bool
+}
+
+// ReadAt reads lines as far as b goes; the offset is ignored.
+func (h *pipeHandle) ReadAt(ctx context.Context, b []byte, _ int64) (int, error) {
+	for {
+		changed := h.a.ring.Changed()
+		n := h.take(b)
+		if n > 0 || len(b) == 0 {
+			h.seen = true
+			return n, nil
+		}
+		if !h.wait || h.atEnd() {
+			return 0, nil
+		}
+		select {
+		case <-changed:
+		case <-h.closed:
+			return 0, errBadHandle
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+}
+
+// atEnd: tracing is off and something was read (tracing_wait_pipe), or the
+// buffer has gone.
+func (h *pipeHandle) atEnd() bool {
+	h.a.t.mu.Lock()
+	defer h.a.t.mu.Unlock()
+	return h.a.closed || !h.a.on && h.seen
+}
+
+// take formats records until b is full.
+func (h *pipeHandle) take(b []byte) int {
+	h.a.t.mu.Lock()
+	defer h.a.t.mu.Unlock()
+	n := copy(b, h.rest)
+	h.rest = h.rest[n:]
+	for n < len(b) {
+		r, ok := h.a.ring.Consume(ring.AllCPUs, h.buf)
+		if !ok {
+			break
+		}
+		h.buf = r.Data
+		var s strings.Builder
+		s.WriteString(r.LostLine())
+		h.a.t.line(&s, &r)
+		used := copy(b[n:], s.String())
+		h.rest = append(h.rest[:0], s.String()[used:]...)
+		n += used
+	}
+	return n
+}
+
+// WriteAt fails: the file is read-only.
+func (h *pipeHandle) WriteAt([]byte, int64) (int, error) { return 0, errBadHandle }
+
+// Close ends a read that waits.
+func (h *pipeHandle) Close() error {
+	select {
+	case <-h.closed:
+	default:
+		close(h.closed)
+	}
+	return nil
+}

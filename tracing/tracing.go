@@ -1,0 +1,155 @@
+package tracing
+
+import (
+	"fmt"
+	"sync"
+
+	"kprobelab/errno"
+	"kprobelab/kimage"
+	"kprobelab/kprobes"
+	"kprobelab/profile"
+	"kprobelab/tracing/ring"
+	"kprobelab/x86"
+)
+
+// Machine is what tracing needs of the machine that is traced; a
+// kprobes.Machine has it all.
+type Machine interface {
+	// NumCPU is the number of CPUs, CPU that of the one that runs now, Task
+	// the number of the task that runs now.
+	NumCPU() int
+	CPU() int
+	Task() int
+	// Now is the virtual clock, in nanoseconds since boot.
+	Now() uint64
+	// ReadMem reads all of b, or fails.
+	ReadMem(addr x86.Addr, b []byte) error
+	// GSBase is where a CPU's per-CPU variables are.
+	GSBase(cpu int) x86.Addr
+}
+
+// Source is what an image knows beyond a View; kimage.Image has it.
+type Source interface {
+	// Proto is a function's prototype, where there is BTF.
+	Proto(name string) (kimage.Proto, bool)
+	// Modules are the names of the modules that are there.
+	Modules() []string
+}
+
+// Options are the choices of New; the zero value of each is its default.
+type Options struct {
+	// BufferSize is what each CPU's ring buffer holds, in bytes.
+	BufferSize int
+	// Task tells of a task by its number: its process ID, and its name of at
+	// most 15 bytes. By default the ID is one more than the number, and the
+	// name "init" for the first task, "task-N" for others. It is asked at
+	// every hit.
+	Task func(n int) (pid int, comm string)
+	// Source has prototypes and modules; nil for none.
+	Source Source
+	// Log receives the lines that the kernel would log, without a newline.
+	Log func(line string)
+}
+
+// Tracing is the tracing subsystem of one machine: its kprobe events, its
+// trace buffers, and the tree of files over both.
+//
+// Everything that may touch the machine happens with mu held: file
+// operations, and guest code that Do runs. A read that waits does not hold it.
+type Tracing struct {
+	mu sync.Mutex
+	k  *kprobes.Kprobes
+	m  Machine
+	o  Options
+	// c and p are the modelled kernel.
+	c *profile.Tracing
+	p *profile.Config
+
+	// events are in the order of their making, probes too (dyn_event_list).
+	events []*probeEvent
+	probes []*probe
+	ids    map[int]bool
+	// top is the trace buffer of the tracing folder itself.
+	top       *traceArray
+	instances []*traceArray
+
+	comms comms
+	// scratch is where a hit's record is made; word is for reading memory.
+	scratch [ring.MaxRecord]byte
+	word    [8]byte
+	// preempt is where a CPU's preempt count is, from its GS base; 0: nowhere.
+	preempt x86.Addr
+	// notrace: functions without an ftrace site cannot be probed by events.
+	notrace bool
+}
+
+// New makes the subsystem over kprobes on a machine. nil options mean the
+// defaults. It fails with ENOSYS where the modelled kernel has no kprobe
+// events.
+func New(k *kprobes.Kprobes, m Machine, o *Options) (*Tracing, error) {
+	p := k.Config()
+	if !p.Tracing.Exists {
+		return nil, fmt.Errorf("kernel %s has no kprobe events: %w", p.Name, errno.ENOSYS)
+	}
+	t := &Tracing{k: k, m: m, p: p, c: &p.Tracing, ids: map[int]bool{}}
+	if o != nil {
+		t.o = *o
+	}
+	if t.o.Task == nil {
+		t.o.Task = defaultTask()
+	}
+	t.comms.init()
+	t.preempt = preemptCount(k.View())
+	_, sites := k.View().SiteIn(kimage.SiteFtrace, x86.Range{End: ^x86.Addr(0)})
+	t.notrace = sites && p.Check.FtraceSites
+	t.top = newTraceArray(t, "")
+	return t, nil
+}
+
+// Do runs fn while no file operation is under way: guest code has to run so
+// where others use the files at the same time.
+func (t *Tracing) Do(fn func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	fn()
+}
+
+// Close disables and removes all events, whatever uses them, and lets readers
+// that wait see the end of the trace.
+func (t *Tracing) Close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, e := range t.events {
+		for _, f := range e.files {
+			f.triggers.Clear()
+		}
+	}
+	for _, e := range t.events {
+		for _, f := range e.files {
+			_ = f.setEnabled(false)
+		}
+	}
+	for len(t.probes) > 0 {
+		t.remove(t.probes[0])
+	}
+	for _, a := range t.arrays() {
+		a.close()
+	}
+}
+
+func (t *Tracing) printk(line string) {
+	if t.o.Log != nil {
+		t.o.Log(line)
+	}
+}
+
+// preemptCount finds the per-CPU variable (emu knows the same two places).
+func preemptCount(v kimage.View) x86.Addr {
+	if s := v.Lookup("__preempt_count"); len(s) > 0 {
+		return s[0].Addr
+	}
+	if s := v.Lookup("pcpu_hot"); len(s) > 0 {
+		return s[0].Addr + 8
+	}
+	return 0
+}
