@@ -32,6 +32,7 @@ func TestRule1_3Checks(t *testing.T) {
 		errno  errno.Errno
 		rule   probepoint.Rule
 		ftrace bool
+		upBoot bool // the kernel has run with one CPU so far
 	}{
 		"accepted":                   {offset: 5},
 		"rule4_ftrace_site":          {setup: site(kimage.SiteFtrace, 0, 5), ftrace: true},
@@ -57,6 +58,9 @@ func TestRule1_3Checks(t *testing.T) {
 		"rule11_pfx_5.10":            {setup: rename("__pfx_fn"), kernel: "5.10", offset: 5},
 		"rule13_module_init":         {setup: func(f *fakeView) { f.init, f.initOf = f.span(), "demo" }, offset: 5, errno: errno.ENOENT, rule: probepoint.RuleModuleInit},
 		"rule17_smp_lock_accepted":   {setup: site(kimage.SiteSMPLock, 5, 1), offset: 5},
+		"rule17_smp_lock_refused":    {setup: site(kimage.SiteSMPLock, 5, 1), upBoot: true, offset: 5, errno: errno.EINVAL, rule: probepoint.RuleSMPLock},
+		"rule17_before_18":           {setup: site(kimage.SiteSMPLock, 6, 1), upBoot: true, offset: 6, errno: errno.EINVAL, rule: probepoint.RuleSMPLock},
+		"rule16_before_17":           {setup: func(f *fakeView) { site(kimage.SiteSMPLock, 0, 1)(f); site(kimage.SiteFtrace, 0, 5)(f) }, upBoot: true, ftrace: true},
 		"rule18_middle":              {offset: 6, errno: errno.EILSEQ, rule: probepoint.RuleNotBoundary},
 		"rule18_2.6.18_has_no_test":  {kernel: "2.6.18", offset: 6},
 		"rule18_decode_error":        {body: []string{badVEX, movAX, ret}, offset: 3, errno: errno.EILSEQ, rule: probepoint.RuleNotBoundary},
@@ -82,6 +86,7 @@ func TestRule1_3Checks(t *testing.T) {
 				tc.setup(v)
 			}
 			c := named(t, tc.kernel)
+			c.Check.SMPLocks = tc.upBoot
 			p, err := probepoint.Resolve(v, probepoint.Request{Addr: v.text, Offset: tc.offset}, c)
 			require.NoError(t, err)
 			err = probepoint.Check(v, &p, c)

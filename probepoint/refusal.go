@@ -62,6 +62,8 @@ const (
 	// RuleModuleInit: the address is in a loaded module's init section,
 	// which has been freed.
 	RuleModuleInit Rule = "MODULE_INIT"
+	// RuleSMPLock: the address is a lock prefix that may yet be patched.
+	RuleSMPLock Rule = "SMP_LOCK"
 	// RuleNotBoundary: decoding from the symbol's start does not reach the
 	// address.
 	RuleNotBoundary Rule = "NOT_BOUNDARY"
@@ -116,6 +118,7 @@ var why = map[Rule]string{
 	RuleCFISymbol:     "in a function's preamble, which is never executed",
 	RuleModuleGoing:   "in a module that is being unloaded",
 	RuleModuleInit:    "in a module's init section, which is freed",
+	RuleSMPLock:       "a lock prefix that the kernel may patch",
 	RuleNotBoundary:   "not at an instruction boundary",
 	RuleExceptionInsn: "the instruction raises an exception by itself",
 	RuleSlot:          "the instruction cannot be executed out of line",
@@ -138,7 +141,7 @@ func Rules() []Rule {
 		RuleNoJprobes, RuleJprobeEntry, RuleReregistered,
 		RuleFtraceSite, RuleInsideFtrace, RuleNotText, RuleGateArea, RuleBlacklisted,
 		RuleJumpLabel, RuleStaticCall, RuleBugTable, RuleCFISymbol,
-		RuleModuleGoing, RuleModuleInit,
+		RuleModuleGoing, RuleModuleInit, RuleSMPLock,
 		RuleNotBoundary, RuleExceptionInsn, RuleSlot, RuleSecondJprobe, RuleNoMemory, RuleArm, RuleBatch,
 		RuleNotRegistered, RuleNoModule, RuleModuleLoaded, RuleModulePinned, RuleGone,
 	}
