@@ -1,0 +1,142 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"kprobelab/errno"
+)
+
+// WriteJSON writes one JSON object.
+func (c *Check) WriteJSON(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(c)
+}
+
+// WriteText writes the matrix for people, the images with their numbers, and
+// below why each refused probe is refused.
+func (c *Check) WriteText(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	for i := range c.Images {
+		fmt.Fprintf(t, "[%d]\t%s\tprofile %s\tCPU %s\n", i+1, c.Images[i].title(), c.Images[i].Profile, c.Images[i].CPU)
+	}
+	fmt.Fprint(t, "\nprobe")
+	for i := range c.Images {
+		fmt.Fprintf(t, "\t[%d]", i+1)
+	}
+	fmt.Fprintln(t)
+	for i := range c.Probes {
+		row := &c.Probes[i]
+		fmt.Fprint(t, row.Text)
+		for j := range row.Cells {
+			fmt.Fprint(t, "\t"+row.Cells[j].brief(row.Return))
+		}
+		fmt.Fprintln(t)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	c.explain(w)
+	_, err := fmt.Fprintf(w, "\n%d of %d attach\n", c.cells()-c.Refused, c.cells())
+	return err
+}
+
+func (c *Check) cells() int { return len(c.Images) * len(c.Probes) }
+
+// title is the image's release, or its file where it has none.
+func (i *CheckImage) title() string {
+	if i.Release != "" {
+		return i.Release
+	}
+	return filepath.Base(i.Name)
+}
+
+// brief is a cell of the matrix: how the probe runs, or why it does not; and
+// what else would be refused there.
+func (c *CheckCell) brief(ret bool) string {
+	if !c.Attaches {
+		return errno.Errno(-c.Errno).Name() + " " + c.what()
+	}
+	text := c.Runs
+	switch {
+	case c.Found == FoundPattern:
+		text += fmt.Sprintf(", %d functions", c.Matches)
+	case c.Found == FoundSeveral:
+		text += fmt.Sprintf(", first of %d", len(c.Others))
+	case c.Found == FoundModule:
+		text += " in " + strings.Join(c.Others, ", ")
+	}
+	if c.Events != 0 {
+		text += ", not by kprobe_events"
+	}
+	if !ret && c.Kretprobe == 0 && c.Found != FoundPattern {
+		text += ", return too"
+	}
+	return text
+}
+
+// what says in a word or two why a probe does not attach.
+func (c *CheckCell) what() string {
+	switch {
+	case c.Found == FoundClone:
+		return "only " + strings.Join(c.Others, " ")
+	case c.Found == FoundAbsent && c.Reason != string(RuleLine):
+		return string(FoundAbsent)
+	}
+	return c.Reason
+}
+
+// explain writes each rule that refuses a probe once, with the probes.
+func (c *Check) explain(w io.Writer) {
+	type why struct{ reason, detail string }
+	var order []why
+	who := map[why][]string{}
+	for i := range c.Probes {
+		for j := range c.Probes[i].Cells {
+			cell := &c.Probes[i].Cells[j]
+			if cell.Attaches {
+				continue
+			}
+			y := why{cell.Reason, cell.Detail}
+			if who[y] == nil {
+				order = append(order, y)
+			}
+			who[y] = append(who[y], fmt.Sprintf("%s [%d]", c.Probes[i].Text, j+1))
+		}
+	}
+	for _, y := range order {
+		fmt.Fprintf(w, "\n%s: %s\n", y.reason, y.detail)
+		fmt.Fprintf(w, "    %s\n", strings.Join(who[y], ", "))
+	}
+}
+
+// checkHeader names the columns of WriteTSV.
+const checkHeader = "image\tprobe\tprogram\tvia\tsymbol\tattaches\terrno\truns\tregister_errno\tkretprobe_errno\tkprobe_events_errno\treason\tdetail\n"
+
+// WriteTSV writes a header, and a line for each cell.
+func (c *Check) WriteTSV(w io.Writer) error {
+	if _, err := io.WriteString(w, checkHeader); err != nil {
+		return err
+	}
+	for i := range c.Probes {
+		row := &c.Probes[i]
+		for j := range row.Cells {
+			x, attaches := &row.Cells[j], 0
+			if x.Attaches {
+				attaches = 1
+			}
+			_, err := fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%d\t%d\t%d\t%s\t%s\n",
+				printable(c.Images[j].Name), row.Text, row.Program, row.Via, x.Found, attaches, x.Errno, x.Runs,
+				x.Register, x.Kretprobe, x.Events, x.Reason, x.Detail)
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
