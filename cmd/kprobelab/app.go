@@ -21,6 +21,7 @@ Examples:
    kprobelab run --steps --kprobe gcd+0x5 --call 'gcd(12, 18)'
    kprobelab sample kretprobe --kernel 4.4
    kprobelab scan /boot/vmlinuz
+   echo vfs_read | kprobelab check - /boot/vmlinuz-*
    kprobelab symbols /boot/vmlinuz 'vfs_*'
    kprobelab info /boot/vmlinuz
    source <(kprobelab completion bash)
@@ -42,7 +43,7 @@ func newApp(t *term) *cli.Command {
 		Suggest:     true,
 		Commands: []*cli.Command{
 			runCommand(t), sampleCommand(t), scanCommand(t), symbolsCommand(t), infoCommand(t),
-			completionCommand(t), versionCommand(t),
+			checkCommand(t), completionCommand(t), versionCommand(t),
 		},
 		Action: func(_ context.Context, c *cli.Command) error {
 			if c.Args().Present() {

@@ -188,7 +188,7 @@ func (r *completion) flags(cmd *cli.Command, prefix string) {
 // argument completes what is no flag: the image, then the symbols' pattern.
 func (r *completion) argument(cmd *cli.Command, prefix string) {
 	switch {
-	case len(r.positional) == 0 && cmd.ArgsUsage != "":
+	case len(r.positional) == 0 && cmd.ArgsUsage != "", cmd.Name == "check":
 		r.files()
 	case len(r.positional) == 1 && cmd.Name == "symbols":
 		r.symbols(prefix, "", "", func(kimage.Symbol) bool { return true })
