@@ -1,0 +1,228 @@
+//go:build cgo && linux && amd64
+
+package tracing_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/errno"
+	"kprobelab/internal/lab"
+	"kprobelab/internal/oracle"
+	"kprobelab/kimage"
+	"kprobelab/tracing"
+)
+
+// shell runs the commands of a transcript on the tree, and prints what the
+// shell of the real machine printed.
+type shell struct {
+	t   *testing.T
+	tr  *tracing.Tracing
+	out []string
+}
+
+func (s *shell) print(text string) { s.out = append(s.out, text) }
+
+// printText is what a program wrote, which may be nothing.
+func (s *shell) printText(text string) {
+	if text != "" {
+		s.print(strings.TrimSuffix(text, "\n"))
+	}
+}
+
+// read is cat.
+func (s *shell) read(name string) string {
+	b, err := fs.ReadFile(s.tr, name)
+	require.NoError(s.t, err)
+	return string(b)
+}
+
+// strerror is what the C library says of an errno.
+func strerror(err error) string {
+	no := errno.Of(err)
+	if no == errno.EADDRNOTAVAIL {
+		return "Cannot assign requested address"
+	}
+	text := no.Error()
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// echo is echo TEXT > FILE, or >> FILE.
+func (s *shell) echo(text, file string, add bool) error {
+	err := s.tr.Write(file, text+"\n", add)
+	var p *fs.PathError
+	switch {
+	case errors.As(err, &p):
+		s.print("/cmd.sh: eval: line 6: can't create " + file + ": " + strerror(err))
+	case err != nil:
+		s.print("sh: write error: " + strerror(err))
+	}
+	return err
+}
+
+var (
+	stamp   = regexp.MustCompile(`(?m)^\[ *[0-9.]*\]`)
+	pointer = regexp.MustCompile(`0x(\(____ptrval____\)|[0-9a-f]{16}\b)`)
+	// echoCmd is an echo of a command list.
+	echoCmd = regexp.MustCompile(`^echo ?('([^']*)'|[^ >]*) ?(>>?) ?(\S+)$`)
+)
+
+// command runs one command of a list.
+func (s *shell) command(cmd string) {
+	if m := echoCmd.FindStringSubmatch(cmd); m != nil {
+		text := m[2]
+		if m[2] == "" {
+			text = strings.Trim(m[1], "'")
+		}
+		_ = s.echo(text, m[4], m[3] == ">>")
+		return
+	}
+	name, arg, _ := strings.Cut(cmd, " ")
+	switch {
+	case cmd == "tail -n 1 kprobe_events":
+		lines := strings.Split(strings.TrimSuffix(s.read("kprobe_events"), "\n"), "\n")
+		s.print(lines[len(lines)-1])
+	case strings.HasPrefix(cmd, "sed "):
+		s.printText(stamp.ReplaceAllString(s.read("error_log"), "[TS]"))
+	case name == "cat":
+		for f := range strings.FieldsSeq(arg) {
+			f = strings.TrimPrefix(f, "/sys/kernel/debug/")
+			s.printText(s.read(f))
+		}
+	default:
+		s.t.Fatalf("the transcript's command %q", cmd)
+	}
+}
+
+// ask is a single definition, whose answer the transcript prints in its own way.
+func (s *shell) ask(text string) {
+	require.NoError(s.t, s.tr.Write("error_log", "", false))
+	if s.echo(text, "kprobe_events", false) != nil {
+		s.printText(stamp.ReplaceAllString(s.read("error_log"), "[TS]"))
+		return
+	}
+	s.print("[accepted]")
+	if now := s.read("kprobe_events"); now != "" {
+		s.print("  now: " + strings.TrimSuffix(now, "\n"))
+	}
+}
+
+// realTracing is tracing over a real kernel's image.
+func realTracing(t *testing.T, folder string) *tracing.Tracing {
+	images, err := filepath.Glob(filepath.Join(oracle.Dir(t, folder), "vmlinuz*"))
+	require.NoError(t, err)
+	require.Len(t, images, 1)
+	img, err := kimage.Open(images[0], nil)
+	require.NoError(t, err)
+	l, err := lab.New(img, &lab.Options{CPUs: 2})
+	require.NoError(t, err)
+	tr, err := tracing.New(l.Kprobes, l.Machine, &tracing.Options{Source: img})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		tr.Close()
+		require.Zero(t, l.Kprobes.Registered())
+		l.Close()
+	})
+	return tr
+}
+
+// block is a command of a transcript and what was printed.
+type block struct {
+	cmd  string
+	want []string
+}
+
+func blocks(t *testing.T, folder, name string) []block {
+	text, err := os.ReadFile(filepath.Join(oracle.Dir(t, folder), "transcripts", name))
+	require.NoError(t, err)
+	var list []block
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSuffix(line, "\n")
+		if cmd, ok := strings.CutPrefix(line, "# "); ok && !strings.HasPrefix(cmd, "tracer") {
+			list = append(list, block{cmd: cmd})
+		} else if len(list) > 0 {
+			list[len(list)-1].want = append(list[len(list)-1].want, line)
+		}
+	}
+	return list
+}
+
+// normal takes out what belongs to a boot: hashed pointers, which are
+// addresses here, and the times.
+func normal(lines []string) string {
+	return stamp.ReplaceAllString(pointer.ReplaceAllString(strings.Join(lines, "\n"), "0xPTR"), "[TS]")
+}
+
+// TestErrorsTranscript asks what was asked of three real kernels, and compares
+// the answers to the byte. What belongs to the test module of that machine is
+// left out.
+func TestErrorsTranscript(t *testing.T) {
+	for folder, kernel := range oracle.Kernels {
+		t.Run(kernel, func(t *testing.T) {
+			tr := realTracing(t, folder)
+			asked := 0
+			for _, b := range blocks(t, folder, "errors.txt") {
+				if strings.Contains(b.cmd, "korct:nofn") {
+					continue
+				}
+				s := &shell{t: t, tr: tr}
+				if list := strings.Split(b.cmd, "; "); len(list) > 1 {
+					require.NoError(t, tr.Write("error_log", "", false))
+					for _, cmd := range list {
+						s.command(cmd)
+					}
+				} else {
+					m := echoCmd.FindStringSubmatch(b.cmd)
+					require.NotNil(t, m, b.cmd)
+					require.NoError(t, tr.Write("kprobe_events", "", false))
+					s.ask(m[2])
+				}
+				require.Equal(t, normal(b.want), normal(s.out), "%s", b.cmd)
+				asked++
+			}
+			require.Greater(t, asked, 90)
+		})
+	}
+}
+
+// TestKprobeEventsTranscript defines what was defined on three real kernels,
+// and compares what reads back: kprobe_events, dynamic_events, format, id,
+// filter, kprobes/list. Lines of that machine's test module are left out.
+func TestKprobeEventsTranscript(t *testing.T) {
+	for folder, kernel := range oracle.Kernels {
+		t.Run(kernel, func(t *testing.T) {
+			tr := realTracing(t, folder)
+			ran := 0
+			for _, b := range blocks(t, folder, "kprobe_events.txt") {
+				list := strings.Split(b.cmd, "; ")
+				if strings.Contains(b.cmd, "uprobe_events") || strings.HasPrefix(b.cmd, "ls events/kprobes ") || strings.HasSuffix(b.cmd, "ls events/kprobes") {
+					continue // other folders, other files than here
+				}
+				if strings.HasPrefix(list[0], "ls ") {
+					list = list[1:]
+					b.want = b.want[len(b.want)-3:] // behind the names of the files
+				}
+				s := &shell{t: t, tr: tr}
+				for _, cmd := range list {
+					s.command(cmd)
+				}
+				require.Equal(t, normal(withoutModule(b.want)), normal(s.out), "%s", b.cmd)
+				ran++
+			}
+			require.Greater(t, ran, 8)
+		})
+	}
+}
+
+// withoutModule leaves out the lines of kprobes/list that are in the module.
+func withoutModule(lines []string) []string {
+	return slices.DeleteFunc(slices.Clone(lines), func(s string) bool { return strings.Contains(s, "  korct [") })
+}
