@@ -1,0 +1,183 @@
+// Package boottext compares the text that is computed for a kernel with the
+// text that the kernel had after booting, byte for byte: by kind of patch site,
+// and by cause.
+//
+// It must not know how either text came about.
+package boottext
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"slices"
+	"sort"
+	"strings"
+
+	"kprobelab/kimage"
+	"kprobelab/x86"
+)
+
+// kinds are the kinds of site with their names, in the order in which a byte
+// that lies in several kinds' sites is counted.
+var kinds = []struct {
+	kind kimage.SiteKind
+	name string
+}{
+	{kimage.SiteStaticCall, "static call"}, {kimage.SiteJumpLabel, "jump label"}, {kimage.SiteFtrace, "ftrace"},
+	{kimage.SiteAlternative, "alternative"}, {kimage.SiteParavirt, "paravirt"}, {kimage.SiteReturn, "return"},
+	{kimage.SiteRetpoline, "retpoline"}, {kimage.SiteSMPLock, "SMP lock"},
+}
+
+const noSite = "no patch site"
+
+// Tally is a comparison.
+type Tally struct {
+	// Bytes were compared, of which Differ differ.
+	Bytes, Differ int
+	// Categories are the kinds of site, and what is outside of all.
+	Categories []Category
+	// Causes counts the bytes that differ for a reason that only a running
+	// machine decides.
+	Causes map[string]int
+	// Unexplained are the other differences, one a line, at most maxUnexplained.
+	Unexplained []string
+}
+
+// maxUnexplained bounds the list of differences.
+const maxUnexplained = 100
+
+// Category is one kind of patch site.
+type Category struct {
+	Name string
+	// Bytes lie in its sites, of which Differ differ.
+	Bytes, Differ int
+}
+
+// Compare compares the image's text from base on with live.
+func Compare(img *kimage.Image, base x86.Addr, live []byte) *Tally {
+	t := &Tally{Bytes: len(live), Causes: map[string]int{}}
+	text := make([]byte, len(live))
+	if n := img.CodeAt(base, text); n < len(text) {
+		t.Unexplained = append(t.Unexplained, fmt.Sprintf("the image's text ends at %s", base.Add(int64(n))))
+		return t
+	}
+	differ := map[string]int{}
+	c := newCauses(img)
+	for i := range text {
+		if text[i] == live[i] {
+			continue
+		}
+		addr := base.Add(int64(i))
+		category := categoryOf(img, addr)
+		t.Differ++
+		differ[category]++
+		if cause := c.of(addr); cause != "" {
+			t.Causes[cause]++
+		} else if len(t.Unexplained) < maxUnexplained {
+			s, _ := img.SymbolAt(addr)
+			t.Unexplained = append(t.Unexplained, fmt.Sprintf("%s, %s+%#x: %02x, live %02x", category, s.Name, addr.Sub(s.Addr), text[i], live[i]))
+		}
+	}
+	end := base.Add(int64(len(live)))
+	for _, k := range kinds {
+		cat := Category{Name: k.name, Differ: differ[k.name]}
+		for _, s := range img.Sites(k.kind) {
+			if s.Addr.In(base, end) {
+				cat.Bytes += s.Len
+			}
+		}
+		t.Categories = append(t.Categories, cat)
+	}
+	t.Categories = append(t.Categories, Category{Name: noSite, Differ: differ[noSite]})
+	return t
+}
+
+// categoryOf names the kind of patch site that a byte lies in.
+func categoryOf(img *kimage.Image, addr x86.Addr) string {
+	for _, k := range kinds {
+		if _, ok := img.SiteAt(k.kind, addr); ok {
+			return k.name
+		}
+	}
+	return noSite
+}
+
+// WriteText writes the tally for people.
+func (t *Tally) WriteText(w io.Writer) {
+	for _, c := range t.Categories {
+		if c.Name != noSite {
+			fmt.Fprintf(w, "  %-12s %8d bytes in sites, %d differ\n", c.Name, c.Bytes, c.Differ)
+		} else if c.Differ > 0 {
+			fmt.Fprintf(w, "  %-12s %d bytes differ\n", c.Name, c.Differ)
+		}
+	}
+	names := make([]string, 0, len(t.Causes))
+	for name := range t.Causes {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		fmt.Fprintf(w, "  %d bytes because of %s\n", t.Causes[name], name)
+	}
+	for _, u := range t.Unexplained {
+		fmt.Fprintf(w, "  without a known cause: %s\n", u)
+	}
+	fmt.Fprintf(w, "  %d of %d bytes differ\n", t.Differ, t.Bytes)
+}
+
+// causes finds what only a running machine decides.
+type causes struct {
+	img    *kimage.Image
+	labels []kimage.JumpLabel
+	// constants are the runtime constants that depend on the machine.
+	constants []x86.Addr
+}
+
+// The causes.
+const (
+	causeOnce   = "code that runs once (DO_ONCE), which a machine has run or not"
+	causeRandom = "randomness that a machine without RDRAND gathers with time"
+	causeDentry = "the dentry hash's address and size, constants in the text"
+)
+
+// keyCauses are the beginnings of names of static keys.
+var keyCauses = []struct{ key, cause string }{
+	{"___once_key", causeOnce}, {"crng_is_ready", causeRandom}, {"not_filled_random_ptr_key", causeRandom},
+}
+
+func newCauses(img *kimage.Image) *causes {
+	c := &causes{img: img, labels: img.JumpLabels()}
+	for _, name := range []string{"runtime_ptr_dentry_hashtable", "runtime_shift_d_hash_shift"} {
+		start, stop := img.Lookup("__start_"+name), img.Lookup("__stop_"+name)
+		if len(start) != 1 || len(stop) != 1 {
+			continue
+		}
+		for at := start[0].Addr; at < stop[0].Addr; at += 4 {
+			var rel [4]byte
+			img.CodeAt(at, rel[:])
+			c.constants = append(c.constants, at.Add(int64(int32(binary.LittleEndian.Uint32(rel[:])))))
+		}
+	}
+	return c
+}
+
+// constantSize bounds a runtime constant in bytes.
+const constantSize = 8
+
+// of is the cause of a difference, "" without a known one.
+func (c *causes) of(addr x86.Addr) string {
+	for _, at := range c.constants {
+		if addr.In(at, at+constantSize) {
+			return causeDentry
+		}
+	}
+	i := sort.Search(len(c.labels), func(i int) bool { return c.labels[i].Addr > addr })
+	if i == 0 || !addr.In(c.labels[i-1].Addr, c.labels[i-1].Addr.Add(int64(c.labels[i-1].Len))) {
+		return ""
+	}
+	key, _ := c.img.SymbolAt(c.labels[i-1].Key)
+	if j := slices.IndexFunc(keyCauses, func(k struct{ key, cause string }) bool { return strings.HasPrefix(key.Name, k.key) }); j >= 0 {
+		return keyCauses[j].cause
+	}
+	return ""
+}
