@@ -23,6 +23,7 @@ var order = [][]string{
 	{"tracing/filter", "tracing/perfetto"},
 	{"tracing/trigger"},
 	{"tracing"},
+	{"tracing/mount"},
 	{"internal/lab"},
 	{"kprobestest"},
 	{"bench"},

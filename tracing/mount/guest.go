@@ -1,0 +1,31 @@
+package mount
+
+// Guest is the guest kernel, in which what is done with the files happens too:
+// its vfs_open, vfs_read, vfs_write and kernel_clone run before the tree acts,
+// so that probes on them fire. Calls may come from several goroutines.
+type Guest interface {
+	// Fork: a process has come that was started after the mount.
+	Fork(p Process)
+	// Open returns a number for what was opened, for the other calls.
+	Open(p Process, path string, flag int) int
+	// Read is told how much can be read, Write what is written.
+	Read(p Process, fd, n int)
+	Write(p Process, fd int, b []byte)
+	Close(p Process, fd int)
+}
+
+// Process is a process of the host.
+type Process struct {
+	PID int
+	// Comm is its name, 15 bytes at most; empty where the host does not tell.
+	Comm string
+}
+
+// noGuest is a Guest in which nothing happens.
+type noGuest struct{}
+
+func (noGuest) Fork(Process)                  {}
+func (noGuest) Open(Process, string, int) int { return -1 }
+func (noGuest) Read(Process, int, int)        {}
+func (noGuest) Write(Process, int, []byte)    {}
+func (noGuest) Close(Process, int)            {}

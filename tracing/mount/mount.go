@@ -1,0 +1,225 @@
+//go:build linux
+
+package mount
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+
+	"kprobelab/tracing"
+)
+
+// Options are the choices of a mount.
+type Options struct {
+	// Guest is told what is done with the files; nil for nobody.
+	Guest Guest
+	// Source is the device that the mount table names; "tracefs" unless set,
+	// which is what scripts look for.
+	Source string
+	// Debug prints every request on standard error.
+	Debug bool
+}
+
+// Mount is a tree that is mounted.
+type Mount struct {
+	dir      string
+	tree     tracing.Tree
+	guest    Guest
+	server   *fuse.Server
+	seen     *processes
+	uid, gid uint32
+	made     time.Time
+
+	// ending is closed when waiting reads have to end.
+	ending chan struct{}
+	once   sync.Once
+}
+
+// ErrNoFUSE says that this system or this user cannot mount.
+var ErrNoFUSE = errors.New("cannot mount")
+
+// New mounts the tree at dir, an empty directory. Root mounts by itself; others
+// need fusermount3 (Debian's package fuse3) or fusermount. The caller ends it
+// with Unmount. An error that wraps ErrNoFUSE says what is missing.
+func New(dir string, t tracing.Tree, o *Options) (*Mount, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	dir, err := target(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := Supported(); err != nil {
+		return nil, err
+	}
+	m := &Mount{
+		dir: dir, tree: t, guest: o.Guest, seen: newProcesses(), made: time.Now(),
+		uid: uint32(os.Geteuid()), gid: uint32(os.Getegid()), ending: make(chan struct{}),
+	}
+	if m.guest == nil {
+		m.guest = noGuest{}
+	}
+	source := o.Source
+	if source == "" {
+		source = "tracefs"
+	}
+	var zero time.Duration
+	m.server, err = fs.Mount(dir, &node{m: m, path: "."}, &fs.Options{
+		EntryTimeout: &zero, AttrTimeout: &zero, NegativeTimeout: &zero,
+		MountOptions: fuse.MountOptions{
+			FsName: source, Name: "kprobelab", Debug: o.Debug,
+			DirectMount: root(), AllowOther: root(),
+			DisableXAttrs: true, DisableReadDirPlus: true,
+			// Some files act on being opened with truncation.
+			ExtraCapabilities: fuse.CAP_ATOMIC_O_TRUNC,
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w at %s: %v", ErrNoFUSE, dir, err)
+	}
+	return m, nil
+}
+
+func root() bool { return os.Geteuid() == 0 }
+
+// target checks that the place can be mounted at.
+func target(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	i, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, syscall.ENOTCONN):
+		return "", fmt.Errorf("%s: a mount whose server has died is there; unmount it first: %s", dir, hint(dir))
+	case err != nil:
+		return "", err
+	case !i.IsDir():
+		return "", fmt.Errorf("%s is not a directory", dir)
+	}
+	return dir, nil
+}
+
+func hint(dir string) string {
+	if root() {
+		return "umount -l " + dir
+	}
+	return "fusermount3 -uz " + dir
+}
+
+// Supported says, without mounting, whether this user can mount here: nil, or
+// an error that wraps ErrNoFUSE and says what is missing.
+func Supported() error {
+	if _, err := os.Stat("/dev/fuse"); err != nil {
+		return fmt.Errorf("%w: /dev/fuse is not there; the host's kernel needs its fuse module (modprobe fuse), a container needs --device /dev/fuse", ErrNoFUSE)
+	}
+	if root() {
+		return nil
+	}
+	if _, err := fusermount(); err != nil {
+		return fmt.Errorf("%w: as an ordinary user that needs fusermount3, which is not there; install the package fuse3, or mount as root", ErrNoFUSE)
+	}
+	return nil
+}
+
+func fusermount() (string, error) {
+	if p, err := exec.LookPath("fusermount3"); err == nil {
+		return p, nil
+	}
+	return exec.LookPath("fusermount")
+}
+
+// Dir is where it is mounted.
+func (m *Mount) Dir() string { return m.dir }
+
+// Wait returns when the mount has ended, by Unmount or from outside.
+func (m *Mount) Wait() {
+	m.server.Wait()
+	m.end()
+}
+
+func (m *Mount) end() { m.once.Do(func() { close(m.ending) }) }
+
+func (m *Mount) ended() bool {
+	select {
+	case <-m.ending:
+		return true
+	default:
+		return false
+	}
+}
+
+// Unmount ends the mount, whoever uses it: reads that wait end first; where
+// files are open still, or somebody's working directory is in it, it is
+// detached, and those get errors from then on. It is well to call it twice.
+func (m *Mount) Unmount() error {
+	m.end()
+	if err := m.server.Unmount(); err == nil {
+		return nil
+	}
+	if !m.mounted() {
+		return nil
+	}
+	if root() {
+		if err := syscall.Unmount(m.dir, syscall.MNT_DETACH); err != nil {
+			return fmt.Errorf("unmount %s: %w", m.dir, err)
+		}
+		return nil
+	}
+	bin, err := fusermount()
+	if err != nil {
+		return fmt.Errorf("unmount %s: %w", m.dir, err)
+	}
+	if out, err := exec.Command(bin, "-u", "-z", m.dir).CombinedOutput(); err != nil {
+		return fmt.Errorf("unmount %s: %s", m.dir, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// mounted asks the mount table, not the mount: that might not answer.
+func (m *Mount) mounted() bool {
+	b, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		return true
+	}
+	name := strings.NewReplacer(" ", `\040`, "\t", `\011`, "\n", `\012`, `\`, `\134`).Replace(m.dir)
+	return strings.Contains(string(b), " "+name+" fuse.kprobelab ")
+}
+
+// caller is who makes a request. A process that is new has been forked.
+func (m *Mount) caller(ctx context.Context) Process {
+	c, ok := fuse.FromContext(ctx)
+	if !ok {
+		return Process{}
+	}
+	who, isNew := m.seen.look(int(c.Pid))
+	if isNew {
+		m.guest.Fork(who)
+	}
+	return who
+}
+
+// until is a context that ends with the request, and with the mount.
+func (m *Mount) until(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := make(chan struct{})
+	go func() {
+		select {
+		case <-m.ending:
+			cancel()
+		case <-stop:
+		}
+	}()
+	return ctx, func() { close(stop); cancel() }
+}

@@ -1,0 +1,198 @@
+//go:build linux
+
+package mount
+
+import (
+	"context"
+	"hash/fnv"
+	iofs "io/fs"
+	"path"
+	"syscall"
+
+	"github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+
+	"kprobelab/tracing"
+)
+
+// node is a file or a folder, known by its path.
+type node struct {
+	fs.Inode
+	m    *Mount
+	path string
+}
+
+var (
+	_ fs.NodeLookuper  = (*node)(nil)
+	_ fs.NodeReaddirer = (*node)(nil)
+	_ fs.NodeGetattrer = (*node)(nil)
+	_ fs.NodeSetattrer = (*node)(nil)
+	_ fs.NodeOpener    = (*node)(nil)
+	_ fs.NodeMkdirer   = (*node)(nil)
+	_ fs.NodeRmdirer   = (*node)(nil)
+	_ fs.NodeStatfser  = (*node)(nil)
+)
+
+func (n *node) child(name string) string { return path.Join(n.path, name) }
+
+// Lookup implements fs.NodeLookuper.
+func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
+	n.m.caller(ctx)
+	return n.entry(ctx, n.child(name), &out.Attr)
+}
+
+func (n *node) entry(ctx context.Context, at string, out *fuse.Attr) (*fs.Inode, syscall.Errno) {
+	i, err := n.m.tree.Stat(at)
+	if err != nil {
+		return nil, hostErrno(err)
+	}
+	n.m.attr(i, out)
+	return n.NewInode(ctx, &node{m: n.m, path: at}, fs.StableAttr{Mode: out.Mode & syscall.S_IFMT, Ino: inode(at)}), 0
+}
+
+// inode is the same number for the same path, so that a file found again is
+// the same file.
+func inode(at string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(at))
+	return h.Sum64() | 2 // 0 asks for any number, 1 is the root's
+}
+
+// attr tells of a file what stat shows. Files have no size, as in /proc.
+func (m *Mount) attr(i iofs.FileInfo, out *fuse.Attr) {
+	out.Mode = uint32(i.Mode().Perm()) | syscall.S_IFREG
+	out.Nlink = 1
+	if i.IsDir() {
+		out.Mode = uint32(i.Mode().Perm()) | syscall.S_IFDIR
+		out.Nlink = 2
+	}
+	out.Uid, out.Gid = m.uid, m.gid
+	t := m.made
+	out.SetTimes(&t, &t, &t)
+}
+
+// Readdir implements fs.NodeReaddirer.
+func (n *node) Readdir(context.Context) (fs.DirStream, syscall.Errno) {
+	entries, err := n.m.tree.ReadDir(n.path)
+	if err != nil {
+		return nil, hostErrno(err)
+	}
+	list := make([]fuse.DirEntry, len(entries))
+	for i, e := range entries {
+		list[i] = fuse.DirEntry{Name: e.Name(), Mode: syscall.S_IFREG, Ino: inode(n.child(e.Name()))}
+		if e.IsDir() {
+			list[i].Mode = syscall.S_IFDIR
+		}
+	}
+	return fs.NewListDirStream(list), 0
+}
+
+// Getattr implements fs.NodeGetattrer.
+func (n *node) Getattr(_ context.Context, _ fs.FileHandle, out *fuse.AttrOut) syscall.Errno {
+	i, err := n.m.tree.Stat(n.path)
+	if err != nil {
+		return hostErrno(err)
+	}
+	n.m.attr(i, &out.Attr)
+	return 0
+}
+
+// Setattr implements fs.NodeSetattrer: truncate, chmod and chown are accepted
+// and change nothing.
+func (n *node) Setattr(ctx context.Context, f fs.FileHandle, _ *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
+	return n.Getattr(ctx, f, out)
+}
+
+// Statfs implements fs.NodeStatfser.
+func (n *node) Statfs(_ context.Context, out *fuse.StatfsOut) syscall.Errno {
+	*out = fuse.StatfsOut{Bsize: 4096, NameLen: 255}
+	return 0
+}
+
+// Mkdir implements fs.NodeMkdirer.
+func (n *node) Mkdir(ctx context.Context, name string, _ uint32, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
+	n.m.caller(ctx)
+	d, ok := n.m.tree.(Directories)
+	if !ok {
+		return nil, syscall.EPERM
+	}
+	if err := d.Mkdir(n.child(name)); err != nil {
+		return nil, hostErrno(err)
+	}
+	return n.entry(ctx, n.child(name), &out.Attr)
+}
+
+// Rmdir implements fs.NodeRmdirer.
+func (n *node) Rmdir(ctx context.Context, name string) syscall.Errno {
+	n.m.caller(ctx)
+	d, ok := n.m.tree.(Directories)
+	if !ok {
+		return syscall.EPERM
+	}
+	return hostErrno(d.Rmdir(n.child(name)))
+}
+
+// Open implements fs.NodeOpener.
+func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
+	if n.m.ended() {
+		return nil, 0, syscall.ENODEV
+	}
+	who := n.m.caller(ctx)
+	fd := n.m.guest.Open(who, "/"+n.path, int(flags))
+	h, err := n.m.tree.OpenFile(n.path, int(flags))
+	if err != nil {
+		n.m.guest.Close(who, fd)
+		return nil, 0, hostErrno(err)
+	}
+	return &handle{m: n.m, h: h, fd: fd}, fuse.FOPEN_DIRECT_IO, 0
+}
+
+// handle is an open file.
+type handle struct {
+	m  *Mount
+	h  tracing.Handle
+	fd int
+}
+
+var (
+	_ fs.FileReader   = (*handle)(nil)
+	_ fs.FileWriter   = (*handle)(nil)
+	_ fs.FileReleaser = (*handle)(nil)
+	_ fs.FileFlusher  = (*handle)(nil)
+)
+
+// Read implements fs.FileReader.
+func (h *handle) Read(ctx context.Context, b []byte, off int64) (fuse.ReadResult, syscall.Errno) {
+	h.m.guest.Read(h.m.caller(ctx), h.fd, len(b))
+	ctx, cancel := h.m.until(ctx)
+	defer cancel()
+	n, err := h.h.ReadAt(ctx, b, off)
+	switch {
+	case n > 0:
+		err = nil
+	case err != nil && h.m.ended():
+		// EINTR would make many programs try again, for ever.
+		return nil, syscall.ENODEV
+	}
+	return fuse.ReadResultData(b[:n]), hostErrno(err)
+}
+
+// Write implements fs.FileWriter.
+func (h *handle) Write(ctx context.Context, b []byte, off int64) (uint32, syscall.Errno) {
+	h.m.guest.Write(h.m.caller(ctx), h.fd, b)
+	n, err := h.h.WriteAt(b, off)
+	if n > 0 {
+		err = nil
+	}
+	return uint32(n), hostErrno(err)
+}
+
+// Flush implements fs.FileFlusher: there is nothing to write back, and no
+// error to tell at close.
+func (h *handle) Flush(context.Context) syscall.Errno { return 0 }
+
+// Release implements fs.FileReleaser.
+func (h *handle) Release(context.Context) syscall.Errno {
+	h.m.guest.Close(Process{}, h.fd)
+	return hostErrno(h.h.Close())
+}
