@@ -16,6 +16,7 @@ func (t *Tracing) root() []*node {
 		t.commands("kprobe_events", false),
 		text("kprobe_profile", t.profile),
 		folder("kprobes", t.kprobesFiles),
+		folder("debug", t.sysctlFiles),
 		folder("instances", t.instanceNodes),
 	)
 	if t.c.DynamicEvents {
@@ -63,6 +64,16 @@ func (t *Tracing) kprobesFiles() []*node {
 			return len(b), nil
 		}},
 	}
+}
+
+// sysctlFiles is the folder debug of /proc/sys (spec 8.4).
+func (t *Tracing) sysctlFiles() []*node {
+	if !t.p.Optimize.Exists {
+		return nil
+	}
+	n := setting("kprobes-optimization", t.k.ReadOptimization, t.k.WriteOptimization)
+	n.mode = 0o644
+	return []*node{n}
 }
 
 // nodes are the files of a trace array: of the top one, and of an instance.

@@ -43,7 +43,8 @@ func (tp *probe) way() way {
 	if tp.kp.OnFtrace() {
 		return wayCall
 	}
-	if e := tp.t.k.Find(tp.kp.Addr); e != nil && e.Optimized() {
+	// A probe that waits in the optimizer's queue still has its int3.
+	if e := tp.t.k.Find(tp.kp.Addr); e != nil && e.Optimized() && tp.t.k.Queue(tp.kp.Addr) != "optimizing" {
 		return wayCall
 	}
 	return wayInt3

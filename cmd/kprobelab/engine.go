@@ -13,6 +13,7 @@ import (
 	"kprobelab/internal/sample"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
+	"kprobelab/tracing"
 )
 
 // engineMissing is nil: this build has the engine.
@@ -41,6 +42,7 @@ func (p *plan) execute(t *term, img *kimage.Image, w work) error {
 	if err == nil {
 		err = r.work(w)
 	}
+	err = errors.Join(err, r.traced())
 	r.unplantAll()
 	r.out.counters(r.done)
 	return errors.Join(err, r.out.flush())
@@ -67,6 +69,8 @@ type runner struct {
 	out output
 	// in are the probes in the text, done those that were.
 	in, done []*lab.Planted
+	// tracing has the events, nil where none is asked for.
+	tracing *tracing.Tracing
 }
 
 // begin does all that comes before the calls.
@@ -80,7 +84,10 @@ func (r *runner) begin(p *plan, h lab.Handlers) error {
 			return usagef("--sysctl: %w", err)
 		}
 	}
-	if err := r.plantAll(p.probes, h); err != nil || p.noSettle {
+	if err := r.plantAll(p.probes, h); err != nil {
+		return err
+	}
+	if err := r.define(p.events); err != nil || p.noSettle {
 		return err
 	}
 	return r.lab.Settle()

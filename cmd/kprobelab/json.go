@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"kprobelab/errno"
 	"kprobelab/internal/lab"
@@ -54,7 +55,7 @@ type event struct {
 	Hits    *uint64 `json:"hits,omitempty"`
 	Nmissed *uint64 `json:"nmissed,omitempty"`
 	// Step and Detail are a numbered step of a hit; Detail alone is a line
-	// of the log, from Kind "kernel" or "console".
+	// of the log, from Kind "kernel" or "console", or of trace.
 	Step   int    `json:"step,omitempty"`
 	Detail string `json:"detail,omitempty"`
 }
@@ -123,6 +124,15 @@ func (o *jsonOutput) returned(p *lab.Planted, at lab.Where, value uint64, ns int
 }
 
 func (o *jsonOutput) log(from, line string) { o.write(event{Event: "log", Kind: from, Detail: line}) }
+
+// traced writes the lines of trace without its head.
+func (o *jsonOutput) traced(text string) {
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "#") {
+			o.write(event{Event: "trace", Detail: strings.TrimSuffix(line, "\n")})
+		}
+	}
+}
 
 func (o *jsonOutput) called(task int, r *lab.Result) {
 	e := event{

@@ -18,6 +18,8 @@ type output interface {
 	step(at lab.Where, e *kprobes.Event)
 	// log is a line of the kernel log, which the subsystem or guest code wrote.
 	log(from, line string)
+	// traced is the file trace.
+	traced(text string)
 	called(task int, r *lab.Result)
 	failed(task int, c *lab.Call, err error)
 	unregistered(p *lab.Planted)

@@ -25,6 +25,9 @@ step, log, call, failed, unregistered, counters. Probes have "kind" and "probe",
 "addr", "cpu", "task", "time_ns" and "regs", calls "call", "value", "result" and "buffers".
 Addresses and registers are strings.
 
+With -e events are defined in the language of kprobe_events and enabled, and at the end
+the file trace is printed as the kernel prints it (with --json, a line an object).
+
 With --task several sequences of calls run at once, interleaved on the CPUs by a
 scheduler that repeats: the same --seed is the same run.
 
@@ -48,6 +51,8 @@ func runCommand(t *term) *cli.Command {
 			"kprobelab run --steps --kprobe gcd+0x5 --call 'gcd(12, 18)'",
 			"kprobelab run --steps --no-post --kprobe gcd+0x5 --call 'gcd(12, 18)'",
 			"kprobelab run --module ./my.ko --kretprobe my_func:4 --call 'my_func(1)'",
+			"kprobelab run -e 'p:in snprintf size=%si fmt=+0(%dx):string' -e 'r:out snprintf n=$retval:s32' \\",
+			"   --call 'snprintf(buf[64], 64, \"%d things\", 42)'",
 			"kprobelab run --cpus 2 --seed 7 --kprobe spin --task 'spin(10)' --task 'spin(20)'",
 			"kprobelab run --json --kprobe gcd --call 'gcd(12, 18)' | jq 'select(.event == \"pre\")'",
 		) + "\n" + exitHelp,
@@ -56,6 +61,8 @@ func runCommand(t *term) *cli.Command {
 				Usage: "probe the instruction at `SYM[+OFF]` or 0xADDR (repeatable)"},
 			&cli.GenericFlag{Name: "kretprobe", Value: &probeFlag{plan: p, parse: lab.ParseKretprobe},
 				Usage: "probe the return of the function at `SYM[:MAXACTIVE]` (repeatable)"},
+			&cli.StringSliceFlag{Name: "event", Aliases: []string{"e"}, Destination: &p.events,
+				Usage: "define and enable a kprobe `EVENT`, as written to kprobe_events; prints the trace (repeatable)"},
 			&cli.StringSliceFlag{Name: "call", Destination: &p.calls, Usage: "make this `CALL` (repeatable)"},
 			&cli.StringSliceFlag{Name: "task", Destination: &p.tasks,
 				Usage: "add a task that makes these `CALLS`, 'a(); b()' (repeatable)"},
@@ -79,7 +86,9 @@ func runCommand(t *term) *cli.Command {
 // plan is what the command line asks for.
 type plan struct {
 	// probes are in the order of the command line, both kinds.
-	probes       []lab.Probe
+	probes []lab.Probe
+	// events are definitions for kprobe_events.
+	events       []string
 	calls, tasks []string
 	cpus         int
 	seed         int64
@@ -124,7 +133,7 @@ func (p *plan) run(t *term, c *cli.Command) error {
 	if engineMissing != nil {
 		return engineMissing
 	}
-	if len(p.probes)+len(p.calls)+len(p.tasks) == 0 {
+	if len(p.probes)+len(p.events)+len(p.calls)+len(p.tasks) == 0 {
 		return usagef("nothing to probe and nothing to call: give --kprobe SYM or --call 'name(arg, ...)'; try %s --help", c.FullName())
 	}
 	if p.cpus < 1 || p.cpus > maxCPUs {

@@ -62,6 +62,8 @@ func (o *textOutput) returned(p *lab.Planted, _ lab.Where, value uint64, ns int6
 
 func (o *textOutput) log(from, line string) { o.line(from + ": " + line) }
 
+func (o *textOutput) traced(text string) { o.line(strings.TrimSuffix(text, "\n")) }
+
 func (o *textOutput) called(task int, r *lab.Result) {
 	o.line(o.style.bold(fmt.Sprintf("%s%s = %s", o.task(task), r.Call, value(r))))
 	for _, b := range r.Shown() {
