@@ -72,11 +72,11 @@ func (r *optRun) act() string {
 		return r.register()
 	case n < 8 && len(r.probes) > 0:
 		return r.change(n)
-	case n < 10:
+	case n < 11:
 		return r.worker()
-	case n == 10 && r.rng.IntN(4) == 0:
+	case n == 11 && r.rng.IntN(6) == 0:
 		return r.knob()
-	case n < 18:
+	case n < 15:
 		cpu := r.rng.IntN(2)
 		r.steps(cpu, 1+r.rng.IntN(12))
 		return "steps"
@@ -89,6 +89,9 @@ func (r *optRun) act() string {
 
 func (r *optRun) register() string {
 	p := &optMember{off: r.places[r.rng.IntN(len(r.places))], post: r.rng.IntN(4) == 0, disabled: r.rng.IntN(4) == 0}
+	if r.broken44(r.m.table[p.off]) {
+		return "register: left out"
+	}
 	p.p = &kprobes.Kprobe{Addr: r.place(p.off)}
 	if p.disabled {
 		p.p.Flags = kprobes.FlagDisabled
@@ -107,6 +110,19 @@ func (r *optRun) register() string {
 	r.m.register(p)
 	r.probes = append(r.probes, p)
 	return fmt.Sprintf("register %+v", *p)
+}
+
+// broken44 are the two places where 4.4 goes wrong by itself. An aggregator that
+// it undid by force before it could be removed stays, off every list, and
+// whoever registers there is optimized without an int3 before. And one that is
+// enabled while it waits to be undone gets an int3 over the jump's first byte,
+// but keeps the displacement; once OPTIMIZED is cleared, a hit is stepped and
+// comes back into the middle of that.
+func (r *optRun) broken44(e *optEntry) bool {
+	if e == nil || !r.m.c.Optimize.ClearedWhenQueued {
+		return false
+	}
+	return e.unused() && e.list == "" || e.disabled && e.list == "unoptimizing" && len(e.members) > 0
 }
 
 func (r *optRun) change(n int) string {
@@ -129,6 +145,9 @@ func (r *optRun) change(n int) string {
 		}
 		r.m.disable(p)
 		return fmt.Sprintf("disable +%d", p.off)
+	}
+	if r.broken44(r.m.table[p.off]) {
+		return "enable: left out"
 	}
 	if err := r.k.EnableKprobe(p.p); err != nil {
 		r.fail("enable: %v", err)
@@ -296,10 +315,11 @@ func (r *optRun) cpuStep(cpu int, strict bool) bool {
 		return true
 	}
 	r.ran = r.ran[:0]
+	jumped := r.callouts[x86.Addr(t.regs.IP)] != nil
 	at, hit := r.hitBy(t)
 	done := r.step(cpu)
 	if strict && hit {
-		want := r.m.wants(at, r.over)
+		want := r.m.wants(at.Sub(r.over), jumped)
 		if len(want) != len(r.ran) {
 			r.fail("a hit of over+%#x ran %d handlers, not %d", at.Sub(r.over), len(r.ran), len(want))
 		} else {
@@ -401,6 +421,7 @@ func (r *optRun) end() error {
 			}
 		}
 	}
+	r.adopt()
 	if err := r.k.Settle(); err != nil {
 		return err
 	}
@@ -416,15 +437,35 @@ func (r *optRun) end() error {
 	return r.k.Err()
 }
 
+// adopt takes away what a disabled probe left behind that was registered where
+// an aggregator waited to be removed (TestRule1_6DisabledProbeRevivesForGood),
+// and in 4.4 what was undone by force before it could be removed.
+func (r *optRun) adopt() {
+	if !r.k.Enabled() {
+		if err := r.k.SetEnabled(true); err != nil {
+			r.fail("enabled: %v", err)
+		}
+	}
+	for _, off := range r.places {
+		if r.k.Find(r.place(off)) != nil {
+			orphan := &kprobes.Kprobe{Addr: r.place(off)}
+			if err := r.k.RegisterKprobe(orphan); err != nil {
+				r.fail("adopt: %v", err)
+			}
+			r.k.UnregisterKprobe(orphan)
+		}
+	}
+}
+
 // optSteps is how many steps the model is tried with, over all releases.
 func optSteps() int {
 	if os.Getenv("KPROBELAB_SOAK") != "" {
-		return 1_000_000
+		return 2_000_000
 	}
 	if testing.Short() {
-		return 10_000
+		return 20_000
 	}
-	return 100_000
+	return 200_000
 }
 
 // TestOptimizerAgainstModel: random sequences of register, unregister, enable,
@@ -457,6 +498,9 @@ func TestOptimizerAgainstModel(t *testing.T) {
 		})
 	}
 	t.Log(total)
+	if testing.Short() {
+		return // too few for everything to happen
+	}
 	for _, kind := range []string{"queued", "queued-undo", "dequeued", "kept", "forced", "freeing", "poke-first", "undone", "removed", "freed", "given-up", "optimized hits", "int3 hits"} {
 		require.NotZero(t, total[kind], kind)
 	}

@@ -6,7 +6,6 @@ import (
 
 	"kprobelab/kprobes"
 	"kprobelab/profile"
-	"kprobelab/x86"
 )
 
 // optModel is spec 4 in a page: places by their offset in over, lists by name,
@@ -110,6 +109,9 @@ func (m *optModel) unoptimize(e *optEntry, force bool) {
 		m.undo(e)
 		if m.c.Optimize.ClearedWhenQueued {
 			m.move(e, "")
+			if e.disabled {
+				m.text[e.off] = overCode[e.off]
+			}
 		} else {
 			m.move(e, "freeing")
 		}
@@ -273,10 +275,12 @@ func (m *optModel) workerDo() {
 	}
 }
 
-// wants are the handlers that a hit of a place has to run, in order.
-func (m *optModel) wants(at x86.Addr, over x86.Addr) (list []*optMember) {
-	e := m.table[at.Sub(over)]
-	if e == nil {
+// wants are the handlers that a hit of a place has to run, in order. Through
+// the jump, an aggregator that is disabled runs none, though a member may have
+// been enabled while all was disarmed.
+func (m *optModel) wants(off int64, jumped bool) (list []*optMember) {
+	e := m.table[off]
+	if e == nil || jumped && e.disabled {
 		return nil
 	}
 	for _, p := range e.members {

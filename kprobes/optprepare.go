@@ -47,7 +47,7 @@ func (k *Kprobes) newOptimized(p *Kprobe) *optimized {
 	if err != nil {
 		return nil
 	}
-	o := &optimized{entry: p, page: page, index: i, handle: k.takeHandle()}
+	o := &optimized{entry: p, page: page, index: i, handle: uint64(page.n*s.perPage() + i + 1)}
 	o.d, err = optimizer.BuildDetour(k.view, p.Addr, page.slotAddr(i), k.c, optimizer.DetourParams{
 		OptimizedProbe: o.handle, Callback: k.opt.callback,
 	})
@@ -55,11 +55,10 @@ func (k *Kprobes) newOptimized(p *Kprobe) *optimized {
 		err = k.m.PokeText(o.d.Addr, o.d.Code())
 	}
 	if err != nil {
-		k.giveHandle(o)
 		s.put(page, i, false)
 		return nil
 	}
-	k.opt.handles[o.handle] = o
+	k.setHandle(o.handle, o)
 	return o
 }
 
@@ -70,27 +69,20 @@ func (k *Kprobes) freeDetour(entry *Kprobe) {
 	if !o.ready() {
 		return
 	}
-	k.giveHandle(o)
+	k.setHandle(o.handle, nil)
 	k.opt.slots.put(o.page, o.index, true)
 	o.d, o.page = optimizer.Detour{}, nil
 }
 
-// takeHandle numbers a buffer for its callback. The kernel passes the address
-// of struct optimized_kprobe, which is no memory of the guest here.
-func (k *Kprobes) takeHandle() uint64 {
-	s := &k.opt
-	if n := len(s.free); n > 0 {
-		h := s.free[n-1]
-		s.free = s.free[:n-1]
-		return h
+// setHandle says whose a buffer is. Buffers pass the number of their slot to
+// the callback, where the kernel's pass the address of struct optimized_kprobe,
+// which is no memory of the guest here; so a number has a new owner no sooner
+// than the slot.
+func (k *Kprobes) setHandle(h uint64, o *optimized) {
+	for h >= uint64(len(k.opt.handles)) {
+		k.opt.handles = append(k.opt.handles, nil)
 	}
-	s.handles = append(s.handles, nil)
-	return uint64(len(s.handles) - 1)
-}
-
-func (k *Kprobes) giveHandle(o *optimized) {
-	k.opt.handles[o.handle] = nil
-	k.opt.free = append(k.opt.free, o.handle)
+	k.opt.handles[h] = o
 }
 
 // killOptimized takes the optimizer's hands off code that disappears

@@ -57,7 +57,7 @@ type optimized struct {
 	d     optimizer.Detour
 	page  *slotPage
 	index int
-	// handle is what the buffer passes to the callback: its place in handles.
+	// handle is what the buffer passes to the callback (setHandle).
 	handle uint64
 	// saved are the bytes at A+1 to A+4 as they were when the jump was written
 	// (copied_insn).
@@ -110,9 +110,8 @@ type optState struct {
 	// callback is the guest's optimized_callback.
 	callback x86.Addr
 	slots    slotCache
-	// handles find the aggregator of a buffer; 0 is nobody's.
+	// handles find the aggregator of a buffer.
 	handles []*optimized
-	free    []uint64
 
 	optimizing, unoptimizing, freeing optList
 
@@ -146,7 +145,6 @@ func (k *Kprobes) InitOptprobes() error {
 	o.patcher, o.callback = patcher, callback
 	o.slots = slotCache{m: k.m, size: optimizer.SlotSize(k.c), name: "kprobe_optinsn_page", quiet: k.noTaskInside}
 	o.optimizing.name, o.unoptimizing.name, o.freeing.name = "optimizing", "unoptimizing", "freeing"
-	o.handles = []*optimized{nil}
 	// The kernel has prepared the buffers of the probes that are there
 	// already; here they are prepared now.
 	k.table.each(func(p *Kprobe) { k.prepareEarly(p) })

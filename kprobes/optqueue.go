@@ -145,4 +145,7 @@ func (k *Kprobes) unoptimizeNow(p *Kprobe, o *optimized) {
 	}
 	p.Flags &^= FlagOptimized
 	k.setPatched(o, false)
+	if k.c.Optimize.ClearedWhenQueued && p.Disabled() {
+		k.writeOpcode(p) // it is on no list: the worker will not come
+	}
 }

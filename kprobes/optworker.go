@@ -163,7 +163,7 @@ func (k *Kprobes) clean() {
 	}
 }
 
-// writeOpcode takes an int3 out for the worker.
+// writeOpcode takes out an int3 that was left to the worker.
 func (k *Kprobes) writeOpcode(p *Kprobe) {
 	if err := k.m.PokeText(p.Addr, []byte{p.opcode}); err != nil {
 		k.fail(err)

@@ -28,6 +28,7 @@ const (
 type slotPage struct {
 	addr  x86.Addr
 	size  int // of a slot
+	n     int // how many pages were made before it
 	clean [bitmapWords]uint64
 	dirty [bitmapWords]uint64
 	used  int
@@ -45,6 +46,7 @@ type slotCache struct {
 	// spare are pages that were released; the machine's executable memory
 	// cannot be given back, so they are taken before new ones.
 	spare   []*slotPage
+	made    int
 	garbage int
 	// quiet reports that no CPU is inside a slot, which is what the kernel
 	// waits an RCU grace period for.
@@ -86,7 +88,8 @@ func (c *slotCache) newPage() (*slotPage, error) {
 		if err != nil {
 			return nil, err
 		}
-		pg = &slotPage{addr: addr, size: c.size}
+		pg = &slotPage{addr: addr, size: c.size, n: c.made}
+		c.made++
 	}
 	pg.reset(c.perPage())
 	c.pages = append(c.pages, pg)
