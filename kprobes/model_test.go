@@ -1,6 +1,7 @@
 package kprobes_test
 
 import (
+	"os"
 	"slices"
 	"testing"
 
@@ -83,17 +84,25 @@ func (m *model) expectHit(at x86.Addr, nested bool) {
 }
 
 // modelSteps is how many steps the model is tried with, over all releases.
-const modelSteps = 100_000
+func modelSteps() int {
+	switch {
+	case testing.Short():
+		return 5_000
+	case os.Getenv("KPROBELAB_SOAK") != "":
+		return 1_000_000
+	}
+	return 100_000
+}
 
 // TestAgainstModel drives random sequences of register, unregister, enable,
 // disable, arm-all, hits, nested hits and module removal through the subsystem
 // and the model.
 func TestAgainstModel(t *testing.T) {
-	kernels := []string{"4.4", "5.8", "5.10", "6.1", "6.12"}
+	kernels := profile.Names()
 	for _, kernel := range kernels {
 		t.Run(kernel, func(t *testing.T) {
 			steps := 0
-			for steps < modelSteps/len(kernels) && !t.Failed() {
+			for steps < modelSteps()/len(kernels) && !t.Failed() {
 				rapid.Check(t, func(t *rapid.T) { steps += runModel(t, kernel) })
 			}
 			t.Logf("%d steps", steps)
@@ -116,7 +125,7 @@ func runModel(t *rapid.T, kernel string) int {
 				mp.p.Flags, mp.disabled = kprobes.FlagDisabled, true
 			}
 			if m.unloaded(at) {
-				refused(t, w.k.RegisterKprobe(mp.p), errno.ENOENT, probepoint.RuleModuleGoing)
+				refused(t, w.k.RegisterKprobe(mp.p), m.goingErrno(), probepoint.RuleModuleGoing)
 				return
 			}
 			require.NoError(t, w.k.RegisterKprobe(mp.p))
@@ -149,6 +158,10 @@ func runModel(t *rapid.T, kernel string) int {
 		"unload": func(t *rapid.T) {
 			if m.going || rapid.IntRange(0, 2).Draw(t, "rarely") > 0 {
 				t.Skip("unloaded already")
+			}
+			if m.pinned() {
+				refused(t, w.k.ModuleGoing("mod"), errno.EAGAIN, probepoint.RuleModulePinned)
+				return
 			}
 			require.NoError(t, w.k.ModuleGoing("mod"))
 			m.unload()
@@ -184,6 +197,20 @@ func runModel(t *rapid.T, kernel string) int {
 	require.Zero(t, w.k.Registered())
 	require.Equal(t, w.clean, w.text())
 	return m.steps
+}
+
+// goingErrno is the errno of a probe in a module that is unloaded.
+func (m *model) goingErrno() errno.Errno {
+	if m.w.k.Config().Check.ModuleErrno {
+		return errno.ENOENT
+	}
+	return errno.EINVAL
+}
+
+// pinned is whether probes keep the module, as in 2.6.18.
+func (m *model) pinned() bool {
+	return m.w.k.Config().Check.ModulePinned &&
+		len(m.probes[m.w.modFn])+len(m.probes[m.w.modFn+3])+len(m.probes[m.w.modFt]) > 0
 }
 
 func (m *model) unloaded(at x86.Addr) bool { return m.going && m.w.module.Contains(at) }

@@ -17,7 +17,12 @@ import (
 )
 
 // seeds is over how many interleavings every call must be accounted for.
-const seeds = 1000
+func seeds() int {
+	if testing.Short() {
+		return 100
+	}
+	return 1000
+}
 
 // The 2007 article's example (spec 13.4): a return probe on sys_open with one
 // instance, two CPUs and six tasks. Over a thousand seeds and the releases,
@@ -34,7 +39,7 @@ func TestRule5_8EveryMissIsCounted(t *testing.T) {
 		images[i] = img
 	}
 	var sum tally
-	for seed := range seeds {
+	for seed := range seeds() {
 		img := images[seed%len(images)]
 		sum.add(manyTasks(t, img, int64(seed)))
 	}
