@@ -37,9 +37,9 @@ func growth(t *testing.T, n int, round func()) int {
 
 func growthRounds() int {
 	if testing.Short() {
-		return 20_000
+		return 15_000
 	}
-	return 80_000
+	return 30_000
 }
 
 // A fill of the translation buffer takes 24 MiB, estimated high, so its

@@ -29,8 +29,9 @@ const (
 // budget the one at which the run fails.
 func (m *Machine) run(c *cpu, ip x86.Addr, limit, budget uint64) (outcome, error) {
 	m.cur = c
-	m.c.stop_at = C.uint64_t(min(limit, budget))
+	m.c.stop_at, m.c.budget = C.uint64_t(min(limit, budget)), C.uint64_t(budget)
 	for {
+		began := m.c.instrs
 		C.kpl_run(c.c, C.uint64_t(ip))
 		if m.err != nil {
 			err := m.err
@@ -50,8 +51,7 @@ func (m *Machine) run(c *cpu, ip x86.Addr, limit, budget uint64) (outcome, error
 			if uint64(m.c.instrs) < budget {
 				return sliced, nil
 			}
-			at := x86.Addr(c.c.ip)
-			return 0, &BudgetError{Limit: m.opt.Budget, IP: at, Symbol: m.Symbolize(at)}
+			return 0, m.overBudget(x86.Addr(c.c.ip))
 		case C.KPL_CROWDED:
 			if c.c.depth > 0 {
 				return 0, ErrCrowded
@@ -63,6 +63,13 @@ func (m *Machine) run(c *cpu, ip x86.Addr, limit, budget uint64) (outcome, error
 				return 0, err
 			}
 			ip = next
+			// Code that is not there faults before it counts as run.
+			if m.c.instrs == began {
+				m.c.instrs++
+			}
+			if uint64(m.c.instrs) >= budget {
+				return 0, m.overBudget(ip)
+			}
 		case C.KPL_HALT:
 			return 0, fmt.Errorf("%w before %s", ErrHalted, m.Symbolize(x86.Addr(c.c.ip)))
 		default:
@@ -70,6 +77,10 @@ func (m *Machine) run(c *cpu, ip x86.Addr, limit, budget uint64) (outcome, error
 				C.GoString(C.kpl_strerror(C.int(c.c.arg))), m.Symbolize(x86.Addr(c.c.ip)))
 		}
 	}
+}
+
+func (m *Machine) overBudget(at x86.Addr) error {
+	return &BudgetError{Limit: m.opt.Budget, IP: at, Symbol: m.Symbolize(at)}
 }
 
 // fault is an exception that ended the run: the receiver of traps first, then

@@ -78,6 +78,7 @@ typedef struct kpl_machine {
 	uint64_t instrs;    /* instructions that ran, counted as a block begins */
 	uint64_t extra;     /* virtual ns beside one for each instruction */
 	uint64_t stop_at;   /* a run stops at the first block from so many instrs on */
+	uint64_t budget;    /* and does not go on from so many */
 	uint64_t trap_cost; /* virtual ns of int3 and #DB */
 	uint64_t magic;     /* the return address of the host */
 	int task;

@@ -202,7 +202,8 @@ static void on_intr(uc_engine *uc, uint32_t vector, void *user)
 	int answer = kplTrap(c->m->handle, c->n, vector, &regs);
 	/* The engine loses the debug trap behind a pause, which leaves its loop
 	 * in a way of its own. So a pause is stepped here. */
-	for (int n; answer == KPL_RESUME && (regs.flags & 0x100) && (n = pause_at(c, regs.ip));) {
+	for (int n; answer == KPL_RESUME && (regs.flags & 0x100) && c->m->instrs < c->m->budget &&
+		    (n = pause_at(c, regs.ip));) {
 		regs.ip += n;
 		c->m->instrs++;
 		c->m->extra += c->m->trap_cost;

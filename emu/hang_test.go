@@ -1,0 +1,93 @@
+//go:build cgo && linux && amd64
+
+package emu
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/x86"
+)
+
+// Whatever never ends by itself ends with the budget, and the machine goes on.
+func TestWhatNeverEnds(t *testing.T) {
+	nowhere := x86.Addr(0xffffffff00000000)
+	for _, c := range []struct {
+		name   string
+		code   []byte
+		traps  *trapFuncs
+		fixups map[x86.Addr]x86.Addr
+	}{
+		{name: "jump to itself", code: []byte{0xeb, 0xfe}},
+		{name: "yields", code: []byte{0xe6, 0xe1, 0xeb, 0xfc}},
+		{name: "sleeps", code: []byte{0x31, 0xff, 0xe6, 0xe2, 0xeb, 0xfa}},
+		{name: "prints", code: []byte{0xb0, 0x0a, 0xe6, 0xe4, 0xeb, 0xfc}},
+		{name: "fixup goes where nothing is", code: []byte{0xff, 0xe6}, fixups: map[x86.Addr]x86.Addr{nowhere: nowhere}}, // jmp *%rsi
+		{name: "fixup goes back", code: []byte{0x8b, 0x06, 0xc3}, fixups: map[x86.Addr]x86.Addr{textBase: textBase}},
+		{name: "fault handler changes nothing", code: []byte{0xff, 0xe6}, traps: &trapFuncs{fault: func(*x86.PtRegs, int) bool { return true }}},
+		{name: "int3 handler goes back", code: []byte{0xcc}, traps: &trapFuncs{int3: func(r *x86.PtRegs) bool { r.IP--; return true }}},
+		{name: "steps on and on", code: []byte{0xcc, 0xeb, 0xfe}, traps: &trapFuncs{
+			int3:  func(r *x86.PtRegs) bool { r.Flags |= x86.FlagTF; return true },
+			debug: func(r *x86.PtRegs) bool { return true },
+		}},
+		{name: "steps a pause again", code: []byte{0xcc, 0xf3, 0x90, 0xc3}, traps: &trapFuncs{
+			int3:  func(r *x86.PtRegs) bool { r.Flags |= x86.FlagTF; return true },
+			debug: func(r *x86.PtRegs) bool { r.IP = uint64(textBase) + 1; return true },
+		}},
+	} {
+		for _, every := range []bool{false, true} {
+			t.Run(c.name, func(t *testing.T) {
+				img := &tinyImage{fixups: c.fixups}
+				at := img.add("endless", c.code...)
+				img.add("seven", 0xb8, 7, 0, 0, 0, 0xc3)
+				m := boot(t, img, &Options{Budget: 100_000, EveryInstruction: every})
+				m.SetTraps(nil)
+				if c.traps != nil {
+					m.SetTraps(c.traps)
+				}
+				for range 2 {
+					_, err := m.CallAddr(at, 0, uint64(nowhere))
+					require.ErrorIs(t, err, ErrBudget)
+					got, err := m.Call("seven")
+					require.NoError(t, err)
+					require.Equal(t, uint64(7), got)
+				}
+			})
+		}
+	}
+}
+
+// A handler whose guest code comes back to it, on and on, is refused at some
+// depth; so is one that calls what never ends.
+func TestHandlersThatRecurse(t *testing.T) {
+	img := int3Image()
+	spin := img.add("spin", 0xeb, 0xfe)
+	m := boot(t, img, &Options{Budget: 1_000_000})
+	depth, deepest := 0, 0
+	m.SetTraps(&trapFuncs{int3: func(*x86.PtRegs) bool {
+		depth++
+		deepest = max(deepest, depth)
+		_, err := m.Call("probed", 1)
+		if deepest == depth {
+			require.Error(t, err)
+		}
+		depth--
+		return true
+	}})
+	for range 3 {
+		_, err := m.Call("probed", 1)
+		require.NoError(t, err)
+		require.Greater(t, deepest, 3)
+	}
+	m.SetTraps(&trapFuncs{int3: func(*x86.PtRegs) bool {
+		_, err := m.CallAddr(spin)
+		require.ErrorIs(t, err, ErrBudget)
+		return true
+	}})
+	_, err := m.Call("probed", 1)
+	require.ErrorIs(t, err, ErrBudget)
+	m.SetTraps(&trapFuncs{int3: func(*x86.PtRegs) bool { return true }})
+	_, err = m.Call("probed", 1)
+	require.NoError(t, err)
+}
