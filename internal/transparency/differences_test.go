@@ -39,16 +39,16 @@ var (
 // 7) and are marked.
 var differences = []difference{
 	{
-		name: "loop", field: "Step.LoopTestsBeforeDecrement", on: emulating,
-		why: "loop, loope and loopne are emulated with the counter tested before it is decremented: 1 branches once too often, 0 not at all",
-		off: func(c *profile.Config) { c.Step.LoopTestsBeforeDecrement = false },
-		is:  func(p *place, _ *trace) bool { return p.emulates(0xe0, 0xe1, 0xe2) && !p.k.HasPrefix(0x67) }, model: emulated,
-	},
-	{
 		name: "loop with 67", field: "Step.Loop32KeepsUpper", on: emulating,
 		why: "with a 32-bit counter only ecx is written, and the upper half of rcx stays; tested too early as well",
 		off: func(c *profile.Config) { c.Step.Loop32KeepsUpper = false },
 		is:  func(p *place, _ *trace) bool { return p.emulates(0xe0, 0xe1, 0xe2) && p.k.HasPrefix(0x67) }, model: emulated,
+	},
+	{
+		name: "loop", field: "Step.LoopTestsBeforeDecrement", on: emulating,
+		why: "loop, loope and loopne are emulated with the counter tested before it is decremented: 1 branches once too often, 0 not at all",
+		off: func(c *profile.Config) { c.Step.LoopTestsBeforeDecrement = false },
+		is:  func(p *place, _ *trace) bool { return p.emulates(0xe0, 0xe1, 0xe2) }, model: emulated,
 	},
 	{
 		name: "ret imm16", field: "Step.RetIgnoresImm", on: emulating,

@@ -123,15 +123,20 @@ func (p *place) counter(cx uint64) uint64 {
 	return cx
 }
 
+// loops counts, each of the two differences by itself where the other is off.
 func (p *place) loops(op byte, regs *x86.PtRegs) bool {
-	before := p.counter(regs.CX)
-	if p.k.HasPrefix(0x67) {
-		regs.CX = regs.CX>>32<<32 | (before-1)&0xffffffff
-	} else {
-		regs.CX--
+	step := &p.config().Step
+	count := p.counter(regs.CX)
+	after := p.counter(count - 1)
+	if p.k.HasPrefix(0x67) && step.Loop32KeepsUpper {
+		after |= regs.CX >> 32 << 32
+	}
+	regs.CX = after
+	if !step.LoopTestsBeforeDecrement {
+		count = p.counter(after)
 	}
 	zero := regs.Flags&x86.FlagZF != 0
-	return before != 0 && (op == 0xe2 || zero == (op == 0xe1))
+	return count != 0 && (op == 0xe2 || zero == (op == 0xe1))
 }
 
 // holds evaluates a condition code from the flags' letters.

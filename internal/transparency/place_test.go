@@ -199,7 +199,7 @@ func (m *member) check(handler string, regs, want *x86.PtRegs, ftrace bool) {
 func (p *place) counted() string {
 	want, done := len(p.hits), 0
 	for _, i := range p.hits {
-		if !p.now.steps[i].faulted {
+		if s := &p.now.steps[i]; !s.faulted && s.vector == 0 {
 			done++
 		}
 	}
