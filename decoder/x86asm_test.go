@@ -22,7 +22,7 @@ func TestOverrides(t *testing.T) {
 			rows := opcodesOf(e).rows
 			for n := range rows {
 				r := &rows[n]
-				samples := r.samples(e)
+				samples := r.samples(e, 96)
 				require.NotEmpty(t, samples, "line %d: no instruction is of this row", r.line)
 				found[r.line] = faultIn(samples)
 				if r.x86asm != found[r.line] && !*update {
@@ -97,7 +97,7 @@ func TestX86asmAgrees(t *testing.T) {
 			if rows[n].x86asm != FaultNone {
 				continue
 			}
-			for _, b := range rows[n].samples(e) {
+			for _, b := range rows[n].samples(e, 96) {
 				i, err := Decode(b)
 				require.NoError(t, err)
 				asm, ok := i.X86asm()

@@ -2,12 +2,23 @@ package decoder
 
 import "slices"
 
-// samples are up to 96 instructions of a row: every selector, with operands
-// from both ends and the middle of the row's sets.
-func (r *row) samples(e Encoding) [][]byte {
+// Samples are instructions of every row of an encoding, in the rows' order, at
+// least one a row and up to about n: every prefix, W and L that the row has,
+// with operands from both ends and the middle of its sets. Each is a window of
+// 15 bytes that ends in nops.
+func Samples(e Encoding, n int) [][]byte {
+	var list [][]byte
+	rows := opcodesOf(e).rows
+	for i := range rows {
+		list = append(list, rows[i].samples(e, n)...)
+	}
+	return list
+}
+
+func (r *row) samples(e Encoding, most int) [][]byte {
 	var list [][]byte
 	modrms := r.modrms()
-	per := max(1, 96/max(1, r.selectorCount(e)))
+	per := max(1, most/max(1, r.selectorCount(e)))
 	for sel := range e.selectors() {
 		if r.sel>>sel&1 == 0 {
 			continue
@@ -15,8 +26,11 @@ func (r *row) samples(e Encoding) [][]byte {
 		for n := range min(per, len(modrms)) {
 			m := modrms[n*len(modrms)/min(per, len(modrms))]
 			b := r.encode(e, sel, m)
-			if i, err := Decode(padded(b)); err == nil && i.Encoding == e && &opcodesOf(e).rows[i.row] == r {
-				list = append(list, padded(b))
+			for len(b) < MaxInsnSize {
+				b = append(b, 0x90)
+			}
+			if i, err := Decode(b); err == nil && i.Encoding == e && &opcodesOf(e).rows[i.row] == r && len(list) < most {
+				list = append(list, b)
 			}
 		}
 	}

@@ -1,0 +1,149 @@
+package decodebench
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"kprobelab/decoder"
+)
+
+// Child is a decoder in a process of its own that speaks the line protocol:
+// an instruction's bytes in hex a line in; "LENGTH CLASS [TARGET]" a line out.
+type Child struct {
+	name string
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	out  *bufio.Reader
+	buf  []byte
+	log  *lastLine
+}
+
+// StartChild starts a program that speaks the line protocol.
+func StartChild(name, program string, args ...string) (*Child, error) {
+	c := &Child{name: name, cmd: exec.Command(program, args...), log: &lastLine{}}
+	in, err := c.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	c.cmd.Stderr = c.log
+	c.in, c.out = in, bufio.NewReaderSize(out, 1<<16)
+	if err := c.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return c, nil
+}
+
+// lastLine keeps the beginning of what a child complains of.
+type lastLine struct{ text []byte }
+
+func (l *lastLine) Write(b []byte) (int, error) {
+	if len(l.text) < 200 {
+		l.text = append(l.text, b[:min(len(b), 200)]...)
+	}
+	return len(b), nil
+}
+
+// Name is the name it was started under.
+func (c *Child) Name() string { return c.name }
+
+// Close ends the process by ending its input.
+func (c *Child) Close() error {
+	c.in.Close()
+	return c.cmd.Wait()
+}
+
+// patience is how long a child may be silent.
+var patience = 20 * time.Second
+
+// Ask writes all questions while it reads the answers, so that neither side
+// waits for the other.
+func (c *Child) Ask(questions [][]byte, answers []Answer) error {
+	c.buf = c.buf[:0]
+	for _, q := range questions {
+		c.buf = appendHex(c.buf, q)
+	}
+	var silent atomic.Bool
+	timer := time.AfterFunc(patience, func() {
+		silent.Store(true)
+		_ = c.cmd.Process.Kill() // reading fails then
+	})
+	defer timer.Stop()
+	written := make(chan error, 1)
+	go func() {
+		_, err := c.in.Write(c.buf)
+		written <- err
+	}()
+	for n := range questions {
+		line, err := c.out.ReadSlice('\n')
+		if err != nil {
+			// Not before the process has gone is its last word complete.
+			c.in.Close()
+			c.cmd.Wait()
+			<-written
+			if silent.Load() {
+				return fmt.Errorf("%s has been silent for %v after %d of %d answers: does it flush what it writes?", c.name, patience, n, len(questions))
+			}
+			return fmt.Errorf("%s ended after %d of %d answers: %w %s", c.name, n, len(questions), err, c.log.text)
+		}
+		if answers[n], err = parseAnswer(line); err != nil {
+			return fmt.Errorf("%s answered %q: %w", c.name, strings.TrimSpace(string(line)), err)
+		}
+	}
+	return <-written
+}
+
+func appendHex(b, q []byte) []byte {
+	const digits = "0123456789abcdef"
+	for _, c := range q {
+		b = append(b, digits[c>>4], digits[c&15])
+	}
+	return append(b, '\n')
+}
+
+var errAnswer = fmt.Errorf("want \"LENGTH CLASS [TARGET]\", a length of 0 to 15 and a class that docs/decoder.md lists")
+
+// parseAnswer reads a line of a decoder. Only the length is needed.
+func parseAnswer(line []byte) (a Answer, err error) {
+	at := 0
+	for at < len(line) && line[at] >= '0' && line[at] <= '9' && at < 3 {
+		a.Length = a.Length*10 + int(line[at]-'0')
+		at++
+	}
+	if at == 0 || a.Length > decoder.MaxInsnSize {
+		return a, errAnswer
+	}
+	// The two that are nearly all, without a conversion.
+	switch rest := line[at:]; string(rest) {
+	case " none\n":
+		a.Class = &classes[decoder.ClassNone]
+		return a, nil
+	case " -\n", "\n":
+		return a, nil
+	}
+	f := strings.Fields(string(line[at:]))
+	if len(f) > 2 {
+		return a, errAnswer
+	}
+	if len(f) > 0 && f[0] != "?" && f[0] != "-" {
+		class, ok := decoder.ParseClass(f[0])
+		if !ok {
+			return a, errAnswer
+		}
+		a.Class = &classes[class]
+	}
+	if len(f) == 2 {
+		a.HasTarget = true
+		a.Target, err = strconv.ParseInt(f[1], 10, 64)
+	}
+	return a, err
+}
