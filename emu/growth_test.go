@@ -82,7 +82,7 @@ func TestLongPatchedBlocksDoNotPileUp(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, m.WriteMem(buf, []byte{2, 0, 0, 0, 0, 0, 0, 0}))
 	inc := false
-	require.Less(t, growth(t, growthRounds()/40, func() {
+	require.Less(t, growth(t, 800, func() {
 		inc = !inc
 		require.NoError(t, m.PokeText(last, []byte{map[bool]byte{true: 0xf8, false: 0x90}[inc]})) // clc or nop
 		got, err := m.CallAddr(at, uint64(buf))
