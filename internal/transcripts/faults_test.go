@@ -120,12 +120,15 @@ func (r *replay) nofault(who string) func() {
 func (r *replay) faultCase(what string, p *kprobes.Kprobe, call func() int64) {
 	r.hits, r.posts, r.faultsSeen = 0, 0, 0
 	err := r.k.RegisterKprobe(p)
+	r.wait()
+	entry := r.k.Find(p.Addr)
 	r.print("%s: register -> %d [%s]", what, code(err), r.mode(p.Addr))
 	v := call()
 	current, _ := r.k.Current()
 	require.Nil(r.t, current)
-	r.print("result=%d pre hits=%d post hits=%d fault hits=%d k.nmissed=%d", v, r.hits, r.posts, r.faultsSeen, p.Nmissed)
+	r.print("result=%d pre hits=%d post hits=%d fault hits=%d k.nmissed=%d hash.nmissed=%d", v, r.hits, r.posts, r.faultsSeen, p.Nmissed, entry.Nmissed)
 	r.k.UnregisterKprobe(p)
+	r.wait()
 	r.print("after unregister k.nmissed=%d", p.Nmissed)
 }
 
@@ -162,6 +165,7 @@ func (r *replay) faultInReturnHandler() {
 	rp := &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: r.at("demo_tgt"), FaultHandler: r.notResolved}}
 	rp.Handler = func(*kprobes.Instance, *x86.PtRegs) int { r.returns++; read(); return 0 }
 	err := r.k.RegisterKretprobe(rp)
+	r.wait()
 	r.print("kretprobe tgt with fault_handler: reg -> %d [%s]", code(err), r.mode(rp.KP.Addr))
 	v := r.call("demo_tgt", 5)
 	r.print("result=%d ret hits=%d fault hits=%d rp.nmissed=%d kp.nmissed=%d", v, r.returns, r.faultsSeen, rp.Nmissed, rp.KP.Nmissed)

@@ -13,7 +13,19 @@ import (
 
 var targets = []string{"tgt", "tgt_nb", "tgt_jmp", "tgt_call", "tgt_jcc", "ft"}
 
+// handlerRegs is done again without optimization, on the kernels where the
+// module was run so.
 func (r *replay) handlerRegs() {
+	r.registersEverywhere()
+	if r.k.Config().Name == "6.1" {
+		return
+	}
+	require.NoError(r.t, r.k.WriteOptimization("0"))
+	r.print("## again with kprobes-optimization=0")
+	r.registersEverywhere()
+}
+
+func (r *replay) registersEverywhere() {
 	for _, name := range targets {
 		for post := range 2 {
 			r.registersAt(name, post)
@@ -29,8 +41,8 @@ func (r *replay) handlerRegs() {
 func (r *replay) registersAt(name string, post int) {
 	p := &kprobes.Kprobe{Addr: r.at("demo_" + name)}
 	p.PreHandler = func(p *kprobes.Kprobe, g *x86.PtRegs) int {
-		r.print("in pre: regs->ip-addr=%d flags=%s cs=%s ss=%s orig_ax=%s",
-			x86.Addr(g.IP).Sub(p.Addr), hex(g.Flags), hex(g.CS), hex(g.SS), hex(g.OrigAX))
+		r.print("in pre: p==hash kprobe:%d regs->ip-addr=%d flags=%s cs=%s ss=%s orig_ax=%s",
+			r.isEntry(p), x86.Addr(g.IP).Sub(p.Addr), hex(g.Flags), hex(g.CS), ss(g.SS), hex(g.OrigAX))
 		return 0
 	}
 	if post == 1 {
@@ -40,9 +52,11 @@ func (r *replay) registersAt(name string, post int) {
 		}
 	}
 	err := r.k.RegisterKprobe(p)
+	r.wait()
 	r.print("%s post=%d -> %d [%s]", name, post, code(err), r.mode(p.Addr))
 	r.call("demo_"+name, 5)
 	r.k.UnregisterKprobe(p)
+	r.wait()
 }
 
 func (r *replay) preReturnsOne() {
@@ -54,11 +68,23 @@ func (r *replay) preReturnsOne() {
 		return 1
 	}
 	p.PostHandler = func(*kprobes.Kprobe, *x86.PtRegs, uint64) { posts++ }
-	require.NoError(r.t, r.k.RegisterKprobe(p))
-	mode := r.mode(p.Addr)
-	v := r.call("demo_tgt", 5)
+	mode, v := r.planted(p)
 	r.print("pre returns 1 after setting ip/ax (with post) [%s]: result=%d hits=%d posts=%d", mode, v, hits, posts)
+	hits = 0
+	p = &kprobes.Kprobe{Addr: p.Addr, PreHandler: p.PreHandler}
+	mode, v = r.planted(p)
+	r.print("pre returns 1 after setting ip/ax, optimized [%s]: result=%d hits=%d", mode, v, hits)
+}
+
+// planted is how a probe on demo_tgt is planted, and what a call returns.
+func (r *replay) planted(p *kprobes.Kprobe) (mode string, v uint64) {
+	require.NoError(r.t, r.k.RegisterKprobe(p))
+	r.wait()
+	mode = r.mode(p.Addr)
+	v = r.call("demo_tgt", 5)
 	r.k.UnregisterKprobe(p)
+	r.wait()
+	return mode, v
 }
 
 func (r *replay) returnRegisters(name string) {
@@ -75,9 +101,11 @@ func (r *replay) returnRegisters(name string) {
 		return 0
 	}
 	err := r.k.RegisterKretprobe(rp)
+	r.wait()
 	r.print("kretprobe %s -> %d [%s]", name, code(err), r.mode(rp.KP.Addr))
 	r.print("returned %d", r.call("demo_"+name, 5))
 	r.k.UnregisterKretprobe(rp)
+	r.wait()
 }
 
 func (r *replay) refusingEntries() {

@@ -40,7 +40,7 @@ func newReplay(t *testing.T, kernel string) *replay {
 	require.NoError(t, os.WriteFile(ko, guestkernel.Module(), 0o600))
 	img, err := kimage.FromBytes("guest", guestkernel.ELF(), &kimage.Options{Profile: c, Modules: []string{ko}})
 	require.NoError(t, err)
-	l, err := lab.New(img, &lab.Options{CPUs: 2})
+	l, err := lab.New(img, &lab.Options{CPUs: 2, Optimize: true})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, l.Kprobes.Err())
@@ -61,7 +61,7 @@ func TestRule14Transcripts(t *testing.T) {
 	for _, folder := range folders {
 		for name, run := range map[string]func(*replay){
 			"handler_regs": (*replay).handlerRegs, "misuse": (*replay).misuse, "recursion_nmissed": (*replay).recursion,
-			"fault_handler": (*replay).faults,
+			"fault_handler": (*replay).faults, "neighbours": (*replay).neighbours,
 		} {
 			kernel := oracle.Kernels[folder]
 			if absent[folder+" "+name] {
@@ -97,6 +97,18 @@ func (r *replay) call(name string, arg int) uint64 {
 	ax, err := r.l.Machine.Call(name, arg)
 	require.NoError(r.t, err)
 	return ax
+}
+
+// wait is wait_for_kprobe_optimizer, where the module calls it.
+func (r *replay) wait() { require.NoError(r.t, r.l.Settle()) }
+
+// isEntry is 1 for a probe that is in the hash table itself, and 0 for a
+// member of an aggregate.
+func (r *replay) isEntry(p *kprobes.Kprobe) int {
+	if r.k.Find(p.Addr) == p {
+		return 1
+	}
+	return 0
 }
 
 // code is what the kernel's functions return.
