@@ -55,7 +55,7 @@ guest: ## rebuild the embedded guest kernel from its sources
 test: deps ## the whole check, as CI runs it
 	@scripts/check.sh
 
-soak: deps ## what takes longer: long variants, race on everything, repeated random tests, fuzzing
+soak: deps deps-test ## what takes longer: long variants, race on everything, repeated random tests, fuzzing
 	@echo "== the long variants of the tests, with inputs of their own"
 	@seed=$$(date +%s) && echo "   KPROBELAB_SEED=$$seed" && \
 		KPROBELAB_SOAK=1 KPROBELAB_SEED=$$seed go run ./internal/testsum -- -timeout 120m ./...
