@@ -162,11 +162,10 @@ func (n *node) allows(flag int) error {
 type info struct {
 	name string
 	mode fs.FileMode
-	size int
 }
 
 func (i info) Name() string       { return i.name }
-func (i info) Size() int64        { return int64(i.size) }
+func (i info) Size() int64        { return 0 }
 func (i info) Mode() fs.FileMode  { return i.mode }
 func (i info) ModTime() time.Time { return time.Time{} }
 func (i info) IsDir() bool        { return i.mode.IsDir() }
