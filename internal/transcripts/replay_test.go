@@ -31,6 +31,11 @@ type replay struct {
 	lines []string
 
 	hits, posts, entries, returns, faultsSeen int
+	// logs are lines of the kernel log, planting and returning what is planted
+	// by listset.
+	logs      []string
+	planting  []*kprobes.Kprobe
+	returning []*kprobes.Kretprobe
 }
 
 func newReplay(t *testing.T, kernel string) *replay {
@@ -49,6 +54,7 @@ func newReplay(t *testing.T, kernel string) *replay {
 	})
 	r := &replay{t: t, l: l, k: l.Kprobes}
 	r.k.OnLog(func(line string) {
+		r.logs = append(r.logs, line)
 		if strings.HasPrefix(line, "WARNING: ") {
 			r.print("WARNING")
 		}
@@ -61,7 +67,7 @@ func TestRule14Transcripts(t *testing.T) {
 	for _, folder := range folders {
 		for name, run := range map[string]func(*replay){
 			"handler_regs": (*replay).handlerRegs, "misuse": (*replay).misuse, "recursion_nmissed": (*replay).recursion,
-			"fault_handler": (*replay).faults, "neighbours": (*replay).neighbours,
+			"fault_handler": (*replay).faults, "neighbours": (*replay).neighbours, "kprobes_list": (*replay).list,
 		} {
 			kernel := oracle.Kernels[folder]
 			if absent[folder+" "+name] {
