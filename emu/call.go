@@ -105,14 +105,14 @@ func (m *Machine) callNested(addr x86.Addr, args []uint64) (uint64, error) {
 		C.kpl_load(c.c, st, 1-c.c.in_callout)
 		return 0, err
 	}
-	out, err := m.run(c, addr, math.MaxUint64, m.budget)
+	out, err := m.run(c, addr, math.MaxUint64)
 	if err == nil && out != returned {
 		err = ErrAtomic
 	}
 	C.kpl_read_regs(c.c, &c.c.regs)
 	m.last = *(*x86.PtRegs)(unsafe.Pointer(&c.c.regs))
 	C.kpl_load(c.c, st, 1-c.c.in_callout)
-	m.c.stop_at = stop
+	m.c.stop_at = min(stop, C.uint64_t(m.budget))
 	return m.last.AX, err
 }
 

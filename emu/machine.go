@@ -31,7 +31,8 @@ type Options struct {
 	// CPUModel is one of CPUModels; DefaultCPUModel by default.
 	CPUModel string
 	// Budget is how many instructions a Call or a Run may execute before it
-	// fails with a *BudgetError: 100 million by default.
+	// fails with a *BudgetError: 100 million by default. A fault that the
+	// guest goes on after takes 500 more.
 	Budget uint64
 	// Slice is after how many instructions the scheduler may switch when
 	// there is more than one task: 1000 by default. It is counted by blocks.

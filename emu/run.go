@@ -24,14 +24,18 @@ const (
 	exited
 )
 
+// faultCost is what a fault that goes on takes of the budget, in instructions:
+// about the host's time for it. Code that is not there faults before any of it
+// counts as run, and an exception table may lead back to it for ever.
+const faultCost = 500
+
 // run lets c execute from ip on until something happens that a scheduler has
-// to decide about. limit is the instruction count at which a slice ends,
-// budget the one at which the run fails.
-func (m *Machine) run(c *cpu, ip x86.Addr, limit, budget uint64) (outcome, error) {
+// to decide about. limit is the instruction count at which a slice ends; at
+// m.budget the run fails.
+func (m *Machine) run(c *cpu, ip x86.Addr, limit uint64) (outcome, error) {
 	m.cur = c
-	m.c.stop_at, m.c.budget = C.uint64_t(min(limit, budget)), C.uint64_t(budget)
 	for {
-		began := m.c.instrs
+		m.c.stop_at, m.c.budget = C.uint64_t(min(limit, m.budget)), C.uint64_t(m.budget)
 		C.kpl_run(c.c, C.uint64_t(ip))
 		if m.err != nil {
 			err := m.err
@@ -48,7 +52,7 @@ func (m *Machine) run(c *cpu, ip x86.Addr, limit, budget uint64) (outcome, error
 		case C.KPL_EXIT:
 			return exited, nil
 		case C.KPL_TIME:
-			if uint64(m.c.instrs) < budget {
+			if uint64(m.c.instrs) < m.budget {
 				return sliced, nil
 			}
 			return 0, m.overBudget(x86.Addr(c.c.ip))
@@ -63,11 +67,8 @@ func (m *Machine) run(c *cpu, ip x86.Addr, limit, budget uint64) (outcome, error
 				return 0, err
 			}
 			ip = next
-			// Code that is not there faults before it counts as run.
-			if m.c.instrs == began {
-				m.c.instrs++
-			}
-			if uint64(m.c.instrs) >= budget {
+			m.budget -= min(faultCost, m.budget)
+			if uint64(m.c.instrs) >= m.budget {
 				return 0, m.overBudget(ip)
 			}
 		case C.KPL_HALT:

@@ -76,7 +76,7 @@ func (m *Machine) turn(c *cpu, t *Task, alone bool, target *Task) (bool, error) 
 	if !alone || m.until != nil {
 		limit = uint64(m.c.instrs) + m.opt.Slice
 	}
-	out, err := m.run(c, x86.Addr(C.kpl_cpu_ip(c.c)), limit, m.budget)
+	out, err := m.run(c, x86.Addr(C.kpl_cpu_ip(c.c)), limit)
 	if m.closed {
 		return true, ErrClosed
 	}
