@@ -41,7 +41,6 @@ func faultOf(name string) (Fault, bool) {
 type Override struct {
 	Encoding Encoding
 	Opcode   byte
-	// Columns are the row's: prefix, W, L, b, modrm, imm, flags.
 	Mnemonic string
 	Fault    Fault
 	// Extension is the instruction set extension, as a manual's index has it.
@@ -61,13 +60,27 @@ func Overrides() []Override {
 			if r.x86asm == FaultNone {
 				continue
 			}
-			list = append(list, Override{
-				Encoding: e, Opcode: r.opcode, Mnemonic: r.mnemonic, Fault: r.x86asm,
-				Extension: r.ext, Reference: reference(e, &r), Line: r.line,
-			})
+			list = append(list, overrideOf(e, &r))
 		}
 	}
 	return list
+}
+
+func overrideOf(e Encoding, r *row) Override {
+	return Override{
+		Encoding: e, Opcode: r.opcode, Mnemonic: r.mnemonic, Fault: r.x86asm,
+		Extension: r.ext, Reference: reference(r), Line: r.line,
+	}
+}
+
+// Override is the row that decides for the instruction against x86asm; false
+// where x86asm is right about all of the row.
+func (i *Inst) Override() (Override, bool) {
+	r := i.opcodeRow()
+	if r.x86asm == FaultNone {
+		return Override{}, false
+	}
+	return overrideOf(i.Encoding, r), true
 }
 
 // amdExtensions are described in AMD's manual and not in Intel's.
@@ -80,7 +93,7 @@ var amdExtensions = map[string]string{
 }
 
 // reference is where the row comes from: a manual and the instruction's page.
-func reference(e Encoding, r *row) string {
+func reference(r *row) string {
 	manual, ok := amdExtensions[r.ext]
 	if !ok {
 		manual = "SDM Vol. 2"

@@ -42,7 +42,7 @@ func newApp(t *term) *cli.Command {
 		ErrWriter:   t.err,
 		Suggest:     true,
 		Commands: []*cli.Command{
-			runCommand(t), sampleCommand(t), scanCommand(t), symbolsCommand(t), infoCommand(t),
+			runCommand(t), sampleCommand(t), scanCommand(t), symbolsCommand(t), infoCommand(t), decodeCommand(t),
 			checkCommand(t), completionCommand(t), versionCommand(t),
 		},
 		Action: func(_ context.Context, c *cli.Command) error {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"kprobelab/internal/decodebench"
 	"kprobelab/internal/lab"
 	"kprobelab/kimage"
 	"kprobelab/profile"
@@ -101,6 +102,10 @@ func (r *completion) words(app *cli.Command, words []string) {
 	last := words[len(words)-1]
 	cmd := app
 	for len(cmd.Commands) > 0 {
+		if len(words) == 1 && strings.HasPrefix(last, "-") && len(cmd.Flags) > 0 {
+			r.flags(cmd, last)
+			return
+		}
 		if len(words) == 1 {
 			r.commands(cmd, last)
 			return
@@ -210,13 +215,19 @@ func (r *completion) value(flag, typed string) {
 				r.offer(name, p.Describes)
 			}
 		}
+	case "with":
+		for _, name := range decodebench.Names {
+			if strings.HasPrefix(name, typed) {
+				r.offer(name, "")
+			}
+		}
 	case "cpu":
 		for _, name := range append(kimage.CPUModels(), kimage.HostCPU) {
 			if strings.HasPrefix(strings.ToLower(name), strings.ToLower(typed)) {
 				r.offer(name, "")
 			}
 		}
-	case "config", "live-text", "module", "points", "symbols":
+	case "append", "config", "live-text", "module", "points", "symbols":
 		r.files()
 	}
 }

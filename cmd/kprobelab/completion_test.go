@@ -24,7 +24,7 @@ func candidates(words ...string) []string {
 func TestComplete(t *testing.T) {
 	for name, c := range map[string]struct{ words, want string }{
 		"command":            {"bash|sy", "symbols"},
-		"commands":           {"bash|", "run sample scan symbols info completion version"},
+		"commands":           {"bash|", "run sample scan symbols info decode completion version"},
 		"samples":            {"bash|sample|", "kprobe kretprobe jprobe article"},
 		"sample":             {"bash|sample|article|kr", "kretprobe"},
 		"sample_flag":        {"bash|sample|article|kretprobe|--max", "--maxactive"},
@@ -33,6 +33,10 @@ func TestComplete(t *testing.T) {
 		"unknown_sample":     {"bash|sample|nosuch|x", ""},
 		"unknown_command":    {"bash|nosuch|x", ""},
 		"flag":               {"bash|run|--kr", "--kretprobe"},
+		"decode":             {"bash|decode|", "check fuzz"},
+		"decode_flag":        {"bash|decode|--k", "--kernel"},
+		"decode_file":        {"bash|decode|check|", ":files"},
+		"decode_with":        {"bash|decode|check|--with|z", "zydis"},
 		"help":               {"bash|info|--he", "--help"},
 		"image":              {"bash|run|", ":files"},
 		"image_after_flag":   {"bash|run|--json|/bo", ":files"},

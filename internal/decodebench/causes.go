@@ -29,6 +29,8 @@ var causes = []cause{
 		"a prefix that has no effect, or is repeated, is listed as an instruction of its own; the processor takes it with what follows"},
 	{"fwait", []string{"objdump"}, fwait,
 		"objdump lists fwait and the x87 instruction behind it as one, the assembler's mnemonic without n; they are two"},
+	{"x86asm-override", []string{"x86asm"}, x86asmOverride,
+		"a row that decoder.Overrides lists: x86asm has another length for it (vzeroupper) or for a part of it"},
 	{"undefined", []string{"objdump", "llvm", "capstone", "x86asm"}, undefined,
 		"we refuse what the processor answers with #UD: LOCK before what cannot be locked, prefixes before VEX, registers that do not exist or have to be distinct, reserved fields; these decoders check less"},
 	{"not-known", []string{"objdump", "llvm", "capstone", "x86asm"}, notKnown,
@@ -97,6 +99,15 @@ func nearBranch66(q []byte, ours, theirs Answer) bool {
 		return true
 	}
 	return false
+}
+
+func x86asmOverride(q []byte, ours, theirs Answer) bool {
+	i, err := decoder.Decode(q)
+	if err != nil || theirs.Length == 0 {
+		return false
+	}
+	_, ok := i.Override()
+	return ok
 }
 
 func fwait(q []byte, _, _ Answer) bool {

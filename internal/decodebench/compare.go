@@ -27,6 +27,15 @@ type Difference struct {
 	Theirs  Answer
 }
 
+// Bytes are the example without what follows it.
+func (d *Difference) Bytes() []byte {
+	n := max(1, d.Ours.Length, d.Theirs.Length)
+	if d.Ours.Length == 0 && d.Theirs.Length == 0 {
+		n = len(d.Example)
+	}
+	return d.Example[:min(n, len(d.Example))]
+}
+
 // Comparison collects differences.
 type Comparison struct {
 	// Instructions counts the questions, Accepted those that are instructions
