@@ -197,7 +197,7 @@ func (r *completion) argument(cmd *cli.Command, prefix string) {
 		r.files()
 	case len(r.positional) == 1 && cmd.Name == "symbols":
 		r.symbols(prefix, "", "", func(kimage.Symbol) bool { return true })
-	case cmd.Name == "scan":
+	case cmd.Name == "scan", len(r.positional) == 1 && cmd.Name == "explain":
 		r.symbols(prefix, "", "", isFunction)
 	}
 }
@@ -227,7 +227,7 @@ func (r *completion) value(flag, typed string) {
 				r.offer(name, "")
 			}
 		}
-	case "append", "config", "live-text", "module", "points", "symbols":
+	case "append", "asm", "config", "live-text", "module", "points", "symbols":
 		r.files()
 	}
 }

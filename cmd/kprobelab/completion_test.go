@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os/exec"
 	"strings"
 	"testing"
@@ -24,7 +25,7 @@ func candidates(words ...string) []string {
 func TestComplete(t *testing.T) {
 	for name, c := range map[string]struct{ words, want string }{
 		"command":            {"bash|sy", "symbols"},
-		"commands":           {"bash|", "run sample scan symbols info decode completion version"},
+		"commands":           {"bash|", strings.Join(commandNames(), " ")},
 		"samples":            {"bash|sample|", "kprobe kretprobe jprobe article"},
 		"sample":             {"bash|sample|article|kr", "kretprobe"},
 		"sample_flag":        {"bash|sample|article|kretprobe|--max", "--maxactive"},
@@ -41,6 +42,8 @@ func TestComplete(t *testing.T) {
 		"image":              {"bash|run|", ":files"},
 		"image_after_flag":   {"bash|run|--json|/bo", ":files"},
 		"pattern":            {"bash|symbols|-|vfs_rea", "vfs_read"},
+		"explained":          {"bash|explain|-|vfs_rea", "vfs_read"},
+		"assembler":          {"bash|explain|--asm|x", ":files"},
 		"second_pattern":     {"bash|scan|-|gcd|vfs_rea", "vfs_read"},
 		"points":             {"bash|scan|--points|x", ":files"},
 		"probe":              {"bash|run|--kprobe|vfs_w", "vfs_write"},
@@ -67,6 +70,14 @@ func TestComplete(t *testing.T) {
 			require.Equal(t, c.want, strings.Join(got, " "))
 		})
 	}
+}
+
+// commandNames are the program's commands, in its own order.
+func commandNames() (names []string) {
+	for _, c := range newApp(newTerm(io.Discard, io.Discard)).Commands {
+		names = append(names, c.Name)
+	}
+	return names
 }
 
 func TestCompleteWithoutWords(t *testing.T) {

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/urfave/cli/v3"
+
+	"kprobelab/kimage"
+	"kprobelab/profile"
+	"kprobelab/report"
+)
+
+func explainCommand(t *term) *cli.Command {
+	return &cli.Command{
+		Name:      "explain",
+		Usage:     "tell all about a probe at one address: may it be there, how it runs, is it optimized, and why not",
+		ArgsUsage: "[IMAGE] SYM[+OFF]|ADDR",
+		Description: "With every reason of the kernel's, a picture of the region as in its documentation, the slot\n" +
+			"and the detour buffer. IMAGE is a vmlinux, a vmlinuz or any x86-64 ELF file, \"-\" the guest\n" +
+			"kernel inside the program; without it, it is the running kernel's, from /boot. The exit code is\n" +
+			"0 whatever the answer: it is the answer that was asked for.\n\n" +
+			examples(
+				"kprobelab explain - vfs_read+0x16",
+				"kprobelab explain /boot/vmlinuz-6.1.0-18-amd64 vfs_read+0x16",
+				"kprobelab explain --kernel 6.12 - gcd+0x5",
+				"kprobelab explain --hex '55 48 89 e5 eb 01 90 c3' +1",
+				"kprobelab explain --asm loop.s loop+0x4",
+				"kprobelab explain --json - gcd+5 | jq .reasons",
+				"kprobelab explain --reasons",
+			),
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "asm", Usage: "explain code of your own: assemble `FILE.s` (needs gcc or as)"},
+			&cli.StringFlag{Name: "hex", Usage: "explain code of your own: one function of these `BYTES`, in hexadecimal"},
+			&cli.BoolFlag{Name: "reasons", Usage: "list every rule that an explanation can name"},
+			&cli.BoolFlag{Name: "json", Usage: "one JSON object (with --reasons, one for each rule)"},
+		}, imageFlags()...),
+		Action: func(_ context.Context, c *cli.Command) error { return explain(t, c) },
+	}
+}
+
+func explain(t *term, c *cli.Command) error {
+	for _, pair := range [][2]string{{"asm", "hex"}, {"asm", "reasons"}, {"hex", "reasons"}} {
+		if err := oneOf(c, pair[0], pair[1]); err != nil {
+			return err
+		}
+	}
+	if c.Bool("reasons") {
+		if err := atMost(c, 0); err != nil {
+			return err
+		}
+		return t.listRules(c.Bool("json"))
+	}
+	s, point, err := toExplain(t, c)
+	if err != nil {
+		return err
+	}
+	e, err := s.Explain(point)
+	if err != nil {
+		return usagef("%q: %w", point, err)
+	}
+	e.Image = s.name
+	e.CPU = s.cpu
+	if c.Bool("json") {
+		enc := json.NewEncoder(t.out)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		return enc.Encode(e)
+	}
+	return t.showExplanation(s.heading, e)
+}
+
+// subject is the code that is explained.
+type subject struct {
+	*report.Scan
+	name, cpu string
+	// heading says whose rules answer and on which text.
+	heading string
+}
+
+// toExplain finds the code and the point in the arguments.
+func toExplain(t *term, c *cli.Command) (*subject, string, error) {
+	switch {
+	case c.IsSet("hex"):
+		return hexSubject(c)
+	case c.IsSet("asm"):
+		return asmSubject(t, c)
+	}
+	if err := atMost(c, 2); err != nil {
+		return nil, "", err
+	}
+	switch c.Args().Len() {
+	case 0:
+		return nil, "", usagef("explain what? give SYM+OFF or an address; try %s --help", c.FullName())
+	case 1:
+		return runningSubject(t, c, c.Args().First())
+	}
+	img, err := openImage(t, c, c.Args().First())
+	if err != nil {
+		return nil, "", err
+	}
+	return imageSubject(c, img), c.Args().Get(1), nil
+}
+
+func imageSubject(c *cli.Command, img *kimage.Image) *subject {
+	s := &subject{Scan: report.NewScan(img), name: img.Name(), heading: heading(c, img)}
+	for _, f := range img.Facts() {
+		if f.Name == "CPU" {
+			s.cpu = f.Value
+		}
+	}
+	return s
+}
+
+// hexSubject is a function of bytes that the caller has typed.
+func hexSubject(c *cli.Command) (*subject, string, error) {
+	if err := atMost(c, 1); err != nil {
+		return nil, "", err
+	}
+	text := strings.NewReplacer(" ", "", ",", "", "\\x", "", "0x", "", "\t", "", "\n", "").Replace(c.String("hex"))
+	code, err := hex.DecodeString(text)
+	if err != nil || len(code) == 0 {
+		return nil, "", usagef("--hex: %q is not a sequence of bytes in hexadecimal", c.String("hex"))
+	}
+	p, err := exampleProfile(c)
+	if err != nil {
+		return nil, "", err
+	}
+	point, err := inFunction(report.ExampleName, c.Args().First())
+	if err != nil {
+		return nil, "", err
+	}
+	head := fmt.Sprintf("example of %d bytes: profile %s", len(code), p.Name)
+	return &subject{Scan: report.NewExample(code, p), name: report.ExampleName, heading: head}, point, nil
+}
+
+// exampleProfile is the profile of code that belongs to no kernel.
+func exampleProfile(c *cli.Command) (*profile.Config, error) {
+	name := c.String("kernel")
+	if name == "" {
+		name = profile.Default
+	}
+	p, ok := profile.Named(name)
+	if !ok {
+		return nil, usagef("there is no profile %q: there are %s", name, strings.Join(profile.Names(), ", "))
+	}
+	return p, nil
+}
+
+// inFunction is a point of an example: SYM[+OFF], or an offset alone, which is
+// one in the example's only function.
+func inFunction(name, arg string) (string, error) {
+	switch {
+	case arg == "":
+		return name, nil
+	case strings.HasPrefix(arg, "+"):
+		return name + arg, nil
+	case arg[0] >= '0' && arg[0] <= '9':
+		return name + "+" + arg, nil
+	}
+	return arg, nil
+}
+
+// listRules prints what --reasons asks for.
+func (t *term) listRules(asJSON bool) error {
+	if asJSON {
+		enc := json.NewEncoder(t.out)
+		for _, r := range report.Rules() {
+			if err := enc.Encode(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	w := tabwriter.NewWriter(t.out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "REASON\tOF\tERRNO\tRULE")
+	for _, r := range report.Rules() {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.ID, r.Of, r.Errno, r.Rule)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(t.out, "\nThe errno of an optimization's rule is seen by nobody: the probe keeps its int3.")
+	return nil
+}
+
+// runningSubject is the running kernel, from /boot.
+func runningSubject(t *term, c *cli.Command, point string) (*subject, string, error) {
+	if f, err := os.Stat(point); err == nil && f.Mode().IsRegular() {
+		return nil, "", usagef("explain which address of %s? give SYM+OFF or an address behind it", point)
+	}
+	b, err := findBoot("/boot", runningRelease())
+	if err != nil {
+		return nil, "", &failure{exitImage, err}
+	}
+	b.apply(c)
+	img, err := openImage(t, c, b.image)
+	if err != nil {
+		return nil, "", err
+	}
+	s := imageSubject(c, img)
+	s.heading = b.String() + "\n" + s.heading
+	return s, point, nil
+}
+
+var errNoRelease = errors.New("the running kernel's release cannot be told")

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"kprobelab/optimizer"
+	"kprobelab/report"
+)
+
+// cell is how wide a byte is in the picture.
+const cell = 4
+
+// jumpSize is the size of the jump that takes the place of the int3.
+const jumpSize = 5
+
+// picture draws the region as kprobes.rst does in "Terminology": the bytes
+// around the insertion address (IA), the instructions, the detoured code
+// region (DCR) and the jump target prohibition region (JTPR), and under it who
+// jumps there.
+func (w *explanationWriter) picture() {
+	p := drawing{r: w.e.Region, n: len(w.e.Region.Bytes) / 2}
+	w.title("region")
+	w.line("IA", p.put(0, "v"))
+	w.line("offset", p.offsets())
+	w.line("bytes", p.bytes())
+	w.line("instructions", p.instructions())
+	w.line("jump", p.bar(0, jumpSize, "[e9][    rel32     ]"))
+	if size := w.regionSize(); size > 0 {
+		w.line("DCR", p.span(0, size))
+	}
+	w.line("JTPR, code", p.span(1, 1+jumpSize))
+	w.line("JTPR, doc", p.span(1, jumpSize))
+	if marks := p.marks(); marks != "" {
+		w.line("jumps", marks)
+	}
+	w.legend(&p)
+}
+
+func (w *explanationWriter) line(name, text string) {
+	fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %-14s%s", name, text), " "))
+}
+
+// regionSize is how long the DCR is as far as it could be decoded.
+func (w *explanationWriter) regionSize() int {
+	var start, end uint64
+	if _, err := fmt.Sscanf(w.e.DCR.Start+" "+w.e.DCR.End, "0x%x 0x%x", &start, &end); err != nil {
+		return 0
+	}
+	return int(min(end-start, optimizer.MaxRegion))
+}
+
+// legend names the instructions and the jumps.
+func (w *explanationWriter) legend(p *drawing) {
+	for i, in := range p.r.Instructions {
+		kept := ""
+		if in.Start >= 0 && in.Start < w.regionSize() && !in.Boostable {
+			kept = "   not boostable"
+		}
+		fmt.Fprintf(w, "    %d  %+-4d %s%s\n", i+1, in.Start, in.Text, kept)
+	}
+	for _, j := range p.r.Jumps {
+		fmt.Fprintf(w, "    ^  %+-4d from +%#x: %s, %s\n", j.To, j.Offset, j.Text, verdictOf(&j))
+	}
+}
+
+// verdictOf says whether a jump is in the way.
+func verdictOf(j *report.RegionJump) string {
+	switch {
+	case j.Prohibited && j.Documented:
+		return "prohibited"
+	case j.Prohibited:
+		return "prohibited by the code, not by the documentation"
+	}
+	return "harmless"
+}
+
+// drawing places things by their offset from the probe.
+type drawing struct {
+	r *report.Region
+	// n is how many bytes there are.
+	n int
+}
+
+// col is where the byte at an offset begins.
+func (p *drawing) col(off int) int { return (off - p.r.From) * cell }
+
+// put is text at the middle of the byte at an offset.
+func (p *drawing) put(off int, text string) string {
+	return strings.Repeat(" ", p.col(off)+1) + text
+}
+
+func (p *drawing) offsets() string {
+	var b strings.Builder
+	for i := range p.n {
+		fmt.Fprintf(&b, "[%2d]", p.r.From+i)
+	}
+	return b.String()
+}
+
+func (p *drawing) bytes() string {
+	var b strings.Builder
+	for i := range p.n {
+		fmt.Fprintf(&b, " %s ", p.r.Bytes[2*i:2*i+2])
+	}
+	return b.String()
+}
+
+// bar is text that fills the bytes from a to b.
+func (p *drawing) bar(a, b int, text string) string {
+	width := (b - a) * cell
+	if len(text) > width {
+		text = text[:width]
+	}
+	return strings.Repeat(" ", p.col(a)) + text
+}
+
+// span is [<---->] over the bytes from a to b.
+func (p *drawing) span(a, b int) string {
+	return p.bar(a, b, "[<"+strings.Repeat("-", max(0, (b-a)*cell-4))+">]")
+}
+
+// instructions are brackets with the number that the legend explains.
+func (p *drawing) instructions() string {
+	line := []byte(strings.Repeat(" ", p.n*cell))
+	for i, in := range p.r.Instructions {
+		a, b := max(0, p.col(in.Start)), min(len(line), p.col(in.End))
+		if b-a < 2 {
+			continue
+		}
+		for j := a; j < b; j++ {
+			line[j] = ' '
+		}
+		if in.Start >= p.r.From {
+			line[a] = '['
+		}
+		if p.col(in.End) <= len(line) {
+			line[b-1] = ']'
+		}
+		number := fmt.Sprint(i + 1)
+		copy(line[(a+b-len(number))/2:b-1], number)
+	}
+	return string(line)
+}
+
+// marks are carets under the bytes that jumps lead to.
+func (p *drawing) marks() string {
+	line := []byte(strings.Repeat(" ", p.n*cell))
+	for _, j := range p.r.Jumps {
+		if c := p.col(j.To) + 1; c >= 0 && c < len(line) {
+			line[c] = '^'
+		}
+	}
+	return strings.TrimRight(string(line), " ")
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"strings"
+
+	"kprobelab/errno"
+	"kprobelab/report"
+)
+
+// explanationWriter prints an explanation for people.
+type explanationWriter struct {
+	*bufio.Writer
+	style
+	e *report.Explanation
+}
+
+func (t *term) showExplanation(heading string, e *report.Explanation) error {
+	w := explanationWriter{bufio.NewWriter(t.out), t.outStyle, e}
+	fmt.Fprintf(w, "%s\n\n", heading)
+	w.point()
+	w.registration()
+	w.optimization()
+	if e.Region != nil && e.Region.Bytes != "" {
+		w.picture()
+	}
+	w.block("slot", e.Slot)
+	w.block("detour buffer", e.Detour)
+	w.nearest()
+	return w.Flush()
+}
+
+// title begins a part.
+func (w *explanationWriter) title(text string) { fmt.Fprintf(w, "\n%s\n", w.bold(text)) }
+
+// point is the address, its function and the instruction there.
+func (w *explanationWriter) point() {
+	e := w.e
+	name := e.Addr
+	if e.Symbol != "" {
+		name = fmt.Sprintf("%s+%#x", e.Symbol, e.Offset)
+		if e.SymbolSize != 0 {
+			name += fmt.Sprintf("/%#x", e.SymbolSize)
+		}
+		if e.Addr != "" {
+			name += " (" + e.Addr + ")"
+		}
+	}
+	fmt.Fprintln(w, w.bold(name))
+	if e.PlacedAt != "" && e.PlacedAt != e.Addr {
+		fmt.Fprintf(w, "  placed at %s, behind the ENDBR\n", e.PlacedAt)
+	}
+	if e.Instruction != nil {
+		inside := ""
+		if e.RegisterReason == "NOT_BOUNDARY" {
+			inside = "  (what is decoded from here; the function has no such instruction)"
+		}
+		fmt.Fprintf(w, "  %s  %s%s\n", e.Instruction.Bytes, w.cyan(e.Instruction.Text), inside)
+	}
+}
+
+// registration is what register_kprobe answers and how the probe runs.
+func (w *explanationWriter) registration() {
+	e := w.e
+	w.title("registration")
+	if e.Errno != 0 {
+		fmt.Fprintf(w, "  %s %s: %s\n", w.red(errno.Errno(-e.Errno).Name()), e.RegisterReason, e.RegisterWhy)
+		return
+	}
+	fmt.Fprintf(w, "  accepted, %s\n", ways[e.How])
+	if e.Emulation != "" && e.How != "emulated" {
+		fmt.Fprintf(w, "  (where it is not, %s does what the instruction would)\n", e.Emulation)
+	} else if e.Emulation != "" {
+		fmt.Fprintf(w, "  (%s)\n", e.Emulation)
+	}
+}
+
+// ways are the ways to run, in words.
+var ways = map[string]string{
+	"stepped":  "stepped: a copy runs in the slot, and a trap behind it returns",
+	"boosted":  "boosted: a copy runs in the slot, and a jump behind it returns",
+	"emulated": "emulated: kprobes does to the registers what the instruction would",
+	"ftrace":   "ftrace: the function tracer calls the probe; there is no int3 and no slot",
+}
+
+// optimization is the verdict with all reasons.
+func (w *explanationWriter) optimization() {
+	e := w.e
+	w.title("optimization")
+	switch {
+	case e.Optimized:
+		fmt.Fprintln(w, "  optimized: a jump to the detour buffer takes the int3's place")
+	case e.Errno != 0 && len(e.Reasons) == 0:
+		fmt.Fprintln(w, "  no: there is no probe; no rule would keep one here from it")
+	case e.Errno != 0:
+		fmt.Fprintf(w, "  no: there is no probe; besides, %s would keep one here from it\n", counted(len(e.Reasons), "rule"))
+	default:
+		fmt.Fprintf(w, "  no, for %s\n", counted(len(e.Reasons), "reason"))
+	}
+	for i := range e.Reasons {
+		r := &e.Reasons[i]
+		fmt.Fprintf(w, "  %s%s\n", w.red(r.ID), stops(r, len(e.Reasons)))
+		fmt.Fprintf(w, "      %s\n      [%s]\n", r.Sentence, r.Source)
+	}
+	for _, n := range e.Notes {
+		fmt.Fprintf(w, "  note: %s\n", n)
+	}
+}
+
+// stops marks the reason that the kernel finds, among several.
+func stops(r *report.ExplainReason, n int) string {
+	switch {
+	case n == 1:
+		return ""
+	case r.Stops:
+		return "  (the kernel stops here)"
+	}
+	return "  (the kernel does not come to it)"
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "one " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// block is machine code that the kernel would make.
+func (w *explanationWriter) block(name string, b *report.CodeBlock) {
+	if b == nil {
+		return
+	}
+	w.title(fmt.Sprintf("%s, %d bytes at %s", name, len(b.Bytes)/2, b.Addr))
+	for i := range b.Code {
+		c := &b.Code[i]
+		note := ""
+		if c.Note != "" {
+			note = "; " + c.Note
+		}
+		line := fmt.Sprintf("  %s  %-22s %-34s %s", c.Addr[len(c.Addr)-8:], c.Bytes, c.Text, note)
+		fmt.Fprintln(w, strings.TrimRight(line, " "))
+	}
+}
+
+// nearest are other addresses of the function.
+func (w *explanationWriter) nearest() {
+	if w.e.Optimized || w.e.Symbol == "" || w.e.SymbolSize == 0 {
+		return
+	}
+	if len(w.e.Nearest) == 0 {
+		w.title("no address of " + w.e.Symbol + " can be optimized")
+		return
+	}
+	w.title("nearest addresses of " + w.e.Symbol + " that are optimized")
+	for _, n := range w.e.Nearest {
+		fmt.Fprintf(w, "  +%#-6x %s  %s\n", n.Offset, n.Addr, n.Instruction)
+	}
+}

@@ -1,0 +1,65 @@
+package report
+
+import (
+	"kprobelab/kimage"
+	"kprobelab/profile"
+	"kprobelab/x86"
+)
+
+// ExampleName is the symbol of NewExample's code.
+const ExampleName = "example"
+
+// exampleBase is where an example's code lies: where a kernel's text begins.
+const exampleBase x86.Addr = 0xffffffff81000000
+
+// NewExample makes a Scan of one function of the given code, which nothing else
+// is known of: no patch sites, no exception table, no blacklist.
+func NewExample(code []byte, c *profile.Config) *Scan {
+	v := example{code}
+	return &Scan{
+		View: v, Profile: c, Symbols: []kimage.Symbol{v.symbol()},
+		SlotAddr: x86.Addr(c.ModuleBase),
+	}
+}
+
+// example is the View of such a function.
+type example struct{ code []byte }
+
+var _ kimage.View = example{}
+
+func (v example) symbol() kimage.Symbol {
+	return kimage.Symbol{Name: ExampleName, Addr: exampleBase, Size: uint64(len(v.code)), Type: 't'}
+}
+
+func (v example) InText(a x86.Addr) bool {
+	return a.In(exampleBase, exampleBase.Add(int64(len(v.code))))
+}
+
+func (v example) CodeAt(a x86.Addr, b []byte) int {
+	if !v.InText(a) {
+		return 0
+	}
+	return copy(b, v.code[a.Sub(exampleBase):])
+}
+
+func (v example) SymbolAt(a x86.Addr) (kimage.Symbol, bool) { return v.symbol(), v.InText(a) }
+
+func (v example) Lookup(name string) []kimage.Symbol {
+	if name == ExampleName {
+		return []kimage.Symbol{v.symbol()}
+	}
+	return nil
+}
+
+func (v example) InEntryText(x86.Addr) bool                { return false }
+func (v example) InInit(x86.Addr) (string, bool)           { return "", false }
+func (v example) Blacklisted(x86.Addr) (x86.Range, bool)   { return x86.Range{}, false }
+func (v example) ExceptionEntry(x86.Addr) (x86.Addr, bool) { return 0, false }
+func (v example) BugEntry(x86.Addr) bool                   { return false }
+func (v example) IndirectThunks() x86.Range                { return x86.Range{} }
+func (v example) SiteAt(kimage.SiteKind, x86.Addr) (kimage.Site, bool) {
+	return kimage.Site{}, false
+}
+func (v example) SiteIn(kimage.SiteKind, x86.Range) (kimage.Site, bool) {
+	return kimage.Site{}, false
+}
