@@ -216,9 +216,11 @@ func (t *Tracing) stackWord(regs *x86.PtRegs, n int) uint64 {
 	return binary.LittleEndian.Uint64(t.word[:])
 }
 
-// read reads kernel memory, or user memory, where addr is such.
+// read reads memory. On this processor a user address is never one of the
+// kernel's, so that both can be read as they are; with user set nothing but
+// user memory is (probe_mem_read, probe_mem_read_user).
 func (t *Tracing) read(addr uint64, b []byte, user bool) bool {
-	if end := addr + uint64(len(b)); user != (end <= userEnd && addr < end) {
+	if end := addr + uint64(len(b)); user && (end > userEnd || end < addr) {
 		return false
 	}
 	return t.m.ReadMem(x86.Addr(addr), b) == nil

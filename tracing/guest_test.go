@@ -35,7 +35,7 @@ func newGuest(t testing.TB, kernel string, cpus int, o tracing.Options) *guest {
 	require.NoError(t, os.WriteFile(ko, guestkernel.Module(), 0o600))
 	img, err := kimage.FromBytes("guest", guestkernel.ELF(), &kimage.Options{Profile: c, Modules: []string{ko}})
 	require.NoError(t, err)
-	l, err := lab.New(img, &lab.Options{CPUs: cpus})
+	l, err := lab.New(img, &lab.Options{CPUs: cpus, Optimize: true})
 	require.NoError(t, err)
 	g := &guest{TB: t, l: l}
 	o.Source = img

@@ -71,6 +71,8 @@ func (s *shell) echo(text, file string, add bool) error {
 var (
 	stamp   = regexp.MustCompile(`(?m)^\[ *[0-9.]*\]`)
 	pointer = regexp.MustCompile(`0x(\(____ptrval____\)|[0-9a-f]{16}\b)`)
+	// headLine is the head of trace, which looks like a command.
+	headLine = regexp.MustCompile(`^(tracer:|entries-in-buffer| )`)
 	// echoCmd is an echo of a command list.
 	echoCmd = regexp.MustCompile(`^echo ?('([^']*)'|[^ >]*) ?(>>?) ?(\S+)$`)
 )
@@ -146,7 +148,7 @@ func blocks(t *testing.T, folder, name string) []block {
 	var list []block
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSuffix(line, "\n")
-		if cmd, ok := strings.CutPrefix(line, "# "); ok && !strings.HasPrefix(cmd, "tracer") {
+		if cmd, ok := strings.CutPrefix(line, "# "); ok && !headLine.MatchString(cmd) {
 			list = append(list, block{cmd: cmd})
 		} else if len(list) > 0 {
 			list[len(list)-1].want = append(list[len(list)-1].want, line)
