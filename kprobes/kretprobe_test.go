@@ -2,15 +2,11 @@ package kprobes_test
 
 import (
 	"fmt"
-	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"kprobelab/errno"
 	"kprobelab/kprobes"
-	"kprobelab/probepoint"
-	"kprobelab/profile"
 	"kprobelab/x86"
 )
 
@@ -188,55 +184,6 @@ func TestRule5_1DataIsNotCleared(t *testing.T) {
 	require.Equal(t, []byte{0, 9}, seen)
 }
 
-// TestRule5_5SeveralOnOneFunction is spec 5.5: on entry the newest is first and sees the
-// real return address; on return the oldest is first, and with rethook all
-// but the newest still see the trampoline.
-func TestRule5_5SeveralOnOneFunction(t *testing.T) {
-	for _, kernel := range []string{"5.10", "6.1", "6.12"} {
-		t.Run(kernel, func(t *testing.T) {
-			w := newWorld(t, kernel, 1)
-			var order []string
-			for _, name := range []string{"old", "mid", "new"} {
-				w.registerRet(t, &kprobes.Kretprobe{
-					KP:           kprobes.Kprobe{Addr: w.leaf},
-					EntryHandler: func(*kprobes.Instance, *x86.PtRegs) int { order = append(order, "enter "+name); return 0 },
-					Handler: func(i *kprobes.Instance, _ *x86.PtRegs) int {
-						where := "caller"
-						if i.RetAddr == w.k.Trampoline() {
-							where = "trampoline"
-						}
-						order = append(order, "leave "+name+" to "+where)
-						return 0
-					},
-				})
-			}
-			require.EqualValues(t, 6, w.result(t, w.leaf, 5))
-			older := "trampoline"
-			if kernel == "5.10" {
-				older = "caller"
-			}
-			require.Equal(t, []string{"enter new", "enter mid", "enter old",
-				"leave old to " + older, "leave mid to " + older, "leave new to caller"}, order)
-		})
-	}
-}
-
-// TestRule5_5TailCall is spec 5.5: a probed function that jumps to another one shares
-// its return slot, and all handlers run at the one return.
-func TestRule5_5TailCall(t *testing.T) {
-	w := newWorld(t, "6.1", 1)
-	// tail: add $1,%rdi would need more of the fake; a plain jump does.
-	tail := w.add("tail", nop, "\xe9") // jmp leaf
-	copy(w.mem(tail+2, 4), rel32(tail+6, w.leaf))
-	w.clean = w.text()
-	a, b := calls{}, calls{}
-	w.registerRet(t, a.probe(tail, 2))
-	w.registerRet(t, b.probe(w.leaf, 2))
-	require.EqualValues(t, 6, w.result(t, tail, 5))
-	require.Equal(t, []int{1, 1}, []int{a.ret, b.ret})
-	require.Zero(t, w.k.Pending(0))
-}
-
 func rel32(next, to x86.Addr) []byte {
 	d := uint32(to.Sub(next))
 	return []byte{byte(d), byte(d >> 8), byte(d >> 16), byte(d >> 24)}
@@ -358,115 +305,6 @@ func TestRule5_6FindReturnAddress(t *testing.T) {
 	require.Zero(t, w.k.FindReturnAddress(-1, 1, nil))
 }
 
-// TestRule5_5LostReturn: a return through the trampoline that no call accounts for is
-// the kernel's BUG; here it is an error, and the guest faults.
-func TestRule5_5LostReturn(t *testing.T) {
-	for kernel, line := range map[string]string{
-		"4.4":  "kretprobe BUG!: Processing kretprobe (null) @ (null)",
-		"5.10": "kretprobe BUG!: Processing kretprobe (null) @ (null)",
-		"6.1":  "rethook: rethook: Return address not found! Maybe there is a bug in the kernel",
-	} {
-		w := newWorld(t, kernel, 1)
-		var log []string
-		w.k.OnLog(func(l string) { log = append(log, l) })
-		c := calls{}
-		w.registerRet(t, c.probe(w.leaf, 1))
-		th := w.start(0, 0, w.k.Trampoline(), 0)
-		th.run()
-		require.Error(t, th.err)
-		var bug *kprobes.Bug
-		require.ErrorAs(t, w.k.Err(), &bug)
-		require.Contains(t, bug.Error(), "return address not found")
-		require.Equal(t, []string{line}, log)
-	}
-}
-
-// TestRule5_2Registration is the last part of the transcript misuse.
-func TestRule5_2Registration(t *testing.T) {
-	type want struct {
-		errno     errno.Errno
-		rule      probepoint.Rule
-		maxActive int
-	}
-	tests := map[string]struct {
-		probe func(w *world) *kprobes.Kretprobe
-		want  map[string]want
-	}{
-		"default maxactive": {func(w *world) *kprobes.Kretprobe { return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}} },
-			map[string]want{"2.6.18": {maxActive: 255}, "4.4": {maxActive: 2}, "5.10": {maxActive: 2}, "6.1": {maxActive: 10}, "6.12": {maxActive: 10}}},
-		"maxactive -5": {func(w *world) *kprobes.Kretprobe {
-			return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}, MaxActive: -5}
-		}, map[string]want{"5.10": {maxActive: 2}, "6.1": {maxActive: 10}}},
-		"maxactive 4097": {func(w *world) *kprobes.Kretprobe {
-			return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}, MaxActive: 4097}
-		}, map[string]want{"5.10": {maxActive: 4097}, "6.1": {maxActive: 4097}}},
-		"maxactive 2^31-1": {func(w *world) *kprobes.Kretprobe {
-			return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}, MaxActive: math.MaxInt32}
-		}, map[string]want{"6.1": {errno: errno.ENOMEM, rule: probepoint.RuleNoMemory, maxActive: math.MaxInt32}}},
-		"not at entry": {func(w *world) *kprobes.Kretprobe { return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf + 3}} },
-			map[string]want{"4.4": {maxActive: 2}, "5.8": {errno: errno.EINVAL, rule: probepoint.RuleNotEntry}, "6.1": {errno: errno.EINVAL, rule: probepoint.RuleNotEntry}}},
-		"symbol + 4 with ENDBR": {func(w *world) *kprobes.Kretprobe {
-			return &kprobes.Kretprobe{KP: kprobes.Kprobe{SymbolName: "ibt", Offset: 4}}
-		}, map[string]want{"6.1": {errno: errno.EINVAL, rule: probepoint.RuleNotEntry}, "6.12": {maxActive: 10}}},
-		"unknown symbol": {func(*world) *kprobes.Kretprobe {
-			return &kprobes.Kretprobe{KP: kprobes.Kprobe{SymbolName: "nope_nope"}}
-		}, map[string]want{"5.8": {errno: errno.EINVAL, rule: probepoint.RuleNotEntry}, "5.10": {errno: errno.ENOENT, rule: probepoint.RuleUnknownSymbol}, "6.1": {errno: errno.ENOENT, rule: probepoint.RuleUnknownSymbol}}},
-		"null": {func(*world) *kprobes.Kretprobe { return &kprobes.Kretprobe{} },
-			map[string]want{"5.10": {errno: errno.EINVAL, rule: probepoint.RuleNoPlace}, "6.1": {errno: errno.EINVAL, rule: probepoint.RuleNoPlace}}},
-		"blacklisted": {func(*world) *kprobes.Kretprobe {
-			return &kprobes.Kretprobe{KP: kprobes.Kprobe{SymbolName: "forbidden"}}
-		}, map[string]want{"5.10": {errno: errno.EINVAL, rule: probepoint.RuleBlacklisted, maxActive: 2}, "6.1": {errno: errno.EINVAL, rule: probepoint.RuleBlacklisted, maxActive: 10}}},
-		"__switch_to": {func(*world) *kprobes.Kretprobe {
-			return &kprobes.Kretprobe{KP: kprobes.Kprobe{SymbolName: "__switch_to"}}
-		}, map[string]want{"5.10": {errno: errno.EINVAL, rule: probepoint.RuleKretBlacklist}, "6.1": {errno: errno.EINVAL, rule: probepoint.RuleKretBlacklist}, "6.12": {maxActive: 10}}},
-		"data_size 4096": {func(w *world) *kprobes.Kretprobe {
-			return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}, DataSize: 4096}
-		}, map[string]want{"5.10": {maxActive: 2}, "6.1": {maxActive: 10}}},
-		"data_size 4097": {func(w *world) *kprobes.Kretprobe {
-			return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}, DataSize: 4097}
-		}, map[string]want{"5.8": {maxActive: 2}, "5.10": {errno: errno.E2BIG, rule: probepoint.RuleDataSize}, "6.1": {errno: errno.E2BIG, rule: probepoint.RuleDataSize}}},
-		"post handler preset": {func(w *world) *kprobes.Kretprobe {
-			return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf, PostHandler: post0}}
-		}, map[string]want{"6.1": {maxActive: 10}}},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			for kernel, want := range tc.want {
-				w := newWorld(t, kernel, 2)
-				w.misuseSymbols()
-				w.add("ibt", endbr, movAX, ret)
-				w.add("__switch_to", movAX, ret)
-				w.clean = w.text()
-				rp := tc.probe(w)
-				err := w.k.RegisterKretprobe(rp)
-				require.Equal(t, want.maxActive, rp.MaxActive, kernel)
-				if want.errno != 0 {
-					refused(t, err, want.errno, want.rule)
-				} else {
-					require.NoError(t, err, kernel)
-					require.Nil(t, rp.KP.PostHandler)
-					refused(t, w.k.RegisterKretprobe(rp), errno.EINVAL, map[bool]probepoint.Rule{
-						true: probepoint.RuleReregistered, false: probepoint.RuleTwoPlaces}[rp.KP.SymbolName == ""])
-				}
-				w.k.UnregisterKretprobe(rp)
-			}
-		})
-	}
-}
-
-// TestRule5_2DefaultMaxActiveOnPreempt: the old formula for the default is the new one on
-// PREEMPT kernels.
-func TestRule5_2DefaultMaxActiveOnPreempt(t *testing.T) {
-	for kernel, want := range map[string]int{"5.8": 16, "2.6.18": 510} {
-		c, _ := profile.Named(kernel)
-		c.Preemption = true
-		w := newWorldOf(t, c, 8)
-		rp := w.registerRet(t, &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}})
-		require.Equal(t, want, rp.MaxActive)
-		w.k.UnregisterKretprobe(rp)
-	}
-}
-
 // TestKretprobePanics: a return handler that panics leaves the return intact.
 func TestKretprobePanics(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
@@ -480,68 +318,4 @@ func TestKretprobePanics(t *testing.T) {
 	current, _ := w.k.Current()
 	require.Nil(t, current)
 	require.Zero(t, w.k.Pending(0))
-}
-
-// withoutNMI has return probes work through an int3 in 5.8 too (rule 5.3).
-func withoutNMI(t testing.TB, kernel string) *profile.Config {
-	c, ok := profile.Named(kernel)
-	require.True(t, ok)
-	c.Kret.MissedInNMI = false
-	return c
-}
-
-// TestRule5_3MissedInNMI: from 4.4 to 5.9 a call that is probed in an NMI is
-// missed, and from 5.8 on an int3 counts as one. So in 5.8 a return probe
-// misses all calls unless the function tracer calls it.
-func TestRule5_3MissedInNMI(t *testing.T) {
-	allKernels(t, func(t *testing.T, kernel string) {
-		w := newWorld(t, kernel, 1)
-		c, onSite := calls{}, calls{}
-		rp := w.registerRet(t, c.probe(w.leaf, 1))
-		ft := w.registerRet(t, onSite.probe(w.traced, 1))
-		w.result(t, w.leaf, 1)
-		w.result(t, w.traced, 1)
-		missed := kernel == "5.8"
-		require.Equal(t, missed, rp.Nmissed == 1)
-		require.Equal(t, missed, c.ret == 0)
-		require.Zero(t, rp.KP.Nmissed)
-		require.Zero(t, ft.Nmissed)
-		require.Equal(t, 1, onSite.ret)
-	})
-}
-
-// TestRule5_5Misordered: an instance that waits on another stack slot than the
-// one returned through. With rethook it ends the walk; before, it is skipped
-// and the next match is blamed.
-func TestRule5_5Misordered(t *testing.T) {
-	for kernel, want := range map[string][]string{
-		"5.8": {"kretprobe is stacked incorrectly. Trying to fixup.", "leaf must be blacklisted because of incorrect kretprobe order"},
-		"6.1": {"WARNING: rethook: a pending return is on another stack frame"},
-	} {
-		t.Run(kernel, func(t *testing.T) {
-			w := newWorldOf(t, withoutNMI(t, kernel), 1)
-			var log []string
-			w.k.OnLog(func(line string) { log = append(log, line) })
-			outer, inner := calls{}, calls{}
-			w.registerRet(t, outer.probe(w.leaf, 4))
-			w.registerRet(t, inner.probe(w.traced, 4))
-			th := w.start(0, 0, w.leaf, 5)
-			th.step() // leaf's return address is taken
-			for current(w) != nil {
-				th.step() // out of the slot: until then another hit is missed
-			}
-			// traced is entered on a slot below, and its return address is the
-			// trampoline: both wait for the same return.
-			low := w.startAt(0, 0, w.traced, 5, x86.Addr(th.regs.SP-64))
-			w.setWord(x86.Addr(low.regs.SP), uint64(w.k.Trampoline()))
-			for x86.Addr(low.regs.IP) != w.traced+5 {
-				low.step() // through the tracer's trampoline
-			}
-			th.run()
-			require.NoError(t, th.err)
-			require.Equal(t, want, log)
-			require.Equal(t, 0, w.k.Pending(0))
-			require.Zero(t, inner.ret)
-		})
-	}
 }

@@ -180,7 +180,7 @@ func TestRule3_2Refusals(t *testing.T) {
 		_, err := Build(v, testAt, testAt-1, true, kernel(t, "6.1"))
 		var e *Error
 		require.True(t, errors.As(err, &e) && e.Rule == RuleDisplacement, "%v", err)
-		require.EqualValues(t, 1<<31, e.Displacement)
+		require.Equal(t, int64(1)<<31, e.Displacement)
 		_, err = Build(v, testAt, testAt, true, kernel(t, "6.1"))
 		require.NoError(t, err)
 	})

@@ -1,0 +1,118 @@
+package kprobes_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/kprobes"
+	"kprobelab/x86"
+)
+
+// TestRule5_5SeveralOnOneFunction is spec 5.5: on entry the newest is first and sees the
+// real return address; on return the oldest is first, and with rethook all
+// but the newest still see the trampoline.
+func TestRule5_5SeveralOnOneFunction(t *testing.T) {
+	for _, kernel := range []string{"5.10", "6.1", "6.12"} {
+		t.Run(kernel, func(t *testing.T) {
+			w := newWorld(t, kernel, 1)
+			var order []string
+			for _, name := range []string{"old", "mid", "new"} {
+				w.registerRet(t, &kprobes.Kretprobe{
+					KP:           kprobes.Kprobe{Addr: w.leaf},
+					EntryHandler: func(*kprobes.Instance, *x86.PtRegs) int { order = append(order, "enter "+name); return 0 },
+					Handler: func(i *kprobes.Instance, _ *x86.PtRegs) int {
+						where := "caller"
+						if i.RetAddr == w.k.Trampoline() {
+							where = "trampoline"
+						}
+						order = append(order, "leave "+name+" to "+where)
+						return 0
+					},
+				})
+			}
+			require.EqualValues(t, 6, w.result(t, w.leaf, 5))
+			older := "trampoline"
+			if kernel == "5.10" {
+				older = "caller"
+			}
+			require.Equal(t, []string{"enter new", "enter mid", "enter old",
+				"leave old to " + older, "leave mid to " + older, "leave new to caller"}, order)
+		})
+	}
+}
+
+// TestRule5_5TailCall is spec 5.5: a probed function that jumps to another one shares
+// its return slot, and all handlers run at the one return.
+func TestRule5_5TailCall(t *testing.T) {
+	w := newWorld(t, "6.1", 1)
+	// tail: add $1,%rdi would need more of the fake; a plain jump does.
+	tail := w.add("tail", nop, "\xe9") // jmp leaf
+	copy(w.mem(tail+2, 4), rel32(tail+6, w.leaf))
+	w.clean = w.text()
+	a, b := calls{}, calls{}
+	w.registerRet(t, a.probe(tail, 2))
+	w.registerRet(t, b.probe(w.leaf, 2))
+	require.EqualValues(t, 6, w.result(t, tail, 5))
+	require.Equal(t, []int{1, 1}, []int{a.ret, b.ret})
+	require.Zero(t, w.k.Pending(0))
+}
+
+// TestRule5_5LostReturn: a return through the trampoline that no call accounts for is
+// the kernel's BUG; here it is an error, and the guest faults.
+func TestRule5_5LostReturn(t *testing.T) {
+	for kernel, line := range map[string]string{
+		"4.4":  "kretprobe BUG!: Processing kretprobe (null) @ (null)",
+		"5.10": "kretprobe BUG!: Processing kretprobe (null) @ (null)",
+		"6.1":  "rethook: rethook: Return address not found! Maybe there is a bug in the kernel",
+	} {
+		w := newWorld(t, kernel, 1)
+		var log []string
+		w.k.OnLog(func(l string) { log = append(log, l) })
+		c := calls{}
+		w.registerRet(t, c.probe(w.leaf, 1))
+		th := w.start(0, 0, w.k.Trampoline(), 0)
+		th.run()
+		require.Error(t, th.err)
+		var bug *kprobes.Bug
+		require.ErrorAs(t, w.k.Err(), &bug)
+		require.Contains(t, bug.Error(), "return address not found")
+		require.Equal(t, []string{line}, log)
+	}
+}
+
+// TestRule5_5Misordered: an instance that waits on another stack slot than the
+// one returned through. With rethook it ends the walk; before, it is skipped
+// and the next match is blamed.
+func TestRule5_5Misordered(t *testing.T) {
+	for kernel, want := range map[string][]string{
+		"5.8": {"kretprobe is stacked incorrectly. Trying to fixup.", "leaf must be blacklisted because of incorrect kretprobe order"},
+		"6.1": {"WARNING: rethook: a pending return is on another stack frame"},
+	} {
+		t.Run(kernel, func(t *testing.T) {
+			w := newWorldOf(t, withoutNMI(t, kernel), 1)
+			var log []string
+			w.k.OnLog(func(line string) { log = append(log, line) })
+			outer, inner := calls{}, calls{}
+			w.registerRet(t, outer.probe(w.leaf, 4))
+			w.registerRet(t, inner.probe(w.traced, 4))
+			th := w.start(0, 0, w.leaf, 5)
+			th.step() // leaf's return address is taken
+			for current(w) != nil {
+				th.step() // out of the slot: until then another hit is missed
+			}
+			// traced is entered on a slot below, and its return address is the
+			// trampoline: both wait for the same return.
+			low := w.startAt(0, 0, w.traced, 5, x86.Addr(th.regs.SP-64))
+			w.setWord(x86.Addr(low.regs.SP), uint64(w.k.Trampoline()))
+			for x86.Addr(low.regs.IP) != w.traced+5 {
+				low.step() // through the tracer's trampoline
+			}
+			th.run()
+			require.NoError(t, th.err)
+			require.Equal(t, want, log)
+			require.Equal(t, 0, w.k.Pending(0))
+			require.Zero(t, inner.ret)
+		})
+	}
+}

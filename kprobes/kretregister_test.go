@@ -1,0 +1,127 @@
+package kprobes_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/errno"
+	"kprobelab/kprobes"
+	"kprobelab/probepoint"
+	"kprobelab/profile"
+)
+
+// TestRule5_2Registration is the last part of the transcript misuse.
+func TestRule5_2Registration(t *testing.T) {
+	type want struct {
+		errno     errno.Errno
+		rule      probepoint.Rule
+		maxActive int
+	}
+	tests := map[string]struct {
+		probe func(w *world) *kprobes.Kretprobe
+		want  map[string]want
+	}{
+		"default maxactive": {func(w *world) *kprobes.Kretprobe { return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}} },
+			map[string]want{"2.6.18": {maxActive: 255}, "4.4": {maxActive: 2}, "5.10": {maxActive: 2}, "6.1": {maxActive: 10}, "6.12": {maxActive: 10}}},
+		"maxactive -5": {func(w *world) *kprobes.Kretprobe {
+			return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}, MaxActive: -5}
+		}, map[string]want{"5.10": {maxActive: 2}, "6.1": {maxActive: 10}}},
+		"maxactive 4097": {func(w *world) *kprobes.Kretprobe {
+			return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}, MaxActive: 4097}
+		}, map[string]want{"5.10": {maxActive: 4097}, "6.1": {maxActive: 4097}}},
+		"maxactive 2^31-1": {func(w *world) *kprobes.Kretprobe {
+			return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}, MaxActive: math.MaxInt32}
+		}, map[string]want{"6.1": {errno: errno.ENOMEM, rule: probepoint.RuleNoMemory, maxActive: math.MaxInt32}}},
+		"not at entry": {func(w *world) *kprobes.Kretprobe { return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf + 3}} },
+			map[string]want{"4.4": {maxActive: 2}, "5.8": {errno: errno.EINVAL, rule: probepoint.RuleNotEntry}, "6.1": {errno: errno.EINVAL, rule: probepoint.RuleNotEntry}}},
+		"symbol + 4 with ENDBR": {func(w *world) *kprobes.Kretprobe {
+			return &kprobes.Kretprobe{KP: kprobes.Kprobe{SymbolName: "ibt", Offset: 4}}
+		}, map[string]want{"6.1": {errno: errno.EINVAL, rule: probepoint.RuleNotEntry}, "6.12": {maxActive: 10}}},
+		"unknown symbol": {func(*world) *kprobes.Kretprobe {
+			return &kprobes.Kretprobe{KP: kprobes.Kprobe{SymbolName: "nope_nope"}}
+		}, map[string]want{"5.8": {errno: errno.EINVAL, rule: probepoint.RuleNotEntry}, "5.10": {errno: errno.ENOENT, rule: probepoint.RuleUnknownSymbol}, "6.1": {errno: errno.ENOENT, rule: probepoint.RuleUnknownSymbol}}},
+		"null": {func(*world) *kprobes.Kretprobe { return &kprobes.Kretprobe{} },
+			map[string]want{"5.10": {errno: errno.EINVAL, rule: probepoint.RuleNoPlace}, "6.1": {errno: errno.EINVAL, rule: probepoint.RuleNoPlace}}},
+		"blacklisted": {func(*world) *kprobes.Kretprobe {
+			return &kprobes.Kretprobe{KP: kprobes.Kprobe{SymbolName: "forbidden"}}
+		}, map[string]want{"5.10": {errno: errno.EINVAL, rule: probepoint.RuleBlacklisted, maxActive: 2}, "6.1": {errno: errno.EINVAL, rule: probepoint.RuleBlacklisted, maxActive: 10}}},
+		"__switch_to": {func(*world) *kprobes.Kretprobe {
+			return &kprobes.Kretprobe{KP: kprobes.Kprobe{SymbolName: "__switch_to"}}
+		}, map[string]want{"5.10": {errno: errno.EINVAL, rule: probepoint.RuleKretBlacklist}, "6.1": {errno: errno.EINVAL, rule: probepoint.RuleKretBlacklist}, "6.12": {maxActive: 10}}},
+		"data_size 4096": {func(w *world) *kprobes.Kretprobe {
+			return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}, DataSize: 4096}
+		}, map[string]want{"5.10": {maxActive: 2}, "6.1": {maxActive: 10}}},
+		"data_size 4097": {func(w *world) *kprobes.Kretprobe {
+			return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}, DataSize: 4097}
+		}, map[string]want{"5.8": {maxActive: 2}, "5.10": {errno: errno.E2BIG, rule: probepoint.RuleDataSize}, "6.1": {errno: errno.E2BIG, rule: probepoint.RuleDataSize}}},
+		"post handler preset": {func(w *world) *kprobes.Kretprobe {
+			return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf, PostHandler: post0}}
+		}, map[string]want{"6.1": {maxActive: 10}}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			for kernel, want := range tc.want {
+				w := newWorld(t, kernel, 2)
+				w.misuseSymbols()
+				w.add("ibt", endbr, movAX, ret)
+				w.add("__switch_to", movAX, ret)
+				w.clean = w.text()
+				rp := tc.probe(w)
+				err := w.k.RegisterKretprobe(rp)
+				require.Equal(t, want.maxActive, rp.MaxActive, kernel)
+				if want.errno != 0 {
+					refused(t, err, want.errno, want.rule)
+				} else {
+					require.NoError(t, err, kernel)
+					require.Nil(t, rp.KP.PostHandler)
+					refused(t, w.k.RegisterKretprobe(rp), errno.EINVAL, map[bool]probepoint.Rule{
+						true: probepoint.RuleReregistered, false: probepoint.RuleTwoPlaces}[rp.KP.SymbolName == ""])
+				}
+				w.k.UnregisterKretprobe(rp)
+			}
+		})
+	}
+}
+
+// TestRule5_2DefaultMaxActiveOnPreempt: the old formula for the default is the new one on
+// PREEMPT kernels.
+func TestRule5_2DefaultMaxActiveOnPreempt(t *testing.T) {
+	for kernel, want := range map[string]int{"5.8": 16, "2.6.18": 510} {
+		c, _ := profile.Named(kernel)
+		c.Preemption = true
+		w := newWorldOf(t, c, 8)
+		rp := w.registerRet(t, &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}})
+		require.Equal(t, want, rp.MaxActive)
+		w.k.UnregisterKretprobe(rp)
+	}
+}
+
+// withoutNMI has return probes work through an int3 in 5.8 too (rule 5.3).
+func withoutNMI(t testing.TB, kernel string) *profile.Config {
+	c, ok := profile.Named(kernel)
+	require.True(t, ok)
+	c.Kret.MissedInNMI = false
+	return c
+}
+
+// TestRule5_3MissedInNMI: from 4.4 to 5.9 a call that is probed in an NMI is
+// missed, and from 5.8 on an int3 counts as one. So in 5.8 a return probe
+// misses all calls unless the function tracer calls it.
+func TestRule5_3MissedInNMI(t *testing.T) {
+	allKernels(t, func(t *testing.T, kernel string) {
+		w := newWorld(t, kernel, 1)
+		c, onSite := calls{}, calls{}
+		rp := w.registerRet(t, c.probe(w.leaf, 1))
+		ft := w.registerRet(t, onSite.probe(w.traced, 1))
+		w.result(t, w.leaf, 1)
+		w.result(t, w.traced, 1)
+		missed := kernel == "5.8"
+		require.Equal(t, missed, rp.Nmissed == 1)
+		require.Equal(t, missed, c.ret == 0)
+		require.Zero(t, rp.KP.Nmissed)
+		require.Zero(t, ft.Nmissed)
+		require.Equal(t, 1, onSite.ret)
+	})
+}
