@@ -68,3 +68,197 @@ func TestRule4_1States(t *testing.T) {
 		require.Equal(t, 2, p.hits)
 	})
 }
+
+// settle lets the worker run, and says which places of over are jumps then.
+func (w *optWorld) settle(t testing.TB) (jumps []int64) {
+	t.Helper()
+	require.NoError(t, w.k.Settle())
+	for _, off := range overStarts {
+		if d, ok := w.k.Detour(w.place(off)); ok && string(w.bytesAt(off)) == string(d.Jump[:]) {
+			jumps = append(jumps, off)
+		}
+	}
+	return jumps
+}
+
+// What cannot be optimized has no buffer and stays what it is, and the caller
+// is not told.
+func TestRule4_2NotPrepared(t *testing.T) {
+	optimizing(t, func(t *testing.T, _ string, w *optWorld) {
+		p := w.probe(t, 28, false) // four bytes are left of the function
+		_, ok := w.k.Detour(p.Addr)
+		require.False(t, ok)
+		require.Same(t, &p.Kprobe, w.k.Find(p.Addr), "no aggregator")
+		require.Empty(t, w.settle(t))
+	})
+}
+
+// A disabled probe has its buffer, but is not queued.
+func TestRule4_2PreparedWhenDisabled(t *testing.T) {
+	optimizing(t, func(t *testing.T, _ string, w *optWorld) {
+		p := w.newProbe(3, false)
+		p.Flags = kprobes.FlagDisabled
+		require.NoError(t, w.k.RegisterKprobe(&p.Kprobe))
+		_, ok := w.k.Detour(p.Addr)
+		require.True(t, ok)
+		require.Empty(t, w.k.Queue(p.Addr))
+		require.NoError(t, w.k.EnableKprobe(&p.Kprobe))
+		require.Equal(t, []int64{3}, w.settle(t))
+		w.k.UnregisterKprobe(&p.Kprobe)
+	})
+}
+
+// Handlers on the optimized path: all run whatever they return, newest first;
+// ip, sp, cs, ss and orig_ax are lost, the rest takes effect.
+func TestRule4_5Callback(t *testing.T) {
+	optimizing(t, func(t *testing.T, kernel string, w *optWorld) {
+		var order []string
+		var saw x86.PtRegs
+		a := w.newProbe(7, false)
+		a.PreHandler = func(p *kprobes.Kprobe, regs *x86.PtRegs) int {
+			order = append(order, "old")
+			cur, status := w.k.Current()
+			require.Same(t, w.k.Find(p.Addr), cur)
+			require.Equal(t, kprobes.HitActive, status)
+			saw = *regs
+			regs.AX += 100
+			regs.IP, regs.CS, regs.OrigAX = 0, 0, 0
+			return 1
+		}
+		b := w.newProbe(7, false)
+		b.PreHandler = func(*kprobes.Kprobe, *x86.PtRegs) int { order = append(order, "new"); return 1 }
+		require.NoError(t, w.k.RegisterKprobe(&a.Kprobe))
+		require.NoError(t, w.k.RegisterKprobe(&b.Kprobe))
+		require.Equal(t, []int64{7}, w.settle(t))
+		w.begin(0, 1)
+		sp := w.threads[0].regs.SP
+		require.NoError(t, w.finish(0))
+		require.EqualValues(t, 1+overResult+100, w.threads[0].regs.AX)
+		require.Equal(t, []string{"new", "old"}, order)
+		require.EqualValues(t, w.place(7)+1, saw.IP)
+		require.EqualValues(t, x86.KernelCS, saw.CS)
+		require.Equal(t, sp, saw.SP)
+		require.Equal(t, ^uint64(0), saw.OrigAX)
+		require.EqualValues(t, 2, saw.AX)
+		require.NotZero(t, saw.Flags&x86.FlagIF, "interrupts stay as they are")
+		if kernel == "6.1" || kernel == "6.12" {
+			require.EqualValues(t, x86.KernelDS, saw.SS)
+		}
+		cur, _ := w.k.Current()
+		require.Nil(t, cur)
+		w.k.UnregisterKprobe(&b.Kprobe)
+		w.k.UnregisterKprobe(&a.Kprobe)
+	})
+}
+
+// Reached while another probe is handled: Nmissed grows on every member, no
+// handler runs.
+func TestRule4_5MissedWhenBusy(t *testing.T) {
+	optimizing(t, func(t *testing.T, _ string, w *optWorld) {
+		inner, disabled := w.probe(t, 15, false), w.newProbe(15, false)
+		disabled.Flags = kprobes.FlagDisabled
+		require.NoError(t, w.k.RegisterKprobe(&disabled.Kprobe))
+		outer := w.newProbe(0, false)
+		outer.PreHandler = func(_ *kprobes.Kprobe, regs *x86.PtRegs) int {
+			if outer.hits++; outer.hits == 1 {
+				require.EqualValues(t, 9+overResult, w.nested(regs, w.over, 9))
+			}
+			return 0
+		}
+		require.NoError(t, w.k.RegisterKprobe(&outer.Kprobe))
+		require.Equal(t, []int64{0, 15}, w.settle(t))
+		w.result(t, 1)
+		require.Equal(t, 1, inner.hits)
+		require.EqualValues(t, 1, inner.Nmissed)
+		require.EqualValues(t, 1, disabled.Nmissed)
+		require.EqualValues(t, 1, outer.Nmissed, "the nested call passed it too")
+		w.k.UnregisterKprobe(&outer.Kprobe)
+		w.k.UnregisterKprobe(&disabled.Kprobe)
+	})
+}
+
+// While it waits, a pre handler that returns non-zero does stop everything.
+func TestRule4_8SkippedWhileWaiting(t *testing.T) {
+	optimizing(t, func(t *testing.T, _ string, w *optWorld) {
+		p := w.newProbe(7, false)
+		p.PreHandler = func(_ *kprobes.Kprobe, regs *x86.PtRegs) int {
+			regs.IP = uint64(w.place(11))
+			w.k.ResetCurrentKprobe() // as handlers had to, to 4.18
+			return 1
+		}
+		require.NoError(t, w.k.RegisterKprobe(&p.Kprobe))
+		w.begin(0, 1)
+		require.NoError(t, w.finish(0))
+		require.EqualValues(t, overResult, w.threads[0].regs.AX, "one instruction was skipped")
+		require.NoError(t, w.k.Settle())
+		w.result(t, 1)
+		w.k.UnregisterKprobe(&p.Kprobe)
+	})
+}
+
+// A CPU that hits the int3 of a change under way goes to the detour buffer, and
+// kprobes are not asked.
+func TestRule4_8PokeInt3(t *testing.T) {
+	optimizing(t, func(t *testing.T, kernel string, w *optWorld) {
+		p := w.probe(t, 0, false)
+		met := 0
+		w.k.ObserveOptimizer(func(e kprobes.OptEvent) {
+			if e.Kind != kprobes.OptPokeTail {
+				return
+			}
+			trapped := false
+			w.k.Observe(func(e kprobes.Event) { trapped = trapped || e.Kind == kprobes.EventTrap })
+			announced := kprobes.Announced(w.k, w.place(0))
+			hits := p.hits
+			w.result(t, 5)
+			require.Equal(t, hits+1, p.hits)
+			require.Equal(t, !announced, trapped)
+			w.k.Observe(nil)
+			met++
+		})
+		require.NoError(t, w.k.Settle())
+		require.False(t, kprobes.Announced(w.k, w.place(0)))
+		require.NoError(t, w.k.SetOptimization(false))
+		require.Equal(t, 2, met)
+		w.k.ObserveOptimizer(nil)
+		require.NoError(t, w.k.SetOptimization(true))
+		w.k.UnregisterKprobe(&p.Kprobe)
+	})
+}
+
+// The steps of every release, in both directions.
+func TestRule4_8Steps(t *testing.T) {
+	three := []string{"poke-int3", "poke-sync", "poke-tail", "poke-sync", "poke-first", "poke-sync", "poke-done"}
+	two := []string{"poke-int3", "poke-sync", "poke-tail", "poke-sync"}
+	for _, c := range []struct {
+		kernel   string
+		stop     bool
+		do, undo []string
+	}{
+		{"4.4", false, three, append(two[:4:4], "poke-done")},
+		{"4.4", true, []string{"poke-stopped"}, []string{"poke-stopped"}},
+		{"5.8", false, three, two},
+		{"5.10", false, three, two},
+		{"6.1", false, three, two},
+		{"6.12", false, three, two},
+	} {
+		t.Run(c.kernel, func(t *testing.T) {
+			w := newOptWorld(t, c.kernel)
+			w.k.Config().Optimize.StopMachine = c.stop
+			var steps []string
+			w.k.ObserveOptimizer(func(e kprobes.OptEvent) {
+				if e.Kind >= kprobes.OptPokeInt3 && e.Kind <= kprobes.OptPokeStopped {
+					steps = append(steps, e.Kind.String())
+				}
+			})
+			p := w.probe(t, 0, false)
+			require.NoError(t, w.k.Settle())
+			require.Equal(t, c.do, steps)
+			w.result(t, 1)
+			steps = nil
+			w.k.UnregisterKprobe(&p.Kprobe)
+			require.NoError(t, w.k.Settle())
+			require.Equal(t, c.undo, steps)
+		})
+	}
+}

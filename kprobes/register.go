@@ -169,8 +169,9 @@ func (k *Kprobes) arm(p *Kprobe) error {
 }
 
 // disarm writes the opcode back, or the site's nop (__disarm_kprobe). Of an
-// optimized probe it is left to the worker; else a probe that was kept from
-// being optimized by this one may be now.
+// optimized probe it is left to the worker. The kernel then asks the probe that
+// this one kept from being optimized, but this one does not count as disabled
+// before its caller says so, and the answer is no (measured, spec 14.4).
 func (k *Kprobes) disarm(p *Kprobe) error {
 	if p.OnFtrace() {
 		return k.disarmFtrace(p)
