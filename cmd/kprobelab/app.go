@@ -43,7 +43,7 @@ func newApp(t *term) *cli.Command {
 		ErrWriter:   t.err,
 		Suggest:     true,
 		Commands: []*cli.Command{
-			runCommand(t), sampleCommand(t), explainCommand(t), scanCommand(t), symbolsCommand(t), infoCommand(t), decodeCommand(t),
+			runCommand(t), mountCommand(t), sampleCommand(t), explainCommand(t), scanCommand(t), symbolsCommand(t), infoCommand(t), decodeCommand(t),
 			checkCommand(t), completionCommand(t), versionCommand(t),
 		},
 		Action: func(_ context.Context, c *cli.Command) error {

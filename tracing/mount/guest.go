@@ -4,7 +4,8 @@ package mount
 // its vfs_open, vfs_read, vfs_write and kernel_clone run before the tree acts,
 // so that probes on them fire. Calls may come from several goroutines.
 type Guest interface {
-	// Fork: a process has come that was started after the mount.
+	// Fork: a process has made another, somewhere on the host. Only so many are
+	// told of at once.
 	Fork(p Process)
 	// Open returns a number for what was opened, for the other calls.
 	Open(p Process, path string, flag int) int

@@ -162,27 +162,43 @@ func (m *Mount) ended() bool {
 
 // Unmount ends the mount, whoever uses it: reads that wait end first; where
 // files are open still, or somebody's working directory is in it, it is
-// detached, and those get errors from then on. It is well to call it twice.
+// detached. Those, and whoever has the mount elsewhere (bound to another place,
+// in another namespace), keep it until this process ends, and get ENODEV for
+// what they open. It is well to call it twice.
 func (m *Mount) Unmount() error {
 	m.end()
-	if err := m.server.Unmount(); err == nil {
-		return nil
-	}
 	if !m.mounted() {
 		return nil
 	}
+	// Not the server's own Unmount: that waits for the last user.
+	err := unmount(m.dir, false)
+	if err != nil && m.mounted() {
+		err = unmount(m.dir, true)
+	}
+	if err != nil && m.mounted() {
+		return fmt.Errorf("unmount %s: %w", m.dir, err)
+	}
+	return nil
+}
+
+func unmount(dir string, detach bool) error {
 	if root() {
-		if err := syscall.Unmount(m.dir, syscall.MNT_DETACH); err != nil {
-			return fmt.Errorf("unmount %s: %w", m.dir, err)
+		flags := 0
+		if detach {
+			flags = syscall.MNT_DETACH
 		}
-		return nil
+		return syscall.Unmount(dir, flags)
 	}
 	bin, err := fusermount()
 	if err != nil {
-		return fmt.Errorf("unmount %s: %w", m.dir, err)
+		return err
 	}
-	if out, err := exec.Command(bin, "-u", "-z", m.dir).CombinedOutput(); err != nil {
-		return fmt.Errorf("unmount %s: %s", m.dir, strings.TrimSpace(string(out)))
+	args := []string{"-u", dir}
+	if detach {
+		args = []string{"-u", "-z", dir}
+	}
+	if out, err := exec.Command(bin, args...).CombinedOutput(); err != nil {
+		return errors.New(strings.TrimSpace(string(out)))
 	}
 	return nil
 }
@@ -197,17 +213,18 @@ func (m *Mount) mounted() bool {
 	return strings.Contains(string(b), " "+name+" fuse.kprobelab ")
 }
 
-// caller is who makes a request. A process that is new has been forked.
+// caller is who makes a request. What the host has forked since the request
+// before is forked first.
 func (m *Mount) caller(ctx context.Context) Process {
 	c, ok := fuse.FromContext(ctx)
 	if !ok {
 		return Process{}
 	}
-	who, isNew := m.seen.look(int(c.Pid))
-	if isNew {
-		m.guest.Fork(who)
+	who, forks := m.seen.look(int(c.Pid))
+	for range forks {
+		m.guest.Fork(who.forker())
 	}
-	return who
+	return who.Process
 }
 
 // until is a context that ends with the request, and with the mount.

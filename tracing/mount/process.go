@@ -10,59 +10,102 @@ import (
 	"sync"
 )
 
-// processes knows which processes were seen.
+// processes knows how many processes the host has made: kernel_clone is not a
+// matter of this file system alone, and a shell forks before its child comes.
 type processes struct {
 	mu sync.Mutex
-	// began is when the mount was made, as processes count time.
-	began uint64
-	// seen has the start time of each process seen, by number.
-	seen map[int]uint64
+	// last is the number of the newest process, 0 where the host does not tell.
+	last int
+	// seen are the processes that have come here, by number.
+	seen map[int]bool
 }
 
-// maxSeen bounds what is remembered of processes that are long gone.
-const maxSeen = 1 << 16
+const (
+	// maxForks is how many forks are told of at once; others may be busy on
+	// the host.
+	maxForks = 4
+	// maxSeen bounds what is remembered of processes that are long gone.
+	maxSeen = 1 << 16
+)
 
 func newProcesses() *processes {
-	_, began, _ := stat(os.Getpid())
-	return &processes{began: began, seen: map[int]uint64{}}
+	return &processes{last: newest(), seen: map[int]bool{}}
 }
 
-// look reads who the process is, and says whether it is new: started after
-// this process was, and not seen before.
-func (p *processes) look(pid int) (who Process, isNew bool) {
-	comm, start, ok := stat(pid)
-	who = Process{PID: pid, Comm: comm}
-	if !ok {
-		return who, false
+// caller is who makes a request, and what is known of it.
+type caller struct {
+	Process
+	// parent is its parent's number; isNew that it comes for the first time.
+	parent int
+	isNew  bool
+}
+
+// forker is who has made the newest process, as far as one can tell: the
+// caller's parent, where the caller is new.
+func (c *caller) forker() Process {
+	if !c.isNew {
+		return c.Process
 	}
+	comm, _ := stat(c.parent)
+	if comm == "" {
+		return c.Process
+	}
+	return Process{PID: c.parent, Comm: comm}
+}
+
+// look reads who the caller is, and says how many forks there were since it
+// was asked last.
+func (p *processes) look(pid int) (c caller, forks int) {
+	c.PID = pid
+	c.Comm, c.parent = stat(pid)
+	now := newest()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if last, ok := p.seen[pid]; ok && last == start {
-		return who, false
+	if c.isNew = !p.seen[pid]; c.isNew {
+		if len(p.seen) >= maxSeen {
+			clear(p.seen)
+		}
+		p.seen[pid] = true
 	}
-	if len(p.seen) >= maxSeen {
-		clear(p.seen)
+	switch {
+	case now > p.last:
+		forks = min(now-p.last, maxForks)
+	case now < p.last: // the numbers began anew
+		forks = 1
 	}
-	p.seen[pid] = start
-	return who, start >= p.began
+	p.last = now
+	return c, forks
 }
 
-// stat reads a process's name and its start time, in clock ticks since boot.
-func stat(pid int) (comm string, start uint64, ok bool) {
+// newest is the number of the process that was made last.
+func newest() int {
+	b, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return 0
+	}
+	fields := bytes.Fields(b)
+	if len(fields) < 5 {
+		return 0
+	}
+	n, _ := strconv.Atoi(string(fields[4]))
+	return n
+}
+
+// stat reads a process's name and its parent's number; nothing where it is
+// gone.
+func stat(pid int) (comm string, parent int) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return "", 0, false
+		return "", 0
 	}
 	// The name is in parentheses, and may have some itself.
 	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
 	if open < 0 || end < open {
-		return "", 0, false
+		return "", 0
 	}
-	const startTime = 22 - 3 // field 22, counted from the first behind the name
 	fields := bytes.Fields(b[end+1:])
-	if len(fields) <= startTime {
-		return "", 0, false
+	if len(fields) > 1 { // state, parent
+		parent, _ = strconv.Atoi(string(fields[1]))
 	}
-	start, err = strconv.ParseUint(string(fields[startTime]), 10, 64)
-	return string(b[open+1 : end]), start, err == nil
+	return string(b[open+1 : end]), parent
 }

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/urfave/cli/v3"
+)
+
+const mountHelp = `Mounts the tracing files of a machine that runs IMAGE at DIR, an empty directory, with
+FUSE: what /sys/kernel/tracing is on a real machine. It stays until DIR is unmounted, or
+until it gets an interrupt (Ctrl-C) or SIGTERM; users of the mount get errors then, and
+nothing waits.
+
+Root mounts by itself. An ordinary user needs fusermount3 (Debian's package fuse3).
+
+Over the guest kernel inside the program, what is done with the files happens in the guest
+too: its sys_open, vfs_open, vfs_read, vfs_write run, and kernel_clone for every process
+that comes to the mount for the first time, so that probes on them fire. Beside the
+kernel's own files there are
+   kprobelab/call      echo 'snprintf(buf[64], 64, "%d", 42)' here calls it; cat shows
+                       what the last calls returned
+   kprobelab/kallsyms  the guest's symbols, as /proc/kallsyms has them
+   kprobelab/version   the guest's banner, as /proc/version has it
+
+`
+
+// mounting is what the command line asks for.
+type mounting struct {
+	cpus   int
+	seed   int64
+	budget uint64
+	debug  bool
+	cpu    string
+	dir    string
+}
+
+func mountCommand(t *term) *cli.Command {
+	p := &mounting{}
+	return &cli.Command{
+		Name:      "mount",
+		Usage:     "mount the tracing files (kprobe_events, trace_pipe, …) at a directory",
+		ArgsUsage: "DIR [IMAGE]",
+		Description: mountHelp + imageHelp + "\n\n" + examples(
+			"mkdir t; kprobelab mount t &",
+			"echo 'p:myprobe snprintf size=%si fmt=+0(%dx):string' > t/kprobe_events",
+			"echo 1 > t/events/kprobes/myprobe/enable",
+			"echo 'snprintf(buf[64], 64, \"%s has %d\", \"abc\", 42)' > t/kprobelab/call",
+			"cat t/trace",
+			"umount t",
+		) + "\n" + exitHelp,
+		Flags: append([]cli.Flag{
+			&cli.IntFlag{Name: "cpus", Value: 2, Destination: &p.cpus, Usage: "number of `CPUS`"},
+			&cli.Int64Flag{Name: "seed", Destination: &p.seed, Usage: "`SEED` of the scheduler's choices"},
+			&cli.Uint64Flag{Name: "budget", Value: 100_000_000, Destination: &p.budget,
+				Usage: "stop a call after this many guest `INSTRUCTIONS`"},
+			&cli.BoolFlag{Name: "debug", Destination: &p.debug, Usage: "print every request of the file system"},
+		}, imageFlags()...),
+		Action: func(ctx context.Context, c *cli.Command) error { return p.run(ctx, t, c) },
+	}
+}
+
+func (p *mounting) run(ctx context.Context, t *term, c *cli.Command) error {
+	if err := atMost(c, 2); err != nil {
+		return err
+	}
+	if engineMissing != nil {
+		return engineMissing
+	}
+	if p.dir = c.Args().First(); p.dir == "" {
+		return usagef("where to mount is missing: give an empty directory; try %s --help", c.FullName())
+	}
+	if p.cpus < 1 || p.cpus > maxCPUs {
+		return usagef("--cpus %s: there can be 1 to %d CPUs", strconv.Itoa(p.cpus), maxCPUs)
+	}
+	p.cpu = c.String("cpu")
+	img, err := openImage(t, c, c.Args().Get(1))
+	if err != nil {
+		return err
+	}
+	return p.serve(ctx, t, img)
+}

@@ -1,0 +1,157 @@
+//go:build cgo && linux && amd64
+
+package livefs
+
+import (
+	"fmt"
+	"os"
+	"sync"
+
+	"kprobelab/internal/lab"
+	"kprobelab/tracing/mount"
+)
+
+// guest drives the guest kernel's file functions and kernel_clone. An image
+// that has none of them (a real kernel's need a booted system) stays quiet.
+type guest struct {
+	live *Live
+	// current is the process for which guest code runs, under the tracing
+	// lock.
+	current mount.Process
+	// files are the paths that the guest has; mu protects them and broken.
+	mu    sync.Mutex
+	files map[string]bool
+	// has says which of the functions are there.
+	has map[string]bool
+	// broken is what went wrong last, so that it is told once.
+	broken string
+}
+
+var _ mount.Guest = (*guest)(nil)
+
+// functions are the entries that are called.
+var functions = []string{"sys_fork", "sys_open", "sys_read", "sys_write", "sys_close", "tracefs_create_dir"}
+
+// find looks which functions can be called. They are those of the guest kernel
+// inside the program only: a real kernel's of these names are not what a call
+// from outside can use.
+func (g *guest) find() {
+	g.files, g.has = map[string]bool{}, map[string]bool{}
+	if g.live.lab.Image.Name() != lab.GuestKernel {
+		return
+	}
+	for _, name := range functions {
+		g.has[name] = len(g.live.lab.Image.Lookup(name)) > 0
+	}
+	// There before the disk is full.
+	if v, err := g.live.lab.Machine.Call("sys_open", otherFile, os.O_CREATE, openMode); err == nil {
+		_, _ = g.live.lab.Machine.Call("sys_close", v)
+	}
+}
+
+// task is who runs, for the records: the machine's own task is the process
+// for which a call is made.
+func (g *guest) task(n int) (pid int, comm string) {
+	if n == 0 && g.current.PID != 0 {
+		return g.current.PID, g.current.Comm
+	}
+	return n + 1, fmt.Sprintf("task-%d", n)
+}
+
+// run calls a function of the guest's; a fault in it is told, and is nobody
+// else's trouble.
+func (g *guest) run(p mount.Process, name string, args ...any) (ret int64, ok bool) {
+	if !g.has[name] {
+		return 0, false
+	}
+	err := g.live.do(p, func() error {
+		v, err := g.live.lab.Machine.Call(name, args...)
+		ret = int64(v)
+		return err
+	})
+	if err != nil {
+		g.tell(fmt.Sprintf("%s: %v", name, err))
+	}
+	return ret, err == nil
+}
+
+func (g *guest) tell(line string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if line != g.broken {
+		g.broken = line
+		g.live.log(line)
+	}
+}
+
+// Fork implements mount.Guest.
+func (g *guest) Fork(p mount.Process) { g.run(p, "sys_fork") }
+
+// The guest's names are of 63 bytes at most, and its disk has room for some
+// files only: what is opened beyond that shares one name.
+const (
+	maxName   = 63
+	maxFiles  = 12
+	otherFile = "/sys/kernel/tracing/..."
+	openMode  = 0o644
+)
+
+// name is what a file is called in the guest.
+func (g *guest) name(path string) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if path = "/sys/kernel/tracing" + path; len(path) > maxName {
+		path = path[len(path)-maxName:]
+	}
+	if !g.files[path] {
+		if len(g.files) >= maxFiles {
+			return otherFile
+		}
+		g.files[path] = true
+	}
+	return path
+}
+
+// Open implements mount.Guest.
+func (g *guest) Open(p mount.Process, path string, flag int) int {
+	g.live.settle()
+	flag = flag&(os.O_RDONLY|os.O_WRONLY|os.O_RDWR) | os.O_CREATE
+	name := g.name(path)
+	fd, ok := g.run(p, "sys_open", name, flag, openMode)
+	if ok && fd < 0 && name != otherFile { // the disk is full
+		fd, ok = g.run(p, "sys_open", otherFile, flag, openMode)
+	}
+	if !ok || fd < 0 {
+		return -1
+	}
+	return int(fd)
+}
+
+// createDir is told of a folder that has come into the tree.
+func (g *guest) createDir(name string) { g.run(mount.Process{}, "tracefs_create_dir", name, 0) }
+
+// transfer is the most that one read or write of the guest's moves: its files
+// hold 1024 bytes.
+const transfer = 256
+
+// Read implements mount.Guest.
+func (g *guest) Read(p mount.Process, fd, n int) {
+	if fd >= 0 {
+		g.run(p, "sys_read", fd, make([]byte, min(n, transfer)), min(n, transfer))
+	}
+}
+
+// Write implements mount.Guest.
+func (g *guest) Write(p mount.Process, fd int, b []byte) {
+	if fd >= 0 && len(b) > 0 {
+		b = b[:min(len(b), transfer)]
+		g.run(p, "sys_write", fd, append([]byte(nil), b...), len(b))
+	}
+}
+
+// Close implements mount.Guest.
+func (g *guest) Close(p mount.Process, fd int) {
+	if fd >= 0 {
+		g.run(p, "sys_close", fd)
+	}
+}

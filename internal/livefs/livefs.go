@@ -1,0 +1,92 @@
+//go:build cgo && linux && amd64
+
+package livefs
+
+import (
+	"strings"
+
+	"kprobelab/internal/lab"
+	"kprobelab/kimage"
+	"kprobelab/tracing"
+	"kprobelab/tracing/mount"
+)
+
+// Live is the tracing files of a lab.
+type Live struct {
+	lab     *lab.Lab
+	tracing *tracing.Tracing
+	guest   guest
+	call    callFile
+	log     func(string)
+}
+
+// New makes the files. log receives the lines of the kernel's log, and what
+// goes wrong in the guest. The caller closes it, and the lab after it.
+func New(l *lab.Lab, log func(line string)) (*Live, error) {
+	f := &Live{lab: l, log: log}
+	f.guest.live, f.call.live = f, f
+	f.guest.find()
+	t, err := tracing.New(l.Kprobes, l.Machine, &tracing.Options{Source: l.Image, Log: log, Task: f.guest.task})
+	if err != nil {
+		return nil, err
+	}
+	f.tracing = t
+	return f, nil
+}
+
+// Close removes all events and ends readers that wait.
+func (f *Live) Close() { f.tracing.Close() }
+
+// Tree is the tree of files: the tracing directory's, and in the folder
+// kprobelab those of the program's own.
+func (f *Live) Tree() tracing.Tree {
+	return mount.Overlay(&folders{f.tracing, f}, map[string]mount.File{
+		"kprobelab/call":     {Mode: 0o640, Open: f.call.open},
+		"kprobelab/kallsyms": {Mode: 0o440, Open: f.text(f.kallsyms)},
+		"kprobelab/version":  {Mode: 0o440, Open: f.text(f.banner)},
+	})
+}
+
+// Guest is the guest kernel as the mount drives it.
+func (f *Live) Guest() mount.Guest { return &f.guest }
+
+// do runs guest code, with what is current set to the process that wants it;
+// afterwards the kprobe optimizer has had its time.
+func (f *Live) do(p mount.Process, fn func() error) error {
+	var err error
+	f.tracing.Do(func() {
+		if p.PID != 0 {
+			f.guest.current = p
+		}
+		err = fn()
+		if hit := f.lab.Kprobes.ClearErr(); err == nil {
+			err = hit
+		}
+	})
+	return err
+}
+
+// settle lets the kprobe optimizer finish: between two system calls, much time
+// passes for it.
+func (f *Live) settle() { f.tracing.Do(func() { _ = f.lab.Settle() }) }
+
+// kallsyms is the text of /proc/kallsyms: the image, then what was made since
+// (slots, trampolines).
+func (f *Live) kallsyms() string {
+	var b strings.Builder
+	for _, list := range [][]kimage.Symbol{f.lab.Image.Symbols(), f.lab.Machine.Symbols()} {
+		for i := range list {
+			writeSymbol(&b, &list[i])
+		}
+	}
+	return b.String()
+}
+
+// banner is the text of /proc/version.
+func (f *Live) banner() string {
+	found := f.lab.Image.Lookup("linux_banner")
+	if len(found) == 0 {
+		return ""
+	}
+	return f.cString(found[0].Addr) + "\n"
+}
