@@ -1,7 +1,12 @@
 package decoder
 
 import (
+	"bytes"
+	"os/exec"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/arch/x86/x86asm"
@@ -11,7 +16,7 @@ import (
 )
 
 // kernelText is real code without its padding, cut into instructions: the
-// windows to decode. It is 6.1's where the recordings are, else the vectors.
+// windows to decode.
 func kernelText(b *testing.B) [][]byte {
 	b.Helper()
 	var windows [][]byte
@@ -32,10 +37,38 @@ func kernelText(b *testing.B) [][]byte {
 	return windows
 }
 
+// zydisMinimal is how long Zydis takes for a window in minimal mode, by the
+// program that make deps-test builds; 0 where it is not there.
+func zydisMinimal(b *testing.B, windows [][]byte) float64 {
+	b.Helper()
+	cmd := exec.Command("../.cache/decoders/bin/zydis", "speed", "5")
+	cmd.Stdin = bytes.NewReader(bytes.Join(windows, nil))
+	out, err := cmd.Output()
+	if err != nil {
+		b.Logf("not compared with Zydis (make deps-test): %v", err)
+		return 0
+	}
+	ns, err := strconv.ParseFloat(strings.TrimSpace(string(out)), 64)
+	require.NoError(b, err)
+	return ns
+}
+
+// piece is how many windows are timed at a time.
+const piece = 10_000
+
 // BenchmarkKernelText has the whole text of Debian's 6.1 kernel, without the
-// int3 padding, as x86asm, our two views, and Decode decode it in one run.
+// int3 padding, as Zydis in minimal mode, x86asm and our two views decode it
+// in one run; ns/insn is of the best pass over each
+// piece, so that what else the machine does counts little.
 func BenchmarkKernelText(b *testing.B) {
 	windows := kernelText(b)
+	b.Run("zydis-minimal", func(b *testing.B) {
+		ns := 0.0
+		for b.Loop() {
+			ns = zydisMinimal(b, windows)
+		}
+		b.ReportMetric(ns, "ns/insn")
+	})
 	d := profile.Decoder{EVEX: true, EmulatePrefix: true, Errors: true}
 	for _, c := range []struct {
 		name   string
@@ -66,12 +99,24 @@ func BenchmarkKernelText(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			sum := 0
+			best := make([]time.Duration, (len(windows)+piece-1)/piece)
 			for b.Loop() {
-				for _, w := range windows {
-					sum += c.decode(w)
+				for n := range best {
+					began := time.Now()
+					for _, w := range windows[n*piece : min(len(windows), (n+1)*piece)] {
+						sum += c.decode(w)
+					}
+					if d := time.Since(began); best[n] == 0 || d < best[n] {
+						best[n] = d
+					}
 				}
 			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(windows)), "ns/insn")
+			require.Positive(b, sum)
+			total := time.Duration(0)
+			for _, d := range best {
+				total += d
+			}
+			b.ReportMetric(float64(total.Nanoseconds())/float64(len(windows)), "ns/insn")
 		})
 	}
 }

@@ -71,6 +71,63 @@ func TestDecodeErrors(t *testing.T) {
 	}
 }
 
+// The processor's reasons to refuse, each with an error of its own.
+func TestDecodeErrorKinds(t *testing.T) {
+	for _, tt := range []struct {
+		hazard, bytes string
+		err           error
+	}{
+		{"sixteen_bytes", "66 66 66 66 66 66 66 66 66 66 66 66 66 66 66 90", ErrTooLong},
+		{"immediate_past_fifteen", "2e 2e 2e 2e 2e 2e 2e 2e 2e 2e 2e 81 04 25 00 00 00 00", ErrTooLong},
+		{"lock_register", "f0 01 c0", ErrPrefix},
+		{"lock_load", "f0 8b 00", ErrPrefix},
+		{"lock_cmp", "f0 83 38 00", ErrPrefix},
+		{"66_before_vex", "66 c5 f8 58 c1", ErrPrefix},
+		{"rex_before_evex", "48 62 f1 7c 48 58 c0", ErrPrefix},
+		{"lock_before_xop", "f0 8f e8 78 c0 c0 05", ErrPrefix},
+		{"vvvv_unused", "c5 80 28 c1", ErrOperands},
+		{"gather_index_is_destination", "c4 e2 69 92 04 00", ErrOperands},
+		{"tiles_not_distinct", "c4 e2 63 5e c0", ErrOperands},
+		{"zeroing_without_mask", "62 f1 7c c8 58 c0", ErrOperands},
+		{"gather_without_mask", "62 f2 7d 48 92 04 08", ErrOperands},
+		{"cr10", "44 0f 20 d0", ErrOperands},
+		{"cr1", "0f 20 c8", ErrUnknown},
+		{"evex_reserved_bit", "62 f9 7c 48 58 c0", ErrUnknown},
+		{"mvex", "62 f1 78 48 58 c0", ErrUnknown},
+		{"vex_map_0", "c4 e0 78 58 c0", ErrUnknown},
+		{"xop_map_11", "8f eb 78 c0 c0 05", ErrUnknown},
+		{"rex2", "d5 00 90", ErrUnknown},
+	} {
+		t.Run(tt.hazard, func(t *testing.T) {
+			i, err := Decode(padded(unhex(t, tt.bytes)))
+			require.ErrorIs(t, err, tt.err)
+			require.Equal(t, Inst{}, i)
+		})
+	}
+}
+
+func TestDecodeDoesNotAllocate(t *testing.T) {
+	for _, s := range []string{"48 8b 05 10 00 00 00", "e8 01 02 03 04", "c4 e2 79 18 05 01 02 03 04", "62 f1 7c 48 58 c0", "06", "8f e8 78 c0 c0 05"} {
+		b := unhex(t, s)
+		_, _ = Decode(b) // compiles the tables
+		require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = Decode(b) }), s)
+	}
+}
+
+// Any cut of an instruction is an error: it is not whole.
+func TestEveryCutIsTruncated(t *testing.T) {
+	for e := EncPrimary; e < numEncodings; e++ {
+		for _, w := range Samples(e, 2) {
+			i, err := Decode(w)
+			require.NoError(t, err)
+			for n := range i.Length {
+				_, err := Decode(w[:n:n])
+				require.ErrorIs(t, err, ErrTruncated, "%d of % x", n, i.Bytes())
+			}
+		}
+	}
+}
+
 func TestText(t *testing.T) {
 	for _, tt := range []struct{ bytes, want string }{
 		{"48 89 e5", "mov %rsp,%rbp"},
