@@ -51,6 +51,13 @@ type btfCache struct {
 // function. Of functions with one name the first one counts. It is safe for
 // concurrent use.
 func (img *Image) Proto(name string) (Proto, bool) {
+	if p := img.funcProto(name); p != nil {
+		return protoOf(name, p), true
+	}
+	return Proto{}, false
+}
+
+func (img *Image) funcProto(name string) *btf.FuncProto {
 	c := &img.tables.btf
 	c.once.Do(func() { c.load(img) })
 	for _, spec := range c.specs {
@@ -64,11 +71,11 @@ func (img *Image) Proto(name string) (Proto, bool) {
 				continue
 			}
 			if p, ok := fn.Type.(*btf.FuncProto); ok {
-				return protoOf(name, p), true
+				return p
 			}
 		}
 	}
-	return Proto{}, false
+	return nil
 }
 
 // BTFError says why there are no prototypes: ErrNoBTF, or what is wrong with

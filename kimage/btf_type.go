@@ -1,0 +1,106 @@
+package kimage
+
+import "github.com/cilium/ebpf/btf"
+
+// Type is a C type from the image's BTF, without its qualifiers and typedefs.
+// The zero Type is void.
+type Type struct{ t btf.Type }
+
+func typeOf(t btf.Type) Type { return Type{btf.UnderlyingType(t)} }
+
+// ProtoTypes are the types of a function's parameters and of its result, and
+// whether BTF knows the function; they go with what Proto returns.
+func (img *Image) ProtoTypes(name string) (params []Type, ret Type, ok bool) {
+	f := img.funcProto(name)
+	if f == nil {
+		return nil, Type{}, false
+	}
+	for _, p := range f.Params {
+		params = append(params, typeOf(p.Type))
+	}
+	return params, typeOf(f.Return), true
+}
+
+// Target is what a pointer points to, and whether the type is one.
+func (t Type) Target() (Type, bool) {
+	p, ok := t.t.(*btf.Pointer)
+	if !ok {
+		return Type{}, false
+	}
+	return typeOf(p.Target), true
+}
+
+// Int is the size in bytes of an integer or an enumeration, and whether it is
+// signed; ok is false for other types.
+func (t Type) Int() (size int, signed, ok bool) {
+	switch u := t.t.(type) {
+	case *btf.Int:
+		return int(u.Size), u.Encoding == btf.Signed, true
+	case *btf.Enum:
+		return int(u.Size), true, true
+	}
+	return 0, false, false
+}
+
+// Char reports a character type.
+func (t Type) Char() bool {
+	u, ok := t.t.(*btf.Int)
+	return ok && u.Size == 1 && (u.Encoding == btf.Char || u.Name == "char")
+}
+
+// Elem is the type of an array's elements, and whether the type is an array.
+func (t Type) Elem() (Type, bool) {
+	a, ok := t.t.(*btf.Array)
+	if !ok {
+		return Type{}, false
+	}
+	return typeOf(a.Type), true
+}
+
+// Member is a member of a structure or union.
+type Member struct {
+	Type Type
+	// Offset is in bits from the start, Bits the width of a bitfield, 0 for
+	// what is none.
+	Offset, Bits int
+}
+
+// Member finds a member of a structure or union, those of unnamed ones in it
+// included.
+func (t Type) Member(name string) (Member, bool) { return member(t.t, name, 0) }
+
+func member(t btf.Type, name string, depth int) (Member, bool) {
+	var list []btf.Member
+	switch u := t.(type) {
+	case *btf.Struct:
+		list = u.Members
+	case *btf.Union:
+		list = u.Members
+	}
+	for _, m := range list {
+		if m.Name == name {
+			return Member{Type: typeOf(m.Type), Offset: int(m.Offset), Bits: int(m.BitfieldSize)}, true
+		}
+		if m.Name != "" || depth > maxTypeDepth {
+			continue
+		}
+		if in, ok := member(btf.UnderlyingType(m.Type), name, depth+1); ok {
+			in.Offset += int(m.Offset)
+			return in, true
+		}
+	}
+	return Member{}, false
+}
+
+// Struct finds a structure by its name.
+func (img *Image) Struct(name string) (Type, bool) {
+	c := &img.tables.btf
+	c.once.Do(func() { c.load(img) })
+	for _, spec := range c.specs {
+		var s *btf.Struct
+		if spec.TypeByName(name, &s) == nil {
+			return Type{s}, true
+		}
+	}
+	return Type{}, false
+}
