@@ -49,7 +49,7 @@ func TestDecisionsOfRealKernels(t *testing.T) {
 			asked, optimized, detours := 0, 0, 0
 			for i := range points {
 				p := &points[i]
-				if p.Err != 0 {
+				if p.Err != 0 || testing.Short() && i%8 != 0 {
 					continue
 				}
 				asked++

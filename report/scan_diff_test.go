@@ -70,6 +70,9 @@ func TestScanComparedWithItself(t *testing.T) {
 	s := NewScan(guest(t))
 	all, err := s.Functions()
 	require.NoError(t, err)
+	if testing.Short() {
+		all = some(all)
+	}
 	var b bytes.Buffer
 	totals, err := s.WriteFunctions(&b, ScanJSON, all)
 	require.NoError(t, err)
@@ -94,6 +97,9 @@ func TestChangesOfRules(t *testing.T) {
 		s := asProfile(t, name)
 		all, err := s.Functions()
 		require.NoError(t, err)
+		if testing.Short() {
+			all = some(all)
+		}
 		var b bytes.Buffer
 		_, err = s.WriteFunctions(&b, ScanJSON, all)
 		require.NoError(t, err)
