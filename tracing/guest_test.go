@@ -241,3 +241,16 @@ func TestSeveralProbesOfAnEvent(t *testing.T) {
 	_, err := g.Stat("events/kprobes")
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
+
+// TestFieldsAndFileNames: 6.12 knows parameters and their fields from BTF.
+func TestFieldsAndFileNames(t *testing.T) {
+	g := newGuest(t, "6.12", 1, tracing.Options{})
+	g.define("p:e vfs_read count name=file->f_path.dentry->d_name.name:string file:%pD", "p:s snprintf fmt:string size")
+	g.call("sys_open", "/etc/hostname", 0, 0)
+	g.call("sys_read", 3, make([]byte, 16), 16)
+	require.Equal(t, `count=16 name="/etc/hostname" arg3="/etc/hostname"`, g.values())
+	g.call("snprintf", make([]byte, 8), 8, "%d", 5)
+	require.Equal(t, `fmt="%d" size=8`, g.values())
+	require.Contains(t, g.read("kprobe_events"), " arg3=+0x0(+0x")
+	require.Contains(t, g.read("events/kprobes/e/format"), "\tfield:u64 count;\toffset:16;\tsize:8;\tsigned:0;\n")
+}

@@ -50,14 +50,45 @@ func (k kernel) Proto(symbol string) (definition.Proto, bool) {
 		symbol = name
 	}
 	p, ok := k.o.Source.Proto(symbol)
-	if !ok {
+	types, ret, known := k.o.Source.ProtoTypes(symbol)
+	if !ok || !known {
 		return definition.Proto{}, false
 	}
-	out := definition.Proto{Ret: param(p.Ret)}
-	for _, a := range p.Params {
-		out.Params = append(out.Params, param(a))
+	var out definition.Proto
+	if p.Ret.Size > 0 {
+		out.Ret = ctype{ret}
+	}
+	for i, a := range p.Params {
+		out.Params = append(out.Params, definition.Param{Name: a.Name, Type: ctype{types[i]}})
 	}
 	return out, true
+}
+
+// Struct is a structure that BTF has.
+func (k kernel) Struct(name string) (definition.CType, bool) {
+	if k.o.Source == nil {
+		return nil, false
+	}
+	t, ok := k.o.Source.Struct(name)
+	return ctype{t}, ok
+}
+
+// ctype is an image's type as definitions want it.
+type ctype struct{ kimage.Type }
+
+func (c ctype) Target() (definition.CType, bool) {
+	t, ok := c.Type.Target()
+	return ctype{t}, ok
+}
+
+func (c ctype) Elem() (definition.CType, bool) {
+	t, ok := c.Type.Elem()
+	return ctype{t}, ok
+}
+
+func (c ctype) Member(name string) (definition.Member, bool) {
+	m, ok := c.Type.Member(name)
+	return definition.Member{Type: ctype{m.Type}, Offset: m.Offset, Bits: m.Bits}, ok
 }
 
 // moduleLoaded is find_module.
@@ -107,13 +138,4 @@ func (t *Tracing) withoutSite(at x86.Addr) bool {
 	}
 	_, has := t.k.View().SiteIn(kimage.SiteFtrace, x86.Range{Start: s.Addr, End: s.Addr.Add(int64(s.Size))})
 	return !has
-}
-
-func param(p kimage.Param) definition.Param {
-	word := strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(p.Type, "const "), "volatile "))
-	aggregate := strings.HasPrefix(word, "struct ") || strings.HasPrefix(word, "union ") || p.Type == "void"
-	return definition.Param{
-		Name: p.Name, Size: p.Size, Signed: p.Signed, Pointer: p.Pointer,
-		Integer: !p.Pointer && !aggregate,
-	}
 }

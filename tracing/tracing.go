@@ -32,6 +32,9 @@ type Machine interface {
 type Source interface {
 	// Proto is a function's prototype, where there is BTF.
 	Proto(name string) (kimage.Proto, bool)
+	// ProtoTypes are its types, and Struct is a structure.
+	ProtoTypes(name string) (params []kimage.Type, ret kimage.Type, ok bool)
+	Struct(name string) (kimage.Type, bool)
 	// Modules are the names of the modules that are there.
 	Modules() []string
 }

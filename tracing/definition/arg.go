@@ -106,17 +106,32 @@ func (p *parser) body(text string, offs, size int) (*Arg, error) {
 			return nil, err
 		}
 	}
-	p.code, p.inferred = newProgram(), nil
+	p.code, p.last = newProgram(), nil
 	if err := p.fetch(expr, offs); err != nil {
 		return nil, err
 	}
-	if p.inferred != nil && typ == "" {
-		a.Type = p.inferred
+	if err := p.fromBTF(a, typ, offs, typePlace(expr, typ, offs)); err != nil {
+		return nil, err
 	}
 	if err := p.fits(a, size, offs); err != nil {
 		return nil, err
 	}
 	return a, p.store(a, typ, offs, typePlace(expr, typ, offs))
+}
+
+// fromBTF takes the type of a typed value, or prepares it to be fetched as text.
+func (p *parser) fromBTF(a *Arg, typ string, offs, place int) error {
+	switch {
+	case p.last == nil:
+		return nil
+	case strings.Contains(typ, "string"):
+		return p.asText(place, offs)
+	case typ == "":
+		if t := p.infer(); t != nil {
+			a.Type = t
+		}
+	}
+	return nil
 }
 
 // typePlace is where the caret for a wrong type stands: the type, or the

@@ -77,6 +77,7 @@ const (
 	NosupDatArg
 	BadHyphen
 	NoBTFField
+	BadType4Str
 	NeedStringType
 	numIDs
 )
@@ -144,6 +145,7 @@ var texts = [numIDs]string{
 	NosupDatArg:    "Non pointer structure/union argument is not supported.",
 	BadHyphen:      "Failed to parse single hyphen. Forgot '>'?",
 	NoBTFField:     "This field is not found.",
+	BadType4Str:    "This type does not fit for string.",
 	NeedStringType: "$comm and immediate-string only accepts string type",
 }
 

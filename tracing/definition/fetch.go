@@ -12,8 +12,8 @@ type parser struct {
 	*context
 	// code is the program of the argument that is being read.
 	code *program
-	// inferred is the type that BTF has for what was fetched last.
-	inferred *Type
+	// last is what BTF knows of what was fetched last, nil for nothing.
+	last *typed
 }
 
 // maxStack bounds $stackN and $argN (PARAM_MAX_STACK: THREAD_SIZE in words).
@@ -100,7 +100,7 @@ func (p *parser) retval(text string, offs int) error {
 	case !p.exit:
 		return bad(offs, RetvalOnProbe)
 	case p.c.BTFArgs:
-		return p.typedRetval(text, offs)
+		return p.parameter(text, offs)
 	}
 	*p.code.op() = Op{Code: OpRetval}
 	return nil
@@ -208,7 +208,7 @@ func (p *parser) deref(text string, offs int) error {
 		return bad(offs, TooManyOps)
 	}
 	*p.code.op() = Op{Code: code, Offset: off}
-	p.inferred = nil
+	p.last = nil
 	return nil
 }
 

@@ -30,7 +30,9 @@ func FuzzParse(f *testing.F) {
 				var e *definition.Error
 				require.ErrorAs(t, err, &e)
 				require.GreaterOrEqual(t, e.Column, 0)
-				require.LessOrEqual(t, e.Column, len(e.Command())+1)
+				if kernel != "6.12" { // whose places are those of what it makes of %pD and $arg*
+					require.LessOrEqual(t, e.Column, len(e.Command())+1)
+				}
 				continue
 			}
 			if !goodName.MatchString(d.Event) || kernel == "4.4" || d.Symbol != "" && !goodName.MatchString(d.Symbol) {

@@ -13,20 +13,40 @@ type Kernel interface {
 	// Proto is the prototype of a function, where BTF has it. symbol may be
 	// "module:name".
 	Proto(symbol string) (Proto, bool)
+	// Struct is a structure by its name, where BTF has it.
+	Struct(name string) (CType, bool)
 }
 
 // Proto is a function's prototype.
 type Proto struct {
 	Params []Param
-	Ret    Param
+	// Ret is nil for a function that returns nothing.
+	Ret CType
 }
 
-// Param is a parameter, or a result.
+// Param is a parameter.
 type Param struct {
 	Name string
-	// Size in bytes, 0 for void.
-	Size            int
-	Signed, Pointer bool
-	// Integer is true for integers and enumerations, whose type is inferred.
-	Integer bool
+	Type CType
+}
+
+// CType is a C type without qualifiers and typedefs.
+type CType interface {
+	// Target is what a pointer points to, Elem the type of an array's
+	// elements; false where the type is neither.
+	Target() (CType, bool)
+	Elem() (CType, bool)
+	// Int is the size in bytes of an integer or an enumeration, and its sign.
+	Int() (size int, signed, ok bool)
+	// Char reports a character type.
+	Char() bool
+	// Member finds a member of a structure or union.
+	Member(name string) (Member, bool)
+}
+
+// Member is a member: its offset, and the width of a bitfield (0 for what is
+// none), in bits.
+type Member struct {
+	Type         CType
+	Offset, Bits int
 }

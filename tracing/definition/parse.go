@@ -86,7 +86,7 @@ func Parse(words []string, k Kernel, c *profile.Tracing) (*Definition, error) {
 	if d.Event == "" {
 		d.Event = d.automatic(c)
 	}
-	return d, x.arguments(d)
+	return d, x.arguments(d, k)
 }
 
 // located puts a refusal into its word.
@@ -272,7 +272,7 @@ func (d *Definition) automatic(c *profile.Tracing) string {
 }
 
 // arguments reads the words behind the place.
-func (x *context) arguments(d *Definition) error {
+func (x *context) arguments(d *Definition, k Kernel) error {
 	args := x.words[2:]
 	if x.c.BTFArgs {
 		var err error
@@ -285,6 +285,9 @@ func (x *context) arguments(d *Definition) error {
 			return Refuse(x.words, 0, 0, NotLogged, errno.E2BIG)
 		}
 		args = args[:maxArgs]
+	}
+	if x.c.BTFArgs {
+		args = x.expandNames(k, args)
 	}
 	p := &parser{context: x}
 	for i, a := range args {

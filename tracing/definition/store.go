@@ -18,6 +18,11 @@ func (p *parser) store(a *Arg, typ string, offs, place int) error {
 	if err := p.bitfield(a, typ, place); err != nil {
 		return err
 	}
+	if typ == "" {
+		if err := p.typedBitfield(offs); err != nil {
+			return err
+		}
+	}
 	if a.Count > 0 {
 		if err := p.loop(a, stored, offs, place); err != nil {
 			return err
