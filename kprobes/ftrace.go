@@ -89,6 +89,7 @@ func (k *Kprobes) ftraceHandler(_ x86.Addr, regs *x86.PtRegs) {
 	regs.IP = uint64(p.Addr) + 1
 	k.event(cpu, EventTrap, p, p.Addr, regs, "the call at the fentry site led to the tracer's trampoline, which built a frame; ip is one behind the site's address")
 	k.begin(cpu, p, regs)
+	cpu.come(byTracer, regs)
 	cpu.status = HitActive
 	if k.pre(cpu, p, regs) == 0 {
 		k.finishFtrace(cpu, p, regs, behind)

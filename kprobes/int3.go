@@ -32,10 +32,8 @@ func (k *Kprobes) hit(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) bool {
 	k.event(cpu, EventTrap, p, p.Addr, regs, "int3 at the probed address; ip is one behind it")
 	k.begin(cpu, p, regs)
 	cpu.status = HitActive
-	cpu.nmi = k.c.Step.Int3IsNMI
-	skip := k.pre(cpu, p, regs) != 0
-	cpu.nmi = false
-	if !skip {
+	cpu.come(byTrap, regs)
+	if k.pre(cpu, p, regs) == 0 {
 		return k.setupStep(cpu, p, regs, false)
 	}
 	if !k.c.Step.HandlerResets {

@@ -204,7 +204,7 @@ func (k *Kprobes) preKretprobe(p *Kprobe, regs *x86.PtRegs) int {
 	if rp == nil || rp.pool == nil {
 		return 0
 	}
-	if cpu.nmi && k.c.Kret.MissedInNMI {
+	if cpu.path == byTrap && k.c.Step.Int3IsNMI && k.c.Kret.MissedInNMI {
 		rp.Nmissed++
 		k.event(cpu, EventNoInstance, p, p.Addr, regs, "in an NMI, which an int3 counts as: this return is missed")
 		return 0

@@ -58,6 +58,7 @@ func (k *Kprobes) optimizedCallback(_ x86.Addr, regs *x86.PtRegs) {
 	cpu.step = 0
 	k.event(cpu, EventOptimized, p, p.Addr, regs, "the jump at the probed address led to the detour buffer, which built a frame and calls optimized_callback")
 	k.begin(cpu, p, regs)
+	cpu.come(byJump, regs)
 	cpu.status = HitActive
 	k.optPre(cpu, p, regs)
 	cpu.current = nil

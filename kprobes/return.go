@@ -126,6 +126,7 @@ func (k *Kprobes) runHandler(cpu *cpuState, i *Instance, regs *x86.PtRegs) {
 	k.event(cpu, EventReturnHandler, &rp.KP, i.RetAddr, regs, "return handler")
 	cpu.task = k.m.Task()
 	cpu.current = &rp.KP
+	cpu.come(byReturn, regs)
 	cpu.status = HitActive
 	k.callReturn(rp, "handler", rp.Handler, i, regs)
 	cpu.current = nil

@@ -50,8 +50,10 @@ type cpuState struct {
 	control
 	// prev is the one level that can be saved.
 	prev control
-	// nmi: a breakpoint is being handled, where that counts as an NMI.
-	nmi bool
+	// path is how the handlers that run now were come to, and interruptible
+	// whether interrupts were on at the probed place.
+	path          entryPath
+	interruptible bool
 	// instance is the member of an aggregate whose handler is being called.
 	instance *Kprobe
 	// jump is what a jprobe saved while its handler runs.
@@ -82,6 +84,11 @@ func (k *Kprobes) begin(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) {
 	if p.ool != nil && p.ool.ModifiesIF {
 		cpu.savedFlags &^= x86.FlagIF
 	}
+}
+
+// come notes how a hit that runs handlers came about.
+func (cpu *cpuState) come(path entryPath, regs *x86.PtRegs) {
+	cpu.path, cpu.interruptible = path, regs.Flags&x86.FlagIF != 0
 }
 
 // save and restore are save_previous_kprobe and restore_previous_kprobe.

@@ -196,6 +196,9 @@ type Step struct {
 	PostBeforeFixup bool
 	// Int3IsNMI: an int3 in the kernel is entered as an NMI is (5.8 and later).
 	Int3IsNMI bool
+	// FtraceIRQsOff: handlers of a probe on a fentry site run with interrupts
+	// off (4.4); later, with preemption off.
+	FtraceIRQsOff bool
 	// VanishedInt3 re-executes an address whose int3 is gone (to 6.1).
 	VanishedInt3 bool
 	// HandlerResets: a pre handler that returns non-zero has to reset the

@@ -68,7 +68,7 @@ func v44() Config {
 	c.Slot = Slot{BoostRule: Boost44, RefuseInt3: true}
 	c.Step = Step{
 		TrapFlag: true, VanishedInt3: true, HandlerResets: true, NestedReenterBUG: true,
-		BoostedFaultInSlot: true, PageFaultsOnly: true,
+		BoostedFaultInSlot: true, PageFaultsOnly: true, FtraceIRQsOff: true,
 	}
 	c.Kret = Kret{
 		DefaultMaxActive: MaxActiveCPUs, EntryHandler: true, MissedInNMI: true, BlacklistSwitchTo: true,
@@ -99,6 +99,7 @@ func v58() Config {
 	c.Slot = Slot{BoostRule: Boost58, RefuseInt3: true, RefuseMasking: true}
 	c.Step.HandlerResets = false
 	c.Step.Int3IsNMI = true
+	c.Step.FtraceIRQsOff = false
 	c.HashMultiplier = goldenRatio
 	c.Kret.EntryOnly = true
 	c.Optimize.OnPreempt = true

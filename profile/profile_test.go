@@ -48,6 +48,7 @@ func TestRule12VersionTable(t *testing.T) {
 		{"kretprobe_entry_only", func(c *Config) any { return c.Kret.EntryOnly }, [6]any{false, false, true, true, true, true}},
 		{"kretprobe_data_limit", func(c *Config) any { return c.Kret.MaxDataSize }, [6]any{0, 0, 0, 4096, 4096, 4096}},
 		{"kretprobe_in_NMI_is_missed", func(c *Config) any { return c.Kret.MissedInNMI }, [6]any{false, true, true, false, false, false}},
+		{"ftrace_handlers_irqs_off", func(c *Config) any { return c.Step.FtraceIRQsOff }, [6]any{false, true, false, false, false, false}},
 		{"int3_is_NMI", func(c *Config) any { return c.Step.Int3IsNMI }, [6]any{false, false, true, true, true, true}},
 		{"rethook", func(c *Config) any { return c.Kret.Rethook }, [6]any{false, false, false, false, true, true}},
 		{"preemption", func(c *Config) any { return c.Preemption }, [6]any{false, false, false, false, true, true}},

@@ -96,7 +96,7 @@ func (r *replay) countPost(*kprobes.Kprobe, *x86.PtRegs, uint64) { r.posts++ }
 
 func (r *replay) notResolved(p *kprobes.Kprobe, g *x86.PtRegs, trap int) int {
 	r.faultsSeen++
-	r.print("in fault_handler: trapnr=%d p->addr=%s", trap, r.where(p.Addr))
+	r.print("in fault_handler: trapnr=%d p->addr=%s preempt_count=0x%x", trap, r.where(p.Addr), r.k.PreemptCount())
 	return 0
 }
 
@@ -126,7 +126,7 @@ func (r *replay) faultCase(what string, p *kprobes.Kprobe, call func() int64) {
 	v := call()
 	current, _ := r.k.Current()
 	require.Nil(r.t, current)
-	r.print("result=%d pre hits=%d post hits=%d fault hits=%d k.nmissed=%d hash.nmissed=%d", v, r.hits, r.posts, r.faultsSeen, p.Nmissed, entry.Nmissed)
+	r.print("result=%d pre hits=%d post hits=%d fault hits=%d k.nmissed=%d hash.nmissed=%d preempt_count=0x%x", v, r.hits, r.posts, r.faultsSeen, p.Nmissed, entry.Nmissed, r.k.PreemptCount())
 	r.k.UnregisterKprobe(p)
 	r.wait()
 	r.print("after unregister k.nmissed=%d", p.Nmissed)

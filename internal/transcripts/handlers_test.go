@@ -41,14 +41,14 @@ func (r *replay) registersEverywhere() {
 func (r *replay) registersAt(name string, post int) {
 	p := &kprobes.Kprobe{Addr: r.at("demo_" + name)}
 	p.PreHandler = func(p *kprobes.Kprobe, g *x86.PtRegs) int {
-		r.print("in pre: p==hash kprobe:%d regs->ip-addr=%d flags=%s cs=%s ss=%s orig_ax=%s",
-			r.isEntry(p), x86.Addr(g.IP).Sub(p.Addr), hex(g.Flags), hex(g.CS), ss(g.SS), hex(g.OrigAX))
+		r.print("in pre: p==hash kprobe:%d regs->ip-addr=%d flags=%s %s cs=%s ss=%s orig_ax=%s",
+			r.isEntry(p), x86.Addr(g.IP).Sub(p.Addr), hex(g.Flags), r.context(), hex(g.CS), ss(g.SS), hex(g.OrigAX))
 		return 0
 	}
 	if post == 1 {
 		p.PostHandler = func(p *kprobes.Kprobe, g *x86.PtRegs, flags uint64) {
-			r.print("in post: regs->ip-addr=%d flagsarg=%d regs.flags=%s orig_ax=%s",
-				x86.Addr(g.IP).Sub(p.Addr), flags, hex(g.Flags), hex(g.OrigAX))
+			r.print("in post: regs->ip-addr=%d flagsarg=%d regs.flags=%s %s orig_ax=%s",
+				x86.Addr(g.IP).Sub(p.Addr), flags, hex(g.Flags), r.context(), hex(g.OrigAX))
 		}
 	}
 	err := r.k.RegisterKprobe(p)
@@ -92,12 +92,12 @@ func (r *replay) returnRegisters(name string) {
 	rp.EntryHandler = func(_ *kprobes.Instance, g *x86.PtRegs) int {
 		var b [8]byte
 		require.NoError(r.t, r.l.Machine.ReadMem(x86.Addr(g.SP), b[:]))
-		r.print("in entry handler: ip=%s *sp=%s", r.where(x86.Addr(g.IP)), r.where(x86.Addr(binary.LittleEndian.Uint64(b[:]))))
+		r.print("in entry handler: ip=%s *sp=%s irqs_disabled=%d", r.where(x86.Addr(g.IP)), r.where(x86.Addr(binary.LittleEndian.Uint64(b[:]))), bit(r.k.IRQsDisabled()))
 		return 0
 	}
 	rp.Handler = func(i *kprobes.Instance, g *x86.PtRegs) int {
-		r.print("in ret handler: ip=%s retaddr=%s ax=%d cs=%s ss=%s flags=%s orig_ax=%s sp-to-ret=0",
-			r.where(x86.Addr(g.IP)), r.where(i.RetAddr), g.AX, hex(g.CS), ss(g.SS), hex(g.Flags), hex(g.OrigAX))
+		r.print("in ret handler: ip=%s retaddr=%s ax=%d cs=%s ss=%s flags=%s orig_ax=%s %s sp-to-ret=0",
+			r.where(x86.Addr(g.IP)), r.where(i.RetAddr), g.AX, hex(g.CS), ss(g.SS), hex(g.Flags), hex(g.OrigAX), r.context())
 		return 0
 	}
 	err := r.k.RegisterKretprobe(rp)

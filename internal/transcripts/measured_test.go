@@ -38,8 +38,6 @@ var rewrites = []struct {
 	{"the caller is the host", regexp.MustCompile(`regsview\+0x[0-9a-f]+`), "CALLER"},
 	{"an address is none", regexp.MustCompile(`addr=0{16}`), "addr=0"},
 	{"or another one", regexp.MustCompile(`addr=[0-9a-f]{16}`), "addr=set"},
-	{"a Go handler cannot ask", regexp.MustCompile(` irqs_disabled=\d`), ""},
-	{"nor this", regexp.MustCompile(` preempt_count=0x[0-9a-f]+`), ""},
 	{"what lies there is undefined to 5.17", regexp.MustCompile(`ss=0xffff[0-9a-f]+`), "ss=garbage"},
 	{"6.1 was measured without it, and never boosts", regexp.MustCompile(`(emul=\d)\]`), "$1 boost=0]"},
 	{"a detour buffer is somewhere else", regexp.MustCompile(`bytes e9( [0-9a-f]{2}){4}`), "bytes e9 REL32"},
@@ -55,7 +53,7 @@ var rewrites = []struct {
 	{"a time in the log", regexp.MustCompile(`^dmesg: \[ *[0-9.]+\]`), "dmesg:"},
 	{"the module is another", regexp.MustCompile(`  korct( |$)`), "  demo$1"},
 	{"a host function has no name", regexp.MustCompile(` pre_handler=\S+`), ""},
-	{"where in the function that reads depends on its compiler", regexp.MustCompile(` regs->ip=.* mode=\d`), ""},
+	{"where in the function that reads depends on its compiler", regexp.MustCompile(` regs->ip=.*( preempt_count=\S+) irqs_disabled=1 mode=\d`), "$1"},
 	{"a Go handler knows better", regexp.MustCompile(` kprobe_running=0`), ""},
 	{"", regexp.MustCompile(` +`), " "},
 }

@@ -117,6 +117,18 @@ func (r *replay) isEntry(p *kprobes.Kprobe) int {
 	return 0
 }
 
+// context is what a handler would ask the kernel.
+func (r *replay) context() string {
+	return fmt.Sprintf("irqs_disabled=%d preempt_count=0x%x", bit(r.k.IRQsDisabled()), r.k.PreemptCount())
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 // code is what the kernel's functions return.
 func code(err error) int {
 	if err == nil {
