@@ -20,7 +20,7 @@ type cause struct {
 // causes are tried in order.
 var causes = []cause{
 	{"knights-corner", []string{"zydis"}, knightsCorner,
-		"Zydis decodes the vector and mask instructions of Knights Corner (MVEX, and VEX in map 0 and 1), which no other processor has"},
+		"Zydis decodes the vector and mask instructions of Knights Corner (MVEX, and VEX in maps 0 to 3), which no other processor has"},
 	{"tdpfp16ps-distinct", []string{"zydis"}, fp16Tiles,
 		"TDPFP16PS is of exception class AMX-E4 as the other dot products: its tiles have to be distinct (SDM Vol. 2, TDPFP16PS)"},
 	{"near-branch-66", []string{"objdump", "llvm", "capstone", "x86asm", Majority}, nearBranch66,
@@ -29,6 +29,10 @@ var causes = []cause{
 		"a prefix that has no effect, or is repeated, is listed as an instruction of its own; the processor takes it with what follows"},
 	{"fwait", []string{"objdump"}, fwait,
 		"objdump lists fwait and the x87 instruction behind it as one, the assembler's mnemonic without n; they are two"},
+	{"ud-modrm", []string{"capstone"}, udModRM,
+		"ud0 and ud1 have a ModRM byte (SDM Vol. 2, UD); Capstone takes two bytes"},
+	{"ret-66-rexw", []string{"capstone"}, ret66,
+		"ret's immediate has two bytes whatever the operand size (SDM Vol. 2, RET); Capstone takes four with 66 and REX.W"},
 	{"x86asm-override", []string{"x86asm"}, x86asmOverride,
 		"a row that decoder.Overrides lists: x86asm has another length for it (vzeroupper) or for a part of it"},
 	{"undefined", []string{"objdump", "llvm", "capstone", "x86asm"}, undefined,
@@ -99,6 +103,16 @@ func nearBranch66(q []byte, ours, theirs Answer) bool {
 		return true
 	}
 	return false
+}
+
+func udModRM(q []byte, ours, theirs Answer) bool {
+	b, _ := skipPrefixes(q)
+	return len(b) > 1 && b[0] == 0x0F && (b[1] == 0xB9 || b[1] == 0xFF) && ours.Length > theirs.Length && theirs.Length > 0
+}
+
+func ret66(q []byte, ours, theirs Answer) bool {
+	b, size16 := skipPrefixes(q)
+	return size16 && len(b) > 0 && (b[0] == 0xC2 || b[0] == 0xCA) && theirs.Length == ours.Length+2
 }
 
 func x86asmOverride(q []byte, ours, theirs Answer) bool {
