@@ -29,6 +29,11 @@
 //	executed, its handlers are not, its Nmissed grows; then the outer hit goes
 //	on. A third level cannot be saved: it is the kernel's BUG, a *Bug here.
 //
+// A hit of a probe that is a jump (opt*.go; allowed by InitOptprobes, done by
+// Settle) has no trap:
+//
+//	jmp at A --> detour buffer --> HIT_ACTIVE --> none --> the copied instructions
+//
 // The subsystem is not safe for concurrent use: a machine runs one CPU at a
 // time, and registration happens between runs or in a handler.
 package kprobes

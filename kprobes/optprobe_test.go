@@ -1,6 +1,8 @@
 package kprobes_test
 
 import (
+	"bytes"
+	"encoding/binary"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -260,5 +262,36 @@ func TestRule4_8Steps(t *testing.T) {
 			require.NoError(t, w.k.Settle())
 			require.Equal(t, c.undo, steps)
 		})
+	}
+}
+
+// A hit through the jump allocates nothing, with and without an observer's nil
+// check in the way.
+func TestOptimizedHitDoesNotAllocate(t *testing.T) {
+	w := newOptWorld(t, "6.1")
+	p := w.probe(t, 0, false)
+	require.Equal(t, []int64{0}, w.settle(t))
+	d, _ := w.k.Detour(w.place(0))
+	imm := bytes.Index(d.Code(), []byte{0x48, 0xbf}) + 2
+	handle := binary.LittleEndian.Uint64(d.Code()[imm:])
+	require.Equal(t, w.place(0), kprobes.HandleAddr(w.k, handle))
+	regs := &x86.PtRegs{}
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		regs.OrigAX = handle
+		kprobes.OptimizedCallback(w.k, regs)
+	}))
+	require.Equal(t, 101, p.hits)
+	regs.OrigAX = 1 << 40
+	kprobes.OptimizedCallback(w.k, regs) // nobody's
+	require.Equal(t, 101, p.hits)
+}
+
+// Every kind has a name of its own.
+func TestOptKindsHaveNames(t *testing.T) {
+	seen := map[string]bool{}
+	for kind := kprobes.OptQueued; kind <= kprobes.OptForbidden; kind++ {
+		require.NotEmpty(t, kind.String())
+		require.False(t, seen[kind.String()], kind.String())
+		seen[kind.String()] = true
 	}
 }

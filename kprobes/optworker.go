@@ -11,6 +11,11 @@ import (
 // every task has scheduled, writes the jumps that are queued, and frees what
 // nobody uses any more (spec 4.7). It is scheduled when something is queued,
 // and runs in steps, between which other CPUs may run.
+//
+// A kernel's worker starts by itself after 5 jiffies. This one runs when it is
+// let (WorkerStep, Settle), so that nothing changes in the middle of a run that
+// nobody asked for; WorkerDue says when the kernel's would start. Who does not
+// call it sees probes wait in their queues for good.
 
 // phase is where a run of the worker is.
 type phase int

@@ -130,6 +130,7 @@ func (k *Kprobes) pokeInt3(cpu *cpuState, regs *x86.PtRegs) bool {
 	if p.landing == 0 || x86.Addr(regs.IP-1) != p.at {
 		return false
 	}
+	cpu.step = 0
 	regs.IP = uint64(p.landing)
 	k.event(cpu, EventPoke, k.table.lookup(p.at), p.landing, regs, "the int3 of a text poke: the jump to the detour buffer is emulated")
 	return true
