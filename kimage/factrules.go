@@ -84,6 +84,17 @@ var rules = []rule{
 		set:  func(c *profile.Config, on bool) { c.Optimize.IndirectJumps = on },
 	},
 	{
+		// It went into stable releases at different times; nothing but its
+		// helper tells. Without the symbol the release decides.
+		name: "Tracing.UniqueSymbols",
+		look: func(e *evidence) (bool, string, bool) {
+			on, why, _ := e.symbol("count_symbols")
+			return on, why, on
+		},
+		get: func(c *profile.Config) bool { return c.Tracing.UniqueSymbols },
+		set: func(c *profile.Config, on bool) { c.Tracing.UniqueSymbols = on },
+	},
+	{
 		name: "FramePointer", options: []string{"CONFIG_FRAME_POINTER", "CONFIG_UNWINDER_FRAME_POINTER"},
 		look: func(e *evidence) (bool, string, bool) {
 			_, why, ok := e.symbol("__start_orc_unwind")
