@@ -1,6 +1,10 @@
 package tracing
 
-import "strings"
+import (
+	"strings"
+
+	"kprobelab/profile"
+)
 
 // readme is the file README: which files there are, and the language of
 // kprobe_events in the words in which the modelled release states it, for
@@ -100,7 +104,7 @@ func (t *Tracing) grammar() []string {
 	}
 	list = append(list, "\t     type: s8/16/32/64, u8/16/32/64, x8/16/32/64, string, symbol,",
 		"\t           b<bit-width>@<bit-offset>/<container-size>, ustring,")
-	if t.c.UniqueSymbols {
+	if t.c.Types == profile.Types61 {
 		return append(list, `	           symstr, <type>\[<array-size>\]`)
 	}
 	return append(list, `	           <type>\[<array-size>\]`)
