@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo demo kernel guest test soak fuzz bench bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo demo kernel guest selftests test soak fuzz bench bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -48,6 +48,9 @@ demo: build ## probe the embedded guest kernel, then a real kernel image
 
 kernel: ## fetch Debian's newest cloud kernel into .cache/kernel, print its path
 	@scripts/kernel.sh
+
+selftests: build ## the kernel's own ftrace selftests over kprobelab mount (needs root and /dev/fuse)
+	@scripts/selftests.sh bin/kprobelab
 
 guest: ## rebuild the embedded guest kernel from its sources
 	@$(MAKE) --no-print-directory -C guestkernel/src

@@ -1,6 +1,7 @@
 #!/bin/sh
-# What scripts/selftests.sh runs in its mount namespace: mounts, runs the tests,
-# says for each that did not pass why.
+# What scripts/selftests.sh runs in its mount namespace: mounts (the image in
+# KPROBELAB_IMAGE, or the guest kernel), runs the tests, and leaves their results
+# in LOGS/results.
 set -eu
 program=$1 tests=$2 logs=$3
 shift 3
@@ -27,7 +28,7 @@ trap 'exit 1' INT TERM
 for old in /sys/kernel/tracing /sys/kernel/debug; do
 	while umount -l "$old" 2>/dev/null; do :; done
 done
-"$program" mount "$mnt" >"$work/ready" 2>"$logs/kprobelab.log" &
+"$program" mount "$mnt" ${KPROBELAB_IMAGE:+"$KPROBELAB_IMAGE"} >"$work/ready" 2>"$logs/kprobelab.log" &
 server=$!
 n=0
 until [ -s "$work/ready" ]; do
@@ -54,8 +55,12 @@ over "$mnt/debug/kprobes-optimization" /proc/sys/debug/kprobes-optimization
 cp /proc/sys/kernel/sched_rt_runtime_us "$work/runtime" 2>/dev/null || echo 950000 >"$work/runtime"
 over "$work/runtime" /proc/sys/kernel/sched_rt_runtime_us
 
-status=0
-timeout -k 10 900 "$tests/ftracetest" -k -l "$logs" "$@" || status=$?
-say ""
-say "logs: $logs"
-exit $status
+timeout -k 10 900 "$tests/ftracetest" -k -l "$logs" "$@" || :
+cd "$logs"
+# "NAME RESULT" for each, from its number in the log and the name of its own.
+sed -n 's/^\[\([0-9]*\)\].*\[\([A-Z]*\)\]$/\1 \2/p' ftracetest.log | while read -r n result; do
+	for f in "$n"-*.tc-log.*; do
+		f=${f#"$n"-}
+		echo "${f%.tc-log.*} $result"
+	done
+done >results
