@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo demo kernel guest selftests test soak fuzz bench bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo demo kernel conformance guest selftests test soak fuzz bench bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -51,6 +51,9 @@ kernel: ## fetch Debian's newest cloud kernel into .cache/kernel, print its path
 
 selftests: build ## the kernel's own ftrace selftests over kprobelab mount (needs root and /dev/fuse)
 	@scripts/selftests.sh bin/kprobelab
+
+conformance: ## boot Debian's kernels under QEMU's emulation, and compare their answers
+	@scripts/conformance.sh
 
 guest: ## rebuild the embedded guest kernel from its sources
 	@$(MAKE) --no-print-directory -C guestkernel/src
