@@ -27,6 +27,7 @@ type recorder struct {
 	end int
 	// overflow: the text did not fit, and there is no record.
 	overflow bool
+	faults   faults
 }
 
 const (
@@ -227,7 +228,11 @@ func (t *Tracing) read(addr uint64, b []byte, user bool) bool {
 }
 
 func (r *recorder) deref(op *definition.Op, val uint64) (uint64, bool) {
-	ok := r.t.read(val+uint64(op.Offset), r.t.word[:], op.Code == definition.OpUDeref)
+	at, user := val+uint64(op.Offset), op.Code == definition.OpUDeref
+	ok := r.t.read(at, r.t.word[:], user)
+	if !ok {
+		r.faults.number(at, user)
+	}
 	return binary.LittleEndian.Uint64(r.t.word[:]), ok
 }
 
@@ -242,6 +247,7 @@ func (r *recorder) store(op *definition.Op, val uint64, dest int) {
 	case definition.OpStoreMem, definition.OpStoreUMem:
 		if !r.t.read(at, r.rec[dest:dest+op.Size], op.Code == definition.OpStoreUMem) {
 			clear(r.rec[dest : dest+op.Size])
+			r.faults.number(at, op.Code == definition.OpStoreUMem)
 		}
 	case definition.OpStoreString, definition.OpStoreUString:
 		r.guestText(at, dest, op.Code == definition.OpStoreUString)
@@ -262,6 +268,7 @@ func (r *recorder) guestText(at uint64, dest int, user bool) {
 		b := r.rec[r.end+n : r.end+n+size]
 		if !r.t.read(at+uint64(n), b, user) {
 			r.loc(dest, 0)
+			r.faults.text(at, user)
 			return
 		}
 		if i := bytes.IndexByte(b, 0); i >= 0 {
@@ -290,6 +297,7 @@ func (r *recorder) put(dest int, s string) {
 func (r *recorder) loc(dest, n int) {
 	binary.LittleEndian.PutUint32(r.rec[dest:], event.Loc(r.end, n))
 	r.end += n
+	r.faults.stored(n)
 }
 
 // shift takes a bitfield out of its container.

@@ -99,6 +99,7 @@ func (t *Tracing) record(tp *probe, regs *x86.PtRegs, entry []byte, head int, w 
 		return nil
 	}
 	r.arguments(head)
+	t.countFaults(tp, &r.faults)
 	if r.overflow {
 		return nil
 	}
