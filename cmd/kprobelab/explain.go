@@ -7,14 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/urfave/cli/v3"
 
+	"kprobelab/errno"
 	"kprobelab/kimage"
 	"kprobelab/profile"
 	"kprobelab/report"
+	"kprobelab/x86"
 )
 
 func explainCommand(t *term) *cli.Command {
@@ -32,12 +35,14 @@ func explainCommand(t *term) *cli.Command {
 				"kprobelab explain --kernel 6.12 - gcd+0x5",
 				"kprobelab explain --hex '55 48 89 e5 eb 01 90 c3' +1",
 				"kprobelab explain --asm loop.s loop+0x4",
+				"kprobelab explain --walk - vfs_read+0x57",
 				"kprobelab explain --json - gcd+5 | jq .reasons",
 				"kprobelab explain --reasons",
 			),
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "asm", Usage: "explain code of your own: assemble `FILE.s` (needs gcc or as)"},
 			&cli.StringFlag{Name: "hex", Usage: "explain code of your own: one function of these `BYTES`, in hexadecimal"},
+			&cli.BoolFlag{Name: "walk", Usage: "show the optimization and its undoing step by step on a machine of two CPUs"},
 			&cli.BoolFlag{Name: "reasons", Usage: "list every rule that an explanation can name"},
 			&cli.BoolFlag{Name: "json", Usage: "one JSON object (with --reasons, one for each rule)"},
 		}, imageFlags()...),
@@ -46,7 +51,7 @@ func explainCommand(t *term) *cli.Command {
 }
 
 func explain(t *term, c *cli.Command) error {
-	for _, pair := range [][2]string{{"asm", "hex"}, {"asm", "reasons"}, {"hex", "reasons"}} {
+	for _, pair := range [][2]string{{"asm", "hex"}, {"asm", "reasons"}, {"hex", "reasons"}, {"walk", "hex"}, {"walk", "json"}, {"walk", "reasons"}} {
 		if err := oneOf(c, pair[0], pair[1]); err != nil {
 			return err
 		}
@@ -65,6 +70,9 @@ func explain(t *term, c *cli.Command) error {
 	if err != nil {
 		return usagef("%q: %w", point, err)
 	}
+	if c.Bool("walk") {
+		return t.walk(s, point, e)
+	}
 	e.Image = s.name
 	e.CPU = s.cpu
 	if c.Bool("json") {
@@ -76,9 +84,21 @@ func explain(t *term, c *cli.Command) error {
 	return t.showExplanation(s.heading, e)
 }
 
+// walk walks through the optimization of a probe that is accepted.
+func (t *term) walk(s *subject, point string, e *report.Explanation) error {
+	at, err := strconv.ParseUint(strings.TrimPrefix(e.PlacedAt, "0x"), 16, 64)
+	if e.Errno != 0 || err != nil {
+		return &failure{exitRefused, fmt.Errorf("%s: there is nothing to walk through: %s %s: %s",
+			point, errno.Errno(-e.Errno).Name(), e.RegisterReason, e.RegisterWhy)}
+	}
+	return s.walk(t, x86.Addr(at))
+}
+
 // subject is the code that is explained.
 type subject struct {
 	*report.Scan
+	// img is nil for bytes that are no image.
+	img       *kimage.Image
 	name, cpu string
 	// heading says whose rules answer and on which text.
 	heading string
@@ -109,7 +129,7 @@ func toExplain(t *term, c *cli.Command) (*subject, string, error) {
 }
 
 func imageSubject(c *cli.Command, img *kimage.Image) *subject {
-	s := &subject{Scan: report.NewScan(img), name: img.Name(), heading: heading(c, img)}
+	s := &subject{Scan: report.NewScan(img), img: img, name: img.Name(), heading: heading(c, img)}
 	for _, f := range img.Facts() {
 		if f.Name == "CPU" {
 			s.cpu = f.Value
