@@ -1,6 +1,7 @@
 package tracing
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -74,7 +75,7 @@ func (t *Tracing) plant(tp *probe) error {
 			name = "unknown"
 		}
 		t.printk("Could not probe notrace function " + name)
-		return errno.EINVAL
+		return fmt.Errorf("%s has no ftrace site, and events cannot probe such functions: %w", d.Place(), errno.EINVAL)
 	}
 	if err := t.resolve(tp); err != nil {
 		return err
