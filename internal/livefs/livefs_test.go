@@ -1,0 +1,201 @@
+//go:build cgo && linux && amd64
+
+package livefs
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/errno"
+	"kprobelab/internal/lab"
+	"kprobelab/tracing/mount"
+)
+
+// live has the tracing files of the guest kernel.
+func live(t *testing.T) *Live {
+	t.Helper()
+	img, err := lab.Open("", nil)
+	require.NoError(t, err)
+	l, err := lab.New(img, &lab.Options{CPUs: 2, Optimize: true})
+	require.NoError(t, err)
+	t.Cleanup(l.Close)
+	f, err := New(l, func(line string) { t.Log(line) })
+	require.NoError(t, err)
+	t.Cleanup(f.Close)
+	return f
+}
+
+func (f *Live) write(name, text string) error {
+	h, err := f.Tree().OpenFile(name, os.O_WRONLY)
+	if err != nil {
+		return err
+	}
+	_, err = h.WriteAt([]byte(text), 0)
+	return err
+}
+
+func (f *Live) read(t *testing.T, name string) string {
+	t.Helper()
+	h, err := f.Tree().OpenFile(name, os.O_RDONLY)
+	require.NoError(t, err)
+	var all []byte
+	for {
+		var b [4096]byte
+		n, err := h.ReadAt(context.Background(), b[:], int64(len(all)))
+		require.NoError(t, err)
+		if n == 0 {
+			return string(all)
+		}
+		all = append(all, b[:n]...)
+	}
+}
+
+// traced are the lines of the trace without its head, times and addresses.
+func (f *Live) traced(t *testing.T) []string {
+	var list []string
+	for line := range strings.Lines(f.read(t, "trace")) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		who, rest, _ := strings.Cut(strings.TrimSpace(line), "[")
+		_, what, _ := strings.Cut(rest, ": ")
+		event, args, _ := strings.Cut(what, ": (")
+		_, args, _ = strings.Cut(args, ")")
+		list = append(list, strings.TrimSpace(who)+" "+event+":"+strings.TrimSuffix(args, "\n"))
+	}
+	return list
+}
+
+var shell = mount.Process{PID: 102, Comm: "sh"}
+
+func TestWhatIsDoneHappensInTheGuest(t *testing.T) {
+	f := live(t)
+	for _, d := range []string{
+		"p:fork kernel_clone comm=$comm", "p:open vfs_open", "p:in do_sys_open name=+0($arg2):string", "r:rd vfs_read $retval:s32", "p:wr vfs_write n=$arg3",
+	} {
+		require.NoError(t, f.write("kprobe_events", d))
+	}
+	require.NoError(t, f.write("events/enable", "1"))
+	g := f.Guest()
+	g.Fork(shell)
+	fd := g.Open(shell, "/trace", os.O_RDWR)
+	require.GreaterOrEqual(t, fd, 3)
+	g.Write(shell, fd, []byte("hello"))
+	g.Read(shell, fd, 1<<20)
+	g.Close(shell, fd)
+	require.Equal(t, []string{
+		`sh-102 fork: comm="sh"`,
+		`sh-102 in: name="/sys/kernel/tracing/trace"`,
+		`sh-102 open:`,
+		`sh-102 wr: n=0x5`,
+		`sh-102 rd: arg1=0`,
+	}, f.traced(t))
+}
+
+// However many files are opened, and never closed, vfs_open goes on.
+func TestGuestsDiskDoesNotFillUp(t *testing.T) {
+	f := live(t)
+	g := f.Guest()
+	for i := range 200 {
+		fd := g.Open(shell, "/"+strings.Repeat("x", i), os.O_RDONLY)
+		require.GreaterOrEqual(t, fd, 3)
+		g.Close(shell, fd)
+	}
+	for range 200 {
+		g.Open(shell, "/leak", os.O_RDONLY)
+	}
+	g.Read(shell, -1, 10)
+	g.Write(shell, -1, []byte("x"))
+	g.Close(shell, -1)
+}
+
+func TestFoldersOfDefinitionsComeThroughTheGuest(t *testing.T) {
+	f := live(t)
+	require.NoError(t, f.write("kprobe_events", "p:testprobe tracefs_create_dir name=+0(%di):string"))
+	require.NoError(t, f.write("events/kprobes/testprobe/enable", "1"))
+	require.NoError(t, f.write("kprobe_events", "p:group/test kernel_clone"))
+	require.ErrorIs(t, f.write("kprobe_events", "p:bad nosuch"), errno.ENOENT)
+	var names []string
+	for _, line := range f.traced(t) {
+		_, name, _ := strings.Cut(line, "name=")
+		names = append(names, name)
+	}
+	require.Equal(t, []string{`"group"`, `"test"`}, names)
+}
+
+func TestCall(t *testing.T) {
+	f := live(t)
+	require.Equal(t, "", f.read(t, "kprobelab/call"))
+	require.NoError(t, f.write("kprobe_events", "p:fmt snprintf size=%si fmt=+0(%dx):string"))
+	require.NoError(t, f.write("events/kprobes/enable", "1"))
+	require.NoError(t, f.write("kprobelab/call", "gcd(12, 18)\n\nsnprintf(buf[8], 8, \"%d\", 7)\n"))
+	require.Equal(t, "gcd(12, 18) = 6\nsnprintf(buf[8], 8, \"%d\", 7) = 1\n  buf[8] = \"7\" {37 00 00 00 00 00 00 00}\n", f.read(t, "kprobelab/call"))
+	require.Contains(t, f.read(t, "trace"), `size=0x8 fmt="%d"`)
+
+	require.ErrorIs(t, f.write("kprobelab/call", "nosuch(1)"), errno.EINVAL)
+	require.Contains(t, f.read(t, "kprobelab/call"), "there is no function nosuch")
+	require.ErrorIs(t, f.write("kprobelab/call", "fault_null_read()"), errno.EFAULT)
+	require.Contains(t, f.read(t, "kprobelab/call"), "fault_null_read(): ")
+}
+
+func TestSymbolsAndBanner(t *testing.T) {
+	f := live(t)
+	text := f.read(t, "kprobelab/kallsyms")
+	require.Contains(t, text, " T vfs_read\n")
+	require.Contains(t, text, " T kernel_clone\n")
+	require.True(t, strings.HasPrefix(f.read(t, "kprobelab/version"), "Linux version 6.1.0-kprobelab "))
+	require.ErrorIs(t, f.write("kprobelab/version", "x"), errno.EINVAL)
+}
+
+// The optimizer gets its time between two system calls.
+func TestOptimizedWhenLookedAt(t *testing.T) {
+	f := live(t)
+	require.NoError(t, f.write("kprobe_events", "p:opt do_sys_open+5"))
+	require.NoError(t, f.write("events/kprobes/enable", "1"))
+	f.Guest().Open(shell, "/kprobes/list", os.O_RDONLY)
+	require.Contains(t, f.read(t, "kprobes/list"), "do_sys_open+0x5    [OPTIMIZED]")
+}
+
+// A shell at the mount, as the README has it.
+func TestShellAtTheMount(t *testing.T) {
+	if err := mount.Supported(); err != nil {
+		t.Skipf("no FUSE mounts here: %v", err)
+	}
+	f := live(t)
+	m, err := mount.New(t.TempDir(), f.Tree(), &mount.Options{Guest: f.Guest()})
+	if err != nil {
+		t.Skipf("no FUSE mounts here: %v", err)
+	}
+	defer func() { require.NoError(t, m.Unmount()) }()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-ec", `
+		echo 'p:myprobe snprintf size=%si fmt=+0(%dx):string' > kprobe_events
+		echo 'r:back vfs_open $retval' >> kprobe_events
+		echo 1 > events/kprobes/myprobe/enable
+		cat trace_pipe > "$OUT" &
+		echo 'snprintf(buf[64], 64, "%s has %d", "abc", 42)' > kprobelab/call
+		cat kprobelab/call
+		until grep -q myprobe "$OUT"; do :; done
+		kill $!
+		wait $! || :
+		cat kprobe_events
+		echo 0 > events/enable
+		echo > kprobe_events
+		! echo 'p:a nosuch' > kprobe_events
+		tail -n 1 error_log`)
+	cmd.Dir = m.Dir()
+	cmd.Env = append(os.Environ(), "OUT="+filepath.Join(t.TempDir(), "out"))
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.Contains(t, string(out), "= 10 (0xa)\n  buf[64] = \"abc has 42\"\n")
+	require.Contains(t, string(out), "\np:kprobes/myprobe snprintf size=%si fmt=+0(%dx):string\nr")
+	require.True(t, strings.HasSuffix(string(out), "\n               ^\n"), string(out))
+}
