@@ -1,0 +1,59 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/optimizer"
+)
+
+// What docs/optimization.md shows is what the program prints; a line of three
+// dots stands for some that are left out.
+func TestOptimizationIsDocumentedAsItPrints(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/optimization.md")
+	require.NoError(t, err)
+	n := 0
+	for _, s := range sessions(string(doc)) {
+		if engineMissing != nil && strings.Contains(s.command, "--walk") {
+			continue
+		}
+		n++
+		var out bytes.Buffer
+		run(append([]string{"kprobelab"}, strings.Fields(s.command)...), &out, &out)
+		rest := masked(out.String())
+		for _, part := range strings.Split(s.output, "\n...\n") {
+			_, after, found := strings.Cut(rest, masked(part))
+			require.True(t, found, "%s does not print:\n%s\nbut:\n%s", s.command, part, out.String())
+			rest = after
+		}
+	}
+	require.GreaterOrEqual(t, n, 3)
+	for _, id := range optimizer.Reasons() {
+		require.Contains(t, string(doc), "| `"+id.String()+"` |")
+	}
+}
+
+// session is a command with what it prints, as a document shows it.
+type session struct{ command, output string }
+
+// sessions finds the commands in a document's indented blocks.
+func sessions(doc string) (list []session) {
+	for _, part := range strings.Split(doc, "\n    $ kprobelab ")[1:] {
+		lines := strings.Split(part, "\n")
+		var out []string
+		for _, l := range lines[1:] {
+			text, indented := strings.CutPrefix(l, "    ")
+			if !indented && l != "" {
+				break
+			}
+			out = append(out, text)
+		}
+		output := strings.TrimRight(strings.Join(out, "\n"), "\n")
+		list = append(list, session{lines[0], strings.TrimSuffix(output, "\n...")})
+	}
+	return list
+}
