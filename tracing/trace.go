@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	"kprobelab/tracing/ring"
 )
@@ -73,6 +74,7 @@ type pipeHandle struct {
 	// rest is what of a line did not fit the last read.
 	rest   []byte
 	closed chan struct{}
+	once   sync.Once
 	buf    []byte
 	// seen: something was read. With tracing off the file then ends.
 	seen bool
@@ -86,7 +88,6 @@ func (h *pipeHandle) ReadAt(ctx context.Context, b []byte, _ int64) (int, error)
 		changed := h.a.ring.Changed()
 		n := h.take(b)
 		if n > 0 || len(b) == 0 {
-			h.seen = true
 			return n, nil
 		}
 		if !h.wait || h.atEnd() {
@@ -129,6 +130,7 @@ func (h *pipeHandle) take(b []byte) int {
 		h.rest = append(h.rest[:0], s.String()[used:]...)
 		n += used
 	}
+	h.seen = h.seen || n > 0
 	return n
 }
 
@@ -137,10 +139,6 @@ func (h *pipeHandle) WriteAt([]byte, int64) (int, error) { return 0, errBadHandl
 
 // Close ends a read that waits.
 func (h *pipeHandle) Close() error {
-	select {
-	case <-h.closed:
-	default:
-		close(h.closed)
-	}
+	h.once.Do(func() { close(h.closed) })
 	return nil
 }
