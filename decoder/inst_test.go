@@ -185,6 +185,11 @@ func FuzzDecode(f *testing.F) {
 			f.Add(unhex(f, head))
 		}
 	}
+	for e := EncPrimary; e < numEncodings; e++ {
+		for _, w := range Samples(e, 1) {
+			f.Add(w)
+		}
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		i, err := Decode(b)
 		if err != nil {

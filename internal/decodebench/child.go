@@ -110,6 +110,9 @@ func appendHex(b, q []byte) []byte {
 	return append(b, '\n')
 }
 
+// indirect is the class of a decoder that does not tell calls from jumps.
+const indirect = decoder.Class(255)
+
 var errAnswer = fmt.Errorf("want \"LENGTH CLASS [TARGET]\", a length of 0 to 15 and a class that docs/decoder.md lists")
 
 // parseAnswer reads a line of a decoder. Only the length is needed.
@@ -136,6 +139,9 @@ func parseAnswer(line []byte) (a Answer, err error) {
 	}
 	if len(f) > 0 && f[0] != "?" && f[0] != "-" {
 		class, ok := decoder.ParseClass(f[0])
+		if f[0] == "indirect" {
+			class, ok = indirect, true
+		}
 		if !ok {
 			return a, errAnswer
 		}

@@ -64,6 +64,7 @@ func whatDiffers(ours, theirs Answer, strict bool) string {
 	case ours.Length != theirs.Length:
 		return "length"
 	case theirs.Class == nil:
+	case *theirs.Class == indirect && (*ours.Class == decoder.ClassIndirectCall || *ours.Class == decoder.ClassIndirectJmp):
 	case *ours.Class != *theirs.Class:
 		return "class"
 	}

@@ -127,6 +127,17 @@ func TestParseAnswer(t *testing.T) {
 	}
 }
 
+// A decoder may say indirect for both calls and jumps.
+func TestIndirectIsEither(t *testing.T) {
+	theirs, err := parseAnswer([]byte("2 indirect\n"))
+	require.NoError(t, err)
+	for class, want := range map[decoder.Class]string{
+		decoder.ClassIndirectCall: "", decoder.ClassIndirectJmp: "", decoder.ClassCall: "class", decoder.ClassNone: "class",
+	} {
+		require.Equal(t, want, whatDiffers(Answer{Length: 2, Class: &classes[class]}, theirs, true), class.String())
+	}
+}
+
 func FuzzParseAnswer(f *testing.F) {
 	for _, s := range []string{"5 call -12\n", "0 -\n", "7 ?\n", "", "15 jcc 99999999999999999999\n"} {
 		f.Add([]byte(s))
