@@ -1,0 +1,114 @@
+package kimage
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/x86"
+)
+
+// Rule: a label jumps when its key and its branch bit differ.
+func TestJumpLabelFollowsItsKey(t *testing.T) {
+	for name, c := range map[string]struct {
+		text       string
+		on, branch bool
+		want       string
+	}{
+		"short_on_unlikely":  {"6690", true, false, "eb1e"},
+		"short_off_unlikely": {"eb1e", false, false, "6690"},
+		"short_off_likely":   {"6690", false, true, "eb1e"},
+		"short_on_likely":    {"eb1e", true, true, "6690"},
+		"long_on_unlikely":   {"0f1f440000", true, false, "e91b000000"},
+		"long_on_likely":     {"e91b000000", true, true, "0f1f440000"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := make([]byte, 0x40)
+			copy(text, fromHex(t, c.text))
+			p := &bootPatcher{img: tableImage(t, text), nops: nopsFor(false, false, true)}
+			n := len(fromHex(t, c.want))
+			p.jumpLabel(JumpLabel{Addr: testText, Target: testText + 0x20, Len: n, Branch: c.branch}, c.on)
+			require.Equal(t, fromHex(t, c.want), p.img.bytes(testText, n))
+		})
+	}
+}
+
+// Rule: every key of the table says why it is turned, and none stands twice
+// for the same processors.
+func TestBootKeysHaveReasons(t *testing.T) {
+	type place struct {
+		name string
+		off  int64
+	}
+	seen := map[place]int{}
+	for _, k := range bootKeys {
+		require.NotEmpty(t, k.why, k.name)
+		if k.when == nil {
+			seen[place{k.name, k.off}]++
+		}
+	}
+	for k, n := range seen {
+		require.Equal(t, 1, n, k.name)
+	}
+}
+
+// Rule: CONFIG_LSM is the string that names enough modules between commas.
+func TestSecurityModulesOrder(t *testing.T) {
+	known := map[string]bool{"yama": true, "apparmor": true, "bpf": true, "capability": true}
+	for name, c := range map[string]struct {
+		data string
+		want []string
+	}{
+		"found":         {"x\x00landlock,yama,loadpin,apparmor,bpf\x00y", []string{"landlock", "yama", "loadpin", "apparmor", "bpf"}},
+		"behind_others": {"a,yama,b\x00landlock,yama,apparmor,bpf\x00", []string{"landlock", "yama", "apparmor", "bpf"}},
+		"too_few":       {"a,yama,b\x00", nil},
+		"none":          {"nothing", nil},
+		"not_ended":     {"\x00yama,apparmor,yama,bpf", []string{"yama", "apparmor", "yama", "bpf"}},
+	} {
+		require.Equal(t, c.want, orderAt([]byte(c.data), "yama", known), name)
+	}
+}
+
+// Rule: a processor's bugs choose the mitigations that the image has.
+func TestMitigations(t *testing.T) {
+	img := bootedImage(t, "oracle")
+	for name, want := range map[string]struct {
+		thunk                          string
+		pti, swapgsUser, unret, retpol bool
+	}{
+		"qemu64":     {"", false, false, false, true},
+		"Haswell":    {itsReturnThunk, true, false, false, true},
+		"EPYC":       {"srso_return_thunk", false, false, true, true},
+		"EPYC-Milan": {"srso_alias_return_thunk", false, false, true, true},
+	} {
+		f := img.features(namedModel(name))
+		require.Equal(t, want.thunk, f.returnThunk, name)
+		require.Equal(t, want.pti, f.has[featPTI], name)
+		require.Equal(t, want.swapgsUser, f.has[featSwapgsUser], name)
+		require.Equal(t, want.unret, f.has[featUnret], name)
+		require.Equal(t, want.retpol, f.has[featRetpoline], name)
+		require.True(t, f.has[featAlways], name)
+	}
+	safe := namedModel("Icelake-Server").clone()
+	safe.flags["ibrs_enhanced"] = true
+	clear(safe.bugs)
+	safe.bugs["spectre_v2"], safe.bugs["unknown_to_this_kernel"] = true, true
+	f := img.features(safe)
+	require.False(t, f.has[featRetpoline])
+	require.False(t, f.has[featPTI])
+	require.Empty(t, f.returnThunk)
+}
+
+// Rule: with indirect target selection a return in the second half of a cache
+// line is a plain one.
+func TestReturnThunkByAddress(t *testing.T) {
+	img := bootedImage(t, "oracle")
+	p := &bootPatcher{img: img, feats: &cpuFeatures{returnThunk: itsReturnThunk}}
+	thunk, _ := img.symbolAddr(itsReturnThunk)
+	require.NotZero(t, thunk)
+	for at, want := range map[x86.Addr]x86.Addr{0x1000: thunk, 0x101f: thunk, 0x1020: 0, 0x103f: 0, 0x1040: thunk} {
+		require.Equal(t, want, p.returnThunkAt(at), at)
+	}
+	p.feats.returnThunk = "srso_return_thunk"
+	require.NotZero(t, p.returnThunkAt(0x1020))
+}
