@@ -205,10 +205,10 @@ func (a *traceArray) writeSetEvent(b []byte) (int, error) {
 
 func (a *traceArray) setMatching(name string, on bool) error {
 	group, event, both := strings.Cut(name, ":")
-	any := func(s string) bool { return s == "" || s == "*" }
+	every := func(s string) bool { return s == "" || s == "*" }
 	var files []*eventFile
 	for _, f := range a.files {
-		if both && (any(group) || group == f.Group()) && (any(event) || event == f.Name()) ||
+		if both && (every(group) || group == f.Group()) && (every(event) || event == f.Name()) ||
 			!both && (name == f.Group() || name == f.Name()) {
 			files = append(files, f)
 		}
