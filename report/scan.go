@@ -1,6 +1,7 @@
 package report
 
 import (
+	gohex "encoding/hex"
 	"errors"
 	"fmt"
 	"path"
@@ -149,6 +150,9 @@ func matches(patterns []string, hits []int, name string) (bool, error) {
 type scanner struct {
 	*Scan
 	opt *optimizer.Scanner
+	// where is the point that is being answered, here because probepoint's checks
+	// would else put each on the heap.
+	where probepoint.Point
 	// silent: no rows are written, and their text is not needed.
 	silent bool
 }
@@ -160,8 +164,9 @@ func (s *Scan) scanner() *scanner {
 // function calls emit for every instruction of the function, and for int3s with
 // a row that only marks one, unless they are to be listed.
 func (s *scanner) function(sym kimage.Symbol, emit func(*ScanRow)) {
+	var row ScanRow // one for all: emit copies what it keeps
 	probepoint.Walk(s.View, sym, s.Profile, func(step *probepoint.Step) bool {
-		var row ScanRow
+		row = ScanRow{}
 		if !step.IsInt3() || s.Padding {
 			row = s.row(probepoint.Request{Addr: sym.Addr.Add(int64(step.Offset))}, s.SlotAddr, step)
 		}
@@ -175,7 +180,9 @@ func (s *scanner) function(sym kimage.Symbol, emit func(*ScanRow)) {
 // the walk's at that address.
 func (s *scanner) row(r probepoint.Request, slotAddr x86.Addr, step *probepoint.Step) ScanRow {
 	found, asked := s.asked(r)
-	p, err := probepoint.Resolve(s.View, r, s.Profile)
+	var err error
+	p := &s.where
+	*p, err = probepoint.Resolve(s.View, r, s.Profile)
 	row := ScanRow{Symbol: r.Symbol, Offset: uint64(r.Offset)}
 	if !s.silent && (r.Symbol == "" || len(found) > 0) {
 		row.Addr = hex(asked)
@@ -190,7 +197,7 @@ func (s *scanner) row(r probepoint.Request, slotAddr x86.Addr, step *probepoint.
 			row.Detail = "placed at " + p.String() + ", behind the ENDBR"
 			step = nil
 		}
-		err = s.place(&row, &p, slotAddr, step)
+		err = s.place(&row, p, slotAddr, step)
 	}
 	if err != nil {
 		row.refuse(err)
@@ -234,7 +241,7 @@ func (s *scanner) place(row *ScanRow, p *probepoint.Point, slotAddr x86.Addr, st
 	row.Emulated = place.Slot.Emulation.Kind != slot.EmulateNone
 	s.optimize(row, p.Addr)
 	if out := &place.Slot; s.Slots && !p.Ftrace {
-		row.SlotAddr, row.Slot = hex(out.Addr), fmt.Sprintf("%x", out.Bytes[:out.Len])
+		row.SlotAddr, row.Slot = hex(out.Addr), gohex.EncodeToString(out.Bytes[:out.Len])
 	}
 	return nil
 }
