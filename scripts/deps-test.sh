@@ -30,6 +30,16 @@ unpack() {
 	done
 }
 
+# unpack_also SUITE PACKAGE...: libraries whose name differs between releases,
+# those that the release has.
+unpack_also() {
+	suite=$1
+	shift
+	for p in "$@"; do
+		if apt-cache -c "$apt_conf" show "$p" >/dev/null 2>&1; then unpack "$suite" "$p"; fi
+	done
+}
+
 # built NAME: true when the program is there and newer than its sources.
 built() {
 	[ -x "$bin/$1" ] && [ "$bin/$1" -nt "$scripts/decoders/$1.c" ] && [ "$bin/$1" -nt "$scripts/decoders/line.h" ]
@@ -78,7 +88,8 @@ llvm() {
 	library=$(system_llvm)
 	if [ -z "$library" ]; then
 		# Its own libraries, where a small system lacks them.
-		unpack "$(debian_codename)" libllvm19 libedit2 libbsd0 libmd0 libz3-4 libxml2 libicu72 libffi8 libtinfo6
+		unpack "$(debian_codename)" libllvm19
+		unpack_also "$(debian_codename)" libedit2 libbsd0 libmd0 libz3-4 libxml2 libicu72 libicu76 libffi8 libtinfo6
 		library=$(system_llvm)
 	fi
 	compile llvm "$library" -Wl,-rpath,"$lib:${library%/*}" -Wl,--allow-shlib-undefined
@@ -87,7 +98,8 @@ llvm() {
 
 objdump() {
 	if command -v objdump >/dev/null 2>&1 || [ -x "$bin/objdump" ]; then return; fi
-	unpack "$(debian_codename)" binutils-x86-64-linux-gnu libbinutils libctf0 libjansson4
+	unpack "$(debian_codename)" binutils-x86-64-linux-gnu libbinutils
+	unpack_also "$(debian_codename)" libctf0 libsframe1 libjansson4
 	printf '#!/bin/sh\nLD_LIBRARY_PATH=%s exec %s "$@"\n' "$lib" "$out/root/usr/bin/x86_64-linux-gnu-objdump" >"$bin/objdump"
 	chmod +x "$bin/objdump"
 	say "objdump is ready in .cache/decoders/bin"
