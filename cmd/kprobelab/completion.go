@@ -227,7 +227,7 @@ func (r *completion) value(flag, typed string) {
 				r.offer(name, "")
 			}
 		}
-	case "append", "asm", "config", "live-text", "module", "points", "symbols":
+	case "append", "asm", "config", "live-text", "module", "perfetto", "points", "symbols":
 		r.files()
 	}
 }

@@ -22,15 +22,27 @@ var engineMissing error
 func engine() string { return "engine " + emu.Engine() }
 
 // execute plants the probes, makes the calls, takes the probes away.
-func (p *plan) execute(t *term, img *kimage.Image, w work) error {
-	l, err := lab.New(img, &lab.Options{CPUs: p.cpus, Seed: p.seed, Budget: p.budget, CPU: p.cpu, Optimize: true})
+func (p *plan) execute(t *term, img *kimage.Image, w work) (err error) {
+	o := &lab.Options{CPUs: p.cpus, Seed: p.seed, Budget: p.budget, CPU: p.cpu, Optimize: true}
+	rec, err := record(p.perfetto, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rec.close()) }()
+	l, err := lab.New(img, o)
 	if err != nil {
 		return usagef("%w", err)
 	}
 	defer l.Close()
+	rec.start(l)
 	r := &runner{lab: l, out: p.output(t, l, len(w.tasks) > 0)}
-	if p.steps || p.json {
-		l.Kprobes.Observe(func(e kprobes.Event) { r.out.step(l.Here(), &e) })
+	if p.steps || p.json || rec != nil {
+		l.Kprobes.Observe(func(e kprobes.Event) {
+			rec.step(&e)
+			if p.steps || p.json {
+				r.out.step(l.Here(), &e)
+			}
+		})
 	}
 	h := lab.Handlers{Pre: r.out.pre, Post: r.out.post, Returned: r.out.returned}
 	if p.noPost {

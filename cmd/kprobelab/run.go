@@ -76,6 +76,8 @@ func runCommand(t *term) *cli.Command {
 				Usage: "do not let the jump optimizer run before the calls: probes wait in its queue"},
 			&cli.StringSliceFlag{Name: "sysctl", Destination: &p.sysctls,
 				Usage: "set a sysctl first, `NAME=VALUE`: debug.kprobes-optimization=0 (repeatable)"},
+			&cli.StringFlag{Name: "perfetto", Destination: &p.perfetto,
+				Usage: "write a trace for Perfetto to `FILE` (JSON lines, if it ends in .jsonl): hits, returns, text pokes"},
 			&cli.BoolFlag{Name: "steps", Destination: &p.steps, Usage: "show each hit as numbered steps, for learners"},
 			&cli.BoolFlag{Name: "json", Destination: &p.json, Usage: "one JSON object a line: planted, pre, post, return, call, counters, …"},
 		}, imageFlags()...),
@@ -97,6 +99,8 @@ type plan struct {
 	noSettle     bool
 	sysctls      []string
 	steps, json  bool
+	// perfetto is the file for a trace, empty for none.
+	perfetto string
 	// cpu is the --cpu flag, for the machine as for the image.
 	cpu string
 }

@@ -8,6 +8,7 @@ import (
 	"kprobelab/emu"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
+	"kprobelab/x86"
 )
 
 // Options are the choices of a Lab; the zero value of each is the machine's
@@ -25,6 +26,10 @@ type Options struct {
 	// Optimize runs the initcall that allows jump optimization, in kernels that
 	// have it. Without, every probe keeps its int3.
 	Optimize bool
+	// OnPoke, where set, is called after every change of n bytes of text by
+	// the CPU that runs, OnSync after a CPU has come to see all changes.
+	OnPoke func(at x86.Addr, n int)
+	OnSync func(cpu int)
 }
 
 // Lab is an image on a machine with the kprobes subsystem on it.
@@ -45,7 +50,7 @@ func New(img *kimage.Image, o *Options) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Lab{Image: img, Machine: m, Kprobes: kprobes.New(machine{m}, img, img.Profile())}
+	l := &Lab{Image: img, Machine: m, Kprobes: kprobes.New(machine{m, o}, img, img.Profile())}
 	if o.Optimize {
 		if err := l.Kprobes.InitOptprobes(); err != nil {
 			m.Close()
@@ -60,7 +65,10 @@ func (l *Lab) Close() { l.Machine.Close() }
 
 // machine is emu's Machine as kprobes wants it: each declares the traps'
 // interface for itself, and Go takes the two for different parameters.
-type machine struct{ *emu.Machine }
+type machine struct {
+	*emu.Machine
+	o *Options
+}
 
 var (
 	_ kprobes.Machine = machine{}
@@ -69,3 +77,34 @@ var (
 
 // SetTraps implements kprobes.Machine.
 func (m machine) SetTraps(t kprobes.Traps) { m.Machine.SetTraps(t) }
+
+// PokeText implements kprobes.Machine: every CPU sees the change at once.
+func (m machine) PokeText(at x86.Addr, b []byte) error {
+	err := m.Machine.PokeText(at, b)
+	if err == nil && m.o.OnPoke != nil {
+		m.o.OnPoke(at, len(b))
+	}
+	if err == nil && m.o.OnSync != nil {
+		for cpu := range m.NumCPU() {
+			m.o.OnSync(cpu)
+		}
+	}
+	return err
+}
+
+// PokeTextNoSync implements kprobes.Patcher.
+func (m machine) PokeTextNoSync(at x86.Addr, b []byte) error {
+	err := m.Machine.PokeTextNoSync(at, b)
+	if err == nil && m.o.OnPoke != nil {
+		m.o.OnPoke(at, len(b))
+	}
+	return err
+}
+
+// SyncCore implements kprobes.Patcher.
+func (m machine) SyncCore(cpu int) {
+	m.Machine.SyncCore(cpu)
+	if m.o.OnSync != nil {
+		m.o.OnSync(cpu)
+	}
+}

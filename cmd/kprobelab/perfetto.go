@@ -1,0 +1,81 @@
+//go:build cgo && linux && amd64
+
+package main
+
+import (
+	"bufio"
+	"errors"
+	"os"
+	"strings"
+
+	"kprobelab/internal/lab"
+	"kprobelab/internal/timeline"
+	"kprobelab/kprobes"
+	"kprobelab/x86"
+)
+
+// recording is the file of --perfetto; nil where none is asked for.
+type recording struct {
+	f   *os.File
+	w   *bufio.Writer
+	tl  *timeline.Timeline
+	lab *lab.Lab
+}
+
+// record makes the file, and hooks it to the text of the lab that is made
+// with the options.
+func record(path string, o *lab.Options) (*recording, error) {
+	if path == "" {
+		return nil, nil
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, &failure{exitImage, err}
+	}
+	r := &recording{f: f, w: bufio.NewWriter(f)}
+	o.OnPoke = func(at x86.Addr, n int) {
+		if r.lab != nil {
+			r.tl.Poke(r.lab.Machine.Now(), r.lab.Machine.CPU(), at, n)
+		}
+	}
+	o.OnSync = func(cpu int) {
+		if r.lab != nil {
+			r.tl.Sync(r.lab.Machine.Now(), cpu)
+		}
+	}
+	return r, nil
+}
+
+// start begins with the lab as it is.
+func (r *recording) start(l *lab.Lab) {
+	if r == nil {
+		return
+	}
+	r.lab = l
+	if strings.HasSuffix(r.f.Name(), ".jsonl") {
+		r.tl = timeline.NewJSON(r.w, l.Machine.Symbolize)
+		return
+	}
+	r.tl = timeline.New(r.w, l.Image.Name(), l.Machine.Symbolize)
+}
+
+func (r *recording) step(e *kprobes.Event) {
+	if r != nil {
+		r.tl.Hit(r.lab.Machine.Now(), e)
+	}
+}
+
+// close writes what is left, of a recording that was started or not.
+func (r *recording) close() error {
+	if r == nil {
+		return nil
+	}
+	var err error
+	if r.tl != nil {
+		err = r.tl.Close()
+	}
+	if err = errors.Join(err, r.w.Flush(), r.f.Close()); err != nil {
+		return &failure{exitImage, err}
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+// Package timeline turns the steps of hits and the changes of text into a
+// trace for Perfetto. Who writes the file, and what runs meanwhile, is not its
+// affair.
+package timeline
+
+import (
+	"fmt"
+	"io"
+
+	"kprobelab/kprobes"
+	"kprobelab/tracing/perfetto"
+	"kprobelab/x86"
+)
+
+// Timeline writes a trace as things happen.
+type Timeline struct {
+	write func(*perfetto.Event) error
+	// err is the first error of a write.
+	err error
+	// symbol names an address.
+	symbol func(x86.Addr) string
+	// poke is the change of text that CPUs are still to see, and its syncs.
+	poke  *poke
+	pokes uint64
+}
+
+// poke is a change of text with the CPUs that have seen it.
+type poke struct {
+	perfetto.Span
+	at    x86.Addr
+	n     int
+	syncs []perfetto.Span
+}
+
+// New writes to w, which should be buffered; name is what runs, and symbol
+// names addresses.
+func New(w io.Writer, name string, symbol func(x86.Addr) string) *Timeline {
+	return &Timeline{write: perfetto.NewWriter(w, name).Write, symbol: symbol}
+}
+
+// NewJSON is New for JSON lines.
+func NewJSON(w io.Writer, symbol func(x86.Addr) string) *Timeline {
+	return &Timeline{write: func(e *perfetto.Event) error { return perfetto.WriteJSON(w, e) }, symbol: symbol}
+}
+
+func (t *Timeline) emit(e *perfetto.Event) {
+	if t.err == nil {
+		t.err = t.write(e)
+	}
+}
+
+// Hit is a step of a hit at a time in nanoseconds: handlers become instants
+// on the task's track, and the time from a return probe's entry to its return
+// a slice.
+func (t *Timeline) Hit(now uint64, e *kprobes.Event) {
+	kind, word := perfetto.Instant, ""
+	switch e.Kind {
+	case kprobes.EventPre:
+	case kprobes.EventMissed:
+		word = " (missed)"
+	case kprobes.EventNoInstance:
+		word = " (no instance)"
+	case kprobes.EventFault:
+		word = " (fault)"
+	case kprobes.EventInstance:
+		kind = perfetto.Begin
+	case kprobes.EventReturnHandler:
+		kind = perfetto.End
+	default:
+		return
+	}
+	t.emit(&perfetto.Event{
+		Time: now, Kind: kind, CPU: e.CPU, PID: e.Task + 1, Comm: fmt.Sprintf("task %d", e.Task),
+		Category: "kprobes", Name: t.symbol(e.Probe.Addr) + word,
+		Args: []perfetto.Arg{{Name: "cpu", Value: int64(e.CPU)}, {Name: "addr", Value: perfetto.Pointer(e.Probe.Addr)}},
+	})
+}
+
+// Poke is a change of n bytes of text by a CPU. The CPUs see it with their
+// next Sync.
+func (t *Timeline) Poke(now uint64, cpu int, at x86.Addr, n int) {
+	t.flush()
+	t.poke = &poke{Span: perfetto.Span{CPU: cpu, Start: now, End: now}, at: at, n: n}
+}
+
+// Sync is a CPU's seeing all text that was changed.
+func (t *Timeline) Sync(now uint64, cpu int) {
+	if t.poke != nil {
+		t.poke.syncs = append(t.poke.syncs, perfetto.Span{CPU: cpu, Start: now, End: now})
+	}
+}
+
+// flush writes the poke that is under way.
+func (t *Timeline) flush() {
+	p := t.poke
+	if p == nil {
+		return
+	}
+	t.poke = nil
+	t.pokes++
+	list := perfetto.Poke(t.pokes, p.Span, p.syncs,
+		perfetto.Arg{Name: "addr", Value: perfetto.Pointer(p.at)},
+		perfetto.Arg{Name: "symbol", Value: t.symbol(p.at)},
+		perfetto.Arg{Name: "bytes", Value: int64(p.n)})
+	for i := range list {
+		t.emit(&list[i])
+	}
+}
+
+// Close writes what is left, and returns the first error of all writes.
+func (t *Timeline) Close() error {
+	t.flush()
+	return t.err
+}
