@@ -1,7 +1,8 @@
 // Package report says what is known about an image, and what the kernel would
 // answer to probes at many points of it: as data first, then as text, TSV or
-// JSON.
+// JSON; and as data alone, all about a probe at one address.
 //
 // It must not know flags or terminals, and it decides nothing itself: every
-// value comes from kimage, and every answer from probepoint.
+// value comes from kimage, and every answer from probepoint, slot and
+// optimizer.
 package report
