@@ -56,10 +56,23 @@ type check struct {
 	failures int
 }
 
+// check opens a machine, which the test closes.
 func (k *kernel) check(t *testing.T, edit func(*profile.Config)) *check {
-	newest, _ := profile.Named("6.12")
-	c := &check{bench: k.open(t, edit), t: t, real: newest.Decoder, found: map[string]int{}}
+	c := k.openCheck(t, edit)
+	t.Cleanup(c.Lab.Close)
+	return c
+}
+
+// openCheck opens a machine, which the caller closes.
+func (k *kernel) openCheck(t reporter, edit func(*profile.Config)) *check {
+	c := &check{bench: k.open(t, edit), t: t, real: newest().Decoder, found: map[string]int{}}
 	c.extent = extentOf(testing.Short())
+	return c
+}
+
+// newest is the kernel whose decoder knows every instruction there is here.
+func newest() *profile.Config {
+	c, _ := profile.Named("6.12")
 	return c
 }
 

@@ -46,7 +46,7 @@ const cpuModel = "broadwell"
 // budget ends what never ends: every call here is shorter.
 const budget = 20000
 
-func (k *kernel) open(t testing.TB, edit func(c *profile.Config)) *bench {
+func (k *kernel) open(t require.TestingT, edit func(c *profile.Config)) *bench {
 	c, ok := profile.Named(k.profile)
 	require.True(t, ok)
 	if k.edit != nil {
@@ -59,7 +59,6 @@ func (k *kernel) open(t testing.TB, edit func(c *profile.Config)) *bench {
 	require.NoError(t, err)
 	l, err := lab.New(img, &lab.Options{CPU: cpuModel, Budget: budget})
 	require.NoError(t, err)
-	t.Cleanup(l.Close)
 	b, err := newBench(l)
 	require.NoError(t, err)
 	return b

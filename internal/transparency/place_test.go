@@ -195,11 +195,19 @@ func (m *member) check(handler string, regs, want *x86.PtRegs, ftrace bool) {
 	}
 }
 
+// lastRound is the step with which the hit at step i ends.
+func (p *place) lastRound(i int32) *step {
+	for !p.everyRound() && int(i)+1 < len(p.now.steps) && p.now.steps[i+1].again {
+		i++
+	}
+	return &p.now.steps[i]
+}
+
 // counted says what the handlers' counts miss, "" for nothing.
 func (p *place) counted() string {
 	want, done := len(p.hits), 0
 	for _, i := range p.hits {
-		if s := &p.now.steps[i]; !s.faulted && s.vector == 0 {
+		if s := p.lastRound(i); !s.faulted && s.vector == 0 {
 			done++
 		}
 	}

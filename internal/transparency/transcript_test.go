@@ -185,6 +185,6 @@ func runForm(t *testing.T, b *bench, f *function, args []any) result {
 		}
 		return 0
 	}
-	const cx, flags, sp, mark, arithmetic = 0x28, 0x38, 0x40, 0x48, 0x8d7
-	return result{word(cx), word(flags) & arithmetic, word(sp), word(mark)}
+	const cx, flags, sp, mark = 0x28, 0x38, 0x40, 0x48
+	return result{word(cx), word(flags) & (arithmetic | x86.FlagFixed), word(sp), word(mark)}
 }

@@ -56,6 +56,9 @@ func TestProbesAreTransparent(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			k.parallel(t)
 			c := k.check(t, nil)
+			if k.again && k.profile == "6.12" && !soaking() {
+				c.sparse = true // what the forms repeat steps as in 6.1 and 5.10
+			}
 			c.everything(total)
 			for _, d := range differences {
 				if slices.Contains(d.on, k.name) {

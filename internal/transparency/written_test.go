@@ -50,16 +50,19 @@ var written = []struct {
 // host is the function that they are written over.
 const host = "form_len_15"
 
-// write puts a sequence over the host function, and nops behind it. undo
-// gives the text back.
+// write puts a sequence over the host function. undo gives the text back.
 func (b *bench) write(t require.TestingT, n int) (f function, undo func()) {
-	f = function{name: "written_" + written[n].name, gen: any4}
+	return b.writeCode(t, "written_"+written[n].name, written[n].code)
+}
+
+func (b *bench) writeCode(t require.TestingT, name string, code []byte) (f function, undo func()) {
+	f = function{name: name, gen: any4}
 	h := function{name: host}.at(t, b.Lab)
-	f.addr, f.size = h.addr, uint64(len(written[n].code))
+	f.addr, f.size = h.addr, uint64(len(code))
 	old := make([]byte, h.size)
 	require.NoError(t, b.Machine.ReadMem(h.addr, old))
 	require.Less(t, f.size, h.size)
-	require.NoError(t, b.Machine.PokeText(h.addr, written[n].code))
+	require.NoError(t, b.Machine.PokeText(h.addr, code))
 	return f, func() { require.NoError(t, b.Machine.PokeText(h.addr, old)) }
 }
 
