@@ -35,7 +35,7 @@ began=$(date +%s)
 status=0
 for kernel; do
 	"$work/boot" -qemu "$qemu" -init "$work/init" -object "$object" -cpu "${CPU:-qemu64}" \
-		-points "${POINTS:-4000}" -seed "${SEED:-1}" "$kernel" || status=1
+		-points "${POINTS:-3000}" -seed "${SEED:-1}" "$kernel" || status=1
 done
 say "conformance took $(($(date +%s) - began)) s"
 exit $status
