@@ -108,7 +108,7 @@ const longest = 2000
 func (b *bench) unprobed(at x86.Addr, n *tally) (calls []base) {
 	count := 2
 	if os.Getenv("KPROBELAB_SOAK") != "" {
-		count = 12
+		count = 3
 	}
 	for seed := uint64(0); len(calls) < count && seed < 20; seed++ {
 		c := base{args: b.args(rand.New(rand.NewPCG(seed, uint64(at))))}
