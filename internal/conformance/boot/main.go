@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -36,12 +37,16 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "chooses the points")
 	flag.DurationVar(&o.limit, "limit", 10*time.Minute, "how long a kernel may run")
 	flag.Parse()
-	// An interrupt must not leave a machine behind: QEMU gets it too, and the
-	// run ends with an error.
-	signal.Ignore(os.Interrupt)
+	// An interrupt ends QEMU, which gets it too; this program goes on only to
+	// clean up behind it.
+	interrupted, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
 	ok := true
 	for _, kernel := range flag.Args() {
 		for _, cpu := range strings.Fields(o.cpu) {
+			if interrupted.Err() != nil {
+				os.Exit(1)
+			}
 			if err := o.one(kernel, cpu); err != nil {
 				fmt.Println("  " + err.Error())
 				ok = false
