@@ -176,7 +176,9 @@ func TestShellAtTheMount(t *testing.T) {
 	defer func() { require.NoError(t, m.Unmount()) }()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", "-ec", `
+	// The shell changes its folder itself: exec.Cmd's Dir is entered between
+	// fork and exec, while this process, which serves the folder, stands still.
+	cmd := exec.CommandContext(ctx, "sh", "-ec", `cd "$0"
 		echo 'p:myprobe snprintf size=%si fmt=+0(%dx):string' > kprobe_events
 		echo 'r:back vfs_open $retval' >> kprobe_events
 		echo 1 > events/kprobes/myprobe/enable
@@ -190,8 +192,7 @@ func TestShellAtTheMount(t *testing.T) {
 		echo 0 > events/enable
 		echo > kprobe_events
 		! echo 'p:a nosuch' > kprobe_events
-		tail -n 1 error_log`)
-	cmd.Dir = m.Dir()
+		tail -n 1 error_log`, m.Dir())
 	cmd.Env = append(os.Environ(), "OUT="+filepath.Join(t.TempDir(), "out"))
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))

@@ -55,8 +55,9 @@ func sh(t *testing.T, m *Mount, script string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", "-c", script)
-	cmd.Dir = m.Dir()
+	// The shell changes its folder itself: exec.Cmd's Dir is entered between
+	// fork and exec, while this process, which serves the folder, stands still.
+	cmd := exec.CommandContext(ctx, "sh", "-c", `cd "$0" || exit; `+script, m.Dir())
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
