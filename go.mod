@@ -3,6 +3,7 @@ module kprobelab
 go 1.26.8
 
 require (
+	github.com/anchore/go-lzo v0.1.1
 	github.com/cilium/ebpf v0.22.0
 	github.com/hanwen/go-fuse/v2 v2.12.1
 	github.com/klauspost/compress v1.20.3
@@ -20,7 +21,6 @@ require (
 )
 
 require (
-	github.com/anchore/go-lzo v0.1.1
 	github.com/mitchellh/colorstring v0.0.0-20190213212951-d06e56a500db // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
