@@ -15,6 +15,8 @@ func (m *Machine) check() {
 	m.t.Helper()
 	if n := m.lab.Kprobes.Registered(); n > 0 {
 		m.t.Errorf("%d probes are still registered:\n%s", n, strings.TrimRight(m.lab.Kprobes.List(), " \n"))
+	} else if err := m.lab.Kprobes.Settle(); err != nil { // jumps of unregistered probes
+		m.t.Errorf("the text cannot be checked: %v", err)
 	} else {
 		m.checkText()
 	}

@@ -31,6 +31,9 @@ type Options struct {
 	// CPU is the processor model that the boot-time text is made for and the
 	// machine emulates, "MODEL[,+feature][,-feature]"; qemu64 by default.
 	CPU string
+	// Optimize allows jump optimization, in kernels that have it; Settle lets
+	// it happen. Without, every probe keeps its int3.
+	Optimize bool
 }
 
 // Machine is a kernel that a test may probe. Its methods that cannot fail
@@ -52,7 +55,7 @@ func New(t testing.TB, o *Options) *Machine {
 	if err != nil {
 		t.Fatalf("kprobestest: %v", err)
 	}
-	l, err := lab.New(img, &lab.Options{CPUs: o.CPUs, Seed: o.Seed, Budget: o.Budget, CPU: o.CPU})
+	l, err := lab.New(img, &lab.Options{CPUs: o.CPUs, Seed: o.Seed, Budget: o.Budget, CPU: o.CPU, Optimize: o.Optimize})
 	if err != nil {
 		t.Fatalf("kprobestest: %v", err)
 	}
@@ -148,6 +151,16 @@ func (m *Machine) Kretprobe(place string, entry, ret kprobes.ReturnHandler) *kpr
 	}
 	m.t.Cleanup(func() { m.lab.Kprobes.UnregisterKretprobe(rp) })
 	return rp
+}
+
+// Settle lets the kprobe optimizer do all that waits for it: probes that can
+// be optimized become jumps, unregistered ones leave the text. It ends the test
+// where a task stands in the way.
+func (m *Machine) Settle() {
+	m.t.Helper()
+	if err := m.lab.Kprobes.Settle(); err != nil {
+		m.t.Fatal(err)
+	}
 }
 
 // Symbol is the address of a symbol; the test ends where there is none.

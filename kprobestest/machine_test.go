@@ -32,6 +32,25 @@ func TestHandlersRun(t *testing.T) {
 	require.Equal(t, m.Symbol("gcd"), m.Image().Lookup("gcd")[0])
 }
 
+// TestOptimized: a jump is there once the optimizer has run, and gone when the
+// leak check looks at the text, at the test's end.
+func TestOptimized(t *testing.T) {
+	m := kprobestest.New(t, &kprobestest.Options{Optimize: true})
+	hits := 0
+	kp := m.Kprobe("gcd+0x5", func(*kprobes.Kprobe, *x86.PtRegs) int { hits++; return 0 }, nil)
+	opcode := func() byte {
+		var op [1]byte
+		require.NoError(t, m.Emu().ReadMem(kp.Addr, op[:]))
+		return op[0]
+	}
+	require.EqualValues(t, 0xcc, opcode())
+	m.Settle()
+	require.EqualValues(t, 0xe9, opcode())
+	require.Contains(t, m.Kprobes().List(), "[OPTIMIZED]")
+	require.EqualValues(t, 6, m.Call("gcd", 12, 18))
+	require.Equal(t, 1, hits)
+}
+
 func TestTryGivesTheFault(t *testing.T) {
 	m := kprobestest.New(t, nil)
 	_, err := m.Try("fault_null_read")
