@@ -23,10 +23,14 @@ type traceArray struct {
 	clearTrace bool
 	errors     errorLog
 	closed     bool
+	options    options
+	// clock is the chosen one of clocks; counter is what "counter" has come to.
+	clock   string
+	counter uint64
 }
 
 func newTraceArray(t *Tracing, name string) *traceArray {
-	a := &traceArray{t: t, name: name, ring: ring.New(t.m.NumCPU(), t.o.BufferSize), on: true}
+	a := &traceArray{t: t, name: name, ring: ring.New(t.m.NumCPU(), t.o.BufferSize), on: true, clock: clocks[0]}
 	for _, e := range t.events {
 		a.addFile(e)
 	}

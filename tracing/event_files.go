@@ -34,7 +34,7 @@ func (a *traceArray) inGroup(group string) []*eventFile {
 func (a *traceArray) eventNodes() []*node {
 	list := []*node{setting("enable", func() string { return mixed(a.files) }, func(s string) error {
 		return writeEnable(a.files, s)
-	})}
+	}), text("header_page", a.t.headerPage), text("header_event", headerEvent)}
 	for _, g := range a.groups() {
 		list = append(list, folder(g, func() []*node { return a.groupNodes(g) }))
 	}

@@ -79,10 +79,8 @@ func (t *Tracing) sysctlFiles() []*node {
 // nodes are the files of a trace array: of the top one, and of an instance.
 func (a *traceArray) nodes() []*node {
 	list := []*node{
-		{name: "trace", mode: modeWrite, read: a.traceText, write: discard, trunc: a.clear},
-		{name: "trace_pipe", mode: modeRead, open: func(int) Handle {
-			return &pipeHandle{a: a, closed: make(chan struct{}), wait: true}
-		}},
+		{name: "trace", mode: modeWrite, read: func() string { return a.traceText(ring.AllCPUs) }, write: discard, trunc: a.clear},
+		{name: "trace_pipe", mode: modeRead, open: func(int) Handle { return newPipe(a, ring.AllCPUs) }},
 		{name: "trace_marker", mode: modeOnly, write: a.mark},
 		setting("tracing_on", func() string { return zeroOne(a.on) + "\n" }, a.writeOn),
 		setting("current_tracer", func() string { return "nop\n" }, func(s string) error {
@@ -91,8 +89,11 @@ func (a *traceArray) nodes() []*node {
 			}
 			return nil
 		}),
-		setting("buffer_size_kb", a.sizeText, a.writeSize),
+		setting("buffer_size_kb", a.sizeText, func(s string) error { return a.writeSize(ring.AllCPUs, s) }),
 		text("buffer_total_size_kb", func() string { return itoa(a.ring.TotalSize()>>10) + "\n" }),
+		setting("trace_clock", a.clockText, a.writeClock),
+		setting("trace_options", a.optionText, a.writeOption),
+		folder("options", a.optionNodes),
 		folder("per_cpu", a.perCPU),
 		folder("events", a.eventNodes),
 		text("available_events", func() string { return a.eventNames(func(*eventFile) bool { return true }) }),
@@ -155,30 +156,6 @@ func (a *traceArray) sizeText() string {
 		return itoa(size>>10) + "\n"
 	}
 	return "X\n"
-}
-
-func (a *traceArray) writeSize(s string) error {
-	v, err := decimal(s)
-	switch {
-	case err != nil:
-		return err
-	case v == 0:
-		return errno.EINVAL
-	case v > ring.MaxSize>>10 || !a.ring.Resize(ring.AllCPUs, int(v)<<10):
-		return errno.ENOMEM
-	}
-	return nil
-}
-
-// perCPU are the folders per_cpu/cpuN.
-func (a *traceArray) perCPU() []*node {
-	var list []*node
-	for cpu := range a.ring.CPUs() {
-		list = append(list, folder("cpu"+itoa(cpu), func() []*node {
-			return []*node{text("stats", func() string { return a.ring.Stats(cpu).Text(a.t.m.Now()) })}
-		}))
-	}
-	return list
 }
 
 // instanceNodes are the folders in instances.

@@ -77,8 +77,8 @@ func (t *Tracing) Open(name string) (fs.File, error) {
 
 // readAll reads what there is, and does not wait.
 func readAll(h Handle) ([]byte, error) {
-	if p, ok := h.(*pipeHandle); ok {
-		p.wait = false
+	if p, ok := h.(interface{ noWait() }); ok {
+		p.noWait()
 	}
 	var all []byte
 	buf := make([]byte, 64<<10)

@@ -84,7 +84,7 @@ func (t *Tracing) commit(f *eventFile, rec []byte) {
 	now := filter.Current{CPU: t.m.CPU(), Comm: comm}
 	post := f.triggers.Record(tracer{f.array}, rec, now)
 	if !f.softDisabled && f.array.on && f.filter.Match(rec, now) {
-		f.array.ring.Write(now.CPU, t.m.Now(), rec)
+		f.array.ring.Write(now.CPU, f.array.now(), rec)
 		t.comms.save(pid, comm)
 	}
 	if post {

@@ -16,8 +16,12 @@ const printID = 5
 // one is taken and dropped.
 const maxMark = 1024
 
-// mark is a write to trace_marker. EBADF while tracing is off.
+// mark is a write to trace_marker. EBADF while tracing is off,
+// EINVAL with the option "markers" off.
 func (a *traceArray) mark(b []byte) (int, error) {
+	if a.options.noMarkers {
+		return 0, errno.EINVAL
+	}
 	if !a.on {
 		return 0, errno.EBADF
 	}
@@ -29,7 +33,7 @@ func (a *traceArray) mark(b []byte) (int, error) {
 	if !bytes.HasSuffix(rec, []byte{'\n'}) {
 		rec = append(rec, '\n')
 	}
-	a.ring.Write(a.t.m.CPU(), a.t.m.Now(), append(rec, 0))
+	a.ring.Write(a.t.m.CPU(), a.now(), append(rec, 0))
 	a.t.comms.save(pid, comm)
 	return len(b), nil
 }

@@ -26,8 +26,17 @@ func (t *Tracing) symbol(addr uint64, offset bool) string {
 	return fmt.Sprintf("%s+%#x/%#x", s.Name, addr-uint64(s.Addr), s.Size)
 }
 
-// place is an address in a line of trace (seq_print_ip_sym): the trampolines
-// of return probes stand for a return address that is not known.
+// place is an address in a line of trace, by the options (seq_print_ip_sym).
+func (a *traceArray) place(addr uint64, offset bool) string {
+	s := a.t.place(addr, offset)
+	if addr != 0 && a.options.symAddr {
+		s += fmt.Sprintf(" <%016x>", addr)
+	}
+	return s
+}
+
+// place is the name of an address: the trampolines of return probes stand for
+// a return address that is not known.
 func (t *Tracing) place(addr uint64, offset bool) string {
 	if addr == 0 {
 		return "0"
@@ -42,18 +51,31 @@ func (t *Tracing) place(addr uint64, offset bool) string {
 }
 
 // line is a record as a line of trace: who, where and when, then the event.
-func (t *Tracing) line(b *strings.Builder, r *ring.Record) {
+func (a *traceArray) line(b *strings.Builder, r *ring.Record) {
+	if !a.options.noContext {
+		a.context(b, r)
+	}
+	a.eventText(b, r.Data)
+	b.WriteByte('\n')
+}
+
+// context is who, where and when (trace_print_context).
+func (a *traceArray) context(b *strings.Builder, r *ring.Record) {
+	t := a.t
 	pid := int(int32(binary.LittleEndian.Uint32(r.Data[event.OffPID:])))
 	us := (r.Time + 500) / 1000
 	fmt.Fprintf(b, "%16s-%-7d [%03d] ", t.comms.name(pid), pid, r.CPU)
 	t.latency(b, r.Data)
+	if a.clock == clockCounter {
+		fmt.Fprintf(b, " %12d: ", r.Time)
+		return
+	}
 	fmt.Fprintf(b, " %5d.%06d: ", us/1e6, us%1e6)
-	t.eventText(b, r.Data)
-	b.WriteByte('\n')
 }
 
 // eventText is what the event prints of its record.
-func (t *Tracing) eventText(b *strings.Builder, rec []byte) {
+func (a *traceArray) eventText(b *strings.Builder, rec []byte) {
+	t := a.t
 	id := int(binary.LittleEndian.Uint16(rec))
 	if id == printID {
 		markText(b, rec)
@@ -67,10 +89,10 @@ func (t *Tracing) eventText(b *strings.Builder, rec []byte) {
 	b.WriteString(e.format.Name + ": (")
 	head := headSize(e.isReturn)
 	if e.isReturn {
-		b.WriteString(t.place(binary.LittleEndian.Uint64(rec[offRetIP:]), true) + " <- ")
-		b.WriteString(t.place(binary.LittleEndian.Uint64(rec[offFunc:]), false))
+		b.WriteString(a.place(binary.LittleEndian.Uint64(rec[offRetIP:]), true) + " <- ")
+		b.WriteString(a.place(binary.LittleEndian.Uint64(rec[offFunc:]), false))
 	} else {
-		b.WriteString(t.place(binary.LittleEndian.Uint64(rec[offIP:]), true))
+		b.WriteString(a.place(binary.LittleEndian.Uint64(rec[offIP:]), true))
 	}
 	b.WriteByte(')')
 	for i := range e.args {

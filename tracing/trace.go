@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-
-	"kprobelab/tracing/ring"
 )
 
 // The head of the file trace (spec 9.10).
@@ -31,9 +29,9 @@ const (
 `
 )
 
-// traceText is what the file trace reads: all that is in the buffer, which
-// stays there.
-func (a *traceArray) traceText() string {
+// traceText is what the file trace reads: all that is in the buffer of a CPU,
+// or of all, which stays there. Its head counts all CPUs' records.
+func (a *traceArray) traceText(cpu int) string {
 	var b strings.Builder
 	a.traceHead(&b)
 	overruns := false
@@ -41,25 +39,29 @@ func (a *traceArray) traceText() string {
 		overruns = overruns || a.ring.Stats(cpu).Overrun > 0
 	}
 	started := make([]bool, a.ring.CPUs())
-	it, buf := a.ring.Iterate(ring.AllCPUs), []byte(nil)
+	it, buf := a.ring.Iterate(cpu), []byte(nil)
 	for n := 0; ; n++ {
 		r, ok := it.Next(buf)
 		if !ok {
 			return b.String()
 		}
 		b.WriteString(r.LostLine())
-		if overruns && !started[r.CPU] && n > 0 {
+		if overruns && !a.options.noAnnotate && !started[r.CPU] && n > 0 {
 			fmt.Fprintf(&b, "##### CPU %d buffer started ####\n", r.CPU)
 		}
 		started[r.CPU] = true
-		a.t.line(&b, &r)
+		a.line(&b, &r)
 		buf = r.Data
 	}
 }
 
 func (a *traceArray) traceHead(b *strings.Builder) {
+	b.WriteString(headTracer)
+	if a.options.noContext {
+		return
+	}
 	in, written := a.ring.Counts()
-	fmt.Fprintf(b, "%s# entries-in-buffer/entries-written: %d/%d   #P:%d\n#\n", headTracer, in, written, a.ring.CPUs())
+	fmt.Fprintf(b, "# entries-in-buffer/entries-written: %d/%d   #P:%d\n#\n", in, written, a.ring.CPUs())
 	if a.t.c.MigrateDisable {
 		b.WriteString(head61)
 	} else {
@@ -71,6 +73,8 @@ func (a *traceArray) traceHead(b *strings.Builder) {
 // come, and waits where there are none.
 type pipeHandle struct {
 	a *traceArray
+	// cpu is whose records, ring.AllCPUs for all.
+	cpu int
 	// rest is what of a line did not fit the last read.
 	rest   []byte
 	closed chan struct{}
@@ -81,6 +85,12 @@ type pipeHandle struct {
 	// wait is false for a reader that does not: it sees the end instead.
 	wait bool
 }
+
+func newPipe(a *traceArray, cpu int) *pipeHandle {
+	return &pipeHandle{a: a, cpu: cpu, closed: make(chan struct{}), wait: true}
+}
+
+func (h *pipeHandle) noWait() { h.wait = false }
 
 // ReadAt reads lines as far as b goes; the offset is ignored.
 func (h *pipeHandle) ReadAt(ctx context.Context, b []byte, _ int64) (int, error) {
@@ -118,14 +128,14 @@ func (h *pipeHandle) take(b []byte) int {
 	n := copy(b, h.rest)
 	h.rest = h.rest[n:]
 	for n < len(b) {
-		r, ok := h.a.ring.Consume(ring.AllCPUs, h.buf)
+		r, ok := h.a.ring.Consume(h.cpu, h.buf)
 		if !ok {
 			break
 		}
 		h.buf = r.Data
 		var s strings.Builder
 		s.WriteString(r.LostLine())
-		h.a.t.line(&s, &r)
+		h.a.line(&s, &r)
 		used := copy(b[n:], s.String())
 		h.rest = append(h.rest[:0], s.String()[used:]...)
 		n += used

@@ -251,7 +251,7 @@ func TestStatsText(t *testing.T) {
 	require.Equal(t, strings.Join([]string{
 		"entries: 1", "overrun: 0", "commit overrun: 0", "bytes: 8", "oldest event ts:     1.500000",
 		"now ts:     2.000001", "dropped events: 0", "read events: 0", "",
-	}, "\n"), b.Stats(0).Text(2_000_000_500))
+	}, "\n"), b.Stats(0).Text(2_000_000_500, true))
 }
 
 func TestChangedWakesAtTheNextWrite(t *testing.T) {

@@ -1,6 +1,9 @@
 package ring
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+)
 
 // Stats are a CPU's counters.
 type Stats struct {
@@ -44,11 +47,16 @@ func (b *Buffer) Counts() (inBuffer, written uint64) {
 	return inBuffer, written
 }
 
-// Text is per_cpu/cpuN/stats, with the clock reading now in nanoseconds.
-func (s Stats) Text(now uint64) string {
+// Text is per_cpu/cpuN/stats, with the clock reading now: in nanoseconds, or
+// else in what the clock counts.
+func (s Stats) Text(now uint64, inNS bool) string {
+	write := seconds
+	if !inNS {
+		write = func(v uint64) string { return strconv.FormatUint(v, 10) }
+	}
 	return fmt.Sprintf("entries: %d\noverrun: %d\ncommit overrun: 0\nbytes: %d\n"+
 		"oldest event ts: %s\nnow ts: %s\ndropped events: %d\nread events: %d\n",
-		s.Entries, s.Overrun, s.Bytes, seconds(s.OldestTime), seconds(now), s.Dropped, s.Read)
+		s.Entries, s.Overrun, s.Bytes, write(s.OldestTime), write(now), s.Dropped, s.Read)
 }
 
 // seconds writes a time as the stats do: rounded to microseconds.

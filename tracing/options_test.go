@@ -1,0 +1,103 @@
+//go:build cgo && linux && amd64
+
+package tracing_test
+
+import (
+	"context"
+	"encoding/binary"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/errno"
+	"kprobelab/tracing"
+	"kprobelab/tracing/ring"
+)
+
+func TestOptionsChangeTheTrace(t *testing.T) {
+	g := newGuest(t, "6.1", 1, tracing.Options{})
+	require.Equal(t, "nosym-addr\nannotate\ncontext-info\noverwrite\nmarkers\n", g.read("trace_options"))
+	require.Equal(t, "1\n", g.read("options/overwrite"))
+	g.define("p:e leaf")
+	g.call("leaf", 1)
+	ip := g.l.Image.Lookup("leaf")[0].Addr
+
+	g.write("trace_options", "sym-addr\n")
+	require.Contains(t, g.lines()[0], " <"+strings.TrimPrefix(ip.String(), "0x")+">)")
+	g.write("options/sym-addr", "0\n")
+	require.NotContains(t, g.lines()[0], "<")
+	g.write("options/context-info", "0")
+	require.Regexp(t, `\A# tracer: nop\n#\ne: \(leaf\+0x0/0x[0-9a-f]+\)\n\z`, g.read("trace"))
+	g.write("trace_options", "context-info")
+
+	g.write("options/markers", "0")
+	require.ErrorIs(t, g.Write("trace_marker", "x", true), errno.EINVAL)
+	require.ErrorIs(t, g.Write("options/markers", "2", true), errno.EINVAL)
+	require.ErrorIs(t, g.Write("trace_options", "nosuch", true), errno.EINVAL)
+}
+
+func TestWithoutOverwriteTheFirstRecordsStay(t *testing.T) {
+	g := newGuest(t, "6.1", 1, tracing.Options{})
+	g.write("buffer_size_kb", "4")
+	g.write("options/overwrite", "0")
+	g.define("p:e leaf n=%di")
+	for i := range 400 {
+		g.call("leaf", i)
+	}
+	require.Contains(t, g.lines()[0], " n=0x0")
+	require.Contains(t, g.read("per_cpu/cpu0/stats"), "overrun: 0\n")
+	require.NotContains(t, g.read("per_cpu/cpu0/stats"), "dropped events: 0\n")
+}
+
+func TestFilesOfOneCPU(t *testing.T) {
+	g := newGuest(t, "6.1", 2, tracing.Options{})
+	g.write("trace_marker", "hello")
+	require.Contains(t, g.read("per_cpu/cpu0/trace"), "hello")
+	require.NotContains(t, g.read("per_cpu/cpu1/trace"), "hello")
+	g.write("per_cpu/cpu1/buffer_size_kb", "64")
+	require.Equal(t, "X\n", g.read("buffer_size_kb"))
+	require.Empty(t, g.read("per_cpu/cpu1/trace_pipe"))
+	require.Contains(t, g.read("per_cpu/cpu0/trace_pipe"), "hello")
+	g.write("trace_marker", "again")
+	require.NoError(t, g.Write("per_cpu/cpu1/trace", "", false))
+	require.Contains(t, g.read("trace"), "again")
+	require.NoError(t, g.Write("per_cpu/cpu0/trace", "", false))
+	require.NotContains(t, g.read("trace"), "again")
+}
+
+func TestRawPages(t *testing.T) {
+	g := newGuest(t, "6.1", 1, tracing.Options{})
+	g.write("trace_marker", "hello")
+	page := g.read("per_cpu/cpu0/trace_pipe_raw")
+	require.Len(t, page, ring.PageSize)
+	n := binary.NativeEndian.Uint64([]byte(page[8:]))
+	require.Contains(t, page[16:16+n], "hello\n")
+	require.Empty(t, strings.Trim(page[16+n:], "\x00"))
+	require.Empty(t, g.read("trace_pipe"), "it was taken")
+	require.Contains(t, g.read("events/header_page"), "field: char data;\toffset:16;\tsize:4080;\tsigned:1;\n")
+	require.Contains(t, g.read("events/header_event"), "time_delta  :   27 bits\n")
+
+	h, err := g.OpenFile("per_cpu/cpu0/trace_pipe_raw", os.O_RDONLY)
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	defer cancel()
+	_, err = h.ReadAt(ctx, make([]byte, 10), 0)
+	require.ErrorIs(t, err, context.DeadlineExceeded, "it waits")
+	require.NoError(t, h.Close())
+	_, err = h.ReadAt(context.Background(), make([]byte, 10), 0)
+	require.ErrorIs(t, err, errno.EBADF)
+}
+
+func TestClocks(t *testing.T) {
+	g := newGuest(t, "6.1", 1, tracing.Options{})
+	require.Equal(t, "[local] global counter perf mono mono_raw boot\n", g.read("trace_clock"))
+	g.write("trace_marker", "gone")
+	g.write("trace_clock", "counter\n")
+	g.write("trace_marker", "x")
+	require.Contains(t, g.lines()[0], ".....            1: tracing_mark_write: x")
+	require.Contains(t, g.read("per_cpu/cpu0/stats"), "oldest event ts: 1\nnow ts: 2\n")
+	require.ErrorIs(t, g.Write("trace_clock", "nosuch", true), errno.EINVAL)
+}

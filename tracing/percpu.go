@@ -1,0 +1,110 @@
+package tracing
+
+import (
+	"context"
+	"sync"
+
+	"kprobelab/errno"
+	"kprobelab/tracing/ring"
+)
+
+// perCPU are the folders per_cpu/cpuN.
+func (a *traceArray) perCPU() []*node {
+	var list []*node
+	for cpu := range a.ring.CPUs() {
+		list = append(list, folder("cpu"+itoa(cpu), func() []*node { return a.cpuNodes(cpu) }))
+	}
+	return list
+}
+
+// cpuNodes are the files of one CPU's buffer.
+func (a *traceArray) cpuNodes(cpu int) []*node {
+	return []*node{
+		{
+			name: "trace", mode: modeWrite, read: func() string { return a.traceText(cpu) }, write: discard,
+			trunc: func() error { a.ring.ResetCPU(cpu); return nil },
+		},
+		{name: "trace_pipe", mode: modeRead, open: func(int) Handle { return newPipe(a, cpu) }},
+		{name: "trace_pipe_raw", mode: modeRead, open: func(int) Handle {
+			return &rawHandle{a: a, cpu: cpu, at: ring.PageSize, closed: make(chan struct{}), wait: true}
+		}},
+		text("stats", func() string { return a.statsText(cpu) }),
+		setting("buffer_size_kb", func() string { return itoa(a.ring.Size(cpu)>>10) + "\n" }, func(s string) error {
+			return a.writeSize(cpu, s)
+		}),
+	}
+}
+
+// writeSize sets what the buffer of a CPU, or of all, holds, in KiB.
+func (a *traceArray) writeSize(cpu int, s string) error {
+	v, err := decimal(s)
+	switch {
+	case err != nil:
+		return err
+	case v == 0:
+		return errno.EINVAL
+	case v > ring.MaxSize>>10 || !a.ring.Resize(cpu, int(v)<<10):
+		return errno.ENOMEM
+	}
+	return nil
+}
+
+// rawHandle is trace_pipe_raw: the pages of the buffer as they are, taken out
+// of it one after the other. It waits where there is nothing.
+type rawHandle struct {
+	a   *traceArray
+	cpu int
+	// page is the one that is being read, from at on. mu protects both.
+	mu     sync.Mutex
+	page   [ring.PageSize]byte
+	at     int
+	closed chan struct{}
+	once   sync.Once
+	wait   bool
+}
+
+// ReadAt reads of one page at most; the offset is ignored.
+func (h *rawHandle) ReadAt(ctx context.Context, b []byte, _ int64) (int, error) {
+	for {
+		changed := h.a.ring.Changed()
+		n := h.take(b)
+		if n > 0 || len(b) == 0 || !h.wait || h.gone() {
+			return n, nil
+		}
+		select {
+		case <-changed:
+		case <-h.closed:
+			return 0, errBadHandle
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+}
+
+func (h *rawHandle) gone() bool {
+	h.a.t.mu.Lock()
+	defer h.a.t.mu.Unlock()
+	return h.a.closed
+}
+
+func (h *rawHandle) take(b []byte) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.at == len(h.page) && len(b) > 0 && h.a.ring.ReadPage(h.cpu, &h.page) {
+		h.at = 0
+	}
+	n := copy(b, h.page[h.at:])
+	h.at += n
+	return n
+}
+
+func (h *rawHandle) noWait() { h.wait = false }
+
+// WriteAt fails: the file is read-only.
+func (h *rawHandle) WriteAt([]byte, int64) (int, error) { return 0, errBadHandle }
+
+// Close ends a read that waits.
+func (h *rawHandle) Close() error {
+	h.once.Do(func() { close(h.closed) })
+	return nil
+}
