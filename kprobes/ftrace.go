@@ -35,6 +35,8 @@ type ftraceState struct {
 	plain, ipmodify ftraceOps
 	// handler is what the trampolines call; 0 until the first is placed.
 	handler x86.Addr
+	// functions is what the tracer records for itself.
+	functions functionTrace
 }
 
 // armFtrace has the tracer call the probe (arm_kprobe_ftrace). The kernel
@@ -56,13 +58,18 @@ func (k *Kprobes) armFtrace(p *Kprobe) error {
 	return nil
 }
 
-// disarmFtrace gives the site its nop back (disarm_kprobe_ftrace). The
+// disarmFtrace gives the site its nop back (disarm_kprobe_ftrace), unless the
+// tracer has the function in its own list. The
 // trampoline stays for the next probe: a task may be in it.
 func (k *Kprobes) disarmFtrace(p *Kprobe) error {
 	if p.ft.ops == nil {
 		return nil
 	}
-	if err := k.m.PokeText(p.Addr, p.ft.nop[:]); err != nil {
+	back := p.ft.nop[:]
+	if _, ok := k.ftrace.functions.nops[p.Addr]; ok {
+		back = callInsn(p.Addr, k.ftrace.plain.trampoline)
+	}
+	if err := k.m.PokeText(p.Addr, back); err != nil {
 		return err
 	}
 	p.ft.ops.enabled--
@@ -70,10 +77,23 @@ func (k *Kprobes) disarmFtrace(p *Kprobe) error {
 	return nil
 }
 
-// ftraceHandler is kprobe_ftrace_handler. regs is the frame that the
+// ftraceHandler is what a trampoline calls: the registered users of the site,
+// the newest first (ftrace_ops_list_func).
+func (k *Kprobes) ftraceHandler(_ x86.Addr, regs *x86.PtRegs) {
+	site := x86.Addr(regs.IP - ftraceSiteSize)
+	if k.ftrace.functions.newer {
+		k.traced(site, regs)
+	}
+	k.kprobeFtraceHandler(regs)
+	if !k.ftrace.functions.newer {
+		k.traced(site, regs)
+	}
+}
+
+// kprobeFtraceHandler is kprobe_ftrace_handler. regs is the frame that the
 // trampoline built, with ip behind the site; what it is in the end is where
 // the trampoline returns to.
-func (k *Kprobes) ftraceHandler(_ x86.Addr, regs *x86.PtRegs) {
+func (k *Kprobes) kprobeFtraceHandler(regs *x86.PtRegs) {
 	cpu, behind := k.cpu(), regs.IP
 	p := k.table.lookup(x86.Addr(behind - ftraceSiteSize))
 	if p == nil || p.Disabled() {

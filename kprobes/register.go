@@ -136,6 +136,10 @@ func (k *Kprobes) prepare(p *Kprobe, pt *probepoint.Point) error {
 // view shows the canonical nop and the CPU's nop may be another one.
 func (k *Kprobes) readSite(p *Kprobe, pt *probepoint.Point) error {
 	p.ft = &ftraceSite{}
+	if nop, ok := k.ftrace.functions.nops[p.Addr]; ok {
+		p.ft.nop = nop // the tracer's call is there now
+		return nil
+	}
 	if k.m.ReadMem(p.Addr, p.ft.nop[:]) != nil {
 		return probepoint.Refuse(errno.EFAULT, probepoint.RuleUnreadable, p.Addr, pt.String())
 	}

@@ -27,10 +27,14 @@ type traceArray struct {
 	// clock is the chosen one of clocks; counter is what "counter" has come to.
 	clock   string
 	counter uint64
+	// tracer is current_tracer; functions and noFunctions choose what the
+	// function tracer records.
+	tracer                 string
+	functions, noFunctions functionFilter
 }
 
 func newTraceArray(t *Tracing, name string) *traceArray {
-	a := &traceArray{t: t, name: name, ring: ring.New(t.m.NumCPU(), t.o.BufferSize), on: true, clock: clocks[0]}
+	a := &traceArray{t: t, name: name, ring: ring.New(t.m.NumCPU(), t.o.BufferSize), on: true, clock: clocks[0], tracer: tracerNop, functions: functionFilter{}, noFunctions: functionFilter{}}
 	for _, e := range t.events {
 		a.addFile(e)
 	}

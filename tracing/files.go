@@ -12,13 +12,16 @@ import (
 func (t *Tracing) root() []*node {
 	list := append(t.top.nodes(),
 		text("README", t.readme),
-		text("available_tracers", func() string { return "nop\n" }),
+		text("available_tracers", t.availableTracers),
 		t.commands("kprobe_events", false),
 		text("kprobe_profile", t.profile),
 		folder("kprobes", t.kprobesFiles),
 		folder("debug", t.sysctlFiles),
 		folder("instances", t.instanceNodes),
 	)
+	if t.notrace {
+		list = append(list, text("available_filter_functions", func() string { return functionNames(t.traceables(), nil) }))
+	}
 	if t.c.DynamicEvents {
 		list = append(list, t.commands("dynamic_events", true))
 	}
@@ -83,12 +86,7 @@ func (a *traceArray) nodes() []*node {
 		{name: "trace_pipe", mode: modeRead, open: func(int) Handle { return newPipe(a, ring.AllCPUs) }},
 		{name: "trace_marker", mode: modeOnly, write: a.mark},
 		setting("tracing_on", func() string { return zeroOne(a.on) + "\n" }, a.writeOn),
-		setting("current_tracer", func() string { return "nop\n" }, func(s string) error {
-			if strings.TrimSpace(s) != "nop" {
-				return errno.EINVAL
-			}
-			return nil
-		}),
+		setting("current_tracer", func() string { return a.tracer + "\n" }, a.writeTracer),
 		setting("buffer_size_kb", a.sizeText, func(s string) error { return a.writeSize(ring.AllCPUs, s) }),
 		text("buffer_total_size_kb", func() string { return itoa(a.ring.TotalSize()>>10) + "\n" }),
 		setting("trace_clock", a.clockText, a.writeClock),
@@ -102,6 +100,7 @@ func (a *traceArray) nodes() []*node {
 			read: func() string { return a.eventNames((*eventFile).on) },
 		},
 	}
+	list = append(list, a.functionNodes()...)
 	if a.t.c.ErrorLog {
 		list = append(list, &node{
 			name: "error_log", mode: modeWrite, read: a.errors.String, write: discard,

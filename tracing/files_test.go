@@ -100,7 +100,7 @@ func TestSimpleFiles(t *testing.T) {
 	require.ErrorIs(t, g.Write("trace_marker", "x", true), errno.EBADF)
 	g.write("tracing_on", "1")
 	require.Equal(t, "nop\n", g.read("current_tracer"))
-	require.ErrorIs(t, g.Write("current_tracer", "function", true), errno.EINVAL)
+	require.ErrorIs(t, g.Write("current_tracer", "function_graph", true), errno.EINVAL)
 	require.Equal(t, "1408\n", g.read("buffer_size_kb"))
 	g.write("buffer_size_kb", "64")
 	require.Equal(t, "64\n", g.read("buffer_size_kb"))

@@ -45,7 +45,7 @@ func (t *Tracing) Rmdir(name string) error {
 	}
 	a.close()
 	t.instances = without(t.instances, a)
-	return nil
+	return t.traceFunctions()
 }
 
 func instanceName(path string) (string, bool) {

@@ -9,6 +9,8 @@ import (
 // options are the trace options that mean something here (trace_options, the
 // folder options); each trace array has its own.
 type options struct {
+	noParent   bool
+	symOffset  bool
 	symAddr    bool
 	noAnnotate bool
 	noContext  bool
@@ -29,6 +31,8 @@ func (a *traceArray) optionList() []option {
 	}
 	o := &a.options
 	return []option{
+		flag("print-parent", &o.noParent, true),
+		flag("sym-offset", &o.symOffset, false),
 		flag("sym-addr", &o.symAddr, false),
 		flag("annotate", &o.noAnnotate, true),
 		flag("context-info", &o.noContext, true),

@@ -19,7 +19,7 @@ import (
 
 func TestOptionsChangeTheTrace(t *testing.T) {
 	g := newGuest(t, "6.1", 1, tracing.Options{})
-	require.Equal(t, "nosym-addr\nannotate\ncontext-info\noverwrite\nmarkers\n", g.read("trace_options"))
+	require.Equal(t, "print-parent\nnosym-offset\nnosym-addr\nannotate\ncontext-info\noverwrite\nmarkers\n", g.read("trace_options"))
 	require.Equal(t, "1\n", g.read("options/overwrite"))
 	g.define("p:e leaf")
 	g.call("leaf", 1)

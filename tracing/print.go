@@ -81,6 +81,10 @@ func (a *traceArray) eventText(b *strings.Builder, rec []byte) {
 		markText(b, rec)
 		return
 	}
+	if id == functionID {
+		a.functionText(b, rec)
+		return
+	}
 	e := t.byID(id)
 	if e == nil {
 		fmt.Fprintf(b, "Unknown type %d", id)

@@ -9,8 +9,7 @@ import (
 
 // The head of the file trace (spec 9.10).
 const (
-	headTracer = "# tracer: nop\n#\n"
-	head61     = `#                                _-----=> irqs-off/BH-disabled
+	head61 = `#                                _-----=> irqs-off/BH-disabled
 #                               / _----=> need-resched
 #                              | / _---=> hardirq/softirq
 #                              || / _--=> preempt-depth
@@ -56,7 +55,7 @@ func (a *traceArray) traceText(cpu int) string {
 }
 
 func (a *traceArray) traceHead(b *strings.Builder) {
-	b.WriteString(headTracer)
+	b.WriteString("# tracer: " + a.tracer + "\n#\n")
 	if a.options.noContext {
 		return
 	}

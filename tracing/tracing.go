@@ -135,6 +135,7 @@ func (t *Tracing) Close() {
 	for len(t.probes) > 0 {
 		t.remove(t.probes[0])
 	}
+	_ = t.k.TraceFunctions(nil, nil)
 	for _, a := range t.arrays() {
 		a.close()
 	}

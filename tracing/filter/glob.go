@@ -99,6 +99,9 @@ func endsWith(space []byte, s string, end int) bool {
 	return string(space[end-len(s):end]) == s
 }
 
+// Glob reports whether a name matches a pattern, as "~" in a filter does.
+func Glob(pattern, name string) bool { return glob(pattern, []byte(name)) }
+
 // glob is lib/glob.c: "*", "?", "[a-z]", "[!a-z]", and a backslash before
 // a character that stands for itself. A star backs up to the last one only,
 // which is enough.
