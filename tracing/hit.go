@@ -84,7 +84,11 @@ func (t *Tracing) commit(f *eventFile, rec []byte) {
 	now := filter.Current{CPU: t.m.CPU(), Comm: comm}
 	post := f.triggers.Record(tracer{f.array}, rec, now)
 	if !f.softDisabled && f.array.on && f.filter.Match(rec, now) {
-		f.array.ring.Write(now.CPU, f.array.now(), rec)
+		at := f.array.now()
+		f.array.ring.Write(now.CPU, at, rec)
+		if t.o.Record != nil && f.array == t.top {
+			t.o.Record(t.parse(f.event, now.CPU, at, rec))
+		}
 		t.comms.save(pid, comm)
 	}
 	if post {

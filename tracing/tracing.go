@@ -50,6 +50,9 @@ type Options struct {
 	Task func(n int) (pid int, comm string)
 	// Source has prototypes and modules; nil for none.
 	Source Source
+	// Record receives each record of an event that is written to the top trace
+	// buffer; nil for nobody. It may not use the tree.
+	Record func(*Record)
 	// Log receives the lines that the kernel would log, without a newline.
 	Log func(line string)
 }

@@ -35,7 +35,7 @@ func (p *plan) execute(t *term, img *kimage.Image, w work) (err error) {
 	}
 	defer l.Close()
 	rec.start(l)
-	r := &runner{lab: l, out: p.output(t, l, len(w.tasks) > 0)}
+	r := &runner{lab: l, out: p.output(t, l, len(w.tasks) > 0), rec: rec}
 	if p.steps || p.json || rec != nil {
 		l.Kprobes.Observe(func(e kprobes.Event) {
 			rec.step(&e)
@@ -81,6 +81,8 @@ type runner struct {
 	out output
 	// in are the probes in the text, done those that were.
 	in, done []*lab.Planted
+	// rec is the trace for Perfetto, nil where none is asked for.
+	rec *recording
 	// tracing has the events, nil where none is asked for.
 	tracing *tracing.Tracing
 }

@@ -15,12 +15,13 @@ func (r *runner) define(events []string) error {
 		return nil
 	}
 	t, err := tracing.New(r.lab.Kprobes, r.lab.Machine, &tracing.Options{
-		Source: r.lab.Image, Log: func(line string) { r.out.log("kernel", line) },
+		Source: r.lab.Image, Record: r.rec.record(), Log: func(line string) { r.out.log("kernel", line) },
 	})
 	if err != nil {
 		return usagef("-e: %w", err)
 	}
 	r.tracing = t
+	r.rec.events(t)
 	for _, e := range events {
 		if err := t.Write("kprobe_events", e, true); err != nil {
 			t.Close()

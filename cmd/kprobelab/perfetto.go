@@ -11,6 +11,7 @@ import (
 	"kprobelab/internal/lab"
 	"kprobelab/internal/timeline"
 	"kprobelab/kprobes"
+	"kprobelab/tracing"
 	"kprobelab/x86"
 )
 
@@ -63,6 +64,20 @@ func (r *recording) step(e *kprobes.Event) {
 	if r != nil {
 		r.tl.Hit(r.lab.Machine.Now(), e)
 	}
+}
+
+// events has the events of tracing drawn; record is what its options need.
+func (r *recording) events(t *tracing.Tracing) {
+	if r != nil {
+		r.tl.Events(t.EventOf)
+	}
+}
+
+func (r *recording) record() func(*tracing.Record) {
+	if r == nil {
+		return nil
+	}
+	return r.tl.Record
 }
 
 // close writes what is left, of a recording that was started or not.

@@ -22,6 +22,12 @@ type Timeline struct {
 	// poke is the change of text that CPUs are still to see, and its syncs.
 	poke  *poke
 	pokes uint64
+
+	// eventOf is the tracing event that a probe belongs to.
+	eventOf func(*kprobes.Kprobe) (group, name string, ok bool)
+	// returned is the end of the slice of an event's return probe, which waits
+	// for the record that has its arguments; nil for none.
+	returned *perfetto.Event
 }
 
 // poke is a change of text with the CPUs that have seen it.
@@ -43,9 +49,22 @@ func NewJSON(w io.Writer, symbol func(x86.Addr) string) *Timeline {
 	return &Timeline{write: func(e *perfetto.Event) error { return perfetto.WriteJSON(w, e) }, symbol: symbol}
 }
 
+// Events has the probes that tracing events are made of drawn as those: by
+// their names, and with what Record tells.
+func (t *Timeline) Events(of func(*kprobes.Kprobe) (group, name string, ok bool)) { t.eventOf = of }
+
 func (t *Timeline) emit(e *perfetto.Event) {
+	t.flushReturned()
 	if t.err == nil {
 		t.err = t.write(e)
+	}
+}
+
+// flushReturned writes the end of a slice that no record was written for.
+func (t *Timeline) flushReturned() {
+	if end := t.returned; end != nil {
+		t.returned = nil
+		t.emit(end)
 	}
 }
 
@@ -69,11 +88,26 @@ func (t *Timeline) Hit(now uint64, e *kprobes.Event) {
 	default:
 		return
 	}
-	t.emit(&perfetto.Event{
-		Time: now, Kind: kind, CPU: e.CPU, PID: e.Task + 1, Comm: fmt.Sprintf("task %d", e.Task),
+	out := &perfetto.Event{
+		Time: now, Kind: kind, CPU: e.CPU, PID: e.Task + 1, Comm: comm(e.Task),
 		Category: "kprobes", Name: t.symbol(e.Probe.Addr) + word,
 		Args: []perfetto.Arg{{Name: "cpu", Value: int64(e.CPU)}, {Name: "addr", Value: perfetto.Pointer(e.Probe.Addr)}},
-	})
+	}
+	if t.eventOf != nil {
+		if group, name, ok := t.eventOf(e.Probe); ok {
+			t.eventHit(e.Kind, out, group, name, word)
+			return
+		}
+	}
+	t.emit(out)
+}
+
+// comm is the name that tracing has for a task.
+func comm(task int) string {
+	if task == 0 {
+		return "init"
+	}
+	return fmt.Sprintf("task-%d", task)
 }
 
 // Poke is a change of n bytes of text by a CPU. The CPUs see it with their
@@ -110,5 +144,6 @@ func (t *Timeline) flush() {
 // Close writes what is left, and returns the first error of all writes.
 func (t *Timeline) Close() error {
 	t.flush()
+	t.flushReturned()
 	return t.err
 }

@@ -57,7 +57,7 @@ func TestJSONLines(t *testing.T) {
 	tl := NewJSON(&b, symbol)
 	tl.Hit(7, &kprobes.Event{Kind: kprobes.EventPre, Probe: &kprobes.Kprobe{Addr: 0x1000}, CPU: 1, Task: 2})
 	require.NoError(t, tl.Close())
-	require.Equal(t, `{"time_ns":7,"kind":"instant","cpu":1,"pid":3,"comm":"task 2","group":"kprobes","event":"`+symbol(0x1000)+
+	require.Equal(t, `{"time_ns":7,"kind":"instant","cpu":1,"pid":3,"comm":"task-2","group":"kprobes","event":"`+symbol(0x1000)+
 		`","args":{"cpu":1,"addr":"0x1000"}}`+"\n", b.String())
 }
 

@@ -1,0 +1,98 @@
+package tracing
+
+import (
+	"encoding/binary"
+
+	"kprobelab/kprobes"
+	"kprobelab/tracing/definition"
+	"kprobelab/tracing/event"
+	"kprobelab/x86"
+)
+
+// Record is a record of an event, taken apart.
+type Record struct {
+	// Time by the buffer's clock: nanoseconds since boot, unless that is
+	// "counter".
+	Time uint64
+	CPU  int
+	PID  int
+	Comm string
+	// Group and Event are the event's names.
+	Group, Event string
+	// Return: it is a return probe's. Func is then the function, and IP where it
+	// returns to; else IP is the probed address.
+	Return   bool
+	Func, IP x86.Addr
+	Args     []RecordArg
+}
+
+// RecordArg is an argument of a record.
+type RecordArg struct {
+	Name string
+	// Value is an int64, a uint64, a Hex, a string ("(fault)" for text that
+	// could not be fetched, and symbols and characters as trace shows them), or
+	// of an array a list of those as []any.
+	Value any
+}
+
+// Hex is a number that trace shows in hexadecimal.
+type Hex uint64
+
+// EventOf is the event that a kprobe, or a return probe's kprobe, belongs to;
+// false where it is somebody else's. It is for those who observe kprobes
+// while guest code runs.
+func (t *Tracing) EventOf(p *kprobes.Kprobe) (group, name string, ok bool) {
+	for _, tp := range t.probes {
+		if tp.kp == p {
+			return tp.def.Group, tp.def.Event, true
+		}
+	}
+	return "", "", false
+}
+
+// parse takes a record apart.
+func (t *Tracing) parse(e *probeEvent, cpu int, now uint64, rec []byte) *Record {
+	pid, comm := t.current()
+	r := &Record{
+		Time: now, CPU: cpu, PID: pid, Comm: comm, Group: e.format.Group, Event: e.format.Name, Return: e.isReturn,
+		IP: x86.Addr(binary.LittleEndian.Uint64(rec[offIP:])),
+	}
+	if e.isReturn {
+		r.Func, r.IP = r.IP, x86.Addr(binary.LittleEndian.Uint64(rec[offRetIP:]))
+	}
+	for i := range e.args {
+		a := &e.args[i]
+		f := fieldOf(a, headSize(e.isReturn))
+		arg := RecordArg{a.Name, t.value(a.Type, &f, rec, 0)}
+		if a.Count > 0 {
+			list := make([]any, a.Count)
+			for n := range list {
+				list[n] = t.value(a.Type, &f, rec, n)
+			}
+			arg.Value = list
+		}
+		r.Args = append(r.Args, arg)
+	}
+	return r
+}
+
+func (t *Tracing) value(typ *definition.Type, f *event.Field, rec []byte, i int) any {
+	if typ.IsString() {
+		if s, ok := f.Text(rec, i); ok {
+			return string(s)
+		}
+		return "(fault)"
+	}
+	v := f.Number(rec, i)
+	switch typ.Show {
+	case definition.ShowSigned:
+		return int64(v)
+	case definition.ShowHex:
+		return Hex(v)
+	case definition.ShowChar:
+		return string([]byte{byte(v)})
+	case definition.ShowSymbol:
+		return t.symbol(v, true)
+	}
+	return v
+}
