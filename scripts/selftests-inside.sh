@@ -51,6 +51,7 @@ if [ -d /sys/kernel/debug ]; then
 	mount --bind "$mnt/kprobes" /sys/kernel/debug/kprobes
 fi
 over "$mnt/debug/kprobes-optimization" /proc/sys/debug/kprobes-optimization
+over "$mnt/kernel/stack_tracer_enabled" /proc/sys/kernel/stack_tracer_enabled
 # The tests change the host's scheduler while they run; here they change a copy.
 cp /proc/sys/kernel/sched_rt_runtime_us "$work/runtime" 2>/dev/null || echo 950000 >"$work/runtime"
 over "$work/runtime" /proc/sys/kernel/sched_rt_runtime_us

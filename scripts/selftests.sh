@@ -39,7 +39,6 @@ fetch() {
 cannot() {
 	case $1 in
 	kprobe_args_user) echo "no user space: the guest's tasks have no user memory, and opening the host's /dev/null is not seen" ;;
-	kprobe_ftrace) echo "no function tracer: available_tracers has nop only" ;;
 	kprobe_module) echo "loads a module (trace-printk) with the host's modprobe" ;;
 	uprobe_syntax_errors) echo "no user probes" ;;
 	*_eprobe | eprobes_* | test_duplicates) echo "no event probes, and no syscall events to attach them to" ;;

@@ -19,6 +19,7 @@ func (t *Tracing) root() []*node {
 		folder("debug", t.sysctlFiles),
 		folder("instances", t.instanceNodes),
 	)
+	list = append(list, t.stackNodes()...)
 	if t.notrace {
 		list = append(list, text("available_filter_functions", func() string { return functionNames(t.traceables(), nil) }))
 	}

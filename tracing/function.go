@@ -27,6 +27,9 @@ const (
 	tracerFunction = "function"
 )
 
+// allFunctions is what a filter reads that leaves all.
+const allFunctions = "#### all functions enabled ####\n"
+
 // traceable is a function that the function tracer can be called in.
 type traceable struct {
 	site x86.Addr
@@ -71,7 +74,7 @@ func (a *traceArray) functionNodes() []*node {
 		return nil
 	}
 	return []*node{
-		a.filterNode("set_ftrace_filter", a.functions, "#### all functions enabled ####\n"),
+		a.filterNode("set_ftrace_filter", a.functions, allFunctions),
 		a.filterNode("set_ftrace_notrace", a.noFunctions, "#### no functions disabled ####\n"),
 	}
 }
@@ -162,14 +165,15 @@ func (a *traceArray) wants(site x86.Addr) bool {
 	return a.tracer == tracerFunction && (len(a.functions) == 0 || a.functions[site]) && !a.noFunctions[site]
 }
 
-// traceFunctions has the sites called that any trace array wants.
+// traceFunctions has the sites called that any trace array or the stack tracer
+// wants.
 func (t *Tracing) traceFunctions() error {
-	if !slices.ContainsFunc(t.arrays(), func(a *traceArray) bool { return a.tracer == tracerFunction }) {
+	if !t.stack.on && !slices.ContainsFunc(t.arrays(), func(a *traceArray) bool { return a.tracer == tracerFunction }) {
 		return t.k.TraceFunctions(nil, nil)
 	}
 	var sites []x86.Addr
 	for _, f := range t.traceables() {
-		if slices.ContainsFunc(t.arrays(), func(a *traceArray) bool { return a.wants(f.site) }) {
+		if t.stack.wants(f.site) || slices.ContainsFunc(t.arrays(), func(a *traceArray) bool { return a.wants(f.site) }) {
 			sites = append(sites, f.site)
 		}
 	}
@@ -180,6 +184,9 @@ var _ kprobes.FunctionTracer = (*Tracing)(nil).functionCall
 
 // functionCall records that a function was called (function_trace_call).
 func (t *Tracing) functionCall(site x86.Addr, regs *x86.PtRegs) {
+	if t.stack.wants(site) {
+		t.checkStack(site, regs)
+	}
 	var rec [functionSize]byte
 	pid, comm := t.current()
 	binary.LittleEndian.PutUint16(rec[event.OffType:], functionID)

@@ -111,3 +111,22 @@ func TestAllFunctionsTraced(t *testing.T) {
 		g.write("current_tracer", "nop")
 	}
 }
+
+func TestStackTracer(t *testing.T) {
+	g := newGuest(t, "6.1", 1, tracing.Options{})
+	require.Contains(t, g.read("stack_trace"), "(0 entries)\n        -----    ----   --------\n#\n#  Stack tracer disabled\n")
+	g.write("stack_trace_filter", "copy_process")
+	g.write("kernel/stack_tracer_enabled", "1")
+	g.call("sys_open", "/etc/hostname", 0, 0)
+	require.Equal(t, "0\n", g.read("stack_max_size"), "none of the functions was called")
+	g.call("sys_fork")
+	require.Regexp(t, `\(\d+ entries\)\n.*\n  0\) +\d+ +\d+   copy_process\+0x5/0x.*\n  1\) +\d+ +\d+   kernel_clone\+0x.*\n  2\) +\d+ +\d+   sys_fork\+0x`,
+		g.read("stack_trace"))
+	require.NotEqual(t, "0\n", g.read("stack_max_size"))
+	require.Empty(t, g.lines(), "it writes no records")
+	g.write("stack_max_size", "16384")
+	before := g.read("stack_trace")
+	g.call("sys_fork")
+	require.Equal(t, before, g.read("stack_trace"))
+	g.write("kernel/stack_tracer_enabled", "0")
+}

@@ -79,6 +79,8 @@ type Tracing struct {
 	top       *traceArray
 	instances []*traceArray
 
+	stack stackTracer
+
 	comms comms
 	// scratch is where a hit's record is made; word is for reading memory.
 	scratch [ring.MaxRecord]byte
@@ -97,7 +99,7 @@ func New(k *kprobes.Kprobes, m Machine, o *Options) (*Tracing, error) {
 	if !p.Tracing.Exists {
 		return nil, fmt.Errorf("kernel %s has no kprobe events: %w", p.Name, errno.ENOSYS)
 	}
-	t := &Tracing{k: k, m: m, p: p, c: &p.Tracing, ids: map[int]bool{}}
+	t := &Tracing{k: k, m: m, p: p, c: &p.Tracing, ids: map[int]bool{}, stack: stackTracer{filter: functionFilter{}}}
 	if o != nil {
 		t.o = *o
 	}
