@@ -101,3 +101,22 @@ func TestClocks(t *testing.T) {
 	require.Contains(t, g.read("per_cpu/cpu0/stats"), "oldest event ts: 1\nnow ts: 2\n")
 	require.ErrorIs(t, g.Write("trace_clock", "nosuch", true), errno.EINVAL)
 }
+
+// A pipe whose reader has seen the end, tracing being off, is closed as any other.
+func TestClosedPipeIsNoMoreRead(t *testing.T) {
+	g := newGuest(t, "6.1", 1, tracing.Options{})
+	g.write("trace_marker", "x")
+	g.write("tracing_on", "0")
+	h, err := g.OpenFile("trace_pipe", os.O_RDONLY)
+	require.NoError(t, err)
+	b := make([]byte, 1000)
+	n, err := h.ReadAt(context.Background(), b, 0)
+	require.NoError(t, err)
+	require.NotZero(t, n)
+	n, err = h.ReadAt(context.Background(), b, 0)
+	require.NoError(t, err)
+	require.Zero(t, n, "the end")
+	require.NoError(t, h.Close())
+	_, err = h.ReadAt(context.Background(), b, 0)
+	require.ErrorIs(t, err, errno.EBADF)
+}

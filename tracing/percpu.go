@@ -66,6 +66,9 @@ type rawHandle struct {
 // ReadAt reads of one page at most; the offset is ignored.
 func (h *rawHandle) ReadAt(ctx context.Context, b []byte, _ int64) (int, error) {
 	for {
+		if isClosed(h.closed) {
+			return 0, errBadHandle
+		}
 		changed := h.a.ring.Changed()
 		n := h.take(b)
 		if n > 0 || len(b) == 0 || !h.wait || h.gone() {

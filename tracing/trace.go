@@ -94,6 +94,9 @@ func (h *pipeHandle) noWait() { h.wait = false }
 // ReadAt reads lines as far as b goes; the offset is ignored.
 func (h *pipeHandle) ReadAt(ctx context.Context, b []byte, _ int64) (int, error) {
 	for {
+		if isClosed(h.closed) {
+			return 0, errBadHandle
+		}
 		changed := h.a.ring.Changed()
 		n := h.take(b)
 		if n > 0 || len(b) == 0 {
@@ -109,6 +112,15 @@ func (h *pipeHandle) ReadAt(ctx context.Context, b []byte, _ int64) (int, error)
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		}
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }
 
