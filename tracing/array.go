@@ -27,6 +27,8 @@ type traceArray struct {
 	// clock is the chosen one of clocks; counter is what "counter" has come to.
 	clock   string
 	counter uint64
+	// pipes counts the open trace_pipe and trace_pipe_raw (trace_ref).
+	pipes int
 	// tracer is current_tracer; functions and noFunctions choose what the
 	// function tracer records.
 	tracer                 string

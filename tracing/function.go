@@ -2,6 +2,7 @@ package tracing
 
 import (
 	"encoding/binary"
+	"errors"
 	"slices"
 	"strings"
 
@@ -146,18 +147,26 @@ func (t *Tracing) availableTracers() string {
 }
 
 // writeTracer chooses the tracer, and empties the buffer where that changes it
-// (tracing_set_tracer).
+// (tracing_set_tracer). While somebody has a trace_pipe open, that is EBUSY.
 func (a *traceArray) writeTracer(s string) error {
 	s = strings.TrimSpace(s)
 	if !slices.Contains(strings.Fields(a.t.availableTracers()), s) {
 		return errno.EINVAL
 	}
-	if s == a.tracer {
+	switch {
+	case s == a.tracer:
 		return nil
+	case a.pipes > 0:
+		return errno.EBUSY
 	}
 	a.tracer = s
 	a.ring.Reset()
-	return a.t.traceFunctions()
+	err := a.t.traceFunctions()
+	if err != nil { // such as no memory for the trampoline: nop is left
+		a.tracer = tracerNop
+		err = errors.Join(err, a.t.traceFunctions())
+	}
+	return err
 }
 
 // wants reports whether the array's tracer records a function.

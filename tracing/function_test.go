@@ -3,6 +3,7 @@
 package tracing_test
 
 import (
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -129,4 +130,18 @@ func TestStackTracer(t *testing.T) {
 	g.call("sys_fork")
 	require.Equal(t, before, g.read("stack_trace"))
 	g.write("kernel/stack_tracer_enabled", "0")
+}
+
+func TestTracerStaysWhileAPipeIsRead(t *testing.T) {
+	g := newGuest(t, "6.1", 1, tracing.Options{})
+	for _, file := range []string{"trace_pipe", "per_cpu/cpu0/trace_pipe_raw"} {
+		h, err := g.OpenFile(file, os.O_RDONLY)
+		require.NoError(t, err)
+		require.ErrorIs(t, g.Write("current_tracer", "function", true), errno.EBUSY)
+		g.write("current_tracer", "nop") // it is that
+		require.NoError(t, h.Close())
+		require.NoError(t, h.Close())
+		require.Empty(t, g.read(file), "fs.FS closes what it opens")
+	}
+	g.write("current_tracer", "function")
 }

@@ -69,7 +69,7 @@ func (t *Tracing) Open(name string) (fs.File, error) {
 		return nil, err
 	}
 	b, err := readAll(h)
-	if err != nil {
+	if err = firstError(err, h.Close()); err != nil {
 		return nil, &fs.PathError{Op: "read", Path: name, Err: err}
 	}
 	return &textFile{Reader: bytes.NewReader(b), info: info{name: n.name, mode: n.mode}}, nil

@@ -26,6 +26,7 @@ func (a *traceArray) cpuNodes(cpu int) []*node {
 		},
 		{name: "trace_pipe", mode: modeRead, open: func(int) Handle { return newPipe(a, cpu) }},
 		{name: "trace_pipe_raw", mode: modeRead, open: func(int) Handle {
+			a.pipes++
 			return &rawHandle{a: a, cpu: cpu, at: ring.PageSize, closed: make(chan struct{}), wait: true}
 		}},
 		text("stats", func() string { return a.statsText(cpu) }),
@@ -108,6 +109,6 @@ func (h *rawHandle) WriteAt([]byte, int64) (int, error) { return 0, errBadHandle
 
 // Close ends a read that waits.
 func (h *rawHandle) Close() error {
-	h.once.Do(func() { close(h.closed) })
+	h.once.Do(func() { h.a.closePipe(h.closed) })
 	return nil
 }

@@ -85,7 +85,9 @@ type pipeHandle struct {
 	wait bool
 }
 
+// newPipe opens it. mu must be held.
 func newPipe(a *traceArray, cpu int) *pipeHandle {
+	a.pipes++
 	return &pipeHandle{a: a, cpu: cpu, closed: make(chan struct{}), wait: true}
 }
 
@@ -113,6 +115,14 @@ func (h *pipeHandle) ReadAt(ctx context.Context, b []byte, _ int64) (int, error)
 			return 0, ctx.Err()
 		}
 	}
+}
+
+// closePipe ends a handle's reads.
+func (a *traceArray) closePipe(closed chan struct{}) {
+	close(closed)
+	a.t.mu.Lock()
+	defer a.t.mu.Unlock()
+	a.pipes--
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -160,6 +170,6 @@ func (h *pipeHandle) WriteAt([]byte, int64) (int, error) { return 0, errBadHandl
 
 // Close ends a read that waits.
 func (h *pipeHandle) Close() error {
-	h.once.Do(func() { close(h.closed) })
+	h.once.Do(func() { h.a.closePipe(h.closed) })
 	return nil
 }
