@@ -38,7 +38,7 @@ fetch() {
 # cannot TEST: why it cannot pass; nothing for one that has to.
 cannot() {
 	case $1 in
-	kprobe_args_user) echo "no user space: the guest's tasks have no user memory, and opening the host's /dev/null is not seen" ;;
+	kprobe_args_user) echo "no user space: the guest's tasks have no user memory, and the host's opening /dev/null and linking in /tmp is not seen" ;;
 	kprobe_module) echo "loads a module (trace-printk) with the host's modprobe" ;;
 	uprobe_syntax_errors) echo "no user probes" ;;
 	*_eprobe | eprobes_* | test_duplicates) echo "no event probes, and no syscall events to attach them to" ;;
