@@ -1,0 +1,79 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"kprobelab/errno"
+)
+
+// Options are the choices of a run; the zero value of each is its default.
+type Options struct {
+	// Paths are the names of those to measure; all by default.
+	Paths []string
+	// Rounds is how often each path is measured, unprobed and probed: 15 by
+	// default, at most MaxRounds.
+	Rounds int
+	// Hits is how many each round makes: 10,000 by default, at most MaxHits.
+	Hits int
+	// Hardware is what the modelled figures are for; the documentation's
+	// x86-64 by default.
+	Hardware Hardware
+	// Progress, where set, is told how far the run is.
+	Progress func(stage string, done, total int64)
+}
+
+// The most that a run does.
+const (
+	MaxRounds = 10_000
+	MaxHits   = 10_000_000
+)
+
+// ErrNoPath is the class of a path's name that does not exist.
+var ErrNoPath = errors.New("no such path")
+
+func (o *Options) fill() ([]Path, error) {
+	if o.Rounds == 0 {
+		o.Rounds = 15
+	}
+	if o.Hits == 0 {
+		o.Hits = 10_000
+	}
+	if o.Hardware.Name == "" {
+		o.Hardware = published[0]
+	}
+	if o.Rounds < 0 || o.Rounds > MaxRounds {
+		return nil, fmt.Errorf("%d rounds: it can be 1 to %d: %w", o.Rounds, MaxRounds, errno.EINVAL)
+	}
+	if o.Hits < 0 || o.Hits > MaxHits {
+		return nil, fmt.Errorf("%d hits: it can be 1 to %d: %w", o.Hits, MaxHits, errno.EINVAL)
+	}
+	return choose(o.Paths)
+}
+
+// choose finds the paths by name, in the order of the table.
+func choose(names []string) ([]Path, error) {
+	if len(names) == 0 {
+		return Paths(), nil
+	}
+	want := map[string]bool{}
+	for _, n := range names {
+		want[n] = true
+	}
+	var chosen []Path
+	var all []string
+	for _, p := range paths {
+		all = append(all, p.Name)
+		if want[p.Name] {
+			chosen = append(chosen, p)
+			delete(want, p.Name)
+		}
+	}
+	for _, n := range names {
+		if want[n] {
+			return nil, fmt.Errorf("%w: %q: there are %s", ErrNoPath, n, strings.Join(all, ", "))
+		}
+	}
+	return chosen, nil
+}

@@ -1,0 +1,97 @@
+package bench
+
+import "slices"
+
+// Result is what a path costs. Times are nanoseconds of the host per hit,
+// probed minus unprobed.
+type Result struct {
+	Path      string `json:"path"`
+	Describes string `json:"describes"`
+	Profile   string `json:"profile"`
+	// Handler says where the handlers are: "go", or "none" where none runs.
+	Handler string `json:"handler"`
+	// NS is the median of the rounds, Low and High their quartiles.
+	NS   float64 `json:"ns"`
+	Low  float64 `json:"low_ns"`
+	High float64 `json:"high_ns"`
+	// Floor is what the machine asks for the same traps, call-outs and guest
+	// instructions with nothing behind them, and Ratio NS to it; 0 for none.
+	Floor float64 `json:"floor_ns"`
+	Ratio float64 `json:"ratio,omitempty"`
+	// Parts were counted, and Instructions is how many more the guest ran.
+	Parts
+	Instructions float64 `json:"instructions"`
+	// Allocs is Go's heap allocations per hit.
+	Allocs float64 `json:"allocs"`
+	// Documented and Modelled are microseconds; 0 for none.
+	Documented float64 `json:"documented_us,omitempty"`
+	Modelled   float64 `json:"modelled_us"`
+	// Samples are the rounds.
+	Samples []float64 `json:"-"`
+}
+
+// Floor is one of the machine's own costs, in nanoseconds.
+type Floor struct {
+	Name      string  `json:"name"`
+	Describes string  `json:"describes"`
+	NS        float64 `json:"ns"`
+	Low       float64 `json:"low_ns"`
+	High      float64 `json:"high_ns"`
+}
+
+// Report is a whole run.
+type Report struct {
+	Paths []Result `json:"paths"`
+	Floor []Floor  `json:"floor"`
+	// Rounds were made, each of Hits hits on every path.
+	Rounds int `json:"rounds"`
+	Hits   int `json:"hits"`
+	// Others is how many probes stood elsewhere.
+	Others int `json:"others"`
+	// Hardware is what the modelled figures are for.
+	Hardware Hardware `json:"hardware"`
+}
+
+// Find is the result of a path, nil where it was not measured.
+func (r *Report) Find(path string) *Result {
+	for i := range r.Paths {
+		if r.Paths[i].Path == path {
+			return &r.Paths[i]
+		}
+	}
+	return nil
+}
+
+// Ratios are k, b and o as multiples of o, measured and documented; ok is
+// false where one of them was not measured.
+func (r *Report) Ratios() (measured, documented [3]float64, ok bool) {
+	o := r.Find("o")
+	if o == nil || o.NS <= 0 {
+		return measured, documented, false
+	}
+	for i, name := range []string{"k", "b", "o"} {
+		p := r.Find(name)
+		if p == nil {
+			return measured, documented, false
+		}
+		measured[i], documented[i] = p.NS/o.NS, p.Documented/o.Documented
+	}
+	return measured, documented, true
+}
+
+// quartiles are the first, the median and the third of the samples.
+func quartiles(samples []float64) (low, median, high float64) {
+	s := slices.Sorted(slices.Values(samples))
+	if len(s) == 0 {
+		return 0, 0, 0
+	}
+	at := func(q float64) float64 {
+		x := q * float64(len(s)-1)
+		i := int(x)
+		if i+1 == len(s) {
+			return s[i]
+		}
+		return s[i] + (x-float64(i))*(s[i+1]-s[i])
+	}
+	return at(0.25), at(0.5), at(0.75)
+}

@@ -1,0 +1,41 @@
+//go:build cgo && linux && amd64
+
+package bench
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Every path is made of the parts that it says, in every hit, and allocates
+// nothing. What it takes is not tested.
+func TestRun(t *testing.T) {
+	r, err := Run(&Options{Rounds: 2, Hits: 300})
+	require.NoError(t, err)
+	require.Len(t, r.Paths, len(Paths()))
+	require.Len(t, r.Floor, len(floorSpecs))
+	for i, p := range Paths() {
+		res := r.Paths[i]
+		t.Logf("%-9s %8.0f ns floor %6.0f %v %.1f instr %v allocs", res.Path, res.NS, res.Floor, res.Parts, res.Instructions, res.Allocs)
+		require.Equal(t, p.Name, res.Path)
+		require.Equal(t, p.parts, res.Parts, p.Name)
+		require.Zero(t, res.Allocs, p.Name)
+		require.Len(t, res.Samples, 2)
+		if p.parts != (Parts{}) {
+			require.Positive(t, res.Instructions+res.Traps, p.Name)
+		}
+	}
+	for _, f := range r.Floor {
+		t.Logf("%s %.0f", f.Name, f.NS)
+	}
+}
+
+func TestRunRefuses(t *testing.T) {
+	_, err := Run(&Options{Paths: []string{"k", "x"}})
+	require.ErrorIs(t, err, ErrNoPath)
+	_, err = Run(&Options{Rounds: -1})
+	require.Error(t, err)
+	_, err = Run(&Options{Hits: MaxHits + 1})
+	require.Error(t, err)
+}

@@ -1,0 +1,121 @@
+//go:build cgo && linux && amd64
+
+package bench
+
+import (
+	"errors"
+	"fmt"
+
+	"kprobelab/kprobes"
+	"kprobelab/x86"
+)
+
+// subject is something to be measured with and without.
+type subject struct {
+	*stand
+	name string
+	// run makes n hits, plant puts in what costs, remove takes it away.
+	run    func(n int) error
+	plant  func() error
+	remove func() error
+	// hits is what counts them; nil where nothing does.
+	hits *uint64
+}
+
+// subject makes the path's.
+func (p *Path) subject() (*subject, error) {
+	s, err := newStand(p.config(), p.optimize)
+	if err != nil {
+		return nil, err
+	}
+	sub := &subject{stand: s, name: p.Name, run: s.calls}
+	if err := errors.Join(s.aim(s.symbol(p.place)), p.arrange(sub)); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("%s: %w", p.Name, err)
+	}
+	return sub, nil
+}
+
+func (p *Path) arrange(s *subject) error {
+	at := s.target + x86.Addr(p.offset)
+	s.hits = new(uint64)
+	kp := &kprobes.Kprobe{PreHandler: count(s.hits)}
+	rp := &kprobes.Kretprobe{Handler: func(*kprobes.Instance, *x86.PtRegs) int { *s.hits++; return 0 }}
+	s.plant = func() error { return s.plantKprobe(kp, at, 0) }
+	s.remove = func() error { return s.unplant(kp, nil) }
+	switch p.kind {
+	case withPost:
+		kp.PostHandler = func(*kprobes.Kprobe, *x86.PtRegs, uint64) {}
+	case returning:
+		s.plant = func() error { return s.plantReturn(rp, at) }
+		s.remove = func() error { return s.unplant(nil, rp) }
+	case both:
+		kp.PreHandler = func(*kprobes.Kprobe, *x86.PtRegs) int { return 0 }
+		s.plant = func() error { return errors.Join(s.plantKprobe(kp, at, 0), s.plantReturn(rp, at)) }
+		s.remove = func() error { return s.unplant(kp, rp) }
+	case disabled:
+		s.hits = nil
+		s.plant = func() error { return s.plantKprobe(kp, at, kprobes.FlagDisabled) }
+	case missedReturn:
+		s.missReturns(rp, at)
+	case nestedMiss:
+		s.hits = &kp.Nmissed
+		return s.nest()
+	case plainKprobe:
+	}
+	return nil
+}
+
+func count(hits *uint64) kprobes.PreHandler {
+	return func(*kprobes.Kprobe, *x86.PtRegs) int { *hits++; return 0 }
+}
+
+func (s *subject) plantKprobe(p *kprobes.Kprobe, at x86.Addr, flags kprobes.Flags) error {
+	p.SymbolName, p.Addr, p.Flags = "", at, flags
+	if err := s.Kprobes.RegisterKprobe(p); err != nil {
+		return err
+	}
+	return s.Settle()
+}
+
+func (s *subject) plantReturn(p *kprobes.Kretprobe, at x86.Addr) error {
+	p.KP.SymbolName, p.KP.Addr, p.KP.Flags = "", at, 0
+	if err := s.Kprobes.RegisterKretprobe(p); err != nil {
+		return err
+	}
+	return s.Settle()
+}
+
+func (s *subject) unplant(p *kprobes.Kprobe, rp *kprobes.Kretprobe) error {
+	s.Kprobes.UnregisterKprobe(p)
+	s.Kprobes.UnregisterKretprobe(rp)
+	return errors.Join(s.Settle(), s.Kprobes.Err())
+}
+
+// missReturns lets the one instance be taken by a call of the probed function
+// that calls the loop, which calls the function again.
+func (s *subject) missReturns(rp *kprobes.Kretprobe, at x86.Addr) {
+	rp.MaxActive, rp.Handler = 1, nil
+	s.hits = &rp.Nmissed
+	s.run = func(n int) error {
+		_, err := s.Machine.CallAddr(at, uint64(s.loop), uint64(n))
+		return err
+	}
+	s.plant = func() error { return s.plantReturn(rp, at) }
+	s.remove = func() error { return s.unplant(nil, rp) }
+}
+
+// nest plants a probe elsewhere, for good, whose handler runs the loop.
+func (s *subject) nest() error {
+	outer, n := s.symbol(placeOuter), 0
+	var inner error
+	s.run = func(hits int) error {
+		n = hits
+		_, err := s.Machine.CallAddr(outer)
+		return errors.Join(err, inner)
+	}
+	return s.Kprobes.RegisterKprobe(&kprobes.Kprobe{
+		Addr:       outer,
+		PreHandler: func(*kprobes.Kprobe, *x86.PtRegs) int { inner = s.calls(n); return 0 },
+	})
+}
