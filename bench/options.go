@@ -49,11 +49,12 @@ func (o *Options) fill() ([]Path, error) {
 	if o.Hits < 0 || o.Hits > MaxHits {
 		return nil, fmt.Errorf("%d hits: it can be 1 to %d: %w", o.Hits, MaxHits, errno.EINVAL)
 	}
-	return choose(o.Paths)
+	return Choose(o.Paths)
 }
 
-// choose finds the paths by name, in the order of the table.
-func choose(names []string) ([]Path, error) {
+// Choose finds paths by name, in the order of the table; none asks for all. The
+// error is ErrNoPath.
+func Choose(names []string) ([]Path, error) {
 	if len(names) == 0 {
 		return Paths(), nil
 	}

@@ -1,6 +1,9 @@
 package bench
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // Result is what a path costs. Times are nanoseconds of the host per hit,
 // probed minus unprobed.
@@ -95,3 +98,7 @@ func quartiles(samples []float64) (low, median, high float64) {
 	}
 	return at(0.25), at(0.5), at(0.75)
 }
+
+// round2 and round4 leave as many decimals; adding 0 makes -0 a 0.
+func round2(v float64) float64 { return math.Round(v*100)/100 + 0 }
+func round4(v float64) float64 { return math.Round(v*1e4)/1e4 + 0 }

@@ -85,7 +85,7 @@ func (r *run) examine(p *Path, s *subject) (Result, error) {
 	if err != nil {
 		return res, err
 	}
-	res.Instructions = probed - bare
+	res.Instructions = round2(probed - bare)
 	if res.Parts, err = s.counts(); err != nil {
 		return res, err
 	}
@@ -95,7 +95,7 @@ func (r *run) examine(p *Path, s *subject) (Result, error) {
 	if res.Allocs, err = s.allocs(); err != nil {
 		return res, err
 	}
-	res.Modelled = r.o.Hardware.Cost(res.Parts)
+	res.Modelled = round4(r.o.Hardware.Cost(res.Parts))
 	return res, s.remove()
 }
 
@@ -167,13 +167,14 @@ func (r *run) report(chosen []Path) (*Report, error) {
 	for i, f := range floorSpecs {
 		low, ns, high := quartiles(r.samples[i])
 		floor[f.name] = max(ns, 0)
-		rep.Floor = append(rep.Floor, Floor{Name: f.name, Describes: f.describes, NS: ns, Low: low, High: high})
+		rep.Floor = append(rep.Floor, Floor{Name: f.name, Describes: f.describes, NS: round2(ns), Low: round2(low), High: round2(high)})
 	}
 	for i, res := range r.results {
 		res.Samples = r.samples[len(floorSpecs)+i]
-		res.Low, res.NS, res.High = quartiles(res.Samples)
-		if res.Floor = floorOf(&chosen[i], floor); res.Floor > 0 {
-			res.Ratio = res.NS / res.Floor
+		low, ns, high := quartiles(res.Samples)
+		res.Low, res.NS, res.High = round2(low), round2(ns), round2(high)
+		if res.Floor = round2(floorOf(&chosen[i], floor)); res.Floor > 0 {
+			res.Ratio = round2(ns / res.Floor)
 		}
 		rep.Paths = append(rep.Paths, res)
 	}

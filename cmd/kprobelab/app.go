@@ -20,6 +20,7 @@ Examples:
       --call 'crc32_le(0xffffffff, "123456789", 9)'
    kprobelab run --steps --kprobe gcd+0x5 --call 'gcd(12, 18)'
    kprobelab sample kretprobe --kernel 4.4
+   kprobelab bench --path k --path b --path o
    kprobelab explain - vfs_read+0x16
    kprobelab scan /boot/vmlinuz
    echo vfs_read | kprobelab check - /boot/vmlinuz-*
@@ -43,7 +44,7 @@ func newApp(t *term) *cli.Command {
 		ErrWriter:   t.err,
 		Suggest:     true,
 		Commands: []*cli.Command{
-			runCommand(t), mountCommand(t), sampleCommand(t), explainCommand(t), scanCommand(t), symbolsCommand(t), infoCommand(t), decodeCommand(t),
+			runCommand(t), mountCommand(t), sampleCommand(t), benchCommand(t), explainCommand(t), scanCommand(t), symbolsCommand(t), infoCommand(t), decodeCommand(t),
 			checkCommand(t), completionCommand(t), versionCommand(t),
 		},
 		Action: func(_ context.Context, c *cli.Command) error {

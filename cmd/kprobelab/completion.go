@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"kprobelab/bench"
 	"kprobelab/internal/decodebench"
 	"kprobelab/internal/lab"
 	"kprobelab/kimage"
@@ -221,6 +222,19 @@ func (r *completion) value(flag, typed string) {
 				r.offer(name, "")
 			}
 		}
+	case "path":
+		for _, p := range bench.Paths() {
+			if strings.HasPrefix(p.Name, typed) {
+				r.offer(p.Name, p.Describes)
+			}
+		}
+	case "hardware":
+		for _, name := range bench.HardwareNames() {
+			if strings.HasPrefix(name, typed) {
+				r.offer(name, "")
+			}
+		}
+		r.files()
 	case "cpu":
 		for _, name := range append(kimage.CPUModels(), kimage.HostCPU) {
 			if strings.HasPrefix(strings.ToLower(name), strings.ToLower(typed)) {

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"kprobelab/bench"
+)
+
+const benchHelp = `Measures what a hit costs on each path that it can take, on the guest kernel inside the
+program: a loop in the guest calls a function, unprobed and probed in turn, and the
+difference is divided by the hits. The columns:
+
+   ns         nanoseconds of this machine per hit: the median of the rounds
+   quartiles  half of the rounds were between these
+   floor      what the engine asks for the same traps, call-outs and guest instructions
+              with nothing behind them, measured in the same run; x is ns to that
+   traps, steps, guest
+              int3s at the probed address; second traps, behind the copy; instructions
+              that the guest runs more
+   allocs     allocations of Go's heap per hit
+   doc        microseconds in the table of the kernel's documentation (kprobes.rst), on an
+              x86-64 processor of 2008
+   model      microseconds by --hardware: its costs times the traps, steps, detours and
+              trampolines counted here
+
+The handlers are in Go and count. Each path says whose rules it runs on: boosting (b, rb)
+needs a kernel without PREEMPTION, the trap flag one before 5.13.
+
+--hardware is x86-64 or i386, the documentation's processors, or a JSON file of your own:
+   {"name": "mine", "trap_us": 0.5, "step_us": 0.5, "detour_us": 0.05, "trampoline_us": 0.2}
+
+`
+
+// benchRun is what the command line asks for.
+type benchRun struct {
+	o         bench.Options
+	json, csv bool
+}
+
+func benchCommand(t *term) *cli.Command {
+	r := &benchRun{}
+	return &cli.Command{
+		Name:  "bench",
+		Usage: "measure what a hit costs on each path, beside its floor and the documentation's figure",
+		Description: benchHelp + examples(
+			"kprobelab bench",
+			"kprobelab bench --path k --path b --path o --rounds 50",
+			"kprobelab bench --json | jq '.paths[] | {path, ns, floor_ns}'",
+			"kprobelab bench --csv --hardware i386 > cost.csv",
+		) + "\nPaths:\n" + benchPaths() + "\n" + exitHelp,
+		Flags: []cli.Flag{
+			&cli.StringSliceFlag{Name: "path", Usage: "measure this `PATH` (repeatable, or with commas; default: all)"},
+			&cli.IntFlag{Name: "rounds", Value: 15, Usage: "number of `ROUNDS`, each of all paths"},
+			&cli.IntFlag{Name: "hits", Value: 10_000, Usage: "number of `HITS` in a round of a path"},
+			&cli.StringFlag{Name: "hardware", Value: "x86-64", Usage: "model this `PROCESSOR`: " + strings.Join(bench.HardwareNames(), ", ") + ", or a JSON file"},
+			&cli.BoolFlag{Name: "json", Destination: &r.json, Usage: "one JSON object: paths, floor, and how it was measured"},
+			&cli.BoolFlag{Name: "csv", Destination: &r.csv, Usage: "a header, and a line for each path"},
+		},
+		Action: func(_ context.Context, c *cli.Command) error { return r.run(t, c) },
+	}
+}
+
+func benchPaths() string {
+	var b strings.Builder
+	for _, p := range bench.Paths() {
+		b.WriteString("   " + p.Name + strings.Repeat(" ", 10-len(p.Name)) + p.Describes + "; " + p.Profile() + "\n")
+	}
+	return b.String()
+}
+
+func (r *benchRun) run(t *term, c *cli.Command) error {
+	if err := errors.Join(atMost(c, 0), oneOf(c, "json", "csv")); err != nil {
+		return err
+	}
+	for _, names := range c.StringSlice("path") {
+		r.o.Paths = append(r.o.Paths, strings.Split(names, ",")...)
+	}
+	if r.o.Rounds = c.Int("rounds"); r.o.Rounds < 1 || r.o.Rounds > bench.MaxRounds {
+		return usagef("--rounds %d: it can be 1 to %d", r.o.Rounds, bench.MaxRounds)
+	}
+	if r.o.Hits = c.Int("hits"); r.o.Hits < 1 || r.o.Hits > bench.MaxHits {
+		return usagef("--hits %d: it can be 1 to %d", r.o.Hits, bench.MaxHits)
+	}
+	if _, err := bench.Choose(r.o.Paths); err != nil {
+		return usagef("--path: %w", err)
+	}
+	var err error
+	if r.o.Hardware, err = hardware(c.String("hardware")); err != nil {
+		return err
+	}
+	if engineMissing != nil {
+		return engineMissing
+	}
+	r.o.Progress = t.progress
+	return r.execute(t)
+}
+
+// hardware is a processor by name, or by the file that describes it.
+func hardware(name string) (bench.Hardware, error) {
+	if h, ok := bench.NamedHardware(name); ok {
+		return h, nil
+	}
+	text, err := os.ReadFile(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return bench.Hardware{}, usagef("--hardware: there is no processor and no file %q: there are %s", name, strings.Join(bench.HardwareNames(), ", "))
+	}
+	if err != nil {
+		return bench.Hardware{}, err
+	}
+	h, err := bench.ParseHardware(text)
+	if err != nil {
+		return h, &failure{exitImage, err}
+	}
+	return h, nil
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"text/tabwriter"
+
+	"kprobelab/bench"
+)
+
+// show writes a report in the form that was asked for.
+func (r *benchRun) show(w io.Writer, rep *bench.Report) error {
+	switch {
+	case r.json:
+		return json.NewEncoder(w).Encode(rep)
+	case r.csv:
+		return benchCSV(w, rep)
+	}
+	return benchTable(w, rep)
+}
+
+// benchTable is the report for people.
+func benchTable(out io.Writer, rep *bench.Report) error {
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "path\tns\tquartiles\tfloor\tx\ttraps\tsteps\tguest\tallocs\tdoc\tmodel\tprofile\t")
+	for _, p := range rep.Paths {
+		fmt.Fprintf(w, "%s\t%d\t%d-%d\t%s\t%s\t%g\t%g\t%g\t%g\t%s\t%s\t%s\t\n", p.Path, whole(p.NS), whole(p.Low), whole(p.High),
+			optional("%.0f", p.Floor), optional("%.2f", p.Ratio), p.Traps, p.Steps, p.Instructions, p.Allocs,
+			optional("%.2f", p.Documented), optional("%.3g", p.Modelled), p.Profile)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	w = tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "\nthe floor, in ns:")
+	for _, f := range rep.Floor {
+		fmt.Fprintf(w, "  %.0f\t%s\n", f.NS, f.Describes)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if have, doc, ok := rep.Ratios(); ok {
+		fmt.Fprintf(out, "\nk : b : o is %.1f : %.1f : %.0f here, %.1f : %.1f : %.0f in the documentation\n",
+			have[0], have[1], have[2], doc[0], doc[1], doc[2])
+	}
+	_, err := fmt.Fprintf(out, "medians of %d rounds of %d hits; the model is of %s\n", rep.Rounds, rep.Hits, rep.Hardware.Name)
+	return err
+}
+
+// whole is a number without decimals, and so without a zero below zero.
+func whole(v float64) int { return int(math.Round(v)) }
+
+// optional leaves out what is not there.
+func optional(format string, v float64) string {
+	if v == 0 {
+		return "-"
+	}
+	return fmt.Sprintf(format, v)
+}
+
+func benchCSV(out io.Writer, rep *bench.Report) error {
+	w := csv.NewWriter(out)
+	rows := [][]string{{"path", "profile", "handler", "ns", "low_ns", "high_ns", "floor_ns", "ratio", "traps", "steps",
+		"detours", "tracers", "trampolines", "instructions", "allocs", "documented_us", "modelled_us"}}
+	for _, p := range rep.Paths {
+		row := []string{p.Path, p.Profile, p.Handler}
+		for _, v := range []float64{p.NS, p.Low, p.High, p.Floor, p.Ratio, p.Traps, p.Steps,
+			p.Detours, p.Tracers, p.Trampolines, p.Instructions, p.Allocs, p.Documented, p.Modelled} {
+			row = append(row, strconv.FormatFloat(v, 'f', -1, 64))
+		}
+		rows = append(rows, row)
+	}
+	return w.WriteAll(rows)
+}
