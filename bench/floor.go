@@ -37,7 +37,7 @@ var floorSpecs = []floorSpec{
 
 func (f *floorSpec) make() (*subject, error) {
 	c, _ := profile.Named("6.1")
-	s, err := newStand(c, f.optimize)
+	s, err := newStand(c, f.optimize, 0)
 	if err != nil {
 		return nil, err
 	}

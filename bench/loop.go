@@ -4,12 +4,15 @@ package bench
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
+	"os"
 
 	"kprobelab/emu"
 	"kprobelab/guestkernel"
 	"kprobelab/internal/lab"
 	"kprobelab/kimage"
+	"kprobelab/kprobes"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -22,8 +25,22 @@ type stand struct {
 	target, loop, behind x86.Addr
 }
 
-func newStand(c *profile.Config, optimize bool) (*stand, error) {
-	img, err := kimage.FromBytes(lab.GuestKernel, guestkernel.ELF(), &kimage.Options{Profile: c})
+// newStand makes one, with so many probes on functions that nobody calls.
+func newStand(c *profile.Config, optimize bool, others int) (*stand, error) {
+	o := &kimage.Options{Profile: c}
+	if others > 0 {
+		dir, err := os.MkdirTemp("", "kprobelab-bench-")
+		if err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(dir)
+		path, err := writeFiller(dir, others)
+		if err != nil {
+			return nil, err
+		}
+		o.Modules = []string{path}
+	}
+	img, err := kimage.FromBytes(lab.GuestKernel, guestkernel.ELF(), o)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +48,30 @@ func newStand(c *profile.Config, optimize bool) (*stand, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &stand{Lab: l}, nil
+	s := &stand{Lab: l}
+	if err := s.fill(others); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// fill plants the other probes.
+func (s *stand) fill(n int) error {
+	pre := func(*kprobes.Kprobe, *x86.PtRegs) int { return 0 }
+	list := make([]kprobes.Kprobe, n)
+	for i := range list {
+		p := &list[i]
+		at := s.Image.Lookup(fillerName(i / fillerProbes))
+		if len(at) != 1 {
+			return fmt.Errorf("%d symbols %s", len(at), fillerName(i/fillerProbes))
+		}
+		p.Addr, p.Offset, p.PreHandler = at[0].Addr, fillerOffsets[i%fillerProbes], pre
+		if err := s.Kprobes.RegisterKprobe(p); err != nil {
+			return err
+		}
+	}
+	return s.Settle()
 }
 
 func (s *stand) symbol(name string) x86.Addr { return s.Image.Lookup(name)[0].Addr }

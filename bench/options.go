@@ -17,6 +17,9 @@ type Options struct {
 	Rounds int
 	// Hits is how many each round makes: 10,000 by default, at most MaxHits.
 	Hits int
+	// Others is how many probes stand elsewhere meanwhile, each a measurement
+	// of its own in the same rounds: none by default, at most MaxOthers.
+	Others []int
 	// Hardware is what the modelled figures are for; the documentation's
 	// x86-64 by default.
 	Hardware Hardware
@@ -28,6 +31,7 @@ type Options struct {
 const (
 	MaxRounds = 10_000
 	MaxHits   = 10_000_000
+	MaxOthers = 100_000
 )
 
 // ErrNoPath is the class of a path's name that does not exist.
@@ -40,6 +44,9 @@ func (o *Options) fill() ([]Path, error) {
 	if o.Hits == 0 {
 		o.Hits = 10_000
 	}
+	if len(o.Others) == 0 {
+		o.Others = []int{0}
+	}
 	if o.Hardware.Name == "" {
 		o.Hardware = published[0]
 	}
@@ -48,6 +55,11 @@ func (o *Options) fill() ([]Path, error) {
 	}
 	if o.Hits < 0 || o.Hits > MaxHits {
 		return nil, fmt.Errorf("%d hits: it can be 1 to %d: %w", o.Hits, MaxHits, errno.EINVAL)
+	}
+	for _, n := range o.Others {
+		if n < 0 || n > MaxOthers {
+			return nil, fmt.Errorf("%d other probes: it can be 0 to %d: %w", n, MaxOthers, errno.EINVAL)
+		}
 	}
 	return Choose(o.Paths)
 }

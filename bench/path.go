@@ -54,6 +54,7 @@ const (
 	missedReturn
 	nestedMiss
 	disabled
+	nextDoor // a kprobe on another function
 )
 
 // The probed places, all of the guest kernel.
@@ -62,7 +63,8 @@ const (
 	placeBranch      = "opt_no_jcc" // test, je at +3
 	placeTraced      = "leaf"       // begins with a fentry site
 	placeNested      = "kprobe_stacktrace_internal_target"
-	placeOuter       = "opt_yes_five"
+	placeOuter       = "opt_yes_rip"
+	placeNextDoor    = "opt_yes_five" // right behind opt_yes
 )
 
 var paths = []Path{
@@ -96,6 +98,8 @@ var paths = []Path{
 		place: placeOptimizable, kind: nestedMiss, parts: Parts{Traps: 1, Steps: 1}},
 	{Name: "disabled", Describes: "registered and disabled: nothing is in the text", release: "6.1",
 		place: placeOptimizable, kind: disabled},
+	{Name: "next-door", Describes: "calls of a function whose neighbour is probed", release: "6.1",
+		place: placeOptimizable, kind: nextDoor},
 }
 
 // Paths are all that can be measured, in the order of the table.

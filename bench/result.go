@@ -13,6 +13,8 @@ type Result struct {
 	Profile   string `json:"profile"`
 	// Handler says where the handlers are: "go", or "none" where none runs.
 	Handler string `json:"handler"`
+	// Others is how many probes stood elsewhere.
+	Others int `json:"others"`
 	// NS is the median of the rounds, Low and High their quartiles.
 	NS   float64 `json:"ns"`
 	Low  float64 `json:"low_ns"`
@@ -49,8 +51,6 @@ type Report struct {
 	// Rounds were made, each of Hits hits on every path.
 	Rounds int `json:"rounds"`
 	Hits   int `json:"hits"`
-	// Others is how many probes stood elsewhere.
-	Others int `json:"others"`
 	// Hardware is what the modelled figures are for.
 	Hardware Hardware `json:"hardware"`
 }

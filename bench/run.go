@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"runtime"
 	"time"
+
+	"kprobelab/internal/lab"
 )
 
 // Run measures. In every round each path, and each cost of the floor, is run
@@ -21,7 +23,7 @@ func Run(o *Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{o: &opt}
+	r := &run{o: &opt, stands: map[standKey]*lab.Lab{}}
 	defer r.close()
 	if err := r.prepare(chosen); err != nil {
 		return nil, err
@@ -29,7 +31,7 @@ func Run(o *Options) (*Report, error) {
 	if err := r.measure(); err != nil {
 		return nil, err
 	}
-	return r.report(chosen)
+	return r.report(), nil
 }
 
 // run is a run under way.
@@ -38,11 +40,17 @@ type run struct {
 	// subjects are the floor's, then the paths'.
 	subjects []*subject
 	samples  [][]float64
-	results  []Result
+	// paths and results are those of the subjects behind the floor's.
+	paths   []*Path
+	results []Result
+	stands  map[standKey]*lab.Lab
 }
 
 func (r *run) close() {
-	for _, s := range r.subjects {
+	for _, l := range r.stands {
+		l.Close()
+	}
+	for _, s := range r.subjects { // the floor's have one each
 		s.Close()
 	}
 }
@@ -56,19 +64,62 @@ func (r *run) prepare(chosen []Path) error {
 		r.subjects = append(r.subjects, s)
 	}
 	for i := range chosen {
-		s, err := chosen[i].subject()
-		if err != nil {
-			return err
+		for _, others := range r.o.Others {
+			if err := r.add(&chosen[i], others); err != nil {
+				return err
+			}
 		}
-		r.subjects = append(r.subjects, s)
-		res, err := r.examine(&chosen[i], s)
-		if err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
-		}
-		r.results = append(r.results, res)
 	}
 	r.samples = make([][]float64, len(r.subjects))
 	return nil
+}
+
+func (r *run) add(p *Path, others int) error {
+	l, err := r.stand(p, others)
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.Name, err)
+	}
+	s, err := p.subject(l)
+	if err != nil {
+		return err
+	}
+	r.subjects = append(r.subjects, s)
+	res, err := r.examine(p, s)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.name, err)
+	}
+	res.Others = others
+	r.paths = append(r.paths, p)
+	r.results = append(r.results, res)
+	return nil
+}
+
+// standKey is what makes a guest kernel fit for a path.
+type standKey struct {
+	release           string
+	preempt, optimize bool
+	others            int
+}
+
+// stand is the guest kernel for a path, which other paths share.
+func (r *run) stand(p *Path, others int) (*lab.Lab, error) {
+	key := standKey{p.release, p.preempt, p.optimize, others}
+	if l := r.stands[key]; l != nil {
+		return l, nil
+	}
+	r.progress("planting other probes", int64(len(r.stands)))
+	s, err := newStand(p.config(), p.optimize, others)
+	if err != nil {
+		return nil, err
+	}
+	r.stands[key] = s.Lab
+	return s.Lab, nil
+}
+
+func (r *run) progress(stage string, done int64) {
+	if r.o.Progress != nil {
+		r.o.Progress(stage, done, 0)
+	}
 }
 
 // examine counts what a hit is made of.
@@ -102,7 +153,7 @@ func (r *run) examine(p *Path, s *subject) (Result, error) {
 // handler says where the path's handlers are.
 func (p *Path) handler() string {
 	switch p.kind {
-	case missedReturn, nestedMiss, disabled:
+	case missedReturn, nestedMiss, disabled, nextDoor:
 		return "none"
 	}
 	return "go"
@@ -161,7 +212,7 @@ func (s *subject) timed(hits int) (time.Duration, error) {
 	return time.Since(start), err
 }
 
-func (r *run) report(chosen []Path) (*Report, error) {
+func (r *run) report() *Report {
 	rep := &Report{Rounds: r.o.Rounds, Hits: r.o.Hits, Hardware: r.o.Hardware}
 	floor := map[string]float64{}
 	for i, f := range floorSpecs {
@@ -173,10 +224,10 @@ func (r *run) report(chosen []Path) (*Report, error) {
 		res.Samples = r.samples[len(floorSpecs)+i]
 		low, ns, high := quartiles(res.Samples)
 		res.Low, res.NS, res.High = round2(low), round2(ns), round2(high)
-		if res.Floor = round2(floorOf(&chosen[i], floor)); res.Floor > 0 {
+		if res.Floor = round2(floorOf(r.paths[i], floor)); res.Floor > 0 {
 			res.Ratio = round2(ns / res.Floor)
 		}
 		rep.Paths = append(rep.Paths, res)
 	}
-	return rep, nil
+	return rep
 }

@@ -31,10 +31,23 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// Many probes elsewhere change nothing of what a hit is made of.
+func TestOtherProbes(t *testing.T) {
+	r, err := Run(&Options{Rounds: 1, Hits: 300, Paths: []string{"k", "o", "ro"}, Others: []int{1, 10, 5001}})
+	require.NoError(t, err)
+	require.Len(t, r.Paths, 9)
+	for i, res := range r.Paths {
+		require.Equal(t, []int{1, 10, 5001}[i%3], res.Others)
+		require.Zero(t, res.Allocs, res.Path)
+	}
+}
+
 func TestRunRefuses(t *testing.T) {
 	_, err := Run(&Options{Paths: []string{"k", "x"}})
 	require.ErrorIs(t, err, ErrNoPath)
 	_, err = Run(&Options{Rounds: -1})
+	require.Error(t, err)
+	_, err = Run(&Options{Others: []int{MaxOthers + 1}})
 	require.Error(t, err)
 	_, err = Run(&Options{Hits: MaxHits + 1})
 	require.Error(t, err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"kprobelab/internal/lab"
 	"kprobelab/kprobes"
 	"kprobelab/x86"
 )
@@ -22,15 +23,12 @@ type subject struct {
 	hits *uint64
 }
 
-// subject makes the path's.
-func (p *Path) subject() (*subject, error) {
-	s, err := newStand(p.config(), p.optimize)
-	if err != nil {
-		return nil, err
-	}
+// subject makes the path's, on a stand that others may share: one thing is
+// planted at a time.
+func (p *Path) subject(l *lab.Lab) (*subject, error) {
+	s := &stand{Lab: l}
 	sub := &subject{stand: s, name: p.Name, run: s.calls}
 	if err := errors.Join(s.aim(s.symbol(p.place)), p.arrange(sub)); err != nil {
-		s.Close()
 		return nil, fmt.Errorf("%s: %w", p.Name, err)
 	}
 	return sub, nil
@@ -38,9 +36,10 @@ func (p *Path) subject() (*subject, error) {
 
 func (p *Path) arrange(s *subject) error {
 	at := s.target + x86.Addr(p.offset)
-	s.hits = new(uint64)
-	kp := &kprobes.Kprobe{PreHandler: count(s.hits)}
-	rp := &kprobes.Kretprobe{Handler: func(*kprobes.Instance, *x86.PtRegs) int { *s.hits++; return 0 }}
+	hits := new(uint64)
+	s.hits = hits
+	kp := &kprobes.Kprobe{PreHandler: count(hits)}
+	rp := &kprobes.Kretprobe{Handler: func(*kprobes.Instance, *x86.PtRegs) int { *hits++; return 0 }}
 	s.plant = func() error { return s.plantKprobe(kp, at, 0) }
 	s.remove = func() error { return s.unplant(kp, nil) }
 	switch p.kind {
@@ -56,6 +55,8 @@ func (p *Path) arrange(s *subject) error {
 	case disabled:
 		s.hits = nil
 		s.plant = func() error { return s.plantKprobe(kp, at, kprobes.FlagDisabled) }
+	case nextDoor:
+		s.hits, at = nil, s.symbol(placeNextDoor)
 	case missedReturn:
 		s.missReturns(rp, at)
 	case nestedMiss:

@@ -51,12 +51,14 @@ func benchCommand(t *term) *cli.Command {
 			"kprobelab bench",
 			"kprobelab bench --path k --path b --path o --rounds 50",
 			"kprobelab bench --json | jq '.paths[] | {path, ns, floor_ns}'",
+			"kprobelab bench --path k,o --others 1 --others 10 --others 100000",
 			"kprobelab bench --csv --hardware i386 > cost.csv",
 		) + "\nPaths:\n" + benchPaths() + "\n" + exitHelp,
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "path", Usage: "measure this `PATH` (repeatable, or with commas; default: all)"},
 			&cli.IntFlag{Name: "rounds", Value: 15, Usage: "number of `ROUNDS`, each of all paths"},
 			&cli.IntFlag{Name: "hits", Value: 10_000, Usage: "number of `HITS` in a round of a path"},
+			&cli.IntSliceFlag{Name: "others", Usage: "with this `NUMBER` of other probes planted (repeatable: one line for each)"},
 			&cli.StringFlag{Name: "hardware", Value: "x86-64", Usage: "model this `PROCESSOR`: " + strings.Join(bench.HardwareNames(), ", ") + ", or a JSON file"},
 			&cli.BoolFlag{Name: "json", Destination: &r.json, Usage: "one JSON object: paths, floor, and how it was measured"},
 			&cli.BoolFlag{Name: "csv", Destination: &r.csv, Usage: "a header, and a line for each path"},
@@ -85,6 +87,12 @@ func (r *benchRun) run(t *term, c *cli.Command) error {
 	}
 	if r.o.Hits = c.Int("hits"); r.o.Hits < 1 || r.o.Hits > bench.MaxHits {
 		return usagef("--hits %d: it can be 1 to %d", r.o.Hits, bench.MaxHits)
+	}
+	r.o.Others = c.IntSlice("others")
+	for _, n := range r.o.Others {
+		if n < 0 || n > bench.MaxOthers {
+			return usagef("--others %d: it can be 0 to %d", n, bench.MaxOthers)
+		}
 	}
 	if _, err := bench.Choose(r.o.Paths); err != nil {
 		return usagef("--path: %w", err)

@@ -26,9 +26,9 @@ func (r *benchRun) show(w io.Writer, rep *bench.Report) error {
 // benchTable is the report for people.
 func benchTable(out io.Writer, rep *bench.Report) error {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "path\tns\tquartiles\tfloor\tx\ttraps\tsteps\tguest\tallocs\tdoc\tmodel\tprofile\t")
+	fmt.Fprintln(w, "path\tothers\tns\tquartiles\tfloor\tx\ttraps\tsteps\tguest\tallocs\tdoc\tmodel\tprofile\t")
 	for _, p := range rep.Paths {
-		fmt.Fprintf(w, "%s\t%d\t%d-%d\t%s\t%s\t%g\t%g\t%g\t%g\t%s\t%s\t%s\t\n", p.Path, whole(p.NS), whole(p.Low), whole(p.High),
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d-%d\t%s\t%s\t%g\t%g\t%g\t%g\t%s\t%s\t%s\t\n", p.Path, p.Others, whole(p.NS), whole(p.Low), whole(p.High),
 			optional("%.0f", p.Floor), optional("%.2f", p.Ratio), p.Traps, p.Steps, p.Instructions, p.Allocs,
 			optional("%.2f", p.Documented), optional("%.3g", p.Modelled), p.Profile)
 	}
@@ -64,10 +64,10 @@ func optional(format string, v float64) string {
 
 func benchCSV(out io.Writer, rep *bench.Report) error {
 	w := csv.NewWriter(out)
-	rows := [][]string{{"path", "profile", "handler", "ns", "low_ns", "high_ns", "floor_ns", "ratio", "traps", "steps",
+	rows := [][]string{{"path", "profile", "handler", "others", "ns", "low_ns", "high_ns", "floor_ns", "ratio", "traps", "steps",
 		"detours", "tracers", "trampolines", "instructions", "allocs", "documented_us", "modelled_us"}}
 	for _, p := range rep.Paths {
-		row := []string{p.Path, p.Profile, p.Handler}
+		row := []string{p.Path, p.Profile, p.Handler, strconv.Itoa(p.Others)}
 		for _, v := range []float64{p.NS, p.Low, p.High, p.Floor, p.Ratio, p.Traps, p.Steps,
 			p.Detours, p.Tracers, p.Trampolines, p.Instructions, p.Allocs, p.Documented, p.Modelled} {
 			row = append(row, strconv.FormatFloat(v, 'f', -1, 64))
