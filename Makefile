@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo demo kernel conformance guest selftests test soak fuzz bench bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo demo kernel conformance guest selftests test soak fuzz bench bench-docs bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -74,6 +74,9 @@ fuzz: deps ## each fuzz target for FUZZTIME (20s)
 
 bench: deps ## all benchmarks, with allocations
 	@go test -run '^$$' -bench . -benchmem ./...
+
+bench-docs: build ## measure what a hit costs, and write docs/cost.md and its plot
+	@scripts/bench-docs.sh bin/kprobelab
 
 bench-scan: build ## scan of a whole kernel image against objdump -d of its text
 	@scripts/bench-scan.sh bin/kprobelab

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -40,6 +41,8 @@ needs a kernel without PREEMPTION, the trap flag one before 5.13.
 type benchRun struct {
 	o         bench.Options
 	json, csv bool
+	// plot is the file to draw into, "" for none.
+	plot string
 }
 
 func benchCommand(t *term) *cli.Command {
@@ -52,6 +55,7 @@ func benchCommand(t *term) *cli.Command {
 			"kprobelab bench --path k --path b --path o --rounds 50",
 			"kprobelab bench --json | jq '.paths[] | {path, ns, floor_ns}'",
 			"kprobelab bench --path k,o --others 1 --others 10 --others 100000",
+			"kprobelab bench --plot cost.svg",
 			"kprobelab bench --csv --hardware i386 > cost.csv",
 		) + "\nPaths:\n" + benchPaths() + "\n" + exitHelp,
 		Flags: []cli.Flag{
@@ -60,6 +64,7 @@ func benchCommand(t *term) *cli.Command {
 			&cli.IntFlag{Name: "hits", Value: 10_000, Usage: "number of `HITS` in a round of a path"},
 			&cli.IntSliceFlag{Name: "others", Usage: "with this `NUMBER` of other probes planted (repeatable: one line for each)"},
 			&cli.StringFlag{Name: "hardware", Value: "x86-64", Usage: "model this `PROCESSOR`: " + strings.Join(bench.HardwareNames(), ", ") + ", or a JSON file"},
+			&cli.StringFlag{Name: "plot", Destination: &r.plot, Usage: "draw it, too, into this `FILE.svg`"},
 			&cli.BoolFlag{Name: "json", Destination: &r.json, Usage: "one JSON object: paths, floor, and how it was measured"},
 			&cli.BoolFlag{Name: "csv", Destination: &r.csv, Usage: "a header, and a line for each path"},
 		},
@@ -87,6 +92,9 @@ func (r *benchRun) run(t *term, c *cli.Command) error {
 	}
 	if r.o.Hits = c.Int("hits"); r.o.Hits < 1 || r.o.Hits > bench.MaxHits {
 		return usagef("--hits %d: it can be 1 to %d", r.o.Hits, bench.MaxHits)
+	}
+	if r.plot != "" && filepath.Ext(r.plot) != ".svg" {
+		return usagef("--plot %s: the file's name has to end in .svg", r.plot)
 	}
 	r.o.Others = c.IntSlice("others")
 	for _, n := range r.o.Others {

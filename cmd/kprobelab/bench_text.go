@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"strconv"
 	"text/tabwriter"
 
@@ -14,6 +16,11 @@ import (
 
 // show writes a report in the form that was asked for.
 func (r *benchRun) show(w io.Writer, rep *bench.Report) error {
+	if r.plot != "" {
+		if err := writePlot(r.plot, rep); err != nil {
+			return err
+		}
+	}
 	switch {
 	case r.json:
 		return json.NewEncoder(w).Encode(rep)
@@ -21,6 +28,14 @@ func (r *benchRun) show(w io.Writer, rep *bench.Report) error {
 		return benchCSV(w, rep)
 	}
 	return benchTable(w, rep)
+}
+
+func writePlot(path string, rep *bench.Report) error {
+	var b bytes.Buffer
+	if err := rep.WriteSVG(&b); err != nil {
+		return err
+	}
+	return os.WriteFile(path, b.Bytes(), 0o666)
 }
 
 // benchTable is the report for people.

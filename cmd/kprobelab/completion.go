@@ -241,7 +241,7 @@ func (r *completion) value(flag, typed string) {
 				r.offer(name, "")
 			}
 		}
-	case "append", "asm", "config", "live-text", "module", "perfetto", "points", "symbols":
+	case "append", "asm", "config", "live-text", "module", "perfetto", "plot", "points", "symbols":
 		r.files()
 	}
 }
