@@ -85,8 +85,11 @@ void kpl_undo_drop(kpl_machine *m, int from)
 /* Text from addr to end was changed: every block with a part of it is new. */
 void kpl_forget_counts(kpl_machine *m, uint64_t addr, uint64_t end)
 {
-	for (uint64_t pc = addr - KPL_LONG; pc < end; pc++)
-		count_at(m, pc, 0)->pc = 0;
+	for (uint64_t pc = addr - KPL_LONG; pc < end; pc++) {
+		kpl_count *k = count_at(m, pc, 0);
+		if (k->pc == pc)
+			k->pc = 0;
+	}
 	for (int i = 0; i < KPL_LONG_COUNTS; i++) {
 		kpl_count *k = &m->long_counts[i];
 		if (k->pc < end && addr < k->pc + k->size)

@@ -21,11 +21,16 @@ static inline kpl_region *region_at(kpl_machine *m, uint64_t va)
 	return NULL;
 }
 
+/* Code that the machine adds begins at page after page: the low bits alone, or
+ * with a few others, put blocks that alternate into one place, and each would
+ * be counted anew whenever it runs. So all bits decide (by the golden ratio). */
+static inline uint64_t spread(uint64_t pc) { return pc * 0x9e3779b97f4a7c15ull >> 32; }
+
 static inline kpl_count *count_at(kpl_machine *m, uint64_t pc, uint32_t size)
 {
 	if (size > KPL_LONG)
-		return &m->long_counts[(pc ^ pc >> 8) % KPL_LONG_COUNTS];
-	return &m->counts[(pc ^ pc >> 12) % KPL_COUNTS];
+		return &m->long_counts[spread(pc) % KPL_LONG_COUNTS];
+	return &m->counts[spread(pc) % KPL_COUNTS];
 }
 
 /*
