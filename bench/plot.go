@@ -1,15 +1,12 @@
 package bench
 
 import (
-	"bytes"
-	"encoding/xml"
 	"fmt"
-	"io"
+	"image/color"
 	"math"
 )
 
-// The plot's measures, in pixels, and its colours, which differ in lightness
-// so that they do in print too.
+// The plot's measures, in pixels of SVG.
 const (
 	plotWidth  = 760
 	plotLeft   = 90
@@ -18,58 +15,92 @@ const (
 	plotRow    = 26
 	plotBar    = 16
 	plotBottom = 50
-	colorFloor = "#1f4e79"
-	colorRest  = "#9dc3e6"
+	plotText   = 12
+	plotTitle  = 15
 )
 
-// WriteSVG draws where the time goes: a bar for each path, its floor dark and
-// what is above the floor light, with the quartiles as a whisker.
-func (r *Report) WriteSVG(w io.Writer) error {
-	var b bytes.Buffer
-	scale := r.scale()
-	height := plotTop + plotRow*len(r.Paths) + plotBottom
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n",
-		plotWidth, height, plotWidth, height)
-	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="#ffffff"/>`+"\n", plotWidth, height)
-	fmt.Fprintf(&b, `<text x="%d" y="20" font-size="15">What a hit costs, in ns of the host</text>`+"\n", plotLeft)
-	legend(&b, plotLeft, colorFloor, "the floor: traps, call-outs, guest instructions")
-	legend(&b, plotLeft+290, colorRest, "above the floor")
-	for i := range r.Paths {
-		r.Paths[i].bar(&b, plotTop+plotRow*i, scale)
-	}
-	r.axis(&b, plotTop+plotRow*len(r.Paths), scale)
-	b.WriteString("</svg>\n")
-	_, err := w.Write(b.Bytes())
-	return err
+// The colours differ in lightness, so that they do in print too.
+var (
+	colorPaper = color.RGBA{0xff, 0xff, 0xff, 0xff}
+	colorInk   = color.RGBA{0, 0, 0, 0xff}
+	colorGrey  = color.RGBA{0x55, 0x55, 0x55, 0xff}
+	colorFloor = color.RGBA{0x1f, 0x4e, 0x79, 0xff}
+	colorRest  = color.RGBA{0x9d, 0xc3, 0xe6, 0xff}
+)
+
+// canvas is what a plot is drawn on: rectangles, of which the lines are thin
+// ones, and text.
+type canvas interface {
+	// rect fills one with its corner at x, y.
+	rect(x, y, width, height float64, fill color.RGBA)
+	// text writes a line whose baseline is at y, of letters of that size.
+	text(x, y float64, text string, from anchor, size float64, fill color.RGBA)
 }
 
-// scale is pixels per nanosecond.
-func (r *Report) scale() float64 {
+// anchor is the part of a text that is at its x.
+type anchor int
+
+const (
+	atStart anchor = iota
+	atMiddle
+	atEnd
+)
+
+// drawing draws a report.
+type drawing struct {
+	canvas
+	// scale is pixels per nanosecond.
+	scale float64
+}
+
+// plotHeight is that of the report's plot.
+func (r *Report) plotHeight() int { return plotTop + plotRow*len(r.Paths) + plotBottom }
+
+// draw draws where the time goes: a bar for each path, its floor dark and what
+// is above the floor light, with the quartiles as a whisker.
+func (r *Report) draw(c canvas) {
 	most := 1.0
 	for _, p := range r.Paths {
 		most = max(most, p.NS, p.High, p.Floor)
 	}
-	return (plotWidth - plotLeft - plotRight) / most
+	d := &drawing{canvas: c, scale: (plotWidth - plotLeft - plotRight) / most}
+	d.rect(0, 0, plotWidth, float64(r.plotHeight()), colorPaper)
+	d.text(plotLeft, 20, r.title(), atStart, plotTitle, colorInk)
+	d.legend(plotLeft, colorFloor, "the floor: traps, call-outs, guest instructions")
+	d.legend(plotLeft+290, colorRest, "above the floor")
+	for i := range r.Paths {
+		d.bar(&r.Paths[i], float64(plotTop+plotRow*i))
+	}
+	d.axis(float64(plotTop + plotRow*len(r.Paths)))
 }
 
-func legend(b *bytes.Buffer, x int, color, text string) {
-	fmt.Fprintf(b, `<rect x="%d" y="34" width="12" height="12" fill="%s"/><text x="%d" y="45">%s</text>`+"\n", x, color, x+18, text)
+func (r *Report) title() string { return "What a hit costs, in ns of the host" }
+
+func (d *drawing) legend(x float64, fill color.RGBA, text string) {
+	d.rect(x, 34, 12, 12, fill)
+	d.text(x+18, 45, text, atStart, plotText, colorInk)
 }
+
+// across and down are lines from a point.
+func (d *drawing) across(x, y, length float64) { d.rect(x, y-0.5, length, 1, colorInk) }
+func (d *drawing) down(x, y, length float64)   { d.rect(x-0.5, y, 1, length, colorInk) }
 
 // bar is a path's row, with its top at y.
-func (p *Result) bar(b *bytes.Buffer, y int, scale float64) {
+func (d *drawing) bar(p *Result, y float64) {
 	middle := y + plotRow/2
 	top := middle - plotBar/2
 	ns := max(p.NS, 0)
 	floor := min(max(p.Floor, 0), ns)
-	fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="end">%s</text>`+"\n", plotLeft-8, middle+4, escaped(p.label()))
-	fmt.Fprintf(b, `<rect x="%d" y="%d" width="%.1f" height="%d" fill="%s"/>`+"\n", plotLeft, top, floor*scale, plotBar, colorFloor)
-	fmt.Fprintf(b, `<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s"/>`+"\n", plotLeft+floor*scale, top, (ns-floor)*scale, plotBar, colorRest)
-	low, high := plotLeft+max(p.Low, 0)*scale, plotLeft+max(p.High, 0)*scale
-	fmt.Fprintf(b, `<path d="M%.1f %dH%.1fM%.1f %dv8M%.1f %dv8" stroke="#000000" fill="none"/>`+"\n",
-		low, middle, high, low, middle-4, high, middle-4)
-	fmt.Fprintf(b, `<text x="%.1f" y="%d">%.0f</text>`+"\n", max(high, plotLeft+ns*scale)+8, middle+4, math.Abs(math.Round(p.NS)))
-	fmt.Fprintf(b, `<text x="%d" y="%d" fill="#555555">%s</text>`+"\n", plotWidth-plotRight+60, middle+4, escaped(p.Profile))
+	d.text(plotLeft-8, middle+4, p.label(), atEnd, plotText, colorInk)
+	d.rect(plotLeft, top, floor*d.scale, plotBar, colorFloor)
+	d.rect(plotLeft+floor*d.scale, top, (ns-floor)*d.scale, plotBar, colorRest)
+	low, high := plotLeft+max(p.Low, 0)*d.scale, plotLeft+max(p.High, 0)*d.scale
+	d.across(low, middle, high-low)
+	d.down(low, middle-4, 8)
+	d.down(high, middle-4, 8)
+	figure := fmt.Sprintf("%.0f", math.Abs(math.Round(p.NS)))
+	d.text(max(high, plotLeft+ns*d.scale)+8, middle+4, figure, atStart, plotText, colorInk)
+	d.text(plotWidth-plotRight+60, middle+4, p.Profile, atStart, plotText, colorGrey)
 }
 
 func (p *Result) label() string {
@@ -80,13 +111,14 @@ func (p *Result) label() string {
 }
 
 // axis marks round numbers of nanoseconds.
-func (r *Report) axis(b *bytes.Buffer, y int, scale float64) {
-	width := float64(plotWidth - plotLeft - plotRight)
-	step := tick(width / scale)
-	fmt.Fprintf(b, `<path d="M%d %dh%.1f" stroke="#000000" fill="none"/>`+"\n", plotLeft, y+4, width)
-	for v := 0.0; v*scale <= width; v += step {
-		x := plotLeft + v*scale
-		fmt.Fprintf(b, `<path d="M%.1f %dv5" stroke="#000000"/><text x="%.1f" y="%d" text-anchor="middle">%g</text>`+"\n", x, y+4, x, y+24, v)
+func (d *drawing) axis(y float64) {
+	const width = plotWidth - plotLeft - plotRight
+	d.across(plotLeft, y+4, width)
+	step := tick(width / d.scale)
+	for v := 0.0; v*d.scale <= width; v += step {
+		x := plotLeft + v*d.scale
+		d.down(x, y+4, 5)
+		d.text(x, y+24, fmt.Sprintf("%g", v), atMiddle, plotText, colorInk)
 	}
 }
 
@@ -99,10 +131,4 @@ func tick(most float64) float64 {
 		}
 	}
 	return 10 * power
-}
-
-func escaped(text string) string {
-	var b bytes.Buffer
-	_ = xml.EscapeText(&b, []byte(text)) // a Buffer takes all
-	return b.String()
 }

@@ -64,7 +64,7 @@ func benchCommand(t *term) *cli.Command {
 			&cli.IntFlag{Name: "hits", Value: 10_000, Usage: "number of `HITS` in a round of a path"},
 			&cli.IntSliceFlag{Name: "others", Usage: "with this `NUMBER` of other probes planted (repeatable: one line for each)"},
 			&cli.StringFlag{Name: "hardware", Value: "x86-64", Usage: "model this `PROCESSOR`: " + strings.Join(bench.HardwareNames(), ", ") + ", or a JSON file"},
-			&cli.StringFlag{Name: "plot", Destination: &r.plot, Usage: "draw it, too, into this `FILE.svg`"},
+			&cli.StringFlag{Name: "plot", Destination: &r.plot, Usage: "draw it, too, into this `FILE.svg` or .png"},
 			&cli.BoolFlag{Name: "json", Destination: &r.json, Usage: "one JSON object: paths, floor, and how it was measured"},
 			&cli.BoolFlag{Name: "csv", Destination: &r.csv, Usage: "a header, and a line for each path"},
 		},
@@ -93,8 +93,8 @@ func (r *benchRun) run(t *term, c *cli.Command) error {
 	if r.o.Hits = c.Int("hits"); r.o.Hits < 1 || r.o.Hits > bench.MaxHits {
 		return usagef("--hits %d: it can be 1 to %d", r.o.Hits, bench.MaxHits)
 	}
-	if r.plot != "" && filepath.Ext(r.plot) != ".svg" {
-		return usagef("--plot %s: the file's name has to end in .svg", r.plot)
+	if _, ok := plotForms[filepath.Ext(r.plot)]; r.plot != "" && !ok {
+		return usagef("--plot %s: the file's name has to end in .svg or .png", r.plot)
 	}
 	r.o.Others = c.IntSlice("others")
 	for _, n := range r.o.Others {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"strconv"
 	"text/tabwriter"
 
@@ -30,9 +31,15 @@ func (r *benchRun) show(w io.Writer, rep *bench.Report) error {
 	return benchTable(w, rep)
 }
 
+// plotForms are what a plot can be, by the end of the file's name.
+var plotForms = map[string]func(*bench.Report, io.Writer) error{
+	".svg": (*bench.Report).WriteSVG,
+	".png": (*bench.Report).WritePNG,
+}
+
 func writePlot(path string, rep *bench.Report) error {
 	var b bytes.Buffer
-	if err := rep.WriteSVG(&b); err != nil {
+	if err := plotForms[filepath.Ext(path)](rep, &b); err != nil {
 		return err
 	}
 	return os.WriteFile(path, b.Bytes(), 0o666)
