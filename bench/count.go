@@ -3,36 +3,64 @@
 package bench
 
 import (
+	"fmt"
 	"math"
 	"runtime"
 
 	"kprobelab/kprobes"
 )
 
-// counting is how many hits are counted over. A run of one hit more than
-// another differs by what a hit adds, whatever comes once in a run.
+// counting is how many calls are counted over. A run of one call more than
+// another differs by what a call adds, whatever comes once in a run.
 const counting = 1000
+
+// hitsOf is how many hits so many calls make.
+func (s *subject) hitsOf(calls int) float64 { return float64(calls * s.per) }
 
 // counts is what a hit is made of, while it is planted.
 func (s *subject) counts() (Parts, error) {
 	var p [2]Parts
-	for i, n := range []int{1, counting + 1} {
+	for i, calls := range []int{1, counting + 1} {
 		s.Kprobes.Observe(func(e kprobes.Event) { p[i].add(&e) })
-		err := s.run(n)
+		err := s.run(calls)
 		s.Kprobes.Observe(nil)
 		if err != nil {
 			return p[i], err
 		}
 	}
-	one, all := p[0], p[1]
+	one, all, hits := p[0], p[1], s.hitsOf(counting)
 	return Parts{
-		Traps:       (all.Traps - one.Traps) / counting,
-		Steps:       (all.Steps - one.Steps) / counting,
-		Detours:     (all.Detours - one.Detours) / counting,
-		Tracers:     (all.Tracers - one.Tracers) / counting,
-		Trampolines: (all.Trampolines - one.Trampolines) / counting,
+		Traps:       (all.Traps - one.Traps) / hits,
+		Steps:       (all.Steps - one.Steps) / hits,
+		Detours:     (all.Detours - one.Detours) / hits,
+		Tracers:     (all.Tracers - one.Tracers) / hits,
+		Trampolines: (all.Trampolines - one.Trampolines) / hits,
 	}, nil
 }
+
+// counted is counts, which have to be these, in as many hits as there should
+// be. The error is untaken where the hits take another path.
+func (s *subject) counted(want Parts) (Parts, error) {
+	var before uint64
+	if s.hits != nil {
+		before = *s.hits
+	}
+	p, err := s.counts()
+	switch {
+	case err != nil:
+		return p, err
+	case p != want:
+		return p, untaken(fmt.Sprintf("a hit is made of %s, not of %s", p, want))
+	case s.hits != nil && *s.hits-before != uint64(counting+2)*uint64(s.per):
+		return p, untaken(fmt.Sprintf("of %d hits, %d are counted", (counting+2)*s.per, *s.hits-before))
+	}
+	return p, nil
+}
+
+// untaken is why hits do not take a path, in a sentence.
+type untaken string
+
+func (u untaken) Error() string { return string(u) }
 
 // add counts an event.
 func (p *Parts) add(e *kprobes.Event) {
@@ -54,14 +82,14 @@ func (p *Parts) add(e *kprobes.Event) {
 // instructions is how many the guest runs for a hit and the call around it.
 func (s *subject) instructions() (float64, error) {
 	var n [2]uint64
-	for i, hits := range []int{1, counting + 1} {
+	for i, calls := range []int{1, counting + 1} {
 		before := s.Machine.Instructions()
-		if err := s.run(hits); err != nil {
+		if err := s.run(calls); err != nil {
 			return 0, err
 		}
 		n[i] = s.Machine.Instructions() - before
 	}
-	return float64(n[1]-n[0]) / counting, nil
+	return float64(n[1]-n[0]) / s.hitsOf(counting), nil
 }
 
 // allocs is the heap allocations per hit, while it is planted.
@@ -75,7 +103,7 @@ func (s *subject) allocs() (float64, error) {
 		if err != nil {
 			return 0, err
 		}
-		least = min(least, float64(after.Mallocs-before.Mallocs)/counting)
+		least = min(least, float64(after.Mallocs-before.Mallocs)/s.hitsOf(counting))
 	}
 	return math.Floor(least*100) / 100, nil
 }

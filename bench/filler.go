@@ -86,8 +86,11 @@ func (o *object) bytes() []byte {
 	return append(o.body, last.Bytes()...)
 }
 
-// writeFiller puts the module into a directory, for probes many probes.
-func writeFiller(dir string, probes int) (string, error) {
-	path := filepath.Join(dir, fmt.Sprintf("bench_filler_%d.o", probes))
-	return path, os.WriteFile(path, fillerObject((probes+fillerProbes-1)/fillerProbes), 0o600)
+// fillers is how many functions so many probes are planted on.
+func fillers(probes int) int { return (probes + fillerProbes - 1) / fillerProbes }
+
+// writeFiller puts the module into a directory, with so many functions.
+func writeFiller(dir string, functions int) (string, error) {
+	path := filepath.Join(dir, fmt.Sprintf("bench_filler_%d.o", functions))
+	return path, os.WriteFile(path, fillerObject(functions), 0o600)
 }

@@ -37,11 +37,11 @@ var floorSpecs = []floorSpec{
 
 func (f *floorSpec) make() (*subject, error) {
 	c, _ := profile.Named("6.1")
-	s, err := newStand(c, f.optimize, 0)
+	s, err := guestKernel(c, f.optimize, 0).make()
 	if err != nil {
 		return nil, err
 	}
-	sub := &subject{stand: s, name: f.name, run: s.calls}
+	sub := &subject{stand: s, name: f.name, per: 1, run: s.calls}
 	if err := f.subject(sub); err != nil {
 		s.Close()
 		return nil, err
@@ -85,7 +85,7 @@ func bareTrap(s *subject) error {
 	}
 	s.Machine.SetTraps(&bareTraps{Traps: s.Kprobes})
 	s.plant, s.remove = s.patch(at, opInt3), s.patch(at, opNop)
-	return s.aim(at)
+	return s.aim(at, guestWords)
 }
 
 func bareDebug(s *subject) error {
@@ -97,7 +97,7 @@ func bareDebug(s *subject) error {
 	s.Machine.SetTraps(traps)
 	s.plant = func() error { traps.step = true; return nil }
 	s.remove = func() error { traps.step = false; return nil }
-	return s.aim(at)
+	return s.aim(at, guestWords)
 }
 
 // calloutCode is sub $168,%rsp; mov %rsp,%rdi; call; add $168,%rsp; ret.
@@ -122,7 +122,7 @@ func bareCallout(s *subject) error {
 		return err
 	}
 	s.plant, s.remove = s.remove, s.plant
-	return errors.Join(s.remove(), s.aim(at))
+	return errors.Join(s.remove(), s.aim(at, guestWords))
 }
 
 // short makes what is at an address return at once while it is planted.
@@ -153,7 +153,7 @@ func bareEntry(s *subject, place, callback string) error {
 	cut, mend := s.plant, s.remove
 	s.plant = func() error { return errors.Join(plant(), cut()) }
 	s.remove = func() error { return errors.Join(s.unplant(p, nil), mend()) }
-	return s.aim(at)
+	return s.aim(at, guestWords)
 }
 
 // frameAbove is where the return address is, from the frame that the return
@@ -174,7 +174,7 @@ func bareTrampoline(s *subject) error {
 	if err != nil {
 		return err
 	}
-	if err := s.aim(at); err != nil {
+	if err := s.aim(at, guestWords); err != nil {
 		return err
 	}
 	// mov $behind,%rax; mov %rax,168(%rdi); ret

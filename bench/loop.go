@@ -25,35 +25,64 @@ type stand struct {
 	target, loop, behind x86.Addr
 }
 
-// newStand makes one, with so many probes on functions that nobody calls.
-func newStand(c *profile.Config, optimize bool, others int) (*stand, error) {
-	o := &kimage.Options{Profile: c}
-	if others > 0 {
-		dir, err := os.MkdirTemp("", "kprobelab-bench-")
-		if err != nil {
-			return nil, err
-		}
-		defer os.RemoveAll(dir)
-		path, err := writeFiller(dir, others)
-		if err != nil {
-			return nil, err
-		}
-		o.Modules = []string{path}
+// standSpec says what stand to make.
+type standSpec struct {
+	open func() (*kimage.Image, error)
+	// rules are the kernel's in place of the image's; nil for those.
+	rules    *profile.Config
+	optimize bool
+	// others is how many probes to plant on the image's fillers.
+	others int
+	// budget is how many instructions a call, the loop's too, may execute.
+	budget uint64
+}
+
+// unlimited is a budget that no run uses up.
+const unlimited = math.MaxUint64 / 2
+
+// guestKernel is one of these rules, with so many other probes.
+func guestKernel(c *profile.Config, optimize bool, others int) *standSpec {
+	open := func(modules ...string) (*kimage.Image, error) {
+		return kimage.FromBytes(lab.GuestKernel, guestkernel.ELF(), &kimage.Options{Profile: c, Modules: modules})
 	}
-	img, err := kimage.FromBytes(lab.GuestKernel, guestkernel.ELF(), o)
+	return &standSpec{
+		open:     func() (*kimage.Image, error) { return withFillers(open, fillers(others)) },
+		optimize: optimize, others: others, budget: unlimited,
+	}
+}
+
+func (o *standSpec) make() (*stand, error) {
+	img, err := o.open()
 	if err != nil {
 		return nil, err
 	}
-	l, err := lab.New(img, &lab.Options{Budget: math.MaxUint64 / 2, Optimize: optimize})
+	l, err := lab.New(img, &lab.Options{Budget: o.budget, Optimize: o.optimize, Rules: o.rules})
 	if err != nil {
 		return nil, err
 	}
 	s := &stand{Lab: l}
-	if err := s.fill(others); err != nil {
+	if err := s.fill(o.others); err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// withFillers opens an image with so many functions that nobody calls.
+func withFillers(open func(modules ...string) (*kimage.Image, error), functions int) (*kimage.Image, error) {
+	if functions == 0 {
+		return open()
+	}
+	dir, err := os.MkdirTemp("", "kprobelab-bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	path, err := writeFiller(dir, functions)
+	if err != nil {
+		return nil, err
+	}
+	return open(path)
 }
 
 // fill plants the other probes.
@@ -95,29 +124,14 @@ func (s *stand) code(name string, code []byte) (x86.Addr, error) {
 	return at, s.Machine.PokeText(at, code)
 }
 
-// loopCode calls a function rdi times, with 0 and 5.
-var loopCode = []byte{
-	0x53,             // push %rbx
-	0x48, 0x89, 0xfb, // mov %rdi,%rbx
-	0x31, 0xff, // 1: xor %edi,%edi
-	0xbe, 5, 0, 0, 0, // mov $5,%esi
-	0xe8, 0, 0, 0, 0, // call target
-	0x48, 0xff, 0xcb, // dec %rbx
-	0x75, 0xef, // jne 1b
-	0x5b, // pop %rbx
-	0xc3, // ret
-}
-
-// loopCall is where the call ends in the loop.
-const loopCall = 16
-
-// aim writes the loop that calls target.
-func (s *stand) aim(target x86.Addr) (err error) {
+// aim writes the loop that calls target with these words.
+func (s *stand) aim(target x86.Addr, words []uint64) (err error) {
 	s.target = target
-	if s.loop, err = s.code("bench_loop", loopCode); err != nil {
+	code, behind := loopCode(words)
+	if s.loop, err = s.code("bench_loop", code); err != nil {
 		return err
 	}
-	s.behind = s.loop.Add(loopCall)
+	s.behind = s.loop.Add(int64(behind))
 	return s.Machine.PokeText(s.behind.Add(-4), rel32(s.behind, target))
 }
 

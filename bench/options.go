@@ -10,6 +10,8 @@ import (
 
 // Options are the choices of a run; the zero value of each is its default.
 type Options struct {
+	// Target, where set, is measured in place of the guest kernel's functions.
+	Target *Target
 	// Paths are the names of those to measure; all by default.
 	Paths []string
 	// Rounds is how often each path is measured, unprobed and probed: 15 by

@@ -1,6 +1,12 @@
 package bench
 
-import "kprobelab/profile"
+import (
+	"fmt"
+	"strings"
+
+	"kprobelab/probepoint"
+	"kprobelab/profile"
+)
 
 // Parts is what a hit is made of, each the number of times that it happens.
 type Parts struct {
@@ -15,6 +21,26 @@ type Parts struct {
 	Tracers float64 `json:"tracers"`
 	// Trampolines are returns through the return trampoline.
 	Trampolines float64 `json:"trampolines"`
+}
+
+// String lists those that there are: "1 trap, 1 step".
+func (p Parts) String() string {
+	var list []string
+	for _, part := range []struct {
+		n    float64
+		name string
+	}{{p.Traps, "trap"}, {p.Steps, "step"}, {p.Detours, "detour"}, {p.Tracers, "tracer"}, {p.Trampolines, "trampoline"}} {
+		switch {
+		case part.n == 1:
+			list = append(list, "1 "+part.name)
+		case part.n != 0:
+			list = append(list, fmt.Sprintf("%g %ss", part.n, part.name))
+		}
+	}
+	if len(list) == 0 {
+		return "nothing"
+	}
+	return strings.Join(list, ", ")
 }
 
 // Path is a way that a hit can take.
@@ -35,6 +61,8 @@ type Path struct {
 	place  string
 	offset uint32
 	kind   kind
+	// how is the way in which the probe has to run while it is no jump.
+	how probepoint.How
 	// optimize allows jump optimization.
 	optimize bool
 	// parts is what a hit has to be made of.
@@ -75,25 +103,25 @@ var paths = []Path{
 	{Name: "k-post", Describes: "k with a post_handler", release: "6.1",
 		place: placeOptimizable, kind: withPost, parts: Parts{Traps: 1, Steps: 1}},
 	{Name: "emulated", Describes: "int3, and a conditional branch that is emulated", release: "6.1",
-		place: placeBranch, offset: 3, parts: Parts{Traps: 1}},
+		place: placeBranch, offset: 3, how: probepoint.Emulated, parts: Parts{Traps: 1}},
 	{Name: "b", Describes: "boosted: int3, and the slot's copy jumps back", Documented: 0.43, release: "5.10",
-		place: placeOptimizable, parts: Parts{Traps: 1}},
+		place: placeOptimizable, how: probepoint.Boosted, parts: Parts{Traps: 1}},
 	{Name: "o", Describes: "optimized: a jump to the detour buffer, no trap", Documented: 0.06, release: "6.1", optimize: true,
 		place: placeOptimizable, parts: Parts{Detours: 1}},
 	{Name: "ftrace", Describes: "on a fentry site, from the function tracer", release: "6.1",
-		place: placeTraced, parts: Parts{Tracers: 1}},
+		place: placeTraced, how: probepoint.Ftrace, parts: Parts{Tracers: 1}},
 	{Name: "r", Describes: "return probe whose entry is a k", Documented: 1.24, release: "6.1",
 		place: placeOptimizable, kind: returning, parts: Parts{Traps: 1, Steps: 1, Trampolines: 1}},
 	{Name: "rb", Describes: "return probe whose entry is boosted", Documented: 0.68, release: "5.10",
-		place: placeOptimizable, kind: returning, parts: Parts{Traps: 1, Trampolines: 1}},
+		place: placeOptimizable, how: probepoint.Boosted, kind: returning, parts: Parts{Traps: 1, Trampolines: 1}},
 	{Name: "ro", Describes: "return probe whose entry is optimized", Documented: 0.30, release: "6.1", optimize: true,
 		place: placeOptimizable, kind: returning, parts: Parts{Detours: 1, Trampolines: 1}},
 	{Name: "r-ftrace", Describes: "return probe whose entry is on a fentry site", release: "6.1",
-		place: placeTraced, kind: returning, parts: Parts{Tracers: 1, Trampolines: 1}},
+		place: placeTraced, how: probepoint.Ftrace, kind: returning, parts: Parts{Tracers: 1, Trampolines: 1}},
 	{Name: "kr", Describes: "a kprobe and a return probe on one function, by int3", release: "6.1",
 		place: placeOptimizable, kind: both, parts: Parts{Traps: 1, Steps: 1, Trampolines: 1}},
 	{Name: "r-missed", Describes: "return probe with no instance left, on a fentry site", release: "6.1",
-		place: placeNested, kind: missedReturn, parts: Parts{Tracers: 1}},
+		place: placeNested, how: probepoint.Ftrace, kind: missedReturn, parts: Parts{Tracers: 1}},
 	{Name: "nested", Describes: "int3 inside another probe's handler: counted as missed", release: "6.1",
 		place: placeOptimizable, kind: nestedMiss, parts: Parts{Traps: 1, Steps: 1}},
 	{Name: "disabled", Describes: "registered and disabled: nothing is in the text", release: "6.1",

@@ -46,8 +46,12 @@ type Floor struct {
 
 // Report is a whole run.
 type Report struct {
-	Paths []Result `json:"paths"`
-	Floor []Floor  `json:"floor"`
+	// Target is what was measured, nil for the guest kernel's functions.
+	Target *Measured `json:"target,omitempty"`
+	Paths  []Result  `json:"paths"`
+	// Skipped are the paths that a hit on the target cannot take.
+	Skipped []Skipped `json:"skipped,omitempty"`
+	Floor   []Floor   `json:"floor"`
 	// Rounds were made, each of Hits hits on every path.
 	Rounds int `json:"rounds"`
 	Hits   int `json:"hits"`

@@ -3,8 +3,10 @@
 package bench
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
 	"kprobelab/internal/lab"
@@ -12,8 +14,9 @@ import (
 
 // Run measures. In every round each path, and each cost of the floor, is run
 // unprobed and probed in turn, so that what disturbs the host disturbs all
-// alike. Errors: ErrNoPath, EINVAL for options out of range, and those of the
-// machine. nil options mean the defaults.
+// alike. Errors: ErrNoPath, EINVAL for options out of range, those of opening a
+// target and of its call, ErrUnmeasurable, a *probepoint.Refusal where no probe may be at the
+// target, and those of the machine. nil options mean the defaults.
 func Run(o *Options) (*Report, error) {
 	if o == nil {
 		o = &Options{}
@@ -28,8 +31,10 @@ func Run(o *Options) (*Report, error) {
 	if err := r.prepare(chosen); err != nil {
 		return nil, err
 	}
-	if err := r.measure(); err != nil {
-		return nil, err
+	if len(r.paths) > 0 {
+		if err := r.measure(); err != nil {
+			return nil, err
+		}
 	}
 	return r.report(), nil
 }
@@ -44,6 +49,10 @@ type run struct {
 	paths   []*Path
 	results []Result
 	stands  map[standKey]*lab.Lab
+	// target is nil for the guest kernel's functions.
+	target *target
+	// skipped are the paths that hits on the target do not take.
+	skipped []Skipped
 }
 
 func (r *run) close() {
@@ -56,6 +65,12 @@ func (r *run) close() {
 }
 
 func (r *run) prepare(chosen []Path) error {
+	if r.o.Target != nil {
+		var err error
+		if r.target, err = r.aim(r.o.Target); err != nil {
+			return err
+		}
+	}
 	for i := range floorSpecs {
 		s, err := floorSpecs[i].make()
 		if err != nil {
@@ -74,41 +89,51 @@ func (r *run) prepare(chosen []Path) error {
 	return nil
 }
 
+// add prepares a path, or notes why the target has not got it.
 func (r *run) add(p *Path, others int) error {
-	l, err := r.stand(p, others)
-	if err != nil {
-		return fmt.Errorf("%s: %w", p.Name, err)
+	if slices.ContainsFunc(r.skipped, func(s Skipped) bool { return s.Path == p.Name }) {
+		return nil
 	}
-	s, err := p.subject(l)
+	s, err := r.subject(p, others)
 	if err != nil {
-		return err
+		return r.skip(p, err)
 	}
-	r.subjects = append(r.subjects, s)
 	res, err := r.examine(p, s)
 	if err != nil {
-		return fmt.Errorf("%s: %w", s.name, err)
+		return r.skip(p, fmt.Errorf("%s: %w", s.name, err))
 	}
 	res.Others = others
+	r.subjects = append(r.subjects, s)
 	r.paths = append(r.paths, p)
 	r.results = append(r.results, res)
 	return nil
 }
 
-// standKey is what makes a guest kernel fit for a path.
+func (r *run) subject(p *Path, others int) (*subject, error) {
+	if r.target != nil {
+		return r.targetSubject(p, others)
+	}
+	l, err := r.stand(standKey{p.release, p.preempt, p.optimize, others}, guestKernel(p.config(), p.optimize, others))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.Name, err)
+	}
+	return p.subject(l, p.guestSite(&stand{Lab: l}))
+}
+
+// standKey is what makes a kernel fit for a path.
 type standKey struct {
 	release           string
 	preempt, optimize bool
 	others            int
 }
 
-// stand is the guest kernel for a path, which other paths share.
-func (r *run) stand(p *Path, others int) (*lab.Lab, error) {
-	key := standKey{p.release, p.preempt, p.optimize, others}
+// stand is the kernel for a path, which other paths share.
+func (r *run) stand(key standKey, spec *standSpec) (*lab.Lab, error) {
 	if l := r.stands[key]; l != nil {
 		return l, nil
 	}
 	r.progress("planting other probes", int64(len(r.stands)))
-	s, err := newStand(p.config(), p.optimize, others)
+	s, err := spec.make()
 	if err != nil {
 		return nil, err
 	}
@@ -124,24 +149,21 @@ func (r *run) progress(stage string, done int64) {
 
 // examine counts what a hit is made of.
 func (r *run) examine(p *Path, s *subject) (Result, error) {
-	res := Result{Path: p.Name, Describes: p.Describes, Profile: p.Profile(), Handler: p.handler(), Documented: p.Documented}
+	res := Result{Path: p.Name, Describes: p.Describes, Profile: r.profile(p), Handler: p.handler(), Documented: p.Documented}
 	bare, err := s.instructions()
 	if err != nil {
 		return res, err
 	}
 	if err := s.plant(); err != nil {
-		return res, err
+		return res, errors.Join(err, s.remove())
 	}
 	probed, err := s.instructions()
 	if err != nil {
 		return res, err
 	}
 	res.Instructions = round2(probed - bare)
-	if res.Parts, err = s.counts(); err != nil {
-		return res, err
-	}
-	if res.Parts != p.parts {
-		return res, fmt.Errorf("a hit is made of %+v, not %+v", res.Parts, p.parts)
+	if res.Parts, err = s.counted(p.parts); err != nil {
+		return res, errors.Join(err, s.remove())
 	}
 	if res.Allocs, err = s.allocs(); err != nil {
 		return res, err
@@ -179,7 +201,8 @@ func (r *run) measure() error {
 
 // round is one sample: nanoseconds per hit, probed minus unprobed.
 func (s *subject) round(hits int) (float64, error) {
-	bare, err := s.timed(hits)
+	calls := (hits + s.per - 1) / s.per
+	bare, err := s.timed(calls)
 	if err != nil {
 		return 0, err
 	}
@@ -190,25 +213,25 @@ func (s *subject) round(hits int) (float64, error) {
 	if s.hits != nil {
 		before = *s.hits
 	}
-	probed, err := s.timed(hits)
+	probed, err := s.timed(calls)
 	if err != nil {
 		return 0, err
 	}
-	if s.hits != nil && *s.hits-before != uint64(hits+warming) {
-		return 0, fmt.Errorf("%d calls made %d hits", hits+warming, *s.hits-before)
+	if s.hits != nil && *s.hits-before != uint64((calls+warming)*s.per) {
+		return 0, fmt.Errorf("%d calls made %d hits, not %d each", calls+warming, *s.hits-before, s.per)
 	}
-	return float64(probed-bare) / float64(hits), s.remove()
+	return float64(probed-bare) / s.hitsOf(calls), s.remove()
 }
 
-// warming is how many hits translate what is new before the clock starts.
+// warming is how many calls translate what is new before the clock starts.
 const warming = 100
 
-func (s *subject) timed(hits int) (time.Duration, error) {
+func (s *subject) timed(calls int) (time.Duration, error) {
 	if err := s.run(warming); err != nil {
 		return 0, err
 	}
 	start := time.Now()
-	err := s.run(hits)
+	err := s.run(calls)
 	return time.Since(start), err
 }
 
@@ -228,6 +251,9 @@ func (r *run) report() *Report {
 			res.Ratio = round2(ns / res.Floor)
 		}
 		rep.Paths = append(rep.Paths, res)
+	}
+	if r.target != nil {
+		rep.Target, rep.Skipped = &r.target.measured, r.skipped
 	}
 	return rep
 }

@@ -21,21 +21,44 @@ type subject struct {
 	remove func() error
 	// hits is what counts them; nil where nothing does.
 	hits *uint64
+	// per is how many hits a call makes, at least 1.
+	per int
+}
+
+// site is what a path is measured on.
+type site struct {
+	// fn is what the loop calls with words; at is what is probed.
+	fn, at x86.Addr
+	words  []uint64
+	// neighbour is the function next door, outer one that is called to have a
+	// handler run.
+	neighbour, outer x86.Addr
+	// per is how many hits a call makes.
+	per int
+}
+
+// guestSite is the path's in the guest kernel.
+func (p *Path) guestSite(s *stand) *site {
+	fn := s.symbol(p.place)
+	return &site{
+		fn: fn, at: fn + x86.Addr(p.offset), words: guestWords, per: 1,
+		neighbour: s.symbol(placeNextDoor), outer: s.symbol(placeOuter),
+	}
 }
 
 // subject makes the path's, on a stand that others may share: one thing is
 // planted at a time.
-func (p *Path) subject(l *lab.Lab) (*subject, error) {
+func (p *Path) subject(l *lab.Lab, at *site) (*subject, error) {
 	s := &stand{Lab: l}
-	sub := &subject{stand: s, name: p.Name, run: s.calls}
-	if err := errors.Join(s.aim(s.symbol(p.place)), p.arrange(sub)); err != nil {
+	sub := &subject{stand: s, name: p.Name, per: at.per, run: s.calls}
+	if err := errors.Join(s.aim(at.fn, at.words), p.arrange(sub, at)); err != nil {
 		return nil, fmt.Errorf("%s: %w", p.Name, err)
 	}
 	return sub, nil
 }
 
-func (p *Path) arrange(s *subject) error {
-	at := s.target + x86.Addr(p.offset)
+func (p *Path) arrange(s *subject, place *site) error {
+	at := place.at
 	hits := new(uint64)
 	s.hits = hits
 	kp := &kprobes.Kprobe{PreHandler: count(hits)}
@@ -56,12 +79,12 @@ func (p *Path) arrange(s *subject) error {
 		s.hits = nil
 		s.plant = func() error { return s.plantKprobe(kp, at, kprobes.FlagDisabled) }
 	case nextDoor:
-		s.hits, at = nil, s.symbol(placeNextDoor)
+		s.hits, at, s.per = nil, place.neighbour, 1
 	case missedReturn:
 		s.missReturns(rp, at)
 	case nestedMiss:
 		s.hits = &kp.Nmissed
-		return s.nest()
+		return s.nest(place.outer)
 	case plainKprobe:
 	}
 	return nil
@@ -107,8 +130,8 @@ func (s *subject) missReturns(rp *kprobes.Kretprobe, at x86.Addr) {
 }
 
 // nest plants a probe elsewhere, for good, whose handler runs the loop.
-func (s *subject) nest() error {
-	outer, n := s.symbol(placeOuter), 0
+func (s *subject) nest(outer x86.Addr) error {
+	n := 0
 	var inner error
 	s.run = func(hits int) error {
 		n = hits

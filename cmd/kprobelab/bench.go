@@ -29,6 +29,13 @@ difference is divided by the hits. The columns:
    model      microseconds by --hardware: its costs times the traps, steps, detours and
               trampolines counted here
 
+With --symbol it is a place of your own, in the guest kernel or in the kernel of --image,
+that the calls of --call come to: by the paths that a hit there can take. The others are
+listed with the reason. A fentry site, as most functions begin with, has no other path
+than ftrace, and its return no other than r-ftrace: give an offset for the others. The call's
+buffers stay what the last call left; the calls have to make as many hits each, and the
+figures are per hit. The floor is the guest kernel's.
+
 The handlers are in Go and count. Each path says whose rules it runs on: boosting (b, rb)
 needs a kernel without PREEMPTION, the trap flag one before 5.13.
 
@@ -57,8 +64,10 @@ func benchCommand(t *term) *cli.Command {
 			"kprobelab bench --path k,o --others 1 --others 10 --others 100000",
 			"kprobelab bench --plot cost.svg",
 			"kprobelab bench --csv --hardware i386 > cost.csv",
+			"kprobelab bench --image /boot/vmlinuz --symbol gcd+0x5 --call 'gcd(12, 18)'",
+			"kprobelab bench --image /boot/vmlinuz --symbol vsnprintf --call 'snprintf(buf[64], 64, \"%d\", 42)'",
 		) + "\nPaths:\n" + benchPaths() + "\n" + exitHelp,
-		Flags: []cli.Flag{
+		Flags: append([]cli.Flag{
 			&cli.StringSliceFlag{Name: "path", Usage: "measure this `PATH` (repeatable, or with commas; default: all)"},
 			&cli.IntFlag{Name: "rounds", Value: 15, Usage: "number of `ROUNDS`, each of all paths"},
 			&cli.IntFlag{Name: "hits", Value: 10_000, Usage: "number of `HITS` in a round of a path"},
@@ -67,7 +76,7 @@ func benchCommand(t *term) *cli.Command {
 			&cli.StringFlag{Name: "plot", Destination: &r.plot, Usage: "draw it, too, into this `FILE.svg` or .png"},
 			&cli.BoolFlag{Name: "json", Destination: &r.json, Usage: "one JSON object: paths, floor, and how it was measured"},
 			&cli.BoolFlag{Name: "csv", Destination: &r.csv, Usage: "a header, and a line for each path"},
-		},
+		}, targetFlags()...),
 		Action: func(_ context.Context, c *cli.Command) error { return r.run(t, c) },
 	}
 }
@@ -107,6 +116,9 @@ func (r *benchRun) run(t *term, c *cli.Command) error {
 	}
 	var err error
 	if r.o.Hardware, err = hardware(c.String("hardware")); err != nil {
+		return err
+	}
+	if r.o.Target, err = benchTarget(t, c); err != nil {
 		return err
 	}
 	if engineMissing != nil {

@@ -5,16 +5,32 @@ package main
 import (
 	"bufio"
 	"errors"
+	"fmt"
 
 	"kprobelab/bench"
+	"kprobelab/internal/callsyntax"
 )
 
 func (r *benchRun) execute(t *term) error {
 	rep, err := bench.Run(&r.o)
 	t.progressDone()
 	if err != nil {
-		return &failure{exitRefused, err}
+		return benchFailure(err)
 	}
 	w := bufio.NewWriter(t.out)
 	return errors.Join(r.show(w, rep), w.Flush())
+}
+
+// benchFailure leaves an image's errors and those of a call's syntax what they
+// are.
+func benchFailure(err error) error {
+	var f *failure
+	var syntax *callsyntax.Error
+	switch {
+	case errors.As(err, &f):
+		return err
+	case errors.As(err, &syntax):
+		return fmt.Errorf("--call: %w", err)
+	}
+	return &failure{exitRefused, oneLine(err)}
 }

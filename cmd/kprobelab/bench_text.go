@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 
 	"kprobelab/bench"
@@ -47,6 +48,58 @@ func writePlot(path string, rep *bench.Report) error {
 
 // benchTable is the report for people.
 func benchTable(out io.Writer, rep *bench.Report) error {
+	if m := rep.Target; m != nil {
+		fmt.Fprintf(out, "%s of %s: %sprofile %s, by calls of %s, each of which makes %s\n",
+			m.Place, m.Image, release(m), m.Profile, m.Call, hits(m.HitsPerCall))
+	}
+	if len(rep.Paths) > 0 {
+		if rep.Target != nil {
+			fmt.Fprintln(out)
+		}
+		if err := benchFigures(out, rep); err != nil {
+			return err
+		}
+	}
+	if rep.Target == nil || len(rep.Skipped) == 0 {
+		return nil
+	}
+	return benchSkipped(out, rep)
+}
+
+// benchSkipped lists each reason once.
+func benchSkipped(out io.Writer, rep *bench.Report) error {
+	var reasons []string
+	paths := map[string][]string{}
+	for _, s := range rep.Skipped {
+		if paths[s.Reason] == nil {
+			reasons = append(reasons, s.Reason)
+		}
+		paths[s.Reason] = append(paths[s.Reason], s.Path)
+	}
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	fmt.Fprintf(w, "\npaths that a hit at %s does not take:\n", rep.Target.Place)
+	for _, why := range reasons {
+		fmt.Fprintf(w, "  %s\t%s\n", strings.Join(paths[why], ", "), why)
+	}
+	return w.Flush()
+}
+
+func release(m *bench.Measured) string {
+	if m.Release == "" {
+		return ""
+	}
+	return m.Release + ", "
+}
+
+func hits(n int) string {
+	if n == 1 {
+		return "1 hit"
+	}
+	return fmt.Sprintf("%d hits", n)
+}
+
+// benchFigures are the table of the paths, and what they are held against.
+func benchFigures(out io.Writer, rep *bench.Report) error {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "path\tothers\tns\tquartiles\tfloor\tx\ttraps\tsteps\tguest\tallocs\tdoc\tmodel\tprofile\t")
 	for _, p := range rep.Paths {

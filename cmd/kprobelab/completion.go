@@ -241,7 +241,7 @@ func (r *completion) value(flag, typed string) {
 				r.offer(name, "")
 			}
 		}
-	case "append", "asm", "config", "live-text", "module", "perfetto", "plot", "points", "symbols":
+	case "append", "asm", "config", "image", "live-text", "module", "perfetto", "plot", "points", "symbols":
 		r.files()
 	}
 }
@@ -271,7 +271,7 @@ func (r *completion) symbols(prefix, before, after string, want func(kimage.Symb
 	if prefix == "" {
 		return
 	}
-	img, err := lab.Open(first(r.positional), &kimage.Options{
+	img, err := lab.Open(first(append(r.positional, r.values["image"]...)), &kimage.Options{
 		SystemMap: first(r.values["symbols"]), Modules: r.values["module"], NoBoot: true,
 	})
 	if err != nil {

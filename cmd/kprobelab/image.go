@@ -26,11 +26,11 @@ func imageFlags() []cli.Flag {
 	}
 }
 
-// openImage opens the image that the command names.
-func openImage(t *term, c *cli.Command, path string) (*kimage.Image, error) {
+// openImage opens the image that the command names, with its modules and more.
+func openImage(t *term, c *cli.Command, path string, more ...string) (*kimage.Image, error) {
 	o := &kimage.Options{
 		LiveText: c.String("live-text"), Config: c.String("config"), SystemMap: c.String("symbols"),
-		Modules: c.StringSlice("module"), CPU: c.String("cpu"), Progress: t.progress,
+		Modules: append(c.StringSlice("module"), more...), CPU: c.String("cpu"), Progress: t.progress,
 	}
 	if name := c.String("kernel"); name != "" {
 		p, ok := profile.Named(name)

@@ -21,6 +21,13 @@ func (l *Lab) Call(c *Call) (*Result, error) {
 	return l.finish(r, err)
 }
 
+// Words puts the call's buffers into the guest's heap, where they stay, and
+// gives the words to pass: for calls that guest code makes over and over.
+func (l *Lab) Words(c *Call) ([]uint64, error) {
+	_, words, err := l.marshal(c)
+	return words, err
+}
+
 // marshal puts the call's buffers into the guest's heap, and gives the words
 // to pass.
 func (l *Lab) marshal(c *Call) (*Result, []uint64, error) {

@@ -8,6 +8,7 @@ import (
 	"kprobelab/emu"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
+	"kprobelab/profile"
 	"kprobelab/x86"
 )
 
@@ -26,6 +27,8 @@ type Options struct {
 	// Optimize runs the initcall that allows jump optimization, in kernels that
 	// have it. Without, every probe keeps its int3.
 	Optimize bool
+	// Rules are the kernel's in place of the image's profile; nil for that.
+	Rules *profile.Config
 	// OnPoke, where set, is called after every change of n bytes of text by
 	// the CPU that runs, OnSync after a CPU has come to see all changes.
 	OnPoke func(at x86.Addr, n int)
@@ -39,8 +42,7 @@ type Lab struct {
 	Kprobes *kprobes.Kprobes
 }
 
-// New makes a machine that runs the image, and the subsystem on it, with the
-// image's profile. The caller closes it. nil options mean the defaults.
+// New makes a machine that runs the image, and the subsystem on it. The caller closes it. nil options mean the defaults.
 func New(img *kimage.Image, o *Options) (*Lab, error) {
 	if o == nil {
 		o = &Options{}
@@ -50,7 +52,11 @@ func New(img *kimage.Image, o *Options) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Lab{Image: img, Machine: m, Kprobes: kprobes.New(machine{m, o}, img, img.Profile())}
+	rules := o.Rules
+	if rules == nil {
+		rules = img.Profile()
+	}
+	l := &Lab{Image: img, Machine: m, Kprobes: kprobes.New(machine{m, o}, img, rules)}
 	if o.Optimize {
 		if err := l.Kprobes.InitOptprobes(); err != nil {
 			m.Close()
