@@ -69,7 +69,7 @@ typedef struct kpl_line {
 	uint8_t b[256];
 } kpl_line;
 
-enum { KPL_COUNTS = 4096, KPL_LONG = 64, KPL_LONG_COUNTS = 256, KPL_MAX_REGIONS = 64 };
+enum { KPL_COUNTS = 65536, KPL_LONG = 64, KPL_LONG_COUNTS = 256, KPL_MAX_REGIONS = 64 };
 
 typedef struct kpl_machine {
 	uintptr_t handle;
