@@ -24,6 +24,9 @@ enum {
 	KPL_ENGINE   /* arg: the engine's own error number */
 };
 
+/* An answer to an int3 that Go has given before it happens. */
+enum { KPL_NO_ANSWER, KPL_ANSWER, KPL_ANSWERED };
+
 /* What Go answers to a trap. */
 enum { KPL_RESUME, KPL_NOT_MINE, KPL_STOP };
 
@@ -111,6 +114,8 @@ typedef struct kpl_cpu {
 	uint64_t miss_addr;
 	int miss_access;
 	kpl_regs regs;      /* for Go to look at */
+	int answer;         /* whether the next int3 is answered already */
+	uint64_t answer_at, answer_to, answer_flags;
 } kpl_cpu;
 
 kpl_machine *kpl_machine_new(uintptr_t handle);

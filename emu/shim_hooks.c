@@ -184,6 +184,23 @@ static int pause_at(kpl_cpu *c, uint64_t ip)
 	return 0;
 }
 
+/* Whether the int3 is the one that Go has answered before. */
+static int answered(kpl_cpu *c)
+{
+	uint64_t rip, flags = 0;
+	int ids[] = { UC_X86_REG_EFLAGS, UC_X86_REG_RIP };
+	void *vals[] = { &flags, &rip };
+
+	uc_reg_read_batch(c->uc, ids, vals, 2);
+	if (rip - 1 != c->answer_at)
+		return 0;
+	c->answer = KPL_ANSWERED;
+	rip = c->answer_to;
+	flags |= c->answer_flags;
+	uc_reg_write_batch(c->uc, ids, vals, 2);
+	return 1;
+}
+
 static void on_intr(uc_engine *uc, uint32_t vector, void *user)
 {
 	kpl_cpu *c = user;
@@ -196,6 +213,8 @@ static void on_intr(uc_engine *uc, uint32_t vector, void *user)
 		return;
 	}
 	c->m->extra += c->m->trap_cost;
+	if (vector == 3 && c->answer == KPL_ANSWER && answered(c))
+		return;
 	kpl_read_regs(c, &regs);
 	old = regs;
 	struct level l = enter_go(c, 0);

@@ -16,18 +16,21 @@ enum { NGPR = 20, W_IP = 16, W_CS = 17, W_FLAGS = 18 };
 
 void kpl_read_regs(kpl_cpu *c, kpl_regs *r)
 {
-	uint64_t *w = (uint64_t *)r;
-	int ids[NGPR];
-	void *vals[NGPR];
-	int n = 0;
+	static int ids[] = {
+		UC_X86_REG_R15, UC_X86_REG_R14, UC_X86_REG_R13, UC_X86_REG_R12, UC_X86_REG_RBP,
+		UC_X86_REG_RBX, UC_X86_REG_R11, UC_X86_REG_R10, UC_X86_REG_R9, UC_X86_REG_R8,
+		UC_X86_REG_RAX, UC_X86_REG_RCX, UC_X86_REG_RDX, UC_X86_REG_RSI, UC_X86_REG_RDI,
+		UC_X86_REG_RIP, UC_X86_REG_EFLAGS, UC_X86_REG_RSP,
+	};
+	void *vals[] = {
+		&r->r15, &r->r14, &r->r13, &r->r12, &r->bp,
+		&r->bx, &r->r11, &r->r10, &r->r9, &r->r8,
+		&r->ax, &r->cx, &r->dx, &r->si, &r->di,
+		&r->ip, &r->flags, &r->sp,
+	};
 
-	for (int i = 0; i < NGPR; i++)
-		if (gprs[i]) {
-			ids[n] = gprs[i];
-			vals[n++] = &w[i];
-		}
 	r->flags = 0; /* the engine writes four bytes of it */
-	uc_reg_read_batch(c->uc, ids, vals, n);
+	uc_reg_read_batch(c->uc, ids, vals, sizeof ids / sizeof *ids);
 	r->orig_ax = ~0ull;
 	r->cs = 0x10;
 	r->ss = 0x18;

@@ -140,6 +140,7 @@ func (k *Kprobes) join(entry, p *Kprobe) error {
 	}
 	if p.PostHandler != nil {
 		a.post = true
+		k.dropAnswers()
 	}
 	return nil
 }

@@ -21,6 +21,9 @@ func (k *Kprobes) Fault(regs *x86.PtRegs, vector int) bool {
 	if cpu.ool == nil || x86.Addr(regs.IP) != cpu.ool.Addr {
 		return false
 	}
+	if cpu.answered {
+		k.dropAnswer(cpu, k.m.CPU())
+	}
 	// The copy faulted: let the kernel see a fault of the original, so that
 	// the exception table is searched with its address. If the fault is
 	// resolved, the instruction starts again and hits the probe again.
@@ -91,8 +94,11 @@ func (k *Kprobes) callFault(p *Kprobe, regs *x86.PtRegs, vector int) int {
 func (k *Kprobes) TaskExit(task int) {
 	k.recycleTask(task)
 	for i := range k.cpus {
-		if cpu := &k.cpus[i]; cpu.current != nil && cpu.task == task {
+		if cpu := k.cpuAt(i); cpu.current != nil && cpu.task == task {
 			cpu.current, cpu.instance = nil, nil
+			if cpu.answered {
+				k.dropAnswer(cpu, i)
+			}
 		}
 	}
 }

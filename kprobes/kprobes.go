@@ -10,8 +10,11 @@ import (
 // Kprobes is the subsystem of one machine.
 type Kprobes struct {
 	m Machine
-	// mem is m again, as what emulations read and write through.
-	mem  slot.Memory
+	// mem is m again, as what emulations read and write through, and answerer
+	// where it is one.
+	mem      slot.Memory
+	answerer Answerer
+
 	c    *profile.Config
 	view *liveView
 
@@ -42,6 +45,7 @@ var _ Traps = (*Kprobes)(nil)
 // be changed afterwards.
 func New(m Machine, v kimage.View, c *profile.Config) *Kprobes {
 	k := &Kprobes{m: m, mem: m, c: c, cpus: make([]cpuState, m.NumCPU()), mods: modulesOf(v)}
+	k.answerer, _ = m.(Answerer)
 	k.view = &liveView{View: v, k: k}
 	k.table.mult = c.HashMultiplier
 	k.slots = slotCache{m: m, size: slotSize, name: "kprobe_insn_page", quiet: k.quiet}
@@ -98,7 +102,7 @@ func (k *Kprobes) armed(p *Kprobe) bool { return !k.disarmed && !p.Disabled() }
 // whose end would return to kprobes.
 func (k *Kprobes) quiet() bool {
 	for i := range k.cpus {
-		if k.cpus[i].current != nil {
+		if k.cpuAt(i).current != nil {
 			return false
 		}
 	}

@@ -87,7 +87,10 @@ type Event struct {
 
 // Observe calls fn at every step of every hit, until it is called with nil.
 // fn must not change the registers.
-func (k *Kprobes) Observe(fn func(Event)) { k.observe = fn }
+func (k *Kprobes) Observe(fn func(Event)) {
+	k.observe = fn
+	k.dropAnswers()
+}
 
 // event is small enough to be inlined: a hit without an observer pays for the
 // nil check only.

@@ -34,6 +34,9 @@ func (k *Kprobes) setupStep(cpu *cpuState, p *Kprobe, regs *x86.PtRegs, reenter 
 		return k.emulate(cpu, p, regs)
 	}
 	k.startStep(ool, regs)
+	if !reenter {
+		k.answerStep(cpu, p)
+	}
 	k.event(cpu, EventStep, p, x86.Addr(regs.IP), regs, "resume at the copy in the slot, interrupts off")
 	return true
 }
@@ -78,12 +81,16 @@ func (k *Kprobes) endsStep(cpu *cpuState, regs *x86.PtRegs) bool {
 	if cpu.current == nil || cpu.ool == nil || k.c.Step.TrapFlag || cpu.status&(HitSS|Reenter) == 0 {
 		return false
 	}
-	s := uint64(cpu.ool.Addr)
+	return k.behindCopy(cpu.ool, regs.IP)
+}
+
+func (k *Kprobes) behindCopy(ool *outOfLine, ip uint64) bool {
+	s := uint64(ool.Addr)
 	end := s + slotSize
 	if !k.c.Step.LastInt3Missed {
 		end++
 	}
-	return s < regs.IP && regs.IP < end
+	return s < ip && ip < end
 }
 
 // finishStep ends an int3 single step (spec 2.6).

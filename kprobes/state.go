@@ -62,14 +62,13 @@ type cpuState struct {
 	task int
 	// step numbers the events of a hit.
 	step int
+	// answered: the machine has the answer to the int3 that ends the step.
+	answered bool
 	// word and byte are buffers for guest memory: a slice of a local would
 	// be allocated on every hit.
 	word [8]byte
 	byte [1]byte
 }
-
-// cpu is the state of the CPU that runs now.
-func (k *Kprobes) cpu() *cpuState { return &k.cpus[k.m.CPU()] }
 
 // begin makes p the probe being handled (set_current_kprobe).
 func (k *Kprobes) begin(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) {
