@@ -80,6 +80,7 @@ type Machine struct {
 	cur     *cpu
 	tasks   []*Task
 	regions []*region
+	recent  *region
 	heap    heap
 	stacks  *region
 	exec    *region

@@ -98,9 +98,14 @@ func (r *region) clear(start, end x86.Addr) {
 	}
 }
 
+// region finds the region of an address; most often it is the last one again.
 func (m *Machine) region(a x86.Addr) *region {
+	if r := m.recent; r != nil && r.Contains(a) {
+		return r
+	}
 	for _, r := range m.regions {
 		if r.Contains(a) {
+			m.recent = r
 			return r
 		}
 	}

@@ -106,6 +106,7 @@ typedef struct kpl_cpu {
 	int depth;          /* nesting of runs on this engine */
 	uint64_t flushed;   /* the machine's translated at the last flush */
 	int in_callout;     /* Go was called from translated code: rip must stay */
+	uint64_t block;     /* where the block that runs begins */
 	int reason, vector, access;
 	uint64_t addr, arg;
 	uint64_t ip;        /* where the run ended */

@@ -101,6 +101,7 @@ static void on_block(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
 	kpl_cpu *c = user;
 	kpl_machine *m = c->m;
 
+	c->block = pc;
 	/* With a code hook the engine does not bring rip along to a block that
 	 * it stops before; the code hook has it. */
 	if (m->every) {
@@ -275,13 +276,12 @@ static void on_syscall(uc_engine *uc, void *user)
 	c->reason = KPL_FAULT;
 }
 
+/* A stub begins with its out, so its address is the block's. */
 static void callout(kpl_cpu *c)
 {
-	uint64_t rip, rdi;
-	int ids[] = { UC_X86_REG_RIP, UC_X86_REG_RDI };
-	void *vals[] = { &rip, &rdi };
+	uint64_t rdi;
 
-	uc_reg_read_batch(c->uc, ids, vals, 2);
+	uc_reg_read(c->uc, UC_X86_REG_RDI, &rdi);
 	kpl_region *r = region_at(c->m, rdi);
 	kpl_regs *frame = NULL;
 	if (r && r->end - rdi >= sizeof *frame) {
@@ -292,7 +292,7 @@ static void callout(kpl_cpu *c)
 		}
 	}
 	struct level l = enter_go(c, 1);
-	int answer = kplCallout(c->m->handle, c->n, rip, rdi, frame);
+	int answer = kplCallout(c->m->handle, c->n, c->block, rdi, frame);
 	leave_go(c, &l);
 	if (answer != KPL_RESUME)
 		c->reason = KPL_ERROR;
