@@ -100,8 +100,12 @@ func (m *Machine) layPerCPU() error {
 		t = kimage.PerCPU{Size: PageSize}
 	}
 	for _, c := range m.cpus {
-		area, err := m.heap.pages(pageUp(x86.Addr(t.Size)))
+		size := pageUp(x86.Addr(t.Size))
+		area, err := m.heap.pages(size + PageSize)
 		if err != nil {
+			return err
+		}
+		if err := m.layLocal(c, area+size); err != nil {
 			return err
 		}
 		h, err := m.host(area, int(t.Size), attrW)

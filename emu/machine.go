@@ -112,6 +112,9 @@ type cpu struct {
 	// area is its per-CPU area, gs what GS base is, preempt the address of
 	// its preempt count (0 where the image has none).
 	area, gs, preempt x86.Addr
+	// local is its own page behind the area, words the page's memory.
+	local x86.Addr
+	words []uint64
 	// stale is poked text that it may not have noticed.
 	stale []x86.Range
 	// spare holds registers of interrupted runs, by nesting.
@@ -218,6 +221,9 @@ func (m *Machine) Now() uint64 { return uint64(m.c.instrs + m.c.extra) }
 
 // Instructions is how many instructions ran since boot, counted by blocks.
 func (m *Machine) Instructions() uint64 { return uint64(m.c.instrs) }
+
+// Crossings counts the traps and callouts that were calls into Go.
+func (m *Machine) Crossings() uint64 { return uint64(m.c.crossings) }
 
 // Regs is the frame as the last call or the last fault left it.
 func (m *Machine) Regs() x86.PtRegs { return m.last }

@@ -66,6 +66,7 @@ func (m *Machine) schedule(target *Task) error {
 func (m *Machine) turn(c *cpu, t *Task, alone bool, target *Task) (bool, error) {
 	m.load(c, t)
 	m.c.task = C.int(t.n)
+	c.words[localTask] = uint64(t.n)
 	if t.state == ready {
 		if err := m.begin(c, t); err != nil {
 			m.end(t, err)
@@ -121,9 +122,15 @@ func (m *Machine) settle(c *cpu, t *Task, out outcome) error {
 func (m *Machine) hypercall(c *cpu, t *Task, out outcome) error {
 	switch out {
 	case yielded:
+		if c.guarded() {
+			return nil // as in a handler that Go called
+		}
 		t.left = true
 		t.scheds++
 	case slept:
+		if c.guarded() {
+			return ErrAtomic
+		}
 		t.left = true
 		t.scheds++
 		t.state = sleeping
@@ -257,6 +264,9 @@ func (t *Task) canRun() bool { return t.state == runnable || t.state == ready }
 func (m *Machine) preemptible(c *cpu) bool {
 	C.kpl_read_regs(c.c, &c.c.regs)
 	if f := uint64(c.c.regs.flags); f&x86.FlagIF == 0 || f&x86.FlagTF != 0 {
+		return false
+	}
+	if c.guarded() {
 		return false
 	}
 	if c.preempt == 0 {

@@ -72,6 +72,13 @@ typedef struct kpl_line {
 	uint8_t b[256];
 } kpl_line;
 
+/* An int3 that is delivered to guest code, with a word for it. */
+typedef struct kpl_gate {
+	uint64_t at, entry, arg;
+} kpl_gate;
+
+enum { KPL_GATES = 4096 };
+
 enum { KPL_COUNTS = 65536, KPL_LONG = 64, KPL_LONG_COUNTS = 256, KPL_MAX_REGIONS = 64 };
 
 typedef struct kpl_machine {
@@ -82,6 +89,7 @@ typedef struct kpl_machine {
 	uint64_t extra;     /* virtual ns beside one for each instruction */
 	uint64_t stop_at;   /* a run stops at the first block from so many instrs on */
 	uint64_t budget;    /* and does not go on from so many */
+	uint64_t crossings; /* calls of hooks into Go */
 	uint64_t trap_cost; /* virtual ns of int3 and #DB */
 	uint64_t magic;     /* the return address of the host */
 	int task;
@@ -95,6 +103,8 @@ typedef struct kpl_machine {
 	int nlines;
 	kpl_count counts[KPL_COUNTS];          /* of blocks up to KPL_LONG bytes */
 	kpl_count long_counts[KPL_LONG_COUNTS]; /* of longer ones */
+	kpl_gate gates[KPL_GATES]; /* by the low bits of at; entry 0 for none */
+	int ngates;
 	uint64_t translated; /* host bytes of translations made, estimated */
 } kpl_machine;
 
@@ -115,6 +125,7 @@ typedef struct kpl_cpu {
 	uint64_t miss_addr;
 	int miss_access;
 	kpl_regs regs;      /* for Go to look at */
+	uint64_t *guard;    /* while it is not 0 no int3 goes through a gate */
 	int answer;         /* whether the next int3 is answered already */
 	uint64_t answer_at, answer_to, answer_flags;
 } kpl_cpu;

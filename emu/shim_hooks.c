@@ -13,6 +13,13 @@ static void stop(kpl_cpu *c, int reason)
 	uc_emu_stop(c->uc);
 }
 
+/* In the middle of a block: the run ends before the next one. */
+static void stop_later(kpl_cpu *c, int reason)
+{
+	c->reason = reason;
+	c->m->stop_at = 0;
+}
+
 static void fault(kpl_cpu *c, int vector)
 {
 	c->vector = vector;
@@ -96,35 +103,42 @@ static int crowded(kpl_cpu *c, uint32_t size)
 	return 1;
 }
 
+/* With a code hook the engine does not bring rip along to a block that it
+ * stops before; the code hook has it. */
+static void on_block_of_code(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
+{
+	kpl_cpu *c = user;
+	kpl_count *k = count_at(c->m, pc, size);
+
+	c->block = pc;
+	if (k->pc != pc || k->size != size) {
+		*k = (kpl_count){ pc, size, 1 };
+		c->m->translated += BLOCK_BYTES + CODE_BYTES * (uint64_t)size;
+	}
+}
+
+/* A block that ends the run, or is new. */
+static void block(kpl_cpu *c, kpl_count *k, uint64_t pc, uint32_t size)
+{
+	if (c->reason)
+		stop(c, c->reason);
+	else if (c->m->instrs >= c->m->stop_at)
+		stop(c, KPL_TIME);
+	else if (!crowded(c, size) && !refused(c, pc, size))
+		c->m->instrs += count_block(c, k, pc, size);
+}
+
 static void on_block(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
 {
 	kpl_cpu *c = user;
 	kpl_machine *m = c->m;
+	kpl_count *k = count_at(m, pc, size);
 
 	c->block = pc;
-	/* With a code hook the engine does not bring rip along to a block that
-	 * it stops before; the code hook has it. */
-	if (m->every) {
-		kpl_count *k = count_at(m, pc, size);
-		if (k->pc != pc || k->size != size) {
-			*k = (kpl_count){ pc, size, 1 };
-			m->translated += BLOCK_BYTES + CODE_BYTES * (uint64_t)size;
-		}
-		return;
-	}
-	if (c->reason) {
-		stop(c, c->reason);
-		return;
-	}
-	if (m->instrs >= m->stop_at) {
-		stop(c, KPL_TIME);
-		return;
-	}
-	kpl_count *k = count_at(m, pc, size);
-	if (k->pc == pc && k->size == size)
+	if (m->instrs < m->stop_at && k->pc == pc && k->size == size)
 		m->instrs += k->n;
-	else if (!crowded(c, size) && !refused(c, pc, size))
-		m->instrs += count_block(c, k, pc, size);
+	else
+		block(c, k, pc, size);
 }
 
 static void on_code(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
@@ -150,6 +164,7 @@ static struct level enter_go(kpl_cpu *c, int in_callout)
 {
 	struct level l = { c->reason, c->in_callout };
 
+	c->m->crossings++;
 	c->in_callout = in_callout;
 	return l;
 }
@@ -162,7 +177,7 @@ static void leave_go(kpl_cpu *c, const struct level *l)
 	/* What ran meanwhile may have filled the buffer: the next block's hook
 	 * ends the run. */
 	if (!c->reason && c->depth == 1 && in_buffer(c) > FLUSH_AT)
-		c->reason = KPL_CROWDED;
+		stop_later(c, KPL_CROWDED);
 }
 
 /* How long the pause at ip is, 0 for another instruction. */
@@ -202,6 +217,43 @@ static int answered(kpl_cpu *c)
 	return 1;
 }
 
+/* The frame of an exception, on the stack that it interrupts. The gap below
+ * that is for what emulated instructions push. */
+enum { GATE_GAP = 64, GATE_FRAME = sizeof(kpl_regs), GATE_PUSHED = offsetof(kpl_regs, orig_ax) };
+
+/* An int3 with a gate: interrupts off, and on to the gate's entry with the
+ * hardware's part of the frame on the stack, and the gate's word where orig_ax
+ * is to be. Where the stack has no room, it is left to Go. */
+static int through_gate(kpl_cpu *c)
+{
+	uint64_t rip, sp, flags = 0;
+	int ids[] = { UC_X86_REG_RSP, UC_X86_REG_EFLAGS, UC_X86_REG_RIP };
+	void *vals[] = { &sp, &flags, &rip };
+
+	uc_reg_read_batch(c->uc, ids, vals, 3);
+	kpl_gate *g = &c->m->gates[(rip - 1) % KPL_GATES];
+	if (g->at != rip - 1 || !g->entry)
+		return 0;
+	uint64_t frame = sp - GATE_GAP - GATE_FRAME;
+	kpl_region *r = region_at(c->m, frame);
+	if (!r || r->end - frame < GATE_GAP + GATE_FRAME || !(r->attr[(frame - r->start) / PAGE] & KPL_W) ||
+	    !(r->attr[(sp - 1 - r->start) / PAGE] & KPL_W))
+		return 0;
+	kpl_touch(c->m, frame, GATE_FRAME);
+	kpl_regs *f = (kpl_regs *)(r->host + (frame - r->start));
+	f->orig_ax = g->arg;
+	f->ip = rip;
+	f->cs = 0x10;
+	f->flags = flags;
+	f->sp = sp;
+	f->ss = 0x18;
+	sp = frame + GATE_PUSHED;
+	flags &= ~(uint64_t)0x200;
+	rip = g->entry;
+	uc_reg_write_batch(c->uc, ids, vals, 3);
+	return 1;
+}
+
 static void on_intr(uc_engine *uc, uint32_t vector, void *user)
 {
 	kpl_cpu *c = user;
@@ -215,6 +267,8 @@ static void on_intr(uc_engine *uc, uint32_t vector, void *user)
 	}
 	c->m->extra += c->m->trap_cost;
 	if (vector == 3 && c->answer == KPL_ANSWER && answered(c))
+		return;
+	if (vector == 3 && c->m->ngates && !*c->guard && through_gate(c))
 		return;
 	kpl_read_regs(c, &regs);
 	old = regs;
@@ -273,7 +327,7 @@ static void on_syscall(uc_engine *uc, void *user)
 	c->vector = 6;
 	c->addr = 0;
 	c->access = 0;
-	c->reason = KPL_FAULT;
+	stop_later(c, KPL_FAULT);
 }
 
 /* A stub begins with its out, so its address is the block's. */
@@ -295,7 +349,7 @@ static void callout(kpl_cpu *c)
 	int answer = kplCallout(c->m->handle, c->n, c->block, rdi, frame);
 	leave_go(c, &l);
 	if (answer != KPL_RESUME)
-		c->reason = KPL_ERROR;
+		stop_later(c, KPL_ERROR);
 }
 
 static void on_out(uc_engine *uc, uint32_t port, int size, uint32_t value, void *user)
@@ -311,14 +365,14 @@ static void on_out(uc_engine *uc, uint32_t port, int size, uint32_t value, void 
 		return;
 	case 0xE1:
 		if (c->depth == 1) /* a handler runs with preemption off */
-			c->reason = KPL_YIELD;
+			stop_later(c, KPL_YIELD);
 		return;
 	case 0xE2:
 		uc_reg_read(uc, UC_X86_REG_RDI, &c->arg);
-		c->reason = KPL_SLEEP;
+		stop_later(c, KPL_SLEEP);
 		return;
 	case 0xE3:
-		c->reason = KPL_EXIT;
+		stop_later(c, KPL_EXIT);
 		return;
 	case 0xE4:
 		kpl_console_put(c->m, value);
@@ -345,7 +399,7 @@ uc_err kpl_add_hooks(kpl_cpu *c)
 	uc_err e;
 
 	(e = uc_hook_add(uc, &h, UC_HOOK_TLB_FILL, on_fill, c, 1, 0)) ||
-		(e = uc_hook_add(uc, &h, UC_HOOK_BLOCK, on_block, c, 1, 0)) ||
+		(e = uc_hook_add(uc, &h, UC_HOOK_BLOCK, c->m->every ? on_block_of_code : on_block, c, 1, 0)) ||
 		(c->m->every && (e = uc_hook_add(uc, &h, UC_HOOK_CODE, on_code, c, 1, 0))) ||
 		(e = uc_hook_add(uc, &h, UC_HOOK_INTR, on_intr, c, 1, 0)) ||
 		(e = uc_hook_add(uc, &h, UC_HOOK_INSN_INVALID, on_invalid, c, 1, 0)) ||

@@ -28,7 +28,7 @@ static inline uint64_t spread(uint64_t pc) { return pc * 0x9e3779b97f4a7c15ull >
 
 static inline kpl_count *count_at(kpl_machine *m, uint64_t pc, uint32_t size)
 {
-	if (size > KPL_LONG)
+	if (__builtin_expect(size > KPL_LONG, 0))
 		return &m->long_counts[spread(pc) % KPL_LONG_COUNTS];
 	return &m->counts[spread(pc) % KPL_COUNTS];
 }

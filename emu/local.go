@@ -1,0 +1,56 @@
+//go:build cgo && linux && amd64
+
+package emu
+
+// #include "shim.h"
+import "C"
+
+import (
+	"unsafe"
+
+	"kprobelab/x86"
+)
+
+// Every CPU has a page of its own behind its copy of the image's per-CPU
+// area, for variables of whoever extends the guest: at the same offset from
+// each CPU's GS base.
+//
+//	word 0  while it is above LocalBusy, the CPU's task is not preempted
+//	word 1  the number of the task that runs
+//	others  as the extension likes
+
+// LocalBusy is the highest value of word 0 that lets a task be preempted.
+const LocalBusy = 1
+
+// local words.
+const (
+	localGuard = iota
+	localTask
+)
+
+// LocalOffset is where a CPU's own page is, from its GS base.
+func (m *Machine) LocalOffset() x86.Addr { return m.cpus[0].local - m.cpus[0].gs }
+
+// Local is a CPU's own page, as the guest has it.
+func (m *Machine) Local(cpu int) []uint64 { return m.cpus[cpu].words }
+
+// layLocal gives c its page; there is room for it behind area.
+func (m *Machine) layLocal(c *cpu, at x86.Addr) error {
+	h, err := m.host(at, PageSize, attrW)
+	if err != nil {
+		return err
+	}
+	c.c.guard = (*C.uint64_t)(unsafe.Pointer(&h[0]))
+	c.local, c.words = at, unsafe.Slice((*uint64)(unsafe.Pointer(&h[0])), PageSize/8)
+	return nil
+}
+
+// guarded reports whether what c runs must not be preempted.
+func (c *cpu) guarded() bool { return c.words[localGuard] > LocalBusy }
+
+// SteadyBlocks reports whether no other CPU runs in the middle of guest code
+// that does not branch.
+func (m *Machine) SteadyBlocks() bool { return !m.opt.EveryInstruction || len(m.cpus) == 1 }
+
+// CallGuest is CallAddr for two arguments.
+func (m *Machine) CallGuest(fn x86.Addr, a, b uint64) (uint64, error) { return m.CallAddr(fn, a, b) }
