@@ -56,5 +56,8 @@ func (k *Kprobes) cpuAt(n int) *cpuState {
 		cpu.current = nil
 		k.dropAnswer(cpu, n)
 	}
+	if cpu.local != nil {
+		k.adopt(cpu)
+	}
 	return cpu
 }

@@ -110,7 +110,7 @@ func (k *Kprobes) SetEnabled(on bool) error {
 	if on != k.disarmed {
 		return nil
 	}
-	k.finishWorker()
+	k.change()
 	k.disarmed = !on
 	change, total, failed := k.disarm, 0, 0
 	if on {

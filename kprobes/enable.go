@@ -18,7 +18,7 @@ func (k *Kprobes) DisableKprobe(p *Kprobe) error {
 
 // disable is __disable_kprobe. It returns the table entry.
 func (k *Kprobes) disable(p *Kprobe) (*Kprobe, error) {
-	k.finishWorker()
+	k.change()
 	entry := k.entryOf(p)
 	if entry == nil {
 		return nil, probepoint.Refuse(errno.EINVAL, probepoint.RuleNotRegistered, p.Addr, k.name(p))
@@ -58,7 +58,7 @@ func (k *Kprobes) EnableKprobe(p *Kprobe) error {
 	if p.Gone() {
 		return probepoint.Refuse(errno.EINVAL, probepoint.RuleGone, p.Addr, k.name(p))
 	}
-	k.finishWorker()
+	k.change()
 	if p != entry {
 		p.Flags &^= FlagDisabled
 	}

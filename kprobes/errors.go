@@ -93,6 +93,7 @@ func (k *Kprobes) fail(err error) {
 // recovered is deferred around a handler's call.
 func (k *Kprobes) recovered(p *Kprobe, handler string) {
 	if v := recover(); v != nil {
+		k.abandon(&k.cpus[k.m.CPU()])
 		k.fail(&HandlerPanic{Probe: k.name(p), Handler: handler, Value: v, Stack: debug.Stack()})
 	}
 }

@@ -96,6 +96,7 @@ func (k *Kprobes) TaskExit(task int) {
 	for i := range k.cpus {
 		if cpu := k.cpuAt(i); cpu.current != nil && cpu.task == task {
 			cpu.current, cpu.instance = nil, nil
+			k.abandon(cpu)
 			if cpu.answered {
 				k.dropAnswer(cpu, i)
 			}

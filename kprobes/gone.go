@@ -7,7 +7,7 @@ import "kprobelab/x86"
 // init memory. The text is not written any more (that of ftrace sites apart), the slots are freed, and the
 // probes can only be unregistered.
 func (k *Kprobes) KillKprobes(r x86.Range) {
-	k.finishWorker()
+	k.change()
 	k.table.each(func(entry *Kprobe) {
 		if r.Contains(entry.Addr) {
 			k.kill(entry)

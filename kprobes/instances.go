@@ -18,6 +18,9 @@ type Instance struct {
 	// frame is the stack slot that held the return address.
 	frame x86.Addr
 	pool  *instancePool
+	// node is the instance in guest memory, 0 where its probe has no handlers
+	// there.
+	node x86.Addr
 	// next links the pool's free list or the task's pending list.
 	next *Instance
 }
@@ -26,8 +29,12 @@ type Instance struct {
 // once that has been unregistered.
 func (i *Instance) Kretprobe() *Kretprobe { return i.pool.owner }
 
-// recycle gives the instance back to its pool.
-func (i *Instance) recycle() {
+// recycle gives an instance back to its pool.
+func (k *Kprobes) recycle(i *Instance) {
+	if i.node != 0 {
+		k.recycleNode(i)
+		return
+	}
 	i.next = i.pool.free
 	i.pool.free = i
 }
@@ -38,22 +45,29 @@ type instancePool struct {
 	// owner is nil once the probe is unregistered.
 	owner *Kretprobe
 	free  *Instance
+	all   []Instance
+	// record, nodes and nodeSize are those of instances in guest memory.
+	record, nodes x86.Addr
+	nodeSize      int
 }
 
 func newInstancePool(rp *Kretprobe) *instancePool {
-	pool := &instancePool{owner: rp}
-	all := make([]Instance, rp.MaxActive)
+	pool := &instancePool{owner: rp, all: make([]Instance, rp.MaxActive)}
 	data := make([]byte, rp.MaxActive*rp.DataSize)
-	for n := range all {
-		i := &all[n]
+	for n := range pool.all {
+		i := &pool.all[n]
 		i.pool = pool
 		i.Data = data[n*rp.DataSize : (n+1)*rp.DataSize : (n+1)*rp.DataSize]
-		i.recycle()
+		i.next, pool.free = pool.free, i
 	}
 	return pool
 }
 
-func (p *instancePool) get() *Instance {
+// take is a free instance of a pool, nil where there is none.
+func (k *Kprobes) take(p *instancePool) *Instance {
+	if p.record != 0 {
+		return k.takeNode(p)
+	}
 	i := p.free
 	if i != nil {
 		p.free, i.next = i.next, nil
@@ -63,6 +77,11 @@ func (p *instancePool) get() *Instance {
 
 // push puts an instance at the head of its task's list.
 func (k *Kprobes) push(i *Instance) {
+	if i.node != 0 && i.Task < guestTasks {
+		k.pushNode(i)
+		return
+	}
+	k.takeOver(i.Task)
 	for i.Task >= len(k.kret.pending) {
 		k.kret.pending = append(k.kret.pending, nil)
 	}
@@ -72,6 +91,7 @@ func (k *Kprobes) push(i *Instance) {
 
 // head is the newest pending instance of a task.
 func (k *Kprobes) head(task int) *Instance {
+	k.takeOver(task)
 	if task < 0 || task >= len(k.kret.pending) {
 		return nil
 	}
@@ -85,7 +105,7 @@ func (k *Kprobes) recycleThrough(task int, last *Instance) {
 	for {
 		next := i.next
 		done := i == last
-		i.recycle()
+		k.recycle(i)
 		if done {
 			return
 		}
@@ -97,7 +117,7 @@ func (k *Kprobes) recycleThrough(task int, last *Instance) {
 func (k *Kprobes) recycleTask(task int) {
 	for i := k.head(task); i != nil; {
 		next := i.next
-		i.recycle()
+		k.recycle(i)
 		i = next
 	}
 	if k.head(task) != nil {

@@ -34,6 +34,7 @@ func (k *Kprobes) hit(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) bool {
 	cpu.status = HitActive
 	cpu.come(byTrap, regs)
 	if k.pre(cpu, p, regs) == 0 {
+		k.learnGate(p)
 		return k.setupStep(cpu, p, regs, false)
 	}
 	if !k.c.Step.HandlerResets {
@@ -79,18 +80,20 @@ func (k *Kprobes) post(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) {
 
 func (k *Kprobes) callPre(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) (ret int) {
 	k.event(cpu, EventPre, p, p.Addr, regs, "pre handler")
-	state := cpu.control
+	state, word := cpu.control, cpu.engage()
 	defer k.recovered(p, "pre_handler")
 	ret = p.PreHandler(p, regs)
+	cpu.disengage(word)
 	k.keep(cpu, &state)
 	return ret
 }
 
 func (k *Kprobes) callPost(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) {
 	k.event(cpu, EventPost, p, p.Addr, regs, "post handler; ip is at the next instruction")
-	state := cpu.control
+	state, word := cpu.control, cpu.engage()
 	defer k.recovered(p, "post_handler")
 	p.PostHandler(p, regs, 0)
+	cpu.disengage(word)
 	k.keep(cpu, &state)
 }
 

@@ -56,6 +56,15 @@ type Kprobe struct {
 	PostHandler  PostHandler
 	FaultHandler FaultHandler
 
+	// PreCode and PostCode are the addresses of the handlers in guest code, 0
+	// where they are not: int pre_handler(struct kprobe *p, struct pt_regs
+	// *regs), void post_handler(p, regs). Registration sets PreHandler and
+	// PostHandler to what calls them.
+	PreCode, PostCode x86.Addr
+	// Record is the guest address that they get as p, set by registration.
+	// RecordOwn bytes behind it two words are the handlers' own.
+	Record x86.Addr
+
 	// Flags is FlagDisabled or 0 before registration, the state after.
 	// Unregistering leaves FlagDisabled set, as in the kernel: clear it before
 	// the same object is registered again.

@@ -32,6 +32,7 @@ type Kprobes struct {
 	opt  optState
 	// ftrace is what probes on fentry sites need of the function tracer.
 	ftrace ftraceState
+	guest  guestState
 
 	observe func(Event)
 	log     func(string)

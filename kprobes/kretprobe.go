@@ -23,6 +23,12 @@ type Kretprobe struct {
 	Handler ReturnHandler
 	// EntryHandler runs when the function is entered; nil for none.
 	EntryHandler ReturnHandler
+	// HandlerCode and EntryCode are the addresses of the handlers in guest
+	// code, 0 where they are not: int handler(struct kretprobe_instance *ri,
+	// struct pt_regs *regs). Registration sets Handler and EntryHandler to what
+	// calls them. ri begins with the return address, and the instance's data
+	// is InstanceData bytes behind it, not in Instance.Data.
+	HandlerCode, EntryCode x86.Addr
 	// MaxActive is how many calls can be tracked at a time. 0 or less asks
 	// for the kernel's default, which registration stores here.
 	MaxActive int
@@ -40,8 +46,9 @@ type Kretprobe struct {
 type kretState struct {
 	// pre is preKretprobe as a value, made once.
 	pre PreHandler
-	// trampoline is 0 until the first return probe is registered.
-	trampoline x86.Addr
+	// trampoline is 0 until the first return probe is registered, callout what
+	// it calls.
+	trampoline, callout x86.Addr
 	// pending are the tasks' lists of instances, by task number, newest
 	// first (task_struct.rethooks, kretprobe_instances).
 	pending []*Instance
@@ -81,11 +88,19 @@ func (k *Kprobes) RegisterKretprobe(rp *Kretprobe) error {
 	if rp.MaxActive > maxInstances || rp.DataSize < 0 || rp.DataSize > maxInstanceData/rp.MaxActive {
 		return probepoint.Refuse(errno.ENOMEM, probepoint.RuleNoMemory, kp.Addr, kp.SymbolName)
 	}
-	old := rp.pool
+	old, record := rp.pool, rp.KP.Record
+	if err := k.guestReturns(rp); err != nil {
+		return err
+	}
 	rp.pool = newInstancePool(rp)
 	rp.Nmissed = 0
-	if err := k.RegisterKprobe(kp); err != nil {
-		rp.pool = old // of a registration that this call did not make
+	err := k.placeInstances(rp)
+	if err == nil {
+		err = k.RegisterKprobe(kp)
+	}
+	if err != nil {
+		k.freeInstances(rp.pool)
+		rp.pool, rp.KP.Record = old, record // of a registration that this call did not make
 		return err
 	}
 	return nil
@@ -151,17 +166,22 @@ func (k *Kprobes) UnregisterKretprobe(rp *Kretprobe) {
 // nothing.
 func (k *Kprobes) UnregisterKretprobes(rps []*Kretprobe) {
 	kps := make([]*Kprobe, 0, len(rps))
+	var pools []*instancePool
 	for _, rp := range rps {
 		if rp == nil {
 			continue
 		}
 		kps = append(kps, &rp.KP)
 		if rp.pool != nil && k.registered(&rp.KP) {
-			rp.pool.owner = nil
+			pools = append(pools, rp.pool)
+			k.orphan(rp.pool)
 			rp.pool = nil
 		}
 	}
 	k.UnregisterKprobes(kps)
+	for _, p := range pools {
+		k.freeInstances(p)
+	}
 }
 
 // RegisterKretprobes registers in order; at the first refusal it unregisters
@@ -209,7 +229,7 @@ func (k *Kprobes) preKretprobe(p *Kprobe, regs *x86.PtRegs) int {
 		k.event(cpu, EventNoInstance, p, p.Addr, regs, "in an NMI, which an int3 counts as: this return is missed")
 		return 0
 	}
-	i := rp.pool.get()
+	i := k.take(rp.pool)
 	if i == nil {
 		rp.Nmissed++
 		k.event(cpu, EventNoInstance, p, p.Addr, regs, "no free instance: this return is missed")
@@ -217,11 +237,11 @@ func (k *Kprobes) preKretprobe(p *Kprobe, regs *x86.PtRegs) int {
 	}
 	i.Task = k.m.Task()
 	if rp.EntryHandler != nil && k.c.Kret.EntryHandler && k.callReturn(rp, "entry_handler", rp.EntryHandler, i, regs) != 0 {
-		i.recycle()
+		k.recycle(i)
 		return 0
 	}
 	if err := k.hijack(cpu, i, regs); err != nil {
-		i.recycle()
+		k.recycle(i)
 		k.fail(&EmulationFault{Probe: k.name(p), Addr: p.Addr, Err: err})
 		return 0
 	}
@@ -245,6 +265,10 @@ func (k *Kprobes) hijack(cpu *cpuState, i *Instance, regs *x86.PtRegs) error {
 }
 
 func (k *Kprobes) callReturn(rp *Kretprobe, field string, h ReturnHandler, i *Instance, regs *x86.PtRegs) (ret int) {
+	cpu := &k.cpus[k.m.CPU()]
+	word := cpu.engage()
 	defer k.recovered(&rp.KP, field)
-	return h(i, regs)
+	ret = h(i, regs)
+	cpu.disengage(word)
+	return ret
 }

@@ -23,7 +23,7 @@ func (k *Kprobes) RegisterKprobe(p *Kprobe) error {
 	if err != nil {
 		return err
 	}
-	k.finishWorker()
+	k.change()
 	p.Addr = pt.Addr
 	if k.registered(p) {
 		k.warnReregistered("register_kprobe", &k.warned, &pt)
@@ -34,10 +34,19 @@ func (k *Kprobes) RegisterKprobe(p *Kprobe) error {
 	if err := k.check(p, &pt); err != nil {
 		return err
 	}
+	if err := k.guestHandlers(p); err != nil {
+		return err
+	}
 	if old := k.table.lookup(p.Addr); old != nil {
 		return k.registerAggregate(old, p, &pt)
 	}
 	return k.registerFirst(p, &pt)
+}
+
+// change precedes every change of what is registered or enabled.
+func (k *Kprobes) change() {
+	k.finishWorker()
+	k.forgetRoutes()
 }
 
 // warnReregistered is the kernel's WARN_ON_ONCE, of which each of the two

@@ -36,6 +36,7 @@ func (k *Kprobes) setupStep(cpu *cpuState, p *Kprobe, regs *x86.PtRegs, reenter 
 	k.startStep(ool, regs)
 	if !reenter {
 		k.answerStep(cpu, p)
+		k.noteStep(cpu)
 	}
 	k.event(cpu, EventStep, p, x86.Addr(regs.IP), regs, "resume at the copy in the slot, interrupts off")
 	return true
@@ -96,6 +97,9 @@ func (k *Kprobes) behindCopy(ool *outOfLine, ip uint64) bool {
 // finishStep ends an int3 single step (spec 2.6).
 func (k *Kprobes) finishStep(cpu *cpuState, regs *x86.PtRegs) {
 	p := cpu.current
+	if cpu.status == HitSS {
+		k.learnPost(p, regs)
+	}
 	k.event(cpu, EventStepped, p, x86.Addr(regs.IP-1), regs, "int3 behind the copy: move ip back to the original code")
 	regs.Flags |= cpu.savedFlags
 	regs.IP += uint64(cpu.ool.At.Sub(cpu.ool.Addr)) - 1

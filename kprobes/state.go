@@ -62,6 +62,13 @@ type cpuState struct {
 	task int
 	// step numbers the events of a hit.
 	step int
+	// local is the CPU's page of variables, nil while no handler is guest
+	// code; adopted is the record in its running word that the hit of guest
+	// code was taken for current from, and frames how many of its frames are
+	// in use.
+	local   []uint64
+	adopted uint64
+	frames  int
 	// answered: the machine has the answer to the int3 that ends the step.
 	answered bool
 	// word and byte are buffers for guest memory: a slice of a local would

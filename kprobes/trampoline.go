@@ -165,7 +165,7 @@ func (k *Kprobes) placeTrampoline() error {
 	if err := k.m.PokeText(at, assemble(parts, at, callout)); err != nil {
 		return noTrampoline(err)
 	}
-	k.kret.trampoline = at
+	k.kret.trampoline, k.kret.callout = at, callout
 	return nil
 }
 

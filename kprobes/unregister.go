@@ -15,7 +15,7 @@ func (k *Kprobes) UnregisterKprobe(p *Kprobe) {
 // UnregisterKprobes removes several probes: all are disarmed and taken out
 // first, then all are freed. Nil elements and an empty list do nothing.
 func (k *Kprobes) UnregisterKprobes(ps []*Kprobe) {
-	k.finishWorker()
+	k.change()
 	var dead []*Kprobe
 	for _, p := range ps {
 		if p == nil {
@@ -31,6 +31,11 @@ func (k *Kprobes) UnregisterKprobes(ps []*Kprobe) {
 	}
 	for _, p := range dead {
 		k.freeSlot(p)
+	}
+	for _, p := range ps {
+		if p != nil && !k.registered(p) {
+			k.dropRecord(p)
+		}
 	}
 }
 

@@ -141,3 +141,13 @@ func TestWorld(t *testing.T) {
 	require.EqualValues(t, 9, w.result(t, w.rec, 9))
 	require.EqualValues(t, 42, w.result(t, w.traced, 41))
 }
+
+// TestGuestHandlersNeedAMachine that can call them.
+func TestGuestHandlersNeedAMachine(t *testing.T) {
+	w := newWorld(t, "6.1", 1)
+	err := w.k.RegisterKprobe(&kprobes.Kprobe{Addr: w.leaf, PreCode: w.leaf})
+	require.ErrorIs(t, err, errno.ENOSYS)
+	err = w.k.RegisterKretprobe(&kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}, HandlerCode: w.leaf})
+	require.ErrorIs(t, err, errno.ENOSYS)
+	require.Zero(t, w.k.Registered())
+}
