@@ -43,7 +43,7 @@ func (s *subject) counts() (Parts, error) {
 func (s *subject) counted(want Parts) (Parts, error) {
 	var before uint64
 	if s.hits != nil {
-		before = *s.hits
+		before = s.hits()
 	}
 	p, err := s.counts()
 	switch {
@@ -51,8 +51,8 @@ func (s *subject) counted(want Parts) (Parts, error) {
 		return p, err
 	case p != want:
 		return p, untaken(fmt.Sprintf("a hit is made of %s, not of %s", p, want))
-	case s.hits != nil && *s.hits-before != uint64(counting+2)*uint64(s.per):
-		return p, untaken(fmt.Sprintf("of %d hits, %d are counted", (counting+2)*s.per, *s.hits-before))
+	case s.hits != nil && s.hits()-before != uint64(counting+2)*uint64(s.per):
+		return p, untaken(fmt.Sprintf("of %d hits, %d are counted", (counting+2)*s.per, s.hits()-before))
 	}
 	return p, nil
 }
@@ -79,17 +79,22 @@ func (p *Parts) add(e *kprobes.Event) {
 	}
 }
 
-// instructions is how many the guest runs for a hit and the call around it.
-func (s *subject) instructions() (float64, error) {
-	var n [2]uint64
-	for i, calls := range []int{1, counting + 1} {
-		before := s.Machine.Instructions()
+// effort is what a hit and the call around it take: instructions that the
+// guest runs, and calls into Go.
+type effort struct{ instructions, crossings float64 }
+
+// effort is counted behind a first call, which may have had to learn the way.
+func (s *subject) effort() (effort, error) {
+	var instrs, crossings [3]uint64
+	for i, calls := range []int{1, 1, counting + 1} {
+		instrs[i], crossings[i] = s.Machine.Instructions(), s.Machine.Crossings()
 		if err := s.run(calls); err != nil {
-			return 0, err
+			return effort{}, err
 		}
-		n[i] = s.Machine.Instructions() - before
+		instrs[i], crossings[i] = s.Machine.Instructions()-instrs[i], s.Machine.Crossings()-crossings[i]
 	}
-	return float64(n[1]-n[0]) / s.hitsOf(counting), nil
+	hits := s.hitsOf(counting)
+	return effort{float64(instrs[2]-instrs[1]) / hits, float64(crossings[2]-crossings[1]) / hits}, nil
 }
 
 // allocs is the heap allocations per hit, while it is planted.

@@ -3,8 +3,10 @@
 package bench
 
 import (
+	"encoding/binary"
 	"errors"
 
+	"kprobelab/emu"
 	"kprobelab/kprobes"
 	"kprobelab/profile"
 	"kprobelab/x86"
@@ -13,7 +15,9 @@ import (
 // The machine's own costs, measured as the paths are.
 const (
 	floorTrap       = "trap"
+	floorStep       = "step"
 	floorDebug      = "debug"
+	floorGate       = "gate"
 	floorCallout    = "callout"
 	floorDetour     = "detour"
 	floorTracer     = "tracer"
@@ -28,6 +32,8 @@ type floorSpec struct {
 
 var floorSpecs = []floorSpec{
 	{name: floorTrap, describes: "a bare int3 to the hook and on", subject: bareTrap},
+	{name: floorStep, describes: "an int3 that was answered beforehand", subject: bareStep},
+	{name: floorGate, describes: "an int3 to guest code, which saves and restores all registers, and on", subject: bareGate},
 	{name: floorDebug, describes: "the #DB of the trap flag to the hook and on", subject: bareDebug},
 	{name: floorCallout, describes: "a call-out to Go and back", subject: bareCallout},
 	{name: floorDetour, describes: "the detour buffer's own instructions", subject: bareDetour, optimize: true},
@@ -52,12 +58,18 @@ func (f *floorSpec) make() (*subject, error) {
 // bareTraps receives traps and does nothing.
 type bareTraps struct {
 	kprobes.Traps
+	m    *emu.Machine
 	step bool
+	// answer is an int3 that is answered at the one before, 0 for none.
+	answer x86.Addr
 }
 
 func (b *bareTraps) Int3(regs *x86.PtRegs) bool {
 	if b.step {
 		regs.Flags |= x86.FlagTF
+	}
+	if b.answer != 0 {
+		b.m.AnswerInt3(b.answer, b.answer+1, x86.FlagIF)
 	}
 	return true
 }
@@ -97,6 +109,50 @@ func bareDebug(s *subject) error {
 	s.Machine.SetTraps(traps)
 	s.plant = func() error { traps.step = true; return nil }
 	s.remove = func() error { traps.step = false; return nil }
+	return s.aim(at, guestWords)
+}
+
+// bareStep has two int3s in a row, of which the second is answered at the
+// first.
+func bareStep(s *subject) error {
+	at, err := s.code("bench_step", []byte{opInt3, opNop, opRet})
+	if err != nil {
+		return err
+	}
+	traps := &bareTraps{Traps: s.Kprobes, m: s.Machine}
+	s.Machine.SetTraps(traps)
+	plant, remove := s.patch(at+1, opInt3), s.patch(at+1, opNop)
+	s.plant = func() error { traps.answer = at + 1; return plant() }
+	s.remove = func() error { traps.answer = 0; return remove() }
+	return s.aim(at, guestWords)
+}
+
+// bareGate is an int3 through the gate that a probe's takes, with the way to
+// Go cut off, and a handler that only says that it does not run any more.
+func bareGate(s *subject) error {
+	at, err := s.code("bench_gate", []byte{opNop, opRet})
+	if err != nil {
+		return err
+	}
+	// movq $0,%gs:word 0; ret
+	done := append([]byte{0x65, 0x48, 0xc7, 0x04, 0x25}, word32(uint32(s.Machine.LocalOffset()))...)
+	handler, err := s.code("bench_handler", append(done, 0, 0, 0, 0, opRet))
+	if err != nil {
+		return err
+	}
+	p := &kprobes.Kprobe{PreCode: handler}
+	if err := errors.Join(s.plantKprobe(p, s.symbol(placeOptimizable), 0), s.unplant(p, nil), s.short(s.added("kprobe_int3_handler.out"))); err != nil {
+		return err
+	}
+	rec, err := s.Machine.Alloc(kprobes.RecordOwn)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(s.Machine.WriteMem(rec, binary.LittleEndian.AppendUint64(nil, uint64(handler))), s.plant()); err != nil {
+		return err
+	}
+	s.Machine.GateInt3(at, s.added("asm_exc_int3"), rec)
+	s.plant, s.remove = s.patch(at, opInt3), s.patch(at, opNop)
 	return s.aim(at, guestWords)
 }
 
@@ -186,14 +242,23 @@ func bareTrampoline(s *subject) error {
 	return errors.Join(s.patch(callback, back...)(), s.remove())
 }
 
-// floorOf is what a path with these parts takes at least.
-func floorOf(p *Path, ns map[string]float64) float64 {
-	second := ns[floorTrap]
-	if p.byDebug {
-		second = ns[floorDebug]
+// floorOf is what a path with these parts takes at least, with handlers there.
+func floorOf(p *Path, handler string, ns map[string]float64) float64 {
+	trap, call := ns[floorTrap], ns[floorCallout]
+	if handler == HandlerGuest {
+		trap, call = ns[floorGate]+ns[floorCallout], 0
 	}
-	return p.parts.Traps*ns[floorTrap] + p.parts.Steps*second +
-		p.parts.Detours*(ns[floorDetour]+ns[floorCallout]) +
-		p.parts.Tracers*(ns[floorTracer]+ns[floorCallout]) +
-		p.parts.Trampolines*(ns[floorTrampoline]+ns[floorCallout])
+	second := ns[floorStep]
+	switch {
+	case p.byDebug:
+		trap, second = ns[floorTrap], ns[floorDebug]
+	case p.kind == withPost:
+		second = trap
+	case p.kind == nestedMiss:
+		second = ns[floorTrap]
+	}
+	return p.parts.Traps*trap + p.parts.Steps*second +
+		p.parts.Detours*(ns[floorDetour]+call) +
+		p.parts.Tracers*(ns[floorTracer]+call) +
+		p.parts.Trampolines*(ns[floorTrampoline]+call)
 }

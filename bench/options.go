@@ -22,6 +22,9 @@ type Options struct {
 	// Others is how many probes stand elsewhere meanwhile, each a measurement
 	// of its own in the same rounds: none by default, at most MaxOthers.
 	Others []int
+	// Handlers are where the probes' handlers are, each a measurement of its
+	// own in the same rounds: HandlerGo and HandlerGuest by default.
+	Handlers []string
 	// Hardware is what the modelled figures are for; the documentation's
 	// x86-64 by default.
 	Hardware Hardware
@@ -36,6 +39,16 @@ const (
 	MaxOthers = 100_000
 )
 
+// Where a handler is.
+const (
+	// HandlerGo: a function in Go that counts.
+	HandlerGo = "go"
+	// HandlerGuest: guest code that counts in guest memory.
+	HandlerGuest = "guest"
+	// HandlerNone: the path runs none.
+	HandlerNone = "none"
+)
+
 // ErrNoPath is the class of a path's name that does not exist.
 var ErrNoPath = errors.New("no such path")
 
@@ -48,6 +61,14 @@ func (o *Options) fill() ([]Path, error) {
 	}
 	if len(o.Others) == 0 {
 		o.Others = []int{0}
+	}
+	if len(o.Handlers) == 0 {
+		o.Handlers = []string{HandlerGo, HandlerGuest}
+	}
+	for _, h := range o.Handlers {
+		if h != HandlerGo && h != HandlerGuest {
+			return nil, fmt.Errorf("handlers in %q: they can be in %s or in %s: %w", h, HandlerGo, HandlerGuest, errno.EINVAL)
+		}
 	}
 	if o.Hardware.Name == "" {
 		o.Hardware = published[0]

@@ -133,6 +133,15 @@ var paths = []Path{
 // Paths are all that can be measured, in the order of the table.
 func Paths() []Path { return append([]Path(nil), paths...) }
 
+// handlers are where the path's handlers can be, of those wanted.
+func (p *Path) handlers(wanted []string) []string {
+	switch p.kind {
+	case missedReturn, nestedMiss, disabled, nextDoor:
+		return []string{HandlerNone}
+	}
+	return wanted
+}
+
 // Profile names the kernel whose rules the path runs on: boosting needs one
 // without PREEMPTION, the trap flag an old one.
 func (p *Path) Profile() string {

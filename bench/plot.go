@@ -9,7 +9,7 @@ import (
 // The plot's measures, in pixels of SVG.
 const (
 	plotWidth  = 760
-	plotLeft   = 90
+	plotLeft   = 120
 	plotRight  = 250
 	plotTop    = 60
 	plotRow    = 26
@@ -104,10 +104,14 @@ func (d *drawing) bar(p *Result, y float64) {
 }
 
 func (p *Result) label() string {
-	if p.Others == 0 {
-		return p.Path
+	name := p.Path
+	if p.Handler == HandlerGuest {
+		name += " guest"
 	}
-	return fmt.Sprintf("%s +%d", p.Path, p.Others)
+	if p.Others > 0 {
+		name += fmt.Sprintf(" +%d", p.Others)
+	}
+	return name
 }
 
 // axis marks round numbers of nanoseconds.

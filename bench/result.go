@@ -11,7 +11,8 @@ type Result struct {
 	Path      string `json:"path"`
 	Describes string `json:"describes"`
 	Profile   string `json:"profile"`
-	// Handler says where the handlers are: "go", or "none" where none runs.
+	// Handler says where the handlers are: HandlerGo, HandlerGuest, or
+	// HandlerNone where none runs.
 	Handler string `json:"handler"`
 	// Others is how many probes stood elsewhere.
 	Others int `json:"others"`
@@ -23,9 +24,11 @@ type Result struct {
 	// instructions with nothing behind them, and Ratio NS to it; 0 for none.
 	Floor float64 `json:"floor_ns"`
 	Ratio float64 `json:"ratio,omitempty"`
-	// Parts were counted, and Instructions is how many more the guest ran.
+	// Parts were counted, Instructions is how many more the guest ran, and
+	// Crossings how many calls into Go were made.
 	Parts
 	Instructions float64 `json:"instructions"`
+	Crossings    float64 `json:"crossings"`
 	// Allocs is Go's heap allocations per hit.
 	Allocs float64 `json:"allocs"`
 	// Documented and Modelled are microseconds; 0 for none.
@@ -59,10 +62,14 @@ type Report struct {
 	Hardware Hardware `json:"hardware"`
 }
 
-// Find is the result of a path, nil where it was not measured.
-func (r *Report) Find(path string) *Result {
+// Find is the first result of a path, that with handlers in Go if there is
+// one; nil where it was not measured.
+func (r *Report) Find(path string) *Result { return r.FindWith(path, "") }
+
+// FindWith is the first result of a path with handlers there.
+func (r *Report) FindWith(path, handler string) *Result {
 	for i := range r.Paths {
-		if r.Paths[i].Path == path {
+		if r.Paths[i].Path == path && (handler == "" || r.Paths[i].Handler == handler) {
 			return &r.Paths[i]
 		}
 	}

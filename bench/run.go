@@ -79,9 +79,11 @@ func (r *run) prepare(chosen []Path) error {
 		r.subjects = append(r.subjects, s)
 	}
 	for i := range chosen {
-		for _, others := range r.o.Others {
-			if err := r.add(&chosen[i], others); err != nil {
-				return err
+		for _, handler := range chosen[i].handlers(r.o.Handlers) {
+			for _, others := range r.o.Others {
+				if err := r.add(&chosen[i], others, handler); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -90,15 +92,15 @@ func (r *run) prepare(chosen []Path) error {
 }
 
 // add prepares a path, or notes why the target has not got it.
-func (r *run) add(p *Path, others int) error {
+func (r *run) add(p *Path, others int, handler string) error {
 	if slices.ContainsFunc(r.skipped, func(s Skipped) bool { return s.Path == p.Name }) {
 		return nil
 	}
-	s, err := r.subject(p, others)
+	s, err := r.subject(p, others, handler)
 	if err != nil {
 		return r.skip(p, err)
 	}
-	res, err := r.examine(p, s)
+	res, err := r.examine(p, s, handler)
 	if err != nil {
 		return r.skip(p, fmt.Errorf("%s: %w", s.name, err))
 	}
@@ -109,15 +111,15 @@ func (r *run) add(p *Path, others int) error {
 	return nil
 }
 
-func (r *run) subject(p *Path, others int) (*subject, error) {
+func (r *run) subject(p *Path, others int, handler string) (*subject, error) {
 	if r.target != nil {
-		return r.targetSubject(p, others)
+		return r.targetSubject(p, others, handler)
 	}
-	l, err := r.stand(standKey{p.release, p.preempt, p.optimize, others}, guestKernel(p.config(), p.optimize, others))
+	l, err := r.stand(standKey{p.release, p.preempt, p.optimize, others, handler == HandlerGuest}, guestKernel(p.config(), p.optimize, others))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.Name, err)
 	}
-	return p.subject(l, p.guestSite(&stand{Lab: l}))
+	return p.subject(l, p.guestSite(&stand{Lab: l}), handler)
 }
 
 // standKey is what makes a kernel fit for a path.
@@ -125,6 +127,9 @@ type standKey struct {
 	release           string
 	preempt, optimize bool
 	others            int
+	// guest: it has had handlers in guest code, which leaves functions that
+	// look for them in the way of the others.
+	guest bool
 }
 
 // stand is the kernel for a path, which other paths share.
@@ -148,20 +153,20 @@ func (r *run) progress(stage string, done int64) {
 }
 
 // examine counts what a hit is made of.
-func (r *run) examine(p *Path, s *subject) (Result, error) {
-	res := Result{Path: p.Name, Describes: p.Describes, Profile: r.profile(p), Handler: p.handler(), Documented: p.Documented}
-	bare, err := s.instructions()
+func (r *run) examine(p *Path, s *subject, handler string) (Result, error) {
+	res := Result{Path: p.Name, Describes: p.Describes, Profile: r.profile(p), Handler: handler, Documented: p.Documented}
+	bare, err := s.effort()
 	if err != nil {
 		return res, err
 	}
 	if err := s.plant(); err != nil {
 		return res, errors.Join(err, s.remove())
 	}
-	probed, err := s.instructions()
+	probed, err := s.effort()
 	if err != nil {
 		return res, err
 	}
-	res.Instructions = round2(probed - bare)
+	res.Instructions, res.Crossings = round2(probed.instructions-bare.instructions), round2(probed.crossings-bare.crossings)
 	if res.Parts, err = s.counted(p.parts); err != nil {
 		return res, errors.Join(err, s.remove())
 	}
@@ -170,15 +175,6 @@ func (r *run) examine(p *Path, s *subject) (Result, error) {
 	}
 	res.Modelled = round4(r.o.Hardware.Cost(res.Parts))
 	return res, s.remove()
-}
-
-// handler says where the path's handlers are.
-func (p *Path) handler() string {
-	switch p.kind {
-	case missedReturn, nestedMiss, disabled, nextDoor:
-		return "none"
-	}
-	return "go"
 }
 
 func (r *run) measure() error {
@@ -211,14 +207,14 @@ func (s *subject) round(hits int) (float64, error) {
 	}
 	var before uint64
 	if s.hits != nil {
-		before = *s.hits
+		before = s.hits()
 	}
 	probed, err := s.timed(calls)
 	if err != nil {
 		return 0, err
 	}
-	if s.hits != nil && *s.hits-before != uint64((calls+warming)*s.per) {
-		return 0, fmt.Errorf("%d calls made %d hits, not %d each", calls+warming, *s.hits-before, s.per)
+	if s.hits != nil && s.hits()-before != uint64((calls+warming)*s.per) {
+		return 0, fmt.Errorf("%d calls made %d hits, not %d each", calls+warming, s.hits()-before, s.per)
 	}
 	return float64(probed-bare) / s.hitsOf(calls), s.remove()
 }
@@ -247,7 +243,7 @@ func (r *run) report() *Report {
 		res.Samples = r.samples[len(floorSpecs)+i]
 		low, ns, high := quartiles(res.Samples)
 		res.Low, res.NS, res.High = round2(low), round2(ns), round2(high)
-		if res.Floor = round2(floorOf(r.paths[i], floor)); res.Floor > 0 {
+		if res.Floor = round2(floorOf(r.paths[i], res.Handler, floor)); res.Floor > 0 {
 			res.Ratio = round2(ns / res.Floor)
 		}
 		rep.Paths = append(rep.Paths, res)

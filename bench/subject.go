@@ -19,8 +19,8 @@ type subject struct {
 	run    func(n int) error
 	plant  func() error
 	remove func() error
-	// hits is what counts them; nil where nothing does.
-	hits *uint64
+	// hits counts them; nil where nothing does.
+	hits func() uint64
 	// per is how many hits a call makes, at least 1.
 	per int
 }
@@ -48,31 +48,38 @@ func (p *Path) guestSite(s *stand) *site {
 
 // subject makes the path's, on a stand that others may share: one thing is
 // planted at a time.
-func (p *Path) subject(l *lab.Lab, at *site) (*subject, error) {
+func (p *Path) subject(l *lab.Lab, at *site, handler string) (*subject, error) {
 	s := &stand{Lab: l}
 	sub := &subject{stand: s, name: p.Name, per: at.per, run: s.calls}
-	if err := errors.Join(s.aim(at.fn, at.words), p.arrange(sub, at)); err != nil {
+	if err := errors.Join(s.aim(at.fn, at.words), p.arrange(sub, at, handler)); err != nil {
 		return nil, fmt.Errorf("%s: %w", p.Name, err)
 	}
 	return sub, nil
 }
 
-func (p *Path) arrange(s *subject, place *site) error {
+func (p *Path) arrange(s *subject, place *site, handler string) error {
 	at := place.at
-	hits := new(uint64)
-	s.hits = hits
-	kp := &kprobes.Kprobe{PreHandler: count(hits)}
-	rp := &kprobes.Kretprobe{Handler: func(*kprobes.Instance, *x86.PtRegs) int { *hits++; return 0 }}
+	h, err := s.handlers(handler)
+	if err != nil {
+		return err
+	}
+	kp, rp := &h.kp, &h.rp
+	s.hits = func() uint64 { return h.hits() }
 	s.plant = func() error { return s.plantKprobe(kp, at, 0) }
 	s.remove = func() error { return s.unplant(kp, nil) }
 	switch p.kind {
-	case withPost:
-		kp.PostHandler = func(*kprobes.Kprobe, *x86.PtRegs, uint64) {}
+	case plainKprobe, withPost:
+		h.countPre()
+		if p.kind == withPost {
+			h.post()
+		}
 	case returning:
+		h.countReturn()
 		s.plant = func() error { return s.plantReturn(rp, at) }
 		s.remove = func() error { return s.unplant(nil, rp) }
 	case both:
-		kp.PreHandler = func(*kprobes.Kprobe, *x86.PtRegs) int { return 0 }
+		h.pre()
+		h.countReturn()
 		s.plant = func() error { return errors.Join(s.plantKprobe(kp, at, 0), s.plantReturn(rp, at)) }
 		s.remove = func() error { return s.unplant(kp, rp) }
 	case disabled:
@@ -83,15 +90,10 @@ func (p *Path) arrange(s *subject, place *site) error {
 	case missedReturn:
 		s.missReturns(rp, at)
 	case nestedMiss:
-		s.hits = &kp.Nmissed
+		s.hits = func() uint64 { return kp.Nmissed }
 		return s.nest(place.outer)
-	case plainKprobe:
 	}
 	return nil
-}
-
-func count(hits *uint64) kprobes.PreHandler {
-	return func(*kprobes.Kprobe, *x86.PtRegs) int { *hits++; return 0 }
 }
 
 func (s *subject) plantKprobe(p *kprobes.Kprobe, at x86.Addr, flags kprobes.Flags) error {
@@ -119,8 +121,8 @@ func (s *subject) unplant(p *kprobes.Kprobe, rp *kprobes.Kretprobe) error {
 // missReturns lets the one instance be taken by a call of the probed function
 // that calls the loop, which calls the function again.
 func (s *subject) missReturns(rp *kprobes.Kretprobe, at x86.Addr) {
-	rp.MaxActive, rp.Handler = 1, nil
-	s.hits = &rp.Nmissed
+	rp.MaxActive = 1
+	s.hits = func() uint64 { return rp.Nmissed }
 	s.run = func(n int) error {
 		_, err := s.Machine.CallAddr(at, uint64(s.loop), uint64(n))
 		return err

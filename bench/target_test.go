@@ -36,7 +36,7 @@ func own(t testing.TB, release, symbol string, offset uint32, call string) *Targ
 }
 
 func TestTarget(t *testing.T) {
-	r, err := Run(&Options{Rounds: 1, Hits: 100, Target: own(t, "6.1", placeOptimizable, 0, ""), Others: []int{0, 5}})
+	r, err := Run(&Options{Rounds: 1, Hits: 100, Target: own(t, "6.1", placeOptimizable, 0, ""), Others: []int{0, 5}, Handlers: []string{HandlerGo}})
 	require.NoError(t, err)
 	require.Equal(t, &Measured{
 		Image: lab.GuestKernel, Release: "6.1.0-kprobelab", Profile: "6.1", Place: "opt_yes", Call: "opt_yes(0, 5)", HitsPerCall: 1,
@@ -67,7 +67,7 @@ func TestTarget(t *testing.T) {
 // A place that a call comes to several times: the figures are per hit.
 func TestTargetOfSeveralHits(t *testing.T) {
 	r, err := Run(&Options{
-		Rounds: 1, Hits: 100, Paths: []string{"ftrace", "r-ftrace", "next-door"},
+		Rounds: 1, Hits: 100, Paths: []string{"ftrace", "r-ftrace", "next-door"}, Handlers: []string{HandlerGo},
 		Target: own(t, "6.1", "put_char", 0, `snprintf(buf[64], 64, "%d%%", 12345)`),
 	})
 	require.NoError(t, err)
@@ -166,7 +166,9 @@ func rulesAndHitsAgree(t *testing.T, target *Target, taken map[string]int) {
 		}
 		require.NoError(t, err)
 		for _, p := range Paths() {
-			require.NoError(t, r.add(&p, 0))
+			for _, h := range p.handlers([]string{HandlerGo, HandlerGuest}) {
+				require.NoError(t, r.add(&p, 0, h))
+			}
 		}
 		for i, p := range r.paths {
 			require.Equal(t, p.parts, r.results[i].Parts)

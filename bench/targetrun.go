@@ -143,7 +143,7 @@ func (t *target) site(s *stand, others int) (*site, error) {
 
 // targetSubject makes the path's on the target; the error is untaken, or a
 // *probepoint.Refusal, where hits there cannot take it.
-func (r *run) targetSubject(p *Path, others int) (*subject, error) {
+func (r *run) targetSubject(p *Path, others int, handler string) (*subject, error) {
 	t := r.target
 	img, err := t.image(others)
 	if err != nil {
@@ -155,7 +155,7 @@ func (r *run) targetSubject(p *Path, others int) (*subject, error) {
 		return nil, untaken(why)
 	}
 	p.byDebug = spec.rules.Step.TrapFlag
-	l, err := r.stand(standKey{preempt: spec.rules.Preemption, optimize: p.optimize, others: others}, spec)
+	l, err := r.stand(standKey{preempt: spec.rules.Preemption, optimize: p.optimize, others: others, guest: handler == HandlerGuest}, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +167,7 @@ func (r *run) targetSubject(p *Path, others int) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.subject(l, place)
+	return p.subject(l, place, handler)
 }
 
 // neighbours is how many functions are tried.

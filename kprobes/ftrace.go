@@ -131,6 +131,8 @@ func (k *Kprobes) finishFtrace(cpu *cpuState, p *Kprobe, regs *x86.PtRegs, behin
 	}
 	regs.IP = behind
 	cpu.current = nil
-	k.learnSite(p, behind)
+	if k.guest.routes.sites != 0 {
+		k.learnSite(p, behind)
+	}
 	k.event(cpu, EventResume, p, x86.Addr(regs.IP), regs, "return behind the site")
 }

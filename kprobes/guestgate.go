@@ -127,7 +127,7 @@ func (k *Kprobes) placeGate(name, out string, call []gpart, fn func(x86.Addr, *x
 // learnGate makes the gate of a probe that a hit has come to Go for.
 func (k *Kprobes) learnGate(entry *Kprobe) {
 	g := &k.guest.gates
-	if g.m == nil || !k.mayLearn() || k.c.Step.TrapFlag && !k.boosts(entry, entry.ool) {
+	if !k.mayLearn() || k.c.Step.TrapFlag && !k.boosts(entry, entry.ool) {
 		return
 	}
 	rec, ok := k.routed(entry, hitBy{nmi: k.c.Step.Int3IsNMI})
@@ -141,7 +141,7 @@ func (k *Kprobes) learnGate(entry *Kprobe) {
 // learnPost makes the gate behind a copy whose post handler is guest code.
 func (k *Kprobes) learnPost(entry *Kprobe, regs *x86.PtRegs) {
 	g := &k.guest.gates
-	if g.m == nil || !k.mayLearn() || len(k.members(entry)) != 1 {
+	if !k.mayLearn() || len(k.members(entry)) != 1 {
 		return
 	}
 	if p := k.members(entry)[0]; p.PostCode != 0 && !p.Disabled() {

@@ -31,7 +31,7 @@ func (k *Kprobes) reachable() bool {
 }
 
 // mayLearn: nobody wants to see the steps of every hit.
-func (k *Kprobes) mayLearn() bool { return k.guest.m != nil && k.observe == nil }
+func (k *Kprobes) mayLearn() bool { return k.observe == nil }
 
 // hitBy is how a hit comes that a route is for.
 type hitBy struct {
@@ -103,7 +103,7 @@ func (k *Kprobes) chain(entry *Kprobe, members []*Kprobe, by hitBy) (x86.Addr, b
 
 // learnDetour routes the hits of a detour buffer.
 func (k *Kprobes) learnDetour(entry *Kprobe, handle uint64) {
-	if k.guest.routes.callback == 0 || !k.mayLearn() {
+	if !k.mayLearn() {
 		return
 	}
 	if rec, ok := k.routed(entry, hitBy{ignores: true}); ok {
@@ -113,7 +113,7 @@ func (k *Kprobes) learnDetour(entry *Kprobe, handle uint64) {
 
 // learnSite routes the hits of a fentry site; behind is the address behind it.
 func (k *Kprobes) learnSite(entry *Kprobe, behind uint64) {
-	if k.guest.routes.sites == 0 || len(k.ftrace.functions.nops) > 0 || !k.mayLearn() {
+	if len(k.ftrace.functions.nops) > 0 || !k.mayLearn() {
 		return
 	}
 	if rec, ok := k.routed(entry, hitBy{}); ok {

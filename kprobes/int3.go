@@ -34,7 +34,9 @@ func (k *Kprobes) hit(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) bool {
 	cpu.status = HitActive
 	cpu.come(byTrap, regs)
 	if k.pre(cpu, p, regs) == 0 {
-		k.learnGate(p)
+		if k.guest.gates.m != nil {
+			k.learnGate(p)
+		}
 		return k.setupStep(cpu, p, regs, false)
 	}
 	if !k.c.Step.HandlerResets {

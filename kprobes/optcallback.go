@@ -62,7 +62,9 @@ func (k *Kprobes) optimizedCallback(_ x86.Addr, regs *x86.PtRegs) {
 	cpu.status = HitActive
 	k.optPre(cpu, p, regs)
 	cpu.current = nil
-	k.learnDetour(p, handle)
+	if k.guest.routes.callback != 0 {
+		k.learnDetour(p, handle)
+	}
 	k.event(cpu, EventDetoured, p, k.opt.handles[handle].d.Copied(), regs, "the buffer restores the registers, runs its copy of the instructions, and jumps back behind them")
 }
 

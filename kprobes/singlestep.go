@@ -97,7 +97,7 @@ func (k *Kprobes) behindCopy(ool *outOfLine, ip uint64) bool {
 // finishStep ends an int3 single step (spec 2.6).
 func (k *Kprobes) finishStep(cpu *cpuState, regs *x86.PtRegs) {
 	p := cpu.current
-	if cpu.status == HitSS {
+	if cpu.status == HitSS && k.guest.gates.m != nil {
 		k.learnPost(p, regs)
 	}
 	k.event(cpu, EventStepped, p, x86.Addr(regs.IP-1), regs, "int3 behind the copy: move ip back to the original code")

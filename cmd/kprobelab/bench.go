@@ -20,9 +20,9 @@ difference is divided by the hits. The columns:
    quartiles  half of the rounds were between these
    floor      what the engine asks for the same traps, call-outs and guest instructions
               with nothing behind them, measured in the same run; x is ns to that
-   traps, steps, guest
+   traps, steps, guest, go
               int3s at the probed address; second traps, behind the copy; instructions
-              that the guest runs more
+              that the guest runs more; calls out of the engine into Go
    allocs     allocations of Go's heap per hit
    doc        microseconds in the table of the kernel's documentation (kprobes.rst), on an
               x86-64 processor of 2008
@@ -36,7 +36,8 @@ than ftrace, and its return no other than r-ftrace: give an offset for the other
 buffers stay what the last call left; the calls have to make as many hits each, and the
 figures are per hit. The floor is the guest kernel's.
 
-The handlers are in Go and count. Each path says whose rules it runs on: boosting (b, rb)
+The handlers count, in Go (a function of kprobelab's user) or in guest code (as a module's
+are, which a jump, the function tracer and a return reach without Go). Each path says whose rules it runs on: boosting (b, rb)
 needs a kernel without PREEMPTION, the trap flag one before 5.13.
 
 --hardware is x86-64 or i386, the documentation's processors, or a JSON file of your own:
@@ -72,6 +73,7 @@ func benchCommand(t *term) *cli.Command {
 			&cli.IntFlag{Name: "rounds", Value: 15, Usage: "number of `ROUNDS`, each of all paths"},
 			&cli.IntFlag{Name: "hits", Value: 10_000, Usage: "number of `HITS` in a round of a path"},
 			&cli.IntSliceFlag{Name: "others", Usage: "with this `NUMBER` of other probes planted (repeatable: one line for each)"},
+			&cli.StringSliceFlag{Name: "handler", Usage: "handlers in `go` or in guest code: go, guest (repeatable, or with commas; default: both)"},
 			&cli.StringFlag{Name: "hardware", Value: "x86-64", Usage: "model this `PROCESSOR`: " + strings.Join(bench.HardwareNames(), ", ") + ", or a JSON file"},
 			&cli.StringFlag{Name: "plot", Destination: &r.plot, Usage: "draw it, too, into this `FILE.svg` or .png"},
 			&cli.BoolFlag{Name: "json", Destination: &r.json, Usage: "one JSON object: paths, floor, and how it was measured"},
@@ -104,6 +106,14 @@ func (r *benchRun) run(t *term, c *cli.Command) error {
 	}
 	if _, ok := plotForms[filepath.Ext(r.plot)]; r.plot != "" && !ok {
 		return usagef("--plot %s: the file's name has to end in .svg or .png", r.plot)
+	}
+	for _, h := range c.StringSlice("handler") {
+		r.o.Handlers = append(r.o.Handlers, strings.Split(h, ",")...)
+	}
+	for _, h := range r.o.Handlers {
+		if h != bench.HandlerGo && h != bench.HandlerGuest {
+			return usagef("--handler %q: it can be %s or %s", h, bench.HandlerGo, bench.HandlerGuest)
+		}
 	}
 	r.o.Others = c.IntSlice("others")
 	for _, n := range r.o.Others {

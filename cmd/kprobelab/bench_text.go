@@ -101,10 +101,10 @@ func hits(n int) string {
 // benchFigures are the table of the paths, and what they are held against.
 func benchFigures(out io.Writer, rep *bench.Report) error {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "path\tothers\tns\tquartiles\tfloor\tx\ttraps\tsteps\tguest\tallocs\tdoc\tmodel\tprofile\t")
+	fmt.Fprintln(w, "path\thandler\tothers\tns\tquartiles\tfloor\tx\ttraps\tsteps\tguest\tgo\tallocs\tdoc\tmodel\tprofile\t")
 	for _, p := range rep.Paths {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d-%d\t%s\t%s\t%g\t%g\t%g\t%g\t%s\t%s\t%s\t\n", p.Path, p.Others, whole(p.NS), whole(p.Low), whole(p.High),
-			optional("%.0f", p.Floor), optional("%.2f", p.Ratio), p.Traps, p.Steps, p.Instructions, p.Allocs,
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d-%d\t%s\t%s\t%g\t%g\t%g\t%g\t%g\t%s\t%s\t%s\t\n", p.Path, p.Handler, p.Others, whole(p.NS), whole(p.Low), whole(p.High),
+			optional("%.0f", p.Floor), optional("%.2f", p.Ratio), p.Traps, p.Steps, p.Instructions, p.Crossings, p.Allocs,
 			optional("%.2f", p.Documented), optional("%.3g", p.Modelled), p.Profile)
 	}
 	if err := w.Flush(); err != nil {
@@ -140,11 +140,11 @@ func optional(format string, v float64) string {
 func benchCSV(out io.Writer, rep *bench.Report) error {
 	w := csv.NewWriter(out)
 	rows := [][]string{{"path", "profile", "handler", "others", "ns", "low_ns", "high_ns", "floor_ns", "ratio", "traps", "steps",
-		"detours", "tracers", "trampolines", "instructions", "allocs", "documented_us", "modelled_us"}}
+		"detours", "tracers", "trampolines", "instructions", "crossings", "allocs", "documented_us", "modelled_us"}}
 	for _, p := range rep.Paths {
 		row := []string{p.Path, p.Profile, p.Handler, strconv.Itoa(p.Others)}
 		for _, v := range []float64{p.NS, p.Low, p.High, p.Floor, p.Ratio, p.Traps, p.Steps,
-			p.Detours, p.Tracers, p.Trampolines, p.Instructions, p.Allocs, p.Documented, p.Modelled} {
+			p.Detours, p.Tracers, p.Trampolines, p.Instructions, p.Crossings, p.Allocs, p.Documented, p.Modelled} {
 			row = append(row, strconv.FormatFloat(v, 'f', -1, 64))
 		}
 		rows = append(rows, row)
