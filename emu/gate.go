@@ -32,4 +32,12 @@ func (m *Machine) UngateInt3(at x86.Addr) {
 	}
 }
 
+// forgetGates takes all away: what they lead to may be gone.
+func (m *Machine) forgetGates() {
+	if m.c.ngates > 0 {
+		clear(m.c.gates[:])
+		m.c.ngates = 0
+	}
+}
+
 func (m *Machine) gate(at x86.Addr) *C.kpl_gate { return &m.c.gates[at%C.KPL_GATES] }

@@ -122,6 +122,7 @@ func (m *Machine) Restore(s *Snapshot) error {
 			}
 		}
 	}
+	m.forgetGates()
 	m.exec.clear(s.exec, m.execNext)
 	m.cleanPages(int(s.undo))
 	C.kpl_undo_drop(m.c, s.undo)

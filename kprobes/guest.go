@@ -111,10 +111,10 @@ func (k *Kprobes) makeRecord(p *Kprobe) error {
 	if err := k.m.WriteMem(p.Record, make([]byte, recSize)); err != nil {
 		return noGuest(p, err)
 	}
-	if err := k.placeGates(); err != nil {
+	if err := k.placeRoutes(); err != nil {
 		return err
 	}
-	return k.placeRoutes()
+	return k.placeGates()
 }
 
 // startGuest finds out whether the machine can.

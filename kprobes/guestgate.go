@@ -40,7 +40,7 @@ type guestGates struct {
 	m Gates
 	// entry and post are the entries of the two gates, 0 until placed.
 	entry, post x86.Addr
-	learned     []x86.Addr
+	learned     map[x86.Addr]bool
 }
 
 const (
@@ -106,7 +106,7 @@ func (k *Kprobes) placeGates() error {
 	if g.post, err = k.placeGate("asm_exc_int3.post_handler", "kprobe_post_process.out", gateStepped, k.gatePosted); err != nil {
 		return fmt.Errorf("the int3 entry in guest code: %w", err)
 	}
-	g.m = m
+	g.m, g.learned = m, map[x86.Addr]bool{}
 	return nil
 }
 
@@ -135,7 +135,7 @@ func (k *Kprobes) learnGate(entry *Kprobe) {
 		return
 	}
 	g.m.GateInt3(entry.Addr, g.entry, rec)
-	g.learned = append(g.learned, entry.Addr)
+	g.learned[entry.Addr] = true
 }
 
 // learnPost makes the gate behind a copy whose post handler is guest code.
@@ -147,7 +147,7 @@ func (k *Kprobes) learnPost(entry *Kprobe, regs *x86.PtRegs) {
 	if p := k.members(entry)[0]; p.PostCode != 0 && !p.Disabled() {
 		at := x86.Addr(regs.IP - 1)
 		g.m.GateInt3(at, g.post, p.Record)
-		g.learned = append(g.learned, at)
+		g.learned[at] = true
 	}
 }
 

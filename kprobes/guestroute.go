@@ -17,12 +17,24 @@ type guestRoutes struct {
 	// callback is optimized_callback with routes, which detour buffers built
 	// from now on call.
 	callback x86.Addr
-	// chain and chainAll are aggr_pre_handler and opt_pre_handler, 0 until they
-	// are needed, and chains the records for them.
+	// chain and chainAll are aggr_pre_handler and opt_pre_handler, chains the
+	// records for them, and room where these are.
 	chain, chainAll x86.Addr
-	chains          []x86.Addr
-	learned         []x86.Addr
+	chains          map[chainKey]x86.Addr
+	room            x86.Addr
+	used            int
+	// learned are the pairs that are in use.
+	learned map[x86.Addr]bool
 }
+
+type chainKey struct {
+	entry *Kprobe
+	by    hitBy
+}
+
+// chainRoom is the room for chains in bytes. They are made in the middle of
+// runs, whose memory a caller may put back, and so not allocated there.
+const chainRoom = 1 << 16
 
 // reachable: guest code of ours reaches a CPU's page, and is not torn apart.
 func (k *Kprobes) reachable() bool {
@@ -76,28 +88,39 @@ func (k *Kprobes) routable(p *Kprobe, by hitBy) bool {
 // chain makes a record for the members of an aggregate; it lasts until the
 // routes are forgotten.
 func (k *Kprobes) chain(entry *Kprobe, members []*Kprobe, by hitBy) (x86.Addr, bool) {
-	code := &k.guest.routes.chain
+	code := k.guest.routes.chain
 	if by.ignores {
-		code = &k.guest.routes.chainAll
+		code = k.guest.routes.chainAll
 	}
-	if *code == 0 {
-		at, err := k.placeGuest("aggr_pre_handler", chainFor(!by.ignores), nil)
-		if err != nil {
-			return 0, false
-		}
-		*code = at
-	}
-	rec, err := k.guest.m.Alloc(recSize + 8*(len(members)+1))
-	if err != nil {
+	rec, ok := k.chainRecord(chainKey{entry, by}, recSize+8*(len(members)+1))
+	if !ok {
 		return 0, false
 	}
-	k.setGuestWord(rec+recCode, uint64(*code))
+	k.setGuestWord(rec+recCode, uint64(code))
 	k.setGuestWord(rec+recAddr, uint64(entry.Addr))
-	for i, p := range members {
-		k.setGuestWord(rec+recSize+x86.Addr(8*i), uint64(p.Record))
+	at := rec + recSize
+	for _, p := range members {
+		k.setGuestWord(at, uint64(p.Record))
+		at += 8
 	}
-	k.guest.records[rec] = entry
-	k.guest.routes.chains = append(k.guest.routes.chains, rec)
+	k.setGuestWord(at, 0)
+	return rec, true
+}
+
+// chainRecord is room for a chain: the last one's where it is made again, as
+// after a caller has put memory back that the chain was written in.
+func (k *Kprobes) chainRecord(key chainKey, size int) (x86.Addr, bool) {
+	r := &k.guest.routes
+	if rec := r.chains[key]; rec != 0 {
+		return rec, true
+	}
+	if r.used+size > chainRoom {
+		return 0, false
+	}
+	rec := r.room + x86.Addr(r.used)
+	r.used += size
+	r.chains[key] = rec
+	k.guest.records[rec] = key.entry
 	return rec, true
 }
 
@@ -124,23 +147,38 @@ func (k *Kprobes) learnSite(entry *Kprobe, behind uint64) {
 func (k *Kprobes) learn(pair x86.Addr, key uint64, rec x86.Addr) {
 	k.setGuestWord(pair+8, uint64(rec))
 	k.setGuestWord(pair, key)
-	k.guest.routes.learned = append(k.guest.routes.learned, pair)
+	k.guest.routes.learned[pair] = true
 }
 
 // forgetRoutes is called before a probe is registered or changed.
 func (k *Kprobes) forgetRoutes() {
 	r := &k.guest.routes
-	for _, pair := range r.learned {
+	for pair := range r.learned {
 		k.setGuestWord(pair, 0)
 	}
 	for _, rec := range r.chains {
-		k.freeRecord(rec)
+		delete(k.guest.records, rec)
 	}
-	r.learned, r.chains = r.learned[:0], r.chains[:0]
-	for _, at := range k.guest.gates.learned {
+	clear(r.learned)
+	clear(r.chains)
+	if !k.chainRuns() {
+		r.used = 0
+	}
+	for at := range k.guest.gates.learned {
 		k.guest.gates.m.UngateInt3(at)
 	}
-	k.guest.gates.learned = k.guest.gates.learned[:0]
+	clear(k.guest.gates.learned)
+}
+
+// chainRuns: guest code is in a chain, whose room stays taken for now.
+func (k *Kprobes) chainRuns() bool {
+	r := &k.guest.routes
+	for n := range k.cpus {
+		if l := k.cpus[n].local; l != nil && x86.Addr(l[wordRunning]).In(r.room, r.room+chainRoom) {
+			return true
+		}
+	}
+	return false
 }
 
 // placeRoutes puts the functions into guest memory, once there is a probe to
@@ -150,6 +188,9 @@ func (k *Kprobes) placeRoutes() error {
 	if k.c.Step.HandlerResets || !k.reachable() {
 		return nil
 	}
+	if err := k.placeChains(); err != nil {
+		return fmt.Errorf("aggr_pre_handler in guest code: %w", err)
+	}
 	if err := k.placeDetourRoute(); err != nil {
 		return fmt.Errorf("optimized_callback in guest code: %w", err)
 	}
@@ -157,6 +198,22 @@ func (k *Kprobes) placeRoutes() error {
 		return fmt.Errorf("kprobe_ftrace_handler in guest code: %w", err)
 	}
 	return nil
+}
+
+func (k *Kprobes) placeChains() (err error) {
+	r := &k.guest.routes
+	if r.room != 0 {
+		return nil
+	}
+	if r.chain, err = k.placeGuest("aggr_pre_handler", chainFor(true), nil); err != nil {
+		return err
+	}
+	if r.chainAll, err = k.placeGuest("opt_pre_handler", chainFor(false), nil); err != nil {
+		return err
+	}
+	r.chains, r.learned = map[chainKey]x86.Addr{}, map[x86.Addr]bool{}
+	r.room, err = k.guest.m.Alloc(chainRoom)
+	return err
 }
 
 func (k *Kprobes) placeDetourRoute() (err error) {
