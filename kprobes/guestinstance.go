@@ -245,7 +245,7 @@ func (k *Kprobes) pushNode(i *Instance) {
 // front of the list here.
 func (k *Kprobes) takeOver(task int) {
 	g := &k.guest.pools
-	if g.heads == 0 || task < 0 || task >= guestTasks {
+	if task < 0 || task >= guestTasks {
 		return
 	}
 	node := x86.Addr(k.guestWord(k.headAt(task)))

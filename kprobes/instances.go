@@ -81,7 +81,9 @@ func (k *Kprobes) push(i *Instance) {
 		k.pushNode(i)
 		return
 	}
-	k.takeOver(i.Task)
+	if k.guest.pools.heads != 0 {
+		k.takeOver(i.Task)
+	}
 	for i.Task >= len(k.kret.pending) {
 		k.kret.pending = append(k.kret.pending, nil)
 	}
@@ -91,7 +93,9 @@ func (k *Kprobes) push(i *Instance) {
 
 // head is the newest pending instance of a task.
 func (k *Kprobes) head(task int) *Instance {
-	k.takeOver(task)
+	if k.guest.pools.heads != 0 {
+		k.takeOver(task)
+	}
 	if task < 0 || task >= len(k.kret.pending) {
 		return nil
 	}

@@ -236,7 +236,7 @@ func (k *Kprobes) preKretprobe(p *Kprobe, regs *x86.PtRegs) int {
 		return 0
 	}
 	i.Task = k.m.Task()
-	if rp.EntryHandler != nil && k.c.Kret.EntryHandler && k.callReturn(rp, "entry_handler", rp.EntryHandler, i, regs) != 0 {
+	if rp.EntryHandler != nil && k.c.Kret.EntryHandler && k.callReturn(cpu, rp, "entry_handler", rp.EntryHandler, i, regs) != 0 {
 		k.recycle(i)
 		return 0
 	}
@@ -264,8 +264,7 @@ func (k *Kprobes) hijack(cpu *cpuState, i *Instance, regs *x86.PtRegs) error {
 	return nil
 }
 
-func (k *Kprobes) callReturn(rp *Kretprobe, field string, h ReturnHandler, i *Instance, regs *x86.PtRegs) (ret int) {
-	cpu := &k.cpus[k.m.CPU()]
+func (k *Kprobes) callReturn(cpu *cpuState, rp *Kretprobe, field string, h ReturnHandler, i *Instance, regs *x86.PtRegs) (ret int) {
 	word := cpu.engage()
 	defer k.recovered(&rp.KP, field)
 	ret = h(i, regs)

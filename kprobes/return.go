@@ -45,7 +45,7 @@ func (k *Kprobes) runReturn(cpu *cpuState, frame x86.Addr, regs *x86.PtRegs) x86
 		k.lostReturn(frame, regs)
 		return 0
 	}
-	cpu.step = 0
+	cpu.step, cpu.task = 0, task
 	k.event(cpu, EventReturn, k.entryProbe(last), frame, regs, "the function returned into the trampoline, which built a frame")
 	if !k.c.Kret.HandlerIPIsTrampoline {
 		regs.IP = uint64(last.RetAddr)
@@ -124,11 +124,10 @@ func (k *Kprobes) runHandler(cpu *cpuState, i *Instance, regs *x86.PtRegs) {
 		return
 	}
 	k.event(cpu, EventReturnHandler, &rp.KP, i.RetAddr, regs, "return handler")
-	cpu.task = k.m.Task()
 	cpu.current = &rp.KP
 	cpu.come(byReturn, regs)
 	cpu.status = HitActive
-	k.callReturn(rp, "handler", rp.Handler, i, regs)
+	k.callReturn(cpu, rp, "handler", rp.Handler, i, regs)
 	cpu.current = nil
 }
 
