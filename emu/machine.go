@@ -85,7 +85,10 @@ type Machine struct {
 	stacks  *region
 	exec    *region
 
+	// execNext is behind the executable pages, execPart what is left of the one
+	// that small pieces share.
 	execNext  x86.Addr
+	execPart  x86.Range
 	stubs     stubs
 	symbols   []kimage.Symbol
 	extable   exceptionTable

@@ -25,6 +25,7 @@ type Snapshot struct {
 	undo C.int
 	heap heap
 	exec x86.Addr
+	part x86.Range
 	stub stubs
 	syms []kimage.Symbol
 }
@@ -36,7 +37,7 @@ func (m *Machine) Snapshot() (*Snapshot, error) {
 	if err := m.outside(); err != nil {
 		return nil, err
 	}
-	s := &Snapshot{m: m, undo: m.c.nundo, exec: m.execNext, syms: slices.Clone(m.symbols)}
+	s := &Snapshot{m: m, undo: m.c.nundo, exec: m.execNext, part: m.execPart, syms: slices.Clone(m.symbols)}
 	s.heap = heap{r: m.heap.r, next: m.heap.next, free: map[int][]x86.Addr{}, size: maps.Clone(m.heap.size)}
 	for n, list := range m.heap.free {
 		s.heap.free[n] = slices.Clone(list)
@@ -153,6 +154,6 @@ func (m *Machine) forgetAllocations(s *Snapshot) {
 	for n, list := range s.heap.free {
 		m.heap.free[n] = slices.Clone(list)
 	}
-	m.execNext, m.symbols = s.exec, slices.Clone(s.syms)
+	m.execNext, m.execPart, m.symbols = s.exec, s.part, slices.Clone(s.syms)
 	m.stubs = stubs{slices.Clone(s.stub.pages), s.stub.used, slices.Clone(s.stub.fns)}
 }

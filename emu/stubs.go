@@ -91,9 +91,10 @@ func (m *Machine) Callout(symbol string, fn func(frame x86.Addr, regs *x86.PtReg
 	return at, nil
 }
 
-// AllocExec maps size bytes of executable memory, whole pages of int3, in
-// module space behind the modules, and names them as the kernel's kallsyms
-// does ("kprobe_insn_page").
+// AllocExec maps size bytes of executable memory, full of int3, in module
+// space behind the modules, and names them as the kernel's kallsyms does
+// ("kprobe_insn_page"). Half a page and more begins at a page; what is smaller
+// shares one, for the engine goes from page to page by a longer way.
 func (m *Machine) AllocExec(size int, name string) (x86.Addr, error) {
 	at, err := m.allocExec(size)
 	if err == nil {
@@ -102,10 +103,30 @@ func (m *Machine) AllocExec(size int, name string) (x86.Addr, error) {
 	return at, err
 }
 
+// execAlign is where small pieces begin.
+const execAlign = 64
+
 func (m *Machine) allocExec(size int) (x86.Addr, error) {
 	if size <= 0 || size > execSize {
 		return 0, fmt.Errorf("executable memory of %d bytes: %w", size, errno.EINVAL)
 	}
+	if size >= PageSize/2 {
+		return m.execPages(size)
+	}
+	if m.execPart.Len() < uint64(size) {
+		at, err := m.execPages(PageSize)
+		if err != nil {
+			return 0, err
+		}
+		m.execPart = x86.Range{Start: at, End: at + PageSize}
+	}
+	at := m.execPart.Start
+	m.execPart.Start = (at + x86.Addr(size) + execAlign - 1) &^ (execAlign - 1)
+	return at, nil
+}
+
+// execPages maps whole pages.
+func (m *Machine) execPages(size int) (x86.Addr, error) {
 	at, end := m.execNext, pageUp(m.execNext.Add(int64(size)))
 	if end > m.exec.End {
 		return 0, fmt.Errorf("executable memory of %d bytes: %w: %w", size, ErrNoMemory, errno.ENOMEM)
