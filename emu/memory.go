@@ -98,11 +98,7 @@ func (r *region) clear(start, end x86.Addr) {
 	}
 }
 
-// region finds the region of an address; most often it is the last one again.
 func (m *Machine) region(a x86.Addr) *region {
-	if r := m.recent; r != nil && r.Contains(a) {
-		return r
-	}
 	for _, r := range m.regions {
 		if r.Contains(a) {
 			m.recent = r
@@ -117,6 +113,12 @@ func (m *Machine) region(a x86.Addr) *region {
 func (m *Machine) host(addr x86.Addr, n int, need byte) ([]byte, error) {
 	if n == 0 {
 		return nil, nil
+	}
+	if r := m.recent; r != nil { // most often it is one page of the same region again
+		off := uint64(addr - r.Start)
+		if end := off + uint64(n); off < end && end <= uint64(len(r.mem)) && off/PageSize == (end-1)/PageSize && r.attr[off/PageSize]&need == need {
+			return r.mem[off:end], nil
+		}
 	}
 	r := m.region(addr)
 	if r == nil || uint64(n) > uint64(r.End.Sub(addr)) {
