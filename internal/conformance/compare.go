@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"kprobelab/errno"
-	"kprobelab/internal/conformance/frame"
+	"kprobelab/internal/qemu/frame"
 	"kprobelab/kimage"
 	"kprobelab/report"
 	"kprobelab/x86"

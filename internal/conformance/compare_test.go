@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/guestkernel"
-	"kprobelab/internal/conformance/frame"
+	"kprobelab/internal/qemu/frame"
 	"kprobelab/kimage"
 	"kprobelab/report"
 	"kprobelab/x86"

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"kprobelab/internal/conformance/frame"
+	"kprobelab/internal/qemu/frame"
 	"kprobelab/kimage"
 	"kprobelab/probepoint"
 	"kprobelab/x86"

@@ -15,7 +15,8 @@ import (
 
 	"kprobelab/internal/boottext"
 	"kprobelab/internal/conformance"
-	"kprobelab/internal/conformance/frame"
+	"kprobelab/internal/qemu"
+	"kprobelab/internal/qemu/frame"
 	"kprobelab/kimage"
 	"kprobelab/x86"
 )
@@ -82,13 +83,10 @@ func (o *options) one(kernel, cpu string) error {
 	}
 	points := conformance.Points(img, o.points, o.seed)
 	names := conformance.Names(img, o.names, o.seed)
-	m := &conformance.Machine{
+	m := &qemu.Machine{
 		QEMU: o.qemu, Kernel: kernel, CPU: cpu, CPUs: 2, Limit: o.limit,
 		Files: map[string][]byte{
 			frame.DefinitionsFile: []byte(conformance.Definitions(points) + strings.Join(names, "\n") + "\n"),
-		},
-		Say: func(format string, args ...any) {
-			fmt.Printf("  %4.0f s  %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
 		},
 	}
 	if m.Init, err = os.ReadFile(o.init); err != nil {
@@ -103,7 +101,9 @@ func (o *options) one(kernel, cpu string) error {
 	if err != nil {
 		return err
 	}
-	b, err := m.Boot(text)
+	b, err := conformance.Ask(m, text, func(what string) {
+		fmt.Printf("  %4.0f s  %s\n", time.Since(began).Seconds(), what)
+	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNotRun, err)
 	}

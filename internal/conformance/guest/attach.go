@@ -16,7 +16,8 @@ import (
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
-	"kprobelab/internal/conformance/frame"
+	"kprobelab/internal/qemu/frame"
+	"kprobelab/internal/qemu/wire"
 )
 
 // attachAll loads each program of the BPF object, where there is one, attaches
@@ -47,7 +48,7 @@ func attachAll() error {
 	for name, p := range spec.Programs {
 		fmt.Fprintf(&out, "%s\t%d\t%s\n", name, errnoOf(attach(p, unit)), p.SectionName)
 	}
-	send(frame.Attached, out.Bytes())
+	wire.Send(frame.Attached, out.Bytes())
 	return nil
 }
 

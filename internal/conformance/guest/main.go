@@ -20,7 +20,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"kprobelab/internal/conformance/frame"
+	"kprobelab/internal/qemu/frame"
+	"kprobelab/internal/qemu/wire"
 )
 
 const (
@@ -31,13 +32,13 @@ const (
 func main() {
 	// The right to write to the port is this thread's.
 	runtime.LockOSThread()
-	err := openWire()
+	err := wire.Open()
 	if err != nil {
 		fmt.Println("no debug port:", err)
 	} else if err = work(); err != nil {
-		send(frame.Failed, []byte(err.Error()))
+		wire.Send(frame.Failed, []byte(err.Error()))
 	} else {
-		send(frame.Done, nil)
+		wire.Send(frame.Done, nil)
 	}
 	// The host ends the machine; the first process must not end.
 	for {
@@ -54,9 +55,9 @@ func work() error {
 		if err != nil {
 			return err
 		}
-		send(f, data)
+		wire.Send(f, data)
 	}
-	send(frame.Booted, nil)
+	wire.Send(frame.Booted, nil)
 	if err := waitForHost(); err != nil {
 		return err
 	}
@@ -109,7 +110,7 @@ func define() error {
 		_, err := f.WriteString(line)
 		fmt.Fprintln(&out, errnoOf(err))
 	}
-	send(frame.Errnos, out.Bytes())
+	wire.Send(frame.Errnos, out.Bytes())
 	return nil
 }
 
@@ -145,7 +146,7 @@ func settle() error {
 			return err
 		}
 		if bytes.Equal(list, before) {
-			send(frame.List, list)
+			wire.Send(frame.List, list)
 			return nil
 		}
 		before = list

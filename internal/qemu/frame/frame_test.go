@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"kprobelab/internal/conformance/frame"
+	"kprobelab/internal/qemu/frame"
 )
 
 func TestFrames(t *testing.T) {

@@ -65,6 +65,10 @@ const (
 	Attached = "attached"
 	// List is debugfs' kprobes/list when nothing changed any more.
 	List = "list"
+	// Round is sent behind each round of a benchmark, and Measured has its
+	// figures, in the form that bench.ParseQEMU reads.
+	Round    = "round"
+	Measured = "measured"
 	// Done is the last frame, and so is Failed, with the reason.
 	Done   = "done"
 	Failed = "failed"
@@ -74,4 +78,6 @@ const (
 	Group           = "conformance"
 	// ObjectFile is a compiled BPF object, where there is one.
 	ObjectFile = "/object.o"
+	// ModuleFile is the kernel module that measures.
+	ModuleFile = "/kprobelab_bench.ko"
 )
