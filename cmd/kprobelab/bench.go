@@ -51,6 +51,7 @@ type benchRun struct {
 	json, csv bool
 	// plot is the file to draw into, "" for none.
 	plot string
+	benchFiles
 }
 
 func benchCommand(t *term) *cli.Command {
@@ -67,7 +68,8 @@ func benchCommand(t *term) *cli.Command {
 			"kprobelab bench --csv --hardware i386 > cost.csv",
 			"kprobelab bench --image /boot/vmlinuz --symbol gcd+0x5 --call 'gcd(12, 18)'",
 			"kprobelab bench --image /boot/vmlinuz --symbol vsnprintf --call 'snprintf(buf[64], 64, \"%d\", 42)'",
-		) + "\nPaths:\n" + benchPaths() + "\n" + exitHelp,
+			"kprobelab bench --against qemu.txt",
+		) + againstHelp + "\nPaths:\n" + benchPaths() + "\n" + exitHelp,
 		Flags: append([]cli.Flag{
 			&cli.StringSliceFlag{Name: "path", Usage: "measure this `PATH` (repeatable, or with commas; default: all)"},
 			&cli.IntFlag{Name: "rounds", Value: 15, Usage: "number of `ROUNDS`, each of all paths"},
@@ -78,7 +80,7 @@ func benchCommand(t *term) *cli.Command {
 			&cli.StringFlag{Name: "plot", Destination: &r.plot, Usage: "draw it, too, into this `FILE.svg` or .png"},
 			&cli.BoolFlag{Name: "json", Destination: &r.json, Usage: "one JSON object: paths, floor, and how it was measured"},
 			&cli.BoolFlag{Name: "csv", Destination: &r.csv, Usage: "a header, and a line for each path"},
-		}, targetFlags()...),
+		}, append(targetFlags(), r.benchFiles.flags()...)...),
 		Action: func(_ context.Context, c *cli.Command) error { return r.run(t, c) },
 	}
 }
@@ -93,6 +95,9 @@ func benchPaths() string {
 
 func (r *benchRun) run(t *term, c *cli.Command) error {
 	if err := errors.Join(atMost(c, 0), oneOf(c, "json", "csv")); err != nil {
+		return err
+	}
+	if err := r.open(c); err != nil {
 		return err
 	}
 	for _, names := range c.StringSlice("path") {
@@ -127,6 +132,13 @@ func (r *benchRun) run(t *term, c *cli.Command) error {
 	var err error
 	if r.o.Hardware, err = hardware(c.String("hardware")); err != nil {
 		return err
+	}
+	if r.report != "" {
+		rep, err := r.read()
+		if err != nil {
+			return err
+		}
+		return r.show(t.out, rep)
 	}
 	if r.o.Target, err = benchTarget(t, c); err != nil {
 		return err

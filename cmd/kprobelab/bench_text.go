@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -25,9 +24,11 @@ func (r *benchRun) show(w io.Writer, rep *bench.Report) error {
 	}
 	switch {
 	case r.json:
-		return json.NewEncoder(w).Encode(rep)
+		return r.showJSON(w, rep)
 	case r.csv:
 		return benchCSV(w, rep)
+	case r.real != nil:
+		return againstTable(w, rep, r.real)
 	}
 	return benchTable(w, rep)
 }

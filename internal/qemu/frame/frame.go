@@ -66,7 +66,7 @@ const (
 	// List is debugfs' kprobes/list when nothing changed any more.
 	List = "list"
 	// Round is sent behind each round of a benchmark, and Measured has its
-	// figures, in the form that bench.ParseQEMU reads.
+	// figures, in the form that bench.ParseReal reads.
 	Round    = "round"
 	Measured = "measured"
 	// Done is the last frame, and so is Failed, with the reason.

@@ -1,0 +1,110 @@
+package bench
+
+// Compared is a path here beside the same path of a real kernel. Times are
+// nanoseconds of the same host per hit.
+type Compared struct {
+	Path string `json:"path"`
+	// Form tells apart what is probed on the real kernel's path.
+	Form string `json:"form,omitempty"`
+	// Profile and Handler are those of the result here, "" where the path is
+	// not measured here.
+	Profile string  `json:"profile,omitempty"`
+	Handler string  `json:"handler,omitempty"`
+	NS      float64 `json:"ns,omitempty"`
+	// Kernel is the real one, "" where none ran that path.
+	Kernel string `json:"kernel,omitempty"`
+	// RealNS is the median of its rounds, RealLow and RealHigh their
+	// quartiles; RealError says why there is none.
+	RealNS    float64 `json:"real_ns,omitempty"`
+	RealLow   float64 `json:"real_low_ns,omitempty"`
+	RealHigh  float64 `json:"real_high_ns,omitempty"`
+	RealError string  `json:"real_error,omitempty"`
+	// Times is RealNS to NS; 0 where one of them is missing, or where a hit
+	// costs nothing by what it is made of.
+	Times float64 `json:"times,omitempty"`
+}
+
+// Twice says whether the path is at least twice as fast here.
+func (c *Compared) Twice() bool { return c.Times > 0 && c.RealNS >= 2*c.NS }
+
+// Against compares the results without other probes to what real kernels took:
+// each path with its own kernel's release where that was measured, else with
+// all there are. A path with handlers in guest code is compared with these, as the
+// real kernel's are compiled. Behind them stand the real kernels' paths that
+// are not measured here.
+func (r *Report) Against(m *RealKernels) []Compared {
+	var list []Compared
+	known := map[string]bool{}
+	for i := range r.Paths {
+		p := &r.Paths[i]
+		if p.Others != 0 || known[p.Path] {
+			continue
+		}
+		known[p.Path] = true
+		list = append(list, r.closest(p).against(m)...)
+	}
+	for i := range m.Rows {
+		if row := &m.Rows[i]; !known[row.Path] {
+			list = append(list, row.compared(Compared{}))
+		}
+	}
+	return list
+}
+
+// handlerGuest is the Handler of a result whose handlers are guest code.
+const handlerGuest = "guest"
+
+// closest is the path's result that is most like the real kernel's.
+func (r *Report) closest(p *Result) *Result {
+	for i := range r.Paths {
+		if q := &r.Paths[i]; q.Path == p.Path && q.Others == 0 && q.Handler == handlerGuest {
+			return q
+		}
+	}
+	return p
+}
+
+// against is a line for each of the real kernels' rows of that path, one
+// without them where there are none.
+func (p *Result) against(m *RealKernels) (list []Compared) {
+	here := Compared{Path: p.Path, Profile: p.Profile, Handler: p.Handler, NS: p.NS}
+	for _, row := range m.path(p) {
+		c := row.compared(here)
+		if c.RealNS > 0 && c.NS > 0 && p.Parts != (Parts{}) {
+			c.Times = round2(c.RealNS / c.NS)
+		}
+		list = append(list, c)
+	}
+	if list == nil {
+		list = append(list, here)
+	}
+	return list
+}
+
+func (m *RealKernels) path(p *Result) (rows []*Real) {
+	var others []*Real
+	for i := range m.Rows {
+		row := &m.Rows[i]
+		switch {
+		case row.Path != p.Path:
+		case majorMinor(row.Kernel) == majorMinor(p.Profile):
+			rows = append(rows, row)
+		default:
+			others = append(others, row)
+		}
+	}
+	if rows == nil {
+		rows = others
+	}
+	return rows
+}
+
+// compared puts the real kernel's side to c.
+func (r *Real) compared(c Compared) Compared {
+	c.Path, c.Form, c.Kernel, c.RealError = r.Path, r.Form, r.Config(), r.Error
+	if r.Error == "" {
+		low, ns, high := quartiles(r.Samples)
+		c.RealLow, c.RealNS, c.RealHigh = round2(low), round2(ns), round2(high)
+	}
+	return c
+}
