@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo demo kernel conformance guest selftests test soak fuzz bench bench-docs bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo demo kernel conformance guest selftests test soak fuzz bench bench-docs bench-qemu bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -77,6 +77,9 @@ bench: deps ## all benchmarks, with allocations
 
 bench-docs: build ## measure what a hit costs, and write docs/cost.md and its plot
 	@scripts/bench-docs.sh bin/kprobelab
+
+bench-qemu: build ## the same on real kernels under QEMU's emulation, side by side, into docs/cost-qemu.md
+	@scripts/bench-qemu.sh bin/kprobelab
 
 bench-scan: build ## scan of a whole kernel image against objdump -d of its text
 	@scripts/bench-scan.sh bin/kprobelab

@@ -25,6 +25,9 @@ type Machine struct {
 	// patches it, and the guest dies.
 	CPUs     int
 	Parallel bool
+	// KASLR lets the kernel choose its addresses, anew in each boot. Memory
+	// needs them where they are linked.
+	KASLR bool
 	// Init is the init program, Arguments are its own, Files what else the
 	// initramfs holds.
 	Init      []byte
@@ -95,7 +98,7 @@ func (m *Machine) start(ctx context.Context, dir string) (*Running, error) {
 	}
 	args := []string{
 		"-nodefaults", "-display", "none", "-no-reboot", "-accel", accel, "-m", "1024", "-smp", fmt.Sprint(m.CPUs), "-cpu", m.CPU,
-		"-kernel", m.Kernel, "-initrd", initrd, "-append", strings.Join(append([]string{"console=ttyS0 nokaslr quiet panic=-1 oops=panic --"}, m.Arguments...), " "),
+		"-kernel", m.Kernel, "-initrd", initrd, "-append", m.commandLine(),
 		"-serial", "stdio", "-debugcon", "file:/dev/fd/3",
 		"-qmp", "unix:" + r.socket() + ",server=on,wait=off",
 	}
@@ -109,6 +112,15 @@ func (m *Machine) start(ctx context.Context, dir string) (*Running, error) {
 		return nil, fmt.Errorf("QEMU: %w", err)
 	}
 	return r, nil
+}
+
+// commandLine is the kernel's; what is behind the dashes is init's.
+func (m *Machine) commandLine() string {
+	line := "console=ttyS0 quiet panic=-1 oops=panic"
+	if !m.KASLR {
+		line += " nokaslr"
+	}
+	return strings.Join(append([]string{line, "--"}, m.Arguments...), " ")
 }
 
 func (r *Running) socket() string { return filepath.Join(r.dir, "monitor") }
@@ -134,7 +146,7 @@ func (r *Running) Tell(line string) error {
 	return err
 }
 
-// Memory reads the guest's memory at a range of kernel text.
+// Memory reads the guest's memory at a range of kernel text, without KASLR.
 func (r *Running) Memory(text x86.Range) ([]byte, error) {
 	file := filepath.Join(r.dir, "memory")
 	defer os.Remove(file)

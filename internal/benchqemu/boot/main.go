@@ -23,7 +23,7 @@ func main() {
 	log.SetFlags(0)
 	var init, module string
 	var rounds, calls int
-	m := &qemu.Machine{Files: map[string][]byte{}}
+	m := &qemu.Machine{KASLR: true, Files: map[string][]byte{}}
 	flag.StringVar(&m.QEMU, "qemu", "qemu-system-x86_64", "the program that starts QEMU")
 	flag.StringVar(&init, "init", "", "the init program")
 	flag.StringVar(&module, "module", "", "the kernel module that measures, built for this kernel")
