@@ -51,13 +51,10 @@ func (r *Report) Against(m *RealKernels) []Compared {
 	return list
 }
 
-// handlerGuest is the Handler of a result whose handlers are guest code.
-const handlerGuest = "guest"
-
 // closest is the path's result that is most like the real kernel's.
 func (r *Report) closest(p *Result) *Result {
 	for i := range r.Paths {
-		if q := &r.Paths[i]; q.Path == p.Path && q.Others == 0 && q.Handler == handlerGuest {
+		if q := &r.Paths[i]; q.Path == p.Path && q.Others == 0 && q.Handler == HandlerGuest {
 			return q
 		}
 	}
