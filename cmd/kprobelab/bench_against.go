@@ -100,13 +100,13 @@ func againstTable(out io.Writer, rep *bench.Report, real *bench.RealKernels) err
 	compared := 0
 	for _, c := range list {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Path, word(c.Profile), word(c.Handler), hereNS(&c), realNS(&c), quartilesOf(&c),
-			optional("%.1f", c.Times), verdict(&c), word(c.Form), word(c.Kernel))
+			optional("%.2f", c.Times), verdict(&c), word(c.Form), word(c.Kernel))
 		if c.Times == 0 {
 			continue
 		}
 		compared++
 		if !c.Twice() {
-			slower = append(slower, fmt.Sprintf("%s (%s) %.1f", c.Path, c.Form, c.Times))
+			slower = append(slower, fmt.Sprintf("%s (%s) %.2f", c.Path, c.Form, c.Times))
 		}
 	}
 	if err := w.Flush(); err != nil {
