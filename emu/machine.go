@@ -78,6 +78,8 @@ type Machine struct {
 
 	cpus    []*cpu
 	cur     *cpu
+	curCPU  int
+	curTask int
 	tasks   []*Task
 	regions []*region
 	recent  *region
@@ -213,6 +215,9 @@ func (m *Machine) NumCPU() int { return len(m.cpus) }
 
 // CPU is the number of the CPU that runs now, or ran last.
 func (m *Machine) CPU() int { return m.cur.n }
+
+// Where is what CPU and Task say, to be read as often as one likes.
+func (m *Machine) Where() (cpu, task *int) { return &m.curCPU, &m.curTask }
 
 // Task is the number of the task that runs now, or ran last, from 0.
 func (m *Machine) Task() int { return int(m.c.task) }

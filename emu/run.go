@@ -33,7 +33,7 @@ const faultCost = 500
 // to decide about. limit is the instruction count at which a slice ends; at
 // m.budget the run fails.
 func (m *Machine) run(c *cpu, ip x86.Addr, limit uint64) (outcome, error) {
-	m.cur = c
+	m.cur, m.curCPU = c, c.n
 	for {
 		m.c.stop_at, m.c.budget = C.uint64_t(min(limit, m.budget)), C.uint64_t(m.budget)
 		C.kpl_run(c.c, C.uint64_t(ip))

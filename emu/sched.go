@@ -65,7 +65,7 @@ func (m *Machine) schedule(target *Task) error {
 // turn gives t one slice on c. It is done when the target's call is.
 func (m *Machine) turn(c *cpu, t *Task, alone bool, target *Task) (bool, error) {
 	m.load(c, t)
-	m.c.task = C.int(t.n)
+	m.c.task, m.curTask = C.int(t.n), t.n
 	c.words[localTask] = uint64(t.n)
 	if t.state == ready {
 		if err := m.begin(c, t); err != nil {

@@ -47,7 +47,22 @@ func (k *Kprobes) dropAnswer(cpu *cpuState, n int) {
 }
 
 // cpu is the state of the CPU that runs now.
-func (k *Kprobes) cpu() *cpuState { return k.cpuAt(k.m.CPU()) }
+func (k *Kprobes) cpu() *cpuState { return k.cpuAt(k.cpuNumber()) }
+
+func (k *Kprobes) cpuNumber() int {
+	if k.where.cpu != nil {
+		return *k.where.cpu
+	}
+	return k.m.CPU()
+}
+
+// task is the number of the task that runs now.
+func (k *Kprobes) task() int {
+	if k.where.task != nil {
+		return *k.where.task
+	}
+	return k.m.Task()
+}
 
 // cpuAt is the state of a CPU, with a hit ended whose end was answered.
 func (k *Kprobes) cpuAt(n int) *cpuState {

@@ -99,7 +99,7 @@ func (k *Kprobes) kprobeFtraceHandler(regs *x86.PtRegs) {
 	if p == nil || p.Disabled() {
 		return
 	}
-	cpu.task = k.m.Task()
+	cpu.task = k.task()
 	if cpu.current != nil {
 		p.missed()
 		k.event(cpu, EventMissed, p, p.Addr, regs, "hit while another probe is handled: counted as missed, no handlers")

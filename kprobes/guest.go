@@ -230,7 +230,7 @@ func (k *Kprobes) callGuest(p *Kprobe, field string, code, arg x86.Addr, regs *x
 	if code == 0 {
 		return 0
 	}
-	n := k.m.CPU()
+	n := k.cpuNumber()
 	cpu := &k.cpus[n]
 	first := wordFrames + cpu.frames*frameWords
 	if first+frameWords > len(cpu.local) {

@@ -171,7 +171,7 @@ func (k *Kprobes) gateDone(_ x86.Addr, regs *x86.PtRegs) {
 	k.begin(cpu, p, regs)
 	cpu.status = HitActive
 	cpu.come(byTrap, regs)
-	cpu.task = k.m.Task()
+	cpu.task = k.task()
 	if ret == 0 {
 		k.setupStep(cpu, p, regs, false)
 		return

@@ -13,7 +13,7 @@ func (k *Kprobes) Int3(regs *x86.PtRegs) bool {
 		return true
 	}
 	if p := k.table.lookup(addr); p != nil && !p.OnFtrace() {
-		cpu.task = k.m.Task()
+		cpu.task = k.task()
 		if cpu.current != nil {
 			return k.reenter(cpu, p, regs)
 		}

@@ -11,9 +11,10 @@ import (
 type Kprobes struct {
 	m Machine
 	// mem is m again, as what emulations read and write through, and answerer
-	// where it is one.
+	// where it is one; where is what it has as Pointers, nil for nothing.
 	mem      slot.Memory
 	answerer Answerer
+	where    struct{ cpu, task *int }
 
 	c    *profile.Config
 	view *liveView
@@ -47,6 +48,9 @@ var _ Traps = (*Kprobes)(nil)
 func New(m Machine, v kimage.View, c *profile.Config) *Kprobes {
 	k := &Kprobes{m: m, mem: m, c: c, cpus: make([]cpuState, m.NumCPU()), mods: modulesOf(v)}
 	k.answerer, _ = m.(Answerer)
+	if p, ok := m.(Pointers); ok {
+		k.where.cpu, k.where.task = p.Where()
+	}
 	k.view = &liveView{View: v, k: k}
 	k.table.mult = c.HashMultiplier
 	k.slots = slotCache{m: m, size: slotSize, name: "kprobe_insn_page", quiet: k.quiet}

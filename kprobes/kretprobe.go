@@ -235,7 +235,7 @@ func (k *Kprobes) preKretprobe(p *Kprobe, regs *x86.PtRegs) int {
 		k.event(cpu, EventNoInstance, p, p.Addr, regs, "no free instance: this return is missed")
 		return 0
 	}
-	i.Task = k.m.Task()
+	i.Task = k.task()
 	if rp.EntryHandler != nil && k.c.Kret.EntryHandler && k.callReturn(cpu, rp, "entry_handler", rp.EntryHandler, i, regs) != 0 {
 		k.recycle(i)
 		return 0

@@ -42,6 +42,12 @@ type Machine interface {
 	SetTraps(Traps)
 }
 
+// Pointers is what a machine may have beside Machine: CPU and Task without a
+// call.
+type Pointers interface {
+	Where() (cpu, task *int)
+}
+
 // Traps is what a machine calls when a CPU traps, on that CPU, with
 // interrupts off, and with the frame to resume from afterwards. regs is valid
 // during the call only. A false return means: not a kprobe's, go on with what

@@ -43,7 +43,7 @@ func (k *Kprobes) optimizedCallback(_ x86.Addr, regs *x86.PtRegs) {
 	if p.Disabled() {
 		return // it waits to be undone
 	}
-	cpu.task = k.m.Task()
+	cpu.task = k.task()
 	if cpu.current != nil {
 		p.missed()
 		k.event(cpu, EventMissed, p, p.Addr, regs, "reached through the jump while another probe is handled: counted as missed, no handlers")

@@ -38,7 +38,7 @@ func (k *Kprobes) trampolineProbe(_ *Kprobe, regs *x86.PtRegs) int {
 // at frame, frees their instances, and gives the real return address. It is 0
 // where there is none, and the guest then faults there: the kernel would BUG.
 func (k *Kprobes) runReturn(cpu *cpuState, frame x86.Addr, regs *x86.PtRegs) x86.Addr {
-	task := k.m.Task()
+	task := k.task()
 	first := k.head(task)
 	last := k.firstReal(first)
 	if last == nil {
