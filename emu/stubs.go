@@ -103,7 +103,9 @@ func (m *Machine) AllocExec(size int, name string) (x86.Addr, error) {
 	return at, err
 }
 
-// execAlign is where small pieces begin.
+// execAlign is where small pieces begin, the first of a page behind its start:
+// the engine's cache takes the low twelve bits of an address apart and folds
+// them, and what begins at a page falls together with its own middle there.
 const execAlign = 64
 
 func (m *Machine) allocExec(size int) (x86.Addr, error) {
@@ -118,7 +120,7 @@ func (m *Machine) allocExec(size int) (x86.Addr, error) {
 		if err != nil {
 			return 0, err
 		}
-		m.execPart = x86.Range{Start: at, End: at + PageSize}
+		m.execPart = x86.Range{Start: at + execAlign, End: at + PageSize}
 	}
 	at := m.execPart.Start
 	m.execPart.Start = (at + x86.Addr(size) + execAlign - 1) &^ (execAlign - 1)
