@@ -24,8 +24,12 @@ type bootPatcher struct {
 // has replaced stays as it is; init text is patched in any case.
 func (img *Image) bootPatch() error {
 	p, err := img.newBootPatcher()
-	if err != nil || img.opts.NoBoot {
+	if err != nil {
 		return err
+	}
+	img.cpu = p.cpu
+	if img.opts.NoBoot {
+		return nil
 	}
 	img.facts = append(img.facts, p.cpuFact())
 	keep := img.keepLive()

@@ -35,6 +35,8 @@ type Image struct {
 
 	profile *profile.Config
 	facts   []Fact
+	// cpu is the processor that the boot-time text is made for.
+	cpu *cpuModel
 
 	// tables is what loadTables read and bootPatch used.
 	tables kernelTables

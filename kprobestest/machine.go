@@ -28,8 +28,9 @@ type Options struct {
 	// Budget is how many instructions a call may execute, 100 million by
 	// default.
 	Budget uint64
-	// CPU is the processor model that the boot-time text is made for and the
-	// machine emulates, "MODEL[,+feature][,-feature]"; qemu64 by default.
+	// CPU is the processor that the boot-time text is made for, as in
+	// kimage.Options; the machine emulates the nearest that it can. qemu64 by
+	// default.
 	CPU string
 	// Optimize allows jump optimization, in kernels that have it; Settle lets
 	// it happen. Without, every probe keeps its int3.
@@ -55,7 +56,7 @@ func New(t testing.TB, o *Options) *Machine {
 	if err != nil {
 		t.Fatalf("kprobestest: %v", err)
 	}
-	l, err := lab.New(img, &lab.Options{CPUs: o.CPUs, Seed: o.Seed, Budget: o.Budget, CPU: o.CPU, Optimize: o.Optimize})
+	l, err := lab.New(img, &lab.Options{CPUs: o.CPUs, Seed: o.Seed, Budget: o.Budget, Optimize: o.Optimize})
 	if err != nil {
 		t.Fatalf("kprobestest: %v", err)
 	}

@@ -23,7 +23,7 @@ func engine() string { return "engine " + emu.Engine() }
 
 // execute plants the probes, makes the calls, takes the probes away.
 func (p *plan) execute(t *term, img *kimage.Image, w work) (err error) {
-	o := &lab.Options{CPUs: p.cpus, Seed: p.seed, Budget: p.budget, CPU: p.cpu, Optimize: true}
+	o := &lab.Options{CPUs: p.cpus, Seed: p.seed, Budget: p.budget, Optimize: true}
 	rec, err := record(p.perfetto, o)
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ const walkCPUs = 2
 // and shows after each step what changed: the text, the optimizer's list that
 // the probe is on, and what a CPU does that comes to the probe then.
 func (s *subject) walk(t *term, at x86.Addr) error {
-	l, err := lab.New(s.img, &lab.Options{CPUs: walkCPUs, CPU: s.cpu, Optimize: true})
+	l, err := lab.New(s.img, &lab.Options{CPUs: walkCPUs, Optimize: true})
 	if err != nil {
 		return usagef("%w", err)
 	}

@@ -31,7 +31,6 @@ type mounting struct {
 	seed   int64
 	budget uint64
 	debug  bool
-	cpu    string
 	dir    string
 }
 
@@ -73,7 +72,6 @@ func (p *mounting) run(ctx context.Context, t *term, c *cli.Command) error {
 	if p.cpus < 1 || p.cpus > maxCPUs {
 		return usagef("--cpus %s: there can be 1 to %d CPUs", strconv.Itoa(p.cpus), maxCPUs)
 	}
-	p.cpu = c.String("cpu")
 	img, err := openImage(t, c, c.Args().Get(1))
 	if err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 
 // serve mounts, says so, and stays until the mount ends or a signal comes.
 func (p *mounting) serve(ctx context.Context, t *term, img *kimage.Image) error {
-	l, err := lab.New(img, &lab.Options{CPUs: p.cpus, Seed: p.seed, Budget: p.budget, CPU: p.cpu, Optimize: true})
+	l, err := lab.New(img, &lab.Options{CPUs: p.cpus, Seed: p.seed, Budget: p.budget, Optimize: true})
 	if err != nil {
 		return usagef("%w", err)
 	}

@@ -101,8 +101,6 @@ type plan struct {
 	steps, json  bool
 	// perfetto is the file for a trace, empty for none.
 	perfetto string
-	// cpu is the --cpu flag, for the machine as for the image.
-	cpu string
 }
 
 // probeFlag appends to the plan's probes, so that their order is the command
@@ -151,7 +149,6 @@ func (p *plan) run(t *term, c *cli.Command) error {
 			return err
 		}
 	}
-	p.cpu = c.String("cpu")
 	img, err := openImage(t, c, c.Args().First())
 	if err != nil {
 		return err

@@ -3,8 +3,6 @@
 package lab
 
 import (
-	"strings"
-
 	"kprobelab/emu"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
@@ -21,9 +19,6 @@ type Options struct {
 	Seed int64
 	// Budget is how many instructions a call may execute.
 	Budget uint64
-	// CPU is the processor model, "MODEL[,+feature][,-feature]" as in
-	// kimage.Options; the features are the boot-time text's affair.
-	CPU string
 	// Optimize runs the initcall that allows jump optimization, in kernels that
 	// have it. Without, every probe keeps its int3.
 	Optimize bool
@@ -42,13 +37,16 @@ type Lab struct {
 	Kprobes *kprobes.Kprobes
 }
 
-// New makes a machine that runs the image, and the subsystem on it. The caller closes it. nil options mean the defaults.
+// New makes a machine that runs the image, and the subsystem on it. Its
+// processors are of the engine's model that is nearest to the one the image's
+// text is made for. The caller closes it. nil options mean the defaults.
 func New(img *kimage.Image, o *Options) (*Lab, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	model, _, _ := strings.Cut(o.CPU, ",")
-	m, err := emu.New(img, &emu.Options{CPUs: o.CPUs, Seed: o.Seed, Budget: o.Budget, CPUModel: model})
+	m, err := emu.New(img, &emu.Options{
+		CPUs: o.CPUs, Seed: o.Seed, Budget: o.Budget, CPUModel: img.NearestCPU(emu.CPUModels()),
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -3,11 +3,16 @@
 package lab
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/emu"
+	"kprobelab/guestkernel"
+	"kprobelab/kimage"
 	"kprobelab/x86"
 )
 
@@ -140,7 +145,24 @@ func TestRunKeepsToTheBudget(t *testing.T) {
 	require.ErrorIs(t, err, emu.ErrBudget)
 }
 
-func TestNewRefusesAnUnknownModel(t *testing.T) {
-	_, err := New(guest(t), &Options{CPU: "z80,+sse"})
-	require.ErrorContains(t, err, `"z80"`)
+// Whatever processor the text is made for, the machine has one that runs it.
+func TestEveryProcessorRuns(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "cpuinfo")
+	require.NoError(t, os.WriteFile(file, []byte("vendor_id\t: GenuineIntel\nflags\t: fpu cx16 movbe\nbugs\t:\n"), 0o600))
+	for _, cpu := range append(kimage.CPUModels(), kimage.HostCPU, file, file+",-cx16") {
+		img, err := kimage.FromBytes("guest kernel", guestkernel.ELF(), &kimage.Options{CPU: cpu})
+		require.NoError(t, err, cpu)
+		l, err := New(img, nil)
+		require.NoError(t, err, cpu)
+		ret, err := l.Machine.Call("gcd", 12, 18)
+		require.NoError(t, err, cpu)
+		require.EqualValues(t, 6, ret, cpu)
+		if strings.HasPrefix(cpu, file) {
+			_, err = l.Machine.Call("form_movbe")
+			require.NoError(t, err)
+		}
+		l.Close()
+	}
+	_, err := newLab(t, nil).Machine.Call("form_movbe") // which qemu64 has not
+	require.ErrorContains(t, err, "invalid opcode")
 }
