@@ -42,7 +42,6 @@ func newApp(t *term) *cli.Command {
 		Version:     version(),
 		Writer:      t.out,
 		ErrWriter:   t.err,
-		Suggest:     true,
 		Commands: []*cli.Command{
 			runCommand(t), mountCommand(t), sampleCommand(t), benchCommand(t), explainCommand(t), scanCommand(t), symbolsCommand(t), infoCommand(t), decodeCommand(t),
 			checkCommand(t), completionCommand(t), versionCommand(t),
@@ -107,19 +106,14 @@ func valueError(s string) string {
 // dashes writes a flag's name, which the parser gives one dash at most.
 func dashes(flag string) string { return "--" + strings.TrimLeft(flag, "-") }
 
-func noCommand(c *cli.Command, name string) error {
-	hint := "try kprobelab --help"
-	if near := cli.SuggestCommand(c.Commands, name); near != "" {
-		hint = fmt.Sprintf("did you mean %q?", near)
-	}
-	return usagef("there is no command %q; %s", name, hint)
-}
-
 func versionCommand(t *term) *cli.Command {
 	return &cli.Command{
 		Name:  "version",
 		Usage: "print the version of the program and of its engine",
-		Action: func(context.Context, *cli.Command) error {
+		Action: func(_ context.Context, c *cli.Command) error {
+			if err := atMost(c, 0); err != nil {
+				return err
+			}
 			_, err := fmt.Fprintf(t.out, "kprobelab %s, %s\n", version(), engine())
 			return err
 		},

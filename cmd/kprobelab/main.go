@@ -24,6 +24,6 @@ func run(args []string, stdout, stderr io.Writer) int {
 		args = []string{"kprobelab"}
 	}
 	t := newTerm(stdout, stderr)
-	err := newApp(t).Run(context.Background(), args)
+	err := runApp(context.Background(), newApp(t), args)
 	return t.report(err)
 }
