@@ -6,7 +6,8 @@
 //		m := kprobestest.New(t, nil)
 //		hits := 0
 //		m.Kprobe("vfs_read", func(*kprobes.Kprobe, *x86.PtRegs) int { hits++; return 0 }, nil)
-//		m.Call("ksys_read", 0, make([]byte, 16), 16)
+//		fd := m.Call("sys_open", "/etc/hostname", 0, 0)
+//		m.Call("sys_read", fd, make([]byte, 16), 16)
 //		if hits != 1 {
 //			t.Errorf("%d hits", hits)
 //		}

@@ -38,6 +38,20 @@ func Example() {
 	// crc32_le returned 0x340bc6d9
 }
 
+// The test of the package's doc.
+func ExampleMachine_Kprobe() {
+	runTest(func(t testing.TB) {
+		m := kprobestest.New(t, nil)
+		hits := 0
+		m.Kprobe("vfs_read", func(*kprobes.Kprobe, *x86.PtRegs) int { hits++; return 0 }, nil)
+		fd := m.Call("sys_open", "/etc/hostname", 0, 0)
+		m.Call("sys_read", fd, make([]byte, 16), 16)
+		fmt.Println(hits)
+	})
+	// Output:
+	// 1
+}
+
 // A refused probe comes with the kernel's errno and the rule that refused.
 func ExampleMachine_Kprobes() {
 	runTest(func(t testing.TB) {

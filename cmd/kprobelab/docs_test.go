@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -28,6 +30,76 @@ func TestSamplesAreDocumentedAsTheyPrint(t *testing.T) {
 		}
 	}
 	require.Greater(t, sessions, 10)
+}
+
+// What the README shows of the guest kernel, and of a real kernel where it is
+// in the cache, is what the program prints; the probes of its other commands
+// are hit.
+func TestReadmeShowsWhatIsPrinted(t *testing.T) {
+	if engineMissing != nil {
+		t.Skip("this build has no engine")
+	}
+	t.Chdir("../..")
+	doc, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	n := 0
+	for _, s := range sessions(string(doc)) {
+		if image := regexp.MustCompile(`\.cache/\S+`).FindString(s.command); image != "" {
+			if _, err := os.Stat(image); err != nil || testing.Short() {
+				continue
+			}
+		}
+		if strings.HasPrefix(s.command, "check ") {
+			s.command = strings.Replace(s.command, "probes", checkedProbes(t), 1)
+		}
+		n++
+		_, out := typed(s.command)
+		require.Equal(t, masked(s.output), masked(strings.TrimRight(out, "\n")), s.command)
+	}
+	require.Greater(t, n, 9)
+
+	n = 0
+	for _, m := range regexp.MustCompile(`(?m)^    kprobelab (run --kprobe .*)$`).FindAllStringSubmatch(string(doc), -1) {
+		n++
+		code, out := typed(m[1])
+		require.Zero(t, code, out)
+		require.Regexp(t, `(?m)^kprobe  \S+ +[1-9]\d* +0$`, out)
+	}
+	require.Positive(t, n)
+}
+
+// checkedProbes is the file that the README makes with printf.
+func checkedProbes(t *testing.T) string {
+	file := filepath.Join(t.TempDir(), "probes")
+	list := "vfs_read\np:x do_sys_openat2 file=+0(%si):string\nvfs_read+0x10\nnosuch\n"
+	require.NoError(t, os.WriteFile(file, []byte(list), 0o600))
+	return file
+}
+
+// typed runs a command as a shell would, and gives its exit code and output.
+func typed(command string) (int, string) {
+	var out bytes.Buffer
+	code := run(append([]string{"kprobelab"}, shellWords(command)...), &out, &out)
+	return code, out.String()
+}
+
+// shellWords splits at blanks, but for those inside single quotes.
+func shellWords(command string) (words []string) {
+	word, quoted, open := "", false, false
+	for _, r := range command + " " {
+		switch {
+		case r == '\'':
+			open, quoted = !open, true
+		case r == ' ' && !open:
+			if word != "" || quoted {
+				words = append(words, word)
+			}
+			word, quoted = "", false
+		default:
+			word += string(r)
+		}
+	}
+	return words
 }
 
 // unindent takes the four columns away that make a block code.

@@ -47,7 +47,7 @@ func sessions(doc string) (list []session) {
 		var out []string
 		for _, l := range lines[1:] {
 			text, indented := strings.CutPrefix(l, "    ")
-			if !indented && l != "" {
+			if !indented && l != "" || strings.HasPrefix(text, "== ") { // a heading of make demo
 				break
 			}
 			out = append(out, text)
