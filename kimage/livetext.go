@@ -62,31 +62,47 @@ func (img *Image) overlayELF(path string, b []byte) error {
 	return nil
 }
 
-// overlayText lays bytes over the text and notes their range.
+// judged is how many bytes of live text it takes to tell whose text they are.
+const judged = 512
+
+// overlayText lays bytes over the text and notes their range. Text that is
+// not this image's is refused: booting changes some bytes in a hundred of it,
+// and another kernel, or a file that is no text, has few in common with it.
 func (img *Image) overlayText(path string, at x86.Addr, b []byte) error {
-	n := img.overlay(at, b)
-	if n == 0 {
+	n, same := 0, 0
+	img.overlaps(at, b, func(now, live []byte) {
+		n += len(now)
+		for i := range now {
+			if now[i] == live[i] {
+				same++
+			}
+		}
+	})
+	switch {
+	case n == 0:
 		return badFormat(path, -1, "text of this image is wanted: %d bytes at %v lie outside of it", len(b), at)
+	case n >= judged && same < n/2:
+		return badFormat(path, -1, "text of this image is wanted: of %d bytes at %v only %d are as they are in it", n, at, same)
 	}
+	img.overlay(at, b)
 	img.live = x86.Range{Start: at, End: at + x86.Addr(len(b))}
 	img.facts = append(img.facts, Fact{Name: "live text", Value: img.live.Start.String() + "-" + img.live.End.String(), Evidence: path})
 	return nil
 }
 
-// overlay copies b over the content of all sections it overlaps, and returns
-// how many bytes that were.
-func (img *Image) overlay(at x86.Addr, b []byte) int {
-	total := 0
+// overlay copies b over the content of all sections it overlaps.
+func (img *Image) overlay(at x86.Addr, b []byte) {
+	img.overlaps(at, b, func(now, live []byte) { copy(now, live) })
+}
+
+// overlaps calls do for the content of each section that b overlaps, with the
+// part of b that lies over it.
+func (img *Image) overlaps(at x86.Addr, b []byte, do func(now, live []byte)) {
 	end := at + x86.Addr(len(b))
 	for _, s := range img.sections {
-		if s.Addr >= end || s.Addr+x86.Addr(len(s.Data)) <= at {
-			continue
-		}
-		if s.Addr >= at {
-			total += copy(s.Data, b[s.Addr-at:])
-		} else {
-			total += copy(s.Data[at-s.Addr:], b)
+		from, to := max(s.Addr, at), min(s.Addr+x86.Addr(len(s.Data)), end)
+		if from < to {
+			do(s.Data[from-s.Addr:to-s.Addr], b[from-at:to-at])
 		}
 	}
-	return total
 }

@@ -56,3 +56,24 @@ func TestLiveTextWrong(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 }
+
+// Another kernel's text, or a file that is no text, has little in common with
+// the image's; text as boot leaves it has most.
+func TestLiveTextOfAnotherImage(t *testing.T) {
+	rodata := openBytes(t, testKernel(v61), nil).section(".rodata")
+	text := bytes.Clone(rodata.Data)
+	require.Greater(t, len(text), judged)
+	open := func(changed int) error {
+		live := bytes.Clone(text)
+		for i := range changed {
+			live[i] ^= 0xff
+		}
+		file := writeFile(t, "live", live) + "@" + rodata.Addr.String()
+		_, err := FromBytes("k", testKernel(v61), &Options{LiveText: file})
+		return err
+	}
+	require.NoError(t, open(len(text)/2))
+	err := open(len(text)/2 + 2)
+	require.ErrorIs(t, err, ErrFormat)
+	require.ErrorContains(t, err, "live: text of this image is wanted: of ")
+}
