@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"kprobelab/profile"
+	"kprobelab/x86"
 )
 
 // Fact is something inferred about the kernel.
@@ -138,11 +139,10 @@ var bannerStart = []byte("Linux version ")
 
 // findBanner reads linux_banner, or a module's vermagic.
 func (img *Image) findBanner() banner {
-	if a, ok := img.symbolAddr("linux_banner"); ok {
-		if s := img.sectionAt(a); s != nil && uint64(a-s.Addr) < uint64(len(s.Data)) {
-			if b, ok := parseBanner(s.Data[a-s.Addr:], "linux_banner"); ok {
-				return b
-			}
+	if a, ok := img.symbolAddr("linux_banner"); ok && img.hasBanner(a) {
+		s := img.sectionAt(a)
+		if b, ok := parseBanner(s.Data[a-s.Addr:], "linux_banner"); ok {
+			return b
 		}
 	}
 	for _, s := range img.sections {
@@ -161,6 +161,11 @@ func (img *Image) findBanner() banner {
 		}
 	}
 	return img.vermagic()
+}
+
+// hasBanner reports whether a banner begins at an address.
+func (img *Image) hasBanner(a x86.Addr) bool {
+	return bytes.Equal(img.bytes(a, len(bannerStart)), bannerStart)
 }
 
 // parseBanner reads "Linux version RELEASE (user@host) (compiler, linker) #N

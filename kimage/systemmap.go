@@ -45,6 +45,11 @@ func (img *Image) readSystemMap(path string) ([]Symbol, error) {
 		img.facts = append(img.facts, Fact{Name: "symbols moved", Value: x86.Addr(shift).String(),
 			Evidence: "the map's _text is not where the image's text is (KASLR)"})
 	}
+	if i := slices.IndexFunc(own, func(s Symbol) bool { return s.Name == "linux_banner" }); i >= 0 {
+		if a := own[i].Addr; !img.hasBanner(a) && img.findBanner().release != "" {
+			return nil, badFormat(path, -1, "symbols of this image are wanted: its linux_banner is not at %v", a)
+		}
+	}
 	slices.SortStableFunc(own, byAddress)
 	for _, m := range modules {
 		img.addModule(m, nil)
