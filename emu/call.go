@@ -40,8 +40,8 @@ type copyBack struct {
 //
 // Integers, bools, nil and x86.Addr go as they are; a string becomes a
 // NUL-terminated guest buffer and a []byte a buffer whose content is copied
-// back afterwards, both released after the call; a *Buf goes by its address.
-// A variadic callee sees al = 0.
+// back afterwards, both released after the call; a *Buf goes by its address, 0
+// where it is nil. A variadic callee sees al = 0.
 //
 // What a handler's calls execute counts against the budget of the run that it
 // interrupted.
@@ -197,7 +197,9 @@ func (m *Machine) marshal(args []any) ([]uint64, []copyBack, error) {
 		case []byte:
 			words[i], err = buffer(v, v)
 		case *Buf:
-			words[i] = uint64(v.Addr)
+			if v != nil {
+				words[i] = uint64(v.Addr)
+			}
 		case bool:
 			if v {
 				words[i] = 1

@@ -30,7 +30,7 @@ func TestCallPassesArgumentsByTheABI(t *testing.T) {
 	img.add("ss", 0x8c, 0xd0, 0xc3)                     // mov %ss,%eax; ret
 	img.add("cr0", 0x0f, 0x20, 0xc0, 0xc3)              // mov %cr0,%rax; ret
 	m := boot(t, img, nil)
-	args := []any{-1, uint8(2), int32(-3), true, x86.Addr(5), nil, 7, 8}
+	args := []any{-1, uint8(2), int32(-3), true, x86.Addr(5), (*Buf)(nil), 7, 8}
 	want := map[string]uint64{
 		"arg1": ^uint64(0), "arg2": 2, "arg3": ^uint64(2), "arg4": 1, "arg5": 5,
 		"arg6": 0, "arg7": 7, "arg8": 8, "al": 0, "flags": 0x246, "cs": x86.KernelCS,

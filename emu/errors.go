@@ -98,14 +98,20 @@ func (f *Fault) Error() string {
 	if !ok {
 		name = fmt.Sprintf("vector %d", f.Vector)
 	}
-	at := fmt.Sprintf(" at %s (%s)", f.Symbol, f.IP)
-	if f.Symbol == "" {
-		at = fmt.Sprintf(" at %s", f.IP)
-	}
+	at := place(f.Symbol, f.IP)
 	if f.Access == AccessNone {
-		return name + at
+		return fmt.Sprintf("%s at %s", name, at)
 	}
-	return fmt.Sprintf("%s%s: %s of %s", name, at, f.Access, f.Addr)
+	return fmt.Sprintf("%s at %s: %s of %s", name, at, f.Access, f.Addr)
+}
+
+// place is an instruction for an error text: what Symbolize made of its
+// address, and the address, once where that is all that is known.
+func place(symbol string, ip x86.Addr) string {
+	if symbol == "" || symbol == ip.String() {
+		return ip.String()
+	}
+	return fmt.Sprintf("%s (%s)", symbol, ip)
 }
 
 // BudgetError is a run that used up its instructions.
@@ -119,7 +125,7 @@ type BudgetError struct {
 
 // Error is one line.
 func (e *BudgetError) Error() string {
-	return fmt.Sprintf("still running after %d instructions, at %s (%s)", e.Limit, e.Symbol, e.IP)
+	return fmt.Sprintf("still running after %d instructions, at %s", e.Limit, place(e.Symbol, e.IP))
 }
 
 // Is makes it an ErrBudget.

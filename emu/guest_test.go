@@ -241,7 +241,7 @@ func TestGuestKernelFaults(t *testing.T) {
 		"fault_null_read": "read of 0x8", "fault_null_write": "write of 0x0",
 		"fault_text_write": "page fault at fault_text_write+", "fault_rodata_write": "write of 0x",
 		"fault_ud2": "invalid opcode at fault_ud2+", "fault_noncanonical": "general protection fault at fault_noncanonical+",
-		"fault_int3": "int3 at fault_int3+", "fault_jump_null": "page fault at 0x0 (0x0): fetch of 0x0",
+		"fault_int3": "int3 at fault_int3+", "fault_jump_null": "page fault at 0x0: fetch of 0x0",
 		"fault_exec_data": "fetch of 0x", "fault_stack_overflow": "page fault at fault_stack_overflow+",
 	} {
 		_, err := m.Call(name, 1, 2)

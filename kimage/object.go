@@ -26,13 +26,15 @@ type objectLayout struct {
 	budget uint64
 	// skipped counts the relocations that were left alone, by type.
 	skipped map[uint32]int
+	// missing has the undefined symbols that something refers to.
+	missing map[uint32]bool
 }
 
 // layObject lays an ET_REL file out as an image of its own, sections one
 // behind the other, code first, and applies its relocations.
 func (img *Image) layObject(f *elfFile) error {
 	o := &objectLayout{img: img, f: f, placed: make([]*Section, len(f.shdrs)), next: objectBase,
-		budget: 16*uint64(len(f.data)) + 64<<20, skipped: map[uint32]int{}}
+		budget: 16*uint64(len(f.data)) + 64<<20, skipped: map[uint32]int{}, missing: map[uint32]bool{}}
 	classes := []func(s *elfSection) bool{
 		func(s *elfSection) bool { return s.flags&shfExec != 0 },
 		func(s *elfSection) bool { return s.flags&(shfExec|shfWrite) == 0 },
@@ -194,6 +196,11 @@ func (o *objectLayout) apply(target *Section, r rela, at int64) error {
 	s := &o.syms[r.sym]
 	if s.shndx == shnUndef && patchOut(target.Data, r, s.name) {
 		return nil
+	}
+	if s.shndx == shnUndef && s.name != "" && !o.missing[r.sym] {
+		o.missing[r.sym] = true
+		o.img.facts = append(o.img.facts, Fact{Name: "undefined", Value: s.name,
+			Evidence: "not in the file: " + o.addrs[r.sym].String() + ", where nothing is, stands for it"})
 	}
 	switch done, err := r.apply(target, o.addrs[r.sym]); {
 	case err != nil:
