@@ -43,7 +43,8 @@ type FaultHandler func(p *Kprobe, regs *x86.PtRegs, trap int) int
 //
 // A handler may call guest code, and may register and unregister probes. A
 // handler that panics is reported by Kprobes.Err and counts as having
-// returned 0. It must not end its goroutine (as t.FailNow does).
+// returned 0. One that ends its goroutine (as t.FailNow does) ends the run that
+// it is in, and the machine with it.
 type Kprobe struct {
 	// SymbolName is a kallsyms name or "module:name"; empty for none.
 	SymbolName string

@@ -17,6 +17,9 @@
 // where text is not what it was to the byte, or where a hit went wrong. Trace
 // records what happened in lines that repeat to the byte, for golden files.
 //
+// A handler may end the test, as t.Fatal does. The call that it was in does not
+// go on, and the machine runs nothing more.
+//
 // It must not know what is tested: it has no functions of its own to probe,
 // and no opinion on what a probe should see. The machine needs cgo on
 // linux/amd64; in other builds the package is empty.

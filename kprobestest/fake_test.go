@@ -14,6 +14,7 @@ type recorder struct {
 	testing.TB
 	said     []string
 	cleanups []func()
+	skipped  bool
 }
 
 func (r *recorder) Helper() {}
@@ -26,6 +27,15 @@ func (r *recorder) Errorf(format string, args ...any) {
 
 func (r *recorder) Fatalf(format string, args ...any) {
 	r.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+func (r *recorder) Failed() bool { return len(r.said) > 0 }
+
+func (r *recorder) Skipped() bool { return r.skipped }
+
+func (r *recorder) SkipNow() {
+	r.skipped = true
 	runtime.Goexit()
 }
 

@@ -3,6 +3,7 @@
 package kprobestest
 
 import (
+	"strings"
 	"testing"
 
 	"kprobelab/emu"
@@ -102,7 +103,7 @@ func (m *Machine) Call(name string, args ...any) uint64 {
 	m.t.Helper()
 	v, err := m.Try(name, args...)
 	if err != nil {
-		m.t.Fatalf("call of %s: %v", name, err)
+		m.t.Fatalf("call of %s: %s", name, strings.TrimPrefix(err.Error(), name+": "))
 	}
 	return v
 }

@@ -78,7 +78,7 @@ func TestLeaksAreReported(t *testing.T) {
 		}, "a hit went wrong: probe gcd: pre_handler panicked: oops"},
 		"call_failed": {func(t testing.TB, m *kprobestest.Machine) {
 			m.Call("fault_ud2")
-		}, "call of fault_ud2: fault_ud2: invalid opcode at fault_ud2"},
+		}, "call of fault_ud2: invalid opcode at fault_ud2"},
 		"probe_refused": {func(t testing.TB, m *kprobestest.Machine) {
 			m.Kprobe("nokprobe_function", nil, nil)
 		}, "probe nokprobe_function: blacklisted"},
@@ -90,6 +90,37 @@ func TestLeaksAreReported(t *testing.T) {
 			require.Len(t, said, 1)
 			require.Contains(t, said[0], c.want)
 		})
+	}
+}
+
+// A handler that ends the test, on every path that a hit can take, says so and
+// nothing else.
+func TestHandlerEndsTheTest(t *testing.T) {
+	for name, c := range map[string]struct {
+		place    string
+		optimize bool
+	}{"ftrace": {"gcd", false}, "int3": {"gcd+0x5", false}, "jump": {"gcd+0x5", true}} {
+		for how, end := range map[string]func(testing.TB){
+			"fatal": func(t testing.TB) { t.Fatal("enough") },
+			"skip":  func(t testing.TB) { t.SkipNow() },
+		} {
+			t.Run(name+"_"+how, func(t *testing.T) {
+				r := &recorder{}
+				said := r.run(func(t testing.TB) {
+					m := kprobestest.New(t, &kprobestest.Options{Optimize: c.optimize})
+					m.Kprobe(c.place, func(*kprobes.Kprobe, *x86.PtRegs) int { end(t); return 0 }, nil)
+					m.Settle()
+					m.Call("gcd", 12, 18)
+					t.Fatal("the call came back")
+				})
+				if how == "skip" {
+					require.True(t, r.Skipped())
+					require.Empty(t, said)
+					return
+				}
+				require.Equal(t, []string{"enough"}, said)
+			})
+		}
 	}
 }
 
