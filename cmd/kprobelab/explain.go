@@ -191,6 +191,7 @@ func inFunction(name, arg string) (string, error) {
 func (t *term) listRules(asJSON bool) error {
 	if asJSON {
 		enc := json.NewEncoder(t.out)
+		enc.SetEscapeHTML(false)
 		for _, r := range report.Rules() {
 			if err := enc.Encode(r); err != nil {
 				return err

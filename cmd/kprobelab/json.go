@@ -25,7 +25,11 @@ type jsonOutput struct {
 	err error
 }
 
-func newJSON(w *bufio.Writer) *jsonOutput { return &jsonOutput{w: w, enc: json.NewEncoder(w)} }
+func newJSON(w *bufio.Writer) *jsonOutput {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false) // "<kernel_clone>" is to be read
+	return &jsonOutput{w: w, enc: enc}
+}
 
 // event is a line; fields that an event has not are left out.
 type event struct {
