@@ -93,13 +93,24 @@ func lookup(v kimage.View, r Request, c *profile.Config) (x86.Addr, error) {
 	case r.Symbol == "":
 		return r.Addr, nil
 	case !c.Resolve.SymbolNames:
-		return 0, Refuse(errno.EINVAL, RuleSymbolNames, 0, r.String())
+		return 0, refuseName(v, r)
 	}
 	found := v.Lookup(r.Symbol)
 	if len(found) == 0 {
 		return 0, Refuse(errno.ENOENT, RuleUnknownSymbol, 0, r.String())
 	}
 	return found[0].Addr, nil
+}
+
+// refuseName refuses a name where the kernel takes addresses only, and says
+// which to give: a module of that time looked it up itself.
+func refuseName(v kimage.View, r Request) *Refusal {
+	refusal := Refuse(errno.EINVAL, RuleSymbolNames, 0, r.String())
+	if found := v.Lookup(r.Symbol); len(found) > 0 {
+		refusal.Addr = found[0].Addr.Add(int64(r.Offset))
+		refusal.Why += "; it is at " + refusal.Addr.String()
+	}
+	return refusal
 }
 
 // endbrSize is the length of every form of ENDBR in bytes.

@@ -89,6 +89,15 @@ func TestRule1_2Resolve(t *testing.T) {
 	}
 }
 
+// Where a kernel takes no names, the refusal says which address to give.
+func TestRefusalTellsTheAddress(t *testing.T) {
+	v, c := kernel(movAX, nop, ret), named(t, "2.6.18")
+	_, err := probepoint.Resolve(v, probepoint.Request{Symbol: "fn", Offset: 3}, c)
+	require.EqualError(t, err, "probe fn+0x3: this kernel takes an address, not a symbol name; it is at "+(text+3).String()+" (EINVAL)")
+	_, err = probepoint.Resolve(v, probepoint.Request{Symbol: "nosuch"}, c)
+	require.EqualError(t, err, "probe nosuch: this kernel takes an address, not a symbol name (EINVAL)")
+}
+
 func TestRefusalText(t *testing.T) {
 	v := kernel(movAX, ret)
 	c := named(t, "6.1")
