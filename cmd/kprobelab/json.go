@@ -123,7 +123,10 @@ func (o *jsonOutput) post(p *lab.Planted, at lab.Where, regs *x86.PtRegs) {
 
 func (o *jsonOutput) returned(p *lab.Planted, at lab.Where, value uint64, ns int64) {
 	e := of("return", p).at(at)
-	e.Value, e.Duration = hexWord(value), &ns
+	e.Value = hexWord(value)
+	if ns >= 0 {
+		e.Duration = &ns
+	}
 	o.write(e)
 }
 

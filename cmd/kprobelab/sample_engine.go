@@ -73,7 +73,10 @@ func (o *jsonOutput) sample(m module.Event) {
 	case "pre", "post":
 		e = e.registers(m.Regs)
 	case "return":
-		e.Value, e.Duration = hexWord(m.Value), &m.Duration
+		e.Value = hexWord(m.Value)
+		if m.Duration != 0 { // else the module took no time
+			e.Duration = &m.Duration
+		}
 	case "refused":
 		e.Errno, e.Error = -int(errno.Of(m.Err)), m.Err.Error()
 		var r *probepoint.Refusal

@@ -57,7 +57,11 @@ func (o *textOutput) post(p *lab.Planted, _ lab.Where, regs *x86.PtRegs) {
 }
 
 func (o *textOutput) returned(p *lab.Planted, _ lab.Where, value uint64, ns int64) {
-	o.line(o.style.cyan(o.lines.Returned(p.Name, value, ns)))
+	line := o.lines.ReturnedOnly(p.Name, value)
+	if ns >= 0 {
+		line = o.lines.Returned(p.Name, value, ns)
+	}
+	o.line(o.style.cyan(line))
 }
 
 func (o *textOutput) log(from, line string) { o.line(from + ": " + line) }

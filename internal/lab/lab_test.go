@@ -13,6 +13,7 @@ import (
 	"kprobelab/emu"
 	"kprobelab/guestkernel"
 	"kprobelab/kimage"
+	"kprobelab/profile"
 	"kprobelab/x86"
 )
 
@@ -66,6 +67,27 @@ func TestCallGivesItsBuffersBack(t *testing.T) {
 		at[i] = r.Buffers[0].addr
 	}
 	require.Equal(t, at[0], at[1])
+}
+
+// TestNoTimeWithoutEntryHandlers: 2.6.18 runs nothing at the entry that could
+// take the time.
+func TestNoTimeWithoutEntryHandlers(t *testing.T) {
+	old, ok := profile.Named("2.6.18")
+	require.True(t, ok)
+	img, err := Open("", &kimage.Options{Profile: old})
+	require.NoError(t, err)
+	l, err := New(img, nil)
+	require.NoError(t, err)
+	t.Cleanup(l.Close)
+	var took []int64
+	p, err := l.Plant(Probe{Return: true, Addr: img.Lookup("gcd")[0].Addr}, Handlers{
+		Returned: func(_ *Planted, _ Where, _ uint64, ns int64) { took = append(took, ns) },
+	})
+	require.NoError(t, err)
+	_, err = l.Call(call(t, l, "gcd(12, 18)"))
+	require.NoError(t, err)
+	l.Unplant(p)
+	require.Equal(t, []int64{-1}, took)
 }
 
 func TestPlantCounts(t *testing.T) {

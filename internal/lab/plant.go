@@ -66,7 +66,6 @@ func (l *Lab) plantReturn(p *Planted, h Handlers) error {
 		KP:        kprobes.Kprobe{SymbolName: p.Symbol, Addr: p.Addr, Offset: p.Offset},
 		MaxActive: p.MaxActive, DataSize: stampSize,
 	}
-	// Kernels before 2.6.25 have no entry handler: the time reads 0 there.
 	rp.EntryHandler = func(i *kprobes.Instance, _ *x86.PtRegs) int {
 		binary.LittleEndian.PutUint64(i.Data, l.Machine.Now())
 		return 0
@@ -85,12 +84,13 @@ func (l *Lab) plantReturn(p *Planted, h Handlers) error {
 	return nil
 }
 
+// since is how long the call has taken, -1 where nothing took the time of its
+// entry: kernels before 2.6.25 have no entry handlers.
 func (l *Lab) since(i *kprobes.Instance) int64 {
-	entry := binary.LittleEndian.Uint64(i.Data)
-	if entry == 0 {
-		return 0
+	if !l.Kprobes.Config().Kret.EntryHandler {
+		return -1
 	}
-	return int64(l.Machine.Now() - entry)
+	return int64(l.Machine.Now() - binary.LittleEndian.Uint64(i.Data))
 }
 
 // Unplant unregisters the probe and reads its counters for the last time.

@@ -50,6 +50,6 @@ type Where struct {
 type Handlers struct {
 	Pre, Post func(p *Planted, at Where, regs *x86.PtRegs)
 	// Returned gets the function's return value and the virtual time since
-	// its entry in nanoseconds.
+	// its entry in nanoseconds, -1 in kernels without entry handlers.
 	Returned func(p *Planted, at Where, value uint64, ns int64)
 }
