@@ -21,6 +21,13 @@ type model struct {
 	w      *world
 	places []x86.Addr
 	probes map[x86.Addr][]*modelProbe
+	// aggregate is whether an address has had two probes since it had none;
+	// disabled is what stands for it in the kernel's table, apart from its
+	// members: only enabling while probes are armed clears it.
+	aggregate, disabled map[x86.Addr]bool
+	// boosted is whether the slot was built to go on by itself: then no post
+	// handler of the address ever runs (spec 2.4). boostable is where it can be.
+	boosted, boostable map[x86.Addr]bool
 	// order is what handlers ran in the hit that is being checked.
 	order []*modelProbe
 	off   bool // globally disarmed
@@ -51,7 +58,44 @@ func (m *model) newProbe(at x86.Addr, withPost bool) *modelProbe {
 
 // armed is whether the address traps.
 func (m *model) armed(at x86.Addr) bool {
-	return !m.off && slices.ContainsFunc(m.probes[at], func(mp *modelProbe) bool { return !mp.disabled && !mp.gone })
+	return !m.off && !m.disabled[at] && slices.ContainsFunc(m.probes[at], func(mp *modelProbe) bool { return !mp.gone })
+}
+
+func (m *model) register(mp *modelProbe) {
+	at := mp.p.Addr
+	revived := !slices.ContainsFunc(m.probes[at], func(mp *modelProbe) bool { return !mp.gone })
+	m.aggregate[at] = len(m.probes[at]) > 0
+	if revived {
+		m.boosted[at] = m.boostable[at] && mp.p.PostHandler == nil
+	}
+	m.disabled[at] = (m.disabled[at] || revived) && mp.disabled
+	m.probes[at] = append([]*modelProbe{mp}, m.probes[at]...)
+}
+
+func (m *model) unregister(mp *modelProbe) {
+	at := mp.p.Addr
+	m.disable(mp)
+	m.probes[at] = slices.DeleteFunc(slices.Clone(m.probes[at]), func(o *modelProbe) bool { return o == mp })
+}
+
+func (m *model) disable(mp *modelProbe) {
+	if mp.disabled || mp.gone {
+		return
+	}
+	mp.disabled = true
+	at := mp.p.Addr
+	m.disabled[at] = m.disabled[at] ||
+		!slices.ContainsFunc(m.probes[at], func(mp *modelProbe) bool { return !mp.disabled && !mp.gone })
+}
+
+// enable has the kernel's quirk (spec 1.8): while all are disarmed, a probe
+// that is alone stays disabled, and a member's address does.
+func (m *model) enable(mp *modelProbe) {
+	at := mp.p.Addr
+	if m.aggregate[at] || !m.off {
+		mp.disabled = false
+	}
+	m.disabled[at] = m.disabled[at] && m.off
 }
 
 func (m *model) any(t *rapid.T) *modelProbe {
@@ -76,7 +120,7 @@ func (m *model) expectHit(at x86.Addr, nested bool) {
 			mp.missed++
 		case !mp.disabled && !mp.gone:
 			mp.pre++
-			if mp.p.PostHandler != nil {
+			if mp.p.PostHandler != nil && !m.boosted[at] {
 				mp.post++
 			}
 		}
@@ -112,11 +156,15 @@ func TestAgainstModel(t *testing.T) {
 
 func runModel(t *rapid.T, kernel string) int {
 	c, _ := profile.Named(kernel)
-	// Without the quirk that a post handler added to a boosted slot is lost.
-	c.Preemption = c.Preemption || c.Slot.BoostDecidedAtBuild
 	w := bareWorld(c)
-	m := &model{w: w, probes: map[x86.Addr][]*modelProbe{}}
+	m := &model{
+		w: w, probes: map[x86.Addr][]*modelProbe{}, aggregate: map[x86.Addr]bool{}, disabled: map[x86.Addr]bool{},
+		boosted: map[x86.Addr]bool{}, boostable: map[x86.Addr]bool{},
+	}
 	m.places = []x86.Addr{w.leaf, w.leaf + 3, w.steady, w.steady + 4, w.traced, w.calls, w.modFn, w.modFn + 3, w.modFt}
+	if c.Slot.BoostDecidedAtBuild && !c.Preemption {
+		m.findBoostable(t)
+	}
 	t.Repeat(map[string]func(*rapid.T){
 		"register": func(t *rapid.T) {
 			at := rapid.SampledFrom(m.places).Draw(t, "at")
@@ -129,31 +177,27 @@ func runModel(t *rapid.T, kernel string) int {
 				return
 			}
 			require.NoError(t, w.k.RegisterKprobe(mp.p))
-			m.probes[at] = append([]*modelProbe{mp}, m.probes[at]...)
+			m.register(mp)
 		},
 		"unregister": func(t *rapid.T) {
 			mp := m.any(t)
-			at := mp.p.Addr
 			w.k.UnregisterKprobe(mp.p)
-			m.probes[at] = slices.DeleteFunc(slices.Clone(m.probes[at]), func(o *modelProbe) bool { return o == mp })
+			m.unregister(mp)
 			require.Error(t, w.k.DisableKprobe(mp.p))
 		},
 		"disable": func(t *rapid.T) {
 			mp := m.any(t)
 			require.NoError(t, w.k.DisableKprobe(mp.p))
-			mp.disabled = mp.disabled || !mp.gone
+			m.disable(mp)
 		},
 		"enable": func(t *rapid.T) {
-			if m.off {
-				t.Skip("the quirk of enabling while disarmed has its own test")
-			}
 			mp := m.any(t)
 			if mp.gone {
 				refused(t, w.k.EnableKprobe(mp.p), errno.EINVAL, probepoint.RuleGone)
 				return
 			}
 			require.NoError(t, w.k.EnableKprobe(mp.p))
-			mp.disabled = false
+			m.enable(mp)
 		},
 		"unload": func(t *rapid.T) {
 			if m.going || rapid.IntRange(0, 2).Draw(t, "rarely") > 0 {
@@ -197,6 +241,18 @@ func runModel(t *rapid.T, kernel string) int {
 	require.Zero(t, w.k.Registered())
 	require.Equal(t, w.clean, w.text())
 	return m.steps
+}
+
+// findBoostable asks the slots, which have tests of their own.
+func (m *model) findBoostable(t *rapid.T) {
+	for _, at := range m.places {
+		p := &kprobes.Kprobe{Addr: at}
+		require.NoError(t, m.w.k.RegisterKprobe(p))
+		s, ok := p.Slot()
+		m.boostable[at] = ok && s.Boosted
+		m.w.k.UnregisterKprobe(p)
+	}
+	require.NotEmpty(t, m.boostable)
 }
 
 // goingErrno is the errno of a probe in a module that is unloaded.
