@@ -185,17 +185,6 @@ func (t Text) At(addr x86.Addr) []byte {
 	return t.Bytes[addr.Sub(t.Base):]
 }
 
-// Sites calls f with the address of every patch site or table entry of that
-// kind, as patch_sites.tsv names them.
-func Sites(tb testing.TB, kernel, kind string, f func(x86.Addr)) {
-	tb.Helper()
-	Rows(tb, filepath.Join(Dir(tb, kernel), "patch_sites.tsv.gz"), func(c []string) {
-		if c[0] == kind {
-			f(x86.Addr(number(c[1], 16)))
-		}
-	})
-}
-
 // ProbedAt is where the kernel put the probe: behind an ENDBR, or what a
 // sealed one became, with IBT (spec 14.2).
 func (p Point) ProbedAt(text Text) x86.Addr {

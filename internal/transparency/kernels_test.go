@@ -55,9 +55,9 @@ func (k *kernel) open(t require.TestingT, edit func(c *profile.Config)) *bench {
 	if edit != nil {
 		edit(c)
 	}
-	img, err := lab.Open("", &kimage.Options{Profile: c})
+	img, err := lab.Open("", &kimage.Options{Profile: c, CPU: cpuModel})
 	require.NoError(t, err)
-	l, err := lab.New(img, &lab.Options{CPU: cpuModel, Budget: budget})
+	l, err := lab.New(img, &lab.Options{Budget: budget})
 	require.NoError(t, err)
 	b, err := newBench(l)
 	require.NoError(t, err)
