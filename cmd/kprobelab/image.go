@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -45,9 +47,18 @@ func openImage(t *term, c *cli.Command, path string, more ...string) (*kimage.Im
 		return nil, usagef("--cpu: %w", err)
 	}
 	if err != nil {
-		return nil, &failure{exitImage, err}
+		return nil, &failure{exitImage, imageFirst(path, err)}
 	}
 	return img, nil
+}
+
+// imageFirst helps who named a symbol where the image's place is.
+func imageFirst(path string, err error) error {
+	var missing *fs.PathError
+	if errors.As(err, &missing) && missing.Path == path && errors.Is(err, fs.ErrNotExist) && filepath.Base(path) == path {
+		return fmt.Errorf("%w (the image comes first, - for the guest kernel)", err)
+	}
+	return err
 }
 
 // atMost refuses more positional arguments than the command takes.
