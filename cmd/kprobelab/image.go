@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -55,7 +54,7 @@ func openImage(t *term, c *cli.Command, path string, more ...string) (*kimage.Im
 // imageFirst helps who named a symbol where the image's place is.
 func imageFirst(path string, err error) error {
 	var missing *fs.PathError
-	if errors.As(err, &missing) && missing.Path == path && errors.Is(err, fs.ErrNotExist) && filepath.Base(path) == path {
+	if errors.As(err, &missing) && missing.Path == path && errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(path, "./") {
 		return fmt.Errorf("%w (the image comes first, - for the guest kernel)", err)
 	}
 	return err
