@@ -37,20 +37,34 @@ func (m *Machine) CheckText() {
 func (m *Machine) checkText() {
 	m.t.Helper()
 	for _, s := range m.lab.Image.Segments() {
-		if s.Exec {
-			m.checkSegment(s)
+		switch {
+		case s.Exec && s.Write:
+			m.checkSections(s)
+		case s.Exec:
+			m.checkRange(s.Addr, s.Data)
 		}
 	}
 }
 
-// checkSegment reports the first byte of a segment that has changed.
-func (m *Machine) checkSegment(s kimage.Segment) {
+// checkSections checks the code in a segment that has data too, as a kernel's
+// init segment.
+func (m *Machine) checkSections(in kimage.Segment) {
+	m.t.Helper()
+	for _, s := range m.lab.Image.Sections() {
+		if s.Exec && !s.Write && s.Addr.In(in.Addr, in.Addr.Add(int64(in.Size))) {
+			m.checkRange(s.Addr, s.Data)
+		}
+	}
+}
+
+// checkRange reports the first byte from addr on that is not what it was.
+func (m *Machine) checkRange(addr x86.Addr, data []byte) {
 	m.t.Helper()
 	var now [1 << 16]byte
-	for off := 0; off < len(s.Data); off += len(now) {
-		want := s.Data[off:min(off+len(now), len(s.Data))]
+	for off := 0; off < len(data); off += len(now) {
+		want := data[off:min(off+len(now), len(data))]
 		got := now[:len(want)]
-		at := s.Addr.Add(int64(off))
+		at := addr.Add(int64(off))
 		if err := m.lab.Machine.ReadMem(at, got); err != nil {
 			m.t.Errorf("text at %s cannot be read back: %v", at, err)
 			return

@@ -124,6 +124,19 @@ func TestHandlerEndsTheTest(t *testing.T) {
 	}
 }
 
+// Data may change that lies beside init text, in a segment that is executable:
+// the test would fail otherwise.
+func TestInitDataIsNotText(t *testing.T) {
+	m := kprobestest.New(t, nil)
+	require.NoError(t, m.Emu().WriteMem(m.Symbol("boot_count").Addr, []byte{1}))
+	said := (&recorder{}).run(func(t testing.TB) {
+		m := kprobestest.New(t, nil)
+		require.NoError(t, m.Emu().PokeText(m.Symbol("init_helper").Addr, []byte{0xcc}))
+	})
+	require.Len(t, said, 1)
+	require.Contains(t, said[0], "text is not restored: 0xcc at init_helper+0x0/")
+}
+
 func TestNewSaysWhatItCannotOpen(t *testing.T) {
 	for _, o := range []*kprobestest.Options{
 		{Image: "/nosuch/vmlinuz"}, {Kernel: "9.9"}, {CPUs: 1000}, {Modules: []string{"/nosuch.ko"}},
