@@ -77,7 +77,7 @@ func (m *Machine) newTask(name string) (*Task, error) {
 	n := len(m.tasks)
 	if n == MaxTasks {
 		if n = slices.IndexFunc(m.tasks, func(t *Task) bool { return t.state == dead }); n < 0 {
-			return nil, fmt.Errorf("task %q: %w: %w", name, ErrNoMemory, errno.EAGAIN)
+			return nil, fmt.Errorf("task %q: %w: %d tasks are alive: %w", name, ErrNoMemory, MaxTasks, errno.EAGAIN)
 		}
 		old := m.tasks[n]
 		t := &Task{Name: name, m: m, n: n, stack: old.stack, saved: old.saved, pin: -1}

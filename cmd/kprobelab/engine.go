@@ -23,6 +23,9 @@ func engine() string { return "engine " + emu.Engine() }
 
 // execute plants the probes, makes the calls, takes the probes away.
 func (p *plan) execute(t *term, img *kimage.Image, w work) (err error) {
+	if n := len(w.tasks); n >= emu.MaxTasks { // the first makes the --call calls
+		return usagef("--task: there can be %d tasks, not %d", emu.MaxTasks-1, n)
+	}
 	o := &lab.Options{CPUs: p.cpus, Seed: p.seed, Budget: p.budget, Optimize: true}
 	rec, err := record(p.perfetto, o)
 	if err != nil {
