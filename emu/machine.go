@@ -187,10 +187,14 @@ func (m *Machine) build(model int) error {
 }
 
 // Close frees the machine: its memory, its engines. The second time it does
-// nothing. It must not be called from a handler.
+// nothing. It must not be called from a handler, below which the engine still
+// runs, and panics there.
 func (m *Machine) Close() {
 	if m.c == nil {
 		return
+	}
+	if m.cur != nil && m.cur.c.depth > 0 && !m.closed {
+		panic("emu: Close called from a handler")
 	}
 	m.closed = true
 	for _, c := range m.cpus {

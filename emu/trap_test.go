@@ -139,6 +139,18 @@ func TestPanicBecomesAnError(t *testing.T) {
 	require.Equal(t, uint64(3), got)
 }
 
+// Closing the machine below a handler is a mistake that is told, not a crash.
+func TestCloseInHandler(t *testing.T) {
+	m := boot(t, int3Image(), nil)
+	m.SetTraps(&trapFuncs{int3: func(*x86.PtRegs) bool { m.Close(); return true }})
+	_, err := m.Call("probed", 1)
+	require.ErrorIs(t, err, ErrHandler)
+	require.ErrorContains(t, err, "Close called from a handler")
+	m.Close()
+	_, err = m.Call("probed", 1)
+	require.ErrorIs(t, err, ErrClosed)
+}
+
 func TestHandlerLeavesItsGoroutine(t *testing.T) {
 	m := boot(t, int3Image(), nil)
 	m.SetTraps(&trapFuncs{int3: func(*x86.PtRegs) bool { runtime.Goexit(); return true }})
