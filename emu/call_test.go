@@ -108,6 +108,10 @@ func TestCallRefusals(t *testing.T) {
 	m.Close()
 	_, err = m.Call("ret")
 	require.ErrorIs(t, err, ErrClosed)
+	_, err = m.Alloc(16)
+	require.ErrorIs(t, err, ErrClosed)
+	_, err = m.AllocExec(16, "page")
+	require.ErrorIs(t, err, ErrClosed)
 }
 
 func TestEveryCPUModelOpens(t *testing.T) {

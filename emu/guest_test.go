@@ -318,3 +318,16 @@ func TestSwitchesAreTold(t *testing.T) {
 	require.NoError(t, m.Run())
 	require.Equal(t, map[string]bool{"task0 on 0": true, "task1 on 1": true}, seen)
 }
+
+// A task without calls is done, and keeps nobody from running.
+func TestTaskWithoutCalls(t *testing.T) {
+	m := bootGuest(t, nil)
+	none, err := m.Go("none")
+	require.NoError(t, err)
+	require.True(t, none.Done())
+	one, err := m.Go("one", Invoke("gcd", 12, 18))
+	require.NoError(t, err)
+	require.NoError(t, m.Run())
+	require.Empty(t, none.Results())
+	require.Equal(t, []Result{{Ret: 6}}, one.Results())
+}

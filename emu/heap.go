@@ -36,6 +36,9 @@ func chunk(n int) int { return max(16, 1<<bits.Len(uint(max(n, 1)-1))) }
 // Alloc takes n zeroed bytes of the guest's heap, aligned to 16 at least and
 // to the page from 4096 on. The heap being full is ErrNoMemory (errno.ENOMEM).
 func (m *Machine) Alloc(n int) (x86.Addr, error) {
+	if err := m.usable(); err != nil {
+		return 0, err
+	}
 	h := &m.heap
 	if n < 0 || n > maxRegion {
 		return 0, fmt.Errorf("alloc of %d bytes: %w", n, errno.EINVAL)

@@ -109,6 +109,9 @@ func (m *Machine) AllocExec(size int, name string) (x86.Addr, error) {
 const execAlign = 64
 
 func (m *Machine) allocExec(size int) (x86.Addr, error) {
+	if err := m.usable(); err != nil {
+		return 0, err
+	}
 	if size <= 0 || size > execSize {
 		return 0, fmt.Errorf("executable memory of %d bytes: %w", size, errno.EINVAL)
 	}

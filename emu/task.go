@@ -94,7 +94,7 @@ func (m *Machine) newTask(name string) (*Task, error) {
 }
 
 // Go adds a task that makes the calls in order once Run (or a Call, beside
-// it) lets it. A call that fails ends the task.
+// it) lets it. A call that fails ends the task; one without calls is done.
 func (m *Machine) Go(name string, calls ...Invocation) (*Task, error) {
 	if err := m.usable(); err != nil {
 		return nil, err
@@ -104,6 +104,9 @@ func (m *Machine) Go(name string, calls ...Invocation) (*Task, error) {
 		return nil, err
 	}
 	t.calls, t.state = calls, ready
+	if len(calls) == 0 {
+		t.state = dead
+	}
 	return t, nil
 }
 
