@@ -3,11 +3,13 @@
 package emu
 
 import (
+	"encoding/binary"
 	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"kprobelab/kimage"
 	"kprobelab/x86"
 )
 
@@ -155,6 +157,20 @@ func TestFaultsBesidePages(t *testing.T) {
 	_, err = m.CallAddr(textBase, uint64(end-4))
 	require.True(t, errors.As(err, &f))
 	require.Equal(t, end, f.Addr, "the first byte that is not there")
+}
+
+// A kernel's own table of the per-CPU areas is read-only once it has booted.
+func TestPerCPUOffsets(t *testing.T) {
+	img := faultImage()
+	table := dataBase + 0x100
+	img.symbols = append(img.symbols, kimage.Symbol{Name: "__per_cpu_offset", Addr: table, Size: 16, Type: 'D'})
+	m := boot(t, img, &Options{CPUs: 2})
+	require.Error(t, m.WriteMem(table, []byte{0}))
+	for cpu := range 2 {
+		var b [8]byte
+		require.NoError(t, m.ReadMem(table.Add(int64(8*cpu)), b[:]))
+		require.Equal(t, m.GSBase(cpu), x86.Addr(binary.LittleEndian.Uint64(b[:])))
+	}
 }
 
 func TestGSBaseSurvivesFaults(t *testing.T) {

@@ -60,6 +60,11 @@ func TestRealKernelFunctions(t *testing.T) {
 			got, err = m.Call("copy_from_kernel_nofault", make([]byte, 8), uint64(0xffff8880f0000000), 8)
 			require.NoError(t, err)
 			require.Equal(t, int32(-14), int32(got), "the exception table catches it")
+
+			// cpu_rq(1)->nr_iowait: another CPU's variable, by __per_cpu_offset
+			got, err = m.Call("nr_iowait_cpu", 1)
+			require.NoError(t, err)
+			require.Zero(t, got)
 		})
 	}
 }

@@ -134,8 +134,11 @@ func (m *Machine) bootPerCPU(c *cpu, t kimage.PerCPU) {
 	}
 	m.bootPreemptCount(c)
 	if s := m.src.Lookup("__per_cpu_offset"); len(s) == 1 {
-		// Not an error where it cannot be written: nothing of it is needed.
-		_ = m.WriteMem(s[0].Addr.Add(int64(8*c.n)), binary.LittleEndian.AppendUint64(nil, offset))
+		// It is read-only once the kernel is up (__ro_after_init). Not an error
+		// where it is not mapped: nothing of the machine needs it.
+		if h, err := m.host(s[0].Addr.Add(int64(8*c.n)), 8, attrR); err == nil {
+			binary.LittleEndian.PutUint64(h, offset)
+		}
 	}
 }
 
