@@ -14,7 +14,7 @@ import (
 func (m *Machine) check() {
 	m.t.Helper()
 	if n := m.lab.Kprobes.Registered(); n > 0 {
-		m.t.Errorf("%d probes are still registered:\n%s", n, strings.TrimRight(m.lab.Kprobes.List(), " \n"))
+		m.t.Errorf("probes still registered (%d):\n%s", n, strings.TrimRight(m.lab.Kprobes.List(), " \n"))
 	} else if err := m.lab.Kprobes.Settle(); err != nil { // jumps of unregistered probes
 		if !m.t.Failed() && !m.t.Skipped() { // else it ended in a handler, and a task with it
 			m.t.Errorf("the text cannot be checked: %v", err)

@@ -68,7 +68,7 @@ func TestLeaksAreReported(t *testing.T) {
 	}{
 		"probe_left": {func(t testing.TB, m *kprobestest.Machine) {
 			_ = m.Kprobes().RegisterKprobe(&kprobes.Kprobe{SymbolName: "gcd"})
-		}, "1 probes are still registered:\nffffffff81"},
+		}, "probes still registered (1):\nffffffff81"},
 		"text_changed": {func(t testing.TB, m *kprobestest.Machine) {
 			_ = m.Emu().PokeText(m.Symbol("gcd").Addr+7, []byte{0xcc})
 		}, "text is not restored: 0xcc at gcd+0x7/"},

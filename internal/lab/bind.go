@@ -119,12 +119,12 @@ func arguments(p kimage.Proto) string {
 func fit(a callsyntax.Arg, p kimage.Param, bad func(int, string, ...any) error) error {
 	if n, ok := a.(callsyntax.Int); ok {
 		if !n.Fits(p.Size) {
-			return bad(a.Column(), "%s does not fit in %s, which has %d bytes", n, declare(p), p.Size)
+			return bad(a.Column(), "%s does not fit in %s, which has %d bits", n, declare(p), 8*p.Size)
 		}
 		return nil
 	}
 	if p.Size > 0 && p.Size < 8 {
-		return bad(a.Column(), "%s is an integer of %d bytes, not an address", declare(p), p.Size)
+		return bad(a.Column(), "%s is an integer of %d bits, not an address", declare(p), 8*p.Size)
 	}
 	return nil
 }

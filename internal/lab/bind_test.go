@@ -47,8 +47,8 @@ func TestBindErrors(t *testing.T) {
 		"too_many":         {"gcd(1, 2, 3)", 1, "gcd takes 2 arguments, not 3"},
 		"too_few_variadic": {"snprintf(buf[1])", 1, "snprintf takes at least 3 arguments, not 1"},
 		"too_many_at_all":  {"memset(0" + strings.Repeat(", 0", 64) + ")", 200, "at most 64 arguments, not 65"},
-		"too_wide":         {`crc32_le(0x100000000, "", 0)`, 10, "0x100000000 does not fit in u32 crc, which has 4 bytes"},
-		"no_address":       {`crc32_le("", "", 0)`, 10, "u32 crc is an integer of 4 bytes, not an address"},
+		"too_wide":         {`crc32_le(0x100000000, "", 0)`, 10, "0x100000000 does not fit in u32 crc, which has 32 bits"},
+		"no_address":       {`crc32_le("", "", 0)`, 10, "u32 crc is an integer of 32 bits, not an address"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := BindCall(img, c.call)
