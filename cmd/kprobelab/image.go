@@ -46,15 +46,15 @@ func openImage(t *term, c *cli.Command, path string, more ...string) (*kimage.Im
 		return nil, usagef("--cpu: %w", err)
 	}
 	if err != nil {
-		return nil, &failure{exitImage, imageFirst(path, err)}
+		return nil, &failure{exitImage, imageFirst(c, path, err)}
 	}
 	return img, nil
 }
 
 // imageFirst helps who named a symbol where the image's place is.
-func imageFirst(path string, err error) error {
+func imageFirst(c *cli.Command, path string, err error) error {
 	var missing *fs.PathError
-	if errors.As(err, &missing) && missing.Path == path && errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(path, "./") {
+	if path == c.Args().First() && errors.As(err, &missing) && missing.Path == path && errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(path, "./") {
 		return fmt.Errorf("%w (the image comes first, - for the guest kernel)", err)
 	}
 	return err
