@@ -24,7 +24,7 @@ var gnu8High = [8]string{4: "ah", 5: "ch", 6: "dh", 7: "bh"}
 
 // operandKinds are the letters that a template may have behind a percent sign;
 // small ones belong to register names.
-const operandKinds = "EGQDBXYNPMCVI"
+const operandKinds = "EGQRDBXYNPMCVIJ"
 
 // text fills in the operands of a row's template.
 func (s *shape) text(o *textRow) string {
@@ -57,8 +57,15 @@ func (s *shape) operand(kind byte, o *textRow) string {
 		return fmt.Sprintf("%%cr%d", reg)
 	case 'V':
 		return fmt.Sprintf("%%db%d", reg)
+	case 'R':
+		return general(reg, true)
 	case 'I':
-		return "$0x" + fmt.Sprintf("%x", uint64(signedAt(s.b[s.end:s.end+s.immSize(o)])))
+		if strings.Contains(o.text, "%J") {
+			return fmt.Sprintf("$%#x", s.b[s.end])
+		}
+		return fmt.Sprintf("$%#x", uint64(signedAt(s.b[s.end:s.end+s.immSize(o)])))
+	case 'J':
+		return fmt.Sprintf("$%#x", s.b[s.end+1])
 	}
 	if s.modrm>>6 != 3 {
 		return s.memory()
@@ -108,12 +115,7 @@ func general(n byte, wide bool) string {
 // memory is a memory operand: %seg:disp(base,index,scale).
 func (s *shape) memory() string {
 	var b strings.Builder
-	switch s.segment {
-	case 0x64:
-		b.WriteString("%fs:")
-	case 0x65:
-		b.WriteString("%gs:")
-	}
+	b.WriteString(s.segmentName())
 	base, index := s.baseAndIndex()
 	switch {
 	case s.dispLen != 0 && s.disp < 0 && base+index != "":
@@ -127,6 +129,17 @@ func (s *shape) memory() string {
 	return b.String()
 }
 
+// segmentName is the segment that has an address of its own, with its colon.
+func (s *shape) segmentName() string {
+	switch s.segment {
+	case 0x64:
+		return "%fs:"
+	case 0x65:
+		return "%gs:"
+	}
+	return ""
+}
+
 func (s *shape) baseAndIndex() (base, index string) {
 	mod, rm := s.modrm>>6, s.modrm&7
 	if rm != 4 {
@@ -138,10 +151,26 @@ func (s *shape) baseAndIndex() (base, index string) {
 	if s.sib&7 != 5 || mod != 0 {
 		base = general(s.sib&7|s.rex&1<<3, !s.addr32)
 	}
+	name := noIndex(s.sib, base != "", s.addr32)
 	if n := s.sib>>3&7 | s.rex&2<<2; n != 4 {
-		index = fmt.Sprintf(",%s,%d", general(n, !s.addr32), 1<<(s.sib>>6))
+		name = general(n, !s.addr32)
+	}
+	if name != "" {
+		index = fmt.Sprintf(",%s,%d", name, 1<<(s.sib>>6))
 	}
 	return base, index
+}
+
+// noIndex is what stands for the index of a SIB without one: nothing where no
+// shorter encoding says the same, else the assembler's name for it.
+func noIndex(sib byte, base, addr32 bool) string {
+	switch {
+	case sib>>6 == 0 && (sib&7 == 4 || !base):
+		return ""
+	case addr32:
+		return "%eiz"
+	}
+	return "%riz"
 }
 
 func (s *shape) ipName() string {

@@ -144,6 +144,33 @@ func TestText(t *testing.T) {
 		{"0f 0f c1 9e", "pfadd %mm1,%mm0"},
 		{"8f e8 78 c0 c0 05", "vprotb"},
 		{"c5 f8 77", "vzeroupper"},
+		{"c5 fc 77", "vzeroall"},
+		{"81 a6 f4 54 6b da 01 00 00 00", "andl $0x1,-0x2594ab0c(%rsi)"},
+		{"48 8b 14 c5 00 71 a0 82", "mov -0x7d5f8f00(,%rax,8),%rdx"},
+		{"48 bf 00 10 00 00 80 88 ff ff", "movabs $0xffff888000001000,%rdi"},
+		{"65 66 a1 2f 70 02 a3 f8 55 dd c6", "movabs %gs:0xc6dd55f8a302702f,%ax"},
+		{"a2 58 7f 75 19 d8 c6 c0 c1", "movabs %al,0xc1c0c6d819757f58"},
+		{"0f 78 c7", "vmread %rax,%rdi"},
+		{"66 0f 78 c4 53 62", "extrq $0x62,$0x53,%xmm4"},
+		{"48 0f c7 34 a1", "vmptrld (%rcx,%riz,4)"},
+		// RIP-relative, the address size, segments before VEX and bytes inside it that look like them
+		{"c4 c1 7d 10 35 9b 1f 8b 16", "vmovupd 0x168b1f9b(%rip),%ymm6"},
+		{"67 c5 fc 10 0d 38 84 ff ee", "vmovups -0x11007bc8(%eip),%ymm1"},
+		{"67 c4 21 78 16 68 b3", "vmovhps -0x4d(%eax),%xmm0,%xmm13"},
+		{"64 c4 61 bf 2a 04 ae", "vcvtsi2sdq %fs:(%rsi,%rbp,4),%xmm8,%xmm8"},
+		{"c5 65 64 57 13", "vpcmpgtb 0x13(%rdi),%ymm3,%ymm10"},
+		// W and a scalar's L are ignored, but W where it makes an operand wide
+		{"c4 e1 f9 70 fb 9a", "vpshufd $0x9a,%xmm3,%xmm7"},
+		{"c5 ff 59 15 00 01 00 00", "vmulsd 0x100(%rip),%xmm0,%xmm2"},
+		{"c4 01 fe 2d 3d b0 41 5b d8", "vcvtss2si -0x27a4be50(%rip),%r15"},
+		// broadcasts, masks as sources, half vectors, half precision
+		{"62 d2 3d 38 27 66 b5", "vptestmd -0x12c(%r14){1to8},%ymm8,%k4"},
+		{"62 f1 7d 1d 79 19", "vcvtps2uqq (%rcx){1to2},%xmm3 {%k5}"},
+		{"62 d3 7c 58 56 9e 59 9b e1 14 44", "vreduceph $0x44,0x14e19b59(%r14){1to32},%zmm3"},
+		{"62 62 fe 48 38 f7", "vpmovm2q %k7,%zmm30"},
+		{"62 f2 7d 08 13 da", "vcvtph2ps %xmm2,%xmm3"},
+		{"62 f1 7d 08 c5 c3 21", "vpextrw $0x21,%xmm3,%eax"},
+		{"62 f5 7c 48 58 c0", "vaddph"},
 		{"0f 20 53", "mov %cr2,%rbx"},
 		{"66 f7 c8 34 12", "test $0x1234,%ax"},
 		{"c0 f4 01", "shl $0x1,%ah"},
@@ -157,9 +184,15 @@ func TestText(t *testing.T) {
 
 func TestTextRowsAreChecked(t *testing.T) {
 	for _, row := range []string{"0f none 01", "0f zz 01 - 0 x", "zz none 01 - 0 x", "0f none 01 zz 0 x", "0f none 1ff - 0 x"} {
-		_, _, err := parseText(row)
+		_, err := parseText(row)
 		require.Error(t, err, row)
 	}
+}
+
+// TestTextAtZero: an address of 0 is one, too.
+func TestTextAtZero(t *testing.T) {
+	require.Equal(t, "callq 0x15", Text(unhex(t, "e8 10 00 00 00"), 0))
+	require.Equal(t, "jmp 0x0", Text(unhex(t, "eb fe"), 0))
 }
 
 // TestDecodePrefixIndependence: what follows an instruction changes nothing.

@@ -13,8 +13,8 @@ var textRows string
 // textRow is one row of texts.txt.
 type textRow struct {
 	enc    Encoding
-	pfx    int  // or anyPrefix
-	opcode byte // for all, where anyOpcode
+	pfx    int // or anyPrefix
+	opcode byte
 	form   textForm
 	modrm  byte // the byte, or reg
 	imm    int  // or textImmZ
@@ -59,24 +59,20 @@ func mustTexts(text string) *textIndex {
 		if line == "" || line[0] == '#' {
 			continue
 		}
-		o, anyOpcode, err := parseText(line)
+		o, err := parseText(line)
 		if err != nil {
 			panic(fmt.Sprintf("BUG: decoder texts: line %d: %v", n+1, err))
 		}
 		o.line = n + 1
-		for op := range 256 {
-			if anyOpcode || byte(op) == o.opcode {
-				index[o.enc][op] = append(index[o.enc][op], o)
-			}
-		}
+		index[o.enc][o.opcode] = append(index[o.enc][o.opcode], o)
 	}
 	return index
 }
 
-func parseText(line string) (o textRow, anyOpcode bool, err error) {
+func parseText(line string) (o textRow, err error) {
 	f := strings.Fields(line)
 	if len(f) < 6 {
-		return o, false, fmt.Errorf("%q: want map, prefix, opcode, modrm, imm and text", line)
+		return o, fmt.Errorf("%q: want map, prefix, opcode, modrm, imm and text", line)
 	}
 	enc, ok := textEncodings[f[0]]
 	pfx, known := pfxNames[f[1]]
@@ -88,15 +84,12 @@ func parseText(line string) (o textRow, anyOpcode bool, err error) {
 	if f[4] == "z" {
 		imm, immErr = textImmZ, nil
 	}
-	if anyOpcode = f[2] == "*"; anyOpcode {
-		opErr = nil
-	}
 	if !ok || !known || opErr != nil || immErr != nil {
-		return o, false, fmt.Errorf("%q: no such map, prefix, opcode or size", line)
+		return o, fmt.Errorf("%q: no such map, prefix, opcode or size", line)
 	}
 	o = textRow{enc: enc, pfx: pfx, opcode: byte(op), imm: imm, text: strings.Join(f[5:], " ")}
 	o.form, o.modrm, err = parseForm(f[3])
-	return o, anyOpcode, err
+	return o, err
 }
 
 func parseForm(s string) (textForm, byte, error) {
@@ -116,20 +109,19 @@ func parseForm(s string) (textForm, byte, error) {
 	return formExact, byte(v), err
 }
 
-// findText returns the row for the instruction and its length, nil where
-// none applies. An instruction that is cut off has length 0.
-func (s *shape) findText() (*textRow, int) {
+// findText returns the row for the instruction, nil where none applies.
+func (s *shape) findText() *textRow {
 	if s.enc >= numEncodings {
-		return nil, 0
+		return nil
 	}
 	if s.enc == Enc3DNow {
 		return s.find3DNow()
 	}
 	rows := texts[s.enc][s.opcode]
 	if len(rows) == 0 {
-		return nil, 0
+		return nil
 	}
-	full := s.takeModRM()
+	s.takeModRM()
 	for i := range rows {
 		o := &rows[i]
 		if !o.matches(s) {
@@ -137,18 +129,17 @@ func (s *shape) findText() (*textRow, int) {
 		}
 		switch o.form {
 		case formNone:
-			s.hasModRM, s.end, s.dispLen, full = false, s.at, 0, true
+			s.hasModRM, s.end, s.dispLen = false, s.at, 0
 		case formForced:
 			s.modrm |= 0xC0
-			s.end, s.dispLen, full = s.at+1, 0, true
+			s.end, s.dispLen = s.at+1, 0
 		}
-		end := s.end + s.immSize(o)
-		if !full || end > len(s.b) {
-			return o, 0
+		if s.end+s.immSize(o) > len(s.b) {
+			return nil
 		}
-		return o, end
+		return o
 	}
-	return nil, 0
+	return nil
 }
 
 // immSize is the size of the row's immediate in this instruction.
@@ -163,15 +154,15 @@ func (s *shape) immSize(o *textRow) int {
 }
 
 // find3DNow looks for the opcode behind the operands.
-func (s *shape) find3DNow() (*textRow, int) {
+func (s *shape) find3DNow() *textRow {
 	if !s.takeModRM() || s.end >= len(s.b) {
-		return nil, 0
+		return nil
 	}
 	rows := texts[Enc3DNow][s.b[s.end]]
 	if len(rows) == 0 {
-		return nil, 0
+		return nil
 	}
-	return &rows[0], s.end + 1
+	return &rows[0]
 }
 
 func (o *textRow) matches(s *shape) bool {

@@ -4,8 +4,6 @@ import (
 	"strings"
 
 	"golang.org/x/arch/x86/x86asm"
-
-	"kprobelab/x86"
 )
 
 // Fault is what is wrong with x86asm's answer for a row of opcodes/.
@@ -19,11 +17,13 @@ const (
 	FaultSome
 	// FaultLength: it accepts the row with wrong lengths.
 	FaultLength
+	// FaultName: it takes some or all of the row for another instruction.
+	FaultName
 	// FaultSilent: it refuses the whole row.
 	FaultSilent
 )
 
-var faultNames = [...]string{"-", "some", "length", "silent"}
+var faultNames = [...]string{"-", "some", "length", "name", "silent"}
 
 // String is the fault as opcodes/ has it.
 func (f Fault) String() string { return faultNames[f] }
@@ -101,41 +101,13 @@ func reference(r *row) string {
 	return manual + ", " + strings.ToUpper(r.mnemonic)
 }
 
-// X86asm is x86asm's Inst of the same bytes; false where it refuses them or
-// finds another length, and for rows whose every instruction it gets wrong.
+// X86asm is x86asm's Inst of the same bytes; false where it refuses them, finds
+// another length, or names another instruction.
 func (i *Inst) X86asm() (x86asm.Inst, bool) {
 	switch i.opcodeRow().x86asm {
-	case FaultSilent, FaultLength:
+	case FaultSilent, FaultLength, FaultName:
 		return x86asm.Inst{}, false
 	}
 	asm, err := x86asm.Decode(i.code[:i.Length], 64)
 	return asm, err == nil && asm.Op != 0 && asm.Len == i.Length
-}
-
-// Text is the instruction at that address in GNU syntax: a row of texts.txt
-// where x86asm names it wrong, x86asm's where it is right, else the mnemonic
-// alone.
-func (i *Inst) Text(at x86.Addr) string {
-	if i.Length == 0 {
-		return "(bad)"
-	}
-	if s, ok := parseShape(i.code[:i.Length]); ok {
-		if r, _ := s.findText(); r != nil && strings.IndexByte(r.text, '(') != 0 {
-			return s.text(r)
-		}
-	}
-	if asm, ok := i.X86asm(); ok {
-		return x86asm.GNUSyntax(asm, uint64(at), nil)
-	}
-	return i.Mnemonic()
-}
-
-// Text disassembles the instruction at the start of b, which stands at that
-// address: one line in GNU syntax, "(bad)" for what is no instruction.
-func Text(b []byte, at x86.Addr) string {
-	i, err := Decode(b)
-	if err != nil {
-		return "(bad)"
-	}
-	return i.Text(at)
 }

@@ -38,9 +38,9 @@ func TestOverrides(t *testing.T) {
 	require.Greater(t, len(Overrides()), 500)
 }
 
-// faultIn is what is wrong with x86asm's lengths of the samples.
+// faultIn is what is wrong with x86asm's lengths and names of the samples.
 func faultIn(samples [][]byte) Fault {
-	refused, wrong := 0, 0
+	refused, wrong, named := 0, 0, 0
 	for _, b := range samples {
 		i, _ := Decode(b)
 		asm, err := x86asm.Decode(b, 64)
@@ -49,6 +49,8 @@ func faultIn(samples [][]byte) Fault {
 			refused++
 		case asm.Len != i.Length:
 			wrong++
+		case !sameName(asm.Op, i.Mnemonic()):
+			named++
 		}
 	}
 	switch {
@@ -56,10 +58,27 @@ func faultIn(samples [][]byte) Fault {
 		return FaultSilent
 	case refused+wrong == len(samples):
 		return FaultLength
+	case named > 0:
+		return FaultName
 	case refused+wrong > 0:
 		return FaultSome
 	}
 	return FaultNone
+}
+
+// x86asmNames are x86asm's names of instructions that the manual has another
+// one for.
+var x86asmNames = map[x86asm.Op]string{
+	x86asm.JAE: "jnb", x86asm.JE: "jz", x86asm.JNE: "jnz", x86asm.JA: "jnbe", x86asm.JGE: "jnl", x86asm.JG: "jnle",
+	x86asm.CMOVAE: "cmovnb", x86asm.CMOVE: "cmovz", x86asm.CMOVNE: "cmovnz", x86asm.CMOVA: "cmovnbe", x86asm.CMOVGE: "cmovnl", x86asm.CMOVG: "cmovnle",
+	x86asm.SETAE: "setnb", x86asm.SETE: "setz", x86asm.SETNE: "setnz", x86asm.SETA: "setnbe", x86asm.SETGE: "setnl", x86asm.SETG: "setnle",
+	x86asm.LRET: "retf", x86asm.LCALL: "callf", x86asm.LJMP: "jmpf", x86asm.INT: "int3", x86asm.ICEBP: "int1", x86asm.XLATB: "xlat",
+	x86asm.MOVSD_XMM: "movsd", x86asm.CMPSD_XMM: "cmpsd", x86asm.VPEXTRW_C5: "vpextrw",
+	x86asm.VPCMPESTRM64: "vpcmpestrm", x86asm.VPCMPESTRI64: "vpcmpestri", x86asm.VPCMPISTRI64: "vpcmpistri",
+}
+
+func sameName(op x86asm.Op, mnemonic string) bool {
+	return strings.EqualFold(op.String(), mnemonic) || x86asmNames[op] == mnemonic
 }
 
 func rewriteColumn(t *testing.T, name string, found map[int]Fault) {
