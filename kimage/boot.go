@@ -226,14 +226,21 @@ func (p *bootPatcher) updateStaticCalls() {
 }
 
 // preemptModel is the model that the configuration names. An image with
-// PREEMPT_DYNAMIC does not tell; most distributions choose voluntary.
+// PREEMPT_DYNAMIC does not tell; most distributions choose voluntary, which a
+// real-time kernel does not have: it has lazy where the image knows that.
 func (p *bootPatcher) preemptModel() string {
 	if m := p.img.fact(factPreemptModel); m != "" {
 		return m
 	}
-	p.img.facts = append(p.img.facts, Fact{Name: factPreemptModel, Value: preemptVoluntary,
-		Evidence: "the default with PREEMPT_DYNAMIC; a configuration would tell"})
-	return preemptVoluntary
+	f := Fact{Name: factPreemptModel, Value: preemptVoluntary, Evidence: "the default with PREEMPT_DYNAMIC; a configuration would tell"}
+	if b := p.img.findBanner(); b.preempt() == "PREEMPT_RT" {
+		f.Value, f.Evidence = preemptFull, "PREEMPT_RT in the "+b.from
+		if _, ok := p.img.symbolAddr("sk_dynamic_preempt_lazy"); ok {
+			f.Value, f.Evidence = preemptLazy, f.Evidence+", and symbol sk_dynamic_preempt_lazy"
+		}
+	}
+	p.img.facts = append(p.img.facts, f)
+	return f.Value
 }
 
 // The highest user address with four and with five levels of page tables.

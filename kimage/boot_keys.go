@@ -43,6 +43,8 @@ var bootKeys = []bootKey{
 	{"virt_spin_lock_key", 0, false, noFlag("hypervisor"), "a real machine's spin locks queue"},
 	{"mds_idle_clear", 0, true, bug("mmio_stale_data"), "an idle CPU clears its buffers"},
 	{"cpu_buf_idle_clear", 0, true, bug("mmio_stale_data"), "an idle CPU clears its buffers"},
+	{"frontswap_enabled_key", 0, true, symbol("zswap_frontswap_ops"), "zswap is there, used or not (to 6.5)"},
+	{"sk_dynamic_preempt_lazy", 0, true, preemptsLazily, "the scheduler waits for a task to leave the kernel by itself"},
 	{"check_pages_enabled", 0, true, zeroesPages, "pages are checked where their hardening is on"},
 	{"nf_hooks_needed", netfilterKey(2), true, securityMarks, "a security module looks at IPv4 packets that leave"},
 	{"nf_hooks_needed", netfilterKey(10), true, securityMarks, "a security module looks at IPv6 packets that leave"},
@@ -63,6 +65,15 @@ func noFlag(name string) func(*bootPatcher) bool {
 func bug(name string) func(*bootPatcher) bool {
 	return func(p *bootPatcher) bool { return p.cpu.bugs[name] }
 }
+
+func symbol(name string) func(*bootPatcher) bool {
+	return func(p *bootPatcher) bool {
+		_, ok := p.img.symbolAddr(name)
+		return ok
+	}
+}
+
+func preemptsLazily(p *bootPatcher) bool { return p.preemptModel() == preemptLazy }
 
 // stableClock: to 6.1 only a constant rate is trusted, later any counter until
 // it is seen to drift.

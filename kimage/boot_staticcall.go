@@ -96,14 +96,15 @@ const (
 	preemptNone      = "none"
 	preemptVoluntary = "voluntary"
 	preemptFull      = "full"
+	preemptLazy      = "lazy"
 )
 
 // staticCallUpdate is a key's name, and the function that it calls from then
 // on ("" none).
 type staticCallUpdate struct{ key, fn string }
 
-// preemptCalls are what the scheduler updates at boot for each model; full is
-// how the keys begin.
+// preemptCalls are what the scheduler updates at boot for each model; full and
+// lazy are how the keys begin.
 var preemptCalls = map[string][]staticCallUpdate{
 	preemptNone: {
 		{"cond_resched", "__cond_resched"},
@@ -119,6 +120,7 @@ var preemptCalls = map[string][]staticCallUpdate{
 		{"irqentry_exit_cond_resched", ""},
 	},
 	preemptFull: nil,
+	preemptLazy: nil,
 }
 
 // bootCalls are the static calls that boot updates on every machine (6.5 and

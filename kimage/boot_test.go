@@ -144,6 +144,7 @@ func TestPreemptionModel(t *testing.T) {
 		preemptVoluntary: {"CONFIG_PREEMPTION=y\nCONFIG_PREEMPT_VOLUNTARY=y\n", "__cond_resched", ""},
 		preemptNone:      {"CONFIG_PREEMPTION=y\nCONFIG_PREEMPT_NONE=y\n", "__cond_resched", ""},
 		preemptFull:      {"CONFIG_PREEMPTION=y\nCONFIG_PREEMPT=y\n", "__static_call_return0", "preempt_schedule_thunk"},
+		preemptLazy:      {"CONFIG_PREEMPTION=y\nCONFIG_PREEMPT_LAZY=y\nCONFIG_PREEMPT_RT=y\n", "__static_call_return0", "preempt_schedule_thunk"},
 	} {
 		img, err := Open(kernelFile(t, "oracle"), &Options{Config: writeModule(t, "config", []byte(c.config))})
 		require.NoError(t, err)
@@ -153,6 +154,18 @@ func TestPreemptionModel(t *testing.T) {
 			want, _ := img.symbolAddr(fn)
 			require.Equal(t, want, abs64(img.bytes(at, 8)), "%s %s", model, key)
 		}
+	}
+}
+
+// Rule: a real-time kernel cannot begin with voluntary preemption.
+func TestPreemptionModelOfRealTime(t *testing.T) {
+	for banner, want := range map[string]string{
+		"Linux version 6.12.0-rt-amd64 (x@y) (gcc) #1 SMP PREEMPT_RT Debian\n":   preemptFull,
+		"Linux version 6.12.0-amd64 (x@y) (gcc) #1 SMP PREEMPT_DYNAMIC Debian\n": preemptVoluntary,
+	} {
+		img := &Image{sections: []*Section{{Name: ".rodata", Addr: testText, Data: append([]byte(banner), 0)}}}
+		require.Equal(t, want, (&bootPatcher{img: img}).preemptModel(), banner)
+		require.Equal(t, want, img.fact(factPreemptModel))
 	}
 }
 

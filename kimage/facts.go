@@ -119,7 +119,8 @@ func (e *evidence) others() {
 		e.fact("CONFIG_NR_CPUS", v, e.configFrom)
 	}
 	for option, model := range map[string]string{
-		"CONFIG_PREEMPT_NONE": preemptNone, "CONFIG_PREEMPT_VOLUNTARY": preemptVoluntary, "CONFIG_PREEMPT": preemptFull,
+		"CONFIG_PREEMPT_NONE": preemptNone, "CONFIG_PREEMPT_VOLUNTARY": preemptVoluntary,
+		"CONFIG_PREEMPT": preemptFull, "CONFIG_PREEMPT_LAZY": preemptLazy,
 	} {
 		if e.config[option] == "y" {
 			e.fact(factPreemptModel, model, option+"=y in "+e.configFrom)

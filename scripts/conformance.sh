@@ -3,8 +3,9 @@
 # probes on them, and compares what they say with what kprobelab computes for
 # the same images (make conformance).
 #
-# SUITES='bullseye bookworm trixie' picks the kernels (all three by default), CPU='qemu64 EPYC'
-# the processors, POINTS and SEED the points, KPROBELAB_QEMU and KPROBELAB_CLANG other tools.
+# SUITES='bullseye bookworm trixie' picks the kernels (all three by default), FLAVOURS='cloud-amd64
+# amd64 rt-amd64' their flavours (the first by default), CPU='qemu64 EPYC' the processors, POINTS
+# and SEED the points, KPROBELAB_QEMU and KPROBELAB_CLANG other tools.
 # Ends with 0 when every answer is the same, 1 when some are not, and 77 when
 # the kernels or the tools cannot be had, or a kernel did not run to its end.
 set -eu
@@ -21,8 +22,10 @@ cannot() { say "conformance was NOT checked: $*"; exit 77; }
 
 set --
 for suite in ${SUITES:-bullseye bookworm trixie}; do
-	kernel=$(SUITE=$suite "$scripts/kernel.sh") || cannot "the kernel of $suite cannot be had (see above)"
-	set -- "$@" "$kernel"
+	for flavour in ${FLAVOURS:-cloud-amd64}; do
+		kernel=$(SUITE=$suite FLAVOUR=$flavour "$scripts/kernel.sh") || cannot "the kernel of $suite ($flavour) cannot be had (see above)"
+		set -- "$@" "$kernel"
+	done
 done
 qemu=$(qemu) || cannot "QEMU cannot be had (see above)"
 clang=$(clang) || cannot "clang cannot be had (see above)"

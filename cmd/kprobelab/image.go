@@ -48,6 +48,9 @@ func openImage(t *term, c *cli.Command, path string, more ...string) (*kimage.Im
 	if err != nil {
 		return nil, &failure{exitImage, imageFirst(c, path, err)}
 	}
+	if len(img.Symbols()) == 0 {
+		fmt.Fprintf(t.err, "%s: no symbols: the file is stripped, or its kallsyms tables are not in a form that is known here; --symbols FILE names a System.map or a copy of /proc/kallsyms\n", path)
+	}
 	return img, nil
 }
 

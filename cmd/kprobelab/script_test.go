@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"debug/elf"
+	"encoding/binary"
 	"errors"
 	"os"
 	"os/exec"
@@ -60,15 +62,29 @@ func cutOff(from, to string) error {
 	return os.WriteFile(to, data[:len(data)/2], 0o666)
 }
 
+// stripped is the file without its symbol tables.
+func stripped(file []byte) []byte {
+	file = bytes.Clone(file)
+	le := binary.LittleEndian
+	headers := file[le.Uint64(file[0x28:]):]
+	for n := range int(le.Uint16(file[0x3c:])) {
+		kind := headers[64*n+4:]
+		if elf.SectionType(le.Uint32(kind)) == elf.SHT_SYMTAB {
+			le.PutUint32(kind, uint32(elf.SHT_NULL))
+		}
+	}
+	return file
+}
+
 // setUp writes a module, and images that are not what they should be.
 func setUp(e *testscript.Env) error {
 	e.Vars = append(e.Vars, "NO_COLOR=1")
-	elf := guestkernel.ELF()
-	arm := bytes.Clone(elf)
+	guest := guestkernel.ELF()
+	arm := bytes.Clone(guest)
 	arm[18], arm[19] = 0xb7, 0 // e_machine: AArch64
 	for name, data := range map[string][]byte{
-		"guest.elf": elf, "truncated.elf": elf[:len(elf)/2], "arm.elf": arm,
-		"empty": nil, "demo.ko": guestkernel.Module(),
+		"guest.elf": guest, "truncated.elf": guest[:len(guest)/2], "arm.elf": arm,
+		"stripped.elf": stripped(guest), "empty": nil, "demo.ko": guestkernel.Module(),
 	} {
 		if err := os.WriteFile(filepath.Join(e.WorkDir, name), data, 0o666); err != nil {
 			return err
