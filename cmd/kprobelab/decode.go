@@ -34,9 +34,9 @@ func decodeCommand(t *term) *cli.Command {
 				"kprobelab decode fuzz --count 1000000",
 			),
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "addr", Usage: "the hexadecimal `ADDRESS` of the first instruction", Value: "0"},
-			&cli.StringFlag{Name: "kernel", Usage: "whose decoder the kernel's view is: `PROFILE` is one of " + strings.Join(profile.Names(), ", "), Value: "6.1"},
-			&cli.BoolFlag{Name: "json", Usage: "one JSON object a line: addr, bytes, length, class, target, rip_relative, text, kernel_length, error, and the fields"},
+			&cli.StringFlag{Name: "addr", Usage: "the hexadecimal `ADDRESS` of the first instruction", Value: "0", Local: true},
+			&cli.StringFlag{Name: "kernel", Usage: "whose decoder the kernel's view is: `PROFILE` is one of " + strings.Join(profile.Names(), ", "), Value: "6.1", Local: true},
+			&cli.BoolFlag{Name: "json", Usage: "one JSON object a line: addr, bytes, length, class, target, rip_relative, text, kernel_length, error, and the fields", Local: true},
 		},
 		Commands: []*cli.Command{decodeCheckCommand(t), decodeFuzzCommand(t)},
 		Action:   func(_ context.Context, c *cli.Command) error { return decode(t, c) },

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -63,7 +64,7 @@ func decodeFuzzCommand(t *term) *cli.Command {
 		Flags: append([]cli.Flag{
 			&cli.Uint64Flag{Name: "seed", Usage: "`N` picks the sequence", Value: 1},
 			&cli.IntFlag{Name: "count", Usage: "how many encodings, `N`", Value: 1_000_000},
-			&cli.StringFlag{Name: "append", Usage: "append shrunk differences without a cause to `FILE`, a row each as in decoder/testdata/corpus"},
+			&cli.StringFlag{Name: "append", Usage: "append shrunk differences without a cause to `FILE`, a row each as in internal/decodebench/testdata/corpus"},
 		}, compareFlags()...),
 		Action: func(_ context.Context, c *cli.Command) error { return decodeFuzz(t, c) },
 	}
@@ -77,8 +78,14 @@ func openDecoders(c *cli.Command) ([]decodebench.Decoder, error) {
 	if named {
 		names = strings.FieldsFunc(c.String("with"), func(r rune) bool { return r == ',' || r == ' ' })
 	}
-	for _, name := range names {
-		if named && !knownDecoder(name) {
+	if c.IsSet("with") && len(names) == 0 {
+		return nil, usagef("--with names no decoder: there are %s", strings.Join(decodebench.Names, ", "))
+	}
+	for n, name := range names {
+		if slices.Contains(names[:n], name) {
+			continue
+		}
+		if named && !slices.Contains(decodebench.Names, name) {
 			return nil, usagef("there is no decoder %q: there are %s", name, strings.Join(decodebench.Names, ", "))
 		}
 		d, err := decodebench.Open(name)
@@ -104,15 +111,6 @@ func openDecoders(c *cli.Command) ([]decodebench.Decoder, error) {
 		return nil, &failure{exitImage, errors.New("there is no other decoder on this machine; make deps-test fetches some, --with x86asm takes the one in the program")}
 	}
 	return list, nil
-}
-
-func knownDecoder(name string) bool {
-	for _, n := range decodebench.Names {
-		if n == name {
-			return true
-		}
-	}
-	return false
 }
 
 func closeDecoders(list []decodebench.Decoder) {

@@ -1,6 +1,7 @@
 package decodebench
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,8 +29,8 @@ func Open(name string) (Decoder, error) {
 	}
 	path, err := exec.LookPath(program)
 	if err != nil {
-		return nil, errNoDecoder(name, "make deps-test fetches zydis, llvm, capstone and objdump; "+
-			"any other is a program kprobelab-"+name+" that speaks the line protocol of docs/decoder.md")
+		return nil, fmt.Errorf("there is no %s here: neither .cache/decoders/bin/%s nor %s on the path; make deps-test fetches zydis, llvm, "+
+			"capstone and objdump; any other is a program of that name that speaks the line protocol of docs/decoder.md", name, name, program)
 	}
 	return openAt(name, path)
 }

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
-	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
@@ -208,9 +207,4 @@ func elfOf(code []byte) []byte {
 	b.Write(code)
 	b.WriteString(names)
 	return b.Bytes()
-}
-
-// errNoDecoder names a decoder that is not on the machine.
-func errNoDecoder(name, hint string) error {
-	return fmt.Errorf("there is no %s on this machine: %s", name, hint)
 }
