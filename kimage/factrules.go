@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"kprobelab/decoder"
+	"kprobelab/errno"
 	"kprobelab/profile"
 )
 
@@ -82,6 +84,13 @@ var rules = []rule{
 		look: lookIndirectJumps,
 		get:  func(c *profile.Config) bool { return c.Optimize.IndirectJumps },
 		set:  func(c *profile.Config, on bool) { c.Optimize.IndirectJumps = on },
+	},
+	{
+		// The rule went in 5.18, and from the stable releases of 5.10 later.
+		name: "Check.FtraceSiteMiddle",
+		look: lookSiteMiddle,
+		get:  func(c *profile.Config) bool { return c.Check.FtraceSiteMiddle },
+		set:  func(c *profile.Config, on bool) { c.Check.FtraceSiteMiddle = on },
 	},
 	{
 		// It went into stable releases at different times; nothing but its
@@ -180,6 +189,31 @@ func lookIndirectJumps(e *evidence) (bool, string, bool) {
 		ibt, why2, ok2 = e.functionsBeginWithEndbr()
 	}
 	return !retpoline && !ibt, why1 + ", " + why2, ok1 && ok2
+}
+
+// lookSiteMiddle tells whether the function that looks for an ftrace site knows
+// the errno for the middle of one.
+func lookSiteMiddle(e *evidence) (bool, string, bool) {
+	const name = "arch_check_ftrace_location"
+	found := e.img.Lookup(name)
+	if len(found) != 1 {
+		return false, "", false
+	}
+	code := e.img.bytes(found[0].Addr, int(found[0].Size))
+	if code == nil {
+		return false, "", false
+	}
+	for len(code) > 0 {
+		i, err := decoder.Decode(code)
+		if err != nil {
+			break
+		}
+		if i.ImmLen == 4 && i.Imm() == -int64(errno.EILSEQ) {
+			return true, name + " knows EILSEQ", true
+		}
+		code = code[i.Length:]
+	}
+	return false, name + " knows no EILSEQ", true
 }
 
 // setPreemption also changes the default pool size of kretprobes, which

@@ -1,6 +1,8 @@
 package kimage
 
 import (
+	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -105,6 +107,27 @@ func TestVermagic(t *testing.T) {
 	require.Equal(t, "5.10", img.Profile().Name)
 	require.False(t, img.Profile().Preemption)
 	require.Equal(t, "no PREEMPT in the vermagic in .modinfo", fact(t, img, "Preemption").Evidence)
+}
+
+// TestMiddleOfSiteByCode: the errno for the middle of an ftrace site is, or is
+// not, in the code that looks for one.
+func TestMiddleOfSiteByCode(t *testing.T) {
+	symbols := writeFile(t, "System.map", fmt.Appendf(nil, "%x T _text\n%x W arch_check_ftrace_location\n%x T next\n",
+		uint64(testBase), uint64(testBase), uint64(testBase)+16))
+	for code, want := range map[string]string{
+		"55 41b8acffffff c3 cc": "true",  // mov $-EILSEQ,%r8d
+		"55 b8eaffffff c3 cc":   "false", // mov $-EINVAL,%eax
+		"c3 cc b8acffffff c3":   "true",  // behind a return and padding
+	} {
+		text := append(fromHex(t, code), bytes.Repeat([]byte{0xcc}, 16)...)
+		text = append(text[:16], fromHex(t, "b8acffffff c3")...) // another function
+		img := openBytes(t, testELF(etExec, testSection{name: ".text", typ: 1, flags: shfAlloc | shfExec, addr: testBase, data: text}),
+			&Options{SystemMap: symbols, NoBoot: true})
+		require.Equal(t, want, fact(t, img, "Check.FtraceSiteMiddle").Value, code)
+		require.Equal(t, want == "true", img.Profile().Check.FtraceSiteMiddle)
+	}
+	img := openBytes(t, testKernel(v61), nil)
+	require.Empty(t, img.fact("Check.FtraceSiteMiddle"), "without the function nothing is known")
 }
 
 // TestRules checks that each rule's setter and getter agree, in each profile.

@@ -108,12 +108,15 @@ func (p *picker) site() x86.Addr {
 	return list[p.rand.IntN(len(list))].Addr.Add(int64(p.rand.IntN(2)))
 }
 
+// blacklisted is the entry of a blacklisted function, or near it: inside its
+// ftrace site, too.
 func (p *picker) blacklisted() x86.Addr {
 	list := p.img.Blacklist()
 	if len(list) == 0 {
 		return 0
 	}
-	return list[p.rand.IntN(len(list))].Start
+	e := list[p.rand.IntN(len(list))]
+	return e.Start.Add(p.rand.Int64N(min(6, e.End.Sub(e.Start))))
 }
 
 func (p *picker) exception() x86.Addr {
