@@ -58,7 +58,6 @@ func checkFtrace(v kimage.View, p *Point, c *profile.Config) error {
 // addressCheck is one row of check_kprobe_address_safe.
 type addressCheck struct {
 	rule    Rule
-	errno   errno.Errno
 	applies func(*profile.Config) bool
 	refuses func(kimage.View, *Point, *profile.Config) bool
 }
@@ -68,7 +67,7 @@ func (k *addressCheck) errnoIn(c *profile.Config) errno.Errno {
 	if k.rule == RuleModuleGoing && !c.Check.ModuleErrno {
 		return errno.EINVAL
 	}
-	return k.errno
+	return k.rule.Errno()
 }
 
 func always(*profile.Config) bool { return true }
@@ -76,16 +75,16 @@ func always(*profile.Config) bool { return true }
 // addressChecks are checks 5 to 13 and 17 of spec 1.3. The kernel's order
 // decides which rule is named where several refuse.
 var addressChecks = []addressCheck{
-	{RuleNotText, errno.EINVAL, always, notText},
-	{RuleGateArea, errno.EINVAL, func(c *profile.Config) bool { return c.Check.GateArea }, inGateArea},
-	{RuleBlacklisted, errno.EINVAL, always, blacklisted},
-	{RuleJumpLabel, errno.EINVAL, func(c *profile.Config) bool { return c.Check.JumpLabels }, inside(kimage.SiteJumpLabel)},
-	{RuleStaticCall, errno.EINVAL, func(c *profile.Config) bool { return c.Check.StaticCalls }, inside(kimage.SiteStaticCall)},
-	{RuleBugTable, errno.EINVAL, func(c *profile.Config) bool { return c.Check.BugTable }, isBug},
-	{RuleCFISymbol, errno.EINVAL, func(c *profile.Config) bool { return c.Check.CFISymbols }, inPreamble},
-	{RuleModuleGoing, errno.ENOENT, always, inGoingModule},
-	{RuleModuleInit, errno.ENOENT, always, inModuleInit},
-	{RuleSMPLock, errno.EINVAL, func(c *profile.Config) bool { return c.Check.SMPLocks }, inLockPrefix},
+	{RuleNotText, always, notText},
+	{RuleGateArea, func(c *profile.Config) bool { return c.Check.GateArea }, inGateArea},
+	{RuleBlacklisted, always, blacklisted},
+	{RuleJumpLabel, func(c *profile.Config) bool { return c.Check.JumpLabels }, inside(kimage.SiteJumpLabel)},
+	{RuleStaticCall, func(c *profile.Config) bool { return c.Check.StaticCalls }, inside(kimage.SiteStaticCall)},
+	{RuleBugTable, func(c *profile.Config) bool { return c.Check.BugTable }, isBug},
+	{RuleCFISymbol, func(c *profile.Config) bool { return c.Check.CFISymbols }, inPreamble},
+	{RuleModuleGoing, always, inGoingModule},
+	{RuleModuleInit, always, inModuleInit},
+	{RuleSMPLock, func(c *profile.Config) bool { return c.Check.SMPLocks }, inLockPrefix},
 }
 
 // notText lets a module's init section through, which check 13 refuses with

@@ -26,6 +26,8 @@ func TestRules(t *testing.T) {
 		require.NotEmpty(t, r.Why(), r)
 		require.Regexp(t, `^[A-Z_]+$`, string(r))
 		require.Regexp(t, `^[a-z].*[^.]$`, r.Why())
+		require.Regexp(t, `^(kernel|arch|include)/.*\.[ch], \w+`, r.Source(), r)
+		require.Equal(t, r == probepoint.RuleArm, r.Errno() == 0, r)
 	}
 }
 

@@ -294,17 +294,20 @@ type Rule struct {
 // Rules lists every rule that an Explanation can name, in the kernel's order.
 func Rules() (list []Rule) {
 	for _, r := range probepoint.Rules() {
-		list = append(list, Rule{ID: string(r), Of: "registration", Rule: r.Why(), Source: "kernel/kprobes.c, register_kprobe; arch_prepare_kprobe"})
+		list = append(list, Rule{ID: string(r), Of: "registration", Errno: errnoName(r.Errno()), Rule: r.Why(), Source: r.Source()})
 	}
 	for _, r := range slot.Rules() {
-		list = append(list, Rule{ID: string(r), Of: "slot", Errno: r.Errno().Name(), Rule: r.Why(), Source: "arch/x86/kernel/kprobes/core.c, arch_copy_kprobe"})
+		list = append(list, Rule{ID: string(r), Of: "slot", Errno: errnoName(r.Errno()), Rule: r.Why(), Source: "arch/x86/kernel/kprobes/core.c, arch_copy_kprobe"})
 	}
 	for _, r := range optimizer.Reasons() {
-		name := ""
-		if e := r.Errno(); e != errno.Errno(0) {
-			name = e.Name()
-		}
-		list = append(list, Rule{ID: r.String(), Of: "optimization", Errno: name, Rule: r.Rule(), Source: r.Source()})
+		list = append(list, Rule{ID: r.String(), Of: "optimization", Errno: errnoName(r.Errno()), Rule: r.Rule(), Source: r.Source()})
 	}
 	return list
+}
+
+func errnoName(e errno.Errno) string {
+	if e == 0 {
+		return ""
+	}
+	return e.Name()
 }

@@ -200,9 +200,9 @@ func (t *term) listRules(asJSON bool) error {
 		return nil
 	}
 	w := tabwriter.NewWriter(t.out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "REASON\tOF\tERRNO\tRULE")
+	fmt.Fprintln(w, "REASON\tOF\tERRNO\tRULE  [SOURCE]")
 	for _, r := range report.Rules() {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.ID, r.Of, r.Errno, r.Rule)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s  [%s]\n", r.ID, r.Of, r.Errno, r.Rule, r.Source)
 	}
 	if err := w.Flush(); err != nil {
 		return err
