@@ -45,6 +45,7 @@ var bootKeys = []bootKey{
 	{"cpu_buf_idle_clear", 0, true, bug("mmio_stale_data"), "an idle CPU clears its buffers"},
 	{"frontswap_enabled_key", 0, true, symbol("zswap_frontswap_ops"), "zswap is there, used or not (to 6.5)"},
 	{"sk_dynamic_preempt_lazy", 0, true, preemptsLazily, "the scheduler waits for a task to leave the kernel by itself"},
+	{"sk_dynamic_preempt_promote", 0, true, preemptsLazily, "the tick makes a task leave that does not by itself"},
 	{"check_pages_enabled", 0, true, zeroesPages, "pages are checked where their hardening is on"},
 	{"nf_hooks_needed", netfilterKey(2), true, securityMarks, "a security module looks at IPv4 packets that leave"},
 	{"nf_hooks_needed", netfilterKey(10), true, securityMarks, "a security module looks at IPv6 packets that leave"},

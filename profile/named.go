@@ -144,7 +144,6 @@ func v510() Config {
 	c.Optimize.FirstProbeEndsSearch = false
 	c.Optimize.RecoversUnlistedOnly = false
 	c.Sample = Sample{Function: "kernel_clone", Style: SampleSymbol}
-	c.Tracing.GroupHyphen = true
 	c.Tracing.ReturnSuffix = true
 	return c
 }

@@ -29,7 +29,8 @@ type Tracing struct {
 	// AutoNames: "p:group/" is named by the kernel, and "-:group/" deletes all
 	// of the group (6.0 and later); a "." separates as "/" does.
 	AutoNames bool
-	// GroupHyphen allows a hyphen in a group's name (5.9 and later).
+	// GroupHyphen allows a hyphen in a group's name: 6.1 does, 5.10 (whose code
+	// compares no byte with it) does not.
 	GroupHyphen bool
 	// LongEventName lets an event name of 64 characters pass (to 5.19).
 	LongEventName bool

@@ -73,7 +73,7 @@ type CheckCell struct {
 	Others []string `json:"others,omitempty"`
 	// Matches is how many functions a pattern matches.
 	Matches int `json:"matches,omitempty"`
-	// Attaches: the probe, asked for in its own way, is accepted.
+	// Attaches: the probe, asked for in its own way, is accepted and planted.
 	Attaches bool `json:"attaches"`
 	// Errno is what asking in its own way returns, 0 or a negative number.
 	Errno int `json:"errno"`
@@ -99,6 +99,13 @@ const (
 	RuleNotUnique probepoint.Rule = "NOT_UNIQUE"
 	// RuleNotrace: kprobe_events and perf refuse a function without an ftrace site.
 	RuleNotrace probepoint.Rule = "NOTRACE"
+	// RuleNoEvents: the kernel has no kprobe_events.
+	RuleNoEvents probepoint.Rule = "NO_KPROBE_EVENTS"
+	// RuleDefinition: the line is no definition that kprobe_events takes.
+	RuleDefinition probepoint.Rule = "BAD_DEFINITION"
+	// RuleWaits: kprobe_events takes the definition, but nothing is there to
+	// be probed.
+	RuleWaits probepoint.Rule = "WAITS"
 	// RuleNoFprobe: the kernel has no links of a program to many functions.
 	RuleNoFprobe probepoint.Rule = "NO_FPROBE"
 	// RuleNoMatch: a pattern matches no function with an ftrace site.
@@ -106,11 +113,14 @@ const (
 )
 
 var checkRules = map[probepoint.Rule]string{
-	RuleClone:     "only clones of the function are there, with a suffix: the compiler changed or split it",
-	RuleNotUnique: "several symbols have the name, and which one is meant cannot be said; use an address or another name's offset",
-	RuleNotrace:   "the function has no ftrace site (notrace, or freed), and without CONFIG_KPROBE_EVENTS_ON_NOTRACE only a module may probe it",
-	RuleNoFprobe:  "this kernel cannot attach a program to many functions at once (no CONFIG_FPROBE)",
-	RuleNoMatch:   "no function with an ftrace site matches the pattern",
+	RuleClone:      "only clones of the function are there, with a suffix: the compiler changed or split it",
+	RuleNotUnique:  "several symbols have the name, and which one is meant cannot be said; use an address or another name's offset",
+	RuleNotrace:    "the function has no ftrace site (notrace, or freed), and without CONFIG_KPROBE_EVENTS_ON_NOTRACE only a module may probe it",
+	RuleNoEvents:   "this kernel has no kprobe_events",
+	RuleDefinition: "kprobe_events refuses the line",
+	RuleWaits:      "kprobe_events takes the definition, and plants it when a module brings its place",
+	RuleNoFprobe:   "this kernel cannot attach a program to many functions at once (no CONFIG_FPROBE)",
+	RuleNoMatch:    "no function with an ftrace site matches the pattern",
 }
 
 // Add asks an image about each probe, and adds its column. The probes of every
@@ -125,7 +135,7 @@ func (c *Check) Add(img *kimage.Image, probes []Probe) {
 	k := newChecker(img)
 	for i := range c.Probes {
 		cell := k.cell(&c.Probes[i].Probe)
-		if cell.Attaches = cell.Errno == 0; !cell.Attaches {
+		if cell.Attaches = cell.Errno == 0 && cell.Reason == ""; !cell.Attaches {
 			c.Refused++
 		}
 		c.Probes[i].Cells = append(c.Probes[i].Cells, cell)
@@ -256,6 +266,13 @@ func (k *checker) place(c *CheckCell, p *Probe, r probepoint.Request) {
 		direct = kret
 	}
 	events := k.events(p, r, direct, ViaEvents)
+	if p.words != nil {
+		events = k.defined(p, direct)
+	}
+	if k.waits(p, events) {
+		c.Reason, c.Detail = string(RuleWaits), checkRules[RuleWaits]
+		return
+	}
 	c.Events = -int(errno.Of(events))
 	for via, err := range map[Via]error{ViaRegister: direct, ViaEvents: events, ViaPerf: k.events(p, r, direct, ViaPerf)} {
 		if via == p.Via && err != nil {
@@ -351,6 +368,9 @@ func (k *checker) traceable(at x86.Addr) bool {
 	s, ok := k.img.SymbolAt(at)
 	if !ok {
 		return false
+	}
+	if module, init := k.img.InInit(s.Addr); init && module == "" && !k.img.InText(s.Addr) {
+		return false // the tracer has forgotten it together with boot's code
 	}
 	_, ok = k.img.SiteIn(kimage.SiteFtrace, x86.Range{Start: s.Addr, End: s.Addr.Add(int64(s.Size))})
 	return ok

@@ -37,6 +37,8 @@ type Probe struct {
 	Via    Via  `json:"via"`
 	// place is SYM[+OFF], ADDR[+OFF] or, for ViaMulti, a pattern of functions.
 	place string
+	// words are a definition's for kprobe_events.
+	words []string
 	// syscall: place is a system call's name without its prefix.
 	syscall bool
 	// bad says why the line is no probe.
@@ -80,9 +82,15 @@ const maxProbes = 64 << 20
 // textProbe reads one line, of at least one word.
 func textProbe(words []string) Probe {
 	p := Probe{Text: printable(strings.Join(words, " ")), Via: ViaRegister, place: words[0]}
-	if kind := words[0][0]; len(words) > 1 && (kind == 'p' || kind == 'r') && isDefinition(words[0]) {
-		p.Via, p.place, p.Return = ViaEvents, words[1], kind == 'r'
-	} else if len(words) > 1 {
+	switch {
+	case isDefinition(words):
+		p.Via, p.Return, p.words = ViaEvents, words[0][0] == 'r', words
+		if len(words) > 1 {
+			p.place = words[1]
+		}
+	case strings.HasPrefix(words[0], "-:"):
+		p.bad = "a deletion is no probe"
+	case len(words) > 1:
 		p.bad = fmt.Sprintf("%q is neither SYM+OFF nor a definition for kprobe_events", p.Text)
 	}
 	if at, ok := strings.CutSuffix(p.place, "%return"); ok {
@@ -91,10 +99,18 @@ func textProbe(words []string) Probe {
 	return p
 }
 
-// isDefinition tells "p", "r16", "p:name" from a symbol.
-func isDefinition(word string) bool {
-	head, _, named := strings.Cut(word, ":")
-	return named || strings.Trim(head[1:], "0123456789") == ""
+// isDefinition tells "p", "r16", "p:name" with what follows from a symbol. By
+// themselves "p16" and "px:name" may be one.
+func isDefinition(words []string) bool {
+	if words[0][0] != 'p' && words[0][0] != 'r' {
+		return false
+	}
+	head, _, named := strings.Cut(words[0][1:], ":")
+	number := strings.Trim(head, "0123456789") == ""
+	if len(words) == 1 {
+		return number && (named || head == "")
+	}
+	return number || named
 }
 
 // symbol takes the place apart.

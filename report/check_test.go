@@ -47,6 +47,16 @@ func TestCheckLines(t *testing.T) {
 		"vfs_read+1":               {report.ViaRegister, false, report.FoundUnique, -84, -22, -84, "", "NOT_BOUNDARY"},
 		"some words":               {report.ViaRegister, false, report.FoundAbsent, -22, -22, -22, "", "BAD_LINE"},
 		"vfs_read+x":               {report.ViaRegister, false, report.FoundAbsent, -22, -22, -22, "", "BAD_LINE"},
+		"p:bad":                    {report.ViaEvents, false, report.FoundAbsent, -22, -2, -22, "", "BAD_DEFINITION"},
+		"p:1a vfs_read":            {report.ViaEvents, false, report.FoundUnique, -22, 0, -22, "ftrace", "BAD_DEFINITION"},
+		"p vfs_read a=%zz":         {report.ViaEvents, false, report.FoundUnique, -22, 0, -22, "ftrace", "BAD_DEFINITION"},
+		"p vfs_read $retval":       {report.ViaEvents, false, report.FoundUnique, -22, 0, -22, "ftrace", "BAD_DEFINITION"},
+		"p vfs_read a=@nosuch":     {report.ViaEvents, false, report.FoundUnique, -2, 0, -2, "ftrace", "BAD_DEFINITION"},
+		"p vfs_read a=@jiffies":    {report.ViaEvents, false, report.FoundUnique, 0, 0, 0, "ftrace", ""},
+		"p gcd+5 $arg1":            {report.ViaEvents, false, report.FoundUnique, -22, -22, -22, "optimized", "BAD_DEFINITION"},
+		"r0:x vfs_read":            {report.ViaEvents, true, report.FoundUnique, -22, 0, -22, "ftrace", "BAD_DEFINITION"},
+		"rx:x vfs_read":            {report.ViaEvents, true, report.FoundUnique, 0, 0, 0, "ftrace", ""},
+		"-:a/b":                    {report.ViaRegister, false, report.FoundAbsent, -22, -22, -22, "", "BAD_LINE"},
 		"0x1000":                   {report.ViaRegister, false, report.FoundAddress, -2, -2, -2, "", "NO_SYMBOL"},
 	} {
 		t.Run(line, func(t *testing.T) {
@@ -63,6 +73,20 @@ func TestCheckLines(t *testing.T) {
 			require.Equal(t, want.reason, c.Reason)
 			require.Equal(t, c.Reason != "", c.Detail != "")
 		})
+	}
+}
+
+// Rule: kprobe_events keeps a definition whose module may come, or whose address
+// nothing is known at; it is planted by then, and does not attach now.
+func TestCheckWaits(t *testing.T) {
+	for line, waits := range map[string]bool{
+		"p nomod:fn": true, "p :fn": true, "p 0x1000": true, "nomod:fn": false, "0x1000": false, "p nothing_has_this": false, "p:1a nomod:fn": false,
+		"p nomod:fn a=@nosuch": true, "p vfs_read a=@nosuch": false,
+	} {
+		c := checked(t, line)[0].Cells[0]
+		require.False(t, c.Attaches, line)
+		require.Equal(t, waits, c.Reason == "WAITS", line)
+		require.Equal(t, waits, c.Errno == 0, line)
 	}
 }
 

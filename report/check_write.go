@@ -59,7 +59,11 @@ func (i *CheckImage) title() string {
 // brief is a cell of the matrix: how the probe runs, or why it does not; and
 // what else would be refused there.
 func (c *CheckCell) brief(ret bool) string {
-	if !c.Attaches {
+	switch {
+	case c.Attaches:
+	case c.Errno == 0:
+		return "waits for a module"
+	default:
 		return errno.Errno(-c.Errno).Name() + " " + c.what()
 	}
 	text := c.Runs
@@ -85,7 +89,7 @@ func (c *CheckCell) what() string {
 	switch {
 	case c.Found == FoundClone:
 		return "only " + strings.Join(c.Others, " ")
-	case c.Found == FoundAbsent && c.Reason != string(RuleLine):
+	case c.Found == FoundAbsent && c.Reason != string(RuleLine) && c.Reason != string(RuleDefinition):
 		return string(FoundAbsent)
 	}
 	return c.Reason

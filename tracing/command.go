@@ -81,7 +81,7 @@ func (t *Tracing) deletes(line string, words []string, dynamic bool) bool {
 
 // create defines a probe.
 func (t *Tracing) create(words []string) error {
-	d, err := definition.Parse(words, kernel{t}, t.c)
+	d, err := definition.Parse(words, t.kernel(), t.c)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"kprobelab/errno"
+	"kprobelab/internal/imagedef"
 	"kprobelab/kimage"
 	"kprobelab/probepoint"
 	"kprobelab/tracing/definition"
@@ -12,83 +12,12 @@ import (
 )
 
 // kernel answers what definitions ask.
-type kernel struct{ *Tracing }
-
-var _ definition.Kernel = kernel{}
-
-// Entry is kprobe_on_func_entry.
-func (k kernel) Entry(symbol string, offset int64) error {
-	pt, err := probepoint.Resolve(k.k.View(), probepoint.Request{Symbol: symbol, Offset: uint32(offset)}, k.p)
-	known := err == nil && pt.Symbol.Name != ""
-	switch {
-	case known && pt.Entry:
-		return nil
-	case !k.p.Kret.EntryErrno && offset == 0:
-		return errno.ENOENT // before 5.10.y an entry by its name alone was not tested
-	case known || !k.p.Kret.EntryErrno:
-		return errno.EINVAL
-	case err != nil:
-		return errno.Of(err)
+func (t *Tracing) kernel() definition.Kernel {
+	k := &imagedef.Kernel{View: t.k.View(), Profile: t.p, Loaded: t.moduleLoaded}
+	if t.o.Source != nil {
+		k.Types = t.o.Source
 	}
-	return errno.ENOENT
-}
-
-// Count is number_of_same_symbols.
-func (k kernel) Count(symbol string) (int, bool) {
-	if module, _, in := strings.Cut(symbol, ":"); in && !k.moduleLoaded(module) {
-		return 0, false
-	}
-	return len(k.k.View().Lookup(symbol)), true
-}
-
-// Proto is the prototype that BTF has.
-func (k kernel) Proto(symbol string) (definition.Proto, bool) {
-	if k.o.Source == nil {
-		return definition.Proto{}, false
-	}
-	if _, name, in := strings.Cut(symbol, ":"); in {
-		symbol = name
-	}
-	p, ok := k.o.Source.Proto(symbol)
-	types, ret, known := k.o.Source.ProtoTypes(symbol)
-	if !ok || !known {
-		return definition.Proto{}, false
-	}
-	var out definition.Proto
-	if p.Ret.Size > 0 {
-		out.Ret = ctype{ret}
-	}
-	for i, a := range p.Params {
-		out.Params = append(out.Params, definition.Param{Name: a.Name, Type: ctype{types[i]}})
-	}
-	return out, true
-}
-
-// Struct is a structure that BTF has.
-func (k kernel) Struct(name string) (definition.CType, bool) {
-	if k.o.Source == nil {
-		return nil, false
-	}
-	t, ok := k.o.Source.Struct(name)
-	return ctype{t}, ok
-}
-
-// ctype is an image's type as definitions want it.
-type ctype struct{ kimage.Type }
-
-func (c ctype) Target() (definition.CType, bool) {
-	t, ok := c.Type.Target()
-	return ctype{t}, ok
-}
-
-func (c ctype) Elem() (definition.CType, bool) {
-	t, ok := c.Type.Elem()
-	return ctype{t}, ok
-}
-
-func (c ctype) Member(name string) (definition.Member, bool) {
-	m, ok := c.Type.Member(name)
-	return definition.Member{Type: ctype{m.Type}, Offset: m.Offset, Bits: m.Bits}, ok
+	return k
 }
 
 // moduleLoaded is find_module.

@@ -135,8 +135,16 @@ func (p *picker) bug() x86.Addr {
 	return list[p.rand.IntN(len(list))].Addr
 }
 
+// arguments of definitions that kernels take, and that they refuse, some of
+// them at an entry only, of a return probe only, or in some releases.
+var arguments = []string{
+	"a=%di b=+8(%si):u32", "$retval", "$arg1", "$comm", "a=@jiffies", "a=@is_no_name", "a=%no_register", "a=%di:s9", "1a=%di",
+	"a=%di a=%si", "a=$stack999", "a=+0(%si):string[2]", "a=%di:b4@2/32", "a=%di:char", "a=b", "$arg*",
+}
+
 // Names makes n definitions by name: probes and return probes at entries and
-// inside, on names that one symbol has, several, or none.
+// inside, on names that one symbol has, several, or none, in modules that are
+// not there, with arguments or without.
 func Names(img *kimage.Image, n int, seed uint64) []string {
 	p := &picker{img: img, rand: rand.New(rand.NewPCG(seed, 1))}
 	p.findFunctions()
@@ -156,9 +164,16 @@ func Names(img *kimage.Image, n int, seed uint64) []string {
 			}
 		case 1:
 			name += "_is_no_name"
+		case 2:
+			if p.rand.IntN(4) == 0 {
+				name = "is_no_module:" + name
+			}
 		}
 		if p.rand.IntN(3) == 0 {
 			off = fmt.Sprintf("+%d", p.rand.IntN(16))
+		}
+		if p.rand.IntN(3) == 0 {
+			off += " " + arguments[p.rand.IntN(len(arguments))]
 		}
 		list = append(list, fmt.Sprintf("%c:%s/n%d %s%s", kind, frame.Group, i, name, off))
 	}

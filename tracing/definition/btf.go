@@ -21,7 +21,7 @@ func (x *context) expand(args []string) ([]string, error) {
 	}
 	if !x.hasProto || len(x.proto.Params) == 0 {
 		if star >= 0 {
-			return nil, x.at(star, bad(0, NosupBTFArg))
+			return nil, x.at(star, &fault{NosupBTFArg, errno.EOPNOTSUPP, 0})
 		}
 		return args, nil
 	}

@@ -1,0 +1,109 @@
+// Package imagedef answers what definitions for kprobe_events ask of a kernel,
+// from an image's symbols and types.
+//
+// It must not know files of tracing, nor probes that are registered.
+package imagedef
+
+import (
+	"strings"
+
+	"kprobelab/errno"
+	"kprobelab/kimage"
+	"kprobelab/probepoint"
+	"kprobelab/profile"
+	"kprobelab/tracing/definition"
+)
+
+// Types are what an image knows from BTF; kimage.Image has them.
+type Types interface {
+	Proto(name string) (kimage.Proto, bool)
+	ProtoTypes(name string) (params []kimage.Type, ret kimage.Type, ok bool)
+	Struct(name string) (kimage.Type, bool)
+}
+
+// Kernel is an image as definitions see it.
+type Kernel struct {
+	View    kimage.View
+	Profile *profile.Config
+	// Types is nil where there are none.
+	Types Types
+	// Loaded reports whether a module is there, as find_module does.
+	Loaded func(module string) bool
+}
+
+var _ definition.Kernel = (*Kernel)(nil)
+
+// Entry is kprobe_on_func_entry.
+func (k *Kernel) Entry(symbol string, offset int64) error {
+	pt, err := probepoint.Resolve(k.View, probepoint.Request{Symbol: symbol, Offset: uint32(offset)}, k.Profile)
+	known := err == nil && pt.Symbol.Name != ""
+	switch {
+	case known && pt.Entry:
+		return nil
+	case !k.Profile.Kret.EntryErrno && offset == 0:
+		return errno.ENOENT // before 5.10.y an entry by its name alone was not tested
+	case known || !k.Profile.Kret.EntryErrno:
+		return errno.EINVAL
+	case err != nil:
+		return errno.Of(err)
+	}
+	return errno.ENOENT
+}
+
+// Count is number_of_same_symbols.
+func (k *Kernel) Count(symbol string) (int, bool) {
+	if module, _, in := strings.Cut(symbol, ":"); in && !k.Loaded(module) {
+		return 0, false
+	}
+	return len(k.View.Lookup(symbol)), true
+}
+
+// Proto is the prototype that BTF has.
+func (k *Kernel) Proto(symbol string) (definition.Proto, bool) {
+	if k.Types == nil {
+		return definition.Proto{}, false
+	}
+	if _, name, in := strings.Cut(symbol, ":"); in {
+		symbol = name
+	}
+	p, ok := k.Types.Proto(symbol)
+	types, ret, known := k.Types.ProtoTypes(symbol)
+	if !ok || !known {
+		return definition.Proto{}, false
+	}
+	var out definition.Proto
+	if p.Ret.Size > 0 {
+		out.Ret = ctype{ret}
+	}
+	for i, a := range p.Params {
+		out.Params = append(out.Params, definition.Param{Name: a.Name, Type: ctype{types[i]}})
+	}
+	return out, true
+}
+
+// Struct is a structure that BTF has.
+func (k *Kernel) Struct(name string) (definition.CType, bool) {
+	if k.Types == nil {
+		return nil, false
+	}
+	t, ok := k.Types.Struct(name)
+	return ctype{t}, ok
+}
+
+// ctype is an image's type as definitions want it.
+type ctype struct{ kimage.Type }
+
+func (c ctype) Target() (definition.CType, bool) {
+	t, ok := c.Type.Target()
+	return ctype{t}, ok
+}
+
+func (c ctype) Elem() (definition.CType, bool) {
+	t, ok := c.Type.Elem()
+	return ctype{t}, ok
+}
+
+func (c ctype) Member(name string) (definition.Member, bool) {
+	m, ok := c.Type.Member(name)
+	return definition.Member{Type: ctype{m.Type}, Offset: m.Offset, Bits: m.Bits}, ok
+}
