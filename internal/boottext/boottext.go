@@ -137,12 +137,14 @@ type causes struct {
 const (
 	causeOnce   = "code that runs once (DO_ONCE), which a machine has run or not"
 	causeRandom = "randomness that a machine without RDRAND gathers with time"
+	causeClock  = "a clock that the machine, when slow, has found unstable"
 	causeDentry = "the dentry hash's address and size, constants in the text"
 )
 
 // keyCauses are the beginnings of names of static keys.
 var keyCauses = []struct{ key, cause string }{
 	{"___once_key", causeOnce}, {"crng_is_ready", causeRandom}, {"not_filled_random_ptr_key", causeRandom},
+	{"__sched_clock_stable", causeClock},
 }
 
 func newCauses(img *kimage.Image) *causes {
