@@ -58,7 +58,11 @@ func (w *optWalk) whole(p *kprobes.Kprobe) error {
 	if err := w.settle(); err != nil {
 		return err
 	}
-	if _, ok := w.l.Kprobes.Detour(w.at); !ok {
+	switch _, ok := w.l.Kprobes.Detour(w.at); {
+	case ok:
+	case p.OnFtrace():
+		fmt.Fprintln(w, "  (the function tracer goes on to call the probe)")
+	default:
 		fmt.Fprintln(w, "  (the probe keeps its int3)")
 	}
 	w.undoing = true
