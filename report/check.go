@@ -265,11 +265,11 @@ func (k *checker) place(c *CheckCell, p *Probe, r probepoint.Request) {
 	if p.Return {
 		direct = kret
 	}
-	events := k.events(p, r, direct, ViaEvents)
+	events, waits := k.events(p, r, direct, ViaEvents), false
 	if p.words != nil {
-		events = k.defined(p, direct)
+		events, waits = k.defined(p, direct)
 	}
-	if k.waits(p, events) {
+	if waits {
 		c.Reason, c.Detail = string(RuleWaits), checkRules[RuleWaits]
 		return
 	}

@@ -17,16 +17,27 @@ import (
 // names, pool and arguments included, and then the probe is planted.
 
 // defined is what kprobe_events answers for the probe's own line; direct is what
-// registering the probe at its place answers (spec 9.2 and 9.5).
-func (k *checker) defined(p *Probe, direct error) error {
+// registering the probe at its place answers (spec 9.2 and 9.5). waits: the
+// kernel keeps the definition although nothing is there to probe: its module
+// may come, or code at its address.
+func (k *checker) defined(p *Probe, direct error) (err error, waits bool) {
 	c := k.img.Profile()
 	if !c.Tracing.Exists {
-		return refusal(errno.ENOENT, RuleNoEvents)
+		return refusal(errno.ENOENT, RuleNoEvents), false
 	}
 	d, err := definition.Parse(p.words, k.definitions(), &c.Tracing)
 	if err != nil {
-		return k.refusedDefinition(p, err)
+		return k.refusedDefinition(p, err), false
 	}
+	if err = k.planted(d, direct); errno.Of(err) != errno.ENOENT {
+		return err, false
+	}
+	module, _, in := strings.Cut(d.Symbol, ":")
+	return err, d.Symbol == "" || in && !k.loaded(module)
+}
+
+// planted is what planting the probe of a definition answers.
+func (k *checker) planted(d *definition.Definition, direct error) error {
 	at := d.Addr
 	if found := k.img.Lookup(d.Symbol); d.Symbol != "" && len(found) > 0 {
 		at = found[0].Addr.Add(int64(d.Offset))
@@ -38,21 +49,6 @@ func (k *checker) defined(p *Probe, direct error) error {
 		return &probepoint.Refusal{Errno: errno.ENOENT, Rule: RuleDefinition, Why: "an argument names the symbol " + missing + ", which is not there"}
 	}
 	return direct
-}
-
-// waits reports that the kernel keeps the definition although nothing is
-// there to probe: its module may come, or code at its address.
-func (k *checker) waits(p *Probe, err error) bool {
-	if p.words == nil || errno.Of(err) != errno.ENOENT || ruleOf(err) == RuleNoEvents {
-		return false
-	}
-	module, _, in := strings.Cut(p.place, ":")
-	return in && !k.loaded(module) || k.byAddress(p)
-}
-
-func (k *checker) byAddress(p *Probe) bool {
-	r, err := k.scan.parse(p.place)
-	return err == nil && r.Symbol == ""
 }
 
 func (k *checker) loaded(module string) bool { return slices.Contains(k.img.Modules(), module) }

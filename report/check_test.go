@@ -81,7 +81,7 @@ func TestCheckLines(t *testing.T) {
 func TestCheckWaits(t *testing.T) {
 	for line, waits := range map[string]bool{
 		"p nomod:fn": true, "p :fn": true, "p 0x1000": true, "nomod:fn": false, "0x1000": false, "p nothing_has_this": false, "p:1a nomod:fn": false,
-		"p nomod:fn a=@nosuch": true, "p vfs_read a=@nosuch": false,
+		"p nomod:fn a=@nosuch": true, "p nomod:fn a=nosuch": false, "p vfs_read a=@nosuch": false,
 	} {
 		c := checked(t, line)[0].Cells[0]
 		require.False(t, c.Attaches, line)

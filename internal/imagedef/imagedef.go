@@ -58,13 +58,11 @@ func (k *Kernel) Count(symbol string) (int, bool) {
 	return len(k.View.Lookup(symbol)), true
 }
 
-// Proto is the prototype that BTF has.
+// Proto is the prototype that BTF has. It is looked for by the whole name, so
+// that of "module:name" is never found.
 func (k *Kernel) Proto(symbol string) (definition.Proto, bool) {
 	if k.Types == nil {
 		return definition.Proto{}, false
-	}
-	if _, name, in := strings.Cut(symbol, ":"); in {
-		symbol = name
 	}
 	p, ok := k.Types.Proto(symbol)
 	types, ret, known := k.Types.ProtoTypes(symbol)
