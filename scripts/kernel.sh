@@ -64,7 +64,8 @@ if [ -z "$deb" ]; then die "the kernel package did not arrive (apt's message is 
 say "unpacking vmlinuz and config"
 mkdir -p "$state/root"
 # The modules, nine tenths of the package, stay packed.
-dpkg-deb --fsys-tarfile "$deb" | (cd "$state/root" && tar -xf - --wildcards './boot/vmlinuz-*' './boot/config-*')
+dpkg-deb --fsys-tarfile "$deb" | (cd "$state/root" && tar -xf - --wildcards './boot/vmlinuz-*' './boot/config-*') ||
+	die "the package $p has no vmlinuz and config in /boot (Debian after 13 packs them otherwise)"
 mkdir -p "$dir"
 rm -f "$dir"/vmlinuz-* "$dir"/config-*
 mv "$state"/root/boot/config-* "$state"/root/boot/vmlinuz-* "$dir/"
