@@ -84,7 +84,7 @@ debian_sources() {
 		die "apt's sources name no Debian mirror; set KPROBELAB_MIRROR=http://deb.debian.org/debian or another one"
 	fi
 	printf '%s\n' "$main" | debian_line "$1"
-	case $1-${2:-} in *-main | sid-* | unstable-* | testing-*) return ;; esac
+	case $1-${2:-} in *-main | sid-* | unstable-* | testing-* | *-backports-*) return ;; esac
 	if [ -n "$security" ]; then
 		printf '%s\n' "$security" | debian_line "$1-security"
 	fi
