@@ -23,7 +23,8 @@ func checkCommand(t *term) *cli.Command {
 			"ftrace (from the function tracer), optimized (a jump), int3 (a trap); or the errno, and whether\n" +
 			"the symbol is absent, or only a clone of it with a suffix (.isra, .constprop, .cold) is left.\n" +
 			"\"return too\": a return probe is accepted there; \"not by kprobe_events\": that, and a perf event,\n" +
-			"refuses what register_kprobe accepts, such as a function without an ftrace site.\n" +
+			"refuses what register_kprobe accepts, such as a function without an ftrace site. Definitions\n" +
+			"are read whole, names and arguments too; \"waits for a module\": nothing is there to be probed yet.\n" +
 			"The exit code is 1 when any probe does not attach on any image, for a gate in CI.\n" +
 			imageHelp + "\n\n" +
 			examples(
