@@ -3,6 +3,7 @@ package conformance
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -32,7 +33,12 @@ func TestPoints(t *testing.T) {
 	for i := 1; i < len(points); i++ {
 		require.Greater(t, points[i].Sub(points[i-1]), int64(apart))
 	}
-	require.Equal(t, Names(img, 20, 3), Names(img, 20, 3))
+	require.Equal(t, Names(img, nil, 20, 3), Names(img, nil, 20, 3))
+	// Definitions by name stay away from the points.
+	near := img.Lookup("vfs_read")[0].Addr
+	for _, line := range Names(img, []x86.Addr{near + 8}, 200, 3) {
+		require.False(t, strings.HasPrefix(strings.Fields(line)[1]+"+", "vfs_read+"), line)
+	}
 }
 
 // said is what a kernel that agrees with every answer would have said.
@@ -66,7 +72,7 @@ func said(t *testing.T, img *kimage.Image, points []x86.Addr, names []string) *B
 
 func TestAgreement(t *testing.T) {
 	img := guest(t)
-	points, names := append(Points(img, 39, 3), img.Lookup("gcd")[0].Addr+5), Names(img, 20, 3)
+	points, names := append(Points(img, 39, 3), img.Lookup("gcd")[0].Addr+5), Names(img, nil, 20, 3)
 	b := said(t, img, points, names)
 	a, err := ComparePoints(img, points, len(names), b)
 	require.NoError(t, err)

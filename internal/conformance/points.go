@@ -65,12 +65,17 @@ func (p *picker) findFunctions() {
 
 // take adds a point, unless one is near.
 func (p *picker) take(a x86.Addr) {
-	block := a / apart
-	if a == 0 || p.taken[block-1] || p.taken[block] || p.taken[block+1] {
+	if a == 0 || p.near(a) {
 		return
 	}
-	p.taken[block] = true
+	p.taken[a/apart] = true
 	p.list = append(p.list, a)
+}
+
+// near reports that there is a point in the block of the address or beside it.
+func (p *picker) near(a x86.Addr) bool {
+	block := a / apart
+	return p.taken[block-1] || p.taken[block] || p.taken[block+1]
 }
 
 func (p *picker) function() kimage.Symbol { return p.functions[p.rand.IntN(len(p.functions))] }
@@ -144,10 +149,14 @@ var arguments = []string{
 
 // Names makes n definitions by name: probes and return probes at entries and
 // inside, on names that one symbol has, several, or none, in modules that are
-// not there, with arguments or without.
-func Names(img *kimage.Image, n int, seed uint64) []string {
-	p := &picker{img: img, rand: rand.New(rand.NewPCG(seed, 1))}
+// not there, with arguments or without. They stay away from the points, whose
+// optimization they would prevent.
+func Names(img *kimage.Image, points []x86.Addr, n int, seed uint64) []string {
+	p := &picker{img: img, rand: rand.New(rand.NewPCG(seed, 1)), taken: map[x86.Addr]bool{}}
 	p.findFunctions()
+	for _, a := range points {
+		p.taken[a/apart] = true
+	}
 	var several []string
 	for i := 1; i < len(p.functions); i++ {
 		if name := p.functions[i].Name; len(img.Lookup(name)) > 1 {
@@ -155,7 +164,7 @@ func Names(img *kimage.Image, n int, seed uint64) []string {
 		}
 	}
 	var list []string
-	for i := range n {
+	for tries := 0; len(list) < n && tries < 20*n; tries++ {
 		kind, name, off := "pr"[p.rand.IntN(2)], p.function().Name, ""
 		switch p.rand.IntN(6) {
 		case 0:
@@ -175,7 +184,10 @@ func Names(img *kimage.Image, n int, seed uint64) []string {
 		if p.rand.IntN(3) == 0 {
 			off += " " + arguments[p.rand.IntN(len(arguments))]
 		}
-		list = append(list, fmt.Sprintf("%c:%s/n%d %s%s", kind, frame.Group, i, name, off))
+		if slices.ContainsFunc(img.Lookup(name), func(s kimage.Symbol) bool { return p.near(s.Addr) }) {
+			continue
+		}
+		list = append(list, fmt.Sprintf("%c:%s/n%d %s%s", kind, frame.Group, len(list), name, off))
 	}
 	return list
 }

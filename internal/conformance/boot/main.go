@@ -82,7 +82,7 @@ func (o *options) one(kernel, cpu string) error {
 		return err
 	}
 	points := conformance.Points(img, o.points, o.seed)
-	names := conformance.Names(img, o.names, o.seed)
+	names := conformance.Names(img, points, o.names, o.seed)
 	m := &qemu.Machine{
 		QEMU: o.qemu, Kernel: kernel, CPU: cpu, CPUs: 2, Limit: o.limit,
 		Files: map[string][]byte{
