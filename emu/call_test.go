@@ -112,6 +112,8 @@ func TestCallRefusals(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosed)
 	_, err = m.AllocExec(16, "page")
 	require.ErrorIs(t, err, ErrClosed)
+	require.Zero(t, m.Now()+m.Instructions()+m.Crossings()+uint64(m.CPU()+m.Task())+uint64(m.GSBase(0)), "a closed machine can be asked")
+	require.Nil(t, m.Console())
 }
 
 func TestEveryCPUModelOpens(t *testing.T) {

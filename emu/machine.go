@@ -218,31 +218,51 @@ func (m *Machine) Close() {
 func (m *Machine) NumCPU() int { return len(m.cpus) }
 
 // CPU is the number of the CPU that runs now, or ran last.
-func (m *Machine) CPU() int { return m.cur.n }
+func (m *Machine) CPU() int { return m.curCPU }
 
 // Where is what CPU and Task say, to be read as often as one likes.
 func (m *Machine) Where() (cpu, task *int) { return &m.curCPU, &m.curTask }
 
 // Task is the number of the task that runs now, or ran last, from 0.
-func (m *Machine) Task() int { return int(m.c.task) }
+func (m *Machine) Task() int { return m.curTask }
 
 // Now is the virtual clock, in nanoseconds since boot: one for an instruction
 // (counted as its block begins), Options.TrapCost for a trap, and what
-// everybody slept through.
-func (m *Machine) Now() uint64 { return uint64(m.c.instrs + m.c.extra) }
+// everybody slept through. A closed machine has none of it.
+func (m *Machine) Now() uint64 {
+	if m.c == nil {
+		return 0
+	}
+	return uint64(m.c.instrs + m.c.extra)
+}
 
 // Instructions is how many instructions ran since boot, counted by blocks.
-func (m *Machine) Instructions() uint64 { return uint64(m.c.instrs) }
+func (m *Machine) Instructions() uint64 {
+	if m.c == nil {
+		return 0
+	}
+	return uint64(m.c.instrs)
+}
 
 // Crossings counts the traps and callouts that were calls into Go.
-func (m *Machine) Crossings() uint64 { return uint64(m.c.crossings) }
+func (m *Machine) Crossings() uint64 {
+	if m.c == nil {
+		return 0
+	}
+	return uint64(m.c.crossings)
+}
 
 // Regs is the frame as the last call or the last fault left it.
 func (m *Machine) Regs() x86.PtRegs { return m.last }
 
 // GSBase is where a CPU's per-CPU variables are: add the address of a
-// variable's symbol.
-func (m *Machine) GSBase(cpu int) x86.Addr { return m.cpus[cpu].gs }
+// variable's symbol. It is 0 where there is no such CPU.
+func (m *Machine) GSBase(cpu int) x86.Addr {
+	if cpu < 0 || cpu >= len(m.cpus) {
+		return 0
+	}
+	return m.cpus[cpu].gs
+}
 
 // SetTraps installs the receiver of the CPUs' traps; nil removes it.
 func (m *Machine) SetTraps(t Traps) { m.traps = t }
@@ -250,6 +270,9 @@ func (m *Machine) SetTraps(t Traps) { m.traps = t }
 // Console is what the guest wrote to port 0xE4 since the last call. The lines
 // of tasks that print at once are whole.
 func (m *Machine) Console() []byte {
+	if m.c == nil {
+		return nil
+	}
 	C.kpl_console_flush(m.c)
 	b := C.GoBytes(unsafe.Pointer(m.c.console), C.int(m.c.nconsole))
 	C.kpl_console_clear(m.c)
