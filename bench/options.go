@@ -17,7 +17,7 @@ type Options struct {
 	// Rounds is how often each path is measured, unprobed and probed: 15 by
 	// default, at most MaxRounds.
 	Rounds int
-	// Hits is how many each round makes: 10,000 by default, at most MaxHits.
+	// Hits is how many each round makes: 1,000 by default, at most MaxHits.
 	Hits int
 	// Others is how many probes stand elsewhere meanwhile, each a measurement
 	// of its own in the same rounds: none by default, at most MaxOthers.
@@ -54,10 +54,10 @@ var ErrNoPath = errors.New("no such path")
 
 func (o *Options) fill() ([]Path, error) {
 	if o.Rounds == 0 {
-		o.Rounds = 15
+		o.Rounds = 101
 	}
 	if o.Hits == 0 {
-		o.Hits = 10_000
+		o.Hits = 1_000
 	}
 	if len(o.Others) == 0 {
 		o.Others = []int{0}

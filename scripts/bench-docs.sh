@@ -9,8 +9,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 
-"$kprobelab" bench --rounds 31 --plot "$work/cost.svg" >"$work/paths"
-"$kprobelab" bench --rounds 31 --path k,b,o,ro,next-door --others 1 --others 10 --others 100000 >"$work/others"
+"$kprobelab" bench --plot "$work/cost.svg" >"$work/paths"
+"$kprobelab" bench --handler go --path k,b,o,ro,next-door --others 1 --others 10 --others 100000 >"$work/others"
 
 {
 	sed '/^<!-- measured/q' "$page"

@@ -72,8 +72,8 @@ func benchCommand(t *term) *cli.Command {
 		) + againstHelp + "\nPaths:\n" + benchPaths() + "\n" + exitHelp,
 		Flags: append([]cli.Flag{
 			&cli.StringSliceFlag{Name: "path", Usage: "measure this `PATH` (repeatable, or with commas; default: all)"},
-			&cli.IntFlag{Name: "rounds", Value: 15, Usage: "number of `ROUNDS`, each of all paths"},
-			&cli.IntFlag{Name: "hits", Value: 10_000, Usage: "number of `HITS` in a round of a path"},
+			&cli.IntFlag{Name: "rounds", Value: 101, Usage: "number of `ROUNDS`, each of all paths"},
+			&cli.IntFlag{Name: "hits", Value: 1000, Usage: "number of `HITS` in a round of a path"},
 			&cli.IntSliceFlag{Name: "others", Usage: "with this `NUMBER` of other probes planted (repeatable: one line for each)"},
 			&cli.StringSliceFlag{Name: "handler", Usage: "handlers in `go` or in guest code: go, guest (repeatable, or with commas; default: both)"},
 			&cli.StringFlag{Name: "hardware", Value: "x86-64", Usage: "model this `PROCESSOR`: " + strings.Join(bench.HardwareNames(), ", ") + ", or a JSON file"},
