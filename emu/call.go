@@ -88,6 +88,9 @@ func (m *Machine) CallAddr(addr x86.Addr, args ...uint64) (uint64, error) {
 	err := m.schedule(t)
 	C.kpl_read_regs(t.place(), &t.place().regs)
 	m.last = *(*x86.PtRegs)(unsafe.Pointer(&t.place().regs))
+	if err == nil {
+		m.last.IP = uint64(m.c.magic) // where it returned to
+	}
 	if err != nil && m.traps != nil {
 		m.traps.TaskExit(t.n) // nothing of the call will ever go on
 	}
@@ -131,7 +134,11 @@ func (m *Machine) enter(c *cpu, sp x86.Addr, args []uint64) error {
 		}
 	}
 	sp -= 8
-	if err := m.putWord(sp, uint64(m.c.magic)); err != nil {
+	back := m.c.magic
+	if c.c.depth > 0 {
+		back = m.c.inner
+	}
+	if err := m.putWord(sp, uint64(back)); err != nil {
 		return fmt.Errorf("return address on the stack: %w", err)
 	}
 	C.kpl_call(c.c, C.uint64_t(sp), &six[0], entryFlags)

@@ -185,3 +185,24 @@ func TestGSBaseSurvivesFaults(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, uint64(42), got)
 }
+
+// A call of address 0, and a jump there, is a page fault like another: the
+// engine knows no end of a run there.
+func TestNullIsFetched(t *testing.T) {
+	img := &tinyImage{}
+	jump := img.add("jump", 0x31, 0xc0, 0xff, 0xe0) // xor %eax,%eax; jmp *%rax
+	ret := img.add("ret", 0xc3)
+	for _, every := range []bool{false, true} {
+		m := boot(t, img, &Options{EveryInstruction: every})
+		for _, at := range []x86.Addr{0, jump} {
+			_, err := m.CallAddr(at)
+			var f *Fault
+			require.ErrorAs(t, err, &f)
+			require.Equal(t, VectorPage, f.Vector)
+			require.Equal(t, AccessFetch, f.Access)
+			require.Zero(t, f.IP)
+		}
+		_, err := m.CallAddr(ret)
+		require.NoError(t, err)
+	}
+}

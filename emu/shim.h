@@ -91,7 +91,8 @@ typedef struct kpl_machine {
 	uint64_t budget;    /* and does not go on from so many */
 	uint64_t crossings; /* calls of hooks into Go */
 	uint64_t trap_cost; /* virtual ns of int3 and #DB */
-	uint64_t magic;     /* the return address of the host */
+	uint64_t magic;     /* the return address of the host, to a stub that asks */
+	uint64_t inner;     /* for the end of it; and that of runs inside a hook */
 	int task;
 	int every;          /* count and stop by instructions, not blocks */
 	int track;          /* a snapshot exists: the first write saves a page */

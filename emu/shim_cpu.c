@@ -115,7 +115,7 @@ static void classify(kpl_cpu *c, uc_err e)
 
 	uc_reg_read(c->uc, UC_X86_REG_RIP, &rip);
 	c->ip = rip;
-	if (c->reason >= KPL_EXIT)
+	if (c->reason >= KPL_EXIT || c->reason == KPL_RETURN)
 		return;
 	if (c->miss && e == UC_ERR_EXCEPTION) {
 		c->reason = KPL_FAULT;
@@ -131,7 +131,7 @@ static void classify(kpl_cpu *c, uc_err e)
 		c->arg = e;
 		return;
 	}
-	c->reason = rip == c->m->magic ? KPL_RETURN : KPL_HALT;
+	c->reason = rip == c->m->inner ? KPL_RETURN : KPL_HALT;
 }
 
 /* A run inside a hook that did not end at its end leaves the engine asked to
@@ -144,7 +144,7 @@ static void take_back_stop(kpl_cpu *c)
 	c->reason = KPL_NONE;
 	c->m->translated += RUN_BYTES;
 	c->depth++;
-	uc_emu_start(c->uc, c->m->magic, c->m->magic, 0, 0);
+	uc_emu_start(c->uc, c->m->inner, c->m->inner, 0, 0);
 	c->depth--;
 	c->reason = reason;
 	if (!c->in_callout)
@@ -161,9 +161,10 @@ void kpl_run(kpl_cpu *c, uint64_t rip)
 		c->reason = KPL_CROWDED;
 		return;
 	}
-	c->m->translated += RUN_BYTES;
+	if (c->depth) /* ends at inner, which is translated for it */
+		c->m->translated += RUN_BYTES;
 	c->depth++;
-	uc_err e = uc_emu_start(c->uc, rip, c->m->magic, 0, 0);
+	uc_err e = uc_emu_start(c->uc, rip, c->depth == 1 ? 0 : c->m->inner, 0, 0);
 	c->depth--;
 	classify(c, e);
 	if (c->depth && c->reason != KPL_RETURN)

@@ -374,6 +374,12 @@ static void on_out(uc_engine *uc, uint32_t port, int size, uint32_t value, void 
 	case 0xE3:
 		stop_later(c, KPL_EXIT);
 		return;
+	case 0xE8:
+		if (c->depth == 1 && c->block == c->m->magic) {
+			c->m->instrs -= c->m->every ? 1 : 2; /* the stub's are not the guest's */
+			stop_later(c, KPL_RETURN);
+		}
+		return;
 	case 0xE4:
 		kpl_console_put(c->m, value);
 		return;

@@ -35,12 +35,12 @@ static inline kpl_count *count_at(kpl_machine *m, uint64_t pc, uint32_t size)
 
 /*
  * The engine gives no translation back: a block that patched text killed stays
- * until its buffer is full, and so does the block at the return address, which
- * every run translates anew. When the buffer is full in the middle of a run it
+ * until its buffer is full, and so does the block that ends a run inside a hook,
+ * which is translated for each. When the buffer is full in the middle of a run it
  * drops everything, with the blocks of interrupted runs that are to go on: a
  * crash. So it is made to drop everything between runs, long before.
  *
- * What is in the buffer can only be estimated: RUN_BYTES for each run, and for
+ * What is in the buffer can only be estimated: RUN_BYTES for each nested run, and for
  * each block BLOCK_BYTES and CODE_BYTES for every byte of guest code, which is
  * three times what compiled code takes, and half of what the densest does.
  */

@@ -16,18 +16,22 @@ import (
 )
 
 // A stub is 16 bytes of guest code. The first of the first page is where a
-// function that the host called returns to; its hlt never runs, for the
-// engine ends a run on reaching it. It is not at the page's start, because
-// the engine drops the byte before it from its cache at each end.
+// function that the host called returns to: it tells the host. The engine could
+// end a run on reaching an address, but translates that anew for each run, some
+// microseconds. So this is for runs inside a hook only, behind which a stop that
+// was asked for would end the outer run, too: they return into the middle of the
+// stub, to a hlt that never runs. It is not right behind the code, because the
+// engine drops the byte before it from its cache at each end.
 const (
 	stubSize   = 16
 	magicStub  = 1
+	innerMagic = 8
 	stubsAPage = PageSize / stubSize
 )
 
 var (
-	magicCode   = []byte{0xf4}                   // hlt
-	calloutCode = []byte{0xe6, 0xe0, 0xc3, 0xcc} // out %al,$0xe0; ret
+	magicCode   = []byte{0xe6, 0xe8, 0xeb, 0xfe, 0xcc, 0xcc, 0xcc, 0xcc, 0xf4} // out %al,$0xe8; jmp .; …; hlt
+	calloutCode = []byte{0xe6, 0xe0, 0xc3, 0xcc}                               // out %al,$0xe0; ret
 )
 
 // stubs are the callouts, by the stub's place.
@@ -53,7 +57,7 @@ func (m *Machine) makeStubs() error {
 		return err
 	}
 	at := m.stubs.pages[0].Add(magicStub * stubSize)
-	m.c.magic = C.uint64_t(at)
+	m.c.magic, m.c.inner = C.uint64_t(at), C.uint64_t(at+innerMagic)
 	m.stubs.used = magicStub + 1
 	m.stubs.fns = make([]func(x86.Addr, *x86.PtRegs), m.stubs.used)
 	m.addSymbol("return_to_host", at, stubSize)
