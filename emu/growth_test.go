@@ -37,7 +37,7 @@ func growth(t *testing.T, n int, round func()) int {
 
 func growthRounds() int {
 	if testing.Short() {
-		return 15_000
+		return 20_000
 	}
 	return 30_000
 }
