@@ -11,6 +11,7 @@ package emu
 import "C"
 
 import (
+	"encoding/binary"
 	"fmt"
 	"unsafe"
 
@@ -154,6 +155,19 @@ func (m *Machine) WriteMem(addr x86.Addr, b []byte) error {
 	m.touch(addr, len(b))
 	copy(h, b)
 	return nil
+}
+
+// SwapWord reads a word of data memory and writes another in its place. It
+// fails as WriteMem does.
+func (m *Machine) SwapWord(addr x86.Addr, v uint64) (old uint64, err error) {
+	h, err := m.host(addr, 8, attrR|attrW)
+	if err != nil {
+		return 0, fmt.Errorf("write: %w", err)
+	}
+	m.touch(addr, 8)
+	old = binary.LittleEndian.Uint64(h)
+	binary.LittleEndian.PutUint64(h, v)
+	return old, nil
 }
 
 // touch keeps what a snapshot needs of memory that the host is to write.

@@ -11,9 +11,11 @@ import (
 type Kprobes struct {
 	m Machine
 	// mem is m again, as what emulations read and write through, and answerer
-	// where it is one; where is what it has as Pointers, nil for nothing.
+	// and swapper where it is one; where is what it has as Pointers, nil for
+	// nothing.
 	mem      slot.Memory
 	answerer Answerer
+	swapper  Swapper
 	where    struct{ cpu, task *int }
 
 	c    *profile.Config
@@ -48,6 +50,7 @@ var _ Traps = (*Kprobes)(nil)
 func New(m Machine, v kimage.View, c *profile.Config) *Kprobes {
 	k := &Kprobes{m: m, mem: m, c: c, cpus: make([]cpuState, m.NumCPU()), mods: modulesOf(v)}
 	k.answerer, _ = m.(Answerer)
+	k.swapper, _ = m.(Swapper)
 	if p, ok := m.(Pointers); ok {
 		k.where.cpu, k.where.task = p.Where()
 	}

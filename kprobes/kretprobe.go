@@ -252,14 +252,11 @@ func (k *Kprobes) preKretprobe(p *Kprobe, regs *x86.PtRegs) int {
 // hijack is arch_prepare_kretprobe, arch_rethook_prepare.
 func (k *Kprobes) hijack(cpu *cpuState, i *Instance, regs *x86.PtRegs) error {
 	i.frame = x86.Addr(regs.SP)
-	ret, err := k.readWord(cpu, i.frame)
+	ret, err := k.swapWord(cpu, i.frame, uint64(k.kret.trampoline))
 	if err != nil {
 		return err
 	}
 	i.RetAddr = x86.Addr(ret)
-	if err := k.writeWord(cpu, i.frame, uint64(k.kret.trampoline)); err != nil {
-		return err
-	}
 	k.push(i)
 	return nil
 }

@@ -48,6 +48,12 @@ type Pointers interface {
 	Where() (cpu, task *int)
 }
 
+// Swapper is what a machine may have beside Machine: a word read and written
+// at once, where both can be done; else nothing is changed.
+type Swapper interface {
+	SwapWord(addr x86.Addr, v uint64) (old uint64, err error)
+}
+
 // Traps is what a machine calls when a CPU traps, on that CPU, with
 // interrupts off, and with the frame to resume from afterwards. regs is valid
 // during the call only. A false return means: not a kprobe's, go on with what

@@ -14,6 +14,16 @@ func (k *Kprobes) readWord(cpu *cpuState, at x86.Addr) (uint64, error) {
 	return binary.LittleEndian.Uint64(cpu.word[:]), err
 }
 
+func (k *Kprobes) swapWord(cpu *cpuState, at x86.Addr, v uint64) (old uint64, err error) {
+	if k.swapper != nil {
+		return k.swapper.SwapWord(at, v)
+	}
+	if old, err = k.readWord(cpu, at); err == nil {
+		err = k.writeWord(cpu, at, v)
+	}
+	return old, err
+}
+
 func (k *Kprobes) writeWord(cpu *cpuState, at x86.Addr, v uint64) error {
 	binary.LittleEndian.PutUint64(cpu.word[:], v)
 	return k.m.WriteMem(at, cpu.word[:])
