@@ -29,6 +29,13 @@ const entryFlags = 0x246
 // is where the kernel would have its frame.
 const redZone = 128 + x86.PtRegsSize
 
+// User is an argument that a process gives to a system call: the address of
+// bytes in user memory.
+type User []byte
+
+// UserString is a NUL-terminated text for a system call.
+func UserString(s string) User { return append(User(s), 0) }
+
 // copyBack is a scratch buffer of a call; to gets what it holds afterwards.
 type copyBack struct {
 	at x86.Addr
@@ -40,8 +47,9 @@ type copyBack struct {
 //
 // Integers, bools, nil and x86.Addr go as they are; a string becomes a
 // NUL-terminated guest buffer and a []byte a buffer whose content is copied
-// back afterwards, both released after the call; a *Buf goes by its address, 0
-// where it is nil. A variadic callee sees al = 0.
+// back afterwards, both released after the call; a User is as a []byte, in user
+// memory; a *Buf goes by its address, 0 where it is nil. A variadic callee sees
+// al = 0.
 //
 // What a handler's calls execute counts against the budget of the run that it
 // interrupted.
@@ -187,8 +195,8 @@ func (m *Machine) function(name string) (x86.Addr, error) {
 func (m *Machine) marshal(args []any) ([]uint64, []copyBack, error) {
 	words := make([]uint64, len(args))
 	var bufs []copyBack
-	buffer := func(content, back []byte) (uint64, error) {
-		at, err := m.Alloc(len(content))
+	buffer := func(h *heap, content, back []byte) (uint64, error) {
+		at, err := m.alloc(h, len(content))
 		if err != nil {
 			return 0, err
 		}
@@ -200,9 +208,11 @@ func (m *Machine) marshal(args []any) ([]uint64, []copyBack, error) {
 		switch v := a.(type) {
 		case nil:
 		case string:
-			words[i], err = buffer(append([]byte(v), 0), nil)
+			words[i], err = buffer(&m.heap, append([]byte(v), 0), nil)
 		case []byte:
-			words[i], err = buffer(v, v)
+			words[i], err = buffer(&m.heap, v, v)
+		case User:
+			words[i], err = buffer(&m.user, v, v)
 		case *Buf:
 			if v != nil {
 				words[i] = uint64(v.Addr)

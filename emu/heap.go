@@ -4,20 +4,33 @@ package emu
 
 import (
 	"fmt"
+	"maps"
 	"math/bits"
+	"slices"
 
 	"kprobelab/errno"
 	"kprobelab/x86"
 )
 
-// heap is the direct map as an allocator: chunks of a power of two, freed
-// ones reused last in first out, so that addresses repeat from run to run.
-// Only pages that were once handed out are mapped.
+// heap is a region as an allocator (the direct map, and user memory): chunks
+// of a power of two, freed ones reused last in first out, so that addresses
+// repeat from run to run. Only pages that were once handed out are mapped.
 type heap struct {
 	r    *region
 	next x86.Addr
 	free map[int][]x86.Addr
 	size map[x86.Addr]int
+}
+
+func newHeap() heap { return heap{free: map[int][]x86.Addr{}, size: map[x86.Addr]int{}} }
+
+// clone is a copy that later allocations leave alone.
+func (h *heap) clone() heap {
+	c := heap{r: h.r, next: h.next, free: map[int][]x86.Addr{}, size: maps.Clone(h.size)}
+	for n, list := range h.free {
+		c.free[n] = slices.Clone(list)
+	}
+	return c
 }
 
 // pages hands out whole pages that are never freed.
@@ -35,11 +48,16 @@ func chunk(n int) int { return max(16, 1<<bits.Len(uint(max(n, 1)-1))) }
 
 // Alloc takes n zeroed bytes of the guest's heap, aligned to 16 at least and
 // to the page from 4096 on. The heap being full is ErrNoMemory (errno.ENOMEM).
-func (m *Machine) Alloc(n int) (x86.Addr, error) {
+func (m *Machine) Alloc(n int) (x86.Addr, error) { return m.alloc(&m.heap, n) }
+
+// AllocUser is Alloc in user memory: what a process has, below the kernel's
+// half of the address space. There is one for all tasks, of UserSize bytes.
+func (m *Machine) AllocUser(n int) (x86.Addr, error) { return m.alloc(&m.user, n) }
+
+func (m *Machine) alloc(h *heap, n int) (x86.Addr, error) {
 	if err := m.usable(); err != nil {
 		return 0, err
 	}
-	h := &m.heap
 	if n < 0 || n > maxRegion {
 		return 0, fmt.Errorf("alloc of %d bytes: %w", n, errno.EINVAL)
 	}
@@ -62,14 +80,16 @@ func (m *Machine) Alloc(n int) (x86.Addr, error) {
 	return at, nil
 }
 
-// Free gives back what Alloc gave. Freeing anything else does nothing.
+// Free gives back what Alloc or AllocUser gave. Freeing anything else does
+// nothing.
 func (m *Machine) Free(at x86.Addr) {
-	c, ok := m.heap.size[at]
-	if !ok {
-		return
+	for _, h := range []*heap{&m.heap, &m.user} {
+		if c, ok := h.size[at]; ok {
+			delete(h.size, at)
+			h.free[c] = append(h.free[c], at)
+			return
+		}
 	}
-	delete(m.heap.size, at)
-	m.heap.free[c] = append(m.heap.free[c], at)
 }
 
 // Buf is guest memory that outlives a Call and can be an argument of it.

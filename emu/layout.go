@@ -18,6 +18,8 @@ const (
 	directMap   x86.Addr = 0xffff888000000000
 	vmallocBase x86.Addr = 0xffffc90000000000
 	moduleBase  x86.Addr = 0xffffffffc0000000
+	// userEnd is the end of user addresses (TASK_SIZE_MAX).
+	userEnd x86.Addr = 0x7ffffffff000
 )
 
 const (
@@ -25,6 +27,9 @@ const (
 	ThreadSize = 16 << 10
 	// MaxTasks is how many tasks a machine can have alive.
 	MaxTasks = 256
+
+	// UserSize is how much user memory there is, in bytes.
+	UserSize = 1 << 20
 
 	execSize = 16 << 20
 	// segments closer than this share a region
@@ -74,12 +79,16 @@ func (m *Machine) layGroup(list []kimage.Segment, end x86.Addr) error {
 	return nil
 }
 
-// layRest reserves heap, stacks and the executable pages behind the modules.
+// layRest reserves heap, user memory, stacks and the executable pages behind the modules.
 func (m *Machine) layRest() (err error) {
 	if m.heap.r, err = m.addRegion(directMap, directMap+pageUp(x86.Addr(m.opt.HeapSize))); err != nil {
 		return err
 	}
 	m.heap.next = directMap
+	if m.user.r, err = m.addRegion(userEnd-UserSize, userEnd); err != nil {
+		return err
+	}
+	m.user.next = userEnd - UserSize
 	if m.stacks, err = m.addRegion(vmallocBase, vmallocBase+2*ThreadSize*MaxTasks); err != nil {
 		return err
 	}

@@ -84,6 +84,7 @@ type Machine struct {
 	regions []*region
 	recent  *region
 	heap    heap
+	user    heap
 	stacks  *region
 	exec    *region
 
@@ -129,7 +130,7 @@ type cpu struct {
 // New makes a machine that has src in its memory, ready to run. nil options
 // mean the defaults. The caller closes it.
 func New(src Source, o *Options) (*Machine, error) {
-	m := &Machine{src: src, extable: exceptionTableOf(src), heap: heap{free: map[int][]x86.Addr{}, size: map[x86.Addr]int{}}}
+	m := &Machine{src: src, extable: exceptionTableOf(src), heap: newHeap(), user: newHeap()}
 	if o != nil {
 		m.opt = *o
 	}

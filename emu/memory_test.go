@@ -3,6 +3,7 @@
 package emu
 
 import (
+	"encoding/binary"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -73,6 +74,42 @@ func TestHeapIsFull(t *testing.T) {
 	require.ErrorIs(t, err, errno.EINVAL)
 	_, err = m.AllocExec(execSize, "x")
 	require.ErrorIs(t, err, ErrNoMemory, "the stub page is there already")
+}
+
+// What a process gives to a system call lies below the kernel's half, is gone
+// with the call, and comes back with what the guest has written.
+func TestUserMemory(t *testing.T) {
+	img := &tinyImage{}
+	img.add("first", 0x48, 0x8b, 0x07, 0xc6, 0x07, 'X', 0xc3) // mov (%rdi),%rax; movb $'X',(%rdi); ret
+	img.add("where", 0x48, 0x89, 0xf8, 0xc3)                  // mov %rdi,%rax; ret
+	m := boot(t, img, nil)
+	arg := UserString("abcdefg")
+	got, err := m.Call("first", arg)
+	require.NoError(t, err)
+	require.Equal(t, binary.LittleEndian.Uint64([]byte("abcdefg\x00")), got)
+	require.Equal(t, User("Xbcdefg\x00"), arg)
+
+	at, err := m.Call("where", arg)
+	require.NoError(t, err)
+	require.True(t, x86.Addr(at).In(userEnd-UserSize, userEnd), "%#x", at)
+	again, err := m.Call("where", arg)
+	require.NoError(t, err)
+	require.Equal(t, at, again, "the first was released")
+
+	s, err := m.Snapshot()
+	require.NoError(t, err)
+	a, err := m.AllocUser(UserSize)
+	require.ErrorIs(t, err, ErrNoMemory, "%v", a)
+	a, err = m.AllocUser(100)
+	require.NoError(t, err)
+	require.NoError(t, m.WriteMem(a, []byte("kept?")))
+	require.NoError(t, m.Restore(s))
+	b, err := m.AllocUser(100)
+	require.NoError(t, err)
+	require.Equal(t, a, b)
+	text := make([]byte, 5)
+	require.NoError(t, m.ReadMem(b, text))
+	require.Equal(t, make([]byte, 5), text)
 }
 
 func TestAllocatedMemoryIsZeroed(t *testing.T) {

@@ -24,6 +24,7 @@ type Snapshot struct {
 	// undo is how many pages had been saved when it was taken.
 	undo C.int
 	heap heap
+	user heap
 	exec x86.Addr
 	part x86.Range
 	stub stubs
@@ -38,10 +39,7 @@ func (m *Machine) Snapshot() (*Snapshot, error) {
 		return nil, err
 	}
 	s := &Snapshot{m: m, undo: m.c.nundo, exec: m.execNext, part: m.execPart, syms: slices.Clone(m.symbols)}
-	s.heap = heap{r: m.heap.r, next: m.heap.next, free: map[int][]x86.Addr{}, size: maps.Clone(m.heap.size)}
-	for n, list := range m.heap.free {
-		s.heap.free[n] = slices.Clone(list)
-	}
+	s.heap, s.user = m.heap.clone(), m.user.clone()
 	s.stub = stubs{slices.Clone(m.stubs.pages), m.stubs.used, slices.Clone(m.stubs.fns)}
 	m.snapshots = append(m.snapshots, s)
 	m.c.track = 1
@@ -150,10 +148,7 @@ func (m *Machine) Discard(s *Snapshot) {
 // forgetAllocations brings the allocators back. Heap pages mapped since stay
 // mapped, zeroed again when they are handed out.
 func (m *Machine) forgetAllocations(s *Snapshot) {
-	m.heap.next, m.heap.size, m.heap.free = s.heap.next, maps.Clone(s.heap.size), map[int][]x86.Addr{}
-	for n, list := range s.heap.free {
-		m.heap.free[n] = slices.Clone(list)
-	}
+	m.heap, m.user = s.heap.clone(), s.user.clone()
 	m.execNext, m.execPart, m.symbols = s.exec, s.part, slices.Clone(s.syms)
 	m.stubs = stubs{slices.Clone(s.stub.pages), s.stub.used, slices.Clone(s.stub.fns)}
 }

@@ -10,6 +10,7 @@
 #include "calls.c"
 #include "fault.c"
 #include "vfs.c"
+#include "namei.c"
 #include "fork.c"
 #include "patch.c"
 #include "targets.c"

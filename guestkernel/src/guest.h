@@ -35,6 +35,7 @@ typedef _Bool bool;
 #define EAGAIN 11
 #define EFAULT 14
 #define EEXIST 17
+#define ENOTDIR 20
 #define EINVAL 22
 #define EMFILE 24
 #define ENOSPC 28

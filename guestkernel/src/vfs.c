@@ -190,11 +190,26 @@ noinline struct file *alloc_empty_file(int flags)
 	return ERR_PTR(-EMFILE);
 }
 
+/* Frees the slot of a name that is gone and not open. */
+static noinline void d_reuse(struct dentry *d)
+{
+	int i;
+
+	for (i = 0; i < NR_FILES; i++)
+		if (READ_ONCE(file_table[i].f_path.dentry) == d)
+			return;
+	WRITE_ONCE(inode_used[d - dentry_table], 0);
+}
+
 noinline void fput(struct file *file)
 {
+	struct dentry *d = file->f_path.dentry;
+
 	file->f_inode = NULL;
 	file->f_path.dentry = NULL;
 	WRITE_ONCE(file->f_count, 0);
+	if (d && !READ_ONCE(d->d_flags))
+		d_reuse(d);
 }
 
 noinline int vfs_open(const struct path *path, struct file *file)
@@ -405,16 +420,4 @@ noinline long sys_close(u32 fd)
 	if (!f || !__sync_bool_compare_and_swap(&fd_table[fd], f, NULL))
 		return -EBADF;
 	return filp_close(f, NULL);
-}
-
-/* What makes a folder of the tracing tree; probed by name in the kernel's tests. */
-noinline struct dentry *tracefs_create_dir(const char *name, struct dentry *parent)
-{
-	struct dentry *d = d_lookup(name);
-
-	if (!d)
-		d = d_alloc(name);
-	if (d)
-		d->d_parent = parent;
-	return d;
 }
