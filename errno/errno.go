@@ -36,6 +36,7 @@ const (
 	ENOSPC        Errno = 28
 	ERANGE        Errno = 34
 	ENOSYS        Errno = 38
+	ENOTEMPTY     Errno = 39
 	ENODATA       Errno = 61
 	EILSEQ        Errno = 84
 	EOPNOTSUPP    Errno = 95
@@ -62,6 +63,7 @@ var texts = map[Errno][2]string{
 	ENOSPC:        {"ENOSPC", "no space left on device"},
 	ERANGE:        {"ERANGE", "numerical result out of range"},
 	ENOSYS:        {"ENOSYS", "function not implemented"},
+	ENOTEMPTY:     {"ENOTEMPTY", "directory not empty"},
 	ENODATA:       {"ENODATA", "no data available"},
 	EILSEQ:        {"EILSEQ", "invalid or incomplete multibyte or wide character"},
 	EOPNOTSUPP:    {"EOPNOTSUPP", "operation not supported"},

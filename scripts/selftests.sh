@@ -38,11 +38,12 @@ fetch() {
 # cannot TEST: why it cannot pass; nothing for one that has to.
 cannot() {
 	case $1 in
-	kprobe_args_user) echo "no user space: the guest's tasks have no user memory, and the host's opening /dev/null and linking in /tmp is not seen" ;;
 	kprobe_module) echo "loads a module (trace-printk) with the host's modprobe" ;;
 	uprobe_syntax_errors) echo "no user probes" ;;
-	*_eprobe | eprobes_* | test_duplicates) echo "no event probes, and no syscall events to attach them to" ;;
-	*_synth | clear_select_events | generic_clear_event) echo "no synthetic events" ;;
+	add_remove_eprobe | eprobes_syntax_errors) echo "about event probes, on the static events of system calls" ;;
+	test_duplicates) echo "begins with an event probe" ;;
+	add_remove_synth) echo "about synthetic events" ;;
+	clear_select_events | generic_clear_event) echo "about synthetic events beside kprobe events" ;;
 	esac
 }
 

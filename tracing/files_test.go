@@ -162,6 +162,32 @@ func TestDeletion(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
+// What the kernel's selftests clear_select_events, generic_clear_event and
+// test_duplicates ask of kprobe events; they need other events besides.
+func TestDynamicEventsGoAndExclude(t *testing.T) {
+	g := newGuest(t, "6.1", 1, tracing.Options{})
+	setup := func() {
+		g.write("dynamic_events", "p:myevent1 kernel_clone\n")
+		g.write("dynamic_events", "r:myevent2 kernel_clone\n")
+		require.Regexp(t, `^p:kprobes/myevent1 kernel_clone\nr\d*:kprobes/myevent2 kernel_clone\n$`, g.read("dynamic_events"))
+	}
+	setup()
+	require.NoError(t, g.Write("kprobe_events", "\n", false))
+	require.Empty(t, g.read("dynamic_events"))
+	setup()
+	g.write("dynamic_events", "!p:myevent1 kernel_clone\n")
+	require.NotContains(t, g.read("dynamic_events"), "myevent1")
+	require.Contains(t, g.read("dynamic_events"), "myevent2")
+	g.write("dynamic_events", "!r:myevent2 kernel_clone\n")
+	require.Empty(t, g.read("dynamic_events"))
+
+	g.write("dynamic_events", "p:kgroup/kevent vfs_open file=+0($arg2)")
+	require.ErrorIs(t, g.Write("dynamic_events", "p:kgroup/kevent vfs_open file=+0($arg2)", true), errno.EEXIST)
+	require.ErrorIs(t, g.Write("dynamic_events", "r:kgroup/kevent vfs_open", true), errno.EEXIST)
+	g.write("dynamic_events", "-:kgroup/kevent")
+	require.Empty(t, g.read("dynamic_events"))
+}
+
 func TestErrorLogKeepsEight(t *testing.T) {
 	g := newGuest(t, "6.1", 1, tracing.Options{})
 	for range 10 {

@@ -22,6 +22,7 @@ kernel's own files there are
                        what the last calls returned
    kprobelab/kallsyms  the guest's symbols, as /proc/kallsyms has them
    kprobelab/version   the guest's banner, as /proc/version has it
+   kprobelab/root      the guest's /dev/null and /tmp: what is done there happens in it too
 
 `
 

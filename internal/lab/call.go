@@ -5,8 +5,15 @@ package lab
 import (
 	"errors"
 
+	"kprobelab/emu"
 	"kprobelab/internal/callsyntax"
 )
+
+// User is an argument of Machine.Call that lies in user memory.
+type User = emu.User
+
+// UserString is a NUL-terminated text for a system call.
+func UserString(s string) User { return emu.UserString(s) }
 
 // Call makes the call now, on the machine's own task. The error is the
 // machine's (*emu.Fault, *emu.BudgetError), or the subsystem's where a hit

@@ -4,6 +4,7 @@ package livefs
 
 import (
 	"path"
+	"slices"
 
 	"kprobelab/tracing"
 )
@@ -16,11 +17,31 @@ type folders struct {
 
 // OpenFile implements tracing.Tree.
 func (f *folders) OpenFile(name string, flag int) (tracing.Handle, error) {
-	h, err := f.Tracing.OpenFile(name, flag)
-	if err == nil && (name == "kprobe_events" || name == "dynamic_events") {
-		return &definitions{h, f}, nil
+	if name != "kprobe_events" && name != "dynamic_events" {
+		return f.Tracing.OpenFile(name, flag)
 	}
-	return h, err
+	defer f.tell(f.list()) // truncation removes
+	h, err := f.Tracing.OpenFile(name, flag)
+	if err != nil {
+		return nil, err
+	}
+	return &definitions{h, f}, nil
+}
+
+// tell lets the guest know what has come and gone since the list was made. The
+// guest knows folders by their last name.
+func (f *folders) tell(before []string) {
+	after := f.list()
+	for _, name := range after {
+		if !slices.Contains(before, name) {
+			f.live.guest.createDir(path.Base(name))
+		}
+	}
+	for _, name := range before {
+		if !slices.ContainsFunc(after, func(s string) bool { return path.Base(s) == path.Base(name) }) {
+			f.live.guest.removeDir(path.Base(name))
+		}
+	}
 }
 
 // definitions is an open file that events are defined through.
@@ -31,17 +52,8 @@ type definitions struct {
 
 // WriteAt implements tracing.Handle.
 func (d *definitions) WriteAt(b []byte, off int64) (int, error) {
-	before := map[string]bool{}
-	for _, name := range d.folders.list() {
-		before[name] = true
-	}
-	n, err := d.Handle.WriteAt(b, off)
-	for _, name := range d.folders.list() {
-		if !before[name] {
-			d.folders.live.guest.createDir(path.Base(name))
-		}
-	}
-	return n, err
+	defer d.folders.tell(d.folders.list())
+	return d.Handle.WriteAt(b, off)
 }
 
 // list are the folders of groups and events, a group before its events.

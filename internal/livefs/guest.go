@@ -5,6 +5,7 @@ package livefs
 import (
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 
 	"kprobelab/internal/lab"
@@ -18,9 +19,11 @@ type guest struct {
 	// current is the process for which guest code runs, under the tracing
 	// lock.
 	current mount.Process
-	// files are the paths that the guest has; mu protects them and broken.
+	// files are the paths that the guest has, dirs the dentries of the tracing
+	// folders; mu protects them and broken.
 	mu    sync.Mutex
 	files map[string]bool
+	dirs  map[string]int64
 	// has says which of the functions are there.
 	has map[string]bool
 	// broken is what went wrong last, so that it is told once.
@@ -30,13 +33,16 @@ type guest struct {
 var _ mount.Guest = (*guest)(nil)
 
 // functions are the entries that are called.
-var functions = []string{"sys_fork", "sys_open", "sys_read", "sys_write", "sys_close", "tracefs_create_dir"}
+var functions = []string{
+	"sys_fork", "sys_open", "sys_read", "sys_write", "sys_close", "sys_mkdir", "sys_rmdir", "sys_symlink", "sys_unlink",
+	"tracefs_create_dir", "tracefs_remove",
+}
 
 // find looks which functions can be called. They are those of the guest kernel
 // inside the program only: a real kernel's of these names are not what a call
 // from outside can use.
 func (g *guest) find() {
-	g.files, g.has = map[string]bool{}, map[string]bool{}
+	g.files, g.dirs, g.has = map[string]bool{}, map[string]int64{}, map[string]bool{}
 	if g.live.lab.Image.Name() != lab.GuestKernel {
 		return
 	}
@@ -44,7 +50,7 @@ func (g *guest) find() {
 		g.has[name] = len(g.live.lab.Image.Lookup(name)) > 0
 	}
 	// There before the disk is full.
-	if v, err := g.live.lab.Machine.Call("sys_open", otherFile, os.O_CREATE, openMode); err == nil {
+	if v, err := g.live.lab.Machine.Call("sys_open", lab.UserString(otherFile), os.O_CREATE, openMode); err == nil {
 		_, _ = g.live.lab.Machine.Call("sys_close", v)
 	}
 }
@@ -96,14 +102,25 @@ const (
 	openMode  = 0o644
 )
 
+// guestRoot is the folder of the mount that the guest has as its root.
+const guestRoot = "kprobelab/root"
+
+// guestPath is the path in the guest of a path in the mount. Of a long one it
+// is the end.
+func guestPath(path string) string {
+	if in, ok := strings.CutPrefix(path, "/"+guestRoot+"/"); ok {
+		path = "/" + in
+	} else {
+		path = "/sys/kernel/tracing" + path
+	}
+	return path[max(0, len(path)-maxName):]
+}
+
 // name is what a file is called in the guest.
 func (g *guest) name(path string) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if path = "/sys/kernel/tracing" + path; len(path) > maxName {
-		path = path[len(path)-maxName:]
-	}
-	if !g.files[path] {
+	if path = guestPath(path); !g.files[path] {
 		if len(g.files) >= maxFiles {
 			return otherFile
 		}
@@ -117,9 +134,9 @@ func (g *guest) Open(p mount.Process, path string, flag int) int {
 	g.live.settle()
 	flag = flag&(os.O_RDONLY|os.O_WRONLY|os.O_RDWR) | os.O_CREATE
 	name := g.name(path)
-	fd, ok := g.run(p, "sys_open", name, flag, openMode)
+	fd, ok := g.run(p, "sys_open", lab.UserString(name), flag, openMode)
 	if ok && fd < 0 && name != otherFile { // the disk is full
-		fd, ok = g.run(p, "sys_open", otherFile, flag, openMode)
+		fd, ok = g.run(p, "sys_open", lab.UserString(otherFile), flag, openMode)
 	}
 	if !ok || fd < 0 {
 		return -1
@@ -127,8 +144,54 @@ func (g *guest) Open(p mount.Process, path string, flag int) int {
 	return int(fd)
 }
 
-// createDir is told of a folder that has come into the tree.
-func (g *guest) createDir(name string) { g.run(mount.Process{}, "tracefs_create_dir", name, 0) }
+// createDir is told of a folder that has come into the tracing tree, and
+// removeDir of one that has gone.
+func (g *guest) createDir(name string) {
+	if d, ok := g.run(mount.Process{}, "tracefs_create_dir", name, 0); ok {
+		g.mu.Lock()
+		g.dirs[name] = d
+		g.mu.Unlock()
+	}
+}
+
+func (g *guest) removeDir(name string) {
+	g.mu.Lock()
+	d, ok := g.dirs[name]
+	delete(g.dirs, name)
+	g.mu.Unlock()
+	if ok {
+		g.run(mount.Process{}, "tracefs_remove", d)
+	}
+}
+
+// Mkdir implements mount.Guest.
+func (g *guest) Mkdir(p mount.Process, path string) {
+	g.live.settle()
+	g.run(p, "sys_mkdir", lab.UserString(guestPath(path)), 0o755)
+}
+
+// Rmdir implements mount.Guest.
+func (g *guest) Rmdir(p mount.Process, path string) {
+	g.live.settle()
+	g.run(p, "sys_rmdir", lab.UserString(guestPath(path)))
+}
+
+// Symlink implements mount.Guest.
+func (g *guest) Symlink(p mount.Process, target, path string) {
+	g.live.settle()
+	target = target[:min(len(target), maxName)]
+	g.run(p, "sys_symlink", lab.UserString(target), lab.UserString(guestPath(path)))
+}
+
+// Unlink implements mount.Guest.
+func (g *guest) Unlink(p mount.Process, path string) {
+	g.live.settle()
+	path = guestPath(path)
+	g.mu.Lock()
+	delete(g.files, path)
+	g.mu.Unlock()
+	g.run(p, "sys_unlink", lab.UserString(path))
+}
 
 // transfer is the most that one read or write of the guest's moves: its files
 // hold 1024 bytes.
@@ -137,7 +200,7 @@ const transfer = 256
 // Read implements mount.Guest.
 func (g *guest) Read(p mount.Process, fd, n int) {
 	if fd >= 0 {
-		g.run(p, "sys_read", fd, make([]byte, min(n, transfer)), min(n, transfer))
+		g.run(p, "sys_read", fd, make(lab.User, min(n, transfer)), min(n, transfer))
 	}
 }
 
@@ -145,7 +208,7 @@ func (g *guest) Read(p mount.Process, fd, n int) {
 func (g *guest) Write(p mount.Process, fd int, b []byte) {
 	if fd >= 0 && len(b) > 0 {
 		b = b[:min(len(b), transfer)]
-		g.run(p, "sys_write", fd, append([]byte(nil), b...), len(b))
+		g.run(p, "sys_write", fd, append(lab.User(nil), b...), len(b))
 	}
 }
 

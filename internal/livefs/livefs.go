@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"kprobelab/internal/lab"
+	"kprobelab/internal/memtree"
 	"kprobelab/kimage"
 	"kprobelab/tracing"
 	"kprobelab/tracing/mount"
@@ -17,13 +18,15 @@ type Live struct {
 	tracing *tracing.Tracing
 	guest   guest
 	call    callFile
-	log     func(string)
+	// root is the folder kprobelab/root.
+	root *memtree.Tree
+	log  func(string)
 }
 
 // New makes the files. log receives the lines of the kernel's log, and what
 // goes wrong in the guest. The caller closes it, and the lab after it.
 func New(l *lab.Lab, log func(line string)) (*Live, error) {
-	f := &Live{lab: l, log: log}
+	f := &Live{lab: l, log: log, root: newRoot()}
 	f.guest.live, f.call.live = f, f
 	f.guest.find()
 	t, err := tracing.New(l.Kprobes, l.Machine, &tracing.Options{Source: l.Image, Log: log, Task: f.guest.task})
@@ -34,17 +37,30 @@ func New(l *lab.Lab, log func(line string)) (*Live, error) {
 	return f, nil
 }
 
+// newRoot is the guest's root as far as a host may lay it over its own, so that
+// what programs do in /tmp, and with /dev/null, reaches the guest too.
+func newRoot() *memtree.Tree {
+	t := memtree.New()
+	for _, err := range []error{t.Fix("dev"), t.Null("dev/null"), t.Fix("tmp")} {
+		if err != nil {
+			panic("BUG: " + err.Error())
+		}
+	}
+	return t
+}
+
 // Close removes all events and ends readers that wait.
 func (f *Live) Close() { f.tracing.Close() }
 
 // Tree is the tree of files: the tracing directory's, and in the folder
 // kprobelab those of the program's own.
 func (f *Live) Tree() tracing.Tree {
-	return mount.Overlay(&folders{f.tracing, f}, map[string]mount.File{
+	own := mount.Overlay(&folders{f.tracing, f}, map[string]mount.File{
 		"kprobelab/call":     {Mode: 0o640, Open: f.call.open},
 		"kprobelab/kallsyms": {Mode: 0o440, Open: f.text(f.kallsyms)},
 		"kprobelab/version":  {Mode: 0o440, Open: f.text(f.banner)},
 	})
+	return mount.Graft(own, guestRoot, f.root)
 }
 
 // Guest is the guest kernel as the mount drives it.

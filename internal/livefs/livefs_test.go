@@ -4,6 +4,7 @@ package livefs
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -199,4 +200,96 @@ func TestShellAtTheMount(t *testing.T) {
 	require.Contains(t, string(out), "= 10 (0xa)\n  buf[64] = \"abc has 42\"\n")
 	require.Contains(t, string(out), "\np:kprobes/myprobe snprintf size=%si fmt=+0(%dx):string\nr")
 	require.True(t, strings.HasSuffix(string(out), "\n               ^\n"), string(out))
+}
+
+// What a process gives to a system call is in user memory; what the kernel
+// made of it is not (the kernel's own test kprobe_args_user).
+func TestArgumentsOfSystemCallsAreTheUsers(t *testing.T) {
+	f := live(t)
+	for _, d := range []string{
+		"p:user do_sys_openat2 a=+0($arg2):ustring b=+u0($arg2):string c=+0($arg2):string",
+		"p:kern vfs_symlink to=+0($arg4):string d=+0($arg3):ustring e=+u0($arg4):string",
+		"p:buf vfs_write s=+u0($arg2):string",
+	} {
+		require.NoError(t, f.write("kprobe_events", d))
+	}
+	require.NoError(t, f.write("events/enable", "1"))
+	g := f.Guest()
+	fd := g.Open(shell, "/kprobelab/root/dev/null", os.O_WRONLY)
+	g.Write(shell, fd, []byte("text\x00"))
+	g.Close(shell, fd)
+	g.Symlink(shell, "foo", "/kprobelab/root/tmp/bar")
+	require.Equal(t, []string{
+		`sh-102 user: a="/dev/null" b="/dev/null" c="/dev/null"`,
+		`sh-102 buf: s="text"`,
+		`sh-102 kern: to="foo" d=(fault) e=(fault)`,
+	}, f.traced(t))
+}
+
+// Names that go leave room in the guest for others.
+func TestGuestsNamesGo(t *testing.T) {
+	f := live(t)
+	for _, d := range []string{"p:mk vfs_mkdir", "p:rm vfs_rmdir", "p:ln vfs_symlink", "p:un vfs_unlink", "p:dir tracefs_create_dir ret=+0(%di):string"} {
+		require.NoError(t, f.write("kprobe_events", d))
+	}
+	require.NoError(t, f.write("events/enable", "1"))
+	g := f.Guest()
+	for i := range 100 {
+		at := fmt.Sprintf("/kprobelab/root/tmp/%d", i)
+		g.Mkdir(shell, at)
+		g.Symlink(shell, "x", at+"/link")
+		fd := g.Open(shell, at+"/file", os.O_CREATE|os.O_WRONLY)
+		g.Unlink(shell, at+"/file")
+		g.Close(shell, fd)
+		g.Unlink(shell, at+"/link")
+		g.Rmdir(shell, at)
+		require.NoError(t, f.write("kprobe_events", fmt.Sprintf("p:e%d vfs_read", i)))
+		require.NoError(t, f.write("kprobe_events", fmt.Sprintf("-:e%d", i)))
+	}
+	count := map[string]int{}
+	for _, line := range f.traced(t) {
+		name, _, _ := strings.Cut(strings.Fields(line)[1], ":")
+		count[name]++
+	}
+	require.Equal(t, map[string]int{"mk": 100, "rm": 100, "ln": 100, "un": 200, "dir": 100}, count)
+}
+
+// The folder kprobelab/root is the guest's as well, in all that a shell does.
+func TestGuestsRootAtTheMount(t *testing.T) {
+	if err := mount.Supported(); err != nil {
+		t.Skipf("no FUSE mounts here: %v", err)
+	}
+	f := live(t)
+	require.NoError(t, f.write("kprobe_events", "p:opened do_sys_openat2 name=+u0($arg2):string"))
+	require.NoError(t, f.write("kprobe_events", "p:linked vfs_symlink to=+0($arg4):string"))
+	require.NoError(t, f.write("events/enable", "1"))
+	m, err := mount.New(t.TempDir(), f.Tree(), &mount.Options{Guest: f.Guest()})
+	if err != nil {
+		t.Skipf("no FUSE mounts here: %v", err)
+	}
+	defer func() { require.NoError(t, m.Unmount()) }()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "sh", "-ec", `cd "$0/kprobelab/root"
+		echo lost > dev/null
+		cat dev/null
+		d=$(mktemp -d tmp/d.XXXXXX)
+		echo one > $d/f
+		echo two >> $d/f
+		ln -s f $d/l
+		cat $d/l
+		stat -c '%s %F' $d/f $d/l
+		mv $d/f $d/g
+		truncate -s 3 $d/g
+		cat $d/g; echo
+		ls $d
+		! rmdir $d 2>/dev/null
+		! echo x 2>/dev/null > ../x
+		rm -r $d
+		ls tmp`, m.Dir()).CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.Equal(t, "one\ntwo\n8 regular file\n1 symbolic link\none\ng\nl\n", string(out))
+	trace := f.read(t, "trace")
+	require.Contains(t, trace, `name="/dev/null"`)
+	require.Contains(t, trace, `to="f"`)
 }

@@ -158,3 +158,9 @@ func (g *fakeGuest) Open(p Process, path string, flag int) int {
 func (g *fakeGuest) Read(p Process, fd, n int)         { g.say("read " + p.Comm) }
 func (g *fakeGuest) Write(p Process, fd int, b []byte) { g.say("write " + p.Comm + " " + string(b)) }
 func (g *fakeGuest) Close(_ Process, fd int)           { g.say("close") }
+func (g *fakeGuest) Mkdir(p Process, path string)      { g.say("mkdir " + p.Comm + " " + path) }
+func (g *fakeGuest) Rmdir(p Process, path string)      { g.say("rmdir " + p.Comm + " " + path) }
+func (g *fakeGuest) Symlink(p Process, target, path string) {
+	g.say("symlink " + p.Comm + " " + target + " " + path)
+}
+func (g *fakeGuest) Unlink(p Process, path string) { g.say("unlink " + p.Comm + " " + path) }

@@ -13,6 +13,11 @@ type Guest interface {
 	Read(p Process, fd, n int)
 	Write(p Process, fd int, b []byte)
 	Close(p Process, fd int)
+	// Mkdir, Rmdir, Symlink and Unlink are told of a name that has come or gone.
+	Mkdir(p Process, path string)
+	Rmdir(p Process, path string)
+	Symlink(p Process, target, path string)
+	Unlink(p Process, path string)
 }
 
 // Process is a process of the host.
@@ -25,8 +30,12 @@ type Process struct {
 // noGuest is a Guest in which nothing happens.
 type noGuest struct{}
 
-func (noGuest) Fork(Process)                  {}
-func (noGuest) Open(Process, string, int) int { return -1 }
-func (noGuest) Read(Process, int, int)        {}
-func (noGuest) Write(Process, int, []byte)    {}
-func (noGuest) Close(Process, int)            {}
+func (noGuest) Fork(Process)                    {}
+func (noGuest) Open(Process, string, int) int   { return -1 }
+func (noGuest) Read(Process, int, int)          {}
+func (noGuest) Write(Process, int, []byte)      {}
+func (noGuest) Close(Process, int)              {}
+func (noGuest) Mkdir(Process, string)           {}
+func (noGuest) Rmdir(Process, string)           {}
+func (noGuest) Symlink(Process, string, string) {}
+func (noGuest) Unlink(Process, string)          {}

@@ -81,6 +81,9 @@ func New(dir string, t tracing.Tree, o *Options) (*Mount, error) {
 			FsName: source, Name: "kprobelab", Debug: o.Debug,
 			DirectMount: root(), AllowOther: root(),
 			DisableXAttrs: true, DisableReadDirPlus: true,
+			// Splicing opens /dev/null, which may have been laid over with a file
+			// of the mount.
+			DisableSplice: true,
 			// Some files act on being opened with truncation.
 			ExtraCapabilities: fuse.CAP_ATOMIC_O_TRUNC,
 		},

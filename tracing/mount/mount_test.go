@@ -67,7 +67,7 @@ func TestFilesAsShellsUseThem(t *testing.T) {
 	out, err := sh(t, m, "ls; cat hello; ls -d events/g/e; stat -c '%a %F %s' hello sink events")
 	require.NoError(t, err, out)
 	require.Equal(t, "busy\nevents\nhello\ninstances\npipe\nrefusing\nsink\nhello\nevents/g/e\n"+
-		"444 regular file 0\n644 regular empty file 0\n555 directory 0\n",
+		"444 regular file 6\n644 regular empty file 0\n555 directory 0\n",
 		strings.Replace(out, "444 regular empty file", "444 regular file", 1))
 
 	out, err = sh(t, m, "echo one > sink; echo two >> sink; printf 'a\nb\n' >> sink")

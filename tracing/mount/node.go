@@ -58,13 +58,17 @@ func inode(at string) uint64 {
 	return h.Sum64() | 2 // 0 asks for any number, 1 is the root's
 }
 
-// attr tells of a file what stat shows. Files have no size, as in /proc.
+// attr tells of a file what stat shows.
 func (m *Mount) attr(i iofs.FileInfo, out *fuse.Attr) {
 	out.Mode = uint32(i.Mode().Perm()) | syscall.S_IFREG
 	out.Nlink = 1
-	if i.IsDir() {
+	out.Size = uint64(i.Size())
+	switch {
+	case i.IsDir():
 		out.Mode = uint32(i.Mode().Perm()) | syscall.S_IFDIR
-		out.Nlink = 2
+		out.Nlink, out.Size = 2, 0
+	case i.Mode()&iofs.ModeSymlink != 0:
+		out.Mode = uint32(i.Mode().Perm()) | syscall.S_IFLNK
 	}
 	out.Uid, out.Gid = m.uid, m.gid
 	t := m.made
@@ -80,16 +84,25 @@ func (n *node) Readdir(context.Context) (fs.DirStream, syscall.Errno) {
 	list := make([]fuse.DirEntry, len(entries))
 	for i, e := range entries {
 		list[i] = fuse.DirEntry{Name: e.Name(), Mode: syscall.S_IFREG, Ino: inode(n.child(e.Name()))}
-		if e.IsDir() {
+		switch {
+		case e.IsDir():
 			list[i].Mode = syscall.S_IFDIR
+		case e.Type()&iofs.ModeSymlink != 0:
+			list[i].Mode = syscall.S_IFLNK
 		}
 	}
 	return fs.NewListDirStream(list), 0
 }
 
-// Getattr implements fs.NodeGetattrer.
-func (n *node) Getattr(_ context.Context, _ fs.FileHandle, out *fuse.AttrOut) syscall.Errno {
+// Getattr implements fs.NodeGetattrer. A file that is open may have no name any
+// more.
+func (n *node) Getattr(_ context.Context, f fs.FileHandle, out *fuse.AttrOut) syscall.Errno {
 	i, err := n.m.tree.Stat(n.path)
+	if open, ok := f.(*handle); ok {
+		if s, ok := open.h.(interface{ Stat() (iofs.FileInfo, error) }); ok {
+			i, err = s.Stat()
+		}
+	}
 	if err != nil {
 		return hostErrno(err)
 	}
@@ -97,9 +110,12 @@ func (n *node) Getattr(_ context.Context, _ fs.FileHandle, out *fuse.AttrOut) sy
 	return 0
 }
 
-// Setattr implements fs.NodeSetattrer: truncate, chmod and chown are accepted
-// and change nothing.
-func (n *node) Setattr(ctx context.Context, f fs.FileHandle, _ *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
+// Setattr implements fs.NodeSetattrer: chmod and chown are accepted and change
+// nothing, and truncate where a file has a size.
+func (n *node) Setattr(ctx context.Context, f fs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
+	if no := n.truncate(in); no != 0 {
+		return no
+	}
 	return n.Getattr(ctx, f, out)
 }
 
@@ -111,7 +127,7 @@ func (n *node) Statfs(_ context.Context, out *fuse.StatfsOut) syscall.Errno {
 
 // Mkdir implements fs.NodeMkdirer.
 func (n *node) Mkdir(ctx context.Context, name string, _ uint32, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
-	n.m.caller(ctx)
+	who := n.m.caller(ctx)
 	d, ok := n.m.tree.(Directories)
 	if !ok {
 		return nil, syscall.EPERM
@@ -119,17 +135,22 @@ func (n *node) Mkdir(ctx context.Context, name string, _ uint32, out *fuse.Entry
 	if err := d.Mkdir(n.child(name)); err != nil {
 		return nil, hostErrno(err)
 	}
+	n.m.guest.Mkdir(who, "/"+n.child(name))
 	return n.entry(ctx, n.child(name), &out.Attr)
 }
 
 // Rmdir implements fs.NodeRmdirer.
 func (n *node) Rmdir(ctx context.Context, name string) syscall.Errno {
-	n.m.caller(ctx)
+	who := n.m.caller(ctx)
 	d, ok := n.m.tree.(Directories)
 	if !ok {
 		return syscall.EPERM
 	}
-	return hostErrno(d.Rmdir(n.child(name)))
+	if err := d.Rmdir(n.child(name)); err != nil {
+		return hostErrno(err)
+	}
+	n.m.guest.Rmdir(who, "/"+n.child(name))
+	return 0
 }
 
 // Open implements fs.NodeOpener.

@@ -1,0 +1,232 @@
+// Package memtree is a tree of files in memory that can be mounted: folders,
+// files, links, and files like /dev/null. Who sees them, and where, is not its
+// affair.
+package memtree
+
+import (
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"kprobelab/errno"
+	"kprobelab/tracing/mount"
+)
+
+// Tree is the files. It holds 16 MiB and 4096 names at most: ENOSPC. Its methods
+// are safe for concurrent use.
+type Tree struct {
+	mu sync.Mutex
+	// entries are by path; "." is the root.
+	entries map[string]*entry
+	// bytes is what all files hold.
+	bytes int
+}
+
+// entry is a file, a folder or a link.
+type entry struct {
+	mode fs.FileMode
+	data []byte
+	// target is a link's.
+	target string
+	// null: it holds nothing, and takes all. fixed: it cannot be removed. gone: it
+	// has no name any more.
+	null, fixed, gone bool
+}
+
+const (
+	maxBytes   = 16 << 20
+	maxEntries = 4096
+)
+
+var _ mount.Store = (*Tree)(nil)
+
+// New has the root alone.
+func New() *Tree {
+	return &Tree{entries: map[string]*entry{".": {mode: fs.ModeDir | 0o755, fixed: true}}}
+}
+
+// Fix makes a folder that cannot be removed.
+func (t *Tree) Fix(name string) error {
+	return t.add(name, &entry{mode: fs.ModeDir | 0o777, fixed: true})
+}
+
+// Null makes a file that holds nothing and takes all, and cannot be removed.
+func (t *Tree) Null(name string) error {
+	return t.add(name, &entry{mode: 0o666, null: true, fixed: true})
+}
+
+// find is an entry that is there. mu must be held.
+func (t *Tree) find(name string) (*entry, error) {
+	if e := t.entries[name]; e != nil {
+		return e, nil
+	}
+	return nil, noEntry{}
+}
+
+// add makes an entry in a folder that is there.
+func (t *Tree) add(name string, e *entry) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	dir, err := t.find(path.Dir(name))
+	switch {
+	case err != nil:
+		return err
+	case !dir.mode.IsDir():
+		return errno.ENOTDIR
+	case t.entries[name] != nil:
+		return errno.EEXIST
+	case len(t.entries) >= maxEntries:
+		return errno.ENOSPC
+	}
+	t.entries[name] = e
+	return nil
+}
+
+// Create implements mount.Maker.
+func (t *Tree) Create(name string, mode fs.FileMode) error {
+	err := t.add(name, &entry{mode: mode})
+	if err == errno.EEXIST {
+		return nil
+	}
+	return err
+}
+
+// Mkdir implements mount.Directories.
+func (t *Tree) Mkdir(name string) error { return t.add(name, &entry{mode: fs.ModeDir | 0o755}) }
+
+// Symlink implements mount.Maker.
+func (t *Tree) Symlink(target, name string) error {
+	return t.add(name, &entry{mode: fs.ModeSymlink | 0o777, target: target})
+}
+
+// Readlink implements mount.Maker.
+func (t *Tree) Readlink(name string) (string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e, err := t.find(name)
+	switch {
+	case err != nil:
+		return "", err
+	case e.mode&fs.ModeSymlink == 0:
+		return "", errno.EINVAL
+	}
+	return e.target, nil
+}
+
+// Unlink implements mount.Maker.
+func (t *Tree) Unlink(name string) error {
+	return t.remove(name, func(e *entry) error {
+		if e.mode.IsDir() {
+			return errno.EISDIR
+		}
+		return nil
+	})
+}
+
+// Rmdir implements mount.Directories.
+func (t *Tree) Rmdir(name string) error {
+	return t.remove(name, func(e *entry) error {
+		switch {
+		case !e.mode.IsDir():
+			return errno.ENOTDIR
+		case len(t.below(name)) > 0:
+			return errno.ENOTEMPTY
+		}
+		return nil
+	})
+}
+
+func (t *Tree) remove(name string, allowed func(*entry) error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e, err := t.find(name)
+	if err == nil {
+		err = allowed(e)
+	}
+	switch {
+	case err != nil:
+		return err
+	case e.fixed:
+		return errno.EBUSY
+	}
+	delete(t.entries, name)
+	e.gone = true
+	t.bytes -= len(e.data)
+	return nil
+}
+
+// Truncate implements mount.Maker.
+func (t *Tree) Truncate(name string, size int64) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e, err := t.find(name)
+	if err != nil || e.null {
+		return err
+	}
+	return t.resize(e, size)
+}
+
+// resize gives a file a size. mu must be held.
+func (t *Tree) resize(e *entry, size int64) error {
+	grow := size - int64(len(e.data))
+	switch {
+	case size < 0:
+		return errno.EINVAL
+	case int64(t.bytes)+grow > maxBytes, size > maxBytes:
+		return errno.ENOSPC
+	case grow > 0:
+		e.data = append(e.data, make([]byte, grow)...)
+	default:
+		e.data = e.data[:size]
+	}
+	if !e.gone {
+		t.bytes += int(grow)
+	}
+	return nil
+}
+
+// below are the paths in a folder. mu must be held.
+func (t *Tree) below(dir string) []string {
+	var list []string
+	for name := range t.entries {
+		if name != "." && path.Dir(name) == dir {
+			list = append(list, name)
+		}
+	}
+	slices.SortFunc(list, strings.Compare)
+	return list
+}
+
+// Stat implements tracing.Tree.
+func (t *Tree) Stat(name string) (fs.FileInfo, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e, err := t.find(name)
+	if err != nil {
+		return nil, &fs.PathError{Op: "stat", Path: name, Err: err}
+	}
+	return e.info(name), nil
+}
+
+// ReadDir implements tracing.Tree.
+func (t *Tree) ReadDir(name string) ([]fs.DirEntry, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if e, err := t.find(name); err != nil {
+		return nil, err
+	} else if !e.mode.IsDir() {
+		return nil, errno.ENOTDIR
+	}
+	return t.list(name), nil
+}
+
+// list is what is in a folder. mu must be held.
+func (t *Tree) list(dir string) []fs.DirEntry {
+	var list []fs.DirEntry
+	for _, n := range t.below(dir) {
+		list = append(list, fs.FileInfoToDirEntry(t.entries[n].info(n)))
+	}
+	return list
+}

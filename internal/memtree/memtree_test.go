@@ -1,0 +1,148 @@
+package memtree
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/errno"
+)
+
+func tree(t *testing.T) *Tree {
+	t.Helper()
+	m := New()
+	require.NoError(t, m.Fix("dev"))
+	require.NoError(t, m.Null("dev/null"))
+	require.NoError(t, m.Fix("tmp"))
+	return m
+}
+
+// write writes as one process that opens the file.
+func write(m *Tree, name string, flag int, at int64, text string) error {
+	h, err := m.OpenFile(name, flag)
+	if err != nil {
+		return err
+	}
+	_, err = h.WriteAt([]byte(text), at)
+	return err
+}
+
+func read(t *testing.T, m *Tree, name string) string {
+	t.Helper()
+	b, err := fs.ReadFile(m, name)
+	require.NoError(t, err)
+	return string(b)
+}
+
+func TestIsAFileSystem(t *testing.T) {
+	m := tree(t)
+	require.NoError(t, m.Mkdir("tmp/d"))
+	require.NoError(t, m.Create("tmp/d/f", 0o640))
+	require.NoError(t, write(m, "tmp/d/f", os.O_WRONLY, 0, "text"))
+	require.NoError(t, fstest.TestFS(m, "dev/null", "tmp/d/f"))
+	i, err := m.Stat("tmp/d/f")
+	require.NoError(t, err)
+	require.Equal(t, fs.FileMode(0o640), i.Mode())
+	require.Equal(t, int64(4), i.Size())
+}
+
+func TestFilesKeepWhatIsWritten(t *testing.T) {
+	m := tree(t)
+	require.NoError(t, m.Create("tmp/f", 0o600))
+	require.NoError(t, write(m, "tmp/f", os.O_WRONLY, 3, "abc"))
+	require.Equal(t, "\x00\x00\x00abc", read(t, m, "tmp/f"))
+	require.NoError(t, write(m, "tmp/f", os.O_WRONLY|os.O_APPEND, 0, "d"))
+	require.Equal(t, "\x00\x00\x00abcd", read(t, m, "tmp/f"))
+	require.NoError(t, write(m, "tmp/f", os.O_WRONLY|os.O_TRUNC, 0, "new"))
+	require.Equal(t, "new", read(t, m, "tmp/f"))
+	require.NoError(t, m.Truncate("tmp/f", 1))
+	require.NoError(t, m.Truncate("tmp/f", 2))
+	require.Equal(t, "n\x00", read(t, m, "tmp/f"))
+	require.NoError(t, m.Create("tmp/f", 0o600), "there already")
+	require.Equal(t, "n\x00", read(t, m, "tmp/f"))
+	require.ErrorIs(t, m.Truncate("tmp/f", -1), errno.EINVAL)
+
+	require.NoError(t, write(m, "dev/null", os.O_WRONLY|os.O_TRUNC, 0, "gone"))
+	require.NoError(t, m.Truncate("dev/null", 100))
+	require.Empty(t, read(t, m, "dev/null"))
+}
+
+func TestWhatIsOpenOutlivesItsName(t *testing.T) {
+	m := tree(t)
+	require.NoError(t, m.Create("tmp/f", 0o600))
+	h, err := m.OpenFile("tmp/f", os.O_RDWR)
+	require.NoError(t, err)
+	_, err = h.WriteAt([]byte("kept"), 0)
+	require.NoError(t, err)
+	require.NoError(t, m.Unlink("tmp/f"))
+	_, err = m.Stat("tmp/f")
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	var b [8]byte
+	n, err := h.ReadAt(context.Background(), b[:], 1)
+	require.NoError(t, err)
+	require.Equal(t, "ept", string(b[:n]))
+	i, err := h.(*handle).Stat()
+	require.NoError(t, err)
+	require.Equal(t, int64(4), i.Size())
+	require.Zero(t, m.bytes)
+	_, err = h.WriteAt(make([]byte, maxBytes), 1)
+	require.ErrorIs(t, err, errno.ENOSPC)
+}
+
+func TestRefusals(t *testing.T) {
+	m := tree(t)
+	require.NoError(t, m.Mkdir("tmp/d"))
+	require.NoError(t, m.Symlink("to", "tmp/d/link"))
+	target, err := m.Readlink("tmp/d/link")
+	require.NoError(t, err)
+	require.Equal(t, "to", target)
+	_, err = m.Readlink("dev/null")
+	require.ErrorIs(t, err, errno.EINVAL)
+	_, err = m.Readlink("tmp/none")
+	require.ErrorIs(t, err, errno.ENOENT)
+	_, err = m.OpenFile("tmp", os.O_RDONLY)
+	require.ErrorIs(t, err, errno.EISDIR)
+	_, err = m.ReadDir("dev/null")
+	require.ErrorIs(t, err, errno.ENOTDIR)
+	for _, c := range []struct {
+		err  error
+		want errno.Errno
+	}{
+		{m.Mkdir("tmp/d"), errno.EEXIST},
+		{m.Symlink("x", "tmp/d"), errno.EEXIST},
+		{m.Mkdir("none/d"), errno.ENOENT},
+		{m.Create("dev/null/f", 0o600), errno.ENOTDIR},
+		{m.Rmdir("tmp/d"), errno.ENOTEMPTY},
+		{m.Rmdir("tmp/d/link"), errno.ENOTDIR},
+		{m.Unlink("tmp/d"), errno.EISDIR},
+		{m.Unlink("tmp/none"), errno.ENOENT},
+		{m.Unlink("dev/null"), errno.EBUSY},
+		{m.Rmdir("tmp/none"), errno.ENOENT},
+		{m.Unlink("tmp/d/link"), 0},
+		{m.Rmdir("tmp/d"), 0},
+		{m.Rmdir("tmp"), errno.EBUSY},
+		{m.Truncate("tmp/none", 1), errno.ENOENT},
+	} {
+		require.Equal(t, c.want, errno.Of(c.err), "%v", c.err)
+	}
+}
+
+func TestFull(t *testing.T) {
+	m := tree(t)
+	require.NoError(t, m.Create("tmp/f", 0o600))
+	require.NoError(t, m.Truncate("tmp/f", maxBytes))
+	require.NoError(t, m.Create("tmp/g", 0o600))
+	require.ErrorIs(t, write(m, "tmp/g", os.O_WRONLY, 0, "x"), errno.ENOSPC)
+	require.NoError(t, m.Unlink("tmp/f"))
+	require.NoError(t, write(m, "tmp/g", os.O_WRONLY, 0, "x"))
+	var err error
+	for i := 0; err == nil && i <= maxEntries; i++ {
+		err = m.Mkdir("tmp/" + strings.Repeat("x", i+1))
+	}
+	require.ErrorIs(t, err, errno.ENOSPC)
+}
