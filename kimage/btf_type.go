@@ -42,10 +42,11 @@ func (t Type) Int() (size int, signed, ok bool) {
 	return 0, false, false
 }
 
-// Char reports a character type.
+// Char reports a character type: a byte that is not signed, for a kernel's char
+// has no sign, or char itself.
 func (t Type) Char() bool {
 	u, ok := t.t.(*btf.Int)
-	return ok && u.Size == 1 && (u.Encoding == btf.Char || u.Name == "char")
+	return ok && u.Size == 1 && (u.Encoding != btf.Signed || u.Name == "char")
 }
 
 // Elem is the type of an array's elements, and whether the type is an array.
@@ -55,6 +56,15 @@ func (t Type) Elem() (Type, bool) {
 		return Type{}, false
 	}
 	return typeOf(a.Type), true
+}
+
+// Composite reports a structure or union.
+func (t Type) Composite() bool {
+	switch t.t.(type) {
+	case *btf.Struct, *btf.Union:
+		return true
+	}
+	return false
 }
 
 // Member is a member of a structure or union.
@@ -78,7 +88,7 @@ func member(t btf.Type, name string, depth int) (Member, bool) {
 		list = u.Members
 	}
 	for _, m := range list {
-		if m.Name == name {
+		if m.Name == name && name != "" {
 			return Member{Type: typeOf(m.Type), Offset: int(m.Offset), Bits: int(m.BitfieldSize)}, true
 		}
 		if m.Name != "" || depth > maxTypeDepth {

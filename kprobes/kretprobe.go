@@ -121,6 +121,9 @@ func (k *Kprobes) checkKretprobe(rp *Kretprobe) error {
 		return probepoint.Refuse(e, rule, pt.Addr, pt.String())
 	}
 	switch {
+	case k.c.Kret.EntryOnly && k.c.Kret.EntryErrno && pt.Symbol.Name == "":
+		// An address that no symbol has (kprobe_on_func_entry).
+		return refuse(errno.ENOENT, probepoint.RuleNoSymbol)
 	case k.c.Kret.EntryOnly && !pt.Entry:
 		return refuse(errno.EINVAL, probepoint.RuleNotEntry)
 	case kp.SymbolName == "" && k.registered(kp):

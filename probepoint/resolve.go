@@ -78,10 +78,17 @@ func Resolve(v kimage.View, r Request, c *profile.Config) (Point, error) {
 		if c.Resolve.NeedsSymbol {
 			return Point{}, Refuse(errno.ENOENT, RuleNoSymbol, addr, r.String())
 		}
+		if no := -addr; no < maxErrno && c.Resolve.SymbolNames {
+			// The kernel takes such an address for an error (IS_ERR).
+			return Point{}, Refuse(errno.Errno(no), RuleNoSymbol, addr, r.String())
+		}
 		return Point{Addr: addr}, nil
 	}
 	return atEntry(v, Point{Addr: addr, Symbol: sym, Offset: uint64(addr.Sub(sym.Addr))}, c)
 }
+
+// maxErrno is above every error number (MAX_ERRNO is 4095).
+const maxErrno = 4096
 
 // lookup returns what the offset is added to.
 func lookup(v kimage.View, r Request, c *profile.Config) (x86.Addr, error) {

@@ -144,6 +144,8 @@ func v510() Config {
 	c.Optimize.FirstProbeEndsSearch = false
 	c.Optimize.RecoversUnlistedOnly = false
 	c.Sample = Sample{Function: "kernel_clone", Style: SampleSymbol}
+	c.Tracing.CommUpper = true
+	c.Tracing.LoneQuote = true
 	c.Tracing.ReturnSuffix = true
 	return c
 }

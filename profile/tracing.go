@@ -51,8 +51,11 @@ type Tracing struct {
 	// ArgFetch: $comm, $argN, immediates, arrays and user memory can be
 	// fetched (4.20 to 5.4 brought them).
 	ArgFetch bool
-	// CommUpper: $COMM is $comm (6.1 and later).
+	// CommUpper: $COMM is $comm (6.1 and later, and 5.10.y).
 	CommUpper bool
+	// LoneQuote takes an immediate text that is one quotation mark for an empty
+	// text (5.4 to 5.10.y); after, it is not closed.
+	LoneQuote bool
 	// BTFArgs: parameters can be named, and types are taken from BTF (6.12).
 	BTFArgs bool
 	// CountArgs refuses more than 128 arguments with E2BIG (6.12); before, the

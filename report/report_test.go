@@ -24,7 +24,7 @@ func TestSymbolsMatchThePattern(t *testing.T) {
 	all, err := Symbols(img, "")
 	require.NoError(t, err)
 	require.Len(t, all, len(img.Symbols()))
-	list, err := Symbols(img, "vfs_[rw]*")
+	list, err := Symbols(img, "vfs_[rw][er]*")
 	require.NoError(t, err)
 	require.Equal(t, []string{"vfs_read", "vfs_write"}, names(list))
 	none, err := Symbols(img, "no_such_*")

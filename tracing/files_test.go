@@ -188,6 +188,19 @@ func TestDynamicEventsGoAndExclude(t *testing.T) {
 	require.Empty(t, g.read("dynamic_events"))
 }
 
+// What Debian's 5.10 makes of addresses that no symbol has: a return probe waits
+// for a module that may bring them, and the highest are error numbers.
+func TestAddressesOfNobody(t *testing.T) {
+	g := newGuest(t, "5.10", 1, tracing.Options{})
+	g.write("kprobe_events", "r:x 0x123")
+	require.Equal(t, "r:kprobes/x 0x0000000000000123\n", g.read("kprobe_events"))
+	require.ErrorIs(t, g.Write("kprobe_events", "p:y 0x123", true), errno.EINVAL)
+	require.ErrorIs(t, g.Write("kprobe_events", "p:y 0xffffffffffffffff", true), errno.EPERM)
+	require.ErrorIs(t, g.Write("kprobe_events", "r:y 0xfffffffffffffff4", true), errno.ENOMEM)
+	g = newGuest(t, "6.1", 1, tracing.Options{})
+	g.write("kprobe_events", "p:y 0xffffffffffffffff") // 6.1 waits with every probe
+}
+
 func TestErrorLogKeepsEight(t *testing.T) {
 	g := newGuest(t, "6.1", 1, tracing.Options{})
 	for range 10 {

@@ -106,11 +106,14 @@ func (p *parser) body(text string, offs, size int) (*Arg, error) {
 			return nil, err
 		}
 	}
-	p.code, p.last = newProgram(), nil
+	p.code, p.last, p.reached = newProgram(), nil, offs
 	if err := p.fetch(expr, offs); err != nil {
 		return nil, err
 	}
-	if err := p.fromBTF(a, typ, offs, typePlace(expr, typ, offs)); err != nil {
+	if p.c.BTFArgs {
+		offs = p.reached
+	}
+	if err := p.fromBTF(a, typ, offs); err != nil {
 		return nil, err
 	}
 	if err := p.fits(a, size, offs); err != nil {
@@ -120,12 +123,12 @@ func (p *parser) body(text string, offs, size int) (*Arg, error) {
 }
 
 // fromBTF takes the type of a typed value, or prepares it to be fetched as text.
-func (p *parser) fromBTF(a *Arg, typ string, offs, place int) error {
+func (p *parser) fromBTF(a *Arg, typ string, offs int) error {
 	switch {
 	case p.last == nil:
 		return nil
 	case strings.Contains(typ, "string"):
-		return p.asText(place, offs)
+		return p.asText(offs)
 	case typ == "":
 		if t := p.infer(); t != nil {
 			a.Type = t

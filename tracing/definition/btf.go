@@ -19,6 +19,7 @@ func (x *context) expand(args []string) ([]string, error) {
 	if err != nil || !any {
 		return args, err
 	}
+	x.asked = true
 	if !x.hasProto || len(x.proto.Params) == 0 {
 		if star >= 0 {
 			return nil, x.at(star, &fault{NosupBTFArg, errno.EOPNOTSUPP, 0})

@@ -17,19 +17,23 @@ type typed struct {
 // parameter fetches a parameter by its name, or the return value, or what
 // their fields lead to: name->field.field->field (parse_btf_arg).
 func (p *parser) parameter(text string, offs int) error {
-	name, field, arrow, err := splitField(text, offs)
+	name, field, step, err := splitField(text, offs)
 	if err != nil {
 		return err
 	}
-	behind := offs + len(text) - len(field)
-	if field != "" && !arrow {
+	behind := offs
+	if step != stepNone {
+		behind += len(text) - len(field)
+	}
+	p.reached = behind
+	if step == stepDot {
 		return &fault{NosupDatArg, errno.EOPNOTSUPP, behind}
 	}
-	c, err := p.loadTyped(name, field != "", offs, behind)
+	c, err := p.loadTyped(name, step != stepNone, offs, behind)
 	switch {
 	case err != nil:
 		return err
-	case field != "":
+	case step != stepNone:
 		return p.fields(field, c, behind)
 	case c != nil:
 		p.last = &typed{c: c}
@@ -42,6 +46,7 @@ func (p *parser) parameter(text string, offs int) error {
 func (p *parser) loadTyped(name string, fields bool, offs, behind int) (CType, error) {
 	if name == "$retval" {
 		*p.code.op() = Op{Code: OpRetval}
+		p.asked = true
 		switch {
 		case p.hasProto && p.proto.Ret == nil:
 			return nil, &fault{NoRetval, errno.ENOENT, offs}
@@ -52,10 +57,7 @@ func (p *parser) loadTyped(name string, fields bool, offs, behind int) (CType, e
 		}
 		return nil, nil
 	}
-	switch {
-	case !p.entry && !p.exit:
-		return nil, bad(offs, NosupBTFArg)
-	case !p.hasProto || len(p.proto.Params) == 0:
+	if !p.hasProto || len(p.proto.Params) == 0 && !p.asked {
 		return nil, &fault{NoBTFEntry, errno.ENOENT, offs}
 	}
 	for i, param := range p.proto.Params {
@@ -67,44 +69,48 @@ func (p *parser) loadTyped(name string, fields bool, offs, behind int) (CType, e
 	return nil, &fault{NoBTFArg, errno.ENOENT, offs}
 }
 
-// splitField splits a name from the fields behind it; arrow is false for a
-// dot.
-func splitField(text string, offs int) (name, field string, arrow bool, err error) {
+// step is how a field follows a name.
+type step int
+
+const (
+	stepNone step = iota
+	stepDot
+	stepArrow
+)
+
+// splitField splits a name from the fields behind it, which may be nothing
+// behind a dot or an arrow.
+func splitField(text string, offs int) (name, field string, s step, err error) {
 	i := strings.IndexAny(text, ".-")
 	switch {
 	case i < 0:
-		return text, "", false, nil
+		return text, "", stepNone, nil
 	case text[i] == '.':
-		return text[:i], text[i+1:], false, nil
+		return text[:i], text[i+1:], stepDot, nil
 	case !strings.HasPrefix(text[i:], "->"):
-		return "", "", false, bad(offs+i, BadHyphen)
+		return "", "", stepNone, bad(offs+i, BadHyphen)
 	}
-	return text[:i], text[i+2:], true, nil
+	return text[:i], text[i+2:], stepArrow, nil
 }
 
 // fields follows fields from a pointer: every arrow is a dereference, dots add
 // offsets to it (parse_btf_field).
 func (p *parser) fields(text string, c CType, offs int) error {
-	for text != "" {
+	for how := stepArrow; how != stepNone; {
 		target, ok := c.Target()
 		if !ok {
 			return bad(offs, NoPtrStrct)
 		}
 		c = target
 		place, bits := 0, 0
-		for arrow := false; text != "" && !arrow; {
-			var name, next string
-			var err error
-			if name, next, arrow, err = splitField(text, offs); err != nil {
+		for how = stepDot; how == stepDot; {
+			m, next, behind, err := nextMember(c, text, offs)
+			if err != nil {
 				return err
 			}
-			m, ok := c.Member(name)
-			if !ok {
-				return &fault{NoBTFField, errno.ENOENT, offs}
-			}
 			place, bits, c = place+m.Offset, m.Bits, m.Type
-			offs += len(text) - len(next)
-			text = next
+			offs, text, how = behind, next.field, next.step
+			p.reached = offs
 		}
 		if !p.code.next() {
 			return bad(offs, TooManyOps)
@@ -113,6 +119,33 @@ func (p *parser) fields(text string, c CType, offs int) error {
 		p.last = &typed{c: c, off: place % 8, bits: bits}
 	}
 	return nil
+}
+
+// rest are the fields behind a member.
+type rest struct {
+	field string
+	step  step
+}
+
+// nextMember finds the member that a text begins with; behind is the place of
+// what follows it.
+func nextMember(c CType, text string, offs int) (m Member, r rest, behind int, err error) {
+	name, field, how, err := splitField(text, offs)
+	if err != nil {
+		return m, r, 0, err
+	}
+	behind = offs
+	if how != stepNone {
+		behind += len(text) - len(field)
+	}
+	if !c.Composite() {
+		return m, r, 0, bad(offs, BadBTFTid)
+	}
+	m, ok := c.Member(name)
+	if !ok {
+		return m, r, 0, &fault{NoBTFField, errno.ENOENT, offs}
+	}
+	return m, rest{field, how}, behind, nil
 }
 
 // infer is the argument type of what was fetched: integers by size and sign,
@@ -132,12 +165,12 @@ func (p *parser) infer() *Type {
 
 // asText prepares a typed value to be fetched as text: an array of characters
 // is there, a pointer to them is followed (check_prepare_btf_string_fetch).
-func (p *parser) asText(place, offs int) error {
+func (p *parser) asText(offs int) error {
 	if elem, ok := p.last.c.Elem(); ok && elem.Char() {
 		return nil
 	}
 	if target, ok := p.last.c.Target(); !ok || !target.Char() {
-		return bad(place, BadType4Str)
+		return bad(offs, BadType4Str)
 	}
 	if !p.code.next() {
 		return bad(offs, TooManyOps)

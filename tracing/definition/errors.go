@@ -69,7 +69,6 @@ const (
 	NosupBTFArg
 	NoBTFArg
 	NoBTFEntry
-	BadVarArgs
 	NofentryArgs
 	DoubleArgs
 	Args2Long
@@ -77,6 +76,7 @@ const (
 	NosupDatArg
 	BadHyphen
 	NoBTFField
+	BadBTFTid
 	BadType4Str
 	NeedStringType
 	numIDs
@@ -137,7 +137,6 @@ var texts = [numIDs]string{
 	NosupBTFArg:    "BTF is not available or not supported",
 	NoBTFArg:       "This variable is not found at this probe point",
 	NoBTFEntry:     "No BTF entry for this probe point",
-	BadVarArgs:     "$arg* must be an independent parameter without name etc.",
 	NofentryArgs:   "$arg* can be used only on function entry or exit",
 	DoubleArgs:     "$arg* can be used only once in the parameters",
 	Args2Long:      "$arg* failed because the argument list is too long",
@@ -145,6 +144,7 @@ var texts = [numIDs]string{
 	NosupDatArg:    "Non pointer structure/union argument is not supported.",
 	BadHyphen:      "Failed to parse single hyphen. Forgot '>'?",
 	NoBTFField:     "This field is not found.",
+	BadBTFTid:      "Failed to get BTF type info.",
 	BadType4Str:    "This type does not fit for string.",
 	NeedStringType: "$comm and immediate-string only accepts string type",
 }

@@ -45,6 +45,7 @@ func (f *fakeType) Target() (definition.CType, bool) { return f.target, f.target
 func (f *fakeType) Elem() (definition.CType, bool)   { return f.elem, f.elem != nil }
 func (f *fakeType) Int() (size int, signed, ok bool) { return f.size, f.signed, f.size > 0 }
 func (f *fakeType) Char() bool                       { return f.char }
+func (f *fakeType) Composite() bool                  { return f.members != nil }
 func (f *fakeType) Member(name string) (m definition.Member, ok bool) {
 	m, ok = f.members[name]
 	return m, ok

@@ -14,6 +14,11 @@ type parser struct {
 	code *program
 	// last is what BTF knows of what was fetched last, nil for nothing.
 	last *typed
+	// reached is the place that 6.12 has reached in the word, and puts carets at
+	// when the expression is read: behind the outermost +off( of it, and behind
+	// the names of fields but the last (ctx->offset). Others keep the place of the
+	// expression.
+	reached int
 }
 
 // maxStack bounds $stackN and $argN (PARAM_MAX_STACK: THREAD_SIZE in words).
@@ -36,6 +41,9 @@ func (p *parser) fetch(text string, offs int) error {
 		err = p.immediate(text[1:], offs)
 	default:
 		if p.c.BTFArgs && (isLetter(first(text)) || first(text) == '_') {
+			if !p.entry && !p.exit {
+				return bad(offs, NosupBTFArg)
+			}
 			err = p.parameter(text, offs)
 		}
 	}
@@ -84,16 +92,11 @@ func (p *parser) variable(text string, offs int) error {
 	case p.c.ArgFetch && (name == "comm" || name == "COMM" && p.c.CommUpper):
 		*op = Op{Code: OpComm}
 		return nil
-	case p.c.ArgFetch && strings.HasPrefix(name, "arg") && p.argsAllowed():
+	case p.c.ArgFetch && strings.HasPrefix(name, "arg") && (p.entry || p.c.BTFArgs):
 		return p.argument(strings.TrimPrefix(name, "arg"), offs)
-	case p.c.BTFArgs && name == "arg*":
-		return bad(offs, BadVarArgs)
 	}
 	return bad(offs, BadVar)
 }
-
-// argsAllowed: $argN is for entries, and with BTF for returns.
-func (p *parser) argsAllowed() bool { return p.entry || p.exit && p.c.BTFArgs }
 
 func (p *parser) retval(text string, offs int) error {
 	switch {
@@ -122,16 +125,17 @@ func (p *parser) stack(number string, offs int) error {
 	return nil
 }
 
+// argument reads the number of $argN, which is for entries, and with BTF for
+// returns.
 func (p *parser) argument(number string, offs int) error {
-	if p.c.BTFArgs && number == "*" {
-		return bad(offs, BadVarArgs)
-	}
 	n, err := kstrtoull(number, 10)
 	switch {
 	case err != nil:
 		return bad(offs, BadVar)
 	case n == 0 || n > maxStack:
 		return bad(offs, BadArgNum)
+	case !p.entry && !p.exit:
+		return bad(offs, NofentryArgs)
 	}
 	p.loadArgument(int(n) - 1)
 	return nil
@@ -198,9 +202,11 @@ func (p *parser) deref(text string, offs int) error {
 	if closing < 0 {
 		return bad(offs+len(inner), DerefOpenBrace)
 	}
+	p.reached = offs
 	if err := p.fetch(inner[:closing], offs); err != nil {
 		return err
 	}
+	p.reached = offs
 	if c := p.code.op().Code; c == OpComm || c == OpData {
 		return bad(offs, CommCantDeref)
 	}
@@ -219,6 +225,10 @@ func (p *parser) immediate(text string, offs int) error {
 	}
 	if strings.HasPrefix(text, `"`) {
 		text = text[1:]
+		if text == "" && p.c.LoneQuote {
+			*p.code.op() = Op{Code: OpData}
+			return nil
+		}
 		if !strings.HasSuffix(text, `"`) {
 			return bad(offs+2+len(text), ImmstrNoClose)
 		}

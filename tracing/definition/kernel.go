@@ -40,7 +40,8 @@ type CType interface {
 	Int() (size int, signed, ok bool)
 	// Char reports a character type.
 	Char() bool
-	// Member finds a member of a structure or union.
+	// Composite reports a structure or union, Member finds a member of it.
+	Composite() bool
 	Member(name string) (Member, bool)
 }
 

@@ -53,6 +53,8 @@ type context struct {
 	entry, exit bool
 	proto       Proto
 	hasProto    bool
+	// asked: the prototype was looked for already.
+	asked bool
 }
 
 // Words splits a line at white space (argv_split).

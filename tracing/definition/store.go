@@ -88,7 +88,7 @@ func textual(c Code) bool {
 
 // symbolic are those that give an address to be named.
 func symbolic(c Code) bool {
-	return c == OpReg || c == OpStack || c == OpRetval || c == OpArg || c == OpEntryData || c == OpDeref
+	return c == OpReg || c == OpStack || c == OpRetval || c == OpArg || c == OpDeref
 }
 
 // bitfield appends the shifts of bWIDTH@POSITION/CONTAINER.
