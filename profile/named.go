@@ -109,7 +109,7 @@ func v58() Config {
 	c.Optimize.ClearedWhenQueued = false
 	c.Sample = Sample{Function: "_do_fork", Style: SampleSymbol}
 	c.Tracing = Tracing{
-		Exists: true, FirstEventID: 1374, ErrorLog: true, ErrorCommandMax: 256, Misspelled: true,
+		Exists: true, FirstEventID: 1374, BootClock: true, ErrorLog: true, ErrorCommandMax: 256, Misspelled: true,
 		DynamicEvents: true, Append: true, LongEventName: true, MaxActive: true,
 		Types: Types58, ArgFetch: true,
 	}
@@ -174,7 +174,7 @@ func v61() Config {
 	c.Log.OptimizationWords = true
 	c.Sample.Style = SampleFunc
 	c.Tracing = Tracing{
-		Exists: true, FirstEventID: 1426, ErrorLog: true, DynamicEvents: true, Append: true,
+		Exists: true, FirstEventID: 1426, BootClock: true, TAIClock: true, ErrorLog: true, DynamicEvents: true, Append: true,
 		RawCommand: true, AutoNames: true, GroupHyphen: true, MaxActive: true, ReturnSuffix: true,
 		UniqueSymbols: true, Types: Types61, ArgFetch: true, CommUpper: true, MaxRecord: 3072,
 		BareArrays: true, MigrateDisable: true,

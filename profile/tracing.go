@@ -8,6 +8,9 @@ type Tracing struct {
 	// one more than the kernel's own events have.
 	FirstEventID int
 
+	// BootClock and TAIClock: trace_clock has boot (4.10 and later), and tai
+	// (5.19 and later).
+	BootClock, TAIClock bool
 	// ErrorLog: there is error_log (5.2 and later).
 	ErrorLog bool
 	// ErrorCommandMax bounds what error_log keeps of a command, the prefix and

@@ -7,6 +7,7 @@ import (
 	"kprobelab/tracing/filter"
 	"kprobelab/tracing/ring"
 	"kprobelab/tracing/trigger"
+	"kprobelab/x86"
 )
 
 // traceArray is a trace buffer with its own view of all events: the top one,
@@ -24,9 +25,13 @@ type traceArray struct {
 	errors     errorLog
 	closed     bool
 	options    options
-	// clock is the chosen one of clocks; counter is what "counter" has come to.
+	// clock is the chosen one; counter is what "counter" has come to.
 	clock   string
 	counter uint64
+	// spare holds the snapshot, nil while there is no room for one.
+	spare *ring.Buffer
+	// paused counts who stops the trace while reading it.
+	paused int
 	// pipes counts the open trace_pipe and trace_pipe_raw (trace_ref).
 	pipes int
 	// tracer is current_tracer; functions and noFunctions choose what the
@@ -36,7 +41,7 @@ type traceArray struct {
 }
 
 func newTraceArray(t *Tracing, name string) *traceArray {
-	a := &traceArray{t: t, name: name, ring: ring.New(t.m.NumCPU(), t.o.BufferSize), on: true, clock: clocks[0], tracer: tracerNop, functions: functionFilter{}, noFunctions: functionFilter{}}
+	a := &traceArray{t: t, name: name, ring: ring.New(t.m.NumCPU(), t.o.BufferSize), on: true, clock: clockLocal, tracer: tracerNop, functions: functionFilter{}, noFunctions: functionFilter{}}
 	for _, e := range t.events {
 		a.addFile(e)
 	}
@@ -187,14 +192,25 @@ func (f *eventFile) SoftDisabled() bool { return f.softDisabled }
 // SetSoftDisabled changes whether hits write records.
 func (f *eventFile) SetSoftDisabled(on bool) { f.softDisabled = on }
 
-// tracer is a trace array as triggers see it.
-type tracer struct{ a *traceArray }
+// recording reports whether records are written.
+func (a *traceArray) recording() bool { return a.on && a.paused == 0 }
 
-var _ trigger.Tracer = tracer{}
+// tracer is a trace array as triggers see it, and the hit for which they run:
+// nothing of it while commands are read.
+type tracer struct {
+	a    *traceArray
+	regs *x86.PtRegs
+	way  way
+}
 
-func (r tracer) TracingOn() bool      { return r.a.on }
-func (r tracer) SetTracingOn(on bool) { r.a.setOn(on) }
-func (r tracer) Event(group, name string) trigger.Event {
+var _ trigger.Tracer = (*tracer)(nil)
+
+func (r *tracer) TracingOn() bool      { return r.a.on }
+func (r *tracer) SetTracingOn(on bool) { r.a.setOn(on) }
+func (r *tracer) AllocSnapshot() error { r.a.allocSnapshot(); return nil }
+func (r *tracer) Snapshot()            { r.a.triggerSnapshot(r.regs, r.way) }
+func (r *tracer) Stack()               { r.a.writeStack(r.regs, r.way) }
+func (r *tracer) Event(group, name string) trigger.Event {
 	if f := r.a.file(group, name); f != nil {
 		return f
 	}

@@ -8,25 +8,56 @@ import (
 	"kprobelab/tracing/ring"
 )
 
-// clocks are the clocks that trace_clock names. There is one virtual clock, in
-// nanoseconds, which all of them read, but for counter: that counts what reads
-// it.
-var clocks = []string{"local", "global", clockCounter, "perf", "mono", "mono_raw", "boot"}
+// The clocks that do not count nanoseconds, but what reads them, the ticks of
+// user mode (USER_HZ) and the cycles of the processor, one for a nanosecond.
+const (
+	clockLocal   = "local"
+	clockCounter = "counter"
+	clockUptime  = "uptime"
+	clockTSC     = "x86-tsc"
+)
 
-const clockCounter = "counter"
+// clocks are what trace_clock names, in the kernel's order (trace_clocks[]).
+// There is one virtual clock, which all of them read, but for counter.
+func (t *Tracing) clocks() []string {
+	list := []string{clockLocal, "global", clockCounter, clockUptime, "perf", "mono", "mono_raw"}
+	if t.c.BootClock {
+		list = append(list, "boot")
+	}
+	if t.c.TAIClock {
+		list = append(list, "tai")
+	}
+	return append(list, clockTSC)
+}
+
+// inNS reports whether the array's clock is in nanoseconds.
+func (a *traceArray) inNS() bool {
+	return a.clock != clockCounter && a.clock != clockUptime && a.clock != clockTSC
+}
+
+// jiffy is a tick of the kernel's in nanoseconds, and userTick one of those that
+// it tells user mode of (HZ of 250, USER_HZ).
+const (
+	jiffy    = 1_000_000_000 / 250
+	userTick = 1_000_000_000 / 100
+)
 
 // now is the time of a record that is written now, by the array's clock.
 func (a *traceArray) now() uint64 {
-	if a.clock == clockCounter {
+	switch now := a.t.m.Now(); a.clock {
+	case clockCounter:
 		a.counter++
 		return a.counter
+	case clockUptime:
+		return now / jiffy * jiffy / userTick
+	default:
+		return now
 	}
-	return a.t.m.Now()
 }
 
 // clockText is the file trace_clock: the chosen one is in brackets.
 func (a *traceArray) clockText() string {
-	list := slices.Clone(clocks)
+	list := a.t.clocks()
 	i := slices.Index(list, a.clock)
 	list[i] = "[" + list[i] + "]"
 	return strings.Join(list, " ") + "\n"
@@ -36,7 +67,7 @@ func (a *traceArray) clockText() string {
 // cannot be compared (tracing_set_clock).
 func (a *traceArray) writeClock(s string) error {
 	s = strings.TrimSpace(s)
-	if !slices.Contains(clocks, s) {
+	if !slices.Contains(a.t.clocks(), s) {
 		return errno.EINVAL
 	}
 	a.clock = s
@@ -46,7 +77,7 @@ func (a *traceArray) writeClock(s string) error {
 
 // statsText is per_cpu/cpuN/stats.
 func (a *traceArray) statsText(cpu int) string {
-	return a.ring.Stats(cpu).Text(a.now(), a.clock != clockCounter)
+	return a.ring.Stats(cpu).Text(a.now(), a.inNS())
 }
 
 // headerPage and headerEvent are events/header_page and header_event: the

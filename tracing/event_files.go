@@ -65,8 +65,8 @@ func (f *eventFile) nodes() []*node {
 		text("format", f.event.format.String),
 		text("id", func() string { return itoa(f.event.format.ID) + "\n" }),
 		{
+			// Truncation would remove histograms, and nothing else.
 			name: "trigger", mode: modeWrite, read: f.triggers.String, write: f.writeTrigger,
-			trunc: func() error { f.triggers.Clear(); return nil },
 		},
 	}
 }
@@ -91,7 +91,10 @@ func mixed(files []*eventFile) string {
 // writeEnable enables or disables all, and returns the first error.
 func writeEnable(files []*eventFile, s string) error {
 	v, err := decimal(s)
-	if err != nil || v > 1 {
+	if err != nil {
+		return err
+	}
+	if v > 1 {
 		return errno.EINVAL
 	}
 	return setAll(files, v == 1)
@@ -173,17 +176,17 @@ func (f *eventFile) writeTrigger(b []byte) (int, error) {
 	if s == "" {
 		return len(b), nil
 	}
-	if err := f.triggers.Write(s, f, tracer{f.array}); err != nil {
+	if err := f.triggers.Write(s, f, &tracer{a: f.array}); err != nil {
 		f.array.t.logError(&f.array.errors, err)
 		return 0, err
 	}
 	return len(b), nil
 }
 
-// eventNames are lines of group:event.
+// eventNames are lines of group:event, the newest first.
 func (a *traceArray) eventNames(want func(*eventFile) bool) string {
 	var b strings.Builder
-	for _, f := range a.files {
+	for _, f := range slices.Backward(a.files) {
 		if want(f) {
 			b.WriteString(f.Group() + ":" + f.Name() + "\n")
 		}
@@ -191,16 +194,19 @@ func (a *traceArray) eventNames(want func(*eventFile) bool) string {
 	return b.String()
 }
 
-// writeSetEvent enables the events that the words name, or disables those of
-// words with a "!": "event", "group", "group:event", "group:*", "*:*".
+// writeSetEvent enables the events that the first word names, or disables
+// those of a word with a "!": "event", "group", "group:event", "group:*", "*:*".
+// Who writes several words is told that one was taken.
 func (a *traceArray) writeSetEvent(b []byte) (int, error) {
-	for _, w := range strings.Fields(string(b)) {
-		name, off := strings.CutPrefix(w, "!")
-		if err := a.setMatching(name, !off); err != nil {
-			return 0, err
-		}
+	w, n := word(b)
+	if w == "" {
+		return n, nil
 	}
-	return len(b), nil
+	name, off := strings.CutPrefix(w, "!")
+	if err := a.setMatching(name, !off); err != nil {
+		return 0, err
+	}
+	return n, nil
 }
 
 func (a *traceArray) setMatching(name string, on bool) error {

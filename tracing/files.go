@@ -2,6 +2,7 @@ package tracing
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"kprobelab/errno"
@@ -83,13 +84,14 @@ func (t *Tracing) sysctlFiles() []*node {
 // nodes are the files of a trace array: of the top one, and of an instance.
 func (a *traceArray) nodes() []*node {
 	list := []*node{
-		{name: "trace", mode: modeWrite, read: func() string { return a.traceText(ring.AllCPUs) }, write: discard, trunc: a.clear},
+		a.traceNode(ring.AllCPUs, a.clear),
+		a.snapshotNode(ring.AllCPUs),
 		{name: "trace_pipe", mode: modeRead, open: func(int) Handle { return newPipe(a, ring.AllCPUs) }},
 		{name: "trace_marker", mode: modeOnly, write: a.mark},
-		setting("tracing_on", func() string { return zeroOne(a.on) + "\n" }, a.writeOn),
+		setting("tracing_on", func() string { return zeroOne(a.onText()) + "\n" }, a.writeOn),
 		setting("current_tracer", func() string { return a.tracer + "\n" }, a.writeTracer),
 		setting("buffer_size_kb", a.sizeText, func(s string) error { return a.writeSize(ring.AllCPUs, s) }),
-		text("buffer_total_size_kb", func() string { return itoa(a.ring.TotalSize()>>10) + "\n" }),
+		text("buffer_total_size_kb", func() string { return itoa(a.ring.TotalKB()) + "\n" }),
 		setting("trace_clock", a.clockText, a.writeClock),
 		setting("trace_options", a.optionText, a.writeOption),
 		folder("options", a.optionNodes),
@@ -126,6 +128,14 @@ func (a *traceArray) clear() error {
 	return nil
 }
 
+// onText is what tracing_on reads: to 6.1 off, too, while reading stops the trace.
+func (a *traceArray) onText() bool {
+	if a.t.c.BTFArgs {
+		return a.on
+	}
+	return a.recording()
+}
+
 func (a *traceArray) writeOn(s string) error {
 	v, err := decimal(s)
 	if err == nil {
@@ -134,22 +144,39 @@ func (a *traceArray) writeOn(s string) error {
 	return err
 }
 
-// decimal reads what a simple file takes: a number, and one newline behind it.
+// decimal reads what a simple file takes: a number, and one newline behind it,
+// up to a NUL (kstrtoul). ERANGE where it does not fit.
 func decimal(s string) (uint64, error) {
+	s, _, _ = strings.Cut(s, "\x00")
 	s = strings.TrimPrefix(strings.TrimSuffix(s, "\n"), "+")
-	var v uint64
-	for i := range len(s) {
-		d := uint64(s[i] - '0')
-		if d > 9 || v > (1<<63)/10 {
-			return 0, errno.EINVAL
-		}
-		v = 10*v + d
-	}
-	if s == "" {
+	if s == "" || strings.Trim(s, "0123456789") != "" {
 		return 0, errno.EINVAL
+	}
+	v, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		return 0, errno.ERANGE
 	}
 	return v, nil
 }
+
+// word takes the first word off a write, of which a kernel looks at no more
+// (trace_get_user): n bytes, what is before the word and the blank behind it
+// included.
+func word(b []byte) (w string, n int) {
+	start := 0
+	for start < len(b) && blank(b[start]) {
+		start++
+	}
+	n = start
+	for n < len(b) && !blank(b[n]) {
+		n++
+	}
+	w = string(b[start:n])
+	return w, min(n+1, len(b))
+}
+
+// blank are the bytes between words: white space and NUL.
+func blank(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' || c == 0 }
 
 func (a *traceArray) sizeText() string {
 	if size, same := a.ring.SameSize(); same {

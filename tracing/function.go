@@ -149,7 +149,10 @@ func (t *Tracing) availableTracers() string {
 // writeTracer chooses the tracer, and empties the buffer where that changes it
 // (tracing_set_tracer). While somebody has a trace_pipe open, that is EBUSY.
 func (a *traceArray) writeTracer(s string) error {
-	s = strings.TrimSpace(s)
+	s = strings.TrimRight(s, " \t\n\v\f\r")
+	if a.t.c.MigrateDisable { // from 5.16 on, before it as well
+		s = strings.TrimSpace(s)
+	}
 	if !slices.Contains(strings.Fields(a.t.availableTracers()), s) {
 		return errno.EINVAL
 	}
@@ -216,7 +219,7 @@ func (t *Tracing) functionCall(site x86.Addr, regs *x86.PtRegs) {
 }
 
 func (a *traceArray) functionCall(site x86.Addr, rec []byte) {
-	if a.on && a.wants(site) {
+	if a.recording() && a.wants(site) {
 		a.ring.Write(a.t.m.CPU(), a.now(), rec)
 	}
 }

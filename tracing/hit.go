@@ -6,6 +6,7 @@ import (
 	"kprobelab/kprobes"
 	"kprobelab/tracing/event"
 	"kprobelab/tracing/filter"
+	"kprobelab/tracing/trigger"
 	"kprobelab/x86"
 )
 
@@ -55,7 +56,7 @@ func (tp *probe) way() way {
 func (t *Tracing) trace(tp *probe, regs *x86.PtRegs, entry []byte, head int, w way) {
 	var rec []byte
 	for _, f := range tp.event.files {
-		if !f.enabled || !f.begin() {
+		if !f.enabled || !f.begin(regs, w) {
 			continue
 		}
 		if rec == nil {
@@ -63,37 +64,45 @@ func (t *Tracing) trace(tp *probe, regs *x86.PtRegs, entry []byte, head int, w w
 				return
 			}
 		}
-		t.commit(f, rec)
+		t.commit(f, rec, regs, w)
 	}
 }
 
 // begin runs the triggers that need no record, and says whether one is to be
 // made (trace_trigger_soft_disabled).
-func (f *eventFile) begin() bool {
-	if f.triggers.Conditional() {
+func (f *eventFile) begin(regs *x86.PtRegs, w way) bool {
+	switch {
+	case f.triggers.Conditional():
 		return true
+	case f.triggers.Len() > 0:
+		f.triggers.Hit(f.array.t.tracerOf(f.array, regs, w))
 	}
-	f.triggers.Hit(tracer{f.array})
-	return !f.softDisabled && f.array.on
+	return !f.softDisabled && f.array.recording()
 }
 
 // commit writes the record where the filter lets it, and runs the other
 // triggers (trace_event_buffer_commit).
-func (t *Tracing) commit(f *eventFile, rec []byte) {
+func (t *Tracing) commit(f *eventFile, rec []byte, regs *x86.PtRegs, w way) {
 	pid, comm := t.current()
 	now := filter.Current{CPU: t.m.CPU(), Comm: comm}
-	post := f.triggers.Record(tracer{f.array}, rec, now)
-	if !f.softDisabled && f.array.on && f.filter.Match(rec, now) {
+	var tr trigger.Tracer
+	var post trigger.Later
+	if f.triggers.Len() > 0 {
+		tr = t.tracerOf(f.array, regs, w)
+		post = f.triggers.Record(tr, rec, now)
+	}
+	if !f.softDisabled && f.array.recording() && f.filter.Match(rec, now) {
 		at := f.array.now()
 		f.array.ring.Write(now.CPU, at, rec)
 		if t.o.Record != nil && f.array == t.top {
 			t.o.Record(t.parse(f.event, now.CPU, at, rec))
 		}
+		if f.array.options.stacktrace {
+			f.array.writeStack(regs, w)
+		}
 		t.comms.save(pid, comm)
 	}
-	if post {
-		f.triggers.Post(tracer{f.array})
-	}
+	f.triggers.Post(tr, post)
 }
 
 // record makes the record; nil where it would be longer than a buffer's page.
@@ -107,19 +116,30 @@ func (t *Tracing) record(tp *probe, regs *x86.PtRegs, entry []byte, head int, w 
 	if r.overflow {
 		return nil
 	}
-	pid, _ := t.current()
-	flags, preempt := t.flags(regs, w)
+	t.head(t.scratch[:], regs, w, true)
 	binary.LittleEndian.PutUint16(t.scratch[event.OffType:], uint16(tp.event.format.ID))
-	t.scratch[event.OffFlags], t.scratch[event.OffPreemptCount] = flags, preempt
-	binary.LittleEndian.PutUint32(t.scratch[event.OffPID:], uint32(pid))
 	return r.rec[:r.end]
 }
 
+// head writes the head that all records have, but for their type.
+func (t *Tracing) head(rec []byte, regs *x86.PtRegs, w way, own bool) {
+	pid, _ := t.current()
+	rec[event.OffFlags], rec[event.OffPreemptCount] = t.flags(regs, w, own)
+	binary.LittleEndian.PutUint32(rec[event.OffPID:], uint32(pid))
+}
+
+// tracerOf is the array as the triggers of a hit see it. There is one hit at a
+// time, and so one of them.
+func (t *Tracing) tracerOf(a *traceArray, regs *x86.PtRegs, w way) *tracer {
+	t.tracer = tracer{a, regs, w}
+	return &t.tracer
+}
+
 // flags are common_flags and common_preempt_count (tracing_gen_ctx). The
-// kernel takes one off the preempt count for its own handler. An int3 has not
-// added that one: the count runs below zero and takes a bit of the flags with
-// it, and so a line of such a probe begins "..Zff".
-func (t *Tracing) flags(regs *x86.PtRegs, w way) (flags, preempt byte) {
+// kernel takes one off the preempt count for its own handler, where own is set.
+// An int3 has not added that one: the count runs below zero and takes a bit of
+// the flags with it, and so a line of such a probe begins "..Zff".
+func (t *Tracing) flags(regs *x86.PtRegs, w way, own bool) (flags, preempt byte) {
 	if regs.Flags&x86.FlagIF == 0 || w == wayInt3 || w == wayReturn && t.p.Kret.HandlerIRQsOff {
 		flags |= event.FlagIRQsOff
 	}
@@ -128,7 +148,7 @@ func (t *Tracing) flags(regs *x86.PtRegs, w way) (flags, preempt byte) {
 	}
 	depth := t.preemptDepth()
 	if !t.c.MigrateDisable { // to 5.15 the count stands alone
-		if t.p.Preemption && w == wayInt3 {
+		if t.p.Preemption && w == wayInt3 && own {
 			depth--
 		}
 		return flags, byte(depth)
@@ -137,7 +157,7 @@ func (t *Tracing) flags(regs *x86.PtRegs, w way) (flags, preempt byte) {
 		depth++
 	}
 	ctx := uint32(flags)<<16 | min(depth&0xff, 15)
-	if t.p.Preemption {
+	if t.p.Preemption && own {
 		ctx--
 	}
 	return byte(ctx >> 16), byte(ctx)

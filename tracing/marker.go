@@ -12,9 +12,24 @@ import (
 // printID is the type of the records that trace_marker writes (TRACE_PRINT).
 const printID = 5
 
-// maxMark bounds a write to trace_marker (TRACE_BUF_SIZE); the rest of a longer
-// one is taken and dropped.
-const maxMark = 1024
+// A record of text has the address of what wrote it, then the text. The kernel's
+// addresses stand for names only; here a byte does.
+const (
+	offMarkIP   = event.CommonSize
+	offMarkText = event.CommonSize + 8
+	userMark    = 0
+	// snapshotMark: the kernel itself, when a snapshot cannot be taken.
+	snapshotMark = 1
+)
+
+// maxMark bounds a write to trace_marker (TRACE_BUF_SIZE, and from 6.8 on a
+// page): no more is taken of a longer one.
+func (a *traceArray) maxMark() int {
+	if a.t.c.BTFArgs {
+		return 4096 - offMarkText
+	}
+	return 1024
+}
 
 // mark is a write to trace_marker. EBADF while tracing is off,
 // EINVAL with the option "markers" off.
@@ -22,25 +37,38 @@ func (a *traceArray) mark(b []byte) (int, error) {
 	if a.options.noMarkers {
 		return 0, errno.EINVAL
 	}
-	if !a.on {
+	if !a.recording() {
 		return 0, errno.EBADF
 	}
-	rec := make([]byte, event.CommonSize+8, event.CommonSize+8+maxMark)
-	pid, comm := a.t.current()
-	binary.LittleEndian.PutUint16(rec[event.OffType:], printID)
-	binary.LittleEndian.PutUint32(rec[event.OffPID:], uint32(pid))
-	rec = append(rec, b[:min(len(b), maxMark-2)]...)
-	if !bytes.HasSuffix(rec, []byte{'\n'}) {
-		rec = append(rec, '\n')
+	b = b[:min(len(b), a.maxMark())]
+	text := string(b)
+	if !strings.HasSuffix(text, "\n") {
+		text += "\n"
 	}
-	a.ring.Write(a.t.m.CPU(), a.now(), append(rec, 0))
+	pid, comm := a.t.current()
+	var head [event.CommonSize]byte
+	binary.LittleEndian.PutUint32(head[event.OffPID:], uint32(pid))
+	a.puts(userMark, head[:], text)
 	a.t.comms.save(pid, comm)
 	return len(b), nil
 }
 
-// markText is what such a record prints, without its newline.
+// puts writes a text, with the flags and the task of a record's head.
+func (a *traceArray) puts(who byte, head []byte, text string) {
+	rec := append(make([]byte, 0, offMarkText+len(text)+1), head[:event.CommonSize]...)
+	binary.LittleEndian.PutUint16(rec[event.OffType:], printID)
+	rec = append(rec, who, 0, 0, 0, 0, 0, 0, 0)
+	a.ring.Write(a.t.m.CPU(), a.now(), append(append(rec, text...), 0))
+}
+
+// markText is what such a record prints: up to a NUL, with the newline that is
+// in it.
 func markText(b *strings.Builder, rec []byte) {
-	text, _, _ := bytes.Cut(rec[event.CommonSize+8:], []byte{0})
-	b.WriteString("tracing_mark_write: ")
-	b.Write(bytes.TrimSuffix(text, []byte{'\n'}))
+	who := "tracing_mark_write"
+	if rec[offMarkIP] == snapshotMark {
+		who = "tracing_snapshot_instance_cond"
+	}
+	text, _, _ := bytes.Cut(rec[offMarkText:], []byte{0})
+	b.WriteString(who + ": ")
+	b.Write(text)
 }

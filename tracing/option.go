@@ -15,6 +15,11 @@ type options struct {
 	noAnnotate bool
 	noContext  bool
 	noMarkers  bool
+	noIRQInfo  bool
+	// pauseOnTrace stops the trace while somebody has it open for reading.
+	pauseOnTrace bool
+	// stacktrace records a stack behind every record of an event.
+	stacktrace bool
 }
 
 // option is one option: how it is read and set.
@@ -37,7 +42,10 @@ func (a *traceArray) optionList() []option {
 		flag("annotate", &o.noAnnotate, true),
 		flag("context-info", &o.noContext, true),
 		{"overwrite", a.ring.Overwrite, a.ring.SetOverwrite},
+		flag("irq-info", &o.noIRQInfo, true),
 		flag("markers", &o.noMarkers, true),
+		flag("pause-on-trace", &o.pauseOnTrace, false),
+		flag("stacktrace", &o.stacktrace, false),
 	}
 }
 
@@ -47,7 +55,10 @@ func (a *traceArray) optionNodes() []*node {
 	for _, o := range a.optionList() {
 		list = append(list, setting(o.name, func() string { return zeroOne(o.get()) + "\n" }, func(s string) error {
 			v, err := decimal(s)
-			if err != nil || v > 1 {
+			if err != nil {
+				return err
+			}
+			if v > 1 {
 				return errno.EINVAL
 			}
 			o.set(v == 1)

@@ -5,7 +5,9 @@ package tracing_test
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +21,7 @@ import (
 
 func TestOptionsChangeTheTrace(t *testing.T) {
 	g := newGuest(t, "6.1", 1, tracing.Options{})
-	require.Equal(t, "print-parent\nnosym-offset\nnosym-addr\nannotate\ncontext-info\noverwrite\nmarkers\n", g.read("trace_options"))
+	require.Equal(t, "print-parent\nnosym-offset\nnosym-addr\nannotate\ncontext-info\noverwrite\nirq-info\nmarkers\nnopause-on-trace\nnostacktrace\n", g.read("trace_options"))
 	require.Equal(t, "1\n", g.read("options/overwrite"))
 	g.define("p:e leaf")
 	g.call("leaf", 1)
@@ -93,13 +95,74 @@ func TestRawPages(t *testing.T) {
 
 func TestClocks(t *testing.T) {
 	g := newGuest(t, "6.1", 1, tracing.Options{})
-	require.Equal(t, "[local] global counter perf mono mono_raw boot\n", g.read("trace_clock"))
+	require.Equal(t, "[local] global counter uptime perf mono mono_raw boot tai x86-tsc\n", g.read("trace_clock"))
 	g.write("trace_marker", "gone")
 	g.write("trace_clock", "counter\n")
 	g.write("trace_marker", "x")
 	require.Contains(t, g.lines()[0], ".....            1: tracing_mark_write: x")
 	require.Contains(t, g.read("per_cpu/cpu0/stats"), "oldest event ts: 1\nnow ts: 2\n")
 	require.ErrorIs(t, g.Write("trace_clock", "nosuch", true), errno.EINVAL)
+
+	g.call("spin", 20_000_000) // 20 ms
+	g.write("trace_clock", "uptime")
+	g.write("trace_marker", "x")
+	require.Contains(t, g.lines()[0], fmt.Sprintf("..... %12d: tracing_mark_write: x", g.l.Machine.Now()/4e6*4/10))
+	g.write("trace_clock", "x86-tsc")
+	g.write("trace_marker", "x")
+	require.Regexp(t, `\.\.\.\.\.     \d{8}: tracing_mark_write: x`, g.lines()[0])
+	require.Regexp(t, `now ts: \d{8}\n`, g.read("per_cpu/cpu0/stats"))
+	require.Equal(t, "[local] global counter uptime perf mono mono_raw boot x86-tsc\n", newGuest(t, "5.10", 1, tracing.Options{}).read("trace_clock"))
+	require.Equal(t, "[local] global counter uptime perf mono mono_raw x86-tsc\n", newGuest(t, "4.4", 1, tracing.Options{}).read("trace_clock"))
+}
+
+func TestTraceWithoutItsFlags(t *testing.T) {
+	g := newGuest(t, "6.1", 1, tracing.Options{})
+	g.write("options/irq-info", "0")
+	g.write("trace_marker", "x")
+	require.Regexp(t, `^# tracer: nop
+#
+# entries-in-buffer/entries-written: 1/1   #P:1
+#
+#           TASK-PID     CPU#     TIMESTAMP  FUNCTION
+#              \| \|         \|         \|         \|
+            init-1       \[000\]      0\.\d{6}: tracing_mark_write: x
+$`, g.read("trace"))
+}
+
+func TestPauseOnTrace(t *testing.T) {
+	g := newGuest(t, "6.1", 1, tracing.Options{})
+	g.write("options/pause-on-trace", "1")
+	g.write("trace_marker", "0")
+	h, err := g.OpenFile("trace", os.O_RDONLY)
+	require.NoError(t, err)
+	require.ErrorIs(t, g.Write("trace_marker", "x", true), errno.EBADF)
+	require.Equal(t, "0\n", g.read("tracing_on"))
+	require.NoError(t, h.Close())
+	require.NoError(t, h.Close())
+	g.write("trace_marker", "y")
+	require.Equal(t, "1\n", g.read("tracing_on"))
+	require.Len(t, g.lines(), 2)
+	g.write("trace_options", "nopause-on-trace")
+	h, err = g.OpenFile("trace", os.O_RDONLY)
+	require.NoError(t, err)
+	g.write("trace_marker", "z")
+	require.NoError(t, h.Close())
+	require.Len(t, g.lines(), 3)
+}
+
+// What a kernel prints of markers: up to a NUL, and the newline that is there.
+func TestMarkersAsWritten(t *testing.T) {
+	g := newGuest(t, "6.1", 1, tracing.Options{})
+	for _, s := range []string{"a\nb", "a\x00b", "\n", "c"} {
+		g.write("trace_marker", s)
+	}
+	who := regexp.MustCompile(` +init-1 +\[000\] \.\.\.\.\. +\d\.\d{6}: tracing_mark_write: `)
+	require.True(t, strings.HasSuffix(who.ReplaceAllString(g.read("trace"), "T:"), "\nT:a\nb\nT:aT:\nT:c\n"), g.read("trace"))
+	h, err := g.OpenFile("trace_marker", os.O_WRONLY)
+	require.NoError(t, err)
+	n, err := h.WriteAt(make([]byte, 2000), 0)
+	require.NoError(t, err)
+	require.Equal(t, 1024, n)
 }
 
 // A pipe whose reader has seen the end, tracing being off, is closed as any other.

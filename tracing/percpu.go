@@ -20,10 +20,8 @@ func (a *traceArray) perCPU() []*node {
 // cpuNodes are the files of one CPU's buffer.
 func (a *traceArray) cpuNodes(cpu int) []*node {
 	return []*node{
-		{
-			name: "trace", mode: modeWrite, read: func() string { return a.traceText(cpu) }, write: discard,
-			trunc: func() error { a.ring.ResetCPU(cpu); return nil },
-		},
+		a.traceNode(cpu, func() error { a.ring.ResetCPU(cpu); return nil }),
+		a.snapshotNode(cpu),
 		{name: "trace_pipe", mode: modeRead, open: func(int) Handle { return newPipe(a, cpu) }},
 		{name: "trace_pipe_raw", mode: modeRead, open: func(int) Handle {
 			a.pipes++

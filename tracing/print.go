@@ -41,6 +41,9 @@ func (t *Tracing) place(addr uint64, offset bool) string {
 	if addr == 0 {
 		return "0"
 	}
+	if addr == uint64(t.k.Trampoline()) {
+		return "[unknown/kretprobe'd]"
+	}
 	if s, ok := t.k.View().SymbolAt(x86.Addr(addr)); ok {
 		switch s.Name {
 		case "kretprobe_trampoline", "__kretprobe_trampoline", "arch_rethook_trampoline":
@@ -56,7 +59,9 @@ func (a *traceArray) line(b *strings.Builder, r *ring.Record) {
 		a.context(b, r)
 	}
 	a.eventText(b, r.Data)
-	b.WriteByte('\n')
+	if binary.LittleEndian.Uint16(r.Data) != printID { // whose text ends as it was written
+		b.WriteByte('\n')
+	}
 }
 
 // context is who, where and when (trace_print_context).
@@ -65,8 +70,10 @@ func (a *traceArray) context(b *strings.Builder, r *ring.Record) {
 	pid := int(int32(binary.LittleEndian.Uint32(r.Data[event.OffPID:])))
 	us := (r.Time + 500) / 1000
 	fmt.Fprintf(b, "%16s-%-7d [%03d] ", t.comms.name(pid), pid, r.CPU)
-	t.latency(b, r.Data)
-	if a.clock == clockCounter {
+	if !a.options.noIRQInfo {
+		t.latency(b, r.Data)
+	}
+	if !a.inNS() {
 		fmt.Fprintf(b, " %12d: ", r.Time)
 		return
 	}
@@ -81,8 +88,12 @@ func (a *traceArray) eventText(b *strings.Builder, rec []byte) {
 		markText(b, rec)
 		return
 	}
-	if id == functionID {
+	switch id {
+	case functionID:
 		a.functionText(b, rec)
+		return
+	case stackID:
+		a.stackText(b, rec)
 		return
 	}
 	e := t.byID(id)

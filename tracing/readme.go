@@ -28,6 +28,9 @@ func (t *Tracing) readme() string {
 		"  buffer_total_size_kb  - view total size of all cpu buffers",
 		"  trace_marker\t\t- Writes into this file writes into the kernel buffer",
 		"  tracing_on\t\t- enable/disable tracing: quick way to stop it",
+		"  snapshot\t\t- Like 'trace' but shows the content of the static",
+		"\t\t\t  snapshot buffer. Read the contents for more",
+		"\t\t\t  information",
 		"  instances\t\t- Make sub-buffers with: mkdir instances/foo",
 		"  available_events\t- list of events that can be enabled",
 		"  set_event\t\t- list of events that are enabled, and enables them",
@@ -58,6 +61,8 @@ func (t *Tracing) readme() string {
 		"\t   trigger: traceon, traceoff",
 		"\t            enable_event:<system>:<event>",
 		"\t            disable_event:<system>:<event>",
+		"\t\t    stacktrace",
+		"\t\t    snapshot",
 	)
 	return strings.Join(lines, "\n") + "\n"
 }

@@ -1,7 +1,6 @@
 package tracing
 
 import (
-	"encoding/binary"
 	"fmt"
 	"strings"
 
@@ -61,10 +60,8 @@ func (t *Tracing) stackNodes() []*node {
 	}
 }
 
-// check looks how deep the stack is at a function's site (check_stack). The
-// first entry is the place behind the site, whose address the call there
-// pushes; the callers are found as a kernel without unwind tables finds them
-// (UNWINDER_GUESS), but only words right behind a call count.
+// checkStack looks how deep the stack is at a function's site (check_stack). The
+// first entry is the place behind the site, whose address the call there pushes.
 func (t *Tracing) checkStack(site x86.Addr, regs *x86.PtRegs) {
 	top := regs.SP&^(threadSize-1) + threadSize
 	depth := top - regs.SP + 8
@@ -74,14 +71,10 @@ func (t *Tracing) checkStack(site x86.Addr, regs *x86.PtRegs) {
 	t.stack.max = depth
 	const call = 5
 	list := append(t.stack.entries[:0], stackEntry{uint64(site) + call, depth})
-	for at := regs.SP; at < top && len(list) < maxStackEntries; at += 8 {
-		if t.m.ReadMem(x86.Addr(at), t.word[:]) != nil {
-			break
-		}
-		if w := binary.LittleEndian.Uint64(t.word[:]); t.behindCall(w) {
-			list = append(list, stackEntry{w, top - at})
-		}
-	}
+	t.eachCaller(regs.SP, func(addr, at uint64) bool {
+		list = append(list, stackEntry{addr, top - at})
+		return len(list) < maxStackEntries
+	})
 	t.stack.entries = list
 }
 

@@ -3,8 +3,11 @@ package tracing
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
+
+	"kprobelab/tracing/ring"
 )
 
 // The head of the file trace (spec 9.10).
@@ -26,19 +29,26 @@ const (
 #           TASK-PID     CPU#  ||||   TIMESTAMP  FUNCTION
 #              | |         |   ||||      |         |
 `
+	// headPlain is with the option irq-info off.
+	headPlain = `#           TASK-PID     CPU#     TIMESTAMP  FUNCTION
+#              | |         |         |         |
+`
 )
 
 // traceText is what the file trace reads: all that is in the buffer of a CPU,
 // or of all, which stays there. Its head counts all CPUs' records.
-func (a *traceArray) traceText(cpu int) string {
+func (a *traceArray) traceText(cpu int) string { return a.bufferText(a.ring, cpu) }
+
+// bufferText is that of any buffer: the snapshot reads so too.
+func (a *traceArray) bufferText(r *ring.Buffer, cpu int) string {
 	var b strings.Builder
-	a.traceHead(&b)
+	a.traceHead(&b, r)
 	overruns := false
-	for cpu := range a.ring.CPUs() {
-		overruns = overruns || a.ring.Stats(cpu).Overrun > 0
+	for cpu := range r.CPUs() {
+		overruns = overruns || r.Stats(cpu).Overrun > 0
 	}
-	started := make([]bool, a.ring.CPUs())
-	it, buf := a.ring.Iterate(cpu), []byte(nil)
+	started := make([]bool, r.CPUs())
+	it, buf := r.Iterate(cpu), []byte(nil)
 	for n := 0; ; n++ {
 		r, ok := it.Next(buf)
 		if !ok {
@@ -54,16 +64,50 @@ func (a *traceArray) traceText(cpu int) string {
 	}
 }
 
-func (a *traceArray) traceHead(b *strings.Builder) {
+// traceNode is the file trace of a CPU, or of all. Truncation empties the buffer.
+func (a *traceArray) traceNode(cpu int, clear func() error) *node {
+	n := &node{name: "trace", mode: modeWrite, read: func() string { return a.traceText(cpu) }, write: discard, trunc: clear}
+	n.open = func(flag int) Handle {
+		h := &textHandle{t: a.t, n: n, flag: flag}
+		if !a.options.pauseOnTrace || !wants(flag, os.O_RDONLY) {
+			return h
+		}
+		a.paused++
+		return &pausingHandle{textHandle: h, a: a}
+	}
+	return n
+}
+
+// pausingHandle stops the trace until it is closed.
+type pausingHandle struct {
+	*textHandle
+	a    *traceArray
+	once sync.Once
+}
+
+// Close lets the trace go on.
+func (h *pausingHandle) Close() error {
+	h.once.Do(func() {
+		h.t.mu.Lock()
+		defer h.t.mu.Unlock()
+		h.a.paused--
+	})
+	return nil
+}
+
+func (a *traceArray) traceHead(b *strings.Builder, r *ring.Buffer) {
 	b.WriteString("# tracer: " + a.tracer + "\n#\n")
 	if a.options.noContext {
 		return
 	}
-	in, written := a.ring.Counts()
-	fmt.Fprintf(b, "# entries-in-buffer/entries-written: %d/%d   #P:%d\n#\n", in, written, a.ring.CPUs())
-	if a.t.c.MigrateDisable {
+	in, written := r.Counts()
+	fmt.Fprintf(b, "# entries-in-buffer/entries-written: %d/%d   #P:%d\n#\n", in, written, r.CPUs())
+	switch {
+	case a.options.noIRQInfo:
+		b.WriteString(headPlain)
+	case a.t.c.MigrateDisable:
 		b.WriteString(head61)
-	} else {
+	default:
 		b.WriteString(head510)
 	}
 }

@@ -85,6 +85,8 @@ type Tracing struct {
 	// scratch is where a hit's record is made; word is for reading memory.
 	scratch [ring.MaxRecord]byte
 	word    [8]byte
+	// tracer is what the triggers of the hit that is handled act on.
+	tracer tracer
 	// preempt is where a CPU's preempt count is, from its GS base; 0: nowhere.
 	preempt x86.Addr
 	// notrace: functions without an ftrace site cannot be probed by events.

@@ -172,8 +172,8 @@ func (i info) IsDir() bool        { return i.mode.IsDir() }
 func (i info) Sys() any           { return nil }
 
 // Write writes a text to a file as the shell does, "echo text > name", or with
-// add, "echo text >> name": one write, after truncation or not. It is for Go
-// tests.
+// add, "echo text >> name": one write, after truncation or not, and others for
+// what it did not take. It is for Go tests.
 func (t *Tracing) Write(name, text string, add bool) error {
 	flag := os.O_WRONLY | os.O_TRUNC
 	if add {
@@ -183,10 +183,14 @@ func (t *Tracing) Write(name, text string, add bool) error {
 	if err != nil {
 		return err
 	}
-	if _, err = h.WriteAt([]byte(text), 0); err != nil {
-		err = fmt.Errorf("write %s: %w", name, err)
+	for rest, n := []byte(text), 0; ; {
+		if n, err = h.WriteAt(rest, 0); err != nil {
+			err = fmt.Errorf("write %s: %w", name, err)
+		}
+		if rest = rest[n:]; err != nil || len(rest) == 0 || n == 0 {
+			return firstError(err, h.Close())
+		}
 	}
-	return firstError(err, h.Close())
 }
 
 func firstError(a, b error) error {

@@ -10,7 +10,12 @@ import "sync"
 // where used is 0: a reader that has caught up takes the page under the
 // writer's hand. Records on the reader's page are safe from being overwritten.
 type cpu struct {
-	mu     sync.Mutex
+	mu sync.Mutex
+	content
+}
+
+// content is what Swap exchanges.
+type content struct {
 	pages  []*page
 	head   int
 	used   int
@@ -32,7 +37,7 @@ type cpu struct {
 }
 
 func newCPU(size int) *cpu {
-	c := &cpu{size: size}
+	c := &cpu{content: content{size: size}}
 	c.allocate(pagesFor(size))
 	return c
 }

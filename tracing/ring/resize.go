@@ -2,13 +2,13 @@ package ring
 
 import "slices"
 
-// Size is what a CPU's buffer was asked to hold, in bytes; buffer_size_kb
-// reads it in KiB. It holds that much rounded up to pages, two at least.
+// Size is what a CPU's buffer holds in bytes, which buffer_size_kb reads in
+// KiB: what was asked for, rounded up to pages, two at least.
 func (b *Buffer) Size(cpu int) int {
 	c := b.cpus[cpu]
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.size
+	return pagesFor(c.size) * PageData
 }
 
 // SameSize is the size of all CPUs' buffers in bytes, or false where they
@@ -23,11 +23,12 @@ func (b *Buffer) SameSize() (int, bool) {
 	return size, true
 }
 
-// TotalSize is the sum of all CPUs' sizes, for buffer_total_size_kb.
-func (b *Buffer) TotalSize() int {
+// TotalKB is the sum of all CPUs' sizes in KiB, each rounded down, for
+// buffer_total_size_kb.
+func (b *Buffer) TotalKB() int {
 	total := 0
 	for i := range b.cpus {
-		total += b.Size(i)
+		total += b.Size(i) >> 10
 	}
 	return total
 }

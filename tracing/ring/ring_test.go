@@ -233,16 +233,42 @@ func TestSizes(t *testing.T) {
 	b := New(2, 0)
 	size, same := b.SameSize()
 	require.True(t, same)
-	require.Equal(t, 1408, size>>10)
+	require.Equal(t, 1410, size>>10)
 	require.True(t, b.Resize(1, 4096))
 	_, same = b.SameSize()
 	require.False(t, same)
-	require.Equal(t, DefaultSize+4096, b.TotalSize())
-	require.Equal(t, 4096, b.Size(1))
+	require.Equal(t, 1410+7, b.TotalKB())
+	require.Equal(t, 2*PageData, b.Size(1))
 	for _, bad := range []int{0, -1, MaxSize + 1} {
 		require.False(t, b.Resize(AllCPUs, bad))
 	}
 	require.Equal(t, 2, b.CPUs())
+}
+
+// Swapped buffers have each other's records, sizes and counters; what iterated
+// or waited notices.
+func TestSwap(t *testing.T) {
+	a, b := New(2, 100_000), New(2, 1)
+	a.Write(0, 1, []byte("a000"))
+	a.Write(1, 2, []byte("a111"))
+	it, changed := a.Iterate(AllCPUs), a.Changed()
+	a.Swap(b)
+	<-changed
+	_, ok := it.Next(nil)
+	require.False(t, ok, "what it iterated over has gone")
+	in, written := b.Counts()
+	require.Equal(t, [2]uint64{2, 2}, [2]uint64{in, written})
+	in, _ = a.Counts()
+	require.Zero(t, in)
+	require.Equal(t, 2*PageData, a.Size(0))
+	a.Write(0, 3, []byte("newr"))
+	a.Swap(b)
+	r, ok := b.Consume(AllCPUs, nil)
+	require.True(t, ok)
+	require.Equal(t, "newr", string(r.Data))
+	r, ok = a.Consume(AllCPUs, nil)
+	require.True(t, ok)
+	require.Equal(t, "a000", string(r.Data))
 }
 
 func TestStatsText(t *testing.T) {

@@ -8,10 +8,10 @@
 // A command is
 //
 //	[!] (traceon | traceoff) [:COUNT] [if FILTER]
+//	[!] (stacktrace | snapshot) [:COUNT] [if FILTER]
 //	[!] (enable_event | disable_event) :GROUP:EVENT [:COUNT] [if FILTER]
 //
-// snapshot, stacktrace and the hist commands fail with EINVAL, as in a kernel
-// that is built without them.
+// The hist commands fail with EINVAL, as in a kernel that is built without them.
 //
 // Quirks of the kernel that are kept: traceon and traceoff are of one type, so
 // that an event has one of them at most, and removing either removes the

@@ -18,7 +18,7 @@ import (
 //	(soft-disabled and not conditional: done)
 //	post := l.Record(tr, rec, current)    the record is made, not yet written
 //	(soft-disabled or filtered out: the record is dropped)
-//	if post { l.Post(tr) }                whether or not it was dropped
+//	l.Post(tr, post)                      whether or not it was dropped
 //
 // Conditional triggers need a record even while tracing is off.
 type List struct {
@@ -42,6 +42,11 @@ func (l *List) Write(text string, owner Event, tr Tracer) error {
 	if c.remove {
 		l.remove(t)
 		return nil
+	}
+	if t.kind == kindSnapshot {
+		if err := tr.AllocSnapshot(); err != nil {
+			return err
+		}
 	}
 	if slices.ContainsFunc(l.list, t.kin) {
 		return fmt.Errorf("the event has a trigger of %s's kind: %w", t.name, errno.EEXIST)
@@ -125,17 +130,20 @@ func (l *List) Hit(tr Tracer) {
 	}
 }
 
-// Record runs the triggers that the record passes, and says whether there is
-// one to run after it is written.
-func (l *List) Record(tr Tracer, rec []byte, c filter.Current) (post bool) {
+// Later are the kinds of triggers to run when the record is written.
+type Later uint8
+
+// Record runs the triggers that the record passes, and says which are to run
+// after it is written.
+func (l *List) Record(tr Tracer, rec []byte, c filter.Current) (post Later) {
 	if !l.Conditional() {
-		return false
+		return 0
 	}
 	for _, t := range l.list {
 		switch {
 		case !t.filter.Match(rec, c):
 		case t.post():
-			post = true
+			post |= 1 << t.kind
 		default:
 			t.act(tr)
 		}
@@ -144,9 +152,12 @@ func (l *List) Record(tr Tracer, rec []byte, c filter.Current) (post bool) {
 }
 
 // Post runs what Record has put off.
-func (l *List) Post(tr Tracer) {
+func (l *List) Post(tr Tracer, post Later) {
+	if post == 0 {
+		return
+	}
 	for _, t := range l.list {
-		if t.post() {
+		if post&(1<<t.kind) != 0 {
 			t.act(tr)
 		}
 	}

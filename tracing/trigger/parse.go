@@ -22,15 +22,19 @@ type command struct {
 	filter string
 }
 
-// onOff and toggles are the commands that there are, with whether they switch
-// on.
-var (
-	onOff   = map[string]bool{"traceon": true, "traceoff": false}
-	toggles = map[string]bool{"enable_event": true, "disable_event": false}
-)
+// commands are the commands that there are.
+var commands = map[string]struct {
+	kind kind
+	// on is whether it switches on.
+	on bool
+}{
+	"traceon": {kindOnOff, true}, "traceoff": {kindOnOff, false},
+	"snapshot": {kindSnapshot, false}, "stacktrace": {kindStack, false},
+	"enable_event": {kindToggle, true}, "disable_event": {kindToggle, false},
+}
 
 // Available is what the trigger file of an event without triggers reads.
-const Available = "# Available triggers:\n# traceon traceoff enable_event disable_event\n"
+const Available = "# Available triggers:\n# traceon traceoff snapshot stacktrace enable_event disable_event\n"
 
 const blank = " \t"
 
@@ -40,13 +44,13 @@ func parse(text string) (command, error) {
 	name, rest, _ := cutAny(text, ":"+blank)
 	rest = strings.TrimLeftFunc(rest, isSpace)
 	c := command{name: strings.TrimPrefix(name, "!"), remove: strings.HasPrefix(name, "!")}
-	if _, ok := onOff[c.name]; ok {
-		return c, c.parseCount(rest)
-	}
-	if _, ok := toggles[c.name]; ok {
+	switch known, ok := commands[c.name]; {
+	case !ok:
+		return c, fmt.Errorf("there is no trigger command %q: %w", c.name, errno.EINVAL)
+	case known.kind == kindToggle:
 		return c, c.parseTarget(rest)
 	}
-	return c, fmt.Errorf("there is no trigger command %q: %w", c.name, errno.EINVAL)
+	return c, c.parseCount(rest)
 }
 
 func isSpace(r rune) bool { return r == ' ' || '\t' <= r && r <= '\r' }

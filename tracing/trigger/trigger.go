@@ -36,36 +36,61 @@ type Tracer interface {
 	SetTracingOn(bool)
 	// Event finds one of its events; nil where there is none.
 	Event(group, name string) Event
+	// AllocSnapshot makes room for snapshots, Snapshot takes one, and Stack
+	// records the stack of the hit.
+	AllocSnapshot() error
+	Snapshot()
+	Stack()
 }
+
+// kind is what a trigger does.
+type kind int
+
+const (
+	kindOnOff kind = iota
+	kindToggle
+	kindSnapshot
+	kindStack
+)
 
 // trigger is one of an event's triggers.
 type trigger struct {
 	name string
+	kind kind
 	// on is what it switches its target to.
 	on bool
-	// target is another event, nil where tracing is switched.
+	// target is another event, nil for other kinds.
 	target Event
 	count  int64
 	filter *filter.Filter
 }
 
 // kin says whether the two may not stand beside each other.
-func (t *trigger) kin(u *trigger) bool { return t.target == u.target }
+func (t *trigger) kin(u *trigger) bool { return t.kind == u.kind && t.target == u.target }
 
 // post says that it acts after the event's record is written: traceoff, so
-// that the event which switches tracing off is still recorded.
-func (t *trigger) post() bool { return t.target == nil && !t.on }
+// that the event which switches tracing off is still recorded, and stacktrace.
+func (t *trigger) post() bool { return t.kind == kindOnOff && !t.on || t.kind == kindStack }
 
 // act does what the trigger is for, once; nothing where that is so already.
 func (t *trigger) act(tr Tracer) {
-	if t.target == nil {
+	switch t.kind {
+	case kindOnOff:
 		if tr.TracingOn() != t.on && t.spend() {
 			tr.SetTracingOn(t.on)
 		}
-		return
-	}
-	if t.target.SoftDisabled() == t.on && t.spend() {
-		t.target.SetSoftDisabled(!t.on)
+	case kindToggle:
+		if t.target.SoftDisabled() == t.on && t.spend() {
+			t.target.SetSoftDisabled(!t.on)
+		}
+	case kindSnapshot:
+		if t.spend() {
+			tr.Snapshot()
+		}
+	case kindStack:
+		if t.spend() {
+			tr.Stack()
+		}
 	}
 }
 
@@ -100,11 +125,8 @@ func (t *trigger) String() string {
 
 // build makes the trigger of a command.
 func build(c *command, tr Tracer, fields *event.Format) (*trigger, error) {
-	t := &trigger{name: c.name}
-	if on, ok := onOff[c.name]; ok {
-		t.on = on
-	} else {
-		t.on = toggles[c.name]
+	t := &trigger{name: c.name, kind: commands[c.name].kind, on: commands[c.name].on}
+	if t.kind == kindToggle {
 		if t.target = tr.Event(c.group, c.event); t.target == nil {
 			return nil, fmt.Errorf("there is no event %s:%s: %w", c.group, c.event, errno.EINVAL)
 		}

@@ -38,18 +38,23 @@ func (e *fakeEvent) Hold() error {
 	return nil
 }
 
-// fakeTracer has two events.
+// fakeTracer has two events, and counts snapshots and stacks.
 type fakeTracer struct {
-	on   bool
-	a, b fakeEvent
+	on                bool
+	a, b              fakeEvent
+	snapshots, stacks int
+	noRoom            error
 }
 
 func newTracer() *fakeTracer {
 	return &fakeTracer{on: true, a: fakeEvent{group: "g", name: "a"}, b: fakeEvent{group: "g", name: "b"}}
 }
 
-func (t *fakeTracer) TracingOn() bool     { return t.on }
-func (t *fakeTracer) SetTracingOn(o bool) { t.on = o }
+func (t *fakeTracer) TracingOn() bool      { return t.on }
+func (t *fakeTracer) SetTracingOn(o bool)  { t.on = o }
+func (t *fakeTracer) AllocSnapshot() error { return t.noRoom }
+func (t *fakeTracer) Snapshot()            { t.snapshots++ }
+func (t *fakeTracer) Stack()               { t.stacks++ }
 func (t *fakeTracer) Event(group, name string) Event {
 	for _, e := range []*fakeEvent{&t.a, &t.b} {
 		if e.group == group && e.name == name {
@@ -73,9 +78,7 @@ func hit(l *List, tr *fakeTracer, e *fakeEvent, x byte) (recorded bool) {
 	was := tr.on
 	post := l.Record(tr, append(make([]byte, 8), x), filter.Current{})
 	recorded = was && !e.soft
-	if post {
-		l.Post(tr)
-	}
+	l.Post(tr, post)
 	return recorded
 }
 
@@ -90,6 +93,8 @@ func TestReadBack(t *testing.T) {
 		{"traceoff:1:2", "traceoff:count=1\n"},
 		{"traceoff:18446744073709551615", "traceoff:unlimited\n"},
 		{"enable_event:g:b", "enable_event:g:b:unlimited\n"},
+		{"stacktrace", "stacktrace:unlimited\n"},
+		{"snapshot:2 if x==1", "snapshot:count=2 if x==1\n"},
 		{"disable_event:g:b:2 if x == 1", "disable_event:g:b:count=2 if x == 1\n"},
 		{"enable_event:g:a:0", "enable_event:g:a:count=0\n"},
 	} {
@@ -109,9 +114,10 @@ func TestErrorsChangeNothing(t *testing.T) {
 		"":                              errno.EINVAL,
 		"!":                             errno.EINVAL,
 		"nosuch":                        errno.EINVAL,
-		"snapshot":                      errno.EINVAL,
-		"stacktrace":                    errno.EINVAL,
 		"hist:keys=x":                   errno.EINVAL,
+		"enable_hist:g:b":               errno.EINVAL,
+		"stacktrace:x":                  errno.EINVAL,
+		"snapshot if":                   errno.EINVAL,
 		"traceoff:":                     0,
 		"traceoff:abc":                  errno.EINVAL,
 		"traceoff:1x":                   errno.EINVAL,
@@ -209,6 +215,30 @@ func TestEnableAndDisableEvent(t *testing.T) {
 	require.True(t, tr.b.soft)
 }
 
+func TestSnapshotAndStacktrace(t *testing.T) {
+	tr := newTracer()
+	var l List
+	require.NoError(t, l.Write("stacktrace:3 if x == 1", &tr.a, tr))
+	require.NoError(t, l.Write("snapshot:1", &tr.a, tr))
+	require.NoError(t, l.Write("traceoff if x == 2", &tr.a, tr), "kinds stand beside each other")
+	require.ErrorIs(t, l.Write("stacktrace", &tr.a, tr), errno.EEXIST)
+	require.ErrorIs(t, l.Write("snapshot:5", &tr.a, tr), errno.EEXIST)
+	hit(&l, tr, &tr.a, 1)
+	hit(&l, tr, &tr.a, 1)
+	require.True(t, tr.on, "what one put off does not run another")
+	hit(&l, tr, &tr.a, 2)
+	require.False(t, tr.on)
+	require.Equal(t, []int{1, 2}, []int{tr.snapshots, tr.stacks})
+	require.Equal(t, "traceoff:unlimited if x == 2\nsnapshot:count=0\nstacktrace:count=1 if x == 1\n", l.String())
+	require.NoError(t, l.Write("!snapshot", &tr.a, tr))
+	require.NoError(t, l.Write("!stacktrace:7 if junk", &tr.a, tr))
+	require.Equal(t, 1, l.Len())
+	tr.noRoom = errno.ENOMEM
+	require.ErrorIs(t, l.Write("snapshot", &tr.a, tr), errno.ENOMEM)
+	require.Equal(t, 1, l.Len())
+	require.Equal(t, 1, tr.a.holds)
+}
+
 func TestRefusedHolds(t *testing.T) {
 	refusal := errors.New("no")
 	tr := newTracer()
@@ -223,7 +253,7 @@ func TestRefusedHolds(t *testing.T) {
 
 func FuzzWrite(f *testing.F) {
 	for _, s := range []string{
-		"traceoff:3 if x > 1", "!traceon", "enable_event:g:b:1", "disable_event: g:b if x == 1", "!!traceon", "traceoff:1:2",
+		"traceoff:3 if x > 1", "!traceon", "enable_event:g:b:1", "disable_event: g:b if x == 1", "!!traceon", "traceoff:1:2", "stacktrace:2 if x", "!snapshot:1",
 	} {
 		f.Add(s)
 	}

@@ -1,0 +1,22 @@
+package ring
+
+// Swap exchanges what two buffers of as many CPUs hold: records, sizes and
+// counters. Iterators begin anew, and who waits is woken. Two calls must not
+// run at once.
+func (b *Buffer) Swap(o *Buffer) {
+	for i, c := range b.cpus {
+		c.swap(o.cpus[i])
+	}
+	b.Wake()
+	o.Wake()
+}
+
+func (c *cpu) swap(d *cpu) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c.content, d.content = d.content, c.content
+	next := max(c.generation, d.generation) + 1
+	c.generation, d.generation = next, next
+}
