@@ -176,7 +176,7 @@ func v61() Config {
 	c.Tracing = Tracing{
 		Exists: true, FirstEventID: 1426, BootClock: true, TAIClock: true, ErrorLog: true, DynamicEvents: true, Append: true,
 		RawCommand: true, AutoNames: true, GroupHyphen: true, MaxActive: true, ReturnSuffix: true,
-		UniqueSymbols: true, Types: Types61, ArgFetch: true, CommUpper: true, MaxRecord: 3072,
+		UniqueSymbols: true, RefuseOpenEnd: true, Types: Types61, ArgFetch: true, CommUpper: true, MaxRecord: 3072,
 		BareArrays: true, MigrateDisable: true,
 	}
 	return c

@@ -49,6 +49,9 @@ type Tracing struct {
 	// the symbols of loaded modules too, with EINVAL for all (6.12).
 	UniqueFirst bool
 
+	// RefuseOpenEnd refuses filters that end in an operator (6.1.y and later).
+	RefuseOpenEnd bool
+
 	// Types is the set of argument types.
 	Types FetchTypes
 	// ArgFetch: $comm, $argN, immediates, arrays and user memory can be

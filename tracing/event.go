@@ -54,7 +54,7 @@ func (t *Tracing) register(tp *probe) error {
 		return t.append(tp, old)
 	}
 	e := &probeEvent{
-		format: formatOf(tp.def, t.takeID(), t.c.BareArrays), args: tp.def.Args,
+		format: formatOf(tp.def, t.takeID(), t.c), args: tp.def.Args,
 		isReturn: tp.def.Return, probes: []*probe{tp},
 	}
 	tp.event = e

@@ -113,7 +113,7 @@ func (a *traceArray) setAll(on bool) error { return setAll(a.files, on) }
 func (f *eventFile) filterText() string {
 	switch {
 	case f.filterError != "":
-		return f.filterError
+		return f.filterError + "\n"
 	case f.filter != nil:
 		return f.filter.String() + "\n"
 	}
@@ -143,8 +143,8 @@ func (f *eventFile) setFilter(s string) error {
 	return err
 }
 
-// writeGroupFilter sets the filter of all events that have its fields; EINVAL
-// where none has.
+// writeGroupFilter sets the filter of all events that have its fields. Each that
+// has not is in error_log, and the write succeeds all the same.
 func (a *traceArray) writeGroupFilter(files []*eventFile, s string) error {
 	if strings.TrimSpace(s) == "0" {
 		for _, f := range files {
@@ -152,22 +152,15 @@ func (a *traceArray) writeGroupFilter(files []*eventFile, s string) error {
 		}
 		return nil
 	}
-	var refused *filter.Error
-	fits := false
 	for _, f := range files {
 		var e *filter.Error
-		err := f.setFilter(strings.TrimRight(s, " \t\n\v\f\r"))
-		fits = fits || err == nil
-		if errors.As(err, &e) {
-			refused = e.ForGroup()
+		if errors.As(f.setFilter(strings.TrimRight(s, " \t\n\v\f\r")), &e) {
+			refused := e.ForGroup()
 			f.filterError = refused.ReadBack()
+			a.t.logError(&a.errors, refused)
 		}
 	}
-	if fits || refused == nil {
-		return nil
-	}
-	a.t.logError(&a.errors, refused)
-	return errno.EINVAL
+	return nil
 }
 
 // writeTrigger runs a command on the event's triggers.
@@ -176,8 +169,8 @@ func (f *eventFile) writeTrigger(b []byte) (int, error) {
 	if s == "" {
 		return len(b), nil
 	}
+	// What is wrong with a trigger's filter is in no log.
 	if err := f.triggers.Write(s, f, &tracer{a: f.array}); err != nil {
-		f.array.t.logError(&f.array.errors, err)
 		return 0, err
 	}
 	return len(b), nil

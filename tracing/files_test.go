@@ -223,7 +223,7 @@ func TestFilters(t *testing.T) {
 	require.Len(t, g.lines(), 2)
 	require.Contains(t, g.read("kprobe_profile"), " 6               0\n", "hits count, whatever the filter says")
 	require.ErrorIs(t, g.Write("events/kprobes/e/filter", "y > 1", true), errno.EINVAL)
-	require.Regexp(t, `^y > 1\n *\^\nparse_error: Field not found\n$`, g.read("events/kprobes/e/filter"))
+	require.Regexp(t, `^y > 1\n *\^\nparse_error: Field not found\n\n$`, g.read("events/kprobes/e/filter"))
 	require.Regexp(t, `\] event filter parse error: error: Field not found\n  Command: y > 1\n {13}\^\n$`, g.read("error_log"))
 	g.write("events/kprobes/filter", "x == 5")
 	require.Equal(t, "x == 5\n", g.read("events/kprobes/e/filter"))

@@ -3,6 +3,7 @@ package tracing
 import (
 	"strings"
 
+	"kprobelab/profile"
 	"kprobelab/tracing/definition"
 	"kprobelab/tracing/event"
 )
@@ -26,9 +27,10 @@ func headSize(isReturn bool) int {
 }
 
 // formatOf is the format of the events that a definition makes.
-func formatOf(d *definition.Definition, id int, bare bool) *event.Format {
+func formatOf(d *definition.Definition, id int, c *profile.Tracing) *event.Format {
 	f := &event.Format{
-		Name: d.Event, Group: d.Group, ID: id, Common: event.Common(), Print: printFormat(d), BareArrays: bare,
+		Name: d.Event, Group: d.Group, ID: id, Common: event.Common(), Print: printFormat(d),
+		BareArrays: c.BareArrays, RefuseOpenEnd: c.RefuseOpenEnd,
 	}
 	if d.Return {
 		f.Fields = append(f.Fields, address("__probe_func", offFunc), address("__probe_ret_ip", offRetIP))

@@ -18,6 +18,8 @@ type Format struct {
 	// BareArrays leaves the number of elements out of an array's declaration:
 	// "u8 name[]" (6.1 and later; before, "u8 name[4]").
 	BareArrays bool
+	// RefuseOpenEnd refuses filters that end in an operator (6.1.y and later).
+	RefuseOpenEnd bool
 }
 
 // Field finds a field by name, the common ones included.

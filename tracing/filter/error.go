@@ -64,6 +64,7 @@ const (
 	msgTooManyPreds   = "Too many terms in predicate expression"
 	msgInvalidValue   = "Invalid value (did you forget quotes)?"
 	msgNoFilter       = "No filter found"
+	msgMeaningless    = "Meaningless filter expression"
 	msgGroup          = "Couldn't find or set field in one of a subsystem's events"
 )
 

@@ -330,3 +330,21 @@ func Example() {
 	//     ^
 	// parse_error: Field not found
 }
+
+// What Debian's 6.1 says of filters that end too early; 5.10 takes them.
+func TestOpenEnds(t *testing.T) {
+	strict := *fields
+	strict.RefuseOpenEnd = true
+	for _, text := range []string{"u8 == 1 &&", "u8 == 1 ||", "(u8 == 1) &&", "u8 == 1 && !", "u8 == 1 && !!", "u8 == 1 || u8 == 2 && !"} {
+		_, err := Compile(text, &strict)
+		var e *Error
+		require.ErrorAs(t, err, &e, text)
+		require.Equal(t, Error{Text: text, Msg: "Meaningless filter expression", Pos: len(text), Errno: errno.EINVAL}, *e)
+	}
+	_, err := Compile("u8 == 1 &&", fields)
+	require.NoError(t, err)
+	_, err = Compile("!", &strict)
+	require.ErrorContains(t, err, "No filter found")
+	_, err = Compile("u8 == 1 && !(", &strict)
+	require.ErrorContains(t, err, "Too many '('")
+}

@@ -119,8 +119,11 @@ func (p *parser) factor() (node, error) {
 		p.spaces()
 		switch c := p.at(p.i); {
 		case p.i >= len(p.text):
-			if p.depth > 0 {
+			switch {
+			case p.depth > 0:
 				return nil, p.fail(errno.EPERM, msgTooManyOpen, len(p.text))
+			case p.preds > 0 && p.fields.RefuseOpenEnd:
+				return nil, p.fail(errno.EINVAL, msgMeaningless, len(p.text))
 			}
 			return nil, nil
 		case c == '!' && p.at(p.i+1) != '=' && p.at(p.i+1) != '~':
