@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/errno"
+	"kprobelab/tracing"
+	"kprobelab/tracing/mount"
 )
 
 func tree(t *testing.T) *Tree {
@@ -146,3 +148,51 @@ func TestFull(t *testing.T) {
 	}
 	require.ErrorIs(t, err, errno.ENOSPC)
 }
+
+// Grafted onto another tree, everything below the place is the store's, and
+// nothing can be made elsewhere.
+func TestGrafted(t *testing.T) {
+	m, other := tree(t), New()
+	require.NoError(t, other.Fix("k"))
+	require.NoError(t, other.Mkdir("d"))
+	g := mount.Graft(readOnly{other}, "k/root", m)
+	names := func(dir string) (list []string) {
+		entries, err := g.ReadDir(dir)
+		require.NoError(t, err)
+		for _, e := range entries {
+			list = append(list, e.Name())
+		}
+		return list
+	}
+	require.Equal(t, []string{"root"}, names("k"))
+	require.Equal(t, []string{"dev", "tmp"}, names("k/root"))
+	maker, dirs := g.(mount.Maker), g.(mount.Directories)
+	require.NoError(t, dirs.Mkdir("k/root/tmp/d"))
+	require.NoError(t, maker.Create("k/root/tmp/d/f", 0o600))
+	require.NoError(t, maker.Symlink("f", "k/root/tmp/d/l"))
+	target, err := maker.Readlink("k/root/tmp/d/l")
+	require.NoError(t, err)
+	require.Equal(t, "f", target)
+	require.NoError(t, maker.Truncate("k/root/tmp/d/f", 3))
+	b, err := fs.ReadFile(g, "k/root/tmp/d/f")
+	require.NoError(t, err)
+	require.Len(t, b, 3)
+	require.NoError(t, maker.Unlink("k/root/tmp/d/l"))
+	require.NoError(t, maker.Unlink("k/root/tmp/d/f"))
+	require.NoError(t, dirs.Rmdir("k/root/tmp/d"))
+	require.Empty(t, names("k/root/tmp"))
+	for _, err := range []error{
+		maker.Create("d/f", 0o600), maker.Symlink("x", "d/l"), maker.Unlink("d"), maker.Truncate("d", 0), dirs.Mkdir("d/e"), dirs.Rmdir("d"),
+		maker.Create("k/rootx", 0o600),
+	} {
+		require.ErrorIs(t, err, fs.ErrPermission)
+	}
+	_, err = g.OpenFile("k/root/dev/null", os.O_RDWR)
+	require.NoError(t, err)
+	i, err := g.Stat("k/root")
+	require.NoError(t, err)
+	require.True(t, i.IsDir())
+}
+
+// readOnly hides what a store can make.
+type readOnly struct{ tracing.Tree }

@@ -1,0 +1,109 @@
+//go:build linux
+
+package mount
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// nobody is an ordinary user and its group.
+const nobody = 65534
+
+// asNobody runs tests of this binary as an ordinary user, in a folder of its own.
+func asNobody(t *testing.T, env []string, args ...string) (string, error) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "nobody")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	require.NoError(t, os.Chmod(dir, 0o755))
+	// Where go test has built it, others may not look.
+	binary := filepath.Join(dir, "mount.test")
+	copyFile(t, os.Args[0], binary)
+	tmp := filepath.Join(dir, "tmp")
+	require.NoError(t, os.Mkdir(tmp, 0o700))
+	require.NoError(t, os.Chown(tmp, nobody, nobody))
+	cmd := exec.CommandContext(t.Context(), binary, args...)
+	cmd.Dir = tmp
+	cmd.Env = append(append(os.Environ(), "TMPDIR="+tmp, "HOME="+tmp), env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	in, err := os.Open(from)
+	require.NoError(t, err)
+	defer func() { _ = in.Close() }()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
+	require.NoError(t, err)
+	_, err = io.Copy(out, in)
+	require.NoError(t, err)
+	require.NoError(t, out.Close())
+}
+
+// userTests are the tests of this package that mount.
+const userTests = "^(TestFilesAsShellsUseThem|TestRefusalsKeepTheirErrno|TestInstances|TestGuestSeesWhatIsDone|" +
+	"TestReaderThatWaitsCanBeKilled|TestUnmountWhileBusy|TestStress)$"
+
+// An ordinary user mounts by fusermount3, and all goes as for root.
+func TestOrdinaryUserMounts(t *testing.T) {
+	switch {
+	case !root():
+		t.Skip("not root: every test here is an ordinary user's already")
+	case testing.Short():
+		t.Skip("runs the other tests once more")
+	}
+	bin, err := fusermount()
+	if err != nil {
+		t.Skip("fusermount3 is not there (package fuse3)")
+	}
+	if i, err := os.Stat(bin); err != nil || i.Mode()&os.ModeSetuid == 0 {
+		t.Skipf("%s is not setuid", bin)
+	}
+	if i, err := os.Stat("/dev/fuse"); err != nil || i.Mode().Perm()&0o006 != 0o006 {
+		t.Skip("/dev/fuse is not there, or not for all to open")
+	}
+	out, err := asNobody(t, nil, "-test.v", "-test.run", userTests)
+	require.NoError(t, err, out)
+	require.NotContains(t, out, "--- SKIP", out)
+	require.Equal(t, strings.Count(userTests, "|")+1, strings.Count(out, "--- PASS"), out)
+}
+
+// Without fusermount3 an ordinary user is told so, and nothing is tried.
+func TestOrdinaryUserIsToldWhatIsMissing(t *testing.T) {
+	if dir := os.Getenv("KPROBELAB_TEST_MOUNT"); dir != "" {
+		_, err := New(dir, newFakeTree(), nil)
+		fmt.Println("said:", err)
+		return
+	}
+	if _, err := os.Stat("/dev/fuse"); err != nil {
+		require.ErrorIs(t, Supported(), ErrNoFUSE)
+		require.ErrorContains(t, Supported(), "/dev/fuse is not there")
+		return
+	}
+	args := []string{"-test.run", "^TestOrdinaryUserIsToldWhatIsMissing$"}
+	env := []string{"KPROBELAB_TEST_MOUNT=.", "PATH=/nowhere"}
+	var out string
+	var err error
+	if root() {
+		out, err = asNobody(t, env, args...)
+	} else {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+		cmd.Env = append(os.Environ(), env...)
+		var b []byte
+		b, err = cmd.CombinedOutput()
+		out = string(b)
+	}
+	require.NoError(t, err, out)
+	require.Contains(t, out, "said: cannot mount: as an ordinary user that needs fusermount3, which is not there; install the package fuse3, or mount as root\n")
+}
