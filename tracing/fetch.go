@@ -108,8 +108,7 @@ func isText(op *definition.Op) bool {
 func (r *recorder) text(op *definition.Op) (string, bool) {
 	switch op.Code {
 	case definition.OpComm:
-		_, comm := r.t.current()
-		return comm, true
+		return r.t.comm, true
 	case definition.OpData:
 		return op.Data, true
 	}

@@ -54,6 +54,7 @@ func (tp *probe) way() way {
 // trace makes the record of a hit, whose head before the arguments is written,
 // for every trace array that wants it.
 func (t *Tracing) trace(tp *probe, regs *x86.PtRegs, entry []byte, head int, w way) {
+	t.pid, t.comm = t.current()
 	var rec []byte
 	for _, f := range tp.event.files {
 		if !f.enabled || !f.begin(regs, w) {
@@ -83,8 +84,7 @@ func (f *eventFile) begin(regs *x86.PtRegs, w way) bool {
 // commit writes the record where the filter lets it, and runs the other
 // triggers (trace_event_buffer_commit).
 func (t *Tracing) commit(f *eventFile, rec []byte, regs *x86.PtRegs, w way) {
-	pid, comm := t.current()
-	now := filter.Current{CPU: t.m.CPU(), Comm: comm}
+	now := filter.Current{CPU: t.m.CPU(), Comm: t.comm}
 	var tr trigger.Tracer
 	var post trigger.Later
 	if f.triggers.Len() > 0 {
@@ -100,7 +100,7 @@ func (t *Tracing) commit(f *eventFile, rec []byte, regs *x86.PtRegs, w way) {
 		if f.array.options.stacktrace {
 			f.array.writeStack(regs, w)
 		}
-		t.comms.save(pid, comm)
+		t.comms.save(t.pid, t.comm)
 	}
 	f.triggers.Post(tr, post)
 }
@@ -121,11 +121,10 @@ func (t *Tracing) record(tp *probe, regs *x86.PtRegs, entry []byte, head int, w 
 	return r.rec[:r.end]
 }
 
-// head writes the head that all records have, but for their type.
+// head writes the head that all records of a hit have, but for their type.
 func (t *Tracing) head(rec []byte, regs *x86.PtRegs, w way, own bool) {
-	pid, _ := t.current()
 	rec[event.OffFlags], rec[event.OffPreemptCount] = t.flags(regs, w, own)
-	binary.LittleEndian.PutUint32(rec[event.OffPID:], uint32(pid))
+	binary.LittleEndian.PutUint32(rec[event.OffPID:], uint32(t.pid))
 }
 
 // tracerOf is the array as the triggers of a hit see it. There is one hit at a

@@ -92,10 +92,10 @@ func (t *Tracing) grammar() []string {
 		"\t     args: <name>=fetcharg[:type]",
 		"\t fetcharg: %<register>, @<address>, @<symbol>[+|-<offset>],",
 	}
-	if t.c.BTFArgs {
-		list = append(list, "\t           <argname>,")
-	}
 	list = append(list, "\t           $stack<index>, $stack, $retval, $comm"+arg+",")
+	if t.c.BTFArgs {
+		list = append(list, "\t           <argname>[->field[->field|.field...]],")
+	}
 	if !t.c.ArgFetch {
 		return append(list, "\t           +|-<offset>(<fetcharg>)", "\t     type: s8/16/32/64, u8/16/32/64, string,",
 			"\t           b<bit-width>@<bit-offset>/<container-size>")
@@ -105,7 +105,7 @@ func (t *Tracing) grammar() []string {
 		return append(list, "\t     kernel return probes support: $retval, $arg<N>, $comm",
 			"\t     type: s8/16/32/64, u8/16/32/64, x8/16/32/64, char, string, symbol,",
 			"\t           b<bit-width>@<bit-offset>/<container-size>, ustring,",
-			`	           symstr, <type>\[<array-size>\]`)
+			`	           symstr, %pd/%pD, <type>\[<array-size>\]`)
 	}
 	list = append(list, "\t     type: s8/16/32/64, u8/16/32/64, x8/16/32/64, string, symbol,",
 		"\t           b<bit-width>@<bit-offset>/<container-size>, ustring,")

@@ -52,9 +52,8 @@ func (t *Tracing) EventOf(p *kprobes.Kprobe) (group, name string, ok bool) {
 
 // parse takes a record apart.
 func (t *Tracing) parse(e *probeEvent, cpu int, now uint64, rec []byte) *Record {
-	pid, comm := t.current()
 	r := &Record{
-		Time: now, CPU: cpu, PID: pid, Comm: comm, Group: e.format.Group, Event: e.format.Name, Return: e.isReturn,
+		Time: now, CPU: cpu, PID: t.pid, Comm: t.comm, Group: e.format.Group, Event: e.format.Name, Return: e.isReturn,
 		IP: x86.Addr(binary.LittleEndian.Uint64(rec[offIP:])),
 	}
 	if e.isReturn {

@@ -104,5 +104,5 @@ func (a *traceArray) complain(regs *x86.PtRegs, w way, texts ...string) {
 			a.puts(snapshotMark, head, s)
 		}
 	}
-	a.t.comms.save(a.t.current())
+	a.t.comms.save(a.t.pid, a.t.comm)
 }

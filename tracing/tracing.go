@@ -85,6 +85,9 @@ type Tracing struct {
 	// scratch is where a hit's record is made; word is for reading memory.
 	scratch [ring.MaxRecord]byte
 	word    [8]byte
+	// pid and comm are the task whose hit is handled.
+	pid  int
+	comm string
 	// tracer is what the triggers of the hit that is handled act on.
 	tracer tracer
 	// preempt is where a CPU's preempt count is, from its GS base; 0: nowhere.

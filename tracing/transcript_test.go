@@ -224,6 +224,61 @@ func TestKprobeEventsTranscript(t *testing.T) {
 	}
 }
 
+// TestReadmeTranscript: what README says from kprobe_events on are lines of the
+// kernel's, in its order. It says nothing of what is not here: user and event
+// probes, synthetic events, histograms.
+func TestReadmeTranscript(t *testing.T) {
+	for folder, kernel := range oracle.Kernels {
+		t.Run(kernel, func(t *testing.T) {
+			list := blocks(t, folder, "kprobe_events.txt")
+			last := list[len(list)-1]
+			require.Contains(t, last.cmd, "'kprobe_events' README")
+			theirs := strings.ReplaceAll(strings.Join(last.want, "\n"), "(%<register>|$<efield>)", "%<register>") + "\n"
+			text, err := fs.ReadFile(realTracing(t, folder), "README")
+			require.NoError(t, err)
+			_, ours, ok := strings.Cut(string(text), "\n  kprobe_events")
+			require.True(t, ok)
+			same := 0
+			for line := range strings.Lines("  kprobe_events" + ours) {
+				_, behind, ok := strings.Cut(theirs, line)
+				if !ok && strings.Count(theirs, "\n") <= 3 {
+					break // the transcript has so many lines only
+				}
+				same++
+				require.True(t, ok, "%q is not in what is left of the kernel's:\n%s", line, theirs)
+				theirs = behind
+			}
+			require.GreaterOrEqual(t, same, 30)
+		})
+	}
+}
+
+// TestEventFilesTranscript: the files of an event are the kernel's, but hist.
+func TestEventFilesTranscript(t *testing.T) {
+	for folder, kernel := range oracle.Kernels {
+		t.Run(kernel, func(t *testing.T) {
+			asked := false
+			for _, b := range blocks(t, folder, "kprobe_events.txt") {
+				if !strings.HasPrefix(b.cmd, "ls events/kprobes/t1;") {
+					continue
+				}
+				asked = true
+				tr := realTracing(t, folder)
+				require.NoError(t, tr.Write("kprobe_events", "p:t1 vfs_write", true))
+				entries, err := tr.ReadDir("events/kprobes/t1")
+				require.NoError(t, err)
+				var names []string
+				for _, e := range entries {
+					names = append(names, e.Name())
+				}
+				theirs := b.want[:len(b.want)-3]
+				require.Equal(t, slices.DeleteFunc(slices.Clone(theirs), func(s string) bool { return s == "hist" }), names)
+			}
+			require.True(t, asked)
+		})
+	}
+}
+
 // withoutModule leaves out the lines of kprobes/list that are in the module.
 func withoutModule(lines []string) []string {
 	return slices.DeleteFunc(slices.Clone(lines), func(s string) bool { return strings.Contains(s, "  korct [") })

@@ -16,7 +16,8 @@ import (
 )
 
 // published are the fields of Perfetto's schema that a trace of ours may have:
-// message, field, number, type, repeated. It is written from the schema, not
+// message, field, number, type, repeated (protos/perfetto/trace/trace_packet.proto
+// and track_event/*.proto). It is written from the schema, not
 // from schema.go, so that the two can disagree.
 var published = []struct {
 	message, field string
@@ -37,7 +38,7 @@ var published = []struct {
 	{"ProcessDescriptor", "pid", 1, "int32", false},
 	{"ProcessDescriptor", "process_name", 6, "string", false},
 	{"ThreadDescriptor", "pid", 1, "int32", false},
-	{"ThreadDescriptor", "tid", 2, "int32", false},
+	{"ThreadDescriptor", "tid", 2, "int64", false},
 	{"ThreadDescriptor", "thread_name", 5, "string", false},
 	{"TrackEvent", "debug_annotations", 4, ".DebugAnnotation", true},
 	{"TrackEvent", "type", 9, "int32", false},
