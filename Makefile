@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo demo kernel conformance guest selftests test soak fuzz bench bench-docs bench-qemu bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo demo kernel conformance conformance-tracing guest selftests test soak fuzz bench bench-docs bench-qemu bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -54,6 +54,9 @@ selftests: build ## the kernel's own ftrace selftests over kprobelab mount (need
 
 conformance: ## boot Debian's kernels under QEMU's emulation, and compare their answers
 	@scripts/conformance.sh
+
+conformance-tracing: ## ask the same kernels about the tracing files, and compare the answers
+	@scripts/conformance-tracing.sh
 
 guest: ## rebuild the embedded guest kernel from its sources
 	@$(MAKE) --no-print-directory -C guestkernel/src

@@ -114,3 +114,18 @@ func (img *Image) Struct(name string) (Type, bool) {
 	}
 	return Type{}, false
 }
+
+// TypeByID is a type of the image's BTF, without its modules', by its number
+// there.
+func (img *Image) TypeByID(id int) (Type, bool) {
+	c := &img.tables.btf
+	c.once.Do(func() { c.load(img) })
+	if len(c.specs) == 0 || id < 1 {
+		return Type{}, false
+	}
+	t, err := c.specs[0].TypeByID(btf.TypeID(id))
+	if err != nil {
+		return Type{}, false
+	}
+	return typeOf(t), true
+}

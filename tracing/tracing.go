@@ -35,6 +35,8 @@ type Source interface {
 	// ProtoTypes are its types, and Struct is a structure.
 	ProtoTypes(name string) (params []kimage.Type, ret kimage.Type, ok bool)
 	Struct(name string) (kimage.Type, bool)
+	// TypeByID is a type by its number in BTF.
+	TypeByID(id int) (kimage.Type, bool)
 	// Modules are the names of the modules that are there.
 	Modules() []string
 }

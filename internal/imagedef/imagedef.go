@@ -19,6 +19,7 @@ type Types interface {
 	Proto(name string) (kimage.Proto, bool)
 	ProtoTypes(name string) (params []kimage.Type, ret kimage.Type, ok bool)
 	Struct(name string) (kimage.Type, bool)
+	TypeByID(id int) (kimage.Type, bool)
 }
 
 // Kernel is an image as definitions see it.
@@ -85,6 +86,15 @@ func (k *Kernel) Struct(name string) (definition.CType, bool) {
 		return nil, false
 	}
 	t, ok := k.Types.Struct(name)
+	return ctype{t}, ok
+}
+
+// TypeByID is a type by its number in BTF.
+func (k *Kernel) TypeByID(id int) (definition.CType, bool) {
+	if k.Types == nil {
+		return nil, false
+	}
+	t, ok := k.Types.TypeByID(id)
 	return ctype{t}, ok
 }
 

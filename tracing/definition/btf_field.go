@@ -169,7 +169,13 @@ func (p *parser) asText(offs int) error {
 	if elem, ok := p.last.c.Elem(); ok && elem.Char() {
 		return nil
 	}
-	if target, ok := p.last.c.Target(); !ok || !target.Char() {
+	target, ok := p.last.c.Target()
+	if size, _, number := p.last.c.Int(); number {
+		// The kernel takes all for a pointer, and reads a number's size as the
+		// number of the type that it points to: 8 is char in Debian's 6.12.
+		target, ok = p.k.TypeByID(size)
+	}
+	if !ok || !target.Char() {
 		return bad(offs, BadType4Str)
 	}
 	if !p.code.next() {

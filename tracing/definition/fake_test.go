@@ -54,6 +54,7 @@ func (f *fakeType) Member(name string) (m definition.Member, ok bool) {
 var (
 	charType = &fakeType{size: 1, signed: true, char: true}
 	intType  = &fakeType{size: 4, signed: true}
+	longType = &fakeType{size: 8}
 	dentry   = &fakeType{members: map[string]definition.Member{
 		"d_name": {Type: &fakeType{members: map[string]definition.Member{
 			"name": {Type: &fakeType{target: charType}, Offset: 64},
@@ -72,8 +73,11 @@ func (fakeKernel) Proto(symbol string) (definition.Proto, bool) {
 	if symbol != "fn" {
 		return definition.Proto{}, false
 	}
-	return definition.Proto{Params: []definition.Param{{Name: "file", Type: &fakeType{target: file}}, {Name: "n", Type: intType}}}, true
+	return definition.Proto{Params: []definition.Param{{Name: "file", Type: &fakeType{target: file}}, {Name: "n", Type: intType}, {Name: "len", Type: longType}}}, true
 }
+
+// TypeByID has characters where integers of 8 bytes look.
+func (fakeKernel) TypeByID(id int) (definition.CType, bool) { return charType, id == 8 }
 
 func (fakeKernel) Struct(name string) (definition.CType, bool) {
 	t, ok := map[string]*fakeType{"file": file, "dentry": dentry}[name]

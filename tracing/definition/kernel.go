@@ -15,6 +15,8 @@ type Kernel interface {
 	Proto(symbol string) (Proto, bool)
 	// Struct is a structure by its name, where BTF has it.
 	Struct(name string) (CType, bool)
+	// TypeByID is a type by its number in BTF.
+	TypeByID(id int) (CType, bool)
 }
 
 // Proto is a function's prototype.

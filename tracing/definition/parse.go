@@ -55,6 +55,7 @@ type context struct {
 	hasProto    bool
 	// asked: the prototype was looked for already.
 	asked bool
+	k     Kernel
 }
 
 // Words splits a line at white space (argv_split).
@@ -71,7 +72,7 @@ func Parse(words []string, k Kernel, c *profile.Tracing) (*Definition, error) {
 		return nil, Refuse(words, 0, 0, NotLogged, errno.EINVAL)
 	}
 	d := &Definition{Return: words[0][0] == 'r', Group: DefaultGroup, Words: words}
-	x := &context{c: c, words: words}
+	x := &context{c: c, words: words, k: k}
 	name, named, err := d.head(c)
 	if err != nil {
 		return nil, located(words, 0, err)

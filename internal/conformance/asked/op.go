@@ -1,0 +1,91 @@
+package asked
+
+import (
+	"context"
+	"os"
+
+	"kprobelab/errno"
+	"kprobelab/tracing"
+)
+
+// Op is one use of a file.
+type Op struct {
+	Do Do
+	// File is its path in the tracing directory, Text what is written.
+	File, Text string
+}
+
+// Do is what is done with a file.
+type Do string
+
+// The uses: one write system call after opening with truncation, or to append,
+// where the text is not empty; and reading all.
+const (
+	Write  Do = "write"
+	Append Do = "append"
+	Read   Do = "read"
+)
+
+// Flags are those of opening the file, as Go's package os has them.
+func (o *Op) Flags() int {
+	switch o.Do {
+	case Write:
+		return os.O_WRONLY | os.O_TRUNC
+	case Append:
+		return os.O_WRONLY | os.O_APPEND
+	}
+	return os.O_RDONLY
+}
+
+// Answer is what came of it.
+type Answer struct {
+	Errno int
+	// Text is what was read.
+	Text string
+}
+
+// Run does it all with a tree.
+func Run(t tracing.Tree, ops []Op) []Answer {
+	list := make([]Answer, len(ops))
+	for i := range ops {
+		text, err := run(t, &ops[i])
+		list[i] = Answer{int(errno.Of(err)), text}
+	}
+	return list
+}
+
+func run(t tracing.Tree, o *Op) (text string, err error) {
+	h, err := t.OpenFile(o.File, o.Flags())
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case o.Do == Read:
+		text, err = readAll(h)
+	case o.Text != "":
+		_, err = h.WriteAt([]byte(o.Text), 0)
+	}
+	if e := h.Close(); err == nil {
+		err = e
+	}
+	return text, err
+}
+
+func readAll(h tracing.Handle) (string, error) {
+	var all []byte
+	buf := make([]byte, 1<<16)
+	for {
+		n, err := h.ReadAt(context.Background(), buf, int64(len(all)))
+		all = append(all, buf[:n]...)
+		if n == 0 || err != nil {
+			return string(all), err
+		}
+	}
+}
+
+// OpsFile is where the guest finds its ops, a JSON list of Op; AnswersFrame is
+// the frame with its list of Answer.
+const (
+	OpsFile      = "/ops.json"
+	AnswersFrame = "answers"
+)
