@@ -81,7 +81,7 @@ debian_sources() {
 		security=$(printf '%s\n' "$entries" | awk -F '\t' '$3 ~ /-security$|\/updates$/ && !n++')
 	fi
 	if [ -z "$main" ]; then
-		die "apt's sources name no Debian mirror; set KPROBELAB_MIRROR to the address of one, http://…/debian"
+		die "apt's sources name no Debian mirror; set KPROBELAB_MIRROR=http://…/debian"
 	fi
 	printf '%s\n' "$main" | debian_line "$1"
 	case $1-${2:-} in *-main | sid-* | unstable-* | testing-* | *-backports-*) return ;; esac
