@@ -2,8 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os"
+	"io"
 
 	"github.com/urfave/cli/v3"
 
@@ -72,23 +73,18 @@ func check(t *term, c *cli.Command) error {
 		return err
 	}
 	if r.Refused > 0 {
+		if r.Refused == 1 {
+			return &failure{exitRefused, errors.New("1 probe does not attach")}
+		}
 		return &failure{exitRefused, fmt.Errorf("%d probes do not attach", r.Refused)}
 	}
 	return nil
 }
 
-func readProbes(name string) ([]report.Probe, error) {
-	f := os.Stdin
-	if name != "-" {
-		var err error
-		if f, err = os.Open(name); err != nil {
-			return nil, err
-		}
-		defer f.Close()
-	}
-	probes, err := report.ReadProbes(f)
-	if err != nil {
-		return nil, &failure{exitImage, fmt.Errorf("%s: %w", name, err)}
-	}
-	return probes, nil
+func readProbes(name string) (probes []report.Probe, err error) {
+	err = readList(name, name, func(r io.Reader) error {
+		probes, err = report.ReadProbes(r)
+		return err
+	})
+	return probes, err
 }

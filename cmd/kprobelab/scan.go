@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path"
 
@@ -108,20 +109,29 @@ func scanGlobs(c *cli.Command) ([]string, error) {
 	return nil, oneOf(c, "points", "padding")
 }
 
-func readPoints(name string) ([]report.ScanPoint, error) {
+func readPoints(name string) (points []report.ScanPoint, err error) {
+	err = readList(name, "--points "+name, func(r io.Reader) error {
+		points, err = report.ReadPoints(r)
+		return err
+	})
+	return points, err
+}
+
+// readList reads a file, or what comes in for "-"; what names it in an error
+// of its content.
+func readList(name, what string, read func(io.Reader) error) error {
 	f := os.Stdin
 	if name != "-" {
 		var err error
 		if f, err = os.Open(name); err != nil {
-			return nil, err
+			return err
 		}
 		defer f.Close()
 	}
-	points, err := report.ReadPoints(f)
-	if err != nil {
-		return nil, &failure{exitImage, fmt.Errorf("--points %s: %w", name, err)}
+	if err := read(f); err != nil {
+		return &failure{exitImage, fmt.Errorf("%s: %w", what, err)}
 	}
-	return points, nil
+	return nil
 }
 
 func scanPatternError(img *kimage.Image, err error) error {
