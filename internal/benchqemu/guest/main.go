@@ -10,9 +10,7 @@ package main
 import (
 	"fmt"
 	"os"
-	"runtime"
 	"strconv"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -20,22 +18,7 @@ import (
 	"kprobelab/internal/qemu/wire"
 )
 
-func main() {
-	// The right to write to the port is this thread's.
-	runtime.LockOSThread()
-	err := wire.Open()
-	if err != nil {
-		fmt.Println("no debug port:", err)
-	} else if err = work(); err != nil {
-		wire.Send(frame.Failed, []byte(err.Error()))
-	} else {
-		wire.Send(frame.Done, nil)
-	}
-	// The host ends the machine; the first process must not end.
-	for {
-		time.Sleep(time.Hour)
-	}
-}
+func main() { wire.Init(work) }
 
 const (
 	// optimization is the sysctl that allows and forbids jump optimization;

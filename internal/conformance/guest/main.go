@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -29,22 +28,7 @@ const (
 	debugfs = "/sys/kernel/debug/"
 )
 
-func main() {
-	// The right to write to the port is this thread's.
-	runtime.LockOSThread()
-	err := wire.Open()
-	if err != nil {
-		fmt.Println("no debug port:", err)
-	} else if err = work(); err != nil {
-		wire.Send(frame.Failed, []byte(err.Error()))
-	} else {
-		wire.Send(frame.Done, nil)
-	}
-	// The host ends the machine; the first process must not end.
-	for {
-		time.Sleep(time.Hour)
-	}
-}
+func main() { wire.Init(work) }
 
 func work() error {
 	if err := mount(); err != nil {
