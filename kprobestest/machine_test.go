@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -178,6 +179,18 @@ func TestTraceOfAHit(t *testing.T) {
 	tr.Golden("testdata/fib.golden")
 }
 
+// The package leaves this name to its users: were it declared there too, this
+// test binary would not start.
+var _ = flag.Bool("update", false, "rewrite the golden files that differ")
+
+func TestDeclaresNoFlags(t *testing.T) {
+	flag.VisitAll(func(f *flag.Flag) {
+		if f.Name != "update" && !strings.HasPrefix(f.Name, "test.") {
+			t.Errorf("kprobestest brings a flag -%s into its users' tests", f.Name)
+		}
+	})
+}
+
 func TestGolden(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "sub", "x.golden")
 	golden := func(text string) []string {
@@ -185,9 +198,10 @@ func TestGolden(t *testing.T) {
 	}
 	set := func(v string) { require.NoError(t, flag.Set("update", v)) }
 	defer set(flag.Lookup("update").Value.String())
+	t.Setenv("KPROBELAB_UPDATE", "")
 
 	set("false")
-	require.Contains(t, golden("a\nb\n")[0], "go test -update writes it")
+	require.Contains(t, golden("a\nb\n")[0], "KPROBELAB_UPDATE=1 go test writes it")
 	set("true")
 	require.Empty(t, golden("a\nb\n"))
 	written, err := os.ReadFile(file)
@@ -197,4 +211,9 @@ func TestGolden(t *testing.T) {
 	require.Empty(t, golden("a\nb\n"))
 	require.Contains(t, golden("a\nc\n")[0], "line 2: want b\n          got  c")
 	require.Contains(t, golden("a")[0], "line 2: want b\n          got  the end")
+	t.Setenv("KPROBELAB_UPDATE", "1")
+	require.Empty(t, golden("a\nd\n"), "the environment asks for it, too")
+	written, err = os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, "a\nd\n", string(written))
 }

@@ -16,15 +16,6 @@ import (
 	"kprobelab/x86"
 )
 
-// update is go test -update. A test binary has it once, whoever declares it.
-const update = "update"
-
-func init() {
-	if flag.Lookup(update) == nil {
-		flag.Bool(update, false, "rewrite the golden files that differ")
-	}
-}
-
 // Trace is a record of what the machine's probes did, in lines that repeat to
 // the byte: time is virtual, and places are symbols.
 type Trace struct {
@@ -84,16 +75,19 @@ func (tr *Trace) String() string {
 	return b.String()
 }
 
-// Golden compares the trace with a file, and with go test -update writes it.
+// Golden is Machine.Golden with the whole trace.
 func (tr *Trace) Golden(file string) {
 	tr.m.t.Helper()
 	tr.m.Golden(file, tr.String())
 }
 
-// Golden compares text with a file, and with go test -update writes it.
+// Golden compares text with a file. It writes the file instead where
+// KPROBELAB_UPDATE is set, or where the test declares a flag -update and go
+// test was given it. The package itself declares no flag: the name is the
+// test's to use.
 func (m *Machine) Golden(file, text string) {
 	m.t.Helper()
-	if f := flag.Lookup(update); f != nil && f.Value.String() == "true" {
+	if updating() {
 		if err := write(file, text); err != nil {
 			m.t.Fatalf("golden file: %v", err)
 		}
@@ -101,13 +95,18 @@ func (m *Machine) Golden(file, text string) {
 	}
 	want, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		m.t.Fatalf("golden file: %v; go test -update writes it", err)
+		m.t.Fatalf("golden file: %v; KPROBELAB_UPDATE=1 go test writes it", err)
 	} else if err != nil {
 		m.t.Fatalf("golden file: %v", err)
 	}
 	if !bytes.Equal(want, []byte(text)) {
-		m.t.Errorf("%s differs; go test -update takes the new text\n%s", file, firstDifference(string(want), text))
+		m.t.Errorf("%s differs; KPROBELAB_UPDATE=1 go test takes the new text\n%s", file, firstDifference(string(want), text))
 	}
+}
+
+func updating() bool {
+	f := flag.Lookup("update")
+	return os.Getenv("KPROBELAB_UPDATE") != "" || f != nil && f.Value.String() == "true"
 }
 
 func write(file, text string) error {
