@@ -10,7 +10,7 @@ import (
 // decode looks at more bytes.
 const MaxInsnSize = 15
 
-// What the kernel's decoder returns for bytes it cannot decode (spec 11.1).
+// What the kernel's decoder returns for bytes it cannot decode (docs/spec 11.1).
 var (
 	// ErrTruncated: the instruction runs past the given bytes, in the kernel's
 	// view also past 15, or its immediate is impossible. It wraps errno.ENODATA.

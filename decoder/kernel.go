@@ -3,11 +3,11 @@ package decoder
 import "kprobelab/profile"
 
 // Kernel is an instruction as the kernel's own decoder sees it (struct insn,
-// arch/x86/lib/insn.c; spec 11). Offsets count from the first byte; one that
+// arch/x86/lib/insn.c; docs/spec 11). Offsets count from the first byte; one that
 // has no field to point at is where the field would have been.
 //
 // With VEX or EVEX the opcode is the one byte behind the prefix and OpcodeLen
-// is 1, which kprobes takes for a legacy opcode (spec 2.7, "Quirk").
+// is 1, which kprobes takes for a legacy opcode (docs/spec 2.7, "Quirk").
 type Kernel struct {
 	// Length of the whole instruction, 1 to 15 bytes.
 	Length int
@@ -101,7 +101,7 @@ type kernelDecoder struct {
 	k    Kernel
 }
 
-// decode follows the steps of spec 11.2, in their order.
+// decode follows the steps of docs/spec 11.2, in their order.
 func (s *kernelDecoder) decode() error {
 	s.emulatePrefix()
 	if err := s.legacyPrefixes(); err != nil {

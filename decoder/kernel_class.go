@@ -40,7 +40,7 @@ func (k *Kernel) RM() int { return int(k.ModRM&7) | int(k.REX&1)<<3 }
 
 // IsRelativeJump reports whether the optimizer takes the instruction for a
 // relative jump: E0-E3, E9, EB, 70-7F, 0F 80-8F by opcode bytes alone, so
-// VEX opcodes of those values count too (spec 4.3, "Quirk"). Calls do not.
+// VEX opcodes of those values count too (docs/spec 4.3, "Quirk"). Calls do not.
 func (k *Kernel) IsRelativeJump() bool {
 	switch op := k.Opcode[0]; {
 	case op >= 0xE0 && op <= 0xE3, op == 0xE9, op == 0xEB, op&0xF0 == 0x70:
@@ -52,7 +52,7 @@ func (k *Kernel) IsRelativeJump() bool {
 }
 
 // IsIndirectJump reports whether the optimizer takes the instruction for an
-// indirect jump: FF with ModRM.reg 4 or 5, or EA (spec 4.3), by the first
+// indirect jump: FF with ModRM.reg 4 or 5, or EA (docs/spec 4.3), by the first
 // opcode byte alone.
 func (k *Kernel) IsIndirectJump() bool {
 	return k.Opcode[0] == 0xFF && k.Reg()&6 == 4 || k.Opcode[0] == 0xEA

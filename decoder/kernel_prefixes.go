@@ -1,6 +1,6 @@
 package decoder
 
-// What the kernel's decoder takes before the opcode (spec 11.2, steps 1 to 4).
+// What the kernel's decoder takes before the opcode (docs/spec 11.2, steps 1 to 4).
 
 // emulatePrefix takes "ud2; 'xen'" or "ud2; 'kvm'" (asm/emulate_prefix.h).
 func (s *kernelDecoder) emulatePrefix() {

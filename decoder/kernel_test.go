@@ -185,7 +185,7 @@ func TestKernelReleases(t *testing.T) {
 	}
 }
 
-// checkBounds is the property of the kernel's own sanity test (spec 11.4),
+// checkBounds is the property of the kernel's own sanity test (docs/spec 11.4),
 // and that every field lies within the instruction.
 func checkBounds(t require.TestingT, b []byte, d *profile.Decoder) {
 	k, err := DecodeKernel(b, d)

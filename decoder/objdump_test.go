@@ -18,7 +18,7 @@ import (
 )
 
 // explained are the differences to objdump that are not ours, by objdump's
-// mnemonic. Lines with (bad) are dropped too, as in spec 11.4.
+// mnemonic. Lines with (bad) are dropped too, as in docs/spec 11.4.
 var explained = map[string]string{
 	".byte": "data in text, or a symbol in mid-instruction ends objdump's view",
 	"rex.W": "a symbol in mid-instruction ends objdump's view",
@@ -31,7 +31,7 @@ var windows = []struct{ offset, size int64 }{
 	{0, 640 << 10}, {6 << 20, 640 << 10}, {13 << 20, 640 << 10},
 }
 
-// TestLengthsAgainstObjdump is the kernel's own length test (spec 11.4) on a
+// TestLengthsAgainstObjdump is the kernel's own length test (docs/spec 11.4) on a
 // sample of real kernel text, for both views.
 func TestLengthsAgainstObjdump(t *testing.T) {
 	tool, err := exec.LookPath("objdump")

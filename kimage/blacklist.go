@@ -29,7 +29,7 @@ type blacklist struct {
 }
 
 // Blacklist lists the blacklist's elements as debugfs does: in the order in
-// which boot, and then each module, added them (spec 1.9). The caller must
+// which boot, and then each module, added them (docs/spec 1.9). The caller must
 // not modify it.
 func (img *Image) Blacklist() []BlacklistEntry { return img.tables.blacklist.list }
 

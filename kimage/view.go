@@ -6,7 +6,7 @@ import "kprobelab/x86"
 // symbol covers it, and what the kernel keeps in its tables about it.
 //
 // An Image is a View of its own text. The kprobes subsystem supplies one over
-// live memory that gives back what stood under its int3s and jumps (spec
+// live memory that gives back what stood under its int3s and jumps (docs/spec
 // 1.5.1). Nothing else reads patched text, so bytes from a View are always
 // the original ones.
 //
@@ -33,7 +33,7 @@ type View interface {
 	InInit(addr x86.Addr) (module string, ok bool)
 
 	// Blacklisted returns the element of the kprobes blacklist that holds
-	// the address (spec 1.9).
+	// the address (docs/spec 1.9).
 	Blacklisted(addr x86.Addr) (x86.Range, bool)
 	// ExceptionEntry returns the fixup address of the exception-table entry
 	// for an instruction at exactly addr.

@@ -9,7 +9,7 @@ import (
 )
 
 // aggregate is what makes a Kprobe an aggregator: it stands in the table for
-// several probes at one address (spec 1.6).
+// several probes at one address (docs/spec 1.6).
 type aggregate struct {
 	// members are the probes, newest first. The list is replaced, never
 	// changed in place, so a handler may register and unregister.

@@ -24,8 +24,8 @@ func (tr *trail) probe(name string, at x86.Addr, withPost bool, ret int) *kprobe
 	return p
 }
 
-// TestRule1_6AggregateOrder is spec 1.6: newest first, for pre and post handlers.
-func TestRule1_6AggregateOrder(t *testing.T) {
+// TestAggregateOrder is docs/spec 1.6: newest first, for pre and post handlers.
+func TestAggregateOrder(t *testing.T) {
 	allKernels(t, func(t *testing.T, kernel string) {
 		w := newWorld(t, kernel, 1)
 		var tr trail
@@ -37,9 +37,9 @@ func TestRule1_6AggregateOrder(t *testing.T) {
 	})
 }
 
-// TestRule1_6AggregateStops is spec 1.6: the first pre handler that returns non-zero
+// TestNonZeroEndsTheWalk is docs/spec 1.6: the first pre handler that returns non-zero
 // ends the walk, the step and the post handlers.
-func TestRule1_6AggregateStops(t *testing.T) {
+func TestNonZeroEndsTheWalk(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	var tr trail
 	w.register(t, tr.probe("old", w.steady, true, 0))
@@ -55,10 +55,10 @@ func TestRule1_6AggregateStops(t *testing.T) {
 	require.Equal(t, trail{"pre new", "pre stop"}, tr)
 }
 
-// TestRule1_6DisabledMembersAreSkipped is spec 1.6 and 1.8: disabled members are
+// TestDisabledMembersAreSkipped is docs/spec 1.6 and 1.8: disabled members are
 // skipped; with the last one disabled the int3 goes, with one enabled it
 // comes back.
-func TestRule1_6DisabledMembersAreSkipped(t *testing.T) {
+func TestDisabledMembersAreSkipped(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	var tr trail
 	a := w.register(t, tr.probe("a", w.steady, true, 0))
@@ -89,9 +89,9 @@ func TestRule1_6DisabledMembersAreSkipped(t *testing.T) {
 	require.Equal(t, trail{"pre c"}, tr)
 }
 
-// TestRule1_6NmissedOfEveryMember is spec 1.6 and the transcript recursion_nmissed: every
+// TestNmissedOfEveryMember is docs/spec 1.6 and the transcript recursion_nmissed: every
 // member counts, disabled ones too; the aggregator itself does not.
-func TestRule1_6NmissedOfEveryMember(t *testing.T) {
+func TestNmissedOfEveryMember(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	var tr trail
 	a := w.register(t, tr.probe("a", w.leaf, false, 0))
@@ -108,9 +108,10 @@ func TestRule1_6NmissedOfEveryMember(t *testing.T) {
 	require.Empty(t, tr)
 }
 
-// TestRule1_6PostWalker is spec 1.8: the post walker goes with the last
+// TestPostWalkerGoesWithTheLastPostHandler is docs/spec 1.8: the post walker goes with the last
 // member that has a post handler.
-func TestRule1_6PostWalker(t *testing.T) {
+// See docs/spec 1.6.
+func TestPostWalkerGoesWithTheLastPostHandler(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	var tr trail
 	w.register(t, tr.probe("a", w.steady, false, 0))
@@ -125,8 +126,9 @@ func TestRule1_6PostWalker(t *testing.T) {
 	require.NotSame(t, b, w.k.Find(w.steady), "the aggregator stays with its last member")
 }
 
-// TestRule1_6MembersShareTheSlot: members have the same slot, and it is freed once.
-func TestRule1_6MembersShareTheSlot(t *testing.T) {
+// TestMembersShareTheSlot: members have the same slot, and it is freed once.
+// See docs/spec 1.6.
+func TestMembersShareTheSlot(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	a, b := at(w.steady), at(w.steady)
 	require.NoError(t, w.k.RegisterKprobes([]*kprobes.Kprobe{a, b}))
@@ -142,9 +144,10 @@ func TestRule1_6MembersShareTheSlot(t *testing.T) {
 	w.k.UnregisterKprobe(b)
 }
 
-// TestRule1_6MembersChangeDuringWalk: a handler that adds or removes members does not
+// TestMembersChangeDuringWalk: a handler that adds or removes members does not
 // disturb the walk that calls it.
-func TestRule1_6MembersChangeDuringWalk(t *testing.T) {
+// See docs/spec 1.6.
+func TestMembersChangeDuringWalk(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	var tr trail
 	w.register(t, tr.probe("a", w.steady, true, 0))

@@ -9,9 +9,10 @@ import (
 	"kprobelab/x86"
 )
 
-// TestRule2_3InterruptsAndPreemption: what handlers find, by the way in which
+// TestInterruptsAndPreemptionInHandlers: what handlers find, by the way in which
 // they were come to and by release; outside of them nothing is off.
-func TestRule2_3InterruptsAndPreemption(t *testing.T) {
+// See docs/spec 2.3.
+func TestInterruptsAndPreemptionInHandlers(t *testing.T) {
 	type context struct {
 		off   bool
 		count uint32

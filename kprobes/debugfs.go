@@ -9,7 +9,7 @@ import (
 	"kprobelab/probepoint"
 )
 
-// The files kprobes/enabled and kprobes/blacklist in debugfs (spec 8.2, 8.3).
+// The files kprobes/enabled and kprobes/blacklist in debugfs (docs/spec 8.2, 8.3).
 
 // blacklistSource is a View that can list its blacklist, such as an image.
 type blacklistSource interface {

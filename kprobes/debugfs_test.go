@@ -8,9 +8,10 @@ import (
 	"kprobelab/errno"
 )
 
-// TestRule8_3Enabled: what the file kprobes/enabled takes and reads, by
+// TestEnabledFile: what the file kprobes/enabled takes and reads, by
 // release.
-func TestRule8_3Enabled(t *testing.T) {
+// See docs/spec 8.3.
+func TestEnabledFile(t *testing.T) {
 	for _, c := range []struct {
 		text       string
 		on         bool
@@ -42,9 +43,10 @@ func TestRule8_3Enabled(t *testing.T) {
 	}
 }
 
-// TestRule8_3EnabledLog: the log lines, with failures and without; a write
+// TestEnabledFileLog: the log lines, with failures and without; a write
 // that changes nothing logs nothing.
-func TestRule8_3EnabledLog(t *testing.T) {
+// See docs/spec 8.3.
+func TestEnabledFileLog(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	var log []string
 	w.k.OnLog(func(line string) { log = append(log, line) })

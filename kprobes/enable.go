@@ -46,7 +46,7 @@ func (k *Kprobes) disable(p *Kprobe) (*Kprobe, error) {
 // EINVAL where p is not registered or is gone.
 //
 // While all probes are globally disarmed a probe that is alone at its address
-// stays disabled, as in the kernel (spec 1.8, "Quirk").
+// stays disabled, as in the kernel (docs/spec 1.8, "Quirk").
 func (k *Kprobes) EnableKprobe(p *Kprobe) error {
 	if p == nil {
 		return probepoint.Refuse(errno.EINVAL, probepoint.RuleNotRegistered, 0, "")

@@ -2,7 +2,7 @@ package kprobes
 
 import "kprobelab/x86"
 
-// Fault is kprobe_fault_handler (spec 7). regs.IP is at the instruction that
+// Fault is kprobe_fault_handler (docs/spec 7). regs.IP is at the instruction that
 // faulted. The result is false unless a handler's fault was resolved here.
 func (k *Kprobes) Fault(regs *x86.PtRegs, vector int) bool {
 	cpu := k.cpu()
@@ -37,7 +37,7 @@ func (k *Kprobes) Fault(regs *x86.PtRegs, vector int) bool {
 	return false
 }
 
-// Vectors of the faults that the kernel asks kprobes about (spec 7.1).
+// Vectors of the faults that the kernel asks kprobes about (docs/spec 7.1).
 const (
 	protectionFault = 13
 	pageFault       = 14

@@ -2,7 +2,7 @@ package kprobes
 
 import "kprobelab/x86"
 
-// A probe on a function's fentry site runs from the function tracer (spec 2.9):
+// A probe on a function's fentry site runs from the function tracer (docs/spec 2.9):
 // while it is armed, the 5-byte nop of the site is a call of the tracer's
 // trampoline (ftracetramp.go), which calls kprobe_ftrace_handler. There is no
 // slot, no trap, and interrupts stay as they are.

@@ -28,9 +28,10 @@ func (w *world) target(at x86.Addr) x86.Addr {
 	return at.Add(5 + int64(int32(binary.LittleEndian.Uint32(w.mem(at+1, 4)))))
 }
 
-// TestRule2_9SiteIsACall: the site is a call of the tracer's trampoline while
+// TestArmedFtraceSiteIsACall: the site is a call of the tracer's trampoline while
 // the probe is armed, and the CPU's own nop else.
-func TestRule2_9SiteIsACall(t *testing.T) {
+// See docs/spec 2.9.
+func TestArmedFtraceSiteIsACall(t *testing.T) {
 	onFtrace(t, func(t *testing.T, w *world) {
 		p := at(w.traced)
 		p.Flags = kprobes.FlagDisabled
@@ -53,10 +54,11 @@ func TestRule2_9SiteIsACall(t *testing.T) {
 	})
 }
 
-// TestRule2_9TwoRegistrations: probes share the tracer's trampoline, and those
+// TestTwoTracerRegistrations: probes share the tracer's trampoline, and those
 // with a post handler have another one. A second probe at the address changes
 // nothing; a site is disarmed with its last.
-func TestRule2_9TwoRegistrations(t *testing.T) {
+// See docs/spec 2.9.
+func TestTwoTracerRegistrations(t *testing.T) {
 	onFtrace(t, func(t *testing.T, w *world) {
 		other := w.add("traced2", nop5, movAX, addAX, ret)
 		third := w.add("traced3", nop5, movAX, addAX, ret)
@@ -80,10 +82,11 @@ func TestRule2_9TwoRegistrations(t *testing.T) {
 	})
 }
 
-// TestRule2_9Registers: what handlers see is the frame at the site: the stack
+// TestFtraceHandlerRegisters: what handlers see is the frame at the site: the stack
 // as the function has it, ip 1 behind the site in the pre handler and 5 in the
 // post handler, flags with IF as it is, orig_ax 0.
-func TestRule2_9Registers(t *testing.T) {
+// See docs/spec 2.9.
+func TestFtraceHandlerRegisters(t *testing.T) {
 	onFtrace(t, func(t *testing.T, w *world) {
 		var pre, post x86.PtRegs
 		w.register(t, &kprobes.Kprobe{Addr: w.traced,
@@ -104,10 +107,11 @@ func TestRule2_9Registers(t *testing.T) {
 	})
 }
 
-// TestRule2_9HandlerChanges: general registers and flags that a handler
+// TestFtraceHandlerChangesRegisters: general registers and flags that a handler
 // changes take effect, the stack pointer does not, and ip does where it
 // returned non-zero.
-func TestRule2_9HandlerChanges(t *testing.T) {
+// See docs/spec 2.9.
+func TestFtraceHandlerChangesRegisters(t *testing.T) {
 	onFtrace(t, func(t *testing.T, w *world) {
 		posts := 0
 		p := &kprobes.Kprobe{Addr: w.traced,
@@ -139,9 +143,10 @@ func TestRule2_9HandlerChanges(t *testing.T) {
 	})
 }
 
-// TestRule2_9Disabled: the tracer's call of a probe that is disabled, or no
+// TestFtraceProbeDisabled: the tracer's call of a probe that is disabled, or no
 // longer there, does nothing: a task may be in the trampoline meanwhile.
-func TestRule2_9Disabled(t *testing.T) {
+// See docs/spec 2.9.
+func TestFtraceProbeDisabled(t *testing.T) {
 	onFtrace(t, func(t *testing.T, w *world) {
 		hits := 0
 		p := &kprobes.Kprobe{Addr: w.traced, PreHandler: func(*kprobes.Kprobe, *x86.PtRegs) int { hits++; return 0 }}
@@ -164,9 +169,10 @@ func TestRule2_9Disabled(t *testing.T) {
 	})
 }
 
-// TestRule2_9NoTrampoline: without memory for the tracer's trampoline the probe
+// TestFtraceWithoutTrampoline: without memory for the tracer's trampoline the probe
 // is not registered, and enabling it fails.
-func TestRule2_9NoTrampoline(t *testing.T) {
+// See docs/spec 2.9.
+func TestFtraceWithoutTrampoline(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	p := at(w.traced)
 	w.execLeft = 0
@@ -180,9 +186,10 @@ func TestRule2_9NoTrampoline(t *testing.T) {
 	w.k.UnregisterKprobe(p)
 }
 
-// TestRule1_4WithoutKprobesOnFtrace: then a site cannot be probed, and where
+// TestWithoutKprobesOnFtrace: then a site cannot be probed, and where
 // functions have no such sites a nop is an instruction like any other.
-func TestRule1_4WithoutKprobesOnFtrace(t *testing.T) {
+// See docs/spec 1.4.
+func TestWithoutKprobesOnFtrace(t *testing.T) {
 	for kernel, sites := range map[string]bool{"2.6.18": false, "4.4": true, "6.1": true} {
 		c, _ := profile.Named(kernel)
 		c.KprobesOnFtrace = false

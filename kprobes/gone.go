@@ -2,7 +2,7 @@ package kprobes
 
 import "kprobelab/x86"
 
-// KillKprobes makes every probe in a range of text gone (kill_kprobe, spec
+// KillKprobes makes every probe in a range of text gone (kill_kprobe, docs/spec
 // 1.10): its code is about to disappear with a module, or with the kernel's
 // init memory. The text is not written any more (that of ftrace sites apart),
 // the slots are freed, and the probes can only be unregistered.

@@ -11,9 +11,9 @@ import (
 	"kprobelab/x86"
 )
 
-// TestRule1_10Gone is spec 1.10: probes whose code has gone are listed as such, cannot
+// TestGoneProbes is docs/spec 1.10: probes whose code has gone are listed as such, cannot
 // be enabled, and go away without the text being written.
-func TestRule1_10Gone(t *testing.T) {
+func TestGoneProbes(t *testing.T) {
 	w := newWorld(t, "5.10", 1)
 	a, b, c := at(w.leaf), at(w.steady), at(w.steady)
 	other := at(w.traced)
@@ -37,9 +37,9 @@ func TestRule1_10Gone(t *testing.T) {
 	copy(w.mem(textBase, textSize), w.clean) // what was there is not restored
 }
 
-// TestRule1_6GoneAddressIsUsedAgain is spec 1.6: a probe on new code at an address
+// TestGoneAddressIsUsedAgain is docs/spec 1.6: a probe on new code at an address
 // whose old probes are gone.
-func TestRule1_6GoneAddressIsUsedAgain(t *testing.T) {
+func TestGoneAddressIsUsedAgain(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	old := at(w.steady)
 	require.NoError(t, w.k.RegisterKprobe(old))

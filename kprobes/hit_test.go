@@ -35,9 +35,9 @@ func (r *recorder) probe(at x86.Addr, withPost bool) *kprobes.Kprobe {
 	return p
 }
 
-// TestRule2_3HandlerRegisters is spec 2.3 and 2.6, and the transcript handler_regs:
+// TestHandlerRegisters is docs/spec 2.3 and 2.6, and the transcript handler_regs:
 // what a handler sees, for each way in which the instruction is executed.
-func TestRule2_3HandlerRegisters(t *testing.T) {
+func TestHandlerRegisters(t *testing.T) {
 	tests := map[string]struct {
 		fn     func(*world) x86.Addr
 		off    uint32
@@ -132,9 +132,9 @@ func wantBoundary(w *world, start, at x86.Addr) bool {
 	return start == at && w.byteAt(at) != 0xcc
 }
 
-// TestRule2_3PreHandlerReturnsNonZero is spec 2.3: execution goes on where the
+// TestPreHandlerReturnsNonZero is docs/spec 2.3: execution goes on where the
 // handler left ip, without the instruction and without post handlers.
-func TestRule2_3PreHandlerReturnsNonZero(t *testing.T) {
+func TestPreHandlerReturnsNonZero(t *testing.T) {
 	for _, fnName := range []string{"leaf", "traced"} {
 		t.Run(fnName, func(t *testing.T) {
 			w := newWorld(t, "6.1", 1)
@@ -157,10 +157,11 @@ func TestRule2_3PreHandlerReturnsNonZero(t *testing.T) {
 	}
 }
 
-// TestRule2_3HandlerResetsBefore4_19: before 4.19 the handler that returns non-zero has to
+// TestHandlerResetsBefore4_19: before 4.19 the handler that returns non-zero has to
 // reset the current kprobe; one that does not leaves the CPU busy, and later
 // hits are missed.
-func TestRule2_3HandlerResetsBefore4_19(t *testing.T) {
+// See docs/spec 2.3.
+func TestHandlerResetsBefore4_19(t *testing.T) {
 	for _, resets := range []bool{true, false} {
 		w := newWorld(t, "4.4", 1)
 		n := 0
@@ -185,9 +186,9 @@ func TestRule2_3HandlerResetsBefore4_19(t *testing.T) {
 	}
 }
 
-// TestRule2_3HandlerChangesIP is spec 2.3: with 0 returned, a changed ip is
+// TestHandlerChangesIP is docs/spec 2.3: with 0 returned, a changed ip is
 // overwritten unless the instruction is emulated.
-func TestRule2_3HandlerChangesIP(t *testing.T) {
+func TestHandlerChangesIP(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	p := &kprobes.Kprobe{Addr: w.leaf, PreHandler: func(_ *kprobes.Kprobe, regs *x86.PtRegs) int {
 		regs.IP += 100
@@ -209,8 +210,8 @@ func TestRule2_3HandlerChangesIP(t *testing.T) {
 	require.EqualValues(t, 1, w.result(t, w.rec, 5), "the call is reached with 0, so one level")
 }
 
-// TestRule2_4BoostedDoesNotTrapTwice is spec 2.4, rule 2.
-func TestRule2_4BoostedDoesNotTrapTwice(t *testing.T) {
+// TestBoostedDoesNotTrapTwice is docs/spec 2.4, rule 2.
+func TestBoostedDoesNotTrapTwice(t *testing.T) {
 	w := newWorld(t, "5.10", 1)
 	var r recorder
 	p := w.register(t, r.probe(w.leaf, false))
@@ -223,9 +224,9 @@ func TestRule2_4BoostedDoesNotTrapTwice(t *testing.T) {
 	require.Equal(t, []kprobes.EventKind{kprobes.EventTrap, kprobes.EventPre, kprobes.EventBoost}, kinds)
 }
 
-// TestRule2_4BoostDecidedAtBuild is the quirk of spec 2.4: a post handler that joins
+// TestBoostIsDecidedWhenTheSlotIsBuilt is the quirk of docs/spec 2.4: a post handler that joins
 // a boosted slot never runs; in kernels that decide at the hit it does.
-func TestRule2_4BoostDecidedAtBuild(t *testing.T) {
+func TestBoostIsDecidedWhenTheSlotIsBuilt(t *testing.T) {
 	for kernel, posts := range map[string]int{"5.10": 0, "5.8": 1} {
 		t.Run(kernel, func(t *testing.T) {
 			w := newWorld(t, kernel, 1)
@@ -246,9 +247,9 @@ func TestRule2_4BoostDecidedAtBuild(t *testing.T) {
 	require.Equal(t, 1, second.post, "registered first, it prevents boosting")
 }
 
-// TestRule2_3VanishedInt3 is the last rule of spec 2.3: to 6.1 an int3 that is no
+// TestVanishedInt3 is the last rule of docs/spec 2.3: to 6.1 an int3 that is no
 // longer there is re-executed.
-func TestRule2_3VanishedInt3(t *testing.T) {
+func TestVanishedInt3(t *testing.T) {
 	for kernel, handled := range map[string]bool{"6.1": true, "6.12": false} {
 		w := newWorld(t, kernel, 1)
 		regs := x86.PtRegs{IP: uint64(w.leaf + 1), CS: x86.KernelCS}
@@ -261,8 +262,9 @@ func TestRule2_3VanishedInt3(t *testing.T) {
 	}
 }
 
-// TestRule2_2UserModeIsNotOurs: kprobes do not act on user-mode breakpoints.
-func TestRule2_2UserModeIsNotOurs(t *testing.T) {
+// TestUserModeIsNotOurs: kprobes do not act on user-mode breakpoints.
+// See docs/spec 2.2.
+func TestUserModeIsNotOurs(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	var r recorder
 	w.register(t, r.probe(w.leaf, false))
@@ -271,9 +273,9 @@ func TestRule2_2UserModeIsNotOurs(t *testing.T) {
 	require.Zero(t, r.pre)
 }
 
-// TestRule2_4InterruptsOffWhileStepping is spec 2.4, rule 5: IF is off in the slot
+// TestInterruptsOffWhileStepping is docs/spec 2.4, rule 5: IF is off in the slot
 // and comes back.
-func TestRule2_4InterruptsOffWhileStepping(t *testing.T) {
+func TestInterruptsOffWhileStepping(t *testing.T) {
 	for _, kernel := range []string{"6.1", "5.8"} {
 		w := newWorld(t, kernel, 1)
 		var r recorder
@@ -292,9 +294,9 @@ func TestRule2_4InterruptsOffWhileStepping(t *testing.T) {
 	}
 }
 
-// TestRule2_7FlagInstructions is spec 2.7 and 2.8: cli, sti, pushf and popf leave
+// TestFlagInstructions is docs/spec 2.7 and 2.8: cli, sti, pushf and popf leave
 // what they leave unprobed, whichever way they are executed.
-func TestRule2_7FlagInstructions(t *testing.T) {
+func TestFlagInstructions(t *testing.T) {
 	allKernels(t, func(t *testing.T, kernel string) {
 		w := newWorld(t, kernel, 1)
 		fns := map[string]x86.Addr{
@@ -383,9 +385,10 @@ func TestObserve(t *testing.T) {
 	require.Empty(t, steps)
 }
 
-// TestRule2_7EmulationFault: a push to unmapped memory inside an emulated call is an
+// TestEmulationFault: a push to unmapped memory inside an emulated call is an
 // oops in the kernel; here the hit is not handled and the error says so.
-func TestRule2_7EmulationFault(t *testing.T) {
+// See docs/spec 2.7.
+func TestEmulationFault(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	var r recorder
 	w.register(t, r.probe(w.calls, false))
@@ -398,8 +401,9 @@ func TestRule2_7EmulationFault(t *testing.T) {
 	require.Nil(t, p)
 }
 
-// TestRule2_7QuirkSwitches stands for the profile's emulation switches.
-func TestRule2_7QuirkSwitches(t *testing.T) {
+// TestQuirkSwitches stands for the profile's emulation switches.
+// See docs/spec 2.7.
+func TestQuirkSwitches(t *testing.T) {
 	for _, quirk := range []bool{true, false} {
 		c, _ := profile.Named("6.1")
 		c.Step.RetIgnoresImm = quirk

@@ -7,7 +7,7 @@ import "kprobelab/x86"
 type Instance struct {
 	// RetAddr is the return address that the function was called with. It is
 	// the trampoline's address where an older return probe of the function
-	// shares the frame (spec 5.5, "Several return probes on one function").
+	// shares the frame (docs/spec 5.5, "Several return probes on one function").
 	RetAddr x86.Addr
 	// Data is DataSize bytes for the handlers, zeroed when the probe is
 	// registered and not between uses.
@@ -146,7 +146,7 @@ type Cursor struct {
 
 // FindReturnAddress tells an unwinder the true return address that the
 // trampoline hides in the stack slot at frame, or 0 (rethook_find_ret_addr,
-// kretprobe_find_ret_addr; spec 5.6). The task must not run meanwhile.
+// kretprobe_find_ret_addr; docs/spec 5.6). The task must not run meanwhile.
 func (k *Kprobes) FindReturnAddress(task int, frame x86.Addr, cursor *Cursor) x86.Addr {
 	if cursor == nil {
 		cursor = &Cursor{}

@@ -2,7 +2,7 @@ package kprobes
 
 import "kprobelab/x86"
 
-// Int3 is kprobe_int3_handler (spec 2.3). regs.IP is behind the breakpoint.
+// Int3 is kprobe_int3_handler (docs/spec 2.3). regs.IP is behind the breakpoint.
 func (k *Kprobes) Int3(regs *x86.PtRegs) bool {
 	if regs.CS&3 != 0 {
 		return false // kprobes do not act on user mode

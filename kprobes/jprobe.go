@@ -56,7 +56,7 @@ type jprobeState struct {
 	savedSP x86.Addr
 }
 
-// RegisterJprobe plants a jprobe (register_jprobe, spec 6). Beside
+// RegisterJprobe plants a jprobe (register_jprobe, docs/spec 6). Beside
 // RegisterKprobe's refusals: ENOSYS where the kernel has no jprobes (they were
 // deprecated, stubbed in 4.15 and removed in 4.19) or the image has no
 // jprobe_return, EINVAL where the handler is not the entry of a function of

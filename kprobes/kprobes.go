@@ -63,7 +63,7 @@ func New(m Machine, v kimage.View, c *profile.Config) *Kprobes {
 }
 
 // View is the code under test as it is in memory now, with the original bytes
-// in place of this subsystem's int3s (spec 1.5.1).
+// in place of this subsystem's int3s (docs/spec 1.5.1).
 func (k *Kprobes) View() kimage.View { return k.view }
 
 // Config is the kernel that is modelled; it must not be changed.

@@ -9,10 +9,10 @@ import (
 	"kprobelab/x86"
 )
 
-// TestRule5_5SeveralOnOneFunction is spec 5.5: on entry the newest is first and sees the
+// TestSeveralKretprobesOnOneFunction is docs/spec 5.5: on entry the newest is first and sees the
 // real return address; on return the oldest is first, and with rethook all
 // but the newest still see the trampoline.
-func TestRule5_5SeveralOnOneFunction(t *testing.T) {
+func TestSeveralKretprobesOnOneFunction(t *testing.T) {
 	for _, kernel := range []string{"5.10", "6.1", "6.12"} {
 		t.Run(kernel, func(t *testing.T) {
 			w := newWorld(t, kernel, 1)
@@ -42,9 +42,9 @@ func TestRule5_5SeveralOnOneFunction(t *testing.T) {
 	}
 }
 
-// TestRule5_5TailCall is spec 5.5: a probed function that jumps to another one shares
+// TestTailCallSharesTheReturn is docs/spec 5.5: a probed function that jumps to another one shares
 // its return slot, and all handlers run at the one return.
-func TestRule5_5TailCall(t *testing.T) {
+func TestTailCallSharesTheReturn(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	// tail: add $1,%rdi would need more of the fake; a plain jump does.
 	tail := w.add("tail", nop, "\xe9") // jmp leaf
@@ -58,9 +58,10 @@ func TestRule5_5TailCall(t *testing.T) {
 	require.Zero(t, w.k.Pending(0))
 }
 
-// TestRule5_5LostReturn: a return through the trampoline that no call accounts for is
+// TestLostReturnAddress: a return through the trampoline that no call accounts for is
 // the kernel's BUG; here it is an error, and the guest faults.
-func TestRule5_5LostReturn(t *testing.T) {
+// See docs/spec 5.5.
+func TestLostReturnAddress(t *testing.T) {
 	for kernel, line := range map[string]string{
 		"4.4":  "kretprobe BUG!: Processing kretprobe (null) @ (null)",
 		"5.10": "kretprobe BUG!: Processing kretprobe (null) @ (null)",
@@ -81,10 +82,11 @@ func TestRule5_5LostReturn(t *testing.T) {
 	}
 }
 
-// TestRule5_5Misordered: an instance that waits on another stack slot than the
+// TestMisorderedInstances: an instance that waits on another stack slot than the
 // one returned through. With rethook it ends the walk; before, it is skipped
 // and the next match is blamed.
-func TestRule5_5Misordered(t *testing.T) {
+// See docs/spec 5.5.
+func TestMisorderedInstances(t *testing.T) {
 	for kernel, want := range map[string][]string{
 		"5.8": {"kretprobe is stacked incorrectly. Trying to fixup.", "leaf must be blacklisted because of incorrect kretprobe order"},
 		"6.1": {"WARNING: rethook: a pending return is on another stack frame"},

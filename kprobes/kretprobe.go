@@ -65,7 +65,7 @@ const (
 	maxInstanceData = 256 << 20
 )
 
-// RegisterKretprobe plants a return probe (register_kretprobe, spec 5.2).
+// RegisterKretprobe plants a return probe (register_kretprobe, docs/spec 5.2).
 // Beside RegisterKprobe's refusals: EINVAL where the place is not a function's
 // entry or return probes are forbidden there (__switch_to), E2BIG for too
 // large a DataSize, ENOMEM for the pool.
@@ -107,7 +107,7 @@ func (k *Kprobes) RegisterKretprobe(rp *Kretprobe) error {
 }
 
 // checkKretprobe makes the checks that a return probe has beside its
-// kprobe's (steps 1 to 4 of spec 5.2).
+// kprobe's (steps 1 to 4 of docs/spec 5.2).
 func (k *Kprobes) checkKretprobe(rp *Kretprobe) error {
 	kp := &rp.KP
 	pt, err := k.resolve(kp)
@@ -221,7 +221,7 @@ func (k *Kprobes) EnableKretprobe(rp *Kretprobe) error {
 }
 
 // preKretprobe is pre_handler_kretprobe: it takes an instance, and puts the
-// trampoline in the place of the return address (spec 5.3).
+// trampoline in the place of the return address (docs/spec 5.3).
 func (k *Kprobes) preKretprobe(p *Kprobe, regs *x86.PtRegs) int {
 	cpu, rp := k.cpu(), p.kret
 	if rp == nil || rp.pool == nil {

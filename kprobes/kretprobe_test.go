@@ -28,9 +28,10 @@ func (c *calls) probe(at x86.Addr, maxActive int) *kprobes.Kretprobe {
 	}
 }
 
-// TestRule5_5Kretprobe is KUnit's test_kretprobe for every kernel and every way in
+// TestKretprobe is KUnit's test_kretprobe for every kernel and every way in
 // which the entry is executed.
-func TestRule5_5Kretprobe(t *testing.T) {
+// See docs/spec 5.5.
+func TestKretprobe(t *testing.T) {
 	allKernels(t, func(t *testing.T, kernel string) {
 		w := newWorldOf(t, withoutNMI(t, kernel), 1)
 		for _, fn := range []x86.Addr{w.leaf, w.steady, w.calls, w.traced} {
@@ -57,9 +58,10 @@ func TestRule5_5Kretprobe(t *testing.T) {
 	})
 }
 
-// TestRule5_4KretprobeRegisters is the transcript handler_regs: what a return handler
+// TestKretprobeRegisters is the transcript handler_regs: what a return handler
 // sees, and what it may change.
-func TestRule5_4KretprobeRegisters(t *testing.T) {
+// See docs/spec 5.4.
+func TestKretprobeRegisters(t *testing.T) {
 	for _, kernel := range []string{"4.4", "5.10", "6.1", "6.12"} {
 		t.Run(kernel, func(t *testing.T) {
 			w := newWorld(t, kernel, 1)
@@ -96,8 +98,8 @@ func TestRule5_4KretprobeRegisters(t *testing.T) {
 	}
 }
 
-// TestRule5_4TrampolineBytes: the trampoline is laid out as spec 5.4 says.
-func TestRule5_4TrampolineBytes(t *testing.T) {
+// TestTrampolineBytes: the trampoline is laid out as docs/spec 5.4 says.
+func TestTrampolineBytes(t *testing.T) {
 	push := "57 56 52 51 50 41 50 41 51 41 52 41 53 53 55 41 54 41 55 41 56 41 57 "
 	pop := "41 5f 41 5e 41 5d 41 5c 5d 5b 41 5b 41 5a 41 59 41 58 58 59 5a 5e 5f "
 	tests := map[string]string{
@@ -112,9 +114,10 @@ func TestRule5_4TrampolineBytes(t *testing.T) {
 	}
 }
 
-// TestRule5_8Recursion is the transcript recursion_nmissed: a function that
+// TestRecursionNeedsAnInstanceALevel is the transcript recursion_nmissed: a function that
 // calls itself ten deep, with pools of several sizes, twice.
-func TestRule5_8Recursion(t *testing.T) {
+// See docs/spec 5.8.
+func TestRecursionNeedsAnInstanceALevel(t *testing.T) {
 	tests := []struct{ asked, got10, hits10, got61, hits61 int }{
 		{0, 2, 2, 10, 10}, {1, 1, 1, 1, 1}, {2, 2, 2, 2, 2}, {5, 5, 5, 5, 5}, {100, 100, 10, 100, 10},
 	}
@@ -146,9 +149,10 @@ func TestRule5_8Recursion(t *testing.T) {
 	}
 }
 
-// TestRule5_3EntryHandlerRefuses: a non-zero entry handler means that the call is not
+// TestEntryHandlerRefuses: a non-zero entry handler means that the call is not
 // tracked, and not missed (transcript handler_regs, last line).
-func TestRule5_3EntryHandlerRefuses(t *testing.T) {
+// See docs/spec 5.3.
+func TestEntryHandlerRefuses(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	c := calls{}
 	rp := c.probe(w.leaf, 1)
@@ -161,8 +165,9 @@ func TestRule5_3EntryHandlerRefuses(t *testing.T) {
 	require.Zero(t, rp.Nmissed)
 }
 
-// TestRule5_1DataIsNotCleared: DataSize bytes an instance, zeroed once.
-func TestRule5_1DataIsNotCleared(t *testing.T) {
+// TestInstanceDataIsNotCleared: DataSize bytes an instance, zeroed once.
+// See docs/spec 5.1.
+func TestInstanceDataIsNotCleared(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	var seen []byte
 	w.registerRet(t, &kprobes.Kretprobe{
@@ -189,8 +194,9 @@ func rel32(next, to x86.Addr) []byte {
 	return []byte{byte(d), byte(d >> 8), byte(d >> 16), byte(d >> 24)}
 }
 
-// TestRule5_5ProbeHitInReturnHandler: probes that a return handler hits are missed.
-func TestRule5_5ProbeHitInReturnHandler(t *testing.T) {
+// TestProbeHitInReturnHandler: probes that a return handler hits are missed.
+// See docs/spec 5.5.
+func TestProbeHitInReturnHandler(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	var inner recorder
 	p := w.register(t, inner.probe(w.steady, true))
@@ -209,9 +215,10 @@ func TestRule5_5ProbeHitInReturnHandler(t *testing.T) {
 	require.Zero(t, n.ret)
 }
 
-// TestRule5_3InstancesArePerTask: two tasks in one function at a time, each with its
+// TestInstancesArePerTask: two tasks in one function at a time, each with its
 // own return.
-func TestRule5_3InstancesArePerTask(t *testing.T) {
+// See docs/spec 5.3.
+func TestInstancesArePerTask(t *testing.T) {
 	w := newWorld(t, "6.1", 2)
 	c := calls{}
 	rp := w.registerRet(t, c.probe(w.rec, 12))
@@ -232,9 +239,9 @@ func TestRule5_3InstancesArePerTask(t *testing.T) {
 	require.Zero(t, w.k.Pending(0)+w.k.Pending(7))
 }
 
-// TestRule5_7TaskExit is spec 5.7: the instances of a task that ends are recycled,
+// TestTaskExitRecyclesInstances is docs/spec 5.7: the instances of a task that ends are recycled,
 // without handlers.
-func TestRule5_7TaskExit(t *testing.T) {
+func TestTaskExitRecyclesInstances(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	c := calls{}
 	w.registerRet(t, c.probe(w.rec, 3))
@@ -249,9 +256,9 @@ func TestRule5_7TaskExit(t *testing.T) {
 	require.Equal(t, 2, c.ret, "the pool is full again")
 }
 
-// TestRule5_7UnregisterWithPendingReturns is spec 5.7: the calls in flight return to
+// TestUnregisterWithPendingReturns is docs/spec 5.7: the calls in flight return to
 // their callers, and no handler runs.
-func TestRule5_7UnregisterWithPendingReturns(t *testing.T) {
+func TestUnregisterWithPendingReturns(t *testing.T) {
 	for _, kernel := range []string{"5.10", "6.1"} {
 		w := newWorld(t, kernel, 1)
 		c := calls{}
@@ -278,9 +285,9 @@ func TestRule5_7UnregisterWithPendingReturns(t *testing.T) {
 	}
 }
 
-// TestRule5_6FindReturnAddress is spec 5.6 and KUnit's stack trace cases: inside a
+// TestFindReturnAddress is docs/spec 5.6 and KUnit's stack trace cases: inside a
 // handler every hidden return address can be found, in order.
-func TestRule5_6FindReturnAddress(t *testing.T) {
+func TestFindReturnAddress(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	c := calls{}
 	rp := c.probe(w.rec, 10)

@@ -12,8 +12,9 @@ import (
 	"kprobelab/profile"
 )
 
-// TestRule5_2Registration is the last part of the transcript misuse.
-func TestRule5_2Registration(t *testing.T) {
+// TestKretprobeRegistration is the last part of the transcript misuse.
+// See docs/spec 5.2.
+func TestKretprobeRegistration(t *testing.T) {
 	type want struct {
 		errno     errno.Errno
 		rule      probepoint.Rule
@@ -85,9 +86,10 @@ func TestRule5_2Registration(t *testing.T) {
 	}
 }
 
-// TestRule5_2DefaultMaxActiveOnPreempt: the old formula for the default is the new one on
+// TestDefaultMaxActiveOnPreempt: the old formula for the default is the new one on
 // PREEMPT kernels.
-func TestRule5_2DefaultMaxActiveOnPreempt(t *testing.T) {
+// See docs/spec 5.2.
+func TestDefaultMaxActiveOnPreempt(t *testing.T) {
 	for kernel, want := range map[string]int{"5.8": 16, "2.6.18": 510} {
 		c, _ := profile.Named(kernel)
 		c.Preemption = true
@@ -106,10 +108,11 @@ func withoutNMI(t testing.TB, kernel string) *profile.Config {
 	return c
 }
 
-// TestRule5_3MissedInNMI: from 4.4 to 5.9 a call that is probed in an NMI is
+// TestKretprobeMissedInNMI: from 4.4 to 5.9 a call that is probed in an NMI is
 // missed, and from 5.8 on an int3 counts as one. So in 5.8 a return probe
 // misses all calls unless the function tracer calls it.
-func TestRule5_3MissedInNMI(t *testing.T) {
+// See docs/spec 5.3.
+func TestKretprobeMissedInNMI(t *testing.T) {
 	allKernels(t, func(t *testing.T, kernel string) {
 		w := newWorld(t, kernel, 1)
 		c, onSite := calls{}, calls{}

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// List is the debugfs file kprobes/list (spec 8.1): a line for every probe,
+// List is the debugfs file kprobes/list (docs/spec 8.1): a line for every probe,
 // bucket by bucket of the kernel's hash table, newest first in each. A line
 // without flags ends in spaces.
 func (k *Kprobes) List() string {

@@ -29,10 +29,11 @@ var measuredLists = map[string]listed{
 		order: []string{"call on", "call off", "jmp", "jmp", "nb+4", "tgt r", "tgt k", "ft r", "ft k", "jcc", "vfs_read r", "nb"}},
 }
 
-// TestRule8_1List is the transcript kprobes_list of three kernels: the same
+// TestKprobesList is the transcript kprobes_list of three kernels: the same
 // probes at the same addresses, in the order and format of the real file. The
 // jump optimization that the real kernels applied is not part of this.
-func TestRule8_1List(t *testing.T) {
+// See docs/spec 8.1.
+func TestKprobesList(t *testing.T) {
 	for kernel, m := range measuredLists {
 		t.Run(kernel, func(t *testing.T) {
 			w := newWorld(t, kernel, 2)
@@ -91,17 +92,19 @@ func TestRule8_1List(t *testing.T) {
 	}
 }
 
-// TestRule8_1ListBefore4_7: until then the hash had another multiplier, and
+// TestKprobesListBefore4_7: until then the hash had another multiplier, and
 // the file another order.
-func TestRule8_1ListBefore4_7(t *testing.T) {
+// See docs/spec 8.1.
+func TestKprobesListBefore4_7(t *testing.T) {
 	old, now := newWorld(t, "4.4", 1), newWorld(t, "5.8", 1)
 	require.Equal(t, 8, kprobes.BucketOf(now.k, 0xffffffff81000010))
 	require.Equal(t, 56, kprobes.BucketOf(old.k, 0xffffffff81000010))
 }
 
-// TestRule8_1ListNewestFirst: in a bucket the newest entry comes first, and an
+// TestKprobesListNewestFirst: in a bucket the newest entry comes first, and an
 // aggregator takes the place of the probe it replaces.
-func TestRule8_1ListNewestFirst(t *testing.T) {
+// See docs/spec 8.1.
+func TestKprobesListNewestFirst(t *testing.T) {
 	w := newWorld(t, "5.10", 1) // no flags
 	var same []x86.Addr
 	for a := textBase; len(same) < 3; a++ {

@@ -26,7 +26,7 @@ type model struct {
 	// members: only enabling while probes are armed clears it.
 	aggregate, disabled map[x86.Addr]bool
 	// boosted is whether the slot was built to go on by itself: then no post
-	// handler of the address ever runs (spec 2.4). boostable is where it can be.
+	// handler of the address ever runs (docs/spec 2.4). boostable is where it can be.
 	boosted, boostable map[x86.Addr]bool
 	// order is what handlers ran in the hit that is being checked.
 	order []*modelProbe
@@ -88,7 +88,7 @@ func (m *model) disable(mp *modelProbe) {
 		!slices.ContainsFunc(m.probes[at], func(mp *modelProbe) bool { return !mp.disabled && !mp.gone })
 }
 
-// enable has the kernel's quirk (spec 1.8): while all are disarmed, a probe
+// enable has the kernel's quirk (docs/spec 1.8): while all are disarmed, a probe
 // that is alone stays disabled, and a member's address does.
 func (m *model) enable(mp *modelProbe) {
 	at := mp.p.Addr

@@ -55,7 +55,7 @@ func (k *Kprobes) findModule(name string) (*module, error) {
 	return m, nil
 }
 
-// ModuleComing is the notifier's COMING (spec 1.10): a module that has gone is
+// ModuleComing is the notifier's COMING (docs/spec 1.10): a module that has gone is
 // loaded again, at the same address, with fresh text. Its part of the
 // blacklist is there, and its init text can be probed. It fails with ENOENT
 // where the image has no such module, with EEXIST where it is loaded.

@@ -31,7 +31,7 @@ func (k *Kprobes) placeCallback() (x86.Addr, error) {
 	return at, k.m.PokeText(at, code)
 }
 
-// optimizedCallback is optimized_callback (spec 4.5): a hit through the jump.
+// optimizedCallback is optimized_callback (docs/spec 4.5): a hit through the jump.
 // There was no trap, interrupts are as they were, and what the handlers return
 // is ignored, as is what they do to ip, sp, cs and ss.
 func (k *Kprobes) optimizedCallback(_ x86.Addr, regs *x86.PtRegs) {
@@ -80,7 +80,7 @@ func (k *Kprobes) optPre(cpu *cpuState, entry *Kprobe, regs *x86.PtRegs) {
 }
 
 // detours sends a hit by int3 to the copied instructions in the detour buffer
-// (setup_detour_execution, spec 2.4): the probe is optimized, or about to be,
+// (setup_detour_execution, docs/spec 2.4): the probe is optimized, or about to be,
 // or was a moment ago.
 func (k *Kprobes) detours(cpu *cpuState, p *Kprobe, regs *x86.PtRegs, reenter bool) bool {
 	if !p.Optimized() || !p.opt().ready() {

@@ -159,7 +159,7 @@ func (r *optRun) end() error {
 }
 
 // adopt takes away what a disabled probe left behind that was registered where
-// an aggregator waited to be removed (TestRule1_6DisabledProbeRevivesForGood),
+// an aggregator waited to be removed (TestDisabledProbeRevivesForGood),
 // and in 4.4 what was undone by force before it could be removed.
 func (r *optRun) adopt() {
 	if !r.k.Enabled() {

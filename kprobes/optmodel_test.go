@@ -8,7 +8,7 @@ import (
 	"kprobelab/profile"
 )
 
-// optModel is spec 4 in a page: places by their offset in over, lists by name,
+// optModel is docs/spec 4 in a page: places by their offset in over, lists by name,
 // and the text as the kernel would have it.
 type optModel struct {
 	c       *profile.Config

@@ -8,7 +8,7 @@ import (
 	"kprobelab/x86"
 )
 
-// Jump optimization (spec 4). An aggregator whose detour buffer could be
+// Jump optimization (docs/spec 4). An aggregator whose detour buffer could be
 // prepared is in one of these states:
 //
 //	state                     OPTIMIZED  list          text at A

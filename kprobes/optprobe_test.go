@@ -44,7 +44,8 @@ func (w *optWorld) newProbe(off int64, post bool) *counted {
 }
 
 // A probe's whole life: waiting, a jump, undone.
-func TestRule4_1States(t *testing.T) {
+// See docs/spec 4.1.
+func TestStatesOfAnOptimizedProbe(t *testing.T) {
 	optimizing(t, func(t *testing.T, kernel string, w *optWorld) {
 		p := w.probe(t, 3, false)
 		require.Equal(t, "optimizing", w.k.Queue(w.place(3)))
@@ -85,7 +86,8 @@ func (w *optWorld) settle(t testing.TB) (jumps []int64) {
 
 // What cannot be optimized has no buffer and stays what it is, and the caller
 // is not told.
-func TestRule4_2NotPrepared(t *testing.T) {
+// See docs/spec 4.2.
+func TestBufferNotPrepared(t *testing.T) {
 	optimizing(t, func(t *testing.T, _ string, w *optWorld) {
 		p := w.probe(t, 28, false) // four bytes are left of the function
 		_, ok := w.k.Detour(p.Addr)
@@ -96,7 +98,8 @@ func TestRule4_2NotPrepared(t *testing.T) {
 }
 
 // A disabled probe has its buffer, but is not queued.
-func TestRule4_2PreparedWhenDisabled(t *testing.T) {
+// See docs/spec 4.2.
+func TestBufferPreparedWhenDisabled(t *testing.T) {
 	optimizing(t, func(t *testing.T, _ string, w *optWorld) {
 		p := w.newProbe(3, false)
 		p.Flags = kprobes.FlagDisabled
@@ -112,7 +115,8 @@ func TestRule4_2PreparedWhenDisabled(t *testing.T) {
 
 // Handlers on the optimized path: all run whatever they return, newest first;
 // ip, sp, cs, ss and orig_ax are lost, the rest takes effect.
-func TestRule4_5Callback(t *testing.T) {
+// See docs/spec 4.5.
+func TestOptimizedCallback(t *testing.T) {
 	optimizing(t, func(t *testing.T, kernel string, w *optWorld) {
 		var order []string
 		var saw x86.PtRegs
@@ -155,7 +159,8 @@ func TestRule4_5Callback(t *testing.T) {
 
 // Reached while another probe is handled: Nmissed grows on every member, no
 // handler runs.
-func TestRule4_5MissedWhenBusy(t *testing.T) {
+// See docs/spec 4.5.
+func TestOptimizedHitMissedWhenBusy(t *testing.T) {
 	optimizing(t, func(t *testing.T, _ string, w *optWorld) {
 		inner, disabled := w.probe(t, 15, false), w.newProbe(15, false)
 		disabled.Flags = kprobes.FlagDisabled
@@ -180,7 +185,8 @@ func TestRule4_5MissedWhenBusy(t *testing.T) {
 }
 
 // While it waits, a pre handler that returns non-zero does stop everything.
-func TestRule4_8SkippedWhileWaiting(t *testing.T) {
+// See docs/spec 4.8.
+func TestHandlerSkipsWhileQueued(t *testing.T) {
 	optimizing(t, func(t *testing.T, _ string, w *optWorld) {
 		p := w.newProbe(7, false)
 		p.PreHandler = func(_ *kprobes.Kprobe, regs *x86.PtRegs) int {
@@ -200,7 +206,8 @@ func TestRule4_8SkippedWhileWaiting(t *testing.T) {
 
 // A CPU that hits the int3 of a change under way goes to the detour buffer, and
 // kprobes are not asked.
-func TestRule4_8PokeInt3(t *testing.T) {
+// See docs/spec 4.8.
+func TestHitOfThePokersInt3(t *testing.T) {
 	optimizing(t, func(t *testing.T, kernel string, w *optWorld) {
 		p := w.probe(t, 0, false)
 		met := 0
@@ -229,7 +236,8 @@ func TestRule4_8PokeInt3(t *testing.T) {
 }
 
 // The steps of every release, in both directions.
-func TestRule4_8Steps(t *testing.T) {
+// See docs/spec 4.8.
+func TestPokeSteps(t *testing.T) {
 	three := []string{"poke-int3", "poke-sync", "poke-tail", "poke-sync", "poke-first", "poke-sync", "poke-done"}
 	two := []string{"poke-int3", "poke-sync", "poke-tail", "poke-sync"}
 	for _, c := range []struct {

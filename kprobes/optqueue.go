@@ -6,7 +6,7 @@ import (
 )
 
 // optimize queues an aggregator to become a jump, or takes it off the queue to
-// be undone (optimize_kprobe, spec 4.6). It does nothing where something
+// be undone (optimize_kprobe, docs/spec 4.6). It does nothing where something
 // forbids it.
 func (k *Kprobes) optimize(p *Kprobe) {
 	o := p.opt()

@@ -30,8 +30,9 @@ func (w *optWorld) state(off int64) string {
 // A probe armed inside another's region always wins, and the outer one does not
 // become a jump again when it goes: it is asked while the inner one does not
 // count as disabled yet, or, where the worker disarms that, not at all. So it
-// was measured (spec 14.4).
-func TestRule4_6Neighbours(t *testing.T) {
+// was measured (docs/spec 14.4).
+// See docs/spec 4.6.
+func TestNeighboursOfAnOptimizedProbe(t *testing.T) {
 	optimizing(t, func(t *testing.T, kernel string, w *optWorld) {
 		outer := w.probe(t, 0, false)
 		require.Equal(t, []int64{0}, w.settle(t))
@@ -69,7 +70,8 @@ func TestRule4_6Neighbours(t *testing.T) {
 
 // A post handler, as a jprobe, needs the int3: it takes the jump back at once,
 // and when the last one leaves, the probe is queued again.
-func TestRule4_6PostHandler(t *testing.T) {
+// See docs/spec 4.6.
+func TestPostHandlerPreventsOptimization(t *testing.T) {
 	optimizing(t, func(t *testing.T, _ string, w *optWorld) {
 		w.probe(t, 7, false)
 		require.Equal(t, []int64{7}, w.settle(t))
@@ -87,9 +89,9 @@ func TestRule4_6PostHandler(t *testing.T) {
 	})
 }
 
-// What happens to a probe in each of its states (spec 4.9): each case names
+// What happens to a probe in each of its states (docs/spec 4.9): each case names
 // the state, what is done, and the state behind it; then the worker runs.
-func TestRule4_9Events(t *testing.T) {
+func TestEventsInEveryState(t *testing.T) {
 	reach := map[string]func(*testing.T, *optWorld, *counted){
 		"queued":    func(*testing.T, *optWorld, *counted) {},
 		"optimized": func(t *testing.T, w *optWorld, _ *counted) { require.NoError(t, w.k.Settle()) },
@@ -153,7 +155,8 @@ func hexByte(b byte) string {
 }
 
 // An unused aggregator that waits to be undone is taken back, and stays a jump.
-func TestRule1_6Revived(t *testing.T) {
+// See docs/spec 1.6.
+func TestUnusedAggregateIsRevived(t *testing.T) {
 	optimizing(t, func(t *testing.T, _ string, w *optWorld) {
 		p := w.probe(t, 3, false)
 		require.Equal(t, []int64{3}, w.settle(t))
@@ -170,7 +173,8 @@ func TestRule1_6Revived(t *testing.T) {
 
 // A disabled probe that is registered there revives the aggregator too, and when
 // it goes, nobody takes the jump away: it stays until somebody comes there again.
-func TestRule1_6DisabledProbeRevivesForGood(t *testing.T) {
+// See docs/spec 1.6.
+func TestDisabledProbeRevivesForGood(t *testing.T) {
 	optimizing(t, func(t *testing.T, _ string, w *optWorld) {
 		p := w.probe(t, 3, false)
 		require.NoError(t, w.k.Settle())
@@ -189,7 +193,8 @@ func TestRule1_6DisabledProbeRevivesForGood(t *testing.T) {
 }
 
 // The worker's order: undo, disarm, remove, wait, optimize, free.
-func TestRule4_7Order(t *testing.T) {
+// See docs/spec 4.7.
+func TestWorkerOrder(t *testing.T) {
 	w := newOptWorld(t, "6.1")
 	p := w.probe(t, 15, false)
 	require.NoError(t, w.k.Settle())
@@ -219,7 +224,8 @@ func TestRule4_7Order(t *testing.T) {
 }
 
 // The worker waits for every task that is inside a call when its wait begins.
-func TestRule4_7Wait(t *testing.T) {
+// See docs/spec 4.7.
+func TestWorkerWaitsForTasks(t *testing.T) {
 	w := newOptWorld(t, "6.1")
 	w.begin(1, 7)
 	w.step(1)
@@ -239,7 +245,8 @@ func TestRule4_7Wait(t *testing.T) {
 }
 
 // Code that goes away with its module is not written any more.
-func TestRule1_10OptimizedGone(t *testing.T) {
+// See docs/spec 1.10.
+func TestOptimizedProbeGone(t *testing.T) {
 	optimizing(t, func(t *testing.T, _ string, w *optWorld) {
 		p, q := w.probe(t, 3, false), w.probe(t, 15, false)
 		require.Equal(t, []int64{3, 15}, w.settle(t))
@@ -260,7 +267,8 @@ func TestRule1_10OptimizedGone(t *testing.T) {
 // What 4.4 and 5.8 get wrong: a probe that is disabled, but still a jump, is no
 // neighbour to them, so another is optimized over it, and its detour leads back
 // into the middle of that jump. 6.1 knows better.
-func TestRule4_6OldKernelsOverlookAJump(t *testing.T) {
+// See docs/spec 4.6.
+func TestOldKernelsOverlookAJump(t *testing.T) {
 	run := func(kernel string) []string {
 		c, _ := profile.Named(kernel)
 		w := newOptWorldOf(c, 1)
@@ -283,7 +291,8 @@ func TestRule4_6OldKernelsOverlookAJump(t *testing.T) {
 }
 
 // While a jump waits to be undone, 4.4 and 5.8 take its displacement for code.
-func TestRule1_5_1RecoversUnlistedOnly(t *testing.T) {
+// See docs/spec 1.5.1.
+func TestRecoversUnlistedOnly(t *testing.T) {
 	optimizing(t, func(t *testing.T, kernel string, w *optWorld) {
 		p := w.probe(t, 0, false)
 		require.NoError(t, w.k.Settle())
@@ -299,7 +308,8 @@ func TestRule1_5_1RecoversUnlistedOnly(t *testing.T) {
 }
 
 // The sysctl's file.
-func TestRule8_4Sysctl(t *testing.T) {
+// See docs/spec 8.4.
+func TestOptimizationSysctl(t *testing.T) {
 	w := newOptWorld(t, "6.1")
 	var log []string
 	w.k.OnLog(func(line string) { log = append(log, line) })
@@ -334,7 +344,8 @@ func TestRule8_4Sysctl(t *testing.T) {
 }
 
 // Kernels without the optimizer, and one whose initcall has not run.
-func TestRule4_6NoOptimizer(t *testing.T) {
+// See docs/spec 4.6.
+func TestNoOptimizer(t *testing.T) {
 	for _, change := range []func(*profile.Config){
 		func(c *profile.Config) { c.Optimize.Exists = false },
 		func(c *profile.Config) { c.Preemption, c.Optimize.OnPreempt = true, false },

@@ -7,7 +7,7 @@ import (
 	"kprobelab/errno"
 )
 
-// The sysctl debug.kprobes-optimization (spec 8.4).
+// The sysctl debug.kprobes-optimization (docs/spec 8.4).
 
 // Optimization is the sysctl's state: whether probes are optimized where they
 // can be.

@@ -3,7 +3,7 @@ package kprobes
 import "kprobelab/x86"
 
 // recoverJumps puts the saved bytes in the place of every jump that overlaps b
-// (__recover_optprobed_insn, spec 1.5.1). The int3 of one that is being written
+// (__recover_optprobed_insn, docs/spec 1.5.1). The int3 of one that is being written
 // or undone is a probe's like any other.
 func (v *liveView) recoverJumps(addr x86.Addr, b []byte) {
 	if v.k.opt.patcher == nil || v.k.opt.patched == 0 {

@@ -9,7 +9,7 @@ import (
 
 // The worker is kprobe_optimizer: it undoes what is to be undone, waits until
 // every task has scheduled, writes the jumps that are queued, and frees what
-// nobody uses any more (spec 4.7). It is scheduled when something is queued,
+// nobody uses any more (docs/spec 4.7). It is scheduled when something is queued,
 // and runs in steps, between which other CPUs may run.
 //
 // A kernel's worker starts by itself after 5 jiffies. This one runs when it is

@@ -28,7 +28,7 @@ func (k *Kprobes) symbolized(a x86.Addr) string {
 	return text
 }
 
-// dumpKprobe is dump_kprobe: the probe that could not be handled (spec 2.5).
+// dumpKprobe is dump_kprobe: the probe that could not be handled (docs/spec 2.5).
 func (k *Kprobes) dumpKprobe(p *Kprobe) {
 	name := p.SymbolName
 	if name == "" {
@@ -57,7 +57,7 @@ func (k *Kprobes) dump(r *x86.PtRegs) {
 }
 
 // tellDisplacement logs that a copy would be too far from what it refers to
-// (spec 3.2, step 7).
+// (docs/spec 3.2, step 7).
 func (k *Kprobes) tellDisplacement(err error) {
 	var r *probepoint.Refusal
 	var e *slot.Error

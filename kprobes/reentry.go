@@ -3,7 +3,7 @@ package kprobes
 import "kprobelab/x86"
 
 // reenter handles a breakpoint that is hit while another probe is being
-// handled on this CPU (reenter_kprobe, spec 2.5): the probe's handlers do not
+// handled on this CPU (reenter_kprobe, docs/spec 2.5): the probe's handlers do not
 // run, the hit is counted as missed, and the instruction is executed.
 func (k *Kprobes) reenter(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) bool {
 	switch {

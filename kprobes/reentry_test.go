@@ -9,9 +9,9 @@ import (
 	"kprobelab/x86"
 )
 
-// TestRule2_5NestedHit is spec 2.5 and the transcript recursion_nmissed: a probe that
+// TestNestedHitIsMissed is docs/spec 2.5 and the transcript recursion_nmissed: a probe that
 // a handler hits runs no handler, is counted, and executes its instruction.
-func TestRule2_5NestedHit(t *testing.T) {
+func TestNestedHitIsMissed(t *testing.T) {
 	allKernels(t, func(t *testing.T, kernel string) {
 		for _, nestedPost := range []bool{false, true} {
 			w := newWorld(t, kernel, 1)
@@ -38,9 +38,10 @@ func TestRule2_5NestedHit(t *testing.T) {
 	})
 }
 
-// TestRule2_5SelfRecursion is the transcript's self-recursive handler: a probe whose
+// TestHitOfItselfInItsHandler is the transcript's self-recursive handler: a probe whose
 // handlers call the probed function. KUnit's test_kprobe_missed counts 2.
-func TestRule2_5SelfRecursion(t *testing.T) {
+// See docs/spec 2.5.
+func TestHitOfItselfInItsHandler(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	pre, post := 0, 0
 	p := w.register(t, &kprobes.Kprobe{
@@ -60,9 +61,10 @@ func TestRule2_5SelfRecursion(t *testing.T) {
 	require.EqualValues(t, 2, p.Nmissed)
 }
 
-// TestRule2_5NestedInPostDisarmsIn2_6_18: 2.6.18 disarms a probe for good that is hit in a post
+// TestNestedInPostHandlerDisarmsIn2_6_18: 2.6.18 disarms a probe for good that is hit in a post
 // handler, and forgets the outer one.
-func TestRule2_5NestedInPostDisarmsIn2_6_18(t *testing.T) {
+// See docs/spec 2.5.
+func TestNestedInPostHandlerDisarmsIn2_6_18(t *testing.T) {
 	w := newWorld(t, "2.6.18", 1)
 	var inner recorder
 	b := w.register(t, inner.probe(w.leaf, false))
@@ -76,9 +78,9 @@ func TestRule2_5NestedInPostDisarmsIn2_6_18(t *testing.T) {
 	require.Zero(t, inner.pre)
 }
 
-// TestRule2_5Unrecoverable is the table of spec 2.5: a hit while a nested probe's
+// TestUnrecoverableThirdLevel is the table of docs/spec 2.5: a hit while a nested probe's
 // instruction is being stepped is the kernel's BUG.
-func TestRule2_5Unrecoverable(t *testing.T) {
+func TestUnrecoverableThirdLevel(t *testing.T) {
 	for _, kernel := range []string{"6.1", "5.10", "5.8", "4.4"} {
 		t.Run(kernel, func(t *testing.T) {
 			w := newWorld(t, kernel, 1)
@@ -118,8 +120,9 @@ func TestRule2_5Unrecoverable(t *testing.T) {
 	}
 }
 
-// TestRule2_1StateIsPerCPU: what one CPU handles is no re-entry for another.
-func TestRule2_1StateIsPerCPU(t *testing.T) {
+// TestStateIsPerCPU: what one CPU handles is no re-entry for another.
+// See docs/spec 2.1.
+func TestStateIsPerCPU(t *testing.T) {
 	w := newWorld(t, "6.1", 2)
 	var r recorder
 	p := w.register(t, r.probe(w.steady, true))
@@ -157,9 +160,9 @@ func TestAbortedRun(t *testing.T) {
 	require.Zero(t, p.Nmissed)
 }
 
-// TestRule7_2FaultInSlot is spec 7.2: a fault of the copy is the original's; resolved
+// TestFaultInSlot is docs/spec 7.2: a fault of the copy is the original's; resolved
 // by the exception table, the probe has run its pre handler only.
-func TestRule7_2FaultInSlot(t *testing.T) {
+func TestFaultInSlot(t *testing.T) {
 	for _, kernel := range []string{"6.1", "5.8"} {
 		w := newWorld(t, kernel, 1)
 		w.fixups[w.loads] = w.loads + 4 // mov %rdi,%rax; ret
@@ -176,8 +179,8 @@ func TestRule7_2FaultInSlot(t *testing.T) {
 	}
 }
 
-// TestRule7_3FaultInHandler is spec 7.3 for the releases that differ.
-func TestRule7_3FaultInHandler(t *testing.T) {
+// TestFaultInHandler is docs/spec 7.3 for the releases that differ.
+func TestFaultInHandler(t *testing.T) {
 	tests := map[string]struct {
 		kernel  string
 		handler bool
@@ -221,9 +224,10 @@ func TestRule7_3FaultInHandler(t *testing.T) {
 	}
 }
 
-// TestRule7_3FaultOfMember: in an aggregate only the faulting member's handler is
+// TestFaultInAMembersHandler: in an aggregate only the faulting member's handler is
 // called, and every member counts.
-func TestRule7_3FaultOfMember(t *testing.T) {
+// See docs/spec 7.3.
+func TestFaultInAMembersHandler(t *testing.T) {
 	w := newWorld(t, "5.10", 1)
 	calls := map[string]int{}
 	probe := func(name string, faults bool) *kprobes.Kprobe {
@@ -245,9 +249,9 @@ func TestRule7_3FaultOfMember(t *testing.T) {
 	require.Equal(t, []uint64{1, 1}, []uint64{a.Nmissed, b.Nmissed})
 }
 
-// TestRule2_9FtraceReentry is spec 2.9: a hit while another probe is handled is
+// TestFtraceReentry is docs/spec 2.9: a hit while another probe is handled is
 // missed, and the site is passed.
-func TestRule2_9FtraceReentry(t *testing.T) {
+func TestFtraceReentry(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	var inner recorder
 	b := w.register(t, inner.probe(w.traced, true))

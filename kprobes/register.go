@@ -9,7 +9,7 @@ import (
 // int3 is the breakpoint instruction.
 const int3 = 0xcc
 
-// RegisterKprobe plants a probe (register_kprobe, spec 1.3). It resolves the
+// RegisterKprobe plants a probe (register_kprobe, docs/spec 1.3). It resolves the
 // place, makes the kernel's checks in the kernel's order, and arms the probe
 // unless it has FlagDisabled. A refusal is a *probepoint.Refusal that wraps
 // the kernel's errno: ENOENT for an unknown symbol, EILSEQ inside an
@@ -184,7 +184,7 @@ func (k *Kprobes) arm(p *Kprobe) error {
 // disarm writes the opcode back, or the site's nop (__disarm_kprobe). Of an
 // optimized probe it is left to the worker. The kernel then asks the probe that
 // this one kept from being optimized, but this one does not count as disabled
-// before its caller says so, and the answer is no (measured, spec 14.4).
+// before its caller says so, and the answer is no (measured, docs/spec 14.4).
 func (k *Kprobes) disarm(p *Kprobe) error {
 	if p.OnFtrace() {
 		return k.disarmFtrace(p)

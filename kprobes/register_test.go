@@ -20,10 +20,11 @@ func ret0(*kprobes.Instance, *x86.PtRegs) int    { return 0 }
 func at(a x86.Addr) *kprobes.Kprobe              { return &kprobes.Kprobe{Addr: a, PreHandler: pre0} }
 func named(s string, off uint32) *kprobes.Kprobe { return &kprobes.Kprobe{SymbolName: s, Offset: off} }
 
-// TestRule1_3Registration is the first half of the transcript misuse of three real
+// TestRegistration is the first half of the transcript misuse of three real
 // kernels: what register_kprobe answers, and the flags that it leaves. Kernel
 // functions are replaced by the fake's that have the same property.
-func TestRule1_3Registration(t *testing.T) {
+// See docs/spec 1.3.
+func TestRegistration(t *testing.T) {
 	type answer struct {
 		errno errno.Errno
 		flags kprobes.Flags
@@ -95,9 +96,9 @@ func (w *world) misuseSymbols() {
 	w.clean = w.text()
 }
 
-// TestRule1_7Batch is spec 1.7 and the transcript: the first refusal takes back what
+// TestBatchTakesBackAfterARefusal is docs/spec 1.7 and the transcript: the first refusal takes back what
 // was registered, and is returned.
-func TestRule1_7Batch(t *testing.T) {
+func TestBatchTakesBackAfterARefusal(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	refused(t, w.k.RegisterKprobes(nil), errno.EINVAL, probepoint.RuleBatch)
 	refused(t, w.k.RegisterKretprobes(nil), errno.EINVAL, probepoint.RuleBatch)
@@ -136,18 +137,20 @@ func TestNil(t *testing.T) {
 	w.k.UnregisterKretprobe(nil)
 }
 
-// TestRule1_3NoMemory: without executable memory registration fails with ENOMEM, and
+// TestRegisterWithoutMemory: without executable memory registration fails with ENOMEM, and
 // leaves nothing behind.
-func TestRule1_3NoMemory(t *testing.T) {
+// See docs/spec 1.3.
+func TestRegisterWithoutMemory(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	w.execLeft = 0
 	refused(t, w.k.RegisterKprobe(at(w.leaf)), errno.ENOMEM, probepoint.RuleNoMemory)
 	refused(t, w.k.RegisterKretprobe(&kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}}), errno.ENOMEM, probepoint.RuleNoMemory)
 }
 
-// TestRule1_3ArmFails: a breakpoint that cannot be written is an error, and the probe
+// TestArmingFails: a breakpoint that cannot be written is an error, and the probe
 // is not registered.
-func TestRule1_3ArmFails(t *testing.T) {
+// See docs/spec 1.3.
+func TestArmingFails(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	p := at(w.traced) // no slot to be written before
 	w.pokeErr = errPoke
@@ -165,8 +168,9 @@ func TestRule1_3ArmFails(t *testing.T) {
 	w.k.UnregisterKprobe(p)
 }
 
-// TestRule1_3RegisterDisabled: a probe registered with FlagDisabled is not armed.
-func TestRule1_3RegisterDisabled(t *testing.T) {
+// TestRegisterDisabled: a probe registered with FlagDisabled is not armed.
+// See docs/spec 1.3.
+func TestRegisterDisabled(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	var r recorder
 	p := r.probe(w.leaf, false)
@@ -180,8 +184,8 @@ func TestRule1_3RegisterDisabled(t *testing.T) {
 	require.Equal(t, 1, r.pre)
 }
 
-// TestRule1_2Endbr is spec 1.2 with IBT: a probe asked for at +0 is placed at +4.
-func TestRule1_2Endbr(t *testing.T) {
+// TestEntryIsPastEndbr is docs/spec 1.2 with IBT: a probe asked for at +0 is placed at +4.
+func TestEntryIsPastEndbr(t *testing.T) {
 	w := newWorld(t, "6.12", 1)
 	fn := w.add("ibt", endbr, movAX, ret)
 	w.clean = w.text()
@@ -193,9 +197,9 @@ func TestRule1_2Endbr(t *testing.T) {
 	require.EqualValues(t, fn+5, r.preRegs.IP)
 }
 
-// TestRule3_1SlotReuse is spec 3.1: a clean slot is reused at once, lowest first; one
+// TestSlotReuse is docs/spec 3.1: a clean slot is reused at once, lowest first; one
 // that was boosted stays dirty until there is more garbage than a page holds.
-func TestRule3_1SlotReuse(t *testing.T) {
+func TestSlotReuse(t *testing.T) {
 	slotOf := func(p *kprobes.Kprobe) x86.Addr { s, _ := p.Slot(); return s.Addr }
 	w := newWorld(t, "6.1", 1)
 	a, b := w.register(t, at(w.leaf)), w.register(t, at(w.steady))
@@ -222,9 +226,9 @@ func TestRule3_1SlotReuse(t *testing.T) {
 	w.k.UnregisterKprobe(p)
 }
 
-// TestRule1_5_1RecoveredBytes is spec 1.5.1: the view gives the original bytes back, whatever is
+// TestRecoveredBytes is docs/spec 1.5.1: the view gives the original bytes back, whatever is
 // armed, and reads up to the end of mapped memory.
-func TestRule1_5_1RecoveredBytes(t *testing.T) {
+func TestRecoveredBytes(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	for off := range x86.Addr(0x80) {
 		p := at(textBase + off)
@@ -257,9 +261,10 @@ func TestFtraceSiteOfAnotherNop(t *testing.T) {
 	require.EqualValues(t, 6, w.result(t, w.traced, 5))
 }
 
-// TestRule3_2DisplacementLog: an operand that the copy could not reach is
+// TestDisplacementOutOfReachIsLogged: an operand that the copy could not reach is
 // refused, and the log says with which displacement.
-func TestRule3_2DisplacementLog(t *testing.T) {
+// See docs/spec 3.2.
+func TestDisplacementOutOfReachIsLogged(t *testing.T) {
 	for kernel, prefix := range map[string]string{"4.4": "", "6.1": "kprobes: "} {
 		w := newWorld(t, kernel, 1)
 		fn := w.add("far", "\x48\x8b\x05\x00\x00\x00\x80", ret) // mov -2^31(%rip),%rax
@@ -272,9 +277,10 @@ func TestRule3_2DisplacementLog(t *testing.T) {
 	}
 }
 
-// TestRule1_6ArmFailsForMember: a probe that joins a disabled aggregate and
+// TestArmingFailsForAMember: a probe that joins a disabled aggregate and
 // cannot be armed is taken out again.
-func TestRule1_6ArmFailsForMember(t *testing.T) {
+// See docs/spec 1.6.
+func TestArmingFailsForAMember(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	first := at(w.traced)
 	first.Flags = kprobes.FlagDisabled

@@ -3,7 +3,7 @@ package kprobes
 import "kprobelab/x86"
 
 // trampolineReturn is what the trampoline calls: frame is the guest address
-// of the register frame, and regs that frame in place (spec 5.4, 5.5).
+// of the register frame, and regs that frame in place (docs/spec 5.4, 5.5).
 func (k *Kprobes) trampolineReturn(frame x86.Addr, regs *x86.PtRegs) {
 	cpu := k.cpu()
 	regs.CS = x86.KernelCS

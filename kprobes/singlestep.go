@@ -6,7 +6,7 @@ import (
 )
 
 // setupStep arranges that the probed instruction is executed out of line
-// (setup_singlestep, spec 2.4). reenter is true for a nested hit.
+// (setup_singlestep, docs/spec 2.4). reenter is true for a nested hit.
 func (k *Kprobes) setupStep(cpu *cpuState, p *Kprobe, regs *x86.PtRegs, reenter bool) bool {
 	if k.detours(cpu, p, regs, reenter) {
 		return true
@@ -94,7 +94,7 @@ func (k *Kprobes) behindCopy(ool *outOfLine, ip uint64) bool {
 	return s < ip && ip < end
 }
 
-// finishStep ends an int3 single step (spec 2.6).
+// finishStep ends an int3 single step (docs/spec 2.6).
 func (k *Kprobes) finishStep(cpu *cpuState, regs *x86.PtRegs) {
 	p := cpu.current
 	if cpu.status == HitSS && k.guest.gates.m != nil {

@@ -14,7 +14,7 @@ type outOfLine struct {
 	index int
 }
 
-// The slot cache's geometry (spec 3.1). Detour buffers have a cache of the same
+// The slot cache's geometry (docs/spec 3.1). Detour buffers have a cache of the same
 // kind, with larger slots.
 const (
 	slotSize     = 15 // MAX_INSN_SIZE

@@ -97,8 +97,8 @@ func (m *pagesOnly) AllocExec(size int, _ string) (x86.Addr, error) {
 	return m.next, nil
 }
 
-// TestRule3_1SlotCache: no slot is handed out twice, and none is lost (spec 3.1).
-func TestRule3_1SlotCache(t *testing.T) {
+// TestSlotCache: no slot is handed out twice, and none is lost (docs/spec 3.1).
+func TestSlotCache(t *testing.T) {
 	type slot struct {
 		pg *slotPage
 		i  int

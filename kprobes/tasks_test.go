@@ -40,11 +40,12 @@ func schedule(rng *rand.Rand, cpus int, threads []*thread) {
 	}
 }
 
-// TestRule5_8ManyTasksOneInstance: two CPUs, six tasks and one instance. Over many
+// TestManyTasksOneInstance: two CPUs, six tasks and one instance. Over many
 // seeds every call is either tracked or counted as missed, none is lost or
 // doubled, and every task gets its result (the 2007 article's "Missed N
 // sys_open probe instances").
-func TestRule5_8ManyTasksOneInstance(t *testing.T) {
+// See docs/spec 5.8.
+func TestManyTasksOneInstance(t *testing.T) {
 	missed := uint64(0)
 	for seed := range uint64(1000) {
 		kernel := []string{"2.6.18", "4.4", "5.10", "6.1"}[seed%4]

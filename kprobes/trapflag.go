@@ -3,7 +3,7 @@ package kprobes
 import "kprobelab/x86"
 
 // Debug is the single-step trap of kernels that step with the trap flag
-// (kprobe_debug_handler, to 5.12; spec 2.8). What the copy left to be put
+// (kprobe_debug_handler, to 5.12; docs/spec 2.8). What the copy left to be put
 // right is the slot package's knowledge.
 func (k *Kprobes) Debug(regs *x86.PtRegs) bool {
 	cpu := k.cpu()

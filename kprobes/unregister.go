@@ -1,6 +1,6 @@
 package kprobes
 
-// UnregisterKprobe removes a probe (unregister_kprobe, spec 1.8). An object
+// UnregisterKprobe removes a probe (unregister_kprobe, docs/spec 1.8). An object
 // that is not registered gets its Addr cleared, and nothing else happens.
 //
 // The kernel waits until no CPU can be in the probe's handlers. Here a machine

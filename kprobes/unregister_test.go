@@ -11,8 +11,9 @@ import (
 	"kprobelab/x86"
 )
 
-// TestRule1_8LifeCycle is the second half of the transcript misuse: one object, used wrongly and rightly.
-func TestRule1_8LifeCycle(t *testing.T) {
+// TestLifeCycle is the second half of the transcript misuse: one object, used wrongly and rightly.
+// See docs/spec 1.8.
+func TestLifeCycle(t *testing.T) {
 	for _, kernel := range []string{"5.10", "6.1", "6.12"} {
 		t.Run(kernel, func(t *testing.T) {
 			w := newWorld(t, kernel, 1)
@@ -74,8 +75,8 @@ func TestRule1_8LifeCycle(t *testing.T) {
 	}
 }
 
-// TestRule1_11GlobalDisarm is spec 1.11 and the quirk of 1.8.
-func TestRule1_11GlobalDisarm(t *testing.T) {
+// TestGlobalDisarm is docs/spec 1.11 and the quirk of 1.8.
+func TestGlobalDisarm(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	var log []string
 	w.k.OnLog(func(line string) { log = append(log, line) })
@@ -107,9 +108,10 @@ func TestRule1_11GlobalDisarm(t *testing.T) {
 	w.k.UnregisterKprobes([]*kprobes.Kprobe{a, b, c, late})
 }
 
-// TestRule1_8UnregisterWhileStepping: the slot of a probe that a CPU is in must not
+// TestUnregisterWhileStepping: the slot of a probe that a CPU is in must not
 // be given to another one.
-func TestRule1_8UnregisterWhileStepping(t *testing.T) {
+// See docs/spec 1.8.
+func TestUnregisterWhileStepping(t *testing.T) {
 	w := newWorld(t, "6.1", 2)
 	var r recorder
 	p := r.probe(w.steady, true)
@@ -128,8 +130,9 @@ func TestRule1_8UnregisterWhileStepping(t *testing.T) {
 	require.Equal(t, 1, r.post)
 }
 
-// TestRule1_8UnregisterFromHandler: a handler may remove its own probe.
-func TestRule1_8UnregisterFromHandler(t *testing.T) {
+// TestUnregisterFromHandler: a handler may remove its own probe.
+// See docs/spec 1.8.
+func TestUnregisterFromHandler(t *testing.T) {
 	allKernels(t, func(t *testing.T, kernel string) {
 		w := newWorld(t, kernel, 1)
 		n := 0
@@ -146,9 +149,10 @@ func TestRule1_8UnregisterFromHandler(t *testing.T) {
 	})
 }
 
-// TestRule1_8DisarmFails: a probe that cannot be disarmed stays enabled, alone
+// TestDisarmingFails: a probe that cannot be disarmed stays enabled, alone
 // and as the last member of an aggregate.
-func TestRule1_8DisarmFails(t *testing.T) {
+// See docs/spec 1.8.
+func TestDisarmingFails(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	a, b := w.register(t, at(w.traced)), w.register(t, at(w.traced))
 	w.pokeErr = errPoke
@@ -160,10 +164,11 @@ func TestRule1_8DisarmFails(t *testing.T) {
 	require.NoError(t, w.k.DisableKprobe(b))
 }
 
-// TestRule2_3DisabledInTheWindow: a breakpoint that was hit before it was
+// TestDisabledInTheWindow: a breakpoint that was hit before it was
 // taken out: a probe alone at its address runs all the same, a disabled member
 // of an aggregate does not.
-func TestRule2_3DisabledInTheWindow(t *testing.T) {
+// See docs/spec 2.3.
+func TestDisabledInTheWindow(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	var bare, first, second recorder
 	p := w.register(t, bare.probe(w.steady, false))
@@ -179,9 +184,10 @@ func TestRule2_3DisabledInTheWindow(t *testing.T) {
 	require.Equal(t, []int{1, 0, 0}, []int{bare.pre, first.pre, second.pre})
 }
 
-// TestRule1_8UnregisterDisabled: one of two members that is disabled goes
+// TestUnregisterDisabled: one of two members that is disabled goes
 // without the other noticing, and the last takes the aggregate with it.
-func TestRule1_8UnregisterDisabled(t *testing.T) {
+// See docs/spec 1.8.
+func TestUnregisterDisabled(t *testing.T) {
 	allKernels(t, func(t *testing.T, kernel string) {
 		w := newWorld(t, kernel, 1)
 		a, b := at(w.leaf), at(w.leaf)

@@ -8,7 +8,7 @@ import (
 )
 
 // liveView is the code under test as it is in memory now, with what stood
-// under this subsystem's int3s (spec 1.5.1). All else is the image's.
+// under this subsystem's int3s (docs/spec 1.5.1). All else is the image's.
 type liveView struct {
 	kimage.View
 	k *Kprobes

@@ -53,7 +53,7 @@ type Detour struct {
 func (d *Detour) Code() []byte { return d.Bytes[:d.Len] }
 
 // Copied is the address of the copied instructions: where a hit goes on whose
-// handlers the int3 has run already (spec 4.8).
+// handlers the int3 has run already (docs/spec 4.8).
 func (d *Detour) Copied() x86.Addr { return d.Addr.Add(int64(d.TemplateSize)) }
 
 // BuildDetour makes the detour buffer, to be written at buf, of a probe at

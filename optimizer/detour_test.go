@@ -17,7 +17,7 @@ import (
 	"kprobelab/x86"
 )
 
-// TestTemplateSizes by release, without and with frame pointers (spec 4.4).
+// TestTemplateSizes by release, without and with frame pointers (docs/spec 4.4).
 func TestTemplateSizes(t *testing.T) {
 	for name, want := range map[string]int{"4.4": 95, "5.8": 98, "5.10": 98, "6.1": 100, "6.12": 100} {
 		c := named(name)

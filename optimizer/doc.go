@@ -18,5 +18,5 @@
 // marks such a reason (Reason.BeyondDoc).
 //
 // The rules are those of arch/x86/kernel/kprobes/opt.c (can_optimize,
-// copy_optimized_instructions, arch_prepare_optimized_kprobe; spec 4.2 to 4.4).
+// copy_optimized_instructions, arch_prepare_optimized_kprobe; docs/spec 4.2 to 4.4).
 package optimizer

@@ -19,7 +19,7 @@ const jmp32Size = 5
 const MaxRegion = jmp32Size - 1 + decoder.MaxInsnSize
 
 // tooFar is the kernel's test of the buffer's distance, which has the 5 with
-// the wrong sign (spec 4.2, step 3).
+// the wrong sign (docs/spec 4.2, step 3).
 func tooFar(at, buf x86.Addr) bool {
 	rel := buf.Sub(at) + jmp32Size
 	return rel > 0x7fffffff || rel < -0x7fffffff

@@ -7,7 +7,7 @@ import (
 )
 
 // reservation is a kind of place that somebody else patches and that no DCR
-// may overlap, in the kernel's order (spec 4.2, step 6).
+// may overlap, in the kernel's order (docs/spec 4.2, step 6).
 type reservation struct {
 	id      ReasonID
 	kind    kimage.SiteKind

@@ -5,7 +5,7 @@ import (
 	"kprobelab/profile"
 )
 
-// The pieces of the detour template, machine code in the kernel's order (spec
+// The pieces of the detour template, machine code in the kernel's order (docs/spec
 // 4.4). r15 ends up lowest, so that the stack holds a pt_regs.
 var (
 	tmplPushSS    = []byte{0x6A, 0x18}                            // push $0x18

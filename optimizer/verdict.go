@@ -37,7 +37,7 @@ func (v *Verdict) Stops() *Reason {
 }
 
 // Errno is what preparing the buffer returns in the kernel, which swallows it
-// and leaves the probe with its int3 (spec 4.2); 0 where it would succeed or is
+// and leaves the probe with its int3 (docs/spec 4.2); 0 where it would succeed or is
 // not tried.
 func (v *Verdict) Errno() errno.Errno {
 	if s := v.Stops(); s != nil {

@@ -44,7 +44,7 @@ func (w *walker) code(addr x86.Addr) []byte {
 }
 
 // visit decodes the instruction at an address and returns the rules by which
-// it forbids optimizing any address of its function (spec 4.3, steps 4.1 to
+// it forbids optimizing any address of its function (docs/spec 4.3, steps 4.1 to
 // 4.4). The walk cannot go on behind one that could not be decoded; k.Length
 // is 0 then.
 func (w *walker) visit(at x86.Addr) (s reasonSet) {

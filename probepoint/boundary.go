@@ -11,7 +11,7 @@ import (
 const maxInsn = 15
 
 // checkBoundary proves that decoding from the symbol's start reaches the
-// address exactly (can_probe, spec 1.5), and where the release asks for it,
+// address exactly (can_probe, docs/spec 1.5), and where the release asks for it,
 // that the instruction there is not one that only raises an exception.
 func checkBoundary(v kimage.View, p *Point, c *profile.Config) error {
 	if !c.Check.Boundary {

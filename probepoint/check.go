@@ -9,7 +9,7 @@ import (
 	"kprobelab/x86"
 )
 
-// Check makes the kernel's checks of an address in the kernel's order (spec
+// Check makes the kernel's checks of an address in the kernel's order (docs/spec
 // 1.3, checks 4 to 13, 17 and 18) and sets p.Ftrace. The error is a *Refusal with
 // the first rule that refuses: EILSEQ inside an instruction, ENOENT in a
 // module's freed init section, else EINVAL.
@@ -34,7 +34,7 @@ func check(v kimage.View, p *Point, s *Step, c *profile.Config) error {
 	return checkBoundary(v, p, c)
 }
 
-// checkFtrace is the ftrace location rule (spec 1.4).
+// checkFtrace is the ftrace location rule (docs/spec 1.4).
 func checkFtrace(v kimage.View, p *Point, c *profile.Config) error {
 	p.Ftrace = false
 	if !c.Check.FtraceSites || isFreedInit(v, p) {
@@ -72,7 +72,7 @@ func (k *addressCheck) errnoIn(c *profile.Config) errno.Errno {
 
 func always(*profile.Config) bool { return true }
 
-// addressChecks are checks 5 to 13 and 17 of spec 1.3. The kernel's order
+// addressChecks are checks 5 to 13 and 17 of docs/spec 1.3. The kernel's order
 // decides which rule is named where several refuse.
 var addressChecks = []addressCheck{
 	{RuleNotText, always, notText},

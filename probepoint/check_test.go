@@ -20,9 +20,9 @@ func site(kind kimage.SiteKind, off, n int) func(*fakeView) {
 	}
 }
 
-// TestRule1_3Checks has a case for every rule of spec 1.3 that an address can break,
+// TestAddressChecks has a case for every rule of docs/spec 1.3 that an address can break,
 // and for each difference between releases.
-func TestRule1_3Checks(t *testing.T) {
+func TestAddressChecks(t *testing.T) {
 	body := []string{nop5, movAX, nop, ret} // +0 +5 +8 +9
 	tests := map[string]struct {
 		body   []string
@@ -100,9 +100,9 @@ func TestRule1_3Checks(t *testing.T) {
 	}
 }
 
-// TestRule1_4FtraceNeedsKprobesOnFtrace: without the configuration the site is
-// refused (spec 1.4).
-func TestRule1_4FtraceNeedsKprobesOnFtrace(t *testing.T) {
+// TestFtraceSiteNeedsKprobesOnFtrace: without the configuration the site is
+// refused (docs/spec 1.4).
+func TestFtraceSiteNeedsKprobesOnFtrace(t *testing.T) {
 	v := kernel(nop5, ret)
 	site(kimage.SiteFtrace, 0, 5)(v)
 	c := named(t, "6.1")
@@ -128,9 +128,10 @@ func clone(f *fakeView) {
 	f.black = []x86.Range{{Start: text + 0x1000, End: text + 0x1010}}
 }
 
-// TestRule1_5BoundaryAgreesWithDecoder: the chunked walk accepts exactly the starts
+// TestBoundaryAgreesWithDecoder: the chunked walk accepts exactly the starts
 // that decoding from the symbol on visits.
-func TestRule1_5BoundaryAgreesWithDecoder(t *testing.T) {
+// See docs/spec 1.5.
+func TestBoundaryAgreesWithDecoder(t *testing.T) {
 	c := named(t, "6.1")
 	rapid.Check(t, func(t *rapid.T) {
 		insns := rapid.SliceOfN(rapid.SampledFrom([]string{nop, nop5, movAX, ret, int3, ud2, sealed,

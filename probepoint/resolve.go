@@ -60,7 +60,7 @@ func withOffset(name string, off uint64) string {
 	return name + "+0x" + strconv.FormatUint(off, 16)
 }
 
-// Resolve finds the address of a request as register_kprobe does (spec 1.2).
+// Resolve finds the address of a request as register_kprobe does (docs/spec 1.2).
 // A name with several addresses resolves to the first, as in kallsyms.
 // Errors are *Refusal: EINVAL where the request names no or two places, or
 // its function cannot be read, ENOENT where nothing is there.
@@ -143,7 +143,7 @@ func atEntry(v kimage.View, p Point, c *profile.Config) (Point, error) {
 }
 
 // isENDBR knows ENDBR64, ENDBR32, and the nop that the kernel writes over an
-// ENDBR that no indirect branch needs (spec 1.2, step 5).
+// ENDBR that no indirect branch needs (docs/spec 1.2, step 5).
 func isENDBR(b [endbrSize]byte) bool {
 	switch b {
 	case [endbrSize]byte{0xf3, 0x0f, 0x1e, 0xfa},

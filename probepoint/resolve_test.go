@@ -30,8 +30,8 @@ func refused(t require.TestingT, err error, e errno.Errno, rule probepoint.Rule)
 	require.Equal(t, e, errno.Of(err))
 }
 
-// TestRule1_2Resolve goes through spec 1.2, step by step.
-func TestRule1_2Resolve(t *testing.T) {
+// TestResolve goes through docs/spec 1.2, step by step.
+func TestResolve(t *testing.T) {
 	plain := kernel(movAX, nop, ret)
 	plain.symbols = append(plain.symbols,
 		kimage.Symbol{Name: "twice", Addr: text + 3, Size: 1},

@@ -57,7 +57,7 @@ func (s *Step) decode(w *walker, at x86.Addr) {
 	}
 }
 
-// check is the boundary rule (spec 1.5) of an instruction that the step
+// check is the boundary rule (docs/spec 1.5) of an instruction that the step
 // describes.
 func (s *Step) check(p *Point, c *profile.Config) error {
 	switch {

@@ -18,19 +18,19 @@ type Config struct {
 	Sample   Sample
 	Tracing  Tracing
 
-	// Preemption is CONFIG_PREEMPTION. It compiles boosting out (spec 2.4).
+	// Preemption is CONFIG_PREEMPTION. It compiles boosting out (docs/spec 2.4).
 	Preemption bool
 	// KprobesOnFtrace is CONFIG_KPROBES_ON_FTRACE: a probe on a function's
-	// fentry site runs from the function tracer (spec 1.4, 2.9).
+	// fentry site runs from the function tracer (docs/spec 1.4, 2.9).
 	KprobesOnFtrace bool
-	// Jprobes is true where register_jprobe exists (spec 6).
+	// Jprobes is true where register_jprobe exists (docs/spec 6).
 	Jprobes bool
 	// Log is what the subsystem writes and reads as text.
 	Log Log
 	// FaultHandler is true where a kprobe has a fault_handler (to 5.13).
 	FaultHandler bool
 	// ExceptionTableInHandlers is true where a fault in a handler consults
-	// the exception table from within kprobes (to 4.4; spec 7.3).
+	// the exception table from within kprobes (to 4.4; docs/spec 7.3).
 	ExceptionTableInHandlers bool
 	// ModuleBase is the first address of module space, where slots and
 	// detour buffers live too: 0xffffffffc0000000 with RANDOMIZE_BASE,
@@ -45,7 +45,7 @@ type Config struct {
 	HZ int
 }
 
-// Log is the text of log lines and debugfs files (spec 8).
+// Log is the text of log lines and debugfs files (docs/spec 8).
 type Log struct {
 	// Prefix begins the log lines that name no function ("kprobes: " in 6.1
 	// and later).
@@ -64,7 +64,7 @@ type Log struct {
 	OptimizationWords bool
 }
 
-// Decoder says which of the kernel decoder's releases is meant (spec 11.3).
+// Decoder says which of the kernel decoder's releases is meant (docs/spec 11.3).
 type Decoder struct {
 	// EVEX is true where the 62 prefix is known (4.9 and later).
 	EVEX bool
@@ -74,11 +74,11 @@ type Decoder struct {
 	// Errors is true where a bad or truncated instruction is an error (5.12
 	// and later); before, fields stay zero and the length is what was consumed.
 	Errors bool
-	// REX2 is true where D5 is a prefix (6.12; adds EVEX map 4 too).
+	// REX2 is true where D5 is a prefix (6.10 and later; adds EVEX map 4 too).
 	REX2 bool
 }
 
-// Resolve is how an address is found (spec 1.2).
+// Resolve is how an address is found (docs/spec 1.2).
 type Resolve struct {
 	// SymbolNames is false where a probe has only an address (2.6.18).
 	SymbolNames bool
@@ -89,14 +89,14 @@ type Resolve struct {
 	// is placed after the ENDBR (5.18 and later, CONFIG_X86_KERNEL_IBT).
 	SkipENDBR bool
 	// EntryFlag: a probe at a function's entry carries
-	// KPROBE_FLAG_ON_FUNC_ENTRY (5.18 and later).
+	// KPROBE_FLAG_ON_FUNC_ENTRY (6.1 and later).
 	EntryFlag bool
 	// RefuseAmbiguous: a symbol name with several addresses is refused by
 	// kprobe_events (6.1.y and later); register_kprobe takes the first.
 	RefuseAmbiguous bool
 }
 
-// Check is what registration tests (spec 1.3, 1.5).
+// Check is what registration tests (docs/spec 1.3, 1.5).
 type Check struct {
 	// ModulePinned: a probe in a module keeps it from being unloaded (2.6.18).
 	ModulePinned bool
@@ -104,7 +104,7 @@ type Check struct {
 	// later; before, EINVAL).
 	ModuleErrno bool
 	// JprobeEntry refuses a jprobe whose handler is not a function's entry
-	// (4.4; spec 6).
+	// (4.4; docs/spec 6).
 	JprobeEntry bool
 	// Reregistration refuses an object that is already registered (4.4 and later).
 	Reregistration bool
@@ -137,7 +137,7 @@ type Check struct {
 	// the location check (to 5.17); later it fails the boundary test.
 	FtraceSiteMiddle bool
 	// ExceptionInsn refuses UD0, UD1, UD2, INT3, INT n, INTO and INT1 at the
-	// address with EILSEQ (6.12).
+	// address with EILSEQ (6.9 and later).
 	ExceptionInsn bool
 	// BlacklistLists: the blacklist holds .noinstr.text, entry text and the
 	// modules' own (5.8 and later).
@@ -147,7 +147,7 @@ type Check struct {
 	KGDB bool
 }
 
-// Slot is how an instruction is copied and boosted (spec 3).
+// Slot is how an instruction is copied and boosted (docs/spec 3).
 type Slot struct {
 	// BoostRule picks the table of boostable opcodes.
 	BoostRule BoostRule
@@ -167,7 +167,7 @@ type Slot struct {
 	Emulate bool
 }
 
-// BoostRule names a release's boost table (spec 3.4, 3.5).
+// BoostRule names a release's boost table (docs/spec 3.4, 3.5).
 type BoostRule int
 
 // The boost tables.
@@ -180,17 +180,17 @@ const (
 	Boost58
 	// Boost61 is the table of 5.13 to 6.1.
 	Boost61
-	// Boost612 adds shifts, F6/F7, FE and FF forms by ModRM.reg.
+	// Boost612 adds shifts, F6/F7, FE and FF forms by ModRM.reg (6.9 and later).
 	Boost612
 )
 
-// Step is what happens when a probe is hit (spec 2).
+// Step is what happens when a probe is hit (docs/spec 2).
 type Step struct {
 	// TrapFlag steps the copy with TF and #DB (to 5.12); otherwise an int3
-	// behind the copy ends the step.
+	// after the copy ends the step.
 	TrapFlag bool
 	// FixupSkipsREXOnly: the fix-up after a trap-flag step looks for the opcode
-	// behind one REX byte only, not behind other prefixes (2.6.18).
+	// after one REX byte only, not after other prefixes (2.6.18).
 	FixupSkipsREXOnly bool
 	// PostBeforeFixup runs post_handler before ip is moved back (2.6.18).
 	PostBeforeFixup bool
@@ -199,7 +199,7 @@ type Step struct {
 	// FtraceIRQsOff: handlers of a probe on a fentry site run with interrupts
 	// off (4.4); later, with preemption off.
 	FtraceIRQsOff bool
-	// VanishedInt3 re-executes an address whose int3 is gone (to 6.1).
+	// VanishedInt3 re-executes an address whose int3 is gone (to 6.2).
 	VanishedInt3 bool
 	// HandlerResets: a pre handler that returns non-zero has to reset the
 	// current kprobe itself (to 4.18).
@@ -210,7 +210,7 @@ type Step struct {
 	// NestedReenterBUG: a hit while REENTER is unrecoverable (4.4 and later).
 	NestedReenterBUG bool
 
-	// Quirks of the emulation (spec 2.7, 14.5). Each false gives what the
+	// Quirks of the emulation (docs/spec 2.7, 14.5). Each false gives what the
 	// processor does.
 
 	// LoopTestsBeforeDecrement tests LOOP's counter before it is decremented.
@@ -238,7 +238,7 @@ type Step struct {
 
 	// What else a real kernel's stepping does to the program (docs/transparency.md).
 
-	// LastInt3Missed does not recognise the int3 behind a copy of 14 bytes,
+	// LastInt3Missed does not recognise the int3 after a copy of 14 bytes,
 	// which is the last byte of the slot: nobody's int3 (5.13 and later).
 	LastInt3Missed bool
 	// BoostedFaultInSlot leaves a fault of a boosted copy at the slot's address.
@@ -249,7 +249,7 @@ type Step struct {
 	PageFaultsOnly bool
 }
 
-// Kret is how return probes behave (spec 5).
+// Kret is how return probes behave (docs/spec 5).
 type Kret struct {
 	// EntryOnly refuses an address that is not a function entry (5.8 and later).
 	EntryOnly bool
@@ -296,7 +296,7 @@ const (
 	MaxActiveNRCPUs
 )
 
-// Optimize is how jump optimization decides and patches (spec 4).
+// Optimize is how jump optimization decides and patches (docs/spec 4).
 type Optimize struct {
 	// Exists is CONFIG_OPTPROBES.
 	Exists bool
@@ -308,7 +308,7 @@ type Optimize struct {
 	IndirectJumps bool
 	// ThunkRange: a jump into the retpoline thunks counts as indirect.
 	ThunkRange bool
-	// SSWord: the detour frame has the ss word (168 bytes; 5.13 and later).
+	// SSWord: the detour frame has the ss word (168 bytes; 5.18 and later).
 	SSWord bool
 	// CLAC: the template has room for CLAC (5.8 and later).
 	CLAC bool
@@ -333,7 +333,7 @@ type Optimize struct {
 	DelayJiffies int
 }
 
-// Sample is the text of the kernel's own sample modules (spec 13).
+// Sample is the text of the kernel's own sample modules (docs/spec 13).
 type Sample struct {
 	// Function is what the samples probe by default.
 	Function string

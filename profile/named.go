@@ -29,7 +29,7 @@ const (
 )
 
 // Each release is written as what changed since the one before it; the newest
-// differences are therefore at the end. Sources: spec 12 and 14.
+// differences are therefore at the end. Sources: docs/spec 12 and 14.
 
 func v2618() Config {
 	return Config{
@@ -138,7 +138,7 @@ func v510() Config {
 	c.Kret.EntryErrno = true
 	c.Kret.MissedInNMI = false
 	c.Kret.MaxDataSize = 4096
-	// The rules of 6.1, which stable releases took over (spec 14.1).
+	// The rules of 6.1, which stable releases took over (docs/spec 14.1).
 	c.Optimize.Int3Blocks = false
 	c.Optimize.EnabledNeighboursOnly = false
 	c.Optimize.FirstProbeEndsSearch = false

@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// One row a feature of the version table (spec 12, 14), one column a profile
+// One row a feature of the version table (docs/spec 12, 14), one column a profile
 // in the order of Names.
-func TestRule12VersionTable(t *testing.T) {
+func TestVersionTable(t *testing.T) {
 	rows := []struct {
 		feature string
 		of      func(c *Config) any

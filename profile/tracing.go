@@ -1,6 +1,6 @@
 package profile
 
-// Tracing is what kprobe_events and the tracing files accept and print (spec 9).
+// Tracing is what kprobe_events and the tracing files accept and print (docs/spec 9).
 type Tracing struct {
 	// Exists: there is kprobe_events (2.6.33 and later).
 	Exists bool

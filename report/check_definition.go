@@ -17,7 +17,7 @@ import (
 // names, pool and arguments included, and then the probe is planted.
 
 // defined is what kprobe_events answers for the probe's own line; direct is what
-// registering the probe at its place answers (spec 9.2 and 9.5). waits: the
+// registering the probe at its place answers (docs/spec 9.2 and 9.5). waits: the
 // kernel keeps the definition although nothing is there to probe: its module
 // may come, or code at its address.
 func (k *checker) defined(p *Probe, direct error) (err error, waits bool) {

@@ -11,7 +11,7 @@ import (
 )
 
 // events is what kprobe_events, or perf's kprobe unit, answers for the probe,
-// which register_kprobe or register_kretprobe would answer with direct (spec
+// which register_kprobe or register_kretprobe would answer with direct (docs/spec
 // 9.2, place; 9.5, registration).
 func (k *checker) events(p *Probe, r probepoint.Request, direct error, via Via) error {
 	c := &k.img.Profile().Tracing
@@ -97,7 +97,7 @@ func (k *checker) notrace(at x86.Addr) bool {
 	return true
 }
 
-// kretprobe is what register_kretprobe answers (spec 5.2).
+// kretprobe is what register_kretprobe answers (docs/spec 5.2).
 func (k *checker) kretprobe(r probepoint.Request) error {
 	c := k.img.Profile()
 	pt, err := probepoint.Resolve(k.img, r, c)

@@ -9,7 +9,7 @@ import (
 
 // Boostable reports whether a jump back may stand behind a copy of the
 // instruction, which also decides whether it may be copied into a detour
-// buffer (can_boost; spec 3.4, 3.5). at is the original address: what stands
+// buffer (can_boost; docs/spec 3.4, 3.5). at is the original address: what stands
 // in the exception table must fault where the table knows it.
 //
 // The length limit, PREEMPTION and post_handler are not part of the rule.

@@ -30,7 +30,7 @@ func without(spans ...span) *opcodeSet {
 }
 
 // boostTwoByte are the boostable opcodes 0F xx, in every release from 4.4 on
-// (twobyte_is_boostable; spec 3.4). Prefixes are not looked at.
+// (twobyte_is_boostable; docs/spec 3.4). Prefixes are not looked at.
 var boostTwoByte = setOf(
 	span{0x02, 0x03}, one(0x06), span{0x08, 0x09}, one(0x1F), span{0x20, 0x23}, one(0x31),
 	span{0x40, 0x4F}, span{0x60, 0x6B}, span{0x6E, 0x6F},
@@ -77,7 +77,7 @@ var boost612ByReg = map[byte]byte{
 	0xFF: 1<<0 | 1<<1 | 1<<4,
 }
 
-// boost58 are the boostable one-byte opcodes to 5.12 (spec 3.5). The
+// boost58 are the boostable one-byte opcodes to 5.12 (docs/spec 3.5). The
 // address-size prefix was tested against the wrong value in 5.8 and never
 // stopped a boost; 4.4 tests it in the walk.
 var boost58 = without(

@@ -12,7 +12,7 @@ import (
 
 // Copy copies the instruction at src for execution at final into dst, which
 // has room for 15 bytes, and moves a RIP-relative displacement accordingly
-// (__copy_instruction; spec 3.2). Relative branches are not moved: they are
+// (__copy_instruction; docs/spec 3.2). Relative branches are not moved: they are
 // emulated, or their effect is fixed up afterwards.
 //
 // dst gets all bytes that were read, also those behind the instruction. The

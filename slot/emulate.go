@@ -16,7 +16,7 @@ type Memory interface {
 }
 
 // Run emulates the instruction on regs, whose IP is behind the int3, so one
-// byte behind the original address (kprobe_emulate_*; spec 2.7). Fields of
+// byte behind the original address (kprobe_emulate_*; docs/spec 2.7). Fields of
 // c.Step turn each of the kernel's deviations from the processor off. A
 // handler that changed regs.IP moves the result with it, as in the kernel.
 //
@@ -115,7 +115,7 @@ func (e *Emulation) ret(regs *x86.PtRegs, m Memory, c *profile.Config) (err erro
 }
 
 // Condition evaluates a condition code, the low four bits of a jcc's opcode,
-// on flags: pairs of a test and its inverse (spec 2.7).
+// on flags: pairs of a test and its inverse (docs/spec 2.7).
 func Condition(cc byte, flags uint64) bool {
 	cf, zf := flags&x86.FlagCF != 0, flags&x86.FlagZF != 0
 	less := (flags&x86.FlagSF != 0) != (flags&x86.FlagOF != 0)

@@ -47,7 +47,8 @@ func emulation(t require.TestingT, bytes []byte, c *profile.Config) Emulation {
 	return s.Emulation
 }
 
-func TestRule2_7Emulate(t *testing.T) {
+// TestEmulate holds docs/spec 2.7.
+func TestEmulate(t *testing.T) {
 	const top = 0x1122334455667788
 	at := uint64(testAt)
 	for _, tt := range []struct {
@@ -109,7 +110,8 @@ func TestRule2_7Emulate(t *testing.T) {
 	}
 }
 
-func TestRule2_7EmulateWithoutStack(t *testing.T) {
+// TestEmulateWithoutStack holds docs/spec 2.7.
+func TestEmulateWithoutStack(t *testing.T) {
 	c := kernel(t, "6.1")
 	e := emulation(t, []byte{0xC3}, c)
 	regs := hit(nil)
@@ -131,7 +133,8 @@ func processor(c *profile.Config) {
 
 // Each form that the kernel emulates otherwise than the processor, with the
 // field that turns it off.
-func TestRule14_5EmulateAsTheProcessor(t *testing.T) {
+// See docs/spec 14.5.
+func TestEmulateAsTheProcessor(t *testing.T) {
 	at := uint64(testAt)
 	const flags = x86.FlagFixed | x86.FlagIF
 	for _, tt := range []struct {
@@ -273,9 +276,10 @@ func loopReferences(jump func(*x86.PtRegs, uint64, int8, bool)) []reference {
 	}
 }
 
-// TestRule14_5EmulationIsTheProcessor: with the deviations off every emulated form
+// TestEmulationIsTheProcessor: with the deviations off every emulated form
 // does what the processor does. call *%rsp stays the exception.
-func TestRule14_5EmulationIsTheProcessor(t *testing.T) {
+// See docs/spec 14.5.
+func TestEmulationIsTheProcessor(t *testing.T) {
 	c := kernel(t, "6.1", processor)
 	for _, ref := range references() {
 		t.Run(ref.name, func(t *testing.T) {

@@ -71,7 +71,7 @@ type Emulation struct {
 func (e Emulation) String() string { return kindNames[e.Kind] }
 
 // classify decides whether and how the instruction is emulated
-// (prepare_emulation; spec 2.7). The error is an *Error with EOPNOTSUPP.
+// (prepare_emulation; docs/spec 2.7). The error is an *Error with EOPNOTSUPP.
 func classify(k *decoder.Kernel, at x86.Addr, c *profile.Config) (Emulation, error) {
 	if k.VexLen != 0 && !c.Step.VexAsLegacy {
 		return Emulation{}, nil

@@ -51,7 +51,7 @@ type Slot struct {
 }
 
 // Build makes the slot of the instruction at at, to be written at slotAddr
-// (arch_copy_kprobe; spec 3.3, and 2.8 for kernels that step with the trap
+// (arch_copy_kprobe; docs/spec 3.3, and 2.8 for kernels that step with the trap
 // flag). hasPostHandler is whether the probe has one now.
 //
 // The error is an *Error: EINVAL where the instruction cannot be copied,

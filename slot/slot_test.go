@@ -68,7 +68,7 @@ func preemption(on bool) func(*profile.Config) {
 	return func(c *profile.Config) { c.Preemption = on }
 }
 
-// TestGoldenVectors holds boost and verdict of spec 11.5.
+// TestGoldenVectors holds boost and verdict of docs/spec 11.5.
 func TestGoldenVectors(t *testing.T) {
 	text, err := os.ReadFile("../decoder/testdata/vectors61.txt")
 	require.NoError(t, err)
@@ -117,7 +117,8 @@ func verdict(s Slot, err error) string {
 	return verdicts[s.Emulation.Kind]
 }
 
-func TestRule3_2Copy(t *testing.T) {
+// TestCopyInstruction holds docs/spec 3.2.
+func TestCopyInstruction(t *testing.T) {
 	for _, tt := range []struct {
 		name, bytes, want string
 	}{
@@ -138,7 +139,8 @@ func TestRule3_2Copy(t *testing.T) {
 	}
 }
 
-func TestRule3_2Refusals(t *testing.T) {
+// TestRefusedInstructions holds docs/spec 3.2.
+func TestRefusedInstructions(t *testing.T) {
 	for _, tt := range []struct {
 		name, kernel, bytes string
 		rule                Rule
@@ -186,8 +188,9 @@ func TestRule3_2Refusals(t *testing.T) {
 	})
 }
 
-// TestRule3_2NotRefused: what newer kernels refuse and older ones step.
-func TestRule3_2NotRefused(t *testing.T) {
+// TestOlderKernelsStepWhatNewerRefuse: what newer kernels refuse and older ones step.
+// See docs/spec 3.2.
+func TestOlderKernelsStepWhatNewerRefuse(t *testing.T) {
 	for _, tt := range []struct{ name, kernel, bytes string }{
 		{"mov_ss_in_44", "4.4", "8e d0"},
 		{"call_through_memory_in_58", "5.8", "ff 10"},
@@ -203,7 +206,8 @@ func TestRule3_2NotRefused(t *testing.T) {
 	}
 }
 
-func TestRule3_3BuildBytes(t *testing.T) {
+// TestSlotBytes holds docs/spec 3.3.
+func TestSlotBytes(t *testing.T) {
 	for _, tt := range []struct {
 		name, kernel, bytes string
 		preemption, post    bool
@@ -232,7 +236,8 @@ func TestRule3_3BuildBytes(t *testing.T) {
 	}
 }
 
-func TestRule3_4ExceptionTablePreventsBoost(t *testing.T) {
+// TestExceptionTablePreventsBoost holds docs/spec 3.4.
+func TestExceptionTablePreventsBoost(t *testing.T) {
 	v := code(t, "8b 00")
 	v.faults = map[x86.Addr]bool{testAt: true}
 	s, err := Build(v, testAt, testSlot, false, kernel(t, "5.10"))
@@ -240,8 +245,9 @@ func TestRule3_4ExceptionTablePreventsBoost(t *testing.T) {
 	require.False(t, s.Boosted)
 }
 
-// TestRule3_4BoostRules has a row a form whose answer differs between releases.
-func TestRule3_4BoostRules(t *testing.T) {
+// TestBoostRules has a row a form whose answer differs between releases.
+// See docs/spec 3.4.
+func TestBoostRules(t *testing.T) {
 	names := []string{"2.6.18", "4.4", "5.8", "6.1", "6.12"}
 	for _, tt := range []struct {
 		name, bytes, want string // a letter a kernel
@@ -278,8 +284,9 @@ func TestRule3_4BoostRules(t *testing.T) {
 	}
 }
 
-// TestRule2_7VexAsLegacyOff: with the quirk off VEX is neither emulated nor boosted.
-func TestRule2_7VexAsLegacyOff(t *testing.T) {
+// TestVexAsLegacyOff: with the quirk off VEX is neither emulated nor boosted.
+// See docs/spec 2.7.
+func TestVexAsLegacyOff(t *testing.T) {
 	off := func(c *profile.Config) { c.Step.VexAsLegacy = false }
 	for _, b := range []string{"c5 f8 77", "c5 f8 58 c1", "c5 f9 fa c1"} {
 		s, err := Build(code(t, b), testAt, testSlot, false, kernel(t, "5.10", off))

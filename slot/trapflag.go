@@ -24,7 +24,7 @@ const (
 )
 
 // fixups has a row for every opcode that is not simply moved back (resume_execution;
-// spec 2.8). A row holds where ModRM masked by mask has the value; all rows
+// docs/spec 2.8). A row holds where ModRM masked by mask has the value; all rows
 // without ModRM have mask 0.
 var fixups = []struct {
 	opcode, mask, value byte
@@ -76,7 +76,7 @@ func rawOpcode(b []byte, rexOnly bool) int {
 }
 
 // FixupTF puts regs and the stack right after the copy was stepped with the
-// trap flag, as if the original had run (resume_execution; spec 2.8): it
+// trap flag, as if the original had run (resume_execution; docs/spec 2.8): it
 // clears TF, moves ip and a pushed return address by At - Addr, and gives
 // pushed flags the TF and IF of oldFlags, which the int3 found.
 //

@@ -9,9 +9,10 @@ import (
 	"kprobelab/x86"
 )
 
-// TestRule2_8FixupTF has a row a rule of the fix-up table: what the step in the slot
+// TestTrapFlagFixup has a row a rule of the fix-up table: what the step in the slot
 // leaves, and what the fix-up makes of it.
-func TestRule2_8FixupTF(t *testing.T) {
+// See docs/spec 2.8.
+func TestTrapFlagFixup(t *testing.T) {
 	const slot, at, tf = uint64(testSlot), uint64(testAt), x86.FlagTF
 	for _, tt := range []struct {
 		name, kernel, bytes string
@@ -53,7 +54,8 @@ func TestRule2_8FixupTF(t *testing.T) {
 	}
 }
 
-func TestRule2_8ModifiesIF(t *testing.T) {
+// TestModifiesIF holds docs/spec 2.8.
+func TestModifiesIF(t *testing.T) {
 	for bytes, want := range map[string]bool{
 		"fa": true, "fb": true, "9d": true, "48 cf": true, "66 9d": true,
 		"9c": false, "90": false, "c3": false,
@@ -64,9 +66,10 @@ func TestRule2_8ModifiesIF(t *testing.T) {
 	}
 }
 
-// TestRule3_5LazyBoost: the jump comes after the first step, if that ended right
+// TestJumpAppendedAfterTheFirstStep: the jump comes after the first step, if that ended right
 // behind the copy.
-func TestRule3_5LazyBoost(t *testing.T) {
+// See docs/spec 3.5.
+func TestJumpAppendedAfterTheFirstStep(t *testing.T) {
 	c := kernel(t, "4.4", func(c *profile.Config) { c.Slot.LazyBoost = true })
 	s, err := Build(code(t, "55"), testAt, testSlot, false, c)
 	require.NoError(t, err)
@@ -85,7 +88,8 @@ func TestRule3_5LazyBoost(t *testing.T) {
 	require.False(t, rewrite, "only once")
 }
 
-func TestRule2_8FixupWithoutStack(t *testing.T) {
+// TestTrapFlagFixupWithoutStack holds docs/spec 2.8.
+func TestTrapFlagFixupWithoutStack(t *testing.T) {
 	c := kernel(t, "5.8")
 	s, err := Build(code(t, "9c"), testAt, testSlot, false, c)
 	require.NoError(t, err)

@@ -9,7 +9,7 @@ import (
 	"kprobelab/tracing/filter"
 )
 
-// errorLog is the file error_log: the last refusals, oldest first (spec 9.8).
+// errorLog is the file error_log: the last refusals, oldest first (docs/spec 9.8).
 type errorLog struct{ entries []string }
 
 // maxErrors is how many are kept (TRACING_LOG_ERRS_MAX).

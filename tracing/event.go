@@ -41,7 +41,7 @@ func (t *Tracing) find(group, name string) *probeEvent {
 }
 
 // register makes a probe part of an event, old or new, and plants it
-// (register_trace_kprobe, spec 9.5).
+// (register_trace_kprobe, docs/spec 9.5).
 func (t *Tracing) register(tp *probe) error {
 	old := t.find(tp.def.Group, tp.def.Event)
 	if old != nil && !t.c.Append {

@@ -48,7 +48,7 @@ func (t *Tracing) commands(name string, dynamic bool) *node {
 	}
 }
 
-// profile is kprobe_profile (spec 9.12).
+// profile is kprobe_profile (docs/spec 9.12).
 func (t *Tracing) profile() string {
 	var b strings.Builder
 	for _, tp := range t.probes {
@@ -57,7 +57,7 @@ func (t *Tracing) profile() string {
 	return b.String()
 }
 
-// kprobesFiles are debugfs' files of kprobes (spec 8).
+// kprobesFiles are debugfs' files of kprobes (docs/spec 8).
 func (t *Tracing) kprobesFiles() []*node {
 	return []*node{
 		{name: "list", mode: 0o400, read: t.k.List},
@@ -71,7 +71,7 @@ func (t *Tracing) kprobesFiles() []*node {
 	}
 }
 
-// sysctlFiles is the folder debug of /proc/sys (spec 8.4).
+// sysctlFiles is the folder debug of /proc/sys (docs/spec 8.4).
 func (t *Tracing) sysctlFiles() []*node {
 	if !t.p.Optimize.Exists {
 		return nil

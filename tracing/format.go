@@ -62,7 +62,7 @@ func fieldOf(a *definition.Arg, head int) event.Field {
 	return f
 }
 
-// printFormat is what follows "print fmt: " (spec 9.11).
+// printFormat is what follows "print fmt: " (docs/spec 9.11).
 func printFormat(d *definition.Definition) string {
 	var text, args strings.Builder
 	text.WriteString(`"(%lx)`)

@@ -115,7 +115,7 @@ func (g *guest) textAt(s string) x86.Addr {
 	return at
 }
 
-// TestFetchArguments fetches by every rule of spec 9.4, at the entry of
+// TestFetchArguments fetches by every rule of docs/spec 9.4, at the entry of
 // leaf2(x, y), where x is a structure in memory.
 func TestFetchArguments(t *testing.T) {
 	g := newGuest(t, "6.1", 1, tracing.Options{})

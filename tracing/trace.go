@@ -10,7 +10,7 @@ import (
 	"kprobelab/tracing/ring"
 )
 
-// The head of the file trace (spec 9.10).
+// The head of the file trace (docs/spec 9.10).
 const (
 	head61 = `#                                _-----=> irqs-off/BH-disabled
 #                               / _----=> need-resched

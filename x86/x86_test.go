@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The byte offsets are the kernel's (spec README, "regs").
+// The byte offsets are the kernel's (docs/spec 0.3).
 func TestPtRegsLayout(t *testing.T) {
 	want := map[string]uintptr{
 		"R15": 0, "R14": 8, "R13": 16, "R12": 24, "BP": 32, "BX": 40, "R11": 48, "R10": 56, "R9": 64, "R8": 72,

@@ -186,7 +186,7 @@ func (t Text) At(addr x86.Addr) []byte {
 }
 
 // ProbedAt is where the kernel put the probe: behind an ENDBR, or what a
-// sealed one became, with IBT (spec 14.2).
+// sealed one became, with IBT (docs/spec 14.2).
 func (p Point) ProbedAt(text Text) x86.Addr {
 	b := text.At(p.Addr)
 	if p.Off != 0 || len(b) < 5 {

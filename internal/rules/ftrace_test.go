@@ -25,10 +25,10 @@ func tracedBy(t *testing.T, l *lab.Lab, site x86.Addr) string {
 	return l.Machine.Symbolize(site.Add(5 + int64(int32(binary.LittleEndian.Uint32(b[1:])))))
 }
 
-// Spec 2.9: the site's five bytes while the probe is armed, disabled, and from
+// docs/spec 2.9: the site's five bytes while the probe is armed, disabled, and from
 // within its own handler; whatever a handler does to its probe, the call goes
 // on.
-func TestRule2_9SiteFromItsHandler(t *testing.T) {
+func TestHandlerChangesItsOwnFtraceProbe(t *testing.T) {
 	for _, kernel := range []string{"4.4", "5.8", "5.10", "6.1", "6.12"} {
 		t.Run(kernel, func(t *testing.T) {
 			l := withModule(t, kernel)
@@ -56,8 +56,8 @@ func TestRule2_9SiteFromItsHandler(t *testing.T) {
 	}
 }
 
-// Spec 2.9: a probe on a function's fentry site, rule by rule.
-func TestRule2_9Ftrace(t *testing.T) {
+// docs/spec 2.9: a probe on a function's fentry site, rule by rule.
+func TestFtraceProbe(t *testing.T) {
 	for _, kernel := range []string{"4.4", "5.8", "5.10", "6.1", "6.12"} {
 		t.Run(kernel, func(t *testing.T) {
 			l := withModule(t, kernel)

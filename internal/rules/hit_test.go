@@ -16,10 +16,10 @@ import (
 	"kprobelab/x86"
 )
 
-// Spec 1.9: what may not be probed, by the ways in which an image says so. The
+// docs/spec 1.9: what may not be probed, by the ways in which an image says so. The
 // areas are the image's, whatever the release is that it is run as: .noinstr.text
 // did not exist before 5.8. The rule for clones is the release's.
-func TestRule1_9Blacklist(t *testing.T) {
+func TestBlacklist(t *testing.T) {
 	cases := []struct {
 		symbol  string
 		refused []string // nil: in no release
@@ -60,10 +60,10 @@ var stepped = []struct {
 	{name: "demo_tgt_call", want: 6, next: 0}, // call demo_leaf
 }
 
-// Spec 2.6 and 2.8: after the step execution goes on where it would have, and
+// docs/spec 2.6 and 2.8: after the step execution goes on where it would have, and
 // the post handler sees that ip; in 2.6.18 it runs before the fix-up and sees
 // one in the slot. Interrupts come back.
-func TestRule2_6PostHandlerSeesTheNextInstruction(t *testing.T) {
+func TestPostHandlerSeesTheNextInstruction(t *testing.T) {
 	for _, kernel := range profile.Names() {
 		t.Run(kernel, func(t *testing.T) {
 			l := withModule(t, kernel)
@@ -98,9 +98,9 @@ func TestRule2_6PostHandlerSeesTheNextInstruction(t *testing.T) {
 	}
 }
 
-// Spec 2.8: the steps of a trap-flag kernel, as they are observed: one debug
+// docs/spec 2.8: the steps of a trap-flag kernel, as they are observed: one debug
 // trap for a stepped instruction, none for a boosted one.
-func TestRule2_8TrapFlagStep(t *testing.T) {
+func TestTrapFlagStep(t *testing.T) {
 	for kernel, boosts := range map[string]bool{"2.6.18": false, "4.4": true, "5.8": true} {
 		t.Run(kernel, func(t *testing.T) {
 			l := withModule(t, kernel)

@@ -30,9 +30,9 @@ func jprobeOn(t testing.TB, l *lab.Lab, probed, handler string) *kprobes.Jprobe 
 
 func console(l *lab.Lab) string { return string(l.Machine.Console()) }
 
-// Spec 6, "Hit": the handler reads the probed function's arguments, and the
+// docs/spec 6, "Hit": the handler reads the probed function's arguments, and the
 // function runs as if nothing had been.
-func TestRule6JprobeSeesTheArguments(t *testing.T) {
+func TestJprobeSeesTheArguments(t *testing.T) {
 	withJprobes(t, func(t *testing.T, l *lab.Lab) {
 		want := call(t, l, "sys_open", "/etc/ld.so.cache", 0, 0)
 		jp := jprobeOn(t, l, "sys_open", "jsys_open")
@@ -51,8 +51,8 @@ func TestRule6JprobeSeesTheArguments(t *testing.T) {
 	})
 }
 
-// Spec 13.3: the jprobe sample's line on do_fork.
-func TestRule13_3JprobeSample(t *testing.T) {
+// docs/spec 13.3: the jprobe sample's line on do_fork.
+func TestJprobeSample(t *testing.T) {
 	for kernel, fork := range map[string]string{"2.6.18": "do_fork", "4.4": "_do_fork"} {
 		l := guest(t, kernel, nil, nil)
 		jprobeOn(t, l, fork, "j_do_fork")
@@ -61,9 +61,9 @@ func TestRule13_3JprobeSample(t *testing.T) {
 	}
 }
 
-// Spec 6, steps 1 and 3: registers and 64 bytes of stack are put back, flags
+// docs/spec 6, steps 1 and 3: registers and 64 bytes of stack are put back, flags
 // too; interrupts are off in the handler.
-func TestRule6JprobeRestoresRegistersAndStack(t *testing.T) {
+func TestJprobeRestoresRegistersAndStack(t *testing.T) {
 	withJprobes(t, func(t *testing.T, l *lab.Lab) {
 		var before, inside, after x86.PtRegs
 		// members before the jprobe, which is the tail; a post handler after it
@@ -91,9 +91,9 @@ func TestRule6JprobeRestoresRegistersAndStack(t *testing.T) {
 	})
 }
 
-// Spec 6, "Limits": a second jprobe at an address is refused with EEXIST, alone
+// docs/spec 6, "Limits": a second jprobe at an address is refused with EEXIST, alone
 // or in an aggregate; the first one goes on.
-func TestRule6SecondJprobeEEXIST(t *testing.T) {
+func TestSecondJprobeEEXIST(t *testing.T) {
 	withJprobes(t, func(t *testing.T, l *lab.Lab) {
 		first := jprobeOn(t, l, "sys_open", "jsys_open")
 		for range 2 {
@@ -108,9 +108,9 @@ func TestRule6SecondJprobeEEXIST(t *testing.T) {
 	})
 }
 
-// Spec 1.6 and 6: a jprobe is the tail of an aggregate, so it runs last; the
+// docs/spec 1.6 and 6: a jprobe is the tail of an aggregate, so it runs last; the
 // others' pre handlers before it, and their post handlers after the step.
-func TestRule1_6JprobeIsTheTail(t *testing.T) {
+func TestJprobeIsTheTail(t *testing.T) {
 	withJprobes(t, func(t *testing.T, l *lab.Lab) {
 		var order []string
 		probe := func(name string) *kprobes.Kprobe {
@@ -133,8 +133,8 @@ func TestRule1_6JprobeIsTheTail(t *testing.T) {
 	})
 }
 
-// Spec 6: probes that the handler hits are missed, jprobes among them.
-func TestRule6JprobesDoNotNest(t *testing.T) {
+// docs/spec 6: probes that the handler hits are missed, jprobes among them.
+func TestJprobesDoNotNest(t *testing.T) {
 	withJprobes(t, func(t *testing.T, l *lab.Lab) {
 		jprobeOn(t, l, "sys_open", "jsys_open")
 		inner := jprobeOn(t, l, "printk", "j_do_fork")
@@ -144,8 +144,8 @@ func TestRule6JprobesDoNotNest(t *testing.T) {
 	})
 }
 
-// Spec 6, step 3: a handler that ends on another stack is the kernel's BUG.
-func TestRule6StackPointerMismatchIsBUG(t *testing.T) {
+// docs/spec 6, step 3: a handler that ends on another stack is the kernel's BUG.
+func TestJprobeStackPointerMismatchIsBUG(t *testing.T) {
 	withJprobes(t, func(t *testing.T, l *lab.Lab) {
 		jprobeOn(t, l, "sys_open", "jsys_open")
 		var log []string
@@ -167,8 +167,8 @@ func TestRule6StackPointerMismatchIsBUG(t *testing.T) {
 	})
 }
 
-// Spec 6, registration: what the handler has to be, and the batch rules.
-func TestRule6JprobeRegistration(t *testing.T) {
+// docs/spec 6, registration: what the handler has to be, and the batch rules.
+func TestJprobeRegistration(t *testing.T) {
 	l := guest(t, "4.4", nil, nil)
 	k := l.Kprobes
 	open, handler := at(t, l, "sys_open"), at(t, l, "jsys_open")
@@ -196,8 +196,8 @@ func TestRule6JprobeRegistration(t *testing.T) {
 	k.UnregisterKprobe(k.Find(open)) // the only one there
 }
 
-// Spec 12: jprobes are gone from 4.19 on.
-func TestRule12NoJprobes(t *testing.T) {
+// docs/spec 12: jprobes are gone from 4.19 on.
+func TestNoJprobes(t *testing.T) {
 	for _, kernel := range []string{"5.8", "5.10", "6.1", "6.12"} {
 		l := guest(t, kernel, nil, nil)
 		jp := &kprobes.Jprobe{KP: kprobes.Kprobe{SymbolName: "sys_open"}, EntrySymbol: "jsys_open"}

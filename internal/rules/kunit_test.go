@@ -14,7 +14,7 @@ import (
 	"kprobelab/x86"
 )
 
-// The cases of the kernel's unit test of kprobes (lib/test_kprobes.c; spec
+// The cases of the kernel's unit test of kprobes (lib/test_kprobes.c; docs/spec
 // 10.3), on functions of the guest with the names and bodies of that test.
 
 // randomValue stands for the test's random argument: any value above 3 does.
@@ -85,7 +85,7 @@ func TestKUnit_test_kprobes(t *testing.T) {
 }
 
 // The handlers call the function that they are on: both calls are missed. In
-// 2.6.18 the call in the post handler disarms the probe instead (spec 2.5).
+// 2.6.18 the call in the post handler disarms the probe instead (docs/spec 2.5).
 func TestKUnit_test_kprobe_missed(t *testing.T) {
 	eachKernel(t, func(t *testing.T, l *lab.Lab, k *kprobes.Kprobes) {
 		p := newPair(t, l, "kprobe_recursion_target")
@@ -234,8 +234,8 @@ func TestKUnit_test_stacktrace_on_nested_kretprobe(t *testing.T) {
 	})
 }
 
-// Spec 10.4: the tracer's boot self-test, without the tracer.
-func TestRule10_4BootSelfTest(t *testing.T) {
+// docs/spec 10.4: the tracer's boot self-test, without the tracer.
+func TestBootSelfTest(t *testing.T) {
 	eachKernel(t, func(t *testing.T, l *lab.Lab, k *kprobes.Kprobes) {
 		p := newPair(t, l, "kprobe_trace_selftest_target")
 		rp, hits := returns(t, l, "kprobe_trace_selftest_target", 21)

@@ -40,10 +40,10 @@ func counting(l *lab.Lab, t testing.TB, name string) (*kprobes.Kprobe, *int) {
 	return &kprobes.Kprobe{Addr: at(t, l, name), PreHandler: func(*kprobes.Kprobe, *x86.PtRegs) int { *hits++; return 0 }}, hits
 }
 
-// Spec 1.10, GOING: the module's probes are gone; they can be unregistered and
+// docs/spec 1.10, GOING: the module's probes are gone; they can be unregistered and
 // nothing else, and new ones are refused with ENOENT until the module is there
 // again. Then its text is fresh, and a probe on it works.
-func TestRule1_10ModuleGoingAndComing(t *testing.T) {
+func TestModuleGoingAndComing(t *testing.T) {
 	for _, kernel := range []string{"4.4", "5.8", "5.10", "6.1", "6.12"} {
 		t.Run(kernel, func(t *testing.T) {
 			l := withModule(t, kernel)
@@ -86,9 +86,9 @@ func TestRule1_10ModuleGoingAndComing(t *testing.T) {
 	}
 }
 
-// Spec 1.3, checks 12 and 13, and 1.10, LIVE: init text can be probed while
+// docs/spec 1.3, checks 12 and 13, and 1.10, LIVE: init text can be probed while
 // its module is coming, and such probes are gone when it is live.
-func TestRule1_3_13ModuleInit(t *testing.T) {
+func TestModuleInitText(t *testing.T) {
 	l := withModule(t, "6.1")
 	k := l.Kprobes
 	p, _ := counting(l, t, "demo_init")
@@ -104,8 +104,8 @@ func TestRule1_3_13ModuleInit(t *testing.T) {
 	refused(t, k.RegisterKprobe(p), errno.ENOENT, probepoint.RuleModuleInit)
 }
 
-// Spec 12: in 2.6.18 a probe pins its module.
-func TestRule12ModulePinned(t *testing.T) {
+// docs/spec 12: in 2.6.18 a probe pins its module.
+func TestModulePinned(t *testing.T) {
 	l := withModule(t, "2.6.18")
 	p, _ := counting(l, t, "demo_tgt")
 	require.NoError(t, l.Kprobes.RegisterKprobe(p))
@@ -116,8 +116,8 @@ func TestRule12ModulePinned(t *testing.T) {
 	refused(t, l.Kprobes.ModuleGoing("nosuch"), errno.ENOENT, probepoint.RuleNoModule)
 }
 
-// Spec 1.9 and 8.2: a module's part of the blacklist comes and goes with it.
-func TestRule8_2BlacklistFile(t *testing.T) {
+// docs/spec 1.9 and 8.2: a module's part of the blacklist comes and goes with it.
+func TestBlacklistFile(t *testing.T) {
 	l := withModule(t, "6.1")
 	k := l.Kprobes
 	whole := k.Blacklist()

@@ -17,13 +17,13 @@ const page = "../../docs/rules.md"
 var (
 	ruleRow  = regexp.MustCompile(`(?m)^\| (\d[\d.]*)(?:, [^|]*)? \| [^|]+ \| ([^|]+) \| ([^|]+) \|$`)
 	pageLink = regexp.MustCompile("\\[`([^`]+)`\\]\\(\\.\\./([^)]+)\\)")
-	testFunc = regexp.MustCompile(`(?m)^func (Test(?:Rule\d|KUnit_)\w*)\(t \*testing\.T\)`)
-	ruleOf   = regexp.MustCompile(`^TestRule(\d+(?:_\d+)*)`)
+	testFunc = regexp.MustCompile(`(?m)((?:^//.*\n)*)^func (Test\w*)\(t \*testing\.T\)`)
+	ruleOf   = regexp.MustCompile(`docs/spec(?:\n//)? (\d+(?:\.\d+)*)`)
 )
 
 // TestPageOfRules holds docs/rules.md to the code: the functions and tests
 // that it names are in the files that it links, every rule has a test, and
-// every test that is named after a rule has its rule there.
+// every rule that a test's comment cites is there.
 func TestPageOfRules(t *testing.T) {
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
@@ -42,21 +42,22 @@ func TestPageOfRules(t *testing.T) {
 			require.Contains(t, source(t, link[2]), "\nfunc "+link[1]+"(t *testing.T)", "rule %s: %s", row[1], link[2])
 		}
 	}
-	for name, file := range testsOfRules(t) {
+	for name, test := range testsOfRules(t) {
 		if strings.HasPrefix(name, "TestKUnit_") {
-			require.Contains(t, string(text), "`"+name+"`", file)
-		} else {
-			require.True(t, onPage(known, ruleOf.FindStringSubmatch(name)[1]), "%s in %s: docs/rules.md has no such rule", name, file)
+			require.Contains(t, string(text), "`"+name+"`", test.file)
+		}
+		for _, rule := range test.rules {
+			require.True(t, onPage(known, rule), "%s in %s: docs/rules.md has no rule %s", name, test.file, rule)
 		}
 	}
 }
 
-// onPage finds a test's rule, or the rule that it is a step of. Jump
-// optimization, the tracer's events and the decoder have no rows.
+// onPage finds a rule, or the one that it is a step of. Words, jump optimization, the
+// tracer's events and the decoder have no rows.
 func onPage(known map[string]bool, number string) bool {
-	parts := strings.Split(number, "_")
+	parts := strings.Split(number, ".")
 	switch parts[0] {
-	case "4", "9", "11":
+	case "0", "4", "9", "11":
 		return true
 	}
 	for n := len(parts); n > 0; n-- {
@@ -73,10 +74,16 @@ func source(t *testing.T, file string) string {
 	return string(b)
 }
 
-// testsOfRules are the tests of the tree that are named after a rule, and
-// where they are.
-func testsOfRules(t *testing.T) map[string]string {
-	found := map[string]string{}
+// ruleTest is where a test is, and the rules that its comment cites.
+type ruleTest struct {
+	file  string
+	rules []string
+}
+
+// testsOfRules are the tests of the tree that cite a rule, and the kernel's own
+// unit tests.
+func testsOfRules(t *testing.T) map[string]ruleTest {
+	found := map[string]ruleTest{}
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -88,7 +95,13 @@ func testsOfRules(t *testing.T) map[string]string {
 		}
 		b, err := os.ReadFile(path)
 		for _, m := range testFunc.FindAllStringSubmatch(string(b), -1) {
-			found[m[1]] = path
+			test := ruleTest{file: path}
+			for _, cited := range ruleOf.FindAllStringSubmatch(m[1], -1) {
+				test.rules = append(test.rules, cited[1])
+			}
+			if len(test.rules) > 0 || strings.HasPrefix(m[2], "TestKUnit_") {
+				found[m[2]] = test
+			}
 		}
 		return err
 	})

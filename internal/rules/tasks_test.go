@@ -24,11 +24,12 @@ func seeds() int {
 	return 1000
 }
 
-// The 2007 article's example (spec 13.4): a return probe on sys_open with one
+// The 2007 article's example (docs/spec 13.4): a return probe on sys_open with one
 // instance, two CPUs and six tasks. Over a thousand seeds and the releases,
 // every call is tracked or counted as missed; none is lost or doubled, and
 // each has its own result.
-func TestRule5_8EveryMissIsCounted(t *testing.T) {
+// See docs/spec 5.8.
+func TestEveryMissIsCounted(t *testing.T) {
 	kernels := []string{"2.6.18", "4.4", "5.10", "6.1", "6.12"}
 	images := make([]*kimage.Image, len(kernels))
 	for i, kernel := range kernels {

@@ -3,7 +3,7 @@ package sample
 import "fmt"
 
 // The lines of the article of 2007 on kprobes in Linux 2.6.18, whose three
-// modules count schedule(), and watch sys_open's arguments and results (spec
+// modules count schedule(), and watch sys_open's arguments and results (docs/spec
 // 13.4).
 const (
 	ArticleKprobeRegistered      = "kprobe registered"

@@ -1,5 +1,5 @@
 // Package sample writes the lines that the kernel's own sample modules
-// (samples/kprobes) print, in the form that each release gives them (spec 13),
+// (samples/kprobes) print, in the form that each release gives them (docs/spec 13),
 // so that a reader recognizes them.
 //
 // It must not know who hit what: it gets the values and gives back a line.

@@ -9,7 +9,7 @@ import (
 	"kprobelab/x86"
 )
 
-// The published 4.4 line is the slides' of 2017 (spec 13.1); the others are
+// The published 4.4 line is the slides' of 2017 (docs/spec 13.1); the others are
 // its format rows.
 func TestHandlerLines(t *testing.T) {
 	at := x86.Addr(0xffffffff8107e110)
@@ -54,7 +54,7 @@ func TestModuleLines(t *testing.T) {
 	require.Equal(t, "jprobe at ffffffff8107e110 unregistered", bare.UnregisteredJprobe(at))
 }
 
-// As the article shows them (spec 13.4).
+// As the article shows them (docs/spec 13.4).
 func TestArticleLines(t *testing.T) {
 	require.Equal(t, "current task on CPU#1: swapper (before scheduling), preempt_count = 0", ArticleBefore(1, "swapper", 0))
 	require.Equal(t, "current task on CPU#1: swapper (after scheduling), preempt_count = 0", ArticleAfter(1, "swapper", 0))

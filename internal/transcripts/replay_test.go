@@ -62,8 +62,9 @@ func newReplay(t *testing.T, kernel string) *replay {
 	return r
 }
 
-// TestRule14Transcripts replays every transcript under each measured kernel's profile.
-func TestRule14Transcripts(t *testing.T) {
+// TestTranscripts replays every transcript under each measured kernel's profile.
+// See docs/spec 14.
+func TestTranscripts(t *testing.T) {
 	for _, folder := range folders {
 		for name, run := range map[string]func(*replay){
 			"handler_regs": (*replay).handlerRegs, "misuse": (*replay).misuse, "recursion_nmissed": (*replay).recursion,

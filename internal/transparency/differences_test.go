@@ -35,7 +35,7 @@ var (
 )
 
 // differences are all there are. The measured ones are in the transcripts of
-// three real kernels; the others follow from the same rules (spec 2.6 to 2.8,
+// three real kernels; the others follow from the same rules (docs/spec 2.6 to 2.8,
 // 7) and are marked.
 var differences = []difference{
 	{

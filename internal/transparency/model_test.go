@@ -10,7 +10,7 @@ import (
 )
 
 // model receives the traps of a run in kprobes' place, and does at one
-// instruction what the real kernel does there (spec 2.6 to 2.8, 14.5).
+// instruction what the real kernel does there (docs/spec 2.6 to 2.8, 14.5).
 type model struct {
 	p    *place
 	hits int

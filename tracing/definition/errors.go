@@ -82,7 +82,7 @@ const (
 	numIDs
 )
 
-// texts are the kernel's words (spec 9.8, "TP_ERR" in trace_probe.h).
+// texts are the kernel's words (docs/spec 9.8, "TP_ERR" in trace_probe.h).
 var texts = [numIDs]string{
 	MaxactNoKprobe: "Maxactive is not for kprobe",
 	BadMaxact:      "Invalid maxactive number",

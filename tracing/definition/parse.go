@@ -63,7 +63,7 @@ func Words(line string) []string {
 	return strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || '\t' <= r && r <= '\r' })
 }
 
-// Parse reads a definition, in the kernel's order of checks (spec 9.2). words
+// Parse reads a definition, in the kernel's order of checks (docs/spec 9.2). words
 // must not be changed afterwards. The error is an *Error: EINVAL for most,
 // ENOENT and EADDRNOTAVAIL for a name that no symbol or several have, E2BIG
 // for an event that is too big, ERANGE for a number that is.
@@ -302,7 +302,7 @@ func (x *context) arguments(d *Definition, k Kernel) error {
 	return nil
 }
 
-// Place is the probed place as it is read back (spec 9.7).
+// Place is the probed place as it is read back (docs/spec 9.7).
 func (d *Definition) Place() string {
 	switch {
 	case d.Symbol == "":

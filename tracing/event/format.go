@@ -39,7 +39,7 @@ func (f *Format) All() []Field {
 	return append(append([]Field(nil), f.Common...), f.Fields...)
 }
 
-// String is the text of the format file (spec 9.11).
+// String is the text of the format file (docs/spec 9.11).
 func (f *Format) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "name: %s\nID: %d\nformat:\n", f.Name, f.ID)
