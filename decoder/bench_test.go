@@ -95,6 +95,8 @@ func BenchmarkKernelText(b *testing.B) {
 			}
 			return k.Length
 		}},
+		{"reader-x86asm", func(w []byte) int { return X86asm{}.Read(w, 0).Length }},
+		{"reader-tables", func(w []byte) int { return Tables{}.Read(w, 0).Length }},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()

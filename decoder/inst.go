@@ -53,11 +53,8 @@ type Inst struct {
 // The error is ErrTruncated, ErrTooLong, ErrUnknown, or ErrPrefix and
 // ErrOperands, which are kinds of ErrUnknown.
 func Decode(b []byte) (Inst, error) {
-	var d procDecoder
-	if len(b) > MaxInsnSize {
-		b = b[:MaxInsnSize]
-	}
-	d.b = b
+	b = b[:min(len(b), MaxInsnSize)]
+	d := procDecoder{b: b}
 	if err := d.decode(); err != nil {
 		return Inst{}, err
 	}

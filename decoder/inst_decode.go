@@ -11,6 +11,8 @@ type procDecoder struct {
 	w    byte // 8 with REX.W
 	f    *form
 	v    vexFields
+	// overrides: only the rows that are overrides count.
+	overrides bool
 }
 
 // prefixKind tells prefixes from opcodes.
@@ -74,11 +76,13 @@ func (d *procDecoder) prefixes() int {
 		if kind == 0 {
 			break
 		}
+		if d.i.REX != 0 { // x86asm refuses a REX that counts for nothing
+			d.i.REX, d.overrides = 0, false
+		}
 		if kind == prefixREX {
 			d.i.REX = c
 			continue
 		}
-		d.i.REX = 0
 		switch kind {
 		case prefixSize:
 			d.size = 1
@@ -123,6 +127,9 @@ func (d *procDecoder) escaped(at int) error {
 // lookup finds the form of an opcode; nil for no instruction.
 func (d *procDecoder) lookup(e Encoding, op byte, selector int, at int) error {
 	t := opcodesOf(e)
+	if d.overrides {
+		t = overridesOf(e)
+	}
 	d.i.Encoding, d.i.Opcode = e, op
 	leaf := t.ops[op]
 	if leaf&bySelector != 0 {

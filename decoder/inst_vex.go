@@ -14,6 +14,9 @@ type vexFields struct {
 // vexed decodes what begins with VEX, EVEX or XOP. SDM Vol. 2, 2.3.2 and
 // 2.7.3: 66, F3, F2, LOCK or REX before them are #UD.
 func (d *procDecoder) vexed(at int) error {
+	if at > 0 { // x86asm refuses every prefix there, the processor does not
+		d.overrides = false
+	}
 	if d.size|d.rep != 0 || d.lock || d.i.REX != 0 {
 		return ErrPrefix
 	}

@@ -27,18 +27,32 @@ func opcodesOf(e Encoding) *opcodeTable {
 	if t := opcodeIndex[e].Load(); t != nil {
 		return t
 	}
-	t := compileTable(e)
+	t := compileTable(e, readRows(e), false)
 	opcodeIndex[e].Store(t)
 	return t
 }
 
-func compileTable(e Encoding) *opcodeTable {
-	t := &opcodeTable{rows: readRows(e), forms: make([]form, 1)}
+// overrideIndex has the rows alone that are overrides.
+var overrideIndex [numEncodings]atomic.Pointer[opcodeTable]
+
+func overridesOf(e Encoding) *opcodeTable {
+	if t := overrideIndex[e].Load(); t != nil {
+		return t
+	}
+	t := compileTable(e, opcodesOf(e).rows, true)
+	overrideIndex[e].Store(t)
+	return t
+}
+
+func compileTable(e Encoding, rows []row, overrides bool) *opcodeTable {
+	t := &opcodeTable{rows: rows, forms: make([]form, 1)}
 	byOpcode := [256][]uint16{}
 	for i := range t.rows {
 		r := &t.rows[i]
 		t.forms = append(t.forms, r.form)
-		byOpcode[r.opcode] = append(byOpcode[r.opcode], uint16(i+1))
+		if !overrides || r.x86asm != FaultNone {
+			byOpcode[r.opcode] = append(byOpcode[r.opcode], uint16(i+1))
+		}
 	}
 	same := map[[256]uint16]uint16{}
 	for op, ids := range byOpcode {

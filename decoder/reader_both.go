@@ -1,0 +1,72 @@
+package decoder
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"kprobelab/x86"
+)
+
+// Both is a Reader that asks two others, answers as the first does, and keeps
+// where the second differs. Make it with NewBoth.
+type Both struct {
+	first, second Reader
+	compared      atomic.Int64
+	mu            sync.Mutex
+	differences   map[x86.Addr]Difference
+}
+
+// Difference is an instruction that two Readers read differently.
+type Difference struct {
+	At x86.Addr
+	// Code are the bytes of the longer reading, or one byte.
+	Code          []byte
+	First, Second Reading
+}
+
+// NewBoth makes a Reader that compares two.
+func NewBoth(first, second Reader) *Both {
+	return &Both{first: first, second: second, differences: map[x86.Addr]Difference{}}
+}
+
+// String is such as "x86asm, compared with tables".
+func (b *Both) String() string { return fmt.Sprintf("%v, compared with %v", b.first, b.second) }
+
+// Read says what the first Reader finds.
+func (b *Both) Read(code []byte, at x86.Addr) Reading {
+	b.compared.Add(1)
+	first, second := b.first.Read(code, at), b.second.Read(code, at)
+	if first != second {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		n := min(len(code), max(1, first.Length, second.Length))
+		b.differences[at] = Difference{at, slices.Clone(code[:n]), first, second}
+	}
+	return first
+}
+
+// Readers are the two.
+func (b *Both) Readers() (first, second Reader) { return b.first, b.second }
+
+// Compared is how many readings were compared. An instruction that is read
+// again counts again.
+func (b *Both) Compared() int64 { return b.compared.Load() }
+
+// Differences are where the two differ, by ascending address.
+func (b *Both) Differences() []Difference {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	list := make([]Difference, 0, len(b.differences))
+	for _, d := range b.differences {
+		list = append(list, d)
+	}
+	slices.SortFunc(list, func(a, b Difference) int { return cmp.Compare(a.At, b.At) })
+	return list
+}
+
+// Alone marks a Reader that nothing corrects: its readings count where the
+// kernel's decoder reads differently, too.
+type Alone struct{ Reader }
