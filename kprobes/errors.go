@@ -90,8 +90,11 @@ func (k *Kprobes) fail(err error) {
 	}
 }
 
-// recovered is deferred around a handler's call.
-func (k *Kprobes) recovered(p *Kprobe, handler string) {
+// recovered is deferred around a handler's call; done is whether that returned.
+func (k *Kprobes) recovered(p *Kprobe, handler string, done *bool) {
+	if *done {
+		return // recover alone takes as long as a short handler
+	}
 	if v := recover(); v != nil {
 		k.abandon(&k.cpus[k.m.CPU()])
 		k.fail(&HandlerPanic{Probe: k.name(p), Handler: handler, Value: v, Stack: debug.Stack()})

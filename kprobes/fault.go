@@ -84,8 +84,11 @@ func (k *Kprobes) handlerFault(cpu *cpuState, p *Kprobe, regs *x86.PtRegs, vecto
 }
 
 func (k *Kprobes) callFault(p *Kprobe, regs *x86.PtRegs, vector int) int {
-	defer k.recovered(p, "fault_handler")
-	return p.FaultHandler(p, regs, vector)
+	done := false
+	defer k.recovered(p, "fault_handler", &done)
+	ret := p.FaultHandler(p, regs, vector)
+	done = true
+	return ret
 }
 
 // TaskExit forgets what belongs to a task that has ended, or whose run was

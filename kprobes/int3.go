@@ -82,9 +82,15 @@ func (k *Kprobes) post(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) {
 
 func (k *Kprobes) callPre(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) (ret int) {
 	k.event(cpu, EventPre, p, p.Addr, regs, "pre handler")
-	state, word := cpu.control, cpu.engage()
-	defer k.recovered(p, "pre_handler")
+	if rp := p.kret; rp != nil && rp.pool != nil {
+		return k.preKretprobe(cpu, rp, regs)
+	}
+	var state control
+	state.set(&cpu.control)
+	word, done := cpu.engage(), false
+	defer k.recovered(p, "pre_handler", &done)
 	ret = p.PreHandler(p, regs)
+	done = true
 	cpu.disengage(word)
 	k.keep(cpu, &state)
 	return ret
@@ -92,9 +98,12 @@ func (k *Kprobes) callPre(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) (ret int) 
 
 func (k *Kprobes) callPost(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) {
 	k.event(cpu, EventPost, p, p.Addr, regs, "post handler; ip is at the next instruction")
-	state, word := cpu.control, cpu.engage()
-	defer k.recovered(p, "post_handler")
+	var state control
+	state.set(&cpu.control)
+	word, done := cpu.engage(), false
+	defer k.recovered(p, "post_handler", &done)
 	p.PostHandler(p, regs, 0)
+	done = true
 	cpu.disengage(word)
 	k.keep(cpu, &state)
 }

@@ -57,7 +57,6 @@ func New(m Machine, v kimage.View, c *profile.Config) *Kprobes {
 	k.view = &liveView{View: v, k: k}
 	k.table.mult = c.HashMultiplier
 	k.slots = slotCache{m: m, size: slotSize, name: "kprobe_insn_page", quiet: k.quiet}
-	k.kret.pre = k.preKretprobe
 	m.SetTraps(k)
 	return k
 }

@@ -44,8 +44,6 @@ type Kretprobe struct {
 
 // kretState is what return probes need of the subsystem.
 type kretState struct {
-	// pre is preKretprobe as a value, made once.
-	pre PreHandler
 	// trampoline is 0 until the first return probe is registered, callout what
 	// it calls.
 	trampoline, callout x86.Addr
@@ -80,7 +78,7 @@ func (k *Kprobes) RegisterKretprobe(rp *Kretprobe) error {
 		return err
 	}
 	kp := &rp.KP
-	kp.PreHandler, kp.PostHandler, kp.FaultHandler = k.kret.pre, nil, nil
+	kp.PreHandler, kp.PostHandler, kp.FaultHandler = kretprobePre, nil, nil
 	kp.kret, kp.jprobe = rp, nil
 	if rp.MaxActive <= 0 {
 		rp.MaxActive = k.defaultMaxActive()
@@ -222,11 +220,8 @@ func (k *Kprobes) EnableKretprobe(rp *Kretprobe) error {
 
 // preKretprobe is pre_handler_kretprobe: it takes an instance, and puts the
 // trampoline in the place of the return address (docs/spec 5.3).
-func (k *Kprobes) preKretprobe(p *Kprobe, regs *x86.PtRegs) int {
-	cpu, rp := k.cpu(), p.kret
-	if rp == nil || rp.pool == nil {
-		return 0
-	}
+func (k *Kprobes) preKretprobe(cpu *cpuState, rp *Kretprobe, regs *x86.PtRegs) int {
+	p := &rp.KP
 	if cpu.path == byTrap && k.c.Step.Int3IsNMI && k.c.Kret.MissedInNMI {
 		rp.Nmissed++
 		k.event(cpu, EventNoInstance, p, p.Addr, regs, "in an NMI, which an int3 counts as: this return is missed")
@@ -239,7 +234,7 @@ func (k *Kprobes) preKretprobe(p *Kprobe, regs *x86.PtRegs) int {
 		return 0
 	}
 	i.Task = k.task()
-	if rp.EntryHandler != nil && k.c.Kret.EntryHandler && k.callReturn(cpu, rp, "entry_handler", rp.EntryHandler, i, regs) != 0 {
+	if rp.EntryHandler != nil && k.c.Kret.EntryHandler && k.callEntry(cpu, rp, i, regs) != 0 {
 		k.recycle(i)
 		return 0
 	}
@@ -251,6 +246,10 @@ func (k *Kprobes) preKretprobe(p *Kprobe, regs *x86.PtRegs) int {
 	k.event(cpu, EventInstance, p, i.frame, regs, "the return address is saved in an instance, the trampoline takes its place")
 	return 0
 }
+
+// kretprobePre stands in a return probe's PreHandler: callPre knows such a
+// probe, and calls preKretprobe.
+func kretprobePre(*Kprobe, *x86.PtRegs) int { return 0 }
 
 // hijack is arch_prepare_kretprobe, arch_rethook_prepare.
 func (k *Kprobes) hijack(cpu *cpuState, i *Instance, regs *x86.PtRegs) error {
@@ -264,10 +263,20 @@ func (k *Kprobes) hijack(cpu *cpuState, i *Instance, regs *x86.PtRegs) error {
 	return nil
 }
 
+// callEntry calls the entry handler.
+func (k *Kprobes) callEntry(cpu *cpuState, rp *Kretprobe, i *Instance, regs *x86.PtRegs) int {
+	var state control
+	state.set(&cpu.control)
+	ret := k.callReturn(cpu, rp, "entry_handler", rp.EntryHandler, i, regs)
+	k.keep(cpu, &state)
+	return ret
+}
+
 func (k *Kprobes) callReturn(cpu *cpuState, rp *Kretprobe, field string, h ReturnHandler, i *Instance, regs *x86.PtRegs) (ret int) {
-	word := cpu.engage()
-	defer k.recovered(&rp.KP, field)
+	word, done := cpu.engage(), false
+	defer k.recovered(&rp.KP, field, &done)
 	ret = h(i, regs)
+	done = true
 	cpu.disengage(word)
 	return ret
 }

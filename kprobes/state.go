@@ -97,9 +97,17 @@ func (cpu *cpuState) come(path entryPath, regs *x86.PtRegs) {
 	cpu.path, cpu.interruptible = path, regs.Flags&x86.FlagIF != 0
 }
 
+// set copies word by word. The words have just been written, one by one, and a
+// processor that is to read two of them at once, as an assignment does, waits
+// until they are in its cache.
+func (c *control) set(from *control) {
+	c.current, c.status, c.ool = from.current, from.status, from.ool
+	c.oldFlags, c.savedFlags = from.oldFlags, from.savedFlags
+}
+
 // save and restore are save_previous_kprobe and restore_previous_kprobe.
-func (cpu *cpuState) save()    { cpu.prev = cpu.control }
-func (cpu *cpuState) restore() { cpu.control = cpu.prev }
+func (cpu *cpuState) save()    { cpu.prev.set(&cpu.control) }
+func (cpu *cpuState) restore() { cpu.control.set(&cpu.prev) }
 
 // ResetCurrentKprobe is reset_current_kprobe. In kernels before 4.19 a pre
 // handler that returns non-zero has to call it; later ones do it themselves.
