@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo demo kernel conformance conformance-tracing guest selftests test soak fuzz bench bench-docs bench-qemu bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo demo kernel conformance conformance-tracing guest selftests test check soak fuzz bench bench-docs bench-qemu bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -24,7 +24,7 @@ export CGO_LDFLAGS := $(strip $(ldflags) $(filter-out $(ldflags),$(CGO_LDFLAGS))
 buildvcs = $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo "IMAGE=FILE picks the kernel image of make demo, SUITE=trixie the release of make kernel."
 
 deps: ## find Unicorn >= 2.1, or fetch it into .deps (no root needed)
@@ -61,8 +61,11 @@ conformance-tracing: ## ask the same kernels about the tracing files, and compar
 guest: ## rebuild the embedded guest kernel from its sources
 	@$(MAKE) --no-print-directory -C guestkernel/src
 
-test: deps ## the whole check, as CI runs it
-	@scripts/check.sh
+test: deps ## what a newcomer runs, in three minutes: vet, tests, a build without cgo
+	@scripts/check.sh test
+
+check: deps ## the rest of what CI runs: whole tests, race, staticcheck, generators, benchmarks once, other systems
+	@scripts/check.sh check
 
 soak: deps deps-test ## what takes longer: long variants, race on everything, repeated random tests, fuzzing
 	@echo "== the long variants of the tests, with inputs of their own"

@@ -1,12 +1,17 @@
 #!/bin/sh
-# The whole check (make test). Every step runs, whatever failed before it; the
-# last line counts the tests, each once over all runs.
+# check.sh test: what a newcomer runs (make test), three minutes on two cores.
+# check.sh check: the rest of what CI runs (make check); the tests that the
+# first one shortens or leaves out run whole.
+# check.sh total: the closing count of both together, the last that ran of each.
+#
+# Every step runs, whatever failed before it; the last line counts the tests,
+# each once over all runs.
 set -eu
 cd "$(dirname "$0")/.."
+part=${1:-test}
 work=.cache/check
+tally=$work/$part.tally
 mkdir -p "$work"
-tally=$work/tally
-: >"$tally"
 
 # The release that knows the Go of go.mod. Run by version and not a tool of
 # go.mod, because the licence of everything in go.mod is our business.
@@ -54,7 +59,8 @@ tree_state() {
 	git ls-files -z --cached --others --exclude-standard | xargs -0 sha256sum 2>/dev/null
 }
 
-tests() { go run ./internal/testsum -tally "$tally" -- "$@"; }
+# tests ARGUMENT...: go test, without the vet that a step of its own has done.
+tests() { go run ./internal/testsum -tally "$tally" -- -vet=off "$@"; }
 
 # Without the recordings of real kernels, the tests that call a kernel's own
 # functions take Debian's, where make demo or make kernel has left it.
@@ -64,15 +70,17 @@ tests_plain() (
 		export KPROBELAB_KERNEL
 		printf '   real kernel: %s\n' "$KPROBELAB_KERNEL"
 	fi
-	tests -timeout 15m ./...
+	tests -timeout 15m "$@" ./...
 )
 
 # The packages that wire the engine build only with cgo; the rest must not need it.
-check_nocgo() (
+without_cgo() (
 	CGO_ENABLED=0
 	export CGO_ENABLED
-	go vet ./... && tests -short ./...
+	"$@"
 )
+
+vet_and_test() { go vet ./... && tests -short ./...; }
 
 # Unicorn is for Linux here; the rest of the program is for every system. One
 # that is neither Linux nor of 64 bits stands for all: each costs a minute.
@@ -86,15 +94,32 @@ check_benchmarks() {
 	printf '   %s benchmarks ran\n' "$(grep -c '^Benchmark' "$work/bench" || :)"
 }
 
-step "gofmt" check_gofmt
-step "go vet" go vet ./...
-step "staticcheck" go run "$staticcheck" ./...
-step "go generate leaves no difference" check_generated
-step "tests" tests_plain
-step "tests with the race detector" tests -race -short -timeout 15m ./...
-step "vet and tests without cgo" check_nocgo
-step "build for other systems without cgo" check_elsewhere
-step "each benchmark once" check_benchmarks
+case $part in
+test)
+	: >"$tally"
+	step "gofmt" check_gofmt
+	step "go vet" go vet ./...
+	step "tests, the long ones shortened" tests_plain -short
+	step "build without cgo" without_cgo go build ./...
+	;;
+check)
+	: >"$tally"
+	step "staticcheck" go run "$staticcheck" ./...
+	step "go generate leaves no difference" check_generated
+	step "tests" tests_plain
+	step "tests with the race detector" tests -race -short -timeout 15m ./...
+	step "vet and tests without cgo" without_cgo vet_and_test
+	step "build for other systems without cgo" check_elsewhere
+	step "each benchmark once" check_benchmarks
+	;;
+total)
+	cat "$work/test.tally" "$work/check.tally" >"$tally"
+	;;
+*)
+	echo "check.sh: there is no part $part; test, check and total are" >&2
+	exit 2
+	;;
+esac
 
 echo
 if [ -n "$failures" ]; then

@@ -9,8 +9,9 @@
 //	testsum -total FILE
 //
 // Several runs may share a tally: one over the whole tree, one with the race
-// detector, one without cgo; -total then closes them all. There, a test counts as failed when any run
-// failed it, as skipped when no run let it through, and else as passed.
+// detector, one without cgo; -total then closes them all. There, a test counts
+// as failed when any run failed it, as skipped when every run skipped it, and
+// else as passed.
 package main
 
 import (

@@ -68,5 +68,10 @@ func TestTotalJoinsRuns(t *testing.T) {
 		"pass\ta.TestA\t\nskip\ta.TestA\tshort\nskip\ta.TestB\tshort\npass\ta.TestC\t\nfail\ta.TestC\t\npass\ta.TestC\t\n")))
 	require.Equal(t, "skipped: short (a.TestB)\n1 passed, 1 failed, 1 skipped\n", out.String())
 
+	out.Reset()
+	require.NoError(t, printTotal(&out, strings.NewReader(
+		"skip\tm/a.TestA/one\tshort\nfail\tm/a.TestB\t\npass\tm/a.TestA/one/x\t\npass\tm/a.TestA/one/y\t\npass\tm/a.TestB/x\t\n")))
+	require.Equal(t, "3 passed, 1 failed, 0 skipped\n", out.String(), "subtests that ran count in place of a skipped parent")
+
 	require.Error(t, printTotal(&out, strings.NewReader("nonsense")))
 }

@@ -55,11 +55,24 @@ func join(tally io.Reader) (map[string]outcome, error) {
 		}
 		tests[f[1]] = worse(tests[f[1]], outcome{result(f[0]), f[2]})
 	}
+	for name := range tests {
+		forgetParents(tests, name)
+	}
 	return tests, lines.Err()
 }
 
+// forgetParents leaves out the parents of a test: a run that skipped one, or
+// found no subtests in it, counted it in their place.
+func forgetParents(tests map[string]outcome, name string) {
+	for i := strings.LastIndexByte(name, '/'); i >= 0; i = strings.LastIndexByte(name[:i], '/') {
+		if tests[name[:i]].result != failed {
+			delete(tests, name[:i])
+		}
+	}
+}
+
 // worse joins two runs of a test: a failure in any run stands, a skip only
-// where no run let the test through. The first run's reason stays.
+// where every run skipped it. The first run's reason stays.
 func worse(a, b outcome) outcome {
 	for _, r := range []result{failed, passed, skipped} {
 		switch r {
