@@ -35,7 +35,7 @@ func branches() (list []struct {
 	return list
 }
 
-// prefixSets are every REX, behind none or any legacy prefix but LOCK.
+// prefixSets are every REX, alone and after any legacy prefix but LOCK.
 func prefixSets() (list [][]byte) {
 	for _, legacy := range [][]byte{nil, {0x66}, {0x67}, {0xF2}, {0xF3}, {0x2E}, {0x3E}, {0x64}, {0x66, 0xF2}, {0x66, 0x67}} {
 		list = append(list, legacy)
@@ -82,7 +82,7 @@ func TestEveryFormOfIndirectBranchAndReturn(t *testing.T) {
 	for _, tt := range []struct {
 		bytes string
 		class Class
-		rip   int // offset of the displacement behind the prefixes, 0 for none
+		rip   int // offset of the displacement from the end of the prefixes, 0 for none
 	}{
 		{"c3", ClassRet, 0}, {"c2 08 00", ClassRet, 0}, {"cb", ClassFar, 0}, {"ca 08 00", ClassFar, 0}, {"cf", ClassFar, 0},
 		{"ff d0", ClassIndirectCall, 0}, {"ff 10", ClassIndirectCall, 0}, {"ff 15 10 00 00 00", ClassIndirectCall, 2},

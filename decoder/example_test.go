@@ -7,7 +7,7 @@ import (
 )
 
 // The kernel's decoder takes vzeroupper for a conditional jump: it reports the
-// byte behind the VEX prefix as the opcode.
+// byte after the VEX prefix as the opcode.
 func ExampleDecodeKernel() {
 	b := []byte{0xC5, 0xF8, 0x77}
 	k, err := decoder.DecodeKernel(b, nil)

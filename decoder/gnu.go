@@ -22,8 +22,8 @@ var gnu8 = [16]string{"al", "cl", "dl", "bl", "spl", "bpl", "sil", "dil",
 // gnu8High are numbers 4 to 7 without a REX prefix.
 var gnu8High = [8]string{4: "ah", 5: "ch", 6: "dh", 7: "bh"}
 
-// operandKinds are the letters that a template may have behind a percent sign;
-// small ones belong to register names.
+// operandKinds are the letters that may follow a percent sign in a
+// template. Small letters belong to register names.
 const operandKinds = "EGQRDBXYNPMCVIJ"
 
 // text fills in the operands of a row's template.

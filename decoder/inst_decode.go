@@ -37,7 +37,7 @@ const (
 	prefixRep
 )
 
-// short is the error of bytes that end too early.
+// short is the error for bytes that end too early.
 func (d *procDecoder) short() error {
 	if len(d.b) >= MaxInsnSize {
 		return ErrTooLong
@@ -65,8 +65,8 @@ func (d *procDecoder) decode() error {
 	return d.legacy(EncPrimary, op, at+1)
 }
 
-// prefixes takes legacy prefixes and REX and returns what follows. A prefix
-// counts wherever it stands; a REX, directly before the opcode only.
+// prefixes takes legacy prefixes and REX, and returns where they end. A legacy
+// prefix counts wherever it stands, a REX only directly before the opcode.
 func (d *procDecoder) prefixes() int {
 	b := d.b
 	at := 0
@@ -124,7 +124,8 @@ func (d *procDecoder) escaped(at int) error {
 	return d.legacy(e, b[at+2], at+3)
 }
 
-// lookup finds the form of an opcode; nil for no instruction.
+// lookup finds the form of an opcode. The error is ErrUnknown where there is
+// none. at is where ModRM would be.
 func (d *procDecoder) lookup(e Encoding, op byte, selector int, at int) error {
 	t := opcodesOf(e)
 	if d.overrides {
@@ -169,7 +170,7 @@ func (d *procDecoder) legacy(e Encoding, op byte, at int) error {
 	return d.immediate(at)
 }
 
-// threeDNow has its opcode behind the operands.
+// threeDNow decodes 3DNow!, whose opcode follows the operands.
 func (d *procDecoder) threeDNow(at int) error {
 	end, err := d.operands(at+2, 0)
 	if err != nil {
@@ -189,7 +190,7 @@ func (d *procDecoder) threeDNow(at int) error {
 	return nil
 }
 
-// operands takes ModRM, SIB and displacement and returns what follows.
+// operands takes ModRM, SIB and displacement, and returns where they end.
 func (d *procDecoder) operands(at int, flags formFlags) (int, error) {
 	b := d.b
 	if at >= len(b) {
@@ -230,8 +231,8 @@ func (d *procDecoder) operands(at int, flags formFlags) (int, error) {
 	return at, nil
 }
 
-// immediate takes the immediate that stands last, and makes the target of a
-// branch of it.
+// immediate takes the immediate, which stands last. A branch has its target
+// there.
 func (d *procDecoder) immediate(at int) error {
 	kind := d.f.imm
 	if kind == immNone {

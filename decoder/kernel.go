@@ -3,11 +3,11 @@ package decoder
 import "kprobelab/profile"
 
 // Kernel is an instruction as the kernel's own decoder sees it (struct insn,
-// arch/x86/lib/insn.c; docs/spec 11). Offsets count from the first byte; one that
-// has no field to point at is where the field would have been.
+// arch/x86/lib/insn.c; docs/spec 11). Offsets count from the first byte; the
+// offset of an absent field is where the field would have been.
 //
-// With VEX or EVEX the opcode is the one byte behind the prefix and OpcodeLen
-// is 1, which kprobes takes for a legacy opcode (docs/spec 2.7, "Quirk").
+// With VEX or EVEX the opcode is the one byte after the prefix and OpcodeLen is
+// 1. kprobes takes that byte for a legacy opcode (docs/spec 2.7, "Quirk").
 type Kernel struct {
 	// Length of the whole instruction, 1 to 15 bytes.
 	Length int

@@ -58,8 +58,8 @@ func (k *Kernel) IsIndirectJump() bool {
 	return k.Opcode[0] == 0xFF && k.Reg()&6 == 4 || k.Opcode[0] == 0xEA
 }
 
-// Target is where a relative branch at that address leads: the address behind
-// the instruction plus its immediate.
+// Target is where a relative branch at that address leads: the end of the
+// instruction plus its immediate.
 func (k *Kernel) Target(at x86.Addr) x86.Addr {
 	return at.Add(int64(k.Length) + k.Imm)
 }

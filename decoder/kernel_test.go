@@ -64,7 +64,7 @@ func TestKernelFields(t *testing.T) {
 			require.True(t, k.RIPRelative())
 			require.Equal(t, 4, k.AddrSize)
 		}},
-		{"cmp_imm_behind_disp", "80 3d 01 00 00 00 80", func(t *testing.T, k Kernel) {
+		{"cmp_imm_after_disp", "80 3d 01 00 00 00 80", func(t *testing.T, k Kernel) {
 			require.Equal(t, [2]int{6, 1}, [2]int{k.ImmOff, k.ImmLen})
 			require.EqualValues(t, -128, k.Imm)
 		}},
@@ -86,7 +86,7 @@ func TestKernelFields(t *testing.T) {
 		{"second_rex_is_opcode", "48 49", func(t *testing.T, k Kernel) {
 			require.EqualValues(t, 0x49, k.Opcode[0])
 		}},
-		{"prefix_behind_rex_is_opcode", "48 66", func(t *testing.T, k Kernel) {
+		{"prefix_after_rex_is_opcode", "48 66", func(t *testing.T, k Kernel) {
 			require.EqualValues(t, 0x66, k.Opcode[0])
 		}},
 		{"vzeroupper_opcode_is_one_byte", "c5 f8 77", func(t *testing.T, k Kernel) {

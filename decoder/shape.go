@@ -1,7 +1,7 @@
 package decoder
 
-// shape is an instruction's outer form as the processor parses it: enough to
-// find its row among the texts. Opcodes have no meaning here.
+// shape is an instruction's outer form: what finds its row among the texts and
+// its operands.
 type shape struct {
 	b        []byte
 	addr32   bool
@@ -12,186 +12,57 @@ type shape struct {
 	enc      Encoding
 	pfx      int
 	opcode   byte
-	at       int // of what follows the opcode, ModRM if any
 	hasModRM bool
 	modrm    byte
 	sib      byte
 	disp     int64
-	dispOff  int
 	dispLen  int
-	end      int // behind ModRM, SIB and displacement
+	end      int // where ModRM, SIB and displacement end
 }
 
-// parseShape reports false where the bytes end before the opcode. A prefix
-// counts wherever it stands; a REX, directly before the opcode only.
-func parseShape(b []byte) (s shape, ok bool) {
-	if len(b) > MaxInsnSize {
-		b = b[:MaxInsnSize]
+func (i *Inst) shape() shape {
+	s := shape{
+		b: i.code[:i.Length], hasREX: i.REX != 0, rex: i.REX & 0x0F, enc: i.Encoding, opcode: i.Opcode,
+		hasModRM: i.HasModRM, modrm: i.ModRM, sib: i.SIB, disp: int64(i.Disp), dispLen: int(i.DispLen),
+		end: int(i.OpcodeOff + i.OpcodeLen),
 	}
-	s.b = b
-	i := s.prefixes()
-	if i >= len(b) {
-		return s, false
+	if i.HasModRM {
+		s.end = int(i.ModRMOff) + 1 + s.dispLen
 	}
-	switch op := b[i]; {
-	case op == 0xC5:
-		return s.vex2(i)
-	case op == 0xC4:
-		return s.vex3(i, EncVex0F)
-	case op == 0x62:
-		return s.evex(i)
-	case op == 0x8F && i+1 < len(b) && isXopMap(b[i+1]&0x1F):
-		return s.vex3(i, EncXop8)
-	case op == 0x0F:
-		return s.escaped(i + 1)
-	default:
-		s.enc, s.opcode, s.at = EncPrimary, op, i+1
-		return s, true
-	}
-}
-
-// isXopMap tells XOP from pop, which has 0 to 7 there.
-func isXopMap(n byte) bool { return n >= 8 && n <= 10 }
-
-// prefixes takes legacy prefixes and REX, and returns what follows.
-func (s *shape) prefixes() int {
-	var size, rep bool
-	var rex, lastRep byte
-	i := 0
-	for ; i < len(s.b); i++ {
-		switch b := s.b[i]; {
-		case b&0xF0 == 0x40:
-			rex = b
-			continue
-		case b == 0x66:
-			size = true
-		case b == 0x67:
-			s.addr32 = true
-		case b == 0xF3 || b == 0xF2:
-			rep, lastRep = true, b
-		case b == 0x64 || b == 0x65:
-			s.segment = b
-		case !IsLegacyPrefix(b):
-			s.rex, s.hasREX, s.size16 = rex&0x0F, rex != 0, size
-			s.pfx = mandatory(size, rep, lastRep)
-			return i
-		}
-		rex = 0
-	}
-	return i
-}
-
-// mandatory is the prefix that selects an instruction: F3 and F2 before 66.
-func mandatory(size, rep bool, lastRep byte) int {
-	switch {
-	case rep && lastRep == 0xF3:
-		return pfxF3
-	case rep:
-		return pfxF2
-	case size:
-		return pfx66
-	}
-	return pfxNone
-}
-
-func (s *shape) escaped(i int) (shape, bool) {
-	if i >= len(s.b) {
-		return *s, false
-	}
-	s.enc, s.opcode, s.at = Enc0F, s.b[i], i+1
-	switch s.opcode {
-	case 0x0F:
-		s.enc = Enc3DNow
-		return *s, true
-	case 0x38:
-		s.enc = Enc0F38
-	case 0x3A:
-		s.enc = Enc0F3A
-	default:
-		return *s, true
-	}
-	if i+1 >= len(s.b) {
-		return *s, false
-	}
-	s.opcode, s.at = s.b[i+1], i+2
-	return *s, true
-}
-
-func (s *shape) vex2(i int) (shape, bool) {
-	if i+2 >= len(s.b) {
-		return *s, false
-	}
-	v := s.b[i+1]
-	s.rex = ^v >> 5 & 4
-	s.enc, s.pfx, s.opcode, s.at = EncVex0F, int(v&3), s.b[i+2], i+3
-	return *s, true
-}
-
-// vex3 is also XOP, whose map numbers start at 8 where VEX's start at 1.
-func (s *shape) vex3(i int, first Encoding) (shape, bool) {
-	if i+3 >= len(s.b) {
-		return *s, false
-	}
-	m, v := s.b[i+1], s.b[i+2]
-	n := int(m&0x1F) - 1
-	if first == EncXop8 {
-		n -= 7
-	}
-	s.enc = EncNone
-	if n >= 0 && n < 3 {
-		s.enc = first + Encoding(n)
-	}
-	s.rex = ^m>>5&7 | v>>4&8
-	s.pfx, s.opcode, s.at = int(v&3), s.b[i+3], i+4
-	return *s, true
-}
-
-func (s *shape) evex(i int) (shape, bool) {
-	if i+4 >= len(s.b) {
-		return *s, false
-	}
-	m, v := s.b[i+1], s.b[i+2]
-	s.enc = EncNone
-	if n := m & 7; n >= 1 && n <= 3 {
-		s.enc = EncEvex0F + Encoding(n-1)
-	}
-	s.rex = ^m>>5&7 | v>>4&8
-	s.pfx, s.opcode, s.at = int(v&3), s.b[i+4], i+5
-	return *s, true
-}
-
-// takeModRM reads ModRM, SIB and displacement; false where they are cut off.
-func (s *shape) takeModRM() bool {
-	if s.at >= len(s.b) {
-		return false
-	}
-	s.hasModRM, s.modrm = true, s.b[s.at]
-	s.end = s.at + 1
-	mod, base := s.modrm>>6, s.modrm&7
-	if mod == 3 {
-		return true
-	}
-	if base == 4 {
-		if s.end >= len(s.b) {
-			return false
-		}
-		s.sib = s.b[s.end]
-		base = s.sib & 7
+	if i.HasSIB {
 		s.end++
 	}
-	s.dispOff = s.end
-	switch {
-	case mod == 1:
-		s.dispLen = 1
-	case mod == 2 || base == 5:
-		s.dispLen = 4
+	s.prefixes(s.b[:i.PrefixLen])
+	if v := s.b[i.PrefixLen:][:i.VexLen]; len(v) == 2 {
+		s.rex, s.pfx = ^v[1]>>5&4, int(v[1]&3)
+	} else if len(v) > 2 {
+		s.rex, s.pfx = ^v[1]>>5&7|v[2]>>4&8, int(v[2]&3)
 	}
-	s.end += s.dispLen
-	if s.end > len(s.b) {
-		return false
+	return s
+}
+
+// prefixes takes legacy prefixes. F3 and F2, of which the last one counts,
+// select an instruction before 66 does.
+func (s *shape) prefixes(b []byte) {
+	rep := pfxNone
+	for _, c := range b {
+		switch c {
+		case 0x66:
+			s.size16 = true
+		case 0x67:
+			s.addr32 = true
+		case 0xF3:
+			rep = pfxF3
+		case 0xF2:
+			rep = pfxF2
+		case 0x64, 0x65:
+			s.segment = c
+		}
 	}
-	s.disp = signedAt(s.b[s.dispOff:s.end])
-	return true
+	s.pfx = rep
+	if rep == pfxNone && s.size16 {
+		s.pfx = pfx66
+	}
 }
 
 // signedAt is a little-endian signed number of up to 8 bytes, 0 for none.

@@ -16,8 +16,8 @@ func (i *Inst) Text(at x86.Addr) string {
 	if i.Length == 0 {
 		return "(bad)"
 	}
-	s, ok := parseShape(i.code[:i.Length])
-	if r := s.findText(); ok && r != nil {
+	s := i.shape()
+	if r := s.findText(); r != nil {
 		return s.text(r)
 	}
 	if i.Encoding == EncPrimary && i.ImmLen == 8 {

@@ -111,28 +111,14 @@ func parseForm(s string) (textForm, byte, error) {
 
 // findText returns the row for the instruction, nil where none applies.
 func (s *shape) findText() *textRow {
-	if s.enc >= numEncodings {
-		return nil
-	}
-	if s.enc == Enc3DNow {
-		return s.find3DNow()
-	}
 	rows := texts[s.enc][s.opcode]
-	if len(rows) == 0 {
-		return nil
-	}
-	s.takeModRM()
 	for i := range rows {
 		o := &rows[i]
 		if !o.matches(s) {
 			continue
 		}
-		switch o.form {
-		case formNone:
-			s.hasModRM, s.end, s.dispLen = false, s.at, 0
-		case formForced:
+		if o.form == formForced {
 			s.modrm |= 0xC0
-			s.end, s.dispLen = s.at+1, 0
 		}
 		if s.end+s.immSize(o) > len(s.b) {
 			return nil
@@ -151,18 +137,6 @@ func (s *shape) immSize(o *textRow) int {
 		return 2
 	}
 	return 4
-}
-
-// find3DNow looks for the opcode behind the operands.
-func (s *shape) find3DNow() *textRow {
-	if !s.takeModRM() || s.end >= len(s.b) {
-		return nil
-	}
-	rows := texts[Enc3DNow][s.b[s.end]]
-	if len(rows) == 0 {
-		return nil
-	}
-	return &rows[0]
 }
 
 func (o *textRow) matches(s *shape) bool {

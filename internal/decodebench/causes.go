@@ -28,7 +28,7 @@ var causes = []cause{
 	{"prefix-alone", []string{"objdump", "llvm", "capstone"}, prefixAlone,
 		"a prefix that has no effect, or is repeated, is listed as an instruction of its own; the processor takes it with what follows"},
 	{"fwait", []string{"objdump"}, fwait,
-		"objdump lists fwait and the x87 instruction behind it as one, the assembler's mnemonic without n; they are two"},
+		"objdump lists fwait and the x87 instruction after it as one, the assembler's mnemonic without n; they are two"},
 	{"ud-modrm", []string{"capstone"}, udModRM,
 		"ud0 and ud1 have a ModRM byte (SDM Vol. 2, UD); Capstone takes two bytes"},
 	{"ret-66-rexw", []string{"capstone"}, ret66,

@@ -65,7 +65,7 @@ func corpusFiles(t testing.TB) (names []string) {
 	return names
 }
 
-// window is the bytes with nops behind them, which decide nothing.
+// window is the bytes, filled up with nops that decide nothing.
 func window(b []byte) []byte {
 	w := bytes.Repeat([]byte{0x90}, encodings.Size)
 	copy(w, b)

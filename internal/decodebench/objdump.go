@@ -14,9 +14,9 @@ import (
 )
 
 // Objdump asks GNU objdump, a listing of all questions at a time: it has no
-// way to decode one instruction. Questions stand behind one another, each cut
-// to our decoder's length; one that the listing has no line for, because
-// objdump took another length before it, is asked again with room around.
+// way to decode one instruction. Questions follow one another, each cut to our
+// decoder's length. Where objdump takes another length, the listing has no line
+// for the next question, which is then asked again with nops around it.
 type Objdump struct {
 	Program string
 	dir     string
