@@ -11,8 +11,7 @@ import (
 	"kprobelab/optimizer"
 )
 
-// What docs/optimization.md shows is what the program prints; a line of three
-// dots stands for some that are left out.
+// What docs/optimization.md shows is what the program prints.
 func TestOptimizationIsDocumentedAsItPrints(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/optimization.md")
 	require.NoError(t, err)
@@ -24,12 +23,7 @@ func TestOptimizationIsDocumentedAsItPrints(t *testing.T) {
 		n++
 		var out bytes.Buffer
 		run(append([]string{"kprobelab"}, strings.Fields(s.command)...), &out, &out)
-		rest := masked(out.String())
-		for _, part := range strings.Split(s.output, "\n...\n") {
-			_, after, found := strings.Cut(rest, masked(part))
-			require.True(t, found, "%s does not print:\n%s\nbut:\n%s", s.command, part, out.String())
-			rest = after
-		}
+		requireShown(t, s, out.String())
 	}
 	require.GreaterOrEqual(t, n, 3)
 	for _, id := range optimizer.Reasons() {
@@ -37,8 +31,29 @@ func TestOptimizationIsDocumentedAsItPrints(t *testing.T) {
 	}
 }
 
-// session is a command with what it prints, as a document shows it.
-type session struct{ command, output string }
+// session is a command with what it prints, as a document shows it: a line of
+// three dots stands for some that are left out, also at the end.
+type session struct {
+	command, output string
+	cut             bool
+}
+
+// requireShown compares what a document shows with what the command printed.
+func requireShown(t *testing.T, s session, printed string) {
+	rest := masked(strings.TrimRight(printed, "\n"))
+	parts := strings.Split(s.output, "\n...\n")
+	for i, part := range parts {
+		before, after, found := strings.Cut(rest, masked(part))
+		require.True(t, found, "%s does not print:\n%s\nbut:\n%s", s.command, part, printed)
+		if i == 0 {
+			require.Empty(t, before, s.command)
+		}
+		rest = after
+	}
+	if !s.cut {
+		require.Empty(t, strings.TrimRight(rest, "\n"), s.command)
+	}
+}
 
 // sessions finds the commands in a document's indented blocks.
 func sessions(doc string) (list []session) {
@@ -53,7 +68,8 @@ func sessions(doc string) (list []session) {
 			out = append(out, text)
 		}
 		output := strings.TrimRight(strings.Join(out, "\n"), "\n")
-		list = append(list, session{lines[0], strings.TrimSuffix(output, "\n...")})
+		output, cut := strings.CutSuffix(output, "\n...")
+		list = append(list, session{lines[0], strings.TrimRight(output, "\n"), cut})
 	}
 	return list
 }
