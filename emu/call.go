@@ -120,7 +120,9 @@ func (m *Machine) callNested(addr x86.Addr, args []uint64) (uint64, error) {
 	if err == nil && out != returned {
 		err = ErrAtomic
 	}
-	C.kpl_read_regs(c.c, &c.c.regs)
+	if err != nil {
+		C.kpl_read_regs(c.c, &c.c.regs) // a run that returned has read them
+	}
 	m.last = *(*x86.PtRegs)(unsafe.Pointer(&c.c.regs))
 	C.kpl_load(c.c, st, 1-c.c.in_callout)
 	m.c.stop_at = min(stop, C.uint64_t(m.budget))

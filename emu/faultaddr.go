@@ -2,10 +2,8 @@
 
 package emu
 
-// #include "shim.h"
-import "C"
-
 import (
+	"github.com/unicorn-engine/unicorn/bindings/go/unicorn"
 	"golang.org/x/arch/x86/x86asm"
 
 	"kprobelab/x86"
@@ -100,11 +98,17 @@ func (m *Machine) effective(c *cpu, regs *x86.PtRegs, mem x86asm.Mem, inst *x86a
 	}
 	switch mem.Segment {
 	case x86asm.GS:
-		a += uint64(C.kpl_cpu_gs(c.c))
+		a += c.base(unicorn.X86_REG_GS_BASE)
 	case x86asm.FS:
-		a += uint64(C.kpl_cpu_fs(c.c))
+		a += c.base(unicorn.X86_REG_FS_BASE)
 	}
 	return a
+}
+
+// base is a segment's base, 0 where the engine does not say.
+func (c *cpu) base(reg int) uint64 {
+	v, _ := c.uc.RegRead(reg)
+	return v
 }
 
 // register64 is the value of a general register by x86asm's number, of 16 bits

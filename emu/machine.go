@@ -16,12 +16,6 @@ import (
 	"kprobelab/x86"
 )
 
-// Engine names the engine and its version.
-func Engine() string {
-	v := C.kpl_version()
-	return fmt.Sprintf("Unicorn %d.%d.%d", v>>24, v>>16&0xff, v>>8&0xff)
-}
-
 // Options are the choices of a machine; the zero value of each is its default.
 type Options struct {
 	// CPUs is how many there are: 1 by default, at most 64.
@@ -109,24 +103,6 @@ type Machine struct {
 	last   x86.PtRegs
 }
 
-// cpu is one engine over the machine's memory.
-type cpu struct {
-	c *C.kpl_cpu
-	n int
-	// task is whose registers the engine holds, nil for nobody's.
-	task *Task
-	// area is its per-CPU area, gs what GS base is, preempt the address of
-	// its preempt count (0 where the image has none).
-	area, gs, preempt x86.Addr
-	// local is its own page behind the area, words the page's memory.
-	local x86.Addr
-	words []uint64
-	// stale is poked text that it may not have noticed.
-	stale []x86.Range
-	// spare holds registers of interrupted runs, by nesting.
-	spare []*C.kpl_state
-}
-
 // New makes a machine that has src in its memory, ready to run. nil options
 // mean the defaults. The caller closes it.
 func New(src Source, o *Options) (*Machine, error) {
@@ -142,10 +118,10 @@ func New(src Source, o *Options) (*Machine, error) {
 		return nil, err
 	}
 	m.rng = rand.New(rand.NewPCG(uint64(m.opt.Seed), 0))
-	m.c = C.kpl_machine_new(C.uintptr_t(register(m)))
-	if m.c == nil {
+	if m.c = (*C.kpl_machine)(C.calloc(1, C.sizeof_kpl_machine)); m.c == nil {
 		return nil, ErrNoMemory
 	}
+	m.c.handle = C.uintptr_t(register(m))
 	if m.opt.EveryInstruction {
 		m.c.every = 1
 	}
@@ -165,20 +141,18 @@ func (m *Machine) build(model int) error {
 		return err
 	}
 	for n := range m.opt.CPUs {
-		var why *C.char
-		c := C.kpl_cpu_new(m.c, C.int(n), C.int(model), &why)
-		if c == nil {
-			return fmt.Errorf("cpu %d: %w: %s", n, ErrEngine, C.GoString(why))
+		if err := m.open(model); err != nil {
+			return fmt.Errorf("cpu %d: %w", n, err)
 		}
-		m.cpus = append(m.cpus, &cpu{c: c, n: n})
 	}
 	m.cur = m.cpus[0]
 	if err := m.layPerCPU(); err != nil {
 		return err
 	}
 	for _, c := range m.cpus {
-		C.kpl_cpu_set_gs(c.c, C.uint64_t(c.gs))
-		C.kpl_cpu_keep(c.c)
+		if err := c.boot(); err != nil {
+			return fmt.Errorf("cpu %d: %w", c.n, err)
+		}
 	}
 	if err := m.makeStubs(); err != nil {
 		return err
@@ -199,10 +173,7 @@ func (m *Machine) Close() {
 	}
 	m.closed = true
 	for _, c := range m.cpus {
-		for _, s := range c.spare {
-			C.free(unsafe.Pointer(s))
-		}
-		C.kpl_cpu_free(c.c)
+		c.close()
 	}
 	for _, t := range m.tasks {
 		C.free(unsafe.Pointer(t.saved))

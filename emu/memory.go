@@ -2,18 +2,18 @@
 
 package emu
 
-// #cgo LDFLAGS: -lunicorn -lm -lpthread
 // #cgo nocallback kpl_cpu_drop
 // #cgo nocallback kpl_forget_counts
 // #cgo nocallback kpl_touch
-// #include <stdlib.h>
 // #include "shim.h"
 import "C"
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
-	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"kprobelab/errno"
 	"kprobelab/x86"
@@ -57,30 +57,33 @@ func (m *Machine) addRegion(start, end x86.Addr) (*region, error) {
 			return nil, fmt.Errorf("region %s-%s overlaps %s-%s: %w", start, end, o.Start, o.End, errno.EINVAL)
 		}
 	}
-	host := C.kpl_mmap(C.size_t(size))
-	attr := C.calloc(C.size_t(size/PageSize), 1)
 	r := &region{Range: x86.Range{Start: start, End: end}}
-	if host != nil {
-		r.mem = unsafe.Slice((*byte)(host), size)
+	var err, err2 error
+	r.mem, err = reserve(size)
+	r.attr, err2 = reserve(size / PageSize)
+	if err = errors.Join(err, err2); err == nil && C.kpl_add_region(m.c, C.uint64_t(start), C.uint64_t(size),
+		(*C.uint8_t)(&r.mem[0]), (*C.uint8_t)(&r.attr[0])) != 0 {
+		err = errors.New("too many regions")
 	}
-	if attr != nil {
-		r.attr = unsafe.Slice((*byte)(attr), size/PageSize)
-	}
-	if host == nil || attr == nil ||
-		C.kpl_add_region(m.c, C.uint64_t(start), C.uint64_t(size), (*C.uint8_t)(host), (*C.uint8_t)(attr)) != 0 {
+	if err != nil {
 		r.free()
-		return nil, fmt.Errorf("region of %#x bytes at %s: %w", size, start, ErrNoMemory)
+		return nil, fmt.Errorf("region of %#x bytes at %s: %w: %w", size, start, ErrNoMemory, err)
 	}
 	m.regions = append(m.regions, r)
 	return r, nil
 }
 
+// reserve maps zeroed host memory that is not Go's, so that C may keep its
+// address. The host pays for a page when it is first used.
+func reserve(size int64) ([]byte, error) {
+	return unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+}
+
 func (r *region) free() {
-	if r.mem != nil {
-		C.kpl_munmap(unsafe.Pointer(&r.mem[0]), C.size_t(len(r.mem)))
-	}
-	if r.attr != nil {
-		C.free(unsafe.Pointer(&r.attr[0]))
+	for _, b := range [][]byte{r.mem, r.attr} {
+		if b != nil {
+			_ = unix.Munmap(b) // it is ours, and mapped
+		}
 	}
 	r.mem, r.attr = nil, nil
 }

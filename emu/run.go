@@ -36,7 +36,7 @@ func (m *Machine) run(c *cpu, ip x86.Addr, limit uint64) (outcome, error) {
 	m.cur, m.curCPU = c, c.n
 	for {
 		m.c.stop_at, m.c.budget = C.uint64_t(min(limit, m.budget)), C.uint64_t(m.budget)
-		C.kpl_run(c.c, C.uint64_t(ip))
+		c.start(m, ip)
 		if m.err != nil {
 			err := m.err
 			m.err = nil
@@ -74,8 +74,7 @@ func (m *Machine) run(c *cpu, ip x86.Addr, limit uint64) (outcome, error) {
 		case C.KPL_HALT:
 			return 0, fmt.Errorf("%w before %s", ErrHalted, m.Symbolize(x86.Addr(c.c.ip)))
 		default:
-			return 0, fmt.Errorf("%w: %s at %s", ErrEngine,
-				C.GoString(C.kpl_strerror(C.int(c.c.arg))), m.Symbolize(x86.Addr(c.c.ip)))
+			return 0, engineError("run at "+m.Symbolize(x86.Addr(c.c.ip)), c.failure)
 		}
 	}
 }
@@ -104,7 +103,9 @@ func (m *Machine) fault(c *cpu) (x86.Addr, error) {
 	if c.c.at != 0 {
 		st.regs.ip = c.c.at
 	}
-	m.forgetException(c)
+	if err := c.forgetException(); err != nil {
+		return 0, err
+	}
 	regs := (*x86.PtRegs)(unsafe.Pointer(&st.regs))
 	m.last = *regs
 	f := &Fault{Vector: vector, Access: access, Addr: page, IP: x86.Addr(regs.IP), Regs: *regs, CPU: c.n, Task: m.Task()}
@@ -123,17 +124,6 @@ func (m *Machine) fault(c *cpu) (x86.Addr, error) {
 	}
 	C.kpl_load(c.c, st, 1-c.c.in_callout)
 	return x86.Addr(regs.IP), nil
-}
-
-// forgetException ends the delivery of an exception, which the engine would
-// make the next one a double fault for. Only its whole context forgets; what
-// the guest wrote to system registers since boot goes with it, the segment
-// bases apart.
-func (m *Machine) forgetException(c *cpu) {
-	gs, fs := C.kpl_cpu_gs(c.c), C.kpl_cpu_fs(c.c)
-	C.kpl_cpu_reset(c.c)
-	C.kpl_cpu_set_gs(c.c, gs)
-	C.kpl_cpu_set_fs(c.c, fs)
 }
 
 // resolve reports whether regs now say where to go on.

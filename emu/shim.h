@@ -21,7 +21,7 @@ enum {
 	KPL_EXIT,
 	KPL_FAULT,   /* vector, addr and access for a page fault */
 	KPL_ERROR,
-	KPL_ENGINE   /* arg: the engine's own error number */
+	KPL_ENGINE   /* it gave up; Go has the error */
 };
 
 /* An answer to an int3 that Go has given before it happens. */
@@ -81,6 +81,20 @@ enum { KPL_GATES = 4096 };
 
 enum { KPL_COUNTS = 65536, KPL_LONG = 64, KPL_LONG_COUNTS = 256, KPL_MAX_REGIONS = 64 };
 
+/*
+ * The engine gives no translation back. A block that patched text killed stays
+ * until the buffer is full; so does the block that ends a run inside a hook,
+ * which is translated for each such run. An engine whose buffer fills up in the
+ * middle of a run drops everything, even the blocks of interrupted runs that are
+ * to go on: a crash. So it is made to drop everything between runs, long before.
+ *
+ * What is in the buffer can only be estimated: RUN_BYTES for each nested run,
+ * BLOCK_BYTES for each block, and CODE_BYTES for every byte of guest code. That
+ * is three times what compiled code takes, and half of what the densest takes.
+ */
+enum { KPL_RUN_BYTES = 400, KPL_BLOCK_BYTES = 400, KPL_CODE_BYTES = 160 };
+enum { KPL_BUFFER = 128 << 20, KPL_FLUSH_AT = 24 << 20, KPL_NEVER_ABOVE = 48 << 20 };
+
 typedef struct kpl_machine {
 	uintptr_t handle;
 	kpl_region regions[KPL_MAX_REGIONS];
@@ -111,7 +125,6 @@ typedef struct kpl_machine {
 
 typedef struct kpl_cpu {
 	void *uc;           /* uc_engine, hidden so that Go needs no unicorn.h */
-	void *pristine;     /* uc_context of the CPU as it was made */
 	kpl_machine *m;
 	int n;
 	int depth;          /* nesting of runs on this engine */
@@ -131,10 +144,7 @@ typedef struct kpl_cpu {
 	uint64_t answer_at, answer_to, answer_flags;
 } kpl_cpu;
 
-kpl_machine *kpl_machine_new(uintptr_t handle);
 void kpl_machine_free(kpl_machine *m);
-void *kpl_mmap(size_t size);
-void kpl_munmap(void *p, size_t size);
 int kpl_add_region(kpl_machine *m, uint64_t start, uint64_t size, uint8_t *host, uint8_t *attr);
 void kpl_touch(kpl_machine *m, uint64_t addr, uint64_t size);
 void kpl_undo_drop(kpl_machine *m, int from);
@@ -143,17 +153,11 @@ void kpl_forget_all_counts(kpl_machine *m);
 void kpl_console_clear(kpl_machine *m);
 void kpl_console_flush(kpl_machine *m);
 
-kpl_cpu *kpl_cpu_new(kpl_machine *m, int n, int model, const char **error);
-void kpl_cpu_free(kpl_cpu *c);
-void kpl_cpu_set_gs(kpl_cpu *c, uint64_t base);
-void kpl_cpu_set_fs(kpl_cpu *c, uint64_t base);
-void kpl_cpu_keep(kpl_cpu *c);
-void kpl_cpu_reset(kpl_cpu *c);
+int kpl_cpu_setup(kpl_cpu *c);
 void kpl_cpu_set_ip(kpl_cpu *c, uint64_t ip);
 uint64_t kpl_cpu_ip(kpl_cpu *c);
-uint64_t kpl_cpu_gs(kpl_cpu *c);
-uint64_t kpl_cpu_fs(kpl_cpu *c);
 void kpl_cpu_drop(kpl_cpu *c, uint64_t addr, uint64_t end);
+void kpl_cpu_drop_all(kpl_cpu *c);
 void kpl_cpu_flush_tlb(kpl_cpu *c);
 
 void kpl_read_regs(kpl_cpu *c, kpl_regs *r);
@@ -161,8 +165,5 @@ void kpl_write_regs(kpl_cpu *c, const kpl_regs *r);
 void kpl_save(kpl_cpu *c, kpl_state *s);
 void kpl_load(kpl_cpu *c, const kpl_state *s, int rip);
 void kpl_call(kpl_cpu *c, uint64_t sp, const uint64_t *args, uint64_t flags);
-void kpl_run(kpl_cpu *c, uint64_t rip);
-const char *kpl_strerror(int err);
-unsigned kpl_version(void);
 
 #endif

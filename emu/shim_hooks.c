@@ -96,8 +96,8 @@ static uint32_t count_block(kpl_cpu *c, kpl_count *k, uint64_t pc, uint32_t size
  * the run ends before it, to go on in an emptied buffer. */
 static int crowded(kpl_cpu *c, uint32_t size)
 {
-	c->m->translated += BLOCK_BYTES + CODE_BYTES * (uint64_t)size;
-	if (in_buffer(c) <= (c->depth == 1 ? FLUSH_AT : NEVER_ABOVE))
+	c->m->translated += KPL_BLOCK_BYTES + KPL_CODE_BYTES * (uint64_t)size;
+	if (in_buffer(c) <= (c->depth == 1 ? KPL_FLUSH_AT : KPL_NEVER_ABOVE))
 		return 0;
 	stop(c, KPL_CROWDED);
 	return 1;
@@ -113,7 +113,7 @@ static void on_block_of_code(uc_engine *uc, uint64_t pc, uint32_t size, void *us
 	c->block = pc;
 	if (k->pc != pc || k->size != size) {
 		*k = (kpl_count){ pc, size, 1 };
-		c->m->translated += BLOCK_BYTES + CODE_BYTES * (uint64_t)size;
+		c->m->translated += KPL_BLOCK_BYTES + KPL_CODE_BYTES * (uint64_t)size;
 	}
 }
 
@@ -149,7 +149,7 @@ static void on_code(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
 		stop(c, c->reason);
 	else if (c->m->instrs >= c->m->stop_at)
 		stop(c, KPL_TIME);
-	else if (in_buffer(c) > (c->depth == 1 ? FLUSH_AT : NEVER_ABOVE))
+	else if (in_buffer(c) > (c->depth == 1 ? KPL_FLUSH_AT : KPL_NEVER_ABOVE))
 		stop(c, KPL_CROWDED);
 	else if (!refused(c, pc, size))
 		c->m->instrs++;
@@ -176,7 +176,7 @@ static void leave_go(kpl_cpu *c, const struct level *l)
 	c->miss = 0;
 	/* What ran meanwhile may have filled the buffer: the next block's hook
 	 * ends the run. */
-	if (!c->reason && c->depth == 1 && in_buffer(c) > FLUSH_AT)
+	if (!c->reason && c->depth == 1 && in_buffer(c) > KPL_FLUSH_AT)
 		stop_later(c, KPL_CROWDED);
 }
 

@@ -2,19 +2,9 @@
 
 /* Guest memory, what a snapshot keeps of it, and the console. */
 
-#define _GNU_SOURCE
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #include "shim_private.h"
-
-kpl_machine *kpl_machine_new(uintptr_t handle)
-{
-	kpl_machine *m = calloc(1, sizeof *m);
-	if (m)
-		m->handle = handle;
-	return m;
-}
 
 void kpl_machine_free(kpl_machine *m)
 {
@@ -24,14 +14,6 @@ void kpl_machine_free(kpl_machine *m)
 	free(m->lines);
 	free(m);
 }
-
-void *kpl_mmap(size_t size)
-{
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	return p == MAP_FAILED ? NULL : p;
-}
-
-void kpl_munmap(void *p, size_t size) { munmap(p, size); }
 
 int kpl_add_region(kpl_machine *m, uint64_t start, uint64_t size, uint8_t *host, uint8_t *attr)
 {

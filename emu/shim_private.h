@@ -33,20 +33,6 @@ static inline kpl_count *count_at(kpl_machine *m, uint64_t pc, uint32_t size)
 	return &m->counts[spread(pc) % KPL_COUNTS];
 }
 
-/*
- * The engine gives no translation back: a block that patched text killed stays
- * until its buffer is full, and so does the block that ends a run inside a hook,
- * which is translated for each. When the buffer is full in the middle of a run it
- * drops everything, with the blocks of interrupted runs that are to go on: a
- * crash. So it is made to drop everything between runs, long before.
- *
- * What is in the buffer can only be estimated: RUN_BYTES for each nested run, and for
- * each block BLOCK_BYTES and CODE_BYTES for every byte of guest code, which is
- * three times what compiled code takes, and half of what the densest does.
- */
-enum { RUN_BYTES = 400, BLOCK_BYTES = 400, CODE_BYTES = 160 };
-enum { BUFFER = 128 << 20, FLUSH_AT = 24 << 20, NEVER_ABOVE = 48 << 20 };
-
 static inline uint64_t in_buffer(kpl_cpu *c) { return c->m->translated - c->flushed; }
 
 void kpl_save_page(kpl_machine *m, kpl_region *r, uint64_t page);

@@ -121,29 +121,11 @@ void kpl_call(kpl_cpu *c, uint64_t sp, const uint64_t *args, uint64_t flags)
 	uc_reg_write_batch(c->uc, ids, vals, 17);
 }
 
-void kpl_cpu_set_gs(kpl_cpu *c, uint64_t base) { uc_reg_write(c->uc, UC_X86_REG_GS_BASE, &base); }
-
-void kpl_cpu_set_fs(kpl_cpu *c, uint64_t base) { uc_reg_write(c->uc, UC_X86_REG_FS_BASE, &base); }
-
 void kpl_cpu_set_ip(kpl_cpu *c, uint64_t ip) { uc_reg_write(c->uc, UC_X86_REG_RIP, &ip); }
 
 uint64_t kpl_cpu_ip(kpl_cpu *c)
 {
 	uint64_t v = 0;
 	uc_reg_read(c->uc, UC_X86_REG_RIP, &v);
-	return v;
-}
-
-uint64_t kpl_cpu_gs(kpl_cpu *c)
-{
-	uint64_t v = 0;
-	uc_reg_read(c->uc, UC_X86_REG_GS_BASE, &v);
-	return v;
-}
-
-uint64_t kpl_cpu_fs(kpl_cpu *c)
-{
-	uint64_t v = 0;
-	uc_reg_read(c->uc, UC_X86_REG_FS_BASE, &v);
 	return v;
 }

@@ -1,0 +1,244 @@
+//go:build cgo && linux && amd64
+
+package emu
+
+/*
+#cgo LDFLAGS: -lm -lpthread
+#if __has_include(<unicorn/unicorn.h>)
+#include <unicorn/unicorn.h>
+#endif
+#if !defined(UC_API_MAJOR) || UC_API_MAJOR != 2 || UC_API_MINOR < 1
+#line 1 "Unicorn"
+#error Unicorn 2.1 is not set up here: run make deps, then eval "$(make env)"
+#endif
+
+#cgo nocallback kpl_cpu_setup
+#cgo nocallback kpl_cpu_drop_all
+#include <stdlib.h>
+#include "shim.h"
+*/
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/unicorn-engine/unicorn/bindings/go/unicorn"
+
+	"kprobelab/x86"
+)
+
+// Engine names the engine and its version. (The binding's Version leaves out
+// the patch level.)
+func Engine() string {
+	v := C.uc_version(nil, nil)
+	return fmt.Sprintf("Unicorn %d.%d.%d", v>>24, v>>16&0xff, v>>8&0xff)
+}
+
+// engineError is a failure of the engine itself, and what it was to do.
+func engineError(what string, err error) error {
+	return fmt.Errorf("%w: %s: %w", ErrEngine, what, err)
+}
+
+// cpu is one engine over the machine's memory.
+type cpu struct {
+	uc unicorn.Unicorn
+	c  *C.kpl_cpu
+	n  int
+	// booted is the engine's own state before the first instruction.
+	booted unicorn.Context
+	// failure is why the engine gave up its last run, nil if it did not.
+	failure error
+	// task is whose registers the engine holds, nil for nobody's.
+	task *Task
+	// area is its per-CPU area, gs what GS base is, preempt the address of
+	// its preempt count (0 where the image has none).
+	area, gs, preempt x86.Addr
+	// local is its own page after the area, words the page's memory.
+	local x86.Addr
+	words []uint64
+	// stale is poked text that it may not have noticed.
+	stale []x86.Range
+	// spare holds registers of interrupted runs, by nesting.
+	spare []*C.kpl_state
+}
+
+// open adds a CPU: an engine with the machine's memory and hooks, in kernel mode.
+func (m *Machine) open(model int) error {
+	uc, err := unicorn.NewUnicorn(unicorn.ARCH_X86, unicorn.MODE_64)
+	if err != nil {
+		return engineError("open", err)
+	}
+	c := &cpu{uc: uc, n: len(m.cpus)}
+	m.cpus = append(m.cpus, c) // Close closes it, whatever fails below
+	if c.c = (*C.kpl_cpu)(C.calloc(1, C.sizeof_kpl_cpu)); c.c == nil {
+		return ErrNoMemory
+	}
+	c.c.m, c.c.n, c.c.uc = m.c, C.int(c.n), unsafe.Pointer(uc.Handle())
+	if err := uc.SetCPUModel(model); err != nil {
+		return engineError("set the cpu model", err)
+	}
+	if e := C.kpl_cpu_setup(c.c); e != unicorn.ERR_OK {
+		return engineError("set up", unicorn.UcError(e))
+	}
+	for _, r := range m.regions {
+		if err := uc.MemMapPtr(alias(r.Start), r.Len(), unicorn.PROT_ALL, unsafe.Pointer(&r.mem[0])); err != nil {
+			return engineError("map "+r.Start.String(), err)
+		}
+	}
+	if err := c.setModes(); err != nil {
+		return engineError("set the boot registers", err)
+	}
+	return nil
+}
+
+// alias is what the engine takes for the physical address of a guest address:
+// its low 48 bits, which still tell canonical addresses apart. The engine
+// refuses to fetch above 2^52.
+func alias(a x86.Addr) uint64 { return uint64(a) & (1<<48 - 1) }
+
+// setModes brings the CPU to where a booted kernel leaves it: paging, write
+// protection, SSE, the kernel's segments.
+func (c *cpu) setModes() error {
+	cr4, err := c.uc.RegRead(unicorn.X86_REG_CR4) // with OSXSAVE where the model has it
+	if err != nil {
+		return err
+	}
+	for _, r := range []struct {
+		reg   int
+		value uint64
+	}{
+		{unicorn.X86_REG_CR4, cr4 | 0x6f0},
+		{unicorn.X86_REG_CR0, 0x80050033},
+		{unicorn.X86_REG_CS, x86.KernelCS},
+		{unicorn.X86_REG_SS, x86.KernelDS},
+		{unicorn.X86_REG_MXCSR, 0x1f80},
+		{unicorn.X86_REG_FPCW, 0x37f},
+		{unicorn.X86_REG_FPTAG, 0xffff},
+	} {
+		if err := c.uc.RegWrite(r.reg, r.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// boot sets GS base and keeps the CPU's state for forgetException.
+func (c *cpu) boot() (err error) {
+	if err = c.uc.RegWrite(unicorn.X86_REG_GS_BASE, uint64(c.gs)); err == nil {
+		c.booted, err = c.uc.ContextSave(nil)
+	}
+	if err != nil {
+		return engineError("boot", err)
+	}
+	return nil
+}
+
+// forgetException ends the delivery of an exception. The engine counts one that
+// a hook took as still in delivery, and would turn the next one into a double
+// fault. Only restoring its whole context makes it forget. That also undoes
+// what the guest wrote to system registers since boot, the segment bases apart.
+func (c *cpu) forgetException() error {
+	gs, err := c.uc.RegRead(unicorn.X86_REG_GS_BASE)
+	fs, err2 := c.uc.RegRead(unicorn.X86_REG_FS_BASE)
+	err = errors.Join(err, err2, c.uc.ContextRestore(c.booted),
+		c.uc.RegWrite(unicorn.X86_REG_GS_BASE, gs), c.uc.RegWrite(unicorn.X86_REG_FS_BASE, fs))
+	if err != nil {
+		return engineError("take an exception", err)
+	}
+	return nil
+}
+
+// close frees the engine and what belongs to it.
+func (c *cpu) close() {
+	for _, s := range c.spare {
+		C.free(unsafe.Pointer(s))
+	}
+	// Nothing can be done about an engine that does not close.
+	_ = c.uc.Close()
+	C.free(unsafe.Pointer(c.c))
+}
+
+// unlimited starts a run without a timeout and without a count of instructions.
+// One for all, because the binding's Start allocates its own each time.
+var unlimited unicorn.UcOptions
+
+// start lets the engine run from ip until it stops. c.c says why it did.
+//
+// The outermost run ends by a stop (see the hypercall that a function returns
+// to); a run inside a hook ends where it arrives at m.c.inner.
+func (c *cpu) start(m *Machine, ip x86.Addr) {
+	k := c.c
+	k.miss, k.at, k.reason = 0, 0, C.KPL_NONE
+	nested := k.depth > 0
+	if !nested && c.translated(m) >= C.KPL_FLUSH_AT {
+		C.kpl_cpu_drop_all(k)
+	}
+	if c.translated(m) > C.KPL_NEVER_ABOVE {
+		k.reason = C.KPL_CROWDED
+		return
+	}
+	until := uint64(0)
+	if nested {
+		until = uint64(m.c.inner)
+		m.c.translated += C.KPL_RUN_BYTES // the block at the end is translated for each run
+	}
+	k.depth++
+	err := c.uc.StartWithOptions(uint64(ip), until, &unlimited)
+	k.depth--
+	if k.reason != C.KPL_RETURN {
+		c.classify(m, err)
+	}
+	if nested && k.reason != C.KPL_RETURN {
+		c.takeBackStop(m)
+	}
+}
+
+// translated is the estimated size of what the engine has translated since its
+// translations were dropped, in bytes.
+func (c *cpu) translated(m *Machine) C.uint64_t { return m.c.translated - c.c.flushed }
+
+// classify finds out why a run ended whose hooks did not say that it returned.
+func (c *cpu) classify(m *Machine, err error) {
+	k := c.c
+	C.kpl_read_regs(k, &k.regs)
+	k.ip = k.regs.ip
+	switch {
+	case k.reason >= C.KPL_EXIT:
+	case k.miss != 0 && errors.Is(err, unicorn.UcError(unicorn.ERR_EXCEPTION)):
+		k.reason, k.addr, k.access, k.vector = C.KPL_FAULT, k.miss_addr, k.miss_access, VectorPage
+		if !canonical(x86.Addr(k.addr)) {
+			k.vector = VectorGP
+		}
+	case k.reason != C.KPL_NONE:
+	case err != nil:
+		k.reason, c.failure = C.KPL_ENGINE, err
+	case k.ip == m.c.inner:
+		k.reason = C.KPL_RETURN
+	default:
+		k.reason = C.KPL_HALT
+	}
+}
+
+func canonical(a x86.Addr) bool { return x86.Addr(int64(a)<<16>>16) == a }
+
+// takeBackStop clears the engine's request to stop. A run inside a hook that
+// was stopped leaves it set, and it would end the outer run too, in a callout
+// even in the middle of a block. A run that begins at its end clears it.
+func (c *cpu) takeBackStop(m *Machine) {
+	k := c.c
+	reason, ip := k.reason, k.ip
+	k.reason = C.KPL_NONE
+	m.c.translated += C.KPL_RUN_BYTES
+	k.depth++
+	err := c.uc.StartWithOptions(uint64(m.c.inner), uint64(m.c.inner), &unlimited)
+	k.depth--
+	k.reason = reason
+	if err == nil && k.in_callout == 0 {
+		err = c.uc.RegWrite(unicorn.X86_REG_RIP, uint64(ip))
+	}
+	if err != nil {
+		k.reason, c.failure = C.KPL_ENGINE, err
+	}
+}
