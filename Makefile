@@ -59,7 +59,7 @@ conformance-tracing: ## ask the same kernels about the tracing files, and compar
 	@scripts/conformance-tracing.sh
 
 guest: ## rebuild the embedded guest kernel from its sources
-	@$(MAKE) --no-print-directory -C guestkernel/src
+	@$(MAKE) --no-print-directory -C testdata/guest
 
 test: deps ## what a newcomer runs, in three minutes: vet, tests, a build without cgo
 	@scripts/check.sh test
@@ -70,9 +70,9 @@ check: deps ## the rest of what CI runs: whole tests, race, staticcheck, generat
 soak: deps deps-test ## what takes longer: long variants, race on everything, repeated random tests, fuzzing
 	@echo "== the long variants of the tests, with inputs of their own"
 	@seed=$$(date +%s) && echo "   KPROBELAB_SEED=$$seed" && \
-		KPROBELAB_SOAK=1 KPROBELAB_SEED=$$seed go run ./internal/testsum -- -timeout 120m ./...
+		KPROBELAB_SOAK=1 KPROBELAB_SEED=$$seed go run ./internal/tools/testsum -- -timeout 120m ./...
 	@echo "== every test with the race detector, three times over"
-	@go run ./internal/testsum -- -race -count=3 -timeout 120m ./...
+	@go run ./internal/tools/testsum -- -race -count=3 -timeout 120m ./...
 	@scripts/fuzz.sh $(SOAKTIME)
 
 fuzz: deps ## each fuzz target for FUZZTIME (20s)

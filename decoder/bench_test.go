@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/arch/x86/x86asm"
 
-	"kprobelab/internal/oracle"
+	"kprobelab/internal/integration/oracle"
 	"kprobelab/profile"
 )
 

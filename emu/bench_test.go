@@ -22,7 +22,7 @@ func loopImage() *tinyImage {
 	return img
 }
 
-func benchLoop(b *testing.B, name string, traps Traps) {
+func benchLoop(b *testing.B, name string, traps x86.Traps) {
 	m := boot(b, loopImage(), &Options{Budget: 1 << 60})
 	m.SetTraps(traps)
 	_, err := m.Call(name, 10)

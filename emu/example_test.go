@@ -5,8 +5,8 @@ package emu_test
 import (
 	"fmt"
 
+	"kprobelab"
 	"kprobelab/emu"
-	"kprobelab/guestkernel"
 	"kprobelab/kimage"
 	"kprobelab/x86"
 )
@@ -23,7 +23,7 @@ func (printer) Fault(*x86.PtRegs, int) bool { return false }
 func (printer) TaskExit(int)                {}
 
 func Example() {
-	img, err := kimage.FromBytes("guest.elf", guestkernel.ELF(), nil)
+	img, err := kimage.FromBytes("guest.elf", kprobelab.GuestELF(), nil)
 	if err != nil {
 		fmt.Println(err)
 		return

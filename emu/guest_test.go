@@ -12,13 +12,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"kprobelab/guestkernel"
 	"kprobelab/kimage"
 	"kprobelab/x86"
 )
 
 var guestImage = sync.OnceValues(func() (*kimage.Image, error) {
-	return kimage.FromBytes("guest.elf", guestkernel.ELF(), nil)
+	return kimage.Open("../testdata/guest.elf", nil)
 })
 
 func bootGuest(t testing.TB, o *Options) *Machine {

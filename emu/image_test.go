@@ -98,7 +98,7 @@ type trapFuncs struct {
 	exits       []int
 }
 
-var _ Traps = (*trapFuncs)(nil)
+var _ x86.Traps = (*trapFuncs)(nil)
 
 func (f *trapFuncs) Int3(r *x86.PtRegs) bool         { return f.int3 != nil && f.int3(r) }
 func (f *trapFuncs) Debug(r *x86.PtRegs) bool        { return f.debug != nil && f.debug(r) }

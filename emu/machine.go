@@ -90,7 +90,9 @@ type Machine struct {
 	symbols   []kimage.Symbol
 	extable   exceptionTable
 	onLog     func(line string)
-	traps     Traps
+	onPoke    func(at x86.Addr, n int)
+	onSync    func(cpu int)
+	traps     x86.Traps
 	switched  func(cpu int, t *Task)
 	until     func() bool // of RunUntil
 	rng       *rand.Rand
@@ -237,7 +239,7 @@ func (m *Machine) GSBase(cpu int) x86.Addr {
 }
 
 // SetTraps installs the receiver of the CPUs' traps; nil removes it.
-func (m *Machine) SetTraps(t Traps) { m.traps = t }
+func (m *Machine) SetTraps(t x86.Traps) { m.traps = t }
 
 // Console is what the guest wrote to port 0xE4 since the last call. The lines
 // of tasks that print at once are whole.

@@ -187,8 +187,11 @@ func (m *Machine) PokeText(addr x86.Addr, b []byte) error {
 	if err := m.PokeTextNoSync(addr, b); err != nil {
 		return err
 	}
-	for _, c := range m.cpus {
+	for n, c := range m.cpus {
 		m.drop(c, addr, len(b))
+		if m.onSync != nil {
+			m.onSync(n)
+		}
 	}
 	return nil
 }
@@ -206,7 +209,17 @@ func (m *Machine) PokeTextNoSync(addr x86.Addr, b []byte) error {
 	for _, c := range m.cpus {
 		c.stale = append(c.stale, x86.Range{Start: addr, End: addr.Add(int64(len(b)))})
 	}
+	if m.onPoke != nil {
+		m.onPoke(addr, len(b))
+	}
 	return nil
+}
+
+// OnText sets receivers for changes of text: poke after n bytes at an address
+// were changed by the CPU that runs, sync after a CPU has come to see all
+// changes. Each may be nil.
+func (m *Machine) OnText(poke func(at x86.Addr, n int), sync func(cpu int)) {
+	m.onPoke, m.onSync = poke, sync
 }
 
 // SyncCore makes one CPU see all text that was poked.
@@ -215,6 +228,9 @@ func (m *Machine) SyncCore(cpu int) {
 	for len(c.stale) > 0 {
 		r := c.stale[len(c.stale)-1]
 		m.drop(c, r.Start, int(r.Len()))
+	}
+	if m.onSync != nil {
+		m.onSync(cpu)
 	}
 }
 

@@ -4,12 +4,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"kprobelab/guestkernel"
 )
 
 func TestTypes(t *testing.T) {
-	img, err := FromBytes("guest", guestkernel.ELF(), nil)
+	img, err := FromBytes("guest", guestFile(t, "guest.elf"), nil)
 	require.NoError(t, err)
 	params, ret, ok := img.ProtoTypes("vfs_read")
 	require.True(t, ok)

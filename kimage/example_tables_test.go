@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"kprobelab/guestkernel"
+	"kprobelab"
 	"kprobelab/kimage"
 )
 
@@ -18,10 +18,10 @@ func ExampleOptions_modules() {
 	}
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "demo.ko")
-	if err := os.WriteFile(path, guestkernel.Module(), 0o600); err != nil {
+	if err := os.WriteFile(path, kprobelab.GuestModule(), 0o600); err != nil {
 		log.Fatal(err)
 	}
-	img, err := kimage.FromBytes("guest.elf", guestkernel.ELF(), &kimage.Options{Modules: []string{path}})
+	img, err := kimage.FromBytes("guest.elf", kprobelab.GuestELF(), &kimage.Options{Modules: []string{path}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func ExampleOptions_modules() {
 // The processor that the boot-time text is made for has a name and features.
 func ExampleCPUModels() {
 	fmt.Println(kimage.CPUModels())
-	_, err := kimage.FromBytes("guest.elf", guestkernel.ELF(), &kimage.Options{CPU: "z80"})
+	_, err := kimage.FromBytes("guest.elf", kprobelab.GuestELF(), &kimage.Options{CPU: "z80"})
 	fmt.Println(err)
 	// Output:
 	// [Broadwell Cascadelake-Server EPYC EPYC-Milan EPYC-Rome Haswell Icelake-Server Nehalem Skylake-Client kvm64 qemu64]

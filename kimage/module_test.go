@@ -10,14 +10,13 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
-	"kprobelab/guestkernel"
 	"kprobelab/x86"
 )
 
 // guestImage opens the guest kernel.
 func guestImage(t testing.TB, o *Options) *Image {
 	t.Helper()
-	img, err := FromBytes("guest.elf", guestkernel.ELF(), o)
+	img, err := FromBytes("guest.elf", guestFile(t, "guest.elf"), o)
 	require.NoError(t, err)
 	return img
 }
@@ -33,7 +32,7 @@ func writeModule(t testing.TB, name string, b []byte) string {
 // Rule: a module lies in module space, its symbols carry its name, and its
 // text, init text, tables and blacklist count.
 func TestModuleOfTheGuestKernel(t *testing.T) {
-	img := guestImage(t, &Options{Modules: []string{writeModule(t, "demo.ko", guestkernel.Module())}})
+	img := guestImage(t, &Options{Modules: []string{writeModule(t, "demo.ko", guestFile(t, "demo.ko"))}})
 	require.Equal(t, []string{"demo"}, img.Modules())
 	found := img.Lookup("demo:demo_run")
 	if len(found) == 0 {
@@ -77,11 +76,11 @@ func TestModuleOfTheGuestKernel(t *testing.T) {
 func TestModuleCompressedAndTwice(t *testing.T) {
 	z, err := zstd.NewWriter(nil)
 	require.NoError(t, err)
-	path := writeModule(t, "demo.ko.zst", z.EncodeAll(guestkernel.Module(), nil))
+	path := writeModule(t, "demo.ko.zst", z.EncodeAll(guestFile(t, "demo.ko"), nil))
 	img := guestImage(t, &Options{Modules: []string{path}})
 	require.Equal(t, []string{"demo"}, img.Modules())
 
-	_, err = FromBytes("guest.elf", guestkernel.ELF(), &Options{Modules: []string{path, path}})
+	_, err = FromBytes("guest.elf", guestFile(t, "guest.elf"), &Options{Modules: []string{path, path}})
 	require.ErrorIs(t, err, ErrFormat)
 	require.ErrorContains(t, err, "a module named demo is loaded already")
 }
@@ -192,7 +191,7 @@ func TestModuleRefusals(t *testing.T) {
 			require.ErrorContains(t, err, c.want)
 		})
 	}
-	_, err := FromBytes("guest.elf", guestkernel.ELF(), &Options{Modules: []string{"does-not-exist.ko"}})
+	_, err := FromBytes("guest.elf", guestFile(t, "guest.elf"), &Options{Modules: []string{"does-not-exist.ko"}})
 	require.True(t, errors.Is(err, os.ErrNotExist))
 }
 
@@ -295,7 +294,7 @@ func TestModuleFromCompiler(t *testing.T) {
 // FuzzModule: whatever the file, loading it ends in an error or an image that
 // answers.
 func FuzzModule(f *testing.F) {
-	f.Add(guestkernel.Module())
+	f.Add(guestFile(f, "demo.ko"))
 	for _, c := range relocCases() {
 		f.Add(moduleELF(make([]byte, 16), c.symbol, rela{off: c.off, typ: c.typ, sym: 1, addend: c.addend}))
 	}

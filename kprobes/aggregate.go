@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"kprobelab/errno"
-	"kprobelab/probepoint"
+	"kprobelab/kprobes/probepoint"
 	"kprobelab/x86"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/kimage"
-	"kprobelab/probepoint"
+	"kprobelab/kprobes/probepoint"
 )
 
 // The files kprobes/enabled and kprobes/blacklist in debugfs (docs/spec 8.2, 8.3).

@@ -2,7 +2,7 @@ package kprobes
 
 import (
 	"kprobelab/errno"
-	"kprobelab/probepoint"
+	"kprobelab/kprobes/probepoint"
 )
 
 // DisableKprobe stops a probe's handlers without removing it (disable_kprobe).

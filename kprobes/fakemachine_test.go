@@ -23,7 +23,7 @@ type fakeMachine struct {
 	fixups  map[x86.Addr]x86.Addr
 
 	cpus, cpu, task int
-	traps           kprobes.Traps
+	traps           x86.Traps
 	callouts        map[x86.Addr]func(x86.Addr, *x86.PtRegs)
 	exec            x86.Addr
 	execLeft        int
@@ -160,7 +160,7 @@ func (f *fakeMachine) Callout(symbol string, fn func(x86.Addr, *x86.PtRegs)) (x8
 
 func (f *fakeMachine) GSBase(cpu int) x86.Addr { return stackBase.Add(int64(cpu * 64)) }
 
-func (f *fakeMachine) SetTraps(t kprobes.Traps) { f.traps = t }
+func (f *fakeMachine) SetTraps(t x86.Traps) { f.traps = t }
 
 // View
 

@@ -9,7 +9,7 @@ import (
 	"kprobelab/errno"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
-	"kprobelab/probepoint"
+	"kprobelab/kprobes/probepoint"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"kprobelab/errno"
-	"kprobelab/probepoint"
+	"kprobelab/kprobes/probepoint"
 	"kprobelab/x86"
 )
 

@@ -1,7 +1,7 @@
 package kprobes
 
 import (
-	"kprobelab/slot"
+	"kprobelab/kprobes/slot"
 	"kprobelab/x86"
 )
 

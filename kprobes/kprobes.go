@@ -2,8 +2,8 @@ package kprobes
 
 import (
 	"kprobelab/kimage"
+	"kprobelab/kprobes/slot"
 	"kprobelab/profile"
-	"kprobelab/slot"
 	"kprobelab/x86"
 )
 
@@ -42,7 +42,7 @@ type Kprobes struct {
 	err     error
 }
 
-var _ Traps = (*Kprobes)(nil)
+var _ x86.Traps = (*Kprobes)(nil)
 
 // New makes the subsystem and installs it as the receiver of m's traps. v is
 // the code under test and c the kernel whose behaviour is wanted; neither may

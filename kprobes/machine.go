@@ -39,7 +39,7 @@ type Machine interface {
 	GSBase(cpu int) x86.Addr
 
 	// SetTraps installs the subsystem as the receiver of the CPUs' traps.
-	SetTraps(Traps)
+	SetTraps(x86.Traps)
 }
 
 // Pointers is what a machine may have beside Machine: CPU and Task without a
@@ -52,22 +52,4 @@ type Pointers interface {
 // at once, where both can be done; else nothing is changed.
 type Swapper interface {
 	SwapWord(addr x86.Addr, v uint64) (old uint64, err error)
-}
-
-// Traps is what a machine calls when a CPU traps, on that CPU, with
-// interrupts off, and with the frame to resume from afterwards. regs is valid
-// during the call only. A false return means: not a kprobe's, go on with what
-// the kernel does otherwise.
-type Traps interface {
-	// Int3 is vector 3; regs.IP is behind the int3.
-	Int3(regs *x86.PtRegs) bool
-	// Debug is vector 1 after a single step.
-	Debug(regs *x86.PtRegs) bool
-	// Fault is any other exception, with regs.IP at the faulting
-	// instruction. A false return lets the machine go on to the exception
-	// table with regs as they are then, for a fault in a copied instruction
-	// is reported at the original's address.
-	Fault(regs *x86.PtRegs, vector int) bool
-	// TaskExit tells that a task has ended.
-	TaskExit(task int)
 }

@@ -10,7 +10,7 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/kprobes"
-	"kprobelab/probepoint"
+	"kprobelab/kprobes/probepoint"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )

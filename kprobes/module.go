@@ -3,7 +3,7 @@ package kprobes
 import (
 	"kprobelab/errno"
 	"kprobelab/kimage"
-	"kprobelab/probepoint"
+	"kprobelab/kprobes/probepoint"
 	"kprobelab/x86"
 )
 

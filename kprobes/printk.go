@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"kprobelab/probepoint"
-	"kprobelab/slot"
+	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/slot"
 	"kprobelab/x86"
 )
 

@@ -2,7 +2,7 @@ package kprobes
 
 import (
 	"kprobelab/errno"
-	"kprobelab/probepoint"
+	"kprobelab/kprobes/probepoint"
 	"kprobelab/x86"
 )
 

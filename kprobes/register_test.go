@@ -9,8 +9,8 @@ import (
 	"kprobelab/errno"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
-	"kprobelab/probepoint"
-	"kprobelab/slot"
+	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/slot"
 	"kprobelab/x86"
 )
 

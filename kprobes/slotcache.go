@@ -3,7 +3,7 @@ package kprobes
 import (
 	"math/bits"
 
-	"kprobelab/slot"
+	"kprobelab/kprobes/slot"
 	"kprobelab/x86"
 )
 

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 
 	"kprobelab/errno"
-	"kprobelab/probepoint"
+	"kprobelab/kprobes/probepoint"
 	"kprobelab/x86"
 )
 

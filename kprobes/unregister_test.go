@@ -7,7 +7,7 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/kprobes"
-	"kprobelab/probepoint"
+	"kprobelab/kprobes/probepoint"
 	"kprobelab/x86"
 )
 

@@ -6,11 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"kprobelab"
 	"kprobelab/emu"
-	"kprobelab/internal/lab"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
-	"kprobelab/profile"
 )
 
 // Options are the choices of a machine; the zero value of each is its default.
@@ -42,7 +41,7 @@ type Options struct {
 // end the test where they do. It belongs to the test's goroutine.
 type Machine struct {
 	t   testing.TB
-	lab *lab.Lab
+	lab *kprobelab.Lab
 }
 
 // New makes a machine and has it checked and closed at the test's end: see
@@ -53,11 +52,10 @@ func New(t testing.TB, o *Options) *Machine {
 	if o == nil {
 		o = &Options{}
 	}
-	img, err := open(o)
-	if err != nil {
-		t.Fatalf("kprobestest: %v", err)
-	}
-	l, err := lab.New(img, &lab.Options{CPUs: o.CPUs, Seed: o.Seed, Budget: o.Budget, Optimize: o.Optimize})
+	l, err := kprobelab.Open(o.Image, &kprobelab.Options{
+		Modules: o.Modules, Profile: o.Kernel, CPU: o.CPU,
+		CPUs: o.CPUs, Seed: o.Seed, Budget: o.Budget, Optimize: o.Optimize,
+	})
 	if err != nil {
 		t.Fatalf("kprobestest: %v", err)
 	}
@@ -69,22 +67,6 @@ func New(t testing.TB, o *Options) *Machine {
 	})
 	return m
 }
-
-func open(o *Options) (*kimage.Image, error) {
-	io := &kimage.Options{Modules: o.Modules, CPU: o.CPU}
-	if o.Kernel != "" {
-		p, ok := profile.Named(o.Kernel)
-		if !ok {
-			return nil, &unknownProfile{o.Kernel}
-		}
-		io.Profile = p
-	}
-	return lab.Open(o.Image, io)
-}
-
-type unknownProfile struct{ name string }
-
-func (e *unknownProfile) Error() string { return "there is no profile " + e.name }
 
 // Image is the code under test.
 func (m *Machine) Image() *kimage.Image { return m.lab.Image }
@@ -111,25 +93,15 @@ func (m *Machine) Call(name string, args ...any) uint64 {
 // Try is Call with the error: an *emu.Fault, an *emu.BudgetError, or what went
 // wrong in a hit.
 func (m *Machine) Try(name string, args ...any) (uint64, error) {
-	v, err := m.lab.Machine.Call(name, args...)
-	if herr := m.lab.Kprobes.ClearErr(); err == nil {
-		err = herr
-	}
-	return v, err
+	return m.lab.Call(name, args...)
 }
 
 // Kprobe registers a probe at "SYM[+OFF]" or "0xADDR" and unregisters it at
 // the test's end. Each handler may be nil. A refusal ends the test.
 func (m *Machine) Kprobe(place string, pre kprobes.PreHandler, post kprobes.PostHandler) *kprobes.Kprobe {
 	m.t.Helper()
-	p, err := lab.ParseKprobe(place)
+	kp, err := m.lab.Kprobe(place, pre, post)
 	if err != nil {
-		m.t.Fatal(err)
-	}
-	kp := &kprobes.Kprobe{
-		SymbolName: p.Symbol, Addr: p.Addr, Offset: p.Offset, PreHandler: pre, PostHandler: post,
-	}
-	if err := m.lab.Kprobes.RegisterKprobe(kp); err != nil {
 		m.t.Fatal(err)
 	}
 	m.t.Cleanup(func() { m.lab.Kprobes.UnregisterKprobe(kp) })
@@ -140,15 +112,8 @@ func (m *Machine) Kprobe(place string, pre kprobes.PreHandler, post kprobes.Post
 // at the test's end. Each handler may be nil. A refusal ends the test.
 func (m *Machine) Kretprobe(place string, entry, ret kprobes.ReturnHandler) *kprobes.Kretprobe {
 	m.t.Helper()
-	p, err := lab.ParseKretprobe(place)
+	rp, err := m.lab.Kretprobe(place, entry, ret)
 	if err != nil {
-		m.t.Fatal(err)
-	}
-	rp := &kprobes.Kretprobe{
-		KP:           kprobes.Kprobe{SymbolName: p.Symbol, Addr: p.Addr, Offset: p.Offset},
-		EntryHandler: entry, Handler: ret, MaxActive: p.MaxActive,
-	}
-	if err := m.lab.Kprobes.RegisterKretprobe(rp); err != nil {
 		m.t.Fatal(err)
 	}
 	m.t.Cleanup(func() { m.lab.Kprobes.UnregisterKretprobe(rp) })

@@ -12,8 +12,8 @@ import (
 	"kprobelab/decoder"
 	"kprobelab/errno"
 	"kprobelab/kimage"
+	"kprobelab/kprobes/slot"
 	"kprobelab/profile"
-	"kprobelab/slot"
 	"kprobelab/x86"
 )
 

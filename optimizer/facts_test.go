@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/decoder"
-	"kprobelab/internal/oracle"
+	"kprobelab/internal/integration/oracle"
 	"kprobelab/kimage"
 	"kprobelab/x86"
 )

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"kprobelab/internal/oracle"
+	"kprobelab/internal/integration/oracle"
 	"kprobelab/kimage"
 	"kprobelab/x86"
 )

@@ -5,8 +5,8 @@ import (
 
 	"kprobelab/decoder"
 	"kprobelab/kimage"
+	"kprobelab/kprobes/slot"
 	"kprobelab/profile"
-	"kprobelab/slot"
 	"kprobelab/x86"
 )
 

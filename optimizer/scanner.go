@@ -6,8 +6,8 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/kimage"
+	"kprobelab/kprobes/slot"
 	"kprobelab/profile"
-	"kprobelab/slot"
 	"kprobelab/x86"
 )
 

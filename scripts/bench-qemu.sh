@@ -21,7 +21,7 @@ root=${scripts%/*}
 kprobelab=$1
 page=$root/docs/cost-qemu.md
 work=$root/.cache/bench-qemu
-sources=$root/internal/benchqemu/module
+sources=$root/internal/tools/benchqemu/module
 mkdir -p "$work"
 cannot() { say "nothing was measured under QEMU: $*"; exit 77; }
 
@@ -60,8 +60,8 @@ for suite in ${SUITES:-bookworm bullseye}; do
 	set -- "$@" "$kernel"
 done
 qemu=$(qemu) || cannot "QEMU cannot be had (see above)"
-(cd "$root" && CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -ldflags '-s -w' -o "$work/init" ./internal/benchqemu/guest &&
-	CGO_ENABLED=0 go build -o "$work/boot" ./internal/benchqemu/boot)
+(cd "$root" && CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -ldflags '-s -w' -o "$work/init" ./internal/tools/benchqemu/guest &&
+	CGO_ENABLED=0 go build -o "$work/boot" ./internal/tools/benchqemu/boot)
 
 # real KERNEL...: their figures, appended.
 real() {

@@ -4,4 +4,4 @@
 set -eu
 scripts=$(cd "$(dirname "$0")" && pwd)
 image=$("$scripts/image.sh")
-exec go run ./internal/benchscan "$1" "$image"
+exec go run ./internal/tools/benchscan "$1" "$image"

@@ -60,7 +60,7 @@ tree_state() {
 }
 
 # tests ARGUMENT...: go test, without the vet that a step of its own has done.
-tests() { go run ./internal/testsum -tally "$tally" -- -vet=off "$@"; }
+tests() { go run ./internal/tools/testsum -tally "$tally" -- -vet=off "$@"; }
 
 # Without the recordings of real kernels, the tests that call a kernel's own
 # functions take Debian's, where make demo or make kernel has left it.
@@ -125,5 +125,5 @@ echo
 if [ -n "$failures" ]; then
 	printf 'FAILED:%s\n' "$failures"
 fi
-go run ./internal/testsum -total "$tally"
+go run ./internal/tools/testsum -total "$tally"
 [ -z "$failures" ]

@@ -24,6 +24,6 @@ for suite in ${SUITES:-bookworm trixie}; do
 	set -- "$@" "$kernel"
 done
 qemu=$(qemu) || cannot "QEMU cannot be had (see above)"
-(cd "$root" && CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -ldflags '-s -w' -o "$work/init-asked" ./internal/conformance/asked/guest &&
-	go build -o "$work/ask" ./internal/conformance/asked/ask)
+(cd "$root" && CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -ldflags '-s -w' -o "$work/init-asked" ./internal/tools/conformance/asked/guest &&
+	go build -o "$work/ask" ./internal/tools/conformance/asked/ask)
 exec "$work/ask" -qemu "$qemu" -init "$work/init-asked" -n "${N:-1000}" -seed "${SEED:-1}" "$@"

@@ -16,7 +16,7 @@ root=${scripts%/*}
 
 work=$root/.cache/conformance
 mkdir -p "$work"
-source=$root/internal/conformance/testdata/tool.bpf.c
+source=$root/internal/tools/conformance/testdata/tool.bpf.c
 object=$work/tool.bpf.o
 cannot() { say "conformance was NOT checked: $*"; exit 77; }
 
@@ -31,8 +31,8 @@ qemu=$(qemu) || cannot "QEMU cannot be had (see above)"
 clang=$(clang) || cannot "clang cannot be had (see above)"
 
 "$clang" -O2 -g -target bpf -c "$source" -o "$object" || die "the BPF source does not compile"
-(cd "$root" && CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -ldflags '-s -w' -o "$work/init" ./internal/conformance/guest &&
-	CGO_ENABLED=0 go build -o "$work/boot" ./internal/conformance/boot)
+(cd "$root" && CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -ldflags '-s -w' -o "$work/init" ./internal/tools/conformance/guest &&
+	CGO_ENABLED=0 go build -o "$work/boot" ./internal/tools/conformance/boot)
 
 began=$(date +%s)
 status=0

@@ -3,10 +3,10 @@ package tracing
 import (
 	"slices"
 
-	"kprobelab/tracing/event"
-	"kprobelab/tracing/filter"
-	"kprobelab/tracing/ring"
-	"kprobelab/tracing/trigger"
+	"kprobelab/internal/tracing/event"
+	"kprobelab/internal/tracing/filter"
+	"kprobelab/internal/tracing/ring"
+	"kprobelab/internal/tracing/trigger"
 	"kprobelab/x86"
 )
 

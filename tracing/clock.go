@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"kprobelab/errno"
-	"kprobelab/tracing/ring"
+	"kprobelab/internal/tracing/ring"
 )
 
 // The clocks that do not count nanoseconds, but what reads them, the ticks of

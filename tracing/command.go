@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"kprobelab/errno"
-	"kprobelab/tracing/definition"
+	"kprobelab/internal/tracing/definition"
 )
 
 // writeChunk is how much of a write the kernel looks at at a time

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"kprobelab/tracing/definition"
-	"kprobelab/tracing/filter"
+	"kprobelab/internal/tracing/definition"
+	"kprobelab/internal/tracing/filter"
 )
 
 // errorLog is the file error_log: the last refusals, oldest first (docs/spec 9.8).

@@ -2,8 +2,8 @@ package tracing
 
 import (
 	"kprobelab/errno"
-	"kprobelab/tracing/definition"
-	"kprobelab/tracing/event"
+	"kprobelab/internal/tracing/definition"
+	"kprobelab/internal/tracing/event"
 )
 
 // probeEvent is an event that one or more probes write to (struct

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"kprobelab/errno"
-	"kprobelab/tracing/filter"
+	"kprobelab/internal/tracing/filter"
 )
 
 // groups are the events by their groups, in the order of the groups' first.

@@ -7,19 +7,18 @@ import (
 	"io/fs"
 	"strings"
 
-	"kprobelab/guestkernel"
-	"kprobelab/internal/lab"
+	"kprobelab"
 	"kprobelab/kimage"
 	"kprobelab/tracing"
 )
 
 // Define an event, call what it probes, read the trace.
 func Example() {
-	img, err := kimage.FromBytes("guest kernel", guestkernel.ELF(), nil)
+	img, err := kimage.FromBytes("guest kernel", kprobelab.GuestELF(), nil)
 	if err != nil {
 		panic(err)
 	}
-	l, err := lab.New(img, nil)
+	l, err := kprobelab.New(img, nil)
 	if err != nil {
 		panic(err)
 	}

@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 	"strconv"
 
-	"kprobelab/tracing/definition"
-	"kprobelab/tracing/event"
+	"kprobelab/internal/tracing/definition"
+	"kprobelab/internal/tracing/event"
 	"kprobelab/x86"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"kprobelab/errno"
-	"kprobelab/tracing/ring"
+	"kprobelab/internal/tracing/ring"
 )
 
 // root are the files of the tracing folder.

@@ -3,9 +3,9 @@ package tracing
 import (
 	"strings"
 
+	"kprobelab/internal/tracing/definition"
+	"kprobelab/internal/tracing/event"
 	"kprobelab/profile"
-	"kprobelab/tracing/definition"
-	"kprobelab/tracing/event"
 )
 
 // Offsets of a record's fields behind the common ones: a kprobe's record has

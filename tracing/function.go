@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"kprobelab/errno"
+	"kprobelab/internal/tracing/event"
+	"kprobelab/internal/tracing/filter"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
-	"kprobelab/tracing/event"
-	"kprobelab/tracing/filter"
 	"kprobelab/x86"
 )
 

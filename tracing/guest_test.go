@@ -12,8 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"kprobelab/guestkernel"
-	"kprobelab/internal/lab"
+	"kprobelab"
 	"kprobelab/kimage"
 	"kprobelab/profile"
 	"kprobelab/tracing"
@@ -24,7 +23,7 @@ import (
 type guest struct {
 	testing.TB
 	*tracing.Tracing
-	l   *lab.Lab
+	l   *kprobelab.Lab
 	log []string
 }
 
@@ -32,10 +31,10 @@ func newGuest(t testing.TB, kernel string, cpus int, o tracing.Options) *guest {
 	c, ok := profile.Named(kernel)
 	require.True(t, ok)
 	ko := filepath.Join(t.TempDir(), "demo.ko")
-	require.NoError(t, os.WriteFile(ko, guestkernel.Module(), 0o600))
-	img, err := kimage.FromBytes("guest", guestkernel.ELF(), &kimage.Options{Profile: c, Modules: []string{ko}})
+	require.NoError(t, os.WriteFile(ko, kprobelab.GuestModule(), 0o600))
+	img, err := kimage.FromBytes("guest", kprobelab.GuestELF(), &kimage.Options{Profile: c, Modules: []string{ko}})
 	require.NoError(t, err)
-	l, err := lab.New(img, &lab.Options{CPUs: cpus, Optimize: true})
+	l, err := kprobelab.New(img, &kprobelab.Options{CPUs: cpus, Optimize: true})
 	require.NoError(t, err)
 	g := &guest{TB: t, l: l}
 	o.Source = img

@@ -3,10 +3,10 @@ package tracing
 import (
 	"encoding/binary"
 
+	"kprobelab/internal/tracing/event"
+	"kprobelab/internal/tracing/filter"
+	"kprobelab/internal/tracing/trigger"
 	"kprobelab/kprobes"
-	"kprobelab/tracing/event"
-	"kprobelab/tracing/filter"
-	"kprobelab/tracing/trigger"
 	"kprobelab/x86"
 )
 

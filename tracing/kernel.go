@@ -5,9 +5,9 @@ import (
 	"strings"
 
 	"kprobelab/internal/imagedef"
+	"kprobelab/internal/tracing/definition"
 	"kprobelab/kimage"
-	"kprobelab/probepoint"
-	"kprobelab/tracing/definition"
+	"kprobelab/kprobes/probepoint"
 	"kprobelab/x86"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"kprobelab/errno"
-	"kprobelab/tracing/event"
+	"kprobelab/internal/tracing/event"
 )
 
 // printID is the type of the records that trace_marker writes (TRACE_PRINT).

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/errno"
+	"kprobelab/internal/tracing/ring"
 	"kprobelab/tracing"
-	"kprobelab/tracing/ring"
 )
 
 func TestOptionsChangeTheTrace(t *testing.T) {

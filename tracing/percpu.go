@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"kprobelab/errno"
-	"kprobelab/tracing/ring"
+	"kprobelab/internal/tracing/ring"
 )
 
 // perCPU are the folders per_cpu/cpuN.

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"kprobelab/tracing/definition"
-	"kprobelab/tracing/event"
-	"kprobelab/tracing/ring"
+	"kprobelab/internal/tracing/definition"
+	"kprobelab/internal/tracing/event"
+	"kprobelab/internal/tracing/ring"
 	"kprobelab/x86"
 )
 

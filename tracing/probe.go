@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"kprobelab/errno"
+	"kprobelab/internal/tracing/definition"
 	"kprobelab/kprobes"
-	"kprobelab/tracing/definition"
 	"kprobelab/x86"
 )
 

@@ -3,9 +3,9 @@ package tracing
 import (
 	"encoding/binary"
 
+	"kprobelab/internal/tracing/definition"
+	"kprobelab/internal/tracing/event"
 	"kprobelab/kprobes"
-	"kprobelab/tracing/definition"
-	"kprobelab/tracing/event"
 	"kprobelab/x86"
 )
 

@@ -2,8 +2,8 @@ package tracing
 
 import (
 	"kprobelab/errno"
-	"kprobelab/tracing/event"
-	"kprobelab/tracing/ring"
+	"kprobelab/internal/tracing/event"
+	"kprobelab/internal/tracing/ring"
 	"kprobelab/x86"
 )
 

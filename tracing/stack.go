@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 	"strings"
 
+	"kprobelab/internal/tracing/event"
+	"kprobelab/internal/tracing/ring"
 	"kprobelab/kprobes"
-	"kprobelab/tracing/event"
-	"kprobelab/tracing/ring"
 	"kprobelab/x86"
 )
 

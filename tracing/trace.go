@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"kprobelab/tracing/ring"
+	"kprobelab/internal/tracing/ring"
 )
 
 // The head of the file trace (docs/spec 9.10).

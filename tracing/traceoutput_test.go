@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"kprobelab/internal/oracle"
+	"kprobelab/internal/integration/oracle"
 	"kprobelab/tracing"
 )
 

@@ -5,10 +5,10 @@ import (
 	"sync"
 
 	"kprobelab/errno"
+	"kprobelab/internal/tracing/ring"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
 	"kprobelab/profile"
-	"kprobelab/tracing/ring"
 	"kprobelab/x86"
 )
 

@@ -14,9 +14,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kprobelab"
 	"kprobelab/errno"
-	"kprobelab/internal/lab"
-	"kprobelab/internal/oracle"
+	"kprobelab/internal/integration/oracle"
 	"kprobelab/kimage"
 	"kprobelab/tracing"
 )
@@ -124,7 +124,7 @@ func realTracing(t *testing.T, folder string) *tracing.Tracing {
 	require.Len(t, images, 1)
 	img, err := kimage.Open(images[0], nil)
 	require.NoError(t, err)
-	l, err := lab.New(img, &lab.Options{CPUs: 2})
+	l, err := kprobelab.New(img, &kprobelab.Options{CPUs: 2})
 	require.NoError(t, err)
 	tr, err := tracing.New(l.Kprobes, l.Machine, &tracing.Options{Source: img})
 	require.NoError(t, err)

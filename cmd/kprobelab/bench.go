@@ -9,7 +9,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"kprobelab/bench"
+	"kprobelab/internal/bench"
 )
 
 const benchHelp = `Measures what a hit costs on each path that it can take, on the guest kernel inside the

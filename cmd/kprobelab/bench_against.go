@@ -11,7 +11,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"kprobelab/bench"
+	"kprobelab/internal/bench"
 )
 
 const againstHelp = `

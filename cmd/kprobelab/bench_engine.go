@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"kprobelab/bench"
+	"kprobelab/internal/bench"
 	"kprobelab/internal/callsyntax"
 )
 

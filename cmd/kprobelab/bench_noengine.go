@@ -2,7 +2,7 @@
 
 package main
 
-import "kprobelab/bench"
+import "kprobelab/internal/bench"
 
 func (r *benchRun) execute(*term) error { return engineMissing }
 

@@ -3,11 +3,10 @@ package main
 import (
 	"github.com/urfave/cli/v3"
 
-	"kprobelab/bench"
+	"kprobelab/internal/bench"
 	"kprobelab/internal/callsyntax"
-	"kprobelab/internal/lab"
 	"kprobelab/kimage"
-	"kprobelab/probepoint"
+	"kprobelab/kprobes/probepoint"
 )
 
 // targetFlags say what to measure in place of the guest kernel's functions.
@@ -30,7 +29,7 @@ func benchTarget(t *term, c *cli.Command) (*bench.Target, error) {
 		}
 		return nil, nil
 	}
-	probe, err := lab.ParseKprobe(c.String("symbol"))
+	probe, err := callsyntax.ParseKprobe(c.String("symbol"))
 	if err != nil {
 		return nil, usagef("--symbol: %w", err)
 	}

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"kprobelab/bench"
+	"kprobelab/internal/bench"
 )
 
 // show writes a report in the form that was asked for.

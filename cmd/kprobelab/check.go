@@ -8,7 +8,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"kprobelab/report"
+	"kprobelab/internal/report"
 )
 
 func checkCommand(t *term) *cli.Command {

@@ -11,9 +11,9 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"kprobelab/bench"
+	"kprobelab"
+	"kprobelab/internal/bench"
 	"kprobelab/internal/decodebench"
-	"kprobelab/internal/lab"
 	"kprobelab/kimage"
 	"kprobelab/profile"
 )
@@ -271,7 +271,7 @@ func (r *completion) symbols(prefix, before, after string, want func(kimage.Symb
 	if prefix == "" {
 		return
 	}
-	img, err := lab.Open(first(append(r.positional, r.values["image"]...)), &kimage.Options{
+	img, err := kprobelab.OpenImage(first(append(r.positional, r.values["image"]...)), &kimage.Options{
 		SystemMap: first(r.values["symbols"]), Modules: r.values["module"], NoBoot: true,
 	})
 	if err != nil {

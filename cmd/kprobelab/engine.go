@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"strings"
 
+	"kprobelab"
 	"kprobelab/emu"
-	"kprobelab/internal/lab"
+	"kprobelab/internal/callsyntax"
 	"kprobelab/internal/sample"
+	"kprobelab/internal/session"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
 	"kprobelab/tracing"
@@ -26,19 +28,20 @@ func (p *plan) execute(t *term, img *kimage.Image, w work) (err error) {
 	if n := len(w.tasks); n >= emu.MaxTasks { // the first makes the --call calls
 		return usagef("--task: there can be %d tasks, not %d", emu.MaxTasks-1, n)
 	}
-	o := &lab.Options{CPUs: p.cpus, Seed: p.seed, Budget: p.budget, Optimize: true}
-	rec, err := record(p.perfetto, o)
+	o := &kprobelab.Options{CPUs: p.cpus, Seed: p.seed, Budget: p.budget, Optimize: true}
+	rec, err := record(p.perfetto)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, rec.close()) }()
-	l, err := lab.New(img, o)
+	lab, err := kprobelab.New(img, o)
 	if err != nil {
 		return usagef("%w", err)
 	}
-	defer l.Close()
-	rec.start(l)
-	r := &runner{lab: l, out: p.output(t, l, len(w.tasks) > 0), rec: rec}
+	defer lab.Close()
+	l := session.New(lab)
+	rec.start(lab)
+	r := &runner{lab: l, out: p.output(t, lab, len(w.tasks) > 0), rec: rec}
 	if p.steps || p.json || rec != nil {
 		l.Kprobes.Observe(func(e kprobes.Event) {
 			rec.step(&e)
@@ -47,7 +50,7 @@ func (p *plan) execute(t *term, img *kimage.Image, w work) (err error) {
 			}
 		})
 	}
-	h := lab.Handlers{Pre: r.out.pre, Post: r.out.post, Returned: r.out.returned}
+	h := session.Handlers{Pre: r.out.pre, Post: r.out.post, Returned: r.out.returned}
 	if p.noPost {
 		h.Post = nil
 	}
@@ -63,7 +66,7 @@ func (p *plan) execute(t *term, img *kimage.Image, w work) (err error) {
 	return errors.Join(err, r.out.flush())
 }
 
-func (p *plan) output(t *term, l *lab.Lab, many bool) output {
+func (p *plan) output(t *term, l *kprobelab.Lab, many bool) output {
 	w := bufio.NewWriter(t.out)
 	if p.json {
 		return newJSON(w)
@@ -80,10 +83,10 @@ func (p *plan) output(t *term, l *lab.Lab, many bool) output {
 
 // runner is one run.
 type runner struct {
-	lab *lab.Lab
+	lab *session.Session
 	out output
 	// in are the probes in the text, done those that were.
-	in, done []*lab.Planted
+	in, done []*session.Planted
 	// rec is the trace for Perfetto, nil where none is asked for.
 	rec *recording
 	// tracing has the events, nil where none is asked for.
@@ -91,7 +94,7 @@ type runner struct {
 }
 
 // begin does all that comes before the calls.
-func (r *runner) begin(p *plan, h lab.Handlers) error {
+func (r *runner) begin(p *plan, h session.Handlers) error {
 	for _, s := range p.sysctls {
 		_, value, err := parseSysctl(s)
 		if err == nil {
@@ -111,7 +114,7 @@ func (r *runner) begin(p *plan, h lab.Handlers) error {
 }
 
 // plantAll plants in order and stops at the first refusal, as insmod would.
-func (r *runner) plantAll(probes []lab.Probe, h lab.Handlers) error {
+func (r *runner) plantAll(probes []callsyntax.Probe, h session.Handlers) error {
 	for _, probe := range probes {
 		p, err := r.lab.Plant(probe, h)
 		if err != nil {
@@ -139,7 +142,7 @@ func (r *runner) work(w work) error {
 		return r.tasks(w)
 	}
 	for _, c := range w.calls {
-		res, err := r.lab.Call(c)
+		res, err := r.lab.Make(c)
 		r.console()
 		if err != nil {
 			return r.fail(0, c, err)
@@ -158,7 +161,7 @@ func (r *runner) console() {
 	}
 }
 
-func (r *runner) fail(task int, c *lab.Call, err error) error {
+func (r *runner) fail(task int, c *session.Call, err error) error {
 	err = oneLine(err)
 	r.out.failed(task, c, err)
 	return &failure{exitRefused, fmt.Errorf("%s: %w", c.Name, err)}
@@ -176,7 +179,7 @@ func oneLine(err error) error {
 func (r *runner) tasks(w work) error {
 	sequences := w.tasks
 	if len(w.calls) > 0 {
-		sequences = append([][]*lab.Call{w.calls}, w.tasks...)
+		sequences = append([][]*session.Call{w.calls}, w.tasks...)
 	}
 	list, err := r.lab.Run(sequences)
 	r.console()

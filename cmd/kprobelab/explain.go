@@ -14,9 +14,9 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/errno"
+	"kprobelab/internal/report"
 	"kprobelab/kimage"
 	"kprobelab/profile"
-	"kprobelab/report"
 	"kprobelab/x86"
 )
 

@@ -31,15 +31,15 @@ func TestOptimizationIsDocumentedAsItPrints(t *testing.T) {
 	}
 }
 
-// session is a command with what it prints, as a document shows it: a line of
+// shell is a command with what it prints, as a document shows it: a line of
 // three dots stands for some that are left out, also at the end.
-type session struct {
+type shell struct {
 	command, output string
 	cut             bool
 }
 
 // requireShown compares what a document shows with what the command printed.
-func requireShown(t *testing.T, s session, printed string) {
+func requireShown(t *testing.T, s shell, printed string) {
 	rest := masked(strings.TrimRight(printed, "\n"))
 	parts := strings.Split(s.output, "\n...\n")
 	for i, part := range parts {
@@ -56,7 +56,7 @@ func requireShown(t *testing.T, s session, printed string) {
 }
 
 // sessions finds the commands in a document's indented blocks.
-func sessions(doc string) (list []session) {
+func sessions(doc string) (list []shell) {
 	for _, part := range strings.Split(doc, "\n    $ kprobelab ")[1:] {
 		lines := strings.Split(part, "\n")
 		var out []string
@@ -69,7 +69,7 @@ func sessions(doc string) (list []session) {
 		}
 		output := strings.TrimRight(strings.Join(out, "\n"), "\n")
 		output, cut := strings.CutSuffix(output, "\n...")
-		list = append(list, session{lines[0], strings.TrimRight(output, "\n"), cut})
+		list = append(list, shell{lines[0], strings.TrimRight(output, "\n"), cut})
 	}
 	return list
 }

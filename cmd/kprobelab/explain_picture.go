@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"kprobelab/internal/report"
 	"kprobelab/optimizer"
-	"kprobelab/report"
 )
 
 // cell is how wide a byte is in the picture.

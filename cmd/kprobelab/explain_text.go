@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"kprobelab/errno"
-	"kprobelab/report"
+	"kprobelab/internal/report"
 )
 
 // explanationWriter prints an explanation for people.

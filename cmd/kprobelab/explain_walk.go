@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 
+	"kprobelab"
 	"kprobelab/errno"
-	"kprobelab/internal/lab"
 	"kprobelab/kprobes"
 	"kprobelab/x86"
 )
@@ -21,7 +21,7 @@ const walkCPUs = 2
 // and shows after each step what changed: the text, the optimizer's list that
 // the probe is on, and what a CPU does that comes to the probe then.
 func (s *subject) walk(t *term, at x86.Addr) error {
-	l, err := lab.New(s.img, &lab.Options{CPUs: walkCPUs, Optimize: true})
+	l, err := kprobelab.New(s.img, &kprobelab.Options{CPUs: walkCPUs, Optimize: true})
 	if err != nil {
 		return usagef("%w", err)
 	}
@@ -44,7 +44,7 @@ func (s *subject) walk(t *term, at x86.Addr) error {
 type optWalk struct {
 	*bufio.Writer
 	style
-	l  *lab.Lab
+	l  *kprobelab.Lab
 	at x86.Addr
 	// announced: a CPU that meets the int3 is sent on as if the change were
 	// done; undoing: the probe is being removed.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"kprobelab/internal/lab"
+	"kprobelab"
 	"kprobelab/kimage"
 	"kprobelab/profile"
 )
@@ -40,7 +40,7 @@ func openImage(t *term, c *cli.Command, path string, more ...string) (*kimage.Im
 		}
 		o.Profile = p
 	}
-	img, err := lab.Open(path, o)
+	img, err := kprobelab.OpenImage(path, o)
 	t.progressDone()
 	if errors.Is(err, kimage.ErrCPU) {
 		return nil, usagef("--cpu: %w", err)

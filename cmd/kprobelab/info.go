@@ -6,7 +6,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"kprobelab/report"
+	"kprobelab/internal/report"
 )
 
 func infoCommand(t *term) *cli.Command {

@@ -11,9 +11,10 @@ import (
 	"strings"
 
 	"kprobelab/errno"
-	"kprobelab/internal/lab"
+	"kprobelab/internal/callsyntax"
+	"kprobelab/internal/session"
 	"kprobelab/internal/show"
-	"kprobelab/probepoint"
+	"kprobelab/kprobes/probepoint"
 	"kprobelab/x86"
 )
 
@@ -78,12 +79,12 @@ func (o *jsonOutput) write(e event) {
 }
 
 // of is an event of a probe.
-func of(name string, p *lab.Planted) event {
+func of(name string, p *session.Planted) event {
 	return event{Event: name, Kind: p.Kind(), Probe: p.Probe.String(), Addr: p.At.String()}
 }
 
 // at adds where and when.
-func (e event) at(w lab.Where) event {
+func (e event) at(w session.Where) event {
 	e.CPU, e.Task, e.Time = &w.CPU, &w.Task, &w.Now
 	return e
 }
@@ -98,10 +99,10 @@ func (e event) registers(r *x86.PtRegs) event {
 
 func hexWord(v uint64) string { return fmt.Sprintf("0x%x", v) }
 
-func (o *jsonOutput) planted(p *lab.Planted) { o.write(of("planted", p)) }
+func (o *jsonOutput) planted(p *session.Planted) { o.write(of("planted", p)) }
 
-func (o *jsonOutput) refused(p lab.Probe, err error) {
-	e := of("refused", &lab.Planted{Probe: p})
+func (o *jsonOutput) refused(p callsyntax.Probe, err error) {
+	e := of("refused", &session.Planted{Probe: p})
 	e.Addr, e.Errno, e.Error = "", -int(errno.Of(err)), err.Error()
 	var r *probepoint.Refusal
 	if errors.As(err, &r) {
@@ -113,15 +114,15 @@ func (o *jsonOutput) refused(p lab.Probe, err error) {
 	o.write(e)
 }
 
-func (o *jsonOutput) pre(p *lab.Planted, at lab.Where, regs *x86.PtRegs) {
+func (o *jsonOutput) pre(p *session.Planted, at session.Where, regs *x86.PtRegs) {
 	o.write(of("pre", p).at(at).registers(regs))
 }
 
-func (o *jsonOutput) post(p *lab.Planted, at lab.Where, regs *x86.PtRegs) {
+func (o *jsonOutput) post(p *session.Planted, at session.Where, regs *x86.PtRegs) {
 	o.write(of("post", p).at(at).registers(regs))
 }
 
-func (o *jsonOutput) returned(p *lab.Planted, at lab.Where, value uint64, ns int64) {
+func (o *jsonOutput) returned(p *session.Planted, at session.Where, value uint64, ns int64) {
 	e := of("return", p).at(at)
 	e.Value = hexWord(value)
 	if ns >= 0 {
@@ -141,7 +142,7 @@ func (o *jsonOutput) traced(text string) {
 	}
 }
 
-func (o *jsonOutput) called(task int, r *lab.Result) {
+func (o *jsonOutput) called(task int, r *session.Result) {
 	e := event{
 		Event: "call", Task: &task, Call: r.Call.String(),
 		Value: hexWord(r.Value), Result: value(r),
@@ -152,13 +153,13 @@ func (o *jsonOutput) called(task int, r *lab.Result) {
 	o.write(e)
 }
 
-func (o *jsonOutput) failed(task int, c *lab.Call, err error) {
+func (o *jsonOutput) failed(task int, c *session.Call, err error) {
 	o.write(event{Event: "failed", Task: &task, Call: c.String(), Error: err.Error()})
 }
 
-func (o *jsonOutput) unregistered(p *lab.Planted) { o.write(of("unregistered", p)) }
+func (o *jsonOutput) unregistered(p *session.Planted) { o.write(of("unregistered", p)) }
 
-func (o *jsonOutput) counters(list []*lab.Planted) {
+func (o *jsonOutput) counters(list []*session.Planted) {
 	for _, p := range list {
 		e := of("counters", p)
 		e.Hits, e.Nmissed = &p.Hits, &p.Missed

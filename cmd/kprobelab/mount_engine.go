@@ -9,15 +9,15 @@ import (
 	"sync"
 	"syscall"
 
-	"kprobelab/internal/lab"
+	"kprobelab"
 	"kprobelab/internal/livefs"
+	"kprobelab/internal/mount"
 	"kprobelab/kimage"
-	"kprobelab/tracing/mount"
 )
 
 // serve mounts, says so, and stays until the mount ends or a signal comes.
 func (p *mounting) serve(ctx context.Context, t *term, img *kimage.Image) error {
-	l, err := lab.New(img, &lab.Options{CPUs: p.cpus, Seed: p.seed, Budget: p.budget, Optimize: true})
+	l, err := kprobelab.New(img, &kprobelab.Options{CPUs: p.cpus, Seed: p.seed, Budget: p.budget, Optimize: true})
 	if err != nil {
 		return usagef("%w", err)
 	}

@@ -8,7 +8,7 @@ import (
 	"os"
 	"strings"
 
-	"kprobelab/internal/lab"
+	"kprobelab"
 	"kprobelab/internal/timeline"
 	"kprobelab/kprobes"
 	"kprobelab/tracing"
@@ -20,12 +20,11 @@ type recording struct {
 	f   *os.File
 	w   *bufio.Writer
 	tl  *timeline.Timeline
-	lab *lab.Lab
+	lab *kprobelab.Lab
 }
 
-// record makes the file, and hooks it to the text of the lab that is made
-// with the options.
-func record(path string, o *lab.Options) (*recording, error) {
+// record makes the file.
+func record(path string) (*recording, error) {
 	if path == "" {
 		return nil, nil
 	}
@@ -33,31 +32,24 @@ func record(path string, o *lab.Options) (*recording, error) {
 	if err != nil {
 		return nil, &failure{exitImage, err}
 	}
-	r := &recording{f: f, w: bufio.NewWriter(f)}
-	o.OnPoke = func(at x86.Addr, n int) {
-		if r.lab != nil {
-			r.tl.Poke(r.lab.Machine.Now(), r.lab.Machine.CPU(), at, n)
-		}
-	}
-	o.OnSync = func(cpu int) {
-		if r.lab != nil {
-			r.tl.Sync(r.lab.Machine.Now(), cpu)
-		}
-	}
-	return r, nil
+	return &recording{f: f, w: bufio.NewWriter(f)}, nil
 }
 
-// start begins with the lab as it is.
-func (r *recording) start(l *lab.Lab) {
+// start begins with the lab as it is, and draws every change of text.
+func (r *recording) start(l *kprobelab.Lab) {
 	if r == nil {
 		return
 	}
 	r.lab = l
 	if strings.HasSuffix(r.f.Name(), ".jsonl") {
 		r.tl = timeline.NewJSON(r.w, l.Machine.Symbolize)
-		return
+	} else {
+		r.tl = timeline.New(r.w, l.Image.Name(), l.Machine.Symbolize)
 	}
-	r.tl = timeline.New(r.w, l.Image.Name(), l.Machine.Symbolize)
+	l.Machine.OnText(
+		func(at x86.Addr, n int) { r.tl.Poke(l.Machine.Now(), l.Machine.CPU(), at, n) },
+		func(cpu int) { r.tl.Sync(l.Machine.Now(), cpu) },
+	)
 }
 
 func (r *recording) step(e *kprobes.Event) {

@@ -8,7 +8,8 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"kprobelab/internal/lab"
+	"kprobelab/internal/callsyntax"
+	"kprobelab/internal/session"
 	"kprobelab/kimage"
 )
 
@@ -57,9 +58,9 @@ func runCommand(t *term) *cli.Command {
 			"kprobelab run --json --kprobe gcd --call 'gcd(12, 18)' | jq 'select(.event == \"pre\")'",
 		) + "\n" + exitHelp,
 		Flags: append([]cli.Flag{
-			&cli.GenericFlag{Name: "kprobe", Value: &probeFlag{plan: p, parse: lab.ParseKprobe},
+			&cli.GenericFlag{Name: "kprobe", Value: &probeFlag{plan: p, parse: callsyntax.ParseKprobe},
 				Usage: "probe the instruction at `SYM[+OFF]` or 0xADDR (repeatable)"},
-			&cli.GenericFlag{Name: "kretprobe", Value: &probeFlag{plan: p, parse: lab.ParseKretprobe},
+			&cli.GenericFlag{Name: "kretprobe", Value: &probeFlag{plan: p, parse: callsyntax.ParseKretprobe},
 				Usage: "probe the return of the function at `SYM[:MAXACTIVE]` (repeatable)"},
 			&cli.StringSliceFlag{Name: "event", Aliases: []string{"e"}, Destination: &p.events,
 				Usage: "define and enable a kprobe `EVENT`, as written to kprobe_events; prints the trace (repeatable)"},
@@ -88,7 +89,7 @@ func runCommand(t *term) *cli.Command {
 // plan is what the command line asks for.
 type plan struct {
 	// probes are in the order of the command line, both kinds.
-	probes []lab.Probe
+	probes []callsyntax.Probe
 	// events are definitions for kprobe_events.
 	events       []string
 	calls, tasks []string
@@ -107,7 +108,7 @@ type plan struct {
 // line's across both flags.
 type probeFlag struct {
 	plan  *plan
-	parse func(string) (lab.Probe, error)
+	parse func(string) (callsyntax.Probe, error)
 }
 
 // Set implements cli.Value.
@@ -179,21 +180,21 @@ func parseSysctl(text string) (name, value string, err error) {
 
 // work is the plan's calls bound to the image.
 type work struct {
-	calls []*lab.Call
-	tasks [][]*lab.Call
+	calls []*session.Call
+	tasks [][]*session.Call
 }
 
 func (p *plan) bind(img *kimage.Image) (work, error) {
 	var w work
 	for _, text := range p.calls {
-		c, err := lab.BindCall(img, text)
+		c, err := session.BindCall(img, text)
 		if err != nil {
 			return w, fmt.Errorf("--call: %w", err)
 		}
 		w.calls = append(w.calls, c)
 	}
 	for _, text := range p.tasks {
-		calls, err := lab.BindTask(img, text)
+		calls, err := session.BindTask(img, text)
 		if err != nil {
 			return w, fmt.Errorf("--task: %w", err)
 		}

@@ -6,11 +6,12 @@ import (
 	"bufio"
 	"errors"
 
+	"kprobelab"
 	"kprobelab/errno"
-	"kprobelab/internal/lab"
 	"kprobelab/internal/sample/module"
+	"kprobelab/internal/session"
 	"kprobelab/kimage"
-	"kprobelab/probepoint"
+	"kprobelab/kprobes/probepoint"
 )
 
 var samples = map[string]module.Sample{
@@ -23,7 +24,7 @@ var samples = map[string]module.Sample{
 const sampleBudget = 1_000_000_000
 
 func (r *sampleRun) execute(t *term, img *kimage.Image) error {
-	l, err := lab.New(img, &lab.Options{CPUs: r.cpus, Seed: r.seed, Budget: sampleBudget})
+	l, err := kprobelab.New(img, &kprobelab.Options{CPUs: r.cpus, Seed: r.seed, Budget: sampleBudget})
 	if err != nil {
 		return usagef("%w", err)
 	}
@@ -66,7 +67,7 @@ func (o *jsonOutput) sample(m module.Event) {
 		}
 	}
 	if at := m.At; at != nil {
-		e = e.at(lab.Where{CPU: at.CPU, Task: at.Task, Now: at.Now})
+		e = e.at(session.Where{CPU: at.CPU, Task: at.Task, Now: at.Now})
 		e.Comm = at.Comm
 	}
 	switch m.Name {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"kprobelab/internal/report"
 	"kprobelab/kimage"
-	"kprobelab/report"
 )
 
 func scanCommand(t *term) *cli.Command {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"kprobelab/report"
+	"kprobelab/internal/report"
 )
 
 // scanDiff compares two files that scan --json has written.

@@ -15,8 +15,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
 
-	"kprobelab/guestkernel"
-	"kprobelab/internal/oracle"
+	"kprobelab"
+	"kprobelab/internal/integration/oracle"
 )
 
 func TestMain(m *testing.M) {
@@ -79,12 +79,12 @@ func stripped(file []byte) []byte {
 // setUp writes a module, and images that are not what they should be.
 func setUp(e *testscript.Env) error {
 	e.Vars = append(e.Vars, "NO_COLOR=1")
-	guest := guestkernel.ELF()
+	guest := kprobelab.GuestELF()
 	arm := bytes.Clone(guest)
 	arm[18], arm[19] = 0xb7, 0 // e_machine: AArch64
 	for name, data := range map[string][]byte{
 		"guest.elf": guest, "truncated.elf": guest[:len(guest)/2], "arm.elf": arm,
-		"stripped.elf": stripped(guest), "empty": nil, "demo.ko": guestkernel.Module(),
+		"stripped.elf": stripped(guest), "empty": nil, "demo.ko": kprobelab.GuestModule(),
 	} {
 		if err := os.WriteFile(filepath.Join(e.WorkDir, name), data, 0o666); err != nil {
 			return err

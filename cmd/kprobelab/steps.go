@@ -7,13 +7,14 @@ import (
 	"io"
 	"strings"
 
+	"kprobelab"
 	"kprobelab/decoder"
-	"kprobelab/internal/lab"
+	"kprobelab/internal/session"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
+	"kprobelab/kprobes/slot"
 	"kprobelab/optimizer"
 	"kprobelab/profile"
-	"kprobelab/slot"
 	"kprobelab/x86"
 )
 
@@ -35,14 +36,14 @@ type stepWriter struct {
 	last map[int]x86.PtRegs
 }
 
-func newStepWriter(w io.Writer, st style, l *lab.Lab) *stepWriter {
+func newStepWriter(w io.Writer, st style, l *kprobelab.Lab) *stepWriter {
 	return &stepWriter{
 		w: w, style: st, view: l.Kprobes.View(), live: l.Machine.ReadMem,
 		symbol: l.Machine.Symbolize, detour: l.Kprobes.Detour, c: l.Image.Profile(), last: map[int]x86.PtRegs{},
 	}
 }
 
-func (s *stepWriter) step(at lab.Where, e *kprobes.Event) {
+func (s *stepWriter) step(at session.Where, e *kprobes.Event) {
 	if e.Step == 1 {
 		s.begin(at, e)
 	}
@@ -54,7 +55,7 @@ func (s *stepWriter) step(at lab.Where, e *kprobes.Event) {
 }
 
 // begin is the head of a hit: where, and what stands there.
-func (s *stepWriter) begin(at lab.Where, e *kprobes.Event) {
+func (s *stepWriter) begin(at session.Where, e *kprobes.Event) {
 	delete(s.last, at.CPU)
 	head := "hit of " + s.place(e.Addr)
 	if e.Kind == kprobes.EventReturn {
@@ -200,13 +201,13 @@ func (s *stepWriter) place(at x86.Addr) string {
 	return strings.TrimSuffix(name, "+0x0")
 }
 
-func (o *textOutput) step(at lab.Where, e *kprobes.Event) {
+func (o *textOutput) step(at session.Where, e *kprobes.Event) {
 	if o.steps != nil {
 		o.steps.step(at, e)
 	}
 }
 
-func (o *jsonOutput) step(at lab.Where, e *kprobes.Event) {
+func (o *jsonOutput) step(at session.Where, e *kprobes.Event) {
 	j := event{Event: "step", Addr: e.Addr.String(), Step: e.Step, Detail: e.Kind.String() + ": " + e.Text}
 	o.write(j.at(at))
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"kprobelab/report"
+	"kprobelab/internal/report"
 )
 
 func symbolsCommand(t *term) *cli.Command {

@@ -9,8 +9,9 @@ import (
 	"text/tabwriter"
 
 	"kprobelab/errno"
-	"kprobelab/internal/lab"
+	"kprobelab/internal/callsyntax"
 	"kprobelab/internal/sample"
+	"kprobelab/internal/session"
 	"kprobelab/internal/show"
 	"kprobelab/x86"
 )
@@ -31,7 +32,7 @@ func (o *textOutput) line(text string) {
 	o.w.WriteByte('\n')
 }
 
-func (o *textOutput) planted(p *lab.Planted) {
+func (o *textOutput) planted(p *session.Planted) {
 	if p.Return {
 		o.line(o.lines.PlantedReturn(p.Name, p.At))
 		return
@@ -39,7 +40,7 @@ func (o *textOutput) planted(p *lab.Planted) {
 	o.line(o.lines.Planted(p.At))
 }
 
-func (o *textOutput) refused(p lab.Probe, err error) {
+func (o *textOutput) refused(p callsyntax.Probe, err error) {
 	n := -int(errno.Of(err))
 	if p.Return {
 		o.line(o.lines.FailedReturn(n))
@@ -48,15 +49,15 @@ func (o *textOutput) refused(p lab.Probe, err error) {
 	o.line(o.lines.Failed(n))
 }
 
-func (o *textOutput) pre(p *lab.Planted, _ lab.Where, regs *x86.PtRegs) {
+func (o *textOutput) pre(p *session.Planted, _ session.Where, regs *x86.PtRegs) {
 	o.line(o.style.cyan(o.lines.Pre(p.Name, p.At, regs)))
 }
 
-func (o *textOutput) post(p *lab.Planted, _ lab.Where, regs *x86.PtRegs) {
+func (o *textOutput) post(p *session.Planted, _ session.Where, regs *x86.PtRegs) {
 	o.line(o.style.cyan(o.lines.Post(p.Name, p.At, regs)))
 }
 
-func (o *textOutput) returned(p *lab.Planted, _ lab.Where, value uint64, ns int64) {
+func (o *textOutput) returned(p *session.Planted, _ session.Where, value uint64, ns int64) {
 	line := o.lines.ReturnedOnly(p.Name, value)
 	if ns >= 0 {
 		line = o.lines.Returned(p.Name, value, ns)
@@ -68,7 +69,7 @@ func (o *textOutput) log(from, line string) { o.line(from + ": " + line) }
 
 func (o *textOutput) traced(text string) { o.line(strings.TrimSuffix(text, "\n")) }
 
-func (o *textOutput) called(task int, r *lab.Result) {
+func (o *textOutput) called(task int, r *session.Result) {
 	o.line(o.style.bold(fmt.Sprintf("%s%s = %s", o.task(task), r.Call, value(r))))
 	for _, b := range r.Shown() {
 		text := fmt.Sprintf("  %s = %s", r.Call.Args[b.Arg], show.Buffer(b.After, "    "))
@@ -77,7 +78,7 @@ func (o *textOutput) called(task int, r *lab.Result) {
 }
 
 // value is what a call returned, as a person reads it.
-func value(r *lab.Result) string {
+func value(r *session.Result) string {
 	text := show.Value(r.Value, r.Call.Returns())
 	if arg, off, ok := r.Into(); ok {
 		text += fmt.Sprintf(" (argument %d + %d)", arg+1, off)
@@ -94,11 +95,11 @@ func (o *textOutput) task(n int) string {
 }
 
 // failed marks the place; why is the command's own error, on stderr.
-func (o *textOutput) failed(task int, c *lab.Call, _ error) {
+func (o *textOutput) failed(task int, c *session.Call, _ error) {
 	o.line(o.style.red(fmt.Sprintf("%s%s failed", o.task(task), c)))
 }
 
-func (o *textOutput) unregistered(p *lab.Planted) {
+func (o *textOutput) unregistered(p *session.Planted) {
 	if p.Return {
 		o.line(o.lines.UnregisteredReturn(p.At))
 		o.line(o.lines.Missed(int(p.Missed), p.Name))
@@ -107,7 +108,7 @@ func (o *textOutput) unregistered(p *lab.Planted) {
 	o.line(o.lines.Unregistered(p.At))
 }
 
-func (o *textOutput) counters(list []*lab.Planted) {
+func (o *textOutput) counters(list []*session.Planted) {
 	if len(list) == 0 {
 		return
 	}

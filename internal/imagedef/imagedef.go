@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	"kprobelab/errno"
+	"kprobelab/internal/tracing/definition"
 	"kprobelab/kimage"
-	"kprobelab/probepoint"
+	"kprobelab/kprobes/probepoint"
 	"kprobelab/profile"
-	"kprobelab/tracing/definition"
 )
 
 // Types are what an image knows from BTF; kimage.Image has them.

@@ -5,14 +5,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kprobelab"
 	"kprobelab/errno"
-	"kprobelab/guestkernel"
 	"kprobelab/internal/imagedef"
 	"kprobelab/kimage"
 )
 
 func guest(t *testing.T) *imagedef.Kernel {
-	img, err := kimage.FromBytes("guest", guestkernel.ELF(), nil)
+	img, err := kimage.FromBytes("guest", kprobelab.GuestELF(), nil)
 	require.NoError(t, err)
 	return &imagedef.Kernel{View: img, Profile: img.Profile(), Types: img, Loaded: func(string) bool { return false }}
 }

@@ -10,11 +10,11 @@ import (
 	"sync"
 
 	"kprobelab/errno"
-	"kprobelab/internal/lab"
+	"kprobelab/internal/mount"
+	"kprobelab/internal/session"
 	"kprobelab/internal/show"
 	"kprobelab/kimage"
 	"kprobelab/tracing"
-	"kprobelab/tracing/mount"
 	"kprobelab/x86"
 )
 
@@ -90,16 +90,16 @@ func (c *callFile) write(b []byte) error {
 }
 
 func (c *callFile) run(out *strings.Builder, line string) error {
-	calls, err := lab.BindTask(c.live.lab.Image, line)
+	calls, err := session.BindTask(c.live.lab.Image, line)
 	if err != nil {
 		fmt.Fprintln(out, err)
 		return errno.EINVAL
 	}
 	c.live.settle()
 	for _, call := range calls {
-		var r *lab.Result
+		var r *session.Result
 		err := c.live.do(mount.Process{}, func() (err error) {
-			r, err = c.live.lab.Call(call)
+			r, err = session.New(c.live.lab).Make(call)
 			return err
 		})
 		if err != nil {

@@ -8,8 +8,9 @@ import (
 	"strings"
 	"sync"
 
-	"kprobelab/internal/lab"
-	"kprobelab/tracing/mount"
+	"kprobelab"
+	"kprobelab/emu"
+	"kprobelab/internal/mount"
 )
 
 // guest drives the guest kernel's file functions and kernel_clone. An image
@@ -43,14 +44,14 @@ var functions = []string{
 // from outside can use.
 func (g *guest) find() {
 	g.files, g.dirs, g.has = map[string]bool{}, map[string]int64{}, map[string]bool{}
-	if g.live.lab.Image.Name() != lab.GuestKernel {
+	if g.live.lab.Image.Name() != kprobelab.GuestKernel {
 		return
 	}
 	for _, name := range functions {
 		g.has[name] = len(g.live.lab.Image.Lookup(name)) > 0
 	}
 	// There before the disk is full.
-	if v, err := g.live.lab.Machine.Call("sys_open", lab.UserString(otherFile), os.O_CREATE, openMode); err == nil {
+	if v, err := g.live.lab.Machine.Call("sys_open", emu.UserString(otherFile), os.O_CREATE, openMode); err == nil {
 		_, _ = g.live.lab.Machine.Call("sys_close", v)
 	}
 }
@@ -134,9 +135,9 @@ func (g *guest) Open(p mount.Process, path string, flag int) int {
 	g.live.settle()
 	flag = flag&(os.O_RDONLY|os.O_WRONLY|os.O_RDWR) | os.O_CREATE
 	name := g.name(path)
-	fd, ok := g.run(p, "sys_open", lab.UserString(name), flag, openMode)
+	fd, ok := g.run(p, "sys_open", emu.UserString(name), flag, openMode)
 	if ok && fd < 0 && name != otherFile { // the disk is full
-		fd, ok = g.run(p, "sys_open", lab.UserString(otherFile), flag, openMode)
+		fd, ok = g.run(p, "sys_open", emu.UserString(otherFile), flag, openMode)
 	}
 	if !ok || fd < 0 {
 		return -1
@@ -167,20 +168,20 @@ func (g *guest) removeDir(name string) {
 // Mkdir implements mount.Guest.
 func (g *guest) Mkdir(p mount.Process, path string) {
 	g.live.settle()
-	g.run(p, "sys_mkdir", lab.UserString(guestPath(path)), 0o755)
+	g.run(p, "sys_mkdir", emu.UserString(guestPath(path)), 0o755)
 }
 
 // Rmdir implements mount.Guest.
 func (g *guest) Rmdir(p mount.Process, path string) {
 	g.live.settle()
-	g.run(p, "sys_rmdir", lab.UserString(guestPath(path)))
+	g.run(p, "sys_rmdir", emu.UserString(guestPath(path)))
 }
 
 // Symlink implements mount.Guest.
 func (g *guest) Symlink(p mount.Process, target, path string) {
 	g.live.settle()
 	target = target[:min(len(target), maxName)]
-	g.run(p, "sys_symlink", lab.UserString(target), lab.UserString(guestPath(path)))
+	g.run(p, "sys_symlink", emu.UserString(target), emu.UserString(guestPath(path)))
 }
 
 // Unlink implements mount.Guest.
@@ -190,7 +191,7 @@ func (g *guest) Unlink(p mount.Process, path string) {
 	g.mu.Lock()
 	delete(g.files, path)
 	g.mu.Unlock()
-	g.run(p, "sys_unlink", lab.UserString(path))
+	g.run(p, "sys_unlink", emu.UserString(path))
 }
 
 // transfer is the most that one read or write of the guest's moves: its files
@@ -200,7 +201,7 @@ const transfer = 256
 // Read implements mount.Guest.
 func (g *guest) Read(p mount.Process, fd, n int) {
 	if fd >= 0 {
-		g.run(p, "sys_read", fd, make(lab.User, min(n, transfer)), min(n, transfer))
+		g.run(p, "sys_read", fd, make(emu.User, min(n, transfer)), min(n, transfer))
 	}
 }
 
@@ -208,7 +209,7 @@ func (g *guest) Read(p mount.Process, fd, n int) {
 func (g *guest) Write(p mount.Process, fd int, b []byte) {
 	if fd >= 0 && len(b) > 0 {
 		b = b[:min(len(b), transfer)]
-		g.run(p, "sys_write", fd, append(lab.User(nil), b...), len(b))
+		g.run(p, "sys_write", fd, append(emu.User(nil), b...), len(b))
 	}
 }
 

@@ -5,16 +5,16 @@ package livefs
 import (
 	"strings"
 
-	"kprobelab/internal/lab"
+	"kprobelab"
 	"kprobelab/internal/memtree"
+	"kprobelab/internal/mount"
 	"kprobelab/kimage"
 	"kprobelab/tracing"
-	"kprobelab/tracing/mount"
 )
 
 // Live is the tracing files of a lab.
 type Live struct {
-	lab     *lab.Lab
+	lab     *kprobelab.Lab
 	tracing *tracing.Tracing
 	guest   guest
 	call    callFile
@@ -25,7 +25,7 @@ type Live struct {
 
 // New makes the files. log receives the lines of the kernel's log, and what
 // goes wrong in the guest. The caller closes it, and the lab after it.
-func New(l *lab.Lab, log func(line string)) (*Live, error) {
+func New(l *kprobelab.Lab, log func(line string)) (*Live, error) {
 	f := &Live{lab: l, log: log, root: newRoot()}
 	f.guest.live, f.call.live = f, f
 	f.guest.find()

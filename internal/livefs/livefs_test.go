@@ -14,17 +14,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kprobelab"
 	"kprobelab/errno"
-	"kprobelab/internal/lab"
-	"kprobelab/tracing/mount"
+	"kprobelab/internal/mount"
 )
 
 // live has the tracing files of the guest kernel.
 func live(t *testing.T) *Live {
 	t.Helper()
-	img, err := lab.Open("", nil)
+	img, err := kprobelab.OpenImage("", nil)
 	require.NoError(t, err)
-	l, err := lab.New(img, &lab.Options{CPUs: 2, Optimize: true})
+	l, err := kprobelab.New(img, &kprobelab.Options{CPUs: 2, Optimize: true})
 	require.NoError(t, err)
 	t.Cleanup(l.Close)
 	f, err := New(l, func(line string) { t.Log(line) })

@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"kprobelab/errno"
-	"kprobelab/tracing/mount"
+	"kprobelab/internal/mount"
 )
 
 // Tree is the files. It holds 16 MiB and 4096 names at most: ENOSPC. Its methods

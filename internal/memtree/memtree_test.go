@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/errno"
+	"kprobelab/internal/mount"
 	"kprobelab/tracing"
-	"kprobelab/tracing/mount"
 )
 
 func tree(t *testing.T) *Tree {

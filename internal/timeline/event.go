@@ -1,9 +1,9 @@
 package timeline
 
 import (
+	"kprobelab/internal/tracing/perfetto"
 	"kprobelab/kprobes"
 	"kprobelab/tracing"
-	"kprobelab/tracing/perfetto"
 )
 
 // eventHit draws a step of a probe that a tracing event is made of. Its

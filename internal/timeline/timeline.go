@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io"
 
+	"kprobelab/internal/tracing/perfetto"
 	"kprobelab/kprobes"
-	"kprobelab/tracing/perfetto"
 	"kprobelab/x86"
 )
 

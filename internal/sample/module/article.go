@@ -5,8 +5,8 @@ package module
 import (
 	"math/rand/v2"
 
+	"kprobelab"
 	"kprobelab/emu"
-	"kprobelab/internal/lab"
 	"kprobelab/internal/sample"
 	"kprobelab/kprobes"
 	"kprobelab/x86"
@@ -14,7 +14,7 @@ import (
 
 // ArticleKprobe is the article's first module: who calls schedule(), on which
 // CPU, and how often.
-func ArticleKprobe(l *lab.Lab, o *Options, say func(Event)) error {
+func ArticleKprobe(l *kprobelab.Lab, o *Options, say func(Event)) error {
 	h, err := newHost(l, say)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func schedulers(o *Options, cpus int) []task {
 
 // ArticleKretprobe is the article's third module: sys_open's negative results,
 // by a pool of one instance, so that calls at the same time are missed.
-func ArticleKretprobe(l *lab.Lab, o *Options, say func(Event)) error {
+func ArticleKretprobe(l *kprobelab.Lab, o *Options, say func(Event)) error {
 	h, err := newHost(l, say)
 	if err != nil {
 		return err

@@ -7,13 +7,13 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"kprobelab"
 	"kprobelab/emu"
 	"kprobelab/errno"
-	"kprobelab/internal/lab"
 	"kprobelab/x86"
 )
 
-// The guest kernel's struct task_struct (guestkernel/src/guest.h): offsets in
+// The guest kernel's struct task_struct (testdata/guest/guest.h): offsets in
 // bytes.
 const (
 	taskPID  = 8
@@ -30,7 +30,7 @@ const userMM = 0xffff888000001000
 // current keeps what guest code knows about the running task: each task of the
 // machine has a task_struct, and each CPU's current_task points at its own.
 type current struct {
-	lab *lab.Lab
+	lab *kprobelab.Lab
 	// task and preempt are the per-CPU variables' symbols, init the boot
 	// task's task_struct.
 	task, preempt, init x86.Addr
@@ -39,7 +39,7 @@ type current struct {
 	err     error
 }
 
-func newCurrent(l *lab.Lab) (*current, error) {
+func newCurrent(l *kprobelab.Lab) (*current, error) {
 	c := &current{lab: l, structs: map[int]x86.Addr{}}
 	for name, at := range map[string]*x86.Addr{
 		"current_task": &c.task, "__preempt_count": &c.preempt, "init_task": &c.init,

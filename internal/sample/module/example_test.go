@@ -5,7 +5,7 @@ package module_test
 import (
 	"fmt"
 
-	"kprobelab/internal/lab"
+	"kprobelab"
 	"kprobelab/internal/sample/module"
 	"kprobelab/kimage"
 	"kprobelab/profile"
@@ -13,11 +13,11 @@ import (
 
 func ExampleArticleJprobe() {
 	kernel, _ := profile.Named("2.6.18")
-	img, err := lab.Open("", &kimage.Options{Profile: kernel})
+	img, err := kprobelab.OpenImage("", &kimage.Options{Profile: kernel})
 	if err != nil {
 		panic(err)
 	}
-	l, err := lab.New(img, nil)
+	l, err := kprobelab.New(img, nil)
 	if err != nil {
 		panic(err)
 	}

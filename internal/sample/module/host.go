@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"strings"
 
+	"kprobelab"
 	"kprobelab/emu"
 	"kprobelab/errno"
-	"kprobelab/internal/lab"
 	"kprobelab/internal/sample"
 	"kprobelab/kprobes"
-	"kprobelab/probepoint"
+	"kprobelab/kprobes/probepoint"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -21,7 +21,7 @@ import (
 // events in order. The error is a refusal to register the probe (a
 // *probepoint.Refusal), or what went wrong while the tasks ran. The lab is
 // a guest kernel's, and is for one sample only.
-type Sample func(l *lab.Lab, o *Options, say func(Event)) error
+type Sample func(l *kprobelab.Lab, o *Options, say func(Event)) error
 
 // module is what insmod and rmmod call.
 type module interface {
@@ -31,14 +31,14 @@ type module interface {
 
 // host is what a module has around it.
 type host struct {
-	lab     *lab.Lab
+	lab     *kprobelab.Lab
 	c       *profile.Config
 	lines   sample.Lines
 	current *current
 	say     func(Event)
 }
 
-func newHost(l *lab.Lab, say func(Event)) (*host, error) {
+func newHost(l *kprobelab.Lab, say func(Event)) (*host, error) {
 	cur, err := newCurrent(l)
 	if err != nil {
 		return nil, err

@@ -3,8 +3,8 @@
 package module
 
 import (
+	"kprobelab"
 	"kprobelab/emu"
-	"kprobelab/internal/lab"
 	"kprobelab/internal/sample"
 	"kprobelab/kprobes"
 )
@@ -48,7 +48,7 @@ func (m *jprobe) exit() {
 // Jprobe is samples/kprobes/jprobe_example.c, of the releases up to 4.14: the
 // arguments of the function that makes tasks, as a function of the guest with
 // the same signature sees them. In later releases it is refused.
-func Jprobe(l *lab.Lab, o *Options, say func(Event)) error {
+func Jprobe(l *kprobelab.Lab, o *Options, say func(Event)) error {
 	h, err := newHost(l, say)
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func Jprobe(l *lab.Lab, o *Options, say func(Event)) error {
 
 // ArticleJprobe is the article's second module: sys_open's arguments, while
 // cat shows a file and rmmod unloads the module.
-func ArticleJprobe(l *lab.Lab, o *Options, say func(Event)) error {
+func ArticleJprobe(l *kprobelab.Lab, o *Options, say func(Event)) error {
 	h, err := newHost(l, say)
 	if err != nil {
 		return err

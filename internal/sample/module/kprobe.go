@@ -3,14 +3,14 @@
 package module
 
 import (
-	"kprobelab/internal/lab"
+	"kprobelab"
 	"kprobelab/kprobes"
 	"kprobelab/x86"
 )
 
 // Kprobe is samples/kprobes/kprobe_example.c: a kprobe on the function that
 // makes tasks, with both handlers. Options.Symbol is the module's parameter.
-func Kprobe(l *lab.Lab, o *Options, say func(Event)) error {
+func Kprobe(l *kprobelab.Lab, o *Options, say func(Event)) error {
 	h, err := newHost(l, say)
 	if err != nil {
 		return err

@@ -5,7 +5,7 @@ package module
 import (
 	"encoding/binary"
 
-	"kprobelab/internal/lab"
+	"kprobelab"
 	"kprobelab/kprobes"
 	"kprobelab/x86"
 )
@@ -17,7 +17,7 @@ const sampleMaxActive = 20
 // and what it returned, but not for kernel threads. Options.Symbol is the
 // module's parameter func. In the releases without entry handlers it has no
 // time, and kernel threads are not left out.
-func Kretprobe(l *lab.Lab, o *Options, say func(Event)) error {
+func Kretprobe(l *kprobelab.Lab, o *Options, say func(Event)) error {
 	h, err := newHost(l, say)
 	if err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kprobelab"
 	"kprobelab/errno"
-	"kprobelab/internal/lab"
 	"kprobelab/kimage"
 	"kprobelab/profile"
 	"kprobelab/x86"
@@ -36,7 +36,7 @@ func imageFor(t testing.TB, kernel string) *kimage.Image {
 	}
 	p, ok := profile.Named(kernel)
 	require.True(t, ok, kernel)
-	img, err := lab.Open("", &kimage.Options{Profile: p})
+	img, err := kprobelab.OpenImage("", &kimage.Options{Profile: p})
 	require.NoError(t, err)
 	images[kernel] = img
 	return img
@@ -45,7 +45,7 @@ func imageFor(t testing.TB, kernel string) *kimage.Image {
 func load(t testing.TB, s Sample, kernel string, cpus int, o Options) run {
 	t.Helper()
 	img := imageFor(t, kernel)
-	l, err := lab.New(img, &lab.Options{CPUs: cpus, Seed: o.Seed})
+	l, err := kprobelab.New(img, &kprobelab.Options{CPUs: cpus, Seed: o.Seed})
 	require.NoError(t, err)
 	defer l.Close()
 	text := textOf(t, l)
@@ -69,14 +69,14 @@ func load(t testing.TB, s Sample, kernel string, cpus int, o Options) run {
 }
 
 // currentOf reads a CPU's current_task.
-func currentOf(t testing.TB, l *lab.Lab, cpu int) x86.Addr {
+func currentOf(t testing.TB, l *kprobelab.Lab, cpu int) x86.Addr {
 	var p [8]byte
 	require.NoError(t, l.Machine.ReadMem(l.Machine.GSBase(cpu)+l.Image.Lookup("current_task")[0].Addr, p[:]))
 	return x86.Addr(binary.LittleEndian.Uint64(p[:]))
 }
 
 // textOf reads the live text.
-func textOf(t testing.TB, l *lab.Lab) []byte {
+func textOf(t testing.TB, l *kprobelab.Lab) []byte {
 	start, end := l.Image.Lookup("_stext")[0].Addr, l.Image.Lookup("_etext")[0].Addr
 	b := make([]byte, end.Sub(start))
 	require.NoError(t, l.Machine.ReadMem(start, b))
@@ -255,7 +255,7 @@ func TestRefusals(t *testing.T) {
 
 // The offsets are the guest kernel's.
 func TestTaskStructLayout(t *testing.T) {
-	l, err := lab.New(imageFor(t, "6.1"), nil)
+	l, err := kprobelab.New(imageFor(t, "6.1"), nil)
 	require.NoError(t, err)
 	defer l.Close()
 	b := make([]byte, taskSize)

@@ -1,0 +1,146 @@
+//go:build cgo && linux && amd64
+
+package bench
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"os"
+
+	"kprobelab"
+	"kprobelab/emu"
+	"kprobelab/kimage"
+	"kprobelab/kprobes"
+	"kprobelab/profile"
+	"kprobelab/x86"
+)
+
+// stand is a guest kernel with a loop in it, which calls one function.
+type stand struct {
+	*kprobelab.Lab
+	// target is what the loop calls, loop the loop itself, and behind where
+	// the target returns to.
+	target, loop, behind x86.Addr
+}
+
+// standSpec says what stand to make.
+type standSpec struct {
+	open func() (*kimage.Image, error)
+	// rules are the kernel's in place of the image's; nil for those.
+	rules    *profile.Config
+	optimize bool
+	// others is how many probes to plant on the image's fillers.
+	others int
+	// budget is how many instructions a call, the loop's too, may execute.
+	budget uint64
+}
+
+// unlimited is a budget that no run uses up.
+const unlimited = math.MaxUint64 / 2
+
+// guestKernel is one of these rules, with so many other probes.
+func guestKernel(c *profile.Config, optimize bool, others int) *standSpec {
+	open := func(modules ...string) (*kimage.Image, error) {
+		return kimage.FromBytes(kprobelab.GuestKernel, kprobelab.GuestELF(), &kimage.Options{Profile: c, Modules: modules})
+	}
+	return &standSpec{
+		open:     func() (*kimage.Image, error) { return withFillers(open, fillers(others)) },
+		optimize: optimize, others: others, budget: unlimited,
+	}
+}
+
+func (o *standSpec) make() (*stand, error) {
+	img, err := o.open()
+	if err != nil {
+		return nil, err
+	}
+	l, err := kprobelab.New(img, &kprobelab.Options{Budget: o.budget, Optimize: o.optimize, Rules: o.rules})
+	if err != nil {
+		return nil, err
+	}
+	s := &stand{Lab: l}
+	if err := s.fill(o.others); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// withFillers opens an image with so many functions that nobody calls.
+func withFillers(open func(modules ...string) (*kimage.Image, error), functions int) (*kimage.Image, error) {
+	if functions == 0 {
+		return open()
+	}
+	dir, err := os.MkdirTemp("", "kprobelab-bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	path, err := writeFiller(dir, functions)
+	if err != nil {
+		return nil, err
+	}
+	return open(path)
+}
+
+// fill plants the other probes.
+func (s *stand) fill(n int) error {
+	pre := func(*kprobes.Kprobe, *x86.PtRegs) int { return 0 }
+	list := make([]kprobes.Kprobe, n)
+	for i := range list {
+		p := &list[i]
+		at := s.Image.Lookup(fillerName(i / fillerProbes))
+		if len(at) != 1 {
+			return fmt.Errorf("%d symbols %s", len(at), fillerName(i/fillerProbes))
+		}
+		p.Addr, p.Offset, p.PreHandler = at[0].Addr, fillerOffsets[i%fillerProbes], pre
+		if err := s.Kprobes.RegisterKprobe(p); err != nil {
+			return err
+		}
+	}
+	return s.Settle()
+}
+
+func (s *stand) symbol(name string) x86.Addr { return s.Image.Lookup(name)[0].Addr }
+
+// added is the address of what the machine or the subsystem put into memory.
+func (s *stand) added(name string) x86.Addr {
+	for _, sym := range s.Machine.Symbols() {
+		if sym.Name == name {
+			return sym.Addr
+		}
+	}
+	return 0
+}
+
+// code puts guest code on a page of its own.
+func (s *stand) code(name string, code []byte) (x86.Addr, error) {
+	at, err := s.Machine.AllocExec(emu.PageSize, name)
+	if err != nil {
+		return 0, err
+	}
+	return at, s.Machine.PokeText(at, code)
+}
+
+// aim writes the loop that calls target with these words.
+func (s *stand) aim(target x86.Addr, words []uint64) (err error) {
+	s.target = target
+	code, behind := loopCode(words)
+	if s.loop, err = s.code("bench_loop", code); err != nil {
+		return err
+	}
+	s.behind = s.loop.Add(int64(behind))
+	return s.Machine.PokeText(s.behind.Add(-4), rel32(s.behind, target))
+}
+
+// rel32 is the displacement from the end of an instruction to a target.
+func rel32(end, target x86.Addr) []byte { return word32(uint32(target.Sub(end))) }
+
+func word32(v uint32) []byte { return binary.LittleEndian.AppendUint32(nil, v) }
+
+// calls makes the loop call its target n times.
+func (s *stand) calls(n int) error {
+	_, err := s.Machine.CallAddr(s.loop, uint64(n))
+	return err
+}

@@ -1,0 +1,69 @@
+package bench
+
+import (
+	"errors"
+
+	"kprobelab/kimage"
+	"kprobelab/kprobes/probepoint"
+	"kprobelab/profile"
+)
+
+// Target is a place of a kernel image, to be measured in place of the guest
+// kernel's own functions.
+type Target struct {
+	// Open opens the image, with these modules loaded behind its own.
+	Open func(modules ...string) (*kimage.Image, error)
+	// Place is what is probed.
+	Place probepoint.Request
+	// Call is made over and over, as in "gcd(12, 18)", the syntax of
+	// `kprobelab run`. Its buffers stay what the last call left. Empty, in the
+	// guest kernel only: the function at Place, with 0 and 5.
+	Call string
+}
+
+// ErrUnmeasurable is the class of a target whose call makes no hit, or not as
+// many each time, or is missing.
+var ErrUnmeasurable = errors.New("it cannot be measured")
+
+// Measured is a target, as it was found.
+type Measured struct {
+	// Image is its name, Release the kernel's as its banner has it ("" where
+	// it has none), and Profile names the rules.
+	Image   string `json:"image"`
+	Release string `json:"release,omitempty"`
+	Profile string `json:"profile"`
+	Place   string `json:"place"`
+	Call    string `json:"call"`
+	// HitsPerCall is how often a call comes to the place.
+	HitsPerCall int `json:"hits_per_call"`
+}
+
+// Skipped is a path that a hit on the target cannot take.
+type Skipped struct {
+	Path string `json:"path"`
+	// Reason is a sentence.
+	Reason string `json:"reason"`
+}
+
+// rules are the kernel's for the path: boosting needs one without PREEMPTION,
+// and what is to trap and not to be boosted one with it. Others take the
+// kernel as it is.
+func (p *Path) rules(c *profile.Config) *profile.Config {
+	own := *c
+	if p.kind == disabled || p.kind == nextDoor || p.optimize || p.how == probepoint.Ftrace {
+		return &own
+	}
+	own.Preemption = p.how != probepoint.Boosted
+	return &own
+}
+
+// rulesName names rules that were made of a profile's.
+func rulesName(c, of *profile.Config) string {
+	switch {
+	case !c.Preemption:
+		return c.Name + " (no PREEMPTION)"
+	case !of.Preemption:
+		return c.Name + "+PREEMPTION"
+	}
+	return c.Name
+}

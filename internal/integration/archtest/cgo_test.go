@@ -1,0 +1,47 @@
+package archtest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+const unicorn = "github.com/unicorn-engine/unicorn"
+
+func TestOnlyEmuUsesCgo(t *testing.T) {
+	for _, p := range goList(t, "1") {
+		if p.ours() == "" || p.ours() == "emu" {
+			continue
+		}
+		if len(p.CgoFiles) > 0 {
+			t.Errorf("%s uses cgo, in %v; only emu may", p.ours(), p.CgoFiles)
+		}
+		if slices.ContainsFunc(p.Imports, func(i string) bool { return strings.HasPrefix(i, unicorn) }) {
+			t.Errorf("%s imports the Unicorn binding; only emu may", p.ours())
+		}
+	}
+}
+
+// needsEngine may be empty without cgo. Everything else has to be there.
+var needsEngine = []string{"emu", "internal/sample/module", "kprobestest", "internal/bench"}
+
+func TestCgoFreeTreeIsWhole(t *testing.T) {
+	without := map[string]goPackage{}
+	for _, p := range goList(t, "0") {
+		without[p.ImportPath] = p
+		if p.Module != nil && p.Module.Path == unicorn {
+			t.Errorf("without cgo, something still links %s", p.ImportPath)
+		}
+		if p.ours() != "" && p.Error != nil {
+			t.Errorf("without cgo, %s: %s", p.ours(), p.Error.Err)
+		}
+	}
+	for _, p := range goList(t, "1") {
+		if p.ours() == "" || slices.Contains(needsEngine, p.ours()) || len(p.GoFiles) == 0 {
+			continue
+		}
+		if len(without[p.ImportPath].GoFiles) == 0 {
+			t.Errorf("%s has no files without cgo", p.ours())
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package archtest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// order is the import order: a package may reach, by whatever way, only
+// packages of the lines above its own. RATIONALE.md says why.
+var order = [][]string{
+	{"x86", "errno"},
+	{"profile"},
+	{"decoder"},
+	{"kimage"},
+	{"kprobes/slot"},
+	{"optimizer"},
+	{"kprobes/probepoint", "internal/tracing/definition"},
+	{"internal/report", "kprobes"},
+	{"internal/tracing/event", "internal/tracing/ring"},
+	{"internal/tracing/filter", "internal/tracing/perfetto"},
+	{"internal/tracing/trigger"},
+	{"tracing"},
+	{"kprobelab"},
+	{"internal/mount", "internal/session"},
+	{"kprobestest", "internal/bench"},
+	{"cmd/kprobelab"},
+}
+
+// alone are the packages beside the order, with all of the project that each may reach.
+var alone = map[string][]string{
+	"emu": {"x86", "errno", "profile", "decoder", "kimage"},
+}
+
+// wiring are the packages that may put the engine and the mechanism together.
+var wiring = []string{"kprobelab", "internal/session", "internal/livefs", "internal/sample/module", "kprobestest", "internal/bench", "cmd/kprobelab"}
+
+func rank(name string) int {
+	return slices.IndexFunc(order, func(line []string) bool { return slices.Contains(line, name) })
+}
+
+func TestImportsPointOneWay(t *testing.T) {
+	for _, p := range goList(t, "1") {
+		mine := rank(p.ours())
+		if mine < 0 {
+			continue
+		}
+		for _, dep := range p.Deps {
+			name := strings.TrimPrefix(dep, module+"/")
+			if theirs := rank(name); name != dep && theirs >= mine {
+				t.Errorf("%s reaches %s, which stands beside or after it in the import order", p.ours(), name)
+			}
+		}
+	}
+}
+
+func TestPackagesBesideTheOrder(t *testing.T) {
+	for _, p := range goList(t, "1") {
+		may, ok := alone[p.ours()]
+		if !ok {
+			continue
+		}
+		for _, dep := range p.Deps {
+			name, ours := strings.CutPrefix(dep, module+"/")
+			if ours && !strings.HasPrefix(name, "internal/") && !slices.Contains(may, name) {
+				t.Errorf("%s reaches %s; it may reach only %v", p.ours(), name, may)
+			}
+		}
+	}
+}
+
+// A second engine can take emu's place as long as nobody else names it.
+func TestOnlyWiringImportsEmu(t *testing.T) {
+	for _, p := range goList(t, "1") {
+		if p.ours() != "" && slices.Contains(p.Imports, module+"/emu") && !slices.Contains(wiring, p.ours()) {
+			t.Errorf("%s imports emu; only %v may", p.ours(), wiring)
+		}
+	}
+}
+
+func TestEveryPackageHasAPlace(t *testing.T) {
+	for _, p := range goList(t, "1") {
+		name := p.ours()
+		if name == "" || strings.HasPrefix(name, "internal/") {
+			continue
+		}
+		_, beside := alone[name]
+		require.True(t, beside || rank(name) >= 0, "%s has no place in the import order; give it one in order_test.go", name)
+	}
+}

@@ -1,0 +1,58 @@
+package guestkernel
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab"
+)
+
+// compilerHere names the gcc of this machine, or skips the test.
+func compilerHere(t *testing.T) string {
+	t.Helper()
+	for _, tool := range []string{"gcc", "ld", "objcopy", "make", "go"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("no %s to rebuild the guest kernel with", tool)
+		}
+	}
+	out, err := exec.Command("gcc", "--version").Output()
+	if err != nil {
+		t.Skipf("gcc --version: %v", err)
+	}
+	first, _, _ := bytes.Cut(out, []byte("\n"))
+	return string(first)
+}
+
+func TestRebuildsToTheSameBytes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rebuilding takes seconds")
+	}
+	if here := compilerHere(t); here != kprobelab.GuestCompiler() {
+		t.Skipf("the files were built with %q, here is %q: the same sources may become other bytes", kprobelab.GuestCompiler(), here)
+	}
+	// A copy elsewhere: the build may not leave its folder's name in the result.
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(filepath.Join(dir, "src"), os.DirFS("../../../testdata/guest")))
+	out := filepath.Join(dir, "out")
+	require.NoError(t, os.Mkdir(out, 0o755))
+	tidy := filepath.Join(dir, "btftidy")
+	build := exec.Command("go", "build", "-o", tidy, "btftidy.go")
+	build.Dir = "../../../testdata/guest"
+	log, err := build.CombinedOutput()
+	require.NoError(t, err, string(log))
+
+	cmd := exec.Command("make", "-C", filepath.Join(dir, "src"), "OUT="+out, "BTFTIDY="+tidy)
+	cmd.Env = append(os.Environ(), "LC_ALL=C", "MAKEFLAGS=", "MAKELEVEL=")
+	log, err = cmd.CombinedOutput()
+	require.NoError(t, err, string(log))
+	for name, want := range map[string][]byte{"guest.elf": kprobelab.GuestELF(), "demo.ko": kprobelab.GuestModule()} {
+		got, err := os.ReadFile(filepath.Join(out, name))
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(want, got), "%s differs from its sources: run make guest", name)
+	}
+}

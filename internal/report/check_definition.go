@@ -1,0 +1,98 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"kprobelab/errno"
+	"kprobelab/internal/imagedef"
+	"kprobelab/internal/tracing/definition"
+	"kprobelab/kimage"
+	"kprobelab/kprobes/probepoint"
+)
+
+// Definitions for kprobe_events: the whole line is read as the kernel reads it,
+// names, pool and arguments included, and then the probe is planted.
+
+// defined is what kprobe_events answers for the probe's own line; direct is what
+// registering the probe at its place answers (docs/spec 9.2 and 9.5). waits: the
+// kernel keeps the definition although nothing is there to probe: its module
+// may come, or code at its address.
+func (k *checker) defined(p *Probe, direct error) (err error, waits bool) {
+	c := k.img.Profile()
+	if !c.Tracing.Exists {
+		return refusal(errno.ENOENT, RuleNoEvents), false
+	}
+	d, err := definition.Parse(p.words, k.definitions(), &c.Tracing)
+	if err != nil {
+		return k.refusedDefinition(p, err), false
+	}
+	if err = k.planted(d, direct); errno.Of(err) != errno.ENOENT {
+		return err, false
+	}
+	module, _, in := strings.Cut(d.Symbol, ":")
+	return err, d.Symbol == "" || in && !k.loaded(module)
+}
+
+// planted is what planting the probe of a definition answers.
+func (k *checker) planted(d *definition.Definition, direct error) error {
+	at := d.Addr
+	if found := k.img.Lookup(d.Symbol); d.Symbol != "" && len(found) > 0 {
+		at = found[0].Addr.Add(int64(d.Offset))
+	}
+	if k.notrace(at) {
+		return refusal(errno.EINVAL, RuleNotrace)
+	}
+	if missing := k.missingSymbol(d); missing != "" {
+		return &probepoint.Refusal{Errno: errno.ENOENT, Rule: RuleDefinition, Why: "an argument names the symbol " + missing + ", which is not there"}
+	}
+	return direct
+}
+
+func (k *checker) loaded(module string) bool { return slices.Contains(k.img.Modules(), module) }
+
+func (k *checker) definitions() definition.Kernel {
+	return &imagedef.Kernel{View: k.img, Profile: k.img.Profile(), Types: k.img, Loaded: k.loaded}
+}
+
+var _ imagedef.Types = (*kimage.Image)(nil)
+
+// missingSymbol is the first symbol in an argument (@SYM) that is not there.
+func (k *checker) missingSymbol(d *definition.Definition) string {
+	for i := range d.Args {
+		for _, op := range d.Args[i].Code {
+			if op.Code != definition.OpSymbol {
+				continue
+			}
+			if name, _, err := definition.SymbolOffset(op.Data); err == nil && len(k.img.Lookup(name)) == 0 {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// refusedDefinition names the rule of a refused definition. Those of the place
+// are those of any probe.
+func (k *checker) refusedDefinition(p *Probe, err error) error {
+	var e *definition.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	_, name, _ := p.symbol()
+	switch {
+	case e.ID == definition.NonUniqSymbol:
+		return refusal(e.Errno, RuleNotUnique)
+	case e.ID == definition.BadRetprobe:
+		return probepoint.Refuse(e.Errno, probepoint.RuleNotEntry, 0, "")
+	case e.ID == definition.BadProbeAddr && len(k.img.Lookup(name)) == 0:
+		return probepoint.Refuse(e.Errno, probepoint.RuleUnknownSymbol, 0, "")
+	}
+	r := &probepoint.Refusal{Errno: e.Errno, Rule: RuleDefinition, Why: checkRules[RuleDefinition]}
+	if text := e.ID.Text(&k.img.Profile().Tracing); text != "" {
+		r.Why = fmt.Sprintf("column %d: %s", e.Column+1, text)
+	}
+	return r
+}

@@ -1,0 +1,118 @@
+package report
+
+import (
+	"errors"
+	"strings"
+
+	"kprobelab/errno"
+	"kprobelab/kimage"
+	"kprobelab/kprobes/probepoint"
+	"kprobelab/x86"
+)
+
+// events is what kprobe_events, or perf's kprobe unit, answers for the probe,
+// which register_kprobe or register_kretprobe would answer with direct (docs/spec
+// 9.2, place; 9.5, registration).
+func (k *checker) events(p *Probe, r probepoint.Request, direct error, via Via) error {
+	c := &k.img.Profile().Tracing
+	uniqueFirst := via == ViaPerf || c.UniqueFirst
+	unique := func() error {
+		if r.Symbol == "" || !c.UniqueSymbols {
+			return nil
+		}
+		return k.unique(p, r, via)
+	}
+	if uniqueFirst {
+		if err := unique(); err != nil {
+			return err
+		}
+	}
+	// A return probe by symbol has to be at an entry before anything else.
+	if p.Return && r.Symbol != "" && errors.Is(direct, errno.EINVAL) && ruleOf(direct) == probepoint.RuleNotEntry {
+		return direct
+	}
+	if !uniqueFirst {
+		if err := unique(); err != nil {
+			return err
+		}
+	}
+	if k.notrace(k.asked(r)) {
+		return refusal(errno.EINVAL, RuleNotrace)
+	}
+	return direct
+}
+
+func ruleOf(err error) probepoint.Rule {
+	var r *probepoint.Refusal
+	if errors.As(err, &r) {
+		return r.Rule
+	}
+	return ""
+}
+
+// unique refuses a name that no symbol or several have.
+func (k *checker) unique(p *Probe, r probepoint.Request, via Via) error {
+	c := &k.img.Profile().Tracing
+	if module, _, _ := p.symbol(); module != "" && !c.UniqueFirst {
+		return nil
+	}
+	plain := via == ViaEvents && c.UniqueFirst // 6.12's parser says EINVAL to both
+	switch n := len(k.img.Lookup(r.Symbol)); {
+	case n == 1:
+		return nil
+	case n > 1 && plain:
+		return refusal(errno.EINVAL, RuleNotUnique)
+	case n > 1:
+		return refusal(errno.EADDRNOTAVAIL, RuleNotUnique)
+	case plain:
+		return &probepoint.Refusal{Errno: errno.EINVAL, Rule: probepoint.RuleUnknownSymbol, Why: probepoint.RuleUnknownSymbol.Why()}
+	}
+	return &probepoint.Refusal{Errno: errno.ENOENT, Rule: probepoint.RuleUnknownSymbol, Why: probepoint.RuleUnknownSymbol.Why()}
+}
+
+func (k *checker) asked(r probepoint.Request) x86.Addr {
+	_, at := k.scan.asked(r)
+	return at
+}
+
+// notrace reports whether kprobe_events refuses the address for want of an
+// ftrace site: in its function or, for a clone with a suffix, in the function
+// that it was made of (KPROBE_EVENTS_ON_NOTRACE is off in distributions, and
+// in kernels without ftrace sites the test does not exist).
+func (k *checker) notrace(at x86.Addr) bool {
+	if at == 0 || len(k.img.Sites(kimage.SiteFtrace)) == 0 {
+		return false
+	}
+	s, ok := k.img.SymbolAt(at)
+	if !ok || k.traceable(at) {
+		return false
+	}
+	base, _, clone := strings.Cut(s.Name, ".")
+	if !clone {
+		return true
+	}
+	if original, ok := k.scan.first(base); ok {
+		return !k.traceable(original.Addr)
+	}
+	return true
+}
+
+// kretprobe is what register_kretprobe answers (docs/spec 5.2).
+func (k *checker) kretprobe(r probepoint.Request) error {
+	c := k.img.Profile()
+	pt, err := probepoint.Resolve(k.img, r, c)
+	if err != nil {
+		if c.Kret.EntryOnly && !c.Kret.EntryErrno {
+			return probepoint.Refuse(errno.EINVAL, probepoint.RuleNotEntry, r.Addr, r.Symbol)
+		}
+		return err
+	}
+	if c.Kret.EntryOnly && !pt.Entry {
+		return probepoint.Refuse(errno.EINVAL, probepoint.RuleNotEntry, pt.Addr, pt.String())
+	}
+	if to, ok := k.scan.first("__switch_to"); ok && c.Kret.BlacklistSwitchTo && to.Addr == pt.Addr {
+		return probepoint.Refuse(errno.EINVAL, probepoint.RuleKretBlacklist, pt.Addr, pt.String())
+	}
+	_, err = probepoint.Place(k.img, &pt, k.scan.SlotAddr, false, c)
+	return err
+}

@@ -1,0 +1,313 @@
+package report
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+
+	"kprobelab/decoder"
+	"kprobelab/errno"
+	"kprobelab/kimage"
+	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/slot"
+	"kprobelab/optimizer"
+	"kprobelab/x86"
+)
+
+// Explanation is all that is known about a probe at one address: what
+// registration answers, how the probe runs, and whether and why not it is
+// jump-optimized. Its JSON form is the one of explain --json. Addresses are
+// "0x" and 16 hexadecimal digits.
+type Explanation struct {
+	Image   string `json:"image"`
+	Profile string `json:"profile"`
+	// CPU is the processor that boot made the text for, "" where not known.
+	CPU string `json:"cpu"`
+
+	Addr   string `json:"address"`
+	Symbol string `json:"symbol"`
+	Offset uint64 `json:"offset"`
+	// SymbolSize is the function's size in bytes as kallsyms has it.
+	SymbolSize uint64 `json:"symbol_size"`
+	// PlacedAt is where the probe is put, which with IBT is behind the ENDBR.
+	PlacedAt string `json:"placed_at"`
+	// Instruction is the one at PlacedAt, where it is one.
+	Instruction *Instruction `json:"instruction"`
+
+	// Errno is what register_kprobe returns: 0, or a negative number, and
+	// RegisterReason the rule that refuses, RegisterWhy the rule in words.
+	Errno          int    `json:"errno"`
+	RegisterReason string `json:"register_reason"`
+	RegisterWhy    string `json:"register_why"`
+
+	// Ftrace, Boostable and Emulated are the ways in which the probe can run,
+	// How is the one that is taken while no jump is there, and Emulation the
+	// kernel's routine.
+	Ftrace    bool   `json:"ftrace"`
+	Boostable bool   `json:"boostable"`
+	Emulated  bool   `json:"emulated"`
+	How       string `json:"how"`
+	Emulation string `json:"emulation"`
+
+	// Optimized: once registered, the probe gets its jump. Reasons are all
+	// that keep it from it, the first of which the kernel stops at; where the
+	// probe is refused, they are what would keep it besides.
+	Optimized bool            `json:"optimized"`
+	Reasons   []ExplainReason `json:"reasons"`
+	// DCR is the detoured code region, JTPR the jump target prohibition region
+	// as the code has it, and DocumentedJTPR as the documentation has it.
+	DCR            *AddrRange `json:"dcr"`
+	JTPR           *AddrRange `json:"jtpr"`
+	DocumentedJTPR *AddrRange `json:"documented_jtpr"`
+	// Region is what stands around the probe, for the picture.
+	Region *Region `json:"region"`
+
+	Slot   *CodeBlock `json:"slot"`
+	Detour *CodeBlock `json:"detour"`
+	// Nearest are the addresses of the function, nearest first, where a probe
+	// is optimized; empty where this one is.
+	Nearest []NearPoint `json:"nearest"`
+	// Notes say where the documentation and the code differ here.
+	Notes []string `json:"notes"`
+}
+
+// AddrRange is a range of addresses; End is the first behind it.
+type AddrRange struct {
+	Start string `json:"start"`
+	End   string `json:"end"`
+}
+
+// Instruction is one instruction of the code.
+type Instruction struct {
+	Addr string `json:"address"`
+	// Bytes are in hexadecimal.
+	Bytes string `json:"bytes"`
+	Text  string `json:"text"`
+	// Note says what it does in a detour buffer; "" elsewhere.
+	Note string `json:"note,omitempty"`
+}
+
+// ExplainReason is one rule that keeps the probe from being optimized.
+type ExplainReason struct {
+	// ID is the rule's stable name.
+	ID string `json:"id"`
+	// Stops: the kernel stops here and does not know of the reasons behind.
+	Stops bool   `json:"stops"`
+	Addr  string `json:"address"`
+	// Instruction is the one that the rule is about, nil where it is about none.
+	Instruction *Instruction `json:"instruction"`
+	// Target is where a jump leads, "" for other rules.
+	Target string `json:"target"`
+	// Sentence says it in words, and Source where the rule stands.
+	Sentence string `json:"sentence"`
+	Source   string `json:"source"`
+	// Documented is false where the documentation would not refuse.
+	Documented bool `json:"documented"`
+}
+
+// CodeBlock is a piece of machine code that the kernel would make.
+type CodeBlock struct {
+	Addr string `json:"address"`
+	// Bytes are in hexadecimal.
+	Bytes string        `json:"bytes"`
+	Code  []Instruction `json:"code"`
+}
+
+// NearPoint is an address at which the answer is yes.
+type NearPoint struct {
+	Addr        string `json:"address"`
+	Offset      uint64 `json:"offset"`
+	Instruction string `json:"instruction"`
+}
+
+// Explain explains one point, SYM[+OFF] or ADDR[+OFF]. The error says what is
+// wrong with the text; a place that the kernel refuses is no error.
+func (s *Scan) Explain(point string) (*Explanation, error) {
+	r, err := s.parse(point)
+	if err != nil {
+		return nil, err
+	}
+	x := explainer{scanner: s.scanner(), e: &Explanation{
+		Profile: s.Profile.Name, Reasons: []ExplainReason{}, Nearest: []NearPoint{}, Notes: []string{},
+	}}
+	x.Detail = true
+	x.register(r)
+	if x.found {
+		x.verdict()
+		x.region()
+		x.buffers()
+		x.nearest()
+		x.notes()
+	}
+	return x.e, nil
+}
+
+// explainer makes one Explanation.
+type explainer struct {
+	*scanner
+	e *Explanation
+	// found: there is an address, at.
+	found bool
+	at    x86.Addr
+	sym   kimage.Symbol
+	slot  *slot.Slot
+	v     optimizer.Verdict
+}
+
+// register is what register_kprobe answers.
+func (x *explainer) register(r probepoint.Request) {
+	row := x.row(r, x.SlotAddr, nil)
+	e := x.e
+	e.Addr, e.Symbol, e.Offset = row.Addr, row.Symbol, row.Offset
+	e.Errno, e.Ftrace, e.Boostable, e.Emulated, e.Optimized = row.Errno, row.Ftrace, row.Boostable, row.Emulated, row.Optimized
+	if row.Errno != 0 {
+		e.RegisterReason, e.RegisterWhy = row.Rule, row.Detail
+	} else {
+		e.How = row.How.String()
+	}
+	found, asked := x.asked(r)
+	if r.Symbol != "" && len(found) == 0 || asked == 0 {
+		return
+	}
+	x.found, x.at = true, asked
+	p, err := probepoint.Resolve(x.View, r, x.Profile)
+	if err == nil {
+		x.at = p.Addr
+	}
+	x.sym, _ = x.View.SymbolAt(x.at)
+	e.SymbolSize, e.PlacedAt = x.sym.Size, hex(x.at)
+	e.Instruction = x.instruction(x.at)
+	if len(found) > 1 {
+		e.Notes = append(e.Notes, fmt.Sprintf("%s names %d addresses: register_kprobe takes the first", r.Symbol, len(found)))
+	}
+	if e.Errno == 0 && !e.Ftrace {
+		x.placed(&p)
+	}
+}
+
+// placed keeps the slot.
+func (x *explainer) placed(p *probepoint.Point) {
+	place, err := probepoint.Place(x.View, p, x.SlotAddr, false, x.Profile)
+	if err != nil {
+		return
+	}
+	x.slot = &place.Slot
+	x.e.Emulation = place.Slot.Emulation.String()
+}
+
+// instruction is the one at an address, as the processor would run it; nil
+// where nothing can be read.
+func (x *explainer) instruction(at x86.Addr) *Instruction {
+	var b [decoder.MaxInsnSize]byte
+	n := x.View.CodeAt(at, b[:])
+	if n == 0 {
+		return nil
+	}
+	k, err := decoder.DecodeKernel(b[:n], &x.Profile.Decoder)
+	if err != nil || k.Length == 0 {
+		return x.newInstruction(at, b[:1])
+	}
+	return x.newInstruction(at, b[:min(k.Length, n)])
+}
+
+func (x *explainer) newInstruction(at x86.Addr, b []byte) *Instruction {
+	return &Instruction{Addr: hex(at), Bytes: fmt.Sprintf("%x", b), Text: x.named(decoder.Text(b, at))}
+}
+
+// kernelAddr is an address of the kernel's half in a disassembly.
+var kernelAddr = regexp.MustCompile(`0xf{8}[0-9a-f]{8}\b`)
+
+// named puts symbols in the place of the addresses of an instruction.
+func (x *explainer) named(text string) string {
+	return kernelAddr.ReplaceAllStringFunc(text, func(a string) string {
+		v, _ := strconv.ParseUint(a[2:], 16, 64)
+		if sym, ok := x.View.SymbolAt(x86.Addr(v)); ok {
+			p := probepoint.Point{Addr: x86.Addr(v), Symbol: sym, Offset: v - uint64(sym.Addr)}
+			return p.String()
+		}
+		return a
+	})
+}
+
+// verdict are the optimizer's reasons.
+func (x *explainer) verdict() {
+	x.v = optimizer.CheckAt(x.View, x.at, x.SlotAddr, x.Profile)
+	for i := range x.v.Reasons {
+		r := &x.v.Reasons[i]
+		e := ExplainReason{
+			ID: r.ID.String(), Stops: i == 0, Addr: hex(r.Addr),
+			Sentence: x.named(r.Sentence()), Source: r.ID.Source(), Documented: !r.BeyondDoc,
+		}
+		if r.Insn.Len > 0 {
+			e.Instruction = x.newInstruction(r.Insn.Addr, r.Insn.Bytes())
+		}
+		if r.Target != 0 {
+			e.Target = hex(r.Target)
+		}
+		x.e.Reasons = append(x.e.Reasons, e)
+	}
+	x.e.DCR, x.e.JTPR = newRange(x.v.DCR), newRange(x.v.JTPR)
+	documented := x.v.JTPR
+	documented.End--
+	x.e.DocumentedJTPR = newRange(documented)
+}
+
+func newRange(r x86.Range) *AddrRange { return &AddrRange{hex(r.Start), hex(r.End)} }
+
+// nearest looks for addresses of the function where a probe is optimized.
+func (x *explainer) nearest() {
+	const most = 4
+	if x.e.Optimized || x.sym.Size == 0 {
+		return
+	}
+	x.function(x.sym, func(row *ScanRow) {
+		if !row.Optimized {
+			return
+		}
+		x.e.Nearest = append(x.e.Nearest, NearPoint{Addr: row.Addr, Offset: row.Offset})
+	})
+	sortBy(x.e.Nearest, func(n NearPoint) int64 {
+		d := int64(n.Offset) - x.at.Sub(x.sym.Addr)
+		return max(d, -d)
+	})
+	x.e.Nearest = x.e.Nearest[:min(most, len(x.e.Nearest))]
+	for i := range x.e.Nearest {
+		n := &x.e.Nearest[i]
+		n.Instruction = x.instruction(x.sym.Addr.Add(int64(n.Offset))).Text
+	}
+}
+
+// Rule is one line of the list of reasons.
+type Rule struct {
+	// ID is the rule's stable name.
+	ID string `json:"id"`
+	// Of says what the rule is about: "registration", "slot" or "optimization".
+	Of string `json:"of"`
+	// Errno is the kernel's error number by name; that of an optimization is
+	// seen by nobody. "" where there is none.
+	Errno string `json:"errno"`
+	// Rule is one sentence, Source where it stands.
+	Rule   string `json:"rule"`
+	Source string `json:"source"`
+}
+
+// Rules lists every rule that an Explanation can name, in the kernel's order.
+func Rules() (list []Rule) {
+	for _, r := range probepoint.Rules() {
+		list = append(list, Rule{ID: string(r), Of: "registration", Errno: errnoName(r.Errno()), Rule: r.Why(), Source: r.Source()})
+	}
+	for _, r := range slot.Rules() {
+		list = append(list, Rule{ID: string(r), Of: "slot", Errno: errnoName(r.Errno()), Rule: r.Why(), Source: "arch/x86/kernel/kprobes/core.c, arch_copy_kprobe"})
+	}
+	for _, r := range optimizer.Reasons() {
+		list = append(list, Rule{ID: r.String(), Of: "optimization", Errno: errnoName(r.Errno()), Rule: r.Rule(), Source: r.Source()})
+	}
+	return list
+}
+
+func errnoName(e errno.Errno) string {
+	if e == 0 {
+		return ""
+	}
+	return e.Name()
+}

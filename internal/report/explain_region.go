@@ -1,0 +1,195 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"kprobelab/decoder"
+	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/slot"
+	"kprobelab/optimizer"
+	"kprobelab/profile"
+	"kprobelab/x86"
+)
+
+// Region is what stands around a probe, in bytes relative to it: what the
+// picture of the kernel's documentation shows.
+type Region struct {
+	// From is the first byte shown, at most 0, and Bytes all of them in
+	// hexadecimal, from there on.
+	From  int    `json:"from"`
+	Bytes string `json:"bytes"`
+	// Instructions are those of the function that begin or reach into it.
+	Instructions []RegionInsn `json:"instructions"`
+	// Jumps are the function's jumps that lead to bytes from the probe on to
+	// right behind its region.
+	Jumps []RegionJump `json:"jumps"`
+}
+
+// RegionInsn is an instruction of a Region.
+type RegionInsn struct {
+	// Start and End are offsets from the probe.
+	Start int    `json:"start"`
+	End   int    `json:"end"`
+	Text  string `json:"text"`
+	// Boostable: it may be in a detour buffer.
+	Boostable bool `json:"boostable"`
+}
+
+// RegionJump is a jump into a Region.
+type RegionJump struct {
+	// From is the jump's address and Offset that in the function.
+	From   string `json:"from"`
+	Offset uint64 `json:"offset"`
+	Text   string `json:"text"`
+	// To is the offset from the probe where it leads.
+	To int `json:"to"`
+	// Prohibited: that is in the JTPR. Documented: also by the documentation.
+	Prohibited bool `json:"prohibited"`
+	Documented bool `json:"documented"`
+}
+
+// before and after are how many bytes around the region are shown at most.
+const (
+	regionBefore = 4
+	regionAfter  = 3
+)
+
+// region gathers the picture's facts in one walk over the function.
+func (x *explainer) region() {
+	end := max(x.v.DCR.End.Sub(x.at), 6) + regionAfter
+	r := &Region{Instructions: []RegionInsn{}, Jumps: []RegionJump{}}
+	probepoint.Walk(x.View, x.sym, x.Profile, func(s *probepoint.Step) bool {
+		if s.Err == nil {
+			x.regionStep(r, s, int(end))
+		}
+		return true
+	})
+	if len(r.Instructions) > 0 {
+		r.From = min(0, r.Instructions[0].Start)
+	}
+	b := make([]byte, int(end)-r.From)
+	b = b[:x.View.CodeAt(x.at.Add(int64(r.From)), b)]
+	r.Bytes = fmt.Sprintf("%x", b)
+	x.e.Region = r
+}
+
+func (x *explainer) regionStep(r *Region, s *probepoint.Step, end int) {
+	at := x.sym.Addr.Add(int64(s.Offset))
+	start := int(at.Sub(x.at))
+	if start+s.Insn.Length > -regionBefore && start < end && start > -decoder.MaxInsnSize {
+		r.Instructions = append(r.Instructions, RegionInsn{
+			Start: start, End: start + s.Insn.Length, Text: x.instruction(at).Text,
+			Boostable: slot.Boostable(x.View, &s.Insn, at, x.Profile),
+		})
+	}
+	if !s.Insn.IsRelativeJump() {
+		return
+	}
+	to := s.Insn.Target(at)
+	if to < x.at || to > max(x.v.DCR.End, x.v.JTPR.End) {
+		return
+	}
+	r.Jumps = append(r.Jumps, RegionJump{
+		From: hex(at), Offset: s.Offset, Text: x.instruction(at).Text, To: int(to.Sub(x.at)),
+		Prohibited: x.v.JTPR.Contains(to), Documented: to > x.at && to < x.v.JTPR.End-1,
+	})
+}
+
+// sortBy sorts by a key, keeping the order of equal ones.
+func sortBy[T any, K cmp.Ordered](list []T, key func(T) K) {
+	slices.SortStableFunc(list, func(a, b T) int { return cmp.Compare(key(a), key(b)) })
+}
+
+// ExampleProbe stands in detour buffers for the address of struct
+// optimized_kprobe, which is each machine's own.
+const ExampleProbe = 0xffff888000001000
+
+// buffers are the slot and the detour buffer as they would be written, the
+// buffer a page behind the slot.
+func (x *explainer) buffers() {
+	if x.slot != nil {
+		x.e.Slot = x.block(x.slot.Addr, x.slot.Bytes[:x.slot.Len], nil)
+	}
+	if !x.e.Optimized {
+		return
+	}
+	p := optimizer.DetourParams{OptimizedProbe: ExampleProbe, Callback: x.SlotAddr.Add(2 * 4096)}
+	called := "optimized_callback runs the handlers (of no address here: it stands in)"
+	if found := x.View.Lookup("optimized_callback"); len(found) > 0 {
+		p.Callback, called = found[0].Addr, "runs the handlers"
+	}
+	d, err := optimizer.BuildDetour(x.View, x.at, x.SlotAddr.Add(4096), x.Profile, p)
+	if err != nil {
+		return
+	}
+	x.e.Detour = x.block(d.Addr, d.Code(), detourNotes(&d, called, x.Profile))
+}
+
+// detourNotes say what begins where in a detour buffer.
+func detourNotes(d *optimizer.Detour, called string, c *profile.Config) map[int]string {
+	l := optimizer.LayoutOf(c)
+	notes := map[int]string{
+		0:              "the registers, as a struct pt_regs",
+		l.Arg:          "the optimized probe (each machine's own address)",
+		l.Call:         called,
+		l.Call + 5:     "the registers again, flags last",
+		l.End:          "the copied instructions",
+		l.End + d.Size: "back to what follows them",
+	}
+	if l.AC >= 0 {
+		notes[l.AC] = "clac on a processor with SMAP"
+	}
+	return notes
+}
+
+// block disassembles code that is to be at an address.
+func (x *explainer) block(at x86.Addr, code []byte, notes map[int]string) *CodeBlock {
+	b := &CodeBlock{Addr: hex(at), Bytes: fmt.Sprintf("%x", code), Code: []Instruction{}}
+	for off := 0; off < len(code); {
+		k, err := decoder.DecodeKernel(code[off:], &x.Profile.Decoder)
+		n := k.Length
+		if err != nil || n == 0 {
+			n = len(code) - off
+		}
+		n = min(n, len(code)-off)
+		i := x.newInstruction(at.Add(int64(off)), code[off:off+n])
+		i.Note = notes[off]
+		b.Code = append(b.Code, *i)
+		off += n
+	}
+	return b
+}
+
+// notes say where the documentation's limits and the code's differ here.
+func (x *explainer) notes() {
+	e := x.e
+	for _, r := range x.v.Reasons {
+		switch r.ID {
+		case optimizer.JTPRTarget:
+			if r.BeyondDoc {
+				e.Notes = append(e.Notes, "the documentation ends the JTPR with the jump's last byte, at +4; the code goes one byte further, to +5, and refuses a jump there too")
+			}
+		case optimizer.NotBoostable:
+			x.groupNote(r.Insn)
+		}
+	}
+}
+
+// groupNote: kprobes.rst asks for instructions that can be executed out of line,
+// which these groups can; the code to 6.1 never boosts them.
+func (x *explainer) groupNote(i optimizer.Insn) {
+	k, err := decoder.DecodeKernel(i.Bytes(), &x.Profile.Decoder)
+	if err != nil || k.VexLen != 0 {
+		return
+	}
+	later := *x.Profile
+	later.Slot.BoostRule = profile.Boost612
+	if !slot.Boostable(x.View, &k, i.Addr, &later) {
+		return
+	}
+	x.e.Notes = append(x.e.Notes, fmt.Sprintf(
+		"%s could be executed out of line, as the documentation asks; this kernel's code never boosts its opcode (%02x), and so copies it into no detour buffer; 6.12 does",
+		i.Text(), k.Opcode[0]))
+}

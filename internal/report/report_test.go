@@ -1,0 +1,124 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab"
+	"kprobelab/kimage"
+)
+
+func guest(t testing.TB) *kimage.Image {
+	img, err := kimage.FromBytes("guest", kprobelab.GuestELF(), nil)
+	require.NoError(t, err)
+	return img
+}
+
+func TestSymbolsMatchThePattern(t *testing.T) {
+	img := guest(t)
+	all, err := Symbols(img, "")
+	require.NoError(t, err)
+	require.Len(t, all, len(img.Symbols()))
+	list, err := Symbols(img, "vfs_[rw][er]*")
+	require.NoError(t, err)
+	require.Equal(t, []string{"vfs_read", "vfs_write"}, names(list))
+	none, err := Symbols(img, "no_such_*")
+	require.NoError(t, err)
+	require.Empty(t, none)
+	_, err = Symbols(img, "[")
+	require.ErrorIs(t, err, path.ErrBadPattern)
+}
+
+func names(list []Symbol) []string {
+	var out []string
+	for _, s := range list {
+		out = append(out, s.Name)
+	}
+	return out
+}
+
+func TestSymbolWriters(t *testing.T) {
+	list := []Symbol{
+		{Addr: "0xffffffff81000000", Size: 16, Type: "T", Name: "_stext"},
+		{Addr: "0x0000000000001000", Size: 8, Type: "t", Name: "demo_run", Module: "demo"},
+	}
+	for name, c := range map[string]struct {
+		write func(*bytes.Buffer) error
+		want  string
+	}{
+		"text": {
+			func(b *bytes.Buffer) error { return WriteSymbols(b, list) },
+			"ffffffff81000000 T _stext\n0000000000001000 t demo_run\t[demo]\n",
+		},
+		"tsv": {
+			func(b *bytes.Buffer) error { return WriteSymbolsTSV(b, list) },
+			"addr\tsize\ttype\tname\tmodule\n0xffffffff81000000\t16\tT\t_stext\t\n0x0000000000001000\t8\tt\tdemo_run\tdemo\n",
+		},
+		"json": {
+			func(b *bytes.Buffer) error { return WriteSymbolsJSON(b, list) },
+			`{"addr":"0xffffffff81000000","size":16,"type":"T","name":"_stext","module":""}` + "\n" +
+				`{"addr":"0x0000000000001000","size":8,"type":"t","name":"demo_run","module":"demo"}` + "\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b bytes.Buffer
+			require.NoError(t, c.write(&b))
+			require.Equal(t, c.want, b.String())
+		})
+	}
+}
+
+func TestDescribeImage(t *testing.T) {
+	img := guest(t)
+	r := DescribeImage(img)
+	require.Equal(t, "guest", r.Name)
+	require.Equal(t, "kernel", r.Kind)
+	require.Equal(t, img.Profile().Name, r.Profile)
+	require.NotEmpty(t, r.Facts)
+	require.Contains(t, r.Tables, Table{"symbols", len(img.Symbols())})
+	require.Contains(t, r.Tables, Table{"ftrace sites", len(img.Sites(kimage.SiteFtrace))})
+	require.Equal(t, ".text", r.Sections[0].Name)
+	require.Equal(t, "r-x", r.Sections[0].Flags)
+
+	var b bytes.Buffer
+	require.NoError(t, r.WriteJSON(&b))
+	var back Image
+	require.NoError(t, json.Unmarshal(b.Bytes(), &back))
+	require.Equal(t, *r, back)
+}
+
+func TestWriteTextKeepsItsOrder(t *testing.T) {
+	r := &Image{
+		Name: "x", Kind: "kernel", Profile: "6.1", Describes: "a kernel",
+		Facts:    []Fact{{"release", "6.1.0", "linux_banner"}},
+		Tables:   []Table{{"symbols", 2}},
+		Sections: []Section{{Name: ".text", Addr: "0xffffffff81000000", Size: 16, Flags: "r-x", Module: "demo"}},
+	}
+	var b bytes.Buffer
+	require.NoError(t, r.WriteText(&b))
+	require.Equal(t, strings.Join([]string{
+		"x: kernel, profile 6.1 (a kernel)",
+		"",
+		"facts",
+		"  release  6.1.0  linux_banner",
+		"",
+		"tables",
+		"  symbols  2",
+		"",
+		"sections",
+		"  .text [demo]  0xffffffff81000000  0x10  r-x",
+		"",
+	}, "\n"), b.String())
+}
+
+// Every kind of patch site has a name, or a new one would show without.
+func TestEverySiteKindHasAName(t *testing.T) {
+	for kind, name := range siteNames {
+		require.NotEmpty(t, name, "kind %d", kind)
+	}
+}

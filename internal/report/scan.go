@@ -1,0 +1,289 @@
+package report
+
+import (
+	gohex "encoding/hex"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"kprobelab/errno"
+	"kprobelab/kimage"
+	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/slot"
+	"kprobelab/optimizer"
+	"kprobelab/profile"
+	"kprobelab/x86"
+)
+
+// Scan asks of many points what register_kprobe would answer there, with an
+// address only or a symbol, and no post_handler, and whether the probe would be
+// jump-optimized. It is safe for concurrent use while nobody changes its fields.
+type Scan struct {
+	View    kimage.View
+	Profile *profile.Config
+	// Symbols are the View's, by ascending address.
+	Symbols []kimage.Symbol
+	// SlotAddr is where the copies of instructions and the detour buffers would
+	// go, but for points that bring an address of their own for the copy.
+	SlotAddr x86.Addr
+	// Padding lists int3s too, which are only counted otherwise.
+	Padding bool
+	// Slots adds the slot's address and bytes to the rows.
+	Slots bool
+	// Detail adds the reason in words to the rows.
+	Detail bool
+	// Progress, when not nil, is told now and then how far a scan is, in
+	// bytes of code or of input.
+	Progress func(done, total int64)
+}
+
+// NewScan makes a Scan of an image. Slots are in module space for a kernel,
+// and behind the image for another object.
+func NewScan(img *kimage.Image) *Scan {
+	s := &Scan{View: img, Profile: img.Profile(), Symbols: img.Symbols(), SlotAddr: img.ModuleEnd()}
+	if img.Kind() != kimage.KindKernel {
+		for _, g := range img.Segments() {
+			s.SlotAddr = g.Addr.Add(int64(g.Size))
+		}
+	}
+	return s
+}
+
+// ScanRow is the answer for one point. The tags are the columns' names in JSON
+// and TSV alike.
+type ScanRow struct {
+	// Addr is "0x" and 16 hexadecimal digits; it is what was asked for, also
+	// where an ENDBR moves the probe. "" where no address was found.
+	Addr string `json:"address"`
+	// Symbol covers the address; for a name that was not found, the name.
+	Symbol string `json:"symbol"`
+	// Offset in the symbol, in bytes.
+	Offset uint64 `json:"offset"`
+	// Errno is what register_kprobe returns: 0, or a negative number.
+	Errno int `json:"errno"`
+	// Ftrace: the probe would run from the function tracer, without a slot.
+	Ftrace bool `json:"ftrace"`
+	// Boostable: a jump back stands behind the copy in the slot.
+	Boostable bool `json:"boostable"`
+	// Emulated: kprobes has a routine that does what the instruction would.
+	Emulated bool `json:"emulated"`
+	// Optimized: a jump to a detour buffer would replace the int3.
+	Optimized bool `json:"optimized"`
+	// Reason is the id of the first rule that refused the probe or, where it is
+	// accepted, its optimization; "" for none. For a name with several
+	// addresses, of which register_kprobe takes the first, they follow behind
+	// a semicolon.
+	Reason string `json:"reason"`
+	// Detail is the reason in words, and what else is to be said; a column
+	// with Scan.Detail only.
+	Detail string `json:"detail"`
+
+	// SlotAddr and Slot are the slot's address and the bytes to be written
+	// there, in hexadecimal; "" without a slot, and without Scan.Slots.
+	SlotAddr string `json:"slot_addr"`
+	Slot     string `json:"slot"`
+
+	// How tells accepted rows apart in the totals, and Rule is the reason alone.
+	How  probepoint.How `json:"-"`
+	Rule string         `json:"-"`
+	// padding marks an int3 of a function that was walked.
+	padding bool
+}
+
+// RuleLine is the reason of a line that is no point: EINVAL, as the kernel
+// answers a definition that it cannot parse.
+const RuleLine probepoint.Rule = "BAD_LINE"
+
+// ErrNoFunction: no function in the text matches a pattern.
+var ErrNoFunction = errors.New("no function in the text matches")
+
+// Functions lists the functions of the text, one for each address, of which
+// any name matches any of the shell patterns; without patterns, all. Text that
+// boot has freed has none. A malformed pattern is path.ErrBadPattern, one
+// without a match ErrNoFunction.
+func (s *Scan) Functions(patterns ...string) ([]kimage.Symbol, error) {
+	hits := make([]int, len(patterns))
+	var list []kimage.Symbol
+	for i := range s.Symbols {
+		sym := &s.Symbols[i]
+		if !s.View.InText(sym.Addr) {
+			continue
+		}
+		ok, err := matches(patterns, hits, sym.Name)
+		if err != nil {
+			return nil, err
+		}
+		if n := len(list); !ok || n > 0 && list[n-1].Addr == sym.Addr {
+			continue
+		}
+		// The kernel walks from the first of several names.
+		if first, ok := s.View.SymbolAt(sym.Addr); ok {
+			list = append(list, first)
+		}
+	}
+	for i, n := range hits {
+		if n == 0 {
+			return nil, fmt.Errorf("%w %q", ErrNoFunction, patterns[i])
+		}
+	}
+	return list, nil
+}
+
+// matches counts in hits which patterns match the name.
+func matches(patterns []string, hits []int, name string) (bool, error) {
+	found := len(patterns) == 0
+	for i, p := range patterns {
+		ok, err := path.Match(p, name)
+		if err != nil {
+			return false, fmt.Errorf("%q: %w", p, err)
+		}
+		if ok {
+			hits[i]++
+			found = true
+		}
+	}
+	return found, nil
+}
+
+// scanner is one goroutine's part of a Scan.
+type scanner struct {
+	*Scan
+	opt *optimizer.Scanner
+	// where is the point that is being answered, here because probepoint's checks
+	// would else put each on the heap.
+	where probepoint.Point
+	// silent: no rows are written, and their text is not needed.
+	silent bool
+}
+
+func (s *Scan) scanner() *scanner {
+	return &scanner{Scan: s, opt: optimizer.NewScannerAt(s.View, s.SlotAddr, s.Profile)}
+}
+
+// function calls emit for every instruction of the function, and for int3s with
+// a row that only marks one, unless they are to be listed.
+func (s *scanner) function(sym kimage.Symbol, emit func(*ScanRow)) {
+	var row ScanRow // one for all: emit copies what it keeps
+	probepoint.Walk(s.View, sym, s.Profile, func(step *probepoint.Step) bool {
+		row = ScanRow{}
+		if !step.IsInt3() || s.Padding {
+			row = s.row(probepoint.Request{Addr: sym.Addr.Add(int64(step.Offset))}, s.SlotAddr, step)
+		}
+		row.padding = step.IsInt3()
+		emit(&row)
+		return true
+	})
+}
+
+// row answers one request, with the slot at slotAddr; step, when not nil, is
+// the walk's at that address.
+func (s *scanner) row(r probepoint.Request, slotAddr x86.Addr, step *probepoint.Step) ScanRow {
+	found, asked := s.asked(r)
+	var err error
+	p := &s.where
+	*p, err = probepoint.Resolve(s.View, r, s.Profile)
+	row := ScanRow{Symbol: r.Symbol, Offset: uint64(r.Offset)}
+	if !s.silent && (r.Symbol == "" || len(found) > 0) {
+		row.Addr = hex(asked)
+	}
+	if p.Symbol.Name != "" {
+		row.Symbol, row.Offset = p.Symbol.Name, uint64(asked.Sub(p.Symbol.Addr))
+	} else if r.Symbol == "" {
+		row.Offset = 0
+	}
+	if err == nil {
+		if p.Addr != asked {
+			row.Detail = "placed at " + p.String() + ", behind the ENDBR"
+			step = nil
+		}
+		err = s.place(&row, p, slotAddr, step)
+	}
+	if err != nil {
+		row.refuse(err)
+	}
+	if row.Rule == string(probepoint.RuleNotText) {
+		if _, init := s.View.InInit(asked); init {
+			row.Detail += ": boot has freed this init text"
+		}
+	}
+	row.Reason = row.Rule
+	row.ambiguous(r.Symbol, found)
+	return row
+}
+
+// asked is the address of a request, before an ENDBR moves it, and every
+// symbol of its name.
+func (s *Scan) asked(r probepoint.Request) ([]kimage.Symbol, x86.Addr) {
+	if r.Symbol == "" {
+		return nil, r.Addr.Add(int64(r.Offset))
+	}
+	found := s.View.Lookup(r.Symbol)
+	if len(found) == 0 {
+		return nil, 0
+	}
+	return found, found[0].Addr.Add(int64(r.Offset))
+}
+
+// place fills in how a probe at the point would run.
+func (s *scanner) place(row *ScanRow, p *probepoint.Point, slotAddr x86.Addr, step *probepoint.Step) (err error) {
+	var place probepoint.Placement
+	if step == nil {
+		place, err = probepoint.Place(s.View, p, slotAddr, false, s.Profile)
+	} else {
+		place, err = probepoint.PlaceStep(s.View, p, step, slotAddr, false, s.Profile)
+	}
+	if err != nil {
+		return err
+	}
+	row.How, row.Ftrace = place.How, p.Ftrace
+	row.Boostable = place.Slot.Boosted
+	row.Emulated = place.Slot.Emulation.Kind != slot.EmulateNone
+	s.optimize(row, p.Addr)
+	if out := &place.Slot; s.Slots && !p.Ftrace {
+		row.SlotAddr, row.Slot = hex(out.Addr), gohex.EncodeToString(out.Bytes[:out.Len])
+	}
+	return nil
+}
+
+// optimize fills in whether the probe, once it is registered, gets its jump.
+func (s *scanner) optimize(row *ScanRow, at x86.Addr) {
+	d := s.opt.Decide(at)
+	row.Optimized, row.Rule = d.OK, d.Reason.String()
+	if d.OK || !s.Detail {
+		return
+	}
+	row.say("not optimized: " + d.Reason.Rule() + ", at " + hex(d.Addr))
+}
+
+// say adds to the detail.
+func (row *ScanRow) say(text string) {
+	if row.Detail != "" {
+		row.Detail += "; "
+	}
+	row.Detail += text
+}
+
+// refuse notes an error of probepoint, which is a *Refusal.
+func (row *ScanRow) refuse(err error) {
+	row.Errno, row.Detail = -int(errno.Of(err)), err.Error()
+	var r *probepoint.Refusal
+	if errors.As(err, &r) {
+		row.Rule, row.Detail = string(r.Rule), r.Why
+	}
+}
+
+// ambiguous lists the addresses of a name that has several, of which
+// register_kprobe takes the first.
+func (row *ScanRow) ambiguous(name string, found []kimage.Symbol) {
+	if len(found) < 2 {
+		return
+	}
+	addrs := make([]string, len(found))
+	for i := range found {
+		addrs[i] = hex(found[i].Addr)
+	}
+	all := strings.Join(addrs, ", ")
+	row.Reason += fmt.Sprintf("; %d addresses: %s", len(found), all)
+	row.say(fmt.Sprintf("%s has %d addresses (%s): the first is taken", name, len(found), all))
+}

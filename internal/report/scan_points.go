@@ -1,0 +1,167 @@
+package report
+
+import (
+	"bufio"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"kprobelab/errno"
+	"kprobelab/kprobes/probepoint"
+	"kprobelab/x86"
+)
+
+// maxLine is the longest line of a list of points, in bytes.
+const maxLine = 1 << 20
+
+// ScanPoint is one point of a list.
+type ScanPoint struct {
+	// Text is a symbol or an address, with +OFFSET or not.
+	Text string
+	// SlotAddr is where its slot is, 0 where the list does not say.
+	SlotAddr x86.Addr
+}
+
+// ReadPoints reads a list of points, plain or gzip: the first column of each
+// line. Empty lines, comments (#) and a header whose first column is "addr"
+// or "address" are left out; where a header, a comment or not, has a column "slot_addr",
+// that is read too. The error is the reader's, or says which line is too long.
+func ReadPoints(r io.Reader) ([]ScanPoint, error) {
+	var l pointList
+	err := eachLine(r, func(line []byte) error {
+		l.add(string(line))
+		return nil
+	})
+	return l.points, err
+}
+
+// eachLine calls f for each line of a file, plain or gzip, until f returns an
+// error, which then has the line's number in front.
+func eachLine(r io.Reader, f func(line []byte) error) error {
+	b := bufio.NewReader(r)
+	if magic, _ := b.Peek(2); string(magic) == "\x1f\x8b" {
+		z, err := gzip.NewReader(b)
+		if err != nil {
+			return err
+		}
+		b = bufio.NewReader(z)
+	}
+	lines := bufio.NewScanner(b)
+	lines.Buffer(nil, maxLine)
+	n := 1
+	for ; lines.Scan(); n++ {
+		if err := f(lines.Bytes()); err != nil {
+			return fmt.Errorf("line %d: %w", n, err)
+		}
+	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return fmt.Errorf("line %d is longer than %d bytes", n, maxLine)
+	}
+	return lines.Err()
+}
+
+// pointList is a list that is being read.
+type pointList struct {
+	points []ScanPoint
+	// slot is the number of the column slot_addr, 0 for none.
+	slot int
+}
+
+func (l *pointList) add(line string) {
+	f := strings.Fields(line)
+	switch {
+	case len(f) == 0:
+	case len(l.points) == 0 && len(f) > 1 && isHeader(f[0]):
+		l.slot = max(0, slices.Index(strings.Split(line, "\t"), "slot_addr"))
+	case f[0][0] != '#':
+		l.points = append(l.points, ScanPoint{f[0], l.slotAddr(line)})
+	}
+}
+
+func isHeader(first string) bool {
+	first = strings.TrimPrefix(first, "#")
+	return first == "addr" || first == "address"
+}
+
+// slotAddr is the line's slot address, 0 where the column is empty.
+func (l *pointList) slotAddr(line string) x86.Addr {
+	if l.slot == 0 {
+		return 0
+	}
+	columns := strings.Split(line, "\t")
+	if l.slot >= len(columns) {
+		return 0
+	}
+	v, _ := strconv.ParseUint(strings.TrimPrefix(columns[l.slot], "0x"), 16, 64)
+	return x86.Addr(v)
+}
+
+// point answers one point.
+func (s *scanner) point(p ScanPoint) ScanRow {
+	r, err := s.parse(p.Text)
+	if err != nil {
+		return ScanRow{
+			Symbol: printable(p.Text), Errno: -int(errno.EINVAL),
+			Reason: string(RuleLine), Rule: string(RuleLine), Detail: err.Error(),
+		}
+	}
+	if p.SlotAddr == 0 {
+		p.SlotAddr = s.SlotAddr
+	}
+	row := s.row(r, p.SlotAddr, nil)
+	row.Symbol, row.Detail = printable(row.Symbol), printable(row.Detail)
+	return row
+}
+
+// parse reads SYM[+OFF] or ADDR[+OFF]. An address is hexadecimal, with 0x or
+// without; a word that could be either is a symbol if there is one.
+func (s *Scan) parse(line string) (r probepoint.Request, err error) {
+	place, off, has := strings.Cut(line, "+")
+	if has {
+		if r.Offset, err = parseOffset(off); err != nil {
+			return r, err
+		}
+	}
+	digits, prefixed := strings.CutPrefix(place, "0x")
+	switch addr, err := strconv.ParseUint(digits, 16, 64); {
+	case place == "":
+		return r, errors.New("a symbol or an address is missing")
+	case err == nil && (prefixed || len(s.View.Lookup(place)) == 0):
+		r.Addr = x86.Addr(addr)
+	case err != nil && (prefixed || errors.Is(err, strconv.ErrRange)):
+		return r, fmt.Errorf("%q is not an address of 64 bits", place)
+	default:
+		r.Symbol = place
+	}
+	return r, nil
+}
+
+// parseOffset reads a decimal offset, or a hexadecimal one with 0x. The
+// kernel's has 32 bits.
+func parseOffset(text string) (uint32, error) {
+	digits, base := text, 10
+	if d, ok := strings.CutPrefix(text, "0x"); ok {
+		digits, base = d, 16
+	}
+	v, err := strconv.ParseUint(digits, base, 32)
+	if err != nil {
+		return 0, fmt.Errorf("the offset %q is not a number of 32 bits", text)
+	}
+	return uint32(v), nil
+}
+
+// printable keeps text from the input from steering a terminal.
+func printable(text string) string {
+	for _, r := range text {
+		if !strconv.IsPrint(r) || r == utf8.RuneError {
+			q := strconv.QuoteToASCII(text)
+			return q[1 : len(q)-1]
+		}
+	}
+	return text
+}

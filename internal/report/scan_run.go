@@ -1,0 +1,167 @@
+package report
+
+import (
+	"io"
+	"runtime"
+
+	"kprobelab/kimage"
+	"kprobelab/kprobes/probepoint"
+)
+
+// WriteFunctions writes a row for every instruction of the functions, in their
+// order, and returns the totals. The error is w's.
+func (s *Scan) WriteFunctions(w io.Writer, f ScanFormat, functions []kimage.Symbol) (*ScanTotals, error) {
+	return s.write(w, f, codeChunks(functions), func(s *scanner, c chunk, emit func(*ScanRow)) {
+		for _, sym := range functions[c.from:c.to] {
+			s.function(sym, emit)
+		}
+	})
+}
+
+// WriteEntries writes a row for the entry of each function.
+func (s *Scan) WriteEntries(w io.Writer, f ScanFormat, functions []kimage.Symbol) (*ScanTotals, error) {
+	return s.write(w, f, evenChunks(len(functions)), func(s *scanner, c chunk, emit func(*ScanRow)) {
+		for i := c.from; i < c.to; i++ {
+			row := s.row(probepoint.Request{Addr: functions[i].Addr}, s.SlotAddr, nil)
+			emit(&row)
+		}
+	})
+}
+
+// WritePoints writes a row for each point of a list that ReadPoints read.
+func (s *Scan) WritePoints(w io.Writer, f ScanFormat, points []ScanPoint) (*ScanTotals, error) {
+	return s.write(w, f, evenChunks(len(points)), func(s *scanner, c chunk, emit func(*ScanRow)) {
+		for i := c.from; i < c.to; i++ {
+			row := s.point(points[i])
+			emit(&row)
+		}
+	})
+}
+
+// chunk is a piece of a scan's input, [from, to), that one processor takes.
+// size is its share of the progress.
+type chunk struct {
+	from, to int
+	size     int64
+}
+
+// chunkCode is how many bytes of code make a chunk, chunkPoints how many
+// points: some milliseconds of work.
+const (
+	chunkCode   = 32 << 10
+	chunkPoints = 512
+)
+
+func codeChunks(functions []kimage.Symbol) (list []chunk) {
+	var c chunk
+	for i := range functions {
+		c.size += int64(functions[i].Size)
+		if c.to = i + 1; c.size >= chunkCode || c.to == len(functions) {
+			list = append(list, c)
+			c = chunk{from: i + 1}
+		}
+	}
+	return list
+}
+
+func evenChunks(n int) (list []chunk) {
+	for i := 0; i < n; i += chunkPoints {
+		to := min(i+chunkPoints, n)
+		list = append(list, chunk{i, to, int64(to - i)})
+	}
+	return list
+}
+
+// written is what a chunk came to.
+type written struct {
+	text   []byte
+	totals *ScanTotals
+}
+
+// write runs the chunks on all processors and writes what they give in order.
+func (s *Scan) write(w io.Writer, f ScanFormat, chunks []chunk, rows func(*scanner, chunk, func(*ScanRow))) (*ScanTotals, error) {
+	totals := newTotals()
+	totals.Listed = s.Padding
+	if _, err := io.WriteString(w, f.header(s)); err != nil {
+		return totals, err
+	}
+	var done, total int64
+	for _, c := range chunks {
+		total += c.size
+	}
+	err := inOrder(len(chunks), func(i int) written {
+		return s.formatted(f, func(emit func(*ScanRow)) {
+			one := s.scanner()
+			one.silent = f == ScanNone
+			rows(one, chunks[i], emit)
+		})
+	}, func(i int, r written) error {
+		totals.add(r.totals)
+		if done += chunks[i].size; s.Progress != nil {
+			s.Progress(done, total)
+		}
+		_, err := w.Write(r.text)
+		return err
+	})
+	return totals, err
+}
+
+func (s *Scan) formatted(f ScanFormat, rows func(func(*ScanRow))) written {
+	r := written{totals: newTotals()}
+	rows(func(row *ScanRow) {
+		if row.padding {
+			r.totals.Padding++
+			if !s.Padding {
+				return
+			}
+		}
+		r.totals.count(row)
+		r.text = f.appendRow(r.text, row, s)
+	})
+	return r
+}
+
+// inOrder calls do for 0 to n-1 on all processors, and emit with the results
+// in order, one at a time. It stops at emit's first error and returns it.
+func inOrder[T any](n int, do func(int) T, emit func(int, T) error) error {
+	type job struct {
+		i   int
+		out chan<- T
+	}
+	workers := runtime.GOMAXPROCS(0)
+	jobs, stop := make(chan job), make(chan struct{})
+	results := make(chan (<-chan T), 4*workers)
+	go func() {
+		defer close(jobs)
+		defer close(results)
+		for i := range n {
+			out := make(chan T, 1)
+			select {
+			case jobs <- job{i, out}:
+			case <-stop:
+				return
+			}
+			select {
+			case results <- out:
+			case <-stop:
+				return
+			}
+		}
+	}()
+	for range workers {
+		go func() {
+			for j := range jobs {
+				j.out <- do(j.i)
+			}
+		}()
+	}
+	i := 0
+	for out := range results {
+		if err := emit(i, <-out); err != nil {
+			close(stop)
+			return err
+		}
+		i++
+	}
+	return nil
+}

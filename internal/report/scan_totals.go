@@ -1,0 +1,152 @@
+package report
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+
+	"kprobelab/errno"
+	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/slot"
+	"kprobelab/optimizer"
+)
+
+// ScanTotals counts rows by their answer.
+type ScanTotals struct {
+	// Points is how many rows there are.
+	Points int
+	// Optimized counts the accepted rows that would get a jump, Kept the
+	// accepted others by the rule that keeps the int3, and Refused those that
+	// are not accepted by reason and errno. Together they are Points.
+	Optimized int
+	Kept      map[string]int
+	Refused   map[Refused]int
+	// Accepted counts the accepted rows by how they run while no jump is there.
+	Accepted map[probepoint.How]int
+	// Padding is the number of int3s in the functions that were walked; they
+	// are among the rows where Listed.
+	Padding int
+	Listed  bool
+}
+
+// Refused is a reason with its errno, which is negative.
+type Refused struct {
+	Reason string
+	Errno  int
+}
+
+func newTotals() *ScanTotals {
+	return &ScanTotals{Kept: map[string]int{}, Accepted: map[probepoint.How]int{}, Refused: map[Refused]int{}}
+}
+
+func (t *ScanTotals) count(row *ScanRow) {
+	t.Points++
+	if row.Errno != 0 {
+		t.Refused[Refused{row.Rule, row.Errno}]++
+		return
+	}
+	t.Accepted[row.How]++
+	if row.Optimized {
+		t.Optimized++
+	} else {
+		t.Kept[row.Rule]++
+	}
+}
+
+func (t *ScanTotals) add(o *ScanTotals) {
+	t.Points += o.Points
+	t.Optimized += o.Optimized
+	t.Padding += o.Padding
+	addTo(t.Kept, o.Kept)
+	addTo(t.Accepted, o.Accepted)
+	addTo(t.Refused, o.Refused)
+}
+
+func addTo[K comparable](to, from map[K]int) {
+	for k, n := range from {
+		to[k] += n
+	}
+}
+
+// ways are the ways to run, with their meaning.
+var ways = []struct {
+	how  probepoint.How
+	what string
+}{
+	{probepoint.Stepped, "a copy runs, and a trap behind it returns"},
+	{probepoint.Boosted, "a copy runs, and a jump behind it returns"},
+	{probepoint.Emulated, "kprobes does what the instruction would"},
+	{probepoint.Ftrace, "called by the function tracer"},
+}
+
+// WriteText writes the totals as two tables, of which the numbers of each add
+// up to its last row: all points by reason, and the accepted ones by how they
+// run. The padding stands apart below them.
+func (t *ScanTotals) WriteText(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	width := len(strconv.Itoa(max(t.Points, t.Padding, 100000)))
+	line := func(n int, what string) { fmt.Fprintf(b, "%*d  %s\n", width, n, what) }
+	fmt.Fprintf(b, "%*s\n", width, "points")
+	line(t.Optimized, "accepted, optimized: a jump to a detour buffer takes the int3's place")
+	for _, id := range sorted(t.Kept, func(a, b string) int { return cmp.Compare(a, b) }) {
+		line(t.Kept[id], fmt.Sprintf("accepted, %s: %s", id, keptWhy(id)))
+	}
+	for _, k := range sorted(t.Refused, compareRefused) {
+		line(t.Refused[k], fmt.Sprintf("%s %s: %s", errno.Errno(-k.Errno).Name(), k.Reason, why(k.Reason)))
+	}
+	line(t.Points, "in all")
+	t.writeWays(b, width, line)
+	if t.Padding > 0 {
+		fmt.Fprintln(b)
+		line(t.Padding, padding[t.Listed])
+	}
+	return b.Flush()
+}
+
+func (t *ScanTotals) writeWays(w io.Writer, width int, line func(int, string)) {
+	fmt.Fprintf(w, "\n%*s, of those accepted, while no jump is there\n", width, "how")
+	accepted := 0
+	for _, way := range ways {
+		line(t.Accepted[way.how], way.how.String()+": "+way.what)
+		accepted += t.Accepted[way.how]
+	}
+	line(accepted, "accepted")
+}
+
+// padding says whether the int3s are among the rows.
+var padding = map[bool]string{false: "int3 padding, not among these", true: "int3 padding, among these"}
+
+// sorted lists the keys, the most frequent first.
+func sorted[K comparable](m map[K]int, then func(a, b K) int) []K {
+	return slices.SortedFunc(maps.Keys(m), func(a, b K) int {
+		return cmp.Or(cmp.Compare(m[b], m[a]), then(a, b))
+	})
+}
+
+func compareRefused(a, b Refused) int {
+	return cmp.Or(cmp.Compare(a.Reason, b.Reason), cmp.Compare(b.Errno, a.Errno))
+}
+
+// keptWhy is the sentence of a rule that keeps the int3.
+func keptWhy(id string) string {
+	var r optimizer.ReasonID
+	if r.UnmarshalText([]byte(id)) != nil {
+		return ""
+	}
+	return r.Rule()
+}
+
+// why is a reason's sentence, whichever package has the rule.
+func why(reason string) string {
+	if reason == string(RuleLine) {
+		return "the line is no point"
+	}
+	if s := probepoint.Rule(reason).Why(); s != "" {
+		return s
+	}
+	return slot.Rule(reason).Why()
+}

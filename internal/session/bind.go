@@ -1,0 +1,173 @@
+package session
+
+import (
+	"fmt"
+	"strings"
+
+	"kprobelab/internal/callsyntax"
+	"kprobelab/internal/show"
+	"kprobelab/kimage"
+	"kprobelab/x86"
+)
+
+// Call is a call as written, bound to an image: the function is there, its
+// prototype fits where the image has it (BTF), and every symbol has an address.
+type Call struct {
+	callsyntax.Call
+	// Symbol is the function.
+	Symbol kimage.Symbol
+	// Proto is its prototype, valid where HasProto.
+	Proto    kimage.Proto
+	HasProto bool
+	// Refs are the addresses of the arguments that are symbols, by position.
+	Refs map[int]x86.Addr
+}
+
+// BindCall reads exactly one call and binds it to the image. An error is a
+// *callsyntax.Error with the place in the text.
+func BindCall(img *kimage.Image, text string) (*Call, error) {
+	c, err := callsyntax.ParseCall(text)
+	if err != nil {
+		return nil, err
+	}
+	return bind(img, text, c)
+}
+
+// BindTask reads a sequence of calls and binds each.
+func BindTask(img *kimage.Image, text string) ([]*Call, error) {
+	calls, err := callsyntax.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	bound := make([]*Call, len(calls))
+	for i, c := range calls {
+		if bound[i], err = bind(img, text, c); err != nil {
+			return nil, err
+		}
+	}
+	return bound, nil
+}
+
+// maxArgs bounds a call's arguments: they have to lie on the guest's stack.
+const maxArgs = 64
+
+func bind(img *kimage.Image, text string, call callsyntax.Call) (*Call, error) {
+	c := &Call{Call: call, Refs: map[int]x86.Addr{}}
+	bad := func(col int, format string, args ...any) error {
+		return &callsyntax.Error{Text: text, Col: col, Msg: fmt.Sprintf(format, args...)}
+	}
+	found := img.Lookup(call.Name)
+	if len(found) == 0 {
+		return nil, bad(call.Col, "there is no function %s in %s", call.Name, img.Name())
+	}
+	c.Symbol = found[0]
+	if !img.InText(c.Symbol.Addr) {
+		if _, init := img.InInit(c.Symbol.Addr); !init {
+			return nil, bad(call.Col, "%s is data, not a function", call.Name)
+		}
+		return nil, bad(call.Col, "%s is init text, which is gone after boot", call.Name)
+	}
+	if n := len(call.Args); n > maxArgs {
+		return nil, bad(call.Args[maxArgs].Column(), "a call has at most %d arguments, not %d", maxArgs, n)
+	}
+	for i, a := range call.Args {
+		if ref, ok := a.(callsyntax.SymbolRef); ok {
+			at := img.Lookup(ref.Name)
+			if len(at) == 0 {
+				return nil, bad(a.Column(), "there is no symbol %s in %s", ref.Name, img.Name())
+			}
+			c.Refs[i] = at[0].Addr.Add(int64(ref.Off))
+		}
+	}
+	if c.Proto, c.HasProto = img.Proto(c.Symbol.Name); c.HasProto {
+		return c, c.fits(bad)
+	}
+	return c, nil
+}
+
+// fits checks the arguments against the prototype.
+func (c *Call) fits(bad func(int, string, ...any) error) error {
+	want, have := len(c.Proto.Params), len(c.Args)
+	if have < want || have > want && !c.Proto.Variadic {
+		return bad(c.Col, "%s takes %s, not %d: %s", c.Name, arguments(c.Proto), have, Prototype(c.Proto))
+	}
+	for i, p := range c.Proto.Params {
+		if err := fit(c.Args[i], p, bad); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func arguments(p kimage.Proto) string {
+	n := len(p.Params)
+	text := fmt.Sprintf("%d arguments", n)
+	switch n {
+	case 0:
+		text = "no argument"
+	case 1:
+		text = "1 argument"
+	}
+	if p.Variadic {
+		text = "at least " + text
+	}
+	return text
+}
+
+// fit checks one argument against its parameter: an integer has to fit in its
+// width, and a buffer's address only fits where 8 bytes do.
+func fit(a callsyntax.Arg, p kimage.Param, bad func(int, string, ...any) error) error {
+	if n, ok := a.(callsyntax.Int); ok {
+		if !n.Fits(p.Size) {
+			return bad(a.Column(), "%s does not fit in %s, which has %d bits", n, declare(p), 8*p.Size)
+		}
+		return nil
+	}
+	if p.Size > 0 && p.Size < 8 {
+		return bad(a.Column(), "%s is an integer of %d bits, not an address", declare(p), 8*p.Size)
+	}
+	return nil
+}
+
+// Prototype writes a prototype in C.
+func Prototype(p kimage.Proto) string {
+	params := make([]string, 0, len(p.Params)+1)
+	for _, param := range p.Params {
+		params = append(params, declare(param))
+	}
+	if p.Variadic {
+		params = append(params, "...")
+	}
+	if len(params) == 0 {
+		params = []string{"void"}
+	}
+	return declare(kimage.Param{Type: p.Ret.Type, Name: p.Name}) + "(" + strings.Join(params, ", ") + ")"
+}
+
+// declare writes a parameter as C declares it: "const char *fmt".
+func declare(p kimage.Param) string {
+	if p.Name == "" || strings.HasSuffix(p.Type, "*") {
+		return p.Type + p.Name
+	}
+	return p.Type + " " + p.Name
+}
+
+// Returns is the type of what the call returns.
+func (c *Call) Returns() show.Type {
+	if !c.HasProto {
+		return show.Type{}
+	}
+	r := c.Proto.Ret
+	t := show.Type{Kind: show.Unsigned, Size: r.Size}
+	switch {
+	case r.Type == "void":
+		t.Kind = show.Void
+	case r.Pointer:
+		t.Kind = show.Pointer
+	case r.Type == "bool" || r.Type == "_Bool":
+		t.Kind = show.Bool
+	case r.Signed:
+		t.Kind = show.Signed
+	}
+	return t
+}

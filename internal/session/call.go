@@ -1,0 +1,87 @@
+//go:build cgo && linux && amd64
+
+package session
+
+import (
+	"errors"
+
+	"kprobelab/internal/callsyntax"
+)
+
+// Make makes the call now, on the machine's own task. The error is the
+// machine's (*emu.Fault, *emu.BudgetError), or the subsystem's where a hit
+// went wrong; the result is then nil.
+func (l *Session) Make(c *Call) (*Result, error) {
+	r, args, err := l.marshal(c)
+	defer l.release(r)
+	if err != nil {
+		return nil, err
+	}
+	r.Value, err = l.Machine.CallAddr(c.Symbol.Addr, args...)
+	return l.finish(r, err)
+}
+
+// Words puts the call's buffers into the guest's heap, where they stay, and
+// gives the words to pass: for calls that guest code makes over and over.
+func (l *Session) Words(c *Call) ([]uint64, error) {
+	_, words, err := l.marshal(c)
+	return words, err
+}
+
+// marshal puts the call's buffers into the guest's heap, and gives the words
+// to pass.
+func (l *Session) marshal(c *Call) (*Result, []uint64, error) {
+	r := &Result{Call: c}
+	args := make([]uint64, len(c.Args))
+	for i, a := range c.Args {
+		switch a := a.(type) {
+		case callsyntax.Int:
+			args[i] = a.Value
+		case callsyntax.SymbolRef:
+			args[i] = uint64(c.Refs[i])
+		default:
+			b, err := l.buffer(i, a)
+			if err != nil {
+				return r, nil, err
+			}
+			r.Buffers = append(r.Buffers, b)
+			args[i] = uint64(b.addr)
+		}
+	}
+	return r, args, nil
+}
+
+func (l *Session) buffer(i int, a callsyntax.Arg) (Buffer, error) {
+	b := Buffer{Arg: i}
+	b.Before, _ = content(a)
+	var err error
+	if b.addr, err = l.Machine.Alloc(len(b.Before)); err != nil {
+		return b, err
+	}
+	return b, l.Machine.WriteMem(b.addr, b.Before)
+}
+
+// finish reads the buffers back, and adds what went wrong in a hit.
+func (l *Session) finish(r *Result, err error) (*Result, error) {
+	if err = errors.Join(err, l.Kprobes.ClearErr()); err != nil {
+		return nil, err
+	}
+	return r, l.readBack(r)
+}
+
+func (l *Session) readBack(r *Result) error {
+	for i := range r.Buffers {
+		b := &r.Buffers[i]
+		b.After = make([]byte, len(b.Before))
+		if err := l.Machine.ReadMem(b.addr, b.After); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Session) release(r *Result) {
+	for _, b := range r.Buffers {
+		l.Machine.Free(b.addr)
+	}
+}

@@ -1,0 +1,56 @@
+package session
+
+import (
+	"kprobelab/internal/callsyntax"
+	"kprobelab/kprobes"
+	"kprobelab/x86"
+)
+
+// Planted is a probe in the text, and what it has counted.
+type Planted struct {
+	callsyntax.Probe
+	// Name is the symbol as the sample modules print it: the one asked for,
+	// or what covers the address.
+	Name string
+	// At is the probed address.
+	At x86.Addr
+	// Hits is how often the probe's handlers ran (for a return probe, how
+	// often the function returned).
+	Hits uint64
+	// Missed is nmissed: hits without a handler, because another probe was
+	// being handled or no instance was free. Unplant sets it.
+	Missed uint64
+
+	plant plant
+}
+
+// plant is a registered probe of either kind, to be taken away again.
+type plant struct {
+	kp *kprobes.Kprobe
+	rp *kprobes.Kretprobe
+}
+
+// Kind is "kprobe" or "kretprobe".
+func (p *Planted) Kind() string {
+	if p.Return {
+		return "kretprobe"
+	}
+	return "kprobe"
+}
+
+// Where is where and when something happened.
+type Where struct {
+	// CPU and Task are their numbers.
+	CPU, Task int
+	// Now is the virtual clock in nanoseconds.
+	Now uint64
+}
+
+// Handlers receive a probe's hits, on the CPU that made them; regs is valid
+// during the call only.
+type Handlers struct {
+	Pre, Post func(p *Planted, at Where, regs *x86.PtRegs)
+	// Returned gets the function's return value and the virtual time since
+	// its entry in nanoseconds, -1 in kernels without entry handlers.
+	Returned func(p *Planted, at Where, value uint64, ns int64)
+}

@@ -1,0 +1,55 @@
+package conformance
+
+import (
+	"errors"
+
+	"kprobelab/internal/tools/qemu"
+	"kprobelab/internal/tools/qemu/frame"
+	"kprobelab/x86"
+)
+
+// Booted is what a machine has told.
+type Booted struct {
+	// Frames are what init sent, by name.
+	Frames map[string][]byte
+	// Text and Settled are the kernel's text as boot left it, and with the
+	// probes in place.
+	Text, Settled []byte
+}
+
+// Ask boots the machine, whose kernel's text is the given range, and waits
+// until init is done. say is told what happens.
+func Ask(m *qemu.Machine, text x86.Range, say func(string)) (*Booted, error) {
+	b := &Booted{Frames: map[string][]byte{}}
+	return b, m.Boot(func(r *qemu.Running) error { return b.follow(r, text, say) })
+}
+
+// follow reads frames to the last one.
+func (b *Booted) follow(r *qemu.Running, text x86.Range, say func(string)) error {
+	for {
+		name, data, err := r.Frame()
+		if err != nil {
+			return err
+		}
+		b.Frames[name] = data
+		switch name {
+		case frame.Booted:
+			say("booted; reading its text")
+			if b.Text, err = r.Memory(text); err != nil {
+				return err
+			}
+			if err := r.Tell("go on"); err != nil {
+				return err
+			}
+		case frame.Errnos:
+			say("every definition is written")
+		case frame.Attached:
+			say("every program is attached or refused")
+		case frame.Failed:
+			return errors.New("init: " + string(data))
+		case frame.Done:
+			b.Settled, err = r.Memory(text)
+			return err
+		}
+	}
+}

@@ -1,0 +1,230 @@
+package conformance
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+
+	"kprobelab/errno"
+	"kprobelab/internal/report"
+	"kprobelab/internal/tools/qemu/frame"
+	"kprobelab/kimage"
+	"kprobelab/x86"
+)
+
+// Agreement is how the project's answers compare with a kernel's.
+type Agreement struct {
+	// Asked is the number of questions, Same that of equal answers.
+	Asked, Same int
+	// Kinds counts the kernel's answers.
+	Kinds map[string]int
+	// OnlyEvents is how many of the refused points register_kprobe would take:
+	// kprobe_events alone refuses them.
+	OnlyEvents int
+	// Differences are the others, one a line.
+	Differences []string
+}
+
+func (a *Agreement) count(question, got, want string) {
+	if a.Kinds == nil {
+		a.Kinds = map[string]int{}
+	}
+	a.Asked++
+	a.Kinds[want]++
+	if got == want {
+		a.Same++
+		return
+	}
+	a.Differences = append(a.Differences, fmt.Sprintf("%s: computed %s, the kernel says %s", question, got, want))
+}
+
+// String is one line.
+func (a *Agreement) String() string {
+	var kinds []string
+	for k, n := range a.Kinds {
+		kinds = append(kinds, fmt.Sprintf("%s %d", k, n))
+	}
+	sort.Strings(kinds)
+	return fmt.Sprintf("%d of %d answers are the same (%.3f %%): %s", a.Same, a.Asked, 100*float64(a.Same)/float64(max(a.Asked, 1)), strings.Join(kinds, ", "))
+}
+
+// errnos are the kernel's answers to the definitions, in their order.
+func (b *Booted) errnos(want int) ([]int, error) {
+	words := strings.Fields(string(b.Frames[frame.Errnos]))
+	if len(words) != want {
+		return nil, fmt.Errorf("the kernel answered %d of %d definitions", len(words), want)
+	}
+	list := make([]int, len(words))
+	for i, w := range words {
+		n, err := strconv.Atoi(w)
+		if err != nil {
+			return nil, err
+		}
+		list[i] = n
+	}
+	return list, nil
+}
+
+// computed are check's answers for lines or an object.
+func computed(img *kimage.Image, probes []byte) ([]report.CheckRow, error) {
+	list, err := report.ReadProbes(bytes.NewReader(probes))
+	if err != nil {
+		return nil, err
+	}
+	var c report.Check
+	c.Add(img, list)
+	return c.Probes, nil
+}
+
+// CompareNames compares the answers for definitions by name, which were
+// written behind those of the points.
+func CompareNames(img *kimage.Image, points int, names []string, b *Booted) (*Agreement, error) {
+	rows, err := computed(img, []byte(strings.Join(names, "\n")))
+	if err != nil {
+		return nil, err
+	}
+	errnos, err := b.errnos(points + len(names))
+	if err != nil {
+		return nil, err
+	}
+	a := &Agreement{}
+	for i := range rows {
+		a.count(rows[i].Text, answer(rows[i].Cells[0].Errno, "accepted"), answer(errnos[points+i], "accepted"))
+	}
+	return a, nil
+}
+
+// ComparePoints compares the answers for points that were defined by address,
+// with names more definitions behind.
+func ComparePoints(img *kimage.Image, points []x86.Addr, names int, b *Booted) (*Agreement, error) {
+	rows, err := computed(img, []byte(Definitions(points)))
+	if err != nil {
+		return nil, err
+	}
+	errnos, err := b.errnos(len(points) + names)
+	if err != nil {
+		return nil, err
+	}
+	list, err := parseList(b.Frames[frame.List])
+	if err != nil {
+		return nil, err
+	}
+	a := &Agreement{}
+	for i, at := range points {
+		cell := &rows[i].Cells[0]
+		want := answer(errnos[i], "")
+		switch {
+		case errnos[i] == 0:
+			want = b.runs(img, list, at)
+		case cell.Register == 0:
+			a.OnlyEvents++
+		}
+		a.count(place(img, at), answer(cell.Errno, cell.Runs), want)
+	}
+	return a, nil
+}
+
+// answer is an errno's name, or how an accepted probe runs.
+func answer(no int, runs string) string {
+	if no != 0 {
+		return errno.Errno(-no).Name()
+	}
+	return runs
+}
+
+func place(img *kimage.Image, at x86.Addr) string {
+	s, ok := img.SymbolAt(at)
+	if !ok {
+		return at.String()
+	}
+	return fmt.Sprintf("%s (%s+%#x)", at, s.Name, at.Sub(s.Addr))
+}
+
+// endbr is how far behind an entry a probe on it is placed with IBT.
+const endbr = 4
+
+// runs is how the kernel runs a registered probe: what kprobes/list says, and
+// for an optimized one the jump in its text.
+func (b *Booted) runs(img *kimage.Image, list map[x86.Addr]string, at x86.Addr) string {
+	flags, ok := list[at]
+	if !ok {
+		at += endbr
+		if flags, ok = list[at]; !ok {
+			return "not in kprobes/list"
+		}
+	}
+	switch {
+	case strings.Contains(flags, "[DISABLED]"):
+		return "disabled"
+	case strings.Contains(flags, "[FTRACE]"):
+		return report.RunsFtrace
+	case !strings.Contains(flags, "[OPTIMIZED]"):
+		return report.RunsInt3
+	}
+	start := img.Lookup("_stext")
+	if off := at.Sub(start[0].Addr); off < 0 || off >= int64(len(b.Settled)) || b.Settled[off] != jmp32 {
+		return "optimized in the list, not in the text"
+	}
+	return report.RunsOptimized
+}
+
+// jmp32 is the opcode of jmp rel32.
+const jmp32 = 0xe9
+
+// parseList reads kprobes/list: address, k or r, place, flags.
+func parseList(text []byte) (map[x86.Addr]string, error) {
+	list := map[x86.Addr]string{}
+	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+		addr, rest, ok := strings.Cut(lines.Text(), " ")
+		v, err := strconv.ParseUint(addr, 16, 64)
+		if err != nil || !ok {
+			return nil, fmt.Errorf("kprobes/list: %q", lines.Text())
+		}
+		list[x86.Addr(v)] = rest
+	}
+	return list, nil
+}
+
+// CompareObject compares check's answers for a BPF object with what attaching
+// its programs returned.
+func CompareObject(img *kimage.Image, object []byte, b *Booted) (*Agreement, error) {
+	rows, err := computed(img, object)
+	if err != nil {
+		return nil, err
+	}
+	said := map[string]string{}
+	for line := range strings.Lines(string(b.Frames[frame.Attached])) {
+		if f := strings.Split(strings.TrimSpace(line), "\t"); len(f) == 3 {
+			said[f[0]] = f[1]
+		}
+	}
+	a := &Agreement{}
+	for i := range rows {
+		p, cell := &rows[i], &rows[i].Cells[0]
+		want, ok := said[p.Program]
+		if !ok {
+			return nil, fmt.Errorf("the kernel did not answer for %s", p.Program)
+		}
+		no, err := strconv.Atoi(want)
+		if err != nil {
+			return nil, err
+		}
+		a.count(p.Text, attached(p.Via, cell.Errno), attached(p.Via, no))
+	}
+	return a, nil
+}
+
+// attached is the errno's name or that it attaches. Of links to many functions
+// loaders ask the kernel first whether it has them, so no errno arrives.
+func attached(via report.Via, no int) string {
+	switch {
+	case no == 0:
+		return "attached"
+	case via == report.ViaMulti:
+		return "refused"
+	}
+	return errno.Errno(-no).Name()
+}

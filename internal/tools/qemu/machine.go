@@ -1,0 +1,188 @@
+package qemu
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"kprobelab/internal/tools/qemu/frame"
+	"kprobelab/x86"
+)
+
+// Machine says how to boot a kernel.
+type Machine struct {
+	// QEMU is the program that starts qemu-system-x86_64.
+	QEMU string
+	// Kernel is the image's path, CPU the model as QEMU writes it.
+	Kernel, CPU string
+	// CPUs is their number. One thread runs them in turn, or with Parallel one
+	// each; then QEMU now and then translates an instruction while another CPU
+	// patches it, and the guest dies.
+	CPUs     int
+	Parallel bool
+	// KASLR lets the kernel choose its addresses, anew in each boot. Memory
+	// needs them where they are linked.
+	KASLR bool
+	// Init is the init program, Arguments are its own, Files what else the
+	// initramfs holds.
+	Init      []byte
+	Arguments []string
+	Files     map[string][]byte
+	// Limit is how long the machine may run.
+	Limit time.Duration
+}
+
+// physicalText is where the kernel's text lies in physical memory without
+// KASLR: as far behind its start as it is linked behind the base of kernel text.
+func physicalText(addr x86.Addr) uint64 { return uint64(addr) - 0xffffffff80000000 }
+
+// Boot boots the kernel, lets follow speak with it, and ends it. The error is
+// follow's, or says that the limit has passed.
+func (m *Machine) Boot(follow func(*Running) error) error {
+	dir, err := os.MkdirTemp("", "qemu")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	ctx, cancel := context.WithTimeout(context.Background(), m.Limit)
+	defer cancel()
+	r, err := m.start(ctx, dir)
+	if err != nil {
+		return err
+	}
+	err = r.connectAnd(follow)
+	if quit := r.stop(); err == nil && ctx.Err() != nil {
+		err = quit
+	}
+	if ctx.Err() != nil {
+		err = fmt.Errorf("not done after %s: %w", m.Limit, err)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s on %s: %w; the console's end:\n%s", m.Kernel, m.CPU, err, r.console.String())
+	}
+	return err
+}
+
+// Running is a machine that runs.
+type Running struct {
+	dir     string
+	cmd     *exec.Cmd
+	stdin   io.WriteCloser
+	frames  *os.File
+	console tail
+	monitor *monitor
+}
+
+// start begins QEMU with its monitor on a socket, the console on its standard
+// files, and the debug console on a pipe.
+func (m *Machine) start(ctx context.Context, dir string) (*Running, error) {
+	r := &Running{dir: dir}
+	initrd := filepath.Join(dir, "initrd")
+	if err := os.WriteFile(initrd, initramfs(m.Init, m.Files), 0o600); err != nil {
+		return nil, err
+	}
+	frames, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer write.Close()
+	r.frames = frames
+	accel := "tcg,thread=single"
+	if m.Parallel {
+		accel = "tcg,thread=multi"
+	}
+	args := []string{
+		"-nodefaults", "-display", "none", "-no-reboot", "-accel", accel, "-m", "1024", "-smp", fmt.Sprint(m.CPUs), "-cpu", m.CPU,
+		"-kernel", m.Kernel, "-initrd", initrd, "-append", m.commandLine(),
+		"-serial", "stdio", "-debugcon", "file:/dev/fd/3",
+		"-qmp", "unix:" + r.socket() + ",server=on,wait=off",
+	}
+	r.cmd = exec.CommandContext(ctx, m.QEMU, args...)
+	r.cmd.ExtraFiles = []*os.File{write}
+	r.cmd.Stdout, r.cmd.Stderr = &r.console, &r.console
+	if r.stdin, err = r.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if err := r.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("QEMU: %w", err)
+	}
+	return r, nil
+}
+
+// commandLine is the kernel's; what is behind the dashes is init's.
+func (m *Machine) commandLine() string {
+	line := "console=ttyS0 quiet panic=-1 oops=panic"
+	if !m.KASLR {
+		line += " nokaslr"
+	}
+	return strings.Join(append([]string{line, "--"}, m.Arguments...), " ")
+}
+
+func (r *Running) socket() string { return filepath.Join(r.dir, "monitor") }
+
+func (r *Running) connectAnd(follow func(*Running) error) (err error) {
+	if r.monitor, err = dialMonitor(r.socket()); err != nil {
+		return err
+	}
+	return follow(r)
+}
+
+// Frame waits for the next frame that init sends.
+func (r *Running) Frame() (name string, data []byte, err error) {
+	if name, data, err = frame.Read(r.frames); err != nil {
+		err = fmt.Errorf("the machine ended early: %w", err)
+	}
+	return name, data, err
+}
+
+// Tell writes a line to the console, which init can read.
+func (r *Running) Tell(line string) error {
+	_, err := io.WriteString(r.stdin, line+"\n")
+	return err
+}
+
+// Memory reads the guest's memory at a range of kernel text, without KASLR.
+func (r *Running) Memory(text x86.Range) ([]byte, error) {
+	file := filepath.Join(r.dir, "memory")
+	defer os.Remove(file)
+	err := r.monitor.do("pmemsave", map[string]any{
+		"val": physicalText(text.Start), "size": uint64(text.End - text.Start), "filename": file,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return os.ReadFile(file)
+}
+
+// stop ends QEMU and waits for it.
+func (r *Running) stop() error {
+	defer r.frames.Close()
+	if r.monitor != nil {
+		defer r.monitor.conn.Close()
+		// The answer may be lost with the process.
+		_ = r.monitor.do("quit", nil)
+	} else {
+		_ = r.cmd.Process.Kill()
+	}
+	return r.cmd.Wait()
+}
+
+// tail keeps the end of what is written to it.
+type tail struct{ b []byte }
+
+const tailSize = 4 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.b = append(t.b, p...)
+	if over := len(t.b) - tailSize; over > 0 {
+		t.b = append([]byte(nil), t.b[over:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string { return strings.TrimSpace(string(t.b)) }

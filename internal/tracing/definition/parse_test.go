@@ -1,0 +1,132 @@
+package definition_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/errno"
+	"kprobelab/internal/tracing/definition"
+	"kprobelab/profile"
+)
+
+func tracing(t testing.TB, kernel string) *profile.Tracing {
+	c, ok := profile.Named(kernel)
+	require.True(t, ok)
+	return &c.Tracing
+}
+
+func parse(t testing.TB, kernel, line string) (*definition.Definition, error) {
+	return definition.Parse(definition.Words(line), fakeKernel{}, tracing(t, kernel))
+}
+
+// answer is what a kernel says to a definition: the line that is read back, or
+// the errno and the message with the caret's column.
+func answer(t testing.TB, kernel, line string) string {
+	d, err := parse(t, kernel, line)
+	if err == nil {
+		return d.String(d.MaxActive)
+	}
+	var e *definition.Error
+	require.ErrorAs(t, err, &e)
+	text := e.ID.Text(tracing(t, kernel))
+	if text == "" {
+		return errno.Of(err).Name()
+	}
+	return fmt.Sprintf("%s %d %s", errno.Of(err).Name(), e.Column, text)
+}
+
+// TestDefinitions asks every release of testdata/definitions.txt.
+func TestDefinitions(t *testing.T) {
+	text, err := os.ReadFile("testdata/definitions.txt")
+	require.NoError(t, err)
+	kernels, n := []string{}, 0
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSuffix(line, "\n")
+		switch {
+		case line == "" || line[0] == '#':
+		case line[0] == '[':
+			kernels = strings.Fields(strings.Trim(line, "[]"))
+		default:
+			def, want, ok := strings.Cut(line, " -> ")
+			require.True(t, ok, line)
+			def = expandRuns(def)
+			want = expandRuns(want)
+			for _, k := range kernels {
+				require.Equal(t, want, answer(t, k, def), "%s: %s", k, def)
+				n++
+			}
+		}
+	}
+	require.Greater(t, n, 150)
+}
+
+// expandRuns writes <x*70> out as 70 times x.
+func expandRuns(s string) string {
+	for {
+		i := strings.Index(s, "<x*")
+		if i < 0 {
+			return s
+		}
+		var n int
+		j := strings.IndexByte(s[i:], '>') + i
+		fmt.Sscanf(s[i:j], "<x*%d", &n)
+		s = s[:i] + strings.Repeat("x", n) + s[j+1:]
+	}
+}
+
+func TestDerefsAreCounted(t *testing.T) {
+	nested := func(n int, base string) string {
+		return "p fn " + strings.Repeat("+0(", n) + base + strings.Repeat(")", n)
+	}
+	for base, most := range map[string]int{"%ax": 14, "@0": 13, "@fn": 12} {
+		require.NotContains(t, answer(t, "6.1", nested(most, base)), "nested", base)
+		require.Contains(t, answer(t, "6.1", nested(most+1, base)), "EINVAL 8 Dereference is too much nested", base)
+	}
+}
+
+func TestTooManyArguments(t *testing.T) {
+	line := "p fn" + strings.Repeat(" %ax", 129)
+	d, err := parse(t, "6.1", line)
+	require.NoError(t, err)
+	require.Len(t, d.Args, 128, "the rest is ignored")
+	require.Equal(t, "E2BIG", answer(t, "6.12", line))
+}
+
+func TestEventTooBig(t *testing.T) {
+	line := "p fn" + strings.Repeat(" +0(%ax):u64[64]", 6)
+	_, err := parse(t, "6.1", line)
+	require.NoError(t, err)
+	_, err = parse(t, "6.1", line+" %ax:u8")
+	require.ErrorIs(t, err, errno.E2BIG)
+	var e *definition.Error
+	require.True(t, errors.As(err, &e))
+	require.Equal(t, definition.EventTooBig, e.ID)
+	require.Equal(t, len(line)+1, e.Column)
+}
+
+func TestErrorIsOneLine(t *testing.T) {
+	_, err := parse(t, "6.1", "p:a fn $foo")
+	require.EqualError(t, err, "p:a fn $foo (column 7): Invalid $-variable specified: invalid argument")
+	_, err = parse(t, "6.1", "q fn")
+	require.EqualError(t, err, "q fn: invalid argument")
+}
+
+func ExampleParse() {
+	c, _ := profile.Named("6.1")
+	for _, line := range []string{"r:my/ret fn $retval:s32", "p fn %foo"} {
+		d, err := definition.Parse(definition.Words(line), fakeKernel{}, &c.Tracing)
+		if err != nil {
+			fmt.Println(err)
+			continue
+		}
+		fmt.Println(d.String(0))
+	}
+	// Output:
+	// r:my/ret fn arg1=$retval:s32
+	// p fn %foo (column 5): Invalid register name: invalid argument
+}

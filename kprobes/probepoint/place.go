@@ -1,0 +1,93 @@
+package probepoint
+
+import (
+	"errors"
+
+	"kprobelab/errno"
+	"kprobelab/kimage"
+	"kprobelab/kprobes/slot"
+	"kprobelab/profile"
+	"kprobelab/x86"
+)
+
+// How is the way in which a probe at a point runs the probed instruction.
+type How int
+
+// The ways.
+const (
+	// Stepped: the copy in the slot is executed, and a trap behind it (an
+	// int3, or the trap flag's) returns to kprobes.
+	Stepped How = iota
+	// Boosted: the copy is executed and a jump behind it returns to the
+	// probed function; kprobes is not entered again.
+	Boosted
+	// Emulated: kprobes does to the registers what the instruction would do.
+	Emulated
+	// Ftrace: the function tracer calls the probe; there is no slot.
+	Ftrace
+)
+
+// String is the word that reports print.
+func (h How) String() string {
+	return [...]string{"stepped", "boosted", "emulated", "ftrace"}[h]
+}
+
+// Placement is how a probe that is accepted would run.
+type Placement struct {
+	How How
+	// Slot is the instruction out of line; it is zero for Ftrace.
+	Slot slot.Slot
+}
+
+// Place checks a point and builds its slot at slotAddr, as registration does
+// where no probe is at the address yet (checks 4 to 19). hasPost tells whether
+// the probe has a post_handler, which prevents boosting. Errors are *Refusal.
+func Place(v kimage.View, p *Point, slotAddr x86.Addr, hasPost bool, c *profile.Config) (Placement, error) {
+	if err := Check(v, p, c); err != nil {
+		return Placement{}, err
+	}
+	return place(v, p, slotAddr, hasPost, c)
+}
+
+// place is what follows the checks.
+func place(v kimage.View, p *Point, slotAddr x86.Addr, hasPost bool, c *profile.Config) (Placement, error) {
+	if p.Ftrace {
+		return Placement{How: Ftrace}, nil
+	}
+	s, err := BuildSlot(v, p, slotAddr, hasPost, c)
+	if err != nil {
+		return Placement{}, err
+	}
+	return Placement{How: howOf(&s, c), Slot: s}, nil
+}
+
+// BuildSlot makes the out-of-line copy of the instruction at a checked point
+// (check 19). Errors are *Refusal with the slot package's rule.
+func BuildSlot(v kimage.View, p *Point, slotAddr x86.Addr, hasPost bool, c *profile.Config) (slot.Slot, error) {
+	s, err := slot.Build(v, p.Addr, slotAddr, hasPost, c)
+	if err != nil {
+		return slot.Slot{}, slotRefusal(err, p)
+	}
+	return s, nil
+}
+
+func slotRefusal(err error, p *Point) error {
+	r := Refuse(errno.Of(err), RuleSlot, p.Addr, p.String())
+	r.Cause = err
+	var e *slot.Error
+	if errors.As(err, &e) {
+		r.Rule = Rule(e.Rule)
+		r.Why += ": " + e.Rule.Why()
+	}
+	return r
+}
+
+func howOf(s *slot.Slot, c *profile.Config) How {
+	switch {
+	case s.Boosted && !c.Preemption:
+		return Boosted
+	case s.Emulation.Kind != slot.EmulateNone:
+		return Emulated
+	}
+	return Stepped
+}

@@ -1,0 +1,154 @@
+//go:build cgo && linux && amd64
+
+package kprobelab
+
+import (
+	"errors"
+	"fmt"
+
+	"kprobelab/emu"
+	"kprobelab/kimage"
+	"kprobelab/kprobes"
+	"kprobelab/profile"
+	"kprobelab/tracing"
+)
+
+// Options are the choices of a Lab; the zero value of each is its default.
+type Options struct {
+	// Profile names the kernel whose rules hold ("6.1"; profile.Names lists
+	// them). Empty: the one that the image's facts choose.
+	Profile string
+	// Rules are a profile of the caller's own; with them, Profile is not used.
+	Rules *profile.Config
+	// Config names a kernel .config, plain or gzip, that decides what would
+	// otherwise be inferred. Empty: the image's own, if it is embedded.
+	Config string
+	// LiveText names a file whose text is laid over the image's, Symbols a
+	// System.map or a copy of /proc/kallsyms that replaces its symbols.
+	LiveText, Symbols string
+	// Modules are files to load into module space (.ko or .o), in order.
+	Modules []string
+	// CPU is the processor that the boot-time text is made for
+	// (kimage.Options.CPU), qemu64 by default. The machine emulates the
+	// nearest that it can.
+	CPU string
+
+	// CPUs is how many there are, 1 by default, at most 64.
+	CPUs int
+	// Seed decides every choice of the scheduler.
+	Seed int64
+	// Budget is how many instructions a call may execute, 100 million by
+	// default.
+	Budget uint64
+	// EveryInstruction lets the scheduler switch tasks after any instruction,
+	// not after blocks only. It is several times slower.
+	EveryInstruction bool
+	// Optimize allows jump optimization, in kernels that have it; Settle lets
+	// it happen. Without, every probe keeps its int3.
+	Optimize bool
+}
+
+// Lab is an image on a machine with the kprobes subsystem on it. It is for one
+// goroutine at a time.
+type Lab struct {
+	// Image is the code under test.
+	Image *kimage.Image
+	// Machine runs it.
+	Machine *emu.Machine
+	// Kprobes is the subsystem.
+	Kprobes *kprobes.Kprobes
+}
+
+// Open opens the image at path (empty: the guest kernel) and makes a Lab of it,
+// which the caller closes. nil options mean the defaults. It fails as OpenImage
+// and New do, and with an ErrProfile where no profile has the name.
+func Open(path string, o *Options) (*Lab, error) {
+	io, err := o.image()
+	if err != nil {
+		return nil, err
+	}
+	img, err := OpenImage(path, io)
+	if err != nil {
+		return nil, err
+	}
+	return New(img, o)
+}
+
+// ErrProfile is a profile name that nobody knows.
+var ErrProfile = errors.New("there is no profile of this name")
+
+// image is what the options say of the image.
+func (o *Options) image() (*kimage.Options, error) {
+	if o == nil {
+		return nil, nil
+	}
+	rules := o.Rules
+	if rules == nil && o.Profile != "" {
+		var ok bool
+		if rules, ok = profile.Named(o.Profile); !ok {
+			return nil, fmt.Errorf("profile %q: %w; there are %v", o.Profile, ErrProfile, profile.Names())
+		}
+	}
+	return &kimage.Options{
+		Profile: rules, Config: o.Config, LiveText: o.LiveText, SystemMap: o.Symbols,
+		Modules: o.Modules, CPU: o.CPU,
+	}, nil
+}
+
+// New makes a machine that runs the image, and the subsystem on it. Its
+// processors are of the engine's model that is nearest to the one the image's
+// text is made for. The caller closes it. nil options mean the defaults; those
+// that say how an image is opened are not used, but for Rules.
+func New(img *kimage.Image, o *Options) (*Lab, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	m, err := emu.New(img, &emu.Options{
+		CPUs: o.CPUs, Seed: o.Seed, Budget: o.Budget, EveryInstruction: o.EveryInstruction,
+		CPUModel: img.NearestCPU(emu.CPUModels()),
+	})
+	if err != nil {
+		return nil, err
+	}
+	rules := o.Rules
+	if rules == nil {
+		rules = img.Profile()
+	}
+	l := &Lab{Image: img, Machine: m, Kprobes: kprobes.New(m, img, rules)}
+	if o.Optimize {
+		if err := l.Kprobes.InitOptprobes(); err != nil {
+			m.Close()
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// Close frees the machine. Probes need not be unregistered before.
+func (l *Lab) Close() { l.Machine.Close() }
+
+// Call calls a function of the image and returns rax. An argument is an integer,
+// a string, a []byte (copied in, and back after the call), an *emu.Buf or an
+// x86.Addr. The error is the machine's (*emu.Fault, *emu.BudgetError) or that of
+// a hit that went wrong.
+func (l *Lab) Call(name string, args ...any) (uint64, error) {
+	v, err := l.Machine.Call(name, args...)
+	if hit := l.Kprobes.ClearErr(); err == nil {
+		err = hit
+	}
+	return v, err
+}
+
+// Tracing puts the tracing subsystem on the Lab: kprobe events, and the files of
+// tracefs. The caller closes it, before the Lab. Where the options have no
+// Source, it is the image.
+func (l *Lab) Tracing(o *tracing.Options) (*tracing.Tracing, error) {
+	with := tracing.Options{}
+	if o != nil {
+		with = *o
+	}
+	if with.Source == nil {
+		with.Source = l.Image
+	}
+	return tracing.New(l.Kprobes, l.Machine, &with)
+}

@@ -1,0 +1,42 @@
+package kprobelab
+
+import (
+	_ "embed"
+	"strings"
+
+	"kprobelab/kimage"
+)
+
+// GuestKernel is the name of the image of the guest kernel.
+const GuestKernel = "guest kernel"
+
+var (
+	//go:embed testdata/guest.elf
+	guestELF []byte
+	//go:embed testdata/demo.ko
+	guestModule []byte
+	//go:embed testdata/compiler.txt
+	guestCompiler string
+)
+
+// GuestELF is the guest kernel: an executable ELF64 image with the sections and
+// symbols of a vmlinux of Linux 6.1, text at 0xffffffff81000000. testdata/README.md
+// lists its functions by what they are for. Callers must not change the bytes.
+func GuestELF() []byte { return guestELF }
+
+// GuestModule is the guest kernel's module demo: a relocatable ELF64 object with
+// a .modinfo section, as insmod takes it. Callers must not change the bytes.
+func GuestModule() []byte { return guestModule }
+
+// GuestCompiler names the compiler that built both, as `gcc --version` prints it
+// on its first line. Another version may make other bytes of the same sources.
+func GuestCompiler() string { return strings.TrimSpace(guestCompiler) }
+
+// OpenImage opens the image at path as kimage.Open does; an empty path or "-" is
+// the guest kernel.
+func OpenImage(path string, o *kimage.Options) (*kimage.Image, error) {
+	if path == "" || path == "-" {
+		return kimage.FromBytes(GuestKernel, GuestELF(), o)
+	}
+	return kimage.Open(path, o)
+}

@@ -1,0 +1,29 @@
+//go:build cgo && linux && amd64
+
+package kprobelab
+
+import (
+	"errors"
+	"fmt"
+
+	"kprobelab/kprobes"
+)
+
+// Settle lets the kprobe optimizer's worker run until nothing is queued. Where
+// it has to wait for tasks that are inside calls, these run meanwhile, as far
+// as it takes. The error is the machine's; that of a call belongs to its task.
+func (l *Lab) Settle() error {
+	err := l.Kprobes.Settle()
+	var waits *kprobes.Unsettled
+	if !errors.As(err, &waits) {
+		return err
+	}
+	settled := func() bool {
+		err = l.Kprobes.Settle()
+		return err == nil
+	}
+	if ran := l.Machine.RunUntil(settled); ran != nil {
+		return fmt.Errorf("settle: %w", ran)
+	}
+	return err
+}

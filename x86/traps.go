@@ -1,0 +1,21 @@
+package x86
+
+// Traps is what a machine calls when a CPU traps, on that CPU, with interrupts
+// off, and with the frame to resume from afterwards. regs is valid during the
+// call only. A false return means: not mine, do what the kernel does otherwise.
+// kprobes implements it; a machine calls it.
+type Traps interface {
+	// Int3 is vector 3; regs.IP is one past the int3.
+	Int3(regs *PtRegs) bool
+	// Debug is vector 1. The trap flag is still set in regs.Flags, and the
+	// receiver clears it to go on without stepping.
+	Debug(regs *PtRegs) bool
+	// Fault is any other exception, with regs.IP at the faulting instruction.
+	// After a false return the machine looks in the exception table for regs.IP
+	// as it is then, because a fault in a copied instruction is reported at the
+	// original's address.
+	Fault(regs *PtRegs, vector int) bool
+	// TaskExit tells that a task has ended, or that the boot task's call was
+	// given up and will never go on.
+	TaskExit(task int)
+}
