@@ -6,9 +6,9 @@ import (
 	"kprobelab/x86"
 )
 
-// bootPatcher does to an image's text what booting does, in the kernel's
-// order. What it writes depends on the release, told by the image itself, and
-// on the processor.
+// bootPatcher does to an image's text what booting does, in the kernel's order.
+// What it writes depends on the release, which the image tells, and on the
+// processor.
 type bootPatcher struct {
 	img *Image
 	cpu *cpuModel
@@ -50,8 +50,8 @@ func (p *bootPatcher) cpuFact() Fact {
 	return Fact{Name: "CPU", Value: p.cpu.name, Evidence: "the default; the boot-time text is made for it"}
 }
 
-// keepLive saves the live text, and returns what puts it back: it has been
-// patched already, by the kernel it comes from.
+// keepLive saves the live text, and returns a function that puts it back: the
+// kernel that it comes from has patched it already.
 func (img *Image) keepLive() func() {
 	type piece struct{ live, saved []byte }
 	var pieces []piece
@@ -90,7 +90,7 @@ func (img *Image) newBootPatcher() (*bootPatcher, error) {
 }
 
 // patch is boot's order from 5.18 on (alternative_instructions), with what
-// earlier and later initialisation does before and behind it.
+// earlier and later initialisation does before and after it.
 func (p *bootPatcher) patch(o tableOwner) {
 	if !p.early {
 		p.paravirt(o)
@@ -117,8 +117,8 @@ func (p *bootPatcher) paravirt(o tableOwner) {
 	}
 }
 
-// returns makes jumps to the return thunk returns, where the processor needs
-// no thunk, and else jumps to the thunk that it needs.
+// returns turns jumps to the return thunk into returns where the processor
+// needs no thunk; elsewhere into jumps to the thunk that it needs.
 func (p *bootPatcher) returns(o tableOwner) {
 	compiled, ok := p.img.symbolAddr("__x86_return_thunk")
 	if !ok {
@@ -164,8 +164,8 @@ func (p *bootPatcher) returnThunkAt(addr x86.Addr) x86.Addr {
 	return p.returnThunk()
 }
 
-// setReturnThunk puts the choice into the kernel's variable, which whoever
-// patches text later asks.
+// setReturnThunk writes the choice into the kernel's variable: whoever patches
+// text later reads it.
 func (p *bootPatcher) setReturnThunk() {
 	variable, ok := p.img.symbolAddr("x86_return_thunk")
 	slot := p.img.bytes(variable, 8)
@@ -180,7 +180,7 @@ var (
 	sealedNop4 = []byte{0x66, 0x0f, 0x1f, 0x00}
 )
 
-// seals removes the ENDBRs that nothing needs (X86_KERNEL_IBT).
+// seals replaces the ENDBRs that nothing needs (X86_KERNEL_IBT).
 func (p *bootPatcher) seals(o tableOwner) {
 	at, data := o.table(".ibt_endbr_seal", "__ibt_endbr_seal", "__ibt_endbr_seal_end")
 	for off := 0; off+4 <= len(data); off += 4 {
@@ -191,7 +191,7 @@ func (p *bootPatcher) seals(o tableOwner) {
 	}
 }
 
-// ftrace makes the calls of the tracer nops.
+// ftrace turns the calls of the tracer into nops.
 func (p *bootPatcher) ftrace(o tableOwner) {
 	for _, s := range p.img.sitesOf(SiteFtrace, o) {
 		text := p.img.bytes(s.Addr, 5)
@@ -226,8 +226,9 @@ func (p *bootPatcher) updateStaticCalls() {
 }
 
 // preemptModel is the model that the configuration names. An image with
-// PREEMPT_DYNAMIC does not tell; most distributions choose voluntary, which a
-// real-time kernel does not have: it has lazy where the image knows that.
+// PREEMPT_DYNAMIC does not tell its model. Most distributions choose voluntary;
+// a real-time kernel has no such model, and takes lazy where the image knows
+// that, otherwise full.
 func (p *bootPatcher) preemptModel() string {
 	if m := p.img.fact(factPreemptModel); m != "" {
 		return m

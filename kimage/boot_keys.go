@@ -7,7 +7,8 @@ import (
 	"kprobelab/x86"
 )
 
-// bootKey is a static key that boot turns, and so the jump labels that ask it.
+// bootKey is a static key that boot turns, and with it the jump labels that ask
+// it.
 type bootKey struct {
 	// name is the key's symbol, off where in it the key lies.
 	name string
@@ -76,14 +77,14 @@ func symbol(name string) func(*bootPatcher) bool {
 
 func preemptsLazily(p *bootPatcher) bool { return p.preemptModel() == preemptLazy }
 
-// stableClock: to 6.1 only a constant rate is trusted, later any counter until
-// it is seen to drift.
+// stableClock: to 6.1 only a counter of constant rate is trusted; later any
+// counter is, until it is seen to drift.
 func stableClock(p *bootPatcher) bool {
 	return p.cpu.flags["constant_tsc"] || nearestProfile(p.img.findBanner().release) == "6.12"
 }
 
-// zeroesPages: init_on_alloc is the configuration's default, and its key
-// therefore on from the start.
+// zeroesPages: the configuration makes init_on_alloc the default, so its key is
+// on from the start.
 func zeroesPages(p *bootPatcher) bool { return p.keyOn("init_on_alloc") }
 
 // securityMarks: the security module that boot chooses looks at packets.
@@ -135,8 +136,8 @@ func (p *bootPatcher) setKey(key x86.Addr, on bool) {
 	le.PutUint32(count, users)
 }
 
-// jumpLabel writes the branch for the key's state: a nop where the code
-// behind is likely and the key on, or neither.
+// jumpLabel writes the branch for the key's state: a nop where the code that
+// follows is the likely one and the key is on, or where neither holds.
 func (p *bootPatcher) jumpLabel(j JumpLabel, on bool) {
 	text := p.img.bytes(j.Addr, j.Len)
 	switch {

@@ -59,11 +59,11 @@ func TestSecurityModulesOrder(t *testing.T) {
 		data string
 		want []string
 	}{
-		"found":         {"x\x00landlock,yama,loadpin,apparmor,bpf\x00y", []string{"landlock", "yama", "loadpin", "apparmor", "bpf"}},
-		"behind_others": {"a,yama,b\x00landlock,yama,apparmor,bpf\x00", []string{"landlock", "yama", "apparmor", "bpf"}},
-		"too_few":       {"a,yama,b\x00", nil},
-		"none":          {"nothing", nil},
-		"not_ended":     {"\x00yama,apparmor,yama,bpf", []string{"yama", "apparmor", "yama", "bpf"}},
+		"found":        {"x\x00landlock,yama,loadpin,apparmor,bpf\x00y", []string{"landlock", "yama", "loadpin", "apparmor", "bpf"}},
+		"after_others": {"a,yama,b\x00landlock,yama,apparmor,bpf\x00", []string{"landlock", "yama", "apparmor", "bpf"}},
+		"too_few":      {"a,yama,b\x00", nil},
+		"none":         {"nothing", nil},
+		"not_ended":    {"\x00yama,apparmor,yama,bpf", []string{"yama", "apparmor", "yama", "bpf"}},
 	} {
 		require.Equal(t, c.want, orderAt([]byte(c.data), "yama", known), name)
 	}

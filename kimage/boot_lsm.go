@@ -42,8 +42,8 @@ func (p *bootPatcher) securityModules(start, stop string) (list []securityModule
 }
 
 // initialised lists the security modules in the order in which boot initialises
-// them (ordered_lsm_init): the early ones, the first, those that CONFIG_LSM
-// names, of the exclusive ones the first, and the last.
+// them (ordered_lsm_init): early ones, first ones, those that CONFIG_LSM names
+// (of the exclusive ones only the first), last ones.
 func (p *bootPatcher) initialised() []securityModule {
 	list := p.securityModules("__start_early_lsm_info", "__end_early_lsm_info")
 	all := p.securityModules("__start_lsm_info", "__end_lsm_info")
@@ -126,8 +126,8 @@ const (
 	securityCallSize = 32
 )
 
-// securityHooks reads a module's hooks: what its arrays NAME_hooks or
-// NAME_…_hooks hold.
+// securityHooks reads a module's hooks from its arrays NAME_hooks or
+// NAME_…_hooks.
 func (p *bootPatcher) securityHooks(module string, table x86.Range) (list []securityHook) {
 	for _, s := range p.hookArrays(module) {
 		data := p.img.bytes(s.Addr, int(s.Size))

@@ -72,7 +72,7 @@ func (n *nops) fill(b []byte) {
 	}
 }
 
-// jumpOver makes b a jump to its end, with int3s behind it.
+// jumpOver makes b a jump to its end, followed by int3s.
 func jumpOver(b []byte) {
 	head := 2
 	if len(b) < 128 {

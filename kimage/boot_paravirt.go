@@ -80,8 +80,8 @@ func newParavirtPatcher(img *Image, n nops, inline bool) *paravirtPatcher {
 	return p
 }
 
-// patch writes one site: nothing, an instruction, or a direct call, and nops
-// behind it. A missing operation traps.
+// patch writes one site: nothing, an instruction, or a direct call, and then
+// nops. A missing operation traps.
 func (p *paravirtPatcher) patch(s paravirtSite) {
 	text, slot := p.img.bytes(s.addr, s.len), p.img.bytes(p.ops+x86.Addr(8*s.op), 8)
 	if text == nil || slot == nil {

@@ -25,10 +25,9 @@ var (
 	xor5rax = []byte{0x2e, 0x2e, 0x2e, 0x31, 0xc0}
 )
 
-// newStaticCalls makes the patcher for the processor. Static calls are
-// initialised before the kernel decides on return thunks, so a tail call of
-// nothing is a plain return on every processor; a release that can do it again
-// (6.12) does.
+// newStaticCalls makes the patcher for the processor. The kernel initialises
+// static calls before it decides on return thunks, so a tail call of nothing is
+// a plain return on every processor; 6.12 writes it again after that.
 func (p *bootPatcher) newStaticCalls() *staticCallPatcher {
 	sc := &staticCallPatcher{img: p.img, nops: p.nops}
 	sc.ret0, _ = p.img.symbolAddr("__static_call_return0")

@@ -15,7 +15,7 @@ type Proto struct {
 	// Ret is the result, without a name; its Type is "void" and its Size 0
 	// where there is none.
 	Ret Param
-	// Variadic is true for a function with "..." behind its parameters.
+	// Variadic is true for a function with "..." after its parameters.
 	Variadic bool
 }
 

@@ -65,7 +65,7 @@ func pointerTo(target btf.Type, inner string) string {
 	return "*" + inner
 }
 
-// qualified puts the qualifier before a plain type, and behind the star of a
+// qualified puts the qualifier before a plain type, and after the star of a
 // pointer.
 func qualified(word string, t btf.Type, inner string, depth int) string {
 	if p, ok := t.(*btf.Pointer); ok {

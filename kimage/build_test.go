@@ -131,8 +131,8 @@ func testRela(symtab, target uint32, relocs ...rela) testSection {
 // kallsymsLayout is one of the layouts that the kernel has had.
 type kallsymsLayout struct {
 	name string
-	// behind: addresses stand behind token_index (6.4 and later).
-	behind bool
+	// after: addresses follow token_index (6.4 and later).
+	after bool
 	// absolute: 8-byte addresses and no base (before 4.6).
 	absolute bool
 	// percpu: ABSOLUTE_PERCPU offsets.
@@ -148,8 +148,8 @@ var kallsymsLayouts = []kallsymsLayout{
 	{name: "4.19", percpu: true, marker: 8},
 	{name: "5.10", percpu: true, marker: 4},
 	{name: "6.1", percpu: true, marker: 4, seqs: true},
-	{name: "6.12", percpu: true, marker: 4, seqs: true, behind: true},
-	{name: "6.15", marker: 4, seqs: true, behind: true},
+	{name: "6.12", percpu: true, marker: 4, seqs: true, after: true},
+	{name: "6.15", marker: 4, seqs: true, after: true},
 }
 
 // testTokens is a token table where most bytes stand for themselves and some
@@ -197,7 +197,7 @@ func (l kallsymsLayout) build(syms []Symbol) []byte {
 		seqs = nil
 	}
 	num := appendUint(nil, uint64(len(syms)), 8)
-	if l.behind {
+	if l.after {
 		return joinAligned(num, names, marks, table, index, addrs, base, seqs)
 	}
 	return joinAligned(addrs, base, num, names, marks, seqs, table, index)
@@ -274,7 +274,7 @@ func testKernelSymbols() []Symbol {
 const testBanner = "Linux version 6.1.0-test (me@here) (gcc-12 (Debian 12.2.0) 12.2.0, GNU ld 2.40) #1 SMP PREEMPT_DYNAMIC today\n\x00"
 
 // testKernel is a stripped kernel: text of one-byte no-ops, the banner and the
-// kallsyms tables in .rodata, bss behind.
+// kallsyms tables in .rodata, bss last.
 func testKernel(l kallsymsLayout) []byte {
 	rodata := make([]byte, 0x100)
 	copy(rodata, testBanner)
@@ -300,5 +300,5 @@ func testBzImage(payload []byte, elfSize int) []byte {
 		payload = appendUint(slices.Clone(payload), uint64(elfSize), 4)
 	}
 	le.PutUint32(b[bzPayloadLen:], uint32(len(payload)))
-	return append(append(b, payload...), "behind the payload"...)
+	return append(append(b, payload...), "after the payload"...)
 }

@@ -75,7 +75,7 @@ func unpackBzImage(file string, b []byte, report func(string, int64, int64)) ([]
 	return elf, nil
 }
 
-// describe says what a file is that is no image, for the error.
+// describe says what a file is that is no image, for the error's text.
 func describe(b []byte) string {
 	switch {
 	case len(b) == 0:

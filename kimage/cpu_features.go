@@ -14,8 +14,8 @@ type feature uint16
 func feat(word, bit feature) feature { return word*32 + bit }
 
 // Features without a name in /proc/cpuinfo, which the kernel defines for its
-// own use. Their numbers are the same in the releases from 5.10 to 6.12, but
-// for the two that have more than one here.
+// own use. Their numbers are the same from 5.10 to 6.12; two features have
+// moved, and have more than one number here.
 const (
 	featAlways      = feature(3*32 + 21)
 	featK8          = feature(3*32 + 4)

@@ -47,7 +47,7 @@ func (d *cpuDecision) set(f feature, on bool) {
 	}
 }
 
-// exists: the image has a symbol, and so the mitigation compiled in.
+// exists: the image has a symbol, and so the mitigation is compiled in.
 func (d *cpuDecision) exists(symbol string) bool {
 	_, ok := d.img.symbolAddr(symbol)
 	return ok
@@ -104,8 +104,8 @@ func (d *cpuDecision) meltdown() {
 	d.set(featPTI, d.m.bugs["cpu_meltdown"])
 }
 
-// spectreV1 fences swapgs where a user may have chosen the base of GS, or SMAP
-// does not hold in speculation.
+// spectreV1 puts fences after swapgs where a user may have chosen the base of
+// GS, or where SMAP does not hold in speculation.
 func (d *cpuDecision) spectreV1() {
 	smap := d.m.flags["smap"] && !d.m.bugs["cpu_meltdown"]
 	if !d.m.bugs["spectre_v1"] || smap && !d.m.flags["fsgsbase"] {

@@ -2,11 +2,11 @@ package kimage
 
 import "slices"
 
-// NearestCPU picks, of processors known by name (in any case), the one on
-// which to run the image's text: the one that lacks least of what the processor
-// has for which the text was made; of several that very one, or else the one
-// with the fewest features beside those. Names that are not among CPUModels are
-// passed over; the result is empty where none is left.
+// NearestCPU picks one of the named processors to run the image's text on: the
+// one that lacks fewest features of the processor that the text was made for.
+// Of several it takes that very processor, or else the one with the fewest
+// features beside those. The case of names does not matter, and names that are
+// not among CPUModels are passed over; the result is empty where none is left.
 func (img *Image) NearestCPU(names []string) string {
 	want := img.cpu
 	if want == nil {
@@ -26,8 +26,8 @@ func (img *Image) NearestCPU(names []string) string {
 	return bestName
 }
 
-// distance is how far a processor is from the wanted one: the features that
-// it lacks, whether it is another, and the features that it has beside.
+// distance is how far a processor is from the wanted one: how many features it
+// lacks, whether it is another one, and how many features it has beside those.
 func (want *cpuModel) distance(m *cpuModel) [3]int {
 	var d [3]int
 	for f := range want.flags {

@@ -104,7 +104,7 @@ func readAll(r io.Reader, hint int, p *progress) ([]byte, error) {
 	return appendAll(make([]byte, 0, max(hint+1, 64<<10)), r, p)
 }
 
-// appendAll reads r to its end behind out.
+// appendAll reads r to its end and appends it to out.
 func appendAll(out []byte, r io.Reader, p *progress) ([]byte, error) {
 	for {
 		if len(out) == cap(out) {
@@ -228,8 +228,8 @@ func unpackLz4Legacy(b []byte, hint int, p *progress) ([]byte, error) {
 	return out, nil
 }
 
-// appendLz4Block unpacks a block behind out, first into the capacity that the
-// expected size left, then into more.
+// appendLz4Block appends an unpacked block to out, first into the capacity that
+// the expected size left, then into more.
 func appendLz4Block(out, block []byte) ([]byte, error) {
 	if len(out)+lz4LegacyBlock > maxImage {
 		return nil, errTooLarge

@@ -221,7 +221,7 @@ func (f *elfFile) checkSection(s *elfSection, at uint64) error {
 	}
 	switch {
 	case s.typ != shtNobits && (s.off > uint64(len(f.data)) || s.size > uint64(len(f.data))-s.off):
-		return badFormat(f.name, int64(at), "a section of %#x bytes at %#x ends behind the file's %d bytes", s.size, s.off, len(f.data))
+		return badFormat(f.name, int64(at), "a section of %#x bytes at %#x ends past the file's %d bytes", s.size, s.off, len(f.data))
 	case s.size > maxImage, s.addr+s.size < s.addr:
 		return badFormat(f.name, int64(at), "a section at %#x of %#x bytes cannot be", s.addr, s.size)
 	case s.align&(s.align-1) != 0 || s.align > 1<<30:

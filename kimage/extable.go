@@ -44,7 +44,7 @@ type Bug struct {
 
 // Flags of an entry (asm-generic/bug.h).
 const (
-	// BugWarning: execution goes on behind the ud2.
+	// BugWarning: execution goes on past the ud2.
 	BugWarning = 1 << iota
 	// BugOnce: only the first time is told.
 	BugOnce

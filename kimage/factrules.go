@@ -93,8 +93,8 @@ var rules = []rule{
 		set:  func(c *profile.Config, on bool) { c.Check.FtraceSiteMiddle = on },
 	},
 	{
-		// It went into stable releases at different times; nothing but its
-		// helper tells. Without the symbol the release decides.
+		// It went into stable releases at different times; only the symbol of
+		// its helper tells. Without the symbol the release decides.
 		name: "Tracing.UniqueSymbols",
 		look: func(e *evidence) (bool, string, bool) {
 			on, why, _ := e.symbol("count_symbols")
@@ -229,8 +229,8 @@ func setPreemption(c *profile.Config, on bool) {
 	}
 }
 
-// setStepping takes the stepping, the slots and the emulation of a release
-// that steps this way: they came together.
+// setStepping takes the stepping, the slots and the emulation of a release that
+// steps this way: the three came together.
 func setStepping(c *profile.Config, trapFlag bool) {
 	from := "5.10"
 	if trapFlag {

@@ -104,7 +104,7 @@ func nearestProfile(release string) string {
 	return "6.12"
 }
 
-// others are facts that no profile field holds.
+// others are facts that belong to no field of the profile.
 func (e *evidence) others() {
 	for _, o := range []struct{ option, symbol string }{
 		{"CONFIG_RETPOLINE", "__x86_indirect_thunk_rax"},
@@ -131,7 +131,7 @@ func (e *evidence) others() {
 // banner is what the kernel says of itself.
 type banner struct {
 	text, release, compiler string
-	// flags are the words behind the build number: SMP, PREEMPT, ….
+	// flags are the words after the build number: SMP, PREEMPT, ….
 	flags []string
 	from  string
 }

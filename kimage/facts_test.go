@@ -117,7 +117,7 @@ func TestMiddleOfSiteByCode(t *testing.T) {
 	for code, want := range map[string]string{
 		"55 41b8acffffff c3 cc": "true",  // mov $-EILSEQ,%r8d
 		"55 b8eaffffff c3 cc":   "false", // mov $-EINVAL,%eax
-		"c3 cc b8acffffff c3":   "true",  // behind a return and padding
+		"c3 cc b8acffffff c3":   "true",  // after a return and padding
 	} {
 		text := append(fromHex(t, code), bytes.Repeat([]byte{0xcc}, 16)...)
 		text = append(text[:16], fromHex(t, "b8acffffff c3")...) // another function

@@ -7,9 +7,9 @@ import (
 	"kprobelab/x86"
 )
 
-// The kernel carries its symbols in compressed tables of its own read-only
-// data, which is all that a distribution's image has. There is no header that
-// says where; they are found by what they must look like. In address order:
+// The kernel carries its symbols in compressed tables in its read-only data. A
+// distribution's image has no others. No header says where they are; they are
+// found by what they must look like. In address order:
 //
 //	to 6.3:    offsets  relative_base  num_syms  names  markers  [seqs_of_names]  token_table  token_index
 //	from 6.4:  num_syms  names  markers  token_table  token_index  offsets  relative_base  seqs_of_names
@@ -18,10 +18,10 @@ import (
 // of 6.1 have seqs_of_names too, and kernels without a relative base have
 // 8-byte addresses in place of offsets.)
 //
-// token_table has 256 strings that one byte of a compressed name stands for.
-// Digits and letters stand for themselves, so "0\x001\x002\x00…9\x00" is in
-// it, and that is what the search begins with. token_index, its 256 offsets,
-// proves the place.
+// token_table has 256 strings: each byte of a compressed name stands for one.
+// Digits and letters stand for themselves, so "0\x001\x002\x00…9\x00" is in it,
+// and the search begins with that. token_index, its 256 offsets, proves the
+// place.
 
 // errNoKallsyms says that no intact tables are in the data.
 var errNoKallsyms = errors.New("no kallsyms tables")
@@ -113,8 +113,8 @@ func tokenIndexIs(data []byte, at int, offs *[256]uint16) bool {
 	return true
 }
 
-// find looks for the other tables before the token table and behind the
-// token index.
+// find looks for the other tables before the token table and after the token
+// index.
 func (k *kallsymsTables) find(table, index int, inText func(x86.Addr) bool, budget *int) ([]Symbol, bool) {
 	for q := (table - 8) &^ 7; q >= 0; q -= 8 {
 		n := le.Uint64(k.data[q:])
@@ -139,9 +139,9 @@ func (k *kallsymsTables) find(table, index int, inText func(x86.Addr) bool, budg
 	return nil, false
 }
 
-// nameAt returns the compressed name at an offset and the offset behind it.
-// The length is one byte, or from 6.1 on two, low seven bits first, when the
-// first has bit 7 set.
+// nameAt returns the compressed name at an offset, and the offset of the next
+// one. The length is one byte, or from 6.1 on two, low seven bits first, when
+// the first has bit 7 set.
 func (k *kallsymsTables) nameAt(at int) (name []byte, next int, ok bool) {
 	if at >= len(k.data) {
 		return nil, 0, false
@@ -161,8 +161,8 @@ func (k *kallsymsTables) nameAt(at int) (name []byte, next int, ok bool) {
 	return k.data[at : at+n], at + n, true
 }
 
-// namesFit walks all names and compares the markers behind them, which hold
-// the offset of every 256th name: 4 bytes each, 8 to 4.19.
+// namesFit walks all names and compares the markers that follow them: the
+// offset of every 256th name, in 4 bytes each (8 to 4.19).
 func (k *kallsymsTables) namesFit(table int, budget *int) bool {
 	var marks []int
 	at := k.names
@@ -241,11 +241,11 @@ func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '?' }
 
 func align8(n int) int { return (n + 7) &^ 7 }
 
-// decodeAddrs finds the addresses, before num_syms at q or at behind, and
+// decodeAddrs finds the addresses, before num_syms at q or from after on, and
 // gives them to the symbols.
-func (k *kallsymsTables) decodeAddrs(syms []Symbol, q, behind int, inText func(x86.Addr) bool) bool {
-	for _, place := range []func(int, int) ([]byte, uint64, bool){k.offsetsBefore, k.offsetsBehind} {
-		offs, base, ok := place(q, behind)
+func (k *kallsymsTables) decodeAddrs(syms []Symbol, q, after int, inText func(x86.Addr) bool) bool {
+	for _, place := range []func(int, int) ([]byte, uint64, bool){k.offsetsBefore, k.offsetsAfter} {
+		offs, base, ok := place(q, after)
 		if !ok {
 			continue
 		}
@@ -277,8 +277,8 @@ func (k *kallsymsTables) offsetsBefore(q, _ int) (offs []byte, base uint64, ok b
 	return k.data[start : start+4*k.num], le.Uint64(k.data[q-8:]), true
 }
 
-func (k *kallsymsTables) offsetsBehind(_, behind int) (offs []byte, base uint64, ok bool) {
-	start := align8(behind)
+func (k *kallsymsTables) offsetsAfter(_, after int) (offs []byte, base uint64, ok bool) {
+	start := align8(after)
 	end := start + align8(4*k.num)
 	if end+8 > len(k.data) {
 		return nil, 0, false

@@ -80,7 +80,7 @@ func loadsAsSections(f *elfFile) []elfSection {
 	return list
 }
 
-// takePerCPU sets the template of the per-CPU area aside: it is linked at 0
+// takePerCPU keeps the template of the per-CPU area apart: it is linked at 0
 // (to 6.14) and mapped nowhere.
 func (img *Image) takePerCPU(f *elfFile, alloc []*elfSection) ([]*elfSection, error) {
 	for i, s := range alloc {

@@ -7,8 +7,8 @@ import (
 	"kprobelab/x86"
 )
 
-// layLiveText lays the text that Options.LiveText names over the image's: of
-// an ELF its .text and .rodata at their addresses, else raw bytes.
+// layLiveText lays the text that Options.LiveText names over the image's: .text
+// and .rodata of an ELF at their addresses, or raw bytes.
 func (img *Image) layLiveText() error {
 	if img.opts.LiveText == "" {
 		return nil
@@ -39,7 +39,7 @@ func (img *Image) liveTextPlace() (path string, at x86.Addr, err error) {
 	}
 	at, ok := parseHex(path[i+1:])
 	if !ok {
-		return "", 0, badFormat(path, -1, "a hexadecimal address is wanted behind the @")
+		return "", 0, badFormat(path, -1, "a hexadecimal address is wanted after the @")
 	}
 	return path[:i], at, nil
 }
@@ -65,9 +65,9 @@ func (img *Image) overlayELF(path string, b []byte) error {
 // judged is how many bytes of live text it takes to tell whose text they are.
 const judged = 512
 
-// overlayText lays bytes over the text and notes their range. Text that is
-// not this image's is refused: booting changes some bytes in a hundred of it,
-// and another kernel, or a file that is no text, has few in common with it.
+// overlayText lays bytes over the text and notes their range. Text of another
+// image is refused: booting changes some bytes in a hundred, while another
+// kernel, or a file that is no text, has few bytes in common with the image.
 func (img *Image) overlayText(path string, at x86.Addr, b []byte) error {
 	n, same := 0, 0
 	img.overlaps(at, b, func(now, live []byte) {

@@ -83,7 +83,7 @@ func (r *lzop) header() uint32 {
 	return flags
 }
 
-// block appends the next block to out; done behind the last.
+// block appends the next block to out; done after the last.
 func (r *lzop) block(flags uint32, out []byte) (_ []byte, done bool) {
 	plain := r.u32()
 	if r.err != nil || plain == 0 {

@@ -35,9 +35,9 @@ const maxModuleSpace = 1 << 30
 // only where that is damaged.
 func (m *moduleFile) room() uint64 { return 16*uint64(len(m.f.data)) + 64<<20 }
 
-// loadModule relocates a module behind the ones that are loaded, resolves its
-// symbols against the image and then the earlier modules, and does to its text
-// what the kernel does when it loads one.
+// loadModule places a module after the loaded ones and relocates it, resolves
+// its symbols against the image and then the earlier modules, and does to its
+// text what the kernel does when it loads one.
 func (img *Image) loadModule(path string) error {
 	b, err := readFile(path)
 	if err != nil {
@@ -67,8 +67,8 @@ func (img *Image) loadModuleBytes(path string, b []byte) error {
 	return m.join()
 }
 
-// ModuleEnd is the first free address of module space behind the loaded
-// modules: kprobes' slots and detour buffers go there. It is page aligned.
+// ModuleEnd is the first free address of module space after the loaded modules,
+// at a page's start: kprobes' slots and detour buffers go there.
 func (img *Image) ModuleEnd() x86.Addr {
 	end := x86.Addr(img.profile.ModuleBase)
 	for _, m := range img.modules {
@@ -251,9 +251,9 @@ func (s *elfSection) isPerCPU() bool {
 	return s.flags&shfAlloc != 0 && s.size > 0 && s.name == ".data..percpu"
 }
 
-// placePerCPU puts the module's per-CPU variables behind the image's: the
+// placePerCPU puts the module's per-CPU variables after the image's: the
 // template of the per-CPU area grows by them, as the kernel reserves room for
-// modules behind its own.
+// modules after its own.
 func (m *moduleFile) placePerCPU(i int, s *elfSection) error {
 	p := m.img.percpu
 	if p == nil {

@@ -22,9 +22,9 @@ const (
 	rGotPC32  = 26
 )
 
-// offsetTable is a small global offset table, for objects that were compiled
-// as position-independent. It is filled while relocating and lies behind the
-// module's data.
+// offsetTable is a small global offset table, for objects that were compiled as
+// position-independent. It is filled while relocating, and follows the module's
+// data.
 type offsetTable struct {
 	at    x86.Addr
 	slots []x86.Addr

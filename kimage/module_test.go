@@ -195,7 +195,7 @@ func TestModuleRefusals(t *testing.T) {
 	require.True(t, errors.Is(err, os.ErrNotExist))
 }
 
-// Rule: a later module sees an earlier one's symbols, and lies behind it.
+// Rule: a later module sees an earlier one's symbols, and lies after it.
 func TestModulesResolveAgainstEachOther(t *testing.T) {
 	img := guestImage(t, nil)
 	require.NoError(t, img.loadModuleBytes("first.o", moduleELF(make([]byte, 16), elfSymbol{name: "shared_by_first", info: 0x12, shndx: 1, value: 4})))
@@ -236,8 +236,8 @@ func TestModuleOfPatchedOutSymbols(t *testing.T) {
 	require.Equal(t, retInsn, bare.bytes(bare.modules[1].text.Start, 5))
 }
 
-// Rule: a module's per-CPU variables lie behind the image's, in the template
-// of every CPU's area.
+// Rule: a module's per-CPU variables follow the image's, in the template of
+// every CPU's area.
 func TestModulePerCPU(t *testing.T) {
 	img := guestImage(t, nil)
 	before, ok := img.PerCPU()

@@ -30,8 +30,8 @@ type objectLayout struct {
 	missing map[uint32]bool
 }
 
-// layObject lays an ET_REL file out as an image of its own, sections one
-// behind the other, code first, and applies its relocations.
+// layObject lays an ET_REL file out as an image of its own, one section after
+// the other, code first, and applies its relocations.
 func (img *Image) layObject(f *elfFile) error {
 	o := &objectLayout{img: img, f: f, placed: make([]*Section, len(f.shdrs)), next: objectBase,
 		budget: 16*uint64(len(f.data)) + 64<<20, skipped: map[uint32]int{}, missing: map[uint32]bool{}}

@@ -84,8 +84,8 @@ func (r rela) apply(target *Section, addr x86.Addr) (bool, error) {
 
 // relaxGot turns an instruction that goes through the global offset table into
 // one that names the address itself, as a linker does (AMD64 supplement,
-// "Optimize GOTPCRELX Relocations"): mov becomes lea, an indirect call a direct
-// one with a prefix that fills the sixth byte.
+// "Optimize GOTPCRELX Relocations"): mov becomes lea; an indirect call becomes
+// a direct one, with a prefix that fills the sixth byte.
 func relaxGot(insn []byte) bool {
 	switch {
 	case insn[0] == 0x8b:
@@ -108,8 +108,8 @@ func put32(b []byte, v uint64) error {
 }
 
 // patchOut replaces what a kernel's build or boot takes out of an object: the
-// call of the function tracer at a function's entry becomes a no-op of the
-// same length, and the jump to the return thunk a return.
+// call of the function tracer at a function's entry becomes a no-operation of
+// the same length, and the jump to the return thunk becomes a return.
 func patchOut(text []byte, r rela, symbol string) bool {
 	if n := uint64(len(text)); r.off < 1 || r.off > n || n-r.off < 4 {
 		return false

@@ -12,7 +12,7 @@ import (
 // addresses to the symbol that covers them.
 type symbolIndex struct {
 	// all has the image's symbols by ascending address, equal addresses in
-	// table order, and behind them the modules'.
+	// table order, and then the modules'.
 	all []Symbol
 	// image is how many of all belong to the image.
 	image int
@@ -42,9 +42,9 @@ func (x *symbolIndex) setImage(syms []Symbol, end func(x86.Addr) x86.Addr) {
 	}
 }
 
-// setSizes gives each symbol the distance to the next higher address, and no
-// more than to the end that end(addr) names, when that is higher (kallsyms.c,
-// get_symbol_pos; the end counts for the last symbol only there).
+// setSizes gives each symbol the distance to the next higher address, but no
+// more than to end(addr) where that is higher (kallsyms.c, get_symbol_pos;
+// there the end counts for the last symbol only).
 func setSizes(syms []Symbol, end func(x86.Addr) x86.Addr) {
 	next := len(syms)
 	for i := len(syms) - 1; i >= 0; i-- {
@@ -88,9 +88,9 @@ func (x *symbolIndex) lookup(name string, to []Symbol) []Symbol {
 	}
 }
 
-// at returns the image's symbol that covers addr without asking whether
-// kallsyms covers the address at all: the first of those with the highest
-// address at or below.
+// at returns the image's symbol that covers addr: the first of those with the
+// highest address at or below it. It does not ask whether kallsyms covers the
+// address at all.
 func (x *symbolIndex) at(addr x86.Addr) (Symbol, bool) {
 	return covering(x.all[:x.image], addr)
 }
@@ -126,7 +126,7 @@ func (img *Image) Lookup(name string) []Symbol {
 }
 
 // SymbolAt implements View. As in the kernel, an address that lies in no
-// kallsyms range (below _stext, behind _end) has no symbol, and the per-CPU
+// kallsyms range (below _stext, past _end) has no symbol, and the per-CPU
 // symbols' small numbers are no addresses.
 func (img *Image) SymbolAt(addr x86.Addr) (Symbol, bool) {
 	if img.bounds.kallsyms(addr) {

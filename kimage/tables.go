@@ -23,8 +23,8 @@ type kernelTables struct {
 	blacklist blacklist
 	btf       btfCache
 
-	// ignored counts the entries of each table that were left out because
-	// they point outside the image's text.
+	// ignored counts the entries of each table that were left out, because they
+	// point outside the image's text.
 	ignored map[string]int
 }
 
@@ -119,9 +119,10 @@ type layout struct {
 	fits func(at x86.Addr, b []byte) bool
 }
 
-// pickLayout returns the layout under which most of the table's entries name
-// text and of which it holds a whole number, the first one among equals: the
-// releases differ in their entries' sizes, and nothing in an image says so.
+// pickLayout returns the layout by which most of the table's entries name text,
+// and by which the table has a whole number of entries; of equals the first.
+// Releases differ in the size of an entry, and nothing in an image says which
+// it is.
 func (img *Image) pickLayout(at x86.Addr, data []byte, layouts []layout) layout {
 	best, bestHits := layouts[0], -1.0
 	for _, l := range layouts {
