@@ -18,14 +18,15 @@ type traceArray struct {
 	ring *ring.Buffer
 	// on is tracing_on.
 	on bool
-	// files are the events, in the order of their making.
+	// files has the events, in the order in which they were made.
 	files []*eventFile
 	// clearTrace: an event has gone that may have records here.
 	clearTrace bool
 	errors     errorLog
 	closed     bool
 	options    options
-	// clock is the chosen one; counter is what "counter" has come to.
+	// clock is the chosen clock; counter is the last number of the clock
+	// "counter".
 	clock   string
 	counter uint64
 	// spare holds the snapshot, nil while there is no room for one.
@@ -125,7 +126,7 @@ func (f *eventFile) start() error {
 	return nil
 }
 
-// stop takes this file from the users of the event's probes.
+// stop makes this file no user of the event's probes any more.
 func (f *eventFile) stop() {
 	if !f.enabled {
 		return
@@ -195,8 +196,8 @@ func (f *eventFile) SetSoftDisabled(on bool) { f.softDisabled = on }
 // recording reports whether records are written.
 func (a *traceArray) recording() bool { return a.on && a.paused == 0 }
 
-// tracer is a trace array as triggers see it, and the hit for which they run:
-// nothing of it while commands are read.
+// tracer is a trace array as triggers see it, with the hit for which they run;
+// without a hit while a command is read.
 type tracer struct {
 	a    *traceArray
 	regs *x86.PtRegs

@@ -8,8 +8,9 @@ import (
 	"kprobelab/internal/tracing/ring"
 )
 
-// The clocks that do not count nanoseconds, but what reads them, the ticks of
-// user mode (USER_HZ) and the cycles of the processor, one for a nanosecond.
+// The clocks that do not count nanoseconds: "counter" counts its own readings,
+// "uptime" the ticks of user mode (USER_HZ), "x86-tsc" the processor's cycles,
+// of which a nanosecond has one here.
 const (
 	clockLocal   = "local"
 	clockCounter = "counter"
@@ -35,8 +36,8 @@ func (a *traceArray) inNS() bool {
 	return a.clock != clockCounter && a.clock != clockUptime && a.clock != clockTSC
 }
 
-// jiffy is a tick of the kernel's in nanoseconds, and userTick one of those that
-// it tells user mode of (HZ of 250, USER_HZ).
+// jiffy is the kernel's tick in nanoseconds (HZ is 250), userTick the one that
+// user mode is told of (USER_HZ).
 const (
 	jiffy    = 1_000_000_000 / 250
 	userTick = 1_000_000_000 / 100

@@ -10,13 +10,13 @@ import (
 	"kprobelab/internal/tracing/definition"
 )
 
-// writeChunk is how much of a write the kernel looks at at a time
-// (WRITE_BUFSIZE), with the NUL it puts behind.
+// writeChunk is how much of a write the kernel reads at a time (WRITE_BUFSIZE),
+// with the NUL that it appends.
 const writeChunk = 4096
 
 // runCommands runs a write's lines one by one, up to the first that fails
-// (trace_parse_run_command). Those before it stay done. A line is what stands
-// in one write: nothing is kept for the next.
+// (trace_parse_run_command). Those before it stay done. A line has to be in one
+// write: nothing is kept for the next.
 func (t *Tracing) runCommands(b []byte, run func(line string) error) (int, error) {
 	for done := 0; done < len(b); {
 		chunk := b[done:]
@@ -92,12 +92,12 @@ func (t *Tracing) create(words []string) error {
 type pattern struct {
 	group, event string
 	anyGroup     bool
-	// rest are a place and the first arguments, as they are read back.
+	// rest is a place and the first arguments, as they are read back.
 	rest []string
 }
 
 // parsePattern reads -:[group/][event] [place [arguments]], or a definition
-// behind a "!".
+// after a "!".
 func (t *Tracing) parsePattern(words []string) (p pattern, err error) {
 	name, ok := strings.CutPrefix(words[0], "-:")
 	if words[0][0] == '!' {
@@ -122,8 +122,8 @@ func (t *Tracing) parsePattern(words []string) (p pattern, err error) {
 	return p, nil
 }
 
-// match is trace_kprobe_match. A deletion compares "name=text" as far as the
-// kernel's buffer goes.
+// match is trace_kprobe_match. A deletion compares "name=text", but no more of
+// it than the kernel's buffer holds.
 func (p *pattern) match(d *definition.Definition) bool {
 	if p.event != "" && p.event != d.Event || !p.anyGroup && p.group != d.Group {
 		return false

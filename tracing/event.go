@@ -14,9 +14,9 @@ type probeEvent struct {
 	// types, and other programs.
 	args     []definition.Arg
 	isReturn bool
-	// probes are in the order of their making.
+	// probes is in the order in which they were made.
 	probes []*probe
-	// files are the event in the top trace array and in the instances.
+	// files has the event's file of the top trace array and of each instance.
 	files []*eventFile
 }
 
@@ -109,8 +109,9 @@ func differ(a, b []definition.Arg) int {
 	return -1
 }
 
-// sameProbe compares places and arguments as they were written. Places given
-// by address are all the same to the kernel, which compares symbols.
+// sameProbe compares places and arguments as they were written. The kernel
+// compares the symbols of places, so all places that are given by address are
+// the same to it.
 func sameProbe(a, b *definition.Definition) bool {
 	if a.Symbol != b.Symbol || a.Offset != b.Offset {
 		return false
@@ -134,8 +135,8 @@ func (t *Tracing) takeID() int {
 }
 
 // release unregisters a probe (unregister_trace_kprobe). One of several in an
-// event can always go; the last takes the event with it, and cannot while the
-// event is used: EBUSY.
+// event can always go. The last one takes the event with it; while the event is
+// used it cannot go: EBUSY.
 func (t *Tracing) release(tp *probe) error {
 	e := tp.event
 	if len(e.probes) == 1 && e.enabled() {

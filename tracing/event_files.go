@@ -120,8 +120,8 @@ func (f *eventFile) filterText() string {
 	return "none\n"
 }
 
-// writeFilter sets the filter; "0" clears it. After one that is refused the
-// event has none, and the file reads what was wrong.
+// writeFilter sets the filter; "0" clears it. After a refused filter the event
+// has none, and the file says what was wrong.
 func (f *eventFile) writeFilter(s string) error {
 	if strings.TrimSpace(s) == "0" {
 		f.filter, f.filterError = nil, ""
@@ -143,8 +143,8 @@ func (f *eventFile) setFilter(s string) error {
 	return err
 }
 
-// writeGroupFilter sets the filter of all events that have its fields. Each that
-// has not is in error_log, and the write succeeds all the same.
+// writeGroupFilter sets the filter of all events that have its fields. For each
+// that has not, error_log has an entry; the write succeeds all the same.
 func (a *traceArray) writeGroupFilter(files []*eventFile, s string) error {
 	if strings.TrimSpace(s) == "0" {
 		for _, f := range files {
@@ -187,9 +187,9 @@ func (a *traceArray) eventNames(want func(*eventFile) bool) string {
 	return b.String()
 }
 
-// writeSetEvent enables the events that the first word names, or disables
-// those of a word with a "!": "event", "group", "group:event", "group:*", "*:*".
-// Who writes several words is told that one was taken.
+// writeSetEvent enables the events that the first word names, or disables those
+// of a word with a "!": "event", "group", "group:event", "group:*", "*:*". Of
+// several words one is taken, and the write says so.
 func (a *traceArray) writeSetEvent(b []byte) (int, error) {
 	w, n := word(b)
 	if w == "" {

@@ -5,19 +5,19 @@ package tracing
 // that is being handled (kprobe_fault_handler, to 5.13).
 type faults struct {
 	n uint64
-	// waiting are texts that would be read a second time, to be stored, where
-	// text behind them gives them room.
+	// waiting has the texts that a kernel would read a second time, to store
+	// them, if a later text gives them room.
 	waiting uint64
 }
 
-// raises reports whether reading there is tried at all: addresses that cannot
-// be what they should be are refused before.
+// raises reports whether a kernel tries to read there at all: it refuses
+// impossible addresses before that.
 func raises(addr uint64, user bool) bool {
 	return addr < userEnd || !user && addr>>47 == 1<<17-1
 }
 
-// number is a fault of a number: one in kernel memory; in user memory a second
-// one, for the copy tries the rest byte by byte.
+// number counts the faults of a number: one in kernel memory, two in user
+// memory, where the copy tries the rest byte by byte.
 func (f *faults) number(addr uint64, user bool) {
 	if !raises(addr, user) {
 		return
@@ -28,8 +28,8 @@ func (f *faults) number(addr uint64, user bool) {
 	}
 }
 
-// text is a fault of a text: one where its length is taken, and one where it
-// is stored.
+// text counts the faults of a text: one where its length is taken, and one
+// where it is stored.
 func (f *faults) text(addr uint64, user bool) {
 	if raises(addr, user) {
 		f.n++

@@ -14,12 +14,12 @@ func itoa(n int) string { return strconv.Itoa(n) }
 
 func putWord(b []byte, v uint64) { binary.LittleEndian.PutUint64(b, v) }
 
-// recorder makes one record: the arguments are fetched into the fixed part,
-// text is appended behind it (process_fetch_insn, store_trace_args).
+// recorder makes one record: the arguments are fetched into the fixed part, and
+// text is appended after it (process_fetch_insn, store_trace_args).
 type recorder struct {
 	t    *Tracing
 	regs *x86.PtRegs
-	// entry are the words that a return probe kept at the entry.
+	// entry has the words that a return probe kept at the entry.
 	entry []byte
 	tp    *probe
 	rec   []byte
@@ -51,7 +51,7 @@ func (r *recorder) arguments(head int) {
 	}
 }
 
-// argument runs a program whose value goes to dest.
+// argument runs the program of one argument; the value goes to dest.
 func (r *recorder) argument(code []definition.Op, dest int) {
 	if s, ok := r.text(&code[0]); ok {
 		r.put(dest, s)
@@ -104,7 +104,8 @@ func isText(op *definition.Op) bool {
 	return op.Code == definition.OpStoreString || op.Code == definition.OpStoreUString
 }
 
-// text is what the program loads, where that is a text of the host's.
+// text is what the program loads where that is a text of the host's: the task's
+// name, or one in the definition.
 func (r *recorder) text(op *definition.Op) (string, bool) {
 	switch op.Code {
 	case definition.OpComm:
@@ -216,9 +217,9 @@ func (t *Tracing) stackWord(regs *x86.PtRegs, n int) uint64 {
 	return binary.LittleEndian.Uint64(t.word[:])
 }
 
-// read reads memory. On this processor a user address is never one of the
-// kernel's, so that both can be read as they are; with user set nothing but
-// user memory is (probe_mem_read, probe_mem_read_user).
+// read reads memory (probe_mem_read, probe_mem_read_user). With user set it
+// reads user memory only; without, either: on this processor a user address is
+// never one of the kernel's.
 func (t *Tracing) read(addr uint64, b []byte, user bool) bool {
 	if end := addr + uint64(len(b)); user && (end > userEnd || end < addr) {
 		return false
@@ -235,8 +236,8 @@ func (r *recorder) deref(op *definition.Op, val uint64) (uint64, bool) {
 	return binary.LittleEndian.Uint64(r.t.word[:]), ok
 }
 
-// store puts a value into the record. Memory that cannot be read leaves a
-// number 0 (the kernel: what was there), and text a fault.
+// store puts a value into the record. Where memory cannot be read, a number is
+// 0 (in a kernel, what the record held before), and a text is a fault.
 func (r *recorder) store(op *definition.Op, val uint64, dest int) {
 	at := val + uint64(op.Offset)
 	switch op.Code {
@@ -292,7 +293,8 @@ func (r *recorder) put(dest int, s string) {
 	r.loc(dest, len(s)+1)
 }
 
-// loc points the field at dest to the n bytes at the record's end; 0 is a fault.
+// loc makes the field at dest point to the n bytes at the record's end; n is 0
+// for a fault.
 func (r *recorder) loc(dest, n int) {
 	binary.LittleEndian.PutUint32(r.rec[dest:], event.Loc(r.end, n))
 	r.end += n

@@ -128,7 +128,8 @@ func (a *traceArray) clear() error {
 	return nil
 }
 
-// onText is what tracing_on reads: to 6.1 off, too, while reading stops the trace.
+// onText is what tracing_on reads. To 6.1 it is off, too, while a reader stops
+// the trace.
 func (a *traceArray) onText() bool {
 	if a.t.c.BTFArgs {
 		return a.on
@@ -144,8 +145,8 @@ func (a *traceArray) writeOn(s string) error {
 	return err
 }
 
-// decimal reads what a simple file takes: a number, and one newline behind it,
-// up to a NUL (kstrtoul). ERANGE where it does not fit.
+// decimal reads what a simple file takes: a number and one newline, up to a NUL
+// (kstrtoul). ERANGE where the number does not fit.
 func decimal(s string) (uint64, error) {
 	s, _, _ = strings.Cut(s, "\x00")
 	s = strings.TrimPrefix(strings.TrimSuffix(s, "\n"), "+")
@@ -159,9 +160,9 @@ func decimal(s string) (uint64, error) {
 	return v, nil
 }
 
-// word takes the first word off a write, of which a kernel looks at no more
-// (trace_get_user): n bytes, what is before the word and the blank behind it
-// included.
+// word takes the first word of a write, which is all that a kernel reads of it
+// (trace_get_user). n counts the bytes taken: the blanks before the word, the
+// word, and the blank after it.
 func word(b []byte) (w string, n int) {
 	start := 0
 	for start < len(b) && blank(b[start]) {
@@ -175,7 +176,7 @@ func word(b []byte) (w string, n int) {
 	return w, min(n+1, len(b))
 }
 
-// blank are the bytes between words: white space and NUL.
+// blank says whether a byte stands between words: white space or NUL.
 func blank(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' || c == 0 }
 
 func (a *traceArray) sizeText() string {

@@ -334,7 +334,7 @@ func TestPipeEndsWhenTracingIsOff(t *testing.T) {
 func TestLongLinesAndChunks(t *testing.T) {
 	g := newGuest(t, "6.1", 1, tracing.Options{})
 	// The line crosses the end of the kernel's chunk of 4095 bytes.
-	lines := strings.Repeat("# a comment\n", 340) + "p:a leaf v=%di # behind\n\n \np:b leaf2"
+	lines := strings.Repeat("# a comment\n", 340) + "p:a leaf v=%di # after\n\n \np:b leaf2"
 	g.write("kprobe_events", lines)
 	require.Equal(t, "p:kprobes/a leaf v=%di\np:kprobes/b leaf2\n", g.read("kprobe_events"))
 

@@ -8,8 +8,9 @@ import (
 	"kprobelab/profile"
 )
 
-// Offsets of a record's fields behind the common ones: a kprobe's record has
-// the probed address, a return probe's the function and the return address.
+// Offsets of the fields that follow a record's common ones: a kprobe's record
+// has the probed address, a return probe's has the function and the return
+// address.
 const (
 	offIP     = event.CommonSize
 	offFunc   = event.CommonSize

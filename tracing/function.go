@@ -28,7 +28,7 @@ const (
 	tracerFunction = "function"
 )
 
-// allFunctions is what a filter reads that leaves all.
+// allFunctions is what a filter reads that lets all functions through.
 const allFunctions = "#### all functions enabled ####\n"
 
 // traceable is a function that the function tracer can be called in.
@@ -103,7 +103,7 @@ func (a *traceArray) filterNode(name string, f functionFilter, empty string) *no
 	}
 }
 
-// functionNames are the lines of the functions that are in f, or of all for nil.
+// functionNames lists the functions in f, a line each; all functions for nil.
 func functionNames(all []traceable, f functionFilter) string {
 	var b strings.Builder
 	for i := range all {
@@ -114,8 +114,8 @@ func functionNames(all []traceable, f functionFilter) string {
 	return b.String()
 }
 
-// choose adds the functions that the words name, by a glob, or with a "!"
-// takes them away. A word that names none is EINVAL; those before it count.
+// choose adds the functions that the words name by a glob; with a "!" it takes
+// them away. A word that names none is EINVAL; the words before it count.
 func (f functionFilter) choose(all []traceable, words string) error {
 	for _, w := range strings.Fields(words) {
 		pattern, away := strings.CutPrefix(w, "!")
@@ -177,8 +177,8 @@ func (a *traceArray) wants(site x86.Addr) bool {
 	return a.tracer == tracerFunction && (len(a.functions) == 0 || a.functions[site]) && !a.noFunctions[site]
 }
 
-// traceFunctions has the sites called that any trace array or the stack tracer
-// wants.
+// traceFunctions makes the tracer be called at each site that a trace array or
+// the stack tracer wants.
 func (t *Tracing) traceFunctions() error {
 	if !t.stack.on && !slices.ContainsFunc(t.arrays(), func(a *traceArray) bool { return a.tracer == tracerFunction }) {
 		return t.k.TraceFunctions(nil, nil)

@@ -85,7 +85,7 @@ func (g *guest) lines() []string {
 	return list
 }
 
-// values is what the only line of trace has behind the probed place.
+// values is what the only line of trace has after the probed place.
 func (g *guest) values() string {
 	list := g.lines()
 	require.Len(g, list, 1)

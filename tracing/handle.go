@@ -22,7 +22,7 @@ type textHandle struct {
 	text []byte
 }
 
-// ReadAt reads the text; from the start on it is made anew.
+// ReadAt reads the text; a read at the start makes it anew.
 func (h *textHandle) ReadAt(ctx context.Context, b []byte, off int64) (int, error) {
 	if !wants(h.flag, os.O_RDONLY) || h.n.read == nil {
 		return 0, errBadHandle

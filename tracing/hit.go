@@ -69,8 +69,8 @@ func (t *Tracing) trace(tp *probe, regs *x86.PtRegs, entry []byte, head int, w w
 	}
 }
 
-// begin runs the triggers that need no record, and says whether one is to be
-// made (trace_trigger_soft_disabled).
+// begin runs the triggers that need no record, and says whether a record is to
+// be made (trace_trigger_soft_disabled).
 func (f *eventFile) begin(regs *x86.PtRegs, w way) bool {
 	switch {
 	case f.triggers.Conditional():
@@ -128,16 +128,16 @@ func (t *Tracing) head(rec []byte, regs *x86.PtRegs, w way, own bool) {
 }
 
 // tracerOf is the array as the triggers of a hit see it. There is one hit at a
-// time, and so one of them.
+// time, so one tracer is enough.
 func (t *Tracing) tracerOf(a *traceArray, regs *x86.PtRegs, w way) *tracer {
 	t.tracer = tracer{a, regs, w}
 	return &t.tracer
 }
 
-// flags are common_flags and common_preempt_count (tracing_gen_ctx). The
-// kernel takes one off the preempt count for its own handler, where own is set.
-// An int3 has not added that one: the count runs below zero and takes a bit of
-// the flags with it, and so a line of such a probe begins "..Zff".
+// flags are common_flags and common_preempt_count (tracing_gen_ctx). The kernel
+// takes one off the preempt count for its own handler, where own is set. An
+// int3 has not added that one, so the count goes below zero and borrows from
+// the flags: the line of such a probe begins "..Zff".
 func (t *Tracing) flags(regs *x86.PtRegs, w way, own bool) (flags, preempt byte) {
 	if regs.Flags&x86.FlagIF == 0 || w == wayInt3 || w == wayReturn && t.p.Kret.HandlerIRQsOff {
 		flags |= event.FlagIRQsOff

@@ -12,8 +12,8 @@ import (
 // printID is the type of the records that trace_marker writes (TRACE_PRINT).
 const printID = 5
 
-// A record of text has the address of what wrote it, then the text. The kernel's
-// addresses stand for names only; here a byte does.
+// A record of text has the address of the code that wrote it, then the text. In
+// a kernel the address only names the writer; a small number does so here.
 const (
 	offMarkIP   = event.CommonSize
 	offMarkText = event.CommonSize + 8
@@ -61,8 +61,8 @@ func (a *traceArray) puts(who byte, head []byte, text string) {
 	a.ring.Write(a.t.m.CPU(), a.now(), append(append(rec, text...), 0))
 }
 
-// markText is what such a record prints: up to a NUL, with the newline that is
-// in it.
+// markText is what such a record prints: the text up to a NUL, with its own
+// newline.
 func markText(b *strings.Builder, rec []byte) {
 	who := "tracing_mark_write"
 	if rec[offMarkIP] == snapshotMark {

@@ -18,7 +18,7 @@ type options struct {
 	noIRQInfo  bool
 	// pauseOnTrace stops the trace while somebody has it open for reading.
 	pauseOnTrace bool
-	// stacktrace records a stack behind every record of an event.
+	// stacktrace records a stack after every record of an event.
 	stacktrace bool
 }
 

@@ -48,8 +48,8 @@ func (a *traceArray) writeSize(cpu int, s string) error {
 	return nil
 }
 
-// rawHandle is trace_pipe_raw: the pages of the buffer as they are, taken out
-// of it one after the other. It waits where there is nothing.
+// rawHandle is trace_pipe_raw: it takes the pages out of the buffer as they
+// are, one after the other, and waits where there is none.
 type rawHandle struct {
 	a   *traceArray
 	cpu int

@@ -35,8 +35,8 @@ func (a *traceArray) place(addr uint64, offset bool) string {
 	return s
 }
 
-// place is the name of an address: the trampolines of return probes stand for
-// a return address that is not known.
+// place names an address: one in the trampoline of return probes means a return
+// address that is not known.
 func (t *Tracing) place(addr uint64, offset bool) string {
 	if addr == 0 {
 		return "0"

@@ -7,8 +7,8 @@ import (
 )
 
 // readme is the file README: which files there are, and the language of
-// kprobe_events in the words in which the modelled release states it, for
-// scripts look there for what it can do.
+// kprobe_events in the words of the modelled release. Scripts look there for
+// what a kernel can do.
 func (t *Tracing) readme() string {
 	lines := []string{
 		"tracing mini-HOWTO:",
@@ -115,7 +115,8 @@ func (t *Tracing) grammar() []string {
 	return append(list, `	           <type>\[<array-size>\]`)
 }
 
-// trailing closes what the deletion's line opens: its event may be left out.
+// trailing closes the bracket that the deletion's line opens: the event may be
+// left out.
 func trailing(name string) string {
 	if strings.HasSuffix(name, "]]") {
 		return "]"

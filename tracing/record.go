@@ -19,8 +19,8 @@ type Record struct {
 	Comm string
 	// Group and Event are the event's names.
 	Group, Event string
-	// Return: it is a return probe's. Func is then the function, and IP where it
-	// returns to; else IP is the probed address.
+	// Return: it is a return probe's record. Then Func is the function, and IP
+	// is where it returns to; otherwise IP is the probed address.
 	Return   bool
 	Func, IP x86.Addr
 	Args     []RecordArg
@@ -39,8 +39,8 @@ type RecordArg struct {
 type Hex uint64
 
 // EventOf is the event that a kprobe, or a return probe's kprobe, belongs to;
-// false where it is somebody else's. It is for those who observe kprobes
-// while guest code runs.
+// false where it belongs to none. It is for observers of kprobes, while guest
+// code runs.
 func (t *Tracing) EventOf(p *kprobes.Kprobe) (group, name string, ok bool) {
 	for _, tp := range t.probes {
 		if tp.kp == p {

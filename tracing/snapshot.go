@@ -95,7 +95,8 @@ func (a *traceArray) snapshotNode(cpu int) *node {
 	return setting("snapshot", func() string { return a.snapshotText(cpu) }, func(s string) error { return a.writeSnapshot(cpu, s) })
 }
 
-// complain writes texts of the kernel's own into the buffer (internal_trace_puts).
+// complain writes the kernel's own messages into the buffer
+// (internal_trace_puts).
 func (a *traceArray) complain(regs *x86.PtRegs, w way, texts ...string) {
 	head := make([]byte, event.CommonSize)
 	a.t.head(head, regs, w, false)

@@ -149,7 +149,7 @@ func TestStacktraceTrigger(t *testing.T) {
 	g.call("outer", 2)
 	require.Equal(t, []string{" leaf outer"}, g.stacks())
 	text := g.read("trace")
-	require.Regexp(t, `: at: \(leaf\+0x5/0x[0-9a-f]+\) n=0x2\n.* \.\.Zff .*: <stack trace>\n => leaf\n => outer\n`, text, "the stack stands behind the record")
+	require.Regexp(t, `: at: \(leaf\+0x5/0x[0-9a-f]+\) n=0x2\n.* \.\.Zff .*: <stack trace>\n => leaf\n => outer\n`, text, "the stack follows the record")
 }
 
 // With the option, every record of an event has its stack; where return probes

@@ -20,9 +20,9 @@ const (
 
 // eachCaller calls fn with the return addresses above a stack pointer and where
 // they lie, until it says false. They are found as a kernel without unwind
-// tables finds them (UNWINDER_GUESS), but only words right behind a call count;
-// what a return probe has replaced is as it was, where unwinders know how
-// (rethook, 5.18).
+// tables finds them (UNWINDER_GUESS), but only addresses right after a call
+// count. Where unwinders can tell (rethook, 5.18), the address that a return
+// probe replaced is given as it was.
 func (t *Tracing) eachCaller(sp uint64, fn func(addr, at uint64) bool) {
 	trampoline, cursor := uint64(t.k.Trampoline()), kprobes.Cursor{}
 	for at, top := sp, sp&^(threadSize-1)+threadSize; at < top; at += 8 {
@@ -34,15 +34,15 @@ func (t *Tracing) eachCaller(sp uint64, fn func(addr, at uint64) bool) {
 		if hidden && t.p.Kret.Rethook {
 			w = uint64(t.k.FindReturnAddress(t.m.Task(), x86.Addr(at), &cursor))
 		}
-		if (hidden && w != 0 || t.behindCall(w)) && !fn(w, at) {
+		if (hidden && w != 0 || t.afterCall(w)) && !fn(w, at) {
 			return
 		}
 	}
 }
 
-// writeStack records the stack of a hit in the array: the place itself, then the
-// callers (__ftrace_trace_stack). What the kernel may have before them, the
-// functions of its own handler, does not run here.
+// writeStack records the stack of a hit in the array: the place itself, then
+// the callers (__ftrace_trace_stack). A kernel may show the functions of its
+// own handler before them; those do not run here.
 func (a *traceArray) writeStack(regs *x86.PtRegs, w way) {
 	if !a.recording() {
 		return

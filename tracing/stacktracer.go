@@ -8,8 +8,8 @@ import (
 )
 
 // stackTracer remembers the deepest stack at a function's entry
-// (kernel/trace/trace_stack.c). It is a user of the function tracer beside the
-// trace arrays, and has a filter of its own.
+// (kernel/trace/trace_stack.c). It uses the function tracer as the trace arrays
+// do, with a filter of its own.
 type stackTracer struct {
 	// on is the sysctl kernel.stack_tracer_enabled.
 	on     bool
@@ -60,8 +60,8 @@ func (t *Tracing) stackNodes() []*node {
 	}
 }
 
-// checkStack looks how deep the stack is at a function's site (check_stack). The
-// first entry is the place behind the site, whose address the call there pushes.
+// checkStack looks how deep the stack is at a function's site (check_stack).
+// The first entry is the address after the site, which the call there pushes.
 func (t *Tracing) checkStack(site x86.Addr, regs *x86.PtRegs) {
 	top := regs.SP&^(threadSize-1) + threadSize
 	depth := top - regs.SP + 8
@@ -78,9 +78,9 @@ func (t *Tracing) checkStack(site x86.Addr, regs *x86.PtRegs) {
 	t.stack.entries = list
 }
 
-// behindCall reports whether a word is the address behind a call in text: a
+// afterCall reports whether a word is the address right after a call in text: a
 // direct one, or one through a register or memory.
-func (t *Tracing) behindCall(w uint64) bool {
+func (t *Tracing) afterCall(w uint64) bool {
 	if _, ok := t.k.View().SymbolAt(x86.Addr(w)); !ok {
 		return false
 	}

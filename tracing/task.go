@@ -5,7 +5,8 @@ import "strconv"
 // maxComm is the length in bytes of a task's name (TASK_COMM_LEN and its NUL).
 const maxComm = 15
 
-// defaultTask names tasks without making a name twice: it is asked at every hit.
+// defaultTask names tasks. It keeps the names that it made, for it is asked at
+// every hit.
 func defaultTask() func(int) (int, string) {
 	names := []string{"init"}
 	return func(n int) (int, string) {
@@ -25,8 +26,8 @@ func (t *Tracing) current() (pid int, comm string) {
 	return pid, comm
 }
 
-// comms remembers the names of the tasks that wrote records
-// (saved_cmdlines), for records have process IDs only.
+// comms remembers the names of the tasks that wrote records (saved_cmdlines): a
+// record has only the process ID.
 type comms struct{ byPID map[int]string }
 
 func (c *comms) init() { c.byPID = map[int]string{} }

@@ -35,11 +35,11 @@ const (
 `
 )
 
-// traceText is what the file trace reads: all that is in the buffer of a CPU,
-// or of all, which stays there. Its head counts all CPUs' records.
+// traceText is what the file trace reads: all records in the buffer of a CPU,
+// or of all. They stay there. The head counts the records of all CPUs.
 func (a *traceArray) traceText(cpu int) string { return a.bufferText(a.ring, cpu) }
 
-// bufferText is that of any buffer: the snapshot reads so too.
+// bufferText is the same of any buffer: the snapshot is read so, too.
 func (a *traceArray) bufferText(r *ring.Buffer, cpu int) string {
 	var b strings.Builder
 	a.traceHead(&b, r)
@@ -118,14 +118,14 @@ type pipeHandle struct {
 	a *traceArray
 	// cpu is whose records, ring.AllCPUs for all.
 	cpu int
-	// rest is what of a line did not fit the last read.
+	// rest is the part of a line that did not fit into the last read.
 	rest   []byte
 	closed chan struct{}
 	once   sync.Once
 	buf    []byte
-	// seen: something was read. With tracing off the file then ends.
+	// seen: something was read. If tracing is off, the file then ends.
 	seen bool
-	// wait is false for a reader that does not: it sees the end instead.
+	// wait is false for a reader that does not wait: it sees the end.
 	wait bool
 }
 

@@ -37,7 +37,7 @@ type Source interface {
 	Struct(name string) (kimage.Type, bool)
 	// TypeByID is a type by its number in BTF.
 	TypeByID(id int) (kimage.Type, bool)
-	// Modules are the names of the modules that are there.
+	// Modules names the loaded modules.
 	Modules() []string
 }
 
@@ -90,7 +90,7 @@ type Tracing struct {
 	// pid and comm are the task whose hit is handled.
 	pid  int
 	comm string
-	// tracer is what the triggers of the hit that is handled act on.
+	// tracer is what triggers act on during a hit.
 	tracer tracer
 	// preempt is where a CPU's preempt count is, from its GS base; 0: nowhere.
 	preempt x86.Addr
@@ -121,16 +121,16 @@ func New(k *kprobes.Kprobes, m Machine, o *Options) (*Tracing, error) {
 	return t, nil
 }
 
-// Do runs fn while no file operation is under way: guest code has to run so
-// where others use the files at the same time.
+// Do runs fn while no file operation is under way. Guest code has to be run by
+// Do where others use the files at the same time.
 func (t *Tracing) Do(fn func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	fn()
 }
 
-// Close disables and removes all events, whatever uses them, and lets readers
-// that wait see the end of the trace.
+// Close disables and removes all events, even those in use. Readers that wait
+// see the end of the trace.
 func (t *Tracing) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

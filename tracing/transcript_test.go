@@ -210,7 +210,7 @@ func TestKprobeEventsTranscript(t *testing.T) {
 				}
 				if strings.HasPrefix(list[0], "ls ") {
 					list = list[1:]
-					b.want = b.want[len(b.want)-3:] // behind the names of the files
+					b.want = b.want[len(b.want)-3:] // after the names of the files
 				}
 				s := &shell{t: t, tr: tr}
 				for _, cmd := range list {
@@ -240,13 +240,13 @@ func TestReadmeTranscript(t *testing.T) {
 			require.True(t, ok)
 			same := 0
 			for line := range strings.Lines("  kprobe_events" + ours) {
-				_, behind, ok := strings.Cut(theirs, line)
+				_, after, ok := strings.Cut(theirs, line)
 				if !ok && strings.Count(theirs, "\n") <= 3 {
 					break // the transcript has so many lines only
 				}
 				same++
 				require.True(t, ok, "%q is not in what is left of the kernel's:\n%s", line, theirs)
-				theirs = behind
+				theirs = after
 			}
 			require.GreaterOrEqual(t, same, 30)
 		})

@@ -30,9 +30,9 @@ type Handle interface {
 	// A file that streams ignores the offset and waits for data, until ctx is
 	// done (its error) or the handle is closed.
 	ReadAt(ctx context.Context, b []byte, off int64) (int, error)
-	// WriteAt is one write system call: tracing files act on each by itself.
-	// It returns how many bytes were taken, all of b or fewer, with an error
-	// where the file refused.
+	// WriteAt is one write system call: tracing files act on each by itself. It
+	// returns how many bytes the file took, all of b or fewer, with an error
+	// where it refused.
 	WriteAt(b []byte, off int64) (int, error)
 	// Close ends the use of the file. A read that waits ends with EBADF.
 	Close() error

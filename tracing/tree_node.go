@@ -43,7 +43,7 @@ func text(name string, read func() string) *node {
 	return &node{name: name, mode: modeRead, read: read}
 }
 
-// setting is a file that is read, and acts on every write by itself.
+// setting is a file that is read as a text, and acts on each write by itself.
 func setting(name string, read func() string, write func(text string) error) *node {
 	return &node{name: name, mode: modeWrite, read: read, write: func(b []byte) (int, error) {
 		if err := write(string(b)); err != nil {
@@ -171,9 +171,9 @@ func (i info) ModTime() time.Time { return time.Time{} }
 func (i info) IsDir() bool        { return i.mode.IsDir() }
 func (i info) Sys() any           { return nil }
 
-// Write writes a text to a file as the shell does, "echo text > name", or with
-// add, "echo text >> name": one write, after truncation or not, and others for
-// what it did not take. It is for Go tests.
+// Write writes a text to a file as the shell does: "echo text > name", or with
+// add "echo text >> name". What one write does not take goes into further ones.
+// It is for Go tests.
 func (t *Tracing) Write(name, text string, add bool) error {
 	flag := os.O_WRONLY | os.O_TRUNC
 	if add {

@@ -2,7 +2,7 @@
 // through FUSE, so that shells and scripts use it as they use
 // /sys/kernel/tracing.
 //
-// It must not know what the files mean, nor which machine is behind them: it
+// It must not know what the files mean, nor which machine they belong to: it
 // has a tracing.Tree, and a Guest that is told what is done with the files.
 //
 // Nothing is cached: each read and each write system call reaches the tree as

@@ -16,14 +16,14 @@ type Arg struct {
 	Type       *Type
 	// Count is the number of elements of an array, 0 for what is none.
 	Count int
-	// Offset is where the value lies in bytes behind the record's fixed head.
+	// Offset is where the value lies, in bytes after the record's fixed head.
 	Offset int
 	// Code fetches the value.
 	Code []Op
 }
 
-// Size is how many bytes the record holds, what a string's __data_loc points
-// at not counted.
+// Size is how many bytes the record holds, without those that a string's
+// __data_loc points at.
 func (a *Arg) Size() int { return a.Type.Size * max(a.Count, 1) }
 
 // Decl is the type in the format file.
@@ -188,8 +188,8 @@ func (p *parser) typed(a *Arg, text string, offs int) (expr, typ string, err err
 	return expr, typ, nil
 }
 
-// isText reports whether the expression gives a text of itself, which is why
-// its type is string.
+// isText reports whether the expression is a text by itself ($comm, \"…"), so
+// that its type is string.
 func isText(expr string, upper bool) bool {
 	return expr == "$comm" || expr == "$COMM" && upper || strings.HasPrefix(expr, `\"`)
 }

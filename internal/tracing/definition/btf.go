@@ -29,11 +29,11 @@ func (x *context) expand(args []string) ([]string, error) {
 	return x.replace(args, star)
 }
 
-// at is a refusal at argument number i.
+// at makes a refusal at argument number i.
 func (x *context) at(i int, f *fault) error { return Refuse(x.words, i+2, f.offset, f.id, f.errno) }
 
-// findArgs looks for words that begin with $arg: star is the index of $arg*,
-// any whether there is one at all.
+// findArgs looks for words that begin with $arg: star is the index of $arg*;
+// any says whether there is such a word at all.
 func (x *context) findArgs(args []string) (star int, any bool, err error) {
 	star = -1
 	for i, a := range args {
@@ -67,14 +67,14 @@ func (x *context) replace(args []string, star int) ([]string, error) {
 		}
 		from, to, typ := 0, len(x.proto.Params), ""
 		if i != star {
-			n, behind := simpleStrtoul(rest)
+			n, after := simpleStrtoul(rest)
 			switch {
-			case behind != "" && behind[0] != ':':
+			case after != "" && after[0] != ':':
 				return nil, x.at(i, &fault{BadVar, errno.ENOENT, 0})
 			case n == 0:
 				return nil, x.at(i, bad(0, BadArgNum))
 			}
-			from, typ = int(min(n, maxArgs))-1, behind
+			from, typ = int(min(n, maxArgs))-1, after
 			to = from + 1
 		}
 		for n := from; n < to; n++ {

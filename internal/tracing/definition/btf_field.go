@@ -7,8 +7,8 @@ import (
 	"kprobelab/errno"
 )
 
-// typed is what BTF knows of the value that was fetched last: its type, and
-// where it is a bitfield, its place in the bytes that were fetched.
+// typed is what BTF knows of the value that was fetched last: its type, and of
+// a bitfield its place in the fetched bytes.
 type typed struct {
 	c         CType
 	off, bits int
@@ -21,20 +21,20 @@ func (p *parser) parameter(text string, offs int) error {
 	if err != nil {
 		return err
 	}
-	behind := offs
+	after := offs
 	if step != stepNone {
-		behind += len(text) - len(field)
+		after += len(text) - len(field)
 	}
-	p.reached = behind
+	p.reached = after
 	if step == stepDot {
-		return &fault{NosupDatArg, errno.EOPNOTSUPP, behind}
+		return &fault{NosupDatArg, errno.EOPNOTSUPP, after}
 	}
-	c, err := p.loadTyped(name, step != stepNone, offs, behind)
+	c, err := p.loadTyped(name, step != stepNone, offs, after)
 	switch {
 	case err != nil:
 		return err
 	case step != stepNone:
-		return p.fields(field, c, behind)
+		return p.fields(field, c, after)
 	case c != nil:
 		p.last = &typed{c: c}
 	}
@@ -42,8 +42,8 @@ func (p *parser) parameter(text string, offs int) error {
 }
 
 // loadTyped loads what the name stands for. The type is nil where it is not
-// known, which only $retval without fields may be.
-func (p *parser) loadTyped(name string, fields bool, offs, behind int) (CType, error) {
+// known; only $retval without fields may have none.
+func (p *parser) loadTyped(name string, fields bool, offs, after int) (CType, error) {
 	if name == "$retval" {
 		*p.code.op() = Op{Code: OpRetval}
 		p.asked = true
@@ -53,7 +53,7 @@ func (p *parser) loadTyped(name string, fields bool, offs, behind int) (CType, e
 		case p.hasProto:
 			return p.proto.Ret, nil
 		case fields:
-			return nil, &fault{NoBTFEntry, errno.ENOENT, behind}
+			return nil, &fault{NoBTFEntry, errno.ENOENT, after}
 		}
 		return nil, nil
 	}
@@ -78,8 +78,8 @@ const (
 	stepArrow
 )
 
-// splitField splits a name from the fields behind it, which may be nothing
-// behind a dot or an arrow.
+// splitField splits a name from the fields that follow it. After a dot or an
+// arrow there may be nothing.
 func splitField(text string, offs int) (name, field string, s step, err error) {
 	i := strings.IndexAny(text, ".-")
 	switch {
@@ -104,12 +104,12 @@ func (p *parser) fields(text string, c CType, offs int) error {
 		c = target
 		place, bits := 0, 0
 		for how = stepDot; how == stepDot; {
-			m, next, behind, err := nextMember(c, text, offs)
+			m, next, after, err := nextMember(c, text, offs)
 			if err != nil {
 				return err
 			}
 			place, bits, c = place+m.Offset, m.Bits, m.Type
-			offs, text, how = behind, next.field, next.step
+			offs, text, how = after, next.field, next.step
 			p.reached = offs
 		}
 		if !p.code.next() {
@@ -121,22 +121,22 @@ func (p *parser) fields(text string, c CType, offs int) error {
 	return nil
 }
 
-// rest are the fields behind a member.
+// rest is the fields that follow a member.
 type rest struct {
 	field string
 	step  step
 }
 
-// nextMember finds the member that a text begins with; behind is the place of
+// nextMember finds the member that a text begins with; after is the place of
 // what follows it.
-func nextMember(c CType, text string, offs int) (m Member, r rest, behind int, err error) {
+func nextMember(c CType, text string, offs int) (m Member, r rest, after int, err error) {
 	name, field, how, err := splitField(text, offs)
 	if err != nil {
 		return m, r, 0, err
 	}
-	behind = offs
+	after = offs
 	if how != stepNone {
-		behind += len(text) - len(field)
+		after += len(text) - len(field)
 	}
 	if !c.Composite() {
 		return m, r, 0, bad(offs, BadBTFTid)
@@ -145,7 +145,7 @@ func nextMember(c CType, text string, offs int) (m Member, r rest, behind int, e
 	if !ok {
 		return m, r, 0, &fault{NoBTFField, errno.ENOENT, offs}
 	}
-	return m, rest{field, how}, behind, nil
+	return m, rest{field, how}, after, nil
 }
 
 // infer is the argument type of what was fetched: integers by size and sign,
@@ -171,8 +171,8 @@ func (p *parser) asText(offs int) error {
 	}
 	target, ok := p.last.c.Target()
 	if size, _, number := p.last.c.Int(); number {
-		// The kernel takes all for a pointer, and reads a number's size as the
-		// number of the type that it points to: 8 is char in Debian's 6.12.
+		// The kernel takes anything for a pointer here, and a number's size for
+		// the ID of the type that it points to: 8 is char in Debian's 6.12.
 		target, ok = p.k.TypeByID(size)
 	}
 	if !ok || !target.Char() {

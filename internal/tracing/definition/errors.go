@@ -193,7 +193,7 @@ func (e *Error) Unwrap() []error { return []error{e.Errno, e.Cause} }
 func (e *Error) Command() string { return strings.Join(e.Words, " ") }
 
 // Refuse makes an Error whose caret stands at an offset in a word. Where the
-// word does not exist the caret stands behind the command.
+// word does not exist the caret stands past the end of the command.
 func Refuse(words []string, word, offset int, id ID, no errno.Errno) *Error {
 	e := &Error{ID: id, Errno: no, Words: words}
 	for i, w := range words {
@@ -206,8 +206,8 @@ func Refuse(words []string, word, offset int, id ID, no errno.Errno) *Error {
 	return e
 }
 
-// fault is a refusal inside one word: parsers below the whole definition know
-// only their own text.
+// fault is a refusal inside one word: the parser of a word does not know the
+// others.
 type fault struct {
 	id     ID
 	errno  errno.Errno

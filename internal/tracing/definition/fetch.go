@@ -14,18 +14,18 @@ type parser struct {
 	code *program
 	// last is what BTF knows of what was fetched last, nil for nothing.
 	last *typed
-	// reached is the place that 6.12 has reached in the word, and puts carets at
-	// when the expression is read: behind the outermost +off( of it, and behind
-	// the names of fields but the last (ctx->offset). Others keep the place of the
-	// expression.
+	// reached is the place in the word where 6.12 puts carets while it reads
+	// the expression: after its outermost +off(, and after each field's name
+	// but the last (ctx->offset). Other releases put them at the expression's
+	// start.
 	reached int
 }
 
 // maxStack bounds $stackN and $argN (PARAM_MAX_STACK: THREAD_SIZE in words).
 const maxStack = 2048
 
-// fetch reads a fetch expression, whose text begins offs behind the start of
-// its word, and appends its operations (parse_probe_arg).
+// fetch reads a fetch expression, whose text begins offs bytes after the start
+// of its word, and appends its operations (parse_probe_arg).
 func (p *parser) fetch(text string, offs int) error {
 	var err error
 	switch first(text) {
@@ -125,8 +125,8 @@ func (p *parser) stack(number string, offs int) error {
 	return nil
 }
 
-// argument reads the number of $argN, which is for entries, and with BTF for
-// returns.
+// argument reads the number of $argN. It can be used at entries, and with BTF
+// at returns.
 func (p *parser) argument(number string, offs int) error {
 	n, err := kstrtoull(number, 10)
 	switch {
@@ -150,7 +150,7 @@ func (p *parser) loadArgument(n int) {
 	*p.code.op() = Op{Code: code, Param: n}
 }
 
-// memory reads what is behind an @: an address or a symbol, whose memory is
+// memory reads what follows an @: an address or a symbol, whose memory is
 // fetched.
 func (p *parser) memory(text string, offs int) error {
 	switch {
@@ -176,9 +176,9 @@ func (p *parser) memory(text string, offs int) error {
 	return nil
 }
 
-// deref reads +off(…), -off(…), +uoff(…). The kernel counts the place of the
-// inner text by the text of the offset without its sign and adds one for the
-// sign; a u is not counted, which makes inner places one too small.
+// deref reads +off(…), -off(…), +uoff(…). The kernel finds the place of the
+// inner text by counting: the digits of the offset, and one for the sign. It
+// does not count a u, so the places inside +uoff(…) are one too small.
 func (p *parser) deref(text string, offs int) error {
 	code := OpDeref
 	if p.c.ArgFetch && len(text) > 1 && text[1] == 'u' {
@@ -218,7 +218,7 @@ func (p *parser) deref(text string, offs int) error {
 	return nil
 }
 
-// immediate reads what is behind a backslash: a number, or a text in quotes.
+// immediate reads what follows a backslash: a number, or a text in quotes.
 func (p *parser) immediate(text string, offs int) error {
 	if !p.c.ArgFetch {
 		return nil // no fetch method
@@ -258,8 +258,8 @@ func number(text string) (uint64, error) {
 	return 0, errno.EINVAL
 }
 
-// SymbolOffset splits what is behind an @ into the symbol and the offset: what
-// the kernel does when the probe is registered. EINVAL and ERANGE are for the
+// SymbolOffset splits what follows an @ into the symbol and the offset, as the
+// kernel does when the probe is registered. EINVAL and ERANGE are about the
 // offset.
 func SymbolOffset(text string) (symbol string, offset int64, err error) {
 	i := strings.IndexAny(text, "+-")

@@ -14,7 +14,7 @@ import (
 var goodName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // FuzzParse: no text makes the parser panic; a refusal's caret stands in the
-// command or right behind it; what is read back means the same again.
+// command or right after it; what is read back means the same again.
 func FuzzParse(f *testing.F) {
 	text, err := os.ReadFile("testdata/definitions.txt")
 	require.NoError(f, err)

@@ -25,7 +25,8 @@ const (
 	OpArg
 	// OpEntryData loads what the argument number Param was at the entry.
 	OpEntryData
-	// OpSymbol names in Data the symbol whose address the OpImm behind it gets.
+	// OpSymbol names in Data the symbol whose address the next operation, an
+	// OpImm, gets.
 	OpSymbol
 
 	// OpDeref and OpUDeref load 8 bytes at the value plus Offset, OpUDeref from
@@ -82,14 +83,14 @@ func newProgram() *program {
 
 func (p *program) op() *Op { return &p.ops[p.at] }
 
-// next goes to the next slot; false where that is the last one, which is for
-// the end.
+// next goes to the next slot; false where that is the last one, which is kept
+// for the end.
 func (p *program) next() bool {
 	p.at++
 	return p.at != maxOps-1
 }
 
-// spare goes to the next slot; false where it is the end's.
+// spare goes to the next slot; false where that is the end's.
 func (p *program) spare() bool {
 	p.at++
 	return p.ops[p.at].Code == OpNop

@@ -48,8 +48,8 @@ const (
 type context struct {
 	c     *profile.Tracing
 	words []string
-	// entry: the place is a function's entry, and the probe no return probe;
-	// exit: it is a return probe whose place is given by symbol.
+	// entry: the place is a function's entry, and the probe is no return probe.
+	// exit: it is a return probe, and its place is given by symbol.
 	entry, exit bool
 	proto       Proto
 	hasProto    bool
@@ -63,10 +63,11 @@ func Words(line string) []string {
 	return strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || '\t' <= r && r <= '\r' })
 }
 
-// Parse reads a definition, in the kernel's order of checks (docs/spec 9.2). words
-// must not be changed afterwards. The error is an *Error: EINVAL for most,
-// ENOENT and EADDRNOTAVAIL for a name that no symbol or several have, E2BIG
-// for an event that is too big, ERANGE for a number that is.
+// Parse reads a definition, in the kernel's order of checks (docs/spec 9.2).
+// words must not be changed afterwards. The error is an *Error. Its errno is
+// ENOENT for a name that no symbol has, EADDRNOTAVAIL for one that several
+// have, E2BIG for an event that is too big, ERANGE for a number that does not
+// fit, EINVAL for the rest.
 func Parse(words []string, k Kernel, c *profile.Tracing) (*Definition, error) {
 	if len(words) < 2 || words[0][0] != 'p' && words[0][0] != 'r' {
 		return nil, Refuse(words, 0, 0, NotLogged, errno.EINVAL)
@@ -274,7 +275,7 @@ func (d *Definition) automatic(c *profile.Tracing) string {
 	return string(b)
 }
 
-// arguments reads the words behind the place.
+// arguments reads the words that follow the place.
 func (x *context) arguments(d *Definition, k Kernel) error {
 	args := x.words[2:]
 	if x.c.BTFArgs {
@@ -313,8 +314,8 @@ func (d *Definition) Place() string {
 	return d.Symbol
 }
 
-// String is the line of kprobe_events. maxActive is printed behind the r of a
-// return probe where it is not 0: the kernel prints what registration filled in.
+// String is the line of kprobe_events. maxActive follows the r of a return
+// probe where it is not 0: the kernel prints what registration filled in.
 func (d *Definition) String(maxActive int) string {
 	var b strings.Builder
 	b.WriteByte("pr"[boolIndex(d.Return)])

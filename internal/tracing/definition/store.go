@@ -32,8 +32,8 @@ func (p *parser) store(a *Arg, typ string, offs, place int) error {
 	return nil
 }
 
-// storeNumber turns a dereference into the store, for only as much as needed
-// is read; any other value is stored as it is.
+// storeNumber turns a last dereference into the store, so that no more is read
+// than is stored; any other value is stored as it is.
 func (p *parser) storeNumber(a *Arg, offs int) error {
 	op := p.code.op()
 	switch op.Code {
@@ -81,12 +81,12 @@ func (p *parser) storeString(a *Arg, offs, place int) error {
 	return nil
 }
 
-// textual are the operations that give the address of text.
+// textual has the operations that give the address of text.
 func textual(c Code) bool {
 	return c == OpDeref || c == OpUDeref || c == OpImm || c == OpComm || c == OpData
 }
 
-// symbolic are those that give an address to be named.
+// symbolic has those that give an address to be named.
 func symbolic(c Code) bool {
 	return c == OpReg || c == OpStack || c == OpRetval || c == OpArg || c == OpDeref
 }
@@ -99,8 +99,8 @@ func (p *parser) bitfield(a *Arg, typ string, place int) error {
 	}
 	width, rest := simpleStrtoul(rest)
 	rest, at := strings.CutPrefix(rest, "@")
-	position, behind := simpleStrtoul(rest)
-	if width == 0 || !at || len(behind) == len(rest) || first(behind) != '/' || !p.code.spare() {
+	position, after := simpleStrtoul(rest)
+	if width == 0 || !at || len(after) == len(rest) || first(after) != '/' || !p.code.spare() {
 		return bad(place, BadBitfield)
 	}
 	bits := uint64(a.Type.Size) * 8

@@ -62,8 +62,8 @@ func (f *Format) line(b *strings.Builder, d *Field) {
 	fmt.Fprintf(b, "\tfield:%s;\toffset:%d;\tsize:%d;\tsigned:%d;\n", f.declare(d), d.Offset, d.Size, signed)
 }
 
-// declare puts an array's bounds behind the name, but those of a __data_loc,
-// which stay with the type.
+// declare puts an array's bounds after the name; those of a __data_loc stay
+// with the type.
 func (f *Format) declare(d *Field) string {
 	base, bounds, array := strings.Cut(d.Type, "[")
 	if !array || strings.HasPrefix(d.Type, "__data_loc") {

@@ -195,7 +195,7 @@ func TestErrors(t *testing.T) {
 		"empty_parentheses":     {"()", "", 0, errno.EINVAL},
 		"no_field":              {"== 1", "", 0, errno.EPERM},
 		"operator_first":        {"&& u8 == 1", "", 0, errno.EPERM},
-		"and_behind_or":         {"u8 == 1 || u8 == 2 &&", "", 0, errno.EINVAL},
+		"and_after_or":          {"u8 == 1 || u8 == 2 &&", "", 0, errno.EINVAL},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Compile(c.text, fields)

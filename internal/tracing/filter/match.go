@@ -2,7 +2,7 @@ package filter
 
 import "kprobelab/internal/tracing/event"
 
-// Current is what a record does not hold: what runs when it is written.
+// Current is what a record does not hold: the CPU and the task that write it.
 type Current struct {
 	CPU int
 	// Comm is the task's name, 15 bytes at most.

@@ -21,7 +21,7 @@ func (p *parser) fail(e errno.Errno, msg string, pos int) error {
 	return &Error{Text: p.text, Msg: msg, Pos: pos, Errno: e}
 }
 
-// at is the byte at i, 0 behind the end, as the kernel's text ends.
+// at is the byte at i; 0 past the end, as the kernel's text ends with a NUL.
 func (p *parser) at(i int) byte {
 	if i < len(p.text) {
 		return p.text[i]
@@ -77,8 +77,8 @@ func (p *parser) or() (node, error) {
 	}
 }
 
-// and reads factors; trailing tells of an "&&" with nothing behind it, and a
-// nil node that nothing was there at all.
+// and reads factors. trailing: an "&&" had nothing after it. A nil node: there
+// was nothing at all.
 func (p *parser) and() (n node, trailing bool, err error) {
 	var list allOf
 	for {
@@ -100,7 +100,7 @@ func (p *parser) and() (n node, trailing bool, err error) {
 	}
 }
 
-// operator looks for what may stand behind a factor, and stays before it.
+// operator looks for an operator after a factor, and does not pass it.
 func (p *parser) operator() error {
 	p.spaces()
 	switch c := p.at(p.i); {

@@ -6,9 +6,9 @@ import "sync"
 //
 //	reader page -> pages[head] ... pages[head+used-1] -> empty pages -> (head)
 //
-// The writer's page (the tail) is the last used one, or the reader's page
-// where used is 0: a reader that has caught up takes the page under the
-// writer's hand. Records on the reader's page are safe from being overwritten.
+// The writer's page (the tail) is the last used one, or the reader's page where
+// used is 0: a reader that has caught up takes the page that is being written.
+// Records on the reader's page are safe from being overwritten.
 type cpu struct {
 	mu sync.Mutex
 	content
@@ -32,7 +32,7 @@ type content struct {
 	// lost are the overwritten records that no reader has been told of;
 	// seenOverrun is overrun at the last turn of a page.
 	lost, seenOverrun uint64
-	// generation changes whenever pages are not what an iterator took them for.
+	// generation changes whenever an iterator has to find its page anew.
 	generation uint64
 }
 
@@ -116,8 +116,8 @@ func (c *cpu) write(now uint64, data []byte, overwrite bool) bool {
 	return true
 }
 
-// since is the time since the last record. A clock that went back counts as
-// one that stood still: the page format has no way to say otherwise.
+// since is the time since the last record, 0 where the clock went back: the
+// page format cannot tell of that.
 func (c *cpu) since(now uint64) uint64 {
 	if now < c.writeStamp {
 		return 0

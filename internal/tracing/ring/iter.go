@@ -114,8 +114,8 @@ func (c *cpu) onPage(k *cursor) bool {
 		k.next-p.first < p.entries && k.next-p.first >= p.taken && k.off < p.commit()
 }
 
-// seek finds the cursor's next record anew. Records that are no longer there
-// are passed: as lost, as far as overwriting explains it; the rest was consumed.
+// seek finds the cursor's next record anew. Records that have gone are passed:
+// the overwritten ones count as lost, the others were consumed.
 func (c *cpu) seek(k *cursor) bool {
 	if k.generation != c.generation && k.next > c.written { // emptied
 		k.next, k.lost = 0, 0
@@ -140,8 +140,8 @@ func (c *cpu) seek(k *cursor) bool {
 	return true
 }
 
-// pageFrom is the page with record number n, or with the first one behind it
-// that is there and unread; nil where there is none.
+// pageFrom is the page with record number n, or with the first later one that
+// is there and unread; nil where there is none.
 func (c *cpu) pageFrom(n uint64) *page {
 	if r := c.reader; r.taken < r.entries && n < r.first+r.entries {
 		return r

@@ -3,7 +3,7 @@ package ring
 import "encoding/binary"
 
 // Marks in the commit field of a page that ReadPage filled: records were lost
-// before it (RB_MISSED_EVENTS), and their number stands behind its events
+// before it (RB_MISSED_EVENTS), and their number follows its events
 // (RB_MISSED_STORED).
 const (
 	missedEvents = 1 << 31
@@ -11,7 +11,7 @@ const (
 )
 
 // ReadPage takes what can be read of one page off a CPU's buffer, and writes it
-// to dst as a page of its own, of PageSize bytes with zeros behind the events
+// to dst as a page of its own, of PageSize bytes with zeros after the events
 // (ring_buffer_read_page, the file trace_pipe_raw). False means that there is
 // nothing to read now.
 func (b *Buffer) ReadPage(cpu int, dst *[PageSize]byte) bool {

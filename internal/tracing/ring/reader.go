@@ -6,8 +6,8 @@ type Record struct {
 	CPU int
 	// Time in nanoseconds.
 	Time uint64
-	// Data is the record, with zeros behind it up to a multiple of 4 bytes:
-	// the buffer does not keep the length in bytes.
+	// Data is the record, filled up with zeros to a multiple of 4 bytes: the
+	// buffer does not keep the length in bytes.
 	Data []byte
 	// Lost is how many records of that CPU were overwritten before this one
 	// and after the one that was read before it: "[LOST n EVENTS]".
@@ -18,7 +18,7 @@ type Record struct {
 const AllCPUs = -1
 
 // Consume takes the oldest record off the buffer of one CPU or, with AllCPUs,
-// off the one whose oldest is the oldest; of equal ones the CPU with the
+// off the buffer that has the oldest of all; of equal ones the CPU with the
 // smaller number goes first. Data is appended to buf[:0]. False means that
 // there is none now.
 func (b *Buffer) Consume(cpu int, buf []byte) (Record, bool) {
@@ -89,9 +89,9 @@ func (c *cpu) advance(e event) {
 	c.readBytes += int64(e.length)
 }
 
-// turn makes the reader's page one with something to read, if there is any
-// (rb_get_reader_page): an emptied page takes the place of the oldest, which
-// becomes the reader's.
+// turn gives the reader a page with something to read, if there is one
+// (rb_get_reader_page): the emptied page takes the place of the oldest page,
+// which becomes the reader's.
 func (c *cpu) turn() bool {
 	for c.reader.read >= c.reader.commit() {
 		if c.used == 0 || c.entries() == 0 {

@@ -55,9 +55,9 @@ func (b *Buffer) Resize(cpu, size int) bool {
 	return true
 }
 
-// resize keeps the pages in their order. New ones come in behind the writer's
-// (rb_insert_pages); to go, first those that are empty, then the oldest
-// (rb_remove_pages).
+// resize keeps the pages in their order. New ones come in after the writer's
+// (rb_insert_pages). To make the buffer smaller, first empty pages go, then the
+// oldest (rb_remove_pages).
 func (c *cpu) resize(size int) {
 	c.size = size
 	n := pagesFor(size)
@@ -76,8 +76,8 @@ func (c *cpu) resize(size int) {
 	c.pages, c.head = order, 0
 }
 
-// moved copies the pages into memory of their own, so that the larger piece
-// they were part of is given back.
+// moved copies the pages into memory of their own, so that the larger piece of
+// memory that they were part of becomes free.
 func (c *cpu) moved(order []*page) []*page {
 	c.generation++
 	list := newPages(len(order) + 1)

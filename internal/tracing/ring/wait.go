@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// waiters are those who wait for a record. A writer pays for one load of an
-// atomic while there are none.
+// waiters are those who wait for a record. While there are none, they cost a
+// writer one load of an atomic.
 type waiters struct {
 	n    atomic.Int32
 	mu   sync.Mutex
@@ -42,6 +42,6 @@ func (w *waiters) wake() {
 // between the look and the wait.
 func (b *Buffer) Changed() <-chan struct{} { return b.waiters.join() }
 
-// Wake closes the channel of Changed without a write: what a reader waits for
-// may have changed otherwise (tracing_on, the end of the buffer).
+// Wake closes the channel of Changed without a write, when something else has
+// changed that readers wait for (tracing_on, the end of the buffer).
 func (b *Buffer) Wake() { b.waiters.wake() }

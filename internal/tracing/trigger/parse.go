@@ -18,7 +18,7 @@ type command struct {
 	// counted: there is a count, in number; it may be no number.
 	counted bool
 	number  string
-	// filter is what stands behind the rest, "if" and all; empty for none.
+	// filter is what follows the rest, with its "if"; empty for none.
 	filter string
 }
 
@@ -71,16 +71,16 @@ func (c *command) parseCount(rest string) error {
 		return nil
 	}
 	c.counted = true
-	var behind string
-	c.number, behind, _ = cutAny(rest, blank)
-	c.filter = strings.TrimLeftFunc(behind, isSpace)
+	var after string
+	c.number, after, _ = cutAny(rest, blank)
+	c.filter = strings.TrimLeftFunc(after, isSpace)
 	return nil
 }
 
 // parseTarget reads "GROUP:EVENT[:COUNT] [if FILTER]".
 func (c *command) parseTarget(rest string) error {
-	target, behind, _ := cutAny(rest, blank)
-	c.filter = strings.TrimLeftFunc(behind, isSpace)
+	target, after, _ := cutAny(rest, blank)
+	c.filter = strings.TrimLeftFunc(after, isSpace)
 	var ok bool
 	if c.group, target, ok = strings.Cut(target, ":"); !ok {
 		return fmt.Errorf("%s needs GROUP:EVENT: %w", c.name, errno.EINVAL)
@@ -110,7 +110,7 @@ func (c *command) count() (int64, error) {
 	return int64(v), nil
 }
 
-// condition is the filter's text behind "if"; false where there is none.
+// condition is the filter's text after "if"; false where there is none.
 func (c *command) condition() (string, bool, error) {
 	if c.filter == "" {
 		return "", false, nil

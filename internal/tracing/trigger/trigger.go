@@ -65,14 +65,14 @@ type trigger struct {
 	filter *filter.Filter
 }
 
-// kin says whether the two may not stand beside each other.
+// kin says whether two triggers exclude each other.
 func (t *trigger) kin(u *trigger) bool { return t.kind == u.kind && t.target == u.target }
 
 // post says that it acts after the event's record is written: traceoff, so
 // that the event which switches tracing off is still recorded, and stacktrace.
 func (t *trigger) post() bool { return t.kind == kindOnOff && !t.on || t.kind == kindStack }
 
-// act does what the trigger is for, once; nothing where that is so already.
+// act does once what the trigger is for; nothing where that is done already.
 func (t *trigger) act(tr Tracer) {
 	switch t.kind {
 	case kindOnOff:
