@@ -9,7 +9,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
-	"kprobelab/internal/boottext"
+	"kprobelab/internal/tools/conformance/boottext"
 	"kprobelab/internal/integration/oracle"
 	"kprobelab/kimage"
 	"kprobelab/x86"

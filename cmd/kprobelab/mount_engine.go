@@ -10,7 +10,6 @@ import (
 	"syscall"
 
 	"kprobelab"
-	"kprobelab/internal/livefs"
 	"kprobelab/internal/mount"
 	"kprobelab/kimage"
 )
@@ -30,7 +29,7 @@ func (p *mounting) serve(ctx context.Context, t *term, img *kimage.Image) error 
 	}
 	l.Kprobes.OnLog(say)
 	l.Machine.OnLog(say)
-	live, err := livefs.New(l, say)
+	live, err := mount.NewLive(l, say)
 	if err != nil {
 		return &failure{exitRefused, err}
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"kprobelab"
-	"kprobelab/internal/timeline"
+	"kprobelab/internal/perfetto"
 	"kprobelab/kprobes"
 	"kprobelab/tracing"
 	"kprobelab/x86"
@@ -19,7 +19,7 @@ import (
 type recording struct {
 	f   *os.File
 	w   *bufio.Writer
-	tl  *timeline.Timeline
+	tl  *perfetto.Timeline
 	lab *kprobelab.Lab
 }
 
@@ -42,9 +42,9 @@ func (r *recording) start(l *kprobelab.Lab) {
 	}
 	r.lab = l
 	if strings.HasSuffix(r.f.Name(), ".jsonl") {
-		r.tl = timeline.NewJSON(r.w, l.Machine.Symbolize)
+		r.tl = perfetto.NewTimelineJSON(r.w, l.Machine.Symbolize)
 	} else {
-		r.tl = timeline.New(r.w, l.Image.Name(), l.Machine.Symbolize)
+		r.tl = perfetto.NewTimeline(r.w, l.Image.Name(), l.Machine.Symbolize)
 	}
 	l.Machine.OnText(
 		func(at x86.Addr, n int) { r.tl.Poke(l.Machine.Now(), l.Machine.CPU(), at, n) },

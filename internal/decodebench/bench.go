@@ -2,7 +2,6 @@ package decodebench
 
 import (
 	"kprobelab/decoder"
-	"kprobelab/internal/encodings"
 )
 
 // batch is how many questions go to a decoder at a time.
@@ -10,7 +9,7 @@ const batch = 8192
 
 // Fuzz asks the decoders and us about count generated encodings.
 func Fuzz(others []Decoder, seed uint64, count int, c *Comparison, progress func(done, total int64)) error {
-	g := encodings.New(seed)
+	g := NewGenerator(seed)
 	b := newBatch(batch)
 	for done := 0; done < count; {
 		n := min(batch, count-done)
@@ -34,7 +33,7 @@ func Fuzz(others []Decoder, seed uint64, count int, c *Comparison, progress func
 func Walk(others []Decoder, code []byte, addr uint64, c *Comparison, seen map[string]bool, progress func(done, total int64)) error {
 	b := newBatch(batch)
 	for at := 0; at < len(code); {
-		w := code[at:min(len(code), at+encodings.Size)]
+		w := code[at:min(len(code), at+decoder.MaxInsnSize)]
 		i, err := decoder.Decode(w)
 		length := max(1, i.Length)
 		c.Instructions++
@@ -76,7 +75,7 @@ type questions struct {
 func newBatch(n int) *questions {
 	b := &questions{windows: make([][]byte, n), at: make([]uint64, n), ours: make([]Answer, n), theirs: make([]Answer, n)}
 	for i := range b.windows {
-		b.windows[i] = make([]byte, encodings.Size)
+		b.windows[i] = make([]byte, decoder.MaxInsnSize)
 	}
 	return b
 }
@@ -124,12 +123,12 @@ func Shrink(o Decoder, d *Difference) []byte {
 		}
 		return whatDiffers(ours[0], theirs[0], true) == d.What && Cause(o.Name(), w, ours[0], theirs[0]) == d.Cause
 	}
-	w := make([]byte, encodings.Size)
+	w := make([]byte, decoder.MaxInsnSize)
 	copy(w, d.Example)
 	if !keeps(w) {
 		return d.Example
 	}
-	w = encodings.Shrink(w, keeps)
+	w = shrinkWindow(w, keeps)
 	keeps(w)
 	d.Ours, d.Theirs = ours[0], theirs[0]
 	return w[:max(1, ours[0].Length, theirs[0].Length)]

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/decoder"
-	"kprobelab/internal/encodings"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/corpus and testdata/digests.txt by the decoders that are here")
@@ -67,7 +66,7 @@ func corpusFiles(t testing.TB) (names []string) {
 
 // window is the bytes, filled up with nops that decide nothing.
 func window(b []byte) []byte {
-	w := bytes.Repeat([]byte{0x90}, encodings.Size)
+	w := bytes.Repeat([]byte{0x90}, decoder.MaxInsnSize)
 	copy(w, b)
 	return w
 }
@@ -165,11 +164,11 @@ func writeCorpus(t *testing.T) {
 // refusedByMap is up to 60 encodings of each map that are no instructions,
 // each of another opcode.
 func refusedByMap() map[decoder.Encoding][][]byte {
-	g := encodings.New(5)
+	g := NewGenerator(5)
 	list := map[decoder.Encoding][][]byte{}
 	seen := map[string]bool{}
 	for range 400_000 {
-		w := make([]byte, encodings.Size)
+		w := make([]byte, decoder.MaxInsnSize)
 		g.Next(w)
 		name := OpcodeName(w)
 		if _, err := decoder.Decode(w); err == nil || seen[name] {
@@ -178,7 +177,7 @@ func refusedByMap() map[decoder.Encoding][][]byte {
 		seen[name] = true
 		e := mapOfRefused(name)
 		if len(list[e]) < 60 {
-			list[e] = append(list[e], encodings.Shrink(w, func(s []byte) bool {
+			list[e] = append(list[e], shrinkWindow(w, func(s []byte) bool {
 				_, err := decoder.Decode(s)
 				return err != nil && OpcodeName(s) == name
 			}))

@@ -4,13 +4,12 @@ import (
 	"bufio"
 	"fmt"
 	"hash/crc32"
+	"kprobelab/decoder"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"kprobelab/internal/encodings"
 )
 
 // The directed encodings of a digest: digestSeeds times digestCount.
@@ -50,8 +49,8 @@ func digest(t *testing.T, seed uint64) uint32 {
 	if *update {
 		againstZydis(t, seed, digestCount)
 	}
-	g := encodings.New(seed)
-	q := [][]byte{make([]byte, encodings.Size)}
+	g := NewGenerator(seed)
+	q := [][]byte{make([]byte, decoder.MaxInsnSize)}
 	var a [1]Answer
 	sum := crc32.NewIEEE()
 	var line []byte

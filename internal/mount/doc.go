@@ -2,8 +2,11 @@
 // through FUSE, so that shells and scripts use it as they use
 // /sys/kernel/tracing.
 //
-// It must not know what the files mean, nor which machine they belong to: it
-// has a tracing.Tree, and a Guest that is told what is done with the files.
+// Mount must not know what the files mean, nor which machine runs: it has a
+// tracing.Tree, and a Guest that it tells what is done with the files. Live is
+// the tree and the guest of a Lab: the tracing files, files of the program's own
+// beside them (kprobelab/call, kallsyms), and a guest kernel in which what is
+// done with the files happens too. MemTree is a tree of files in memory.
 //
 // Nothing is cached: each read and each write system call reaches the tree as
 // it was made, opening with truncation too. A read that waits (trace_pipe) ends

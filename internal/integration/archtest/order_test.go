@@ -20,11 +20,12 @@ var order = [][]string{
 	{"kprobes/probepoint", "internal/tracing/definition"},
 	{"internal/report", "kprobes"},
 	{"internal/tracing/event", "internal/tracing/ring"},
-	{"internal/tracing/filter", "internal/tracing/perfetto"},
+	{"internal/tracing/filter"},
 	{"internal/tracing/trigger"},
 	{"tracing"},
 	{"kprobelab"},
-	{"internal/mount", "internal/session"},
+	{"internal/session", "internal/perfetto"},
+	{"internal/mount"},
 	{"kprobestest", "internal/bench"},
 	{"cmd/kprobelab"},
 }
@@ -35,7 +36,7 @@ var alone = map[string][]string{
 }
 
 // wiring are the packages that may put the engine and the mechanism together.
-var wiring = []string{"kprobelab", "internal/session", "internal/livefs", "internal/sample/module", "kprobestest", "internal/bench", "cmd/kprobelab"}
+var wiring = []string{"kprobelab", "internal/session", "internal/mount", "internal/sample/module", "kprobestest", "internal/bench", "cmd/kprobelab"}
 
 func rank(name string) int {
 	return slices.IndexFunc(order, func(line []string) bool { return slices.Contains(line, name) })

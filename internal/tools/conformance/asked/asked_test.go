@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/errno"
-	"kprobelab/internal/memtree"
+	"kprobelab/internal/mount"
 )
 
 func TestGenerateRepeats(t *testing.T) {
@@ -20,7 +20,7 @@ func TestGenerateRepeats(t *testing.T) {
 }
 
 func TestRun(t *testing.T) {
-	m := memtree.New()
+	m := mount.NewMemTree()
 	require.NoError(t, m.Create("f", 0o600))
 	require.Equal(t, []Answer{{}, {}, {Text: "onetwo"}, {}, {}, {Errno: int(errno.ENOENT)}}, Run(m, []Op{
 		{Write, "f", "one"}, {Append, "f", "two"}, {Read, "f", ""}, {Write, "f", ""}, {Read, "f", ""}, {Read, "none", ""},

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"kprobelab/internal/boottext"
+	"kprobelab/internal/tools/conformance/boottext"
 	"kprobelab/internal/tools/conformance"
 	"kprobelab/internal/tools/qemu"
 	"kprobelab/internal/tools/qemu/frame"

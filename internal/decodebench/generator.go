@@ -1,25 +1,23 @@
-// Package encodings makes x86-64 instruction encodings to ask decoders about:
-// directed by opcode map, prefixes and operand forms, so that every opcode of
-// every map comes up with every mandatory prefix, W, L and operand form after
-// a few million, where random bytes would mostly be additions.
-//
-// It must not know what any decoder says of them.
-package encodings
+package decodebench
 
-import "math/rand/v2"
+import (
+	"kprobelab/decoder"
+	"math/rand/v2"
+)
 
-// Size is the length of a window: the most that an instruction can have.
-const Size = 15
-
-// Generator makes windows, the same ones for the same seed.
+// Generator makes x86-64 instruction encodings to ask decoders about: directed
+// by opcode map, prefixes and operand forms, so that every opcode of every map
+// comes up with every mandatory prefix, W, L and operand form after a few
+// million, where random bytes would mostly be additions. It makes the same
+// windows of MaxInsnSize bytes for the same seed.
 type Generator struct {
 	r    rand.PCG
 	bits uint64
 	left int
 }
 
-// New makes a generator.
-func New(seed uint64) *Generator {
+// NewGenerator makes a generator.
+func NewGenerator(seed uint64) *Generator {
 	g := &Generator{}
 	g.r.Seed(seed, 0x6b70726f6265)
 	return g
@@ -48,17 +46,17 @@ var heads = [32]func(*Generator, []byte) []byte{
 	evex, evex, evex, evex, evex, evex,
 }
 
-// Next fills w, Size bytes, with the next window.
+// Next fills w, decoder.MaxInsnSize bytes, with the next window.
 func (g *Generator) Next(w []byte) {
 	b := heads[g.take(5)](g, w[:0])
-	if len(b) < Size {
+	if len(b) < decoder.MaxInsnSize {
 		b = append(b, byte(g.take(8))) // the opcode
 	}
-	if len(b) < Size {
+	if len(b) < decoder.MaxInsnSize {
 		b = append(b, byte(g.take(8))) // ModRM
 	}
 	rest := g.r.Uint64()
-	for i := len(b); i < Size; i++ {
+	for i := len(b); i < decoder.MaxInsnSize; i++ {
 		w[i] = byte(rest)
 		rest = rest>>8 | rest<<56
 	}
@@ -84,7 +82,7 @@ func (g *Generator) legacyHead(b []byte) []byte {
 			b = append(b, prefixes[g.take(4)])
 		}
 	}
-	return b[:min(len(b), Size-1)]
+	return b[:min(len(b), decoder.MaxInsnSize-1)]
 }
 
 // vexHead is mostly nothing: few prefixes may stand before VEX.
@@ -102,7 +100,7 @@ func primary(g *Generator, b []byte) []byte { return g.legacyHead(b) }
 
 func (g *Generator) escapes(b []byte, e ...byte) []byte {
 	b = g.legacyHead(b)
-	return append(b[:min(len(b), Size-len(e))], e...)
+	return append(b[:min(len(b), decoder.MaxInsnSize-len(e))], e...)
 }
 
 func escape(g *Generator, b []byte) []byte    { return g.escapes(b, 0x0F) }

@@ -1,4 +1,4 @@
-package memtree
+package mount
 
 import (
 	"context"
@@ -11,13 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/errno"
-	"kprobelab/internal/mount"
 	"kprobelab/tracing"
 )
 
-func tree(t *testing.T) *Tree {
+func tree(t *testing.T) *MemTree {
 	t.Helper()
-	m := New()
+	m := NewMemTree()
 	require.NoError(t, m.Fix("dev"))
 	require.NoError(t, m.Null("dev/null"))
 	require.NoError(t, m.Fix("tmp"))
@@ -25,7 +24,7 @@ func tree(t *testing.T) *Tree {
 }
 
 // write writes as one process that opens the file.
-func write(m *Tree, name string, flag int, at int64, text string) error {
+func write(m *MemTree, name string, flag int, at int64, text string) error {
 	h, err := m.OpenFile(name, flag)
 	if err != nil {
 		return err
@@ -34,7 +33,7 @@ func write(m *Tree, name string, flag int, at int64, text string) error {
 	return err
 }
 
-func read(t *testing.T, m *Tree, name string) string {
+func read(t *testing.T, m *MemTree, name string) string {
 	t.Helper()
 	b, err := fs.ReadFile(m, name)
 	require.NoError(t, err)
@@ -88,7 +87,7 @@ func TestWhatIsOpenOutlivesItsName(t *testing.T) {
 	n, err := h.ReadAt(context.Background(), b[:], 1)
 	require.NoError(t, err)
 	require.Equal(t, "ept", string(b[:n]))
-	i, err := h.(*handle).Stat()
+	i, err := h.(*memHandle).Stat()
 	require.NoError(t, err)
 	require.Equal(t, int64(4), i.Size())
 	require.Zero(t, m.bytes)
@@ -152,10 +151,10 @@ func TestFull(t *testing.T) {
 // Grafted onto another tree, everything below the place is the store's, and
 // nothing can be made elsewhere.
 func TestGrafted(t *testing.T) {
-	m, other := tree(t), New()
+	m, other := tree(t), NewMemTree()
 	require.NoError(t, other.Fix("k"))
 	require.NoError(t, other.Mkdir("d"))
-	g := mount.Graft(readOnly{other}, "k/root", m)
+	g := Graft(readOnly{other}, "k/root", m)
 	names := func(dir string) (list []string) {
 		entries, err := g.ReadDir(dir)
 		require.NoError(t, err)
@@ -166,7 +165,7 @@ func TestGrafted(t *testing.T) {
 	}
 	require.Equal(t, []string{"root"}, names("k"))
 	require.Equal(t, []string{"dev", "tmp"}, names("k/root"))
-	maker, dirs := g.(mount.Maker), g.(mount.Directories)
+	maker, dirs := g.(Maker), g.(Directories)
 	require.NoError(t, dirs.Mkdir("k/root/tmp/d"))
 	require.NoError(t, maker.Create("k/root/tmp/d/f", 0o600))
 	require.NoError(t, maker.Symlink("f", "k/root/tmp/d/l"))

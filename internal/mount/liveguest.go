@@ -1,6 +1,6 @@
 //go:build cgo && linux && amd64
 
-package livefs
+package mount
 
 import (
 	"fmt"
@@ -10,7 +10,6 @@ import (
 
 	"kprobelab"
 	"kprobelab/emu"
-	"kprobelab/internal/mount"
 )
 
 // guest drives the guest kernel's file functions and kernel_clone. An image
@@ -19,7 +18,7 @@ type guest struct {
 	live *Live
 	// current is the process for which guest code runs, under the tracing
 	// lock.
-	current mount.Process
+	current Process
 	// files are the paths that the guest has, dirs the dentries of the tracing
 	// folders; mu protects them and broken.
 	mu    sync.Mutex
@@ -31,7 +30,7 @@ type guest struct {
 	broken string
 }
 
-var _ mount.Guest = (*guest)(nil)
+var _ Guest = (*guest)(nil)
 
 // functions are the entries that are called.
 var functions = []string{
@@ -67,7 +66,7 @@ func (g *guest) task(n int) (pid int, comm string) {
 
 // run calls a function of the guest's; a fault in it is told, and is nobody
 // else's trouble.
-func (g *guest) run(p mount.Process, name string, args ...any) (ret int64, ok bool) {
+func (g *guest) run(p Process, name string, args ...any) (ret int64, ok bool) {
 	if !g.has[name] {
 		return 0, false
 	}
@@ -91,8 +90,8 @@ func (g *guest) tell(line string) {
 	}
 }
 
-// Fork implements mount.Guest.
-func (g *guest) Fork(p mount.Process) { g.run(p, "sys_fork") }
+// Fork implements Guest.
+func (g *guest) Fork(p Process) { g.run(p, "sys_fork") }
 
 // The guest's names are of 63 bytes at most, and its disk has room for some
 // files only: what is opened beyond that shares one name.
@@ -106,7 +105,7 @@ const (
 // guestRoot is the folder of the mount that the guest has as its root.
 const guestRoot = "kprobelab/root"
 
-// guestPath is the path in the guest of a path in the mount. Of a long one it
+// guestPath is the path in the guest of a path in the  Of a long one it
 // is the end.
 func guestPath(path string) string {
 	if in, ok := strings.CutPrefix(path, "/"+guestRoot+"/"); ok {
@@ -130,8 +129,8 @@ func (g *guest) name(path string) string {
 	return path
 }
 
-// Open implements mount.Guest.
-func (g *guest) Open(p mount.Process, path string, flag int) int {
+// Open implements Guest.
+func (g *guest) Open(p Process, path string, flag int) int {
 	g.live.settle()
 	flag = flag&(os.O_RDONLY|os.O_WRONLY|os.O_RDWR) | os.O_CREATE
 	name := g.name(path)
@@ -148,7 +147,7 @@ func (g *guest) Open(p mount.Process, path string, flag int) int {
 // createDir is told of a folder that has come into the tracing tree, and
 // removeDir of one that has gone.
 func (g *guest) createDir(name string) {
-	if d, ok := g.run(mount.Process{}, "tracefs_create_dir", name, 0); ok {
+	if d, ok := g.run(Process{}, "tracefs_create_dir", name, 0); ok {
 		g.mu.Lock()
 		g.dirs[name] = d
 		g.mu.Unlock()
@@ -161,31 +160,31 @@ func (g *guest) removeDir(name string) {
 	delete(g.dirs, name)
 	g.mu.Unlock()
 	if ok {
-		g.run(mount.Process{}, "tracefs_remove", d)
+		g.run(Process{}, "tracefs_remove", d)
 	}
 }
 
-// Mkdir implements mount.Guest.
-func (g *guest) Mkdir(p mount.Process, path string) {
+// Mkdir implements Guest.
+func (g *guest) Mkdir(p Process, path string) {
 	g.live.settle()
 	g.run(p, "sys_mkdir", emu.UserString(guestPath(path)), 0o755)
 }
 
-// Rmdir implements mount.Guest.
-func (g *guest) Rmdir(p mount.Process, path string) {
+// Rmdir implements Guest.
+func (g *guest) Rmdir(p Process, path string) {
 	g.live.settle()
 	g.run(p, "sys_rmdir", emu.UserString(guestPath(path)))
 }
 
-// Symlink implements mount.Guest.
-func (g *guest) Symlink(p mount.Process, target, path string) {
+// Symlink implements Guest.
+func (g *guest) Symlink(p Process, target, path string) {
 	g.live.settle()
 	target = target[:min(len(target), maxName)]
 	g.run(p, "sys_symlink", emu.UserString(target), emu.UserString(guestPath(path)))
 }
 
-// Unlink implements mount.Guest.
-func (g *guest) Unlink(p mount.Process, path string) {
+// Unlink implements Guest.
+func (g *guest) Unlink(p Process, path string) {
 	g.live.settle()
 	path = guestPath(path)
 	g.mu.Lock()
@@ -198,23 +197,23 @@ func (g *guest) Unlink(p mount.Process, path string) {
 // hold 1024 bytes.
 const transfer = 256
 
-// Read implements mount.Guest.
-func (g *guest) Read(p mount.Process, fd, n int) {
+// Read implements Guest.
+func (g *guest) Read(p Process, fd, n int) {
 	if fd >= 0 {
 		g.run(p, "sys_read", fd, make(emu.User, min(n, transfer)), min(n, transfer))
 	}
 }
 
-// Write implements mount.Guest.
-func (g *guest) Write(p mount.Process, fd int, b []byte) {
+// Write implements Guest.
+func (g *guest) Write(p Process, fd int, b []byte) {
 	if fd >= 0 && len(b) > 0 {
 		b = b[:min(len(b), transfer)]
 		g.run(p, "sys_write", fd, append(emu.User(nil), b...), len(b))
 	}
 }
 
-// Close implements mount.Guest.
-func (g *guest) Close(p mount.Process, fd int) {
+// Close implements Guest.
+func (g *guest) Close(p Process, fd int) {
 	if fd >= 0 {
 		g.run(p, "sys_close", fd)
 	}

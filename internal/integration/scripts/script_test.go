@@ -1,4 +1,4 @@
-package scriptstest
+package scripts
 
 import (
 	"os/exec"
@@ -15,7 +15,7 @@ func TestScripts(t *testing.T) {
 			t.Skipf("%s is not on PATH, and the scripts need it", tool)
 		}
 	}
-	scripts, err := filepath.Abs("../../scripts")
+	scripts, err := filepath.Abs("../../../scripts")
 	require.NoError(t, err)
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),

@@ -1,59 +1,55 @@
-// Package timeline turns the steps of hits and the changes of text into a
-// trace for Perfetto. Who writes the file, and what runs meanwhile, is not its
-// affair.
-package timeline
+package perfetto
 
 import (
 	"fmt"
 	"io"
 
-	"kprobelab/internal/tracing/perfetto"
 	"kprobelab/kprobes"
 	"kprobelab/x86"
 )
 
 // Timeline writes a trace as things happen.
 type Timeline struct {
-	write func(*perfetto.Event) error
+	write func(*Event) error
 	// err is the first error of a write.
 	err error
 	// symbol names an address.
 	symbol func(x86.Addr) string
 	// poke is the change of text that CPUs are still to see, and its syncs.
-	poke  *poke
+	poke  *textPoke
 	pokes uint64
 
 	// eventOf is the tracing event that a probe belongs to.
 	eventOf func(*kprobes.Kprobe) (group, name string, ok bool)
 	// returned is the end of the slice of an event's return probe, which waits
 	// for the record that has its arguments; nil for none.
-	returned *perfetto.Event
+	returned *Event
 }
 
-// poke is a change of text with the CPUs that have seen it.
-type poke struct {
-	perfetto.Span
+// textPoke is a change of text with the CPUs that have seen it.
+type textPoke struct {
+	Span
 	at    x86.Addr
 	n     int
-	syncs []perfetto.Span
+	syncs []Span
 }
 
-// New writes to w, which should be buffered; name is what runs, and symbol
+// NewTimeline writes to w, which should be buffered; name is what runs, and symbol
 // names addresses.
-func New(w io.Writer, name string, symbol func(x86.Addr) string) *Timeline {
-	return &Timeline{write: perfetto.NewWriter(w, name).Write, symbol: symbol}
+func NewTimeline(w io.Writer, name string, symbol func(x86.Addr) string) *Timeline {
+	return &Timeline{write: NewWriter(w, name).Write, symbol: symbol}
 }
 
-// NewJSON is New for JSON lines.
-func NewJSON(w io.Writer, symbol func(x86.Addr) string) *Timeline {
-	return &Timeline{write: func(e *perfetto.Event) error { return perfetto.WriteJSON(w, e) }, symbol: symbol}
+// NewTimelineJSON is NewTimeline for JSON lines.
+func NewTimelineJSON(w io.Writer, symbol func(x86.Addr) string) *Timeline {
+	return &Timeline{write: func(e *Event) error { return WriteJSON(w, e) }, symbol: symbol}
 }
 
 // Events has the probes that tracing events are made of drawn as those: by
 // their names, and with what Record tells.
 func (t *Timeline) Events(of func(*kprobes.Kprobe) (group, name string, ok bool)) { t.eventOf = of }
 
-func (t *Timeline) emit(e *perfetto.Event) {
+func (t *Timeline) emit(e *Event) {
 	t.flushReturned()
 	if t.err == nil {
 		t.err = t.write(e)
@@ -72,7 +68,7 @@ func (t *Timeline) flushReturned() {
 // on the task's track, and the time from a return probe's entry to its return
 // a slice.
 func (t *Timeline) Hit(now uint64, e *kprobes.Event) {
-	kind, word := perfetto.Instant, ""
+	kind, word := Instant, ""
 	switch e.Kind {
 	case kprobes.EventPre:
 	case kprobes.EventMissed:
@@ -82,16 +78,16 @@ func (t *Timeline) Hit(now uint64, e *kprobes.Event) {
 	case kprobes.EventFault:
 		word = " (fault)"
 	case kprobes.EventInstance:
-		kind = perfetto.Begin
+		kind = Begin
 	case kprobes.EventReturnHandler:
-		kind = perfetto.End
+		kind = End
 	default:
 		return
 	}
-	out := &perfetto.Event{
+	out := &Event{
 		Time: now, Kind: kind, CPU: e.CPU, PID: e.Task + 1, Comm: comm(e.Task),
 		Category: "kprobes", Name: t.symbol(e.Probe.Addr) + word,
-		Args: []perfetto.Arg{{Name: "cpu", Value: int64(e.CPU)}, {Name: "addr", Value: perfetto.Pointer(e.Probe.Addr)}},
+		Args: []Arg{{Name: "cpu", Value: int64(e.CPU)}, {Name: "addr", Value: Pointer(e.Probe.Addr)}},
 	}
 	if t.eventOf != nil {
 		if group, name, ok := t.eventOf(e.Probe); ok {
@@ -114,13 +110,13 @@ func comm(task int) string {
 // next Sync.
 func (t *Timeline) Poke(now uint64, cpu int, at x86.Addr, n int) {
 	t.flush()
-	t.poke = &poke{Span: perfetto.Span{CPU: cpu, Start: now, End: now}, at: at, n: n}
+	t.poke = &textPoke{Span: Span{CPU: cpu, Start: now, End: now}, at: at, n: n}
 }
 
 // Sync is a CPU's seeing all text that was changed.
 func (t *Timeline) Sync(now uint64, cpu int) {
 	if t.poke != nil {
-		t.poke.syncs = append(t.poke.syncs, perfetto.Span{CPU: cpu, Start: now, End: now})
+		t.poke.syncs = append(t.poke.syncs, Span{CPU: cpu, Start: now, End: now})
 	}
 }
 
@@ -132,10 +128,10 @@ func (t *Timeline) flush() {
 	}
 	t.poke = nil
 	t.pokes++
-	list := perfetto.Poke(t.pokes, p.Span, p.syncs,
-		perfetto.Arg{Name: "addr", Value: perfetto.Pointer(p.at)},
-		perfetto.Arg{Name: "symbol", Value: t.symbol(p.at)},
-		perfetto.Arg{Name: "bytes", Value: int64(p.n)})
+	list := Poke(t.pokes, p.Span, p.syncs,
+		Arg{Name: "addr", Value: Pointer(p.at)},
+		Arg{Name: "symbol", Value: t.symbol(p.at)},
+		Arg{Name: "bytes", Value: int64(p.n)})
 	for i := range list {
 		t.emit(&list[i])
 	}

@@ -1,4 +1,4 @@
-package memtree
+package mount
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 )
 
 // OpenFile implements tracing.Tree.
-func (t *Tree) OpenFile(name string, flag int) (tracing.Handle, error) {
+func (t *MemTree) OpenFile(name string, flag int) (tracing.Handle, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e, err := t.find(name)
@@ -29,19 +29,19 @@ func (t *Tree) OpenFile(name string, flag int) (tracing.Handle, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
-	return &handle{t: t, e: e, name: name, atEnd: flag&os.O_APPEND != 0}, nil
+	return &memHandle{t: t, e: e, name: name, atEnd: flag&os.O_APPEND != 0}, nil
 }
 
-// handle is an open file.
-type handle struct {
-	t     *Tree
+// memHandle is an open file.
+type memHandle struct {
+	t     *MemTree
 	e     *entry
 	name  string
 	atEnd bool
 }
 
 // ReadAt implements tracing.Handle.
-func (h *handle) ReadAt(_ context.Context, b []byte, off int64) (int, error) {
+func (h *memHandle) ReadAt(_ context.Context, b []byte, off int64) (int, error) {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
 	if off < 0 || off >= int64(len(h.e.data)) {
@@ -51,7 +51,7 @@ func (h *handle) ReadAt(_ context.Context, b []byte, off int64) (int, error) {
 }
 
 // WriteAt implements tracing.Handle.
-func (h *handle) WriteAt(b []byte, off int64) (int, error) {
+func (h *memHandle) WriteAt(b []byte, off int64) (int, error) {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
 	if h.e.null {
@@ -69,35 +69,35 @@ func (h *handle) WriteAt(b []byte, off int64) (int, error) {
 }
 
 // Stat tells of the file, which may have no name any more.
-func (h *handle) Stat() (fs.FileInfo, error) {
+func (h *memHandle) Stat() (fs.FileInfo, error) {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
 	return h.e.info(h.name), nil
 }
 
 // Close implements tracing.Handle.
-func (h *handle) Close() error { return nil }
+func (h *memHandle) Close() error { return nil }
 
-// entryInfo is what Stat and ReadDir tell.
-type entryInfo struct {
+// memInfo is what Stat and ReadDir tell.
+type memInfo struct {
 	name string
 	mode fs.FileMode
 	size int64
 }
 
-func (e *entry) info(name string) entryInfo {
-	return entryInfo{path.Base(name), e.mode, int64(len(e.data) + len(e.target))}
+func (e *entry) info(name string) memInfo {
+	return memInfo{path.Base(name), e.mode, int64(len(e.data) + len(e.target))}
 }
 
-func (i entryInfo) Name() string       { return i.name }
-func (i entryInfo) Size() int64        { return i.size }
-func (i entryInfo) Mode() fs.FileMode  { return i.mode }
-func (i entryInfo) ModTime() time.Time { return time.Time{} }
-func (i entryInfo) IsDir() bool        { return i.mode.IsDir() }
-func (i entryInfo) Sys() any           { return nil }
+func (i memInfo) Name() string       { return i.name }
+func (i memInfo) Size() int64        { return i.size }
+func (i memInfo) Mode() fs.FileMode  { return i.mode }
+func (i memInfo) ModTime() time.Time { return time.Time{} }
+func (i memInfo) IsDir() bool        { return i.mode.IsDir() }
+func (i memInfo) Sys() any           { return nil }
 
 // Open implements fs.FS: a file as it is at that moment.
-func (t *Tree) Open(name string) (fs.File, error) {
+func (t *MemTree) Open(name string) (fs.File, error) {
 	if !fs.ValidPath(name) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
 	}
@@ -113,7 +113,7 @@ func (t *Tree) Open(name string) (fs.File, error) {
 // file is a file or a folder that was opened as of fs.FS.
 type file struct {
 	*bytes.Reader
-	info entryInfo
+	info memInfo
 	rest []fs.DirEntry
 }
 

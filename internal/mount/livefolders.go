@@ -1,6 +1,6 @@
 //go:build cgo && linux && amd64
 
-package livefs
+package mount
 
 import (
 	"path"

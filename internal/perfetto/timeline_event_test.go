@@ -1,4 +1,4 @@
-package timeline
+package perfetto
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 
 func TestRecordsOfEvents(t *testing.T) {
 	var b bytes.Buffer
-	tl := NewJSON(&b, symbol)
+	tl := NewTimelineJSON(&b, symbol)
 	entry, ret, other := &kprobes.Kprobe{Addr: 0x1000}, &kprobes.Kprobe{Addr: 0x1000}, &kprobes.Kprobe{Addr: 0x3000}
 	tl.Events(func(p *kprobes.Kprobe) (group, name string, ok bool) {
 		switch p {

@@ -3,8 +3,9 @@
 // function calls as slices, and text pokes with the syncs of the other CPUs as
 // slices joined by flows. The same events can be written as JSON lines.
 //
-// It must not know where events come from: records of the ring buffer and the
-// steps of hits are turned into its Event by those who have them.
+// A Timeline turns the steps of hits, the records of the ring buffer and the
+// changes of text into such events. It must not know who writes the file, nor
+// what runs meanwhile.
 //
 // The format is Perfetto's own (protos/perfetto/trace): a Trace is a sequence
 // of TracePackets, each a TrackDescriptor or a TrackEvent that names its track.

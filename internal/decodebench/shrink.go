@@ -1,11 +1,11 @@
-package encodings
+package decodebench
 
 import "slices"
 
-// Shrink makes a window that has some property as short and as plain as it
+// shrinkWindow makes a window that has some property as short and as plain as it
 // can while it keeps it: bytes are left out (zeros come in at the end), or put
-// in place of others, until nothing more goes. The window is Size bytes.
-func Shrink(window []byte, keeps func([]byte) bool) []byte {
+// in place of others, until nothing more goes. The window is decoder.MaxInsnSize bytes.
+func shrinkWindow(window []byte, keeps func([]byte) bool) []byte {
 	best := slices.Clone(window)
 	for changed := true; changed; {
 		changed = false

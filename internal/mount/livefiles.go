@@ -1,6 +1,6 @@
 //go:build cgo && linux && amd64
 
-package livefs
+package mount
 
 import (
 	"bytes"
@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"kprobelab/errno"
-	"kprobelab/internal/mount"
 	"kprobelab/internal/session"
 	"kprobelab/internal/show"
 	"kprobelab/kimage"
@@ -98,7 +97,7 @@ func (c *callFile) run(out *strings.Builder, line string) error {
 	c.live.settle()
 	for _, call := range calls {
 		var r *session.Result
-		err := c.live.do(mount.Process{}, func() (err error) {
+		err := c.live.do(Process{}, func() (err error) {
 			r, err = session.New(c.live.lab).Make(call)
 			return err
 		})

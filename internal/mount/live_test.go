@@ -1,6 +1,6 @@
 //go:build cgo && linux && amd64
 
-package livefs
+package mount
 
 import (
 	"context"
@@ -16,7 +16,6 @@ import (
 
 	"kprobelab"
 	"kprobelab/errno"
-	"kprobelab/internal/mount"
 )
 
 // live has the tracing files of the guest kernel.
@@ -27,7 +26,7 @@ func live(t *testing.T) *Live {
 	l, err := kprobelab.New(img, &kprobelab.Options{CPUs: 2, Optimize: true})
 	require.NoError(t, err)
 	t.Cleanup(l.Close)
-	f, err := New(l, func(line string) { t.Log(line) })
+	f, err := NewLive(l, func(line string) { t.Log(line) })
 	require.NoError(t, err)
 	t.Cleanup(f.Close)
 	return f
@@ -74,7 +73,7 @@ func (f *Live) traced(t *testing.T) []string {
 	return list
 }
 
-var shell = mount.Process{PID: 102, Comm: "sh"}
+var shell = Process{PID: 102, Comm: "sh"}
 
 func TestWhatIsDoneHappensInTheGuest(t *testing.T) {
 	f := live(t)
@@ -166,11 +165,11 @@ func TestOptimizedWhenLookedAt(t *testing.T) {
 
 // A shell at the mount, as the README has it.
 func TestShellAtTheMount(t *testing.T) {
-	if err := mount.Supported(); err != nil {
+	if err := Supported(); err != nil {
 		t.Skipf("no FUSE mounts here: %v", err)
 	}
 	f := live(t)
-	m, err := mount.New(t.TempDir(), f.Tree(), &mount.Options{Guest: f.Guest()})
+	m, err := New(t.TempDir(), f.Tree(), &Options{Guest: f.Guest()})
 	if err != nil {
 		t.Skipf("no FUSE mounts here: %v", err)
 	}
@@ -256,14 +255,14 @@ func TestGuestsNamesGo(t *testing.T) {
 
 // The folder kprobelab/root is the guest's as well, in all that a shell does.
 func TestGuestsRootAtTheMount(t *testing.T) {
-	if err := mount.Supported(); err != nil {
+	if err := Supported(); err != nil {
 		t.Skipf("no FUSE mounts here: %v", err)
 	}
 	f := live(t)
 	require.NoError(t, f.write("kprobe_events", "p:opened do_sys_openat2 name=+u0($arg2):string"))
 	require.NoError(t, f.write("kprobe_events", "p:linked vfs_symlink to=+0($arg4):string"))
 	require.NoError(t, f.write("events/enable", "1"))
-	m, err := mount.New(t.TempDir(), f.Tree(), &mount.Options{Guest: f.Guest()})
+	m, err := New(t.TempDir(), f.Tree(), &Options{Guest: f.Guest()})
 	if err != nil {
 		t.Skipf("no FUSE mounts here: %v", err)
 	}

@@ -1,7 +1,4 @@
-// Package memtree is a tree of files in memory that can be mounted: folders,
-// files, links, and files like /dev/null. Who sees them, and where, is not its
-// affair.
-package memtree
+package mount
 
 import (
 	"io/fs"
@@ -11,12 +8,12 @@ import (
 	"sync"
 
 	"kprobelab/errno"
-	"kprobelab/internal/mount"
 )
 
-// Tree is the files. It holds 16 MiB and 4096 names at most: ENOSPC. Its methods
+// MemTree is a tree of files in memory: folders, files, links, and files like
+// /dev/null. It holds 16 MiB and 4096 names at most: ENOSPC. Its methods
 // are safe for concurrent use.
-type Tree struct {
+type MemTree struct {
 	mu sync.Mutex
 	// entries are by path; "." is the root.
 	entries map[string]*entry
@@ -40,25 +37,25 @@ const (
 	maxEntries = 4096
 )
 
-var _ mount.Store = (*Tree)(nil)
+var _ Store = (*MemTree)(nil)
 
 // New has the root alone.
-func New() *Tree {
-	return &Tree{entries: map[string]*entry{".": {mode: fs.ModeDir | 0o755, fixed: true}}}
+func NewMemTree() *MemTree {
+	return &MemTree{entries: map[string]*entry{".": {mode: fs.ModeDir | 0o755, fixed: true}}}
 }
 
 // Fix makes a folder that cannot be removed.
-func (t *Tree) Fix(name string) error {
+func (t *MemTree) Fix(name string) error {
 	return t.add(name, &entry{mode: fs.ModeDir | 0o777, fixed: true})
 }
 
 // Null makes a file that holds nothing and takes all, and cannot be removed.
-func (t *Tree) Null(name string) error {
+func (t *MemTree) Null(name string) error {
 	return t.add(name, &entry{mode: 0o666, null: true, fixed: true})
 }
 
 // find is an entry that is there. mu must be held.
-func (t *Tree) find(name string) (*entry, error) {
+func (t *MemTree) find(name string) (*entry, error) {
 	if e := t.entries[name]; e != nil {
 		return e, nil
 	}
@@ -66,7 +63,7 @@ func (t *Tree) find(name string) (*entry, error) {
 }
 
 // add makes an entry in a folder that is there.
-func (t *Tree) add(name string, e *entry) error {
+func (t *MemTree) add(name string, e *entry) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	dir, err := t.find(path.Dir(name))
@@ -84,8 +81,8 @@ func (t *Tree) add(name string, e *entry) error {
 	return nil
 }
 
-// Create implements mount.Maker.
-func (t *Tree) Create(name string, mode fs.FileMode) error {
+// Create implements Maker.
+func (t *MemTree) Create(name string, mode fs.FileMode) error {
 	err := t.add(name, &entry{mode: mode})
 	if err == errno.EEXIST {
 		return nil
@@ -93,16 +90,16 @@ func (t *Tree) Create(name string, mode fs.FileMode) error {
 	return err
 }
 
-// Mkdir implements mount.Directories.
-func (t *Tree) Mkdir(name string) error { return t.add(name, &entry{mode: fs.ModeDir | 0o755}) }
+// Mkdir implements Directories.
+func (t *MemTree) Mkdir(name string) error { return t.add(name, &entry{mode: fs.ModeDir | 0o755}) }
 
-// Symlink implements mount.Maker.
-func (t *Tree) Symlink(target, name string) error {
+// Symlink implements Maker.
+func (t *MemTree) Symlink(target, name string) error {
 	return t.add(name, &entry{mode: fs.ModeSymlink | 0o777, target: target})
 }
 
-// Readlink implements mount.Maker.
-func (t *Tree) Readlink(name string) (string, error) {
+// Readlink implements Maker.
+func (t *MemTree) Readlink(name string) (string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e, err := t.find(name)
@@ -115,8 +112,8 @@ func (t *Tree) Readlink(name string) (string, error) {
 	return e.target, nil
 }
 
-// Unlink implements mount.Maker.
-func (t *Tree) Unlink(name string) error {
+// Unlink implements Maker.
+func (t *MemTree) Unlink(name string) error {
 	return t.remove(name, func(e *entry) error {
 		if e.mode.IsDir() {
 			return errno.EISDIR
@@ -125,8 +122,8 @@ func (t *Tree) Unlink(name string) error {
 	})
 }
 
-// Rmdir implements mount.Directories.
-func (t *Tree) Rmdir(name string) error {
+// Rmdir implements Directories.
+func (t *MemTree) Rmdir(name string) error {
 	return t.remove(name, func(e *entry) error {
 		switch {
 		case !e.mode.IsDir():
@@ -138,7 +135,7 @@ func (t *Tree) Rmdir(name string) error {
 	})
 }
 
-func (t *Tree) remove(name string, allowed func(*entry) error) error {
+func (t *MemTree) remove(name string, allowed func(*entry) error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e, err := t.find(name)
@@ -157,8 +154,8 @@ func (t *Tree) remove(name string, allowed func(*entry) error) error {
 	return nil
 }
 
-// Truncate implements mount.Maker.
-func (t *Tree) Truncate(name string, size int64) error {
+// Truncate implements Maker.
+func (t *MemTree) Truncate(name string, size int64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e, err := t.find(name)
@@ -169,7 +166,7 @@ func (t *Tree) Truncate(name string, size int64) error {
 }
 
 // resize gives a file a size. mu must be held.
-func (t *Tree) resize(e *entry, size int64) error {
+func (t *MemTree) resize(e *entry, size int64) error {
 	grow := size - int64(len(e.data))
 	switch {
 	case size < 0:
@@ -188,7 +185,7 @@ func (t *Tree) resize(e *entry, size int64) error {
 }
 
 // below are the paths in a folder. mu must be held.
-func (t *Tree) below(dir string) []string {
+func (t *MemTree) below(dir string) []string {
 	var list []string
 	for name := range t.entries {
 		if name != "." && path.Dir(name) == dir {
@@ -200,7 +197,7 @@ func (t *Tree) below(dir string) []string {
 }
 
 // Stat implements tracing.Tree.
-func (t *Tree) Stat(name string) (fs.FileInfo, error) {
+func (t *MemTree) Stat(name string) (fs.FileInfo, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e, err := t.find(name)
@@ -211,7 +208,7 @@ func (t *Tree) Stat(name string) (fs.FileInfo, error) {
 }
 
 // ReadDir implements tracing.Tree.
-func (t *Tree) ReadDir(name string) ([]fs.DirEntry, error) {
+func (t *MemTree) ReadDir(name string) ([]fs.DirEntry, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if e, err := t.find(name); err != nil {
@@ -223,7 +220,7 @@ func (t *Tree) ReadDir(name string) ([]fs.DirEntry, error) {
 }
 
 // list is what is in a folder. mu must be held.
-func (t *Tree) list(dir string) []fs.DirEntry {
+func (t *MemTree) list(dir string) []fs.DirEntry {
 	var list []fs.DirEntry
 	for _, n := range t.below(dir) {
 		list = append(list, fs.FileInfoToDirEntry(t.entries[n].info(n)))

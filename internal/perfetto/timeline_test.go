@@ -1,8 +1,7 @@
-package timeline
+package perfetto
 
 import (
 	"bytes"
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,7 +30,7 @@ func packets(t *testing.T, b []byte) int {
 
 func TestHitsAndPokes(t *testing.T) {
 	var b bytes.Buffer
-	tl := New(&b, "guest", symbol)
+	tl := NewTimeline(&b, "guest", symbol)
 	p := &kprobes.Kprobe{Addr: 0x1000}
 	for i, kind := range []kprobes.EventKind{
 		kprobes.EventTrap, kprobes.EventPre, kprobes.EventInstance, kprobes.EventMissed, kprobes.EventStep, kprobes.EventReturnHandler,
@@ -54,19 +53,15 @@ func TestHitsAndPokes(t *testing.T) {
 
 func TestJSONLines(t *testing.T) {
 	var b bytes.Buffer
-	tl := NewJSON(&b, symbol)
+	tl := NewTimelineJSON(&b, symbol)
 	tl.Hit(7, &kprobes.Event{Kind: kprobes.EventPre, Probe: &kprobes.Kprobe{Addr: 0x1000}, CPU: 1, Task: 2})
 	require.NoError(t, tl.Close())
 	require.Equal(t, `{"time_ns":7,"kind":"instant","cpu":1,"pid":3,"comm":"task-2","group":"kprobes","event":"`+symbol(0x1000)+
 		`","args":{"cpu":1,"addr":"0x1000"}}`+"\n", b.String())
 }
 
-type broken struct{}
-
-func (broken) Write([]byte) (int, error) { return 0, errors.New("full") }
-
 func TestErrorIsToldAtTheEnd(t *testing.T) {
-	tl := New(broken{}, "", symbol)
+	tl := NewTimeline(broken{}, "", symbol)
 	tl.Poke(1, 0, 0x2000, 5)
-	require.ErrorContains(t, tl.Close(), "full")
+	require.ErrorContains(t, tl.Close(), "broken")
 }

@@ -1,8 +1,9 @@
-package encodings
+package decodebench
 
 import (
 	"bytes"
 	"fmt"
+	"kprobelab/decoder"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,8 +11,8 @@ import (
 )
 
 func TestSameSeedSameWindows(t *testing.T) {
-	a, b, other := New(1), New(1), New(2)
-	x, y, z := make([]byte, Size), make([]byte, Size), make([]byte, Size)
+	a, b, other := NewGenerator(1), NewGenerator(1), NewGenerator(2)
+	x, y, z := make([]byte, decoder.MaxInsnSize), make([]byte, decoder.MaxInsnSize), make([]byte, decoder.MaxInsnSize)
 	same := 0
 	for range 10_000 {
 		a.Next(x)
@@ -28,10 +29,10 @@ func TestSameSeedSameWindows(t *testing.T) {
 // kind is the map, the mandatory prefix or pp, and the opcode of a window.
 func kind(w []byte) string {
 	n := 0
-	for n < Size-6 && bytes.IndexByte([]byte{0x66, 0xF2, 0xF3, 0xF0, 0x67, 0x2E, 0x36, 0x3E, 0x26, 0x64, 0x65}, w[n]) >= 0 {
+	for n < decoder.MaxInsnSize-6 && bytes.IndexByte([]byte{0x66, 0xF2, 0xF3, 0xF0, 0x67, 0x2E, 0x36, 0x3E, 0x26, 0x64, 0x65}, w[n]) >= 0 {
 		n++
 	}
-	if n < Size-6 && w[n]&0xF0 == 0x40 {
+	if n < decoder.MaxInsnSize-6 && w[n]&0xF0 == 0x40 {
 		n++
 	}
 	switch w = w[n:]; {
@@ -53,8 +54,8 @@ func kind(w []byte) string {
 
 // Every opcode of every map comes up, with every pp where that is a field.
 func TestEveryOpcodeComesUp(t *testing.T) {
-	g, seen := New(3), map[string]bool{}
-	w := make([]byte, Size)
+	g, seen := NewGenerator(3), map[string]bool{}
+	w := make([]byte, decoder.MaxInsnSize)
 	for range 1_000_000 {
 		g.Next(w)
 		seen[kind(w)] = true
@@ -79,10 +80,10 @@ func TestEveryOpcodeComesUp(t *testing.T) {
 // What Shrink returns has the property, and is no more than it began with.
 func TestShrink(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := rapid.SliceOfN(rapid.Byte(), Size, Size).Draw(t, "window")
+		w := rapid.SliceOfN(rapid.Byte(), decoder.MaxInsnSize, decoder.MaxInsnSize).Draw(t, "window")
 		want := rapid.SampledFrom(w).Draw(t, "byte")
-		keeps := func(s []byte) bool { return len(s) == Size && bytes.IndexByte(s, want) >= 0 }
-		s := Shrink(w, keeps)
+		keeps := func(s []byte) bool { return len(s) == decoder.MaxInsnSize && bytes.IndexByte(s, want) >= 0 }
+		s := shrinkWindow(w, keeps)
 		require.True(t, keeps(s))
 		require.LessOrEqual(t, weight(s), weight(w))
 	})
@@ -90,13 +91,13 @@ func TestShrink(t *testing.T) {
 
 func TestShrinkLeavesOutWhatDoesNotMatter(t *testing.T) {
 	w := []byte{0x66, 0x2E, 0x48, 0x0F, 0xAF, 0x84, 0xC5, 1, 2, 3, 4, 5, 6, 7, 8}
-	s := Shrink(w, func(s []byte) bool { return bytes.Contains(s, []byte{0x0F, 0xAF}) })
+	s := shrinkWindow(w, func(s []byte) bool { return bytes.Contains(s, []byte{0x0F, 0xAF}) })
 	require.Equal(t, []byte{0x0F, 0xAF, 0, 0}, s[:4])
 }
 
 func ExampleGenerator() {
-	g := New(1)
-	w := make([]byte, Size)
+	g := NewGenerator(1)
+	w := make([]byte, decoder.MaxInsnSize)
 	for range 3 {
 		g.Next(w)
 		fmt.Printf("% x\n", w)
@@ -108,7 +109,7 @@ func ExampleGenerator() {
 }
 
 func BenchmarkNext(b *testing.B) {
-	g, w := New(1), make([]byte, Size)
+	g, w := NewGenerator(1), make([]byte, decoder.MaxInsnSize)
 	b.ReportAllocs()
 	for b.Loop() {
 		g.Next(w)

@@ -1,7 +1,6 @@
-package timeline
+package perfetto
 
 import (
-	"kprobelab/internal/tracing/perfetto"
 	"kprobelab/kprobes"
 	"kprobelab/tracing"
 )
@@ -10,7 +9,7 @@ import (
 // handler writes a record, which Record draws: where a filter or a trigger
 // lets none be written, there is no instant, and a slice ends without
 // arguments.
-func (t *Timeline) eventHit(kind kprobes.EventKind, out *perfetto.Event, group, name, word string) {
+func (t *Timeline) eventHit(kind kprobes.EventKind, out *Event, group, name, word string) {
 	out.Category, out.Name = group, name+word
 	switch kind {
 	case kprobes.EventPre:
@@ -27,33 +26,33 @@ func (t *Timeline) eventHit(kind kprobes.EventKind, out *perfetto.Event, group, 
 // annotations, or for a return probe the end of the slice that began where the
 // function was entered.
 func (t *Timeline) Record(r *tracing.Record) {
-	args := []perfetto.Arg{{Name: "cpu", Value: int64(r.CPU)}}
+	args := []Arg{{Name: "cpu", Value: int64(r.CPU)}}
 	if r.Return {
-		args = append(args, perfetto.Arg{Name: "func", Value: t.symbol(r.Func)})
+		args = append(args, Arg{Name: "func", Value: t.symbol(r.Func)})
 	}
-	args = append(args, perfetto.Arg{Name: "ip", Value: t.symbol(r.IP)})
+	args = append(args, Arg{Name: "ip", Value: t.symbol(r.IP)})
 	for _, a := range r.Args {
-		args = append(args, perfetto.Arg{Name: a.Name, Value: annotation(a.Value)})
+		args = append(args, Arg{Name: a.Name, Value: argument(a.Value)})
 	}
 	if end := t.returned; end != nil && r.Return && end.Category == r.Group && end.Name == r.Event {
 		end.Args, t.returned = args, nil
 		t.emit(end)
 		return
 	}
-	t.emit(&perfetto.Event{
+	t.emit(&Event{
 		Time: r.Time, CPU: r.CPU, PID: r.PID, Comm: r.Comm, Category: r.Group, Name: r.Event, Args: args,
 	})
 }
 
 // annotation is a value as the trace has it.
-func annotation(v any) any {
+func argument(v any) any {
 	switch v := v.(type) {
 	case tracing.Hex:
-		return perfetto.Pointer(v)
+		return Pointer(v)
 	case []any:
 		list := make([]any, len(v))
 		for i := range v {
-			list[i] = annotation(v[i])
+			list[i] = argument(v[i])
 		}
 		return list
 	}

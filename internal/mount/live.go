@@ -1,13 +1,11 @@
 //go:build cgo && linux && amd64
 
-package livefs
+package mount
 
 import (
 	"strings"
 
 	"kprobelab"
-	"kprobelab/internal/memtree"
-	"kprobelab/internal/mount"
 	"kprobelab/kimage"
 	"kprobelab/tracing"
 )
@@ -19,13 +17,13 @@ type Live struct {
 	guest   guest
 	call    callFile
 	// root is the folder kprobelab/root.
-	root *memtree.Tree
+	root *MemTree
 	log  func(string)
 }
 
-// New makes the files. log receives the lines of the kernel's log, and what
+// NewLive makes the files. log receives the lines of the kernel's log, and what
 // goes wrong in the guest. The caller closes it, and the lab after it.
-func New(l *kprobelab.Lab, log func(line string)) (*Live, error) {
+func NewLive(l *kprobelab.Lab, log func(line string)) (*Live, error) {
 	f := &Live{lab: l, log: log, root: newRoot()}
 	f.guest.live, f.call.live = f, f
 	f.guest.find()
@@ -39,8 +37,8 @@ func New(l *kprobelab.Lab, log func(line string)) (*Live, error) {
 
 // newRoot is the guest's root as far as a host may lay it over its own, so that
 // what programs do in /tmp, and with /dev/null, reaches the guest too.
-func newRoot() *memtree.Tree {
-	t := memtree.New()
+func newRoot() *MemTree {
+	t := NewMemTree()
 	for _, err := range []error{t.Fix("dev"), t.Null("dev/null"), t.Fix("tmp")} {
 		if err != nil {
 			panic("BUG: " + err.Error())
@@ -55,20 +53,20 @@ func (f *Live) Close() { f.tracing.Close() }
 // Tree is the tree of files: the tracing directory's, and in the folder
 // kprobelab those of the program's own.
 func (f *Live) Tree() tracing.Tree {
-	own := mount.Overlay(&folders{f.tracing, f}, map[string]mount.File{
+	own := Overlay(&folders{f.tracing, f}, map[string]File{
 		"kprobelab/call":     {Mode: 0o640, Open: f.call.open},
 		"kprobelab/kallsyms": {Mode: 0o440, Open: f.text(f.kallsyms)},
 		"kprobelab/version":  {Mode: 0o440, Open: f.text(f.banner)},
 	})
-	return mount.Graft(own, guestRoot, f.root)
+	return Graft(own, guestRoot, f.root)
 }
 
 // Guest is the guest kernel as the mount drives it.
-func (f *Live) Guest() mount.Guest { return &f.guest }
+func (f *Live) Guest() Guest { return &f.guest }
 
 // do runs guest code, with what is current set to the process that wants it;
 // afterwards the kprobe optimizer has had its time.
-func (f *Live) do(p mount.Process, fn func() error) error {
+func (f *Live) do(p Process, fn func() error) error {
 	var err error
 	f.tracing.Do(func() {
 		if p.PID != 0 {
