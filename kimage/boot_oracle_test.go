@@ -9,8 +9,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
-	"kprobelab/internal/tools/conformance/boottext"
 	"kprobelab/internal/integration/oracle"
+	"kprobelab/internal/tools/conformance/boottext"
 	"kprobelab/kimage"
 	"kprobelab/x86"
 )

@@ -58,7 +58,7 @@ func TestKretprobeOverOptimizedEntry(t *testing.T) {
 }
 
 // BenchmarkOptimizedHit is a call with one kprobe in it that is a jump, to be
-// compared with internal/lab's BenchmarkBareCall.
+// compared with BenchmarkBareCall of internal/session.
 func BenchmarkOptimizedHit(b *testing.B) {
 	l := guest(b, "6.1", kprobelab.Options{})
 	item, worker := l.Image.Lookup("work_item")[0], l.Image.Lookup("busy_worker")[0].Addr

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"kprobelab/internal/tools/conformance/boottext"
 	"kprobelab/internal/tools/conformance"
+	"kprobelab/internal/tools/conformance/boottext"
 	"kprobelab/internal/tools/qemu"
 	"kprobelab/internal/tools/qemu/frame"
 	"kprobelab/kimage"
