@@ -13,9 +13,9 @@
 //		}
 //	}
 //
-// When the test ends a leak check fails it where a probe is still registered,
-// where text is not what it was to the byte, or where a hit went wrong. Trace
-// records what happened in lines that repeat to the byte, for golden files.
+// When the test ends, a leak check fails it if a probe is still registered, if
+// a byte of text is not what it was, or if a hit went wrong. Trace records what
+// happened in lines that repeat to the byte, for golden files.
 //
 // A handler may end the test, as t.Fatal does. The call that it was in does not
 // go on, and the machine runs nothing more.

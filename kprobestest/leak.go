@@ -16,7 +16,7 @@ func (m *Machine) check() {
 	if n := m.lab.Kprobes.Registered(); n > 0 {
 		m.t.Errorf("probes still registered (%d):\n%s", n, strings.TrimRight(m.lab.Kprobes.List(), " \n"))
 	} else if err := m.lab.Kprobes.Settle(); err != nil { // jumps of unregistered probes
-		if !m.t.Failed() && !m.t.Skipped() { // else it ended in a handler, and a task with it
+		if !m.t.Failed() && !m.t.Skipped() { // otherwise it ended in a handler, and a task ended with it
 			m.t.Errorf("the text cannot be checked: %v", err)
 		}
 	} else {

@@ -29,24 +29,24 @@ type Options struct {
 	// default.
 	Budget uint64
 	// CPU is the processor that the boot-time text is made for, as in
-	// kimage.Options; the machine emulates the nearest that it can. qemu64 by
-	// default.
+	// kimage.Options; the machine emulates the nearest one that the engine has.
+	// qemu64 by default.
 	CPU string
 	// Optimize allows jump optimization, in kernels that have it; Settle lets
-	// it happen. Without, every probe keeps its int3.
+	// it happen. Without it every probe keeps its int3.
 	Optimize bool
 }
 
-// Machine is a kernel that a test may probe. Its methods that cannot fail
-// end the test where they do. It belongs to the test's goroutine.
+// Machine is a kernel that a test may probe. A method that returns no error
+// ends the test where it fails. It belongs to the test's goroutine.
 type Machine struct {
 	t   testing.TB
 	lab *kprobelab.Lab
 }
 
-// New makes a machine and has it checked and closed at the test's end: see
-// the package's doc for what is checked. A nil o means the defaults. It ends
-// the test where the image cannot be read.
+// New makes a machine, which is checked and closed at the test's end; the
+// package's doc says what is checked. A nil o means the defaults. New ends the
+// test where the image cannot be read.
 func New(t testing.TB, o *Options) *Machine {
 	t.Helper()
 	if o == nil {
@@ -120,9 +120,9 @@ func (m *Machine) Kretprobe(place string, entry, ret kprobes.ReturnHandler) *kpr
 	return rp
 }
 
-// Settle lets the kprobe optimizer do all that waits for it: probes that can
-// be optimized become jumps, unregistered ones leave the text. It ends the test
-// where a task stands in the way.
+// Settle lets the kprobe optimizer do all that waits for it: probes that can be
+// optimized become jumps, unregistered ones leave the text. It ends the test
+// where the optimizer would wait for a task for ever.
 func (m *Machine) Settle() {
 	m.t.Helper()
 	if err := m.lab.Kprobes.Settle(); err != nil {

@@ -23,8 +23,8 @@ type Trace struct {
 	lines []string
 }
 
-// Trace starts a record of every hit from now on; an earlier one ends. A line
-// has the virtual time in nanoseconds, CPU and task, the probed place, and
+// Trace starts a record of every hit from here on; an earlier record ends. A
+// line has the virtual time in nanoseconds, CPU and task, the probed place, and
 // what happened there: see kprobes.EventKind.
 func (m *Machine) Trace() *Trace {
 	tr := &Trace{m: m}
@@ -81,10 +81,9 @@ func (tr *Trace) Golden(file string) {
 	tr.m.Golden(file, tr.String())
 }
 
-// Golden compares text with a file. It writes the file instead where
-// KPROBELAB_UPDATE is set, or where the test declares a flag -update and go
-// test was given it. The package itself declares no flag: the name is the
-// test's to use.
+// Golden compares text with a file. It writes the file instead if
+// KPROBELAB_UPDATE is set, or if the test declares a flag -update and it is
+// given. This package declares no flag, so the name is free for the test.
 func (m *Machine) Golden(file, text string) {
 	m.t.Helper()
 	if updating() {

@@ -8,7 +8,7 @@
 // beside them (kprobelab/call, kallsyms), and a guest kernel in which what is
 // done with the files happens too. MemTree is a tree of files in memory.
 //
-// Nothing is cached: each read and each write system call reaches the tree as
-// it was made, opening with truncation too. A read that waits (trace_pipe) ends
-// when the process that reads gets a signal, and when the mount ends.
+// Nothing is cached: each read, each write and each opening with truncation
+// reaches the tree as the system call was made. A read that waits (trace_pipe)
+// ends when its process gets a signal, and when the mount ends.
 package mount

@@ -4,12 +4,12 @@ package mount
 // its vfs_open, vfs_read, vfs_write and kernel_clone run before the tree acts,
 // so that probes on them fire. Calls may come from several goroutines.
 type Guest interface {
-	// Fork: a process has made another, somewhere on the host. Only so many are
-	// told of at once.
+	// Fork tells that a process has made another one, somewhere on the host. Of
+	// many at once only some are told.
 	Fork(p Process)
 	// Open returns a number for what was opened, for the other calls.
 	Open(p Process, path string, flag int) int
-	// Read is told how much can be read, Write what is written.
+	// Read is told how many bytes can be read, Write what is written.
 	Read(p Process, fd, n int)
 	Write(p Process, fd int, b []byte)
 	Close(p Process, fd int)

@@ -68,9 +68,9 @@ func (c *callFile) open(int) (tracing.Handle, error) {
 	return &textHandle{text: c.last, write: c.write}, nil
 }
 
-// write makes the calls, line by line. A line that is no call of a function
-// that is there fails with EINVAL, a fault in the call with EFAULT; the file
-// then reads what was wrong.
+// write makes the calls, line by line. A line that does not call an existing
+// function fails with EINVAL, a fault in the call with EFAULT; the file then
+// says what was wrong.
 func (c *callFile) write(b []byte) error {
 	var out strings.Builder
 	var err error

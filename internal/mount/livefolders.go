@@ -28,8 +28,8 @@ func (f *folders) OpenFile(name string, flag int) (tracing.Handle, error) {
 	return &definitions{h, f}, nil
 }
 
-// tell lets the guest know what has come and gone since the list was made. The
-// guest knows folders by their last name.
+// tell tells the guest which folders have come and gone since the list was
+// made. The guest knows a folder by its last name.
 func (f *folders) tell(before []string) {
 	after := f.list()
 	for _, name := range after {

@@ -19,7 +19,8 @@ var (
 	_ fs.NodeRenamer    = (*node)(nil)
 )
 
-// maker is the tree, where things can be made in it: nothing can elsewhere.
+// maker is the tree, if things can be made in it; in a tree without Maker
+// nothing can.
 func (n *node) maker() (Maker, syscall.Errno) {
 	if n.m.ended() {
 		return nil, syscall.ENODEV
@@ -90,7 +91,7 @@ func (n *node) Rename(context.Context, string, fs.InodeEmbedder, string, uint32)
 	return syscall.EXDEV
 }
 
-// truncate is what a setattr asks for that changes something.
+// truncate changes a file's size, the one thing that a setattr can change.
 func (n *node) truncate(in *fuse.SetAttrIn) syscall.Errno {
 	size, ok := in.GetSize()
 	if !ok {

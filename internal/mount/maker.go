@@ -9,14 +9,14 @@ import (
 	"kprobelab/tracing"
 )
 
-// Maker is what a Tree has besides where files and links can be made in it.
-// Errors are as of OpenFile.
+// Maker is what a Tree also has if files and links can be made in it. Errors
+// are like OpenFile's.
 type Maker interface {
 	// Create makes an empty file; nothing happens where there is one.
 	Create(name string, mode fs.FileMode) error
 	Symlink(target, name string) error
 	Readlink(name string) (string, error)
-	// Unlink removes a file or a link. Who has it open keeps it.
+	// Unlink removes a file or a link. Whoever has it open can go on using it.
 	Unlink(name string) error
 	// Truncate gives a file a size in bytes.
 	Truncate(name string, size int64) error
@@ -29,7 +29,7 @@ type Store interface {
 	Maker
 }
 
-// Graft is the tree with another one at a path, whose folder is there.
+// Graft is the tree with another tree at a path, where a folder must exist.
 func Graft(t tracing.Tree, at string, s Store) tracing.Tree {
 	return &graft{Tree: t, at: at, store: s}
 }
@@ -110,8 +110,8 @@ func (g *graft) directories(name string, inside func(string) error, outside func
 	return fs.ErrPermission
 }
 
-// make makes something at a path: nothing outside of the graft, as in
-// tracefs.
+// make makes something at a path. Outside of the graft nothing can be made, as
+// in tracefs.
 func (g *graft) make(name string, fn func(in string) error) error {
 	if in, ok := g.within(name); ok {
 		return fn(in)

@@ -110,7 +110,7 @@ func (t *MemTree) Open(name string) (fs.File, error) {
 	return &file{bytes.NewReader(slices.Clone(e.data)), e.info(name), t.list(name)}, nil
 }
 
-// file is a file or a folder that was opened as of fs.FS.
+// file is a file or a folder that Open gave.
 type file struct {
 	*bytes.Reader
 	info memInfo

@@ -81,8 +81,8 @@ func New(dir string, t tracing.Tree, o *Options) (*Mount, error) {
 			FsName: source, Name: "kprobelab", Debug: o.Debug,
 			DirectMount: root(), AllowOther: root(),
 			DisableXAttrs: true, DisableReadDirPlus: true,
-			// Splicing opens /dev/null, which may have been laid over with a file
-			// of the mount.
+			// Splicing opens /dev/null, and a file of the mount may have been
+			// laid over that.
 			DisableSplice: true,
 			// Some files act on being opened with truncation.
 			ExtraCapabilities: fuse.CAP_ATOMIC_O_TRUNC,
@@ -163,17 +163,17 @@ func (m *Mount) ended() bool {
 	}
 }
 
-// Unmount ends the mount, whoever uses it: reads that wait end first; where
-// files are open still, or somebody's working directory is in it, it is
-// detached. Those, and whoever has the mount elsewhere (bound to another place,
-// in another namespace), keep it until this process ends, and get ENODEV for
-// what they open. It is well to call it twice.
+// Unmount ends the mount, even while it is used. Reads that wait end first. If
+// files are still open, or somebody's working directory is in it, it is
+// detached: such users, and whoever has it at another place or in another
+// namespace, keep it until this process ends, and get ENODEV for what they
+// open. Unmount may be called twice.
 func (m *Mount) Unmount() error {
 	m.end()
 	if !m.mounted() {
 		return nil
 	}
-	// Not the server's own Unmount: that waits for the last user.
+	// The server's own Unmount would wait for the last user.
 	err := unmount(m.dir, false)
 	if err != nil && m.mounted() {
 		err = unmount(m.dir, true)
@@ -216,8 +216,8 @@ func (m *Mount) mounted() bool {
 	return strings.Contains(string(b), " "+name+" fuse.kprobelab ")
 }
 
-// caller is who makes a request. What the host has forked since the request
-// before is forked first.
+// caller is who makes a request. The guest first forks for the processes that
+// the host has made since the last request.
 func (m *Mount) caller(ctx context.Context) Process {
 	c, ok := fuse.FromContext(ctx)
 	if !ok {

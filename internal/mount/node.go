@@ -111,7 +111,7 @@ func (n *node) Getattr(_ context.Context, f fs.FileHandle, out *fuse.AttrOut) sy
 }
 
 // Setattr implements fs.NodeSetattrer: chmod and chown are accepted and change
-// nothing, and truncate where a file has a size.
+// nothing; truncate works on files that have a size.
 func (n *node) Setattr(ctx context.Context, f fs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
 	if no := n.truncate(in); no != 0 {
 		return no

@@ -18,15 +18,15 @@ type File struct {
 	Open func(flag int) (tracing.Handle, error)
 }
 
-// Directories is what a Tree has besides where directories can be made and
-// removed in it, as below instances. Errors are as of OpenFile.
+// Directories is what a Tree also has if directories can be made and removed in
+// it, as in instances. Errors are like OpenFile's.
 type Directories interface {
 	Mkdir(name string) error
 	Rmdir(name string) error
 }
 
-// Overlay is the tree with files of the caller's over it, by their paths; the
-// folders on the way there appear by themselves.
+// Overlay lays the caller's files over the tree, by their paths; the folders of
+// those paths appear by themselves.
 func Overlay(t tracing.Tree, files map[string]File) tracing.Tree {
 	return &overlay{Tree: t, files: files}
 }
@@ -75,7 +75,7 @@ func (o *overlay) ReadDir(name string) ([]fs.DirEntry, error) {
 	return list, nil
 }
 
-// below are the overlay's entries of a folder.
+// below lists the overlay's entries in a folder.
 func (o *overlay) below(dir string) []fs.DirEntry {
 	var list []fs.DirEntry
 	seen := map[string]bool{}

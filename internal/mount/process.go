@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// processes knows how many processes the host has made: kernel_clone is not a
-// matter of this file system alone, and a shell forks before its child comes.
+// processes counts the processes that the host has made: a process that comes
+// to the mount was forked before it came, by a shell for instance.
 type processes struct {
 	mu sync.Mutex
 	// last is the number of the newest process, 0 where the host does not tell.
@@ -35,7 +35,8 @@ func newProcesses() *processes {
 // caller is who makes a request, and what is known of it.
 type caller struct {
 	Process
-	// parent is its parent's number; isNew that it comes for the first time.
+	// parent is its parent's number; isNew says that it comes for the first
+	// time.
 	parent int
 	isNew  bool
 }
@@ -53,8 +54,8 @@ func (c *caller) forker() Process {
 	return Process{PID: c.parent, Comm: comm}
 }
 
-// look reads who the caller is, and says how many forks there were since it
-// was asked last.
+// look reads who the caller is, and says how many forks there were since the
+// last call.
 func (p *processes) look(pid int) (c caller, forks int) {
 	c.PID = pid
 	c.Comm, c.parent = stat(pid)
