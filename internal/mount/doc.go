@@ -4,9 +4,9 @@
 //
 // Mount must not know what the files mean, nor which machine runs: it has a
 // tracing.Tree, and a Guest that it tells what is done with the files. Live is
-// the tree and the guest of a Lab: the tracing files, files of the program's own
-// beside them (kprobelab/call, kallsyms), and a guest kernel in which what is
-// done with the files happens too. MemTree is a tree of files in memory.
+// the tree and the guest of a Lab: the tracing files, the program's own files
+// (kprobelab/call, kallsyms), and a guest kernel in which the use of the files
+// happens too. MemTree is a tree of files in memory.
 //
 // Nothing is cached: each read, each write and each opening with truncation
 // reaches the tree as the system call was made. A read that waits (trace_pipe)

@@ -35,8 +35,8 @@ func NewLive(l *kprobelab.Lab, log func(line string)) (*Live, error) {
 	return f, nil
 }
 
-// newRoot is the guest's root as far as a host may lay it over its own, so that
-// what programs do in /tmp, and with /dev/null, reaches the guest too.
+// newRoot is the part of the guest's root that a host can lay over its own, so
+// that the guest sees what programs do in /tmp and with /dev/null.
 func newRoot() *MemTree {
 	t := NewMemTree()
 	for _, err := range []error{t.Fix("dev"), t.Null("dev/null"), t.Fix("tmp")} {
@@ -64,8 +64,8 @@ func (f *Live) Tree() tracing.Tree {
 // Guest is the guest kernel as the mount drives it.
 func (f *Live) Guest() Guest { return &f.guest }
 
-// do runs guest code, with what is current set to the process that wants it;
-// afterwards the kprobe optimizer has had its time.
+// do runs guest code with current set to the process that asks for it, and then
+// lets the kprobe optimizer finish.
 func (f *Live) do(p Process, fn func() error) error {
 	var err error
 	f.tracing.Do(func() {
@@ -80,12 +80,12 @@ func (f *Live) do(p Process, fn func() error) error {
 	return err
 }
 
-// settle lets the kprobe optimizer finish: between two system calls, much time
-// passes for it.
+// settle lets the kprobe optimizer finish: to it, much time passes between two
+// system calls.
 func (f *Live) settle() { f.tracing.Do(func() { _ = f.lab.Settle() }) }
 
-// kallsyms is the text of /proc/kallsyms: the image, then what was made since
-// (slots, trampolines).
+// kallsyms is the text of /proc/kallsyms: the image's symbols, then those that
+// were made since (slots, trampolines).
 func (f *Live) kallsyms() string {
 	var b strings.Builder
 	for _, list := range [][]kimage.Symbol{f.lab.Image.Symbols(), f.lab.Machine.Symbols()} {

@@ -38,9 +38,9 @@ var functions = []string{
 	"tracefs_create_dir", "tracefs_remove",
 }
 
-// find looks which functions can be called. They are those of the guest kernel
-// inside the program only: a real kernel's of these names are not what a call
-// from outside can use.
+// find looks which functions can be called: only those of the guest kernel
+// inside the program. A real kernel's functions of these names cannot be called
+// from outside.
 func (g *guest) find() {
 	g.files, g.dirs, g.has = map[string]bool{}, map[string]int64{}, map[string]bool{}
 	if g.live.lab.Image.Name() != kprobelab.GuestKernel {
@@ -55,8 +55,7 @@ func (g *guest) find() {
 	}
 }
 
-// task is who runs, for the records: the machine's own task is the process
-// for which a call is made.
+// task names who runs, for the records: the process for which a call is made.
 func (g *guest) task(n int) (pid int, comm string) {
 	if n == 0 && g.current.PID != 0 {
 		return g.current.PID, g.current.Comm
@@ -64,8 +63,8 @@ func (g *guest) task(n int) (pid int, comm string) {
 	return n + 1, fmt.Sprintf("task-%d", n)
 }
 
-// run calls a function of the guest's; a fault in it is told, and is nobody
-// else's trouble.
+// run calls a function of the guest's. A fault in it is logged, and no system
+// call fails for it.
 func (g *guest) run(p Process, name string, args ...any) (ret int64, ok bool) {
 	if !g.has[name] {
 		return 0, false
@@ -93,8 +92,8 @@ func (g *guest) tell(line string) {
 // Fork implements Guest.
 func (g *guest) Fork(p Process) { g.run(p, "sys_fork") }
 
-// The guest's names are of 63 bytes at most, and its disk has room for some
-// files only: what is opened beyond that shares one name.
+// A name in the guest has 63 bytes at most, and its disk has room for some
+// files only: files beyond that share one name.
 const (
 	maxName   = 63
 	maxFiles  = 12

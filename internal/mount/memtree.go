@@ -15,7 +15,7 @@ import (
 // are safe for concurrent use.
 type MemTree struct {
 	mu sync.Mutex
-	// entries are by path; "." is the root.
+	// entries has them by path; "." is the root.
 	entries map[string]*entry
 	// bytes is what all files hold.
 	bytes int
@@ -25,10 +25,10 @@ type MemTree struct {
 type entry struct {
 	mode fs.FileMode
 	data []byte
-	// target is a link's.
+	// target is where a link leads.
 	target string
-	// null: it holds nothing, and takes all. fixed: it cannot be removed. gone: it
-	// has no name any more.
+	// null: the file holds nothing, and takes every write. fixed: it cannot be
+	// removed. gone: it has no name any more.
 	null, fixed, gone bool
 }
 
@@ -54,7 +54,7 @@ func (t *MemTree) Null(name string) error {
 	return t.add(name, &entry{mode: 0o666, null: true, fixed: true})
 }
 
-// find is an entry that is there. mu must be held.
+// find returns an existing entry. mu must be held.
 func (t *MemTree) find(name string) (*entry, error) {
 	if e := t.entries[name]; e != nil {
 		return e, nil
@@ -62,7 +62,7 @@ func (t *MemTree) find(name string) (*entry, error) {
 	return nil, noEntry{}
 }
 
-// add makes an entry in a folder that is there.
+// add makes an entry in an existing folder.
 func (t *MemTree) add(name string, e *entry) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -184,7 +184,7 @@ func (t *MemTree) resize(e *entry, size int64) error {
 	return nil
 }
 
-// below are the paths in a folder. mu must be held.
+// below lists the paths in a folder. mu must be held.
 func (t *MemTree) below(dir string) []string {
 	var list []string
 	for name := range t.entries {
