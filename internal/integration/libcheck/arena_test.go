@@ -23,7 +23,7 @@ type arena struct {
 
 const (
 	arenaSize = 16 << 10
-	// margin stands before and behind each buffer and must stay as it is.
+	// margin lies before and after each buffer and must stay as it is.
 	margin = 64
 )
 

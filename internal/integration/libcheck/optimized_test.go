@@ -93,7 +93,7 @@ func (o *optRun) place(t *testing.T, name string, fn, at x86.Addr, runs []run) {
 		return
 	}
 	if at = p.Addr; p.OnFtrace() {
-		o.l.Kprobes.UnregisterKprobe(p) // behind an ENDBR
+		o.l.Kprobes.UnregisterKprobe(p) // moved past an ENDBR
 		return
 	}
 	o.probes++
@@ -101,7 +101,7 @@ func (o *optRun) place(t *testing.T, name string, fn, at x86.Addr, runs []run) {
 		for i := range runs {
 			r := &runs[i]
 			hits = 0
-			memory, err := changed(o.l, func() error { return again(o.l, o.a, fn, r, true) })
+			memory, err := changes(o.l, func() error { return again(o.l, o.a, fn, r, true) })
 			require.NoError(t, err, "%s %s, call %d", name, stage, i)
 			// The detour buffer builds its frame on the probed stack.
 			dead := deadStack(x86.Addr(r.regs.SP))

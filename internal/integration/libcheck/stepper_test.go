@@ -8,7 +8,7 @@ import (
 )
 
 // counts are how often instructions ran, by address. The trap flag stops a
-// repeated string instruction after every round, an int3 behind it once.
+// repeated string instruction after every round, an int3 on it once.
 type counts struct{ insns, rounds map[x86.Addr]int }
 
 // stepper is a receiver of traps that runs a call one instruction at a time

@@ -41,49 +41,37 @@ var numberFuncs = []Func{
 		if ret != 0 {
 			buf.Out = nil
 		}
-		return Call{Args: []any{at(0), at(1)}, Bufs: []Buf{in(cstr(s)), buf}, Want: I32(ret)}
+		return call(s, buf).gives(I32(ret))
 	}},
 	simpleStrto("simple_strtoul", false), simpleStrto("simple_strtoull", false),
 	simpleStrto("simple_strtol", true), simpleStrto("simple_strtoll", true),
 	{"num_to_str", func(g *Gen) Call {
 		v, width := g.Number(), g.IntN(6)
 		s := fmt.Sprintf("%*d", width, v)
-		return Call{
-			Args: []any{at(0), uint64(40), v, n(width)},
-			Bufs: []Buf{{In: padded(nil, 40), Out: padded([]byte(s), 40)}}, Want: I32(len(s)),
-		}
+		return call(out([]byte(s), 40), 40, v, width).gives(I32(len(s)))
 	}},
 	{"hex_to_bin", func(g *Gen) Call {
 		c := byte(g.IntN(256))
 		v, err := strconv.ParseUint(string(rune(c)), 16, 8)
 		if err != nil || c > 127 {
-			return Call{Args: []any{uint64(c)}, Want: I32(-1)}
+			return call(c).gives(I32(-1))
 		}
-		return Call{Args: []any{uint64(c)}, Want: I32(int(v))}
+		return call(c).gives(I32(int(v)))
 	}},
 	{"hex2bin", func(g *Gen) Call {
 		b := g.Bytes(1 + g.IntN(20))
-		return Call{
-			Args: []any{at(0), at(1), n(len(b))},
-			Bufs: []Buf{{In: padded(nil, 24), Out: padded(b, 24)}, in(cstr(hex.EncodeToString(b)))}, Want: I32(0),
-		}
+		return call(out(b, 24), hex.EncodeToString(b), len(b)).gives(I32(0))
 	}},
 	{"bin2hex", func(g *Gen) Call {
 		b := g.Bytes(1 + g.IntN(20))
 		s := hex.EncodeToString(b)
-		return Call{
-			Args: []any{at(0), at(1), n(len(b))},
-			Bufs: []Buf{{In: padded(nil, 48), Out: padded([]byte(s), 48)}, in(b)}, Want: Pointer(0, len(s)),
-		}
+		return call(out([]byte(s), 48), b, len(b)).gives(Pointer(0, len(s)))
 	}},
 	{"hex_dump_to_buffer", func(g *Gen) Call {
 		b := g.Bytes(1 + g.IntN(16))
 		ascii := g.IntN(2)
 		line := hexLine(b, ascii == 1)
-		return Call{
-			Args: []any{at(0), n(len(b)), uint64(16), uint64(1), at(1), uint64(128), uint64(ascii)},
-			Bufs: []Buf{in(b), {In: padded(nil, 128), Out: padded(cstr(line), 128)}}, Want: I32(len(line)),
-		}
+		return call(b, len(b), 16, 1, out(cstr(line), 128), 128, ascii).gives(I32(len(line)))
 	}},
 	{"memparse", func(g *Gen) Call {
 		v, suffix := g.Uint64()>>40, g.Text("KMGkmg,", 1)
@@ -99,10 +87,7 @@ var numberFuncs = []Func{
 		default:
 			used--
 		}
-		return Call{
-			Args: []any{at(0), at(1)},
-			Bufs: []Buf{in(cstr(s)), {In: make([]byte, 8), OutPtrs: []Ptr{{0, Ref{0, used}}}}}, Want: U64(v),
-		}
+		return call(s, Buf{In: make([]byte, 8), OutPtrs: []Ptr{{0, Ref{0, used}}}}).gives(U64(v))
 	}},
 	{"get_option", func(g *Gen) Call {
 		v, rest := g.IntN(100000), []string{"", ",7", "-9", "x"}[g.IntN(4)]
@@ -114,17 +99,7 @@ var numberFuncs = []Func{
 		case strings.HasPrefix(rest, "-"):
 			ret = 3
 		}
-		out := padded(nil, 4)
-		out[0], out[1], out[2], out[3] = byte(v), byte(v>>8), byte(v>>16), byte(v>>24)
-		return Call{
-			Args: []any{at(1), at(2)},
-			Bufs: []Buf{
-				in(cstr(s)),
-				{In: make([]byte, 8), Ptrs: []Ptr{{0, at(0)}}, OutPtrs: []Ptr{{0, Ref{0, used}}}},
-				{In: padded(nil, 4), Out: out},
-			},
-			Want: I32(ret),
-		}
+		return call(moved(at(2), Ref{2, used}), zeroed(le.AppendUint32(nil, uint32(v)))).with(in(cstr(s))).gives(I32(ret))
 	}},
 }
 
@@ -161,7 +136,7 @@ func kstrto(name string, width int, signed bool) Func {
 				buf.Out[i] = byte(v >> (8 * i))
 			}
 		}
-		return Call{Args: []any{at(0), base, at(1)}, Bufs: []Buf{in(cstr(s)), buf}, Want: I32(ret)}
+		return call(s, base, buf).gives(I32(ret))
 	}}
 }
 
@@ -226,10 +201,7 @@ func simpleStrto(name string, signed bool) Func {
 			s = s[1:]
 		}
 		v, used := parsePrefix(s, base, signed)
-		return Call{
-			Args: []any{at(0), at(1), base},
-			Bufs: []Buf{in(cstr(s)), {In: make([]byte, 8), OutPtrs: []Ptr{{0, Ref{0, used}}}}}, Want: U64(v),
-		}
+		return call(s, Buf{In: make([]byte, 8), OutPtrs: []Ptr{{0, Ref{0, used}}}}, base).gives(U64(v))
 	}}
 }
 
@@ -274,11 +246,11 @@ var mathFuncs = []Func{
 	{"gcd", func(g *Gen) Call {
 		f := 1 + g.Number()>>40
 		a, b := f*(g.Number()>>32), f*(g.Number()>>32)
-		return Call{Args: []any{a, b}, Want: U64(gcd(a, b))}
+		return call(a, b).gives(U64(gcd(a, b)))
 	}},
 	{"lcm", func(g *Gen) Call {
 		a, b := g.Number()>>33, g.Number()>>33
-		return Call{Args: []any{a, b}, Want: U64(lcm(a, b))}
+		return call(a, b).gives(U64(lcm(a, b)))
 	}},
 	{"lcm_not_zero", func(g *Gen) Call {
 		a, b := g.Number()>>33, g.Number()>>33
@@ -286,12 +258,12 @@ var mathFuncs = []Func{
 		if want == 0 {
 			want = a | b
 		}
-		return Call{Args: []any{a, b}, Want: U64(want)}
+		return call(a, b).gives(U64(want))
 	}},
 	{"int_sqrt", func(g *Gen) Call {
 		v := g.Number()
 		root := new(big.Int).Sqrt(new(big.Int).SetUint64(v))
-		return Call{Args: []any{v}, Want: U64(root.Uint64())}
+		return call(v).gives(U64(root.Uint64()))
 	}},
 	{"int_pow", func(g *Gen) Call {
 		base, exp := g.Number(), uint64(g.IntN(20))
@@ -299,7 +271,7 @@ var mathFuncs = []Func{
 		for range exp {
 			want *= base
 		}
-		return Call{Args: []any{base, exp}, Want: U64(want)}
+		return call(base, exp).gives(U64(want))
 	}},
 	{"reciprocal_value", func(g *Gen) Call {
 		d := uint32(g.Number()) | 1
@@ -310,23 +282,20 @@ var mathFuncs = []Func{
 		num.Lsh(num, 32).Quo(num, new(big.Int).SetUint64(uint64(d))).Add(num, big.NewInt(1))
 		// struct { u32 m; u8 sh1, sh2; } in rax: bytes 6 and 7 are padding
 		value := uint64(uint32(num.Uint64())) | uint64(min(l, 1))<<32 | uint64(max(l-1, 0))<<40
-		return Call{Args: []any{uint64(d)}, Want: Want{Bits: 48, Value: value}}
+		return call(d).gives(Want{Bits: 48, Value: value})
 	}},
 	{"__sw_hweight32", func(g *Gen) Call {
 		v := g.Uint32()
-		return Call{Args: []any{uint64(v)}, Want: U32(uint32(bits.OnesCount32(v)))}
+		return call(v).gives(U32(uint32(bits.OnesCount32(v))))
 	}},
 	{"__sw_hweight64", func(g *Gen) Call {
 		v := g.Uint64()
-		return Call{Args: []any{v}, Want: U64(uint64(bits.OnesCount64(v)))}
+		return call(v).gives(U64(uint64(bits.OnesCount64(v))))
 	}},
 	{"iter_div_u64_rem", func(g *Gen) Call {
 		d := 1000 + uint32(g.Number()>>40)
 		q, r := uint64(g.IntN(20)), g.Uint64N(uint64(d))
-		return Call{
-			Args: []any{q*uint64(d) + r, uint64(d), at(0)},
-			Bufs: []Buf{{In: make([]byte, 8), Out: words([]uint64{r})}}, Want: U32(uint32(q)),
-		}
+		return call(q*uint64(d)+r, d, zeroed(words([]uint64{r}))).gives(U32(uint32(q)))
 	}},
 	limbFunc("mpihelp_add_n", func(a, b *big.Int) *big.Int { return a.Add(a, b) }),
 	limbFunc("mpihelp_sub_n", func(a, b *big.Int) *big.Int { return a.Sub(a, b) }),
@@ -334,34 +303,25 @@ var mathFuncs = []Func{
 		a, limb := g.limbs(1+g.IntN(8)), g.Number()
 		product := new(big.Int).Mul(bigOf(a), new(big.Int).SetUint64(limb))
 		low, carry := limbsOf(product, len(a))
-		return Call{
-			Args: []any{at(0), at(1), n(len(a)), limb},
-			Bufs: []Buf{{In: make([]byte, 8*len(a)), Out: words(low)}, in(words(a))}, Want: U64(carry),
-		}
+		return call(zeroed(words(low)), words(a), len(a), limb).gives(U64(carry))
 	}},
 	{"mpihelp_addmul_1", func(g *Gen) Call {
 		a, limb := g.limbs(1+g.IntN(8)), g.Number()
 		acc := g.limbs(len(a))
 		sum := new(big.Int).Mul(bigOf(a), new(big.Int).SetUint64(limb))
 		low, carry := limbsOf(sum.Add(sum, bigOf(acc)), len(a))
-		return Call{
-			Args: []any{at(0), at(1), n(len(a)), limb},
-			Bufs: []Buf{{In: words(acc), Out: words(low)}, in(words(a))}, Want: U64(carry),
-		}
+		return call(changed(words(acc), words(low)), words(a), len(a), limb).gives(U64(carry))
 	}},
 	{"mpihelp_cmp", func(g *Gen) Call {
 		a := g.limbs(1 + g.IntN(4))
 		b := append([]uint64(nil), a...)
 		b[g.IntN(len(b))] += uint64(g.IntN(3)) - 1
-		return Call{Args: []any{at(0), at(1), n(len(a))}, Bufs: []Buf{in(words(a)), in(words(b))}, Want: I32(bigOf(a).Cmp(bigOf(b)))}
+		return call(words(a), words(b), len(a)).gives(I32(bigOf(a).Cmp(bigOf(b))))
 	}},
 	{"mpihelp_lshift", func(g *Gen) Call {
 		a, shift := g.limbs(1+g.IntN(8)), 1+uint(g.IntN(63))
 		low, carry := limbsOf(new(big.Int).Lsh(bigOf(a), shift), len(a))
-		return Call{
-			Args: []any{at(0), at(1), n(len(a)), uint64(shift)},
-			Bufs: []Buf{{In: make([]byte, 8*len(a)), Out: words(low)}, in(words(a))}, Want: U64(carry),
-		}
+		return call(zeroed(words(low)), words(a), len(a), shift).gives(U64(carry))
 	}},
 }
 
@@ -414,9 +374,6 @@ func limbFunc(name string, op func(a, b *big.Int) *big.Int) Func {
 		a := g.limbs(1 + g.IntN(8))
 		b := g.limbs(len(a))
 		low, carry := limbsOf(op(bigOf(a), bigOf(b)), len(a))
-		return Call{
-			Args: []any{at(0), at(1), at(2), n(len(a))},
-			Bufs: []Buf{{In: make([]byte, 8*len(a)), Out: words(low)}, in(words(a)), in(words(b))}, Want: U64(carry & 1),
-		}
+		return call(zeroed(words(low)), words(a), words(b), len(a)).gives(U64(carry & 1))
 	}}
 }

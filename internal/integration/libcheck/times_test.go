@@ -12,9 +12,7 @@ const hz = 250
 var timeFuncs = []Func{
 	{"mktime64", func(g *Gen) Call {
 		t := g.moment()
-		return Call{
-			Args: []any{n(t.Year()), n(int(t.Month())), n(t.Day()), n(t.Hour()), n(t.Minute()), n(t.Second())}, Want: I64(t.Unix()),
-		}
+		return call(t.Year(), int(t.Month()), t.Day(), t.Hour(), t.Minute(), t.Second()).gives(I64(t.Unix()))
 	}},
 	{"time64_to_tm", func(g *Gen) Call {
 		t, offset := g.moment(), g.IntN(86400)-43200
@@ -25,52 +23,37 @@ var timeFuncs = []Func{
 		// struct tm: five ints, four bytes of padding, long year, two ints
 		out := append(append(tm[:20:20], 0, 0, 0, 0), long...)
 		out = append(out, tm[24:32]...)
-		return Call{Args: []any{uint64(t.Unix()), n(offset), at(0)}, Bufs: []Buf{{In: make([]byte, 40), Out: out}}, Want: Void()}
+		return call(t.Unix(), offset, zeroed(out))
 	}},
 	{"rtc_time64_to_tm", func(g *Gen) Call {
 		t := g.moment()
 		out := append(tmWords(t), 0, 0, 0, 0)       // nine ints, the last tm_isdst
 		le.PutUint32(out[28:], uint32(t.YearDay())) // this tm_yday counts from 1
-		return Call{Args: []any{uint64(t.Unix()), at(0)}, Bufs: []Buf{{In: g.Bytes(36), Out: out}}, Want: Void()}
+		return call(t.Unix(), changed(g.Bytes(36), out))
 	}},
 	{"rtc_month_days", func(g *Gen) Call {
 		month, year := g.IntN(12), 1900+g.IntN(300)
 		days := time.Date(year, time.Month(month+2), 0, 0, 0, 0, 0, time.UTC).Day()
-		return Call{Args: []any{n(month), n(year)}, Want: I32(days)}
+		return call(month, year).gives(I32(days))
 	}},
 	{"rtc_year_days", func(g *Gen) Call {
 		day, month, year := 1+g.IntN(28), g.IntN(12), 1900+g.IntN(300)
 		want := time.Date(year, time.Month(month+1), day, 0, 0, 0, 0, time.UTC).YearDay() - 1
-		return Call{Args: []any{n(day), n(month), n(year)}, Want: I32(want)}
+		return call(day, month, year).gives(I32(want))
 	}},
-	{"nsecs_to_jiffies64", func(g *Gen) Call {
-		v := g.Number()
-		return Call{Args: []any{v}, Want: U64(v / (1_000_000_000 / hz))}
-	}},
-	{"nsecs_to_jiffies", func(g *Gen) Call {
-		v := g.Number()
-		return Call{Args: []any{v}, Want: U64(v / (1_000_000_000 / hz))}
-	}},
-	{"jiffies_to_msecs", func(g *Gen) Call {
-		v := g.Number()
-		return Call{Args: []any{v}, Want: U32(uint32(v * (1000 / hz)))}
-	}},
-	{"jiffies_to_usecs", func(g *Gen) Call {
-		v := g.Number()
-		return Call{Args: []any{v}, Want: U32(uint32(v * (1_000_000 / hz)))}
-	}},
-	{"jiffies64_to_nsecs", func(g *Gen) Call {
-		v := g.Number()
-		return Call{Args: []any{v}, Want: U64(v * (1_000_000_000 / hz))}
-	}},
+	ofNumber("nsecs_to_jiffies64", func(v uint64) Want { return U64(v / (1_000_000_000 / hz)) }),
+	ofNumber("nsecs_to_jiffies", func(v uint64) Want { return U64(v / (1_000_000_000 / hz)) }),
+	ofNumber("jiffies_to_msecs", func(v uint64) Want { return U32(uint32(v * (1000 / hz))) }),
+	ofNumber("jiffies_to_usecs", func(v uint64) Want { return U32(uint32(v * (1_000_000 / hz))) }),
+	ofNumber("jiffies64_to_nsecs", func(v uint64) Want { return U64(v * (1_000_000_000 / hz)) }),
 	{"__msecs_to_jiffies", func(g *Gen) Call {
 		v := g.Uint32() >> (1 + g.IntN(31))
-		return Call{Args: []any{uint64(v)}, Want: U64((uint64(v) + 1000/hz - 1) / (1000 / hz))}
+		return call(v).gives(U64((uint64(v) + 1000/hz - 1) / (1000 / hz)))
 	}},
 	{"__usecs_to_jiffies", func(g *Gen) Call {
 		v := g.Uint32() >> (1 + g.IntN(31))
 		const each = 1_000_000 / hz
-		return Call{Args: []any{uint64(v)}, Want: U64((uint64(v) + each - 1) / each)}
+		return call(v).gives(U64((uint64(v) + each - 1) / each))
 	}},
 }
 
@@ -91,41 +74,33 @@ func tmWords(t time.Time) (b []byte) {
 var unicodeFuncs = []Func{
 	{"ucs2_strlen", func(g *Gen) Call {
 		s := g.runes()
-		return Call{Args: []any{at(0)}, Bufs: []Buf{in(ucs2(s))}, Want: U64(n(len(s)))}
+		return call(ucs2(s)).gives(U64(len(s)))
 	}},
 	{"ucs2_strnlen", func(g *Gen) Call {
 		s, max := g.runes(), g.IntN(16)
-		return Call{Args: []any{at(0), n(max)}, Bufs: []Buf{in(ucs2(s))}, Want: U64(n(min(len(s), max)))}
+		return call(ucs2(s), max).gives(U64(min(len(s), max)))
 	}},
 	{"ucs2_strsize", func(g *Gen) Call {
 		s := g.runes()
-		return Call{Args: []any{at(0), uint64(1000)}, Bufs: []Buf{in(ucs2(s))}, Want: U64(n(2 * len(s)))}
+		return call(ucs2(s), 1000).gives(U64(2 * len(s)))
 	}},
 	{"ucs2_utf8size", func(g *Gen) Call {
 		s := g.runes()
-		return Call{Args: []any{at(0)}, Bufs: []Buf{in(ucs2(s))}, Want: U64(n(len(string(s))))}
+		return call(ucs2(s)).gives(U64(len(string(s))))
 	}},
 	{"ucs2_as_utf8", func(g *Gen) Call {
 		s := g.runes()
-		return Call{
-			Args: []any{at(0), at(1), uint64(64)},
-			Bufs: []Buf{{In: padded(nil, 64), Out: padded(cstr(string(s)), 64)}, in(ucs2(s))}, Want: U64(n(len(string(s)))),
-		}
+		return call(out(cstr(string(s)), 64), ucs2(s), 64).gives(U64(len(string(s))))
 	}},
 	{"utf8_to_utf32", func(g *Gen) Call {
 		r := g.runes()[0]
 		s := string(r)
-		return Call{
-			Args: []any{at(0), n(len(s)), at(1)},
-			Bufs: []Buf{in(padded([]byte(s), 8)), {In: make([]byte, 4), Out: le.AppendUint32(nil, uint32(r))}}, Want: I32(len(s)),
-		}
+		return call(padded([]byte(s), 8), len(s), zeroed(le.AppendUint32(nil, uint32(r)))).gives(I32(len(s)))
 	}},
 	{"utf32_to_utf8", func(g *Gen) Call {
 		r := g.runes()[0]
 		s := string(r)
-		return Call{
-			Args: []any{uint64(r), at(0), uint64(8)}, Bufs: []Buf{{In: padded(nil, 8), Out: padded([]byte(s), 8)}}, Want: I32(len(s)),
-		}
+		return call(r, out([]byte(s), 8), 8).gives(I32(len(s)))
 	}},
 }
 

@@ -156,23 +156,17 @@ var treeFuncs = []Func{
 		for i := range bufs {
 			bufs[i].Out, bufs[i].OutPtrs = after[i].In, after[i].Ptrs
 		}
-		return Call{Args: []any{t.ref(last), at(1)}, Bufs: bufs, Want: Void()}
+		return call(t.ref(last), at(1)).with(bufs...)
 	}},
 	treeEnd("rb_first", 0), treeEnd("rb_last", -1),
 	treeStep("rb_next", 1), treeStep("rb_prev", -1),
 	{"rb_first_postorder", func(g *Gen) Call {
 		t := g.tree()
-		return Call{Args: []any{at(1)}, Bufs: t.bufs(), Want: PointerOrNull(0, nodeSize*t.postOrder(t.root)[0])}
+		return call(at(1)).with(t.bufs()...).gives(Pointer(0, nodeSize*t.postOrder(t.root)[0]))
 	}},
 	{"rb_next_postorder", func(g *Gen) Call {
 		t := g.tree()
-		order := t.postOrder(t.root)
-		i := g.IntN(len(order))
-		want := NullPointer()
-		if i+1 < len(order) {
-			want = Pointer(0, nodeSize*order[i+1])
-		}
-		return Call{Args: []any{t.ref(order[i])}, Bufs: t.bufs(), Want: want}
+		return t.step(g, t.postOrder(t.root), 1)
 	}},
 }
 
@@ -180,19 +174,23 @@ func treeEnd(name string, end int) Func {
 	return Func{name, func(g *Gen) Call {
 		t := g.tree()
 		order := t.inOrder(t.root)
-		return Call{Args: []any{at(1)}, Bufs: t.bufs(), Want: Pointer(0, nodeSize*order[(end+len(order))%len(order)])}
+		return call(at(1)).with(t.bufs()...).gives(Pointer(0, nodeSize*order[(end+len(order))%len(order)]))
 	}}
 }
 
 func treeStep(name string, by int) Func {
 	return Func{name, func(g *Gen) Call {
 		t := g.tree()
-		order := t.inOrder(t.root)
-		i := g.IntN(len(order))
-		want := NullPointer()
-		if to := i + by; to >= 0 && to < len(order) {
-			want = Pointer(0, nodeSize*order[to])
-		}
-		return Call{Args: []any{t.ref(order[i])}, Bufs: t.bufs(), Want: want}
+		return t.step(g, t.inOrder(t.root), by)
 	}}
+}
+
+// step asks for the neighbour of a node in an order of them.
+func (t *rbTree) step(g *Gen, order []int, by int) Call {
+	i := g.IntN(len(order))
+	want := NullPointer()
+	if to := i + by; to >= 0 && to < len(order) {
+		want = Pointer(0, nodeSize*order[to])
+	}
+	return call(t.ref(order[i])).with(t.bufs()...).gives(want)
 }

@@ -46,7 +46,7 @@ var checksumFuncs = []Func{
 	}),
 	{"ip_compute_csum", func(g *Gen) Call {
 		b := g.Bytes(2 * (1 + g.IntN(60)))
-		return Call{Args: []any{at(0), n(len(b))}, Bufs: []Buf{in(b)}, Want: U16(^fold16(onesSum(b)))}
+		return call(b, len(b)).gives(U16(^fold16(onesSum(b))))
 	}},
 }
 
@@ -59,10 +59,7 @@ func crcFunc(name string, width int, ref func(crc uint64, b []byte) uint64) Func
 		}
 		b := g.Bytes(g.IntN(200))
 		off := g.IntN(8) // the table-driven forms treat the misaligned head apart
-		return Call{
-			Args: []any{crc, Ref{0, off}, n(len(b))}, Bufs: []Buf{in(append(make([]byte, off), b...))},
-			Want: Want{Bits: width, Value: ref(crc, b)},
-		}
+		return call(crc, within{in(append(make([]byte, off), b...)), off}, len(b)).gives(Want{Bits: width, Value: ref(crc, b)})
 	}}
 }
 
@@ -85,7 +82,7 @@ var hashFuncs = []Func{
 	sipWords("siphash_1u64", 1), sipWords("siphash_2u64", 2), sipWords("siphash_3u64", 3), sipWords("siphash_4u64", 4),
 	{"siphash_1u32", func(g *Gen) Call {
 		key, a := g.Bytes(16), g.Uint32()
-		return Call{Args: []any{uint64(a), at(0)}, Bufs: []Buf{in(key)}, Want: U64(siphash(key, le.AppendUint32(nil, a), 2, 4))}
+		return call(a, key).gives(U64(siphash(key, le.AppendUint32(nil, a), 2, 4)))
 	}},
 	{"siphash_3u32", func(g *Gen) Call {
 		key, m := g.Bytes(16), []byte(nil)
@@ -93,26 +90,24 @@ var hashFuncs = []Func{
 		for _, w := range v {
 			m = le.AppendUint32(m, w)
 		}
-		return Call{
-			Args: []any{uint64(v[0]), uint64(v[1]), uint64(v[2]), at(0)}, Bufs: []Buf{in(key)}, Want: U64(siphash(key, m, 2, 4)),
-		}
+		return call(v[0], v[1], v[2], key).gives(U64(siphash(key, m, 2, 4)))
 	}},
 	{"__siphash_unaligned", func(g *Gen) Call {
 		key, b := g.Bytes(16), g.Bytes(g.IntN(60))
-		return Call{Args: []any{at(1), n(len(b)), at(0)}, Bufs: []Buf{in(key), in(b)}, Want: U64(siphash(key, b, 2, 4))}
+		return call(b, len(b), key).gives(U64(siphash(key, b, 2, 4)))
 	}},
 	{"__hsiphash_unaligned", func(g *Gen) Call {
 		key, b := g.Bytes(16), g.Bytes(g.IntN(60))
-		return Call{Args: []any{at(1), n(len(b)), at(0)}, Bufs: []Buf{in(key), in(b)}, Want: U32(uint32(siphash(key, b, 1, 3)))}
+		return call(b, len(b), key).gives(U32(uint32(siphash(key, b, 1, 3))))
 	}},
 	hsipWords("hsiphash_1u32", 1), hsipWords("hsiphash_2u32", 2), hsipWords("hsiphash_3u32", 3), hsipWords("hsiphash_4u32", 4),
 	{"xxh64", func(g *Gen) Call {
 		b, seed := g.Bytes(g.IntN(120)), g.Uint64()
-		return Call{Args: []any{at(0), n(len(b)), seed}, Bufs: []Buf{in(b)}, Want: U64(xxh64(b, seed))}
+		return call(b, len(b), seed).gives(U64(xxh64(b, seed)))
 	}},
 	{"xxh32", func(g *Gen) Call {
 		b, seed := g.Bytes(g.IntN(80)), g.Uint32()
-		return Call{Args: []any{at(0), n(len(b)), uint64(seed)}, Bufs: []Buf{in(b)}, Want: U32(xxh32(b, seed))}
+		return call(b, len(b), seed).gives(U32(xxh32(b, seed)))
 	}},
 }
 
@@ -153,30 +148,24 @@ func siphash(key, m []byte, c, d int) uint64 {
 
 func sipWords(name string, count int) Func {
 	return Func{name, func(g *Gen) Call {
-		key, v := g.Bytes(16), make([]uint64, count)
-		c := Call{Bufs: []Buf{in(key)}}
+		key, v, args := g.Bytes(16), make([]uint64, count), []any(nil)
 		for i := range v {
 			v[i] = g.Uint64()
-			c.Args = append(c.Args, v[i])
+			args = append(args, v[i])
 		}
-		c.Args = append(c.Args, at(0))
-		c.Want = U64(siphash(key, words(v), 2, 4))
-		return c
+		return call(append(args, key)...).gives(U64(siphash(key, words(v), 2, 4)))
 	}}
 }
 
 func hsipWords(name string, count int) Func {
 	return Func{name, func(g *Gen) Call {
-		key, m := g.Bytes(16), []byte(nil)
-		c := Call{Bufs: []Buf{in(key)}}
+		key, m, args := g.Bytes(16), []byte(nil), []any(nil)
 		for range count {
 			v := g.Uint32()
 			m = le.AppendUint32(m, v)
-			c.Args = append(c.Args, uint64(v))
+			args = append(args, v)
 		}
-		c.Args = append(c.Args, at(0))
-		c.Want = U32(uint32(siphash(key, m, 1, 3)))
-		return c
+		return call(append(args, key)...).gives(U32(uint32(siphash(key, m, 1, 3))))
 	}}
 }
 

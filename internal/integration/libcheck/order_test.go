@@ -13,10 +13,7 @@ var orderFuncs = []Func{
 		cells := g.cells(g.IntN(20))
 		sorted := slices.Clone(cells)
 		slices.Sort(sorted)
-		return Call{
-			Args: []any{at(0), n(len(cells)), uint64(cellSize), Sym("strcmp"), Null},
-			Bufs: []Buf{{In: cellBytes(cells), Out: cellBytes(sorted)}}, Want: Void(),
-		}
+		return call(changed(cellBytes(cells), cellBytes(sorted)), len(cells), cellSize, Sym("strcmp"), Null)
 	}},
 	{"bsearch", func(g *Gen) Call {
 		cells := g.cells(1 + g.IntN(20))
@@ -28,10 +25,7 @@ var orderFuncs = []Func{
 		if found {
 			want = Pointer(1, i*cellSize)
 		}
-		return Call{
-			Args: []any{at(0), at(1), n(len(cells)), uint64(cellSize), Sym("strcmp")},
-			Bufs: []Buf{in(cstr(key)), in(cellBytes(cells))}, Want: want,
-		}
+		return call(key, cellBytes(cells), len(cells), cellSize, Sym("strcmp")).gives(want)
 	}},
 	{"llist_reverse_order", func(g *Gen) Call {
 		count := 1 + g.IntN(10)
@@ -47,7 +41,7 @@ var orderFuncs = []Func{
 			list.Ptrs = append(list.Ptrs, Ptr{8 * i, before})
 			list.OutPtrs = append(list.OutPtrs, Ptr{8 * i, after})
 		}
-		return Call{Args: []any{at(0)}, Bufs: []Buf{list}, Want: Pointer(0, 8*(count-1))}
+		return call(list).gives(Pointer(0, 8*(count-1)))
 	}},
 }
 
@@ -78,23 +72,12 @@ var packFuncs = []Func{
 		if err != nil || size == 0 {
 			panic("BUG: lz4 refuses compressible text")
 		}
-		return Call{
-			Args: []any{at(0), at(1), n(size), n(len(plain))},
-			Bufs: []Buf{in(packed[:size]), {In: make([]byte, len(plain)), Out: plain}},
-			Want: I32(len(plain)),
-		}
+		return call(packed[:size], zeroed(plain), size, len(plain)).gives(I32(len(plain)))
 	}},
 	{"lzo1x_decompress_safe", func(g *Gen) Call {
 		// A first byte above 17 counts literals; 11 00 00 ends the stream.
 		plain := g.Bytes(4 + g.IntN(230))
 		packed := append(append([]byte{byte(17 + len(plain))}, plain...), 0x11, 0, 0)
-		return Call{
-			Args: []any{at(0), n(len(packed)), at(1), at(2)},
-			Bufs: []Buf{
-				in(packed), {In: make([]byte, 256), Out: append(plain, make([]byte, 256-len(plain))...)},
-				{In: words([]uint64{256}), Out: words([]uint64{n(len(plain))})},
-			},
-			Want: I32(0),
-		}
+		return call(packed, len(packed), zeroed(append(plain, make([]byte, 256-len(plain))...)), changed(words([]uint64{256}), words([]uint64{n(len(plain))}))).gives(I32(0))
 	}},
 }

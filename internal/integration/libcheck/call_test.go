@@ -3,14 +3,13 @@ package libcheck
 import (
 	"encoding/binary"
 	"math/rand/v2"
+	"reflect"
 )
 
-// Func is one kernel function with a generator of calls.
+// Func is one kernel function, by its symbol, with a generator of calls.
 type Func struct {
-	// Name is the symbol in the image.
 	Name string
-	// Gen makes one call from random choices.
-	Gen func(g *Gen) Call
+	Gen  func(g *Gen) Call
 }
 
 // Call is one call of a function and what must come of it.
@@ -19,6 +18,56 @@ type Call struct {
 	// Bufs are the memory buffers that arguments refer to.
 	Bufs []Buf
 	Want Want
+}
+
+// call makes a call. A buffer (a Buf, or a string with its NUL or bytes that
+// the call leaves alone) is passed as its address; buffers are numbered as they
+// come. Without gives, the function returns nothing.
+func call(args ...any) Call {
+	var c Call
+	for _, arg := range args {
+		switch v := arg.(type) {
+		case int, uint, int64, uint32, rune, byte:
+			if word := reflect.ValueOf(v); word.CanInt() {
+				arg = uint64(word.Int())
+			} else {
+				arg = word.Uint()
+			}
+		case string:
+			arg = c.buf(in(cstr(v)), 0)
+		case []byte:
+			arg = c.buf(in(v), 0)
+		case Buf:
+			arg = c.buf(v, 0)
+		case within:
+			arg = c.buf(v.buf, v.off)
+		}
+		c.Args = append(c.Args, arg)
+	}
+	return c
+}
+
+// within passes the address of a byte inside a buffer.
+type within struct {
+	buf Buf
+	off int
+}
+
+func (c *Call) buf(b Buf, off int) Ref {
+	c.Bufs = append(c.Bufs, b)
+	return Ref{len(c.Bufs) - 1, off}
+}
+
+// with adds buffers that no argument passes, but pointers refer to.
+func (c Call) with(bufs ...Buf) Call {
+	c.Bufs = append(c.Bufs, bufs...)
+	return c
+}
+
+// gives says what the call returns.
+func (c Call) gives(w Want) Call {
+	c.Want = w
+	return c
 }
 
 // Buf is a guest buffer: its content before the call and after it.
@@ -60,16 +109,15 @@ type Want struct {
 	Ref *Ref
 }
 
-// Void, U64, U32, U8, Bool, I32 and Pointer make a Want.
-func Void() Want              { return Want{} }
-func U64(v uint64) Want       { return Want{Bits: 64, Value: v} }
-func U32(v uint32) Want       { return Want{Bits: 32, Value: uint64(v)} }
-func U16(v uint16) Want       { return Want{Bits: 16, Value: uint64(v)} }
-func U8(v uint8) Want         { return Want{Bits: 8, Value: uint64(v)} }
-func I32(v int) Want          { return Want{Bits: 32, Value: uint64(uint32(int32(v)))} }
-func I64(v int64) Want        { return Want{Bits: 64, Value: uint64(v)} }
-func Pointer(b, off int) Want { return Want{Bits: 64, Ref: &Ref{b, off}} }
-func NullPointer() Want       { return Want{Bits: 64, Ref: &Ref{Buf: -1}} }
+// U64 and the others make a Want.
+func U64[T int | uint64](v T) Want { return Want{Bits: 64, Value: uint64(v)} }
+func U32(v uint32) Want            { return Want{Bits: 32, Value: uint64(v)} }
+func U16(v uint16) Want            { return Want{Bits: 16, Value: uint64(v)} }
+func U8(v uint8) Want              { return Want{Bits: 8, Value: uint64(v)} }
+func I32(v int) Want               { return Want{Bits: 32, Value: uint64(uint32(int32(v)))} }
+func I64(v int64) Want             { return Want{Bits: 64, Value: uint64(v)} }
+func Pointer(b, off int) Want      { return Want{Bits: 64, Ref: &Ref{b, off}} }
+func NullPointer() Want            { return Want{Bits: 64, Ref: &Ref{Buf: -1}} }
 func Bool(b bool) Want {
 	if b {
 		return U8(1)
@@ -116,6 +164,14 @@ func (g *Gen) Word() string { return g.Text("abcAB .", g.IntN(24)) }
 // Number returns an integer whose magnitude is spread over all widths.
 func (g *Gen) Number() uint64 { return g.Uint64() >> g.IntN(64) }
 
+// ofNumber is a function of one number.
+func ofNumber(name string, answer func(v uint64) Want) Func {
+	return Func{name, func(g *Gen) Call {
+		v := g.Number()
+		return call(v).gives(answer(v))
+	}}
+}
+
 // cstr is s with the terminating NUL.
 func cstr(s string) []byte { return append([]byte(s), 0) }
 
@@ -129,8 +185,22 @@ func padded(b []byte, n int) []byte {
 	return out
 }
 
-// in makes an input buffer that a call leaves alone.
+// in is a buffer that a call leaves alone.
 func in(b []byte) Buf { return Buf{In: b} }
+
+// changed is a buffer and what the call makes of it.
+func changed(before, after []byte) Buf { return Buf{In: before, Out: after} }
+
+// zeroed is a buffer of zeros that the call fills whole.
+func zeroed(after []byte) Buf { return changed(make([]byte, len(after)), after) }
+
+// moved is a pointer in memory that the call changes.
+func moved(before, after Ref) Buf {
+	return Buf{In: make([]byte, 8), Ptrs: []Ptr{{0, before}}, OutPtrs: []Ptr{{0, after}}}
+}
+
+// out is a marked buffer of so many bytes that the call fills in part.
+func out(after []byte, size int) Buf { return changed(padded(nil, size), padded(after, size)) }
 
 // at is the address of buffer b's first byte.
 func at(b int) Ref { return Ref{Buf: b} }

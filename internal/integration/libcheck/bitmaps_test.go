@@ -76,22 +76,15 @@ var bitFuncs = []Func{
 			i := g.IntN(size)
 			c[i] = !c[i]
 		}
-		return Call{
-			Args: []any{at(0), at(1), at(2), n(size)}, Bufs: []Buf{in(a.bytes()), in(b.bytes()), in(c.bytes())},
-			Want: Bool(zip(zip(a, b, orOp), c, xorOp).count() == 0),
-		}
+		return call(a.bytes(), b.bytes(), c.bytes(), size).gives(Bool(zip(zip(a, b, orOp), c, xorOp).count() == 0))
 	}},
 	{"__bitmap_weight", func(g *Gen) Call {
 		b := g.bitset(65 + g.IntN(200))
-		return Call{Args: []any{at(0), n(len(b))}, Bufs: []Buf{in(b.bytes())}, Want: I32(b.count())}
+		return call(b.bytes(), len(b)).gives(I32(b.count()))
 	}},
 	{"__bitmap_complement", func(g *Gen) Call {
 		b := g.bitset(64 * (1 + g.IntN(4)))
-		return Call{
-			Args: []any{at(0), at(1), n(len(b))},
-			Bufs: []Buf{{In: make([]byte, len(b)/8), Out: zip(b, b, func(x, _ bool) bool { return !x }).bytes()}, in(b.bytes())},
-			Want: Void(),
-		}
+		return call(zeroed(zip(b, b, func(x, _ bool) bool { return !x }).bytes()), b.bytes(), len(b))
 	}},
 	shift("__bitmap_shift_left", func(i, by int) int { return i + by }),
 	shift("__bitmap_shift_right", func(i, by int) int { return i - by }),
@@ -100,20 +93,13 @@ var bitFuncs = []Func{
 		size := 64 * (1 + g.IntN(3))
 		a, b, mask := g.bitset(size), g.bitset(size), g.bitset(size)
 		want := zip(zip(a, mask, andnotOp), zip(b, mask, andOp), orOp)
-		return Call{
-			Args: []any{at(0), at(1), at(2), at(3), n(size)},
-			Bufs: []Buf{{In: make([]byte, size/8), Out: want.bytes()}, in(a.bytes()), in(b.bytes()), in(mask.bytes())},
-			Want: Void(),
-		}
+		return call(zeroed(want.bytes()), a.bytes(), b.bytes(), mask.bytes(), size)
 	}},
 	{"bitmap_find_next_zero_area_off", func(g *Gen) Call {
 		b := g.bitset(100 + g.IntN(200))
 		start, run, mask := g.IntN(100), 1+g.IntN(8), []int{0, 1, 3, 7}[g.IntN(4)]
 		offset := g.IntN(4)
-		return Call{
-			Args: []any{at(0), n(len(b)), n(start), n(run), n(mask), n(offset)}, Bufs: []Buf{in(b.bytes())},
-			Want: Want{Bits: 64, Value: n(b.zeroArea(start, run, mask, offset))},
-		}
+		return call(b.bytes(), len(b), start, run, mask, offset).gives(Want{Bits: 64, Value: n(b.zeroArea(start, run, mask, offset))})
 	}},
 	find("_find_first_bit", true), find("_find_first_zero_bit", false),
 	findNext("_find_next_bit", true), findNext("_find_next_zero_bit", false),
@@ -125,23 +111,17 @@ var bitFuncs = []Func{
 				want = i
 			}
 		}
-		return Call{Args: []any{at(0), n(len(b))}, Bufs: []Buf{in(b.bytes())}, Want: U64(n(want))}
+		return call(b.bytes(), len(b)).gives(U64(want))
 	}},
 	{"_find_first_and_bit", func(g *Gen) Call {
 		size := 1 + g.IntN(200)
 		a, b := g.bitset(size), g.bitset(size)
-		return Call{
-			Args: []any{at(0), at(1), n(size)}, Bufs: []Buf{in(a.bytes()), in(b.bytes())},
-			Want: U64(n(zip(a, b, andOp).next(0, true))),
-		}
+		return call(a.bytes(), b.bytes(), size).gives(U64(zip(a, b, andOp).next(0, true)))
 	}},
 	{"_find_next_and_bit", func(g *Gen) Call {
 		size := 1 + g.IntN(200)
 		a, b, start := g.bitset(size), g.bitset(size), g.IntN(size)
-		return Call{
-			Args: []any{at(0), at(1), n(size), n(start)}, Bufs: []Buf{in(a.bytes()), in(b.bytes())},
-			Want: U64(n(zip(a, b, andOp).next(start, true))),
-		}
+		return call(a.bytes(), b.bytes(), size, start).gives(U64(zip(a, b, andOp).next(start, true)))
 	}},
 	{"find_next_clump8", func(g *Gen) Call {
 		b := g.bitset(8 * (1 + g.IntN(30)))
@@ -152,21 +132,15 @@ var bitFuncs = []Func{
 			i &^= 7
 			buf.Out = []byte{b.bytes()[i/8], 0, 0, 0, 0, 0, 0, 0}
 		}
-		return Call{Args: []any{at(1), at(0), n(len(b)), n(start)}, Bufs: []Buf{in(b.bytes()), buf}, Want: U64(n(i))}
+		return call(buf, b.bytes(), len(b), start).gives(U64(i))
 	}},
 	{"bitmap_from_arr32", func(g *Gen) Call {
 		b := g.bitset(1 + g.IntN(300))
-		return Call{
-			Args: []any{at(0), at(1), n(len(b))},
-			Bufs: []Buf{{In: make([]byte, len(b.bytes())), Out: b.bytes()}, in(b.bytes())}, Want: Void(),
-		}
+		return call(zeroed(b.bytes()), b.bytes(), len(b))
 	}},
 	{"bitmap_to_arr32", func(g *Gen) Call {
 		b := g.bitset(32 * (1 + g.IntN(8)))
-		return Call{
-			Args: []any{at(0), at(1), n(len(b))},
-			Bufs: []Buf{{In: make([]byte, len(b)/8), Out: b.bytes()[:len(b)/8]}, in(b.bytes())}, Want: Void(),
-		}
+		return call(zeroed(b.bytes()[:len(b)/8]), b.bytes(), len(b))
 	}},
 	{"bitmap_parselist", func(g *Gen) Call {
 		size := 40 + g.IntN(100)
@@ -180,17 +154,14 @@ var bitFuncs = []Func{
 			}
 			parts = append(parts, fmt.Sprintf("%d-%d", lo, hi))
 		}
-		return Call{
-			Args: []any{at(0), at(1), n(size)},
-			Bufs: []Buf{in(cstr(strings.Join(parts, ","))), {In: make([]byte, len(b.bytes())), Out: b.bytes()}}, Want: I32(0),
-		}
+		return call(strings.Join(parts, ","), zeroed(b.bytes()), size).gives(I32(0))
 	}},
 	{"memweight", func(g *Gen) Call {
 		b, want := g.Bytes(1+g.IntN(60)), 0
 		for _, c := range b {
 			want += bits.OnesCount8(c)
 		}
-		return Call{Args: []any{at(0), n(len(b))}, Bufs: []Buf{in(b)}, Want: U64(n(want))}
+		return call(b, len(b)).gives(U64(want))
 	}},
 }
 
@@ -215,14 +186,11 @@ func combine(name string, op func(x, y bool) bool, answers bool) Func {
 		size := 64 * (1 + g.IntN(4))
 		a, b := g.bitset(size), g.bitset(size)
 		out := zip(a, b, op)
-		want := Void()
+		var want Want
 		if answers {
 			want = Bool(out.count() > 0)
 		}
-		return Call{
-			Args: []any{at(0), at(1), at(2), n(size)},
-			Bufs: []Buf{{In: make([]byte, size/8), Out: out.bytes()}, in(a.bytes()), in(b.bytes())}, Want: want,
-		}
+		return call(zeroed(out.bytes()), a.bytes(), b.bytes(), size).gives(want)
 	}}
 }
 
@@ -237,7 +205,7 @@ func relate(name string, test func(a, b bitset) bool) Func {
 		if g.IntN(3) == 0 {
 			b = a
 		}
-		return Call{Args: []any{at(0), at(1), n(size)}, Bufs: []Buf{in(a.bytes()), in(b.bytes())}, Want: Bool(test(a, b))}
+		return call(a.bytes(), b.bytes(), size).gives(Bool(test(a, b)))
 	}}
 }
 
@@ -251,10 +219,7 @@ func shift(name string, move func(i, by int) int) Func {
 				out[to] = set
 			}
 		}
-		return Call{
-			Args: []any{at(0), at(1), n(by), n(len(b))},
-			Bufs: []Buf{{In: make([]byte, len(b)/8), Out: out.bytes()}, in(b.bytes())}, Want: Void(),
-		}
+		return call(zeroed(out.bytes()), b.bytes(), by, len(b))
 	}}
 }
 
@@ -267,16 +232,14 @@ func fill(name string, set bool) Func {
 		for i := start; i < start+count; i++ {
 			b[i] = set
 		}
-		return Call{
-			Args: []any{at(0), n(start), n(count)}, Bufs: []Buf{{In: before, Out: b.bytes()}}, Want: Void(),
-		}
+		return call(changed(before, b.bytes()), start, count)
 	}}
 }
 
 func find(name string, set bool) Func {
 	return Func{name, func(g *Gen) Call {
 		b := g.bitset(1 + g.IntN(200))
-		return Call{Args: []any{at(0), n(len(b))}, Bufs: []Buf{in(b.bytes())}, Want: U64(n(b.next(0, set)))}
+		return call(b.bytes(), len(b)).gives(U64(b.next(0, set)))
 	}}
 }
 
@@ -284,9 +247,7 @@ func findNext(name string, set bool) Func {
 	return Func{name, func(g *Gen) Call {
 		b := g.bitset(1 + g.IntN(200))
 		start := g.IntN(len(b))
-		return Call{
-			Args: []any{at(0), n(len(b)), n(start)}, Bufs: []Buf{in(b.bytes())}, Want: U64(n(b.next(start, set))),
-		}
+		return call(b.bytes(), len(b), start).gives(U64(b.next(start, set)))
 	}}
 }
 

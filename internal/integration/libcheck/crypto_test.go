@@ -17,51 +17,35 @@ var cryptoFuncs = []Func{
 	{"sha256", func(g *Gen) Call {
 		b := g.Bytes(g.IntN(200))
 		sum := sha256.Sum256(b)
-		return Call{
-			Args: []any{at(0), n(len(b)), at(1)}, Bufs: []Buf{in(b), {In: make([]byte, 32), Out: sum[:]}}, Want: Void(),
-		}
+		return call(b, len(b), zeroed(sum[:]))
 	}},
 	{"sha1_init", func(g *Gen) Call {
-		return Call{Args: []any{at(0)}, Bufs: []Buf{{In: g.Bytes(20), Out: swapWords(sha1State(nil))}}, Want: Void()}
+		return call(changed(g.Bytes(20), swapWords(sha1State(nil))))
 	}},
 	{"sha1_transform", func(g *Gen) Call {
 		block := g.Bytes(64)
-		return Call{
-			Args: []any{at(0), at(1), at(2)},
-			Bufs: []Buf{
-				{In: swapWords(sha1State(nil)), Out: swapWords(sha1State(block))}, in(block), {In: make([]byte, 64), AnyOut: true},
-			},
-			Want: Void(),
-		}
+		return call(changed(swapWords(sha1State(nil)), swapWords(sha1State(block))), block, Buf{In: make([]byte, 64), AnyOut: true})
 	}},
 	{"aes_expandkey", func(g *Gen) Call {
 		key := g.Bytes([]int{16, 24, 32}[g.IntN(3)])
-		return Call{
-			Args: []any{at(0), at(1), n(len(key))}, Bufs: []Buf{{In: make([]byte, 484), AnyOut: true}, in(key)}, Want: I32(0),
-		}
+		return call(Buf{In: make([]byte, 484), AnyOut: true}, key, len(key)).gives(I32(0))
 	}},
 	aesFunc("aes_encrypt"),
 	{"chacha_block_generic", func(g *Gen) Call {
 		state := g.Bytes(64)
 		next := bytes.Clone(state)
 		le.PutUint32(next[48:], le.Uint32(next[48:])+1)
-		return Call{
-			Args: []any{at(0), at(1), uint64(20)},
-			Bufs: []Buf{{In: state, Out: next}, {In: make([]byte, 64), Out: chachaBlock(state)}}, Want: Void(),
-		}
+		return call(changed(state, next), zeroed(chachaBlock(state)), 20)
 	}},
 	{"hchacha_block_generic", func(g *Gen) Call {
 		state := g.Bytes(64)
 		mixed := chachaRounds(state)
-		return Call{
-			Args: []any{at(0), at(1), uint64(20)},
-			Bufs: []Buf{in(state), {In: make([]byte, 32), Out: append(bytes.Clone(mixed[:16]), mixed[48:]...)}}, Want: Void(),
-		}
+		return call(state, zeroed(append(bytes.Clone(mixed[:16]), mixed[48:]...)), 20)
 	}},
 	{"prandom_u32_state", func(g *Gen) Call {
 		state := g.Bytes(16)
 		next, v := tausworthe(state)
-		return Call{Args: []any{at(0)}, Bufs: []Buf{{In: state, Out: next}}, Want: U32(v)}
+		return call(changed(state, next)).gives(U32(v))
 	}},
 	{"prandom_bytes_state", func(g *Gen) Call {
 		state, size := g.Bytes(16), 4*(1+g.IntN(10))
@@ -71,9 +55,7 @@ var cryptoFuncs = []Func{
 			next, v = tausworthe(next)
 			out = le.AppendUint32(out, v)
 		}
-		return Call{
-			Args: []any{at(0), at(1), n(size)}, Bufs: []Buf{{In: state, Out: next}, {In: make([]byte, size), Out: out}}, Want: Void(),
-		}
+		return call(changed(state, next), zeroed(out), size)
 	}},
 }
 
@@ -111,9 +93,7 @@ func aesFunc(name string) Func {
 		ctx := make([]byte, 484)
 		copy(ctx, aesSchedule(key))
 		le.PutUint32(ctx[480:], 16)
-		return Call{
-			Args: []any{at(0), at(1), at(2)}, Bufs: []Buf{in(ctx), {In: make([]byte, 16), Out: out}, in(block)}, Want: Void(),
-		}
+		return call(ctx, zeroed(out), block)
 	}}
 }
 
