@@ -15,7 +15,9 @@ SOAKTIME ?= 2m
 # The caller's own flags come after, and ours stand there once: the build cache
 # tells builds apart by the text of the flags.
 cflags = -O2 -g -I$(unicorn)/include
-ldflags = -L$(unicorn)/lib -lm -lpthread
+# The binding names -lunicorn after -lm, and a linker that drops libraries nobody has
+# asked for yet would drop libm: the archive's sqrtf was then undefined.
+ldflags = -L$(unicorn)/lib -Wl,--no-as-needed -lm -lpthread
 export CGO_CFLAGS := $(strip $(cflags) $(filter-out $(cflags),$(CGO_CFLAGS)))
 export CGO_LDFLAGS := $(strip $(ldflags) $(filter-out $(ldflags),$(CGO_LDFLAGS)))
 
