@@ -19,6 +19,7 @@ const (
 	floorDebug      = "debug"
 	floorGate       = "gate"
 	floorCallout    = "callout"
+	floorHandler    = "handler"
 	floorDetour     = "detour"
 	floorTracer     = "tracer"
 	floorTrampoline = "trampoline"
@@ -36,6 +37,7 @@ var floorSpecs = []floorSpec{
 	{name: floorGate, describes: "an int3 to guest code, which saves and restores all registers, and on", subject: bareGate},
 	{name: floorDebug, describes: "the #DB of the trap flag to the hook and on", subject: bareDebug},
 	{name: floorCallout, describes: "a call-out to Go and back", subject: bareCallout},
+	{name: floorHandler, describes: "a call of a handler in guest code and back", subject: bareHandler},
 	{name: floorDetour, describes: "the detour buffer's own instructions", subject: bareDetour, optimize: true},
 	{name: floorTracer, describes: "the function tracer's trampoline's own instructions", subject: bareTracer},
 	{name: floorTrampoline, describes: "the return trampoline's own instructions", subject: bareTrampoline},
@@ -181,6 +183,31 @@ func bareCallout(s *subject) error {
 	return errors.Join(s.remove(), s.aim(at, guestWords))
 }
 
+// bareHandler calls a handler in guest code as a probe's is called, through its
+// record.
+func bareHandler(s *subject) error {
+	handler, err := s.code("bench_handler", guestHandlers[1])
+	if err != nil {
+		return err
+	}
+	rec, err := s.Machine.Alloc(kprobes.RecordOwn + 8)
+	if err != nil {
+		return err
+	}
+	if err := s.Machine.WriteMem(rec, binary.LittleEndian.AppendUint64(nil, uint64(handler))); err != nil {
+		return err
+	}
+	// movabs $rec,%rdi; call *(%rdi); ret, or with a nop in the call's place
+	code := binary.LittleEndian.AppendUint64([]byte{0x48, 0xbf}, uint64(rec))
+	at, err := s.code("bench_call", append(code, 0x66, opNop, opRet))
+	if err != nil {
+		return err
+	}
+	call := at + x86.Addr(len(code))
+	s.plant, s.remove = s.patch(call, 0xff, 0x17), s.patch(call, 0x66, opNop)
+	return s.aim(at, guestWords)
+}
+
 // short makes what is at an address return at once while it is planted.
 func (s *subject) short(at x86.Addr) error {
 	var first [1]byte
@@ -246,7 +273,7 @@ func bareTrampoline(s *subject) error {
 func floorOf(p *Path, handler string, ns map[string]float64) float64 {
 	trap, call := ns[floorTrap], ns[floorCallout]
 	if handler == HandlerGuest {
-		trap, call = ns[floorGate]+ns[floorCallout], 0
+		trap, call = ns[floorGate]+ns[floorCallout], ns[floorHandler]
 	}
 	second := ns[floorStep]
 	switch {
