@@ -29,7 +29,8 @@ Examples:
    source <(kprobelab completion bash)
 
 IMAGE is a vmlinux, a vmlinuz (/boot/vmlinuz-$(uname -r) where it is readable), or any
-x86-64 ELF file; without it, or as "-", it is the small guest kernel inside the program.
+x86-64 ELF file. Without it, or as "-", it is the guest kernel inside the program, a small
+one of our own; only explain takes the running kernel's image then.
 
 ` + exitHelp
 
@@ -76,7 +77,7 @@ func usageError(_ context.Context, c *cli.Command, err error, _ bool) error {
 	return usagef("%s; try %s --help", plain(err), c.FullName())
 }
 
-// plain puts the parser's messages into our words.
+// plain puts the parser's messages into the words of this program.
 func plain(err error) string {
 	s := err.Error()
 	if flag, ok := strings.CutPrefix(s, "flag provided but not defined: "); ok {
@@ -91,7 +92,8 @@ func plain(err error) string {
 // invalidValue is how the parser says that a flag's Set has failed.
 var invalidValue = regexp.MustCompile(`(?s)^invalid value "(.*)" for flag (\S+): (.*)$`)
 
-// valueError keeps what our own flags say and words the number flags' errors.
+// valueError keeps the errors of this program's own flags, and words those of
+// number flags.
 func valueError(s string) string {
 	m := invalidValue.FindStringSubmatch(s)
 	switch {
@@ -103,7 +105,7 @@ func valueError(s string) string {
 	return m[3]
 }
 
-// dashes writes a flag's name, which the parser gives one dash at most.
+// dashes writes a flag's name with its dashes; the parser writes one at most.
 func dashes(flag string) string { return "--" + strings.TrimLeft(flag, "-") }
 
 func versionCommand(t *term) *cli.Command {

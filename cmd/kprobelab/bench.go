@@ -19,9 +19,9 @@ difference is divided by the hits. The columns:
    ns         nanoseconds of this machine per hit: the median of the rounds
    quartiles  half of the rounds were between these
    floor      what the engine asks for the same traps, call-outs and guest instructions
-              with nothing behind them, measured in the same run; x is ns to that
+              with nothing after them, measured in the same run; x is ns to that
    traps, steps, guest, go
-              int3s at the probed address; second traps, behind the copy; instructions
+              int3s at the probed address; second traps, after the copy; instructions
               that the guest runs more; calls out of the engine into Go
    allocs     allocations of Go's heap per hit
    doc        microseconds in the table of the kernel's documentation (kprobes.rst), on an

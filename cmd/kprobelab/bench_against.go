@@ -26,7 +26,8 @@ same machine (make bench-qemu writes the file), each path with that kernel's rel
 --report FILE measures nothing, and shows what --json wrote before.
 `
 
-// benchFiles are what a run is compared with, and what is shown in place of one.
+// benchFiles are the file that a run is compared with, and the one that is
+// shown in place of a run.
 type benchFiles struct {
 	against, report string
 	// real is what is in the first.

@@ -21,8 +21,8 @@ func (r *benchRun) execute(t *term) error {
 	return errors.Join(r.show(w, rep), w.Flush())
 }
 
-// benchFailure leaves an image's errors and those of a call's syntax what they
-// are.
+// benchFailure gives an error its exit code; errors of an image and of a call's
+// syntax have theirs already.
 func benchFailure(err error) error {
 	var f *failure
 	var syntax *callsyntax.Error

@@ -56,8 +56,8 @@ func completionCommand(t *term) *cli.Command {
 	}
 }
 
-// complete answers one request of a shell's script. Errors are silence: there
-// is nothing to complete then.
+// complete answers one request of a shell's script. On an error it prints
+// nothing: there is nothing to complete then.
 func complete(w io.Writer, args []string) {
 	if len(args) < 2 {
 		return
@@ -88,8 +88,8 @@ func joinEquals(words []string) []string {
 type completion struct {
 	w     io.Writer
 	shell string
-	// positional are the arguments in front of the cursor that are no flags,
-	// values the flags' values.
+	// positional has the arguments before the cursor that are no flags, values
+	// has the flags' values.
 	positional []string
 	values     map[string][]string
 }
@@ -146,8 +146,8 @@ func (r *completion) commands(c *cli.Command, prefix string) {
 	}
 }
 
-// before reads the words in front of the cursor. It returns the name of the
-// flag whose value is being typed, "" where none is.
+// before reads the words before the cursor. It returns the name of the flag
+// whose value is being typed, "" where none is.
 func (r *completion) before(cmd *cli.Command, words []string) string {
 	for i := 0; i < len(words); i++ {
 		name, ok := strings.CutPrefix(words[i], "-")
@@ -247,7 +247,7 @@ func (r *completion) value(flag, typed string) {
 }
 
 // call completes the last word of a call that is being typed: the function's
-// name, or a symbol behind an ampersand. A call needs quotes in the shell, so
+// name, or a symbol after an ampersand. A call needs quotes in the shell, so
 // the opening one is added where it is missing.
 func (r *completion) call(typed string) {
 	quote := ""
@@ -265,7 +265,7 @@ func (r *completion) call(typed string) {
 	}
 }
 
-// symbols offers the image's symbols with that prefix, each with what stands
+// symbols offers the image's symbols with that prefix, each with the text
 // around it. Nothing is offered for an empty prefix: 87,000 names help nobody.
 func (r *completion) symbols(prefix, before, after string, want func(kimage.Symbol) bool) {
 	if prefix == "" {

@@ -106,7 +106,7 @@ func (v *decodeView) lines(r io.Reader) error {
 		if text := strings.TrimSpace(line); text != "" {
 			v.line(text)
 		}
-		if in.Buffered() == 0 { // whoever asks line by line waits for the answer
+		if in.Buffered() == 0 { // a caller that asks line by line waits for the answer
 			v.w.Flush()
 		}
 		if err == io.EOF {
@@ -154,7 +154,7 @@ type decodedJSON struct {
 	*fieldsJSON
 }
 
-// fieldsJSON are the fields; what has a length of 0 is not there.
+// fieldsJSON has the fields; one of length 0 is left out.
 type fieldsJSON struct {
 	Map       string `json:"map"`
 	Opcode    string `json:"opcode"`

@@ -115,7 +115,7 @@ func openDecoders(c *cli.Command) ([]decodebench.Decoder, error) {
 
 func closeDecoders(list []decodebench.Decoder) {
 	for _, d := range list {
-		_ = d.Close() // what it had to say came with its answers
+		_ = d.Close() // its errors came with its answers
 	}
 }
 
@@ -219,7 +219,8 @@ func decodeFuzz(t *term, c *cli.Command) error {
 	return t.showDifferences(c, cmp, others, shrink)
 }
 
-// shrinkAtMost: more differences than anybody reads are shown as found.
+// shrinkAtMost bounds how many differences are shrunk; the others are shown as
+// found.
 const shrinkAtMost = 50
 
 // showDifferences prints the groups; an error says that some have no cause.

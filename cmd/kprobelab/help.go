@@ -7,8 +7,8 @@ import (
 	"github.com/urfave/cli/v3"
 )
 
-// askHelp makes "help COMMAND…", which other programs taught people to type, what
-// the parser knows: "COMMAND… --help".
+// askHelp turns "help COMMAND…", which people know from other programs, into
+// "COMMAND… --help", which the parser knows.
 func askHelp(args []string) []string {
 	n := 1
 	for n < len(args) && args[n] == "help" {
@@ -20,9 +20,9 @@ func askHelp(args []string) []string {
 	return append(append([]string{args[0]}, args[n:]...), "--help")
 }
 
-// runApp runs a command line. What the parser calls a help topic that is not
-// there is an argument where the command has no commands of its own, and
-// whoever asks for help beside it gets the command's; else it is a wrong name.
+// runApp runs a command line. Where the parser finds no help topic of a name,
+// the name may be an argument: a command without commands of its own then
+// prints its help. Otherwise the name is wrong.
 func runApp(ctx context.Context, app *cli.Command, args []string) error {
 	var wrong error
 	var parentOf func(parent *cli.Command)

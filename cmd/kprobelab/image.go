@@ -54,7 +54,7 @@ func openImage(t *term, c *cli.Command, path string, more ...string) (*kimage.Im
 	return img, nil
 }
 
-// imageFirst helps who named a symbol where the image's place is.
+// imageFirst gives a hint where a symbol was named in the image's place.
 func imageFirst(c *cli.Command, path string, err error) error {
 	var missing *fs.PathError
 	if path == c.Args().First() && errors.As(err, &missing) && missing.Path == path && errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(path, "./") {

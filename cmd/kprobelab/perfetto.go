@@ -35,7 +35,7 @@ func record(path string) (*recording, error) {
 	return &recording{f: f, w: bufio.NewWriter(f)}, nil
 }
 
-// start begins with the lab as it is, and draws every change of text.
+// start begins the recording, and draws every change of text.
 func (r *recording) start(l *kprobelab.Lab) {
 	if r == nil {
 		return
@@ -72,7 +72,7 @@ func (r *recording) record() func(*tracing.Record) {
 	return r.tl.Record
 }
 
-// close writes what is left, of a recording that was started or not.
+// close writes what is left, whether the recording was started or not.
 func (r *recording) close() error {
 	if r == nil {
 		return nil

@@ -38,7 +38,7 @@ type sampleSpec struct {
 	maxActive int
 	// tasks and calls are the defaults.
 	tasks, calls int
-	// seed is one whose run resembles what is published.
+	// seed is one whose run is like the published one.
 	seed int64
 }
 

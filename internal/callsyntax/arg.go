@@ -11,7 +11,8 @@ var letters = map[byte]byte{
 	'\\': '\\', '\'': '\'', '"': '"', '?': '?',
 }
 
-// letterOf is how a control character is written, 0 where by its number.
+// letterOf is the letter of a control character's escape, 0 where it is written
+// by number.
 var letterOf = [256]byte{
 	'\a': 'a', '\b': 'b', '\f': 'f', '\n': 'n', '\r': 'r', '\t': 't', '\v': 'v',
 }
@@ -22,7 +23,7 @@ func (p *parser) integer() (Arg, error) {
 		n.Form = Negative
 	}
 	if !isDigit(p.peek()) {
-		return nil, p.errorf("expected digits behind '-', found %s", p.found())
+		return nil, p.errorf("expected digits after '-', found %s", p.found())
 	}
 	digits := p.while(isName)
 	base := 10
@@ -193,7 +194,7 @@ func (p *parser) symbol() (Arg, error) {
 	s := SymbolRef{pos: p.pos()}
 	p.at++
 	var err error
-	if s.Name, err = p.name("a symbol's name behind '&'"); err != nil {
+	if s.Name, err = p.name("a symbol's name after '&'"); err != nil {
 		return nil, err
 	}
 	if !p.take('+') {

@@ -45,7 +45,7 @@ type Form int
 // The forms of an integer.
 const (
 	Decimal Form = iota
-	// Negative is a decimal number behind a minus sign.
+	// Negative is a decimal number after a minus sign.
 	Negative
 	Hex
 	// Char is a character constant.
@@ -75,8 +75,8 @@ func (i Int) String() string {
 }
 
 // Fits reports whether the number can be passed as an integer of that size in
-// bytes without losing a bit. A number that fits either as a signed or as an
-// unsigned one is accepted, for -1 is a customary way to write ~0U.
+// bytes without losing a bit, as a signed one or as an unsigned one: people
+// write -1 for ~0U.
 func (i Int) Fits(size int) bool {
 	if size >= 8 || size <= 0 {
 		return true
@@ -116,7 +116,7 @@ type Bytes struct {
 // String writes it as {01 ff}.
 func (b Bytes) String() string { return fmt.Sprintf("{% x}", b.Data) }
 
-// SymbolRef is the address of a symbol, Off bytes behind its start.
+// SymbolRef is the address Off bytes past the start of a symbol.
 type SymbolRef struct {
 	pos
 	Name string
@@ -134,8 +134,8 @@ func (s SymbolRef) String() string {
 // Quote writes bytes as a C string literal, the way an argument is written.
 func Quote(b []byte) string { return String{Text: string(b)}.String() }
 
-// escape writes what stands between the quotes. Octal escapes have always
-// three digits, so that a digit that follows cannot be taken for a part.
+// escape writes what stands between the quotes. Octal escapes always have three
+// digits, so that a digit that follows is not taken for part of one.
 func escape(s string, quote byte) string {
 	var b strings.Builder
 	for len(s) > 0 {

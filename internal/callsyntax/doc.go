@@ -6,7 +6,7 @@
 // An argument is one of
 //
 //	42  -1  0x2a  'a'   an integer
-//	"text\n"            a guest buffer with the text and a NUL behind it
+//	"text\n"            a guest buffer with the text and a NUL
 //	buf[64]             a guest buffer of 64 zero bytes, shown after the call
 //	{01 ff 00}          a guest buffer with these bytes, shown after the call if changed
 //	&symbol  &symbol+8  the address of a symbol

@@ -9,7 +9,7 @@ import (
 type Error struct {
 	// Text is the whole text that was read.
 	Text string
-	// Col is the place in bytes from 1; one behind the text is its end.
+	// Col is the place in bytes from 1; one past the text is its end.
 	Col int
 	// Msg is one sentence without the place.
 	Msg string
@@ -18,8 +18,8 @@ type Error struct {
 // Error is the sentence with its column.
 func (e *Error) Error() string { return fmt.Sprintf("column %d: %s", e.Col, e.Msg) }
 
-// maxCaret is how many characters of the text stand on each side of the
-// place: what is longer would wrap, and the caret point nowhere.
+// maxCaret is how many characters of the text stand on each side of the place:
+// a longer line would wrap, and the caret would point nowhere.
 const maxCaret = 50
 
 // Caret is the text on one line and under it a caret at the place. A long text

@@ -117,7 +117,7 @@ func (p *parser) call() (Call, error) {
 	return c, err
 }
 
-// args reads up to and with the closing parenthesis.
+// args reads up to the closing parenthesis, and that too.
 func (p *parser) args() ([]Arg, error) {
 	p.space()
 	if p.take(')') {
@@ -164,7 +164,8 @@ func (p *parser) arg() (Arg, error) {
 	}
 }
 
-// name reads a symbol's name, with its module's in front of a colon perhaps.
+// name reads a symbol's name; its module's name and a colon may stand before
+// it.
 func (p *parser) name(what string) (string, error) {
 	start := p.at
 	if !isNameStart(p.peek()) {
@@ -174,7 +175,7 @@ func (p *parser) name(what string) (string, error) {
 	if p.peek() == ':' {
 		p.at++
 		if !isNameStart(p.peek()) {
-			return "", p.errorf("expected a symbol behind the module's name, found %s", p.found())
+			return "", p.errorf("expected a symbol after the module's name, found %s", p.found())
 		}
 		p.while(isName)
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // Probe is a probe as people write it: SYM[+OFF] or 0xADDR[+OFF], and for a
-// return probe [:MAXACTIVE] behind it.
+// return probe [:MAXACTIVE] after it.
 type Probe struct {
 	// Return makes it a kretprobe.
 	Return bool
@@ -36,8 +36,8 @@ func ParseKprobe(text string) (Probe, error) {
 	return p, p.setPlace("kprobe", text)
 }
 
-// ParseKretprobe reads SYM[+OFF][:MAXACTIVE]. What is behind the last colon is
-// MAXACTIVE where it is a number, else a symbol behind its module's name.
+// ParseKretprobe reads SYM[+OFF][:MAXACTIVE]. What follows the last colon is
+// MAXACTIVE if it is a number, otherwise a symbol after its module's name.
 func ParseKretprobe(text string) (Probe, error) {
 	place, pool := text, ""
 	if i := strings.LastIndexByte(text, ':'); i >= 0 && (i+1 == len(text) || text[i+1] == '-' || isDigit(text[i+1])) {

@@ -20,8 +20,8 @@ func ArticleBefore(cpu int, comm string, preempt uint32) string {
 	return articleTask(cpu, comm, "before", preempt)
 }
 
-// ArticleAfter is the line behind that instruction, which is not behind the
-// scheduling.
+// ArticleAfter is the line after that instruction: nothing has been scheduled
+// yet.
 func ArticleAfter(cpu int, comm string, preempt uint32) string {
 	return articleTask(cpu, comm, "after", preempt)
 }

@@ -84,8 +84,8 @@ func Value(rax uint64, t Type) string {
 // kernelHalf is where the kernel's half of the address space begins.
 const kernelHalf = 0xffff800000000000
 
-// unknown is a value without a type: an address of the kernel looks like
-// nothing else, and an int's negative errno is worth a word.
+// unknown writes a value without a type: it tells an address of the kernel,
+// which looks like nothing else, and a negative errno.
 func unknown(rax uint64) string {
 	asInt := Type{Kind: Signed, Size: 4}.Number(rax)
 	switch {
@@ -108,7 +108,7 @@ func errnoName(n int64) []string {
 	return []string{"-" + name}
 }
 
-// inHex is " (0x2a)", or nothing where it would say the same again.
+// inHex is " (0x2a)", or nothing where the hexadecimal form is the same.
 func inHex(v uint64, more ...string) string {
 	if v <= 9 && len(more) == 0 {
 		return ""
@@ -119,8 +119,8 @@ func inHex(v uint64, more ...string) string {
 // maxDump is how much of a buffer is dumped.
 const maxDump = 512
 
-// What is as small as this is written on the line; and what may well be a
-// number shows its bytes even where they make a text.
+// A buffer as small as this is written on the line; one that may be a number
+// shows its bytes, even where they make a text.
 const (
 	maxInline = 16
 	maxNumber = 8
@@ -158,7 +158,7 @@ func cString(b []byte) ([]byte, bool) {
 }
 
 // Dump writes 16 bytes a line with their offset and their text, as hexdump -C
-// does; a long buffer and zeros at the end are cut short, and that is said.
+// does; a long buffer and zeros at the end are cut short, and it says so.
 func Dump(b []byte, indent string) string {
 	var s strings.Builder
 	body := b[:min(len(b), maxDump)]

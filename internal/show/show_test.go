@@ -49,7 +49,7 @@ func TestBuffer(t *testing.T) {
 		"text_with_lines": {[]byte("a\n\tb\x00\x00\x00\x00\x00"), `"a\n\tb"`},
 		"maybe_a_number":  {[]byte("{\x00\x00\x00"), `"{" {7b 00 00 00}`},
 		"no_nul":          {[]byte("abc"), "{61 62 63}"},
-		"garbage_behind":  {[]byte("a\x00b"), "{61 00 62}"},
+		"garbage_after":   {[]byte("a\x00b"), "{61 00 62}"},
 		"not_utf8":        {[]byte{0xff, 0}, "{ff 00}"},
 		"control":         {[]byte{1, 0}, "{01 00}"},
 		"long":            {[]byte("abcdefghijklmnop\xff"), "\n  0000  61 62 63 64 65 66 67 68 69 6a 6b 6c 6d 6e 6f 70  |abcdefghijklmnop|\n  0010  ff                                               |.|"},

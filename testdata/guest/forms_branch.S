@@ -201,7 +201,7 @@ form_callee:
 	movzwl	(%rsp), %r12d
 	END	pushfw, F_QUIRK
 
-/* Emulated, eight bytes are popped: the six behind the two are made 0. */
+/* Emulated, eight bytes are popped: the six after the first two are made 0. */
 	FORM	popfw
 	sub	$64, %rsp
 	push	$0

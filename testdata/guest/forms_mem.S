@@ -8,7 +8,7 @@
 	FORM1	lea_disp8, 0, lea 8(%rax), %rdx
 	FORM1	lea_67, 0, lea (%eax,%ecx), %rdx
 
-/* RIP-relative operands: with and without an immediate behind the offset. */
+/* RIP-relative operands: with and without an immediate after the displacement. */
 	FORM1	mov_rip, 0, mov form_state+M(%rip), %rax
 	FORM1	mov_rip_store, 0, mov %rcx, form_state+M(%rip)
 	FORM1	mov_rip_store8, 0, mov %cl, form_state+M(%rip)
@@ -200,7 +200,7 @@ form_src:
 	FORM1	prefetchw, 0, prefetchw (%rsp)
 	FORM1	prefetchnta, 0, prefetchnta (%rsp)
 
-/* Lengths: the most that a jump behind the copy leaves, and beyond. */
+/* Lengths: the most that leaves room for a jump after the copy, and more. */
 	FORMB	len_10, 0, 0x48, 0xb8, 1, 2, 3, 4, 5, 6, 7, 8
 	FORMB	len_11, 0, 0x48, 0xc7, 0x83, 0x70, 0, 0, 0, 0x78, 0x56, 0x34, 0x12
 	FORMB	len_12, 0, 0x48, 0xc7, 0x84, 0x23, 0x70, 0, 0, 0, 0x78, 0x56, 0x34, 0x12

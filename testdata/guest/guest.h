@@ -4,8 +4,8 @@
  * the tables a kernel image carries beside its text.
  *
  * The names and layouts are the kernel's (x86-64, Linux 6.1), because the
- * tables are read by code that also reads real images. Everything behind the
- * names is our own and as small as it can be.
+ * tables are read by code that also reads real images. All but the names is
+ * our own, and as small as it can be.
  */
 #ifndef GUEST_H
 #define GUEST_H

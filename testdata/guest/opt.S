@@ -188,7 +188,7 @@ END opt_yes_lock
 
 /*
  * Not: bytes that the kernel's decoder gives up on (an opcode that needs a VEX
- * prefix, without one) lie in the function. Nor can any place behind them be
+ * prefix, without one) lie in the function. Nor can any place after them be
  * probed.
  */
 FUNC opt_no_undecodable

@@ -144,7 +144,7 @@ noinline u64 static_call_return0_test(u64 x)
 
 /*
  * BUG and WARN: a ud2 and an entry that tells file, line and flags, as
- * offsets from themselves. Flag 1 is a warning: the kernel goes on behind it.
+ * offsets from themselves. Flag 1 is a warning: the kernel goes on past it.
  */
 #define BUG_ENTRY(line, flags)                                         \
 	"1: ud2\n"                                                     \

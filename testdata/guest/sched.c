@@ -112,7 +112,7 @@ static int preempt_count(void)
 	return this_cpu_read(__preempt_count) & 0x7fffffff;
 }
 
-/* 100 times the count with preemption off, plus the count behind it: 100. */
+/* 100 times the count with preemption off, plus the count after it: 100. */
 noinline int preempt_count_test(void)
 {
 	int in;

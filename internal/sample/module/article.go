@@ -137,8 +137,8 @@ var missing = []string{
 }
 
 // openers are the article's `ls -Rla /`, many at a time: each opens a file that
-// exists, and files that do not, and thinks a while in between. The guest
-// kernel has room for as many open files as the first of them keep.
+// exists, and files that do not, and waits a while in between. The guest kernel
+// has just enough room for the open files of the first of them.
 func openers(o *Options) []task {
 	const tasks, calls, keepers = 8, 4, 32
 	rng := rand.New(rand.NewPCG(uint64(o.Seed), 2))

@@ -74,8 +74,8 @@ func ArticleJprobe(l *kprobelab.Lab, o *Options, say func(Event)) error {
 	return h.run(m, readers(o), []task{{comm: "rmmod", calls: opens(rmmodOpens, len(rmmodOpens))}})
 }
 
-// open is a call of sys_open. The mode is what the register held where the
-// flags ask for none.
+// open is a call of sys_open. Where the flags ask for no mode, it is what the
+// register held.
 type open struct {
 	name        string
 	flags, mode int32

@@ -57,7 +57,7 @@ func load(t testing.TB, s Sample, kernel string, cpus int, o Options) run {
 		}
 		r.events = append(r.events, e)
 	})
-	require.Empty(t, l.Kprobes.List(), "a probe was left behind")
+	require.Empty(t, l.Kprobes.List(), "a probe was left")
 	require.True(t, bytes.Equal(text, textOf(t, l)), "the text is not what it was")
 	for cpu := range cpus {
 		require.Equal(t, img.Lookup("init_task")[0].Addr, currentOf(t, l, cpu), "a task of the sample is still current")
