@@ -25,6 +25,7 @@ import (
 	"unsafe"
 
 	"github.com/unicorn-engine/unicorn/bindings/go/unicorn"
+	"golang.org/x/sys/unix"
 
 	"kprobelab/x86"
 )
@@ -79,6 +80,9 @@ func (m *Machine) open(model int) error {
 	if err := uc.SetCPUModel(model); err != nil {
 		return engineError("set the cpu model", err)
 	}
+	if err := roomForTranslations(); err != nil {
+		return engineError("memory for translations", err)
+	}
 	if e := C.kpl_cpu_setup(c.c); e != unicorn.ERR_OK {
 		return engineError("set up", unicorn.UcError(e))
 	}
@@ -91,6 +95,16 @@ func (m *Machine) open(model int) error {
 		return engineError("set the boot registers", err)
 	}
 	return nil
+}
+
+// roomForTranslations asks for what the engine is about to reserve: if it does
+// not get its translation buffer, it ends the process.
+func roomForTranslations() error {
+	b, err := reserve(C.KPL_BUFFER)
+	if err != nil {
+		return err
+	}
+	return unix.Munmap(b)
 }
 
 // alias is what the engine takes for the physical address of a guest address:
@@ -160,6 +174,10 @@ func (c *cpu) close() {
 	C.free(unsafe.Pointer(c.c))
 }
 
+// maxDepth is how deep runs inside hooks may nest. The engine says 64, and
+// crashes in the last of them.
+const maxDepth = 63
+
 // unlimited starts a run without a timeout and without a count of instructions.
 // One for all, because the binding's Start allocates its own each time.
 var unlimited unicorn.UcOptions
@@ -177,6 +195,10 @@ func (c *cpu) start(m *Machine, ip x86.Addr) {
 	}
 	if c.translated(m) > C.KPL_NEVER_ABOVE {
 		k.reason = C.KPL_CROWDED
+		return
+	}
+	if k.depth == maxDepth {
+		k.reason, k.ip, c.failure = C.KPL_ENGINE, C.uint64_t(ip), unicorn.UcError(unicorn.ERR_RESOURCE)
 		return
 	}
 	until := uint64(0)

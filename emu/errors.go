@@ -36,8 +36,9 @@ var (
 	ErrNoMemory = errors.New("guest memory is full")
 	// ErrHandler: a handler written in Go panicked.
 	ErrHandler = errors.New("handler panicked")
-	// ErrEngine: the engine gave up for a reason of its own.
-	ErrEngine = errors.New("emulation engine")
+	// ErrEngine: the engine failed by itself, or the host has no memory for
+	// it. Neither the guest nor the caller can help it.
+	ErrEngine = errors.New("emulation engine failed")
 )
 
 // Vectors of exceptions (SDM Vol. 3, "Interrupt and Exception Handling").

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/unicorn-engine/unicorn/bindings/go/unicorn"
 
 	"kprobelab/kimage"
 	"kprobelab/x86"
@@ -205,4 +206,41 @@ func TestNullIsFetched(t *testing.T) {
 		_, err := m.CallAddr(ret)
 		require.NoError(t, err)
 	}
+}
+
+// An engine that fails by itself is told apart from what the guest did.
+func TestEngineFailure(t *testing.T) {
+	img := &tinyImage{}
+	cpuModels["nonesuch"] = 999
+	defer delete(cpuModels, "nonesuch")
+	_, err := New(img, &Options{CPUs: 2, CPUModel: "nonesuch"})
+	require.ErrorIs(t, err, ErrEngine)
+	require.ErrorIs(t, err, unicorn.UcError(unicorn.ERR_ARG))
+	require.ErrorContains(t, err, "cpu 0: emulation engine failed: set the cpu model: Invalid argument")
+}
+
+// Runs inside hooks nest as deep as the engine has room for. Guest code that
+// switches stacks gets there before its stack is full; the machine goes on.
+func TestEngineFailureInARun(t *testing.T) {
+	m := boot(t, loopImage(), nil)
+	stack, err := m.Alloc(PageSize)
+	require.NoError(t, err)
+	at, err := m.AllocExec(PageSize, "switch_stack")
+	require.NoError(t, err)
+	code := binary.LittleEndian.AppendUint64([]byte{0x48, 0x89, 0xe0, 0x48, 0xbc}, uint64(stack)+PageSize) // mov %rsp,%rax; mov $stack,%rsp
+	require.NoError(t, m.PokeText(at, append(code, 0xcc, 0x48, 0x89, 0xc4, 0xc3)))                         // int3; mov %rax,%rsp; ret
+	var deepest error
+	m.SetTraps(&trapFuncs{int3: func(*x86.PtRegs) bool {
+		if _, err := m.CallAddr(at); deepest == nil {
+			deepest = err
+		}
+		return true
+	}})
+	_, err = m.CallAddr(at)
+	require.NoError(t, err)
+	require.ErrorIs(t, deepest, ErrEngine)
+	require.ErrorIs(t, deepest, unicorn.UcError(unicorn.ERR_RESOURCE))
+	m.SetTraps(nil)
+	_, err = m.Call("loop", 3)
+	require.NoError(t, err)
 }

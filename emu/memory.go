@@ -10,7 +10,6 @@ import "C"
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -58,18 +57,17 @@ func (m *Machine) addRegion(start, end x86.Addr) (*region, error) {
 		}
 	}
 	r := &region{Range: x86.Range{Start: start, End: end}}
-	var err, err2 error
-	r.mem, err = reserve(size)
-	r.attr, err2 = reserve(size / PageSize)
-	if err = errors.Join(err, err2); err == nil && C.kpl_add_region(m.c, C.uint64_t(start), C.uint64_t(size),
-		(*C.uint8_t)(&r.mem[0]), (*C.uint8_t)(&r.attr[0])) != 0 {
-		err = errors.New("too many regions")
+	m.regions = append(m.regions, r) // Close frees it, whatever fails below
+	var err error
+	if r.mem, err = reserve(size); err == nil {
+		r.attr, err = reserve(size / PageSize)
 	}
 	if err != nil {
-		r.free()
-		return nil, fmt.Errorf("region of %#x bytes at %s: %w: %w", size, start, ErrNoMemory, err)
+		return nil, engineError(fmt.Sprintf("%d bytes of host memory", size), err)
 	}
-	m.regions = append(m.regions, r)
+	if C.kpl_add_region(m.c, C.uint64_t(start), C.uint64_t(size), (*C.uint8_t)(&r.mem[0]), (*C.uint8_t)(&r.attr[0])) != 0 {
+		return nil, fmt.Errorf("region of %#x bytes at %s, and %d before it: %w", size, start, C.KPL_MAX_REGIONS, ErrNoMemory)
+	}
 	return r, nil
 }
 

@@ -167,13 +167,14 @@ func (r *runner) fail(task int, c *session.Call, err error) error {
 	return &failure{exitRefused, fmt.Errorf("%s: %w", c.Name, err)}
 }
 
+// joined is several errors whose texts stand on one line.
+type joined struct{ error }
+
+func (j joined) Error() string { return strings.ReplaceAll(j.error.Error(), "\n", "; ") }
+func (j joined) Unwrap() error { return j.error }
+
 // oneLine joins what several errors say.
-func oneLine(err error) error {
-	if s := err.Error(); strings.Contains(s, "\n") {
-		return errors.New(strings.ReplaceAll(s, "\n", "; "))
-	}
-	return err
-}
+func oneLine(err error) error { return joined{err} }
 
 // tasks runs the calls and every --task as a task each.
 func (r *runner) tasks(w work) error {

@@ -6,22 +6,25 @@ import (
 	"io/fs"
 	"os"
 
+	"kprobelab/emu"
 	"kprobelab/internal/callsyntax"
 	"kprobelab/kimage"
 )
 
 // The exit codes; exitHelp documents them.
 const (
-	exitOK      = 0
-	exitRefused = 1
-	exitUsage   = 2
-	exitImage   = 3
-	exitEngine  = 4
+	exitOK       = 0
+	exitRefused  = 1
+	exitUsage    = 2
+	exitImage    = 3
+	exitNoEngine = 4
+	exitEngine   = 5
 )
 
 const exitHelp = `Exit codes: 0 done; 1 the kernel refused a probe, or a call failed (a fault, the
 instruction budget); 2 wrong use: a flag, a call's syntax, its arguments; 3 a file
-cannot be read or is not what it should be; 4 this build has no engine.`
+cannot be read or is not what it should be; 4 this build has no engine; 5 the engine
+itself failed, whatever it was asked to do.`
 
 // failure is an error with its exit code.
 type failure struct {
@@ -37,8 +40,9 @@ func usagef(format string, args ...any) error {
 	return &failure{exitUsage, fmt.Errorf(format, args...)}
 }
 
-// exitCode is the code of an error: its own, or what its kind says. A command
-// line that the parser refused carries neither.
+// exitCode is the code of an error. A failure of the engine is one whatever was
+// being done; other errors have a code of their own, or one of their kind. A
+// command line that the parser refused has neither.
 func exitCode(err error) int {
 	var f *failure
 	var syntax *callsyntax.Error
@@ -46,6 +50,8 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitOK
+	case errors.Is(err, emu.ErrEngine):
+		return exitEngine
 	case errors.As(err, &f):
 		return f.code
 	case errors.As(err, &syntax):

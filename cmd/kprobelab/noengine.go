@@ -9,7 +9,7 @@ import (
 )
 
 // engineMissing says what this build lacks and how to get it.
-var engineMissing error = &failure{exitEngine, errors.New(
+var engineMissing error = &failure{exitNoEngine, errors.New(
 	"this build has no engine: run, mount, sample, bench and explain --walk need Unicorn, through cgo, on linux/amd64; " +
 		"build with `make build` there (CGO_ENABLED=1); the other commands work here")}
 

@@ -20,8 +20,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"kprobelab": main})
+	testscript.Main(m, commands)
 }
+
+// commands are the programs of the scripts.
+var commands = map[string]func(){"kprobelab": main}
 
 // The scripts run the program on the guest kernel; what they need of files is
 // made in setUp.
