@@ -12,7 +12,7 @@ import (
 )
 
 // A test that probes a function of the guest kernel. In a test of yours t is
-// the *testing.T, and Image in the Options names a real kernel's image.
+// the *testing.T, and kprobestest.Open takes a real kernel's image.
 func Example() {
 	test := func(t testing.TB) {
 		m := kprobestest.New(t, nil)

@@ -12,50 +12,26 @@ import (
 	"kprobelab/kprobes"
 )
 
-// Options are the choices of a machine; the zero value of each is its default.
-type Options struct {
-	// Image is the file to run; empty means the guest kernel.
-	Image string
-	// Modules are files to load into module space (.ko or .o), in order.
-	Modules []string
-	// Kernel names the profile to follow ("6.1", profile.Names); empty means
-	// the one that the image's facts choose.
-	Kernel string
-	// CPUs is how many there are, 1 by default.
-	CPUs int
-	// Seed decides every choice of the scheduler.
-	Seed int64
-	// Budget is how many instructions a call may execute, 100 million by
-	// default.
-	Budget uint64
-	// CPU is the processor that the boot-time text is made for, as in
-	// kimage.Options; the machine emulates the nearest one that the engine has.
-	// qemu64 by default.
-	CPU string
-	// Optimize allows jump optimization, in kernels that have it; Settle lets
-	// it happen. Without it every probe keeps its int3.
-	Optimize bool
-}
-
-// Machine is a kernel that a test may probe. A method that returns no error
-// ends the test where it fails. It belongs to the test's goroutine.
+// Machine is a kernel that a test may probe. Its methods that cannot fail
+// end the test where they do. It belongs to the test's goroutine.
 type Machine struct {
 	t   testing.TB
 	lab *kprobelab.Lab
 }
 
-// New makes a machine, which is checked and closed at the test's end; the
-// package's doc says what is checked. A nil o means the defaults. New ends the
-// test where the image cannot be read.
-func New(t testing.TB, o *Options) *Machine {
+// New makes a machine that runs the guest kernel, and has it checked and closed
+// at the test's end: see the package's doc for what is checked. A nil o means the
+// defaults.
+func New(t testing.TB, o *kprobelab.Options) *Machine {
 	t.Helper()
-	if o == nil {
-		o = &Options{}
-	}
-	l, err := kprobelab.Open(o.Image, &kprobelab.Options{
-		Modules: o.Modules, Profile: o.Kernel, CPU: o.CPU,
-		CPUs: o.CPUs, Seed: o.Seed, Budget: o.Budget, Optimize: o.Optimize,
-	})
+	return Open(t, "", o)
+}
+
+// Open is New for the image in a file. It ends the test where the image cannot
+// be read.
+func Open(t testing.TB, image string, o *kprobelab.Options) *Machine {
+	t.Helper()
+	l, err := kprobelab.Open(image, o)
 	if err != nil {
 		t.Fatalf("kprobestest: %v", err)
 	}
@@ -67,6 +43,9 @@ func New(t testing.TB, o *Options) *Machine {
 	})
 	return m
 }
+
+// Lab is what the machine is made of: image, machine and kprobes.
+func (m *Machine) Lab() *kprobelab.Lab { return m.lab }
 
 // Image is the code under test.
 func (m *Machine) Image() *kimage.Image { return m.lab.Image }

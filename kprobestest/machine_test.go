@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kprobelab"
 	"kprobelab/emu"
 	"kprobelab/kprobes"
 	"kprobelab/kprobestest"
@@ -36,7 +37,7 @@ func TestHandlersRun(t *testing.T) {
 // TestOptimized: a jump is there once the optimizer has run, and gone when the
 // leak check looks at the text, at the test's end.
 func TestOptimized(t *testing.T) {
-	m := kprobestest.New(t, &kprobestest.Options{Optimize: true})
+	m := kprobestest.New(t, &kprobelab.Options{Optimize: true})
 	hits := 0
 	kp := m.Kprobe("gcd+0x5", func(*kprobes.Kprobe, *x86.PtRegs) int { hits++; return 0 }, nil)
 	opcode := func() byte {
@@ -108,7 +109,7 @@ func TestHandlerEndsTheTest(t *testing.T) {
 			t.Run(name+"_"+how, func(t *testing.T) {
 				r := &recorder{}
 				said := r.run(func(t testing.TB) {
-					m := kprobestest.New(t, &kprobestest.Options{Optimize: c.optimize})
+					m := kprobestest.New(t, &kprobelab.Options{Optimize: c.optimize})
 					m.Kprobe(c.place, func(*kprobes.Kprobe, *x86.PtRegs) int { end(t); return 0 }, nil)
 					m.Settle()
 					m.Call("gcd", 12, 18)
@@ -139,18 +140,26 @@ func TestInitDataIsNotText(t *testing.T) {
 }
 
 func TestNewSaysWhatItCannotOpen(t *testing.T) {
-	for _, o := range []*kprobestest.Options{
-		{Image: "/nosuch/vmlinuz"}, {Kernel: "9.9"}, {CPUs: 1000}, {Modules: []string{"/nosuch.ko"}},
+	for _, c := range []struct {
+		image string
+		o     kprobelab.Options
+		want  string
+	}{
+		{image: "/nosuch/vmlinuz", want: "no such file"},
+		{o: kprobelab.Options{Profile: "9.9"}, want: `profile "9.9": there is no profile of this name; there are [2.6.18`},
+		{o: kprobelab.Options{CPUs: 1000}, want: "1000 cpus"},
+		{o: kprobelab.Options{Modules: []string{"/nosuch.ko"}}, want: "no such file"},
 	} {
-		said := (&recorder{}).run(func(t testing.TB) { kprobestest.New(t, o) })
+		said := (&recorder{}).run(func(t testing.TB) { kprobestest.Open(t, c.image, &c.o) })
 		require.Len(t, said, 1)
 		require.Contains(t, said[0], "kprobestest: ")
+		require.Contains(t, said[0], c.want)
 	}
 }
 
 func TestTraceRepeats(t *testing.T) {
 	trace := func() string {
-		m := kprobestest.New(t, &kprobestest.Options{CPUs: 2, Seed: 3})
+		m := kprobestest.New(t, &kprobelab.Options{CPUs: 2, Seed: 3})
 		tr := m.Trace()
 		m.Kprobe("spin", nil, func(*kprobes.Kprobe, *x86.PtRegs, uint64) {})
 		m.Kretprobe("spin", nil, func(*kprobes.Instance, *x86.PtRegs) int { return 0 })

@@ -5,16 +5,13 @@ package tracing_test
 import (
 	"encoding/binary"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"kprobelab"
-	"kprobelab/kimage"
-	"kprobelab/profile"
+	"kprobelab/kprobestest"
 	"kprobelab/tracing"
 	"kprobelab/x86"
 )
@@ -28,25 +25,15 @@ type guest struct {
 }
 
 func newGuest(t testing.TB, kernel string, cpus int, o tracing.Options) *guest {
-	c, ok := profile.Named(kernel)
-	require.True(t, ok)
-	ko := filepath.Join(t.TempDir(), "demo.ko")
-	require.NoError(t, os.WriteFile(ko, kprobelab.GuestModule(), 0o600))
-	img, err := kimage.FromBytes("guest", kprobelab.GuestELF(), &kimage.Options{Profile: c, Modules: []string{ko}})
-	require.NoError(t, err)
-	l, err := kprobelab.New(img, &kprobelab.Options{CPUs: cpus, Optimize: true})
-	require.NoError(t, err)
+	l := kprobestest.New(t, &kprobelab.Options{
+		Profile: kernel, CPUs: cpus, Optimize: true, Modules: []string{"../testdata/demo.ko"},
+	}).Lab()
 	g := &guest{TB: t, l: l}
-	o.Source = img
 	o.Log = func(line string) { g.log = append(g.log, line) }
-	g.Tracing, err = tracing.New(l.Kprobes, l.Machine, &o)
+	var err error
+	g.Tracing, err = l.Tracing(&o)
 	require.NoError(t, err)
-	t.Cleanup(func() {
-		g.Close()
-		require.NoError(t, l.Kprobes.Err())
-		require.Zero(t, l.Kprobes.Registered())
-		l.Close()
-	})
+	t.Cleanup(g.Close)
 	return g
 }
 

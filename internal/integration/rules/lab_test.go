@@ -9,32 +9,27 @@ import (
 
 	"kprobelab"
 	"kprobelab/errno"
-	"kprobelab/kimage"
 	"kprobelab/kprobes"
 	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobestest"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
 
-// guest is the guest kernel under a release's rules. A change may be nil.
+// guest is the guest kernel under a release's rules, checked at the test's end.
+// A change may be nil.
 func guest(t testing.TB, kernel string, o *kprobelab.Options, change func(*profile.Config)) *kprobelab.Lab {
 	c, ok := profile.Named(kernel)
 	require.True(t, ok)
 	if change != nil {
 		change(c)
 	}
-	img, err := kimage.FromBytes("guest", kprobelab.GuestELF(), &kimage.Options{Profile: c})
-	require.NoError(t, err)
-	l, err := kprobelab.New(img, o)
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		if !t.Failed() {
-			require.NoError(t, l.Kprobes.Err())
-			require.Zero(t, l.Kprobes.Registered(), "probes left")
-		}
-		l.Close()
-	})
-	return l
+	with := kprobelab.Options{}
+	if o != nil {
+		with = *o
+	}
+	with.Rules = c
+	return kprobestest.New(t, &with).Lab()
 }
 
 // at is the address of the guest's symbol.

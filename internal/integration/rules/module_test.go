@@ -3,8 +3,6 @@
 package rules
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,25 +10,14 @@ import (
 
 	"kprobelab"
 	"kprobelab/errno"
-	"kprobelab/kimage"
 	"kprobelab/kprobes"
 	"kprobelab/kprobes/probepoint"
-	"kprobelab/profile"
 	"kprobelab/x86"
 )
 
 // withModule is the guest kernel with its module loaded.
 func withModule(t testing.TB, kernel string) *kprobelab.Lab {
-	c, ok := profile.Named(kernel)
-	require.True(t, ok)
-	ko := filepath.Join(t.TempDir(), "demo.ko")
-	require.NoError(t, os.WriteFile(ko, kprobelab.GuestModule(), 0o600))
-	img, err := kimage.FromBytes("guest", kprobelab.GuestELF(), &kimage.Options{Profile: c, Modules: []string{ko}})
-	require.NoError(t, err)
-	l, err := kprobelab.New(img, nil)
-	require.NoError(t, err)
-	t.Cleanup(l.Close)
-	return l
+	return guest(t, kernel, &kprobelab.Options{Modules: []string{"../../../testdata/demo.ko"}}, nil)
 }
 
 // counting counts its hits.

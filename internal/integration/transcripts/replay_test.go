@@ -5,7 +5,6 @@ package transcripts
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,10 +13,9 @@ import (
 	"kprobelab"
 	"kprobelab/errno"
 	"kprobelab/internal/integration/oracle"
-	"kprobelab/kimage"
 	"kprobelab/kprobes"
 	"kprobelab/kprobes/slot"
-	"kprobelab/profile"
+	"kprobelab/kprobestest"
 	"kprobelab/x86"
 )
 
@@ -38,19 +36,9 @@ type replay struct {
 }
 
 func newReplay(t *testing.T, kernel string) *replay {
-	c, ok := profile.Named(kernel)
-	require.True(t, ok)
-	ko := filepath.Join(t.TempDir(), "demo.ko")
-	require.NoError(t, os.WriteFile(ko, kprobelab.GuestModule(), 0o600))
-	img, err := kimage.FromBytes("guest", kprobelab.GuestELF(), &kimage.Options{Profile: c, Modules: []string{ko}})
-	require.NoError(t, err)
-	l, err := kprobelab.New(img, &kprobelab.Options{CPUs: 2, Optimize: true})
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		require.NoError(t, l.Kprobes.Err())
-		require.Zero(t, l.Kprobes.Registered())
-		l.Close()
-	})
+	l := kprobestest.New(t, &kprobelab.Options{
+		Profile: kernel, CPUs: 2, Optimize: true, Modules: []string{"../../../testdata/demo.ko"},
+	}).Lab()
 	r := &replay{t: t, l: l, k: l.Kprobes}
 	r.k.OnLog(func(line string) {
 		r.logs = append(r.logs, line)

@@ -1,0 +1,58 @@
+//go:build cgo && linux && amd64
+
+package frontdoor
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/internal/integration/oracle"
+)
+
+// outside builds testdata/main.go.txt as a module that has this checkout by a
+// replace directive, as README tells a user to.
+func outside(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.Abs("../../..")
+	require.NoError(t, err)
+	dir := t.TempDir()
+	for from, to := range map[string]string{"testdata/main.go.txt": "main.go", filepath.Join(root, "go.sum"): "go.sum"} {
+		b, err := os.ReadFile(from)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, to), b, 0o600))
+	}
+	for _, args := range [][]string{
+		{"mod", "init", "outside"},
+		{"mod", "edit", "-require=kprobelab@v0.0.0", "-replace=kprobelab=" + root},
+		{"build", "-mod=mod", "-o", "outside", "."},
+	} {
+		cmd := exec.Command("go", args...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "GOWORK=off")
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "go %s\n%s", strings.Join(args, " "), out)
+	}
+	return filepath.Join(dir, "outside")
+}
+
+func TestModuleOutsideUsesTheFrontDoorOnly(t *testing.T) {
+	program := outside(t)
+	run := func(t *testing.T, image string) {
+		out, err := exec.Command(program, image).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		require.Contains(t, string(out), "snprintf into 64 bytes\nabc has 42 things\n# tracer: nop\n")
+		require.Regexp(t, `out: \(.* <- snprintf\) len=17\n$`, string(out))
+	}
+	t.Run("guest kernel", func(t *testing.T) { run(t, "") })
+	t.Run("real kernel", func(t *testing.T) {
+		images, err := filepath.Glob(filepath.Join(oracle.Dir(t, "oracle"), "vmlinuz-*"))
+		require.NoError(t, err)
+		require.Len(t, images, 1)
+		run(t, images[0])
+	})
+}
