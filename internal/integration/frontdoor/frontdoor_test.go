@@ -42,17 +42,17 @@ func outside(t *testing.T) string {
 
 func TestModuleOutsideUsesTheFrontDoorOnly(t *testing.T) {
 	program := outside(t)
-	run := func(t *testing.T, image string) {
-		out, err := exec.Command(program, image).CombinedOutput()
+	run := func(t *testing.T, image, name, want string) {
+		out, err := exec.Command(program, image, name).CombinedOutput()
 		require.NoError(t, err, "%s", out)
-		require.Contains(t, string(out), "snprintf into 64 bytes\nabc has 42 things\n# tracer: nop\n")
-		require.Regexp(t, `out: \(.* <- snprintf\) len=17\n$`, string(out))
+		require.Contains(t, string(out), name+"(12, 18)\n"+want+"\n# tracer: nop\n")
+		require.Regexp(t, `out: \(.* <- `+name+`\) got=`+want+`\n$`, string(out))
 	}
-	t.Run("guest kernel", func(t *testing.T) { run(t, "") })
+	t.Run("guest kernel", func(t *testing.T) { run(t, "", "gcd", "6") })
 	t.Run("real kernel", func(t *testing.T) {
 		images, err := filepath.Glob(filepath.Join(oracle.Dir(t, "oracle"), "vmlinuz-*"))
 		require.NoError(t, err)
 		require.Len(t, images, 1)
-		run(t, images[0])
+		run(t, images[0], "__msecs_to_jiffies", "3") // HZ is 250
 	})
 }
