@@ -163,7 +163,7 @@ func (k *Kprobes) prepareEarly(p *Kprobe) {
 
 // optprobes: this kernel has the optimizer (CONFIG_OPTPROBES).
 func (k *Kprobes) optprobes() bool {
-	return k.c.Optimize.Exists && (!k.c.Preemption || k.c.Optimize.OnPreempt)
+	return k.c.Optprobes()
 }
 
 // Detour is the detour buffer of the address that a probe is registered at,

@@ -2,15 +2,17 @@ package optimizer
 
 import (
 	"encoding/binary"
+	"fmt"
 
 	"kprobelab/kimage"
+	"kprobelab/kprobes/slot"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
 
 // MaxDetour is the size of the largest detour buffer in bytes: with frame
 // pointers and the longest DCR.
-const MaxDetour = 105 + MaxRegion + jmp32Size
+const MaxDetour = 105 + MaxRegion + x86.Rel32Size
 
 // DetourParams is what a detour buffer holds beside the code it detours.
 type DetourParams struct {
@@ -46,7 +48,7 @@ type Detour struct {
 	// the jump's displacement replaces.
 	Saved [4]byte
 	// Jump is what is written over the 5 bytes at At.
-	Jump [jmp32Size]byte
+	Jump [x86.Rel32Size]byte
 }
 
 // Code is what is to be written at Addr.
@@ -63,9 +65,6 @@ func (d *Detour) Copied() x86.Addr { return d.Addr.Add(int64(d.TemplateSize)) }
 // boostable, EBUSY for reserved text.
 func BuildDetour(v kimage.View, at, buf x86.Addr, c *profile.Config, p DetourParams) (Detour, error) {
 	d := Detour{Addr: buf, At: at}
-	if tooFar(at, buf) {
-		return d, refuse(v, Reason{ID: Distance, Addr: at, Target: buf})
-	}
 	if p.AC == [acSize]byte{} {
 		p.AC, _ = acOf(v)
 	}
@@ -75,47 +74,42 @@ func BuildDetour(v kimage.View, at, buf x86.Addr, c *profile.Config, p DetourPar
 		return d, err
 	}
 	call := buf.Add(int64(l.Call))
-	if rel := p.Callback.Sub(call) - jmp32Size; rel != int64(int32(rel)) {
+	if rel := p.Callback.Sub(call) - x86.Rel32Size; rel != int64(int32(rel)) {
 		return d, refuse(v, Reason{ID: Distance, Addr: p.Callback, Target: buf})
 	}
 	copy(d.Bytes[l.Arg:], []byte{0x48, 0xBF})
 	binary.LittleEndian.PutUint64(d.Bytes[l.Arg+2:], p.OptimizedProbe)
-	putRel32(d.Bytes[l.Call:], opCall32, call, p.Callback)
+	putRel32(d.Bytes[l.Call:], x86.Call32, call, p.Callback)
 	end := d.Copied().Add(int64(d.Size))
-	putRel32(d.Bytes[l.End+d.Size:], opJmp32, end, at.Add(int64(d.Size)))
-	putRel32(d.Jump[:], opJmp32, at, buf)
-	d.Len = l.End + d.Size + jmp32Size
+	putRel32(d.Bytes[l.End+d.Size:], x86.Jmp32, end, at.Add(int64(d.Size)))
+	putRel32(d.Jump[:], x86.Jmp32, at, buf)
+	d.Len = l.End + d.Size + x86.Rel32Size
 	return d, nil
 }
-
-const (
-	opCall32 = 0xE8
-	opJmp32  = 0xE9
-)
 
 // putRel32 writes a jmp or call at from to to.
 func putRel32(b []byte, op byte, from, to x86.Addr) {
 	b[0] = op
-	binary.LittleEndian.PutUint32(b[1:], uint32(to.Sub(from)-jmp32Size))
+	binary.LittleEndian.PutUint32(b[1:], uint32(to.Sub(from)-x86.Rel32Size))
 }
 
-// copyRegion copies the DCR behind the template and saves what the jump hides.
+// copyRegion asks what making the buffer asks, copies the DCR to the end of the
+// template and saves what the jump hides.
 func (d *Detour) copyRegion(v kimage.View, c *profile.Config) error {
-	dst := d.Bytes[d.TemplateSize:]
-	p := copier{view: v, c: c, at: d.At, final: d.Copied()}
-	for !p.done() {
-		src := d.At.Add(int64(p.size))
-		if id := p.next(dst); id != None {
-			i := Insn{Addr: src, Len: max(p.k.Length, 1)}
-			i.Len = v.CodeAt(src, i.Code[:i.Len])
-			return refuse(v, Reason{ID: id, Addr: src, Insn: i})
+	var all Verdict
+	q := question{Scanner: NewScannerAt(v, d.Addr, c), at: d.At, v: &all}
+	q.buffer()
+	if r := all.Stops(); r != nil {
+		return refuse(v, *r)
+	}
+	for d.Size = 0; d.Size < q.d.Size; {
+		k, err := slot.Copy(v, d.Bytes[d.TemplateSize+d.Size:], d.At.Add(int64(d.Size)), d.Copied().Add(int64(d.Size)), c)
+		if err != nil {
+			panic(fmt.Sprintf("BUG: the region at %v passed its checks: %v", d.At, err))
 		}
+		d.Size += k.Length
 	}
-	d.Size = p.size
-	clear(dst[d.Size:])
-	if id, site := reserved(v, x86.Range{Start: d.At, End: d.At.Add(int64(d.Size))}, c); id != None {
-		return refuse(v, Reason{ID: id, Addr: site})
-	}
+	clear(d.Bytes[d.TemplateSize+d.Size:])
 	v.CodeAt(d.At+1, d.Saved[:])
 	return nil
 }

@@ -237,17 +237,14 @@ func (f *fact) site(kind string, img *kimage.Image, r *Reason, at x86.Addr) {
 
 // near notes jumps that lead to where the JTPR just does not reach.
 func (f *fact) near(img *kimage.Image, v *Verdict) {
-	w := walker{view: img, c: img.Profile()}
-	for at := v.Symbol.Addr; at < v.Symbol.Addr.Add(int64(v.Symbol.Size)); at = at.Add(int64(w.k.Length)) {
-		w.visit(at)
-		if w.k.Length == 0 {
-			return
-		}
-		to := w.k.Target(at).Sub(v.Addr)
-		if !w.k.IsRelativeJump() || to != 0 && to != 6 {
+	for step := range kimage.NewWalker(img, &img.Profile().Decoder).Function(v.Symbol) {
+		target, ok := step.Jump()
+		to := target.Sub(v.Addr)
+		if !ok || to != 0 && to != 6 {
 			continue
 		}
-		i := w.insn()
+		i := Insn{Addr: step.Addr, Len: step.Insn.Length}
+		img.CodeAt(i.Addr, i.Bytes())
 		if a := fmt.Sprintf("jump:%02x:%d", opcode(&i), to); !slices.Contains(f.around, a) && len(f.around) < 3 {
 			f.around = append(f.around, a)
 		}

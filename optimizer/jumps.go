@@ -7,33 +7,22 @@ import (
 	"kprobelab/x86"
 )
 
-// indirect is the rule about indirect jumps: FF /4, /5 and EA, and with
-// retpolines compiled in, a relative jump into their thunks, the end of which
-// counts as inside (insn_is_indirect_jump). Calls do not matter: they return.
-//
-// With return thunks active every return is such a jump.
-func (w *walker) indirect() (s reasonSet) {
-	if w.c.Optimize.IndirectJumps && w.k.IsIndirectJump() {
-		s.add(IndirectJump)
-	}
-	if w.c.Optimize.ThunkRange && w.thunks.End != 0 && w.k.IsRelativeJump() {
-		if t := w.k.Target(w.at); w.thunks.Start <= t && t <= w.thunks.End {
-			s.add(ThunkJump)
-		}
-	}
-	return s
-}
+// JTPRSize is the length of a JTPR in bytes.
+const JTPRSize = x86.Rel32Size
 
 // JTPR is the jump target prohibition region of a probe at that address, A+1
 // to A+5, as the kernel's code has it; the documentation's ends before A+5.
-func JTPR(at x86.Addr) x86.Range { return x86.Range{Start: at + 1, End: at + 1 + jmp32Size} }
+func JTPR(at x86.Addr) x86.Range { return x86.Range{Start: at + 1, End: at + 1 + JTPRSize} }
 
-// jump is a relative jump of a function. Calls are none, and jumps by VEX
-// opcodes that look like one are (decoder.Kernel.IsRelativeJump).
-type jump struct{ from, to x86.Addr }
+// jump is a relative jump of a function, by the index of its instruction.
+// Calls are none, and jumps by VEX opcodes that look like one are
+// (decoder.Kernel.IsRelativeJump).
+type jump struct {
+	from int32
+	to   x86.Addr
+}
 
-// jumps are the jumps of a function that stay in it, sorted by target and then
-// by place.
+// jumps are jumps of a function, sorted by target and then by place.
 type jumps []jump
 
 func (j jumps) sort() {
@@ -42,13 +31,11 @@ func (j jumps) sort() {
 	})
 }
 
-// into returns the jump into the region that the kernel's walk meets first.
-func (j jumps) into(r x86.Range) (first jump, ok bool) {
+// appendInto appends the indexes of the jumps into the region.
+func (j jumps) appendInto(list []int32, r x86.Range) []int32 {
 	i, _ := slices.BinarySearchFunc(j, r.Start, func(a jump, t x86.Addr) int { return cmp.Compare(a.to, t) })
 	for ; i < len(j) && j[i].to < r.End; i++ {
-		if !ok || j[i].from < first.from {
-			first, ok = j[i], true
-		}
+		list = append(list, j[i].from)
 	}
-	return first, ok
+	return list
 }

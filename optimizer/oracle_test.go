@@ -99,7 +99,7 @@ func compareDetour(t *testing.T, img *kimage.Image, at x86.Addr, p *oracle.Point
 	require.Equal(t, d.Len, len(want), "%s+%d", p.Sym, p.Off)
 	l := LayoutOf(c)
 	clear(want[l.Arg+2 : l.Call])
-	copy(want[l.Call+1:l.Call+jmp32Size], d.Bytes[l.Call+1:])
+	copy(want[l.Call+1:l.Call+x86.Rel32Size], d.Bytes[l.Call+1:])
 	if !bytes.Equal(want, d.Code()) {
 		t.Errorf("%s+%d:\nkernel %x\nours   %x", p.Sym, p.Off, want, d.Code())
 	}

@@ -2,6 +2,8 @@ package optimizer
 
 import (
 	"fmt"
+	"iter"
+	"math/bits"
 
 	"kprobelab/errno"
 )
@@ -270,12 +272,13 @@ type reasonSet uint32
 
 func (s *reasonSet) add(id ReasonID) { *s |= 1 << id }
 
-// first is the rule of the set that the kernel asks about first, or None.
-func (s reasonSet) first() ReasonID {
-	for id := None + 1; id < NumReasons; id++ {
-		if s>>id&1 != 0 {
-			return id
+// all are the rules of the set, in the kernel's order.
+func (s reasonSet) all() iter.Seq[ReasonID] {
+	return func(yield func(ReasonID) bool) {
+		for ; s != 0; s &= s - 1 {
+			if !yield(ReasonID(bits.TrailingZeros32(uint32(s)))) {
+				return
+			}
 		}
 	}
-	return None
 }

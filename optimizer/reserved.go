@@ -30,14 +30,3 @@ func (r *reservation) hit(v kimage.View, dcr x86.Range, c *profile.Config) (kima
 	}
 	return v.SiteIn(r.kind, dcr)
 }
-
-// reserved is the first rule by which the range is reserved, or None, and the
-// site.
-func reserved(v kimage.View, dcr x86.Range, c *profile.Config) (ReasonID, x86.Addr) {
-	for i := range reservations {
-		if s, ok := reservations[i].hit(v, dcr, c); ok {
-			return reservations[i].id, s.Addr
-		}
-	}
-	return None, 0
-}

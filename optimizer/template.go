@@ -3,6 +3,7 @@ package optimizer
 import (
 	"kprobelab/kimage"
 	"kprobelab/profile"
+	"kprobelab/x86"
 )
 
 // The pieces of the detour template, machine code in the kernel's order (docs/spec
@@ -73,7 +74,7 @@ func LayoutOf(c *profile.Config) Layout {
 
 // SlotSize is the size of a slot of the detour buffers' cache
 // (MAX_OPTINSN_SIZE): the template, the longest DCR and the jump back.
-func SlotSize(c *profile.Config) int { return TemplateSize(c) + MaxRegion + jmp32Size }
+func SlotSize(c *profile.Config) int { return TemplateSize(c) + MaxRegion + x86.Rel32Size }
 
 // putTemplate writes the template into b, with zeros in the places of the
 // argument and the call.
@@ -97,7 +98,7 @@ func putTemplate(b []byte, c *profile.Config, ac [acSize]byte) (l Layout) {
 	put(c.FramePointer, tmplFrame)
 	put(true, tmplSecondArg)
 	l.Arg, l.Call = n, n+valSize
-	n += valSize + jmp32Size
+	n += valSize + x86.Rel32Size
 	put(true, tmplFlags)
 	put(o.SSWord, tmplToSS)
 	put(!o.SSWord, tmplToSP)

@@ -45,6 +45,12 @@ type Config struct {
 	HZ int
 }
 
+// Optprobes reports whether the kernel optimizes probes: it is built with
+// CONFIG_OPTPROBES, which to 4.14 excludes PREEMPTION.
+func (c *Config) Optprobes() bool {
+	return c.Optimize.Exists && (!c.Preemption || c.Optimize.OnPreempt)
+}
+
 // Log is the text of log lines and debugfs files (docs/spec 8).
 type Log struct {
 	// Prefix begins the log lines that name no function ("kprobes: " in 6.1

@@ -152,31 +152,34 @@ func rulesAndHitsAgree(t *testing.T, target *Target, taken map[string]int) {
 	if testing.Short() {
 		step = 6
 	}
-	probepoint.Walk(img, function, img.Profile(), func(s *probepoint.Step) bool {
-		if n++; n%step != 0 {
-			return true
+	for s := range kimage.NewWalker(img, &img.Profile().Decoder).Function(function) {
+		if n++; n%step == 0 {
+			target.Place.Offset = uint32(s.Addr.Sub(function.Addr))
+			ruleAndHitAgree(t, target, n/step, taken)
 		}
-		target.Place.Offset = uint32(s.Offset)
-		r := &run{o: &Options{Others: []int{0}}, stands: map[standKey]*kprobelab.Lab{}}
-		defer r.close()
-		var refused *probepoint.Refusal
-		if r.target, err = r.aim(target); errors.Is(err, ErrUnmeasurable) || errors.As(err, &refused) {
-			return true
-		}
-		require.NoError(t, err)
-		for _, p := range Paths() {
-			require.NoError(t, r.add(&p, 0, p.handlers([]string{[]string{HandlerGo, HandlerGuest}[n/step%2]})[0]))
-		}
-		for i, p := range r.paths {
-			require.Equal(t, p.parts, r.results[i].Parts)
-			taken[p.Name]++
-		}
-		for _, s := range r.skipped {
-			require.NotContains(t, s.Reason, "a hit is made of", "%s at %s", s.Path, target.Place)
-			require.NotContains(t, s.Reason, "are counted", "%s at %s", s.Path, target.Place)
-		}
-		return true
-	})
+	}
+}
+
+func ruleAndHitAgree(t *testing.T, target *Target, n int, taken map[string]int) {
+	r := &run{o: &Options{Others: []int{0}}, stands: map[standKey]*kprobelab.Lab{}}
+	defer r.close()
+	var refused *probepoint.Refusal
+	var err error
+	if r.target, err = r.aim(target); errors.Is(err, ErrUnmeasurable) || errors.As(err, &refused) {
+		return
+	}
+	require.NoError(t, err)
+	for _, p := range Paths() {
+		require.NoError(t, r.add(&p, 0, p.handlers([]string{[]string{HandlerGo, HandlerGuest}[n%2]})[0]))
+	}
+	for i, p := range r.paths {
+		require.Equal(t, p.parts, r.results[i].Parts)
+		taken[p.Name]++
+	}
+	for _, s := range r.skipped {
+		require.NotContains(t, s.Reason, "a hit is made of", "%s at %s", s.Path, target.Place)
+		require.NotContains(t, s.Reason, "are counted", "%s at %s", s.Path, target.Place)
+	}
 }
 
 // The words come to the function as a compiler passes them.

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"kprobelab/decoder"
-	"kprobelab/kprobes/probepoint"
+	"kprobelab/kimage"
 	"kprobelab/kprobes/slot"
 	"kprobelab/optimizer"
 	"kprobelab/profile"
@@ -60,12 +60,11 @@ const (
 func (x *explainer) region() {
 	end := max(x.v.DCR.End.Sub(x.at), 6) + regionAfter
 	r := &Region{Instructions: []RegionInsn{}, Jumps: []RegionJump{}}
-	probepoint.Walk(x.View, x.sym, x.Profile, func(s *probepoint.Step) bool {
+	for s := range x.walker.Function(x.sym) {
 		if s.Err == nil {
 			x.regionStep(r, s, int(end))
 		}
-		return true
-	})
+	}
 	if len(r.Instructions) > 0 {
 		r.From = min(0, r.Instructions[0].Start)
 	}
@@ -75,8 +74,8 @@ func (x *explainer) region() {
 	x.e.Region = r
 }
 
-func (x *explainer) regionStep(r *Region, s *probepoint.Step, end int) {
-	at := x.sym.Addr.Add(int64(s.Offset))
+func (x *explainer) regionStep(r *Region, s *kimage.Step, end int) {
+	at := s.Addr
 	start := int(at.Sub(x.at))
 	if start+s.Insn.Length > -regionBefore && start < end && start > -decoder.MaxInsnSize {
 		r.Instructions = append(r.Instructions, RegionInsn{
@@ -84,15 +83,12 @@ func (x *explainer) regionStep(r *Region, s *probepoint.Step, end int) {
 			Boostable: slot.Boostable(x.View, &s.Insn, at, x.Profile),
 		})
 	}
-	if !s.Insn.IsRelativeJump() {
-		return
-	}
-	to := s.Insn.Target(at)
-	if to < x.at || to > max(x.v.DCR.End, x.v.JTPR.End) {
+	to, ok := s.Jump()
+	if !ok || to < x.at || to > max(x.v.DCR.End, x.v.JTPR.End) {
 		return
 	}
 	r.Jumps = append(r.Jumps, RegionJump{
-		From: hex(at), Offset: s.Offset, Text: x.instruction(at).Text, To: int(to.Sub(x.at)),
+		From: hex(at), Offset: uint64(at.Sub(x.sym.Addr)), Text: x.instruction(at).Text, To: int(to.Sub(x.at)),
 		Prohibited: x.v.JTPR.Contains(to), Documented: to > x.at && to < x.v.JTPR.End-1,
 	})
 }

@@ -4,6 +4,7 @@ import (
 	gohex "encoding/hex"
 	"errors"
 	"fmt"
+	"iter"
 	"path"
 	"strings"
 
@@ -149,7 +150,10 @@ func matches(patterns []string, hits []int, name string) (bool, error) {
 // scanner is one goroutine's part of a Scan.
 type scanner struct {
 	*Scan
-	opt *optimizer.Scanner
+	opt    *optimizer.Scanner
+	walker *kimage.Walker
+	// steps are the function that was walked last.
+	steps []kimage.Step
 	// where is the point that is being answered, here because probepoint's checks
 	// would else put each on the heap.
 	where probepoint.Point
@@ -158,27 +162,47 @@ type scanner struct {
 }
 
 func (s *Scan) scanner() *scanner {
-	return &scanner{Scan: s, opt: optimizer.NewScannerAt(s.View, s.SlotAddr, s.Profile)}
+	return &scanner{
+		Scan: s, opt: optimizer.NewScannerAt(s.View, s.SlotAddr, s.Profile),
+		walker: kimage.NewWalker(s.View, &s.Profile.Decoder),
+	}
+}
+
+// maxKept is the size in bytes of the largest function whose instructions are
+// kept. Symbols before a stretch of padding can be megabytes.
+const maxKept = 64 << 10
+
+// walk reads a function's instructions, once for all that is asked about it.
+func (s *scanner) walk(sym kimage.Symbol) iter.Seq[*kimage.Step] {
+	if sym.Size > maxKept {
+		return s.walker.Function(sym)
+	}
+	s.steps = s.steps[:0]
+	for step := range s.walker.Function(sym) {
+		s.steps = append(s.steps, *step)
+	}
+	s.opt.Walked(sym, s.steps)
+	return kimage.Steps(s.steps)
 }
 
 // function calls emit for every instruction of the function, and for int3s with
 // a row that only marks one, unless they are to be listed.
 func (s *scanner) function(sym kimage.Symbol, emit func(*ScanRow)) {
 	var row ScanRow // one for all: emit copies what it keeps
-	probepoint.Walk(s.View, sym, s.Profile, func(step *probepoint.Step) bool {
+	for step := range s.walk(sym) {
 		row = ScanRow{}
-		if !step.IsInt3() || s.Padding {
-			row = s.row(probepoint.Request{Addr: sym.Addr.Add(int64(step.Offset))}, s.SlotAddr, step)
+		padding := step.IsPadding()
+		if !padding || s.Padding {
+			row = s.row(probepoint.Request{Addr: step.Addr}, s.SlotAddr, step)
 		}
-		row.padding = step.IsInt3()
+		row.padding = padding
 		emit(&row)
-		return true
-	})
+	}
 }
 
 // row answers one request, with the slot at slotAddr; step, when not nil, is
 // the walk's at that address.
-func (s *scanner) row(r probepoint.Request, slotAddr x86.Addr, step *probepoint.Step) ScanRow {
+func (s *scanner) row(r probepoint.Request, slotAddr x86.Addr, step *kimage.Step) ScanRow {
 	found, asked := s.asked(r)
 	var err error
 	p := &s.where
@@ -226,7 +250,7 @@ func (s *Scan) asked(r probepoint.Request) ([]kimage.Symbol, x86.Addr) {
 }
 
 // place fills in how a probe at the point would run.
-func (s *scanner) place(row *ScanRow, p *probepoint.Point, slotAddr x86.Addr, step *probepoint.Step) (err error) {
+func (s *scanner) place(row *ScanRow, p *probepoint.Point, slotAddr x86.Addr, step *kimage.Step) (err error) {
 	var place probepoint.Placement
 	if step == nil {
 		place, err = probepoint.Place(s.View, p, slotAddr, false, s.Profile)

@@ -3,6 +3,7 @@ package report
 import (
 	"io"
 	"runtime"
+	"sync"
 
 	"kprobelab/kimage"
 	"kprobelab/kprobes/probepoint"
@@ -89,12 +90,12 @@ func (s *Scan) write(w io.Writer, f ScanFormat, chunks []chunk, rows func(*scann
 	for _, c := range chunks {
 		total += c.size
 	}
+	scanners := sync.Pool{New: func() any { return s.scanner() }}
 	err := inOrder(len(chunks), func(i int) written {
-		return s.formatted(f, func(emit func(*ScanRow)) {
-			one := s.scanner()
-			one.silent = f == ScanNone
-			rows(one, chunks[i], emit)
-		})
+		one := scanners.Get().(*scanner)
+		defer scanners.Put(one)
+		one.silent = f == ScanNone
+		return s.formatted(f, func(emit func(*ScanRow)) { rows(one, chunks[i], emit) })
 	}, func(i int, r written) error {
 		totals.add(r.totals)
 		if done += chunks[i].size; s.Progress != nil {

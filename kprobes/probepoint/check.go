@@ -15,8 +15,8 @@ import (
 // module's freed init section, else EINVAL.
 func Check(v kimage.View, p *Point, c *profile.Config) error { return check(v, p, nil, c) }
 
-// check is Check; s, when not nil, knows what the walk to the point would find.
-func check(v kimage.View, p *Point, s *Step, c *profile.Config) error {
+// check is Check; s, when not nil, is the walk's step at the point.
+func check(v kimage.View, p *Point, s *kimage.Step, c *profile.Config) error {
 	if err := checkFtrace(v, p, c); err != nil {
 		return err
 	}
@@ -26,10 +26,12 @@ func check(v kimage.View, p *Point, s *Step, c *profile.Config) error {
 		}
 	}
 	switch {
-	case p.Ftrace:
-		return nil // the function tracer needs no instruction and no slot
-	case s != nil && c.Check.Boundary:
-		return s.check(p, c)
+	case p.Ftrace: // the function tracer needs no instruction and no slot
+		return nil
+	case !c.Check.Boundary:
+		return nil
+	case s != nil:
+		return checkStep(s, p, c)
 	}
 	return checkBoundary(v, p, c)
 }

@@ -164,10 +164,12 @@ func factOf(img *kimage.Image, p *oracle.Point, c *profile.Config) (*fact, strin
 	f := &fact{profile: c.Name, errno: p.Err}
 	var k decoder.Kernel
 	var start x86.Addr
-	probepoint.Walk(img, pt.Symbol, c, func(s *probepoint.Step) bool {
-		start, k = pt.Symbol.Addr.Add(int64(s.Offset)), s.Insn
-		return s.Err == nil && start.Add(int64(k.Length)) <= p.Addr && s.Reached
-	})
+	for s := range kimage.NewWalker(img, &c.Decoder).Function(pt.Symbol) {
+		start, k = s.Addr, s.Insn
+		if s.Next() > p.Addr || s.AfterInt3 && !c.Check.PaddingInt3 {
+			break
+		}
+	}
 	f.at = int(p.Addr.Sub(start))
 	if f.at >= k.Length {
 		return nil, ""

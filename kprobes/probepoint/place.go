@@ -43,22 +43,29 @@ type Placement struct {
 // where no probe is at the address yet (checks 4 to 19). hasPost tells whether
 // the probe has a post_handler, which prevents boosting. Errors are *Refusal.
 func Place(v kimage.View, p *Point, slotAddr x86.Addr, hasPost bool, c *profile.Config) (Placement, error) {
-	if err := Check(v, p, c); err != nil {
-		return Placement{}, err
-	}
-	return place(v, p, slotAddr, hasPost, c)
+	return place(v, p, nil, slotAddr, hasPost, c)
 }
 
-// place is what follows the checks.
-func place(v kimage.View, p *Point, slotAddr x86.Addr, hasPost bool, c *profile.Config) (Placement, error) {
+// PlaceStep is Place for a point that a walk over its own symbol has reached
+// (kimage.Walker.Function); it gives the same answer without another walk. A
+// point that resolution has moved past an ENDBR is no longer at its step: use
+// Place.
+func PlaceStep(v kimage.View, p *Point, s *kimage.Step, slotAddr x86.Addr, hasPost bool, c *profile.Config) (Placement, error) {
+	return place(v, p, s, slotAddr, hasPost, c)
+}
+
+func place(v kimage.View, p *Point, s *kimage.Step, slotAddr x86.Addr, hasPost bool, c *profile.Config) (Placement, error) {
+	if err := check(v, p, s, c); err != nil {
+		return Placement{}, err
+	}
 	if p.Ftrace {
 		return Placement{How: Ftrace}, nil
 	}
-	s, err := BuildSlot(v, p, slotAddr, hasPost, c)
+	out, err := BuildSlot(v, p, slotAddr, hasPost, c)
 	if err != nil {
 		return Placement{}, err
 	}
-	return Placement{How: howOf(&s, c), Slot: s}, nil
+	return Placement{How: howOf(&out, c), Slot: out}, nil
 }
 
 // BuildSlot makes the out-of-line copy of the instruction at a checked point

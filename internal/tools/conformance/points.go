@@ -8,7 +8,6 @@ import (
 
 	"kprobelab/internal/tools/qemu/frame"
 	"kprobelab/kimage"
-	"kprobelab/kprobes/probepoint"
 	"kprobelab/x86"
 )
 
@@ -84,12 +83,11 @@ func (p *picker) function() kimage.Symbol { return p.functions[p.rand.IntN(len(p
 func (p *picker) boundary() x86.Addr {
 	s := p.function()
 	var starts []x86.Addr
-	probepoint.Walk(p.img, s, p.img.Profile(), func(step *probepoint.Step) bool {
-		if !step.IsInt3() {
-			starts = append(starts, s.Addr.Add(int64(step.Offset)))
+	for step := range kimage.NewWalker(p.img, &p.img.Profile().Decoder).Function(s) {
+		if !step.IsPadding() {
+			starts = append(starts, step.Addr)
 		}
-		return true
-	})
+	}
 	if len(starts) == 0 {
 		return 0
 	}

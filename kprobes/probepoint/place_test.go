@@ -28,11 +28,10 @@ func TestWalkedPointsAreAnsweredAlike(t *testing.T) {
 		c := named(t, rapid.SampledFrom(profile.Names()).Draw(t, "profile"))
 		c.Check.PaddingInt3 = rapid.Bool().Draw(t, "padding")
 		walked := map[uint64]bool{}
-		probepoint.Walk(v, v.symbols[0], c, func(s *probepoint.Step) bool {
-			walked[s.Offset] = true
+		for s := range kimage.NewWalker(v, &c.Decoder).Function(v.symbols[0]) {
+			walked[uint64(s.Addr.Sub(text))] = true
 			sameAnswer(t, v, s, c)
-			return true
-		})
+		}
 		if !c.Check.Boundary {
 			return
 		}
@@ -45,10 +44,9 @@ func TestWalkedPointsAreAnsweredAlike(t *testing.T) {
 	})
 }
 
-func sameAnswer(t require.TestingT, v kimage.View, s *probepoint.Step, c *profile.Config) {
-	at := text.Add(int64(s.Offset))
-	p, err := probepoint.Resolve(v, probepoint.Request{Addr: at}, c)
-	if err != nil || p.Addr != at {
+func sameAnswer(t require.TestingT, v kimage.View, s *kimage.Step, c *profile.Config) {
+	p, err := probepoint.Resolve(v, probepoint.Request{Addr: s.Addr}, c)
+	if err != nil || p.Addr != s.Addr {
 		return
 	}
 	q := p
@@ -57,30 +55,4 @@ func sameAnswer(t require.TestingT, v kimage.View, s *probepoint.Step, c *profil
 	require.Equal(t, want, got, "%+v", s)
 	require.Equal(t, wantErr, gotErr, "%+v", s)
 	require.Equal(t, p, q)
-}
-
-func TestWalkEnds(t *testing.T) {
-	c := named(t, "6.1")
-	for name, k := range map[string]struct {
-		insns []string
-		size  uint64
-		want  []uint64
-	}{
-		"with_the_symbol":       {[]string{movAX, nop5, ret, nop}, 9, []uint64{0, 3, 8}},
-		"instruction_over_end":  {[]string{movAX, nop5, ret}, 4, []uint64{0, 3}},
-		"where_decoder_fails":   {[]string{nop, badVEX, ret}, 5, []uint64{0, 1}},
-		"no_size_no_steps":      {[]string{nop}, 0, nil},
-		"behind_the_text_read0": {[]string{nop}, 1 << 40, []uint64{0, 1, 3, 5, 7, 9, 11, 13, 15, 17}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			v := kernel(k.insns...)
-			v.symbols[0].Size = k.size
-			var got []uint64
-			probepoint.Walk(v, v.symbols[0], c, func(s *probepoint.Step) bool {
-				got = append(got, s.Offset)
-				return true
-			})
-			require.Equal(t, k.want, got)
-		})
-	}
 }

@@ -1,0 +1,130 @@
+package kimage
+
+import (
+	"errors"
+	"iter"
+
+	"kprobelab/decoder"
+	"kprobelab/profile"
+	"kprobelab/x86"
+)
+
+// Step is one instruction on a walk through a function. It is the only place
+// where an analysis asks which instruction stands at an address.
+type Step struct {
+	Addr x86.Addr
+	// Insn is the instruction as the kernel's decoder sees it. It is not to be
+	// used where Err is set.
+	Insn decoder.Kernel
+	// Err says why there is no instruction: ErrUnreadable, ErrNoLength or the
+	// decoder's error. A walk ends with such a step.
+	Err error
+	// AfterInt3: the walk has passed an int3.
+	AfterInt3 bool
+}
+
+// Why a walk ends before its function does.
+var (
+	// ErrUnreadable: no memory is mapped there.
+	ErrUnreadable = errors.New("the code cannot be read")
+	// ErrNoLength: a decoder that reports no errors (to 5.11) consumed
+	// nothing. The kernel would walk for ever.
+	ErrNoLength = errors.New("an instruction of no length")
+)
+
+// IsInt3 reports whether the kernel takes the instruction for an int3, which
+// it may be with prefixes too.
+func (s *Step) IsInt3() bool { return s.Err == nil && s.Insn.Opcode[0] == x86.Int3 }
+
+// IsPadding reports whether it is the single byte of int3 with which the
+// compiler and the kernel fill what is never executed.
+func (s *Step) IsPadding() bool { return s.IsInt3() && s.Insn.Length == 1 }
+
+// Jump returns where a relative jump leads, as the optimizer tells them
+// (decoder.Kernel.IsRelativeJump).
+func (s *Step) Jump() (to x86.Addr, ok bool) {
+	if s.Err != nil || !s.Insn.IsRelativeJump() {
+		return 0, false
+	}
+	return s.Insn.Target(s.Addr), true
+}
+
+// Next is the address after the instruction.
+func (s *Step) Next() x86.Addr { return s.Addr.Add(int64(s.Insn.Length)) }
+
+// Walker reads one instruction after the other. It fetches code in chunks, so
+// that a long function costs few reads of its View. It is for one goroutine.
+type Walker struct {
+	view View
+	d    *profile.Decoder
+	step Step
+
+	// buf holds n bytes of code from start on.
+	buf   [256]byte
+	start x86.Addr
+	n     int
+}
+
+// NewWalker makes a Walker that reads as a release's decoder does.
+func NewWalker(v View, d *profile.Decoder) *Walker { return &Walker{view: v, d: d} }
+
+// At reads the instruction at an address. The Step is overwritten by the next
+// call.
+func (w *Walker) At(at x86.Addr) *Step {
+	w.step.Addr, w.step.AfterInt3 = at, false
+	w.read()
+	return &w.step
+}
+
+// Function goes through a function from its start, as can_probe and
+// can_optimize do. It ends with the function, or with a step whose Err is set.
+// Each Step is overwritten by the next one.
+func (w *Walker) Function(sym Symbol) iter.Seq[*Step] {
+	return func(yield func(*Step) bool) {
+		int3 := false
+		for at := sym.Addr; uint64(at.Sub(sym.Addr)) < sym.Size; at = w.step.Next() {
+			w.step.Addr, w.step.AfterInt3 = at, int3
+			w.read()
+			int3 = int3 || w.step.IsInt3()
+			if !yield(&w.step) || w.step.Err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Steps goes through a walk that was kept.
+func Steps(kept []Step) iter.Seq[*Step] {
+	return func(yield func(*Step) bool) {
+		for i := range kept {
+			if !yield(&kept[i]) {
+				return
+			}
+		}
+	}
+}
+
+// read decodes the instruction at step.Addr.
+func (w *Walker) read() {
+	s := &w.step
+	b := w.code(s.Addr)
+	if len(b) == 0 {
+		s.Err = ErrUnreadable
+		return
+	}
+	s.Insn, s.Err = decoder.DecodeKernel(b, w.d)
+	if s.Err == nil && s.Insn.Length == 0 {
+		s.Err = ErrNoLength
+	}
+}
+
+// code is the code from an address on: as much as an instruction can have, or
+// less where mapped memory ends.
+func (w *Walker) code(at x86.Addr) []byte {
+	off := at.Sub(w.start)
+	if off < 0 || off+decoder.MaxInsnSize > int64(w.n) {
+		w.start, off = at, 0
+		w.n = w.view.CodeAt(at, w.buf[:])
+	}
+	return w.buf[off:min(off+decoder.MaxInsnSize, int64(w.n))]
+}
