@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"kprobelab/emu"
+	"kprobelab/internal/guestfast"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
 	"kprobelab/profile"
@@ -115,6 +116,7 @@ func New(img *kimage.Image, o *Options) (*Lab, error) {
 		rules = img.Profile()
 	}
 	l := &Lab{Image: img, Machine: m, Kprobes: kprobes.New(m, img, rules)}
+	l.Kprobes.SetFastPath(guestfast.New)
 	if o.Optimize {
 		if err := l.Kprobes.InitOptprobes(); err != nil {
 			m.Close()

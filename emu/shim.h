@@ -72,9 +72,10 @@ typedef struct kpl_line {
 	uint8_t b[256];
 } kpl_line;
 
-/* An int3 that is delivered to guest code, with a word for it. */
+/* An int3 that is delivered to guest code, with the word that becomes word 0
+ * of the CPU's page. */
 typedef struct kpl_gate {
-	uint64_t at, entry, arg;
+	uint64_t at, entry, word;
 } kpl_gate;
 
 enum { KPL_GATES = 4096 };
@@ -139,7 +140,7 @@ typedef struct kpl_cpu {
 	uint64_t miss_addr;
 	int miss_access;
 	kpl_regs regs;      /* for Go to look at */
-	uint64_t *guard;    /* while it is not 0 no int3 goes through a gate */
+	uint64_t *guard;    /* word 0 of its page: no gate is taken while it is not 0 */
 	int answer;         /* whether the next int3 is answered already */
 	uint64_t answer_at, answer_to, answer_flags;
 } kpl_cpu;

@@ -217,13 +217,13 @@ static int answered(kpl_cpu *c)
 	return 1;
 }
 
-/* The frame of an exception, on the stack that it interrupts. The gap below
- * that is for what emulated instructions push. */
+/* The frame of an exception, on the stack that it interrupts. The gap between
+ * the two is for what emulated instructions push. */
 enum { GATE_GAP = 64, GATE_FRAME = sizeof(kpl_regs), GATE_PUSHED = offsetof(kpl_regs, orig_ax) };
 
-/* An int3 with a gate: interrupts off, and on to the gate's entry with the
- * hardware's part of the frame on the stack, and the gate's word where orig_ax
- * is to be. Where the stack has no room, it is left to Go. */
+/* An int3 with a gate: interrupts off, the gate's word in word 0 of the CPU's
+ * page, and on to the gate's entry with the frame from orig_ax to ss on the
+ * stack. Where the stack has no room, it is left to Go. */
 static int through_gate(kpl_cpu *c)
 {
 	uint64_t rip, sp, flags = 0;
@@ -241,12 +241,13 @@ static int through_gate(kpl_cpu *c)
 		return 0;
 	kpl_touch(c->m, frame, GATE_FRAME);
 	kpl_regs *f = (kpl_regs *)(r->host + (frame - r->start));
-	f->orig_ax = g->arg;
+	f->orig_ax = ~0ull;
 	f->ip = rip;
 	f->cs = 0x10;
 	f->flags = flags;
 	f->sp = sp;
 	f->ss = 0x18;
+	*c->guard = g->word;
 	sp = frame + GATE_PUSHED;
 	flags &= ~(uint64_t)0x200;
 	rip = g->entry;

@@ -17,7 +17,7 @@ type Answerer interface {
 
 // answerStep does beforehand what finishStep would do without a post handler
 // and without an observer. Until the answer is met the CPU's state is that of a
-// step, and cpuAt ends the hit when it has been.
+// step, and settle ends the hit when it has been.
 func (k *Kprobes) answerStep(cpu *cpuState, p *Kprobe) {
 	ool := cpu.ool
 	if k.answerer == nil || k.observe != nil || k.c.Step.TrapFlag || ool.Boosted || p.hasPost() {
@@ -35,7 +35,7 @@ func (k *Kprobes) answerStep(cpu *cpuState, p *Kprobe) {
 // wanted now.
 func (k *Kprobes) dropAnswers() {
 	for n := range k.cpus {
-		if cpu := k.cpuAt(n); cpu.answered {
+		if cpu := k.settle(n); cpu.answered {
 			k.dropAnswer(cpu, n)
 		}
 	}
@@ -47,7 +47,7 @@ func (k *Kprobes) dropAnswer(cpu *cpuState, n int) {
 }
 
 // cpu is the state of the CPU that runs now.
-func (k *Kprobes) cpu() *cpuState { return k.cpuAt(k.cpuNumber()) }
+func (k *Kprobes) cpu() *cpuState { return &k.cpus[k.cpuNumber()] }
 
 func (k *Kprobes) cpuNumber() int {
 	if k.where.cpu != nil {
@@ -64,15 +64,12 @@ func (k *Kprobes) task() int {
 	return k.m.Task()
 }
 
-// cpuAt is the state of a CPU, with a hit ended whose end was answered.
-func (k *Kprobes) cpuAt(n int) *cpuState {
+// settle ends a CPU's hit whose end was answered, and returns its state.
+func (k *Kprobes) settle(n int) *cpuState {
 	cpu := &k.cpus[n]
 	if cpu.answered && k.answerer.Answered(n) {
 		cpu.current = nil
 		k.dropAnswer(cpu, n)
-	}
-	if cpu.local != nil {
-		k.adopt(cpu)
 	}
 	return cpu
 }

@@ -24,7 +24,8 @@ const nmiCount = 0x110000
 // breakpoint; else interrupts are as they were at the probed place, in the
 // releases that leave them. It is false while no handler runs.
 func (k *Kprobes) IRQsDisabled() bool {
-	cpu := k.cpu()
+	cpu, h := k.arrive()
+	defer k.depart(cpu, h)
 	switch {
 	case cpu.current == nil:
 		return false
@@ -41,7 +42,8 @@ func (k *Kprobes) IRQsDisabled() bool {
 // was preemptible: 0x110000 after a breakpoint where that counts as an NMI; else
 // 1 where the kernel counts at all (PREEMPTION). It is 0 while no handler runs.
 func (k *Kprobes) PreemptCount() uint32 {
-	cpu := k.cpu()
+	cpu, h := k.arrive()
+	defer k.depart(cpu, h)
 	switch {
 	case cpu.current == nil:
 		return 0

@@ -96,7 +96,6 @@ func (k *Kprobes) recovered(p *Kprobe, handler string, done *bool) {
 		return // recover alone takes as long as a short handler
 	}
 	if v := recover(); v != nil {
-		k.abandon(&k.cpus[k.m.CPU()])
 		k.fail(&HandlerPanic{Probe: k.name(p), Handler: handler, Value: v, Stack: debug.Stack()})
 	}
 }

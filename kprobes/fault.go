@@ -5,7 +5,13 @@ import "kprobelab/x86"
 // Fault is kprobe_fault_handler (docs/spec 7). regs.IP is at the instruction that
 // faulted. The result is false unless a handler's fault was resolved here.
 func (k *Kprobes) Fault(regs *x86.PtRegs, vector int) bool {
-	cpu := k.cpu()
+	cpu, h := k.arrive()
+	mine := k.fault(cpu, regs, vector)
+	k.depart(cpu, h)
+	return mine
+}
+
+func (k *Kprobes) fault(cpu *cpuState, regs *x86.PtRegs, vector int) bool {
 	p := cpu.current
 	switch {
 	case k.c.Step.PageFaultsOnly && vector != pageFault && vector != protectionFault:
@@ -95,14 +101,20 @@ func (k *Kprobes) callFault(p *Kprobe, regs *x86.PtRegs, vector int) int {
 // given up: its pending return-probe instances go back to their pools without
 // their handlers (kprobe_flush_task), and a hit it was in is over.
 func (k *Kprobes) TaskExit(task int) {
-	k.recycleTask(task)
 	for i := range k.cpus {
-		if cpu := k.cpuAt(i); cpu.current != nil && cpu.task == task {
-			cpu.current, cpu.instance = nil, nil
-			k.abandon(cpu)
+		cpu, h := k.settle(i), Held{}
+		if k.fast != nil {
+			cpu, h = k.enterFast(i, -1)
+		}
+		if cpu.current != nil && cpu.task == task {
+			cpu.current, cpu.instance, cpu.frames, h = nil, nil, 0, Held{}
 			if cpu.answered {
 				k.dropAnswer(cpu, i)
 			}
 		}
+		if k.fast != nil {
+			k.leaveFast(cpu, i, h)
+		}
 	}
+	k.recycleTask(task)
 }

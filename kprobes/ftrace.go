@@ -80,21 +80,23 @@ func (k *Kprobes) disarmFtrace(p *Kprobe) error {
 // ftraceHandler is what a trampoline calls: the registered users of the site,
 // the newest first (ftrace_ops_list_func).
 func (k *Kprobes) ftraceHandler(_ x86.Addr, regs *x86.PtRegs) {
+	cpu, h := k.arrive()
 	site := x86.Addr(regs.IP - ftraceSiteSize)
 	if k.ftrace.functions.newer {
 		k.traced(site, regs)
 	}
-	k.kprobeFtraceHandler(regs)
+	k.kprobeFtraceHandler(cpu, regs)
 	if !k.ftrace.functions.newer {
 		k.traced(site, regs)
 	}
+	k.depart(cpu, h)
 }
 
 // kprobeFtraceHandler is kprobe_ftrace_handler. regs is the frame that the
 // trampoline built, with ip behind the site; what it is in the end is where
 // the trampoline returns to.
-func (k *Kprobes) kprobeFtraceHandler(regs *x86.PtRegs) {
-	cpu, behind := k.cpu(), regs.IP
+func (k *Kprobes) kprobeFtraceHandler(cpu *cpuState, regs *x86.PtRegs) {
+	behind := regs.IP
 	p := k.table.lookup(x86.Addr(behind - ftraceSiteSize))
 	if p == nil || p.Disabled() {
 		return
@@ -131,8 +133,8 @@ func (k *Kprobes) finishFtrace(cpu *cpuState, p *Kprobe, regs *x86.PtRegs, behin
 	}
 	regs.IP = behind
 	cpu.current = nil
-	if k.guest.routes.sites != 0 {
-		k.learnSite(p, behind)
+	if len(k.ftrace.functions.nops) == 0 {
+		k.learn(WayTracer, p, behind)
 	}
 	k.event(cpu, EventResume, p, x86.Addr(regs.IP), regs, "return behind the site")
 }

@@ -59,10 +59,8 @@ func (k *Kprobes) placeFtraceTrampoline(ops *ftraceOps) (err error) {
 	if ops.trampoline != 0 {
 		return nil
 	}
-	if k.ftrace.handler == 0 {
-		if k.ftrace.handler, err = k.m.Callout("kprobe_ftrace_handler", k.ftraceHandler); err != nil {
-			return err
-		}
+	if err := k.placeFtraceHandler(); err != nil {
+		return err
 	}
 	at, err := k.m.AllocExec(len(assemble(ftraceParts, 0, 0)), "ftrace_trampoline")
 	if err != nil {
@@ -73,6 +71,14 @@ func (k *Kprobes) placeFtraceTrampoline(ops *ftraceOps) (err error) {
 	}
 	ops.trampoline = at
 	return nil
+}
+
+// placeFtraceHandler makes the call-out that the trampolines call, once.
+func (k *Kprobes) placeFtraceHandler() (err error) {
+	if k.ftrace.handler == 0 {
+		k.ftrace.handler, err = k.m.Callout("kprobe_ftrace_handler", k.ftraceHandler)
+	}
+	return err
 }
 
 // callInsn is a call rel32.

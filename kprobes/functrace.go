@@ -29,7 +29,7 @@ type functionTrace struct {
 // Probes on the same sites stay. An address that is no fentry site fails with
 // the error of the first, and those behind it are not traced.
 func (k *Kprobes) TraceFunctions(sites []x86.Addr, fn FunctionTracer) error {
-	k.forgetRoutes()
+	k.changeFast()
 	t := &k.ftrace.functions
 	if t.call == nil {
 		t.newer = k.ftrace.plain.enabled+k.ftrace.ipmodify.enabled > 0

@@ -9,12 +9,9 @@ import (
 	"kprobelab/x86"
 )
 
-// Handlers in guest code, as a kernel module's are. Every hit can call one
-// through Go, which makes a frame for it and calls into the guest. Where a hit
-// comes by a jump, by the function tracer or by the return trampoline, guest
-// code of ours does what the kernel's does there (guestcode.go) and nothing
-// crosses into Go at all: the routes, which are learned from hits and forgotten
-// whenever a probe is registered or changed (guestroute.go).
+// Handlers in guest code, as a kernel module's are. A hit calls one through Go:
+// it makes a frame for it and calls into the guest on top of what was
+// interrupted. A FastPath lets guest code call them where it can.
 
 // GuestRunner is what handlers in guest code need of a machine beside Machine.
 type GuestRunner interface {
@@ -24,69 +21,60 @@ type GuestRunner interface {
 	Alloc(n int) (x86.Addr, error)
 	Free(at x86.Addr)
 	// Local is a CPU's own page of variables, LocalOffset where it is from the
-	// CPU's GS base. While word 0 is above 1 the CPU's task is not preempted;
-	// word 1 is the number of the task that runs.
+	// CPU's GS base. From word LocalFrames on they are this package's, the ones
+	// before are the machine's and a FastPath's.
 	Local(cpu int) []uint64
 	LocalOffset() x86.Addr
-	// SteadyBlocks reports whether no other CPU runs in the middle of guest
-	// code that does not branch.
-	SteadyBlocks() bool
 }
 
-// The words of a CPU's page.
+// LocalFrames is the first word of a CPU's page that holds frames for handlers
+// which Go calls.
+const LocalFrames = 8
+
+// A record is the guest's struct kprobe, the first argument of a pre or post
+// handler; an instance of a return probe points to the probe's. The handlers own
+// the last two words, which are zero when the probe is registered. A FastPath
+// owns the rest but for the address; to handlers that is read-only.
 const (
-	wordRunning = iota // the record whose handler guest code runs, guestBusy, or 0
-	wordTask
-	wordFrames = 8 // from here on, frames for handlers that Go calls
+	// RecordAddr is the offset in bytes of the probed address.
+	RecordAddr = 8
+	// RecordOwn is the offset in bytes of the handlers' own words.
+	RecordOwn  = 48
+	recordSize = 64
 )
 
-// guestBusy in the running word: handlers are Go's affair now.
-const guestBusy = 1
-
-// A record is what guest code knows of a probe: the first argument of a pre or
-// post handler. To the handler it is read-only, but for its last two words,
-// which are the handler's own and zero when the probe is registered.
+// An instance in guest memory is the first argument of a return probe's
+// handlers. It begins with the return address.
 const (
-	recCode   = 0  // what a route calls
-	recAddr   = 8  // the probed address
-	recFree   = 16 // of a return probe: the first free instance
-	recReturn = 24 // its handler
-	recEntry  = 32 // its entry handler
-	recSize   = 64
-	// RecordOwn is the offset in bytes of the handler's own words.
-	RecordOwn = 48
+	// InstanceRecord is the offset in bytes of the return probe's record.
+	InstanceRecord = 16
+	// InstanceData is the offset in bytes of an instance's data.
+	InstanceData = 32
 )
 
 type guestState struct {
 	// m is nil until a probe has handlers in guest code.
 	m GuestRunner
-	// records are the probes by their records.
-	records map[x86.Addr]*Kprobe
-	// idle is what the running word is while nothing runs: guestBusy while an
-	// observer wants to see every step.
-	idle   uint64
-	routes guestRoutes
-	pools  guestPools
-	gates  guestGates
-	word   [8]byte
+	// makeFast makes the FastPath when m is known; nil for none.
+	makeFast func(Inside) (FastPath, error)
+	word     [8]byte
 }
 
 // guestHandlers gives a probe with handlers in guest code its record, and the
 // Go functions that call them. The error is ENOSYS where the machine cannot,
 // ENOMEM where it has no room.
 func (k *Kprobes) guestHandlers(p *Kprobe) error {
-	if p.kret != nil && p.Record != 0 {
-		k.setGuestWord(p.Record+recAddr, uint64(p.Addr))
-	}
-	if p.PreCode == 0 && p.PostCode == 0 {
+	if p.kret == nil && p.PreCode == 0 && p.PostCode == 0 {
 		return nil
 	}
-	if err := k.makeRecord(p); err != nil {
-		return err
+	if p.kret == nil {
+		if err := k.makeRecord(p); err != nil {
+			return err
+		}
 	}
-	k.setGuestWord(p.Record+recCode, uint64(p.PreCode))
-	k.setGuestWord(p.Record+recAddr, uint64(p.Addr))
-	k.setGuestWord(p.Record+recPost, uint64(p.PostCode))
+	if p.Record != 0 {
+		k.setGuestWord(p.Record+RecordAddr, uint64(p.Addr))
+	}
 	if p.PreCode != 0 {
 		p.PreHandler = k.guestPre
 	}
@@ -96,28 +84,23 @@ func (k *Kprobes) guestHandlers(p *Kprobe) error {
 	return nil
 }
 
+// makeRecord gives a probe a record, with all of it zero.
 func (k *Kprobes) makeRecord(p *Kprobe) error {
 	if err := k.startGuest(); err != nil {
 		return err
 	}
-	if p.Record == 0 {
-		at, err := k.guest.m.Alloc(recSize)
-		if err != nil {
-			return noGuest(p, err)
-		}
-		p.Record = at
+	if p.Record != 0 {
+		return k.m.WriteMem(p.Record, make([]byte, recordSize))
 	}
-	k.guest.records[p.Record] = p
-	if err := k.m.WriteMem(p.Record, make([]byte, recSize)); err != nil {
+	at, err := k.guest.m.Alloc(recordSize)
+	if err != nil {
 		return noGuest(p, err)
 	}
-	if err := k.placeRoutes(); err != nil {
-		return err
-	}
-	return k.placeGates()
+	p.Record = at
+	return nil
 }
 
-// startGuest finds out whether the machine can.
+// startGuest finds out whether the machine can call guest code.
 func (k *Kprobes) startGuest() error {
 	if k.guest.m != nil {
 		return nil
@@ -126,31 +109,40 @@ func (k *Kprobes) startGuest() error {
 	if !ok {
 		return fmt.Errorf("handlers in guest code: the machine cannot call them: %w", errno.ENOSYS)
 	}
-	k.guest.m, k.guest.records = m, map[x86.Addr]*Kprobe{}
+	if k.guest.makeFast != nil {
+		fast, err := k.guest.makeFast(Inside{k})
+		if err != nil {
+			return fmt.Errorf("handlers in guest code: %w", err)
+		}
+		k.fast = fast
+	}
+	k.guest.m = m
 	for n := range k.cpus {
 		k.cpus[n].local = m.Local(n)
 	}
-	k.setIdle()
 	return nil
 }
 
-// dropRecord frees a probe's record, unless guest code runs with it: then it
-// is needed, and its memory goes with the machine.
+// dropRecord frees the record of a probe that is unregistered. A return probe's
+// goes with its pool.
 func (k *Kprobes) dropRecord(p *Kprobe) {
 	if p.Record != 0 && p.kret == nil {
-		k.freeRecord(p.Record)
+		k.freeGuest(p.Record)
 		p.Record = 0
 	}
 }
 
-func (k *Kprobes) freeRecord(rec x86.Addr) {
+// freeGuest gives guest memory back, unless guest code runs a handler and may
+// need it: then it goes with the machine.
+func (k *Kprobes) freeGuest(list ...x86.Addr) {
 	for n := range k.cpus {
-		if k.cpus[n].local[wordRunning] == uint64(rec) {
+		if k.fast != nil && k.inGuest(n).Probe != nil {
 			return
 		}
 	}
-	delete(k.guest.records, rec)
-	k.guest.m.Free(rec)
+	for _, at := range list {
+		k.guest.m.Free(at)
+	}
 }
 
 func noGuest(p *Kprobe, cause error) error {
@@ -159,66 +151,78 @@ func noGuest(p *Kprobe, cause error) error {
 	return r
 }
 
-// setIdle makes guest code leave every hit to Go while somebody observes.
-func (k *Kprobes) setIdle() {
-	k.guest.idle = 0
-	if k.observe != nil {
-		k.guest.idle = guestBusy
-	}
-	for n := range k.cpus {
-		if l := k.cpus[n].local; l != nil && l[wordRunning] <= guestBusy {
-			l[wordRunning] = k.guest.idle
-		}
-	}
-}
-
-// engage keeps guest code from running handlers while one of Go runs, and
-// disengage ends that.
-func (cpu *cpuState) engage() (before uint64) {
-	if cpu.local != nil {
-		before = cpu.local[wordRunning]
-		cpu.local[wordRunning] = guestBusy
-	}
-	return before
-}
-
-func (cpu *cpuState) disengage(before uint64) {
-	if cpu.local != nil {
-		cpu.local[wordRunning] = before
-	}
-}
-
-// adopt makes what guest code is running what the CPU is handling, so that a
-// hit inside it is a nested one, and ends that when guest code has.
-func (k *Kprobes) adopt(cpu *cpuState) {
-	w := cpu.local[wordRunning]
-	if cpu.adopted != 0 && w != cpu.adopted {
-		if cpu.current == k.guest.records[x86.Addr(cpu.adopted)] {
-			cpu.current = nil
-		}
-		cpu.adopted = 0
-	}
-	if w <= guestBusy || cpu.adopted != 0 || cpu.current != nil {
-		return
-	}
-	p := k.guest.records[x86.Addr(w)]
-	cpu.adopted, cpu.current, cpu.status, cpu.ool = w, p, HitActive, nil
-	cpu.path, cpu.task = byJump, int(cpu.local[wordTask])
-}
-
-// abandon is the end of what guest code was running, with its task.
-func (k *Kprobes) abandon(cpu *cpuState) {
-	if cpu.local != nil {
-		cpu.local[wordRunning], cpu.adopted, cpu.frames = k.guest.idle, 0, 0
-	}
-}
-
 func (k *Kprobes) guestPre(p *Kprobe, regs *x86.PtRegs) int {
 	return k.callGuest(p, "pre_handler", p.PreCode, p.Record, regs)
 }
 
 func (k *Kprobes) guestPost(p *Kprobe, regs *x86.PtRegs, _ uint64) {
 	k.callGuest(p, "post_handler", p.PostCode, p.Record, regs)
+}
+
+// guestReturns gives a return probe with handlers in guest code a record, and
+// the Go functions that call them.
+func (k *Kprobes) guestReturns(rp *Kretprobe) error {
+	rp.KP.Record = 0 // each pool has one of its own
+	if rp.HandlerCode == 0 && rp.EntryCode == 0 {
+		return nil
+	}
+	if err := k.makeRecord(&rp.KP); err != nil {
+		return err
+	}
+	if rp.HandlerCode != 0 {
+		rp.Handler = k.guestReturn
+	}
+	if rp.EntryCode != 0 {
+		rp.EntryHandler = k.guestEntry
+	}
+	return nil
+}
+
+func (k *Kprobes) guestReturn(i *Instance, regs *x86.PtRegs) int {
+	rp := i.pool.owner
+	k.setGuestWord(i.node, uint64(i.RetAddr))
+	return k.callGuest(&rp.KP, "handler", rp.HandlerCode, i.node, regs)
+}
+
+func (k *Kprobes) guestEntry(i *Instance, regs *x86.PtRegs) int {
+	rp := i.pool.owner
+	return k.callGuest(&rp.KP, "entry_handler", rp.EntryCode, i.node, regs)
+}
+
+// placeInstances gives a pool's instances their guest memory, and a FastPath
+// that of one more, with which it ends its list of them.
+func (k *Kprobes) placeInstances(rp *Kretprobe) error {
+	if rp.KP.Record == 0 {
+		return nil
+	}
+	pool := rp.pool
+	size := (InstanceData + rp.DataSize + 7) &^ 7
+	at, err := k.guest.m.Alloc(size * (rp.MaxActive + 1))
+	if err != nil {
+		return noGuest(&rp.KP, err)
+	}
+	pool.record, pool.nodes, pool.nodeSize = rp.KP.Record, at, size
+	for n := range pool.all {
+		pool.all[n].node = at + x86.Addr(n*size)
+		k.setGuestWord(pool.all[n].node+InstanceRecord, uint64(pool.record))
+	}
+	return nil
+}
+
+// freeInstances gives back the guest memory of a pool none of whose instances
+// is pending. What is pending needs it: then it goes with the machine.
+func (k *Kprobes) freeInstances(p *instancePool) {
+	if p.record == 0 {
+		return
+	}
+	free := 0
+	for i := p.free; i != nil; i = i.next {
+		free++
+	}
+	if free == len(p.all) {
+		k.freeGuest(p.nodes, p.record)
+	}
+	p.record = 0
 }
 
 // frameWords is a frame's room in the CPU's page.
@@ -232,7 +236,7 @@ func (k *Kprobes) callGuest(p *Kprobe, field string, code, arg x86.Addr, regs *x
 	}
 	n := k.cpuNumber()
 	cpu := &k.cpus[n]
-	first := wordFrames + cpu.frames*frameWords
+	first := LocalFrames + cpu.frames*frameWords
 	if first+frameWords > len(cpu.local) {
 		k.fail(fmt.Errorf("%s of %s: nested too deeply: %w", field, k.name(p), errno.ENOMEM))
 		return 0
@@ -242,7 +246,7 @@ func (k *Kprobes) callGuest(p *Kprobe, field string, code, arg x86.Addr, regs *x
 	cpu.frames++
 	at := k.m.GSBase(n) + k.guest.m.LocalOffset() + x86.Addr(8*first)
 	ret, err := k.guest.m.CallGuest(code, uint64(arg), uint64(at))
-	cpu.frames = (first - wordFrames) / frameWords
+	cpu.frames = (first - LocalFrames) / frameWords
 	if err != nil {
 		k.fail(fmt.Errorf("%s of %s: %w", field, k.name(p), err))
 		return 0
@@ -265,17 +269,8 @@ func getFrame(w []uint64, r *x86.PtRegs) {
 	}
 }
 
-// guestWord and setGuestWord are for words of records and instances, which
-// are memory of this subsystem: they cannot fail. One buffer serves, for one
-// CPU runs at a time.
-func (k *Kprobes) guestWord(at x86.Addr) uint64 {
-	b := k.guest.word[:]
-	if err := k.m.ReadMem(at, b); err != nil {
-		k.fail(err)
-	}
-	return binary.LittleEndian.Uint64(b)
-}
-
+// setGuestWord writes a word of a record or an instance, which are memory of
+// this subsystem: it cannot fail.
 func (k *Kprobes) setGuestWord(at x86.Addr, v uint64) {
 	b := k.guest.word[:]
 	binary.LittleEndian.PutUint64(b, v)

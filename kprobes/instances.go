@@ -31,10 +31,6 @@ func (i *Instance) Kretprobe() *Kretprobe { return i.pool.owner }
 
 // recycle gives an instance back to its pool.
 func (k *Kprobes) recycle(i *Instance) {
-	if i.node != 0 {
-		k.recycleNode(i)
-		return
-	}
 	i.next = i.pool.free
 	i.pool.free = i
 }
@@ -46,6 +42,8 @@ type instancePool struct {
 	owner *Kretprobe
 	free  *Instance
 	all   []Instance
+	// lent is how many instances the FastPath has.
+	lent int
 	// record, nodes and nodeSize are those of instances in guest memory.
 	record, nodes x86.Addr
 	nodeSize      int
@@ -65,9 +63,6 @@ func newInstancePool(rp *Kretprobe) *instancePool {
 
 // take is a free instance of a pool, nil where there is none.
 func (k *Kprobes) take(p *instancePool) *Instance {
-	if p.record != 0 {
-		return k.takeNode(p)
-	}
 	i := p.free
 	if i != nil {
 		p.free, i.next = i.next, nil
@@ -77,13 +72,6 @@ func (k *Kprobes) take(p *instancePool) *Instance {
 
 // push puts an instance at the head of its task's list.
 func (k *Kprobes) push(i *Instance) {
-	if i.node != 0 && i.Task < guestTasks {
-		k.pushNode(i)
-		return
-	}
-	if k.guest.pools.heads != 0 {
-		k.takeOver(i.Task)
-	}
 	for i.Task >= len(k.kret.pending) {
 		k.kret.pending = append(k.kret.pending, nil)
 	}
@@ -93,9 +81,6 @@ func (k *Kprobes) push(i *Instance) {
 
 // head is the newest pending instance of a task.
 func (k *Kprobes) head(task int) *Instance {
-	if k.guest.pools.heads != 0 {
-		k.takeOver(task)
-	}
 	if task < 0 || task >= len(k.kret.pending) {
 		return nil
 	}
@@ -119,6 +104,7 @@ func (k *Kprobes) recycleThrough(task int, last *Instance) {
 
 // recycleTask unlinks all of a task's instances.
 func (k *Kprobes) recycleTask(task int) {
+	k.takeHome(task)
 	for i := k.head(task); i != nil; {
 		next := i.next
 		k.recycle(i)
@@ -131,6 +117,7 @@ func (k *Kprobes) recycleTask(task int) {
 
 // Pending counts a task's calls that return probes track.
 func (k *Kprobes) Pending(task int) int {
+	k.takeHome(task)
 	n := 0
 	for i := k.head(task); i != nil; i = i.next {
 		n++
@@ -151,6 +138,7 @@ func (k *Kprobes) FindReturnAddress(task int, frame x86.Addr, cursor *Cursor) x8
 	if cursor == nil {
 		cursor = &Cursor{}
 	}
+	k.takeHome(task)
 	i := k.head(task)
 	if cursor.last != nil {
 		i = cursor.last.next

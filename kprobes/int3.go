@@ -7,7 +7,13 @@ func (k *Kprobes) Int3(regs *x86.PtRegs) bool {
 	if regs.CS&3 != 0 {
 		return false // kprobes do not act on user mode
 	}
-	cpu := k.cpu()
+	cpu, h := k.arrive()
+	mine := k.int3(cpu, regs)
+	k.depart(cpu, h)
+	return mine
+}
+
+func (k *Kprobes) int3(cpu *cpuState, regs *x86.PtRegs) bool {
 	addr := x86.Addr(regs.IP - 1)
 	if k.pokeInt3(cpu, regs) {
 		return true
@@ -34,9 +40,7 @@ func (k *Kprobes) hit(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) bool {
 	cpu.status = HitActive
 	cpu.come(byTrap, regs)
 	if k.pre(cpu, p, regs) == 0 {
-		if k.guest.gates.m != nil {
-			k.learnGate(p)
-		}
+		k.learn(WayInt3, p, uint64(p.Addr))
 		return k.setupStep(cpu, p, regs, false)
 	}
 	if !k.c.Step.HandlerResets {
@@ -87,11 +91,10 @@ func (k *Kprobes) callPre(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) (ret int) 
 	}
 	var state control
 	state.set(&cpu.control)
-	word, done := cpu.engage(), false
+	done := false
 	defer k.recovered(p, "pre_handler", &done)
 	ret = p.PreHandler(p, regs)
 	done = true
-	cpu.disengage(word)
 	k.keep(cpu, &state)
 	return ret
 }
@@ -100,11 +103,10 @@ func (k *Kprobes) callPost(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) {
 	k.event(cpu, EventPost, p, p.Addr, regs, "post handler; ip is at the next instruction")
 	var state control
 	state.set(&cpu.control)
-	word, done := cpu.engage(), false
+	done := false
 	defer k.recovered(p, "post_handler", &done)
 	p.PostHandler(p, regs, 0)
 	done = true
-	cpu.disengage(word)
 	k.keep(cpu, &state)
 }
 

@@ -36,6 +36,9 @@ type Kprobes struct {
 	// ftrace is what probes on fentry sites need of the function tracer.
 	ftrace ftraceState
 	guest  guestState
+	// fast is nil until a probe has handlers in guest code, and where there is
+	// no FastPath.
+	fast FastPath
 
 	observe func(Event)
 	log     func(string)
@@ -109,7 +112,7 @@ func (k *Kprobes) armed(p *Kprobe) bool { return !k.disarmed && !p.Disabled() }
 // whose end would return to kprobes.
 func (k *Kprobes) quiet() bool {
 	for i := range k.cpus {
-		if k.cpuAt(i).current != nil {
+		if k.settle(i).current != nil || k.fast != nil && k.inGuest(i).Probe != nil {
 			return false
 		}
 	}

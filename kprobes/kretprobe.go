@@ -175,7 +175,7 @@ func (k *Kprobes) UnregisterKretprobes(rps []*Kretprobe) {
 		kps = append(kps, &rp.KP)
 		if rp.pool != nil && k.registered(&rp.KP) {
 			pools = append(pools, rp.pool)
-			k.orphan(rp.pool)
+			rp.pool.owner = nil
 			rp.pool = nil
 		}
 	}
@@ -228,6 +228,10 @@ func (k *Kprobes) preKretprobe(cpu *cpuState, rp *Kretprobe, regs *x86.PtRegs) i
 		return 0
 	}
 	i := k.take(rp.pool)
+	if i == nil && rp.pool.lent > 0 {
+		k.changeFast()
+		i = k.take(rp.pool)
+	}
 	if i == nil {
 		rp.Nmissed++
 		k.event(cpu, EventNoInstance, p, p.Addr, regs, "no free instance: this return is missed")
@@ -273,10 +277,9 @@ func (k *Kprobes) callEntry(cpu *cpuState, rp *Kretprobe, i *Instance, regs *x86
 }
 
 func (k *Kprobes) callReturn(cpu *cpuState, rp *Kretprobe, field string, h ReturnHandler, i *Instance, regs *x86.PtRegs) (ret int) {
-	word, done := cpu.engage(), false
+	done := false
 	defer k.recovered(&rp.KP, field, &done)
 	ret = h(i, regs)
 	done = true
-	cpu.disengage(word)
 	return ret
 }

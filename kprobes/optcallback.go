@@ -35,11 +35,17 @@ func (k *Kprobes) placeCallback() (x86.Addr, error) {
 // There was no trap, interrupts are as they were, and what the handlers return
 // is ignored, as is what they do to ip, sp, cs and ss.
 func (k *Kprobes) optimizedCallback(_ x86.Addr, regs *x86.PtRegs) {
+	cpu, h := k.arrive()
+	k.optimizedHit(cpu, regs)
+	k.depart(cpu, h)
+}
+
+func (k *Kprobes) optimizedHit(cpu *cpuState, regs *x86.PtRegs) {
 	handle := regs.OrigAX
 	if handle >= uint64(len(k.opt.handles)) || k.opt.handles[handle] == nil {
 		return // freed by a module that went
 	}
-	cpu, p := k.cpu(), k.opt.handles[handle].entry
+	p := k.opt.handles[handle].entry
 	if p.Disabled() {
 		return // it waits to be undone
 	}
@@ -62,9 +68,7 @@ func (k *Kprobes) optimizedCallback(_ x86.Addr, regs *x86.PtRegs) {
 	cpu.status = HitActive
 	k.optPre(cpu, p, regs)
 	cpu.current = nil
-	if k.guest.routes.callback != 0 {
-		k.learnDetour(p, handle)
-	}
+	k.learn(WayDetour, p, handle)
 	k.event(cpu, EventDetoured, p, k.opt.handles[handle].d.Copied(), regs, "the buffer restores the registers, runs its copy of the instructions, and jumps back behind them")
 }
 

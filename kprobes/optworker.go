@@ -85,7 +85,7 @@ func (k *Kprobes) WorkerDue() (at uint64, ok bool) {
 // Between two steps the machine may run; whoever registers, unregisters,
 // enables or disables meanwhile first lets the worker end, see finishWorker.
 func (k *Kprobes) WorkerStep() Progress {
-	k.forgetRoutes() // a poke's own int3 is not a probe's
+	k.changeFast() // a poke's own int3 is not a probe's
 	w := &k.opt.worker
 	if w.stepping {
 		return Idle

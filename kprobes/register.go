@@ -46,7 +46,7 @@ func (k *Kprobes) RegisterKprobe(p *Kprobe) error {
 // change precedes every change of what is registered or enabled.
 func (k *Kprobes) change() {
 	k.finishWorker()
-	k.forgetRoutes()
+	k.changeFast()
 }
 
 // warnReregistered is the kernel's WARN_ON_ONCE, of which each of the two

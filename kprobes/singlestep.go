@@ -36,7 +36,6 @@ func (k *Kprobes) setupStep(cpu *cpuState, p *Kprobe, regs *x86.PtRegs, reenter 
 	k.startStep(ool, regs)
 	if !reenter {
 		k.answerStep(cpu, p)
-		k.noteStep(cpu)
 	}
 	k.event(cpu, EventStep, p, x86.Addr(regs.IP), regs, "resume at the copy in the slot, interrupts off")
 	return true
@@ -97,13 +96,18 @@ func (k *Kprobes) behindCopy(ool *outOfLine, ip uint64) bool {
 // finishStep ends an int3 single step (docs/spec 2.6).
 func (k *Kprobes) finishStep(cpu *cpuState, regs *x86.PtRegs) {
 	p := cpu.current
-	if cpu.status == HitSS && k.guest.gates.m != nil {
-		k.learnPost(p, regs)
+	if cpu.status == HitSS {
+		k.learn(WayStep, p, regs.IP-1)
 	}
 	k.event(cpu, EventStepped, p, x86.Addr(regs.IP-1), regs, "int3 behind the copy: move ip back to the original code")
+	k.endStep(cpu, regs)
+	k.postProcess(cpu, p, regs)
+}
+
+// endStep moves ip from the copy to the original code.
+func (k *Kprobes) endStep(cpu *cpuState, regs *x86.PtRegs) {
 	regs.Flags |= cpu.savedFlags
 	regs.IP += uint64(cpu.ool.At.Sub(cpu.ool.Addr)) - 1
-	k.postProcess(cpu, p, regs)
 }
 
 // postProcess runs the post handler and ends the hit; after a nested hit it

@@ -63,12 +63,9 @@ type cpuState struct {
 	// step numbers the events of a hit.
 	step int
 	// local is the CPU's page of variables, nil while no handler is guest
-	// code; adopted is the record in its running word that the hit of guest
-	// code was taken for current from, and frames how many of its frames are
-	// in use.
-	local   []uint64
-	adopted uint64
-	frames  int
+	// code, and frames how many of its frames are in use.
+	local  []uint64
+	frames int
 	// answered: the machine has the answer to the int3 that ends the step.
 	answered bool
 	// word and byte are buffers for guest memory: a slice of a local would
@@ -116,7 +113,8 @@ func (k *Kprobes) ResetCurrentKprobe() { k.cpu().current = nil }
 // Current returns the probe that the running CPU is handling, nil for none,
 // and its status.
 func (k *Kprobes) Current() (*Kprobe, Status) {
-	cpu := k.cpu()
+	cpu, h := k.arrive()
+	defer k.depart(cpu, h)
 	if cpu.current == nil {
 		return nil, 0
 	}

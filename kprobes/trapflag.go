@@ -6,7 +6,13 @@ import "kprobelab/x86"
 // (kprobe_debug_handler, to 5.12; docs/spec 2.8). What the copy left to be put
 // right is the slot package's knowledge.
 func (k *Kprobes) Debug(regs *x86.PtRegs) bool {
-	cpu := k.cpu()
+	cpu, h := k.arrive()
+	mine := k.debug(cpu, regs)
+	k.depart(cpu, h)
+	return mine
+}
+
+func (k *Kprobes) debug(cpu *cpuState, regs *x86.PtRegs) bool {
 	p := cpu.current
 	if p == nil || cpu.ool == nil || !k.c.Step.TrapFlag || cpu.status&(HitSS|Reenter) == 0 {
 		return false

@@ -101,7 +101,7 @@ func TestGuestHandlers(t *testing.T) {
 				calls(5, c.crossings)
 				require.Equal(t, 5, l.count(p.Record))
 
-				rp := &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: l.symbol(c.function)}, HandlerCode: l.code(countReturn...), EntryCode: l.code(0x31, 0xc0, 0xc3)}
+				rp := &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: l.symbol(c.function)}, HandlerCode: l.code(countReturn...), EntryCode: l.code(0x31, 0xc0, 0xc3), MaxActive: 2}
 				require.NoError(t, l.Kprobes.RegisterKretprobe(rp))
 				require.NoError(t, l.Settle())
 				calls(3, 2*c.crossings)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab"
+	"kprobelab/internal/guestfast"
 )
 
 // compilerHere names the gcc of this machine, or skips the test.
@@ -46,11 +47,13 @@ func TestRebuildsToTheSameBytes(t *testing.T) {
 	log, err := build.CombinedOutput()
 	require.NoError(t, err, string(log))
 
-	cmd := exec.Command("make", "-C", filepath.Join(dir, "src"), "OUT="+out, "BTFTIDY="+tidy)
+	cmd := exec.Command("make", "-C", filepath.Join(dir, "src"), "OUT="+out, "FAST="+out, "BTFTIDY="+tidy)
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "MAKEFLAGS=", "MAKELEVEL=")
 	log, err = cmd.CombinedOutput()
 	require.NoError(t, err, string(log))
-	for name, want := range map[string][]byte{"guest.elf": kprobelab.GuestELF(), "demo.ko": kprobelab.GuestModule()} {
+	for name, want := range map[string][]byte{
+		"guest.elf": kprobelab.GuestELF(), "demo.ko": kprobelab.GuestModule(), "fastpath.o": guestfast.Object(),
+	} {
 		got, err := os.ReadFile(filepath.Join(out, name))
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(want, got), "%s differs from its sources: run make guest", name)
