@@ -4,7 +4,6 @@ package emu
 
 import (
 	"hash/crc32"
-	"path/filepath"
 	"sync"
 	"testing"
 
@@ -22,17 +21,13 @@ var (
 // bootKernel makes a machine of a measured kernel's image.
 func bootKernel(t testing.TB, kernel string, o *Options) *Machine {
 	t.Helper()
-	dir := oracle.Dir(t, kernel)
+	file := oracle.Image(t, kernel)
 	kernelMu.Lock()
 	defer kernelMu.Unlock()
 	img := kernels[kernel]
 	if img == nil {
-		files, err := filepath.Glob(filepath.Join(dir, "vmlinuz-*"))
-		require.NoError(t, err)
-		if len(files) == 0 {
-			t.Skipf("no image of the kernel in %s", kernel)
-		}
-		img, err = kimage.Open(files[0], nil)
+		var err error
+		img, err = kimage.Open(file, nil)
 		require.NoError(t, err)
 		kernels[kernel] = img
 	}

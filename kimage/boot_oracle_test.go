@@ -2,7 +2,6 @@ package kimage_test
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -27,8 +26,7 @@ func TestBootTextAgainstRealKernels(t *testing.T) {
 // Rule: another processor's text differs by what its features and mitigations
 // ask for.
 func TestBootTextOfEPYC(t *testing.T) {
-	dir := oracle.Dir(t, "oracle")
-	packed, err := os.ReadFile(filepath.Join(dir, "epyc_live_text.bin.zst"))
+	packed, err := os.ReadFile(oracle.File(t, "oracle", "epyc_live_text.bin.zst"))
 	if err != nil {
 		t.Skip("no measured text of another processor")
 	}
@@ -37,7 +35,7 @@ func TestBootTextOfEPYC(t *testing.T) {
 	defer z.Close()
 	live, err := z.DecodeAll(packed, nil)
 	require.NoError(t, err)
-	img, err := kimage.Open(kimage.KernelFile(t, "oracle"), &kimage.Options{CPU: "EPYC"})
+	img, err := kimage.Open(oracle.Image(t, "oracle"), &kimage.Options{CPU: "EPYC"})
 	require.NoError(t, err)
 	compareText(t, img, img.Lookup("_stext")[0].Addr, live)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kprobelab/internal/integration/oracle"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -146,7 +147,7 @@ func TestPreemptionModel(t *testing.T) {
 		preemptFull:      {"CONFIG_PREEMPTION=y\nCONFIG_PREEMPT=y\n", "__static_call_return0", "preempt_schedule_thunk"},
 		preemptLazy:      {"CONFIG_PREEMPTION=y\nCONFIG_PREEMPT_LAZY=y\nCONFIG_PREEMPT_RT=y\n", "__static_call_return0", "preempt_schedule_thunk"},
 	} {
-		img, err := Open(kernelFile(t, "oracle"), &Options{Config: writeModule(t, "config", []byte(c.config))})
+		img, err := Open(oracle.Image(t, "oracle"), &Options{Config: writeModule(t, "config", []byte(c.config))})
 		require.NoError(t, err)
 		require.Equal(t, model, img.fact(factPreemptModel))
 		for key, fn := range map[string]string{"__SCK__cond_resched": c.cond, "__SCK__preempt_schedule": c.schedule} {

@@ -3,7 +3,6 @@ package kimage
 import (
 	"bufio"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -24,7 +23,7 @@ var (
 // bootedImage opens a measured kernel's image once; tests must not change it.
 func bootedImage(t testing.TB, kernel string) *Image {
 	t.Helper()
-	file := kernelFile(t, kernel)
+	file := oracle.Image(t, kernel)
 	bootedMu.Lock()
 	defer bootedMu.Unlock()
 	if img := booted[kernel]; img != nil {
@@ -34,15 +33,6 @@ func bootedImage(t testing.TB, kernel string) *Image {
 	require.NoError(t, err)
 	booted[kernel] = img
 	return img
-}
-
-// kernelFile is the path of a measured kernel's image.
-func kernelFile(t testing.TB, kernel string) string {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(oracle.Dir(t, kernel), "vmlinuz-*"))
-	require.NoError(t, err)
-	require.Len(t, files, 1)
-	return files[0]
 }
 
 // eachKernel runs f for every measured kernel.
@@ -55,7 +45,7 @@ func eachKernel(t *testing.T, f func(t *testing.T, kernel string, img *Image)) {
 // readLines reads a plain file of the measured data.
 func readLines(t *testing.T, kernel, name string) []string {
 	t.Helper()
-	f, err := os.Open(filepath.Join(oracle.Dir(t, kernel), name))
+	f, err := os.Open(oracle.File(t, kernel, name))
 	require.NoError(t, err)
 	defer f.Close()
 	var lines []string

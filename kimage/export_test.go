@@ -1,7 +1,4 @@
 package kimage
 
-// What tests of the package's users need of its own tests.
-var (
-	EachKernel = eachKernel
-	KernelFile = kernelFile
-)
+// EachKernel is for tests of the package's users.
+var EachKernel = eachKernel

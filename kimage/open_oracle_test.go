@@ -1,79 +1,46 @@
 package kimage
 
 import (
-	"bufio"
-	"compress/gzip"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"kprobelab/internal/integration/oracle"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
 
-// oracleKernel is one of the real kernels that the tests compare with.
-type oracleKernel struct {
-	dir, vmlinuz, profile string
-}
+// opened are the images of oracleImages, so that each is opened once.
+var opened = map[string]map[string]*Image{}
 
-var oracleKernels = []oracleKernel{
-	{"oracle510", "vmlinuz-5.10.0-32-cloud-amd64", "5.10"},
-	{"oracle", "vmlinuz-6.1.0-56-cloud-amd64", "6.1"},
-	{"oracle612", "vmlinuz-6.12.107+deb13-cloud-amd64", "6.12"},
-}
-
-// oracleFile is a file of the oracles, which lie in $KPROBELAB_ORACLE or in
-// ../shared beside the repository; a test without them is skipped.
-func oracleFile(t testing.TB, elem ...string) string {
+// oracleImages opens a kernel as the bzImage and as the live ELF, without what
+// boot does to the text. Tests must not change them.
+func oracleImages(t *testing.T, kernel string) map[string]*Image {
 	t.Helper()
-	root := os.Getenv("KPROBELAB_ORACLE")
-	if root == "" {
-		root = filepath.Join("..", "..", "shared")
+	if opened[kernel] == nil {
+		images := map[string]*Image{}
+		for name, file := range map[string]string{"vmlinuz": oracle.Image(t, kernel), "live": oracle.File(t, kernel, "live.elf.zst")} {
+			img, err := Open(file, &Options{NoBoot: true})
+			require.NoError(t, err)
+			images[name] = img
+		}
+		opened[kernel] = images
 	}
-	path := filepath.Join(append([]string{root}, elem...)...)
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("the oracle is not here: %v", err)
-	}
-	return path
-}
-
-// gzLines calls f for every line of a gzip file.
-func gzLines(t testing.TB, path string, f func(line string)) {
-	t.Helper()
-	file, err := os.Open(path)
-	require.NoError(t, err)
-	defer file.Close()
-	z, err := gzip.NewReader(file)
-	require.NoError(t, err)
-	for sc := bufio.NewScanner(z); sc.Scan(); {
-		f(sc.Text())
-	}
-}
-
-// oracleImages opens a kernel as the bzImage and as the live ELF.
-func oracleImages(t *testing.T, k oracleKernel) map[string]*Image {
-	images := map[string]*Image{}
-	for _, file := range []string{k.vmlinuz, "live.elf.zst"} {
-		img, err := Open(oracleFile(t, k.dir, file), &Options{NoBoot: true})
-		require.NoError(t, err)
-		images[file] = img
-	}
-	return images
+	return opened[kernel]
 }
 
 // TestOracleSymbols compares every symbol with /proc/kallsyms of the booted
 // kernel: order, name, letter, address.
 func TestOracleSymbols(t *testing.T) {
-	for _, k := range oracleKernels {
-		t.Run(k.dir, func(t *testing.T) {
-			for file, img := range oracleImages(t, k) {
+	for kernel := range oracle.Kernels {
+		t.Run(kernel, func(t *testing.T) {
+			for file, img := range oracleImages(t, kernel) {
 				syms := img.Symbols()
 				n := 0
-				gzLines(t, oracleFile(t, k.dir, "kallsyms.gz"), func(line string) {
+				oracle.Rows(t, oracle.File(t, kernel, "kallsyms.gz"), func(f []string) {
+					line := strings.Join(f, "\t")
 					want, ok := parseMapLine(line)
 					if want.Module != "" {
 						return
@@ -92,15 +59,13 @@ func TestOracleSymbols(t *testing.T) {
 
 // TestOraclePoints asks for every point's symbol, as the kernel answered.
 func TestOraclePoints(t *testing.T) {
-	for _, k := range oracleKernels {
-		t.Run(k.dir, func(t *testing.T) {
-			for file, img := range oracleImages(t, k) {
+	for kernel := range oracle.Kernels {
+		t.Run(kernel, func(t *testing.T) {
+			for file, img := range oracleImages(t, kernel) {
 				n := 0
-				gzLines(t, oracleFile(t, k.dir, "points.tsv.gz"), func(line string) {
-					if !strings.HasPrefix(line, "#") {
-						n++
-						requirePoint(t, img, file, strings.Split(line, "\t"))
-					}
+				oracle.Rows(t, oracle.File(t, kernel, "points.tsv.gz"), func(f []string) {
+					n++
+					requirePoint(t, img, file, f)
 				})
 				t.Logf("%s: %d points", file, n)
 			}
@@ -125,14 +90,14 @@ func requirePoint(t *testing.T, img *Image, file string, f []string) {
 
 // TestOracleProfile wants the named profile, field by field.
 func TestOracleProfile(t *testing.T) {
-	for _, k := range oracleKernels {
-		t.Run(k.dir, func(t *testing.T) {
-			want, _ := profile.Named(k.profile)
-			for file, img := range oracleImages(t, k) {
+	for kernel, name := range oracle.Kernels {
+		t.Run(kernel, func(t *testing.T) {
+			want, _ := profile.Named(name)
+			for file, img := range oracleImages(t, kernel) {
 				require.Equal(t, want, img.Profile(), file)
 			}
 			// Its own configuration must not say otherwise.
-			img, err := Open(oracleFile(t, k.dir, k.vmlinuz), &Options{NoBoot: true, Config: oracleFile(t, k.dir, "config.gz")})
+			img, err := Open(oracle.Image(t, kernel), &Options{NoBoot: true, Config: oracle.File(t, kernel, "config.gz")})
 			require.NoError(t, err)
 			require.Equal(t, want, img.Profile())
 			for _, f := range img.Facts() {
@@ -144,11 +109,9 @@ func TestOracleProfile(t *testing.T) {
 
 // TestOracleSystemMap reads /proc/kallsyms in place of the image's symbols.
 func TestOracleSystemMap(t *testing.T) {
-	k := oracleKernels[1]
-	img, err := Open(oracleFile(t, k.dir, k.vmlinuz), &Options{NoBoot: true, SystemMap: oracleFile(t, k.dir, "kallsyms.gz")})
+	img, err := Open(oracle.Image(t, "oracle"), &Options{NoBoot: true, SystemMap: oracle.File(t, "oracle", "kallsyms.gz")})
 	require.NoError(t, err)
-	own, err := Open(oracleFile(t, k.dir, k.vmlinuz), &Options{NoBoot: true})
-	require.NoError(t, err)
+	own := oracleImages(t, "oracle")["vmlinuz"]
 	require.Equal(t, own.Symbols(), img.Symbols()[:len(own.Symbols())])
 	require.NotEmpty(t, img.Lookup("korc:noop"), "module symbols are kept")
 	require.NotEmpty(t, img.Lookup("virtio_blk:virtblk_wq"))
@@ -156,13 +119,11 @@ func TestOracleSystemMap(t *testing.T) {
 
 // TestOracleLiveText lays the live text over the image: text as booted.
 func TestOracleLiveText(t *testing.T) {
-	for _, k := range oracleKernels {
-		t.Run(k.dir, func(t *testing.T) {
-			live := oracleFile(t, k.dir, "live.elf.zst")
-			img, err := Open(oracleFile(t, k.dir, k.vmlinuz), &Options{LiveText: live})
+	for kernel := range oracle.Kernels {
+		t.Run(kernel, func(t *testing.T) {
+			img, err := Open(oracle.Image(t, kernel), &Options{LiveText: oracle.File(t, kernel, "live.elf.zst")})
 			require.NoError(t, err)
-			want, err := Open(live, &Options{NoBoot: true})
-			require.NoError(t, err)
+			want := oracleImages(t, kernel)["live"]
 			a, b := img.section(".text").Data, want.section(".text").Data
 			require.True(t, string(a[:len(b)]) == string(b), "text differs")
 		})
@@ -171,8 +132,8 @@ func TestOracleLiveText(t *testing.T) {
 
 // TestOracleRawLiveText lays raw bytes over, of the same kernel on another CPU.
 func TestOracleRawLiveText(t *testing.T) {
-	raw := oracleFile(t, "oracle", "epyc_live_text.bin.zst")
-	img, err := Open(oracleFile(t, "oracle", oracleKernels[1].vmlinuz), &Options{LiveText: raw})
+	raw := oracle.File(t, "oracle", "epyc_live_text.bin.zst")
+	img, err := Open(oracle.Image(t, "oracle"), &Options{LiveText: raw})
 	require.NoError(t, err)
 	want, err := readMaybePacked(raw, nil)
 	require.NoError(t, err)
@@ -182,10 +143,9 @@ func TestOracleRawLiveText(t *testing.T) {
 
 // TestOracleSegments covers every section, without overlaps.
 func TestOracleSegments(t *testing.T) {
-	for _, k := range oracleKernels {
-		t.Run(k.dir, func(t *testing.T) {
-			img, err := Open(oracleFile(t, k.dir, k.vmlinuz), &Options{NoBoot: true})
-			require.NoError(t, err)
+	for kernel := range oracle.Kernels {
+		t.Run(kernel, func(t *testing.T) {
+			img := oracleImages(t, kernel)["vmlinuz"]
 			var end x86.Addr
 			for _, g := range img.Segments() {
 				t.Logf("%-12s %v +%#x (%#x in the file) w=%v x=%v", g.Name, g.Addr, g.Size, len(g.Data), g.Write, g.Exec)
@@ -216,9 +176,9 @@ func lookup1(t *testing.T, img *Image, name string) x86.Addr {
 // BenchmarkOpen opens the bzImage of each kernel, from the file to the text as
 // boot leaves it.
 func BenchmarkOpen(b *testing.B) {
-	for _, k := range oracleKernels {
-		b.Run(k.dir, func(b *testing.B) {
-			path := oracleFile(b, k.dir, k.vmlinuz)
+	for kernel := range oracle.Kernels {
+		b.Run(kernel, func(b *testing.B) {
+			path := oracle.Image(b, kernel)
 			for b.Loop() {
 				_, err := Open(path, nil)
 				require.NoError(b, err)

@@ -3,7 +3,6 @@ package kimage
 import (
 	"bytes"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,7 +22,7 @@ var measuredLength = map[string]bool{"alternative": true, "paravirt": true}
 // without repetitions.
 func measuredSites(t *testing.T, kernel string) map[string][]string {
 	rows := map[string][]string{}
-	oracle.Rows(t, filepath.Join(oracle.Dir(t, kernel), "patch_sites.tsv.gz"), func(c []string) {
+	oracle.Rows(t, oracle.File(t, kernel, "patch_sites.tsv.gz"), func(c []string) {
 		row := c[1]
 		if c[0] == "ex_table" {
 			row += " " + strings.TrimPrefix(c[3], "fixup=")

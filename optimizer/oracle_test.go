@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,14 +20,11 @@ import (
 var thorough = os.Getenv("KPROBELAB_SOAK") != ""
 
 func openKernel(tb testing.TB, kernel, live string) *kimage.Image {
-	return openImage(tb, kernel, &kimage.Options{LiveText: filepath.Join(oracle.Dir(tb, kernel), live)})
+	return openImage(tb, kernel, &kimage.Options{LiveText: oracle.File(tb, kernel, live)})
 }
 
 func openImage(tb testing.TB, kernel string, o *kimage.Options) *kimage.Image {
-	files, err := filepath.Glob(filepath.Join(oracle.Dir(tb, kernel), "vmlinuz-*"))
-	require.NoError(tb, err)
-	require.Len(tb, files, 1)
-	img, err := kimage.Open(files[0], o)
+	img, err := kimage.Open(oracle.Image(tb, kernel), o)
 	require.NoError(tb, err)
 	return img
 }
@@ -113,7 +109,7 @@ func compareDetour(t *testing.T, img *kimage.Image, at x86.Addr, p *oracle.Point
 // return thunks, where every return is a jump among the thunks. The text that
 // boot makes for that processor gives the same answers as the live one.
 func TestDecisionsWithReturnThunks(t *testing.T) {
-	live := filepath.Join(oracle.Dir(t, "oracle"), "epyc_live_text.bin.zst")
+	live := oracle.File(t, "oracle", "epyc_live_text.bin.zst")
 	for name, o := range map[string]*kimage.Options{"live": {LiveText: live}, "made": {CPU: "epyc"}} {
 		t.Run(name, func(t *testing.T) {
 			img := openImage(t, "oracle", o)
@@ -137,7 +133,7 @@ func TestDecisionsWithReturnThunks(t *testing.T) {
 
 // epycPoints are the rows of the points that were registered.
 func epycPoints(t *testing.T) (rows [][]string) {
-	f, err := os.Open(filepath.Join(oracle.Dir(t, "oracle"), "epyc_points.tsv"))
+	f, err := os.Open(oracle.File(t, "oracle", "epyc_points.tsv"))
 	require.NoError(t, err)
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -119,10 +118,7 @@ func (s *shell) ask(text string) {
 
 // realTracing is tracing over a real kernel's image.
 func realTracing(t *testing.T, folder string) *tracing.Tracing {
-	images, err := filepath.Glob(filepath.Join(oracle.Dir(t, folder), "vmlinuz*"))
-	require.NoError(t, err)
-	require.Len(t, images, 1)
-	img, err := kimage.Open(images[0], nil)
+	img, err := kimage.Open(oracle.Image(t, folder), nil)
 	require.NoError(t, err)
 	l, err := kprobelab.New(img, &kprobelab.Options{CPUs: 2})
 	require.NoError(t, err)
@@ -143,7 +139,7 @@ type block struct {
 }
 
 func blocks(t *testing.T, folder, name string) []block {
-	text, err := os.ReadFile(filepath.Join(oracle.Dir(t, folder), "transcripts", name))
+	text, err := os.ReadFile(oracle.File(t, folder, "transcripts", name))
 	require.NoError(t, err)
 	var list []block
 	for line := range strings.Lines(string(text)) {

@@ -34,12 +34,10 @@ func TestScripts(t *testing.T) { runScripts(t, "testdata/script", setUp) }
 func TestScriptsOnRealKernels(t *testing.T) {
 	for kernel, name := range oracle.Kernels {
 		t.Run(name, func(t *testing.T) {
-			files, err := filepath.Glob(filepath.Join(oracle.Dir(t, kernel), "vmlinuz-*"))
-			require.NoError(t, err)
-			require.Len(t, files, 1)
+			file := oracle.Image(t, kernel)
 			runScripts(t, "testdata/real", func(e *testscript.Env) error {
-				e.Vars = append(e.Vars, "VMLINUZ="+files[0], "KERNEL="+name)
-				return cutOff(files[0], filepath.Join(e.WorkDir, "truncated"))
+				e.Vars = append(e.Vars, "VMLINUZ="+file, "KERNEL="+name)
+				return cutOff(file, filepath.Join(e.WorkDir, "truncated"))
 			})
 		})
 	}

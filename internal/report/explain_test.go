@@ -4,7 +4,6 @@ import (
 	gohex "encoding/hex"
 	"encoding/json"
 	"errors"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -184,7 +183,7 @@ func TestRulesAreAllTold(t *testing.T) {
 // TestExplainOracle: what is explained of a real kernel's points is what it
 // did, and the detour buffer has its length.
 func TestExplainOracle(t *testing.T) {
-	img := openKernel(t, "oracle", &kimage.Options{LiveText: filepath.Join(oracle.Dir(t, "oracle"), "live.elf.zst")})
+	img := openKernel(t, "oracle", &kimage.Options{LiveText: oracle.File(t, "oracle", "live.elf.zst")})
 	s := NewScan(img)
 	points := oracle.Points(t, "oracle")
 	step := 397

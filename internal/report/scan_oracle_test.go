@@ -34,17 +34,14 @@ func TestScanOracle(t *testing.T) {
 }
 
 func openKernel(t testing.TB, kernel string, o *kimage.Options) *kimage.Image {
-	files, err := filepath.Glob(filepath.Join(oracle.Dir(t, kernel), "vmlinuz-*"))
-	require.NoError(t, err)
-	require.Len(t, files, 1)
-	img, err := kimage.Open(files[0], o)
+	img, err := kimage.Open(oracle.Image(t, kernel), o)
 	require.NoError(t, err)
 	return img
 }
 
 // compareScan compares the first n of what measured gives.
 func compareScan(t *testing.T, kernel string, img *kimage.Image, n int) {
-	f, err := os.Open(filepath.Join(oracle.Dir(t, kernel), "points.tsv.gz"))
+	f, err := os.Open(oracle.File(t, kernel, "points.tsv.gz"))
 	require.NoError(t, err)
 	defer f.Close()
 	lines, err := ReadPoints(f)

@@ -3,7 +3,6 @@
 package session
 
 import (
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,11 +19,7 @@ import (
 // is that of one of them.
 func BenchmarkRegister100k(b *testing.B) {
 	const n = 100_000
-	dir := oracle.Dir(b, "oracle")
-	images, err := filepath.Glob(filepath.Join(dir, "vmlinuz-*"))
-	require.NoError(b, err)
-	require.Len(b, images, 1)
-	img, err := kimage.Open(images[0], nil)
+	img, err := kimage.Open(oracle.Image(b, "oracle"), nil)
 	require.NoError(b, err)
 	lab, err := kprobelab.New(img, nil)
 	require.NoError(b, err)

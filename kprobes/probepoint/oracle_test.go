@@ -2,7 +2,6 @@ package probepoint_test
 
 import (
 	"bytes"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -46,11 +45,7 @@ func TestOracle(t *testing.T) {
 }
 
 func openOracle(t testing.TB, kernel string) *kimage.Image {
-	dir := oracle.Dir(t, kernel)
-	images, err := filepath.Glob(filepath.Join(dir, "vmlinuz-*"))
-	require.NoError(t, err)
-	require.Len(t, images, 1)
-	img, err := kimage.Open(images[0], &kimage.Options{LiveText: filepath.Join(dir, "live.elf.zst")})
+	img, err := kimage.Open(oracle.Image(t, kernel), &kimage.Options{LiveText: oracle.File(t, kernel, "live.elf.zst")})
 	require.NoError(t, err)
 	return img
 }

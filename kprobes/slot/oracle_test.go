@@ -1,7 +1,6 @@
 package slot
 
 import (
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -41,11 +40,7 @@ func TestSlotsAgainstRealKernels(t *testing.T) {
 // table is the one the kernel has.
 func image(t *testing.T, kernel string) kimage.View {
 	t.Helper()
-	dir := oracle.Dir(t, kernel)
-	files, err := filepath.Glob(filepath.Join(dir, "vmlinuz-*"))
-	require.NoError(t, err)
-	require.Len(t, files, 1)
-	img, err := kimage.Open(files[0], &kimage.Options{LiveText: filepath.Join(dir, "live.elf.zst")})
+	img, err := kimage.Open(oracle.Image(t, kernel), &kimage.Options{LiveText: oracle.File(t, kernel, "live.elf.zst")})
 	require.NoError(t, err)
 	return img
 }

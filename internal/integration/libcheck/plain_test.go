@@ -4,7 +4,6 @@ package libcheck
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,10 +21,7 @@ func kernelFile(t testing.TB, kernel string) string {
 	if file := os.Getenv("KPROBELAB_KERNEL"); file != "" {
 		return file
 	}
-	found, err := filepath.Glob(filepath.Join(oracle.Dir(t, kernel), "vmlinuz-*"))
-	require.NoError(t, err)
-	require.NotEmpty(t, found)
-	return found[0]
+	return oracle.Image(t, kernel)
 }
 
 // newLab opens the image on a machine of its own, with the profile of that

@@ -64,7 +64,7 @@ func TestNeighbours(t *testing.T) {
 func TestNeighboursAsMeasured(t *testing.T) {
 	for folder, kernel := range oracle.Kernels {
 		t.Run(kernel, func(t *testing.T) {
-			b, err := os.ReadFile(filepath.Join(oracle.Dir(t, folder), "transcripts", "neighbours.txt"))
+			b, err := os.ReadFile(oracle.File(t, folder, "transcripts", "neighbours.txt"))
 			require.NoError(t, err)
 			_, lines, ok := strings.Cut(string(b), "tgt text at ")
 			require.True(t, ok)

@@ -44,6 +44,22 @@ func Dir(tb testing.TB, kernel string) string {
 	return dir
 }
 
+// File is a file of that kernel's data.
+func File(tb testing.TB, kernel string, elem ...string) string {
+	tb.Helper()
+	return filepath.Join(append([]string{Dir(tb, kernel)}, elem...)...)
+}
+
+// Image is that kernel's own file, vmlinuz.
+func Image(tb testing.TB, kernel string) string {
+	tb.Helper()
+	files, err := filepath.Glob(File(tb, kernel, "vmlinuz-*"))
+	if err != nil || len(files) != 1 {
+		tb.Fatalf("one image of the kernel wanted in %s: %q, %v", kernel, files, err)
+	}
+	return files[0]
+}
+
 // Point is one measured row. Numbers that do not apply are zero, bytes nil.
 type Point struct {
 	Addr                          x86.Addr
@@ -71,7 +87,7 @@ type Point struct {
 func Points(tb testing.TB, kernel string) []Point {
 	tb.Helper()
 	var points []Point
-	Rows(tb, filepath.Join(Dir(tb, kernel), "points.tsv.gz"), func(f []string) {
+	Rows(tb, File(tb, kernel, "points.tsv.gz"), func(f []string) {
 		if len(f) < 26 {
 			tb.Fatalf("points.tsv: a row of %d columns", len(f))
 		}
@@ -146,7 +162,7 @@ type Text struct {
 // LiveELF is a kernel's live text and symbols, as an ELF file.
 func LiveELF(tb testing.TB, kernel string) []byte {
 	tb.Helper()
-	packed, err := os.ReadFile(filepath.Join(Dir(tb, kernel), "live.elf.zst"))
+	packed, err := os.ReadFile(File(tb, kernel, "live.elf.zst"))
 	if err != nil {
 		tb.Fatal(err)
 	}

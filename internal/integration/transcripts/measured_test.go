@@ -69,7 +69,7 @@ var leftBy = map[string]*regexp.Regexp{"oracle612": regexp.MustCompile(`symbol o
 
 // measured reads a transcript as the guest would print it.
 func measured(t *testing.T, folder, name string) []string {
-	b, err := os.ReadFile(filepath.Join(oracle.Dir(t, folder), "transcripts", name+".txt"))
+	b, err := os.ReadFile(oracle.File(t, folder, "transcripts", name+".txt"))
 	require.NoError(t, err)
 	text := string(b)
 	isList := name == "kprobes_list"

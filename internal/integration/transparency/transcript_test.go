@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -46,7 +45,7 @@ var (
 
 // readTranscript reads what was measured on a kernel.
 func readTranscript(t *testing.T, kernel string) (list []measured) {
-	f, err := os.Open(filepath.Join(oracle.Dir(t, kernel), "transcripts", "transparency.txt"))
+	f, err := os.Open(oracle.File(t, kernel, "transcripts", "transparency.txt"))
 	require.NoError(t, err)
 	defer f.Close()
 	for s := bufio.NewScanner(f); s.Scan(); {
