@@ -4,7 +4,6 @@ package emu
 
 // #cgo noescape kpl_call
 // #cgo nocallback kpl_call
-// #cgo nocallback kpl_read_regs
 // #cgo nocallback kpl_cpu_ip
 // #cgo nocallback kpl_cpu_set_ip
 // #include "shim.h"
@@ -15,7 +14,6 @@ import (
 	"fmt"
 	"math"
 	"reflect"
-	"unsafe"
 
 	"kprobelab/errno"
 	"kprobelab/x86"
@@ -94,8 +92,7 @@ func (m *Machine) CallAddr(addr x86.Addr, args ...uint64) (uint64, error) {
 	C.kpl_cpu_set_ip(c.c, C.uint64_t(addr))
 	t.state = runnable
 	err := m.schedule(t)
-	C.kpl_read_regs(t.place(), &t.place().regs)
-	m.last = *(*x86.PtRegs)(unsafe.Pointer(&t.place().regs))
+	m.last = *t.place().readRegs()
 	if err == nil {
 		m.last.IP = uint64(m.c.magic) // where it returned to
 	}
@@ -120,10 +117,11 @@ func (m *Machine) callNested(addr x86.Addr, args []uint64) (uint64, error) {
 	if err == nil && out != returned {
 		err = ErrAtomic
 	}
-	if err != nil {
-		C.kpl_read_regs(c.c, &c.c.regs) // a run that returned has read them
+	if err == nil {
+		m.last = *c.regs() // the end of the run has read them
+	} else {
+		m.last = *c.readRegs()
 	}
-	m.last = *(*x86.PtRegs)(unsafe.Pointer(&c.c.regs))
 	C.kpl_load(c.c, st, 1-c.c.in_callout)
 	m.c.stop_at = min(stop, C.uint64_t(m.budget))
 	return m.last.AX, err

@@ -14,6 +14,7 @@ package emu
 
 #cgo nocallback kpl_cpu_setup
 #cgo nocallback kpl_cpu_drop_all
+#cgo nocallback kpl_read_regs
 #include <stdlib.h>
 #include "shim.h"
 */
@@ -178,9 +179,14 @@ func (c *cpu) close() {
 // crashes in the last of them.
 const maxDepth = 63
 
-// unlimited starts a run without a timeout and without a count of instructions.
-// One for all, because the binding's Start allocates its own each time.
-var unlimited unicorn.UcOptions
+// readRegs reads the engine's registers, all in one crossing.
+func (c *cpu) readRegs() *x86.PtRegs {
+	C.kpl_read_regs(c.c, &c.c.regs)
+	return c.regs()
+}
+
+// regs is what was read last.
+func (c *cpu) regs() *x86.PtRegs { return (*x86.PtRegs)(unsafe.Pointer(&c.c.regs)) }
 
 // start lets the engine run from ip until it stops. c.c says why it did.
 //
@@ -207,7 +213,7 @@ func (c *cpu) start(m *Machine, ip x86.Addr) {
 		m.c.translated += C.KPL_RUN_BYTES // the block at the end is translated for each run
 	}
 	k.depth++
-	err := c.uc.StartWithOptions(uint64(ip), until, &unlimited)
+	err := c.uc.Start(uint64(ip), until)
 	k.depth--
 	if k.reason != C.KPL_RETURN {
 		c.classify(m, err)
@@ -224,8 +230,7 @@ func (c *cpu) translated(m *Machine) C.uint64_t { return m.c.translated - c.c.fl
 // classify finds out why a run ended whose hooks did not say that it returned.
 func (c *cpu) classify(m *Machine, err error) {
 	k := c.c
-	C.kpl_read_regs(k, &k.regs)
-	k.ip = k.regs.ip
+	k.ip = C.uint64_t(c.readRegs().IP)
 	switch {
 	case k.reason >= C.KPL_EXIT:
 	case k.miss != 0 && errors.Is(err, unicorn.UcError(unicorn.ERR_EXCEPTION)):
@@ -254,7 +259,7 @@ func (c *cpu) takeBackStop(m *Machine) {
 	k.reason = C.KPL_NONE
 	m.c.translated += C.KPL_RUN_BYTES
 	k.depth++
-	err := c.uc.StartWithOptions(uint64(m.c.inner), uint64(m.c.inner), &unlimited)
+	err := c.uc.Start(uint64(m.c.inner), uint64(m.c.inner))
 	k.depth--
 	k.reason = reason
 	if err == nil && k.in_callout == 0 {

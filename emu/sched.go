@@ -106,8 +106,7 @@ func (m *Machine) settle(c *cpu, t *Task, out outcome) error {
 		if t.n == 0 {
 			return nil
 		}
-		C.kpl_read_regs(c.c, &c.c.regs)
-		m.complete(t, uint64(c.c.regs.ax), nil)
+		m.complete(t, c.readRegs().AX, nil)
 		t.state = ready
 		if len(t.results) == len(t.calls) {
 			m.exit(t)
@@ -262,8 +261,7 @@ func (m *Machine) choices(list []pair, c *cpu) []pair {
 func (t *Task) canRun() bool { return t.state == runnable || t.state == ready }
 
 func (m *Machine) preemptible(c *cpu) bool {
-	C.kpl_read_regs(c.c, &c.c.regs)
-	if f := uint64(c.c.regs.flags); f&x86.FlagIF == 0 || f&x86.FlagTF != 0 {
+	if f := c.readRegs().Flags; f&x86.FlagIF == 0 || f&x86.FlagTF != 0 {
 		return false
 	}
 	if c.guarded() {
@@ -360,9 +358,9 @@ func (m *Machine) claim(t *Task) *cpu {
 }
 
 // place is the engine that holds the task's registers, or held them last.
-func (t *Task) place() *C.kpl_cpu {
+func (t *Task) place() *cpu {
 	if t.cpu != nil {
-		return t.cpu.c
+		return t.cpu
 	}
-	return t.m.cur.c
+	return t.m.cur
 }
