@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ports.h"
+
 /* Attributes of a guest page. A page with none is not mapped. */
 enum { KPL_R = 1, KPL_W = 2, KPL_X = 4, KPL_DIRTY = 8 };
 

@@ -361,36 +361,36 @@ static void on_out(uc_engine *uc, uint32_t port, int size, uint32_t value, void 
 	if (c->reason >= KPL_EXIT)
 		return;
 	switch (port) {
-	case 0xE0:
+	case KPL_PORT_CALLOUT:
 		callout(c);
 		return;
-	case 0xE1:
+	case KPL_PORT_YIELD:
 		if (c->depth == 1) /* a handler runs with preemption off */
 			stop_later(c, KPL_YIELD);
 		return;
-	case 0xE2:
+	case KPL_PORT_SLEEP:
 		uc_reg_read(uc, UC_X86_REG_RDI, &c->arg);
 		stop_later(c, KPL_SLEEP);
 		return;
-	case 0xE3:
+	case KPL_PORT_EXIT:
 		stop_later(c, KPL_EXIT);
 		return;
-	case 0xE8:
+	case KPL_PORT_RETURN:
 		if (c->depth == 1 && c->block == c->m->magic) {
 			c->m->instrs -= c->m->every ? 1 : 2; /* the stub's are not the guest's */
 			stop_later(c, KPL_RETURN);
 		}
 		return;
-	case 0xE4:
+	case KPL_PORT_CONSOLE:
 		kpl_console_put(c->m, value);
 		return;
-	case 0xE5:
+	case KPL_PORT_CLOCK:
 		v = c->m->instrs + c->m->extra;
 		break;
-	case 0xE6:
+	case KPL_PORT_TASK:
 		v = c->m->task;
 		break;
-	case 0xE7:
+	case KPL_PORT_CPU:
 		v = c->n;
 		break;
 	default:

@@ -30,8 +30,8 @@ const (
 )
 
 var (
-	magicCode   = []byte{0xe6, 0xe8, 0xeb, 0xfe, 0xcc, 0xcc, 0xcc, 0xcc, 0xf4} // out %al,$0xe8; jmp .; …; hlt
-	calloutCode = []byte{0xe6, 0xe0, 0xc3, 0xcc}                               // out %al,$0xe0; ret
+	returnCode  = []byte{0xe6, C.KPL_PORT_RETURN, 0xeb, 0xfe, 0xcc, 0xcc, 0xcc, 0xcc, 0xf4} // out %al,$port; jmp .; int3 …; hlt
+	calloutCode = []byte{0xe6, C.KPL_PORT_CALLOUT, 0xc3, 0xcc}                              // out %al,$port; ret
 )
 
 // stubs are the callouts, by the stub's place.
@@ -61,7 +61,7 @@ func (m *Machine) makeStubs() error {
 	m.stubs.used = magicStub + 1
 	m.stubs.fns = make([]func(x86.Addr, *x86.PtRegs), m.stubs.used)
 	m.addSymbol("return_to_host", at, stubSize)
-	return m.PokeText(at, magicCode)
+	return m.PokeText(at, returnCode)
 }
 
 func (m *Machine) stubPage() error {

@@ -38,7 +38,12 @@ func TestRebuildsToTheSameBytes(t *testing.T) {
 	}
 	// A copy elsewhere: the build may not leave its folder's name in the result.
 	dir := t.TempDir()
-	require.NoError(t, os.CopyFS(filepath.Join(dir, "src"), os.DirFS("../../../testdata/guest")))
+	src := filepath.Join(dir, "testdata/guest")
+	require.NoError(t, os.CopyFS(src, os.DirFS("../../../testdata/guest")))
+	ports, err := os.ReadFile("../../../emu/ports.h")
+	require.NoError(t, err)
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "emu"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "emu/ports.h"), ports, 0o644))
 	out := filepath.Join(dir, "out")
 	require.NoError(t, os.Mkdir(out, 0o755))
 	tidy := filepath.Join(dir, "btftidy")
@@ -47,7 +52,7 @@ func TestRebuildsToTheSameBytes(t *testing.T) {
 	log, err := build.CombinedOutput()
 	require.NoError(t, err, string(log))
 
-	cmd := exec.Command("make", "-C", filepath.Join(dir, "src"), "OUT="+out, "FAST="+out, "BTFTIDY="+tidy)
+	cmd := exec.Command("make", "-C", src, "OUT="+out, "FAST="+out, "BTFTIDY="+tidy)
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "MAKEFLAGS=", "MAKELEVEL=")
 	log, err = cmd.CombinedOutput()
 	require.NoError(t, err, string(log))
