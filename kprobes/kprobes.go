@@ -9,40 +9,43 @@ import (
 
 // Kprobes is the subsystem of one machine.
 type Kprobes struct {
-	m Machine
-	// mem is m again, as what emulations read and write through, and answerer
-	// and swapper where it is one; where is what it has as Pointers, nil for
-	// nothing.
-	mem      slot.Memory
+	// What every hit reads comes first, close together: cache lines that a hit
+	// has to fetch are a good part of its time.
+
+	// where is what the machine has as Pointers, nil for nothing.
+	where   struct{ cpu, task *int }
+	cpus    []cpuState
+	c       *profile.Config
+	observe func(Event)
+	kret    kretState
+	// answerer and swapper are the machine where it is one.
 	answerer Answerer
 	swapper  Swapper
-	where    struct{ cpu, task *int }
+	// m is the machine, and mem is it again, as what emulations read and write
+	// through.
+	m     Machine
+	mem   slot.Memory
+	guest guestState
+	// fast is nil until a probe has handlers in guest code, and where there is
+	// no FastPath.
+	fast FastPath
+	// ftrace is what probes on fentry sites need of the function tracer.
+	ftrace ftraceState
+	table  table
 
-	c    *profile.Config
-	view *liveView
-
-	table table
+	view  *liveView
 	slots slotCache
-	cpus  []cpuState
 	mods  modules
 	// disarmed is kprobes_all_disarmed.
 	disarmed bool
 	// warned remembers the one-time warning about a second registration.
 	warned bool
 
-	kret kretState
-	jp   jprobeState
-	opt  optState
-	// ftrace is what probes on fentry sites need of the function tracer.
-	ftrace ftraceState
-	guest  guestState
-	// fast is nil until a probe has handlers in guest code, and where there is
-	// no FastPath.
-	fast FastPath
+	jp  jprobeState
+	opt optState
 
-	observe func(Event)
-	log     func(string)
-	err     error
+	log func(string)
+	err error
 }
 
 var _ x86.Traps = (*Kprobes)(nil)

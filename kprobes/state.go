@@ -48,30 +48,30 @@ type control struct {
 // kprobe_instance.
 type cpuState struct {
 	control
-	// prev is the one level that can be saved.
-	prev control
-	// path is how the handlers that run now were come to, and interruptible
-	// whether interrupts were on at the probed place.
-	path          entryPath
-	interruptible bool
-	// instance is the member of an aggregate whose handler is being called.
-	instance *Kprobe
-	// jump is what a jprobe saved while its handler runs.
-	jump jprobeArea
 	// task is the task that was hit last, whose end also ends its hits.
 	task int
 	// step numbers the events of a hit.
 	step int
+	// answered: the machine has the answer to the int3 that ends the step.
+	answered bool
+	// interruptible is whether interrupts were on at the probed place, and path
+	// how the handlers that run now were come to.
+	interruptible bool
+	path          entryPath
+	// instance is the member of an aggregate whose handler is being called.
+	instance *Kprobe
 	// local is the CPU's page of variables, nil while no handler is guest
 	// code, and frames how many of its frames are in use.
 	local  []uint64
 	frames int
-	// answered: the machine has the answer to the int3 that ends the step.
-	answered bool
 	// word and byte are buffers for guest memory: a slice of a local would
 	// be allocated on every hit.
 	word [8]byte
 	byte [1]byte
+	// prev is the one level that can be saved.
+	prev control
+	// jump is what a jprobe saved while its handler runs.
+	jump jprobeArea
 }
 
 // begin makes p the probe being handled (set_current_kprobe).

@@ -8,18 +8,18 @@ type Config struct {
 	// Describes is one line for people: which kernel this is.
 	Describes string
 
-	Decoder  Decoder
-	Resolve  Resolve
-	Check    Check
-	Slot     Slot
-	Step     Step
-	Kret     Kret
-	Optimize Optimize
-	Sample   Sample
-	Tracing  Tracing
-
+	Decoder Decoder
+	Resolve Resolve
+	Check   Check
 	// Preemption is CONFIG_PREEMPTION. It compiles boosting out (docs/spec 2.4).
 	Preemption bool
+	Slot       Slot
+	Step       Step
+	Kret       Kret
+	Optimize   Optimize
+	Sample     Sample
+	Tracing    Tracing
+
 	// KprobesOnFtrace is CONFIG_KPROBES_ON_FTRACE: a probe on a function's
 	// fentry site runs from the function tracer (docs/spec 1.4, 2.9).
 	KprobesOnFtrace bool
