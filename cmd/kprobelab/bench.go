@@ -29,16 +29,17 @@ difference is divided by the hits. The columns:
    model      microseconds by --hardware: its costs times the traps, steps, detours and
               trampolines counted here
 
-With --symbol it is a place of your own, in the guest kernel or in the kernel of --image,
-that the calls of --call come to: by the paths that a hit there can take. The others are
-listed with the reason. A fentry site, as most functions begin with, has no other path
-than ftrace, and its return no other than r-ftrace: give an offset for the others. The call's
-buffers stay what the last call left; the calls have to make as many hits each, and the
-figures are per hit. The floor is the guest kernel's.
+With --symbol it measures a place of your own, in the guest kernel or in the kernel of
+--image, which the call of --call comes to: on the paths that a hit there can take. The other
+paths are listed with the reason. A fentry site, which most functions begin with, has the
+path ftrace only, and a return probe there r-ftrace: give an offset for other paths. Every
+call has to make the same number of hits, and the figures are per hit; a buffer is not reset
+between calls. The floor is the guest kernel's.
 
-The handlers count, in Go (a function of kprobelab's user) or in guest code (as a module's
-are, which a jump, the function tracer and a return reach without Go). Each path says whose rules it runs on: boosting (b, rb)
-needs a kernel without PREEMPTION, the trap flag one before 5.13.
+A handler counts its hits. It is in Go (a function of yours), or in guest code (as a module's
+is): a jump, the function tracer and a return reach that without Go. Each path says which
+kernel's rules it runs on: boosting (b, rb) needs one without PREEMPTION, stepping by the
+trap flag one before 5.13.
 
 --hardware is x86-64 or i386, the documentation's processors, or a JSON file of your own:
    {"name": "mine", "trap_us": 0.5, "step_us": 0.5, "detour_us": 0.05, "trampoline_us": 0.2}

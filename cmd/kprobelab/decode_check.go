@@ -18,7 +18,7 @@ import (
 	"kprobelab/kimage"
 )
 
-const withHelp = "the decoders to compare with, of zydis, objdump, llvm, x86asm, capstone, xed; without it, those of the first three\nthat are on the machine (make deps-test fetches them)"
+const withHelp = "any of zydis, objdump, llvm, x86asm, capstone, xed; without it, those of the first three\nthat are on the machine (make deps-test fetches them)"
 
 func compareFlags() []cli.Flag {
 	return []cli.Flag{

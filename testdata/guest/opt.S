@@ -152,7 +152,7 @@ FUNC opt_no_x87
 	int3
 END opt_no_x87
 
-/* Not in 6.1: a shift is not either; from 6.12 on it is. */
+/* Not in 6.1: a shift is not either; from 6.9 on it is. */
 FUNC opt_no_shift
 	shl	$3, %rdi
 	mov	%rdi, %rax
