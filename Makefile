@@ -12,8 +12,8 @@ FUZZTIME ?= 20s
 SOAKTIME ?= 2m
 
 # Only the static archive is in lib, so -lunicorn of the Go binding finds that.
-# The caller's own flags come after, and ours stand there once: the build cache
-# tells builds apart by the text of the flags.
+# The caller's own flags come after ours, and ours are not repeated when a make
+# runs a make: the build cache compares flags as text, and built everything twice.
 cflags = -O2 -g -I$(unicorn)/include
 # The binding names -lunicorn after -lm, and a linker that drops libraries nobody has
 # asked for yet would drop libm: the archive's sqrtf was then undefined.

@@ -1,6 +1,6 @@
 #!/bin/sh
 # bench-docs.sh KPROBELAB: measures, and writes the figures into docs/cost.md,
-# behind the line that begins with "<!-- measured", and the plot beside it.
+# after the line that begins with "<!-- measured", and the plot beside it.
 set -eu
 
 kprobelab=$1

@@ -1,12 +1,12 @@
 #!/bin/sh
 # bench-qemu.sh KPROBELAB: measures what a hit costs on real kernels under
 # QEMU's software emulation and, in between, what KPROBELAB takes for it; prints
-# both side by side and writes them into docs/cost-qemu.md, behind the line that
+# both side by side and writes them into docs/cost-qemu.md, after the line that
 # begins with "<!-- measured" (make bench-qemu).
 #
 # SUITES='bookworm bullseye' picks Debian's kernels (both by default: only the
 # second has no PREEMPTION, which boosting needs), CPU=qemu64 the processor,
-# BOOTS=2 how often each kernel boots before KPROBELAB's turn, and again behind
+# BOOTS=2 how often each kernel boots before KPROBELAB's turn, and again after
 # it, ROUNDS=4 its rounds in each boot, BENCH the options of kprobelab bench
 # (handlers in guest code, as the real kernel's are; rounds that are short and
 # many: those that something else interrupts are then fewer than half),

@@ -1,11 +1,11 @@
 #!/bin/sh
-# check.sh test: what a newcomer runs (make test), three minutes on two cores.
-# check.sh check: the rest of what CI runs (make check); the tests that the
-# first one shortens or leaves out run whole.
-# check.sh total: the closing count of both together, the last that ran of each.
+# check.sh test: make test, which takes three minutes on two cores.
+# check.sh check: make check, the rest of what CI runs. Tests that make test
+# shortens or skips run whole here.
+# check.sh total: one count over the last runs of both.
 #
-# Every step runs, whatever failed before it; the last line counts the tests,
-# each once over all runs.
+# Every step runs, even after one has failed. The last line counts the tests, each
+# once over all runs.
 set -eu
 cd "$(dirname "$0")/.."
 part=${1:-test}
@@ -13,8 +13,8 @@ work=.cache/check
 tally=$work/$part.tally
 mkdir -p "$work"
 
-# The release that knows the Go of go.mod. Run by version and not a tool of
-# go.mod, because the licence of everything in go.mod is our business.
+# The release that knows the Go of go.mod. It is run by version and is no tool of
+# go.mod, because archtest checks the licence of everything in go.mod.
 staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 failures=
@@ -40,8 +40,9 @@ check_gofmt() {
 	return 1
 }
 
-# What the generators write is what is committed. The guest kernel's ELF is not
-# among them: another compiler makes other bytes; its own test compares.
+# Generated files are committed as the generators write them. The guest kernel's
+# ELF is not compared here: another compiler writes other bytes. A test of its own
+# rebuilds it where the compiler is the same.
 check_generated() {
 	if ! git rev-parse HEAD >/dev/null 2>&1; then
 		echo "   not a git checkout: nothing to compare with"
@@ -82,8 +83,8 @@ without_cgo() (
 
 vet_and_test() { go vet ./... && tests -short ./...; }
 
-# Unicorn is for Linux here; the rest of the program is for every system. One
-# that is neither Linux nor of 64 bits stands for all: each costs a minute.
+# The engine is for Linux; the rest of the program is for every system. One system
+# that is neither Linux nor 64 bits wide stands for all: each costs a minute.
 check_elsewhere() { CGO_ENABLED=0 GOOS=windows GOARCH=386 go build ./...; }
 
 check_benchmarks() {

@@ -3,9 +3,10 @@
 # probes on them, and compares what they say with what kprobelab computes for
 # the same images (make conformance).
 #
-# SUITES='bullseye bookworm trixie' picks the kernels (all three by default), FLAVOURS='cloud-amd64
-# amd64 rt-amd64' their flavours (the first by default), CPU='qemu64 EPYC' the processors, POINTS
-# and SEED the points, KPROBELAB_QEMU and KPROBELAB_CLANG other tools.
+# SUITES='bullseye bookworm trixie' picks the kernels (all three by default),
+# FLAVOURS='cloud-amd64 amd64 rt-amd64' their flavours (the first by default),
+# CPU='qemu64 EPYC' the processors, POINTS and SEED the points, KPROBELAB_QEMU and
+# KPROBELAB_CLANG other tools.
 # Ends with 0 when every answer is the same, 1 when some are not, and 77 when
 # the kernels or the tools cannot be had, or a kernel did not run to its end.
 set -eu

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The decoders to compare ours with, in .cache/decoders/bin: zydis, llvm and
-# capstone behind the line protocol of docs/decoder.md, and objdump.
+# capstone, which answer in the line protocol of docs/decoder.md, and objdump.
 #
 # A system's own LLVM and objdump are used; what is missing is unpacked from
 # Debian's packages as an ordinary user. Zydis and Capstone are always

@@ -125,7 +125,7 @@ if [ -n "${KPROBELAB_UNICORN:-}" ]; then
 elif ! from_system; then
 	from_debian
 fi
-# Now, with one sentence, and not in the middle of whatever runs first.
+# Fetched here, so that a failure is one sentence and not part of a build.
 say "fetching the Go modules"
 (cd "$root" && go mod download) ||
 	die "the Go modules did not arrive (go's message is above); certificates come with: apt-get install ca-certificates, another source is named by GOPROXY"

@@ -41,6 +41,6 @@ until [ -s "$work/ready" ]; do
 	fi
 	sleep 0.1
 done
-# The server does not see what is laid over: a server that opens its own files
-# waits for itself at its end.
+# The server must not see its own mount: opening a file there it would wait for
+# itself when it ends.
 unshare -m --propagation private "$scripts/selftests-over.sh" "$mnt" "$work" "$tests" "$logs" "$@"

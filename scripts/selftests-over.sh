@@ -16,8 +16,8 @@ if [ -d /sys/kernel/debug ]; then
 	mkdir /sys/kernel/debug/kprobes
 	mount --bind "$mnt/kprobes" /sys/kernel/debug/kprobes
 fi
-# What the tests do with these has to reach the guest. Where the tests and their
-# logs lie in /tmp themselves, they stay there to be seen.
+# What the tests write to these files has to reach the guest. Tests and logs that
+# are in /tmp stay visible.
 keep=${tests%/*}
 case $keep in
 /tmp/*)

@@ -1,4 +1,4 @@
-/* Capstone behind the line protocol; its lengths only. make deps-test builds it. */
+/* Capstone, asked in the line protocol; its lengths only. make deps-test builds it. */
 #include <capstone/capstone.h>
 #include "line.h"
 

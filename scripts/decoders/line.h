@@ -1,5 +1,5 @@
 /*
- * The line protocol of docs/decoder.md, for a decoder behind a C function:
+ * The line protocol of docs/decoder.md, for a decoder that is a C function:
  * an instruction's bytes in hex a line in; "LENGTH CLASS [TARGET]" a line out,
  * length 0 for what is no instruction, the target counted from the first byte.
  * Answers are flushed when no question is waiting, so batches are fast and

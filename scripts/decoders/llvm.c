@@ -1,5 +1,5 @@
 /*
- * LLVM's disassembler behind the line protocol. make deps-test builds it. The
+ * LLVM's disassembler, asked in the line protocol. make deps-test builds it. The
  * four functions are those of llvm-c/Disassembler.h and llvm-c/Target.h, which
  * are stable, so that the headers' package is not needed.
  */

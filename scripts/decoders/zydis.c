@@ -1,4 +1,4 @@
-/* Zydis behind the line protocol. make deps-test builds it. */
+/* Zydis, asked in the line protocol. make deps-test builds it. */
 #include <time.h>
 #include <Zydis/Zydis.h>
 #include "line.h"

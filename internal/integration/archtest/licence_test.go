@@ -26,8 +26,8 @@ var licences = []struct{ name, phrase string }{
 
 var spaces = regexp.MustCompile(`[\s*#>]+`)
 
-// classify names the licence of a text, "" for one that is not in the table.
-// A text that speaks of Apache's anywhere is not in the table.
+// classify names the licence of a text, "" where it is not in the table. A text
+// that mentions Apache's licence anywhere counts as not in the table.
 func classify(text string) string {
 	flat := spaces.ReplaceAllString(text, " ")
 	if strings.Contains(flat, "Apache License") {
@@ -44,9 +44,10 @@ func classify(text string) string {
 var rule = regexp.MustCompile(`(?m)^-{5,}$`)
 var files = regexp.MustCompile(`(?m)^Files: (\S+)$`)
 
-// section is the part of a licence file that speaks for the package at dir,
-// relative to the file. Files that hold several (klauspost/compress) part
-// them by a line of dashes, and say "Files: folder/*" in all but the first.
+// section is the part of a licence file that covers the package at dir, a path
+// relative to the file. A file with several licences (klauspost/compress)
+// separates them by a line of dashes and says "Files: folder/*" in all but the
+// first.
 func section(text, dir string) string {
 	general := ""
 	for i, part := range rule.Split(text, -1) {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// order is the import order: a package may reach, by whatever way, only
-// packages of the lines above its own. RATIONALE.md says why.
+// order is the import order: a package may import, directly or through others,
+// only packages of the lines above its own. RATIONALE.md says why.
 var order = [][]string{
 	{"x86", "errno"},
 	{"profile"},
@@ -72,7 +72,7 @@ func TestPackagesBesideTheOrder(t *testing.T) {
 	}
 }
 
-// A second engine can take emu's place as long as nobody else names it.
+// A second engine can replace emu as long as no other package imports it.
 func TestOnlyWiringImportsEmu(t *testing.T) {
 	for _, p := range goList(t, "1") {
 		if p.ours() != "" && slices.Contains(p.Imports, module+"/emu") && !slices.Contains(wiring, p.ours()) {

@@ -14,7 +14,7 @@ import (
 	"kprobelab"
 )
 
-// maxSize is what an embedded file may cost everybody who builds us, in bytes.
+// maxSize bounds the embedded file, which is in every program built from us.
 const maxSize = 300 << 10
 
 // image is the guest kernel as the tests read it: debug/elf and symbols by name.
@@ -71,7 +71,7 @@ func (im *image) table(start, stop string, size int) (addrs []uint64, recs [][]b
 	return addrs, recs
 }
 
-// rel is a field that counts from itself.
+// rel is a field that holds the distance from itself to its target.
 func rel(at uint64, rec []byte, off int) uint64 {
 	return at + uint64(off) + uint64(int64(int32(binary.LittleEndian.Uint32(rec[off:]))))
 }

@@ -36,7 +36,7 @@ func TestRebuildsToTheSameBytes(t *testing.T) {
 	if here := compilerHere(t); here != kprobelab.GuestCompiler() {
 		t.Skipf("the files were built with %q, here is %q: the same sources may become other bytes", kprobelab.GuestCompiler(), here)
 	}
-	// A copy elsewhere: the build may not leave its folder's name in the result.
+	// A copy in another folder: the folder's name must not appear in the result.
 	dir := t.TempDir()
 	src := filepath.Join(dir, "testdata/guest")
 	require.NoError(t, os.CopyFS(src, os.DirFS("../../../testdata/guest")))

@@ -25,7 +25,7 @@ func guest(t testing.TB, kernel string, o kprobelab.Options) *kprobelab.Lab {
 	return l
 }
 
-// outcome is what a call left behind.
+// outcome is what a call left.
 type outcome struct {
 	regs    x86.PtRegs
 	stopped string
@@ -43,7 +43,7 @@ type bench struct {
 	*kprobelab.Lab
 	t       testing.TB
 	scratch x86.Addr
-	// Of stride optimizable places one is tried; met were met so far.
+	// One optimizable place in every stride is tried; met counts those seen.
 	stride, met int
 }
 
@@ -97,8 +97,8 @@ func (b *bench) run(at x86.Addr, args []uint64) (o outcome) {
 	return o
 }
 
-// stop says how a call ended. A fault of a copied instruction is reported where
-// the copy is, as in a real kernel: the address is left out.
+// stop says how a call ended, without addresses: as in a real kernel, a fault of a
+// copied instruction is reported at the copy.
 func (b *bench) stop(err error) string {
 	var f *emu.Fault
 	if errors.As(err, &f) {
@@ -110,7 +110,7 @@ func (b *bench) stop(err error) string {
 	return fmt.Sprint(err)
 }
 
-// differs says in what two outcomes differ, "" for in nothing. What lies below
+// differs describes the first difference of two outcomes, "" for none. What lies below
 // the call's stack pointer is dead: the detour buffer builds its frame there.
 func (b *bench) differs(have, want *outcome) string {
 	if have.stopped != want.stopped || have.console != want.console {

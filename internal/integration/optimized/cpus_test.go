@@ -17,7 +17,7 @@ import (
 	"kprobelab/x86"
 )
 
-// patcher is the machine, and what a test leaves out of it.
+// patcher is the machine, with the steps that a test leaves out.
 type patcher struct {
 	*emu.Machine
 	leaveOut string
@@ -68,7 +68,7 @@ func (r *cpusRun) slices(n int) error {
 	return r.m.RunUntil(func() bool { n--; return n < 0 })
 }
 
-// play is one run: an error is whatever a task or the subsystem ran into.
+// play makes one run. The error is that of a task or of the subsystem.
 func (r *cpusRun) play(places []x86.Addr) error {
 	var tasks []*emu.Task
 	for range 3 {
@@ -100,7 +100,7 @@ func (r *cpusRun) play(places []x86.Addr) error {
 	return r.k.Err()
 }
 
-// life is that of one or two probes.
+// life takes one or two probes from registration to removal.
 func (r *cpusRun) life(places []x86.Addr) error {
 	var probes []*kprobes.Kprobe
 	for range 1 + r.rng.IntN(2) {
@@ -126,7 +126,8 @@ func (r *cpusRun) life(places []x86.Addr) error {
 	return r.worker()
 }
 
-// worker lets the worker come to its end, and the CPUs run between its steps.
+// worker runs the optimizer's worker to its end, with the CPUs running between
+// its steps.
 func (r *cpusRun) worker() error {
 	for {
 		if err := r.slices(r.rng.IntN(12)); err != nil {

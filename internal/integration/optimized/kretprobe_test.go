@@ -12,8 +12,8 @@ import (
 	"kprobelab/x86"
 )
 
-// A return probe whose entry is a jump tracks calls as one by int3 does: the
-// trampoline takes the return address's place in the probed frame.
+// A return probe whose entry is a jump tracks calls as one with an int3 does: the
+// trampoline replaces the return address in the probed frame.
 func TestKretprobeOverOptimizedEntry(t *testing.T) {
 	for _, kernel := range []string{"5.10", "6.1", "6.12"} {
 		t.Run(kernel, func(t *testing.T) {

@@ -23,18 +23,17 @@ import (
 
 var update = flag.Bool("update", false, "write testdata anew from the measured transcripts")
 
-// target is the function that the test module on the real kernels probed: move,
-// add, xor, lea, move, ret; padding behind it.
+// target is the function that the test module probed on the real kernels: move,
+// add, xor, lea, move, ret, then padding.
 var target = []byte{
 	0x48, 0x89, 0xf8, 0x48, 0x83, 0xc0, 0x01, 0x48, 0x31, 0xc9, 0x48, 0x8d, 0x50, 0x08, 0x48, 0x89, 0xd0, 0xc3,
 	0xcc, 0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00,
 }
 
-// host is the guest's function that it is written over.
+// host is the guest's function that target is written over.
 const host = "form_len_15"
 
-// neighbours is the test module, in Go: it does what that did, and prints what
-// that printed.
+// neighbours is the test module rewritten in Go: the same steps, the same output.
 type neighbours struct {
 	t     *testing.T
 	l     *kprobelab.Lab
@@ -46,7 +45,7 @@ type neighbours struct {
 	hits, posts int
 }
 
-// What probes in each other's regions do to each other, as on three real kernels.
+// Probes in each other's regions behave as on three real kernels.
 func TestNeighbours(t *testing.T) {
 	for _, kernel := range oracle.Kernels {
 		t.Run(kernel, func(t *testing.T) {
@@ -60,7 +59,7 @@ func TestNeighbours(t *testing.T) {
 	}
 }
 
-// testdata is what the kernels printed, without what belongs to their build.
+// testdata is what the kernels printed, without what depends on their build.
 func TestNeighboursAsMeasured(t *testing.T) {
 	for folder, kernel := range oracle.Kernels {
 		t.Run(kernel, func(t *testing.T) {
@@ -180,7 +179,7 @@ func (n *neighbours) play() {
 	n.dump("clean", 0)
 }
 
-// inside puts probes into, and right behind, the region of the one at +0.
+// inside puts probes into the region, and right after the region, of the one at +0.
 func (n *neighbours) inside() {
 	b := n.probe(3, true, false)
 	e := n.register(b)

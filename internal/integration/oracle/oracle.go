@@ -193,7 +193,7 @@ func LiveText(tb testing.TB, kernel string) Text {
 	return Text{x86.Addr(s.Addr), text}
 }
 
-// At is the text from addr on, nil outside.
+// At is the text from addr on, nil where addr is outside.
 func (t Text) At(addr x86.Addr) []byte {
 	if !addr.In(t.Base, t.Base.Add(int64(len(t.Bytes)))) {
 		return nil
@@ -201,7 +201,7 @@ func (t Text) At(addr x86.Addr) []byte {
 	return t.Bytes[addr.Sub(t.Base):]
 }
 
-// ProbedAt is where the kernel put the probe: behind an ENDBR, or what a
+// ProbedAt is where the kernel put the probe: past an ENDBR, or what a
 // sealed one became, with IBT (docs/spec 14.2).
 func (p Point) ProbedAt(text Text) x86.Addr {
 	b := text.At(p.Addr)

@@ -104,8 +104,8 @@ func TestFtraceProbe(t *testing.T) {
 	}
 }
 
-// A handler that panics is reported with its probe's name, on every path to
-// it, and the machine goes on.
+// A panic of a handler is reported with the probe's name, on every path to the
+// handler, and the machine goes on.
 func TestHandlerPanicsOnEveryPath(t *testing.T) {
 	for _, kernel := range profile.Names() {
 		t.Run(kernel, func(t *testing.T) {

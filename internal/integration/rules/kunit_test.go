@@ -30,9 +30,9 @@ func eachKernel(t *testing.T, fn func(t *testing.T, l *kprobelab.Lab, k *kprobes
 	}
 }
 
-// pair is a probe whose handlers leave what the upstream ones leave: the post
-// handler computes from what the pre handler did, and both run as a probe's
-// handlers do, in the middle of a hit.
+// pair is a probe whose handlers compute what the upstream test's handlers
+// compute: the post handler uses the pre handler's result, and both check that
+// they run inside a hit.
 type pair struct {
 	*kprobes.Kprobe
 	pre, post uint64

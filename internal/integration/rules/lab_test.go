@@ -17,7 +17,7 @@ import (
 )
 
 // guest is the guest kernel under a release's rules, checked at the test's end.
-// A change may be nil.
+// change may be nil.
 func guest(t testing.TB, kernel string, o *kprobelab.Options, change func(*profile.Config)) *kprobelab.Lab {
 	c, ok := profile.Named(kernel)
 	require.True(t, ok)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The page for people, and the parts of it that can go stale.
+// The page, and the patterns of what it names.
 const page = "../../../docs/rules.md"
 
 var (
@@ -21,7 +21,7 @@ var (
 	ruleOf   = regexp.MustCompile(`docs/spec(?:\n//)? (\d+(?:\.\d+)*)`)
 )
 
-// TestPageOfRules holds docs/rules.md to the code: the functions and tests
+// TestPageOfRules compares docs/rules.md with the code: the functions and tests
 // that it names are in the files that it links, every rule has a test, and
 // every rule that a test's comment cites is there.
 func TestPageOfRules(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"kprobelab/x86"
 )
 
-// seeds is over how many interleavings every call must be accounted for.
+// seeds is the number of interleavings that are tried.
 func seeds() int {
 	if testing.Short() {
 		return 100

@@ -11,10 +11,10 @@ import (
 	"kprobelab/x86"
 )
 
-// bad is an address where nothing is.
+// bad is an address where nothing is mapped.
 const bad x86.Addr = 0xffffffffff8ff000
 
-// faults has the probed instruction fault, and handlers that run into a fault.
+// faults makes the probed instruction fault, and handlers too.
 func (r *replay) faults() {
 	good := r.longOf77()
 	r.print("unprobed: good=%d bad=%d", r.load(good), r.load(bad))
@@ -100,7 +100,7 @@ func (r *replay) notResolved(p *kprobes.Kprobe, g *x86.PtRegs, trap int) int {
 	return 0
 }
 
-// resolve goes on behind the faulting load, whose result it makes up.
+// resolve makes up the result of the faulting load and goes on after it.
 func (r *replay) resolve(p *kprobes.Kprobe, g *x86.PtRegs, trap int) int {
 	r.notResolved(p, g, trap)
 	g.IP += 3

@@ -98,7 +98,7 @@ func (r *replay) write(file, text string) error {
 	return nil
 }
 
-// plantList is what the module does for listset.
+// plantList plants the probes that the module plants for listset.
 func (r *replay) plantList() {
 	on := func(name string, off x86.Addr) *kprobes.Kprobe {
 		return &kprobes.Kprobe{Addr: r.at("demo_"+name) + off, PreHandler: r.count}

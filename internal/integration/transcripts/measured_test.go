@@ -21,12 +21,12 @@ var update = flag.Bool("update", false, "write testdata from the measured transc
 var (
 	folders = []string{"oracle510", "oracle", "oracle612"}
 	names   = []string{"handler_regs", "misuse", "recursion_nmissed", "fault_handler", "neighbours", "kprobes_list"}
-	// absent says which were not taken of a kernel.
+	// absent names the transcripts that were not taken: folder and name.
 	absent = map[string]bool{"oracle fault_handler": true}
 )
 
-// rewrite takes out of a measured line what this machine cannot have, or what
-// was another build's. Each row says why.
+// rewrite changes a measured line where this machine cannot agree with it, or
+// where it depends on the build. Each row says why.
 var rewrites = []struct {
 	why  string
 	re   *regexp.Regexp
@@ -41,8 +41,8 @@ var rewrites = []struct {
 	{"what lies there is undefined to 5.17", regexp.MustCompile(`ss=0xffff[0-9a-f]+`), "ss=garbage"},
 	{"6.1 was measured without it, and never boosts", regexp.MustCompile(`(emul=\d)\]`), "$1 boost=0]"},
 	{"a detour buffer is somewhere else", regexp.MustCompile(`bytes e9( [0-9a-f]{2}){4}`), "bytes e9 REL32"},
-	{"so it is behind an int3", regexp.MustCompile(`bytes cc((?: [0-9a-f]{2})*) e9( [0-9a-f]{2}){4}`), "bytes cc$1 e9 REL32"},
-	{"what is behind the function", regexp.MustCompile(`( c3)( [0-9a-f]{2})+ \[`), "$1 ["},
+	{"so it is after an int3", regexp.MustCompile(`bytes cc((?: [0-9a-f]{2})*) e9( [0-9a-f]{2}){4}`), "bytes cc$1 e9 REL32"},
+	{"what follows the function", regexp.MustCompile(`( c3)( [0-9a-f]{2})+ \[`), "$1 ["},
 	{"the same outside brackets", regexp.MustCompile(`(emul=\d)$`), "$1 boost=0"},
 	{"the guest's functions have no ENDBR", regexp.MustCompile(`^((?:ft post|kretprobe ft|nested).*)\[none\]`), "$1[flags=0x18 byte0=e8 emul=0 boost=0]"},
 	{"nor this one", regexp.MustCompile(`vfs_read\+0x4`), "vfs_read+0x0"},

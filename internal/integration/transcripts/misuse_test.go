@@ -73,8 +73,8 @@ func (r *replay) badProbes() {
 	r.try("nested module:vmlinux symbol", by("demo:vfs_read", 0))
 }
 
-// emptySymbol stands for a name that is there and empty: in Go that is none,
-// so what is tried is a name that no symbol has.
+// emptySymbol stands for a symbol name that is given but empty. An empty string
+// in Go means no name, so a name that no symbol has is tried.
 func (r *replay) emptySymbol() {
 	r.try("symbol empty string", kprobes.Kprobe{SymbolName: " "})
 }

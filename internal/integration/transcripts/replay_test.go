@@ -19,8 +19,7 @@ import (
 	"kprobelab/x86"
 )
 
-// replay is the test module, in Go: it does what the module did, and prints
-// what it printed.
+// replay is the test module rewritten in Go: the same steps, the same output.
 type replay struct {
 	t     *testing.T
 	l     *kprobelab.Lab
@@ -28,8 +27,8 @@ type replay struct {
 	lines []string
 
 	hits, posts, entries, returns, faultsSeen int
-	// logs are lines of the kernel log, planting and returning what is planted
-	// by listset.
+	// logs are lines of the kernel log; planting and returning are the probes that
+	// listset plants.
 	logs      []string
 	planting  []*kprobes.Kprobe
 	returning []*kprobes.Kretprobe

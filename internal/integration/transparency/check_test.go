@@ -37,7 +37,7 @@ func (c *tally) add(o *tally) {
 	c.listed += o.listed
 }
 
-// reporter is what a test and a check of a random one have in common.
+// reporter is what a test and a fuzz target have in common.
 type reporter interface {
 	require.TestingT
 	Logf(format string, args ...any)
@@ -70,7 +70,7 @@ func (k *kernel) openCheck(t reporter, edit func(*profile.Config)) *check {
 	return c
 }
 
-// newest is the kernel whose decoder knows every instruction there is here.
+// newest is the kernel whose decoder knows every instruction of the guest.
 func newest() *profile.Config {
 	c, _ := profile.Named("6.12")
 	return c
@@ -137,8 +137,8 @@ func (c *check) function(f *function, base []baseline) {
 	}
 }
 
-// preparation picks the ways for the instructions that the forms have around
-// the one that they are for, which repeat from form to form.
+// preparation picks the ways for the instructions around the one that a form is
+// about: they are the same in many forms.
 func (c *check) preparation(n int, ways []*way) []*way {
 	switch {
 	case c.sparse:

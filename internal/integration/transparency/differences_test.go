@@ -10,21 +10,21 @@ import (
 	"kprobelab/profile"
 )
 
-// difference is a way in which a real kernel's own stepping changes the
-// program, or what an oops says of it.
+// difference is one way in which a real kernel's own stepping changes the
+// program, or changes what an oops reports.
 type difference struct {
 	name string
 	// why is the reason, in words.
 	why string
-	// field of profile.Config turns it off by off.
+	// field is the field of profile.Config that off sets to turn it off.
 	field string
 	off   func(c *profile.Config)
 	// on are the kernels where it is found.
 	on []string
-	// is reports whether a probe at the place makes it in such a run.
+	// is reports whether a probe at the place shows the difference in the run.
 	is func(p *place, tr *trace) bool
-	// model does what the kernel does, written apart from it; nil where the
-	// outcome is not compared.
+	// model does what the kernel does, and shares no code with kprobes; nil where
+	// the outcome is not compared.
 	model func(p *place) *model
 }
 
@@ -58,7 +58,7 @@ var differences = []difference{
 	},
 	{
 		name: "VEX taken for legacy", field: "Step.VexAsLegacy", on: emulating,
-		why: "the opcode behind a VEX or EVEX prefix is taken for a one-byte opcode: vzeroupper is a ja to the next instruction, vpor a short jmp, vpsubd a cli; it is skipped",
+		why: "the opcode after a VEX or EVEX prefix is taken for a one-byte opcode: vzeroupper is a ja to the next instruction, vpor a short jmp, vpsubd a cli; it is skipped",
 		off: func(c *profile.Config) { c.Step.VexAsLegacy = false },
 		is:  func(p *place, _ *trace) bool { return p.emulated && p.k.VexLen != 0 }, model: emulated,
 	},
@@ -76,7 +76,7 @@ var differences = []difference{
 	},
 	{
 		name: "call with a prefix", field: "Step.CallReturnsBehind5", on: emulating,
-		why: "the emulated call returns to 5 bytes behind its first byte, whatever its length: into the call itself (not measured)",
+		why: "the emulated call returns to 5 bytes past its first byte, whatever its length: into the call itself (not measured)",
 		off: func(c *profile.Config) { c.Step.CallReturnsBehind5 = false },
 		is:  func(p *place, _ *trace) bool { return p.emulates(0xe8) && len(p.insn) != 5 }, model: emulated,
 	},
@@ -94,7 +94,7 @@ var differences = []difference{
 	},
 	{
 		name: "14 bytes", field: "Step.LastInt3Missed", on: emulating,
-		why: "the int3 behind a copy of 14 bytes is the slot's last byte, where it is not looked for: an int3 of nobody's, an oops (not measured)",
+		why: "the int3 after a copy of 14 bytes is the slot's last byte, where it is not looked for: an int3 of nobody's, an oops (not measured)",
 		off: func(c *profile.Config) { c.Step.LastInt3Missed = false },
 		is: func(p *place, _ *trace) bool {
 			return len(p.insn) == 14 && !p.ftrace && !p.boosted && !p.emulated && !p.config().Step.TrapFlag
@@ -121,7 +121,7 @@ var differences = []difference{
 	},
 	{
 		name: "prefix before the opcode", field: "Step.FixupSkipsREXOnly", on: []string{"2.6.18"},
-		why:   "the fix-up behind the step finds the opcode behind one REX only: rep ret goes to a wrong address, pushfw keeps the step's flags, a prefixed call returns into the slot (not measured)",
+		why:   "the fix-up after the step finds the opcode after one REX only: rep ret goes to a wrong address, pushfw keeps the step's flags, a prefixed call returns into the slot (not measured)",
 		off:   func(c *profile.Config) { c.Step.FixupSkipsREXOnly = false },
 		is:    func(p *place, _ *trace) bool { return p.config().Step.FixupSkipsREXOnly && p.fixupMissed() },
 		model: func(p *place) *model { return &model{p: p, enter: p.enterSlot, leave: p.leaveSlot} },
@@ -192,8 +192,8 @@ func (p *place) popsMore(tr *trace) bool {
 	return false
 }
 
-// fixupMissed reports whether a step of the instruction needs more than ip
-// moved, and hides behind a prefix.
+// fixupMissed reports whether the instruction has a prefix, and its step needs a
+// fix-up of more than ip.
 func (p *place) fixupMissed() bool {
 	if p.boosted || p.ftrace || len(p.insn) < 2 || !decoder.IsLegacyPrefix(p.insn[0]) {
 		return false

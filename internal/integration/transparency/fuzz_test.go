@@ -15,7 +15,7 @@ import (
 	"kprobelab/x86"
 )
 
-// longest is the most of random code that is tried.
+// longest is the length of the longest random code, in bytes.
 const longest = 48
 
 // tame replaces, in random code, what would change the processor for later
@@ -65,7 +65,7 @@ func wild(insn []byte) bool {
 	}
 }
 
-// fuzzed has a machine for each kernel, made when it is first wanted.
+// fuzzed has a machine for each kernel, made at its first use.
 type fuzzed struct {
 	sync.Mutex
 	checks [8]*check

@@ -13,9 +13,9 @@ import (
 	"kprobelab/x86"
 )
 
-// twins are two machines that make the same calls: one unprobed, one whose
-// probes have handlers in guest code. A hit takes the way that an earlier one
-// has shown, so memory is not put back between calls; it has to be the same in
+// twins are two machines that make the same calls: one unprobed, one whose probes
+// have handlers in guest code. A hit may take a path that an earlier hit prepared
+// in memory, so memory is not restored between calls. It has to be the same in
 // both at the end.
 type twins struct {
 	t              *testing.T
@@ -66,8 +66,8 @@ func (w *twins) call(f *function, args []any, where string) {
 	require.NoError(w.t, w.probed.Kprobes.ClearErr(), where)
 }
 
-// memory compares all that the calls wrote, but for the stack and what is the
-// subsystem's own.
+// memory compares all that the calls wrote, except the stack and the memory of
+// the kprobes subsystem.
 func (w *twins) memory(f *function) {
 	sp := x86.Addr(w.plain.Machine.Regs().SP)
 	own := []x86.Range{

@@ -15,7 +15,7 @@ type model struct {
 	p    *place
 	hits int
 	// enter is the int3 at the instruction, with ip on it; leave is the trap
-	// behind the copy, nil where nobody takes it.
+	// after the copy, nil where nobody takes it.
 	enter func(regs *x86.PtRegs)
 	leave func(regs *x86.PtRegs)
 	flags uint64
@@ -66,8 +66,8 @@ func (p *place) enterSlot(regs *x86.PtRegs) {
 // leaveSlot moves ip back and nothing else.
 func (p *place) leaveSlot(regs *x86.PtRegs) { regs.IP += uint64(p.at.Sub(p.slot)) }
 
-// emulated is the model of the kernel's emulation: by the opcode that its
-// decoder shows, whatever that is on a processor.
+// emulated models the kernel's emulation. It goes by the opcode that the kernel's
+// decoder finds, even where a processor finds another.
 func emulated(p *place) *model {
 	return &model{p: p, enter: func(regs *x86.PtRegs) { p.emulate(regs) }}
 }

@@ -14,7 +14,7 @@ import (
 	"kprobelab/x86"
 )
 
-// outcome is all that a call left behind: registers, what it was stopped by,
+// outcome is all that a call left: registers, what it was stopped by,
 // the console, and every page of memory that it changed, stacks and per-CPU
 // areas too.
 type outcome struct {
@@ -38,8 +38,8 @@ type page struct {
 	content []byte
 }
 
-// difference says in what two outcomes differ, "" for in nothing. Memory at
-// dead is not compared.
+// difference describes the first difference of two outcomes, "" for none. Memory
+// at dead is not compared.
 func (o *outcome) difference(want *outcome, dead x86.Range) string {
 	var b strings.Builder
 	if o.stopped != want.stopped {
@@ -149,8 +149,8 @@ func (b *bench) place(args []any) error {
 // arithmetic are the flags that instructions set.
 const arithmetic = x86.FlagCF | x86.FlagPF | x86.FlagAF | x86.FlagZF | x86.FlagSF | x86.FlagOF
 
-// clearFirst has every run begin with registers of zero: random code looks at
-// what it was not given.
+// clearFirst makes every run begin with all registers zero: random code reads
+// registers that are no arguments.
 func (b *bench) clearFirst() (err error) {
 	var code []byte
 	for r := range byte(16) {

@@ -50,7 +50,8 @@ type place struct {
 	// boosted, emulated: how hits run the instruction.
 	boosted, emulated bool
 	slot              x86.Addr
-	// realBoundary is false where the kernel's decoder has lost its way.
+	// realBoundary is false where the kernel's decoder took the instructions before
+	// for other lengths than the processor.
 	realBoundary bool
 	// now is the run that the handlers compare with; nil to only count.
 	now *trace
@@ -84,7 +85,7 @@ func (b *bench) plant(at x86.Addr, w *way) (*place, error) {
 }
 
 // dead is the memory where a probed run may leave other bytes: an ftrace-based
-// probe is a call, and so is the function tracer behind it. They use the stack
+// probe is a call, and so is the function tracer after it. They use the stack
 // below what the function has, and what the function leaves unwritten of its
 // frame shows them.
 func (p *place) dead(tr *trace) x86.Range {
@@ -203,7 +204,7 @@ func (p *place) lastRound(i int32) *step {
 	return &p.now.steps[i]
 }
 
-// counted says what the handlers' counts miss, "" for nothing.
+// counted says which handler was not called as often as it should be, "" for none.
 func (p *place) counted() string {
 	want, done := len(p.hits), 0
 	for _, i := range p.hits {

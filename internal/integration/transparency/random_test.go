@@ -14,9 +14,9 @@ import (
 // allWays are the ways of probing a place.
 var allWays = []*way{&wayPre, &wayPost, &wayJoin, &wayMany, &wayBare}
 
-// Random sets of probes, on a function that is called with random arguments
-// and on others, leave the program as it is, and see what they have to see. A
-// function calls others, so probes on those are hit as well.
+// Random sets of probes, on a function that is called with random arguments and on
+// the functions that it calls, leave the program as it is, and their handlers see
+// the right registers.
 func TestRandomProbes(t *testing.T) {
 	for _, k := range kernels {
 		t.Run(k.name, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"kprobelab/x86"
 )
 
-// trace is a call, instruction by instruction: what every probe has to see.
+// trace records a call instruction by instruction: what every probe has to see.
 type trace struct {
 	// steps has every instruction with the registers before it, and at the
 	// end where the call returned to. A repeated string instruction has a
@@ -112,7 +112,7 @@ func (s *stepper) Debug(regs *x86.PtRegs) bool {
 	return true
 }
 
-// skippedWarning notes the instruction behind the ud2 of a warning: the machine
+// skippedWarning notes the instruction after the ud2 of a warning: the machine
 // goes on there by itself, and it has run when the next trap comes.
 func (s *stepper) skippedWarning() {
 	var b [2]byte
@@ -151,7 +151,7 @@ func (s *stepper) begin(regs *x86.PtRegs) {
 	s.inRep = repeats(b[:n]) && (op >= 0xa4 && op <= 0xa7 || op >= 0xaa && op <= 0xaf)
 }
 
-// opcode is the first byte behind the prefixes.
+// opcode is the first byte after the prefixes.
 func opcode(b []byte) byte {
 	for _, c := range b {
 		if c&0xf0 != 0x40 && !decoder.IsLegacyPrefix(c) {
@@ -174,7 +174,7 @@ func repeats(b []byte) bool {
 }
 
 // Fault keeps the trace going where the exception table does: the trap flag
-// is still set behind it, so the first instruction there has to be noted now.
+// is still set after it, so the first instruction there has to be noted now.
 func (s *stepper) Fault(regs *x86.PtRegs, vector int) bool {
 	last := &s.steps[len(s.steps)-1]
 	last.faulted, last.vector = true, vector

@@ -23,8 +23,8 @@ type extent struct {
 	calls int
 	// seed is the first of their seeds.
 	seed uint64
-	// sparse leaves out what the forms repeat, alternate tries that in one
-	// way only, turn and turn about.
+	// sparse leaves out the instructions that many forms share; alternate tries
+	// those in one way each, in turn.
 	sparse, alternate bool
 	// part takes one function of so many.
 	part int
@@ -75,7 +75,7 @@ func TestProbesAreTransparent(t *testing.T) {
 	}
 }
 
-// With the fields of all differences off there are none.
+// With the fields of all differences off, no run differs.
 func TestWithoutDifferences(t *testing.T) {
 	total := &sum{}
 	t.Cleanup(func() { total.report(t) })

@@ -6,9 +6,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// written are instructions that the guest kernel has no form of, or has only
-// jumped over: short functions that are written over one of its own. They
-// return to their caller whatever the instruction does, or fault.
+// written are short functions with instructions that the guest kernel has no form
+// of, or never executes. They are written over a function of the guest. Each
+// returns to its caller whatever the instruction does, or faults.
 var written = []struct {
 	name string
 	code []byte

@@ -10,9 +10,9 @@ import (
 	"kprobelab/internal/bench"
 )
 
-// The module names what it sees with kprobelab's names, or nothing would be
-// compared. A step by the trap flag is the exception: none of Debian's kernels
-// that it is built for makes one.
+// The module uses kprobelab's names for paths; figures with another name would
+// not be compared. A step by the trap flag has none there, because no kernel that
+// the module is built for steps so.
 func TestTheModuleKnowsThePaths(t *testing.T) {
 	text, err := os.ReadFile("module/plant.c")
 	require.NoError(t, err)

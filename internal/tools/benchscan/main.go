@@ -1,6 +1,6 @@
-// Command benchscan times the scan of a whole kernel image, file open to last
-// verdict, beside objdump's disassembly of the same text, each as a process of
-// its own and taking turns, and prints both.
+// Command benchscan times the scan of a whole kernel image, from opening the file
+// to the last verdict, and objdump's disassembly of the same text. Each runs as a
+// process of its own, in turns. It prints both times.
 //
 // benchscan PROGRAM IMAGE: the kprobelab to time, and a vmlinuz or vmlinux.
 package main

@@ -8,7 +8,7 @@ import (
 	"kprobelab/x86"
 )
 
-// Booted is what a machine has told.
+// Booted is what a booted machine sent.
 type Booted struct {
 	// Frames are what init sent, by name.
 	Frames map[string][]byte

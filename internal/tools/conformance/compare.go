@@ -19,7 +19,7 @@ import (
 type Agreement struct {
 	// Asked is the number of questions, Same that of equal answers.
 	Asked, Same int
-	// Kinds counts the kernel's answers.
+	// Kinds counts the kernel's answers by kind.
 	Kinds map[string]int
 	// OnlyEvents is how many of the refused points register_kprobe would take:
 	// kprobe_events alone refuses them.
@@ -41,7 +41,7 @@ func (a *Agreement) count(question, got, want string) {
 	a.Differences = append(a.Differences, fmt.Sprintf("%s: computed %s, the kernel says %s", question, got, want))
 }
 
-// String is one line.
+// String is the comparison in one line.
 func (a *Agreement) String() string {
 	var kinds []string
 	for k, n := range a.Kinds {
@@ -80,7 +80,7 @@ func computed(img *kimage.Image, probes []byte) ([]report.CheckRow, error) {
 }
 
 // CompareNames compares the answers for definitions by name, which were
-// written behind those of the points.
+// written after those of the points.
 func CompareNames(img *kimage.Image, points int, names []string, b *Booted) (*Agreement, error) {
 	rows, err := computed(img, []byte(strings.Join(names, "\n")))
 	if err != nil {
@@ -98,7 +98,7 @@ func CompareNames(img *kimage.Image, points int, names []string, b *Booted) (*Ag
 }
 
 // ComparePoints compares the answers for points that were defined by address,
-// with names more definitions behind.
+// with names more definitions after them.
 func ComparePoints(img *kimage.Image, points []x86.Addr, names int, b *Booted) (*Agreement, error) {
 	rows, err := computed(img, []byte(Definitions(points)))
 	if err != nil {
@@ -143,7 +143,7 @@ func place(img *kimage.Image, at x86.Addr) string {
 	return fmt.Sprintf("%s (%s+%#x)", at, s.Name, at.Sub(s.Addr))
 }
 
-// endbr is how far behind an entry a probe on it is placed with IBT.
+// endbr is how far past an entry the kernel places a probe on it with IBT.
 const endbr = 4
 
 // runs is how the kernel runs a registered probe: what kprobes/list says, and

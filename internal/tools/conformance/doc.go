@@ -2,6 +2,6 @@
 // software emulation, lets that kernel register probes, and compares what it
 // said with what the project computes for the same image and processor.
 //
-// It must not know how any answer is computed: it calls report for the
-// project's answers, and the package guest is what runs in the kernel.
+// It must not know how any answer is computed: report computes the project's
+// answers, and the program guest asks in the kernel.
 package conformance

@@ -11,14 +11,14 @@ import (
 	"kprobelab/x86"
 )
 
-// apart is how far two points are at least from each other, in bytes: more
-// than the longest region that an optimized probe covers, so that none of them
-// keeps another from it.
+// apart is the least distance of two points, in bytes. It is more than the
+// longest region that an optimized probe covers, so that no probe prevents the
+// optimization of another.
 const apart = 64
 
-// Points chooses n addresses of an image by chance: instructions of functions,
-// and places where rules are at work, such as entries, the insides of
-// instructions, patch sites and what may not be probed.
+// Points chooses n addresses of an image at random: instructions of functions,
+// and places that a rule is about, such as entries, addresses inside
+// instructions, patch sites and functions that may not be probed.
 func Points(img *kimage.Image, n int, seed uint64) []x86.Addr {
 	p := &picker{img: img, rand: rand.New(rand.NewPCG(seed, 0)), taken: map[x86.Addr]bool{}}
 	p.findFunctions()
@@ -138,17 +138,17 @@ func (p *picker) bug() x86.Addr {
 	return list[p.rand.IntN(len(list))].Addr
 }
 
-// arguments of definitions that kernels take, and that they refuse, some of
-// them at an entry only, of a return probe only, or in some releases.
+// arguments of definitions. Kernels take some of them and refuse others; some are
+// allowed only at an entry, only in a return probe, or only in some releases.
 var arguments = []string{
 	"a=%di b=+8(%si):u32", "$retval", "$arg1", "$comm", "a=@jiffies", "a=@is_no_name", "a=%no_register", "a=%di:s9", "1a=%di",
 	"a=%di a=%si", "a=$stack999", "a=+0(%si):string[2]", "a=%di:b4@2/32", "a=%di:char", "a=b", "$arg*",
 }
 
-// Names makes n definitions by name: probes and return probes at entries and
-// inside, on names that one symbol has, several, or none, in modules that are
-// not there, with arguments or without. They stay away from the points, whose
-// optimization they would prevent.
+// Names makes n definitions by name: probes and return probes, at entries and
+// inside functions, with and without arguments, on names that one symbol, several
+// symbols or none has, and in modules that are not loaded. They keep away from the
+// points, whose optimization they would prevent.
 func Names(img *kimage.Image, points []x86.Addr, n int, seed uint64) []string {
 	p := &picker{img: img, rand: rand.New(rand.NewPCG(seed, 1)), taken: map[x86.Addr]bool{}}
 	p.findFunctions()

@@ -20,16 +20,16 @@ type Machine struct {
 	QEMU string
 	// Kernel is the image's path, CPU the model as QEMU writes it.
 	Kernel, CPU string
-	// CPUs is their number. One thread runs them in turn, or with Parallel one
-	// each; then QEMU now and then translates an instruction while another CPU
-	// patches it, and the guest dies.
+	// CPUs is how many processors the guest has. One thread of QEMU runs them in
+	// turn. With Parallel each has its own thread: QEMU then sometimes translates
+	// an instruction while another CPU patches it, and the guest dies.
 	CPUs     int
 	Parallel bool
-	// KASLR lets the kernel choose its addresses, anew in each boot. Memory
-	// needs them where they are linked.
+	// KASLR lets the kernel choose its addresses at each boot. Memory works
+	// without it only: it needs the text where it is linked.
 	KASLR bool
-	// Init is the init program, Arguments are its own, Files what else the
-	// initramfs holds.
+	// Init is the init program, Arguments are its arguments, and Files are the
+	// other files of the initramfs.
 	Init      []byte
 	Arguments []string
 	Files     map[string][]byte
@@ -38,11 +38,11 @@ type Machine struct {
 }
 
 // physicalText is where the kernel's text lies in physical memory without
-// KASLR: as far behind its start as it is linked behind the base of kernel text.
+// KASLR: as far from its start as it is linked from the base of kernel text.
 func physicalText(addr x86.Addr) uint64 { return uint64(addr) - 0xffffffff80000000 }
 
-// Boot boots the kernel, lets follow speak with it, and ends it. The error is
-// follow's, or says that the limit has passed.
+// Boot boots the kernel, calls follow to speak with it, and ends it. The error is
+// that of follow, or says that the time limit has passed.
 func (m *Machine) Boot(follow func(*Running) error) error {
 	dir, err := os.MkdirTemp("", "qemu")
 	if err != nil {
@@ -114,7 +114,7 @@ func (m *Machine) start(ctx context.Context, dir string) (*Running, error) {
 	return r, nil
 }
 
-// commandLine is the kernel's; what is behind the dashes is init's.
+// commandLine is the kernel's command line; the words after -- are for init.
 func (m *Machine) commandLine() string {
 	line := "console=ttyS0 quiet panic=-1 oops=panic"
 	if !m.KASLR {

@@ -1,6 +1,6 @@
-// Command testsum runs go test and says in few lines what came of it: one line
-// for each package, the output of what failed, and at the end why tests were
-// skipped and how many passed.
+// Command testsum runs go test and sums up what it printed: one line for each
+// package, the output of what failed, and at the end why tests were skipped and
+// how many passed.
 //
 // It must not know the project's packages: everything after the flags goes to
 // go test as it stands.
@@ -47,8 +47,8 @@ func run(tally, total string, args []string) error {
 	if tallyErr := record(s, tally); tallyErr != nil {
 		return tallyErr
 	}
-	// A failed test has spoken for itself. go test can also fail before any
-	// test does, e.g. on an unknown flag.
+	// The output of a failed test is printed already. go test can also fail
+	// before any test runs, e.g. on an unknown flag.
 	if s.failed() {
 		os.Exit(1)
 	}

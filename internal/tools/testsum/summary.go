@@ -109,8 +109,9 @@ func parentOf(name string) (string, bool) {
 	return name[:i], true
 }
 
-// counted lists the tests that count: the leaves, a parent that failed by its
-// own doing, and a package that failed outside of any test.
+// counted lists the tests that count: those without subtests, a parent that
+// failed although its subtests did not, and a package that failed outside of any
+// test.
 func (s *summary) counted() map[string]result {
 	inTests := map[string]bool{} // packages whose failure a test accounts for
 	out := map[string]result{}
@@ -132,7 +133,7 @@ func (s *summary) counted() map[string]result {
 	return out
 }
 
-// split parts "example.com/pkg.Test/sub". A test's name has no dot before its
+// split takes "example.com/pkg.Test/sub" apart. A test's name has no dot before its
 // first slash, and a package's name may have them anywhere but at its end.
 func split(key string) (pkg, name string) {
 	i := testDot.FindStringIndex(key)

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// outcome is what several runs made of one test.
+// outcome is the result of one test over several runs.
 type outcome struct {
 	result result
 	why    string // of a skip

@@ -52,7 +52,7 @@ func main() {
 	fmt.Printf("machine cpu=%q cpus=%d parallel=%t qemu=%q\n%s", m.CPU, m.CPUs, m.Parallel, version(m.QEMU), figures)
 }
 
-// measure waits for the figures, and tells of each round on standard error.
+// measure waits for the figures and reports each round on standard error.
 func measure(m *qemu.Machine) (figures []byte, err error) {
 	began, round := time.Now(), 0
 	err = m.Boot(func(r *qemu.Running) error {
@@ -77,7 +77,7 @@ func measure(m *qemu.Machine) (figures []byte, err error) {
 	return figures, err
 }
 
-// version is QEMU's number as it prints it, "" where it does not.
+// version is the version that QEMU prints, "" where it prints none.
 func version(qemu string) string {
 	out, _ := exec.Command(qemu, "--version").Output()
 	_, rest, _ := strings.Cut(string(out), "version ")

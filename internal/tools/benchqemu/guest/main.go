@@ -1,8 +1,8 @@
 //go:build linux && amd64
 
 // Command guest is the first process of a kernel that is booted to be
-// measured: it loads the module of internal/tools/benchqemu/module, lets it make its
-// rounds, and tells the host what they took.
+// measured: it loads the module of internal/tools/benchqemu/module, has it run its
+// rounds, and sends the host their times.
 //
 // It must not know what the module probes.
 package main
@@ -21,15 +21,16 @@ import (
 func main() { wire.Init(work) }
 
 const (
-	// optimization is the sysctl that allows and forbids jump optimization;
-	// writing it waits until every probe is as it says.
+	// optimization is the sysctl that allows and forbids jump optimization. A
+	// write returns when every probe has been changed.
 	optimization = "/proc/sys/debug/kprobes-optimization"
-	// measuring is the module's file.
+	// measuring is the file by which the module is asked.
 	measuring = "/proc/kprobelab_bench"
 )
 
-// work makes the rounds. The last arguments are their number and the calls of
-// each; in front of them the kernel passes on what of its own it does not know.
+// work runs the rounds. The last two arguments are the number of rounds and the
+// calls in each. Before them the kernel passes those of its own parameters that
+// it does not know.
 func work() error {
 	if len(os.Args) < 3 {
 		return fmt.Errorf("the arguments are %q, not the rounds and the calls", os.Args[1:])

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * One round of a subject: its calls timed without its probes and with them,
- * one right behind the other, and counted.
+ * one right after the other, and counted.
  */
 #include <linux/ktime.h>
 #include <linux/sched.h>

@@ -24,7 +24,7 @@ SYM_FUNC_START(target_plain_\n)
 	RET
 SYM_FUNC_END(target_plain_\n)
 
-/* Right behind it, for a probe that no call passes. */
+/* Right after it, for a probe that no call passes. */
 SYM_FUNC_START(target_next_door_\n)
 	mov	%rdi, %rax
 	add	$2, %rax

@@ -19,13 +19,12 @@ func normal(s string) string {
 
 // Difference is an answer that is not the kernel's.
 type Difference struct {
-	// Before is the last thing that was written, which is what an answer that was
-	// read is about.
+	// Before is the last write before it: an answer that was read depends on it.
 	Before, Op   Op
 	Theirs, Ours Answer
 }
 
-// String tells of it in a few lines.
+// String describes it in a few lines.
 func (d *Difference) String() string {
 	return fmt.Sprintf("%s %s %q after %q\n  kernel: errno %d %s\n  ours:   errno %d %s",
 		d.Op.Do, d.Op.File, d.Op.Text, d.Before.Text, d.Theirs.Errno, indent(d.Theirs.Text), d.Ours.Errno, indent(d.Ours.Text))

@@ -3,6 +3,6 @@
 // answers: errno, error_log with its carets, what reads back, formats.
 //
 // It must not know how definitions are read, nor what an answer should be: the
-// kernel says that. Booting it is the affair of the commands below: guest is the
-// init program of the machine, ask is what runs outside.
+// kernel says that. Two commands boot it: ask runs outside and starts the machine,
+// guest is the machine's init program.
 package asked

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// generator makes texts that are near to what kernels take: most of the parts
-// are right, and some are not.
+// generator makes texts that are close to what kernels accept: most parts are
+// valid, some are not.
 type generator struct{ *rand.Rand }
 
 // Generate makes n questions of each sort; the same seed makes the same.

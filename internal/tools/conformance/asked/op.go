@@ -18,8 +18,8 @@ type Op struct {
 // Do is what is done with a file.
 type Do string
 
-// The uses: one write system call after opening with truncation, or to append,
-// where the text is not empty; and reading all.
+// The uses: open with truncation or for appending, then one write system call
+// unless the text is empty; or read the whole file.
 const (
 	Write  Do = "write"
 	Append Do = "append"

@@ -40,8 +40,8 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "chooses the points")
 	flag.DurationVar(&o.limit, "limit", 10*time.Minute, "how long a kernel may run")
 	flag.Parse()
-	// An interrupt ends QEMU, which gets it too; this program goes on only to
-	// clean up behind it.
+	// An interrupt reaches QEMU too and ends it; this program goes on, to clean
+	// up.
 	interrupted, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	differ, skipped := false, false
@@ -69,8 +69,8 @@ func main() {
 	}
 }
 
-// errNotRun is a guest that did not come to its end, which says nothing about
-// what the kernel answers.
+// errNotRun is the error of a guest that did not run to its end. It says nothing
+// about the kernel's answers.
 var errNotRun = errors.New("the guest did not run to its end")
 
 // one asks one kernel on one processor.
@@ -118,8 +118,8 @@ func textOf(img *kimage.Image) (r x86.Range, err error) {
 	return x86.Range{Start: start[0].Addr, End: end[0].Addr}, nil
 }
 
-// compare prints what is the same and every difference. The error says that
-// there are some.
+// compare prints how many answers are the same, and every difference. It returns
+// an error where there is a difference.
 func compare(img *kimage.Image, text x86.Range, points []x86.Addr, names []string, object []byte, b *conformance.Booted) error {
 	fmt.Println("  the text after booting, computed and real:")
 	tally := boottext.Compare(img, text.Start, b.Text)

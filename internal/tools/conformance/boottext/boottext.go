@@ -2,7 +2,7 @@
 // text that the kernel had after booting, byte for byte: by kind of patch site,
 // and by cause.
 //
-// It must not know how either text came about.
+// It must not know how either text was made.
 package boottext
 
 import (

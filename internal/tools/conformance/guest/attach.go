@@ -20,9 +20,9 @@ import (
 	"kprobelab/internal/tools/qemu/wire"
 )
 
-// attachAll loads each program of the BPF object, where there is one, attaches
-// it as its section says, and tells the errno of each, "-" for one that cannot
-// be told.
+// attachAll loads each program of the BPF object, where there is one, and
+// attaches it as its section says. It reports each one's errno, or "-" where no
+// errno can be known.
 func attachAll() error {
 	object, err := os.ReadFile(frame.ObjectFile)
 	if errors.Is(err, os.ErrNotExist) {

@@ -54,7 +54,7 @@ func work() error {
 	return settle()
 }
 
-// mount makes the file systems that are asked below.
+// mount mounts the file systems that the rest of the program uses.
 func mount() error {
 	for _, m := range []struct{ dir, kind string }{
 		{"/proc", "proc"}, {"/sys", "sysfs"}, {"/sys/kernel/debug", "debugfs"}, {"/sys/kernel/tracing", "tracefs"}, {"/dev", "devtmpfs"},
@@ -66,7 +66,7 @@ func mount() error {
 			return fmt.Errorf("mount %s: %w", m.dir, err)
 		}
 	}
-	// What the probes would record nobody reads, and writing it is slow.
+	// Nobody reads what the probes record, and recording is slow.
 	return os.WriteFile(tracing+"tracing_on", []byte("0"), 0)
 }
 

@@ -1,5 +1,5 @@
-// Package frame is the form of what the booted kernel's init tells the host:
-// named pieces of data, one after the other.
+// Package frame is the format in which the booted kernel's init sends data to the
+// host: frames, each with a name.
 //
 // It must not know what the names mean.
 package frame
@@ -18,7 +18,7 @@ const Magic = "KPLB"
 // HeaderSize is the length of what comes before the name, in bytes.
 const HeaderSize = len(Magic) + 8
 
-// Limits keep a guest that has lost its way from filling the host's memory.
+// Limits of a frame: a broken guest must not fill the host's memory.
 const (
 	maxName = 1 << 12
 	maxData = 1 << 28
@@ -63,9 +63,9 @@ const (
 	// Attached has a line for each program of ObjectFile: name, negative errno
 	// or 0, section.
 	Attached = "attached"
-	// List is debugfs' kprobes/list when nothing changed any more.
+	// List is debugfs' kprobes/list after it stopped changing.
 	List = "list"
-	// Round is sent behind each round of a benchmark, and Measured has its
+	// Round is sent after each round of a benchmark, and Measured has its
 	// figures, in the form that bench.ParseReal reads.
 	Round    = "round"
 	Measured = "measured"

@@ -10,9 +10,9 @@ import (
 	"kprobelab/internal/tools/qemu/frame"
 )
 
-// Init is the main function of a guest's first process: it works, and tells the
-// host that it is done, or why not. It does not return, for the first process
-// must not end: the host ends the machine.
+// Init is the main function of a guest's first process: it calls work and sends
+// the host that it is done, or why it failed. It does not return, because the
+// first process must not end; the host ends the machine.
 func Init(work func() error) {
 	runtime.LockOSThread() // the right to write to the port is this thread's
 	err := Open()
