@@ -1,7 +1,8 @@
 // Package bench measures what a hit costs on each path that it can take: by
-// int3 and a step, boosted, optimized, from the function tracer, returning; in
-// nanoseconds of the host, beside the floor that the same machine sets in the
-// same run, and beside the figures of the kernel's documentation.
+// int3 and a step, boosted, optimized, from the function tracer, returning. The
+// figures are nanoseconds of the host. Each comes with its floor, which is what
+// the engine takes for the same traps and instructions in the same run, and with
+// the figure of the kernel's documentation.
 //
 // It must not know flags, terminals or files: what is measured comes out as
 // data. It is the only package that looks at the host's clock.
