@@ -234,9 +234,9 @@ type Step struct {
 	// PopfTakesAll leaves in the flags what POPF popped, where the processor
 	// clears reserved bits, RF, VM, VIF and VIP.
 	PopfTakesAll bool
-	// CallReturnsBehind5 pushes the address 5 bytes on for CALL rel, whatever
+	// CallReturnsPast5 pushes the address 5 bytes on for CALL rel, whatever
 	// the length of the instruction with its prefixes.
-	CallReturnsBehind5 bool
+	CallReturnsPast5 bool
 	// CallPushesFirst goes to the stack pointer after the push for CALL *%rsp.
 	CallPushesFirst bool
 	// FarRetIsNear takes RETF for RET: 8 bytes, and no code segment.

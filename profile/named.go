@@ -131,7 +131,7 @@ func v510() Config {
 	c.Step.VexAsLegacy = true
 	c.Step.FlagsMove8Bytes = true
 	c.Step.PopfTakesAll = true
-	c.Step.CallReturnsBehind5 = true
+	c.Step.CallReturnsPast5 = true
 	c.Step.CallPushesFirst = true
 	c.Step.FarRetIsNear = true
 	c.Step.LastInt3Missed = true

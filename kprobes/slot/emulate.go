@@ -34,7 +34,7 @@ func (e *Emulation) Run(regs *x86.PtRegs, m Memory, c *profile.Config) error {
 		return e.ret(regs, m, c)
 	case EmulateCall:
 		regs.IP = target
-		if c.Step.CallReturnsBehind5 {
+		if c.Step.CallReturnsPast5 {
 			next = at + 5 // whatever prefixes there are
 		}
 		return e.push(regs, m, next)

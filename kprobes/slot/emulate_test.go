@@ -126,7 +126,7 @@ func processor(c *profile.Config) {
 	c.Step.VexAsLegacy = false
 	c.Step.FlagsMove8Bytes = false
 	c.Step.PopfTakesAll = false
-	c.Step.CallReturnsBehind5 = false
+	c.Step.CallReturnsPast5 = false
 	c.Step.CallPushesFirst = false
 	c.Step.FarRetIsNear = false
 }

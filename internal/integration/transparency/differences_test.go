@@ -75,9 +75,9 @@ var differences = []difference{
 		is:  func(p *place, tr *trace) bool { return p.emulates(0x9d) && !p.k.HasPrefix(0x66) && p.popsMore(tr) }, model: emulated,
 	},
 	{
-		name: "call with a prefix", field: "Step.CallReturnsBehind5", on: emulating,
+		name: "call with a prefix", field: "Step.CallReturnsPast5", on: emulating,
 		why: "the emulated call returns to 5 bytes past its first byte, whatever its length: into the call itself (not measured)",
-		off: func(c *profile.Config) { c.Step.CallReturnsBehind5 = false },
+		off: func(c *profile.Config) { c.Step.CallReturnsPast5 = false },
 		is:  func(p *place, _ *trace) bool { return p.emulates(0xe8) && len(p.insn) != 5 }, model: emulated,
 	},
 	{
