@@ -276,7 +276,7 @@ func TestOldKernelsOverlookAJump(t *testing.T) {
 		require.NoError(t, w.k.RegisterKprobe(&p.Kprobe))
 		require.NoError(t, w.k.Settle())
 		require.NoError(t, w.k.DisableKprobe(&p.Kprobe)) // the jump stays for now
-		c.Optimize.RecoversUnlistedOnly = false          // see TestRule1_5_1
+		c.Optimize.RecoversUnlistedOnly = false          // see TestRecoversUnlistedOnly
 		require.NoError(t, w.k.RegisterKprobe(&q.Kprobe))
 		w.begin(0, 1)
 		if err := w.finish(0); err != nil {
