@@ -94,7 +94,7 @@ func (m *Machine) CallAddr(addr x86.Addr, args ...uint64) (uint64, error) {
 	err := m.schedule(t)
 	m.last = *t.place().readRegs()
 	if err == nil {
-		m.last.IP = uint64(m.c.magic) // where it returned to
+		m.last.IP = uint64(m.c.outer_end) // where it returned to
 	}
 	if err != nil && m.traps != nil {
 		m.traps.TaskExit(t.n) // nothing of the call will ever go on
@@ -142,9 +142,9 @@ func (m *Machine) enter(c *cpu, sp x86.Addr, args []uint64) error {
 		}
 	}
 	sp -= 8
-	back := m.c.magic
+	back := m.c.outer_end
 	if c.c.depth > 0 {
-		back = m.c.inner
+		back = m.c.inner_end
 	}
 	if err := m.putWord(sp, uint64(back)); err != nil {
 		return fmt.Errorf("return address on the stack: %w", err)

@@ -46,7 +46,7 @@ func TestCallPassesArgumentsByTheABI(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, uint64(8), sp%16, "%d arguments", n)
 	}
-	require.Equal(t, uint64(m.c.magic), m.Regs().IP)
+	require.Equal(t, uint64(m.c.outer_end), m.Regs().IP)
 }
 
 func TestCallBuffers(t *testing.T) {

@@ -190,8 +190,8 @@ func (c *cpu) regs() *x86.PtRegs { return (*x86.PtRegs)(unsafe.Pointer(&c.c.regs
 
 // start lets the engine run from ip until it stops. c.c says why it did.
 //
-// The outermost run ends by a stop (see the hypercall that a function returns
-// to); a run inside a hook ends where it arrives at m.c.inner.
+// The outermost run ends by a stop; a run inside a hook ends when it arrives at
+// m.c.inner_end. stubs.go says why.
 func (c *cpu) start(m *Machine, ip x86.Addr) {
 	k := c.c
 	k.miss, k.at, k.reason = 0, 0, C.KPL_NONE
@@ -209,7 +209,7 @@ func (c *cpu) start(m *Machine, ip x86.Addr) {
 	}
 	until := uint64(0)
 	if nested {
-		until = uint64(m.c.inner)
+		until = uint64(m.c.inner_end)
 		m.c.translated += C.KPL_RUN_BYTES // the block at the end is translated for each run
 	}
 	k.depth++
@@ -241,7 +241,7 @@ func (c *cpu) classify(m *Machine, err error) {
 	case k.reason != C.KPL_NONE:
 	case err != nil:
 		k.reason, c.failure = C.KPL_ENGINE, err
-	case k.ip == m.c.inner:
+	case k.ip == m.c.inner_end:
 		k.reason = C.KPL_RETURN
 	default:
 		k.reason = C.KPL_HALT
@@ -259,7 +259,7 @@ func (c *cpu) takeBackStop(m *Machine) {
 	k.reason = C.KPL_NONE
 	m.c.translated += C.KPL_RUN_BYTES
 	k.depth++
-	err := c.uc.Start(uint64(m.c.inner), uint64(m.c.inner))
+	err := c.uc.Start(uint64(m.c.inner_end), uint64(m.c.inner_end))
 	k.depth--
 	k.reason = reason
 	if err == nil && k.in_callout == 0 {

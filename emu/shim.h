@@ -1,5 +1,5 @@
-/* The C side of the machine: what Go cannot say to Unicorn directly, and what
- * must not cost a crossing into Go (TLB fills, block counts, hypercalls). */
+/* The C side of the machine: what the Go binding has no call for, and what must
+ * not cost a crossing into Go (TLB fills, block counts, most hypercalls). */
 #ifndef KPL_SHIM_H
 #define KPL_SHIM_H
 
@@ -11,34 +11,34 @@
 /* Attributes of a guest page. A page with none is not mapped. */
 enum { KPL_R = 1, KPL_W = 2, KPL_X = 4, KPL_DIRTY = 8 };
 
-/* Why a run ended. KPL_FAULT carries a vector; KPL_ERROR was recorded by Go. */
+/* Why a run ended. */
 enum {
-	KPL_NONE,    /* not yet, or for no reason the shim knows */
-	KPL_RETURN,  /* reached the return address of the host */
+	KPL_NONE,    /* it has not, or no hook knows why */
+	KPL_RETURN,  /* the function that the host called has returned */
 	KPL_HALT,    /* hlt */
-	KPL_TIME,    /* instrs reached stop_at, before the block at rip */
-	KPL_CROWDED, /* translations are to be dropped, before the block at rip */
+	KPL_TIME,    /* instrs reached stop_at; the block at ip has not run */
+	KPL_CROWDED, /* translations have to be dropped; the block at ip has not run */
 	KPL_YIELD,
 	KPL_SLEEP,   /* arg: virtual nanoseconds */
 	KPL_EXIT,
-	KPL_FAULT,   /* vector, addr and access for a page fault */
-	KPL_ERROR,
-	KPL_ENGINE   /* it gave up; Go has the error */
+	KPL_FAULT,   /* vector says which; addr and access are a page fault's */
+	KPL_ERROR,   /* Go asked for it, and has the error */
+	KPL_ENGINE   /* the engine failed; Go has the error */
 };
 
-/* An answer to an int3 that Go has given before it happens. */
+/* Whether Go has answered the next int3 already, and whether that has happened. */
 enum { KPL_NO_ANSWER, KPL_ANSWER, KPL_ANSWERED };
 
 /* What Go answers to a trap. */
 enum { KPL_RESUME, KPL_NOT_MINE, KPL_STOP };
 
-/* struct pt_regs, as x86.PtRegs. */
+/* struct pt_regs; laid out as x86.PtRegs. */
 typedef struct kpl_regs {
 	uint64_t r15, r14, r13, r12, bp, bx, r11, r10, r9, r8;
 	uint64_t ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
 } kpl_regs;
 
-/* All that switch_to moves: the frame and the FPU and SSE state. */
+/* What a task switch moves: the frame, and the FPU, SSE and AVX registers. */
 typedef struct kpl_state {
 	kpl_regs regs;
 	uint8_t ymm[16][32];
@@ -62,20 +62,20 @@ typedef struct kpl_undo {
 	uint8_t old[4096];
 } kpl_undo;
 
-/* How many instructions the block at pc of size bytes has. */
+/* The block of size bytes at pc has n instructions. */
 typedef struct kpl_count {
 	uint64_t pc;
 	uint32_t size, n;
 } kpl_count;
 
-/* What a task has written to the console since its line began. */
+/* A task's console output since its last newline. */
 typedef struct kpl_line {
 	int n;
 	uint8_t b[256];
 } kpl_line;
 
-/* An int3 that is delivered to guest code, with the word that becomes word 0
- * of the CPU's page. */
+/* The int3 at an address goes to guest code at entry, and word becomes word 0
+ * of the CPU's own page. */
 typedef struct kpl_gate {
 	uint64_t at, entry, word;
 } kpl_gate;
@@ -99,51 +99,51 @@ enum { KPL_RUN_BYTES = 400, KPL_BLOCK_BYTES = 400, KPL_CODE_BYTES = 160 };
 enum { KPL_BUFFER = 128 << 20, KPL_FLUSH_AT = 24 << 20, KPL_NEVER_ABOVE = 48 << 20 };
 
 typedef struct kpl_machine {
-	uintptr_t handle;
+	uintptr_t handle;   /* Go's number for the machine */
 	kpl_region regions[KPL_MAX_REGIONS];
 	int nregions;
-	uint64_t instrs;    /* instructions that ran, counted as a block begins */
-	uint64_t extra;     /* virtual ns beside one for each instruction */
-	uint64_t stop_at;   /* a run stops at the first block from so many instrs on */
-	uint64_t budget;    /* and does not go on from so many */
-	uint64_t crossings; /* calls of hooks into Go */
-	uint64_t trap_cost; /* virtual ns of int3 and #DB */
-	uint64_t magic;     /* the return address of the host, to a stub that asks */
-	uint64_t inner;     /* for the end of it; and that of runs inside a hook */
-	int task;
-	int every;          /* count and stop by instructions, not blocks */
-	int track;          /* a snapshot exists: the first write saves a page */
+	uint64_t instrs;    /* instructions that ran; a block's count as it begins */
+	uint64_t extra;     /* the virtual clock is instrs + extra nanoseconds */
+	uint64_t stop_at;   /* the run stops before the next block once instrs is this */
+	uint64_t budget;    /* no run goes on once instrs is this */
+	uint64_t crossings; /* how often a hook called Go */
+	uint64_t trap_cost; /* of an int3 or #DB, in virtual nanoseconds */
+	uint64_t outer_end; /* what a function that the host called returns to */
+	uint64_t inner_end; /* the same for a run inside a hook, which ends there */
+	int task;           /* the number of the task that runs */
+	int every;          /* count and stop by instructions, not by blocks */
+	int track;          /* a snapshot exists: save a page when it is first written */
 	kpl_undo **undo;
 	int nundo, cap_undo;
 	uint8_t *console;
 	size_t nconsole, cap_console;
 	kpl_line *lines;    /* by task */
 	int nlines;
-	kpl_count counts[KPL_COUNTS];          /* of blocks up to KPL_LONG bytes */
-	kpl_count long_counts[KPL_LONG_COUNTS]; /* of longer ones */
-	kpl_gate gates[KPL_GATES]; /* by the low bits of at; entry 0 for none */
+	kpl_count counts[KPL_COUNTS];           /* of blocks up to KPL_LONG bytes */
+	kpl_count long_counts[KPL_LONG_COUNTS]; /* of longer blocks */
+	kpl_gate gates[KPL_GATES];              /* by the low bits of at; entry 0: no gate */
 	int ngates;
-	uint64_t translated; /* host bytes of translations made, estimated */
+	uint64_t translated; /* host bytes of all translations so far, estimated */
 } kpl_machine;
 
 typedef struct kpl_cpu {
-	void *uc;           /* uc_engine, hidden so that Go needs no unicorn.h */
+	void *uc;           /* the uc_engine of the binding's Handle() */
 	kpl_machine *m;
 	int n;
-	int depth;          /* nesting of runs on this engine */
-	uint64_t flushed;   /* the machine's translated at the last flush */
-	int in_callout;     /* Go was called from translated code: rip must stay */
-	uint64_t block;     /* where the block that runs begins */
+	int depth;          /* how many runs on this engine have begun and not ended */
+	uint64_t flushed;   /* m->translated when translations were last dropped */
+	int in_callout;     /* Go was called in the middle of a block: rip must stay */
+	uint64_t block;     /* where the running block begins */
 	int reason, vector, access;
 	uint64_t addr, arg;
 	uint64_t ip;        /* where the run ended */
-	uint64_t at;        /* the faulting instruction where rip is behind it, or 0 */
-	int miss;           /* a TLB fill was refused: for addr and access */
+	uint64_t at;        /* the faulting instruction, where rip is past it; else 0 */
+	int miss;           /* a TLB fill was refused; for miss_addr and miss_access */
 	uint64_t miss_addr;
 	int miss_access;
-	kpl_regs regs;      /* for Go to look at */
-	uint64_t *guard;    /* word 0 of its page: no gate is taken while it is not 0 */
-	int answer;         /* whether the next int3 is answered already */
+	kpl_regs regs;      /* as Go read them last */
+	uint64_t *guard;    /* word 0 of its own page: not 0 while no gate may be taken */
+	int answer;         /* the int3 at answer_at goes on at answer_to, with more flags */
 	uint64_t answer_at, answer_to, answer_flags;
 } kpl_cpu;
 
@@ -164,7 +164,6 @@ void kpl_cpu_drop_all(kpl_cpu *c);
 void kpl_cpu_flush_tlb(kpl_cpu *c);
 
 void kpl_read_regs(kpl_cpu *c, kpl_regs *r);
-void kpl_write_regs(kpl_cpu *c, const kpl_regs *r);
 void kpl_save(kpl_cpu *c, kpl_state *s);
 void kpl_load(kpl_cpu *c, const kpl_state *s, int rip);
 void kpl_call(kpl_cpu *c, uint64_t sp, const uint64_t *args, uint64_t flags);

@@ -1,19 +1,22 @@
 //go:build cgo && linux && amd64
 
-/* What the engine calls: TLB fills, blocks, exceptions, hypercalls. */
+/* The hooks, which the engine calls: TLB fills, blocks, exceptions, hypercalls.
+ * doc.go follows a hit through them ("A hit, from the hook to Go and back"). */
 
 #include "shim_private.h"
 
 #include "_cgo_export.h"
 
-/* From the block hook, and between blocks: exact there. */
+/* Ends the run before the block that is about to begin. For the block hook and
+ * exceptions only: elsewhere the engine would stop in the middle of a block. */
 static void stop(kpl_cpu *c, int reason)
 {
 	c->reason = reason;
 	uc_emu_stop(c->uc);
 }
 
-/* In the middle of a block: the run ends before the next one. */
+/* The same from the middle of a block: the block ends, and the hook of the next
+ * one stops. */
 static void stop_later(kpl_cpu *c, int reason)
 {
 	c->reason = reason;
@@ -43,8 +46,8 @@ static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *
 	uint64_t i = (va - r->start) / PAGE;
 	uint8_t a = r->attr[i];
 	if (c->m->track && !(a & KPL_DIRTY)) {
-		/* Clean pages are read-only to the TLB, so the first write
-		 * comes here and the page is kept as it was. */
+		/* A clean page is read-only in the TLB: its first write comes
+		 * here, and what it held is saved. */
 		if (need == KPL_W)
 			kpl_save_page(c->m, r, i);
 		else
@@ -56,8 +59,8 @@ static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *
 	return true;
 }
 
-/* mov to dr7 (or dr5, its alias) crashes or hangs the engine, the only
- * instruction found to. Its bytes may be part of another one. */
+/* Whether the block may write dr7 (or dr5, its alias): the only instruction found
+ * to crash or hang the engine. The bytes may be part of another instruction. */
 static int maybe_dr7(kpl_cpu *c, uint64_t pc, uint32_t size)
 {
 	kpl_region *r = region_at(c->m, pc);
@@ -85,15 +88,15 @@ static uint32_t count_block(kpl_cpu *c, kpl_count *k, uint64_t pc, uint32_t size
 {
 	uc_tb tb = { 0 };
 
-	/* The block is in the cache, for it is about to run. */
+	/* The block is about to run, so the engine has translated it. */
 	if (uc_ctl_request_cache((uc_engine *)c->uc, pc, &tb) != UC_ERR_OK || tb.size != size || !tb.icount)
 		tb.icount = size / 4 + 1;
 	*k = (kpl_count){ pc, size, tb.icount };
 	return tb.icount;
 }
 
-/* A block is new, or the table of counts has lost it. When there are too many,
- * the run ends before it, to go on in an emptied buffer. */
+/* The block is new, or the table of counts has lost it. Where the buffer of
+ * translations is full enough, the run ends, to go on once it is emptied. */
 static int crowded(kpl_cpu *c, uint32_t size)
 {
 	c->m->translated += KPL_BLOCK_BYTES + KPL_CODE_BYTES * (uint64_t)size;
@@ -103,8 +106,8 @@ static int crowded(kpl_cpu *c, uint32_t size)
 	return 1;
 }
 
-/* With a code hook the engine does not bring rip along to a block that it
- * stops before; the code hook has it. */
+/* The block hook of a machine that counts by instructions. It does not stop a
+ * run, on_code does: with a code hook, the engine has not set rip here yet. */
 static void on_block_of_code(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
 {
 	kpl_cpu *c = user;
@@ -117,7 +120,7 @@ static void on_block_of_code(uc_engine *uc, uint64_t pc, uint32_t size, void *us
 	}
 }
 
-/* A block that ends the run, or is new. */
+/* A block that is new, or before which the run ends. */
 static void block(kpl_cpu *c, kpl_count *k, uint64_t pc, uint32_t size)
 {
 	if (c->reason)
@@ -155,7 +158,7 @@ static void on_code(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
 		c->m->instrs++;
 }
 
-/* What a run that Go starts from within a hook would overwrite. */
+/* What Go may overwrite by starting a run on this engine from within a hook. */
 struct level {
 	int reason, in_callout;
 };
@@ -174,13 +177,12 @@ static void leave_go(kpl_cpu *c, const struct level *l)
 	c->reason = l->reason;
 	c->in_callout = l->in_callout;
 	c->miss = 0;
-	/* What ran meanwhile may have filled the buffer: the next block's hook
-	 * ends the run. */
+	/* What Go ran may have filled the buffer of translations. */
 	if (!c->reason && c->depth == 1 && in_buffer(c) > KPL_FLUSH_AT)
 		stop_later(c, KPL_CROWDED);
 }
 
-/* How long the pause at ip is, 0 for another instruction. */
+/* The length of the pause instruction at ip, 0 where there is another one. */
 static int pause_at(kpl_cpu *c, uint64_t ip)
 {
 	kpl_region *r = region_at(c->m, ip);
@@ -200,7 +202,7 @@ static int pause_at(kpl_cpu *c, uint64_t ip)
 	return 0;
 }
 
-/* Whether the int3 is the one that Go has answered before. */
+/* Whether the int3 is the one that Go answered already; if so, goes on from it. */
 static int answered(kpl_cpu *c)
 {
 	uint64_t rip, flags = 0;
@@ -261,7 +263,7 @@ static void on_intr(uc_engine *uc, uint32_t vector, void *user)
 	kpl_regs regs, old;
 
 	if (c->reason >= KPL_EXIT)
-		return; /* the run is over, only its block is not */
+		return; /* the run is over, though its block goes on to its end */
 	if (vector != 3 && vector != 1) {
 		fault(c, vector);
 		return;
@@ -275,8 +277,8 @@ static void on_intr(uc_engine *uc, uint32_t vector, void *user)
 	old = regs;
 	struct level l = enter_go(c, 0);
 	int answer = kplTrap(c->m->handle, c->n, vector, &regs);
-	/* The engine loses the debug trap behind a pause, which leaves its loop
-	 * in a way of its own. So a pause is stepped here. */
+	/* The engine has no debug trap after a pause instruction, which leaves
+	 * its loop in a way of its own. So a pause is stepped here. */
 	for (int n; answer == KPL_RESUME && (regs.flags & 0x100) && c->m->instrs < c->m->budget &&
 		    (n = pause_at(c, regs.ip));) {
 		regs.ip += n;
@@ -312,12 +314,11 @@ static bool on_invalid(uc_engine *uc, void *user)
 	return false; /* which ends the run */
 }
 
-/* The hooks from here on are called in the middle of a block. The engine would
- * take a stop, or a written rip, at the block's next load, with half of it done
- * and rip at its start. So they only leave a reason: the block ends as it
- * would, and the hook of the next one stops. */
+/* The hooks from here on are called in the middle of a block. A stop, or a write
+ * of rip, would take effect at the block's next load, with half of the block
+ * done and rip at its start. So they call stop_later. */
 
-/* syscall and sysenter have nowhere to go in this machine. */
+/* syscall and sysenter lead nowhere in this machine: #UD. */
 static void on_syscall(uc_engine *uc, void *user)
 {
 	kpl_cpu *c = user;
@@ -331,7 +332,7 @@ static void on_syscall(uc_engine *uc, void *user)
 	stop_later(c, KPL_FAULT);
 }
 
-/* A stub begins with its out, so its address is the block's. */
+/* A stub begins with its out, so the stub's address is the block's. */
 static void callout(kpl_cpu *c)
 {
 	uint64_t rdi;
@@ -365,7 +366,7 @@ static void on_out(uc_engine *uc, uint32_t port, int size, uint32_t value, void 
 		callout(c);
 		return;
 	case KPL_PORT_YIELD:
-		if (c->depth == 1) /* a handler runs with preemption off */
+		if (c->depth == 1) /* deeper is a handler, with preemption off */
 			stop_later(c, KPL_YIELD);
 		return;
 	case KPL_PORT_SLEEP:
@@ -376,8 +377,8 @@ static void on_out(uc_engine *uc, uint32_t port, int size, uint32_t value, void 
 		stop_later(c, KPL_EXIT);
 		return;
 	case KPL_PORT_RETURN:
-		if (c->depth == 1 && c->block == c->m->magic) {
-			c->m->instrs -= c->m->every ? 1 : 2; /* the stub's are not the guest's */
+		if (c->depth == 1 && c->block == c->m->outer_end) {
+			c->m->instrs -= c->m->every ? 1 : 2; /* the stub is not the guest's */
 			stop_later(c, KPL_RETURN);
 		}
 		return;

@@ -4,7 +4,8 @@
 
 #include "shim_private.h"
 
-/* In the order of kpl_regs; the selectors and orig_ax are no engine's. */
+/* In the order of kpl_regs, 0 for what the engine does not have: orig_ax, the
+ * selectors. */
 static int gprs[] = {
 	UC_X86_REG_R15, UC_X86_REG_R14, UC_X86_REG_R13, UC_X86_REG_R12,
 	UC_X86_REG_RBP, UC_X86_REG_RBX, UC_X86_REG_R11, UC_X86_REG_R10,
@@ -36,8 +37,9 @@ void kpl_read_regs(kpl_cpu *c, kpl_regs *r)
 	r->ss = 0x18;
 }
 
-/* Writes the words of r that differ from old (all, without one). RIP last and
- * only where asked: writing it ends the engine's translation loop. */
+/* Writes the words of r that differ from old, or all where old is NULL. RIP is
+ * the last, and written only if rip is set: in the middle of a block the engine
+ * would leave the block for it. */
 void kpl_change_regs(kpl_cpu *c, const kpl_regs *r, const kpl_regs *old, int rip)
 {
 	const uint64_t *w = (const uint64_t *)r, *o = (const uint64_t *)old;
@@ -58,8 +60,6 @@ void kpl_change_regs(kpl_cpu *c, const kpl_regs *r, const kpl_regs *old, int rip
 		uc_reg_write_batch(c->uc, ids, vals, n);
 }
 
-void kpl_write_regs(kpl_cpu *c, const kpl_regs *r) { kpl_change_regs(c, r, NULL, 1); }
-
 enum { NFPU = 16 + 4 + 8 };
 
 static void fpu_list(kpl_state *s, int *ids, void **vals)
@@ -72,7 +72,7 @@ static void fpu_list(kpl_state *s, int *ids, void **vals)
 	}
 	ids[n] = UC_X86_REG_MXCSR, vals[n++] = &s->mxcsr;
 	ids[n] = UC_X86_REG_FPCW, vals[n++] = &s->fpcw;
-	ids[n] = UC_X86_REG_FPSW, vals[n++] = &s->fpsw; /* before st: it has the top */
+	ids[n] = UC_X86_REG_FPSW, vals[n++] = &s->fpsw; /* before st: it says which st is the top */
 	ids[n] = UC_X86_REG_FPTAG, vals[n++] = &s->fptag;
 	for (int i = 0; i < 8; i++) {
 		ids[n] = UC_X86_REG_ST0 + i;
@@ -100,8 +100,8 @@ void kpl_load(kpl_cpu *c, const kpl_state *s, int rip)
 	kpl_change_regs(c, &s->regs, NULL, rip);
 }
 
-/* Registers at a function's first instruction (System V ABI): the first six
- * arguments, al = 0 for a variadic one, the rest as left. */
+/* The registers at a function's first instruction (System V ABI): six arguments,
+ * al = 0 for a variadic function, the other general registers 0. */
 void kpl_call(kpl_cpu *c, uint64_t sp, const uint64_t *args, uint64_t flags)
 {
 	static int ids[] = { UC_X86_REG_RDI, UC_X86_REG_RSI, UC_X86_REG_RDX, UC_X86_REG_RCX,

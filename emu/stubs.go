@@ -15,17 +15,23 @@ import (
 	"kprobelab/x86"
 )
 
-// A stub is 16 bytes of guest code. The first of the first page is where a
-// function that the host called returns to: it tells the host. The engine could
-// end a run on reaching an address, but translates that anew for each run, some
-// microseconds. So this is for runs inside a hook only, behind which a stop that
-// was asked for would end the outer run, too: they return into the middle of the
-// stub, to a hlt that never runs. It is not right behind the code, because the
-// engine drops the byte before it from its cache at each end.
+// A stub is 16 bytes of guest code that reach the host by a hypercall. Stub 1 is
+// what a function that the host called returns to:
+//
+//	+0  out %al,$KPL_PORT_RETURN; jmp .    the end of an outermost run
+//	+4  int3 x 4
+//	+8  hlt                                the end of a run inside a hook
+//
+// An outermost run returns to +0, and the hypercall asks the engine to stop.
+// That request would also end the run that a hook interrupted. So a run inside a
+// hook returns to +8, and the engine is told when it starts to end there. The
+// hlt never runs. Ending that way costs microseconds, because the engine
+// translates the end anew for each run. It also drops the byte before the end
+// from its cache, so the end does not follow the other code directly.
 const (
 	stubSize   = 16
-	magicStub  = 1
-	innerMagic = 8
+	returnStub = 1
+	innerEnd   = 8
 	stubsAPage = PageSize / stubSize
 )
 
@@ -34,7 +40,7 @@ var (
 	calloutCode = []byte{0xe6, C.KPL_PORT_CALLOUT, 0xc3, 0xcc}                              // out %al,$port; ret
 )
 
-// stubs are the callouts, by the stub's place.
+// stubs are the pages of stubs, and the Go function of each by its place.
 type stubs struct {
 	pages []x86.Addr
 	used  int
@@ -56,9 +62,9 @@ func (m *Machine) makeStubs() error {
 	if err := m.stubPage(); err != nil {
 		return err
 	}
-	at := m.stubs.pages[0].Add(magicStub * stubSize)
-	m.c.magic, m.c.inner = C.uint64_t(at), C.uint64_t(at+innerMagic)
-	m.stubs.used = magicStub + 1
+	at := m.stubs.pages[0].Add(returnStub * stubSize)
+	m.c.outer_end, m.c.inner_end = C.uint64_t(at), C.uint64_t(at+innerEnd)
+	m.stubs.used = returnStub + 1
 	m.stubs.fns = make([]func(x86.Addr, *x86.PtRegs), m.stubs.used)
 	m.addSymbol("return_to_host", at, stubSize)
 	return m.PokeText(at, returnCode)
@@ -73,11 +79,12 @@ func (m *Machine) stubPage() error {
 	return nil
 }
 
-// Callout makes a stub in guest memory, named by a symbol, that guest code can
-// call: the call runs fn on the CPU that made it, and returns. The frame that
-// fn gets lies on the guest's stack, where the caller put its address into
-// rdi; changes to it are in guest memory at once. Its registers are the
-// frame's, and the guest's own are left alone.
+// Callout makes a stub in guest memory and names it by a symbol. When guest code
+// calls the stub, fn runs, and the call returns.
+//
+// The caller has a frame on the guest's stack and its address in rdi. fn gets
+// that address, and the frame itself: what fn changes there is changed in guest
+// memory at once. The CPU's registers stay as they are.
 func (m *Machine) Callout(symbol string, fn func(frame x86.Addr, regs *x86.PtRegs)) (x86.Addr, error) {
 	s := &m.stubs
 	if s.used == len(s.pages)*stubsAPage {
@@ -96,9 +103,9 @@ func (m *Machine) Callout(symbol string, fn func(frame x86.Addr, regs *x86.PtReg
 }
 
 // AllocExec maps size bytes of executable memory, full of int3, in module
-// space behind the modules, and names them as the kernel's kallsyms does
-// ("kprobe_insn_page"). Half a page and more begins at a page; what is smaller
-// shares one, for the engine goes from page to page by a longer way.
+// space after the modules, and names them as the kernel's kallsyms does
+// ("kprobe_insn_page"). Half a page and more begins at a page. Smaller pieces
+// share one, because the engine's jumps within a page are faster.
 func (m *Machine) AllocExec(size int, name string) (x86.Addr, error) {
 	at, err := m.allocExec(size)
 	if err == nil {
@@ -107,9 +114,10 @@ func (m *Machine) AllocExec(size int, name string) (x86.Addr, error) {
 	return at, err
 }
 
-// execAlign is where small pieces begin, the first of a page behind its start:
-// the engine's cache takes the low twelve bits of an address apart and folds
-// them, and what begins at a page falls together with its own middle there.
+// execAlign is the alignment of small pieces, and where the first one of a page
+// begins. None begins at offset 0: the engine's jump cache folds the low twelve
+// bits of an address, and the page's start would share an entry with code of the
+// same piece.
 const execAlign = 64
 
 func (m *Machine) allocExec(size int) (x86.Addr, error) {
