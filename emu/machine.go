@@ -16,7 +16,7 @@ import (
 	"kprobelab/x86"
 )
 
-// Options are the choices of a machine; the zero value of each is its default.
+// Options are the choices of a machine. A zero field means its default.
 type Options struct {
 	// CPUs is how many there are: 1 by default, at most 64.
 	CPUs int
@@ -26,19 +26,19 @@ type Options struct {
 	CPUModel string
 	// Budget is how many instructions a Call or a Run may execute before it
 	// fails with a *BudgetError: 100 million by default. A fault that the
-	// guest goes on after takes 500 more.
+	// guest survives counts as 500.
 	Budget uint64
-	// Slice is after how many instructions the scheduler may switch when
-	// there is more than one task: 1000 by default. It is counted by blocks.
+	// Slice is after how many instructions the scheduler may switch to another
+	// task: 1000 by default, counted by blocks.
 	Slice uint64
-	// EveryInstruction counts and switches by single instructions rather
-	// than blocks, to explore interleavings; it is several times slower.
+	// EveryInstruction counts and switches by single instructions, not by
+	// blocks, to explore interleavings. It is several times slower.
 	EveryInstruction bool
-	// HeapSize bounds the guest's heap, per-CPU areas included: 64 MiB by
-	// default. Host memory is used as the guest touches it.
+	// HeapSize is the most bytes that the guest's heap and per-CPU areas may
+	// take: 64 MiB by default. The host pays for a page when it is first used.
 	HeapSize uint64
-	// TrapCost is what int3 and #DB take on the virtual clock, in
-	// nanoseconds: 100 by default. An instruction takes one.
+	// TrapCost is how many nanoseconds int3 and #DB take on the virtual clock:
+	// 100 by default. An instruction takes one.
 	TrapCost uint64
 }
 
@@ -82,8 +82,8 @@ type Machine struct {
 	stacks  *region
 	exec    *region
 
-	// execNext is behind the executable pages, execPart what is left of the one
-	// that small pieces share.
+	// execNext is the end of the executable pages, execPart what is free of the
+	// page that small pieces share.
 	execNext  x86.Addr
 	execPart  x86.Range
 	stubs     stubs
@@ -105,8 +105,8 @@ type Machine struct {
 	last   x86.PtRegs
 }
 
-// New makes a machine that has src in its memory, ready to run. nil options
-// mean the defaults. The caller closes it.
+// New makes a machine with src in its memory, ready to run. nil options mean the
+// defaults. The caller closes the machine.
 func New(src Source, o *Options) (*Machine, error) {
 	m := &Machine{src: src, extable: exceptionTableOf(src), heap: newHeap(), user: newHeap()}
 	if o != nil {
@@ -163,9 +163,8 @@ func (m *Machine) build(model int) error {
 	return err
 }
 
-// Close frees the machine: its memory, its engines. The second time it does
-// nothing. It must not be called from a handler, below which the engine still
-// runs, and panics there.
+// Close frees the machine's memory and engines. A second Close does nothing.
+// Close panics when a handler calls it, because the engine is still running.
 func (m *Machine) Close() {
 	if m.c == nil {
 		return
@@ -188,21 +187,22 @@ func (m *Machine) Close() {
 	m.c, m.cpus, m.tasks, m.regions = nil, nil, nil, nil
 }
 
-// NumCPU is the number of CPUs, all of them online.
+// NumCPU is how many CPUs there are. All are online.
 func (m *Machine) NumCPU() int { return len(m.cpus) }
 
-// CPU is the number of the CPU that runs now, or ran last.
+// CPU is the number of the running CPU, or of the one that ran last.
 func (m *Machine) CPU() int { return m.curCPU }
 
-// Where is what CPU and Task say, to be read as often as one likes.
+// Where returns pointers to the current CPU and task numbers, so that a hit can
+// read them without a call.
 func (m *Machine) Where() (cpu, task *int) { return &m.curCPU, &m.curTask }
 
-// Task is the number of the task that runs now, or ran last, from 0.
+// Task is the number of the running task, or of the one that ran last, from 0.
 func (m *Machine) Task() int { return m.curTask }
 
-// Now is the virtual clock, in nanoseconds since boot: one for an instruction
-// (counted as its block begins), Options.TrapCost for a trap, and what
-// everybody slept through. A closed machine has none of it.
+// Now is the virtual clock, in nanoseconds since boot. An instruction takes one
+// (counted as its block begins), a trap Options.TrapCost; while every task
+// sleeps, the clock moves on to the next wake-up. It is 0 once closed.
 func (m *Machine) Now() uint64 {
 	if m.c == nil {
 		return 0
@@ -210,7 +210,8 @@ func (m *Machine) Now() uint64 {
 	return uint64(m.c.instrs + m.c.extra)
 }
 
-// Instructions is how many instructions ran since boot, counted by blocks.
+// Instructions is how many instructions ran since boot, counted by blocks. It is
+// 0 once closed.
 func (m *Machine) Instructions() uint64 {
 	if m.c == nil {
 		return 0
@@ -218,7 +219,7 @@ func (m *Machine) Instructions() uint64 {
 	return uint64(m.c.instrs)
 }
 
-// Crossings counts the traps and callouts that were calls into Go.
+// Crossings is how many traps and callouts called into Go. It is 0 once closed.
 func (m *Machine) Crossings() uint64 {
 	if m.c == nil {
 		return 0
@@ -226,7 +227,7 @@ func (m *Machine) Crossings() uint64 {
 	return uint64(m.c.crossings)
 }
 
-// Regs is the frame as the last call or the last fault left it.
+// Regs is the frame at the end of the last call, or at the last fault.
 func (m *Machine) Regs() x86.PtRegs { return m.last }
 
 // GSBase is where a CPU's per-CPU variables are: add the address of a
@@ -241,8 +242,8 @@ func (m *Machine) GSBase(cpu int) x86.Addr {
 // SetTraps installs the receiver of the CPUs' traps; nil removes it.
 func (m *Machine) SetTraps(t x86.Traps) { m.traps = t }
 
-// Console is what the guest wrote to port 0xE4 since the last call. The lines
-// of tasks that print at once are whole.
+// Console is what the guest wrote to the console port since the last call of
+// Console. Lines stay whole when several tasks print at once.
 func (m *Machine) Console() []byte {
 	if m.c == nil {
 		return nil

@@ -21,7 +21,7 @@ import (
 // PageSize is the guest's page size in bytes.
 const PageSize = 4096
 
-// Attributes of a page, as the shim has them.
+// Attributes of a page, as in the C files.
 const (
 	attrR     = C.KPL_R
 	attrW     = C.KPL_W
@@ -36,16 +36,16 @@ const maxRegion = 1 << 31
 func pageDown(a x86.Addr) x86.Addr { return a &^ (PageSize - 1) }
 func pageUp(a x86.Addr) x86.Addr   { return (a + PageSize - 1) &^ (PageSize - 1) }
 
-// region is a range of guest addresses over host memory. Its pages become
-// mapped by their attributes; a page without any faults.
+// region is a range of guest addresses and the host memory that holds it. A page
+// of it is mapped as its attributes say; a page without attributes faults.
 type region struct {
 	x86.Range
 	mem  []byte
 	attr []byte
 }
 
-// addRegion reserves [start, end), both page-aligned, with nothing mapped.
-// All regions are made before the first CPU.
+// addRegion reserves [start, end), both page-aligned, with no page mapped. All
+// regions are made before the first CPU, which maps them into its engine.
 func (m *Machine) addRegion(start, end x86.Addr) (*region, error) {
 	size := end.Sub(start)
 	if size <= 0 || size > maxRegion {
@@ -116,7 +116,7 @@ func (m *Machine) host(addr x86.Addr, n int, need byte) ([]byte, error) {
 	if n == 0 {
 		return nil, nil
 	}
-	if r := m.recent; r != nil { // most often it is one page of the same region again
+	if r := m.recent; r != nil { // most accesses are to one page of the last region
 		off := uint64(addr - r.Start)
 		if end := off + uint64(n); off < end && end <= uint64(len(r.mem)) && off/PageSize == (end-1)/PageSize && r.attr[off/PageSize]&need == need {
 			return r.mem[off:end], nil
@@ -171,7 +171,7 @@ func (m *Machine) SwapWord(addr x86.Addr, v uint64) (old uint64, err error) {
 	return old, nil
 }
 
-// touch keeps what a snapshot needs of memory that the host is to write.
+// touch saves, for a snapshot, the pages that the host is about to write.
 func (m *Machine) touch(addr x86.Addr, n int) {
 	if m.c.track != 0 {
 		C.kpl_touch(m.c, C.uint64_t(addr), C.uint64_t(n))
@@ -179,7 +179,7 @@ func (m *Machine) touch(addr x86.Addr, n int) {
 }
 
 // PokeText changes text, which is read-only to the guest, and makes every CPU
-// drop what it has translated of it, as text_poke and the sync-core IPI do
+// drop its translations of that text: what text_poke and the sync-core IPI do
 // together. It fails with errno.EFAULT where addr is not executable.
 func (m *Machine) PokeText(addr x86.Addr, b []byte) error {
 	if err := m.PokeTextNoSync(addr, b); err != nil {
@@ -194,9 +194,8 @@ func (m *Machine) PokeText(addr x86.Addr, b []byte) error {
 	return nil
 }
 
-// PokeTextNoSync changes text and leaves the CPUs with what they have already
-// translated of it, until SyncCore: the state between text_poke's store and
-// its sync-core IPI.
+// PokeTextNoSync changes text, and every CPU may still execute the old text until
+// SyncCore: the state between text_poke's store and its sync-core IPI.
 func (m *Machine) PokeTextNoSync(addr x86.Addr, b []byte) error {
 	h, err := m.host(addr, len(b), attrX)
 	if err != nil {
