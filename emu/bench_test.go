@@ -37,7 +37,7 @@ func benchLoop(b *testing.B, name string, traps x86.Traps) {
 // BenchmarkBareCall is a call and a return of a loop in the guest.
 func BenchmarkBareCall(b *testing.B) { benchLoop(b, "loop", nil) }
 
-// BenchmarkInt3Hit adds an int3 that Go resumes behind.
+// BenchmarkInt3Hit adds an int3 that Go resumes after.
 func BenchmarkInt3Hit(b *testing.B) {
 	benchLoop(b, "loop_int3", &trapFuncs{int3: func(*x86.PtRegs) bool { return true }})
 }

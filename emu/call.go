@@ -22,9 +22,9 @@ import (
 // entryFlags are the flags at a function's entry: interrupts on.
 const entryFlags = 0x246
 
-// redZone is how far below an interrupted stack pointer a nested call begins:
-// 128 bytes belong to the interrupted function (System V ABI), and the rest
-// is where the kernel would have its frame.
+// redZone is how far below the interrupted stack pointer a nested call begins:
+// the 128 bytes that belong to the interrupted function (System V ABI), and
+// where the kernel would have its frame.
 const redZone = 128 + x86.PtRegsSize
 
 // User is an argument that a process gives to a system call: the address of
@@ -34,7 +34,7 @@ type User []byte
 // UserString is a NUL-terminated text for a system call.
 func UserString(s string) User { return append(User(s), 0) }
 
-// copyBack is a scratch buffer of a call; to gets what it holds afterwards.
+// copyBack is a guest buffer of a call, and where its content goes afterwards.
 type copyBack struct {
 	at x86.Addr
 	to []byte
@@ -43,14 +43,13 @@ type copyBack struct {
 // Call calls a function of the guest, as the boot task or, from a handler, on
 // top of what it interrupted, and returns its rax.
 //
-// Integers, bools, nil and x86.Addr go as they are; a string becomes a
-// NUL-terminated guest buffer and a []byte a buffer whose content is copied
-// back afterwards, both released after the call; a User is as a []byte, in user
-// memory; a *Buf goes by its address, 0 where it is nil. A variadic callee sees
-// al = 0.
+// Integers, bools, nil and x86.Addr are passed as they are, and a *Buf by its
+// address (0 for nil). A string becomes a NUL-terminated guest buffer. A []byte
+// becomes a guest buffer whose content is copied back after the call; a User is
+// the same in user memory. These buffers are freed after the call. A variadic
+// callee sees al = 0.
 //
-// What a handler's calls execute counts against the budget of the run that it
-// interrupted.
+// A call that a handler makes counts against the budget of the interrupted run.
 //
 // Errors: ErrNoSymbol, ErrAmbiguous, *Fault, *BudgetError, ErrHandler,
 // ErrDeadlock, ErrHalted, ErrTaskExited, ErrClosed.
@@ -102,8 +101,8 @@ func (m *Machine) CallAddr(addr x86.Addr, args ...uint64) (uint64, error) {
 	return m.last.AX, err
 }
 
-// callNested calls while a handler runs: on the interrupted task's stack, and
-// every register is as it was afterwards.
+// callNested makes a handler's call, on the interrupted task's stack. Afterwards
+// every register is as it was.
 func (m *Machine) callNested(addr x86.Addr, args []uint64) (uint64, error) {
 	c, st, stop := m.cur, m.takeState(), m.c.stop_at
 	defer m.putState(st)
@@ -127,8 +126,8 @@ func (m *Machine) callNested(addr x86.Addr, args []uint64) (uint64, error) {
 	return m.last.AX, err
 }
 
-// enter puts arguments and return address where the callee expects them (sp
-// plus 8 is a multiple of 16 at its first instruction).
+// enter puts arguments and return address where a function expects them. At its
+// first instruction sp+8 is a multiple of 16.
 func (m *Machine) enter(c *cpu, sp x86.Addr, args []uint64) error {
 	var six [6]C.uint64_t
 	for i := range min(len(args), 6) {
@@ -190,8 +189,8 @@ func (m *Machine) function(name string) (x86.Addr, error) {
 	return 0, fmt.Errorf("%s: %w: at %s, %s and maybe more: %w", name, ErrAmbiguous, list[0].Addr, list[1].Addr, errno.EADDRNOTAVAIL)
 }
 
-// marshal turns arguments into words. What it returns has to be released even
-// when it fails.
+// marshal turns arguments into words. The caller releases the buffers, even after
+// an error.
 func (m *Machine) marshal(args []any) ([]uint64, []copyBack, error) {
 	words := make([]uint64, len(args))
 	var bufs []copyBack

@@ -73,21 +73,22 @@ const (
 // String is the word for an error text.
 func (a Access) String() string { return [...]string{"access", "read", "write", "fetch"}[a&3] }
 
-// Fault is an exception that nobody handled: no receiver of traps and no
-// entry of the exception table. The kernel would oops.
+// Fault is an exception that neither the receiver of traps nor the exception
+// table took. The kernel would oops.
 type Fault struct {
 	Vector int
-	// Addr is the address that a page fault (or, not being canonical, a
-	// general protection fault) was about; Access says what for.
+	// Addr is the address that the instruction could not access, and Access
+	// what it wanted. They are a page fault's, or a general protection
+	// fault's where the address is not canonical.
 	Addr   x86.Addr
 	Access Access
-	// IP is the faulting instruction, exactly; behind it for int3. Where the
-	// receiver of traps moved the fault (a copy's to the original), it is
-	// where the kernel's oops would have it.
+	// IP is the faulting instruction; for int3 it is one past it. Where the
+	// receiver of traps moved the fault from a copy to the original, IP is
+	// what the kernel's oops would show.
 	IP     x86.Addr
 	Symbol string
-	// Regs is the frame at the fault: nothing of the instruction has
-	// happened, but for a string instruction's finished iterations.
+	// Regs is the frame at the fault. Nothing of the instruction has happened,
+	// except for the finished iterations of a string instruction.
 	Regs x86.PtRegs
 	// CPU and Task are where it happened.
 	CPU, Task int

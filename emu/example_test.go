@@ -11,7 +11,7 @@ import (
 	"kprobelab/x86"
 )
 
-// printer resumes behind each int3 and says where it was.
+// printer resumes after each int3 and says where it was.
 type printer struct{ m *emu.Machine }
 
 func (p printer) Int3(regs *x86.PtRegs) bool {
@@ -39,7 +39,7 @@ func Example() {
 	_, err = m.Call("fault_null_read")
 	fmt.Println(err != nil)
 
-	// A breakpoint on a ret: the machine hands it over, and goes on behind it.
+	// A breakpoint on a ret: the machine hands it over, and goes on after it.
 	page, err := m.AllocExec(emu.PageSize, "my_page")
 	if err != nil {
 		fmt.Println(err)

@@ -28,8 +28,8 @@ const (
 	exTypesKnown = 24
 )
 
-// exceptionTable is what a source has beside fixups: what a fixup's type does
-// to registers. It is nil before 5.17, where handlers were functions.
+// exceptionTable says what the type of each fixup does to registers. It is nil
+// before 5.17, where an entry had the address of a handler and no type.
 type exceptionTable []kimage.ExceptionEntry
 
 func exceptionTableOf(src Source) exceptionTable {

@@ -79,7 +79,8 @@ func (m *Machine) layGroup(list []kimage.Segment, end x86.Addr) error {
 	return nil
 }
 
-// layRest reserves heap, user memory, stacks and the executable pages behind the modules.
+// layRest reserves heap, user memory, stacks, and executable pages after the
+// modules.
 func (m *Machine) layRest() (err error) {
 	if m.heap.r, err = m.addRegion(directMap, directMap+pageUp(x86.Addr(m.opt.HeapSize))); err != nil {
 		return err

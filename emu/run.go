@@ -18,20 +18,21 @@ type outcome int
 
 const (
 	returned outcome = iota
-	sliced           // the instruction count reached the limit of the slice
+	sliced           // its slice of instructions is used up
 	yielded
 	slept
 	exited
 )
 
-// faultCost is what a fault that goes on takes of the budget, in instructions:
-// about the host's time for it. Code that is not there faults before any of it
-// counts as run, and an exception table may lead back to it for ever.
+// faultCost is what a fault that the guest survives takes of the budget: as many
+// instructions as run in the host's time for it. Without it, an exception table
+// that leads back to the fault would run for ever, because an instruction that
+// faults on being fetched does not count.
 const faultCost = 500
 
-// run lets c execute from ip on until something happens that a scheduler has
-// to decide about. limit is the instruction count at which a slice ends; at
-// m.budget the run fails.
+// run lets c execute from ip until the scheduler has to decide something. The
+// slice ends when the instruction count is limit; the run fails when it is
+// m.budget.
 func (m *Machine) run(c *cpu, ip x86.Addr, limit uint64) (outcome, error) {
 	m.cur, m.curCPU = c, c.n
 	for {
@@ -83,8 +84,9 @@ func (m *Machine) overBudget(at x86.Addr) error {
 	return &BudgetError{Limit: m.opt.Budget, IP: at, Symbol: m.Symbolize(at)}
 }
 
-// fault is an exception that ended the run: the receiver of traps first, then
-// the exception table (arch/x86/mm/extable.c, fixup_exception), then an error.
+// fault handles an exception that ended the run, and returns where to go on. It
+// asks the receiver of traps, then the exception table
+// (arch/x86/mm/extable.c, fixup_exception); else the exception is an error.
 func (m *Machine) fault(c *cpu) (x86.Addr, error) {
 	vector, access, page := int(c.c.vector), Access(0), x86.Addr(c.c.addr)
 	switch c.c.access {
@@ -99,7 +101,7 @@ func (m *Machine) fault(c *cpu) (x86.Addr, error) {
 	st := m.takeState()
 	defer m.putState(st)
 	C.kpl_save(c.c, st)
-	st.regs.ip = c.c.ip // the engine's own is no longer there in a run from a callout
+	st.regs.ip = c.c.ip // not the engine's: a run inside a callout has put that back
 	if c.c.at != 0 {
 		st.regs.ip = c.c.at
 	}
@@ -126,7 +128,7 @@ func (m *Machine) fault(c *cpu) (x86.Addr, error) {
 	return x86.Addr(regs.IP), nil
 }
 
-// resolve reports whether regs now say where to go on.
+// resolve reports whether someone took the fault; regs then say where to go on.
 func (m *Machine) resolve(f *Fault, regs *x86.PtRegs) bool {
 	if f.Vector == VectorInvalid && m.warn(regs) {
 		return true
@@ -140,7 +142,7 @@ func (m *Machine) resolve(f *Fault, regs *x86.PtRegs) bool {
 			return true
 		}
 	}
-	// Whoever has the trap may have moved it to where the warning is.
+	// The receiver may have moved the fault from a copy to the original's ud2.
 	return f.Vector == VectorInvalid && m.warn(regs) || m.fixup(regs, f.Vector)
 }
 
@@ -158,7 +160,7 @@ func (m *Machine) takeErr() error {
 	return err
 }
 
-// takeState is a place for registers in C memory, reused.
+// takeState is room for registers in C memory; putState takes it back.
 func (m *Machine) takeState() *C.kpl_state {
 	c := m.cur
 	if n := len(c.spare); n > 0 {

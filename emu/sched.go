@@ -14,10 +14,10 @@ import (
 	"kprobelab/x86"
 )
 
-// Run lets all tasks make their calls, and returns when each has made them or
-// failed. Its error joins those of the tasks that failed since the last Run;
-// ErrDeadlock and a *BudgetError
-// end it for all. Options.Budget is for the whole of it.
+// Run lets all tasks make their calls, and returns when each task is done or has
+// failed. Its error joins those of the tasks that failed since the last Run.
+// ErrDeadlock and a *BudgetError end it for all tasks. Options.Budget is for the
+// whole of it.
 func (m *Machine) Run() error {
 	if err := m.usable(); err != nil {
 		return err
@@ -34,8 +34,8 @@ func (m *Machine) Run() error {
 	return errors.Join(failed...)
 }
 
-// schedule lets CPUs run until the target's call has returned or failed, or
-// without a target, until no task has anything left to do.
+// schedule lets CPUs run until the target's call has returned or failed. Without
+// a target, it goes on until no task has anything left to do.
 func (m *Machine) schedule(target *Task) error {
 	m.budget = uint64(m.c.instrs) + m.opt.Budget
 	if m.budget < m.opt.Budget {
@@ -62,7 +62,7 @@ func (m *Machine) schedule(target *Task) error {
 	}
 }
 
-// turn gives t one slice on c. It is done when the target's call is.
+// turn gives t one slice on c. It reports whether the target's call is done.
 func (m *Machine) turn(c *cpu, t *Task, alone bool, target *Task) (bool, error) {
 	m.load(c, t)
 	m.c.task, m.curTask = C.int(t.n), t.n
@@ -99,7 +99,7 @@ func (m *Machine) turn(c *cpu, t *Task, alone bool, target *Task) (bool, error) 
 	return false, nil
 }
 
-// settle is what the end of a slice means for the task.
+// settle does what the end of a slice means for the task.
 func (m *Machine) settle(c *cpu, t *Task, out outcome) error {
 	switch out {
 	case returned:
@@ -195,8 +195,8 @@ func (m *Machine) exit(t *Task) {
 	}
 }
 
-// pick chooses a CPU and a task for it, and says whether there is no other
-// choice. No task is runnable when it returns none.
+// pick chooses a CPU and a task for it, and reports whether there is no other
+// choice. It returns no task when none can run.
 func (m *Machine) pick() (*cpu, *Task, bool) {
 	m.wakeUp()
 	if len(m.tasks) == 1 {
@@ -235,9 +235,9 @@ type pair struct {
 	t *Task
 }
 
-// choices appends what c could run next. A CPU keeps its task while that one
-// has preemption or interrupts off, or is being stepped; a task that gave up
-// its CPU is chosen again where nobody else is to run.
+// choices appends what c could run next. A CPU keeps its task while the task has
+// preemption or interrupts off or is being stepped. A task that gave up its CPU
+// is a choice only where there is no other.
 func (m *Machine) choices(list []pair, c *cpu) []pair {
 	cur := c.task
 	if cur != nil && !cur.canRun() {
@@ -301,7 +301,8 @@ func (m *Machine) wakeUp() {
 	}
 }
 
-// sleepOn moves the clock to the next wake-up, when nobody can run.
+// sleepOn moves the clock to the next wake-up, for no task can run. It reports
+// whether there is one.
 func (m *Machine) sleepOn() bool {
 	next := uint64(math.MaxUint64)
 	for _, t := range m.tasks {
@@ -316,7 +317,7 @@ func (m *Machine) sleepOn() bool {
 	return true
 }
 
-// load makes c hold t's registers, and saves whose it held.
+// load puts t's registers into c, and saves those of c's last task.
 func (m *Machine) load(c *cpu, t *Task) {
 	if c.task == t {
 		return
@@ -338,9 +339,9 @@ func (m *Machine) load(c *cpu, t *Task) {
 	}
 }
 
-// OnSwitch makes the machine call fn whenever a CPU goes over to another task,
-// before that one runs: what guest code calls current is the caller's affair.
-// nil for none.
+// OnSwitch makes the machine call fn whenever a CPU switches to another task,
+// before that task runs. The machine does not set the guest's current; fn may.
+// nil removes it.
 func (m *Machine) OnSwitch(fn func(cpu int, t *Task)) { m.switched = fn }
 
 // claim finds a CPU for the boot task's new call.
@@ -357,7 +358,7 @@ func (m *Machine) claim(t *Task) *cpu {
 	return c
 }
 
-// place is the engine that holds the task's registers, or held them last.
+// place is the CPU that has the task's registers, or had them last.
 func (t *Task) place() *cpu {
 	if t.cpu != nil {
 		return t.cpu

@@ -17,8 +17,8 @@ import (
 	"kprobelab/x86"
 )
 
-// Snapshot is the machine's memory at a moment between runs. It costs what is
-// written afterwards: a page is copied when it is first written.
+// Snapshot is the machine's memory at a moment between runs. Taking it copies
+// nothing: a page is saved when it is first written after that.
 type Snapshot struct {
 	m *Machine
 	// undo is how many pages had been saved when it was taken.
@@ -31,9 +31,9 @@ type Snapshot struct {
 	syms []kimage.Symbol
 }
 
-// Snapshot keeps the machine's memory as it is, to compare and to go back to.
-// The tasks' registers, the clock and the scheduler's choices are no part of
-// it. It fails with ErrNested inside a handler.
+// Snapshot keeps the machine's memory as it is, to compare with and to go back
+// to. It does not keep the tasks' registers, the clock or the scheduler's state.
+// It fails with ErrNested inside a handler.
 func (m *Machine) Snapshot() (*Snapshot, error) {
 	if err := m.outside(); err != nil {
 		return nil, err
@@ -47,8 +47,8 @@ func (m *Machine) Snapshot() (*Snapshot, error) {
 	return s, nil
 }
 
-// cleanPages lets the next write to a page that was saved from the n-th on
-// save it again.
+// cleanPages makes the n-th saved page and all later ones be saved again when
+// they are next written.
 func (m *Machine) cleanPages(n int) {
 	for _, u := range m.undoList()[n:] {
 		*u.attr &^= attrDirty
@@ -75,8 +75,8 @@ func (m *Machine) outside() error {
 	return nil
 }
 
-// Dirty lists the pages that have changed since the snapshot, in ascending
-// order, neighbours joined: written and not as they were, by whoever.
+// Dirty lists the pages whose content differs from the snapshot's, whoever wrote
+// them, in ascending order, with neighbours joined.
 func (m *Machine) Dirty(since *Snapshot) []x86.Range {
 	first := map[x86.Addr]*C.kpl_undo{}
 	for _, u := range m.undoList()[since.undo:] {
@@ -100,9 +100,10 @@ func (m *Machine) Dirty(since *Snapshot) []x86.Range {
 	return list
 }
 
-// Restore gives all memory back what it held at the snapshot, text included,
-// and forgets what was allocated since. Later snapshots are void. It fails
-// with ErrNested inside a handler, and with errno.EINVAL for a void snapshot.
+// Restore brings all memory, text included, back to what it held at the
+// snapshot, and frees what was allocated since. Later snapshots are void. It
+// fails with ErrNested inside a handler, and with errno.EINVAL for a void
+// snapshot.
 func (m *Machine) Restore(s *Snapshot) error {
 	if err := m.outside(); err != nil {
 		return err
@@ -131,7 +132,7 @@ func (m *Machine) Restore(s *Snapshot) error {
 }
 
 // Discard forgets a snapshot and every later one, and leaves memory as it is.
-// Without a snapshot nothing is kept of pages that are written.
+// Once there is no snapshot, pages are not saved any more.
 func (m *Machine) Discard(s *Snapshot) {
 	at := slices.Index(m.snapshots, s)
 	if at < 0 {
@@ -145,8 +146,8 @@ func (m *Machine) Discard(s *Snapshot) {
 	}
 }
 
-// forgetAllocations brings the allocators back. Heap pages mapped since stay
-// mapped, zeroed again when they are handed out.
+// forgetAllocations brings the allocators back to the snapshot. Heap pages that
+// were mapped since stay mapped; they are zeroed when they are handed out again.
 func (m *Machine) forgetAllocations(s *Snapshot) {
 	m.heap, m.user = s.heap.clone(), s.user.clone()
 	m.execNext, m.execPart, m.symbols = s.exec, s.part, slices.Clone(s.syms)

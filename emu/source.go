@@ -5,8 +5,8 @@ import (
 	"kprobelab/x86"
 )
 
-// Source is what a machine needs of the image that it runs. A *kimage.Image
-// is one; tests have small ones of their own.
+// Source is what a machine needs of the image that it runs. *kimage.Image
+// implements it.
 type Source interface {
 	// Segments are mapped as they are, page by page.
 	Segments() []kimage.Segment

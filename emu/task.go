@@ -37,9 +37,9 @@ type Task struct {
 	m     *Machine
 	n     int
 	state taskState
-	stack x86.Addr // behind its last byte
+	stack x86.Addr // its end: past the last byte
 	saved *C.kpl_state
-	cpu   *cpu // whose engine holds its registers, nil: saved does
+	cpu   *cpu // the one that has its registers; nil: saved has them
 	pin   int  // -1: any CPU
 	wake  uint64
 	// must not keep its CPU: it gave it up

@@ -17,8 +17,8 @@ import (
 	"kprobelab/x86"
 )
 
-// C knows a machine by its place in this table, for Go pointers must not stay
-// in C. Reading it takes no lock; it is replaced as a whole.
+// C knows a machine by its index in this table, because C must not keep Go
+// pointers. A reader takes no lock: the table is replaced as a whole.
 var (
 	tableMu sync.Mutex
 	table   atomic.Pointer[[]*Machine]
@@ -53,9 +53,9 @@ func unregister(h uintptr) {
 
 func machineOf(h C.uintptr_t) *Machine { return (*table.Load())[h] }
 
-// border runs when Go is about to return to C: a panic of a handler becomes an
-// error of the run, and a handler that leaves its goroutine (t.FailNow) a
-// closed machine, for the engine below cannot be finished any more.
+// border is deferred where C has called Go. A panic of a handler becomes an
+// error of the run. A handler that ends its goroutine (t.FailNow does) closes
+// the machine, because the engine's run can never return.
 func (m *Machine) border(answer *C.int, returned *bool) {
 	if *returned {
 		return
@@ -133,8 +133,8 @@ func kplRefused(h C.uintptr_t, pc C.uint64_t, size C.uint32_t) C.uint64_t {
 	return C.uint64_t(machineOf(h).debugWrite(x86.Addr(pc), int(size)))
 }
 
-// debugWrite finds the first write to a debug register in a block, 0 where
-// there is none. What cannot be decoded might be one.
+// debugWrite finds the first write to a debug register in a block; it is 0 where
+// there is none. Bytes that cannot be decoded count as one.
 func (m *Machine) debugWrite(at x86.Addr, size int) x86.Addr {
 	code := make([]byte, size)
 	if m.ReadMem(at, code) != nil {

@@ -13,18 +13,18 @@ import (
 // ud2Size is the length of the ud2 that BUG and WARN are made of.
 const ud2Size = 2
 
-// bugTable is what a source has beside exceptions: where a ud2 is a WARN.
+// bugTable is a source that knows which ud2 is a WARN (the kernel's bug table).
 type bugTable interface {
 	BugAt(addr x86.Addr) (kimage.Bug, bool)
 }
 
-// OnLog calls fn with the lines that the kernel itself would log: a WARN that
-// was reached. nil ends it.
+// OnLog makes the machine call fn with each line that the kernel itself would
+// log: a WARN that was reached. nil removes it.
 func (m *Machine) OnLog(fn func(line string)) { m.onLog = fn }
 
-// warn goes on behind the ud2 of a WARN, telling it the first time where once
-// is enough (lib/bug.c, report_bug). The entry's flags are the guest's, in its
-// memory. A BUG stays a fault.
+// warn goes on after the ud2 of a WARN and logs it, once for a WARN_ONCE
+// (lib/bug.c, report_bug). Whether it was logged is in the guest's bug table. A
+// BUG stays a fault.
 func (m *Machine) warn(regs *x86.PtRegs) bool {
 	table, ok := m.src.(bugTable)
 	if !ok {
