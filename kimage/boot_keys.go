@@ -22,8 +22,8 @@ type bootKey struct {
 }
 
 // bootKeys are the keys that every booting machine turns, or every one with
-// such a processor: from 5.10 to 6.12, on more than one CPU, without options
-// on the command line. A key that an image does not have is passed over.
+// such a processor: from 5.10 to 6.12, on more than one CPU, without options on
+// the command line. A key that an image does not have is skipped.
 var bootKeys = []bootKey{
 	{"__use_tsc", 0, true, flag("tsc"), "the time-stamp counter is the scheduler's clock"},
 	{"__sched_clock_stable", 0, true, stableClock, "that counter runs at one rate"},

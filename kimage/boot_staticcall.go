@@ -124,7 +124,7 @@ var preemptCalls = map[string][]staticCallUpdate{
 
 // bootCalls are the static calls that boot updates on every machine (6.5 and
 // later): those of a local APIC in memory, addressed physically, and of the
-// idle loop without a driver. A key that an image does not have is passed over.
+// idle loop without a driver. A key that an image does not have is skipped.
 var bootCalls = []staticCallUpdate{
 	{"apic_call_eoi", "native_apic_mem_eoi"},
 	{"apic_call_native_eoi", "native_apic_mem_eoi"},

@@ -6,7 +6,7 @@ import "slices"
 // one that lacks fewest features of the processor that the text was made for.
 // Of several it takes that very processor, or else the one with the fewest
 // features beside those. The case of names does not matter, and names that are
-// not among CPUModels are passed over; the result is empty where none is left.
+// not among CPUModels are skipped; the result is empty where none is left.
 func (img *Image) NearestCPU(names []string) string {
 	want := img.cpu
 	if want == nil {

@@ -46,9 +46,9 @@ type Bug struct {
 const (
 	// BugWarning: execution goes on past the ud2.
 	BugWarning = 1 << iota
-	// BugOnce: only the first time is told.
+	// BugOnce: only the first time is logged.
 	BugOnce
-	// BugDone: it has been told.
+	// BugDone: it has been logged.
 	BugDone
 )
 

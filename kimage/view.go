@@ -13,8 +13,8 @@ import "kprobelab/x86"
 // All methods are safe for concurrent use as long as nobody patches text.
 type View interface {
 	// CodeAt copies the original bytes from addr on into b and returns how
-	// many could be had: fewer than len(b) where mapped memory ends, 0 where
-	// addr is not mapped.
+	// many: fewer than len(b) where mapped memory ends, 0 where addr is not
+	// mapped.
 	CodeAt(addr x86.Addr, b []byte) int
 
 	// SymbolAt is kallsyms' answer for an address: the symbol that covers it.

@@ -72,7 +72,7 @@ func (t *Tracing) resetCleared() {
 type eventFile struct {
 	array *traceArray
 	event *probeEvent
-	// enabled: hits are wanted, be it for triggers only.
+	// enabled: somebody wants the hits, at least triggers.
 	enabled bool
 	// holds counts triggers that keep the event in soft mode; softDisabled
 	// means that hits write no record.

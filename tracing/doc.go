@@ -4,6 +4,6 @@
 // records become the lines of the file trace.
 //
 // It must not know how probes work, nor which machine runs: it registers
-// through package kprobes and reads memory through the interface Machine. Who
-// calls guest code, mounts the files or prints them is not its affair.
+// through package kprobes and reads memory through the interface Machine. Nor
+// does it know who calls guest code, mounts the files or prints them.
 package tracing

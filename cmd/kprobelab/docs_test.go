@@ -12,7 +12,7 @@ import (
 )
 
 // What docs/samples.md shows is what the program prints, but for addresses and
-// times, which are the guest kernel's compiler's affair.
+// times, which depend on the compiler of the guest kernel.
 func TestSamplesAreDocumentedAsTheyPrint(t *testing.T) {
 	if engineMissing != nil {
 		t.Skip("this build has no engine")

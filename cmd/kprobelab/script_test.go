@@ -120,7 +120,7 @@ var (
 )
 
 // mask is "mask FILE": prints the file with addresses and times made the same,
-// for they are the guest kernel's compiler's affair.
+// for they depend on the compiler of the guest kernel.
 func mask(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: mask FILE")

@@ -83,7 +83,7 @@ func (t *term) newBar(total int64) *progressbar.ProgressBar {
 	return progressbar.NewOptions64(total, progressbar.OptionSetWriter(t.err),
 		progressbar.OptionSetDescription(t.stage), progressbar.OptionShowBytes(true),
 		progressbar.OptionClearOnFinish(),
-		// Else a goroutine turns the spinner, and goes on when the bar is gone.
+		// The default would start a goroutine that does not end with the bar.
 		progressbar.OptionSetSpinnerChangeInterval(0))
 }
 

@@ -26,7 +26,7 @@ type guest struct {
 	dirs  map[string]int64
 	// has says which of the functions are there.
 	has map[string]bool
-	// broken is what went wrong last, so that it is told once.
+	// broken is what went wrong last, so that it is logged once.
 	broken string
 }
 

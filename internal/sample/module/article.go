@@ -130,7 +130,8 @@ func (m *openReturn) exit() {
 	m.counters(&m.probe, m.rp.Nmissed)
 }
 
-// missing are files that programs look for as they start, and often in vain.
+// missing are files that programs look for as they start, and that often do not
+// exist.
 var missing = []string{
 	"/etc/ld.so.preload", "/usr/lib/locale/en_US.UTF-8/LC_CTYPE", "/usr/lib/gconv/gconv-modules.cache",
 	"/usr/share/locale/locale.alias", "/etc/selinux/config", "/root/.bashrc",

@@ -9,8 +9,8 @@ import (
 type Stats struct {
 	// Entries are there to read now.
 	Entries uint64
-	// Overrun were overwritten, Dropped not written for want of room, Read
-	// consumed.
+	// Overrun records were overwritten, Dropped ones not written because the
+	// buffer was full, Read ones consumed.
 	Overrun, Dropped, Read uint64
 	// Bytes are unread, paddings and headers of events included.
 	Bytes int64
