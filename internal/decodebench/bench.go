@@ -83,9 +83,7 @@ func newBatch(n int) *questions {
 // ask puts the batch to us and to the others.
 func (b *questions) ask(others []Decoder, c *Comparison) error {
 	w, ours, theirs := b.windows[:b.n], b.ours[:b.n], b.theirs[:b.n]
-	if err := (Ours{}).Ask(w, ours); err != nil {
-		return err
-	}
+	Ours(w, ours)
 	b.accepted = 0
 	for i := range ours {
 		if ours[i].Length > 0 {
@@ -118,7 +116,8 @@ func Shrink(o Decoder, d *Difference) []byte {
 	var ours, theirs [1]Answer
 	keeps := func(w []byte) bool {
 		q := [][]byte{w}
-		if (Ours{}).Ask(q, ours[:]) != nil || o.Ask(q, theirs[:]) != nil {
+		Ours(q, ours[:])
+		if o.Ask(q, theirs[:]) != nil {
 			return false
 		}
 		return whatDiffers(ours[0], theirs[0], true) == d.What && Cause(o.Name(), w, ours[0], theirs[0]) == d.Cause

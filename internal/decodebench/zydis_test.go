@@ -56,7 +56,7 @@ func digest(t *testing.T, seed uint64) uint32 {
 	var line []byte
 	for range digestCount {
 		g.Next(q[0])
-		require.NoError(t, Ours{}.Ask(q, a[:]))
+		Ours(q, a[:])
 		line = append(line[:0], byte(a[0].Length))
 		if a[0].Length > 0 {
 			line = append(line, byte(*a[0].Class))
