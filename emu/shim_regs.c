@@ -13,7 +13,7 @@ static int gprs[] = {
 	UC_X86_REG_RDX, UC_X86_REG_RSI, UC_X86_REG_RDI, 0,
 	UC_X86_REG_RIP, 0, UC_X86_REG_EFLAGS, UC_X86_REG_RSP,
 };
-enum { NGPR = 20, W_IP = 16, W_CS = 17, W_FLAGS = 18 };
+enum { NGPR = 20, N_GENERAL = 15, W_IP = 16, W_CS = 17, W_FLAGS = 18 };
 
 void kpl_read_regs(kpl_cpu *c, kpl_regs *r)
 {
@@ -47,7 +47,8 @@ void kpl_change_regs(kpl_cpu *c, const kpl_regs *r, const kpl_regs *old, int rip
 	void *vals[NGPR];
 	int n = 0;
 
-	for (int i = 0; i < NGPR; i++)
+	/* Most hits leave the general registers, the first words, as they were. */
+	for (int i = o && !memcmp(w, o, N_GENERAL * sizeof *w) ? N_GENERAL : 0; i < NGPR; i++)
 		if (gprs[i] && i != W_IP && (!o || o[i] != w[i])) {
 			ids[n] = gprs[i];
 			vals[n++] = (void *)&w[i];

@@ -68,8 +68,7 @@ func (k *Kprobes) task() int {
 func (k *Kprobes) settle(n int) *cpuState {
 	cpu := &k.cpus[n]
 	if cpu.answered && k.answerer.Answered(n) {
-		cpu.current = nil
-		k.dropAnswer(cpu, n)
+		cpu.current, cpu.answered = nil, false
 	}
 	return cpu
 }

@@ -90,12 +90,11 @@ func (k *Kprobes) fail(err error) {
 	}
 }
 
-// recovered is deferred around a handler's call; done is whether that returned.
-func (k *Kprobes) recovered(p *Kprobe, handler string, done *bool) {
-	if *done {
-		return // recover alone takes as long as a short handler
-	}
-	if v := recover(); v != nil {
+// recovered takes what a handler panicked with, nil where the test that calls it
+// ended its goroutine. A deferred function calls it, after a handler that did not
+// return: recover alone takes as long as a short handler.
+func (k *Kprobes) recovered(p *Kprobe, handler string, v any) {
+	if v != nil {
 		k.fail(&HandlerPanic{Probe: k.name(p), Handler: handler, Value: v, Stack: debug.Stack()})
 	}
 }

@@ -91,7 +91,11 @@ func (k *Kprobes) handlerFault(cpu *cpuState, p *Kprobe, regs *x86.PtRegs, vecto
 
 func (k *Kprobes) callFault(p *Kprobe, regs *x86.PtRegs, vector int) int {
 	done := false
-	defer k.recovered(p, "fault_handler", &done)
+	defer func() {
+		if !done {
+			k.recovered(p, "fault_handler", recover())
+		}
+	}()
 	ret := p.FaultHandler(p, regs, vector)
 	done = true
 	return ret

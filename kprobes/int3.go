@@ -92,7 +92,11 @@ func (k *Kprobes) callPre(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) (ret int) 
 	var state control
 	state.set(&cpu.control)
 	done := false
-	defer k.recovered(p, "pre_handler", &done)
+	defer func() {
+		if !done {
+			k.recovered(p, "pre_handler", recover())
+		}
+	}()
 	ret = p.PreHandler(p, regs)
 	done = true
 	k.keep(cpu, &state)
@@ -104,7 +108,11 @@ func (k *Kprobes) callPost(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) {
 	var state control
 	state.set(&cpu.control)
 	done := false
-	defer k.recovered(p, "post_handler", &done)
+	defer func() {
+		if !done {
+			k.recovered(p, "post_handler", recover())
+		}
+	}()
 	p.PostHandler(p, regs, 0)
 	done = true
 	k.keep(cpu, &state)

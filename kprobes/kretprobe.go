@@ -278,7 +278,11 @@ func (k *Kprobes) callEntry(cpu *cpuState, rp *Kretprobe, i *Instance, regs *x86
 
 func (k *Kprobes) callReturn(cpu *cpuState, rp *Kretprobe, field string, h ReturnHandler, i *Instance, regs *x86.PtRegs) (ret int) {
 	done := false
-	defer k.recovered(&rp.KP, field, &done)
+	defer func() {
+		if !done {
+			k.recovered(&rp.KP, field, recover())
+		}
+	}()
 	ret = h(i, regs)
 	done = true
 	return ret
