@@ -32,10 +32,10 @@ type floorSpec struct {
 }
 
 var floorSpecs = []floorSpec{
-	{name: floorTrap, describes: "a bare int3 to the hook and on", subject: bareTrap},
+	{name: floorTrap, describes: "an int3 to the hook, and on at another address", subject: bareTrap},
 	{name: floorStep, describes: "an int3 that was answered beforehand", subject: bareStep},
 	{name: floorGate, describes: "an int3 to guest code, which saves and restores all registers, and on", subject: bareGate},
-	{name: floorDebug, describes: "the #DB of the trap flag to the hook and on", subject: bareDebug},
+	{name: floorDebug, describes: "the #DB of the trap flag to the hook, and on at another address", subject: bareDebug},
 	{name: floorCallout, describes: "a call-out to Go and back", subject: bareCallout},
 	{name: floorHandler, describes: "a call of a handler in guest code and back", subject: bareHandler},
 	{name: floorDetour, describes: "the detour buffer's own instructions", subject: bareDetour, optimize: true},
@@ -57,27 +57,35 @@ func (f *floorSpec) make() (*subject, error) {
 	return sub, nil
 }
 
-// bareTraps receives traps and does nothing.
+// bareTraps receives traps and does no more than a hit has to ask the engine
+// for. No hit resumes from where its trap left ip: it goes to the slot, past the
+// instruction, or back to the original code. Writing ip ends the engine's loop
+// and starts it anew, which is a fifth of a trap.
 type bareTraps struct {
 	x86.Traps
 	m    *emu.Machine
 	step bool
+	// past is how far past the trap it resumes.
+	past uint64
 	// answer is an int3 that is answered at the one before, 0 for none.
 	answer x86.Addr
 }
 
 func (b *bareTraps) Int3(regs *x86.PtRegs) bool {
-	if b.step {
+	switch {
+	case b.step:
 		regs.Flags |= x86.FlagTF
-	}
-	if b.answer != 0 {
+	case b.answer != 0:
 		b.m.AnswerInt3(b.answer, b.answer+1, x86.FlagIF)
+	default:
+		regs.IP += b.past
 	}
 	return true
 }
 
 func (b *bareTraps) Debug(regs *x86.PtRegs) bool {
 	regs.Flags &^= x86.FlagTF
+	regs.IP += b.past
 	return true
 }
 
@@ -93,24 +101,24 @@ func (s *stand) patch(at x86.Addr, b ...byte) func() error {
 }
 
 func bareTrap(s *subject) error {
-	at, err := s.code("bench_trap", []byte{opNop, opRet})
+	at, err := s.code("bench_trap", []byte{opNop, opNop, opRet})
 	if err != nil {
 		return err
 	}
-	s.Machine.SetTraps(&bareTraps{Traps: s.Kprobes})
+	s.Machine.SetTraps(&bareTraps{Traps: s.Kprobes, past: 1})
 	s.plant, s.remove = s.patch(at, opInt3), s.patch(at, opNop)
 	return s.aim(at, guestWords)
 }
 
 func bareDebug(s *subject) error {
-	at, err := s.code("bench_debug", []byte{opInt3, opNop, opRet})
+	at, err := s.code("bench_debug", []byte{opInt3, opNop, opNop, opRet})
 	if err != nil {
 		return err
 	}
 	traps := &bareTraps{Traps: s.Kprobes}
 	s.Machine.SetTraps(traps)
-	s.plant = func() error { traps.step = true; return nil }
-	s.remove = func() error { traps.step = false; return nil }
+	s.plant = func() error { traps.step, traps.past = true, 1; return nil }
+	s.remove = func() error { traps.step, traps.past = false, 0; return nil }
 	return s.aim(at, guestWords)
 }
 
