@@ -67,7 +67,7 @@ var defaultDecoder = profile.Decoder{EVEX: true, EmulatePrefix: true, Errors: tr
 // DecodeKernel decodes the instruction at the start of b, of which it looks at
 // no more than 15 bytes, as the kernel's decoder does in 64-bit mode. d says
 // of which release; nil is 6.1's. The error is ErrTruncated or ErrBadVEX; a
-// decoder without errors (to 5.11) leaves fields zero instead, and Length is
+// decoder without errors (to 5.12) leaves fields zero instead, and Length is
 // what was consumed.
 //
 // It does not allocate.

@@ -77,8 +77,9 @@ type Decoder struct {
 	// EmulatePrefix is true where the Xen and KVM forced-emulation prefixes
 	// are recognised (5.5 and later).
 	EmulatePrefix bool
-	// Errors is true where a bad or truncated instruction is an error (5.12
-	// and later); before, fields stay zero and the length is what was consumed.
+	// Errors is true where a bad or truncated instruction is an error (5.13 and
+	// later, and 5.10.y); before, fields stay zero and the length is what was
+	// consumed.
 	Errors bool
 	// REX2 is true where D5 is a prefix (6.10 and later; adds EVEX map 4 too).
 	REX2 bool
