@@ -27,8 +27,8 @@ type FastPath interface {
 
 // Held is what guest code was doing on a CPU.
 type Held struct {
-	// Probe is the table entry or the member whose handler it runs, for Task;
-	// nil for none.
+	// Probe is the table entry whose handlers it runs for Task, or the entry
+	// probe of a return probe whose handler it runs; nil for none.
 	Probe *Kprobe
 	Task  int
 	// Word is the FastPath's own.

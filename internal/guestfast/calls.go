@@ -161,10 +161,10 @@ func (p *path) damaged(node x86.Addr, task int) {
 // have put the memory back that they were written in.
 func (p *path) takeAllBack() {
 	c := &p.calls
-	if len(c.lent) == 0 {
-		return
-	}
 	for task := range maxTasks {
+		if len(c.lent) == 0 {
+			break
+		}
 		p.takePending(task)
 	}
 	for rec := range c.pools {

@@ -62,10 +62,10 @@ func (c *code) place(m kprobes.Machine, name string) (x86.Addr, error) {
 		if err != nil {
 			return 0, err
 		}
-		c.at[index] = at
 		if err := c.relocate(text, at, s.Name); err != nil {
 			return 0, err
 		}
+		c.at[index] = at
 		return at, m.PokeText(at, text)
 	}
 	return 0, fmt.Errorf("BUG: no %s in the fast path's code", name)

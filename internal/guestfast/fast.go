@@ -150,11 +150,19 @@ func (p *path) running(cpu int) x86.Addr {
 	return p.held[cpu]
 }
 
+// probeOf is what kprobes calls current while the handler of a record or an
+// instance runs.
 func (p *path) probeOf(at x86.Addr) *kprobes.Kprobe {
 	if l, ok := p.calls.lent[at]; ok {
 		return l.probe
 	}
-	return p.probes[at]
+	probe := p.probes[at]
+	if probe != nil {
+		if entry := p.in.Entry(probe); entry != nil {
+			return entry
+		}
+	}
+	return probe
 }
 
 // runs reports whether guest code of any CPU runs a handler, of this record or

@@ -201,7 +201,7 @@ func (p *path) record(entry *kprobes.Kprobe, by hitBy) (x86.Addr, bool) {
 
 // routable reports whether guest code can do all that a hit does for a probe.
 func (p *path) routable(m *kprobes.Kprobe, by hitBy) bool {
-	if m.Disabled() || m.Record == 0 || p.in.Jprobe(m) {
+	if m.Disabled() || m.Record == 0 || m.FaultHandler != nil || p.in.Jprobe(m) {
 		return false
 	}
 	if rp := p.in.Kretprobe(m); rp != nil {

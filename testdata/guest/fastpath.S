@@ -291,21 +291,9 @@ kretprobe_missed:
  * ss.
  */
 	.macro	enter
-	pushq	%rdi
-	pushq	%rsi
-	pushq	%rdx
-	pushq	%rcx
-	pushq	%rax
-	pushq	%r8
-	pushq	%r9
-	pushq	%r10
-	pushq	%r11
-	pushq	%rbx
-	pushq	%rbp
-	pushq	%r12
-	pushq	%r13
-	pushq	%r14
-	pushq	%r15
+	.irp	r, rdi, rsi, rdx, rcx, rax, r8, r9, r10, r11, rbx, rbp, r12, r13, r14, r15
+	pushq	%\r
+	.endr
 	.endm
 
 /* Goes on with the frame's registers, flags, sp and ip. */
@@ -317,21 +305,9 @@ kretprobe_missed:
 	movq	%rcx, -16(%rax)
 	subq	$16, %rax
 	movq	%rax, SP(%rsp)
-	popq	%r15
-	popq	%r14
-	popq	%r13
-	popq	%r12
-	popq	%rbp
-	popq	%rbx
-	popq	%r11
-	popq	%r10
-	popq	%r9
-	popq	%r8
-	popq	%rax
-	popq	%rcx
-	popq	%rdx
-	popq	%rsi
-	popq	%rdi
+	.irp	r, r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi
+	popq	%\r
+	.endr
 	movq	SP-ORIG_AX(%rsp), %rsp
 	popfq
 	ret

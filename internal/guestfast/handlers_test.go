@@ -1,6 +1,6 @@
 //go:build cgo && linux && amd64
 
-package session
+package guestfast_test
 
 import (
 	"encoding/binary"
@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab"
+	"kprobelab/internal/session"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
 	"kprobelab/profile"
@@ -24,7 +25,7 @@ var (
 )
 
 type guestLab struct {
-	*Session
+	*session.Session
 	t testing.TB
 }
 
@@ -36,7 +37,7 @@ func newGuestLab(t testing.TB, kernel string, o *kprobelab.Options) *guestLab {
 	lab, err := kprobelab.New(img, o)
 	require.NoError(t, err)
 	t.Cleanup(lab.Close)
-	l := New(lab)
+	l := session.New(lab)
 	return &guestLab{l, t}
 }
 
@@ -307,6 +308,22 @@ func TestGuestReturnsShared(t *testing.T) {
 	}
 }
 
+// tasks has n tasks make the same calls, none of which fails.
+func (l *guestLab) tasks(n int, text string) []session.TaskResult {
+	var sequences [][]*session.Call
+	for range n {
+		calls, err := session.BindTask(l.Image, text)
+		require.NoError(l.t, err)
+		sequences = append(sequences, calls)
+	}
+	list, err := l.Run(sequences)
+	require.NoError(l.t, err)
+	for _, r := range list {
+		require.NoError(l.t, r.Err)
+	}
+	return list
+}
+
 // TestGuestHandlersTasks: over many schedules of tasks on two CPUs every call
 // is a hit, and every one returns or is missed.
 func TestGuestHandlersTasks(t *testing.T) {
@@ -322,16 +339,7 @@ func TestGuestHandlersTasks(t *testing.T) {
 		require.NoError(t, l.Kprobes.RegisterKprobes([]*kprobes.Kprobe{p, q}))
 		require.NoError(t, l.Kprobes.RegisterKretprobe(rp))
 		require.NoError(t, l.Settle())
-		var sequences [][]*Call
-		for range 4 {
-			calls, err := BindTask(l.Image, "slow_call(1, 700); opt_yes(1, 2); slow_call(2, 90); slow_call(3, 2000); opt_yes(4, 4)")
-			require.NoError(t, err)
-			sequences = append(sequences, calls)
-		}
-		list, err := l.Run(sequences)
-		require.NoError(t, err)
-		for _, r := range list {
-			require.NoError(t, r.Err)
+		for _, r := range l.tasks(4, "slow_call(1, 700); opt_yes(1, 2); slow_call(2, 90); slow_call(3, 2000); opt_yes(4, 4)") {
 			require.EqualValues(t, 4, r.Results[3].Value)
 		}
 		require.Equal(t, 12, l.count(p.Record), "seed %d", seed)
