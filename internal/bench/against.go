@@ -29,8 +29,8 @@ func (c *Compared) Twice() bool { return c.Times > 0 && c.RealNS >= 2*c.NS }
 
 // Against compares the results without other probes to what real kernels took:
 // each path with its own kernel's release where that was measured, else with
-// all there are. A path with handlers in guest code is compared with these, as the
-// real kernel's are compiled. Behind them stand the real kernels' paths that
+// all there are. A path with handlers in guest code is compared with these, as
+// the real kernel's are compiled. After them come the real kernels' paths that
 // are not measured here.
 func (r *Report) Against(m *RealKernels) []Compared {
 	var list []Compared

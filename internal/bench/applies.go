@@ -61,9 +61,9 @@ func (p *Path) runsOtherwise(how probepoint.How, c *profile.Config) string {
 	case p.how == probepoint.Emulated && how != p.how:
 		return "the instruction is not emulated: a copy of it is executed"
 	case p.how == probepoint.Boosted && how != p.how && !c.Slot.LazyBoost:
-		return "no jump back may stand behind a copy of this instruction: it cannot be boosted"
+		return "no jump back may follow a copy of this instruction: it cannot be boosted"
 	case p.byDebug && !c.Step.TrapFlag:
-		return "this kernel has an int3 behind the copy, as from 5.13 on: the path is k"
+		return "this kernel has an int3 after the copy, as from 5.13 on: the path is k"
 	case p.Name == "k" && c.Step.TrapFlag:
 		return "this kernel steps by the trap flag, as before 5.13: the path is k-tf"
 	}

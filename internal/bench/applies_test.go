@@ -37,7 +37,7 @@ func TestBarred(t *testing.T) {
 		want map[string]string
 	}{
 		{"6.1", placeOptimizable, 0, map[string]string{
-			"k": "", "k-tf": "this kernel has an int3 behind the copy, as from 5.13 on: the path is k", "k-post": "", "b": "", "o": "",
+			"k": "", "k-tf": "this kernel has an int3 after the copy, as from 5.13 on: the path is k", "k-post": "", "b": "", "o": "",
 			"r": "", "rb": "", "ro": "", "kr": "", "nested": "", "disabled": "", "next-door": "",
 			"emulated": "the instruction is not emulated: a copy of it is executed", "ftrace": noFentry, "r-ftrace": noFentry,
 			"r-missed": "the one instance would have to be taken by a call that is still inside the function",
@@ -50,7 +50,7 @@ func TestBarred(t *testing.T) {
 		{"5.10", placeBranch, 3, map[string]string{"k": emulated, "b": emulated, "emulated": ""}},
 		// The 6.1 code boosts no shifts, that of 6.12 does.
 		{"6.1", "opt_no_shift", 0, map[string]string{
-			"k": "", "b": "no jump back may stand behind a copy of this instruction: it cannot be boosted",
+			"k": "", "b": "no jump back may follow a copy of this instruction: it cannot be boosted",
 			"o": "opt_no_shift+0x0: shl $0x3,%rdi is not boostable, so it cannot run in the detour buffer",
 		}},
 		{"6.12", "opt_no_shift", 0, map[string]string{"k": "", "b": "", "o": ""}},

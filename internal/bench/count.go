@@ -83,7 +83,8 @@ func (p *Parts) add(e *kprobes.Event) {
 // guest runs, and calls into Go.
 type effort struct{ instructions, crossings float64 }
 
-// effort is counted behind a first call, which may have had to learn the way.
+// effort is counted after a first call, in which the machine may have had to
+// learn the way.
 func (s *subject) effort() (effort, error) {
 	var instrs, crossings [3]uint64
 	for i, calls := range []int{1, 1, counting + 1} {

@@ -268,8 +268,8 @@ func bareTrampoline(s *subject) error {
 	if err := s.aim(at, guestWords); err != nil {
 		return err
 	}
-	// mov $behind,%rax; mov %rax,168(%rdi); ret
-	back := append([]byte{0x48, 0xc7, 0xc0}, word32(uint32(s.behind))...)
+	// mov $after,%rax; mov %rax,168(%rdi); ret
+	back := append([]byte{0x48, 0xc7, 0xc0}, word32(uint32(s.after))...)
 	back = append(append(back, 0x48, 0x89, 0x87), word32(frameAbove)...)
 	back = append(back, opRet)
 	s.plant = s.patch(at, to...)

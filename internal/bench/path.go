@@ -12,8 +12,8 @@ import (
 type Parts struct {
 	// Traps are int3s at the probed address.
 	Traps float64 `json:"traps"`
-	// Steps are copies executed in the slot up to a second trap: the #DB of
-	// the trap flag, or an int3 behind the copy.
+	// Steps are copies executed in the slot up to a second trap: the #DB of the
+	// trap flag, or an int3 after the copy.
 	Steps float64 `json:"steps"`
 	// Detours are passages of a detour buffer, with its call of the handlers.
 	Detours float64 `json:"detours"`
@@ -92,13 +92,13 @@ const (
 	placeTraced      = "leaf"       // begins with a fentry site
 	placeNested      = "kprobe_stacktrace_internal_target"
 	placeOuter       = "opt_yes_rip"
-	placeNextDoor    = "opt_yes_five" // right behind opt_yes
+	placeNextDoor    = "opt_yes_five" // right after opt_yes
 )
 
 var paths = []Path{
-	{Name: "k", Describes: "int3, and the int3 behind the copy in the slot", Documented: 0.99, release: "6.1",
+	{Name: "k", Describes: "int3, and the int3 after the copy in the slot", Documented: 0.99, release: "6.1",
 		place: placeOptimizable, parts: Parts{Traps: 1, Steps: 1}},
-	{Name: "k-tf", Describes: "int3, and the trap flag's #DB behind the copy", Documented: 0.99, release: "5.8", preempt: true,
+	{Name: "k-tf", Describes: "int3, and the trap flag's #DB after the copy", Documented: 0.99, release: "5.8", preempt: true,
 		place: placeOptimizable, parts: Parts{Traps: 1, Steps: 1}, byDebug: true},
 	{Name: "k-post", Describes: "k with a post_handler", release: "6.1",
 		place: placeOptimizable, kind: withPost, parts: Parts{Traps: 1, Steps: 1}},

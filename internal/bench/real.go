@@ -33,11 +33,11 @@ type RealKernels struct {
 // ErrReal is the class of a file that is not what make bench-qemu writes.
 var ErrReal = errors.New("not figures of make bench-qemu")
 
-// ParseReal reads lines of words "key=value", values quoted where they
-// have blanks, of three kinds: "machine" describes what runs the kernels of the
-// lines behind it, "kernel" names the one of the lines behind it, and "bench"
-// is a path, with its samples behind "ns=". Lines of the same path, form and
-// kernel are rounds of one row. Blank lines and those that begin with # are
+// ParseReal reads lines of words "key=value", values quoted where they have
+// blanks, of three kinds: "machine" describes what runs the kernels of the
+// lines that follow it, "kernel" names the one of the lines that follow it, and
+// "bench" is a path, with its samples after "ns=". Lines of the same path, form
+// and kernel are rounds of one row. Blank lines and those that begin with # are
 // left out. The error is ErrReal.
 func ParseReal(text string) (*RealKernels, error) {
 	m := &RealKernels{}

@@ -21,7 +21,7 @@ type Result struct {
 	Low  float64 `json:"low_ns"`
 	High float64 `json:"high_ns"`
 	// Floor is what the machine asks for the same traps, call-outs and guest
-	// instructions with nothing behind them, and Ratio NS to it; 0 for none.
+	// instructions with nothing after them, and Ratio NS to it; 0 for none.
 	Floor float64 `json:"floor_ns"`
 	Ratio float64 `json:"ratio,omitempty"`
 	// Parts were counted, Instructions is how many more the guest ran, and

@@ -45,7 +45,7 @@ type run struct {
 	// subjects are the floor's, then the paths'.
 	subjects []*subject
 	samples  [][]float64
-	// paths and results are those of the subjects behind the floor's.
+	// paths and results are those of the subjects after the floor's.
 	paths   []*Path
 	results []Result
 	stands  map[standKey]*kprobelab.Lab

@@ -38,7 +38,7 @@ func TestRun(t *testing.T) {
 }
 
 // crossings is how many calls into Go a hit takes: one for a trap, and for what
-// goes on behind its handler, one for a call of a handler in Go.
+// goes on after its handler, one for a call of a handler in Go.
 func crossings(p *Path, handler string) float64 {
 	n := p.parts.Traps
 	switch {

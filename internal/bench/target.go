@@ -11,7 +11,7 @@ import (
 // Target is a place of a kernel image, to be measured in place of the guest
 // kernel's own functions.
 type Target struct {
-	// Open opens the image, with these modules loaded behind its own.
+	// Open opens the image, with these modules loaded after its own.
 	Open func(modules ...string) (*kimage.Image, error)
 	// Place is what is probed.
 	Place probepoint.Request

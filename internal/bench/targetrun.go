@@ -174,8 +174,8 @@ func (r *run) targetSubject(p *Path, others int, handler string) (*subject, erro
 // neighbours is how many functions are tried.
 const neighbours = 100
 
-// neighbour is the next function behind the target's that can be probed and
-// that the call does not come to.
+// neighbour is the next function after the target's that can be probed and that
+// the call does not come to.
 func (t *target) neighbour(s *stand, place *site) (x86.Addr, error) {
 	if err := s.aim(place.fn, place.words); err != nil {
 		return 0, err
@@ -199,7 +199,7 @@ func (t *target) neighbour(s *stand, place *site) (x86.Addr, error) {
 			return at, nil
 		}
 	}
-	return 0, untaken("there is no function behind it that can be probed and that the call does not come to")
+	return 0, untaken("there is no function after it that can be probed and that the call does not come to")
 }
 
 // skip notes why hits on the target do not take a path; another error stays one.

@@ -68,7 +68,7 @@ func (l *guestLab) guestCall(name string, args ...uint64) (uint64, int) {
 
 // TestGuestHandlers: handlers in guest code run on every path of every release
 // that has it, the function does what it did, and once a hit has shown the way
-// nothing crosses into Go but what goes on behind a breakpoint.
+// nothing crosses into Go but what goes on after a breakpoint.
 func TestGuestHandlers(t *testing.T) {
 	for _, c := range []struct {
 		name, function string
@@ -130,7 +130,7 @@ func TestGuestHandlers(t *testing.T) {
 	}
 }
 
-// TestGuestPostHandler: behind the step and an emulation, with ip moved on.
+// TestGuestPostHandler: after the step and an emulation, with ip moved on.
 func TestGuestPostHandler(t *testing.T) {
 	for _, at := range []kprobes.Kprobe{{SymbolName: "opt_yes"}, {SymbolName: "opt_no_jcc", Offset: 3}, {SymbolName: "leaf"}} {
 		l := newGuestLab(t, "6.1", nil)

@@ -81,8 +81,8 @@ func BenchmarkBareCallProbesElsewhere(b *testing.B) {
 	}
 }
 
-// BenchmarkInt3Hit is a call with one kprobe in it: trap, pre handler, the
-// copy in its slot, the trap behind it, and with a post handler that too.
+// BenchmarkInt3Hit is a call with one kprobe in it: trap, pre handler, the copy
+// in its slot, the trap after it, and with a post handler that too.
 func BenchmarkInt3Hit(b *testing.B) {
 	for _, post := range []bool{false, true} {
 		b.Run(map[bool]string{false: "pre", true: "pre_post"}[post], func(b *testing.B) {
