@@ -3,8 +3,8 @@ package kprobes
 import (
 	"slices"
 
-	"kprobelab/errno"
 	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/rule"
 	"kprobelab/x86"
 )
 
@@ -115,7 +115,7 @@ func (k *Kprobes) revive(entry *Kprobe, pt *probepoint.Point) error {
 func (k *Kprobes) reuse(entry *Kprobe) error {
 	entry.Flags &^= FlagDisabled
 	if !entry.opt().ready() {
-		return probepoint.Refuse(errno.EINVAL, probepoint.RuleGone, entry.Addr, k.name(entry))
+		return probepoint.Refuse(rule.Gone, entry.Addr, k.name(entry))
 	}
 	k.optimize(entry)
 	return nil
@@ -126,7 +126,7 @@ func (k *Kprobes) reuse(entry *Kprobe) error {
 func (k *Kprobes) join(entry, p *Kprobe) error {
 	a := entry.aggregate
 	if p.jprobe != nil && a.brk {
-		return probepoint.Refuse(errno.EEXIST, probepoint.RuleSecondJprobe, p.Addr, k.name(p))
+		return probepoint.Refuse(rule.SecondJprobe, p.Addr, k.name(p))
 	}
 	if p.PostHandler != nil || p.jprobe != nil {
 		k.unoptimize(entry, true)

@@ -1,8 +1,8 @@
 package kprobes
 
 import (
-	"kprobelab/errno"
 	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/rule"
 )
 
 // DisableKprobe stops a probe's handlers without removing it (disable_kprobe).
@@ -10,7 +10,7 @@ import (
 // already, or gone, stays as it is.
 func (k *Kprobes) DisableKprobe(p *Kprobe) error {
 	if p == nil {
-		return probepoint.Refuse(errno.EINVAL, probepoint.RuleNotRegistered, 0, "")
+		return probepoint.Refuse(rule.NotRegistered, 0, "")
 	}
 	_, err := k.disable(p)
 	return err
@@ -21,7 +21,7 @@ func (k *Kprobes) disable(p *Kprobe) (*Kprobe, error) {
 	k.change()
 	entry := k.entryOf(p)
 	if entry == nil {
-		return nil, probepoint.Refuse(errno.EINVAL, probepoint.RuleNotRegistered, p.Addr, k.name(p))
+		return nil, probepoint.Refuse(rule.NotRegistered, p.Addr, k.name(p))
 	}
 	if p.Disabled() {
 		return entry, nil
@@ -49,14 +49,14 @@ func (k *Kprobes) disable(p *Kprobe) (*Kprobe, error) {
 // stays disabled, as in the kernel (docs/spec 1.8, "Quirk").
 func (k *Kprobes) EnableKprobe(p *Kprobe) error {
 	if p == nil {
-		return probepoint.Refuse(errno.EINVAL, probepoint.RuleNotRegistered, 0, "")
+		return probepoint.Refuse(rule.NotRegistered, 0, "")
 	}
 	entry := k.entryOf(p)
 	if entry == nil {
-		return probepoint.Refuse(errno.EINVAL, probepoint.RuleNotRegistered, p.Addr, k.name(p))
+		return probepoint.Refuse(rule.NotRegistered, p.Addr, k.name(p))
 	}
 	if p.Gone() {
-		return probepoint.Refuse(errno.EINVAL, probepoint.RuleGone, p.Addr, k.name(p))
+		return probepoint.Refuse(rule.Gone, p.Addr, k.name(p))
 	}
 	k.change()
 	if p != entry {

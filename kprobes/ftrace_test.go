@@ -9,7 +9,7 @@ import (
 	"kprobelab/errno"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
-	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/rule"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -176,10 +176,10 @@ func TestFtraceWithoutTrampoline(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	p := at(w.traced)
 	w.execLeft = 0
-	refused(t, w.k.RegisterKprobe(p), errno.ENOMEM, probepoint.RuleArm)
+	refused(t, w.k.RegisterKprobe(p), errno.ENOMEM, rule.Arm)
 	p.Flags = kprobes.FlagDisabled
 	require.NoError(t, w.k.RegisterKprobe(p))
-	refused(t, w.k.EnableKprobe(p), errno.ENOMEM, probepoint.RuleArm)
+	refused(t, w.k.EnableKprobe(p), errno.ENOMEM, rule.Arm)
 	require.True(t, p.Disabled())
 	w.execLeft = 16 << 10
 	require.NoError(t, w.k.EnableKprobe(p))
@@ -196,7 +196,7 @@ func TestWithoutKprobesOnFtrace(t *testing.T) {
 		w := newWorldOf(t, c, 1)
 		p := at(w.traced)
 		if sites {
-			refused(t, w.k.RegisterKprobe(p), errno.EINVAL, probepoint.RuleFtraceSite)
+			refused(t, w.k.RegisterKprobe(p), errno.EINVAL, rule.FtraceSite)
 			continue
 		}
 		w.register(t, p)

@@ -7,7 +7,7 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/kprobes"
-	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/rule"
 	"kprobelab/x86"
 )
 
@@ -22,7 +22,7 @@ func TestGoneProbes(t *testing.T) {
 	pokes := w.pokes
 	for _, p := range []*kprobes.Kprobe{a, b, c} {
 		require.True(t, p.Gone())
-		refused(t, w.k.EnableKprobe(p), errno.EINVAL, probepoint.RuleGone)
+		refused(t, w.k.EnableKprobe(p), errno.EINVAL, rule.Gone)
 		require.NoError(t, w.k.DisableKprobe(p))
 		_, ok := p.Slot()
 		require.False(t, ok)

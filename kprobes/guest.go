@@ -6,6 +6,7 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/rule"
 	"kprobelab/x86"
 )
 
@@ -146,7 +147,7 @@ func (k *Kprobes) freeGuest(list ...x86.Addr) {
 }
 
 func noGuest(p *Kprobe, cause error) error {
-	r := probepoint.Refuse(errno.ENOMEM, probepoint.RuleNoMemory, p.Addr, p.SymbolName)
+	r := probepoint.Refuse(rule.NoMemory, p.Addr, p.SymbolName)
 	r.Cause = cause
 	return r
 }

@@ -1,8 +1,8 @@
 package kprobes
 
 import (
-	"kprobelab/errno"
 	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/rule"
 	"kprobelab/x86"
 )
 
@@ -63,7 +63,7 @@ type jprobeState struct {
 // the guest (not tested in 2.6.18), EEXIST where the address has a jprobe.
 func (k *Kprobes) RegisterJprobe(jp *Jprobe) error {
 	if jp == nil {
-		return probepoint.Refuse(errno.EINVAL, probepoint.RuleNoPlace, 0, "")
+		return probepoint.Refuse(rule.NoPlace, 0, "")
 	}
 	if err := k.jprobesExist(jp); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (k *Kprobes) RegisterJprobe(jp *Jprobe) error {
 // jprobesExist refuses jprobes in kernels and images without them.
 func (k *Kprobes) jprobesExist(jp *Jprobe) error {
 	if !k.c.Jprobes {
-		return probepoint.Refuse(errno.ENOSYS, probepoint.RuleNoJprobes, jp.KP.Addr, jp.KP.SymbolName)
+		return probepoint.Refuse(rule.NoJprobes, jp.KP.Addr, jp.KP.SymbolName)
 	}
 	if k.jp.savedSP != 0 {
 		return nil
@@ -89,7 +89,7 @@ func (k *Kprobes) jprobesExist(jp *Jprobe) error {
 	end, ok2 := k.symbol("jprobe_return_end")
 	saved, ok3 := k.symbol("jprobe_saved_sp")
 	if !ok1 || !ok2 || !ok3 {
-		r := probepoint.Refuse(errno.ENOSYS, probepoint.RuleNoJprobes, jp.KP.Addr, jp.KP.SymbolName)
+		r := probepoint.Refuse(rule.NoJprobes, jp.KP.Addr, jp.KP.SymbolName)
 		r.Why = "the image has no jprobe_return, in which a jprobe's handler could end"
 		return r
 	}
@@ -115,7 +115,7 @@ func (k *Kprobes) checkEntry(jp *Jprobe) error {
 	if jp.Entry != 0 && (!k.c.Check.JprobeEntry || ok && s.Addr == jp.Entry) {
 		return nil
 	}
-	r := probepoint.Refuse(errno.EINVAL, probepoint.RuleJprobeEntry, jp.Entry, jp.EntrySymbol)
+	r := probepoint.Refuse(rule.JprobeEntry, jp.Entry, jp.EntrySymbol)
 	if r.Symbol == "" && ok {
 		r.Symbol = symbolic(s.Name, uint64(jp.Entry.Sub(s.Addr)))
 	}
@@ -126,7 +126,7 @@ func (k *Kprobes) checkEntry(jp *Jprobe) error {
 // it has registered and returns that error. An empty list is EINVAL.
 func (k *Kprobes) RegisterJprobes(jps []*Jprobe) error {
 	if len(jps) == 0 {
-		return probepoint.Refuse(errno.EINVAL, probepoint.RuleBatch, 0, "")
+		return probepoint.Refuse(rule.Batch, 0, "")
 	}
 	for i, jp := range jps {
 		if err := k.RegisterJprobe(jp); err != nil {

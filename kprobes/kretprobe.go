@@ -1,8 +1,8 @@
 package kprobes
 
 import (
-	"kprobelab/errno"
 	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/rule"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -69,7 +69,7 @@ const (
 // large a DataSize, ENOMEM for the pool.
 func (k *Kprobes) RegisterKretprobe(rp *Kretprobe) error {
 	if rp == nil {
-		return probepoint.Refuse(errno.EINVAL, probepoint.RuleNoPlace, 0, "")
+		return probepoint.Refuse(rule.NoPlace, 0, "")
 	}
 	if err := k.checkKretprobe(rp); err != nil {
 		return err
@@ -84,7 +84,7 @@ func (k *Kprobes) RegisterKretprobe(rp *Kretprobe) error {
 		rp.MaxActive = k.defaultMaxActive()
 	}
 	if rp.MaxActive > maxInstances || rp.DataSize < 0 || rp.DataSize > maxInstanceData/rp.MaxActive {
-		return probepoint.Refuse(errno.ENOMEM, probepoint.RuleNoMemory, kp.Addr, kp.SymbolName)
+		return probepoint.Refuse(rule.NoMemory, kp.Addr, kp.SymbolName)
 	}
 	old, record := rp.pool, rp.KP.Record
 	if err := k.guestReturns(rp); err != nil {
@@ -111,26 +111,24 @@ func (k *Kprobes) checkKretprobe(rp *Kretprobe) error {
 	pt, err := k.resolve(kp)
 	if err != nil {
 		if k.c.Kret.EntryOnly && !k.c.Kret.EntryErrno {
-			return probepoint.Refuse(errno.EINVAL, probepoint.RuleNotEntry, kp.Addr, kp.SymbolName)
+			return probepoint.Refuse(rule.NotEntry, kp.Addr, kp.SymbolName)
 		}
 		return err
 	}
-	refuse := func(e errno.Errno, rule probepoint.Rule) error {
-		return probepoint.Refuse(e, rule, pt.Addr, pt.String())
-	}
+	refuse := func(id rule.ID) error { return probepoint.Refuse(id, pt.Addr, pt.String()) }
 	switch {
 	case k.c.Kret.EntryOnly && k.c.Kret.EntryErrno && pt.Symbol.Name == "":
 		// An address that no symbol has (kprobe_on_func_entry).
-		return refuse(errno.ENOENT, probepoint.RuleNoSymbol)
+		return refuse(rule.NoSymbol)
 	case k.c.Kret.EntryOnly && !pt.Entry:
-		return refuse(errno.EINVAL, probepoint.RuleNotEntry)
+		return refuse(rule.NotEntry)
 	case kp.SymbolName == "" && k.registered(kp):
 		k.warnReregistered("register_kretprobe", &k.kret.warned, &pt)
-		return refuse(errno.EINVAL, probepoint.RuleReregistered)
+		return refuse(rule.Reregistered)
 	case k.c.Kret.BlacklistSwitchTo && k.isSwitchTo(pt.Addr):
-		return refuse(errno.EINVAL, probepoint.RuleKretBlacklist)
+		return refuse(rule.KretBlacklist)
 	case k.c.Kret.MaxDataSize != 0 && rp.DataSize > k.c.Kret.MaxDataSize:
-		return refuse(errno.E2BIG, probepoint.RuleDataSize)
+		return refuse(rule.DataSize)
 	}
 	return nil
 }
@@ -189,7 +187,7 @@ func (k *Kprobes) UnregisterKretprobes(rps []*Kretprobe) {
 // what it has registered and returns that error. An empty list is EINVAL.
 func (k *Kprobes) RegisterKretprobes(rps []*Kretprobe) error {
 	if len(rps) == 0 {
-		return probepoint.Refuse(errno.EINVAL, probepoint.RuleBatch, 0, "")
+		return probepoint.Refuse(rule.Batch, 0, "")
 	}
 	for i, rp := range rps {
 		if err := k.RegisterKretprobe(rp); err != nil {

@@ -8,7 +8,7 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/kprobes"
-	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/rule"
 	"kprobelab/profile"
 )
 
@@ -17,7 +17,7 @@ import (
 func TestKretprobeRegistration(t *testing.T) {
 	type want struct {
 		errno     errno.Errno
-		rule      probepoint.Rule
+		rule      rule.ID
 		maxActive int
 	}
 	tests := map[string]struct {
@@ -34,29 +34,29 @@ func TestKretprobeRegistration(t *testing.T) {
 		}, map[string]want{"5.10": {maxActive: 4097}, "6.1": {maxActive: 4097}}},
 		"maxactive 2^31-1": {func(w *world) *kprobes.Kretprobe {
 			return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}, MaxActive: math.MaxInt32}
-		}, map[string]want{"6.1": {errno: errno.ENOMEM, rule: probepoint.RuleNoMemory, maxActive: math.MaxInt32}}},
+		}, map[string]want{"6.1": {errno: errno.ENOMEM, rule: rule.NoMemory, maxActive: math.MaxInt32}}},
 		"not at entry": {func(w *world) *kprobes.Kretprobe { return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf + 3}} },
-			map[string]want{"4.4": {maxActive: 2}, "5.8": {errno: errno.EINVAL, rule: probepoint.RuleNotEntry}, "6.1": {errno: errno.EINVAL, rule: probepoint.RuleNotEntry}}},
+			map[string]want{"4.4": {maxActive: 2}, "5.8": {errno: errno.EINVAL, rule: rule.NotEntry}, "6.1": {errno: errno.EINVAL, rule: rule.NotEntry}}},
 		"symbol + 4 with ENDBR": {func(w *world) *kprobes.Kretprobe {
 			return &kprobes.Kretprobe{KP: kprobes.Kprobe{SymbolName: "ibt", Offset: 4}}
-		}, map[string]want{"6.1": {errno: errno.EINVAL, rule: probepoint.RuleNotEntry}, "6.12": {maxActive: 10}}},
+		}, map[string]want{"6.1": {errno: errno.EINVAL, rule: rule.NotEntry}, "6.12": {maxActive: 10}}},
 		"unknown symbol": {func(*world) *kprobes.Kretprobe {
 			return &kprobes.Kretprobe{KP: kprobes.Kprobe{SymbolName: "nope_nope"}}
-		}, map[string]want{"5.8": {errno: errno.EINVAL, rule: probepoint.RuleNotEntry}, "5.10": {errno: errno.ENOENT, rule: probepoint.RuleUnknownSymbol}, "6.1": {errno: errno.ENOENT, rule: probepoint.RuleUnknownSymbol}}},
+		}, map[string]want{"5.8": {errno: errno.EINVAL, rule: rule.NotEntry}, "5.10": {errno: errno.ENOENT, rule: rule.UnknownSymbol}, "6.1": {errno: errno.ENOENT, rule: rule.UnknownSymbol}}},
 		"null": {func(*world) *kprobes.Kretprobe { return &kprobes.Kretprobe{} },
-			map[string]want{"5.10": {errno: errno.EINVAL, rule: probepoint.RuleNoPlace}, "6.1": {errno: errno.EINVAL, rule: probepoint.RuleNoPlace}}},
+			map[string]want{"5.10": {errno: errno.EINVAL, rule: rule.NoPlace}, "6.1": {errno: errno.EINVAL, rule: rule.NoPlace}}},
 		"blacklisted": {func(*world) *kprobes.Kretprobe {
 			return &kprobes.Kretprobe{KP: kprobes.Kprobe{SymbolName: "forbidden"}}
-		}, map[string]want{"5.10": {errno: errno.EINVAL, rule: probepoint.RuleBlacklisted, maxActive: 2}, "6.1": {errno: errno.EINVAL, rule: probepoint.RuleBlacklisted, maxActive: 10}}},
+		}, map[string]want{"5.10": {errno: errno.EINVAL, rule: rule.Blacklisted, maxActive: 2}, "6.1": {errno: errno.EINVAL, rule: rule.Blacklisted, maxActive: 10}}},
 		"__switch_to": {func(*world) *kprobes.Kretprobe {
 			return &kprobes.Kretprobe{KP: kprobes.Kprobe{SymbolName: "__switch_to"}}
-		}, map[string]want{"5.10": {errno: errno.EINVAL, rule: probepoint.RuleKretBlacklist}, "6.1": {errno: errno.EINVAL, rule: probepoint.RuleKretBlacklist}, "6.12": {maxActive: 10}}},
+		}, map[string]want{"5.10": {errno: errno.EINVAL, rule: rule.KretBlacklist}, "6.1": {errno: errno.EINVAL, rule: rule.KretBlacklist}, "6.12": {maxActive: 10}}},
 		"data_size 4096": {func(w *world) *kprobes.Kretprobe {
 			return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}, DataSize: 4096}
 		}, map[string]want{"5.10": {maxActive: 2}, "6.1": {maxActive: 10}}},
 		"data_size 4097": {func(w *world) *kprobes.Kretprobe {
 			return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}, DataSize: 4097}
-		}, map[string]want{"5.8": {maxActive: 2}, "5.10": {errno: errno.E2BIG, rule: probepoint.RuleDataSize}, "6.1": {errno: errno.E2BIG, rule: probepoint.RuleDataSize}}},
+		}, map[string]want{"5.8": {maxActive: 2}, "5.10": {errno: errno.E2BIG, rule: rule.DataSize}, "6.1": {errno: errno.E2BIG, rule: rule.DataSize}}},
 		"post handler preset": {func(w *world) *kprobes.Kretprobe {
 			return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf, PostHandler: post0}}
 		}, map[string]want{"6.1": {maxActive: 10}}},
@@ -77,8 +77,8 @@ func TestKretprobeRegistration(t *testing.T) {
 				} else {
 					require.NoError(t, err, kernel)
 					require.Nil(t, rp.KP.PostHandler)
-					refused(t, w.k.RegisterKretprobe(rp), errno.EINVAL, map[bool]probepoint.Rule{
-						true: probepoint.RuleReregistered, false: probepoint.RuleTwoPlaces}[rp.KP.SymbolName == ""])
+					refused(t, w.k.RegisterKretprobe(rp), errno.EINVAL, map[bool]rule.ID{
+						true: rule.Reregistered, false: rule.TwoPlaces}[rp.KP.SymbolName == ""])
 				}
 				w.k.UnregisterKretprobe(rp)
 			}

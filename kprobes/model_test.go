@@ -10,7 +10,7 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/kprobes"
-	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/rule"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -173,7 +173,7 @@ func runModel(t *rapid.T, kernel string) int {
 				mp.p.Flags, mp.disabled = kprobes.FlagDisabled, true
 			}
 			if m.unloaded(at) {
-				refused(t, w.k.RegisterKprobe(mp.p), m.goingErrno(), probepoint.RuleModuleGoing)
+				refused(t, w.k.RegisterKprobe(mp.p), m.goingErrno(), rule.ModuleGoing)
 				return
 			}
 			require.NoError(t, w.k.RegisterKprobe(mp.p))
@@ -193,7 +193,7 @@ func runModel(t *rapid.T, kernel string) int {
 		"enable": func(t *rapid.T) {
 			mp := m.any(t)
 			if mp.gone {
-				refused(t, w.k.EnableKprobe(mp.p), errno.EINVAL, probepoint.RuleGone)
+				refused(t, w.k.EnableKprobe(mp.p), errno.EINVAL, rule.Gone)
 				return
 			}
 			require.NoError(t, w.k.EnableKprobe(mp.p))
@@ -204,7 +204,7 @@ func runModel(t *rapid.T, kernel string) int {
 				t.Skip("unloaded already")
 			}
 			if m.pinned() {
-				refused(t, w.k.ModuleGoing("mod"), errno.EAGAIN, probepoint.RuleModulePinned)
+				refused(t, w.k.ModuleGoing("mod"), errno.EAGAIN, rule.ModulePinned)
 				return
 			}
 			require.NoError(t, w.k.ModuleGoing("mod"))

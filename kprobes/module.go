@@ -4,6 +4,7 @@ import (
 	"kprobelab/errno"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/rule"
 	"kprobelab/x86"
 )
 
@@ -50,7 +51,7 @@ func (l modules) named(name string) *module {
 func (k *Kprobes) findModule(name string) (*module, error) {
 	m := k.mods.named(name)
 	if m == nil {
-		return nil, probepoint.Refuse(errno.ENOENT, probepoint.RuleNoModule, 0, name)
+		return nil, probepoint.Refuse(rule.NoModule, 0, name)
 	}
 	return m, nil
 }
@@ -65,7 +66,7 @@ func (k *Kprobes) ModuleComing(name string) error {
 		return err
 	}
 	if m.state != probepoint.ModuleGoing {
-		return probepoint.Refuse(errno.EEXIST, probepoint.RuleModuleLoaded, m.text.Text.Start, name)
+		return probepoint.Refuse(rule.ModuleLoaded, m.text.Text.Start, name)
 	}
 	for _, r := range []x86.Range{m.text.Text, m.text.Init} {
 		if err := k.loadText(r); err != nil {
@@ -102,7 +103,7 @@ func (k *Kprobes) ModuleLive(name string) error {
 		return err
 	}
 	if m.state != probepoint.ModuleComing {
-		return probepoint.Refuse(errno.EINVAL, probepoint.RuleModuleLoaded, m.text.Text.Start, name)
+		return probepoint.RefuseAs(errno.EINVAL, rule.ModuleLoaded, m.text.Text.Start, name)
 	}
 	m.state = probepoint.ModuleLive
 	k.KillKprobes(m.text.Init)
@@ -120,7 +121,7 @@ func (k *Kprobes) ModuleGoing(name string) error {
 		return err
 	}
 	if k.c.Check.ModulePinned && k.probedIn(m) {
-		return probepoint.Refuse(errno.EAGAIN, probepoint.RuleModulePinned, m.text.Text.Start, name)
+		return probepoint.Refuse(rule.ModulePinned, m.text.Text.Start, name)
 	}
 	k.KillKprobes(m.text.Text)
 	k.KillKprobes(m.text.Init)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/rule"
 	"kprobelab/kprobes/slot"
 	"kprobelab/x86"
 )
@@ -61,7 +62,7 @@ func (k *Kprobes) dump(r *x86.PtRegs) {
 func (k *Kprobes) tellDisplacement(err error) {
 	var r *probepoint.Refusal
 	var e *slot.Error
-	if errors.As(err, &r) && errors.As(r.Cause, &e) && e.Rule == slot.RuleDisplacement {
+	if errors.As(err, &r) && errors.As(r.Cause, &e) && e.Rule == rule.SlotDisplacement {
 		k.printk(fmt.Sprintf("%sKprobes error: new displacement does not fit into s32 (%x)", k.c.Log.Prefix, uint64(e.Displacement)))
 	}
 }

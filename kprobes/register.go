@@ -3,6 +3,7 @@ package kprobes
 import (
 	"kprobelab/errno"
 	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/rule"
 	"kprobelab/x86"
 )
 
@@ -17,7 +18,7 @@ const int3 = 0xcc
 // what cannot be executed out of line.
 func (k *Kprobes) RegisterKprobe(p *Kprobe) error {
 	if p == nil {
-		return probepoint.Refuse(errno.EINVAL, probepoint.RuleNoPlace, 0, "")
+		return probepoint.Refuse(rule.NoPlace, 0, "")
 	}
 	pt, err := k.resolve(p)
 	if err != nil {
@@ -27,7 +28,7 @@ func (k *Kprobes) RegisterKprobe(p *Kprobe) error {
 	p.Addr = pt.Addr
 	if k.registered(p) {
 		k.warnReregistered("register_kprobe", &k.warned, &pt)
-		return probepoint.Refuse(errno.EINVAL, probepoint.RuleReregistered, p.Addr, pt.String())
+		return probepoint.Refuse(rule.Reregistered, p.Addr, pt.String())
 	}
 	p.Flags &= FlagDisabled
 	p.Nmissed = 0
@@ -109,7 +110,7 @@ func (k *Kprobes) registerFirst(p *Kprobe, pt *probepoint.Point) error {
 }
 
 func (k *Kprobes) armRefused(p *Kprobe, cause error) error {
-	r := probepoint.Refuse(errno.Of(cause), probepoint.RuleArm, p.Addr, k.name(p))
+	r := probepoint.RefuseAs(errno.Of(cause), rule.Arm, p.Addr, k.name(p))
 	r.Cause = cause
 	return r
 }
@@ -123,7 +124,7 @@ func (k *Kprobes) prepare(p *Kprobe, pt *probepoint.Point) error {
 	}
 	page, i, err := k.slots.get()
 	if err != nil {
-		r := probepoint.Refuse(errno.ENOMEM, probepoint.RuleNoMemory, p.Addr, pt.String())
+		r := probepoint.Refuse(rule.NoMemory, p.Addr, pt.String())
 		r.Cause = err
 		return r
 	}
@@ -150,7 +151,7 @@ func (k *Kprobes) readSite(p *Kprobe, pt *probepoint.Point) error {
 		return nil
 	}
 	if k.m.ReadMem(p.Addr, p.ft.nop[:]) != nil {
-		return probepoint.Refuse(errno.EFAULT, probepoint.RuleUnreadable, p.Addr, pt.String())
+		return probepoint.RefuseAs(errno.EFAULT, rule.Unreadable, p.Addr, pt.String())
 	}
 	return nil
 }
@@ -206,7 +207,7 @@ func (k *Kprobes) disarm(p *Kprobe) error {
 // it has registered and returns that error. An empty list is EINVAL.
 func (k *Kprobes) RegisterKprobes(ps []*Kprobe) error {
 	if len(ps) == 0 {
-		return probepoint.Refuse(errno.EINVAL, probepoint.RuleBatch, 0, "")
+		return probepoint.Refuse(rule.Batch, 0, "")
 	}
 	for i, p := range ps {
 		if err := k.RegisterKprobe(p); err != nil {

@@ -9,8 +9,7 @@ import (
 	"kprobelab/errno"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
-	"kprobelab/kprobes/probepoint"
-	"kprobelab/kprobes/slot"
+	"kprobelab/kprobes/rule"
 	"kprobelab/x86"
 )
 
@@ -100,13 +99,13 @@ func (w *world) misuseSymbols() {
 // was registered, and is returned.
 func TestBatchTakesBackAfterARefusal(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
-	refused(t, w.k.RegisterKprobes(nil), errno.EINVAL, probepoint.RuleBatch)
-	refused(t, w.k.RegisterKretprobes(nil), errno.EINVAL, probepoint.RuleBatch)
+	refused(t, w.k.RegisterKprobes(nil), errno.EINVAL, rule.Batch)
+	refused(t, w.k.RegisterKretprobes(nil), errno.EINVAL, rule.Batch)
 	w.k.UnregisterKprobes(nil)
 	w.k.UnregisterKretprobes(nil)
 
 	ps := []*kprobes.Kprobe{at(w.leaf), at(w.steady), at(w.rec + 1), at(w.calls)}
-	refused(t, w.k.RegisterKprobes(ps), errno.EILSEQ, probepoint.RuleNotBoundary)
+	refused(t, w.k.RegisterKprobes(ps), errno.EILSEQ, rule.NotBoundary)
 	for i, p := range ps {
 		require.Nil(t, w.k.Find(p.Addr))
 		require.NotZero(t, p.Addr, i)
@@ -120,7 +119,7 @@ func TestBatchTakesBackAfterARefusal(t *testing.T) {
 	w.k.UnregisterKprobes(append(ps, nil))
 
 	rps := []*kprobes.Kretprobe{{KP: kprobes.Kprobe{Addr: w.leaf}}, {KP: kprobes.Kprobe{Addr: w.leaf + 3}}}
-	refused(t, w.k.RegisterKretprobes(rps), errno.EINVAL, probepoint.RuleNotEntry)
+	refused(t, w.k.RegisterKretprobes(rps), errno.EINVAL, rule.NotEntry)
 	require.Equal(t, 0, w.k.Registered())
 }
 
@@ -143,8 +142,8 @@ func TestNil(t *testing.T) {
 func TestRegisterWithoutMemory(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	w.execLeft = 0
-	refused(t, w.k.RegisterKprobe(at(w.leaf)), errno.ENOMEM, probepoint.RuleNoMemory)
-	refused(t, w.k.RegisterKretprobe(&kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}}), errno.ENOMEM, probepoint.RuleNoMemory)
+	refused(t, w.k.RegisterKprobe(at(w.leaf)), errno.ENOMEM, rule.NoMemory)
+	refused(t, w.k.RegisterKretprobe(&kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}}), errno.ENOMEM, rule.NoMemory)
 }
 
 // TestArmingFails: a breakpoint that cannot be written is an error, and the probe
@@ -271,7 +270,7 @@ func TestDisplacementOutOfReachIsLogged(t *testing.T) {
 		w.clean = w.text()
 		var log []string
 		w.k.OnLog(func(line string) { log = append(log, line) })
-		refused(t, w.k.RegisterKprobe(at(fn)), errno.EINVAL, probepoint.Rule(slot.RuleDisplacement))
+		refused(t, w.k.RegisterKprobe(at(fn)), errno.EINVAL, rule.SlotDisplacement)
 		d := fn.Sub(execBase) - 1<<31
 		require.Equal(t, []string{fmt.Sprintf("%sKprobes error: new displacement does not fit into s32 (%x)", prefix, uint64(d))}, log)
 	}
@@ -292,7 +291,7 @@ func TestArmingFailsForAMember(t *testing.T) {
 	w.pokeErr = nil
 	require.True(t, first.Disabled())
 	require.Equal(t, 1, w.k.Registered())
-	refused(t, w.k.DisableKprobe(second), errno.EINVAL, probepoint.RuleNotRegistered)
+	refused(t, w.k.DisableKprobe(second), errno.EINVAL, rule.NotRegistered)
 	second.Flags = 0
 	w.register(t, second)
 	require.Equal(t, 1, w.k.Armed())

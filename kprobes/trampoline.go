@@ -3,8 +3,8 @@ package kprobes
 import (
 	"encoding/binary"
 
-	"kprobelab/errno"
 	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/rule"
 	"kprobelab/x86"
 )
 
@@ -186,7 +186,7 @@ func (k *Kprobes) placeTrampolineProbe() error {
 }
 
 func noTrampoline(cause error) error {
-	r := probepoint.Refuse(errno.ENOMEM, probepoint.RuleNoMemory, 0, "return trampoline")
+	r := probepoint.Refuse(rule.NoMemory, 0, "return trampoline")
 	r.Cause = cause
 	return r
 }

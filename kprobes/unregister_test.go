@@ -7,7 +7,7 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/kprobes"
-	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/rule"
 	"kprobelab/x86"
 )
 
@@ -27,19 +27,19 @@ func TestLifeCycle(t *testing.T) {
 			hits := 0
 			k1 := &kprobes.Kprobe{Addr: w.leaf, PreHandler: func(*kprobes.Kprobe, *x86.PtRegs) int { hits++; return 0 }}
 			require.NoError(t, w.k.RegisterKprobe(k1))
-			refused(t, w.k.RegisterKprobe(k1), errno.EINVAL, probepoint.RuleReregistered)
+			refused(t, w.k.RegisterKprobe(k1), errno.EINVAL, rule.Reregistered)
 			require.Len(t, log, map[string]int{"5.10": 0, "6.1": 1, "6.12": 1}[kernel])
 
 			k2 := at(w.leaf)
 			require.NoError(t, w.k.RegisterKprobe(k2))
-			refused(t, w.k.RegisterKprobe(k2), errno.EINVAL, probepoint.RuleReregistered)
+			refused(t, w.k.RegisterKprobe(k2), errno.EINVAL, rule.Reregistered)
 			w.k.UnregisterKprobe(k2)
 			require.Equal(t, w.leaf, k2.Addr)
 			require.Equal(t, kprobes.FlagDisabled|entry, k2.Flags)
 			w.k.UnregisterKprobe(k2)
 			require.Zero(t, k2.Addr, "unregistering twice clears the address")
-			refused(t, w.k.DisableKprobe(k2), errno.EINVAL, probepoint.RuleNotRegistered)
-			refused(t, w.k.EnableKprobe(k2), errno.EINVAL, probepoint.RuleNotRegistered)
+			refused(t, w.k.DisableKprobe(k2), errno.EINVAL, rule.NotRegistered)
+			refused(t, w.k.EnableKprobe(k2), errno.EINVAL, rule.NotRegistered)
 
 			require.NoError(t, w.k.DisableKprobe(k1))
 			require.Equal(t, kprobes.FlagDisabled|entry, k1.Flags)
@@ -63,14 +63,14 @@ func TestLifeCycle(t *testing.T) {
 			w.k.UnregisterKprobe(never)
 			require.Zero(t, never.Addr)
 			never.Addr = w.leaf
-			refused(t, w.k.DisableKprobe(never), errno.EINVAL, probepoint.RuleNotRegistered)
-			refused(t, w.k.EnableKprobe(never), errno.EINVAL, probepoint.RuleNotRegistered)
+			refused(t, w.k.DisableKprobe(never), errno.EINVAL, rule.NotRegistered)
+			refused(t, w.k.EnableKprobe(never), errno.EINVAL, rule.NotRegistered)
 
 			byName := named("steady", 0)
 			require.NoError(t, w.k.RegisterKprobe(byName))
 			w.k.UnregisterKprobe(byName)
 			require.Equal(t, w.steady, byName.Addr)
-			refused(t, w.k.RegisterKprobe(byName), errno.EINVAL, probepoint.RuleTwoPlaces)
+			refused(t, w.k.RegisterKprobe(byName), errno.EINVAL, rule.TwoPlaces)
 		})
 	}
 }

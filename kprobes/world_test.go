@@ -9,6 +9,7 @@ import (
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
 	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/rule"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -115,7 +116,7 @@ func current(w *world) *kprobes.Kprobe {
 
 func (w *world) byteAt(a x86.Addr) byte { return w.mem(a, 1)[0] }
 
-func refused(t require.TestingT, err error, e errno.Errno, rule probepoint.Rule) {
+func refused(t require.TestingT, err error, e errno.Errno, rule rule.ID) {
 	if h, ok := t.(testing.TB); ok {
 		h.Helper()
 	}

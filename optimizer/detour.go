@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"kprobelab/kimage"
+	"kprobelab/kprobes/rule"
 	"kprobelab/kprobes/slot"
 	"kprobelab/profile"
 	"kprobelab/x86"
@@ -75,7 +76,7 @@ func BuildDetour(v kimage.View, at, buf x86.Addr, c *profile.Config, p DetourPar
 	}
 	call := buf.Add(int64(l.Call))
 	if rel := p.Callback.Sub(call) - x86.Rel32Size; rel != int64(int32(rel)) {
-		return d, refuse(v, Reason{ID: Distance, Addr: p.Callback, Target: buf})
+		return d, refuse(v, Reason{ID: rule.Distance, Addr: p.Callback, Target: buf})
 	}
 	copy(d.Bytes[l.Arg:], []byte{0x48, 0xBF})
 	binary.LittleEndian.PutUint64(d.Bytes[l.Arg+2:], p.OptimizedProbe)

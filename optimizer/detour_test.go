@@ -169,6 +169,6 @@ func ExampleCheck() {
 	}
 	// Output:
 	// false
-	// JTPR_TARGET - f+0x0: jmp 0xffffffff81000012 leads to f+0x12, behind the first byte of what the jump replaces
+	// JTPR_TARGET - f+0x0: jmp 0xffffffff81000012 leads to f+0x12, past the first of the 5 bytes that the jump replaces
 	// INDIRECT_JUMP - f+0x2: jmp *%rax may jump anywhere into the function
 }

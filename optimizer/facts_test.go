@@ -17,6 +17,7 @@ import (
 	"kprobelab/decoder"
 	"kprobelab/internal/integration/oracle"
 	"kprobelab/kimage"
+	"kprobelab/kprobes/rule"
 	"kprobelab/x86"
 )
 
@@ -179,7 +180,7 @@ func factOf(img *kimage.Image, at x86.Addr, optimized bool) (f fact, kind string
 	f = fact{kernel: c.Name, optimized: optimized, left: min(int(v.Symbol.Size-v.Offset), 64)}
 	f.region = make([]byte, v.DCR.End.Sub(at))
 	img.CodeAt(at, f.region)
-	seen := map[ReasonID]bool{}
+	seen := map[rule.ID]bool{}
 	for i := range v.Reasons {
 		if r := &v.Reasons[i]; !seen[r.ID] {
 			seen[r.ID] = true
@@ -204,19 +205,19 @@ func (f *fact) kinds() (list []string) {
 // tell notes a reason, where the region itself does not show it.
 func (f *fact) tell(img *kimage.Image, r *Reason, at x86.Addr) {
 	switch r.ID {
-	case ExceptionEntry:
+	case rule.ExceptionEntry:
 		f.around = append(f.around, "exception")
-	case IndirectJump:
+	case rule.IndirectJump:
 		f.around = append(f.around, fmt.Sprintf("indirect:%x", r.Insn.Bytes()))
-	case ThunkJump:
+	case rule.ThunkJump:
 		f.around = append(f.around, fmt.Sprintf("thunk:%02x", opcode(&r.Insn)))
-	case ReservedFtrace:
+	case rule.ReservedFtrace:
 		f.site("ftrace", img, r, at)
-	case ReservedJumpLabel:
+	case rule.ReservedJumpLabel:
 		f.site("label", img, r, at)
-	case ReservedStaticCall:
+	case rule.ReservedStaticCall:
 		f.site("call", img, r, at)
-	case JTPRTarget:
+	case rule.JTPRTarget:
 		f.around = append(f.around, fmt.Sprintf("jump:%02x:%d", opcode(&r.Insn), r.Target.Sub(at)))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"kprobelab/kimage"
+	"kprobelab/kprobes/rule"
 	"kprobelab/kprobes/slot"
 	"kprobelab/x86"
 )
@@ -23,7 +24,7 @@ type insn struct {
 	// length is in bytes, 0 where there is no instruction.
 	length uint8
 	// copyRule is the rule by which no copy of it can be made.
-	copyRule    ReasonID
+	copyRule    rule.ID
 	jump        bool
 	ripRelative bool
 	boostable   bool
@@ -33,13 +34,13 @@ type insn struct {
 func (s *Scanner) insnOf(step *kimage.Step) insn {
 	i := insn{at: step.Addr}
 	if _, ok := s.view.ExceptionEntry(i.at); ok {
-		i.forbids.add(ExceptionEntry)
+		i.forbids.add(rule.ExceptionEntry)
 	}
 	if step.Err != nil {
-		forbids := Undecodable
-		i.copyRule = CopyUndecodable
+		forbids := rule.OptUndecodable
+		i.copyRule = rule.CopyUndecodable
 		if step.Err == kimage.ErrUnreadable {
-			forbids, i.copyRule = Unreadable, CopyUnreadable
+			forbids, i.copyRule = rule.OptUnreadable, rule.CopyUnreadable
 		}
 		i.forbids.add(forbids)
 		return i
@@ -47,11 +48,11 @@ func (s *Scanner) insnOf(step *kimage.Step) insn {
 	k := &step.Insn
 	i.length = uint8(k.Length)
 	if s.c.Optimize.Int3Blocks && step.IsInt3() {
-		i.forbids.add(Int3InFunction)
+		i.forbids.add(rule.Int3InFunction)
 	}
 	i.target, i.jump = step.Jump()
 	s.indirect(&i, step)
-	i.copyRule = copyReason(slot.CopyRule(k, s.c))
+	i.copyRule = slot.CopyRule(k, s.c).InDetour()
 	i.ripRelative, i.disp = k.RIPRelative() && k.DispLen == 4, k.Disp
 	i.boostable = slot.Boostable(s.view, k, i.at, s.c)
 	return i
@@ -64,11 +65,11 @@ func (s *Scanner) insnOf(step *kimage.Step) insn {
 // With return thunks active every return is such a jump.
 func (s *Scanner) indirect(i *insn, step *kimage.Step) {
 	if s.c.Optimize.IndirectJumps && step.Insn.IsIndirectJump() {
-		i.forbids.add(IndirectJump)
+		i.forbids.add(rule.IndirectJump)
 	}
 	t := s.thunks
 	if s.c.Optimize.ThunkRange && t.End != 0 && i.jump && t.Start <= i.target && i.target <= t.End {
-		i.forbids.add(ThunkJump)
+		i.forbids.add(rule.ThunkJump)
 	}
 }
 

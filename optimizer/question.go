@@ -5,6 +5,7 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/kimage"
+	"kprobelab/kprobes/rule"
 	"kprobelab/kprobes/slot"
 	"kprobelab/profile"
 	"kprobelab/x86"
@@ -17,8 +18,8 @@ type Decision struct {
 	// Size is the length of the DCR in bytes (optinsn.size) where OK.
 	Size int
 	// Reason is the rule at which the kernel stops, and Addr the instruction,
-	// site or address that it is about; None where OK.
-	Reason ReasonID
+	// site or address that it is about; rule.None where OK.
+	Reason rule.ID
 	Addr   x86.Addr
 }
 
@@ -38,14 +39,14 @@ type question struct {
 // ask goes all the way.
 func (q *question) ask() {
 	_ = q.attempt() && q.inSymbol() && q.buffer()
-	if q.d.OK = q.d.Reason == None; !q.d.OK {
+	if q.d.OK = q.d.Reason == rule.None; !q.d.OK {
 		q.d.Size = 0
 	}
 }
 
 // refuse notes a rule that refuses, and tells whether to ask on.
-func (q *question) refuse(id ReasonID, at x86.Addr) bool {
-	if q.d.Reason == None {
+func (q *question) refuse(id rule.ID, at x86.Addr) bool {
+	if q.d.Reason == rule.None {
 		q.d.Reason, q.d.Addr = id, at
 	}
 	if q.v == nil {
@@ -60,10 +61,10 @@ func (q *question) reason() *Reason { return &q.v.Reasons[len(q.v.Reasons)-1] }
 
 // attempt is whether the kernel tries to optimize at all.
 func (q *question) attempt() bool {
-	if !q.c.Optprobes() && !q.refuse(NoOptprobes, q.at) {
+	if !q.c.Optprobes() && !q.refuse(rule.NoOptprobes, q.at) {
 		return false
 	}
-	return !ftraceBased(q.view, q.at, q.c) || q.refuse(FtraceBased, q.at)
+	return !ftraceBased(q.view, q.at, q.c) || q.refuse(rule.FtraceBased, q.at)
 }
 
 // ftraceBased: a probe there is called by the function tracer.
@@ -78,18 +79,18 @@ func ftraceBased(v kimage.View, at x86.Addr, c *profile.Config) bool {
 // inSymbol is can_optimize: the address in its symbol, and then the function.
 func (q *question) inSymbol() bool {
 	if !q.fn.enter(q.view, q.at) {
-		return q.refuse(NoSymbol, q.at)
+		return q.refuse(rule.OptNoSymbol, q.at)
 	}
 	sym := q.fn.sym
 	off := uint64(q.at.Sub(sym.Addr))
 	if q.v != nil {
 		q.v.Symbol, q.v.Offset = sym, off
 	}
-	if q.view.InEntryText(q.at) && !q.refuse(EntryText, q.at) {
+	if q.view.InEntryText(q.at) && !q.refuse(rule.EntryText, q.at) {
 		return false
 	}
 	// The jump would reach into the next symbol.
-	if sym.Size-off < x86.Rel32Size && !q.refuse(TooShort, q.at) {
+	if sym.Size-off < x86.Rel32Size && !q.refuse(rule.TooShort, q.at) {
 		return false
 	}
 	return q.function()
@@ -115,7 +116,7 @@ func (q *question) instructions(list []int32, jtpr x86.Range) bool {
 		i := &q.fn.insns[n]
 		found := i.forbids
 		if i.jump && jtpr.Contains(i.target) {
-			found.add(JTPRTarget)
+			found.add(rule.JTPRTarget)
 		}
 		for id := range found.all() {
 			if !q.refuse(id, i.at) {
@@ -123,9 +124,9 @@ func (q *question) instructions(list []int32, jtpr x86.Range) bool {
 			}
 			r := q.reason()
 			r.Insn = q.insnAt(i.at, int(i.length), 1)
-			if id == ThunkJump || id == JTPRTarget {
+			if id == rule.ThunkJump || id == rule.JTPRTarget {
 				r.Target = i.target
-				r.BeyondDoc = id == JTPRTarget && i.target == jtpr.End-1
+				r.BeyondDoc = id == rule.JTPRTarget && i.target == jtpr.End-1
 			}
 		}
 	}
@@ -147,7 +148,7 @@ func (q *question) insnAt(at x86.Addr, length, unknown int) Insn {
 // instruction of the DCR, and whom the DCR disturbs.
 func (q *question) buffer() bool {
 	if tooFar(q.at, q.buf) {
-		if !q.refuse(Distance, q.at) {
+		if !q.refuse(rule.Distance, q.at) {
 			return false
 		}
 		q.reason().Target = q.buf
@@ -169,7 +170,7 @@ func (q *question) region() bool {
 			i = &off
 		}
 		id := i.refuses(q.buf.Add(int64(q.template + q.d.Size)))
-		if id != None && !q.refuse(id, at) {
+		if id != rule.None && !q.refuse(id, at) {
 			return false
 		}
 		if q.v != nil {
@@ -184,8 +185,8 @@ func (q *question) region() bool {
 }
 
 // copied notes an instruction of the DCR.
-func (q *question) copied(refused ReasonID, i Insn) {
-	if refused != None {
+func (q *question) copied(refused rule.ID, i Insn) {
+	if refused != rule.None {
 		q.reason().Insn = i
 	}
 	if i.Len > 0 {
@@ -209,14 +210,14 @@ func (q *question) unreserved() bool {
 
 // refuses is the rule that keeps the instruction from being copied to run at
 // final, in the order in which copying asks.
-func (i *insn) refuses(final x86.Addr) ReasonID {
+func (i *insn) refuses(final x86.Addr) rule.ID {
 	switch {
-	case i.copyRule != None:
+	case i.copyRule != rule.None:
 		return i.copyRule
 	case i.ripRelative && !slot.Reaches(i.at, final, i.disp):
-		return CopyDisplacement
+		return rule.CopyDisplacement
 	case !i.boostable:
-		return NotBoostable
+		return rule.NotBoostable
 	}
-	return None
+	return rule.None
 }

@@ -2,10 +2,10 @@ package optimizer
 
 import (
 	"fmt"
-	"strings"
 
 	"kprobelab/decoder"
 	"kprobelab/kimage"
+	"kprobelab/kprobes/rule"
 	"kprobelab/x86"
 )
 
@@ -25,7 +25,7 @@ func (i *Insn) Text() string { return decoder.Text(i.Bytes(), i.Addr) }
 
 // Reason is one rule that refuses, and where.
 type Reason struct {
-	ID ReasonID
+	ID rule.ID
 	// Addr is the instruction, patch site or address that the rule is about.
 	Addr x86.Addr
 	// Insn is the instruction at Addr where the rule is about one; its Len is
@@ -45,9 +45,9 @@ func (r *Reason) Sentence() string {
 	if r.Insn.Len > 0 {
 		insn = r.Insn.Text()
 	}
-	s := expand(r.ID.row().why, r.place(r.Addr), insn, r.place(r.Target))
+	s := r.ID.Here(r.place(r.Addr), insn, r.place(r.Target))
 	if r.BeyondDoc {
-		s += " (the byte right behind the jump: harmless, and allowed by the documentation, but the code refuses it)"
+		s += " (this is the byte after the 5: harmless, and allowed by the documentation, but the code refuses it)"
 	}
 	return s
 }
@@ -59,10 +59,6 @@ func (r *Reason) place(a x86.Addr) string {
 		return a.String()
 	}
 	return fmt.Sprintf("%s+%#x", r.in.Name, off)
-}
-
-func expand(s, at, insn, target string) string {
-	return strings.NewReplacer("{at}", at, "{insn}", insn, "{target}", target).Replace(s)
 }
 
 // Refusal is the error of BuildDetour: no buffer can be made. errors.Is finds

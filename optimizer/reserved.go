@@ -2,6 +2,7 @@ package optimizer
 
 import (
 	"kprobelab/kimage"
+	"kprobelab/kprobes/rule"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -9,18 +10,18 @@ import (
 // reservation is a kind of place that somebody else patches and that no DCR
 // may overlap, in the kernel's order (docs/spec 4.2, step 6).
 type reservation struct {
-	id      ReasonID
+	id      rule.ID
 	kind    kimage.SiteKind
 	applies func(*profile.Config) bool
 }
 
 var reservations = [...]reservation{
-	{ReservedFtrace, kimage.SiteFtrace, func(c *profile.Config) bool { return c.Check.FtraceSites }},
+	{rule.ReservedFtrace, kimage.SiteFtrace, func(c *profile.Config) bool { return c.Check.FtraceSites }},
 	// The kernel remembers lock prefixes only while it runs with one CPU and
 	// has replaced them; no named profile does.
-	{ReservedSMPLock, kimage.SiteSMPLock, func(c *profile.Config) bool { return c.Check.SMPLocks }},
-	{ReservedJumpLabel, kimage.SiteJumpLabel, func(c *profile.Config) bool { return c.Check.JumpLabels }},
-	{ReservedStaticCall, kimage.SiteStaticCall, func(c *profile.Config) bool { return c.Check.StaticCalls }},
+	{rule.ReservedSMPLock, kimage.SiteSMPLock, func(c *profile.Config) bool { return c.Check.SMPLocks }},
+	{rule.ReservedJumpLabel, kimage.SiteJumpLabel, func(c *profile.Config) bool { return c.Check.JumpLabels }},
+	{rule.ReservedStaticCall, kimage.SiteStaticCall, func(c *profile.Config) bool { return c.Check.StaticCalls }},
 }
 
 // hit is the site of that kind in the range.

@@ -8,12 +8,13 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/kimage"
+	"kprobelab/kprobes/rule"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
 
 // ids are the reasons of a Verdict.
-func ids(v Verdict) (list []ReasonID) {
+func ids(v Verdict) (list []rule.ID) {
 	for i := range v.Reasons {
 		list = append(list, v.Reasons[i].ID)
 	}
@@ -34,69 +35,69 @@ func TestHazards(t *testing.T) {
 		d := thunkBase.Sub(base) - int64(len(op)+4)
 		return far(append(op, byte(d), byte(d>>8), byte(d>>16), byte(d>>24))...)
 	}
-	yes := []ReasonID(nil)
-	no := func(id ...ReasonID) []ReasonID { return id }
+	yes := []rule.ID(nil)
+	no := func(id ...rule.ID) []rule.ID { return id }
 	all := profile.Names()[1:]
 	for name, c := range map[string]struct {
 		code *code
 		on   []string
-		want []ReasonID
+		want []rule.ID
 	}{
 		"nothing":                        {nops(at, nil, 24), all, yes},
-		"no_optprobes":                   {nops(at, nil, 24), []string{"2.6.18"}, no(NoOptprobes, NotBoostable, NotBoostable, NotBoostable, NotBoostable, NotBoostable)},
+		"no_optprobes":                   {nops(at, nil, 24), []string{"2.6.18"}, no(rule.NoOptprobes, rule.NotBoostable, rule.NotBoostable, rule.NotBoostable, rule.NotBoostable, rule.NotBoostable)},
 		"five_bytes_left":                {nops(at, nil, 5), all, yes},
-		"four_bytes_left":                {nops(at, nil, 4), all, no(TooShort, CopyUnreadable)},
+		"four_bytes_left":                {nops(at, nil, 4), all, no(rule.TooShort, rule.CopyUnreadable)},
 		"last_insn_over_the_end":         {&code{bytes: append(make32(16), 0x90, 0x90, 0x90, 0x90, 0xb8, 0, 0, 0, 0), size: at + 5}, all, yes},
 		"jump_to_the_probe":              {jmpTo(0xeb, at), all, yes},
-		"jump_to_second_byte":            {jmpTo(0xeb, at+1), all, no(JTPRTarget)},
-		"jump_to_last_byte":              {jmpTo(0x74, at+4), all, no(JTPRTarget)},
-		"jump_right_behind":              {jmpTo(0xeb, at+5), all, no(JTPRTarget)},
+		"jump_to_second_byte":            {jmpTo(0xeb, at+1), all, no(rule.JTPRTarget)},
+		"jump_to_last_byte":              {jmpTo(0x74, at+4), all, no(rule.JTPRTarget)},
+		"jump_right_behind":              {jmpTo(0xeb, at+5), all, no(rule.JTPRTarget)},
 		"jump_two_behind":                {jmpTo(0xeb, at+6), all, yes},
-		"loop_into":                      {jmpTo(0xe2, at+2), all, no(JTPRTarget)},
-		"jrcxz_into":                     {jmpTo(0xe3, at+2), all, no(JTPRTarget)},
-		"long_jcc_into":                  {far(0x0f, 0x85, at-6+3, 0, 0, 0), all, no(JTPRTarget)},
-		"long_jmp_into":                  {far(0xe9, at-5+3, 0, 0, 0), all, no(JTPRTarget)},
+		"loop_into":                      {jmpTo(0xe2, at+2), all, no(rule.JTPRTarget)},
+		"jrcxz_into":                     {jmpTo(0xe3, at+2), all, no(rule.JTPRTarget)},
+		"long_jcc_into":                  {far(0x0f, 0x85, at-6+3, 0, 0, 0), all, no(rule.JTPRTarget)},
+		"long_jmp_into":                  {far(0xe9, at-5+3, 0, 0, 0), all, no(rule.JTPRTarget)},
 		"call_into":                      {far(0xe8, at-5+3, 0, 0, 0), all, yes},
-		"jump_backwards_into":            {nops(36, []byte{0xeb, 0xee}, 8), all, no(JTPRTarget)}, // 38-18 = 20
-		"vex_opcode_taken_for_a_jump":    {far(0xc5, 0xf9, 0x70, 0xc0, at-5+2), []string{"5.10", "6.1", "6.12"}, no(JTPRTarget)},
-		"indirect_jump":                  {far(0xff, 0xe0), []string{"4.4", "5.8", "5.10", "6.1"}, no(IndirectJump)},
+		"jump_backwards_into":            {nops(36, []byte{0xeb, 0xee}, 8), all, no(rule.JTPRTarget)}, // 38-18 = 20
+		"vex_opcode_taken_for_a_jump":    {far(0xc5, 0xf9, 0x70, 0xc0, at-5+2), []string{"5.10", "6.1", "6.12"}, no(rule.JTPRTarget)},
+		"indirect_jump":                  {far(0xff, 0xe0), []string{"4.4", "5.8", "5.10", "6.1"}, no(rule.IndirectJump)},
 		"indirect_jump_with_thunks":      {far(0xff, 0xe0), []string{"6.12"}, yes},
-		"indirect_far_jump":              {far(0xff, 0x28), []string{"6.1"}, no(IndirectJump)},
-		"notrack_jump":                   {far(0x3e, 0xff, 0xe0), []string{"6.1"}, no(IndirectJump)},
+		"indirect_far_jump":              {far(0xff, 0x28), []string{"6.1"}, no(rule.IndirectJump)},
+		"notrack_jump":                   {far(0x3e, 0xff, 0xe0), []string{"6.1"}, no(rule.IndirectJump)},
 		"indirect_call":                  {far(0xff, 0xd0), all, yes},
-		"jump_to_a_thunk":                {thunk(0xe9), []string{"4.4", "5.8", "5.10", "6.1"}, no(ThunkJump)},
-		"jcc_to_a_thunk":                 {thunk(0x0f, 0x84), []string{"6.1"}, no(ThunkJump)},
+		"jump_to_a_thunk":                {thunk(0xe9), []string{"4.4", "5.8", "5.10", "6.1"}, no(rule.ThunkJump)},
+		"jcc_to_a_thunk":                 {thunk(0x0f, 0x84), []string{"6.1"}, no(rule.ThunkJump)},
 		"jump_to_a_thunk_later":          {thunk(0xe9), []string{"6.12"}, yes},
 		"call_of_a_thunk":                {thunk(0xe8), all, yes},
-		"int3_elsewhere":                 {far(0xcc), []string{"4.4", "5.8"}, no(Int3InFunction)},
+		"int3_elsewhere":                 {far(0xcc), []string{"4.4", "5.8"}, no(rule.Int3InFunction)},
 		"int3_elsewhere_is_padding":      {far(0xcc), []string{"5.10", "6.1", "6.12"}, yes},
-		"int3_in_the_region":             {probed(0x90, 0x90, 0xcc), []string{"6.1"}, no(CopyInt3)},
-		"exception_in_the_function":      {&code{bytes: make32(40), exceptions: []x86.Addr{base + 3}}, all, no(ExceptionEntry)},
-		"undecodable":                    {far(0x48, 0xea, 1, 2, 3, 4, 5, 6), []string{"6.1"}, no(Undecodable)},
-		"call_in_the_region":             {probed(0xe8, 1, 0, 0, 0), all, no(NotBoostable)},
-		"jcc_in_the_region":              {probed(0x90, 0x74, 9), all, no(NotBoostable)},
+		"int3_in_the_region":             {probed(0x90, 0x90, 0xcc), []string{"6.1"}, no(rule.CopyInt3)},
+		"exception_in_the_function":      {&code{bytes: make32(40), exceptions: []x86.Addr{base + 3}}, all, no(rule.ExceptionEntry)},
+		"undecodable":                    {far(0x48, 0xea, 1, 2, 3, 4, 5, 6), []string{"6.1"}, no(rule.OptUndecodable)},
+		"call_in_the_region":             {probed(0xe8, 1, 0, 0, 0), all, no(rule.NotBoostable)},
+		"jcc_in_the_region":              {probed(0x90, 0x74, 9), all, no(rule.NotBoostable)},
 		"jcc_behind_the_region":          {probed(0xb8, 1, 0, 0, 0, 0x74, 9), all, yes},
-		"shift_in_the_region":            {probed(0x48, 0xc1, 0xe0, 4), []string{"5.10", "6.1"}, no(NotBoostable)},
+		"shift_in_the_region":            {probed(0x48, 0xc1, 0xe0, 4), []string{"5.10", "6.1"}, no(rule.NotBoostable)},
 		"shift_in_the_region_later":      {probed(0x48, 0xc1, 0xe0, 4), []string{"6.12"}, yes},
-		"inc_in_the_region":              {probed(0xff, 0xc0), []string{"6.1"}, no(NotBoostable)},
-		"not_in_the_region":              {probed(0x48, 0xf7, 0xd0), []string{"6.1"}, no(NotBoostable)},
-		"mov_ss_in_the_region":           {probed(0x8e, 0xd0), []string{"5.8", "6.1"}, no(CopyMasksExceptions)},
-		"xen_prefix_in_the_region":       {probed(0x0f, 0x0b, 0x78, 0x65, 0x6e, 0x90), []string{"6.1"}, no(CopyEmulatePrefix)},
+		"inc_in_the_region":              {probed(0xff, 0xc0), []string{"6.1"}, no(rule.NotBoostable)},
+		"not_in_the_region":              {probed(0x48, 0xf7, 0xd0), []string{"6.1"}, no(rule.NotBoostable)},
+		"mov_ss_in_the_region":           {probed(0x8e, 0xd0), []string{"5.8", "6.1"}, no(rule.CopyMasksExceptions)},
+		"xen_prefix_in_the_region":       {probed(0x0f, 0x0b, 0x78, 0x65, 0x6e, 0x90), []string{"6.1"}, no(rule.CopyEmulatePrefix)},
 		"rip_relative_in_the_region":     {probed(0x48, 0x8b, 5, 1, 2, 3, 0), all, yes},
-		"rip_relative_out_of_reach":      {probed(0x48, 0x8b, 5, 0, 0, 0, 0x80), []string{"6.1"}, no(CopyDisplacement)},
+		"rip_relative_out_of_reach":      {probed(0x48, 0x8b, 5, 0, 0, 0, 0x80), []string{"6.1"}, no(rule.CopyDisplacement)},
 		"region_of_19_bytes":             {probed(0x90, 0x90, 0x90, 0x90, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x90), []string{"6.1"}, yes},
-		"jump_label_in_the_region":       {nops(at, nil, 24).site(kimage.SiteJumpLabel, at+4, 2), all, no(ReservedJumpLabel)},
-		"jump_label_reaching_in":         {nops(at, nil, 24).site(kimage.SiteJumpLabel, at-4, 5), all, no(ReservedJumpLabel)},
+		"jump_label_in_the_region":       {nops(at, nil, 24).site(kimage.SiteJumpLabel, at+4, 2), all, no(rule.ReservedJumpLabel)},
+		"jump_label_reaching_in":         {nops(at, nil, 24).site(kimage.SiteJumpLabel, at-4, 5), all, no(rule.ReservedJumpLabel)},
 		"jump_label_right_behind":        {nops(at, nil, 24).site(kimage.SiteJumpLabel, at+5, 5), all, yes},
-		"static_call_in_the_region":      {nops(at, nil, 24).site(kimage.SiteStaticCall, at+4, 5), []string{"5.10", "6.1", "6.12"}, no(ReservedStaticCall)},
-		"ftrace_site_in_the_region":      {nops(at, nil, 24).site(kimage.SiteFtrace, at+2, 5), all, no(ReservedFtrace)},
-		"ftrace_based":                   {nops(at, nil, 24).site(kimage.SiteFtrace, at, 5), all, no(FtraceBased, ReservedFtrace)},
+		"static_call_in_the_region":      {nops(at, nil, 24).site(kimage.SiteStaticCall, at+4, 5), []string{"5.10", "6.1", "6.12"}, no(rule.ReservedStaticCall)},
+		"ftrace_site_in_the_region":      {nops(at, nil, 24).site(kimage.SiteFtrace, at+2, 5), all, no(rule.ReservedFtrace)},
+		"ftrace_based":                   {nops(at, nil, 24).site(kimage.SiteFtrace, at, 5), all, no(rule.FtraceBased, rule.ReservedFtrace)},
 		"lock_prefix_in_the_region":      {nops(at, nil, 24).site(kimage.SiteSMPLock, at+2, 1), all, yes},
 		"alternative_in_the_region":      {nops(at, nil, 24).site(kimage.SiteAlternative, at+2, 3), all, yes},
-		"entry_text":                     {&code{bytes: make32(40), entry: x86.Range{Start: base, End: base + 40}}, all, no(EntryText)},
-		"no_symbol":                      {&code{bytes: make32(40), noSymbol: true}, all, no(NoSymbol)},
-		"several_reasons_in_their_order": {nops(0, []byte{0xff, 0xe0, 0xeb, at - 4 + 2}, 40).site(kimage.SiteJumpLabel, at+4, 5), []string{"6.1"}, no(IndirectJump, JTPRTarget, ReservedJumpLabel)},
-		"the_earlier_reason_first":       {nops(0, []byte{0xeb, at - 2 + 2, 0xff, 0xe0}, 40), []string{"6.1"}, no(JTPRTarget, IndirectJump)},
+		"entry_text":                     {&code{bytes: make32(40), entry: x86.Range{Start: base, End: base + 40}}, all, no(rule.EntryText)},
+		"no_symbol":                      {&code{bytes: make32(40), noSymbol: true}, all, no(rule.OptNoSymbol)},
+		"several_reasons_in_their_order": {nops(0, []byte{0xff, 0xe0, 0xeb, at - 4 + 2}, 40).site(kimage.SiteJumpLabel, at+4, 5), []string{"6.1"}, no(rule.IndirectJump, rule.JTPRTarget, rule.ReservedJumpLabel)},
+		"the_earlier_reason_first":       {nops(0, []byte{0xeb, at - 2 + 2, 0xff, 0xe0}, 40), []string{"6.1"}, no(rule.JTPRTarget, rule.IndirectJump)},
 	} {
 		for _, kernel := range c.on {
 			t.Run(name+"/"+kernel, func(t *testing.T) {
@@ -106,7 +107,7 @@ func TestHazards(t *testing.T) {
 				require.Equal(t, len(c.want) == 0, v.OK)
 				requireSame(t, NewScanner(c.code, cfg).Decide(base+at), v)
 				_, err := BuildDetour(c.code, base+at, x86.Addr(cfg.ModuleBase), cfg, DetourParams{Callback: base})
-				require.Equal(t, !anyOf(v, Distance), err == nil, "%v", err)
+				require.Equal(t, !anyOf(v, rule.Distance), err == nil, "%v", err)
 			})
 		}
 	}
@@ -115,7 +116,7 @@ func TestHazards(t *testing.T) {
 func make32(n int) []byte { return nops(n, nil, 0).bytes }
 
 // anyOf: one of the reasons is of those that keep the buffer from being made.
-func anyOf(v Verdict, from ReasonID) bool {
+func anyOf(v Verdict, from rule.ID) bool {
 	for i := range v.Reasons {
 		if v.Reasons[i].ID >= from {
 			return true
@@ -141,7 +142,7 @@ func requireSame(t require.TestingT, d Decision, v Verdict) {
 func TestDocumentedRegionIsShorter(t *testing.T) {
 	for to, beyond := range map[int]bool{17: false, 20: false, 21: true} {
 		v := Check(nops(0, []byte{0xeb, byte(to - 2)}, 40), base+16, named("6.1"))
-		require.Equal(t, []ReasonID{JTPRTarget}, ids(v))
+		require.Equal(t, []rule.ID{rule.JTPRTarget}, ids(v))
 		require.Equal(t, beyond, v.Reasons[0].BeyondDoc, "%d", to)
 		require.Equal(t, base.Add(int64(to)), v.Reasons[0].Target)
 	}
@@ -150,14 +151,14 @@ func TestDocumentedRegionIsShorter(t *testing.T) {
 func TestPreemptionWithoutOptimization(t *testing.T) {
 	c := named("4.4")
 	c.Preemption = true
-	require.Equal(t, []ReasonID{NoOptprobes}, ids(Check(nops(0, nil, 40), base+16, c)), "to 4.14")
+	require.Equal(t, []rule.ID{rule.NoOptprobes}, ids(Check(nops(0, nil, 40), base+16, c)), "to 4.14")
 }
 
 func TestSMPLocksThatMayBePatched(t *testing.T) {
 	c := named("6.1")
 	c.Check.SMPLocks = true
 	v := Check(nops(0, nil, 40).site(kimage.SiteSMPLock, 18, 1), base+16, c)
-	require.Equal(t, []ReasonID{ReservedSMPLock}, ids(v))
+	require.Equal(t, []rule.ID{rule.ReservedSMPLock}, ids(v))
 	require.Equal(t, errno.EBUSY, v.Errno())
 }
 
@@ -171,31 +172,18 @@ func TestDistanceHasItsSignWrong(t *testing.T) {
 		require.Equal(t, want, tooFar(at, at.Add(rel)), "%#x", rel)
 	}
 	v := CheckAt(nops(0, nil, 40), base+16, base.Add(-1<<32), named("6.1"))
-	require.Equal(t, []ReasonID{Distance}, ids(v))
+	require.Equal(t, []rule.ID{rule.Distance}, ids(v))
 	require.Equal(t, errno.ERANGE, v.Errno())
 	_, err := BuildDetour(nops(0, nil, 40), base+16, base.Add(-1<<32), named("6.1"), DetourParams{})
 	require.ErrorIs(t, err, errno.ERANGE)
 }
 
-// TestEveryReasonIsTold: no rule is without its words, and names come back.
-func TestEveryReasonIsTold(t *testing.T) {
-	seen := map[string]bool{}
-	for _, id := range Reasons() {
-		require.Regexp(t, `^[A-Z0-9_]+$`, id.String())
-		require.False(t, seen[id.String()])
-		seen[id.String()] = true
-		require.NotEmpty(t, id.Rule())
-		require.NotEmpty(t, id.Source())
-		var back ReasonID
-		text, err := id.MarshalText()
-		require.NoError(t, err)
-		require.NoError(t, back.UnmarshalText(text))
-		require.Equal(t, id, back)
+func TestEveryReasonHasASentence(t *testing.T) {
+	for _, id := range rule.Of(rule.Optimization) {
 		r := Reason{ID: id, Addr: base + 1, Target: base + 2}
+		require.Regexp(t, `^\S.*[^.]$`, r.Sentence())
 		require.NotContains(t, r.Sentence(), "{")
 	}
-	require.Error(t, new(ReasonID).UnmarshalText([]byte("NO_SUCH")))
-	require.Empty(t, None.String())
 }
 
 // TestScannerAgreesWithCheck on random code under random rules.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
+	"kprobelab/kprobes/rule"
 
-	"kprobelab/optimizer"
+	"github.com/stretchr/testify/require"
 )
 
 // What docs/optimization.md shows is what the program prints.
@@ -26,7 +26,7 @@ func TestOptimizationIsDocumentedAsItPrints(t *testing.T) {
 		requireShown(t, s, out.String())
 	}
 	require.GreaterOrEqual(t, n, 3)
-	for _, id := range optimizer.Reasons() {
+	for _, id := range rule.Of(rule.Optimization) {
 		require.Contains(t, string(doc), "| `"+id.String()+"` |")
 	}
 }

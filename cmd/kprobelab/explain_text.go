@@ -7,6 +7,7 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/internal/report"
+	"kprobelab/kprobes/rule"
 )
 
 // explanationWriter prints an explanation for people.
@@ -53,7 +54,7 @@ func (w *explanationWriter) point() {
 	}
 	if e.Instruction != nil {
 		inside := ""
-		if e.RegisterReason == "NOT_BOUNDARY" {
+		if e.RegisterReason == rule.NotBoundary {
 			inside = "  (what is decoded from here; the function has no such instruction)"
 		}
 		fmt.Fprintf(w, "  %s  %s%s\n", e.Instruction.Bytes, w.cyan(e.Instruction.Text), inside)
@@ -100,7 +101,7 @@ func (w *explanationWriter) optimization() {
 	}
 	for i := range e.Reasons {
 		r := &e.Reasons[i]
-		fmt.Fprintf(w, "  %s%s\n", w.red(r.ID), stops(r, len(e.Reasons)))
+		fmt.Fprintf(w, "  %s%s\n", w.red(r.ID.String()), stops(r, len(e.Reasons)))
 		fmt.Fprintf(w, "      %s\n      [%s]\n", r.Sentence, r.Source)
 	}
 	for _, n := range e.Notes {

@@ -106,7 +106,7 @@ func (o *jsonOutput) refused(p callsyntax.Probe, err error) {
 	e.Addr, e.Errno, e.Error = "", -int(errno.Of(err)), err.Error()
 	var r *probepoint.Refusal
 	if errors.As(err, &r) {
-		e.Rule = string(r.Rule)
+		e.Rule = r.Rule.String()
 		if r.Addr != 0 {
 			e.Addr = r.Addr.String()
 		}

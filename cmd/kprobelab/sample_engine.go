@@ -82,7 +82,7 @@ func (o *jsonOutput) sample(m module.Event) {
 		e.Errno, e.Error = -int(errno.Of(m.Err)), m.Err.Error()
 		var r *probepoint.Refusal
 		if errors.As(m.Err, &r) {
-			e.Rule = string(r.Rule)
+			e.Rule = r.Rule.String()
 		}
 	case "counters":
 		e.Hits, e.Nmissed = &m.Probe.Hits, &m.Probe.Missed

@@ -3,6 +3,7 @@ package bench
 import (
 	"kprobelab/kimage"
 	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/rule"
 	"kprobelab/optimizer"
 	"kprobelab/profile"
 	"kprobelab/x86"
@@ -24,7 +25,7 @@ func (p *Path) barred(v kimage.View, at x86.Addr, c *profile.Config) string {
 	case err != nil:
 		return err.Error()
 	case p.returns() && c.Kret.EntryOnly && !point.Entry:
-		return probepoint.RuleNotEntry.Why()
+		return rule.NotEntry.Why()
 	case p.returns() && c.Kret.MissedInNMI && c.Step.Int3IsNMI && !p.optimize && place.How != probepoint.Ftrace:
 		return "this kernel misses every return probe whose entry is hit through an int3"
 	case p.kind == missedReturn:

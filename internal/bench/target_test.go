@@ -16,6 +16,7 @@ import (
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
 	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/rule"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -88,7 +89,7 @@ func TestTargetRefuses(t *testing.T) {
 
 	var refused *probepoint.Refusal
 	require.ErrorAs(t, run(own(t, "6.1", "gcd", 1, "gcd(1, 1)")), &refused)
-	require.Equal(t, probepoint.RuleNotBoundary, refused.Rule)
+	require.Equal(t, rule.NotBoundary, refused.Rule)
 
 	var fault *emu.Fault
 	err = run(own(t, "6.1", "strlen", 0, "strlen(1)"))

@@ -9,6 +9,7 @@ import (
 	"kprobelab/errno"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/rule"
 	"kprobelab/x86"
 )
 
@@ -85,42 +86,10 @@ type CheckCell struct {
 	Events    int `json:"kprobe_events_errno"`
 	// Runs is "ftrace", "optimized" or "int3", "" where register_kprobe refuses.
 	Runs string `json:"runs"`
-	// Reason is the id of the rule that refuses the probe, "" for none, and
-	// Detail the rule in words.
-	Reason string `json:"reason"`
-	Detail string `json:"detail"`
-}
-
-// Rules of check beside those of probepoint.
-const (
-	// RuleClone: only suffixed clones of the function are left.
-	RuleClone probepoint.Rule = "ONLY_CLONES"
-	// RuleNotUnique: kprobe_events and perf take a name that one symbol has.
-	RuleNotUnique probepoint.Rule = "NOT_UNIQUE"
-	// RuleNotrace: kprobe_events and perf refuse a function without an ftrace site.
-	RuleNotrace probepoint.Rule = "NOTRACE"
-	// RuleNoEvents: the kernel has no kprobe_events.
-	RuleNoEvents probepoint.Rule = "NO_KPROBE_EVENTS"
-	// RuleDefinition: the line is no definition that kprobe_events takes.
-	RuleDefinition probepoint.Rule = "BAD_DEFINITION"
-	// RuleWaits: kprobe_events takes the definition, but nothing is there to
-	// be probed.
-	RuleWaits probepoint.Rule = "WAITS"
-	// RuleNoFprobe: the kernel has no links of a program to many functions.
-	RuleNoFprobe probepoint.Rule = "NO_FPROBE"
-	// RuleNoMatch: a pattern matches no function with an ftrace site.
-	RuleNoMatch probepoint.Rule = "NO_MATCH"
-)
-
-var checkRules = map[probepoint.Rule]string{
-	RuleClone:      "only clones of the function are there, with a suffix: the compiler changed or split it",
-	RuleNotUnique:  "several symbols have the name, and which one is meant cannot be said; use an address or another name's offset",
-	RuleNotrace:    "the function has no ftrace site (notrace, or freed), and without CONFIG_KPROBE_EVENTS_ON_NOTRACE only a module may probe it",
-	RuleNoEvents:   "this kernel has no kprobe_events",
-	RuleDefinition: "kprobe_events refuses the line",
-	RuleWaits:      "kprobe_events takes the definition, and plants it when a module brings its place",
-	RuleNoFprobe:   "this kernel cannot attach a program to many functions at once (no CONFIG_FPROBE)",
-	RuleNoMatch:    "no function with an ftrace site matches the pattern",
+	// Reason is the rule that refuses the probe, or none, and Detail the rule in
+	// words.
+	Reason rule.ID `json:"reason"`
+	Detail string  `json:"detail"`
 }
 
 // Add asks an image about each probe, and adds its column. The probes of every
@@ -135,7 +104,7 @@ func (c *Check) Add(img *kimage.Image, probes []Probe) {
 	k := newChecker(img)
 	for i := range c.Probes {
 		cell := k.cell(&c.Probes[i].Probe)
-		if cell.Attaches = cell.Errno == 0 && cell.Reason == ""; !cell.Attaches {
+		if cell.Attaches = cell.Errno == 0 && cell.Reason == rule.None; !cell.Attaches {
 			c.Refused++
 		}
 		c.Probes[i].Cells = append(c.Probes[i].Cells, cell)
@@ -185,7 +154,7 @@ func (k *checker) cell(p *Probe) CheckCell {
 	var c CheckCell
 	if p.bad != "" {
 		c.Found = FoundAbsent
-		c.refuse(errno.EINVAL, RuleLine, p.bad)
+		c.refuse(errno.EINVAL, rule.Line, p.bad)
 		c.Register, c.Kretprobe, c.Events = c.Errno, c.Errno, c.Errno
 		return c
 	}
@@ -199,7 +168,7 @@ func (k *checker) cell(p *Probe) CheckCell {
 	r, err := k.scan.parse(q.place)
 	if err != nil {
 		c.Found = FoundAbsent
-		c.refuse(errno.EINVAL, RuleLine, err.Error())
+		c.refuse(errno.EINVAL, rule.Line, err.Error())
 		c.Register, c.Kretprobe, c.Events = c.Errno, c.Errno, c.Errno
 		return c
 	}
@@ -209,9 +178,9 @@ func (k *checker) cell(p *Probe) CheckCell {
 }
 
 // refuse notes the first refusal.
-func (c *CheckCell) refuse(no errno.Errno, rule probepoint.Rule, detail string) {
+func (c *CheckCell) refuse(no errno.Errno, id rule.ID, detail string) {
 	if c.Errno == 0 {
-		c.Errno, c.Reason, c.Detail = -int(no), string(rule), detail
+		c.Errno, c.Reason, c.Detail = -int(no), id, detail
 	}
 }
 
@@ -270,7 +239,7 @@ func (k *checker) place(c *CheckCell, p *Probe, r probepoint.Request) {
 		events, waits = k.defined(p, direct)
 	}
 	if waits {
-		c.Reason, c.Detail = string(RuleWaits), checkRules[RuleWaits]
+		c.Reason, c.Detail = rule.Waits, rule.Waits.Why()
 		return
 	}
 	c.Events = -int(errno.Of(events))
@@ -280,7 +249,7 @@ func (k *checker) place(c *CheckCell, p *Probe, r probepoint.Request) {
 		}
 	}
 	if c.Found == FoundClone && c.Errno != 0 {
-		c.Reason, c.Detail = string(RuleClone), checkRules[RuleClone]
+		c.Reason, c.Detail = rule.Clone, rule.Clone.Why()
 	}
 }
 
@@ -296,13 +265,11 @@ func registerError(row *ScanRow) error {
 	if row.Errno == 0 {
 		return nil
 	}
-	return &probepoint.Refusal{Errno: errno.Errno(-row.Errno), Rule: probepoint.Rule(row.Rule), Why: row.Detail}
+	return &probepoint.Refusal{Errno: errno.Errno(-row.Errno), Rule: row.Rule, Why: row.Detail}
 }
 
-// refusal is a refusal by a rule of check's own.
-func refusal(no errno.Errno, rule probepoint.Rule) error {
-	return &probepoint.Refusal{Errno: no, Rule: rule, Why: checkRules[rule]}
-}
+// refusal is a refusal that names no place.
+func refusal(no errno.Errno, id rule.ID) error { return probepoint.RefuseAs(no, id, 0, "") }
 
 // syscallName is the function of a system call: with the architecture's
 // wrapper (4.17 and later), or without.
@@ -324,7 +291,7 @@ func (k *checker) multi(p *Probe) CheckCell {
 	for _, s := range k.img.Symbols() {
 		ok, err := path.Match(p.place, s.Name)
 		if err != nil {
-			c.refuse(errno.EINVAL, RuleLine, fmt.Sprintf("%q is no pattern", p.place))
+			c.refuse(errno.EINVAL, rule.Line, fmt.Sprintf("%q is no pattern", p.place))
 			break
 		}
 		if ok && s.Module == "" && isText(s.Type) && k.img.InText(s.Addr) && k.traceable(s.Addr) {
@@ -338,13 +305,13 @@ func (k *checker) multi(p *Probe) CheckCell {
 	_, fprobe := k.scan.first("register_fprobe")
 	switch {
 	case !links:
-		c.refuse(errno.EINVAL, RuleNoFprobe, checkRules[RuleNoFprobe])
+		c.refuse(errno.EINVAL, rule.NoFprobe, rule.NoFprobe.Why())
 	case !fprobe:
-		c.refuse(errno.EOPNOTSUPP, RuleNoFprobe, checkRules[RuleNoFprobe])
+		c.refuse(errno.EOPNOTSUPP, rule.NoFprobe, rule.NoFprobe.Why())
 	case c.Matches == 0 && glob:
-		c.refuse(errno.ENOENT, RuleNoMatch, checkRules[RuleNoMatch])
+		c.refuse(errno.ENOENT, rule.NoMatch, rule.NoMatch.Why())
 	case c.Matches == 0:
-		c.refuse(errno.ESRCH, RuleNoMatch, checkRules[RuleNoMatch])
+		c.refuse(errno.ESRCH, rule.NoMatch, rule.NoMatch.Why())
 	}
 	if c.Errno != 0 {
 		c.Runs = ""

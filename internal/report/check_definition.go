@@ -11,6 +11,7 @@ import (
 	"kprobelab/internal/tracing/definition"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/rule"
 )
 
 // Definitions for kprobe_events: the whole line is read as the kernel reads it,
@@ -23,7 +24,7 @@ import (
 func (k *checker) defined(p *Probe, direct error) (err error, waits bool) {
 	c := k.img.Profile()
 	if !c.Tracing.Exists {
-		return refusal(errno.ENOENT, RuleNoEvents), false
+		return refusal(errno.ENOENT, rule.NoEvents), false
 	}
 	d, err := definition.Parse(p.words, k.definitions(), &c.Tracing)
 	if err != nil {
@@ -43,10 +44,10 @@ func (k *checker) planted(d *definition.Definition, direct error) error {
 		at = found[0].Addr.Add(int64(d.Offset))
 	}
 	if k.notrace(at) {
-		return refusal(errno.EINVAL, RuleNotrace)
+		return refusal(errno.EINVAL, rule.Notrace)
 	}
 	if missing := k.missingSymbol(d); missing != "" {
-		return &probepoint.Refusal{Errno: errno.ENOENT, Rule: RuleDefinition, Why: "an argument names the symbol " + missing + ", which is not there"}
+		return &probepoint.Refusal{Errno: errno.ENOENT, Rule: rule.Definition, Why: "an argument names the symbol " + missing + ", which is not there"}
 	}
 	return direct
 }
@@ -84,13 +85,13 @@ func (k *checker) refusedDefinition(p *Probe, err error) error {
 	_, name, _ := p.symbol()
 	switch {
 	case e.ID == definition.NonUniqSymbol:
-		return refusal(e.Errno, RuleNotUnique)
+		return refusal(e.Errno, rule.NotUnique)
 	case e.ID == definition.BadRetprobe:
-		return probepoint.Refuse(e.Errno, probepoint.RuleNotEntry, 0, "")
+		return refusal(e.Errno, rule.NotEntry)
 	case e.ID == definition.BadProbeAddr && len(k.img.Lookup(name)) == 0:
-		return probepoint.Refuse(e.Errno, probepoint.RuleUnknownSymbol, 0, "")
+		return refusal(e.Errno, rule.UnknownSymbol)
 	}
-	r := &probepoint.Refusal{Errno: e.Errno, Rule: RuleDefinition, Why: checkRules[RuleDefinition]}
+	r := probepoint.RefuseAs(e.Errno, rule.Definition, 0, "")
 	if text := e.ID.Text(&k.img.Profile().Tracing); text != "" {
 		r.Why = fmt.Sprintf("column %d: %s", e.Column+1, text)
 	}

@@ -7,6 +7,7 @@ import (
 	"kprobelab/errno"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/rule"
 	"kprobelab/x86"
 )
 
@@ -28,7 +29,7 @@ func (k *checker) events(p *Probe, r probepoint.Request, direct error, via Via) 
 		}
 	}
 	// A return probe by symbol has to be at an entry before anything else.
-	if p.Return && r.Symbol != "" && errors.Is(direct, errno.EINVAL) && ruleOf(direct) == probepoint.RuleNotEntry {
+	if p.Return && r.Symbol != "" && errors.Is(direct, errno.EINVAL) && ruleOf(direct) == rule.NotEntry {
 		return direct
 	}
 	if !uniqueFirst {
@@ -37,17 +38,17 @@ func (k *checker) events(p *Probe, r probepoint.Request, direct error, via Via) 
 		}
 	}
 	if k.notrace(k.asked(r)) {
-		return refusal(errno.EINVAL, RuleNotrace)
+		return refusal(errno.EINVAL, rule.Notrace)
 	}
 	return direct
 }
 
-func ruleOf(err error) probepoint.Rule {
+func ruleOf(err error) rule.ID {
 	var r *probepoint.Refusal
 	if errors.As(err, &r) {
 		return r.Rule
 	}
-	return ""
+	return rule.None
 }
 
 // unique refuses a name that no symbol or several have.
@@ -61,13 +62,13 @@ func (k *checker) unique(p *Probe, r probepoint.Request, via Via) error {
 	case n == 1:
 		return nil
 	case n > 1 && plain:
-		return refusal(errno.EINVAL, RuleNotUnique)
+		return refusal(errno.EINVAL, rule.NotUnique)
 	case n > 1:
-		return refusal(errno.EADDRNOTAVAIL, RuleNotUnique)
+		return refusal(errno.EADDRNOTAVAIL, rule.NotUnique)
 	case plain:
-		return &probepoint.Refusal{Errno: errno.EINVAL, Rule: probepoint.RuleUnknownSymbol, Why: probepoint.RuleUnknownSymbol.Why()}
+		return refusal(errno.EINVAL, rule.UnknownSymbol)
 	}
-	return &probepoint.Refusal{Errno: errno.ENOENT, Rule: probepoint.RuleUnknownSymbol, Why: probepoint.RuleUnknownSymbol.Why()}
+	return refusal(errno.ENOENT, rule.UnknownSymbol)
 }
 
 func (k *checker) asked(r probepoint.Request) x86.Addr {
@@ -103,15 +104,15 @@ func (k *checker) kretprobe(r probepoint.Request) error {
 	pt, err := probepoint.Resolve(k.img, r, c)
 	if err != nil {
 		if c.Kret.EntryOnly && !c.Kret.EntryErrno {
-			return probepoint.Refuse(errno.EINVAL, probepoint.RuleNotEntry, r.Addr, r.Symbol)
+			return probepoint.Refuse(rule.NotEntry, r.Addr, r.Symbol)
 		}
 		return err
 	}
 	if c.Kret.EntryOnly && !pt.Entry {
-		return probepoint.Refuse(errno.EINVAL, probepoint.RuleNotEntry, pt.Addr, pt.String())
+		return probepoint.Refuse(rule.NotEntry, pt.Addr, pt.String())
 	}
 	if to, ok := k.scan.first("__switch_to"); ok && c.Kret.BlacklistSwitchTo && to.Addr == pt.Addr {
-		return probepoint.Refuse(errno.EINVAL, probepoint.RuleKretBlacklist, pt.Addr, pt.String())
+		return probepoint.Refuse(rule.KretBlacklist, pt.Addr, pt.String())
 	}
 	_, err = probepoint.Place(k.img, &pt, k.scan.SlotAddr, false, c)
 	return err

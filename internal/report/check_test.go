@@ -12,6 +12,7 @@ import (
 	"kprobelab"
 	"kprobelab/internal/report"
 	"kprobelab/kimage"
+	"kprobelab/kprobes/rule"
 )
 
 // checked asks the guest kernel about probes in text form.
@@ -70,8 +71,8 @@ func TestCheckLines(t *testing.T) {
 			require.Equal(t, want.kretprobe, c.Kretprobe)
 			require.Equal(t, want.events, c.Events)
 			require.Equal(t, want.runs, c.Runs)
-			require.Equal(t, want.reason, c.Reason)
-			require.Equal(t, c.Reason != "", c.Detail != "")
+			require.Equal(t, want.reason, c.Reason.String())
+			require.Equal(t, c.Reason != rule.None, c.Detail != "")
 		})
 	}
 }
@@ -85,7 +86,7 @@ func TestCheckWaits(t *testing.T) {
 	} {
 		c := checked(t, line)[0].Cells[0]
 		require.False(t, c.Attaches, line)
-		require.Equal(t, waits, c.Reason == "WAITS", line)
+		require.Equal(t, waits, c.Reason == rule.Waits, line)
 		require.Equal(t, waits, c.Errno == 0, line)
 	}
 }
@@ -102,7 +103,7 @@ func TestCheckBPFObject(t *testing.T) {
 	c.Add(img, probes)
 	var got []string
 	for _, p := range c.Probes {
-		got = append(got, strings.Join([]string{p.Text, p.Program, string(p.Via), p.Cells[0].Reason, p.Cells[0].Runs}, " "))
+		got = append(got, strings.Join([]string{p.Text, p.Program, string(p.Via), p.Cells[0].Reason.String(), p.Cells[0].Runs}, " "))
 	}
 	require.Equal(t, []string{
 		"kprobe/vfs_read prog0 perf_event  ftrace",

@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 
 	"kprobelab/errno"
+	"kprobelab/kprobes/rule"
 )
 
 // WriteJSON writes one JSON object.
@@ -89,15 +90,18 @@ func (c *CheckCell) what() string {
 	switch {
 	case c.Found == FoundClone:
 		return "only " + strings.Join(c.Others, " ")
-	case c.Found == FoundAbsent && c.Reason != string(RuleLine) && c.Reason != string(RuleDefinition):
+	case c.Found == FoundAbsent && c.Reason != rule.Line && c.Reason != rule.Definition:
 		return string(FoundAbsent)
 	}
-	return c.Reason
+	return c.Reason.String()
 }
 
 // explain writes each rule that refuses a probe once, with the probes.
 func (c *Check) explain(w io.Writer) {
-	type why struct{ reason, detail string }
+	type why struct {
+		reason rule.ID
+		detail string
+	}
 	var order []why
 	who := map[why][]string{}
 	for i := range c.Probes {

@@ -9,6 +9,7 @@ import (
 	"kprobelab/errno"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/rule"
 	"kprobelab/kprobes/slot"
 	"kprobelab/optimizer"
 	"kprobelab/x86"
@@ -36,9 +37,9 @@ type Explanation struct {
 
 	// Errno is what register_kprobe returns: 0, or a negative number, and
 	// RegisterReason the rule that refuses, RegisterWhy the rule in words.
-	Errno          int    `json:"errno"`
-	RegisterReason string `json:"register_reason"`
-	RegisterWhy    string `json:"register_why"`
+	Errno          int     `json:"errno"`
+	RegisterReason rule.ID `json:"register_reason"`
+	RegisterWhy    string  `json:"register_why"`
 
 	// Ftrace, Boostable and Emulated are the ways in which the probe can run,
 	// How is the one that is taken while no jump is there, and Emulation the
@@ -90,7 +91,7 @@ type Instruction struct {
 // ExplainReason is one rule that keeps the probe from being optimized.
 type ExplainReason struct {
 	// ID is the rule's stable name.
-	ID string `json:"id"`
+	ID rule.ID `json:"id"`
 	// Stops: the kernel stops here and does not know of the reasons behind.
 	Stops bool   `json:"stops"`
 	Addr  string `json:"address"`
@@ -235,7 +236,7 @@ func (x *explainer) verdict() {
 	for i := range x.v.Reasons {
 		r := &x.v.Reasons[i]
 		e := ExplainReason{
-			ID: r.ID.String(), Stops: i == 0, Addr: hex(r.Addr),
+			ID: r.ID, Stops: i == 0, Addr: hex(r.Addr),
 			Sentence: x.named(r.Sentence()), Source: r.ID.Source(), Documented: !r.BeyondDoc,
 		}
 		if r.Insn.Len > 0 {
@@ -280,9 +281,9 @@ func (x *explainer) nearest() {
 // Rule is one line of the list of reasons.
 type Rule struct {
 	// ID is the rule's stable name.
-	ID string `json:"id"`
-	// Of says what the rule is about: "registration", "slot" or "optimization".
-	Of string `json:"of"`
+	ID rule.ID `json:"id"`
+	// Of says what the rule is about.
+	Of rule.Kind `json:"of"`
 	// Errno is the kernel's error number by name; that of an optimization is
 	// seen by nobody. "" where there is none.
 	Errno string `json:"errno"`
@@ -293,14 +294,10 @@ type Rule struct {
 
 // Rules lists every rule that an Explanation can name, in the kernel's order.
 func Rules() (list []Rule) {
-	for _, r := range probepoint.Rules() {
-		list = append(list, Rule{ID: string(r), Of: "registration", Errno: errnoName(r.Errno()), Rule: r.Why(), Source: r.Source()})
-	}
-	for _, r := range slot.Rules() {
-		list = append(list, Rule{ID: string(r), Of: "slot", Errno: errnoName(r.Errno()), Rule: r.Why(), Source: "arch/x86/kernel/kprobes/core.c, arch_copy_kprobe"})
-	}
-	for _, r := range optimizer.Reasons() {
-		list = append(list, Rule{ID: r.String(), Of: "optimization", Errno: errnoName(r.Errno()), Rule: r.Rule(), Source: r.Source()})
+	for _, kind := range []rule.Kind{rule.Registration, rule.OutOfLine, rule.Optimization} {
+		for _, r := range rule.Of(kind) {
+			list = append(list, Rule{ID: r, Of: kind, Errno: errnoName(r.Errno()), Rule: r.Why(), Source: r.Source()})
+		}
 	}
 	return list
 }

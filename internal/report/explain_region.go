@@ -7,6 +7,7 @@ import (
 
 	"kprobelab/decoder"
 	"kprobelab/kimage"
+	"kprobelab/kprobes/rule"
 	"kprobelab/kprobes/slot"
 	"kprobelab/optimizer"
 	"kprobelab/profile"
@@ -163,11 +164,11 @@ func (x *explainer) notes() {
 	e := x.e
 	for _, r := range x.v.Reasons {
 		switch r.ID {
-		case optimizer.JTPRTarget:
+		case rule.JTPRTarget:
 			if r.BeyondDoc {
 				e.Notes = append(e.Notes, "the documentation ends the JTPR with the jump's last byte, at +4; the code goes one byte further, to +5, and refuses a jump there too")
 			}
-		case optimizer.NotBoostable:
+		case rule.NotBoostable:
 			x.groupNote(r.Insn)
 		}
 	}

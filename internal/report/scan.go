@@ -11,6 +11,7 @@ import (
 	"kprobelab/errno"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/rule"
 	"kprobelab/kprobes/slot"
 	"kprobelab/optimizer"
 	"kprobelab/profile"
@@ -87,14 +88,10 @@ type ScanRow struct {
 
 	// How tells accepted rows apart in the totals, and Rule is the reason alone.
 	How  probepoint.How `json:"-"`
-	Rule string         `json:"-"`
+	Rule rule.ID        `json:"-"`
 	// padding marks an int3 of a function that was walked.
 	padding bool
 }
-
-// RuleLine is the reason of a line that is no point: EINVAL, as the kernel
-// answers a definition that it cannot parse.
-const RuleLine probepoint.Rule = "BAD_LINE"
 
 // ErrNoFunction: no function in the text matches a pattern.
 var ErrNoFunction = errors.New("no function in the text matches")
@@ -226,12 +223,12 @@ func (s *scanner) row(r probepoint.Request, slotAddr x86.Addr, step *kimage.Step
 	if err != nil {
 		row.refuse(err)
 	}
-	if row.Rule == string(probepoint.RuleNotText) {
+	if row.Rule == rule.NotText {
 		if _, init := s.View.InInit(asked); init {
 			row.Detail += ": boot has freed this init text"
 		}
 	}
-	row.Reason = row.Rule
+	row.Reason = row.Rule.String()
 	row.ambiguous(r.Symbol, found)
 	return row
 }
@@ -273,11 +270,11 @@ func (s *scanner) place(row *ScanRow, p *probepoint.Point, slotAddr x86.Addr, st
 // optimize fills in whether the probe, once it is registered, gets its jump.
 func (s *scanner) optimize(row *ScanRow, at x86.Addr) {
 	d := s.opt.Decide(at)
-	row.Optimized, row.Rule = d.OK, d.Reason.String()
+	row.Optimized, row.Rule = d.OK, d.Reason
 	if d.OK || !s.Detail {
 		return
 	}
-	row.say("not optimized: " + d.Reason.Rule() + ", at " + hex(d.Addr))
+	row.say("not optimized: " + d.Reason.Why() + ", at " + hex(d.Addr))
 }
 
 // say adds to the detail.
@@ -293,7 +290,7 @@ func (row *ScanRow) refuse(err error) {
 	row.Errno, row.Detail = -int(errno.Of(err)), err.Error()
 	var r *probepoint.Refusal
 	if errors.As(err, &r) {
-		row.Rule, row.Detail = string(r.Rule), r.Why
+		row.Rule, row.Detail = r.Rule, r.Why
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"kprobelab"
 	"kprobelab/internal/report"
 	"kprobelab/kimage"
+	"kprobelab/kprobes/rule"
 )
 
 // What would registering a kprobe answer at these points?
@@ -19,7 +20,7 @@ func ExampleScan_WritePoints() {
 	}
 	points, _ := report.ReadPoints(strings.NewReader("gcd+0x\nnosuch+4\nfff a comment\n"))
 	totals, _ := report.NewScan(img).WritePoints(os.Stdout, report.ScanJSON, points)
-	fmt.Println(totals.Points, totals.Refused[report.Refused{Reason: "UNKNOWN_SYMBOL", Errno: -2}])
+	fmt.Println(totals.Points, totals.Refused[report.Refused{Reason: rule.UnknownSymbol, Errno: -2}])
 	// Output:
 	// {"address":"","symbol":"gcd+0x","offset":0,"errno":-22,"ftrace":false,"boostable":false,"emulated":false,"optimized":false,"reason":"BAD_LINE"}
 	// {"address":"","symbol":"nosuch","offset":4,"errno":-2,"ftrace":false,"boostable":false,"emulated":false,"optimized":false,"reason":"UNKNOWN_SYMBOL"}

@@ -13,6 +13,7 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/rule"
 	"kprobelab/x86"
 )
 
@@ -107,7 +108,7 @@ func (s *scanner) point(p ScanPoint) ScanRow {
 	if err != nil {
 		return ScanRow{
 			Symbol: printable(p.Text), Errno: -int(errno.EINVAL),
-			Reason: string(RuleLine), Rule: string(RuleLine), Detail: err.Error(),
+			Reason: rule.Line.String(), Rule: rule.Line, Detail: err.Error(),
 		}
 	}
 	if p.SlotAddr == 0 {

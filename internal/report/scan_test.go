@@ -15,6 +15,7 @@ import (
 
 	"kprobelab/kimage"
 	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/rule"
 	"kprobelab/profile"
 )
 
@@ -141,14 +142,14 @@ func TestScanTotalsText(t *testing.T) {
 	totals := newTotals()
 	for _, row := range []ScanRow{
 		{How: probepoint.Boosted, Optimized: true},
-		{How: probepoint.Stepped, Rule: "NOT_BOOSTABLE"},
-		{How: probepoint.Stepped, Rule: "TOO_SHORT"},
-		{How: probepoint.Stepped, Rule: "TOO_SHORT"},
-		{Errno: -84, Rule: string(probepoint.RuleNotBoundary)},
-		{Errno: -22, Rule: string(probepoint.RuleJumpLabel)},
-		{Errno: -22, Rule: string(probepoint.RuleJumpLabel)},
-		{Errno: -95, Rule: "VMCALL"},
-		{Errno: -22, Rule: string(RuleLine)},
+		{How: probepoint.Stepped, Rule: rule.NotBoostable},
+		{How: probepoint.Stepped, Rule: rule.TooShort},
+		{How: probepoint.Stepped, Rule: rule.TooShort},
+		{Errno: -84, Rule: rule.NotBoundary},
+		{Errno: -22, Rule: rule.JumpLabel},
+		{Errno: -22, Rule: rule.JumpLabel},
+		{Errno: -95, Rule: rule.VMCall},
+		{Errno: -22, Rule: rule.Line},
 	} {
 		totals.count(&row)
 	}

@@ -11,8 +11,7 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/kprobes/probepoint"
-	"kprobelab/kprobes/slot"
-	"kprobelab/optimizer"
+	"kprobelab/kprobes/rule"
 )
 
 // ScanTotals counts rows by their answer.
@@ -23,7 +22,7 @@ type ScanTotals struct {
 	// accepted others by the rule that keeps the int3, and Refused those that
 	// are not accepted by reason and errno. Together they are Points.
 	Optimized int
-	Kept      map[string]int
+	Kept      map[rule.ID]int
 	Refused   map[Refused]int
 	// Accepted counts the accepted rows by how they run while no jump is there.
 	Accepted map[probepoint.How]int
@@ -35,12 +34,12 @@ type ScanTotals struct {
 
 // Refused is a reason with its errno, which is negative.
 type Refused struct {
-	Reason string
+	Reason rule.ID
 	Errno  int
 }
 
 func newTotals() *ScanTotals {
-	return &ScanTotals{Kept: map[string]int{}, Accepted: map[probepoint.How]int{}, Refused: map[Refused]int{}}
+	return &ScanTotals{Kept: map[rule.ID]int{}, Accepted: map[probepoint.How]int{}, Refused: map[Refused]int{}}
 }
 
 func (t *ScanTotals) count(row *ScanRow) {
@@ -92,11 +91,11 @@ func (t *ScanTotals) WriteText(w io.Writer) error {
 	line := func(n int, what string) { fmt.Fprintf(b, "%*d  %s\n", width, n, what) }
 	fmt.Fprintf(b, "%*s\n", width, "points")
 	line(t.Optimized, "accepted, optimized: a jump to a detour buffer takes the int3's place")
-	for _, id := range sorted(t.Kept, func(a, b string) int { return cmp.Compare(a, b) }) {
-		line(t.Kept[id], fmt.Sprintf("accepted, %s: %s", id, keptWhy(id)))
+	for _, id := range sorted(t.Kept, byName) {
+		line(t.Kept[id], fmt.Sprintf("accepted, %s: %s", id, id.Why()))
 	}
 	for _, k := range sorted(t.Refused, compareRefused) {
-		line(t.Refused[k], fmt.Sprintf("%s %s: %s", errno.Errno(-k.Errno).Name(), k.Reason, why(k.Reason)))
+		line(t.Refused[k], fmt.Sprintf("%s %s: %s", errno.Errno(-k.Errno).Name(), k.Reason, k.Reason.Why()))
 	}
 	line(t.Points, "in all")
 	t.writeWays(b, width, line)
@@ -128,25 +127,7 @@ func sorted[K comparable](m map[K]int, then func(a, b K) int) []K {
 }
 
 func compareRefused(a, b Refused) int {
-	return cmp.Or(cmp.Compare(a.Reason, b.Reason), cmp.Compare(b.Errno, a.Errno))
+	return cmp.Or(byName(a.Reason, b.Reason), cmp.Compare(b.Errno, a.Errno))
 }
 
-// keptWhy is the sentence of a rule that keeps the int3.
-func keptWhy(id string) string {
-	var r optimizer.ReasonID
-	if r.UnmarshalText([]byte(id)) != nil {
-		return ""
-	}
-	return r.Rule()
-}
-
-// why is a reason's sentence, whichever package has the rule.
-func why(reason string) string {
-	if reason == string(RuleLine) {
-		return "the line is no point"
-	}
-	if s := probepoint.Rule(reason).Why(); s != "" {
-		return s
-	}
-	return slot.Rule(reason).Why()
-}
+func byName(a, b rule.ID) int { return cmp.Compare(a.String(), b.String()) }

@@ -2,8 +2,8 @@ package probepoint
 
 import (
 	"kprobelab/decoder"
-	"kprobelab/errno"
 	"kprobelab/kimage"
+	"kprobelab/kprobes/rule"
 	"kprobelab/profile"
 )
 
@@ -21,20 +21,20 @@ func checkBoundary(v kimage.View, p *Point, c *profile.Config) error {
 			}
 		}
 	}
-	return Refuse(errno.EILSEQ, RuleNotBoundary, p.Addr, p.String())
+	return Refuse(rule.NotBoundary, p.Addr, p.String())
 }
 
 // checkStep is checkBoundary where the walk has reached the address.
 func checkStep(s *kimage.Step, p *Point, c *profile.Config) error {
 	switch {
 	case s.AfterInt3 && !c.Check.PaddingInt3:
-		return Refuse(errno.EILSEQ, RuleNotBoundary, p.Addr, p.String())
+		return Refuse(rule.NotBoundary, p.Addr, p.String())
 	case !c.Check.ExceptionInsn:
 		return nil
 	case s.Err != nil:
-		return Refuse(errno.EILSEQ, RuleNotBoundary, p.Addr, p.String())
+		return Refuse(rule.NotBoundary, p.Addr, p.String())
 	case raisesException(&s.Insn):
-		return Refuse(errno.EILSEQ, RuleExceptionInsn, p.Addr, p.String())
+		return Refuse(rule.ExceptionInsn, p.Addr, p.String())
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/kimage"
+	"kprobelab/kprobes/rule"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -22,7 +23,7 @@ func check(v kimage.View, p *Point, s *kimage.Step, c *profile.Config) error {
 	}
 	for _, k := range addressChecks {
 		if k.applies(c) && k.refuses(v, p, c) {
-			return Refuse(k.errnoIn(c), k.rule, p.Addr, p.String())
+			return RefuseAs(k.errnoIn(c), k.rule, p.Addr, p.String())
 		}
 	}
 	switch {
@@ -47,11 +48,11 @@ func checkFtrace(v kimage.View, p *Point, c *profile.Config) error {
 	case !ok:
 		return nil
 	case site.Addr != p.Addr && c.Check.FtraceSiteMiddle:
-		return Refuse(errno.EILSEQ, RuleInsideFtrace, p.Addr, p.String())
+		return Refuse(rule.InsideFtrace, p.Addr, p.String())
 	case site.Addr != p.Addr:
 		return nil
 	case !c.KprobesOnFtrace:
-		return Refuse(errno.EINVAL, RuleFtraceSite, p.Addr, p.String())
+		return Refuse(rule.FtraceSite, p.Addr, p.String())
 	}
 	p.Ftrace = true
 	return nil
@@ -59,14 +60,14 @@ func checkFtrace(v kimage.View, p *Point, c *profile.Config) error {
 
 // addressCheck is one row of check_kprobe_address_safe.
 type addressCheck struct {
-	rule    Rule
+	rule    rule.ID
 	applies func(*profile.Config) bool
 	refuses func(kimage.View, *Point, *profile.Config) bool
 }
 
 // errnoIn is the check's errno in a release.
 func (k *addressCheck) errnoIn(c *profile.Config) errno.Errno {
-	if k.rule == RuleModuleGoing && !c.Check.ModuleErrno {
+	if k.rule == rule.ModuleGoing && !c.Check.ModuleErrno {
 		return errno.EINVAL
 	}
 	return k.rule.Errno()
@@ -77,16 +78,16 @@ func always(*profile.Config) bool { return true }
 // addressChecks are checks 5 to 13 and 17 of docs/spec 1.3. The kernel's order
 // decides which rule is named where several refuse.
 var addressChecks = []addressCheck{
-	{RuleNotText, always, notText},
-	{RuleGateArea, func(c *profile.Config) bool { return c.Check.GateArea }, inGateArea},
-	{RuleBlacklisted, always, blacklisted},
-	{RuleJumpLabel, func(c *profile.Config) bool { return c.Check.JumpLabels }, inside(kimage.SiteJumpLabel)},
-	{RuleStaticCall, func(c *profile.Config) bool { return c.Check.StaticCalls }, inside(kimage.SiteStaticCall)},
-	{RuleBugTable, func(c *profile.Config) bool { return c.Check.BugTable }, isBug},
-	{RuleCFISymbol, func(c *profile.Config) bool { return c.Check.CFISymbols }, inPreamble},
-	{RuleModuleGoing, always, inGoingModule},
-	{RuleModuleInit, always, inModuleInit},
-	{RuleSMPLock, func(c *profile.Config) bool { return c.Check.SMPLocks }, inLockPrefix},
+	{rule.NotText, always, notText},
+	{rule.GateArea, func(c *profile.Config) bool { return c.Check.GateArea }, inGateArea},
+	{rule.Blacklisted, always, blacklisted},
+	{rule.JumpLabel, func(c *profile.Config) bool { return c.Check.JumpLabels }, inside(kimage.SiteJumpLabel)},
+	{rule.StaticCall, func(c *profile.Config) bool { return c.Check.StaticCalls }, inside(kimage.SiteStaticCall)},
+	{rule.BugTable, func(c *profile.Config) bool { return c.Check.BugTable }, isBug},
+	{rule.CFISymbol, func(c *profile.Config) bool { return c.Check.CFISymbols }, inPreamble},
+	{rule.ModuleGoing, always, inGoingModule},
+	{rule.ModuleInit, always, inModuleInit},
+	{rule.SMPLock, func(c *profile.Config) bool { return c.Check.SMPLocks }, inLockPrefix},
 }
 
 // notText lets a module's init section through, which check 13 refuses with

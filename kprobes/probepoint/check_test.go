@@ -10,6 +10,7 @@ import (
 	"kprobelab/errno"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/rule"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -30,48 +31,48 @@ func TestAddressChecks(t *testing.T) {
 		kernel string
 		offset uint32
 		errno  errno.Errno
-		rule   probepoint.Rule
+		rule   rule.ID
 		ftrace bool
 		upBoot bool // the kernel has run with one CPU so far
 	}{
 		"accepted":                   {offset: 5},
 		"rule4_ftrace_site":          {setup: site(kimage.SiteFtrace, 0, 5), ftrace: true},
-		"rule4_inside_site_6.1":      {setup: site(kimage.SiteFtrace, 0, 5), offset: 2, errno: errno.EILSEQ, rule: probepoint.RuleNotBoundary},
-		"rule4_inside_site_5.10":     {setup: site(kimage.SiteFtrace, 0, 5), kernel: "5.10", offset: 2, errno: errno.EILSEQ, rule: probepoint.RuleInsideFtrace},
+		"rule4_inside_site_6.1":      {setup: site(kimage.SiteFtrace, 0, 5), offset: 2, errno: errno.EILSEQ, rule: rule.NotBoundary},
+		"rule4_inside_site_5.10":     {setup: site(kimage.SiteFtrace, 0, 5), kernel: "5.10", offset: 2, errno: errno.EILSEQ, rule: rule.InsideFtrace},
 		"rule4_no_ftrace_in_2.6.18":  {setup: site(kimage.SiteFtrace, 0, 5), kernel: "2.6.18"},
-		"rule5_init_text":            {setup: func(f *fakeView) { f.init = f.span() }, errno: errno.EINVAL, rule: probepoint.RuleNotText},
-		"rule6_gate_area":            {setup: gate, errno: errno.EINVAL, rule: probepoint.RuleGateArea},
+		"rule5_init_text":            {setup: func(f *fakeView) { f.init = f.span() }, errno: errno.EINVAL, rule: rule.NotText},
+		"rule6_gate_area":            {setup: gate, errno: errno.EINVAL, rule: rule.GateArea},
 		"rule6_gate_area_in_5.10":    {setup: gate, kernel: "5.10"},
-		"rule7_blacklist":            {setup: func(f *fakeView) { f.black = []x86.Range{f.span()} }, offset: 5, errno: errno.EINVAL, rule: probepoint.RuleBlacklisted},
-		"rule7_clone_of_blacklisted": {setup: clone, offset: 5, errno: errno.EINVAL, rule: probepoint.RuleBlacklisted},
+		"rule7_blacklist":            {setup: func(f *fakeView) { f.black = []x86.Range{f.span()} }, offset: 5, errno: errno.EINVAL, rule: rule.Blacklisted},
+		"rule7_clone_of_blacklisted": {setup: clone, offset: 5, errno: errno.EINVAL, rule: rule.Blacklisted},
 		"rule7_clone_in_4.4":         {setup: clone, kernel: "4.4", offset: 5},
-		"rule7_before_8":             {setup: func(f *fakeView) { f.black = []x86.Range{f.span()}; site(kimage.SiteJumpLabel, 5, 2)(f) }, offset: 5, errno: errno.EINVAL, rule: probepoint.RuleBlacklisted},
-		"rule8_jump_label":           {setup: site(kimage.SiteJumpLabel, 5, 2), offset: 5, errno: errno.EINVAL, rule: probepoint.RuleJumpLabel},
-		"rule8_inside_jump_label":    {setup: site(kimage.SiteJumpLabel, 5, 2), offset: 6, errno: errno.EINVAL, rule: probepoint.RuleJumpLabel},
+		"rule7_before_8":             {setup: func(f *fakeView) { f.black = []x86.Range{f.span()}; site(kimage.SiteJumpLabel, 5, 2)(f) }, offset: 5, errno: errno.EINVAL, rule: rule.Blacklisted},
+		"rule8_jump_label":           {setup: site(kimage.SiteJumpLabel, 5, 2), offset: 5, errno: errno.EINVAL, rule: rule.JumpLabel},
+		"rule8_inside_jump_label":    {setup: site(kimage.SiteJumpLabel, 5, 2), offset: 6, errno: errno.EINVAL, rule: rule.JumpLabel},
 		"rule8_2.6.18":               {setup: site(kimage.SiteJumpLabel, 5, 2), kernel: "2.6.18", offset: 5},
-		"rule9_static_call":          {setup: site(kimage.SiteStaticCall, 4, 5), offset: 5, errno: errno.EINVAL, rule: probepoint.RuleStaticCall},
+		"rule9_static_call":          {setup: site(kimage.SiteStaticCall, 4, 5), offset: 5, errno: errno.EINVAL, rule: rule.StaticCall},
 		"rule9_static_call_5.8":      {setup: site(kimage.SiteStaticCall, 4, 5), kernel: "5.8", offset: 5},
-		"rule10_bug":                 {setup: func(f *fakeView) { f.bugs = []x86.Addr{text + 5} }, offset: 5, errno: errno.EINVAL, rule: probepoint.RuleBugTable},
+		"rule10_bug":                 {setup: func(f *fakeView) { f.bugs = []x86.Addr{text + 5} }, offset: 5, errno: errno.EINVAL, rule: rule.BugTable},
 		"rule10_bug_4.4":             {setup: func(f *fakeView) { f.bugs = []x86.Addr{text + 5} }, kernel: "4.4", offset: 5},
-		"rule11_pfx":                 {setup: rename("__pfx_fn"), offset: 5, errno: errno.EINVAL, rule: probepoint.RuleCFISymbol},
-		"rule11_cfi":                 {setup: rename("__cfi_fn"), offset: 5, errno: errno.EINVAL, rule: probepoint.RuleCFISymbol},
+		"rule11_pfx":                 {setup: rename("__pfx_fn"), offset: 5, errno: errno.EINVAL, rule: rule.CFISymbol},
+		"rule11_cfi":                 {setup: rename("__cfi_fn"), offset: 5, errno: errno.EINVAL, rule: rule.CFISymbol},
 		"rule11_pfx_5.10":            {setup: rename("__pfx_fn"), kernel: "5.10", offset: 5},
-		"rule13_module_init":         {setup: func(f *fakeView) { f.init, f.initOf = f.span(), "demo" }, offset: 5, errno: errno.ENOENT, rule: probepoint.RuleModuleInit},
+		"rule13_module_init":         {setup: func(f *fakeView) { f.init, f.initOf = f.span(), "demo" }, offset: 5, errno: errno.ENOENT, rule: rule.ModuleInit},
 		"rule17_smp_lock_accepted":   {setup: site(kimage.SiteSMPLock, 5, 1), offset: 5},
-		"rule17_smp_lock_refused":    {setup: site(kimage.SiteSMPLock, 5, 1), upBoot: true, offset: 5, errno: errno.EINVAL, rule: probepoint.RuleSMPLock},
-		"rule17_before_18":           {setup: site(kimage.SiteSMPLock, 6, 1), upBoot: true, offset: 6, errno: errno.EINVAL, rule: probepoint.RuleSMPLock},
+		"rule17_smp_lock_refused":    {setup: site(kimage.SiteSMPLock, 5, 1), upBoot: true, offset: 5, errno: errno.EINVAL, rule: rule.SMPLock},
+		"rule17_before_18":           {setup: site(kimage.SiteSMPLock, 6, 1), upBoot: true, offset: 6, errno: errno.EINVAL, rule: rule.SMPLock},
 		"rule16_before_17":           {setup: func(f *fakeView) { site(kimage.SiteSMPLock, 0, 1)(f); site(kimage.SiteFtrace, 0, 5)(f) }, upBoot: true, ftrace: true},
-		"rule18_middle":              {offset: 6, errno: errno.EILSEQ, rule: probepoint.RuleNotBoundary},
+		"rule18_middle":              {offset: 6, errno: errno.EILSEQ, rule: rule.NotBoundary},
 		"rule18_2.6.18_has_no_test":  {kernel: "2.6.18", offset: 6},
-		"rule18_decode_error":        {body: []string{badVEX, movAX, ret}, offset: 3, errno: errno.EILSEQ, rule: probepoint.RuleNotBoundary},
+		"rule18_decode_error":        {body: []string{badVEX, movAX, ret}, offset: 3, errno: errno.EILSEQ, rule: rule.NotBoundary},
 		"rule18_padding_int3":        {body: []string{ret, int3, movAX, ret}, offset: 2},
-		"rule18_padding_int3_5.8":    {body: []string{ret, int3, movAX, ret}, kernel: "5.8", offset: 2, errno: errno.EILSEQ, rule: probepoint.RuleNotBoundary},
-		"rule18_no_symbol_5.10":      {setup: func(f *fakeView) { f.symbols[0].Size = 5 }, kernel: "5.10", offset: 8, errno: errno.EILSEQ, rule: probepoint.RuleNotBoundary},
+		"rule18_padding_int3_5.8":    {body: []string{ret, int3, movAX, ret}, kernel: "5.8", offset: 2, errno: errno.EILSEQ, rule: rule.NotBoundary},
+		"rule18_no_symbol_5.10":      {setup: func(f *fakeView) { f.symbols[0].Size = 5 }, kernel: "5.10", offset: 8, errno: errno.EILSEQ, rule: rule.NotBoundary},
 		"rule18_ud2_at_address_6.1":  {body: []string{movAX, ud2}, offset: 3},
-		"rule18_ud2_at_address_6.12": {body: []string{movAX, ud2}, kernel: "6.12", offset: 3, errno: errno.EILSEQ, rule: probepoint.RuleExceptionInsn},
-		"rule18_int3_6.12":           {body: []string{ret, int3}, kernel: "6.12", offset: 1, errno: errno.EILSEQ, rule: probepoint.RuleExceptionInsn},
-		"rule18_intn_6.12":           {body: []string{movAX, "\xcd\x80", ret}, kernel: "6.12", offset: 3, errno: errno.EILSEQ, rule: probepoint.RuleExceptionInsn},
-		"rule18_bad_at_address_6.12": {body: []string{movAX, badVEX}, kernel: "6.12", offset: 3, errno: errno.EILSEQ, rule: probepoint.RuleNotBoundary},
+		"rule18_ud2_at_address_6.12": {body: []string{movAX, ud2}, kernel: "6.12", offset: 3, errno: errno.EILSEQ, rule: rule.ExceptionInsn},
+		"rule18_int3_6.12":           {body: []string{ret, int3}, kernel: "6.12", offset: 1, errno: errno.EILSEQ, rule: rule.ExceptionInsn},
+		"rule18_intn_6.12":           {body: []string{movAX, "\xcd\x80", ret}, kernel: "6.12", offset: 3, errno: errno.EILSEQ, rule: rule.ExceptionInsn},
+		"rule18_bad_at_address_6.12": {body: []string{movAX, badVEX}, kernel: "6.12", offset: 3, errno: errno.EILSEQ, rule: rule.NotBoundary},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -109,7 +110,7 @@ func TestFtraceSiteNeedsKprobesOnFtrace(t *testing.T) {
 	c.KprobesOnFtrace = false
 	p, err := probepoint.Resolve(v, probepoint.Request{Symbol: "fn"}, c)
 	require.NoError(t, err)
-	refused(t, probepoint.Check(v, &p, c), errno.EINVAL, probepoint.RuleFtraceSite)
+	refused(t, probepoint.Check(v, &p, c), errno.EINVAL, rule.FtraceSite)
 }
 
 func gate(f *fakeView) {

@@ -5,6 +5,7 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/kimage"
+	"kprobelab/kprobes/rule"
 	"kprobelab/kprobes/slot"
 	"kprobelab/profile"
 	"kprobelab/x86"
@@ -79,11 +80,11 @@ func BuildSlot(v kimage.View, p *Point, slotAddr x86.Addr, hasPost bool, c *prof
 }
 
 func slotRefusal(err error, p *Point) error {
-	r := Refuse(errno.Of(err), RuleSlot, p.Addr, p.String())
+	r := RefuseAs(errno.Of(err), rule.Slot, p.Addr, p.String())
 	r.Cause = err
 	var e *slot.Error
 	if errors.As(err, &e) {
-		r.Rule = Rule(e.Rule)
+		r.Rule = e.Rule
 		r.Why += ": " + e.Rule.Why()
 	}
 	return r

@@ -2,6 +2,7 @@ package probepoint
 
 import (
 	"kprobelab/errno"
+	"kprobelab/kprobes/rule"
 	"kprobelab/x86"
 )
 
@@ -10,7 +11,7 @@ import (
 // errors.Is(err, errno.EILSEQ) holds, and the cause where there is one.
 type Refusal struct {
 	Errno errno.Errno
-	Rule  Rule
+	Rule  rule.ID
 	// Addr is the address that was refused, 0 where it was not found.
 	Addr x86.Addr
 	// Symbol names the place as "symbol+0xoffset"; it is empty where no
@@ -23,9 +24,14 @@ type Refusal struct {
 	Cause error
 }
 
-// Refuse makes a refusal with the rule's own sentence.
-func Refuse(e errno.Errno, rule Rule, at x86.Addr, symbol string) *Refusal {
-	return &Refusal{Errno: e, Rule: rule, Addr: at, Symbol: symbol, Why: rule.Why()}
+// Refuse makes a refusal with the rule's own errno and words.
+func Refuse(id rule.ID, at x86.Addr, symbol string) *Refusal {
+	return RefuseAs(id.Errno(), id, at, symbol)
+}
+
+// RefuseAs is Refuse where a release, or the layer below, has another errno.
+func RefuseAs(e errno.Errno, id rule.ID, at x86.Addr, symbol string) *Refusal {
+	return &Refusal{Errno: e, Rule: id, Addr: at, Symbol: symbol, Why: id.Why()}
 }
 
 // Error reads like "probe vfs_read+0x3: not at an instruction boundary (EILSEQ)".

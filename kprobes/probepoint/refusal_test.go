@@ -8,28 +8,9 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/rule"
 	"kprobelab/kprobes/slot"
 )
-
-// TestRules: every rule has a name of its own and a sentence, and none shares
-// its name with a rule of the slot package.
-func TestRules(t *testing.T) {
-	seen := map[string]bool{}
-	for _, r := range slot.Rules() {
-		seen[string(r)] = true
-	}
-	for _, r := range probepoint.Rules() {
-		if r != probepoint.RuleUnreadable { // the same fact in both packages
-			require.False(t, seen[string(r)], r)
-		}
-		seen[string(r)] = true
-		require.NotEmpty(t, r.Why(), r)
-		require.Regexp(t, `^[A-Z_]+$`, string(r))
-		require.Regexp(t, `^[a-z].*[^.]$`, r.Why())
-		require.Regexp(t, `^(kernel|arch|include)/.*\.[ch], \w+`, r.Source(), r)
-		require.Equal(t, r == probepoint.RuleArm, r.Errno() == 0, r)
-	}
-}
 
 // TestSlotRefusal: a refusal by the slot package keeps its rule, its errno and
 // its error.
@@ -39,7 +20,7 @@ func TestSlotRefusal(t *testing.T) {
 	p, err := probepoint.Resolve(v, probepoint.Request{Symbol: "fn", Offset: 3}, c)
 	require.NoError(t, err)
 	_, err = probepoint.Place(v, &p, 0xffffffffc0000000, false, c)
-	refused(t, err, errno.EOPNOTSUPP, probepoint.Rule(slot.RuleBranchMemory))
+	refused(t, err, errno.EOPNOTSUPP, rule.BranchMemory)
 	var e *slot.Error
 	require.True(t, errors.As(err, &e))
 }

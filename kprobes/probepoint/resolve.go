@@ -5,6 +5,7 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/kimage"
+	"kprobelab/kprobes/rule"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -71,16 +72,16 @@ func Resolve(v kimage.View, r Request, c *profile.Config) (Point, error) {
 	}
 	addr := base.Add(int64(r.Offset))
 	if addr == 0 {
-		return Point{}, Refuse(errno.EINVAL, RuleNoPlace, 0, r.String())
+		return Point{}, Refuse(rule.NoPlace, 0, r.String())
 	}
 	sym, ok := v.SymbolAt(addr)
 	if !ok {
 		if c.Resolve.NeedsSymbol {
-			return Point{}, Refuse(errno.ENOENT, RuleNoSymbol, addr, r.String())
+			return Point{}, Refuse(rule.NoSymbol, addr, r.String())
 		}
 		if no := -addr; no < maxErrno && c.Resolve.SymbolNames {
 			// The kernel takes such an address for an error (IS_ERR).
-			return Point{}, Refuse(errno.Errno(no), RuleNoSymbol, addr, r.String())
+			return Point{}, RefuseAs(errno.Errno(no), rule.NoSymbol, addr, r.String())
 		}
 		return Point{Addr: addr}, nil
 	}
@@ -94,9 +95,9 @@ const maxErrno = 4096
 func lookup(v kimage.View, r Request, c *profile.Config) (x86.Addr, error) {
 	switch {
 	case r.Symbol != "" && r.Addr != 0:
-		return 0, Refuse(errno.EINVAL, RuleTwoPlaces, r.Addr, r.String())
+		return 0, Refuse(rule.TwoPlaces, r.Addr, r.String())
 	case r.Symbol == "" && r.Addr == 0:
-		return 0, Refuse(errno.EINVAL, RuleNoPlace, 0, r.String())
+		return 0, Refuse(rule.NoPlace, 0, r.String())
 	case r.Symbol == "":
 		return r.Addr, nil
 	case !c.Resolve.SymbolNames:
@@ -104,7 +105,7 @@ func lookup(v kimage.View, r Request, c *profile.Config) (x86.Addr, error) {
 	}
 	found := v.Lookup(r.Symbol)
 	if len(found) == 0 {
-		return 0, Refuse(errno.ENOENT, RuleUnknownSymbol, 0, r.String())
+		return 0, Refuse(rule.UnknownSymbol, 0, r.String())
 	}
 	return found[0].Addr, nil
 }
@@ -112,7 +113,7 @@ func lookup(v kimage.View, r Request, c *profile.Config) (x86.Addr, error) {
 // refuseName refuses a name where the kernel takes addresses only, and says
 // which to give: a module of that time looked it up itself.
 func refuseName(v kimage.View, r Request) *Refusal {
-	refusal := Refuse(errno.EINVAL, RuleSymbolNames, 0, r.String())
+	refusal := Refuse(rule.SymbolNames, 0, r.String())
 	if found := v.Lookup(r.Symbol); len(found) > 0 {
 		refusal.Addr = found[0].Addr.Add(int64(r.Offset))
 		refusal.Why += "; it is at " + refusal.Addr.String()
@@ -132,7 +133,7 @@ func atEntry(v kimage.View, p Point, c *profile.Config) (Point, error) {
 	}
 	var first [endbrSize]byte
 	if v.CodeAt(p.Symbol.Addr, first[:]) < endbrSize {
-		return p, Refuse(errno.EINVAL, RuleUnreadable, p.Addr, p.String())
+		return p, Refuse(rule.Unreadable, p.Addr, p.String())
 	}
 	if isENDBR(first) && (p.Offset == 0 || p.Offset == endbrSize) {
 		p.Entry = true

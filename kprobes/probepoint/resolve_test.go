@@ -10,6 +10,7 @@ import (
 	"kprobelab/errno"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/rule"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -21,7 +22,7 @@ func named(t require.TestingT, name string) *profile.Config {
 }
 
 // refused asserts that err is a refusal by that rule, with that errno.
-func refused(t require.TestingT, err error, e errno.Errno, rule probepoint.Rule) {
+func refused(t require.TestingT, err error, e errno.Errno, rule rule.ID) {
 	var r *probepoint.Refusal
 	require.ErrorAs(t, err, &r)
 	require.Equal(t, rule, r.Rule)
@@ -48,21 +49,21 @@ func TestResolve(t *testing.T) {
 		addr    x86.Addr
 		entry   bool
 		errno   errno.Errno
-		rule    probepoint.Rule
+		rule    rule.ID
 	}{
-		"step1_both":                 {view: plain, request: probepoint.Request{Symbol: "fn", Addr: text}, errno: errno.EINVAL, rule: probepoint.RuleTwoPlaces},
-		"step1_neither":              {view: plain, errno: errno.EINVAL, rule: probepoint.RuleNoPlace},
-		"step1_2.6.18_has_no_names":  {view: plain, kernel: "2.6.18", request: probepoint.Request{Symbol: "fn"}, errno: errno.EINVAL, rule: probepoint.RuleSymbolNames},
-		"step2_unknown":              {view: plain, request: probepoint.Request{Symbol: "nosuch"}, errno: errno.ENOENT, rule: probepoint.RuleUnknownSymbol},
-		"step2_wrong_module":         {view: plain, request: probepoint.Request{Symbol: "other:twice"}, errno: errno.ENOENT, rule: probepoint.RuleUnknownSymbol},
+		"step1_both":                 {view: plain, request: probepoint.Request{Symbol: "fn", Addr: text}, errno: errno.EINVAL, rule: rule.TwoPlaces},
+		"step1_neither":              {view: plain, errno: errno.EINVAL, rule: rule.NoPlace},
+		"step1_2.6.18_has_no_names":  {view: plain, kernel: "2.6.18", request: probepoint.Request{Symbol: "fn"}, errno: errno.EINVAL, rule: rule.SymbolNames},
+		"step2_unknown":              {view: plain, request: probepoint.Request{Symbol: "nosuch"}, errno: errno.ENOENT, rule: rule.UnknownSymbol},
+		"step2_wrong_module":         {view: plain, request: probepoint.Request{Symbol: "other:twice"}, errno: errno.ENOENT, rule: rule.UnknownSymbol},
 		"step2_module":               {view: plain, request: probepoint.Request{Symbol: "demo:twice"}, addr: text + 4},
 		"step2_ambiguous_is_first":   {view: plain, request: probepoint.Request{Symbol: "twice"}, addr: text + 3},
 		"step3_offset":               {view: plain, request: probepoint.Request{Symbol: "fn", Offset: 3}, addr: text + 3},
 		"step3_offset_of_address":    {view: plain, request: probepoint.Request{Addr: text, Offset: 4}, addr: text + 4},
-		"step4_outside":              {view: plain, request: probepoint.Request{Symbol: "fn", Offset: 0x7fffffff}, errno: errno.ENOENT, rule: probepoint.RuleNoSymbol},
-		"step4_user":                 {view: plain, request: probepoint.Request{Addr: 0x400000}, errno: errno.ENOENT, rule: probepoint.RuleNoSymbol},
+		"step4_outside":              {view: plain, request: probepoint.Request{Symbol: "fn", Offset: 0x7fffffff}, errno: errno.ENOENT, rule: rule.NoSymbol},
+		"step4_user":                 {view: plain, request: probepoint.Request{Addr: 0x400000}, errno: errno.ENOENT, rule: rule.NoSymbol},
 		"step4_5.10_passes":          {view: plain, kernel: "5.10", request: probepoint.Request{Addr: 0x400000}, addr: 0x400000},
-		"step4_5.10_null":            {view: plain, kernel: "5.10", request: probepoint.Request{Addr: ^x86.Addr(0), Offset: 1}, errno: errno.EINVAL, rule: probepoint.RuleNoPlace},
+		"step4_5.10_null":            {view: plain, kernel: "5.10", request: probepoint.Request{Addr: ^x86.Addr(0), Offset: 1}, errno: errno.EINVAL, rule: rule.NoPlace},
 		"step5_entry":                {view: plain, request: probepoint.Request{Symbol: "fn"}, addr: text, entry: true},
 		"step5_6.1_no_endbr_rule":    {view: ibt, request: probepoint.Request{Symbol: "fn"}, addr: text, entry: true},
 		"step5_endbr_0":              {view: ibt, kernel: "6.12", request: probepoint.Request{Symbol: "fn"}, addr: text + 4, entry: true},
@@ -70,7 +71,7 @@ func TestResolve(t *testing.T) {
 		"step5_endbr_1_is_not_entry": {view: ibt, kernel: "6.12", request: probepoint.Request{Symbol: "fn", Offset: 1}, addr: text + 1},
 		"step5_sealed_endbr":         {view: sealedFn, kernel: "6.12", request: probepoint.Request{Addr: text}, addr: text + 4, entry: true},
 		"step5_no_endbr":             {view: plain, kernel: "6.12", request: probepoint.Request{Symbol: "fn"}, addr: text, entry: true},
-		"step5_unreadable":           {view: hole, kernel: "6.12", request: probepoint.Request{Symbol: "fn", Offset: 3}, errno: errno.EINVAL, rule: probepoint.RuleUnreadable},
+		"step5_unreadable":           {view: hole, kernel: "6.12", request: probepoint.Request{Symbol: "fn", Offset: 3}, errno: errno.EINVAL, rule: rule.Unreadable},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 
 	"kprobelab/decoder"
 	"kprobelab/kimage"
+	"kprobelab/kprobes/rule"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -24,36 +25,36 @@ func Copy(v kimage.View, dst []byte, src, final x86.Addr, c *profile.Config) (de
 	n := v.CodeAt(src, dst)
 	clear(dst[n:])
 	if n == 0 {
-		return decoder.Kernel{}, refuse(RuleUnreadable, src)
+		return decoder.Kernel{}, refuse(rule.SlotUnreadable, src)
 	}
 	k, err := decoder.DecodeKernel(dst[:n], &c.Decoder)
 	if err != nil {
-		return k, &Error{Rule: RuleUndecodable, Addr: src, Cause: err}
+		return k, &Error{Rule: rule.SlotUndecodable, Addr: src, Cause: err}
 	}
 	if k.Length == 0 { // a decoder without errors found nothing
-		return k, refuse(RuleUndecodable, src)
+		return k, refuse(rule.SlotUndecodable, src)
 	}
-	if r := CopyRule(&k, c); r != "" {
+	if r := CopyRule(&k, c); r != rule.None {
 		return k, refuse(r, src)
 	}
 	if !moveDisplacement(&k, dst, src, final) {
-		return k, &Error{Rule: RuleDisplacement, Addr: src, Displacement: src.Sub(final) + int64(k.Disp)}
+		return k, &Error{Rule: rule.SlotDisplacement, Addr: src, Displacement: src.Sub(final) + int64(k.Disp)}
 	}
 	return k, nil
 }
 
-// CopyRule is the rule that forbids a copy of the instruction, "" for none.
+// CopyRule is the rule that forbids a copy of the instruction, None where it can be copied.
 // Copy asks it, too.
-func CopyRule(k *decoder.Kernel, c *profile.Config) Rule {
+func CopyRule(k *decoder.Kernel, c *profile.Config) rule.ID {
 	switch {
 	case c.Slot.RefuseMasking && k.EmulateLen != 0:
-		return RuleEmulatePrefix
+		return rule.SlotEmulatePrefix
 	case c.Slot.RefuseInt3 && k.Opcode[0] == opInt3:
-		return RuleInt3
+		return rule.SlotInt3
 	case c.Slot.RefuseMasking && k.MasksExceptions():
-		return RuleMasksExceptions
+		return rule.SlotMasksExceptions
 	}
-	return ""
+	return rule.None
 }
 
 // moveDisplacement lets a RIP-relative operand at final reach what it reached

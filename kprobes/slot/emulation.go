@@ -2,6 +2,7 @@ package slot
 
 import (
 	"kprobelab/decoder"
+	"kprobelab/kprobes/rule"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -77,9 +78,9 @@ func classify(k *decoder.Kernel, at x86.Addr, c *profile.Config) (Emulation, err
 		return Emulation{}, nil
 	}
 	e := Emulation{Len: k.Length}
-	rule := e.classify(k)
-	if rule != "" {
-		return Emulation{}, refuse(rule, at)
+	refused := e.classify(k)
+	if refused != rule.None {
+		return Emulation{}, refuse(refused, at)
 	}
 	if e.Kind == EmulateNone {
 		return Emulation{}, nil
@@ -88,7 +89,7 @@ func classify(k *decoder.Kernel, at x86.Addr, c *profile.Config) (Emulation, err
 }
 
 // classify fills in e by opcode, or returns the rule that refuses it.
-func (e *Emulation) classify(k *decoder.Kernel) Rule {
+func (e *Emulation) classify(k *decoder.Kernel) rule.ID {
 	switch op := k.Opcode[0]; {
 	case op == 0xFA, op == 0xFB, op == 0x9C, op == 0x9D:
 		e.Kind, e.Type = EmulateIfModifiers, op
@@ -99,7 +100,7 @@ func (e *Emulation) classify(k *decoder.Kernel) Rule {
 		e.Kind, e.RetImm = EmulateRet, uint16(k.Imm)
 		e.Far, e.OpSize = op >= 0xCA, byte(k.OpSize)
 	case op == 0x9A, op == 0xCC, op == 0xCF, op == 0xEA:
-		return RuleFarBranch
+		return rule.FarBranch
 	case op == 0xE8:
 		e.Kind, e.Rel32 = EmulateCall, int32(k.Imm)
 	case op == 0xE9, op == 0xEB:
@@ -114,35 +115,35 @@ func (e *Emulation) classify(k *decoder.Kernel) Rule {
 	case op == 0xFF:
 		return e.classifyIndirect(k)
 	}
-	return ""
+	return rule.None
 }
 
-func (e *Emulation) classifyTwoByte(k *decoder.Kernel) Rule {
+func (e *Emulation) classifyTwoByte(k *decoder.Kernel) rule.ID {
 	switch op := k.Opcode[1]; {
 	case op&0xF0 == 0x80:
 		e.Kind, e.Type, e.Rel32 = EmulateJcc, op&0xF, int32(k.Imm)
 	case op == 0x01 && k.Reg() == 0 && k.Mod() == 3:
-		return RuleVMCall
+		return rule.VMCall
 	}
-	return ""
+	return rule.None
 }
 
 // classifyIndirect is opcode FF: only calls and jumps to a register are
 // emulated.
-func (e *Emulation) classifyIndirect(k *decoder.Kernel) Rule {
+func (e *Emulation) classifyIndirect(k *decoder.Kernel) rule.ID {
 	switch k.Reg() {
 	case 2:
 		e.Kind = EmulateCallIndirect
 	case 4:
 		e.Kind = EmulateJmpIndirect
 	case 3, 5:
-		return RuleFarBranch
+		return rule.FarBranch
 	default:
-		return ""
+		return rule.None
 	}
 	if k.Mod() != 3 || k.AddrSize != 8 {
-		return RuleBranchMemory
+		return rule.BranchMemory
 	}
 	e.Type = byte(k.RM())
-	return ""
+	return rule.None
 }

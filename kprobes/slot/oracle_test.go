@@ -8,6 +8,7 @@ import (
 	"kprobelab/errno"
 	"kprobelab/internal/integration/oracle"
 	"kprobelab/kimage"
+	"kprobelab/kprobes/rule"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -64,11 +65,11 @@ func compareSlot(t *testing.T, v kimage.View, at x86.Addr, p oracle.Point, c *pr
 // and not one that comes before it.
 func TestRefusalsAgainstRealKernels(t *testing.T) {
 	want := map[string]struct {
-		rule  Rule
+		rule  rule.ID
 		errno errno.Errno
 	}{
-		"int3_byte": {RuleInt3, errno.EINVAL},
-		"mov_ss":    {RuleMasksExceptions, errno.EINVAL},
+		"int3_byte": {rule.SlotInt3, errno.EINVAL},
+		"mov_ss":    {rule.SlotMasksExceptions, errno.EINVAL},
 	}
 	for kernel, name := range oracle.Kernels {
 		t.Run(name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 
 	"kprobelab/decoder"
 	"kprobelab/kimage"
+	"kprobelab/kprobes/rule"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -89,7 +90,7 @@ func (s *Slot) finish(v kimage.View, k *decoder.Kernel, hasPostHandler bool, c *
 		s.appendJump()
 	case c.Step.TrapFlag:
 	case s.InsnLen >= decoder.MaxInsnSize:
-		return refuse(RuleTooLong, s.At)
+		return refuse(rule.TooLong, s.At)
 	default:
 		s.Bytes[s.Len] = opInt3
 		s.Len++

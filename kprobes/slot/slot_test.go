@@ -12,6 +12,7 @@ import (
 	"kprobelab/decoder"
 	"kprobelab/errno"
 	"kprobelab/kimage"
+	"kprobelab/kprobes/rule"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -143,25 +144,25 @@ func TestCopyInstruction(t *testing.T) {
 func TestRefusedInstructions(t *testing.T) {
 	for _, tt := range []struct {
 		name, kernel, bytes string
-		rule                Rule
+		rule                rule.ID
 		errno               errno.Errno
 	}{
-		{"undecodable", "6.1", "c5 f8 0b c0", RuleUndecodable, errno.EINVAL},
-		{"kvm_prefix", "6.1", "0f 0b 6b 76 6d 90", RuleEmulatePrefix, errno.EINVAL},
-		{"xen_prefix", "6.1", "0f 0b 78 65 6e 90", RuleEmulatePrefix, errno.EINVAL},
-		{"far_jmp_through_memory", "6.1", "ff 28", RuleFarBranch, errno.EOPNOTSUPP},
-		{"jmp_through_memory", "6.1", "ff 20", RuleBranchMemory, errno.EOPNOTSUPP},
-		{"vmcall_group_end", "6.1", "0f 01 c7", RuleVMCall, errno.EOPNOTSUPP},
-		{"int3", "6.1", "cc", RuleInt3, errno.EINVAL},
-		{"mov_ss", "6.1", "8e d0", RuleMasksExceptions, errno.EINVAL},
-		{"mov_ss_from_memory", "6.1", "8e 10", RuleMasksExceptions, errno.EINVAL},
-		{"far_call_through_memory", "6.1", "ff 18", RuleFarBranch, errno.EOPNOTSUPP},
-		{"call_through_memory", "6.1", "ff 15 00 00 00 00", RuleBranchMemory, errno.EOPNOTSUPP},
-		{"jmp_reg_with_address_size", "6.1", "67 ff e0", RuleBranchMemory, errno.EOPNOTSUPP},
-		{"iret", "6.1", "48 cf", RuleFarBranch, errno.EOPNOTSUPP},
-		{"vmcall", "6.12", "0f 01 c1", RuleVMCall, errno.EOPNOTSUPP},
-		{"fifteen_bytes", "6.1", strings.Repeat("66 ", 14) + "90", RuleTooLong, errno.ENOSPC},
-		{"sixteen_bytes", "6.1", strings.Repeat("66 ", 15) + "90", RuleUndecodable, errno.EINVAL},
+		{"undecodable", "6.1", "c5 f8 0b c0", rule.SlotUndecodable, errno.EINVAL},
+		{"kvm_prefix", "6.1", "0f 0b 6b 76 6d 90", rule.SlotEmulatePrefix, errno.EINVAL},
+		{"xen_prefix", "6.1", "0f 0b 78 65 6e 90", rule.SlotEmulatePrefix, errno.EINVAL},
+		{"far_jmp_through_memory", "6.1", "ff 28", rule.FarBranch, errno.EOPNOTSUPP},
+		{"jmp_through_memory", "6.1", "ff 20", rule.BranchMemory, errno.EOPNOTSUPP},
+		{"vmcall_group_end", "6.1", "0f 01 c7", rule.VMCall, errno.EOPNOTSUPP},
+		{"int3", "6.1", "cc", rule.SlotInt3, errno.EINVAL},
+		{"mov_ss", "6.1", "8e d0", rule.SlotMasksExceptions, errno.EINVAL},
+		{"mov_ss_from_memory", "6.1", "8e 10", rule.SlotMasksExceptions, errno.EINVAL},
+		{"far_call_through_memory", "6.1", "ff 18", rule.FarBranch, errno.EOPNOTSUPP},
+		{"call_through_memory", "6.1", "ff 15 00 00 00 00", rule.BranchMemory, errno.EOPNOTSUPP},
+		{"jmp_reg_with_address_size", "6.1", "67 ff e0", rule.BranchMemory, errno.EOPNOTSUPP},
+		{"iret", "6.1", "48 cf", rule.FarBranch, errno.EOPNOTSUPP},
+		{"vmcall", "6.12", "0f 01 c1", rule.VMCall, errno.EOPNOTSUPP},
+		{"fifteen_bytes", "6.1", strings.Repeat("66 ", 14) + "90", rule.TooLong, errno.ENOSPC},
+		{"sixteen_bytes", "6.1", strings.Repeat("66 ", 15) + "90", rule.SlotUndecodable, errno.EINVAL},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, err := Build(code(t, tt.bytes), testAt, testSlot, true, kernel(t, tt.kernel))
@@ -181,7 +182,7 @@ func TestRefusedInstructions(t *testing.T) {
 		v := code(t, "48 8b 05 ff ff ff 7f")
 		_, err := Build(v, testAt, testAt-1, true, kernel(t, "6.1"))
 		var e *Error
-		require.True(t, errors.As(err, &e) && e.Rule == RuleDisplacement, "%v", err)
+		require.True(t, errors.As(err, &e) && e.Rule == rule.SlotDisplacement, "%v", err)
 		require.Equal(t, int64(1)<<31, e.Displacement)
 		_, err = Build(v, testAt, testAt, true, kernel(t, "6.1"))
 		require.NoError(t, err)
@@ -332,14 +333,6 @@ func checkSlot(t *testing.T, v *fakeView, post bool, c *profile.Config) {
 	default:
 		require.Len(t, behind, jmp32Size)
 		require.True(t, s.Boosted)
-	}
-}
-
-func TestEveryRuleHasTextAndErrno(t *testing.T) {
-	require.Len(t, refusals, len(Rules()))
-	for _, r := range Rules() {
-		require.NotZero(t, r.Errno(), r)
-		require.NotEmpty(t, r.Why(), r)
 	}
 }
 

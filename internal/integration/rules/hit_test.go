@@ -11,7 +11,7 @@ import (
 	"kprobelab"
 	"kprobelab/errno"
 	"kprobelab/kprobes"
-	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/rule"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -38,7 +38,7 @@ func TestBlacklist(t *testing.T) {
 			err := k.RegisterKprobe(p)
 			k.UnregisterKprobe(p)
 			if slices.Contains(c.refused, k.Config().Name) {
-				refused(t, err, errno.EINVAL, probepoint.RuleBlacklisted)
+				refused(t, err, errno.EINVAL, rule.Blacklisted)
 			} else {
 				require.NoError(t, err, c.symbol)
 			}

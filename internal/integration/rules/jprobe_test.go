@@ -10,7 +10,7 @@ import (
 	"kprobelab"
 	"kprobelab/errno"
 	"kprobelab/kprobes"
-	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/rule"
 	"kprobelab/x86"
 )
 
@@ -98,7 +98,7 @@ func TestSecondJprobeEEXIST(t *testing.T) {
 		first := jprobeOn(t, l, "sys_open", "jsys_open")
 		for range 2 {
 			second := &kprobes.Jprobe{KP: kprobes.Kprobe{Addr: at(t, l, "sys_open")}, EntrySymbol: "j_do_fork"}
-			refused(t, l.Kprobes.RegisterJprobe(second), errno.EEXIST, probepoint.RuleSecondJprobe)
+			refused(t, l.Kprobes.RegisterJprobe(second), errno.EEXIST, rule.SecondJprobe)
 		}
 		call(t, l, "sys_open", "x", 0, 0)
 		require.Contains(t, console(l), "call open('x'")
@@ -173,12 +173,12 @@ func TestJprobeRegistration(t *testing.T) {
 	k := l.Kprobes
 	open, handler := at(t, l, "sys_open"), at(t, l, "jsys_open")
 	bad := &kprobes.Jprobe{KP: kprobes.Kprobe{Addr: open}, Entry: handler + 1}
-	refused(t, k.RegisterJprobe(bad), errno.EINVAL, probepoint.RuleJprobeEntry)
-	refused(t, k.RegisterJprobe(&kprobes.Jprobe{KP: kprobes.Kprobe{Addr: open}}), errno.EINVAL, probepoint.RuleJprobeEntry)
-	refused(t, k.RegisterJprobe(nil), errno.EINVAL, probepoint.RuleNoPlace)
-	refused(t, k.RegisterJprobes(nil), errno.EINVAL, probepoint.RuleBatch)
+	refused(t, k.RegisterJprobe(bad), errno.EINVAL, rule.JprobeEntry)
+	refused(t, k.RegisterJprobe(&kprobes.Jprobe{KP: kprobes.Kprobe{Addr: open}}), errno.EINVAL, rule.JprobeEntry)
+	refused(t, k.RegisterJprobe(nil), errno.EINVAL, rule.NoPlace)
+	refused(t, k.RegisterJprobes(nil), errno.EINVAL, rule.Batch)
 	good := &kprobes.Jprobe{KP: kprobes.Kprobe{Addr: open}, Entry: handler}
-	refused(t, k.RegisterJprobes([]*kprobes.Jprobe{good, bad}), errno.EINVAL, probepoint.RuleJprobeEntry)
+	refused(t, k.RegisterJprobes([]*kprobes.Jprobe{good, bad}), errno.EINVAL, rule.JprobeEntry)
 	require.Zero(t, k.Registered())
 	require.NoError(t, k.RegisterJprobe(&kprobes.Jprobe{KP: kprobes.Kprobe{Addr: open, Flags: kprobes.FlagDisabled}, Entry: handler}))
 	k.UnregisterJprobe(&kprobes.Jprobe{})
@@ -201,7 +201,7 @@ func TestNoJprobes(t *testing.T) {
 	for _, kernel := range []string{"5.8", "5.10", "6.1", "6.12"} {
 		l := guest(t, kernel, nil, nil)
 		jp := &kprobes.Jprobe{KP: kprobes.Kprobe{SymbolName: "sys_open"}, EntrySymbol: "jsys_open"}
-		refused(t, l.Kprobes.RegisterJprobe(jp), errno.ENOSYS, probepoint.RuleNoJprobes)
+		refused(t, l.Kprobes.RegisterJprobe(jp), errno.ENOSYS, rule.NoJprobes)
 		require.ErrorContains(t, l.Kprobes.RegisterJprobe(jp), "deprecated")
 	}
 }

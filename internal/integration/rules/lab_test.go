@@ -11,6 +11,7 @@ import (
 	"kprobelab/errno"
 	"kprobelab/kprobes"
 	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/rule"
 	"kprobelab/kprobestest"
 	"kprobelab/profile"
 	"kprobelab/x86"
@@ -56,7 +57,7 @@ func plant(t testing.TB, l *kprobelab.Lab, p *kprobes.Kprobe) *kprobes.Kprobe {
 	return p
 }
 
-func refused(t testing.TB, err error, e errno.Errno, rule probepoint.Rule) {
+func refused(t testing.TB, err error, e errno.Errno, rule rule.ID) {
 	t.Helper()
 	var r *probepoint.Refusal
 	require.ErrorAs(t, err, &r)

@@ -11,7 +11,7 @@ import (
 	"kprobelab"
 	"kprobelab/errno"
 	"kprobelab/kprobes"
-	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/rule"
 	"kprobelab/x86"
 )
 
@@ -50,15 +50,15 @@ func TestModuleGoingAndComing(t *testing.T) {
 			require.False(t, kernelProbe.Gone())
 			require.Contains(t, k.List(), "demo_tgt+0x0  demo [GONE]\n")
 			require.Contains(t, k.List(), "demo_ft+0x0  demo [GONE][FTRACE]\n")
-			refused(t, k.EnableKprobe(p), errno.EINVAL, probepoint.RuleGone)
+			refused(t, k.EnableKprobe(p), errno.EINVAL, rule.Gone)
 			require.NoError(t, k.DisableKprobe(p), "disabling a gone probe is a no-op")
 			other, otherHits := counting(l, t, "demo_tgt")
-			refused(t, k.RegisterKprobe(other), errno.ENOENT, probepoint.RuleModuleGoing)
+			refused(t, k.RegisterKprobe(other), errno.ENOENT, rule.ModuleGoing)
 
 			require.NoError(t, k.ModuleComing("demo"))
-			refused(t, k.ModuleComing("demo"), errno.EEXIST, probepoint.RuleModuleLoaded)
+			refused(t, k.ModuleComing("demo"), errno.EEXIST, rule.ModuleLoaded)
 			require.NoError(t, k.ModuleLive("demo"))
-			refused(t, k.ModuleLive("demo"), errno.EINVAL, probepoint.RuleModuleLoaded)
+			refused(t, k.ModuleLive("demo"), errno.EINVAL, rule.ModuleLoaded)
 			call(t, l, "demo_tgt", 1)
 			require.Equal(t, 1, *hits, "the old probe is not on the new text")
 			require.NoError(t, k.RegisterKprobe(other)) // beside the gone one (1.6)
@@ -78,16 +78,16 @@ func TestModuleInitText(t *testing.T) {
 	l := withModule(t, "6.1")
 	k := l.Kprobes
 	p, _ := counting(l, t, "demo_init")
-	refused(t, k.RegisterKprobe(p), errno.ENOENT, probepoint.RuleModuleInit)
+	refused(t, k.RegisterKprobe(p), errno.ENOENT, rule.ModuleInit)
 	require.NoError(t, k.ModuleGoing("demo"))
-	refused(t, k.RegisterKprobe(p), errno.ENOENT, probepoint.RuleModuleGoing)
+	refused(t, k.RegisterKprobe(p), errno.ENOENT, rule.ModuleGoing)
 	require.NoError(t, k.ModuleComing("demo"))
 	require.NoError(t, k.RegisterKprobe(p))
 	require.NoError(t, k.ModuleLive("demo"))
 	require.True(t, p.Gone())
 	k.UnregisterKprobe(p)
 	p.Flags = 0
-	refused(t, k.RegisterKprobe(p), errno.ENOENT, probepoint.RuleModuleInit)
+	refused(t, k.RegisterKprobe(p), errno.ENOENT, rule.ModuleInit)
 }
 
 // docs/spec 12: in 2.6.18 a probe pins its module.
@@ -95,11 +95,11 @@ func TestModulePinned(t *testing.T) {
 	l := withModule(t, "2.6.18")
 	p, _ := counting(l, t, "demo_tgt")
 	require.NoError(t, l.Kprobes.RegisterKprobe(p))
-	refused(t, l.Kprobes.ModuleGoing("demo"), errno.EAGAIN, probepoint.RuleModulePinned)
+	refused(t, l.Kprobes.ModuleGoing("demo"), errno.EAGAIN, rule.ModulePinned)
 	l.Kprobes.UnregisterKprobe(p)
 	require.NoError(t, l.Kprobes.ModuleGoing("demo"))
-	refused(t, l.Kprobes.RegisterKprobe(p), errno.EINVAL, probepoint.RuleModuleGoing)
-	refused(t, l.Kprobes.ModuleGoing("nosuch"), errno.ENOENT, probepoint.RuleNoModule)
+	refused(t, l.Kprobes.RegisterKprobe(p), errno.EINVAL, rule.ModuleGoing)
+	refused(t, l.Kprobes.ModuleGoing("nosuch"), errno.ENOENT, rule.NoModule)
 }
 
 // docs/spec 1.9 and 8.2: a module's part of the blacklist comes and goes with it.
@@ -115,10 +115,10 @@ func TestBlacklistFile(t *testing.T) {
 	require.Contains(t, whole, "\tdo_int3\n")
 	require.True(t, strings.HasSuffix(whole, "\tdemo_nk [demo]\n"))
 	p, _ := counting(l, t, "demo_nk")
-	refused(t, k.RegisterKprobe(p), errno.EINVAL, probepoint.RuleBlacklisted)
+	refused(t, k.RegisterKprobe(p), errno.EINVAL, rule.Blacklisted)
 	require.NoError(t, k.ModuleGoing("demo"))
 	require.NotContains(t, k.Blacklist(), "demo_nk")
-	refused(t, k.RegisterKprobe(p), errno.ENOENT, probepoint.RuleModuleGoing)
+	refused(t, k.RegisterKprobe(p), errno.ENOENT, rule.ModuleGoing)
 	require.NoError(t, k.ModuleComing("demo"))
 	require.Equal(t, whole, k.Blacklist())
 }

@@ -1,0 +1,85 @@
+// Package rule has every rule by which the kernel refuses a probe or its
+// optimization: its stable name, its error number, the rule in words, and where
+// it stands in the kernel.
+//
+// It must not know how a rule is tested, nor what a probe is: slot, probepoint
+// and optimizer apply the rules, and kprobes those of the registered probes.
+package rule
+
+import (
+	"strings"
+
+	"kprobelab/errno"
+)
+
+// Kind says what a rule is about.
+type Kind string
+
+// The kinds.
+const (
+	// Registration: may a probe be there at all.
+	Registration Kind = "registration"
+	// OutOfLine: can the instruction be copied to a slot.
+	OutOfLine Kind = "slot"
+	// Optimization: can a jump replace the int3. The kernel swallows the error
+	// number, and the probe keeps its int3.
+	Optimization Kind = "optimization"
+	// Asking: does who asks for the probe get as far as registration.
+	Asking Kind = "asking"
+)
+
+// Of lists the rules of a kind, in the kernel's order.
+func Of(kind Kind) (list []ID) {
+	for id := None + 1; id < numRules; id++ {
+		if rows[id].kind == kind {
+			list = append(list, id)
+		}
+	}
+	return list
+}
+
+func (id ID) row() *row {
+	if id >= numRules {
+		id = None
+	}
+	return &rows[id]
+}
+
+// String is the rule's stable name, such as "JTPR_TARGET", which tools print
+// and tests compare; "" for None. It is unique within its kind only.
+func (id ID) String() string { return id.row().name }
+
+// Kind is what the rule is about; "" for None.
+func (id ID) Kind() Kind { return id.row().kind }
+
+// Errno is what the kernel's function answers in 6.1, or in the release that
+// has the rule. It is 0 where the layer below decides, and where the kernel
+// does not try.
+func (id ID) Errno() errno.Errno { return id.row().errno }
+
+// Why is the rule in words, about no place in particular. That of registration
+// follows "probe NAME: ", that of a slot "the instruction cannot be put out of
+// line: ".
+func (id ID) Why() string { return id.row().why }
+
+// Here is a rule of optimization as one sentence about a place: at is the
+// place, insn what stands there and target where it leads.
+func (id ID) Here(at, insn, target string) string {
+	return strings.NewReplacer("{at}", at, "{insn}", insn, "{target}", target).Replace(id.row().here)
+}
+
+// Source is where the rule stands: kernel file and function, and the section
+// of the documentation where there is one.
+func (id ID) Source() string { return id.row().source }
+
+// InDetour is what a rule against a copy in a slot becomes where the copy is for
+// a detour buffer; None for None.
+func (id ID) InDetour() ID {
+	if id == None {
+		return None
+	}
+	return id - SlotUnreadable + CopyUnreadable
+}
+
+// MarshalText gives the stable name.
+func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }

@@ -1,0 +1,62 @@
+package rule
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// No rule is without its words, no kind has a name twice, and no errno is
+// missing but where another layer has it.
+func TestEveryRuleIsTold(t *testing.T) {
+	seen := map[string]bool{}
+	for id := None + 1; id < numRules; id++ {
+		name := string(id.Kind()) + " " + id.String()
+		require.False(t, seen[name], name)
+		seen[name] = true
+		require.Regexp(t, `^[A-Z0-9_]+$`, id.String())
+		require.NotEmpty(t, id.Why(), name)
+		switch id.Kind() {
+		case Registration, OutOfLine:
+			require.Equal(t, id == Arm, id.Errno() == 0, name)
+			require.Regexp(t, `^[a-z].*[^.]$`, id.Why(), name)
+			require.Regexp(t, `^(kernel|arch|include)/.*\.[ch], \w+`, id.Source(), name)
+		case Optimization:
+			require.Equal(t, id <= FtraceBased, id.Errno() == 0, name)
+			require.NotEmpty(t, id.Source(), name)
+			require.NotEmpty(t, id.Here("a", "i", "t"), name)
+			require.NotContains(t, id.Here("a", "i", "t"), "{", name)
+		case Asking:
+			require.Zero(t, id.Errno(), "one who asks has errnos of its own")
+		default:
+			t.Errorf("%s has no kind", name)
+		}
+		text, err := id.MarshalText()
+		require.NoError(t, err)
+		require.Equal(t, id.String(), string(text))
+	}
+	require.Empty(t, None.String())
+	require.Empty(t, numRules.String())
+	require.Len(t, seen, len(Of(Registration))+len(Of(OutOfLine))+len(Of(Optimization))+len(Of(Asking)))
+}
+
+// A scan names the rules of registration and of the slot in one column.
+func TestNamesOfOneColumnDiffer(t *testing.T) {
+	seen := map[string]ID{}
+	for _, id := range append(Of(Registration), Of(OutOfLine)...) {
+		if other, ok := seen[id.String()]; ok {
+			require.Equal(t, Unreadable, other)
+			require.Equal(t, SlotUnreadable, id, "the same fact in both")
+		}
+		seen[id.String()] = id
+	}
+}
+
+// A copy for a detour buffer is refused by the rules of a copy for a slot,
+// under names of their own.
+func TestRulesInDetour(t *testing.T) {
+	require.Equal(t, None, None.InDetour())
+	for id := SlotUnreadable; id <= SlotDisplacement; id++ {
+		require.Equal(t, "COPY_"+id.String(), id.InDetour().String())
+	}
+}
