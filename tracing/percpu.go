@@ -1,7 +1,6 @@
 package tracing
 
 import (
-	"context"
 	"sync"
 
 	"kprobelab/errno"
@@ -23,10 +22,7 @@ func (a *traceArray) cpuNodes(cpu int) []*node {
 		a.traceNode(cpu, func() error { a.ring.ResetCPU(cpu); return nil }),
 		a.snapshotNode(cpu),
 		{name: "trace_pipe", mode: modeRead, open: func(int) Handle { return newPipe(a, cpu) }},
-		{name: "trace_pipe_raw", mode: modeRead, open: func(int) Handle {
-			a.pipes++
-			return &rawHandle{a: a, cpu: cpu, at: ring.PageSize, closed: make(chan struct{}), wait: true}
-		}},
+		{name: "trace_pipe_raw", mode: modeRead, open: func(int) Handle { return newRaw(a, cpu) }},
 		text("stats", func() string { return a.statsText(cpu) }),
 		setting("buffer_size_kb", func() string { return itoa(a.ring.Size(cpu)>>10) + "\n" }, func(s string) error {
 			return a.writeSize(cpu, s)
@@ -49,38 +45,20 @@ func (a *traceArray) writeSize(cpu int, s string) error {
 }
 
 // rawHandle is trace_pipe_raw: it takes the pages out of the buffer as they
-// are, one after the other, and waits where there is none.
+// are, one after the other.
 type rawHandle struct {
-	a   *traceArray
-	cpu int
+	*consumer
 	// page is the one that is being read, from at on. mu protects both.
-	mu     sync.Mutex
-	page   [ring.PageSize]byte
-	at     int
-	closed chan struct{}
-	once   sync.Once
-	wait   bool
+	mu   sync.Mutex
+	page [ring.PageSize]byte
+	at   int
 }
 
-// ReadAt reads of one page at most; the offset is ignored.
-func (h *rawHandle) ReadAt(ctx context.Context, b []byte, _ int64) (int, error) {
-	for {
-		if isClosed(h.closed) {
-			return 0, errBadHandle
-		}
-		changed := h.a.ring.Changed()
-		n := h.take(b)
-		if n > 0 || len(b) == 0 || !h.wait || h.gone() {
-			return n, nil
-		}
-		select {
-		case <-changed:
-		case <-h.closed:
-			return 0, errBadHandle
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		}
-	}
+// newRaw opens it. The tracing's mu must be held.
+func newRaw(a *traceArray, cpu int) *rawHandle {
+	h := &rawHandle{consumer: newConsumer(a, cpu), at: ring.PageSize}
+	h.read, h.ended = h.take, h.gone
+	return h
 }
 
 func (h *rawHandle) gone() bool {
@@ -89,6 +67,7 @@ func (h *rawHandle) gone() bool {
 	return h.a.closed
 }
 
+// take reads of one page at most.
 func (h *rawHandle) take(b []byte) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -98,15 +77,4 @@ func (h *rawHandle) take(b []byte) int {
 	n := copy(b, h.page[h.at:])
 	h.at += n
 	return n
-}
-
-func (h *rawHandle) noWait() { h.wait = false }
-
-// WriteAt fails: the file is read-only.
-func (h *rawHandle) WriteAt([]byte, int64) (int, error) { return 0, errBadHandle }
-
-// Close ends a read that waits.
-func (h *rawHandle) Close() error {
-	h.once.Do(func() { h.a.closePipe(h.closed) })
-	return nil
 }

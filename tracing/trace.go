@@ -1,7 +1,6 @@
 package tracing
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -112,70 +111,21 @@ func (a *traceArray) traceHead(b *strings.Builder, r *ring.Buffer) {
 	}
 }
 
-// pipeHandle is trace_pipe: it takes the records out of the buffer as they
-// come, and waits where there are none.
+// pipeHandle is trace_pipe: it takes the records out of the buffer as lines.
 type pipeHandle struct {
-	a *traceArray
-	// cpu is whose records, ring.AllCPUs for all.
-	cpu int
+	*consumer
 	// rest is the part of a line that did not fit into the last read.
-	rest   []byte
-	closed chan struct{}
-	once   sync.Once
-	buf    []byte
+	rest []byte
+	buf  []byte
 	// seen: something was read. If tracing is off, the file then ends.
 	seen bool
-	// wait is false for a reader that does not wait: it sees the end.
-	wait bool
 }
 
-// newPipe opens it. mu must be held.
+// newPipe opens it. The tracing's mu must be held.
 func newPipe(a *traceArray, cpu int) *pipeHandle {
-	a.pipes++
-	return &pipeHandle{a: a, cpu: cpu, closed: make(chan struct{}), wait: true}
-}
-
-func (h *pipeHandle) noWait() { h.wait = false }
-
-// ReadAt reads lines as far as b goes; the offset is ignored.
-func (h *pipeHandle) ReadAt(ctx context.Context, b []byte, _ int64) (int, error) {
-	for {
-		if isClosed(h.closed) {
-			return 0, errBadHandle
-		}
-		changed := h.a.ring.Changed()
-		n := h.take(b)
-		if n > 0 || len(b) == 0 {
-			return n, nil
-		}
-		if !h.wait || h.atEnd() {
-			return 0, nil
-		}
-		select {
-		case <-changed:
-		case <-h.closed:
-			return 0, errBadHandle
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		}
-	}
-}
-
-// closePipe ends a handle's reads.
-func (a *traceArray) closePipe(closed chan struct{}) {
-	close(closed)
-	a.t.mu.Lock()
-	defer a.t.mu.Unlock()
-	a.pipes--
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
+	h := &pipeHandle{consumer: newConsumer(a, cpu)}
+	h.read, h.ended = h.take, h.atEnd
+	return h
 }
 
 // atEnd: tracing is off and something was read (tracing_wait_pipe), or the
@@ -207,13 +157,4 @@ func (h *pipeHandle) take(b []byte) int {
 	}
 	h.seen = h.seen || n > 0
 	return n
-}
-
-// WriteAt fails: the file is read-only.
-func (h *pipeHandle) WriteAt([]byte, int64) (int, error) { return 0, errBadHandle }
-
-// Close ends a read that waits.
-func (h *pipeHandle) Close() error {
-	h.once.Do(func() { h.a.closePipe(h.closed) })
-	return nil
 }

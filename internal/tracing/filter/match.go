@@ -57,17 +57,6 @@ func (l anyOf) match(rec []byte, c Current) bool {
 
 func (l anyOf) need() int { return needs(l) }
 
-// node is the list itself, its only member, or nil.
-func (l anyOf) node() node {
-	switch len(l) {
-	case 0:
-		return nil
-	case 1:
-		return l[0]
-	}
-	return l
-}
-
 type allOf []node
 
 func (l allOf) match(rec []byte, c Current) bool {
@@ -81,7 +70,11 @@ func (l allOf) match(rec []byte, c Current) bool {
 
 func (l allOf) need() int { return needs(l) }
 
-func (l allOf) node() node {
+// only is the list's only member, nil for an empty list, and else the list.
+func only[L interface {
+	node
+	~[]node
+}](l L) node {
 	switch len(l) {
 	case 0:
 		return nil

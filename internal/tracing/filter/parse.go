@@ -71,7 +71,7 @@ func (p *parser) or() (node, error) {
 			list = append(list, n)
 		}
 		if n == nil || p.at(p.i) != '|' {
-			return list.node(), nil
+			return only(list), nil
 		}
 		p.i += 2
 	}
@@ -87,14 +87,14 @@ func (p *parser) and() (n node, trailing bool, err error) {
 			return nil, false, err
 		}
 		if f == nil {
-			return list.node(), len(list) > 0, nil
+			return only(list), len(list) > 0, nil
 		}
 		list = append(list, f)
 		if err := p.operator(); err != nil {
 			return nil, false, err
 		}
 		if p.at(p.i) != '&' {
-			return list.node(), false, nil
+			return only(list), false, nil
 		}
 		p.i += 2
 	}

@@ -1,0 +1,67 @@
+package tracing
+
+import (
+	"context"
+	"sync"
+)
+
+// consumer is what trace_pipe and trace_pipe_raw have in common: a handle that
+// takes data out of a buffer, and waits where there is none.
+type consumer struct {
+	a *traceArray
+	// cpu is whose data, ring.AllCPUs for all.
+	cpu    int
+	closed chan struct{}
+	once   sync.Once
+	// wait is false for a reader that does not wait: it sees the end.
+	wait bool
+	// read takes what is there, as far as b goes; ended says that a reader
+	// need not wait for more.
+	read  func(b []byte) int
+	ended func() bool
+}
+
+// newConsumer opens it, without read and ended. The tracing's mu must be held.
+func newConsumer(a *traceArray, cpu int) *consumer {
+	a.pipes++
+	return &consumer{a: a, cpu: cpu, closed: make(chan struct{}), wait: true}
+}
+
+func (c *consumer) noWait() { c.wait = false }
+
+// ReadAt reads from the buffer; the offset is ignored.
+func (c *consumer) ReadAt(ctx context.Context, b []byte, _ int64) (int, error) {
+	for {
+		select {
+		case <-c.closed:
+			return 0, errBadHandle
+		default:
+		}
+		changed := c.a.ring.Changed()
+		n := c.read(b)
+		if n > 0 || len(b) == 0 || !c.wait || c.ended() {
+			return n, nil
+		}
+		select {
+		case <-changed:
+		case <-c.closed:
+			return 0, errBadHandle
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+}
+
+// WriteAt fails: the file is read-only.
+func (c *consumer) WriteAt([]byte, int64) (int, error) { return 0, errBadHandle }
+
+// Close ends a read that waits.
+func (c *consumer) Close() error {
+	c.once.Do(func() {
+		close(c.closed)
+		c.a.t.mu.Lock()
+		defer c.a.t.mu.Unlock()
+		c.a.pipes--
+	})
+	return nil
+}
