@@ -1,19 +1,16 @@
 package kprobes
 
-// entryPath is how a CPU came to run a probe's handlers, which decides what
-// they may do.
-type entryPath int
+// Way is how a CPU comes to a probe. It decides what handlers may do.
+type Way int
 
-// The paths.
+// The ways.
 const (
-	// byTrap: through a breakpoint, or the trap that ended its step.
-	byTrap entryPath = iota
-	// byTracer: the function tracer called.
-	byTracer
-	// byJump: the jump of an optimized probe.
-	byJump
-	// byReturn: the trampoline of return probes.
-	byReturn
+	WayInt3   Way = iota // the probe's int3
+	WayStep              // the int3 that follows the copy in the slot
+	WayDebug             // the debug exception of the trap flag
+	WayTracer            // the function tracer
+	WayDetour            // the jump of an optimized probe
+	WayReturn            // the trampoline of return probes
 )
 
 // nmiCount is preempt_count in an NMI, as which an int3 in the kernel is
@@ -29,10 +26,10 @@ func (k *Kprobes) IRQsDisabled() bool {
 	switch {
 	case cpu.current == nil:
 		return false
-	case cpu.path == byTrap,
-		cpu.path == byTracer && k.c.Step.FtraceIRQsOff,
-		cpu.path == byJump && k.c.Optimize.IRQsOff,
-		cpu.path == byReturn && k.c.Kret.HandlerIRQsOff:
+	case cpu.way == WayInt3,
+		cpu.way == WayTracer && k.c.Step.FtraceIRQsOff,
+		cpu.way == WayDetour && k.c.Optimize.IRQsOff,
+		cpu.way == WayReturn && k.c.Kret.HandlerIRQsOff:
 		return true
 	}
 	return !cpu.interruptible
@@ -47,7 +44,7 @@ func (k *Kprobes) PreemptCount() uint32 {
 	switch {
 	case cpu.current == nil:
 		return 0
-	case cpu.path == byTrap && k.c.Step.Int3IsNMI:
+	case cpu.way == WayInt3 && k.c.Step.Int3IsNMI:
 		return nmiCount
 	case k.c.Preemption:
 		return 1

@@ -35,18 +35,6 @@ type Held struct {
 	Word uint64
 }
 
-// Way is how a hit comes to Go.
-type Way int
-
-// The ways.
-const (
-	WayInt3   Way = iota // the probe's int3
-	WayStep              // the int3 that follows the copy in the slot
-	WayDetour            // the detour buffer
-	WayTracer            // the function tracer's trampoline
-	WayReturn            // the return trampoline
-)
-
 // SetFastPath says how to make the FastPath when the first probe with handlers
 // in guest code is registered. It may return nil where it is of no use.
 func (k *Kprobes) SetFastPath(make func(Inside) (FastPath, error)) { k.guest.makeFast = make }
@@ -88,7 +76,7 @@ func (k *Kprobes) enterFast(n, task int) (*cpuState, Held) {
 	cpu, h := k.settle(n), k.fast.Enter(n, task)
 	if h.Probe != nil && cpu.current == nil {
 		cpu.current, cpu.status, cpu.ool = h.Probe, HitActive, nil
-		cpu.path, cpu.task = byJump, h.Task
+		cpu.way, cpu.task = WayDetour, h.Task
 	}
 	return cpu, h
 }
@@ -223,7 +211,7 @@ func (in Inside) Resume(entry *Kprobe, ret int32, regs *x86.PtRegs) {
 	cpu := in.settle(in.cpuNumber())
 	in.begin(cpu, entry, regs)
 	cpu.status = HitActive
-	cpu.come(byTrap, regs)
+	cpu.come(WayInt3, regs)
 	cpu.task = in.task()
 	if ret != 0 {
 		cpu.current = nil

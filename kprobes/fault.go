@@ -39,7 +39,7 @@ func (k *Kprobes) fault(cpu *cpuState, regs *x86.PtRegs, vector int) bool {
 	}
 	regs.Flags |= cpu.oldFlags
 	k.unwind(cpu)
-	k.event(cpu, EventFault, p, p.Addr, regs, "the copy faulted: report it at the original's address")
+	k.event(cpu, EventFault, WayInt3, p, p.Addr, regs)
 	return false
 }
 

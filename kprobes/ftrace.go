@@ -104,14 +104,14 @@ func (k *Kprobes) kprobeFtraceHandler(cpu *cpuState, regs *x86.PtRegs) {
 	cpu.task = k.task()
 	if cpu.current != nil {
 		p.missed()
-		k.event(cpu, EventMissed, p, p.Addr, regs, "hit while another probe is handled: counted as missed, no handlers")
+		k.event(cpu, EventMissed, WayTracer, p, p.Addr, regs)
 		return
 	}
 	cpu.step = 0
 	regs.IP = uint64(p.Addr) + 1
-	k.event(cpu, EventTrap, p, p.Addr, regs, "the call at the fentry site led to the tracer's trampoline, which built a frame; ip is one behind the site's address")
+	k.event(cpu, EventTrap, WayTracer, p, p.Addr, regs)
 	k.begin(cpu, p, regs)
-	cpu.come(byTracer, regs)
+	cpu.come(WayTracer, regs)
 	cpu.status = HitActive
 	if k.pre(cpu, p, regs) == 0 {
 		k.finishFtrace(cpu, p, regs, behind)
@@ -120,7 +120,7 @@ func (k *Kprobes) kprobeFtraceHandler(cpu *cpuState, regs *x86.PtRegs) {
 	if !k.c.Step.HandlerResets {
 		cpu.current = nil
 	}
-	k.event(cpu, EventSkipped, p, x86.Addr(regs.IP), regs, "the pre handler returned non-zero: the trampoline returns to where it left ip")
+	k.event(cpu, EventSkipped, WayTracer, p, x86.Addr(regs.IP), regs)
 }
 
 // finishFtrace does what the nop of the site does, and ends the hit. behind is
@@ -136,5 +136,5 @@ func (k *Kprobes) finishFtrace(cpu *cpuState, p *Kprobe, regs *x86.PtRegs, behin
 	if len(k.ftrace.functions.nops) == 0 {
 		k.learn(WayTracer, p, behind)
 	}
-	k.event(cpu, EventResume, p, x86.Addr(regs.IP), regs, "return behind the site")
+	k.event(cpu, EventResume, WayTracer, p, x86.Addr(regs.IP), regs)
 }

@@ -369,7 +369,6 @@ func TestObserve(t *testing.T) {
 	}
 	var steps []step
 	w.k.Observe(func(e kprobes.Event) {
-		require.NotEmpty(t, e.Text)
 		require.NotNil(t, e.Regs)
 		steps = append(steps, step{e.Step, e.Kind.String(), e.Addr})
 	})

@@ -35,10 +35,10 @@ func (k *Kprobes) int3(cpu *cpuState, regs *x86.PtRegs) bool {
 // hit handles a probe's breakpoint while no other probe is being handled.
 func (k *Kprobes) hit(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) bool {
 	cpu.step = 0
-	k.event(cpu, EventTrap, p, p.Addr, regs, "int3 at the probed address; ip is one behind it")
+	k.event(cpu, EventTrap, WayInt3, p, p.Addr, regs)
 	k.begin(cpu, p, regs)
 	cpu.status = HitActive
-	cpu.come(byTrap, regs)
+	cpu.come(WayInt3, regs)
 	if k.pre(cpu, p, regs) == 0 {
 		k.learn(WayInt3, p, uint64(p.Addr))
 		return k.setupStep(cpu, p, regs, false)
@@ -46,7 +46,7 @@ func (k *Kprobes) hit(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) bool {
 	if !k.c.Step.HandlerResets {
 		cpu.current = nil
 	}
-	k.event(cpu, EventSkipped, p, x86.Addr(regs.IP), regs, "the pre handler returned non-zero: resume where it left ip")
+	k.event(cpu, EventSkipped, WayInt3, p, x86.Addr(regs.IP), regs)
 	return true
 }
 
@@ -85,7 +85,7 @@ func (k *Kprobes) post(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) {
 }
 
 func (k *Kprobes) callPre(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) (ret int) {
-	k.event(cpu, EventPre, p, p.Addr, regs, "pre handler")
+	k.event(cpu, EventPre, cpu.way, p, p.Addr, regs)
 	if rp := p.kret; rp != nil && rp.pool != nil {
 		return k.preKretprobe(cpu, rp, regs)
 	}
@@ -104,7 +104,7 @@ func (k *Kprobes) callPre(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) (ret int) 
 }
 
 func (k *Kprobes) callPost(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) {
-	k.event(cpu, EventPost, p, p.Addr, regs, "post handler; ip is at the next instruction")
+	k.event(cpu, EventPost, cpu.way, p, p.Addr, regs)
 	var state control
 	state.set(&cpu.control)
 	done := false

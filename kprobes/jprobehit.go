@@ -60,7 +60,7 @@ func (k *Kprobes) longjmpBreak(cpu *cpuState, regs *x86.PtRegs) bool {
 		k.fail(&EmulationFault{Probe: k.name(p), Addr: p.Addr, Err: err})
 	}
 	cpu.instance = nil
-	k.event(cpu, EventJprobeReturn, jp, p.Addr, regs, "int3 in jprobe_return: the saved registers and stack are back")
+	k.event(cpu, EventJprobeReturn, WayInt3, jp, p.Addr, regs)
 	if p.OnFtrace() {
 		k.finishFtrace(cpu, p, regs, uint64(p.Addr)+ftraceSiteSize)
 		return true

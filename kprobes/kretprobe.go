@@ -220,9 +220,9 @@ func (k *Kprobes) EnableKretprobe(rp *Kretprobe) error {
 // trampoline in the place of the return address (docs/spec 5.3).
 func (k *Kprobes) preKretprobe(cpu *cpuState, rp *Kretprobe, regs *x86.PtRegs) int {
 	p := &rp.KP
-	if cpu.path == byTrap && k.c.Step.Int3IsNMI && k.c.Kret.MissedInNMI {
+	if cpu.way == WayInt3 && k.c.Step.Int3IsNMI && k.c.Kret.MissedInNMI {
 		rp.Nmissed++
-		k.event(cpu, EventNoInstance, p, p.Addr, regs, "in an NMI, which an int3 counts as: this return is missed")
+		k.event(cpu, EventInNMI, cpu.way, p, p.Addr, regs)
 		return 0
 	}
 	i := k.take(rp.pool)
@@ -232,7 +232,7 @@ func (k *Kprobes) preKretprobe(cpu *cpuState, rp *Kretprobe, regs *x86.PtRegs) i
 	}
 	if i == nil {
 		rp.Nmissed++
-		k.event(cpu, EventNoInstance, p, p.Addr, regs, "no free instance: this return is missed")
+		k.event(cpu, EventNoInstance, cpu.way, p, p.Addr, regs)
 		return 0
 	}
 	i.Task = k.task()
@@ -245,7 +245,7 @@ func (k *Kprobes) preKretprobe(cpu *cpuState, rp *Kretprobe, regs *x86.PtRegs) i
 		k.fail(&EmulationFault{Probe: k.name(p), Addr: p.Addr, Err: err})
 		return 0
 	}
-	k.event(cpu, EventInstance, p, i.frame, regs, "the return address is saved in an instance, the trampoline takes its place")
+	k.event(cpu, EventInstance, cpu.way, p, i.frame, regs)
 	return 0
 }
 

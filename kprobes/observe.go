@@ -35,6 +35,9 @@ const (
 	EventInstance
 	// EventNoInstance: a return probe had no free instance.
 	EventNoInstance
+	// EventInNMI: a return probe does not follow calls whose entry is hit in an
+	// NMI, which an int3 counts as.
+	EventInNMI
 	// EventReturn: the trampoline was reached.
 	EventReturn
 	// EventReturnHandler: a return probe's handler is called.
@@ -53,11 +56,13 @@ const (
 	EventDetour
 	// EventPoke: the breakpoint of a text poke was hit.
 	EventPoke
+	// NumEventKinds is how many there are.
+	NumEventKinds
 )
 
-var eventNames = [...]string{
+var eventNames = [NumEventKinds]string{
 	"trap", "missed", "pre", "skipped", "boost", "step", "stepped", "emulate",
-	"post", "resume", "fault", "instance", "no-instance", "return",
+	"post", "resume", "fault", "instance", "no-instance", "no-instance", "return",
 	"return-handler", "returned", "jprobe-return",
 	"optimized", "detoured", "detour", "poke",
 }
@@ -73,16 +78,17 @@ type Event struct {
 	// Probe is the table entry that was hit, or the member whose handler is
 	// called.
 	Probe *Kprobe
-	CPU   int
-	Task  int
+	// Way is how the CPU came to this step's handler or trap; of a later step,
+	// how the hit began.
+	Way  Way
+	CPU  int
+	Task int
 	// Addr is what the step is about: the probed address, the slot, or where
 	// execution goes on.
 	Addr x86.Addr
 	// Regs is the frame as it is now, before a handler is called. It is valid
 	// during the call only.
 	Regs *x86.PtRegs
-	// Text is the step in words.
-	Text string
 }
 
 // Observe calls fn at every step of every hit, until it is called with nil.
@@ -95,16 +101,16 @@ func (k *Kprobes) Observe(fn func(Event)) {
 
 // event is small enough to be inlined: a hit without an observer pays for the
 // nil check only.
-func (k *Kprobes) event(cpu *cpuState, kind EventKind, p *Kprobe, at x86.Addr, regs *x86.PtRegs, text string) {
+func (k *Kprobes) event(cpu *cpuState, kind EventKind, way Way, p *Kprobe, at x86.Addr, regs *x86.PtRegs) {
 	if k.observe != nil {
-		k.emit(cpu, kind, p, at, regs, text)
+		k.emit(cpu, kind, way, p, at, regs)
 	}
 }
 
-func (k *Kprobes) emit(cpu *cpuState, kind EventKind, p *Kprobe, at x86.Addr, regs *x86.PtRegs, text string) {
+func (k *Kprobes) emit(cpu *cpuState, kind EventKind, way Way, p *Kprobe, at x86.Addr, regs *x86.PtRegs) {
 	cpu.step++
 	k.observe(Event{
-		Step: cpu.step, Kind: kind, Probe: p, CPU: k.m.CPU(), Task: k.m.Task(),
-		Addr: at, Regs: regs, Text: text,
+		Step: cpu.step, Kind: kind, Way: way, Probe: p, CPU: k.m.CPU(), Task: k.m.Task(),
+		Addr: at, Regs: regs,
 	})
 }

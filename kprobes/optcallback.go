@@ -52,7 +52,7 @@ func (k *Kprobes) optimizedHit(cpu *cpuState, regs *x86.PtRegs) {
 	cpu.task = k.task()
 	if cpu.current != nil {
 		p.missed()
-		k.event(cpu, EventMissed, p, p.Addr, regs, "reached through the jump while another probe is handled: counted as missed, no handlers")
+		k.event(cpu, EventMissed, WayDetour, p, p.Addr, regs)
 		return
 	}
 	if k.c.Optimize.SSWord {
@@ -62,14 +62,14 @@ func (k *Kprobes) optimizedHit(cpu *cpuState, regs *x86.PtRegs) {
 	regs.IP = uint64(p.Addr) + 1
 	regs.OrigAX = ^uint64(0)
 	cpu.step = 0
-	k.event(cpu, EventOptimized, p, p.Addr, regs, "the jump at the probed address led to the detour buffer, which built a frame and calls optimized_callback")
+	k.event(cpu, EventOptimized, WayDetour, p, p.Addr, regs)
 	k.begin(cpu, p, regs)
-	cpu.come(byJump, regs)
+	cpu.come(WayDetour, regs)
 	cpu.status = HitActive
 	k.optPre(cpu, p, regs)
 	cpu.current = nil
 	k.learn(WayDetour, p, handle)
-	k.event(cpu, EventDetoured, p, k.opt.handles[handle].d.Copied(), regs, "the buffer restores the registers, runs its copy of the instructions, and jumps back behind them")
+	k.event(cpu, EventDetoured, WayDetour, p, k.opt.handles[handle].d.Copied(), regs)
 }
 
 // optPre is opt_pre_handler: all members that are enabled, newest first.
@@ -95,6 +95,6 @@ func (k *Kprobes) detours(cpu *cpuState, p *Kprobe, regs *x86.PtRegs, reenter bo
 	}
 	to := p.opt().d.Copied()
 	regs.IP = uint64(to)
-	k.event(cpu, EventDetour, p, to, regs, "OPTIMIZED is set: resume at the copied instructions in the detour buffer")
+	k.event(cpu, EventDetour, WayInt3, p, to, regs)
 	return true
 }

@@ -54,10 +54,11 @@ const (
 	// OptAllowed and OptForbidden: the sysctl was changed.
 	OptAllowed
 	OptForbidden
-	numOptKinds
+	// NumOptKinds is how many there are.
+	NumOptKinds
 )
 
-var optNames = [numOptKinds]string{
+var optNames = [NumOptKinds]string{
 	"queued", "queued-undo", "dequeued", "kept", "forced", "freeing", "worker",
 	"poke-int3", "poke-tail", "poke-first", "poke-sync", "poke-done", "poke-stopped",
 	"disarmed", "undone", "removed", "wait", "waited", "optimized", "freed",
@@ -77,8 +78,6 @@ type OptEvent struct {
 	Probe *Kprobe
 	// Addr is the probed address; of OptOptimized the detour buffer.
 	Addr x86.Addr
-	// Text is the step in words.
-	Text string
 }
 
 // ObserveOptimizer calls fn after every step of the optimizer, until it is
@@ -86,10 +85,10 @@ type OptEvent struct {
 // the steps; it must not register, unregister, enable or disable probes.
 func (k *Kprobes) ObserveOptimizer(fn func(OptEvent)) { k.opt.observe = fn }
 
-func (k *Kprobes) optEvent(kind OptKind, p *Kprobe, at x86.Addr, text string) {
+func (k *Kprobes) optEvent(kind OptKind, p *Kprobe, at x86.Addr) {
 	if k.opt.observe == nil {
 		return
 	}
 	k.opt.step++
-	k.opt.observe(OptEvent{Step: k.opt.step, Kind: kind, Probe: p, Addr: at, Text: text})
+	k.opt.observe(OptEvent{Step: k.opt.step, Kind: kind, Probe: p, Addr: at})
 }

@@ -99,7 +99,7 @@ func (k *Kprobes) killOptimized(entry *Kprobe) {
 	k.setPatched(o, false)
 	if unused(entry) && queued {
 		k.opt.freeing.add(o)
-		k.optEvent(OptFreeing, entry, entry.Addr, "its code goes: nothing is written, the worker will free it")
+		k.optEvent(OptFreeing, entry, entry.Addr)
 	}
 	k.freeDetour(entry)
 }

@@ -25,12 +25,12 @@ func (k *Kprobes) optimize(p *Kprobe) {
 	switch {
 	case o.on == &k.opt.unoptimizing:
 		o.unlink()
-		k.optEvent(OptKept, p, p.Addr, "its jump was to be undone: it stays")
+		k.optEvent(OptKept, p, p.Addr)
 	case o.on != nil:
 		k.printk("WARNING: optimize_kprobe: " + k.name(p) + " is still to be freed")
 	default:
 		k.opt.optimizing.add(o)
-		k.optEvent(OptQueued, p, p.Addr, "OPTIMIZED is set, and it is queued for the worker; the int3 stays until then")
+		k.optEvent(OptQueued, p, p.Addr)
 		k.kick()
 	}
 }
@@ -94,7 +94,7 @@ func (k *Kprobes) unoptimize(p *Kprobe, force bool) {
 			k.unoptimizeNow(p, o)
 			o.unlink()
 			k.opt.freeing.add(o)
-			k.optEvent(OptFreeing, p, p.Addr, "the worker would have undone it: it is left to free")
+			k.optEvent(OptFreeing, p, p.Addr)
 		}
 	case o.on != nil:
 		k.dequeue(p, o)
@@ -127,19 +127,19 @@ func (k *Kprobes) unoptimize44(p *Kprobe, o *optimized, force bool) {
 func (k *Kprobes) dequeue(p *Kprobe, o *optimized) {
 	o.unlink()
 	p.Flags &^= FlagOptimized
-	k.optEvent(OptDequeued, p, p.Addr, "it is taken off its list before the worker came to it")
+	k.optEvent(OptDequeued, p, p.Addr)
 }
 
 func (k *Kprobes) queueUnoptimize(p *Kprobe, o *optimized) {
 	k.opt.unoptimizing.add(o)
-	k.optEvent(OptQueuedUndo, p, p.Addr, "it is queued to be undone; the jump stays until the worker comes")
+	k.optEvent(OptQueuedUndo, p, p.Addr)
 	k.kick()
 }
 
 // unoptimizeNow is force_unoptimize_kprobe: the caller writes the int3 back,
 // with the same steps as the worker.
 func (k *Kprobes) unoptimizeNow(p *Kprobe, o *optimized) {
-	k.optEvent(OptForced, p, p.Addr, "the jump has to go now")
+	k.optEvent(OptForced, p, p.Addr)
 	k.startUnpatch(o)
 	for k.pokeStep() {
 	}

@@ -45,9 +45,9 @@ func (k *Kprobes) SetOptimization(on bool) error {
 	k.finishWorker()
 	k.opt.allowed = on
 	if on {
-		k.optEvent(OptAllowed, nil, 0, "optimization is allowed: every enabled probe is asked")
+		k.optEvent(OptAllowed, nil, 0)
 	} else {
-		k.optEvent(OptForbidden, nil, 0, "optimization is forbidden: every probe is undone")
+		k.optEvent(OptForbidden, nil, 0)
 	}
 	k.table.each(func(p *Kprobe) {
 		switch {

@@ -99,7 +99,7 @@ func (k *Kprobes) WorkerStep() Progress {
 		w.scheduled = false
 		w.phase = workerUndo
 		k.opt.step = 0
-		k.optEvent(OptWorker, nil, 0, "the worker begins, with kprobe_mutex and text_mutex held")
+		k.optEvent(OptWorker, nil, 0)
 		return Advanced
 	}
 	return k.workerStep(w)
@@ -118,7 +118,7 @@ func (k *Kprobes) workerStep(w *worker) Progress {
 			return Waiting
 		}
 		w.phase = workerOptimize
-		k.optEvent(OptWaited, nil, 0, "every task has scheduled: nobody is inside the bytes behind an int3 that was there before")
+		k.optEvent(OptWaited, nil, 0)
 	case workerOptimize:
 		k.optimizeStep(w)
 	case workerFree:
@@ -160,10 +160,10 @@ func (k *Kprobes) clean() {
 			if k.table.lookup(p.Addr) == p {
 				k.table.remove(p)
 			}
-			k.optEvent(OptRemoved, p, p.Addr, "nobody uses it: out of the hash table, to be freed after the wait")
+			k.optEvent(OptRemoved, p, p.Addr)
 		} else {
 			o.unlink()
-			k.optEvent(OptUndone, p, p.Addr, "OPTIMIZED is cleared; it is on no list")
+			k.optEvent(OptUndone, p, p.Addr)
 		}
 		o = next
 	}
@@ -174,7 +174,7 @@ func (k *Kprobes) writeOpcode(p *Kprobe) {
 	if err := k.m.PokeText(p.Addr, []byte{p.opcode}); err != nil {
 		k.fail(err)
 	}
-	k.optEvent(OptDisarmed, p, p.Addr, "it is disabled: the original byte is written over the int3")
+	k.optEvent(OptDisarmed, p, p.Addr)
 }
 
 // optimizeStep is a step of arch_optimize_kprobes.
@@ -193,7 +193,7 @@ func (k *Kprobes) optimizeStep(w *worker) {
 	}
 	w.op = nil
 	o.unlink()
-	k.optEvent(OptOptimized, o.entry, o.d.Addr, "it is optimized: the jump leads to the detour buffer")
+	k.optEvent(OptOptimized, o.entry, o.d.Addr)
 }
 
 // freeCleaned is do_free_cleaned_kprobes.
@@ -206,7 +206,7 @@ func (k *Kprobes) freeCleaned() {
 		} else {
 			k.freeDetour(p)
 			k.freeSlot(p)
-			k.optEvent(OptFreed, p, p.Addr, "its buffer and slot are free again")
+			k.optEvent(OptFreed, p, p.Addr)
 		}
 		o = next
 	}
@@ -219,7 +219,7 @@ func (k *Kprobes) endWorker(w *worker) {
 	if again {
 		k.kick()
 	}
-	k.optEvent(OptWorkerEnd, nil, 0, "the worker ends")
+	k.optEvent(OptWorkerEnd, nil, 0)
 }
 
 // finishWorker stands for waiting for kprobe_mutex, which the worker holds for
@@ -235,7 +235,7 @@ func (k *Kprobes) finishWorker() {
 		if k.WorkerStep() == Waiting {
 			w.phase = workerIdle
 			w.scheduled = true
-			k.optEvent(OptGivenUp, nil, 0, "somebody wants kprobe_mutex while tasks are waited for: the worker will start over")
+			k.optEvent(OptGivenUp, nil, 0)
 			return
 		}
 	}
@@ -317,7 +317,7 @@ func (k *Kprobes) startGrace() {
 			g.holdouts = append(g.holdouts, holdout{task, n})
 		}
 	}
-	k.optEvent(OptWait, nil, 0, "wait until every task has scheduled (RCU-tasks)")
+	k.optEvent(OptWait, nil, 0)
 }
 
 func (k *Kprobes) graceOver() bool {

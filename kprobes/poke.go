@@ -38,16 +38,15 @@ type poke struct {
 type pokeStep struct {
 	kind   OptKind
 	off, n int
-	text   string
 }
 
 var (
-	pokeInt3  = pokeStep{OptPokeInt3, 0, 0, "write cc at A: whoever comes here traps"}
-	pokeTail  = pokeStep{OptPokeTail, 1, jumpTail, "write the tail, A+1 to A+4, behind the int3"}
-	pokeFirst = pokeStep{OptPokeFirst, 0, 1, "write the first byte over the int3: the instruction is whole"}
-	pokeSync  = pokeStep{OptPokeSync, 0, 0, "synchronize: every CPU runs a serializing instruction and sees what was written"}
-	pokeDone  = pokeStep{OptPokeDone, 0, 0, "withdraw the announcement; no CPU is in its handler any more"}
-	pokeWhole = pokeStep{OptPokeStopped, 0, jumpSize, "stop all CPUs, write the 5 bytes, synchronize, let them go on"}
+	pokeInt3  = pokeStep{OptPokeInt3, 0, 0}
+	pokeTail  = pokeStep{OptPokeTail, 1, jumpTail}
+	pokeFirst = pokeStep{OptPokeFirst, 0, 1}
+	pokeSync  = pokeStep{OptPokeSync, 0, 0}
+	pokeDone  = pokeStep{OptPokeDone, 0, 0}
+	pokeWhole = pokeStep{OptPokeStopped, 0, jumpSize}
 )
 
 // The protocols.
@@ -112,7 +111,7 @@ func (k *Kprobes) pokeStep() bool {
 	if err != nil {
 		k.fail(err)
 	}
-	k.optEvent(s.kind, k.table.lookup(p.at), p.at, s.text)
+	k.optEvent(s.kind, k.table.lookup(p.at), p.at)
 	return true
 }
 
@@ -132,6 +131,6 @@ func (k *Kprobes) pokeInt3(cpu *cpuState, regs *x86.PtRegs) bool {
 	}
 	cpu.step = 0
 	regs.IP = uint64(p.landing)
-	k.event(cpu, EventPoke, k.table.lookup(p.at), p.landing, regs, "the int3 of a text poke: the jump to the detour buffer is emulated")
+	k.event(cpu, EventPoke, WayInt3, k.table.lookup(p.at), p.landing, regs)
 	return true
 }

@@ -23,7 +23,7 @@ func (k *Kprobes) reenter(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) bool {
 		return false
 	}
 	p.missed()
-	k.event(cpu, EventMissed, p, p.Addr, regs, "hit while another probe is handled: counted as missed, no handlers")
+	k.event(cpu, EventMissed, WayInt3, p, p.Addr, regs)
 	return k.setupStep(cpu, p, regs, true)
 }
 

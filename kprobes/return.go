@@ -47,14 +47,14 @@ func (k *Kprobes) runReturn(cpu *cpuState, frame x86.Addr, regs *x86.PtRegs) x86
 		return 0
 	}
 	cpu.step, cpu.task = 0, task
-	k.event(cpu, EventReturn, k.entryProbe(last), frame, regs, "the function returned into the trampoline, which built a frame")
+	k.event(cpu, EventReturn, WayReturn, k.entryProbe(last), frame, regs)
 	if !k.c.Kret.HandlerIPIsTrampoline {
 		regs.IP = uint64(last.RetAddr)
 	}
 	ret := last.RetAddr
 	k.runHandlers(cpu, first, last, frame, regs)
 	k.recycleThrough(task, last)
-	k.event(cpu, EventReturned, nil, ret, regs, "the real return address is restored")
+	k.event(cpu, EventReturned, WayReturn, nil, ret, regs)
 	return ret
 }
 
@@ -124,9 +124,9 @@ func (k *Kprobes) runHandler(cpu *cpuState, i *Instance, regs *x86.PtRegs) {
 	if rp == nil || rp.Handler == nil {
 		return
 	}
-	k.event(cpu, EventReturnHandler, &rp.KP, i.RetAddr, regs, "return handler")
+	k.event(cpu, EventReturnHandler, WayReturn, &rp.KP, i.RetAddr, regs)
 	cpu.current = &rp.KP
-	cpu.come(byReturn, regs)
+	cpu.come(WayReturn, regs)
 	cpu.status = HitActive
 	k.callReturn(cpu, rp, "handler", rp.Handler, i, regs)
 	cpu.current = nil

@@ -20,7 +20,7 @@ func (k *Kprobes) setupStep(cpu *cpuState, p *Kprobe, regs *x86.PtRegs, reenter 
 			cpu.current = nil
 		}
 		regs.IP = uint64(ool.Addr)
-		k.event(cpu, EventBoost, p, ool.Addr, regs, "resume in the slot; the jump behind the copy leads back")
+		k.event(cpu, EventBoost, WayInt3, p, ool.Addr, regs)
 		return true
 	}
 	if reenter {
@@ -37,7 +37,7 @@ func (k *Kprobes) setupStep(cpu *cpuState, p *Kprobe, regs *x86.PtRegs, reenter 
 	if !reenter {
 		k.answerStep(cpu, p)
 	}
-	k.event(cpu, EventStep, p, x86.Addr(regs.IP), regs, "resume at the copy in the slot, interrupts off")
+	k.event(cpu, EventStep, WayInt3, p, x86.Addr(regs.IP), regs)
 	return true
 }
 
@@ -69,7 +69,7 @@ func (k *Kprobes) emulate(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) bool {
 		regs.IP = uint64(p.Addr)
 		return false
 	}
-	k.event(cpu, EventEmulate, p, x86.Addr(regs.IP), regs, "the instruction was emulated")
+	k.event(cpu, EventEmulate, WayInt3, p, x86.Addr(regs.IP), regs)
 	k.postProcess(cpu, p, regs)
 	return true
 }
@@ -99,7 +99,7 @@ func (k *Kprobes) finishStep(cpu *cpuState, regs *x86.PtRegs) {
 	if cpu.status == HitSS {
 		k.learn(WayStep, p, regs.IP-1)
 	}
-	k.event(cpu, EventStepped, p, x86.Addr(regs.IP-1), regs, "int3 behind the copy: move ip back to the original code")
+	k.event(cpu, EventStepped, WayStep, p, x86.Addr(regs.IP-1), regs)
 	k.endStep(cpu, regs)
 	k.postProcess(cpu, p, regs)
 }
@@ -120,7 +120,7 @@ func (k *Kprobes) postProcess(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) {
 		k.post(cpu, p, regs)
 		cpu.current = nil
 	}
-	k.event(cpu, EventResume, p, x86.Addr(regs.IP), regs, "resume the probed code")
+	k.event(cpu, EventResume, WayInt3, p, x86.Addr(regs.IP), regs)
 }
 
 // unwind ends a hit without running the post handler.

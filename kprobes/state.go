@@ -54,10 +54,10 @@ type cpuState struct {
 	step int
 	// answered: the machine has the answer to the int3 that ends the step.
 	answered bool
-	// interruptible is whether interrupts were on at the probed place, and path
-	// how the handlers that run now were come to.
+	// interruptible is whether interrupts were on at the probed place, and way
+	// how the CPU came to the handlers that run now.
 	interruptible bool
-	path          entryPath
+	way           Way
 	// instance is the member of an aggregate whose handler is being called.
 	instance *Kprobe
 	// local is the CPU's page of variables, nil while no handler is guest
@@ -90,8 +90,8 @@ func (k *Kprobes) begin(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) {
 }
 
 // come notes how a hit that runs handlers came about.
-func (cpu *cpuState) come(path entryPath, regs *x86.PtRegs) {
-	cpu.path, cpu.interruptible = path, regs.Flags&x86.FlagIF != 0
+func (cpu *cpuState) come(way Way, regs *x86.PtRegs) {
+	cpu.way, cpu.interruptible = way, regs.Flags&x86.FlagIF != 0
 }
 
 // set copies word by word. The words have just been written, one by one, and a

@@ -17,7 +17,7 @@ func (k *Kprobes) debug(cpu *cpuState, regs *x86.PtRegs) bool {
 	if p == nil || cpu.ool == nil || !k.c.Step.TrapFlag || cpu.status&(HitSS|Reenter) == 0 {
 		return false
 	}
-	k.event(cpu, EventStepped, p, x86.Addr(regs.IP), regs, "debug trap after one instruction: fix ip up")
+	k.event(cpu, EventStepped, WayDebug, p, x86.Addr(regs.IP), regs)
 	if k.c.Step.PostBeforeFixup {
 		k.postOnce(cpu, p, regs)
 	}
@@ -27,7 +27,7 @@ func (k *Kprobes) debug(cpu *cpuState, regs *x86.PtRegs) bool {
 		k.postOnce(cpu, p, regs)
 	}
 	k.unwind(cpu)
-	k.event(cpu, EventResume, p, x86.Addr(regs.IP), regs, "resume the probed code")
+	k.event(cpu, EventResume, WayInt3, p, x86.Addr(regs.IP), regs)
 	// With TF set now, somebody else is stepping and wants the trap too.
 	return regs.Flags&x86.FlagTF == 0
 }

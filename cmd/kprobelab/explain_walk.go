@@ -100,7 +100,7 @@ func (w *optWalk) step(e kprobes.OptEvent) {
 	case kprobes.OptPokeDone, kprobes.OptOptimized, kprobes.OptUndone:
 		w.announced = false
 	}
-	fmt.Fprintf(w, "  %2d. %-11s %s\n", e.Step, e.Kind, e.Text)
+	fmt.Fprintf(w, "  %2d. %-11s %s\n", e.Step, e.Kind, optText(&e))
 	w.state()
 }
 

@@ -47,7 +47,7 @@ func (s *stepWriter) step(at session.Where, e *kprobes.Event) {
 	if e.Step == 1 {
 		s.begin(at, e)
 	}
-	fmt.Fprintf(s.w, "  %2d. %s\n", e.Step, e.Text)
+	fmt.Fprintf(s.w, "  %2d. %s\n", e.Step, stepText(e))
 	s.changes(at.CPU, e)
 	if next := s.next(e); next != "" {
 		fmt.Fprintf(s.w, "      next: %s\n", next)
@@ -100,7 +100,7 @@ func (s *stepWriter) slot(p *kprobes.Kprobe) {
 	}
 }
 
-// buffer shows what a detour buffer executes behind its call.
+// buffer shows what a detour buffer executes after its call.
 func (s *stepWriter) buffer(d *optimizer.Detour) {
 	fmt.Fprintf(s.w, "      %-11s  %s  calls optimized_callback, then runs\n", "detour", d.Addr)
 	at, rest := d.Copied(), d.Code()[d.TemplateSize:]
@@ -114,8 +114,8 @@ func (s *stepWriter) buffer(d *optimizer.Detour) {
 	}
 }
 
-// code shows the instruction at the start of b; of a slot all bytes, for what
-// is behind the copy brings the CPU back.
+// code shows the instruction at the start of b; of a slot all bytes, because what
+// follows the copy brings the CPU back.
 func (s *stepWriter) code(what string, at x86.Addr, b []byte) {
 	inst, err := decoder.Decode(b)
 	text := "(bad)"
@@ -208,6 +208,6 @@ func (o *textOutput) step(at session.Where, e *kprobes.Event) {
 }
 
 func (o *jsonOutput) step(at session.Where, e *kprobes.Event) {
-	j := event{Event: "step", Addr: e.Addr.String(), Step: e.Step, Detail: e.Kind.String() + ": " + e.Text}
+	j := event{Event: "step", Addr: e.Addr.String(), Step: e.Step, Detail: e.Kind.String() + ": " + stepText(e)}
 	o.write(j.at(at))
 }
