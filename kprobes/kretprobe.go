@@ -27,7 +27,7 @@ type Kretprobe struct {
 	// code, 0 where they are not: int handler(struct kretprobe_instance *ri,
 	// struct pt_regs *regs). Registration sets Handler and EntryHandler to what
 	// calls them. ri begins with the return address, and the instance's data
-	// is InstanceData bytes behind it, not in Instance.Data.
+	// is InstanceData bytes after ri, not in Instance.Data.
 	HandlerCode, EntryCode x86.Addr
 	// MaxActive is how many calls can be tracked at a time. 0 or less asks
 	// for the kernel's default, which registration stores here.

@@ -34,7 +34,7 @@ import (
 const (
 	offSP    = 152
 	offSS    = 160
-	offAbove = x86.PtRegsSize // the word behind the frame
+	offAbove = x86.PtRegsSize // the word above the frame
 )
 
 // field is where a value is filled in.

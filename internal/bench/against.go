@@ -28,10 +28,10 @@ type Compared struct {
 func (c *Compared) Twice() bool { return c.Times > 0 && c.RealNS >= 2*c.NS }
 
 // Against compares the results without other probes to what real kernels took:
-// each path with its own kernel's release where that was measured, else with
-// all there are. A path with handlers in guest code is compared with these, as
-// the real kernel's are compiled. After them come the real kernels' paths that
-// are not measured here.
+// each path with the same release where that was measured, else with all
+// releases. A path that was measured with handlers in guest code is compared by
+// these, for the real kernel's are compiled too. The real kernels' paths that are
+// not measured here come last.
 func (r *Report) Against(m *RealKernels) []Compared {
 	var list []Compared
 	known := map[string]bool{}
@@ -61,8 +61,8 @@ func (r *Report) closest(p *Result) *Result {
 	return p
 }
 
-// against is a line for each of the real kernels' rows of that path, one
-// without them where there are none.
+// against is a line for each row that the real kernels have of the path, and one
+// line without a kernel where they have none.
 func (p *Result) against(m *RealKernels) (list []Compared) {
 	here := Compared{Path: p.Path, Profile: p.Profile, Handler: p.Handler, NS: p.NS}
 	for _, row := range m.path(p) {
@@ -96,7 +96,7 @@ func (m *RealKernels) path(p *Result) (rows []*Real) {
 	return rows
 }
 
-// compared puts the real kernel's side to c.
+// compared is c with the real kernel's figures.
 func (r *Real) compared(c Compared) Compared {
 	c.Path, c.Form, c.Kernel, c.RealError = r.Path, r.Form, r.Config(), r.Error
 	if r.Error == "" {

@@ -10,8 +10,8 @@ import (
 	"kprobelab/kprobes"
 )
 
-// counting is how many calls are counted over. A run of one call more than
-// another differs by what a call adds, whatever comes once in a run.
+// counting is how many calls are counted over: a run of so many and one more is
+// compared with a run of one, so what comes once in a run is left out.
 const counting = 1000
 
 // hitsOf is how many hits so many calls make.
@@ -38,8 +38,8 @@ func (s *subject) counts() (Parts, error) {
 	}, nil
 }
 
-// counted is counts, which have to be these, in as many hits as there should
-// be. The error is untaken where the hits take another path.
+// counted is counts, and checks that a hit is made of what the path should have,
+// and that every call made its hits. The error is untaken where they did not.
 func (s *subject) counted(want Parts) (Parts, error) {
 	var before uint64
 	if s.hits != nil {
@@ -83,8 +83,8 @@ func (p *Parts) add(e *kprobes.Event) {
 // guest runs, and calls into Go.
 type effort struct{ instructions, crossings float64 }
 
-// effort is counted after a first call, in which the machine may have had to
-// learn the way.
+// effort is counted after a first call, in which the fast path of guest code may
+// still have been learning.
 func (s *subject) effort() (effort, error) {
 	var instrs, crossings [3]uint64
 	for i, calls := range []int{1, 1, counting + 1} {

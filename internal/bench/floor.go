@@ -137,8 +137,9 @@ func bareStep(s *subject) error {
 	return s.aim(at, guestWords)
 }
 
-// bareGate is an int3 through the gate that a probe's takes, with the way to
-// Go cut off, and a handler that only says that it does not run any more.
+// bareGate is an int3 that goes through the gate of a probe with a handler in
+// guest code. The handler says at once that it has ended, and the call-out that
+// the gate makes after it returns before it reaches Go.
 func bareGate(s *subject) error {
 	at, err := s.code("bench_gate", []byte{opNop, opRet})
 	if err != nil {
@@ -216,7 +217,7 @@ func bareHandler(s *subject) error {
 	return s.aim(at, guestWords)
 }
 
-// short makes what is at an address return at once while it is planted.
+// short plants a ret over the first instruction of a function.
 func (s *subject) short(at x86.Addr) error {
 	var first [1]byte
 	if err := s.Machine.ReadMem(at, first[:]); err != nil {
@@ -230,12 +231,12 @@ func bareDetour(s *subject) error { return bareEntry(s, placeOptimizable, "optim
 
 func bareTracer(s *subject) error { return bareEntry(s, placeTraced, "kprobe_ftrace_handler") }
 
-// bareEntry is a probe whose way to the handlers is cut off before they are
-// called.
+// bareEntry is a probe that is reached without a trap. What its detour buffer or
+// its trampoline calls returns at once.
 func bareEntry(s *subject, place, callback string) error {
 	at, p := s.symbol(place), &kprobes.Kprobe{}
 	plant := func() error { return s.plantKprobe(p, at, 0) }
-	if err := plant(); err != nil { // what it calls is placed with the first
+	if err := plant(); err != nil { // the callback is placed with the first probe
 		return err
 	}
 	if err := errors.Join(s.unplant(p, nil), s.short(s.added(callback))); err != nil {
@@ -247,12 +248,13 @@ func bareEntry(s *subject, place, callback string) error {
 	return s.aim(at, guestWords)
 }
 
-// frameAbove is where the return address is, from the frame that the return
+// frameAbove is the offset of the return address from the frame that the return
 // trampoline builds.
 const frameAbove = 168
 
-// bareTrampoline is a function that returns to the trampoline, which calls a
-// few instructions that find the caller, for it is always the same.
+// bareTrampoline is a function that returns to the trampoline. In the place of
+// the trampoline's callback are a few instructions that write the address of the
+// caller, which is always the same.
 func bareTrampoline(s *subject) error {
 	rp := &kprobes.Kretprobe{}
 	if err := errors.Join(s.plantReturn(rp, s.symbol(placeOptimizable)), s.unplant(nil, rp)); err != nil {
@@ -268,8 +270,8 @@ func bareTrampoline(s *subject) error {
 	if err := s.aim(at, guestWords); err != nil {
 		return err
 	}
-	// mov $after,%rax; mov %rax,168(%rdi); ret
-	back := append([]byte{0x48, 0xc7, 0xc0}, word32(uint32(s.after))...)
+	// mov $next,%rax; mov %rax,168(%rdi); ret
+	back := append([]byte{0x48, 0xc7, 0xc0}, word32(uint32(s.next))...)
 	back = append(append(back, 0x48, 0x89, 0x87), word32(frameAbove)...)
 	back = append(back, opRet)
 	s.plant = s.patch(at, to...)
@@ -277,11 +279,15 @@ func bareTrampoline(s *subject) error {
 	return errors.Join(s.patch(callback, back...)(), s.remove())
 }
 
-// floorOf is what a path with these parts takes at least, with handlers there.
+// floorOf is the least that a path takes: the costs of its parts, with its
+// handlers in Go or in guest code.
 func floorOf(p *Path, handler string, ns map[string]float64) float64 {
 	trap, call := ns[floorTrap], ns[floorCallout]
 	if handler == HandlerGuest {
 		trap, call = ns[floorGate]+ns[floorCallout], ns[floorHandler]
+		if p.kind == both { // the gate's cost has one handler
+			trap += call
+		}
 	}
 	second := ns[floorStep]
 	switch {

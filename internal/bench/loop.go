@@ -19,9 +19,9 @@ import (
 // stand is a guest kernel with a loop in it, which calls one function.
 type stand struct {
 	*kprobelab.Lab
-	// target is what the loop calls, loop the loop itself, and after where the
+	// target is what the loop calls, loop the loop itself, and next where the
 	// target returns to.
-	target, loop, after x86.Addr
+	target, loop, next x86.Addr
 }
 
 // standSpec says what stand to make.
@@ -126,12 +126,12 @@ func (s *stand) code(name string, code []byte) (x86.Addr, error) {
 // aim writes the loop that calls target with these words.
 func (s *stand) aim(target x86.Addr, words []uint64) (err error) {
 	s.target = target
-	code, after := loopCode(words)
+	code, next := loopCode(words)
 	if s.loop, err = s.code("bench_loop", code); err != nil {
 		return err
 	}
-	s.after = s.loop.Add(int64(after))
-	return s.Machine.PokeText(s.after.Add(-4), rel32(s.after, target))
+	s.next = s.loop.Add(int64(next))
+	return s.Machine.PokeText(s.next.Add(-4), rel32(s.next, target))
 }
 
 // rel32 is the displacement from the end of an instruction to a target.

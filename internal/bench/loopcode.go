@@ -13,7 +13,7 @@ var loadWord = [...][]byte{{0x48, 0xbf}, {0x48, 0xbe}, {0x48, 0xba}, {0x48, 0xb9
 // loopCode is a function that makes a call rdi times, and where in it the call
 // ends; the call's displacement, the 4 bytes before, is 0. The first six words
 // are passed in registers and the others on the stack.
-func loopCode(words []uint64) (code []byte, after int) {
+func loopCode(words []uint64) (code []byte, next int) {
 	stacked := words[min(len(words), len(loadWord)):]
 	pad := len(stacked) % 2 // the stack is aligned to 16 bytes at a call
 	add := func(b ...byte) { code = append(code, b...) }
@@ -36,7 +36,7 @@ func loopCode(words []uint64) (code []byte, after int) {
 	}
 	add(0x31, 0xc0)       // xor %eax,%eax: no vector registers, for variadics
 	add(0xe8, 0, 0, 0, 0) // call target
-	after = len(code)
+	next = len(code)
 	if n := len(stacked) + pad; n > 0 {
 		add(0x48, 0x81, 0xc4) // add $n*8,%rsp
 		add(word32(uint32(8 * n))...)
@@ -46,5 +46,5 @@ func loopCode(words []uint64) (code []byte, after int) {
 	add(word32(uint32(again - (len(code) + 4)))...)
 	add(0x5b) // pop %rbx
 	add(opRet)
-	return code, after
+	return code, next
 }

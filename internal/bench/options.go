@@ -14,16 +14,17 @@ type Options struct {
 	Target *Target
 	// Paths are the names of those to measure; all by default.
 	Paths []string
-	// Rounds is how often each path is measured, unprobed and probed: 15 by
+	// Rounds is how often each path is measured, unprobed and probed: 101 by
 	// default, at most MaxRounds.
 	Rounds int
 	// Hits is how many each round makes: 1,000 by default, at most MaxHits.
 	Hits int
-	// Others is how many probes stand elsewhere meanwhile, each a measurement
-	// of its own in the same rounds: none by default, at most MaxOthers.
+	// Others are numbers of probes to plant elsewhere, at most MaxOthers. Each
+	// path is measured with each number, in the same rounds; by default with
+	// none.
 	Others []int
-	// Handlers are where the probes' handlers are, each a measurement of its
-	// own in the same rounds: HandlerGo and HandlerGuest by default.
+	// Handlers are where the probes' handlers are. Each path is measured with
+	// each, in the same rounds: HandlerGo and HandlerGuest by default.
 	Handlers []string
 	// Hardware is what the modelled figures are for; the documentation's
 	// x86-64 by default.

@@ -33,9 +33,9 @@ type RealKernels struct {
 // ErrReal is the class of a file that is not what make bench-qemu writes.
 var ErrReal = errors.New("not figures of make bench-qemu")
 
-// ParseReal reads lines of words "key=value", values quoted where they have
-// blanks, of three kinds: "machine" describes what runs the kernels of the
-// lines that follow it, "kernel" names the one of the lines that follow it, and
+// ParseReal reads lines of words "key=value", values quoted where they
+// have blanks, of three kinds. "machine" describes what runs the kernels of the
+// lines that follow, "kernel" names the kernel of the lines that follow, and
 // "bench" is a path, with its samples after "ns=". Lines of the same path, form
 // and kernel are rounds of one row. Blank lines and those that begin with # are
 // left out. The error is ErrReal.
@@ -105,7 +105,7 @@ func (m *RealKernels) machine(line string) {
 func (m *RealKernels) row(kernel, words map[string]string) error {
 	r := Real{Path: words["path"], Form: words["form"], Error: words["error"], Kernel: kernel["release"], Preemption: kernel["preemption"] == "1"}
 	if r.Kernel == "" {
-		return errors.New("a path in front of the first kernel's release")
+		return errors.New("a path before the first kernel's release")
 	}
 	if r.Path == "" {
 		return errors.New("no path")
@@ -123,8 +123,8 @@ func (m *RealKernels) row(kernel, words map[string]string) error {
 	return nil
 }
 
-// add puts a row's rounds to those of the same one. A path that failed once
-// has no figure.
+// add appends a row's rounds to the row of the same path, form and kernel. A path
+// that failed once has no figure.
 func (m *RealKernels) add(r Real) {
 	for i := range m.Rows {
 		if same := &m.Rows[i]; same.Path == r.Path && same.Form == r.Form && same.Kernel == r.Kernel {

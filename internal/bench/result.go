@@ -21,7 +21,7 @@ type Result struct {
 	Low  float64 `json:"low_ns"`
 	High float64 `json:"high_ns"`
 	// Floor is what the machine asks for the same traps, call-outs and guest
-	// instructions with nothing after them, and Ratio NS to it; 0 for none.
+	// instructions when nothing is done with them, and Ratio NS to it; 0 for none.
 	Floor float64 `json:"floor_ns"`
 	Ratio float64 `json:"ratio,omitempty"`
 	// Parts were counted, Instructions is how many more the guest ran, and
@@ -64,12 +64,9 @@ type Report struct {
 
 // Find is the first result of a path, that with handlers in Go if there is
 // one; nil where it was not measured.
-func (r *Report) Find(path string) *Result { return r.FindWith(path, "") }
-
-// FindWith is the first result of a path with handlers there.
-func (r *Report) FindWith(path, handler string) *Result {
+func (r *Report) Find(path string) *Result {
 	for i := range r.Paths {
-		if r.Paths[i].Path == path && (handler == "" || r.Paths[i].Handler == handler) {
+		if r.Paths[i].Path == path {
 			return &r.Paths[i]
 		}
 	}

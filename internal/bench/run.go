@@ -127,8 +127,8 @@ type standKey struct {
 	release           string
 	preempt, optimize bool
 	others            int
-	// guest: it has had handlers in guest code, which leaves functions that
-	// look for them in the way of the others.
+	// guest: it has had handlers in guest code. Their fast path stays in the
+	// machine, and costs the other paths time.
 	guest bool
 }
 

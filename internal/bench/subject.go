@@ -11,11 +11,11 @@ import (
 	"kprobelab/x86"
 )
 
-// subject is something to be measured with and without.
+// subject is what is measured: calls with something planted, and without it.
 type subject struct {
 	*stand
 	name string
-	// run makes n hits, plant puts in what costs, remove takes it away.
+	// run makes n calls, plant puts in what costs, remove takes it away.
 	run    func(n int) error
 	plant  func() error
 	remove func() error
@@ -30,8 +30,8 @@ type site struct {
 	// fn is what the loop calls with words; at is what is probed.
 	fn, at x86.Addr
 	words  []uint64
-	// neighbour is the function next door, outer one that is called to have a
-	// handler run.
+	// neighbour is the function next door, and outer one whose probe's handler
+	// runs the loop.
 	neighbour, outer x86.Addr
 	// per is how many hits a call makes.
 	per int
@@ -46,8 +46,8 @@ func (p *Path) guestSite(s *stand) *site {
 	}
 }
 
-// subject makes the path's, on a stand that others may share: one thing is
-// planted at a time.
+// subject makes a path's subject. Several share a stand: one thing is planted at
+// a time.
 func (p *Path) subject(l *kprobelab.Lab, at *site, handler string) (*subject, error) {
 	s := &stand{Lab: l}
 	sub := &subject{stand: s, name: p.Name, per: at.per, run: s.calls}
@@ -118,8 +118,9 @@ func (s *subject) unplant(p *kprobes.Kprobe, rp *kprobes.Kretprobe) error {
 	return errors.Join(s.Settle(), s.Kprobes.Err())
 }
 
-// missReturns lets the one instance be taken by a call of the probed function
-// that calls the loop, which calls the function again.
+// missReturns has the probed function called with the loop for its argument. It
+// calls the loop, which calls the function again, and each of those returns is
+// missed: the outer call has the only instance.
 func (s *subject) missReturns(rp *kprobes.Kretprobe, at x86.Addr) {
 	rp.MaxActive = 1
 	s.hits = func() uint64 { return rp.Nmissed }

@@ -45,8 +45,8 @@ type Skipped struct {
 	Reason string `json:"reason"`
 }
 
-// rules are the kernel's for the path: boosting needs one without PREEMPTION,
-// and what is to trap and not to be boosted one with it. Others take the
+// rules are the kernel's rules, with PREEMPTION as the path needs it: off for
+// boosting, and on for a probe that is to trap and step. Other paths take the
 // kernel as it is.
 func (p *Path) rules(c *profile.Config) *profile.Config {
 	own := *c
