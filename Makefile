@@ -15,9 +15,7 @@ SOAKTIME ?= 2m
 # The caller's own flags come after ours, and ours are not repeated when a make
 # runs a make: the build cache compares flags as text, and built everything twice.
 cflags = -O2 -g -I$(unicorn)/include
-# The binding names -lunicorn after -lm, and a linker that drops libraries nobody has
-# asked for yet would drop libm: the archive's sqrtf was then undefined.
-ldflags = -L$(unicorn)/lib -Wl,--no-as-needed -lm -lpthread
+ldflags = -L$(unicorn)/lib
 export CGO_CFLAGS := $(strip $(cflags) $(filter-out $(cflags),$(CGO_CFLAGS)))
 export CGO_LDFLAGS := $(strip $(ldflags) $(filter-out $(ldflags),$(CGO_LDFLAGS)))
 

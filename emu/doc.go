@@ -1,7 +1,7 @@
 // Package emu is the machine: one guest address space, CPUs (an engine of
 // Unicorn each), tasks and their stacks, traps, text poking, a virtual clock.
 //
-// It knows nothing of kprobes: its user says who receives the traps and why
+// It must not know kprobes: its user says who receives the traps and why
 // text is poked. It is the only package that uses cgo.
 //
 // One CPU runs at a time. A seeded scheduler chooses it, so that a run repeats

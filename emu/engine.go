@@ -2,8 +2,13 @@
 
 package emu
 
+// The binding links -lunicorn alone. A static archive needs libm after it, so it
+// is named here once more. Nothing else of the package is compiled where the
+// #error is met.
+
 /*
-#cgo LDFLAGS: -lm -lpthread
+#cgo LDFLAGS: -lunicorn -lm -lpthread
+
 #if __has_include(<unicorn/unicorn.h>)
 #include <unicorn/unicorn.h>
 #endif

@@ -1,0 +1,28 @@
+package archtest
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Whoever builds a fresh clone before make deps is told what to run, and is not
+// left with a wall of missing headers.
+func TestBuildWithoutUnicornSaysWhatToRun(t *testing.T) {
+	if out, err := exec.Command("go", "env", "GOOS", "GOARCH", "CGO_ENABLED").Output(); err != nil || string(out) != "linux\namd64\n1\n" {
+		t.Skip("a build here has no engine")
+	}
+	cmd := exec.Command("go", "build", "./emu")
+	cmd.Dir = repositoryRoot(t)
+	cmd.Env = append(os.Environ(), "CGO_CFLAGS=", "CGO_LDFLAGS=", "C_INCLUDE_PATH=", "CPATH=")
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		t.Skip("this system has Unicorn of its own")
+	}
+	require.Equal(t, "# kprobelab/emu\n"+
+		"Unicorn:1:2: error: #error Unicorn 2.1 is not set up here: run make deps, then eval \"$(make env)\"",
+		strings.TrimSpace(string(out)))
+}
