@@ -141,6 +141,9 @@ type kallsymsLayout struct {
 	marker int
 	// seqs: there is a seqs_of_names table.
 	seqs bool
+	// self: offsets that count from their own places, tables at multiples of 4
+	// (7.0 and later).
+	self bool
 }
 
 var kallsymsLayouts = []kallsymsLayout{
@@ -150,6 +153,7 @@ var kallsymsLayouts = []kallsymsLayout{
 	{name: "6.1", percpu: true, marker: 4, seqs: true},
 	{name: "6.12", percpu: true, marker: 4, seqs: true, after: true},
 	{name: "6.15", marker: 4, seqs: true, after: true},
+	{name: "7.0", marker: 4, seqs: true, after: true, self: true},
 }
 
 // testTokens is a token table where most bytes stand for themselves and some
@@ -167,7 +171,11 @@ func testTokens() [256]string {
 
 const testBase = 0xffffffff81000000
 
-// build makes the tables of the symbols, which must be sorted by address.
+// testTables is where tests put the tables.
+const testTables = testBase + 0x1100
+
+// build makes the tables of the symbols, which must be sorted by address, to
+// stand at testTables.
 func (l kallsymsLayout) build(syms []Symbol) []byte {
 	tokens := testTokens()
 	var names, marks, addrs, table, index, seqs []byte
@@ -197,10 +205,18 @@ func (l kallsymsLayout) build(syms []Symbol) []byte {
 		seqs = nil
 	}
 	num := appendUint(nil, uint64(len(syms)), 8)
-	if l.after {
-		return joinAligned(num, names, marks, table, index, addrs, base, seqs)
+	if l.self {
+		before := joinAligned(4, num[:4:4], names, marks, table, index)
+		at := alignUp(len(before), 4)
+		for i := range syms {
+			le.PutUint32(addrs[4*i:], uint32(syms[i].Addr-testTables)-uint32(at+4*i))
+		}
+		return joinAligned(4, before, addrs, seqs)
 	}
-	return joinAligned(addrs, base, num, names, marks, seqs, table, index)
+	if l.after {
+		return joinAligned(8, num, names, marks, table, index, addrs, base, seqs)
+	}
+	return joinAligned(8, addrs, base, num, names, marks, seqs, table, index)
 }
 
 func (l kallsymsLayout) appendAddr(b []byte, a x86.Addr) []byte {
@@ -239,10 +255,10 @@ func appendUint(b []byte, v uint64, size int) []byte {
 	return b
 }
 
-func joinAligned(parts ...[]byte) []byte {
+func joinAligned(align int, parts ...[]byte) []byte {
 	var b []byte
 	for _, p := range parts {
-		b = append(b, make([]byte, align8(len(b))-len(b))...)
+		b = append(b, make([]byte, alignUp(len(b), align)-len(b))...)
 		b = append(b, p...)
 	}
 	return b

@@ -13,10 +13,12 @@ import (
 //
 //	to 6.3:    offsets  relative_base  num_syms  names  markers  [seqs_of_names]  token_table  token_index
 //	from 6.4:  num_syms  names  markers  token_table  token_index  offsets  relative_base  seqs_of_names
+//	from 7.0:  num_syms  names  markers  token_table  token_index  offsets  seqs_of_names
 //
-// (scripts/kallsyms.c; every table starts at a multiple of 8; stable releases
-// of 6.1 have seqs_of_names too, and kernels without a relative base have
-// 8-byte addresses in place of offsets.)
+// (scripts/kallsyms.c; to 6.19 every table starts at a multiple of 8; stable
+// releases of 6.1 have seqs_of_names too, and kernels without a relative base
+// have 8-byte addresses in place of offsets. From 7.0 on every table starts at a
+// multiple of 4, num_syms has 4 bytes, and an offset counts from its own place.)
 //
 // token_table has 256 strings: each byte of a compressed name stands for one.
 // Digits and letters stand for themselves, so "0\x001\x002\x00…9\x00" is in it,
@@ -28,10 +30,14 @@ var errNoKallsyms = errors.New("no kallsyms tables")
 
 // kallsymsTables are the tables found in one piece of data.
 type kallsymsTables struct {
-	data   []byte
+	data []byte
+	// at is where data is in memory.
+	at     x86.Addr
 	tokens [256][]byte
 	// names starts the compressed names, num is how many.
 	names, num int
+	// align is where tables start: at multiples of 8, or of 4 from 7.0 on.
+	align int
 }
 
 var tokenAnchor = []byte("0\x001\x002\x003\x004\x005\x006\x007\x008\x009\x00")
@@ -47,9 +53,9 @@ const (
 	maxNames = 64 << 20
 )
 
-// findKallsyms looks for the tables in data and decodes their symbols. inText
-// tells whether an address is in the image's text.
-func findKallsyms(data []byte, inText func(x86.Addr) bool) ([]Symbol, error) {
+// findKallsyms looks for the tables in data, which is at an address, and decodes
+// their symbols. inText tells whether an address is in the image's text.
+func findKallsyms(data []byte, at x86.Addr, inText func(x86.Addr) bool) ([]Symbol, error) {
 	budget := nameBudget
 	for from := 0; ; {
 		i := bytes.Index(data[from:], tokenAnchor)
@@ -58,6 +64,7 @@ func findKallsyms(data []byte, inText func(x86.Addr) bool) ([]Symbol, error) {
 		}
 		anchor := from + i
 		if k, table, index := findTokens(data, anchor); k != nil {
+			k.at = at
 			if syms, ok := k.find(table, index, inText, &budget); ok {
 				return syms, nil
 			}
@@ -70,9 +77,9 @@ func findKallsyms(data []byte, inText func(x86.Addr) bool) ([]Symbol, error) {
 // returns the tables with tokens set, and where token_table and token_index are.
 func findTokens(data []byte, anchor int) (k *kallsymsTables, table, index int) {
 	// 48 strings precede it, each at most some dozen bytes; the table may
-	// start at any multiple of 8, so all of them are tried.
+	// start at any multiple of 4, so all of them are tried.
 	const farthest = 48 * 128
-	for start := (anchor - 47) &^ 7; start >= 0 && start > anchor-farthest; start -= 8 {
+	for start := (anchor - 47) &^ 3; start >= 0 && start > anchor-farthest; start -= 4 {
 		k := &kallsymsTables{data: data}
 		at := start
 		var offs [256]uint16
@@ -94,8 +101,10 @@ func findTokens(data []byte, anchor int) (k *kallsymsTables, table, index int) {
 		if !ok {
 			continue
 		}
-		if index := align8(at); tokenIndexIs(data, index, &offs) {
-			return k, start, index
+		for _, k.align = range []int{8, 4} {
+			if index := alignUp(at, k.align); start%k.align == 0 && tokenIndexIs(data, index, &offs) {
+				return k, start, index
+			}
 		}
 	}
 	return nil, 0, 0
@@ -114,29 +123,53 @@ func tokenIndexIs(data []byte, at int, offs *[256]uint16) bool {
 }
 
 // find looks for the other tables before the token table and after the token
-// index.
+// index. The token table of 7.0 may stand at a multiple of 8 by chance, so both
+// ways to align are tried.
 func (k *kallsymsTables) find(table, index int, inText func(x86.Addr) bool, budget *int) ([]Symbol, bool) {
-	for q := (table - 8) &^ 7; q >= 0; q -= 8 {
-		n := le.Uint64(k.data[q:])
-		if n < minKallsyms || n > maxKallsyms || int(n) > (table-q)/2 {
-			continue
-		}
-		k.num, k.names = int(n), q+8
-		if !k.namesFit(table, budget) {
-			if *budget <= 0 {
-				return nil, false
+	for q := (table - 4) &^ 3; q >= 0; q -= 4 {
+		for _, align := range []int{8, 4} {
+			n, ok := k.numAt(q, align, table)
+			if !ok || n < minKallsyms || n > maxKallsyms || int(n) > (table-q)/2 {
+				continue
 			}
-			continue
-		}
-		syms, ok := k.expand()
-		if !ok {
-			continue
-		}
-		if k.decodeAddrs(syms, q, index+512, inText) {
-			return syms, true
+			k.align, k.num, k.names = align, int(n), q+align
+			if !k.namesFit(table, budget) {
+				if *budget <= 0 {
+					return nil, false
+				}
+				continue
+			}
+			if syms, ok := k.expand(); ok && k.decodeAddrs(syms, q, index+512, inText) {
+				return syms, true
+			}
 		}
 	}
 	return nil, false
+}
+
+// numAt is num_syms as it stands at q: 8 bytes at a multiple of 8, 4 bytes from
+// 7.0 on.
+func (k *kallsymsTables) numAt(q, align, table int) (n uint64, ok bool) {
+	switch {
+	case align == 4:
+		n = uint64(le.Uint32(k.data[q:]))
+		return n, k.marksBegin(n, table-q, table)
+	case q%8 == 0 && q+8 <= len(k.data):
+		return le.Uint64(k.data[q:]), true
+	}
+	return 0, false
+}
+
+// marksBegin reports whether the markers of n names, which end where the token
+// table starts from 7.0 on, begin as they must: at 0, then within the names. A
+// 4-byte number is too common in the data to walk the names for each.
+func (k *kallsymsTables) marksBegin(n uint64, room, table int) bool {
+	start := uint64(table) - 4*((n+255)/256)
+	if n < minKallsyms || n > maxKallsyms || start > uint64(table) || le.Uint32(k.data[start:]) != 0 {
+		return false
+	}
+	second := start + 4
+	return second >= uint64(table) || 2*256 <= le.Uint32(k.data[second:]) && int(le.Uint32(k.data[second:])) < room
 }
 
 // nameAt returns the compressed name at an offset, and the offset of the next
@@ -177,7 +210,7 @@ func (k *kallsymsTables) namesFit(table int, budget *int) bool {
 		}
 		at = next
 	}
-	at = align8(at)
+	at = alignUp(at, k.align)
 	return k.marksAt(at, table, marks, 4) || k.marksAt(at, table, marks, 8)
 }
 
@@ -239,11 +272,15 @@ func cutNames(arena string, ends []uint32) ([]Symbol, bool) {
 
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '?' }
 
-func align8(n int) int { return (n + 7) &^ 7 }
+// alignUp is n, or the next multiple of a power of two.
+func alignUp(n, to int) int { return (n + to - 1) &^ (to - 1) }
 
 // decodeAddrs finds the addresses, before num_syms at q or from after on, and
 // gives them to the symbols.
 func (k *kallsymsTables) decodeAddrs(syms []Symbol, q, after int, inText func(x86.Addr) bool) bool {
+	if k.align == 4 {
+		return k.decodeSelfRelative(syms, alignUp(after, 4)) && plausible(syms, inText)
+	}
 	for _, place := range []func(int, int) ([]byte, uint64, bool){k.offsetsBefore, k.offsetsAfter} {
 		offs, base, ok := place(q, after)
 		if !ok {
@@ -269,8 +306,20 @@ func (k *kallsymsTables) decodeAddrs(syms []Symbol, q, after int, inText func(x8
 	return plausible(syms, inText)
 }
 
+// decodeSelfRelative reads offsets that count from their own places, from 7.0 on.
+func (k *kallsymsTables) decodeSelfRelative(syms []Symbol, start int) bool {
+	if start+4*len(syms) > len(k.data) {
+		return false
+	}
+	for i := range syms {
+		off := start + 4*i
+		syms[i].Addr = k.at.Add(int64(off) + int64(int32(le.Uint32(k.data[off:]))))
+	}
+	return true
+}
+
 func (k *kallsymsTables) offsetsBefore(q, _ int) (offs []byte, base uint64, ok bool) {
-	start := q - 8 - align8(4*k.num)
+	start := q - 8 - alignUp(4*k.num, 8)
 	if start < 0 {
 		return nil, 0, false
 	}
@@ -278,8 +327,8 @@ func (k *kallsymsTables) offsetsBefore(q, _ int) (offs []byte, base uint64, ok b
 }
 
 func (k *kallsymsTables) offsetsAfter(_, after int) (offs []byte, base uint64, ok bool) {
-	start := align8(after)
-	end := start + align8(4*k.num)
+	start := alignUp(after, 8)
+	end := start + alignUp(4*k.num, 8)
 	if end+8 > len(k.data) {
 		return nil, 0, false
 	}

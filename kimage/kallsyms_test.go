@@ -20,7 +20,7 @@ func TestKallsymsLayouts(t *testing.T) {
 				want = want[2:]
 			}
 			data := append(make([]byte, 64), l.build(want)...)
-			got, err := findKallsyms(data, inTestText)
+			got, err := findKallsyms(data, testTables-64, inTestText)
 			require.NoError(t, err)
 			require.Equal(t, want, got)
 		})
@@ -31,7 +31,7 @@ func TestKallsymsLayouts(t *testing.T) {
 func TestKallsymsLongName(t *testing.T) {
 	syms := testKernelSymbols()
 	syms[4].Name = strings.Repeat("long", 100)
-	got, err := findKallsyms(kallsymsLayouts[4].build(syms), inTestText)
+	got, err := findKallsyms(kallsymsLayouts[4].build(syms), testTables, inTestText)
 	require.NoError(t, err)
 	require.Equal(t, syms, got)
 }
@@ -49,7 +49,7 @@ func TestKallsymsRoundTrip(t *testing.T) {
 				syms[i].Name = "other"
 			}
 		}
-		got, err := findKallsyms(l.build(syms), func(a x86.Addr) bool { return a == testBase })
+		got, err := findKallsyms(l.build(syms), testTables, func(a x86.Addr) bool { return a == testBase })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,14 +68,14 @@ func TestKallsymsDamage(t *testing.T) {
 		for i := 0; i < len(data); i += 11 {
 			bad := append([]byte(nil), data...)
 			bad[i] ^= 0xff
-			_, _ = findKallsyms(bad, inTestText)
-			_, _ = findKallsyms(data[:i], inTestText)
+			_, _ = findKallsyms(bad, testTables, inTestText)
+			_, _ = findKallsyms(data[:i], testTables, inTestText)
 		}
 	}
 }
 
 func TestKallsymsAbsent(t *testing.T) {
-	_, err := findKallsyms([]byte("nothing of the kind"), inTestText)
+	_, err := findKallsyms([]byte("nothing of the kind"), testTables, inTestText)
 	require.ErrorIs(t, err, errNoKallsyms)
 }
 
@@ -84,7 +84,7 @@ func FuzzKallsyms(f *testing.F) {
 		f.Add(l.build(testKernelSymbols()[2:]))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		syms, err := findKallsyms(data, inTestText)
+		syms, err := findKallsyms(data, testTables, inTestText)
 		if err == nil {
 			require.True(t, plausible(syms, inTestText))
 		}

@@ -194,7 +194,7 @@ func (img *Image) findSymbols(f *elfFile) (syms []Symbol, from string, err error
 		if s.Exec || len(s.Data) == 0 {
 			continue
 		}
-		if syms, err := findKallsyms(s.Data, img.executable); err == nil {
+		if syms, err := findKallsyms(s.Data, s.Addr, img.executable); err == nil {
 			return syms, "the image's kallsyms tables in " + s.Name, nil
 		}
 	}
