@@ -115,17 +115,11 @@ func (in Inside) Members(entry *Kprobe) []*Kprobe { return in.members(entry) }
 // Entry is the table entry of a probe, nil where it is not registered.
 func (in Inside) Entry(p *Kprobe) *Kprobe { return in.entryOf(p) }
 
-// HasPost reports whether a post handler is to run after a table entry's step.
-func (in Inside) HasPost(entry *Kprobe) bool { return entry.hasPost() }
-
 // Boosts reports whether a table entry's copy goes on by itself.
 func (in Inside) Boosts(entry *Kprobe) bool { return in.boosts(entry, entry.ool) }
 
 // Kretprobe is the return probe that p is the entry of, nil for none.
 func (in Inside) Kretprobe(p *Kprobe) *Kretprobe { return p.kret }
-
-// Jprobe reports whether p calls a jprobe's handler.
-func (in Inside) Jprobe(p *Kprobe) bool { return p.jprobe != nil }
 
 // Callback is the function that detour buffers, the tracer's trampolines or the
 // return trampoline call, 0 where there is none yet.
@@ -177,12 +171,6 @@ func (in Inside) PlaceCallbacks() error {
 
 // Node is an instance's guest memory, 0 where its probe's handlers are in Go.
 func (in Inside) Node(i *Instance) x86.Addr { return i.node }
-
-// Nodes are the guest memory of a return probe's instances, and the end of it:
-// one more, which is no instance.
-func (in Inside) Nodes(rp *Kretprobe) (first, end x86.Addr) {
-	return rp.pool.nodes, rp.pool.nodes + x86.Addr(rp.pool.nodeSize*len(rp.pool.all))
-}
 
 // Lend gives away all free instances of a return probe.
 func (in Inside) Lend(rp *Kretprobe) (list []*Instance) {

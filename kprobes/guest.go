@@ -190,19 +190,18 @@ func (k *Kprobes) guestEntry(i *Instance, regs *x86.PtRegs) int {
 	return k.callGuest(&rp.KP, "entry_handler", rp.EntryCode, i.node, regs)
 }
 
-// placeInstances gives a pool's instances their guest memory, and a FastPath
-// that of one more, with which it ends its list of them.
+// placeInstances gives a pool's instances their guest memory.
 func (k *Kprobes) placeInstances(rp *Kretprobe) error {
 	if rp.KP.Record == 0 {
 		return nil
 	}
 	pool := rp.pool
 	size := (InstanceData + rp.DataSize + 7) &^ 7
-	at, err := k.guest.m.Alloc(size * (rp.MaxActive + 1))
+	at, err := k.guest.m.Alloc(size * rp.MaxActive)
 	if err != nil {
 		return noGuest(&rp.KP, err)
 	}
-	pool.record, pool.nodes, pool.nodeSize = rp.KP.Record, at, size
+	pool.record, pool.nodes = rp.KP.Record, at
 	for n := range pool.all {
 		pool.all[n].node = at + x86.Addr(n*size)
 		k.setGuestWord(pool.all[n].node+InstanceRecord, uint64(pool.record))

@@ -44,9 +44,8 @@ type instancePool struct {
 	all   []Instance
 	// lent is how many instances the FastPath has.
 	lent int
-	// record, nodes and nodeSize are those of instances in guest memory.
+	// record and nodes are the guest memory of a probe with handlers there.
 	record, nodes x86.Addr
-	nodeSize      int
 }
 
 func newInstancePool(rp *Kretprobe) *instancePool {

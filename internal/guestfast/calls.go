@@ -18,8 +18,8 @@ const (
 // calls is what the routes of return probes need: instances that are lent to
 // guest code, free or pending there.
 type calls struct {
-	// heads is the table of the tasks' newest instances, 0 until it is placed,
-	// and none what stands there for no instance: one of no frame.
+	// heads is the table of the tasks' newest instances, 0 where guest code has no
+	// returns. none stands for no instance: it is of no frame, and its own next.
 	heads, none x86.Addr
 	// entry and asking are pre_handler_kretprobe without an entry handler and with
 	// one, nothing is a handler that does nothing.
@@ -37,47 +37,6 @@ type loan struct {
 
 // maxTasks is how many tasks a machine can have.
 const maxTasks = 256
-
-// startCalls places the code of entries and returns, in the releases whose frame
-// it makes.
-func (p *path) startCalls() (err error) {
-	c, v, rules := &p.calls, p.code.values, &p.in.Config().Kret
-	c.lent, c.pools = map[x86.Addr]loan{}, map[x86.Addr]bool{}
-	if rules.Rethook == rules.HandlerIPIsTrampoline {
-		return nil
-	}
-	if c.none, err = p.m.Alloc(kprobes.InstanceData); err != nil {
-		return err
-	}
-	if c.heads, err = p.m.Alloc(8 * maxTasks); err != nil {
-		return err
-	}
-	for task := range maxTasks {
-		p.set(c.heads+x86.Addr(8*task), uint64(c.none))
-	}
-	v["heads"], v["trampoline"], v["return_out"] = c.heads, p.in.Trampoline(), p.in.Callback(kprobes.WayReturn)
-	if err := p.callout("missed_out", "kretprobe_missed.out", p.missed); err != nil {
-		return err
-	}
-	if c.nothing, err = p.place("kretprobe_no_handler"); err != nil {
-		return err
-	}
-	if c.entry, err = p.place("kretprobe_missed", "pre_handler_kretprobe"); err != nil {
-		return err
-	}
-	if c.asking, err = p.place("pre_handler_kretprobe.entry_handler"); err != nil {
-		return err
-	}
-	name := "trampoline_handler.guest"
-	if rules.Rethook {
-		name = "arch_rethook_trampoline_callback.guest"
-	}
-	at, err := p.place(name)
-	if err != nil {
-		return err
-	}
-	return p.in.SetCallback(kprobes.WayReturn, at)
-}
 
 // callable reports whether guest code can do all that an entry and a return do
 // for a return probe.
@@ -99,9 +58,7 @@ func (p *path) lend(rp *kprobes.Kretprobe) {
 		p.set(rec+recReturn, uint64(rp.HandlerCode))
 	}
 	if !p.calls.pools[rec] {
-		_, end := p.in.Nodes(rp)
-		p.set(end+riNext, uint64(end)) // which ends the list
-		p.set(rec+recFree, uint64(end))
+		p.set(rec+recFree, uint64(p.calls.none))
 		p.calls.pools[rec] = true
 	}
 	p.lendFree(rp)

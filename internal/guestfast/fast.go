@@ -49,6 +49,8 @@ type path struct {
 	routes routes
 	calls  calls
 	word   [8]byte
+	// err is the first error of starting.
+	err error
 }
 
 // New makes the fast path, nil where it is of no use: where the machine lacks
@@ -71,29 +73,13 @@ func New(in kprobes.Inside) (kprobes.FastPath, error) {
 	for cpu := range m.NumCPU() {
 		p.local = append(p.local, m.Local(cpu))
 	}
-	c.values["running"] = offset + 8*wordRunning
-	c.values["task"] = offset + 8*wordTask
-	c.values["arg"] = offset + 8*wordArg
-	if err := p.start(); err != nil {
-		return nil, fmt.Errorf("fast path: %w", err)
+	for word, name := range []string{wordRunning: "running", wordTask: "task", wordArg: "arg"} {
+		c.values[name] = offset + x86.Addr(8*word)
+	}
+	if p.start(); p.err != nil {
+		return nil, fmt.Errorf("fast path: %w", p.err)
 	}
 	return p, nil
-}
-
-// start places all code and tables that there may be a use for. It is done at
-// once, because hits are learned during runs, and a caller may put the memory of
-// a run back.
-func (p *path) start() error {
-	if err := p.in.PlaceCallbacks(); err != nil {
-		return err
-	}
-	if err := p.startRoutes(); err != nil {
-		return err
-	}
-	if err := p.startCalls(); err != nil {
-		return err
-	}
-	return p.startDetours()
 }
 
 // Hit implements kprobes.FastPath.
@@ -104,9 +90,9 @@ func (p *path) Hit(way kprobes.Way, entry *kprobes.Kprobe, key uint64) {
 	case kprobes.WayStep:
 		p.gatePost(entry, x86.Addr(key))
 	case kprobes.WayDetour:
-		p.route(p.routes.detours, entry, key, key<<4, hitBy{ignores: true})
+		p.route(p.routes.detours, entry, key, key<<4, hitBy{ignores: true, noStep: true})
 	case kprobes.WayTracer:
-		p.route(p.routes.sites, entry, key, key, hitBy{})
+		p.route(p.routes.sites, entry, key, key, hitBy{noStep: true})
 	}
 }
 
@@ -114,9 +100,7 @@ func (p *path) Hit(way kprobes.Way, entry *kprobes.Kprobe, key uint64) {
 func (p *path) Change() {
 	p.forgetRoutes()
 	p.takeAllBack()
-	if p.startDetours() != nil {
-		return // there is no room: those hits go through Go
-	}
+	p.startDetours() // without room, those hits go through Go
 }
 
 // Enter implements kprobes.FastPath.
@@ -174,22 +158,6 @@ func (p *path) runs(at x86.Addr) bool {
 		}
 	}
 	return false
-}
-
-// place puts functions into guest memory, each once.
-func (p *path) place(names ...string) (at x86.Addr, err error) {
-	for _, name := range names {
-		if at, err = p.code.place(p.m, name); err != nil {
-			return 0, fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	return at, nil
-}
-
-// callout gives a call-out's symbol its value.
-func (p *path) callout(symbol, name string, fn func(x86.Addr, *x86.PtRegs)) (err error) {
-	p.code.values[symbol], err = p.m.Callout(name, fn)
-	return err
 }
 
 // get and set are for words of records, instances and tables, which are memory

@@ -232,41 +232,6 @@ func TestGuestHandlerNested(t *testing.T) {
 	}
 }
 
-// TestGuestReturnsLikeGo: recursion with few instances counts what handlers in
-// Go count, and what is pending when a probe goes returns.
-func TestGuestReturnsLikeGo(t *testing.T) {
-	for _, kernel := range []string{"5.10", "6.1"} {
-		for _, optimize := range []bool{false, true} {
-			for maxactive := 1; maxactive < 9; maxactive++ {
-				count := func(inGuest bool) (returned, missed int) {
-					l := newGuestLab(t, kernel, &kprobelab.Options{Optimize: optimize})
-					rp := &kprobes.Kretprobe{KP: kprobes.Kprobe{SymbolName: "recurse"}, MaxActive: maxactive}
-					if inGuest {
-						rp.HandlerCode = l.code(countReturn...)
-					} else {
-						rp.Handler = func(*kprobes.Instance, *x86.PtRegs) int { returned++; return 0 }
-					}
-					require.NoError(t, l.Kprobes.RegisterKretprobe(rp))
-					require.NoError(t, l.Settle())
-					for range 3 {
-						got, _ := l.guestCall("recurse", 6)
-						require.EqualValues(t, 6, got)
-					}
-					if inGuest {
-						returned = l.count(rp.KP.Record)
-					}
-					require.Zero(t, l.Kprobes.Pending(0))
-					return returned, int(rp.Nmissed)
-				}
-				returned, missed := count(false)
-				require.Equal(t, 21, returned+missed)
-				got, gotMissed := count(true)
-				require.Equal(t, []int{returned, missed}, []int{got, gotMissed}, "%s, %d instances", kernel, maxactive)
-			}
-		}
-	}
-}
-
 // TestGuestReturnsShared: probes in Go and in guest code on one function and
 // on nested ones, in every order of registration; the unwinder finds the true
 // addresses.

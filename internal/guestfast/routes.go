@@ -47,6 +47,8 @@ type hitBy struct {
 	ignores bool
 	// nmi: the hit counts as an NMI, as an int3 may.
 	nmi bool
+	// noStep: nothing runs post handlers later.
+	noStep bool
 }
 
 type chainKey struct {
@@ -57,81 +59,6 @@ type chainKey struct {
 // chainRoom is the room for chains in bytes. It is allocated once, because
 // chains are made during runs, and a caller may put the memory of a run back.
 const chainRoom = 1 << 16
-
-// startRoutes places the code of all routes but those of detour buffers.
-func (p *path) startRoutes() (err error) {
-	r := &p.routes
-	r.learned, r.gates, r.chains = map[x86.Addr]bool{}, map[x86.Addr]bool{}, map[chainKey]x86.Addr{}
-	if r.room, err = p.m.Alloc(chainRoom); err != nil {
-		return err
-	}
-	if r.chain, err = p.place("aggr_pre_handler"); err != nil {
-		return err
-	}
-	if r.chainAll, err = p.place("opt_pre_handler"); err != nil {
-		return err
-	}
-	if err := p.startGates(); err != nil {
-		return err
-	}
-	if p.in.Config().Step.FtraceIRQsOff {
-		return nil
-	}
-	return p.startSites()
-}
-
-func (p *path) startGates() (err error) {
-	if err := p.callout("int3_out", "kprobe_int3_handler.out", p.int3Out); err != nil {
-		return err
-	}
-	if err := p.callout("step_out", "kprobe_post_process.out", p.stepOut); err != nil {
-		return err
-	}
-	if p.routes.entry, err = p.place("asm_exc_int3"); err != nil {
-		return err
-	}
-	p.routes.post, err = p.place("asm_exc_int3.post_handler")
-	return err
-}
-
-func (p *path) startSites() error {
-	p.code.values["tracer_out"] = p.in.Callback(kprobes.WayTracer)
-	table, err := p.m.Alloc(tableSize)
-	if err != nil {
-		return err
-	}
-	p.code.values["sites"] = table
-	at, err := p.place("kprobe_ftrace_handler.guest")
-	if err != nil {
-		return err
-	}
-	p.routes.sites = table
-	return p.in.SetCallback(kprobes.WayTracer, at)
-}
-
-// startDetours places the routes of detour buffers once the optimizer has
-// started.
-func (p *path) startDetours() error {
-	out := p.in.Callback(kprobes.WayDetour)
-	if p.routes.detours != 0 || out == 0 || p.in.Config().Optimize.IRQsOff {
-		return nil
-	}
-	table, err := p.m.Alloc(tableSize)
-	if err != nil {
-		return err
-	}
-	p.code.values["detours"], p.code.values["optimized_out"] = table, out
-	name := "optimized_callback.guest"
-	if p.in.Config().Optimize.SSWord {
-		name += ".ss"
-	}
-	at, err := p.place(name)
-	if err != nil {
-		return err
-	}
-	p.routes.detours = table
-	return p.in.SetCallback(kprobes.WayDetour, at)
-}
 
 // route has the hits of a key go to guest code. Where another key has the pair,
 // they go on coming to Go.
@@ -178,9 +105,6 @@ func (p *path) gatePost(entry *kprobes.Kprobe, at x86.Addr) {
 
 // record is what a route leads to: the record of the only probe, or a chain.
 func (p *path) record(entry *kprobes.Kprobe, by hitBy) (x86.Addr, bool) {
-	if entry.OnFtrace() && p.in.HasPost(entry) {
-		return 0, false
-	}
 	members := p.in.Members(entry)
 	for _, m := range members {
 		if !p.routable(m, by) {
@@ -201,7 +125,7 @@ func (p *path) record(entry *kprobes.Kprobe, by hitBy) (x86.Addr, bool) {
 
 // routable reports whether guest code can do all that a hit does for a probe.
 func (p *path) routable(m *kprobes.Kprobe, by hitBy) bool {
-	if m.Disabled() || m.Record == 0 || m.FaultHandler != nil || p.in.Jprobe(m) {
+	if m.Disabled() || m.Record == 0 || m.FaultHandler != nil || by.noStep && m.PostHandler != nil {
 		return false
 	}
 	if rp := p.in.Kretprobe(m); rp != nil {

@@ -151,7 +151,7 @@
 
 /*
  * Take the first free ri of rec, in one block, so that no two CPUs take the
- * same. The list ends with one that is its own next.
+ * same. The one that ends the list is its own next.
  */
 	.macro	take_instance
 	movq	REC_FREE(%rdi), %rax
