@@ -2,7 +2,6 @@ package decoder
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -32,8 +31,8 @@ func NewBoth(first, second Reader) *Both {
 	return &Both{first: first, second: second, differences: map[x86.Addr]Difference{}}
 }
 
-// String is such as "x86asm, compared with tables".
-func (b *Both) String() string { return fmt.Sprintf("%v, compared with %v", b.first, b.second) }
+// String is the first Reader's name.
+func (b *Both) String() string { return b.first.String() }
 
 // Read says what the first Reader finds.
 func (b *Both) Read(code []byte, at x86.Addr) Reading {

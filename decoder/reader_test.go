@@ -129,7 +129,7 @@ func TestBareX86asm(t *testing.T) {
 
 func TestBoth(t *testing.T) {
 	b := NewBoth(X86asm{Bare: true}, Tables{})
-	require.Equal(t, "bare x86asm, compared with tables", b.String())
+	require.Equal(t, "bare x86asm", b.String())
 	require.Equal(t, Reading{1, KindPlain, 0}, b.Read(unhex(t, "90"), readAt))
 	require.Empty(t, b.Differences())
 	require.Equal(t, Reading{}, b.Read(padded(unhex(t, "0f 01 ee")), readAt+8))

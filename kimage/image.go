@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"kprobelab/decoder"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -109,6 +110,16 @@ type Options struct {
 	Profile *profile.Config
 	// NoBoot leaves the text as the file has it, without boot-time patches.
 	NoBoot bool
+	// Reader reads the instructions of the code; nil is decoder.X86asm.
+	Reader decoder.Reader
+}
+
+// Reader is the Reader of the Options.
+func (img *Image) Reader() decoder.Reader {
+	if img.opts.Reader == nil {
+		return decoder.X86asm{}
+	}
+	return img.opts.Reader
 }
 
 // addSections adds sections to the image, allocated ones by address.

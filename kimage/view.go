@@ -1,6 +1,9 @@
 package kimage
 
-import "kprobelab/x86"
+import (
+	"kprobelab/decoder"
+	"kprobelab/x86"
+)
 
 // View is how every analysis reads code: what stands at an address, which
 // symbol covers it, and what the kernel keeps in its tables about it.
@@ -46,7 +49,22 @@ type View interface {
 	SiteIn(kind SiteKind, r x86.Range) (Site, bool)
 	// IndirectThunks is the section of retpoline thunks, start to end.
 	IndirectThunks() x86.Range
+
+	// Reader reads the instructions of the code (Walker): their lengths,
+	// branches and targets.
+	Reader() decoder.Reader
 }
+
+// ReadBy is a View whose instructions another Reader reads.
+func ReadBy(v View, r decoder.Reader) View { return readBy{v, r} }
+
+type readBy struct {
+	View
+	r decoder.Reader
+}
+
+// Reader is the other Reader.
+func (v readBy) Reader() decoder.Reader { return v.r }
 
 // Symbol is one line of kallsyms.
 type Symbol struct {

@@ -13,8 +13,15 @@ import (
 // where an analysis asks which instruction stands at an address.
 type Step struct {
 	Addr x86.Addr
-	// Insn is the instruction as the kernel's decoder sees it. It is not to be
-	// used where Err is set.
+	// Reading is what counts of the instruction: its length, what branch it is
+	// and where it leads. It is as the View's Reader and the kernel's decoder
+	// read it. Where the two differ, it is as the kernel's decoder reads it,
+	// which is what a kernel goes by; but a decoder.Alone is always followed.
+	Reading decoder.Reading
+	// Read is what the View's Reader says.
+	Read decoder.Reading
+	// Insn is the instruction as the kernel's decoder sees it, for what no
+	// Reader tells. It is not to be used where Err is set.
 	Insn decoder.Kernel
 	// Err says why there is no instruction: ErrUnreadable, ErrNoLength or the
 	// decoder's error. A walk ends with such a step.
@@ -28,36 +35,40 @@ var (
 	// ErrUnreadable: no memory is mapped there.
 	ErrUnreadable = errors.New("the code cannot be read")
 	// ErrNoLength: a decoder that reports no errors (to 5.11) consumed
-	// nothing. The kernel would walk for ever.
+	// nothing, on which the kernel would walk for ever; or a decoder.Alone
+	// finds no instruction.
 	ErrNoLength = errors.New("an instruction of no length")
 )
 
-// IsInt3 reports whether the kernel takes the instruction for an int3, which
-// it may be with prefixes too.
-func (s *Step) IsInt3() bool { return s.Err == nil && s.Insn.Opcode[0] == x86.Int3 }
+// Overruled reports whether the kernel's decoder reads the instruction
+// differently from the View's Reader, and so decides against it.
+func (s *Step) Overruled() bool { return s.Read != s.Reading }
+
+// IsInt3 reports whether the instruction is an int3, which it may be with
+// prefixes too.
+func (s *Step) IsInt3() bool { return s.Reading.Kind == decoder.KindInt3 }
 
 // IsPadding reports whether it is the single byte of int3 with which the
 // compiler and the kernel fill what is never executed.
-func (s *Step) IsPadding() bool { return s.IsInt3() && s.Insn.Length == 1 }
+func (s *Step) IsPadding() bool { return s.IsInt3() && s.Reading.Length == 1 }
 
-// Jump returns where a relative jump leads, as the optimizer tells them
-// (decoder.Kernel.IsRelativeJump).
+// Jump returns where a relative jump leads; false for what is none.
 func (s *Step) Jump() (to x86.Addr, ok bool) {
-	if s.Err != nil || !s.Insn.IsRelativeJump() {
-		return 0, false
-	}
-	return s.Insn.Target(s.Addr), true
+	return s.Reading.Target, s.Reading.Kind == decoder.KindJump
 }
 
 // Next is the address after the instruction.
-func (s *Step) Next() x86.Addr { return s.Addr.Add(int64(s.Insn.Length)) }
+func (s *Step) Next() x86.Addr { return s.Addr.Add(int64(s.Reading.Length)) }
 
 // Walker reads one instruction after the other. It fetches code in chunks, so
 // that a long function costs few reads of its View. It is for one goroutine.
 type Walker struct {
-	view View
-	d    *profile.Decoder
-	step Step
+	view   View
+	d      *profile.Decoder
+	reader decoder.Reader
+	// alone: the reader is followed against the kernel's decoder.
+	alone bool
+	step  Step
 
 	// buf holds n bytes of code from start on.
 	buf   [256]byte
@@ -65,8 +76,12 @@ type Walker struct {
 	n     int
 }
 
-// NewWalker makes a Walker that reads as a release's decoder does.
-func NewWalker(v View, d *profile.Decoder) *Walker { return &Walker{view: v, d: d} }
+// NewWalker makes a Walker for a release of the kernel's decoder.
+func NewWalker(v View, d *profile.Decoder) *Walker {
+	w := &Walker{view: v, d: d, reader: v.Reader()}
+	_, w.alone = w.reader.(decoder.Alone)
+	return w
+}
 
 // At reads the instruction at an address. The Step is overwritten by the next
 // call.
@@ -108,13 +123,25 @@ func Steps(kept []Step) iter.Seq[*Step] {
 func (w *Walker) read() {
 	s := &w.step
 	b := w.code(s.Addr)
+	if len(b) > 0 && b[0] == x86.Int3 && s.IsPadding() {
+		return // the step before was an int3, too: most of a kernel's text is padding
+	}
+	s.Reading, s.Read = decoder.Reading{}, decoder.Reading{}
 	if len(b) == 0 {
 		s.Err = ErrUnreadable
 		return
 	}
+	s.Read = w.reader.Read(b, s.Addr)
 	s.Insn, s.Err = decoder.DecodeKernel(b, w.d)
-	if s.Err == nil && s.Insn.Length == 0 {
-		s.Err = ErrNoLength
+	switch {
+	case s.Err != nil:
+	case w.alone:
+		s.Reading = s.Read
+	default:
+		s.Reading = s.Insn.Reading(s.Addr)
+	}
+	if s.Err == nil && s.Reading.Length == 0 {
+		s.Err, s.Reading = ErrNoLength, decoder.Reading{}
 	}
 }
 

@@ -1,10 +1,12 @@
 package kimage_test
 
 import (
+	"cmp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"kprobelab/decoder"
 	"kprobelab/kimage"
 	"kprobelab/profile"
 	"kprobelab/x86"
@@ -15,8 +17,11 @@ const walkStart x86.Addr = 0xffffffff81000000
 // codeView is a View of code alone.
 type codeView struct {
 	kimage.View
-	code string
+	code   string
+	reader decoder.Reader
 }
+
+func (v codeView) Reader() decoder.Reader { return cmp.Or[decoder.Reader](v.reader, decoder.X86asm{}) }
 
 func (v codeView) CodeAt(at x86.Addr, b []byte) int {
 	off := at.Sub(walkStart)
@@ -94,4 +99,40 @@ func walk(v codeView, size uint64, c *profile.Config) (offsets []int64, last kim
 		offsets, last = append(offsets, s.Addr.Sub(walkStart)), *s
 	}
 	return offsets, last
+}
+
+// TestKernelDecoderWins: of what the Reader and the kernel's decoder read
+// differently, the kernel's reading counts, unless the Reader stands alone.
+func TestKernelDecoderWins(t *testing.T) {
+	const (
+		vzeroupper = "\xc5\xf8\x77"                 // a jump to the kernel: opcode 77
+		prefixed   = "\x0f\x0bxen\x0f\xa2"          // ud2, or a prefix of cpuid
+		bad        = "\xea\xa7\x08\x00\x01\x08\x00" // in 64-bit mode, to a processor
+	)
+	c, _ := profile.Named("6.1")
+	for name, k := range map[string]struct {
+		code         string
+		read, counts decoder.Reading
+	}{
+		"plain":    {"\x48\x89\xe5", decoder.Reading{Length: 3, Kind: decoder.KindPlain}, decoder.Reading{Length: 3, Kind: decoder.KindPlain}},
+		"a_jump":   {vzeroupper, decoder.Reading{Length: 3, Kind: decoder.KindPlain}, decoder.Reading{Length: 3, Kind: decoder.KindJump, Target: walkStart + 3}},
+		"longer":   {prefixed, decoder.Reading{Length: 2, Kind: decoder.KindTrap}, decoder.Reading{Length: 7, Kind: decoder.KindPlain}},
+		"accepted": {bad, decoder.Reading{}, decoder.Reading{Length: 7, Kind: decoder.KindIndirectJump}},
+		"refused":  {"\xc5\xf8\x04\xc0", decoder.Reading{}, decoder.Reading{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, r := range []decoder.Reader{decoder.X86asm{}, decoder.Tables{}} {
+				v := codeView{code: k.code + repeat("\x90", 15), reader: r}
+				s := kimage.NewWalker(v, &c.Decoder).At(walkStart)
+				require.Equal(t, k.read, s.Read)
+				require.Equal(t, k.counts, s.Reading)
+				require.Equal(t, k.read != k.counts, s.Overruled())
+				require.Equal(t, k.counts == decoder.Reading{}, s.Err != nil)
+				s = kimage.NewWalker(kimage.ReadBy(v, decoder.Alone{Reader: r}), &c.Decoder).At(walkStart)
+				require.Equal(t, k.read, s.Reading)
+				require.False(t, s.Overruled())
+				require.Equal(t, k.read == decoder.Reading{}, s.Err != nil)
+			}
+		})
+	}
 }

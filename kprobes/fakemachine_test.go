@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"kprobelab/decoder"
 	"kprobelab/errno"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
@@ -232,6 +233,8 @@ func (f *fakeMachine) ExceptionEntry(addr x86.Addr) (x86.Addr, bool) {
 func (f *fakeMachine) SiteAt(kind kimage.SiteKind, addr x86.Addr) (kimage.Site, bool) {
 	return f.SiteIn(kind, x86.Range{Start: addr, End: addr + 1})
 }
+
+func (f *fakeMachine) Reader() decoder.Reader { return decoder.X86asm{} }
 
 func (f *fakeMachine) SiteIn(kind kimage.SiteKind, r x86.Range) (kimage.Site, bool) {
 	for _, s := range f.sites {

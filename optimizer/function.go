@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 
+	"kprobelab/decoder"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/rule"
 	"kprobelab/kprobes/slot"
@@ -46,7 +47,7 @@ func (s *Scanner) insnOf(step *kimage.Step) insn {
 		return i
 	}
 	k := &step.Insn
-	i.length = uint8(k.Length)
+	i.length = uint8(step.Reading.Length)
 	if s.c.Optimize.Int3Blocks && step.IsInt3() {
 		i.forbids.add(rule.Int3InFunction)
 	}
@@ -64,7 +65,7 @@ func (s *Scanner) insnOf(step *kimage.Step) insn {
 //
 // With return thunks active every return is such a jump.
 func (s *Scanner) indirect(i *insn, step *kimage.Step) {
-	if s.c.Optimize.IndirectJumps && step.Insn.IsIndirectJump() {
+	if s.c.Optimize.IndirectJumps && step.Reading.Kind == decoder.KindIndirectJump {
 		i.forbids.add(rule.IndirectJump)
 	}
 	t := s.thunks
@@ -84,6 +85,9 @@ type function struct {
 	insns         []insn
 	// forbidding are the indexes of the instructions that forbid.
 	forbidding []int32
+	// overruled are the instructions that the kernel's decoder reads
+	// differently from the View's Reader.
+	overruled []Overruled
 	// jumps are those that stay in the function, and what is next to it.
 	jumps jumps
 	// last is the index of the instruction that was asked about.
@@ -112,11 +116,14 @@ func (s *Scanner) walk(whole bool) {
 		return
 	}
 	f.walked, f.whole, f.last = true, whole, 0
-	f.insns, f.forbidding, f.jumps = f.insns[:0], f.forbidding[:0], f.jumps[:0]
+	f.insns, f.forbidding, f.jumps, f.overruled = f.insns[:0], f.forbidding[:0], f.jumps[:0], f.overruled[:0]
 	for step := range s.steps() {
 		i := s.insnOf(step)
 		n := int32(len(f.insns))
 		f.insns = append(f.insns, i)
+		if step.Overruled() {
+			f.overruled = append(f.overruled, Overruled{Insn: Insn{Addr: i.at}, Read: step.Read, Kernel: step.Reading})
+		}
 		if i.forbids != 0 {
 			f.forbidding = append(f.forbidding, n)
 			if !whole {

@@ -59,6 +59,9 @@ func (s *Scanner) Check(at x86.Addr) Verdict {
 	v := Verdict{Addr: at, JTPR: JTPR(at)}
 	q := question{Scanner: s, at: at, v: &v}
 	q.ask()
+	if v.Symbol.Size != 0 {
+		q.overrule()
+	}
 	v.OK = q.d.OK
 	return v
 }

@@ -1,6 +1,9 @@
 package optimizer
 
 import (
+	"slices"
+
+	"kprobelab/decoder"
 	"kprobelab/errno"
 	"kprobelab/kimage"
 	"kprobelab/profile"
@@ -26,6 +29,42 @@ type Verdict struct {
 	JTPR x86.Range
 	// Copied are the instructions of the DCR.
 	Copied []Insn
+	// Overruled are the instructions of the function that the kernel's decoder
+	// reads differently from Reader, the name of the View's. The verdict
+	// follows the kernel's.
+	Overruled []Overruled
+	Reader    string
+}
+
+// Overruled is an instruction that the kernel's decoder reads differently from
+// the processor.
+type Overruled struct {
+	Insn Insn
+	// Read is what the Reader says, Kernel what the kernel's decoder says.
+	Read, Kernel decoder.Reading
+	// Matters: the verdict might be another one without the difference.
+	Matters bool
+}
+
+// overrule notes what the kernel's decoder read differently.
+func (q *question) overrule() {
+	q.v.Reader = q.view.Reader().String()
+	for _, o := range q.fn.overruled {
+		o.Insn = q.insnAt(o.Insn.Addr, max(o.Read.Length, o.Kernel.Length), 1)
+		o.Matters = q.matters(&o)
+		q.v.Overruled = append(q.v.Overruled, o)
+	}
+}
+
+// matters is false for an instruction outside the DCR of the same length that
+// is a jump to one of the two only, and to nowhere near.
+func (q *question) matters(o *Overruled) bool {
+	plain := func(r decoder.Reading) bool {
+		return r.Kind == decoder.KindPlain || r.Kind == decoder.KindJump && !q.v.JTPR.Contains(r.Target)
+	}
+	cited := func(r Reason) bool { return r.Addr == o.Insn.Addr }
+	return o.Read.Length != o.Kernel.Length || !plain(o.Read) || !plain(o.Kernel) ||
+		q.v.DCR.Contains(o.Insn.Addr) || slices.ContainsFunc(q.v.Reasons, cited)
 }
 
 // Stops is the reason at which the kernel stops, nil where there is none.

@@ -3,6 +3,7 @@ package optimizer
 import (
 	"bytes"
 
+	"kprobelab/decoder"
 	"kprobelab/kimage"
 	"kprobelab/profile"
 	"kprobelab/x86"
@@ -54,6 +55,8 @@ func (v *code) ExceptionEntry(a x86.Addr) (x86.Addr, bool) {
 	}
 	return 0, false
 }
+
+func (v *code) Reader() decoder.Reader { return decoder.X86asm{} }
 
 func (v *code) SiteIn(kind kimage.SiteKind, r x86.Range) (kimage.Site, bool) {
 	for _, s := range v.sites[kind] {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"kprobelab/decoder"
 	"kprobelab/kimage"
 	"kprobelab/profile"
 	"kprobelab/x86"
@@ -57,6 +58,7 @@ func (v example) Blacklisted(x86.Addr) (x86.Range, bool)   { return x86.Range{},
 func (v example) ExceptionEntry(x86.Addr) (x86.Addr, bool) { return 0, false }
 func (v example) BugEntry(x86.Addr) bool                   { return false }
 func (v example) IndirectThunks() x86.Range                { return x86.Range{} }
+func (v example) Reader() decoder.Reader                   { return decoder.X86asm{} }
 func (v example) SiteAt(kimage.SiteKind, x86.Addr) (kimage.Site, bool) {
 	return kimage.Site{}, false
 }

@@ -33,21 +33,8 @@ func checkStep(s *kimage.Step, p *Point, c *profile.Config) error {
 		return nil
 	case s.Err != nil:
 		return Refuse(rule.NotBoundary, p.Addr, p.String())
-	case raisesException(&s.Insn):
+	case s.Reading.Kind == decoder.KindInt3, s.Reading.Kind == decoder.KindTrap:
 		return Refuse(rule.ExceptionInsn, p.Addr, p.String())
 	}
 	return nil
-}
-
-// raisesException is is_exception_insn of 6.12, without the traps of Clang's
-// CFI, which no modelled kernel is built with.
-func raisesException(k *decoder.Kernel) bool {
-	switch k.Opcode[0] {
-	case 0xcc, 0xcd, 0xce, 0xf1: // int3, int n, into, int1
-		return true
-	case 0x0f:
-		op := k.Opcode[1]
-		return op == 0xff || op == 0xb9 || op == 0x0b // ud0, ud1, ud2
-	}
-	return false
 }

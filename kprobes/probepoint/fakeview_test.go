@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"kprobelab/decoder"
 	"kprobelab/kimage"
 	"kprobelab/x86"
 )
@@ -97,6 +98,8 @@ func (f *fakeView) BugEntry(addr x86.Addr) bool {
 func (f *fakeView) SiteAt(kind kimage.SiteKind, addr x86.Addr) (kimage.Site, bool) {
 	return f.SiteIn(kind, x86.Range{Start: addr, End: addr + 1})
 }
+
+func (f *fakeView) Reader() decoder.Reader { return decoder.X86asm{} }
 
 func (f *fakeView) SiteIn(kind kimage.SiteKind, r x86.Range) (kimage.Site, bool) {
 	for _, s := range f.sites[kind] {
