@@ -37,8 +37,9 @@ func checkCommand(t *term) *cli.Command {
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "tsv", Usage: "a header, and a line for each probe and image"},
 			&cli.BoolFlag{Name: "json", Usage: "one JSON object: images, and probes with an answer for each image"},
+			decoderFlag("x86asm"),
 		}, imageFlags()...),
-		Action: func(_ context.Context, c *cli.Command) error { return check(t, c) },
+		Action: func(_ context.Context, c *cli.Command) error { return t.differences(check(t, c)) },
 	}
 }
 

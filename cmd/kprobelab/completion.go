@@ -235,6 +235,12 @@ func (r *completion) value(flag, typed string) {
 			}
 		}
 		r.files()
+	case "decoder":
+		for _, d := range decoders {
+			if strings.HasPrefix(d.name, typed) {
+				r.offer(d.name, d.what)
+			}
+		}
 	case "cpu":
 		for _, name := range append(kimage.CPUModels(), kimage.HostCPU) {
 			if strings.HasPrefix(strings.ToLower(name), strings.ToLower(typed)) {

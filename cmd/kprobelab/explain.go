@@ -45,8 +45,9 @@ func explainCommand(t *term) *cli.Command {
 			&cli.BoolFlag{Name: "walk", Usage: "show the optimization and its undoing step by step on a machine of two CPUs"},
 			&cli.BoolFlag{Name: "reasons", Usage: "list every rule that an explanation can name"},
 			&cli.BoolFlag{Name: "json", Usage: "one JSON object (with --reasons, one for each rule)"},
+			decoderFlag("x86asm"),
 		}, imageFlags()...),
-		Action: func(_ context.Context, c *cli.Command) error { return explain(t, c) },
+		Action: func(_ context.Context, c *cli.Command) error { return t.differences(explain(t, c)) },
 	}
 }
 
@@ -108,7 +109,7 @@ type subject struct {
 func toExplain(t *term, c *cli.Command) (*subject, string, error) {
 	switch {
 	case c.IsSet("hex"):
-		return hexSubject(c)
+		return hexSubject(t, c)
 	case c.IsSet("asm"):
 		return asmSubject(t, c)
 	}
@@ -139,7 +140,7 @@ func imageSubject(c *cli.Command, img *kimage.Image) *subject {
 }
 
 // hexSubject is a function of bytes that the caller has typed.
-func hexSubject(c *cli.Command) (*subject, string, error) {
+func hexSubject(t *term, c *cli.Command) (*subject, string, error) {
 	if err := atMost(c, 1); err != nil {
 		return nil, "", err
 	}
@@ -156,8 +157,15 @@ func hexSubject(c *cli.Command) (*subject, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
+	r, err := t.reader(c, report.ExampleName)
+	if err != nil {
+		return nil, "", err
+	}
+	s := report.NewExample(code, p)
+	s.View = kimage.ReadBy(s.View, r)
+	t.read(s.View)
 	head := fmt.Sprintf("example of %d bytes: profile %s", len(code), p.Name)
-	return &subject{Scan: report.NewExample(code, p), name: report.ExampleName, heading: head}, point, nil
+	return &subject{Scan: s, name: report.ExampleName, heading: head}, point, nil
 }
 
 // exampleProfile is the profile of code that belongs to no kernel.

@@ -30,10 +30,15 @@ func asmSubject(t *term, c *cli.Command) (*subject, string, error) {
 	if err != nil {
 		return nil, "", &failure{exitImage, err}
 	}
-	img, err := kimage.FromBytes(c.String("asm"), object, &kimage.Options{Profile: p})
+	r, err := t.reader(c, c.String("asm"))
+	if err != nil {
+		return nil, "", err
+	}
+	img, err := kimage.FromBytes(c.String("asm"), object, &kimage.Options{Profile: p, Reader: r})
 	if err != nil {
 		return nil, "", &failure{exitImage, err}
 	}
+	t.read(img)
 	s := imageSubject(c, img)
 	s.cpu, s.heading = "", fmt.Sprintf("%s: profile %s", img.Name(), p.Name)
 	functions, err := s.Functions()

@@ -33,6 +33,10 @@ func openImage(t *term, c *cli.Command, path string, more ...string) (*kimage.Im
 		LiveText: c.String("live-text"), Config: c.String("config"), SystemMap: c.String("symbols"),
 		Modules: append(c.StringSlice("module"), more...), CPU: c.String("cpu"), Progress: t.progress,
 	}
+	var err error
+	if o.Reader, err = t.reader(c, path); err != nil {
+		return nil, err
+	}
 	if name := c.String("kernel"); name != "" {
 		p, ok := profile.Named(name)
 		if !ok {
@@ -48,6 +52,7 @@ func openImage(t *term, c *cli.Command, path string, more ...string) (*kimage.Im
 	if err != nil {
 		return nil, &failure{exitImage, imageFirst(c, path, err)}
 	}
+	t.read(img)
 	if len(img.Symbols()) == 0 {
 		fmt.Fprintf(t.err, "%s: no symbols: the file is stripped, or its kallsyms tables are not in a form that is known here; --symbols FILE names a System.map or a copy of /proc/kallsyms\n", path)
 	}

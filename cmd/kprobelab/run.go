@@ -81,8 +81,9 @@ func runCommand(t *term) *cli.Command {
 				Usage: "write a trace for Perfetto to `FILE` (JSON lines, if it ends in .jsonl): hits, returns, text pokes"},
 			&cli.BoolFlag{Name: "steps", Destination: &p.steps, Usage: "show each hit as numbered steps, for learners"},
 			&cli.BoolFlag{Name: "json", Destination: &p.json, Usage: "one JSON object a line: planted, pre, post, return, call, counters, …"},
+			decoderFlag("x86asm"),
 		}, imageFlags()...),
-		Action: func(_ context.Context, c *cli.Command) error { return p.run(t, c) },
+		Action: func(_ context.Context, c *cli.Command) error { return t.differences(p.run(t, c)) },
 	}
 }
 

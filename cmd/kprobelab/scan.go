@@ -31,6 +31,8 @@ func scanCommand(t *term) *cli.Command {
 				"kprobelab scan --entries --json /boot/vmlinuz-6.1.0-18-amd64 | jq 'select(.errno != 0)'",
 				"kprobelab scan --points points.txt --tsv --live-text live.elf.zst vmlinuz",
 				"echo vfs_read+0x4 | kprobelab scan --points - --tsv",
+				"kprobelab scan --decoder both vmlinuz       # the tables against x86asm",
+				"kprobelab scan --decoder x86asm --bare vmlinuz",
 				"kprobelab scan --diff old.json new.json      # two outputs of scan --json",
 			),
 		Flags: append([]cli.Flag{
@@ -40,10 +42,12 @@ func scanCommand(t *term) *cli.Command {
 			&cli.BoolFlag{Name: "detail", Usage: "add detail, the reason in words"},
 			&cli.BoolFlag{Name: "slots", Usage: "add slot_addr and slot, the bytes out of line; a column slot_addr of --points says where"},
 			&cli.BoolFlag{Name: "diff", Usage: "say what changed between two kernels: give two files that scan --json has written, OLD NEW"},
+			decoderFlag("tables"),
+			&cli.BoolFlag{Name: "bare", Usage: "with --decoder x86asm: list the answers that x86asm gets wrong where nothing corrects it"},
 			&cli.BoolFlag{Name: "tsv", Usage: "a header, and a line for each point: address, symbol, offset, errno, ftrace, boostable, emulated, optimized, reason"},
 			&cli.BoolFlag{Name: "json", Usage: "one JSON object for each point, with the same names"},
 		}, imageFlags()...),
-		Action: func(_ context.Context, c *cli.Command) error { return scan(t, c) },
+		Action: func(_ context.Context, c *cli.Command) error { return t.differences(scan(t, c)) },
 	}
 }
 
@@ -52,6 +56,9 @@ func scan(t *term, c *cli.Command) error {
 		if err := oneOf(c, pair[0], pair[1]); err != nil {
 			return err
 		}
+	}
+	if err := bareAlone(c); err != nil {
+		return err
 	}
 	if c.Bool("diff") {
 		return scanDiff(t, c)
@@ -72,6 +79,7 @@ func scan(t *term, c *cli.Command) error {
 	}
 	s := report.NewScan(img)
 	s.Padding, s.Slots, s.Detail = c.Bool("padding"), c.Bool("slots"), c.Bool("detail")
+	s.Bare = c.Bool("bare")
 	s.Progress = func(done, total int64) { t.progress("scan", done, total) }
 	write := func(f report.ScanFormat) (*report.ScanTotals, error) {
 		return s.WritePoints(t.out, f, points)
@@ -87,7 +95,23 @@ func scan(t *term, c *cli.Command) error {
 		}
 		write = func(f report.ScanFormat) (*report.ScanTotals, error) { return all(t.out, f, functions) }
 	}
-	return t.showScan(heading(c, img), scanFormat(c), write)
+	return t.showScan(heading(c, img), scanFormat(c), s.Bare, write)
+}
+
+// bareAlone refuses what does not go with --bare.
+func bareAlone(c *cli.Command) error {
+	if !c.Bool("bare") {
+		return nil
+	}
+	if c.String("decoder") != "x86asm" {
+		return usagef("--bare is about x86asm: give --decoder x86asm, too")
+	}
+	for _, other := range []string{"points", "entries", "padding", "diff"} {
+		if err := oneOf(c, "bare", other); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // scanGlobs are the patterns behind the image, which a list of points takes
@@ -153,7 +177,7 @@ func scanFormat(c *cli.Command) report.ScanFormat {
 
 // showScan writes the heading (on standard error where rows are data), and the
 // rows or the totals.
-func (t *term) showScan(head string, f report.ScanFormat, write func(report.ScanFormat) (*report.ScanTotals, error)) error {
+func (t *term) showScan(head string, f report.ScanFormat, bare bool, write func(report.ScanFormat) (*report.ScanTotals, error)) error {
 	to := t.err
 	if f == report.ScanNone {
 		to = t.out
@@ -161,10 +185,31 @@ func (t *term) showScan(head string, f report.ScanFormat, write func(report.Scan
 	fmt.Fprintln(to, head)
 	totals, err := write(f)
 	t.progressDone()
-	if err != nil || f != report.ScanNone {
+	switch {
+	case err != nil:
 		return err
+	case bare:
+		return t.showBare(f, &totals.Bare)
+	case f != report.ScanNone:
+		return nil
 	}
 	return totals.WriteText(t.out)
+}
+
+// showBare writes what --bare has counted; where rows are data, its totals
+// alone, on standard error.
+func (t *term) showBare(f report.ScanFormat, b *report.BareTotals) error {
+	write, to := b.WriteText, t.out
+	if f != report.ScanNone {
+		write, to = b.WriteTotals, t.err
+	}
+	if err := write(to); err != nil {
+		return err
+	}
+	if b.Uncorrected > 0 {
+		return &failure{exitRefused, fmt.Errorf("no override puts x86asm right at %s", addresses(b.Uncorrected))}
+	}
+	return nil
 }
 
 // heading says whose rules answer and on which text: some answers depend on

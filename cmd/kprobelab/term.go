@@ -17,6 +17,9 @@ type term struct {
 	// errIsTerminal is whether progress is shown.
 	errIsTerminal bool
 
+	// compared are the images that --decoder both has read.
+	compared []*compared
+
 	bar   *progressbar.ProgressBar
 	stage string
 	since time.Time

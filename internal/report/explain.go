@@ -68,7 +68,13 @@ type Explanation struct {
 	// Nearest are the addresses of the function, nearest first, where a probe
 	// is optimized; empty where this one is.
 	Nearest []NearPoint `json:"nearest"`
-	// Notes say where the documentation and the code differ here.
+	// Decoder is the Reader that was asked (decoder.Reader), and Overruled are
+	// the instructions of the function that the kernel's decoder reads
+	// differently from it.
+	Decoder   string      `json:"decoder"`
+	Overruled []Overruled `json:"overruled"`
+	// Notes say where the documentation and the code differ here, and where
+	// the kernel's decoder decides.
 	Notes []string `json:"notes"`
 }
 
@@ -129,7 +135,7 @@ func (s *Scan) Explain(point string) (*Explanation, error) {
 		return nil, err
 	}
 	x := explainer{scanner: s.scanner(), e: &Explanation{
-		Profile: s.Profile.Name, Reasons: []ExplainReason{}, Nearest: []NearPoint{}, Notes: []string{},
+		Profile: s.Profile.Name, Reasons: []ExplainReason{}, Nearest: []NearPoint{}, Overruled: []Overruled{}, Notes: []string{},
 	}}
 	x.Detail = true
 	x.register(r)
@@ -139,6 +145,7 @@ func (s *Scan) Explain(point string) (*Explanation, error) {
 		x.buffers()
 		x.nearest()
 		x.notes()
+		x.overruled()
 	}
 	return x.e, nil
 }

@@ -35,6 +35,9 @@ type Scan struct {
 	Slots bool
 	// Detail adds the reason in words to the rows.
 	Detail bool
+	// Bare asks of functions what an uncorrected x86asm answers: the rows are
+	// those that it gets wrong.
+	Bare bool
 	// Progress, when not nil, is told now and then how far a scan is, in
 	// bytes of code or of input.
 	Progress func(done, total int64)
@@ -89,8 +92,12 @@ type ScanRow struct {
 	// How tells accepted rows apart in the totals, and Rule is the reason alone.
 	How  probepoint.How `json:"-"`
 	Rule rule.ID        `json:"-"`
+	// Bare is the answer of an uncorrected x86asm, in the rows of Scan.Bare.
+	Bare *BareVerdict `json:"-"`
 	// padding marks an int3 of a function that was walked.
 	padding bool
+	// right: an uncorrected x86asm answers the same.
+	right bool
 }
 
 // ErrNoFunction: no function in the text matches a pattern.
@@ -174,12 +181,17 @@ func (s *scanner) walk(sym kimage.Symbol) iter.Seq[*kimage.Step] {
 	if sym.Size > maxKept {
 		return s.walker.Function(sym)
 	}
+	s.keep(sym)
+	return kimage.Steps(s.steps)
+}
+
+// keep reads a function's instructions into steps.
+func (s *scanner) keep(sym kimage.Symbol) {
 	s.steps = s.steps[:0]
 	for step := range s.walker.Function(sym) {
 		s.steps = append(s.steps, *step)
 	}
 	s.opt.Walked(sym, s.steps)
-	return kimage.Steps(s.steps)
 }
 
 // function calls emit for every instruction of the function, and for int3s with

@@ -13,8 +13,12 @@ import (
 // order, and returns the totals. The error is w's.
 func (s *Scan) WriteFunctions(w io.Writer, f ScanFormat, functions []kimage.Symbol) (*ScanTotals, error) {
 	return s.write(w, f, codeChunks(functions), func(s *scanner, c chunk, emit func(*ScanRow)) {
+		function := s.function
+		if s.Bare {
+			function = s.bareScanner().function
+		}
 		for _, sym := range functions[c.from:c.to] {
-			s.function(sym, emit)
+			function(sym, emit)
 		}
 	})
 }
@@ -113,6 +117,11 @@ func (s *Scan) formatted(f ScanFormat, rows func(func(*ScanRow))) written {
 		if row.padding {
 			r.totals.Padding++
 			if !s.Padding {
+				return
+			}
+		}
+		if s.Bare {
+			if r.totals.Bare.count(row); row.right {
 				return
 			}
 		}

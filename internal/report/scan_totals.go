@@ -30,6 +30,9 @@ type ScanTotals struct {
 	// are among the rows where Listed.
 	Padding int
 	Listed  bool
+	// Bare counts what an uncorrected x86asm gets wrong, with Scan.Bare. The
+	// others count those rows only.
+	Bare BareTotals
 }
 
 // Refused is a reason with its errno, which is negative.
@@ -60,6 +63,7 @@ func (t *ScanTotals) add(o *ScanTotals) {
 	t.Points += o.Points
 	t.Optimized += o.Optimized
 	t.Padding += o.Padding
+	t.Bare.add(&o.Bare)
 	addTo(t.Kept, o.Kept)
 	addTo(t.Accepted, o.Accepted)
 	addTo(t.Refused, o.Refused)

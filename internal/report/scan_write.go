@@ -1,9 +1,12 @@
 package report
 
 import (
+	gohex "encoding/hex"
 	"encoding/json"
 	"strconv"
 	"strings"
+
+	"kprobelab/decoder"
 )
 
 // ScanFormat is how rows are written.
@@ -44,7 +47,18 @@ var columns = []column{
 	{name: "detail", text: func(r *ScanRow) string { return r.Detail }, when: func(s *Scan) bool { return s.Detail }},
 	{name: "slot_addr", text: func(r *ScanRow) string { return r.SlotAddr }, when: func(s *Scan) bool { return s.Slots }},
 	{name: "slot", text: func(r *ScanRow) string { return r.Slot }, when: func(s *Scan) bool { return s.Slots }},
+	{name: "bare_errno", number: func(r *ScanRow) int64 { return int64(r.Bare.Errno) }, when: bare},
+	{name: "bare_optimized", flag: func(r *ScanRow) bool { return r.Bare.Optimized }, when: bare},
+	{name: "bare_reason", text: func(r *ScanRow) string { return r.Bare.Reason }, when: bare},
+	{name: "insn_address", text: func(r *ScanRow) string { return hex(r.Bare.Addr) }, when: bare},
+	{name: "insn", text: func(r *ScanRow) string { return gohex.EncodeToString(r.Bare.Insn) }, when: bare},
+	{name: "insn_text", text: func(r *ScanRow) string { return decoder.Text(r.Bare.Insn, r.Bare.Addr) }, when: bare},
+	{name: "bare_reading", text: func(r *ScanRow) string { return r.Bare.Read.String() }, when: bare},
+	{name: "reading", text: func(r *ScanRow) string { return r.Bare.Right.String() }, when: bare},
+	{name: "cause", text: func(r *ScanRow) string { return r.Bare.Cause }, when: bare},
 }
+
+func bare(s *Scan) bool { return s.Bare }
 
 func (c *column) in(s *Scan) bool { return c.when == nil || c.when(s) }
 

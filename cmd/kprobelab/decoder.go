@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/urfave/cli/v3"
+
+	"kprobelab/decoder"
+	"kprobelab/kimage"
+	"kprobelab/x86"
+)
+
+// decoders are the values of --decoder, with what each is.
+var decoders = []struct{ name, what string }{
+	{"x86asm", "golang.org/x/arch/x86/x86asm, put right where it is known to be wrong"},
+	{"tables", "kprobelab's own tables, several times faster"},
+	{"both", "x86asm, and every instruction once more by the tables: what differs is listed, and exits with 1"},
+}
+
+// decoderFlag is --decoder for a command that takes standard without it.
+func decoderFlag(standard string) cli.Flag {
+	return &cli.StringFlag{
+		Name: "decoder", Value: standard,
+		Usage: "read lengths, branches and targets by `NAME`: x86asm, tables, or both, to compare them; where the kernel's decoder reads differently, it decides",
+	}
+}
+
+// compared is what --decoder both compares over one image.
+type compared struct {
+	name string
+	view kimage.View
+	both *decoder.Both
+}
+
+// reader is the Reader that --decoder asks for. name is what is read.
+func (t *term) reader(c *cli.Command, name string) (decoder.Reader, error) {
+	switch asked := c.String("decoder"); asked {
+	case "", "x86asm": // a command without the flag takes x86asm
+		return decoder.X86asm{}, nil
+	case "tables":
+		return decoder.Tables{}, nil
+	case "both":
+		b := decoder.NewBoth(decoder.X86asm{}, decoder.Tables{})
+		t.compared = append(t.compared, &compared{name: name, both: b})
+		return b, nil
+	default:
+		return nil, usagef("--decoder: there is no %q: there are x86asm, tables and both", asked)
+	}
+}
+
+// read notes the view that was read with the last Reader.
+func (t *term) read(v kimage.View) {
+	if n := len(t.compared); n > 0 {
+		t.compared[n-1].view = v
+	}
+}
+
+// differences lists on standard error what --decoder both has found. The
+// command's own error comes first.
+func (t *term) differences(err error) error {
+	different := 0
+	for _, c := range t.compared {
+		first, second := c.both.Readers()
+		list := c.both.Differences()
+		for _, d := range list {
+			fmt.Fprintf(t.err, "%s: %s: % x: %v: %v; %v: %v\n", c.name, c.place(d.At), d.Code, first, d.First, second, d.Second)
+		}
+		fmt.Fprintf(t.err, "%s: %v and %v were compared %d times and differ at %s\n", c.name, first, second, c.both.Compared(), addresses(len(list)))
+		different += len(list)
+	}
+	if err == nil && different > 0 {
+		err = &failure{exitRefused, fmt.Errorf("the decoders differ at %s", addresses(different))}
+	}
+	return err
+}
+
+func addresses(n int) string {
+	switch n {
+	case 0:
+		return "no address"
+	case 1:
+		return "one address"
+	}
+	return fmt.Sprintf("%d addresses", n)
+}
+
+// place is the address in its symbol.
+func (c *compared) place(at x86.Addr) string {
+	if c.view == nil {
+		return at.String()
+	}
+	s, ok := c.view.SymbolAt(at)
+	if !ok {
+		return at.String()
+	}
+	return fmt.Sprintf("%s+%#x (%v)", s.Name, uint64(at.Sub(s.Addr)), at)
+}
