@@ -24,7 +24,7 @@ const (
 
 const (
 	// ThreadSize is the size of a task's stack in bytes, and its alignment.
-	ThreadSize = 16 << 10
+	ThreadSize = x86.ThreadSize
 	// MaxTasks is how many tasks a machine can have alive.
 	MaxTasks = 256
 
@@ -137,10 +137,9 @@ func (m *Machine) bootPerCPU(c *cpu, t kimage.PerCPU) {
 	offset := uint64(c.gs)
 	m.putPerCPU(c, t, "this_cpu_off", 0, binary.LittleEndian.AppendUint64(nil, offset))
 	m.putPerCPU(c, t, "cpu_number", 0, binary.LittleEndian.AppendUint32(nil, uint32(c.n)))
-	if c.preempt = m.perCPUVar(c, t, "__preempt_count", 0); c.preempt == 0 {
-		// 6.2 to 6.14: struct pcpu_hot { current_task, preempt_count, cpu_number, … }
-		c.preempt = m.perCPUVar(c, t, "pcpu_hot", 8)
-		m.putPerCPU(c, t, "pcpu_hot", 12, binary.LittleEndian.AppendUint32(nil, uint32(c.n)))
+	m.putPerCPU(c, t, "pcpu_hot", 12, binary.LittleEndian.AppendUint32(nil, uint32(c.n)))
+	if at, ok := kimage.PreemptCount(m.src.Lookup); ok && at.In(t.Start, t.Start.Add(int64(t.Size))) {
+		c.preempt = at + c.gs
 	}
 	m.bootPreemptCount(c)
 	if s := m.src.Lookup("__per_cpu_offset"); len(s) == 1 {

@@ -34,9 +34,6 @@ type Jprobe struct {
 // jprobeStack is MAX_STACK_SIZE: how much of the stack a jprobe preserves.
 const jprobeStack = 64
 
-// threadSize is the size and alignment of a kernel stack in bytes.
-const threadSize = 16 << 10
-
 // jprobeArea is the per-CPU part of a jprobe's state in kprobe_ctlblk. There
 // is one, so jprobes do not nest.
 type jprobeArea struct {

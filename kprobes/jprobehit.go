@@ -29,7 +29,7 @@ func (k *Kprobes) setjmpPre(p *Kprobe, regs *x86.PtRegs) int {
 // tells the guest where the stack is.
 func (k *Kprobes) saveStack(cpu *cpuState, j *jprobeArea, regs *x86.PtRegs) error {
 	sp := x86.Addr(regs.SP)
-	end := (sp &^ (threadSize - 1)).Add(threadSize)
+	end := (sp &^ (x86.ThreadSize - 1)).Add(x86.ThreadSize)
 	j.saved = int(min(jprobeStack, end.Sub(sp)))
 	if err := k.m.ReadMem(sp, j.stack[:j.saved]); err != nil {
 		return err

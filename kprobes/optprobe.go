@@ -67,7 +67,7 @@ type optimized struct {
 }
 
 const (
-	jumpSize = 5 // JMP32_INSN_SIZE
+	jumpSize = x86.Rel32Size
 	jumpTail = jumpSize - 1
 )
 

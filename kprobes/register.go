@@ -8,7 +8,7 @@ import (
 )
 
 // int3 is the breakpoint instruction.
-const int3 = 0xcc
+const int3 = x86.Int3
 
 // RegisterKprobe plants a probe (register_kprobe, docs/spec 1.3). It resolves the
 // place, makes the kernel's checks in the kernel's order, and arms the probe

@@ -36,8 +36,6 @@ const (
 	// stringChunk is how much of a text is read at a time.
 	stringChunk = 256
 	pageSize    = 4096
-	// threadSize is the size of a stack, which is aligned to it.
-	threadSize = 16384
 	// userEnd is the end of user addresses (TASK_SIZE_MAX).
 	userEnd = 0x7ffffffff000
 )
@@ -211,7 +209,7 @@ func (t *Tracing) argument(regs *x86.PtRegs, n int) uint64 {
 // stackWord is a word of the stack, 0 where that is not the task's stack.
 func (t *Tracing) stackWord(regs *x86.PtRegs, n int) uint64 {
 	at := regs.SP + 8*uint64(n)
-	if at/threadSize != regs.SP/threadSize || !t.read(at, t.word[:], false) {
+	if at/x86.ThreadSize != regs.SP/x86.ThreadSize || !t.read(at, t.word[:], false) {
 		return 0
 	}
 	return binary.LittleEndian.Uint64(t.word[:])

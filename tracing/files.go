@@ -73,7 +73,7 @@ func (t *Tracing) kprobesFiles() []*node {
 
 // sysctlFiles is the folder debug of /proc/sys (docs/spec 8.4).
 func (t *Tracing) sysctlFiles() []*node {
-	if !t.p.Optimize.Exists {
+	if !t.p.Optprobes() {
 		return nil
 	}
 	n := setting("kprobes-optimization", t.k.ReadOptimization, t.k.WriteOptimization)

@@ -25,7 +25,7 @@ const (
 // probe replaced is given as it was.
 func (t *Tracing) eachCaller(sp uint64, fn func(addr, at uint64) bool) {
 	trampoline, cursor := uint64(t.k.Trampoline()), kprobes.Cursor{}
-	for at, top := sp, sp&^(threadSize-1)+threadSize; at < top; at += 8 {
+	for at, top := sp, sp&^(x86.ThreadSize-1)+x86.ThreadSize; at < top; at += 8 {
 		if t.m.ReadMem(x86.Addr(at), t.word[:]) != nil {
 			return
 		}

@@ -114,7 +114,7 @@ func New(k *kprobes.Kprobes, m Machine, o *Options) (*Tracing, error) {
 		t.o.Task = defaultTask()
 	}
 	t.comms.init()
-	t.preempt = preemptCount(k.View())
+	t.preempt, _ = kimage.PreemptCount(k.View().Lookup)
 	_, sites := k.View().SiteIn(kimage.SiteFtrace, x86.Range{End: ^x86.Addr(0)})
 	t.notrace = sites && p.Check.FtraceSites
 	t.top = newTraceArray(t, "")
@@ -157,15 +157,4 @@ func (t *Tracing) printk(line string) {
 	if t.o.Log != nil {
 		t.o.Log(line)
 	}
-}
-
-// preemptCount finds the per-CPU variable (emu knows the same two places).
-func preemptCount(v kimage.View) x86.Addr {
-	if s := v.Lookup("__preempt_count"); len(s) > 0 {
-		return s[0].Addr
-	}
-	if s := v.Lookup("pcpu_hot"); len(s) > 0 {
-		return s[0].Addr + 8
-	}
-	return 0
 }

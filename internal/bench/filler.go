@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"kprobelab/x86"
 )
 
 // The other probes stand in a module of functions that nothing calls, each a
@@ -27,7 +29,7 @@ func fillerName(i int) string { return fmt.Sprintf("bench_filler_%d", i) }
 
 // fillerObject is a relocatable object with n such functions.
 func fillerObject(n int) []byte {
-	text := bytes.Repeat([]byte{opInt3}, n*fillerStride)
+	text := bytes.Repeat([]byte{x86.Int3}, n*fillerStride)
 	symbols := []elf.Sym64{{}}
 	names := []byte{0}
 	for i := range n {

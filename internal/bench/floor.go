@@ -90,9 +90,8 @@ func (b *bareTraps) Debug(regs *x86.PtRegs) bool {
 }
 
 const (
-	opInt3 = 0xcc
-	opNop  = 0x90
-	opRet  = 0xc3
+	opNop = 0x90
+	opRet = 0xc3
 )
 
 // patch pokes bytes.
@@ -106,12 +105,12 @@ func bareTrap(s *subject) error {
 		return err
 	}
 	s.Machine.SetTraps(&bareTraps{Traps: s.Kprobes, past: 1})
-	s.plant, s.remove = s.patch(at, opInt3), s.patch(at, opNop)
+	s.plant, s.remove = s.patch(at, x86.Int3), s.patch(at, opNop)
 	return s.aim(at, guestWords)
 }
 
 func bareDebug(s *subject) error {
-	at, err := s.code("bench_debug", []byte{opInt3, opNop, opNop, opRet})
+	at, err := s.code("bench_debug", []byte{x86.Int3, opNop, opNop, opRet})
 	if err != nil {
 		return err
 	}
@@ -125,13 +124,13 @@ func bareDebug(s *subject) error {
 // bareStep has two int3s in a row, of which the second is answered at the
 // first.
 func bareStep(s *subject) error {
-	at, err := s.code("bench_step", []byte{opInt3, opNop, opRet})
+	at, err := s.code("bench_step", []byte{x86.Int3, opNop, opRet})
 	if err != nil {
 		return err
 	}
 	traps := &bareTraps{Traps: s.Kprobes, m: s.Machine}
 	s.Machine.SetTraps(traps)
-	plant, remove := s.patch(at+1, opInt3), s.patch(at+1, opNop)
+	plant, remove := s.patch(at+1, x86.Int3), s.patch(at+1, opNop)
 	s.plant = func() error { traps.answer = at + 1; return plant() }
 	s.remove = func() error { traps.answer = 0; return remove() }
 	return s.aim(at, guestWords)
@@ -163,7 +162,7 @@ func bareGate(s *subject) error {
 		return err
 	}
 	s.Machine.GateInt3(at, s.added("asm_exc_int3"), rec)
-	s.plant, s.remove = s.patch(at, opInt3), s.patch(at, opNop)
+	s.plant, s.remove = s.patch(at, x86.Int3), s.patch(at, opNop)
 	return s.aim(at, guestWords)
 }
 

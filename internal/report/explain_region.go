@@ -128,12 +128,12 @@ func (x *explainer) buffers() {
 func detourNotes(d *optimizer.Detour, called string, c *profile.Config) map[int]string {
 	l := optimizer.LayoutOf(c)
 	notes := map[int]string{
-		0:              "the registers, as a struct pt_regs",
-		l.Arg:          "the optimized probe (each machine's own address)",
-		l.Call:         called,
-		l.Call + 5:     "the registers again, flags last",
-		l.End:          "the copied instructions",
-		l.End + d.Size: "back to what follows them",
+		0:                      "the registers, as a struct pt_regs",
+		l.Arg:                  "the optimized probe (each machine's own address)",
+		l.Call:                 called,
+		l.Call + x86.Rel32Size: "the registers again, flags last",
+		l.End:                  "the copied instructions",
+		l.End + d.Size:         "back to what follows them",
 	}
 	if l.AC >= 0 {
 		notes[l.AC] = "clac on a processor with SMAP"

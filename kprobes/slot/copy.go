@@ -49,7 +49,7 @@ func CopyRule(k *decoder.Kernel, c *profile.Config) rule.ID {
 	switch {
 	case c.Slot.RefuseMasking && k.EmulateLen != 0:
 		return rule.SlotEmulatePrefix
-	case c.Slot.RefuseInt3 && k.Opcode[0] == opInt3:
+	case c.Slot.RefuseInt3 && k.Opcode[0] == x86.Int3:
 		return rule.SlotInt3
 	case c.Slot.RefuseMasking && k.MasksExceptions():
 		return rule.SlotMasksExceptions

@@ -10,12 +10,6 @@ import (
 	"kprobelab/x86"
 )
 
-// Opcodes that are written into slots.
-const (
-	opInt3  = 0xCC
-	opJmp32 = 0xE9
-)
-
 // MaxBytes is the size of Slot.Bytes: a slot of the kernel has 15 bytes, and
 // an instruction of 15 bytes is refused where an int3 must follow it.
 const MaxBytes = 20
@@ -92,7 +86,7 @@ func (s *Slot) finish(v kimage.View, k *decoder.Kernel, hasPostHandler bool, c *
 	case s.InsnLen >= decoder.MaxInsnSize:
 		return refuse(rule.TooLong, s.At)
 	default:
-		s.Bytes[s.Len] = opInt3
+		s.Bytes[s.Len] = x86.Int3
 		s.Len++
 	}
 	return nil
@@ -101,21 +95,18 @@ func (s *Slot) finish(v kimage.View, k *decoder.Kernel, hasPostHandler bool, c *
 // mayBoost is what has to hold beside the boost rule. Kernels that decide at
 // the hit look at PREEMPTION and the post_handler there.
 func (s *Slot) mayBoost(hasPostHandler bool, c *profile.Config) bool {
-	if s.InsnLen > decoder.MaxInsnSize-jmp32Size {
+	if s.InsnLen > decoder.MaxInsnSize-x86.Rel32Size {
 		return false
 	}
 	return !c.Slot.BoostDecidedAtBuild || !c.Preemption && !hasPostHandler
 }
 
-// jmp32Size is the size of jmp rel32 (JMP32_INSN_SIZE).
-const jmp32Size = 5
-
 // appendJump appends the jump to the instruction behind the original.
 func (s *Slot) appendJump() {
 	back := s.At.Add(int64(s.InsnLen))
-	from := s.Addr.Add(int64(s.Len + jmp32Size))
-	s.Bytes[s.Len] = opJmp32
+	from := s.Addr.Add(int64(s.Len + x86.Rel32Size))
+	s.Bytes[s.Len] = x86.Jmp32
 	binary.LittleEndian.PutUint32(s.Bytes[s.Len+1:], uint32(back.Sub(from)))
-	s.Len += jmp32Size
+	s.Len += x86.Rel32Size
 	s.Boosted = true
 }

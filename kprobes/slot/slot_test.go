@@ -329,9 +329,9 @@ func checkSlot(t *testing.T, v *fakeView, post bool, c *profile.Config) {
 	case 0:
 		require.True(t, c.Step.TrapFlag)
 	case 1:
-		require.EqualValues(t, opInt3, behind[0])
+		require.EqualValues(t, x86.Int3, behind[0])
 	default:
-		require.Len(t, behind, jmp32Size)
+		require.Len(t, behind, x86.Rel32Size)
 		require.True(t, s.Boosted)
 	}
 }

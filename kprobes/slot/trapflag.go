@@ -110,7 +110,7 @@ func (s *Slot) FixupTF(regs *x86.PtRegs, m Memory, oldFlags uint64, c *profile.C
 // there is room.
 func (s *Slot) boostLazily(regs *x86.PtRegs) bool {
 	end := s.Addr.Add(int64(s.InsnLen))
-	if s.Boosted || x86.Addr(regs.IP) != end || s.InsnLen+jmp32Size >= decoder.MaxInsnSize {
+	if s.Boosted || x86.Addr(regs.IP) != end || s.InsnLen+x86.Rel32Size >= decoder.MaxInsnSize {
 		return false
 	}
 	s.appendJump()

@@ -202,8 +202,7 @@ func changes(l *kprobelab.Lab, do func() error) ([]page, error) {
 // nothing there (-mno-red-zone), and the function tracer's trampoline builds
 // its frame on the probed function's stack.
 func deadStack(sp x86.Addr) x86.Range {
-	const threadSize = 16 << 10
-	return x86.Range{Start: sp.Add(-threadSize), End: sp}
+	return x86.Range{Start: sp.Add(-x86.ThreadSize), End: sp}
 }
 
 // without is a copy of the pages with zeros in a range.

@@ -165,14 +165,11 @@ func (b *Booted) runs(img *kimage.Image, list map[x86.Addr]string, at x86.Addr) 
 		return report.RunsInt3
 	}
 	start := img.Lookup("_stext")
-	if off := at.Sub(start[0].Addr); off < 0 || off >= int64(len(b.Settled)) || b.Settled[off] != jmp32 {
+	if off := at.Sub(start[0].Addr); off < 0 || off >= int64(len(b.Settled)) || b.Settled[off] != x86.Jmp32 {
 		return "optimized in the list, not in the text"
 	}
 	return report.RunsOptimized
 }
-
-// jmp32 is the opcode of jmp rel32.
-const jmp32 = 0xe9
 
 // parseList reads kprobes/list: address, k or r, place, flags.
 func parseList(text []byte) (map[x86.Addr]string, error) {

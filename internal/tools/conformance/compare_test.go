@@ -58,7 +58,7 @@ func said(t *testing.T, img *kimage.Image, points []x86.Addr, names []string) *B
 			fmt.Fprintf(&list, "%016x  k  there    %s\n", uint64(at), flag)
 		}
 		if cell.Runs == report.RunsOptimized {
-			b.Settled[at.Sub(text)] = jmp32
+			b.Settled[at.Sub(text)] = x86.Jmp32
 		}
 	}
 	for _, n := range names {
