@@ -27,8 +27,23 @@ func imageFlags() []cli.Flag {
 	}
 }
 
-// openImage opens the image that the command names, with its modules and more.
+// openImage opens the image that the command names, with its modules and more. An
+// image without symbols is an error: no function of it could be found, and
+// "there is no such symbol" would read as the kernel's answer.
 func openImage(t *term, c *cli.Command, path string, more ...string) (*kimage.Image, error) {
+	img, err := openAnyImage(t, c, path, more...)
+	if err == nil && len(img.Symbols()) == 0 {
+		return nil, &failure{exitImage, fmt.Errorf("%s: %s", path, noSymbols)}
+	}
+	return img, err
+}
+
+// noSymbols says what is wrong with an image without symbols, and what to do.
+const noSymbols = "no symbols: the file is stripped, or its kallsyms tables are not in a form that is known here; " +
+	"--symbols FILE names a System.map or a copy of /proc/kallsyms"
+
+// openAnyImage is openImage for an image that may have no symbols.
+func openAnyImage(t *term, c *cli.Command, path string, more ...string) (*kimage.Image, error) {
 	o := &kimage.Options{
 		LiveText: c.String("live-text"), Config: c.String("config"), SystemMap: c.String("symbols"),
 		Modules: append(c.StringSlice("module"), more...), CPU: c.String("cpu"), Progress: t.progress,
@@ -53,9 +68,6 @@ func openImage(t *term, c *cli.Command, path string, more ...string) (*kimage.Im
 		return nil, &failure{exitImage, imageFirst(c, path, err)}
 	}
 	t.read(img)
-	if len(img.Symbols()) == 0 {
-		fmt.Fprintf(t.err, "%s: no symbols: the file is stripped, or its kallsyms tables are not in a form that is known here; --symbols FILE names a System.map or a copy of /proc/kallsyms\n", path)
-	}
 	return img, nil
 }
 

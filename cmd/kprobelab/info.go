@@ -33,7 +33,7 @@ func info(t *term, c *cli.Command) error {
 	if err := atMost(c, 1); err != nil {
 		return err
 	}
-	img, err := openImage(t, c, c.Args().First())
+	img, err := openAnyImage(t, c, c.Args().First())
 	if err != nil {
 		return err
 	}
