@@ -12,10 +12,9 @@ import (
 	"kprobelab/x86"
 )
 
-//go:generate make -C ../../testdata/guest
-
 // object is fastpath.S assembled: a relocatable file with a section for each
-// function, called .text. and its name.
+// function, called .text. and its name. make guest builds it. It is not built by
+// go generate, because another compiler would write another guest kernel.
 //
 //go:embed fastpath.o
 var object []byte
