@@ -34,7 +34,7 @@ func benchLoop(b *testing.B, name string, traps x86.Traps) {
 	require.NoError(b, err)
 }
 
-// BenchmarkBareCall is a call and a return of a loop in the guest.
+// BenchmarkBareCall is a loop in the guest: a call and a return each time.
 func BenchmarkBareCall(b *testing.B) { benchLoop(b, "loop", nil) }
 
 // BenchmarkInt3Hit adds an int3 that Go resumes after.
@@ -62,7 +62,7 @@ func BenchmarkInt3Step(b *testing.B) {
 	})
 }
 
-// BenchmarkCallout is a stub's way to Go and back.
+// BenchmarkCallout is a stub that guest code calls, to Go and back.
 func BenchmarkCallout(b *testing.B) {
 	m := boot(b, loopImage(), &Options{Budget: 1 << 60})
 	n := 0
@@ -85,7 +85,7 @@ func BenchmarkCallout(b *testing.B) {
 	require.Equal(b, b.N, n)
 }
 
-// BenchmarkCallAddr is a run of its own: start, one instruction, end.
+// BenchmarkCallAddr is one run: start, a function of one instruction, end.
 func BenchmarkCallAddr(b *testing.B) {
 	m := boot(b, loopImage(), nil)
 	at := m.src.Lookup("empty")[0].Addr

@@ -53,7 +53,7 @@ var ptRegs = []int{
 
 func BenchmarkBindingCall(b *testing.B) { benchBinding(b, nil, 0xc3) }
 
-// Compare BenchmarkBareCall: a block hook in C counts.
+// Compare BenchmarkBareCall, whose block hook is in C and counts instructions.
 func BenchmarkBindingBlockHook(b *testing.B) {
 	n := 0
 	benchBinding(b, func(uc unicorn.Unicorn) error {
@@ -62,7 +62,7 @@ func BenchmarkBindingBlockHook(b *testing.B) {
 	}, 0xc3)
 }
 
-// Compare BenchmarkInt3Hit: registers out of the engine, and one that changed back.
+// Compare BenchmarkInt3Hit, which also writes the registers that changed.
 func BenchmarkBindingInt3(b *testing.B) {
 	benchBinding(b, func(uc unicorn.Unicorn) error {
 		_, err := uc.HookAdd(unicorn.HOOK_INTR, func(uc unicorn.Unicorn, _ uint32) {
@@ -97,7 +97,7 @@ func BenchmarkBindingRegReadBatch(b *testing.B) {
 	}
 }
 
-// The binding's other way, without an allocation; it cannot write a part.
+// The binding's other way, without an allocation. It cannot write a part of them.
 func BenchmarkBindingRegBatch(b *testing.B) {
 	uc, _ := bareEngine(b)
 	batch, err := unicorn.NewRegBatch(ptRegs)
@@ -110,7 +110,7 @@ func BenchmarkBindingRegBatch(b *testing.B) {
 	}
 }
 
-// BenchmarkReadRegisters reads them all by the shim.
+// BenchmarkReadRegisters reads them all in one call of C.
 func BenchmarkReadRegisters(b *testing.B) {
 	m := boot(b, loopImage(), nil)
 	b.ReportAllocs()

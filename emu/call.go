@@ -27,8 +27,8 @@ const entryFlags = 0x246
 // where the kernel would have its frame.
 const redZone = 128 + x86.PtRegsSize
 
-// User is an argument that a process gives to a system call: the address of
-// bytes in user memory.
+// User is bytes that are put into user memory for a call, and passed by their
+// address: what a process gives to a system call.
 type User []byte
 
 // UserString is a NUL-terminated text for a system call.
@@ -40,8 +40,8 @@ type copyBack struct {
 	to []byte
 }
 
-// Call calls a function of the guest, as the boot task or, from a handler, on
-// top of what it interrupted, and returns its rax.
+// Call calls a function of the guest and returns its rax. It runs as the boot
+// task or, when a handler calls, on the stack of the task that was interrupted.
 //
 // Integers, bools, nil and x86.Addr are passed as they are, and a *Buf by its
 // address (0 for nil). A string becomes a NUL-terminated guest buffer. A []byte
@@ -71,8 +71,8 @@ func (m *Machine) Call(name string, args ...any) (uint64, error) {
 	return ret, nil
 }
 
-// CallAddr is Call for an address and plain words. It allocates nothing as
-// long as nothing fails.
+// CallAddr is Call for an address and plain words. It allocates nothing unless it
+// fails.
 func (m *Machine) CallAddr(addr x86.Addr, args ...uint64) (uint64, error) {
 	if err := m.usable(); err != nil {
 		return 0, err

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// DefaultCPUModel is what a machine emulates unless asked otherwise. The
-// engine's own default differs between its releases.
+// DefaultCPUModel is the model that a machine emulates by default. (The engine's
+// own default differs between its releases.)
 const DefaultCPUModel = "qemu64"
 
-// The engine's models that know 64-bit mode, by QEMU's names, with the number
-// of uc_cpu_x86.
+// cpuModels are the engine's models that know 64-bit mode: QEMU's name, and the
+// number in the enum uc_cpu_x86.
 var cpuModels = map[string]int{
 	"qemu64": 0, "phenom": 1, "core2duo": 2, "kvm64": 3, "conroe": 13,
 	"penryn": 14, "nehalem": 15, "westmere": 16, "sandybridge": 17,

@@ -57,17 +57,17 @@ type cpu struct {
 	booted unicorn.Context
 	// failure is why the engine gave up its last run, nil if it did not.
 	failure error
-	// task is whose registers the engine holds, nil for nobody's.
+	// task is the one whose registers the engine has, nil for none.
 	task *Task
-	// area is its per-CPU area, gs what GS base is, preempt the address of
-	// its preempt count (0 where the image has none).
+	// area is its per-CPU area, gs its GS base, preempt the address of its
+	// preempt count (0 where the image has none).
 	area, gs, preempt x86.Addr
 	// local is its own page after the area, words the page's memory.
 	local x86.Addr
 	words []uint64
-	// stale is poked text that it may not have noticed.
+	// stale is poked text of which it may have old translations.
 	stale []x86.Range
-	// spare holds registers of interrupted runs, by nesting.
+	// spare is room for the registers of interrupted runs, ready to be used.
 	spare []*C.kpl_state
 }
 
@@ -103,8 +103,8 @@ func (m *Machine) open(model int) error {
 	return nil
 }
 
-// roomForTranslations asks for what the engine is about to reserve: if it does
-// not get its translation buffer, it ends the process.
+// roomForTranslations asks the host for as much as the engine is about to reserve
+// for translations. An engine that does not get it ends the process.
 func roomForTranslations() error {
 	b, err := reserve(C.KPL_BUFFER)
 	if err != nil {
@@ -155,10 +155,10 @@ func (c *cpu) boot() (err error) {
 	return nil
 }
 
-// forgetException ends the delivery of an exception. The engine counts one that
-// a hook took as still in delivery, and would turn the next one into a double
-// fault. Only restoring its whole context makes it forget. That also undoes
-// what the guest wrote to system registers since boot, the segment bases apart.
+// forgetException tells the engine that an exception was delivered. Otherwise it
+// would turn the next one into a double fault. Only restoring its whole context
+// does that; what the guest wrote to system registers since boot is lost with
+// it, except for the segment bases.
 func (c *cpu) forgetException() error {
 	gs, err := c.uc.RegRead(unicorn.X86_REG_GS_BASE)
 	fs, err2 := c.uc.RegRead(unicorn.X86_REG_FS_BASE)
@@ -232,7 +232,7 @@ func (c *cpu) start(m *Machine, ip x86.Addr) {
 // translations were dropped, in bytes.
 func (c *cpu) translated(m *Machine) C.uint64_t { return m.c.translated - c.c.flushed }
 
-// classify finds out why a run ended whose hooks did not say that it returned.
+// classify decides why a run ended, where the hooks did not say "returned".
 func (c *cpu) classify(m *Machine, err error) {
 	k := c.c
 	k.ip = C.uint64_t(c.readRegs().IP)

@@ -9,10 +9,10 @@ import (
 
 // Classes of failure, for errors.Is.
 var (
-	// ErrClosed: the machine was closed, or a handler left its goroutine
-	// (runtime.Goexit, as t.FailNow does) in the middle of a run.
+	// ErrClosed: the machine was closed, or a handler ended its goroutine in
+	// the middle of a run (runtime.Goexit; t.FailNow does that).
 	ErrClosed = errors.New("machine is closed")
-	// ErrNoSymbol: a function was asked for that the image does not name.
+	// ErrNoSymbol: the image has no symbol of that name.
 	ErrNoSymbol = errors.New("no such symbol")
 	// ErrAmbiguous: the image has several symbols of that name.
 	ErrAmbiguous = errors.New("symbol is ambiguous")
@@ -27,10 +27,10 @@ var (
 	ErrAtomic = errors.New("scheduling while atomic")
 	// ErrBudget: a run used up its instructions; a *BudgetError has where.
 	ErrBudget = errors.New("instruction budget used up")
-	// ErrNested: a handler asked for what works only outside a run.
+	// ErrNested: a handler called what works only outside a run.
 	ErrNested = errors.New("not possible inside a handler")
-	// ErrCrowded: the guest code that one handler called fills what the
-	// engine has for translated code, which is emptied between handlers only.
+	// ErrCrowded: one handler called so much guest code that the engine has no
+	// room for its translation; the room is emptied only between handlers.
 	ErrCrowded = errors.New("too much guest code called by one handler")
 	// ErrNoMemory: the guest's heap, stacks or module space are full.
 	ErrNoMemory = errors.New("guest memory is full")
@@ -107,8 +107,8 @@ func (f *Fault) Error() string {
 	return fmt.Sprintf("%s at %s: %s of %s", name, at, f.Access, f.Addr)
 }
 
-// place is an instruction for an error text: what Symbolize made of its
-// address, and the address, once where that is all that is known.
+// place names an instruction in an error text: by its symbol and address, or by
+// its address alone where it has no symbol.
 func place(symbol string, ip x86.Addr) string {
 	if symbol == "" || symbol == ip.String() {
 		return ip.String()

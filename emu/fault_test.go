@@ -139,7 +139,7 @@ func TestFaultGoesToTheReceiverFirst(t *testing.T) {
 	require.Equal(t, VectorPage, vector)
 	require.Equal(t, uint64(4), seen.BX)
 
-	// A receiver that moves the ip and says no: the table is asked about that.
+	// A receiver that changes the ip and says no: the table is asked about the new ip.
 	img.fixups = map[x86.Addr]x86.Addr{0x42: img.at("fixup")}
 	m.SetTraps(&trapFuncs{fault: func(r *x86.PtRegs, v int) bool { r.IP = 0x42; return false }})
 	got, err = m.Call("fifth_of_block", uint64(unmapped))
@@ -187,8 +187,8 @@ func TestGSBaseSurvivesFaults(t *testing.T) {
 	require.Equal(t, uint64(42), got)
 }
 
-// A call of address 0, and a jump there, is a page fault like another: the
-// engine knows no end of a run there.
+// A call of address 0, and a jump there, is a page fault like any other. (The
+// engine is told to end outermost runs at 0.)
 func TestNullIsFetched(t *testing.T) {
 	img := &tinyImage{}
 	jump := img.add("jump", 0x31, 0xc0, 0xff, 0xe0) // xor %eax,%eax; jmp *%rax

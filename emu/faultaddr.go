@@ -10,9 +10,9 @@ import (
 )
 
 // faultAddr finds the address that a fault was about. The engine says which
-// page; the instruction and its registers say which byte: the first one of an
-// operand that lies in the page. Where none does (an instruction that the
-// decoder does not know), it is the page.
+// page. The instruction and its registers say which byte of it: the first that
+// an operand touches. Where the decoder does not know the instruction, it is the
+// page's first.
 func (m *Machine) faultAddr(c *cpu, regs *x86.PtRegs, page x86.Addr, access Access) x86.Addr {
 	ip := x86.Addr(regs.IP)
 	if access == AccessFetch {
@@ -63,8 +63,8 @@ func (m *Machine) operands(c *cpu, regs *x86.PtRegs, inst *x86asm.Inst) []x86.Ra
 	return list
 }
 
-// bitOperand: a bit number in a register selects a word far from the operand
-// (SDM Vol. 2, "BT").
+// bitOperand adds the word that a bit number in a register selects. It may be far
+// from the operand (SDM Vol. 2, "BT").
 func (m *Machine) bitOperand(c *cpu, regs *x86.PtRegs, inst *x86asm.Inst, add func(uint64, int)) {
 	mem, ok := inst.Args[0].(x86asm.Mem)
 	reg, isReg := inst.Args[1].(x86asm.Reg)
@@ -111,8 +111,7 @@ func (c *cpu) base(reg int) uint64 {
 	return v
 }
 
-// register64 is the value of a general register by x86asm's number, of 16 bits
-// at least.
+// register64 is the value of a general register of 16, 32 or 64 bits.
 func register64(regs *x86.PtRegs, r x86asm.Reg) (uint64, bool) {
 	switch {
 	case r >= x86asm.RAX && r <= x86asm.R15:

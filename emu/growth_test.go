@@ -22,8 +22,8 @@ func resident(t *testing.T) int {
 	return pages * os.Getpagesize()
 }
 
-// growth is how much resident memory n more rounds take, when enough have run
-// for translations to have been dropped once.
+// growth is how much resident memory n more rounds take, after as many that
+// translations were dropped once.
 func growth(t *testing.T, n int, round func()) int {
 	for range n {
 		round()
@@ -42,8 +42,8 @@ func growthRounds() int {
 	return 30_000
 }
 
-// A fill of the translation buffer takes 24 MiB, estimated high, so its
-// resident part ends growing there; a round that kept anything would show.
+// The translation buffer is emptied at an estimated 24 MiB, and its resident part
+// stops growing there. A round that kept anything would show.
 const growthLimit = 8 << 20
 
 // Code that is patched between calls again and again does what it says then,

@@ -58,8 +58,8 @@ func TestWhatNeverEnds(t *testing.T) {
 	}
 }
 
-// A handler whose guest code comes back to it, on and on, is refused at some
-// depth; so is one that calls what never ends.
+// A handler whose guest code hits the handler's own probe again and again is
+// refused at some depth. So is one that calls what never ends.
 func TestHandlersThatRecurse(t *testing.T) {
 	img := int3Image()
 	spin := img.add("spin", 0xeb, 0xfe)

@@ -106,8 +106,7 @@ func TestCalloutRefusals(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A task that ends while a handler runs guest code on its stack does not take
-// the handler along.
+// Guest code that a handler calls may not sleep or end its task.
 func TestHandlerMayNotSleep(t *testing.T) {
 	img := int3Image()
 	img.add("sleep", 0xe6, 0xe2, 0xc3)

@@ -12,9 +12,9 @@ import (
 	"kprobelab/x86"
 )
 
-// heap is a region as an allocator (the direct map, and user memory): chunks
-// of a power of two, freed ones reused last in first out, so that addresses
-// repeat from run to run. Only pages that were once handed out are mapped.
+// heap allocates from a region (the direct map, or user memory). Chunks have a
+// power of two of bytes; the one freed last is reused first, so that addresses
+// repeat from run to run. A page is mapped when it is first handed out.
 type heap struct {
 	r    *region
 	next x86.Addr
@@ -46,12 +46,12 @@ func (h *heap) pages(n x86.Addr) (x86.Addr, error) {
 
 func chunk(n int) int { return max(16, 1<<bits.Len(uint(max(n, 1)-1))) }
 
-// Alloc takes n zeroed bytes of the guest's heap, aligned to 16 at least and
-// to the page from 4096 on. The heap being full is ErrNoMemory (errno.ENOMEM).
+// Alloc takes n zeroed bytes of the guest's heap, aligned to at least 16, and to
+// a page from 4096 bytes on. A full heap is ErrNoMemory (errno.ENOMEM).
 func (m *Machine) Alloc(n int) (x86.Addr, error) { return m.alloc(&m.heap, n) }
 
-// AllocUser is Alloc in user memory: what a process has, below the kernel's
-// half of the address space. There is one for all tasks, of UserSize bytes.
+// AllocUser is Alloc in user memory, which is below the kernel's half of the
+// address space. All tasks share one, of UserSize bytes.
 func (m *Machine) AllocUser(n int) (x86.Addr, error) { return m.alloc(&m.user, n) }
 
 func (m *Machine) alloc(h *heap, n int) (x86.Addr, error) {

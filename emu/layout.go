@@ -143,16 +143,16 @@ func (m *Machine) bootPerCPU(c *cpu, t kimage.PerCPU) {
 	}
 	m.bootPreemptCount(c)
 	if s := m.src.Lookup("__per_cpu_offset"); len(s) == 1 {
-		// It is read-only once the kernel is up (__ro_after_init). Not an error
-		// where it is not mapped: nothing of the machine needs it.
+		// It is read-only once the kernel is up (__ro_after_init). The machine
+		// does not need it, so it is no error where it is not mapped.
 		if h, err := m.host(s[0].Addr.Add(int64(8*c.n)), 8, attrR); err == nil {
 			binary.LittleEndian.PutUint64(h, offset)
 		}
 	}
 }
 
-// bootPreemptCount replaces the count that a kernel starts to boot with, which
-// forbids preemption, by that of a task.
+// bootPreemptCount gives the CPU the preempt count of a task. The image has the
+// one that a kernel boots with, which forbids preemption.
 func (m *Machine) bootPreemptCount(c *cpu) {
 	h, err := m.host(c.preempt, 4, attrW)
 	if err == nil && binary.LittleEndian.Uint32(h) == 1 {
@@ -172,7 +172,7 @@ func (m *Machine) perCPUVar(c *cpu, t kimage.PerCPU, name string, off int64) x86
 
 func (m *Machine) putPerCPU(c *cpu, t kimage.PerCPU, name string, off int64, b []byte) {
 	if at := m.perCPUVar(c, t, name, off); at != 0 {
-		// A variable at the very end of the area has no room for b: let it be.
+		// It fails for a variable at the very end of the area, which is then left.
 		_ = m.WriteMem(at, b)
 	}
 }

@@ -29,8 +29,8 @@ const (
 	attrDirty = C.KPL_DIRTY
 )
 
-// maxRegion bounds one region, so that a broken image cannot ask for more
-// address space than a host has.
+// maxRegion is the most bytes of a region: a broken image must not use up the
+// host's address space.
 const maxRegion = 1 << 31
 
 func pageDown(a x86.Addr) x86.Addr { return a &^ (PageSize - 1) }
@@ -93,7 +93,7 @@ func (r *region) set(start, end x86.Addr, attr byte) {
 	}
 }
 
-// clear unmaps the pages of [start, end); what was dirty stays so.
+// clear unmaps the pages of [start, end); dirty pages stay dirty.
 func (r *region) clear(start, end x86.Addr) {
 	for p := pageDown(start); p < end; p += PageSize {
 		r.attr[p.Sub(r.Start)/PageSize] &= attrDirty
@@ -231,7 +231,7 @@ func (m *Machine) SyncCore(cpu int) {
 	}
 }
 
-// drop ends c's stale view of a range.
+// drop makes c see the text of a range as it is.
 func (m *Machine) drop(c *cpu, addr x86.Addr, n int) {
 	end := addr.Add(int64(n))
 	if n > 0 {

@@ -62,8 +62,8 @@ func privilegedWord(rng *rand.Rand) uint64 {
 	return rng.Uint64() >> rng.IntN(64)
 }
 
-// Kernel code may do to the processor what it likes: the process lives, every
-// run ends, and another machine is none the worse.
+// Whatever kernel code does to the processor, the process lives, every run ends,
+// and other machines work.
 func TestPrivilegedCode(t *testing.T) {
 	n := 2000
 	if testing.Short() {

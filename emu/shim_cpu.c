@@ -4,7 +4,7 @@
 
 #include "shim_private.h"
 
-/* What the binding has no call for; before memory is mapped. */
+/* Before memory is mapped. */
 int kpl_cpu_setup(kpl_cpu *c)
 {
 	uc_err e;
@@ -14,8 +14,9 @@ int kpl_cpu_setup(kpl_cpu *c)
 	return e;
 }
 
-/* addr to end is executable and in one region; one page at a time, for the
- * engine takes the first page's translation for all. */
+/* Drops what was translated of the text from addr to end, which is executable
+ * and in one region. Page by page: the engine would look up the first page only
+ * and take the others to follow it. */
 void kpl_cpu_drop(kpl_cpu *c, uint64_t addr, uint64_t end)
 {
 	while (addr < end) {
@@ -27,7 +28,7 @@ void kpl_cpu_drop(kpl_cpu *c, uint64_t addr, uint64_t end)
 	}
 }
 
-/* Between runs. */
+/* Drops all translations. Between runs only. */
 void kpl_cpu_drop_all(kpl_cpu *c)
 {
 	uc_ctl_flush_tb((uc_engine *)c->uc);

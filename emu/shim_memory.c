@@ -44,7 +44,7 @@ void kpl_save_page(kpl_machine *m, kpl_region *r, uint64_t i)
 	r->attr[i] |= KPL_DIRTY;
 }
 
-/* Before the host writes guest memory. */
+/* The host is about to write guest memory: saves its pages for a snapshot. */
 void kpl_touch(kpl_machine *m, uint64_t addr, uint64_t size)
 {
 	if (!m->track || !size)
@@ -64,7 +64,7 @@ void kpl_undo_drop(kpl_machine *m, int from)
 	m->nundo = from;
 }
 
-/* Text from addr to end was changed: every block with a part of it is new. */
+/* Text from addr to end was changed: forgets every block that has a part of it. */
 void kpl_forget_counts(kpl_machine *m, uint64_t addr, uint64_t end)
 {
 	for (uint64_t pc = addr - KPL_LONG; pc < end; pc++) {
@@ -107,17 +107,15 @@ static void line_end(kpl_machine *m, kpl_line *l)
 	l->n = 0;
 }
 
-/* Ends every task's line, for somebody wants to see what there is. */
+/* Adds unfinished lines to the console, for somebody is about to read it. */
 void kpl_console_flush(kpl_machine *m)
 {
 	for (int i = 0; i < m->nlines; i++)
 		line_end(m, &m->lines[i]);
 }
 
-/*
- * Tasks print at once, and a kernel's printk keeps a line whole: a task's line
- * reaches the console when it ends.
- */
+/* Several tasks may print at once, and a kernel's printk keeps each line whole.
+ * So a task's line is kept until it ends. */
 void kpl_console_put(kpl_machine *m, uint8_t b)
 {
 	if (m->task >= m->nlines) {

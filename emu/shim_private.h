@@ -9,8 +9,8 @@
 
 #define PAGE 4096ull
 
-/* The engine refuses to fetch above 2^52, so what it takes for physical
- * addresses are the low 48 bits of the canonical ones: still distinct. */
+/* The physical address of a guest address: its low 48 bits, which still tell
+ * canonical addresses apart. The engine refuses to fetch above 2^52. */
 #define ALIAS(va) ((va) & 0xffffffffffffull)
 
 static inline kpl_region *region_at(kpl_machine *m, uint64_t va)
@@ -21,9 +21,10 @@ static inline kpl_region *region_at(kpl_machine *m, uint64_t va)
 	return NULL;
 }
 
-/* Code that the machine adds begins at page after page: the low bits alone, or
- * with a few others, put blocks that alternate into one place, and each would
- * be counted anew whenever it runs. So all bits decide (by the golden ratio). */
+/* The place of a block in the table of counts. All bits of pc decide (times the
+ * golden ratio): much of the code that the machine adds begins at a page, so
+ * the low bits would put blocks that alternate into one place, and each would
+ * be counted anew whenever it runs. */
 static inline uint64_t spread(uint64_t pc) { return pc * 0x9e3779b97f4a7c15ull >> 32; }
 
 static inline kpl_count *count_at(kpl_machine *m, uint64_t pc, uint32_t size)

@@ -42,7 +42,7 @@ type Task struct {
 	cpu   *cpu // the one that has its registers; nil: saved has them
 	pin   int  // -1: any CPU
 	wake  uint64
-	// must not keep its CPU: it gave it up
+	// it gave up its CPU, and has to let another task run if there is one
 	left bool
 
 	calls   []Invocation
@@ -65,14 +65,13 @@ type Invocation struct {
 // Invoke is an Invocation by name.
 func Invoke(name string, args ...any) Invocation { return Invocation{Func: name, Args: args} }
 
-// Result is what one invocation came to.
+// Result is that of one invocation.
 type Result struct {
 	Ret uint64
 	Err error
 }
 
-// newTask takes the next number, or when all are taken, the first that belongs
-// to a dead task.
+// newTask takes the next number or, once all are taken, the first dead task's.
 func (m *Machine) newTask(name string) (*Task, error) {
 	n := len(m.tasks)
 	if n == MaxTasks {
@@ -93,8 +92,9 @@ func (m *Machine) newTask(name string) (*Task, error) {
 	return t, nil
 }
 
-// Go adds a task that makes the calls in order once Run (or a Call, beside
-// it) lets it. A call that fails ends the task; one without calls is done.
+// Go adds a task that makes the calls in order. It runs during Run, and during a
+// Call of the boot task. A call that fails ends the task. A task without calls is
+// done at once.
 func (m *Machine) Go(name string, calls ...Invocation) (*Task, error) {
 	if err := m.usable(); err != nil {
 		return nil, err
@@ -110,11 +110,11 @@ func (m *Machine) Go(name string, calls ...Invocation) (*Task, error) {
 	return t, nil
 }
 
-// Number is the dense number of the task, from 0, the boot task's. Once
-// MaxTasks have been made, those of dead tasks are given again.
+// Number is the task's number. The boot task has 0, the next tasks 1, 2 and so
+// on; once MaxTasks have been made, new tasks take the numbers of dead ones.
 func (t *Task) Number() int { return t.n }
 
-// Pin lets the task run on one CPU only; it is for a task that has not begun.
+// Pin lets the task run on one CPU only. It is for a task that has not run yet.
 func (t *Task) Pin(cpu int) error {
 	if cpu < 0 || cpu >= len(t.m.cpus) {
 		return fmt.Errorf("pin to cpu %d of %d: %w", cpu, len(t.m.cpus), errno.EINVAL)
@@ -123,7 +123,7 @@ func (t *Task) Pin(cpu int) error {
 	return nil
 }
 
-// Results are what the calls that ended came to.
+// Results are those of the calls that have ended.
 func (t *Task) Results() []Result { return t.results }
 
 // Err is why the task ended early, or nil.

@@ -139,7 +139,7 @@ func TestPanicBecomesAnError(t *testing.T) {
 	require.Equal(t, uint64(3), got)
 }
 
-// Closing the machine below a handler is a mistake that is told, not a crash.
+// A handler that closes the machine gets a panic that says so, not a crash.
 func TestCloseInHandler(t *testing.T) {
 	m := boot(t, int3Image(), nil)
 	m.SetTraps(&trapFuncs{int3: func(*x86.PtRegs) bool { m.Close(); return true }})
@@ -190,8 +190,8 @@ func TestCallout(t *testing.T) {
 	require.Contains(t, m.Symbolize(page+8), "kprobe_optinsn_page+0x8")
 }
 
-// In a callout rip must stay, also for a call in there that faults; what is
-// told of the fault is its own.
+// In a callout rip must stay, even when a call made there faults. The fault's rip
+// is that of the call's own code.
 func TestFaultOfACallInACallout(t *testing.T) {
 	m := boot(t, int3Image(), nil)
 	var inner error
@@ -230,7 +230,7 @@ func TestGivenUpCallIsTold(t *testing.T) {
 	require.Equal(t, []int{0, 0}, traps.exits)
 }
 
-// The engine itself runs past a pause without the trap that is due.
+// The engine alone would step past a pause without a #DB.
 func TestPauseIsStepped(t *testing.T) {
 	img := &tinyImage{}
 	// int3; pause; pause with a prefix; inc %rdi; mov %rdi,%rax; ret

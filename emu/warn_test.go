@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A WARN is told and passed; a BUG is a fault.
+// A WARN is logged, and the code goes on; a BUG is a fault.
 func TestWarnGoesOn(t *testing.T) {
 	m := bootGuest(t, nil)
 	var lines []string
