@@ -32,19 +32,22 @@ func TestSamplesAreDocumentedAsTheyPrint(t *testing.T) {
 	require.Greater(t, sessions, 10)
 }
 
-// What README and the tour show of the guest kernel, and of a real kernel where
-// it is in the cache, is what the program prints; the probes of the tour's other
-// commands are hit.
+// What README, the tour and the page of decoders show of the guest kernel, and of
+// a real kernel where it is in the cache, is what the program prints; the probes
+// of the tour's other commands are hit.
 func TestReadmeShowsWhatIsPrinted(t *testing.T) {
 	if engineMissing != nil {
 		t.Skip("this build has no engine")
 	}
 	t.Chdir("../..")
 	n, hit := 0, 0
-	for _, page := range []string{"README.md", "docs/tour.md"} {
+	for _, page := range []string{"README.md", "docs/tour.md", "docs/decoder.md"} {
 		doc, err := os.ReadFile(page)
 		require.NoError(t, err)
 		for _, s := range sessions(string(doc)) {
+			if strings.Contains(s.command, "three.py") { // the page's own decoder
+				continue
+			}
 			if image := regexp.MustCompile(`\.cache/\S+`).FindString(s.command); image != "" {
 				if _, err := os.Stat(image); err != nil || testing.Short() {
 					continue
