@@ -116,3 +116,29 @@ func BenchmarkNew(b *testing.B) {
 		m.Close()
 	}
 }
+
+// BenchmarkNestedCall is a call that a handler makes, in an int3 hit.
+func BenchmarkNestedCall(b *testing.B) {
+	m := boot(b, loopImage(), &Options{Budget: 1 << 60})
+	at := m.src.Lookup("empty")[0].Addr
+	m.SetTraps(&trapFuncs{int3: func(*x86.PtRegs) bool { _, err := m.CallAddr(at); return err == nil }})
+	b.ReportAllocs()
+	b.ResetTimer()
+	_, err := m.Call("loop_int3", b.N)
+	b.StopTimer()
+	require.NoError(b, err)
+}
+
+// BenchmarkFixup is a call with a page fault that the exception table takes.
+func BenchmarkFixup(b *testing.B) {
+	img := &tinyImage{}
+	at := img.add("load", 0x48, 0x8b, 0x07, 0xc3) // mov (%rdi),%rax; ret
+	img.fixups = map[x86.Addr]x86.Addr{at: at + 3}
+	m := boot(b, img, nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := m.CallAddr(at, 8); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

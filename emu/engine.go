@@ -235,7 +235,11 @@ func (c *cpu) translated(m *Machine) C.uint64_t { return m.c.translated - c.c.fl
 // classify decides why a run ended, where the hooks did not say "returned".
 func (c *cpu) classify(m *Machine, err error) {
 	k := c.c
-	k.ip = C.uint64_t(c.readRegs().IP)
+	if k.depth > 0 {
+		k.ip = C.uint64_t(c.readRegs().IP) // callNested wants them all
+	} else {
+		k.ip = C.kpl_cpu_ip(k)
+	}
 	switch {
 	case k.reason >= C.KPL_EXIT:
 	case k.miss != 0 && errors.Is(err, unicorn.UcError(unicorn.ERR_EXCEPTION)):
