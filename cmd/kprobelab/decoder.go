@@ -32,8 +32,8 @@ type compared struct {
 	both *decoder.Both
 }
 
-// reader is the Reader that --decoder asks for. name is what is read.
-func (t *term) reader(c *cli.Command, name string) (decoder.Reader, error) {
+// reader is the Reader that --decoder asks for.
+func (t *term) reader(c *cli.Command) (decoder.Reader, error) {
 	switch asked := c.String("decoder"); asked {
 	case "", "x86asm": // a command without the flag takes x86asm
 		return decoder.X86asm{}, nil
@@ -41,17 +41,17 @@ func (t *term) reader(c *cli.Command, name string) (decoder.Reader, error) {
 		return decoder.Tables{}, nil
 	case "both":
 		b := decoder.NewBoth(decoder.X86asm{}, decoder.Tables{})
-		t.compared = append(t.compared, &compared{name: name, both: b})
+		t.compared = append(t.compared, &compared{both: b})
 		return b, nil
 	default:
 		return nil, usagef("--decoder: there is no %q: there are x86asm, tables and both", asked)
 	}
 }
 
-// read notes the view that was read with the last Reader.
-func (t *term) read(v kimage.View) {
+// read notes what is read with the last Reader.
+func (t *term) read(name string, v kimage.View) {
 	if n := len(t.compared); n > 0 {
-		t.compared[n-1].view = v
+		t.compared[n-1].name, t.compared[n-1].view = name, v
 	}
 }
 
@@ -60,6 +60,9 @@ func (t *term) read(v kimage.View) {
 func (t *term) differences(err error) error {
 	different := 0
 	for _, c := range t.compared {
+		if c.view == nil {
+			continue // it could not be opened
+		}
 		first, second := c.both.Readers()
 		list := c.both.Differences()
 		for _, d := range list {
@@ -86,9 +89,6 @@ func addresses(n int) string {
 
 // place is the address in its symbol.
 func (c *compared) place(at x86.Addr) string {
-	if c.view == nil {
-		return at.String()
-	}
 	s, ok := c.view.SymbolAt(at)
 	if !ok {
 		return at.String()

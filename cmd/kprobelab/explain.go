@@ -157,13 +157,13 @@ func hexSubject(t *term, c *cli.Command) (*subject, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	r, err := t.reader(c, report.ExampleName)
+	r, err := t.reader(c)
 	if err != nil {
 		return nil, "", err
 	}
 	s := report.NewExample(code, p)
 	s.View = kimage.ReadBy(s.View, r)
-	t.read(s.View)
+	t.read(report.ExampleName, s.View)
 	head := fmt.Sprintf("example of %d bytes: profile %s", len(code), p.Name)
 	return &subject{Scan: s, name: report.ExampleName, heading: head}, point, nil
 }

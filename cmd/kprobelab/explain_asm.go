@@ -30,7 +30,7 @@ func asmSubject(t *term, c *cli.Command) (*subject, string, error) {
 	if err != nil {
 		return nil, "", &failure{exitImage, err}
 	}
-	r, err := t.reader(c, c.String("asm"))
+	r, err := t.reader(c)
 	if err != nil {
 		return nil, "", err
 	}
@@ -38,7 +38,7 @@ func asmSubject(t *term, c *cli.Command) (*subject, string, error) {
 	if err != nil {
 		return nil, "", &failure{exitImage, err}
 	}
-	t.read(img)
+	t.read(img.Name(), img)
 	s := imageSubject(c, img)
 	s.cpu, s.heading = "", fmt.Sprintf("%s: profile %s", img.Name(), p.Name)
 	functions, err := s.Functions()

@@ -49,7 +49,7 @@ func openAnyImage(t *term, c *cli.Command, path string, more ...string) (*kimage
 		Modules: append(c.StringSlice("module"), more...), CPU: c.String("cpu"), Progress: t.progress,
 	}
 	var err error
-	if o.Reader, err = t.reader(c, path); err != nil {
+	if o.Reader, err = t.reader(c); err != nil {
 		return nil, err
 	}
 	if name := c.String("kernel"); name != "" {
@@ -67,7 +67,7 @@ func openAnyImage(t *term, c *cli.Command, path string, more ...string) (*kimage
 	if err != nil {
 		return nil, &failure{exitImage, imageFirst(c, path, err)}
 	}
-	t.read(img)
+	t.read(img.Name(), img)
 	return img, nil
 }
 

@@ -120,7 +120,8 @@ func (s bareScanner) wrong() (found *BareVerdict) {
 			continue
 		}
 		v := &BareVerdict{Addr: step.Addr, Read: read, Right: step.Reading}
-		v.Insn = slices.Clone(code[:min(len(code), max(1, step.Reading.Length))])
+		length := max(1, step.Reading.Length, decoder.Tables{}.Read(code, step.Addr).Length)
+		v.Insn = slices.Clone(code[:min(len(code), length)])
 		v.Cause = causeOf(code, step.Addr, read)
 		if v.Cause != CauseKernel {
 			return v
