@@ -8,8 +8,8 @@ import (
 	"kprobelab/x86"
 )
 
-// aggregate is what makes a Kprobe an aggregator: it stands in the table for
-// several probes at one address (docs/spec 1.6).
+// aggregate is what an aggregator has beside a Kprobe. The aggregator stands in
+// the table for several probes at one address (docs/spec 1.6).
 type aggregate struct {
 	// members are the probes, newest first. The list is replaced, never
 	// changed in place, so a handler may register and unregister.
@@ -34,7 +34,7 @@ func (a *aggregate) allDisabled() bool {
 	return true
 }
 
-// members are the probes behind a table entry, newest first.
+// members are the probes that a table entry stands for, newest first.
 func (k *Kprobes) members(entry *Kprobe) []*Kprobe {
 	if entry.aggregate != nil {
 		return entry.aggregate.members
@@ -99,8 +99,8 @@ func (k *Kprobes) makeAggregator(old *Kprobe) *Kprobe {
 	return entry
 }
 
-// revive prepares the aggregate of code that has gone for new code at its
-// address. It stays disabled until a member needs it.
+// revive prepares an aggregate whose code has gone for new code at its address.
+// It stays disabled until a member needs it.
 func (k *Kprobes) revive(entry *Kprobe, pt *probepoint.Point) error {
 	if err := k.prepare(entry, pt); err != nil {
 		return err
@@ -110,8 +110,8 @@ func (k *Kprobes) revive(entry *Kprobe, pt *probepoint.Point) error {
 	return nil
 }
 
-// reuse takes an aggregator back that waits to be removed
-// (reuse_unused_kprobe): it is enabled again, and its jump stays where it can.
+// reuse takes back an aggregator that waits to be removed
+// (reuse_unused_kprobe). It is enabled again, and its jump stays where it can.
 func (k *Kprobes) reuse(entry *Kprobe) error {
 	entry.Flags &^= FlagDisabled
 	if !entry.opt().ready() {
@@ -121,8 +121,8 @@ func (k *Kprobes) reuse(entry *Kprobe) error {
 	return nil
 }
 
-// join puts a member at the head of the list (add_new_kprobe). A jprobe goes
-// to the tail, for the walk ends with it, and a second one is refused.
+// join puts a member at the head of the list (add_new_kprobe). A jprobe goes to
+// the tail, because the walk ends with it. A second jprobe is refused.
 func (k *Kprobes) join(entry, p *Kprobe) error {
 	a := entry.aggregate
 	if p.jprobe != nil && a.brk {

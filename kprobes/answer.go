@@ -2,12 +2,12 @@ package kprobes
 
 import "kprobelab/x86"
 
-// Answerer is what a machine may have beside Machine, to be faster: it can be
-// told beforehand how the int3 behind a copied instruction is resumed from, so
-// that a step whose end runs no handler takes one call of Traps, not two.
+// Answerer is what a machine may have beside Machine, to be faster. It is told
+// beforehand where the int3 that follows a copied instruction goes on. A step
+// whose end runs no handler then takes one call of Traps, not two.
 type Answerer interface {
-	// AnswerInt3 has the running CPU's next int3 at an address resumed at to,
-	// with more flags set, as if Traps had said so.
+	// AnswerInt3 says where the running CPU goes on after its next int3 at an
+	// address, and which flags it sets then. Traps is not called for that int3.
 	AnswerInt3(at, to x86.Addr, flags uint64)
 	// Answered reports whether a CPU has met the int3 that was answered.
 	Answered(cpu int) bool
@@ -15,24 +15,24 @@ type Answerer interface {
 	DropAnswer(cpu int)
 }
 
-// answerStep does beforehand what finishStep would do without a post handler
-// and without an observer. Until the answer is met the CPU's state is that of a
-// step, and settle ends the hit when it has been.
+// answerStep answers the int3 that ends a step, where no post handler and no
+// observer waits for it. Until the CPU meets the int3 its state is that of a
+// step; settle ends the hit after that.
 func (k *Kprobes) answerStep(cpu *cpuState, p *Kprobe) {
 	ool := cpu.ool
 	if k.answerer == nil || k.observe != nil || k.c.Step.TrapFlag || ool.Boosted || p.hasPost() {
 		return
 	}
 	at := ool.Addr.Add(int64(ool.InsnLen))
-	if !k.behindCopy(ool, uint64(at)+1) {
+	if !k.afterCopy(ool, uint64(at)+1) {
 		return
 	}
 	cpu.answered = true
 	k.answerer.AnswerInt3(at, at.Add(ool.At.Sub(ool.Addr)), cpu.savedFlags)
 }
 
-// dropAnswers takes all answers back that were not met: what they left out is
-// wanted now.
+// dropAnswers takes back all answers that no CPU has met: somebody wants to
+// know of those steps.
 func (k *Kprobes) dropAnswers() {
 	for n := range k.cpus {
 		if cpu := k.settle(n); cpu.answered {

@@ -13,13 +13,13 @@ const (
 	WayReturn            // the trampoline of return probes
 )
 
-// nmiCount is preempt_count in an NMI, as which an int3 in the kernel is
-// entered: NMI_OFFSET and HARDIRQ_OFFSET.
+// nmiCount is preempt_count in an NMI: NMI_OFFSET and HARDIRQ_OFFSET. The
+// kernel handles an int3 as an NMI.
 const nmiCount = 0x110000
 
-// IRQsDisabled is irqs_disabled() in the handler that runs now: always after a
-// breakpoint; else interrupts are as they were at the probed place, in the
-// releases that leave them. It is false while no handler runs.
+// IRQsDisabled is irqs_disabled() in the handler that runs now. Interrupts are
+// off after a breakpoint. On the other ways they are as at the probed place, or
+// off in the releases that turn them off. It is false while no handler runs.
 func (k *Kprobes) IRQsDisabled() bool {
 	cpu, h := k.arrive()
 	defer k.depart(cpu, h)
@@ -35,9 +35,9 @@ func (k *Kprobes) IRQsDisabled() bool {
 	return !cpu.interruptible
 }
 
-// PreemptCount is preempt_count() in the handler that runs now, in a task that
-// was preemptible: 0x110000 after a breakpoint where that counts as an NMI; else
-// 1 where the kernel counts at all (PREEMPTION). It is 0 while no handler runs.
+// PreemptCount is preempt_count() in the handler that runs now, for a task that
+// was preemptible: 0x110000 after a breakpoint that counts as an NMI, else 1
+// with PREEMPTION and 0 without. It is 0 while no handler runs.
 func (k *Kprobes) PreemptCount() uint32 {
 	cpu, h := k.arrive()
 	defer k.depart(cpu, h)

@@ -47,8 +47,8 @@ func blacklistOf(b *strings.Builder, all []kimage.BlacklistEntry, module string)
 	}
 }
 
-// Enabled is the state behind the file kprobes/enabled: false while all probes
-// are disarmed.
+// Enabled is the state of the file kprobes/enabled: false while all probes are
+// disarmed.
 func (k *Kprobes) Enabled() bool { return !k.disarmed }
 
 // ReadEnabled is what the file reads.

@@ -19,11 +19,11 @@ func Example() {
 	p := &kprobes.Kprobe{
 		SymbolName: "steady",
 		PreHandler: func(p *kprobes.Kprobe, regs *x86.PtRegs) int {
-			fmt.Printf("pre:  ip is %d behind the probed address, di = %d\n", regs.IP-uint64(p.Addr), regs.DI)
+			fmt.Printf("pre:  ip is %d past the probed address, di = %d\n", regs.IP-uint64(p.Addr), regs.DI)
 			return 0
 		},
 		PostHandler: func(p *kprobes.Kprobe, regs *x86.PtRegs, _ uint64) {
-			fmt.Printf("post: ip is %d behind it, at the next instruction\n", regs.IP-uint64(p.Addr))
+			fmt.Printf("post: ip is %d past it, at the next instruction\n", regs.IP-uint64(p.Addr))
 		},
 	}
 	if err := k.RegisterKprobe(p); err != nil {
@@ -37,8 +37,8 @@ func Example() {
 	fmt.Println(k.RegisterKprobe(&kprobes.Kprobe{SymbolName: "steady", Offset: 1}))
 	// Output:
 	// ffffffff81000010  k  steady+0x0
-	// pre:  ip is 1 behind the probed address, di = 41
-	// post: ip is 4 behind it, at the next instruction
+	// pre:  ip is 1 past the probed address, di = 41
+	// post: ip is 4 past it, at the next instruction
 	// probe steady+0x1: not at an instruction boundary (EILSEQ)
 }
 

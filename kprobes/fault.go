@@ -49,8 +49,8 @@ const (
 	pageFault       = 14
 )
 
-// boostedFault moves the fault of a boosted copy to the original, as a real
-// kernel does not: what runs there is no longer the hit's business.
+// boostedFault moves the fault of a boosted copy to the original instruction,
+// unless the kernel leaves it in the slot: there the hit is over.
 func (k *Kprobes) boostedFault(regs *x86.PtRegs) {
 	if k.c.Step.BoostedFaultInSlot {
 		return
@@ -102,8 +102,8 @@ func (k *Kprobes) callFault(p *Kprobe, regs *x86.PtRegs, vector int) int {
 }
 
 // TaskExit forgets what belongs to a task that has ended, or whose run was
-// given up: its pending return-probe instances go back to their pools without
-// their handlers (kprobe_flush_task), and a hit it was in is over.
+// given up. Its pending return-probe instances go back to their pools without
+// their handlers (kprobe_flush_task). A hit that it was in is over.
 func (k *Kprobes) TaskExit(task int) {
 	for i := range k.cpus {
 		cpu, h := k.settle(i), Held{}

@@ -10,7 +10,7 @@ import "kprobelab/x86"
 // ftraceSiteSize is the length of a function's fentry site in bytes.
 const ftraceSiteSize = 5
 
-// ftraceSite is what a probe on a fentry site has in the place of a slot.
+// ftraceSite is what a probe on a fentry site has instead of a slot.
 type ftraceSite struct {
 	// nop is the CPU's 5-byte nop, which is put back.
 	nop [ftraceSiteSize]byte
@@ -20,9 +20,9 @@ type ftraceSite struct {
 }
 
 // ftraceOps is one registration with the function tracer, with a trampoline of
-// its own. There is one for probes without a post handler, and one with
-// IPMODIFY for those that have one: two of the latter kind (a live patch is
-// another) exclude each other on a function, and nothing here asks for that.
+// its own. One is for probes without a post handler. The other, with IPMODIFY,
+// is for those that have one. In the kernel two IPMODIFY users, such as a live
+// patch, exclude each other on a function; nothing here is a second one.
 type ftraceOps struct {
 	trampoline x86.Addr
 	// enabled counts the armed probes (kprobe_ftrace_enabled).
@@ -59,8 +59,8 @@ func (k *Kprobes) armFtrace(p *Kprobe) error {
 }
 
 // disarmFtrace gives the site its nop back (disarm_kprobe_ftrace), unless the
-// tracer has the function in its own list. The
-// trampoline stays for the next probe: a task may be in it.
+// function tracer needs the call. The trampoline stays for the next probe: a
+// task may be in it.
 func (k *Kprobes) disarmFtrace(p *Kprobe) error {
 	if p.ft.ops == nil {
 		return nil
@@ -77,8 +77,8 @@ func (k *Kprobes) disarmFtrace(p *Kprobe) error {
 	return nil
 }
 
-// ftraceHandler is what a trampoline calls: the registered users of the site,
-// the newest first (ftrace_ops_list_func).
+// ftraceHandler is what a trampoline calls. It calls the users of the site, the
+// newest first (ftrace_ops_list_func).
 func (k *Kprobes) ftraceHandler(_ x86.Addr, regs *x86.PtRegs) {
 	cpu, h := k.arrive()
 	site := x86.Addr(regs.IP - ftraceSiteSize)
@@ -93,11 +93,11 @@ func (k *Kprobes) ftraceHandler(_ x86.Addr, regs *x86.PtRegs) {
 }
 
 // kprobeFtraceHandler is kprobe_ftrace_handler. regs is the frame that the
-// trampoline built, with ip behind the site; what it is in the end is where
-// the trampoline returns to.
+// trampoline built, with ip past the site. The trampoline returns to the ip
+// that it has in the end.
 func (k *Kprobes) kprobeFtraceHandler(cpu *cpuState, regs *x86.PtRegs) {
-	behind := regs.IP
-	p := k.table.lookup(x86.Addr(behind - ftraceSiteSize))
+	past := regs.IP
+	p := k.table.lookup(x86.Addr(past - ftraceSiteSize))
 	if p == nil || p.Disabled() {
 		return
 	}
@@ -114,7 +114,7 @@ func (k *Kprobes) kprobeFtraceHandler(cpu *cpuState, regs *x86.PtRegs) {
 	cpu.come(WayTracer, regs)
 	cpu.status = HitActive
 	if k.pre(cpu, p, regs) == 0 {
-		k.finishFtrace(cpu, p, regs, behind)
+		k.finishFtrace(cpu, p, regs, past)
 		return
 	}
 	if !k.c.Step.HandlerResets {
@@ -123,18 +123,18 @@ func (k *Kprobes) kprobeFtraceHandler(cpu *cpuState, regs *x86.PtRegs) {
 	k.event(cpu, EventSkipped, WayTracer, p, x86.Addr(regs.IP), regs)
 }
 
-// finishFtrace does what the nop of the site does, and ends the hit. behind is
-// where execution goes on, whatever a post handler does to ip.
-func (k *Kprobes) finishFtrace(cpu *cpuState, p *Kprobe, regs *x86.PtRegs, behind uint64) {
+// finishFtrace does what the nop of the site does, and ends the hit. Execution
+// goes on at past, whatever a post handler does to ip.
+func (k *Kprobes) finishFtrace(cpu *cpuState, p *Kprobe, regs *x86.PtRegs, past uint64) {
 	regs.IP = uint64(p.Addr) + ftraceSiteSize
 	if p.hasPost() {
 		cpu.status = HitSSDone
 		k.post(cpu, p, regs)
 	}
-	regs.IP = behind
+	regs.IP = past
 	cpu.current = nil
 	if len(k.ftrace.functions.nops) == 0 {
-		k.learn(WayTracer, p, behind)
+		k.learn(WayTracer, p, past)
 	}
 	k.event(cpu, EventResume, WayTracer, p, x86.Addr(regs.IP), regs)
 }

@@ -83,7 +83,7 @@ func TestTwoTracerRegistrations(t *testing.T) {
 }
 
 // TestFtraceHandlerRegisters: what handlers see is the frame at the site: the stack
-// as the function has it, ip 1 behind the site in the pre handler and 5 in the
+// as the function has it, ip 1 past the site in the pre handler and 5 in the
 // post handler, flags with IF as it is, orig_ax 0.
 // See docs/spec 2.9.
 func TestFtraceHandlerRegisters(t *testing.T) {
@@ -118,7 +118,7 @@ func TestFtraceHandlerChangesRegisters(t *testing.T) {
 			PreHandler: func(_ *kprobes.Kprobe, r *x86.PtRegs) int {
 				r.DI, r.R15, r.SP = 10, 15, 0x1234
 				r.Flags |= x86.FlagCF
-				r.IP = 0x1234 // back behind the site in the end
+				r.IP = 0x1234 // back past the site in the end
 				return 0
 			},
 			PostHandler: func(*kprobes.Kprobe, *x86.PtRegs, uint64) { posts++ },
@@ -131,7 +131,7 @@ func TestFtraceHandlerChangesRegisters(t *testing.T) {
 		require.NotZero(t, th.regs.Flags&x86.FlagCF)
 
 		p.PreHandler = func(_ *kprobes.Kprobe, r *x86.PtRegs) int {
-			r.IP, r.AX = uint64(w.traced)+8, 40 // behind mov %rdi,%rax
+			r.IP, r.AX = uint64(w.traced)+8, 40 // after mov %rdi,%rax
 			if w.k.Config().Step.HandlerResets {
 				w.k.ResetCurrentKprobe()
 			}

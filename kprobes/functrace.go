@@ -9,9 +9,9 @@ import (
 	"kprobelab/x86"
 )
 
-// FunctionTracer is what TraceFunctions calls at a traced function's fentry
-// site. regs is the frame there, with what probes called before it have changed; it
-// is not to be changed.
+// FunctionTracer is what TraceFunctions calls at a traced fentry site. regs is
+// the frame there, as the probes that ran before have left it. A tracer must
+// not change it.
 type FunctionTracer func(site x86.Addr, regs *x86.PtRegs)
 
 // functionTrace is a second user of fentry sites beside probes: the function
@@ -26,8 +26,8 @@ type functionTrace struct {
 
 // TraceFunctions has the function tracer call fn at these fentry sites, and at
 // no others: it replaces what was traced before, and an empty list ends it.
-// Probes on the same sites stay. An address that is no fentry site fails with
-// the error of the first, and those behind it are not traced.
+// Probes on the same sites stay. The first address that is no fentry site is
+// the error, and the addresses after it are not traced.
 func (k *Kprobes) TraceFunctions(sites []x86.Addr, fn FunctionTracer) error {
 	k.changeFast()
 	t := &k.ftrace.functions

@@ -4,8 +4,8 @@ import "kprobelab/x86"
 
 // KillKprobes makes every probe in a range of text gone (kill_kprobe, docs/spec
 // 1.10): its code is about to disappear with a module, or with the kernel's
-// init memory. The text is not written any more (that of ftrace sites apart),
-// the slots are freed, and the probes can only be unregistered.
+// init memory. The text is written no more, except at ftrace sites; the slots
+// are freed; the probes can only be unregistered.
 func (k *Kprobes) KillKprobes(r x86.Range) {
 	k.change()
 	k.table.each(func(entry *Kprobe) {

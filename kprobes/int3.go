@@ -2,7 +2,8 @@ package kprobes
 
 import "kprobelab/x86"
 
-// Int3 is kprobe_int3_handler (docs/spec 2.3). regs.IP is behind the breakpoint.
+// Int3 is kprobe_int3_handler (docs/spec 2.3). regs.IP is one past the
+// breakpoint.
 func (k *Kprobes) Int3(regs *x86.PtRegs) bool {
 	if regs.CS&3 != 0 {
 		return false // kprobes do not act on user mode
@@ -50,8 +51,8 @@ func (k *Kprobes) hit(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) bool {
 	return true
 }
 
-// vanished re-executes an address whose breakpoint was removed between the
-// trap and now (to 6.1).
+// vanished sends the CPU back to an address whose breakpoint was removed after
+// the trap (to 6.1).
 func (k *Kprobes) vanished(cpu *cpuState, addr x86.Addr, regs *x86.PtRegs) bool {
 	if !k.c.Step.VanishedInt3 {
 		return false
@@ -118,9 +119,9 @@ func (k *Kprobes) callPost(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) {
 	k.keep(cpu, &state)
 }
 
-// keep puts the CPU's state back to what it was when a handler was called. A
-// handler's own guest call may have been aborted inside a nested hit; nothing
-// else changes it, except a pre handler that resets it where it has to.
+// keep restores the CPU's state after a handler. Calls of the guest that a
+// handler makes may have ended inside a nested hit. Only a pre handler in the
+// kernels where it has to reset current_kprobe may change it.
 func (k *Kprobes) keep(cpu *cpuState, state *control) {
 	if cpu.current != state.current && !(k.c.Step.HandlerResets && cpu.current == nil) {
 		cpu.control = *state

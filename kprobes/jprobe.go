@@ -6,21 +6,19 @@ import (
 	"kprobelab/x86"
 )
 
-// Jprobe is struct jprobe, of the kernels up to 4.14: it has a function of the
-// guest called at a probed function's entry, with the same arguments. The
-// handler has the probed function's signature, reads its arguments as its own,
-// and ends in jprobe_return, which does not come back to it; then the probed
-// function runs as if nothing had been. What the handler changes in registers,
-// and in the 64 bytes above the stack pointer, is undone.
+// Jprobe is struct jprobe, of the kernels up to 4.14. At the entry of the
+// probed function it calls a function of the guest with the same arguments and
+// signature. That handler ends in jprobe_return, which does not return to it.
+// Then the probed function runs: what the handler changed in registers, and in
+// the 64 bytes above the stack pointer, is undone.
 //
-// The handler is guest code because its signature is: a Go function has none
-// that the guest's calling convention could fill. Go code reads the arguments
-// from a Kprobe's registers instead.
+// The handler is guest code: a Go function cannot take arguments by the guest's
+// calling convention. Go code reads the arguments from a Kprobe's registers
+// instead.
 //
-// A handler that returns instead of calling jprobe_return returns to the
-// probed function's caller, and its CPU goes on as if it still handled the
-// probe: every hit there is missed from then on. The kernel has no guard
-// against that either.
+// A handler that returns instead of calling jprobe_return returns to the probed
+// function's caller, and its CPU still counts as handling the probe: every
+// later hit there is missed. The kernel does not prevent that either.
 type Jprobe struct {
 	// KP says where to probe. Its handlers belong to the jprobe.
 	KP Kprobe

@@ -24,9 +24,9 @@ func (k *Kprobes) setjmpPre(p *Kprobe, regs *x86.PtRegs) int {
 	return 1
 }
 
-// saveStack keeps the words that the ABI lets a function change, for the
-// handler owns its arguments, but the probed function will own them too. It
-// tells the guest where the stack is.
+// saveStack keeps the stack words that hold arguments: the ABI lets the handler
+// change them, and the probed function needs them afterwards. It tells the
+// guest where the stack is.
 func (k *Kprobes) saveStack(cpu *cpuState, j *jprobeArea, regs *x86.PtRegs) error {
 	sp := x86.Addr(regs.SP)
 	end := (sp &^ (x86.ThreadSize - 1)).Add(x86.ThreadSize)

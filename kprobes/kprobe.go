@@ -23,10 +23,10 @@ const (
 	FlagOnFuncEntry
 )
 
-// PreHandler runs before the probed instruction, with regs.IP one byte behind
-// the probed address. It returns 0 to have the instruction executed. Any other
-// value resumes at regs as they are then: the instruction and the post_handler
-// do not run, and IP has to be set by the handler.
+// PreHandler runs before the probed instruction, with regs.IP one past the
+// probed address. It returns 0 to have the instruction executed. With any other
+// value the CPU goes on at regs as the handler left them, IP included: the
+// instruction and the post handler do not run.
 type PreHandler func(p *Kprobe, regs *x86.PtRegs) int
 
 // PostHandler runs after the probed instruction, with regs.IP at the next one
@@ -37,14 +37,13 @@ type PostHandler func(p *Kprobe, regs *x86.PtRegs, flags uint64)
 // have it (to 5.13). It returns non-zero where it has resolved the fault.
 type FaultHandler func(p *Kprobe, regs *x86.PtRegs, trap int) int
 
-// Kprobe is struct kprobe: what to probe and whom to call. Either SymbolName
-// or Addr says where; after a successful registration by name both are set,
-// so Addr has to be cleared before the same object is registered again.
+// Kprobe is struct kprobe: what to probe and whom to call. Either SymbolName or
+// Addr says where. Registration by name sets Addr too, so clear Addr before you
+// register the same object again.
 //
-// A handler may call guest code, and may register and unregister probes. A
-// handler that panics is reported by Kprobes.Err and counts as having
-// returned 0. One that ends its goroutine (as t.FailNow does) ends the run that
-// it is in, and the machine with it.
+// A handler may call guest code, and may register and unregister probes. One
+// that panics counts as having returned 0, and Kprobes.Err reports it. One that
+// ends its goroutine (as t.FailNow does) ends the run, and the machine with it.
 type Kprobe struct {
 	// SymbolName is a kallsyms name or "module:name"; empty for none.
 	SymbolName string
@@ -57,13 +56,13 @@ type Kprobe struct {
 	PostHandler  PostHandler
 	FaultHandler FaultHandler
 
-	// PreCode and PostCode are the addresses of the handlers in guest code, 0
-	// where they are not: int pre_handler(struct kprobe *p, struct pt_regs
-	// *regs), void post_handler(p, regs). Registration sets PreHandler and
-	// PostHandler to what calls them.
+	// PreCode and PostCode are the addresses of handlers in guest code, 0 for
+	// none: int pre_handler(struct kprobe *p, struct pt_regs *regs), void
+	// post_handler(p, regs). Registration sets PreHandler and PostHandler to
+	// functions that call them.
 	PreCode, PostCode x86.Addr
-	// Record is the guest address that they get as p, set by registration.
-	// RecordOwn bytes behind it two words are the handlers' own.
+	// Record is the guest address that they get as p, set by registration. The
+	// two words RecordOwn bytes after it are the handlers' own.
 	Record x86.Addr
 
 	// Flags is FlagDisabled or 0 before registration, the state after.
@@ -91,7 +90,7 @@ type Kprobe struct {
 	// stands for several probes at one address.
 	aggregate *aggregate
 	// internal marks the subsystem's own probe (2.6.18's trampoline), which is
-	// not listed and not disarmed.
+	// neither listed nor disarmed.
 	internal bool
 	// next and prev link the hash bucket's chain.
 	next, prev *Kprobe

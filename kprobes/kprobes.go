@@ -9,8 +9,8 @@ import (
 
 // Kprobes is the subsystem of one machine.
 type Kprobes struct {
-	// What every hit reads comes first, close together: cache lines that a hit
-	// has to fetch are a good part of its time.
+	// What every hit reads comes first and close together: fetching cache lines
+	// is a good part of the time of a hit.
 
 	// where is what the machine has as Pointers, nil for nothing.
 	where   struct{ cpu, task *int }
@@ -21,8 +21,8 @@ type Kprobes struct {
 	// answerer and swapper are the machine where it is one.
 	answerer Answerer
 	swapper  Swapper
-	// m is the machine, and mem is it again, as what emulations read and write
-	// through.
+	// m is the machine, and mem the same for emulated instructions, which read
+	// and write through it.
 	m     Machine
 	mem   slot.Memory
 	guest guestState
@@ -51,8 +51,8 @@ type Kprobes struct {
 var _ x86.Traps = (*Kprobes)(nil)
 
 // New makes the subsystem and installs it as the receiver of m's traps. v is
-// the code under test and c the kernel whose behaviour is wanted; neither may
-// be changed afterwards.
+// the code under test, c the kernel to behave like. Neither may be changed
+// afterwards.
 func New(m Machine, v kimage.View, c *profile.Config) *Kprobes {
 	k := &Kprobes{m: m, mem: m, c: c, cpus: make([]cpuState, m.NumCPU()), mods: modulesOf(v)}
 	k.answerer, _ = m.(Answerer)
@@ -84,8 +84,8 @@ func (k *Kprobes) printk(line string) {
 	}
 }
 
-// Find is get_kprobe: what stands for the probes at an address. With several
-// there it is the aggregator, which is not one of the caller's own objects.
+// Find is get_kprobe: the table entry of an address. With several probes there
+// it is the aggregator, which is none of the caller's objects.
 func (k *Kprobes) Find(addr x86.Addr) *Kprobe { return k.table.lookup(addr) }
 
 // Armed counts the addresses whose text is changed.
@@ -111,8 +111,8 @@ func (k *Kprobes) Registered() int {
 // text.
 func (k *Kprobes) armed(p *Kprobe) bool { return !k.disarmed && !p.Disabled() }
 
-// quiet reports that no CPU is handling a probe, so that nobody is in a slot
-// whose end would return to kprobes.
+// quiet reports that no CPU handles a probe: nobody is in a slot whose end
+// returns to kprobes.
 func (k *Kprobes) quiet() bool {
 	for i := range k.cpus {
 		if k.settle(i).current != nil || k.fast != nil && k.inGuest(i).Probe != nil {
@@ -122,7 +122,7 @@ func (k *Kprobes) quiet() bool {
 	return true
 }
 
-// name is how a probe is called in errors.
+// name names a probe in errors.
 func (k *Kprobes) name(p *Kprobe) string {
 	if s, ok := k.view.SymbolAt(p.Addr); ok {
 		return symbolic(s.Name, uint64(p.Addr.Sub(s.Addr)))

@@ -306,8 +306,8 @@ func TestFindReturnAddress(t *testing.T) {
 		return 0
 	}
 	require.EqualValues(t, 3, w.result(t, w.rec, 3))
-	behindCall := w.rec + 14
-	require.Equal(t, []x86.Addr{behindCall, behindCall, behindCall, magic}, found)
+	afterCall := w.rec + 14
+	require.Equal(t, []x86.Addr{afterCall, afterCall, afterCall, magic}, found)
 	require.Zero(t, w.k.FindReturnAddress(0, 1, nil))
 	require.Zero(t, w.k.FindReturnAddress(-1, 1, nil))
 }

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// List is the debugfs file kprobes/list (docs/spec 8.1): a line for every probe,
-// bucket by bucket of the kernel's hash table, newest first in each. A line
-// without flags ends in spaces.
+// List is the debugfs file kprobes/list (docs/spec 8.1): a line for every
+// probe, in the order of the kernel's hash buckets, newest first in each. A
+// line without flags ends in spaces.
 func (k *Kprobes) List() string {
 	var b strings.Builder
 	k.table.each(func(entry *Kprobe) {

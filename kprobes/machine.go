@@ -20,18 +20,17 @@ type Machine interface {
 	ReadMem(addr x86.Addr, b []byte) error
 	// WriteMem writes data memory; it fails as ReadMem does, and on text.
 	WriteMem(addr x86.Addr, b []byte) error
-	// PokeText changes text (read-only to the guest) and makes every CPU
-	// drop what it has translated of it, as text_poke and the sync-core IPI
-	// do together.
+	// PokeText changes text, which is read-only to the guest. Every CPU drops
+	// what it has translated of it: text_poke and the sync-core IPI in one.
 	PokeText(addr x86.Addr, b []byte) error
 
 	// AllocExec maps size bytes of executable memory in module space and
 	// names it as the kernel's kallsyms does ("kprobe_insn_page").
 	AllocExec(size int, name string) (x86.Addr, error)
-	// Callout makes a stub in guest memory, named by a symbol, that guest
-	// code can call: the call runs fn on the CPU that made it, and returns.
-	// The frame that fn gets lies on the guest's stack, where the caller put
-	// its address into rdi; changes to it are in guest memory at once.
+	// Callout makes a stub in guest memory, named by a symbol. Guest code that
+	// calls it runs fn on its CPU. The caller puts the address of a frame on
+	// its stack into rdi: fn gets that address, and the frame itself to read
+	// and change in place.
 	Callout(symbol string, fn func(frame x86.Addr, regs *x86.PtRegs)) (x86.Addr, error)
 
 	// GSBase is where a CPU's per-CPU variables are: add the address of a
@@ -48,8 +47,8 @@ type Pointers interface {
 	Where() (cpu, task *int)
 }
 
-// Swapper is what a machine may have beside Machine: a word read and written
-// at once, where both can be done; else nothing is changed.
+// Swapper is what a machine may have beside Machine: it reads and writes a word
+// in one call. Where it cannot do both, it changes nothing.
 type Swapper interface {
 	SwapWord(addr x86.Addr, v uint64) (old uint64, err error)
 }

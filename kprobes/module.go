@@ -8,8 +8,8 @@ import (
 	"kprobelab/x86"
 )
 
-// moduleSource is what a View that has modules, such as an image, knows of
-// them beside their symbols.
+// moduleSource is what a View with modules, such as an image, knows of them
+// beside their symbols.
 type moduleSource interface {
 	Modules() []string
 	ModuleText(name string) (kimage.ModuleText, bool)
@@ -110,11 +110,11 @@ func (k *Kprobes) ModuleLive(name string) error {
 	return nil
 }
 
-// ModuleGoing is the notifier's GOING: the module is unloaded, its probes are
-// gone, its part of the blacklist too, and nothing of it can be probed until
-// it comes again. A module that has gone already stays so. ENOENT where there
-// is none of that name; in 2.6.18, whose probes pin the module, EAGAIN while
-// there are any.
+// ModuleGoing is the notifier's GOING: the module is unloaded. Its probes are
+// gone, and so is its part of the blacklist; nothing in it can be probed until
+// it comes again. A module that has gone stays so. The errors are ENOENT where
+// there is none of that name and, in 2.6.18, whose probes pin a module, EAGAIN
+// while it has any.
 func (k *Kprobes) ModuleGoing(name string) error {
 	m, err := k.findModule(name)
 	if err != nil {

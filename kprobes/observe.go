@@ -16,11 +16,12 @@ const (
 	EventPre
 	// EventSkipped: a pre handler returned non-zero.
 	EventSkipped
-	// EventBoost: execution goes on in the slot, and does not come back.
+	// EventBoost: execution goes on in the slot, and does not come back to
+	// kprobes.
 	EventBoost
-	// EventStep: execution goes on in the slot, up to the trap behind it.
+	// EventStep: execution goes on in the slot, up to the trap after the copy.
 	EventStep
-	// EventStepped: the trap behind the copy.
+	// EventStepped: the trap after the copy.
 	EventStepped
 	// EventEmulate: the instruction was emulated.
 	EventEmulate
@@ -51,7 +52,7 @@ const (
 	EventOptimized
 	// EventDetoured: they have run; the buffer goes on by itself.
 	EventDetoured
-	// EventDetour: behind a breakpoint, execution goes on at the copied
+	// EventDetour: after a breakpoint, execution goes on at the copied
 	// instructions in the detour buffer.
 	EventDetour
 	// EventPoke: the breakpoint of a text poke was hit.

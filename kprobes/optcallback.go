@@ -6,10 +6,9 @@ import (
 	"kprobelab/x86"
 )
 
-// The detour buffer calls optimized_callback(op, regs). A machine's call-out
-// gets a frame only, so the callback is a few instructions of guest code that
-// leave op in the frame's orig_ax, which nobody has set yet, and go on to the
-// call-out.
+// The detour buffer calls optimized_callback(op, regs). A call-out gets a frame
+// only. So the callback is a few instructions of guest code: they put op into
+// the frame's orig_ax, which is not set yet, and jump to the call-out.
 var callbackCode = []byte{
 	0x48, 0x89, 0x7e, 0x78, // mov %rdi,0x78(%rsi)
 	0x48, 0x89, 0xf7, // mov %rsi,%rdi
@@ -31,9 +30,9 @@ func (k *Kprobes) placeCallback() (x86.Addr, error) {
 	return at, k.m.PokeText(at, code)
 }
 
-// optimizedCallback is optimized_callback (docs/spec 4.5): a hit through the jump.
-// There was no trap, interrupts are as they were, and what the handlers return
-// is ignored, as is what they do to ip, sp, cs and ss.
+// optimizedCallback is optimized_callback (docs/spec 4.5): a hit through the
+// jump. There was no trap, and interrupts are as they were. What the handlers
+// return is ignored, and so is what they do to ip, sp, cs and ss.
 func (k *Kprobes) optimizedCallback(_ x86.Addr, regs *x86.PtRegs) {
 	cpu, h := k.arrive()
 	k.optimizedHit(cpu, regs)
@@ -84,8 +83,8 @@ func (k *Kprobes) optPre(cpu *cpuState, entry *Kprobe, regs *x86.PtRegs) {
 }
 
 // detours sends a hit by int3 to the copied instructions in the detour buffer
-// (setup_detour_execution, docs/spec 2.4): the probe is optimized, or about to be,
-// or was a moment ago.
+// (setup_detour_execution, docs/spec 2.4), where the probe is optimized or on
+// its way there or back.
 func (k *Kprobes) detours(cpu *cpuState, p *Kprobe, regs *x86.PtRegs, reenter bool) bool {
 	if !p.Optimized() || !p.opt().ready() {
 		return false

@@ -158,8 +158,8 @@ func (r *optRun) end() error {
 	return r.k.Err()
 }
 
-// adopt takes away what a disabled probe left behind that was registered where
-// an aggregator waited to be removed (TestDisabledProbeRevivesForGood),
+// adopt removes what a disabled probe left that was registered where an aggregator
+// waited to be removed (TestDisabledProbeRevivesForGood),
 // and in 4.4 what was undone by force before it could be removed.
 func (r *optRun) adopt() {
 	if !r.k.Enabled() {

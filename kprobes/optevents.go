@@ -29,13 +29,13 @@ const (
 	OptPokeFirst
 	// OptPokeSync: every CPU has seen what was written.
 	OptPokeSync
-	// OptPokeDone: the change is not announced any more.
+	// OptPokeDone: the announcement of the change is withdrawn.
 	OptPokeDone
 	// OptPokeStopped: all 5 bytes were written while no CPU ran.
 	OptPokeStopped
 	// OptDisarmed: the worker took the int3 out.
 	OptDisarmed
-	// OptUndone: the worker has done with a probe that it has undone.
+	// OptUndone: the worker has undone a probe.
 	OptUndone
 	// OptRemoved: an aggregator without members left the hash table.
 	OptRemoved

@@ -238,7 +238,7 @@ func (m *optModel) all(fn func(*optEntry)) {
 	}
 }
 
-// workerUndo is the worker's part before the wait, workerDo the one behind it.
+// workerUndo is the worker's part before the wait, workerDo the one after it.
 func (m *optModel) workerUndo() {
 	m.queued = false
 	for len(m.lists["unoptimizing"]) > 0 {

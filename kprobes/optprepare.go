@@ -4,9 +4,9 @@ import (
 	"kprobelab/optimizer"
 )
 
-// tryToOptimize puts an aggregator in the place of a new probe, if a detour
-// buffer can be made for it (try_to_optimize_kprobe). Whatever speaks against
-// it is no error: the probe stays as it is.
+// tryToOptimize puts an aggregator in the place of a new probe, if it can have
+// a detour buffer (try_to_optimize_kprobe). If it cannot, that is no error: the
+// probe stays as it is.
 func (k *Kprobes) tryToOptimize(p *Kprobe) {
 	if k.opt.patcher == nil || p.OnFtrace() {
 		return
@@ -20,8 +20,8 @@ func (k *Kprobes) tryToOptimize(p *Kprobe) {
 	k.optimize(entry)
 }
 
-// prepareOptimized makes a detour buffer for an aggregator, if it can be
-// (prepare_optimized_kprobe, and what alloc_aggr_kprobe does of it).
+// prepareOptimized makes a detour buffer for an aggregator where that is
+// possible (prepare_optimized_kprobe, and alloc_aggr_kprobe's part of it).
 func (k *Kprobes) prepareOptimized(entry *Kprobe) {
 	if k.opt.patcher == nil || entry.OnFtrace() {
 		return
@@ -36,8 +36,8 @@ func (k *Kprobes) attach(entry *Kprobe, o *optimized) {
 	entry.aggregate.opt = o
 }
 
-// newOptimized is arch_prepare_optimized_kprobe: the test of the whole
-// function, a slot, and the buffer in it; nil where one of them fails.
+// newOptimized is arch_prepare_optimized_kprobe: it checks the whole function,
+// takes a slot and builds the buffer in it. It is nil where one of these fails.
 func (k *Kprobes) newOptimized(p *Kprobe) *optimized {
 	if !optimizer.NewScanner(k.view, k.c).Decide(p.Addr).OK {
 		return nil
@@ -62,8 +62,8 @@ func (k *Kprobes) newOptimized(p *Kprobe) *optimized {
 	return o
 }
 
-// freeDetour gives an aggregator's buffer back, dirty, for somebody may still
-// be in it (arch_remove_optimized_kprobe).
+// freeDetour gives an aggregator's buffer back. The slot is dirty: somebody may
+// still be in it (arch_remove_optimized_kprobe).
 func (k *Kprobes) freeDetour(entry *Kprobe) {
 	o := entry.opt()
 	if !o.ready() {
@@ -74,10 +74,10 @@ func (k *Kprobes) freeDetour(entry *Kprobe) {
 	o.d, o.page = optimizer.Detour{}, nil
 }
 
-// setHandle says whose a buffer is. Buffers pass the number of their slot to
-// the callback, where the kernel's pass the address of struct optimized_kprobe,
-// which is no memory of the guest here; so a number has a new owner no sooner
-// than the slot.
+// setHandle says whose a buffer is. The kernel's buffers pass the address of
+// struct optimized_kprobe to the callback. Here that is no guest memory, so
+// they pass the number of their slot, and a number changes its owner only with
+// the slot.
 func (k *Kprobes) setHandle(h uint64, o *optimized) {
 	for h >= uint64(len(k.opt.handles)) {
 		k.opt.handles = append(k.opt.handles, nil)
@@ -85,9 +85,9 @@ func (k *Kprobes) setHandle(h uint64, o *optimized) {
 	k.opt.handles[h] = o
 }
 
-// killOptimized takes the optimizer's hands off code that disappears
-// (kill_optimized_kprobe): nothing is written any more. An unused aggregator
-// that waited for its jump to be undone is left to the worker to free.
+// killOptimized ends the optimization of code that disappears
+// (kill_optimized_kprobe): nothing is written any more. The worker frees an
+// unused aggregator that waited for its jump to be undone.
 func (k *Kprobes) killOptimized(entry *Kprobe) {
 	o := entry.opt()
 	if o == nil {

@@ -39,9 +39,8 @@ type Patcher interface {
 	PokeTextNoSync(addr x86.Addr, b []byte) error
 	// SyncCore makes one CPU see all text that was poked (the sync-core IPI).
 	SyncCore(cpu int)
-	// TaskSwitches is how often a task gave up its CPU of its own accord, and
-	// whether it is inside a call and not asleep. ok is false behind the last
-	// task.
+	// TaskSwitches is how often a task gave up its CPU by itself, and whether
+	// it is inside a call and not asleep. ok is false past the last task.
 	TaskSwitches(task int) (n uint64, inside, ok bool)
 }
 
@@ -91,8 +90,7 @@ func (o *optimized) within(a x86.Addr) bool {
 	return a.In(o.entry.Addr, o.entry.Addr.Add(int64(o.d.Size)))
 }
 
-// disarmedEntry is kprobe_disarmed: disabled, and the worker has nothing left
-// to do with it.
+// disarmedEntry is kprobe_disarmed: disabled, and on no list of the worker.
 func disarmedEntry(p *Kprobe) bool { return p.Disabled() && !p.opt().queued() }
 
 // unused is kprobe_unused: an aggregator that waits to be removed.
@@ -117,7 +115,7 @@ type optState struct {
 
 	worker worker
 	poke   poke
-	// patched counts the addresses behind which a displacement stands.
+	// patched counts the addresses that a displacement follows.
 	patched int
 
 	observe func(OptEvent)

@@ -51,11 +51,11 @@ func TestNeighboursOfAnOptimizedProbe(t *testing.T) {
 		require.Empty(t, w.settle(t))
 		require.Equal(t, "plain", w.state(0))
 
-		behind := w.probe(t, 7, false)
+		past := w.probe(t, 7, false)
 		require.NoError(t, w.k.DisableKprobe(&outer.Kprobe))
 		require.NoError(t, w.k.EnableKprobe(&outer.Kprobe))
-		require.Equal(t, []int64{0, 7}, w.settle(t), "one right behind the copied instructions is no neighbour")
-		w.k.UnregisterKprobe(&behind.Kprobe)
+		require.Equal(t, []int64{0, 7}, w.settle(t), "one right past the copied instructions is no neighbour")
+		w.k.UnregisterKprobe(&past.Kprobe)
 
 		quiet := w.newProbe(3, false)
 		quiet.Flags = kprobes.FlagDisabled
@@ -90,7 +90,7 @@ func TestPostHandlerPreventsOptimization(t *testing.T) {
 }
 
 // What happens to a probe in each of its states (docs/spec 4.9): each case names
-// the state, what is done, and the state behind it; then the worker runs.
+// the state, what is done, and the state after it; then the worker runs.
 func TestEventsInEveryState(t *testing.T) {
 	reach := map[string]func(*testing.T, *optWorld, *counted){
 		"queued":    func(*testing.T, *optWorld, *counted) {},

@@ -2,9 +2,9 @@ package kprobes
 
 import "kprobelab/x86"
 
-// recoverJumps puts the saved bytes in the place of every jump that overlaps b
-// (__recover_optprobed_insn, docs/spec 1.5.1). The int3 of one that is being written
-// or undone is a probe's like any other.
+// recoverJumps puts back the saved bytes of every jump that overlaps b
+// (__recover_optprobed_insn, docs/spec 1.5.1). While a jump is written or
+// undone, its int3 is handled like every probe's.
 func (v *liveView) recoverJumps(addr x86.Addr, b []byte) {
 	if v.k.opt.patcher == nil || v.k.opt.patched == 0 {
 		return
@@ -20,13 +20,12 @@ func (v *liveView) recoverJumps(addr x86.Addr, b []byte) {
 	}
 }
 
-// recovers: what the jump hides is known to the kernel's analysis.
+// recovers: the kernel's analysis sees what the jump hides.
 func (k *Kprobes) recovers(o *optimized) bool {
 	return !k.c.Optimize.RecoversUnlistedOnly || o.on == nil
 }
 
-// restore writes an opcode at b[i] and the tail behind it, as far as they lie
-// in b.
+// restore writes an opcode at b[i] and the tail after it, as far as b reaches.
 func restore(b []byte, i int, opcode byte, tail [jumpTail]byte) {
 	if i >= 0 {
 		b[i] = opcode
@@ -38,8 +37,7 @@ func restore(b []byte, i int, opcode byte, tail [jumpTail]byte) {
 	}
 }
 
-// setPatched notes that a displacement stands behind a probed address, or no
-// longer does.
+// setPatched notes whether a displacement follows a probed address.
 func (k *Kprobes) setPatched(o *optimized, patched bool) {
 	if o.patched == patched {
 		return

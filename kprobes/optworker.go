@@ -7,15 +7,15 @@ import (
 	"kprobelab/errno"
 )
 
-// The worker is kprobe_optimizer: it undoes what is to be undone, waits until
-// every task has scheduled, writes the jumps that are queued, and frees what
-// nobody uses any more (docs/spec 4.7). It is scheduled when something is queued,
-// and runs in steps, between which other CPUs may run.
+// The worker is kprobe_optimizer. It undoes what is to be undone, waits until
+// every task has scheduled, writes the queued jumps, and frees what nobody uses
+// (docs/spec 4.7). It is scheduled when something is queued. It runs in steps,
+// and other CPUs may run between them.
 //
-// A kernel's worker starts by itself after 5 jiffies. This one runs when it is
-// let (WorkerStep, Settle), so that nothing changes in the middle of a run that
-// nobody asked for; WorkerDue says when the kernel's would start. Who does not
-// call it sees probes wait in their queues for good.
+// A kernel's worker starts by itself after 5 jiffies. This one runs when its
+// caller says so (WorkerStep, Settle), so that nothing changes unasked in the
+// middle of a run. WorkerDue says when the kernel's would start. Without these
+// calls probes stay in their queues.
 
 // phase is where a run of the worker is.
 type phase int
@@ -48,7 +48,7 @@ type worker struct {
 	stepping bool
 }
 
-// Progress is what a step of the worker came to.
+// Progress is the result of a step of the worker.
 type Progress int
 
 const (
@@ -56,11 +56,11 @@ const (
 	Idle Progress = iota
 	// Advanced: a step was taken.
 	Advanced
-	// Waiting: some task has not scheduled yet. It has to be let run.
+	// Waiting: some task has not scheduled yet. The caller has to let it run.
 	Waiting
 )
 
-// kick is kick_kprobe_optimizer: a work that is scheduled keeps its time.
+// kick is kick_kprobe_optimizer. Work that is scheduled keeps its time.
 func (k *Kprobes) kick() {
 	w := &k.opt.worker
 	if w.scheduled {
@@ -81,9 +81,9 @@ func (k *Kprobes) WorkerDue() (at uint64, ok bool) {
 }
 
 // WorkerStep lets the worker take one step, whatever the time. The result is
-// Idle where it is not scheduled, and Waiting where it waits for tasks.
-// Between two steps the machine may run; whoever registers, unregisters,
-// enables or disables meanwhile first lets the worker end, see finishWorker.
+// Idle where it is not scheduled, and Waiting where it waits for tasks. The
+// machine may run between two steps. Registering, unregistering, enabling and
+// disabling end the run first (finishWorker).
 func (k *Kprobes) WorkerStep() Progress {
 	k.changeFast() // a poke's own int3 is not a probe's
 	w := &k.opt.worker
@@ -222,10 +222,10 @@ func (k *Kprobes) endWorker(w *worker) {
 	k.optEvent(OptWorkerEnd, nil, 0)
 }
 
-// finishWorker stands for waiting for kprobe_mutex, which the worker holds for
-// its whole run. Nobody can be let run here, so where the worker waits for
-// tasks, it gives the run up and starts over later; what it has undone stays
-// undone, and nothing is freed or optimized before a whole wait.
+// finishWorker ends a run of the worker for a caller that wants kprobe_mutex,
+// which the worker holds for its whole run. Tasks cannot run here, so a worker
+// that waits for them gives the run up and starts over later. What it has
+// undone stays undone; nothing is freed or optimized before a whole wait.
 func (k *Kprobes) finishWorker() {
 	w := &k.opt.worker
 	if w.stepping {
@@ -257,8 +257,8 @@ func (k *Kprobes) Settle() error {
 	}
 }
 
-// drain is wait_for_kprobe_optimizer within another call. By the time that the
-// worker waits for tasks it has undone what it had to; the rest can come later.
+// drain is wait_for_kprobe_optimizer within another call. When the worker waits
+// for tasks it has undone what it had to; the rest may come later.
 func (k *Kprobes) drain() {
 	if k.opt.optimizing.empty() && k.opt.unoptimizing.empty() {
 		return
@@ -283,11 +283,10 @@ func (e *Unsettled) Error() string {
 // Unwrap gives EAGAIN.
 func (e *Unsettled) Unwrap() error { return errno.EAGAIN }
 
-// grace is an RCU-tasks grace period: every task that was inside a call when
-// it began has given up its CPU of its own accord since, or ended. In kernels
-// without PREEMPTION a task is only ever interrupted, and synchronize_sched
-// waits for the CPUs; a machine that may switch tasks anywhere has to wait for
-// the tasks there too.
+// grace is an RCU-tasks grace period: every task that was inside a call when it
+// began has since given up its CPU by itself, or ended. Kernels without
+// PREEMPTION wait for the CPUs instead (synchronize_sched). This machine may
+// switch tasks anywhere, so it waits for the tasks there too.
 type grace struct {
 	holdouts []holdout
 }

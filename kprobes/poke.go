@@ -10,25 +10,25 @@ import (
 // between its steps. What they may meet at A, and why it is safe:
 //
 //	optimizing: the int3 is there already, and no task is inside A+1 to A+4,
-//	for the worker waited until every task had scheduled.
+//	because the worker waited until every task had scheduled.
 //	1 announce; cc at A; synchronize   whoever comes to A traps, and goes on
 //	                                   at the jump's target
-//	2 the tail; synchronize            behind the cc, nobody fetches it
+//	2 the tail; synchronize            after the cc: nobody fetches it
 //	3 e9 at A; synchronize             every CPU has seen the tail by now
 //	4 withdraw the announcement
 //
 //	unoptimizing: e9 rel32 stands there.
 //	1 cc at A; synchronize             whoever comes to A traps, and kprobes
 //	                                   go through the detour (OPTIMIZED is set)
-//	2 the tail; synchronize            behind the cc, nobody fetches it
+//	2 the tail; synchronize            after the cc: nobody fetches it
 //
-// 4.4 undoes with the announcement too; step 3 falls away where the new first
+// 4.4 undoes with the announcement too. Step 3 falls away where the new first
 // byte is the int3 itself. With stop_machine (to 3.11) no CPU runs meanwhile.
 type poke struct {
 	at  x86.Addr
 	new [jumpSize]byte
-	// landing is where a CPU goes on that hits the int3 at at; 0 while nothing
-	// is announced.
+	// landing is where a CPU goes on after the int3 at at; 0 while nothing is
+	// announced.
 	landing x86.Addr
 	steps   []pokeStep
 }
@@ -122,8 +122,8 @@ func (k *Kprobes) syncAll() {
 	}
 }
 
-// pokeInt3 is poke_int3_handler: a CPU that came to the int3 of a change under
-// way goes on as if the jump were there already. kprobes are not asked.
+// pokeInt3 is poke_int3_handler: a CPU that meets the int3 of a change goes on
+// as if the jump were there already. Kprobes are not asked.
 func (k *Kprobes) pokeInt3(cpu *cpuState, regs *x86.PtRegs) bool {
 	p := &k.opt.poke
 	if p.landing == 0 || x86.Addr(regs.IP-1) != p.at {

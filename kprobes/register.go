@@ -142,8 +142,8 @@ func (k *Kprobes) prepare(p *Kprobe, pt *probepoint.Point) error {
 	return nil
 }
 
-// readSite saves the nop of an ftrace site. It is read from memory, for the
-// view shows the canonical nop and the CPU's nop may be another one.
+// readSite saves the nop of an ftrace site. It reads memory: the view shows the
+// canonical nop, and the CPU's may be another one.
 func (k *Kprobes) readSite(p *Kprobe, pt *probepoint.Point) error {
 	p.ft = &ftraceSite{}
 	if nop, ok := k.ftrace.functions.nops[p.Addr]; ok {
@@ -157,7 +157,7 @@ func (k *Kprobes) readSite(p *Kprobe, pt *probepoint.Point) error {
 }
 
 // freeSlot gives the slot of a probe back. A boosted one stays dirty: a task
-// may be in it, and it does not come back through kprobes.
+// may be in it and leave without a trap.
 func (k *Kprobes) freeSlot(p *Kprobe) {
 	if p.ool != nil {
 		k.slots.put(p.ool.page, p.ool.index, p.ool.Boosted)
@@ -182,10 +182,10 @@ func (k *Kprobes) arm(p *Kprobe) error {
 	return nil
 }
 
-// disarm writes the opcode back, or the site's nop (__disarm_kprobe). Of an
-// optimized probe it is left to the worker. The kernel then asks the probe that
-// this one kept from being optimized, but this one does not count as disabled
-// before its caller says so, and the answer is no (measured, docs/spec 14.4).
+// disarm writes the opcode back, or the nop of the site (__disarm_kprobe). For
+// an optimized probe the worker does it. The kernel then asks the probe that
+// this one kept from being optimized. This one does not count as disabled yet,
+// so the answer is no (measured, docs/spec 14.4).
 func (k *Kprobes) disarm(p *Kprobe) error {
 	if p.OnFtrace() {
 		return k.disarmFtrace(p)

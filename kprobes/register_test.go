@@ -137,7 +137,7 @@ func TestNil(t *testing.T) {
 }
 
 // TestRegisterWithoutMemory: without executable memory registration fails with ENOMEM, and
-// leaves nothing behind.
+// leaves nothing.
 // See docs/spec 1.3.
 func TestRegisterWithoutMemory(t *testing.T) {
 	w := newWorld(t, "6.1", 1)

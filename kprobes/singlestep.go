@@ -42,13 +42,14 @@ func (k *Kprobes) setupStep(cpu *cpuState, p *Kprobe, regs *x86.PtRegs, reenter 
 }
 
 // boosts reports whether the copy runs without a second trap. Newer kernels
-// decide on the post handler when the slot is built, older ones now.
+// decide when the slot is built whether a post handler forbids that, older ones
+// at the hit.
 func (k *Kprobes) boosts(p *Kprobe, ool *outOfLine) bool {
 	return !k.c.Preemption && ool.Boosted && (k.c.Slot.BoostDecidedAtBuild || !p.hasPost())
 }
 
-// startStep sends the CPU to the copy: to the int3 behind it, or, with the
-// trap flag, to the #DB after one instruction.
+// startStep sends the CPU to the copy. The int3 that follows the copy ends the
+// step, or, with the trap flag, the #DB after one instruction.
 func (k *Kprobes) startStep(ool *outOfLine, regs *x86.PtRegs) {
 	regs.Flags &^= x86.FlagIF
 	regs.IP = uint64(ool.Addr)
@@ -74,17 +75,17 @@ func (k *Kprobes) emulate(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) bool {
 	return true
 }
 
-// endsStep reports whether an int3 is the one behind the copy that this CPU
-// is executing. The window is the slot's 15 bytes, so a copy of 14 bytes,
-// whose int3 is the slot's last byte, is not recognised, as in the kernel.
+// endsStep reports whether an int3 is the one after the copy that this CPU is
+// executing. The window is the slot's 15 bytes. The int3 after a copy of 14
+// bytes is the slot's last byte, and is not recognised, as in the kernel.
 func (k *Kprobes) endsStep(cpu *cpuState, regs *x86.PtRegs) bool {
 	if cpu.current == nil || cpu.ool == nil || k.c.Step.TrapFlag || cpu.status&(HitSS|Reenter) == 0 {
 		return false
 	}
-	return k.behindCopy(cpu.ool, regs.IP)
+	return k.afterCopy(cpu.ool, regs.IP)
 }
 
-func (k *Kprobes) behindCopy(ool *outOfLine, ip uint64) bool {
+func (k *Kprobes) afterCopy(ool *outOfLine, ip uint64) bool {
 	s := uint64(ool.Addr)
 	end := s + slotSize
 	if !k.c.Step.LastInt3Missed {

@@ -43,17 +43,17 @@ type slotCache struct {
 	name string
 	// pages are in order of age; the newest is searched first.
 	pages []*slotPage
-	// spare are pages that were released; the machine's executable memory
-	// cannot be given back, so they are taken before new ones.
+	// spare are pages that were released, to be used before new ones: the
+	// machine's executable memory cannot be given back.
 	spare   []*slotPage
 	made    int
 	garbage int
-	// quiet reports that no CPU is inside a slot, which is what the kernel
-	// waits an RCU grace period for.
+	// quiet reports that no CPU is inside a slot. The kernel waits an RCU grace
+	// period for that.
 	quiet func() bool
 }
 
-// get takes a slot: from the newest page that has a clean one, the lowest.
+// get takes the lowest clean slot of the newest page that has one.
 func (c *slotCache) get() (*slotPage, int, error) {
 	if pg := c.withClean(); pg != nil {
 		return pg, pg.take(), nil

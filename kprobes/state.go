@@ -48,7 +48,7 @@ type control struct {
 // kprobe_instance.
 type cpuState struct {
 	control
-	// task is the task that was hit last, whose end also ends its hits.
+	// task is the task of the last hit. Its end also ends the hit.
 	task int
 	// step numbers the events of a hit.
 	step int
@@ -58,17 +58,17 @@ type cpuState struct {
 	// how the CPU came to the handlers that run now.
 	interruptible bool
 	way           Way
-	// instance is the member of an aggregate whose handler is being called.
+	// instance is the member of an aggregate whose handler runs.
 	instance *Kprobe
 	// local is the CPU's page of variables, nil while no handler is guest
 	// code, and frames how many of its frames are in use.
 	local  []uint64
 	frames int
-	// word and byte are buffers for guest memory: a slice of a local would
-	// be allocated on every hit.
+	// word and byte are buffers for guest memory. A slice of a local variable
+	// would be allocated on every hit.
 	word [8]byte
 	byte [1]byte
-	// prev is the one level that can be saved.
+	// prev is what the one nested hit that is possible has saved.
 	prev control
 	// jump is what a jprobe saved while its handler runs.
 	jump jprobeArea
@@ -89,13 +89,13 @@ func (k *Kprobes) begin(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) {
 	}
 }
 
-// come notes how a hit that runs handlers came about.
+// come notes how the CPU came to a hit that runs handlers.
 func (cpu *cpuState) come(way Way, regs *x86.PtRegs) {
 	cpu.way, cpu.interruptible = way, regs.Flags&x86.FlagIF != 0
 }
 
-// set copies word by word. The words have just been written, one by one, and a
-// processor that is to read two of them at once, as an assignment does, waits
+// set copies word by word. The words have just been written one by one. An
+// assignment would read two of them at once, and a processor waits with that
 // until they are in its cache.
 func (c *control) set(from *control) {
 	c.current, c.status, c.ool = from.current, from.status, from.ool

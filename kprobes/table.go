@@ -4,10 +4,10 @@ import (
 	"kprobelab/x86"
 )
 
-// table holds the registered probes, at most one per address: the user's own
-// object, or an aggregator. The buckets are the kernel's, for the order in
-// which the list file shows them; a hit looks an address up in the index,
-// whose cost does not grow with the number of probes.
+// table holds the registered probes, at most one entry per address: the user's
+// own object, or an aggregator. The buckets are the kernel's and give the order
+// of the file list. A hit looks its address up in the index, which costs the
+// same for any number of probes.
 type table struct {
 	buckets [1 << hashBits]*Kprobe
 	// mult is the multiplier of the kernel's hash_64.
@@ -146,8 +146,8 @@ func (x *addrIndex) grow() {
 	}
 }
 
-// del removes an address and moves the entries behind it back, so that no
-// tombstones slow later searches down.
+// del removes an address and moves later entries back, so that no tombstones
+// slow searches down.
 func (x *addrIndex) del(a x86.Addr) {
 	if x.n == 0 {
 		return
@@ -167,7 +167,7 @@ func (x *addrIndex) del(a x86.Addr) {
 		if s.addr == 0 {
 			break
 		}
-		// s may fill the hole unless its home lies behind the hole.
+		// s may fill the hole unless its home is past the hole.
 		if (j-x.home(s.addr))&mask >= (j-i)&mask {
 			x.slots[i] = s
 			i = j

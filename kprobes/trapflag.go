@@ -3,8 +3,8 @@ package kprobes
 import "kprobelab/x86"
 
 // Debug is the single-step trap of kernels that step with the trap flag
-// (kprobe_debug_handler, to 5.12; docs/spec 2.8). What the copy left to be put
-// right is the slot package's knowledge.
+// (kprobe_debug_handler, to 5.12; docs/spec 2.8). The slot package knows what
+// has to be put right after the copy.
 func (k *Kprobes) Debug(regs *x86.PtRegs) bool {
 	cpu, h := k.arrive()
 	mine := k.debug(cpu, regs)
@@ -28,7 +28,7 @@ func (k *Kprobes) debug(cpu *cpuState, regs *x86.PtRegs) bool {
 	}
 	k.unwind(cpu)
 	k.event(cpu, EventResume, WayInt3, p, x86.Addr(regs.IP), regs)
-	// With TF set now, somebody else is stepping and wants the trap too.
+	// TF is still set: somebody else is stepping, and wants the trap too.
 	return regs.Flags&x86.FlagTF == 0
 }
 
@@ -40,8 +40,8 @@ func (k *Kprobes) postOnce(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) {
 	}
 }
 
-// fixup is resume_execution, and where the release does it now, it appends
-// the jump that boosts the slot from the next hit on.
+// fixup is resume_execution. Where the release does it at this point, it also
+// appends the jump that boosts the slot from the next hit on.
 func (k *Kprobes) fixup(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) {
 	s := &cpu.ool.Slot
 	rewrite, err := s.FixupTF(regs, k.mem, cpu.oldFlags, k.c)

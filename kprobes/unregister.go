@@ -3,9 +3,9 @@ package kprobes
 // UnregisterKprobe removes a probe (unregister_kprobe, docs/spec 1.8). An object
 // that is not registered gets its Addr cleared, and nothing else happens.
 //
-// The kernel waits until no CPU can be in the probe's handlers. Here a machine
-// runs one CPU at a time: called between runs, nobody is; called from a
-// handler, a hit that is under way on another CPU still runs its post handler.
+// The kernel waits until no CPU can be in the handlers of the probe. Here one
+// CPU runs at a time. Between runs nobody is in a handler. When a handler calls
+// this, a hit that is under way on another CPU still runs its post handler.
 func (k *Kprobes) UnregisterKprobe(p *Kprobe) {
 	if p != nil {
 		k.UnregisterKprobes([]*Kprobe{p})
@@ -39,9 +39,9 @@ func (k *Kprobes) UnregisterKprobes(ps []*Kprobe) {
 	}
 }
 
-// notUnregistered clears the address of an object that was not registered. One
-// whose breakpoint could not be taken out stays; the caller is not told, for
-// unregistering returns nothing, so Err is.
+// notUnregistered clears the address of an object that was not registered. A
+// probe whose breakpoint cannot be taken out stays registered. Unregistering
+// returns nothing, so Err tells.
 func (k *Kprobes) notUnregistered(p *Kprobe, err error) {
 	if k.registered(p) {
 		k.fail(err)

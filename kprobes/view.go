@@ -7,8 +7,9 @@ import (
 	"kprobelab/x86"
 )
 
-// liveView is the code under test as it is in memory now, with what stood
-// under this subsystem's int3s (docs/spec 1.5.1). All else is the image's.
+// liveView is the code under test as it is in memory now, with the original
+// bytes under this subsystem's int3s (docs/spec 1.5.1). All else is the
+// image's.
 type liveView struct {
 	kimage.View
 	k *Kprobes
@@ -16,7 +17,7 @@ type liveView struct {
 
 var _ kimage.View = (*liveView)(nil)
 
-// nop5 is the canonical 5-byte nop, as which every ftrace site reads whatever
+// nop5 is the canonical 5-byte nop. Every ftrace site reads as that, whatever
 // the tracer has put there.
 var nop5 = [ftraceSiteSize]byte{0x0f, 0x1f, 0x44, 0x00, 0x00}
 
@@ -46,8 +47,7 @@ func (v *liveView) read(addr x86.Addr, b []byte) int {
 	return n
 }
 
-// recover puts the saved bytes in the place of every int3 and jump that a
-// probe wrote.
+// recover puts back the saved bytes of every int3 and jump that a probe wrote.
 func (v *liveView) recover(addr x86.Addr, b []byte) {
 	v.recoverJumps(addr, b)
 	for i := 0; ; i++ {
