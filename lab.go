@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"kprobelab/decoder"
 	"kprobelab/emu"
 	"kprobelab/internal/guestfast"
 	"kprobelab/kimage"
@@ -33,6 +34,10 @@ type Options struct {
 	// (kimage.Options.CPU), qemu64 by default. The machine emulates the
 	// nearest that it can.
 	CPU string
+
+	// Reader reads the instructions for the checks of a registration and of
+	// jump optimization. The default is decoder.X86asm.
+	Reader decoder.Reader
 
 	// CPUs is how many there are, 1 by default, at most 64.
 	CPUs int
@@ -92,7 +97,7 @@ func (o *Options) image() (*kimage.Options, error) {
 	}
 	return &kimage.Options{
 		Profile: rules, Config: o.Config, LiveText: o.LiveText, SystemMap: o.Symbols,
-		Modules: o.Modules, CPU: o.CPU,
+		Modules: o.Modules, CPU: o.CPU, Reader: o.Reader,
 	}, nil
 }
 

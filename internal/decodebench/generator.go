@@ -78,7 +78,7 @@ func (g *Generator) legacyHead(b []byte) []byte {
 	}
 	if g.oneIn(1) {
 		b = append(b, 0x40|byte(g.take(4)))
-		if g.oneIn(6) { // a prefix behind REX takes its effect away
+		if g.oneIn(6) { // a prefix after REX takes its effect away
 			b = append(b, prefixes[g.take(4)])
 		}
 	}
