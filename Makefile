@@ -33,6 +33,8 @@ deps: ## find Unicorn >= 2.1, or fetch it into .deps (no root needed)
 deps-test: ## the decoders that ours is compared with, into .cache/decoders (no root needed)
 	@scripts/deps-test.sh
 
+# netgo and osusergo leave out glibc's resolvers, which a static program cannot
+# load: the linker warned of each.
 build: deps ## bin/kprobelab, static, runs from anywhere
 	@go build -trimpath -buildvcs=$(buildvcs) -tags netgo,osusergo \
 		-ldflags '-linkmode external -extldflags "-static"' -o bin/kprobelab ./cmd/kprobelab
