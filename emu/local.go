@@ -11,11 +11,11 @@ import (
 	"kprobelab/x86"
 )
 
-// Every CPU has a page of its own behind its copy of the image's per-CPU
-// area, for variables of whoever extends the guest: at the same offset from
-// each CPU's GS base.
+// Every CPU has a page of variables for whoever extends the guest. It follows the
+// CPU's copy of the image's per-CPU area, at the same offset from each GS base.
 //
-//	word 0  while it is above LocalBusy, the CPU's task is not preempted
+//	word 0  while it is above LocalBusy, the CPU's task is not preempted; a gate
+//	        is taken while it is 0 (gate.go)
 //	word 1  the number of the task that runs
 //	others  as the extension likes
 
@@ -34,7 +34,7 @@ func (m *Machine) LocalOffset() x86.Addr { return m.cpus[0].local - m.cpus[0].gs
 // Local is a CPU's own page, as the guest has it.
 func (m *Machine) Local(cpu int) []uint64 { return m.cpus[cpu].words }
 
-// layLocal gives c its page; there is room for it behind area.
+// layLocal gives c its page, which follows its area.
 func (m *Machine) layLocal(c *cpu, at x86.Addr) error {
 	h, err := m.host(at, PageSize, attrW)
 	if err != nil {
@@ -48,9 +48,9 @@ func (m *Machine) layLocal(c *cpu, at x86.Addr) error {
 // guarded reports whether what c runs must not be preempted.
 func (c *cpu) guarded() bool { return c.words[localGuard] > LocalBusy }
 
-// SteadyBlocks reports whether no other CPU runs in the middle of guest code
-// that does not branch.
-func (m *Machine) SteadyBlocks() bool { return !m.opt.EveryInstruction || len(m.cpus) == 1 }
+// SteadyBlocks reports whether guest code that does not branch runs without
+// another CPU or task in between.
+func (m *Machine) SteadyBlocks() bool { return !m.opt.EveryInstruction }
 
 // CallGuest is CallAddr for two arguments.
 func (m *Machine) CallGuest(fn x86.Addr, a, b uint64) (uint64, error) { return m.CallAddr(fn, a, b) }

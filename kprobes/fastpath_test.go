@@ -25,7 +25,7 @@ type guestFake struct {
 
 const (
 	dataBase  x86.Addr = 0xffff888000000000
-	localSize          = 0x1000
+	localSize int      = 0x1000
 )
 
 var _ kprobes.GuestRunner = (*guestFake)(nil)

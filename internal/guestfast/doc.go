@@ -9,10 +9,11 @@
 // # What it costs and gains
 //
 // A handler in guest code that Go calls is a run of the engine inside a run:
-// some 4.5 microseconds. Here it is a call instruction. An int3 has a gate,
-// because the other way, by which Go would send the CPU to the handler, crosses
-// the border twice where what follows the handler is Go's: an emulated
-// instruction would cost a third more.
+// some 4 microseconds (k-tf with a guest handler in docs/cost.md). Here it is a
+// call instruction. An int3 has a gate of the machine. Without it Go would take
+// the int3, send the CPU to the handler, and take a call-out after it: two calls
+// into Go where a gate needs one. By the floors in docs/cost.md a third more for
+// an emulated instruction.
 //
 // # The words
 //

@@ -12,8 +12,8 @@ import (
 type Machine interface {
 	kprobes.Machine
 	kprobes.GuestRunner
-	// SteadyBlocks reports whether no other CPU, and no other task, runs in the
-	// middle of guest code that does not branch.
+	// SteadyBlocks reports whether guest code that does not branch runs without
+	// another CPU or task in between.
 	SteadyBlocks() bool
 	// GateInt3 leads the int3 at an address to guest code, which finds interrupts
 	// off, the word in word 0 of the CPU's page, and on the stack a pt_regs from
