@@ -3,13 +3,10 @@ package main
 import (
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/urfave/cli/v3"
 
@@ -17,7 +14,6 @@ import (
 	"kprobelab/internal/report"
 	"kprobelab/kimage"
 	"kprobelab/profile"
-	"kprobelab/x86"
 )
 
 func explainCommand(t *term) *cli.Command {
@@ -61,7 +57,10 @@ func explain(t *term, c *cli.Command) error {
 		if err := atMost(c, 0); err != nil {
 			return err
 		}
-		return t.listRules(c.Bool("json"))
+		if c.Bool("json") {
+			return report.WriteRulesJSON(t.out)
+		}
+		return report.WriteRules(t.out)
 	}
 	s, point, err := toExplain(t, c)
 	if err != nil {
@@ -77,22 +76,18 @@ func explain(t *term, c *cli.Command) error {
 	e.Image = s.name
 	e.CPU = s.cpu
 	if c.Bool("json") {
-		enc := json.NewEncoder(t.out)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		return enc.Encode(e)
+		return e.WriteJSON(t.out)
 	}
 	return t.showExplanation(s.heading, e)
 }
 
 // walk walks through the optimization of a probe that is accepted.
 func (t *term) walk(s *subject, point string, e *report.Explanation) error {
-	at, err := strconv.ParseUint(strings.TrimPrefix(e.PlacedAt, "0x"), 16, 64)
-	if e.Errno != 0 || err != nil {
+	if e.Errno != 0 || !e.PlacedAt.Known {
 		return &failure{exitRefused, fmt.Errorf("%s: there is nothing to walk through: %s %s: %s",
 			point, errno.Errno(-e.Errno).Name(), e.RegisterReason, e.RegisterWhy)}
 	}
-	return s.walk(t, x86.Addr(at))
+	return s.walk(t, e.PlacedAt.Addr)
 }
 
 // subject is the code that is explained.
@@ -193,30 +188,6 @@ func inFunction(name, arg string) (string, error) {
 		return name + "+" + arg, nil
 	}
 	return arg, nil
-}
-
-// listRules prints what --reasons asks for.
-func (t *term) listRules(asJSON bool) error {
-	if asJSON {
-		enc := json.NewEncoder(t.out)
-		enc.SetEscapeHTML(false)
-		for _, r := range report.Rules() {
-			if err := enc.Encode(r); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	w := tabwriter.NewWriter(t.out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "REASON\tOF\tERRNO\tRULE  [SOURCE]")
-	for _, r := range report.Rules() {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s  [%s]\n", r.ID, r.Of, r.Errno, r.Rule, r.Source)
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	fmt.Fprintln(t.out, "\nThe errno of an optimization's rule is seen by nobody: the probe keeps its int3.")
-	return nil
 }
 
 // runningSubject is the running kernel, from /boot.

@@ -6,31 +6,29 @@ import (
 
 	"kprobelab/internal/report"
 	"kprobelab/optimizer"
+	"kprobelab/x86"
 )
 
 // cell is how wide a byte is in the picture.
 const cell = 4
-
-// jumpSize is the size of the jump that takes the place of the int3.
-const jumpSize = 5
 
 // picture draws the region as kprobes.rst does in "Terminology": the bytes
 // around the insertion address (IA), the instructions, the detoured code
 // region (DCR) and the jump target prohibition region (JTPR), and under it who
 // jumps there.
 func (w *explanationWriter) picture() {
-	p := drawing{r: w.e.Region, n: len(w.e.Region.Bytes) / 2}
+	p := drawing{r: w.e.Region, n: len(w.e.Region.Bytes)}
 	w.title("region")
 	w.line("IA", p.put(0, "v"))
 	w.line("offset", p.offsets())
 	w.line("bytes", p.bytes())
 	w.line("instructions", p.instructions())
-	w.line("jump", p.bar(0, jumpSize, "[e9][    rel32     ]"))
+	w.line("jump", p.bar(0, x86.Rel32Size, "[e9][    rel32     ]"))
 	if size := w.regionSize(); size > 0 {
 		w.line("DCR", p.span(0, size))
 	}
-	w.line("JTPR, code", p.span(1, 1+jumpSize))
-	w.line("JTPR, doc", p.span(1, jumpSize))
+	w.line("JTPR, code", p.span(1, 1+x86.Rel32Size))
+	w.line("JTPR, doc", p.span(1, x86.Rel32Size))
 	if marks := p.marks(); marks != "" {
 		w.line("jumps", marks)
 	}
@@ -42,13 +40,7 @@ func (w *explanationWriter) line(name, text string) {
 }
 
 // regionSize is how long the DCR is as far as it could be decoded.
-func (w *explanationWriter) regionSize() int {
-	var start, end uint64
-	if _, err := fmt.Sscanf(w.e.DCR.Start+" "+w.e.DCR.End, "0x%x 0x%x", &start, &end); err != nil {
-		return 0
-	}
-	return int(min(end-start, optimizer.MaxRegion))
-}
+func (w *explanationWriter) regionSize() int { return min(w.e.DCR.Len(), optimizer.MaxRegion) }
 
 // legend names the instructions and the jumps.
 func (w *explanationWriter) legend(p *drawing) {
@@ -101,7 +93,7 @@ func (p *drawing) offsets() string {
 func (p *drawing) bytes() string {
 	var b strings.Builder
 	for i := range p.n {
-		fmt.Fprintf(&b, " %s ", p.r.Bytes[2*i:2*i+2])
+		fmt.Fprintf(&b, " %02x ", p.r.Bytes[i])
 	}
 	return b.String()
 }

@@ -7,6 +7,7 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/internal/report"
+	"kprobelab/kprobes/probepoint"
 	"kprobelab/kprobes/rule"
 )
 
@@ -23,7 +24,7 @@ func (t *term) showExplanation(heading string, e *report.Explanation) error {
 	w.point()
 	w.registration()
 	w.optimization()
-	if e.Region != nil && e.Region.Bytes != "" {
+	if e.Region != nil && len(e.Region.Bytes) > 0 {
 		w.picture()
 	}
 	w.block("slot", e.Slot)
@@ -38,19 +39,19 @@ func (w *explanationWriter) title(text string) { fmt.Fprintf(w, "\n%s\n", w.bold
 // point is the address, its function and the instruction there.
 func (w *explanationWriter) point() {
 	e := w.e
-	name := e.Addr
+	name := e.Addr.String()
 	if e.Symbol != "" {
 		name = fmt.Sprintf("%s+%#x", e.Symbol, e.Offset)
 		if e.SymbolSize != 0 {
 			name += fmt.Sprintf("/%#x", e.SymbolSize)
 		}
-		if e.Addr != "" {
-			name += " (" + e.Addr + ")"
+		if e.Addr.Known {
+			name += fmt.Sprintf(" (%s)", e.Addr)
 		}
 	}
 	fmt.Fprintln(w, w.bold(name))
-	if e.PlacedAt != "" && e.PlacedAt != e.Addr {
-		fmt.Fprintf(w, "  placed at %s, behind the ENDBR\n", e.PlacedAt)
+	if e.PlacedAt.Known && e.PlacedAt != e.Addr {
+		fmt.Fprintf(w, "  placed at %s, past the ENDBR\n", e.PlacedAt)
 	}
 	if e.Instruction != nil {
 		inside := ""
@@ -69,20 +70,12 @@ func (w *explanationWriter) registration() {
 		fmt.Fprintf(w, "  %s %s: %s\n", w.red(errno.Errno(-e.Errno).Name()), e.RegisterReason, e.RegisterWhy)
 		return
 	}
-	fmt.Fprintf(w, "  accepted, %s\n", ways[e.How])
-	if e.Emulation != "" && e.How != "emulated" {
+	fmt.Fprintf(w, "  accepted, %s: %s\n", e.Way, e.Way.Means())
+	if e.Emulation != "" && e.Way != probepoint.Emulated {
 		fmt.Fprintf(w, "  (where it is not, %s does what the instruction would)\n", e.Emulation)
 	} else if e.Emulation != "" {
 		fmt.Fprintf(w, "  (%s)\n", e.Emulation)
 	}
-}
-
-// ways are the ways to run, in words.
-var ways = map[string]string{
-	"stepped":  "stepped: a copy runs in the slot, and a trap behind it returns",
-	"boosted":  "boosted: a copy runs in the slot, and a jump behind it returns",
-	"emulated": "emulated: kprobes does to the registers what the instruction would",
-	"ftrace":   "ftrace: the function tracer calls the probe; there is no int3 and no slot",
 }
 
 // optimization is the verdict with all reasons.
@@ -132,14 +125,14 @@ func (w *explanationWriter) block(name string, b *report.CodeBlock) {
 	if b == nil {
 		return
 	}
-	w.title(fmt.Sprintf("%s, %d bytes at %s", name, len(b.Bytes)/2, b.Addr))
+	w.title(fmt.Sprintf("%s, %d bytes at %s", name, len(b.Bytes), b.Addr))
 	for i := range b.Code {
 		c := &b.Code[i]
 		note := ""
 		if c.Note != "" {
 			note = "; " + c.Note
 		}
-		line := fmt.Sprintf("  %s  %-22s %-34s %s", c.Addr[len(c.Addr)-8:], c.Bytes, c.Text, note)
+		line := fmt.Sprintf("  %08x  %-22s %-34s %s", uint32(c.Addr.Addr), c.Bytes, c.Text, note)
 		fmt.Fprintln(w, strings.TrimRight(line, " "))
 	}
 }

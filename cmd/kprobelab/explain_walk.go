@@ -106,7 +106,7 @@ func (w *optWalk) step(e kprobes.OptEvent) {
 
 // state shows what is there now, if anything has changed.
 func (w *optWalk) state() {
-	var b [5]byte
+	var b [x86.Rel32Size]byte
 	if err := w.l.Machine.ReadMem(w.at, b[:]); err != nil {
 		return
 	}
@@ -129,11 +129,11 @@ func (w *optWalk) arrives(first byte) string {
 		return "runs the original instruction"
 	case p.OnFtrace():
 		return "is sent to the probe by the function tracer"
-	case first == 0xe9 && w.jumps() && p.Disabled():
+	case first == x86.Jmp32 && w.jumps() && p.Disabled():
 		return "jumps to the detour buffer, where no handler runs: the probe is disabled"
-	case first == 0xe9 && w.jumps():
+	case first == x86.Jmp32 && w.jumps():
 		return "jumps to the detour buffer"
-	case first != 0xcc:
+	case first != x86.Int3:
 		return "runs the original instruction"
 	case w.announced:
 		return "takes the int3, and the text poker sends it to the detour buffer"
@@ -148,6 +148,6 @@ func (w *optWalk) arrives(first byte) string {
 // jumps: the jump at the probe is the optimizer's, not the original.
 func (w *optWalk) jumps() bool {
 	d, ok := w.l.Kprobes.Detour(w.at)
-	var b [5]byte
+	var b [x86.Rel32Size]byte
 	return ok && w.l.Machine.ReadMem(w.at, b[:]) == nil && b == d.Jump
 }

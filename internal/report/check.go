@@ -202,7 +202,7 @@ func (k *checker) find(c *CheckCell, p *Probe, r probepoint.Request) {
 	case len(found) > 1:
 		c.Found = FoundSeveral
 		for _, s := range found {
-			c.Others = append(c.Others, hex(s.Addr))
+			c.Others = append(c.Others, known(s.Addr).String())
 		}
 	case own == 1:
 		c.Found = FoundUnique

@@ -1,12 +1,13 @@
 package report
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 	"regexp"
 	"strconv"
 
 	"kprobelab/decoder"
-	"kprobelab/errno"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/kprobes/rule"
@@ -17,21 +18,20 @@ import (
 
 // Explanation is all that is known about a probe at one address: what
 // registration answers, how the probe runs, and whether and why not it is
-// jump-optimized. Its JSON form is the one of explain --json. Addresses are
-// "0x" and 16 hexadecimal digits.
+// jump-optimized. Its JSON form is the one of explain --json.
 type Explanation struct {
 	Image   string `json:"image"`
 	Profile string `json:"profile"`
 	// CPU is the processor that boot made the text for, "" where not known.
 	CPU string `json:"cpu"`
 
-	Addr   string `json:"address"`
+	Addr   Addr   `json:"address"`
 	Symbol string `json:"symbol"`
 	Offset uint64 `json:"offset"`
 	// SymbolSize is the function's size in bytes as kallsyms has it.
 	SymbolSize uint64 `json:"symbol_size"`
-	// PlacedAt is where the probe is put, which with IBT is behind the ENDBR.
-	PlacedAt string `json:"placed_at"`
+	// PlacedAt is where the probe is put, which with IBT is past the ENDBR.
+	PlacedAt Addr `json:"placed_at"`
 	// Instruction is the one at PlacedAt, where it is one.
 	Instruction *Instruction `json:"instruction"`
 
@@ -42,13 +42,14 @@ type Explanation struct {
 	RegisterWhy    string  `json:"register_why"`
 
 	// Ftrace, Boostable and Emulated are the ways in which the probe can run,
-	// How is the one that is taken while no jump is there, and Emulation the
-	// kernel's routine.
-	Ftrace    bool   `json:"ftrace"`
-	Boostable bool   `json:"boostable"`
-	Emulated  bool   `json:"emulated"`
-	How       string `json:"how"`
-	Emulation string `json:"emulation"`
+	// How names the one that is taken while no jump is there, "" where the probe
+	// is refused, and Emulation the kernel's routine.
+	Ftrace    bool           `json:"ftrace"`
+	Boostable bool           `json:"boostable"`
+	Emulated  bool           `json:"emulated"`
+	How       string         `json:"how"`
+	Way       probepoint.How `json:"-"`
+	Emulation string         `json:"emulation"`
 
 	// Optimized: once registered, the probe gets its jump. Reasons are all
 	// that keep it from it, the first of which the kernel stops at; where the
@@ -78,17 +79,10 @@ type Explanation struct {
 	Notes []string `json:"notes"`
 }
 
-// AddrRange is a range of addresses; End is the first behind it.
-type AddrRange struct {
-	Start string `json:"start"`
-	End   string `json:"end"`
-}
-
 // Instruction is one instruction of the code.
 type Instruction struct {
-	Addr string `json:"address"`
-	// Bytes are in hexadecimal.
-	Bytes string `json:"bytes"`
+	Addr  Addr   `json:"address"`
+	Bytes Bytes  `json:"bytes"`
 	Text  string `json:"text"`
 	// Note says what it does in a detour buffer; "" elsewhere.
 	Note string `json:"note,omitempty"`
@@ -98,13 +92,13 @@ type Instruction struct {
 type ExplainReason struct {
 	// ID is the rule's stable name.
 	ID rule.ID `json:"id"`
-	// Stops: the kernel stops here and does not know of the reasons behind.
-	Stops bool   `json:"stops"`
-	Addr  string `json:"address"`
+	// Stops: the kernel stops here and does not know of the reasons that follow.
+	Stops bool `json:"stops"`
+	Addr  Addr `json:"address"`
 	// Instruction is the one that the rule is about, nil where it is about none.
 	Instruction *Instruction `json:"instruction"`
-	// Target is where a jump leads, "" for other rules.
-	Target string `json:"target"`
+	// Target is where a jump leads, not known for other rules.
+	Target Addr `json:"target"`
 	// Sentence says it in words, and Source where the rule stands.
 	Sentence string `json:"sentence"`
 	Source   string `json:"source"`
@@ -114,15 +108,14 @@ type ExplainReason struct {
 
 // CodeBlock is a piece of machine code that the kernel would make.
 type CodeBlock struct {
-	Addr string `json:"address"`
-	// Bytes are in hexadecimal.
-	Bytes string        `json:"bytes"`
+	Addr  Addr          `json:"address"`
+	Bytes Bytes         `json:"bytes"`
 	Code  []Instruction `json:"code"`
 }
 
 // NearPoint is an address at which the answer is yes.
 type NearPoint struct {
-	Addr        string `json:"address"`
+	Addr        Addr   `json:"address"`
 	Offset      uint64 `json:"offset"`
 	Instruction string `json:"instruction"`
 }
@@ -150,6 +143,14 @@ func (s *Scan) Explain(point string) (*Explanation, error) {
 	return x.e, nil
 }
 
+// WriteJSON writes one JSON object.
+func (e *Explanation) WriteJSON(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(e)
+}
+
 // explainer makes one Explanation.
 type explainer struct {
 	*scanner
@@ -158,68 +159,75 @@ type explainer struct {
 	found bool
 	at    x86.Addr
 	sym   kimage.Symbol
-	slot  *slot.Slot
+	slot  slot.Slot
 	v     optimizer.Verdict
 }
 
 // register is what register_kprobe answers.
 func (x *explainer) register(r probepoint.Request) {
-	row := x.row(r, x.SlotAddr, nil)
+	found, step := x.find(r)
+	row := x.row(r, x.SlotAddr, step)
 	e := x.e
 	e.Addr, e.Symbol, e.Offset = row.Addr, row.Symbol, row.Offset
 	e.Errno, e.Ftrace, e.Boostable, e.Emulated, e.Optimized = row.Errno, row.Ftrace, row.Boostable, row.Emulated, row.Optimized
 	if row.Errno != 0 {
 		e.RegisterReason, e.RegisterWhy = row.Rule, row.Detail
 	} else {
-		e.How = row.How.String()
+		e.How, e.Way = row.How.String(), row.How
 	}
-	found, asked := x.asked(r)
-	if r.Symbol != "" && len(found) == 0 || asked == 0 {
+	if !x.found {
 		return
 	}
-	x.found, x.at = true, asked
-	p, err := probepoint.Resolve(x.View, r, x.Profile)
-	if err == nil {
-		x.at = p.Addr
-	}
-	x.sym, _ = x.View.SymbolAt(x.at)
-	e.SymbolSize, e.PlacedAt = x.sym.Size, hex(x.at)
+	e.SymbolSize, e.PlacedAt = x.sym.Size, known(x.at)
 	e.Instruction = x.instruction(x.at)
 	if len(found) > 1 {
 		e.Notes = append(e.Notes, fmt.Sprintf("%s names %d addresses: register_kprobe takes the first", r.Symbol, len(found)))
 	}
 	if e.Errno == 0 && !e.Ftrace {
-		x.placed(&p)
+		x.slot = x.placement.Slot
+		e.Emulation = x.slot.Emulation.String()
 	}
 }
 
-// placed keeps the slot.
-func (x *explainer) placed(p *probepoint.Point) {
-	place, err := probepoint.Place(x.View, p, x.SlotAddr, false, x.Profile)
-	if err != nil {
-		return
+// find looks for the address and reads its function, once for all that is asked.
+// It returns the symbols of the request's name, and the walk's step at the
+// address, nil where it comes to none.
+func (x *explainer) find(r probepoint.Request) ([]kimage.Symbol, *kimage.Step) {
+	found, asked := x.asked(r)
+	if r.Symbol != "" && len(found) == 0 || asked == 0 {
+		return found, nil
 	}
-	x.slot = &place.Slot
-	x.e.Emulation = place.Slot.Emulation.String()
+	x.found, x.at = true, asked
+	if p, err := probepoint.Resolve(x.View, r, x.Profile); err == nil {
+		x.at = p.Addr
+	}
+	x.sym, _ = x.View.SymbolAt(x.at)
+	for s := range x.walk(x.sym) {
+		if s.Addr == x.at {
+			step := *s
+			return found, &step
+		}
+	}
+	return found, nil
 }
 
 // instruction is the one at an address, as the processor would run it; nil
 // where nothing can be read.
-func (x *explainer) instruction(at x86.Addr) *Instruction {
+func (x *explainer) instruction(a x86.Addr) *Instruction {
 	var b [decoder.MaxInsnSize]byte
-	n := x.View.CodeAt(at, b[:])
+	n := x.View.CodeAt(a, b[:])
 	if n == 0 {
 		return nil
 	}
 	k, err := decoder.DecodeKernel(b[:n], &x.Profile.Decoder)
 	if err != nil || k.Length == 0 {
-		return x.newInstruction(at, b[:1])
+		return x.newInstruction(a, b[:1])
 	}
-	return x.newInstruction(at, b[:min(k.Length, n)])
+	return x.newInstruction(a, b[:min(k.Length, n)])
 }
 
-func (x *explainer) newInstruction(at x86.Addr, b []byte) *Instruction {
-	return &Instruction{Addr: hex(at), Bytes: fmt.Sprintf("%x", b), Text: x.named(decoder.Text(b, at))}
+func (x *explainer) newInstruction(a x86.Addr, b []byte) *Instruction {
+	return &Instruction{Addr: known(a), Bytes: Bytes(b), Text: x.named(decoder.Text(b, a))}
 }
 
 // kernelAddr is an address of the kernel's half in a disassembly.
@@ -239,18 +247,18 @@ func (x *explainer) named(text string) string {
 
 // verdict are the optimizer's reasons.
 func (x *explainer) verdict() {
-	x.v = optimizer.CheckAt(x.View, x.at, x.SlotAddr, x.Profile)
+	x.v = x.opt.Check(x.at)
 	for i := range x.v.Reasons {
 		r := &x.v.Reasons[i]
 		e := ExplainReason{
-			ID: r.ID, Stops: i == 0, Addr: hex(r.Addr),
+			ID: r.ID, Stops: i == 0, Addr: known(r.Addr),
 			Sentence: x.named(r.Sentence()), Source: r.ID.Source(), Documented: !r.BeyondDoc,
 		}
 		if r.Insn.Len > 0 {
 			e.Instruction = x.newInstruction(r.Insn.Addr, r.Insn.Bytes())
 		}
 		if r.Target != 0 {
-			e.Target = hex(r.Target)
+			e.Target = known(r.Target)
 		}
 		x.e.Reasons = append(x.e.Reasons, e)
 	}
@@ -259,8 +267,6 @@ func (x *explainer) verdict() {
 	documented.End--
 	x.e.DocumentedJTPR = newRange(documented)
 }
-
-func newRange(r x86.Range) *AddrRange { return &AddrRange{hex(r.Start), hex(r.End)} }
 
 // nearest looks for addresses of the function where a probe is optimized.
 func (x *explainer) nearest() {
@@ -283,35 +289,4 @@ func (x *explainer) nearest() {
 		n := &x.e.Nearest[i]
 		n.Instruction = x.instruction(x.sym.Addr.Add(int64(n.Offset))).Text
 	}
-}
-
-// Rule is one line of the list of reasons.
-type Rule struct {
-	// ID is the rule's stable name.
-	ID rule.ID `json:"id"`
-	// Of says what the rule is about.
-	Of rule.Kind `json:"of"`
-	// Errno is the kernel's error number by name; that of an optimization is
-	// seen by nobody. "" where there is none.
-	Errno string `json:"errno"`
-	// Rule is one sentence, Source where it stands.
-	Rule   string `json:"rule"`
-	Source string `json:"source"`
-}
-
-// Rules lists every rule that an Explanation can name, in the kernel's order.
-func Rules() (list []Rule) {
-	for _, kind := range []rule.Kind{rule.Registration, rule.OutOfLine, rule.Optimization} {
-		for _, r := range rule.Of(kind) {
-			list = append(list, Rule{ID: r, Of: kind, Errno: errnoName(r.Errno()), Rule: r.Why(), Source: r.Source()})
-		}
-	}
-	return list
-}
-
-func errnoName(e errno.Errno) string {
-	if e == 0 {
-		return ""
-	}
-	return e.Name()
 }

@@ -17,14 +17,14 @@ import (
 // Region is what stands around a probe, in bytes relative to it: what the
 // picture of the kernel's documentation shows.
 type Region struct {
-	// From is the first byte shown, at most 0, and Bytes all of them in
-	// hexadecimal, from there on.
-	From  int    `json:"from"`
-	Bytes string `json:"bytes"`
+	// From is the first byte shown, at most 0, and Bytes all of them from there
+	// on.
+	From  int   `json:"from"`
+	Bytes Bytes `json:"bytes"`
 	// Instructions are those of the function that begin or reach into it.
 	Instructions []RegionInsn `json:"instructions"`
 	// Jumps are the function's jumps that lead to bytes from the probe on to
-	// right behind its region.
+	// right after its region.
 	Jumps []RegionJump `json:"jumps"`
 }
 
@@ -41,7 +41,7 @@ type RegionInsn struct {
 // RegionJump is a jump into a Region.
 type RegionJump struct {
 	// From is the jump's address and Offset that in the function.
-	From   string `json:"from"`
+	From   Addr   `json:"from"`
 	Offset uint64 `json:"offset"`
 	Text   string `json:"text"`
 	// To is the offset from the probe where it leads.
@@ -57,11 +57,11 @@ const (
 	regionAfter  = 3
 )
 
-// region gathers the picture's facts in one walk over the function.
+// region gathers the picture's facts.
 func (x *explainer) region() {
 	end := max(x.v.DCR.End.Sub(x.at), 6) + regionAfter
 	r := &Region{Instructions: []RegionInsn{}, Jumps: []RegionJump{}}
-	for s := range x.walker.Function(x.sym) {
+	for s := range x.walk(x.sym) {
 		if s.Err == nil {
 			x.regionStep(r, s, int(end))
 		}
@@ -70,18 +70,16 @@ func (x *explainer) region() {
 		r.From = min(0, r.Instructions[0].Start)
 	}
 	b := make([]byte, int(end)-r.From)
-	b = b[:x.View.CodeAt(x.at.Add(int64(r.From)), b)]
-	r.Bytes = fmt.Sprintf("%x", b)
+	r.Bytes = Bytes(b[:x.View.CodeAt(x.at.Add(int64(r.From)), b)])
 	x.e.Region = r
 }
 
 func (x *explainer) regionStep(r *Region, s *kimage.Step, end int) {
-	at := s.Addr
-	start := int(at.Sub(x.at))
+	start := int(s.Addr.Sub(x.at))
 	if start+s.Insn.Length > -regionBefore && start < end && start > -decoder.MaxInsnSize {
 		r.Instructions = append(r.Instructions, RegionInsn{
-			Start: start, End: start + s.Insn.Length, Text: x.instruction(at).Text,
-			Boostable: slot.Boostable(x.View, &s.Insn, at, x.Profile),
+			Start: start, End: start + s.Insn.Length, Text: x.instruction(s.Addr).Text,
+			Boostable: slot.Boostable(x.View, &s.Insn, s.Addr, x.Profile),
 		})
 	}
 	to, ok := s.Jump()
@@ -89,7 +87,7 @@ func (x *explainer) regionStep(r *Region, s *kimage.Step, end int) {
 		return
 	}
 	r.Jumps = append(r.Jumps, RegionJump{
-		From: hex(at), Offset: uint64(at.Sub(x.sym.Addr)), Text: x.instruction(at).Text, To: int(to.Sub(x.at)),
+		From: known(s.Addr), Offset: uint64(s.Addr.Sub(x.sym.Addr)), Text: x.instruction(s.Addr).Text, To: int(to.Sub(x.at)),
 		Prohibited: x.v.JTPR.Contains(to), Documented: to > x.at && to < x.v.JTPR.End-1,
 	})
 }
@@ -104,9 +102,9 @@ func sortBy[T any, K cmp.Ordered](list []T, key func(T) K) {
 const ExampleProbe = 0xffff888000001000
 
 // buffers are the slot and the detour buffer as they would be written, the
-// buffer a page behind the slot.
+// buffer a page after the slot.
 func (x *explainer) buffers() {
-	if x.slot != nil {
+	if x.slot.Len > 0 {
 		x.e.Slot = x.block(x.slot.Addr, x.slot.Bytes[:x.slot.Len], nil)
 	}
 	if !x.e.Optimized {
@@ -142,8 +140,8 @@ func detourNotes(d *optimizer.Detour, called string, c *profile.Config) map[int]
 }
 
 // block disassembles code that is to be at an address.
-func (x *explainer) block(at x86.Addr, code []byte, notes map[int]string) *CodeBlock {
-	b := &CodeBlock{Addr: hex(at), Bytes: fmt.Sprintf("%x", code), Code: []Instruction{}}
+func (x *explainer) block(start x86.Addr, code []byte, notes map[int]string) *CodeBlock {
+	b := &CodeBlock{Addr: known(start), Bytes: Bytes(code), Code: []Instruction{}}
 	for off := 0; off < len(code); {
 		k, err := decoder.DecodeKernel(code[off:], &x.Profile.Decoder)
 		n := k.Length
@@ -151,7 +149,7 @@ func (x *explainer) block(at x86.Addr, code []byte, notes map[int]string) *CodeB
 			n = len(code) - off
 		}
 		n = min(n, len(code)-off)
-		i := x.newInstruction(at.Add(int64(off)), code[off:off+n])
+		i := x.newInstruction(start.Add(int64(off)), code[off:off+n])
 		i.Note = notes[off]
 		b.Code = append(b.Code, *i)
 		off += n

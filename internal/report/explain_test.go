@@ -13,6 +13,7 @@ import (
 	"kprobelab/kimage"
 	"kprobelab/kprobes/rule"
 	"kprobelab/profile"
+	"kprobelab/x86"
 )
 
 // explainHex explains a point of an example.
@@ -36,7 +37,7 @@ func reasonIDs(e *Explanation) (list []string) {
 func TestExplainSaysAll(t *testing.T) {
 	// push; mov; jmp over; nop; shl; jmp back to the nop
 	e := explainHex(t, "6.1", "55 4889e5 eb03 90 48d1e0 ebfa 90 90 90 90 90 90 c3", "example+1")
-	require.Equal(t, "0xffffffff81000001", e.Addr)
+	require.Equal(t, known(0xffffffff81000001), e.Addr)
 	require.Equal(t, "mov %rsp,%rbp", e.Instruction.Text)
 	require.Zero(t, e.Errno)
 	require.Equal(t, "stepped", e.How)
@@ -45,16 +46,16 @@ func TestExplainSaysAll(t *testing.T) {
 	require.True(t, e.Reasons[0].Stops)
 	require.False(t, e.Reasons[1].Stops)
 	require.False(t, e.Reasons[0].Documented, "the jump leads right behind")
-	require.Equal(t, "0xffffffff81000006", e.Reasons[0].Target)
+	require.Equal(t, known(0xffffffff81000006), e.Reasons[0].Target)
 	require.Contains(t, e.Reasons[0].Sentence, "example+0xa: jmp example+0x6 leads to example+0x6")
-	require.Equal(t, &AddrRange{"0xffffffff81000001", "0xffffffff81000006"}, e.DCR)
-	require.Equal(t, &AddrRange{"0xffffffff81000002", "0xffffffff81000007"}, e.JTPR)
-	require.Equal(t, &AddrRange{"0xffffffff81000002", "0xffffffff81000006"}, e.DocumentedJTPR)
+	require.Equal(t, newRange(x86.Range{Start: 0xffffffff81000001, End: 0xffffffff81000006}), e.DCR)
+	require.Equal(t, newRange(x86.Range{Start: 0xffffffff81000002, End: 0xffffffff81000007}), e.JTPR)
+	require.Equal(t, newRange(x86.Range{Start: 0xffffffff81000002, End: 0xffffffff81000006}), e.DocumentedJTPR)
 	require.Equal(t, -1, e.Region.From)
 	require.Equal(t, []RegionJump{{
-		From: "0xffffffff8100000a", Offset: 10, Text: "jmp example+0x6", To: 5, Prohibited: true, Documented: false,
+		From: known(0xffffffff8100000a), Offset: 10, Text: "jmp example+0x6", To: 5, Prohibited: true, Documented: false,
 	}}, e.Region.Jumps)
-	require.Equal(t, "4889e5cc", e.Slot.Bytes)
+	require.Equal(t, "4889e5cc", e.Slot.Bytes.String())
 	require.Nil(t, e.Detour)
 	require.Equal(t, uint64(12), e.Nearest[0].Offset)
 	require.Len(t, e.Notes, 1)
@@ -66,17 +67,17 @@ func TestExplainOptimized(t *testing.T) {
 	require.True(t, e.Optimized)
 	require.Empty(t, e.Reasons)
 	require.Empty(t, e.Nearest)
-	require.Equal(t, 100+5+5, len(e.Detour.Bytes)/2)
-	require.Equal(t, "0xffffffffc0001000", e.Detour.Addr)
+	require.Equal(t, 100+5+5, len(e.Detour.Bytes))
+	require.Equal(t, known(0xffffffffc0001000), e.Detour.Addr)
 	var notes []string
 	total := ""
 	for _, i := range e.Detour.Code {
-		total += i.Bytes
+		total += i.Bytes.String()
 		if i.Note != "" {
 			notes = append(notes, i.Text+": "+i.Note)
 		}
 	}
-	require.Equal(t, e.Detour.Bytes, total, "the lines are the whole of it")
+	require.Equal(t, e.Detour.Bytes.String(), total, "the lines are the whole of it")
 	require.Contains(t, notes, "jmpq example+0x5: back to what follows them")
 	require.Contains(t, notes, "push %rbp: the copied instructions")
 }
@@ -141,7 +142,7 @@ func TestExplainAgreesWithScan(t *testing.T) {
 				if row.padding {
 					return
 				}
-				e, err := s.Explain(row.Addr)
+				e, err := s.Explain(row.Addr.String())
 				require.NoError(t, err)
 				require.Equal(t, []any{row.Addr, row.Symbol, row.Offset, row.Errno, row.Ftrace, row.Boostable, row.Emulated, row.Optimized},
 					[]any{e.Addr, e.Symbol, e.Offset, e.Errno, e.Ftrace, e.Boostable, e.Emulated, e.Optimized})
@@ -185,7 +186,7 @@ func TestExplainOracle(t *testing.T) {
 		require.Equal(t, p.Err, e.Errno, "%s+%d", p.Sym, p.Off)
 		require.Equal(t, p.Opt, e.Optimized, "%s+%d", p.Sym, p.Off)
 		if p.Opt {
-			require.Equal(t, len(p.Detour), len(e.Detour.Bytes)/2)
+			require.Equal(t, len(p.Detour), len(e.Detour.Bytes))
 		}
 	}
 }

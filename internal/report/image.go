@@ -7,7 +7,6 @@ import (
 	"text/tabwriter"
 
 	"kprobelab/kimage"
-	"kprobelab/x86"
 )
 
 // Image is what an image tells about itself.
@@ -44,8 +43,7 @@ type Table struct {
 // Section is one section of the image.
 type Section struct {
 	Name string `json:"name"`
-	// Addr is "0x" and 16 hexadecimal digits.
-	Addr string `json:"addr"`
+	Addr Addr   `json:"addr"`
 	// Size in bytes.
 	Size uint64 `json:"size"`
 	// Flags are r, w and x as in "r-x", and "---" for a section that is not
@@ -69,7 +67,7 @@ func DescribeImage(img *kimage.Image) *Image {
 	}
 	for _, s := range img.Sections() {
 		r.Sections = append(r.Sections, Section{
-			Name: s.Name, Addr: hex(s.Addr), Size: s.Size, Flags: flags(s), Module: s.Module,
+			Name: s.Name, Addr: known(s.Addr), Size: s.Size, Flags: flags(s), Module: s.Module,
 		})
 	}
 	return r
@@ -102,16 +100,6 @@ func tables(img *kimage.Image) []Table {
 		list = append(list, Table{name, len(img.Sites(kimage.SiteKind(kind)))})
 	}
 	return list
-}
-
-// hex is "0x" and 16 hexadecimal digits.
-func hex(a x86.Addr) string {
-	b := []byte("0x0000000000000000")
-	for i := len(b) - 1; a != 0; i-- {
-		b[i] = "0123456789abcdef"[a&15]
-		a >>= 4
-	}
-	return string(b)
 }
 
 func flags(s *kimage.Section) string {

@@ -79,7 +79,6 @@ func newReaderPair(s *Scan) *readerPair {
 			by := *s
 			by.View = kimage.ReadBy(s.View, r)
 			p.scanners[i][j] = by.scanner()
-			p.scanners[i][j].silent = true
 		}
 	}
 	return p
@@ -101,7 +100,7 @@ func (p *readerPair) function(sym kimage.Symbol) {
 				}
 			}
 			if n >= len(pair[1].steps) || pair[1].steps[n].Addr != a.Addr {
-				p.wrong = append(p.wrong, ScanRow{Addr: hex(a.Addr)})
+				p.wrong = append(p.wrong, ScanRow{Addr: known(a.Addr)})
 				return
 			}
 			r := probepoint.Request{Addr: a.Addr}

@@ -44,8 +44,8 @@ func names(list []Symbol) []string {
 
 func TestSymbolWriters(t *testing.T) {
 	list := []Symbol{
-		{Addr: "0xffffffff81000000", Size: 16, Type: "T", Name: "_stext"},
-		{Addr: "0x0000000000001000", Size: 8, Type: "t", Name: "demo_run", Module: "demo"},
+		{Addr: known(0xffffffff81000000), Size: 16, Type: "T", Name: "_stext"},
+		{Addr: known(0x0000000000001000), Size: 8, Type: "t", Name: "demo_run", Module: "demo"},
 	}
 	for name, c := range map[string]struct {
 		write func(*bytes.Buffer) error
@@ -97,7 +97,7 @@ func TestWriteTextKeepsItsOrder(t *testing.T) {
 		Name: "x", Kind: "kernel", Profile: "6.1", Describes: "a kernel",
 		Facts:    []Fact{{"release", "6.1.0", "linux_banner"}},
 		Tables:   []Table{{"symbols", 2}},
-		Sections: []Section{{Name: ".text", Addr: "0xffffffff81000000", Size: 16, Flags: "r-x", Module: "demo"}},
+		Sections: []Section{{Name: ".text", Addr: known(0xffffffff81000000), Size: 16, Flags: "r-x", Module: "demo"}},
 	}
 	var b bytes.Buffer
 	require.NoError(t, r.WriteText(&b))

@@ -1,7 +1,6 @@
 package report
 
 import (
-	gohex "encoding/hex"
 	"errors"
 	"fmt"
 	"iter"
@@ -44,7 +43,7 @@ type Scan struct {
 }
 
 // NewScan makes a Scan of an image. Slots are in module space for a kernel,
-// and behind the image for another object.
+// and after the image for another object.
 func NewScan(img *kimage.Image) *Scan {
 	s := &Scan{View: img, Profile: img.Profile(), Symbols: img.Symbols(), SlotAddr: img.ModuleEnd()}
 	if img.Kind() != kimage.KindKernel {
@@ -58,9 +57,9 @@ func NewScan(img *kimage.Image) *Scan {
 // ScanRow is the answer for one point. The tags are the columns' names in JSON
 // and TSV alike.
 type ScanRow struct {
-	// Addr is "0x" and 16 hexadecimal digits; it is what was asked for, also
-	// where an ENDBR moves the probe. "" where no address was found.
-	Addr string `json:"address"`
+	// Addr is what was asked for, also where an ENDBR moves the probe. It is
+	// not known where no address was found.
+	Addr Addr `json:"address"`
 	// Symbol covers the address; for a name that was not found, the name.
 	Symbol string `json:"symbol"`
 	// Offset in the symbol, in bytes.
@@ -69,7 +68,7 @@ type ScanRow struct {
 	Errno int `json:"errno"`
 	// Ftrace: the probe would run from the function tracer, without a slot.
 	Ftrace bool `json:"ftrace"`
-	// Boostable: a jump back stands behind the copy in the slot.
+	// Boostable: a jump back follows the copy in the slot.
 	Boostable bool `json:"boostable"`
 	// Emulated: kprobes has a routine that does what the instruction would.
 	Emulated bool `json:"emulated"`
@@ -77,17 +76,17 @@ type ScanRow struct {
 	Optimized bool `json:"optimized"`
 	// Reason is the id of the first rule that refused the probe or, where it is
 	// accepted, its optimization; "" for none. For a name with several
-	// addresses, of which register_kprobe takes the first, they follow behind
-	// a semicolon.
+	// addresses, of which register_kprobe takes the first, they follow
+	// after a semicolon.
 	Reason string `json:"reason"`
 	// Detail is the reason in words, and what else is to be said; a column
 	// with Scan.Detail only.
 	Detail string `json:"detail"`
 
 	// SlotAddr and Slot are the slot's address and the bytes to be written
-	// there, in hexadecimal; "" without a slot, and without Scan.Slots.
-	SlotAddr string `json:"slot_addr"`
-	Slot     string `json:"slot"`
+	// there; there are none without a slot, and without Scan.Slots.
+	SlotAddr Addr  `json:"slot_addr"`
+	Slot     Bytes `json:"slot"`
 
 	// How tells accepted rows apart in the totals, and Rule is the reason alone.
 	How  probepoint.How `json:"-"`
@@ -156,13 +155,14 @@ type scanner struct {
 	*Scan
 	opt    *optimizer.Scanner
 	walker *kimage.Walker
-	// steps are the function that was walked last.
+	// steps are the function kept, which was walked last.
 	steps []kimage.Step
+	kept  kimage.Symbol
 	// where is the point that is being answered, here because probepoint's checks
 	// would else put each on the heap.
 	where probepoint.Point
-	// silent: no rows are written, and their text is not needed.
-	silent bool
+	// placement is how the probe at it would run.
+	placement probepoint.Placement
 }
 
 func (s *Scan) scanner() *scanner {
@@ -178,16 +178,19 @@ const maxKept = 64 << 10
 
 // walk reads a function's instructions, once for all that is asked about it.
 func (s *scanner) walk(sym kimage.Symbol) iter.Seq[*kimage.Step] {
-	if sym.Size > maxKept {
+	switch {
+	case len(s.steps) > 0 && s.kept == sym:
+	case sym.Size > maxKept:
 		return s.walker.Function(sym)
+	default:
+		s.keep(sym)
 	}
-	s.keep(sym)
 	return kimage.Steps(s.steps)
 }
 
 // keep reads a function's instructions into steps.
 func (s *scanner) keep(sym kimage.Symbol) {
-	s.steps = s.steps[:0]
+	s.steps, s.kept = s.steps[:0], sym
 	for step := range s.walker.Function(sym) {
 		s.steps = append(s.steps, *step)
 	}
@@ -210,15 +213,16 @@ func (s *scanner) function(sym kimage.Symbol, emit func(*ScanRow)) {
 }
 
 // row answers one request, with the slot at slotAddr; step, when not nil, is
-// the walk's at that address.
+// one of the walk over the symbol, which spares another where the probe is put
+// there.
 func (s *scanner) row(r probepoint.Request, slotAddr x86.Addr, step *kimage.Step) ScanRow {
 	found, asked := s.asked(r)
 	var err error
 	p := &s.where
 	*p, err = probepoint.Resolve(s.View, r, s.Profile)
 	row := ScanRow{Symbol: r.Symbol, Offset: uint64(r.Offset)}
-	if !s.silent && (r.Symbol == "" || len(found) > 0) {
-		row.Addr = hex(asked)
+	if r.Symbol == "" || len(found) > 0 {
+		row.Addr = known(asked)
 	}
 	if p.Symbol.Name != "" {
 		row.Symbol, row.Offset = p.Symbol.Name, uint64(asked.Sub(p.Symbol.Addr))
@@ -227,7 +231,9 @@ func (s *scanner) row(r probepoint.Request, slotAddr x86.Addr, step *kimage.Step
 	}
 	if err == nil {
 		if p.Addr != asked {
-			row.Detail = "placed at " + p.String() + ", behind the ENDBR"
+			row.Detail = "placed at " + p.String() + ", past the ENDBR"
+		}
+		if step != nil && step.Addr != p.Addr {
 			step = nil
 		}
 		err = s.place(&row, p, slotAddr, step)
@@ -260,33 +266,33 @@ func (s *Scan) asked(r probepoint.Request) ([]kimage.Symbol, x86.Addr) {
 
 // place fills in how a probe at the point would run.
 func (s *scanner) place(row *ScanRow, p *probepoint.Point, slotAddr x86.Addr, step *kimage.Step) (err error) {
-	var place probepoint.Placement
 	if step == nil {
-		place, err = probepoint.Place(s.View, p, slotAddr, false, s.Profile)
+		s.placement, err = probepoint.Place(s.View, p, slotAddr, false, s.Profile)
 	} else {
-		place, err = probepoint.PlaceStep(s.View, p, step, slotAddr, false, s.Profile)
+		s.placement, err = probepoint.PlaceStep(s.View, p, step, slotAddr, false, s.Profile)
 	}
 	if err != nil {
 		return err
 	}
+	place := &s.placement
 	row.How, row.Ftrace = place.How, p.Ftrace
 	row.Boostable = place.Slot.Boosted
 	row.Emulated = place.Slot.Emulation.Kind != slot.EmulateNone
 	s.optimize(row, p.Addr)
 	if out := &place.Slot; s.Slots && !p.Ftrace {
-		row.SlotAddr, row.Slot = hex(out.Addr), gohex.EncodeToString(out.Bytes[:out.Len])
+		row.SlotAddr, row.Slot = known(out.Addr), Bytes(out.Bytes[:out.Len])
 	}
 	return nil
 }
 
 // optimize fills in whether the probe, once it is registered, gets its jump.
-func (s *scanner) optimize(row *ScanRow, at x86.Addr) {
-	d := s.opt.Decide(at)
+func (s *scanner) optimize(row *ScanRow, a x86.Addr) {
+	d := s.opt.Decide(a)
 	row.Optimized, row.Rule = d.OK, d.Reason
 	if d.OK || !s.Detail {
 		return
 	}
-	row.say("not optimized: " + d.Reason.Why() + ", at " + hex(d.Addr))
+	row.say("not optimized: " + d.Reason.Why() + ", at " + known(d.Addr).String())
 }
 
 // say adds to the detail.
@@ -314,7 +320,7 @@ func (row *ScanRow) ambiguous(name string, found []kimage.Symbol) {
 	}
 	addrs := make([]string, len(found))
 	for i := range found {
-		addrs[i] = hex(found[i].Addr)
+		addrs[i] = known(found[i].Addr).String()
 	}
 	all := strings.Join(addrs, ", ")
 	row.Reason += fmt.Sprintf("; %d addresses: %s", len(found), all)

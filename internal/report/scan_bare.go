@@ -53,7 +53,6 @@ func (s *scanner) bareScanner() bareScanner {
 	copied := *s.Scan
 	copied.View = kimage.ReadBy(s.View, decoder.Alone{Reader: decoder.X86asm{Bare: true}})
 	b := copied.scanner()
-	b.silent = true
 	return bareScanner{s, b}
 }
 

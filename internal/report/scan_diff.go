@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"kprobelab/errno"
@@ -106,7 +105,7 @@ type scanReader struct {
 
 func (l *scanReader) add(line []byte) error {
 	row := struct {
-		Addr   *string `json:"address"`
+		Addr   *Addr   `json:"address"`
 		Symbol *string `json:"symbol"`
 		Offset uint64  `json:"offset"`
 		ScanAnswer
@@ -114,7 +113,7 @@ func (l *scanReader) add(line []byte) error {
 	if err := json.Unmarshal(line, &row); err != nil || row.Addr == nil || row.Symbol == nil {
 		return ErrScanFile
 	}
-	addr, _ := strconv.ParseUint(strings.TrimPrefix(*row.Addr, "0x"), 16, 64)
+	addr := uint64(row.Addr.Addr)
 	if *row.Symbol == "" {
 		row.Offset = addr // an address without symbol stands for itself
 	}

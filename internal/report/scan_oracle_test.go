@@ -91,11 +91,11 @@ func measured(p *oracle.Point) []string {
 	ok := p.Err == 0
 	stepped := ok && !p.Ftrace
 	row := []string{
-		hex(p.Addr), strconv.Itoa(p.Err), bit(ok && p.Ftrace),
+		known(p.Addr).String(), strconv.Itoa(p.Err), bit(ok && p.Ftrace),
 		bit(stepped && p.Boost), bit(stepped && p.Emul != ""), bit(p.Opt), "", "",
 	}
 	if stepped {
-		row[6], row[7] = hex(p.SlotAddr), fmt.Sprintf("%x", p.Slot[:p.TPLen])
+		row[6], row[7] = known(p.SlotAddr).String(), fmt.Sprintf("%x", p.Slot[:p.TPLen])
 	}
 	return row
 }

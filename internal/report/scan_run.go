@@ -98,7 +98,6 @@ func (s *Scan) write(w io.Writer, f ScanFormat, chunks []chunk, rows func(*scann
 	err := inOrder(len(chunks), func(i int) written {
 		one := scanners.Get().(*scanner)
 		defer scanners.Put(one)
-		one.silent = f == ScanNone
 		return s.formatted(f, func(emit func(*ScanRow)) { rows(one, chunks[i], emit) })
 	}, func(i int, r written) error {
 		totals.add(r.totals)

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"path"
 	"runtime"
@@ -95,14 +96,14 @@ func TestEveryAddressIsRefusedOrListed(t *testing.T) {
 	var b bytes.Buffer
 	_, err = s.WriteFunctions(&b, ScanJSON, functions)
 	require.NoError(t, err)
-	listed := map[string]bool{}
+	listed := map[Addr]bool{}
 	for _, row := range rowsOf(t, b.Bytes()) {
 		listed[row.Addr] = true
 	}
 	for _, f := range functions {
 		for off := range f.Size {
-			if at := hex(f.Addr.Add(int64(off))); !listed[at] {
-				require.Equal(t, -84, scanPoints(t, s, at)[0].Errno, "%s+%d", f.Name, off)
+			if at := known(f.Addr.Add(int64(off))); !listed[at] {
+				require.Equal(t, -84, scanPoints(t, s, at.String())[0].Errno, "%s+%d", f.Name, off)
 			}
 		}
 	}
@@ -168,10 +169,10 @@ func TestScanTotalsText(t *testing.T) {
 		"     9  in all",
 		"",
 		"   how, of those accepted, while no jump is there",
-		"     3  stepped: a copy runs, and a trap behind it returns",
-		"     1  boosted: a copy runs, and a jump behind it returns",
-		"     0  emulated: kprobes does what the instruction would",
-		"     0  ftrace: called by the function tracer",
+		"     3  stepped: a copy runs in the slot, and a trap after it returns",
+		"     1  boosted: a copy runs in the slot, and a jump after it returns",
+		"     0  emulated: kprobes does to the registers what the instruction would",
+		"     0  ftrace: the function tracer calls the probe; there is no int3 and no slot",
 		"     4  accepted",
 		"",
 		"    12  int3 padding, not among these",
@@ -257,9 +258,9 @@ func TestLinesThatAreNoPoints(t *testing.T) {
 	for line, want := range map[string]ScanRow{
 		"nosuch":              {Symbol: "nosuch", Errno: -2, Reason: "UNKNOWN_SYMBOL", Detail: "no such symbol"},
 		"demo:gcd+2":          {Symbol: "demo:gcd", Offset: 2, Errno: -2, Reason: "UNKNOWN_SYMBOL", Detail: "no such symbol"},
-		"0":                   {Addr: "0x0000000000000000", Errno: -22, Reason: "NO_PLACE", Detail: "neither a symbol nor an address is given"},
-		"fff":                 {Addr: "0x0000000000000fff", Errno: -2, Reason: "NO_SYMBOL", Detail: "no symbol covers the address"},
-		"0xfff":               {Addr: "0x0000000000000fff", Errno: -2, Reason: "NO_SYMBOL", Detail: "no symbol covers the address"},
+		"0":                   {Addr: known(0x0000000000000000), Errno: -22, Reason: "NO_PLACE", Detail: "neither a symbol nor an address is given"},
+		"fff":                 {Addr: known(0x0000000000000fff), Errno: -2, Reason: "NO_SYMBOL", Detail: "no symbol covers the address"},
+		"0xfff":               {Addr: known(0x0000000000000fff), Errno: -2, Reason: "NO_SYMBOL", Detail: "no symbol covers the address"},
 		"0xfffffffffffffffff": {Symbol: "0xfffffffffffffffff", Errno: -22, Reason: "BAD_LINE", Detail: `"0xfffffffffffffffff" is not an address of 64 bits`},
 		"gcd+":                {Symbol: "gcd+", Errno: -22, Reason: "BAD_LINE", Detail: `the offset "" is not a number of 32 bits`},
 		"gcd+0x":              {Symbol: "gcd+0x", Errno: -22, Reason: "BAD_LINE", Detail: `the offset "0x" is not a number of 32 bits`},
@@ -305,8 +306,8 @@ func TestAmbiguousNamesListTheirAddresses(t *testing.T) {
 	s := NewScan(guest(t))
 	gcd, read := scanPoints(t, s, "gcd")[0].Addr, scanPoints(t, s, "vfs_read")[0].Addr
 	s.View = twice{s.View}
-	note := "gcd has 2 addresses (" + gcd + ", " + read + "): the first is taken"
-	reason := "; 2 addresses: " + gcd + ", " + read
+	note := fmt.Sprintf("gcd has 2 addresses (%s, %s): the first is taken", gcd, read)
+	reason := fmt.Sprintf("; 2 addresses: %s, %s", gcd, read)
 	rows := scanPoints(t, s, "gcd", "gcd+0x1")
 	require.Equal(t, 0, rows[0].Errno)
 	require.Equal(t, gcd, rows[0].Addr)
@@ -362,9 +363,9 @@ func TestSlotsOfPoints(t *testing.T) {
 	s := NewScan(guest(t)).scanner()
 	s.Slots = true
 	own := s.row(probepoint.Request{Symbol: "gcd", Offset: 5}, 0xffffffffc0123000, nil)
-	require.Equal(t, "0xffffffffc0123000", own.SlotAddr)
-	require.True(t, strings.HasSuffix(own.Slot, "cc"), own.Slot)
-	require.Equal(t, hex(s.SlotAddr), s.point(ScanPoint{Text: "gcd+5"}).SlotAddr)
+	require.Equal(t, known(0xffffffffc0123000), own.SlotAddr)
+	require.True(t, strings.HasSuffix(own.Slot.String(), "cc"), own.Slot)
+	require.Equal(t, known(s.SlotAddr), s.point(ScanPoint{Text: "gcd+5"}).SlotAddr)
 	require.Empty(t, s.point(ScanPoint{Text: "gcd"}).Slot, "ftrace needs none")
 	require.Empty(t, s.point(ScanPoint{Text: "gcd+1"}).Slot)
 	s.Slots = false

@@ -75,17 +75,6 @@ func addTo[K comparable](to, from map[K]int) {
 	}
 }
 
-// ways are the ways to run, with their meaning.
-var ways = []struct {
-	how  probepoint.How
-	what string
-}{
-	{probepoint.Stepped, "a copy runs, and a trap behind it returns"},
-	{probepoint.Boosted, "a copy runs, and a jump behind it returns"},
-	{probepoint.Emulated, "kprobes does what the instruction would"},
-	{probepoint.Ftrace, "called by the function tracer"},
-}
-
 // WriteText writes the totals as two tables, of which the numbers of each add
 // up to its last row: all points by reason, and the accepted ones by how they
 // run. The padding stands apart below them.
@@ -113,9 +102,9 @@ func (t *ScanTotals) WriteText(w io.Writer) error {
 func (t *ScanTotals) writeWays(w io.Writer, width int, line func(int, string)) {
 	fmt.Fprintf(w, "\n%*s, of those accepted, while no jump is there\n", width, "how")
 	accepted := 0
-	for _, way := range ways {
-		line(t.Accepted[way.how], way.how.String()+": "+way.what)
-		accepted += t.Accepted[way.how]
+	for how := probepoint.Stepped; how <= probepoint.Ftrace; how++ {
+		line(t.Accepted[how], how.String()+": "+how.Means())
+		accepted += t.Accepted[how]
 	}
 	line(accepted, "accepted")
 }

@@ -1,7 +1,6 @@
 package report
 
 import (
-	gohex "encoding/hex"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -22,10 +21,11 @@ const (
 	ScanJSON
 )
 
-// column is one column of a row, in TSV and JSON alike: a text, a number or a
-// boolean.
+// column is one column of a row, in TSV and JSON alike: an address, a text, a
+// number or a boolean.
 type column struct {
 	name   string
+	addr   func(*ScanRow) Addr
 	text   func(*ScanRow) string
 	number func(*ScanRow) int64
 	flag   func(*ScanRow) bool
@@ -35,7 +35,7 @@ type column struct {
 
 // columns are all, in their order.
 var columns = []column{
-	{name: "address", text: func(r *ScanRow) string { return r.Addr }},
+	{name: "address", addr: func(r *ScanRow) Addr { return r.Addr }},
 	{name: "symbol", text: func(r *ScanRow) string { return r.Symbol }},
 	{name: "offset", number: func(r *ScanRow) int64 { return int64(r.Offset) }},
 	{name: "errno", number: func(r *ScanRow) int64 { return int64(r.Errno) }},
@@ -45,13 +45,13 @@ var columns = []column{
 	{name: "optimized", flag: func(r *ScanRow) bool { return r.Optimized }},
 	{name: "reason", text: func(r *ScanRow) string { return r.Reason }},
 	{name: "detail", text: func(r *ScanRow) string { return r.Detail }, when: func(s *Scan) bool { return s.Detail }},
-	{name: "slot_addr", text: func(r *ScanRow) string { return r.SlotAddr }, when: func(s *Scan) bool { return s.Slots }},
-	{name: "slot", text: func(r *ScanRow) string { return r.Slot }, when: func(s *Scan) bool { return s.Slots }},
+	{name: "slot_addr", addr: func(r *ScanRow) Addr { return r.SlotAddr }, when: func(s *Scan) bool { return s.Slots }},
+	{name: "slot", text: func(r *ScanRow) string { return r.Slot.String() }, when: func(s *Scan) bool { return s.Slots }},
 	{name: "bare_errno", number: func(r *ScanRow) int64 { return int64(r.Bare.Errno) }, when: bare},
 	{name: "bare_optimized", flag: func(r *ScanRow) bool { return r.Bare.Optimized }, when: bare},
 	{name: "bare_reason", text: func(r *ScanRow) string { return r.Bare.Reason }, when: bare},
-	{name: "insn_address", text: func(r *ScanRow) string { return hex(r.Bare.Addr) }, when: bare},
-	{name: "insn", text: func(r *ScanRow) string { return gohex.EncodeToString(r.Bare.Insn) }, when: bare},
+	{name: "insn_address", addr: func(r *ScanRow) Addr { return known(r.Bare.Addr) }, when: bare},
+	{name: "insn", text: func(r *ScanRow) string { return Bytes(r.Bare.Insn).String() }, when: bare},
 	{name: "insn_text", text: func(r *ScanRow) string { return decoder.Text(r.Bare.Insn, r.Bare.Addr) }, when: bare},
 	{name: "bare_reading", text: func(r *ScanRow) string { return r.Bare.Read.String() }, when: bare},
 	{name: "reading", text: func(r *ScanRow) string { return r.Bare.Right.String() }, when: bare},
@@ -97,6 +97,8 @@ func (row *ScanRow) appendTSV(b []byte, s *Scan) []byte {
 			b = append(b, '\t')
 		}
 		switch {
+		case c.addr != nil:
+			b = c.addr(row).append(b)
 		case c.text != nil:
 			b = append(b, c.text(row)...)
 		case c.number != nil:
@@ -122,6 +124,8 @@ func (row *ScanRow) appendJSON(b []byte, s *Scan) []byte {
 			b[len(b)-len(c.name)-4] = '{'
 		}
 		switch {
+		case c.addr != nil:
+			b = append(c.addr(row).append(append(b, '"')), '"')
 		case c.text != nil:
 			b = appendString(b, c.text(row))
 		case c.number != nil:

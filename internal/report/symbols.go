@@ -13,8 +13,7 @@ import (
 // Symbol is one line of kallsyms as it is shown. The tags are the columns'
 // names in JSON and TSV alike.
 type Symbol struct {
-	// Addr is "0x" and 16 hexadecimal digits: JSON numbers do not hold it.
-	Addr string `json:"addr"`
+	Addr Addr `json:"addr"`
 	// Size in bytes, as kallsyms computes it.
 	Size uint64 `json:"size"`
 	// Type is nm's letter.
@@ -39,7 +38,7 @@ func Symbols(img *kimage.Image, pattern string) ([]Symbol, error) {
 			}
 		}
 		list = append(list, Symbol{
-			Addr: hex(s.Addr), Size: s.Size,
+			Addr: known(s.Addr), Size: s.Size,
 			Type: string(s.Type), Name: s.Name, Module: s.Module,
 		})
 	}
@@ -51,7 +50,7 @@ func Symbols(img *kimage.Image, pattern string) ([]Symbol, error) {
 func WriteSymbols(w io.Writer, list []Symbol) error {
 	b := bufio.NewWriter(w)
 	for _, s := range list {
-		fmt.Fprintf(b, "%s %s %s", s.Addr[2:], s.Type, s.Name)
+		fmt.Fprintf(b, "%016x %s %s", uint64(s.Addr.Addr), s.Type, s.Name)
 		if s.Module != "" {
 			fmt.Fprintf(b, "\t[%s]", s.Module)
 		}

@@ -16,10 +16,10 @@ type How int
 
 // The ways.
 const (
-	// Stepped: the copy in the slot is executed, and a trap behind it (an
+	// Stepped: the copy in the slot is executed, and the trap that follows (an
 	// int3, or the trap flag's) returns to kprobes.
 	Stepped How = iota
-	// Boosted: the copy is executed and a jump behind it returns to the
+	// Boosted: the copy is executed, and the jump that follows returns to the
 	// probed function; kprobes is not entered again.
 	Boosted
 	// Emulated: kprobes does to the registers what the instruction would do.
@@ -31,6 +31,16 @@ const (
 // String is the word that reports print.
 func (h How) String() string {
 	return [...]string{"stepped", "boosted", "emulated", "ftrace"}[h]
+}
+
+// Means is the way in words that follow its name.
+func (h How) Means() string {
+	return [...]string{
+		"a copy runs in the slot, and a trap after it returns",
+		"a copy runs in the slot, and a jump after it returns",
+		"kprobes does to the registers what the instruction would",
+		"the function tracer calls the probe; there is no int3 and no slot",
+	}[h]
 }
 
 // Placement is how a probe that is accepted would run.
