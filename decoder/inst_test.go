@@ -211,7 +211,7 @@ func TestDecodePrefixIndependence(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	text, err := os.ReadFile("testdata/vectors61.txt")
+	text, err := os.ReadFile("../testdata/vectors/instructions.txt")
 	require.NoError(f, err)
 	for line := range strings.Lines(string(text)) {
 		if head, _, ok := strings.Cut(line, " | "); ok && line[0] != '#' {

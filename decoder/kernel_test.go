@@ -28,7 +28,7 @@ func padded(b []byte) []byte {
 }
 
 func TestKernelGoldenVectors(t *testing.T) {
-	text, err := os.ReadFile("testdata/vectors61.txt")
+	text, err := os.ReadFile("../testdata/vectors/instructions.txt")
 	require.NoError(t, err)
 	n := 0
 	for line := range strings.Lines(string(text)) {
@@ -228,7 +228,7 @@ func TestKernelPrefixIndependence(t *testing.T) {
 }
 
 func FuzzKernel(f *testing.F) {
-	text, err := os.ReadFile("testdata/vectors61.txt")
+	text, err := os.ReadFile("../testdata/vectors/instructions.txt")
 	require.NoError(f, err)
 	for line := range strings.Lines(string(text)) {
 		if head, _, ok := strings.Cut(line, " | "); ok && line[0] != '#' {

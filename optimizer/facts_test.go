@@ -21,10 +21,10 @@ import (
 	"kprobelab/x86"
 )
 
-var update = flag.Bool("update", false, "rewrite testdata from the measured data")
+var update = flag.Bool("update", false, "rewrite testdata/vectors/optimization.tsv from the measured data")
 
 // fact is one measured point without its address: what was around it, and
-// whether the kernel optimized it. The columns of testdata/decisions.tsv:
+// whether the kernel optimized it. The columns of testdata/vectors/optimization.tsv:
 //
 //	kernel     the profile
 //	optimized  1 or 0, measured
@@ -42,7 +42,7 @@ type fact struct {
 	around    []string
 }
 
-const factsFile = "testdata/decisions.tsv"
+const factsFile = "../testdata/vectors/optimization.tsv"
 
 func (f *fact) String() string {
 	opt := 0

@@ -23,10 +23,10 @@ import (
 	"kprobelab/x86"
 )
 
-var update = flag.Bool("update", false, "make testdata/facts.tsv anew from the measured data")
+var update = flag.Bool("update", false, "make testdata/vectors/registration.tsv anew from the measured data")
 
 const (
-	factsFile   = "testdata/facts.tsv"
+	factsFile   = "../../testdata/vectors/registration.tsv"
 	factsHeader = "# What Debian's kernels answered: 5.10.223, 6.1.192 and 6.12.107, one instruction a line.\n#profile\tbytes\tat\ttables\terrno\tftrace\tboostable\temulated\n"
 )
 

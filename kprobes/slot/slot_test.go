@@ -71,7 +71,7 @@ func preemption(on bool) func(*profile.Config) {
 
 // TestGoldenVectors holds boost and verdict of docs/spec 11.5.
 func TestGoldenVectors(t *testing.T) {
-	text, err := os.ReadFile("../../decoder/testdata/vectors61.txt")
+	text, err := os.ReadFile("../../testdata/vectors/instructions.txt")
 	require.NoError(t, err)
 	c := kernel(t, "6.1", preemption(false))
 	for line := range strings.Lines(string(text)) {
