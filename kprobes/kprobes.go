@@ -12,13 +12,15 @@ type Kprobes struct {
 	// What every hit reads comes first and close together: fetching cache lines
 	// is a good part of the time of a hit.
 
-	// where is what the machine has as Pointers, nil for nothing.
+	// where points to the numbers of the current CPU and task, if the machine
+	// gives such pointers (Pointers); otherwise to nothing.
 	where   struct{ cpu, task *int }
 	cpus    []cpuState
 	c       *profile.Config
 	observe func(Event)
 	kret    kretState
-	// answerer and swapper are the machine where it is one.
+	// answerer and swapper are the machine, if it has these methods; otherwise
+	// nil.
 	answerer Answerer
 	swapper  Swapper
 	// m is the machine, and mem the same for emulated instructions, which read
