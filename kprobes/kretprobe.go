@@ -23,11 +23,11 @@ type Kretprobe struct {
 	Handler ReturnHandler
 	// EntryHandler runs when the function is entered; nil for none.
 	EntryHandler ReturnHandler
-	// HandlerCode and EntryCode are the addresses of the handlers in guest
-	// code, 0 where they are not: int handler(struct kretprobe_instance *ri,
-	// struct pt_regs *regs). Registration sets Handler and EntryHandler to what
-	// calls them. ri begins with the return address, and the instance's data
-	// is InstanceData bytes after ri, not in Instance.Data.
+	// HandlerCode and EntryCode are the addresses of handlers in guest code, 0
+	// for none: int handler(struct kretprobe_instance *ri, struct pt_regs *regs).
+	// Registration sets Handler and EntryHandler to Go functions that call them.
+	// The first word at ri is the return address; the instance's data is at ri +
+	// InstanceData, not in Instance.Data.
 	HandlerCode, EntryCode x86.Addr
 	// MaxActive is how many calls can be tracked at a time. 0 or less asks
 	// for the kernel's default, which registration stores here.

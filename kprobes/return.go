@@ -18,7 +18,7 @@ func (k *Kprobes) trampolineReturn(frame x86.Addr, regs *x86.PtRegs) {
 		at = frame + offAbove
 		regs.SS = regs.Flags
 	}
-	if err := k.writeWord(cpu, at, uint64(ret)); err != nil {
+	if _, err := k.swapWord(cpu, at, uint64(ret)); err != nil {
 		k.fail(err)
 	}
 	k.depart(cpu, h)
@@ -68,9 +68,9 @@ func (k *Kprobes) firstReal(i *Instance) *Instance {
 }
 
 // runHandlers calls the handlers from the list's head to last, inclusive: the
-// oldest probe of a function comes first. With rethook it stops at an instance
-// on another stack slot than the one that is returned through; before, such
-// are skipped.
+// oldest probe of a function comes first. An instance of another stack slot than
+// the one that is returned through ends the walk with rethook; kernels without it
+// skip that instance.
 func (k *Kprobes) runHandlers(cpu *cpuState, first, last *Instance, frame x86.Addr, regs *x86.PtRegs) {
 	real, skipped := last.RetAddr, false
 	for i := first; ; i = i.next {

@@ -26,9 +26,9 @@ import (
 //	frame-56     di, the first of the 15 general registers
 //	frame-168    r15, where the handler's argument points
 //
-// Without, nothing is pushed again and there is no ss word: sp is stored at
-// frame, the rest is 8 bytes further up, and the real return address goes over
-// the sp word.
+// Without rethook nothing is pushed again and there is no ss word: sp is stored at
+// frame, the other words are 8 bytes higher than above, and the real return address
+// is written over the sp word.
 
 // offsets in the register frame, in bytes.
 const (
