@@ -29,14 +29,14 @@ type Inst struct {
 	ModRM, SIB       byte
 	ModRMOff         uint8
 
-	// Displacement and immediate; a length of 0 means none. Of two immediates
-	// ImmLen is the sum. 3DNow!'s opcode stands where an immediate would and
-	// is none.
+	// Displacement and immediate. A length of 0 means that there is none. Two
+	// immediates count as one of their common length. 3DNow!'s opcode, which
+	// stands where an immediate would, is not one.
 	DispOff, DispLen uint8
 	ImmOff, ImmLen   uint8
 	Disp             int32
 
-	// HasTarget: it branches to its end plus Rel.
+	// HasTarget: it branches to an address, Rel bytes past its end.
 	HasTarget bool
 	// RIPRelative: its memory operand is relative to its end.
 	RIPRelative bool
@@ -47,8 +47,8 @@ type Inst struct {
 }
 
 // Decode finds the instruction at the start of b as a processor in 64-bit mode
-// does; it looks at no more than 15 bytes, and knows what Intel's and AMD's
-// processors execute. The tables of opcodes/ decide. It does not allocate.
+// does. It looks at no more than 15 bytes and does not allocate. The tables of
+// opcodes/ decide: they have what Intel's and AMD's processors execute.
 //
 // The error is ErrTruncated, ErrTooLong, ErrUnknown, or ErrPrefix and
 // ErrOperands, which are kinds of ErrUnknown.
@@ -70,8 +70,8 @@ func (i *Inst) Target(at x86.Addr) (x86.Addr, bool) {
 	return at.Add(int64(i.Length) + i.Rel), i.HasTarget
 }
 
-// Imm is the immediate, sign-extended; 0 without one. Of two it is both, the
-// first in the low bytes.
+// Imm is the immediate, sign-extended, or 0. Two immediates are one number, with
+// the first in the low bytes.
 func (i *Inst) Imm() int64 { return signedAt(i.code[i.ImmOff : i.ImmOff+i.ImmLen]) }
 
 // Extension is the instruction set extension that the instruction came with.

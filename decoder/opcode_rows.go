@@ -41,7 +41,7 @@ type formFlags uint32
 const (
 	// hasModRM is not in the files: a modrm column other than "-" means it.
 	hasModRM formFlags = 1 << iota
-	// registerOnly: mod is not looked at, the operand is a register ("!").
+	// registerOnly: the operand is a register, whatever mod says ("!").
 	registerOnly
 	// lockable: LOCK may stand before it.
 	lockable

@@ -2,10 +2,10 @@ package decoder
 
 import "slices"
 
-// Samples are instructions of every row of an encoding, in the rows' order, at
-// least one a row and up to about n: every prefix, W and L that the row has,
-// with operands from both ends and the middle of its sets. Each is a window of
-// 15 bytes that ends in nops.
+// Samples are instructions of every row of an encoding, in the rows' order: at
+// least one for each row, and up to about n. They have every prefix, W and L of
+// the row, with operands from both ends and the middle of its sets. Each is
+// 15 bytes long, filled up with nops.
 func Samples(e Encoding, n int) [][]byte {
 	var list [][]byte
 	rows := opcodesOf(e).rows
@@ -57,8 +57,8 @@ func (r *row) modrms() []byte {
 	return list
 }
 
-// encode is an instruction with that selector and ModRM. The operands' other
-// bits are chosen so that distinct ones are.
+// encode is an instruction with that selector and ModRM. Operands that have to
+// be distinct are.
 func (r *row) encode(e Encoding, sel int, m byte) []byte {
 	var b []byte
 	vvvv := byte(15)

@@ -19,8 +19,8 @@ const (
 	byModRM    = 1 << 15
 )
 
-// The tables are compiled when first used, each in under a millisecond; two
-// goroutines that meet compile the same.
+// The tables are compiled when first used, each in under a millisecond. Two
+// goroutines may both compile one; the results are the same.
 var opcodeIndex [numEncodings]atomic.Pointer[opcodeTable]
 
 func opcodesOf(e Encoding) *opcodeTable {

@@ -9,9 +9,10 @@ import (
 	"kprobelab/x86"
 )
 
-// Text is the instruction at that address in GNU syntax: a row of texts.txt
-// where x86asm names it wrong, x86asm's with its memory operand put right where
-// it knows it, else the mnemonic alone.
+// Text is the instruction at that address in GNU syntax. Where x86asm names it
+// wrong or does not know it, a row of texts.txt has the text; without such a row
+// the mnemonic stands alone. Else it is x86asm's text, with the memory operand
+// put right.
 func (i *Inst) Text(at x86.Addr) string {
 	if i.Length == 0 {
 		return "(bad)"
@@ -43,8 +44,8 @@ func (i *Inst) Text(at x86.Addr) string {
 	return text
 }
 
-// movabsText is a move of an immediate of 8 bytes, or from or to the address
-// that one is; x86asm takes them for signed.
+// movabsText is a move of an immediate of 8 bytes, or from or to an address of 8
+// bytes. x86asm takes both for signed numbers.
 func (i *Inst) movabsText(s *shape) string {
 	v := uint64(i.Imm())
 	if i.Opcode >= 0xB8 {

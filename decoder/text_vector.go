@@ -8,8 +8,8 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 )
 
-// Text of VEX and EVEX instructions: x86asm's, whose memory operand, prefixes
-// and broadcasts are not right.
+// Text of VEX and EVEX instructions: x86asm's, with the memory operand, prefixes
+// and broadcasts put right.
 
 // placeholder is an absolute address that stands for the memory operand in
 // x86asm's text, which may see a segment in the bytes of the prefix.
@@ -41,8 +41,8 @@ func (i *Inst) vectorText(s *shape, asm x86asm.Inst) string {
 	return placeholders.ReplaceAllLiteralString(x86asm.GNUSyntax(asm, 0, nil), memory)
 }
 
-// fromMask: a mask register is the source, which x86asm takes for the mask of
-// the write.
+// fromMask: the source is a mask register. x86asm takes it for the mask of the
+// write.
 func (i *Inst) fromMask() bool {
 	return strings.HasPrefix(i.Mnemonic(), "vpmovm2") || strings.HasPrefix(i.Mnemonic(), "vpbroadcastm")
 }
@@ -67,8 +67,8 @@ func (i *Inst) broadcast() string {
 	return fmt.Sprintf("{1to%d}", i.vectorSize()/element)
 }
 
-// vectorMemory is the memory operand. x86asm has the displacement, scaled, and
-// the registers, but of 64 bits, and not RIP.
+// vectorMemory is the memory operand. x86asm has the scaled displacement and the
+// registers, but not RIP, and never registers of 32 bits.
 func (i *Inst) vectorMemory(s *shape, m x86asm.Mem) string {
 	var b strings.Builder
 	b.WriteString(s.segmentName())
@@ -105,9 +105,10 @@ func vectorRegister(r x86asm.Reg) string {
 	return "%" + name[:1] + "mm" + name[1:]
 }
 
-// ask is X86asm, or its answer for the same instruction in plain form: without
-// prefixes before VEX or EVEX, and with 0 in the fields that the row ignores,
-// a scalar's L or W or both. x86asm knows most rows only so.
+// ask is X86asm. Where that knows nothing, it is its answer for the same
+// instruction in plain form, in which x86asm knows most rows: without prefixes
+// before VEX or EVEX, and with 0 in the fields that the row ignores, which are
+// a scalar's L or W or both.
 func (i *Inst) ask() (x86asm.Inst, bool) {
 	asm, ok := i.X86asm()
 	if ok || i.VexLen < 2 {
@@ -151,8 +152,8 @@ func (i *Inst) wideField() (at uint8, bits byte) {
 	return 2, 0x80
 }
 
-// without is the instruction with 0 for these bits of a byte of its prefix;
-// itself where that is of another row.
+// without is the instruction with 0 for these bits of a byte of its prefix. It
+// is unchanged where that would make it another row's.
 func (i *Inst) without(at uint8, bits byte) Inst {
 	code := i.code
 	code[at] &^= bits

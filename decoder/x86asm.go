@@ -13,7 +13,8 @@ type Fault uint8
 const (
 	// FaultNone: x86asm gives every instruction of the row its length.
 	FaultNone Fault = iota
-	// FaultSome: it does not for some of the row.
+	// FaultSome: it gives some instructions of the row another length, or
+	// refuses them.
 	FaultSome
 	// FaultLength: it accepts the row with wrong lengths.
 	FaultLength
@@ -51,8 +52,8 @@ type Override struct {
 	Line int
 }
 
-// Overrides lists what the tables decide against the x86asm of go.mod, in the
-// order of the files.
+// Overrides lists the rows by which the tables correct the x86asm of go.mod, in
+// the order of the files.
 func Overrides() []Override {
 	var list []Override
 	for e := EncPrimary; e < numEncodings; e++ {
@@ -73,8 +74,8 @@ func overrideOf(e Encoding, r *row) Override {
 	}
 }
 
-// Override is the row that decides for the instruction against x86asm; false
-// where x86asm is right about all of the row.
+// Override is the instruction's row, where it corrects x86asm; false where
+// x86asm is right about all of the row.
 func (i *Inst) Override() (Override, bool) {
 	r := i.opcodeRow()
 	if r.x86asm == FaultNone {
@@ -101,8 +102,8 @@ func reference(r *row) string {
 	return manual + ", " + strings.ToUpper(r.mnemonic)
 }
 
-// X86asm is x86asm's Inst of the same bytes; false where it refuses them, finds
-// another length, or names another instruction.
+// X86asm is x86asm's Inst of the same bytes; false where x86asm refuses them,
+// finds another length, or names another instruction.
 func (i *Inst) X86asm() (x86asm.Inst, bool) {
 	switch i.opcodeRow().x86asm {
 	case FaultSilent, FaultLength, FaultName:

@@ -26,10 +26,9 @@ func Fuzz(others []Decoder, seed uint64, count int, c *Comparison, progress func
 	return nil
 }
 
-// Walk asks the decoders and us about code that stands at addr, instruction
-// after instruction by our lengths; what we refuse is passed over a byte at a
-// time. Padding and instructions whose every byte was asked about before are
-// asked once.
+// Walk asks the decoders and us about code that stands at addr. It goes from
+// instruction to instruction by our lengths, and a byte at a time over what we
+// refuse. The same bytes are asked about once.
 func Walk(others []Decoder, code []byte, addr uint64, c *Comparison, seen map[string]bool, progress func(done, total int64)) error {
 	b := newBatch(batch)
 	for at := 0; at < len(code); {
@@ -110,8 +109,8 @@ func (b *questions) ask(others []Decoder, c *Comparison) error {
 	return nil
 }
 
-// Shrink makes a difference's example as short and plain as it can be: still
-// the same decoder and the same thing that differs, without a known cause.
+// Shrink makes a difference's example as short and plain as it can be. The same
+// decoder still differs in the same way, with the same cause or none.
 func Shrink(o Decoder, d *Difference) []byte {
 	var ours, theirs [1]Answer
 	keeps := func(w []byte) bool {

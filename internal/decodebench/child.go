@@ -125,7 +125,7 @@ func parseAnswer(line []byte) (a Answer, err error) {
 	if at == 0 || a.Length > decoder.MaxInsnSize {
 		return a, errAnswer
 	}
-	// The two that are nearly all, without a conversion.
+	// Nearly all answers are one of these two, which need no conversion.
 	switch rest := line[at:]; string(rest) {
 	case " none\n":
 		a.Class = &classes[decoder.ClassNone]

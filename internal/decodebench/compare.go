@@ -76,7 +76,7 @@ func whatDiffers(ours, theirs Answer, strict bool) string {
 
 // Add compares two decoders' answers.
 func (c *Comparison) Add(name string, q []byte, at uint64, ours, theirs Answer) {
-	// Nearly always the same, and then cheap.
+	// Nearly always they are the same, which has to be cheap.
 	if ours.Length == theirs.Length && ours.Class == theirs.Class && ours.HasTarget == theirs.HasTarget && ours.Target == theirs.Target {
 		return
 	}

@@ -11,9 +11,9 @@ import (
 // Names are the decoders that Open knows, in the order in which they vote.
 var Names = []string{"zydis", "objdump", "llvm", "x86asm", "capstone", "xed"}
 
-// Open starts the decoder of that name. A child that speaks the line protocol
-// is looked for as DIR/NAME in the folders of Dirs, then as kprobelab-NAME on
-// the path; objdump as itself, too.
+// Open starts the decoder of that name. A program that speaks the line protocol
+// is looked for as DIR/NAME in the folders of Dirs, and then as kprobelab-NAME
+// on the path. objdump is found on the path by its own name.
 func Open(name string) (Decoder, error) {
 	if name == "x86asm" {
 		return X86asm{}, nil

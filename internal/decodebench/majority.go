@@ -31,7 +31,8 @@ func (v *votes) add(name string, answers []Answer) {
 	}
 }
 
-// majority is false where one refuses, is not there, or all three differ.
+// majority is false where one of the three is not there or refuses, and where
+// all three differ.
 func (v *votes) majority(i int) (int, bool) {
 	a, b, c := v.lengths[i][0], v.lengths[i][1], v.lengths[i][2]
 	switch {

@@ -2,9 +2,10 @@ package decodebench
 
 import "slices"
 
-// shrinkWindow makes a window that has some property as short and as plain as it
-// can while it keeps it: bytes are left out (zeros come in at the end), or put
-// in place of others, until nothing more goes. The window is decoder.MaxInsnSize bytes.
+// shrinkWindow makes a window with some property as short and as plain as it can
+// be with that property. It leaves bytes out, for which zeros come in at the
+// end, or replaces them by plainer ones, until nothing more goes. The window has
+// decoder.MaxInsnSize bytes.
 func shrinkWindow(window []byte, keeps func([]byte) bool) []byte {
 	best := slices.Clone(window)
 	for changed := true; changed; {
