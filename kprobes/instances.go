@@ -19,7 +19,7 @@ type Instance struct {
 	frame x86.Addr
 	pool  *instancePool
 	// node is the instance in guest memory, 0 where its probe has no handlers
-	// there.
+	// in guest code.
 	node x86.Addr
 	// next links the pool's free list or the task's pending list.
 	next *Instance
@@ -35,14 +35,14 @@ func (k *Kprobes) recycle(i *Instance) {
 	i.pool.free = i
 }
 
-// instancePool holds a return probe's instances. It outlives the probe while
-// instances are pending.
+// instancePool holds a return probe's instances. It stays after the probe as
+// long as instances are pending.
 type instancePool struct {
 	// owner is nil once the probe is unregistered.
 	owner *Kretprobe
 	free  *Instance
 	all   []Instance
-	// lent is how many instances the FastPath has.
+	// lent is how many instances the FastPath holds.
 	lent int
 	// record and nodes are the guest memory of a probe with handlers there.
 	record, nodes x86.Addr

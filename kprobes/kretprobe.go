@@ -24,10 +24,10 @@ type Kretprobe struct {
 	// EntryHandler runs when the function is entered; nil for none.
 	EntryHandler ReturnHandler
 	// HandlerCode and EntryCode are the addresses of handlers in guest code, 0
-	// for none: int handler(struct kretprobe_instance *ri, struct pt_regs *regs).
-	// Registration sets Handler and EntryHandler to Go functions that call them.
-	// The first word at ri is the return address; the instance's data is at ri +
-	// InstanceData, not in Instance.Data.
+	// for none: int handler(struct kretprobe_instance *ri, struct pt_regs
+	// *regs). Registration sets Handler and EntryHandler to functions that call
+	// them. ri begins with the return address; the instance's data is
+	// InstanceData bytes after ri, not in Instance.Data.
 	HandlerCode, EntryCode x86.Addr
 	// MaxActive is how many calls can be tracked at a time. 0 or less asks
 	// for the kernel's default, which registration stores here.
@@ -64,9 +64,9 @@ const (
 )
 
 // RegisterKretprobe plants a return probe (register_kretprobe, docs/spec 5.2).
-// Beside RegisterKprobe's refusals: EINVAL where the place is not a function's
-// entry or return probes are forbidden there (__switch_to), E2BIG for too
-// large a DataSize, ENOMEM for the pool.
+// It refuses what RegisterKprobe does, and with EINVAL a place that is not a
+// function's entry or where return probes are forbidden (__switch_to), with
+// E2BIG too large a DataSize, with ENOMEM too large a pool.
 func (k *Kprobes) RegisterKretprobe(rp *Kretprobe) error {
 	if rp == nil {
 		return probepoint.Refuse(rule.NoPlace, 0, "")
@@ -153,8 +153,8 @@ func (k *Kprobes) defaultMaxActive() int {
 	return n
 }
 
-// UnregisterKretprobe removes a return probe. Calls that are being tracked
-// return to their callers without running its handler.
+// UnregisterKretprobe removes a return probe. Calls that it tracks return to
+// their callers without its handler.
 func (k *Kprobes) UnregisterKretprobe(rp *Kretprobe) {
 	if rp != nil {
 		k.UnregisterKretprobes([]*Kretprobe{rp})
@@ -198,8 +198,8 @@ func (k *Kprobes) RegisterKretprobes(rps []*Kretprobe) error {
 	return nil
 }
 
-// DisableKretprobe stops a return probe from tracking calls; those that are
-// being tracked run its handler. Errors as in DisableKprobe.
+// DisableKretprobe stops a return probe from tracking new calls. Those it
+// tracks already run its handler. Errors as in DisableKprobe.
 func (k *Kprobes) DisableKretprobe(rp *Kretprobe) error {
 	if rp == nil {
 		return k.DisableKprobe(nil)

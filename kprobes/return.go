@@ -58,8 +58,8 @@ func (k *Kprobes) runReturn(cpu *cpuState, frame x86.Addr, regs *x86.PtRegs) x86
 	return ret
 }
 
-// firstReal is the newest instance that knows a return address other than the
-// trampoline's: those before it share its frame.
+// firstReal is the newest instance whose return address is not the
+// trampoline's. The ones before it share its frame.
 func (k *Kprobes) firstReal(i *Instance) *Instance {
 	for i != nil && i.RetAddr == k.kret.trampoline {
 		i = i.next
@@ -68,9 +68,9 @@ func (k *Kprobes) firstReal(i *Instance) *Instance {
 }
 
 // runHandlers calls the handlers from the list's head to last, inclusive: the
-// oldest probe of a function comes first. An instance of another stack slot than
-// the one that is returned through ends the walk with rethook; kernels without it
-// skip that instance.
+// oldest probe of a function comes first. An instance on another stack slot
+// than the one that is returned through ends it with rethook; kernels before
+// that skip the instance.
 func (k *Kprobes) runHandlers(cpu *cpuState, first, last *Instance, frame x86.Addr, regs *x86.PtRegs) {
 	real, skipped := last.RetAddr, false
 	for i := first; ; i = i.next {
@@ -104,8 +104,8 @@ func (k *Kprobes) warnMisplaced() {
 	}
 }
 
-// tellSkipped names the function whose probe was met after others had to be
-// skipped: its entry is hit in the wrong order.
+// tellSkipped names a function whose instance comes after skipped ones: its
+// entry is hit in the wrong order.
 func (k *Kprobes) tellSkipped(i *Instance, skipped *bool) {
 	if rp := i.Kretprobe(); *skipped && rp != nil {
 		name := k.name(&rp.KP)
@@ -117,8 +117,8 @@ func (k *Kprobes) tellSkipped(i *Instance, skipped *bool) {
 	*skipped = false
 }
 
-// runHandler calls one return handler; its probe counts as being handled
-// meanwhile, so that probes which the handler hits are missed.
+// runHandler calls one return handler. Its probe counts as being handled
+// meanwhile, so probes that the handler hits are missed.
 func (k *Kprobes) runHandler(cpu *cpuState, i *Instance, regs *x86.PtRegs) {
 	rp := i.Kretprobe()
 	if rp == nil || rp.Handler == nil {
@@ -132,9 +132,9 @@ func (k *Kprobes) runHandler(cpu *cpuState, i *Instance, regs *x86.PtRegs) {
 	cpu.current = nil
 }
 
-// lastPending names the probe of a task's oldest instance, which the walk for
-// a return address ended with; the kernel prints the object's own address too,
-// and a Go object has none in the guest.
+// lastPending names the probe of a task's oldest instance, with which the
+// search for a return address ended. The kernel prints the address of the
+// kprobe too; a Go object has none in the guest, so this is the probed address.
 func (k *Kprobes) lastPending(task int) string {
 	i := k.head(task)
 	for i != nil && i.next != nil {
@@ -155,8 +155,8 @@ func (k *Kprobes) entryProbe(i *Instance) *Kprobe {
 	return nil
 }
 
-// lostReturn is the kernel's BUG: a return through the trampoline that no
-// instance accounts for.
+// lostReturn is the kernel's BUG: a return through the trampoline that belongs
+// to no instance.
 func (k *Kprobes) lostReturn(frame x86.Addr, regs *x86.PtRegs) {
 	if k.c.Kret.Rethook {
 		k.printk("rethook: rethook: Return address not found! Maybe there is a bug in the kernel")
