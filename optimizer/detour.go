@@ -55,12 +55,12 @@ type Detour struct {
 // Code is what is to be written at Addr.
 func (d *Detour) Code() []byte { return d.Bytes[:d.Len] }
 
-// Copied is the address of the copied instructions: where a hit goes on whose
-// handlers the int3 has run already (docs/spec 4.8).
+// Copied is the address of the copied instructions. A hit continues there after
+// the int3 has run its handlers (docs/spec 4.8).
 func (d *Detour) Copied() x86.Addr { return d.Addr.Add(int64(d.TemplateSize)) }
 
 // BuildDetour makes the detour buffer, to be written at buf, of a probe at
-// that address, as arch_prepare_optimized_kprobe does behind its test of the
+// that address, as arch_prepare_optimized_kprobe does after its test of the
 // whole function: ask Check for that. The error is a *Refusal: ERANGE for a
 // buffer too far, EINVAL for an instruction that cannot be copied or is not
 // boostable, EBUSY for reserved text.

@@ -62,7 +62,7 @@ func (s *stack) run(t *testing.T, line string) {
 }
 
 // TestTemplateIsAFrame: at the call the stack holds a pt_regs (with its ss word
-// from 5.13 on), and behind the template it is where it was.
+// from 5.13 on), and after the template it is where it was.
 func TestTemplateIsAFrame(t *testing.T) {
 	for _, name := range profile.Names()[1:] {
 		for _, framed := range []bool{false, true} {

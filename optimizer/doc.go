@@ -14,8 +14,8 @@
 //	JTPR    [.........................]     A+1 to A+5: no jump may lead here
 //
 // The documentation ends the JTPR with the jump, at A+4. The code also refuses
-// a jump to A+5, the byte right behind; this package does as the code does and
-// marks such a reason (Reason.BeyondDoc).
+// a jump to A+5, the byte after the jump. This package does as the code does
+// and marks such a reason (Reason.BeyondDoc).
 //
 // The rules are those of arch/x86/kernel/kprobes/opt.c (can_optimize,
 // copy_optimized_instructions, arch_prepare_optimized_kprobe; docs/spec 4.2 to 4.4).

@@ -66,7 +66,7 @@ func parseFact(t *testing.T, line string) fact {
 	return f
 }
 
-// probeAt is where the facts' functions have the probe, behind what stands
+// probeAt is where the facts' functions have the probe, after what stands
 // around it.
 const probeAt = 64
 

@@ -38,7 +38,8 @@ var (
 	ACClac = [acSize]byte{0x0F, 0x01, 0xCA}
 )
 
-// ac is ACNop or ACClac or another nop of 3 bytes that the CPU prefers.
+// acOf reads the place from the kernel's own template: ACNop, ACClac or another
+// nop of 3 bytes that boot has written for the CPU.
 func acOf(v kimage.View) ([acSize]byte, bool) {
 	var ac [acSize]byte
 	syms := v.Lookup("optprobe_template_clac")
@@ -57,11 +58,11 @@ type Layout struct {
 	Arg int
 	// Call is that of the call of the callback.
 	Call int
-	// End is the template's length, behind which the copied instructions begin.
+	// End is the template's length, where the copied instructions begin.
 	End int
 }
 
-// TemplateSize is the length of the detour template, behind which the copied
+// TemplateSize is the length of the detour template, where the copied
 // instructions begin: 100 bytes in 6.1, 98 without the ss word, 95 without room
 // for CLAC either, and 5 more with frame pointers.
 func TemplateSize(c *profile.Config) int { return LayoutOf(c).End }

@@ -51,8 +51,8 @@ func TestHazards(t *testing.T) {
 		"jump_to_the_probe":              {jmpTo(0xeb, at), all, yes},
 		"jump_to_second_byte":            {jmpTo(0xeb, at+1), all, no(rule.JTPRTarget)},
 		"jump_to_last_byte":              {jmpTo(0x74, at+4), all, no(rule.JTPRTarget)},
-		"jump_right_behind":              {jmpTo(0xeb, at+5), all, no(rule.JTPRTarget)},
-		"jump_two_behind":                {jmpTo(0xeb, at+6), all, yes},
+		"jump_to_byte_after":             {jmpTo(0xeb, at+5), all, no(rule.JTPRTarget)},
+		"jump_two_bytes_after":           {jmpTo(0xeb, at+6), all, yes},
 		"loop_into":                      {jmpTo(0xe2, at+2), all, no(rule.JTPRTarget)},
 		"jrcxz_into":                     {jmpTo(0xe3, at+2), all, no(rule.JTPRTarget)},
 		"long_jcc_into":                  {far(0x0f, 0x85, at-6+3, 0, 0, 0), all, no(rule.JTPRTarget)},
@@ -76,7 +76,7 @@ func TestHazards(t *testing.T) {
 		"undecodable":                    {far(0x48, 0xea, 1, 2, 3, 4, 5, 6), []string{"6.1"}, no(rule.OptUndecodable)},
 		"call_in_the_region":             {probed(0xe8, 1, 0, 0, 0), all, no(rule.NotBoostable)},
 		"jcc_in_the_region":              {probed(0x90, 0x74, 9), all, no(rule.NotBoostable)},
-		"jcc_behind_the_region":          {probed(0xb8, 1, 0, 0, 0, 0x74, 9), all, yes},
+		"jcc_after_the_region":           {probed(0xb8, 1, 0, 0, 0, 0x74, 9), all, yes},
 		"shift_in_the_region":            {probed(0x48, 0xc1, 0xe0, 4), []string{"5.10", "6.1"}, no(rule.NotBoostable)},
 		"shift_in_the_region_later":      {probed(0x48, 0xc1, 0xe0, 4), []string{"6.12"}, yes},
 		"inc_in_the_region":              {probed(0xff, 0xc0), []string{"6.1"}, no(rule.NotBoostable)},
@@ -88,7 +88,7 @@ func TestHazards(t *testing.T) {
 		"region_of_19_bytes":             {probed(0x90, 0x90, 0x90, 0x90, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x90), []string{"6.1"}, yes},
 		"jump_label_in_the_region":       {nops(at, nil, 24).site(kimage.SiteJumpLabel, at+4, 2), all, no(rule.ReservedJumpLabel)},
 		"jump_label_reaching_in":         {nops(at, nil, 24).site(kimage.SiteJumpLabel, at-4, 5), all, no(rule.ReservedJumpLabel)},
-		"jump_label_right_behind":        {nops(at, nil, 24).site(kimage.SiteJumpLabel, at+5, 5), all, yes},
+		"jump_label_right_after":         {nops(at, nil, 24).site(kimage.SiteJumpLabel, at+5, 5), all, yes},
 		"static_call_in_the_region":      {nops(at, nil, 24).site(kimage.SiteStaticCall, at+4, 5), []string{"5.10", "6.1", "6.12"}, no(rule.ReservedStaticCall)},
 		"ftrace_site_in_the_region":      {nops(at, nil, 24).site(kimage.SiteFtrace, at+2, 5), all, no(rule.ReservedFtrace)},
 		"ftrace_based":                   {nops(at, nil, 24).site(kimage.SiteFtrace, at, 5), all, no(rule.FtraceBased, rule.ReservedFtrace)},
@@ -137,7 +137,7 @@ func requireSame(t require.TestingT, d Decision, v Verdict) {
 	require.Equal(t, v.DCR.End.Sub(v.DCR.Start), int64(d.Size))
 }
 
-// TestDocumentedRegionIsShorter: the jump to the byte right behind is marked,
+// TestDocumentedRegionIsShorter: the jump to the byte after the region is marked,
 // for the documentation would allow it.
 func TestDocumentedRegionIsShorter(t *testing.T) {
 	for to, beyond := range map[int]bool{17: false, 20: false, 21: true} {

@@ -16,7 +16,7 @@ const (
 )
 
 // code is a View of one function, "f", with what a test puts around it. size
-// is the function's where memory goes on behind it, 0 for all of the bytes.
+// is the function's where memory goes on after it, 0 for all of the bytes.
 type code struct {
 	bytes      []byte
 	size       uint64

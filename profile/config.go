@@ -122,7 +122,7 @@ type Check struct {
 	// JumpLabels refuses an address inside a jump-label site (4.4 and later).
 	JumpLabels bool
 	// SMPLocks: the places of lock prefixes are reserved text, because the
-	// kernel, which has run with one CPU so far, may yet patch them back. No
+	// kernel, which has run with one CPU so far, may still patch them back. No
 	// named profile: an SMP boot forgets them.
 	SMPLocks bool
 	// StaticCalls refuses an address inside an inline static-call site (5.10 and later).

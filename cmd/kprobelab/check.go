@@ -18,7 +18,7 @@ func checkCommand(t *term) *cli.Command {
 		ArgsUsage: "PROBES IMAGE...",
 		Description: "PROBES is a compiled BPF object (its sections kprobe/, kretprobe/, kprobe.multi/,\n" +
 			"kretprobe.multi/, ksyscall/ and kretsyscall/), or text with a probe a line, - for standard\n" +
-			"input: SYM+OFF or an address, with %return behind for a return probe, as a module would\n" +
+			"input: SYM+OFF or an address, with %return after it for a return probe, as a module would\n" +
 			"register it; or a definition as in kprobe_events (p:NAME SYM+OFF, r:NAME SYM).\n\n" +
 			"Each probe is asked for in its own way, and the matrix says for each image how it would run:\n" +
 			"ftrace (from the function tracer), optimized (a jump), int3 (a trap); or the errno, and whether\n" +

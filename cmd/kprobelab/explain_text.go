@@ -86,9 +86,9 @@ func (w *explanationWriter) optimization() {
 	case e.Optimized:
 		fmt.Fprintln(w, "  optimized: a jump to the detour buffer takes the int3's place")
 	case e.Errno != 0 && len(e.Reasons) == 0:
-		fmt.Fprintln(w, "  no: there is no probe; no rule would keep one here from it")
+		fmt.Fprintln(w, "  no: the probe is refused; no rule would prevent the optimization")
 	case e.Errno != 0:
-		fmt.Fprintf(w, "  no: there is no probe; besides, %s would keep one here from it\n", counted(len(e.Reasons), "rule"))
+		fmt.Fprintf(w, "  no: the probe is refused; besides, %s would prevent the optimization\n", counted(len(e.Reasons), "rule"))
 	default:
 		fmt.Fprintf(w, "  no, for %s\n", counted(len(e.Reasons), "reason"))
 	}

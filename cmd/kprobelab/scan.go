@@ -114,7 +114,7 @@ func bareAlone(c *cli.Command) error {
 	return nil
 }
 
-// scanGlobs are the patterns behind the image, which a list of points takes
+// scanGlobs are the patterns after the image, which a list of points takes
 // the place of.
 func scanGlobs(c *cli.Command) ([]string, error) {
 	var globs []string

@@ -46,7 +46,7 @@ type Probe struct {
 }
 
 // ReadProbes reads what a tool asks for: a compiled BPF object, or text with a
-// probe a line: SYM[+OFF] or ADDR[+OFF], with %return behind for a return probe,
+// probe a line: SYM[+OFF] or ADDR[+OFF], with %return after it for a return probe,
 // or a definition for kprobe_events (p:… and r:…). Empty lines and comments
 // (#) are left out. A line that is no probe is a Probe that no kernel takes.
 // The error is the reader's, or says that there is no probe.

@@ -61,7 +61,7 @@ func TestCheckLines(t *testing.T) {
 		"0x1000":                   {report.ViaRegister, false, report.FoundAddress, -2, -2, -2, "", "NO_SYMBOL"},
 	} {
 		t.Run(line, func(t *testing.T) {
-			row := checked(t, "# a comment\n\n"+line+" # behind\n")[0]
+			row := checked(t, "# a comment\n\n"+line+" # after\n")[0]
 			c := row.Cells[0]
 			require.Equal(t, want.via, row.Via)
 			require.Equal(t, want.ret, row.Return)

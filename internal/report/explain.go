@@ -51,9 +51,9 @@ type Explanation struct {
 	Way       probepoint.How `json:"-"`
 	Emulation string         `json:"emulation"`
 
-	// Optimized: once registered, the probe gets its jump. Reasons are all
-	// that keep it from it, the first of which the kernel stops at; where the
-	// probe is refused, they are what would keep it besides.
+	// Optimized: once registered, the probe gets its jump. Reasons are all rules
+	// that prevent it; the kernel stops at the first. Where the probe is refused,
+	// they are what would prevent it besides.
 	Optimized bool            `json:"optimized"`
 	Reasons   []ExplainReason `json:"reasons"`
 	// DCR is the detoured code region, JTPR the jump target prohibition region

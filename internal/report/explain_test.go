@@ -45,7 +45,7 @@ func TestExplainSaysAll(t *testing.T) {
 	require.Equal(t, []string{"JTPR_TARGET", "NOT_BOOSTABLE"}, reasonIDs(e))
 	require.True(t, e.Reasons[0].Stops)
 	require.False(t, e.Reasons[1].Stops)
-	require.False(t, e.Reasons[0].Documented, "the jump leads right behind")
+	require.False(t, e.Reasons[0].Documented, "the jump leads to the byte after the region")
 	require.Equal(t, known(0xffffffff81000006), e.Reasons[0].Target)
 	require.Contains(t, e.Reasons[0].Sentence, "example+0xa: jmp example+0x6 leads to example+0x6")
 	require.Equal(t, newRange(x86.Range{Start: 0xffffffff81000001, End: 0xffffffff81000006}), e.DCR)

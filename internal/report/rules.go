@@ -43,7 +43,7 @@ func WriteRules(out io.Writer) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(out, "\nThe errno of an optimization's rule is seen by nobody: the probe keeps its int3.")
+	_, err := fmt.Fprintln(out, "\nNo caller sees the errno of an optimization rule: the probe keeps its int3.")
 	return err
 }
 

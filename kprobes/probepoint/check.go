@@ -137,7 +137,7 @@ func inPreamble(_ kimage.View, p *Point, _ *profile.Config) bool {
 	return strings.HasPrefix(p.Symbol.Name, "__cfi_") || strings.HasPrefix(p.Symbol.Name, "__pfx_")
 }
 
-// inLockPrefix is check 17: what the kernel may yet patch when a second CPU
+// inLockPrefix is check 17: what the kernel may still patch when a second CPU
 // comes up. A probe that the function tracer calls is not asked.
 func inLockPrefix(v kimage.View, p *Point, _ *profile.Config) bool {
 	_, hit := v.SiteAt(kimage.SiteSMPLock, p.Addr)

@@ -124,7 +124,7 @@ func refuseName(v kimage.View, r Request) *Refusal {
 // endbrSize is the length of every form of ENDBR in bytes.
 const endbrSize = 4
 
-// atEntry applies the entry rule (arch_adjust_kprobe_addr, 5.18): behind an
+// atEntry applies the entry rule (arch_adjust_kprobe_addr, 5.18): with an
 // ENDBR both offset 0 and 4 mean the entry, and the probe is placed at 4.
 func atEntry(v kimage.View, p Point, c *profile.Config) (Point, error) {
 	p.Entry = p.Offset == 0

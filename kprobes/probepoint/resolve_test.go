@@ -122,7 +122,7 @@ func TestRefusalText(t *testing.T) {
 }
 
 // TestResolveProperties: whatever is asked for, an answer lies where it was
-// asked for (or behind the ENDBR), and a refusal carries one of two errnos.
+// asked for (or past the ENDBR), and a refusal carries one of two errnos.
 func TestResolveProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := kernel(rapid.SampledFrom([]string{endbr64, sealed, nop5}).Draw(t, "first"), movAX, movAX, ret)

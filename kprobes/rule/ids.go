@@ -60,7 +60,7 @@ const (
 	// ModuleInit: the address is in a loaded module's init section,
 	// which has been freed.
 	ModuleInit
-	// SMPLock: the address is a lock prefix that may yet be patched.
+	// SMPLock: the address is a lock prefix that the kernel may still patch.
 	SMPLock
 	// NotBoundary: decoding from the symbol's start does not reach the
 	// address.
@@ -161,7 +161,7 @@ const (
 	NotBoostable
 	// ReservedFtrace: the DCR overlaps an ftrace site.
 	ReservedFtrace
-	// ReservedSMPLock: it overlaps a lock prefix that may yet be patched.
+	// ReservedSMPLock: it overlaps a lock prefix that the kernel may still patch.
 	ReservedSMPLock
 	// ReservedJumpLabel: it overlaps a jump label.
 	ReservedJumpLabel

@@ -282,8 +282,8 @@ var rows = [numRules]row{
 	},
 	ThunkJump: {
 		name: "THUNK_JUMP", kind: Optimization, errno: errno.EILSEQ, source: srcIndirect,
-		why:  "a jump of the function leads among the thunks, which makes it an indirect one (to 6.11)",
-		here: "{at}: {insn} leads to {target}, among the thunks, and is an indirect jump",
+		why:  "a jump of the function leads into the retpoline thunks, so it counts as an indirect one (to 6.11)",
+		here: "{at}: {insn} leads to {target}, in the retpoline thunks, and counts as an indirect jump",
 	},
 	JTPRTarget: {
 		name: "JTPR_TARGET", kind: Optimization, errno: errno.EILSEQ, source: srcInto,
@@ -337,7 +337,7 @@ var rows = [numRules]row{
 	},
 	ReservedSMPLock: {
 		name: "RESERVED_SMP_LOCK", kind: Optimization, errno: errno.EBUSY, source: srcReserved,
-		why:  "a lock prefix that may yet be patched is in the region (UP kernels on SMP text)",
+		why:  "a lock prefix that the kernel may still patch is in the region (UP kernels on SMP text)",
 		here: "the lock prefix at {at} is in the region, and is patched when a second CPU comes up",
 	},
 	ReservedJumpLabel: {

@@ -7,10 +7,10 @@ import (
 	"kprobelab/x86"
 )
 
-// Boostable reports whether a jump back may stand behind a copy of the
+// Boostable reports whether a jump back may follow a copy of the
 // instruction, which also decides whether it may be copied into a detour
-// buffer (can_boost; docs/spec 3.4, 3.5). at is the original address: what stands
-// in the exception table must fault where the table knows it.
+// buffer (can_boost; docs/spec 3.4, 3.5). at is the original address: an
+// instruction in the exception table must fault there, where the table has it.
 //
 // The length limit, PREEMPTION and post_handler are not part of the rule.
 func Boostable(v kimage.View, k *decoder.Kernel, at x86.Addr, c *profile.Config) bool {

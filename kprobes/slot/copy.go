@@ -16,7 +16,7 @@ import (
 // (__copy_instruction; docs/spec 3.2). Relative branches are not moved: they are
 // emulated, or their effect is fixed up afterwards.
 //
-// dst gets all bytes that were read, also those behind the instruction. The
+// dst gets all bytes that were read, also those after the instruction. The
 // error is an *Error with EINVAL.
 func Copy(v kimage.View, dst []byte, src, final x86.Addr, c *profile.Config) (decoder.Kernel, error) {
 	dst = dst[:decoder.MaxInsnSize]

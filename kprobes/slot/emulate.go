@@ -15,10 +15,10 @@ type Memory interface {
 	WriteMem(addr x86.Addr, b []byte) error
 }
 
-// Run emulates the instruction on regs, whose IP is behind the int3, so one
-// byte behind the original address (kprobe_emulate_*; docs/spec 2.7). Fields of
-// c.Step turn each of the kernel's deviations from the processor off. A
-// handler that changed regs.IP moves the result with it, as in the kernel.
+// Run emulates the instruction on regs, whose IP is past the int3: one more than
+// the original address (kprobe_emulate_*; docs/spec 2.7). Where the kernel
+// differs from the processor, a field of c.Step chooses between them. If a
+// handler changed regs.IP, the result moves with it, as in the kernel.
 //
 // The error is Memory's, where the guest's stack is not there; regs may have
 // changed then. Run does not allocate.

@@ -42,7 +42,7 @@ var kindNames = [...]string{
 }
 
 // Emulation is how one instruction is emulated, and what the routine needs of
-// it (struct arch_specific_insn, the part behind emulate_op). It belongs to
+// it (struct arch_specific_insn, the part after emulate_op). It belongs to
 // one CPU at a time.
 type Emulation struct {
 	Kind Kind

@@ -29,7 +29,7 @@ type Slot struct {
 	InsnLen int
 	// Opcode is the first byte of the copy, which the int3 at At replaces.
 	Opcode byte
-	// Boosted: a jump back stands behind the copy (ainsn.boostable). Whether
+	// Boosted: a jump back follows the copy (ainsn.boostable). Whether
 	// a hit may use it is up to the hit path in kernels that decide then
 	// (profile.Slot.BoostDecidedAtBuild false).
 	Boosted bool
@@ -51,7 +51,7 @@ type Slot struct {
 //
 // The error is an *Error: EINVAL where the instruction cannot be copied,
 // EOPNOTSUPP where it can be neither stepped nor emulated, ENOSPC where no
-// int3 fits behind it.
+// int3 fits after it.
 func Build(v kimage.View, at, slotAddr x86.Addr, hasPostHandler bool, c *profile.Config) (Slot, error) {
 	s := Slot{Addr: slotAddr, At: at}
 	k, err := Copy(v, s.Bytes[:], at, slotAddr, c)
@@ -101,7 +101,7 @@ func (s *Slot) mayBoost(hasPostHandler bool, c *profile.Config) bool {
 	return !c.Slot.BoostDecidedAtBuild || !c.Preemption && !hasPostHandler
 }
 
-// appendJump appends the jump to the instruction behind the original.
+// appendJump appends the jump to the instruction after the original.
 func (s *Slot) appendJump() {
 	back := s.At.Add(int64(s.InsnLen))
 	from := s.Addr.Add(int64(s.Len + x86.Rel32Size))

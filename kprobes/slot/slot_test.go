@@ -301,7 +301,7 @@ func TestVexAsLegacyOff(t *testing.T) {
 }
 
 // FuzzBuild: whatever the bytes, a slot is the copy and at most a jump or an
-// int3 behind it, or there is a rule that refuses.
+// int3 after it, or there is a rule that refuses.
 func FuzzBuild(f *testing.F) {
 	for _, s := range []string{"90", "c5f877", "488b0510000000", "62", "e801020304", "0f0b78656e90"} {
 		f.Add(unhex(f, s))
@@ -325,13 +325,13 @@ func checkSlot(t *testing.T, v *fakeView, post bool, c *profile.Config) {
 		return
 	}
 	require.Equal(t, v.code[0], s.Opcode)
-	switch behind := s.Bytes[s.InsnLen:s.Len]; len(behind) {
+	switch end := s.Bytes[s.InsnLen:s.Len]; len(end) {
 	case 0:
 		require.True(t, c.Step.TrapFlag)
 	case 1:
-		require.EqualValues(t, x86.Int3, behind[0])
+		require.EqualValues(t, x86.Int3, end[0])
 	default:
-		require.Len(t, behind, x86.Rel32Size)
+		require.Len(t, end, x86.Rel32Size)
 		require.True(t, s.Boosted)
 	}
 }

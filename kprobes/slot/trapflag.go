@@ -19,7 +19,7 @@ const (
 	// fixFlags takes TF and IF of the step out of what pushf pushed.
 	fixFlags
 	// fixBoosted: nothing has to be put right, so the slot counts as boosted
-	// from now on, with no jump behind the copy.
+	// from now on, with no jump after the copy.
 	fixBoosted
 )
 
@@ -81,7 +81,7 @@ func rawOpcode(b []byte, rexOnly bool) int {
 // pushed flags the TF and IF of oldFlags, which the int3 found.
 //
 // Kernels with profile.Slot.LazyBoost append the jump back now, where ip is
-// right behind the copy; then rewrite is true and the slot has to be written
+// right past the copy; then rewrite is true and the slot has to be written
 // again. The error is Memory's.
 func (s *Slot) FixupTF(regs *x86.PtRegs, m Memory, oldFlags uint64, c *profile.Config) (rewrite bool, err error) {
 	regs.Flags &^= x86.FlagTF
@@ -106,7 +106,7 @@ func (s *Slot) FixupTF(regs *x86.PtRegs, m Memory, oldFlags uint64, c *profile.C
 	return rewrite, err
 }
 
-// boostLazily appends the jump if the step ended right behind the copy and
+// boostLazily appends the jump if the step ended right past the copy and
 // there is room.
 func (s *Slot) boostLazily(regs *x86.PtRegs) bool {
 	end := s.Addr.Add(int64(s.InsnLen))

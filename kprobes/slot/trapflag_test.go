@@ -23,8 +23,8 @@ func TestTrapFlagFixup(t *testing.T) {
 		{"other_moves_ip", "5.8", "d1 e0", slot + 2, 7, at + 2, 7, false},
 		{"pushf_hides_the_step", "5.8", "9c", slot + 1, tf | x86.FlagCF, at + 1, x86.FlagIF | x86.FlagCF, true},
 		{"ret_stays", "5.8", "c3", 0x1234, 7, 0x1234, 7, true},
-		{"ret_behind_rep", "5.8", "f3 c3", 0x1234, 7, 0x1234, 7, true},
-		{"ret_behind_rep_in_2618_is_moved", "2.6.18", "f3 c3", 0x1234, 7, uint64(x86.Addr(0x1234).Add(testAt.Sub(testSlot))), 7, false},
+		{"ret_after_rep", "5.8", "f3 c3", 0x1234, 7, 0x1234, 7, true},
+		{"ret_after_rep_in_2618_is_moved", "2.6.18", "f3 c3", 0x1234, 7, uint64(x86.Addr(0x1234).Add(testAt.Sub(testSlot))), 7, false},
 		{"iret_stays", "5.8", "48 cf", 0x1234, 7, 0x1234, 7, true},
 		{"call_moves_both", "5.8", "e8 10 00 00 00", slot + 0x15, slot + 5, at + 0x15, at + 5, false},
 		{"call_register", "5.8", "41 ff d3", 0x1234, slot + 3, 0x1234, at + 3, false},
@@ -67,7 +67,7 @@ func TestModifiesIF(t *testing.T) {
 }
 
 // TestJumpAppendedAfterTheFirstStep: the jump comes after the first step, if that ended right
-// behind the copy.
+// after the copy.
 // See docs/spec 3.5.
 func TestJumpAppendedAfterTheFirstStep(t *testing.T) {
 	c := kernel(t, "4.4", func(c *profile.Config) { c.Slot.LazyBoost = true })
