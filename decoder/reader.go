@@ -95,7 +95,7 @@ func (i *Inst) reading(at x86.Addr) Reading {
 	case KindCall, KindJump:
 		r.Target, _ = i.Target(at)
 	case KindTrap:
-		if i.Opcode == x86Int3 && i.Encoding == EncPrimary {
+		if i.Opcode == x86.Int3 && i.Encoding == EncPrimary {
 			r.Kind = KindInt3
 		}
 	case KindPlain:
@@ -105,8 +105,6 @@ func (i *Inst) reading(at x86.Addr) Reading {
 	}
 	return r
 }
-
-const x86Int3 = 0xCC
 
 var classKinds = [...]Kind{
 	ClassNone: KindPlain, ClassCall: KindCall, ClassIndirectCall: KindIndirectCall, ClassRet: KindReturn,
@@ -127,7 +125,7 @@ func (k *Kernel) Reading(at x86.Addr) Reading {
 
 func (k *Kernel) kind() Kind {
 	switch op := k.Opcode[0]; {
-	case op == x86Int3:
+	case op == x86.Int3:
 		return KindInt3
 	case k.IsRelativeJump():
 		return KindJump

@@ -83,7 +83,7 @@ func readingOf(asm *x86asm.Inst, at x86.Addr) Reading {
 		r.Kind = KindJump
 	case r.Kind == KindNone:
 		r.Kind = KindPlain
-	case asm.Op == x86asm.INT && asm.Opcode>>24 == x86Int3:
+	case asm.Op == x86asm.INT && asm.Opcode>>24 == x86.Int3:
 		r.Kind = KindInt3
 	}
 	if r.Kind == KindCall || r.Kind == KindJump {

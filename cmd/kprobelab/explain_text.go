@@ -88,9 +88,9 @@ func (w *explanationWriter) optimization() {
 	case e.Errno != 0 && len(e.Reasons) == 0:
 		fmt.Fprintln(w, "  no: the probe is refused; no rule would prevent the optimization")
 	case e.Errno != 0:
-		fmt.Fprintf(w, "  no: the probe is refused; besides, %s would prevent the optimization\n", counted(len(e.Reasons), "rule"))
+		fmt.Fprintf(w, "  no: the probe is refused; besides, %s would prevent the optimization\n", report.Counted(len(e.Reasons), "rule"))
 	default:
-		fmt.Fprintf(w, "  no, for %s\n", counted(len(e.Reasons), "reason"))
+		fmt.Fprintf(w, "  no, for %s\n", report.Counted(len(e.Reasons), "reason"))
 	}
 	for i := range e.Reasons {
 		r := &e.Reasons[i]
@@ -111,13 +111,6 @@ func stops(r *report.ExplainReason, n int) string {
 		return "  (the kernel stops here)"
 	}
 	return "  (the kernel does not come to it)"
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "one " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // block is machine code that the kernel would make.

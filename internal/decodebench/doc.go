@@ -76,20 +76,30 @@ func (X86asm) Name() string { return "x86asm" }
 // Close does nothing.
 func (X86asm) Close() error { return nil }
 
-// Ask decodes. An Op of 0 without an error is a refusal, too.
+// Ask decodes. An Op of 0 without an error is a refusal, and so is a panic, of
+// which releases are known.
 func (X86asm) Ask(questions [][]byte, answers []Answer) error {
 	for n, q := range questions {
-		answers[n] = Answer{}
-		i, err := x86asm.Decode(q, 64)
-		if err != nil || i.Op == 0 || i.Len > len(q) {
-			continue
-		}
-		answers[n].Length = i.Len
-		for _, a := range i.Args {
-			if rel, ok := a.(x86asm.Rel); ok {
-				answers[n].HasTarget, answers[n].Target = true, int64(i.Len)+int64(rel)
-			}
-		}
+		answers[n] = askX86asm(q)
 	}
 	return nil
+}
+
+func askX86asm(q []byte) (a Answer) {
+	defer func() {
+		if recover() != nil {
+			a = Answer{}
+		}
+	}()
+	i, err := x86asm.Decode(q, 64)
+	if err != nil || i.Op == 0 || i.Len > len(q) {
+		return a
+	}
+	a.Length = i.Len
+	for _, arg := range i.Args {
+		if rel, ok := arg.(x86asm.Rel); ok {
+			a.HasTarget, a.Target = true, int64(i.Len)+int64(rel)
+		}
+	}
+	return a
 }

@@ -34,7 +34,7 @@ func (x *explainer) overruled() {
 			x.named(o.Insn.Addr.String()), x.v.Reader, e.Text, e.Read, e.Kernel)
 	}
 	if rest > 0 {
-		x.note("the kernel's decoder reads %s of the function differently from %s, which does not matter here", counted(rest, "instruction"), x.v.Reader)
+		x.note("the kernel's decoder reads %s of the function differently from %s, which does not matter here", Counted(rest, "instruction"), x.v.Reader)
 	}
 }
 
@@ -49,7 +49,8 @@ func (x *explainer) note(format string, args ...any) {
 	x.e.Notes = append(x.e.Notes, fmt.Sprintf(format, args...))
 }
 
-func counted(n int, what string) string {
+// Counted is such as "one place" or "3 places".
+func Counted(n int, what string) string {
 	if n == 1 {
 		return "one " + what
 	}

@@ -241,7 +241,7 @@ func (t *BareTotals) WriteText(w io.Writer) error {
 	})
 	for _, g := range list {
 		v := &g.example
-		fmt.Fprintf(b, "%s: %s, %s; such as %s at %v\n", g.text, counted(g.places, "place"), counted(g.wrong, "wrong verdict"), gohex.EncodeToString(v.Insn), v.Addr)
+		fmt.Fprintf(b, "%s: %s, %s; such as %s at %v\n", g.text, Counted(g.places, "place"), Counted(g.wrong, "wrong verdict"), gohex.EncodeToString(v.Insn), v.Addr)
 		fmt.Fprintf(b, "  x86asm: %v; right: %v; %s\n", v.Read, v.Right, causeWords(v.Cause))
 		fmt.Fprintf(b, "  an answer of x86asm: %s\n", answerWords(v))
 	}
@@ -257,7 +257,7 @@ func (t *BareTotals) WriteText(w io.Writer) error {
 // WriteTotals writes the totals alone.
 func (t *BareTotals) WriteTotals(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "%d points, of which an uncorrected x86asm gets %d wrong (%.3f %%); it panics in %s\n%s without an override\n",
-		t.Points, t.Wrong, 100*float64(t.Wrong)/float64(max(1, t.Points)), counted(t.Panics, "place"), counted(t.Uncorrected, "wrong place"))
+		t.Points, t.Wrong, 100*float64(t.Wrong)/float64(max(1, t.Points)), Counted(t.Panics, "place"), Counted(t.Uncorrected, "wrong place"))
 	return err
 }
 
