@@ -52,12 +52,12 @@ func TestPageOfRules(t *testing.T) {
 	}
 }
 
-// onPage finds a rule, or the one that it is a step of. Words, jump optimization, the
-// tracer's events and the decoder have no rows.
+// onPage finds a rule, or the one that it is a step of. Words, the tracer's
+// events and the decoder have no rows.
 func onPage(known map[string]bool, number string) bool {
 	parts := strings.Split(number, ".")
 	switch parts[0] {
-	case "0", "4", "9", "11":
+	case "0", "9", "11":
 		return true
 	}
 	for n := len(parts); n > 0; n-- {
