@@ -99,6 +99,7 @@ type Machine struct {
 	err       error
 	failed    []error // of tasks, since the last Run
 	snapshots []*Snapshot
+	restored  []func()
 	closed    bool
 	// budget is the instruction count at which the run fails.
 	budget uint64

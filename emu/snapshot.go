@@ -128,8 +128,15 @@ func (m *Machine) Restore(s *Snapshot) error {
 	C.kpl_undo_drop(m.c, s.undo)
 	m.snapshots = m.snapshots[:at+1]
 	m.forgetAllocations(s)
+	for _, fn := range m.restored {
+		fn()
+	}
 	return nil
 }
+
+// OnRestore has fn called after every Restore: what it knows of guest memory may
+// be wrong.
+func (m *Machine) OnRestore(fn func()) { m.restored = append(m.restored, fn) }
 
 // Discard forgets a snapshot and every later one, and leaves memory as it is.
 // Once there is no snapshot, pages are not saved any more.

@@ -114,8 +114,8 @@ func (p *path) damaged(node x86.Addr, task int) {
 
 // takeAllBack makes everything that is lent the subsystem's again. While guest
 // code runs a handler it may have an instance in hand: then only what stands in
-// its lists comes back. Else all the rest is free, lists or not: a caller may
-// have put the memory back that they were written in.
+// its lists comes back. Else the rest is free too: a handler had it in hand whose
+// task has ended.
 func (p *path) takeAllBack() {
 	c := &p.calls
 	for task := range maxTasks {

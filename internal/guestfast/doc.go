@@ -83,4 +83,7 @@
 // the trap that Go handles, keeps its record, its chain and its instance: kprobes
 // frees no guest memory meanwhile, chains are not overwritten, and the instance
 // comes back with a later Change.
+//
+// A caller may put guest memory back to what it once was (emu's Restore), with old
+// routes and lists in it. Then all routes are wiped and every instance comes back.
 package guestfast

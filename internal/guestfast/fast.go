@@ -3,6 +3,8 @@ package guestfast
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
+	"slices"
 
 	"kprobelab/kprobes"
 	"kprobelab/x86"
@@ -22,6 +24,9 @@ type Machine interface {
 	GateInt3(at, entry, word x86.Addr) bool
 	// UngateInt3 takes the gate at an address away.
 	UngateInt3(at x86.Addr)
+	// OnRestore has fn called whenever memory was put back to what it once was,
+	// and all gates were taken away.
+	OnRestore(fn func())
 }
 
 // The words of a CPU's page. The machine does not preempt the CPU's task while
@@ -79,6 +84,7 @@ func New(in kprobes.Inside) (kprobes.FastPath, error) {
 	if p.start(); p.err != nil {
 		return nil, fmt.Errorf("fast path: %w", p.err)
 	}
+	m.OnRestore(p.restored)
 	return p, nil
 }
 
@@ -101,6 +107,20 @@ func (p *path) Change() {
 	p.forgetRoutes()
 	p.takeAllBack()
 	p.startDetours() // without room, those hits go through Go
+}
+
+// restored begins anew in memory that was put back: a route or a list that is
+// there may be an old one.
+func (p *path) restored() {
+	p.forgetRoutes()
+	for _, table := range []x86.Addr{p.routes.detours, p.routes.sites} {
+		p.wipe(table)
+	}
+	if p.calls.heads != 0 {
+		p.emptyHeads()
+	}
+	p.takeBack(slices.Sorted(maps.Keys(p.calls.lent)))
+	clear(p.calls.pools)
 }
 
 // Enter implements kprobes.FastPath.

@@ -167,3 +167,44 @@ func TestInstancesOfManyTasks(t *testing.T) {
 		require.Equal(t, missed, rp.Nmissed, "every instance is free again")
 	}
 }
+
+// TestMemoryPutBack: a caller may put memory back to what it was before or after
+// the first hits, with what guest code was lent and old routes in it.
+func TestMemoryPutBack(t *testing.T) {
+	for _, way := range ways {
+		for _, before := range []int{0, 3} {
+			l := newGuestLab(t, "6.1", &kprobelab.Options{Optimize: way.optimize})
+			want, _ := l.guestCall(way.function, 7, 5)
+			p := &kprobes.Kprobe{SymbolName: way.function, PreCode: l.code(countPre...)}
+			rp := &kprobes.Kretprobe{KP: kprobes.Kprobe{SymbolName: way.function}, HandlerCode: l.code(countReturn...), MaxActive: 3}
+			require.NoError(t, l.Kprobes.RegisterKprobe(p))
+			require.NoError(t, l.Kprobes.RegisterKretprobe(rp))
+			require.NoError(t, l.Settle())
+			calls := func(from, n int) {
+				for i := range n {
+					got, _ := l.guestCall(way.function, 7, 5)
+					require.Equal(t, want, got)
+					require.Equal(t, from+i+1, l.count(p.Record), way.name)
+					require.Equal(t, from+i+1, l.count(rp.KP.Record), way.name)
+					require.Zero(t, l.Kprobes.Pending(0))
+				}
+			}
+			calls(0, before)
+			s, err := l.Machine.Snapshot()
+			require.NoError(t, err)
+			for round := range 4 {
+				calls(before, 1+round)
+				if round%2 == 1 {
+					l.Kprobes.Observe(nil) // nothing is learned any more, nor lent
+				}
+				require.NoError(t, l.Machine.Restore(s))
+			}
+			require.Zero(t, rp.Nmissed)
+			l.Kprobes.UnregisterKprobe(p)
+			l.Kprobes.UnregisterKretprobe(rp)
+			require.NoError(t, l.Settle())
+			_, crossed := l.guestCall(way.function, 7, 5)
+			require.Zero(t, crossed)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package guestfast
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"kprobelab/kprobes"
@@ -145,8 +146,7 @@ func (p *path) fill(m *kprobes.Kprobe) {
 }
 
 // chain makes a record for the members of an aggregate. It lasts until the
-// routes are forgotten. It is written even where it was made before: a caller
-// may have put the memory back.
+// routes are forgotten.
 func (p *path) chain(entry *kprobes.Kprobe, members []*kprobes.Kprobe, by hitBy) (x86.Addr, bool) {
 	r, key := &p.routes, chainKey{entry, by}
 	rec, ok := r.chains[key]
@@ -189,6 +189,22 @@ func (p *path) forgetRoutes() {
 	if !p.runs(0) {
 		clear(p.probes)
 		r.used = 0
+	}
+}
+
+// wipe removes all routes of a table, learned or not.
+func (p *path) wipe(table x86.Addr) {
+	if table == 0 {
+		return
+	}
+	b := make([]byte, tableSize)
+	if err := p.m.ReadMem(table, b); err != nil {
+		p.in.Fail(err)
+	}
+	for at := 0; at < tableSize; at += 16 {
+		if binary.LittleEndian.Uint64(b[at:]) != 0 {
+			p.set(table+x86.Addr(at), 0)
+		}
 	}
 }
 

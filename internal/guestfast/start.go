@@ -38,10 +38,7 @@ func (p *path) startCalls(rethook bool) {
 	if c.none, c.heads = p.alloc(kprobes.InstanceData), p.alloc(8*maxTasks); p.err != nil {
 		return
 	}
-	p.set(c.none+riNext, uint64(c.none))
-	for task := range maxTasks {
-		p.set(c.heads+x86.Addr(8*task), uint64(c.none))
-	}
+	p.emptyHeads()
 	p.code.values["heads"], p.code.values["trampoline"] = c.heads, p.in.Trampoline()
 	p.callout("missed_out", "kretprobe_missed.out", p.missed)
 	name := "trampoline_handler.guest"
@@ -55,6 +52,14 @@ func (p *path) startCalls(rethook bool) {
 	p.take(kprobes.WayReturn, "return_out", name)
 	c.asking = p.place("pre_handler_kretprobe.entry_handler")
 	c.nothing = p.place("kretprobe_no_handler")
+}
+
+// emptyHeads has no task have anything pending.
+func (p *path) emptyHeads() {
+	p.set(p.calls.none+riNext, uint64(p.calls.none))
+	for task := range maxTasks {
+		p.set(p.calls.heads+x86.Addr(8*task), uint64(p.calls.none))
+	}
 }
 
 // startDetours places the routes of detour buffers once the optimizer has
