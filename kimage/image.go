@@ -202,6 +202,16 @@ func (img *Image) Profile() *profile.Config { return img.profile }
 // Facts lists what was inferred about the kernel, each with its evidence.
 func (img *Image) Facts() []Fact { return img.facts }
 
+// Fact is the fact of that name, and the zero Fact where it is not known.
+func (img *Image) Fact(name string) Fact {
+	for _, f := range img.facts {
+		if f.Name == name {
+			return f
+		}
+	}
+	return Fact{}
+}
+
 // Name is the name the image was opened by.
 func (img *Image) Name() string { return img.name }
 

@@ -73,12 +73,11 @@ func explain(t *term, c *cli.Command) error {
 	if c.Bool("walk") {
 		return t.walk(s, point, e)
 	}
-	e.Image = s.name
-	e.CPU = s.cpu
 	if c.Bool("json") {
 		return e.WriteJSON(t.out)
 	}
-	return t.showExplanation(s.heading, e)
+	fmt.Fprintf(t.out, "%s\n\n", s.heading)
+	return e.WriteText(t.out, report.Style{Bold: t.outStyle.bold, Red: t.outStyle.red, Cyan: t.outStyle.cyan})
 }
 
 // walk walks through the optimization of a probe that is accepted.
@@ -94,8 +93,7 @@ func (t *term) walk(s *subject, point string, e *report.Explanation) error {
 type subject struct {
 	*report.Scan
 	// img is nil for bytes that are no image.
-	img       *kimage.Image
-	name, cpu string
+	img *kimage.Image
 	// heading says whose rules answer and on which text.
 	heading string
 }
@@ -125,13 +123,7 @@ func toExplain(t *term, c *cli.Command) (*subject, string, error) {
 }
 
 func imageSubject(c *cli.Command, img *kimage.Image) *subject {
-	s := &subject{Scan: report.NewScan(img), img: img, name: img.Name(), heading: heading(c, img)}
-	for _, f := range img.Facts() {
-		if f.Name == "CPU" {
-			s.cpu = f.Value
-		}
-	}
-	return s
+	return &subject{Scan: report.NewScan(img), img: img, heading: heading(c, img)}
 }
 
 // hexSubject is a function of bytes that the caller has typed.
@@ -160,7 +152,7 @@ func hexSubject(t *term, c *cli.Command) (*subject, string, error) {
 	s.View = kimage.ReadBy(s.View, r)
 	t.read(report.ExampleName, s.View)
 	head := fmt.Sprintf("example of %d bytes: profile %s", len(code), p.Name)
-	return &subject{Scan: s, name: report.ExampleName, heading: head}, point, nil
+	return &subject{Scan: s, heading: head}, point, nil
 }
 
 // exampleProfile is the profile of code that belongs to no kernel.

@@ -216,10 +216,8 @@ func (t *term) showBare(f report.ScanFormat, b *report.BareTotals) error {
 // the processor that boot made it for.
 func heading(c *cli.Command, img *kimage.Image) string {
 	head := img.Name() + ": profile " + img.Profile().Name
-	for _, f := range img.Facts() {
-		if f.Name == "CPU" {
-			head += ", CPU " + f.Value + " (" + f.Evidence + ")"
-		}
+	if cpu := img.Fact("CPU"); cpu.Value != "" {
+		head += ", CPU " + cpu.Value + " (" + cpu.Evidence + ")"
 	}
 	if live := c.String("live-text"); live != "" {
 		head += ", text of " + live

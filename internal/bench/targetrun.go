@@ -36,7 +36,7 @@ func (r *run) aim(o *Target) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.measured = Measured{Image: img.Name(), Release: release(img), Profile: img.Profile().Name, Place: o.Place.String(), Call: o.Call}
+	t.measured = Measured{Image: img.Name(), Release: img.Fact("release").Value, Profile: img.Profile().Name, Place: o.Place.String(), Call: o.Call}
 	s, err := t.spec(0).make()
 	if err != nil {
 		return nil, err
@@ -55,16 +55,6 @@ func (r *run) aim(o *Target) (*target, error) {
 	}
 	t.measured.HitsPerCall, err = t.try(s, hits)
 	return t, err
-}
-
-// release is what the image's banner says.
-func release(img *kimage.Image) string {
-	for _, f := range img.Facts() {
-		if f.Name == "release" {
-			return f.Value
-		}
-	}
-	return ""
 }
 
 // probe plants a probe at the place, for trials, and remembers where that is.

@@ -112,16 +112,9 @@ func (c *Check) Add(img *kimage.Image, probes []Probe) {
 }
 
 func checkImage(img *kimage.Image) CheckImage {
-	c := CheckImage{Name: img.Name(), Profile: img.Profile().Name}
-	for _, f := range img.Facts() {
-		switch f.Name {
-		case "release":
-			c.Release = f.Value
-		case "CPU":
-			c.CPU = f.Value
-		}
+	return CheckImage{
+		Name: img.Name(), Release: img.Fact("release").Value, Profile: img.Profile().Name, CPU: img.Fact("CPU").Value,
 	}
-	return c
 }
 
 // checker answers for one image.

@@ -18,7 +18,7 @@ const exampleBase x86.Addr = 0xffffffff81000000
 func NewExample(code []byte, c *profile.Config) *Scan {
 	v := example{code}
 	return &Scan{
-		View: v, Profile: c, Symbols: []kimage.Symbol{v.symbol()},
+		Image: ExampleName, View: v, Profile: c, Symbols: []kimage.Symbol{v.symbol()},
 		SlotAddr: x86.Addr(c.ModuleBase),
 	}
 }

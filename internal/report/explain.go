@@ -128,7 +128,7 @@ func (s *Scan) Explain(point string) (*Explanation, error) {
 		return nil, err
 	}
 	x := explainer{scanner: s.scanner(), e: &Explanation{
-		Profile: s.Profile.Name, Reasons: []ExplainReason{}, Nearest: []NearPoint{}, Overruled: []Overruled{}, Notes: []string{},
+		Image: s.Image, CPU: s.CPU, Profile: s.Profile.Name, Reasons: []ExplainReason{}, Nearest: []NearPoint{}, Overruled: []Overruled{}, Notes: []string{},
 	}}
 	x.Detail = true
 	x.register(r)

@@ -21,6 +21,10 @@ import (
 // address only or a symbol, and no post_handler, and whether the probe would be
 // jump-optimized. It is safe for concurrent use while nobody changes its fields.
 type Scan struct {
+	// Image is the name that explanations give it, and CPU the processor that
+	// boot made the text for, "" where not known.
+	Image, CPU string
+
 	View    kimage.View
 	Profile *profile.Config
 	// Symbols are the View's, by ascending address.
@@ -45,7 +49,10 @@ type Scan struct {
 // NewScan makes a Scan of an image. Slots are in module space for a kernel,
 // and after the image for another object.
 func NewScan(img *kimage.Image) *Scan {
-	s := &Scan{View: img, Profile: img.Profile(), Symbols: img.Symbols(), SlotAddr: img.ModuleEnd()}
+	s := &Scan{
+		Image: img.Name(), CPU: img.Fact("CPU").Value,
+		View: img, Profile: img.Profile(), Symbols: img.Symbols(), SlotAddr: img.ModuleEnd(),
+	}
 	if img.Kind() != kimage.KindKernel {
 		for _, g := range img.Segments() {
 			s.SlotAddr = g.Addr.Add(int64(g.Size))

@@ -1,26 +1,41 @@
-package main
+package report
 
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"strings"
 
 	"kprobelab/errno"
-	"kprobelab/internal/report"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/kprobes/rule"
 )
 
-// explanationWriter prints an explanation for people.
-type explanationWriter struct {
-	*bufio.Writer
-	style
-	e *report.Explanation
+// Style marks text for a terminal. The zero value leaves it plain.
+type Style struct{ Bold, Red, Cyan func(string) string }
+
+func mark(by func(string) string, text string) string {
+	if by == nil {
+		return text
+	}
+	return by(text)
 }
 
-func (t *term) showExplanation(heading string, e *report.Explanation) error {
-	w := explanationWriter{bufio.NewWriter(t.out), t.outStyle, e}
-	fmt.Fprintf(w, "%s\n\n", heading)
+func (s *Style) bold(text string) string { return mark(s.Bold, text) }
+func (s *Style) red(text string) string  { return mark(s.Red, text) }
+func (s *Style) cyan(text string) string { return mark(s.Cyan, text) }
+
+// explanationWriter writes an explanation for people.
+type explanationWriter struct {
+	*bufio.Writer
+	Style
+	e *Explanation
+}
+
+// WriteText writes the explanation for people: the answer, every reason, the
+// picture of the region, the slot, the detour buffer, and other addresses.
+func (e *Explanation) WriteText(out io.Writer, s Style) error {
+	w := explanationWriter{bufio.NewWriter(out), s, e}
 	w.point()
 	w.registration()
 	w.optimization()
@@ -88,9 +103,9 @@ func (w *explanationWriter) optimization() {
 	case e.Errno != 0 && len(e.Reasons) == 0:
 		fmt.Fprintln(w, "  no: the probe is refused; no rule would prevent the optimization")
 	case e.Errno != 0:
-		fmt.Fprintf(w, "  no: the probe is refused; besides, %s would prevent the optimization\n", report.Counted(len(e.Reasons), "rule"))
+		fmt.Fprintf(w, "  no: the probe is refused; besides, %s would prevent the optimization\n", Counted(len(e.Reasons), "rule"))
 	default:
-		fmt.Fprintf(w, "  no, for %s\n", report.Counted(len(e.Reasons), "reason"))
+		fmt.Fprintf(w, "  no, for %s\n", Counted(len(e.Reasons), "reason"))
 	}
 	for i := range e.Reasons {
 		r := &e.Reasons[i]
@@ -103,7 +118,7 @@ func (w *explanationWriter) optimization() {
 }
 
 // stops marks the reason that the kernel finds, among several.
-func stops(r *report.ExplainReason, n int) string {
+func stops(r *ExplainReason, n int) string {
 	switch {
 	case n == 1:
 		return ""
@@ -114,7 +129,7 @@ func stops(r *report.ExplainReason, n int) string {
 }
 
 // block is machine code that the kernel would make.
-func (w *explanationWriter) block(name string, b *report.CodeBlock) {
+func (w *explanationWriter) block(name string, b *CodeBlock) {
 	if b == nil {
 		return
 	}

@@ -1,10 +1,9 @@
-package main
+package report
 
 import (
 	"fmt"
 	"strings"
 
-	"kprobelab/internal/report"
 	"kprobelab/optimizer"
 	"kprobelab/x86"
 )
@@ -57,7 +56,7 @@ func (w *explanationWriter) legend(p *drawing) {
 }
 
 // verdictOf says whether a jump is in the way.
-func verdictOf(j *report.RegionJump) string {
+func verdictOf(j *RegionJump) string {
 	switch {
 	case j.Prohibited && j.Documented:
 		return "prohibited"
@@ -69,7 +68,7 @@ func verdictOf(j *report.RegionJump) string {
 
 // drawing places things by their offset from the probe.
 type drawing struct {
-	r *report.Region
+	r *Region
 	// n is how many bytes there are.
 	n int
 }
