@@ -142,3 +142,35 @@ func TestBoth(t *testing.T) {
 		{readAt + 8, unhex(t, "0f 01 ee"), Reading{}, Reading{3, KindPlain, 0}},
 	}, b.Differences())
 }
+
+// TestRemember: the same bytes at the same address are read once; other bytes,
+// another address and another end of memory are not the same.
+func TestRemember(t *testing.T) {
+	b := NewBoth(X86asm{}, Tables{})
+	for name, r := range map[string]Reader{"plain": Remember(b), "alone": Remember(Alone{b})} {
+		t.Run(name, func(t *testing.T) {
+			_, alone := r.(Alone)
+			require.Equal(t, name == "alone", alone)
+			require.Equal(t, "x86asm", r.String())
+			jump, nop := padded(unhex(t, "eb 10")), padded(unhex(t, "90"))
+			for n, k := range []struct {
+				code []byte
+				at   x86.Addr
+				want Reading
+				read int64
+			}{
+				{jump, readAt, Reading{2, KindJump, readAt + 18}, 1},
+				{jump, readAt, Reading{2, KindJump, readAt + 18}, 0},
+				{jump, readAt + 2048, Reading{2, KindJump, readAt + 2048 + 18}, 1},
+				{nop, readAt, Reading{1, KindPlain, 0}, 1},
+				{nop[:1], readAt, Reading{1, KindPlain, 0}, 1},
+				{nop[:1], readAt, Reading{1, KindPlain, 0}, 0},
+				{nil, readAt, Reading{}, 1},
+			} {
+				before := b.Compared()
+				require.Equal(t, k.want, r.Read(k.code, k.at), n)
+				require.Equal(t, k.read, b.Compared()-before, n)
+			}
+		})
+	}
+}

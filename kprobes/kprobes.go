@@ -62,7 +62,7 @@ func New(m Machine, v kimage.View, c *profile.Config) *Kprobes {
 	if p, ok := m.(Pointers); ok {
 		k.where.cpu, k.where.task = p.Where()
 	}
-	k.view = &liveView{View: v, k: k}
+	k.view = k.newView(v)
 	k.table.mult = c.HashMultiplier
 	k.slots = slotCache{m: m, size: slotSize, name: "kprobe_insn_page", quiet: k.quiet}
 	m.SetTraps(k)

@@ -3,6 +3,7 @@ package kprobes
 import (
 	"bytes"
 
+	"kprobelab/decoder"
 	"kprobelab/kimage"
 	"kprobelab/x86"
 )
@@ -12,8 +13,16 @@ import (
 // image's.
 type liveView struct {
 	kimage.View
-	k *Kprobes
+	k      *Kprobes
+	reader decoder.Reader
 }
+
+func (k *Kprobes) newView(v kimage.View) *liveView {
+	return &liveView{View: v, k: k, reader: decoder.Remember(v.Reader())}
+}
+
+// Reader is the image's, and remembers: each registration walks its function.
+func (v *liveView) Reader() decoder.Reader { return v.reader }
 
 var _ kimage.View = (*liveView)(nil)
 
