@@ -94,8 +94,8 @@ func putRel32(b []byte, op byte, from, to x86.Addr) {
 	binary.LittleEndian.PutUint32(b[1:], uint32(to.Sub(from)-x86.Rel32Size))
 }
 
-// copyRegion asks what making the buffer asks, copies the DCR to the end of the
-// template and saves what the jump hides.
+// copyRegion makes the checks of the region, copies the DCR to the end of the
+// template and saves the bytes that the jump overwrites.
 func (d *Detour) copyRegion(v kimage.View, c *profile.Config) error {
 	var all Verdict
 	q := question{Scanner: NewScannerAt(v, d.Addr, c), at: d.At, v: &all}

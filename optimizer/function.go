@@ -79,8 +79,9 @@ type function struct {
 	sym kimage.Symbol
 	// steps, when not nil, are a walk that somebody has made already.
 	steps []kimage.Step
-	// walked: the rest is filled in. whole: the walk went on to the end; else
-	// it ended at the first instruction that forbids, as the kernel's does.
+	// walked: the fields below are filled in. whole: the walk went to the end of
+	// the function. Otherwise it ended at the first instruction that forbids, as
+	// the kernel's walk does.
 	walked, whole bool
 	insns         []insn
 	// forbidding are the indexes of the instructions that forbid.
@@ -88,7 +89,7 @@ type function struct {
 	// overruled are the instructions that the kernel's decoder reads
 	// differently from the View's Reader.
 	overruled []Overruled
-	// jumps are those that stay in the function, and what is next to it.
+	// jumps are those that lead into the function or to the bytes next to it.
 	jumps jumps
 	// last is the index of the instruction that was asked about.
 	last int

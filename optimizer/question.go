@@ -36,7 +36,7 @@ type question struct {
 	v *Verdict
 }
 
-// ask goes all the way.
+// ask applies every rule, in order.
 func (q *question) ask() {
 	_ = q.attempt() && q.inSymbol() && q.buffer()
 	if q.d.OK = q.d.Reason == rule.None; !q.d.OK {
@@ -96,7 +96,7 @@ func (q *question) inSymbol() bool {
 	return q.function()
 }
 
-// function is what the instructions of the function forbid, from its start on.
+// function asks what the instructions of the function forbid, from its start on.
 func (q *question) function() bool {
 	q.walk(q.v != nil)
 	jtpr := JTPR(q.at)
@@ -145,7 +145,7 @@ func (q *question) insnAt(at x86.Addr, length, unknown int) Insn {
 }
 
 // buffer is what making the detour buffer asks: its distance, each
-// instruction of the DCR, and whom the DCR disturbs.
+// instruction of the DCR, and whether somebody else patches bytes of the DCR.
 func (q *question) buffer() bool {
 	if tooFar(q.at, q.buf) {
 		if !q.refuse(rule.Distance, q.at) {
@@ -156,7 +156,7 @@ func (q *question) buffer() bool {
 	return q.region() && q.unreserved()
 }
 
-// region is each instruction of the DCR.
+// region asks about each instruction of the DCR.
 func (q *question) region() bool {
 	n, walked := q.fn.index(q.at)
 	for q.d.Size < x86.Rel32Size {
@@ -194,7 +194,7 @@ func (q *question) copied(refused rule.ID, i Insn) {
 	}
 }
 
-// unreserved is the last question about a region.
+// unreserved asks whether somebody else patches bytes of the region.
 func (q *question) unreserved() bool {
 	dcr := x86.Range{Start: q.at, End: q.at.Add(int64(q.d.Size))}
 	if q.v != nil {

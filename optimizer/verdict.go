@@ -88,8 +88,3 @@ func (v *Verdict) Errno() errno.Errno {
 // Check asks every rule about a probe at that address. See NewScanner for
 // where its detour buffer is taken to be.
 func Check(v kimage.View, at x86.Addr, c *profile.Config) Verdict { return NewScanner(v, c).Check(at) }
-
-// CheckAt is Check with the detour buffer at a given address.
-func CheckAt(v kimage.View, at, buf x86.Addr, c *profile.Config) Verdict {
-	return NewScannerAt(v, buf, c).Check(at)
-}

@@ -171,7 +171,7 @@ func TestDistanceHasItsSignWrong(t *testing.T) {
 	} {
 		require.Equal(t, want, tooFar(at, at.Add(rel)), "%#x", rel)
 	}
-	v := CheckAt(nops(0, nil, 40), base+16, base.Add(-1<<32), named("6.1"))
+	v := NewScannerAt(nops(0, nil, 40), base.Add(-1<<32), named("6.1")).Check(base + 16)
 	require.Equal(t, []rule.ID{rule.Distance}, ids(v))
 	require.Equal(t, errno.ERANGE, v.Errno())
 	_, err := BuildDetour(nops(0, nil, 40), base+16, base.Add(-1<<32), named("6.1"), DetourParams{})

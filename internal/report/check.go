@@ -74,9 +74,9 @@ type CheckCell struct {
 	Others []string `json:"others,omitempty"`
 	// Matches is how many functions a pattern matches.
 	Matches int `json:"matches,omitempty"`
-	// Attaches: the probe, asked for in its own way, is accepted and planted.
+	// Attaches: the tool's way of asking for the probe succeeds.
 	Attaches bool `json:"attaches"`
-	// Errno is what asking in its own way returns, 0 or a negative number.
+	// Errno is what the tool's way of asking returns, 0 or a negative number.
 	Errno int `json:"errno"`
 	// Register is what register_kprobe returns at the place, Kretprobe what
 	// register_kretprobe does, and Events what kprobe_events does with a
@@ -177,7 +177,7 @@ func (c *CheckCell) refuse(no errno.Errno, id rule.ID, detail string) {
 	}
 }
 
-// find says what the name is.
+// find says what the name is in the image.
 func (k *checker) find(c *CheckCell, p *Probe, r probepoint.Request) {
 	if r.Symbol == "" {
 		c.Found = FoundAddress
@@ -208,7 +208,8 @@ func (k *checker) find(c *CheckCell, p *Probe, r probepoint.Request) {
 	}
 }
 
-// place asks the ways in which a probe can be had there.
+// place asks register_kprobe, register_kretprobe and kprobe_events about the
+// probe, and takes the answer of the tool's own way.
 func (k *checker) place(c *CheckCell, p *Probe, r probepoint.Request) {
 	row := k.scan.row(r, k.scan.SlotAddr, nil)
 	c.Register = row.Errno

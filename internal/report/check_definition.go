@@ -17,10 +17,10 @@ import (
 // Definitions for kprobe_events: the whole line is read as the kernel reads it,
 // names, pool and arguments included, and then the probe is planted.
 
-// defined is what kprobe_events answers for the probe's own line; direct is what
-// registering the probe at its place answers (docs/spec 9.2 and 9.5). waits: the
-// kernel keeps the definition although nothing is there to probe: its module
-// may come, or code at its address.
+// defined is what kprobe_events answers for the probe's own line (docs/spec 9.2
+// and 9.5). direct is what registering the probe at its place answers. waits
+// says that the kernel keeps the definition although nothing is there to probe:
+// its module may come, or code at its address.
 func (k *checker) defined(p *Probe, direct error) (err error, waits bool) {
 	c := k.img.Profile()
 	if !c.Tracing.Exists {

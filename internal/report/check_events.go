@@ -11,9 +11,9 @@ import (
 	"kprobelab/x86"
 )
 
-// events is what kprobe_events, or perf's kprobe unit, answers for the probe,
-// which register_kprobe or register_kretprobe would answer with direct (docs/spec
-// 9.2, place; 9.5, registration).
+// events is what kprobe_events, or perf's kprobe unit, answers for the probe
+// (docs/spec 9.2, place; 9.5, registration). direct is what register_kprobe or
+// register_kretprobe answers.
 func (k *checker) events(p *Probe, r probepoint.Request, direct error, via Via) error {
 	c := &k.img.Profile().Tracing
 	uniqueFirst := via == ViaPerf || c.UniqueFirst

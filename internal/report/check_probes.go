@@ -99,8 +99,8 @@ func textProbe(words []string) Probe {
 	return p
 }
 
-// isDefinition tells "p", "r16", "p:name" with what follows from a symbol. By
-// themselves "p16" and "px:name" may be one.
+// isDefinition tells a definition ("p", "r16" or "p:name" and more words) from a
+// symbol. Without more words, "p16" and "px:name" may be symbols.
 func isDefinition(words []string) bool {
 	if words[0][0] != 'p' && words[0][0] != 'r' {
 		return false

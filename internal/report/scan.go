@@ -17,9 +17,9 @@ import (
 	"kprobelab/x86"
 )
 
-// Scan asks of many points what register_kprobe would answer there, with an
-// address only or a symbol, and no post_handler, and whether the probe would be
-// jump-optimized. It is safe for concurrent use while nobody changes its fields.
+// Scan asks of many points what register_kprobe answers there, and whether the
+// probe is jump-optimized. A point is an address or a symbol; the probe has no
+// post_handler. Scan is safe for concurrent use while nobody changes its fields.
 type Scan struct {
 	// Image is the name that explanations give it, and CPU the processor that
 	// boot made the text for, "" where not known.
@@ -29,8 +29,8 @@ type Scan struct {
 	Profile *profile.Config
 	// Symbols are the View's, by ascending address.
 	Symbols []kimage.Symbol
-	// SlotAddr is where the copies of instructions and the detour buffers would
-	// go, but for points that bring an address of their own for the copy.
+	// SlotAddr is where the copies of instructions and the detour buffers go. A
+	// point of a list may bring an address of its own for the copy.
 	SlotAddr x86.Addr
 	// Padding lists int3s too, which are only counted otherwise.
 	Padding bool
@@ -165,8 +165,8 @@ type scanner struct {
 	// steps are the function kept, which was walked last.
 	steps []kimage.Step
 	kept  kimage.Symbol
-	// where is the point that is being answered, here because probepoint's checks
-	// would else put each on the heap.
+	// where is the point that is being answered. It is a field so that
+	// probepoint's checks do not put each point on the heap.
 	where probepoint.Point
 	// placement is how the probe at it would run.
 	placement probepoint.Placement
@@ -204,8 +204,8 @@ func (s *scanner) keep(sym kimage.Symbol) {
 	s.opt.Walked(sym, s.steps)
 }
 
-// function calls emit for every instruction of the function, and for int3s with
-// a row that only marks one, unless they are to be listed.
+// function calls emit with a row for every instruction of the function. The row
+// of an int3 is empty but for its mark, unless int3s are listed.
 func (s *scanner) function(sym kimage.Symbol, emit func(*ScanRow)) {
 	var row ScanRow // one for all: emit copies what it keeps
 	for step := range s.walk(sym) {
@@ -219,9 +219,8 @@ func (s *scanner) function(sym kimage.Symbol, emit func(*ScanRow)) {
 	}
 }
 
-// row answers one request, with the slot at slotAddr; step, when not nil, is
-// one of the walk over the symbol, which spares another where the probe is put
-// there.
+// row answers one request, with the slot at slotAddr. step may be nil. If it is
+// the walk's step at the probe's address, no other walk is needed.
 func (s *scanner) row(r probepoint.Request, slotAddr x86.Addr, step *kimage.Step) ScanRow {
 	found, asked := s.asked(r)
 	var err error
@@ -258,8 +257,8 @@ func (s *scanner) row(r probepoint.Request, slotAddr x86.Addr, step *kimage.Step
 	return row
 }
 
-// asked is the address of a request, before an ENDBR moves it, and every
-// symbol of its name.
+// asked is every symbol of a request's name, and the request's address before
+// an ENDBR moves it.
 func (s *Scan) asked(r probepoint.Request) ([]kimage.Symbol, x86.Addr) {
 	if r.Symbol == "" {
 		return nil, r.Addr.Add(int64(r.Offset))

@@ -30,8 +30,8 @@ type ScanPoint struct {
 
 // ReadPoints reads a list of points, plain or gzip: the first column of each
 // line. Empty lines, comments (#) and a header whose first column is "addr"
-// or "address" are left out; where a header, a comment or not, has a column "slot_addr",
-// that is read too. The error is the reader's, or says which line is too long.
+// or "address" are left out. If the header (which may be a comment) has a column
+// "slot_addr", that is read too. The error is the reader's, or says which line is too long.
 func ReadPoints(r io.Reader) ([]ScanPoint, error) {
 	var l pointList
 	err := eachLine(r, func(line []byte) error {
@@ -42,7 +42,7 @@ func ReadPoints(r io.Reader) ([]ScanPoint, error) {
 }
 
 // eachLine calls f for each line of a file, plain or gzip, until f returns an
-// error, which then has the line's number in front.
+// error. It puts the line's number before that error.
 func eachLine(r io.Reader, f func(line []byte) error) error {
 	b := bufio.NewReader(r)
 	if magic, _ := b.Peek(2); string(magic) == "\x1f\x8b" {

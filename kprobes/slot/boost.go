@@ -21,8 +21,8 @@ func Boostable(v kimage.View, k *decoder.Kernel, at x86.Addr, c *profile.Config)
 		return false
 	}
 	if k.VexLen != 0 && !c.Step.VexAsLegacy && c.Slot.Emulate {
-		// Without the confusion the kernel has no rule for these; copying
-		// them is not claimed to be safe.
+		// The kernel has rules for legacy opcodes only, for which it takes
+		// these. Where it is to tell them apart, none is boostable.
 		return false
 	}
 	switch c.Slot.BoostRule {

@@ -43,8 +43,8 @@ func Copy(v kimage.View, dst []byte, src, final x86.Addr, c *profile.Config) (de
 	return k, nil
 }
 
-// CopyRule is the rule that forbids a copy of the instruction, None where it can be copied.
-// Copy asks it, too.
+// CopyRule is the rule that forbids a copy of the instruction, None where it can
+// be copied. Copy applies it, too.
 func CopyRule(k *decoder.Kernel, c *profile.Config) rule.ID {
 	switch {
 	case c.Slot.RefuseMasking && k.EmulateLen != 0:
