@@ -25,7 +25,7 @@ type Kernel struct {
 	REX byte
 	// REX2 is the second byte of a REX2 prefix; valid where REX is D5.
 	REX2 byte
-	// Vex is the VEX or EVEX prefix and VexLen its length: 0, 2, 3 or 4.
+	// Vex is the VEX, EVEX or XOP prefix and VexLen its length: 0, 2, 3 or 4.
 	Vex    [4]byte
 	VexLen int
 
@@ -79,7 +79,10 @@ func DecodeKernel(b []byte, d *profile.Decoder) (Kernel, error) {
 		b = b[:MaxInsnSize]
 	}
 	s := kernelDecoder{b: b, d: d, t: tables61}
-	if d.REX2 {
+	switch {
+	case d.INV64 || d.XOP:
+		s.t = tables618
+	case d.REX2:
 		s.t = tables612
 	}
 	s.k.OpSize, s.k.AddrSize = 4, 8
@@ -180,6 +183,9 @@ func (s *kernelDecoder) opcode() error {
 		op = s.k.Opcode[s.k.OpcodeLen-1]
 	}
 	s.attr = s.t.lookup(m, s.k.mandatoryPrefix(), op)
+	if s.d.INV64 && s.attr&attrInv64 != 0 && s.k.REX != 0xD5 {
+		s.attr = 0
+	}
 	if s.attr&(attrVexOnly|attrEvexOnly) != 0 {
 		return s.badVEX()
 	}
@@ -220,9 +226,10 @@ func (t *opcodeTables) lookup(m, pfx int, op byte) attr {
 
 func (s *kernelDecoder) vexOpcode(op byte) error {
 	m, pp := s.k.vexMap()
-	if m != mapPrimary && m < numMaps {
+	xop := s.k.Vex[0] == xopPrefix
+	if m != mapPrimary && m < numMaps && xop == (m >= mapXop8) {
 		s.attr = s.t.maps[m][pfxNone][op]
-		if pp != 0 && s.attr.group() == 0 {
+		if pp != 0 && s.attr.group() == 0 && !xop {
 			s.attr = s.t.maps[m][pp][op]
 		}
 	}

@@ -82,10 +82,11 @@ func (s *kernelDecoder) rex() error {
 	return nil
 }
 
-// vex takes a VEX or EVEX prefix. In 64-bit mode C4, C5 and 62 are nothing
-// else, whatever stands before them.
+// vex takes a VEX, EVEX or XOP prefix. In 64-bit mode C4, C5 and 62 are nothing
+// else, whatever stands before them. The decoder of 6.18 looks for none of them
+// after a REX.
 func (s *kernelDecoder) vex() error {
-	if s.k.REX == 0xD5 {
+	if s.k.REX == 0xD5 || s.d.XOP && s.k.REX != 0 {
 		return nil
 	}
 	b, err := s.peek(0)
@@ -93,6 +94,11 @@ func (s *kernelDecoder) vex() error {
 		return err
 	}
 	n := s.vexLen(b)
+	if n == 0 && b == xopPrefix && s.d.XOP {
+		if n, err = s.xopLen(); err != nil {
+			return err
+		}
+	}
 	if n == 0 {
 		return nil
 	}
@@ -122,7 +128,19 @@ func (s *kernelDecoder) vexLen(b byte) int {
 	return 0
 }
 
-// vexMap returns the map and the pp field of a VEX or EVEX prefix.
+// xopPrefix begins AMD's XOP instructions, and POP with a ModRM byte.
+const xopPrefix = 0x8F
+
+// xopLen is the length of an XOP prefix, 0 for POP, whose ModRM.reg is 0.
+func (s *kernelDecoder) xopLen() (int, error) {
+	b, err := s.peek(1)
+	if err != nil || b>>3&7 == 0 {
+		return 0, err
+	}
+	return 3, nil
+}
+
+// vexMap returns the map and the pp field of a VEX, EVEX or XOP prefix.
 func (k *Kernel) vexMap() (m, pp int) {
 	switch k.VexLen {
 	case 2:

@@ -93,6 +93,25 @@ var rules = []rule{
 		set:  func(c *profile.Config, on bool) { c.Check.FtraceSiteMiddle = on },
 	},
 	{
+		name: "Decoder.REX2",
+		look: opcodeHas(0xd5, inatPrefix),
+		get:  func(c *profile.Config) bool { return c.Decoder.REX2 },
+		set:  func(c *profile.Config, on bool) { c.Decoder.REX2 = on },
+	},
+	{
+		// PUSH ES has no attribute but this one.
+		name: "Decoder.INV64",
+		look: opcodeHas(0x06, ^uint32(0)),
+		get:  func(c *profile.Config) bool { return c.Decoder.INV64 },
+		set:  func(c *profile.Config, on bool) { c.Decoder.INV64 = on },
+	},
+	{
+		name: "Decoder.XOP",
+		look: opcodeHas(0x8f, inatPrefix),
+		get:  func(c *profile.Config) bool { return c.Decoder.XOP },
+		set:  func(c *profile.Config, on bool) { c.Decoder.XOP = on },
+	},
+	{
 		// It went into stable releases at different times; only the symbol of
 		// its helper tells. Without the symbol the release decides.
 		name: "Tracing.UniqueSymbols",
@@ -162,6 +181,26 @@ func (e *evidence) timer(c *profile.Config) {
 
 func has(names ...string) func(*evidence) (bool, string, bool) {
 	return func(e *evidence) (bool, string, bool) { return e.symbol(names...) }
+}
+
+// inatPrefix is the part of an opcode's attributes that numbers the prefixes
+// (asm/inat.h, INAT_PFX_MASK: 4 bits, 5 from 6.10 on; the fifth was in no
+// attribute of the opcodes that are asked for).
+const inatPrefix = 0x1f
+
+// opcodeHas looks for attributes of a one-byte opcode in the table of the
+// kernel's own decoder, which is data of the image.
+func opcodeHas(op byte, mask uint32) func(*evidence) (bool, string, bool) {
+	return func(e *evidence) (bool, string, bool) {
+		const table = "inat_primary_table"
+		a, ok := e.img.symbolAddr(table)
+		b := e.img.bytes(a.Add(4*int64(op)), 4)
+		if !ok || b == nil {
+			return false, "", false
+		}
+		v := le.Uint32(b)
+		return v&mask != 0, fmt.Sprintf("%s[%#02x] is %#x", table, op, v), true
+	}
 }
 
 // lookStepping tells trap-flag stepping from int3 stepping: only the former

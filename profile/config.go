@@ -83,6 +83,11 @@ type Decoder struct {
 	Errors bool
 	// REX2 is true where D5 is a prefix (6.10 and later; adds EVEX map 4 too).
 	REX2 bool
+	// INV64 is true where an opcode that 64-bit mode has not ends the
+	// instruction (6.16 and later): neither ModRM nor immediates follow.
+	INV64 bool
+	// XOP is true where 8F is the XOP prefix unless it is POP (6.18 and later).
+	XOP bool
 }
 
 // Resolve is how an address is found (docs/spec 1.2).
