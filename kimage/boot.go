@@ -174,19 +174,25 @@ func (p *bootPatcher) setReturnThunk() {
 	}
 }
 
-// Endbr64, and what replaces it where no indirect branch may land.
+// Endbr64, and what replaces it where no indirect branch may land: to 6.17, and
+// from 6.18 on (gen_endbr_poison).
 var (
-	endbr64    = []byte{0xf3, 0x0f, 0x1e, 0xfa}
-	sealedNop4 = []byte{0x66, 0x0f, 0x1f, 0x00}
+	endbr64     = []byte{0xf3, 0x0f, 0x1e, 0xfa}
+	sealedNop4  = []byte{0x66, 0x0f, 0x1f, 0x00}
+	sealedNopl4 = []byte{0x0f, 0x1f, 0x40, 0xd6}
 )
 
 // seals replaces the ENDBRs that nothing needs (X86_KERNEL_IBT).
 func (p *bootPatcher) seals(o tableOwner) {
+	nop := sealedNop4
+	if p.img.profile.Resolve.NoplPoison {
+		nop = sealedNopl4
+	}
 	at, data := o.table(".ibt_endbr_seal", "__ibt_endbr_seal", "__ibt_endbr_seal_end")
 	for off := 0; off+4 <= len(data); off += 4 {
 		addr := rel32(at.Add(int64(off)), data[off:])
 		if text := p.img.bytes(addr, 4); bytes.Equal(text, endbr64) {
-			copy(text, sealedNop4)
+			copy(text, nop)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package kimage
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 
@@ -76,6 +77,12 @@ var rules = []rule{
 		look: (*evidence).functionsBeginWithEndbr,
 		get:  func(c *profile.Config) bool { return c.Resolve.SkipENDBR },
 		set:  func(c *profile.Config, on bool) { c.Resolve.SkipENDBR = on },
+	},
+	{
+		name: "Resolve.NoplPoison",
+		look: lookPoison,
+		get:  func(c *profile.Config) bool { return c.Resolve.NoplPoison },
+		set:  func(c *profile.Config, on bool) { c.Resolve.NoplPoison = on },
 	},
 	{
 		// Where neither retpolines nor IBT make indirect jumps safe to
@@ -181,6 +188,25 @@ func (e *evidence) timer(c *profile.Config) {
 
 func has(names ...string) func(*evidence) (bool, string, bool) {
 	return func(e *evidence) (bool, string, bool) { return e.symbol(names...) }
+}
+
+// lookPoison looks for the newer nop in the code that writes it and that
+// recognizes it.
+func lookPoison(e *evidence) (on bool, why string, ok bool) {
+	for _, n := range []string{"is_endbr", "apply_seal_endbr", "poison_endbr", "apply_ibt_endbr"} {
+		found := e.img.Lookup(n)
+		if len(found) == 0 {
+			continue
+		}
+		code := e.img.bytes(found[0].Addr, int(found[0].Size))
+		if bytes.Contains(code, sealedNopl4) {
+			return true, fmt.Sprintf("%s knows % x", n, sealedNopl4), true
+		}
+		if code != nil {
+			why, ok = fmt.Sprintf("%s knows no % x", n, sealedNopl4), true
+		}
+	}
+	return false, why, ok
 }
 
 // inatPrefix is the part of an opcode's attributes that numbers the prefixes

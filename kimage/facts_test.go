@@ -130,6 +130,45 @@ func TestMiddleOfSiteByCode(t *testing.T) {
 	require.Empty(t, img.fact("Check.FtraceSiteMiddle"), "without the function nothing is known")
 }
 
+// TestPoisonByCode: the nop over a sealed ENDBR is in the code that writes it.
+func TestPoisonByCode(t *testing.T) {
+	symbols := writeFile(t, "System.map", fmt.Appendf(nil, "%x T _text\n%x T is_endbr\n%x T next\n",
+		uint64(testBase), uint64(testBase), uint64(testBase)+16))
+	for code, want := range map[string]string{
+		"8b07 3d0f1f40d6 7411": "true",
+		"8b07 3d660f1f00 7411": "false",
+	} {
+		text := append(fromHex(t, code), bytes.Repeat([]byte{0xcc}, 32)...)
+		copy(text[16:], sealedNopl4) // the entry of another function
+		img := openBytes(t, testELF(etExec, testSection{name: ".text", typ: 1, flags: shfAlloc | shfExec, addr: testBase, data: text}),
+			&Options{SystemMap: symbols, NoBoot: true})
+		require.Equal(t, want, fact(t, img, "Resolve.NoplPoison").Value, code)
+	}
+}
+
+// TestOpcodeTable: the kernel's own opcode table says what its decoder knows.
+func TestOpcodeTable(t *testing.T) {
+	symbols := writeFile(t, "System.map", fmt.Appendf(nil, "%x T _text\n%x R inat_primary_table\n%x R next\n",
+		uint64(testBase), uint64(testBase)+16, uint64(testBase)+16+1024))
+	for name, tc := range map[string]struct {
+		push, pop, rex2 uint32 // the entries of 06, 8F and D5
+		want            [3]string
+	}{
+		"6.1":  {0, 0xc080, 0x800, [3]string{"false", "false", "false"}},
+		"6.18": {0x4000000, 0x18111, 0x1010, [3]string{"true", "true", "true"}},
+	} {
+		data := make([]byte, 16+1024)
+		le.PutUint32(data[16+4*0x06:], tc.push)
+		le.PutUint32(data[16+4*0x8f:], tc.pop)
+		le.PutUint32(data[16+4*0xd5:], tc.rex2)
+		img := openBytes(t, testELF(etExec, testSection{name: ".text", typ: 1, flags: shfAlloc | shfExec, addr: testBase, data: data}),
+			&Options{SystemMap: symbols, NoBoot: true})
+		for i, f := range []string{"Decoder.INV64", "Decoder.XOP", "Decoder.REX2"} {
+			require.Equal(t, tc.want[i], fact(t, img, f).Value, name+" "+f)
+		}
+	}
+}
+
 // TestRules checks that each rule's setter and getter agree, in each profile.
 func TestRules(t *testing.T) {
 	seen := map[string]bool{}

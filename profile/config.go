@@ -100,6 +100,9 @@ type Resolve struct {
 	// SkipENDBR: with IBT, offset 0 and 4 both mean the entry and the probe
 	// is placed after the ENDBR (5.18 and later, CONFIG_X86_KERNEL_IBT).
 	SkipENDBR bool
+	// NoplPoison: what the kernel writes over an ENDBR that nothing needs is
+	// nopl -42(%rax) (6.18 and later); before, nopw (%rax).
+	NoplPoison bool
 	// EntryFlag: a probe at a function's entry carries
 	// KPROBE_FLAG_ON_FUNC_ENTRY (6.1 and later).
 	EntryFlag bool

@@ -135,7 +135,7 @@ func atEntry(v kimage.View, p Point, c *profile.Config) (Point, error) {
 	if v.CodeAt(p.Symbol.Addr, first[:]) < endbrSize {
 		return p, Refuse(rule.Unreadable, p.Addr, p.String())
 	}
-	if isENDBR(first) && (p.Offset == 0 || p.Offset == endbrSize) {
+	if isENDBR(first, c) && (p.Offset == 0 || p.Offset == endbrSize) {
 		p.Entry = true
 		p.Offset = endbrSize
 		p.Addr = p.Symbol.Addr.Add(endbrSize)
@@ -145,12 +145,15 @@ func atEntry(v kimage.View, p Point, c *profile.Config) (Point, error) {
 
 // isENDBR knows ENDBR64, ENDBR32, and the nop that the kernel writes over an
 // ENDBR that no indirect branch needs (docs/spec 1.2, step 5).
-func isENDBR(b [endbrSize]byte) bool {
+func isENDBR(b [endbrSize]byte, c *profile.Config) bool {
 	switch b {
 	case [endbrSize]byte{0xf3, 0x0f, 0x1e, 0xfa},
-		[endbrSize]byte{0xf3, 0x0f, 0x1e, 0xfb},
-		[endbrSize]byte{0x66, 0x0f, 0x1f, 0x00}:
+		[endbrSize]byte{0xf3, 0x0f, 0x1e, 0xfb}:
 		return true
+	case [endbrSize]byte{0x66, 0x0f, 0x1f, 0x00}:
+		return !c.Resolve.NoplPoison
+	case [endbrSize]byte{0x0f, 0x1f, 0x40, 0xd6}:
+		return c.Resolve.NoplPoison
 	}
 	return false
 }

@@ -90,6 +90,24 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+// TestPoison: each release takes its own nop for an ENDBR, and not the other's.
+func TestPoison(t *testing.T) {
+	for nop, newer := range map[string]bool{sealed: false, "\x0f\x1f\x40\xd6": true} {
+		for _, rule := range []bool{false, true} {
+			c := named(t, "6.12")
+			c.Resolve.NoplPoison = rule
+			p, err := probepoint.Resolve(kernel(nop, nop5, ret), probepoint.Request{Symbol: "fn"}, c)
+			require.NoError(t, err)
+			want := text
+			if rule == newer {
+				want += 4
+			}
+			require.EqualValues(t, want, p.Addr)
+			require.True(t, p.Entry)
+		}
+	}
+}
+
 // Where a kernel takes no names, the refusal says which address to give.
 func TestRefusalTellsTheAddress(t *testing.T) {
 	v, c := kernel(movAX, nop, ret), named(t, "2.6.18")
