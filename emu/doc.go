@@ -34,6 +34,7 @@
 //
 //	on_fill      an address is not in the TLB: is the page mapped?
 //	on_block     a block begins: count it, or end the run before it
+//	on_translated  a block was translated: is there room for more?
 //	on_code      the same for each instruction (Options.EveryInstruction)
 //	on_intr      int3, #DB, and every other exception but two
 //	on_invalid   #UD

@@ -106,7 +106,7 @@ func (m *Machine) open(model int) error {
 // roomForTranslations asks the host for as much as the engine is about to reserve
 // for translations. An engine that does not get it ends the process.
 func roomForTranslations() error {
-	b, err := reserve(C.KPL_BUFFER)
+	b, err := reserve(bufferSize)
 	if err != nil {
 		return err
 	}
@@ -215,7 +215,6 @@ func (c *cpu) start(m *Machine, ip x86.Addr) {
 	until := uint64(0)
 	if nested {
 		until = uint64(m.c.inner_end)
-		m.c.translated += C.KPL_RUN_BYTES // the block at the end is translated for each run
 	}
 	k.depth++
 	err := c.uc.Start(uint64(ip), until)
@@ -227,6 +226,9 @@ func (c *cpu) start(m *Machine, ip x86.Addr) {
 		c.takeBackStop(m)
 	}
 }
+
+// bufferSize is the size of the engine's buffer of translations, in bytes.
+const bufferSize = C.KPL_BUFFER
 
 // translated is the estimated size of what the engine has translated since its
 // translations were dropped, in bytes.
@@ -266,7 +268,6 @@ func (c *cpu) takeBackStop(m *Machine) {
 	k := c.c
 	reason, ip := k.reason, k.ip
 	k.reason = C.KPL_NONE
-	m.c.translated += C.KPL_RUN_BYTES
 	k.depth++
 	err := c.uc.Start(uint64(m.c.inner_end), uint64(m.c.inner_end))
 	k.depth--

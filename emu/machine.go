@@ -103,7 +103,10 @@ type Machine struct {
 	closed    bool
 	// budget is the instruction count at which the run fails.
 	budget uint64
-	last   x86.PtRegs
+	// runs is how many runs have begun and not ended: those of the engine inside
+	// its hooks, and those that a receiver of faults began between two of them.
+	runs int
+	last x86.PtRegs
 }
 
 // New makes a machine with src in its memory, ready to run. nil options mean the

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"unsafe"
 
+	"github.com/unicorn-engine/unicorn/bindings/go/unicorn"
+
 	"kprobelab/x86"
 )
 
@@ -34,6 +36,11 @@ const faultCost = 500
 // slice ends when the instruction count is limit; the run fails when it is
 // m.budget.
 func (m *Machine) run(c *cpu, ip x86.Addr, limit uint64) (outcome, error) {
+	if m.runs == maxDepth {
+		return 0, engineError("run at "+m.Symbolize(ip), unicorn.UcError(unicorn.ERR_RESOURCE))
+	}
+	m.runs++
+	defer func() { m.runs-- }()
 	m.cur, m.curCPU = c, c.n
 	for {
 		m.c.stop_at, m.c.budget = C.uint64_t(min(limit, m.budget)), C.uint64_t(m.budget)

@@ -37,9 +37,11 @@ func (m *Machine) Run() error {
 // schedule lets CPUs run until the target's call has returned or failed. Without
 // a target, it goes on until no task has anything left to do.
 func (m *Machine) schedule(target *Task) error {
-	m.budget = uint64(m.c.instrs) + m.opt.Budget
-	if m.budget < m.opt.Budget {
-		m.budget = math.MaxUint64
+	if m.runs == 0 { // else it is a receiver of faults that calls
+		m.budget = uint64(m.c.instrs) + m.opt.Budget
+		if m.budget < m.opt.Budget {
+			m.budget = math.MaxUint64
+		}
 	}
 	for {
 		if m.until != nil && m.until() {

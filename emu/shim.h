@@ -91,11 +91,11 @@ enum { KPL_COUNTS = 65536, KPL_LONG = 64, KPL_LONG_COUNTS = 256, KPL_MAX_REGIONS
  * middle of a run drops everything, even the blocks of interrupted runs that are
  * to go on: a crash. So it is made to drop everything between runs, long before.
  *
- * What is in the buffer can only be estimated: RUN_BYTES for each nested run,
- * BLOCK_BYTES for each block, and CODE_BYTES for every byte of guest code. That
- * is three times what compiled code takes, and half of what the densest takes.
+ * What is in the buffer can only be estimated: BLOCK_BYTES for each block that
+ * the engine says it has translated, and CODE_BYTES for every byte of guest code.
+ * That is three times what compiled code takes, and half of what the densest takes.
  */
-enum { KPL_RUN_BYTES = 400, KPL_BLOCK_BYTES = 400, KPL_CODE_BYTES = 160 };
+enum { KPL_BLOCK_BYTES = 400, KPL_CODE_BYTES = 160 };
 enum { KPL_BUFFER = 128 << 20, KPL_FLUSH_AT = 24 << 20, KPL_NEVER_ABOVE = 48 << 20 };
 
 typedef struct kpl_machine {

@@ -84,50 +84,61 @@ static int refused(kpl_cpu *c, uint64_t pc, uint32_t size)
 	return 1;
 }
 
+/* The buffer of translations has all that a run may add to it. */
+static int crowded(kpl_cpu *c)
+{
+	return in_buffer(c) > (c->depth == 1 ? KPL_FLUSH_AT : KPL_NEVER_ABOVE);
+}
+
+static void add_translation(kpl_cpu *c, uint32_t size)
+{
+	c->m->translated += KPL_BLOCK_BYTES + KPL_CODE_BYTES * (uint64_t)size;
+}
+
+/* The engine has translated a block to run it next: a new one, one that was
+ * overwritten, the end of a run inside a hook. Once that is too much, the run
+ * ends before a block, in block() or on_code(). */
+static void on_translated(uc_engine *uc, uc_tb *tb, uc_tb *prev, void *user)
+{
+	kpl_cpu *c = user;
+
+	add_translation(c, tb->size);
+	if (crowded(c))
+		c->m->stop_at = 0;
+}
+
 static uint32_t count_block(kpl_cpu *c, kpl_count *k, uint64_t pc, uint32_t size)
 {
 	uc_tb tb = { 0 };
 
-	/* The block is about to run, so the engine has translated it. */
-	if (uc_ctl_request_cache((uc_engine *)c->uc, pc, &tb) != UC_ERR_OK || tb.size != size || !tb.icount)
+	/* The block is about to run, so the engine has translated it. But where
+	 * text overwrote itself, it has translated one instruction, and here it
+	 * translates the whole block, which on_translated does not see. */
+	if (uc_ctl_request_cache((uc_engine *)c->uc, pc, &tb) != UC_ERR_OK || tb.size != size || !tb.icount) {
+		add_translation(c, tb.size);
 		tb.icount = size / 4 + 1;
+	}
 	*k = (kpl_count){ pc, size, tb.icount };
 	return tb.icount;
-}
-
-/* The block is new, or the table of counts has lost it. Where the buffer of
- * translations is full enough, the run ends, to go on once it is emptied. */
-static int crowded(kpl_cpu *c, uint32_t size)
-{
-	c->m->translated += KPL_BLOCK_BYTES + KPL_CODE_BYTES * (uint64_t)size;
-	if (in_buffer(c) <= (c->depth == 1 ? KPL_FLUSH_AT : KPL_NEVER_ABOVE))
-		return 0;
-	stop(c, KPL_CROWDED);
-	return 1;
 }
 
 /* The block hook of a machine that counts by instructions. It does not stop a
  * run, on_code does: with a code hook, the engine has not set rip here yet. */
 static void on_block_of_code(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
 {
-	kpl_cpu *c = user;
-	kpl_count *k = count_at(c->m, pc, size);
-
-	c->block = pc;
-	if (k->pc != pc || k->size != size) {
-		*k = (kpl_count){ pc, size, 1 };
-		c->m->translated += KPL_BLOCK_BYTES + KPL_CODE_BYTES * (uint64_t)size;
-	}
+	((kpl_cpu *)user)->block = pc;
 }
 
-/* A block that is new, or before which the run ends. */
+/* A block that the table of counts does not have, or before which the run ends. */
 static void block(kpl_cpu *c, kpl_count *k, uint64_t pc, uint32_t size)
 {
 	if (c->reason)
 		stop(c, c->reason);
+	else if (crowded(c))
+		stop(c, KPL_CROWDED);
 	else if (c->m->instrs >= c->m->stop_at)
 		stop(c, KPL_TIME);
-	else if (!crowded(c, size) && !refused(c, pc, size))
+	else if (!refused(c, pc, size))
 		c->m->instrs += count_block(c, k, pc, size);
 }
 
@@ -150,10 +161,10 @@ static void on_code(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
 
 	if (c->reason)
 		stop(c, c->reason);
+	else if (crowded(c))
+		stop(c, KPL_CROWDED);
 	else if (c->m->instrs >= c->m->stop_at)
 		stop(c, KPL_TIME);
-	else if (in_buffer(c) > (c->depth == 1 ? KPL_FLUSH_AT : KPL_NEVER_ABOVE))
-		stop(c, KPL_CROWDED);
 	else if (!refused(c, pc, size))
 		c->m->instrs++;
 }
@@ -408,6 +419,7 @@ uc_err kpl_add_hooks(kpl_cpu *c)
 
 	(e = uc_hook_add(uc, &h, UC_HOOK_TLB_FILL, on_fill, c, 1, 0)) ||
 		(e = uc_hook_add(uc, &h, UC_HOOK_BLOCK, c->m->every ? on_block_of_code : on_block, c, 1, 0)) ||
+		(e = uc_hook_add(uc, &h, UC_HOOK_EDGE_GENERATED, on_translated, c, 1, 0)) ||
 		(c->m->every && (e = uc_hook_add(uc, &h, UC_HOOK_CODE, on_code, c, 1, 0))) ||
 		(e = uc_hook_add(uc, &h, UC_HOOK_INTR, on_intr, c, 1, 0)) ||
 		(e = uc_hook_add(uc, &h, UC_HOOK_INSN_INVALID, on_invalid, c, 1, 0)) ||
