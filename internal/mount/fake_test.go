@@ -39,7 +39,7 @@ func (t *fakeTree) fsys() fstest.MapFS {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	m := fstest.MapFS{
-		"hello": {Data: []byte("hello\n"), Mode: 0o444}, "sink": {Mode: 0o644}, "busy": {Mode: 0o644},
+		"hello": {Data: []byte("hello\n"), Mode: 0o444}, "sink": {Mode: 0o644}, "secret": {Data: []byte("secret\n"), Mode: 0o640}, "busy": {Mode: 0o644},
 		"refusing": {Mode: 0o200}, "pipe": {Mode: 0o444}, "events/g/e/enable": {Data: []byte("0\n"), Mode: 0o644},
 		"instances": {Mode: fs.ModeDir | 0o755},
 	}

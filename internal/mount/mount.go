@@ -79,7 +79,7 @@ func New(dir string, t tracing.Tree, o *Options) (*Mount, error) {
 		EntryTimeout: &zero, AttrTimeout: &zero, NegativeTimeout: &zero,
 		MountOptions: fuse.MountOptions{
 			FsName: source, Name: "kprobelab", Debug: o.Debug,
-			DirectMount: root(), AllowOther: root(),
+			DirectMount: root(), AllowOther: root(), Options: access(),
 			DisableXAttrs: true, DisableReadDirPlus: true,
 			// Splicing opens /dev/null, and a file of the mount may have been
 			// laid over that.
@@ -92,6 +92,16 @@ func New(dir string, t tracing.Tree, o *Options) (*Mount, error) {
 		return nil, fmt.Errorf("%w at %s: %v", ErrNoFUSE, dir, err)
 	}
 	return m, nil
+}
+
+// access is what a mount for every user asks of the host's kernel: to check each
+// file's owner and mode. Others than the owner cannot reach an ordinary user's
+// mount, which needs no check.
+func access() []string {
+	if root() {
+		return []string{"default_permissions"}
+	}
+	return nil
 }
 
 func root() bool { return os.Geteuid() == 0 }

@@ -3,6 +3,7 @@
 package mount
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -106,4 +107,50 @@ func TestOrdinaryUserIsToldWhatIsMissing(t *testing.T) {
 	}
 	require.NoError(t, err, out)
 	require.Contains(t, out, "said: cannot mount: as an ordinary user that needs fusermount3, which is not there; install the package fuse3, or mount as root\n")
+}
+
+// A mount of root is there for all users, and each file only for those whom its
+// mode lets in, as on tracefs.
+func TestOtherUsersAreRefused(t *testing.T) {
+	if dir := os.Getenv("KPROBELAB_TEST_OTHERS"); dir != "" {
+		at := func(name string) string { return filepath.Join(dir, name) }
+		b, err := os.ReadFile(at("hello"))
+		require.NoError(t, err)
+		require.Equal(t, "hello\n", string(b))
+		for name, try := range map[string]func() error{
+			"read":     func() error { _, err := os.ReadFile(at("secret")); return err },
+			"write":    func() error { return os.WriteFile(at("sink"), []byte("x"), 0) },
+			"append":   func() error { _, err := os.OpenFile(at("sink"), os.O_APPEND|os.O_WRONLY, 0); return err },
+			"both":     func() error { _, err := os.OpenFile(at("secret"), os.O_RDWR, 0); return err },
+			"truncate": func() error { return os.Truncate(at("sink"), 0) },
+			"mkdir":    func() error { return os.Mkdir(at("instances/mine"), 0o755) },
+			"rmdir":    func() error { return os.Remove(at("instances/roots")) },
+			"link":     func() error { return os.Symlink("hello", at("link")) },
+		} {
+			require.ErrorIs(t, try(), syscall.EACCES, name)
+		}
+		require.ErrorIs(t, os.Chmod(at("secret"), 0o666), syscall.EPERM)
+		require.ErrorIs(t, os.Chown(at("secret"), nobody, nobody), syscall.EPERM)
+		return
+	}
+	if !root() {
+		t.Skip("not root: no other user can reach the mount")
+	}
+	dir, err := os.MkdirTemp("", "others")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	require.NoError(t, os.Chmod(dir, 0o755))
+	m, err := New(dir, newFakeTree(), nil)
+	if errors.Is(err, ErrNoFUSE) {
+		t.Skip(err)
+	}
+	require.NoError(t, err)
+	defer func() { require.NoError(t, m.Unmount()) }()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "instances/roots"), 0o755))
+	out, err := asNobody(t, []string{"KPROBELAB_TEST_OTHERS=" + dir}, "-test.v", "-test.run", "^TestOtherUsersAreRefused$")
+	require.NoError(t, err, out)
+	require.Contains(t, out, "--- PASS", out)
+	b, err := os.ReadFile(filepath.Join(dir, "secret"))
+	require.NoError(t, err)
+	require.Equal(t, "secret\n", string(b))
 }
