@@ -39,11 +39,19 @@ const (
 // laySegments maps the image. Pages that two segments share get the
 // protections of both.
 func (m *Machine) laySegments(list []kimage.Segment) error {
+	for _, s := range list {
+		if s.Size > maxRegion || uint64(len(s.Data)) > s.Size {
+			return fmt.Errorf("segment %s at %s: %#x bytes: %w", s.Name, s.Addr, s.Size, errno.EINVAL)
+		}
+		if end := s.Addr + x86.Addr(s.Size); end < s.Addr || end > lastPage {
+			return fmt.Errorf("segment %s at %s: %#x bytes reach into the last page, where no memory can be: %w", s.Name, s.Addr, s.Size, errno.EINVAL)
+		}
+	}
 	list = slices.Clone(list)
 	slices.SortFunc(list, func(a, b kimage.Segment) int { return cmp.Compare(a.Addr, b.Addr) })
 	for len(list) > 0 {
 		n, end := 1, pageUp(list[0].Addr.Add(int64(list[0].Size)))
-		for n < len(list) && uint64(list[n].Addr) < uint64(end)+regionGap {
+		for n < len(list) && (list[n].Addr < end || list[n].Addr-end < regionGap) {
 			end = max(end, pageUp(list[n].Addr.Add(int64(list[n].Size))))
 			n++
 		}
@@ -56,11 +64,6 @@ func (m *Machine) laySegments(list []kimage.Segment) error {
 }
 
 func (m *Machine) layGroup(list []kimage.Segment, end x86.Addr) error {
-	for _, s := range list {
-		if s.Size > maxRegion || uint64(len(s.Data)) > s.Size {
-			return fmt.Errorf("segment %s at %s: %#x bytes: %w", s.Name, s.Addr, s.Size, errno.EINVAL)
-		}
-	}
 	r, err := m.addRegion(pageDown(list[0].Addr), end)
 	if err != nil {
 		return err
@@ -94,6 +97,9 @@ func (m *Machine) layRest() (err error) {
 		return err
 	}
 	at := pageUp(m.src.ModuleEnd())
+	if end := m.src.ModuleEnd(); end > lastPage {
+		return fmt.Errorf("modules up to %s reach into the last page, where no memory can be: %w", end, errno.EINVAL)
+	}
 	if at == 0 {
 		at = moduleBase
 	}

@@ -36,6 +36,11 @@ const maxRegion = 1 << 31
 func pageDown(a x86.Addr) x86.Addr { return a &^ (PageSize - 1) }
 func pageUp(a x86.Addr) x86.Addr   { return (a + PageSize - 1) &^ (PageSize - 1) }
 
+// lastPage is the last page of all. No region has a part of it: the address after
+// its end would be 0. The kernel leaves it unmapped, too; its addresses are error
+// numbers (ERR_PTR).
+const lastPage x86.Addr = -PageSize & (1<<64 - 1)
+
 // region is a range of guest addresses and the host memory that holds it. A page
 // of it is mapped as its attributes say; a page without attributes faults.
 type region struct {
@@ -47,6 +52,9 @@ type region struct {
 // addRegion reserves [start, end), both page-aligned, with no page mapped. All
 // regions are made before the first CPU, which maps them into its engine.
 func (m *Machine) addRegion(start, end x86.Addr) (*region, error) {
+	if end > lastPage || end < start {
+		return nil, fmt.Errorf("memory from %s on reaches into the last page, where no memory can be: %w", start, errno.EINVAL)
+	}
 	size := end.Sub(start)
 	if size <= 0 || size > maxRegion {
 		return nil, fmt.Errorf("region of %#x bytes at %s: %w", size, start, ErrNoMemory)

@@ -66,7 +66,7 @@ func TestFilesAsShellsUseThem(t *testing.T) {
 	m, tree := mounted(t, nil)
 	out, err := sh(t, m, "ls; cat hello; ls -d events/g/e; stat -c '%a %F %s' hello sink events")
 	require.NoError(t, err, out)
-	require.Equal(t, "busy\nevents\nhello\ninstances\npipe\nrefusing\nsink\nhello\nevents/g/e\n"+
+	require.Equal(t, "busy\nevents\nhello\ninstances\npipe\nrefusing\nsecret\nsink\nhello\nevents/g/e\n"+
 		"444 regular file 6\n644 regular empty file 0\n555 directory 0\n",
 		strings.Replace(out, "444 regular empty file", "444 regular file", 1))
 
@@ -305,7 +305,7 @@ func TestOverlay(t *testing.T) {
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	require.Equal(t, "busy events hello instances kprobelab pipe refusing sink", strings.Join(names, " "))
+	require.Equal(t, "busy events hello instances kprobelab pipe refusing secret sink", strings.Join(names, " "))
 	entries, err = tree.ReadDir("kprobelab")
 	require.NoError(t, err)
 	require.Len(t, entries, 1)
