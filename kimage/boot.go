@@ -232,19 +232,24 @@ func (p *bootPatcher) updateStaticCalls() {
 }
 
 // preemptModel is the model that the configuration names. An image with
-// PREEMPT_DYNAMIC does not tell its model. Most distributions choose voluntary;
-// a real-time kernel has no such model, and takes lazy where the image knows
-// that, otherwise full.
+// PREEMPT_DYNAMIC does not tell its model. Most distributions choose voluntary,
+// and lazy from 6.16 on; a real-time kernel has no such model, and takes lazy
+// where the image knows that, otherwise full.
 func (p *bootPatcher) preemptModel() string {
 	if m := p.img.fact(factPreemptModel); m != "" {
 		return m
 	}
 	f := Fact{Name: factPreemptModel, Value: preemptVoluntary, Evidence: "the default with PREEMPT_DYNAMIC; a configuration would tell"}
-	if b := p.img.findBanner(); b.preempt() == "PREEMPT_RT" {
+	const lazy = "sk_dynamic_preempt_lazy"
+	_, knowsLazy := p.img.symbolAddr(lazy)
+	b := p.img.findBanner()
+	switch realTime := b.preempt() == "PREEMPT_RT"; {
+	case realTime && knowsLazy:
+		f.Value, f.Evidence = preemptLazy, "PREEMPT_RT in the "+b.from+", and symbol "+lazy
+	case realTime:
 		f.Value, f.Evidence = preemptFull, "PREEMPT_RT in the "+b.from
-		if _, ok := p.img.symbolAddr("sk_dynamic_preempt_lazy"); ok {
-			f.Value, f.Evidence = preemptLazy, f.Evidence+", and symbol sk_dynamic_preempt_lazy"
-		}
+	case knowsLazy && b.since(6, 16):
+		f.Value, f.Evidence = preemptLazy, "the default from 6.16 on, and symbol "+lazy+"; a configuration would tell"
 	}
 	p.img.facts = append(p.img.facts, f)
 	return f.Value

@@ -80,7 +80,8 @@ func preemptsLazily(p *bootPatcher) bool { return p.preemptModel() == preemptLaz
 // stableClock: to 6.1 only a counter of constant rate is trusted; later any
 // counter is, until it is seen to drift.
 func stableClock(p *bootPatcher) bool {
-	return p.cpu.flags["constant_tsc"] || nearestProfile(p.img.findBanner().release) == "6.12"
+	b := p.img.findBanner()
+	return p.cpu.flags["constant_tsc"] || b.since(6, 7)
 }
 
 // zeroesPages: the configuration makes init_on_alloc the default, so its key is

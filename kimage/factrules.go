@@ -64,7 +64,7 @@ var rules = []rule{
 		name: "Step.TrapFlag",
 		look: lookStepping,
 		get:  func(c *profile.Config) bool { return c.Step.TrapFlag },
-		set:  setStepping,
+		set:  profile.SetTrapFlag,
 	},
 	{
 		name: "Kret.Rethook", options: []string{"CONFIG_KRETPROBE_ON_RETHOOK"},
@@ -86,7 +86,7 @@ var rules = []rule{
 	},
 	{
 		// Where neither retpolines nor IBT make indirect jumps safe to
-		// ignore, 6.12 looks for them; older kernels always do.
+		// ignore, 6.5 and later look for them; older kernels always do.
 		name: "Optimize.IndirectJumps",
 		look: lookIndirectJumps,
 		get:  func(c *profile.Config) bool { return c.Optimize.IndirectJumps },
@@ -242,7 +242,7 @@ func lookStepping(e *evidence) (bool, string, bool) {
 }
 
 func lookIndirectJumps(e *evidence) (bool, string, bool) {
-	if nearestProfile(e.banner.release) != "6.12" || e.banner.release == "" {
+	if !e.banner.since(6, 5) {
 		return false, "", false
 	}
 	retpoline, why1, ok1 := e.option("CONFIG_MITIGATION_RETPOLINE", "CONFIG_RETPOLINE")
@@ -292,17 +292,6 @@ func setPreemption(c *profile.Config, on bool) {
 			c.Kret.DefaultMaxActive = profile.MaxActivePossible
 		}
 	}
-}
-
-// setStepping takes the stepping, the slots and the emulation of a release that
-// steps this way: the three came together.
-func setStepping(c *profile.Config, trapFlag bool) {
-	from := "5.10"
-	if trapFlag {
-		from = "5.8"
-	}
-	p, _ := profile.Named(from)
-	c.Step, c.Slot = p.Step, p.Slot
 }
 
 // Where module space begins, with and without RANDOMIZE_BASE

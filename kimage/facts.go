@@ -3,7 +3,6 @@ package kimage
 import (
 	"bytes"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"kprobelab/profile"
@@ -59,49 +58,46 @@ func (e *evidence) fact(name, value, why string) {
 	e.img.facts = append(e.img.facts, Fact{Name: name, Value: value, Evidence: why})
 }
 
-// base is the named profile whose release is nearest in behaviour.
+// base is the profile of the release.
 func (e *evidence) base() *profile.Config {
-	name, why := profile.Default, "the default: there is no banner to tell the release"
-	if b := e.banner; b.release != "" {
+	b := e.banner
+	if b.release != "" {
 		e.fact("release", b.release, b.from)
 		if b.compiler != "" {
 			e.fact("compiler", b.compiler, b.from)
 		}
-		name, why = nearestProfile(b.release), "nearest to release "+b.release
 	}
-	c, _ := profile.Named(name)
-	e.fact("profile", name, why)
+	v, ok := b.version()
+	if !ok {
+		c, _ := profile.Named(profile.Default)
+		e.fact("profile", c.Name, "the default: there is no banner to tell the release")
+		return c
+	}
+	c := profile.ForRelease(v)
+	e.fact("profile", c.Name, "nearest to release "+b.release)
+	e.fact("standing", string(v.Standing()), "the dates of changes, as far as "+v.String()+" tells them")
 	return c
 }
 
-// newestOf has, per named profile, the last release it stands for. Where one
-// ends is where behaviour changed most: 4.19 dropped jprobes, 5.10 is Debian's
-// backport of int3 stepping, 5.18 brought rethook and the symbol rule, 6.7
-// the newer tables.
-var newestOf = []struct {
-	major, minor int
-	name         string
-}{
-	{2, 6, "2.6.18"}, {4, 18, "4.4"}, {5, 9, "5.8"}, {5, 17, "5.10"}, {6, 6, "6.1"},
-}
-
-func nearestProfile(release string) string {
-	major, rest, _ := strings.Cut(release, ".")
-	end := strings.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' })
-	if end >= 0 {
-		rest = rest[:end]
-	}
-	x, err1 := strconv.Atoi(major)
-	y, err2 := strconv.Atoi(rest)
-	if err1 != nil || err2 != nil {
-		return profile.Default
-	}
-	for _, n := range newestOf {
-		if x < n.major || x == n.major && y <= n.minor {
-			return n.name
+// version is the release with its patch level, which Debian tells in the words
+// after the build number.
+func (b *banner) version() (profile.Version, bool) {
+	v, ok := profile.ParseVersion(b.release)
+	for i, w := range b.flags {
+		if !ok || w != "Debian" || i+1 == len(b.flags) {
+			continue
+		}
+		if d, found := profile.ParseVersion(b.flags[i+1]); found && d.Major == v.Major && d.Minor == v.Minor {
+			return d, true
 		}
 	}
-	return "6.12"
+	return v, ok
+}
+
+// since reports whether the release is that one or a later one.
+func (b *banner) since(major, minor int) bool {
+	v, ok := b.version()
+	return ok && (v.Major > major || v.Major == major && v.Minor >= minor)
 }
 
 // others are facts that belong to no field of the profile.

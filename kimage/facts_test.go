@@ -12,13 +12,19 @@ import (
 	"kprobelab/profile"
 )
 
-func TestNearestProfile(t *testing.T) {
-	for release, want := range map[string]string{
-		"2.6.18-8.el5": "2.6.18", "3.16.0": "4.4", "4.4.155": "4.4", "4.18.0-el8": "4.4", "4.19.0": "5.8", "5.4.0-generic": "5.8",
-		"5.10.0-32-cloud-amd64": "5.10", "5.15.0": "5.10", "5.18.0": "6.1", "6.1.0-56": "6.1", "6.6.1": "6.1",
-		"6.8.0-45-generic": "6.12", "6.12.107+deb13": "6.12", "7.0": "6.12", "nonsense": profile.Default, "6.": profile.Default,
+// TestVersionOfBanner: the patch level is in the release, or in Debian's version.
+func TestVersionOfBanner(t *testing.T) {
+	for text, want := range map[string]profile.Version{
+		"6.1.0-56-cloud-amd64 (a@b) (gcc) #1 SMP PREEMPT_DYNAMIC Debian 6.1.192-1 (2026-10-01)": {Major: 6, Minor: 1, Patch: 192},
+		"5.15.0-91-generic (a@b) (gcc) #101-Ubuntu SMP Tue Nov 14 13:30:08 UTC 2023":            {Major: 5, Minor: 15, Patch: profile.AnyPatch},
+		"5.15.85 (a@b) (gcc) #1 SMP Mon Jan 1":                                                  {Major: 5, Minor: 15, Patch: 85},
+		"6.1.0 (a@b) (gcc) #1 SMP Debian 5.10.2-1":                                              {Major: 6, Minor: 1},
 	} {
-		require.Equal(t, want, nearestProfile(release), release)
+		b, ok := parseBanner([]byte("Linux version "+text), "here")
+		require.True(t, ok)
+		v, ok := b.version()
+		require.True(t, ok)
+		require.Equal(t, want, v, text)
 	}
 }
 

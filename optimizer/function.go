@@ -1,6 +1,7 @@
 package optimizer
 
 import (
+	"bytes"
 	"cmp"
 	"iter"
 	"slices"
@@ -48,7 +49,7 @@ func (s *Scanner) insnOf(step *kimage.Step) insn {
 	}
 	k := &step.Insn
 	i.length = uint8(step.Reading.Length)
-	if s.c.Optimize.Int3Blocks && step.IsInt3() {
+	if s.c.Optimize.Int3Blocks && step.IsInt3() && !(s.c.Optimize.Int3Tail && s.padding(i.at)) {
 		i.forbids.add(rule.Int3InFunction)
 	}
 	i.target, i.jump = step.Jump()
@@ -57,6 +58,22 @@ func (s *Scanner) insnOf(step *kimage.Step) insn {
 	i.ripRelative, i.disp = k.RIPRelative() && k.DispLen == 4, k.Disp
 	i.boostable = slot.Boostable(s.view, k, i.at, s.c)
 	return i
+}
+
+// padding reports whether only int3s follow up to the end of the function.
+func (s *Scanner) padding(at x86.Addr) bool {
+	sym, ok := s.view.SymbolAt(at)
+	if !ok {
+		return false
+	}
+	var b [16]byte
+	for end := sym.Addr.Add(int64(sym.Size)); at < end; at += x86.Addr(len(b)) {
+		n := s.view.CodeAt(at, b[:min(len(b), int(end.Sub(at)))])
+		if n == 0 || len(bytes.Trim(b[:n], "\xcc")) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // indirect is the rule about indirect jumps: FF /4, /5 and EA, and with

@@ -1,6 +1,7 @@
 package optimizer
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -210,4 +211,26 @@ func TestScannerAgreesWithCheck(t *testing.T) {
 			requireSame(rt, s.Decide(at), Check(v, at, c))
 		}
 	})
+}
+
+// TestInt3Tail: from 5.11 on int3s at the function's end are padding; others
+// forbid until 6.1.1.
+func TestInt3Tail(t *testing.T) {
+	for name, tc := range map[string]struct {
+		code *code
+		tail bool
+		want bool
+	}{
+		"tail":               {nops(40, bytes.Repeat([]byte{0xcc}, 20), 0), true, true},
+		"tail_before_5.11":   {nops(40, bytes.Repeat([]byte{0xcc}, 20), 0), false, false},
+		"code_after_padding": {nops(40, bytes.Repeat([]byte{0xcc}, 20), 1), true, false},
+		"after_a_return":     {nops(30, []byte{0xc3, 0xcc}, 30), true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := named("6.1")
+			c.Optimize.Int3Blocks, c.Optimize.Int3Tail = true, tc.tail
+			v := Check(tc.code, base+4, c)
+			require.Equal(t, tc.want, len(v.Reasons) == 0, v.Reasons)
+		})
+	}
 }

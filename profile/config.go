@@ -248,6 +248,9 @@ type Step struct {
 	CallReturnsPast5 bool
 	// CallPushesFirst goes to the stack pointer after the push for CALL *%rsp.
 	CallPushesFirst bool
+	// JLENeedsBoth takes JLE where the operands are less and equal, which they
+	// never are, and JG always (5.13 to 5.19).
+	JLENeedsBoth bool
 	// FarRetIsNear takes RETF for RET: 8 bytes, and no code segment.
 	FarRetIsNear bool
 
@@ -319,6 +322,9 @@ type Optimize struct {
 	OnPreempt bool
 	// Int3Blocks: any int3 in the function prevents it (to 6.1.0).
 	Int3Blocks bool
+	// Int3Tail: int3s from an address to the function's end are padding, which
+	// does not (5.11 to 6.1.1).
+	Int3Tail bool
 	// IndirectJumps: an indirect jump in the function prevents it.
 	IndirectJumps bool
 	// ThunkRange: a jump into the retpoline thunks counts as indirect.

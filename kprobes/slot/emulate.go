@@ -41,7 +41,12 @@ func (e *Emulation) Run(regs *x86.PtRegs, m Memory, c *profile.Config) error {
 	case EmulateJmp:
 		regs.IP = target
 	case EmulateJcc:
-		regs.IP = choose(Condition(e.Type, regs.Flags), target, next)
+		taken := Condition(e.Type, regs.Flags)
+		if c.Step.JLENeedsBoth && e.Type >= 14 {
+			both := Condition(12, regs.Flags) && regs.Flags&x86.FlagZF != 0
+			taken = both != (e.Type&1 != 0)
+		}
+		regs.IP = choose(taken, target, next)
 	case EmulateLoop:
 		regs.IP = choose(e.loop(regs, c), target, next)
 	case EmulateCallIndirect:

@@ -345,3 +345,40 @@ func BenchmarkRunCall(b *testing.B) {
 		}
 	}
 }
+
+// TestJLENeedsBoth: 5.13 to 5.19 take JLE where the operands are less and equal.
+func TestJLENeedsBoth(t *testing.T) {
+	less, equal := x86.FlagSF, x86.FlagZF
+	for name, tc := range map[string]struct {
+		code  string
+		flags uint64
+		taken [2]bool // as the processor does it, and as those releases do
+	}{
+		"jle_less":      {"7e 10", uint64(less), [2]bool{true, false}},
+		"jle_equal":     {"7e 10", uint64(equal), [2]bool{true, false}},
+		"jle_both":      {"0f 8e 10 00 00 00", uint64(less | equal), [2]bool{true, true}},
+		"jle_greater":   {"7e 10", 0, [2]bool{false, false}},
+		"jg_less":       {"7f 10", uint64(less), [2]bool{false, true}},
+		"jg_greater":    {"0f 8f 10 00 00 00", 0, [2]bool{true, true}},
+		"jl_is_right":   {"7c 10", uint64(less), [2]bool{true, true}},
+		"jnl_is_right":  {"7d 10", uint64(less), [2]bool{false, false}},
+		"je_is_right":   {"74 10", uint64(equal), [2]bool{true, true}},
+		"jnle_is_right": {"7f 10", uint64(less | equal), [2]bool{false, false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code := unhex(t, tc.code)
+			for i, want := range tc.taken {
+				c := kernel(t, "6.1")
+				c.Step.JLENeedsBoth = i == 1
+				e := emulation(t, code, c)
+				regs := hit(func(r *x86.PtRegs) { r.Flags = x86.FlagFixed | tc.flags })
+				require.NoError(t, e.Run(&regs, fakeStack{}, c))
+				next := uint64(testAt) + uint64(len(code))
+				if want {
+					next += 0x10
+				}
+				require.Equal(t, next, regs.IP, i)
+			}
+		})
+	}
+}

@@ -1,0 +1,104 @@
+package profile
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func version(t *testing.T, s string) Version {
+	v, ok := ParseVersion(s)
+	require.True(t, ok, s)
+	return v
+}
+
+func TestNearest(t *testing.T) {
+	for release, want := range map[string]string{
+		"2.6.18-8.el5": "2.6.18", "3.16.0": "4.4", "4.4.155": "4.4", "4.18.0-el8": "4.4", "4.19.0": "5.8", "5.4.0-generic": "5.8",
+		"5.10.0-32-cloud-amd64": "5.10", "5.15.0": "5.10", "5.18.0": "6.1", "6.1.0-56": "6.1", "6.6.1": "6.1",
+		"6.8.0-45-generic": "6.12", "6.12.107+deb13": "6.12", "7.0": "6.12",
+	} {
+		require.Equal(t, want, version(t, release).Nearest(), release)
+	}
+	for _, release := range []string{"", "6.", "nonsense", "6"} {
+		_, ok := ParseVersion(release)
+		require.False(t, ok, release)
+	}
+}
+
+// TestReleasesOfNamed: by the dates, the kernels that the named profiles were
+// compared with have exactly those profiles.
+func TestReleasesOfNamed(t *testing.T) {
+	for release, name := range map[string]string{
+		"2.6.18": "2.6.18", "4.4.302": "4.4", "5.8.18": "5.8", "5.10.223-1": "5.10", "6.1.192-1": "6.1", "6.12.107": "6.12", "6.12.0-el10": "6.12",
+	} {
+		want, _ := Named(name)
+		require.Equal(t, want, ForRelease(version(t, release)), release)
+		require.Equal(t, Modelled, version(t, release).Standing(), release)
+	}
+}
+
+// TestReleases has, per rule, releases on both sides of each of its changes.
+func TestReleases(t *testing.T) {
+	for name, tc := range map[string]struct {
+		of          func(*Config) bool
+		with, until []string
+	}{
+		"PaddingInt3": {func(c *Config) bool { return c.Check.PaddingInt3 },
+			[]string{"5.10.162", "5.15.86", "5.15.0-91-generic", "6.0.16", "6.1.2", "6.2", "6.8"},
+			[]string{"5.10.161", "5.15.85", "5.17", "5.19", "6.0.15", "6.1.1"}},
+		"Int3Blocks": {func(c *Config) bool { return c.Optimize.Int3Blocks },
+			[]string{"5.8", "5.12", "5.15.85", "6.1.1"}, []string{"5.10.223", "5.15.100", "6.1.192", "6.2", "7.3"}},
+		"Int3Tail": {func(c *Config) bool { return c.Optimize.Int3Tail },
+			[]string{"5.11", "5.15.85", "5.19.17", "6.1.1"}, []string{"5.4", "5.15.86", "6.2"}},
+		"TrapFlag": {func(c *Config) bool { return c.Step.TrapFlag },
+			[]string{"5.4", "5.10.100", "5.11", "5.12.1"}, []string{"5.10.223", "5.13", "6.1"}},
+		"TrapFlag_slots": {func(c *Config) bool { return c.Slot.BoostRule == Boost58 },
+			[]string{"5.4", "5.11"}, []string{"5.13", "6.1"}},
+		"ThunkRange": {func(c *Config) bool { return c.Optimize.ThunkRange && c.Optimize.IndirectJumps },
+			[]string{"4.4", "5.15", "6.4.6"}, []string{"6.5", "6.6.9", "6.8", "7.3"}},
+		"Boost612": {func(c *Config) bool { return c.Slot.BoostRule == Boost612 && c.Check.ExceptionInsn },
+			[]string{"6.9", "6.12.1", "7.3"}, []string{"6.6", "6.7", "6.8.0-31-generic"}},
+		"REX2":         {func(c *Config) bool { return c.Decoder.REX2 }, []string{"6.10", "7.0"}, []string{"6.8", "6.9.12"}},
+		"INV64":        {func(c *Config) bool { return c.Decoder.INV64 }, []string{"6.16", "7.0"}, []string{"6.14"}},
+		"XOP":          {func(c *Config) bool { return c.Decoder.XOP && c.Resolve.NoplPoison }, []string{"6.18", "7.0"}, []string{"6.17.13"}},
+		"VanishedInt3": {func(c *Config) bool { return c.Step.VanishedInt3 }, []string{"6.1", "6.2.1"}, []string{"6.3", "6.6"}},
+		"CFISymbols":   {func(c *Config) bool { return c.Check.CFISymbols }, []string{"6.1.192", "6.11", "7.3"}, []string{"5.15", "6.0", "6.4", "6.6", "6.10"}},
+		"JLENeedsBoth": {func(c *Config) bool { return c.Step.JLENeedsBoth },
+			[]string{"5.13", "5.15.63", "5.19.5"}, []string{"5.12", "5.10.223", "5.15.64", "5.15.0-91", "5.19.6", "6.0"}},
+		"SSWord":      {func(c *Config) bool { return c.Optimize.SSWord && c.Kret.Rethook && c.Resolve.NeedsSymbol }, []string{"5.18", "6.0"}, []string{"5.17.15"}},
+		"EntryFlag":   {func(c *Config) bool { return c.Resolve.EntryFlag }, []string{"6.1", "6.6"}, []string{"6.0.19"}},
+		"MaxActive":   {func(c *Config) bool { return c.Kret.DefaultMaxActive == MaxActivePossible }, []string{"6.1", "6.6"}, []string{"5.15", "5.19", "6.0"}},
+		"SwitchTo":    {func(c *Config) bool { return c.Kret.BlacklistSwitchTo }, []string{"6.6", "6.8"}, []string{"6.9", "6.12"}},
+		"char":        {func(c *Config) bool { return c.Tracing.Types == Types612 }, []string{"6.3", "6.8"}, []string{"6.1", "6.2"}},
+		"no_fault":    {func(c *Config) bool { return c.FaultHandler }, []string{"4.19", "5.13"}, []string{"5.14"}},
+		"EVEX":        {func(c *Config) bool { return c.Decoder.EVEX }, []string{"4.9", "4.18.0-147"}, []string{"4.4", "4.8"}},
+		"StaticCalls": {func(c *Config) bool { return c.Check.StaticCalls }, []string{"5.10", "6.8"}, []string{"5.9"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, r := range tc.with {
+				require.True(t, tc.of(ForRelease(version(t, r))), r)
+			}
+			for _, r := range tc.until {
+				require.False(t, tc.of(ForRelease(version(t, r))), r)
+			}
+		})
+	}
+}
+
+func TestStanding(t *testing.T) {
+	for release, want := range map[string]Standing{
+		"4.4.1": Modelled, "5.10.5": Modelled, "6.12.90": Modelled, "5.4": Between, "5.15.0-91": Between, "6.19": Between,
+		"7.3.4": Between, "7.4": Newer, "8.0": Newer,
+	} {
+		require.Equal(t, want, version(t, release).Standing(), release)
+	}
+}
+
+func TestSpansAreNamedOnce(t *testing.T) {
+	seen := map[string]bool{}
+	for _, s := range spans {
+		require.False(t, seen[s.Field], s.Field)
+		seen[s.Field] = true
+	}
+}
