@@ -279,7 +279,9 @@ func TestLikeGo(t *testing.T) {
 					}
 				})
 				t.Logf("calls into Go: %d, without the fast path %d", crossed[0], crossed[1])
-				require.Less(t, crossed[0], crossed[1])
+				if !testing.Short() { // a short run may have no hit that comes a second time
+					require.Less(t, crossed[0], crossed[1])
+				}
 			})
 		}
 	}

@@ -78,7 +78,9 @@ func (s *summary) end(e event, w io.Writer) {
 	t := s.test(e)
 	t.result = result(e.Action)
 	if e.Test != "" {
-		if parent, ok := parentOf(e.Test); ok {
+		// A subtest's name may have slashes of its own, so that what is before
+		// the last one need not be a test.
+		for parent, ok := parentOf(e.Test); ok; parent, ok = parentOf(parent) {
 			p := s.test(event{Package: e.Package, Test: parent})
 			p.parent = true
 			p.subFail = p.subFail || e.Action == "fail"

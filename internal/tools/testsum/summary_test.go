@@ -34,6 +34,14 @@ func TestParentFailingByItselfCounts(t *testing.T) {
 	require.Equal(t, map[string]result{"m/a.TestX/one": passed, "m/a.TestX": failed}, s.counted())
 }
 
+func TestSlashesInASubtestsName(t *testing.T) {
+	s, _ := digest(t,
+		`{"Action":"fail","Package":"m/a","Test":"TestX/6.1/false"}`,
+		`{"Action":"fail","Package":"m/a","Test":"TestX"}`,
+		`{"Action":"fail","Package":"m/a"}`)
+	require.Equal(t, map[string]result{"m/a.TestX/6.1/false": failed}, s.counted())
+}
+
 func TestPackageFailingWithoutATestCounts(t *testing.T) {
 	s, out := digest(t,
 		`{"Action":"build-output","ImportPath":"m.x/b [m.x/b.test]","Output":"b.go:1:1: syntax error\n"}`,
