@@ -34,6 +34,9 @@ var (
 	ErrCrowded = errors.New("too much guest code called by one handler")
 	// ErrNoMemory: the guest's heap, stacks or module space are full.
 	ErrNoMemory = errors.New("guest memory is full")
+	// ErrLayout: the image's segments, modules or per-CPU area cannot be laid into
+	// a machine's memory.
+	ErrLayout = errors.New("image cannot be laid out")
 	// ErrHandler: a handler written in Go panicked.
 	ErrHandler = errors.New("handler panicked")
 	// ErrEngine: the engine failed by itself, or the host has no memory for

@@ -47,6 +47,7 @@ func TestSegmentInTheLastPage(t *testing.T) {
 		if err == nil {
 			m.Close()
 		}
+		require.ErrorIs(t, err, ErrLayout)
 		require.ErrorIs(t, err, errno.EINVAL, "%s %#x %s", c.at, c.size, c.end)
 	}
 	at := lastPage - PageSize

@@ -7,6 +7,7 @@ package emu
 import "C"
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"unsafe"
@@ -141,10 +142,10 @@ func New(src Source, o *Options) (*Machine, error) {
 
 func (m *Machine) build(model int) error {
 	if err := m.laySegments(m.src.Segments()); err != nil {
-		return err
+		return layoutError(err)
 	}
 	if err := m.layRest(); err != nil {
-		return err
+		return layoutError(err)
 	}
 	for n := range m.opt.CPUs {
 		if err := m.open(model); err != nil {
@@ -153,7 +154,7 @@ func (m *Machine) build(model int) error {
 	}
 	m.cur = m.cpus[0]
 	if err := m.layPerCPU(); err != nil {
-		return err
+		return layoutError(err)
 	}
 	for _, c := range m.cpus {
 		if err := c.boot(); err != nil {
@@ -165,6 +166,14 @@ func (m *Machine) build(model int) error {
 	}
 	_, err := m.newTask("boot")
 	return err
+}
+
+// layoutError makes it the image's fault, unless it is the engine's.
+func layoutError(err error) error {
+	if errors.Is(err, ErrEngine) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrLayout, err)
 }
 
 // Close frees the machine's memory and engines. A second Close does nothing.

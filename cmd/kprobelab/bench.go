@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/bench"
+	"kprobelab/internal/bounded"
 )
 
 const benchHelp = `Measures what a hit costs on each path that it can take, on the guest kernel inside the
@@ -151,12 +152,15 @@ func (r *benchRun) run(t *term, c *cli.Command) error {
 	return r.execute(t)
 }
 
+// maxBenchFile is the longest file that bench reads, in bytes.
+const maxBenchFile = 16 << 20
+
 // hardware is a processor by name, or by the file that describes it.
 func hardware(name string) (bench.Hardware, error) {
 	if h, ok := bench.NamedHardware(name); ok {
 		return h, nil
 	}
-	text, err := os.ReadFile(name)
+	text, err := bounded.ReadFile(name, maxBenchFile)
 	if errors.Is(err, os.ErrNotExist) {
 		return bench.Hardware{}, usagef("--hardware: there is no processor and no file %q: there are %s", name, strings.Join(bench.HardwareNames(), ", "))
 	}

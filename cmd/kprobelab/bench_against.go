@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/bench"
+	"kprobelab/internal/bounded"
 )
 
 const againstHelp = `
@@ -51,7 +51,7 @@ func (f *benchFiles) open(c *cli.Command) error {
 	if err := errors.Join(oneOf(c, "csv", "against"), oneOf(c, "symbol", "against")); err != nil || f.against == "" {
 		return err
 	}
-	text, err := os.ReadFile(f.against)
+	text, err := bounded.ReadFile(f.against, maxBenchFile)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (f *benchFiles) open(c *cli.Command) error {
 
 // read is the report of --report.
 func (f *benchFiles) read() (*bench.Report, error) {
-	text, err := os.ReadFile(f.report)
+	text, err := bounded.ReadFile(f.report, maxBenchFile)
 	if err != nil {
 		return nil, err
 	}

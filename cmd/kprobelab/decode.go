@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/hex"
+	"errors"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -43,7 +44,7 @@ func decodeCommand(t *term) *cli.Command {
 	}
 }
 
-func decode(t *term, c *cli.Command) error {
+func decode(t *term, c *cli.Command) (err error) {
 	if c.Args().Len() == 0 {
 		return usagef("decode wants the bytes of an instruction in hex, or -; try kprobelab decode --help")
 	}
@@ -56,7 +57,7 @@ func decode(t *term, c *cli.Command) error {
 		return usagef("there is no profile %q: there are %s", c.String("kernel"), strings.Join(profile.Names(), ", "))
 	}
 	out := bufio.NewWriter(t.out)
-	defer out.Flush()
+	defer func() { err = errors.Join(err, out.Flush()) }()
 	v := &decodeView{w: out, style: t.outStyle, json: c.Bool("json"), kernel: &p.Decoder, at: addr}
 	if c.Args().Len() == 1 && c.Args().First() == "-" {
 		return v.lines(os.Stdin)
@@ -98,12 +99,18 @@ type decodeView struct {
 	at     x86.Addr
 }
 
+// maxDecodeLine is the longest line of decode -, in bytes.
+const maxDecodeLine = 1 << 20
+
 // lines decodes one instruction a line. A line that is none is an answer, too.
 func (v *decodeView) lines(r io.Reader) error {
-	in := bufio.NewReader(r)
+	in := bufio.NewReaderSize(r, maxDecodeLine)
 	for {
-		line, err := in.ReadString('\n')
-		if text := strings.TrimSpace(line); text != "" {
+		line, err := in.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			return &failure{exitImage, fmt.Errorf("a line has more than %d bytes", maxDecodeLine)}
+		}
+		if text := strings.TrimSpace(string(line)); text != "" {
 			v.line(text)
 		}
 		if in.Buffered() == 0 { // a caller that asks line by line waits for the answer

@@ -36,7 +36,7 @@ func (p *plan) execute(t *term, img *kimage.Image, w work) (err error) {
 	defer func() { err = errors.Join(err, rec.close()) }()
 	lab, err := kprobelab.New(img, o)
 	if err != nil {
-		return usagef("%w", err)
+		return machineError(img, err)
 	}
 	defer lab.Close()
 	l := session.New(lab)
@@ -64,6 +64,15 @@ func (p *plan) execute(t *term, img *kimage.Image, w work) (err error) {
 	r.unplantAll()
 	r.out.counters(r.done)
 	return errors.Join(err, r.out.flush())
+}
+
+// machineError is the error of a machine that cannot be made: the image's fault,
+// or that of what the user chose.
+func machineError(img *kimage.Image, err error) error {
+	if errors.Is(err, emu.ErrLayout) {
+		return &failure{exitImage, fmt.Errorf("%s: %w", img.Name(), err)}
+	}
+	return usagef("%w", err)
 }
 
 func (p *plan) output(t *term, l *kprobelab.Lab, many bool) output {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/kimage"
 )
 
@@ -49,6 +50,9 @@ func asmSubject(t *term, c *cli.Command) (*subject, string, error) {
 	return s, point, err
 }
 
+// maxObject is the longest object of an assembler that is read, in bytes.
+const maxObject = 64 << 20
+
 // assemble returns the object that the file makes.
 func assemble(file string) ([]byte, error) {
 	if _, err := os.Stat(file); err != nil {
@@ -70,7 +74,7 @@ func assemble(file string) ([]byte, error) {
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("--asm: %s: %s", filepath.Base(tool[0]), firstComplaint(said.String(), err))
 	}
-	return os.ReadFile(out)
+	return bounded.ReadFile(out, maxObject)
 }
 
 // assembler is the command to run, without the file names. gcc runs the

@@ -18,7 +18,7 @@ import (
 func (p *mounting) serve(ctx context.Context, t *term, img *kimage.Image) error {
 	l, err := kprobelab.New(img, &kprobelab.Options{CPUs: p.cpus, Seed: p.seed, Budget: p.budget, Optimize: true})
 	if err != nil {
-		return usagef("%w", err)
+		return machineError(img, err)
 	}
 	defer l.Close()
 	var mu sync.Mutex

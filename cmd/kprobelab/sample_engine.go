@@ -26,7 +26,7 @@ const sampleBudget = 1_000_000_000
 func (r *sampleRun) execute(t *term, img *kimage.Image) error {
 	l, err := kprobelab.New(img, &kprobelab.Options{CPUs: r.cpus, Seed: r.seed, Budget: sampleBudget})
 	if err != nil {
-		return usagef("%w", err)
+		return machineError(img, err)
 	}
 	defer l.Close()
 	w := bufio.NewWriter(t.out)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"kprobelab/internal/bounded"
 )
 
 // Via is the way in which a tool asks for its probe. The ways differ in what
@@ -51,7 +53,7 @@ type Probe struct {
 // (#) are left out. A line that is no probe is a Probe that no kernel takes.
 // The error is the reader's, or says that there is no probe.
 func ReadProbes(r io.Reader) ([]Probe, error) {
-	b, err := io.ReadAll(io.LimitReader(r, maxProbes))
+	b, err := bounded.ReadAll(r, maxProbes)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,8 @@ import (
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/kprobes/rule"
 	"kprobelab/x86"
+
+	"kprobelab/internal/bounded"
 )
 
 // maxLine is the longest line of a list of points, in bytes.
@@ -41,6 +43,9 @@ func ReadPoints(r io.Reader) ([]ScanPoint, error) {
 	return l.points, err
 }
 
+// maxList is the longest file of lines, unpacked, in bytes.
+const maxList = 1 << 30
+
 // eachLine calls f for each line of a file, plain or gzip, until f returns an
 // error. It puts the line's number before that error.
 func eachLine(r io.Reader, f func(line []byte) error) error {
@@ -52,7 +57,7 @@ func eachLine(r io.Reader, f func(line []byte) error) error {
 		}
 		b = bufio.NewReader(z)
 	}
-	lines := bufio.NewScanner(b)
+	lines := bufio.NewScanner(bounded.Reader(b, maxList))
 	lines.Buffer(nil, maxLine)
 	n := 1
 	for ; lines.Scan(); n++ {

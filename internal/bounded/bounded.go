@@ -1,0 +1,52 @@
+// Package bounded reads files and streams up to a limit. Whatever the program
+// reads whole, it reads by this package, except for an image, whose limit is
+// package kimage's own: a device or a pipe may never end.
+package bounded
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// ErrTooLong is a file or a stream that has more bytes than the limit.
+var ErrTooLong = errors.New("too long")
+
+// Reader reads from r, and fails with ErrTooLong once more than limit bytes come.
+func Reader(r io.Reader, limit int64) io.Reader { return &reader{r, limit, limit} }
+
+type reader struct {
+	r           io.Reader
+	left, limit int64
+}
+
+func (b *reader) Read(p []byte) (int, error) {
+	if int64(len(p)) > b.left+1 {
+		p = p[:b.left+1] // the one byte too many tells the end from a limit reached
+	}
+	n, err := b.r.Read(p)
+	if int64(n) > b.left {
+		n, err = int(b.left), fmt.Errorf("%w: it has more than %d bytes", ErrTooLong, b.limit)
+	}
+	b.left -= int64(n)
+	return n, err
+}
+
+// ReadAll reads r to its end.
+func ReadAll(r io.Reader, limit int64) ([]byte, error) { return io.ReadAll(Reader(r, limit)) }
+
+// ReadFile reads a whole file. Its error is an *fs.PathError.
+func ReadFile(name string, limit int64) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := ReadAll(f, limit)
+	if errors.Is(err, ErrTooLong) {
+		err = &fs.PathError{Op: "read", Path: name, Err: err}
+	}
+	return b, err
+}
