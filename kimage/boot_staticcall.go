@@ -9,6 +9,8 @@ type staticCallPatcher struct {
 	nops  nops
 	ret0  x86.Addr
 	retFn x86.Addr
+	// inline has the code that stands for a call of each of inlineCalls.
+	inline map[x86.Addr][]byte
 	// thunkAt, when not nil, is the thunk for a return at an address, 0 for a
 	// plain return.
 	thunkAt func(x86.Addr) x86.Addr
@@ -25,6 +27,18 @@ var (
 	xor5rax = []byte{0x2e, 0x2e, 0x2e, 0x31, 0xc0}
 )
 
+// inlineCalls are the functions whose body is written in place of their call, by
+// name: a warning is ud1 (%edx),%rdi (6.19 and later), and the unlocking of a
+// spinlock on bare metal is movb $0,(%rdi) with two prefixes (7.3). No static
+// call of an older kernel names them.
+var inlineCalls = []struct {
+	fn   string
+	code []byte
+}{
+	{"__WARN_trap", []byte{0x67, 0x48, 0x0f, 0xb9, 0x3a}},
+	{"__raw_callee_save___native_queued_spin_unlock", []byte{0x3e, 0x3e, 0xc6, 0x07, 0x00}},
+}
+
 // newStaticCalls makes the patcher for the processor. The kernel initialises
 // static calls before it decides on return thunks, so a tail call of nothing is
 // a plain return on every processor; 6.12 writes it again after that.
@@ -32,6 +46,12 @@ func (p *bootPatcher) newStaticCalls() *staticCallPatcher {
 	sc := &staticCallPatcher{img: p.img, nops: p.nops}
 	sc.ret0, _ = p.img.symbolAddr("__static_call_return0")
 	sc.retFn, _ = p.img.symbolAddr("__static_call_return")
+	sc.inline = map[x86.Addr][]byte{}
+	for _, c := range inlineCalls {
+		if fn, ok := p.img.symbolAddr(c.fn); ok {
+			sc.inline[fn] = c.code
+		}
+	}
 	if _, again := p.img.symbolAddr("static_call_force_reinit"); again {
 		sc.thunkAt = p.returnThunkAt
 	}
@@ -57,6 +77,8 @@ func (p *staticCallPatcher) write(at, fn x86.Addr, tail bool) {
 		copy(text, p.nops.atomic5)
 	case !tail && fn == p.ret0:
 		copy(text, xor5rax)
+	case !tail && p.inline[fn] != nil:
+		copy(text, p.inline[fn])
 	default:
 		text[0] = 0xe8
 		if tail {

@@ -123,6 +123,9 @@ func TestStaticCallForms(t *testing.T) {
 		"tail_call":           {"e900000000", testText + 0x100, true, "e9fb000000"},
 		"call_of_nothing":     {"e800000000", 0, false, "0f1f440000"},
 		"tail_of_nothing":     {"e900000000", 0, true, "c3cccccccc"},
+		"call_that_warns":     {"e800000000", testText + 0x400, false, "67480fb93a"},
+		"jump_to_a_warning":   {"e900000000", testText + 0x400, true, "e9fb030000"},
+		"call_of_unlock":      {"e800000000", testText + 0x500, false, "3e3ec60700"},
 		"call_of_return0":     {"e800000000", testText + 0x200, false, "2e2e2e31c0"},
 		"jcc_tail":            {"0f8400000000", testText + 0x100, true, "0f84fa000000"},
 		"jcc_tail_of_nothing": {"0f8500000000", 0, true, "0f85fa020000"},
@@ -131,7 +134,8 @@ func TestStaticCallForms(t *testing.T) {
 			text := make([]byte, 0x400)
 			copy(text, fromHex(t, c.text))
 			p := &staticCallPatcher{img: tableImage(t, text), nops: nops{forms: nopl[:9], atomic5: nopl[5]},
-				ret0: testText + 0x200, retFn: testText + 0x300}
+				ret0: testText + 0x200, retFn: testText + 0x300,
+				inline: map[x86.Addr][]byte{testText + 0x400: inlineCalls[0].code, testText + 0x500: inlineCalls[1].code}}
 			p.write(testText, c.fn, c.tail)
 			n := len(fromHex(t, c.want))
 			require.Equal(t, fromHex(t, c.want), p.img.bytes(testText, n))

@@ -92,10 +92,11 @@ func (img *Image) readExceptions(o tableOwner) {
 }
 
 // readBugs reads struct bug_entry: a relative pointer, with file and line
-// (DEBUG_BUGVERBOSE, 12 bytes) or without (8 bytes).
+// (DEBUG_BUGVERBOSE, 12 bytes), without (8 bytes), or with a format before the
+// file (6.19 and later, 16 bytes).
 func (img *Image) readBugs(o tableOwner) {
 	at, data := o.table("__bug_table", "__start___bug_table", "__stop___bug_table")
-	l := img.pickLayout(at, data, []layout{{size: 12, addr: rel32}, {size: 8, addr: rel32}})
+	l := img.pickLayout(at, data, []layout{{size: 12, addr: rel32}, {size: 8, addr: rel32}, {size: 16, addr: rel32}})
 	for off := 0; off+l.size <= len(data); off += l.size {
 		here := at.Add(int64(off))
 		b := Bug{Addr: rel32(here, data[off:]), Flags: here.Add(int64(l.size - 2))}
@@ -103,9 +104,10 @@ func (img *Image) readBugs(o tableOwner) {
 			img.ignore("__bug_table")
 			continue
 		}
-		if l.size == 12 {
-			b.File = img.cstring(rel32(here+4, data[off+4:]))
-			b.Line = int(binary.LittleEndian.Uint16(data[off+8:]))
+		if l.size >= 12 {
+			file := l.size - 8
+			b.File = img.cstring(rel32(here.Add(int64(file)), data[off+file:]))
+			b.Line = int(binary.LittleEndian.Uint16(data[off+file+4:]))
 		}
 		img.tables.bugs = append(img.tables.bugs, b)
 	}

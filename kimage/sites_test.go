@@ -82,6 +82,12 @@ func TestTableLayouts(t *testing.T) {
 		"bug_8_bytes": {testSection{name: "__bug_table", data: relTable(testText+5, 1, testText+4, 1)}, func(t *testing.T, img *Image) {
 			require.Equal(t, []x86.Addr{testText + 4, testText + 5}, bugAddrs(img))
 		}},
+		"bug_16_bytes": {testSection{name: "__bug_table", data: relTable(testText+5, 1, 1, 2, testText+4, 1, 1, 2)}, func(t *testing.T, img *Image) {
+			b, ok := img.BugAt(testText + 5)
+			require.True(t, ok)
+			require.Equal(t, Bug{Addr: testText + 5, Flags: testTable + 14, Line: 2}, b)
+			require.Empty(t, img.IgnoredEntries())
+		}},
 		"jump_label_16_bytes": {testSection{name: "__jump_table", data: relTable(testText+0x20, testText+0x40, 0x101, 0, testText+0x10, testText+0x12, 0x200, 0)}, func(t *testing.T, img *Image) {
 			require.Equal(t, []JumpLabel{
 				{Addr: testText + 0x10, Target: testText + 0x12, Key: testTable + 24 + 0x200, Len: 2},

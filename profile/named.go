@@ -1,5 +1,7 @@
 package profile
 
+import "slices"
+
 // Default is the profile that is used where nothing says otherwise: Debian
 // 12's kernel, which has PREEMPTION.
 const Default = "6.1"
@@ -9,9 +11,24 @@ func Names() []string {
 	return []string{"2.6.18", "4.4", "5.8", "5.10", "6.1", "6.12"}
 }
 
+// Derived lists the other profiles that Named knows, oldest first: those of
+// series between the named ones, which follow from the dates of changes and were
+// not compared with a kernel field by field.
+func Derived() []string {
+	return []string{"4.14", "4.19", "5.4", "5.15", "6.6", "6.8", "6.9", "6.18", "7.0", "7.3"}
+}
+
 // Named returns a fresh copy of the profile with that name, and whether there
-// is one.
+// is one. A derived one is that of its series' newest release.
 func Named(name string) (*Config, bool) {
+	if slices.Contains(Derived(), name) {
+		v, _ := ParseVersion(name)
+		v.Patch = AnyPatch
+		c := ForRelease(v)
+		c.Describes = "Linux " + name + ": profile " + c.Name + " with the fields that other releases changed"
+		c.Name = name
+		return c, true
+	}
 	build, ok := map[string]func() Config{
 		"2.6.18": v2618, "4.4": v44, "5.8": v58, "5.10": v510, "6.1": v61, "6.12": v612,
 	}[name]

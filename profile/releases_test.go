@@ -102,3 +102,22 @@ func TestSpansAreNamedOnce(t *testing.T) {
 		seen[s.Field] = true
 	}
 }
+
+func TestDerived(t *testing.T) {
+	for _, name := range Derived() {
+		c, ok := Named(name)
+		require.True(t, ok)
+		require.Equal(t, name, c.Name)
+		require.NotContains(t, Names(), name)
+		v := version(t, name)
+		v.Patch = AnyPatch
+		want := ForRelease(v)
+		want.Name, want.Describes = c.Name, c.Describes
+		require.Equal(t, want, c)
+	}
+	v, _ := Named("6.8")
+	require.Equal(t, Boost61, v.Slot.BoostRule)
+	require.False(t, v.Optimize.IndirectJumps)
+	v, _ = Named("5.15")
+	require.True(t, v.Check.PaddingInt3)
+}
