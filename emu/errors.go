@@ -123,6 +123,9 @@ func place(symbol string, ip x86.Addr) string {
 type BudgetError struct {
 	// Limit is the budget, in instructions.
 	Limit uint64
+	// Work says that the run has not executed as many, but has made the host work
+	// as long by other means: code to translate, traps, switches of tasks.
+	Work bool
 	// IP is the start of the block that would have run next.
 	IP     x86.Addr
 	Symbol string
@@ -130,6 +133,9 @@ type BudgetError struct {
 
 // Error is one line.
 func (e *BudgetError) Error() string {
+	if e.Work {
+		return fmt.Sprintf("still running after the work that a budget of %d instructions allows, with few instructions but much to translate, trap or switch, at %s", e.Limit, place(e.Symbol, e.IP))
+	}
 	return fmt.Sprintf("still running after %d instructions, at %s", e.Limit, place(e.Symbol, e.IP))
 }
 

@@ -3,6 +3,7 @@
 package emu
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -90,4 +91,42 @@ func TestHandlersThatRecurse(t *testing.T) {
 	m.SetTraps(&trapFuncs{int3: func(*x86.PtRegs) bool { return true }})
 	_, err = m.Call("probed", 1)
 	require.NoError(t, err)
+}
+
+// TestWorkIsBounded: what takes long in few instructions ends with an allowance
+// of its own, and the clock and the budget do not count it.
+func TestWorkIsBounded(t *testing.T) {
+	again := func(r *x86.PtRegs) bool { return true }
+	for _, c := range []struct {
+		name  string
+		code  []byte
+		arg   uint64
+		traps *trapFuncs
+	}{
+		{name: "many blocks", code: append(slices.Repeat([]byte{0x74, 0}, 40_000), 0xe9, 0x7b, 0xc7, 0xfe, 0xff)}, // jz .+2 …; jmp to the first
+		{name: "self-modifying text", code: rewrites, arg: 1 << 40},
+		{name: "its own block", code: selfWriter, arg: 1 << 40},
+		{name: "probed loop", code: []byte{0xcc, 0xeb, 0xfd}, traps: &trapFuncs{int3: again}},
+		{name: "mov to cr3", code: []byte{0x0f, 0x20, 0xd8, 0x0f, 0x22, 0xd8, 0xeb, 0xf8}},
+		{name: "yields", code: []byte{0xe6, 0xe1, 0xeb, 0xfc}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			img := writableText{&tinyImage{}}
+			at := img.add("endless", c.code...)
+			img.add("seven", 0xb8, 7, 0, 0, 0, 0xc3)
+			m := boot(t, img, &Options{Budget: 1 << 40, HeapSize: 1 << 20})
+			m.allowed = 20_000_000
+			m.SetTraps(nil)
+			if c.traps != nil {
+				m.SetTraps(c.traps)
+			}
+			_, err := m.CallAddr(at, c.arg)
+			var over *BudgetError
+			require.ErrorAs(t, err, &over)
+			require.True(t, over.Work)
+			got, err := m.Call("seven")
+			require.NoError(t, err)
+			require.Equal(t, uint64(7), got)
+		})
+	}
 }

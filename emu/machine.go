@@ -27,7 +27,9 @@ type Options struct {
 	CPUModel string
 	// Budget is how many instructions a Call or a Run may execute before it
 	// fails with a *BudgetError: 100 million by default. A fault that the
-	// guest survives counts as 500.
+	// guest survives counts as 500. What else takes the host's time, translations
+	// of code, traps and switches of tasks, has an allowance of its own, which
+	// grows with the budget: see BudgetError.Work.
 	Budget uint64
 	// Slice is after how many instructions the scheduler may switch to another
 	// task: 1000 by default, counted by blocks.
@@ -104,6 +106,8 @@ type Machine struct {
 	closed    bool
 	// budget is the instruction count at which the run fails.
 	budget uint64
+	// allowed is the work of the host that one run may make beside instructions.
+	allowed uint64
 	// runs is how many runs have begun and not ended: those of the engine inside
 	// its hooks, and those that a receiver of faults began between two of them.
 	runs int
@@ -124,6 +128,7 @@ func New(src Source, o *Options) (*Machine, error) {
 	if err != nil {
 		return nil, err
 	}
+	m.allowed = workAllowance(m.opt.Budget)
 	m.rng = rand.New(rand.NewPCG(uint64(m.opt.Seed), 0))
 	if m.c = (*C.kpl_machine)(C.calloc(1, C.sizeof_kpl_machine)); m.c == nil {
 		return nil, ErrNoMemory

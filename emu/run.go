@@ -43,6 +43,9 @@ func (m *Machine) run(c *cpu, ip x86.Addr, limit uint64) (outcome, error) {
 	defer func() { m.runs-- }()
 	m.cur, m.curCPU = c, c.n
 	for {
+		if m.c.work > m.c.allowance {
+			return 0, m.overWorked(ip)
+		}
 		m.c.stop_at, m.c.budget = C.uint64_t(min(limit, m.budget)), C.uint64_t(m.budget)
 		c.start(m, ip)
 		if m.err != nil {
@@ -60,6 +63,9 @@ func (m *Machine) run(c *cpu, ip x86.Addr, limit uint64) (outcome, error) {
 		case C.KPL_EXIT:
 			return exited, nil
 		case C.KPL_TIME:
+			if m.c.work > m.c.allowance {
+				return 0, m.overWorked(x86.Addr(c.c.ip))
+			}
 			if uint64(m.c.instrs) < m.budget {
 				return sliced, nil
 			}
@@ -76,6 +82,7 @@ func (m *Machine) run(c *cpu, ip x86.Addr, limit uint64) (outcome, error) {
 			}
 			ip = next
 			m.budget -= min(faultCost, m.budget)
+			m.c.work += faultCost
 			if uint64(m.c.instrs) >= m.budget {
 				return 0, m.overBudget(ip)
 			}
@@ -89,6 +96,10 @@ func (m *Machine) run(c *cpu, ip x86.Addr, limit uint64) (outcome, error) {
 
 func (m *Machine) overBudget(at x86.Addr) error {
 	return &BudgetError{Limit: m.opt.Budget, IP: at, Symbol: m.Symbolize(at)}
+}
+
+func (m *Machine) overWorked(at x86.Addr) error {
+	return &BudgetError{Limit: m.opt.Budget, Work: true, IP: at, Symbol: m.Symbolize(at)}
 }
 
 // fault handles an exception that ended the run, and returns where to go on. It

@@ -42,6 +42,7 @@ func (m *Machine) schedule(target *Task) error {
 		if m.budget < m.opt.Budget {
 			m.budget = math.MaxUint64
 		}
+		m.c.allowance = m.c.work + C.uint64_t(m.allowed)
 	}
 	for {
 		if m.until != nil && m.until() {
@@ -64,9 +65,22 @@ func (m *Machine) schedule(target *Task) error {
 	}
 }
 
+// workAllowance is how much work of the host beside instructions a budget allows:
+// several times what a run needs that does not set out to waste it.
+func workAllowance(budget uint64) uint64 {
+	const most = 1 << 60
+	return freeWork + workPerInstruction*min(budget, most/workPerInstruction)
+}
+
+const (
+	freeWork           = 500_000_000
+	workPerInstruction = 4
+)
+
 // turn gives t one slice on c. It reports whether the target's call is done.
 func (m *Machine) turn(c *cpu, t *Task, alone bool, target *Task) (bool, error) {
 	m.load(c, t)
+	m.c.work += C.KPL_WORK_TURN
 	m.c.task, m.curTask = C.int(t.n), t.n
 	c.words[localTask] = uint64(t.n)
 	if t.state == ready {

@@ -98,6 +98,10 @@ enum { KPL_COUNTS = 65536, KPL_LONG = 64, KPL_LONG_COUNTS = 256, KPL_MAX_REGIONS
 enum { KPL_BLOCK_BYTES = 400, KPL_CODE_BYTES = 160 };
 enum { KPL_BUFFER = 128 << 20, KPL_FLUSH_AT = 24 << 20, KPL_NEVER_ABOVE = 48 << 20 };
 
+/* What takes the host's time beside instructions, as instructions that would
+ * take as long. It is no part of the virtual clock or of the budget. */
+enum { KPL_WORK_BLOCK = 1000, KPL_WORK_BYTE = 100, KPL_WORK_TRAP = 150, KPL_WORK_FILL = 60, KPL_WORK_TURN = 200, KPL_WORK_FLUSH = 100000 };
+
 typedef struct kpl_machine {
 	uintptr_t handle;   /* Go's number for the machine */
 	kpl_region regions[KPL_MAX_REGIONS];
@@ -106,6 +110,8 @@ typedef struct kpl_machine {
 	uint64_t extra;     /* the virtual clock is instrs + extra nanoseconds */
 	uint64_t stop_at;   /* the run stops before the next block once instrs is this */
 	uint64_t budget;    /* no run goes on once instrs is this */
+	uint64_t work;      /* host work that no instruction stands for; WORK_ below */
+	uint64_t allowance; /* no run goes on once work is more than this */
 	uint64_t crossings; /* how often a hook called Go */
 	uint64_t trap_cost; /* of an int3 or #DB, in virtual nanoseconds */
 	uint64_t outer_end; /* what a function that the host called returns to */

@@ -34,6 +34,7 @@ void kpl_cpu_drop_all(kpl_cpu *c)
 	uc_ctl_flush_tb((uc_engine *)c->uc);
 	kpl_forget_all_counts(c->m);
 	c->flushed = c->m->translated;
+	c->m->work += KPL_WORK_FLUSH;
 }
 
 void kpl_cpu_flush_tlb(kpl_cpu *c) { uc_ctl_flush_tlb((uc_engine *)c->uc); }

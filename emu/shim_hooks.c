@@ -34,6 +34,7 @@ static void fault(kpl_cpu *c, int vector)
 static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *e, void *user)
 {
 	kpl_cpu *c = user;
+	add_work(c->m, KPL_WORK_FILL);
 	kpl_region *r = region_at(c->m, va);
 	uint8_t need = type == UC_MEM_WRITE ? KPL_W : type == UC_MEM_FETCH ? KPL_X : KPL_R;
 
@@ -103,6 +104,7 @@ static void on_translated(uc_engine *uc, uc_tb *tb, uc_tb *prev, void *user)
 	kpl_cpu *c = user;
 
 	add_translation(c, tb->size);
+	add_work(c->m, KPL_WORK_BLOCK + KPL_WORK_BYTE * (uint64_t)tb->size);
 	if (crowded(c))
 		c->m->stop_at = 0;
 }
@@ -116,6 +118,7 @@ static uint32_t count_block(kpl_cpu *c, kpl_count *k, uint64_t pc, uint32_t size
 	 * translates the whole block, which on_translated does not see. */
 	if (uc_ctl_request_cache((uc_engine *)c->uc, pc, &tb) != UC_ERR_OK || tb.size != size || !tb.icount) {
 		add_translation(c, tb.size);
+		add_work(c->m, KPL_WORK_BLOCK + KPL_WORK_BYTE * (uint64_t)tb.size);
 		tb.icount = size / 4 + 1;
 	}
 	*k = (kpl_count){ pc, size, tb.icount };
@@ -188,6 +191,7 @@ static void leave_go(kpl_cpu *c, const struct level *l)
 	c->reason = l->reason;
 	c->in_callout = l->in_callout;
 	c->miss = 0;
+	add_work(c->m, KPL_WORK_TRAP); /* and what Go ran may have used the allowance up */
 	/* What Go ran may have filled the buffer of translations. */
 	if (!c->reason && c->depth == 1 && in_buffer(c) > KPL_FLUSH_AT)
 		stop_later(c, KPL_CROWDED);
@@ -280,6 +284,7 @@ static void on_intr(uc_engine *uc, uint32_t vector, void *user)
 		return;
 	}
 	c->m->extra += c->m->trap_cost;
+	add_work(c->m, KPL_WORK_TRAP);
 	if (vector == 3 && c->answer == KPL_ANSWER && answered(c))
 		return;
 	if (vector == 3 && c->m->ngates && !*c->guard && through_gate(c))

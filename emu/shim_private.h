@@ -34,6 +34,14 @@ static inline kpl_count *count_at(kpl_machine *m, uint64_t pc, uint32_t size)
 	return &m->counts[spread(pc) % KPL_COUNTS];
 }
 
+/* The run ends before its next block once that is too much work. */
+static inline void add_work(kpl_machine *m, uint64_t n)
+{
+	m->work += n;
+	if (__builtin_expect(m->work > m->allowance, 0))
+		m->stop_at = 0;
+}
+
 static inline uint64_t in_buffer(kpl_cpu *c) { return c->m->translated - c->flushed; }
 
 void kpl_save_page(kpl_machine *m, kpl_region *r, uint64_t page);
