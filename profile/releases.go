@@ -40,6 +40,7 @@ func ParseVersion(release string) (v Version, ok bool) {
 	return Version{n[0], n[1], n[2]}, found >= 2
 }
 
+// String is the release as 6.1 or 6.1.5; a patch level of 0, or any, is left out.
 func (v Version) String() string {
 	if v.Patch == 0 || v.Patch == AnyPatch {
 		return fmt.Sprintf("%d.%d", v.Major, v.Minor)
