@@ -9,7 +9,7 @@ import (
 	"kprobelab/x86"
 )
 
-// securityModule is one struct lsm_info: 48 bytes from 5.1 to 6.12.
+// securityModule is one struct lsm_info.
 type securityModule struct {
 	name string
 	// order is negative for the first ones, positive for the last; the
@@ -19,23 +19,52 @@ type securityModule struct {
 	exclusive bool
 }
 
-const (
-	lsmInfoSize  = 48
-	lsmExclusive = 2
-)
+const lsmExclusive = 2
 
-// securityModules reads the table between two symbols.
+// lsmLayouts are the ways that releases have laid out struct lsm_info: from 5.1
+// to 6.18 it begins with the module's name, from 6.19 on with a pointer to struct
+// lsm_id, which does; 7.3 has one more initcall. Order and flags have the same place in both.
+var lsmLayouts = []struct {
+	size  int
+	hasID bool
+}{{48, false}, {104, true}, {112, true}}
+
+// securityModules reads the table between two symbols, by the layout in which
+// every entry has a name.
 func (p *bootPatcher) securityModules(start, stop string) (list []securityModule) {
 	from, ok1 := p.img.symbolAddr(start)
 	to, ok2 := p.img.symbolAddr(stop)
 	if !ok1 || !ok2 || to < from {
 		return nil
 	}
-	data := p.img.bytes(from, int(to-from))
-	for ; len(data) >= lsmInfoSize; data = data[lsmInfoSize:] {
+	for _, l := range lsmLayouts {
+		if list = p.securityModulesAs(p.img.bytes(from, int(to-from)), l.size, l.hasID); list != nil {
+			return list
+		}
+	}
+	return nil
+}
+
+// securityModulesAs is nil where an entry has no name.
+func (p *bootPatcher) securityModulesAs(data []byte, size int, hasID bool) (list []securityModule) {
+	if len(data)%size != 0 {
+		return nil
+	}
+	for ; len(data) > 0; data = data[size:] {
+		at := abs64(data)
+		if hasID {
+			id := p.img.bytes(at, 8)
+			if id == nil {
+				return nil
+			}
+			at = abs64(id)
+		}
+		name := p.img.cString(at)
+		if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			return nil
+		}
 		list = append(list, securityModule{
-			name: p.img.cString(abs64(data)), order: int32(le.Uint32(data[8:])),
-			exclusive: le.Uint64(data[16:])&lsmExclusive != 0,
+			name: name, order: int32(le.Uint32(data[8:])), exclusive: le.Uint64(data[16:])&lsmExclusive != 0,
 		})
 	}
 	return list

@@ -228,3 +228,37 @@ func TestBootOptions(t *testing.T) {
 	_, err := FromBytes("boot", file, &Options{CPU: "z80"})
 	require.ErrorContains(t, err, "z80")
 }
+
+// TestSecurityModuleLayouts: an entry names its module itself, or by an id.
+func TestSecurityModuleLayouts(t *testing.T) {
+	text := make([]byte, 0x200)
+	copy(text, "yama")
+	copy(text[0x80:], appendUint(nil, testText, 8))
+	p := &bootPatcher{img: tableImage(t, text)}
+	for name, c := range map[string]struct {
+		size, entry int
+		id          bool
+		at          uint64
+		ok          bool
+	}{
+		"6.12":             {48, 48, false, testText, true},
+		"6.19":             {104, 104, true, testText + 0x80, true},
+		"7.3":              {112, 112, true, testText + 0x80, true},
+		"other_size":       {104, 112, true, testText + 0x80, false},
+		"id_taken_as_name": {104, 104, true, testText, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data := make([]byte, 2*c.entry)
+			for off := 0; off < len(data); off += c.entry {
+				le.PutUint64(data[off:], c.at)
+				le.PutUint32(data[off+8:], 1)
+				le.PutUint64(data[off+16:], lsmExclusive)
+			}
+			var want []securityModule
+			if c.ok {
+				want = []securityModule{{"yama", 1, true}, {"yama", 1, true}}
+			}
+			require.Equal(t, want, p.securityModulesAs(data, c.size, c.id))
+		})
+	}
+}

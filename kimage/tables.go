@@ -131,7 +131,8 @@ func (img *Image) pickLayout(at x86.Addr, data []byte, layouts []layout) layout 
 			continue
 		}
 		hits, tried := 0, 0
-		for i := 0; i < n; i += 1 + n/256 {
+		// An odd stride: entries of twice the size would all fit an even one.
+		for i := 0; i < n; i += (n/256 + 1) | 1 {
 			off := i * l.size
 			tried++
 			if l.fits == nil && img.inExec(l.addr(at.Add(int64(off)), data[off:])) ||
