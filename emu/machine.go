@@ -202,7 +202,7 @@ func (m *Machine) Close() {
 	}
 	unregister(uintptr(m.c.handle))
 	C.kpl_machine_free(m.c)
-	m.c, m.cpus, m.tasks, m.regions = nil, nil, nil, nil
+	m.c, m.cpus, m.tasks, m.regions, m.recent, m.snapshots = nil, nil, nil, nil, nil, nil
 }
 
 // NumCPU is how many CPUs there are. All are online.

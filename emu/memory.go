@@ -121,6 +121,9 @@ func (m *Machine) region(a x86.Addr) *region {
 // host returns guest memory as host bytes, with every page of it mapped with
 // at least the attributes of need.
 func (m *Machine) host(addr x86.Addr, n int, need byte) ([]byte, error) {
+	if m.c == nil { // not usable(): memory stays when a handler ended its goroutine
+		return nil, ErrClosed
+	}
 	if n == 0 {
 		return nil, nil
 	}
@@ -229,6 +232,9 @@ func (m *Machine) OnText(poke func(at x86.Addr, n int), sync func(cpu int)) {
 
 // SyncCore makes one CPU see all text that was poked.
 func (m *Machine) SyncCore(cpu int) {
+	if m.c == nil {
+		return
+	}
 	c := m.cpus[cpu]
 	for len(c.stale) > 0 {
 		r := c.stale[len(c.stale)-1]

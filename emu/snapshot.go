@@ -78,6 +78,9 @@ func (m *Machine) outside() error {
 // Dirty lists the pages whose content differs from the snapshot's, whoever wrote
 // them, in ascending order, with neighbours joined.
 func (m *Machine) Dirty(since *Snapshot) []x86.Range {
+	if m.c == nil {
+		return nil
+	}
 	first := map[x86.Addr]*C.kpl_undo{}
 	for _, u := range m.undoList()[since.undo:] {
 		if p := x86.Addr(u.page); first[p] == nil {
