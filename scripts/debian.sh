@@ -99,6 +99,19 @@ debian_line() {
 		"$key" "${options:+ $options}" "$uri" "$1"
 }
 
+# lock FILE: waits until no other script has it, and keeps it until this one ends.
+# Two that fetch the same at once would delete each other's state. Without flock
+# (util-linux), nothing is locked.
+lock() {
+	command -v flock >/dev/null 2>&1 || return 0
+	mkdir -p "${1%/*}"
+	exec 9>"$1"
+	flock -n 9 || {
+		say "waiting for another script that fetches the same"
+		flock 9
+	}
+}
+
 # debian_open STATE SUITE [main]: makes the private apt state and fetches the index.
 # Afterwards, $apt_conf is apt's configuration file for it.
 debian_open() {

@@ -117,9 +117,10 @@ from_debian() {
 }
 
 check_tools
-if [ -r "$out/version" ] && [ -r "$out/lib/libunicorn.a" ] && [ -r "$out/include/unicorn/unicorn.h" ]; then
-	exit 0
-fi
+ready() { [ -r "$out/version" ] && [ -r "$out/lib/libunicorn.a" ] && [ -r "$out/include/unicorn/unicorn.h" ]; }
+if ready; then exit 0; fi
+lock "$root/.deps/lock"
+if ready; then exit 0; fi
 if [ -n "${KPROBELAB_UNICORN:-}" ]; then
 	from_folder "$KPROBELAB_UNICORN"
 elif ! from_system; then

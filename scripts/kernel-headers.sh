@@ -15,6 +15,11 @@ if [ -r "$dir/complete" ]; then
 	printf '%s\n' "$headers"
 	exit
 fi
+lock "$root/.cache/headers/lock"
+if [ -r "$dir/complete" ]; then
+	printf '%s\n' "$headers"
+	exit
+fi
 state=$root/.cache/headers/apt
 # The state is large and of no use afterwards, whatever happens.
 trap 'rm -rf "$state"' EXIT

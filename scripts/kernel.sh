@@ -47,6 +47,10 @@ if [ -z "${REFRESH:-}" ] && present; then
 	exit 0
 fi
 if [ "${1:-}" = --present ]; then die "no kernel image is in ${dir#"$root"/}; make kernel fetches one"; fi
+lock "$root/.cache/kernel/lock"
+if [ -z "${REFRESH:-}" ] && present; then
+	exit 0
+fi
 state=$root/.cache/kernel/apt
 # The state is large and of no use afterwards, whatever happens.
 trap 'rm -rf "$state"' EXIT
