@@ -17,7 +17,7 @@ import (
 
 // Options are the choices of a Lab; the zero value of each is its default.
 type Options struct {
-	// Profile names the kernel whose rules hold ("6.1"; profile.Names lists
+	// Profile names the kernel whose rules hold ("6.1"; profile.All lists
 	// them). Empty: the one that the image's facts choose.
 	Profile string
 	// Rules are a profile of the caller's own; with them, Profile is not used.
@@ -92,7 +92,7 @@ func (o *Options) image() (*kimage.Options, error) {
 	if rules == nil && o.Profile != "" {
 		var ok bool
 		if rules, ok = profile.Named(o.Profile); !ok {
-			return nil, fmt.Errorf("profile %q: %w; there are %v", o.Profile, ErrProfile, profile.Names())
+			return nil, fmt.Errorf("profile %q: %w; there are %v", o.Profile, ErrProfile, profile.All())
 		}
 	}
 	return &kimage.Options{

@@ -18,6 +18,20 @@ func Derived() []string {
 	return []string{"4.14", "4.19", "5.4", "5.15", "6.6", "6.8", "6.9", "6.18", "7.0", "7.3"}
 }
 
+// All lists every name that Named knows, oldest first.
+func All() []string {
+	list := append(Names(), Derived()...)
+	slices.SortFunc(list, func(a, b string) int {
+		v, _ := ParseVersion(a)
+		w, _ := ParseVersion(b)
+		if v.before(w) {
+			return -1
+		}
+		return 1
+	})
+	return list
+}
+
 // Named returns a fresh copy of the profile with that name, and whether there
 // is one. A derived one is that of its series' newest release.
 func Named(name string) (*Config, bool) {

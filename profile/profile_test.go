@@ -100,3 +100,19 @@ func ExampleNamed() {
 	fmt.Println(c.Name, c.Slot.BoostRule == Boost61)
 	// Output: 6.1 true
 }
+
+func TestAllNamesAreKnownAndInOrder(t *testing.T) {
+	all := All()
+	require.Len(t, all, len(Names())+len(Derived()))
+	require.Equal(t, "2.6.18", all[0])
+	require.Equal(t, "7.3", all[len(all)-1])
+	for i, name := range all {
+		_, ok := Named(name)
+		require.True(t, ok, name)
+		if i > 0 {
+			v, _ := ParseVersion(all[i-1])
+			w, _ := ParseVersion(name)
+			require.True(t, v.before(w), "%s before %s", all[i-1], name)
+		}
+	}
+}

@@ -211,7 +211,7 @@ func (r *completion) value(flag, typed string) {
 	case "call", "task":
 		r.call(typed)
 	case "kernel":
-		for _, name := range profile.Names() {
+		for _, name := range profile.All() {
 			if p, _ := profile.Named(name); strings.HasPrefix(name, typed) {
 				r.offer(name, p.Describes)
 			}

@@ -60,7 +60,7 @@ func TestComplete(t *testing.T) {
 		"equals_whole":       {"zsh|run|--kprobe=vfs_w", "--kprobe=vfs_write"},
 		"equals_bash_splits": {"bash|run|--kprobe|=|vfs_w", "vfs_write"},
 		"equals_empty":       {"bash|run|--kernel|=", "2.6.18 4.4 5.8 5.10 6.1 6.12"},
-		"profile":            {"fish|info|--kernel|5", "5.8 5.10"},
+		"profile":            {"fish|info|--kernel|5", "5.4 5.8 5.10 5.15"},
 		"file_flag":          {"bash|run|--module|x", ":files"},
 		"call":               {"bash|run|--call|snprin", "'snprintf("},
 		"call_fish_quotes":   {"fish|run|--call|snprin", "snprintf("},

@@ -36,7 +36,7 @@ func decodeCommand(t *term) *cli.Command {
 			),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "addr", Usage: "the hexadecimal `ADDRESS` of the first instruction", Value: "0", Local: true},
-			&cli.StringFlag{Name: "kernel", Usage: "whose decoder the kernel's view is: `PROFILE` is one of " + strings.Join(profile.Names(), ", "), Value: "6.1", Local: true},
+			&cli.StringFlag{Name: "kernel", Usage: "whose decoder the kernel's view is: `PROFILE` is one of " + strings.Join(profile.All(), ", "), Value: "6.1", Local: true},
 			&cli.BoolFlag{Name: "json", Usage: "one JSON object a line: addr, bytes, length, class, target, rip_relative, text, kernel_length, error, and the fields", Local: true},
 		},
 		Commands: []*cli.Command{decodeCheckCommand(t), decodeFuzzCommand(t)},
@@ -54,7 +54,7 @@ func decode(t *term, c *cli.Command) (err error) {
 	}
 	p, ok := profile.Named(c.String("kernel"))
 	if !ok {
-		return usagef("there is no profile %q: there are %s", c.String("kernel"), strings.Join(profile.Names(), ", "))
+		return usagef("there is no profile %q: there are %s", c.String("kernel"), strings.Join(profile.All(), ", "))
 	}
 	out := bufio.NewWriter(t.out)
 	defer func() { err = errors.Join(err, out.Flush()) }()

@@ -163,7 +163,7 @@ func exampleProfile(c *cli.Command) (*profile.Config, error) {
 	}
 	p, ok := profile.Named(name)
 	if !ok {
-		return nil, usagef("there is no profile %q: there are %s", name, strings.Join(profile.Names(), ", "))
+		return nil, usagef("there is no profile %q: there are %s", name, strings.Join(profile.All(), ", "))
 	}
 	return p, nil
 }

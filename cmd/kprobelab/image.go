@@ -17,7 +17,7 @@ import (
 func imageFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "kernel", Usage: "behave like this `PROFILE` instead of the one the image's facts choose: " +
-			strings.Join(profile.Names(), ", ")},
+			strings.Join(profile.All(), ", ")},
 		&cli.StringFlag{Name: "config", Usage: "kernel configuration `FILE`, plain or gzip"},
 		&cli.StringFlag{Name: "live-text", Usage: "text dump laid over the image's: an ELF, or raw bytes as `FILE[@ADDR]`"},
 		&cli.StringFlag{Name: "symbols", Usage: "System.map or kallsyms `FILE` in place of the image's symbols"},
@@ -55,7 +55,7 @@ func openAnyImage(t *term, c *cli.Command, path string, more ...string) (*kimage
 	if name := c.String("kernel"); name != "" {
 		p, ok := profile.Named(name)
 		if !ok {
-			return nil, usagef("there is no profile %q: there are %s", name, strings.Join(profile.Names(), ", "))
+			return nil, usagef("there is no profile %q: there are %s", name, strings.Join(profile.All(), ", "))
 		}
 		o.Profile = p
 	}
