@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"io"
+	"kprobelab/profile"
 	"os/exec"
 	"strings"
 	"testing"
@@ -59,7 +60,7 @@ func TestComplete(t *testing.T) {
 		"probe_empty":        {"bash|run|--kprobe|", ""},
 		"equals_whole":       {"zsh|run|--kprobe=vfs_w", "--kprobe=vfs_write"},
 		"equals_bash_splits": {"bash|run|--kprobe|=|vfs_w", "vfs_write"},
-		"equals_empty":       {"bash|run|--kernel|=", "2.6.18 4.4 5.8 5.10 6.1 6.12"},
+		"equals_empty":       {"bash|run|--kernel|=", strings.Join(profile.All(), " ")},
 		"profile":            {"fish|info|--kernel|5", "5.4 5.8 5.10 5.15"},
 		"file_flag":          {"bash|run|--module|x", ":files"},
 		"call":               {"bash|run|--call|snprin", "'snprintf("},
