@@ -66,7 +66,9 @@ func (m *model) register(mp *modelProbe) {
 	revived := !slices.ContainsFunc(m.probes[at], func(mp *modelProbe) bool { return !mp.gone })
 	m.aggregate[at] = len(m.probes[at]) > 0
 	if revived {
-		m.boosted[at] = m.boostable[at] && mp.p.PostHandler == nil
+		// With members that are gone, the fresh slot is the aggregate's, which has
+		// no post handler until the new member has joined it (docs/spec 1.6).
+		m.boosted[at] = m.boostable[at] && (mp.p.PostHandler == nil || m.aggregate[at])
 	}
 	m.disabled[at] = (m.disabled[at] || revived) && mp.disabled
 	m.probes[at] = append([]*modelProbe{mp}, m.probes[at]...)
