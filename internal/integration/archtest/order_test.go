@@ -32,11 +32,12 @@ var order = [][]string{
 
 // alone are the packages beside the order, with all of the project that each may reach.
 var alone = map[string][]string{
-	"emu": {"x86", "errno", "profile", "decoder", "kimage"},
+	"emu":          {"x86", "errno", "profile", "decoder", "kimage"},
+	"internal/own": {"x86", "errno", "profile", "decoder", "kimage", "emu"},
 }
 
 // wiring are the packages that may put the engine and the mechanism together.
-var wiring = []string{"kprobelab", "internal/session", "internal/mount", "internal/sample/module", "kprobestest", "internal/bench", "cmd/kprobelab"}
+var wiring = []string{"kprobelab", "internal/own", "internal/session", "internal/mount", "internal/sample/module", "kprobestest", "internal/bench", "cmd/kprobelab"}
 
 func rank(name string) int {
 	return slices.IndexFunc(order, func(line []string) bool { return slices.Contains(line, name) })
