@@ -5,6 +5,7 @@ package kprobelab
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"kprobelab/decoder"
 	"kprobelab/emu"
@@ -46,6 +47,9 @@ type Options struct {
 	// Budget is how many instructions a call may execute, 100 million by
 	// default.
 	Budget uint64
+	// Timeout is how long a call may take in real time, without end by default.
+	// Runs that it ends need not repeat.
+	Timeout time.Duration
 	// EveryInstruction lets the scheduler switch tasks after any instruction,
 	// not after blocks only. It is several times slower.
 	EveryInstruction bool
@@ -110,7 +114,7 @@ func New(img *kimage.Image, o *Options) (*Lab, error) {
 		o = &Options{}
 	}
 	m, err := emu.New(img, &emu.Options{
-		CPUs: o.CPUs, Seed: o.Seed, Budget: o.Budget, EveryInstruction: o.EveryInstruction,
+		CPUs: o.CPUs, Seed: o.Seed, Budget: o.Budget, Timeout: o.Timeout, EveryInstruction: o.EveryInstruction,
 		CPUModel: img.NearestCPU(emu.CPUModels()),
 	})
 	if err != nil {

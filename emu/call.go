@@ -122,7 +122,7 @@ func (m *Machine) callNested(addr x86.Addr, args []uint64) (uint64, error) {
 		m.last = *c.readRegs()
 	}
 	C.kpl_load(c.c, st, 1-c.c.in_callout)
-	m.c.stop_at = min(stop, C.uint64_t(m.budget))
+	m.stopAt(min(uint64(stop), m.budget)) // the hook looks whether the time is up
 	return m.last.AX, err
 }
 

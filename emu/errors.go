@@ -3,6 +3,7 @@ package emu
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"kprobelab/x86"
 )
@@ -25,7 +26,7 @@ var (
 	ErrTaskExited = errors.New("task exited")
 	// ErrAtomic: guest code that a handler called tried to sleep or exit.
 	ErrAtomic = errors.New("scheduling while atomic")
-	// ErrBudget: a run used up its instructions; a *BudgetError has where.
+	// ErrBudget: a run used up its instructions or its time; a *BudgetError has where.
 	ErrBudget = errors.New("instruction budget used up")
 	// ErrNested: a handler called what works only outside a run.
 	ErrNested = errors.New("not possible inside a handler")
@@ -119,13 +120,15 @@ func place(symbol string, ip x86.Addr) string {
 	return fmt.Sprintf("%s (%s)", symbol, ip)
 }
 
-// BudgetError is a run that used up its instructions.
+// BudgetError is a run that used up its instructions, or its time.
 type BudgetError struct {
 	// Limit is the budget, in instructions.
 	Limit uint64
 	// Work says that the run has not executed as many, but has made the host work
 	// as long by other means: code to translate, traps, switches of tasks.
 	Work bool
+	// Time is the Options.Timeout that the run took; 0 where that did not end it.
+	Time time.Duration
 	// IP is the start of the block that would have run next.
 	IP     x86.Addr
 	Symbol string
@@ -133,6 +136,9 @@ type BudgetError struct {
 
 // Error is one line.
 func (e *BudgetError) Error() string {
+	if e.Time != 0 {
+		return fmt.Sprintf("still running after %s, at %s", e.Time, place(e.Symbol, e.IP))
+	}
 	if e.Work {
 		return fmt.Sprintf("still running after the work that a budget of %d instructions allows, with few instructions but much to translate, trap or switch, at %s", e.Limit, place(e.Symbol, e.IP))
 	}

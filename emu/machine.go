@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"time"
 	"unsafe"
 
 	"kprobelab/errno"
@@ -31,6 +32,11 @@ type Options struct {
 	// of code, traps and switches of tasks, has an allowance of its own, which
 	// grows with the budget: see BudgetError.Work.
 	Budget uint64
+	// Timeout is how long, in real time, a Call or a Run may take before it
+	// fails with a *BudgetError: without end by default. Where it strikes
+	// depends on the host, so runs with it need not repeat. A handler in Go is
+	// not interrupted.
+	Timeout time.Duration
 	// Slice is after how many instructions the scheduler may switch to another
 	// task: 1000 by default, counted by blocks.
 	Slice uint64

@@ -46,7 +46,11 @@ func (m *Machine) run(c *cpu, ip x86.Addr, limit uint64) (outcome, error) {
 		if m.c.work > m.c.allowance {
 			return 0, m.overWorked(ip)
 		}
-		m.c.stop_at, m.c.budget = C.uint64_t(min(limit, m.budget)), C.uint64_t(m.budget)
+		m.stopAt(min(limit, m.budget))
+		m.c.budget = C.uint64_t(m.budget)
+		if m.expired() { // after stopAt, which undoes what the timer did
+			return 0, m.overTime(ip)
+		}
 		c.start(m, ip)
 		if m.err != nil {
 			err := m.err
@@ -63,6 +67,9 @@ func (m *Machine) run(c *cpu, ip x86.Addr, limit uint64) (outcome, error) {
 		case C.KPL_EXIT:
 			return exited, nil
 		case C.KPL_TIME:
+			if m.expired() {
+				return 0, m.overTime(x86.Addr(c.c.ip))
+			}
 			if m.c.work > m.c.allowance {
 				return 0, m.overWorked(x86.Addr(c.c.ip))
 			}

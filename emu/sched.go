@@ -43,6 +43,7 @@ func (m *Machine) schedule(target *Task) error {
 			m.budget = math.MaxUint64
 		}
 		m.c.allowance = m.c.work + C.uint64_t(m.allowed)
+		defer m.startTimer()()
 	}
 	for {
 		if m.until != nil && m.until() {

@@ -112,6 +112,7 @@ typedef struct kpl_machine {
 	uint64_t budget;    /* no run goes on once instrs is this */
 	uint64_t work;      /* host work that no instruction stands for; WORK_ below */
 	uint64_t allowance; /* no run goes on once work is more than this */
+	uint32_t expired;   /* no run goes on once this is 1; a timer of Go's sets it, and then stop_at */
 	uint64_t crossings; /* how often a hook called Go */
 	uint64_t trap_cost; /* of an int3 or #DB, in virtual nanoseconds */
 	uint64_t outer_end; /* what a function that the host called returns to */

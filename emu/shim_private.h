@@ -34,11 +34,11 @@ static inline kpl_count *count_at(kpl_machine *m, uint64_t pc, uint32_t size)
 	return &m->counts[spread(pc) % KPL_COUNTS];
 }
 
-/* The run ends before its next block once that is too much work. */
+/* The run ends before its next block once that is too much work, or its time is up. */
 static inline void add_work(kpl_machine *m, uint64_t n)
 {
 	m->work += n;
-	if (__builtin_expect(m->work > m->allowance, 0))
+	if (__builtin_expect(m->work > m->allowance || __atomic_load_n(&m->expired, __ATOMIC_RELAXED), 0))
 		m->stop_at = 0;
 }
 
