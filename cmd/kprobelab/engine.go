@@ -28,7 +28,7 @@ func (p *plan) execute(t *term, img *kimage.Image, w work) (err error) {
 	if n := len(w.tasks); n >= emu.MaxTasks { // the first makes the --call calls
 		return usagef("--task: there can be %d tasks, not %d", emu.MaxTasks-1, n)
 	}
-	o := &kprobelab.Options{CPUs: p.cpus, Seed: p.seed, Budget: p.budget, Optimize: true}
+	o := &kprobelab.Options{CPUs: p.cpus, Seed: p.seed, Budget: p.budget, Timeout: p.timeout, Optimize: true}
 	rec, err := record(p.perfetto)
 	if err != nil {
 		return err
@@ -76,9 +76,10 @@ func machineError(img *kimage.Image, err error) error {
 }
 
 func (p *plan) output(t *term, l *kprobelab.Lab, many bool) output {
-	w := bufio.NewWriter(t.out)
+	written := &counter{w: t.out}
+	w := bufio.NewWriter(written)
 	if p.json {
-		return newJSON(w)
+		return &capped{output: newJSON(w), written: written, most: p.maxOutput}
 	}
 	o := &textOutput{
 		w: w, lines: sample.Lines{Style: l.Image.Profile().Sample.Style},
@@ -87,7 +88,7 @@ func (p *plan) output(t *term, l *kprobelab.Lab, many bool) output {
 	if p.steps {
 		o.steps = newStepWriter(w, t.outStyle, l)
 	}
-	return o
+	return &capped{output: o, written: written, most: p.maxOutput}
 }
 
 // runner is one run.

@@ -6,6 +6,8 @@ import (
 	"context"
 	"io"
 	"os"
+
+	_ "kprobelab/internal/descriptors" // ends a process that may open too few files
 )
 
 // An interrupt ends the process as it ends any other: there is nothing to

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"github.com/urfave/cli/v3"
 )
@@ -28,11 +29,12 @@ kernel's own files there are
 
 // mounting is what the command line asks for.
 type mounting struct {
-	cpus   int
-	seed   int64
-	budget uint64
-	debug  bool
-	dir    string
+	cpus    int
+	seed    int64
+	budget  uint64
+	timeout time.Duration
+	debug   bool
+	dir     string
 }
 
 func mountCommand(t *term) *cli.Command {
@@ -54,6 +56,7 @@ func mountCommand(t *term) *cli.Command {
 			&cli.Int64Flag{Name: "seed", Destination: &p.seed, Usage: "`SEED` of the scheduler's choices"},
 			&cli.Uint64Flag{Name: "budget", Value: 100_000_000, Destination: &p.budget,
 				Usage: "stop a call after this many guest `INSTRUCTIONS`"},
+			timeoutFlag(&p.timeout),
 			&cli.BoolFlag{Name: "debug", Destination: &p.debug, Usage: "print every request of the file system"},
 		}, imageFlags()...),
 		Action: func(ctx context.Context, c *cli.Command) error { return p.run(ctx, t, c) },
@@ -72,6 +75,9 @@ func (p *mounting) run(ctx context.Context, t *term, c *cli.Command) error {
 	}
 	if p.cpus < 1 || p.cpus > maxCPUs {
 		return usagef("--cpus %s: there can be 1 to %d CPUs", strconv.Itoa(p.cpus), maxCPUs)
+	}
+	if p.timeout < 0 {
+		return usagef("--timeout %s: a time cannot be negative", p.timeout)
 	}
 	img, err := openImage(t, c, c.Args().Get(1))
 	if err != nil {

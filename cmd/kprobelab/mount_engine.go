@@ -16,7 +16,7 @@ import (
 
 // serve mounts, says so, and stays until the mount ends or a signal comes.
 func (p *mounting) serve(ctx context.Context, t *term, img *kimage.Image) error {
-	l, err := kprobelab.New(img, &kprobelab.Options{CPUs: p.cpus, Seed: p.seed, Budget: p.budget, Optimize: true})
+	l, err := kprobelab.New(img, &kprobelab.Options{CPUs: p.cpus, Seed: p.seed, Budget: p.budget, Timeout: p.timeout, Optimize: true})
 	if err != nil {
 		return machineError(img, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v3"
 
@@ -71,6 +72,9 @@ func runCommand(t *term) *cli.Command {
 			&cli.Int64Flag{Name: "seed", Destination: &p.seed, Usage: "`SEED` of the scheduler's choices"},
 			&cli.Uint64Flag{Name: "budget", Value: 100_000_000, Destination: &p.budget,
 				Usage: "stop a call after this many guest `INSTRUCTIONS`"},
+			timeoutFlag(&p.timeout),
+			&cli.Uint64Flag{Name: "max-output", Value: 64 << 20, Destination: &p.maxOutput,
+				Usage: "print no more hits and log lines after this many `BYTES`, and say how many are missing"},
 			&cli.BoolFlag{Name: "no-post", Destination: &p.noPost,
 				Usage: "give the kprobes no post handler (kernels without PREEMPTION boost such a probe)"},
 			&cli.BoolFlag{Name: "no-settle", Destination: &p.noSettle,
@@ -97,6 +101,8 @@ type plan struct {
 	cpus         int
 	seed         int64
 	budget       uint64
+	timeout      time.Duration
+	maxOutput    uint64
 	noPost       bool
 	noSettle     bool
 	sysctls      []string
@@ -129,6 +135,11 @@ func (f *probeFlag) Get() any { return nil }
 
 const maxCPUs = 64
 
+func timeoutFlag(to *time.Duration) cli.Flag {
+	return &cli.DurationFlag{Name: "timeout", Destination: to, HideDefault: true,
+		Usage: "stop a call after this much real `TIME`, as in 10s (not by default: where it strikes depends on the host)"}
+}
+
 // run checks the plan, and hands what it means to the engine.
 func (p *plan) run(t *term, c *cli.Command) error {
 	if err := atMost(c, 1); err != nil {
@@ -142,6 +153,9 @@ func (p *plan) run(t *term, c *cli.Command) error {
 	}
 	if p.cpus < 1 || p.cpus > maxCPUs {
 		return usagef("--cpus %s: there can be 1 to %d CPUs", strconv.Itoa(p.cpus), maxCPUs)
+	}
+	if p.timeout < 0 {
+		return usagef("--timeout %s: a time cannot be negative", p.timeout)
 	}
 	if p.steps && p.json {
 		return usagef("--steps and --json exclude each other: --json has the steps already")

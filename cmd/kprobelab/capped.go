@@ -1,0 +1,80 @@
+//go:build cgo && linux && amd64
+
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"kprobelab/internal/session"
+	"kprobelab/kprobes"
+	"kprobelab/x86"
+)
+
+// capped is an output that leaves out what guest code can make endless, hits and
+// lines of the log, once so many bytes are written. Calls and counters still come.
+type capped struct {
+	output
+	written *counter
+	most    uint64
+	omitted uint64
+}
+
+// counter counts what goes through it.
+type counter struct {
+	w io.Writer
+	n uint64
+}
+
+func (c *counter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	c.n += uint64(n)
+	return n, err
+}
+
+// full reports whether an event is left out, and counts it.
+func (o *capped) full() bool {
+	if o.written.n < o.most {
+		return false
+	}
+	o.omitted++
+	return true
+}
+
+func (o *capped) pre(p *session.Planted, at session.Where, regs *x86.PtRegs) {
+	if !o.full() {
+		o.output.pre(p, at, regs)
+	}
+}
+
+func (o *capped) post(p *session.Planted, at session.Where, regs *x86.PtRegs) {
+	if !o.full() {
+		o.output.post(p, at, regs)
+	}
+}
+
+func (o *capped) returned(p *session.Planted, at session.Where, value uint64, ns int64) {
+	if !o.full() {
+		o.output.returned(p, at, value, ns)
+	}
+}
+
+func (o *capped) step(at session.Where, e *kprobes.Event) {
+	if !o.full() {
+		o.output.step(at, e)
+	}
+}
+
+func (o *capped) log(from, line string) {
+	if !o.full() {
+		o.output.log(from, line)
+	}
+}
+
+// counters says first what is missing.
+func (o *capped) counters(list []*session.Planted) {
+	if o.omitted > 0 {
+		o.output.log("kprobelab", fmt.Sprintf("%d events more are not printed: the output has reached --max-output %d", o.omitted, o.most))
+	}
+	o.output.counters(list)
+}
