@@ -1,46 +1,55 @@
 # Tools that make conformance needs, as an ordinary user: Debian packages with
 # all that they depend on, unpacked under .cache/tools, each run by the loader
-# and the libraries beside it. Sourced by conformance.sh, after debian.sh.
+# and the libraries beside it. Sourced after debian.sh by conformance.sh and others.
 # shellcheck shell=sh
 
 : "${root:?the repository, set by whoever sources it}"
 
-# The release whose QEMU was used when the figures of docs were taken.
-tools_suite=bookworm
+# The suites whose QEMU and clang were used when the figures of docs were taken.
+# Debian 12's QEMU 7.2 has a bug: a kernel dies now and then after cmpxchg16b.
+qemu_suites='trixie trixie-backports'
+clang_suites=bookworm
 tools=$root/.cache/tools
 
-# tool NAME PACKAGE: makes .cache/tools/NAME hold the package and what it
-# depends on. False when it cannot be had.
+# tool NAME "SUITE..." PACKAGE: makes .cache/tools/NAME hold the package and what
+# it depends on; of several suites, the last one's packages win. False when it
+# cannot be had.
 tool() (
-	if [ -r "$tools/$1/complete" ]; then return; fi
+	if [ "$(cat "$tools/$1/complete" 2>/dev/null)" = "$2 $3" ]; then return; fi
+	lock "$tools/lock"
+	if [ "$(cat "$tools/$1/complete" 2>/dev/null)" = "$2 $3" ]; then return; fi
 	state=$tools/apt
 	mkdir -p "$tools"
-	debian_open "$state" "$tools_suite"
-	say "fetching the package $2 and what it needs"
+	debian_open "$state" "$2"
+	say "fetching the package $3 and what it needs"
 	# Nothing is installed: the state is empty, so apt gets every dependency.
-	apt-get -c "$apt_conf" -qq -y --no-install-recommends --download-only install "$2" >&2 || exit 1
+	apt-get -c "$apt_conf" -qq -y --no-install-recommends --download-only -t "${2##* }" install "$3" >&2 || exit 1
 	rm -rf "${tools:?}/$1"
 	mkdir -p "$tools/$1"
 	for deb in "$state"/archives/*.deb; do
 		dpkg-deb -x "$deb" "$tools/$1" || exit 1
 	done
 	rm -rf "$state"
-	: >"$tools/$1/complete"
+	printf '%s\n' "$2 $3" >"$tools/$1/complete"
 )
 
 # wrap NAME PROGRAM ARGUMENTS: writes .cache/tools/NAME.sh, which runs the
-# program with these arguments in front of its own.
+# program with these arguments in front of its own. Packages to Debian 12 have
+# the loader and some libraries in /lib; later ones have them all in /usr.
 wrap() {
 	dir=$tools/$1
 	lib=/lib/x86_64-linux-gnu
+	loader=$dir/lib64/ld-linux-x86-64.so.2
+	if [ ! -e "$loader" ]; then loader=$dir/usr$lib/ld-linux-x86-64.so.2; fi
 	program=$2
 	shift 2
-	cat >"$dir.sh" <<-END
+	cat >"$dir.sh.$$" <<-END
 		#!/bin/sh
 		export QEMU_MODULE_DIR='$dir/usr$lib/qemu'
-		exec '$dir/lib64/ld-linux-x86-64.so.2' --library-path '$dir$lib:$dir/usr$lib:$dir/usr/lib/llvm-14/lib' '$dir$program' $* "\$@"
+		exec '$loader' --library-path '$dir$lib:$dir/usr$lib:$dir/usr/lib/llvm-14/lib' '$dir$program' $* "\$@"
 	END
-	chmod +x "$dir.sh"
+	chmod +x "$dir.sh.$$"
+	mv "$dir.sh.$$" "$dir.sh"
 	printf '%s\n' "$dir.sh"
 }
 
@@ -51,7 +60,7 @@ qemu() {
 		printf '%s\n' "$KPROBELAB_QEMU"
 		return
 	fi
-	tool qemu qemu-system-x86 || return 1
+	tool qemu "$qemu_suites" qemu-system-x86 || return 1
 	wrap qemu /usr/bin/qemu-system-x86_64 -L "'$tools/qemu/usr/share/qemu'" -L "'$tools/qemu/usr/share/seabios'"
 }
 
@@ -62,6 +71,6 @@ clang() {
 		printf '%s\n' "$KPROBELAB_CLANG"
 		return
 	fi
-	tool clang clang-14 || return 1
+	tool clang "$clang_suites" clang-14 || return 1
 	wrap clang /usr/lib/llvm-14/bin/clang-14
 }

@@ -4,26 +4,31 @@
 # lines, filters), and compares the answers with kprobelab's over the same images
 # (make conformance-tracing).
 #
-# SUITES='bookworm trixie' picks the kernels, N and SEED the questions,
-# KPROBELAB_QEMU another QEMU. Ends with 0 when every answer is the same, 1 when
+# SUITES='bookworm trixie trixie-backports' picks the kernels, or RELEASES or
+# KERNEL=FILE as for make conformance; N and SEED the questions, KPROBELAB_QEMU
+# another QEMU. Ends with 0 when every answer is the same, 1 when
 # some are not, and 77 when the kernels or QEMU cannot be had, or a kernel did not
 # run to its end.
 set -eu
 scripts=$(cd "$(dirname "$0")" && pwd)
 root=${scripts%/*}
 . "$scripts/debian.sh"
+. "$scripts/kernels.sh"
 . "$scripts/conformance-tools.sh"
 
 work=$root/.cache/conformance
 mkdir -p "$work"
 cannot() { say "the tracing files were NOT compared: $*"; exit 77; }
 
-set --
-for suite in ${SUITES:-bookworm trixie}; do
-	kernel=$(SUITE=$suite "$scripts/kernel.sh") || cannot "the kernel of $suite cannot be had (see above)"
-	set -- "$@" "$kernel"
-done
+kernels=$(kernels_chosen 'bookworm trixie trixie-backports') || {
+	[ $? != 2 ] || exit 2
+	cannot "a kernel cannot be had (see above)"
+}
 qemu=$(qemu) || cannot "QEMU cannot be had (see above)"
 (cd "$root" && CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -ldflags '-s -w' -o "$work/init-asked" ./internal/tools/conformance/asked/guest &&
 	go build -o "$work/ask" ./internal/tools/conformance/asked/ask)
-exec "$work/ask" -qemu "$qemu" -init "$work/init-asked" -n "${N:-1000}" -seed "${SEED:-1}" "$@"
+# A path may have blanks or stars in it: only the ends of lines divide.
+set -f
+IFS='
+'
+exec "$work/ask" -qemu "$qemu" -init "$work/init-asked" -n "${N:-1000}" -seed "${SEED:-1}" $kernels

@@ -68,9 +68,9 @@ debian_key() {
 	die "Debian's archive keys are missing; as root: apt-get install debian-archive-keyring"
 }
 
-# debian_sources SUITE [main]: the lines of a sources.list for that suite and,
-# but for "main", its security updates, on the mirror that the system itself
-# uses. KPROBELAB_MIRROR overrides it, for a system that is not Debian.
+# debian_sources "SUITE..." [main]: the lines of a sources.list for these suites
+# and, but for "main", their security updates, on the mirror that the system
+# itself uses. KPROBELAB_MIRROR overrides it, for a system that is not Debian.
 debian_sources() {
 	entries=$(debian_entries)
 	if [ -n "${KPROBELAB_MIRROR:-}" ]; then
@@ -83,11 +83,20 @@ debian_sources() {
 	if [ -z "$main" ]; then
 		die "apt's sources name no Debian mirror; set KPROBELAB_MIRROR=http://…/debian"
 	fi
-	printf '%s\n' "$main" | debian_line "$1"
-	case $1-${2:-} in *-main | sid-* | unstable-* | testing-* | *-backports-*) return ;; esac
-	if [ -n "$security" ]; then
-		printf '%s\n' "$security" | debian_line "$1-security"
-	fi
+	for of in $1; do
+		case $of in
+		*-security)
+			if [ -z "$security" ]; then die "apt's sources name no mirror of $of"; fi
+			printf '%s\n' "$security" | debian_line "$of"
+			continue
+			;;
+		esac
+		printf '%s\n' "$main" | debian_line "$of"
+		case $of-${2:-} in *-main | sid-* | unstable-* | testing-* | experimental-* | *-backports-* | *-updates-*) continue ;; esac
+		if [ -n "$security" ]; then
+			printf '%s\n' "$security" | debian_line "$of-security"
+		fi
+	done
 }
 
 # debian_line SUITE: an entry on stdin as a line that fetches the package index alone.
@@ -112,7 +121,7 @@ lock() {
 	}
 }
 
-# debian_open STATE SUITE [main]: makes the private apt state and fetches the index.
+# debian_open STATE "SUITE..." [main]: makes the private apt state and fetches the index.
 # Afterwards, $apt_conf is apt's configuration file for it.
 debian_open() {
 	need apt-get apt

@@ -1,0 +1,109 @@
+# Debian's kernel images by release, from apt's index of many suites: sourced
+# after debian.sh by kernel.sh and by the scripts that boot kernels.
+#
+# To 6.18 a kernel is in linux-image-RELEASE, with its configuration in /boot.
+# From 6.19 on that package is empty: linux-binary-RELEASE has the image, and
+# linux-base-RELEASE the configuration, which the archive keeps less long.
+# shellcheck shell=sh
+
+: "${root:?the repository, set by whoever sources it}"
+
+# The suites that have kernels; each brings its security updates.
+kernel_suites='bullseye bookworm bookworm-backports trixie trixie-backports forky sid experimental'
+kernel_index=$root/.cache/kernel/index
+
+# kernels_open: apt's state with the index of every suite, at most a day old
+# ($REFRESH asks for a new one). A hundred MB that every later call needs again.
+kernels_open() {
+	apt_state=$kernel_index
+	apt_conf=$kernel_index/apt.conf
+	if [ -z "${REFRESH:-}" ] && [ -n "$(find "$kernel_index/complete" -mtime -1 2>/dev/null)" ]; then return; fi
+	debian_open "$kernel_index" "$kernel_suites"
+	: >"$kernel_index/complete"
+}
+
+# kernels_list: the RELEASE (as uname -r says it) of every kernel in the index,
+# newest first. Packages that hold no kernel but name one are small.
+kernels_list() {
+	apt-cache -c "$apt_conf" dumpavail | awk '
+		/^Package:/ { name = $2 }
+		/^Size:/ { size = $2 }
+		/^$/ { one() }
+		END { one() }
+		function one() {
+			if (name ~ /^linux-(image|binary)-[0-9].*amd64(-unsigned)?$/ && size > 1000000) {
+				sub(/^linux-(image|binary)-/, "", name)
+				sub(/-unsigned$/, "", name)
+				print name
+			}
+			name = ""
+		}' | sort -rVu
+}
+
+# kernel_packages RELEASE: the packages that may hold the kernel, the likeliest first.
+kernel_packages() { printf '%s\n' "linux-binary-$1" "linux-image-$1" "linux-image-$1-unsigned"; }
+
+# kernel_has PACKAGE: true when the index has it, and it holds files.
+kernel_has() {
+	size=$(apt-cache -c "$apt_conf" show --no-all-versions "$1" 2>/dev/null | awk '/^Size:/ { print $2; exit }')
+	[ "${size:-0}" -gt 100000 ]
+}
+
+# kernel_fetch RELEASE DIR: puts DIR/vmlinuz-RELEASE and, where the archive has it,
+# DIR/config-RELEASE. False when no package has the kernel, or it did not arrive.
+kernel_fetch() {
+	for package in $(kernel_packages "$1"); do
+		if kernel_has "$package" && kernel_unpack "$package" "$1"; then
+			if [ ! -e "$apt_state/root/config-$1" ] && kernel_has "linux-base-$1"; then
+				kernel_unpack "linux-base-$1" "$1" || say "$1 stays without its configuration"
+			fi
+			[ -e "$apt_state/root/vmlinuz-$1" ] || continue
+			mkdir -p "$2"
+			mv "$apt_state/root/"*"-$1" "$2/"
+			return
+		fi
+	done
+	return 1
+}
+
+# kernel_unpack PACKAGE RELEASE: into the state's folder root, under the names
+# that /boot uses. The modules, nine tenths of a package, stay packed.
+kernel_unpack() {
+	rm -rf "$apt_state/unpacked"
+	mkdir -p "$apt_state/unpacked" "$apt_state/root"
+	debian_download "$1" "$apt_state/archives" || return 1
+	say "unpacking vmlinuz and config of $2"
+	# tar says that a pattern was not found; one form of each is there.
+	dpkg-deb --fsys-tarfile "$apt_state/archives/$1.deb" | (cd "$apt_state/unpacked" && tar -xf - --wildcards \
+		'./boot/vmlinuz-*' './boot/config-*' './usr/lib/modules/*/vmlinuz' './usr/lib/modules/*/config' 2>/dev/null) || :
+	rm -f "$apt_state/archives/$1.deb"
+	for kind in vmlinuz config; do
+		for f in "$apt_state/unpacked/boot/$kind-$2" "$apt_state/unpacked/usr/lib/modules/$2/$kind"; do
+			if [ -f "$f" ]; then mv "$f" "$apt_state/root/$kind-$2"; fi
+		done
+	done
+	rm -rf "$apt_state/unpacked"
+}
+
+# kernels_chosen "SUITE...": the paths of the images that the caller's KERNEL=FILE
+# names, or RELEASES, or else SUITES (by default the given ones) and FLAVOURS, one a
+# line. 1 when one cannot be had, 2 when KERNEL is no file; the reason is printed.
+kernels_chosen() {
+	if [ -n "${KERNEL:-}" ]; then
+		if [ ! -f "$KERNEL" ] || [ ! -r "$KERNEL" ]; then
+			say "KERNEL=$KERNEL cannot be read"
+			return 2
+		fi
+		printf '%s\n' "$KERNEL"
+		return
+	fi
+	for chosen in ${RELEASES:-}; do
+		RELEASE=$chosen "$scripts/kernel.sh" || return 1
+	done
+	if [ -n "${RELEASES:-}" ]; then return; fi
+	for chosen in ${SUITES:-$1}; do
+		for flavour in ${FLAVOURS:-cloud-amd64}; do
+			RELEASE='' SUITE=$chosen FLAVOUR=$flavour "$scripts/kernel.sh" || return 1
+		done
+	done
+}
