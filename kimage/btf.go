@@ -36,31 +36,42 @@ type Param struct {
 // ErrNoBTF says that the image has no type information.
 var ErrNoBTF = errors.New("the image has no BTF")
 
-// btfCache is the parsed BTF of an image and of its modules. It is made when
-// a prototype is asked for the first time: parsing costs more than opening.
-type btfCache struct {
-	once sync.Once
-	// specs are the image's and then the modules' own.
+// Types are the types that BTF knows, of a kernel and of its modules. The zero
+// Types knows none.
+type Types struct {
+	// specs are the kernel's and then the modules' own.
 	specs []*btf.Spec
-	err   error
-	// modules are the raw sections of the modules, which build on the image's.
-	modules [][]byte
+}
+
+// NewTypes reads a kernel's BTF, and that of modules, which builds on it.
+func NewTypes(raw []byte, modules [][]byte) (*Types, error) {
+	base, err := btf.LoadSpecFromReader(bytes.NewReader(raw))
+	if err != nil {
+		return &Types{}, err
+	}
+	t := &Types{specs: []*btf.Spec{base}}
+	for _, raw := range modules {
+		// A module that was built against another kernel has types that do
+		// not fit; its functions have no prototypes then.
+		if spec, err := btf.LoadSplitSpecFromReader(bytes.NewReader(raw), base); err == nil {
+			t.specs = append(t.specs, spec)
+		}
+	}
+	return t, nil
 }
 
 // Proto is the prototype of a function by its name, and whether BTF knows the
 // function. Of functions with one name the first one counts. It is safe for
 // concurrent use.
-func (img *Image) Proto(name string) (Proto, bool) {
-	if p := img.funcProto(name); p != nil {
+func (t *Types) Proto(name string) (Proto, bool) {
+	if p := t.funcProto(name); p != nil {
 		return protoOf(name, p), true
 	}
 	return Proto{}, false
 }
 
-func (img *Image) funcProto(name string) *btf.FuncProto {
-	c := &img.tables.btf
-	c.once.Do(func() { c.load(img) })
-	for _, spec := range c.specs {
+func (t *Types) funcProto(name string) *btf.FuncProto {
+	for _, spec := range t.specs {
 		types, err := spec.AnyTypesByName(name)
 		if err != nil {
 			continue
@@ -78,34 +89,54 @@ func (img *Image) funcProto(name string) *btf.FuncProto {
 	return nil
 }
 
+// btfCache is the parsed BTF of an image and of its modules. It is made when
+// a prototype is asked for the first time: parsing costs more than opening.
+type btfCache struct {
+	once  sync.Once
+	types *Types
+	err   error
+	// modules are the raw sections of the modules, which build on the image's.
+	modules [][]byte
+}
+
+// Types are the types of the image's BTF; none where it has none, or where it
+// cannot be read.
+func (img *Image) Types() *Types {
+	c := &img.tables.btf
+	c.once.Do(func() { c.load(img) })
+	return c.types
+}
+
 // BTFError says why there are no prototypes: ErrNoBTF, or what is wrong with
 // the image's BTF; nil where it could be read.
 func (img *Image) BTFError() error {
-	c := &img.tables.btf
-	c.once.Do(func() { c.load(img) })
-	return c.err
+	img.Types()
+	return img.tables.btf.err
+}
+
+// BTF is the image's BTF as it is in the file, and that of its modules; nil
+// where there is none.
+func (img *Image) BTF() (raw []byte, modules [][]byte) {
+	if s := img.section(".BTF"); s != nil {
+		return s.Data, img.tables.btf.modules
+	}
+	return nil, nil
 }
 
 func (c *btfCache) load(img *Image) {
-	s := img.section(".BTF")
-	if s == nil || len(s.Data) == 0 {
-		c.err = ErrNoBTF
+	raw, modules := img.BTF()
+	if len(raw) == 0 {
+		c.types, c.err = &Types{}, ErrNoBTF
 		return
 	}
-	base, err := btf.LoadSpecFromReader(bytes.NewReader(s.Data))
-	if err != nil {
+	var err error
+	if c.types, err = NewTypes(raw, modules); err != nil {
 		c.err = badFormat(img.name, -1, "the section .BTF cannot be read: %v", err)
-		return
-	}
-	c.specs = append(c.specs, base)
-	for _, raw := range c.modules {
-		// A module that was built against another kernel has types that do
-		// not fit; its functions have no prototypes then.
-		if spec, err := btf.LoadSplitSpecFromReader(bytes.NewReader(raw), base); err == nil {
-			c.specs = append(c.specs, spec)
-		}
 	}
 }
+
+// Proto is Types().Proto.
+func (img *Image) Proto(name string) (Proto, bool) { return img.Types().Proto(name) }
 
 func protoOf(name string, p *btf.FuncProto) Proto {
 	out := Proto{Name: name, Ret: paramOf("", p.Return), Params: []Param{}}

@@ -10,8 +10,8 @@ func typeOf(t btf.Type) Type { return Type{btf.UnderlyingType(t)} }
 
 // ProtoTypes are the types of a function's parameters and of its result, and
 // whether BTF knows the function; they go with what Proto returns.
-func (img *Image) ProtoTypes(name string) (params []Type, ret Type, ok bool) {
-	f := img.funcProto(name)
+func (t *Types) ProtoTypes(name string) (params []Type, ret Type, ok bool) {
+	f := t.funcProto(name)
 	if f == nil {
 		return nil, Type{}, false
 	}
@@ -103,10 +103,8 @@ func member(t btf.Type, name string, depth int) (Member, bool) {
 }
 
 // Struct finds a structure by its name.
-func (img *Image) Struct(name string) (Type, bool) {
-	c := &img.tables.btf
-	c.once.Do(func() { c.load(img) })
-	for _, spec := range c.specs {
+func (t *Types) Struct(name string) (Type, bool) {
+	for _, spec := range t.specs {
 		var s *btf.Struct
 		if spec.TypeByName(name, &s) == nil {
 			return Type{s}, true
@@ -115,17 +113,15 @@ func (img *Image) Struct(name string) (Type, bool) {
 	return Type{}, false
 }
 
-// TypeByID is a type of the image's BTF, without its modules', by its number
+// TypeByID is a type of the kernel's BTF, without its modules', by its number
 // there.
-func (img *Image) TypeByID(id int) (Type, bool) {
-	c := &img.tables.btf
-	c.once.Do(func() { c.load(img) })
-	if len(c.specs) == 0 || id < 1 {
+func (t *Types) TypeByID(id int) (Type, bool) {
+	if len(t.specs) == 0 || id < 1 {
 		return Type{}, false
 	}
-	t, err := c.specs[0].TypeByID(btf.TypeID(id))
+	found, err := t.specs[0].TypeByID(btf.TypeID(id))
 	if err != nil {
 		return Type{}, false
 	}
-	return typeOf(t), true
+	return typeOf(found), true
 }

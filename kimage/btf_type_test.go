@@ -9,7 +9,7 @@ import (
 func TestTypes(t *testing.T) {
 	img, err := FromBytes("guest", guestFile(t, "guest.elf"), nil)
 	require.NoError(t, err)
-	params, ret, ok := img.ProtoTypes("vfs_read")
+	params, ret, ok := img.Types().ProtoTypes("vfs_read")
 	require.True(t, ok)
 	require.Len(t, params, 4)
 	size, signed, ok := ret.Int()
@@ -34,11 +34,11 @@ func TestTypes(t *testing.T) {
 	require.False(t, ok)
 	_, ok = char.Elem()
 	require.False(t, ok)
-	s, ok := img.Struct("dentry")
+	s, ok := img.Types().Struct("dentry")
 	require.True(t, ok)
 	name, ok := s.Member("d_name")
 	require.True(t, ok)
 	require.Zero(t, name.Offset%8)
-	_, _, ok = img.ProtoTypes("nosuch")
+	_, _, ok = img.Types().ProtoTypes("nosuch")
 	require.False(t, ok)
 }

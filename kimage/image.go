@@ -30,9 +30,8 @@ type Image struct {
 	// live is the text that Options.LiveText replaced; empty without it.
 	live x86.Range
 
-	index   symbolIndex
-	modules []*moduleArea
-	bounds  bounds
+	// Names are its symbols, and where its text lies.
+	Names
 
 	profile *profile.Config
 	facts   []Fact
@@ -190,10 +189,6 @@ func (img *Image) bytes(addr x86.Addr, n int) []byte {
 func (img *Image) symbolAddr(name string) (x86.Addr, bool) {
 	return img.index.imageAddr(name)
 }
-
-// Symbols lists kallsyms: the image's symbols by ascending address in table
-// order, then the modules'. The caller must not modify it.
-func (img *Image) Symbols() []Symbol { return img.index.all }
 
 // Profile is the kernel behaviour that the evidence, or Options.Profile,
 // chose. The caller must not modify it.

@@ -79,15 +79,6 @@ func (img *Image) ModuleEnd() x86.Addr {
 	return x86.Addr(pageUp(uint64(end)))
 }
 
-// Modules lists the names of the loaded modules in the order of loading.
-func (img *Image) Modules() []string {
-	var names []string
-	for _, m := range img.modules {
-		names = append(names, m.name)
-	}
-	return names
-}
-
 // ModuleText is where a module's code lies.
 type ModuleText struct {
 	// Text is the core code, Init what only its loading runs.

@@ -3,7 +3,6 @@ package kimage
 import (
 	"slices"
 	"sort"
-	"strings"
 
 	"kprobelab/x86"
 )
@@ -28,6 +27,11 @@ type symbolIndex struct {
 // of the last symbol.
 func (x *symbolIndex) setImage(syms []Symbol, end func(x86.Addr) x86.Addr) {
 	setSizes(syms, end)
+	x.chain(syms)
+}
+
+// chain makes the index of symbols that have their sizes.
+func (x *symbolIndex) chain(syms []Symbol) {
 	x.all = slices.Clip(syms)
 	x.image = len(syms)
 	x.first = make(map[string]int32, len(syms))
@@ -104,41 +108,6 @@ func covering(syms []Symbol, addr x86.Addr) (Symbol, bool) {
 		i--
 	}
 	return syms[i], true
-}
-
-// Lookup implements View: the image's symbols of that name in table order,
-// then the modules' in the order they were loaded.
-func (img *Image) Lookup(name string) []Symbol {
-	if mod, sym, ok := strings.Cut(name, ":"); ok {
-		var found []Symbol
-		for _, m := range img.modules {
-			if m.name == mod {
-				found = m.lookup(sym, found)
-			}
-		}
-		return found
-	}
-	found := img.index.lookup(name, nil)
-	for _, m := range img.modules {
-		found = m.lookup(name, found)
-	}
-	return found
-}
-
-// SymbolAt implements View. As in the kernel, an address that lies in no
-// kallsyms range (below _stext, past _end) has no symbol, and the per-CPU
-// symbols' small numbers are no addresses.
-func (img *Image) SymbolAt(addr x86.Addr) (Symbol, bool) {
-	if img.bounds.kallsyms(addr) {
-		return img.index.at(addr)
-	}
-	for _, m := range img.modules {
-		if r, ok := m.region(addr); ok {
-			s, ok := covering(m.byAddr, addr)
-			return s, ok && r.Contains(s.Addr)
-		}
-	}
-	return Symbol{}, false
 }
 
 // moduleArea is where a loaded module lies, and its symbols.

@@ -60,35 +60,8 @@ func (img *Image) nextSection(addr x86.Addr) x86.Addr {
 	return 0
 }
 
-// InText implements View. The image is as boot leaves it, so the kernel's
-// init text is freed and no text any more; InInit tells where it was.
-func (img *Image) InText(addr x86.Addr) bool {
-	if img.bounds.text(addr) {
-		return true
-	}
-	for _, m := range img.modules {
-		if m.text.Contains(addr) {
-			return true
-		}
-	}
-	return false
-}
-
 // InEntryText implements View.
 func (img *Image) InEntryText(addr x86.Addr) bool { return img.bounds.entry.Contains(addr) }
-
-// InInit implements View.
-func (img *Image) InInit(addr x86.Addr) (module string, ok bool) {
-	if img.bounds.initText(addr) {
-		return "", true
-	}
-	for _, m := range img.modules {
-		if m.initText.Contains(addr) {
-			return m.name, true
-		}
-	}
-	return "", false
-}
 
 // IndirectThunks implements View.
 func (img *Image) IndirectThunks() x86.Range { return img.bounds.thunks }

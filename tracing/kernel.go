@@ -15,7 +15,7 @@ import (
 func (t *Tracing) kernel() definition.Kernel {
 	k := &imagedef.Kernel{View: t.k.View(), Profile: t.p, Loaded: t.moduleLoaded}
 	if t.o.Source != nil {
-		k.Types = t.o.Source
+		k.Types = t.o.Source.Types
 	}
 	return k
 }

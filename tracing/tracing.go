@@ -30,13 +30,8 @@ type Machine interface {
 
 // Source is what an image knows beyond a View; kimage.Image has it.
 type Source interface {
-	// Proto is a function's prototype, where there is BTF.
-	Proto(name string) (kimage.Proto, bool)
-	// ProtoTypes are its types, and Struct is a structure.
-	ProtoTypes(name string) (params []kimage.Type, ret kimage.Type, ok bool)
-	Struct(name string) (kimage.Type, bool)
-	// TypeByID is a type by its number in BTF.
-	TypeByID(id int) (kimage.Type, bool)
+	// Types are what BTF tells; none where there is no BTF.
+	Types() *kimage.Types
 	// Modules names the loaded modules.
 	Modules() []string
 }

@@ -61,7 +61,7 @@ func check(t *term, c *cli.Command) error {
 		if err != nil {
 			return err
 		}
-		r.Add(img, probes)
+		r.Add(report.OfImage(img), probes)
 	}
 	write := r.WriteText
 	switch {

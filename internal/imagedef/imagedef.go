@@ -14,20 +14,12 @@ import (
 	"kprobelab/profile"
 )
 
-// Types are what an image knows from BTF; kimage.Image has them.
-type Types interface {
-	Proto(name string) (kimage.Proto, bool)
-	ProtoTypes(name string) (params []kimage.Type, ret kimage.Type, ok bool)
-	Struct(name string) (kimage.Type, bool)
-	TypeByID(id int) (kimage.Type, bool)
-}
-
 // Kernel is an image as definitions see it.
 type Kernel struct {
-	View    kimage.View
+	View    probepoint.Names
 	Profile *profile.Config
-	// Types is nil where there are none.
-	Types Types
+	// Types gives what BTF tells, when it is asked for; nil where there is none.
+	Types func() *kimage.Types
 	// Loaded reports whether a module is there, as find_module does.
 	Loaded func(module string) bool
 }
@@ -65,8 +57,9 @@ func (k *Kernel) Proto(symbol string) (definition.Proto, bool) {
 	if k.Types == nil {
 		return definition.Proto{}, false
 	}
-	p, ok := k.Types.Proto(symbol)
-	types, ret, known := k.Types.ProtoTypes(symbol)
+	btf := k.Types()
+	p, ok := btf.Proto(symbol)
+	types, ret, known := btf.ProtoTypes(symbol)
 	if !ok || !known {
 		return definition.Proto{}, false
 	}
@@ -85,7 +78,7 @@ func (k *Kernel) Struct(name string) (definition.CType, bool) {
 	if k.Types == nil {
 		return nil, false
 	}
-	t, ok := k.Types.Struct(name)
+	t, ok := k.Types().Struct(name)
 	return ctype{t}, ok
 }
 
@@ -94,7 +87,7 @@ func (k *Kernel) TypeByID(id int) (definition.CType, bool) {
 	if k.Types == nil {
 		return nil, false
 	}
-	t, ok := k.Types.TypeByID(id)
+	t, ok := k.Types().TypeByID(id)
 	return ctype{t}, ok
 }
 

@@ -14,7 +14,7 @@ import (
 func guest(t *testing.T) *imagedef.Kernel {
 	img, err := kimage.FromBytes("guest", kprobelab.GuestELF(), nil)
 	require.NoError(t, err)
-	return &imagedef.Kernel{View: img, Profile: img.Profile(), Types: img, Loaded: func(string) bool { return false }}
+	return &imagedef.Kernel{View: img, Profile: img.Profile(), Types: img.Types, Loaded: func(string) bool { return false }}
 }
 
 func TestEntry(t *testing.T) {

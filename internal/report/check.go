@@ -10,7 +10,6 @@ import (
 	"kprobelab/kimage"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/kprobes/rule"
-	"kprobelab/x86"
 )
 
 // Check is the matrix of probes by images: would each probe of a tool attach,
@@ -92,16 +91,16 @@ type CheckCell struct {
 	Detail string  `json:"detail"`
 }
 
-// Add asks an image about each probe, and adds its column. The probes of every
+// Add asks a kernel about each probe, and adds its column. The probes of every
 // call must be the same.
-func (c *Check) Add(img *kimage.Image, probes []Probe) {
+func (c *Check) Add(kernel Kernel, probes []Probe) {
 	if c.Probes == nil {
 		for _, p := range probes {
 			c.Probes = append(c.Probes, CheckRow{Probe: p})
 		}
 	}
-	c.Images = append(c.Images, checkImage(img))
-	k := newChecker(img)
+	c.Images = append(c.Images, kernel.Column())
+	k := newChecker(kernel)
 	for i := range c.Probes {
 		cell := k.cell(&c.Probes[i].Probe)
 		if cell.Attaches = cell.Errno == 0 && cell.Reason == rule.None; !cell.Attaches {
@@ -111,28 +110,18 @@ func (c *Check) Add(img *kimage.Image, probes []Probe) {
 	}
 }
 
-func checkImage(img *kimage.Image) CheckImage {
-	return CheckImage{
-		Name: img.Name(), Release: img.Fact("release").Value, Profile: img.Profile().Name, CPU: img.Fact("CPU").Value,
-	}
-}
-
-// checker answers for one image.
+// checker answers for one kernel.
 type checker struct {
-	img  *kimage.Image
-	scan *scanner
+	Kernel
 	// clones are the names with a suffix by their names without.
 	clones map[string][]string
 	// modules are the loaded modules' symbols by name.
 	modules map[string][]string
 }
 
-func newChecker(img *kimage.Image) *checker {
-	k := &checker{img: img, clones: map[string][]string{}, modules: map[string][]string{}}
-	s := NewScan(img)
-	s.Detail = true
-	k.scan = s.scanner()
-	for _, sym := range img.Symbols() {
+func newChecker(kernel Kernel) *checker {
+	k := &checker{Kernel: kernel, clones: map[string][]string{}, modules: map[string][]string{}}
+	for _, sym := range kernel.Symbols() {
 		if sym.Module != "" {
 			k.modules[sym.Name] = append(k.modules[sym.Name], sym.Module)
 		} else if i := strings.IndexByte(sym.Name, '.'); i > 0 {
@@ -158,7 +147,7 @@ func (k *checker) cell(p *Probe) CheckCell {
 	if p.syscall {
 		q.place = k.syscallName(p.place)
 	}
-	r, err := k.scan.parse(q.place)
+	r, err := parsePoint(k, q.place)
 	if err != nil {
 		c.Found = FoundAbsent
 		c.refuse(errno.EINVAL, rule.Line, err.Error())
@@ -184,7 +173,7 @@ func (k *checker) find(c *CheckCell, p *Probe, r probepoint.Request) {
 		return
 	}
 	module, name, _ := p.symbol()
-	found := k.img.Lookup(r.Symbol)
+	found := k.Lookup(r.Symbol)
 	own := 0
 	for _, s := range found {
 		if s.Module == "" {
@@ -211,20 +200,12 @@ func (k *checker) find(c *CheckCell, p *Probe, r probepoint.Request) {
 // place asks register_kprobe, register_kretprobe and kprobe_events about the
 // probe, and takes the answer of the tool's own way.
 func (k *checker) place(c *CheckCell, p *Probe, r probepoint.Request) {
-	row := k.scan.row(r, k.scan.SlotAddr, nil)
-	c.Register = row.Errno
-	switch {
-	case row.Errno != 0:
-	case row.Ftrace:
-		c.Runs = RunsFtrace
-	case row.Optimized:
-		c.Runs = RunsOptimized
-	default:
-		c.Runs = RunsInt3
+	var direct error
+	if c.Runs, direct = k.register(r); direct != nil {
+		c.Register = -int(errno.Of(direct))
 	}
 	kret := k.kretprobe(r)
 	c.Kretprobe = -int(errno.Of(kret))
-	direct := registerError(&row)
 	if p.Return {
 		direct = kret
 	}
@@ -254,12 +235,26 @@ func (c *CheckCell) refuseAs(err error) {
 	}
 }
 
-// registerError is register_kprobe's answer as an error.
-func registerError(row *ScanRow) error {
-	if row.Errno == 0 {
-		return nil
+// register is what register_kprobe answers, and how the probe runs. The error
+// is a *Refusal.
+func (k *checker) register(r probepoint.Request) (runs string, err error) {
+	found, asked := askedFor(k, r)
+	pt, err := probepoint.Resolve(k, r, k.Profile())
+	if err == nil {
+		runs, err = k.Verdict(&pt)
 	}
-	return &probepoint.Refusal{Errno: errno.Errno(-row.Errno), Rule: row.Rule, Why: row.Detail}
+	var refused *probepoint.Refusal
+	if !errors.As(err, &refused) {
+		return runs, err
+	}
+	e := &probepoint.Refusal{Errno: refused.Errno, Rule: refused.Rule, Why: refused.Why}
+	if e.Rule == rule.NotText {
+		e.Why += freed(k, asked)
+	}
+	if len(found) > 1 {
+		e.Why += "; " + several(r.Symbol, found)
+	}
+	return "", e
 }
 
 // refusal is a refusal that names no place.
@@ -269,7 +264,7 @@ func refusal(no errno.Errno, id rule.ID) error { return probepoint.RefuseAs(no, 
 // wrapper (4.17 and later), or without.
 func (k *checker) syscallName(name string) string {
 	for _, prefix := range []string{"__x64_sys_", "sys_"} {
-		if len(k.img.Lookup(prefix+name)) > 0 {
+		if len(k.Lookup(prefix+name)) > 0 {
 			return prefix + name
 		}
 	}
@@ -282,21 +277,21 @@ func (k *checker) syscallName(name string) string {
 func (k *checker) multi(p *Probe) CheckCell {
 	c := CheckCell{Found: FoundPattern, Runs: RunsFtrace}
 	glob := strings.ContainsAny(p.place, "*?")
-	for _, s := range k.img.Symbols() {
+	for _, s := range k.Symbols() {
 		ok, err := path.Match(p.place, s.Name)
 		if err != nil {
 			c.refuse(errno.EINVAL, rule.Line, fmt.Sprintf("%q is no pattern", p.place))
 			break
 		}
-		if ok && s.Module == "" && isText(s.Type) && k.img.InText(s.Addr) && k.traceable(s.Addr) {
+		if ok && s.Module == "" && isText(s.Type) && k.InText(s.Addr) && k.Traceable(s.Addr) {
 			c.Matches++
 		}
 	}
 	if !glob {
 		k.find(&c, p, probepoint.Request{Symbol: p.place})
 	}
-	_, links := k.scan.first("bpf_kprobe_multi_link_attach")
-	_, fprobe := k.scan.first("register_fprobe")
+	_, links := k.first("bpf_kprobe_multi_link_attach")
+	_, fprobe := k.first("register_fprobe")
 	switch {
 	case !links:
 		c.refuse(errno.EINVAL, rule.NoFprobe, rule.NoFprobe.Why())
@@ -316,23 +311,10 @@ func (k *checker) multi(p *Probe) CheckCell {
 func isText(kind byte) bool { return strings.IndexByte("tTwW", kind) >= 0 }
 
 // first is the first symbol of a name.
-func (s *Scan) first(name string) (kimage.Symbol, bool) {
-	found := s.View.Lookup(name)
+func (k *checker) first(name string) (kimage.Symbol, bool) {
+	found := k.Lookup(name)
 	if len(found) == 0 {
 		return kimage.Symbol{}, false
 	}
 	return found[0], true
-}
-
-// traceable reports whether an address's function has an ftrace site.
-func (k *checker) traceable(at x86.Addr) bool {
-	s, ok := k.img.SymbolAt(at)
-	if !ok {
-		return false
-	}
-	if module, init := k.img.InInit(s.Addr); init && module == "" && !k.img.InText(s.Addr) {
-		return false // the tracer has forgotten it together with boot's code
-	}
-	_, ok = k.img.SiteIn(kimage.SiteFtrace, x86.Range{Start: s.Addr, End: s.Addr.Add(int64(s.Size))})
-	return ok
 }

@@ -9,7 +9,6 @@ import (
 	"kprobelab/errno"
 	"kprobelab/internal/imagedef"
 	"kprobelab/internal/tracing/definition"
-	"kprobelab/kimage"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/kprobes/rule"
 )
@@ -22,7 +21,7 @@ import (
 // says that the kernel keeps the definition although nothing is there to probe:
 // its module may come, or code at its address.
 func (k *checker) defined(p *Probe, direct error) (err error, waits bool) {
-	c := k.img.Profile()
+	c := k.Profile()
 	if !c.Tracing.Exists {
 		return refusal(errno.ENOENT, rule.NoEvents), false
 	}
@@ -40,7 +39,7 @@ func (k *checker) defined(p *Probe, direct error) (err error, waits bool) {
 // planted is what planting the probe of a definition answers.
 func (k *checker) planted(d *definition.Definition, direct error) error {
 	at := d.Addr
-	if found := k.img.Lookup(d.Symbol); d.Symbol != "" && len(found) > 0 {
+	if found := k.Lookup(d.Symbol); d.Symbol != "" && len(found) > 0 {
 		at = found[0].Addr.Add(int64(d.Offset))
 	}
 	if k.notrace(at) {
@@ -52,13 +51,11 @@ func (k *checker) planted(d *definition.Definition, direct error) error {
 	return direct
 }
 
-func (k *checker) loaded(module string) bool { return slices.Contains(k.img.Modules(), module) }
+func (k *checker) loaded(module string) bool { return slices.Contains(k.Modules(), module) }
 
 func (k *checker) definitions() definition.Kernel {
-	return &imagedef.Kernel{View: k.img, Profile: k.img.Profile(), Types: k.img, Loaded: k.loaded}
+	return &imagedef.Kernel{View: k, Profile: k.Profile(), Types: k.Types, Loaded: k.loaded}
 }
-
-var _ imagedef.Types = (*kimage.Image)(nil)
 
 // missingSymbol is the first symbol in an argument (@SYM) that is not there.
 func (k *checker) missingSymbol(d *definition.Definition) string {
@@ -67,7 +64,7 @@ func (k *checker) missingSymbol(d *definition.Definition) string {
 			if op.Code != definition.OpSymbol {
 				continue
 			}
-			if name, _, err := definition.SymbolOffset(op.Data); err == nil && len(k.img.Lookup(name)) == 0 {
+			if name, _, err := definition.SymbolOffset(op.Data); err == nil && len(k.Lookup(name)) == 0 {
 				return name
 			}
 		}
@@ -88,11 +85,11 @@ func (k *checker) refusedDefinition(p *Probe, err error) error {
 		return refusal(e.Errno, rule.NotUnique)
 	case e.ID == definition.BadRetprobe:
 		return refusal(e.Errno, rule.NotEntry)
-	case e.ID == definition.BadProbeAddr && len(k.img.Lookup(name)) == 0:
+	case e.ID == definition.BadProbeAddr && len(k.Lookup(name)) == 0:
 		return refusal(e.Errno, rule.UnknownSymbol)
 	}
 	r := probepoint.RefuseAs(e.Errno, rule.Definition, 0, "")
-	if text := e.ID.Text(&k.img.Profile().Tracing); text != "" {
+	if text := e.ID.Text(&k.Profile().Tracing); text != "" {
 		r.Why = fmt.Sprintf("column %d: %s", e.Column+1, text)
 	}
 	return r

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"kprobelab/errno"
-	"kprobelab/kimage"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/kprobes/rule"
 	"kprobelab/x86"
@@ -15,7 +14,7 @@ import (
 // (docs/spec 9.2, place; 9.5, registration). direct is what register_kprobe or
 // register_kretprobe answers.
 func (k *checker) events(p *Probe, r probepoint.Request, direct error, via Via) error {
-	c := &k.img.Profile().Tracing
+	c := &k.Profile().Tracing
 	uniqueFirst := via == ViaPerf || c.UniqueFirst
 	unique := func() error {
 		if r.Symbol == "" || !c.UniqueSymbols {
@@ -53,12 +52,12 @@ func ruleOf(err error) rule.ID {
 
 // unique refuses a name that no symbol or several have.
 func (k *checker) unique(p *Probe, r probepoint.Request, via Via) error {
-	c := &k.img.Profile().Tracing
+	c := &k.Profile().Tracing
 	if module, _, _ := p.symbol(); module != "" && !c.UniqueFirst {
 		return nil
 	}
 	plain := via == ViaEvents && c.UniqueFirst // 6.12's parser says EINVAL to both
-	switch n := len(k.img.Lookup(r.Symbol)); {
+	switch n := len(k.Lookup(r.Symbol)); {
 	case n == 1:
 		return nil
 	case n > 1 && plain:
@@ -72,7 +71,7 @@ func (k *checker) unique(p *Probe, r probepoint.Request, via Via) error {
 }
 
 func (k *checker) asked(r probepoint.Request) x86.Addr {
-	_, at := k.scan.asked(r)
+	_, at := askedFor(k, r)
 	return at
 }
 
@@ -81,27 +80,27 @@ func (k *checker) asked(r probepoint.Request) x86.Addr {
 // that it was made of (KPROBE_EVENTS_ON_NOTRACE is off in distributions, and
 // in kernels without ftrace sites the test does not exist).
 func (k *checker) notrace(at x86.Addr) bool {
-	if at == 0 || len(k.img.Sites(kimage.SiteFtrace)) == 0 {
+	if at == 0 || !k.Traces() {
 		return false
 	}
-	s, ok := k.img.SymbolAt(at)
-	if !ok || k.traceable(at) {
+	s, ok := k.SymbolAt(at)
+	if !ok || k.Traceable(at) {
 		return false
 	}
 	base, _, clone := strings.Cut(s.Name, ".")
 	if !clone {
 		return true
 	}
-	if original, ok := k.scan.first(base); ok {
-		return !k.traceable(original.Addr)
+	if original, ok := k.first(base); ok {
+		return !k.Traceable(original.Addr)
 	}
 	return true
 }
 
 // kretprobe is what register_kretprobe answers (docs/spec 5.2).
 func (k *checker) kretprobe(r probepoint.Request) error {
-	c := k.img.Profile()
-	pt, err := probepoint.Resolve(k.img, r, c)
+	c := k.Profile()
+	pt, err := probepoint.Resolve(k, r, c)
 	if err != nil {
 		if c.Kret.EntryOnly && !c.Kret.EntryErrno {
 			return probepoint.Refuse(rule.NotEntry, r.Addr, r.Symbol)
@@ -111,9 +110,9 @@ func (k *checker) kretprobe(r probepoint.Request) error {
 	if c.Kret.EntryOnly && !pt.Entry {
 		return probepoint.Refuse(rule.NotEntry, pt.Addr, pt.String())
 	}
-	if to, ok := k.scan.first("__switch_to"); ok && c.Kret.BlacklistSwitchTo && to.Addr == pt.Addr {
+	if to, ok := k.first("__switch_to"); ok && c.Kret.BlacklistSwitchTo && to.Addr == pt.Addr {
 		return probepoint.Refuse(rule.KretBlacklist, pt.Addr, pt.String())
 	}
-	_, err = probepoint.Place(k.img, &pt, k.scan.SlotAddr, false, c)
+	_, err = k.Verdict(&pt)
 	return err
 }

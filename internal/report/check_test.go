@@ -23,7 +23,7 @@ func checked(t *testing.T, text string) []report.CheckRow {
 	img, err := kimage.FromBytes("guest", kprobelab.GuestELF(), nil)
 	require.NoError(t, err)
 	var c report.Check
-	c.Add(img, probes)
+	c.Add(report.OfImage(img), probes)
 	return c.Probes
 }
 
@@ -100,7 +100,7 @@ func TestCheckBPFObject(t *testing.T) {
 	img, err := kimage.FromBytes("guest", kprobelab.GuestELF(), nil)
 	require.NoError(t, err)
 	var c report.Check
-	c.Add(img, probes)
+	c.Add(report.OfImage(img), probes)
 	var got []string
 	for _, p := range c.Probes {
 		got = append(got, strings.Join([]string{p.Text, p.Program, string(p.Via), p.Cells[0].Reason.String(), p.Cells[0].Runs}, " "))

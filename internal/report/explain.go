@@ -123,7 +123,7 @@ type NearPoint struct {
 // Explain explains one point, SYM[+OFF] or ADDR[+OFF]. The error says what is
 // wrong with the text; a place that the kernel refuses is no error.
 func (s *Scan) Explain(point string) (*Explanation, error) {
-	r, err := s.parse(point)
+	r, err := parsePoint(s.View, point)
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +193,7 @@ func (x *explainer) register(r probepoint.Request) {
 // It returns the symbols of the request's name, and the walk's step at the
 // address, nil where it comes to none.
 func (x *explainer) find(r probepoint.Request) ([]kimage.Symbol, *kimage.Step) {
-	found, asked := x.asked(r)
+	found, asked := askedFor(x.View, r)
 	if r.Symbol != "" && len(found) == 0 || asked == 0 {
 		return found, nil
 	}

@@ -222,7 +222,7 @@ func (s *scanner) function(sym kimage.Symbol, emit func(*ScanRow)) {
 // row answers one request, with the slot at slotAddr. step may be nil. If it is
 // the walk's step at the probe's address, no other walk is needed.
 func (s *scanner) row(r probepoint.Request, slotAddr x86.Addr, step *kimage.Step) ScanRow {
-	found, asked := s.asked(r)
+	found, asked := askedFor(s.View, r)
 	var err error
 	p := &s.where
 	*p, err = probepoint.Resolve(s.View, r, s.Profile)
@@ -248,22 +248,30 @@ func (s *scanner) row(r probepoint.Request, slotAddr x86.Addr, step *kimage.Step
 		row.refuse(err)
 	}
 	if row.Rule == rule.NotText {
-		if _, init := s.View.InInit(asked); init {
-			row.Detail += ": boot has freed this init text"
-		}
+		row.Detail += freed(s.View, asked)
 	}
 	row.Reason = row.Rule.String()
 	row.ambiguous(r.Symbol, found)
 	return row
 }
 
-// asked is every symbol of a request's name, and the request's address before
+// freed are words for an address in init text, which boot has freed.
+func freed(v interface {
+	InInit(x86.Addr) (string, bool)
+}, at x86.Addr) string {
+	if _, init := v.InInit(at); init {
+		return ": boot has freed this init text"
+	}
+	return ""
+}
+
+// askedFor is every symbol of a request's name, and the request's address before
 // an ENDBR moves it.
-func (s *Scan) asked(r probepoint.Request) ([]kimage.Symbol, x86.Addr) {
+func askedFor(v probepoint.Names, r probepoint.Request) ([]kimage.Symbol, x86.Addr) {
 	if r.Symbol == "" {
 		return nil, r.Addr.Add(int64(r.Offset))
 	}
-	found := s.View.Lookup(r.Symbol)
+	found := v.Lookup(r.Symbol)
 	if len(found) == 0 {
 		return nil, 0
 	}
@@ -324,11 +332,19 @@ func (row *ScanRow) ambiguous(name string, found []kimage.Symbol) {
 	if len(found) < 2 {
 		return
 	}
+	row.Reason += fmt.Sprintf("; %d addresses: %s", len(found), addressList(found))
+	row.say(several(name, found))
+}
+
+// several says in words that a name has several addresses.
+func several(name string, found []kimage.Symbol) string {
+	return fmt.Sprintf("%s has %d addresses (%s): the first is taken", name, len(found), addressList(found))
+}
+
+func addressList(found []kimage.Symbol) string {
 	addrs := make([]string, len(found))
 	for i := range found {
 		addrs[i] = known(found[i].Addr).String()
 	}
-	all := strings.Join(addrs, ", ")
-	row.Reason += fmt.Sprintf("; %d addresses: %s", len(found), all)
-	row.say(fmt.Sprintf("%s has %d addresses (%s): the first is taken", name, len(found), all))
+	return strings.Join(addrs, ", ")
 }

@@ -109,7 +109,7 @@ func (l *pointList) slotAddr(line string) x86.Addr {
 
 // point answers one point.
 func (s *scanner) point(p ScanPoint) ScanRow {
-	r, err := s.parse(p.Text)
+	r, err := parsePoint(s.View, p.Text)
 	if err != nil {
 		return ScanRow{
 			Symbol: printable(p.Text), Errno: -int(errno.EINVAL),
@@ -124,9 +124,9 @@ func (s *scanner) point(p ScanPoint) ScanRow {
 	return row
 }
 
-// parse reads SYM[+OFF] or ADDR[+OFF]. An address is hexadecimal, with 0x or
+// parsePoint reads SYM[+OFF] or ADDR[+OFF]. An address is hexadecimal, with 0x or
 // without; a word that could be either is a symbol if there is one.
-func (s *Scan) parse(line string) (r probepoint.Request, err error) {
+func parsePoint(v probepoint.Names, line string) (r probepoint.Request, err error) {
 	place, off, has := strings.Cut(line, "+")
 	if has {
 		if r.Offset, err = parseOffset(off); err != nil {
@@ -137,7 +137,7 @@ func (s *Scan) parse(line string) (r probepoint.Request, err error) {
 	switch addr, err := strconv.ParseUint(digits, 16, 64); {
 	case place == "":
 		return r, errors.New("a symbol or an address is missing")
-	case err == nil && (prefixed || len(s.View.Lookup(place)) == 0):
+	case err == nil && (prefixed || len(v.Lookup(place)) == 0):
 		r.Addr = x86.Addr(addr)
 	case err != nil && (prefixed || errors.Is(err, strconv.ErrRange)):
 		return r, fmt.Errorf("%q is not an address of 64 bits", place)

@@ -61,11 +61,19 @@ func withOffset(name string, off uint64) string {
 	return name + "+0x" + strconv.FormatUint(off, 16)
 }
 
+// Names is what resolving a request needs of a View.
+type Names interface {
+	Lookup(name string) []kimage.Symbol
+	SymbolAt(addr x86.Addr) (kimage.Symbol, bool)
+	// CodeAt is asked for the first four bytes of a symbol only.
+	CodeAt(addr x86.Addr, b []byte) int
+}
+
 // Resolve finds the address of a request as register_kprobe does (docs/spec 1.2).
 // A name with several addresses resolves to the first, as in kallsyms.
 // Errors are *Refusal: EINVAL where the request names no or two places, or
 // its function cannot be read, ENOENT where nothing is there.
-func Resolve(v kimage.View, r Request, c *profile.Config) (Point, error) {
+func Resolve(v Names, r Request, c *profile.Config) (Point, error) {
 	base, err := lookup(v, r, c)
 	if err != nil {
 		return Point{}, err
@@ -92,7 +100,7 @@ func Resolve(v kimage.View, r Request, c *profile.Config) (Point, error) {
 const maxErrno = 4096
 
 // lookup returns what the offset is added to.
-func lookup(v kimage.View, r Request, c *profile.Config) (x86.Addr, error) {
+func lookup(v Names, r Request, c *profile.Config) (x86.Addr, error) {
 	switch {
 	case r.Symbol != "" && r.Addr != 0:
 		return 0, Refuse(rule.TwoPlaces, r.Addr, r.String())
@@ -112,7 +120,7 @@ func lookup(v kimage.View, r Request, c *profile.Config) (x86.Addr, error) {
 
 // refuseName refuses a name where the kernel takes addresses only, and says
 // which to give: a module of that time looked it up itself.
-func refuseName(v kimage.View, r Request) *Refusal {
+func refuseName(v Names, r Request) *Refusal {
 	refusal := Refuse(rule.SymbolNames, 0, r.String())
 	if found := v.Lookup(r.Symbol); len(found) > 0 {
 		refusal.Addr = found[0].Addr.Add(int64(r.Offset))
@@ -126,7 +134,7 @@ const endbrSize = 4
 
 // atEntry applies the entry rule (arch_adjust_kprobe_addr, 5.18): with an
 // ENDBR both offset 0 and 4 mean the entry, and the probe is placed at 4.
-func atEntry(v kimage.View, p Point, c *profile.Config) (Point, error) {
+func atEntry(v Names, p Point, c *profile.Config) (Point, error) {
 	p.Entry = p.Offset == 0
 	if !c.Resolve.SkipENDBR {
 		return p, nil

@@ -75,7 +75,7 @@ func computed(img *kimage.Image, probes []byte) ([]report.CheckRow, error) {
 		return nil, err
 	}
 	var c report.Check
-	c.Add(img, list)
+	c.Add(report.OfImage(img), list)
 	return c.Probes, nil
 }
 

@@ -1,0 +1,153 @@
+package kimage
+
+import (
+	"strings"
+
+	"kprobelab/x86"
+)
+
+// Names is what kallsyms knows of a kernel and of its modules: the symbols, and
+// which addresses are text.
+type Names struct {
+	index   symbolIndex
+	modules []*moduleArea
+	bounds  bounds
+}
+
+// Symbols lists kallsyms: the image's symbols by ascending address in table
+// order, then the modules'. The caller must not modify it.
+func (n *Names) Symbols() []Symbol { return n.index.all }
+
+// Modules lists the names of the loaded modules in the order of loading.
+func (n *Names) Modules() []string {
+	var names []string
+	for _, m := range n.modules {
+		names = append(names, m.name)
+	}
+	return names
+}
+
+// Lookup implements View: the image's symbols of that name in table order,
+// then the modules' in the order they were loaded.
+func (n *Names) Lookup(name string) []Symbol {
+	if mod, sym, ok := strings.Cut(name, ":"); ok {
+		var found []Symbol
+		for _, m := range n.modules {
+			if m.name == mod {
+				found = m.lookup(sym, found)
+			}
+		}
+		return found
+	}
+	found := n.index.lookup(name, nil)
+	for _, m := range n.modules {
+		found = m.lookup(name, found)
+	}
+	return found
+}
+
+// SymbolAt implements View. As in the kernel, an address that lies in no
+// kallsyms range (below _stext, past _end) has no symbol, and the per-CPU
+// symbols' small numbers are no addresses.
+func (n *Names) SymbolAt(addr x86.Addr) (Symbol, bool) {
+	if n.bounds.kallsyms(addr) {
+		return n.index.at(addr)
+	}
+	for _, m := range n.modules {
+		if r, ok := m.region(addr); ok {
+			s, ok := covering(m.byAddr, addr)
+			return s, ok && r.Contains(s.Addr)
+		}
+	}
+	return Symbol{}, false
+}
+
+// InText implements View. The image is as boot leaves it, so the kernel's
+// init text is freed and no text any more; InInit tells where it was.
+func (n *Names) InText(addr x86.Addr) bool {
+	if n.bounds.text(addr) {
+		return true
+	}
+	for _, m := range n.modules {
+		if m.text.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}
+
+// InInit implements View.
+func (n *Names) InInit(addr x86.Addr) (module string, ok bool) {
+	if n.bounds.initText(addr) {
+		return "", true
+	}
+	for _, m := range n.modules {
+		if m.initText.Contains(addr) {
+			return m.name, true
+		}
+	}
+	return "", false
+}
+
+// NameTable is all of Names as data, for a file that keeps them.
+type NameTable struct {
+	// Kernel is the kernel's own part, Modules the modules' by the order of
+	// loading.
+	Kernel  NameArea
+	Modules []NameArea
+}
+
+// NameArea is a kernel's or a module's part of a NameTable.
+type NameArea struct {
+	// Name is the module's, "" for the kernel.
+	Name string
+	// Text is its text, and Init its init text.
+	Text, Init x86.Range
+	// Regions is where a symbol covers each address.
+	Regions []x86.Range
+	// Symbols are by ascending address, with their sizes.
+	Symbols []Symbol
+}
+
+// Table is all that the Names know. It shares their memory.
+func (n *Names) Table() NameTable {
+	b := &n.bounds
+	t := NameTable{Kernel: NameArea{
+		Text: x86.Range{Start: b.stext, End: b.etext}, Init: x86.Range{Start: b.sinittext, End: b.einittext},
+		Regions: b.regions(), Symbols: n.index.all[:n.index.image],
+	}}
+	for _, m := range n.modules {
+		t.Modules = append(t.Modules, NameArea{Name: m.name, Text: m.text, Init: m.initText, Regions: m.regions, Symbols: m.byAddr})
+	}
+	return t
+}
+
+// regions are the ranges that kallsyms answers for.
+func (b *bounds) regions() []x86.Range {
+	switch {
+	case b.sections != nil:
+		return b.sections
+	case b.onlyText:
+		return []x86.Range{{Start: b.stext, End: b.etext}, {Start: b.sinittext, End: b.einittext}}
+	}
+	return []x86.Range{{Start: b.stext, End: b.end}}
+}
+
+// NewNames makes Names of a table, and keeps its memory. The symbols of a part
+// must be by ascending address.
+func NewNames(t *NameTable) *Names {
+	k := &t.Kernel
+	n := &Names{bounds: bounds{
+		stext: k.Text.Start, etext: k.Text.End, sinittext: k.Init.Start, einittext: k.Init.End,
+		sections: append([]x86.Range{}, k.Regions...),
+	}}
+	n.index.chain(k.Symbols)
+	for i := range t.Modules {
+		a := &t.Modules[i]
+		n.modules = append(n.modules, &moduleArea{
+			name: a.Name, text: a.Text, initText: a.Init, regions: a.Regions, symbols: a.Symbols, byAddr: a.Symbols,
+		})
+		n.index.add(a.Symbols)
+	}
+	return n
+}
