@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo demo kernel conformance conformance-tracing guest selftests test check soak fuzz bench bench-docs bench-qemu bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo demo kernel conformance conformance-all conformance-table conformance-tracing guest selftests test check soak fuzz bench bench-docs bench-qemu bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -56,6 +56,12 @@ selftests: build ## the kernel's own ftrace selftests over kprobelab mount (need
 
 conformance: ## boot Debian's kernels under QEMU's emulation, and compare their answers
 	@scripts/conformance.sh
+
+conformance-all: ## the same with every kernel that Debian's suites offer, one after another; restartable
+	@scripts/conformance-all.sh
+
+conformance-table: ## put the results of conformance-all into docs/conformance.md
+	@go run ./internal/tools/conformance/table -kept .cache/conformance/kept -data docs/conformance.jsonl -page docs/conformance.md
 
 conformance-tracing: ## ask the same kernels about the tracing files, and compare the answers
 	@scripts/conformance-tracing.sh

@@ -48,5 +48,5 @@ func compareText(t *testing.T, img *kimage.Image, base x86.Addr, live []byte) {
 	var out strings.Builder
 	tally.WriteText(&out)
 	t.Log("\n" + out.String())
-	require.Empty(t, tally.Unexplained)
+	require.Zero(t, tally.Unexplained)
 }

@@ -2,9 +2,11 @@ package conformance
 
 import (
 	"errors"
+	"fmt"
 
 	"kprobelab/internal/tools/qemu"
 	"kprobelab/internal/tools/qemu/frame"
+	"kprobelab/kimage"
 	"kprobelab/x86"
 )
 
@@ -15,6 +17,15 @@ type Booted struct {
 	// Text and Settled are the kernel's text as boot left it, and with the
 	// probes in place.
 	Text, Settled []byte
+}
+
+// TextOf is the range of a kernel's text.
+func TextOf(img *kimage.Image) (r x86.Range, err error) {
+	start, end := img.Lookup("_stext"), img.Lookup("_etext")
+	if len(start) != 1 || len(end) != 1 {
+		return r, fmt.Errorf("%s: no _stext and _etext", img.Name())
+	}
+	return x86.Range{Start: start[0].Addr, End: end[0].Addr}, nil
 }
 
 // Ask boots the machine, whose kernel's text is the given range, and waits

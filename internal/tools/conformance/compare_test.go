@@ -3,6 +3,8 @@ package conformance
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -94,4 +96,49 @@ func TestAgreement(t *testing.T) {
 	b.Frames[frame.Errnos] = []byte("0\n")
 	_, err = CompareNames(img, len(points), names, b)
 	require.ErrorContains(t, err, "answered 1 of 60 definitions")
+}
+
+// Rule: what was asked compares in the same way after it was saved and read.
+func TestAskedIsKept(t *testing.T) {
+	img := guest(t)
+	points, names := Points(img, 39, 3), Names(img, nil, 20, 3)
+	a := &Asked{Points: points, Names: names, Booted: *said(t, img, points, names)}
+	text, err := TextOf(img)
+	require.NoError(t, err)
+	a.Booted.Text = make([]byte, text.End-text.Start)
+	img.CodeAt(text.Start, a.Booted.Text)
+	a.Booted.Text[7]++
+	a.Booted.Settled = a.Booted.Settled[:len(a.Booted.Text)]
+
+	file := filepath.Join(t.TempDir(), "k.answers")
+	require.NoError(t, a.Save(file))
+	back, err := LoadAsked(file)
+	require.NoError(t, err)
+	require.Equal(t, a, back)
+
+	var first, second strings.Builder
+	r, err := a.Compare(img, &first)
+	require.NoError(t, err)
+	again, err := back.Compare(img, &second)
+	require.NoError(t, err)
+	require.Equal(t, r, again)
+	require.Equal(t, first.String(), second.String())
+	require.Equal(t, Score{39, 39}, r.Points)
+	require.Equal(t, Score{len(a.Booted.Text), len(a.Booted.Text) - 1}, r.Text)
+	require.Equal(t, 1, r.Differences())
+	require.Contains(t, first.String(), "without a known cause")
+
+	r.Kernel = "6.1.0-1-amd64"
+	line := filepath.Join(t.TempDir(), "k.json")
+	require.NoError(t, r.Save(line))
+	list, err := LoadResults(line)
+	require.NoError(t, err)
+	require.Equal(t, []Result{*r}, list)
+
+	// A file that is cut short is an error.
+	packed, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, packed[:len(packed)/2], 0o600))
+	_, err = LoadAsked(file)
+	require.Error(t, err)
 }

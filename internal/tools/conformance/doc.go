@@ -5,3 +5,5 @@
 // It must not know how any answer is computed: report computes the project's
 // answers, and the program guest asks in the kernel.
 package conformance
+
+//go:generate go run ./table -data ../../../docs/conformance.jsonl -page ../../../docs/conformance.md

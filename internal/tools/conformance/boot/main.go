@@ -10,23 +10,24 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"time"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/tools/conformance"
-	"kprobelab/internal/tools/conformance/boottext"
 	"kprobelab/internal/tools/qemu"
 	"kprobelab/internal/tools/qemu/frame"
 	"kprobelab/kimage"
-	"kprobelab/x86"
 )
 
 // options are the command line.
 type options struct {
-	qemu, init, cpu, object string
-	points, names           int
-	seed                    uint64
-	limit                   time.Duration
+	qemu, init, cpu, object, keep string
+	again                         bool
+	points, names                 int
+	seed                          uint64
+	limit                         time.Duration
 }
 
 func main() {
@@ -35,6 +36,8 @@ func main() {
 	flag.StringVar(&o.init, "init", "", "the init program")
 	flag.StringVar(&o.cpu, "cpu", kimage.DefaultCPU, "the CPU models, with blanks between them")
 	flag.StringVar(&o.object, "object", "", "a compiled BPF object to attach, too")
+	flag.StringVar(&o.keep, "keep", "", "keep answers and results in this folder")
+	flag.BoolVar(&o.again, "again", false, "compare the kept answers again, without a boot")
 	flag.IntVar(&o.points, "points", 3000, "how many points to register on each kernel")
 	flag.IntVar(&o.names, "names", 200, "how many definitions to write by name, too")
 	flag.Uint64Var(&o.seed, "seed", 1, "chooses the points")
@@ -75,83 +78,94 @@ var errNotRun = errors.New("the guest did not run to its end")
 
 // one asks one kernel on one processor.
 func (o *options) one(kernel, cpu string) error {
-	began := time.Now()
 	fmt.Printf("\n%s on %s\n", kernel, cpu)
 	img, err := kimage.Open(kernel, &kimage.Options{CPU: cpu})
 	if err != nil {
 		return err
 	}
-	points := conformance.Points(img, o.points, o.seed)
-	names := conformance.Names(img, points, o.names, o.seed)
-	m := &qemu.Machine{
-		QEMU: o.qemu, Kernel: kernel, CPU: cpu, CPUs: 2, Limit: o.limit,
-		Files: map[string][]byte{
-			frame.DefinitionsFile: []byte(conformance.Definitions(points) + strings.Join(names, "\n") + "\n"),
-		},
-	}
-	if m.Init, err = os.ReadFile(o.init); err != nil {
+	a, err := o.answers(img, kernel, cpu)
+	if err != nil {
 		return err
 	}
-	if o.object != "" {
-		if m.Files[frame.ObjectFile], err = os.ReadFile(o.object); err != nil {
+	r, err := a.Compare(img, os.Stdout)
+	if err != nil {
+		return err
+	}
+	r.Kernel, r.CPU, r.Date = release(kernel), cpu, time.Now().UTC().Format(time.DateOnly)
+	if o.keep != "" {
+		if err := r.Save(o.kept(kernel, cpu, ".json")); err != nil {
 			return err
 		}
 	}
-	text, err := textOf(img)
+	if n := r.Differences(); n > 0 {
+		return fmt.Errorf("%d differences", n)
+	}
+	return nil
+}
+
+// answers boots a kernel and asks it, or reads what it answered before.
+func (o *options) answers(img *kimage.Image, kernel, cpu string) (*conformance.Asked, error) {
+	if o.again {
+		a, err := conformance.LoadAsked(o.kept(kernel, cpu, ".answers"))
+		if err != nil {
+			err = fmt.Errorf("%w: %w", errNotRun, err)
+		}
+		return a, err
+	}
+	a, err := o.ask(img, kernel, cpu)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	if o.keep != "" {
+		err = a.Save(o.kept(kernel, cpu, ".answers"))
+	}
+	return a, err
+}
+
+// kept is the path of a file in the folder of what is kept.
+func (o *options) kept(kernel, cpu, kind string) string {
+	return filepath.Join(o.keep, release(kernel)+"@"+cpu+kind)
+}
+
+// release is the kernel's name by its file's.
+func release(kernel string) string {
+	return strings.TrimPrefix(filepath.Base(kernel), "vmlinuz-")
+}
+
+// ask boots a kernel on a processor and asks it.
+func (o *options) ask(img *kimage.Image, kernel, cpu string) (*conformance.Asked, error) {
+	began := time.Now()
+	points := conformance.Points(img, o.points, o.seed)
+	a := &conformance.Asked{Points: points, Names: conformance.Names(img, points, o.names, o.seed)}
+	m := &qemu.Machine{
+		QEMU: o.qemu, Kernel: kernel, CPU: cpu, CPUs: 2, Limit: o.limit,
+		Files: map[string][]byte{
+			frame.DefinitionsFile: []byte(conformance.Definitions(points) + strings.Join(a.Names, "\n") + "\n"),
+		},
+	}
+	var err error
+	if m.Init, err = bounded.ReadFile(o.init, maxFile); err != nil {
+		return nil, err
+	}
+	if o.object != "" {
+		if a.Object, err = bounded.ReadFile(o.object, maxFile); err != nil {
+			return nil, err
+		}
+		m.Files[frame.ObjectFile] = a.Object
+	}
+	text, err := conformance.TextOf(img)
+	if err != nil {
+		return nil, err
 	}
 	b, err := conformance.Ask(m, text, func(what string) {
 		fmt.Printf("  %4.0f s  %s\n", time.Since(began).Seconds(), what)
 	})
 	if err != nil {
-		return fmt.Errorf("%w: %w", errNotRun, err)
+		return nil, fmt.Errorf("%w: %w", errNotRun, err)
 	}
-	return compare(img, text, points, names, m.Files[frame.ObjectFile], b)
+	a.Booted = *b
+	return a, nil
 }
 
-func textOf(img *kimage.Image) (r x86.Range, err error) {
-	start, end := img.Lookup("_stext"), img.Lookup("_etext")
-	if len(start) != 1 || len(end) != 1 {
-		return r, fmt.Errorf("%s: no _stext and _etext", img.Name())
-	}
-	return x86.Range{Start: start[0].Addr, End: end[0].Addr}, nil
-}
-
-// compare prints how many answers are the same, and every difference. It returns
-// an error where there is a difference.
-func compare(img *kimage.Image, text x86.Range, points []x86.Addr, names []string, object []byte, b *conformance.Booted) error {
-	fmt.Println("  the text after booting, computed and real:")
-	tally := boottext.Compare(img, text.Start, b.Text)
-	tally.WriteText(os.Stdout)
-	different := len(tally.Unexplained)
-	a, err := conformance.ComparePoints(img, points, len(names), b)
-	if err != nil {
-		return err
-	}
-	fmt.Printf("  points by address: %s\n  of the refused ones, %d only by kprobe_events\n", a, a.OnlyEvents)
-	different += show(a)
-	if a, err = conformance.CompareNames(img, len(points), names, b); err != nil {
-		return err
-	}
-	fmt.Printf("  definitions by name: %s\n", a)
-	different += show(a)
-	if object != nil {
-		if a, err = conformance.CompareObject(img, object, b); err != nil {
-			return err
-		}
-		fmt.Printf("  programs of the BPF object: %s\n", a)
-		different += show(a)
-	}
-	if different > 0 {
-		return fmt.Errorf("%d differences", different)
-	}
-	return nil
-}
-
-func show(a *conformance.Agreement) int {
-	for _, d := range a.Differences {
-		fmt.Println("    " + d)
-	}
-	return len(a.Differences)
-}
+// maxFile bounds the files that go into the machine.
+const maxFile = 64 << 20

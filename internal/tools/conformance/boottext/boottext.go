@@ -39,12 +39,13 @@ type Tally struct {
 	// Causes counts the bytes that differ for a reason that only a running
 	// machine decides.
 	Causes map[string]int
-	// Unexplained are the other differences, one a line, at most maxUnexplained.
-	Unexplained []string
+	// Unexplained counts the other bytes, Examples are some of them, one a line.
+	Unexplained int
+	Examples    []string
 }
 
-// maxUnexplained bounds the list of differences.
-const maxUnexplained = 100
+// maxExamples bounds the list of differences.
+const maxExamples = 400
 
 // Category is one kind of patch site.
 type Category struct {
@@ -58,7 +59,8 @@ func Compare(img *kimage.Image, base x86.Addr, live []byte) *Tally {
 	t := &Tally{Bytes: len(live), Causes: map[string]int{}}
 	text := make([]byte, len(live))
 	if n := img.CodeAt(base, text); n < len(text) {
-		t.Unexplained = append(t.Unexplained, fmt.Sprintf("the image's text ends at %s", base.Add(int64(n))))
+		t.Differ, t.Unexplained = len(live), len(live)
+		t.Examples = append(t.Examples, fmt.Sprintf("the image's text ends at %s", base.Add(int64(n))))
 		return t
 	}
 	differ := map[string]int{}
@@ -73,9 +75,12 @@ func Compare(img *kimage.Image, base x86.Addr, live []byte) *Tally {
 		differ[category]++
 		if cause := c.of(addr); cause != "" {
 			t.Causes[cause]++
-		} else if len(t.Unexplained) < maxUnexplained {
+			continue
+		}
+		t.Unexplained++
+		if len(t.Examples) < maxExamples {
 			s, _ := img.SymbolAt(addr)
-			t.Unexplained = append(t.Unexplained, fmt.Sprintf("%s, %s+%#x: %02x, live %02x", category, s.Name, addr.Sub(s.Addr), text[i], live[i]))
+			t.Examples = append(t.Examples, fmt.Sprintf("%s, %s+%#x: %02x, live %02x", category, s.Name, addr.Sub(s.Addr), text[i], live[i]))
 		}
 	}
 	end := base.Add(int64(len(live)))
@@ -117,10 +122,14 @@ func (t *Tally) WriteText(w io.Writer) {
 	}
 	sort.Strings(names)
 	for _, name := range names {
-		fmt.Fprintf(w, "  %d bytes because of %s\n", t.Causes[name], name)
+		i := slices.IndexFunc(Causes, func(c struct{ Name, About string }) bool { return c.Name == name })
+		fmt.Fprintf(w, "  %d bytes because of %s\n", t.Causes[name], Causes[i].About)
 	}
-	for _, u := range t.Unexplained {
-		fmt.Fprintf(w, "  without a known cause: %s\n", u)
+	for _, e := range t.Examples {
+		fmt.Fprintf(w, "  without a known cause: %s\n", e)
+	}
+	if more := t.Unexplained - len(t.Examples); more > 0 {
+		fmt.Fprintf(w, "  and %d more bytes\n", more)
 	}
 	fmt.Fprintf(w, "  %d of %d bytes differ\n", t.Differ, t.Bytes)
 }
@@ -133,13 +142,21 @@ type causes struct {
 	constants []x86.Addr
 }
 
-// The causes.
+// The causes' names.
 const (
-	causeOnce   = "code that runs once (DO_ONCE), which a machine has run or not"
-	causeRandom = "randomness that a machine without RDRAND gathers with time"
-	causeClock  = "a clock that the machine, when slow, has found unstable"
-	causeDentry = "the dentry hash's address and size, constants in the text"
+	causeOnce      = "once"
+	causeRandom    = "random"
+	causeClock     = "clock"
+	causeConstants = "constants"
 )
+
+// Causes are the reasons for differences that only a running machine decides.
+var Causes = []struct{ Name, About string }{
+	{causeOnce, "code that runs once (DO_ONCE), which a machine has run or not"},
+	{causeConstants, "addresses and sizes of what boot allocates, constants in the text: the dentry hash, from 6.19 on the futex hash and caches of objects"},
+	{causeRandom, "randomness that a machine without RDRAND gathers with time"},
+	{causeClock, "a clock that the machine, when slow, has found unstable"},
+}
 
 // keyCauses are the beginnings of names of static keys.
 var keyCauses = []struct{ key, cause string }{
@@ -149,7 +166,7 @@ var keyCauses = []struct{ key, cause string }{
 
 func newCauses(img *kimage.Image) *causes {
 	c := &causes{img: img, labels: img.JumpLabels()}
-	for _, name := range []string{"runtime_ptr_dentry_hashtable", "runtime_shift_d_hash_shift"} {
+	for _, name := range constantTables(img) {
 		start, stop := img.Lookup("__start_"+name), img.Lookup("__stop_"+name)
 		if len(start) != 1 || len(stop) != 1 {
 			continue
@@ -163,6 +180,19 @@ func newCauses(img *kimage.Image) *causes {
 	return c
 }
 
+// constantTables are the tables of runtime constants (runtime-const.h). The one
+// that boot does not allocate is where user memory ends.
+func constantTables(img *kimage.Image) []string {
+	var list []string
+	for _, s := range img.Symbols() {
+		name, ok := strings.CutPrefix(s.Name, "__start_runtime_")
+		if ok && name != "ptr_USER_PTR_MAX" {
+			list = append(list, "runtime_"+name)
+		}
+	}
+	return list
+}
+
 // constantSize bounds a runtime constant in bytes.
 const constantSize = 8
 
@@ -170,7 +200,7 @@ const constantSize = 8
 func (c *causes) of(addr x86.Addr) string {
 	for _, at := range c.constants {
 		if addr.In(at, at+constantSize) {
-			return causeDentry
+			return causeConstants
 		}
 	}
 	i := sort.Search(len(c.labels), func(i int) bool { return c.labels[i].Addr > addr })

@@ -1,0 +1,96 @@
+#!/bin/sh
+# Boots every kernel that Debian's suites offer, in three flavours, one after
+# another, and compares as conformance.sh does (make conformance-all). What a kernel
+# answered and how it compares is kept in .cache/conformance/kept; a kernel that has
+# a result there is not booted again, so a run can be stopped and started at will.
+#
+# The newest of each series come first, then the older ones. CPU='qemu64 EPYC' picks
+# the processors, POINTS, NAMES and SEED the points and definitions by name, SERIES='6.12
+# 7.3' and FLAVOURS='cloud-amd64' some of the kernels, LIMIT=20 the first so many.
+# AGAIN=differing compares those with differences again, by what they answered,
+# AGAIN=all all of them; neither boots any. make conformance-table puts the results
+# into docs/conformance.md.
+# Ends with 0 when every answer is the same, 1 when some are not, and 77 when a
+# kernel or a tool could not be had, or a kernel did not run to its end.
+set -eu
+scripts=$(cd "$(dirname "$0")" && pwd)
+root=${scripts%/*}
+. "$scripts/debian.sh"
+. "$scripts/kernels.sh"
+. "$scripts/conformance-tools.sh"
+
+work=$root/.cache/conformance
+kept=$work/kept
+mkdir -p "$kept"
+object=$work/tool.bpf.o
+cannot() { say "conformance was NOT checked: $*"; exit 77; }
+case ${AGAIN:-} in
+'' | differing | all) ;;
+*) die "AGAIN=$AGAIN is neither differing nor all" ;;
+esac
+
+# in_turn: of releases on stdin, newest first, the newest of each series and flavour,
+# then the next ones.
+in_turn() {
+	awk -v series=" ${SERIES:-} " -v flavours=" ${FLAVOURS:-cloud-amd64 amd64 rt-amd64} " '
+		{
+			flavour = $1 ~ /-cloud-amd64$/ ? "cloud-amd64" : $1 ~ /-rt-amd64$/ ? "rt-amd64" : "amd64"
+			match($1, /^[0-9]+\.[0-9]+/)
+			of = substr($1, 1, RLENGTH)
+			if (series !~ /^ +$/ && !index(series, " " of " ")) next
+			at = index(flavours, " " flavour " ")
+			if (at) print n[of, flavour]++, at, NR, $1
+		}' | sort -n -k1,1 -k2,2 -k3,3 | awk '{ print $4 }'
+}
+
+# differs RESULT: true when it has differences.
+differs() { ! "$work/table" -same "$1"; }
+
+(cd "$root" && CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -ldflags '-s -w' -o "$work/init" ./internal/tools/conformance/guest &&
+	CGO_ENABLED=0 go build -o "$work/boot" ./internal/tools/conformance/boot &&
+	CGO_ENABLED=0 go build -o "$work/table" ./internal/tools/conformance/table)
+kernels_open || cannot "the index of kernels cannot be had (see above)"
+qemu=$(qemu) || cannot "QEMU cannot be had (see above)"
+clang=$(clang) || cannot "clang cannot be had (see above)"
+"$clang" -O2 -g -target bpf -c "$root/internal/tools/conformance/testdata/tool.bpf.c" -o "$object" || die "the BPF source does not compile"
+kernels_list | in_turn | head -n "${LIMIT:-100000}" >"$work/all"
+
+total=$(wc -l <"$work/all")
+n=0 same=0 differing=0 missing=0
+while read -r release; do
+	n=$((n + 1))
+	for cpu in ${CPU:-qemu64}; do
+		result=$kept/$release@$cpu.json
+		log=$kept/$release@$cpu.log
+		again=
+		if [ -e "$result" ]; then
+			case ${AGAIN:-} in
+			all) again=-again ;;
+			differing) if differs "$result"; then again=-again; fi ;;
+			esac
+			if [ -z "$again" ]; then
+				if differs "$result"; then differing=$((differing + 1)); else same=$((same + 1)); fi
+				continue
+			fi
+		elif [ -n "${AGAIN:-}" ]; then
+			continue
+		fi
+		if ! kernel=$(RELEASE=$release "$scripts/kernel.sh" 2>"$work/fetching"); then
+			cat "$work/fetching" >&2
+			missing=$((missing + 1))
+			continue
+		fi
+		code=0
+		"$work/boot" -qemu "$qemu" -init "$work/init" -object "$object" -cpu "$cpu" -keep "$kept" $again \
+			-points "${POINTS:-3000}" -names "${NAMES:-500}" -seed "${SEED:-1}" "$kernel" >"$log" 2>&1 </dev/null || code=$?
+		case $code in
+		0) same=$((same + 1)) said='same' ;;
+		77) missing=$((missing + 1)) said='did not run' ;;
+		*) differing=$((differing + 1)) said="differs, see ${log#"$root"/}" ;;
+		esac
+		say "$n of $total  $release on $cpu: $said"
+	done
+done <"$work/all"
+say "$same are the same, $differing differ, $missing did not arrive or run"
+if [ "$differing" -gt 0 ]; then exit 1; fi
+if [ "$missing" -gt 0 ]; then exit 77; fi
