@@ -33,8 +33,18 @@ func GuestModule() []byte { return guestModule }
 func GuestCompiler() string { return strings.TrimSpace(guestCompiler) }
 
 // OpenImage opens the image at path as kimage.Open does; an empty path or "-" is
-// the guest kernel.
+// the guest kernel. Where this build has the engine, the image's own functions are
+// asked about its behaviour (kimage.Options.Measure), and their answers kept in
+// the user's cache folder; $KPROBELAB_CACHE names another, or is "off".
 func OpenImage(path string, o *kimage.Options) (*kimage.Image, error) {
+	with := kimage.Options{}
+	if o != nil {
+		with = *o
+	}
+	if with.Measure == nil {
+		with.Measure = measure
+	}
+	o = &with
 	if path == "" || path == "-" {
 		return kimage.FromBytes(GuestKernel, GuestELF(), o)
 	}

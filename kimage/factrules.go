@@ -2,6 +2,7 @@ package kimage
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"strconv"
 
@@ -18,6 +19,8 @@ type rule struct {
 	options []string
 	// look is asked where no configuration is at hand.
 	look func(*evidence) (on bool, why string, ok bool)
+	// from is what look reads: Symbolic where it is empty.
+	from Source
 	get  func(*profile.Config) bool
 	// set changes the field, and what depends on it.
 	set func(*profile.Config, bool)
@@ -32,8 +35,9 @@ var rules = []rule{
 			}
 			return false, "no PREEMPT in the " + e.banner.from, e.banner.release != ""
 		},
-		get: func(c *profile.Config) bool { return c.Preemption },
-		set: setPreemption,
+		from: Coded,
+		get:  func(c *profile.Config) bool { return c.Preemption },
+		set:  setPreemption,
 	},
 	{
 		name: "KprobesOnFtrace", options: []string{"CONFIG_KPROBES_ON_FTRACE"},
@@ -74,15 +78,15 @@ var rules = []rule{
 	},
 	{
 		name: "Resolve.SkipENDBR", options: []string{"CONFIG_X86_KERNEL_IBT"},
-		look: (*evidence).functionsBeginWithEndbr,
-		get:  func(c *profile.Config) bool { return c.Resolve.SkipENDBR },
-		set:  func(c *profile.Config, on bool) { c.Resolve.SkipENDBR = on },
+		look: (*evidence).functionsBeginWithEndbr, from: Coded,
+		get: func(c *profile.Config) bool { return c.Resolve.SkipENDBR },
+		set: func(c *profile.Config, on bool) { c.Resolve.SkipENDBR = on },
 	},
 	{
 		name: "Resolve.NoplPoison",
-		look: lookPoison,
-		get:  func(c *profile.Config) bool { return c.Resolve.NoplPoison },
-		set:  func(c *profile.Config, on bool) { c.Resolve.NoplPoison = on },
+		look: lookPoison, from: Coded,
+		get: func(c *profile.Config) bool { return c.Resolve.NoplPoison },
+		set: func(c *profile.Config, on bool) { c.Resolve.NoplPoison = on },
 	},
 	{
 		// Where neither retpolines nor IBT make indirect jumps safe to
@@ -95,28 +99,28 @@ var rules = []rule{
 	{
 		// The rule went in 5.18, and from the stable releases of 5.10 later.
 		name: "Check.FtraceSiteMiddle",
-		look: lookSiteMiddle,
-		get:  func(c *profile.Config) bool { return c.Check.FtraceSiteMiddle },
-		set:  func(c *profile.Config, on bool) { c.Check.FtraceSiteMiddle = on },
+		look: lookSiteMiddle, from: Coded,
+		get: func(c *profile.Config) bool { return c.Check.FtraceSiteMiddle },
+		set: func(c *profile.Config, on bool) { c.Check.FtraceSiteMiddle = on },
 	},
 	{
 		name: "Decoder.REX2",
-		look: opcodeHas(0xd5, inatPrefix),
-		get:  func(c *profile.Config) bool { return c.Decoder.REX2 },
-		set:  func(c *profile.Config, on bool) { c.Decoder.REX2 = on },
+		look: opcodeHas(0xd5, inatPrefix), from: Coded,
+		get: func(c *profile.Config) bool { return c.Decoder.REX2 },
+		set: func(c *profile.Config, on bool) { c.Decoder.REX2 = on },
 	},
 	{
 		// PUSH ES has no attribute but this one.
 		name: "Decoder.INV64",
-		look: opcodeHas(0x06, ^uint32(0)),
-		get:  func(c *profile.Config) bool { return c.Decoder.INV64 },
-		set:  func(c *profile.Config, on bool) { c.Decoder.INV64 = on },
+		look: opcodeHas(0x06, ^uint32(0)), from: Coded,
+		get: func(c *profile.Config) bool { return c.Decoder.INV64 },
+		set: func(c *profile.Config, on bool) { c.Decoder.INV64 = on },
 	},
 	{
 		name: "Decoder.XOP",
-		look: opcodeHas(0x8f, inatPrefix),
-		get:  func(c *profile.Config) bool { return c.Decoder.XOP },
-		set:  func(c *profile.Config, on bool) { c.Decoder.XOP = on },
+		look: opcodeHas(0x8f, inatPrefix), from: Coded,
+		get: func(c *profile.Config) bool { return c.Decoder.XOP },
+		set: func(c *profile.Config, on bool) { c.Decoder.XOP = on },
 	},
 	{
 		// It went into stable releases at different times; only the symbol of
@@ -148,19 +152,20 @@ var rules = []rule{
 
 // decide applies one rule and records what it found.
 func (e *evidence) decide(r *rule, c *profile.Config) {
-	on, why, ok := false, "", false
+	on, why, ok, from := false, "", false, Configured
 	if len(r.options) > 0 {
 		on, why, ok = e.option(r.options...)
 	}
 	if !ok {
 		on, why, ok = r.look(e)
+		from = cmp.Or(r.from, Symbolic)
 	}
 	if ok && r.get(c) != on {
 		r.set(c, on)
 		why += "; profile " + c.Name + " has it otherwise"
 	}
 	if ok {
-		e.fact(r.name, r.value(c, on), why)
+		e.field(r.name, r.value(c, on), why, from)
 	}
 	if r.name == "ModuleBase" {
 		e.timer(c)
@@ -178,11 +183,11 @@ func (r *rule) value(c *profile.Config, on bool) string {
 func (e *evidence) timer(c *profile.Config) {
 	if hz, err := strconv.Atoi(e.config["CONFIG_HZ"]); err == nil && hz > 0 {
 		c.HZ = hz
-		e.fact("HZ", strconv.Itoa(hz), "CONFIG_HZ in "+e.configFrom)
+		e.field("HZ", strconv.Itoa(hz), "CONFIG_HZ in "+e.configFrom, Configured)
 	}
 	if on, why, ok := e.option("CONFIG_KGDB"); ok && on {
 		c.Check.KGDB = true
-		e.fact("Check.KGDB", "true", why)
+		e.field("Check.KGDB", "true", why, Configured)
 	}
 }
 

@@ -18,7 +18,32 @@ type Fact struct {
 	Value string
 	// Evidence says from what, in a few words.
 	Evidence string
+	// From is the kind of the evidence where the fact decides a field of the
+	// profile, else empty.
+	From Source
 }
+
+// Source is a kind of evidence for a field of the profile, the best first.
+type Source string
+
+// The kinds of evidence.
+const (
+	// Measured: the image's own functions were run and asked.
+	Measured Source = "measured"
+	// Configured: the kernel's configuration says so.
+	Configured Source = "configuration"
+	// Symbolic: the image has, or lacks, a symbol or a section.
+	Symbolic Source = "symbol"
+	// Coded: it is in the image's code, data or banner.
+	Coded Source = "code"
+	// Dated: the release, by the dates of changes or of its nearest profile.
+	Dated Source = "release"
+	// Asked: the user chose the profile.
+	Asked Source = "asked for"
+)
+
+// factStanding is the fact that says how near the release is to a model.
+const factStanding = "standing"
 
 // evidence is what the choice of a profile can ask.
 type evidence struct {
@@ -54,8 +79,11 @@ func (img *Image) choose(*elfFile) error {
 	return nil
 }
 
-func (e *evidence) fact(name, value, why string) {
-	e.img.facts = append(e.img.facts, Fact{Name: name, Value: value, Evidence: why})
+func (e *evidence) fact(name, value, why string) { e.field(name, value, why, "") }
+
+// field is a fact that decides a field of the profile.
+func (e *evidence) field(name, value, why string, from Source) {
+	e.img.facts = append(e.img.facts, Fact{Name: name, Value: value, Evidence: why, From: from})
 }
 
 // base is the profile of the release.
@@ -75,7 +103,7 @@ func (e *evidence) base() *profile.Config {
 	}
 	c := profile.ForRelease(v)
 	e.fact("profile", c.Name, "nearest to release "+b.release)
-	e.fact("standing", string(v.Standing()), "the dates of changes, as far as "+v.String()+" tells them")
+	e.fact(factStanding, string(v.Standing()), "the dates of changes, as far as "+v.String()+" tells them")
 	return c
 }
 

@@ -82,7 +82,7 @@ func TestConfigDecides(t *testing.T) {
 		require.Equal(t, 1000, c.HZ)
 		require.Equal(t, uint64(0xffffffffa0000000), c.ModuleBase)
 		require.Equal(t, Fact{Name: "Preemption", Value: "false",
-			Evidence: "CONFIG_PREEMPTION=n in " + path + "; profile 6.1 has it otherwise"}, fact(t, img, "Preemption"))
+			Evidence: "CONFIG_PREEMPTION=n in " + path + "; profile 6.1 has it otherwise", From: Configured}, fact(t, img, "Preemption"))
 	}
 	_, err := FromBytes("k", testKernel(v61), &Options{Config: writeFile(t, "other", []byte("no config"))})
 	require.ErrorContains(t, err, "a kernel configuration is wanted")

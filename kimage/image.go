@@ -107,6 +107,11 @@ type Options struct {
 	Progress func(stage string, done, total int64)
 	// Profile replaces the profile that would be chosen from the evidence.
 	Profile *profile.Config
+	// Measure, when not nil, asks the image's own functions about fields of its
+	// profile; it is called once, when everything else is done. What they say
+	// wins over all other evidence, but not over Profile. An error beside the
+	// answers says what could not be asked.
+	Measure func(*Image) ([]Answer, error)
 	// NoBoot leaves the text as the file has it, without boot-time patches.
 	NoBoot bool
 	// Reader reads the instructions of the code; nil is decoder.X86asm.

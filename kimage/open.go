@@ -89,6 +89,7 @@ func open(name string, b []byte, o *Options) (*Image, error) {
 			return nil, err
 		}
 	}
+	img.measure()
 	return img, nil
 }
 

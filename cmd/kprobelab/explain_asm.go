@@ -41,7 +41,7 @@ func asmSubject(t *term, c *cli.Command) (*subject, string, error) {
 	}
 	t.read(img.Name(), img)
 	s := imageSubject(c, img)
-	s.CPU, s.heading = "", fmt.Sprintf("%s: profile %s", img.Name(), p.Name)
+	s.CPU, s.Standing, s.heading = "", "", fmt.Sprintf("%s: profile %s", img.Name(), p.Name)
 	functions, err := s.Functions()
 	if err != nil || len(functions) == 0 {
 		return nil, "", &failure{exitImage, fmt.Errorf("--asm %s: there is no label in its text", c.String("asm"))}

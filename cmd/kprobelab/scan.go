@@ -215,7 +215,7 @@ func (t *term) showBare(f report.ScanFormat, b *report.BareTotals) error {
 // heading says whose rules answer and on which text: some answers depend on
 // the processor that boot made it for.
 func heading(c *cli.Command, img *kimage.Image) string {
-	head := img.Name() + ": profile " + img.Profile().Name
+	head := fmt.Sprintf("%s: profile %s (%s)", img.Name(), img.Profile().Name, img.Standing())
 	if cpu := img.Fact("CPU"); cpu.Value != "" {
 		head += ", CPU " + cpu.Value + " (" + cpu.Evidence + ")"
 	}

@@ -30,7 +30,10 @@ type Kernel struct {
 }
 
 // Open puts the image on a machine of its own. It fails as emu.New does.
-func Open(img *kimage.Image) (*Kernel, error) {
+func Open(img *kimage.Image) (*Kernel, error) { return openFor(img, budget) }
+
+// openFor is Open with another budget of instructions for a question.
+func openFor(img *kimage.Image, budget uint64) (*Kernel, error) {
 	m, err := emu.New(img, &emu.Options{Budget: budget, CPUModel: img.NearestCPU(emu.CPUModels())})
 	if err != nil {
 		return nil, err

@@ -27,7 +27,9 @@ type CheckImage struct {
 	Name    string `json:"name"`
 	Release string `json:"release"`
 	Profile string `json:"profile"`
-	CPU     string `json:"cpu"`
+	// Standing says how far the profile can be trusted (kimage's Standing).
+	Standing string `json:"standing"`
+	CPU      string `json:"cpu"`
 }
 
 // CheckRow is one probe with its answer of each image, in their order.

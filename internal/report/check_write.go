@@ -24,7 +24,7 @@ func (c *Check) WriteJSON(w io.Writer) error {
 func (c *Check) WriteText(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	for i := range c.Images {
-		fmt.Fprintf(t, "[%d]\t%s\tprofile %s\tCPU %s\n", i+1, c.Images[i].title(), c.Images[i].Profile, c.Images[i].CPU)
+		fmt.Fprintf(t, "[%d]\t%s\tprofile %s\t%s\tCPU %s\n", i+1, c.Images[i].title(), c.Images[i].Profile, c.Images[i].Standing, c.Images[i].CPU)
 	}
 	fmt.Fprint(t, "\nprobe")
 	for i := range c.Images {

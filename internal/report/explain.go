@@ -22,6 +22,8 @@ import (
 type Explanation struct {
 	Image   string `json:"image"`
 	Profile string `json:"profile"`
+	// Standing says how far the profile can be trusted (kimage's Standing).
+	Standing string `json:"standing"`
 	// CPU is the processor that boot made the text for, "" where not known.
 	CPU string `json:"cpu"`
 
@@ -128,7 +130,7 @@ func (s *Scan) Explain(point string) (*Explanation, error) {
 		return nil, err
 	}
 	x := explainer{scanner: s.scanner(), e: &Explanation{
-		Image: s.Image, CPU: s.CPU, Profile: s.Profile.Name, Reasons: []ExplainReason{}, Nearest: []NearPoint{}, Overruled: []Overruled{}, Notes: []string{},
+		Image: s.Image, CPU: s.CPU, Profile: s.Profile.Name, Standing: s.Standing, Reasons: []ExplainReason{}, Nearest: []NearPoint{}, Overruled: []Overruled{}, Notes: []string{},
 	}}
 	x.Detail = true
 	x.register(r)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 
 	"kprobelab/kimage"
@@ -19,8 +20,12 @@ type Image struct {
 	Profile string `json:"profile"`
 	// Describes is the profile in one line.
 	Describes string `json:"describes"`
+	// Standing says how far the profile can be trusted (kimage's Standing).
+	Standing string `json:"standing"`
 	// Facts are what was inferred, each with its evidence.
 	Facts []Fact `json:"facts"`
+	// Behaviour is every field of the profile, each with its evidence.
+	Behaviour []Behaviour `json:"behaviour"`
 	// Tables are what the kernel's checks consult, each with its size.
 	Tables []Table `json:"tables"`
 	// Sections are the image's, allocated ones by address first.
@@ -32,6 +37,14 @@ type Fact struct {
 	Name     string `json:"name"`
 	Value    string `json:"value"`
 	Evidence string `json:"evidence"`
+}
+
+// Behaviour is one field of the profile.
+type Behaviour struct {
+	Fact
+	// From is the kind of evidence: measured, configuration, symbol, code, release,
+	// or asked for.
+	From kimage.Source `json:"from"`
 }
 
 // Table is one table of the image.
@@ -57,13 +70,16 @@ type Section struct {
 func DescribeImage(img *kimage.Image) *Image {
 	r := &Image{
 		Name: img.Name(), Kind: kindNames[img.Kind()],
-		Facts: []Fact{}, Tables: tables(img), Sections: []Section{},
+		Facts: []Fact{}, Behaviour: []Behaviour{}, Tables: tables(img), Sections: []Section{},
 	}
 	if p := img.Profile(); p != nil {
-		r.Profile, r.Describes = p.Name, p.Describes
+		r.Profile, r.Describes, r.Standing = p.Name, p.Describes, img.Standing()
+		for _, f := range img.Behaviour() {
+			r.Behaviour = append(r.Behaviour, Behaviour{Fact{f.Name, f.Value, f.Evidence}, f.From})
+		}
 	}
 	for _, f := range img.Facts() {
-		r.Facts = append(r.Facts, Fact(f))
+		r.Facts = append(r.Facts, Fact{f.Name, f.Value, f.Evidence})
 	}
 	for _, s := range img.Sections() {
 		r.Sections = append(r.Sections, Section{
@@ -123,14 +139,46 @@ func (r *Image) WriteJSON(w io.Writer) error {
 	return enc.Encode(r)
 }
 
+func (r *Image) isBehaviour(name string) bool {
+	return slices.ContainsFunc(r.Behaviour, func(b Behaviour) bool { return b.Name == name })
+}
+
+// writeBehaviour writes the fields that something confirms, each with its evidence,
+// and below them the others.
+func (r *Image) writeBehaviour(w io.Writer) {
+	var others []Behaviour
+	fmt.Fprint(w, "\nbehaviour\n")
+	for _, b := range r.Behaviour {
+		if b.From == kimage.Dated || b.From == kimage.Asked {
+			others = append(others, b)
+			continue
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", b.Name, b.Value, b.From, b.Evidence)
+	}
+	if len(others) == 0 {
+		return
+	}
+	from := "those of the release"
+	if others[0].From == kimage.Asked {
+		from = "as asked for"
+	}
+	fmt.Fprintf(w, "\nbehaviour that nothing in the image confirms: %d of %d fields, %s (%s)\n", len(others), len(r.Behaviour), from, others[0].Evidence)
+	for _, b := range others {
+		fmt.Fprintf(w, "  %s\t%s\n", b.Name, b.Value)
+	}
+}
+
 // WriteText writes it for people, in columns.
 func (r *Image) WriteText(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintf(t, "%s: %s, profile %s (%s)\n", r.Name, r.Kind, r.Profile, r.Describes)
+	fmt.Fprintf(t, "%s: %s, profile %s (%s): %s\n", r.Name, r.Kind, r.Profile, r.Standing, r.Describes)
 	fmt.Fprint(t, "\nfacts\n")
 	for _, f := range r.Facts {
-		fmt.Fprintf(t, "  %s\t%s\t%s\n", f.Name, f.Value, f.Evidence)
+		if !r.isBehaviour(f.Name) {
+			fmt.Fprintf(t, "  %s\t%s\t%s\n", f.Name, f.Value, f.Evidence)
+		}
 	}
+	r.writeBehaviour(t)
 	fmt.Fprint(t, "\ntables\n")
 	for _, e := range r.Tables {
 		fmt.Fprintf(t, "  %s\t%d\n", e.Name, e.Entries)

@@ -47,7 +47,7 @@ func OfImage(img *kimage.Image) *ImageKernel {
 // Column is what the image says of itself.
 func (k *ImageKernel) Column() CheckImage {
 	return CheckImage{
-		Name: k.Name(), Release: k.Fact("release").Value, Profile: k.Profile().Name, CPU: k.Fact("CPU").Value,
+		Name: k.Name(), Release: k.Fact("release").Value, Profile: k.Profile().Name, Standing: k.Standing(), CPU: k.Fact("CPU").Value,
 	}
 }
 

@@ -94,18 +94,28 @@ func TestDescribeImage(t *testing.T) {
 
 func TestWriteTextKeepsItsOrder(t *testing.T) {
 	r := &Image{
-		Name: "x", Kind: "kernel", Profile: "6.1", Describes: "a kernel",
-		Facts:    []Fact{{"release", "6.1.0", "linux_banner"}},
+		Name: "x", Kind: "kernel", Profile: "6.1", Standing: "modelled, measured", Describes: "a kernel",
+		Facts: []Fact{{"release", "6.1.0", "linux_banner"}},
+		Behaviour: []Behaviour{
+			{Fact{"HZ", "250", "CONFIG_HZ in config"}, kimage.Configured},
+			{Fact{"Jprobes", "false", "profile 6.1"}, kimage.Dated},
+		},
 		Tables:   []Table{{"symbols", 2}},
 		Sections: []Section{{Name: ".text", Addr: known(0xffffffff81000000), Size: 16, Flags: "r-x", Module: "demo"}},
 	}
 	var b bytes.Buffer
 	require.NoError(t, r.WriteText(&b))
 	require.Equal(t, strings.Join([]string{
-		"x: kernel, profile 6.1 (a kernel)",
+		"x: kernel, profile 6.1 (modelled, measured): a kernel",
 		"",
 		"facts",
 		"  release  6.1.0  linux_banner",
+		"",
+		"behaviour",
+		"  HZ  250  configuration  CONFIG_HZ in config",
+		"",
+		"behaviour that nothing in the image confirms: 1 of 2 fields, those of the release (profile 6.1)",
+		"  Jprobes  false",
 		"",
 		"tables",
 		"  symbols  2",

@@ -22,8 +22,9 @@ import (
 // post_handler. Scan is safe for concurrent use while nobody changes its fields.
 type Scan struct {
 	// Image is the name that explanations give it, and CPU the processor that
-	// boot made the text for, "" where not known.
-	Image, CPU string
+	// boot made the text for, "" where not known. Standing is how far the profile
+	// can be trusted (kimage's Standing), "" where no kernel is meant.
+	Image, CPU, Standing string
 
 	View    kimage.View
 	Profile *profile.Config
@@ -50,7 +51,7 @@ type Scan struct {
 // and after the image for another object.
 func NewScan(img *kimage.Image) *Scan {
 	s := &Scan{
-		Image: img.Name(), CPU: img.Fact("CPU").Value,
+		Image: img.Name(), CPU: img.Fact("CPU").Value, Standing: img.Standing(),
 		View: img, Profile: img.Profile(), Symbols: img.Symbols(), SlotAddr: img.ModuleEnd(),
 	}
 	if img.Kind() != kimage.KindKernel {

@@ -1,0 +1,90 @@
+package kimage
+
+// Answer is what an image's own functions said about a field of the profile.
+type Answer struct {
+	// Field and Value are as profile.Config's Fields has them.
+	Field string `json:"field"`
+	Value string `json:"value"`
+	// Evidence is which function was asked about what.
+	Evidence string `json:"evidence"`
+}
+
+// measure lets the image's own functions decide, where somebody can ask them. They
+// are right where the release and the symbols say otherwise. A profile that was
+// asked for is left alone.
+func (img *Image) measure() {
+	if img.opts.Measure == nil || img.opts.Profile != nil || img.kind != KindKernel {
+		return
+	}
+	answers, err := img.opts.Measure(img)
+	for _, a := range answers {
+		img.answer(a)
+	}
+	if err != nil {
+		img.setFact(Fact{Name: "measuring", Value: "incomplete", Evidence: err.Error()})
+	}
+}
+
+// answer takes one answer. A value that the field cannot have is not believed.
+func (img *Image) answer(a Answer) {
+	c := *img.profile
+	before := c.Field(a.Field)
+	if err := c.SetField(a.Field, a.Value); err != nil {
+		return
+	}
+	why := a.Evidence
+	if before != c.Field(a.Field) {
+		why += "; it was taken for " + before
+	}
+	img.profile = &c
+	img.setFact(Fact{Name: a.Field, Value: a.Value, Evidence: why, From: Measured})
+}
+
+// setFact replaces the fact of that name, or adds it.
+func (img *Image) setFact(f Fact) {
+	for i := range img.facts {
+		if img.facts[i].Name == f.Name {
+			img.facts[i] = f
+			return
+		}
+	}
+	img.facts = append(img.facts, f)
+}
+
+// Standing says in a few words how far the profile can be trusted: whether its
+// release is one that was compared with a kernel, and whether the image's own
+// functions were asked.
+func (img *Image) Standing() string {
+	if img.opts.Profile != nil {
+		return string(Asked)
+	}
+	word := img.Fact(factStanding).Value
+	if word == "" {
+		word = "of no known release"
+	}
+	for _, f := range img.facts {
+		if f.From == Measured {
+			return word + ", measured"
+		}
+	}
+	return word + ", not measured"
+}
+
+// Behaviour lists every field of the profile with its evidence. Those that nothing
+// in the image confirms are the release's, or of a profile that was asked for.
+func (img *Image) Behaviour() []Fact {
+	rest := Fact{Evidence: "profile " + img.profile.Name, From: Dated}
+	if img.opts.Profile != nil {
+		rest.From = Asked
+	}
+	var list []Fact
+	for _, f := range img.profile.Fields() {
+		fact := img.Fact(f.Name)
+		if fact.From == "" || rest.From == Asked {
+			fact = rest
+		}
+		fact.Name, fact.Value = f.Name, f.Value
+		list = append(list, fact)
+	}
+	return list
+}

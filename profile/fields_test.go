@@ -1,0 +1,41 @@
+package profile
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestFieldsGoRound: what Fields says of each profile, SetField takes, and makes
+// that profile of another.
+func TestFieldsGoRound(t *testing.T) {
+	for _, name := range All() {
+		want, _ := Named(name)
+		got, _ := Named(Default)
+		for _, f := range want.Fields() {
+			require.NoError(t, got.SetField(f.Name, f.Value))
+		}
+		got.Name, got.Describes = want.Name, want.Describes
+		require.Equal(t, want, got)
+	}
+}
+
+func TestFieldsThatCannotBeSet(t *testing.T) {
+	c, _ := Named(Default)
+	before := *c
+	for name, value := range map[string]string{
+		"Nowhere": "true", "Check": "true", "Check.": "true", "Name": "x", "": "",
+		"Check.PaddingInt3": "perhaps", "Slot.BoostRule": "7", "HZ": "fast", "ModuleBase": "-1",
+	} {
+		require.Error(t, c.SetField(name, value), name)
+	}
+	require.Equal(t, before, *c)
+}
+
+func TestFieldsAreNamed(t *testing.T) {
+	c, _ := Named("6.12")
+	require.Contains(t, c.Fields(), Field{"Slot.BoostRule", "Boost612"})
+	require.Contains(t, c.Fields(), Field{"ModuleBase", "0xffffffffc0000000"})
+	require.Contains(t, c.Fields(), Field{"Check.ExceptionInsn", "true"})
+	require.Equal(t, "Boost58", Boost58.String())
+}
