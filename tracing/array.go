@@ -41,12 +41,16 @@ type traceArray struct {
 	functions, noFunctions functionFilter
 }
 
-func newTraceArray(t *Tracing, name string) *traceArray {
+// newTraceArray makes one: ENOMEM where there is no room for it.
+func newTraceArray(t *Tracing, name string) (*traceArray, error) {
 	a := &traceArray{t: t, name: name, ring: ring.New(t.m.NumCPU(), t.o.BufferSize), on: true, clock: clockLocal, tracer: tracerNop, functions: functionFilter{}, noFunctions: functionFilter{}}
+	if err := t.memory.take(ringMemory(a.ring) + fileMemory*len(t.events)); err != nil {
+		return nil, err
+	}
 	for _, e := range t.events {
 		a.addFile(e)
 	}
-	return a
+	return a, nil
 }
 
 // arrays are all trace arrays.
@@ -55,6 +59,8 @@ func (t *Tracing) arrays() []*traceArray { return append([]*traceArray{t.top}, t
 func (a *traceArray) close() {
 	a.closed = true
 	a.ring.Wake()
+	a.freeSnapshot()
+	a.t.memory.give(ringMemory(a.ring) + fileMemory*len(a.files))
 }
 
 // resetCleared empties the buffers in which a removed event may have records:
@@ -208,7 +214,7 @@ var _ trigger.Tracer = (*tracer)(nil)
 
 func (r *tracer) TracingOn() bool      { return r.a.on }
 func (r *tracer) SetTracingOn(on bool) { r.a.setOn(on) }
-func (r *tracer) AllocSnapshot() error { r.a.allocSnapshot(); return nil }
+func (r *tracer) AllocSnapshot() error { return r.a.allocSnapshot() }
 func (r *tracer) Snapshot()            { r.a.triggerSnapshot(r.regs, r.way) }
 func (r *tracer) Stack()               { r.a.writeStack(r.regs, r.way) }
 func (r *tracer) Event(group, name string) trigger.Event {

@@ -3,7 +3,17 @@ package tracing
 import (
 	"context"
 	"sync"
+
+	"kprobelab/errno"
 )
+
+type nonBlocking struct{}
+
+// NonBlocking makes a read with the context one of a file with O_NONBLOCK: where
+// it would wait, it fails with EAGAIN.
+func NonBlocking(ctx context.Context) context.Context {
+	return context.WithValue(ctx, nonBlocking{}, true)
+}
 
 // consumer is what trace_pipe and trace_pipe_raw have in common: a handle that
 // takes data out of a buffer, and waits where there is none.
@@ -39,8 +49,14 @@ func (c *consumer) ReadAt(ctx context.Context, b []byte, _ int64) (int, error) {
 		}
 		changed := c.a.ring.Changed()
 		n := c.read(b)
-		if n > 0 || len(b) == 0 || !c.wait || c.ended() {
+		if n > 0 || len(b) == 0 || !c.wait {
 			return n, nil
+		}
+		if ctx.Value(nonBlocking{}) != nil { // before the end of the trace (tracing_wait_pipe)
+			return 0, errno.EAGAIN
+		}
+		if c.ended() {
+			return 0, nil
 		}
 		select {
 		case <-changed:

@@ -44,6 +44,13 @@ func (t *Tracing) find(group, name string) *probeEvent {
 // (register_trace_kprobe, docs/spec 9.5).
 func (t *Tracing) register(tp *probe) error {
 	old := t.find(tp.def.Group, tp.def.Event)
+	takes := probeMemory
+	if old == nil {
+		takes += fileMemory * len(t.arrays())
+	}
+	if takes > t.memory.left {
+		return errno.ENOMEM
+	}
 	if old != nil && !t.c.Append {
 		if err := t.release(old.probes[0]); err != nil {
 			return err
@@ -64,6 +71,7 @@ func (t *Tracing) register(tp *probe) error {
 	}
 	t.events = append(t.events, e)
 	t.probes = append(t.probes, tp)
+	t.memory.left -= probeMemory + fileMemory*len(t.arrays())
 	for _, a := range t.arrays() {
 		a.addFile(e)
 	}
@@ -91,6 +99,7 @@ func (t *Tracing) append(tp *probe, e *probeEvent) error {
 		return err
 	}
 	t.probes = append(t.probes, tp)
+	t.memory.left -= probeMemory
 	return nil
 }
 
@@ -152,9 +161,11 @@ func (t *Tracing) remove(tp *probe) {
 	tp.unplant()
 	t.probes = without(t.probes, tp)
 	e.probes = without(e.probes, tp)
+	t.memory.give(probeMemory)
 	if len(e.probes) > 0 {
 		return
 	}
+	t.memory.give(fileMemory * len(e.files))
 	for _, f := range e.files {
 		if f.wasEnabled {
 			f.array.clearTrace = true

@@ -33,7 +33,11 @@ func (h *textHandle) ReadAt(ctx context.Context, b []byte, off int64) (int, erro
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
 	if h.text == nil || off == 0 {
-		h.text = append([]byte{}, h.n.read()...)
+		text := h.n.read()
+		if err := h.t.memory.take(len(text) - len(h.text)); err != nil {
+			return 0, err
+		}
+		h.text = append([]byte{}, text...)
 	}
 	if off < 0 || off >= int64(len(h.text)) {
 		return 0, nil
@@ -52,7 +56,13 @@ func (h *textHandle) WriteAt(b []byte, _ int64) (int, error) {
 }
 
 // Close ends the use of the file.
-func (h *textHandle) Close() error { return nil }
+func (h *textHandle) Close() error {
+	h.t.mu.Lock()
+	defer h.t.mu.Unlock()
+	h.t.memory.give(len(h.text))
+	h.text = nil
+	return nil
+}
 
 // Open implements fs.FS.
 func (t *Tracing) Open(name string) (fs.File, error) {

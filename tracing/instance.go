@@ -8,7 +8,8 @@ import (
 )
 
 // Mkdir makes an instance, "instances/NAME": a trace buffer and events' enable
-// files of its own. EEXIST where it is there; EPERM anywhere else.
+// files of its own. EEXIST where it is there; EPERM anywhere else;
+// ENOMEM where there is no room.
 func (t *Tracing) Mkdir(name string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -19,7 +20,11 @@ func (t *Tracing) Mkdir(name string) error {
 	if t.instance(base) != nil {
 		return &fs.PathError{Op: "mkdir", Path: name, Err: errno.EEXIST}
 	}
-	t.instances = append(t.instances, newTraceArray(t, base))
+	a, err := newTraceArray(t, base)
+	if err != nil {
+		return &fs.PathError{Op: "mkdir", Path: name, Err: err}
+	}
+	t.instances = append(t.instances, a)
 	return nil
 }
 

@@ -38,10 +38,10 @@ func (a *traceArray) writeSize(cpu int, s string) error {
 		return err
 	case v == 0:
 		return errno.EINVAL
-	case v > ring.MaxSize>>10 || !a.ring.Resize(cpu, int(v)<<10):
+	case v > ring.MaxSize>>10:
 		return errno.ENOMEM
 	}
-	return nil
+	return a.resize(a.ring, cpu, int(v)<<10)
 }
 
 // rawHandle is trace_pipe_raw: it takes the pages out of the buffer as they

@@ -10,22 +10,40 @@ import (
 // A snapshot is the trace buffer at a moment: the buffer and a spare one change
 // places, so that what the spare one held is in the trace afterwards.
 
-// allocSnapshot makes the spare buffer.
-func (a *traceArray) allocSnapshot() {
+// allocSnapshot makes the spare buffer: ENOMEM where there is no room for it.
+func (a *traceArray) allocSnapshot() error {
 	if a.spare == nil {
-		a.spare = ring.New(a.ring.CPUs(), 1)
+		spare := ring.New(a.ring.CPUs(), 1)
+		if err := a.t.memory.take(ringMemory(spare)); err != nil {
+			return err
+		}
+		a.spare = spare
 	}
 	for cpu := range a.ring.CPUs() {
 		if size := a.ring.Size(cpu); a.spare.Size(cpu) != size {
-			a.spare.Resize(cpu, size)
+			if err := a.resize(a.spare, cpu, size); err != nil {
+				a.freeSnapshot()
+				return err
+			}
 		}
+	}
+	return nil
+}
+
+func (a *traceArray) freeSnapshot() {
+	if a.spare != nil {
+		a.t.memory.give(ringMemory(a.spare))
+		a.spare = nil
 	}
 }
 
 // takeSnapshot is update_max_tr.
-func (a *traceArray) takeSnapshot() {
-	a.allocSnapshot()
+func (a *traceArray) takeSnapshot() error {
+	if err := a.allocSnapshot(); err != nil {
+		return err
+	}
 	a.ring.Swap(a.spare)
+	return nil
 }
 
 // triggerSnapshot takes one on behalf of a hit (tracing_snapshot_instance).
@@ -36,8 +54,9 @@ func (a *traceArray) triggerSnapshot(regs *x86.PtRegs, w way) {
 	case a.spare == nil:
 		a.t.top.complain(regs, w, "*** SNAPSHOT NOT ALLOCATED ***\n", "*** stopping trace here!   ***\n")
 		a.setOn(false)
-	default:
-		a.takeSnapshot()
+	case a.takeSnapshot() != nil: // the trace was made larger, and there is no room for a second one
+		a.t.top.complain(regs, w, "*** SNAPSHOT NOT ALLOCATED ***\n", "*** stopping trace here!   ***\n")
+		a.setOn(false)
 	}
 }
 
@@ -79,9 +98,9 @@ func (a *traceArray) writeSnapshot(cpu int, s string) error {
 	case v < 2 && cpu != ring.AllCPUs:
 		return errno.EINVAL
 	case v == 0:
-		a.spare = nil
+		a.freeSnapshot()
 	case v == 1:
-		a.takeSnapshot()
+		return a.takeSnapshot()
 	case a.spare == nil:
 	case cpu == ring.AllCPUs:
 		a.spare.Reset()

@@ -91,7 +91,7 @@ func (h *pausingHandle) Close() error {
 		defer h.t.mu.Unlock()
 		h.a.paused--
 	})
-	return nil
+	return h.textHandle.Close()
 }
 
 func (a *traceArray) traceHead(b *strings.Builder, r *ring.Buffer) {

@@ -40,6 +40,10 @@ type Source interface {
 type Options struct {
 	// BufferSize is what each CPU's ring buffer holds, in bytes.
 	BufferSize int
+	// Memory is the most that trace buffers, events and texts that are being
+	// read may take together, in bytes: DefaultMemory by default. What would
+	// take more is ENOMEM.
+	Memory int
 	// Task tells of a task by its number: its process ID, and its name of at
 	// most 15 bytes. By default the ID is one more than the number, and the
 	// name "init" for the first task, "task-N" for others. It is asked at
@@ -76,7 +80,8 @@ type Tracing struct {
 	top       *traceArray
 	instances []*traceArray
 
-	stack stackTracer
+	stack  stackTracer
+	memory memory
 
 	comms comms
 	// scratch is where a hit's record is made; word is for reading memory.
@@ -112,7 +117,14 @@ func New(k *kprobes.Kprobes, m Machine, o *Options) (*Tracing, error) {
 	t.preempt, _ = kimage.PreemptCount(k.View().Lookup)
 	_, sites := k.View().SiteIn(kimage.SiteFtrace, x86.Range{End: ^x86.Addr(0)})
 	t.notrace = sites && p.Check.FtraceSites
-	t.top = newTraceArray(t, "")
+	t.memory.left = t.o.Memory
+	if t.memory.left == 0 {
+		t.memory.left = DefaultMemory
+	}
+	var err error
+	if t.top, err = newTraceArray(t, ""); err != nil {
+		return nil, fmt.Errorf("trace buffers of %d CPUs: %w", m.NumCPU(), err)
+	}
 	return t, nil
 }
 

@@ -40,6 +40,7 @@ type Mount struct {
 	seen     *processes
 	uid, gid uint32
 	made     time.Time
+	flags    fileFlags
 
 	// ending is closed when waiting reads have to end.
 	ending chan struct{}
@@ -75,7 +76,7 @@ func New(dir string, t tracing.Tree, o *Options) (*Mount, error) {
 		source = "tracefs"
 	}
 	var zero time.Duration
-	m.server, err = fs.Mount(dir, &node{m: m, path: "."}, &fs.Options{
+	settings := &fs.Options{
 		EntryTimeout: &zero, AttrTimeout: &zero, NegativeTimeout: &zero,
 		MountOptions: fuse.MountOptions{
 			FsName: source, Name: "kprobelab", Debug: o.Debug,
@@ -87,7 +88,12 @@ func New(dir string, t tracing.Tree, o *Options) (*Mount, error) {
 			// Some files act on being opened with truncation.
 			ExtraCapabilities: fuse.CAP_ATOMIC_O_TRUNC,
 		},
-	})
+	}
+	raw := &flagged{fs.NewNodeFS(&node{m: m, path: "."}, settings), &m.flags}
+	if m.server, err = fuse.NewServer(raw, dir, &settings.MountOptions); err == nil {
+		go m.server.Serve()
+		err = m.server.WaitMount()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w at %s: %v", ErrNoFUSE, dir, err)
 	}

@@ -185,6 +185,9 @@ var (
 // Read implements fs.FileReader.
 func (h *handle) Read(ctx context.Context, b []byte, off int64) (fuse.ReadResult, syscall.Errno) {
 	h.m.guest.Read(h.m.caller(ctx), h.fd, len(b))
+	if h.m.flags.nonBlocking(ctx) {
+		ctx = tracing.NonBlocking(ctx)
+	}
 	ctx, cancel := h.m.until(ctx)
 	defer cancel()
 	n, err := h.h.ReadAt(ctx, b, off)
@@ -194,8 +197,10 @@ func (h *handle) Read(ctx context.Context, b []byte, off int64) (fuse.ReadResult
 	case err != nil && h.m.ended():
 		// EINTR would make many programs try again, for ever.
 		return nil, syscall.ENODEV
+	case err != nil:
+		return nil, hostErrno(err) // with data, however little, the server forgets the error
 	}
-	return fuse.ReadResultData(b[:n]), hostErrno(err)
+	return fuse.ReadResultData(b[:n]), 0
 }
 
 // Write implements fs.FileWriter.

@@ -33,6 +33,10 @@ func (b *Buffer) TotalKB() int {
 	return total
 }
 
+// Memory is how many bytes the pages of one CPU's buffer take that holds size
+// bytes, the reader's page among them.
+func Memory(size int) int { return (pagesFor(size) + 1) * PageSize }
+
 // MaxSize is the most that Resize accepts for one CPU, in bytes. The kernel
 // stops where memory does; this program is a guest on its host.
 const MaxSize = 1 << 30

@@ -1,0 +1,60 @@
+package tracing
+
+import (
+	"kprobelab/errno"
+	"kprobelab/internal/tracing/ring"
+)
+
+// memory is what trace buffers, snapshots, events and texts that are being read
+// may take. The kernel stops where its memory ends; this program is a guest on
+// its host. The Tracing's mu protects it.
+type memory struct{ left int }
+
+// DefaultMemory is the most that all of it may take unless told otherwise, in bytes.
+const DefaultMemory = 512 << 20
+
+// What a probe takes with its definition, and an event's file in a trace array:
+// rounded up.
+const (
+	probeMemory = 8 << 10
+	fileMemory  = 1 << 10
+)
+
+// take is ENOMEM where so much is not left.
+func (m *memory) take(bytes int) error {
+	if bytes > m.left {
+		return errno.ENOMEM
+	}
+	m.left -= bytes
+	return nil
+}
+
+func (m *memory) give(bytes int) { m.left += bytes }
+
+// ringMemory is what a buffer takes now.
+func ringMemory(r *ring.Buffer) int {
+	total := 0
+	for cpu := range r.CPUs() {
+		total += ring.Memory(r.Size(cpu))
+	}
+	return total
+}
+
+// resize changes what a buffer of the array, or all of its CPUs', holds: ENOMEM
+// where there is no room for it.
+func (a *traceArray) resize(r *ring.Buffer, cpu, size int) error {
+	more := 0
+	for i := range r.CPUs() {
+		if cpu == ring.AllCPUs || cpu == i {
+			more += ring.Memory(size) - ring.Memory(r.Size(i))
+		}
+	}
+	if err := a.t.memory.take(more); err != nil {
+		return err
+	}
+	if !r.Resize(cpu, size) {
+		a.t.memory.give(more)
+		return errno.ENOMEM
+	}
+	return nil
+}
