@@ -22,7 +22,7 @@ type bootKey struct {
 }
 
 // bootKeys are the keys that every booting machine turns, or every one with
-// such a processor: from 5.10 to 6.12, on more than one CPU, without options on
+// such a processor: from 5.10 to 7.3, on more than one CPU and at most 64, without options on
 // the command line. A key that an image does not have is skipped.
 var bootKeys = []bootKey{
 	{"__use_tsc", 0, true, flag("tsc"), "the time-stamp counter is the scheduler's clock"},
@@ -47,6 +47,10 @@ var bootKeys = []bootKey{
 	{"frontswap_enabled_key", 0, true, symbol("zswap_frontswap_ops"), "zswap is there, used or not (to 6.5)"},
 	{"sk_dynamic_preempt_lazy", 0, true, preemptsLazily, "the scheduler waits for a task to leave the kernel by itself"},
 	{"sk_dynamic_preempt_promote", 0, true, preemptsLazily, "the tick makes a task leave that does not by itself"},
+	{"tmigr_exclude_isolated", 0, true, nil, "from 6.19 on idle CPUs' timers know of isolated CPUs"},
+	{"hrtimer_highres_enabled_key", 0, true, nil, "the timers have their high resolution (from 7.3 on)"},
+	{"clocksource_read_inlined", 0, true, flag("tsc"), "the clock is the time-stamp counter, read inline (from 7.3 on)"},
+	{"ipi_mask_inlined", 0, true, nil, "a set of at most 64 CPUs fits in a word (from 7.3 on)"},
 	{"check_pages_enabled", 0, true, zeroesPages, "pages are checked where their hardening is on"},
 	{"nf_hooks_needed", netfilterKey(2), true, securityMarks, "a security module looks at IPv4 packets that leave"},
 	{"nf_hooks_needed", netfilterKey(10), true, securityMarks, "a security module looks at IPv6 packets that leave"},

@@ -56,9 +56,11 @@ func (d *cpuDecision) exists(symbol string) bool {
 // own are the features that the vendor's setup defines without a name.
 func (d *cpuDecision) own() {
 	amd, zen := d.m.amd(), d.m.amd() && d.m.family >= 23
+	b := d.img.findBanner()
 	d.set(featK8, amd)
 	d.set(featSyscall32, amd)
-	d.set(featSysenter32, d.m.vendor == vendorIntel)
+	// From 7.0 on it says that 32-bit programs enter fast, by either instruction.
+	d.set(featSysenter32, d.m.vendor == vendorIntel || b.since(7, 0))
 	d.set(featOSXSAVE, d.m.flags["xsave"])
 	d.set(featZen, zen)
 	if zen {

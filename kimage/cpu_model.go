@@ -33,7 +33,7 @@ type modelRow struct {
 
 const (
 	baseFlags = "apic clflush cmov cpuid cx16 cx8 de fpu fxsr ht hypervisor lm mca mce mmx msr mtrr nopl nx pae pat " +
-		"pge pni pse pse36 sep sse sse2 syscall tsc"
+		"pge pni pse pse36 sep sse sse2 syscall tsc xtopology"
 	nehalemFlags = "constant_tsc lahf_lm popcnt rep_good sse4_1 sse4_2 ssse3"
 	avxFlags     = " abm aes arat avx avx2 bmi1 bmi2 f16c fma fsgsbase movbe pclmulqdq rdrand rdtscp smep xsave xsaveopt"
 	haswellFlags = nehalemFlags + avxFlags + " erms"
