@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo demo kernel conformance conformance-all conformance-table conformance-tracing guest selftests test check soak fuzz bench bench-docs bench-qemu bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo demo kernel conformance conformance-all conformance-configs conformance-table conformance-tracing guest selftests test check soak fuzz bench bench-docs bench-qemu bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -62,6 +62,9 @@ conformance-all: ## the same with every kernel that Debian's suites offer, one a
 
 conformance-table: ## put the results of conformance-all into docs/conformance.md
 	@go run ./internal/tools/conformance/table -kept .cache/conformance/kept -data docs/conformance.jsonl -page docs/conformance.md
+
+conformance-configs: ## build Debian's linux-source in other configurations, and compare their answers
+	@scripts/conformance-configs.sh
 
 conformance-tracing: ## ask the same kernels about the tracing files, and compare the answers
 	@scripts/conformance-tracing.sh

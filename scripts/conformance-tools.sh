@@ -41,12 +41,13 @@ wrap() {
 	lib=/lib/x86_64-linux-gnu
 	loader=$dir/lib64/ld-linux-x86-64.so.2
 	if [ ! -e "$loader" ]; then loader=$dir/usr$lib/ld-linux-x86-64.so.2; fi
+	llvm=$(echo "$dir"/usr/lib/llvm-*/lib)
 	program=$2
 	shift 2
 	cat >"$dir.sh.$$" <<-END
 		#!/bin/sh
 		export QEMU_MODULE_DIR='$dir/usr$lib/qemu'
-		exec '$loader' --library-path '$dir$lib:$dir/usr$lib:$dir/usr/lib/llvm-14/lib' '$dir$program' $* "\$@"
+		exec '$loader' --library-path '$dir$lib:$dir/usr$lib:$llvm' '$dir$program' $* "\$@"
 	END
 	chmod +x "$dir.sh.$$"
 	mv "$dir.sh.$$" "$dir.sh"

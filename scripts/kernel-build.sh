@@ -1,0 +1,84 @@
+# What it takes to build a kernel, as an ordinary user: Debian's sources under
+# .cache/source, and of the commands and libraries those that the system has not,
+# unpacked under .cache/tools. Sourced after debian.sh and conformance-tools.sh.
+# shellcheck shell=sh
+
+: "${root:?the repository, set by whoever sources it}"
+
+build_bin=$root/.cache/tools/bin
+
+# build_tools SUITE: everything but a compiler that make of a kernel calls. Afterwards
+# $build_host are the words for make that name the headers of libelf.
+build_tools() {
+	need gcc gcc
+	need make make
+	need perl perl
+	mkdir -p "$build_bin"
+	PATH=$build_bin:$PATH
+	build_command m4 "$1" || return 1
+	build_command flex "$1" || return 1
+	build_command bison "$1" || return 1
+	build_command bc "$1" || return 1
+	# bison's own files are where it was configured to be, or there.
+	if [ -d "$tools/bison/usr/share/bison" ]; then export BISON_PKGDATADIR="$tools/bison/usr/share/bison"; fi
+	M4=$(command -v m4)
+	export M4 PATH
+	build_host=
+	if echo '#include <gelf.h>
+		int main(void) { return elf_version(EV_CURRENT); }' | gcc -xc - -o /dev/null -lelf 2>/dev/null; then return; fi
+	tool elf "$1" libelf-dev || return 1
+	lib=$tools/elf/usr/lib/x86_64-linux-gnu
+	# Last in the search: the package brings libc's headers too.
+	build_host="HOSTCFLAGS=-idirafter $tools/elf/usr/include
+HOSTLDFLAGS=-L$lib -Wl,-rpath,$lib -Wl,-rpath-link,$lib:$tools/elf/lib/x86_64-linux-gnu"
+}
+
+# build_command NAME SUITE: puts the package's command of that name on PATH,
+# unless the system has it.
+build_command() {
+	rm -f "$build_bin/$1"
+	if command -v "$1" >/dev/null 2>&1; then return; fi
+	tool "$1" "$2" "$1" || return 1
+	ln -s "$(wrap "$1" "/usr/bin/$1")" "$build_bin/$1"
+}
+
+# build_clang SUITE: prints the command of a clang that knows -fsanitize=kcfi (16
+# and later): $KPROBELAB_KCFI_CLANG, the system's, else the package's.
+build_clang() {
+	for found in "${KPROBELAB_KCFI_CLANG:-}" clang clang-22 clang-21 clang-20 clang-19 clang-18 clang-17 clang-16; do
+		# clang is a function here, too (conformance-tools.sh).
+		if [ -n "$found" ] && command "$found" -fsanitize=kcfi -xc -c /dev/null -o /dev/null 2>/dev/null; then
+			printf '%s\n' "$found"
+			return
+		fi
+	done
+	tool clang-16 "$1" clang-16 || return 1
+	wrap clang-16 /usr/lib/llvm-16/bin/clang-16 -resource-dir "'$tools/clang-16/usr/lib/llvm-16/lib/clang/16'"
+}
+
+# build_source SUITE: prints the folder with the suite's linux-source, fetched and
+# unpacked (1.5 GB) unless it is there.
+build_source() {
+	tree=$root/.cache/source/$1
+	if [ ! -e "$tree/complete" ] || [ -n "${REFRESH:-}" ]; then build_unpack "$1" || return 1; fi
+	printf '%s\n' "$tree"
+}
+
+build_unpack() (
+	lock "$root/.cache/source/lock"
+	state=$root/.cache/source/apt
+	trap 'rm -rf "$state"' EXIT
+	debian_open "$state" "$1"
+	package=$(apt-cache -c "$apt_conf" depends linux-source 2>/dev/null | awk '$1 == "Depends:" && $2 ~ /^linux-source-[0-9]/ { print $2; exit }')
+	if [ -z "$package" ]; then
+		say "the package linux-source is not in $1"
+		exit 1
+	fi
+	debian_download "$package" "$state" || exit 1
+	say "unpacking $package"
+	rm -rf "$tree"
+	mkdir -p "$tree"
+	dpkg-deb --fsys-tarfile "$state/$package.deb" | tar -xO --wildcards './usr/src/linux-source-*.tar.xz' |
+		tar -xJ --strip-components=1 -C "$tree" || exit 1
+	dpkg-deb -f "$state/$package.deb" Version >"$tree/complete"
+)
