@@ -166,6 +166,8 @@ type Check struct {
 type Slot struct {
 	// BoostRule picks the table of boostable opcodes.
 	BoostRule BoostRule
+	// BoostTable, where it is known, goes before BoostRule.
+	BoostTable BoostTable
 	// BoostDecidedAtBuild: a post_handler prevents boosting when the slot is
 	// built (5.10 and later); before, when the probe is hit.
 	BoostDecidedAtBuild bool

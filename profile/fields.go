@@ -48,7 +48,7 @@ func walk(v reflect.Value, path string, visit func(name string, v reflect.Value)
 		f, name := v.Field(i), v.Type().Field(i).Name
 		switch {
 		case path == "" && f.Kind() == reflect.String:
-		case f.Kind() == reflect.Struct:
+		case f.Kind() == reflect.Struct && f.Type() != boostTable:
 			walk(f, path+name+".", visit)
 		default:
 			visit(path+name, f)
@@ -71,6 +71,12 @@ func text(name string, v reflect.Value) string {
 func set(name string, v reflect.Value, value string) error {
 	bad := fmt.Errorf("profile: %s cannot be %q", name, value)
 	switch v.Kind() {
+	case reflect.Struct:
+		t, err := ParseBoostTable(value)
+		if err != nil {
+			return bad
+		}
+		v.Set(reflect.ValueOf(t))
 	case reflect.Bool:
 		on, err := strconv.ParseBool(value)
 		if err != nil {
@@ -99,6 +105,9 @@ func set(name string, v reflect.Value, value string) error {
 	}
 	return nil
 }
+
+// boostTable is the one struct that is a field by itself.
+var boostTable = reflect.TypeFor[BoostTable]()
 
 // names are those of the values of each type that has a few.
 var names = map[reflect.Type][]string{

@@ -39,3 +39,19 @@ func TestFieldsAreNamed(t *testing.T) {
 	require.Contains(t, c.Fields(), Field{"Check.ExceptionInsn", "true"})
 	require.Equal(t, "Boost58", Boost58.String())
 }
+
+func TestBoostTableGoesRound(t *testing.T) {
+	want := BoostTable{Known: true, CS: true}
+	want.One[0x90], want.One[0xff], want.Two[1] = 0xff, 1<<4, 1<<7
+	require.True(t, want.Has2(0x0f))
+	got, err := ParseBoostTable(want.String())
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	for _, bad := range []string{"00", "zz", want.String() + "00", want.String()[2:] + "04"} {
+		_, err := ParseBoostTable(bad)
+		require.Error(t, err, bad)
+	}
+	c, _ := Named(Default)
+	require.NoError(t, c.SetField("Slot.BoostTable", want.String()))
+	require.Equal(t, want, c.Slot.BoostTable)
+}

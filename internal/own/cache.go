@@ -84,7 +84,7 @@ type kept struct {
 const (
 	maxKept    = 64 << 10
 	maxAnswers = 200
-	maxText    = 300
+	maxText    = 1000
 )
 
 // readCache reads a file of answers. Whatever is wrong with it, there are none, and

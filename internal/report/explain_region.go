@@ -180,7 +180,7 @@ func (x *explainer) groupNote(i optimizer.Insn) {
 		return
 	}
 	later := *x.Profile
-	later.Slot.BoostRule = profile.Boost612
+	later.Slot.BoostRule, later.Slot.BoostTable = profile.Boost612, profile.BoostTable{}
 	if !slot.Boostable(x.View, &k, i.Addr, &later) {
 		return
 	}

@@ -153,7 +153,7 @@ func (r *Image) writeBehaviour(w io.Writer) {
 			others = append(others, b)
 			continue
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", b.Name, b.Value, b.From, b.Evidence)
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", b.Name, short(b.Value), b.From, b.Evidence)
 	}
 	if len(others) == 0 {
 		return
@@ -166,6 +166,14 @@ func (r *Image) writeBehaviour(w io.Writer) {
 	for _, b := range others {
 		fmt.Fprintf(w, "  %s\t%s\n", b.Name, b.Value)
 	}
+}
+
+// short is a value that fits a column; the JSON form has all of it.
+func short(value string) string {
+	if len(value) <= 32 {
+		return value
+	}
+	return fmt.Sprintf("%s… (%d)", value[:16], len(value))
 }
 
 // WriteText writes it for people, in columns.

@@ -25,6 +25,9 @@ func Boostable(v kimage.View, k *decoder.Kernel, at x86.Addr, c *profile.Config)
 		// these. Where it is to tell them apart, none is boostable.
 		return false
 	}
+	if t := &c.Slot.BoostTable; t.Known {
+		return boostableByTable(k, t)
+	}
 	switch c.Slot.BoostRule {
 	case profile.Boost44:
 		return boostable44(v, at)
@@ -35,6 +38,20 @@ func Boostable(v kimage.View, k *decoder.Kernel, at x86.Addr, c *profile.Config)
 	default:
 		return boostableByLength(k, func() bool { return boostableOne(k, boost61ByReg) })
 	}
+}
+
+// boostableByTable is the rule by the kernel's own answers.
+func boostableByTable(k *decoder.Kernel, t *profile.BoostTable) bool {
+	switch k.OpcodeLen {
+	case 1:
+		if k.HasPrefix(0x2E) && !t.CS || k.HasPrefix(0x67) && !t.AddrSize {
+			return false
+		}
+		return t.One[k.Opcode[0]]>>k.Reg()&1 != 0
+	case 2:
+		return t.Has2(k.Opcode[1])
+	}
+	return false
 }
 
 // boostableByLength: two-byte opcodes have a table, three-byte ones (0F 38,
