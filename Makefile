@@ -63,7 +63,7 @@ conformance-all: ## the same with every kernel that Debian's suites offer, one a
 conformance-table: ## put the results of conformance-all into docs/conformance.md
 	@go run ./internal/tools/conformance/table -kept .cache/conformance/kept -data docs/conformance.jsonl -page docs/conformance.md
 
-conformance-configs: ## build Debian's linux-source in other configurations, and compare their answers
+conformance-configs: deps ## build Debian's linux-source in other configurations, and compare their answers
 	@scripts/conformance-configs.sh
 
 conformance-tracing: ## ask the same kernels about the tracing files, and compare the answers

@@ -8,6 +8,8 @@
 # first by default); RELEASES='7.0.13+deb13-amd64 …' are kernels by name, KERNEL=FILE
 # is one of any origin. CPU='qemu64 EPYC' picks the processors, POINTS, NAMES and SEED
 # the points and definitions by name, KPROBELAB_QEMU and KPROBELAB_CLANG other tools.
+# MEASURED=1 asks each image's own functions how it behaves, too (needs make deps, and
+# its environment). KEEP=FOLDER keeps what kernels answer; AGAIN=1 compares that again.
 # Ends with 0 when every answer is the same, 1 when some are not, and 77 when
 # the kernels or the tools cannot be had, or a kernel did not run to its end.
 set -eu
@@ -32,7 +34,7 @@ clang=$(clang) || cannot "clang cannot be had (see above)"
 
 "$clang" -O2 -g -target bpf -c "$source" -o "$object" || die "the BPF source does not compile"
 (cd "$root" && CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -ldflags '-s -w' -o "$work/init" ./internal/tools/conformance/guest &&
-	CGO_ENABLED=0 go build -o "$work/boot" ./internal/tools/conformance/boot)
+	CGO_ENABLED=${MEASURED:-0} go build -o "$work/boot" ./internal/tools/conformance/boot)
 
 began=$(date +%s)
 # A path may have blanks or stars in it: only the ends of lines divide.
@@ -41,6 +43,7 @@ IFS='
 '
 code=0
 "$work/boot" -qemu "$qemu" -init "$work/init" -object "$object" -cpu "${CPU:-qemu64}" \
+	${MEASURED:+-measured} ${KEEP:+"-keep=$KEEP"} ${AGAIN:+-again} \
 	-points "${POINTS:-3000}" -names "${NAMES:-200}" -seed "${SEED:-1}" $kernels || code=$?
 say "conformance took $(($(date +%s) - began)) s"
 exit $code

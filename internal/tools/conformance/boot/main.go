@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"kprobelab"
 	"kprobelab/internal/bounded"
 	"kprobelab/internal/tools/conformance"
 	"kprobelab/internal/tools/qemu"
@@ -24,7 +25,7 @@ import (
 // options are the command line.
 type options struct {
 	qemu, init, cpu, object, keep string
-	again                         bool
+	again, measured               bool
 	points, names                 int
 	seed                          uint64
 	limit                         time.Duration
@@ -38,6 +39,7 @@ func main() {
 	flag.StringVar(&o.object, "object", "", "a compiled BPF object to attach, too")
 	flag.StringVar(&o.keep, "keep", "", "keep answers and results in this folder")
 	flag.BoolVar(&o.again, "again", false, "compare the kept answers again, without a boot")
+	flag.BoolVar(&o.measured, "measured", false, "ask the image's own functions how it behaves, as the command does; without, its release and symbols tell")
 	flag.IntVar(&o.points, "points", 3000, "how many points to register on each kernel")
 	flag.IntVar(&o.names, "names", 200, "how many definitions to write by name, too")
 	flag.Uint64Var(&o.seed, "seed", 1, "chooses the points")
@@ -79,7 +81,11 @@ var errNotRun = errors.New("the guest did not run to its end")
 // one asks one kernel on one processor.
 func (o *options) one(kernel, cpu string) error {
 	fmt.Printf("\n%s on %s\n", kernel, cpu)
-	img, err := kimage.Open(kernel, &kimage.Options{CPU: cpu})
+	open := kimage.Open
+	if o.measured {
+		open = kprobelab.OpenImage
+	}
+	img, err := open(kernel, &kimage.Options{CPU: cpu})
 	if err != nil {
 		return err
 	}
