@@ -17,21 +17,20 @@ import (
 type compression struct {
 	name  string
 	magic string
-	// unpack appends what b decompresses to, at most limit bytes; hint is
-	// the expected size, 0 if unknown. What follows the packed stream is
-	// ignored.
-	unpack func(b []byte, hint int, p *progress) ([]byte, error)
+	// open returns what r, at the magic, unpacks to. What follows the packed
+	// stream is ignored.
+	open func(r *bytes.Reader) (io.Reader, error)
 }
 
 var compressions = []compression{
-	{"gzip", "\x1f\x8b\x08", unpackGzip},
-	{"zstd", "\x28\xb5\x2f\xfd", unpackZstd},
-	{"xz", "\xfd7zXZ\x00", unpackXz},
-	{"lz4", "\x02\x21\x4c\x18", unpackLz4Legacy},
-	{"lz4", "\x04\x22\x4d\x18", unpackLz4},
-	{"bzip2", "BZh", unpackBzip2},
-	{"lzma", "\x5d\x00\x00", unpackLzma},
-	{"lzo", "\x89LZO\x00\x0d\x0a\x1a\x0a", unpackLzo},
+	{"gzip", "\x1f\x8b\x08", openGzip},
+	{"zstd", "\x28\xb5\x2f\xfd", openZstd},
+	{"xz", "\xfd7zXZ\x00", openXz},
+	{"lz4", "\x02\x21\x4c\x18", openLz4Legacy},
+	{"lz4", "\x04\x22\x4d\x18", openLz4},
+	{"bzip2", "BZh", openBzip2},
+	{"lzma", "\x5d\x00\x00", openLzma},
+	{"lzo", "\x89LZO\x00\x0d\x0a\x1a\x0a", openLzo},
 }
 
 // compressionOf returns the format that b begins with, or nil.
@@ -44,46 +43,52 @@ func compressionOf(b []byte) *compression {
 	return nil
 }
 
-var errTooLarge = errors.New("it unpacks to more than 1 GiB")
-
-// progress reports how far a stage is.
-type progress struct {
-	report func(stage string, done, total int64)
-	stage  string
-	total  int64
-	last   int64
+// decompressImage unpacks an image, b, which begins with one of the known
+// magics; at is its place in the file. What is no image is refused by its first
+// bytes.
+func decompressImage(file string, at int64, b []byte, report func(string, int64, int64)) ([]byte, error) {
+	return decompress(file, at, b, &collector{size: func(b []byte) (int64, error) {
+		return imageExtent(file, at, b)
+	}, max: maxImage, tooLong: errTooLarge}, report)
 }
 
-// step is how many bytes lie between two reports.
-const progressStep = 1 << 20
-
-func (p *progress) at(done int64) {
-	if p == nil || p.report == nil || done == p.last || done < p.last+progressStep && done != p.total {
-		return
+// decompressBeside unpacks a file that is beside an image.
+func decompressBeside(file string, b []byte, report func(string, int64, int64)) ([]byte, error) {
+	size := func(b []byte) (int64, error) {
+		if isELF(b) {
+			return elfExtent(b), nil
+		}
+		return 0, nil
 	}
-	p.last = done
-	p.report(p.stage, done, p.total)
+	return decompress(file, 0, b, &collector{size: size, max: maxBeside, tooLong: errTooLong}, report)
 }
 
-// decompress unpacks b, which begins with one of the known magics. hint is
-// the expected size, 0 if unknown.
-func decompress(file string, at int64, b []byte, hint int, report func(string, int64, int64)) ([]byte, error) {
-	c := compressionOf(b)
-	if c == nil {
+func decompress(file string, at int64, b []byte, c *collector, report func(string, int64, int64)) ([]byte, error) {
+	format := compressionOf(b)
+	if format == nil {
 		return nil, badFormat(file, at, "compressed data is wanted (gzip, zstd, xz, lz4, bzip2, lzma or lzo)")
 	}
-	// A believable hint saves growing; a damaged one must not cost memory.
-	if hint < 0 || hint > maxImage || hint/300 > len(b) {
-		hint = 0
+	packed := bytes.NewReader(b)
+	c.packed = func() int64 { return int64(len(b) - packed.Len()) }
+	c.p = &progress{report: report, stage: "decompress"}
+	var out []byte
+	var err error
+	if c.r, err = format.open(packed); err == nil {
+		out, err = c.collect()
 	}
-	out, err := c.unpack(b, hint, &progress{report: report, stage: "decompress", total: int64(hint)})
+	if z, ok := c.r.(*zstd.Decoder); ok {
+		z.Close()
+	}
+	var known *FormatError
 	switch {
-	case errors.Is(err, errTooLarge):
+	case err == nil:
+		return out, nil
+	case errors.As(err, &known):
+		return nil, known
+	case errors.Is(err, errTooLarge), errors.Is(err, errTooLong), errors.Is(err, errTooPacked):
 		return nil, badFormat(file, at, "%v", err)
-	case err != nil:
-		return nil, badFormat(file, at, "intact %s data is wanted: %v", c.name, plain(err))
 	}
-	return out, nil
+	return nil, badFormat(file, at, "intact %s data is wanted: %v", format.name, plain(err))
 }
 
 // plain keeps an error to one line.
@@ -98,161 +103,122 @@ func plain(err error) error {
 	return err
 }
 
-// readAll reads everything from r, at most maxImage bytes.
-func readAll(r io.Reader, hint int, p *progress) ([]byte, error) {
-	// One byte more than expected: the end shows without growing.
-	return appendAll(make([]byte, 0, max(hint+1, 64<<10)), r, p)
-}
-
-// appendAll reads r to its end and appends it to out.
-func appendAll(out []byte, r io.Reader, p *progress) ([]byte, error) {
-	for {
-		if len(out) == cap(out) {
-			out = append(out, 0)[:len(out)]
-		}
-		n, err := r.Read(out[len(out):cap(out)])
-		out = out[:len(out)+n]
-		p.at(int64(len(out)))
-		switch {
-		case err == io.EOF:
-			return out, nil
-		case err != nil:
-			return nil, err
-		case len(out) > maxImage:
-			return nil, errTooLarge
-		}
-	}
-}
-
-func unpackGzip(b []byte, hint int, p *progress) ([]byte, error) {
-	r, err := gzip.NewReader(bytes.NewReader(b))
+func openGzip(r *bytes.Reader) (io.Reader, error) {
+	z, err := gzip.NewReader(r)
 	if err != nil {
 		return nil, err
 	}
-	r.Multistream(false)
-	return readAll(r, hint, p)
+	z.Multistream(false)
+	return z, nil
 }
 
-func unpackZstd(b []byte, hint int, p *progress) ([]byte, error) {
-	n, err := zstdFrameLen(b)
+// maxWindow is the largest window or dictionary that is unpacked: what zstd
+// itself takes without being told, and four times what kernels are packed with.
+const maxWindow = 128 << 20
+
+func openZstd(r *bytes.Reader) (io.Reader, error) {
+	n, err := zstdFrameLen(r)
 	if err != nil {
 		return nil, err
 	}
-	r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxImage))
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	out, err := r.DecodeAll(b[:n], make([]byte, 0, hint))
-	if errors.Is(err, zstd.ErrDecoderSizeExceeded) {
-		return nil, errTooLarge
-	}
-	p.at(int64(len(out)))
-	return out, err
+	return zstd.NewReader(io.LimitReader(r, n), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 }
 
-// zstdFrameLen is the length of the frame that b begins with: what follows it
-// (the image's size, in a kernel) would be taken for another frame (RFC 8878,
-// "Frames").
-func zstdFrameLen(b []byte) (int, error) {
+// zstdFrameLen is the length of the frame at r: what follows it (the image's
+// size, in a kernel) would be taken for another frame (RFC 8878, "Frames").
+func zstdFrameLen(r *bytes.Reader) (int64, error) {
+	b := make([]byte, min(r.Len(), zstd.HeaderMaxSize))
+	if _, err := r.ReadAt(b, 0); err != nil && err != io.EOF {
+		return 0, err
+	}
 	var h zstd.Header
 	if err := h.Decode(b); err != nil {
 		return 0, err
 	}
-	at := h.HeaderSize
+	at, total := int64(h.HeaderSize), r.Size()
 	for last := false; !last; {
-		if at+3 > len(b) {
+		var head [3]byte
+		if _, err := r.ReadAt(head[:], at); err != nil {
 			return 0, io.ErrUnexpectedEOF
 		}
-		head := uint32(b[at]) | uint32(b[at+1])<<8 | uint32(b[at+2])<<16
-		size := int(head >> 3)
-		if head>>1&3 == 1 {
+		word := uint32(head[0]) | uint32(head[1])<<8 | uint32(head[2])<<16
+		size := int64(word >> 3)
+		if word>>1&3 == 1 {
 			size = 1 // one byte, repeated
 		}
 		at += 3 + size
-		last = head&1 != 0
+		last = word&1 != 0
 	}
 	if h.HasCheckSum {
 		at += 4
 	}
-	if at > len(b) {
+	if at > total {
 		return 0, io.ErrUnexpectedEOF
 	}
 	return at, nil
 }
 
-func unpackLzma(b []byte, hint int, p *progress) ([]byte, error) {
-	r, err := lzma.NewReader(bytes.NewReader(b))
-	if err != nil {
-		return nil, err
+func openLzma(r *bytes.Reader) (io.Reader, error) {
+	return lzma.ReaderConfig{DictCap: maxWindow}.NewReader(r)
+}
+
+func openBzip2(r *bytes.Reader) (io.Reader, error) { return bzip2.NewReader(r), nil }
+
+func openLz4(r *bytes.Reader) (io.Reader, error) { return lz4.NewReader(r), nil }
+
+// blocks reads a stream of blocks: next returns the next one unpacked, which
+// it may overwrite with the one after it; io.EOF after the last.
+type blocks struct {
+	next func() ([]byte, error)
+	left []byte
+}
+
+func (r *blocks) Read(p []byte) (n int, err error) {
+	for len(r.left) == 0 {
+		if r.left, err = r.next(); err != nil {
+			r.left = nil
+			return 0, err
+		}
 	}
-	return readAll(r, hint, p)
-}
-
-func unpackBzip2(b []byte, hint int, p *progress) ([]byte, error) {
-	return readAll(bzip2.NewReader(bytes.NewReader(b)), hint, p)
-}
-
-func unpackLz4(b []byte, hint int, p *progress) ([]byte, error) {
-	return readAll(lz4.NewReader(bytes.NewReader(b)), hint, p)
+	n = copy(p, r.left)
+	r.left = r.left[n:]
+	return n, nil
 }
 
 // lz4LegacyBlock is what a block of the legacy frame unpacks to; only the
 // last one is shorter (LZ4 Frame Format, "Legacy frame").
 const lz4LegacyBlock = 8 << 20
 
-// unpackLz4Legacy unpacks the frame that the kernel's build makes, with no end
+// openLz4Legacy unpacks the frame that the kernel's build makes, with no end
 // mark: blocks follow each other until the data ends, or until something that
 // cannot be a block's length, such as the image's size that the build appends.
-func unpackLz4Legacy(b []byte, hint int, p *progress) ([]byte, error) {
-	out := make([]byte, 0, hint)
-	b = b[4:]
-	for len(b) >= 4 {
-		n := int(le.Uint32(b))
-		if len(b) == 4 && n == len(out) {
-			break
+func openLz4Legacy(r *bytes.Reader) (io.Reader, error) {
+	if _, err := r.Seek(4, io.SeekCurrent); err != nil {
+		return nil, err
+	}
+	out := make([]byte, lz4LegacyBlock)
+	total := 0
+	return &blocks{next: func() ([]byte, error) {
+		var head [4]byte
+		if _, err := io.ReadFull(r, head[:]); err != nil {
+			if total == 0 {
+				return nil, io.ErrUnexpectedEOF
+			}
+			return nil, io.EOF
 		}
-		if n <= 0 || n > len(b)-4 {
+		n := int(le.Uint32(head[:]))
+		if r.Len() == 0 && n == total {
+			return nil, io.EOF
+		}
+		if n <= 0 || n > r.Len() {
 			return nil, io.ErrUnexpectedEOF
 		}
-		var err error
-		if out, err = appendLz4Block(out, b[4:4+n]); err != nil {
+		block := make([]byte, n)
+		if _, err := io.ReadFull(r, block); err != nil {
 			return nil, err
 		}
-		p.at(int64(len(out)))
-		b = b[4+n:]
-	}
-	if len(out) == 0 {
-		return nil, io.ErrUnexpectedEOF
-	}
-	return out, nil
-}
-
-// appendLz4Block appends an unpacked block to out, first into the capacity that
-// the expected size left, then into more.
-func appendLz4Block(out, block []byte) ([]byte, error) {
-	if len(out)+lz4LegacyBlock > maxImage {
-		return nil, errTooLarge
-	}
-	for {
-		room := out[len(out):min(cap(out), len(out)+lz4LegacyBlock)]
-		n, err := lz4.UncompressBlock(block, room)
-		switch {
-		case err == nil:
-			return out[:len(out)+n], nil
-		case len(room) == lz4LegacyBlock:
-			return nil, err
-		}
-		out = grow(out, lz4LegacyBlock)
-	}
-}
-
-// grow makes room for n more bytes.
-func grow(out []byte, n int) []byte {
-	if cap(out)-len(out) >= n {
-		return out
-	}
-	bigger := make([]byte, len(out), max(2*cap(out), len(out)+n))
-	copy(bigger, out)
-	return bigger
+		n, err := lz4.UncompressBlock(block, out)
+		total += n
+		return out[:max(n, 0)], err
+	}}, nil
 }

@@ -2,8 +2,10 @@ package kimage
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 
 	"kprobelab/x86"
@@ -12,7 +14,8 @@ import (
 // Limits on what a file may ask for, so that a damaged one costs an error and
 // not the host's memory.
 const (
-	// maxImage is the most a file may decompress to, or occupy in memory.
+	// maxImage is the most that is read of a file, or unpacked, or occupied in
+	// memory.
 	maxImage = 1 << 30
 	// maxSections bounds the section table.
 	maxSections = 1 << 16
@@ -50,9 +53,10 @@ var le = binary.LittleEndian
 // elfFile is a parsed ELF header with its tables; all offsets in it have been
 // checked against the file's length.
 type elfFile struct {
-	name  string
-	data  []byte
-	typ   uint16
+	name string
+	data []byte
+	typ  uint16
+	// loads are by address, and none is empty.
 	loads []elfLoad
 	shdrs []elfSection
 }
@@ -75,10 +79,11 @@ type elfSection struct {
 	entsize    uint64
 }
 
-// content is what the file holds of the section; nil for NOBITS.
+// content is what the file holds of the section; nil for NOBITS, and for the
+// description of the sources, which nobody here reads.
 func (f *elfFile) content(s *elfSection) []byte {
-	if s.typ == shtNobits {
-		return nil
+	if s.typ == shtNobits || isDebug(s.name, s.flags) {
+		return nil // readSparse may have left it out
 	}
 	return f.data[s.off : s.off+s.size : s.off+s.size]
 }
@@ -168,8 +173,11 @@ func (f *elfFile) programHeaders() error {
 		if l.memsz < l.filesz || l.memsz > maxImage || l.addr+l.memsz < l.addr {
 			return badFormat(f.name, int64(off), "a segment at %#x of %#x bytes cannot be", l.addr, l.memsz)
 		}
-		f.loads = append(f.loads, l)
+		if l.memsz > 0 {
+			f.loads = append(f.loads, l)
+		}
 	}
+	slices.SortStableFunc(f.loads, func(a, b elfLoad) int { return cmp.Compare(a.addr, b.addr) })
 	return nil
 }
 
@@ -266,6 +274,21 @@ func (f *elfFile) section(name string) *elfSection {
 		}
 	}
 	return nil
+}
+
+// onlyDebug tells a file that keeps the debugging information of another: all its
+// code is NOBITS.
+func (f *elfFile) onlyDebug() bool {
+	none := false
+	for i := range f.shdrs {
+		if s := &f.shdrs[i]; s.flags&shfAlloc != 0 && s.flags&shfExec != 0 && s.size > 0 {
+			if s.typ != shtNobits {
+				return false
+			}
+			none = true
+		}
+	}
+	return none
 }
 
 // newSection makes a Section of a header, at addr and with that content.

@@ -277,7 +277,7 @@ func (e *evidence) readConfig() error {
 		if s.Exec || i < 0 {
 			continue
 		}
-		if b, err := unpackGzip(s.Data[i+8:], 0, nil); err == nil {
+		if b, err := decompressBeside(e.img.name, s.Data[i+8:], nil); err == nil {
 			e.config, e.configFrom = parseConfig(b), "the image's embedded configuration"
 			return nil
 		}

@@ -93,14 +93,18 @@ func (img *Image) takePerCPU(f *elfFile, alloc []*elfSection) ([]*elfSection, er
 	return alloc, nil
 }
 
-// load returns the index of the PT_LOAD that holds the section, or -1.
+// load returns the index of the PT_LOAD that holds the section, or -1; where they
+// overlap, only the last one to begin before the section can be it.
 func (f *elfFile) load(s *elfSection, bias uint64) int {
-	for i, l := range f.loads {
-		if at := s.addr - bias; at >= l.addr && at+s.size <= l.addr+l.memsz {
-			return i
-		}
+	at := s.addr - bias
+	i, found := slices.BinarySearchFunc(f.loads, at, func(l elfLoad, at uint64) int { return cmp.Compare(l.addr, at) })
+	if !found {
+		i--
 	}
-	return -1
+	if i < 0 || at+s.size > f.loads[i].addr+f.loads[i].memsz {
+		return -1
+	}
+	return i
 }
 
 // groupLen is how many sections from the first on make one segment: those of

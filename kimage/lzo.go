@@ -1,6 +1,8 @@
 package kimage
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -37,17 +39,21 @@ var (
 
 // lzop reads the container's numbers; past the end, err is set and all is 0.
 type lzop struct {
-	b   []byte
+	r   *bytes.Reader
 	err error
 }
 
 func (r *lzop) take(n int) []byte {
-	if n < 0 || n > len(r.b) {
-		r.b, r.err = nil, io.ErrUnexpectedEOF
+	if r.err != nil || n < 0 || n > r.r.Len() {
+		if r.err == nil {
+			r.err = io.ErrUnexpectedEOF
+		}
 		return make([]byte, min(max(n, 0), 8))
 	}
-	p := r.b[:n]
-	r.b = r.b[n:]
+	p := make([]byte, n)
+	if _, err := io.ReadFull(r.r, p); err != nil {
+		r.err = err
+	}
 	return p
 }
 
@@ -83,21 +89,19 @@ func (r *lzop) header() uint32 {
 	return flags
 }
 
-// block appends the next block to out; done after the last.
-func (r *lzop) block(flags uint32, out []byte) (_ []byte, done bool) {
+// block unpacks the next block into room, which it returns, made larger where
+// need be; io.EOF after the last.
+func (r *lzop) block(flags uint32, room []byte) ([]byte, error) {
 	plain := r.u32()
-	if r.err != nil || plain == 0 {
-		return out, true
+	switch {
+	case r.err != nil:
+		return nil, r.err
+	case plain == 0:
+		return nil, io.EOF
 	}
 	packed := r.u32()
 	if packed == 0 || packed > plain || plain > lzopBlock {
-		r.err = errLzopBlock
-		return out, true
-	}
-	size := int(plain)
-	if len(out)+size > maxImage {
-		r.err = errTooLarge
-		return out, true
+		return nil, cmp.Or(r.err, errLzopBlock)
 	}
 	adler, crc := uint32(1), uint32(0)
 	if flags&lzopAdlerPlain != 0 {
@@ -115,18 +119,20 @@ func (r *lzop) block(flags uint32, out []byte) (_ []byte, done bool) {
 	}
 	data := r.take(int(packed))
 	if r.err != nil {
-		return out, true
+		return nil, r.err
 	}
-	from := len(out)
-	out = grow(out, size)[:from+size]
-	if r.err = unpackLzopBlock(data, out[from:]); r.err != nil {
-		return out[:from], true
+	if cap(room) < int(plain) {
+		room = make([]byte, plain)
 	}
-	if flags&lzopAdlerPlain != 0 && adler32.Checksum(out[from:]) != adler ||
-		flags&lzopCRCPlain != 0 && crc32.ChecksumIEEE(out[from:]) != crc {
-		r.err = errLzopCheck
+	room = room[:plain]
+	if err := unpackLzopBlock(data, room); err != nil {
+		return nil, err
 	}
-	return out, r.err != nil
+	if flags&lzopAdlerPlain != 0 && adler32.Checksum(room) != adler ||
+		flags&lzopCRCPlain != 0 && crc32.ChecksumIEEE(room) != crc {
+		return nil, errLzopCheck
+	}
+	return room, nil
 }
 
 // unpackLzopBlock fills dst; a block that would not shrink is stored as it is.
@@ -142,14 +148,15 @@ func unpackLzopBlock(data, dst []byte) error {
 	return err
 }
 
-// unpackLzo unpacks an lzop file, which is what the kernel's build makes.
-func unpackLzo(b []byte, hint int, p *progress) ([]byte, error) {
-	r := lzop{b: b}
-	flags := r.header()
-	out := make([]byte, 0, hint)
-	for done := r.err != nil; !done; {
-		out, done = r.block(flags, out)
-		p.at(int64(len(out)))
-	}
-	return out, r.err
+// openLzo unpacks an lzop file, which is what the kernel's build makes.
+func openLzo(r *bytes.Reader) (io.Reader, error) {
+	l := lzop{r: r}
+	flags := l.header()
+	var room []byte
+	return &blocks{next: func() (b []byte, err error) {
+		if b, err = l.block(flags, room); err == nil {
+			room = b
+		}
+		return b, err
+	}}, nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"kprobelab/x86"
 )
@@ -25,7 +24,11 @@ func Open(path string, o *Options) (*Image, error) {
 // OpenReader reads an image from r to its end, as Open does from a file; name
 // is for messages.
 func OpenReader(name string, r io.Reader, o *Options) (*Image, error) {
-	b, err := readAll(r, 0, nil)
+	c := collector{r: r, size: anyExtent, max: maxImage, tooLong: badFormat(name, -1, "more than 1 GiB came")}
+	b, err := c.collect()
+	if errors.Is(err, ErrFormat) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -36,32 +39,6 @@ func OpenReader(name string, r io.Reader, o *Options) (*Image, error) {
 // messages. b is not kept and not changed.
 func FromBytes(name string, b []byte, o *Options) (*Image, error) {
 	return open(name, bytes.Clone(b), o)
-}
-
-// readFile reads a whole file of at most 1 GiB. It fails at once on what is
-// no regular file but would never end, such as a terminal.
-func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	st, err := f.Stat()
-	switch {
-	case err != nil:
-		return nil, err
-	case st.IsDir():
-		return nil, badFormat(path, -1, "a file is wanted, this is a directory")
-	case st.Mode()&os.ModeDevice != 0:
-		return nil, badFormat(path, -1, "a file is wanted, this is a device")
-	case st.Size() > maxImage:
-		return nil, badFormat(path, -1, "the file has %d bytes, at most 1 GiB is read", st.Size())
-	}
-	b, err := readAll(f, int(st.Size()), nil)
-	if errors.Is(err, errTooLarge) {
-		return nil, badFormat(path, -1, "the file has more than 1 GiB")
-	}
-	return b, err
 }
 
 // open makes the image of b, which it may keep and change.
@@ -78,6 +55,9 @@ func open(name string, b []byte, o *Options) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
+	if f.onlyDebug() {
+		return nil, badFormat(name, -1, "code is wanted, this file has debugging information alone: open the file that it was taken from")
+	}
 	for _, step := range []func(*elfFile) error{
 		img.layOut, img.readSymbols, img.choose,
 		func(*elfFile) error { return img.loadTables() },
@@ -91,29 +71,6 @@ func open(name string, b []byte, o *Options) (*Image, error) {
 	}
 	img.measure()
 	return img, nil
-}
-
-// unwrap returns the ELF that a file is or contains.
-func unwrap(name string, b []byte, report func(string, int64, int64)) ([]byte, error) {
-	switch {
-	case isELF(b):
-		return b, nil
-	case isBzImage(b):
-		return unpackBzImage(name, b, report)
-	case compressionOf(b) != nil:
-		out, err := decompress(name, 0, b, 0, report)
-		if err != nil {
-			return nil, err
-		}
-		if isBzImage(out) {
-			return unpackBzImage(name, out, report)
-		}
-		if !isELF(out) {
-			return nil, badFormat(name, 0, "an ELF is wanted in the compressed file; %s", describe(out))
-		}
-		return out, nil
-	}
-	return nil, badFormat(name, 0, "an ELF or a Linux x86-64 bzImage is wanted; %s", describe(b))
 }
 
 // layOut makes sections and segments of the ELF.

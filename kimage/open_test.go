@@ -120,7 +120,7 @@ func TestOpenWrong(t *testing.T) {
 		{"empty", nil, "the file is empty"},
 		{"text", []byte("hello\n"), "this is a text file"},
 		{"arm64_image", arm, "this is an arm64 kernel image"},
-		{"pe", []byte("MZ\x90\x00"), "PE file"},
+		{"pe_cut", []byte("MZ\x90\x00"), "PE file"},
 		{"rubbish", []byte{1, 2, 3}, "it begins with 01 02 03"},
 		{"header_cut", kernel[:40], "the ELF header is cut off"},
 		{"i386", change(18, 3), "this one is for i386"},
@@ -135,9 +135,9 @@ func TestOpenWrong(t *testing.T) {
 		{"bzimage_old", oldBz, "boot protocol 2.08 or later is wanted, this image has 2.05"},
 		{"bzimage_32", bz32, "no 64-bit entry"},
 		{"bzimage_cut", testBzImage(kernel, len(kernel))[:2000], "the payload is cut off"},
-		{"bzimage_unknown", testBzImage([]byte("no such compression"), 1), "compressed data is wanted"},
+		{"bzimage_unknown", testBzImage([]byte("no such compression"), 1), "compressed data (gzip, zstd, xz, lz4, bzip2, lzma or lzo), is wanted here; this is a text file"},
 		{"lzo_cut", append([]byte("\x89LZO\x00\r\n\x1a\n"), 1, 2, 3), "intact lzo data is wanted: the data is cut off"},
-		{"gzip_of_text", packGzip(t, []byte("hello, hello")), "an ELF is wanted in the compressed file; this is a text file"},
+		{"gzip_of_text", packGzip(t, []byte("hello, hello")), "is wanted here; this is a text file"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -17,7 +17,7 @@ func readMaybePacked(path string, report func(string, int64, int64)) ([]byte, er
 	if compressionOf(b) == nil {
 		return b, nil
 	}
-	return decompress(path, 0, b, 0, report)
+	return decompressBeside(path, b, report)
 }
 
 // readSystemMap reads a System.map or a copy of /proc/kallsyms. Lines that

@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"hash/crc64"
 	"io"
+	"slices"
 
 	"github.com/ulikunitz/xz/lzma"
 )
@@ -28,68 +29,113 @@ var (
 	errXzCheck  = errors.New("the checksum differs")
 )
 
-// unpackXz unpacks the first stream of b.
-func unpackXz(b []byte, hint int, p *progress) ([]byte, error) {
-	if len(b) < xzHeaderSize {
+// xzReader reads the first stream of a file.
+type xzReader struct {
+	r     *bytes.Reader
+	check byte
+	// block is what the current block unpacks to, nil before it. sum is its
+	// checksum, nil where it is none that is known here.
+	block io.Reader
+	sum   hash.Hash
+	// before is how much of the file was left at the block's data.
+	before int
+}
+
+func openXz(r *bytes.Reader) (io.Reader, error) {
+	head := make([]byte, xzHeaderSize)
+	if _, err := io.ReadFull(r, head); err != nil {
 		return nil, io.ErrUnexpectedEOF
 	}
-	check := b[7] & 15
-	r := bytes.NewReader(b[xzHeaderSize:])
-	out := make([]byte, 0, max(hint+1, 64<<10))
+	return &xzReader{r: r, check: head[7] & 15}, nil
+}
+
+// Read implements io.Reader.
+func (x *xzReader) Read(p []byte) (int, error) {
 	for {
-		size, err := r.ReadByte()
-		if err != nil {
-			return nil, io.ErrUnexpectedEOF
+		if x.block == nil {
+			if err := x.begin(); err != nil {
+				return 0, err
+			}
 		}
-		if size == 0 { // the index: no more blocks
-			return out, nil
+		n, err := x.block.Read(p)
+		if x.sum != nil {
+			x.sum.Write(p[:n])
 		}
-		if out, err = unpackXzBlock(r, size, check, out, hint, p); err != nil {
-			return nil, err
+		if err == io.EOF {
+			x.block = nil
+			err = x.end()
+		}
+		if n > 0 || err != nil {
+			return n, err
 		}
 	}
+}
+
+// begin reads a block's header; io.EOF where the index follows.
+func (x *xzReader) begin() error {
+	size, err := x.r.ReadByte()
+	switch {
+	case err != nil:
+		return io.ErrUnexpectedEOF
+	case size == 0: // the index: no more blocks
+		return io.EOF
+	}
+	head := make([]byte, int(size)*4+3)
+	if _, err := io.ReadFull(x.r, head); err != nil {
+		return io.ErrUnexpectedEOF
+	}
+	body, sum := head[:len(head)-4], le.Uint32(head[len(head)-4:])
+	if crc32.Update(crc32.ChecksumIEEE([]byte{size}), crc32.IEEETable, body) != sum {
+		return errXzHeader
+	}
+	block, err := parseXzBlock(body)
+	if err != nil {
+		return err
+	}
+	x.before, x.sum = x.r.Len(), xzSum(x.check)
+	x.block, err = lzma.Reader2Config{DictCap: max(block.dictCap, lzma.MinDictCap)}.NewReader2(x.r)
+	if err == nil && block.x86 {
+		x.block = &x86Filter{r: x.block, prev: -1}
+	}
+	return err
+}
+
+// end passes over the padding and compares the checksum after it.
+func (x *xzReader) end() error {
+	if _, err := x.r.Seek(int64(-(x.before-x.r.Len())&3), io.SeekCurrent); err != nil {
+		return err
+	}
+	sizes := [16]int{0, 4, 4, 4, 8, 8, 8, 16, 16, 16, 32, 32, 32, 64, 64, 64}
+	want := make([]byte, sizes[x.check])
+	if _, err := io.ReadFull(x.r, want); err != nil {
+		return io.ErrUnexpectedEOF
+	}
+	if x.sum == nil {
+		return nil
+	}
+	got := x.sum.Sum(nil) // big-endian; the file's is little-endian
+	slices.Reverse(got)
+	if !bytes.Equal(got, want) {
+		return errXzCheck
+	}
+	return nil
+}
+
+// xzSum is the checksum of that number where it is a CRC.
+func xzSum(check byte) hash.Hash {
+	switch check {
+	case 1:
+		return crc32.NewIEEE()
+	case 4:
+		return crc64.New(crc64.MakeTable(crc64.ECMA))
+	}
+	return nil
 }
 
 // xzBlock is what a block header says.
 type xzBlock struct {
 	x86     bool
 	dictCap int
-}
-
-func unpackXzBlock(r *bytes.Reader, size, check byte, out []byte, hint int, p *progress) ([]byte, error) {
-	head := make([]byte, int(size)*4+3)
-	if _, err := io.ReadFull(r, head); err != nil {
-		return nil, io.ErrUnexpectedEOF
-	}
-	body, sum := head[:len(head)-4], le.Uint32(head[len(head)-4:])
-	if crc32.Update(crc32.ChecksumIEEE([]byte{size}), crc32.IEEETable, body) != sum {
-		return nil, errXzHeader
-	}
-	block, err := parseXzBlock(body)
-	if err != nil {
-		return nil, err
-	}
-	// A match reaches back at most over what has been unpacked.
-	if hint > 0 {
-		block.dictCap = min(block.dictCap, hint)
-	}
-	before := r.Len()
-	lz, err := lzma.Reader2Config{DictCap: max(block.dictCap, lzma.MinDictCap)}.NewReader2(r)
-	if err != nil {
-		return nil, err
-	}
-	start := len(out)
-	if out, err = appendAll(out, lz, p); err != nil {
-		return nil, err
-	}
-	if block.x86 {
-		undoX86Filter(out[start:])
-	}
-	_, err = r.Seek(int64(-(before-r.Len())&3), io.SeekCurrent)
-	if err != nil {
-		return nil, err
-	}
-	return out, xzCheck(r, check, out[start:])
 }
 
 func parseXzBlock(b []byte) (xzBlock, error) {
@@ -119,7 +165,7 @@ func parseXzBlock(b []byte) (xzBlock, error) {
 			if err != nil {
 				return block, errXzHeader
 			}
-			block.dictCap = int(min(size, maxImage))
+			block.dictCap = int(min(size, maxWindow))
 		default:
 			return block, fmt.Errorf("filter %#x is not supported", id)
 		}
@@ -144,61 +190,77 @@ func xzNumber(b *[]byte) (uint64, bool) {
 	return 0, false
 }
 
-// xzCheck reads a block's checksum and compares it where it is a CRC.
-func xzCheck(r io.Reader, check byte, data []byte) error {
-	sizes := [16]int{0, 4, 4, 4, 8, 8, 8, 16, 16, 16, 32, 32, 32, 64, 64, 64}
-	sum := make([]byte, sizes[check])
-	if _, err := io.ReadFull(r, sum); err != nil {
-		return io.ErrUnexpectedEOF
-	}
-	var h hash.Hash
-	switch check {
-	case 1:
-		h = crc32.NewIEEE()
-	case 4:
-		h = crc64.New(crc64.MakeTable(crc64.ECMA))
-	default:
-		return nil
-	}
-	h.Write(data)
-	got := h.Sum(nil) // big-endian; the file's is little-endian
-	for i := range got {
-		if got[i] != sum[len(sum)-1-i] {
-			return errXzCheck
-		}
-	}
-	return nil
+// x86Filter turns the absolute targets of E8 and E9 back into relative ones. The
+// filter converts a 4-byte operand only when its top byte is 00 or FF; mask
+// remembers, for the three bytes before an opcode, which of them were opcodes
+// whose operand overlaps, as the packing side did.
+type x86Filter struct {
+	r   io.Reader
+	err error
+	// buf[done:] is still to be converted, buf[:done] to be read.
+	buf  []byte
+	done int
+	// at is the place of buf in the stream, and next where the conversion is;
+	// both prev, the last opcode, and next count in the stream.
+	at, next, prev int
+	mask           uint
 }
 
-// undoX86Filter turns the absolute targets of E8 and E9 back into relative
-// ones. The filter converts a 4-byte operand only when its top byte is 00 or
-// FF; mask remembers, for the three bytes before an opcode, which of them were
-// opcodes whose operand overlaps, as the packing side did.
-func undoX86Filter(b []byte) {
+// x86FilterStep is how much is converted at once.
+const x86FilterStep = 64 << 10
+
+// Read implements io.Reader.
+func (f *x86Filter) Read(p []byte) (int, error) {
+	for f.done == 0 {
+		if f.err != nil {
+			return 0, f.err
+		}
+		f.more()
+	}
+	n := copy(p, f.buf[:f.done])
+	f.buf, f.done, f.at = f.buf[n:], f.done-n, f.at+n
+	return n, nil
+}
+
+// more reads on. The last four bytes wait for what follows them.
+func (f *x86Filter) more() {
+	had := len(f.buf)
+	f.buf = append(make([]byte, 0, had+x86FilterStep), f.buf...)[:had+x86FilterStep]
+	n, err := f.r.Read(f.buf[had:])
+	f.buf, f.err = f.buf[:had+n], err
+	f.undo()
+	f.done = f.next - f.at
+	if err != nil {
+		f.done = len(f.buf)
+	}
+}
+
+// undo converts as far as it can.
+func (f *x86Filter) undo() {
 	sign := func(c byte) bool { return c == 0 || c == 0xff }
 	allowed := [8]bool{true, true, true, false, true}
 	covered := [8]uint{0, 1, 2, 2, 3, 3, 3, 3}
-	mask, prev := uint(0), -1
-	for i := 0; i+4 < len(b); i++ {
-		if b[i]&0xfe != 0xe8 {
+	for ; f.next+4 < f.at+len(f.buf); f.next++ {
+		b := f.buf[f.next-f.at:]
+		if b[0]&0xfe != 0xe8 {
 			continue
 		}
-		if dist := i - prev; dist > 3 {
-			mask = 0
+		if dist := f.next - f.prev; dist > 3 {
+			f.mask = 0
 		} else {
-			mask = mask << (dist - 1) & 7
-			if mask != 0 && (!allowed[mask] || sign(b[i+4-int(covered[mask])])) {
-				prev, mask = i, mask<<1|1
+			f.mask = f.mask << (dist - 1) & 7
+			if f.mask != 0 && (!allowed[f.mask] || sign(b[4-covered[f.mask]])) {
+				f.prev, f.mask = f.next, f.mask<<1|1
 				continue
 			}
 		}
-		prev = i
-		if !sign(b[i+4]) {
-			mask = mask<<1 | 1
+		f.prev = f.next
+		if !sign(b[4]) {
+			f.mask = f.mask<<1 | 1
 			continue
 		}
-		le.PutUint32(b[i+1:], x86FilterTarget(le.Uint32(b[i+1:]), uint32(i+5), mask, covered[mask]*8))
-		i += 4
+		le.PutUint32(b[1:], x86FilterTarget(le.Uint32(b[1:]), uint32(f.next+5), f.mask, covered[f.mask]*8))
+		f.next += 4
 	}
 }
 

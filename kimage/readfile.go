@@ -1,0 +1,128 @@
+package kimage
+
+import (
+	"io"
+	"os"
+	"strings"
+)
+
+// maxFile is the length of the largest file that is opened. More than maxImage of
+// it is read of none: the rest is a debug ELF's description of its sources.
+const maxFile = 8 << 30
+
+// readFile reads a file, and of an ELF what is not debugging information. It
+// fails at once on what is no regular file but would never end, such as a terminal.
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case st.IsDir():
+		return nil, badFormat(path, -1, "a file is wanted, this is a directory")
+	case st.Mode()&os.ModeDevice != 0:
+		return nil, badFormat(path, -1, "a file is wanted, this is a device")
+	case st.Size() > maxFile:
+		return nil, badFormat(path, -1, "the file has %d bytes, at most 8 GiB are opened", st.Size())
+	case st.Mode().IsRegular() && st.Size() >= sparseFrom:
+		if b, err := readSparse(path, f, st.Size()); b != nil || err != nil {
+			return b, err
+		}
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			return nil, err
+		}
+	}
+	if st.Size() > maxImage {
+		return nil, badFormat(path, -1, "the file has %d bytes, at most 1 GiB is read", st.Size())
+	}
+	// One byte more: the end shows without growing.
+	size := func([]byte) (int64, error) { return st.Size() + 1, nil }
+	if st.Size() == 0 { // a pipe, or a file of procfs
+		size = anyExtent
+	}
+	c := collector{r: f, size: size, max: maxImage, tooLong: badFormat(path, -1, "the file has more than 1 GiB")}
+	return c.collect()
+}
+
+// sparseFrom is the size from which it pays to leave sections out.
+const sparseFrom = 32 << 20
+
+// readSparse reads an ELF without its sections of debugging information, which are
+// most of its bytes: there, the file's content is zeros that take no memory. It
+// returns nil for a file that is no ELF, or has no such sections.
+func readSparse(path string, f *os.File, size int64) ([]byte, error) {
+	var head [ehdrSize]byte
+	if _, err := f.ReadAt(head[:], 0); err != nil || !isELF(head[:]) {
+		return nil, nil
+	}
+	off, n, names := int64(le.Uint64(head[40:])), int64(le.Uint16(head[60:])), int64(le.Uint16(head[62:]))
+	if off <= 0 || off+n*shdrSize > size || names >= n || le.Uint16(head[58:]) != shdrSize {
+		return nil, nil // parseELF says what is wrong
+	}
+	table := make([]byte, n*shdrSize)
+	if _, err := f.ReadAt(table, off); err != nil {
+		return nil, nil
+	}
+	h := table[names*shdrSize:]
+	at, length := int64(le.Uint64(h[24:])), int64(le.Uint64(h[32:]))
+	if at < 0 || length < 0 || length > 1<<20 || at > size-length {
+		return nil, nil
+	}
+	strs := make([]byte, length)
+	if _, err := f.ReadAt(strs, at); err != nil {
+		return nil, nil
+	}
+	holes, left := debugHoles(table, string(strs), size)
+	if len(holes) == 0 {
+		return nil, nil
+	}
+	if left > maxImage {
+		return nil, badFormat(path, -1, "%d bytes of the file are no debugging information, at most 1 GiB is read", left)
+	}
+	b := make([]byte, size)
+	return b, readAround(f, b, holes)
+}
+
+// span is a part of a file.
+type span struct{ from, to int64 }
+
+// debugHoles are the sections to leave out, in the order of the file, and how much
+// is left of it.
+func debugHoles(table []byte, strs string, size int64) (holes []span, left int64) {
+	left = size
+	end := int64(0)
+	for ; len(table) > 0; table = table[shdrSize:] {
+		name := cstring(strs, le.Uint32(table))
+		s := span{int64(le.Uint64(table[24:])), 0}
+		s.to = s.from + int64(le.Uint64(table[32:]))
+		if !isDebug(name, le.Uint64(table[8:])) || le.Uint32(table[4:]) == shtNobits || s.from < end || s.to < s.from || s.to > size {
+			continue
+		}
+		holes, end = append(holes, s), s.to
+		left -= s.to - s.from
+	}
+	return holes, left
+}
+
+// isDebug tells sections that describe the sources; the kernel's own tables are
+// not among them.
+func isDebug(name string, flags uint64) bool {
+	name = strings.TrimPrefix(name, ".rela")
+	return flags&shfAlloc == 0 && (strings.HasPrefix(name, ".debug_") || strings.HasPrefix(name, ".zdebug_"))
+}
+
+// readAround fills b but for the holes.
+func readAround(f *os.File, b []byte, holes []span) error {
+	at := int64(0)
+	for _, h := range append(holes, span{int64(len(b)), 0}) {
+		if _, err := f.ReadAt(b[at:h.from], at); err != nil && err != io.EOF {
+			return err
+		}
+		at = h.to
+	}
+	return nil
+}

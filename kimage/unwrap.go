@@ -1,0 +1,122 @@
+package kimage
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// maxWraps is how many files may lie in each other: a unified image may be packed,
+// and so may be the bzImage in it and the ELF in that.
+const maxWraps = 5
+
+// unwrap returns the ELF that a file is or contains.
+func unwrap(name string, b []byte, report func(string, int64, int64)) ([]byte, error) {
+	at := int64(0)
+	for depth := range maxWraps {
+		var err error
+		switch {
+		case isELF(b) && depth == 0:
+			return b, nil
+		case isELF(b):
+			return bytes.Clone(b), nil // it is a part of the file
+		case isBzImage(b):
+			b, at, err = bzPayload(name, b)
+		case isZboot(b):
+			b, at, err = zbootPayload(name, b)
+		case isPE(b):
+			b, at, err = peKernel(name, b)
+		case compressionOf(b) != nil:
+			b, err = decompressImage(name, at, b, report)
+			if err == nil && isELF(b) {
+				return b, nil
+			}
+		default:
+			err = noImage(name, at, b, depth > 0)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return nil, badFormat(name, at, "an ELF is wanted, there are only files in files")
+}
+
+// noImage is the error for b, which stands at that offset of the file; inside of
+// another format or not.
+func noImage(name string, at int64, b []byte, inside bool) error {
+	if inside {
+		return badFormat(name, at, "an ELF, or compressed data (gzip, zstd, xz, lz4, bzip2, lzma or lzo), is wanted here; %s", describe(b))
+	}
+	return badFormat(name, at, "an ELF or a Linux x86-64 bzImage is wanted; %s", describe(b))
+}
+
+// imageExtent is how long the image that begins with b is, 0 where it does not
+// say; an error where b is no image, nor a format that one is found in.
+func imageExtent(file string, at int64, b []byte) (int64, error) {
+	switch {
+	case isELF(b):
+		return elfExtent(b), nil
+	case isBzImage(b) && len(b) >= bzHeaderEnd:
+		off, n := bzPlace(b)
+		return off + n, nil
+	case isBzImage(b), isZboot(b), isPE(b), compressionOf(b) != nil:
+		return 0, nil
+	}
+	return 0, noImage(file, at, b, true)
+}
+
+// elfExtent is how long the ELF that begins with b is: where its headers end, and
+// what they describe, as far as they are there. It is 0 where b is no header.
+func elfExtent(b []byte) int64 {
+	if len(b) < ehdrSize {
+		return 0
+	}
+	end := uint64(ehdrSize)
+	reach := func(off, n uint64) { // one that overflows is for parseELF
+		if off+n >= off {
+			end = max(end, off+n)
+		}
+	}
+	each := func(off, n, size uint64, do func(h []byte)) {
+		reach(off, n*size)
+		for ; n > 0 && off < uint64(len(b)) && size <= uint64(len(b))-off; n-- {
+			do(b[off:])
+			off += size
+		}
+	}
+	each(le.Uint64(b[32:]), uint64(le.Uint16(b[56:])), phdrSize, func(h []byte) {
+		reach(le.Uint64(h[8:]), le.Uint64(h[32:]))
+	})
+	each(le.Uint64(b[40:]), uint64(le.Uint16(b[60:])), shdrSize, func(h []byte) {
+		if le.Uint32(h[4:]) != shtNobits {
+			reach(le.Uint64(h[24:]), le.Uint64(h[32:]))
+		}
+	})
+	return int64(min(end, maxImage+1))
+}
+
+// describe says what a file is that is no image, for the error's text.
+func describe(b []byte) string {
+	switch {
+	case len(b) == 0:
+		return "the file is empty"
+	case len(b) >= 0x3c && string(b[0x38:0x3c]) == "ARM\x64":
+		return "this is an arm64 kernel image"
+	case len(b) >= 0x3c && string(b[0x38:0x3c]) == "RSC\x05":
+		return "this is a RISC-V kernel image"
+	case bytes.HasPrefix(b, []byte("!<arch>\n")):
+		return "this is an archive"
+	case isText(b):
+		return "this is a text file"
+	}
+	return fmt.Sprintf("it begins with % x", b[:min(len(b), 8)])
+}
+
+func isText(b []byte) bool {
+	b = b[:min(len(b), 512)]
+	for _, c := range b {
+		if c >= 0x7f || c < ' ' && c != '\n' && c != '\r' && c != '\t' {
+			return false
+		}
+	}
+	return true
+}
