@@ -6,5 +6,10 @@
 //
 // What boot would have made is missing: no allocator, no text poking. Functions
 // that only read code and tables do not notice. The few facts of a booted kernel
-// that they ask about are set when the image is opened (boot.go).
+// that they ask about are set when the image is opened (boot.go). For the others
+// there are stand-ins (standin.go): Prepare, PrepareOptimized and Blacklisted run
+// the kernel's registration as far as the arming.
+//
+// Measure asks about the fields of the profile (measure.go), and Measured keeps the
+// answers (cache.go).
 package own

@@ -27,6 +27,9 @@ type Kernel struct {
 	insn, code *emu.Buf
 	form       boostForm
 	layout     *insnLayout
+
+	// aided is the same image with stand-ins, nil until it is needed.
+	aided *aided
 }
 
 // Open puts the image on a machine of its own. It fails as emu.New does.
@@ -59,7 +62,12 @@ func (k *Kernel) prepare() (err error) {
 }
 
 // Close frees the machine.
-func (k *Kernel) Close() { k.m.Close() }
+func (k *Kernel) Close() {
+	if k.aided != nil {
+		k.aided.Close()
+	}
+	k.m.Close()
+}
 
 // Image is the image that is asked.
 func (k *Kernel) Image() *kimage.Image { return k.img }
