@@ -134,6 +134,12 @@ var rules = []rule{
 		set: func(c *profile.Config, on bool) { c.Tracing.UniqueSymbols = on },
 	},
 	{
+		name: "Tracing.StarRefused",
+		look: lookStarRefused, from: Coded,
+		get: func(c *profile.Config) bool { return c.Tracing.StarRefused },
+		set: func(c *profile.Config, on bool) { c.Tracing.StarRefused = on },
+	},
+	{
 		name: "FramePointer", options: []string{"CONFIG_FRAME_POINTER", "CONFIG_UNWINDER_FRAME_POINTER"},
 		look: func(e *evidence) (bool, string, bool) {
 			_, why, ok := e.symbol("__start_orc_unwind")
@@ -193,6 +199,27 @@ func (e *evidence) timer(c *profile.Config) {
 
 func has(names ...string) func(*evidence) (bool, string, bool) {
 	return func(e *evidence) (bool, string, bool) { return e.symbol(names...) }
+}
+
+// lookStarRefused looks for -EOPNOTSUPP in the function that expands $arg*: it is
+// the only one of its errnos that came later than the function.
+func lookStarRefused(e *evidence) (on bool, why string, ok bool) {
+	const name = "traceprobe_expand_meta_args"
+	found := e.img.Lookup(name)
+	if len(found) == 0 {
+		return false, "", false
+	}
+	code := e.img.bytes(found[0].Addr, int(found[0].Size))
+	if code == nil {
+		return false, "", false
+	}
+	var no [4]byte
+	refused := -int32(errno.EOPNOTSUPP)
+	le.PutUint32(no[:], uint32(refused))
+	if bytes.Contains(code, no[:]) {
+		return true, name + " returns -EOPNOTSUPP", true
+	}
+	return false, name + " returns no -EOPNOTSUPP", true
 }
 
 // lookPoison looks for the newer nop in the code that writes it and that

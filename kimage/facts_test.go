@@ -136,6 +136,26 @@ func TestMiddleOfSiteByCode(t *testing.T) {
 	require.Empty(t, img.fact("Check.FtraceSiteMiddle"), "without the function nothing is known")
 }
 
+// TestStarByCode: the errno for $arg* without BTF is, or is not, in the code that
+// expands it.
+func TestStarByCode(t *testing.T) {
+	symbols := writeFile(t, "System.map", fmt.Appendf(nil, "%x T _text\n%x T traceprobe_expand_meta_args\n%x T next\n",
+		uint64(testBase), uint64(testBase), uint64(testBase)+16))
+	for code, want := range map[string]string{
+		"55 48c7c0a1ffffff c3": "true",  // mov $-EOPNOTSUPP,%rax
+		"55 48c7c0eaffffff c3": "false", // mov $-EINVAL,%rax
+	} {
+		text := append(fromHex(t, code), bytes.Repeat([]byte{0xcc}, 16)...)
+		text = append(text[:16], fromHex(t, "48c7c0a1ffffff c3")...) // another function
+		img := openBytes(t, testELF(etExec, testSection{name: ".text", typ: 1, flags: shfAlloc | shfExec, addr: testBase, data: text}),
+			&Options{SystemMap: symbols, NoBoot: true})
+		require.Equal(t, want, fact(t, img, "Tracing.StarRefused").Value, code)
+		require.Equal(t, want == "true", img.Profile().Tracing.StarRefused)
+	}
+	img := openBytes(t, testKernel(v61), nil)
+	require.Empty(t, img.fact("Tracing.StarRefused"), "without the function nothing is known")
+}
+
 // TestPoisonByCode: the nop over a sealed ENDBR is in the code that writes it.
 func TestPoisonByCode(t *testing.T) {
 	symbols := writeFile(t, "System.map", fmt.Appendf(nil, "%x T _text\n%x T is_endbr\n%x T next\n",

@@ -121,6 +121,8 @@ var spans = []span{
 			c.Kret.DefaultMaxActive = MaxActiveCPUs
 		}
 	}, Note: "MaxActivePossible"},
+	{Field: "Tracing.StarRefused", From: Version{7, 3, 0}, Stable: []Version{{6, 12, 115}, {7, 2, 13}},
+		set: func(c *Config, on bool) { c.Tracing.StarRefused = on }},
 	{Field: "Tracing.Types", From: Version{6, 3, 0}, set: func(c *Config, on bool) {
 		switch {
 		case on:

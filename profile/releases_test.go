@@ -30,12 +30,16 @@ func TestNearest(t *testing.T) {
 // compared with have exactly those profiles.
 func TestReleasesOfNamed(t *testing.T) {
 	for release, name := range map[string]string{
-		"2.6.18": "2.6.18", "4.4.302": "4.4", "5.8.18": "5.8", "5.10.223-1": "5.10", "6.1.192-1": "6.1", "6.12.107": "6.12", "6.12.0-el10": "6.12",
+		"2.6.18": "2.6.18", "4.4.302": "4.4", "5.8.18": "5.8", "5.10.223-1": "5.10", "6.1.192-1": "6.1", "6.12.107": "6.12",
 	} {
 		want, _ := Named(name)
 		require.Equal(t, want, ForRelease(version(t, release)), release)
 		require.Equal(t, Modelled, version(t, release).Standing(), release)
 	}
+	// A vendor's release without a patch level counts as the series' newest.
+	newest, _ := Named("6.12")
+	newest.Tracing.StarRefused = true
+	require.Equal(t, newest, ForRelease(version(t, "6.12.0-el10")))
 }
 
 // TestReleases has, per rule, releases on both sides of each of its changes.
@@ -57,6 +61,8 @@ func TestReleases(t *testing.T) {
 			[]string{"5.4", "5.11"}, []string{"5.13", "6.1"}},
 		"ThunkRange": {func(c *Config) bool { return c.Optimize.ThunkRange && c.Optimize.IndirectJumps },
 			[]string{"4.4", "5.15", "6.4.6"}, []string{"6.5", "6.6.9", "6.8", "7.3"}},
+		"StarRefused": {func(c *Config) bool { return c.Tracing.StarRefused },
+			[]string{"6.12.115", "7.2.13", "7.3"}, []string{"6.12.107", "6.18.15", "7.1.13", "7.2.12"}},
 		"Boost612": {func(c *Config) bool { return c.Slot.BoostRule == Boost612 && c.Check.ExceptionInsn },
 			[]string{"6.9", "6.12.1", "7.3"}, []string{"6.6", "6.7", "6.8.0-31-generic"}},
 		"REX2":         {func(c *Config) bool { return c.Decoder.REX2 }, []string{"6.10", "7.0"}, []string{"6.8", "6.9.12"}},

@@ -64,6 +64,10 @@ type Tracing struct {
 	LoneQuote bool
 	// BTFArgs: parameters can be named, and types are taken from BTF (6.12).
 	BTFArgs bool
+	// StarRefused: $arg* of a function without BTF is EOPNOTSUPP (7.3, and stable
+	// releases from 6.12.115 on); before, it is then read as a word like others,
+	// and no variable has that name: EINVAL.
+	StarRefused bool
 	// CountArgs refuses more than 128 arguments with E2BIG (6.12); before, the
 	// rest is ignored.
 	CountArgs bool

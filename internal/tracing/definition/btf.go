@@ -21,7 +21,7 @@ func (x *context) expand(args []string) ([]string, error) {
 	}
 	x.asked = true
 	if !x.hasProto || len(x.proto.Params) == 0 {
-		if star >= 0 {
+		if star >= 0 && x.c.StarRefused {
 			return nil, x.at(star, &fault{NosupBTFArg, errno.EOPNOTSUPP, 0})
 		}
 		return args, nil

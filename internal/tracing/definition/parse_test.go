@@ -65,6 +65,17 @@ func TestDefinitions(t *testing.T) {
 	require.Greater(t, n, 150)
 }
 
+// Rule: $arg* of a function without BTF is an unknown variable, and from some
+// stable releases on it has an errno of its own.
+func TestStarWithoutBTF(t *testing.T) {
+	for refused, want := range map[bool]errno.Errno{false: errno.EINVAL, true: errno.EOPNOTSUPP} {
+		c := *tracing(t, "6.12")
+		c.StarRefused = refused
+		_, err := definition.Parse(definition.Words("r mod:modfn $arg*"), fakeKernel{}, &c)
+		require.Equal(t, want, errno.Of(err))
+	}
+}
+
 // expandRuns writes <x*70> out as 70 times x.
 func expandRuns(s string) string {
 	for {
