@@ -4,6 +4,8 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"kprobelab/internal/bounded"
 )
 
 // maxFile is the length of the largest file that is opened. More than maxImage of
@@ -13,7 +15,7 @@ const maxFile = 8 << 30
 // readFile reads a file, and of an ELF what is not debugging information. It
 // fails at once on what is no regular file but would never end, such as a terminal.
 func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := bounded.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -55,8 +55,12 @@ const maxObject = 64 << 20
 
 // assemble returns the object that the file makes.
 func assemble(file string) ([]byte, error) {
-	if _, err := os.Stat(file); err != nil {
+	st, err := os.Stat(file)
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("--asm: %w", err)
+	case !st.Mode().IsRegular():
+		return nil, fmt.Errorf("--asm %s: a file is wanted, this is not one", file)
 	}
 	tool, err := assembler(file)
 	if err != nil {
@@ -69,12 +73,20 @@ func assemble(file string) ([]byte, error) {
 	defer os.RemoveAll(dir)
 	out := filepath.Join(dir, "example.o")
 	var said bytes.Buffer
-	cmd := exec.Command(tool[0], append(tool[1:], "-o", out, file)...)
+	cmd := exec.Command(tool[0], append(tool[1:], "-o", out, plainPath(file))...)
 	cmd.Stderr = &said
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("--asm: %s: %s", filepath.Base(tool[0]), firstComplaint(said.String(), err))
 	}
 	return bounded.ReadFile(out, maxObject)
+}
+
+// plainPath is a name that no program takes for an option.
+func plainPath(name string) string {
+	if strings.HasPrefix(name, "-") {
+		return "./" + name
+	}
+	return name
 }
 
 // assembler is the command to run, without the file names. gcc runs the

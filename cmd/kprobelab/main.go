@@ -19,13 +19,18 @@ func main() {
 // run is the program without the process: it returns the exit code.
 func run(args []string, stdout, stderr io.Writer) int {
 	if len(args) > 1 && args[1] == completeCommand {
-		complete(stdout, args[2:])
+		complete(stdout, args[2:]) // the shell is not told what went wrong
 		return exitOK
 	}
 	if len(args) == 0 {
 		args = []string{"kprobelab"}
 	}
 	t := newTerm(stdout, stderr)
+	out := &latch{w: stdout}
+	t.out = out
 	err := runApp(context.Background(), newApp(t), args)
+	if err == nil && out.err != nil {
+		err = &failure{exitImage, out.err}
+	}
 	return t.report(err)
 }

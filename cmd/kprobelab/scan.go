@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/report"
 	"kprobelab/kimage"
 )
@@ -147,7 +148,7 @@ func readList(name, what string, read func(io.Reader) error) error {
 	f := os.Stdin
 	if name != "-" {
 		var err error
-		if f, err = os.Open(name); err != nil {
+		if f, err = bounded.Open(name); err != nil {
 			return err
 		}
 		defer f.Close()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/report"
 )
 
@@ -37,7 +38,7 @@ func readScan(name string) (*report.ScanFile, error) {
 	f := os.Stdin
 	if name != "-" {
 		var err error
-		if f, err = os.Open(name); err != nil {
+		if f, err = bounded.Open(name); err != nil {
 			return nil, err
 		}
 		defer f.Close()

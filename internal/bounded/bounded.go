@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 )
 
 // ErrTooLong is a file or a stream that has more bytes than the limit.
@@ -28,7 +27,7 @@ func (b *reader) Read(p []byte) (int, error) {
 	}
 	n, err := b.r.Read(p)
 	if int64(n) > b.left {
-		n, err = int(b.left), fmt.Errorf("%w: it has more than %d bytes", ErrTooLong, b.limit)
+		n, err = int(b.left), fmt.Errorf("%w: more than %s are not read", ErrTooLong, size(b.limit))
 	}
 	b.left -= int64(n)
 	return n, err
@@ -39,7 +38,7 @@ func ReadAll(r io.Reader, limit int64) ([]byte, error) { return io.ReadAll(Reade
 
 // ReadFile reads a whole file. Its error is an *fs.PathError.
 func ReadFile(name string, limit int64) ([]byte, error) {
-	f, err := os.Open(name)
+	f, err := Open(name)
 	if err != nil {
 		return nil, err
 	}
@@ -49,4 +48,15 @@ func ReadFile(name string, limit int64) ([]byte, error) {
 		err = &fs.PathError{Op: "read", Path: name, Err: err}
 	}
 	return b, err
+}
+
+// size is a number of bytes as people write it.
+func size(n int64) string {
+	switch {
+	case n >= 1<<30 && n%(1<<30) == 0:
+		return fmt.Sprintf("%d GiB", n>>30)
+	case n >= 1<<20 && n%(1<<20) == 0:
+		return fmt.Sprintf("%d MiB", n>>20)
+	}
+	return fmt.Sprintf("%d bytes", n)
 }

@@ -1,0 +1,20 @@
+package bounded
+
+import (
+	"io/fs"
+	"os"
+	"time"
+)
+
+// writerComes is how long a FIFO may have no writer. A shell that is about to
+// start one needs milliseconds.
+const writerComes = 3 * time.Second
+
+// Open opens a file for reading. A FIFO to which nobody writes is an error; it
+// is not waited for without end.
+func Open(name string) (*os.File, error) {
+	if st, err := os.Stat(name); err == nil && st.Mode()&fs.ModeNamedPipe != 0 {
+		return openPipe(name, writerComes)
+	}
+	return os.Open(name)
+}
