@@ -51,20 +51,25 @@ func (img *Image) Blacklisted(addr x86.Addr) (x86.Range, bool) {
 }
 
 // gatherBlacklist adds the owner's elements in the kernel's order: functions
-// named in _kprobe_blacklist, .kprobes.text, .noinstr.text, entry text.
+// named in _kprobe_blacklist, .kprobes.text, .noinstr.text, to 5.7 the text of
+// interrupt entry, entry text.
 func (img *Image) gatherBlacklist(o tableOwner) {
 	b := &img.tables.blacklist
 	_, data := o.table("_kprobe_blacklist", "__start_kprobe_blacklist", "__stop_kprobe_blacklist")
 	for off := 0; off+8 <= len(data); off += 8 {
 		img.blacklistSymbol(abs64(data[off:]), o.module)
 	}
-	areas := []struct{ section, start, stop string }{
+	type area struct{ section, start, stop string }
+	areas := []area{
 		{".kprobes.text", "__kprobes_text_start", "__kprobes_text_end"},
 		{".noinstr.text", "__noinstr_text_start", "__noinstr_text_end"},
 		{".entry.text", "__entry_text_start", "__entry_text_end"},
 	}
 	if o.module != "" {
 		areas = areas[:2]
+	}
+	if o.module == "" && img.profile.Check.IRQEntryText {
+		areas = slices.Insert(areas, 2, area{"", irqEntryStart, irqEntryEnd})
 	}
 	for i, a := range areas {
 		r := o.area(a.section, a.start, a.stop)

@@ -12,8 +12,9 @@ type bounds struct {
 	sinittext, einittext x86.Addr
 	// end is _end.
 	end x86.Addr
-	// entry is the entry text section, thunks the retpoline thunks.
-	entry, thunks x86.Range
+	// entry is the entry text section, irqEntry the text of interrupt entry, thunks
+	// the retpoline thunks.
+	entry, irqEntry, thunks x86.Range
 	// onlyText: the symbols have no data (KALLSYMS_ALL is off).
 	onlyText bool
 	// sections, when not nil, are what kallsyms covers in place of _stext to
@@ -75,7 +76,7 @@ func (b *bounds) symbolEnd(syms []Symbol) func(x86.Addr) x86.Addr {
 // from the sections.
 func (img *Image) findBounds(syms []Symbol) {
 	at := addrsOf(syms, "_stext", "_text", "_etext", "_sinittext", "_einittext", "_end",
-		"__entry_text_start", "__entry_text_end", "__indirect_thunk_start", "__indirect_thunk_end")
+		"__entry_text_start", "__entry_text_end", irqEntryStart, irqEntryEnd, "__indirect_thunk_start", "__indirect_thunk_end")
 	b := &img.bounds
 	if img.kind != KindKernel {
 		img.objectBounds()
@@ -92,6 +93,7 @@ func (img *Image) findBounds(syms []Symbol) {
 	if b.entry.Start == 0 || b.entry.End == 0 {
 		b.entry = img.sectionRange(".entry.text")
 	}
+	b.irqEntry = x86.Range{Start: at[irqEntryStart], End: at[irqEntryEnd]}
 	b.thunks = x86.Range{Start: at["__indirect_thunk_start"], End: at["__indirect_thunk_end"]}
 	if b.thunks.Start == 0 || b.thunks.End == 0 {
 		b.thunks = thunkSymbols(syms)

@@ -104,6 +104,18 @@ var rules = []rule{
 		set: func(c *profile.Config, on bool) { c.Check.FtraceSiteMiddle = on },
 	},
 	{
+		name: "Check.IRQEntryText",
+		look: lookIRQEntry("arch_populate_kprobe_blacklist"), from: Coded,
+		get: func(c *profile.Config) bool { return c.Check.IRQEntryText },
+		set: func(c *profile.Config, on bool) { c.Check.IRQEntryText = on },
+	},
+	{
+		name: "Optimize.IRQEntryText",
+		look: lookIRQEntry("can_optimize", "arch_prepare_optimized_kprobe"), from: Coded,
+		get: func(c *profile.Config) bool { return c.Optimize.IRQEntryText },
+		set: func(c *profile.Config, on bool) { c.Optimize.IRQEntryText = on },
+	},
+	{
 		name: "Decoder.REX2",
 		look: opcodeHas(0xd5, inatPrefix), from: Coded,
 		get: func(c *profile.Config) bool { return c.Decoder.REX2 },

@@ -29,7 +29,8 @@ type View interface {
 	// InText reports whether the address is core kernel text (_stext to
 	// _etext, and init text while it exists) or in a module's text.
 	InText(addr x86.Addr) bool
-	// InEntryText reports whether it lies in the entry text section.
+	// InEntryText reports whether it lies in the entry text section, or in what
+	// the kernel treats like it.
 	InEntryText(addr x86.Addr) bool
 	// InInit reports whether it lies in init text (freed after boot), and of
 	// which module ("" for the kernel image).

@@ -61,7 +61,10 @@ func (img *Image) nextSection(addr x86.Addr) x86.Addr {
 }
 
 // InEntryText implements View.
-func (img *Image) InEntryText(addr x86.Addr) bool { return img.bounds.entry.Contains(addr) }
+func (img *Image) InEntryText(addr x86.Addr) bool {
+	b := &img.bounds
+	return b.entry.Contains(addr) || img.profile.Optimize.IRQEntryText && b.irqEntry.Contains(addr)
+}
 
 // IndirectThunks implements View.
 func (img *Image) IndirectThunks() x86.Range { return img.bounds.thunks }

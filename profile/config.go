@@ -157,6 +157,8 @@ type Check struct {
 	// BlacklistLists: the blacklist holds .noinstr.text, entry text and the
 	// modules' own (5.8 and later).
 	BlacklistLists bool
+	// IRQEntryText: the blacklist holds the text of interrupt entry too (5.1 to 5.7).
+	IRQEntryText bool
 	// KGDB is CONFIG_KGDB: an int3 that the debugger owns fails the tests.
 	// No breakpoint of a debugger exists here, so it only documents.
 	KGDB bool
@@ -327,6 +329,9 @@ type Optimize struct {
 	// Int3Tail: int3s from an address to the function's end are padding, which
 	// does not (5.11 to 6.1.1).
 	Int3Tail bool
+	// IRQEntryText: in the text of interrupt entry it is prevented, as in that of
+	// entry (4.14 to 5.7).
+	IRQEntryText bool
 	// IndirectJumps: an indirect jump in the function prevents it.
 	IndirectJumps bool
 	// ThunkRange: a jump into the retpoline thunks counts as indirect.

@@ -133,6 +133,10 @@ var spans = []span{
 	}, Note: "Types612: char"},
 	{Field: "Check.FtraceSiteMiddle", From: Version{3, 0, 0}, Until: Version{5, 18, 0}, set: func(c *Config, on bool) { c.Check.FtraceSiteMiddle = on },
 		Note: "stable releases of 5.10 dropped it at a level that is not known; the code says"},
+	{Field: "Check.IRQEntryText", From: Version{5, 1, 0}, Until: Version{5, 8, 0}, set: func(c *Config, on bool) { c.Check.IRQEntryText = on },
+		Note: "5.4 has it, 5.8 not; the code says"},
+	{Field: "Optimize.IRQEntryText", From: Version{4, 14, 0}, Until: Version{5, 8, 0}, set: func(c *Config, on bool) { c.Optimize.IRQEntryText = on },
+		Note: "5.4 has it, 5.8 not; the code says"},
 	{Field: "Check.ExceptionInsn", From: Version{6, 9, 0}, set: func(c *Config, on bool) { c.Check.ExceptionInsn = on }},
 	{Field: "Slot.BoostRule", From: Version{6, 9, 0}, set: func(c *Config, on bool) {
 		if on {

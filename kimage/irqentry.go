@@ -1,0 +1,55 @@
+package kimage
+
+import (
+	"kprobelab/decoder"
+	"kprobelab/x86"
+)
+
+// The bounds of the text of interrupt entry, which to 5.7 is treated as entry
+// text is: nothing is probed or optimized there.
+const (
+	irqEntryStart = "__irqentry_text_start"
+	irqEntryEnd   = "__irqentry_text_end"
+)
+
+// lookIRQEntry tells whether one of the functions compares with, or hands on, the
+// end of that text. It cannot tell where that is the bound of entry text as well.
+func lookIRQEntry(names ...string) func(*evidence) (bool, string, bool) {
+	return func(e *evidence) (bool, string, bool) {
+		b := &e.img.bounds
+		end := b.irqEntry.End
+		if b.irqEntry.Start >= end || end == b.entry.Start || end == b.entry.End {
+			return false, "", false
+		}
+		for _, name := range names {
+			found := e.img.Lookup(name)
+			if len(found) != 1 {
+				continue
+			}
+			code := e.img.bytes(found[0].Addr, int(found[0].Size))
+			if code == nil {
+				return false, "", false
+			}
+			if mentions(code, end) {
+				return true, name + " knows " + irqEntryEnd, true
+			}
+			return false, name + " knows no " + irqEntryEnd, true
+		}
+		return false, "", false
+	}
+}
+
+// mentions reports whether an instruction has the address as its immediate operand.
+func mentions(code []byte, a x86.Addr) bool {
+	for len(code) > 0 {
+		i, err := decoder.Decode(code)
+		if err != nil {
+			return false
+		}
+		if i.ImmLen >= 4 && i.Imm() == int64(a) {
+			return true
+		}
+		code = code[i.Length:]
+	}
+	return false
+}
