@@ -114,6 +114,14 @@ var spans = []span{
 		Note: "from 6.5 on with the arguments of the test swapped, so that it refused nothing; the patch level of 6.1 is not known"},
 	{Field: "Step.JLENeedsBoth", From: Version{5, 13, 0}, Until: Version{6, 0, 0}, Stable: []Version{{5, 15, 64}, {5, 19, 6}},
 		set: func(c *Config, on bool) { c.Step.JLENeedsBoth = on }},
+	{Field: "Kret.EntryErrno", From: Version{5, 11, 0}, Stable: []Version{{4, 19, 175}, {5, 4, 97}, {5, 10, 15}},
+		set: func(c *Config, on bool) { c.Kret.EntryErrno = on }, Note: "5.4.286 and 5.10.218 have it; where in their series it came is not known from trees"},
+	{Field: "Kret.MaxDataSize", From: Version{5, 16, 0}, Stable: []Version{{4, 19, 220}, {5, 4, 164}, {5, 10, 84}, {5, 15, 7}}, set: func(c *Config, on bool) {
+		c.Kret.MaxDataSize = 0
+		if on {
+			c.Kret.MaxDataSize = 4096
+		}
+	}, Note: "4096; 5.4.286, 5.10.218 and 5.15.85 have it, where in their series it came is not known from trees"},
 	{Field: "Kret.BlacklistSwitchTo", From: Version{3, 0, 0}, Until: Version{6, 9, 0}, set: func(c *Config, on bool) { c.Kret.BlacklistSwitchTo = on },
 		Note: "6.8 has it, 6.12 not"},
 	{Field: "Kret.DefaultMaxActive", From: Version{6, 1, 0}, set: func(c *Config, on bool) {
