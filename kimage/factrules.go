@@ -37,7 +37,7 @@ var rules = []rule{
 		},
 		from: Coded,
 		get:  func(c *profile.Config) bool { return c.Preemption },
-		set:  setPreemption,
+		set:  func(c *profile.Config, on bool) { c.Preemption = on },
 	},
 	{
 		name: "KprobesOnFtrace", options: []string{"CONFIG_KPROBES_ON_FTRACE"},
@@ -323,19 +323,6 @@ func lookSiteMiddle(e *evidence) (bool, string, bool) {
 		code = code[i.Length:]
 	}
 	return false, name + " knows no EILSEQ", true
-}
-
-// setPreemption also changes the default pool size of kretprobes, which
-// followed PREEMPT before 6.1.
-func setPreemption(c *profile.Config, on bool) {
-	c.Preemption = on
-	switch c.Name {
-	case "4.4", "5.8", "5.10":
-		c.Kret.DefaultMaxActive = profile.MaxActiveCPUs
-		if on {
-			c.Kret.DefaultMaxActive = profile.MaxActivePossible
-		}
-	}
 }
 
 // Where module space begins, with and without RANDOMIZE_BASE

@@ -50,7 +50,12 @@ func TestKretprobeRegistration(t *testing.T) {
 		}, map[string]want{"5.10": {errno: errno.EINVAL, rule: rule.Blacklisted, maxActive: 2}, "6.1": {errno: errno.EINVAL, rule: rule.Blacklisted, maxActive: 10}}},
 		"__switch_to": {func(*world) *kprobes.Kretprobe {
 			return &kprobes.Kretprobe{KP: kprobes.Kprobe{SymbolName: "__switch_to"}}
-		}, map[string]want{"5.10": {errno: errno.EINVAL, rule: rule.KretBlacklist}, "6.1": {errno: errno.EINVAL, rule: rule.KretBlacklist}, "6.12": {maxActive: 10}}},
+		}, map[string]want{"5.10": {errno: errno.EINVAL, rule: rule.KretBlacklist}, "6.1": {errno: errno.EINVAL, rule: rule.KretBlacklist}, "6.12": {errno: errno.EINVAL, rule: rule.KretBlacklist}}},
+		"switch_to_after_endbr_is_no_switch_to": {func(w *world) *kprobes.Kretprobe {
+			w.add("__switch_to", endbr, movAX, ret)
+			w.clean = w.text()
+			return &kprobes.Kretprobe{KP: kprobes.Kprobe{SymbolName: "__switch_to"}}
+		}, map[string]want{"6.1": {errno: errno.EINVAL, rule: rule.KretBlacklist}, "6.12": {maxActive: 10}}},
 		"data_size 4096": {func(w *world) *kprobes.Kretprobe {
 			return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}, DataSize: 4096}
 		}, map[string]want{"5.10": {maxActive: 2}, "6.1": {maxActive: 10}}},
@@ -67,9 +72,11 @@ func TestKretprobeRegistration(t *testing.T) {
 				w := newWorld(t, kernel, 2)
 				w.misuseSymbols()
 				w.add("ibt", endbr, movAX, ret)
-				w.add("__switch_to", movAX, ret)
-				w.clean = w.text()
 				rp := tc.probe(w)
+				if w.k.View().Lookup("__switch_to") == nil {
+					w.add("__switch_to", movAX, ret)
+					w.clean = w.text()
+				}
 				err := w.k.RegisterKretprobe(rp)
 				require.Equal(t, want.maxActive, rp.MaxActive, kernel)
 				if want.errno != 0 {

@@ -68,6 +68,23 @@ func TestNeighboursOfAnOptimizedProbe(t *testing.T) {
 	})
 }
 
+// TestRetriesHeldBack: from 7.0 on, the probe that another one's jump held back is
+// queued when that one is freed; before, it stays an int3.
+func TestRetriesHeldBack(t *testing.T) {
+	for kernel, retries := range map[string]bool{"6.1": false, "6.12": false, "6.18": false, "7.0": true, "7.3": true} {
+		w := newOptWorld(t, kernel)
+		outer := w.probe(t, 0, false)
+		inner := w.probe(t, 3, false)
+		require.Equal(t, []int64{3}, w.settle(t), "the newer one takes the place")
+		w.k.UnregisterKprobe(&inner.Kprobe)
+		w.settle(t)
+		require.Equal(t, map[bool]string{true: "optimized", false: "plain"}[retries], w.state(0), kernel)
+		w.result(t, 1)
+		w.k.UnregisterKprobe(&outer.Kprobe)
+		w.settle(t)
+	}
+}
+
 // A post handler, as a jprobe, needs the int3: it takes the jump back at once,
 // and when the last one leaves, the probe is queued again.
 // See docs/spec 4.6.

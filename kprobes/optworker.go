@@ -204,11 +204,22 @@ func (k *Kprobes) freeCleaned() {
 		if !unused(p) {
 			k.printk("WARNING: kprobe_optimizer: " + k.name(p) + " is in use again")
 		} else {
+			k.retryHeldBack(p)
 			k.freeDetour(p)
 			k.freeSlot(p)
 			k.optEvent(OptFreed, p, p.Addr)
 		}
 		o = next
+	}
+}
+
+// retryHeldBack queues the probe whose jump would run over one that is gone.
+func (k *Kprobes) retryHeldBack(gone *Kprobe) {
+	if !k.c.Optimize.RetriesHeldBack {
+		return
+	}
+	if outer := k.covering(gone.Addr); outer != nil {
+		k.optimize(outer)
 	}
 }
 

@@ -31,10 +31,14 @@ func (k *Kprobes) RegisterKprobe(p *Kprobe) error {
 		return probepoint.Refuse(rule.Reregistered, p.Addr, pt.String())
 	}
 	p.Flags &= FlagDisabled
+	if k.c.Resolve.EntryFlagEarly {
+		k.markEntry(p, &pt)
+	}
 	p.Nmissed = 0
 	if err := k.check(p, &pt); err != nil {
 		return err
 	}
+	k.markEntry(p, &pt)
 	if err := k.guestHandlers(p); err != nil {
 		return err
 	}
@@ -70,10 +74,13 @@ func (k *Kprobes) check(p *Kprobe, pt *probepoint.Point) error {
 	if pt.Ftrace {
 		p.Flags |= FlagFtrace // set early in the kernel: a later refusal leaves it
 	}
-	if err == nil && pt.Entry && k.c.Resolve.EntryFlag {
+	return err
+}
+
+func (k *Kprobes) markEntry(p *Kprobe, pt *probepoint.Point) {
+	if pt.Entry && k.c.Resolve.EntryFlag {
 		p.Flags |= FlagOnFuncEntry
 	}
-	return err
 }
 
 // registered reports whether this very object is at its address.
@@ -102,6 +109,9 @@ func (k *Kprobes) registerFirst(p *Kprobe, pt *probepoint.Point) error {
 		if err := k.arm(p); err != nil {
 			k.table.remove(p)
 			k.freeSlot(p)
+			if k.c.FtraceArmForgiven && pt.Ftrace {
+				return nil // and the caller has a probe that nobody knows of
+			}
 			return k.armRefused(p, err)
 		}
 	}

@@ -167,6 +167,35 @@ func TestArmingFails(t *testing.T) {
 	w.k.UnregisterKprobe(p)
 }
 
+// TestForgivenArm: from 6.14 on, a probe on a fentry site that cannot be armed is
+// gone, and registration says 0.
+func TestForgivenArm(t *testing.T) {
+	for kernel, forgiven := range map[string]bool{"6.12": false, "7.0": true, "7.3": true} {
+		w := newWorld(t, kernel, 1)
+		p := at(w.traced)
+		w.pokeErr = errPoke
+		err := w.k.RegisterKprobe(p)
+		w.pokeErr = nil
+		require.Equal(t, forgiven, err == nil, kernel)
+		require.Nil(t, w.k.Find(w.traced), "it is registered nowhere")
+		require.Equal(t, nop5, string(w.mem(w.traced, 5)))
+		refused(t, w.k.DisableKprobe(p), errno.EINVAL, rule.NotRegistered)
+		w.k.UnregisterKprobe(p)
+		require.Zero(t, p.Addr, "as of any object that is not registered")
+	}
+}
+
+// TestEntryFlagOfRefusedProbe: from 6.14 on, the flag is set before the checks.
+func TestEntryFlagOfRefusedProbe(t *testing.T) {
+	for kernel, set := range map[string]bool{"6.1": false, "6.12": false, "6.18": true, "7.3": true} {
+		w := newWorld(t, kernel, 1)
+		w.misuseSymbols()
+		p := &kprobes.Kprobe{SymbolName: "forbidden"}
+		refused(t, w.k.RegisterKprobe(p), errno.EINVAL, rule.Blacklisted)
+		require.Equal(t, set, p.Flags&kprobes.FlagOnFuncEntry != 0, kernel)
+	}
+}
+
 // TestRegisterDisabled: a probe registered with FlagDisabled is not armed.
 // See docs/spec 1.3.
 func TestRegisterDisabled(t *testing.T) {

@@ -23,6 +23,9 @@ type Config struct {
 	// KprobesOnFtrace is CONFIG_KPROBES_ON_FTRACE: a probe on a function's
 	// fentry site runs from the function tracer (docs/spec 1.4, 2.9).
 	KprobesOnFtrace bool
+	// FtraceArmForgiven: a new probe that cannot be armed is taken out again,
+	// and registration returns 0 all the same (6.14 and later).
+	FtraceArmForgiven bool
 	// Jprobes is true where register_jprobe exists (docs/spec 6).
 	Jprobes bool
 	// Log is what the subsystem writes and reads as text.
@@ -106,6 +109,9 @@ type Resolve struct {
 	// EntryFlag: a probe at a function's entry carries
 	// KPROBE_FLAG_ON_FUNC_ENTRY (6.1 and later).
 	EntryFlag bool
+	// EntryFlagEarly: the flag is set before the address is checked, so that a
+	// refusal leaves it (6.14 and later).
+	EntryFlagEarly bool
 	// RefuseAmbiguous: a symbol name with several addresses is refused by
 	// kprobe_events (6.1.y and later); register_kprobe takes the first.
 	RefuseAmbiguous bool
@@ -118,6 +124,9 @@ type Check struct {
 	// ModuleErrno gives ENOENT for a module that is going away (4.4 and
 	// later; before, EINVAL).
 	ModuleErrno bool
+	// ModuleGoingFirst refuses the text of a module that is going away before
+	// it looks at what is reserved there (6.14 and later).
+	ModuleGoingFirst bool
 	// JprobeEntry refuses a jprobe whose handler is not a function's entry
 	// (4.4; docs/spec 6).
 	JprobeEntry bool
@@ -137,8 +146,13 @@ type Check struct {
 	StaticCalls bool
 	// BugTable refuses the ud2 of a BUG or WARN (5.8 and later).
 	BugTable bool
-	// CFISymbols refuses symbols named __cfi_* and __pfx_* (6.1.y and later).
+	// CFISymbols refuses symbols named __cfi_* and __pfx_* (6.5 and later, and
+	// stable releases).
 	CFISymbols bool
+	// CFISwapped: that test has its arguments swapped, so that it refuses only
+	// symbols whose name is a part of "__cfi_" or "__pfx_" from the start (6.5 to
+	// 6.10, and stable releases of that time).
+	CFISwapped bool
 	// Boundary tests that decoding from the symbol's start reaches the
 	// address (4.4 and later).
 	Boundary bool
@@ -197,6 +211,9 @@ const (
 	Boost44
 	// Boost58 tests the address-size prefix against the wrong value.
 	Boost58
+	// Boost54 is Boost58 with the prefixes tested right (stable releases with
+	// the trap flag, from May 2021 on).
+	Boost54
 	// Boost61 is the table of 5.13 to 6.1.
 	Boost61
 	// Boost612 adds shifts, F6/F7, FE and FF forms by ModRM.reg (6.9 and later).
@@ -248,8 +265,11 @@ type Step struct {
 	// clears reserved bits, RF, VM, VIF and VIP.
 	PopfTakesAll bool
 	// CallReturnsPast5 pushes the address 5 bytes on for CALL rel, whatever
-	// the length of the instruction with its prefixes.
+	// the length of the instruction with its prefixes (5.13 to 7.1).
 	CallReturnsPast5 bool
+	// CallIndirectReturnsPast5 pushes the address 5 bytes on for CALL *%reg,
+	// which has 2 or 3 bytes (5.13 to 6.7, and stable releases).
+	CallIndirectReturnsPast5 bool
 	// CallPushesFirst goes to the stack pointer after the push for CALL *%rsp.
 	CallPushesFirst bool
 	// JLENeedsBoth takes JLE where the operands are less and equal, which they
@@ -348,15 +368,19 @@ type Optimize struct {
 	ThreeStepUnoptimize bool
 	// ClearedWhenQueued clears OPTIMIZED when unoptimizing is requested (4.4).
 	ClearedWhenQueued bool
-	// EnabledNeighboursOnly: a neighbour counts while it is enabled (to 5.8);
+	// EnabledNeighboursOnly: a neighbour counts while it is enabled (to 6.2);
 	// later, while it is not disarmed.
 	EnabledNeighboursOnly bool
 	// FirstProbeEndsSearch: the search for the jump that runs over an address
-	// ends at the nearest probe before it, whatever that is (to 5.8).
+	// ends at the nearest probe before it, whatever that is (to 7.1; stable
+	// releases of 2026 go on).
 	FirstProbeEndsSearch bool
 	// RecoversUnlistedOnly: what a jump hides is not known while the jump waits
-	// to be undone (to 5.8).
+	// to be undone (to 6.2).
 	RecoversUnlistedOnly bool
+	// RetriesHeldBack: after an aggregate is freed, the probe whose jump would
+	// run over it is queued again (7.0 and later).
+	RetriesHeldBack bool
 	// DelayJiffies is the worker's delay.
 	DelayJiffies int
 }

@@ -8,3 +8,5 @@
 // It must not know how a field is acted on: no addresses, no instructions, no
 // memory.
 package profile
+
+//go:generate go run kprobelab/internal/tools/releasesdoc -o ../docs/releases.md

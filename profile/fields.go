@@ -111,11 +111,20 @@ var boostTable = reflect.TypeFor[BoostTable]()
 
 // names are those of the values of each type that has a few.
 var names = map[reflect.Type][]string{
-	reflect.TypeFor[BoostRule]():        {"BoostNever", "Boost44", "Boost58", "Boost61", "Boost612"},
+	reflect.TypeFor[BoostRule]():        {"BoostNever", "Boost44", "Boost58", "Boost54", "Boost61", "Boost612"},
 	reflect.TypeFor[DefaultMaxActive](): {"MaxActivePossible", "MaxActiveCPUs", "MaxActiveNRCPUs"},
 	reflect.TypeFor[SampleStyle]():      {"SampleBare", "SampleSymbol", "SampleFunc"},
-	reflect.TypeFor[FetchTypes]():       {"Types44", "Types58", "Types61", "Types612"},
+	reflect.TypeFor[FetchTypes]():       {"Types44", "Types49", "Types58", "Types61", "Types612"},
 }
 
-// String is the rule's name.
+// String is the constant's name.
 func (r BoostRule) String() string { return text("", reflect.ValueOf(r)) }
+
+// String is the constant's name.
+func (m DefaultMaxActive) String() string { return text("", reflect.ValueOf(m)) }
+
+// String is the constant's name.
+func (s SampleStyle) String() string { return text("", reflect.ValueOf(s)) }
+
+// String is the constant's name.
+func (t FetchTypes) String() string { return text("", reflect.ValueOf(t)) }

@@ -1,241 +1,178 @@
 package profile
 
-import (
-	"fmt"
-	"strconv"
-	"strings"
-)
+import "slices"
 
-// Version is a kernel release: 6.1.192 is {6, 1, 192}. A Patch of AnyPatch is a
-// release of which only the series is known, as with vendors that number their
-// own ("5.15.0-91-generic"): it counts as the series' newest.
-type Version struct{ Major, Minor, Patch int }
+// v30 stands for what 2.6.18 has not and 4.4 has: nothing between the two was
+// looked at.
+var v30 = Version{3, 0, 0}
 
-// AnyPatch is the patch level of a release that does not tell it.
-const AnyPatch = 1 << 30
-
-// ParseVersion reads the numbers at the start of a release or of a
-// distribution's version ("6.1.192-1"). A third number of 0 with a suffix after
-// it is a vendor's, and says nothing of the patch level.
-func ParseVersion(release string) (v Version, ok bool) {
-	var n [3]int
-	rest, found := release, 0
-	for ; found < len(n); found++ {
-		end := strings.IndexFunc(rest+".", func(r rune) bool { return r < '0' || r > '9' })
-		x, err := strconv.Atoi(rest[:end])
-		if err != nil {
-			break
-		}
-		n[found], rest = x, rest[end:]
-		if after, dot := strings.CutPrefix(rest, "."); dot {
-			rest = after
-			continue
-		}
-		found++
-		break
-	}
-	if found == 3 && n[2] == 0 && strings.HasPrefix(rest, "-") {
-		n[2] = AnyPatch
-	}
-	return Version{n[0], n[1], n[2]}, found >= 2
-}
-
-// String is the release as 6.1 or 6.1.5; a patch level of 0, or any, is left out.
-func (v Version) String() string {
-	if v.Patch == 0 || v.Patch == AnyPatch {
-		return fmt.Sprintf("%d.%d", v.Major, v.Minor)
-	}
-	return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch)
-}
-
-// before compares two releases.
-func (v Version) before(w Version) bool {
-	switch {
-	case v.Major != w.Major:
-		return v.Major < w.Major
-	case v.Minor != w.Minor:
-		return v.Minor < w.Minor
-	}
-	return v.Patch < w.Patch
-}
-
-// span is the releases in which a field's value differs from that of the
-// nearest named profile or of its neighbours.
-type span struct {
-	// Field is the field's name in Config.
-	Field string
-	// From is the first release that has it, Until the first that has not; a
-	// zero Until is open.
-	From, Until Version
-	// Stable has, per stable series, the first release that does as the
-	// mainline after From (or after Until, if that is later than the series).
-	Stable []Version
-	set    func(c *Config, on bool)
-	// Note says what the field means where its name does not, or what is not
-	// known of the dates.
-	Note string
-}
-
-// holds reports whether the field is set in a release.
-func (s *span) holds(v Version) bool {
-	on := !v.before(s.From) && (s.Until == Version{} || v.before(s.Until))
-	for _, from := range s.Stable {
-		if from.Major == v.Major && from.Minor == v.Minor && !v.before(from) {
-			return v.before(s.From) // the next change after the series
-		}
-	}
-	return on
-}
-
-// spans dates the fields that changed between the named profiles, in trees of 24
-// releases of Linux 4.18 to 7.3 and in images from 6.16 on. Fields that are not
-// here have the value of the nearest named profile.
-var spans = []span{
-	{Field: "Step.TrapFlag", Until: Version{5, 13, 0}, Stable: []Version{{5, 10, 133}}, set: SetTrapFlag,
-		Note: "with it the rules of slots and of stepping; the patch level of 5.10 is known to be at or before 133"},
-	{Field: "Decoder.EVEX", From: Version{4, 9, 0}, set: func(c *Config, on bool) { c.Decoder.EVEX = on }},
-	{Field: "Decoder.EmulatePrefix", From: Version{5, 5, 0}, set: func(c *Config, on bool) { c.Decoder.EmulatePrefix = on }},
-	{Field: "Decoder.Errors", From: Version{5, 13, 0}, Stable: []Version{{5, 10, 133}}, set: func(c *Config, on bool) { c.Decoder.Errors = on }},
-	{Field: "Decoder.REX2", From: Version{6, 10, 0}, set: func(c *Config, on bool) { c.Decoder.REX2 = on }},
-	{Field: "Decoder.INV64", From: Version{6, 16, 0}, set: func(c *Config, on bool) { c.Decoder.INV64 = on },
-		Note: "6.14 has it not, 6.16.12 has"},
-	{Field: "Decoder.XOP", From: Version{6, 18, 0}, set: func(c *Config, on bool) { c.Decoder.XOP = on }},
-	{Field: "FaultHandler", Until: Version{5, 14, 0}, set: func(c *Config, on bool) { c.FaultHandler = on }},
-	{Field: "Check.BugTable", From: Version{4, 19, 0}, set: func(c *Config, on bool) { c.Check.BugTable = on }},
-	{Field: "Check.StaticCalls", From: Version{5, 10, 0}, set: func(c *Config, on bool) { c.Check.StaticCalls = on }},
-	{Field: "Check.PaddingInt3", From: Version{6, 2, 0},
-		Stable: []Version{{5, 10, 162}, {5, 15, 86}, {6, 0, 16}, {6, 1, 2}}, set: func(c *Config, on bool) { c.Check.PaddingInt3 = on }},
-	{Field: "Optimize.Int3Blocks", From: Version{3, 0, 0}, Until: Version{6, 2, 0},
-		Stable: []Version{{5, 10, 162}, {5, 15, 86}, {6, 0, 16}, {6, 1, 2}}, set: func(c *Config, on bool) { c.Optimize.Int3Blocks = on },
-		Note: "until then an int3 that is not followed by int3 only, up to the end of the function"},
-	{Field: "Optimize.Int3Tail", From: Version{5, 11, 0}, Until: Version{6, 2, 0},
-		Stable: []Version{{5, 15, 86}, {6, 0, 16}, {6, 1, 2}}, set: func(c *Config, on bool) { c.Optimize.Int3Tail = on }},
-	{Field: "Check.CFISymbols", From: Version{6, 11, 0}, Stable: []Version{{6, 1, 0}}, set: func(c *Config, on bool) { c.Check.CFISymbols = on },
-		Note: "from 6.5 on with the arguments of the test swapped, so that it refused nothing; the patch level of 6.1 is not known"},
-	{Field: "Step.JLENeedsBoth", From: Version{5, 13, 0}, Until: Version{6, 0, 0}, Stable: []Version{{5, 15, 64}, {5, 19, 6}},
-		set: func(c *Config, on bool) { c.Step.JLENeedsBoth = on }},
-	{Field: "Kret.EntryErrno", From: Version{5, 11, 0}, Stable: []Version{{4, 19, 175}, {5, 4, 97}, {5, 10, 15}},
-		set: func(c *Config, on bool) { c.Kret.EntryErrno = on }, Note: "5.4.286 and 5.10.218 have it; where in their series it came is not known from trees"},
-	{Field: "Kret.MaxDataSize", From: Version{5, 16, 0}, Stable: []Version{{4, 19, 220}, {5, 4, 164}, {5, 10, 84}, {5, 15, 7}}, set: func(c *Config, on bool) {
-		c.Kret.MaxDataSize = 0
-		if on {
-			c.Kret.MaxDataSize = 4096
-		}
-	}, Note: "4096; 5.4.286, 5.10.218 and 5.15.85 have it, where in their series it came is not known from trees"},
-	{Field: "Kret.BlacklistSwitchTo", From: Version{3, 0, 0}, Until: Version{6, 9, 0}, set: func(c *Config, on bool) { c.Kret.BlacklistSwitchTo = on },
-		Note: "6.8 has it, 6.12 not"},
-	{Field: "Kret.DefaultMaxActive", From: Version{6, 1, 0}, set: func(c *Config, on bool) {
-		if !on && c.Kret.DefaultMaxActive == MaxActivePossible {
-			c.Kret.DefaultMaxActive = MaxActiveCPUs
-		}
-	}, Note: "MaxActivePossible"},
-	{Field: "Tracing.StarRefused", From: Version{7, 3, 0}, Stable: []Version{{6, 12, 115}, {7, 2, 13}},
-		set: func(c *Config, on bool) { c.Tracing.StarRefused = on }},
-	{Field: "Tracing.Types", From: Version{6, 3, 0}, set: func(c *Config, on bool) {
-		switch {
-		case on:
-			c.Tracing.Types = Types612
-		case c.Tracing.Types == Types612:
-			c.Tracing.Types = Types61
-		}
-	}, Note: "Types612: char"},
-	{Field: "Check.FtraceSiteMiddle", From: Version{3, 0, 0}, Until: Version{5, 18, 0}, set: func(c *Config, on bool) { c.Check.FtraceSiteMiddle = on },
-		Note: "stable releases of 5.10 dropped it at a level that is not known; the code says"},
-	{Field: "Check.IRQEntryText", From: Version{5, 1, 0}, Until: Version{5, 8, 0}, set: func(c *Config, on bool) { c.Check.IRQEntryText = on },
-		Note: "5.4 has it, 5.8 not; the code says"},
-	{Field: "Optimize.IRQEntryText", From: Version{4, 14, 0}, Until: Version{5, 8, 0}, set: func(c *Config, on bool) { c.Optimize.IRQEntryText = on },
-		Note: "5.4 has it, 5.8 not; the code says"},
-	{Field: "Check.ExceptionInsn", From: Version{6, 9, 0}, set: func(c *Config, on bool) { c.Check.ExceptionInsn = on }},
-	{Field: "Slot.BoostRule", From: Version{6, 9, 0}, set: func(c *Config, on bool) {
-		if on {
-			c.Slot.BoostRule = Boost612
-		} else if c.Slot.BoostRule == Boost612 {
-			c.Slot.BoostRule = Boost61
-		}
-	}, Note: "Boost612"},
-	{Field: "Step.VanishedInt3", Until: Version{6, 3, 0}, set: func(c *Config, on bool) { c.Step.VanishedInt3 = on }},
-	{Field: "Resolve.NeedsSymbol", From: Version{5, 18, 0}, set: func(c *Config, on bool) { c.Resolve.NeedsSymbol = on }},
-	{Field: "Resolve.EntryFlag", From: Version{6, 1, 0}, set: func(c *Config, on bool) { c.Resolve.EntryFlag = on }},
-	{Field: "Resolve.NoplPoison", From: Version{6, 18, 0}, set: func(c *Config, on bool) { c.Resolve.NoplPoison = on }},
-	{Field: "Kret.Rethook", From: Version{5, 18, 0}, set: func(c *Config, on bool) { c.Kret.Rethook = on }},
-	{Field: "Optimize.SSWord", From: Version{5, 18, 0}, set: func(c *Config, on bool) { c.Optimize.SSWord = on },
-		Note: "5.17 has it not, 5.19 has"},
-	{Field: "Optimize.IndirectJumps", From: Version{3, 0, 0}, Until: Version{6, 5, 0}, set: setIndirectJumps,
-		Note: "with Optimize.ThunkRange; later only where neither retpolines nor IBT are built in"},
-}
-
-// newestOf has, per named profile, the last series that it is the nearest to.
-// Where one ends is where behaviour changed most: 4.19 dropped jprobes, 5.10 is
-// Debian's backport of int3 stepping, 5.18 brought rethook and the symbol rule,
-// 6.7 the newer tables.
-var newestOf = []struct {
-	major, minor int
-	name         string
-}{
-	{2, 6, "2.6.18"}, {4, 18, "4.4"}, {5, 9, "5.8"}, {5, 17, "5.10"}, {6, 6, "6.1"},
-}
-
-// Nearest is the name of the profile that is nearest to a release in behaviour.
-func (v Version) Nearest() string {
-	for _, n := range newestOf {
-		if v.Major < n.major || v.Major == n.major && v.Minor <= n.minor {
-			return n.name
-		}
-	}
-	return "6.12"
-}
-
-// Standing says how far a profile can be trusted for a release.
-type Standing string
-
-// The standings.
 const (
-	// Modelled: the series is that of a named profile, which was compared with
-	// a kernel.
-	Modelled Standing = "modelled"
-	// Between: the fields follow from the dates of changes.
-	Between Standing = "between models"
-	// Newer: the release came after the last one whose changes are known.
-	Newer Standing = "newer than modelled"
+	oldAndNew = "2.6.18 has it not, 4.4 has; no release between them was looked at"
+	newAndOld = "2.6.18 has it, 4.4 has not; no release between them was looked at"
+	stepping  = "came with Step.TrapFlag's end"
 )
 
-// newest is the newest series whose changes are in the table.
-var newest = Version{7, 3, AnyPatch}
+// steps are the stable releases that took over int3 stepping.
+var steps = []Version{{5, 10, 133}}
 
-// Standing is that of ForRelease's profile.
-func (v Version) Standing() Standing {
-	if newest.before(v) {
-		return Newer
-	}
-	n, _ := ParseVersion(v.Nearest())
-	if n.Major == v.Major && n.Minor == v.Minor {
-		return Modelled
-	}
-	return Between
-}
+// padded are the stable releases that took over the rule for int3 padding.
+var padded = []Version{{5, 10, 162}, {5, 15, 86}, {6, 0, 16}, {6, 1, 2}}
 
-// ForRelease is the profile of a release: the nearest named one, under whose
-// name it goes, with the fields that differ by the dates of their changes. A
-// configuration can decide otherwise.
-func ForRelease(v Version) *Config {
-	c, _ := Named(v.Nearest())
-	for i := range spans {
-		spans[i].set(c, spans[i].holds(v))
-	}
-	return c
-}
+// neighbours are the stable releases that took over the rules for neighbours.
+var neighbours = []Version{{4, 14, 308}, {4, 19, 276}, {5, 4, 235}, {5, 10, 173}, {5, 15, 99}, {6, 1, 16}, {6, 2, 3}}
 
-func setIndirectJumps(c *Config, on bool) { c.Optimize.IndirectJumps, c.Optimize.ThunkRange = on, on }
+// changes is the table of releases. A row that stands later overrides one before it.
+var changes = slices.Concat(ruleChanges, tracingChanges)
 
-// SetTrapFlag takes the stepping, the slots and the emulation of a release that
-// steps by the trap flag, or by an int3: the three came together.
-func SetTrapFlag(c *Config, on bool) {
-	if c.Step.TrapFlag == on {
-		return
-	}
-	p := v510()
-	if on {
-		p = v58()
-	}
-	c.Step, c.Slot = p.Step, p.Slot
+// ruleChanges date the fields of Config but for Tracing. The dates are from trees of 30 releases
+// of Linux 4.18 to 7.3, and from the code and the texts of Debian's images from
+// 5.10 to 7.3.
+var ruleChanges = []Change{
+	{Field: "Decoder.EVEX", From: Version{4, 9, 0}},
+	{Field: "Decoder.EmulatePrefix", From: Version{5, 5, 0}},
+	{Field: "Decoder.Errors", From: Version{5, 13, 0}, Stable: steps},
+	{Field: "Decoder.REX2", From: Version{6, 10, 0}},
+	{Field: "Decoder.INV64", From: Version{6, 16, 0}, Note: "6.14 has it not, 6.16.12 has"},
+	{Field: "Decoder.XOP", From: Version{6, 18, 0}},
+
+	{Field: "Resolve.SymbolNames", From: v30, Note: oldAndNew},
+	{Field: "Resolve.NeedsSymbol", From: Version{5, 18, 0}},
+	{Field: "Resolve.SkipENDBR", From: Version{6, 7, 0}, Option: "CONFIG_X86_KERNEL_IBT",
+		Note: "5.18 and later can have it; Debian's 6.1 has not, its 6.12 has"},
+	{Field: "Resolve.NoplPoison", From: Version{6, 18, 0}},
+	{Field: "Resolve.EntryFlag", From: Version{6, 1, 0}},
+	{Field: "Resolve.EntryFlagEarly", From: Version{6, 14, 0}, Note: "6.12 has it not, 7.2 has"},
+	{Field: "Resolve.RefuseAmbiguous", From: Version{6, 7, 0}, Stable: uniques, Note: "as Tracing.UniqueSymbols"},
+
+	{Field: "Check.ModulePinned", Until: v30, Note: newAndOld},
+	{Field: "Check.ModuleErrno", From: v30, Note: oldAndNew},
+	{Field: "Check.ModuleGoingFirst", From: Version{6, 14, 0}},
+	{Field: "Check.JprobeEntry", From: v30, Until: Version{4, 19, 0}, Note: "went with Jprobes"},
+	{Field: "Check.Reregistration", From: v30, Note: oldAndNew},
+	{Field: "Check.ReregistrationWarns", From: Version{5, 12, 0}, Note: "5.10 has it not, 5.15.85 has"},
+	{Field: "Check.GateArea", From: Version{6, 1, 0}, Stable: []Version{{5, 4, 220}, {5, 10, 150}, {5, 15, 75}, {5, 19, 17}, {6, 0, 3}},
+		Note: "the levels follow from the date of the change; seen in 5.4.286, 5.10.262 and 5.15.85. The page is no text, so nothing shows"},
+	{Field: "Check.JumpLabels", From: v30, Note: oldAndNew},
+	{Field: "Check.StaticCalls", From: Version{5, 10, 0}},
+	{Field: "Check.BugTable", From: Version{5, 4, 0}, Stable: []Version{{4, 19, 77}}, Note: "seen in 4.19.78"},
+	{Field: "Check.CFISymbols", From: Version{6, 5, 0}, Stable: []Version{{5, 10, 223}, {5, 15, 165}, {6, 1, 105}},
+		Note: "5.15.100 has it not, 5.10.223, 5.10.262 and 6.1.192 have; the levels were not narrowed down"},
+	{Field: "Check.CFISwapped", From: Version{6, 5, 0}, Until: Version{6, 11, 0}, Stable: []Version{{6, 6, 46}, {6, 10, 5}},
+		Note: "so that the test refuses nothing; the levels follow from the date of the change. 5.10.223 has it so too"},
+	{Field: "Check.CFISwapped", From: Version{5, 10, 223}, Until: Version{5, 10, 224}},
+	{Field: "Check.Boundary", From: v30, Note: oldAndNew},
+	{Field: "Check.PaddingInt3", From: Version{6, 2, 0}, Stable: padded},
+	{Field: "Check.FtraceSites", From: v30, Note: oldAndNew},
+	{Field: "Check.FtraceSiteMiddle", From: v30, Until: Version{5, 18, 0},
+		Note: "stable releases of 5.10 dropped it at a level that is not known; the code says"},
+	{Field: "Check.ExceptionInsn", From: Version{6, 9, 0}},
+	{Field: "Check.BlacklistLists", From: Version{5, 8, 0}},
+	{Field: "Check.IRQEntryText", From: Version{5, 1, 0}, Until: Version{5, 8, 0}, Note: "5.4 has it, 5.8 not; the code says"},
+
+	{Field: "Preemption", From: Version{5, 18, 0}, Option: "CONFIG_PREEMPTION", Note: "Debian's choice from 12 on"},
+	{Field: "KprobesOnFtrace", From: Version{3, 7, 0}, Option: "CONFIG_KPROBES_ON_FTRACE"},
+	{Field: "FtraceArmForgiven", From: Version{6, 14, 0}},
+	{Field: "Jprobes", Until: Version{4, 19, 0}, Note: "RHEL's 4.18 has them"},
+	{Field: "FaultHandler", Until: Version{5, 14, 0}},
+	{Field: "ExceptionTableInHandlers", Until: Version{4, 20, 0}, Note: "4.19.78 has it, 5.4 has not"},
+	{Field: "ModuleBase", Value: uint64(0xffffffffa0000000), Until: Version{4, 12, 0}, Option: "CONFIG_RANDOMIZE_BASE"},
+	{Field: "ModuleBase", Value: uint64(0xffffffffc0000000), From: Version{4, 12, 0}, Option: "CONFIG_RANDOMIZE_BASE"},
+	{Field: "HashMultiplier", Value: uint64(goldenRatioPrime), Until: Version{4, 7, 0}},
+	{Field: "HashMultiplier", Value: uint64(goldenRatio), From: Version{4, 7, 0}},
+	{Field: "HZ", Value: 250, Option: "CONFIG_HZ"},
+
+	{Field: "Slot.BoostRule", Value: Boost44, From: v30, Until: Version{4, 12, 0}},
+	{Field: "Slot.BoostRule", Value: Boost58, From: Version{4, 12, 0}, Until: Version{5, 13, 0}},
+	{Field: "Slot.BoostRule", Value: Boost54, From: Version{5, 13, 0}, Until: Version{5, 13, 0},
+		Stable: []Version{{4, 14, 233}, {4, 19, 191}, {5, 4, 119}, {5, 11, 21}, {5, 12, 4}},
+		Note:   "stable releases only: the levels follow from the date of the change; 4.19.78 has it not, 5.4.286 has"},
+	{Field: "Slot.BoostRule", Value: Boost61, From: Version{5, 13, 0}, Until: Version{6, 9, 0}, Stable: steps},
+	{Field: "Slot.BoostRule", Value: Boost612, From: Version{6, 9, 0}},
+	{Field: "Slot.BoostDecidedAtBuild", From: Version{5, 13, 0}, Stable: steps, Note: stepping},
+	{Field: "Slot.RefuseInt3", From: v30, Note: oldAndNew},
+	{Field: "Slot.RefuseMasking", From: Version{4, 17, 0}, Stable: []Version{{4, 14, 43}},
+		Note: "4.18 has it; the level of 4.14 follows from the date of the change. Emulated prefixes count from Decoder.EmulatePrefix on"},
+	{Field: "Slot.Emulate", From: Version{5, 13, 0}, Stable: steps, Note: stepping},
+
+	{Field: "Step.TrapFlag", Until: Version{5, 13, 0}, Stable: steps,
+		Note: "with it the rules of slots and of stepping; the level of 5.10 is known to be at or before 133"},
+	{Field: "Step.FixupSkipsREXOnly", Until: v30, Note: newAndOld},
+	{Field: "Step.PostBeforeFixup", Until: v30, Note: newAndOld},
+	{Field: "Step.Int3IsNMI", From: Version{5, 8, 0}},
+	{Field: "Step.FtraceIRQsOff", From: v30, Until: Version{4, 15, 0}},
+	{Field: "Step.VanishedInt3", Until: Version{6, 3, 0}, Note: "6.2.1 has it, 6.3.8 has not"},
+	{Field: "Step.HandlerResets", Until: Version{4, 19, 0}},
+	{Field: "Step.NestedPostDisarms", Until: v30, Note: newAndOld},
+	{Field: "Step.NestedReenterBUG", From: v30, Note: oldAndNew},
+	{Field: "Step.LoopTestsBeforeDecrement", From: Version{5, 13, 0}, Stable: steps, Note: stepping},
+	{Field: "Step.Loop32KeepsUpper", From: Version{5, 13, 0}, Stable: steps, Note: stepping},
+	{Field: "Step.RetIgnoresImm", From: Version{5, 13, 0}, Stable: steps, Note: stepping},
+	{Field: "Step.VexAsLegacy", From: Version{5, 13, 0}, Stable: steps, Note: stepping},
+	{Field: "Step.FlagsMove8Bytes", From: Version{5, 13, 0}, Stable: steps, Note: stepping},
+	{Field: "Step.PopfTakesAll", From: Version{5, 13, 0}, Stable: steps, Note: stepping},
+	{Field: "Step.CallReturnsPast5", From: Version{5, 13, 0}, Until: Version{7, 2, 0}, Stable: steps, Note: "7.1.13 has it, 7.2.12 has not"},
+	{Field: "Step.CallIndirectReturnsPast5", From: Version{5, 13, 0}, Until: Version{6, 8, 0},
+		Stable: []Version{{5, 15, 148}, {6, 1, 75}, {6, 6, 14}, {6, 7, 2}},
+		Note:   "5.10 took over stepping with it mended, or mended it before 223; 6.6.9 has it"},
+	{Field: "Step.CallPushesFirst", From: Version{6, 8, 0},
+		Stable: []Version{{5, 10, 133}, {5, 15, 148}, {6, 1, 75}, {6, 6, 14}, {6, 7, 2}}, Note: "came with the end of Step.CallIndirectReturnsPast5"},
+	{Field: "Step.JLENeedsBoth", From: Version{5, 13, 0}, Until: Version{6, 0, 0}, Stable: []Version{{5, 15, 64}, {5, 19, 6}}},
+	{Field: "Step.FarRetIsNear", From: Version{5, 13, 0}, Stable: steps, Note: stepping},
+	{Field: "Step.LastInt3Missed", From: Version{5, 13, 0}, Stable: steps, Note: stepping},
+	{Field: "Step.BoostedFaultInSlot", From: v30, Note: oldAndNew},
+	{Field: "Step.PageFaultsOnly"},
+
+	{Field: "Kret.EntryOnly", From: Version{4, 12, 0}},
+	{Field: "Kret.EntryErrno", From: Version{5, 11, 0}, Stable: []Version{{4, 19, 175}, {5, 4, 97}, {5, 10, 15}},
+		Note: "5.4.286 and 5.10.218 have it, 4.19.78 has not; where in their series it came is not known from trees"},
+	{Field: "Kret.MaxDataSize", Value: 4096, From: Version{5, 16, 0}, Stable: []Version{{4, 19, 220}, {5, 4, 164}, {5, 10, 84}, {5, 15, 7}},
+		Note: "5.4.286, 5.10.218 and 5.15.85 have it, 4.19.78 has not; where in their series it came is not known from trees"},
+	{Field: "Kret.BlacklistSwitchTo", From: v30,
+		Note: "compared with the name's address, so that nothing is refused where that is an ENDBR"},
+	{Field: "Kret.DefaultMaxActive", Value: MaxActiveNRCPUs, Until: v30, Note: newAndOld},
+	{Field: "Kret.DefaultMaxActive", Value: MaxActiveCPUs, From: v30, Until: Version{6, 1, 0}, Note: "MaxActivePossible with PREEMPTION"},
+	{Field: "Kret.DefaultMaxActive", Value: MaxActivePossible, From: Version{6, 1, 0}},
+	{Field: "Kret.NRCPUs", Value: 255, Until: v30, Option: "CONFIG_NR_CPUS"},
+	{Field: "Kret.Rethook", From: Version{5, 18, 0}, Option: "CONFIG_KRETPROBE_ON_RETHOOK"},
+	{Field: "Kret.MissedInNMI", From: v30, Until: Version{5, 10, 0}},
+	{Field: "Kret.EntryHandler", From: v30, Note: "2.6.25"},
+	{Field: "Kret.HandlerIPIsTrampoline", Until: Version{5, 16, 0}},
+	{Field: "Kret.HandlerIRQsOff", Until: Version{5, 11, 0}, Note: "5.10 has it, 5.15.85 has not"},
+	{Field: "Kret.TrampolineProbe", Until: v30, Note: newAndOld},
+
+	{Field: "Optimize.Exists", From: v30, Option: "CONFIG_OPTPROBES", Note: oldAndNew},
+	{Field: "Optimize.OnPreempt", From: Version{4, 15, 0}},
+	{Field: "Optimize.Int3Blocks", From: v30, Until: Version{6, 2, 0}, Stable: padded,
+		Note: "until then an int3 that is not followed by int3 only, up to the end of the function"},
+	{Field: "Optimize.Int3Tail", From: Version{5, 11, 0}, Until: Version{6, 2, 0}, Stable: []Version{{5, 15, 86}, {6, 0, 16}, {6, 1, 2}}},
+	{Field: "Optimize.IRQEntryText", From: Version{4, 14, 0}, Until: Version{5, 8, 0}, Note: "5.4 has it, 5.8 not; the code says"},
+	{Field: "Optimize.IndirectJumps", From: v30, Until: Version{6, 5, 0},
+		Note: "6.4.6 has it, 6.5 has not; later only where neither retpolines nor IBT are built in"},
+	{Field: "Optimize.ThunkRange", From: v30, Until: Version{6, 5, 0}, Note: "with Optimize.IndirectJumps"},
+	{Field: "Optimize.SSWord", From: Version{5, 18, 0}, Note: "5.17 has it not, 5.19 has"},
+	{Field: "Optimize.CLAC", From: Version{5, 8, 0}, Note: "5.4.286 has it not"},
+	{Field: "Optimize.IRQsOff", From: v30, Until: Version{4, 15, 0}},
+	{Field: "Optimize.ThreeStepUnoptimize", From: v30, Until: Version{5, 6, 0}, Note: "5.4.286 has it, 5.8 has not"},
+	{Field: "Optimize.ClearedWhenQueued", From: v30, Until: Version{5, 6, 0},
+		Stable: []Version{{4, 14, 174}, {4, 19, 111}, {5, 4, 27}, {5, 5, 11}},
+		Note:   "the levels follow from the date of the change; 4.19.78 has it, 5.4.286 has not"},
+	{Field: "Optimize.EnabledNeighboursOnly", From: v30, Until: Version{6, 3, 0}, Stable: neighbours,
+		Note: "6.2.1, 6.0.19, 5.19 and 5.15.85 have it; 5.15.100, 5.4.286 and 6.3.8 have not"},
+	{Field: "Optimize.FirstProbeEndsSearch", From: v30, Until: Version{7, 2, 0}, Stable: []Version{{6, 1, 192}, {6, 12, 117}},
+		Note: "5.10.262, 6.12.107 and 7.1.13 have it; the stable levels are those that were looked at"},
+	{Field: "Optimize.RecoversUnlistedOnly", From: v30, Until: Version{6, 3, 0}, Stable: neighbours, Note: "with Optimize.EnabledNeighboursOnly"},
+	{Field: "Optimize.RetriesHeldBack", From: Version{7, 0, 0}, Note: "6.19.14 has it not, 7.0.13 has; came with the optimizer's own thread, which takes the same steps as the delayed work before it"},
+	{Field: "Optimize.DelayJiffies", Value: 5, From: v30, Note: oldAndNew},
+
+	{Field: "Log.Prefix", Value: "kprobes: ", From: Version{5, 16, 0}},
+	{Field: "Log.DumpFields", From: Version{5, 16, 0}},
+	{Field: "Log.EnabledBool", From: Version{5, 16, 0}},
+	{Field: "Log.OptimizationWords", From: Version{5, 16, 0}},
+	{Field: "Log.ArmErrors", From: Version{4, 17, 0}, Note: "4.19.78 has it"},
+
+	{Field: "Sample.Function", Value: "do_fork", Until: Version{4, 2, 0}},
+	{Field: "Sample.Function", Value: "_do_fork", From: Version{4, 2, 0}, Until: Version{5, 10, 0}},
+	{Field: "Sample.Function", Value: "kernel_clone", From: Version{5, 10, 0}},
+	{Field: "Sample.Style", Value: SampleSymbol, From: Version{4, 7, 0}, Until: Version{5, 13, 0}},
+	{Field: "Sample.Style", Value: SampleFunc, From: Version{5, 13, 0}, Note: "5.10 has it not, 5.15.85 has"},
 }

@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,9 +15,11 @@ func version(t *testing.T, s string) Version {
 
 func TestNearest(t *testing.T) {
 	for release, want := range map[string]string{
-		"2.6.18-8.el5": "2.6.18", "3.16.0": "4.4", "4.4.155": "4.4", "4.18.0-el8": "4.4", "4.19.0": "5.8", "5.4.0-generic": "5.8",
-		"5.10.0-32-cloud-amd64": "5.10", "5.15.0": "5.10", "5.18.0": "6.1", "6.1.0-56": "6.1", "6.6.1": "6.1",
-		"6.8.0-45-generic": "6.12", "6.12.107+deb13": "6.12", "7.0": "6.12",
+		"2.4.37": "2.6.18", "2.6.18-8.el5": "2.6.18", "2.6.32": "2.6.18", "3.16.0": "4.4", "4.4.155": "4.4", "4.13": "4.4",
+		"4.18.0-el8": "4.14", "4.19.0": "4.19", "5.4.0-generic": "5.4", "5.7": "5.4", "5.10.0-32-cloud-amd64": "5.10",
+		"5.14.0": "5.10", "5.15.0": "5.15", "5.19.0": "5.15", "6.1.0-56": "6.1", "6.5.1": "6.1", "6.6.1": "6.6",
+		"6.8.0-45-generic": "6.8", "6.11": "6.9", "6.12.107+deb13": "6.12", "6.16": "6.12", "6.19": "6.18", "7.2": "7.0",
+		"7.3.4": "7.3", "8.0": "7.3",
 	} {
 		require.Equal(t, want, version(t, release).Nearest(), release)
 	}
@@ -58,7 +61,7 @@ func TestReleases(t *testing.T) {
 		"TrapFlag": {func(c *Config) bool { return c.Step.TrapFlag },
 			[]string{"5.4", "5.10.100", "5.11", "5.12.1"}, []string{"5.10.223", "5.13", "6.1"}},
 		"TrapFlag_slots": {func(c *Config) bool { return c.Slot.BoostRule == Boost58 },
-			[]string{"5.4", "5.11"}, []string{"5.13", "6.1"}},
+			[]string{"5.4.100", "5.8"}, []string{"5.13", "6.1"}},
 		"ThunkRange": {func(c *Config) bool { return c.Optimize.ThunkRange && c.Optimize.IndirectJumps },
 			[]string{"4.4", "5.15", "6.4.6"}, []string{"6.5", "6.6.9", "6.8", "7.3"}},
 		"StarRefused": {func(c *Config) bool { return c.Tracing.StarRefused },
@@ -69,13 +72,37 @@ func TestReleases(t *testing.T) {
 		"INV64":        {func(c *Config) bool { return c.Decoder.INV64 }, []string{"6.16", "7.0"}, []string{"6.14"}},
 		"XOP":          {func(c *Config) bool { return c.Decoder.XOP && c.Resolve.NoplPoison }, []string{"6.18", "7.0"}, []string{"6.17.13"}},
 		"VanishedInt3": {func(c *Config) bool { return c.Step.VanishedInt3 }, []string{"6.1", "6.2.1"}, []string{"6.3", "6.6"}},
-		"CFISymbols":   {func(c *Config) bool { return c.Check.CFISymbols }, []string{"6.1.192", "6.11", "7.3"}, []string{"5.15", "6.0", "6.4", "6.6", "6.10"}},
+		"CFISymbols":   {func(c *Config) bool { return c.Check.CFISymbols }, []string{"5.10.223", "6.1.192", "6.5", "6.6", "7.3"}, []string{"5.4", "5.15.100", "6.0", "6.4"}},
+		"CFISwapped": {func(c *Config) bool { return c.Check.CFISwapped },
+			[]string{"5.10.223", "6.5", "6.6.9", "6.8.1", "6.10.4"}, []string{"5.10.262", "6.1.192", "6.6.50", "6.10.5", "6.12", "7.3"}},
+		"call_indirect": {func(c *Config) bool { return c.Step.CallIndirectReturnsPast5 && !c.Step.CallPushesFirst },
+			[]string{"5.15.100", "6.1.50", "6.6.9", "6.7.1"}, []string{"5.10.223", "5.15.160", "6.1.192", "6.6.20", "6.8", "7.3"}},
+		"call_prefixed": {func(c *Config) bool { return c.Step.CallReturnsPast5 }, []string{"5.13", "6.12", "7.1.13"}, []string{"5.12", "7.2.12", "7.3"}},
+		"neighbours": {func(c *Config) bool { return c.Optimize.EnabledNeighboursOnly && c.Optimize.RecoversUnlistedOnly },
+			[]string{"4.4", "5.15.85", "5.19", "6.0.19", "6.2.1"}, []string{"5.4.286", "5.10.262", "5.15.100", "6.1.192", "6.3.8", "6.6"}},
+		"search_ends": {func(c *Config) bool { return c.Optimize.FirstProbeEndsSearch },
+			[]string{"4.4", "5.10.262", "6.6.9", "6.12.107", "7.1.13"}, []string{"6.1.192", "6.12.117", "7.2.12", "7.3.4"}},
+		"CLAC":        {func(c *Config) bool { return c.Optimize.CLAC }, []string{"5.8", "6.1"}, []string{"5.4.286", "4.19"}},
+		"three_steps": {func(c *Config) bool { return c.Optimize.ThreeStepUnoptimize }, []string{"4.4", "4.19.78", "5.4.286"}, []string{"5.8", "5.15"}},
+		"cleared":     {func(c *Config) bool { return c.Optimize.ClearedWhenQueued }, []string{"4.4", "4.19.78"}, []string{"5.4.286", "5.8"}},
+		"Boost54": {func(c *Config) bool { return c.Slot.BoostRule == Boost54 },
+			[]string{"4.19.300", "5.4.286", "5.12.10"}, []string{"4.19.78", "5.4.100", "5.8", "5.10.223", "5.13"}},
+		"6.14": {func(c *Config) bool {
+			return c.Check.ModuleGoingFirst && c.FtraceArmForgiven
+		},
+			[]string{"6.14", "7.3"}, []string{"6.12.117", "6.13.2"}},
+		"held_back":  {func(c *Config) bool { return c.Optimize.RetriesHeldBack }, []string{"7.0.13", "7.3"}, []string{"6.19.14"}},
+		"handler_ip": {func(c *Config) bool { return c.Kret.HandlerIPIsTrampoline }, []string{"5.10", "5.15"}, []string{"5.16", "6.1"}},
+		"log_prefix": {func(c *Config) bool { return c.Log.Prefix != "" && c.Log.DumpFields }, []string{"5.16", "7.3"}, []string{"5.15.100"}},
+		"typecasts":  {func(c *Config) bool { return c.Tracing.Typecasts }, []string{"7.3.4"}, []string{"7.2.12"}},
+		"big_event": {func(c *Config) bool { return c.Tracing.MaxRecord != 0 },
+			[]string{"5.10.262", "6.1.192", "6.12.107", "7.0.13"}, []string{"5.10.223", "5.15.100", "6.6.9", "6.18.15", "6.19.14"}},
 		"JLENeedsBoth": {func(c *Config) bool { return c.Step.JLENeedsBoth },
 			[]string{"5.13", "5.15.63", "5.19.5"}, []string{"5.12", "5.10.223", "5.15.64", "5.15.0-91", "5.19.6", "6.0"}},
 		"SSWord":              {func(c *Config) bool { return c.Optimize.SSWord && c.Kret.Rethook && c.Resolve.NeedsSymbol }, []string{"5.18", "6.0"}, []string{"5.17.15"}},
 		"EntryFlag":           {func(c *Config) bool { return c.Resolve.EntryFlag }, []string{"6.1", "6.6"}, []string{"6.0.19"}},
 		"MaxActive":           {func(c *Config) bool { return c.Kret.DefaultMaxActive == MaxActivePossible }, []string{"6.1", "6.6"}, []string{"5.15", "5.19", "6.0"}},
-		"SwitchTo":            {func(c *Config) bool { return c.Kret.BlacklistSwitchTo }, []string{"6.6", "6.8"}, []string{"6.9", "6.12"}},
+		"SwitchTo":            {func(c *Config) bool { return c.Kret.BlacklistSwitchTo }, []string{"4.4", "6.8", "7.3"}, []string{"2.6.18"}},
 		"char":                {func(c *Config) bool { return c.Tracing.Types == Types612 }, []string{"6.3", "6.8"}, []string{"6.1", "6.2"}},
 		"no_fault":            {func(c *Config) bool { return c.FaultHandler }, []string{"4.19", "5.13"}, []string{"5.14"}},
 		"EVEX":                {func(c *Config) bool { return c.Decoder.EVEX }, []string{"4.9", "4.18.0-147"}, []string{"4.4", "4.8"}},
@@ -106,11 +133,52 @@ func TestStanding(t *testing.T) {
 	}
 }
 
-func TestSpansAreNamedOnce(t *testing.T) {
-	seen := map[string]bool{}
-	for _, s := range spans {
-		require.False(t, seen[s.Field], s.Field)
-		seen[s.Field] = true
+// TestEveryFieldIsDated: the table has a row for each field of Config, but for
+// those that no release decides.
+func TestEveryFieldIsDated(t *testing.T) {
+	dated := map[string]bool{
+		"Name": true, "Describes": true,
+		"FramePointer": true, "Check.KGDB": true, // configuration alone
+		"Check.SMPLocks":       true, // the boot
+		"Slot.LazyBoost":       true, // to 4.10, but not in the newest 4.4
+		"Optimize.StopMachine": true, // to 3.11: between two models
+	}
+	for _, c := range Changes() {
+		dated[c.Field] = true
+	}
+	for _, f := range fieldsOf(reflect.TypeFor[Config](), "") {
+		require.True(t, dated[f], "%s has no row", f)
+		delete(dated, f)
+	}
+	require.Empty(t, dated, "rows of no field")
+}
+
+func fieldsOf(s reflect.Type, in string) (list []string) {
+	for f := range s.NumField() {
+		if f := s.Field(f); f.Type.Kind() == reflect.Struct {
+			list = append(list, fieldsOf(f.Type, in+f.Name+".")...)
+		} else {
+			list = append(list, in+f.Name)
+		}
+	}
+	return list
+}
+
+// TestRowsOfOneFieldDoNotMeet: in mainline, a field has one value at a time.
+func TestRowsOfOneFieldDoNotMeet(t *testing.T) {
+	rows := Changes()
+	for i := range rows {
+		a := &rows[i]
+		require.False(t, a.Until != Version{} && a.Until.before(a.From), "%s: ends before it begins", a.Field)
+		for j := range rows[:i] {
+			b := &rows[j]
+			if a.Field != b.Field || a.From == a.Until || b.From == b.Until {
+				continue
+			}
+			aFirst := a.Until != Version{} && !b.From.before(a.Until)
+			bFirst := b.Until != Version{} && !a.From.before(b.Until)
+			require.True(t, aFirst || bFirst || a.Field == "Check.CFISwapped", "%s: two rows for one release", a.Field)
+		}
 	}
 }
 
@@ -122,9 +190,7 @@ func TestDerived(t *testing.T) {
 		require.NotContains(t, Names(), name)
 		v := version(t, name)
 		v.Patch = AnyPatch
-		want := ForRelease(v)
-		want.Name, want.Describes = c.Name, c.Describes
-		require.Equal(t, want, c)
+		require.Equal(t, ForRelease(v), c)
 	}
 	v, _ := Named("6.8")
 	require.Equal(t, Boost61, v.Slot.BoostRule)

@@ -26,6 +26,9 @@ type Tracing struct {
 	// Append: a definition under the name of an existing event adds a probe to
 	// it (5.4 and later); before, it takes the event's place.
 	Append bool
+	// MatchCut: a deletion compares no more than 63 characters of an argument
+	// with its name (to 7.0, and not in stable releases of 2026).
+	MatchCut bool
 	// RawCommand: whether a line deletes is decided by its very first
 	// character (5.12 and later); before, by the first word's.
 	RawCommand bool
@@ -48,14 +51,19 @@ type Tracing struct {
 	// UniqueFirst makes that test before the one for a function's entry, of
 	// the symbols of loaded modules too, with EINVAL for all (6.12).
 	UniqueFirst bool
+	// VmlinuxHidesModules: where the kernel itself has a symbol of the name,
+	// those of modules do not count (7.2 and later).
+	VmlinuxHidesModules bool
 
 	// RefuseOpenEnd refuses filters that end in an operator (6.1.y and later).
 	RefuseOpenEnd bool
 
 	// Types is the set of argument types.
 	Types FetchTypes
-	// ArgFetch: $comm, $argN, immediates, arrays and user memory can be
-	// fetched (4.20 to 5.4 brought them).
+	// CommFetch: $comm can be fetched (4.8 and later).
+	CommFetch bool
+	// ArgFetch: $argN, immediates, arrays and user memory can be fetched (4.20
+	// to 5.4 brought them).
 	ArgFetch bool
 	// CommUpper: $COMM is $comm (6.1 and later, and 5.10.y).
 	CommUpper bool
@@ -65,12 +73,17 @@ type Tracing struct {
 	// BTFArgs: parameters can be named, and types are taken from BTF (6.12).
 	BTFArgs bool
 	// StarRefused: $arg* of a function without BTF is EOPNOTSUPP (7.3, and stable
-	// releases from 6.12.115 on); before, it is then read as a word like others,
-	// and no variable has that name: EINVAL.
+	// releases from 6.12.115 on); before, that is logged, the word is then read as
+	// others are, and no variable has that name: EINVAL.
 	StarRefused bool
 	// CountArgs refuses more than 128 arguments with E2BIG (6.12); before, the
 	// rest is ignored.
 	CountArgs bool
+	// CountArgsLogged: error_log has that refusal too (6.14 and later).
+	CountArgsLogged bool
+	// MaxArgText is the longest fetch expression (MAX_ARGSTR_LEN): 63
+	// characters, and 255 from 7.3 on.
+	MaxArgText int
 	// LongArgE2BIG is the errno of an argument that is too long (6.12);
 	// before, EINVAL.
 	LongArgE2BIG bool
@@ -79,6 +92,9 @@ type Tracing struct {
 	// MaxRecord bounds an event's fixed fields in bytes (6.1.y and later); 0
 	// means no bound.
 	MaxRecord int
+	// Typecasts: $current, (type[,member])argument->member, this_cpu_ptr() and
+	// this_cpu_read() can be fetched, and a fetch nests 8 levels at most (7.3).
+	Typecasts bool
 
 	// BareArrays declares an array in format without its length (6.1 and later).
 	BareArrays bool
@@ -97,7 +113,9 @@ const (
 	// Types44 are u8 to u64 (shown in hexadecimal), s8 to s64, string, and
 	// bitfields.
 	Types44 FetchTypes = iota
-	// Types58 adds x8 to x64, symbol and ustring.
+	// Types49 adds x8 to x64.
+	Types49
+	// Types58 adds symbol and ustring.
 	Types58
 	// Types61 adds symstr.
 	Types61

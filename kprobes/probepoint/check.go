@@ -79,13 +79,14 @@ func always(*profile.Config) bool { return true }
 // decides which rule is named where several refuse.
 var addressChecks = []addressCheck{
 	{rule.NotText, always, notText},
+	{rule.ModuleGoing, func(c *profile.Config) bool { return c.Check.ModuleGoingFirst }, inGoingModule},
 	{rule.GateArea, func(c *profile.Config) bool { return c.Check.GateArea }, inGateArea},
 	{rule.Blacklisted, always, blacklisted},
 	{rule.JumpLabel, func(c *profile.Config) bool { return c.Check.JumpLabels }, inside(kimage.SiteJumpLabel)},
 	{rule.StaticCall, func(c *profile.Config) bool { return c.Check.StaticCalls }, inside(kimage.SiteStaticCall)},
 	{rule.BugTable, func(c *profile.Config) bool { return c.Check.BugTable }, isBug},
 	{rule.CFISymbol, func(c *profile.Config) bool { return c.Check.CFISymbols }, inPreamble},
-	{rule.ModuleGoing, always, inGoingModule},
+	{rule.ModuleGoing, func(c *profile.Config) bool { return !c.Check.ModuleGoingFirst }, inGoingModule},
 	{rule.ModuleInit, always, inModuleInit},
 	{rule.SMPLock, func(c *profile.Config) bool { return c.Check.SMPLocks }, inLockPrefix},
 }
@@ -133,8 +134,14 @@ func inside(kind kimage.SiteKind) func(kimage.View, *Point, *profile.Config) boo
 
 func isBug(v kimage.View, p *Point, _ *profile.Config) bool { return v.BugEntry(p.Addr) }
 
-func inPreamble(_ kimage.View, p *Point, _ *profile.Config) bool {
-	return strings.HasPrefix(p.Symbol.Name, "__cfi_") || strings.HasPrefix(p.Symbol.Name, "__pfx_")
+// inPreamble is is_cfi_preamble_symbol: what the compiler puts before a function.
+func inPreamble(_ kimage.View, p *Point, c *profile.Config) bool {
+	const cfi, pfx = "__cfi_", "__pfx_"
+	name := p.Symbol.Name
+	if c.Check.CFISwapped {
+		return name != "" && (strings.HasPrefix(cfi, name) || strings.HasPrefix(pfx, name))
+	}
+	return strings.HasPrefix(name, cfi) || strings.HasPrefix(name, pfx)
 }
 
 // inLockPrefix is check 17: what the kernel may still patch when a second CPU

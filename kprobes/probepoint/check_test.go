@@ -42,7 +42,7 @@ func TestAddressChecks(t *testing.T) {
 		"rule4_no_ftrace_in_2.6.18":  {setup: site(kimage.SiteFtrace, 0, 5), kernel: "2.6.18"},
 		"rule5_init_text":            {setup: func(f *fakeView) { f.init = f.span() }, errno: errno.EINVAL, rule: rule.NotText},
 		"rule6_gate_area":            {setup: gate, errno: errno.EINVAL, rule: rule.GateArea},
-		"rule6_gate_area_in_5.10":    {setup: gate, kernel: "5.10"},
+		"rule6_gate_area_in_5.8":     {setup: gate, kernel: "5.8"},
 		"rule7_blacklist":            {setup: func(f *fakeView) { f.black = []x86.Range{f.span()} }, offset: 5, errno: errno.EINVAL, rule: rule.Blacklisted},
 		"rule7_clone_of_blacklisted": {setup: clone, offset: 5, errno: errno.EINVAL, rule: rule.Blacklisted},
 		"rule7_clone_in_4.4":         {setup: clone, kernel: "4.4", offset: 5},
@@ -56,7 +56,11 @@ func TestAddressChecks(t *testing.T) {
 		"rule10_bug_4.4":             {setup: func(f *fakeView) { f.bugs = []x86.Addr{text + 5} }, kernel: "4.4", offset: 5},
 		"rule11_pfx":                 {setup: rename("__pfx_fn"), offset: 5, errno: errno.EINVAL, rule: rule.CFISymbol},
 		"rule11_cfi":                 {setup: rename("__cfi_fn"), offset: 5, errno: errno.EINVAL, rule: rule.CFISymbol},
-		"rule11_pfx_5.10":            {setup: rename("__pfx_fn"), kernel: "5.10", offset: 5},
+		"rule11_pfx_5.8":             {setup: rename("__pfx_fn"), kernel: "5.8", offset: 5},
+		"rule11_swapped_pfx_6.8.1":   {setup: rename("__pfx_fn"), kernel: "6.8.1", offset: 5},
+		"rule11_swapped_cfi_5.10":    {setup: rename("__cfi_fn"), kernel: "5.10", offset: 5},
+		"rule11_swapped_part_6.8.1":  {setup: rename("__c"), kernel: "6.8.1", offset: 5, errno: errno.EINVAL, rule: rule.CFISymbol},
+		"rule11_part_6.12":           {setup: rename("__c"), kernel: "6.12", offset: 5},
 		"rule13_module_init":         {setup: func(f *fakeView) { f.init, f.initOf = f.span(), "demo" }, offset: 5, errno: errno.ENOENT, rule: rule.ModuleInit},
 		"rule17_smp_lock_accepted":   {setup: site(kimage.SiteSMPLock, 5, 1), offset: 5},
 		"rule17_smp_lock_refused":    {setup: site(kimage.SiteSMPLock, 5, 1), upBoot: true, offset: 5, errno: errno.EINVAL, rule: rule.SMPLock},
@@ -120,6 +124,28 @@ func gate(f *fakeView) {
 
 func rename(to string) func(*fakeView) {
 	return func(f *fakeView) { f.symbols[0].Name = to }
+}
+
+// going is a module whose text holds a jump label, and which is going away.
+type going struct{ *fakeView }
+
+func (going) ModuleState(string) probepoint.ModuleState { return probepoint.ModuleGoing }
+
+// TestModuleGoingFirst: to 6.13 a reserved place in a module that is going away
+// is EINVAL; later the module is asked for first.
+func TestModuleGoingFirst(t *testing.T) {
+	for release, want := range map[string]struct {
+		no errno.Errno
+		id rule.ID
+	}{"6.12": {errno.EINVAL, rule.JumpLabel}, "6.14": {errno.ENOENT, rule.ModuleGoing}, "7.3": {errno.ENOENT, rule.ModuleGoing}} {
+		v := kernel(movAX, ret)
+		site(kimage.SiteJumpLabel, 0, 2)(v)
+		v.symbols[0].Module = "demo"
+		c := named(t, release)
+		p, err := probepoint.Resolve(v, probepoint.Request{Addr: v.text}, c)
+		require.NoError(t, err)
+		refused(t, probepoint.Check(going{v}, &p, c), want.no, want.id)
+	}
 }
 
 // clone makes the function a compiler's clone of a blacklisted one.

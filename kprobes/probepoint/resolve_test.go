@@ -15,10 +15,14 @@ import (
 	"kprobelab/x86"
 )
 
+// named is a named profile, or that of a release.
 func named(t require.TestingT, name string) *profile.Config {
-	c, ok := profile.Named(name)
-	require.True(t, ok)
-	return c
+	if c, ok := profile.Named(name); ok {
+		return c
+	}
+	v, ok := profile.ParseVersion(name)
+	require.True(t, ok, name)
+	return profile.ForRelease(v)
 }
 
 // refused asserts that err is a refusal by that rule, with that errno.

@@ -33,6 +33,8 @@ func Boostable(v kimage.View, k *decoder.Kernel, at x86.Addr, c *profile.Config)
 		return boostable44(v, at)
 	case profile.Boost58:
 		return boostableByLength(k, func() bool { return boost58.has(k.Opcode[0]) })
+	case profile.Boost54:
+		return boostableByLength(k, func() bool { return !stopped(k) && boost58.has(k.Opcode[0]) })
 	case profile.Boost612:
 		return boostableByLength(k, func() bool { return boostableOne(k, boost612ByReg) })
 	default:
@@ -69,7 +71,7 @@ func boostableByLength(k *decoder.Kernel, one func() bool) bool {
 // boostableOne is the rule of 5.13 and later for one-byte opcodes. byReg says
 // for some opcodes which values of ModRM.reg are boostable, a bit each.
 func boostableOne(k *decoder.Kernel, byReg map[byte]byte) bool {
-	if k.HasPrefix(0x2E) || k.HasPrefix(0x67) {
+	if stopped(k) {
 		return false
 	}
 	op := k.Opcode[0]
@@ -78,6 +80,9 @@ func boostableOne(k *decoder.Kernel, byReg map[byte]byte) bool {
 	}
 	return !boost61Never.has(op)
 }
+
+// stopped: a prefix forbids the boost.
+func stopped(k *decoder.Kernel) bool { return k.HasPrefix(0x2E) || k.HasPrefix(0x67) }
 
 // boostable44 walks the raw bytes, as 4.4 did, which had the rule before it
 // had a decoder here: 67, 62 and 2E stop with "no".

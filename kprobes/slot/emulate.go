@@ -35,7 +35,7 @@ func (e *Emulation) Run(regs *x86.PtRegs, m Memory, c *profile.Config) error {
 	case EmulateCall:
 		regs.IP = target
 		if c.Step.CallReturnsPast5 {
-			next = at + 5 // whatever prefixes there are
+			next = at + x86.Rel32Size // whatever prefixes there are
 		}
 		return e.push(regs, m, next)
 	case EmulateJmp:
@@ -50,6 +50,9 @@ func (e *Emulation) Run(regs *x86.PtRegs, m Memory, c *profile.Config) error {
 	case EmulateLoop:
 		regs.IP = choose(e.loop(regs, c), target, next)
 	case EmulateCallIndirect:
+		if c.Step.CallIndirectReturnsPast5 {
+			next = at + x86.Rel32Size // as if it were a CALL rel
+		}
 		return e.callIndirect(regs, m, next, c)
 	case EmulateJmpIndirect:
 		regs.IP = *regs.Reg(int(e.Type))
@@ -96,7 +99,8 @@ func (e *Emulation) ifModifier(regs *x86.PtRegs, m Memory, c *profile.Config) (e
 	return err
 }
 
-// callIndirect pushes first, so that call *%rsp goes to the new value.
+// callIndirect is call *%reg. A kernel that pushes first goes, for call *%rsp, to
+// the new value.
 func (e *Emulation) callIndirect(regs *x86.PtRegs, m Memory, next uint64, c *profile.Config) error {
 	target := *regs.Reg(int(e.Type))
 	err := e.push(regs, m, next)

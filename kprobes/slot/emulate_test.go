@@ -382,3 +382,35 @@ func TestJLENeedsBoth(t *testing.T) {
 		})
 	}
 }
+
+// TestCallIndirectReturnsPast5: 5.13 to 6.7 push an address 5 bytes on for a CALL
+// of 2 or 3, and read the register before they push.
+func TestCallIndirectReturnsPast5(t *testing.T) {
+	for name, tc := range map[string]struct {
+		kernel, code string
+		pushed, to   uint64
+	}{
+		"call_rax_5.15.100":   {"5.15.100", "ff d0", 5, 0x4000},
+		"call_rax_5.15":       {"5.15", "ff d0", 2, 0x4000},
+		"call_r8_6.6.9":       {"6.6.9", "41 ff d0", 5, 0x5000},
+		"call_r8_6.8":         {"6.8", "41 ff d0", 3, 0x5000},
+		"call_rsp_6.6.9":      {"6.6.9", "ff d4", 5, 0x8000},
+		"call_rsp_6.8":        {"6.8", "ff d4", 2, 0x7ff8},
+		"call_rel_66_7.1":     {"7.1.13", "66 e8 10 00 00 00", 5, uint64(testAt) + 0x16},
+		"call_rel_66_7.2":     {"7.2.12", "66 e8 10 00 00 00", 6, uint64(testAt) + 0x16},
+		"call_rel_is_right":   {"6.6.9", "e8 10 00 00 00", 5, uint64(testAt) + 0x15},
+		"call_rax_5.10_is_ok": {"5.10", "ff d0", 2, 0x4000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := kernel(t, tc.kernel)
+			e := emulation(t, unhex(t, tc.code), c)
+			regs := hit(func(r *x86.PtRegs) { r.AX, r.R8, r.SP = 0x4000, 0x5000, 0x8000 })
+			stack := fakeStack{}
+			require.NoError(t, e.Run(&regs, stack, c))
+			var b [8]byte
+			require.NoError(t, stack.ReadMem(0x7ff8, b[:]))
+			require.Equal(t, uint64(testAt)+tc.pushed, binary.LittleEndian.Uint64(b[:]))
+			require.Equal(t, tc.to, regs.IP)
+		})
+	}
+}

@@ -1,0 +1,91 @@
+package profile
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// Change is one row of the table of releases: in which releases a field of
+// Config has a value.
+type Change struct {
+	// Field is the field's name, as in Config.
+	Field string
+	// Value is what the field has there; nil stands for true. Elsewhere it is
+	// the zero value, or what another row of the field says.
+	Value any
+	// From is the first release that has it, Until the first that has not.
+	// Zero is open: the field was always so, or still is.
+	From, Until Version
+	// Stable has, per stable series, the first release that does as mainline
+	// does after the change: after From, or after Until in a series between.
+	Stable []Version
+	// Option is the configuration option that decides where the configuration
+	// is known. The releases are then those of Debian's configuration.
+	Option string
+	// Note says what the field means where its name does not, or what is not
+	// known of the dates.
+	Note string
+}
+
+// Changes is the table, in the order in which it is applied.
+func Changes() []Change { return append([]Change(nil), changes...) }
+
+// holds reports whether the field has the value in a release.
+func (s *Change) holds(v Version) bool {
+	on := !v.before(s.From) && (s.Until == Version{} || v.before(s.Until))
+	for _, from := range s.Stable {
+		if from.Major == v.Major && from.Minor == v.Minor && !v.before(from) {
+			return v.before(s.From) // the next change after the series
+		}
+	}
+	return on
+}
+
+// apply sets the field where it has the value in the release.
+func (s *Change) apply(c *Config, v Version) {
+	if !s.holds(v) {
+		return
+	}
+	f := field(c, s.Field)
+	if s.Value == nil {
+		f.SetBool(true)
+		return
+	}
+	f.Set(reflect.ValueOf(s.Value).Convert(f.Type()))
+}
+
+// field is a field of a Config by its dotted name.
+func field(c *Config, name string) reflect.Value {
+	v := reflect.ValueOf(c).Elem()
+	for part := range strings.SplitSeq(name, ".") {
+		if v = v.FieldByName(part); !v.IsValid() {
+			panic(fmt.Sprintf("BUG: Config has no field %s", name))
+		}
+	}
+	return v
+}
+
+// ForRelease is the profile of a release: what the table says of it, under the
+// name of the nearest named one. A configuration can decide otherwise.
+func ForRelease(v Version) *Config {
+	c := &Config{Name: v.Nearest()}
+	c.Describes = describe(c.Name)
+	for i := range changes {
+		changes[i].apply(c, v)
+	}
+	return c
+}
+
+// SetTrapFlag takes the stepping, the slots and the emulation of a release that
+// steps by the trap flag, or by an int3: the three came together.
+func SetTrapFlag(c *Config, on bool) {
+	if c.Step.TrapFlag == on {
+		return
+	}
+	p := ForRelease(Version{5, 10, AnyPatch})
+	if on {
+		p = ForRelease(Version{5, 8, AnyPatch})
+	}
+	c.Step, c.Slot = p.Step, p.Slot
+}

@@ -1,0 +1,67 @@
+package profile
+
+// recent are the stable releases that took over, by the levels that were looked
+// at, what kprobe_events changed in 2026.
+var recent = []Version{{5, 10, 262}, {6, 1, 192}, {6, 12, 107}}
+
+// uniques are the stable releases that took over the test for ambiguous names.
+var uniques = []Version{{5, 4, 286}, {5, 10, 262}, {5, 15, 180}, {6, 1, 64}, {6, 6, 1}}
+
+// tracingChanges are the rows of kprobe_events and of the tracing files.
+var tracingChanges = []Change{
+	{Field: "Tracing.Exists", From: Version{2, 6, 33}, Option: "CONFIG_KPROBE_EVENTS"},
+	{Field: "Tracing.FirstEventID", Value: 1000, From: v30, Until: Version{4, 19, 0}, Note: "the number depends on the configuration"},
+	{Field: "Tracing.FirstEventID", Value: 1374, From: Version{4, 19, 0}, Until: Version{5, 18, 0}, Note: "Debian's 5.10"},
+	{Field: "Tracing.FirstEventID", Value: 1426, From: Version{5, 18, 0}, Until: Version{6, 7, 0}, Note: "Debian's 6.1"},
+	{Field: "Tracing.FirstEventID", Value: 1554, From: Version{6, 7, 0}, Note: "Debian's 6.12"},
+	{Field: "Tracing.BootClock", From: Version{4, 10, 0}},
+	{Field: "Tracing.TAIClock", From: Version{5, 19, 0}},
+	{Field: "Tracing.ErrorLog", From: Version{5, 2, 0}},
+	{Field: "Tracing.ErrorCommandMax", Value: 256, From: Version{5, 2, 0}, Until: Version{5, 16, 0}},
+	{Field: "Tracing.Misspelled", From: Version{5, 2, 0}, Until: Version{7, 1, 0}, Stable: recent,
+		Note: "7.0.13 has it; the stable levels are those that were looked at"},
+	{Field: "Tracing.DynamicEvents", From: Version{5, 0, 0}},
+	{Field: "Tracing.Append", From: Version{5, 4, 0}},
+	{Field: "Tracing.MatchCut", From: v30, Until: Version{7, 1, 0}, Stable: []Version{{6, 1, 192}, {6, 12, 107}},
+		Note: "5.10.262 and 6.8.1 have it, 7.2.12 has not; the stable levels are those that were looked at"},
+	{Field: "Tracing.RawCommand", From: Version{5, 12, 0}},
+	{Field: "Tracing.AutoNames", From: Version{6, 0, 0}},
+	{Field: "Tracing.GroupHyphen", From: Version{5, 17, 0}, Stable: []Version{{5, 15, 100}},
+		Note: "5.15.85 has it not, 5.15.100 has"},
+	{Field: "Tracing.LongEventName", From: v30, Until: Version{7, 2, 0},
+		Stable: []Version{{5, 4, 286}, {5, 10, 262}, {6, 1, 192}, {6, 12, 107}},
+		Note:   "6.8.1 has it, 7.2.12 has not; the stable levels are those that were looked at"},
+	{Field: "Tracing.MaxActive", From: Version{4, 12, 0}},
+	{Field: "Tracing.ReturnSuffix", From: Version{5, 10, 0}},
+	{Field: "Tracing.UniqueSymbols", From: Version{6, 7, 0}, Stable: uniques,
+		Note: "the symbols say; 5.15.100 and 5.10.223 have it not, 5.4.286, 5.10.262 and 6.6.9 have"},
+	{Field: "Tracing.UniqueFirst", From: Version{6, 9, 0}, Note: "6.8.1 has it not, 6.12.107 has"},
+	{Field: "Tracing.RefuseOpenEnd", From: Version{6, 1, 0}},
+	{Field: "Tracing.Types", Value: Types49, From: Version{4, 9, 0}, Until: Version{4, 20, 0}},
+	{Field: "Tracing.Types", Value: Types58, From: Version{4, 20, 0}, Until: Version{6, 2, 0}, Note: "ustring from 5.3 on"},
+	{Field: "Tracing.Types", Value: Types61, From: Version{6, 2, 0}, Until: Version{6, 3, 0}, Stable: []Version{{6, 1, 1}},
+		Note: "6.1.192 has it; the level was not narrowed down"},
+	{Field: "Tracing.Types", Value: Types612, From: Version{6, 3, 0}},
+	{Field: "Tracing.CommFetch", From: Version{4, 8, 0}},
+	{Field: "Tracing.ArgFetch", From: Version{4, 20, 0}, Note: "user memory from 5.3 on, immediates from 5.4 on"},
+	{Field: "Tracing.CommUpper", From: Version{6, 0, 0}, Stable: []Version{{5, 4, 212}, {5, 10, 138}, {5, 15, 63}, {5, 19, 4}},
+		Note: "the levels follow from the date of the change; seen in 5.4.286 and 5.15.85"},
+	{Field: "Tracing.LoneQuote", From: Version{5, 4, 0}, Until: Version{7, 1, 0}, Stable: recent,
+		Note: "6.8.1 has it, 7.2.12 has not; the stable levels are those that were looked at"},
+	{Field: "Tracing.BTFArgs", From: Version{6, 5, 0}, Note: "members of structures from 6.6 on"},
+	{Field: "Tracing.StarRefused", From: Version{7, 3, 0}, Stable: []Version{{6, 12, 115}, {7, 2, 13}}},
+	{Field: "Tracing.CountArgs", From: Version{6, 12, 0}, Note: "6.8.1 has it not, 6.12.107 has"},
+	{Field: "Tracing.CountArgsLogged", From: Version{6, 14, 0}, Note: "6.12.117 has it not, 6.16.12 has"},
+	{Field: "Tracing.MaxArgText", Value: 63, From: v30, Until: Version{7, 3, 0}},
+	{Field: "Tracing.MaxArgText", Value: 255, From: Version{7, 3, 0}, Note: "7.2.12 has 63, 7.3.4 has 255"},
+	{Field: "Tracing.LongArgE2BIG", From: Version{6, 12, 0}, Note: "6.8.1 has it not, 6.12.107 has"},
+	{Field: "Tracing.StringTypeLogged", From: Version{6, 8, 0}, Note: "6.6.9 has it not, 6.8.1 has"},
+	{Field: "Tracing.MaxRecord", Value: 3072, From: Version{7, 0, 0}, Stable: recent,
+		Note: "6.19.14 has it not, 7.0.13 has; the stable levels are those that were looked at"},
+	{Field: "Tracing.BareArrays", From: Version{5, 16, 0}, Note: "5.10 has it not, 6.1 has"},
+	{Field: "Tracing.MigrateDisable", From: Version{5, 14, 0}, Note: "5.10 has it not, 5.15.85 has"},
+	{Field: "Tracing.SanitizeStar", From: Version{6, 7, 0}, Note: "6.1 has it not, 6.12 has"},
+	{Field: "Tracing.VmlinuxHidesModules", From: Version{7, 2, 0}, Note: "6.12 has it not, 7.2.12 has"},
+	{Field: "Tracing.Typecasts", From: Version{7, 3, 0},
+		Note: "typecasts, $current, this_cpu_ptr, this_cpu_read and at most 8 levels: 7.2.12 has them not, 7.3.4 has"},
+}
