@@ -15,3 +15,13 @@ func PreemptCount(lookup func(name string) []Symbol) (at x86.Addr, ok bool) {
 	}
 	return 0, false
 }
+
+// CurrentTask finds the per-CPU pointer to the current task, as PreemptCount does.
+func CurrentTask(lookup func(name string) []Symbol) (at x86.Addr, ok bool) {
+	for _, name := range []string{"current_task", "pcpu_hot"} {
+		if s := lookup(name); len(s) > 0 {
+			return s[0].Addr, true
+		}
+	}
+	return 0, false
+}

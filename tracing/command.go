@@ -122,9 +122,9 @@ func (t *Tracing) parsePattern(words []string) (p pattern, err error) {
 	return p, nil
 }
 
-// match is trace_kprobe_match. A deletion compares "name=text", but no more of
-// it than the kernel's buffer holds.
-func (p *pattern) match(d *definition.Definition) bool {
+// match is trace_kprobe_match. A deletion compares "name=text", with cut no more
+// of it than the kernel's buffer holds.
+func (p *pattern) match(d *definition.Definition, cut bool) bool {
 	if p.event != "" && p.event != d.Event || !p.anyGroup && p.group != d.Group {
 		return false
 	}
@@ -136,7 +136,10 @@ func (p *pattern) match(d *definition.Definition) bool {
 	}
 	for i, want := range p.rest[1:] {
 		have := d.Args[i].Name + "=" + d.Args[i].Text
-		if want != have[:min(len(have), maxMatch)] {
+		if cut {
+			have = have[:min(len(have), maxMatch)]
+		}
+		if want != have {
 			return false
 		}
 	}
@@ -155,7 +158,7 @@ func (t *Tracing) deleteCommand(words []string) error {
 	}
 	err = errno.ENOENT
 	for _, tp := range slices.Clone(t.probes) {
-		if !p.match(tp.def) {
+		if !p.match(tp.def, t.c.MatchCut) {
 			continue
 		}
 		if err = t.release(tp); err != nil {

@@ -23,6 +23,9 @@ func (t *Tracing) logError(l *errorLog, err error) {
 	var f *filter.Error
 	switch {
 	case errors.As(err, &e) && e.ID != definition.NotLogged:
+		if e.Earlier != nil {
+			t.logError(l, e.Earlier)
+		}
 		l.add(t, "trace_kprobe: error", e.ID.Text(t.c), e.Command(), e.Column)
 	case errors.As(err, &f) && f.Msg == "":
 		l.add(t, filter.Prefix+": error", filter.NoDetail, f.Text, 0)

@@ -95,7 +95,7 @@ func (r *recorder) argument(code []definition.Op, dest int) {
 }
 
 func isDeref(op *definition.Op) bool {
-	return op.Code == definition.OpDeref || op.Code == definition.OpUDeref
+	return op.Code == definition.OpDeref || op.Code == definition.OpUDeref || op.Code == definition.OpPerCPU
 }
 
 func isText(op *definition.Op) bool {
@@ -127,6 +127,8 @@ func (r *recorder) load(op *definition.Op) uint64 {
 		return r.regs.AX
 	case definition.OpImm:
 		return op.Imm
+	case definition.OpCurrent:
+		return r.t.currentTask()
 	case definition.OpArg:
 		return r.t.argument(r.regs, op.Param)
 	case definition.OpEntryData:
@@ -206,6 +208,15 @@ func (t *Tracing) argument(regs *x86.PtRegs, n int) uint64 {
 	return t.stackWord(regs, n-5)
 }
 
+// currentTask is the address of the task_struct that the CPU's variable has, 0
+// where there is none.
+func (t *Tracing) currentTask() uint64 {
+	if t.taskAt == 0 || !t.read(uint64(t.m.GSBase(t.m.CPU())+t.taskAt), t.word[:], false) {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(t.word[:])
+}
+
 // stackWord is a word of the stack, 0 where that is not the task's stack.
 func (t *Tracing) stackWord(regs *x86.PtRegs, n int) uint64 {
 	at := regs.SP + 8*uint64(n)
@@ -226,6 +237,9 @@ func (t *Tracing) read(addr uint64, b []byte, user bool) bool {
 }
 
 func (r *recorder) deref(op *definition.Op, val uint64) (uint64, bool) {
+	if op.Code == definition.OpPerCPU {
+		return val + uint64(r.t.m.GSBase(r.t.m.CPU())), true
+	}
 	at, user := val+uint64(op.Offset), op.Code == definition.OpUDeref
 	ok := r.t.read(at, r.t.word[:], user)
 	if !ok {

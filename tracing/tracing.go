@@ -94,6 +94,8 @@ type Tracing struct {
 	tracer tracer
 	// preempt is where a CPU's preempt count is, from its GS base; 0: nowhere.
 	preempt x86.Addr
+	// taskAt is where a CPU's pointer to its task is, likewise.
+	taskAt x86.Addr
 	// notrace: functions without an ftrace site cannot be probed by events.
 	notrace bool
 }
@@ -115,6 +117,7 @@ func New(k *kprobes.Kprobes, m Machine, o *Options) (*Tracing, error) {
 	}
 	t.comms.init()
 	t.preempt, _ = kimage.PreemptCount(k.View().Lookup)
+	t.taskAt, _ = kimage.CurrentTask(k.View().Lookup)
 	_, sites := k.View().SiteIn(kimage.SiteFtrace, x86.Range{End: ^x86.Addr(0)})
 	t.notrace = sites && p.Check.FtraceSites
 	t.memory.left = t.o.Memory

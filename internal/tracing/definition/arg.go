@@ -38,7 +38,6 @@ func (a *Arg) Decl() string {
 const (
 	maxArgs     = 128 // MAX_TRACE_ARGS
 	maxArgName  = 32  // MAX_ARG_NAME_LEN
-	maxArgText  = 63  // MAX_ARGSTR_LEN
 	maxArrayLen = 64  // MAX_ARRAY_LEN
 )
 
@@ -89,9 +88,9 @@ func (p *parser) defaultName(word string, i int) string {
 // size what the record holds so far (traceprobe_parse_probe_arg_body).
 func (p *parser) body(text string, offs, size int) (*Arg, error) {
 	switch {
-	case len(text) > maxArgText && p.c.LongArgE2BIG:
+	case len(text) > p.c.MaxArgText && p.c.LongArgE2BIG:
 		return nil, &fault{ArgTooLong, errno.E2BIG, offs}
-	case len(text) > maxArgText:
+	case len(text) > p.c.MaxArgText:
 		return nil, bad(offs, ArgTooLong)
 	case text == "":
 		return nil, bad(offs, NoArgBody)

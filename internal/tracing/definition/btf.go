@@ -21,8 +21,12 @@ func (x *context) expand(args []string) ([]string, error) {
 	}
 	x.asked = true
 	if !x.hasProto || len(x.proto.Params) == 0 {
-		if star >= 0 && x.c.StarRefused {
-			return nil, x.at(star, &fault{NosupBTFArg, errno.EOPNOTSUPP, 0})
+		if star >= 0 {
+			f := x.at(star, &fault{NosupBTFArg, errno.EOPNOTSUPP, 0})
+			if x.c.StarRefused {
+				return nil, f
+			}
+			x.noted = f
 		}
 		return args, nil
 	}
@@ -30,7 +34,7 @@ func (x *context) expand(args []string) ([]string, error) {
 }
 
 // at makes a refusal at argument number i.
-func (x *context) at(i int, f *fault) error { return Refuse(x.words, i+2, f.offset, f.id, f.errno) }
+func (x *context) at(i int, f *fault) *Error { return Refuse(x.words, i+2, f.offset, f.id, f.errno) }
 
 // findArgs looks for words that begin with $arg: star is the index of $arg*;
 // any says whether there is such a word at all.

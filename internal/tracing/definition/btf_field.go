@@ -96,29 +96,54 @@ func splitField(text string, offs int) (name, field string, s step, err error) {
 // fields follows fields from a pointer: every arrow is a dereference, dots add
 // offsets to it (parse_btf_field).
 func (p *parser) fields(text string, c CType, offs int) error {
-	for how := stepArrow; how != stepNone; {
-		target, ok := c.Target()
-		if !ok {
-			return bad(offs, NoPtrStrct)
+	target, ok := c.Target()
+	if !ok {
+		return bad(offs, NoPtrStrct)
+	}
+	return p.members(text, target, 0, offs)
+}
+
+// members follows fields from the address of a structure, less back bytes.
+func (p *parser) members(text string, c CType, back, offs int) error {
+	for {
+		m, next, after, err := dotted(c, text, offs)
+		p.reached = after
+		if err != nil {
+			return err
 		}
-		c = target
-		place, bits := 0, 0
-		for how = stepDot; how == stepDot; {
-			m, next, after, err := nextMember(c, text, offs)
-			if err != nil {
-				return err
-			}
-			place, bits, c = place+m.Offset, m.Bits, m.Type
-			offs, text, how = after, next.field, next.step
-			p.reached = offs
-		}
+		offs = after
 		if !p.code.next() {
 			return bad(offs, TooManyOps)
 		}
-		*p.code.op() = Op{Code: OpDeref, Offset: int64(place / 8)}
-		p.last = &typed{c: c, off: place % 8, bits: bits}
+		*p.code.op() = Op{Code: OpDeref, Offset: int64(m.Offset/8 - back)}
+		p.last = &typed{c: m.Type, off: m.Offset % 8, bits: m.Bits}
+		if next.step == stepNone {
+			return nil
+		}
+		target, ok := m.Type.Target()
+		if !ok {
+			return bad(offs, NoPtrStrct)
+		}
+		c, text, back = target, next.field, 0
 	}
-	return nil
+}
+
+// dotted finds the member that name.name.name leads to, with its offset from
+// the structure's start; r is what follows after an arrow, and after its place.
+func dotted(c CType, text string, offs int) (m Member, r rest, after int, err error) {
+	place := 0
+	for {
+		m, r, after, err = nextMember(c, text, offs)
+		if err != nil {
+			return m, r, offs, err
+		}
+		place += m.Offset
+		m.Offset, offs = place, after
+		if r.step != stepDot {
+			return m, r, after, nil
+		}
+		c, text = m.Type, r.field
+	}
 }
 
 // rest is the fields that follow a member.

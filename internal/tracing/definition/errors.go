@@ -79,6 +79,12 @@ const (
 	BadBTFTid
 	BadType4Str
 	NeedStringType
+	TooManyArgs
+	TooManyNested
+	TypecastBadArrow
+	TypecastNotAligned
+	TypecastReqField
+	TypecastSymOffset
 	numIDs
 )
 
@@ -147,6 +153,13 @@ var texts = [numIDs]string{
 	BadBTFTid:      "Failed to get BTF type info.",
 	BadType4Str:    "This type does not fit for string.",
 	NeedStringType: "$comm and immediate-string only accepts string type",
+	TooManyArgs:    "Too many arguments are specified",
+
+	TooManyNested:      "Too many nested typecasts/dereferences",
+	TypecastBadArrow:   "Typecast field option does not support -> operator",
+	TypecastNotAligned: "Typecast field option is not byte-aligned",
+	TypecastReqField:   "Typecast requires a field access",
+	TypecastSymOffset:  "@SYM+/-OFFSET with typecast needs parentheses",
 }
 
 // Text is the message in the words of a release; empty for NotLogged.
@@ -156,6 +169,8 @@ func (id ID) Text(c *profile.Tracing) string {
 		return "Invalid $-valiable specified"
 	case id == MaxactNoKprobe && c.BTFArgs:
 		return "Maxactive is only for function exit"
+	case id == FileOnKprobe && c.Typecasts:
+		return "File offset is not available for kernel probes"
 	}
 	return texts[id]
 }
@@ -170,6 +185,8 @@ type Error struct {
 	// Column is where the caret stands, counted from 0 in the words joined by
 	// single spaces; one more than their length is possible.
 	Column int
+	// Earlier is what error_log says before it, nil for nothing.
+	Earlier *Error
 	// Cause is why the probe could not be planted, where that is the reason.
 	Cause error
 }

@@ -67,7 +67,18 @@ var (
 			"dentry": {Type: &fakeType{target: dentry}, Offset: 64},
 		}}, Offset: 128},
 	}}
+	mm   = &fakeType{members: map[string]definition.Member{"flags": {Type: longType, Offset: 128}}}
+	task = &fakeType{members: map[string]definition.Member{
+		"pid": {Type: intType, Offset: 32},
+		"mm":  {Type: &fakeType{target: mm}, Offset: 64},
+		"bit": {Type: intType, Offset: 35, Bits: 1},
+	}}
 )
+
+// withoutTypes is a kernel of which no prototype is known.
+type withoutTypes struct{ fakeKernel }
+
+func (withoutTypes) Proto(string) (definition.Proto, bool) { return definition.Proto{}, false }
 
 func (fakeKernel) Proto(symbol string) (definition.Proto, bool) {
 	if symbol != "fn" {
@@ -80,6 +91,6 @@ func (fakeKernel) Proto(symbol string) (definition.Proto, bool) {
 func (fakeKernel) TypeByID(id int) (definition.CType, bool) { return charType, id == 8 }
 
 func (fakeKernel) Struct(name string) (definition.CType, bool) {
-	t, ok := map[string]*fakeType{"file": file, "dentry": dentry}[name]
+	t, ok := map[string]*fakeType{"file": file, "dentry": dentry, "task_struct": task, "mm_struct": mm}[name]
 	return t, ok
 }

@@ -19,6 +19,8 @@ type parser struct {
 	// but the last (ctx->offset). Other releases put them at the expression's
 	// start.
 	reached int
+	// depth is how many expressions are open around the one that is being read.
+	depth int
 }
 
 // maxStack bounds $stackN and $argN (PARAM_MAX_STACK: THREAD_SIZE in words).
@@ -27,6 +29,9 @@ const maxStack = 2048
 // fetch reads a fetch expression, whose text begins offs bytes after the start
 // of its word, and appends its operations (parse_probe_arg).
 func (p *parser) fetch(text string, offs int) error {
+	if p.c.Typecasts && nests(text) {
+		return p.nested(text, offs)
+	}
 	var err error
 	switch first(text) {
 	case '$':
@@ -89,7 +94,9 @@ func (p *parser) variable(text string, offs int) error {
 		return p.retval(text, offs)
 	case strings.HasPrefix(name, "stack"):
 		return p.stack(strings.TrimPrefix(name, "stack"), offs)
-	case p.c.ArgFetch && (name == "comm" || name == "COMM" && p.c.CommUpper):
+	case p.c.Typecasts && strings.HasPrefix(name, "current"):
+		return p.current(text, offs)
+	case p.c.CommFetch && (name == "comm" || name == "COMM" && p.c.CommUpper):
 		*op = Op{Code: OpComm}
 		return nil
 	case p.c.ArgFetch && strings.HasPrefix(name, "arg") && (p.entry || p.c.BTFArgs):

@@ -25,6 +25,8 @@ const (
 	OpArg
 	// OpEntryData loads what the argument number Param was at the entry.
 	OpEntryData
+	// OpCurrent loads the address of the task's task_struct.
+	OpCurrent
 	// OpSymbol names in Data the symbol whose address the next operation, an
 	// OpImm, gets.
 	OpSymbol
@@ -33,6 +35,9 @@ const (
 	// user memory.
 	OpDeref
 	OpUDeref
+	// OpPerCPU makes of the value, which is the address of a per-CPU variable,
+	// the address of this CPU's.
+	OpPerCPU
 
 	// OpStoreRaw stores Size bytes of the value; OpStoreMem and OpStoreUMem
 	// those at the value plus Offset.

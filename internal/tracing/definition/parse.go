@@ -56,6 +56,8 @@ type context struct {
 	// asked: the prototype was looked for already.
 	asked bool
 	k     Kernel
+	// noted is what is in error_log already.
+	noted *Error
 }
 
 // Words splits a line at white space (argv_split).
@@ -98,6 +100,15 @@ func located(words []string, word int, err error) error {
 	var f *fault
 	if errors.As(err, &f) {
 		return Refuse(words, word, f.offset, f.id, f.errno)
+	}
+	return err
+}
+
+// after puts what is in error_log already before a refusal.
+func (x *context) after(err error) error {
+	var e *Error
+	if errors.As(err, &e) {
+		e.Earlier = x.noted
 	}
 	return err
 }
@@ -286,7 +297,11 @@ func (x *context) arguments(d *Definition, k Kernel) error {
 	}
 	if len(args) > maxArgs {
 		if x.c.CountArgs {
-			return Refuse(x.words, 0, 0, NotLogged, errno.E2BIG)
+			id := NotLogged
+			if x.c.CountArgsLogged {
+				id = TooManyArgs
+			}
+			return Refuse(x.words, 2, 0, id, errno.E2BIG)
 		}
 		args = args[:maxArgs]
 	}
@@ -297,7 +312,7 @@ func (x *context) arguments(d *Definition, k Kernel) error {
 	for i, a := range args {
 		if err := p.field(d, a); err != nil {
 			// With expanded words the index is still that of the kernel's list.
-			return located(x.words, i+2, err)
+			return x.after(located(x.words, i+2, err))
 		}
 	}
 	return nil
