@@ -9,6 +9,7 @@ import (
 	"kprobelab/decoder"
 	"kprobelab/errno"
 	"kprobelab/profile"
+	"kprobelab/x86"
 )
 
 // rule is one field of the profile that an image's evidence can decide.
@@ -114,6 +115,18 @@ var rules = []rule{
 		look: lookIRQEntry("can_optimize", "arch_prepare_optimized_kprobe"), from: Coded,
 		get: func(c *profile.Config) bool { return c.Optimize.IRQEntryText },
 		set: func(c *profile.Config, on bool) { c.Optimize.IRQEntryText = on },
+	},
+	{
+		name: "Optimize.SSWord",
+		look: lookSSWord, from: Coded,
+		get: func(c *profile.Config) bool { return c.Optimize.SSWord },
+		set: func(c *profile.Config, on bool) { c.Optimize.SSWord = on },
+	},
+	{
+		name: "Kret.BlacklistSwitchTo",
+		look: lookSwitchTo, from: Coded,
+		get: func(c *profile.Config) bool { return c.Kret.BlacklistSwitchTo },
+		set: func(c *profile.Config, on bool) { c.Kret.BlacklistSwitchTo = on },
 	},
 	{
 		name: "Decoder.REX2",
@@ -283,6 +296,42 @@ func lookStepping(e *evidence) (bool, string, bool) {
 		return true, why, true
 	}
 	return false, "", false
+}
+
+// lookSSWord looks at what the detour buffer's template pushes first: the ss word, a
+// push of __KERNEL_DS, or rsp.
+func lookSSWord(e *evidence) (bool, string, bool) {
+	const template = "optprobe_template_entry"
+	a, ok := e.img.symbolAddr(template)
+	b := e.img.bytes(a, 2)
+	if !ok || b == nil {
+		return false, "", false
+	}
+	return bytes.Equal(b, []byte{0x6a, 0x18}), fmt.Sprintf("%s begins with % x", template, b), true
+}
+
+// lookSwitchTo looks for __switch_to in the list of what return probes refuse. The
+// list has the function's entry: a probe that is placed after an ENDBR is not on it.
+func lookSwitchTo(e *evidence) (bool, string, bool) {
+	const list, function = "kretprobe_blacklist", "__switch_to"
+	a, ok := e.img.symbolAddr(list)
+	b := e.img.bytes(a, 8)
+	if !ok || b == nil {
+		return false, "", false
+	}
+	name := e.img.bytes(x86.Addr(le.Uint64(b)), len(function)+1)
+	if string(name) != function+"\x00" {
+		return false, list + " has no " + function, true
+	}
+	entry, _ := e.img.symbolAddr(function)
+	if code := e.img.bytes(entry, 4); code == nil || isEndbr(code) {
+		return false, function + " begins with an ENDBR", code != nil
+	}
+	return true, list + " has " + function, true
+}
+
+func isEndbr(b []byte) bool {
+	return bytes.Equal(b, endbr64) || bytes.Equal(b, sealedNop4) || bytes.Equal(b, sealedNopl4)
 }
 
 func lookIndirectJumps(e *evidence) (bool, string, bool) {

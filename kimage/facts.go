@@ -335,8 +335,7 @@ func (e *evidence) functionsBeginWithEndbr() (on bool, why string, ok bool) {
 	for _, n := range []string{"register_kprobe", "kallsyms_lookup_name"} {
 		a, found := e.img.symbolAddr(n)
 		if b := e.img.bytes(a, 4); found && b != nil {
-			endbr := bytes.Equal(b, endbr64) || bytes.Equal(b, sealedNop4) || bytes.Equal(b, sealedNopl4)
-			return endbr, fmt.Sprintf("%s begins with % x", n, b), true
+			return isEndbr(b), fmt.Sprintf("%s begins with % x", n, b), true
 		}
 	}
 	return false, "", false

@@ -210,3 +210,37 @@ func TestRules(t *testing.T) {
 		}
 	}
 }
+
+// TestTemplateTellsTheFrame: the ss word is pushed first, where there is one.
+func TestTemplateTellsTheFrame(t *testing.T) {
+	for code, want := range map[string]string{"6a18 54 9c": "true", "54 9c 90 90": "false"} {
+		symbols := writeFile(t, "System.map", fmt.Appendf(nil, "%x T _text\n%x T optprobe_template_entry\n", uint64(testBase), uint64(testBase)))
+		img := openBytes(t, testELF(etExec, testSection{name: ".text", typ: 1, flags: shfAlloc | shfExec, addr: testBase, data: fromHex(t, code)}),
+			&Options{SystemMap: symbols, NoBoot: true})
+		require.Equal(t, want, fact(t, img, "Optimize.SSWord").Value)
+		require.Equal(t, Coded, fact(t, img, "Optimize.SSWord").From)
+		require.Equal(t, want == "true", img.Profile().Optimize.SSWord)
+	}
+}
+
+// TestListTellsSwitchTo: __switch_to is refused where it is in the list, and the
+// probe is placed at the address that the list has.
+func TestListTellsSwitchTo(t *testing.T) {
+	const data, name = testBase + 0x1000, testBase + 0x1010
+	for _, c := range []struct{ entry, name, want string }{
+		{"55 90 90 90", "__switch_to\x00", "true"},
+		{"f30f1efa", "__switch_to\x00", "false"},
+		{"0f1f40d6", "__switch_to\x00", "false"},
+		{"55 90 90 90", "other_name_\x00", "false"},
+		{"55 90 90 90", "__switch_to", "false"}, // not ended
+	} {
+		symbols := writeFile(t, "System.map", fmt.Appendf(nil, "%x T _text\n%x T __switch_to\n%x D kretprobe_blacklist\n",
+			uint64(testBase), uint64(testBase), uint64(data)))
+		list := append(le.AppendUint64(nil, uint64(name)), make([]byte, 8)...)
+		img := openBytes(t, testELF(etExec,
+			testSection{name: ".text", typ: 1, flags: shfAlloc | shfExec, addr: testBase, data: fromHex(t, c.entry)},
+			testSection{name: ".data", typ: 1, flags: shfAlloc, addr: data, data: append(list, c.name...)}),
+			&Options{SystemMap: symbols, NoBoot: true})
+		require.Equal(t, c.want, fact(t, img, "Kret.BlacklistSwitchTo").Value, c)
+	}
+}

@@ -29,12 +29,16 @@ func (k *Kernel) FindBug(addr x86.Addr) (bool, error) {
 // JumpLabelReserved asks jump_label_text_reserved: does a jump label lie in the
 // bytes from start to end, both included? It reads the whole table.
 func (k *Kernel) JumpLabelReserved(start, end x86.Addr) (bool, error) {
-	return k.truth("jump_label_text_reserved", uint64(start), uint64(end))
+	return k.whileBooting(func() (bool, error) {
+		return k.truth("jump_label_text_reserved", uint64(start), uint64(end))
+	})
 }
 
 // StaticCallReserved is JumpLabelReserved for static call sites.
 func (k *Kernel) StaticCallReserved(start, end x86.Addr) (bool, error) {
-	return k.truth("static_call_text_reserved", uint64(start), uint64(end))
+	return k.whileBooting(func() (bool, error) {
+		return k.truth("static_call_text_reserved", uint64(start), uint64(end))
+	})
 }
 
 // AlternativesReserved is JumpLabelReserved for lock prefixes that are still to be

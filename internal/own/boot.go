@@ -8,11 +8,20 @@ import "encoding/binary"
 // 3 later), and no less than what counts as running where the order is asked.
 const systemRunning = 3
 
-// boot sets what a booted kernel has in the variables that the questions depend
-// on: while the system boots, the text of init functions counts as text.
-func (k *Kernel) boot() {
+// setState sets what a booted kernel has in the variable that the questions depend
+// on: while the system boots, the text of init functions counts as text. An image
+// that has it in memory that is not writable keeps its own, which says booting.
+func (k *Kernel) setState(state uint32) {
 	if at := only(k.img.Lookup("system_state")); at != 0 {
-		// An image that has it in memory that is not writable keeps its own.
-		_ = k.m.WriteMem(at, binary.LittleEndian.AppendUint32(nil, systemRunning))
+		_ = k.m.WriteMem(at, binary.LittleEndian.AppendUint32(nil, state))
 	}
+}
+
+// whileBooting asks a question about the tables of patched sites. Their entries are
+// marked as init functions' until boot has looked at them (from 5.14 on), and those
+// are left out of the answer once the system is up.
+func (k *Kernel) whileBooting(ask func() (bool, error)) (bool, error) {
+	k.setState(0)
+	defer k.setState(systemRunning)
+	return ask()
 }

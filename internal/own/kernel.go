@@ -56,7 +56,7 @@ func (k *Kernel) prepare() (err error) {
 	if k.code, err = k.m.NewBuf(maxInsn); err != nil {
 		return err
 	}
-	k.boot()
+	k.setState(systemRunning)
 	k.clean, err = k.m.Snapshot()
 	return err
 }

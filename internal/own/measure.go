@@ -10,7 +10,7 @@ import (
 )
 
 // Version is that of the probe set: answers of another one are not comparable.
-const Version = 2
+const Version = 3
 
 // measureBudget is the budget of a question here, all of which are about a function
 // of a few hundred instructions.
@@ -19,7 +19,7 @@ const measureBudget = 3_000_000
 // asked are the functions that the answers depend on first of all.
 var asked = []string{
 	"insn_decode", "insn_init", "insn_get_length", "arch_adjust_kprobe_addr", "is_cfi_preamble_symbol", "can_probe",
-	"can_boost", "can_optimize", "kprobe_int3_handler", "kprobe_emulate_jcc", "kprobe_emulate_call",
+	"can_boost", "can_optimize", "kprobe_int3_handler", "kprobe_emulate_jcc", "kprobe_emulate_call", "register_kprobe", "register_kretprobe",
 }
 
 // probe asks for fields of the profile. It leaves out what the answers do not
@@ -69,7 +69,7 @@ func askable(img *kimage.Image) bool {
 // probes are all of them, in the order of the profile's fields.
 var probes = []probe{
 	(*measuring).decoder, (*measuring).resolve, (*measuring).address,
-	(*measuring).boundary, (*measuring).boost, (*measuring).hit, (*measuring).region,
+	(*measuring).boundary, (*measuring).boost, (*measuring).hit, (*measuring).region, (*measuring).register,
 }
 
 func (m *measuring) say(field string, value any, evidence string, args ...any) {

@@ -190,3 +190,37 @@ func TestOwnCanProbeAgreesWithTheBootedKernel(t *testing.T) {
 		})
 	}
 }
+
+// TestSitesAreReserved: each recorded kernel's own functions know the sites that
+// its tables have, and no other place.
+func TestSitesAreReserved(t *testing.T) {
+	for name := range oracle.Kernels {
+		t.Run(name, func(t *testing.T) {
+			img, err := kimage.Open(oracle.Image(t, name), nil)
+			require.NoError(t, err)
+			k := open(t, img)
+			for kind, ask := range map[kimage.SiteKind]func(x86.Addr, x86.Addr) (bool, error){
+				kimage.SiteJumpLabel: k.JumpLabelReserved, kimage.SiteStaticCall: k.StaticCallReserved,
+			} {
+				sites := img.Sites(kind)
+				for i := 0; i < len(sites); i += len(sites)/10 + 1 {
+					at := sites[i].Addr
+					on, err := ask(at, at)
+					require.NoError(t, err)
+					require.True(t, on, "%d: %s", kind, at)
+				}
+				can := img.Lookup("can_probe")[0].Addr
+				on, err := ask(can, can)
+				require.NoError(t, err)
+				require.False(t, on)
+			}
+			bug := img.BugTable()[7].Addr
+			on, err := k.FindBug(bug)
+			require.NoError(t, err)
+			require.True(t, on)
+			on, err = k.FindBug(bug + 1)
+			require.NoError(t, err)
+			require.False(t, on)
+		})
+	}
+}

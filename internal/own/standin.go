@@ -115,6 +115,7 @@ func (k *aided) stand() error {
 	if n == 0 {
 		return fmt.Errorf("kmalloc: %w", ErrNotThere)
 	}
+	k.setState(0) // see whileBooting; nothing else that is asked here depends on it
 	return k.keep()
 }
 
