@@ -24,6 +24,7 @@ Examples:
    kprobelab explain - vfs_read+0x16
    kprobelab scan /boot/vmlinuz
    echo vfs_read | kprobelab check - /boot/vmlinuz-*
+   kprobelab pack -o kernels /boot/vmlinuz-*
    kprobelab symbols /boot/vmlinuz 'vfs_*'
    kprobelab info /boot/vmlinuz
    source <(kprobelab completion bash)
@@ -45,7 +46,7 @@ func newApp(t *term) *cli.Command {
 		ErrWriter:   t.err,
 		Commands: []*cli.Command{
 			runCommand(t), mountCommand(t), sampleCommand(t), benchCommand(t), explainCommand(t), scanCommand(t), symbolsCommand(t), infoCommand(t), decodeCommand(t),
-			checkCommand(t), completionCommand(t), versionCommand(t),
+			checkCommand(t), packCommand(t), completionCommand(t), versionCommand(t),
 		},
 		Action: func(_ context.Context, c *cli.Command) error {
 			if c.Args().Present() {

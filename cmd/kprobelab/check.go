@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
+	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v3"
 
+	"kprobelab/internal/archive"
 	"kprobelab/internal/report"
 )
 
@@ -15,7 +19,7 @@ func checkCommand(t *term) *cli.Command {
 	return &cli.Command{
 		Name:      "check",
 		Usage:     "tell whether a tool's probes attach, and how they run, on several kernels",
-		ArgsUsage: "PROBES IMAGE...",
+		ArgsUsage: "PROBES [IMAGE...]",
 		Description: "PROBES is a compiled BPF object (its sections kprobe/, kretprobe/, kprobe.multi/,\n" +
 			"kretprobe.multi/, ksyscall/ and kretsyscall/), or text with a probe a line, - for standard\n" +
 			"input: SYM+OFF or an address, with %return after it for a return probe, as a module would\n" +
@@ -26,6 +30,9 @@ func checkCommand(t *term) *cli.Command {
 			"\"return too\": a return probe is accepted there; \"not by kprobe_events\": that, and a perf event,\n" +
 			"refuses what register_kprobe accepts, such as a function without an ftrace site. Definitions\n" +
 			"are read whole, names and arguments too; \"waits for a module\": nothing is there to be probed yet.\n" +
+			"--archive DIR asks every kernel that kprobelab pack has put there, in the order of their\n" +
+			"releases, beside the images; --release picks some. For these the text says for each probe\n" +
+			"from which kernel to which the answer is the same, and where a probe attached last.\n" +
 			"The exit code is 1 when any probe does not attach on any image, for a gate in CI.\n" +
 			imageHelp + "\n\n" +
 			examples(
@@ -33,23 +40,38 @@ func checkCommand(t *term) *cli.Command {
 				"kprobelab check tool.bpf.o vmlinuz-5.10 vmlinuz-6.1 vmlinuz-6.12",
 				"kprobelab check --json probes.txt vmlinuz | jq '.probes[] | select(.images[0].attaches | not)'",
 				"kprobelab check --tsv --cpu EPYC probes.txt vmlinuz",
+				"kprobelab check --archive kernels tool.bpf.o",
+				"kprobelab check --archive kernels --release '6.1.*' --release '6.12.*' --changed probes.txt",
+				"kprobelab check --archive kernels --format junit probes.txt > report.xml",
 			),
 		Flags: append([]cli.Flag{
-			&cli.BoolFlag{Name: "tsv", Usage: "a header, and a line for each probe and image"},
-			&cli.BoolFlag{Name: "json", Usage: "one JSON object: images, and probes with an answer for each image"},
+			&cli.StringFlag{Name: "archive", Usage: "ask the kernels in `DIR`, which kprobelab pack has made"},
+			&cli.StringSliceFlag{Name: "release", Usage: "of the archive, the releases that match `GLOB` (repeatable)"},
+			&cli.BoolFlag{Name: "changed", Usage: "with --archive: only the probes that some kernels answer differently"},
+			&cli.StringFlag{Name: "format", Usage: "`FORMAT`: " + strings.Join(checkFormats, ", ") + " (error lines that a CI host shows beside the list)"},
+			&cli.BoolFlag{Name: "tsv", Usage: "as --format tsv: a header, and a line for each probe and image"},
+			&cli.BoolFlag{Name: "json", Usage: "as --format json: one object with images, and probes with an answer for each image"},
 			decoderFlag("x86asm"),
 		}, imageFlags()...),
 		Action: func(_ context.Context, c *cli.Command) error { return t.differences(check(t, c)) },
 	}
 }
 
+// checkFormats are the forms of check's output.
+var checkFormats = []string{"text", "tsv", "json", "junit", "annotations"}
+
 func check(t *term, c *cli.Command) error {
-	if err := oneOf(c, "tsv", "json"); err != nil {
+	format, err := checkFormat(c)
+	if err != nil {
 		return err
 	}
 	args := c.Args().Slice()
-	if len(args) < 2 {
-		return usagef("check takes the probes and at least one image; try %s --help", c.FullName())
+	dir := c.String("archive")
+	switch {
+	case len(args) == 0, len(args) == 1 && dir == "":
+		return usagef("check takes the probes and at least one image, or --archive DIR; try %s --help", c.FullName())
+	case dir == "" && (c.IsSet("release") || c.Bool("changed")):
+		return usagef("--release and --changed go with --archive DIR")
 	}
 	probes, err := readProbes(args[0])
 	if err != nil {
@@ -63,12 +85,23 @@ func check(t *term, c *cli.Command) error {
 		}
 		r.Add(report.OfImage(img), probes)
 	}
+	if dir != "" {
+		if err := checkArchive(t, &r, dir, c.StringSlice("release"), probes); err != nil {
+			return err
+		}
+	}
 	write := r.WriteText
 	switch {
-	case c.Bool("json"):
+	case format == "json":
 		write = r.WriteJSON
-	case c.Bool("tsv"):
+	case format == "tsv":
 		write = r.WriteTSV
+	case format == "junit":
+		write = r.WriteJUnit
+	case format == "annotations":
+		write = func(w io.Writer) error { return r.WriteAnnotations(w, args[0]) }
+	case dir != "":
+		write = func(w io.Writer) error { return r.WriteRuns(w, c.Bool("changed")) }
 	}
 	if err := write(t.out); err != nil {
 		return err
@@ -80,6 +113,43 @@ func check(t *term, c *cli.Command) error {
 		return &failure{exitRefused, fmt.Errorf("%d probes do not attach", r.Refused)}
 	}
 	return nil
+}
+
+// checkFormat is the form that the flags ask for.
+func checkFormat(c *cli.Command) (string, error) {
+	asked := "text"
+	for i, name := range []string{"tsv", "json", "format"} {
+		for _, other := range []string{"tsv", "json", "format"}[:i] {
+			if err := oneOf(c, other, name); err != nil {
+				return "", err
+			}
+		}
+		if c.IsSet(name) {
+			if asked = name; name == "format" {
+				asked = c.String("format")
+			}
+		}
+	}
+	if !slices.Contains(checkFormats, asked) {
+		return "", usagef("--format takes %s, not %q", strings.Join(checkFormats, ", "), asked)
+	}
+	return asked, nil
+}
+
+// checkArchive adds a column for each kernel of an archive.
+func checkArchive(t *term, r *report.Check, dir string, releases []string, probes []report.Probe) error {
+	files, err := archive.List(dir, releases...)
+	switch {
+	case errors.Is(err, path.ErrBadPattern):
+		return usagef("--release: not a pattern: %w", err)
+	case errors.Is(err, archive.ErrNone):
+		return &failure{exitImage, err}
+	case err != nil:
+		return err
+	}
+	err = archive.Check(r, files, probes, func(n int) { t.progress("kernels", int64(n), int64(len(files))) })
+	t.progressDone()
+	return err
 }
 
 func readProbes(name string) (probes []report.Probe, err error) {

@@ -194,7 +194,7 @@ func (r *completion) flags(cmd *cli.Command, prefix string) {
 // argument completes what is no flag: the image, then the symbols' pattern.
 func (r *completion) argument(cmd *cli.Command, prefix string) {
 	switch {
-	case len(r.positional) == 0 && cmd.ArgsUsage != "", cmd.Name == "check":
+	case len(r.positional) == 0 && cmd.ArgsUsage != "", cmd.Name == "check", cmd.Name == "pack":
 		r.files()
 	case len(r.positional) == 1 && cmd.Name == "symbols":
 		r.symbols(prefix, "", "", func(kimage.Symbol) bool { return true })
@@ -247,7 +247,13 @@ func (r *completion) value(flag, typed string) {
 				r.offer(name, "")
 			}
 		}
-	case "append", "asm", "config", "image", "live-text", "module", "perfetto", "plot", "points", "symbols":
+	case "format":
+		for _, name := range checkFormats {
+			if strings.HasPrefix(name, typed) {
+				r.offer(name, "")
+			}
+		}
+	case "append", "archive", "asm", "config", "image", "live-text", "module", "output", "perfetto", "plot", "points", "symbols":
 		r.files()
 	}
 }

@@ -30,6 +30,11 @@ type CheckImage struct {
 	// Standing says how far the profile can be trusted (kimage's Standing).
 	Standing string `json:"standing"`
 	CPU      string `json:"cpu"`
+	// Distribution, Package and BuildID tell the kernels of an archive apart: who
+	// built it, its package's version, and the linker's id.
+	Distribution string `json:"distribution,omitempty"`
+	Package      string `json:"package,omitempty"`
+	BuildID      string `json:"build_id,omitempty"`
 }
 
 // CheckRow is one probe with its answer of each image, in their order.
@@ -109,6 +114,19 @@ func (c *Check) Add(kernel Kernel, probes []Probe) {
 			c.Refused++
 		}
 		c.Probes[i].Cells = append(c.Probes[i].Cells, cell)
+	}
+}
+
+// Join adds the columns of another Check of the same probes.
+func (c *Check) Join(o *Check) {
+	c.Images = append(c.Images, o.Images...)
+	c.Refused += o.Refused
+	if c.Probes == nil {
+		c.Probes = o.Probes
+		return
+	}
+	for i := range c.Probes {
+		c.Probes[i].Cells = append(c.Probes[i].Cells, o.Probes[i].Cells...)
 	}
 }
 

@@ -37,6 +37,8 @@ type Probe struct {
 	// Return asks for a return probe.
 	Return bool `json:"return"`
 	Via    Via  `json:"via"`
+	// Line is where it stands in a text, from 1 on; 0 in an object.
+	Line int `json:"line,omitempty"`
 	// place is SYM[+OFF], ADDR[+OFF] or, for ViaMulti, a pattern of functions.
 	place string
 	// words are a definition's for kprobe_events.
@@ -63,10 +65,12 @@ func ReadProbes(r io.Reader) ([]Probe, error) {
 	var list []Probe
 	lines := bufio.NewScanner(bytes.NewReader(b))
 	lines.Buffer(nil, maxLine)
-	for lines.Scan() {
+	for n := 1; lines.Scan(); n++ {
 		text, _, _ := strings.Cut(lines.Text(), "#")
 		if words := strings.Fields(text); len(words) > 0 {
-			list = append(list, textProbe(words))
+			p := textProbe(words)
+			p.Line = n
+			list = append(list, p)
 		}
 	}
 	if err := lines.Err(); err != nil {

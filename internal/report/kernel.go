@@ -1,8 +1,11 @@
 package report
 
 import (
+	"sync"
+
 	"kprobelab/kimage"
 	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/rule"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -78,6 +81,80 @@ func (s *scanner) verdict(p *probepoint.Point, step *kimage.Step) (string, error
 		return "", err
 	}
 	return row.runs(), nil
+}
+
+// EachVerdict calls emit with the verdict at every address of the text that a
+// symbol covers, from several goroutines at once, each with functions of its
+// own. progress, when not nil, is told how far it is, in bytes of code.
+func EachVerdict(img *kimage.Image, progress func(done, total int64), emit func(at x86.Addr, runs string, err error)) error {
+	s := NewScan(img)
+	functions, err := s.Functions()
+	if err != nil {
+		return err
+	}
+	var done, total int64
+	chunks := codeChunks(functions)
+	for _, c := range chunks {
+		total += c.size
+	}
+	scanners := sync.Pool{New: func() any { return s.scanner() }}
+	return inOrder(len(chunks), func(i int) int64 {
+		one := scanners.Get().(*scanner)
+		defer scanners.Put(one)
+		for _, sym := range functions[chunks[i].from:chunks[i].to] {
+			one.eachVerdict(sym, emit)
+		}
+		return chunks[i].size
+	}, func(_ int, size int64) error {
+		if done += size; progress != nil {
+			progress(done, total)
+		}
+		return nil
+	})
+}
+
+// insideInsn is the verdict where no instruction starts, one for all: a kernel has
+// ten million of them.
+var insideInsn = probepoint.Refuse(rule.NotBoundary, 0, "")
+
+// eachVerdict is the verdict at every address of a function.
+func (s *scanner) eachVerdict(sym kimage.Symbol, emit func(at x86.Addr, runs string, err error)) {
+	point := func(a x86.Addr) *probepoint.Point {
+		s.where = probepoint.Point{Addr: a, Symbol: sym, Offset: uint64(a.Sub(sym.Addr))}
+		return &s.where
+	}
+	at, end := sym.Addr, sym.Addr.Add(int64(sym.Size))
+	inside := func(to x86.Addr) {
+		for ; at < to && s.View.InText(at); at++ {
+			p, runs := point(at), ""
+			err := probepoint.CheckAddress(s.View, p, s.Profile)
+			switch {
+			case err != nil:
+			case p.Ftrace || !s.Profile.Check.Boundary:
+				runs, err = s.verdict(p, nil)
+			default:
+				err = insideInsn
+			}
+			emit(at, runs, err)
+		}
+	}
+	var padding error // the last verdict on an int3 of padding, of which there are millions
+	for step := range s.walk(sym) {
+		if inside(step.Addr); !s.View.InText(step.Addr) {
+			return
+		}
+		runs, err := "", padding
+		p := point(step.Addr)
+		if !step.IsPadding() || !step.AfterInt3 || padding == nil || probepoint.CheckAddress(s.View, p, s.Profile) != nil || p.Ftrace {
+			runs, err = s.verdict(p, step)
+		}
+		if padding = nil; step.IsPadding() && step.AfterInt3 {
+			padding = err
+		}
+		emit(step.Addr, runs, err)
+		at = step.Addr + 1
+	}
+	inside(end)
 }
 
 // runs is how an accepted probe runs.

@@ -16,8 +16,9 @@ import (
 // module's freed init section, else EINVAL.
 func Check(v kimage.View, p *Point, c *profile.Config) error { return check(v, p, nil, c) }
 
-// check is Check; s, when not nil, is the walk's step at the point.
-func check(v kimage.View, p *Point, s *kimage.Step, c *profile.Config) error {
+// CheckAddress is Check without the question whether an instruction starts at the
+// address.
+func CheckAddress(v kimage.View, p *Point, c *profile.Config) error {
 	if err := checkFtrace(v, p, c); err != nil {
 		return err
 	}
@@ -25,6 +26,14 @@ func check(v kimage.View, p *Point, s *kimage.Step, c *profile.Config) error {
 		if k.applies(c) && k.refuses(v, p, c) {
 			return RefuseAs(k.errnoIn(c), k.rule, p.Addr, p.String())
 		}
+	}
+	return nil
+}
+
+// check is Check; s, when not nil, is the walk's step at the point.
+func check(v kimage.View, p *Point, s *kimage.Step, c *profile.Config) error {
+	if err := CheckAddress(v, p, c); err != nil {
+		return err
 	}
 	switch {
 	case p.Ftrace: // the function tracer needs no instruction and no slot

@@ -19,7 +19,7 @@ var order = [][]string{
 	{"optimizer"},
 	{"kprobes/probepoint", "internal/tracing/definition"},
 	{"internal/report", "kprobes"},
-	{"internal/tracing/event", "internal/tracing/ring", "internal/guestfast"},
+	{"internal/tracing/event", "internal/tracing/ring", "internal/guestfast", "internal/archive"},
 	{"internal/tracing/filter"},
 	{"internal/tracing/trigger"},
 	{"tracing"},

@@ -20,7 +20,7 @@ func (x *context) expand(args []string) ([]string, error) {
 		return args, err
 	}
 	x.asked = true
-	if !x.hasProto || len(x.proto.Params) == 0 {
+	if !x.prototyped() || len(x.proto.Params) == 0 {
 		if star >= 0 {
 			f := x.at(star, &fault{NosupBTFArg, errno.EOPNOTSUPP, 0})
 			if x.c.StarRefused {

@@ -48,16 +48,16 @@ func (p *parser) loadTyped(name string, fields bool, offs, after int) (CType, er
 		*p.code.op() = Op{Code: OpRetval}
 		p.asked = true
 		switch {
-		case p.hasProto && p.proto.Ret == nil:
+		case p.prototyped() && p.proto.Ret == nil:
 			return nil, &fault{NoRetval, errno.ENOENT, offs}
-		case p.hasProto:
+		case p.prototyped():
 			return p.proto.Ret, nil
 		case fields:
 			return nil, &fault{NoBTFEntry, errno.ENOENT, after}
 		}
 		return nil, nil
 	}
-	if !p.hasProto || len(p.proto.Params) == 0 && !p.asked {
+	if !p.prototyped() || len(p.proto.Params) == 0 && !p.asked {
 		return nil, &fault{NoBTFEntry, errno.ENOENT, offs}
 	}
 	for i, param := range p.proto.Params {

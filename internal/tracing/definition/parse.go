@@ -53,6 +53,8 @@ type context struct {
 	entry, exit bool
 	proto       Proto
 	hasProto    bool
+	// findProto fills in both, and is nil once it has.
+	findProto func() (Proto, bool)
 	// asked: the prototype was looked for already.
 	asked bool
 	k     Kernel
@@ -194,9 +196,19 @@ func (d *Definition) symbol(x *context, k Kernel) error {
 		}
 	}
 	if x.c.BTFArgs {
-		x.proto, x.hasProto = k.Proto(d.Symbol)
+		x.findProto = func() (Proto, bool) { return k.Proto(d.Symbol) }
 	}
 	return nil
+}
+
+// prototyped reports whether BTF knows the function; its prototype is in x.proto then. BTF
+// is asked when an argument asks for it, for reading it takes long.
+func (x *context) prototyped() bool {
+	if x.findProto != nil {
+		x.proto, x.hasProto = x.findProto()
+		x.findProto = nil
+	}
+	return x.hasProto
 }
 
 // unique refuses a name that no symbol or several have.

@@ -1,0 +1,205 @@
+package archive
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"slices"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+
+	"kprobelab/internal/bounded"
+)
+
+// Suffix ends the name of every file of an archive.
+const Suffix = ".kpack"
+
+const (
+	magic = "kpblpack"
+	// version is the newest form of a file that this program reads, and the one
+	// that it writes.
+	version  = 1
+	fixedLen = len(magic) + 12
+)
+
+// The limits of a file and of its parts, in bytes. A kernel with four thousand
+// modules stays far below.
+const (
+	maxFile    = 256 << 20
+	maxHeader  = 1 << 20
+	maxSection = 256 << 20
+)
+
+// ErrFormat is a file that is damaged, or none of ours.
+var ErrFormat = errors.New("not a file that kprobelab pack has made, or a damaged one")
+
+// ErrNewer is a file in a form that came after this program.
+var ErrNewer = errors.New("made by a newer kprobelab")
+
+// ErrEntries: the file answers for the entries of functions only, and more was asked.
+var ErrEntries = errors.New("packed with --entries: it does not answer for probes inside functions, nor for definitions with arguments")
+
+func damaged(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrFormat, fmt.Sprintf(format, args...))
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Header says which kernel a file is of.
+type Header struct {
+	Release string `json:"release"`
+	// Distribution is who built it, in one word, and Package the version of its
+	// package; "" where the banner tells neither.
+	Distribution string `json:"distribution,omitempty"`
+	Package      string `json:"package,omitempty"`
+	// BuildID is the linker's, in hexadecimal, or where there is none a hash of
+	// the text with "text-" before it.
+	BuildID string `json:"build_id"`
+	CPU     string `json:"cpu"`
+	Profile string `json:"profile"`
+	// Standing is how sure the profile is (profile.Standing).
+	Standing string   `json:"standing,omitempty"`
+	Modules  []string `json:"modules,omitempty"`
+	// Entries: the file answers for the entries of functions only.
+	Entries bool `json:"entries,omitempty"`
+
+	Sections []sectionHead `json:"sections"`
+}
+
+type sectionHead struct {
+	Name   string `json:"name"`
+	Packed int    `json:"packed"`
+	Size   int    `json:"size"`
+	CRC    uint32 `json:"crc32c"`
+}
+
+// contents is a file that is being made.
+type contents struct {
+	header Header
+	body   []byte
+	enc    *zstd.Encoder
+}
+
+func newContents() (*contents, error) {
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false), zstd.WithWindowSize(8<<20))
+	return &contents{enc: enc}, err
+}
+
+func (c *contents) add(name string, data []byte) {
+	packed := c.enc.EncodeAll(data, nil)
+	c.header.Sections = append(c.header.Sections, sectionHead{name, len(packed), len(data), crc32.Checksum(packed, castagnoli)})
+	c.body = append(c.body, packed...)
+}
+
+// bytes is the whole file.
+func (c *contents) bytes() ([]byte, error) {
+	head, err := json.Marshal(&c.header)
+	if err != nil {
+		return nil, err
+	}
+	out := binary.LittleEndian.AppendUint32([]byte(magic), version)
+	out = binary.LittleEndian.AppendUint32(out, uint32(len(head)))
+	out = binary.LittleEndian.AppendUint32(out, crc32.Checksum(head, castagnoli))
+	return append(append(out, head...), c.body...), nil
+}
+
+// file is one that was read. Its sections are still packed.
+type file struct {
+	Header
+	packed map[string][]byte
+	size   map[string]int
+}
+
+// readFile reads a file's header and checks its sections. Errors of the content
+// are ErrFormat or ErrNewer, others the system's; each names the file.
+func readFile(name string) (*file, error) {
+	b, err := bounded.ReadFile(name, maxFile)
+	if err != nil {
+		return nil, err
+	}
+	f, err := parse(b)
+	if err != nil {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: err}
+	}
+	return f, nil
+}
+
+// parse takes a file apart. It keeps b.
+func parse(b []byte) (*file, error) {
+	if len(b) < fixedLen || !bytes.HasPrefix(b, []byte(magic)) {
+		return nil, damaged("it does not begin as one")
+	}
+	le := binary.LittleEndian
+	v, length, sum := le.Uint32(b[8:]), le.Uint32(b[12:]), le.Uint32(b[16:])
+	if v > version {
+		return nil, fmt.Errorf("%w: format %d, this one reads up to %d", ErrNewer, v, version)
+	}
+	b = b[fixedLen:]
+	switch {
+	case v == 0:
+		return nil, damaged("format 0")
+	case length > maxHeader || int(length) > len(b):
+		return nil, damaged("the file ends within its header")
+	case crc32.Checksum(b[:length], castagnoli) != sum:
+		return nil, damaged("the header's checksum is wrong")
+	}
+	f := &file{packed: map[string][]byte{}, size: map[string]int{}}
+	if err := json.Unmarshal(b[:length], &f.Header); err != nil {
+		return nil, damaged("header: %v", err)
+	}
+	b = b[length:]
+	for _, s := range f.Sections {
+		if s.Packed < 0 || s.Packed > len(b) || s.Size < 0 || s.Size > maxSection {
+			return nil, damaged("the file ends within its part %q", s.Name)
+		}
+		if crc32.Checksum(b[:s.Packed], castagnoli) != s.CRC {
+			return nil, damaged("the checksum of the part %q is wrong", s.Name)
+		}
+		f.packed[s.Name], f.size[s.Name] = b[:s.Packed], s.Size
+		b = b[s.Packed:]
+	}
+	if len(b) > 0 {
+		return nil, damaged("%d bytes follow its end", len(b))
+	}
+	return f, nil
+}
+
+// decoders are shared: each keeps a few hundred kB. They bound what a frame may
+// unpack to.
+var decoders = sync.Pool{New: func() any {
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxSection), zstd.WithDecoderMaxWindow(8<<20))
+	if err != nil {
+		panic("BUG: zstd: " + err.Error())
+	}
+	return d
+}}
+
+// section unpacks a section; nil where the file has none of that name.
+func (f *file) section(name string) ([]byte, error) {
+	packed, ok := f.packed[name]
+	if !ok {
+		return nil, nil
+	}
+	// The frame says its own size too: a header that tells less must not make room for more.
+	var h zstd.Header
+	if err := h.Decode(packed); err != nil || !h.HasFCS || h.FrameContentSize != uint64(f.size[name]) {
+		if f.size[name] > 0 || len(packed) > 64 {
+			return nil, damaged("the part %q is not as long as the header says", name)
+		}
+	}
+	d := decoders.Get().(*zstd.Decoder)
+	defer decoders.Put(d)
+	out, err := d.DecodeAll(packed, slices.Grow([]byte(nil), f.size[name]))
+	if err != nil {
+		return nil, damaged("part %q: %v", name, err)
+	}
+	if len(out) != f.size[name] {
+		return nil, damaged("the part %q is not as long as the header says", name)
+	}
+	return out, nil
+}

@@ -1,0 +1,256 @@
+package archive
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"kprobelab/internal/report"
+	"kprobelab/kimage"
+	"kprobelab/kprobes/probepoint"
+	"kprobelab/x86"
+)
+
+// ErrNoKernel is an image that is no kernel, or has no symbols.
+var ErrNoKernel = errors.New("only a kernel with symbols can be packed")
+
+// Packed is a kernel's file before it is written.
+type Packed struct {
+	Header
+	// Bytes is the whole file.
+	Bytes []byte
+}
+
+// Options says what goes into a file. The zero value: everything.
+type Options struct {
+	// Entries leaves out what only probes inside functions, and definitions with
+	// arguments, ask for: the file has a fifth of the size.
+	Entries bool
+	// Progress, when not nil, is told how far it is, in bytes of code.
+	Progress func(done, total int64)
+}
+
+// Pack answers for every point of an image and makes its file.
+func Pack(img *kimage.Image, o *Options) (*Packed, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	if img.Kind() != kimage.KindKernel || len(img.Symbols()) == 0 {
+		return nil, ErrNoKernel
+	}
+	c, err := newContents()
+	if err != nil {
+		return nil, err
+	}
+	defer c.enc.Close()
+	c.header = headerOf(img)
+	c.header.Entries = o.Entries
+
+	t := img.Table()
+	p := packer{img: img, kernel: report.OfImage(img), verdicts: newVerdicts()}
+	p.part = kernelPart{Banner: img.Banner(), Facts: img.Facts(), Traces: p.kernel.Traces()}
+	if p.part.Profile, err = json.Marshal(img.Profile()); err != nil {
+		return nil, err
+	}
+	var cols columns
+	for _, a := range append([]kimage.NameArea{t.Kernel}, t.Modules...) {
+		p.part.Areas = append(p.part.Areas, areaOf(&a))
+		cols.add(a.Symbols)
+	}
+	if !o.Entries {
+		if err := p.text(o.Progress); err != nil {
+			return nil, err
+		}
+	}
+	p.symbols()
+	p.sort()
+	if p.verdicts.tooMany {
+		return nil, errors.New("the kernel has more than 256 different answers")
+	}
+	p.part.Verdicts = p.verdicts.list
+	head, err := json.Marshal(&p.part)
+	if err != nil {
+		return nil, err
+	}
+	c.add("kernel", head)
+	c.add("names", cols.names)
+	c.add("addrs", cols.addrs)
+	c.add("sizes", cols.sizes)
+	c.add("kinds", cols.kinds)
+	c.add("marks", p.marks)
+	c.add("entries", p.entries)
+	if raw, modules := img.BTF(); len(raw) > 0 && !o.Entries {
+		c.add("types", packTypes(raw, modules))
+	}
+	for i := 0; i*window < len(p.bytes); i++ {
+		c.add(windowName(i), packWindow(p.bytes[i*window:min(len(p.bytes), (i+1)*window)]))
+	}
+	b, err := c.bytes()
+	return &Packed{c.header, b}, err
+}
+
+func headerOf(img *kimage.Image) Header {
+	h := Header{
+		Release: img.Fact("release").Value, CPU: img.Fact("CPU").Value, Profile: img.Profile().Name,
+		Standing: img.Standing(), Modules: img.Modules(), BuildID: img.BuildID(),
+	}
+	h.Distribution, h.Package = distribution(img.Banner(), h.Release)
+	if h.BuildID == "" {
+		sum := sha256.New()
+		for _, s := range img.Sections() {
+			if s.Exec && s.Module == "" {
+				sum.Write(s.Data)
+			}
+		}
+		h.BuildID = "text-" + hex.EncodeToString(sum.Sum(nil)[:20])
+	}
+	return h
+}
+
+// packer asks an image about all its points.
+type packer struct {
+	img      *kimage.Image
+	kernel   *report.ImageKernel
+	verdicts *verdicts
+	part     kernelPart
+	// bytes has the number of a verdict for each address of the text.
+	bytes          []byte
+	marks, entries []byte
+}
+
+// text fills in the verdicts of every address.
+func (p *packer) text(progress func(done, total int64)) error {
+	t := textsOf(p.part.Areas)
+	if t.len() > maxSection {
+		return errors.New("the kernel's text is too long")
+	}
+	p.bytes = make([]byte, t.len())
+	return report.EachVerdict(p.img, progress, func(a x86.Addr, runs string, err error) {
+		if off, ok := t.offset(a); ok {
+			p.bytes[off] = p.verdicts.of(runs, err)
+		}
+	})
+}
+
+// symbols fills in what belongs to symbols.
+func (p *packer) symbols() {
+	for _, s := range p.img.Symbols() {
+		mark, entry := headOf(p.img, s.Addr), byte(0)
+		if p.kernel.Traceable(s.Addr) {
+			mark |= markTraceable
+		}
+		if p.img.InText(s.Addr) {
+			entry = p.entry(s.Addr)
+		}
+		p.marks, p.entries = append(p.marks, mark), append(p.entries, entry)
+	}
+}
+
+// entry is the verdict of a probe at a symbol.
+func (p *packer) entry(a x86.Addr) byte {
+	pt, err := probepoint.Resolve(p.kernel, probepoint.Request{Addr: a}, p.img.Profile())
+	if err != nil {
+		return notBoundary // nobody comes to ask
+	}
+	return p.verdicts.of(p.kernel.Verdict(&pt))
+}
+
+// sort gives the verdicts that most addresses have the smallest numbers.
+func (p *packer) sort() {
+	var uses [256]int
+	for _, list := range [][]byte{p.bytes, p.entries} {
+		for _, v := range list {
+			uses[v]++
+		}
+	}
+	to := p.verdicts.byUse(&uses)
+	for _, list := range [][]byte{p.bytes, p.entries} {
+		for i, v := range list {
+			list[i] = to[v]
+		}
+	}
+}
+
+// FileName is the name of a kernel's file: two builds of one release have two names,
+// and so have texts that boot made for different processors.
+func (h *Header) FileName() string {
+	parts := []string{h.Release, strings.TrimPrefix(h.BuildID, "text-")[:8]}
+	if h.Release == "" {
+		parts[0] = "unknown"
+	}
+	if h.CPU != "" && h.CPU != kimage.DefaultCPU {
+		parts = append(parts, h.CPU)
+	}
+	name := strings.Join(parts, ".")
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || strings.ContainsRune("/\\:*?[]\"'<>|", r) {
+			return '_'
+		}
+		return r
+	}, name) + Suffix
+}
+
+// Write puts the file into a folder, at once and whole: another pack that writes the
+// same file at the same time does no harm. It returns the file's path.
+func (p *Packed) Write(dir string) (string, error) {
+	name := filepath.Join(dir, p.FileName())
+	f, err := os.CreateTemp(dir, ".pack-*")
+	if err != nil {
+		return "", err
+	}
+	defer os.Remove(f.Name()) // gone already where all went well
+	_, err = f.Write(p.Bytes)
+	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
+		return "", err
+	}
+	return name, os.Rename(f.Name(), name)
+}
+
+// distribution reads who built a kernel, and its package's version, from the banner
+// and the release.
+func distribution(banner, release string) (name, pkg string) {
+	for _, d := range distributions {
+		for _, word := range d.words {
+			in := banner
+			if strings.HasPrefix(word, ".") || strings.HasPrefix(word, "-") {
+				in = release
+			}
+			if _, after, ok := strings.Cut(in, word); ok {
+				if f := strings.Fields(after); strings.HasSuffix(word, "Debian ") && len(f) > 0 {
+					pkg = f[0]
+				}
+				return d.name, pkg
+			}
+		}
+	}
+	return "", ""
+}
+
+// distributions are told by a word of the banner or, with a dot or a dash before
+// it, of the release.
+var distributions = []struct {
+	name  string
+	words []string
+}{
+	{"Ubuntu", []string{"Ubuntu "}},
+	{"Amazon", []string{".amzn"}},
+	{"RHEL", []string{".el7", ".el8", ".el9", ".el10"}},
+	{"Fedora", []string{".fc"}},
+	{"openSUSE", []string{"(SUSE Linux)", "geeko@"}},
+	{"Arch", []string{"-arch"}},
+	{"Alpine", []string{"Alpine "}},
+	{"Android", []string{"-android"}},
+	{"Debian", []string{"SMP Debian ", "SMP PREEMPT_DYNAMIC Debian ", "SMP PREEMPT Debian ", "SMP PREEMPT_RT Debian "}},
+}
+
+// Kept is the file that Pack would make of an image, if it is there and can be read.
+func Kept(img *kimage.Image, o *Options, dir string) (string, bool) {
+	h := headerOf(img)
+	name := filepath.Join(dir, h.FileName())
+	f, err := readFile(name)
+	return name, err == nil && f.Entries == o.Entries
+}
