@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"kprobelab/internal/printable"
 	"kprobelab/x86"
 )
 
@@ -254,14 +255,15 @@ func (f *elfFile) nameSections(strndx uint32, names []uint32) error {
 // searched to its end for every symbol.
 const maxName = 4096
 
-// cstring is the NUL-terminated string at off, "" where there is none.
+// cstring is the NUL-terminated name at off, "" where there is none. It is made
+// printable: a name with a tab would forge the columns of a table.
 func cstring(s string, off uint32) string {
 	if uint64(off) >= uint64(len(s)) {
 		return ""
 	}
 	s = s[off:min(uint64(len(s)), uint64(off)+maxName)]
 	if i := strings.IndexByte(s, 0); i >= 0 {
-		return s[:i]
+		return printable.Name(s[:i])
 	}
 	return ""
 }

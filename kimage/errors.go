@@ -3,6 +3,8 @@ package kimage
 import (
 	"errors"
 	"fmt"
+
+	"kprobelab/internal/printable"
 )
 
 // ErrFormat is what every FormatError wraps: the file is not what it should
@@ -23,9 +25,9 @@ type FormatError struct {
 // Error is one line: file, offset, what was expected.
 func (e *FormatError) Error() string {
 	if e.Offset < 0 {
-		return fmt.Sprintf("%s: %s", e.File, e.Want)
+		return fmt.Sprintf("%s: %s", printable.Name(e.File), e.Want)
 	}
-	return fmt.Sprintf("%s: at offset %#x: %s", e.File, e.Offset, e.Want)
+	return fmt.Sprintf("%s: at offset %#x: %s", printable.Name(e.File), e.Offset, e.Want)
 }
 
 // Unwrap lets errors.Is find ErrFormat.

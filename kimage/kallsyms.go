@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 
+	"kprobelab/internal/printable"
 	"kprobelab/x86"
 )
 
@@ -264,7 +265,7 @@ func cutNames(arena string, ends []uint32) ([]Symbol, bool) {
 		if len(s) < 2 || !isLetter(s[0]) {
 			return nil, false
 		}
-		syms[i].Type, syms[i].Name = s[0], s[1:]
+		syms[i].Type, syms[i].Name = s[0], printable.Name(s[1:])
 		start = end
 	}
 	return syms, true

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"kprobelab/internal/printable"
 	"kprobelab/x86"
 )
 
@@ -43,7 +44,7 @@ func FromBytes(name string, b []byte, o *Options) (*Image, error) {
 
 // open makes the image of b, which it may keep and change.
 func open(name string, b []byte, o *Options) (*Image, error) {
-	img := &Image{name: name}
+	img := &Image{name: printable.Name(name)}
 	if o != nil {
 		img.opts = *o
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"kprobelab/internal/printable"
 	"kprobelab/x86"
 )
 
@@ -115,6 +116,7 @@ func parseMapLine(line string) (Symbol, bool) {
 		}
 		s.Module = mod[1 : len(mod)-1]
 	}
+	s.Name, s.Module = printable.Name(s.Name), printable.Name(s.Module)
 	return s, s.Name != ""
 }
 

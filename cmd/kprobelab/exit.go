@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 
 	"kprobelab/emu"
 	"kprobelab/internal/callsyntax"
+	"kprobelab/internal/printable"
 	"kprobelab/kimage"
 )
 
@@ -69,10 +71,20 @@ func (t *term) report(err error) int {
 		return exitOK
 	}
 	t.progressDone()
-	fmt.Fprintf(t.err, "%s %v\n", t.errStyle.red("kprobelab:"), err)
+	fmt.Fprintf(t.err, "%s %s\n", t.errStyle.red("kprobelab:"), withName(err))
 	var syntax *callsyntax.Error
 	if errors.As(err, &syntax) {
 		fmt.Fprintln(t.err, indent(syntax.Caret()))
 	}
 	return exitCode(err)
+}
+
+// withName is an error's text; a file's name in it cannot make lines of its own.
+func withName(err error) string {
+	text := err.Error()
+	var path *fs.PathError
+	if errors.As(err, &path) && path.Path != "" {
+		text = strings.ReplaceAll(text, path.Path, printable.Name(path.Path))
+	}
+	return text
 }

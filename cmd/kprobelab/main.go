@@ -26,7 +26,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		args = []string{"kprobelab"}
 	}
 	t := newTerm(stdout, stderr)
-	out := &latch{w: stdout}
+	out := &latch{w: t.out}
 	t.out = out
 	err := runApp(context.Background(), newApp(t), args)
 	if err == nil && out.err != nil {

@@ -8,11 +8,15 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 	xterm "golang.org/x/term"
+
+	"kprobelab/internal/printable"
 )
 
 // term is where the program talks to.
 type term struct {
-	out, err           io.Writer
+	out, err io.Writer
+	// bar draws on bare: the rest of what goes to err passes printable.Writer.
+	bare               io.Writer
 	outStyle, errStyle style
 	// errIsTerminal is whether progress is shown.
 	errIsTerminal bool
@@ -27,8 +31,9 @@ type term struct {
 
 func newTerm(stdout, stderr io.Writer) *term {
 	return &term{
-		out: stdout, err: stderr,
-		outStyle: style(coloured(stdout)), errStyle: style(coloured(stderr)),
+		out: &printable.Writer{W: stdout, Colour: coloured(stdout)}, outStyle: style(coloured(stdout)),
+		err: &printable.Writer{W: stderr, Colour: coloured(stderr)}, errStyle: style(coloured(stderr)),
+		bare:          stderr,
 		errIsTerminal: isTerminal(stderr),
 	}
 }
@@ -83,7 +88,7 @@ func (t *term) newBar(total int64) *progressbar.ProgressBar {
 	if total == 0 {
 		total = -1
 	}
-	return progressbar.NewOptions64(total, progressbar.OptionSetWriter(t.err),
+	return progressbar.NewOptions64(total, progressbar.OptionSetWriter(t.bare),
 		progressbar.OptionSetDescription(t.stage), progressbar.OptionShowBytes(true),
 		progressbar.OptionClearOnFinish(),
 		// The default would start a goroutine that does not end with the bar.

@@ -1,0 +1,129 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// tryOut is one case.
+type tryOut struct {
+	*attacker
+	rng    *rand.Rand
+	dir    string
+	kind   string
+	number int
+	bad    bool
+}
+
+// file writes a file of the case.
+func (c *tryOut) file(name string, b []byte) string {
+	path := filepath.Join(c.dir, name)
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		c.found("", err.Error())
+	}
+	return path
+}
+
+func (c *tryOut) found(command, what string) {
+	c.bad = true
+	_ = os.WriteFile(filepath.Join(c.dir, "finding"), []byte(command+"\n"+what+"\n"), 0o600)
+	c.tally.found(c.number, c.kind, what+"\n    "+command)
+}
+
+// keep holds the beginning of what is written to it, and looks at all of it.
+type keep struct {
+	b    bytes.Buffer
+	n    int64
+	seen []byte // control characters
+}
+
+const kept = 64 << 10
+
+func (k *keep) Write(b []byte) (int, error) {
+	k.n += int64(len(b))
+	k.b.Write(b[:min(len(b), kept-min(kept, k.b.Len()))])
+	for _, x := range b {
+		if (x < ' ' && x != '\n' && x != '\t' || x == 0x7f) && len(k.seen) < 8 {
+			k.seen = append(k.seen, x)
+		}
+	}
+	return len(b), nil
+}
+
+var crashed = regexp.MustCompile(`(?m)^(panic:|fatal error:|goroutine \d+|SIG[A-Z]+:|runtime:)|BUG:|runtime error|nil pointer`)
+
+// run runs the program, and judges how it ended.
+func (c *tryOut) run(stdin io.Reader, args ...string) {
+	ctx, cancel := context.WithTimeout(context.Background(), c.o.limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, c.program, args...)
+	cmd.Dir = c.dir
+	cmd.Stdin = stdin
+	var out, errs keep
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	cmd.WaitDelay = time.Second
+	began := time.Now()
+	err := cmd.Run()
+	took := time.Since(began)
+	command := "kprobelab " + quoted(args)
+	c.tally.ran(c.kind, took, usage(cmd), command)
+	if what := c.judge(cmd, err, took, &out, &errs); what != "" {
+		c.found(command, what)
+	}
+}
+
+func (c *tryOut) judge(cmd *exec.Cmd, err error, took time.Duration, out, errs *keep) string {
+	text := errs.b.String()
+	var exit *exec.ExitError
+	switch {
+	case took >= c.o.limit:
+		return fmt.Sprintf("still running after %s", c.o.limit)
+	case err != nil && !errors.As(err, &exit):
+		return err.Error()
+	case cmd.ProcessState.ExitCode() < 0 || cmd.ProcessState.ExitCode() > 5:
+		return fmt.Sprintf("%s: %s", cmd.ProcessState, first(text))
+	case crashed.MatchString(text):
+		return "crashed: " + first(text)
+	case exit != nil && strings.TrimSpace(text) == "":
+		return fmt.Sprintf("exit code %d without a word", exit.ExitCode())
+	case len(out.seen)+len(errs.seen) > 0:
+		return fmt.Sprintf("control characters on the terminal: %q%q", out.seen, errs.seen)
+	case usage(cmd) > c.o.memory:
+		return fmt.Sprintf("took %d MiB", usage(cmd)>>20)
+	}
+	return ""
+}
+
+// usage is the most memory that the program had, in bytes.
+func usage(cmd *exec.Cmd) int64 {
+	if r, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		return r.Maxrss << 10
+	}
+	return 0
+}
+
+func first(s string) string {
+	s, _, _ = strings.Cut(s, "\n")
+	return s
+}
+
+func quoted(args []string) string {
+	list := make([]string, len(args))
+	for i, a := range args {
+		list[i] = fmt.Sprintf("%q", a)
+	}
+	return strings.Join(list, " ")
+}

@@ -1,0 +1,154 @@
+//go:build linux
+
+// Command hostile attacks a kprobelab program as a hostile user would: with damaged
+// images, modules, configurations, live texts, symbol lists, lists of the
+// processor's features, and files that change while they are read; with odd guest
+// code; with random command lines; with operations on a mount. It prints how many
+// of each it tried, the most memory that one took and the longest, and fails where
+// one harmed the host: a crash, an exit code that is not documented, an error
+// without a sentence, a control character on the terminal, too much time or memory.
+//
+// It must not know how the program works, only how it is called.
+//
+//	hostile [-seed N] [-for TIME] [-only KIND] [-case N] bin/kprobelab [IMAGE...]
+//
+// The seed and its number decide a case, but for files that change and mounts,
+// where the host's scheduler has a part. A finding's files are kept, with the
+// command line.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+)
+
+type options struct {
+	seed   uint64
+	length time.Duration
+	only   string
+	one    int
+	limit  time.Duration
+	memory int64
+}
+
+func main() {
+	var o options
+	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().Unix()), "what decides every case")
+	flag.DurationVar(&o.length, "for", 10*time.Minute, "how long to go on")
+	flag.StringVar(&o.only, "only", "", "only cases of this `KIND`")
+	flag.IntVar(&o.one, "case", -1, "only the case of this `NUMBER`")
+	flag.DurationVar(&o.limit, "limit", 2*time.Minute, "the longest that a case may take")
+	flag.Int64Var(&o.memory, "memory", 2<<30, "the most `BYTES` that a case may take")
+	flag.Parse()
+	if flag.NArg() == 0 {
+		fmt.Fprintln(os.Stderr, "hostile: which program? hostile bin/kprobelab")
+		os.Exit(2)
+	}
+	n, err := attack(&o, flag.Arg(0), flag.Args()[1:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "hostile:", err)
+		os.Exit(2)
+	}
+	if n > 0 {
+		os.Exit(1)
+	}
+}
+
+// attack runs cases until the time is up, and returns the number of findings.
+func attack(o *options, program string, images []string) (int, error) {
+	program, err := filepath.Abs(program)
+	if err != nil {
+		return 0, err
+	}
+	dir, err := os.MkdirTemp("", "hostile-")
+	if err != nil {
+		return 0, err
+	}
+	a := &attacker{o: o, program: program, dir: dir, tally: newTally()}
+	if err := a.prepare(images); err != nil {
+		return 0, err
+	}
+	fmt.Printf("seed %d, for %s, in %s\n", o.seed, o.length, dir)
+	a.all()
+	a.tally.print(os.Stdout)
+	if a.tally.findings == 0 {
+		return 0, os.RemoveAll(dir)
+	}
+	return a.tally.findings, nil
+}
+
+type attacker struct {
+	o       *options
+	program string
+	dir     string
+	seeds   seeds
+	kinds   []kind
+	tally   *tally
+}
+
+// all lets as many workers as there are processors take the cases' numbers.
+func (a *attacker) all() {
+	end := time.Now().Add(a.o.length)
+	if a.o.one >= 0 {
+		a.one(a.o.one)
+		return
+	}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	number := 0
+	for range runtime.NumCPU() {
+		wg.Go(func() {
+			for time.Now().Before(end) {
+				mu.Lock()
+				n := number
+				number++
+				mu.Unlock()
+				a.one(n)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// one runs the case of that number in a folder of its own.
+func (a *attacker) one(n int) {
+	rng := rand.New(rand.NewPCG(a.o.seed, uint64(n)))
+	k := a.pick(rng)
+	if k == nil {
+		return
+	}
+	dir := filepath.Join(a.dir, fmt.Sprint(n))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		a.tally.found(n, k.name, err.Error())
+		return
+	}
+	c := &tryOut{attacker: a, rng: rng, dir: dir, kind: k.name, number: n}
+	k.run(c)
+	if !c.bad {
+		_ = os.RemoveAll(dir)
+	}
+}
+
+// pick draws a kind, each as often as its weight says.
+func (a *attacker) pick(rng *rand.Rand) *kind {
+	total := 0
+	for _, k := range a.kinds {
+		total += k.weight
+	}
+	at := rng.IntN(total)
+	for i := range a.kinds {
+		if at -= a.kinds[i].weight; at < 0 {
+			if a.o.only != "" && a.kinds[i].name != a.o.only {
+				return nil
+			}
+			return &a.kinds[i]
+		}
+	}
+	return nil
+}

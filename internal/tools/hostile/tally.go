@@ -1,0 +1,65 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// tally is what was tried and found.
+type tally struct {
+	mu       sync.Mutex
+	tried    map[string]int
+	memory   most[int64]
+	longest  most[time.Duration]
+	findings int
+}
+
+// most is the largest so far, and what it was.
+type most[T int64 | time.Duration] struct {
+	value T
+	what  string
+}
+
+func (m *most[T]) see(v T, what string) {
+	if v > m.value {
+		*m = most[T]{v, what}
+	}
+}
+
+func newTally() *tally { return &tally{tried: map[string]int{}} }
+
+func (t *tally) ran(kind string, took time.Duration, memory int64, command string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tried[kind]++
+	t.memory.see(memory, command)
+	t.longest.see(took, command)
+}
+
+func (t *tally) count(kind string, n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tried[kind] += n
+}
+
+func (t *tally) found(n int, kind, what string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.findings++
+	fmt.Printf("FOUND case %d, %s: %s\n", n, kind, what)
+}
+
+func (t *tally) print(w io.Writer) {
+	for _, k := range slices.Sorted(maps.Keys(t.tried)) {
+		fmt.Fprintf(w, "%8d  %s\n", t.tried[k], k)
+	}
+	fmt.Fprintf(w, "most memory  %d MiB: %s\n", t.memory.value>>20, t.memory.what)
+	fmt.Fprintf(w, "longest run  %s: %s\n", t.longest.value.Round(time.Millisecond), t.longest.what)
+	fmt.Fprintf(w, "%d findings\n", t.findings)
+}
