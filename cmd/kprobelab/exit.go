@@ -24,7 +24,7 @@ const (
 )
 
 const exitHelp = `Exit codes: 0 done; 1 the kernel refused a probe, or a call failed (a fault, the
-instruction budget, the timeout), or decoders that were compared differ; 2 wrong use: a flag, a
+instruction budget, the timeout), or what was compared differs; 2 wrong use: a flag, a
 call's syntax, its arguments; 3 a file cannot be read or is not what it should be; 4
 this build has no engine; 5 the engine itself failed, whatever it was asked to do.`
 

@@ -10,7 +10,7 @@ import (
 
 // engineMissing says what this build lacks and how to get it.
 var engineMissing error = &failure{exitNoEngine, errors.New(
-	"this build has no engine: run, mount, sample, bench and explain --walk need Unicorn, through cgo, on linux/amd64; " +
+	"this build has no engine: run, mount, sample, bench, selfcheck and explain --walk need Unicorn, through cgo, on linux/amd64; " +
 		"build with `make build` there (CGO_ENABLED=1); the other commands work here")}
 
 func engine() string { return "no engine in this build" }

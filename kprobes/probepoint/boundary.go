@@ -5,6 +5,7 @@ import (
 	"kprobelab/kimage"
 	"kprobelab/kprobes/rule"
 	"kprobelab/profile"
+	"kprobelab/x86"
 )
 
 // checkBoundary proves that decoding from the symbol's start reaches the
@@ -22,6 +23,14 @@ func checkBoundary(v kimage.View, p *Point, c *profile.Config) error {
 		}
 	}
 	return Refuse(rule.NotBoundary, p.Addr, p.String())
+}
+
+// Boundary makes the checks of can_probe alone, of an address wherever it is: may a
+// probe stand at it as far as its function's instructions say? The error is a
+// *Refusal.
+func Boundary(v kimage.View, at x86.Addr, c *profile.Config) error {
+	p := pointAt(v, at)
+	return checkBoundary(v, &p, c)
 }
 
 // checkStep is checkBoundary where the walk has reached the address.

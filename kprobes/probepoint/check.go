@@ -115,6 +115,21 @@ var gateArea = x86.Range{Start: 0xffffffffff600000, End: 0xffffffffff601000}
 
 func inGateArea(_ kimage.View, p *Point, _ *profile.Config) bool { return gateArea.Contains(p.Addr) }
 
+// Blacklisted is within_kprobe_blacklist of an address wherever it is.
+func Blacklisted(v kimage.View, at x86.Addr, c *profile.Config) bool {
+	p := pointAt(v, at)
+	return blacklisted(v, &p, c)
+}
+
+// pointAt is the point at an address, which is not resolved: it is not moved.
+func pointAt(v kimage.View, at x86.Addr) Point {
+	p := Point{Addr: at}
+	if sym, ok := v.SymbolAt(at); ok {
+		p.Symbol, p.Offset = sym, uint64(at.Sub(sym.Addr))
+	}
+	return p
+}
+
 // blacklisted is within_kprobe_blacklist: the address itself, or else, where
 // the covering symbol is a compiler-made clone ("foo.isra.0"), the address of
 // the symbol without the suffix.

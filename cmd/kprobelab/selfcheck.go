@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+
+	"github.com/urfave/cli/v3"
+)
+
+const selfcheckHelp = `Asks the image's own functions, which run on the engine without a boot, what the rules of
+this program answer too: whether an address is an instruction's start that may be probed
+(can_probe), in a jump label, a static call or a BUG, on the blacklist, how long an instruction is,
+whether it is boosted (can_boost), whether a jump may replace it (can_optimize). Where the two
+differ the rules are wrong about this kernel: each kind of difference is listed, with
+examples. The points are drawn: instructions, their insides, padding, functions' entries,
+places that the kernel patches. The same --seed draws the same points.
+
+What needs a booted kernel is not asked (ftrace sites, lock prefixes), and is named
+at the end; so is a function that is not there or does not answer.
+
+With --json every line is an object for a question: "function", "about", "asked", "differ",
+"silent" (not answered), "not_there", "examples".
+
+Exit code 1 means that something differs, 3 that the image answers nothing.
+
+`
+
+const defaultPoints = 1000
+
+func selfcheckCommand(t *term) *cli.Command {
+	return &cli.Command{
+		Name:      "selfcheck",
+		Usage:     "compare the rules with the image's own functions, at drawn points",
+		ArgsUsage: "[IMAGE]",
+		Description: selfcheckHelp + imageHelp + "\n\n" + examples(
+			"kprobelab selfcheck /boot/vmlinuz-6.1.0-18-amd64",
+			"kprobelab selfcheck --points 20000 --seed 7 vmlinuz",
+			"kprobelab selfcheck --kernel 6.1 vmlinuz-6.8.0     # what would be wrong by that profile",
+			"kprobelab selfcheck --json vmlinuz | jq 'select(.differ > 0)'",
+		),
+		Flags: append([]cli.Flag{
+			&cli.IntFlag{Name: "points", Value: defaultPoints, Usage: "draw this `NUMBER` of points"},
+			&cli.BoolFlag{Name: "all", Usage: "every instruction of the text instead: takes hours"},
+			&cli.Uint64Flag{Name: "seed", Value: 1, Usage: "`SEED` of what is drawn"},
+			&cli.BoolFlag{Name: "json", Usage: "one JSON object for each question"},
+		}, imageFlags()...),
+		Action: func(_ context.Context, c *cli.Command) error {
+			if err := atMost(c, 1); err != nil {
+				return err
+			}
+			if err := oneOf(c, "points", "all"); err != nil {
+				return err
+			}
+			if n := c.Int("points"); n < 1 || n > maxPoints {
+				return usagef("--points %d: there can be 1 to %d", n, maxPoints)
+			}
+			return runSelfcheck(t, c)
+		},
+	}
+}
+
+const maxPoints = 10_000_000

@@ -1,0 +1,51 @@
+//go:build cgo && linux && amd64
+
+package main
+
+import (
+	"fmt"
+
+	"github.com/urfave/cli/v3"
+
+	"kprobelab/internal/selfcheck"
+	"kprobelab/x86"
+)
+
+func runSelfcheck(t *term, c *cli.Command) error {
+	img, err := openImage(t, c, c.Args().First())
+	if err != nil {
+		return err
+	}
+	draw := func() []x86.Addr { return selfcheck.Draw(img, c.Int("points"), c.Uint64("seed")) }
+	if c.Bool("all") {
+		draw = func() []x86.Addr { return selfcheck.All(img) }
+	}
+	points := draw()
+	if len(points) == 0 {
+		return &failure{exitImage, fmt.Errorf("%s: there is no function in its text to draw points from", img.Name())}
+	}
+	to := t.out
+	if c.Bool("json") {
+		to = t.err
+	}
+	fmt.Fprintln(to, heading(c, img))
+	r, err := selfcheck.Check(img, points, func(done, total int64) { t.progress("selfcheck", done, total) })
+	t.progressDone()
+	if err != nil {
+		return machineError(img, err)
+	}
+	write := r.WriteText
+	if c.Bool("json") {
+		write = r.WriteJSON
+	}
+	if err := write(t.out); err != nil {
+		return err
+	}
+	switch {
+	case r.Asked() == 0:
+		return &failure{exitImage, fmt.Errorf("%s: the image answers nothing: %s", img.Name(), r.First())}
+	case r.Differ() > 0:
+		return &failure{exitRefused, fmt.Errorf("%s: %d of %d answers differ", img.Name(), r.Differ(), r.Asked())}
+	}
+	return nil
+}

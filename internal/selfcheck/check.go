@@ -1,0 +1,157 @@
+//go:build cgo && linux && amd64
+
+package selfcheck
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"kprobelab/decoder"
+	"kprobelab/internal/own"
+	"kprobelab/kimage"
+	"kprobelab/kprobes/probepoint"
+	"kprobelab/optimizer"
+	"kprobelab/profile"
+	"kprobelab/x86"
+)
+
+// patience is how many questions in a row a function may leave without an answer,
+// and tries how many in all, before it is asked no more: one that does not return
+// costs its whole budget each time.
+const (
+	patience = 3
+	tries    = 20
+)
+
+// workers is how many machines are asked at once. It is a constant, so that what
+// is found does not depend on the host.
+const workers = 2
+
+// Check asks the image and its rules at every point. progress, where not nil, is
+// told how many points are done. The error is the machine's.
+func Check(img *kimage.Image, points []x86.Addr, progress func(done, total int64)) (*Result, error) {
+	results, errs := make([]*Result, workers), make([]error, workers)
+	var done int64
+	var mu sync.Mutex
+	step := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if done++; progress != nil {
+			progress(done, int64(len(points)))
+		}
+	}
+	var wait sync.WaitGroup
+	for i := range workers {
+		wait.Go(func() {
+			part := points[i*len(points)/workers : (i+1)*len(points)/workers]
+			results[i], errs[i] = checkPart(img, part, step)
+		})
+	}
+	wait.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	all := newResult()
+	for _, r := range results {
+		all.add(r)
+	}
+	all.Points = len(points)
+	return all, nil
+}
+
+func checkPart(img *kimage.Image, points []x86.Addr, step func()) (*Result, error) {
+	k, err := own.Open(img)
+	if err != nil {
+		return nil, err
+	}
+	defer k.Close()
+	s := newAsker(img, k)
+	for _, a := range points {
+		s.at(a)
+		step()
+	}
+	return s.result, nil
+}
+
+// asker asks both, at one point after the other.
+type asker struct {
+	img     *kimage.Image
+	profile *profile.Config
+	opt     *optimizer.Scanner
+	// buffer is where copies would go.
+	buffer x86.Addr
+	k      *own.Kernel
+	result *Result
+
+	// code is what stands at the point. refusal is whether it is a boundary, once
+	// that is known.
+	code    []byte
+	known   bool
+	refusal error
+	// silent counts the questions in a row without an answer, by question.
+	silent []int
+}
+
+func newAsker(img *kimage.Image, k *own.Kernel) *asker {
+	return &asker{
+		img: img, profile: img.Profile(), buffer: img.ModuleEnd(), opt: optimizer.NewScannerAt(img, img.ModuleEnd(), img.Profile()),
+		k: k, result: newResult(), silent: make([]int, len(questions)),
+	}
+}
+
+func (s *asker) boundary(a x86.Addr) error {
+	if !s.known {
+		s.known, s.refusal = true, probepoint.Boundary(s.img, a, s.profile)
+	}
+	return s.refusal
+}
+
+// at asks all questions about one address.
+func (s *asker) at(a x86.Addr) {
+	code := make([]byte, decoder.MaxInsnSize)
+	s.code, s.known = code[:s.img.CodeAt(a, code)], false
+	for i := range questions {
+		s.ask(i, a)
+	}
+}
+
+func (s *asker) ask(i int, a x86.Addr) {
+	q, t := &questions[i], &s.result.Questions[i]
+	if t.GivenUp {
+		return
+	}
+	rules, rule, ok := q.rules(s, a)
+	if !ok {
+		return
+	}
+	got, err := q.own(s.k, s.code, a)
+	switch {
+	case errors.Is(err, own.ErrNotThere):
+		t.NotThere, t.GivenUp = true, true
+		return
+	case err != nil:
+		t.Silent++
+		s.silent[i]++
+		if t.Why == "" {
+			t.Why = fmt.Sprintf("at %s: %v", s.place(a), err)
+		}
+		t.GivenUp = s.silent[i] == patience || t.Silent == tries
+		return
+	}
+	s.silent[i] = 0
+	t.Asked++
+	if got != rules {
+		t.differ(Difference{Place: s.place(a), Addr: a, Rules: rules, Rule: rule, Own: got, Code: slices.Clone(s.code)})
+	}
+}
+
+// place is an address in words.
+func (s *asker) place(a x86.Addr) string {
+	sym, ok := s.img.SymbolAt(a)
+	if !ok {
+		return a.String()
+	}
+	return fmt.Sprintf("%s+%#x", sym.Name, uint64(a.Sub(sym.Addr)))
+}

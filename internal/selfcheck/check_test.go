@@ -1,0 +1,161 @@
+//go:build cgo && linux && amd64
+
+package selfcheck
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/internal/integration/oracle"
+	"kprobelab/kimage"
+	"kprobelab/profile"
+	"kprobelab/x86"
+)
+
+// TestImagesAgreeWithTheRules: on recorded kernels every question is answered by both,
+// and alike. Their boot was compared with the rules before.
+func TestImagesAgreeWithTheRules(t *testing.T) {
+	n := 240
+	if testing.Short() {
+		n = 40
+	}
+	for kernel := range oracle.Kernels {
+		t.Run(kernel, func(t *testing.T) {
+			img, err := kimage.Open(oracle.Image(t, kernel), nil)
+			require.NoError(t, err)
+			done := int64(0)
+			r, err := Check(img, Draw(img, n, 1), func(at, total int64) {
+				require.Equal(t, int64(n), total)
+				done = at
+			})
+			require.NoError(t, err)
+			require.Equal(t, int64(n), done)
+			require.Equal(t, n, r.Points)
+			var text bytes.Buffer
+			require.NoError(t, r.WriteText(&text))
+			require.Zero(t, r.Differ(), text.String())
+			for i := range r.Questions {
+				if q := &r.Questions[i]; !q.NotThere {
+					require.Positive(t, q.Asked, q.Function)
+				}
+			}
+		})
+	}
+}
+
+// TestWrongRulesShow: the rules of another release differ from the image, each kind
+// with its rule and examples.
+func TestWrongRulesShow(t *testing.T) {
+	p, ok := profile.Named("6.1")
+	require.True(t, ok)
+	img, err := kimage.Open(oracle.Image(t, "oracle612"), &kimage.Options{Profile: p})
+	require.NoError(t, err)
+	var points []x86.Addr
+	for _, a := range Draw(img, 4000, 1) { // those that 6.9 changed: shifts and others by a register
+		var b [2]byte
+		if img.CodeAt(a, b[:]); b[0] == 0xd1 || b[0] == 0xc1 || b[0] == 0x0f && b[1] == 0x0b {
+			points = append(points, a)
+		}
+	}
+	require.Greater(t, len(points), 10)
+	r, err := Check(img, points, nil)
+	require.NoError(t, err)
+	require.Positive(t, r.Differ())
+	var text bytes.Buffer
+	require.NoError(t, r.WriteText(&text))
+	require.Contains(t, text.String(), "can_boost: the image says yes, the rules no by NOT_BOOSTABLE; ")
+}
+
+const base x86.Addr = 0xffffffff81000000
+
+// written is an image whose functions are the given code.
+func written(t *testing.T, functions map[string]string) *kimage.Image {
+	t.Helper()
+	dir := t.TempDir()
+	text := bytes.Repeat([]byte{0xcc}, 64*len(functions))
+	symbols := fmt.Sprintf("%x T _text\n%x T _stext\n", uint64(base), uint64(base))
+	at := 0
+	for name, code := range functions {
+		b, err := hex.DecodeString(strings.ReplaceAll(code, " ", ""))
+		require.NoError(t, err)
+		copy(text[at:], b)
+		symbols += fmt.Sprintf("%x T %s\n", uint64(base)+uint64(at), name)
+		at += 64
+	}
+	symbols += fmt.Sprintf("%x T _etext\n", uint64(base)+uint64(at))
+	textFile, mapFile := filepath.Join(dir, "text"), filepath.Join(dir, "System.map")
+	require.NoError(t, os.WriteFile(textFile, text, 0o600))
+	require.NoError(t, os.WriteFile(mapFile, []byte(symbols), 0o600))
+	img, err := kimage.Open("../../testdata/guest.elf", &kimage.Options{
+		SystemMap: mapFile, LiveText: fmt.Sprintf("%s@%x", textFile, uint64(base)), NoBoot: true,
+	})
+	require.NoError(t, err)
+	return img
+}
+
+// TestFunctionsThatDoNotAnswer: they are asked a few times and no more, and what the
+// others answer counts.
+func TestFunctionsThatDoNotAnswer(t *testing.T) {
+	for name, code := range map[string]string{
+		"does_not_return":       "eb fe",
+		"faults":                "48 8b 04 25 00 00 00 00 c3",
+		"answers_nonsense":      "b8 02 00 00 00 c3",
+		"overwrites_the_stack":  "50 eb fd",
+		"is_no_code":            "0f 0b",
+		"answers_once_in_while": "48 f7 c7 3f 00 00 00 74 fe 31 c0 c3", // test $63,%rdi; je .
+	} {
+		t.Run(name, func(t *testing.T) {
+			img := written(t, map[string]string{"can_probe": code, "find_bug": "31 c0 c3", "helper": "90 90 90 c3"})
+			r, err := Check(img, Draw(img, 200, 1), nil)
+			require.NoError(t, err)
+			for i := range r.Questions {
+				switch q := &r.Questions[i]; q.Function {
+				case "can_probe":
+					require.Positive(t, q.Silent)
+					require.LessOrEqual(t, q.Silent, workers*tries)
+					require.NotEmpty(t, q.Why)
+				case "find_bug":
+					require.Equal(t, 200, q.Asked)
+					require.Zero(t, q.Differ)
+				default:
+					require.True(t, q.NotThere, q.Function)
+				}
+			}
+			var text, lines bytes.Buffer
+			require.NoError(t, r.WriteText(&text))
+			require.Contains(t, text.String(), "  can_probe: ")
+			require.NoError(t, r.WriteJSON(&lines))
+			require.Equal(t, len(r.Questions), strings.Count(lines.String(), "\n"))
+		})
+	}
+}
+
+// TestDraw: the same seed draws the same, all points are in the text, and there are
+// starts and insides of instructions among them.
+func TestDraw(t *testing.T) {
+	img, err := kimage.Open("../../testdata/guest.elf", nil)
+	require.NoError(t, err)
+	points := Draw(img, 400, 7)
+	require.Equal(t, points, Draw(img, 400, 7))
+	require.NotEqual(t, points, Draw(img, 400, 8))
+	starts := map[x86.Addr]bool{}
+	for _, a := range All(img) {
+		starts[a] = true
+	}
+	in := 0
+	for _, a := range points {
+		require.True(t, img.InText(a), a)
+		if starts[a] {
+			in++
+		}
+	}
+	require.Greater(t, in, 200)
+	require.Less(t, in, 390)
+}

@@ -1,0 +1,117 @@
+package selfcheck
+
+import (
+	"math/rand/v2"
+	"sort"
+
+	"kprobelab/kimage"
+	"kprobelab/x86"
+)
+
+// maxFunction is the size of the largest function that points are drawn from: the
+// kernel decodes a function from its start for each, and a symbol before a stretch
+// of padding can be megabytes.
+const maxFunction = 64 << 10
+
+// drawing draws points of an image.
+type drawing struct {
+	img       *kimage.Image
+	rand      *rand.Rand
+	functions []kimage.Symbol
+	// ends are where the functions end when they stand one after the other.
+	ends []uint64
+}
+
+// Draw draws n points of the text: every second one is where an instruction
+// begins, one in four is any byte (the inside of an instruction, padding), and one in
+// four a function's entry, or at or near a place that the kernel patches.
+func Draw(img *kimage.Image, n int, seed uint64) []x86.Addr {
+	d := &drawing{img: img, rand: rand.New(rand.NewPCG(seed, 0))}
+	total := uint64(0)
+	for _, sym := range functions(img) {
+		total += sym.Size
+		d.functions, d.ends = append(d.functions, sym), append(d.ends, total)
+	}
+	if total == 0 {
+		return nil
+	}
+	points := make([]x86.Addr, n)
+	for i := range points {
+		points[i] = d.point(i % 4)
+	}
+	return points
+}
+
+// All is where every instruction of the text begins, padding left out.
+func All(img *kimage.Image) (points []x86.Addr) {
+	w := kimage.NewWalker(img, &img.Profile().Decoder)
+	for _, sym := range functions(img) {
+		for s := range w.Function(sym) {
+			if !s.IsPadding() {
+				points = append(points, s.Addr)
+			}
+		}
+	}
+	return points
+}
+
+// functions are those of the text, one for each address.
+func functions(img *kimage.Image) (list []kimage.Symbol) {
+	last := x86.Addr(0)
+	for _, s := range img.Symbols() {
+		if s.Module != "" || s.Addr == last || s.Size == 0 || s.Size > maxFunction || !img.InText(s.Addr) {
+			continue
+		}
+		if first, ok := img.SymbolAt(s.Addr); ok {
+			list, last = append(list, first), s.Addr
+		}
+	}
+	return list
+}
+
+func (d *drawing) point(kind int) x86.Addr {
+	at := d.rand.Uint64N(d.ends[len(d.ends)-1])
+	i := sort.Search(len(d.ends), func(i int) bool { return d.ends[i] > at })
+	sym := d.functions[i]
+	a := sym.Addr + x86.Addr(sym.Size-(d.ends[i]-at))
+	switch kind {
+	case 0:
+		return a
+	case 1:
+		return d.special(sym, a)
+	}
+	return d.start(sym, a)
+}
+
+// start is where the instruction at an address begins.
+func (d *drawing) start(sym kimage.Symbol, a x86.Addr) x86.Addr {
+	at := sym.Addr
+	for s := range kimage.NewWalker(d.img, &d.img.Profile().Decoder).Function(sym) {
+		if s.Addr > a {
+			break
+		}
+		at = s.Addr
+	}
+	return at
+}
+
+// near is how far after an address a place that the kernel patches is looked for.
+const near = 16 << 10
+
+// special is a place that the kernel patches, or a byte or two from it; or a
+// function's entry.
+func (d *drawing) special(sym kimage.Symbol, a x86.Addr) x86.Addr {
+	kind := kimage.SiteKind(d.rand.IntN(int(kimage.NumSiteKinds) + 1))
+	if kind == kimage.NumSiteKinds {
+		return sym.Addr + x86.Addr(d.rand.IntN(2)*4)
+	}
+	site, ok := d.img.SiteIn(kind, x86.Range{Start: a, End: a + near})
+	if !ok {
+		return sym.Addr
+	}
+	off := int64(d.rand.IntN(site.Len+4)) - 2
+	if at := site.Addr.Add(off); d.img.InText(at) {
+		return at
+	}
+	return site.Addr
+}

@@ -1,0 +1,195 @@
+package selfcheck
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"kprobelab/decoder"
+	"kprobelab/x86"
+)
+
+// Result is what came of it.
+type Result struct {
+	// Points is how many points there were.
+	Points    int
+	Questions []Answers
+}
+
+// Answers are those to one question.
+type Answers struct {
+	// Function is the image's, About what it decides.
+	Function string `json:"function"`
+	About    string `json:"about"`
+	// Asked counts the points at which both answered, Differ those of them at
+	// which they say different things.
+	Asked  int `json:"asked"`
+	Differ int `json:"differ"`
+	// Silent counts the questions that the function did not answer; Why is what
+	// happened the first time. GivenUp: it was not asked on.
+	Silent  int    `json:"silent"`
+	Why     string `json:"why,omitempty"`
+	GivenUp bool   `json:"given_up,omitempty"`
+	// NotThere: the image has no such function to call.
+	NotThere bool `json:"not_there,omitempty"`
+	// Examples are the first differences of each kind, Kinds the number of all by
+	// kind.
+	Examples []Difference `json:"examples,omitempty"`
+	Kinds    map[Kind]int `json:"-"`
+}
+
+// Kind tells differences apart: the rule by which the rules answered, and both
+// answers.
+type Kind struct{ Rule, Rules, Own string }
+
+// Difference is one point at which the two differ.
+type Difference struct {
+	Place string   `json:"place"`
+	Addr  x86.Addr `json:"-"`
+	// Rules is what the rules say, by Rule where it has a name, and Own what the
+	// image says.
+	Rules string `json:"rules"`
+	Rule  string `json:"rule,omitempty"`
+	Own   string `json:"own"`
+	// Code is what stands there.
+	Code []byte `json:"-"`
+}
+
+func (d *Difference) kind() Kind { return Kind{d.Rule, d.Rules, d.Own} }
+
+// maxExamples is how many differences of a kind are kept.
+const maxExamples = 3
+
+func (t *Answers) differ(d Difference) {
+	t.Differ++
+	t.keep(d, 1)
+}
+
+// keep counts n differences of the kind, of which this is one.
+func (t *Answers) keep(d Difference, n int) {
+	kept := 0
+	for i := range t.Examples {
+		if t.Examples[i].kind() == d.kind() {
+			kept++
+		}
+	}
+	if kept < maxExamples {
+		t.Examples = append(t.Examples, d)
+	}
+	t.Kinds[d.kind()] += n
+}
+
+// add joins what two machines found.
+func (r *Result) add(o *Result) {
+	r.Points += o.Points
+	for i := range r.Questions {
+		t, u := &r.Questions[i], &o.Questions[i]
+		t.Asked, t.Differ, t.Silent = t.Asked+u.Asked, t.Differ+u.Differ, t.Silent+u.Silent
+		t.Why, t.GivenUp, t.NotThere = cmp.Or(t.Why, u.Why), t.GivenUp || u.GivenUp, t.NotThere || u.NotThere
+		for _, d := range u.Examples {
+			t.keep(d, 0)
+		}
+		for k, n := range u.Kinds {
+			t.Kinds[k] += n
+		}
+	}
+}
+
+// Differ is how many answers differ.
+func (r *Result) Differ() (n int) {
+	for i := range r.Questions {
+		n += r.Questions[i].Differ
+	}
+	return n
+}
+
+// Asked is how many questions both answered.
+func (r *Result) Asked() (n int) {
+	for i := range r.Questions {
+		n += r.Questions[i].Asked
+	}
+	return n
+}
+
+// First is what happened to the first question that was not answered.
+func (r *Result) First() string {
+	for i := range r.Questions {
+		if t := &r.Questions[i]; t.Why != "" {
+			return t.Function + ": " + t.Why
+		}
+	}
+	return "it has none of the functions that decide about probes"
+}
+
+// WriteText writes a table of the questions, then the differences by kind with
+// examples, and what could not be asked.
+func (r *Result) WriteText(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	fmt.Fprintf(b, "%8s  %8s  function\n", "asked", "differ")
+	for i := range r.Questions {
+		if t := &r.Questions[i]; !t.NotThere {
+			fmt.Fprintf(b, "%8d  %8d  %s: %s\n", t.Asked, t.Differ, t.Function, t.About)
+		}
+	}
+	fmt.Fprintf(b, "%8d  %8d  in all, at %d points\n", r.Asked(), r.Differ(), r.Points)
+	for i := range r.Questions {
+		r.Questions[i].writeDifferences(b)
+	}
+	r.writeLeft(b)
+	return b.Flush()
+}
+
+func (t *Answers) writeDifferences(w io.Writer) {
+	for i := range t.Examples {
+		d := &t.Examples[i]
+		if i == 0 || t.Examples[i-1].kind() != d.kind() {
+			by := ""
+			if d.Rule != "" {
+				by = " by " + d.Rule
+			}
+			fmt.Fprintf(w, "\n%s: the image says %s, the rules %s%s; %d times\n", t.Function, d.Own, d.Rules, by, t.Kinds[d.kind()])
+		}
+		fmt.Fprintf(w, "  %s  %s  % x  %s\n", d.Addr, d.Place, d.Code[:min(len(d.Code), 8)], decoder.Text(d.Code, d.Addr))
+	}
+}
+
+// writeLeft says what was not answered.
+func (r *Result) writeLeft(w io.Writer) {
+	fmt.Fprintln(w, "\nnot asked, or not answered")
+	for i := range r.Questions {
+		switch t := &r.Questions[i]; {
+		case t.NotThere:
+			fmt.Fprintf(w, "  %s: the image has no such function, or several\n", t.Function)
+		case t.Silent > 0:
+			then := ""
+			if t.GivenUp {
+				then = "; it was not asked on"
+			}
+			fmt.Fprintf(w, "  %s: %d times, first %s%s\n", t.Function, t.Silent, t.Why, then)
+		}
+	}
+	for _, l := range Left {
+		fmt.Fprintf(w, "  %s: %s\n", l.Function, l.Why)
+	}
+}
+
+// WriteJSON writes an object for each question, one a line.
+func (r *Result) WriteJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	for i := range r.Questions {
+		if err := e.Encode(&r.Questions[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Left are the questions that an image which was never booted cannot answer, and
+// why.
+var Left = []struct{ Function, Why string }{
+	{"ftrace_location", "boot fills the tables of ftrace sites"},
+	{"alternatives_text_reserved", "boot fills the list of lock prefixes"},
+}
