@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo demo kernel conformance conformance-all conformance-configs conformance-table conformance-tracing guest selftests test check soak fuzz bench bench-docs bench-qemu bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo demo kernel conformance conformance-all conformance-configs conformance-table conformance-tracing guest selftests test check soak fuzz hostile bench bench-docs bench-qemu bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -11,13 +11,19 @@ unicorn = $(CURDIR)/.deps/unicorn
 FUZZTIME ?= 20s
 SOAKTIME ?= 2m
 
+# How long make hostile goes on; SEED is what decides its cases, the time unless set.
+DURATION ?= 10m
+
 # Only the static archive is in lib, so -lunicorn of the Go binding finds that.
 # The caller's own flags come after ours, and ours are not repeated when a make
 # runs a make: the build cache compares flags as text, and built everything twice.
-cflags = -O2 -g -I$(unicorn)/include
-ldflags = -L$(unicorn)/lib
-export CGO_CFLAGS := $(strip $(cflags) $(filter-out $(cflags),$(CGO_CFLAGS)))
-export CGO_LDFLAGS := $(strip $(ldflags) $(filter-out $(ldflags),$(CGO_LDFLAGS)))
+# cgo takes a flag in quotes as one; a path with a space was two.
+empty =
+quote = $(if $(findstring $(empty) ,$(CURDIR)),')
+cflags = -O2 -g $(quote)-I$(unicorn)/include$(quote)
+ldflags = $(quote)-L$(unicorn)/lib$(quote)
+export CGO_CFLAGS := $(if $(findstring $(cflags),$(CGO_CFLAGS)),$(CGO_CFLAGS),$(strip $(cflags) $(CGO_CFLAGS)))
+export CGO_LDFLAGS := $(if $(findstring $(ldflags),$(CGO_LDFLAGS)),$(CGO_LDFLAGS),$(strip $(ldflags) $(CGO_LDFLAGS)))
 
 # git refuses a clone that belongs to another user, as in many CI containers;
 # the build would then fail for want of a version to stamp.
@@ -88,6 +94,9 @@ soak: deps deps-test ## what takes longer: long variants, race on everything, re
 
 fuzz: deps ## each fuzz target for FUZZTIME (20s)
 	@scripts/fuzz.sh $(FUZZTIME)
+
+hostile: build ## attack the program for DURATION (10m), as a hostile user would; SEED=N repeats
+	@go run ./internal/tools/hostile -for $(DURATION) $(if $(SEED),-seed $(SEED)) bin/kprobelab $(IMAGE)
 
 bench: deps ## all benchmarks, with allocations
 	@go test -run '^$$' -bench . -benchmem ./...
