@@ -171,7 +171,7 @@ func TestOwnCanProbeAgreesWithTheBootedKernel(t *testing.T) {
 			k := open(t, img)
 			asked := map[bool]int{}
 			for i, p := range oracle.Points(t, name) {
-				if i%97 != 0 || p.Err != 0 && p.Err != -int(errno.EILSEQ) || p.Ftrace {
+				if i%every(97) != 0 || p.Err != 0 && p.Err != -int(errno.EILSEQ) || p.Ftrace {
 					continue
 				}
 				_, reserved := img.Blacklisted(p.Addr)
@@ -186,7 +186,7 @@ func TestOwnCanProbeAgreesWithTheBootedKernel(t *testing.T) {
 				asked[can]++
 			}
 			t.Logf("asked: %v", asked)
-			require.Greater(t, asked[true], 50)
+			require.Greater(t, asked[true], 10)
 		})
 	}
 }
@@ -223,4 +223,12 @@ func TestSitesAreReserved(t *testing.T) {
 			require.False(t, on)
 		})
 	}
+}
+
+// every is how many recorded points there are to one that is asked about.
+func every(n int) int {
+	if testing.Short() {
+		return 5 * n
+	}
+	return n
 }

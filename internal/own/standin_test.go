@@ -22,9 +22,13 @@ func TestOwnPrepareAgreesWithTheBootedKernel(t *testing.T) {
 			img, err := kimage.Open(oracle.Image(t, name), nil)
 			require.NoError(t, err)
 			k := open(t, img)
+			first := img.Blacklist()[0].Start
+			on, err := k.Blacklisted(first)
+			require.NoError(t, err)
+			require.True(t, on, "%s is the first of the list", first)
 			listed, prepared, optimized := 0, 0, 0
 			for i, p := range oracle.Points(t, name) {
-				if i%131 != 0 || !img.InText(p.Addr) {
+				if i%every(131) != 0 || !img.InText(p.Addr) {
 					continue
 				}
 				at := p.Addr
@@ -58,8 +62,7 @@ func TestOwnPrepareAgreesWithTheBootedKernel(t *testing.T) {
 				optimized++
 			}
 			t.Logf("%d listed, %d prepared, %d optimized", listed, prepared, optimized)
-			require.Positive(t, listed)
-			require.Greater(t, optimized, 50)
+			require.Greater(t, optimized, 10)
 		})
 	}
 }
