@@ -90,6 +90,18 @@ var rules = []rule{
 		set: func(c *profile.Config, on bool) { c.Resolve.NoplPoison = on },
 	},
 	{
+		name: "Optimize.EnabledNeighboursOnly",
+		look: lookLocal("kprobe_disarmed"),
+		get:  func(c *profile.Config) bool { return c.Optimize.EnabledNeighboursOnly },
+		set:  func(c *profile.Config, on bool) { c.Optimize.EnabledNeighboursOnly = on },
+	},
+	{
+		name: "Optimize.RecoversUnlistedOnly",
+		look: lookLocal("optprobe_queued_unopt"),
+		get:  func(c *profile.Config) bool { return c.Optimize.RecoversUnlistedOnly },
+		set:  func(c *profile.Config, on bool) { c.Optimize.RecoversUnlistedOnly = on },
+	},
+	{
 		// Where neither retpolines nor IBT make indirect jumps safe to
 		// ignore, 6.5 and later look for them; older kernels always do.
 		name: "Optimize.IndirectJumps",
@@ -245,6 +257,23 @@ func lookStarRefused(e *evidence) (on bool, why string, ok bool) {
 		return true, name + " returns -EOPNOTSUPP", true
 	}
 	return false, name + " returns no -EOPNOTSUPP", true
+}
+
+// lookLocal tells whether a function of the optimizer is known in its own file only,
+// so that the architecture's rules, which are in another, cannot ask it. A fix of
+// 6.3 and of stable releases made two of them known.
+func lookLocal(name string) func(*evidence) (bool, string, bool) {
+	return func(e *evidence) (bool, string, bool) {
+		if _, ok := e.img.symbolAddr("arch_optimize_kprobes"); !ok {
+			return false, "", false
+		}
+		for _, s := range e.img.Lookup(name) {
+			if s.Module == "" && s.Type == 'T' {
+				return false, name + " is known to all files", true
+			}
+		}
+		return true, name + " is known in its own file only, or not at all", true
+	}
 }
 
 // lookPoison looks for the newer nop in the code that writes it and that

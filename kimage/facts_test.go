@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -242,5 +243,29 @@ func TestListTellsSwitchTo(t *testing.T) {
 			testSection{name: ".data", typ: 1, flags: shfAlloc, addr: data, data: append(list, c.name...)}),
 			&Options{SystemMap: symbols, NoBoot: true})
 		require.Equal(t, c.want, fact(t, img, "Kret.BlacklistSwitchTo").Value, c)
+	}
+}
+
+// TestNeighbourRulesBySymbol: the optimizer's rules for neighbours depend on which
+// of its functions other files can call.
+func TestNeighbourRulesBySymbol(t *testing.T) {
+	const field = "Optimize.EnabledNeighboursOnly"
+	for symbols, want := range map[string]string{
+		"T kprobe_disarmed, t arch_optimize_kprobes": "false",
+		"t kprobe_disarmed, t arch_optimize_kprobes": "true",
+		"t arch_optimize_kprobes":                    "true",
+		"T kprobe_disarmed":                          "", // a kernel that does not optimize
+	} {
+		table := fmt.Appendf(nil, "%x T _stext\n", uint64(testBase))
+		for i, s := range strings.Split(symbols, ", ") {
+			table = fmt.Appendf(table, "%x %s\n", uint64(testBase)+uint64(16*i), s)
+		}
+		table = fmt.Appendf(table, "%x T _etext\n", uint64(testBase)+0x40)
+		img := openBytes(t, testELF(etExec, testSection{name: ".text", typ: 1, flags: shfAlloc | shfExec, addr: testBase, data: make([]byte, 0x40)}),
+			&Options{SystemMap: writeFile(t, "System.map", table), NoBoot: true})
+		require.Equal(t, want, img.fact(field), symbols)
+		if want != "" {
+			require.Equal(t, want == "true", img.Profile().Optimize.EnabledNeighboursOnly, symbols)
+		}
 	}
 }
