@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo demo kernel conformance conformance-all conformance-configs conformance-table conformance-tracing guest selftests test check soak fuzz hostile bench bench-docs bench-qemu bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo demo kernel archive tools-table conformance conformance-all conformance-configs conformance-table conformance-tracing guest selftests test check soak fuzz hostile bench bench-docs bench-qemu bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -59,6 +59,12 @@ kernel: ## fetch Debian's newest cloud kernel into .cache/kernel, print its path
 
 selftests: build ## the kernel's own ftrace selftests over kprobelab mount (needs root and /dev/fuse)
 	@scripts/selftests.sh bin/kprobelab
+
+archive: build ## fetch and pack every kernel that Debian's suites offer, in parallel; restartable
+	@scripts/archive.sh
+
+tools-table: build ## print the table of docs/tools.md: bcc's and bpftrace's probes over the archive
+	@scripts/tool-probes.sh
 
 conformance: ## boot Debian's kernels under QEMU's emulation, and compare their answers
 	@scripts/conformance.sh

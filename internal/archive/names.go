@@ -1,7 +1,6 @@
 package archive
 
 import (
-	"bytes"
 	"encoding/binary"
 	"slices"
 	"sort"
@@ -43,7 +42,11 @@ func areaOf(a *kimage.NameArea) area {
 }
 
 // columns are the symbols of all areas, a property each.
-type columns struct{ names, addrs, sizes, kinds []byte }
+type columns struct {
+	names, addrs, sizes, kinds []byte
+	// text is names when they are read: the symbols share its memory.
+	text string
+}
 
 func (c *columns) add(syms []kimage.Symbol) {
 	var last uint64
@@ -78,6 +81,7 @@ func readColumns(f *file) (c columns, err error) {
 			return c, err
 		}
 	}
+	c.text = string(c.names)
 	return c, nil
 }
 
@@ -90,16 +94,16 @@ func (c *columns) take(module string, n int) ([]kimage.Symbol, error) {
 	sizes := make([]uint64, n)
 	var last uint64
 	for i := range syms {
-		name, rest, ok := bytes.Cut(c.names, []byte{0})
+		name, rest, ok := strings.Cut(c.text, "\x00")
 		delta, n1 := binary.Uvarint(c.addrs)
 		size, n2 := binary.Uvarint(c.sizes)
 		if !ok || len(name) == 0 || n1 <= 0 || n2 <= 0 || last+delta < last {
 			return nil, damaged("symbol %d cannot be read", i)
 		}
 		last += delta
-		syms[i] = kimage.Symbol{Name: string(name), Addr: x86.Addr(last), Type: c.kinds[i], Module: module}
+		syms[i] = kimage.Symbol{Name: name, Addr: x86.Addr(last), Type: c.kinds[i], Module: module}
 		sizes[i] = size
-		c.names, c.addrs, c.sizes = rest, c.addrs[n1:], c.sizes[n2:]
+		c.text, c.addrs, c.sizes = rest, c.addrs[n1:], c.sizes[n2:]
 	}
 	c.kinds = c.kinds[n:]
 	setSizes(syms, sizes)

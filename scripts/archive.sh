@@ -1,0 +1,61 @@
+#!/bin/sh
+# Fetches and packs every kernel that Debian's suites offer (make archive): one
+# independent job a kernel, JOBS of them at once, into .cache/archive or DIR. A kernel
+# that is packed is not fetched again, so a run can be stopped and started at will.
+#
+# RELEASES='6.1.0-56-cloud-amd64 ...' names some, FLAVOURS='cloud-amd64 amd64' others than
+# the cloud's. KEEP=1 leaves the fetched images in .cache/kernel.
+# "archive.sh --one RELEASE" is a job alone, as an array job on a cluster calls it;
+# "archive.sh --list" prints the releases.
+# Ends with 0, or 1 when a kernel could not be fetched or packed.
+set -eu
+scripts=$(cd "$(dirname "$0")" && pwd)
+root=${scripts%/*}
+. "$scripts/debian.sh"
+. "$scripts/kernels.sh"
+
+dir=${DIR:-$root/.cache/archive}
+program=${KPROBELAB:-$root/bin/kprobelab}
+
+list() {
+	if [ -n "${RELEASES:-}" ]; then
+		printf '%s\n' $RELEASES
+		return
+	fi
+	lock "$root/.cache/kernel/lock"
+	kernels_open
+	kernels_list | awk -v flavours=" ${FLAVOURS:-cloud-amd64} " '{
+		flavour = $1 ~ /-cloud-amd64$/ ? "cloud-amd64" : $1 ~ /-rt-amd64$/ ? "rt-amd64" : "amd64"
+		if (index(flavours, " " flavour " ")) print
+	}'
+}
+
+# packed RELEASE: true when the folder has its file.
+packed() {
+	for f in "$dir/$1".????????.kpack; do
+		if [ -f "$f" ]; then return 0; fi
+	done
+	return 1
+}
+
+one() {
+	if packed "$1"; then return; fi
+	image=$(RELEASE=$1 "$scripts/kernel.sh") || return 1
+	"$program" pack --keep -o "$dir" "$image" || return 1
+	if [ -z "${KEEP:-}" ]; then rm -f "$image"; fi
+}
+
+mkdir -p "$dir" "$root/.cache/kernel"
+case ${1:-} in
+--list) list ;;
+--one) one "${2:?a release}" ;;
+'')
+	releases=$(list)
+	failed=0
+	printf '%s\n' "$releases" | KPROBELAB=$program DIR=$dir xargs -P "${JOBS:-$(nproc)}" -n 1 "$scripts/archive.sh" --one || failed=1
+	set -- "$dir"/*.kpack
+	say "$# kernels in $dir, $(du -ch "$@" | awk 'END { print $1 }')"
+	exit $failed
+	;;
+*) die "archive.sh takes --one RELEASE, --list, or nothing" ;;
+esac
