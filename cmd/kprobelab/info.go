@@ -16,6 +16,10 @@ func infoCommand(t *term) *cli.Command {
 		ArgsUsage: "[IMAGE]",
 		Description: "The facts choose the kernel behaviour (the profile) that probes follow; --config and\n" +
 			"--kernel decide it otherwise. " + imageHelp + "\n\n" +
+			"The image's own functions (can_probe, can_boost, its decoder) are run and asked first: what\n" +
+			"they answer is \"measured\". The answers are kept in the user's cache folder, or in the folder\n" +
+			"KPROBELAB_CACHE names; KPROBELAB_CACHE=off keeps none. What nothing in the image confirms is\n" +
+			"listed last.\n\n" +
 			examples(
 				"kprobelab info",
 				"kprobelab info /boot/vmlinuz-6.1.0-18-amd64",
