@@ -154,6 +154,9 @@ func (l *Lab) Call(name string, args ...any) (uint64, error) {
 // tracefs. The caller closes it, before the Lab. Where the options have no
 // Source, it is the image.
 func (l *Lab) Tracing(o *tracing.Options) (*tracing.Tracing, error) {
+	if err := l.Machine.Closed(); err != nil {
+		return nil, err
+	}
 	with := tracing.Options{}
 	if o != nil {
 		with = *o

@@ -74,7 +74,7 @@ func (m *Machine) Call(name string, args ...any) (uint64, error) {
 // CallAddr is Call for an address and plain words. It allocates nothing unless it
 // fails.
 func (m *Machine) CallAddr(addr x86.Addr, args ...uint64) (uint64, error) {
-	if err := m.usable(); err != nil {
+	if err := m.Closed(); err != nil {
 		return 0, err
 	}
 	if m.cur.c.depth > 0 {
@@ -162,7 +162,8 @@ func (m *Machine) putWord(at x86.Addr, w uint64) error {
 	return nil
 }
 
-func (m *Machine) usable() error {
+// Closed is ErrClosed once the machine is closed.
+func (m *Machine) Closed() error {
 	if m.closed || m.c == nil {
 		return ErrClosed
 	}
@@ -171,7 +172,7 @@ func (m *Machine) usable() error {
 
 // function finds the one symbol of that name.
 func (m *Machine) function(name string) (x86.Addr, error) {
-	if err := m.usable(); err != nil {
+	if err := m.Closed(); err != nil {
 		return 0, err
 	}
 	list := m.src.Lookup(name)

@@ -3,6 +3,7 @@ package emu
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"kprobelab/x86"
@@ -12,7 +13,8 @@ import (
 var (
 	// ErrClosed: the machine was closed, or a handler ended its goroutine in
 	// the middle of a run (runtime.Goexit; t.FailNow does that).
-	ErrClosed = errors.New("machine is closed")
+	// It is an fs.ErrClosed, as what tracing says after its end.
+	ErrClosed error = closedError{}
 	// ErrNoSymbol: the image has no symbol of that name.
 	ErrNoSymbol = errors.New("no such symbol")
 	// ErrAmbiguous: the image has several symbols of that name.
@@ -147,3 +149,8 @@ func (e *BudgetError) Error() string {
 
 // Is makes it an ErrBudget.
 func (e *BudgetError) Is(target error) bool { return target == ErrBudget }
+
+type closedError struct{}
+
+func (closedError) Error() string        { return "machine is closed" }
+func (closedError) Is(target error) bool { return target == fs.ErrClosed }

@@ -55,7 +55,7 @@ func (m *Machine) Alloc(n int) (x86.Addr, error) { return m.alloc(&m.heap, n) }
 func (m *Machine) AllocUser(n int) (x86.Addr, error) { return m.alloc(&m.user, n) }
 
 func (m *Machine) alloc(h *heap, n int) (x86.Addr, error) {
-	if err := m.usable(); err != nil {
+	if err := m.Closed(); err != nil {
 		return 0, err
 	}
 	if n < 0 || n > maxRegion {

@@ -121,7 +121,7 @@ func (m *Machine) region(a x86.Addr) *region {
 // host returns guest memory as host bytes, with every page of it mapped with
 // at least the attributes of need.
 func (m *Machine) host(addr x86.Addr, n int, need byte) ([]byte, error) {
-	if m.c == nil { // not usable(): memory stays when a handler ended its goroutine
+	if m.c == nil { // not Closed(): memory stays when a handler ended its goroutine
 		return nil, ErrClosed
 	}
 	if n == 0 {

@@ -19,7 +19,7 @@ import (
 // ErrDeadlock and a *BudgetError end it for all tasks. Options.Budget is for the
 // whole of it.
 func (m *Machine) Run() error {
-	if err := m.usable(); err != nil {
+	if err := m.Closed(); err != nil {
 		return err
 	}
 	if m.cur.c.depth > 0 {

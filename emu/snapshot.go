@@ -66,7 +66,7 @@ func (m *Machine) undoList() []*C.kpl_undo {
 }
 
 func (m *Machine) outside() error {
-	if err := m.usable(); err != nil {
+	if err := m.Closed(); err != nil {
 		return err
 	}
 	if m.cur.c.depth > 0 {

@@ -121,7 +121,7 @@ func (m *Machine) AllocExec(size int, name string) (x86.Addr, error) {
 const execAlign = 64
 
 func (m *Machine) allocExec(size int) (x86.Addr, error) {
-	if err := m.usable(); err != nil {
+	if err := m.Closed(); err != nil {
 		return 0, err
 	}
 	if size <= 0 || size > execSize {

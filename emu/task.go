@@ -96,7 +96,7 @@ func (m *Machine) newTask(name string) (*Task, error) {
 // Call of the boot task. A call that fails ends the task. A task without calls is
 // done at once.
 func (m *Machine) Go(name string, calls ...Invocation) (*Task, error) {
-	if err := m.usable(); err != nil {
+	if err := m.Closed(); err != nil {
 		return nil, err
 	}
 	t, err := m.newTask(name)

@@ -9,6 +9,9 @@ import (
 // It fails with EINVAL where p is not registered; a probe that is disabled
 // already, or gone, stays as it is.
 func (k *Kprobes) DisableKprobe(p *Kprobe) error {
+	if err := k.closed(); err != nil {
+		return err
+	}
 	if p == nil {
 		return probepoint.Refuse(rule.NotRegistered, 0, "")
 	}
@@ -48,6 +51,9 @@ func (k *Kprobes) disable(p *Kprobe) (*Kprobe, error) {
 // While all probes are globally disarmed a probe that is alone at its address
 // stays disabled, as in the kernel (docs/spec 1.8, "Quirk").
 func (k *Kprobes) EnableKprobe(p *Kprobe) error {
+	if err := k.closed(); err != nil {
+		return err
+	}
 	if p == nil {
 		return probepoint.Refuse(rule.NotRegistered, 0, "")
 	}

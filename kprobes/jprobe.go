@@ -57,6 +57,9 @@ type jprobeState struct {
 // jprobe_return, EINVAL where the handler is not the entry of a function of
 // the guest (not tested in 2.6.18), EEXIST where the address has a jprobe.
 func (k *Kprobes) RegisterJprobe(jp *Jprobe) error {
+	if err := k.closed(); err != nil {
+		return err
+	}
 	if jp == nil {
 		return probepoint.Refuse(rule.NoPlace, 0, "")
 	}

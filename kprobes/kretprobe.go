@@ -68,6 +68,9 @@ const (
 // function's entry or where return probes are forbidden (__switch_to), with
 // E2BIG too large a DataSize, with ENOMEM too large a pool.
 func (k *Kprobes) RegisterKretprobe(rp *Kretprobe) error {
+	if err := k.closed(); err != nil {
+		return err
+	}
 	if rp == nil {
 		return probepoint.Refuse(rule.NoPlace, 0, "")
 	}

@@ -17,6 +17,9 @@ const int3 = x86.Int3
 // instruction, EINVAL where probing is not allowed, EOPNOTSUPP and ENOSPC for
 // what cannot be executed out of line.
 func (k *Kprobes) RegisterKprobe(p *Kprobe) error {
+	if err := k.closed(); err != nil {
+		return err
+	}
 	if p == nil {
 		return probepoint.Refuse(rule.NoPlace, 0, "")
 	}

@@ -107,6 +107,7 @@ objdump() {
 
 need gcc gcc
 mkdir -p "$bin"
+lock "$out/lock"
 trap 'rm -rf "$state"' EXIT
 for name in ${*:-zydis llvm capstone objdump}; do
 	case $name in

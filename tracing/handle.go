@@ -32,6 +32,9 @@ func (h *textHandle) ReadAt(ctx context.Context, b []byte, off int64) (int, erro
 	}
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
+	if err := h.t.usable(); err != nil {
+		return 0, err
+	}
 	if h.text == nil || off == 0 {
 		text := h.n.read()
 		if err := h.t.memory.take(len(text) - len(h.text)); err != nil {
@@ -52,6 +55,9 @@ func (h *textHandle) WriteAt(b []byte, _ int64) (int, error) {
 	}
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
+	if err := h.t.usable(); err != nil {
+		return 0, err
+	}
 	return h.n.write(b)
 }
 

@@ -13,6 +13,9 @@ import (
 func (t *Tracing) Mkdir(name string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if err := t.usable(); err != nil {
+		return &fs.PathError{Op: "mkdir", Path: name, Err: err}
+	}
 	base, ok := instanceName(name)
 	if !ok {
 		return &fs.PathError{Op: "mkdir", Path: name, Err: errno.EPERM}
@@ -33,6 +36,9 @@ func (t *Tracing) Mkdir(name string) error {
 func (t *Tracing) Rmdir(name string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if err := t.usable(); err != nil {
+		return &fs.PathError{Op: "rmdir", Path: name, Err: err}
+	}
 	base, ok := instanceName(name)
 	if !ok {
 		return &fs.PathError{Op: "rmdir", Path: name, Err: errno.EPERM}

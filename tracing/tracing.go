@@ -2,6 +2,7 @@ package tracing
 
 import (
 	"fmt"
+	"io/fs"
 	"sync"
 
 	"kprobelab/errno"
@@ -81,6 +82,7 @@ type Tracing struct {
 	instances []*traceArray
 
 	stack  stackTracer
+	closed bool
 	memory memory
 
 	comms comms
@@ -98,6 +100,22 @@ type Tracing struct {
 	taskAt x86.Addr
 	// notrace: functions without an ftrace site cannot be probed by events.
 	notrace bool
+}
+
+// ErrClosed is the use of a Tracing after its Close. It is an fs.ErrClosed.
+var ErrClosed error = closedError{}
+
+type closedError struct{}
+
+func (closedError) Error() string        { return "tracing is closed" }
+func (closedError) Is(target error) bool { return target == fs.ErrClosed }
+
+// usable is ErrClosed after Close. mu must be held.
+func (t *Tracing) usable() error {
+	if t.closed {
+		return ErrClosed
+	}
+	return nil
 }
 
 // New makes the subsystem over kprobes on a machine. nil options mean the
@@ -144,6 +162,10 @@ func (t *Tracing) Do(fn func()) {
 func (t *Tracing) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.closed {
+		return
+	}
+	t.closed = true
 	for _, e := range t.events {
 		for _, f := range e.files {
 			f.triggers.Clear()

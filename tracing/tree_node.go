@@ -57,6 +57,9 @@ var _ Tree = (*Tracing)(nil)
 
 // walk finds a path. mu must be held.
 func (t *Tracing) walk(name string) (*node, error) {
+	if err := t.usable(); err != nil {
+		return nil, err
+	}
 	if !fs.ValidPath(name) {
 		return nil, errno.EINVAL
 	}

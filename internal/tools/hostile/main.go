@@ -130,7 +130,7 @@ func (a *attacker) one(n int) {
 	}
 	c := &tryOut{attacker: a, rng: rng, dir: dir, kind: k.name, number: n}
 	k.run(c)
-	if !c.bad {
+	if !c.bad && a.o.one < 0 {
 		_ = os.RemoveAll(dir)
 	}
 }
