@@ -40,9 +40,11 @@ packed() {
 
 one() {
 	if packed "$1"; then return; fi
+	was=$(RELEASE=$1 "$scripts/kernel.sh" --present 2>/dev/null) || was=
 	image=$(RELEASE=$1 "$scripts/kernel.sh") || return 1
 	"$program" pack --keep -o "$dir" "$image" || return 1
-	if [ -z "${KEEP:-}" ]; then rm -f "$image"; fi
+	# An image that was there before is somebody else's.
+	if [ -z "$was${KEEP:-}" ]; then rm -f "$image"; fi
 }
 
 mkdir -p "$dir" "$root/.cache/kernel"
