@@ -46,7 +46,7 @@ kernel() (
 	fi
 	rm -rf "$out"
 	mkdir -p "$out/build"
-	say "building $1 (5 minutes and more; $out/log)"
+	say "building $1 (some minutes; $out/log)"
 	build "$1" >"$out/log" 2>&1 || {
 		tail -n 5 "$out/log" >&2
 		say "$1 cannot be built (the whole log is $out/log)"
