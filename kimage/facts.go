@@ -66,8 +66,10 @@ func (img *Image) choose(*elfFile) error {
 		return err
 	}
 	c := e.base()
-	for i := range rules {
-		e.decide(&rules[i], c)
+	for _, list := range [][]rule{rules, tracingRules} {
+		for i := range list {
+			e.decide(&list[i], c)
+		}
 	}
 	e.others()
 	img.profile = c

@@ -166,3 +166,18 @@ func (m *moduleArea) lookup(name string, to []Symbol) []Symbol {
 	}
 	return to
 }
+
+// SameName counts symbols of one name; with kernelFirst those of modules count
+// only where the kernel itself has none (number_of_same_symbols).
+func SameName(found []Symbol, kernelFirst bool) int {
+	own := 0
+	for _, s := range found {
+		if s.Module == "" {
+			own++
+		}
+	}
+	if kernelFirst && own > 0 {
+		return own
+	}
+	return len(found)
+}

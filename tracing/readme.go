@@ -92,15 +92,15 @@ func (t *Tracing) grammar() []string {
 		"\t     args: <name>=fetcharg[:type]",
 		"\t fetcharg: %<register>, @<address>, @<symbol>[+|-<offset>],",
 	}
-	list = append(list, "\t           $stack<index>, $stack, $retval, $comm"+arg+",")
-	if t.c.BTFArgs {
-		list = append(list, "\t           <argname>[->field[->field|.field...]],")
-	}
+	list = append(list, t.variables(arg)...)
 	if !t.c.ArgFetch {
 		return append(list, "\t           +|-<offset>(<fetcharg>)", "\t     type: s8/16/32/64, u8/16/32/64, string,",
 			"\t           b<bit-width>@<bit-offset>/<container-size>")
 	}
 	list = append(list, `	           +|-[u]<offset>(<fetcharg>), \imm-value, \"imm-string"`)
+	if t.c.Typecasts {
+		list = append(list, "\t           this_cpu_read(<fetcharg>), this_cpu_ptr(<fetcharg>)")
+	}
 	if t.c.BTFArgs {
 		return append(list, "\t     kernel return probes support: $retval, $arg<N>, $comm",
 			"\t     type: s8/16/32/64, u8/16/32/64, x8/16/32/64, char, string, symbol,",
@@ -113,6 +113,26 @@ func (t *Tracing) grammar() []string {
 		return append(list, `	           symstr, <type>\[<array-size>\]`)
 	}
 	return append(list, `	           <type>\[<array-size>\]`)
+}
+
+// variables are the lines about what has a name.
+func (t *Tracing) variables(arg string) []string {
+	comm, end := ", $comm", ","
+	if !t.c.CommFetch {
+		comm = ""
+	}
+	if t.c.Typecasts {
+		end = ", $current"
+	}
+	list := []string{"\t           $stack<index>, $stack, $retval" + comm + arg + end}
+	switch {
+	case t.c.Typecasts:
+		list = append(list, "\t           [(structname[,field])]<argname>[->field[->field|.field...]],",
+			"\t           [(structname[,field])](fetcharg)->field[->field|.field...],")
+	case t.c.BTFArgs:
+		list = append(list, "\t           <argname>[->field[->field|.field...]],")
+	}
+	return list
 }
 
 // trailing closes the bracket that the deletion's line opens: the event may be

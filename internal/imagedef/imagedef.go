@@ -48,7 +48,7 @@ func (k *Kernel) Count(symbol string) (int, bool) {
 	if module, _, in := strings.Cut(symbol, ":"); in && !k.Loaded(module) {
 		return 0, false
 	}
-	return len(k.View.Lookup(symbol)), true
+	return kimage.SameName(k.View.Lookup(symbol), k.Profile.Tracing.VmlinuxHidesModules), true
 }
 
 // Proto is the prototype that BTF has. It is looked for by the whole name, so

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"kprobelab/errno"
+	"kprobelab/kimage"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/kprobes/rule"
 	"kprobelab/x86"
@@ -57,7 +58,7 @@ func (k *checker) unique(p *Probe, r probepoint.Request, via Via) error {
 		return nil
 	}
 	plain := via == ViaEvents && c.UniqueFirst // 6.12's parser says EINVAL to both
-	switch n := len(k.Lookup(r.Symbol)); {
+	switch n := kimage.SameName(k.Lookup(r.Symbol), c.VmlinuxHidesModules); {
 	case n == 1:
 		return nil
 	case n > 1 && plain:

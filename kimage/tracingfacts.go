@@ -1,0 +1,102 @@
+package kimage
+
+import (
+	"bytes"
+	"fmt"
+
+	"kprobelab/profile"
+)
+
+// An image has its tracing README and every message of error_log as text. They
+// tell what kprobe_events accepts, better than the release does: most of it went
+// into stable releases too.
+
+// tracingRules are the fields of profile.Tracing that a text decides.
+var tracingRules = []rule{
+	{name: "Tracing.Misspelled", look: message("Invalid $-valiable specified"), from: Coded,
+		get: func(c *profile.Config) bool { return c.Tracing.Misspelled },
+		set: func(c *profile.Config, on bool) { c.Tracing.Misspelled = on }},
+	{name: "Tracing.MaxRecord", look: message("Event too big (too many fields?)"), from: Coded,
+		get: func(c *profile.Config) bool { return c.Tracing.MaxRecord != 0 },
+		set: func(c *profile.Config, on bool) {
+			if c.Tracing.MaxRecord = 0; on {
+				c.Tracing.MaxRecord = maxProbeEvent
+			}
+		}},
+	{name: "Tracing.CountArgsLogged", look: message("Too many arguments are specified"), from: Coded,
+		get: func(c *profile.Config) bool { return c.Tracing.CountArgsLogged },
+		set: func(c *profile.Config, on bool) { c.Tracing.CountArgsLogged = on }},
+	{name: "Tracing.StringTypeLogged", look: message("$comm and immediate-string only accepts string type"), from: Coded,
+		get: func(c *profile.Config) bool { return c.Tracing.StringTypeLogged },
+		set: func(c *profile.Config, on bool) { c.Tracing.StringTypeLogged = on }},
+	{name: "Tracing.Typecasts", look: message("Typecast requires a field access"), from: Coded,
+		get: func(c *profile.Config) bool { return c.Tracing.Typecasts },
+		set: setTypecasts},
+	{name: "Tracing.BTFArgs", look: readmeHas("<argname>["), from: Coded,
+		get: func(c *profile.Config) bool { return c.Tracing.BTFArgs },
+		set: func(c *profile.Config, on bool) { c.Tracing.BTFArgs = on }},
+	{name: "Tracing.AutoNames", look: readmeHas("p[:[<group>/][<event>]] <place>"), from: Coded,
+		get: func(c *profile.Config) bool { return c.Tracing.AutoNames },
+		set: func(c *profile.Config, on bool) { c.Tracing.AutoNames = on }},
+	{name: "Tracing.ReturnSuffix", look: readmeHas("[+<offset>]%return|<memaddr>"), from: Coded,
+		get: func(c *profile.Config) bool { return c.Tracing.ReturnSuffix },
+		set: func(c *profile.Config, on bool) { c.Tracing.ReturnSuffix = on }},
+	{name: "Tracing.MaxActive", look: readmeHas("r[maxactive]["), from: Coded,
+		get: func(c *profile.Config) bool { return c.Tracing.MaxActive },
+		set: func(c *profile.Config, on bool) { c.Tracing.MaxActive = on }},
+}
+
+// maxProbeEvent bounds a record of an event (MAX_PROBE_EVENT_SIZE).
+const maxProbeEvent = 3072
+
+// setTypecasts also sets the length of an expression, which came with them.
+func setTypecasts(c *profile.Config, on bool) {
+	c.Tracing.Typecasts = on
+	if c.Tracing.MaxArgText = 63; on {
+		c.Tracing.MaxArgText = 255
+	}
+}
+
+// message looks for a message of error_log. An image without a message that all
+// releases with error_log have tells nothing.
+func message(text string) func(*evidence) (bool, string, bool) {
+	return func(e *evidence) (bool, string, bool) {
+		data := e.readOnly()
+		if !bytes.Contains(data, []byte("Invalid probed address or symbol")) {
+			return false, "", false
+		}
+		return found(data, text, ".rodata")
+	}
+}
+
+// readmeHas looks for a text in the tracing README.
+func readmeHas(text string) func(*evidence) (bool, string, bool) {
+	return func(e *evidence) (bool, string, bool) {
+		data := e.readOnly()
+		i := bytes.Index(data, []byte("tracing mini-HOWTO:\n"))
+		if i < 0 {
+			return false, "", false
+		}
+		readme, _, _ := bytes.Cut(data[i:], []byte{0})
+		if !bytes.Contains(readme, []byte("  kprobe_events")) {
+			return false, "", false
+		}
+		return found(readme, text, "the tracing README")
+	}
+}
+
+func found(data []byte, text, where string) (on bool, why string, ok bool) {
+	if bytes.Contains(data, []byte(text)) {
+		return true, fmt.Sprintf("%q in %s", text, where), true
+	}
+	return false, fmt.Sprintf("no %q in %s", text, where), true
+}
+
+// readOnly is the data in which the kernel has its texts; empty where the image
+// has no such section, or is no kernel.
+func (e *evidence) readOnly() []byte {
+	if s := e.img.section(".rodata"); s != nil && e.kprobes {
+		return s.Data
+	}
+	return nil
+}
