@@ -180,7 +180,7 @@ func TestBombs(t *testing.T) {
 			w := gzip.NewWriter(&packed)
 			_, err := w.Write(head)
 			require.NoError(t, err)
-			for range 300 {
+			for range 80 {
 				_, err = w.Write(make([]byte, 1<<20))
 				require.NoError(t, err)
 			}
