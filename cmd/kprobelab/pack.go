@@ -21,7 +21,7 @@ func packCommand(t *term) *cli.Command {
 		ArgsUsage: "IMAGE...",
 		Description: "Every point of each image is answered, and the answers are written to one file in the\n" +
 			"folder of -o, which is made where it is missing: RELEASE.BUILDID.kpack, 2 to 4 MB. check\n" +
-			"--archive DIR reads these files in place of images, says the same, and needs a twentieth of\n" +
+			"--archive DIR reads these files in place of images, says the same, and needs a tenth of\n" +
 			"a second for a kernel. With --entries they are 500 kB. A module that --module names is packed as a loaded one.\n" +
 			"Every image is a job of its own: several packs can write to one folder. With --keep an\n" +
 			"image whose file is there is left out, so that a pack that was stopped goes on.\n" +
