@@ -224,6 +224,7 @@ func (p *bootPatcher) updateStaticCalls() {
 	for _, u := range bootCalls {
 		sc.update(u.key, u.fn)
 	}
+	p.cryptoUpdates(sc)
 	if _, ok := p.img.symbolAddr("__SCK__cond_resched"); ok {
 		for _, u := range preemptCalls[p.preemptModel()] {
 			sc.update(u.key, u.fn)

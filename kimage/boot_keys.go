@@ -37,7 +37,6 @@ var bootKeys = []bootKey{
 	{"crc64_rocksoft_fallback", 0, false, nil, "a checksum's driver is registered"},
 	{"crypto_boot_test_finished", 0, true, nil, "the algorithms' self-tests are done"},
 	{"__crypto_boot_test_finished", 0, true, nil, "the algorithms' self-tests are done"},
-	{"blake2s_use_ssse3", 0, true, flag("ssse3"), "the hash uses the processor's instructions"},
 	{"crng_is_ready", 0, true, flag("rdrand"), "the processor's random numbers are trusted at boot"},
 	{"not_filled_random_ptr_key", 0, false, flag("rdrand"), "the processor's random numbers are trusted at boot"},
 	{"virt_spin_lock_key", 0, true, flag("hypervisor"), "a virtual machine's spin locks do not queue"},
@@ -60,8 +59,8 @@ var bootKeys = []bootKey{
 // keys of 16 bytes a protocol, that one the last.
 func netfilterKey(protocol int64) int64 { return 16 * (protocol*5 + 4) }
 
-func flag(name string) func(*bootPatcher) bool {
-	return func(p *bootPatcher) bool { return p.cpu.flags[name] }
+func flag(names ...string) func(*bootPatcher) bool {
+	return func(p *bootPatcher) bool { return p.cpu.all(names) }
 }
 
 func noFlag(name string) func(*bootPatcher) bool {
@@ -111,10 +110,15 @@ func (p *bootPatcher) keyOn(name string) bool {
 // key asks for.
 func (p *bootPatcher) turnKeys() {
 	turned := map[x86.Addr]bool{}
-	for i := range bootKeys {
-		k := &bootKeys[i]
-		if at, ok := p.img.symbolAddr(k.name); ok && (k.when == nil || k.when(p)) {
-			turned[at.Add(k.off)] = k.on
+	for _, k := range slices.Concat(bootKeys, cryptoKeys) {
+		if k.when != nil && !k.when(p) {
+			continue
+		}
+		// Several files may have a key of that name.
+		for _, s := range p.img.Lookup(k.name) {
+			if s.Module == "" {
+				turned[s.Addr.Add(k.off)] = k.on
+			}
 		}
 	}
 	p.securityCalls(turned)

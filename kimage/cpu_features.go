@@ -2,6 +2,7 @@ package kimage
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 
 	"kprobelab/x86"
@@ -21,6 +22,7 @@ const (
 	featK8          = feature(3*32 + 4)
 	featSyscall32   = feature(3*32 + 14)
 	featSysenter32  = feature(3*32 + 15)
+	featRepGood     = feature(3*32 + 16)
 	featLfence61    = feature(3*32 + 18)
 	featLfence63    = feature(20*32 + 2)
 	featOSXSAVE     = feature(4*32 + 27)
@@ -55,6 +57,10 @@ var namedFeatures = map[string]feature{
 	"ospke": feat(16, 4), "waitpkg": feat(16, 5), "la57": feat(16, 16), "fsrm": feat(18, 4), "serialize": feat(18, 14),
 }
 
+// hiddenFeatures are those that a processor has, and alternatives ask for, but
+// /proc/cpuinfo does not show.
+var hiddenFeatures = map[string]feature{"fsrs": feat(12, 11)}
+
 // featureNames are an image's own names of features and bugs.
 type featureNames struct {
 	flags, bugs map[string]feature
@@ -65,9 +71,11 @@ type featureNames struct {
 func (img *Image) featureNames() featureNames {
 	n := featureNames{flags: img.stringTable("x86_cap_flags", 0), bugs: map[string]feature{}}
 	if len(n.flags) == 0 {
-		n.flags = namedFeatures
+		n.flags = maps.Clone(namedFeatures)
+		maps.Copy(n.flags, hiddenFeatures)
 		return n
 	}
+	maps.Copy(n.flags, hiddenFeatures)
 	if a, ok := img.symbolAddr("x86_cap_flags"); ok {
 		if s, ok := img.SymbolAt(a); ok {
 			n.bugs = img.stringTable("x86_bug_flags", feature(s.Size/8/32*32))

@@ -61,6 +61,7 @@ func (d *cpuDecision) own() {
 	d.set(featSyscall32, amd)
 	// From 7.0 on it says that 32-bit programs enter fast, by either instruction.
 	d.set(featSysenter32, d.m.vendor == vendorIntel || b.since(7, 0))
+	d.set(featRepGood, d.m.vendor == vendorIntel && b.since(6, 16))
 	d.set(featOSXSAVE, d.m.flags["xsave"])
 	d.set(featZen, zen)
 	if zen {
@@ -87,6 +88,7 @@ var zenGenerations = []struct {
 	{0x17, 0x30, 0x4f, feat(11, 28)}, {0x17, 0x60, 0x7f, feat(11, 28)}, {0x17, 0x90, 0x91, feat(11, 28)}, {0x17, 0xa0, 0xaf, feat(11, 28)},
 	{0x19, 0x00, 0x0f, feat(11, 29)}, {0x19, 0x20, 0x5f, feat(11, 29)},
 	{0x19, 0x10, 0x1f, feat(11, 30)}, {0x19, 0x60, 0xaf, feat(11, 30)},
+	{0x1a, 0x00, 0x2f, feat(3, 5)}, {0x1a, 0x40, 0x4f, feat(3, 5)}, {0x1a, 0x60, 0x7f, feat(3, 5)},
 }
 
 // generation sets the feature of the processor's generation, where the image's
@@ -137,9 +139,12 @@ func (d *cpuDecision) spectreV2() {
 // buffers are cleared on the way to user mode on processors that leak them.
 func (d *cpuDecision) buffers() {
 	leaks := false
-	for _, bug := range []string{"mds", "taa", "mmio_stale_data", "rfds", "tsa"} {
+	for _, bug := range []string{"mds", "taa", "mmio_stale_data", "rfds"} {
 		leaks = leaks || d.m.bugs[bug]
 	}
+	// From 6.17 on, TSA's are cleared only where the microcode does that.
+	b := d.img.findBanner()
+	leaks = leaks || d.m.bugs["tsa"] && (d.m.updated || !b.since(6, 17))
 	list, _ := tableOwner{img: d.img}.alternatives()
 	for f := range d.img.clearBuffers(list) {
 		d.set(f, leaks)
@@ -161,14 +166,20 @@ var returnThunks = []struct {
 	{"retbleed_return_thunk", "retbleed", 0x15, 0x18, true, []feature{featRethunk, featUnret}},
 	// Indirect target selection: returns in the lower half of a line.
 	{itsReturnThunk, "its", 6, 0xff, false, []feature{featRethunk, featIndirectITS}},
-	// Speculative return stack overflow, before and from Zen 3.
+	// Speculative return stack overflow; Zen 3 and 4 have a thunk of their own.
 	{"srso_return_thunk", "srso", 0x17, 0x18, true, []feature{featRethunk, featSRSO}},
-	{"srso_alias_return_thunk", "srso", 0x19, 0xff, true, []feature{featRethunk, featUnret, featSRSOAlias}},
+	{"srso_alias_return_thunk", "srso", 0x19, 0x19, true, []feature{featRethunk, featUnret, featSRSOAlias}},
+	{"srso_return_thunk", "srso", 0x1a, 0xff, true, []feature{featRethunk, featUnret, featSRSO}},
 }
 
 // returns decides where returns go.
 func (d *cpuDecision) returns() {
+	b := d.img.findBanner()
 	for _, t := range returnThunks {
+		// From 6.17 on, Zen 1 and 2 without threads count as safe from SRSO.
+		if t.bug == "srso" && d.m.family < 0x19 && !d.m.threads && b.since(6, 17) {
+			continue
+		}
 		if !d.m.bugs[t.bug] || d.m.family < t.from || d.m.family > t.to || d.m.amd() != t.amd || !d.exists(t.thunk) {
 			continue
 		}

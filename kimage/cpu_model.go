@@ -13,6 +13,11 @@ type cpuModel struct {
 	name, vendor  string
 	family, model int
 	flags, bugs   map[string]bool
+	// threads: a core has several. The named processors' have one.
+	threads bool
+	// updated: its microcode is taken to be up to date. That of the named
+	// processors is not.
+	updated bool
 }
 
 // The vendors as CPUID names them.
@@ -36,31 +41,46 @@ const (
 		"pge pni pse pse36 sep sse sse2 syscall tsc xtopology"
 	nehalemFlags = "constant_tsc lahf_lm popcnt rep_good sse4_1 sse4_2 ssse3"
 	avxFlags     = " abm aes arat avx avx2 bmi1 bmi2 f16c fma fsgsbase movbe pclmulqdq rdrand rdtscp smep xsave xsaveopt"
-	haswellFlags = nehalemFlags + avxFlags + " erms"
-	skylakeFlags = haswellFlags + " adx smap xgetbv1"
+	haswellFlags = nehalemFlags + avxFlags + " erms x2apic"
+	skylakeFlags = haswellFlags + " 3dnowprefetch adx rdseed smap xgetbv1"
 	serverFlags  = skylakeFlags + " clflushopt clwb ospke pdpe1gb pku"
+	icelakeFlags = serverFlags + " umip vaes wbnoinvd"
+	rapidsFlags  = icelakeFlags + " fsrm fsrs rdpid sha_ni"
 	k8Flags      = "3dnowprefetch cmp_legacy extd_apicid lahf_lm rep_good svm vmmcall"
-	zenFlags     = k8Flags + avxFlags + " adx clflushopt cr8_legacy mmxext monitor npt pdpe1gb popcnt smap sse4_1 sse4_2 sse4a ssse3 xgetbv1"
+	zenFlags     = k8Flags + avxFlags + " adx clflushopt cr8_legacy mmxext monitor npt pdpe1gb popcnt sha_ni smap sse4_1 sse4_2 sse4a ssse3 xgetbv1"
+	romeFlags    = zenFlags + " clwb rdpid umip wbnoinvd xsaveerptr"
+	milanFlags   = romeFlags + " erms fsrm fsrs ospke pku"
+	genoaFlags   = milanFlags + " la57 vaes"
+	turinFlags   = genoaFlags + " vgif"
 
 	intelBugs = "bhi cpu_meltdown its l1tf mds spec_store_bypass spectre_v1 spectre_v2 swapgs "
 	k8Bugs    = "fxsave_leak null_seg spectre_v1 spectre_v2 sysret_ss_attrs "
 	zenBugs   = k8Bugs + "spec_store_bypass srso "
+	// Bugs of those that have xsaveerptr.
+	lateZenBugs = "spec_store_bypass spectre_v1 spectre_v2 srso sysret_ss_attrs "
 )
 
-// modelRows are QEMU 7.2's processors under software emulation, as a 6.12
-// kernel describes them: features that QEMU cannot emulate are not among them.
+// modelRows are QEMU 11.1's processors under software emulation, as kernels 6.12
+// and 7.3 describe them, and with fsrs, which they do not show. Features that QEMU
+// cannot emulate are not among them.
 var modelRows = []modelRow{
 	{"qemu64", vendorAMD, 15, 107, k8Flags, k8Bugs + "amd_e400 swapgs_fence"},
 	{"kvm64", vendorIntel, 15, 6, "constant_tsc", intelBugs + "itlb_multihit mmio_unknown"},
 	{"Nehalem", vendorIntel, 6, 26, nehalemFlags, intelBugs + "itlb_multihit mmio_unknown"},
 	{"Haswell", vendorIntel, 6, 60, haswellFlags, intelBugs + "itlb_multihit mmio_unknown srbds"},
-	{"Broadwell", vendorIntel, 6, 61, haswellFlags + " adx smap", intelBugs + "itlb_multihit mmio_unknown srbds"},
+	{"Broadwell", vendorIntel, 6, 61, haswellFlags + " 3dnowprefetch adx rdseed smap", intelBugs + "itlb_multihit mmio_unknown srbds"},
 	{"Skylake-Client", vendorIntel, 6, 94, skylakeFlags, intelBugs + "gds itlb_multihit mmio_stale_data retbleed srbds"},
 	{"Cascadelake-Server", vendorIntel, 6, 85, serverFlags, intelBugs + "gds itlb_multihit mmio_stale_data retbleed"},
-	{"Icelake-Server", vendorIntel, 6, 134, serverFlags + " la57 umip vaes", intelBugs + "mmio_stale_data rfds"},
-	{"EPYC", vendorAMD, 23, 1, zenFlags + " ssbd", zenBugs + "div0 retbleed smt_rsb"},
-	{"EPYC-Rome", vendorAMD, 23, 49, zenFlags + " clwb ssbd umip", zenBugs + "retbleed smt_rsb"},
-	{"EPYC-Milan", vendorAMD, 25, 1, zenFlags + " clwb erms ospke pku umip", zenBugs + "tsa"},
+	{"Icelake-Server", vendorIntel, 6, 134, icelakeFlags + " la57", intelBugs + "mmio_stale_data rfds"},
+	{"GraniteRapids", vendorIntel, 6, 173, rapidsFlags + " la57", intelBugs + "itlb_multihit mmio_unknown"},
+	{"DiamondRapids", vendorIntel, 19, 1, rapidsFlags + " la57 ss", intelBugs + "itlb_multihit mmio_unknown"},
+	{"SierraForest", vendorIntel, 6, 175, rapidsFlags, intelBugs + "itlb_multihit mmio_unknown"},
+	{"ClearwaterForest", vendorIntel, 6, 221, rapidsFlags + " ss", intelBugs + "itlb_multihit mmio_unknown"},
+	{"EPYC", vendorAMD, 23, 1, zenFlags + " rdseed ssbd", zenBugs + "div0 retbleed smt_rsb"},
+	{"EPYC-Rome", vendorAMD, 23, 49, romeFlags + " rdseed ssbd", lateZenBugs + "null_seg retbleed smt_rsb"},
+	{"EPYC-Milan", vendorAMD, 25, 1, milanFlags + " rdseed", lateZenBugs + "null_seg tsa"},
+	{"EPYC-Genoa", vendorAMD, 25, 17, genoaFlags + " rdseed", lateZenBugs + "tsa"},
+	{"EPYC-Turin", vendorAMD, 26, 0, turinFlags, lateZenBugs + "tsa"},
 }
 
 func (r *modelRow) model() *cpuModel {

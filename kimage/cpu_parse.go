@@ -106,7 +106,8 @@ func readCPUFile(path string) (*cpuModel, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &cpuModel{name: path}
+	m := &cpuModel{name: path, updated: true}
+	siblings := 0
 	for lines := bufio.NewScanner(bytes.NewReader(b)); lines.Scan(); {
 		key, value, _ := strings.Cut(lines.Text(), ":")
 		value = strings.TrimSpace(value)
@@ -121,6 +122,11 @@ func readCPUFile(path string) (*cpuModel, error) {
 			m.family, _ = strconv.Atoi(value)
 		case "model":
 			m.model, _ = strconv.Atoi(value)
+		case "siblings":
+			siblings, _ = strconv.Atoi(value)
+		case "cpu cores":
+			cores, _ := strconv.Atoi(value)
+			m.threads = siblings > cores
 		case "flags":
 			m.flags = wordSet(value)
 		case "bugs":

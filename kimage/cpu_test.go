@@ -38,7 +38,7 @@ func TestParseCPU(t *testing.T) {
 // What is not known is one sentence that says what there is.
 func TestParseCPUErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"z80":          `CPU model "z80" is not known; there are Broadwell, Cascadelake-Server, EPYC, EPYC-Milan, EPYC-Rome, Haswell`,
+		"z80":          `CPU model "z80" is not known; there are Broadwell, Cascadelake-Server, ClearwaterForest, DiamondRapids, EPYC, EPYC-Genoa`,
 		"qemu64,+warp": `CPU feature "+warp" is not known; write +name or -name, and among those that this kernel's text depends on: erms, smap`,
 		"qemu64,cx16":  `CPU feature "cx16" is not known`,
 		"qemu64,+":     `CPU feature "+" is not known`,

@@ -37,6 +37,6 @@ func ExampleCPUModels() {
 	_, err := kimage.FromBytes("guest.elf", kprobelab.GuestELF(), &kimage.Options{CPU: "z80"})
 	fmt.Println(err)
 	// Output:
-	// [Broadwell Cascadelake-Server EPYC EPYC-Milan EPYC-Rome Haswell Icelake-Server Nehalem Skylake-Client kvm64 qemu64]
-	// CPU model "z80" is not known; there are Broadwell, Cascadelake-Server, EPYC, EPYC-Milan, EPYC-Rome, Haswell, Icelake-Server, Nehalem, Skylake-Client, kvm64, qemu64, host, and a file in the form of /proc/cpuinfo
+	// [Broadwell Cascadelake-Server ClearwaterForest DiamondRapids EPYC EPYC-Genoa EPYC-Milan EPYC-Rome EPYC-Turin GraniteRapids Haswell Icelake-Server Nehalem SierraForest Skylake-Client kvm64 qemu64]
+	// CPU model "z80" is not known; there are Broadwell, Cascadelake-Server, ClearwaterForest, DiamondRapids, EPYC, EPYC-Genoa, EPYC-Milan, EPYC-Rome, EPYC-Turin, GraniteRapids, Haswell, Icelake-Server, Nehalem, SierraForest, Skylake-Client, kvm64, qemu64, host, and a file in the form of /proc/cpuinfo
 }
