@@ -60,7 +60,7 @@ func TestCPUFile(t *testing.T) {
 	}, "\n")), 0o600))
 	m, err := parse(file + ",-cx16")
 	require.NoError(t, err)
-	require.Equal(t, &cpuModel{name: file, vendor: vendorIntel, family: 6, model: 60,
+	require.Equal(t, &cpuModel{updated: true, name: file, vendor: vendorIntel, family: 6, model: 60,
 		flags: wordSet("fpu smap"), bugs: wordSet("spectre_v2 its")}, m)
 
 	require.NoError(t, os.WriteFile(file, []byte("flags: fpu\n"), 0o600))
