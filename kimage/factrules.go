@@ -339,8 +339,7 @@ func lookSSWord(e *evidence) (bool, string, bool) {
 	return bytes.Equal(b, []byte{0x6a, 0x18}), fmt.Sprintf("%s begins with % x", template, b), true
 }
 
-// lookSwitchTo looks for __switch_to in the list of what return probes refuse. The
-// list has the function's entry: a probe that is placed after an ENDBR is not on it.
+// lookSwitchTo looks for __switch_to in the list of what return probes refuse.
 func lookSwitchTo(e *evidence) (bool, string, bool) {
 	const list, function = "kretprobe_blacklist", "__switch_to"
 	a, ok := e.img.symbolAddr(list)
@@ -351,10 +350,6 @@ func lookSwitchTo(e *evidence) (bool, string, bool) {
 	name := e.img.bytes(x86.Addr(le.Uint64(b)), len(function)+1)
 	if string(name) != function+"\x00" {
 		return false, list + " has no " + function, true
-	}
-	entry, _ := e.img.symbolAddr(function)
-	if code := e.img.bytes(entry, 4); code == nil || isEndbr(code) {
-		return false, function + " begins with an ENDBR", code != nil
 	}
 	return true, list + " has " + function, true
 }

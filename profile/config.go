@@ -300,7 +300,8 @@ type Kret struct {
 	EntryErrno bool
 	// MaxDataSize is the largest DataSize, E2BIG above it; 0 means no limit.
 	MaxDataSize int
-	// BlacklistSwitchTo refuses __switch_to (not so in Debian's 6.12).
+	// BlacklistSwitchTo refuses a probe at the address of __switch_to; one that is
+	// placed after an ENDBR there is not refused.
 	BlacklistSwitchTo bool
 	// DefaultMaxActive picks the formula for MaxActive <= 0.
 	DefaultMaxActive DefaultMaxActive

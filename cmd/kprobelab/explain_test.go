@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"kprobelab/internal/printable"
 )
 
 // command runs the program with these arguments.
@@ -55,7 +57,7 @@ func TestBootFiles(t *testing.T) {
 func TestExplainColours(t *testing.T) {
 	var out bytes.Buffer
 	term := newTerm(&out, &out)
-	term.outStyle = true
+	term.out, term.outStyle = &printable.Writer{W: &out, Colour: true}, true
 	require.NoError(t, newApp(term).Run(t.Context(), []string{"kprobelab", "explain", "--hex", "eb0190909090909090"}))
 	require.Contains(t, out.String(), "\x1b[31mJTPR_TARGET\x1b[0m")
 }

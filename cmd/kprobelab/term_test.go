@@ -10,7 +10,8 @@ import (
 
 func TestProgressWaitsAndClears(t *testing.T) {
 	var b bytes.Buffer
-	tm := &term{err: &b, errIsTerminal: true}
+	tm := newTerm(&b, &b)
+	tm.errIsTerminal = true
 	tm.progress("read", 1, 100)
 	require.Empty(t, b.String(), "nothing in the first second")
 	tm.since = time.Now().Add(-2 * quiet)

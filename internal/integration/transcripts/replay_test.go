@@ -16,6 +16,7 @@ import (
 	"kprobelab/kprobes"
 	"kprobelab/kprobes/slot"
 	"kprobelab/kprobestest"
+	"kprobelab/profile"
 	"kprobelab/x86"
 )
 
@@ -35,8 +36,15 @@ type replay struct {
 }
 
 func newReplay(t *testing.T, kernel string) *replay {
+	rules, ok := profile.Named(kernel)
+	require.True(t, ok)
+	if rules.Resolve.SkipENDBR {
+		// Such a kernel places the probe after the ENDBR of __switch_to, where
+		// nothing refuses it. The guest's has none.
+		rules.Kret.BlacklistSwitchTo = false
+	}
 	l := kprobestest.New(t, &kprobelab.Options{
-		Profile: kernel, CPUs: 2, Optimize: true, Modules: []string{"../../../testdata/demo.ko"},
+		Rules: rules, CPUs: 2, Optimize: true, Modules: []string{"../../../testdata/demo.ko"},
 	}).Lab()
 	r := &replay{t: t, l: l, k: l.Kprobes}
 	r.k.OnLog(func(line string) {
