@@ -1,3 +1,5 @@
+//go:build cgo && linux && amd64
+
 package tracing_test
 
 import (
