@@ -84,7 +84,7 @@ conformance-tracing: ## ask the same kernels about the tracing files, and compar
 guest: ## rebuild the embedded guest kernel from its sources
 	@$(MAKE) --no-print-directory -C testdata/guest
 
-test: deps ## what a newcomer runs, in three minutes: vet, tests, a build without cgo
+test: deps ## what a newcomer runs, in some minutes: vet, tests, a build without cgo
 	@scripts/check.sh test
 
 check: deps ## the rest of what CI runs: whole tests, race, staticcheck, generators, benchmarks once, other systems

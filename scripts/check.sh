@@ -1,5 +1,5 @@
 #!/bin/sh
-# check.sh test: make test, which takes three minutes on two cores.
+# check.sh test: make test, which takes two to five minutes on two cores.
 # check.sh check: make check, the rest of what CI runs. Tests that make test
 # shortens or skips run whole here.
 # check.sh total: one count over the last runs of both.
@@ -81,6 +81,14 @@ without_cgo() (
 	"$@"
 )
 
+# make soak runs the race detector over the rest, too: code of one goroutine.
+tests_race() {
+	started='\bgo (func|[A-Za-z_.]+\()|errgroup|sync\.WaitGroup|t\.Parallel'
+	packages=$(grep -rlE --include='*.go' "$started" . | xargs -n 1 dirname | sort -u)
+	# shellcheck disable=SC2086
+	tests -race -short -timeout 15m $packages
+}
+
 vet_and_test() { go vet ./... && tests -short ./...; }
 
 # The engine is for Linux; the rest of the program is for every system. One system
@@ -108,7 +116,7 @@ check)
 	step "staticcheck" go run "$staticcheck" ./...
 	step "go generate leaves no difference" check_generated
 	step "tests" tests_plain
-	step "tests with the race detector" tests -race -short -timeout 15m ./...
+	step "tests with the race detector, where goroutines are started" tests_race
 	step "vet and tests without cgo" without_cgo vet_and_test
 	step "build for other systems without cgo" check_elsewhere
 	step "each benchmark once" check_benchmarks
