@@ -165,15 +165,8 @@ func TestOptimizedWhenLookedAt(t *testing.T) {
 
 // A shell at the mount, as the README has it.
 func TestShellAtTheMount(t *testing.T) {
-	if err := Supported(); err != nil {
-		t.Skipf("no FUSE mounts here: %v", err)
-	}
 	f := live(t)
-	m, err := New(t.TempDir(), f.Tree(), &Options{Guest: f.Guest()})
-	if err != nil {
-		t.Skipf("no FUSE mounts here: %v", err)
-	}
-	defer func() { require.NoError(t, m.Unmount()) }()
+	m := mountOf(t, f.Tree(), f.Guest())
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	// The shell changes its folder itself: exec.Cmd's Dir is entered between
@@ -255,18 +248,11 @@ func TestGuestsNamesGo(t *testing.T) {
 
 // The folder kprobelab/root is the guest's as well, in all that a shell does.
 func TestGuestsRootAtTheMount(t *testing.T) {
-	if err := Supported(); err != nil {
-		t.Skipf("no FUSE mounts here: %v", err)
-	}
 	f := live(t)
 	require.NoError(t, f.write("kprobe_events", "p:opened do_sys_openat2 name=+u0($arg2):string"))
 	require.NoError(t, f.write("kprobe_events", "p:linked vfs_symlink to=+0($arg4):string"))
 	require.NoError(t, f.write("events/enable", "1"))
-	m, err := New(t.TempDir(), f.Tree(), &Options{Guest: f.Guest()})
-	if err != nil {
-		t.Skipf("no FUSE mounts here: %v", err)
-	}
-	defer func() { require.NoError(t, m.Unmount()) }()
+	m := mountOf(t, f.Tree(), f.Guest())
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "sh", "-ec", `cd "$0/kprobelab/root"

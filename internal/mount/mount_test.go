@@ -25,17 +25,23 @@ import (
 // mounted mounts a fake tree, or skips the test.
 func mounted(t *testing.T, g Guest) (*Mount, *fakeTree) {
 	t.Helper()
+	tree := newFakeTree()
+	return mountOf(t, tree, g), tree
+}
+
+// mountOf mounts a tree, until the test ends, or skips the test.
+func mountOf(t *testing.T, tree tracing.Tree, g Guest) *Mount {
+	t.Helper()
 	if err := Supported(); err != nil {
 		t.Skipf("no FUSE mounts here: %v", err)
 	}
-	tree := newFakeTree()
 	m, err := New(t.TempDir(), tree, &Options{Guest: g})
 	if err != nil {
 		// Containers may have the device and yet not the right.
 		t.Skipf("no FUSE mounts here: %v", err)
 	}
 	t.Cleanup(func() { soon(t, "unmount", func() { require.NoError(t, m.Unmount()); m.Wait() }) })
-	return m, tree
+	return m
 }
 
 // soon fails the test, instead of hanging, where fn does not return. The limit

@@ -12,15 +12,8 @@ import (
 
 // TestNonBlockingReads: trace_pipe keeps O_NONBLOCK, given at open or by fcntl.
 func TestNonBlockingReads(t *testing.T) {
-	if err := Supported(); err != nil {
-		t.Skipf("no FUSE mounts here: %v", err)
-	}
 	f := live(t)
-	m, err := New(t.TempDir(), f.Tree(), &Options{Guest: f.Guest()})
-	if err != nil {
-		t.Skipf("no FUSE mounts here: %v", err)
-	}
-	defer func() { require.NoError(t, m.Unmount()) }()
+	m := mountOf(t, f.Tree(), f.Guest())
 	pipe, b := filepath.Join(m.Dir(), "trace_pipe"), make([]byte, 4096)
 	for _, flag := range []int{unix.O_NONBLOCK, 0} {
 		fd, err := unix.Open(pipe, unix.O_RDONLY|flag, 0)

@@ -92,7 +92,7 @@ func TestMeasuringAnImageThatDoesNotAnswer(t *testing.T) {
 		"nothing_but_boost": {map[string]string{"can_boost": no}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			k := written(t, c.functions)
+			k := made(t, c.functions)
 			answers, err := Measured(k.Image())
 			if c.says == "" {
 				require.NoError(t, err)

@@ -3,12 +3,6 @@
 package own
 
 import (
-	"bytes"
-	"encoding/hex"
-	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,37 +10,17 @@ import (
 	"kprobelab/emu"
 	"kprobelab/errno"
 	"kprobelab/internal/integration/oracle"
+	"kprobelab/internal/integration/written"
 	"kprobelab/kimage"
 	"kprobelab/x86"
 )
 
-const base x86.Addr = 0xffffffff81000000
+const base = written.Base
 
-// written is an image whose functions are the given code.
-func written(t *testing.T, functions map[string]string) *Kernel {
+// made is an image whose functions are the given code.
+func made(t *testing.T, functions map[string]string) *Kernel {
 	t.Helper()
-	dir := t.TempDir()
-	text := bytes.Repeat([]byte{0xcc}, 64*len(functions))
-	symbols := fmt.Sprintf("%x T _text\n%x T _stext\n", uint64(base), uint64(base))
-	at := 0
-	for name, code := range functions {
-		b, err := hex.DecodeString(strings.ReplaceAll(code, " ", ""))
-		require.NoError(t, err)
-		copy(text[at:], b)
-		symbols += fmt.Sprintf("%x T %s\n", uint64(base)+uint64(at), name)
-		at += 64
-	}
-	symbols += fmt.Sprintf("%x T _etext\n", uint64(base)+uint64(at))
-	textFile, mapFile := filepath.Join(dir, "text"), filepath.Join(dir, "System.map")
-	require.NoError(t, os.WriteFile(textFile, text, 0o600))
-	require.NoError(t, os.WriteFile(mapFile, []byte(symbols), 0o600))
-	guest, err := os.ReadFile("../../testdata/guest.elf")
-	require.NoError(t, err)
-	img, err := kimage.FromBytes("written", guest, &kimage.Options{
-		SystemMap: mapFile, LiveText: fmt.Sprintf("%s@%x", textFile, uint64(base)), NoBoot: true,
-	})
-	require.NoError(t, err)
-	return open(t, img)
+	return open(t, written.Image(t, functions))
 }
 
 func open(t *testing.T, img *kimage.Image) *Kernel {
@@ -78,7 +52,7 @@ func TestFunctionsThatDoNotAnswer(t *testing.T) {
 		"returns_one":              {yes, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			k := written(t, map[string]string{"can_probe": c.code, "can_optimize": yes})
+			k := made(t, map[string]string{"can_probe": c.code, "can_optimize": yes})
 			got, err := k.CanProbe(base)
 			if c.want == nil {
 				require.NoError(t, err)
@@ -110,7 +84,7 @@ func TestWritesOfAFailedCallAreUndone(t *testing.T) {
 	}
 	require.NotZero(t, data)
 	// can_probe: incb (%rdi); ud2. find_bug: movzbl (%rdi),%eax; ret
-	k := written(t, map[string]string{"can_probe": "fe 07 0f 0b", "find_bug": "0f b6 07 c3"})
+	k := made(t, map[string]string{"can_probe": "fe 07 0f 0b", "find_bug": "0f b6 07 c3"})
 	before, err := k.Call("find_bug", uint64(data))
 	require.NoError(t, err)
 	_, err = k.CanProbe(data)
@@ -132,12 +106,12 @@ func TestDecodersThatAnswerNonsense(t *testing.T) {
 		"length_of_99": {map[string]string{"insn_decode": "48 89 77 58 c6 47 53 01 c6 47 52 63 31 c0 c3"}, ErrNonsense},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := written(t, c.functions).Decode([]byte{0x90})
+			_, err := made(t, c.functions).Decode([]byte{0x90})
 			require.ErrorIs(t, err, c.want)
 		})
 	}
 	// One that boosts everything, whatever it is given.
-	_, err := written(t, map[string]string{"insn_decode": "31 c0 c3", "can_boost": "b8 01 00 00 00 c3"}).CanBoost([]byte{0x90}, 0)
+	_, err := made(t, map[string]string{"insn_decode": "31 c0 c3", "can_boost": "b8 01 00 00 00 c3"}).CanBoost([]byte{0x90}, 0)
 	require.ErrorIs(t, err, ErrNonsense)
 }
 
@@ -151,7 +125,7 @@ func TestAskingTheGuestKernel(t *testing.T) {
 }
 
 func TestRenamedAndAmbiguousFunctions(t *testing.T) {
-	k := written(t, map[string]string{
+	k := made(t, map[string]string{
 		"can_probe.isra.0": "b8 01 00 00 00 c3", "can_optimize.part.0": "b8 01 00 00 00 c3",
 		"find_bug.cold": "c3", "kernel_text_address.constprop.0": "c3", "kernel_text_address.constprop.1": "c3",
 	})

@@ -69,7 +69,7 @@ func TestOwnPrepareAgreesWithTheBootedKernel(t *testing.T) {
 
 func TestStandInsThatAreMissing(t *testing.T) {
 	const zero = "31 c0 c3"
-	k := written(t, map[string]string{"arch_prepare_kprobe": zero, "within_kprobe_blacklist": zero, "init_kprobes": zero})
+	k := made(t, map[string]string{"arch_prepare_kprobe": zero, "within_kprobe_blacklist": zero, "init_kprobes": zero})
 	_, err := k.Prepare(base)
 	require.ErrorIs(t, err, ErrNotThere, "no kmalloc to stand in for")
 	_, err = k.Blacklisted(base)
@@ -78,7 +78,7 @@ func TestStandInsThatAreMissing(t *testing.T) {
 	require.ErrorIs(t, err, ErrNotThere)
 
 	// One whose init_kprobes does nothing, while the image has a list.
-	k = written(t, map[string]string{"kmem_cache_alloc_trace": zero + " 90 90 90 90 90 90 90 90 90", "arch_prepare_kprobe": "b8 05 00 00 00 c3"})
+	k = made(t, map[string]string{"kmem_cache_alloc_trace": zero + " 90 90 90 90 90 90 90 90 90", "arch_prepare_kprobe": "b8 05 00 00 00 c3"})
 	_, err = k.Prepare(0x1000)
 	require.ErrorIs(t, err, ErrNonsense)
 }

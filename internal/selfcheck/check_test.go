@@ -4,16 +4,13 @@ package selfcheck
 
 import (
 	"bytes"
-	"encoding/hex"
-	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/internal/integration/oracle"
+	"kprobelab/internal/integration/written"
 	"kprobelab/kimage"
 	"kprobelab/profile"
 	"kprobelab/x86"
@@ -73,33 +70,6 @@ func TestWrongRulesShow(t *testing.T) {
 	require.Contains(t, text.String(), "can_boost: the image says yes, the rules no by NOT_BOOSTABLE; ")
 }
 
-const base x86.Addr = 0xffffffff81000000
-
-// written is an image whose functions are the given code.
-func written(t *testing.T, functions map[string]string) *kimage.Image {
-	t.Helper()
-	dir := t.TempDir()
-	text := bytes.Repeat([]byte{0xcc}, 64*len(functions))
-	symbols := fmt.Sprintf("%x T _text\n%x T _stext\n", uint64(base), uint64(base))
-	at := 0
-	for name, code := range functions {
-		b, err := hex.DecodeString(strings.ReplaceAll(code, " ", ""))
-		require.NoError(t, err)
-		copy(text[at:], b)
-		symbols += fmt.Sprintf("%x T %s\n", uint64(base)+uint64(at), name)
-		at += 64
-	}
-	symbols += fmt.Sprintf("%x T _etext\n", uint64(base)+uint64(at))
-	textFile, mapFile := filepath.Join(dir, "text"), filepath.Join(dir, "System.map")
-	require.NoError(t, os.WriteFile(textFile, text, 0o600))
-	require.NoError(t, os.WriteFile(mapFile, []byte(symbols), 0o600))
-	img, err := kimage.Open("../../testdata/guest.elf", &kimage.Options{
-		SystemMap: mapFile, LiveText: fmt.Sprintf("%s@%x", textFile, uint64(base)), NoBoot: true,
-	})
-	require.NoError(t, err)
-	return img
-}
-
 // TestFunctionsThatDoNotAnswer: they are asked a few times and no more, and what the
 // others answer counts.
 func TestFunctionsThatDoNotAnswer(t *testing.T) {
@@ -112,7 +82,7 @@ func TestFunctionsThatDoNotAnswer(t *testing.T) {
 		"answers_once_in_while": "48 f7 c7 3f 00 00 00 74 fe 31 c0 c3", // test $63,%rdi; je .
 	} {
 		t.Run(name, func(t *testing.T) {
-			img := written(t, map[string]string{"can_probe": code, "find_bug": "31 c0 c3", "helper": "90 90 90 c3"})
+			img := written.Image(t, map[string]string{"can_probe": code, "find_bug": "31 c0 c3", "helper": "90 90 90 c3"})
 			r, err := Check(img, Draw(img, 200, 1), nil)
 			require.NoError(t, err)
 			for i := range r.Questions {

@@ -1,0 +1,54 @@
+// Package written makes kernel images whose functions a test writes itself, as
+// bytes: for what no honest kernel's function does.
+package written
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"kprobelab/kimage"
+	"kprobelab/x86"
+)
+
+// Base is where the text begins.
+const Base x86.Addr = 0xffffffff81000000
+
+// size is what each function has; int3 follows its code.
+const size = 64
+
+// Image is an image whose functions are the given code, in hexadecimal.
+func Image(t *testing.T, functions map[string]string) *kimage.Image {
+	t.Helper()
+	dir := t.TempDir()
+	text := bytes.Repeat([]byte{0xcc}, size*len(functions))
+	symbols := fmt.Sprintf("%x T _text\n%x T _stext\n", uint64(Base), uint64(Base))
+	at := 0
+	for name, code := range functions {
+		b, err := hex.DecodeString(strings.ReplaceAll(code, " ", ""))
+		if err != nil || len(b) > size {
+			t.Fatalf("code of %s: %d bytes, %v", name, len(b), err)
+		}
+		copy(text[at:], b)
+		symbols += fmt.Sprintf("%x T %s\n", uint64(Base)+uint64(at), name)
+		at += size
+	}
+	symbols += fmt.Sprintf("%x T _etext\n", uint64(Base)+uint64(at))
+	textFile, mapFile := filepath.Join(dir, "text"), filepath.Join(dir, "System.map")
+	for file, b := range map[string][]byte{textFile: text, mapFile: []byte(symbols)} {
+		if err := os.WriteFile(file, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	img, err := kimage.Open("../../testdata/guest.elf", &kimage.Options{
+		SystemMap: mapFile, LiveText: fmt.Sprintf("%s@%x", textFile, uint64(Base)), NoBoot: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return img
+}
