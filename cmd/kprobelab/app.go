@@ -95,7 +95,7 @@ func plain(err error) string {
 var invalidValue = regexp.MustCompile(`(?s)^invalid value "(.*)" for flag (\S+): (.*)$`)
 
 // valueError keeps the errors of this program's own flags, and words those of
-// number flags.
+// numbers and times.
 func valueError(s string) string {
 	m := invalidValue.FindStringSubmatch(s)
 	switch {
@@ -103,6 +103,8 @@ func valueError(s string) string {
 		return s
 	case strings.HasPrefix(m[3], "strconv."):
 		return fmt.Sprintf("%s: %q is not a number in its range", dashes(m[2]), m[1])
+	case strings.HasPrefix(m[3], "time: "):
+		return fmt.Sprintf("%s: %q is not a time, such as 500ms or 10s", dashes(m[2]), m[1])
 	}
 	return m[3]
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -157,5 +158,8 @@ func readProbes(name string) (probes []report.Probe, err error) {
 		probes, err = report.ReadProbes(r)
 		return err
 	})
+	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(name, "./") {
+		err = fmt.Errorf("%w (PROBES is a file, or - to read them from standard input)", err)
+	}
 	return probes, err
 }
