@@ -74,15 +74,27 @@ func everyCommand(c *cli.Command, do func(*cli.Command)) {
 	}
 }
 
-// usageError says what is wrong in one line and where the help is.
+// usageError says what is wrong in one line and where the help is. The parser
+// reads the flags of a command that does not exist as its parent's: then the
+// command's name is what is wrong.
 func usageError(_ context.Context, c *cli.Command, err error, _ bool) error {
+	if name := c.Args().First(); name != "" && len(c.Commands) > 0 && (c.ArgsUsage == "" || nearest(c.VisibleCommands(), name) != "") {
+		return noCommand(c, name)
+	}
+	flag, unknown := strings.CutPrefix(err.Error(), noFlag)
+	if near := nearestFlag(c, flag); unknown && near != "" {
+		return usagef("%s; did you mean %s?", plain(err), dashes(near))
+	}
 	return usagef("%s; try %s --help", plain(err), c.FullName())
 }
+
+// noFlag is how the parser's message of a flag that does not exist begins.
+const noFlag = "flag provided but not defined: "
 
 // plain puts the parser's messages into the words of this program.
 func plain(err error) string {
 	s := err.Error()
-	if flag, ok := strings.CutPrefix(s, "flag provided but not defined: "); ok {
+	if flag, ok := strings.CutPrefix(s, noFlag); ok {
 		return "there is no flag " + dashes(flag)
 	}
 	if flag, ok := strings.CutPrefix(s, "flag needs an argument: "); ok {

@@ -64,6 +64,9 @@ func decode(t *term, c *cli.Command) (err error) {
 	}
 	b, err := parseHex(strings.Join(c.Args().Slice(), ""))
 	if err != nil {
+		if name := c.Args().First(); nearest(c.VisibleCommands(), name) != "" {
+			return noCommand(c, name)
+		}
 		return usagef("%w", err)
 	}
 	if v.all(b) > 0 {

@@ -3,8 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v3"
+
+	"kprobelab/internal/spelling"
 )
 
 // askHelp turns "help COMMAND…", which people know from other programs, into
@@ -56,35 +60,20 @@ func noCommand(c *cli.Command, name string) error {
 	return usagef("there is no command %q; %s", name, hint)
 }
 
-// nearest is the command whose name a slip of the keyboard made the given one:
-// a third of its letters at most are wrong. Empty for none.
+// nearest is the command that may have been meant, "" for none.
 func nearest(commands []*cli.Command, name string) string {
-	best, near := 1+len(name)/3, ""
+	var names []string
 	for _, c := range commands {
-		if d := editDistance(c.Name, name); d <= best && (near == "" || d < best) {
-			best, near = d, c.Name
-		}
+		names = append(names, c.Name)
 	}
-	return near
+	return spelling.Nearest(slices.Values(names), name)
 }
 
-// editDistance counts the letters to insert, delete or replace (Levenshtein).
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+// nearestFlag is the flag of a command that may have been meant, "" for none.
+func nearestFlag(c *cli.Command, name string) string {
+	var names []string
+	for _, f := range c.VisibleFlags() {
+		names = append(names, f.Names()...)
 	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return spelling.Nearest(slices.Values(names), strings.TrimLeft(name, "-"))
 }
