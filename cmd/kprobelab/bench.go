@@ -30,6 +30,10 @@ difference is divided by the hits. The columns:
    model      microseconds by --hardware: its costs times the traps, steps, detours and
               trampolines counted here
 
+The last line says so where the figures cannot be compared with those of another run: fewer than
+10 rounds, or quartiles more than a fifth of ns apart (JSON: noise). Measure then with nothing
+else running.
+
 With --symbol it measures a place of your own, in the guest kernel or in the kernel of
 --image, which the call of --call comes to: on the paths that a hit there can take. The other
 paths are listed with the reason. A fentry site, which most functions begin with, has the

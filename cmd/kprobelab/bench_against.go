@@ -85,7 +85,8 @@ func (f *benchFiles) showJSON(out io.Writer, rep *bench.Report) error {
 	whole := struct {
 		*bench.Report
 		Against []bench.Compared `json:"against,omitempty"`
-	}{Report: rep}
+		Noise   *bench.Noise     `json:"noise,omitempty"`
+	}{Report: rep, Noise: rep.Noise()}
 	if f.real != nil {
 		whole.Against = rep.Against(f.real)
 	}
@@ -120,7 +121,7 @@ func againstTable(out io.Writer, rep *bench.Report, real *bench.RealKernels) err
 	for _, m := range real.Machines {
 		fmt.Fprintln(out, "the real kernels' machine:", m)
 	}
-	return nil
+	return benchNoise(out, rep)
 }
 
 // word stands for what is not there.

@@ -123,7 +123,15 @@ func benchFigures(out io.Writer, rep *bench.Report) error {
 		fmt.Fprintf(out, "\nk : b : o is %.1f : %.1f : %.0f here, %.1f : %.1f : %.0f in the documentation\n",
 			have[0], have[1], have[2], doc[0], doc[1], doc[2])
 	}
-	_, err := fmt.Fprintf(out, "medians of %d rounds of %d hits; the model is of %s\n", rep.Rounds, rep.Hits, rep.Hardware.Name)
+	fmt.Fprintf(out, "medians of %d rounds of %d hits; the model is of %s\n", rep.Rounds, rep.Hits, rep.Hardware.Name)
+	return benchNoise(out, rep)
+}
+
+// benchNoise warns of figures that cannot be compared.
+func benchNoise(out io.Writer, rep *bench.Report) (err error) {
+	if n := rep.Noise(); n != nil {
+		_, err = fmt.Fprintln(out, n)
+	}
 	return err
 }
 
