@@ -113,9 +113,13 @@ func openDecoders(c *cli.Command) ([]decodebench.Decoder, error) {
 	return list, nil
 }
 
-func closeDecoders(list []decodebench.Decoder) {
+// closeDecoders ends a comparison. What is wrong with a decoder comes before
+// what the comparison has found.
+func closeDecoders(list []decodebench.Decoder, err *error) {
 	for _, d := range list {
-		_ = d.Close() // its errors came with its answers
+		if wrong := d.Close(); wrong != nil {
+			*err = &failure{exitImage, wrong}
+		}
 	}
 }
 
@@ -165,7 +169,7 @@ func kernelCode(t *term, path string) ([]codeSection, error) {
 	return list, nil
 }
 
-func decodeCheck(t *term, c *cli.Command) error {
+func decodeCheck(t *term, c *cli.Command) (err error) {
 	if c.Args().Len() != 1 {
 		return usagef("decode check wants one file; try kprobelab decode check --help")
 	}
@@ -177,7 +181,7 @@ func decodeCheck(t *term, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	defer closeDecoders(others)
+	defer closeDecoders(others, &err)
 	cmp := &decodebench.Comparison{Strict: c.Bool("strict")}
 	seen := map[string]bool{}
 	for _, s := range sections {
@@ -189,7 +193,7 @@ func decodeCheck(t *term, c *cli.Command) error {
 	return t.showDifferences(c, cmp, others, nil)
 }
 
-func decodeFuzz(t *term, c *cli.Command) error {
+func decodeFuzz(t *term, c *cli.Command) (err error) {
 	if err := atMost(c, 0); err != nil {
 		return err
 	}
@@ -200,7 +204,7 @@ func decodeFuzz(t *term, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	defer closeDecoders(others)
+	defer closeDecoders(others, &err)
 	cmp := &decodebench.Comparison{Strict: true}
 	err = decodebench.Fuzz(others, c.Uint64("seed"), c.Int("count"), cmp, func(done, total int64) { t.progress("fuzz", done, total) })
 	if err != nil {

@@ -110,13 +110,14 @@ func (b *questions) ask(others []Decoder, c *Comparison) error {
 }
 
 // Shrink makes a difference's example as short and plain as it can be. The same
-// decoder still differs in the same way, with the same cause or none.
+// decoder still differs in the same way, with the same cause or none, at the
+// same opcode: the example stays one of its group.
 func Shrink(o Decoder, d *Difference) []byte {
 	var ours, theirs [1]Answer
 	keeps := func(w []byte) bool {
 		q := [][]byte{w}
 		Ours(q, ours[:])
-		if o.Ask(q, theirs[:]) != nil {
+		if OpcodeName(w) != d.Opcode || o.Ask(q, theirs[:]) != nil {
 			return false
 		}
 		return whatDiffers(ours[0], theirs[0], true) == d.What && Cause(o.Name(), w, ours[0], theirs[0]) == d.Cause

@@ -2,6 +2,8 @@ package decodebench
 
 import (
 	"bufio"
+	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os/exec"
@@ -22,6 +24,8 @@ type Child struct {
 	out  *bufio.Reader
 	buf  []byte
 	log  *lastLine
+	// tried: its lines were counted once.
+	tried bool
 }
 
 // StartChild starts a program that speaks the line protocol.
@@ -56,10 +60,19 @@ func (l *lastLine) Write(b []byte) (int, error) {
 // Name is the name it was started under.
 func (c *Child) Name() string { return c.name }
 
-// Close ends the process by ending its input.
+// Close ends the process by ending its input. The error says that it has
+// written more than it was asked: its answers were those of other questions.
 func (c *Child) Close() error {
 	c.in.Close()
-	return c.cmd.Wait()
+	timer := time.AfterFunc(patience, func() { _ = c.cmd.Process.Kill() })
+	defer timer.Stop()
+	err := c.quiet()
+	if line, _ := c.out.ReadSlice('\n'); err == nil && len(line) > 0 {
+		err = c.tooMuch(line)
+	}
+	_, _ = io.Copy(io.Discard, c.out)
+	_ = c.cmd.Wait() // how it ends is its own affair
+	return err
 }
 
 // patience is how long a child may be silent.
@@ -68,6 +81,12 @@ var patience = 20 * time.Second
 // Ask writes all questions while it reads the answers, so that neither side
 // waits for the other.
 func (c *Child) Ask(questions [][]byte, answers []Answer) error {
+	if !c.tried {
+		c.tried = true
+		if err := c.trial(questions); err != nil {
+			return err
+		}
+	}
 	c.buf = c.buf[:0]
 	for _, q := range questions {
 		c.buf = appendHex(c.buf, q)
@@ -99,7 +118,60 @@ func (c *Child) Ask(questions [][]byte, answers []Answer) error {
 			return fmt.Errorf("%s answered %q: %w", c.name, strings.TrimSpace(string(line)), err)
 		}
 	}
-	return <-written
+	if err := <-written; err != nil {
+		return err
+	}
+	return c.quiet()
+}
+
+// quiet says that a child has written more than it was asked.
+func (c *Child) quiet() error {
+	if c.out.Buffered() == 0 {
+		return nil
+	}
+	more, _ := c.out.Peek(c.out.Buffered())
+	return c.tooMuch(more)
+}
+
+func (c *Child) tooMuch(text []byte) error {
+	line, _, _ := bytes.Cut(text, []byte("\n"))
+	return fmt.Errorf("%s wrote more lines than it was asked questions, the next is %q: one line is an answer", c.name, line)
+}
+
+// trialQuestions is how many questions a trial asks at most.
+const trialQuestions = 64
+
+// trial asks a process of its own, and counts its lines until it ends: with two
+// lines for a question, the second would be taken for the next one's answer.
+// What else is wrong is left to Ask to find.
+func (c *Child) trial(questions [][]byte) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	once := exec.CommandContext(ctx, c.cmd.Path, c.cmd.Args[1:]...)
+	questions = questions[:min(trialQuestions, len(questions))]
+	var in []byte
+	for _, q := range questions {
+		in = appendHex(in, q)
+	}
+	once.Stdin = bytes.NewReader(in)
+	out, err := once.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := once.Start(); err != nil {
+		return fmt.Errorf("%s: %w", c.name, err)
+	}
+	defer func() { cancel(); _ = once.Wait() }()
+	r := bufio.NewReader(out)
+	for range questions {
+		if _, err := r.ReadSlice('\n'); err != nil {
+			return nil
+		}
+	}
+	if more, _ := r.ReadSlice('\n'); len(more) > 0 {
+		return c.tooMuch(more)
+	}
+	return nil
 }
 
 func appendHex(b, q []byte) []byte {

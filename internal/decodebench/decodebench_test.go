@@ -3,6 +3,7 @@ package decodebench
 import (
 	"bufio"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -29,7 +30,8 @@ func speak(fault string) {
 	out := bufio.NewWriter(os.Stdout)
 	defer out.Flush()
 	var a [1]Answer
-	for in := bufio.NewReader(os.Stdin); ; {
+	asked := 0
+	for in := bufio.NewReader(os.Stdin); ; asked++ {
 		line, err := in.ReadString('\n')
 		if err != nil {
 			return
@@ -47,6 +49,10 @@ func speak(fault string) {
 			fmt.Fprintln(out, "what?")
 			out.Flush()
 			continue
+		case fault == "twice":
+			fmt.Fprintln(out, a[0])
+		case fault == "twice-after-the-trial" && asked > trialQuestions && asked <= trialQuestions+100:
+			fmt.Fprintln(out, a[0])
 		case fault == "dies":
 			fmt.Fprintln(os.Stderr, "out of ideas")
 			return
@@ -98,6 +104,45 @@ func TestChildThatErrs(t *testing.T) {
 			require.Equal(t, tt.shrunk, hex.EncodeToString(Shrink(d, list[0])))
 		})
 	}
+}
+
+// refuser is a decoder that refuses all.
+type refuser struct{}
+
+func (refuser) Name() string { return "refuser" }
+func (refuser) Close() error { return nil }
+func (refuser) Ask(questions [][]byte, answers []Answer) error {
+	clear(answers[:len(questions)])
+	return nil
+}
+
+// The example of a group is one of that group after shrinking, too.
+func TestShrinkKeepsTheGroup(t *testing.T) {
+	c := &Comparison{Strict: true}
+	require.NoError(t, Fuzz([]Decoder{refuser{}}, 1, 20_000, c, none))
+	list := c.Differences()
+	require.Greater(t, len(list), 500)
+	shorter := 0
+	for _, d := range list {
+		before := len(d.Bytes())
+		d.Example = Shrink(refuser{}, d)
+		require.Equal(t, d.Opcode, OpcodeName(d.Bytes()), "% x", d.Example)
+		if len(d.Bytes()) < before {
+			shorter++
+		}
+	}
+	require.Greater(t, shorter, len(list)/4)
+}
+
+// More lines than questions are an error, not answers to other questions.
+func TestChildThatWritesTooMuch(t *testing.T) {
+	for _, count := range []int{1, 10, 10_000} {
+		err := Fuzz([]Decoder{child(t, "twice")}, 1, count, &Comparison{}, none)
+		require.ErrorContains(t, err, "child wrote more lines than it was asked questions", count)
+	}
+	late := child(t, "twice-after-the-trial")
+	err := errors.Join(Fuzz([]Decoder{late}, 1, 20_000, &Comparison{}, none), late.Close())
+	require.ErrorContains(t, err, "one line is an answer")
 }
 
 func TestChildThatFails(t *testing.T) {
