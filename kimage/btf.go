@@ -71,6 +71,26 @@ func (t *Types) Proto(name string) (Proto, bool) {
 }
 
 func (t *Types) funcProto(name string) *btf.FuncProto {
+	_, fn := t.function(name)
+	if fn == nil {
+		return nil
+	}
+	return fn.Type.(*btf.FuncProto)
+}
+
+// FuncID is a function's number in the BTF of the kernel, or of the first module
+// that has it: BPF programs attach by it.
+func (t *Types) FuncID(name string) (id int, ok bool) {
+	spec, fn := t.function(name)
+	if fn == nil {
+		return 0, false
+	}
+	n, err := spec.TypeID(fn)
+	return int(n), err == nil
+}
+
+// function is the first function of a name that has a prototype, nil without one.
+func (t *Types) function(name string) (*btf.Spec, *btf.Func) {
 	for _, spec := range t.specs {
 		types, err := spec.AnyTypesByName(name)
 		if err != nil {
@@ -81,12 +101,12 @@ func (t *Types) funcProto(name string) *btf.FuncProto {
 			if !ok {
 				continue
 			}
-			if p, ok := fn.Type.(*btf.FuncProto); ok {
-				return p
+			if _, ok := fn.Type.(*btf.FuncProto); ok {
+				return spec, fn
 			}
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // btfCache is the parsed BTF of an image and of its modules. It is made when

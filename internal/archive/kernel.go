@@ -2,6 +2,7 @@ package archive
 
 import (
 	"encoding/json"
+	"fmt"
 	"io/fs"
 
 	"kprobelab/internal/report"
@@ -19,7 +20,11 @@ type kernelPart struct {
 	Verdicts []verdict       `json:"verdicts"`
 	Areas    []area          `json:"areas"`
 	// Traces: the kernel has ftrace sites.
-	Traces bool `json:"traces"`
+	Traces      bool                `json:"traces"`
+	Tracepoints []kimage.Tracepoint `json:"tracepoints"`
+	// Inlined are the functions that have the code of inlined ones; nil where no
+	// DWARF was at hand.
+	Inlined map[string][]string `json:"inlined,omitempty"`
 }
 
 // Kernel is a file of an archive; it answers what an image would. It is for one
@@ -256,5 +261,21 @@ func (k *Kernel) Types() *kimage.Types {
 	return k.types
 }
 
-// Tracepoints lists the kernel's.
-func (k *Kernel) Tracepoints() []string { return tracepoints(k.Symbols()) }
+// Tracepoints implements report.Kernel.
+func (k *Kernel) Tracepoints() []kimage.Tracepoint { return k.part.Tracepoints }
+
+// FuncID implements report.Kernel.
+func (k *Kernel) FuncID(name string) (int, bool) { return k.Types().FuncID(name) }
+
+// Inlined implements report.Kernel.
+func (k *Kernel) Inlined(name string) ([]string, bool) {
+	return k.part.Inlined[name], k.part.Inlined != nil
+}
+
+// Package implements report.Kernel.
+func (k *Kernel) Package(string) []string { return nil }
+
+// With implements report.Kernel.
+func (k *Kernel) With(module string) (report.Kernel, error) {
+	return nil, fmt.Errorf("%s has no module %s", k.name, module)
+}

@@ -2,7 +2,6 @@ package archive
 
 import (
 	"encoding/binary"
-	"slices"
 	"sort"
 	"strings"
 
@@ -152,15 +151,4 @@ func table(areas []area, c *columns) (*kimage.NameTable, error) {
 func at(syms []kimage.Symbol, a x86.Addr) (int, bool) {
 	i := sort.Search(len(syms), func(i int) bool { return syms[i].Addr >= a })
 	return i, i < len(syms) && syms[i].Addr == a
-}
-
-// tracepoints lists the kernel's, by their symbols.
-func tracepoints(syms []kimage.Symbol) (list []string) {
-	for i := range syms {
-		if name, ok := strings.CutPrefix(syms[i].Name, "__tracepoint_"); ok {
-			list = append(list, name)
-		}
-	}
-	slices.Sort(list)
-	return slices.Compact(list)
 }

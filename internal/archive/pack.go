@@ -52,7 +52,7 @@ func Pack(img *kimage.Image, o *Options) (*Packed, error) {
 
 	t := img.Table()
 	p := packer{img: img, kernel: report.OfImage(img), verdicts: newVerdicts()}
-	p.part = kernelPart{Banner: img.Banner(), Facts: img.Facts(), Traces: p.kernel.Traces()}
+	p.part = kernelPart{Banner: img.Banner(), Facts: img.Facts(), Traces: p.kernel.Traces(), Tracepoints: img.Tracepoints(), Inlined: p.kernel.AllInlined()}
 	if p.part.Profile, err = json.Marshal(img.Profile()); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"kprobelab/errno"
@@ -57,6 +58,9 @@ const (
 	FoundClone Found = "clone"
 	// FoundModule: only a loaded module has it.
 	FoundModule Found = "module"
+	// FoundPackage: only modules of the kernel's package have it, none of which is
+	// loaded; the answer is for the kernel with the first of them loaded.
+	FoundPackage Found = "package"
 	// FoundAddress: the probe is asked for by address.
 	FoundAddress Found = "address"
 	// FoundPattern: a pattern, which matched.
@@ -137,10 +141,12 @@ type checker struct {
 	clones map[string][]string
 	// modules are the loaded modules' symbols by name.
 	modules map[string][]string
+	// with are the checkers of the kernel with a module of its package loaded.
+	with map[string]*checker
 }
 
 func newChecker(kernel Kernel) *checker {
-	k := &checker{Kernel: kernel, clones: map[string][]string{}, modules: map[string][]string{}}
+	k := &checker{Kernel: kernel, clones: map[string][]string{}, modules: map[string][]string{}, with: map[string]*checker{}}
 	for _, sym := range kernel.Symbols() {
 		if sym.Module != "" {
 			k.modules[sym.Name] = append(k.modules[sym.Name], sym.Module)
@@ -174,9 +180,54 @@ func (k *checker) cell(p *Probe) CheckCell {
 		c.Register, c.Kretprobe, c.Events = c.Errno, c.Errno, c.Errno
 		return c
 	}
+	if modules := k.packaged(&q, r); len(modules) > 0 {
+		if in, err := k.loading(modules[0]); err == nil {
+			c = in.cell(p)
+			c.Found, c.Others = FoundPackage, modules
+			return c
+		}
+	}
 	k.find(&c, &q, r)
 	k.place(&c, &q, r)
 	return c
+}
+
+// packaged are the modules of the kernel's package that have a symbol which
+// nothing else has.
+func (k *checker) packaged(p *Probe, r probepoint.Request) []string {
+	if r.Symbol == "" || len(k.Lookup(r.Symbol)) > 0 {
+		return nil
+	}
+	module, name, _ := p.symbol()
+	if module == "" && len(k.clones[name]) > 0 {
+		return nil
+	}
+	modules := k.Package(name)
+	if module != "" && slices.Contains(modules, module) {
+		return []string{module}
+	} else if module != "" {
+		return nil
+	}
+	return modules
+}
+
+// loading is the checker of the kernel with a module of its package loaded.
+func (k *checker) loading(module string) (*checker, error) {
+	if in, ok := k.with[module]; ok {
+		return in, nil
+	}
+	kernel, err := k.With(module)
+	if err != nil {
+		return nil, err
+	}
+	in := &checker{Kernel: kernel, clones: k.clones, modules: map[string][]string{}}
+	for _, s := range kernel.Symbols() {
+		if s.Module != "" {
+			in.modules[s.Name] = append(in.modules[s.Name], s.Module)
+		}
+	}
+	k.with[module] = in
+	return in, nil
 }
 
 // refuse notes the first refusal.

@@ -75,6 +75,8 @@ func (c *CheckCell) brief(ret bool) string {
 		text += fmt.Sprintf(", first of %d", len(c.Others))
 	case c.Found == FoundModule:
 		text += " in " + strings.Join(c.Others, ", ")
+	case c.Found == FoundPackage:
+		text += " once " + strings.Join(c.Others, " or ") + " is loaded"
 	}
 	if c.Events != 0 {
 		text += ", not by kprobe_events"

@@ -1,8 +1,10 @@
 package report
 
 import (
+	"fmt"
 	"sync"
 
+	"kprobelab/internal/inlined"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/kprobes/rule"
@@ -32,19 +34,35 @@ type Kernel interface {
 	// Verdict is what register_kprobe answers at a point that Resolve has
 	// found: how the probe runs (RunsFtrace…), or a *probepoint.Refusal.
 	Verdict(p *probepoint.Point) (runs string, err error)
+	// Tracepoints are the kernel's and its loaded modules', by system and name.
+	Tracepoints() []kimage.Tracepoint
+	// FuncID is a function's number in BTF, by which BPF programs attach to it.
+	FuncID(name string) (id int, ok bool)
+	// Inlined are the functions that have the code of one which the compiler has
+	// inlined there. Known is false where no DWARF tells.
+	Inlined(name string) (callers []string, known bool)
+	// Package are the modules of the kernel's package that are not loaded and have
+	// a symbol of the name, With is the kernel with one of them loaded.
+	Package(name string) (modules []string)
+	With(module string) (Kernel, error)
 }
 
 // ImageKernel is the Kernel of an image. It is for one goroutine.
 type ImageKernel struct {
 	*kimage.Image
 	scan *scanner
+	// callers is what DWARF says of inlined functions, read when it is asked for.
+	callers func() (map[string][]string, error)
 }
 
 var _ Kernel = (*ImageKernel)(nil)
 
 // OfImage makes the Kernel of an image.
 func OfImage(img *kimage.Image) *ImageKernel {
-	return &ImageKernel{Image: img, scan: NewScan(img).scanner()}
+	return &ImageKernel{
+		Image: img, scan: NewScan(img).scanner(),
+		callers: sync.OnceValues(func() (map[string][]string, error) { return inlined.Read(img.Name()) }),
+	}
 }
 
 // Column is what the image says of itself.
@@ -72,6 +90,29 @@ func (k *ImageKernel) Traceable(at x86.Addr) bool {
 
 // Verdict implements Kernel.
 func (k *ImageKernel) Verdict(p *probepoint.Point) (string, error) { return k.scan.verdict(p, nil) }
+
+// FuncID implements Kernel.
+func (k *ImageKernel) FuncID(name string) (int, bool) { return k.Types().FuncID(name) }
+
+// Inlined implements Kernel.
+func (k *ImageKernel) Inlined(name string) ([]string, bool) {
+	all, err := k.callers()
+	return all[name], err == nil
+}
+
+// AllInlined is Inlined for all functions, nil where no DWARF tells.
+func (k *ImageKernel) AllInlined() map[string][]string {
+	all, _ := k.callers()
+	return all
+}
+
+// Package implements Kernel: an image knows no modules but the loaded ones.
+func (k *ImageKernel) Package(string) []string { return nil }
+
+// With implements Kernel.
+func (k *ImageKernel) With(module string) (Kernel, error) {
+	return nil, fmt.Errorf("%s has no module %s", k.Name(), module)
+}
 
 // verdict is Kernel's; step may be nil, or the walk's at the point.
 func (s *scanner) verdict(p *probepoint.Point, step *kimage.Step) (string, error) {

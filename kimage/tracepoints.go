@@ -1,0 +1,109 @@
+package kimage
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"kprobelab/x86"
+)
+
+// Tracepoint is a place in the kernel's source to which programs attach by a name.
+type Tracepoint struct {
+	// System is the folder of its event in tracefs (events/SYSTEM/NAME), "" for one
+	// that has no event.
+	System string `json:"system,omitempty"`
+	Name   string `json:"name"`
+	// Raw: a BPF program can attach to it by its name alone (raw_tp, tp_btf).
+	Raw bool `json:"raw,omitempty"`
+	// Module is the loaded module that has it, "" for the kernel.
+	Module string `json:"module,omitempty"`
+}
+
+// The tables of events and of raw tracepoints: where pointers lie in their entries.
+// They have had these places since 3.15 and 4.17.
+const (
+	eventClass   = 16 // trace_event_call.class
+	eventName    = 24 // trace_event_call.name, or .tp
+	eventEnd     = 32
+	rawEventSize = 32 // bpf_raw_event_map, which begins with its tracepoint
+)
+
+const tracepointPrefix = "__tracepoint_"
+
+// Tracepoints lists the image's and its modules', by system and name. An image whose
+// symbols name functions only has none.
+func (img *Image) Tracepoints() []Tracepoint {
+	var list []Tracepoint
+	owners := []tableOwner{{img: img}}
+	for _, m := range img.modules {
+		owners = append(owners, tableOwner{img: img, module: m.name})
+	}
+	for _, o := range owners {
+		list = append(list, o.tracepoints()...)
+	}
+	slices.SortFunc(list, func(a, b Tracepoint) int {
+		return cmp.Or(cmp.Compare(a.System, b.System), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Module, b.Module))
+	})
+	return list
+}
+
+func (o tableOwner) tracepoints() (list []Tracepoint) {
+	raw := map[string]bool{}
+	_, data := o.table("__bpf_raw_tp_map", "__start__bpf_raw_tp", "__stop__bpf_raw_tp")
+	for ; len(data) >= rawEventSize; data = data[rawEventSize:] {
+		if name := o.tracepointName(abs64(data)); name != "" {
+			raw[name] = true
+		}
+	}
+	_, data = o.table("_ftrace_events", "__start_ftrace_events", "__stop_ftrace_events")
+	for ; len(data) >= 8; data = data[8:] {
+		t, tp := o.event(abs64(data))
+		if t.Name == "" {
+			continue
+		}
+		t.Raw = raw[tp]
+		list = append(list, t)
+		delete(raw, tp)
+	}
+	for name := range raw {
+		list = append(list, Tracepoint{Name: name, Raw: true, Module: o.module})
+	}
+	return list
+}
+
+// event reads a trace_event_call, and the name of its tracepoint, "" where the
+// event has none (system calls).
+func (o tableOwner) event(at x86.Addr) (t Tracepoint, tp string) {
+	b := o.img.bytes(at, eventEnd)
+	if b == nil {
+		return t, ""
+	}
+	class := o.img.bytes(abs64(b[eventClass:]), 8)
+	if class == nil {
+		return t, ""
+	}
+	named := abs64(b[eventName:])
+	tp = o.tracepointName(named)
+	t = Tracepoint{System: o.img.cstring(abs64(class)), Name: tp, Module: o.module}
+	if t.Name == "" {
+		t.Name = o.img.cstring(named)
+	}
+	if t.System == "" {
+		return Tracepoint{}, ""
+	}
+	return t, tp
+}
+
+// tracepointName is the name of the struct tracepoint at an address, "" where none is.
+func (o tableOwner) tracepointName(at x86.Addr) string {
+	s, ok := o.img.SymbolAt(at)
+	if !ok || s.Addr != at {
+		return ""
+	}
+	name, ok := strings.CutPrefix(s.Name, tracepointPrefix)
+	if !ok {
+		return ""
+	}
+	return name
+}
