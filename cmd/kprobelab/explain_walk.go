@@ -10,6 +10,7 @@ import (
 	"kprobelab"
 	"kprobelab/errno"
 	"kprobelab/kprobes"
+	"kprobelab/kprobes/probepoint"
 	"kprobelab/x86"
 )
 
@@ -142,7 +143,20 @@ func (w *optWalk) arrives(first byte) string {
 	case p.Optimized():
 		return "takes the int3: the handlers run, and then the copy in the detour buffer"
 	}
-	return "takes the int3: the handlers run, and then the copy in the slot"
+	return "takes the int3: the handlers run, and " + w.goesOn(p)
+}
+
+// goesOn is what follows the handlers of a probe that is no jump.
+func (w *optWalk) goesOn(p *kprobes.Kprobe) string {
+	s, _ := p.Slot()
+	switch probepoint.HowOf(&s, w.l.Kprobes.Config()) {
+	case probepoint.Emulated:
+		return fmt.Sprintf("kprobes does to the registers what the instruction would (%s)", s.Emulation)
+	case probepoint.Boosted:
+		return "then the copy in the slot, which jumps back"
+	default:
+		return "then the copy in the slot"
+	}
 }
 
 // jumps: the jump at the probe is the optimizer's, not the original.

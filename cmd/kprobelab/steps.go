@@ -12,7 +12,7 @@ import (
 	"kprobelab/internal/session"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
-	"kprobelab/kprobes/slot"
+	"kprobelab/kprobes/probepoint"
 	"kprobelab/optimizer"
 	"kprobelab/profile"
 	"kprobelab/x86"
@@ -95,7 +95,7 @@ func (s *stepWriter) slot(p *kprobes.Kprobe) {
 		return
 	}
 	s.code("slot", sl.Addr, sl.Bytes[:sl.Len])
-	if sl.Emulation.Kind != slot.EmulateNone && !sl.Boosted {
+	if probepoint.HowOf(&sl, s.c) == probepoint.Emulated {
 		fmt.Fprintf(s.w, "      (not executed there: %s does what it would do)\n", sl.Emulation)
 	}
 }

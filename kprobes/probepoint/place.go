@@ -76,7 +76,7 @@ func place(v kimage.View, p *Point, s *kimage.Step, slotAddr x86.Addr, hasPost b
 	if err != nil {
 		return Placement{}, err
 	}
-	return Placement{How: howOf(&out, c), Slot: out}, nil
+	return Placement{How: HowOf(&out, c), Slot: out}, nil
 }
 
 // BuildSlot makes the out-of-line copy of the instruction at a checked point
@@ -100,7 +100,8 @@ func slotRefusal(err error, p *Point) error {
 	return r
 }
 
-func howOf(s *slot.Slot, c *profile.Config) How {
+// HowOf is how the CPU gets past a probed instruction whose slot is s.
+func HowOf(s *slot.Slot, c *profile.Config) How {
 	switch {
 	case s.Boosted && !c.Preemption:
 		return Boosted
