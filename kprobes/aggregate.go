@@ -95,6 +95,7 @@ func (k *Kprobes) makeAggregator(old *Kprobe) *Kprobe {
 			brk:     old.jprobe != nil && !old.Gone(),
 		},
 	}
+	old.entry = entry
 	k.table.replace(old, entry)
 	return entry
 }
@@ -138,6 +139,7 @@ func (k *Kprobes) join(entry, p *Kprobe) error {
 		a.members = append(slices.Clone(a.members), p)
 		a.brk = true
 	}
+	p.entry = entry
 	if p.PostHandler != nil {
 		a.post = true
 		k.dropAnswers()
@@ -151,6 +153,7 @@ func (k *Kprobes) leave(entry, p *Kprobe) {
 	a := entry.aggregate
 	i := a.index(p)
 	a.members = slices.Concat(a.members[:i], a.members[i+1:])
+	p.entry = nil
 	if p.jprobe != nil && !p.Gone() {
 		a.brk = false
 	}

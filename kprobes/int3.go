@@ -98,8 +98,12 @@ func (k *Kprobes) callPre(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) (ret int) 
 			k.recovered(p, "pre_handler", recover())
 		}
 	}()
+	ip, sp := regs.IP, regs.SP
 	ret = p.PreHandler(p, regs)
 	done = true
+	if k.misuse != nil {
+		k.watch(cpu, p, regs, ip, sp, ret)
+	}
 	k.keep(cpu, &state)
 	return ret
 }

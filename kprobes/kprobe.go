@@ -15,7 +15,9 @@ const (
 	// FlagDisabled: the probe is temporarily disabled. It is the only flag
 	// that registration takes from the caller.
 	FlagDisabled
-	// FlagOptimized: the probe is, or is about to be, a jump.
+	// FlagOptimized: the probe is, or is about to be, a jump. The kernel keeps it
+	// in an object of its own that stands for all probes at the address, never
+	// in a registered probe: ask Kprobe.Optimized.
 	FlagOptimized
 	// FlagFtrace: the probe is on a function's fentry site.
 	FlagFtrace
@@ -27,6 +29,12 @@ const (
 // probed address. It returns 0 to have the instruction executed. With any other
 // value the CPU goes on at regs as the handler left them, IP included: the
 // instruction and the post handler do not run.
+//
+// That is so after an int3. Once the probe is a jump (Kprobe.Optimized), what the
+// handler returns is ignored, and so is what it does to IP, SP, CS and SS. To
+// change the path of execution, give the probe a post handler, which keeps it
+// from being optimized. At a function's fentry site IP counts, but SP, SS and CS
+// are lost. Kprobes.OnMisuse tells of what has no effect.
 type PreHandler func(p *Kprobe, regs *x86.PtRegs) int
 
 // PostHandler runs after the probed instruction, with regs.IP at the next one
@@ -89,6 +97,8 @@ type Kprobe struct {
 	// aggregate is set on an aggregator: an object of this package that
 	// stands for several probes at one address.
 	aggregate *aggregate
+	// entry is the aggregator of a member.
+	entry *Kprobe
 	// internal marks the subsystem's own probe (2.6.18's trampoline), which is
 	// neither listed nor disarmed.
 	internal bool
@@ -102,8 +112,20 @@ func (p *Kprobe) Disabled() bool { return p.Flags&(FlagDisabled|FlagGone) != 0 }
 // Gone reports whether the probed code has gone.
 func (p *Kprobe) Gone() bool { return p.Flags&FlagGone != 0 }
 
-// Optimized reports whether the probe is, or is about to be, a jump.
-func (p *Kprobe) Optimized() bool { return p.Flags&FlagOptimized != 0 }
+// Optimized reports whether the probe is, or is about to be, a jump: the
+// kernel's list has [OPTIMIZED] for it. A probe that is about to be one is still an int3;
+// Kprobes.Queue tells them apart, and Kprobes.Settle makes the jumps.
+func (p *Kprobe) Optimized() bool {
+	return (p.Flags|p.entryFlags())&FlagOptimized != 0
+}
+
+// entryFlags are those of the object that stands for a member, 0 where none does.
+func (p *Kprobe) entryFlags() Flags {
+	if p.entry == nil {
+		return 0
+	}
+	return p.entry.Flags
+}
 
 // OnFtrace reports whether the probe is on a function's fentry site.
 func (p *Kprobe) OnFtrace() bool { return p.Flags&FlagFtrace != 0 }

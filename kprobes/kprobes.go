@@ -18,6 +18,7 @@ type Kprobes struct {
 	cpus    []cpuState
 	c       *profile.Config
 	observe func(Event)
+	misuse  func(*Misuse)
 	kret    kretState
 	// answerer and swapper are the machine, if it has these methods; otherwise
 	// nil.

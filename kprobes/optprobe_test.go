@@ -50,6 +50,8 @@ func TestStatesOfAnOptimizedProbe(t *testing.T) {
 		p := w.probe(t, 3, false)
 		require.Equal(t, "optimizing", w.k.Queue(w.place(3)))
 		require.True(t, w.k.Find(w.place(3)).Optimized())
+		require.True(t, p.Optimized(), "its aggregate has the flag")
+		require.Zero(t, p.Flags&kprobes.FlagOptimized)
 		require.Equal(t, []byte{0xcc, 0x83, 0xc0, 0x01, 0x48}, w.bytesAt(3))
 		w.result(t, 1)
 		require.NoError(t, w.k.Settle())
@@ -58,17 +60,37 @@ func TestStatesOfAnOptimizedProbe(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, d.Jump[:], w.bytesAt(3))
 		require.Contains(t, w.k.List(), "[OPTIMIZED]")
+		require.True(t, p.Optimized())
 		w.result(t, 2)
 		w.k.UnregisterKprobe(&p.Kprobe)
 		require.Equal(t, "unoptimizing", w.k.Queue(w.place(3)))
 		require.Equal(t, d.Jump[:], w.bytesAt(3), "the jump stays until the worker comes")
 		require.Equal(t, kernel != "4.4", w.k.Find(w.place(3)).Optimized())
+		require.False(t, p.Optimized(), "it is no probe any more")
 		w.result(t, 3)
 		require.NoError(t, w.k.Settle())
 		require.Nil(t, w.k.Find(w.place(3)))
 		require.Equal(t, w.clean, w.text())
 		w.result(t, 4)
 		require.Equal(t, 2, p.hits)
+	})
+}
+
+// Each member of an aggregate says what the aggregate is.
+func TestMembersAreOptimized(t *testing.T) {
+	optimizing(t, func(t *testing.T, kernel string, w *optWorld) {
+		first, second := w.probe(t, 3, false), w.probe(t, 3, false)
+		require.NoError(t, w.k.Settle())
+		require.True(t, first.Optimized() && second.Optimized())
+		third := w.probe(t, 3, true)
+		require.NoError(t, w.k.Settle())
+		require.False(t, first.Optimized() || second.Optimized() || third.Optimized(), "a post handler needs the int3")
+		w.k.UnregisterKprobe(&third.Kprobe)
+		w.k.UnregisterKprobe(&second.Kprobe)
+		require.NoError(t, w.k.Settle())
+		require.True(t, first.Optimized())
+		require.False(t, second.Optimized() || third.Optimized())
+		require.NotContains(t, w.k.List(), "DISABLED")
 	})
 }
 

@@ -64,7 +64,7 @@ func (k *Kprobes) unregisterTop(p *Kprobe) error {
 	case len(a.members) == 1 && disarmedEntry(entry):
 		k.table.remove(entry)
 		k.freeDetour(entry)
-		a.members = nil
+		a.members, p.entry = nil, nil
 	default:
 		k.leave(entry, p)
 		p.ool = nil // it is the others' slot

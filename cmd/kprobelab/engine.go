@@ -120,7 +120,26 @@ func (r *runner) begin(p *plan, h session.Handlers) error {
 	if err := r.define(p.events); err != nil || p.noSettle {
 		return err
 	}
-	return r.lab.Settle()
+	if err := r.lab.Settle(); err != nil {
+		return err
+	}
+	r.warnOfJumps()
+	return nil
+}
+
+// warnOfJumps says what handlers cannot do where a probe is a jump (kprobes.rst,
+// the note at the end of How Does Jump Optimization Work).
+func (r *runner) warnOfJumps() {
+	var jumps []string
+	for _, p := range r.in {
+		if p.Optimized() {
+			jumps = append(jumps, p.Probe.String())
+		}
+	}
+	if jumps != nil {
+		r.out.log("kprobelab", fmt.Sprintf("optimized into a jump: %s; the ip that a pre handler sets, and what it returns, are ignored there; with a post handler, or with %s=0, a probe stays a breakpoint",
+			strings.Join(jumps, ", "), optimizationSysctl))
+	}
 }
 
 // plantAll plants in order and stops at the first refusal, as insmod would.

@@ -35,7 +35,9 @@ scheduler that repeats: the same --seed is the same run.
 
 Once the probes are planted, the kernel's jump optimizer is let run until it has nothing
 left to do: a probe that allows it (one without a post handler, --no-post) is then a jump to
-its detour buffer, not an int3. With --no-settle it waits in the optimizer's queue.
+its detour buffer, not an int3. Such a probe cannot send the CPU elsewhere: the ip that its
+handler sets is ignored, and so is what it returns. A line says which these are. With
+--no-settle it waits in the optimizer's queue.
 
 `
 

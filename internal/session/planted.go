@@ -38,6 +38,9 @@ func (p *Planted) Kind() string {
 	return "kprobe"
 }
 
+// Optimized reports whether it is a kprobe that is, or is about to be, a jump.
+func (p *Planted) Optimized() bool { return p.plant.kp != nil && p.plant.kp.Optimized() }
+
 // Where is where and when something happened.
 type Where struct {
 	// CPU and Task are their numbers.
