@@ -102,7 +102,7 @@ fuzz: deps ## each fuzz target for FUZZTIME (20s)
 	@scripts/fuzz.sh $(FUZZTIME)
 
 hostile: build ## attack the program for DURATION (10m), as a hostile user would; SEED=N repeats
-	@go run ./internal/tools/hostile -for $(DURATION) $(if $(SEED),-seed $(SEED)) bin/kprobelab $(IMAGE)
+	@go run ./internal/tools/hostile -for $(DURATION) $(if $(SEED),-seed $(SEED)) bin/kprobelab $(if $(IMAGE),'$(IMAGE)')
 
 bench: deps ## all benchmarks, with allocations
 	@go test -run '^$$' -bench . -benchmem ./...

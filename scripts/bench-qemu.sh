@@ -50,6 +50,7 @@ module() {
 	}
 }
 
+plain "$root" || cannot "the kernel's makefiles take no path with a blank or a colon, and this is one: $root"
 command -v make >/dev/null || cannot "make is missing; as root: apt-get install make"
 set --
 for suite in ${SUITES:-bookworm bullseye}; do

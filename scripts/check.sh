@@ -34,7 +34,7 @@ step() {
 
 # gofmt of the toolchain that go.mod names; the one on PATH may be older.
 check_gofmt() {
-	bad=$(go list -f '{{.Dir}}' ./... | xargs "$(go env GOROOT)/bin/gofmt" -l) || return 1
+	bad=$(go list -f '{{.Dir}}' ./... | tr '\n' '\0' | xargs -0 "$(go env GOROOT)/bin/gofmt" -l) || return 1
 	[ -z "$bad" ] && return
 	printf 'not formatted; run gofmt -w on: %s\n' "$bad"
 	return 1

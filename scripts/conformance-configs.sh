@@ -101,6 +101,7 @@ taken() {
 		}' "$1" "$2"
 }
 
+plain "$root" || cannot "the kernel's makefiles take no path with a blank or a colon, and this is one: $root"
 source=$(build_source "$suite") || cannot "the kernel's source cannot be had (see above)"
 build_tools "$suite" || cannot "a tool cannot be had (see above)"
 case " $configs " in

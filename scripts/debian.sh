@@ -108,10 +108,16 @@ debian_line() {
 		"$key" "${options:+ $options}" "$uri" "$1"
 }
 
+# plain PATH: true where the kernel's own makefiles and scripts can work: they take
+# no path with a blank or a colon.
+plain() { case $1 in *[[:space:]:]*) return 1 ;; esac; }
+
 # lock FILE: waits until no other script has it, and keeps it until this one ends.
-# Two that fetch the same at once would delete each other's state. Without flock
-# (util-linux), nothing is locked.
+# Two that fetch the same at once would delete each other's state. What this script
+# has locked already stays so. Without flock (util-linux), nothing is locked.
 lock() {
+	if [ "${locked:-}" = "$1" ]; then return; fi
+	locked=$1
 	command -v flock >/dev/null 2>&1 || return 0
 	mkdir -p "${1%/*}"
 	exec 9>"$1"

@@ -100,7 +100,7 @@ objdump() {
 	if command -v objdump >/dev/null 2>&1 || [ -x "$bin/objdump" ]; then return; fi
 	unpack "$(debian_codename)" binutils-x86-64-linux-gnu libbinutils
 	unpack_also "$(debian_codename)" libctf0 libsframe1 libjansson4
-	printf '#!/bin/sh\nLD_LIBRARY_PATH=%s exec %s "$@"\n' "$lib" "$out/root/usr/bin/x86_64-linux-gnu-objdump" >"$bin/objdump"
+	printf "#!/bin/sh\nLD_LIBRARY_PATH='%s' exec '%s' \"\$@\"\n" "$lib" "$out/root/usr/bin/x86_64-linux-gnu-objdump" >"$bin/objdump"
 	chmod +x "$bin/objdump"
 	say "objdump is ready in .cache/decoders/bin"
 }

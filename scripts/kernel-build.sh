@@ -66,6 +66,7 @@ build_source() {
 
 build_unpack() (
 	lock "$root/.cache/source/lock"
+	if [ -e "$tree/complete" ] && [ -z "${REFRESH:-}" ]; then exit; fi
 	state=$root/.cache/source/apt
 	trap 'rm -rf "$state"' EXIT
 	debian_open "$state" "$1"

@@ -17,10 +17,16 @@ kernel_index=$root/.cache/kernel/index
 kernels_open() {
 	apt_state=$kernel_index
 	apt_conf=$kernel_index/apt.conf
-	if [ -z "${REFRESH:-}" ] && [ -n "$(find "$kernel_index/complete" -mtime -1 2>/dev/null)" ]; then return; fi
-	debian_open "$kernel_index" "$kernel_suites"
-	: >"$kernel_index/complete"
+	if kernels_fresh; then return; fi
+	(
+		lock "$root/.cache/kernel/lock"
+		if kernels_fresh; then exit; fi
+		debian_open "$kernel_index" "$kernel_suites"
+		: >"$kernel_index/complete"
+	)
 }
+
+kernels_fresh() { [ -z "${REFRESH:-}" ] && [ -n "$(find "$kernel_index/complete" -mtime -1 2>/dev/null)" ]; }
 
 # kernels_list: the RELEASE (as uname -r says it) of every kernel in the index,
 # newest first. Packages that hold no kernel but name one are small.

@@ -61,6 +61,7 @@ shift
 case $program in /*) ;; *) program=$PWD/$program ;; esac
 if [ "$(id -u)" -ne 0 ]; then die "the kernel's selftests want to be run by root"; fi
 if [ ! -c /dev/fuse ]; then die "/dev/fuse is not there: no selftests here"; fi
+plain "$root" || die "the kernel's selftests take no path with a blank or a colon, and this is one: $root"
 need unshare util-linux
 need xz xz-utils
 fetch

@@ -1,6 +1,7 @@
 package scripts
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -17,10 +18,15 @@ func TestScripts(t *testing.T) {
 	}
 	scripts, err := filepath.Abs("../../../scripts")
 	require.NoError(t, err)
+	// Every script has to work in a path with a blank.
+	root := filepath.Join(t.TempDir(), "a b")
+	require.NoError(t, os.Mkdir(root, 0o755))
 	testscript.Run(t, testscript.Params{
-		Dir: filepath.Join("testdata", "script"),
+		Dir:         filepath.Join("testdata", "script"),
+		WorkdirRoot: root,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("SCRIPTS", scripts)
+			e.Setenv("PLAIN", t.TempDir())
 			return nil
 		},
 	})
