@@ -52,7 +52,7 @@ type copyBack struct {
 // A call that a handler makes counts against the budget of the interrupted run.
 //
 // Errors: ErrNoSymbol, ErrAmbiguous, *Fault, *BudgetError, ErrHandler,
-// ErrDeadlock, ErrHalted, ErrTaskExited, ErrClosed.
+// ErrDeadlock, ErrHalted, ErrTaskExited, ErrClosed, ErrShared.
 func (m *Machine) Call(name string, args ...any) (uint64, error) {
 	addr, err := m.function(name)
 	if err != nil {
@@ -77,6 +77,11 @@ func (m *Machine) CallAddr(addr x86.Addr, args ...uint64) (uint64, error) {
 	if err := m.Closed(); err != nil {
 		return 0, err
 	}
+	outermost, err := m.take()
+	if err != nil {
+		return 0, err
+	}
+	defer m.give(outermost)
 	if m.cur.c.depth > 0 {
 		return m.callNested(addr, args)
 	}
@@ -90,7 +95,7 @@ func (m *Machine) CallAddr(addr x86.Addr, args ...uint64) (uint64, error) {
 	}
 	C.kpl_cpu_set_ip(c.c, C.uint64_t(addr))
 	t.state = runnable
-	err := m.schedule(t)
+	err = m.schedule(t)
 	m.last = *t.place().readRegs()
 	if err == nil {
 		m.last.IP = uint64(m.c.outer_end) // where it returned to

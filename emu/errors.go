@@ -32,6 +32,8 @@ var (
 	ErrBudget = errors.New("instruction budget used up")
 	// ErrNested: a handler called what works only outside a run.
 	ErrNested = errors.New("not possible inside a handler")
+	// ErrShared: another goroutine is using the machine.
+	ErrShared = errors.New("another goroutine uses the machine")
 	// ErrCrowded: one handler called so much guest code that the engine has no
 	// room for its translation; the room is emptied only between handlers.
 	ErrCrowded = errors.New("too much guest code called by one handler")

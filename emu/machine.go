@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -118,6 +119,10 @@ type Machine struct {
 	// its hooks, and those that a receiver of faults began between two of them.
 	runs int
 	last x86.PtRegs
+	// taken is true while a run goes on; receiving, while it asks its caller
+	// between two runs of the engine (shared.go).
+	taken     atomic.Bool
+	receiving bool
 }
 
 // New makes a machine with src in its memory, ready to run. nil options mean the
@@ -188,13 +193,14 @@ func layoutError(err error) error {
 }
 
 // Close frees the machine's memory and engines. A second Close does nothing.
-// Close panics when a handler calls it, because the engine is still running.
+// Close panics when a handler calls it, or a goroutine while another one's call
+// runs, because the engine is still running.
 func (m *Machine) Close() {
 	if m.c == nil {
 		return
 	}
-	if m.cur != nil && m.cur.c.depth > 0 && !m.closed {
-		panic("emu: Close called from a handler")
+	if m.taken.Load() && !m.closed {
+		panic("emu: Close called from a handler, or while another goroutine uses the machine")
 	}
 	m.closed = true
 	for _, c := range m.cpus {

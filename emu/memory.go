@@ -208,6 +208,9 @@ func (m *Machine) PokeText(addr x86.Addr, b []byte) error {
 // PokeTextNoSync changes text, and every CPU may still execute the old text until
 // SyncCore: the state between text_poke's store and its sync-core IPI.
 func (m *Machine) PokeTextNoSync(addr x86.Addr, b []byte) error {
+	if err := m.ours(); err != nil {
+		return fmt.Errorf("poke: %w", err)
+	}
 	h, err := m.host(addr, len(b), attrX)
 	if err != nil {
 		return fmt.Errorf("poke: %w", err)
@@ -232,7 +235,7 @@ func (m *Machine) OnText(poke func(at x86.Addr, n int), sync func(cpu int)) {
 
 // SyncCore makes one CPU see all text that was poked.
 func (m *Machine) SyncCore(cpu int) {
-	if m.c == nil {
+	if m.c == nil || m.ours() != nil {
 		return
 	}
 	c := m.cpus[cpu]

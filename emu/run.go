@@ -172,7 +172,9 @@ func (m *Machine) resolve(f *Fault, regs *x86.PtRegs) bool {
 }
 
 func (m *Machine) callFault(regs *x86.PtRegs, vector int) (mine bool) {
-	answer, ok := C.int(0), false
+	answer, ok, was := C.int(0), false, m.receiving
+	m.receiving = true
+	defer func() { m.receiving = was }()
 	defer m.border(&answer, &ok)
 	mine = m.traps.Fault(regs, vector)
 	ok = true

@@ -22,10 +22,15 @@ func (m *Machine) Run() error {
 	if err := m.Closed(); err != nil {
 		return err
 	}
+	outermost, err := m.take()
+	if err != nil {
+		return err
+	}
+	defer m.give(outermost)
 	if m.cur.c.depth > 0 {
 		return ErrNested
 	}
-	err := m.schedule(nil)
+	err = m.schedule(nil)
 	failed := m.failed
 	m.failed = nil
 	if err != nil {
@@ -46,7 +51,7 @@ func (m *Machine) schedule(target *Task) error {
 		defer m.startTimer()()
 	}
 	for {
-		if m.until != nil && m.until() {
+		if m.reached() {
 			return nil
 		}
 		c, t, alone := m.pick()
@@ -64,6 +69,16 @@ func (m *Machine) schedule(target *Task) error {
 			return err
 		}
 	}
+}
+
+// reached reports whether RunUntil's condition holds.
+func (m *Machine) reached() bool {
+	if m.until == nil {
+		return false
+	}
+	m.receiving = true
+	defer func() { m.receiving = false }()
+	return m.until()
 }
 
 // workAllowance is how much work of the host beside instructions a budget allows:

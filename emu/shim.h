@@ -155,6 +155,7 @@ typedef struct kpl_cpu {
 } kpl_cpu;
 
 void kpl_machine_free(kpl_machine *m);
+int kpl_here(const kpl_machine *m);
 int kpl_add_region(kpl_machine *m, uint64_t start, uint64_t size, uint8_t *host, uint8_t *attr);
 void kpl_touch(kpl_machine *m, uint64_t addr, uint64_t size);
 void kpl_undo_drop(kpl_machine *m, int from);

@@ -172,15 +172,23 @@ static void on_code(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
 		c->m->instrs++;
 }
 
+/* The machine whose hook has called Go on this thread. Go stays on the thread
+ * until it returns. */
+static __thread const kpl_machine *here;
+
+int kpl_here(const kpl_machine *m) { return here == m; }
+
 /* What Go may overwrite by starting a run on this engine from within a hook. */
 struct level {
 	int reason, in_callout;
+	const kpl_machine *here;
 };
 
 static struct level enter_go(kpl_cpu *c, int in_callout)
 {
-	struct level l = { c->reason, c->in_callout };
+	struct level l = { c->reason, c->in_callout, here };
 
+	here = c->m;
 	c->m->crossings++;
 	c->in_callout = in_callout;
 	return l;
@@ -188,6 +196,7 @@ static struct level enter_go(kpl_cpu *c, int in_callout)
 
 static void leave_go(kpl_cpu *c, const struct level *l)
 {
+	here = l->here;
 	c->reason = l->reason;
 	c->in_callout = l->in_callout;
 	c->miss = 0;

@@ -69,6 +69,9 @@ func (m *Machine) outside() error {
 	if err := m.Closed(); err != nil {
 		return err
 	}
+	if err := m.ours(); err != nil {
+		return err
+	}
 	if m.cur.c.depth > 0 {
 		return ErrNested
 	}
