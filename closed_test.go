@@ -44,13 +44,12 @@ func TestUseAfterClose(t *testing.T) {
 	for name, err := range map[string]error{
 		"call": one(l.Call("gcd", 12, 18)), "register": l.Kprobes.RegisterKprobe(&kprobes.Kprobe{SymbolName: "snprintf"}),
 		"kretprobe": l.Kprobes.RegisterKretprobe(&kprobes.Kretprobe{KP: kprobes.Kprobe{SymbolName: "vfs_read"}}),
-		"tracing":   one(l.Tracing(nil)),
+		"tracing":   one(l.Tracing(nil)), "settle": l.Settle(),
 	} {
 		require.ErrorIs(t, err, fs.ErrClosed, name)
 		require.ErrorContains(t, err, "closed", name)
 	}
 	require.NotPanics(t, func() {
 		l.Kprobes.UnregisterKprobe(p)
-		_ = l.Settle()
 	})
 }

@@ -13,6 +13,9 @@ import (
 // it has to wait for tasks that are inside calls, these run meanwhile, as far
 // as it takes. The error is the machine's; that of a call belongs to its task.
 func (l *Lab) Settle() error {
+	if err := l.Machine.Closed(); err != nil {
+		return err
+	}
 	err := l.Kprobes.Settle()
 	var waits *kprobes.Unsettled
 	if !errors.As(err, &waits) {

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -26,6 +27,8 @@ type tryOut struct {
 	kind   string
 	number int
 	bad    bool
+	// env is added to the program's environment.
+	env []string
 }
 
 // file writes a file of the case.
@@ -63,14 +66,18 @@ func (k *keep) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-var crashed = regexp.MustCompile(`(?m)^(panic:|fatal error:|goroutine \d+|SIG[A-Z]+:|runtime:)|BUG:|runtime error|nil pointer`)
+var crashed = regexp.MustCompile(`(?m)^(panic:|fatal error:|goroutine \d+|SIG[A-Z]+:|runtime:)|BUG:|runtime error|nil pointer|handler panicked`)
 
 // run runs the program, and judges how it ended.
-func (c *tryOut) run(stdin io.Reader, args ...string) {
+func (c *tryOut) run(stdin io.Reader, args ...string) { c.runProgram(c.program, stdin, args...) }
+
+// runProgram is run for any program, and returns what it printed.
+func (c *tryOut) runProgram(program string, stdin io.Reader, args ...string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), c.o.limit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, c.program, args...)
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = c.dir
+	cmd.Env = append(append(os.Environ(), "KPROBELAB_CACHE=off"), c.env...)
 	cmd.Stdin = stdin
 	var out, errs keep
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -78,11 +85,12 @@ func (c *tryOut) run(stdin io.Reader, args ...string) {
 	began := time.Now()
 	err := cmd.Run()
 	took := time.Since(began)
-	command := "kprobelab " + quoted(args)
-	c.tally.ran(c.kind, took, usage(cmd), command)
+	command := strings.Join(append(slices.Clone(c.env), filepath.Base(program)), " ") + " " + quoted(args)
+	c.tally.ran(c.kind, took, busy(cmd), usage(cmd), command)
 	if what := c.judge(cmd, err, took, &out, &errs); what != "" {
 		c.found(command, what)
 	}
+	return out.b.String()
 }
 
 func (c *tryOut) judge(cmd *exec.Cmd, err error, took time.Duration, out, errs *keep) string {
@@ -113,6 +121,12 @@ func usage(cmd *exec.Cmd) int64 {
 		return r.Maxrss << 10
 	}
 	return 0
+}
+
+// busy is how long the program was on a processor. On a host with other work, that
+// says more than the time that it took.
+func busy(cmd *exec.Cmd) time.Duration {
+	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 }
 
 func first(s string) string {

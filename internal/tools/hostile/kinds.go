@@ -25,6 +25,8 @@ type kind struct {
 // seeds are the files to damage.
 type seeds struct {
 	guest, module, config, cpuinfo, symbols, points []byte
+	// packs are files of an archive.
+	packs [][]byte
 	// images are others' images, by name.
 	images []string
 	// gcd is where the guest's function gcd is in its file; its room in bytes.
@@ -72,6 +74,13 @@ func (a *attacker) prepare(images []string) (err error) {
 	s.config = []byte("#\n# Linux/x86 6.1.0 Kernel Configuration\n#\nCONFIG_SMP=y\nCONFIG_NR_CPUS=64\nCONFIG_KPROBES=y\nCONFIG_OPTPROBES=y\nCONFIG_PREEMPT=y\n# CONFIG_PREEMPT_NONE is not set\nCONFIG_LOCALVERSION=\"-x\"\nCONFIG_RETPOLINE=y\n")
 	s.cpuinfo = []byte("processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 85\nmodel name\t: Intel(R) Xeon(R)\nstepping\t: 7\nflags\t\t: fpu vme de pse tsc msr pae sse sse2 avx avx2 smap smep ibpb\nbugs\t\t: spectre_v1 spectre_v2 mds\n\n")
 	s.points = []byte("gcd+0x5\nsnprintf\nvfs_read+0x0\n0xffffffff81000010\nnosuch\n")
+	for _, more := range [][]string{nil, {"--entries"}} {
+		b, err := a.pack(more...)
+		if err != nil {
+			return err
+		}
+		s.packs = append(s.packs, b)
+	}
 	a.kinds = []kind{
 		{"damaged images", 30, damagedImage},
 		{"damaged real images", 1, realImage},
@@ -84,7 +93,13 @@ func (a *attacker) prepare(images []string) (err error) {
 		{"odd guest code", 25, oddCode},
 		{"jumps into stubs", 15, intoStubs},
 		{"command lines", 30, commandLine},
-		{"files that change", 5, changingFile},
+		{"files that change", 8, changingFile},
+		{"damaged archives", 15, damagedArchive},
+		{"functions of an image's own", 15, ownFunctions},
+		{"damaged caches", 6, damagedCache},
+		{"programs with goroutines that share a machine", 3, inProcess("shared")},
+		{"programs that drop machines", 2, inProcess("dropped")},
+		{"programs that call stubs", 4, inProcess("stubs")},
 		{"mounts", 1, stress},
 	}
 	return nil
@@ -181,9 +196,28 @@ func writable(b []byte) {
 	}
 }
 
-// changingFile asks about a file that is written, cut and replaced meanwhile.
+// changingFile asks about a file that is written, cut and replaced meanwhile: an
+// image, a module, a list, an archive's.
 func changingFile(c *tryOut) {
-	name := c.file("image", c.seeds.guest)
+	ways := []struct {
+		good []byte
+		ask  func(name string)
+	}{
+		{c.seeds.guest, func(name string) { c.about(name) }},
+		{c.seeds.guest, func(name string) { c.about("-", "--live-text", name) }},
+		{c.seeds.module, func(name string) { c.about("-", "--module", name) }},
+		{c.seeds.symbols, func(name string) { c.about("-", "--symbols", name) }},
+		{c.seeds.config, func(name string) { c.about("-", "--config", name) }},
+		{c.seeds.cpuinfo, func(name string) { c.about("-", "--cpu", name) }},
+		{c.seeds.points, func(name string) { c.run(nil, "check", name, "-") }},
+		{c.seeds.packs[0], func(name string) {
+			c.run(nil, "check", "--archive", filepath.Dir(name), c.file("points", c.seeds.points))
+		}},
+	}
+	way := ways[c.rng.IntN(len(ways))]
+	dir := filepath.Join(c.dir, "changing")
+	_ = os.Mkdir(dir, 0o700)
+	name := c.file("changing/6.1.0.abcdef01.kpack", way.good)
 	seed := c.rng.Uint64()
 	done := make(chan struct{})
 	var wg sync.WaitGroup
@@ -197,21 +231,21 @@ func changingFile(c *tryOut) {
 			}
 			switch rng.IntN(4) {
 			case 0:
-				_ = os.Truncate(name, int64(rng.IntN(2*len(c.seeds.guest))))
+				_ = os.Truncate(name, int64(rng.IntN(2*len(way.good))))
 			case 1:
-				_ = os.WriteFile(name, mutate(rng, c.seeds.guest), 0o600)
+				_ = os.WriteFile(name, mutate(rng, way.good), 0o600)
 			case 2:
 				_ = os.Remove(name)
-				_ = os.WriteFile(name, c.seeds.guest, 0o600)
+				_ = os.WriteFile(name, way.good, 0o600)
 			case 3:
 				if f, err := os.OpenFile(name, os.O_WRONLY, 0); err == nil {
-					_, _ = f.WriteAt(mutate(rng, c.seeds.guest[:4096]), int64(rng.IntN(4096)))
+					_, _ = f.WriteAt(mutate(rng, way.good[:min(4096, len(way.good))]), int64(rng.IntN(min(4096, len(way.good)))))
 					_ = f.Close()
 				}
 			}
 		}
 	})
-	c.about(name)
+	way.ask(name)
 	close(done)
 	wg.Wait()
 }

@@ -2,13 +2,16 @@
 
 // Command hostile attacks a kprobelab program as a hostile user would: with damaged
 // images, modules, configurations, live texts, symbol lists, lists of the
-// processor's features, and files that change while they are read; with odd guest
-// code; with random command lines; with operations on a mount. It prints how many
-// of each it tried, the most memory that one took and the longest, and fails where
-// one harmed the host: a crash, an exit code that is not documented, an error
+// processor's features, archives, kept answers, and files that change while they are
+// read; with odd guest code, in an image's own functions too; with random command
+// lines; with operations on a mount; with programs that use the packages from several
+// goroutines, forget machines, and call the machine's own code with garbage. It prints
+// how many of each it tried, the most memory that one took and the longest, and fails
+// where one harmed the host: a crash, an exit code that is not documented, an error
 // without a sentence, a control character on the terminal, too much time or memory.
 //
-// It must not know how the program works, only how it is called.
+// It must not know how the program works, only how it is called, and the form of its
+// archives.
 //
 //	hostile [-seed N] [-for TIME] [-only KIND] [-case N] bin/kprobelab [IMAGE...]
 //
@@ -35,6 +38,7 @@ type options struct {
 	one    int
 	limit  time.Duration
 	memory int64
+	child  string
 }
 
 func main() {
@@ -42,10 +46,18 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().Unix()), "what decides every case")
 	flag.DurationVar(&o.length, "for", 10*time.Minute, "how long to go on")
 	flag.StringVar(&o.only, "only", "", "only cases of this `KIND`")
-	flag.IntVar(&o.one, "case", -1, "only the case of this `NUMBER`")
+	flag.IntVar(&o.one, "case", -1, "only the case of this `NUMBER`, and keep its files")
 	flag.DurationVar(&o.limit, "limit", 2*time.Minute, "the longest that a case may take")
 	flag.Int64Var(&o.memory, "memory", 2<<30, "the most `BYTES` that a case may take")
+	flag.StringVar(&o.child, "child", "", "do what a program does that uses the packages in this `WAY`; inside of this one")
 	flag.Parse()
+	if o.child != "" {
+		if err := child(o.child, o.seed); err != nil {
+			fmt.Fprintln(os.Stderr, "hostile:", err)
+			os.Exit(64) // no exit code of kprobelab's
+		}
+		return
+	}
 	if flag.NArg() == 0 {
 		fmt.Fprintln(os.Stderr, "hostile: which program? hostile bin/kprobelab")
 		os.Exit(2)
@@ -77,7 +89,7 @@ func attack(o *options, program string, images []string) (int, error) {
 	fmt.Printf("seed %d, for %s, in %s\n", o.seed, o.length, dir)
 	a.all()
 	a.tally.print(os.Stdout)
-	if a.tally.findings == 0 {
+	if a.tally.findings == 0 && o.one < 0 {
 		return 0, os.RemoveAll(dir)
 	}
 	return a.tally.findings, nil

@@ -51,7 +51,7 @@ func stress(c *tryOut) {
 	if !dead.Stop() {
 		_ = unix.Unmount(dir, unix.MNT_DETACH)
 	}
-	c.tally.ran(c.kind, time.Since(began), usage(cmd), "kprobelab mount")
+	c.tally.ran(c.kind, time.Since(began), busy(cmd), usage(cmd), "kprobelab mount")
 	var none keep
 	if what := c.judge(cmd, err, time.Since(began), &none, cmd.Stderr.(*keep)); what != "" {
 		c.found("mount", what)
@@ -98,7 +98,7 @@ var mountTexts = []string{
 // operate does one thing; that it fails is no finding.
 func (u *user) operate() {
 	name := filepath.Join(u.dir, mountFiles[u.rng.IntN(len(mountFiles))])
-	switch u.rng.IntN(12) {
+	switch u.rng.IntN(20) {
 	case 0:
 		_ = unix.Mkdir(filepath.Join(u.dir, "instances", fmt.Sprintf("i%d", u.rng.IntN(4))), 0o700)
 	case 1:
@@ -113,6 +113,18 @@ func (u *user) operate() {
 		_ = unix.Rename(name, name+"y")
 	case 6:
 		_, _ = os.ReadDir(name)
+	case 7:
+		_ = unix.Chmod(name, u.rng.Uint32()&0o7777)
+	case 8:
+		_ = unix.Chown(name, int(u.rng.Int32()), int(u.rng.Int32()))
+	case 9:
+		_ = unix.Setxattr(name, "user.x", make([]byte, u.rng.IntN(70_000)), 0)
+		_, _ = unix.Listxattr(name, make([]byte, 256))
+	case 10:
+		_ = unix.Link(name, name+"l")
+		_ = unix.Mknod(name+"n", unix.S_IFIFO|0o600, 0)
+	case 11:
+		_ = unix.UtimesNano(name, []unix.Timespec{{Sec: u.rng.Int64()}, {Sec: -1}})
 	default:
 		u.use(name)
 	}
@@ -126,9 +138,9 @@ func (u *user) use(name string) {
 		return
 	}
 	defer unix.Close(fd)
-	b := make([]byte, 1<<u.rng.IntN(17))
+	b := make([]byte, 1<<u.rng.IntN(21))
 	for range 1 + u.rng.IntN(4) {
-		switch u.rng.IntN(4) {
+		switch u.rng.IntN(8) {
 		case 0:
 			_, _ = unix.Read(fd, b)
 		case 1:
@@ -137,6 +149,18 @@ func (u *user) use(name string) {
 			_, _ = unix.Write(fd, []byte(mountTexts[u.rng.IntN(len(mountTexts))]+"\n"))
 		case 3:
 			_, _ = unix.Pwrite(fd, mutateText(u.rng, []byte(mountTexts[u.rng.IntN(len(mountTexts))])), int64(u.rng.IntN(1<<20)))
+		case 4:
+			if mapped, err := unix.Mmap(fd, 0, 4096, unix.PROT_READ, unix.MAP_PRIVATE); err == nil {
+				_ = unix.Munmap(mapped)
+			}
+		case 5:
+			_, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN | unix.POLLOUT}}, 0)
+		case 6:
+			_, _ = unix.Write(fd, b)
+		case 7:
+			_ = unix.Fallocate(fd, 0, int64(odd[u.rng.IntN(len(odd))]>>1), int64(odd[u.rng.IntN(len(odd))]>>1))
+			_, _ = unix.Seek(fd, int64(odd[u.rng.IntN(len(odd))]), u.rng.IntN(5))
+			_ = unix.Fsync(fd)
 		}
 	}
 }

@@ -17,6 +17,7 @@ type tally struct {
 	tried    map[string]int
 	memory   most[int64]
 	longest  most[time.Duration]
+	busiest  most[time.Duration]
 	findings int
 }
 
@@ -34,12 +35,14 @@ func (m *most[T]) see(v T, what string) {
 
 func newTally() *tally { return &tally{tried: map[string]int{}} }
 
-func (t *tally) ran(kind string, took time.Duration, memory int64, command string) {
+// ran counts a run that took so long, of it so much on a processor, and so much memory.
+func (t *tally) ran(kind string, took, cpu time.Duration, memory int64, command string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.tried[kind]++
 	t.memory.see(memory, command)
 	t.longest.see(took, command)
+	t.busiest.see(cpu, command)
 }
 
 func (t *tally) count(kind string, n int) {
@@ -61,5 +64,6 @@ func (t *tally) print(w io.Writer) {
 	}
 	fmt.Fprintf(w, "most memory  %d MiB: %s\n", t.memory.value>>20, t.memory.what)
 	fmt.Fprintf(w, "longest run  %s: %s\n", t.longest.value.Round(time.Millisecond), t.longest.what)
+	fmt.Fprintf(w, "most CPU     %s: %s\n", t.busiest.value.Round(time.Millisecond), t.busiest.what)
 	fmt.Fprintf(w, "%d findings\n", t.findings)
 }
