@@ -98,7 +98,7 @@ func (t *Types) function(name string) (*btf.Spec, *btf.Func) {
 		}
 		for _, t := range types {
 			fn, ok := t.(*btf.Func)
-			if !ok {
+			if !ok || fn.Name != name { // the library lets others through where names have "___"
 				continue
 			}
 			if _, ok := fn.Type.(*btf.FuncProto); ok {

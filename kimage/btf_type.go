@@ -102,12 +102,17 @@ func member(t btf.Type, name string, depth int) (Member, bool) {
 	return Member{}, false
 }
 
-// Struct finds a structure by its name.
+// Struct finds a structure by its name, of several the first one.
 func (t *Types) Struct(name string) (Type, bool) {
 	for _, spec := range t.specs {
-		var s *btf.Struct
-		if spec.TypeByName(name, &s) == nil {
-			return Type{s}, true
+		types, err := spec.AnyTypesByName(name)
+		if err != nil {
+			continue
+		}
+		for _, t := range types {
+			if s, ok := t.(*btf.Struct); ok && s.Name == name {
+				return Type{s}, true
+			}
 		}
 	}
 	return Type{}, false
