@@ -15,6 +15,36 @@ type BlacklistEntry struct {
 	Symbol string
 	// Module is the owning module's name, "" for the kernel image.
 	Module string
+	// By is how the kernel's source puts it there.
+	By BlacklistedBy
+}
+
+// BlacklistedBy is how the kernel's source puts code on the blacklist.
+type BlacklistedBy int
+
+// The ways.
+const (
+	// ByName: NOKPROBE_SYMBOL names the function.
+	ByName BlacklistedBy = iota
+	// ByKprobesText: the function is marked __kprobes.
+	ByKprobesText
+	// ByNoinstr: the function is marked noinstr (5.8 and later).
+	ByNoinstr
+	// ByIRQEntry: interrupt entry (to 5.7).
+	ByIRQEntry
+	// ByEntryText: entry from user mode, of an interrupt or an exception.
+	ByEntryText
+)
+
+// String is the way in words that follow "blacklisted:".
+func (b BlacklistedBy) String() string {
+	return [...]string{
+		"named by NOKPROBE_SYMBOL",
+		"marked __kprobes (.kprobes.text)",
+		"marked noinstr (.noinstr.text)",
+		"interrupt entry (.irqentry.text)",
+		"entry text (.entry.text)",
+	}[b]
 }
 
 // blacklist is the list in the order of insertion, and an index into it.
@@ -50,6 +80,21 @@ func (img *Image) Blacklisted(addr x86.Addr) (x86.Range, bool) {
 	return x86.Range{}, false
 }
 
+// BlacklistedAs is how the code at an address came onto the blacklist, nil where it
+// is not there.
+func (img *Image) BlacklistedAs(addr x86.Addr) (by []BlacklistedBy) {
+	b := &img.tables.blacklist
+	for i := range b.list {
+		if e := &b.list[i]; e.Contains(addr) && !slices.Contains(by, e.By) {
+			by = append(by, e.By)
+		}
+	}
+	if by == nil && b.kprobesText.Contains(addr) {
+		by = append(by, ByKprobesText)
+	}
+	return by
+}
+
 // gatherBlacklist adds the owner's elements in the kernel's order: functions
 // named in _kprobe_blacklist, .kprobes.text, .noinstr.text, to 5.7 the text of
 // interrupt entry, entry text.
@@ -57,26 +102,29 @@ func (img *Image) gatherBlacklist(o tableOwner) {
 	b := &img.tables.blacklist
 	_, data := o.table("_kprobe_blacklist", "__start_kprobe_blacklist", "__stop_kprobe_blacklist")
 	for off := 0; off+8 <= len(data); off += 8 {
-		img.blacklistSymbol(abs64(data[off:]), o.module)
+		img.blacklistSymbol(abs64(data[off:]), o.module, ByName)
 	}
-	type area struct{ section, start, stop string }
+	type area struct {
+		section, start, stop string
+		by                   BlacklistedBy
+	}
 	areas := []area{
-		{".kprobes.text", "__kprobes_text_start", "__kprobes_text_end"},
-		{".noinstr.text", "__noinstr_text_start", "__noinstr_text_end"},
-		{".entry.text", "__entry_text_start", "__entry_text_end"},
+		{".kprobes.text", "__kprobes_text_start", "__kprobes_text_end", ByKprobesText},
+		{".noinstr.text", "__noinstr_text_start", "__noinstr_text_end", ByNoinstr},
+		{".entry.text", "__entry_text_start", "__entry_text_end", ByEntryText},
 	}
 	if o.module != "" {
 		areas = areas[:2]
 	}
 	if o.module == "" && img.profile.Check.IRQEntryText {
-		areas = slices.Insert(areas, 2, area{"", irqEntryStart, irqEntryEnd})
+		areas = slices.Insert(areas, 2, area{"", irqEntryStart, irqEntryEnd, ByIRQEntry})
 	}
 	for i, a := range areas {
 		r := o.area(a.section, a.start, a.stop)
 		if i == 0 && o.module == "" {
 			b.kprobesText = r
 		}
-		img.blacklistArea(r, o.module)
+		img.blacklistArea(r, o.module, a.by)
 	}
 	b.index()
 }
@@ -98,7 +146,7 @@ func (o tableOwner) area(section, start, stop string) x86.Range {
 
 // blacklistSymbol adds [addr, addr + its symbol's size) and returns the size;
 // it fails where addr is not in text or has no symbol.
-func (img *Image) blacklistSymbol(addr x86.Addr, module string) (uint64, bool) {
+func (img *Image) blacklistSymbol(addr x86.Addr, module string, by BlacklistedBy) (uint64, bool) {
 	if !img.InText(addr) {
 		return 0, false
 	}
@@ -110,15 +158,16 @@ func (img *Image) blacklistSymbol(addr x86.Addr, module string) (uint64, bool) {
 		Range:  x86.Range{Start: addr, End: addr.Add(int64(s.Size))},
 		Symbol: s.Name,
 		Module: module,
+		By:     by,
 	})
 	return s.Size, true
 }
 
 // blacklistArea adds an area symbol by symbol, and stops at the first address
 // without one.
-func (img *Image) blacklistArea(r x86.Range, module string) {
+func (img *Image) blacklistArea(r x86.Range, module string, by BlacklistedBy) {
 	for addr := r.Start; addr < r.End; {
-		size, ok := img.blacklistSymbol(addr, module)
+		size, ok := img.blacklistSymbol(addr, module, by)
 		if !ok {
 			return
 		}

@@ -51,7 +51,7 @@ func TestBarred(t *testing.T) {
 		// The 6.1 code boosts no shifts, that of 6.12 does.
 		{"6.1", "opt_no_shift", 0, map[string]string{
 			"k": "", "b": "no jump back may follow a copy of this instruction: it cannot be boosted",
-			"o": "opt_no_shift+0x0: shl $0x3,%rdi is not boostable, so it cannot run in the detour buffer",
+			"o": "opt_no_shift+0x0: shl $0x3,%rdi is not boostable, so the kernel copies it into no detour buffer",
 		}},
 		{"6.12", "opt_no_shift", 0, map[string]string{"k": "", "b": "", "o": ""}},
 		{"5.8", placeOptimizable, 0, map[string]string{

@@ -58,6 +58,10 @@ type Explanation struct {
 	// they are what would prevent it besides.
 	Optimized bool            `json:"optimized"`
 	Reasons   []ExplainReason `json:"reasons"`
+	// Unless is what would prevent the optimization besides: it depends on other
+	// probes and on what is done to this one, not on the code. Empty where the
+	// code prevents it.
+	Unless []Unless `json:"unless"`
 	// DCR is the detoured code region, JTPR the jump target prohibition region
 	// as the code has it, and DocumentedJTPR as the documentation has it.
 	DCR            *AddrRange `json:"dcr"`
@@ -95,6 +99,7 @@ type ExplainReason struct {
 	// ID is the rule's stable name.
 	ID rule.ID `json:"id"`
 	// Stops: the kernel stops here and does not know of the reasons that follow.
+	// It is false of all where the probe is refused: the kernel comes to none.
 	Stops bool `json:"stops"`
 	Addr  Addr `json:"address"`
 	// Instruction is the one that the rule is about, nil where it is about none.
@@ -130,12 +135,14 @@ func (s *Scan) Explain(point string) (*Explanation, error) {
 		return nil, err
 	}
 	x := explainer{scanner: s.scanner(), e: &Explanation{
-		Image: s.Image, CPU: s.CPU, Profile: s.Profile.Name, Standing: s.Standing, Reasons: []ExplainReason{}, Nearest: []NearPoint{}, Overruled: []Overruled{}, Notes: []string{},
+		Image: s.Image, CPU: s.CPU, Profile: s.Profile.Name, Standing: s.Standing, Reasons: []ExplainReason{}, Unless: []Unless{}, Nearest: []NearPoint{}, Overruled: []Overruled{}, Notes: []string{},
 	}}
 	x.Detail = true
 	x.register(r)
+	x.refusal(r)
 	if x.found {
 		x.verdict()
+		x.unless()
 		x.region()
 		x.buffers()
 		x.nearest()
@@ -180,8 +187,12 @@ func (x *explainer) register(r probepoint.Request) {
 	if !x.found {
 		return
 	}
-	e.SymbolSize, e.PlacedAt = x.sym.Size, known(x.at)
-	e.Instruction = x.instruction(x.at)
+	e.SymbolSize = x.sym.Size
+	if !x.View.InText(x.at) {
+		x.found = false // nothing is executed there: there is no more to explain
+		return
+	}
+	e.PlacedAt, e.Instruction = known(x.at), x.instruction(x.at)
 	if len(found) > 1 {
 		e.Notes = append(e.Notes, fmt.Sprintf("%s names %d addresses: register_kprobe takes the first", r.Symbol, len(found)))
 	}
@@ -253,7 +264,7 @@ func (x *explainer) verdict() {
 	for i := range x.v.Reasons {
 		r := &x.v.Reasons[i]
 		e := ExplainReason{
-			ID: r.ID, Stops: i == 0, Addr: known(r.Addr),
+			ID: r.ID, Stops: i == 0 && x.e.Errno == 0, Addr: known(r.Addr),
 			Sentence: x.named(r.Sentence()), Source: r.ID.Source(), Documented: !r.BeyondDoc,
 		}
 		if r.Insn.Len > 0 {

@@ -22,6 +22,9 @@ func (w *explanationWriter) picture() {
 	w.line("offset", p.offsets())
 	w.line("bytes", p.bytes())
 	w.line("instructions", p.instructions())
+	if end := p.r.FunctionEnd; end < p.r.From+p.n {
+		w.line("function", p.upTo(end, fmt.Sprintf("ends at %+d", end)))
+	}
 	w.line("jump", p.bar(0, x86.Rel32Size, "[e9][    rel32     ]"))
 	if size := w.regionSize(); size > 0 {
 		w.line("DCR", p.span(0, size))
@@ -84,7 +87,11 @@ func (p *drawing) put(off int, text string) string {
 func (p *drawing) offsets() string {
 	var b strings.Builder
 	for i := range p.n {
-		fmt.Fprintf(&b, "[%2d]", p.r.From+i)
+		text := fmt.Sprintf("[%2d]", p.r.From+i)
+		if len(text) > cell { // no room for brackets
+			text = fmt.Sprintf("%3d ", p.r.From+i)
+		}
+		b.WriteString(text)
 	}
 	return b.String()
 }
@@ -104,6 +111,11 @@ func (p *drawing) bar(a, b int, text string) string {
 		text = text[:width]
 	}
 	return strings.Repeat(" ", p.col(a)) + text
+}
+
+// upTo is a line that ends where the byte at an offset begins, and text past it.
+func (p *drawing) upTo(end int, text string) string {
+	return strings.Repeat("-", max(0, p.col(end)-1)) + "] " + text
 }
 
 // span is [<---->] over the bytes from a to b.

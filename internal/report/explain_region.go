@@ -21,6 +21,8 @@ type Region struct {
 	// on.
 	From  int   `json:"from"`
 	Bytes Bytes `json:"bytes"`
+	// FunctionEnd is where the next function begins.
+	FunctionEnd int `json:"function_end"`
 	// Instructions are those of the function that begin or reach into it.
 	Instructions []RegionInsn `json:"instructions"`
 	// Jumps are the function's jumps that lead to bytes from the probe on to
@@ -60,7 +62,7 @@ const (
 // region gathers the picture's facts.
 func (x *explainer) region() {
 	end := max(x.v.DCR.End.Sub(x.at), 6) + regionAfter
-	r := &Region{Instructions: []RegionInsn{}, Jumps: []RegionJump{}}
+	r := &Region{Instructions: []RegionInsn{}, Jumps: []RegionJump{}, FunctionEnd: int(x.sym.Addr.Add(int64(x.sym.Size)).Sub(x.at))}
 	for s := range x.walk(x.sym) {
 		if s.Err == nil {
 			x.regionStep(r, s, int(end))

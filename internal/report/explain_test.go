@@ -109,6 +109,8 @@ func TestExplainRefused(t *testing.T) {
 	require.Nil(t, e.Slot)
 	require.NotEmpty(t, e.Nearest)
 
+	require.Empty(t, e.Unless)
+
 	s := NewScan(guest(t))
 	for point, want := range map[string]rule.ID{"nosuch": rule.UnknownSymbol, "0xfff": rule.NoSymbol, "nokprobe_function": rule.Blacklisted} {
 		e, err := s.Explain(point)
@@ -119,11 +121,30 @@ func TestExplainRefused(t *testing.T) {
 	}
 	_, err := s.Explain("gcd+zz")
 	require.Error(t, err)
+	inside, err := s.Explain("gcd+1")
+	require.NoError(t, err)
+	require.NotEmpty(t, inside.Reasons)
+	for _, r := range inside.Reasons {
+		require.False(t, r.Stops, "the kernel comes to none")
+	}
 	ftrace, err := s.Explain("gcd")
 	require.NoError(t, err)
 	require.True(t, ftrace.Ftrace)
 	require.Equal(t, rule.FtraceBased, ftrace.Reasons[0].ID)
 	require.Nil(t, ftrace.Slot)
+}
+
+// Each way onto the blacklist is said.
+func TestExplainSaysWhichBlacklist(t *testing.T) {
+	s := NewScan(guest(t))
+	for symbol, want := range map[string]string{
+		"nokprobe_function": "named by NOKPROBE_SYMBOL", "entry_SYSCALL_64": "entry text (.entry.text)",
+		"irqentry_enter": "marked noinstr (.noinstr.text)", "asm_exc_int3": "entry text (.entry.text)",
+	} {
+		e, err := s.Explain(symbol)
+		require.NoError(t, err)
+		require.Equal(t, "blacklisted: kprobes itself may run this code; "+want, e.RegisterWhy)
+	}
 }
 
 // TestExplainAgreesWithScan at every boundary of the guest kernel's functions,
@@ -163,7 +184,7 @@ func TestExplainJSONFields(t *testing.T) {
 	require.NoError(t, json.Unmarshal(b, &m))
 	for _, name := range []string{
 		"address", "symbol", "offset", "errno", "register_reason", "ftrace", "boostable", "emulated",
-		"optimized", "reasons", "dcr", "jtpr", "slot", "detour",
+		"optimized", "reasons", "unless", "dcr", "jtpr", "slot", "detour",
 	} {
 		require.Contains(t, m, name)
 	}

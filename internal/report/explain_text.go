@@ -100,6 +100,8 @@ func (w *explanationWriter) optimization() {
 	switch {
 	case e.Optimized:
 		fmt.Fprintln(w, "  optimized: a jump to the detour buffer takes the int3's place")
+	case e.Errno != 0 && !e.PlacedAt.Known:
+		fmt.Fprintln(w, "  no: the probe is refused")
 	case e.Errno != 0 && len(e.Reasons) == 0:
 		fmt.Fprintln(w, "  no: the probe is refused; no rule would prevent the optimization")
 	case e.Errno != 0:
@@ -112,6 +114,12 @@ func (w *explanationWriter) optimization() {
 		fmt.Fprintf(w, "  %s%s\n", w.red(r.ID.String()), stops(r, len(e.Reasons)))
 		fmt.Fprintf(w, "      %s\n      [%s]\n", r.Sentence, r.Source)
 	}
+	if len(e.Unless) > 0 {
+		fmt.Fprintln(w, "  it is no jump as long as")
+	}
+	for _, u := range e.Unless {
+		fmt.Fprintf(w, "      %s\n      [%s]\n", u.Sentence, u.Source)
+	}
 	for _, n := range e.Notes {
 		fmt.Fprintf(w, "  note: %s\n", n)
 	}
@@ -120,10 +128,10 @@ func (w *explanationWriter) optimization() {
 // stops marks the reason that the kernel finds, among several.
 func stops(r *ExplainReason, n int) string {
 	switch {
-	case n == 1:
-		return ""
-	case r.Stops:
+	case r.Stops && n > 1:
 		return "  (the kernel stops here)"
+	case r.Stops:
+		return ""
 	}
 	return "  (the kernel does not come to it)"
 }
@@ -147,7 +155,7 @@ func (w *explanationWriter) block(name string, b *CodeBlock) {
 
 // nearest are other addresses of the function.
 func (w *explanationWriter) nearest() {
-	if w.e.Optimized || w.e.Symbol == "" || w.e.SymbolSize == 0 {
+	if w.e.Optimized || !w.e.PlacedAt.Known || w.e.Symbol == "" || w.e.SymbolSize == 0 {
 		return
 	}
 	if len(w.e.Nearest) == 0 {

@@ -42,6 +42,8 @@ type Scan struct {
 	// Bare asks of functions what an uncorrected x86asm answers: the rows are
 	// those that it gets wrong.
 	Bare bool
+	// BlacklistedAs, when not nil, says how an address came onto the blacklist.
+	BlacklistedAs func(x86.Addr) []kimage.BlacklistedBy
 	// Progress, when not nil, is told now and then how far a scan is, in
 	// bytes of code or of input.
 	Progress func(done, total int64)
@@ -53,6 +55,7 @@ func NewScan(img *kimage.Image) *Scan {
 	s := &Scan{
 		Image: img.Name(), CPU: img.Fact("CPU").Value, Standing: img.Standing(),
 		View: img, Profile: img.Profile(), Symbols: img.Symbols(), SlotAddr: img.ModuleEnd(),
+		BlacklistedAs: img.BlacklistedAs,
 	}
 	if img.Kind() != kimage.KindKernel {
 		for _, g := range img.Segments() {

@@ -161,7 +161,7 @@ func TestScanTotalsText(t *testing.T) {
 		"points",
 		"     1  accepted, optimized: a jump to a detour buffer takes the int3's place",
 		"     2  accepted, TOO_SHORT: fewer than the 5 bytes that the jump needs are left of the function",
-		"     1  accepted, NOT_BOOSTABLE: an instruction of the region is not boostable: it cannot run anywhere but in its place",
+		"     1  accepted, NOT_BOOSTABLE: an instruction of the region is not boostable: the kernel copies it into no detour buffer",
 		"     2  EINVAL JUMP_LABEL: in a jump label, which the kernel rewrites",
 		"     1  EINVAL BAD_LINE: the line is no point",
 		"     1  EILSEQ NOT_BOUNDARY: not at an instruction boundary",

@@ -327,8 +327,8 @@ var rows = [numRules]row{
 	},
 	NotBoostable: {
 		name: "NOT_BOOSTABLE", kind: Optimization, errno: errno.EINVAL, source: srcBoost,
-		why:  "an instruction of the region is not boostable: it cannot run anywhere but in its place",
-		here: "{at}: {insn} is not boostable, so it cannot run in the detour buffer",
+		why:  "an instruction of the region is not boostable: the kernel copies it into no detour buffer",
+		here: "{at}: {insn} is not boostable, so the kernel copies it into no detour buffer",
 	},
 	ReservedFtrace: {
 		name: "RESERVED_FTRACE", kind: Optimization, errno: errno.EBUSY, source: srcReserved,
