@@ -23,6 +23,9 @@ type Options struct {
 	Profile string
 	// Rules are a profile of the caller's own; with them, Profile is not used.
 	Rules *profile.Config
+	// Preemption, where set, decides whether the kernel has CONFIG_PREEMPTION, in
+	// place of what the profile says: with it, no probe is boosted.
+	Preemption *bool
 	// Config names a kernel .config, plain or gzip, that decides what would
 	// otherwise be inferred. Empty: the image's own, if it is embedded.
 	Config string
@@ -108,7 +111,7 @@ func (o *Options) image() (*kimage.Options, error) {
 // New makes a machine that runs the image, and the subsystem on it. Its
 // processors are of the engine's model that is nearest to the one the image's
 // text is made for. The caller closes it. nil options mean the defaults; those
-// that say how an image is opened are not used, but for Rules.
+// that say how an image is opened are not used, but for Rules and Preemption.
 func New(img *kimage.Image, o *Options) (*Lab, error) {
 	if o == nil {
 		o = &Options{}
@@ -123,6 +126,11 @@ func New(img *kimage.Image, o *Options) (*Lab, error) {
 	rules := o.Rules
 	if rules == nil {
 		rules = img.Profile()
+	}
+	if o.Preemption != nil {
+		changed := *rules
+		changed.Preemption = *o.Preemption
+		rules = &changed
 	}
 	l := &Lab{Image: img, Machine: m, Kprobes: kprobes.New(m, img, rules)}
 	l.Kprobes.SetFastPath(guestfast.New)

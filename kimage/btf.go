@@ -3,6 +3,7 @@ package kimage
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/cilium/ebpf/btf"
@@ -17,6 +18,26 @@ type Proto struct {
 	Ret Param
 	// Variadic is true for a function with "..." after its parameters.
 	Variadic bool
+}
+
+// Takes is nil where a call may have n arguments; the error says how many it has
+// to have.
+func (p *Proto) Takes(n int) error {
+	want := len(p.Params)
+	if n == want || n > want && p.Variadic {
+		return nil
+	}
+	text := fmt.Sprintf("%d arguments", want)
+	switch want {
+	case 0:
+		text = "no argument"
+	case 1:
+		text = "1 argument"
+	}
+	if p.Variadic {
+		text = "at least " + text
+	}
+	return fmt.Errorf("%s takes %s, not %d: %s", p.Name, text, n, *p)
 }
 
 // Param is one parameter of a function, or its result.
@@ -186,6 +207,9 @@ func paramOf(name string, t btf.Type) Param {
 	return p
 }
 
+// String is the parameter as C declares it: "const char *fmt".
+func (p Param) String() string { return declare(p.Type, p.Name) }
+
 // String is the prototype as C would declare it.
 func (p Proto) String() string {
 	var b bytes.Buffer
@@ -195,7 +219,7 @@ func (p Proto) String() string {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		b.WriteString(declare(a.Type, a.Name))
+		b.WriteString(a.String())
 	}
 	switch {
 	case p.Variadic && len(p.Params) > 0:

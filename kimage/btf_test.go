@@ -129,3 +129,26 @@ func TestProtoTypes(t *testing.T) {
 	_, ok := builtBTF(t, long).Proto("long int")
 	require.False(t, ok, "a type is no function")
 }
+
+func TestProtoTakes(t *testing.T) {
+	word := Param{Type: "int"}
+	for name, c := range map[string]struct {
+		p    Proto
+		n    int
+		want string
+	}{
+		"as_many":        {Proto{Name: "f", Ret: word, Params: []Param{word, word}}, 2, ""},
+		"too_few":        {Proto{Name: "f", Ret: word, Params: []Param{word, word}}, 1, "f takes 2 arguments, not 1: int f(int, int)"},
+		"too_many":       {Proto{Name: "f", Ret: word, Params: []Param{word}}, 2, "f takes 1 argument, not 2: int f(int)"},
+		"none":           {Proto{Name: "f", Ret: word}, 1, "f takes no argument, not 1: int f(void)"},
+		"variadic":       {Proto{Name: "f", Ret: word, Params: []Param{word}, Variadic: true}, 5, ""},
+		"variadic_short": {Proto{Name: "f", Ret: word, Params: []Param{word}, Variadic: true}, 0, "f takes at least 1 argument, not 0: int f(int, ...)"},
+	} {
+		err := c.p.Takes(c.n)
+		if c.want == "" {
+			require.NoError(t, err, name)
+			continue
+		}
+		require.EqualError(t, err, c.want, name)
+	}
+}

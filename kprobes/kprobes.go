@@ -47,8 +47,9 @@ type Kprobes struct {
 	jp  jprobeState
 	opt optState
 
-	log func(string)
-	err error
+	log        func(string)
+	onRegister func(*Kprobe)
+	err        error
 }
 
 var _ x86.Traps = (*Kprobes)(nil)
@@ -108,6 +109,12 @@ func (k *Kprobes) Registered() int {
 	n := 0
 	k.table.each(func(p *Kprobe) { n += len(k.members(p)) })
 	return n
+}
+
+// Probes are the registered probes, in the order of List.
+func (k *Kprobes) Probes() (list []*Kprobe) {
+	k.table.each(func(p *Kprobe) { list = append(list, k.members(p)...) })
+	return list
 }
 
 // armed reports whether the table entry's int3, or its jump, is wanted in the

@@ -46,10 +46,19 @@ func (k *Kprobes) RegisterKprobe(p *Kprobe) error {
 		return err
 	}
 	if old := k.table.lookup(p.Addr); old != nil {
-		return k.registerAggregate(old, p, &pt)
+		err = k.registerAggregate(old, p, &pt)
+	} else {
+		err = k.registerFirst(p, &pt)
 	}
-	return k.registerFirst(p, &pt)
+	if err == nil && k.onRegister != nil {
+		k.onRegister(p)
+	}
+	return err
 }
+
+// OnRegister calls fn at the end of each registration that succeeds, until it is
+// called with nil. A return probe's entry, Kretprobe.KP, is one.
+func (k *Kprobes) OnRegister(fn func(*Kprobe)) { k.onRegister = fn }
 
 // change precedes every change of what is registered or enabled.
 func (k *Kprobes) change() {

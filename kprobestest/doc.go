@@ -17,6 +17,16 @@
 // a byte of text is not what it was, or if a hit went wrong. Trace records what
 // happened in lines that repeat to the byte, for golden files.
 //
+// The leak check says where a probe that is left was registered. A handler that does
+// something without effect, such as to return 1 and leave ip where it was, is
+// told in the test's log.
+//
+// A handler reads its function's arguments with regs.Arg, and what they point to with
+// ReadString and ReadUint. Override makes a function return a value without running.
+// The rules are the image's, those of a profile by name, or of the caller's own
+// (kprobelab.Options: Profile, Rules, Preemption), and the scheduler may switch after
+// every instruction (EveryInstruction).
+//
 // A handler may end the test, as t.Fatal does. The call that it was in does not
 // go on, and the machine runs nothing more.
 //

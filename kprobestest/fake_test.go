@@ -13,6 +13,7 @@ import (
 type recorder struct {
 	testing.TB
 	said     []string
+	logged   []string
 	cleanups []func()
 	skipped  bool
 }
@@ -23,6 +24,10 @@ func (r *recorder) Cleanup(fn func()) { r.cleanups = append(r.cleanups, fn) }
 
 func (r *recorder) Errorf(format string, args ...any) {
 	r.said = append(r.said, fmt.Sprintf(format, args...))
+}
+
+func (r *recorder) Logf(format string, args ...any) {
+	r.logged = append(r.logged, fmt.Sprintf(format, args...))
 }
 
 func (r *recorder) Fatalf(format string, args ...any) {

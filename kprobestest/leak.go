@@ -4,6 +4,8 @@ package kprobestest
 
 import (
 	"bytes"
+	"fmt"
+	"runtime"
 	"strings"
 
 	"kprobelab/kimage"
@@ -14,7 +16,7 @@ import (
 func (m *Machine) check() {
 	m.t.Helper()
 	if n := m.lab.Kprobes.Registered(); n > 0 {
-		m.t.Errorf("probes still registered (%d):\n%s", n, strings.TrimRight(m.lab.Kprobes.List(), " \n"))
+		m.t.Errorf("probes still registered (%d):\n%s%s", n, strings.TrimRight(m.lab.Kprobes.List(), " \n"), m.left())
 	} else if err := m.lab.Kprobes.Settle(); err != nil { // jumps of unregistered probes
 		if !m.t.Failed() && !m.t.Skipped() { // otherwise it ended in a handler, and a task ended with it
 			m.t.Errorf("the text cannot be checked: %v", err)
@@ -24,6 +26,32 @@ func (m *Machine) check() {
 	}
 	if err := m.lab.Kprobes.Err(); err != nil {
 		m.t.Errorf("a hit went wrong: %v", err)
+	}
+}
+
+// left says where the probes were registered that are left.
+func (m *Machine) left() string {
+	var b strings.Builder
+	for _, p := range m.lab.Kprobes.Probes() {
+		fmt.Fprintf(&b, "\n%016x  registered at %s", uint64(p.Addr), m.sites[p])
+	}
+	return b.String()
+}
+
+// site is the file and line of the test's own code that is registering a probe: the
+// innermost call from outside of this module's packages, or from a test of theirs.
+func site() string {
+	pc := make([]uintptr, 64)
+	frames := runtime.CallersFrames(pc[:runtime.Callers(2, pc)])
+	for {
+		f, more := frames.Next()
+		mine := strings.HasPrefix(f.Function, "kprobelab.") || strings.HasPrefix(f.Function, "kprobelab/")
+		if !mine || strings.HasSuffix(f.File, "_test.go") {
+			return fmt.Sprintf("%s:%d", f.File, f.Line)
+		}
+		if !more {
+			return "an unknown place"
+		}
 	}
 }
 

@@ -3,6 +3,7 @@
 package kprobestest
 
 import (
+	"encoding/binary"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"kprobelab/emu"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
+	"kprobelab/x86"
 )
 
 // Machine is a kernel that a test may probe. Its methods that cannot fail
@@ -17,6 +19,12 @@ import (
 type Machine struct {
 	t   testing.TB
 	lab *kprobelab.Lab
+	// sites are where probes were registered, for the leak check.
+	sites map[*kprobes.Kprobe]string
+	// warned are the warnings that were given; the same one is not repeated.
+	warned map[string]bool
+	// ret is a return instruction of the machine's own, 0 until it is needed.
+	ret x86.Addr
 }
 
 // New makes a machine that runs the guest kernel, and has it checked and closed
@@ -35,7 +43,9 @@ func Open(t testing.TB, image string, o *kprobelab.Options) *Machine {
 	if err != nil {
 		t.Fatalf("kprobestest: %v", err)
 	}
-	m := &Machine{t: t, lab: l}
+	m := &Machine{t: t, lab: l, sites: map[*kprobes.Kprobe]string{}, warned: map[string]bool{}}
+	l.Kprobes.OnRegister(func(p *kprobes.Kprobe) { m.sites[p] = site() })
+	l.Kprobes.OnMisuse(m.misused)
 	t.Cleanup(func() {
 		t.Helper()
 		m.check()
@@ -57,9 +67,18 @@ func (m *Machine) Emu() *emu.Machine { return m.lab.Machine }
 // unregistered before the test ends.
 func (m *Machine) Kprobes() *kprobes.Kprobes { return m.lab.Kprobes }
 
+// misused warns of a handler that does something without effect.
+func (m *Machine) misused(u *kprobes.Misuse) {
+	if text := u.String(); !m.warned[text] {
+		m.warned[text] = true
+		m.t.Logf("kprobestest: warning: %s", text)
+	}
+}
+
 // Call calls a function and returns rax; the arguments are as for emu's Call:
-// integers, strings, []byte (copied in and back), *emu.Buf, x86.Addr. A call
-// that fails ends the test; Try is for those that are meant to.
+// integers, strings, []byte (copied in and back), *emu.Buf, x86.Addr. There have to
+// be as many as the function's prototype has, where the image has it (BTF). A
+// call that fails ends the test; Try is for those that are meant to.
 func (m *Machine) Call(name string, args ...any) uint64 {
 	m.t.Helper()
 	v, err := m.Try(name, args...)
@@ -69,9 +88,14 @@ func (m *Machine) Call(name string, args ...any) uint64 {
 	return v
 }
 
-// Try is Call with the error: an *emu.Fault, an *emu.BudgetError, or what went
-// wrong in a hit.
+// Try is Call with the error: an *emu.Fault, an *emu.BudgetError, what went wrong
+// in a hit, or a number of arguments that the function does not take.
 func (m *Machine) Try(name string, args ...any) (uint64, error) {
+	if proto, ok := m.lab.Image.Proto(name); ok {
+		if err := proto.Takes(len(args)); err != nil {
+			return 0, err
+		}
+	}
 	return m.lab.Call(name, args...)
 }
 
@@ -97,6 +121,87 @@ func (m *Machine) Kretprobe(place string, entry, ret kprobes.ReturnHandler) *kpr
 	}
 	m.t.Cleanup(func() { m.lab.Kprobes.UnregisterKretprobe(rp) })
 	return rp
+}
+
+// Override makes a function return a value at once, without running: it registers
+// a probe at its entry that sends the CPU to a return instruction, as the kernel's
+// fault injection and bpf_override_return do. The kernel lets these override only the
+// functions that it lists (ALLOW_ERROR_INJECTION); here it is any. The probe has a
+// post handler, for a jump would ignore what its pre handler does. It is
+// unregistered at the test's end; m.Kprobes().UnregisterKprobe ends it before.
+func (m *Machine) Override(function string, value uint64) *kprobes.Kprobe {
+	m.t.Helper()
+	at, k := m.returns(), m.lab.Kprobes
+	p := m.Kprobe(function, func(_ *kprobes.Kprobe, regs *x86.PtRegs) int {
+		regs.AX, regs.IP = value, uint64(at)
+		if k.Config().Step.HandlerResets {
+			k.ResetCurrentKprobe()
+		}
+		return 1
+	}, func(*kprobes.Kprobe, *x86.PtRegs, uint64) {})
+	if s, ok := k.View().SymbolAt(p.Addr); !ok || !m.entry(p.Addr, s) {
+		m.t.Fatalf("override of %s: it is not a function's entry, and the return address is not on top of the stack", function)
+	}
+	return p
+}
+
+// entry: nothing but an ENDBR is before the address in its function.
+func (m *Machine) entry(at x86.Addr, s kimage.Symbol) bool {
+	var b [4]byte
+	past := at.Sub(s.Addr)
+	return past == 0 || past == 4 && m.lab.Image.CodeAt(s.Addr, b[:]) == 4 && b == [4]byte{0xf3, 0x0f, 0x1e, 0xfa}
+}
+
+// returns is the address of a return instruction (just_return_func).
+func (m *Machine) returns() x86.Addr {
+	m.t.Helper()
+	if m.ret == 0 {
+		at, err := m.lab.Machine.AllocExec(1, "just_return_func")
+		if err == nil {
+			err = m.lab.Machine.PokeText(at, []byte{0xc3})
+		}
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		m.ret = at
+	}
+	return m.ret
+}
+
+// maxString is how long a string may be that ReadString reads.
+const maxString = 1 << 16
+
+// ReadString is the string of bytes from an address up to a zero byte. The test
+// ends where memory does before that, or after 65,536 bytes.
+func (m *Machine) ReadString(at x86.Addr) string {
+	m.t.Helper()
+	var text []byte
+	var b [1]byte
+	for len(text) < maxString {
+		if err := m.lab.Machine.ReadMem(at.Add(int64(len(text))), b[:]); err != nil {
+			m.t.Fatalf("string at %s: %v", at, err)
+		}
+		if b[0] == 0 {
+			return string(text)
+		}
+		text = append(text, b[0])
+	}
+	m.t.Fatalf("string at %s: more than %d bytes", at, maxString)
+	return ""
+}
+
+// ReadUint is the unsigned integer of 1, 2, 4 or 8 bytes at an address. The test
+// ends where it cannot be read.
+func (m *Machine) ReadUint(at x86.Addr, size int) uint64 {
+	m.t.Helper()
+	var b [8]byte
+	if size != 1 && size != 2 && size != 4 && size != 8 {
+		m.t.Fatalf("integer at %s: it has 1, 2, 4 or 8 bytes, not %d", at, size)
+	}
+	if err := m.lab.Machine.ReadMem(at, b[:size]); err != nil {
+		m.t.Fatalf("integer at %s: %v", at, err)
+	}
+	return binary.LittleEndian.Uint64(b[:])
 }
 
 // Settle lets the kprobe optimizer do all that waits for it: probes that can be

@@ -71,6 +71,20 @@ func TestLeaksAreReported(t *testing.T) {
 		"probe_left": {func(t testing.TB, m *kprobestest.Machine) {
 			_ = m.Kprobes().RegisterKprobe(&kprobes.Kprobe{SymbolName: "gcd"})
 		}, "probes still registered (1):\nffffffff81"},
+		"probe_left_somewhere": {func(t testing.TB, m *kprobestest.Machine) {
+			_ = m.Kprobes().RegisterKretprobe(&kprobes.Kretprobe{KP: kprobes.Kprobe{SymbolName: "gcd"}})
+		}, "machine_test.go:"},
+		"too_few_arguments": {func(t testing.TB, m *kprobestest.Machine) {
+			m.Call("gcd", 12)
+		}, "call of gcd: gcd takes 2 arguments, not 1: "},
+		"unknown_profile": {func(t testing.TB, _ *kprobestest.Machine) {
+			kprobestest.New(t, &kprobelab.Options{Profile: "9.9"})
+		}, "there are [2.6.18 "},
+		"string_not_there": {func(t testing.TB, m *kprobestest.Machine) { m.ReadString(0x10) }, "string at 0x10: "},
+		"integer_of_3_bytes": {func(t testing.TB, m *kprobestest.Machine) {
+			m.ReadUint(m.Symbol("gcd").Addr, 3)
+		}, "it has 1, 2, 4 or 8 bytes, not 3"},
+		"override_inside": {func(t testing.TB, m *kprobestest.Machine) { m.Override("gcd+0x5", 1) }, "override of gcd+0x5: it is not a function's entry"},
 		"text_changed": {func(t testing.TB, m *kprobestest.Machine) {
 			_ = m.Emu().PokeText(m.Symbol("gcd").Addr+7, []byte{0xcc})
 		}, "text is not restored: 0xcc at gcd+0x7/"},
@@ -93,6 +107,99 @@ func TestLeaksAreReported(t *testing.T) {
 			require.Contains(t, said[0], c.want)
 		})
 	}
+}
+
+// What a handler reads of its arguments, and of what they point to.
+func TestReadsArguments(t *testing.T) {
+	m := kprobestest.New(t, nil)
+	var format string
+	var size uint64
+	m.Kprobe("snprintf", func(_ *kprobes.Kprobe, regs *x86.PtRegs) int {
+		format, size = m.ReadString(x86.Addr(regs.Arg(2))), regs.Arg(1)
+		return 0
+	}, nil)
+	buf := make([]byte, 32)
+	m.Call("snprintf", buf, len(buf), "%s has %d things", "abc", 42)
+	require.Equal(t, "%s has %d things", format)
+	require.EqualValues(t, 32, size)
+
+	at, err := m.Emu().Alloc(8)
+	require.NoError(t, err)
+	require.NoError(t, m.Emu().WriteMem(at, []byte{1, 2, 3, 4, 5, 6, 7, 8}))
+	for size, want := range map[int]uint64{1: 1, 2: 0x201, 4: 0x4030201, 8: 0x807060504030201} {
+		require.Equal(t, want, m.ReadUint(at, size))
+	}
+}
+
+// An overridden function returns at once, at a fentry site and at an int3, by the rules of
+// each release, until the probe is unregistered.
+func TestOverride(t *testing.T) {
+	for _, kernel := range []string{"4.4", "5.10", "6.1", "6.12"} {
+		for _, fn := range []string{"gcd", "opt_yes"} {
+			t.Run(kernel+"_"+fn, func(t *testing.T) {
+				m := kprobestest.New(t, &kprobelab.Options{Profile: kernel, Optimize: true})
+				p := m.Override(fn, 777)
+				m.Settle()
+				require.False(t, p.Optimized())
+				for range 3 {
+					require.EqualValues(t, 777, m.Call(fn, 12, 18))
+				}
+				require.Zero(t, p.Nmissed)
+				m.Kprobes().UnregisterKprobe(p)
+				require.NotEqualValues(t, 777, m.Call(fn, 12, 18))
+			})
+		}
+	}
+}
+
+// A handler that does something without effect is warned of, once.
+func TestWarnsOfMisuse(t *testing.T) {
+	r := &recorder{}
+	said := r.run(func(t testing.TB) {
+		m := kprobestest.New(t, nil)
+		m.Kprobe("gcd+0x5", func(_ *kprobes.Kprobe, regs *x86.PtRegs) int { regs.IP++; return 0 }, nil)
+		m.Call("gcd", 12, 18)
+		m.Call("gcd", 12, 18)
+	})
+	require.Empty(t, said)
+	require.Len(t, r.logged, 1)
+	require.Contains(t, r.logged[0], "kprobestest: warning: gcd+0x5: the pre handler set ip to ")
+	r = &recorder{}
+	r.run(func(t testing.TB) {
+		m := kprobestest.New(t, nil)
+		m.Kprobe("gcd+0x5", func(*kprobes.Kprobe, *x86.PtRegs) int { return 1 }, nil)
+		_, _ = m.Try("gcd", 12, 18)
+	})
+	require.NotEmpty(t, r.logged)
+	require.Contains(t, r.logged[0], "the pre handler returned 1 and left ip as it was: the CPU goes on at ")
+}
+
+// Options that only change how the rules are made.
+func TestPreemption(t *testing.T) {
+	for _, preemption := range []bool{false, true} {
+		m := kprobestest.New(t, &kprobelab.Options{Preemption: &preemption})
+		tr := m.Trace()
+		m.Kprobe("gcd+0x5", func(*kprobes.Kprobe, *x86.PtRegs) int { return 0 }, nil)
+		m.Call("gcd", 12, 18)
+		want := map[bool]string{false: ": boost ", true: ": step "}[preemption]
+		require.Contains(t, tr.String(), want)
+	}
+}
+
+// The scheduler may switch after any instruction, and the run still repeats.
+func TestEveryInstruction(t *testing.T) {
+	trace := func(every bool) string {
+		m := kprobestest.New(t, &kprobelab.Options{CPUs: 2, Seed: 3, EveryInstruction: every})
+		tr := m.Trace()
+		m.Kprobe("gcd+0x5", func(*kprobes.Kprobe, *x86.PtRegs) int { return 0 }, nil)
+		for range 2 {
+			_, err := m.Emu().Go("gcd", emu.Invoke("gcd", 1071, 462))
+			require.NoError(t, err)
+		}
+		require.NoError(t, m.Emu().Run())
+		return tr.String()
+	}
+	require.Equal(t, trace(true), trace(true))
 }
 
 // A handler that ends the test, on every path that a hit can take, says so and

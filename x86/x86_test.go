@@ -47,3 +47,12 @@ func TestAddr(t *testing.T) {
 	require.True(t, r.Overlaps(Range{a + 3, a + 8}))
 	require.EqualValues(t, 4, r.Len())
 }
+
+func TestArg(t *testing.T) {
+	r := PtRegs{DI: 10, SI: 11, DX: 12, CX: 13, R8: 14, R9: 15}
+	for n := range RegArgs {
+		require.EqualValues(t, 10+n, r.Arg(n))
+	}
+	require.Panics(t, func() { r.Arg(RegArgs) })
+	require.Panics(t, func() { r.Arg(-1) })
+}

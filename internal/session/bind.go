@@ -2,7 +2,6 @@ package session
 
 import (
 	"fmt"
-	"strings"
 
 	"kprobelab/internal/callsyntax"
 	"kprobelab/internal/show"
@@ -87,9 +86,8 @@ func bind(img *kimage.Image, text string, call callsyntax.Call) (*Call, error) {
 
 // fits checks the arguments against the prototype.
 func (c *Call) fits(bad func(int, string, ...any) error) error {
-	want, have := len(c.Proto.Params), len(c.Args)
-	if have < want || have > want && !c.Proto.Variadic {
-		return bad(c.Col, "%s takes %s, not %d: %s", c.Name, arguments(c.Proto), have, Prototype(c.Proto))
+	if err := c.Proto.Takes(len(c.Args)); err != nil {
+		return bad(c.Col, "%v", err)
 	}
 	for i, p := range c.Proto.Params {
 		if err := fit(c.Args[i], p, bad); err != nil {
@@ -99,57 +97,19 @@ func (c *Call) fits(bad func(int, string, ...any) error) error {
 	return nil
 }
 
-func arguments(p kimage.Proto) string {
-	n := len(p.Params)
-	text := fmt.Sprintf("%d arguments", n)
-	switch n {
-	case 0:
-		text = "no argument"
-	case 1:
-		text = "1 argument"
-	}
-	if p.Variadic {
-		text = "at least " + text
-	}
-	return text
-}
-
 // fit checks one argument against its parameter: an integer has to fit in its
 // width, and a buffer's address only fits where 8 bytes do.
 func fit(a callsyntax.Arg, p kimage.Param, bad func(int, string, ...any) error) error {
 	if n, ok := a.(callsyntax.Int); ok {
 		if !n.Fits(p.Size) {
-			return bad(a.Column(), "%s does not fit in %s, which has %d bits", n, declare(p), 8*p.Size)
+			return bad(a.Column(), "%s does not fit in %s, which has %d bits", n, p, 8*p.Size)
 		}
 		return nil
 	}
 	if p.Size > 0 && p.Size < 8 {
-		return bad(a.Column(), "%s is an integer of %d bits, not an address", declare(p), 8*p.Size)
+		return bad(a.Column(), "%s is an integer of %d bits, not an address", p, 8*p.Size)
 	}
 	return nil
-}
-
-// Prototype writes a prototype in C.
-func Prototype(p kimage.Proto) string {
-	params := make([]string, 0, len(p.Params)+1)
-	for _, param := range p.Params {
-		params = append(params, declare(param))
-	}
-	if p.Variadic {
-		params = append(params, "...")
-	}
-	if len(params) == 0 {
-		params = []string{"void"}
-	}
-	return declare(kimage.Param{Type: p.Ret.Type, Name: p.Name}) + "(" + strings.Join(params, ", ") + ")"
-}
-
-// declare writes a parameter as C declares it: "const char *fmt".
-func declare(p kimage.Param) string {
-	if p.Name == "" || strings.HasSuffix(p.Type, "*") {
-		return p.Type + p.Name
-	}
-	return p.Type + " " + p.Name
 }
 
 // Returns is the type of what the call returns.

@@ -29,7 +29,7 @@ func TestBindCall(t *testing.T) {
 	c, err = BindCall(img, `snprintf(buf[8], 8, "%d", 1)`)
 	require.NoError(t, err)
 	require.Equal(t, show.Type{Kind: show.Signed, Size: 4}, c.Returns())
-	require.Equal(t, "int snprintf(char *buf, size_t size, const char *fmt, ...)", Prototype(c.Proto))
+	require.Equal(t, "int snprintf(char *buf, size_t size, const char *fmt, ...)", c.Proto.String())
 }
 
 func TestBindErrors(t *testing.T) {
@@ -61,16 +61,5 @@ func TestBindErrors(t *testing.T) {
 			require.ErrorAs(t, err, &e)
 			require.Contains(t, e.Msg, c.want)
 		})
-	}
-}
-
-func TestPrototype(t *testing.T) {
-	for want, p := range map[string]kimage.Proto{
-		"void f(void)":       {Name: "f", Ret: kimage.Param{Type: "void"}},
-		"char *f(int, u8 x)": {Name: "f", Ret: kimage.Param{Type: "char *"}, Params: []kimage.Param{{Type: "int"}, {Type: "u8", Name: "x"}}},
-		"int printk(const char *fmt, ...)": {Name: "printk", Ret: kimage.Param{Type: "int"}, Variadic: true,
-			Params: []kimage.Param{{Type: "const char *", Name: "fmt"}}},
-	} {
-		require.Equal(t, want, Prototype(p))
 	}
 }
