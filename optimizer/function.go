@@ -69,7 +69,7 @@ func (s *Scanner) padding(at x86.Addr) bool {
 	var b [16]byte
 	for end := sym.Addr.Add(int64(sym.Size)); at < end; at += x86.Addr(len(b)) {
 		n := s.view.CodeAt(at, b[:min(len(b), int(end.Sub(at)))])
-		if n == 0 || len(bytes.Trim(b[:n], "\xcc")) > 0 {
+		if n == 0 || bytes.Count(b[:n], []byte{x86.Int3}) != n {
 			return false
 		}
 	}

@@ -225,6 +225,8 @@ func TestInt3Tail(t *testing.T) {
 		"tail_before_5.11":   {nops(40, bytes.Repeat([]byte{0xcc}, 20), 0), false, false},
 		"code_after_padding": {nops(40, bytes.Repeat([]byte{0xcc}, 20), 1), true, false},
 		"after_a_return":     {nops(30, []byte{0xc3, 0xcc}, 30), true, false},
+		// As thunks that boot wrote back to returns leave it; no part of it is UTF-8.
+		"two_returns": {nops(30, []byte{0xc3, 0xcc, 0xcc, 0xcc, 0xcc, 0xc3, 0xcc, 0xcc, 0xcc, 0xcc}, 0), true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := named("6.1")
