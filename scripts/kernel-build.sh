@@ -53,7 +53,13 @@ build_clang() {
 		fi
 	done
 	tool clang-16 "$1" clang-16 || return 1
-	wrap clang-16 /usr/lib/llvm-16/bin/clang-16 -resource-dir "'$tools/clang-16/usr/lib/llvm-16/lib/clang/16'"
+	# clang starts itself again for some files, so that no loader may stand before it; the
+	# rest of its libraries are the system's.
+	dir=$tools/clang-16
+	printf '#!/bin/sh\nLD_LIBRARY_PATH="%s" exec "%s" "$@"\n' "$dir/usr/lib/x86_64-linux-gnu:$dir/usr/lib/llvm-16/lib" \
+		"$dir/usr/lib/llvm-16/bin/clang-16" >"$dir.sh"
+	chmod +x "$dir.sh"
+	printf '%s\n' "$dir.sh"
 }
 
 # build_source SUITE: prints the folder with the suite's linux-source, fetched and

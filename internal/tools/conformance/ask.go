@@ -3,6 +3,8 @@ package conformance
 import (
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	"kprobelab/internal/tools/qemu"
 	"kprobelab/internal/tools/qemu/frame"
@@ -17,6 +19,9 @@ type Booted struct {
 	// Text and Settled are the kernel's text as boot left it, and with the
 	// probes in place.
 	Text, Settled []byte
+	// Left are the events of points and the programs that were not enabled: the
+	// machine stops when they are, or ones near them.
+	Left []string
 }
 
 // TextOf is the range of a kernel's text.
@@ -28,19 +33,60 @@ func TextOf(img *kimage.Image) (r x86.Range, err error) {
 	return x86.Range{Start: start[0].Addr, End: end[0].Addr}, nil
 }
 
-// Ask boots the machine, whose kernel's text is the given range, and waits
-// until init is done. say is told what happens.
-func Ask(m *qemu.Machine, text x86.Range, say func(string)) (*Booted, error) {
-	b := &Booted{Frames: map[string][]byte{}}
-	return b, m.Boot(func(r *qemu.Running) error { return b.follow(r, text, say) })
+// maxBoots bounds how often a machine is booted that probes stop.
+const maxBoots = 20
+
+// patience is how long a machine may take for enabling one probe.
+const patience = 90 * time.Second
+
+// Ask boots the machine, whose kernel's text is the given range, lets it define the
+// points and the definitions by name, attaches programs, enables the points, and
+// waits until init is done. A machine that stops at a probe is booted again without
+// it. say is told what happens.
+func Ask(m *qemu.Machine, text x86.Range, points int, say func(string)) (*Booted, error) {
+	m.Files[frame.EventsFile] = []byte(strings.Join(events(points), "\n"))
+	var s stops
+	for boots := 1; ; boots++ {
+		m.Files[frame.LeaveFile] = []byte(strings.Join(s.left, "\n"))
+		b := &Booted{Frames: map[string][]byte{}, Left: s.left}
+		var enabled []string
+		err := m.Boot(func(r *qemu.Running) error { return b.follow(r, text, &enabled, say) })
+		if err == nil {
+			return b, nil
+		}
+		if boots == maxBoots || !s.stopped(enabled) {
+			return nil, err
+		}
+		say(fmt.Sprintf("it stopped when %s was enabled (%s): again, without %s",
+			enabled[len(enabled)-1], reason(err), strings.Join(s.left, " ")))
+	}
 }
 
-// follow reads frames to the last one.
-func (b *Booted) follow(r *qemu.Running, text x86.Range, say func(string)) error {
+// reason is what a kernel's console says of its end, in a line.
+func reason(err error) string {
+	for line := range strings.Lines(err.Error()) {
+		for _, sign := range []string{"BUG", "Oops", "Unable to handle", "general protection", "invalid opcode", "int3", "panic"} {
+			if strings.Contains(line, sign) {
+				return strings.TrimSpace(line)
+			}
+		}
+	}
+	first, _, _ := strings.Cut(err.Error(), "\n")
+	return first
+}
+
+// follow reads frames to the last one, and notes what the machine enables.
+func (b *Booted) follow(r *qemu.Running, text x86.Range, enabled *[]string, say func(string)) error {
 	for {
 		name, data, err := r.Frame()
 		if err != nil {
 			return err
+		}
+		r.Within(0)
+		if name == frame.Enabling {
+			*enabled = append(*enabled, string(data))
+			r.Within(patience)
+			continue
 		}
 		b.Frames[name] = data
 		switch name {

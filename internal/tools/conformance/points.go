@@ -194,8 +194,20 @@ func Names(img *kimage.Image, points []x86.Addr, n int, seed uint64) []string {
 // event of its own.
 func Definitions(points []x86.Addr) string {
 	var b strings.Builder
-	for i, a := range points {
-		fmt.Fprintf(&b, "p:%s/e%d %s\n", frame.Group, i, a)
+	for i, e := range events(len(points)) {
+		fmt.Fprintf(&b, "p:%s/%s %s\n", frame.Group, e, points[i])
 	}
 	return b.String()
+}
+
+// pointEvent is the name of the event of the point with that index.
+func pointEvent(i int) string { return fmt.Sprint("e", i) }
+
+// events are the names of the events of so many points.
+func events(points int) []string {
+	list := make([]string, points)
+	for i := range list {
+		list[i] = pointEvent(i)
+	}
+	return list
 }

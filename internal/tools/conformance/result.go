@@ -25,6 +25,8 @@ type Result struct {
 	Programs Score `json:"programs"`
 	// OnlyEvents is Agreement's, of the points.
 	OnlyEvents int `json:"only_events"`
+	// Left is Agreement's, of points and programs.
+	Left int `json:"left,omitempty"`
 	// Text has the bytes compared and the same ones; Unexplained of the others
 	// have no known cause, Causes counts the rest.
 	Text        Score          `json:"text"`
@@ -73,6 +75,7 @@ func (a *Asked) Compare(img *kimage.Image, w io.Writer) (*Result, error) {
 		return nil, err
 	}
 	r.Names = names.write(w, "definitions by name")
+	r.Left = points.Left
 	if a.Object == nil {
 		return r, nil
 	}
@@ -80,12 +83,15 @@ func (a *Asked) Compare(img *kimage.Image, w io.Writer) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Programs = programs.write(w, "programs of the BPF object")
+	r.Programs, r.Left = programs.write(w, "programs of the BPF object"), points.Left+programs.Left
 	return r, nil
 }
 
 func (a *Agreement) write(w io.Writer, what string) Score {
 	fmt.Fprintf(w, "  %s: %s\n", what, a)
+	if a.Left > 0 {
+		fmt.Fprintf(w, "    %d not enabled: they stop the kernel, or one near them does\n", a.Left)
+	}
 	for _, d := range a.Differences {
 		fmt.Fprintln(w, "    "+d)
 	}

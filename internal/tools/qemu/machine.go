@@ -2,6 +2,7 @@ package qemu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -134,10 +135,24 @@ func (r *Running) connectAnd(follow func(*Running) error) (err error) {
 
 // Frame waits for the next frame that init sends.
 func (r *Running) Frame() (name string, data []byte, err error) {
-	if name, data, err = frame.Read(r.frames); err != nil {
+	name, data, err = frame.Read(r.frames)
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		err = errors.New("the machine said nothing for too long")
+	case err != nil:
 		err = fmt.Errorf("the machine ended early: %w", err)
 	}
 	return name, data, err
+}
+
+// Within bounds how long the next frame may take; 0 is no bound but the machine's.
+func (r *Running) Within(d time.Duration) {
+	var until time.Time
+	if d > 0 {
+		until = time.Now().Add(d)
+	}
+	// The pipe to QEMU takes deadlines.
+	_ = r.frames.SetReadDeadline(until)
 }
 
 // Tell writes a line to the console, which init can read.

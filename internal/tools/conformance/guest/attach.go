@@ -6,8 +6,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -21,9 +23,9 @@ import (
 )
 
 // attachAll loads each program of the BPF object, where there is one, and
-// attaches it as its section says. It reports each one's errno, or "-" where no
-// errno can be known.
-func attachAll() error {
+// attaches it as its section says, by the order of their names. It reports the errno
+// of each that is not left off.
+func attachAll(leave []string) error {
 	object, err := os.ReadFile(frame.ObjectFile)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -45,7 +47,12 @@ func attachAll() error {
 		return err
 	}
 	var out bytes.Buffer
-	for name, p := range spec.Programs {
+	for _, name := range slices.Sorted(maps.Keys(spec.Programs)) {
+		if slices.Contains(leave, name) {
+			continue
+		}
+		p := spec.Programs[name]
+		wire.Send(frame.Enabling, []byte(name))
 		fmt.Fprintf(&out, "%s\t%d\t%s\n", name, errnoOf(attach(p, unit)), p.SectionName)
 	}
 	wire.Send(frame.Attached, out.Bytes())

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -48,7 +49,15 @@ func work() error {
 	if err := define(); err != nil {
 		return err
 	}
-	if err := attachAll(); err != nil {
+	list, err := os.ReadFile(frame.LeaveFile)
+	if err != nil {
+		return err
+	}
+	leave := strings.Fields(string(list))
+	if err := attachAll(leave); err != nil {
+		return err
+	}
+	if err := enable(leave); err != nil {
 		return err
 	}
 	return settle()
@@ -110,18 +119,34 @@ func errnoOf(err error) int {
 	return -1 << 16
 }
 
+// enable enables events one after another, and names each before: a kernel takes
+// probes that then stop it, and the host learns which one did.
+func enable(leave []string) error {
+	list, err := os.ReadFile(frame.EventsFile)
+	if err != nil {
+		return err
+	}
+	for _, name := range strings.Fields(string(list)) {
+		event := tracing + "events/" + frame.Group + "/" + name
+		if _, err := os.Stat(event); err != nil || slices.Contains(leave, name) {
+			continue // the kernel refused its definition, or it is left off
+		}
+		wire.Send(frame.Enabling, []byte(name))
+		if err := os.WriteFile(event+"/enable", []byte("1"), 0); err != nil {
+			return fmt.Errorf("enabling %s: %w", name, err)
+		}
+		// What the kernel runs all the time hits the probe now.
+		time.Sleep(time.Millisecond)
+	}
+	return nil
+}
+
 // settleTime is how long the list has to stay as it is: the optimizer works 5
 // ticks after a change and then waits until every task has scheduled.
 const settleTime = 2 * time.Second
 
-// settle enables the events and waits until nothing changes any more.
+// settle waits until nothing changes any more.
 func settle() error {
-	enable := tracing + "events/" + frame.Group + "/enable"
-	if _, err := os.Stat(enable); err == nil {
-		if err := os.WriteFile(enable, []byte("1"), 0); err != nil {
-			return fmt.Errorf("enabling the events: %w", err)
-		}
-	}
 	before := []byte(nil)
 	for range 30 {
 		time.Sleep(settleTime)

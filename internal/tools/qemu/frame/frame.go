@@ -61,8 +61,10 @@ const (
 	// or 0.
 	Errnos = "errnos"
 	// Attached has a line for each program of ObjectFile: name, negative errno
-	// or 0, section.
+	// or 0, section. A program of LeaveFile has no line.
 	Attached = "attached"
+	// Enabling names the event or program that is enabled next.
+	Enabling = "enabling"
 	// List is debugfs' kprobes/list after it stopped changing.
 	List = "list"
 	// Round is sent after each round of a benchmark, and Measured has its
@@ -76,6 +78,10 @@ const (
 	// DefinitionsFile has lines for kprobe_events, in the group Group.
 	DefinitionsFile = "/definitions"
 	Group           = "conformance"
+	// EventsFile has the names of the events to enable, one a line; LeaveFile those
+	// of events and programs that are not enabled.
+	EventsFile = "/events"
+	LeaveFile  = "/leave"
 	// ObjectFile is a compiled BPF object, where there is one.
 	ObjectFile = "/object.o"
 	// ModuleFile is the kernel module that measures.

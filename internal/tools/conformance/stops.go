@@ -1,0 +1,30 @@
+package conformance
+
+// stops finds what stops a machine when it is enabled: a kernel takes probes that
+// it does not survive. The machine boots again without the last one that it
+// enabled. Stops it again soon, one before was the cause, and more are left
+// off, twice as many each time.
+type stops struct {
+	// left are the names of what is not enabled, in no order.
+	left         []string
+	last, window int
+}
+
+// near is how many probes after the last stop another one counts as the same.
+const near = 8
+
+// stopped leaves some off, after the machine said that it enables these, one after
+// another, and stopped. It returns false where there is none to blame.
+func (s *stops) stopped(enabled []string) bool {
+	if len(enabled) == 0 {
+		return false
+	}
+	if s.window == 0 || len(enabled) > s.last+near {
+		s.window = 1
+	} else {
+		s.window *= 2
+	}
+	s.last = len(enabled)
+	s.left = append(s.left, enabled[max(0, len(enabled)-s.window):]...)
+	return true
+}
