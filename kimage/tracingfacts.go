@@ -32,9 +32,15 @@ var tracingRules = []rule{
 	{name: "Tracing.Typecasts", look: message("Typecast requires a field access"), from: Coded,
 		get: func(c *profile.Config) bool { return c.Tracing.Typecasts },
 		set: setTypecasts},
-	{name: "Tracing.BTFArgs", look: readmeHas("<argname>["), from: Coded,
+	{name: "Tracing.BTFArgs", look: message(noBTF), from: Coded,
 		get: func(c *profile.Config) bool { return c.Tracing.BTFArgs },
 		set: func(c *profile.Config, on bool) { c.Tracing.BTFArgs = on }},
+	{name: "Tracing.NoBTFArgs", look: builtWithoutBTFArgs, from: Coded,
+		get: func(c *profile.Config) bool { return c.Tracing.NoBTFArgs },
+		set: func(c *profile.Config, on bool) { c.Tracing.NoBTFArgs = on }},
+	{name: "Tracing.ExitArgs", look: message("$arg* can be used only on function entry or exit"), from: Coded,
+		get: func(c *profile.Config) bool { return c.Tracing.ExitArgs },
+		set: func(c *profile.Config, on bool) { c.Tracing.ExitArgs = on }},
 	{name: "Tracing.AutoNames", look: readmeHas("p[:[<group>/][<event>]] <place>"), from: Coded,
 		get: func(c *profile.Config) bool { return c.Tracing.AutoNames },
 		set: func(c *profile.Config, on bool) { c.Tracing.AutoNames = on }},
@@ -44,6 +50,20 @@ var tracingRules = []rule{
 	{name: "Tracing.MaxActive", look: readmeHas("r[maxactive]["), from: Coded,
 		get: func(c *profile.Config) bool { return c.Tracing.MaxActive },
 		set: func(c *profile.Config, on bool) { c.Tracing.MaxActive = on }},
+}
+
+// noBTF is a message of every kernel that knows of parameters by name, also of one
+// that has no BTF.
+const noBTF = "BTF is not available or not supported"
+
+// builtWithoutBTFArgs: the message is there, and the README does not name parameters.
+func builtWithoutBTFArgs(e *evidence) (on bool, why string, ok bool) {
+	knows, why, ok := message(noBTF)(e)
+	if !ok || !knows {
+		return false, why, ok
+	}
+	has, why, ok := readmeHas("<argname>[")(e)
+	return !has, why, ok
 }
 
 // maxProbeEvent bounds a record of an event (MAX_PROBE_EVENT_SIZE).

@@ -168,9 +168,9 @@ type Check struct {
 	// ExceptionInsn refuses UD0, UD1, UD2, INT3, INT n, INTO and INT1 at the
 	// address with EILSEQ (6.9 and later).
 	ExceptionInsn bool
-	// BlacklistLists: the blacklist holds .noinstr.text, entry text and the
-	// modules' own (5.8 and later).
-	BlacklistLists bool
+	// BlacklistClones: with a function, its clones and parts count as blacklisted:
+	// foo.isra.0, foo.cold (5.1 and later).
+	BlacklistClones bool
 	// IRQEntryText: the blacklist holds the text of interrupt entry too (5.1 to 5.7).
 	IRQEntryText bool
 	// KGDB is CONFIG_KGDB: an int3 that the debugger owns fails the tests.

@@ -58,7 +58,7 @@ func TestVersionTable(t *testing.T) {
 		{"inside_ftrace_site_at_location", func(c *Config) any { return c.Check.FtraceSiteMiddle }, [6]any{false, true, true, true, false, false}},
 		{"jump_labels", func(c *Config) any { return c.Check.JumpLabels }, [6]any{false, true, true, true, true, true}},
 		{"gate_area", func(c *Config) any { return c.Check.GateArea }, [6]any{false, false, false, true, true, true}},
-		{"blacklist_lists", func(c *Config) any { return c.Check.BlacklistLists }, [6]any{false, false, true, true, true, true}},
+		{"blacklist_clones", func(c *Config) any { return c.Check.BlacklistClones }, [6]any{false, false, true, true, true, true}},
 		{"masking_instructions_refused", func(c *Config) any { return c.Slot.RefuseMasking }, [6]any{false, false, true, true, true, true}},
 		{"vanished_int3", func(c *Config) any { return c.Step.VanishedInt3 }, [6]any{true, true, true, true, true, false}},
 		{"nested_in_post_disarms", func(c *Config) any { return c.Step.NestedPostDisarms }, [6]any{true, false, false, false, false, false}},

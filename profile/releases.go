@@ -66,7 +66,7 @@ var ruleChanges = []Change{
 	{Field: "Check.FtraceSiteMiddle", From: v30, Until: Version{5, 18, 0},
 		Note: "stable releases of 5.10 dropped it at a level that is not known; the code says"},
 	{Field: "Check.ExceptionInsn", From: Version{6, 9, 0}},
-	{Field: "Check.BlacklistLists", From: Version{5, 8, 0}},
+	{Field: "Check.BlacklistClones", From: Version{5, 1, 0}, Note: "seen in 5.4.286"},
 	{Field: "Check.IRQEntryText", From: Version{5, 1, 0}, Until: Version{5, 8, 0}, Note: "5.4 has it, 5.8 not; the code says"},
 
 	{Field: "Preemption", From: Version{5, 18, 0}, Option: "CONFIG_PREEMPTION", Note: "Debian's choice from 12 on"},

@@ -139,7 +139,7 @@ func TestStanding(t *testing.T) {
 func TestEveryFieldIsDated(t *testing.T) {
 	dated := map[string]bool{
 		"Name": true, "Describes": true,
-		"FramePointer": true, "Check.KGDB": true, // configuration alone
+		"FramePointer": true, "Check.KGDB": true, "Tracing.NoBTFArgs": true, // configuration alone
 		"Check.SMPLocks":       true, // the boot
 		"Slot.LazyBoost":       true, // to 4.10, but not in the newest 4.4
 		"Optimize.StopMachine": true, // to 3.11: between two models

@@ -49,6 +49,7 @@ var tracingChanges = []Change{
 	{Field: "Tracing.LoneQuote", From: Version{5, 4, 0}, Until: Version{7, 1, 0}, Stable: recent,
 		Note: "6.8.1 has it, 7.2.12 has not; the stable levels are those that were looked at"},
 	{Field: "Tracing.BTFArgs", From: Version{6, 5, 0}, Note: "members of structures from 6.6 on"},
+	{Field: "Tracing.ExitArgs", From: Version{6, 9, 0}, Note: "6.8.1 has it not, 6.12.107 has"},
 	{Field: "Tracing.StarRefused", From: Version{7, 3, 0}, Stable: []Version{{6, 12, 115}, {7, 2, 13}}},
 	{Field: "Tracing.CountArgs", From: Version{6, 12, 0}, Note: "6.8.1 has it not, 6.12.107 has"},
 	{Field: "Tracing.CountArgsLogged", From: Version{6, 14, 0}, Note: "6.12.117 has it not, 6.16.12 has"},

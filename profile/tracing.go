@@ -72,6 +72,11 @@ type Tracing struct {
 	LoneQuote bool
 	// BTFArgs: parameters can be named, and types are taken from BTF (6.12).
 	BTFArgs bool
+	// NoBTFArgs: the kernel knows the grammar of BTFArgs and was built without it
+	// (PROBE_EVENTS_BTF_ARGS): a parameter by name is EOPNOTSUPP.
+	NoBTFArgs bool
+	// ExitArgs: parameters can be fetched where a function returns, too (6.9).
+	ExitArgs bool
 	// StarRefused: $arg* of a function without BTF is EOPNOTSUPP (7.3, and stable
 	// releases from 6.12.115 on); before, that is logged, the word is then read as
 	// others are, and no variable has that name: EINVAL.

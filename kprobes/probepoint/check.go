@@ -138,7 +138,7 @@ func blacklisted(v kimage.View, p *Point, c *profile.Config) bool {
 		return true
 	}
 	name, _, clone := strings.Cut(p.Symbol.Name, ".")
-	if !clone || !c.Check.BlacklistLists {
+	if !clone || !c.Check.BlacklistClones {
 		return false
 	}
 	plain := v.Lookup(name)

@@ -36,6 +36,9 @@ func (x *context) expand(args []string) ([]string, error) {
 // at makes a refusal at argument number i.
 func (x *context) at(i int, f *fault) *Error { return Refuse(x.words, i+2, f.offset, f.id, f.errno) }
 
+// hasArgs: parameters can be fetched at this place.
+func (x *context) hasArgs() bool { return x.entry || x.exit && x.c.ExitArgs }
+
 // findArgs looks for words that begin with $arg: star is the index of $arg*;
 // any says whether there is such a word at all.
 func (x *context) findArgs(args []string) (star int, any bool, err error) {
@@ -45,7 +48,7 @@ func (x *context) findArgs(args []string) (star int, any bool, err error) {
 		switch {
 		case !ok:
 			continue
-		case !x.entry && !x.exit:
+		case !x.hasArgs():
 			return 0, false, x.at(i, bad(0, NofentryArgs))
 		case isDigit(first(rest)):
 		case first(rest) != '*':

@@ -169,6 +169,8 @@ func (id ID) Text(c *profile.Tracing) string {
 		return "Invalid $-valiable specified"
 	case id == MaxactNoKprobe && c.BTFArgs:
 		return "Maxactive is only for function exit"
+	case id == NofentryArgs && !c.ExitArgs:
+		return "$arg* can be used only on function entry"
 	case id == FileOnKprobe && c.Typecasts:
 		return "File offset is not available for kernel probes"
 	}

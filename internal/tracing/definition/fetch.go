@@ -46,8 +46,11 @@ func (p *parser) fetch(text string, offs int) error {
 		err = p.immediate(text[1:], offs)
 	default:
 		if p.c.BTFArgs && (isLetter(first(text)) || first(text) == '_') {
-			if !p.entry && !p.exit {
+			switch {
+			case !p.hasArgs():
 				return bad(offs, NosupBTFArg)
+			case p.c.NoBTFArgs:
+				return &fault{NosupBTFArg, errno.EOPNOTSUPP, offs}
 			}
 			err = p.parameter(text, offs)
 		}
@@ -99,7 +102,7 @@ func (p *parser) variable(text string, offs int) error {
 	case p.c.CommFetch && (name == "comm" || name == "COMM" && p.c.CommUpper):
 		*op = Op{Code: OpComm}
 		return nil
-	case p.c.ArgFetch && strings.HasPrefix(name, "arg") && (p.entry || p.c.BTFArgs):
+	case p.c.ArgFetch && strings.HasPrefix(name, "arg") && (p.entry || p.c.ExitArgs):
 		return p.argument(strings.TrimPrefix(name, "arg"), offs)
 	}
 	return bad(offs, BadVar)
@@ -109,7 +112,7 @@ func (p *parser) retval(text string, offs int) error {
 	switch {
 	case !p.exit:
 		return bad(offs, RetvalOnProbe)
-	case p.c.BTFArgs:
+	case p.c.BTFArgs && !p.c.NoBTFArgs:
 		return p.parameter(text, offs)
 	}
 	*p.code.op() = Op{Code: OpRetval}
@@ -132,7 +135,7 @@ func (p *parser) stack(number string, offs int) error {
 	return nil
 }
 
-// argument reads the number of $argN. It can be used at entries, and with BTF
+// argument reads the number of $argN. It can be used at entries, and from 6.9 on
 // at returns.
 func (p *parser) argument(number string, offs int) error {
 	n, err := kstrtoull(number, 10)
@@ -141,7 +144,7 @@ func (p *parser) argument(number string, offs int) error {
 		return bad(offs, BadVar)
 	case n == 0 || n > maxStack:
 		return bad(offs, BadArgNum)
-	case !p.entry && !p.exit:
+	case !p.hasArgs():
 		return bad(offs, NofentryArgs)
 	}
 	p.loadArgument(int(n) - 1)
