@@ -127,15 +127,22 @@ func (p *bootPatcher) returns(o tableOwner) {
 	at, data := o.table(".return_sites", "__return_sites", "__return_sites_end")
 	for off := 0; off+4 <= len(data); off += 4 {
 		addr := rel32(at.Add(int64(off)), data[off:])
-		text := p.img.bytes(addr, 5)
-		if text == nil || text[0] != 0xe9 || rel32(addr+5, text[1:]) != compiled {
+		// clang puts a CS prefix before the jump, as before those to retpolines.
+		prefix := 0
+		if text := p.img.bytes(addr, 1); text != nil && text[0] == 0x2e {
+			prefix = 1
+		}
+		jump := p.img.bytes(addr+x86.Addr(prefix), 5)
+		if jump == nil || jump[0] != x86.Jmp32 || rel32(addr+x86.Addr(prefix)+5, jump[1:]) != compiled {
 			continue
 		}
+		text := p.img.bytes(addr, prefix+5)
+		text[len(text)-1] = x86.Int3
 		p.writeReturn(addr, text)
 	}
 }
 
-// writeReturn writes a return at addr, whose 5 bytes are text.
+// writeReturn writes a return at addr over text, 5 bytes or more.
 func (p *bootPatcher) writeReturn(addr x86.Addr, text []byte) {
 	if thunk := p.returnThunkAt(addr); thunk != 0 {
 		text[0] = 0xe9
@@ -224,12 +231,28 @@ func (p *bootPatcher) updateStaticCalls() {
 	for _, u := range bootCalls {
 		sc.update(u.key, u.fn)
 	}
+	if p.fewProcessors() {
+		for _, u := range flatCalls {
+			sc.update(u.key, u.fn)
+		}
+	}
+	if p.cpu.bugs["amd_e400"] {
+		sc.update("x86_idle", e400Idle)
+	}
 	p.cryptoUpdates(sc)
-	if _, ok := p.img.symbolAddr("__SCK__cond_resched"); ok {
+	if _, ok := p.img.staticCallKey("cond_resched"); ok {
 		for _, u := range preemptCalls[p.preemptModel()] {
 			sc.update(u.key, u.fn)
 		}
 	}
+}
+
+// fewProcessors: the kernel was built for at most 8 processors, which nr_cpu_ids
+// begins with.
+func (p *bootPatcher) fewProcessors() bool {
+	at, ok := p.img.symbolAddr("nr_cpu_ids")
+	most := p.img.bytes(at, 4)
+	return ok && most != nil && le.Uint32(most) <= 8
 }
 
 // preemptModel is the model that the configuration names. An image with

@@ -65,6 +65,9 @@ type paravirtPatcher struct {
 // newParavirtPatcher returns nil for an image without pv_ops.
 func newParavirtPatcher(img *Image, n nops, inline bool) *paravirtPatcher {
 	ops, ok := img.symbolAddr("pv_ops")
+	if !ok && img.bounds.onlyText {
+		ops, ok = img.paravirtOps()
+	}
 	if !ok {
 		return nil
 	}
@@ -78,6 +81,30 @@ func newParavirtPatcher(img *Image, n nops, inline bool) *paravirtPatcher {
 		}
 	}
 	return p
+}
+
+// paravirtOps is pv_ops by the calls through it: each names the address of its
+// operation, and the table its index.
+func (img *Image) paravirtOps() (x86.Addr, bool) {
+	votes := map[x86.Addr]int{}
+	var best x86.Addr
+	for _, s := range (tableOwner{img: img}).paravirtSites() {
+		text := img.bytes(s.addr, s.len)
+		var slot x86.Addr
+		switch {
+		case len(text) >= 7 && text[0] == 0xff && text[1]&^0x30 == 0x04 && text[2] == 0x25: // through an absolute address
+			slot = x86.Addr(int32(le.Uint32(text[3:])))
+		case len(text) >= 6 && text[0] == 0xff && text[1]&^0x30 == 0x05: // relative to what follows
+			slot = rel32(s.addr+6, text[2:])
+		default:
+			continue
+		}
+		ops := slot - x86.Addr(8*s.op)
+		if votes[ops]++; votes[ops] > votes[best] {
+			best = ops
+		}
+	}
+	return best, best != 0
 }
 
 // patch writes one site: nothing, an instruction, or a direct call, and then

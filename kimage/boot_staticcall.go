@@ -164,9 +164,20 @@ var bootCalls = []staticCallUpdate{
 	{"x86_idle", "default_idle"},
 }
 
+// flatCalls are in place of those where a machine has at most 8 processors, which a
+// kernel then addresses logically (to 6.14).
+var flatCalls = []staticCallUpdate{
+	{"apic_call_send_IPI", "default_send_IPI_single"},
+	{"apic_call_send_IPI_mask", "flat_send_IPI_mask"},
+	{"apic_call_send_IPI_mask_allbutself", "flat_send_IPI_mask_allbutself"},
+}
+
+// e400Idle is the idle loop of a processor with AMD's erratum 400 (to 6.8).
+const e400Idle = "amd_e400_idle"
+
 // update does what static_call_update does, for a key by its name.
 func (p *staticCallPatcher) update(name, fn string) {
-	key, ok := p.img.symbolAddr("__SCK__" + name)
+	key, ok := p.img.staticCallKey(name)
 	if !ok {
 		return
 	}
@@ -178,6 +189,20 @@ func (p *staticCallPatcher) update(name, fn string) {
 	}
 	tramp, _ := p.img.symbolAddr("__SCT__" + name)
 	p.set(key, tramp, target)
+}
+
+// staticCallKey is the address of the key of that name. Without KALLSYMS_ALL keys have
+// no symbols: then it is the one that a site names which calls the trampoline.
+func (img *Image) staticCallKey(name string) (x86.Addr, bool) {
+	if key, ok := img.symbolAddr("__SCK__" + name); ok {
+		return key, true
+	}
+	tramp, ok := img.symbolAddr("__SCT__" + name)
+	if !ok {
+		return 0, false
+	}
+	key, ok := img.tables.keys[tramp]
+	return key, ok
 }
 
 // set makes the key call fn: key, trampoline, sites.

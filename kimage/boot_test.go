@@ -262,3 +262,30 @@ func TestSecurityModuleLayouts(t *testing.T) {
 		})
 	}
 }
+
+// Rule: a jump to the compiler's return thunk becomes a return, also with the CS prefix
+// that clang puts before it, and nothing of the jump stays.
+func TestReturnForms(t *testing.T) {
+	const thunk = testText + 0x200
+	for name, c := range map[string]struct{ text, plain, thunked string }{
+		"jump":          {"e9fb010000" + "90", "c3cccccccc" + "90", "e9fb020000" + "90"},
+		"prefixed_jump": {"2ee9fa010000", "c3cccccccccc", "e9fb020000cc"},
+		"other_jump":    {"e9fb000000" + "90", "e9fb000000" + "90", "e9fb000000" + "90"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for needed, want := range map[string]string{"": c.plain, "srso_return_thunk": c.thunked} {
+				text := make([]byte, 0x400)
+				copy(text, fromHex(t, c.text))
+				site := make([]byte, 4)
+				le.PutUint32(site, uint32(x86.Addr(testText).Sub(testTable)))
+				img := tableImage(t, text, testSection{name: ".return_sites", data: site})
+				img.index.setImage([]Symbol{
+					{Name: "__x86_return_thunk", Addr: thunk}, {Name: "srso_return_thunk", Addr: thunk + 0x100},
+				}, func(x86.Addr) x86.Addr { return thunk + 0x200 })
+				p := &bootPatcher{img: img, feats: &cpuFeatures{returnThunk: needed}}
+				p.returns(tableOwner{img: img})
+				require.Equal(t, fromHex(t, want), img.bytes(testText, 6), needed)
+			}
+		})
+	}
+}

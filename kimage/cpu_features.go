@@ -69,32 +69,53 @@ type featureNames struct {
 // featureNames reads x86_cap_flags and x86_bug_flags, from which the kernel
 // prints /proc/cpuinfo. The bugs' words follow the features'.
 func (img *Image) featureNames() featureNames {
-	n := featureNames{flags: img.stringTable("x86_cap_flags", 0), bugs: map[string]feature{}}
+	n := featureNames{bugs: map[string]feature{}}
+	flags, bugs := img.flagTables()
+	n.flags = img.stringTable(flags, 0)
 	if len(n.flags) == 0 {
 		n.flags = maps.Clone(namedFeatures)
 		maps.Copy(n.flags, hiddenFeatures)
 		return n
 	}
 	maps.Copy(n.flags, hiddenFeatures)
-	if a, ok := img.symbolAddr("x86_cap_flags"); ok {
-		if s, ok := img.SymbolAt(a); ok {
-			n.bugs = img.stringTable("x86_bug_flags", feature(s.Size/8/32*32))
-		}
-	}
+	n.bugs = img.stringTable(bugs, feature(flags.End.Sub(flags.Start)/8/32*32))
 	return n
 }
 
-// stringTable reads an array of pointers to names, which ends with its symbol;
-// base is the first one's number.
-func (img *Image) stringTable(symbol string, base feature) map[string]feature {
-	table := map[string]feature{}
-	at, ok := img.symbolAddr(symbol)
+// flagTables are the arrays of the names of features and bugs, where their symbols
+// say, or where their first names are found (in the order of features.h).
+func (img *Image) flagTables() (flags, bugs x86.Range) {
+	if flags, bugs = img.symbolRange("x86_cap_flags"), img.symbolRange("x86_bug_flags"); flags.End != 0 || !img.bounds.onlyText {
+		return flags, bugs
+	}
+	u := &unnamed{img: img}
+	from, to := u.array("fpu", "vme"), u.array("f00f", "fdiv")
+	// One file has both, one table after the other.
+	if from == 0 || to <= from || to.Sub(from) > maxFlags*8 || to.Sub(from)%(32*8) != 0 {
+		return x86.Range{}, x86.Range{}
+	}
+	return x86.Range{Start: from, End: to}, x86.Range{Start: to, End: to.Add(32 * 8)}
+}
+
+// maxFlags bounds how many features a kernel names.
+const maxFlags = 64 * 32
+
+// symbolRange is what the image's first symbol of that name spans, the zero Range where
+// there is none.
+func (img *Image) symbolRange(name string) x86.Range {
+	at, ok := img.symbolAddr(name)
 	s, found := img.SymbolAt(at)
 	if !ok || !found {
-		return table
+		return x86.Range{}
 	}
-	for i := range s.Size / 8 {
-		slot := img.bytes(at.Add(int64(8*i)), 8)
+	return x86.Range{Start: at, End: at.Add(int64(s.Size))}
+}
+
+// stringTable reads an array of pointers to names; base is the first one's number.
+func (img *Image) stringTable(r x86.Range, base feature) map[string]feature {
+	table := map[string]feature{}
+	for i := range uint64(r.End-r.Start) / 8 {
+		slot := img.bytes(r.Start.Add(int64(8*i)), 8)
 		if slot == nil {
 			break
 		}

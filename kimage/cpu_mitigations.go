@@ -1,5 +1,7 @@
 package kimage
 
+import "bytes"
+
 // cpuFeatures is what the kernel of an image finds on a processor and decides
 // for it: CPUID's features by the kernel's numbers, those it defines itself,
 // its bugs, and the mitigations it chooses where the command line says nothing
@@ -28,10 +30,35 @@ func (img *Image) features(m *cpuModel) *cpuFeatures {
 			delete(d.m.bugs, bug)
 		}
 	}
-	for _, decide := range []func(){d.own, d.meltdown, d.spectreV1, d.spectreV2, d.buffers, d.returns} {
-		decide()
+	d.own()
+	if img.mitigates() {
+		for _, decide := range []func(){d.meltdown, d.spectreV1, d.spectreV2, d.buffers, d.returns} {
+			decide()
+		}
+	} else {
+		delete(d.out.has, featPTI)
 	}
 	return d.out
+}
+
+// mitigates: the kernel was not built without mitigations (CPU_MITIGATIONS), in which
+// case it begins with 0 for them (kernel/cpu.c; 5.2 and later have the variable).
+func (img *Image) mitigates() bool {
+	at, ok := img.symbolAddr("cpu_mitigations")
+	if !ok && img.bounds.onlyText {
+		at, ok = (&unnamed{img: img}).tested("cpu_mitigations_off")
+	}
+	if !ok {
+		return true
+	}
+	chosen := img.bytes(at, 4)
+	return chosen == nil || le.Uint32(chosen) != 0
+}
+
+// says: the text is among the kernel's.
+func (img *Image) says(text string) bool {
+	s := img.section(".rodata")
+	return s != nil && bytes.Contains(s.Data, []byte(text))
 }
 
 // cpuDecision decides about one processor for one image.
@@ -133,7 +160,9 @@ func (d *cpuDecision) spectreV2() {
 	d.set(featKernelIBRS, ibrs && !automatic)
 	d.set(featFirmware, f["ibrs"] && !ibrs && !automatic)
 	d.set(featRetpoline, !automatic && !ibrs && d.exists("__x86_indirect_thunk_rax"))
-	d.set(featRSBSwitch, true)
+	// Late releases fill it only where they have retpolines or restrict branches at
+	// each entry; others always.
+	d.set(featRSBSwitch, d.out.has[featRetpoline] || d.out.has[featKernelIBRS] || !d.img.says("Filling RSB on context switch and VMEXIT"))
 }
 
 // buffers are cleared on the way to user mode on processors that leak them.

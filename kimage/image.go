@@ -38,8 +38,10 @@ type Image struct {
 	// cpu is the processor that the boot-time text is made for.
 	cpu *cpuModel
 
-	// tables is what loadTables read and bootPatch used.
-	tables kernelTables
+	// tables is what loadTables read and bootPatch used; unnamed are those that no
+	// symbol and no section names, by the name that their section would have.
+	tables  kernelTables
+	unnamed map[string]x86.Range
 }
 
 var _ View = (*Image)(nil)

@@ -145,6 +145,9 @@ func (img *Image) readStaticCalls(o tableOwner) {
 		if k, ok := keys[c.Key]; ok {
 			c.Key = k
 		}
+		if img.bounds.onlyText && o.module == "" {
+			img.tables.keys[rel32(addr+5, img.bytes(addr+1, 4))] = c.Key
+		}
 		img.tables.staticCalls = append(img.tables.staticCalls, c)
 		img.tables.addSite(SiteStaticCall, addr, 5)
 	}

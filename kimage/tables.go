@@ -19,6 +19,8 @@ type kernelTables struct {
 	bugs        []Bug
 	jumpLabels  []JumpLabel
 	staticCalls []StaticCall
+	// keys are the static calls' keys by trampoline, where they have no symbols.
+	keys map[x86.Addr]x86.Addr
 
 	blacklist blacklist
 	btf       btfCache
@@ -36,8 +38,8 @@ type tableOwner struct {
 }
 
 // table returns the address and the bytes of a table: what lies between the
-// two symbols where the image has both, else the section of that name. An
-// absent table is empty.
+// two symbols where the image has both, else the section of that name, else what
+// was found without a name. An absent table is empty.
 func (o tableOwner) table(section, start, stop string) (x86.Addr, []byte) {
 	if o.module == "" {
 		a, ok1 := o.img.symbolAddr(start)
@@ -50,6 +52,9 @@ func (o tableOwner) table(section, start, stop string) (x86.Addr, []byte) {
 	}
 	if s := o.section(section); s != nil {
 		return s.Addr, s.Data
+	}
+	if r, ok := o.img.unnamed[section]; ok && o.module == "" {
+		return r.Start, o.img.bytes(r.Start, int(r.End.Sub(r.Start)))
 	}
 	return 0, nil
 }
@@ -67,6 +72,10 @@ func (o tableOwner) section(name string) *Section {
 // loadTables reads every table of the image itself and gathers the blacklist.
 func (img *Image) loadTables() error {
 	img.tables.ignored = make(map[string]int)
+	img.tables.keys = make(map[x86.Addr]x86.Addr)
+	if img.bounds.onlyText {
+		img.findUnnamed()
+	}
 	o := tableOwner{img: img}
 	img.readTables(o)
 	img.tables.sort()
