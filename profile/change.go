@@ -42,6 +42,19 @@ func (s *Change) holds(v Version) bool {
 	return on
 }
 
+// Backports takes Stable apart: the first releases of the series that took the value
+// over, and of those that dropped it.
+func (s *Change) Backports() (began, ended []Version) {
+	for _, v := range s.Stable {
+		if v.before(s.From) {
+			began = append(began, v)
+		} else {
+			ended = append(ended, v)
+		}
+	}
+	return began, ended
+}
+
 // apply sets the field where it has the value in the release.
 func (s *Change) apply(c *Config, v Version) {
 	if !s.holds(v) {

@@ -24,6 +24,7 @@ Examples:
    kprobelab explain - vfs_read+0x16
    kprobelab scan /boot/vmlinuz
    kprobelab selfcheck /boot/vmlinuz
+   kprobelab hazards /boot/vmlinuz
    echo vfs_read | kprobelab check - /boot/vmlinuz-*
    kprobelab pack -o kernels /boot/vmlinuz-*
    kprobelab symbols /boot/vmlinuz 'vfs_*'
@@ -46,7 +47,7 @@ func newApp(t *term) *cli.Command {
 		Writer:      t.out,
 		ErrWriter:   t.err,
 		Commands: []*cli.Command{
-			runCommand(t), mountCommand(t), sampleCommand(t), benchCommand(t), explainCommand(t), scanCommand(t), selfcheckCommand(t), symbolsCommand(t), infoCommand(t), decodeCommand(t),
+			runCommand(t), mountCommand(t), sampleCommand(t), benchCommand(t), explainCommand(t), scanCommand(t), selfcheckCommand(t), hazardsCommand(t), symbolsCommand(t), infoCommand(t), decodeCommand(t),
 			checkCommand(t), packCommand(t), completionCommand(t), versionCommand(t),
 		},
 		Action: func(_ context.Context, c *cli.Command) error {

@@ -14,6 +14,7 @@ import (
 
 	"kprobelab/internal/archive"
 	"kprobelab/internal/report"
+	"kprobelab/kprobes/hazard"
 )
 
 func checkCommand(t *term) *cli.Command {
@@ -34,13 +35,16 @@ func checkCommand(t *term) *cli.Command {
 			"--archive DIR asks every kernel that kprobelab pack has put there, in the order of their\n" +
 			"releases, beside the images; --release picks some. For these the text says for each probe\n" +
 			"from which kernel to which the answer is the same, and where a probe attached last.\n" +
-			"The exit code is 1 when any probe does not attach on any image, for a gate in CI.\n" +
+			"A probe that attaches and then does harm (kprobelab hazards lists what can) is named with what\n" +
+			"happens there; --allow HAZARD lets one pass. Of an archive's kernels that is not known.\n" +
+			"The exit code is 1 when any probe does not attach on any image, or does harm, for a gate in CI.\n" +
 			imageHelp + "\n\n" +
 			examples(
 				"echo vfs_read | kprobelab check - /boot/vmlinuz-*",
 				"kprobelab check tool.bpf.o vmlinuz-5.10 vmlinuz-6.1 vmlinuz-6.12",
 				"kprobelab check --json probes.txt vmlinuz | jq '.probes[] | select(.images[0].attaches | not)'",
 				"kprobelab check --tsv --cpu EPYC probes.txt vmlinuz",
+				"kprobelab check --allow CALL_PREFIX probes.txt vmlinuz",
 				"kprobelab check --archive kernels tool.bpf.o",
 				"kprobelab check --archive kernels --release '6.1.*' --release '6.12.*' --changed probes.txt",
 				"kprobelab check --archive kernels --format junit probes.txt > report.xml",
@@ -49,6 +53,7 @@ func checkCommand(t *term) *cli.Command {
 			&cli.StringFlag{Name: "archive", Usage: "ask the kernels in `DIR`, which kprobelab pack has made"},
 			&cli.StringSliceFlag{Name: "release", Usage: "of the archive, the releases that match `GLOB` (repeatable)"},
 			&cli.BoolFlag{Name: "changed", Usage: "with --archive: only the probes that some kernels answer differently"},
+			&cli.StringSliceFlag{Name: "allow", Usage: "let this `HAZARD` pass, by its name (repeatable)"},
 			&cli.StringFlag{Name: "format", Usage: "`FORMAT`: " + strings.Join(checkFormats, ", ") + " (error lines that a CI host shows beside the list)"},
 			&cli.BoolFlag{Name: "tsv", Usage: "as --format tsv: a header, and a line for each probe and image"},
 			&cli.BoolFlag{Name: "json", Usage: "as --format json: one object with images, and probes with an answer for each image"},
@@ -78,7 +83,10 @@ func check(t *term, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	var r report.Check
+	r := report.Check{Allow: map[hazard.ID]bool{}}
+	if err := allow(r.Allow, c.StringSlice("allow")); err != nil {
+		return err
+	}
 	for _, path := range args[1:] {
 		img, err := openImage(t, c, path)
 		if err != nil {
@@ -107,11 +115,34 @@ func check(t *term, c *cli.Command) error {
 	if err := write(t.out); err != nil {
 		return err
 	}
-	if r.Refused > 0 {
-		if r.Refused == 1 {
-			return &failure{exitRefused, errors.New("1 probe does not attach")}
+	var bad []string
+	switch r.Refused {
+	case 0:
+	case 1:
+		bad = append(bad, "1 probe does not attach")
+	default:
+		bad = append(bad, fmt.Sprintf("%d probes do not attach", r.Refused))
+	}
+	switch r.Hazardous {
+	case 0:
+	case 1:
+		bad = append(bad, "1 probe does harm (--allow HAZARD lets it pass)")
+	default:
+		bad = append(bad, fmt.Sprintf("%d probes do harm (--allow HAZARD lets them pass)", r.Hazardous))
+	}
+	if len(bad) > 0 {
+		return &failure{exitRefused, errors.New(strings.Join(bad, ", "))}
+	}
+	return nil
+}
+
+// allow notes the hazards that are to pass.
+func allow(to map[hazard.ID]bool, names []string) error {
+	for _, name := range names {
+		if _, ok := hazard.ByID(hazard.ID(name)); !ok {
+			return usagef("--allow: there is no hazard %q; kprobelab hazards lists them", name)
 		}
-		return &failure{exitRefused, fmt.Errorf("%d probes do not attach", r.Refused)}
+		to[hazard.ID(name)] = true
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"kprobelab/internal/bench"
 	"kprobelab/internal/decodebench"
 	"kprobelab/kimage"
+	"kprobelab/kprobes/hazard"
 	"kprobelab/profile"
 )
 
@@ -245,6 +246,12 @@ func (r *completion) value(flag, typed string) {
 		for _, name := range append(kimage.CPUModels(), kimage.HostCPU) {
 			if strings.HasPrefix(strings.ToLower(name), strings.ToLower(typed)) {
 				r.offer(name, "")
+			}
+		}
+	case "allow":
+		for _, h := range hazard.All() {
+			if strings.HasPrefix(string(h.ID), strings.ToUpper(typed)) {
+				r.offer(string(h.ID), h.Sentence)
 			}
 		}
 	case "format":

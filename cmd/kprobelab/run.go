@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/callsyntax"
+	"kprobelab/internal/report"
 	"kprobelab/internal/session"
 	"kprobelab/kimage"
 )
@@ -38,6 +39,9 @@ left to do: a probe that allows it (one without a post handler, --no-post) is th
 its detour buffer, not an int3. Such a probe cannot send the CPU elsewhere: the ip that its
 handler sets is ignored, and so is what it returns. A line says which these are. With
 --no-settle it waits in the optimizer's queue.
+
+A probe that the kernel accepts and that then does harm (kprobelab hazards lists what can) is
+planted as the kernel would, with a warning on standard error.
 
 `
 
@@ -175,6 +179,7 @@ func (p *plan) run(t *term, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
+	p.warn(t, img)
 	return p.execute(t, img, w)
 }
 
@@ -218,4 +223,17 @@ func (p *plan) bind(img *kimage.Image) (work, error) {
 		w.tasks = append(w.tasks, calls)
 	}
 	return w, nil
+}
+
+// warn names the probes that the kernel accepts and that then do harm.
+func (p *plan) warn(t *term, img *kimage.Image) {
+	var list []string
+	for i := range p.probes {
+		list = append(list, p.probes[i].String())
+	}
+	for _, h := range report.ProbeHazards(img, append(list, p.events...)) {
+		if h.Effect.Harms() {
+			fmt.Fprintf(t.err, "%s %s: %s (%s): %s\n", t.errStyle.red("warning:"), h.Probe, h.ID, h.Effect, h.Says)
+		}
+	}
 }

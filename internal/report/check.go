@@ -9,6 +9,7 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/kimage"
+	"kprobelab/kprobes/hazard"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/kprobes/rule"
 )
@@ -20,6 +21,10 @@ type Check struct {
 	Probes []CheckRow   `json:"probes"`
 	// Refused is how many cells do not attach.
 	Refused int `json:"refused"`
+	// Hazardous is how many attach and then do harm, by a hazard that Allow does not
+	// have.
+	Hazardous int                `json:"hazardous"`
+	Allow     map[hazard.ID]bool `json:"-"`
 }
 
 // CheckImage is a column.
@@ -36,6 +41,8 @@ type CheckImage struct {
 	Distribution string `json:"distribution,omitempty"`
 	Package      string `json:"package,omitempty"`
 	BuildID      string `json:"build_id,omitempty"`
+	// NoHazards: hazards were not asked about, because the code is not there.
+	NoHazards bool `json:"no_hazards,omitempty"`
 }
 
 // CheckRow is one probe with its answer of each image, in their order.
@@ -100,6 +107,8 @@ type CheckCell struct {
 	// words.
 	Reason rule.ID `json:"reason"`
 	Detail string  `json:"detail"`
+	// Hazards are what goes wrong although the probe attaches.
+	Hazards []hazard.Finding `json:"hazards,omitempty"`
 }
 
 // Add asks a kernel about each probe, and adds its column. The probes of every
@@ -111,11 +120,16 @@ func (c *Check) Add(kernel Kernel, probes []Probe) {
 		}
 	}
 	c.Images = append(c.Images, kernel.Column())
+	_, knows := kernel.(hazarder)
+	c.Images[len(c.Images)-1].NoHazards = !knows
 	k := newChecker(kernel)
 	for i := range c.Probes {
 		cell := k.cell(&c.Probes[i].Probe)
 		if cell.Attaches = cell.Errno == 0 && cell.Reason == rule.None; !cell.Attaches {
 			c.Refused++
+		}
+		if c.harms(&cell) {
+			c.Hazardous++
 		}
 		c.Probes[i].Cells = append(c.Probes[i].Cells, cell)
 	}
@@ -125,6 +139,7 @@ func (c *Check) Add(kernel Kernel, probes []Probe) {
 func (c *Check) Join(o *Check) {
 	c.Images = append(c.Images, o.Images...)
 	c.Refused += o.Refused
+	c.Hazardous += o.Hazardous
 	if c.Probes == nil {
 		c.Probes = o.Probes
 		return
@@ -274,6 +289,8 @@ func (k *checker) place(c *CheckCell, p *Probe, r probepoint.Request) {
 	var direct error
 	if c.Runs, direct = k.register(r); direct != nil {
 		c.Register = -int(errno.Of(direct))
+	} else {
+		c.Hazards = k.hazards(r)
 	}
 	kret := k.kretprobe(r)
 	c.Kretprobe = -int(errno.Of(kret))

@@ -38,15 +38,19 @@ type junitFailure struct {
 
 // WriteJUnit writes the report as JUnit XML.
 func (c *Check) WriteJUnit(w io.Writer) error {
-	out := junit{Tests: c.cells(), Failures: c.Refused}
+	out := junit{Tests: c.cells(), Failures: c.Refused + c.Hazardous}
 	for j := range c.Images {
 		s := junitSuite{Name: c.Images[j].unique(), Tests: len(c.Probes)}
 		for i := range c.Probes {
 			row := &c.Probes[i]
 			cell, one := &row.Cells[j], junitCase{Name: row.title(), Class: s.Name}
-			if cell.Attaches {
+			switch {
+			case c.harms(cell):
+				s.Failures++
+				one.Failure = &junitFailure{Message: cell.brief(row.Return), Type: "hazard " + hazardIDs(cell.Hazards), Text: cell.Hazards[0].Says}
+			case cell.Attaches:
 				one.Out = cell.brief(row.Return)
-			} else {
+			default:
 				s.Failures++
 				one.Failure = &junitFailure{Message: cell.brief(row.Return), Type: cell.Reason.String(), Text: cell.Detail}
 			}
@@ -88,7 +92,10 @@ func (i *CheckImage) unique() string {
 func (c *Check) WriteAnnotations(w io.Writer, list string) error {
 	for i := range c.Probes {
 		row := &c.Probes[i]
-		text := c.refusals(row)
+		text, title := c.refusals(row), " does not attach"
+		if text == "" {
+			text, title = c.dangers(row), " does harm"
+		}
 		if text == "" {
 			continue
 		}
@@ -96,7 +103,7 @@ func (c *Check) WriteAnnotations(w io.Writer, list string) error {
 		if row.Line > 0 {
 			at += fmt.Sprintf(",line=%d", row.Line)
 		}
-		if _, err := fmt.Fprintf(w, "::error %s,title=%s::%s\n", at, property(row.title()+" does not attach"), message(text)); err != nil {
+		if _, err := fmt.Fprintf(w, "::error %s,title=%s::%s\n", at, property(row.title()+title), message(text)); err != nil {
 			return err
 		}
 	}

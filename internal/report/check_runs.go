@@ -48,7 +48,8 @@ func (c *Check) WriteRuns(w io.Writer, changed bool) error {
 		return err
 	}
 	c.explainRules(w)
-	_, err := fmt.Fprintf(w, "\n%s, %s: %d of %d attach\n", Counted(len(c.Images), "kernel"), Counted(len(c.Probes), "probe"), c.cells()-c.Refused, c.cells())
+	c.explainHazards(w)
+	_, err := fmt.Fprintf(w, "\n%s, %s: %d of %d attach%s\n", Counted(len(c.Images), "kernel"), Counted(len(c.Probes), "probe"), c.cells()-c.Refused, c.cells(), c.hazardous())
 	return err
 }
 

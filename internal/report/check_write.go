@@ -43,7 +43,8 @@ func (c *Check) WriteText(w io.Writer) error {
 		return err
 	}
 	c.explain(w)
-	_, err := fmt.Fprintf(w, "\n%d of %d attach\n", c.cells()-c.Refused, c.cells())
+	c.explainHazards(w)
+	_, err := fmt.Fprintf(w, "\n%d of %d attach%s\n", c.cells()-c.Refused, c.cells(), c.hazardous())
 	return err
 }
 
@@ -84,7 +85,7 @@ func (c *CheckCell) brief(ret bool) string {
 	if !ret && c.Kretprobe == 0 && c.Found != FoundPattern {
 		text += ", return too"
 	}
-	return text
+	return text + c.harm()
 }
 
 // what says in a word or two why a probe does not attach.
@@ -126,7 +127,7 @@ func (c *Check) explain(w io.Writer) {
 }
 
 // checkHeader names the columns of WriteTSV.
-const checkHeader = "image\tprobe\tprogram\tvia\tsymbol\tattaches\terrno\truns\tregister_errno\tkretprobe_errno\tkprobe_events_errno\treason\tdetail\n"
+const checkHeader = "image\tprobe\tprogram\tvia\tsymbol\tattaches\terrno\truns\tregister_errno\tkretprobe_errno\tkprobe_events_errno\treason\tdetail\thazards\n"
 
 // WriteTSV writes a header, and a line for each cell.
 func (c *Check) WriteTSV(w io.Writer) error {
@@ -140,9 +141,9 @@ func (c *Check) WriteTSV(w io.Writer) error {
 			if x.Attaches {
 				attaches = 1
 			}
-			_, err := fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%d\t%d\t%d\t%s\t%s\n",
+			_, err := fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%d\t%d\t%d\t%s\t%s\t%s\n",
 				printable(c.Images[j].Name), row.Text, row.Program, row.Via, x.Found, attaches, x.Errno, x.Runs,
-				x.Register, x.Kretprobe, x.Events, x.Reason, x.Detail)
+				x.Register, x.Kretprobe, x.Events, x.Reason, x.Detail, hazardIDs(x.Hazards))
 			if err != nil {
 				return err
 			}

@@ -53,6 +53,9 @@ type Explanation struct {
 	Way       probepoint.How `json:"-"`
 	Emulation string         `json:"emulation"`
 
+	// Hazards are what goes wrong here although the probe is accepted.
+	Hazards []ExplainHazard `json:"hazards"`
+
 	// Optimized: once registered, the probe gets its jump. Reasons are all rules
 	// that prevent it; the kernel stops at the first. Where the probe is refused,
 	// they are what would prevent it besides.
@@ -135,7 +138,7 @@ func (s *Scan) Explain(point string) (*Explanation, error) {
 		return nil, err
 	}
 	x := explainer{scanner: s.scanner(), e: &Explanation{
-		Image: s.Image, CPU: s.CPU, Profile: s.Profile.Name, Standing: s.Standing, Reasons: []ExplainReason{}, Unless: []Unless{}, Nearest: []NearPoint{}, Overruled: []Overruled{}, Notes: []string{},
+		Image: s.Image, CPU: s.CPU, Profile: s.Profile.Name, Standing: s.Standing, Hazards: []ExplainHazard{}, Reasons: []ExplainReason{}, Unless: []Unless{}, Nearest: []NearPoint{}, Overruled: []Overruled{}, Notes: []string{},
 	}}
 	x.Detail = true
 	x.register(r)
@@ -196,6 +199,7 @@ func (x *explainer) register(r probepoint.Request) {
 	if len(found) > 1 {
 		e.Notes = append(e.Notes, fmt.Sprintf("%s names %d addresses: register_kprobe takes the first", r.Symbol, len(found)))
 	}
+	e.Hazards = explainHazards(row.Hazards)
 	if e.Errno == 0 && !e.Ftrace {
 		x.slot = x.placement.Slot
 		e.Emulation = x.slot.Emulation.String()

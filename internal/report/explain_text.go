@@ -38,6 +38,7 @@ func (e *Explanation) WriteText(out io.Writer, s Style) error {
 	w := explanationWriter{bufio.NewWriter(out), s, e}
 	w.point()
 	w.registration()
+	w.hazards()
 	w.optimization()
 	if e.Region != nil && len(e.Region.Bytes) > 0 {
 		w.picture()

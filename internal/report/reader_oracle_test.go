@@ -2,6 +2,7 @@ package report
 
 import (
 	"os"
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -105,7 +106,7 @@ func (p *readerPair) function(sym kimage.Symbol) {
 			}
 			r := probepoint.Request{Addr: a.Addr}
 			x, y := pair[0].row(r, pair[0].SlotAddr, a), pair[1].row(r, pair[1].SlotAddr, &pair[1].steps[n])
-			if x != y {
+			if !reflect.DeepEqual(x, y) {
 				p.wrong = append(p.wrong, x, y)
 			}
 		}

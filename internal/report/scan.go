@@ -9,6 +9,7 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/kimage"
+	"kprobelab/kprobes/hazard"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/kprobes/rule"
 	"kprobelab/kprobes/slot"
@@ -90,6 +91,9 @@ type ScanRow struct {
 	// addresses, of which register_kprobe takes the first, they follow
 	// after a semicolon.
 	Reason string `json:"reason"`
+	// Hazard lists what the kernel accepts and what then does harm (hazard.ID), with
+	// commas; "" for nothing.
+	Hazard string `json:"hazard"`
 	// Detail is the reason in words, and what else is to be said; a column
 	// with Scan.Detail only.
 	Detail string `json:"detail"`
@@ -104,6 +108,8 @@ type ScanRow struct {
 	Rule rule.ID        `json:"-"`
 	// Bare is the answer of an uncorrected x86asm, in the rows of Scan.Bare.
 	Bare *BareVerdict `json:"-"`
+	// Hazards are those of Hazard with their consequences.
+	Hazards []hazard.Finding `json:"-"`
 	// padding marks an int3 of a function that was walked.
 	padding bool
 	// right: an uncorrected x86asm answers the same.
@@ -297,6 +303,7 @@ func (s *scanner) place(row *ScanRow, p *probepoint.Point, slotAddr x86.Addr, st
 	row.Boostable = place.Slot.Boosted
 	row.Emulated = place.Slot.Emulation.Kind != slot.EmulateNone
 	s.optimize(row, p.Addr)
+	row.hazards(hazard.At(s.View, p.Addr, place, s.Profile))
 	if out := &place.Slot; s.Slots && !p.Ftrace {
 		row.SlotAddr, row.Slot = known(out.Addr), Bytes(out.Bytes[:out.Len])
 	}

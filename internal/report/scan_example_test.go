@@ -22,8 +22,8 @@ func ExampleScan_WritePoints() {
 	totals, _ := report.NewScan(img).WritePoints(os.Stdout, report.ScanJSON, points)
 	fmt.Println(totals.Points, totals.Refused[report.Refused{Reason: rule.UnknownSymbol, Errno: -2}])
 	// Output:
-	// {"address":"","symbol":"gcd+0x","offset":0,"errno":-22,"ftrace":false,"boostable":false,"emulated":false,"optimized":false,"reason":"BAD_LINE"}
-	// {"address":"","symbol":"nosuch","offset":4,"errno":-2,"ftrace":false,"boostable":false,"emulated":false,"optimized":false,"reason":"UNKNOWN_SYMBOL"}
-	// {"address":"0x0000000000000fff","symbol":"","offset":0,"errno":-2,"ftrace":false,"boostable":false,"emulated":false,"optimized":false,"reason":"NO_SYMBOL"}
+	// {"address":"","symbol":"gcd+0x","offset":0,"errno":-22,"ftrace":false,"boostable":false,"emulated":false,"optimized":false,"reason":"BAD_LINE","hazard":""}
+	// {"address":"","symbol":"nosuch","offset":4,"errno":-2,"ftrace":false,"boostable":false,"emulated":false,"optimized":false,"reason":"UNKNOWN_SYMBOL","hazard":""}
+	// {"address":"0x0000000000000fff","symbol":"","offset":0,"errno":-2,"ftrace":false,"boostable":false,"emulated":false,"optimized":false,"reason":"NO_SYMBOL","hazard":""}
 	// 3 1
 }

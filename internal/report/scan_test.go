@@ -209,9 +209,9 @@ func sameInBoth(t *testing.T, s *Scan, points []ScanPoint) {
 func TestScanColumns(t *testing.T) {
 	s := NewScan(guest(t))
 	const nine = "address\tsymbol\toffset\terrno\tftrace\tboostable\temulated\toptimized\treason"
-	require.Equal(t, nine+"\n", ScanTSV.header(s))
+	require.Equal(t, nine+"\thazard\n", ScanTSV.header(s))
 	s.Detail, s.Slots = true, true
-	require.Equal(t, nine+"\tdetail\tslot_addr\tslot\n", ScanTSV.header(s))
+	require.Equal(t, nine+"\tdetail\tslot_addr\tslot\thazard\n", ScanTSV.header(s))
 }
 
 // TestStringsAreQuotedAsJSON, the plain ones and the others.
@@ -404,7 +404,7 @@ func FuzzScanLine(f *testing.F) {
 		row := s.point(ScanPoint{Text: line})
 		require.Equal(t, row.Optimized, row.Reason == "")
 		require.LessOrEqual(t, row.Errno, 0)
-		require.Equal(t, 9, bytes.Count(row.appendTSV(nil, s.Scan), []byte{'\t'}))
+		require.Equal(t, 10, bytes.Count(row.appendTSV(nil, s.Scan), []byte{'\t'}))
 		require.Zero(t, bytes.Count(row.appendTSV(nil, s.Scan), []byte{'\n'}))
 	})
 }

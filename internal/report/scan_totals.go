@@ -26,6 +26,8 @@ type ScanTotals struct {
 	Refused   map[Refused]int
 	// Accepted counts the accepted rows by how they run while no jump is there.
 	Accepted map[probepoint.How]int
+	// Hazards counts the accepted rows with a hazard.
+	Hazards map[hazardKey]int
 	// Padding is the number of int3s in the functions that were walked; they
 	// are among the rows where Listed.
 	Padding int
@@ -42,7 +44,7 @@ type Refused struct {
 }
 
 func newTotals() *ScanTotals {
-	return &ScanTotals{Kept: map[rule.ID]int{}, Accepted: map[probepoint.How]int{}, Refused: map[Refused]int{}}
+	return &ScanTotals{Kept: map[rule.ID]int{}, Accepted: map[probepoint.How]int{}, Refused: map[Refused]int{}, Hazards: map[hazardKey]int{}}
 }
 
 func (t *ScanTotals) count(row *ScanRow) {
@@ -52,6 +54,9 @@ func (t *ScanTotals) count(row *ScanRow) {
 		return
 	}
 	t.Accepted[row.How]++
+	for i := range row.Hazards {
+		t.Hazards[hazardKey{row.Hazards[i].ID, row.Hazards[i].Effect}]++
+	}
 	if row.Optimized {
 		t.Optimized++
 	} else {
@@ -67,6 +72,7 @@ func (t *ScanTotals) add(o *ScanTotals) {
 	addTo(t.Kept, o.Kept)
 	addTo(t.Accepted, o.Accepted)
 	addTo(t.Refused, o.Refused)
+	addTo(t.Hazards, o.Hazards)
 }
 
 func addTo[K comparable](to, from map[K]int) {
@@ -92,6 +98,7 @@ func (t *ScanTotals) WriteText(w io.Writer) error {
 	}
 	line(t.Points, "in all")
 	t.writeWays(b, width, line)
+	t.writeHazards(b, width, line)
 	if t.Padding > 0 {
 		fmt.Fprintln(b)
 		line(t.Padding, padding[t.Listed])

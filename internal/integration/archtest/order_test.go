@@ -18,6 +18,7 @@ var order = [][]string{
 	{"kprobes/slot"},
 	{"optimizer"},
 	{"kprobes/probepoint", "internal/tracing/definition"},
+	{"kprobes/hazard"},
 	{"internal/report", "kprobes"},
 	{"internal/tracing/event", "internal/tracing/ring", "internal/guestfast", "internal/archive"},
 	{"internal/tracing/filter"},

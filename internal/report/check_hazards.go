@@ -1,0 +1,145 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"kprobelab/kimage"
+	"kprobelab/kprobes/hazard"
+	"kprobelab/kprobes/probepoint"
+)
+
+// hazarder is a Kernel that has its code, so that it can say what goes wrong.
+type hazarder interface {
+	// Hazards are those of an accepted probe at a point that Resolve has found.
+	Hazards(p *probepoint.Point) []hazard.Finding
+}
+
+// Hazards implements hazarder.
+func (k *ImageKernel) Hazards(p *probepoint.Point) []hazard.Finding {
+	var row ScanRow
+	k.scan.where = *p
+	if err := k.scan.place(&row, &k.scan.where, k.scan.SlotAddr, nil); err != nil {
+		return nil
+	}
+	return row.Hazards
+}
+
+func (k *checker) hazards(r probepoint.Request) []hazard.Finding {
+	h, ok := k.Kernel.(hazarder)
+	if !ok {
+		return nil
+	}
+	p, err := probepoint.Resolve(k, r, k.Profile())
+	if err != nil {
+		return nil
+	}
+	return h.Hazards(&p)
+}
+
+// harms reports whether a probe attaches and then does harm that is not allowed.
+func (c *Check) harms(cell *CheckCell) bool {
+	if !cell.Attaches {
+		return false
+	}
+	for i := range cell.Hazards {
+		if f := &cell.Hazards[i]; f.Effect.Harms() && !c.Allow[f.ID] {
+			return true
+		}
+	}
+	return false
+}
+
+// harm is what goes wrong, for a cell of the matrix.
+func (c *CheckCell) harm() (text string) {
+	for i := range c.Hazards {
+		text += fmt.Sprintf(", %s: %s", c.Hazards[i].ID, c.Hazards[i].Effect)
+	}
+	return text
+}
+
+// hazardous are the words after the number of probes that attach.
+func (c *Check) hazardous() string {
+	if c.Hazardous == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d of these with a hazard", c.Hazardous)
+}
+
+// explainHazards writes each hazard once, with the probes and what happens there;
+// and of which kernels nothing is known.
+func (c *Check) explainHazards(w io.Writer) {
+	var order []hazard.ID
+	where := map[hazard.ID][]string{}
+	for i := range c.Probes {
+		for j := range c.Probes[i].Cells {
+			cell := &c.Probes[i].Cells[j]
+			for _, f := range cell.Hazards {
+				if !cell.Attaches {
+					continue
+				}
+				if where[f.ID] == nil {
+					order = append(order, f.ID)
+				}
+				where[f.ID] = append(where[f.ID], fmt.Sprintf("%s [%d], %s: %s", c.Probes[i].Text, j+1, f.Effect, f.Says))
+			}
+		}
+	}
+	for _, id := range order {
+		h, _ := hazard.ByID(id)
+		fmt.Fprintf(w, "\n%s: %s [%s]\n", id, h.Sentence, h.Span())
+		if c.Allow[id] {
+			fmt.Fprintln(w, "    allowed here")
+		}
+		fmt.Fprintf(w, "    %s\n", strings.Join(where[id], "\n    "))
+	}
+	unknown := 0
+	for i := range c.Images {
+		if c.Images[i].NoHazards {
+			unknown++
+		}
+	}
+	if unknown > 0 {
+		fmt.Fprintf(w, "\nhazards were not asked about on %s of an archive: only an image has the code\n", Counted(unknown, "kernel"))
+	}
+}
+
+// dangers are the stretches of kernels on which a probe does harm.
+func (c *Check) dangers(row *CheckRow) string {
+	var list []string
+	for _, r := range c.runsOf(row) {
+		if cell := &row.Cells[r.from]; c.harms(cell) {
+			list = append(list, fmt.Sprintf("%s: %s (%s)", c.span(r), cell.brief(row.Return), cell.Hazards[0].Says))
+		}
+	}
+	return strings.Join(list, "; ")
+}
+
+// ProbeHazard is a hazard of a probe.
+type ProbeHazard struct {
+	// Probe is the probe's text.
+	Probe string
+	hazard.Finding
+}
+
+// ProbeHazards lists those of probes, each SYM[+OFF], ADDR[+OFF] or a definition for
+// kprobe_events, that the image's kernel accepts.
+func ProbeHazards(img *kimage.Image, probes []string) (list []ProbeHazard) {
+	k := newChecker(OfImage(img))
+	for _, text := range probes {
+		words := strings.Fields(text)
+		if len(words) == 0 {
+			continue
+		}
+		p := textProbe(words)
+		r, err := parsePoint(k, p.place)
+		if p.bad != "" || err != nil {
+			continue
+		}
+		for _, f := range k.hazards(r) {
+			list = append(list, ProbeHazard{p.Text, f})
+		}
+	}
+	return list
+}

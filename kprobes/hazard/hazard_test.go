@@ -1,0 +1,244 @@
+package hazard_test
+
+import (
+	"encoding/hex"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"kprobelab/kimage"
+	"kprobelab/kprobes/hazard"
+	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/slot"
+	"kprobelab/profile"
+	"kprobelab/x86"
+)
+
+// TestEachFieldDecides: a kernel has a hazard when its field says so, and not when
+// it says otherwise.
+func TestEachFieldDecides(t *testing.T) {
+	for _, h := range hazard.All() {
+		t.Run(string(h.ID), func(t *testing.T) {
+			require.NotEmpty(t, h.Sentence)
+			require.NotEmpty(t, h.Cause)
+			require.NotEmpty(t, h.Mend)
+			require.NotEmpty(t, h.Evidence)
+			require.Contains(t, hazard.Effects(), h.Effect)
+			if h.Field == "" {
+				require.Equal(t, "every release", h.Span().String())
+				return
+			}
+			in := 0
+			for _, name := range append(profile.All(), "5.15.10") {
+				release, ok := profile.ParseVersion(name)
+				require.True(t, ok)
+				c := profile.ForRelease(release)
+				if h.In(c) {
+					in++
+				}
+				if !h.In(c) {
+					continue
+				}
+				was := c.Field(h.Field)
+				require.NoError(t, c.SetField(h.Field, map[string]string{"true": "false", "false": "true"}[was]))
+				require.False(t, h.In(c), "%s %s", name, was)
+			}
+			require.Positive(t, in, "no release has it")
+		})
+	}
+}
+
+func TestSpans(t *testing.T) {
+	for id, want := range map[hazard.ID]string{
+		"CALL_PREFIX":   "from 5.13, mended in 7.2; also from 5.10.133",
+		"CALL_REGISTER": "from 5.13, mended in 6.8; mended in 5.15.148, 6.1.75, 6.6.14, 6.7.2",
+		"VEX":           "from 5.13 on; also from 5.10.133",
+		"MASKING":       "before 4.17; mended in 4.14.43",
+		"HALT":          "every release",
+	} {
+		h, ok := hazard.ByID(id)
+		require.True(t, ok)
+		require.Equal(t, want, h.Span().String(), string(id))
+	}
+	_, ok := hazard.ByID("NOTHING")
+	require.False(t, ok)
+}
+
+// slots is where copies go.
+const slots x86.Addr = 0xffffffffc0000000
+
+// at is the answer for the first instruction of the code.
+func at(t *testing.T, v view, kernel string) []hazard.Finding {
+	t.Helper()
+	release, ok := profile.ParseVersion(kernel)
+	require.True(t, ok)
+	c := profile.ForRelease(release)
+	c.Preemption = c.Preemption || v.preempt
+	out, err := slot.Build(v, base, slots, false, c)
+	require.NoError(t, err)
+	place := probepoint.Placement{How: probepoint.HowOf(&out, c), Slot: out}
+	return hazard.At(v, base, &place, c)
+}
+
+func hexed(t *testing.T, code string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(strings.ReplaceAll(code, " ", ""))
+	require.NoError(t, err)
+	return b
+}
+
+func TestPoints(t *testing.T) {
+	for name, test := range map[string]struct {
+		code, kernel string
+		want         hazard.ID
+		effect       hazard.Effect
+		says         string
+	}{
+		"cs_call_then_mov":               {"2e e8 00 01 00 00 48 89 c3 c3", "6.1", "CALL_PREFIX", hazard.Oops, "returns to f+0x5, where the processor runs 004889: add %cl,-0x77(%rax)"},
+		"cs_call_then_lock":              {"2e e8 00 01 00 00 f0 48 0f c1 03 c3", "6.1", "CALL_PREFIX", hazard.WrongRegister, "00f0: add %dh,%al"},
+		"cs_call_mended":                 {"2e e8 00 01 00 00 48 89 c3 c3", "7.3", "", "", ""},
+		"plain_call":                     {"e8 00 01 00 00 48 89 c3 c3", "6.1", "", "", ""},
+		"call_register_cuts":             {"ff d0 48 83 c0 01 c3", "5.15.10", "CALL_REGISTER", hazard.WrongResult, "returns to f+0x5 in place of f+0x2"},
+		"call_register_cuts_into_memory": {"ff d0 48 89 c3 8b 03 c3", "5.15.10", "CALL_REGISTER", hazard.WrongResult, "what lies between"},
+		"call_register_cuts_oops":        {"ff d0 48 83 45 08 01 c3", "5.15.10", "CALL_REGISTER", hazard.Oops, "0801: or %al,(%rcx)"},
+		"call_register_skips":            {"ff d0 48 89 c3 c3", "5.15.10", "CALL_REGISTER", hazard.WrongResult, "what lies between is not run"},
+		"call_register_mended_in_stable": {"ff d0 48 89 c3 c3", "5.15.148", "", "", ""},
+		"jle_mended_in_stable":           {"7e 10 c3", "5.15.64", "", "", ""},
+		"call_register_mended":           {"ff d0 48 89 c3 c3", "6.8", "", "", ""},
+		"call_rsp":                       {"ff d4 c3", "6.8", "CALL_RSP", hazard.Oops, "8 bytes lower"},
+		"jle":                            {"7e 10 c3", "5.15.10", "JLE_JG", hazard.WrongResult, "jle f+0x12 is never taken"},
+		"jg_far":                         {"0f 8f 10 00 00 00 c3", "5.15.10", "JLE_JG", hazard.WrongResult, "jg f+0x16 is always taken"},
+		"jl":                             {"7c 10 c3", "5.15.10", "", "", ""},
+		"loop":                           {"e2 10 c3", "6.1", "LOOP_COUNT", hazard.WrongResult, "goes to f+0x12 once too often"},
+		"jrcxz":                          {"e3 10 c3", "6.1", "", "", ""},
+		"loop_steps_by_flag":             {"e2 10 c3", "5.8", "", "", ""},
+		"ret_imm":                        {"c2 10 00", "6.1", "RET_IMM", hazard.Oops, "16 bytes too low"},
+		"ret":                            {"c3", "6.1", "", "", ""},
+		"ret_imm_boosted":                {"c2 10 00", "5.10", "", "", ""},
+		"lret":                           {"48 cb", "6.1", "FAR_RET", hazard.Oops, "code segment"},
+		"vzeroupper":                     {"c5 f8 77 c3", "6.1", "VEX", hazard.WrongResult, "taken for a jump to f+0x3"},
+		"vpsubd":                         {"c5 f9 fa c1 c3", "6.1", "VEX", hazard.Hang, "taken for cli"},
+		"vcmpps":                         {"c5 f8 c2 c1 00 c3", "6.1", "VEX", hazard.Oops, "taken for ret"},
+		"vpsrad":                         {"c5 f1 e2 c2 c3", "6.1", "VEX", hazard.WrongRegister, "rcx is one less"},
+		"vpaddd":                         {"c5 f9 fe c1 c3", "6.1", "", "", ""},
+		"evex_vprord":                    {"62 f1 7d 08 72 c0 10 c3", "6.12", "VEX", hazard.WrongResult, "taken for a jump to f+0x17"},
+		"pushfw":                         {"66 9c c3", "6.1", "FLAGS_16", hazard.Oops, "6 bytes off"},
+		"popf":                           {"9d c3", "6.1", "POPF_BITS", hazard.Harmless, "VIF"},
+		"pushf":                          {"9c c3", "6.1", "", "", ""},
+		"fourteen_bytes":                 {"66 66 66 2e 0f 1f 84 00 00 00 00 00 90 c3", "6.1", "", "", ""},
+		"fourteen_bytes_nop":             {"66 66 66 66 66 2e 0f 1f 84 00 00 00 00 00 c3", "6.1", "LAST_INT3", hazard.Oops, "nobody's"},
+		"hlt":                            {"f4 c3", "6.1", "HALT", hazard.Hang, "hlt"},
+		"hlt_in_every_release":           {"f4 c3", "7.3", "HALT", hazard.Hang, "hlt"},
+		"mwait":                          {"0f 01 c9 c3", "6.12", "HALT", hazard.Hang, "ecx"},
+		"monitor":                        {"0f 01 c8 c3", "6.12", "", "", ""},
+		"rep_ret_of_2_6_18":              {"f3 c3", "2.6.18", "PREFIX_FIXUP", hazard.Oops, "moved by the distance"},
+		"rep_ret_later":                  {"f3 c3", "5.8", "", "", ""},
+		"division_not_in_tables":         {"48 f7 f1 c3", "6.1", "", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := at(t, view{code: append(hexed(t, test.code), make([]byte, 16)...)}, test.kernel)
+			if test.want == "" {
+				require.Empty(t, found)
+				return
+			}
+			require.Len(t, found, 1)
+			require.Equal(t, test.want, found[0].ID)
+			require.Equal(t, test.effect, found[0].Effect)
+			require.Contains(t, found[0].Says, test.says)
+		})
+	}
+}
+
+// TestMovToSS: where nothing refuses it and it is stepped, which without PREEMPTION
+// it is not.
+func TestMovToSS(t *testing.T) {
+	v := view{code: append(hexed(t, "8e d0 c3"), make([]byte, 16)...)}
+	require.Empty(t, at(t, v, "4.4"))
+	v.preempt = true
+	found := at(t, v, "4.4")
+	require.Len(t, found, 1)
+	require.Equal(t, hazard.ID("MASKING"), found[0].ID)
+}
+
+// TestOtherFaults: what faults otherwise than by memory is not caught in the slot,
+// where somebody expects it to be caught.
+func TestOtherFaults(t *testing.T) {
+	for name, test := range map[string]struct {
+		code string
+		view view
+		want bool
+	}{
+		"division_that_is_caught":     {"48 f7 f1", view{exception: true}, true},
+		"division_that_is_not_caught": {"48 f7 f1", view{}, false},
+		"negation_in_the_table":       {"48 f7 d9", view{exception: true}, false},
+		"load_that_is_caught":         {"48 8b 01", view{exception: true}, false},
+		"fwait_that_is_caught":        {"9b", view{exception: true}, true},
+		"vmread_that_is_caught":       {"0f 78 c1", view{exception: true}, true},
+		"warning":                     {"0f 0b", view{bug: true}, true},
+		"ud2_of_nobody":               {"0f 0b", view{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.view.code = append(hexed(t, test.code), make([]byte, 16)...)
+			found := at(t, test.view, "6.1")
+			require.Equal(t, test.want, len(found) == 1 && found[0].ID == "OTHER_FAULT", "%v", found)
+		})
+	}
+}
+
+// TestNoHazardWithoutQuirks: with every quirk of the stepping turned off, only HALT
+// is left, for any instruction.
+func TestNoHazardWithoutQuirks(t *testing.T) {
+	quirks := map[string]bool{}
+	for _, h := range hazard.All() {
+		quirks[h.Field] = true
+	}
+	rapid.Check(t, func(r *rapid.T) {
+		c, _ := profile.Named(rapid.SampledFrom([]string{"5.15", "6.1", "6.12", "7.3"}).Draw(r, "kernel"))
+		for name := range quirks {
+			if len(name) > 5 && name[:5] == "Step." {
+				require.NoError(t, c.SetField(name, "false"))
+			}
+		}
+		code := rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(r, "code")
+		v := view{code: code}
+		out, err := slot.Build(v, base, slots, false, c)
+		if err != nil {
+			return
+		}
+		place := probepoint.Placement{How: probepoint.HowOf(&out, c), Slot: out}
+		for _, f := range hazard.At(v, base, &place, c) {
+			require.Equal(t, hazard.ID("HALT"), f.ID)
+		}
+	})
+}
+
+const base x86.Addr = 0xffffffff81000000
+
+// view is a function f of some code, with tables as a test wants them.
+type view struct {
+	kimage.View
+	code []byte
+	// tables: the first instruction has an exception-table entry, or one of bugs.
+	exception, bug bool
+	// preempt is the kernel's configuration.
+	preempt bool
+}
+
+func (v view) CodeAt(at x86.Addr, b []byte) int {
+	off := at.Sub(base)
+	if off < 0 || off >= int64(len(v.code)) {
+		return 0
+	}
+	return copy(b, v.code[off:])
+}
+
+func (v view) SymbolAt(at x86.Addr) (kimage.Symbol, bool) {
+	return kimage.Symbol{Name: "f", Addr: base, Size: 64, Type: 'T'}, at >= base && at < base+64
+}
+
+func (v view) ExceptionEntry(at x86.Addr) (x86.Addr, bool) {
+	return base + 32, v.exception && at == base
+}
+func (v view) BugEntry(at x86.Addr) bool { return v.bug && at == base }
