@@ -32,6 +32,7 @@ func scanCommand(t *term) *cli.Command {
 				"kprobelab scan --entries --json /boot/vmlinuz-6.1.0-18-amd64 | jq 'select(.errno != 0)'",
 				"kprobelab scan --points points.txt --tsv --live-text live.elf.zst vmlinuz",
 				"echo vfs_read+0x4 | kprobelab scan --points - --tsv",
+				"kprobelab scan --own --tsv vmlinuz 'vfs_*'      # the image decides, without a boot",
 				"kprobelab scan --decoder both vmlinuz       # the tables against x86asm",
 				"kprobelab scan --decoder x86asm --bare vmlinuz",
 				"kprobelab scan --diff old.json new.json      # two outputs of scan --json",
@@ -42,6 +43,7 @@ func scanCommand(t *term) *cli.Command {
 			&cli.BoolFlag{Name: "padding", Usage: "list int3 padding too, which is only counted otherwise"},
 			&cli.BoolFlag{Name: "detail", Usage: "add detail, the reason in words"},
 			&cli.BoolFlag{Name: "slots", Usage: "add slot_addr and slot, the bytes out of line; a column slot_addr of --points says where"},
+			&cli.BoolFlag{Name: "own", Usage: "let the image's own functions decide where they can, some milliseconds a point; a column own names what they decided"},
 			&cli.BoolFlag{Name: "diff", Usage: "say what changed between two kernels: give two files that scan --json has written, OLD NEW"},
 			decoderFlag("tables"),
 			&cli.BoolFlag{Name: "bare", Usage: "with --decoder x86asm: list the answers that x86asm gets wrong where nothing corrects it"},
@@ -81,6 +83,15 @@ func scan(t *term, c *cli.Command) error {
 	s := report.NewScan(img)
 	s.Padding, s.Slots, s.Detail = c.Bool("padding"), c.Bool("slots"), c.Bool("detail")
 	s.Bare = c.Bool("bare")
+	rest := func() []string { return nil }
+	if c.Bool("own") {
+		decide, done, left, err := ownDecider(img)
+		if err != nil {
+			return err
+		}
+		defer done()
+		s.Own, rest = decide, left
+	}
 	s.Progress = func(done, total int64) { t.progress("scan", done, total) }
 	write := func(f report.ScanFormat) (*report.ScanTotals, error) {
 		return s.WritePoints(t.out, f, points)
@@ -96,7 +107,7 @@ func scan(t *term, c *cli.Command) error {
 		}
 		write = func(f report.ScanFormat) (*report.ScanTotals, error) { return all(t.out, f, functions) }
 	}
-	return t.showScan(heading(c, img), scanFormat(c), s.Bare, write)
+	return t.showScan(heading(c, img), scanFormat(c), s, rest, write)
 }
 
 // bareAlone refuses what does not go with --bare.
@@ -107,7 +118,7 @@ func bareAlone(c *cli.Command) error {
 	if c.String("decoder") != "x86asm" {
 		return usagef("--bare is about x86asm: give --decoder x86asm, too")
 	}
-	for _, other := range []string{"points", "entries", "padding", "diff"} {
+	for _, other := range []string{"points", "entries", "padding", "diff", "own"} {
 		if err := oneOf(c, "bare", other); err != nil {
 			return err
 		}
@@ -178,7 +189,7 @@ func scanFormat(c *cli.Command) report.ScanFormat {
 
 // showScan writes the heading (on standard error where rows are data), and the
 // rows or the totals.
-func (t *term) showScan(head string, f report.ScanFormat, bare bool, write func(report.ScanFormat) (*report.ScanTotals, error)) error {
+func (t *term) showScan(head string, f report.ScanFormat, s *report.Scan, rest func() []string, write func(report.ScanFormat) (*report.ScanTotals, error)) error {
 	to := t.err
 	if f == report.ScanNone {
 		to = t.out
@@ -189,7 +200,15 @@ func (t *term) showScan(head string, f report.ScanFormat, bare bool, write func(
 	switch {
 	case err != nil:
 		return err
-	case bare:
+	case s.Own != nil:
+		if f == report.ScanNone {
+			if err := totals.WriteText(t.out); err != nil {
+				return err
+			}
+			fmt.Fprintln(to)
+		}
+		return totals.WriteOwn(to, rest())
+	case s.Bare:
 		return t.showBare(f, &totals.Bare)
 	case f != report.ScanNone:
 		return nil

@@ -7,7 +7,9 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"kprobelab/internal/report"
 	"kprobelab/internal/selfcheck"
+	"kprobelab/kimage"
 	"kprobelab/x86"
 )
 
@@ -48,4 +50,14 @@ func runSelfcheck(t *term, c *cli.Command) error {
 		return &failure{exitRefused, fmt.Errorf("%s: %d of %d answers differ", img.Name(), r.Differ(), r.Asked())}
 	}
 	return nil
+}
+
+// ownDecider asks the image's own functions in place of the rules; done ends their
+// machines, left says what the rules decide all the same.
+func ownDecider(img *kimage.Image) (decide func(x86.Addr, bool) report.Own, done func(), left func() []string, err error) {
+	d, err := selfcheck.NewDecider(img)
+	if err != nil {
+		return nil, nil, nil, machineError(img, err)
+	}
+	return d.At, d.Close, d.Rest, nil
 }

@@ -2,6 +2,16 @@
 
 package main
 
-import "github.com/urfave/cli/v3"
+import (
+	"github.com/urfave/cli/v3"
+
+	"kprobelab/internal/report"
+	"kprobelab/kimage"
+	"kprobelab/x86"
+)
 
 func runSelfcheck(*term, *cli.Command) error { return engineMissing }
+
+func ownDecider(*kimage.Image) (func(x86.Addr, bool) report.Own, func(), func() []string, error) {
+	return nil, nil, nil, engineMissing
+}

@@ -40,6 +40,9 @@ type Scan struct {
 	Slots bool
 	// Detail adds the reason in words to the rows.
 	Detail bool
+	// Own, when not nil, asks the image's own functions about an address, in the place
+	// of the rules; ftrace says that the probe would run from the function tracer.
+	Own func(at x86.Addr, ftrace bool) Own
 	// Bare asks of functions what an uncorrected x86asm answers: the rows are
 	// those that it gets wrong.
 	Bare bool
@@ -102,6 +105,11 @@ type ScanRow struct {
 	// there; there are none without a slot, and without Scan.Slots.
 	SlotAddr Addr  `json:"slot_addr"`
 	Slot     Bytes `json:"slot"`
+
+	// Decided names the columns that the image's own functions decided, with a comma
+	// between them and "!" after those of which the rules say otherwise; a column with
+	// Scan.Own only.
+	Decided string `json:"own"`
 
 	// How tells accepted rows apart in the totals, and Rule is the reason alone.
 	How  probepoint.How `json:"-"`
@@ -245,7 +253,8 @@ func (s *scanner) row(r probepoint.Request, slotAddr x86.Addr, step *kimage.Step
 	} else if r.Symbol == "" {
 		row.Offset = 0
 	}
-	if err == nil {
+	resolved := err == nil
+	if resolved {
 		if p.Addr != asked {
 			row.Detail = "placed at " + p.String() + ", past the ENDBR"
 		}
@@ -256,6 +265,9 @@ func (s *scanner) row(r probepoint.Request, slotAddr x86.Addr, step *kimage.Step
 	}
 	if err != nil {
 		row.refuse(err)
+	}
+	if s.Own != nil && resolved {
+		s.own(&row, p.Addr)
 	}
 	if row.Rule == rule.NotText {
 		row.Detail += freed(s.View, asked)

@@ -28,6 +28,8 @@ type ScanTotals struct {
 	Accepted map[probepoint.How]int
 	// Hazards counts the accepted rows with a hazard.
 	Hazards map[hazardKey]int
+	// Own counts what the image decided, with Scan.Own.
+	Own OwnTotals
 	// Padding is the number of int3s in the functions that were walked; they
 	// are among the rows where Listed.
 	Padding int
@@ -44,11 +46,12 @@ type Refused struct {
 }
 
 func newTotals() *ScanTotals {
-	return &ScanTotals{Kept: map[rule.ID]int{}, Accepted: map[probepoint.How]int{}, Refused: map[Refused]int{}, Hazards: map[hazardKey]int{}}
+	return &ScanTotals{Kept: map[rule.ID]int{}, Accepted: map[probepoint.How]int{}, Refused: map[Refused]int{}, Hazards: map[hazardKey]int{}, Own: OwnTotals{}}
 }
 
 func (t *ScanTotals) count(row *ScanRow) {
 	t.Points++
+	t.Own.count(row)
 	if row.Errno != 0 {
 		t.Refused[Refused{row.Rule, row.Errno}]++
 		return
@@ -73,6 +76,7 @@ func (t *ScanTotals) add(o *ScanTotals) {
 	addTo(t.Accepted, o.Accepted)
 	addTo(t.Refused, o.Refused)
 	addTo(t.Hazards, o.Hazards)
+	addTo(t.Own, o.Own)
 }
 
 func addTo[K comparable](to, from map[K]int) {
@@ -91,7 +95,11 @@ func (t *ScanTotals) WriteText(w io.Writer) error {
 	fmt.Fprintf(b, "%*s\n", width, "points")
 	line(t.Optimized, "accepted, optimized: a jump to a detour buffer takes the int3's place")
 	for _, id := range sorted(t.Kept, byName) {
-		line(t.Kept[id], fmt.Sprintf("accepted, %s: %s", id, id.Why()))
+		what := fmt.Sprintf("accepted, %s: %s", id, id.Why())
+		if id == rule.None {
+			what = "accepted, not optimized by the image's own functions, though no rule says so"
+		}
+		line(t.Kept[id], what)
 	}
 	for _, k := range sorted(t.Refused, compareRefused) {
 		line(t.Refused[k], fmt.Sprintf("%s %s: %s", errno.Errno(-k.Errno).Name(), k.Reason, k.Reason.Why()))

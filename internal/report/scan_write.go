@@ -47,6 +47,7 @@ var columns = []column{
 	{name: "detail", text: func(r *ScanRow) string { return r.Detail }, when: func(s *Scan) bool { return s.Detail }},
 	{name: "slot_addr", addr: func(r *ScanRow) Addr { return r.SlotAddr }, when: func(s *Scan) bool { return s.Slots }},
 	{name: "slot", text: func(r *ScanRow) string { return r.Slot.String() }, when: func(s *Scan) bool { return s.Slots }},
+	{name: "own", text: func(r *ScanRow) string { return r.Decided }, when: func(s *Scan) bool { return s.Own != nil }},
 	{name: "hazard", text: func(r *ScanRow) string { return r.Hazard }},
 	{name: "bare_errno", number: func(r *ScanRow) int64 { return int64(r.Bare.Errno) }, when: bare},
 	{name: "bare_optimized", flag: func(r *ScanRow) bool { return r.Bare.Optimized }, when: bare},
