@@ -88,17 +88,8 @@ func (img *Image) flagTables() (flags, bugs x86.Range) {
 	if flags, bugs = img.symbolRange("x86_cap_flags"), img.symbolRange("x86_bug_flags"); flags.End != 0 || !img.bounds.onlyText {
 		return flags, bugs
 	}
-	u := &unnamed{img: img}
-	from, to := u.array("fpu", "vme"), u.array("f00f", "fdiv")
-	// One file has both, one table after the other.
-	if from == 0 || to <= from || to.Sub(from) > maxFlags*8 || to.Sub(from)%(32*8) != 0 {
-		return x86.Range{}, x86.Range{}
-	}
-	return x86.Range{Start: from, End: to}, x86.Range{Start: to, End: to.Add(32 * 8)}
+	return (&unnamed{img: img}).flagTables()
 }
-
-// maxFlags bounds how many features a kernel names.
-const maxFlags = 64 * 32
 
 // symbolRange is what the image's first symbol of that name spans, the zero Range where
 // there is none.

@@ -250,6 +250,34 @@ func (u *unnamed) array(first, second string) x86.Addr {
 	return 0
 }
 
+// flagTables are x86_cap_flags and x86_bug_flags, of which one may follow the other.
+func (u *unnamed) flagTables() (flags, bugs x86.Range) {
+	flags, bugs = u.names("fpu", "vme"), u.names("f00f", "fdiv")
+	if bugs.Start < flags.Start {
+		bugs.End = min(bugs.End, flags.Start)
+	} else {
+		flags.End = min(flags.End, bugs.Start)
+	}
+	return flags, bugs
+}
+
+// maxFlags bounds how many features a kernel names.
+const maxFlags = 64 * 32
+
+// names is an array of pointers to names, of which some are missing, in words of 32. It
+// begins with these two.
+func (u *unnamed) names(first, second string) x86.Range {
+	at := u.array(first, second)
+	n := 0
+	for ; at != 0 && n < maxFlags; n++ {
+		slot := u.img.bytes(at.Add(int64(8*n)), 8)
+		if slot == nil || !zero(slot) && u.img.cString(abs64(slot)) == "" {
+			break
+		}
+	}
+	return x86.Range{Start: at, End: at.Add(int64(n / 32 * 32 * 8))}
+}
+
 // tested is the variable that a function compares with 0 before anything else, by
 // cmpl $0,var(%rip) or mov var(%rip),%eax.
 func (u *unnamed) tested(function string) (x86.Addr, bool) {

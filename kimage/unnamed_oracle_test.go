@@ -38,6 +38,10 @@ func TestTablesAreFoundWithoutTheirNames(t *testing.T) {
 			ops, _ := img.paravirtOps()
 			require.Equal(t, want, ops)
 		}
+		named := img.featureNames()
+		flags, bugs := (&unnamed{img: img}).flagTables()
+		require.Equal(t, img.symbolRange("x86_cap_flags"), flags)
+		require.Equal(t, named.bugs, img.stringTable(bugs, feature(flags.End.Sub(flags.Start)/8)))
 		if want, ok := img.symbolAddr("cpu_mitigations"); ok {
 			at, _ := (&unnamed{img: img}).tested("cpu_mitigations_off")
 			require.Equal(t, want, at)

@@ -148,6 +148,7 @@ const (
 	causeRandom    = "random"
 	causeClock     = "clock"
 	causeConstants = "constants"
+	causeUnnamed   = "unnamed"
 )
 
 // Causes are the reasons for differences that only a running machine decides.
@@ -156,6 +157,7 @@ var Causes = []struct{ Name, About string }{
 	{causeConstants, "addresses and sizes of what boot allocates, constants in the text: the dentry hash, from 6.19 on the futex hash and caches of objects"},
 	{causeRandom, "randomness that a machine without RDRAND gathers with time"},
 	{causeClock, "a clock that the machine, when slow, has found unstable"},
+	{causeUnnamed, "static keys that boot switches on: without KALLSYMS_ALL an image does not say which they are"},
 }
 
 // keyCauses are the beginnings of names of static keys.
@@ -207,7 +209,10 @@ func (c *causes) of(addr x86.Addr) string {
 	if i == 0 || !addr.In(c.labels[i-1].Addr, c.labels[i-1].Addr.Add(int64(c.labels[i-1].Len))) {
 		return ""
 	}
-	key, _ := c.img.SymbolAt(c.labels[i-1].Key)
+	key, named := c.img.SymbolAt(c.labels[i-1].Key)
+	if !named {
+		return causeUnnamed
+	}
 	if j := slices.IndexFunc(keyCauses, func(k struct{ key, cause string }) bool { return strings.HasPrefix(key.Name, k.key) }); j >= 0 {
 		return keyCauses[j].cause
 	}
