@@ -99,6 +99,9 @@ func (t *Types) funcProto(name string) *btf.FuncProto {
 	return fn.Type.(*btf.FuncProto)
 }
 
+// Empty reports that there are none: no BTF, or none that can be read.
+func (t *Types) Empty() bool { return t == nil || len(t.specs) == 0 }
+
 // FuncID is a function's number in the BTF of the kernel, or of the first module
 // that has it: BPF programs attach by it.
 func (t *Types) FuncID(name string) (id int, ok bool) {

@@ -22,13 +22,18 @@ func checkCommand(t *term) *cli.Command {
 		Name:      "check",
 		Usage:     "tell whether a tool's probes attach, and how they run, on several kernels",
 		ArgsUsage: "PROBES [IMAGE...]",
-		Description: "PROBES is a compiled BPF object (its sections kprobe/, kretprobe/, kprobe.multi/,\n" +
-			"kretprobe.multi/, ksyscall/ and kretsyscall/), or text with a probe a line, - for standard\n" +
-			"input: SYM+OFF or an address, with %return after it for a return probe, as a module would\n" +
-			"register it; or a definition as in kprobe_events (p:NAME SYM+OFF, r:NAME SYM).\n\n" +
+		Description: "PROBES is a compiled BPF object, or text with a probe a line, - for standard input: SYM+OFF or\n" +
+			"an address, with %return after it for a return probe; a pattern of functions (vfs_*); several of\n" +
+			"these with | between them, of which one is enough; or a definition as in kprobe_events\n" +
+			"(p:NAME SYM+OFF, r:NAME SYM). --via says how what is no definition is asked for.\n\n" +
+			"Of an object's programs those of kprobe/, ksyscall/, kprobe.multi/, kprobe.session/, fentry/, fexit/,\n" +
+			"fmod_ret/, lsm/, tp/, raw_tp/, tp_btf/ and their like are asked about; the others, and sections that\n" +
+			"name no place, are listed as not asked, with the reason (docs/check.md).\n\n" +
 			"Each probe is asked for in its own way, and the matrix says for each image how it would run:\n" +
 			"ftrace (from the function tracer), optimized (a jump), int3 (a trap); or the errno, and whether\n" +
 			"the symbol is absent, or only a clone of it with a suffix (.isra, .constprop, .cold) is left.\n" +
+			"Of an absent name it says who does its work now, or into whom the compiler has put it (if the\n" +
+			"image has DWARF), and which other kernels of the list have it.\n" +
 			"\"return too\": a return probe is accepted there; \"not by kprobe_events\": that, and a perf event,\n" +
 			"refuses what register_kprobe accepts, such as a function without an ftrace site. Definitions\n" +
 			"are read whole, names and arguments too; \"waits for a module\": nothing is there to be probed yet.\n" +
@@ -55,6 +60,7 @@ func checkCommand(t *term) *cli.Command {
 			&cli.BoolFlag{Name: "changed", Usage: "with --archive: only the probes that some kernels answer differently"},
 			&cli.StringSliceFlag{Name: "allow", Usage: "let this `HAZARD` pass, by its name (repeatable)"},
 			&cli.StringFlag{Name: "format", Usage: "`FORMAT`: " + strings.Join(checkFormats, ", ") + " (error lines that a CI host shows beside the list)"},
+			&cli.StringFlag{Name: "via", Value: "module", Usage: "attach what a text names by `WAY`: module (register_kprobe), events (kprobe_events), bpf (a perf event)"},
 			&cli.BoolFlag{Name: "tsv", Usage: "as --format tsv: a header, and a line for each probe and image"},
 			&cli.BoolFlag{Name: "json", Usage: "as --format json: one object with images, and probes with an answer for each image"},
 			decoderFlag("x86asm"),
@@ -79,10 +85,15 @@ func check(t *term, c *cli.Command) error {
 	case dir == "" && (c.IsSet("release") || c.Bool("changed")):
 		return usagef("--release and --changed go with --archive DIR")
 	}
+	via, ok := report.Vias[c.String("via")]
+	if !ok {
+		return usagef("--via takes module, events or bpf, not %q", c.String("via"))
+	}
 	probes, err := readProbes(args[0])
 	if err != nil {
 		return err
 	}
+	report.AskBy(probes, via)
 	r := report.Check{Allow: map[hazard.ID]bool{}}
 	if err := allow(r.Allow, c.StringSlice("allow")); err != nil {
 		return err
@@ -99,6 +110,7 @@ func check(t *term, c *cli.Command) error {
 			return err
 		}
 	}
+	r.Compare()
 	write := r.WriteText
 	switch {
 	case format == "json":

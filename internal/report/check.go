@@ -2,8 +2,6 @@ package report
 
 import (
 	"errors"
-	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -19,8 +17,10 @@ import (
 type Check struct {
 	Images []CheckImage `json:"images"`
 	Probes []CheckRow   `json:"probes"`
-	// Refused is how many cells do not attach.
-	Refused int `json:"refused"`
+	// Refused is how many cells do not attach, NotAsked how many have no answer,
+	// because the program attaches to no code of a kernel.
+	Refused  int `json:"refused"`
+	NotAsked int `json:"not_asked"`
 	// Hazardous is how many attach and then do harm, by a hazard that Allow does not
 	// have.
 	Hazardous int                `json:"hazardous"`
@@ -81,6 +81,10 @@ const (
 	RunsFtrace    = "ftrace"
 	RunsOptimized = "optimized"
 	RunsInt3      = "int3"
+	// RunsTrampoline: a call at the fentry site leads to the BPF program.
+	RunsTrampoline = "trampoline"
+	// RunsTracepoint: the tracepoint calls the program.
+	RunsTracepoint = "tracepoint"
 )
 
 // CheckCell is one image's answer for one probe.
@@ -89,8 +93,16 @@ type CheckCell struct {
 	// Others are the clones, the modules, or the addresses of a name that has
 	// several.
 	Others []string `json:"others,omitempty"`
-	// Matches is how many functions a pattern matches.
-	Matches int `json:"matches,omitempty"`
+	// Matches is how many functions a pattern matches, Attached how many of them
+	// take the probe.
+	Matches  int `json:"matches,omitempty"`
+	Attached int `json:"attached,omitempty"`
+	// Chosen is the alternative of a group that attaches.
+	Chosen string `json:"chosen,omitempty"`
+	// Absent says more of a name that is not there.
+	Absent *Absence `json:"absent,omitempty"`
+	// NotAsked: there is no answer, and Detail says why.
+	NotAsked bool `json:"not_asked,omitempty"`
 	// Attaches: the tool's way of asking for the probe succeeds.
 	Attaches bool `json:"attaches"`
 	// Errno is what the tool's way of asking returns, 0 or a negative number.
@@ -125,7 +137,10 @@ func (c *Check) Add(kernel Kernel, probes []Probe) {
 	k := newChecker(kernel)
 	for i := range c.Probes {
 		cell := k.cell(&c.Probes[i].Probe)
-		if cell.Attaches = cell.Errno == 0 && cell.Reason == rule.None; !cell.Attaches {
+		switch cell.Attaches = cell.accepted(); {
+		case cell.NotAsked:
+			c.NotAsked++
+		case !cell.Attaches:
 			c.Refused++
 		}
 		if c.harms(&cell) {
@@ -139,6 +154,7 @@ func (c *Check) Add(kernel Kernel, probes []Probe) {
 func (c *Check) Join(o *Check) {
 	c.Images = append(c.Images, o.Images...)
 	c.Refused += o.Refused
+	c.NotAsked += o.NotAsked
 	c.Hazardous += o.Hazardous
 	if c.Probes == nil {
 		c.Probes = o.Probes
@@ -158,6 +174,8 @@ type checker struct {
 	modules map[string][]string
 	// with are the checkers of the kernel with a module of its package loaded.
 	with map[string]*checker
+	// points are the kernel's tracepoints, nil before they are asked for.
+	points []kimage.Tracepoint
 }
 
 func newChecker(kernel Kernel) *checker {
@@ -181,8 +199,19 @@ func (k *checker) cell(p *Probe) CheckCell {
 		c.Register, c.Kretprobe, c.Events = c.Errno, c.Errno, c.Errno
 		return c
 	}
-	if p.Via == ViaMulti {
+	switch {
+	case p.unasked != "":
+		return CheckCell{NotAsked: true, Reason: rule.NotAsked, Detail: p.unasked}
+	case p.any != nil:
+		return k.any(p)
+	case p.Via == ViaMulti:
 		return k.multi(p)
+	case p.Via == ViaTrampoline:
+		return k.trampoline(p)
+	case p.Via == ViaTracepoint, p.Via == ViaRaw:
+		return k.tracepoint(p)
+	case p.words == nil && isPattern(p.place):
+		return k.pattern(p)
 	}
 	q := *p
 	if p.syscall {
@@ -204,8 +233,12 @@ func (k *checker) cell(p *Probe) CheckCell {
 	}
 	k.find(&c, &q, r)
 	k.place(&c, &q, r)
+	k.absent(&c, &q)
 	return c
 }
+
+// accepted: nothing refuses the probe, and it does not wait.
+func (c *CheckCell) accepted() bool { return c.Errno == 0 && c.Reason == rule.None }
 
 // packaged are the modules of the kernel's package that have a symbol which
 // nothing else has.
@@ -364,23 +397,22 @@ func (k *checker) syscallName(name string) string {
 // has to be one of these.
 func (k *checker) multi(p *Probe) CheckCell {
 	c := CheckCell{Found: FoundPattern, Runs: RunsFtrace}
-	glob := strings.ContainsAny(p.place, "*?")
-	for _, s := range k.Symbols() {
-		ok, err := path.Match(p.place, s.Name)
-		if err != nil {
-			c.refuse(errno.EINVAL, rule.Line, fmt.Sprintf("%q is no pattern", p.place))
-			break
-		}
-		if ok && s.Module == "" && isText(s.Type) && k.InText(s.Addr) && k.Traceable(s.Addr) {
-			c.Matches++
-		}
+	glob := isPattern(p.place)
+	matched, err := k.matching(p.place)
+	if err != nil {
+		c.refuse(errno.EINVAL, rule.Line, err.Error())
 	}
+	c.Matches = len(matched)
+	c.Attached = c.Matches
 	if !glob {
 		k.find(&c, p, probepoint.Request{Symbol: p.place})
 	}
 	_, links := k.first("bpf_kprobe_multi_link_attach")
 	_, fprobe := k.first("register_fprobe")
+	_, session := k.first("bpf_session_is_return")
 	switch {
+	case p.kind == "kprobe.session" && !session:
+		c.refuse(errno.EINVAL, rule.NoFprobe, "this kernel has no sessions of a probe (6.10 and later)")
 	case !links:
 		c.refuse(errno.EINVAL, rule.NoFprobe, rule.NoFprobe.Why())
 	case !fprobe:
@@ -392,6 +424,7 @@ func (k *checker) multi(p *Probe) CheckCell {
 	}
 	if c.Errno != 0 {
 		c.Runs = ""
+		k.absent(&c, p)
 	}
 	return c
 }

@@ -20,6 +20,7 @@ type junitSuite struct {
 	Name     string      `xml:"name,attr"`
 	Tests    int         `xml:"tests,attr"`
 	Failures int         `xml:"failures,attr"`
+	Skipped  int         `xml:"skipped,attr,omitempty"`
 	Cases    []junitCase `xml:"testcase"`
 }
 
@@ -27,7 +28,12 @@ type junitCase struct {
 	Name    string        `xml:"name,attr"`
 	Class   string        `xml:"classname,attr"`
 	Failure *junitFailure `xml:"failure,omitempty"`
+	Skipped *junitSkipped `xml:"skipped,omitempty"`
 	Out     string        `xml:"system-out,omitempty"`
+}
+
+type junitSkipped struct {
+	Message string `xml:"message,attr"`
 }
 
 type junitFailure struct {
@@ -45,6 +51,9 @@ func (c *Check) WriteJUnit(w io.Writer) error {
 			row := &c.Probes[i]
 			cell, one := &row.Cells[j], junitCase{Name: row.title(), Class: s.Name}
 			switch {
+			case cell.NotAsked:
+				s.Skipped++
+				one.Skipped = &junitSkipped{cell.Detail}
 			case c.harms(cell):
 				s.Failures++
 				one.Failure = &junitFailure{Message: cell.brief(row.Return), Type: "hazard " + hazardIDs(cell.Hazards), Text: cell.Hazards[0].Says}
@@ -114,7 +123,7 @@ func (c *Check) WriteAnnotations(w io.Writer, list string) error {
 func (c *Check) refusals(row *CheckRow) string {
 	var list []string
 	for _, r := range c.runsOf(row) {
-		if cell := &row.Cells[r.from]; !cell.Attaches {
+		if cell := &row.Cells[r.from]; !cell.Attaches && !cell.NotAsked {
 			list = append(list, fmt.Sprintf("%s: %s (%s)", c.span(r), cell.brief(row.Return), cell.Detail))
 		}
 	}

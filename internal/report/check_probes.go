@@ -26,7 +26,18 @@ const (
 	ViaPerf Via = "perf_event"
 	// ViaMulti makes a link of a BPF program to many functions (fprobe).
 	ViaMulti Via = "kprobe.multi"
+	// ViaTrampoline puts a BPF program's trampoline at a function's fentry site, by the
+	// function's number in BTF (fentry, fexit, fmod_ret, lsm).
+	ViaTrampoline Via = "trampoline"
+	// ViaTracepoint opens the perf event of a tracepoint's event, ViaRaw attaches a
+	// BPF program to the tracepoint itself.
+	ViaTracepoint Via = "tracepoint"
+	ViaRaw        Via = "raw_tracepoint"
 )
+
+// Vias are the ways in which a function that a text names can be asked for, by the
+// names that a user gives them.
+var Vias = map[string]Via{"module": ViaRegister, "events": ViaEvents, "bpf": ViaPerf}
 
 // Probe is one probe that a tool asks for.
 type Probe struct {
@@ -43,6 +54,12 @@ type Probe struct {
 	place string
 	// words are a definition's for kprobe_events.
 	words []string
+	// any are the alternatives of a group: one that attaches is enough.
+	any []Probe
+	// kind is a BPF program's kind, as its section's name begins.
+	kind string
+	// unasked says why no kernel is asked about the program; "" where it is.
+	unasked string
 	// syscall: place is a system call's name without its prefix.
 	syscall bool
 	// bad says why the line is no probe.
@@ -82,12 +99,26 @@ func ReadProbes(r io.Reader) ([]Probe, error) {
 	return list, nil
 }
 
+// AskBy has what a text names without a way of its own, which a module registers,
+// asked for by another way.
+func AskBy(probes []Probe, via Via) {
+	for i := range probes {
+		if p := &probes[i]; p.Via == ViaRegister {
+			p.Via = via
+		}
+		AskBy(probes[i].any, via)
+	}
+}
+
 // maxProbes is the longest input in bytes.
 const maxProbes = 64 << 20
 
 // textProbe reads one line, of at least one word.
 func textProbe(words []string) Probe {
 	p := Probe{Text: printable(strings.Join(words, " ")), Via: ViaRegister, place: words[0]}
+	if alternatives := strings.Split(strings.Join(words, " "), "|"); len(alternatives) > 1 && !isDefinition(words) {
+		return groupProbe(p, alternatives)
+	}
 	switch {
 	case isDefinition(words):
 		p.Via, p.Return, p.words = ViaEvents, words[0][0] == 'r', words
@@ -101,6 +132,24 @@ func textProbe(words []string) Probe {
 	}
 	if at, ok := strings.CutSuffix(p.place, "%return"); ok {
 		p.place, p.Return = at, true
+	}
+	return p
+}
+
+// groupProbe reads a group. It is a return probe where all its alternatives are.
+func groupProbe(p Probe, alternatives []string) Probe {
+	p.Return = true
+	for _, text := range alternatives {
+		words := strings.Fields(text)
+		if len(words) == 0 {
+			p.bad = "an alternative is missing beside the |"
+			return p
+		}
+		one := textProbe(words)
+		if p.any = append(p.any, one); one.bad != "" {
+			p.bad = one.bad
+		}
+		p.Return = p.Return && one.Return
 	}
 	return p
 }

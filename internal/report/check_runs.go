@@ -49,7 +49,7 @@ func (c *Check) WriteRuns(w io.Writer, changed bool) error {
 	}
 	c.explainRules(w)
 	c.explainHazards(w)
-	_, err := fmt.Fprintf(w, "\n%s, %s: %d of %d attach%s\n", Counted(len(c.Images), "kernel"), Counted(len(c.Probes), "probe"), c.cells()-c.Refused, c.cells(), c.hazardous())
+	_, err := fmt.Fprintf(w, "\n%s, %s: %s%s\n", Counted(len(c.Images), "kernel"), Counted(len(c.Probes), "probe"), c.total(), c.hazardous())
 	return err
 }
 

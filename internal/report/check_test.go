@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"kprobelab"
+	"kprobelab/errno"
+	"kprobelab/internal/integration/oracle"
 	"kprobelab/internal/report"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/rule"
@@ -111,9 +114,215 @@ func TestCheckBPFObject(t *testing.T) {
 		"kprobe/gcd+0x5 prog2 perf_event  optimized",
 		"ksyscall/read prog3 perf_event  ftrace",
 		"kprobe.multi/vfs_* prog4 kprobe.multi NO_FPROBE ",
-		"kprobe prog5 perf_event BAD_LINE ",
+		"kprobe prog5 perf_event NOT_ASKED ",
 		"kprobe/nothing_has_this prog6 perf_event UNKNOWN_SYMBOL ",
+		"tracepoint/sched/sched_switch prog7 tracepoint NOT_ASKED ", // the guest kernel has no tracepoints
+		"license prog8  NOT_ASKED ",
 	}, got)
+	require.Equal(t, []int{2, 3}, []int{c.Refused, c.NotAsked})
+}
+
+// Rule: a program that attaches to no code of a kernel is listed with the reason, and
+// is no failure.
+func TestCheckNotAsked(t *testing.T) {
+	for section, why := range map[string]string{
+		"uprobe//bin/sh:main": "user space", "uretprobe": "user space", "uprobe.multi.s/libc": "user space", "usdt/libc:a:b": "user space",
+		"kprobe": "names no place", "fentry": "names no place", "raw_tp": "names no place", "tp": "names no place", "kprobe.multi": "names no place",
+		"xdp": "no place in the kernel's code", "struct_ops/x": "no place in the kernel's code", "perf_event": "no place in the kernel's code",
+		"nosuch/kind": "no place in the kernel's code",
+	} {
+		probes, err := report.ReadProbes(bytes.NewReader(bpfObject(elf.EM_BPF, section)))
+		require.NoError(t, err, section)
+		var c report.Check
+		c.Add(report.OfImage(guestImage(t)), probes)
+		cell := c.Probes[0].Cells[0]
+		require.True(t, cell.NotAsked && !cell.Attaches, section)
+		require.Contains(t, cell.Detail, why, section)
+		require.Equal(t, []int{0, 1}, []int{c.Refused, c.NotAsked}, section)
+		var out bytes.Buffer
+		require.NoError(t, c.WriteText(&out))
+		require.Contains(t, out.String(), "0 of 0 attach, 1 not asked")
+		out.Reset()
+		require.NoError(t, c.WriteJUnit(&out))
+		require.Contains(t, out.String(), `<skipped message="`)
+		require.NotContains(t, out.String(), "<failure")
+		out.Reset()
+		require.NoError(t, c.WriteAnnotations(&out, "list"))
+		require.Empty(t, out.String())
+	}
+}
+
+// Rule: of a group one that attaches is enough, and which one is said.
+func TestCheckGroups(t *testing.T) {
+	for line, want := range map[string]struct {
+		chosen, detail string
+		ret            bool
+	}{
+		"vfs_read|nosuch":                  {"vfs_read", "", false},
+		"nosuch | vfs_read":                {"vfs_read", "", false},
+		"nosuch|vfs_read%return":           {"vfs_read%return", "", false},
+		"gcd+0x6%return|gcd%return":        {"gcd%return", "", true},
+		"nosuch|gcd+0x1|nokprobe_function": {"", "none attaches: nosuch: ENOENT absent; gcd+0x1: EILSEQ NOT_BOUNDARY; nokprobe_function: EINVAL BLACKLISTED", false},
+		"nosuch*|vfs_*":                    {"vfs_*", "", false},
+		"nosuch|":                          {"", "an alternative is missing", false},
+		"nosuch|some words":                {"", "is neither SYM+OFF nor a definition", false},
+	} {
+		row := checked(t, line)[0]
+		c := row.Cells[0]
+		require.Equal(t, want.chosen, c.Chosen, line)
+		require.Equal(t, want.chosen != "", c.Attaches, line)
+		require.Equal(t, want.ret, row.Return, line)
+		require.Contains(t, c.Detail, want.detail, line)
+	}
+}
+
+// Rule: a pattern is the functions that the tracer knows, and attaches where one does.
+func TestCheckPatterns(t *testing.T) {
+	for line, want := range map[string]string{
+		"vfs_*": "ftrace", "vfs_*%return": "ftrace", "vfs_rea?": "ftrace", "nosuch_*": "ENOENT NO_MATCH", "vfs_[": "EINVAL BAD_LINE", "demo:*": "ENOENT NO_MATCH",
+	} {
+		c := checked(t, line)[0].Cells[0]
+		if c.Attaches {
+			require.Equal(t, want, c.Runs, line)
+			require.Equal(t, report.FoundPattern, c.Found, line)
+			require.Positive(t, c.Matches, line)
+			require.LessOrEqual(t, c.Attached, c.Matches, line)
+			continue
+		}
+		require.Equal(t, want, errno.Errno(-c.Errno).Name()+" "+c.Reason.String(), line)
+	}
+	some := checked(t, "*")[0].Cells[0]
+	require.Less(t, some.Attached, some.Matches)
+	require.NotEmpty(t, some.Others)
+}
+
+// Rule: --via says by which interface a name is asked for; the interfaces differ.
+func TestAskBy(t *testing.T) {
+	for via, want := range map[string]string{"module": "", "events": "NOTRACE", "bpf": "NOTRACE"} {
+		probes, err := report.ReadProbes(strings.NewReader("opt_yes\nnosuch|opt_yes\np:x gcd\n"))
+		require.NoError(t, err)
+		report.AskBy(probes, report.Vias[via])
+		var c report.Check
+		c.Add(report.OfImage(guestImage(t)), probes)
+		require.Equal(t, report.Vias[via], c.Probes[0].Via)
+		require.Equal(t, report.ViaEvents, c.Probes[2].Via, "a definition has its own way")
+		require.Equal(t, want, c.Probes[0].Cells[0].Reason.String(), via)
+		require.Equal(t, want == "", c.Probes[1].Cells[0].Attaches, via)
+	}
+}
+
+// A gate over the probes of people's tools: what does not attach on which kernel.
+func TestCheckOfTools(t *testing.T) {
+	f, err := os.Open("../../testdata/probes/tools.txt")
+	require.NoError(t, err)
+	defer f.Close()
+	probes, err := report.ReadProbes(f)
+	require.NoError(t, err)
+	require.Greater(t, len(probes), 60)
+	report.AskBy(probes, report.ViaPerf)
+	var c report.Check
+	for _, kernel := range []string{"oracle510", "oracle", "oracle612"} {
+		img, err := kimage.Open(oracle.Image(t, kernel), &kimage.Options{NoBoot: true})
+		require.NoError(t, err)
+		c.Add(report.OfImage(img), probes)
+	}
+	c.Compare()
+	want := map[string]string{
+		"xfs_file_read_iter": "UNKNOWN_SYMBOL UNKNOWN_SYMBOL UNKNOWN_SYMBOL", "nfs_file_read": "UNKNOWN_SYMBOL UNKNOWN_SYMBOL UNKNOWN_SYMBOL",
+		"btrfs_file_write_iter": "UNKNOWN_SYMBOL UNKNOWN_SYMBOL UNKNOWN_SYMBOL", "tcp_drop": "UNKNOWN_SYMBOL UNKNOWN_SYMBOL UNKNOWN_SYMBOL",
+		"blk_account_io_start|__blk_account_io_start": "- UNKNOWN_SYMBOL NOTRACE", "blk_account_io_done|__blk_account_io_done": "- NOTRACE NOTRACE",
+		"__do_page_cache_readahead|do_page_cache_ra": "- UNKNOWN_SYMBOL UNKNOWN_SYMBOL", "kmem_cache_alloc": "- - UNKNOWN_SYMBOL",
+		"__kmalloc": "- - UNKNOWN_SYMBOL", "finish_task_switch": "- ONLY_CLONES ONLY_CLONES", "ttwu_do_wakeup": "- - UNKNOWN_SYMBOL",
+		"_do_fork": "UNKNOWN_SYMBOL UNKNOWN_SYMBOL UNKNOWN_SYMBOL", "kfree_skb": "- UNKNOWN_SYMBOL UNKNOWN_SYMBOL",
+		"vfs_fallocate+0x12b": "NOT_BOUNDARY - NOT_BOUNDARY", "native_safe_halt": "NOTRACE NOTRACE UNKNOWN_SYMBOL", "__switch_to%return": "NOTRACE NOTRACE NOTRACE",
+		"p:mem/alloc __kmalloc size=%di:u64 flags=%si:x32": "- - UNKNOWN_SYMBOL", "r:mem/got __kmalloc ptr=$retval:x64": "- - UNKNOWN_SYMBOL",
+	}
+	got := map[string]string{}
+	for _, row := range c.Probes {
+		var reasons []string
+		for _, cell := range row.Cells {
+			require.False(t, cell.NotAsked, row.Text)
+			reason := cell.Reason.String()
+			if cell.Attaches {
+				reason = "-"
+			}
+			reasons = append(reasons, reason)
+		}
+		if answer := strings.Join(reasons, " "); answer != "- - -" {
+			got[row.Text] = answer
+		}
+	}
+	require.Equal(t, want, got)
+}
+
+// debugged is a kernel whose DWARF says where functions were inlined.
+type debugged struct{ *report.ImageKernel }
+
+func (debugged) Inlined(name string) ([]string, bool) {
+	return map[string][]string{"put_twice": {"do_a", "do_b", "do_c"}}[name], true
+}
+
+// Rule: of a name that is not there it is said where its code is, as far as that is known.
+func TestCheckSaysWhereInlined(t *testing.T) {
+	probes, err := report.ReadProbes(strings.NewReader("put_twice\nnosuch\n"))
+	require.NoError(t, err)
+	var c report.Check
+	c.Add(debugged{report.OfImage(guestImage(t))}, probes)
+	require.Contains(t, c.Probes[0].Cells[0].Detail, "; the compiler has put its code into do_a, do_b, do_c")
+	require.Contains(t, c.Probes[1].Cells[0].Detail, "; its code is in no other function")
+	var out bytes.Buffer
+	require.NoError(t, c.WriteText(&out))
+	require.Contains(t, out.String(), "ENOENT absent, inlined in do_a, do_b and 1 more")
+	require.Contains(t, checked(t, "nosuch")[0].Cells[0].Detail, "; no DWARF says whether it is inlined")
+}
+
+func guestImage(t testing.TB) *kimage.Image {
+	img, err := kimage.FromBytes("guest", kprobelab.GuestELF(), nil)
+	require.NoError(t, err)
+	return img
+}
+
+// Rule: programs at trampolines and tracepoints, and names that are not there, on three
+// kernels of Debian.
+func TestCheckOfRealKernels(t *testing.T) {
+	object := bpfObject(elf.EM_BPF, "fentry/vfs_read", "fexit.s/tcp_v4_connect", "fentry/nosuch", "fentry/finish_task_switch", "fentry/do_syscall_64",
+		"lsm/file_open", "lsm/nosuch", "tp/sched/sched_switch", "tracepoint/sched/sys_enter", "raw_tp/sched_switch", "tp_btf/nosuch",
+		"fmod_ret/security_file_open", "fmod_ret/vfs_read", "kprobe.session/vfs_read", "fentry/kmem_cache_alloc")
+	want := map[string]string{
+		"fentry/vfs_read": "trampoline", "fexit.s/tcp_v4_connect": "trampoline", "fentry/nosuch": "NOT_IN_BTF",
+		"lsm/file_open": "trampoline", "lsm/nosuch": "NOT_IN_BTF", "tp/sched/sched_switch": "tracepoint", "tracepoint/sched/sys_enter": "NO_TRACEPOINT",
+		"raw_tp/sched_switch": "tracepoint", "tp_btf/nosuch": "NO_TRACEPOINT", "fmod_ret/security_file_open": "trampoline", "fmod_ret/vfs_read": "NO_FENTRY_SITE",
+	}
+	probes, err := report.ReadProbes(bytes.NewReader(object))
+	require.NoError(t, err)
+	var c report.Check
+	for _, kernel := range []string{"oracle510", "oracle", "oracle612"} {
+		img, err := kimage.Open(oracle.Image(t, kernel), &kimage.Options{NoBoot: true})
+		require.NoError(t, err)
+		c.Add(report.OfImage(img), probes)
+	}
+	c.Compare()
+	answer := func(text string, i int) string {
+		for _, row := range c.Probes {
+			if row.Text == text {
+				return row.Cells[i].Reason.String() + row.Cells[i].Runs
+			}
+		}
+		return "no such row"
+	}
+	for text, w := range want {
+		for i := range c.Images {
+			require.Equal(t, w, answer(text, i), "%s %d", text, i)
+		}
+	}
+	require.Equal(t, []string{"NO_FPROBE", "NO_FPROBE", "ftrace"}, []string{answer("kprobe.session/vfs_read", 0), answer("kprobe.session/vfs_read", 1), answer("kprobe.session/vfs_read", 2)})
+	require.Equal(t, []string{"trampoline", "NOT_IN_BTF", "ONLY_CLONES"}, []string{answer("fentry/finish_task_switch", 0), answer("fentry/finish_task_switch", 1), answer("fentry/finish_task_switch", 2)})
+	// BTF of 5.10 has the functions with a fentry site only.
+	require.Equal(t, []string{"NOT_IN_BTF", "NO_FENTRY_SITE", "NO_FENTRY_SITE"}, []string{answer("fentry/do_syscall_64", 0), answer("fentry/do_syscall_64", 1), answer("fentry/do_syscall_64", 2)})
+	last := c.Probes[len(c.Probes)-1].Cells[2]
+	require.Equal(t, "kmem_cache_alloc_noprof", last.Absent.Renamed)
+	require.Len(t, last.Absent.Elsewhere, 2)
+	require.Contains(t, last.Detail, "kmem_cache_alloc_noprof does its work (since 6.10)")
 }
 
 func TestCheckRefusesOtherObjects(t *testing.T) {
@@ -125,7 +334,7 @@ func TestCheckRefusesOtherObjects(t *testing.T) {
 		"comments_only": {[]byte("# nothing\n"), "it names no probe"},
 		"other_machine": {bpfObject(elf.EM_X86_64, "kprobe/x"), "an object for BPF is wanted, this one is for X86_64"},
 		"truncated":     {bpfObject(elf.EM_BPF, "kprobe/x")[:60], "not an ELF object"},
-		"no_probes":     {bpfObject(elf.EM_BPF, "xdp"), "no program in a section kprobe/"},
+		"no_probes":     {bpfObject(elf.EM_BPF, ".text"), "the object has no program"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := report.ReadProbes(bytes.NewReader(c.input))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -44,8 +45,18 @@ func (c *Check) WriteText(w io.Writer) error {
 	}
 	c.explain(w)
 	c.explainHazards(w)
-	_, err := fmt.Fprintf(w, "\n%d of %d attach%s\n", c.cells()-c.Refused, c.cells(), c.hazardous())
+	_, err := fmt.Fprintf(w, "\n%s%s\n", c.total(), c.hazardous())
 	return err
+}
+
+// total is how many attach of those that were asked about.
+func (c *Check) total() string {
+	asked := c.cells() - c.NotAsked
+	text := fmt.Sprintf("%d of %d attach", asked-c.Refused, asked)
+	if c.NotAsked > 0 {
+		text += fmt.Sprintf(", %d not asked", c.NotAsked)
+	}
+	return text
 }
 
 func (c *Check) cells() int { return len(c.Images) * len(c.Probes) }
@@ -62,7 +73,9 @@ func (i *CheckImage) title() string {
 // what else would be refused there.
 func (c *CheckCell) brief(ret bool) string {
 	switch {
-	case c.Attaches:
+	case c.accepted():
+	case c.NotAsked:
+		return "not asked"
 	case c.Errno == 0:
 		return "waits for a module"
 	default:
@@ -70,8 +83,10 @@ func (c *CheckCell) brief(ret bool) string {
 	}
 	text := c.Runs
 	switch {
+	case c.Found == FoundPattern && c.Attached < c.Matches:
+		text += fmt.Sprintf(", %d of %d functions", c.Attached, c.Matches)
 	case c.Found == FoundPattern:
-		text += fmt.Sprintf(", %d functions", c.Matches)
+		text += ", " + Counted(c.Matches, "function")
 	case c.Found == FoundSeveral:
 		text += fmt.Sprintf(", first of %d", len(c.Others))
 	case c.Found == FoundModule:
@@ -79,14 +94,20 @@ func (c *CheckCell) brief(ret bool) string {
 	case c.Found == FoundPackage:
 		text += " once " + strings.Join(c.Others, " or ") + " is loaded"
 	}
+	if c.Chosen != "" {
+		text = c.Chosen + ": " + text
+	}
 	if c.Events != 0 {
 		text += ", not by kprobe_events"
 	}
-	if !ret && c.Kretprobe == 0 && c.Found != FoundPattern {
+	if !ret && c.Kretprobe == 0 && c.Found != FoundPattern && c.kprobe() {
 		text += ", return too"
 	}
 	return text + c.harm()
 }
+
+// kprobe: it is one, in contrast to a program at a trampoline or a tracepoint.
+func (c *CheckCell) kprobe() bool { return c.Runs != RunsTrampoline && c.Runs != RunsTracepoint }
 
 // what says in a word or two why a probe does not attach.
 func (c *CheckCell) what() string {
@@ -94,7 +115,7 @@ func (c *CheckCell) what() string {
 	case c.Found == FoundClone:
 		return "only " + strings.Join(c.Others, " ")
 	case c.Found == FoundAbsent && c.Reason != rule.Line && c.Reason != rule.Definition:
-		return string(FoundAbsent)
+		return string(FoundAbsent) + c.Absent.brief()
 	}
 	return c.Reason.String()
 }
@@ -108,16 +129,24 @@ func (c *Check) explain(w io.Writer) {
 	var order []why
 	who := map[why][]string{}
 	for i := range c.Probes {
+		on := map[why][]string{} // the kernels' numbers
+		var here []why
 		for j := range c.Probes[i].Cells {
 			cell := &c.Probes[i].Cells[j]
 			if cell.Attaches {
 				continue
 			}
 			y := why{cell.Reason, cell.Detail}
+			if on[y] == nil {
+				here = append(here, y)
+			}
+			on[y] = append(on[y], strconv.Itoa(j+1))
+		}
+		for _, y := range here {
 			if who[y] == nil {
 				order = append(order, y)
 			}
-			who[y] = append(who[y], fmt.Sprintf("%s [%d]", c.Probes[i].Text, j+1))
+			who[y] = append(who[y], fmt.Sprintf("%s [%s]", c.Probes[i].Text, strings.Join(on[y], ",")))
 		}
 	}
 	for _, y := range order {

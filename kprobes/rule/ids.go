@@ -189,6 +189,17 @@ const (
 	NoFprobe
 	// NoMatch: a pattern matches no function with an ftrace site.
 	NoMatch
+	// NotAsked: whether the program attaches is not a question about a kernel's code.
+	NotAsked
+	// NoTypes: the kernel has no BTF, or cannot attach programs by it.
+	NoTypes
+	// NoFunction: the kernel's BTF has no function of the name.
+	NoFunction
+	// NoSite: the function does not begin with the nop that a trampoline's call
+	// replaces.
+	NoSite
+	// NoTracepoint: the kernel has no tracepoint of the name.
+	NoTracepoint
 	// Line: the line is no point at all.
 	Line
 	numRules

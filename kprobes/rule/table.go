@@ -33,6 +33,7 @@ const (
 	srcBoost    = "arch/x86/kernel/kprobes/core.c, can_boost; kprobes.rst, Safety Check"
 	srcReserved = "arch/x86/kernel/kprobes/opt.c, copy_optimized_instructions"
 	srcEvents   = "kernel/trace/trace_kprobe.c"
+	srcAttach   = "kernel/bpf/syscall.c, kernel/bpf/trampoline.c"
 )
 
 var rows = [numRules]row{
@@ -351,13 +352,18 @@ var rows = [numRules]row{
 		here: "the static call at {at} is in the region, and is patched when its key changes",
 	},
 
-	Clone:      {name: "ONLY_CLONES", kind: Asking, why: "only clones of the function are there, with a suffix: the compiler changed or split it", source: srcEvents},
-	NotUnique:  {name: "NOT_UNIQUE", kind: Asking, why: "several symbols have the name, and which one is meant cannot be said; use an address or another name's offset", source: srcEvents},
-	Notrace:    {name: "NOTRACE", kind: Asking, why: "the function has no ftrace site (notrace, or freed), and without CONFIG_KPROBE_EVENTS_ON_NOTRACE only a module may probe it", source: srcEvents},
-	NoEvents:   {name: "NO_KPROBE_EVENTS", kind: Asking, why: "this kernel has no kprobe_events", source: srcEvents},
-	Definition: {name: "BAD_DEFINITION", kind: Asking, why: "kprobe_events refuses the line", source: srcEvents},
-	Waits:      {name: "WAITS", kind: Asking, why: "kprobe_events takes the definition, and plants it when a module brings its place", source: srcEvents},
-	NoFprobe:   {name: "NO_FPROBE", kind: Asking, why: "this kernel cannot attach a program to many functions at once (no CONFIG_FPROBE)", source: srcEvents},
-	NoMatch:    {name: "NO_MATCH", kind: Asking, why: "no function with an ftrace site matches the pattern", source: srcEvents},
-	Line:       {name: "BAD_LINE", kind: Asking, why: "the line is no point"},
+	Clone:        {name: "ONLY_CLONES", kind: Asking, why: "only clones of the function are there, with a suffix: the compiler changed or split it", source: srcEvents},
+	NotUnique:    {name: "NOT_UNIQUE", kind: Asking, why: "several symbols have the name, and which one is meant cannot be said; use an address or another name's offset", source: srcEvents},
+	Notrace:      {name: "NOTRACE", kind: Asking, why: "the function has no ftrace site (notrace, or freed), and without CONFIG_KPROBE_EVENTS_ON_NOTRACE only a module may probe it", source: srcEvents},
+	NoEvents:     {name: "NO_KPROBE_EVENTS", kind: Asking, why: "this kernel has no kprobe_events", source: srcEvents},
+	Definition:   {name: "BAD_DEFINITION", kind: Asking, why: "kprobe_events refuses the line", source: srcEvents},
+	Waits:        {name: "WAITS", kind: Asking, why: "kprobe_events takes the definition, and plants it when a module brings its place", source: srcEvents},
+	NoFprobe:     {name: "NO_FPROBE", kind: Asking, why: "this kernel cannot attach a program to many functions at once (no CONFIG_FPROBE)", source: srcEvents},
+	NoMatch:      {name: "NO_MATCH", kind: Asking, why: "no function with an ftrace site matches the pattern", source: srcEvents},
+	NotAsked:     {name: "NOT_ASKED", kind: Asking, why: "where the program attaches is not said by the kernel's code", source: srcAttach},
+	NoTypes:      {name: "NO_BTF", kind: Asking, why: "the kernel has no BTF, by which the program names what it attaches to", source: srcAttach},
+	NoFunction:   {name: "NOT_IN_BTF", kind: Asking, why: "the kernel's BTF has no function of the name: it is absent, or the compiler changed its arguments, or several have the name", source: srcAttach},
+	NoSite:       {name: "NO_FENTRY_SITE", kind: Asking, why: "the function does not begin with a fentry site, where the call of a trampoline goes", source: srcAttach},
+	NoTracepoint: {name: "NO_TRACEPOINT", kind: Asking, why: "the kernel and its loaded modules have no tracepoint of the name", source: srcAttach},
+	Line:         {name: "BAD_LINE", kind: Asking, why: "the line is no point"},
 }
