@@ -1,6 +1,8 @@
 package kimage
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"kprobelab/x86"
@@ -72,6 +74,10 @@ func (img *Image) findUnnamed() {
 		u.found["_kprobe_blacklist"] = r
 	}
 	img.unnamed = u.found
+	img.facts = append(img.facts, Fact{
+		Name: "tables", Value: strings.Join(slices.Sorted(maps.Keys(u.found)), ", ") + " found by their entries",
+		Evidence: "kallsyms has functions only (no KALLSYMS_ALL)",
+	})
 }
 
 // longestRun is the longest row of entries in a section, the zero Range where none is
