@@ -48,6 +48,7 @@ var tracingChanges = []Change{
 		Note: "the levels follow from the date of the change; seen in 5.4.286 and 5.15.85"},
 	{Field: "Tracing.LoneQuote", From: Version{5, 4, 0}, Until: Version{7, 1, 0}, Stable: recent,
 		Note: "6.8.1 has it, 7.2.12 has not; the stable levels are those that were looked at"},
+	{Field: "Tracing.RefusesNotrace", From: Version{4, 19, 0}, Note: "4.18 has it not; nor a kernel with CONFIG_KPROBE_EVENTS_ON_NOTRACE"},
 	{Field: "Tracing.BTFArgs", From: Version{6, 5, 0}, Note: "members of structures from 6.6 on"},
 	{Field: "Tracing.ExitArgs", From: Version{6, 9, 0}, Note: "6.8.1 has it not, 6.12.107 has"},
 	{Field: "Tracing.StarRefused", From: Version{7, 3, 0}, Stable: []Version{{6, 12, 115}, {7, 2, 13}}},

@@ -70,6 +70,9 @@ type Tracing struct {
 	// LoneQuote takes an immediate text that is one quotation mark for an empty
 	// text (5.4 to 5.10.y); after, it is not closed.
 	LoneQuote bool
+	// RefusesNotrace: a function without an ftrace site is EINVAL, where the kernel has
+	// such sites (4.19 and later; not with KPROBE_EVENTS_ON_NOTRACE).
+	RefusesNotrace bool
 	// BTFArgs: parameters can be named, and types are taken from BTF (6.12).
 	BTFArgs bool
 	// NoBTFArgs: the kernel knows the grammar of BTFArgs and was built without it

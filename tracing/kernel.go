@@ -46,7 +46,7 @@ func (t *Tracing) unprobed(d *definition.Definition) bool {
 		}
 		at = found[0].Addr.Add(int64(d.Offset))
 	}
-	if !t.notrace || !t.withoutSite(at) {
+	if !t.notrace || !t.c.RefusesNotrace || !t.withoutSite(at) {
 		return false
 	}
 	s, _ := t.k.View().SymbolAt(at)

@@ -78,10 +78,9 @@ func (k *checker) asked(r probepoint.Request) x86.Addr {
 
 // notrace reports whether kprobe_events refuses the address for want of an
 // ftrace site: in its function or, for a clone with a suffix, in the function
-// that it was made of (KPROBE_EVENTS_ON_NOTRACE is off in distributions, and
-// in kernels without ftrace sites the test does not exist).
+// that it was made of. In kernels without ftrace sites the test does not exist.
 func (k *checker) notrace(at x86.Addr) bool {
-	if at == 0 || !k.Traces() {
+	if at == 0 || !k.Traces() || !k.Profile().Tracing.RefusesNotrace {
 		return false
 	}
 	s, ok := k.SymbolAt(at)
