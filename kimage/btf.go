@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/cilium/ebpf/btf"
@@ -81,6 +82,18 @@ func NewTypes(raw []byte, modules [][]byte) (*Types, error) {
 	return t, nil
 }
 
+// With are the Types with a module's BTF, which builds on the kernel's.
+func (t *Types) With(module []byte) (*Types, error) {
+	if len(t.specs) == 0 {
+		return t, nil
+	}
+	spec, err := btf.LoadSplitSpecFromReader(bytes.NewReader(module), t.specs[0])
+	if err != nil {
+		return t, err
+	}
+	return &Types{specs: append(slices.Clip(t.specs), spec)}, nil
+}
+
 // Proto is the prototype of a function by its name, and whether BTF knows the
 // function. Of functions with one name the first one counts. It is safe for
 // concurrent use.
@@ -139,8 +152,6 @@ type btfCache struct {
 	once  sync.Once
 	types *Types
 	err   error
-	// modules are the raw sections of the modules, which build on the image's.
-	modules [][]byte
 }
 
 // Types are the types of the image's BTF; none where it has none, or where it
@@ -162,9 +173,24 @@ func (img *Image) BTFError() error {
 // where there is none.
 func (img *Image) BTF() (raw []byte, modules [][]byte) {
 	if s := img.section(".BTF"); s != nil {
-		return s.Data, img.tables.btf.modules
+		for _, m := range img.modules {
+			if len(m.btf) > 0 {
+				modules = append(modules, m.btf)
+			}
+		}
+		return s.Data, modules
 	}
 	return nil, nil
+}
+
+// ModuleBTF is the BTF of a loaded module, nil where there is none.
+func (img *Image) ModuleBTF(name string) []byte {
+	for _, m := range img.modules {
+		if m.name == name {
+			return m.btf
+		}
+	}
+	return nil
 }
 
 func (c *btfCache) load(img *Image) {

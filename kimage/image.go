@@ -30,6 +30,11 @@ type Image struct {
 	// live is the text that Options.LiveText replaced; empty without it.
 	live x86.Range
 
+	// owned are the sections of each loaded module by ascending address.
+	owned map[string][]*Section
+	// packaged is what came of the modules in Options.Package.
+	packaged packaged
+
 	// Names are its symbols, and where its text lies.
 	Names
 
@@ -99,6 +104,10 @@ type Options struct {
 	SystemMap string
 	// Modules names the module files to load, in order.
 	Modules []string
+	// Package names a folder with the modules of the kernel's package, in it and
+	// in the folders below. Those that were made for the kernel are loaded after
+	// Modules, each after the ones that it depends on. Empty: none.
+	Package string
 	// CPU is the processor the boot-time text is made for,
 	// "MODEL[,+feature][,-feature]" as QEMU writes it: one of CPUModels,
 	// HostCPU, or a file in the form of /proc/cpuinfo. Empty: DefaultCPU. What

@@ -51,13 +51,22 @@ func (img *Image) loadModuleBytes(path string, b []byte) error {
 	if err != nil {
 		return err
 	}
-	f, err := parseELF(path, b)
+	f, err := parseModule(path, b)
 	if err != nil {
 		return err
 	}
-	if f.typ != etRel {
-		return badFormat(path, 16, "a module is a relocatable object (ELF type 1), the type is %d", f.typ)
+	return img.loadModuleELF(f)
+}
+
+func parseModule(path string, b []byte) (*elfFile, error) {
+	f, err := parseELF(path, b)
+	if err == nil && f.typ != etRel {
+		err = badFormat(path, 16, "a module is a relocatable object (ELF type 1), the type is %d", f.typ)
 	}
+	return f, err
+}
+
+func (img *Image) loadModuleELF(f *elfFile) error {
 	m := &moduleFile{img: img, f: f, next: x86.Addr(pageUp(uint64(img.ModuleEnd()))), placed: make([]*Section, len(f.shdrs))}
 	for _, step := range []func() error{m.identify, m.layOut, m.resolve, m.relocate} {
 		if err := step(); err != nil {
@@ -316,10 +325,10 @@ func (m *moduleFile) join() error {
 	for i := range m.area.symbols {
 		m.area.symbols[i].Module = m.name
 	}
-	img.addModule(&m.area, m.sections)
-	if s := m.f.section(".BTF"); s != nil && len(m.f.content(s)) > 0 {
-		img.tables.btf.modules = append(img.tables.btf.modules, m.f.content(s))
+	if s := m.f.section(".BTF"); s != nil {
+		m.area.btf = m.f.content(s)
 	}
+	img.addModule(&m.area, m.sections)
 	img.segments = append(img.segments, m.segments...)
 	o := tableOwner{img: img, module: m.name}
 	img.readTables(o)
@@ -383,10 +392,8 @@ func (m *moduleFile) external(s *elfSymbol) (x86.Addr, bool) {
 	if a, ok := m.img.symbolAddr(s.name); ok {
 		return a, true
 	}
-	for _, other := range m.img.modules {
-		if found := other.lookup(s.name, nil); len(found) > 0 {
-			return found[0].Addr, true
-		}
+	if found := m.img.named[s.name]; len(found) > 0 {
+		return found[0].Addr, true
 	}
 	switch s.name {
 	case "__fentry__", "__x86_return_thunk", offsetTableName:

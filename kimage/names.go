@@ -1,6 +1,9 @@
 package kimage
 
 import (
+	"maps"
+	"slices"
+	"sort"
 	"strings"
 
 	"kprobelab/x86"
@@ -11,7 +14,43 @@ import (
 type Names struct {
 	index   symbolIndex
 	modules []*moduleArea
-	bounds  bounds
+	// regions are the modules' by ascending address.
+	regions []moduleRegion
+	// named are the modules' symbols by name, by the order of loading.
+	named  map[string][]Symbol
+	bounds bounds
+}
+
+// moduleRegion is a piece of a module's memory.
+type moduleRegion struct {
+	x86.Range
+	of *moduleArea
+}
+
+// addArea adds a module.
+func (n *Names) addArea(m *moduleArea) {
+	n.modules = append(n.modules, m)
+	n.index.add(m.byAddr)
+	if n.named == nil {
+		n.named = make(map[string][]Symbol, len(m.byAddr))
+	}
+	for i := range m.byAddr {
+		name := m.byAddr[i].Name
+		n.named[name] = append(slices.Clip(n.named[name]), m.byAddr[i])
+	}
+	for _, r := range m.regions {
+		i := sort.Search(len(n.regions), func(i int) bool { return n.regions[i].Start > r.Start })
+		n.regions = slices.Insert(n.regions, i, moduleRegion{r, m})
+	}
+}
+
+// regionAt is the module's region with an address.
+func (n *Names) regionAt(addr x86.Addr) (moduleRegion, bool) {
+	i := sort.Search(len(n.regions), func(i int) bool { return n.regions[i].Start > addr }) - 1
+	if i < 0 || !n.regions[i].Contains(addr) {
+		return moduleRegion{}, false
+	}
+	return n.regions[i], true
 }
 
 // Symbols lists kallsyms: the image's symbols by ascending address in table
@@ -39,11 +78,7 @@ func (n *Names) Lookup(name string) []Symbol {
 		}
 		return found
 	}
-	found := n.index.lookup(name, nil)
-	for _, m := range n.modules {
-		found = m.lookup(name, found)
-	}
-	return found
+	return append(n.index.lookup(name, nil), n.named[name]...)
 }
 
 // SymbolAt implements View. As in the kernel, an address that lies in no
@@ -53,11 +88,9 @@ func (n *Names) SymbolAt(addr x86.Addr) (Symbol, bool) {
 	if n.bounds.kallsyms(addr) {
 		return n.index.at(addr)
 	}
-	for _, m := range n.modules {
-		if r, ok := m.region(addr); ok {
-			s, ok := covering(m.byAddr, addr)
-			return s, ok && r.Contains(s.Addr)
-		}
+	if r, ok := n.regionAt(addr); ok {
+		s, ok := covering(r.of.byAddr, addr)
+		return s, ok && r.Contains(s.Addr)
 	}
 	return Symbol{}, false
 }
@@ -68,12 +101,8 @@ func (n *Names) InText(addr x86.Addr) bool {
 	if n.bounds.text(addr) {
 		return true
 	}
-	for _, m := range n.modules {
-		if m.text.Contains(addr) {
-			return true
-		}
-	}
-	return false
+	r, ok := n.regionAt(addr)
+	return ok && r.of.text.Contains(addr)
 }
 
 // InInit implements View.
@@ -81,10 +110,8 @@ func (n *Names) InInit(addr x86.Addr) (module string, ok bool) {
 	if n.bounds.initText(addr) {
 		return "", true
 	}
-	for _, m := range n.modules {
-		if m.initText.Contains(addr) {
-			return m.name, true
-		}
+	if r, ok := n.regionAt(addr); ok && r.of.initText.Contains(addr) {
+		return r.of.name, true
 	}
 	return "", false
 }
@@ -143,11 +170,20 @@ func NewNames(t *NameTable) *Names {
 	}}
 	n.index.chain(k.Symbols)
 	for i := range t.Modules {
-		a := &t.Modules[i]
-		n.modules = append(n.modules, &moduleArea{
-			name: a.Name, text: a.Text, initText: a.Init, regions: a.Regions, symbols: a.Symbols, byAddr: a.Symbols,
-		})
-		n.index.add(a.Symbols)
+		n.addArea(t.Modules[i].area())
 	}
 	return n
+}
+
+func (a *NameArea) area() *moduleArea {
+	return &moduleArea{name: a.Name, text: a.Text, initText: a.Init, regions: a.Regions, symbols: a.Symbols, byAddr: a.Symbols}
+}
+
+// With are the Names with one more module.
+func (n *Names) With(a *NameArea) *Names {
+	more := *n
+	more.modules, more.regions, more.index.all = slices.Clip(n.modules), slices.Clone(n.regions), slices.Clip(n.index.all)
+	more.named = maps.Clone(n.named)
+	more.addArea(a.area())
+	return &more
 }

@@ -65,6 +65,7 @@ func open(name string, b []byte, o *Options) (*Image, error) {
 		func(*elfFile) error { return img.layLiveText() },
 		func(*elfFile) error { return img.boot() },
 		func(*elfFile) error { return img.loadModules() },
+		func(*elfFile) error { return img.loadPackage() },
 	} {
 		if err := step(f); err != nil {
 			return nil, err

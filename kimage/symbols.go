@@ -1,6 +1,7 @@
 package kimage
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 
@@ -122,6 +123,8 @@ type moduleArea struct {
 	symbols []Symbol
 	// byAddr are the same by address, with sizes; addModule makes it.
 	byAddr []Symbol
+	// btf is the module's section .BTF, which builds on the kernel's.
+	btf []byte
 }
 
 // addModule makes a module part of the image: its sections become addressable,
@@ -134,8 +137,11 @@ func (img *Image) addModule(m *moduleArea, sections []*Section) {
 		r, _ := m.region(a)
 		return r.End
 	})
-	img.modules = append(img.modules, m)
-	img.index.add(m.byAddr)
+	img.addArea(m)
+	if img.owned == nil {
+		img.owned = map[string][]*Section{}
+	}
+	img.owned[m.name] = slices.SortedStableFunc(slices.Values(sections), func(a, b *Section) int { return cmp.Compare(a.Addr, b.Addr) })
 	img.addSections(sections)
 }
 

@@ -61,8 +61,16 @@ func (o tableOwner) table(section, start, stop string) (x86.Addr, []byte) {
 
 // section returns the owner's first allocated section of that name, or nil.
 func (o tableOwner) section(name string) *Section {
+	if o.module != "" {
+		for _, s := range o.img.owned[o.module] {
+			if s.Name == name {
+				return s
+			}
+		}
+		return nil
+	}
 	for _, s := range o.img.sections {
-		if s.Name == name && s.Module == o.module {
+		if s.Name == name && s.Module == "" {
 			return s
 		}
 	}

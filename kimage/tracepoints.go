@@ -42,10 +42,15 @@ func (img *Image) Tracepoints() []Tracepoint {
 	for _, o := range owners {
 		list = append(list, o.tracepoints()...)
 	}
+	SortTracepoints(list)
+	return list
+}
+
+// SortTracepoints orders them by system, name and module.
+func SortTracepoints(list []Tracepoint) {
 	slices.SortFunc(list, func(a, b Tracepoint) int {
 		return cmp.Or(cmp.Compare(a.System, b.System), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Module, b.Module))
 	})
-	return list
 }
 
 func (o tableOwner) tracepoints() (list []Tracepoint) {

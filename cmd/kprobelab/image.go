@@ -47,6 +47,7 @@ func openAnyImage(t *term, c *cli.Command, path string, more ...string) (*kimage
 	o := &kimage.Options{
 		LiveText: c.String("live-text"), Config: c.String("config"), SystemMap: c.String("symbols"),
 		Modules: append(c.StringSlice("module"), more...), CPU: c.String("cpu"), Progress: t.progress,
+		Package: c.String(packageFlag),
 	}
 	var err error
 	if o.Reader, err = t.reader(c); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/archive"
+	"kprobelab/internal/report"
 	"kprobelab/kimage"
 )
 
@@ -20,9 +21,11 @@ func packCommand(t *term) *cli.Command {
 		Usage:     "keep what check asks of kernels in small files, for check --archive",
 		ArgsUsage: "IMAGE...",
 		Description: "Every point of each image is answered, and the answers are written to one file in the\n" +
-			"folder of -o, which is made where it is missing: RELEASE.BUILDID.kpack, 2 to 4 MB. check\n" +
+			"folder of -o, which is made where it is missing: RELEASE.BUILDID.kpack, about 2 MB. check\n" +
 			"--archive DIR reads these files in place of images, says the same, and needs a tenth of\n" +
-			"a second for a kernel. With --entries they are 500 kB. A module that --module names is packed as a loaded one.\n" +
+			"a second for a kernel. With --entries they are about 500 kB. A module that --module names is\n" +
+			"packed as a loaded one. --package DIR adds the modules of the kernel's package, unloaded: a\n" +
+			"probe whose symbol only they have is answered as if its module were loaded, and says so.\n" +
 			"Every image is a job of its own: several packs can write to one folder. With --keep an\n" +
 			"image whose file is there is left out, so that a pack that was stopped goes on.\n" +
 			imageHelp + "\n\n" +
@@ -30,11 +33,13 @@ func packCommand(t *term) *cli.Command {
 				"kprobelab pack -o kernels /boot/vmlinuz-*",
 				"kprobelab pack -o kernels --keep vmlinuz-6.1 vmlinuz-6.12",
 				"kprobelab pack -o kernels --module kvm.ko --module kvm-intel.ko vmlinuz",
+				"kprobelab pack -o kernels --package /lib/modules/$(uname -r) /boot/vmlinuz-$(uname -r)",
 				"ls vmlinuz-* | xargs -P 4 -n 1 kprobelab pack -o kernels",
 			),
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the files into the folder `DIR`"},
-			&cli.BoolFlag{Name: "entries", Usage: "only what probes at functions' entries without arguments ask for: a fifth of the size"},
+			&cli.BoolFlag{Name: "entries", Usage: "only what probes at functions' entries without arguments ask for: a quarter of the size"},
+			&cli.StringFlag{Name: packageFlag, Usage: "pack the modules below `DIR` that were made for the kernel, as its package's"},
 			&cli.BoolFlag{Name: "keep", Usage: "leave out an image whose file is there"},
 			&cli.BoolFlag{Name: "json", Usage: "one JSON object for each image: its file, which kernel it is, sizes"},
 			decoderFlag("x86asm"),
@@ -42,6 +47,9 @@ func packCommand(t *term) *cli.Command {
 		Action: func(_ context.Context, c *cli.Command) error { return t.differences(pack(t, c)) },
 	}
 }
+
+// packageFlag names a folder of modules.
+const packageFlag = "package"
 
 func pack(t *term, c *cli.Command) error {
 	dir := c.String("output")
@@ -88,7 +96,7 @@ func packOne(t *term, c *cli.Command, path, dir string) error {
 	}
 	return t.packed(c, packedLine{
 		Image: img.Name(), File: file, Release: p.Release, Distribution: p.Distribution, Package: p.Package, BuildID: p.BuildID,
-		Standing: p.Standing, Bytes: len(p.Bytes), Symbols: len(img.Symbols()), Text: textLength(img), Seconds: time.Since(start).Seconds(),
+		Standing: p.Standing, Bytes: len(p.Bytes), Symbols: len(img.Symbols()), Packaged: p.Packaged, Text: textLength(img), Seconds: time.Since(start).Seconds(),
 	})
 }
 
@@ -105,6 +113,7 @@ type packedLine struct {
 	Bytes        int     `json:"bytes,omitempty"`
 	Symbols      int     `json:"symbols,omitempty"`
 	Text         uint64  `json:"text_bytes,omitempty"`
+	Packaged     int     `json:"packaged,omitempty"`
 	Seconds      float64 `json:"seconds,omitempty"`
 }
 
@@ -116,13 +125,21 @@ func (t *term) packed(c *cli.Command, l packedLine) error {
 	case l.Kept:
 		_, err = fmt.Fprintf(t.out, "%s: %s is there\n", l.Image, l.File)
 	default:
-		_, err = fmt.Fprintf(t.out, "%s: %s, %d symbols and %d kB of text in %d kB, %.1f s\n",
-			l.Image, l.File, l.Symbols, l.Text/1000, l.Bytes/1000, l.Seconds)
+		modules := ""
+		if l.Packaged > 0 {
+			modules = fmt.Sprintf(" and %s", report.Counted(l.Packaged, "module"))
+		}
+		_, err = fmt.Fprintf(t.out, "%s: %s, %d symbols%s, %d kB of text in %d kB, %.1f s\n",
+			l.Image, l.File, l.Symbols, modules, l.Text/1000, l.Bytes/1000, l.Seconds)
 	}
 	return err
 }
 
 func textLength(img *kimage.Image) uint64 {
-	r := img.Table().Kernel.Text
-	return uint64(r.End.Sub(r.Start))
+	t := img.Table()
+	n := uint64(t.Kernel.Text.Len())
+	for i := range t.Modules {
+		n += uint64(t.Modules[i].Text.Len())
+	}
+	return n
 }

@@ -17,22 +17,25 @@
 // The header has each section's packed and unpacked length and the CRC-32C of its
 // packed bytes. A section is unpacked when it is needed:
 //
-//	kernel   JSON: the profile, the facts, the verdicts by number, the areas
+//	kernel   JSON: the profile, the facts, the verdicts by number
+//	areas    JSON: where the text of the kernel and of each loaded module lies, tracepoints
 //	names    the symbols' names, a zero after each
 //	addrs    their addresses: the distance from the one before
 //	sizes    0 where the symbol ends at the next one, else the size plus 1
 //	kinds    nm's letters
 //	marks    a byte for each symbol: how its code begins, whether it has an ftrace site
 //	entries  a byte for each symbol in text: the number of the verdict at its entry
-//	types    the kernel's BTF, without what no probe asks for
+//	types.*  the columns of package ctypes: functions with their numbers in BTF, types
 //	text.N   the verdicts of the N-th half megabyte of text
+//	inlined  where DWARF was at hand: functions, and those that have their code
 //
-// A file with entries only has no types and no text.N.
+// The sections from areas to text.N are there again, with "package." before the name,
+// for the modules of the kernel's package that are not loaded. A file with entries only
+// has no text.N, and of the types only the functions' numbers.
 //
-// An area is the kernel, or a module that was loaded when the file was made. The
-// texts of the areas, one after another, are cut into pieces of half a megabyte.
-// A piece is a list of the addresses whose verdict is not number 0 ("not at an
-// instruction boundary"): a byte each, with the distance from the one before in
-// its lower and the verdict's number in its upper half, and more bytes where one
-// does not fit.
+// An area is the kernel or a module. The texts of the areas, by ascending address, are
+// cut into pieces of half a megabyte. A piece is a list of the addresses whose verdict is
+// not number 0 ("not at an instruction boundary"): a byte each, with the distance from the
+// one before in its lower and the verdict's number in its upper half, and more bytes where
+// one does not fit.
 package archive

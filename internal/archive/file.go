@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
-	"slices"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
@@ -21,9 +20,8 @@ const Suffix = ".kpack"
 
 const (
 	magic = "kpblpack"
-	// version is the newest form of a file that this program reads, and the one
-	// that it writes.
-	version  = 1
+	// version is the form of a file that this program reads and writes.
+	version  = 2
 	fixedLen = len(magic) + 12
 )
 
@@ -40,6 +38,9 @@ var ErrFormat = errors.New("not a file that kprobelab pack has made, or a damage
 
 // ErrNewer is a file in a form that came after this program.
 var ErrNewer = errors.New("made by a newer kprobelab")
+
+// ErrOlder is a file in a form that this program reads no more.
+var ErrOlder = errors.New("made by an older kprobelab: pack the kernel again")
 
 // ErrEntries: the file answers for the entries of functions only, and more was asked.
 var ErrEntries = errors.New("packed with --entries: it does not answer for probes inside functions, nor for definitions with arguments")
@@ -65,6 +66,10 @@ type Header struct {
 	// Standing is how sure the profile is (profile.Standing).
 	Standing string   `json:"standing,omitempty"`
 	Modules  []string `json:"modules,omitempty"`
+	// Packaged is how many modules of the package are there beside the loaded ones.
+	Packaged int `json:"packaged,omitempty"`
+	// Inlined: DWARF was at hand, and tells what is inlined.
+	Inlined bool `json:"inlined,omitempty"`
 	// Entries: the file answers for the entries of functions only.
 	Entries bool `json:"entries,omitempty"`
 
@@ -137,12 +142,14 @@ func parse(b []byte) (*file, error) {
 	le := binary.LittleEndian
 	v, length, sum := le.Uint32(b[8:]), le.Uint32(b[12:]), le.Uint32(b[16:])
 	if v > version {
-		return nil, fmt.Errorf("%w: format %d, this one reads up to %d", ErrNewer, v, version)
+		return nil, fmt.Errorf("%w: format %d, this one reads %d", ErrNewer, v, version)
 	}
 	b = b[fixedLen:]
 	switch {
 	case v == 0:
 		return nil, damaged("format 0")
+	case v < version:
+		return nil, fmt.Errorf("%w (format %d, this one reads %d)", ErrOlder, v, version)
 	case length > maxHeader || int(length) > len(b):
 		return nil, damaged("the file ends within its header")
 	case crc32.Checksum(b[:length], castagnoli) != sum:
@@ -169,10 +176,10 @@ func parse(b []byte) (*file, error) {
 	return f, nil
 }
 
-// decoders are shared: each keeps a few hundred kB. They bound what a frame may
-// unpack to.
+// decoders are shared: each keeps a few hundred kB. A frame unpacks to no more than
+// there is room for.
 var decoders = sync.Pool{New: func() any {
-	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxSection), zstd.WithDecoderMaxWindow(8<<20))
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxSection), zstd.WithDecoderMaxWindow(8<<20), zstd.WithDecodeAllCapLimit(true))
 	if err != nil {
 		panic("BUG: zstd: " + err.Error())
 	}
@@ -185,16 +192,9 @@ func (f *file) section(name string) ([]byte, error) {
 	if !ok {
 		return nil, nil
 	}
-	// The frame says its own size too: a header that tells less must not make room for more.
-	var h zstd.Header
-	if err := h.Decode(packed); err != nil || !h.HasFCS || h.FrameContentSize != uint64(f.size[name]) {
-		if f.size[name] > 0 || len(packed) > 64 {
-			return nil, damaged("the part %q is not as long as the header says", name)
-		}
-	}
 	d := decoders.Get().(*zstd.Decoder)
 	defer decoders.Put(d)
-	out, err := d.DecodeAll(packed, slices.Grow([]byte(nil), f.size[name]))
+	out, err := d.DecodeAll(packed, make([]byte, 0, f.size[name]))
 	if err != nil {
 		return nil, damaged("part %q: %v", name, err)
 	}

@@ -33,6 +33,8 @@ func TestBadFilesAreRefused(t *testing.T) {
 	}
 	newer := append([]byte(nil), good...)
 	binary.LittleEndian.PutUint32(newer[8:], 3)
+	older := append([]byte(nil), good...)
+	binary.LittleEndian.PutUint32(older[8:], 1)
 	for name, c := range map[string]struct {
 		file []byte
 		is   error
@@ -40,7 +42,8 @@ func TestBadFilesAreRefused(t *testing.T) {
 	}{
 		"empty":             {nil, archive.ErrFormat, "does not begin as one"},
 		"another_file":      {[]byte("\x7fELF and so on, for a while"), archive.ErrFormat, "does not begin as one"},
-		"newer":             {newer, archive.ErrNewer, "made by a newer kprobelab: format 3, this one reads up to 1"},
+		"newer":             {newer, archive.ErrNewer, "made by a newer kprobelab: format 3, this one reads 2"},
+		"older":             {older, archive.ErrOlder, "made by an older kprobelab: pack the kernel again (format 1, this one reads 2)"},
 		"format_0":          {append(append([]byte(nil), good[:8]...), append([]byte{0, 0, 0, 0}, good[12:]...)...), archive.ErrFormat, "format 0"},
 		"ends_in_header":    {good[:40], archive.ErrFormat, "the file ends within its header"},
 		"ends_in_section":   {good[:len(good)-1], archive.ErrFormat, "the file ends within its part"},
@@ -76,6 +79,13 @@ func TestEntriesOnly(t *testing.T) {
 		sameCells(t, cells(t, report.OfImage(img), line), cells(t, k, line))
 		require.NoError(t, k.Err(), line)
 	}
+	k, err := opened(t, p.Bytes)
+	require.NoError(t, err)
+	id, ok := k.FuncID("vfs_read")
+	require.True(t, ok)
+	want, _ := report.OfImage(img).FuncID("vfs_read")
+	require.Equal(t, want, id)
+	require.NoError(t, k.Err())
 	for _, line := range []string{"gcd+0x5", "p vfs_read $arg*"} {
 		k, err := opened(t, p.Bytes)
 		require.NoError(t, err)

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"slices"
 
+	"kprobelab/internal/archive/ctypes"
 	"kprobelab/internal/report"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/probepoint"
@@ -18,32 +20,40 @@ type kernelPart struct {
 	Profile  json.RawMessage `json:"profile"`
 	Facts    []kimage.Fact   `json:"facts"`
 	Verdicts []verdict       `json:"verdicts"`
-	Areas    []area          `json:"areas"`
 	// Traces: the kernel has ftrace sites.
-	Traces      bool                `json:"traces"`
-	Tracepoints []kimage.Tracepoint `json:"tracepoints"`
-	// Inlined are the functions that have the code of inlined ones; nil where no
-	// DWARF was at hand.
-	Inlined map[string][]string `json:"inlined,omitempty"`
+	Traces bool `json:"traces"`
 }
 
 // Kernel is a file of an archive; it answers what an image would. It is for one
 // goroutine. A damaged part that is met on the way makes answers wrong: Err tells.
 type Kernel struct {
 	*kimage.Names
+	*opened
+	// places are the areas that are loaded.
+	places []place
+	types  *kimage.Types
+}
+
+// place is an area in its group.
+type place struct {
+	*group
+	area int
+}
+
+// opened is what a kernel shares with the same one with a module loaded.
+type opened struct {
 	// Header says which kernel it is.
 	Header  Header
 	name    string
-	file    *file
 	part    kernelPart
 	profile *profile.Config
 	answers []answer
-	texts   texts
-	marks   []byte
-	entries []byte
-	windows map[int][]byte
-	types   *kimage.Types
-	err     error
+	own     *group
+	// packaged are the modules of the package, read when they are asked for.
+	packaged *group
+	inlined  map[string][]string
+	btf      ctypes.Writer
+	err      error
 }
 
 var _ report.Kernel = (*Kernel)(nil)
@@ -62,7 +72,7 @@ func Open(name string) (*Kernel, error) {
 }
 
 func newKernel(name string, f *file) (*Kernel, error) {
-	k := &Kernel{Header: f.Header, name: name, file: f, windows: map[int][]byte{}}
+	k := &Kernel{opened: &opened{Header: f.Header, name: name}}
 	head, err := f.section("kernel")
 	if err != nil {
 		return nil, err
@@ -70,37 +80,26 @@ func newKernel(name string, f *file) (*Kernel, error) {
 	if err := json.Unmarshal(head, &k.part); err != nil {
 		return nil, damaged("part \"kernel\": %v", err)
 	}
-	if len(k.part.Areas) == 0 {
-		return nil, damaged("it has no kernel")
-	}
 	if k.profile, err = readProfile(f.Release, k.part.Profile); err != nil {
 		return nil, err
 	}
 	if k.answers, err = answers(k.part.Verdicts); err != nil {
 		return nil, err
 	}
-	c, err := readColumns(f)
-	if err != nil {
+	if k.own, err = readGroup(f, ""); err != nil {
 		return nil, err
 	}
-	t, err := table(k.part.Areas, &c)
-	if err != nil {
-		return nil, err
+	if len(k.own.Areas) == 0 {
+		return nil, damaged("it has no kernel")
 	}
-	k.Names = kimage.NewNames(t)
-	k.texts = textsOf(k.part.Areas)
-	if k.texts.len() > maxSection {
-		return nil, damaged("its text has %d bytes", k.texts.len())
+	t := kimage.NameTable{Kernel: k.own.area(0)}
+	for i := range k.own.Areas {
+		k.places = append(k.places, place{k.own, i})
+		if i > 0 {
+			t.Modules = append(t.Modules, k.own.area(i))
+		}
 	}
-	if k.marks, err = f.section("marks"); err != nil {
-		return nil, err
-	}
-	if k.entries, err = f.section("entries"); err != nil {
-		return nil, err
-	}
-	if n := len(k.Names.Symbols()); len(k.marks) != n || len(k.entries) != n {
-		return nil, damaged("it has marks for %d symbols, there are %d", len(k.marks), n)
-	}
+	k.Names = kimage.NewNames(&t)
 	return k, nil
 }
 
@@ -125,7 +124,7 @@ func (k *Kernel) Err() error {
 	return &fs.PathError{Op: "read", Path: k.name, Err: k.err}
 }
 
-func (k *Kernel) failed(err error) {
+func (k *opened) failed(err error) {
 	if k.err == nil {
 		k.err = err
 	}
@@ -145,17 +144,14 @@ func (k *Kernel) Profile() *profile.Config { return k.profile }
 // Traces implements report.Kernel.
 func (k *Kernel) Traces() bool { return k.part.Traces }
 
-// symbol is the number of the first symbol at an address.
-func (k *Kernel) symbol(a x86.Addr) (int, bool) {
-	from := 0
-	for i := range k.part.Areas {
-		n := k.part.Areas[i].Symbols
-		if found, ok := at(k.Names.Symbols()[from:from+n], a); ok {
-			return from + found, true
+// symbol is the first symbol at an address: its group and its number there.
+func (k *Kernel) symbol(a x86.Addr) (*group, int, bool) {
+	for _, p := range k.places {
+		if i, ok := p.symbol(p.area, a); ok {
+			return p.group, i, true
 		}
-		from += n
 	}
-	return 0, false
+	return nil, 0, false
 }
 
 // Traceable implements report.Kernel.
@@ -164,18 +160,18 @@ func (k *Kernel) Traceable(a x86.Addr) bool {
 	if !ok {
 		return false
 	}
-	i, ok := k.symbol(s.Addr)
-	return ok && k.marks[i]&markTraceable != 0
+	g, i, ok := k.symbol(s.Addr)
+	return ok && g.marks[i]&markTraceable != 0
 }
 
 // CodeAt gives the first bytes of a symbol: those of an ENDBR, or zeros where
 // there is something else. It knows no others.
 func (k *Kernel) CodeAt(a x86.Addr, b []byte) int {
-	i, ok := k.symbol(a)
+	g, i, ok := k.symbol(a)
 	if !ok {
 		return 0
 	}
-	return copy(b, heads[k.marks[i]&markHead])
+	return copy(b, heads[g.marks[i]&markHead])
 }
 
 // Verdict implements report.Kernel.
@@ -199,42 +195,25 @@ func (k *Kernel) Verdict(p *probepoint.Point) (string, error) {
 
 func (k *Kernel) verdict(p *probepoint.Point) byte {
 	if p.Entry {
-		if i, ok := k.symbol(p.Symbol.Addr); ok && k.InText(p.Addr) {
-			return k.entries[i]
+		if g, i, ok := k.symbol(p.Symbol.Addr); ok && k.InText(p.Addr) {
+			return g.entries[i]
 		}
 	}
-	off, ok := k.texts.offset(p.Addr)
-	if !ok {
+	if !k.InText(p.Addr) {
 		return notText
 	}
-	w, err := k.window(int(off / window))
-	if err != nil {
-		k.failed(err)
-		return notText
+	for _, g := range []*group{k.own, k.packaged} {
+		if g == nil {
+			continue
+		}
+		if n, ok, err := g.point(p.Addr); err != nil {
+			k.failed(err)
+			return notText
+		} else if ok {
+			return n
+		}
 	}
-	return w[off%window]
-}
-
-// window is a piece of the text's verdicts.
-func (k *Kernel) window(i int) ([]byte, error) {
-	if w, ok := k.windows[i]; ok {
-		return w, nil
-	}
-	if k.Header.Entries {
-		return nil, ErrEntries
-	}
-	b, err := k.file.section(windowName(i))
-	if err != nil {
-		return nil, err
-	}
-	if b == nil {
-		return nil, damaged("the part %q is missing", windowName(i))
-	}
-	w, err := unpackWindow(b, window)
-	if err == nil {
-		k.windows[i] = w
-	}
-	return w, err
+	return notText
 }
 
 // Types implements report.Kernel.
@@ -247,35 +226,124 @@ func (k *Kernel) Types() *kimage.Types {
 		k.failed(ErrEntries)
 		return k.types
 	}
-	raw, err := k.file.section("types")
+	types, err := k.readTypes()
 	if err != nil {
 		k.failed(err)
-	} else if raw != nil {
-		t, err := readTypes(raw)
-		if err != nil {
-			k.failed(damaged("its types: %v", err))
-			return k.types
-		}
-		k.types = t
+		return k.types
 	}
-	return k.types
+	k.types = types
+	return types
+}
+
+func (k *Kernel) readTypes() (*kimage.Types, error) {
+	types := &kimage.Types{}
+	for _, p := range k.places {
+		t, err := k.table(p)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case t == nil:
+		case p.group == k.own && p.area == 0:
+			types, err = kimage.NewTypes(k.btf.Kernel(t), nil)
+		default:
+			types, err = types.With(k.btf.Module(t))
+		}
+		if err != nil {
+			return nil, damaged("its types: %v", err)
+		}
+	}
+	return types, nil
+}
+
+// table are the types of a loaded area, nil where it has none.
+func (k *Kernel) table(p place) (*ctypes.Table, error) {
+	err := k.own.readTables(nil)
+	if err == nil && k.own.tables != nil && p.group != k.own {
+		err = p.readTables(k.own.tables[0])
+	}
+	if err != nil || p.tables == nil {
+		return nil, err
+	}
+	return p.tables[p.area], nil
+}
+
+// FuncID implements report.Kernel.
+func (k *Kernel) FuncID(name string) (int, bool) {
+	for _, p := range k.places {
+		t, err := k.table(p)
+		if err != nil {
+			k.failed(err)
+			return 0, false
+		}
+		if t == nil {
+			continue
+		}
+		if id, ok := t.FuncID(name); ok {
+			return id, true
+		}
+	}
+	return 0, false
 }
 
 // Tracepoints implements report.Kernel.
-func (k *Kernel) Tracepoints() []kimage.Tracepoint { return k.part.Tracepoints }
-
-// FuncID implements report.Kernel.
-func (k *Kernel) FuncID(name string) (int, bool) { return k.Types().FuncID(name) }
+func (k *Kernel) Tracepoints() (list []kimage.Tracepoint) {
+	list = slices.Clip(k.own.Tracepoints)
+	for _, p := range k.places {
+		for _, t := range p.groupPart.Tracepoints {
+			if p.group != k.own && t.Module == p.Areas[p.area].Name {
+				list = append(list, t)
+			}
+		}
+	}
+	kimage.SortTracepoints(list)
+	return list
+}
 
 // Inlined implements report.Kernel.
 func (k *Kernel) Inlined(name string) ([]string, bool) {
-	return k.part.Inlined[name], k.part.Inlined != nil
+	if k.inlined == nil && k.Header.Inlined {
+		b, err := k.own.section("inlined")
+		if err != nil {
+			k.failed(err)
+		}
+		k.inlined = readInlined(b)
+	}
+	return k.inlined[name], k.Header.Inlined
+}
+
+// packageGroup is the modules of the package, nil where there are none.
+func (k *Kernel) packageGroup() *group {
+	if k.packaged == nil && k.Header.Packaged > 0 {
+		g, err := readGroup(k.own.file, packagePrefix)
+		if err != nil {
+			k.failed(err)
+			return nil
+		}
+		k.packaged = g
+	}
+	return k.packaged
 }
 
 // Package implements report.Kernel.
-func (k *Kernel) Package(string) []string { return nil }
+func (k *Kernel) Package(name string) (modules []string) {
+	g := k.packageGroup()
+	if g == nil {
+		return nil
+	}
+	for _, i := range g.having(name) {
+		modules = append(modules, g.Areas[i].Name)
+	}
+	return modules
+}
 
 // With implements report.Kernel.
 func (k *Kernel) With(module string) (report.Kernel, error) {
+	if g := k.packageGroup(); g != nil {
+		if i, ok := g.named(module); ok {
+			a := g.area(i)
+			return &Kernel{Names: k.Names.With(&a), opened: k.opened, places: append(slices.Clip(k.places), place{g, i})}, nil
+		}
+	}
 	return nil, fmt.Errorf("%s has no module %s", k.name, module)
 }

@@ -2,7 +2,6 @@ package archive
 
 import (
 	"encoding/binary"
-	"sort"
 	"strings"
 
 	"kprobelab/kimage"
@@ -16,6 +15,8 @@ type area struct {
 	Init    span   `json:"init"`
 	Regions []span `json:"regions"`
 	Symbols int    `json:"symbols"`
+	// Types: there is a table of its types.
+	Types bool `json:"types,omitempty"`
 }
 
 // span is a range of addresses, [start, end).
@@ -47,11 +48,29 @@ type columns struct {
 	text string
 }
 
+// columnNames are the sections of columns.
+var columnNames = [...]string{"names", "addrs", "sizes", "kinds"}
+
+func (c *columns) sections() map[string]*[]byte {
+	return map[string]*[]byte{"names": &c.names, "addrs": &c.addrs, "sizes": &c.sizes, "kinds": &c.kinds}
+}
+
+// Before a function there can be a symbol for its padding, with this before the name. As
+// a name it is written by one byte.
+const (
+	paddingPrefix = "__pfx_"
+	paddingName   = "\x01"
+)
+
 func (c *columns) add(syms []kimage.Symbol) {
 	var last uint64
 	for i := range syms {
 		s := &syms[i]
-		c.names = append(append(c.names, s.Name...), 0)
+		name := s.Name
+		if i+1 < len(syms) && name == paddingPrefix+syms[i+1].Name {
+			name = paddingName
+		}
+		c.names = append(append(c.names, name...), 0)
 		c.addrs = binary.AppendUvarint(c.addrs, uint64(s.Addr)-last)
 		last = uint64(s.Addr)
 		size := s.Size + 1
@@ -71,17 +90,6 @@ func distance(syms []kimage.Symbol, i int) (uint64, bool) {
 		}
 	}
 	return 0, false
-}
-
-// readColumns takes the sections of the names.
-func readColumns(f *file) (c columns, err error) {
-	for name, to := range map[string]*[]byte{"names": &c.names, "addrs": &c.addrs, "sizes": &c.sizes, "kinds": &c.kinds} {
-		if *to, err = f.section(name); err != nil {
-			return c, err
-		}
-	}
-	c.text = string(c.names)
-	return c, nil
 }
 
 // take reads the next n symbols.
@@ -105,6 +113,15 @@ func (c *columns) take(module string, n int) ([]kimage.Symbol, error) {
 		c.text, c.addrs, c.sizes = rest, c.addrs[n1:], c.sizes[n2:]
 	}
 	c.kinds = c.kinds[n:]
+	for i := len(syms) - 1; i >= 0; i-- {
+		if syms[i].Name != paddingName {
+			continue
+		}
+		if i+1 == len(syms) {
+			return nil, damaged("symbol %d has no name", i)
+		}
+		syms[i].Name = paddingPrefix + syms[i+1].Name
+	}
 	setSizes(syms, sizes)
 	return syms, nil
 }
@@ -122,33 +139,4 @@ func setSizes(syms []kimage.Symbol, sizes []uint64) {
 			syms[i].Size = uint64(above - syms[i].Addr)
 		}
 	}
-}
-
-// table puts areas and symbols together.
-func table(areas []area, c *columns) (*kimage.NameTable, error) {
-	var t kimage.NameTable
-	for i := range areas {
-		a := &areas[i]
-		syms, err := c.take(a.Name, a.Symbols)
-		if err != nil {
-			return nil, err
-		}
-		n := kimage.NameArea{Name: a.Name, Text: a.Text.rng(), Init: a.Init.rng(), Symbols: syms}
-		for _, r := range a.Regions {
-			n.Regions = append(n.Regions, r.rng())
-		}
-		if i == 0 {
-			t.Kernel = n
-		} else {
-			t.Modules = append(t.Modules, n)
-		}
-	}
-	return &t, nil
-}
-
-// at is the number, in a list by ascending address, of the first symbol at an
-// address.
-func at(syms []kimage.Symbol, a x86.Addr) (int, bool) {
-	i := sort.Search(len(syms), func(i int) bool { return syms[i].Addr >= a })
-	return i, i < len(syms) && syms[i].Addr == a
 }

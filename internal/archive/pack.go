@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"kprobelab/internal/archive/ctypes"
 	"kprobelab/internal/report"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/probepoint"
@@ -28,7 +29,7 @@ type Packed struct {
 // Options says what goes into a file. The zero value: everything.
 type Options struct {
 	// Entries leaves out what only probes inside functions, and definitions with
-	// arguments, ask for: the file has a fifth of the size.
+	// arguments, ask for: the file has a quarter of the size.
 	Entries bool
 	// Progress, when not nil, is told how far it is, in bytes of code.
 	Progress func(done, total int64)
@@ -50,16 +51,11 @@ func Pack(img *kimage.Image, o *Options) (*Packed, error) {
 	c.header = headerOf(img)
 	c.header.Entries = o.Entries
 
-	t := img.Table()
 	p := packer{img: img, kernel: report.OfImage(img), verdicts: newVerdicts()}
-	p.part = kernelPart{Banner: img.Banner(), Facts: img.Facts(), Traces: p.kernel.Traces(), Tracepoints: img.Tracepoints(), Inlined: p.kernel.AllInlined()}
-	if p.part.Profile, err = json.Marshal(img.Profile()); err != nil {
+	p.divide()
+	part := kernelPart{Banner: img.Banner(), Facts: img.Facts(), Traces: p.kernel.Traces()}
+	if part.Profile, err = json.Marshal(img.Profile()); err != nil {
 		return nil, err
-	}
-	var cols columns
-	for _, a := range append([]kimage.NameArea{t.Kernel}, t.Modules...) {
-		p.part.Areas = append(p.part.Areas, areaOf(&a))
-		cols.add(a.Symbols)
 	}
 	if !o.Entries {
 		if err := p.text(o.Progress); err != nil {
@@ -71,23 +67,21 @@ func Pack(img *kimage.Image, o *Options) (*Packed, error) {
 	if p.verdicts.tooMany {
 		return nil, errors.New("the kernel has more than 256 different answers")
 	}
-	p.part.Verdicts = p.verdicts.list
-	head, err := json.Marshal(&p.part)
+	p.types(o.Entries)
+	part.Verdicts = p.verdicts.list
+	head, err := json.Marshal(&part)
 	if err != nil {
 		return nil, err
 	}
 	c.add("kernel", head)
-	c.add("names", cols.names)
-	c.add("addrs", cols.addrs)
-	c.add("sizes", cols.sizes)
-	c.add("kinds", cols.kinds)
-	c.add("marks", p.marks)
-	c.add("entries", p.entries)
-	if raw, modules := img.BTF(); len(raw) > 0 && !o.Entries {
-		c.add("types", packTypes(raw, modules))
+	for _, g := range p.groups {
+		if err := g.write(c); err != nil {
+			return nil, err
+		}
 	}
-	for i := 0; i*window < len(p.bytes); i++ {
-		c.add(windowName(i), packWindow(p.bytes[i*window:min(len(p.bytes), (i+1)*window)]))
+	if callers := p.kernel.AllInlined(); callers != nil {
+		c.header.Inlined = true
+		c.add("inlined", packInlined(callers))
 	}
 	b, err := c.bytes()
 	return &Packed{c.header, b}, err
@@ -96,8 +90,10 @@ func Pack(img *kimage.Image, o *Options) (*Packed, error) {
 func headerOf(img *kimage.Image) Header {
 	h := Header{
 		Release: img.Fact("release").Value, CPU: img.Fact("CPU").Value, Profile: img.Profile().Name,
-		Standing: img.Standing(), Modules: img.Modules(), BuildID: img.BuildID(),
+		Standing: img.Standing(), BuildID: img.BuildID(), Packaged: len(img.Packaged()),
 	}
+	h.Modules = img.Modules()
+	h.Modules = h.Modules[:len(h.Modules)-h.Packaged] // the package's come last
 	h.Distribution, h.Package = distribution(img.Banner(), h.Release)
 	if h.BuildID == "" {
 		sum := sha256.New()
@@ -116,37 +112,103 @@ type packer struct {
 	img      *kimage.Image
 	kernel   *report.ImageKernel
 	verdicts *verdicts
-	part     kernelPart
-	// bytes has the number of a verdict for each address of the text.
-	bytes          []byte
-	marks, entries []byte
+	// groups are the kernel with its loaded modules, and the package's modules
+	// where there are any.
+	groups []*packing
+	// areas are the groups' areas.
+	areas [][]kimage.NameArea
+}
+
+// divide makes the groups.
+func (p *packer) divide() {
+	t := p.img.Table()
+	all := append([]kimage.NameArea{t.Kernel}, t.Modules...)
+	own := len(all) - len(p.img.Packaged())
+	p.areas = [][]kimage.NameArea{all[:own]}
+	p.groups = []*packing{newPacking("", all[:own])}
+	if own < len(all) {
+		p.areas = append(p.areas, all[own:])
+		p.groups = append(p.groups, newPacking(packagePrefix, all[own:]))
+	}
+	packaged := map[string]bool{}
+	for _, name := range p.img.Packaged() {
+		packaged[name] = true
+	}
+	for _, tp := range p.img.Tracepoints() {
+		g := p.groups[0]
+		if packaged[tp.Module] {
+			g = p.groups[1]
+		}
+		g.Tracepoints = append(g.Tracepoints, tp)
+	}
 }
 
 // text fills in the verdicts of every address.
 func (p *packer) text(progress func(done, total int64)) error {
-	t := textsOf(p.part.Areas)
-	if t.len() > maxSection {
-		return errors.New("the kernel's text is too long")
+	for _, g := range p.groups {
+		if g.texts.len() > maxText {
+			return errors.New("the kernel's text is too long")
+		}
+		g.verdicts = make([]byte, g.texts.len())
 	}
-	p.bytes = make([]byte, t.len())
 	return report.EachVerdict(p.img, progress, func(a x86.Addr, runs string, err error) {
-		if off, ok := t.offset(a); ok {
-			p.bytes[off] = p.verdicts.of(runs, err)
+		for _, g := range p.groups {
+			if off, ok := g.texts.offset(a); ok {
+				g.verdicts[off] = p.verdicts.of(runs, err)
+				return
+			}
 		}
 	})
 }
 
 // symbols fills in what belongs to symbols.
 func (p *packer) symbols() {
-	for _, s := range p.img.Symbols() {
-		mark, entry := headOf(p.img, s.Addr), byte(0)
-		if p.kernel.Traceable(s.Addr) {
-			mark |= markTraceable
+	for i, g := range p.groups {
+		for _, a := range p.areas[i] {
+			for _, s := range a.Symbols {
+				mark, entry := headOf(p.img, s.Addr), byte(0)
+				if p.kernel.Traceable(s.Addr) {
+					mark |= markTraceable
+				}
+				if p.img.InText(s.Addr) {
+					entry = p.entry(s.Addr)
+				}
+				g.marks, g.entries = append(g.marks, mark), append(g.entries, entry)
+			}
 		}
-		if p.img.InText(s.Addr) {
-			entry = p.entry(s.Addr)
+	}
+}
+
+// types fills in the types; with entries only, the functions and their numbers. BTF
+// that cannot be read is as good as none.
+func (p *packer) types(entries bool) {
+	raw, _ := p.img.BTF()
+	if len(raw) == 0 {
+		return
+	}
+	m, err := ctypes.NewMaker(raw)
+	if err != nil {
+		return
+	}
+	kernel := m.Kernel()
+	for i, g := range p.groups {
+		for j := range p.areas[i] {
+			t := kernel
+			if i+j > 0 {
+				btf := p.img.ModuleBTF(g.Areas[j].Name)
+				if len(btf) == 0 {
+					continue
+				}
+				if t, err = m.Module(btf); err != nil {
+					continue
+				}
+			}
+			if entries {
+				t = t.OnlyFunctions()
+			}
+			g.Types, g.Areas[j].Types = true, true
+			t.Write(&g.types, uniqueNames(p.areas[i][j].Symbols))
 		}
-		p.marks, p.entries = append(p.marks, mark), append(p.entries, entry)
 	}
 }
 
@@ -162,17 +224,23 @@ func (p *packer) entry(a x86.Addr) byte {
 // sort gives the verdicts that most addresses have the smallest numbers.
 func (p *packer) sort() {
 	var uses [256]int
-	for _, list := range [][]byte{p.bytes, p.entries} {
+	each := func(f func(list []byte)) {
+		for _, g := range p.groups {
+			f(g.verdicts)
+			f(g.entries)
+		}
+	}
+	each(func(list []byte) {
 		for _, v := range list {
 			uses[v]++
 		}
-	}
+	})
 	to := p.verdicts.byUse(&uses)
-	for _, list := range [][]byte{p.bytes, p.entries} {
+	each(func(list []byte) {
 		for i, v := range list {
 			list[i] = to[v]
 		}
-	}
+	})
 }
 
 // FileName is the name of a kernel's file: two builds of one release have two names,
@@ -252,5 +320,5 @@ func Kept(img *kimage.Image, o *Options, dir string) (string, bool) {
 	h := headerOf(img)
 	name := filepath.Join(dir, h.FileName())
 	f, err := readFile(name)
-	return name, err == nil && f.Entries == o.Entries
+	return name, err == nil && f.Entries == o.Entries && f.Packaged == h.Packaged
 }

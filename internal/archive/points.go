@@ -1,8 +1,11 @@
 package archive
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
+	"slices"
+	"sort"
 
 	"kprobelab/x86"
 )
@@ -10,34 +13,46 @@ import (
 // window is the length of a piece of text in bytes.
 const window = 512 << 10
 
-// texts are the texts of the areas, one after another.
-type texts []span
+// maxText bounds the texts of a group in bytes.
+const maxText = 256 << 20
+
+// texts are the texts of areas, one after another, by ascending address.
+type texts []text
+
+type text struct {
+	span
+	// before is how many bytes of text come before.
+	before uint64
+}
 
 func textsOf(areas []area) (t texts) {
 	for i := range areas {
-		t = append(t, areas[i].Text)
+		if areas[i].Text.len() > 0 {
+			t = append(t, text{span: areas[i].Text})
+		}
+	}
+	slices.SortStableFunc(t, func(a, b text) int { return cmp.Compare(a.span[0], b.span[0]) })
+	for i := 1; i < len(t); i++ {
+		t[i].before = t[i-1].before + t[i-1].len()
 	}
 	return t
 }
 
 // len is the length of all in bytes.
-func (t texts) len() (n uint64) {
-	for _, s := range t {
-		n += s.len()
+func (t texts) len() uint64 {
+	if len(t) == 0 {
+		return 0
 	}
-	return n
+	return t[len(t)-1].before + t[len(t)-1].len()
 }
 
 // offset is an address's place.
 func (t texts) offset(a x86.Addr) (uint64, bool) {
-	var before uint64
-	for _, s := range t {
-		if s.rng().Contains(a) {
-			return before + uint64(a) - s[0], true
-		}
-		before += s.len()
+	i := sort.Search(len(t), func(i int) bool { return t[i].span[0] > uint64(a) }) - 1
+	if i < 0 || !t[i].rng().Contains(a) {
+		return 0, false
 	}
-	return 0, false
+	return t[i].before + uint64(a) - t[i].span[0], true
 }
 
 func windowName(i int) string { return fmt.Sprintf("text.%d", i) }

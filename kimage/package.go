@@ -1,0 +1,135 @@
+package kimage
+
+import (
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// packaged is what came of the modules of a package.
+type packaged struct {
+	// names are the loaded ones' by the order of loading, failed those of the
+	// others, with why they could not be loaded.
+	names  []string
+	failed map[string]error
+}
+
+// maxPackage bounds the modules of a package, unpacked, in bytes: Debian's largest
+// have half a gigabyte.
+const maxPackage = 4 << 30
+
+// Packaged are the modules that Options.Package has brought, by the order of
+// loading.
+func (img *Image) Packaged() []string { return img.packaged.names }
+
+var moduleName = regexp.MustCompile(`\.ko(\.(gz|xz|zst))?$`)
+
+// packageFile is a module of a package on its way.
+type packageFile struct {
+	f       *elfFile
+	name    string
+	depends []string
+}
+
+// loadPackage loads the modules of the package. One that cannot be loaded is left
+// out, and a fact says so: others do not need it.
+func (img *Image) loadPackage() error {
+	if img.opts.Package == "" {
+		return nil
+	}
+	files, err := img.packageFiles(img.opts.Package)
+	if err != nil {
+		return err
+	}
+	byName := map[string]*packageFile{}
+	for _, p := range files {
+		if _, twice := byName[p.name]; !twice {
+			byName[p.name] = p
+		}
+	}
+	for i, p := range files {
+		img.loadPackaged(byName, p.name)
+		if img.opts.Progress != nil {
+			img.opts.Progress("modules", int64(i+1), int64(len(files)))
+		}
+	}
+	value := fmt.Sprintf("%d of the package", len(img.packaged.names))
+	for name, err := range img.packaged.failed {
+		value = fmt.Sprintf("%s, %d are left out (%s: %v)", value, len(img.packaged.failed), name, err)
+		break
+	}
+	img.facts = append(img.facts, Fact{Name: "modules", Value: value, Evidence: img.opts.Package})
+	return nil
+}
+
+// loadPackaged loads a module after those that it depends on.
+func (img *Image) loadPackaged(byName map[string]*packageFile, name string) {
+	p := byName[name]
+	if p == nil {
+		return
+	}
+	delete(byName, name) // each once, whatever it depends on
+	for _, d := range p.depends {
+		img.loadPackaged(byName, d)
+	}
+	err := img.loadModuleELF(p.f)
+	p.f = nil // hundreds of megabytes in all
+	if err != nil {
+		if img.packaged.failed == nil {
+			img.packaged.failed = map[string]error{}
+		}
+		img.packaged.failed[name] = err
+		return
+	}
+	img.packaged.names = append(img.packaged.names, name)
+}
+
+// packageFiles reads the modules below a folder that were made for the kernel and are
+// not loaded, by the order of their paths.
+func (img *Image) packageFiles(dir string) (list []*packageFile, err error) {
+	loaded := map[string]bool{}
+	for _, name := range img.Modules() {
+		loaded[name] = true
+	}
+	total := 0
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() || !moduleName.MatchString(path) {
+			return err
+		}
+		b, err := readFile(path)
+		if err != nil {
+			return err
+		}
+		if b, err = unwrap(path, b, nil); err != nil {
+			return err
+		}
+		f, err := parseModule(path, b)
+		if err != nil {
+			return err
+		}
+		p := newPackageFile(f)
+		magic, _, _ := strings.Cut((&moduleFile{f: f}).modinfo("vermagic"), " ")
+		if loaded[p.name] || magic != img.fact("release") {
+			return nil
+		}
+		if total += len(b); total > maxPackage {
+			return badFormat(dir, -1, "its modules have more than %d bytes", maxPackage)
+		}
+		list = append(list, p)
+		return nil
+	})
+	return list, err
+}
+
+func newPackageFile(f *elfFile) *packageFile {
+	m := &moduleFile{f: f}
+	p := &packageFile{f: f, name: m.nameOf()}
+	for _, d := range strings.Split(m.modinfo("depends"), ",") {
+		if d != "" {
+			p.depends = append(p.depends, strings.ReplaceAll(d, "-", "_"))
+		}
+	}
+	return p
+}
