@@ -103,6 +103,8 @@ static void on_translated(uc_engine *uc, uc_tb *tb, uc_tb *prev, void *user)
 {
 	kpl_cpu *c = user;
 
+	/* What stood there before may have been another block of this size. */
+	count_at(c->m, tb->pc, tb->size)->pc = 0;
 	add_translation(c, tb->size);
 	add_work(c->m, KPL_WORK_BLOCK + KPL_WORK_BYTE * (uint64_t)tb->size);
 	if (crowded(c))

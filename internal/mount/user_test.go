@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -126,11 +127,31 @@ func TestOtherUsersAreRefused(t *testing.T) {
 			"mkdir":    func() error { return os.Mkdir(at("instances/mine"), 0o755) },
 			"rmdir":    func() error { return os.Remove(at("instances/roots")) },
 			"link":     func() error { return os.Symlink("hello", at("link")) },
+			"create":   func() error { return os.WriteFile(at("made"), nil, 0o666) },
+			"rename":   func() error { return os.Rename(at("hello"), at("renamed")) },
+			"fifo":     func() error { return syscall.Mkfifo(at("fifo"), 0o666) },
+			"unlink":   func() error { return syscall.Unlink(at("hello")) },
 		} {
 			require.ErrorIs(t, try(), syscall.EACCES, name)
 		}
+		// Whatever way leads there, the files are the same.
+		for _, way := range strings.Split(os.Getenv("KPROBELAB_TEST_WAYS"), ":") {
+			_, err := os.ReadFile(filepath.Join(way, "secret"))
+			require.ErrorIs(t, err, syscall.EACCES, way)
+			require.ErrorIs(t, os.WriteFile(filepath.Join(way, "sink"), []byte("x"), 0), syscall.EACCES, way)
+		}
+		require.Error(t, syscall.Setxattr(at("secret"), "user.x", []byte("y"), 0))
+		require.Error(t, os.Link(at("hello"), at("hardlink"))) // EPERM where the host protects links
+		require.Error(t, syscall.Setxattr(at("sink"), "system.posix_acl_access", []byte{2, 0, 0, 0}, 0))
+		// What may be read may be mapped at most to be read.
+		hello, err := os.Open(at("hello"))
+		require.NoError(t, err)
+		_, err = syscall.Mmap(int(hello.Fd()), 0, 4096, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+		require.Error(t, err)
+		require.NoError(t, hello.Close())
 		require.ErrorIs(t, os.Chmod(at("secret"), 0o666), syscall.EPERM)
 		require.ErrorIs(t, os.Chown(at("secret"), nobody, nobody), syscall.EPERM)
+		require.ErrorIs(t, os.Chtimes(at("secret"), time.Now(), time.Now().Add(-time.Hour)), syscall.EPERM)
 		return
 	}
 	if !root() {
@@ -147,10 +168,27 @@ func TestOtherUsersAreRefused(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Unmount()) }()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "instances/roots"), 0o755))
-	out, err := asNobody(t, []string{"KPROBELAB_TEST_OTHERS=" + dir}, "-test.v", "-test.run", "^TestOtherUsersAreRefused$")
+	ways := fmt.Sprintf("%s:/proc/self/cwd/%s", dir, strings.Repeat("../", 20)+dir)
+	if bind, err := bound(t, dir); err == nil {
+		ways += ":" + bind
+	}
+	out, err := asNobody(t, []string{"KPROBELAB_TEST_OTHERS=" + dir, "KPROBELAB_TEST_WAYS=" + ways}, "-test.v", "-test.run", "^TestOtherUsersAreRefused$")
 	require.NoError(t, err, out)
 	require.Contains(t, out, "--- PASS", out)
 	b, err := os.ReadFile(filepath.Join(dir, "secret"))
 	require.NoError(t, err)
 	require.Equal(t, "secret\n", string(b))
+}
+
+// bound is the folder at a second place.
+func bound(t *testing.T, dir string) (string, error) {
+	to, err := os.MkdirTemp("", "bound")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(to)) })
+	require.NoError(t, os.Chmod(to, 0o755))
+	if err := syscall.Mount(dir, to, "", syscall.MS_BIND, ""); err != nil {
+		return "", err
+	}
+	t.Cleanup(func() { require.NoError(t, syscall.Unmount(to, syscall.MNT_DETACH)) })
+	return to, nil
 }
