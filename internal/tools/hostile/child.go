@@ -73,7 +73,7 @@ func (c *tryOut) run(stdin io.Reader, args ...string) { c.runProgram(c.program, 
 
 // runProgram is run for any program, and returns what it printed.
 func (c *tryOut) runProgram(program string, stdin io.Reader, args ...string) string {
-	ctx, cancel := context.WithTimeout(context.Background(), c.o.limit)
+	ctx, cancel := context.WithTimeout(context.Background(), c.o.patience())
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = c.dir
@@ -97,8 +97,10 @@ func (c *tryOut) judge(cmd *exec.Cmd, err error, took time.Duration, out, errs *
 	text := errs.b.String()
 	var exit *exec.ExitError
 	switch {
-	case took >= c.o.limit:
-		return fmt.Sprintf("still running after %s", c.o.limit)
+	case took >= c.o.patience():
+		return fmt.Sprintf("still running after %s, %s of processor time", c.o.patience(), busy(cmd))
+	case busy(cmd) >= c.o.limit:
+		return fmt.Sprintf("took %s of processor time", busy(cmd))
 	case err != nil && !errors.As(err, &exit):
 		return err.Error()
 	case cmd.ProcessState.ExitCode() < 0 || cmd.ProcessState.ExitCode() > 5:

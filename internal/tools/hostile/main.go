@@ -41,13 +41,17 @@ type options struct {
 	child  string
 }
 
+// patience is when a case is ended: later than its limit, as a busy host gives it
+// only a part of a processor.
+func (o *options) patience() time.Duration { return 5 * o.limit }
+
 func main() {
 	var o options
 	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().Unix()), "what decides every case")
 	flag.DurationVar(&o.length, "for", 10*time.Minute, "how long to go on")
 	flag.StringVar(&o.only, "only", "", "only cases of this `KIND`")
 	flag.IntVar(&o.one, "case", -1, "only the case of this `NUMBER`, and keep its files")
-	flag.DurationVar(&o.limit, "limit", 2*time.Minute, "the longest that a case may take")
+	flag.DurationVar(&o.limit, "limit", 2*time.Minute, "the most processor time that a case may take; in time, it may take five times as long")
 	flag.Int64Var(&o.memory, "memory", 2<<30, "the most `BYTES` that a case may take")
 	flag.StringVar(&o.child, "child", "", "do what a program does that uses the packages in this `WAY`; inside of this one")
 	flag.Parse()

@@ -44,7 +44,7 @@ func stress(c *tryOut) {
 		c.found("mount", "it says nothing: "+cmd.Stderr.(*keep).b.String())
 		return
 	}
-	dead := time.AfterFunc(c.o.limit, func() { _ = cmd.Process.Kill() })
+	dead := time.AfterFunc(c.o.patience(), func() { _ = cmd.Process.Kill() })
 	c.tally.count("file operations", work(dir, c.rng, stressLength))
 	_ = cmd.Process.Signal(unix.SIGTERM)
 	err = cmd.Wait()
