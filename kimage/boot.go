@@ -255,8 +255,8 @@ func (p *bootPatcher) fewProcessors() bool {
 	return ok && most != nil && le.Uint32(most) <= 8
 }
 
-// preemptModel is the model that the configuration names. An image with
-// PREEMPT_DYNAMIC does not tell its model. Most distributions choose voluntary,
+// preemptModel is the model that the configuration names, or else the one that the
+// image's code begins with. Where neither tells, most distributions choose voluntary,
 // and lazy from 6.16 on; a real-time kernel has no such model, and takes lazy
 // where the image knows that, otherwise full.
 func (p *bootPatcher) preemptModel() string {
@@ -267,7 +267,10 @@ func (p *bootPatcher) preemptModel() string {
 	const lazy = "sk_dynamic_preempt_lazy"
 	_, knowsLazy := p.img.symbolAddr(lazy)
 	b := p.img.findBanner()
+	coded, why := p.img.codedPreemptModel()
 	switch realTime := b.preempt() == "PREEMPT_RT"; {
+	case coded != "":
+		f.Value, f.Evidence = coded, why
 	case realTime && knowsLazy:
 		f.Value, f.Evidence = preemptLazy, "PREEMPT_RT in the "+b.from+", and symbol "+lazy
 	case realTime:

@@ -26,6 +26,7 @@ func TestTextsDecide(t *testing.T) {
 		"Tracing.Misspelled":       anyMessage + "Invalid $-valiable specified\x00",
 		"Tracing.MaxRecord":        anyMessage + "Event too big (too many fields?)\x00",
 		"Tracing.CountArgsLogged":  anyMessage + "Too many arguments are specified\x00",
+		"Tracing.NoTypeLogged":     anyMessage + "No matching dynamic event type\x00",
 		"Tracing.StringTypeLogged": anyMessage + "$comm and immediate-string only accepts string type\x00",
 		"Tracing.Typecasts":        anyMessage + "Typecast requires a field access\x00",
 		"Tracing.BTFArgs":          anyMessage + noBTF + "\x00" + anyReadme + "\t  <argname>[->field[->field|.field...]],\n",

@@ -95,6 +95,9 @@ type Tracing struct {
 	// LongArgE2BIG is the errno of an argument that is too long (6.12);
 	// before, EINVAL.
 	LongArgE2BIG bool
+	// NoTypeLogged: a line of dynamic_events that no kind of event takes is in error_log
+	// (7.3).
+	NoTypeLogged bool
 	// StringTypeLogged: a type that does not fit $comm is in error_log (6.12).
 	StringTypeLogged bool
 	// MaxRecord bounds an event's fixed fields in bytes (6.1.y and later); 0

@@ -2,6 +2,7 @@ package tracing
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -64,11 +65,20 @@ func (t *Tracing) command(line string, dynamic bool) error {
 		return t.deleteCommand(words)
 	}
 	err := t.create(words)
-	if err != nil {
+	var e *definition.Error
+	switch {
+	case err == nil:
+	case !errors.As(err, &e) || e.ID != definition.NotAProbe:
 		t.logError(&t.top.errors, err)
+	case dynamic && t.c.NoTypeLogged && !strings.ContainsRune(otherEvents, rune(line[0])):
+		t.top.errors.add(t, "dynevent: error", "No matching dynamic event type", line, 0)
 	}
 	return err
 }
+
+// otherEvents are the letters with which lines of dynamic_events begin that are no
+// kprobe's: fprobes, tracepoints, event probes, synthetic events.
+const otherEvents = "ftes"
 
 // deletes reports whether the line is a deletion.
 func (t *Tracing) deletes(line string, words []string, dynamic bool) bool {

@@ -373,3 +373,18 @@ func TestSameRunSameTrace(t *testing.T) {
 func fibs() []emu.Invocation {
 	return []emu.Invocation{emu.Invoke("fib", 6), emu.Invoke("leaf", 3), emu.Invoke("fib", 7)}
 }
+
+// Rule: from 7.3 on a line of dynamic_events that no kind of event takes is in error_log,
+// as it was written; kprobe_events says nothing of it.
+func TestLinesThatNoEventTakes(t *testing.T) {
+	for release, logged := range map[string]int{"6.12": 0, "7.3": 2} {
+		g := newGuest(t, release, 1, tracing.Options{})
+		for _, line := range []string{"q:e: leaf", "p:e ", "f:e leaf"} {
+			require.ErrorIs(t, g.Write("dynamic_events", line, true), errno.EINVAL, line)
+			require.ErrorIs(t, g.Write("kprobe_events", line, true), errno.EINVAL, line)
+		}
+		log := g.read("error_log")
+		require.Equal(t, logged, strings.Count(log, "dynevent: error: No matching dynamic event type\n"), release)
+		require.Equal(t, logged, strings.Count(log, "  Command: "), release)
+	}
+}

@@ -16,6 +16,8 @@ type ID int
 const (
 	// NotLogged is a refusal of which error_log says nothing.
 	NotLogged ID = iota
+	// NotAProbe is a line that kprobes leave to other kinds of events.
+	NotAProbe
 	MaxactNoKprobe
 	BadMaxact
 	MaxactTooBig
@@ -195,7 +197,7 @@ type Error struct {
 
 // Error is one line.
 func (e *Error) Error() string {
-	if e.ID == NotLogged {
+	if e.ID == NotLogged || e.ID == NotAProbe {
 		return fmt.Sprintf("%s: %v", e.Command(), e.Errno)
 	}
 	why := e.Cause

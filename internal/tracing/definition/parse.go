@@ -74,7 +74,7 @@ func Words(line string) []string {
 // fit, EINVAL for the rest.
 func Parse(words []string, k Kernel, c *profile.Tracing) (*Definition, error) {
 	if len(words) < 2 || words[0][0] != 'p' && words[0][0] != 'r' {
-		return nil, Refuse(words, 0, 0, NotLogged, errno.EINVAL)
+		return nil, Refuse(words, 0, 0, NotAProbe, errno.EINVAL)
 	}
 	d := &Definition{Return: words[0][0] == 'r', Group: DefaultGroup, Words: words}
 	x := &context{c: c, words: words, k: k}

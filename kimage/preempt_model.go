@@ -1,0 +1,78 @@
+package kimage
+
+import (
+	"fmt"
+	"strings"
+
+	"kprobelab/decoder"
+	"kprobelab/x86"
+)
+
+// preemptModels are the models of preemption by the kernel's numbers (kernel/sched,
+// preempt_dynamic_none and its kin).
+var preemptModels = []string{preemptNone, preemptVoluntary, preemptFull, preemptLazy}
+
+// maxAfter bounds how many instructions are read to find what follows a comparison.
+const maxAfter = 24
+
+// codedPreemptModel is the model that a kernel with PREEMPT_DYNAMIC begins with, by the
+// code of sched_init: where nobody has chosen (the variable is -1), it calls
+// sched_dynamic_update with the built model's number, or writes that into the
+// variable. It is "" where the code does not tell.
+func (img *Image) codedPreemptModel() (model, why string) {
+	for _, name := range []string{"sched_init", "preempt_dynamic_init"} { // the second is mostly inlined
+		for _, s := range img.Lookup(name) {
+			code := img.bytes(s.Addr, int(min(s.Size, maxSearched)))
+			for i := 0; i+7 <= len(code); i++ {
+				if code[i] != 0x83 || code[i+1] != 0x3d || code[i+6] != 0xff { // cmpl $-1,variable(%rip)
+					continue
+				}
+				variable := rel32(s.Addr.Add(int64(i)+7), code[i+2:])
+				if n, ok := img.chosenModel(s.Addr.Add(int64(i)+7), variable); ok {
+					return preemptModels[n], fmt.Sprintf("what %s begins with", name)
+				}
+			}
+		}
+	}
+	return "", ""
+}
+
+// chosenModel is the number that the code from at on, which follows the comparison of the
+// variable with -1, chooses where they are equal.
+func (img *Image) chosenModel(at, variable x86.Addr) (number int, ok bool) {
+	equal := false // the comparison's branch is passed
+	number = -1
+	for range maxAfter {
+		b := img.bytes(at, decoder.MaxInsnSize)
+		i, err := decoder.Decode(b)
+		if err != nil || b == nil {
+			return 0, false
+		}
+		next := at.Add(int64(i.Length))
+		switch {
+		case !equal && b[0] == 0x75: // jne: goes on below
+			equal = true
+		case !equal && b[0] == 0x74:
+			equal, next = true, next.Add(int64(int8(b[1])))
+		case !equal && b[0] == 0x0f && b[1] == 0x84:
+			equal, next = true, rel32(next, b[2:])
+		case !equal && b[0] == 0x0f && b[1] == 0x85:
+			equal = true
+		case !equal:
+		case b[0] == 0xbf: // mov $number,%edi
+			number = int(le.Uint32(b[1:]))
+		case b[0] == 0x31 && b[1] == 0xff: // xor %edi,%edi
+			number = 0
+		case b[0] == 0xc7 && b[1] == 0x05 && rel32(next, b[2:]) == variable: // movl $number,variable(%rip)
+			return model(int(le.Uint32(b[6:])))
+		case b[0] == x86.Call32:
+			if s, found := img.SymbolAt(rel32(next, b[1:])); found && strings.Contains(s.Name, "sched_dynamic_update") {
+				return model(number)
+			}
+		}
+		at = next
+	}
+	return 0, false
+}
+
+func model(number int) (int, bool) { return number, number >= 0 && number < len(preemptModels) }
