@@ -24,6 +24,8 @@ type HazardPoint struct {
 	Hazard hazard.ID     `json:"hazard"`
 	Effect hazard.Effect `json:"effect"`
 	Says   string        `json:"says"`
+	// Lands is the wrong address that control comes to, where the hazard is one.
+	Lands Addr `json:"lands"`
 	// Reproducer shows it on a running kernel; nil where the probe is refused.
 	Reproducer *Reproducer `json:"reproducer"`
 }
@@ -96,7 +98,10 @@ func (s *scanner) hazardPoints(list []HazardPoint, sym kimage.Symbol) []HazardPo
 			found = s.refusedHazards(step.Addr)
 		}
 		for _, f := range found {
-			list = append(list, HazardPoint{Addr: row.Addr, Symbol: row.Symbol, Offset: row.Offset, Hazard: f.ID, Effect: f.Effect, Says: f.Says})
+			list = append(list, HazardPoint{
+				Addr: row.Addr, Symbol: row.Symbol, Offset: row.Offset, Hazard: f.ID, Effect: f.Effect, Says: f.Says,
+				Lands: Addr{Addr: f.Lands, Known: f.Lands != 0},
+			})
 		}
 	}
 	return list

@@ -17,6 +17,8 @@ type Finding struct {
 	Effect Effect `json:"effect"`
 	// Says is the consequence at this point, in words.
 	Says string `json:"says"`
+	// Lands is the wrong address that control comes to, 0 where the hazard is another.
+	Lands x86.Addr `json:"-"`
 }
 
 // At lists the hazards of a probe that would run as place says at an address,
@@ -32,8 +34,9 @@ func At(v kimage.View, at x86.Addr, place *probepoint.Placement, c *profile.Conf
 		if h.at == nil || !h.in(c) {
 			continue
 		}
+		p.lands = 0
 		if effect, says := h.at(&p); effect != "" {
-			list = append(list, Finding{h.ID, effect, says})
+			list = append(list, Finding{h.ID, effect, says, p.lands})
 		}
 	}
 	return list
@@ -45,6 +48,8 @@ type point struct {
 	at    x86.Addr
 	place *probepoint.Placement
 	c     *profile.Config
+	// lands is the finding's.
+	lands x86.Addr
 }
 
 // insn is the copied instruction.
@@ -93,6 +98,7 @@ func callPrefix(p *point) (Effect, string) {
 		return "", ""
 	}
 	effect, runs := p.landing(p.at.Add(x86.Rel32Size))
+	p.lands = p.at.Add(x86.Rel32Size)
 	return effect, fmt.Sprintf("the call has %d bytes and returns to %s, %s", e.Len, p.name(p.at.Add(x86.Rel32Size)), runs)
 }
 
@@ -102,6 +108,7 @@ func callRegister(p *point) (Effect, string) {
 		return "", ""
 	}
 	effect, runs := p.landing(p.at.Add(x86.Rel32Size))
+	p.lands = p.at.Add(x86.Rel32Size)
 	return effect, fmt.Sprintf("the call has %d bytes and returns to %s in place of %s, %s",
 		e.Len, p.name(p.at.Add(x86.Rel32Size)), p.name(p.at.Add(int64(e.Len))), runs)
 }

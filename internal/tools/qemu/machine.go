@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"kprobelab/internal/tools/qemu/frame"
@@ -26,6 +27,14 @@ type Machine struct {
 	// an instruction while another CPU patches it, and the guest dies.
 	CPUs     int
 	Parallel bool
+	// SurvivesOops: an oops ends the task that it happens in; else it ends the machine.
+	SurvivesOops bool
+	// Megabytes is how much memory the guest has, 0 for 1024.
+	Megabytes int
+	// From is a file that Save has written of the same machine: it goes on from there.
+	From string
+	// Debugged opens the socket that Debug connects to.
+	Debugged bool
 	// KASLR lets the kernel choose its addresses at each boot. Memory works
 	// without it only: it needs the text where it is linked.
 	KASLR bool
@@ -97,11 +106,21 @@ func (m *Machine) start(ctx context.Context, dir string) (*Running, error) {
 	if m.Parallel {
 		accel = "tcg,thread=multi"
 	}
+	megabytes := 1024
+	if m.Megabytes > 0 {
+		megabytes = m.Megabytes
+	}
 	args := []string{
-		"-nodefaults", "-display", "none", "-no-reboot", "-accel", accel, "-m", "1024", "-smp", fmt.Sprint(m.CPUs), "-cpu", m.CPU,
+		"-nodefaults", "-display", "none", "-no-reboot", "-accel", accel, "-m", fmt.Sprint(megabytes), "-smp", fmt.Sprint(m.CPUs), "-cpu", m.CPU,
 		"-kernel", m.Kernel, "-initrd", initrd, "-append", m.commandLine(),
 		"-serial", "stdio", "-debugcon", "file:/dev/fd/3",
 		"-qmp", "unix:" + r.socket() + ",server=on,wait=off",
+	}
+	if m.From != "" {
+		args = append(args, "-incoming", "file:"+m.From)
+	}
+	if m.Debugged {
+		args = append(args, "-gdb", "unix:"+r.debugSocket()+",server=on,wait=off")
 	}
 	r.cmd = exec.CommandContext(ctx, m.QEMU, args...)
 	r.cmd.ExtraFiles = []*os.File{write}
@@ -117,7 +136,10 @@ func (m *Machine) start(ctx context.Context, dir string) (*Running, error) {
 
 // commandLine is the kernel's command line; the words after -- are for init.
 func (m *Machine) commandLine() string {
-	line := "console=ttyS0 quiet panic=-1 oops=panic"
+	line := "console=ttyS0 quiet panic=-1"
+	if !m.SurvivesOops {
+		line += " oops=panic"
+	}
 	if !m.KASLR {
 		line += " nokaslr"
 	}
@@ -126,11 +148,33 @@ func (m *Machine) commandLine() string {
 
 func (r *Running) socket() string { return filepath.Join(r.dir, "monitor") }
 
+func (r *Running) debugSocket() string { return filepath.Join(r.dir, "debugger") }
+
+// Console is the end of what the machine wrote to its console.
+func (r *Running) Console() string { return r.console.String() }
+
 func (r *Running) connectAnd(follow func(*Running) error) (err error) {
 	if r.monitor, err = dialMonitor(r.socket()); err != nil {
 		return err
 	}
+	if err := r.loaded(); err != nil {
+		return err
+	}
 	return follow(r)
+}
+
+// loaded waits until a saved machine is there: what it is told before is lost.
+func (r *Running) loaded() error {
+	for {
+		var state struct{ Status string }
+		if err := r.monitor.ask("query-status", nil, &state); err != nil {
+			return err
+		}
+		if state.Status != "inmigrate" {
+			return nil
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
 }
 
 // Frame waits for the next frame that init sends.
@@ -174,6 +218,27 @@ func (r *Running) Memory(text x86.Range) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
+// Save stops the machine and writes its state to a file. Machines with From go on
+// from it, any number of times.
+func (r *Running) Save(file string) error {
+	if err := r.monitor.do("migrate", map[string]any{"uri": "file:" + file}); err != nil {
+		return err
+	}
+	for {
+		var state struct{ Status string }
+		if err := r.monitor.ask("query-migrate", nil, &state); err != nil {
+			return err
+		}
+		switch state.Status {
+		case "completed":
+			return nil
+		case "failed", "cancelled":
+			return fmt.Errorf("QEMU does not save the machine: %s", state.Status)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
 // stop ends QEMU and waits for it.
 func (r *Running) stop() error {
 	defer r.frames.Close()
@@ -188,11 +253,16 @@ func (r *Running) stop() error {
 }
 
 // tail keeps the end of what is written to it.
-type tail struct{ b []byte }
+type tail struct {
+	m sync.Mutex
+	b []byte
+}
 
 const tailSize = 4 << 10
 
 func (t *tail) Write(p []byte) (int, error) {
+	t.m.Lock()
+	defer t.m.Unlock()
 	t.b = append(t.b, p...)
 	if over := len(t.b) - tailSize; over > 0 {
 		t.b = append([]byte(nil), t.b[over:]...)
@@ -200,4 +270,8 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (t *tail) String() string { return strings.TrimSpace(string(t.b)) }
+func (t *tail) String() string {
+	t.m.Lock()
+	defer t.m.Unlock()
+	return strings.TrimSpace(string(t.b))
+}

@@ -17,14 +17,7 @@ type monitor struct {
 // dialMonitor connects to the monitor's socket, which appears soon after QEMU
 // has begun.
 func dialMonitor(path string) (*monitor, error) {
-	var conn net.Conn
-	var err error
-	for range 100 {
-		if conn, err = net.Dial("unix", path); err == nil {
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	conn, err := dial(path)
 	if err != nil {
 		return nil, err
 	}
@@ -35,8 +28,24 @@ func dialMonitor(path string) (*monitor, error) {
 	return m, m.do("qmp_capabilities", nil)
 }
 
+// dial connects to a socket that appears soon.
+func dial(path string) (conn net.Conn, err error) {
+	for range 100 {
+		if conn, err = net.Dial("unix", path); err == nil {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return conn, err
+}
+
 // do runs a command and waits for its end.
 func (m *monitor) do(command string, arguments map[string]any) error {
+	return m.ask(command, arguments, nil)
+}
+
+// ask runs a command and reads what it returns into result, unless that is nil.
+func (m *monitor) ask(command string, arguments map[string]any, result any) error {
 	request := map[string]any{"execute": command}
 	if arguments != nil {
 		request["arguments"] = arguments
@@ -46,7 +55,7 @@ func (m *monitor) do(command string, arguments map[string]any) error {
 	}
 	for m.in.Scan() {
 		var answer struct {
-			Return any `json:"return"`
+			Return json.RawMessage `json:"return"`
 			Error  *struct{ Desc string }
 			Event  string
 		}
@@ -57,8 +66,10 @@ func (m *monitor) do(command string, arguments map[string]any) error {
 		case answer.Event != "":
 		case answer.Error != nil:
 			return fmt.Errorf("QEMU's monitor, %s: %s", command, answer.Error.Desc)
-		default:
+		case result == nil:
 			return nil
+		default:
+			return json.Unmarshal(answer.Return, result)
 		}
 	}
 	return fmt.Errorf("QEMU's monitor is gone: %w", m.in.Err())

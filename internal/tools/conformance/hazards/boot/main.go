@@ -1,0 +1,66 @@
+// Command boot tries the hazards of kernels under QEMU; scripts/conformance-hazards.sh
+// gives it what it needs. It ends with 1 when something did not happen as predicted,
+// and with 77 when a kernel did not run.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"kprobelab/internal/tools/conformance/hazards"
+)
+
+func main() {
+	var o hazards.Options
+	page := ""
+	flag.StringVar(&o.QEMU, "qemu", "qemu-system-x86_64", "the program that starts QEMU")
+	init := flag.String("init", "", "the init program")
+	flag.StringVar(&o.CPU, "cpu", "qemu64", "the CPU model")
+	flag.IntVar(&o.Points, "points", 30, "how many hazard points to try on each kernel, and as many neighbours")
+	flag.Uint64Var(&o.Seed, "seed", 1, "chooses the points")
+	flag.DurationVar(&o.Limit, "limit", 10*time.Minute, "how long a machine may take to come up")
+	flag.StringVar(&o.Dir, "dir", "", "where states of machines are kept while it runs")
+	flag.StringVar(&page, "page", "", "write the results into this page")
+	flag.Parse()
+	program, err := os.ReadFile(*init)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	o.Init = program
+	differ, skipped := false, false
+	for _, kernel := range flag.Args() {
+		o.Kernel = kernel
+		r, err := o.Run(func(line string) { fmt.Println("  " + line) })
+		switch {
+		case errors.Is(err, hazards.ErrNotRun):
+			fmt.Println("  " + err.Error())
+			skipped = true
+			continue
+		case err != nil:
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(2)
+		}
+		release := strings.TrimPrefix(filepath.Base(kernel), "vmlinuz-")
+		text := r.Markdown(release)
+		fmt.Println(text)
+		differ = differ || r.Differ() > 0
+		if page != "" {
+			if err := hazards.WritePage(page, release, text); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(2)
+			}
+		}
+	}
+	switch {
+	case differ:
+		os.Exit(1)
+	case skipped:
+		os.Exit(77)
+	}
+}

@@ -1,0 +1,248 @@
+//go:build linux && amd64
+
+// Command guest is the first process of a kernel whose hazards are tried. It runs
+// workloads, with probes and without, and tells the host what came of them.
+//
+// It must not judge what happens.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"kprobelab/internal/tools/conformance/hazards"
+	"kprobelab/internal/tools/qemu/frame"
+	"kprobelab/internal/tools/qemu/wire"
+)
+
+const tracing = "/sys/kernel/tracing/"
+
+func main() {
+	if len(os.Args) == 3 && os.Args[1] == "workload" {
+		workload(os.Args[2])
+		return
+	}
+	wire.Init(work)
+}
+
+func work() error {
+	if err := mount(); err != nil {
+		return err
+	}
+	for _, name := range names() { // what a first run sets up is there from then on
+		if _, status := run(name); status != "exit status 0" {
+			fmt.Printf("workload %s: %s\n", name, status)
+		}
+	}
+	// A tty, so that lines are read as they come.
+	lines := bufio.NewReader(os.Stdin)
+	wire.Send(hazards.Ready, []byte(strings.Join(names(), "\n")))
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			return err
+		}
+		words := strings.Fields(line)
+		switch {
+		case len(words) == 1 && words[0] == hazards.Discover:
+			err = discover()
+		case len(words) >= 3 && words[0] == hazards.Try:
+			err = try(words[1], strings.Join(words[2:], " "))
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func mount() error {
+	for _, m := range []struct{ dir, kind string }{
+		{"/proc", "proc"}, {"/sys", "sysfs"}, {"/sys/kernel/debug", "debugfs"}, {"/sys/kernel/tracing", "tracefs"}, {"/dev", "devtmpfs"}, {"/tmp", "tmpfs"},
+	} {
+		if err := os.MkdirAll(m.dir, 0o755); err != nil {
+			return err
+		}
+		if err := unix.Mount("none", m.dir, m.kind, 0, ""); err != nil {
+			return fmt.Errorf("mount %s: %w", m.dir, err)
+		}
+	}
+	// An oops is to be on the console in full.
+	if err := os.WriteFile("/proc/sys/kernel/printk", []byte("8"), 0); err != nil {
+		return err
+	}
+	return os.WriteFile(tracing+"tracing_on", []byte("0"), 0)
+}
+
+func names() (list []string) {
+	for name := range workloads {
+		list = append(list, name)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// limit is how long a workload may take.
+const limit = 30 * time.Second
+
+// run runs a workload in a process of its own, and returns what it wrote and how it
+// ended.
+func run(name string) (text, status string) {
+	cmd := exec.Command("/proc/self/exe", "workload", name)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		return "", err.Error()
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case err := <-ended:
+		status = "exit status 0"
+		if err != nil {
+			status = err.Error()
+		}
+	case <-time.After(limit):
+		status = hazards.NotEnded
+	}
+	return out.String(), status
+}
+
+// discover counts, for each workload, how often each definition of the list is hit.
+// Those that are hit without a workload are counted for "idle".
+func discover() error {
+	list, err := os.ReadFile(frame.DefinitionsFile)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(list)) {
+		_ = define(line) // one that is refused is not hit
+	}
+	if err := os.WriteFile(tracing+"events/"+frame.Group+"/enable", []byte("1"), 0); err != nil {
+		return err
+	}
+	time.Sleep(time.Second)
+	var out bytes.Buffer
+	count := func(name string, do func()) error {
+		before, err := hits()
+		if err != nil {
+			return err
+		}
+		do()
+		after, err := hits()
+		for event, n := range after {
+			if n > before[event] {
+				fmt.Fprintf(&out, "%s\t%s\t%d\n", name, event, n-before[event])
+			}
+		}
+		return err
+	}
+	if err := count(hazards.Idle, func() { time.Sleep(3 * time.Second) }); err != nil {
+		return err
+	}
+	for _, name := range names() {
+		if err := count(name, func() { run(name) }); err != nil {
+			return err
+		}
+	}
+	wire.Send(hazards.Hits, out.Bytes())
+	return nil
+}
+
+func define(line string) error {
+	f, err := os.OpenFile(tracing+"kprobe_events", os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = f.WriteString(line)
+	return err
+}
+
+// hits reads how often each event was hit; hits that were missed count too.
+func hits() (map[string]int, error) {
+	text, err := os.ReadFile(tracing + "kprobe_profile")
+	if err != nil {
+		return nil, err
+	}
+	list := map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		words := strings.Fields(line)
+		if len(words) == 3 {
+			n, _ := strconv.Atoi(words[1])
+			missed, _ := strconv.Atoi(words[2])
+			list[words[0]] = n + missed
+		}
+	}
+	return list, nil
+}
+
+// try runs a workload without the probe and with it. The second frame says that the
+// machine goes on.
+func try(name, definition string) error {
+	var r hazards.Tried
+	r.Before, r.StatusBefore = run(name)
+	log, err := unix.Open("/dev/kmsg", unix.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	if _, err := unix.Seek(log, 0, unix.SEEK_END); err != nil {
+		return err
+	}
+	if err := define(definition + "\n"); err != nil {
+		r.Refused = err.Error()
+		return send(hazards.Ran, &r)
+	}
+	enable := tracing + "events/" + frame.Group + "/enable"
+	if err := os.WriteFile(enable, []byte("1"), 0); err != nil {
+		r.Refused = err.Error()
+		return send(hazards.Ran, &r)
+	}
+	r.With, r.Status = run(name)
+	if n, err := hits(); err == nil {
+		for _, k := range n {
+			r.Hits = k
+		}
+	}
+	r.Log = logged(log)
+	if err := send(hazards.Ran, &r); err != nil {
+		return err
+	}
+	if err := os.WriteFile(enable, []byte("0"), 0); err != nil {
+		return err
+	}
+	r.After, r.StatusAfter = run(name)
+	return send(hazards.Alive, &r)
+}
+
+func send(name string, r *hazards.Tried) error {
+	b, err := json.Marshal(r)
+	if err == nil {
+		wire.Send(name, b)
+	}
+	return err
+}
+
+// logged are the kernel's messages since.
+func logged(fd int) string {
+	var out strings.Builder
+	b := make([]byte, 8192)
+	for {
+		n, err := unix.Read(fd, b)
+		if err != nil || n <= 0 {
+			return out.String()
+		}
+		_, text, _ := strings.Cut(string(b[:n]), ";")
+		text, _, _ = strings.Cut(text, "\n")
+		out.WriteString(text + "\n")
+	}
+}

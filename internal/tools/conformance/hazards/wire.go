@@ -1,0 +1,34 @@
+package hazards
+
+// What the guest and the host say to each other.
+const (
+	// Ready is the first frame: the machine can be saved. It has the names of the
+	// workloads.
+	Ready = "ready"
+	// Discover asks for Hits: a line for each workload and event that it hits, with
+	// how often. Idle is the workload that does nothing.
+	Discover = "discover"
+	Hits     = "hits"
+	Idle     = "idle"
+	// Try asks to run a workload with a definition. The answers are Ran and, when the
+	// probe is off again, Alive; both have a Tried.
+	Try   = "try"
+	Ran   = "ran"
+	Alive = "alive"
+	// NotEnded is the status of a workload that does not end.
+	NotEnded = "not ended"
+)
+
+// Tried is what came of running a workload with a probe.
+type Tried struct {
+	// Refused says why there is no probe.
+	Refused string
+	// Before, With and After are what the workload wrote without the probe, with it,
+	// and when it was off again; Status… is how each ended.
+	Before, With, After               string
+	StatusBefore, Status, StatusAfter string
+	// Hits is how often the probe was hit.
+	Hits int
+	// Log has the kernel's messages while the probe was on.
+	Log string
+}

@@ -1,0 +1,70 @@
+package qemu
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/x86"
+)
+
+// stub is the other side of a debugger: it answers each packet from the table, and
+// sends stop after a continue.
+func stub(t *testing.T, conn net.Conn, answers map[string]string, stop bool) {
+	in := bufio.NewReader(conn)
+	say := func(p string) { fmt.Fprintf(conn, "$%s#%02x", p, sum(p)) }
+	for {
+		if _, err := in.ReadString('$'); err != nil {
+			return
+		}
+		p, err := in.ReadString('#')
+		if err != nil {
+			return
+		}
+		fmt.Fprint(conn, "+")
+		p = strings.TrimSuffix(p, "#")
+		if p == "c" {
+			if stop {
+				say("T05thread:01;")
+			}
+			continue
+		}
+		say(answers[p])
+	}
+}
+
+func debugger(t *testing.T, stop bool) *Debugger {
+	t.Helper()
+	ours, theirs := net.Pipe()
+	t.Cleanup(func() { ours.Close(); theirs.Close() })
+	go stub(t, theirs, map[string]string{
+		"Z1,ffffffff81000005,1": "OK", "z1,ffffffff81000005,1": "OK",
+		"g": strings.Repeat("00", 16*8) + "05000081ffffffff" + "0000",
+	}, stop)
+	return &Debugger{conn: ours, in: bufio.NewReader(ours)}
+}
+
+func TestDebuggerStopsAtAnAddress(t *testing.T) {
+	const at x86.Addr = 0xffffffff81000005
+	d := debugger(t, true)
+	require.NoError(t, d.BreakAt(at))
+	require.Error(t, d.BreakAt(at+1))
+	require.NoError(t, d.Go())
+	where, err := d.Stopped(time.Minute)
+	require.NoError(t, err)
+	require.Equal(t, at, where)
+	require.NoError(t, d.Clear(at))
+}
+
+func TestDebuggerDoesNotWaitForEver(t *testing.T) {
+	d := debugger(t, false)
+	require.NoError(t, d.Go())
+	_, err := d.Stopped(time.Millisecond)
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+}

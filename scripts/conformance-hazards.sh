@@ -1,0 +1,37 @@
+#!/bin/sh
+# Boots Debian's kernels under QEMU's software emulation and shows that hazards do what
+# kprobelab says of them (make conformance-hazards): points drawn at random, and a
+# neighbour of each, are probed and driven by system calls, each on a copy of the
+# same booted machine.
+#
+# SUITES, FLAVOURS, RELEASES and KERNEL pick the kernels as for make conformance; 6.1 and
+# 6.12 by default. CPU=qemu64 is the processor, POINTS=30 how many hazards and how many
+# neighbours of each kernel, SEED=1 chooses them; PAGE=docs/hazards.md writes the
+# results there. KPROBELAB_QEMU is another QEMU.
+# Ends with 0 when all happened as predicted, 1 when something did not, and 77 when the
+# kernels or QEMU cannot be had, or a kernel did not run.
+set -eu
+scripts=$(cd "$(dirname "$0")" && pwd)
+root=${scripts%/*}
+. "$scripts/debian.sh"
+. "$scripts/kernels.sh"
+. "$scripts/conformance-tools.sh"
+
+work=$root/.cache/conformance-hazards
+mkdir -p "$work"
+cannot() { say "hazards were NOT tried: $*"; exit 77; }
+
+kernels=$(kernels_chosen 'bookworm trixie') || {
+	[ $? != 2 ] || exit 2
+	cannot "a kernel cannot be had (see above)"
+}
+qemu=$(qemu) || cannot "QEMU cannot be had (see above)"
+(cd "$root" && CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -ldflags '-s -w' -o "$work/init" ./internal/tools/conformance/hazards/guest &&
+	CGO_ENABLED=0 go build -o "$work/boot" ./internal/tools/conformance/hazards/boot)
+
+# A path may have blanks or stars in it: only the ends of lines divide.
+set -f
+IFS='
+'
+exec "$work/boot" -qemu "$qemu" -init "$work/init" -dir "$work" -cpu "${CPU:-qemu64}" ${PAGE:+"-page=$PAGE"} \
+	-points "${POINTS:-30}" -seed "${SEED:-1}" $kernels
