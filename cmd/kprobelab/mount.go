@@ -13,6 +13,10 @@ FUSE: what /sys/kernel/tracing is on a real machine. It stays until DIR is unmou
 until it gets an interrupt (Ctrl-C) or SIGTERM; users of the mount get errors then, and
 nothing waits.
 
+DIR cannot be where the real kernel's files belong (/sys/kernel/tracing, /sys/kernel/debug,
+/tracing, /trace): trace-cmd and perf, as root, would mount these over ours. The checkout's
+scripts/with-tracefs.sh DIR COMMAND runs trace-cmd on our files (docs/tracing.md).
+
 Root mounts by itself. An ordinary user needs fusermount3 (Debian's package fuse3).
 
 Over the guest kernel inside the program, what is done with the files happens in the guest

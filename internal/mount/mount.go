@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -112,11 +113,34 @@ func access() []string {
 
 func root() bool { return os.Geteuid() == 0 }
 
+// ErrPlace is a place where the real kernel's files belong.
+var ErrPlace = errors.New("the real kernel's tracing files belong there")
+
+// realPlaces are where trace-cmd, perf and libtracefs look for the real kernel's
+// tracing files. They ask for the file system's type, which FUSE cannot have. As root
+// they then mount the real one there, over whatever is there, and all that follows
+// reaches the real kernel.
+var realPlaces = []string{"/sys/kernel/tracing", "/sys/kernel/debug", "/tracing", "/trace"}
+
+// isReal: the directory is one of these places, or in one.
+func isReal(dir string) bool {
+	return slices.ContainsFunc(realPlaces, func(place string) bool {
+		return dir == place || strings.HasPrefix(dir, place+"/")
+	})
+}
+
 // target checks that the place can be mounted at.
 func target(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return "", err
+	}
+	through, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		through = dir // it is not there, or dead: Stat says so
+	}
+	if isReal(dir) || isReal(through) {
+		return "", fmt.Errorf("%s: %w, and tools that run as root mount them over others; take another directory", dir, ErrPlace)
 	}
 	i, err := os.Stat(dir)
 	switch {

@@ -68,6 +68,25 @@ func sh(t *testing.T, m *Mount, script string) (string, error) {
 	return string(out), err
 }
 
+// Where trace-cmd and perf mount the real kernel's files over others, nothing is mounted,
+// whether or not the place is there.
+func TestRefusesRealPlaces(t *testing.T) {
+	for dir, real := range map[string]bool{
+		"/sys/kernel/tracing": true, "/sys/kernel/tracing/": true, "/sys/kernel/debug": true, "/sys/kernel/debug/tracing": true,
+		"/sys/kernel/../kernel/tracing/x": true, "/tracing": true, "/trace": true,
+		"/sys/kernel/tracing2": false, "/tracer": false, "/home/tracing": false,
+	} {
+		_, err := New(dir, newFakeTree(), nil)
+		require.Equal(t, real, errors.Is(err, ErrPlace), "%s: %v", dir, err)
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	require.NoError(t, os.Symlink("/sys/kernel/debug", link))
+	if _, err := os.Stat(link); err == nil {
+		_, err = New(link, newFakeTree(), nil)
+		require.ErrorIs(t, err, ErrPlace)
+	}
+}
+
 func TestFilesAsShellsUseThem(t *testing.T) {
 	m, tree := mounted(t, nil)
 	out, err := sh(t, m, "ls; cat hello; ls -d events/g/e; stat -c '%a %F %s' hello sink events")
