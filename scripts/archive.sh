@@ -4,7 +4,8 @@
 # that is packed is not fetched again, so a run can be stopped and started at will.
 #
 # RELEASES='6.1.0-56-cloud-amd64 ...' names some, FLAVOURS='cloud-amd64 amd64' others than
-# the cloud's. KEEP=1 leaves the fetched images in .cache/kernel.
+# the cloud's. KEEP=1 leaves the fetched images in .cache/kernel. MODULES=1 packs the
+# modules of each kernel's package with it.
 # "archive.sh --one RELEASE" is a job alone, as an array job on a cluster calls it;
 # "archive.sh --list" prints the releases.
 # Ends with 0, or 1 when a kernel could not be fetched or packed.
@@ -39,10 +40,20 @@ packed() {
 }
 
 one() {
-	if packed "$1"; then return; fi
-	was=$(RELEASE=$1 "$scripts/kernel.sh" --present 2>/dev/null) || was=
-	image=$(RELEASE=$1 "$scripts/kernel.sh") || return 1
-	"$program" pack --keep -o "$dir" "$image" || return 1
+	release=$1
+	if packed "$release"; then return; fi
+	was=$(RELEASE=$release "$scripts/kernel.sh" --present 2>/dev/null) || was=
+	image=$(RELEASE=$release "$scripts/kernel.sh") || return 1
+	set -- "$image"
+	if [ -n "${MODULES:-}" ]; then
+		modules=$(mktemp -d "$root/.cache/kernel/modules.XXXXXX")
+		trap 'rm -rf "$modules"' EXIT
+		trap 'exit 1' HUP INT TERM
+		# One job fetches at a time, as kernel.sh sees to for images.
+		(lock "$root/.cache/kernel/lock" && kernels_open && kernel_modules "$release" "$modules") >&2 || return 1
+		set -- --package "$modules" "$image"
+	fi
+	"$program" pack --keep -o "$dir" "$@" || return 1
 	# An image that was there before is somebody else's.
 	if [ -z "$was${KEEP:-}" ]; then rm -f "$image"; fi
 }

@@ -46,6 +46,19 @@ kernels_list() {
 		}' | sort -rVu
 }
 
+# kernel_modules RELEASE DIR: puts the kernel's modules below DIR. False when no
+# package has any. To 6.18 they are in the image's package, from 6.19 on in their own.
+kernel_modules() {
+	for package in "linux-modules-$1" "linux-image-$1" "linux-image-$1-unsigned"; do
+		if ! kernel_has "$package" || ! debian_download "$package" "$apt_state/archives"; then continue; fi
+		mkdir -p "$2"
+		dpkg-deb -x "$apt_state/archives/$package.deb" "$2"
+		rm -f "$apt_state/archives/$package.deb"
+		if [ -n "$(find "$2" -name '*.ko*' | head -n 1)" ]; then return; fi
+	done
+	return 1
+}
+
 # kernel_packages RELEASE: the packages that may hold the kernel, the likeliest first.
 kernel_packages() { printf '%s\n' "linux-binary-$1" "linux-image-$1" "linux-image-$1-unsigned"; }
 
