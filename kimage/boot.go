@@ -95,6 +95,7 @@ func (p *bootPatcher) patch(o tableOwner) {
 	if !p.early {
 		p.paravirt(o)
 	}
+	p.retpolines(o)
 	p.returns(o)
 	list, layout := o.alternatives()
 	alt := &alternativePatcher{img: p.img, has: p.feats.has, nops: p.nops, decoder: p.img.profile.Decoder}

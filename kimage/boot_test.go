@@ -289,3 +289,39 @@ func TestReturnForms(t *testing.T) {
 		})
 	}
 }
+
+// Rule: where no retpoline is needed, a branch to a thunk becomes an indirect one, as
+// long as the compiler's.
+func TestRetpolineForms(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"call":           {"e8fb010000", "ffd00f1f00"},         // rax
+		"call_r8":        {"2ee8fa020000", "41ffd00f1f00"},     // with the prefix
+		"jump":           {"e9fb010000", "ffe0cc6690"},         // int3 stops what runs ahead
+		"jump_r8":        {"2ee9fa020000", "41ffe0cc6690"},     //
+		"jcc":            {"0f84fa010000", "7504ffe0cc90"},     // je: jne over the jump
+		"jcc_r8":         {"2e0f84f9020000", "750541ffe0cc90"}, //
+		"another_thunk":  {"e8fb000000", "e8fb000000"},         // no register's
+		"call_not_taken": {"ffd0909090", "ffd0909090"},         // no branch to a thunk
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := make([]byte, 0x400)
+			code := fromHex(t, c.text)
+			copy(text, code)
+			site := make([]byte, 4)
+			le.PutUint32(site, uint32(x86.Addr(testText).Sub(testTable)))
+			img := tableImage(t, text, testSection{name: ".retpoline_sites", data: site})
+			img.index.setImage([]Symbol{
+				{Name: indirectThunk + "rax", Addr: testText + 0x200}, {Name: indirectThunk + "r8", Addr: testText + 0x300},
+			}, func(x86.Addr) x86.Addr { return testText + 0x400 })
+			p := &bootPatcher{img: img, feats: &cpuFeatures{has: map[feature]bool{}}, nops: nops{forms: nopl[:9], atomic5: nopl[5]}}
+			p.retpolines(tableOwner{img: img})
+			require.Equal(t, fromHex(t, c.want), img.bytes(testText, len(code)))
+
+			copy(text, code)
+			p.feats.has[featRetpoline] = true
+			before := append([]byte(nil), img.bytes(testText, len(code))...)
+			p.retpolines(tableOwner{img: img})
+			require.Equal(t, before, img.bytes(testText, len(code)), "retpolines stay")
+		})
+	}
+}

@@ -139,17 +139,24 @@ func (d *cpuDecision) meltdown() {
 // GS, or where SMAP does not hold in speculation.
 func (d *cpuDecision) spectreV1() {
 	smap := d.m.flags["smap"] && !d.m.bugs["cpu_meltdown"]
-	if !d.m.bugs["spectre_v1"] || smap && !d.m.flags["fsgsbase"] {
+	if !d.m.bugs["spectre_v1"] || d.img.fact(optionSpectreV1) == "n" || smap && !d.m.flags["fsgsbase"] {
 		return
 	}
 	d.set(featSwapgs, true)
 	d.set(featSwapgsUser, d.m.bugs["swapgs"] && !d.out.has[featPTI])
 }
 
+// Options without which a kernel does nothing about a bug (6.11 and later). Only a
+// configuration tells.
+const (
+	optionSpectreV1 = "CONFIG_MITIGATION_SPECTRE_V1"
+	optionSpectreV2 = "CONFIG_MITIGATION_SPECTRE_V2"
+)
+
 // spectreV2: retpolines, unless the processor restricts indirect branches
 // itself, and a return stack that is filled at a context switch.
 func (d *cpuDecision) spectreV2() {
-	if !d.m.bugs["spectre_v2"] {
+	if !d.m.bugs["spectre_v2"] || d.img.fact(optionSpectreV2) == "n" {
 		return
 	}
 	f := d.m.flags

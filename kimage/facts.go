@@ -141,8 +141,10 @@ func (e *evidence) others() {
 			e.fact(o.option, "y", "symbol "+o.symbol)
 		}
 	}
-	if v, ok := e.config["CONFIG_NR_CPUS"]; ok {
-		e.fact("CONFIG_NR_CPUS", v, e.configFrom)
+	for _, option := range []string{"CONFIG_NR_CPUS", optionSpectreV1, optionSpectreV2} {
+		if v, ok := e.config[option]; ok {
+			e.fact(option, v, e.configFrom)
+		}
 	}
 	for option, model := range map[string]string{
 		"CONFIG_PREEMPT_NONE": preemptNone, "CONFIG_PREEMPT_VOLUNTARY": preemptVoluntary,
