@@ -29,6 +29,7 @@ func TestTextsDecide(t *testing.T) {
 		"Tracing.NoTypeLogged":     anyMessage + "No matching dynamic event type\x00",
 		"Tracing.StringTypeLogged": anyMessage + "$comm and immediate-string only accepts string type\x00",
 		"Tracing.Typecasts":        anyMessage + "Typecast requires a field access\x00",
+		"Tracing.EventCasts":       anyMessage + "Typecasts are only for eprobe fields\x00",
 		"Tracing.BTFArgs":          anyMessage + noBTF + "\x00" + anyReadme + "\t  <argname>[->field[->field|.field...]],\n",
 		"Tracing.NoBTFArgs":        anyMessage + noBTF + "\x00" + anyReadme,
 		"Tracing.ExitArgs":         anyMessage + "$arg* can be used only on function entry or exit\x00",

@@ -64,6 +64,7 @@ var tracingChanges = []Change{
 	{Field: "Tracing.MigrateDisable", From: Version{5, 14, 0}, Note: "5.10 has it not, 5.15.85 has"},
 	{Field: "Tracing.SanitizeStar", From: Version{6, 7, 0}, Note: "6.1 has it not, 6.12 has"},
 	{Field: "Tracing.VmlinuxHidesModules", From: Version{7, 2, 0}, Note: "6.12 has it not, 7.2.12 has"},
+	{Field: "Tracing.EventCasts", From: Version{7, 1, 0}, Note: "7.0.13 has it not, 7.1.13 has"},
 	{Field: "Tracing.Typecasts", From: Version{7, 3, 0},
 		Note: "typecasts, $current, this_cpu_ptr, this_cpu_read and at most 8 levels: 7.2.12 has them not, 7.3.4 has"},
 }

@@ -103,6 +103,9 @@ type Tracing struct {
 	// MaxRecord bounds an event's fixed fields in bytes (6.1.y and later); 0
 	// means no bound.
 	MaxRecord int
+	// EventCasts: typecasts are there for event probes only, and error_log says so of a
+	// kprobe's (7.1 and later; with Typecasts a kprobe can have them).
+	EventCasts bool
 	// Typecasts: $current, (type[,member])argument->member, this_cpu_ptr() and
 	// this_cpu_read() can be fetched, and a fetch nests 8 levels at most (7.3).
 	Typecasts bool

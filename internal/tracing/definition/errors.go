@@ -86,6 +86,7 @@ const (
 	TypecastBadArrow
 	TypecastNotAligned
 	TypecastReqField
+	TypecastNotEvent
 	TypecastSymOffset
 	numIDs
 )
@@ -161,6 +162,7 @@ var texts = [numIDs]string{
 	TypecastBadArrow:   "Typecast field option does not support -> operator",
 	TypecastNotAligned: "Typecast field option is not byte-aligned",
 	TypecastReqField:   "Typecast requires a field access",
+	TypecastNotEvent:   "Typecasts are only for eprobe fields",
 	TypecastSymOffset:  "@SYM+/-OFFSET with typecast needs parentheses",
 }
 

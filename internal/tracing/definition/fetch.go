@@ -44,6 +44,10 @@ func (p *parser) fetch(text string, offs int) error {
 		err = p.deref(text, offs)
 	case '\\':
 		err = p.immediate(text[1:], offs)
+	case '(':
+		if p.c.EventCasts {
+			return bad(offs, TypecastNotEvent)
+		}
 	default:
 		if p.c.BTFArgs && (isLetter(first(text)) || first(text) == '_') {
 			switch {
