@@ -57,7 +57,7 @@ func (img *Image) findUnnamed() {
 	for _, rule := range u.rules() {
 		var longest x86.Range
 		for _, s := range img.sections {
-			if s.Exec || s.Module != "" {
+			if !searched(s) {
 				continue
 			}
 			for _, l := range rule.layouts {
@@ -79,6 +79,11 @@ func (img *Image) findUnnamed() {
 		Evidence: "kallsyms has functions only (no KALLSYMS_ALL)",
 	})
 }
+
+// maxData bounds a section that is searched, in bytes: a kernel's have some ten million.
+const maxData = 64 << 20
+
+func searched(s *Section) bool { return !s.Exec && s.Module == "" && len(s.Data) <= maxData }
 
 // longestRun is the longest row of entries in a section, the zero Range where none is
 // long enough. Tables are aligned to 4 bytes at least, to 8 where an entry has a
@@ -243,7 +248,7 @@ func (u *unnamed) functions(words []byte) bool {
 // they do not.
 func (u *unnamed) array(first, second string) x86.Addr {
 	for _, s := range u.img.sections {
-		if s.Exec {
+		if !searched(s) {
 			continue
 		}
 		for off := 0; off+16 <= len(s.Data); off += 8 {
