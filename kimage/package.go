@@ -18,7 +18,7 @@ type packaged struct {
 
 // maxPackage bounds the modules of a package, unpacked, in bytes: Debian's largest
 // have half a gigabyte.
-const maxPackage = 4 << 30
+const maxPackage int64 = 4 << 30
 
 // Packaged are the modules that Options.Package has brought, by the order of
 // loading.
@@ -93,7 +93,7 @@ func (img *Image) packageFiles(dir string) (list []*packageFile, err error) {
 	for _, name := range img.Modules() {
 		loaded[name] = true
 	}
-	total := 0
+	total := int64(0)
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() || !moduleName.MatchString(path) {
 			return err
@@ -114,7 +114,7 @@ func (img *Image) packageFiles(dir string) (list []*packageFile, err error) {
 		if loaded[p.name] || magic != img.fact("release") {
 			return nil
 		}
-		if total += len(b); total > maxPackage {
+		if total += int64(len(b)); total > maxPackage {
 			return badFormat(dir, -1, "its modules have more than %d bytes", maxPackage)
 		}
 		list = append(list, p)
