@@ -55,7 +55,7 @@ type Tracing struct {
 	// those of modules do not count (7.2 and later).
 	VmlinuxHidesModules bool
 
-	// RefuseOpenEnd refuses filters that end in an operator (6.1.y and later).
+	// RefuseOpenEnd refuses filters that end in an operator (7.3, and stable releases of 2026).
 	RefuseOpenEnd bool
 
 	// Types is the set of argument types.
