@@ -69,7 +69,7 @@ tools-table: build ## print the table of docs/tools.md: bcc's and bpftrace's pro
 conformance: ## boot Debian's kernels under QEMU's emulation, and compare their answers
 	@scripts/conformance.sh
 
-conformance-all: ## the same with every kernel that Debian's suites offer, one after another; restartable
+conformance-all: ## the same with every kernel that Debian's suites offer, JOBS at once; restartable
 	@scripts/conformance-all.sh
 
 conformance-table: ## put the results of conformance-all into docs/conformance.md

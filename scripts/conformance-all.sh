@@ -1,6 +1,6 @@
 #!/bin/sh
-# Boots every kernel that Debian's suites offer, in three flavours, one after
-# another, and compares as conformance.sh does (make conformance-all). What a kernel
+# Boots every kernel that Debian's suites offer, in three flavours, JOBS of them at
+# once, and compares as conformance.sh does (make conformance-all). What a kernel
 # answered and how it compares is kept in .cache/conformance/kept; a kernel that has
 # a result there is not booted again, so a run can be stopped and started at will.
 #
@@ -9,7 +9,7 @@
 # 7.3' and FLAVOURS='cloud-amd64' some of the kernels, LIMIT=20 the first so many.
 # AGAIN=differing compares those with differences again, by what they answered,
 # AGAIN=all all of them; neither boots any. make conformance-table puts the results
-# into docs/conformance.md.
+# into docs/conformance.md. "conformance-all.sh --one RELEASE" is a job alone.
 # Ends with 0 when every answer is the same, 1 when some are not, and 77 when a
 # kernel or a tool could not be had, or a kernel did not run to its end.
 set -eu
@@ -21,7 +21,6 @@ root=${scripts%/*}
 
 work=$root/.cache/conformance
 kept=$work/kept
-mkdir -p "$kept"
 object=$work/tool.bpf.o
 cannot() { say "conformance was NOT checked: $*"; exit 77; }
 case ${AGAIN:-} in
@@ -46,19 +45,9 @@ in_turn() {
 # differs RESULT: true when it has differences.
 differs() { ! "$work/table" -same "$1"; }
 
-(cd "$root" && CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -ldflags '-s -w' -o "$work/init" ./internal/tools/conformance/guest &&
-	CGO_ENABLED=0 go build -o "$work/boot" ./internal/tools/conformance/boot &&
-	CGO_ENABLED=0 go build -o "$work/table" ./internal/tools/conformance/table)
-kernels_open || cannot "the index of kernels cannot be had (see above)"
-qemu=$(qemu) || cannot "QEMU cannot be had (see above)"
-clang=$(clang) || cannot "clang cannot be had (see above)"
-"$clang" -O2 -g -target bpf -c "$root/internal/tools/conformance/testdata/tool.bpf.c" -o "$object" || die "the BPF source does not compile"
-kernels_list | in_turn | head -n "${LIMIT:-100000}" >"$work/all"
-
-total=$(wc -l <"$work/all")
-n=0 same=0 differing=0 missing=0
-while read -r release; do
-	n=$((n + 1))
+# one RELEASE: asks a kernel on each processor, unless it was.
+one() {
+	release=$1
 	for cpu in ${CPU:-qemu64}; do
 		result=$kept/$release@$cpu.json
 		log=$kept/$release@$cpu.log
@@ -68,29 +57,56 @@ while read -r release; do
 			all) again=-again ;;
 			differing) if differs "$result"; then again=-again; fi ;;
 			esac
-			if [ -z "$again" ]; then
-				if differs "$result"; then differing=$((differing + 1)); else same=$((same + 1)); fi
-				continue
-			fi
+			if [ -z "$again" ]; then continue; fi
 		elif [ -n "${AGAIN:-}" ]; then
 			continue
 		fi
-		if ! kernel=$(RELEASE=$release "$scripts/kernel.sh" 2>"$work/fetching"); then
-			cat "$work/fetching" >&2
-			missing=$((missing + 1))
+		if ! kernel=$(RELEASE=$release "$scripts/kernel.sh" 2>"$log"); then
+			say "$release did not arrive, see ${log#"$root"/}"
 			continue
 		fi
 		code=0
 		"$work/boot" -qemu "$qemu" -init "$work/init" -object "$object" -cpu "$cpu" -keep "$kept" $again \
 			-points "${POINTS:-3000}" -names "${NAMES:-500}" -seed "${SEED:-1}" "$kernel" >"$log" 2>&1 </dev/null || code=$?
 		case $code in
-		0) same=$((same + 1)) said='same' ;;
-		77) missing=$((missing + 1)) said='did not run' ;;
-		*) differing=$((differing + 1)) said="differs, see ${log#"$root"/}" ;;
+		0) said='same' ;;
+		77) said="did not run, see ${log#"$root"/}" ;;
+		*) said="differs, see ${log#"$root"/}" ;;
 		esac
-		say "$n of $total  $release on $cpu: $said"
+		say "$release on $cpu: $said"
+	done
+}
+
+mkdir -p "$kept"
+qemu=$(qemu) || cannot "QEMU cannot be had (see above)"
+if [ "${1:-}" = --one ]; then
+	one "${2:?a release}"
+	exit
+fi
+(cd "$root" && CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -ldflags '-s -w' -o "$work/init" ./internal/tools/conformance/guest &&
+	CGO_ENABLED=0 go build -o "$work/boot" ./internal/tools/conformance/boot &&
+	CGO_ENABLED=0 go build -o "$work/table" ./internal/tools/conformance/table)
+kernels_open || cannot "the index of kernels cannot be had (see above)"
+clang=$(clang) || cannot "clang cannot be had (see above)"
+"$clang" -O2 -g -target bpf -c "$root/internal/tools/conformance/testdata/tool.bpf.c" -o "$object" || die "the BPF source does not compile"
+kernels_list | in_turn | head -n "${LIMIT:-100000}" >"$work/all"
+say "$(wc -l <"$work/all") kernels"
+code=0
+xargs -P "${JOBS:-$(nproc)}" -n 1 "$scripts/conformance-all.sh" --one <"$work/all" || code=$?
+
+same=0 differing=0 missing=0
+while read -r release; do
+	for cpu in ${CPU:-qemu64}; do
+		result=$kept/$release@$cpu.json
+		if [ ! -e "$result" ]; then
+			missing=$((missing + 1))
+		elif differs "$result"; then
+			differing=$((differing + 1))
+		else
+			same=$((same + 1))
+		fi
 	done
 done <"$work/all"
 say "$same are the same, $differing differ, $missing did not arrive or run"
 if [ "$differing" -gt 0 ]; then exit 1; fi
-if [ "$missing" -gt 0 ]; then exit 77; fi
+if [ "$missing" -gt 0 ] || [ "$code" -gt 0 ]; then exit 77; fi

@@ -1,8 +1,10 @@
 package conformance
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -105,8 +107,39 @@ func (b *Booted) follow(r *qemu.Running, text x86.Range, enabled *[]string, say 
 		case frame.Failed:
 			return errors.New("init: " + string(data))
 		case frame.Done:
-			b.Settled, err = r.Memory(text)
+			return b.settle(r, text)
+		}
+	}
+}
+
+// restTime is how long the text has to stay as it is when jumps are missing in it.
+// The optimizer waits before each 256 of them until every task has scheduled.
+const restTime = time.Minute
+
+// settle reads the text with the probes in place. The kernel's list calls a probe
+// optimized as soon as it is queued; its jump comes later.
+func (b *Booted) settle(r *qemu.Running, text x86.Range) error {
+	list, err := parseList(b.Frames[frame.List])
+	if err != nil {
+		return err
+	}
+	var jumps []x86.Addr
+	for at, flags := range list {
+		if strings.Contains(flags, optimized) && text.Contains(at) {
+			jumps = append(jumps, at)
+		}
+	}
+	for changed := time.Now(); ; time.Sleep(2 * time.Second) {
+		now, err := r.Memory(text)
+		if err != nil {
 			return err
+		}
+		if !bytes.Equal(now, b.Settled) {
+			changed, b.Settled = time.Now(), now
+		}
+		queued := slices.ContainsFunc(jumps, func(at x86.Addr) bool { return now[at.Sub(text.Start)] != x86.Jmp32 })
+		if !queued || time.Since(changed) > restTime {
+			return nil
 		}
 	}
 }

@@ -172,7 +172,7 @@ func (b *Booted) runs(img *kimage.Image, list map[x86.Addr]string, at x86.Addr) 
 		return "disabled"
 	case strings.Contains(flags, "[FTRACE]"):
 		return report.RunsFtrace
-	case !strings.Contains(flags, "[OPTIMIZED]"):
+	case !strings.Contains(flags, optimized):
 		return report.RunsInt3
 	}
 	start := img.Lookup("_stext")
@@ -181,6 +181,9 @@ func (b *Booted) runs(img *kimage.Image, list map[x86.Addr]string, at x86.Addr) 
 	}
 	return report.RunsOptimized
 }
+
+// optimized is the flag of kprobes/list on a probe that is optimized, or queued for it.
+const optimized = "[OPTIMIZED]"
 
 // parseList reads kprobes/list: address, k or r, place, flags.
 func parseList(text []byte) (map[x86.Addr]string, error) {
