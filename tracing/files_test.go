@@ -377,9 +377,9 @@ func fibs() []emu.Invocation {
 // Rule: from 7.3 on a line of dynamic_events that no kind of event takes is in error_log,
 // as it was written; kprobe_events says nothing of it.
 func TestLinesThatNoEventTakes(t *testing.T) {
-	for release, logged := range map[string]int{"6.12": 0, "7.3": 2} {
+	for release, logged := range map[string]int{"6.12": 0, "7.3": 3} {
 		g := newGuest(t, release, 1, tracing.Options{})
-		for _, line := range []string{"q:e: leaf", "p:e ", "f:e leaf"} {
+		for _, line := range []string{"q:e: leaf", "p:e ", "f:e leaf", "p :g/e leaf"} {
 			require.ErrorIs(t, g.Write("dynamic_events", line, true), errno.EINVAL, line)
 			require.ErrorIs(t, g.Write("kprobe_events", line, true), errno.EINVAL, line)
 		}

@@ -146,8 +146,12 @@ func (d *Definition) place(x *context, k Kernel) error {
 		d.Addr = x86.Addr(v)
 		return nil
 	}
-	if strings.Contains(text, "/") && strings.Contains(text, ":") {
-		return bad(0, NotLogged) // a uprobe's
+	if colon := strings.LastIndexByte(text, ':'); colon >= 0 && strings.Contains(text, "/") {
+		// A uprobe's: a file and an offset, which a digit begins.
+		if !isDigit(first(text[colon+1:])) {
+			return bad(0, NotAProbe)
+		}
+		return bad(0, NotLogged)
 	}
 	if i := strings.IndexByte(text, '%'); i >= 0 && x.c.ReturnSuffix {
 		if text[i:] != "%return" {
