@@ -110,11 +110,9 @@ func (p *bootPatcher) patch(o tableOwner) {
 }
 
 func (p *bootPatcher) paravirt(o tableOwner) {
-	sites := o.paravirtSites()
-	if pv := newParavirtPatcher(p.img, p.nops, p.early); pv != nil {
-		for _, s := range sites {
-			pv.patch(s)
-		}
+	pv := newParavirtPatcher(p.img, p.nops, p.early)
+	for _, s := range o.paravirtSites() {
+		pv.patch(s)
 	}
 }
 

@@ -2,12 +2,11 @@ package kimage
 
 import "kprobelab/x86"
 
-// paravirtSite is one struct paravirt_patch_site: a call through pv_ops.
+// paravirtSite is one struct paravirt_patch_site: a call through a table of
+// operations, pv_ops; to 4.19, one of several.
 type paravirtSite struct {
 	addr x86.Addr
-	// op is the index of the pointer in pv_ops.
-	op  int
-	len int
+	len  int
 }
 
 // paravirtSites reads the owner's table (to 6.6). An entry is 16 bytes, the
@@ -16,7 +15,7 @@ func (o tableOwner) paravirtSites() []paravirtSite {
 	_, data := o.table(".parainstructions", "__parainstructions", "__parainstructions_end")
 	var list []paravirtSite
 	for off := 0; off+10 <= len(data); off += 16 {
-		s := paravirtSite{addr: abs64(data[off:]), op: int(data[off+8]), len: int(data[off+9])}
+		s := paravirtSite{addr: abs64(data[off:]), len: int(data[off+9])}
 		if !o.img.inExec(s.addr) || o.img.bytes(s.addr, s.len) == nil {
 			o.img.ignore(".parainstructions")
 			continue
@@ -46,32 +45,24 @@ var nativeInsns = map[string][]byte{
 	"native_swapgs":            {0x0f, 0x01, 0xf8},
 	"native_usergs_sysret64":   {0x0f, 0x01, 0xf8, 0x48, 0x0f, 0x07},
 	"_paravirt_ident_64":       {0x48, 0x89, 0xf8},
+	"_paravirt_ident_32":       {0x89, 0xf8},
 	"native_vcpu_is_preempted": {0x31, 0xc0},
 
 	"__raw_callee_save___native_queued_spin_unlock": {0xc6, 0x07, 0x00},
 	"__raw_callee_save___native_vcpu_is_preempted":  {0x31, 0xc0},
 }
 
-// paravirtPatcher makes calls through pv_ops direct.
+// paravirtPatcher makes calls of operations direct.
 type paravirtPatcher struct {
 	img  *Image
 	nops nops
-	ops  x86.Addr
 	// insns are instructions by the address of the function they replace.
 	insns map[x86.Addr][]byte
 	nop   x86.Addr
 }
 
-// newParavirtPatcher returns nil for an image without pv_ops.
 func newParavirtPatcher(img *Image, n nops, inline bool) *paravirtPatcher {
-	ops, ok := img.symbolAddr("pv_ops")
-	if !ok && img.bounds.onlyText {
-		ops, ok = img.paravirtOps()
-	}
-	if !ok {
-		return nil
-	}
-	p := &paravirtPatcher{img: img, nops: n, ops: ops, insns: make(map[x86.Addr][]byte)}
+	p := &paravirtPatcher{img: img, nops: n, insns: make(map[x86.Addr][]byte)}
 	p.nop, _ = img.symbolAddr("_paravirt_nop")
 	if inline {
 		for name, insn := range nativeInsns {
@@ -83,35 +74,25 @@ func newParavirtPatcher(img *Image, n nops, inline bool) *paravirtPatcher {
 	return p
 }
 
-// paravirtOps is pv_ops by the calls through it: each names the address of its
-// operation, and the table its index.
-func (img *Image) paravirtOps() (x86.Addr, bool) {
-	votes := map[x86.Addr]int{}
-	var best x86.Addr
-	for _, s := range (tableOwner{img: img}).paravirtSites() {
-		text := img.bytes(s.addr, s.len)
-		var slot x86.Addr
-		switch {
-		case len(text) >= 7 && text[0] == 0xff && text[1]&^0x30 == 0x04 && text[2] == 0x25: // through an absolute address
-			slot = x86.Addr(int32(le.Uint32(text[3:])))
-		case len(text) >= 6 && text[0] == 0xff && text[1]&^0x30 == 0x05: // relative to what follows
-			slot = rel32(s.addr+6, text[2:])
-		default:
-			continue
-		}
-		ops := slot - x86.Addr(8*s.op)
-		if votes[ops]++; votes[ops] > votes[best] {
-			best = ops
-		}
+// slot is where a site's pointer to its operation is: its call or jump names it. (The
+// site's number would be its index, in a table that has had several forms.)
+func (s paravirtSite) slot(text []byte) (x86.Addr, bool) {
+	switch {
+	case len(text) >= 7 && text[0] == 0xff && text[1]&^0x30 == 0x04 && text[2] == 0x25: // through an absolute address
+		return x86.Addr(int32(le.Uint32(text[3:]))), true
+	case len(text) >= 6 && text[0] == 0xff && text[1]&^0x30 == 0x05: // relative to what follows
+		return rel32(s.addr+6, text[2:]), true
 	}
-	return best, best != 0
+	return 0, false
 }
 
 // patch writes one site: nothing, an instruction, or a direct call, and then
 // nops. A missing operation traps.
 func (p *paravirtPatcher) patch(s paravirtSite) {
-	text, slot := p.img.bytes(s.addr, s.len), p.img.bytes(p.ops+x86.Addr(8*s.op), 8)
-	if text == nil || slot == nil {
+	text := p.img.bytes(s.addr, s.len)
+	at, ok := s.slot(text)
+	slot := p.img.bytes(at, 8)
+	if !ok || slot == nil {
 		return
 	}
 	n, target := 0, abs64(slot)

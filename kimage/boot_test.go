@@ -178,15 +178,15 @@ func TestPreemptionModelOfRealTime(t *testing.T) {
 func TestParavirtForms(t *testing.T) {
 	fns := []x86.Addr{0, testText + 0x100, testText + 0x140, testText + 0x180}
 	for name, c := range map[string]struct {
-		text string
-		op   int
-		want string
+		text, want string
 	}{
-		"missing_operation_traps": {"ff1500000000", 0, "0f0b 0f1f4000"},
-		"direct_call":             {"ff1500000000", 1, "e8fb000000 90"},
-		"jump_stays_a_jump":       {"ff2500000000", 1, "e9fb000000 90"},
-		"nothing":                 {"ff1500000000", 2, "660f1f440000"},
-		"inline_instruction":      {"ff1500000000", 3, "fa 0f1f440000"},
+		"missing_operation_traps": {"ff15fa020000", "0f0b 0f1f4000"},
+		"direct_call":             {"ff1502030000", "e8fb000000 90"},
+		"jump_stays_a_jump":       {"ff2502030000", "e9fb000000 90"},
+		"nothing":                 {"ff150a030000", "660f1f440000"},
+		"inline_instruction":      {"ff1512030000", "fa 0f1f440000"},
+		"through_a_register":      {"ffd090909090", "ffd090909090"},
+		"no_such_place":           {"ff15faffff7f", "ff15faffff7f"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := make([]byte, 0x400)
@@ -194,9 +194,9 @@ func TestParavirtForms(t *testing.T) {
 			for i, f := range fns {
 				le.PutUint64(text[0x300+8*i:], uint64(f))
 			}
-			p := &paravirtPatcher{img: tableImage(t, text), nops: nops{forms: nopl[:9]}, ops: testText + 0x300,
+			p := &paravirtPatcher{img: tableImage(t, text), nops: nops{forms: nopl[:9]},
 				nop: fns[2], insns: map[x86.Addr][]byte{fns[3]: {0xfa}}}
-			p.patch(paravirtSite{addr: testText, op: c.op, len: 6})
+			p.patch(paravirtSite{addr: testText, len: 6})
 			require.Equal(t, fromHex(t, c.want), p.img.bytes(testText, 6))
 		})
 	}

@@ -23,6 +23,7 @@ const (
 	featSyscall32   = feature(3*32 + 14)
 	featSysenter32  = feature(3*32 + 15)
 	featRepGood     = feature(3*32 + 16)
+	featMfence      = feature(3*32 + 17)
 	featLfence61    = feature(3*32 + 18)
 	featLfence63    = feature(20*32 + 2)
 	featOSXSAVE     = feature(4*32 + 27)

@@ -1,6 +1,9 @@
 package kimage
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // cpuFeatures is what the kernel of an image finds on a processor and decides
 // for it: CPUID's features by the kernel's numbers, those it defines itself,
@@ -21,7 +24,8 @@ func (img *Image) features(m *cpuModel) *cpuFeatures {
 			d.out.has[f] = true
 		}
 	}
-	for bug := range m.bugs {
+	d.found()
+	for bug := range d.m.bugs {
 		f, known := names.bugs[bug]
 		if known {
 			d.out.has[f] = true
@@ -80,6 +84,15 @@ func (d *cpuDecision) exists(symbol string) bool {
 	return ok
 }
 
+// found takes off the named processors' list of bugs what a kernel finds by a try, and
+// does not have under emulation. From 5.16 on, and in stable releases from 2021 on, CPUID
+// says whether a null selector clears the segment's base.
+func (d *cpuDecision) found() {
+	if !d.m.updated && !d.exists("check_null_seg_clears_base") {
+		delete(d.m.bugs, "null_seg")
+	}
+}
+
 // own are the features that the vendor's setup defines without a name.
 func (d *cpuDecision) own() {
 	amd, zen := d.m.amd(), d.m.amd() && d.m.family >= 23
@@ -100,9 +113,23 @@ func (d *cpuDecision) own() {
 	// 64-bit processors have.
 	if _, layout := (tableOwner{img: d.img}).alternatives(); layout == 14 {
 		d.set(featLfence63, true)
-	} else {
-		d.set(featLfence61, true)
+		return
 	}
+	// To 5.3 a register of AMD's says whether lfence waits; under emulation it says no.
+	byMfence := amd && !d.m.updated && d.img.fences()
+	d.set(featMfence, byMfence)
+	d.set(featLfence61, !byMfence)
+}
+
+// mfence is the instruction mfence.
+var mfence = []byte{0x0f, 0xae, 0xf0}
+
+// fences: the image's alternatives have mfence where lfence does not wait.
+func (img *Image) fences() bool {
+	list, _ := tableOwner{img: img}.alternatives()
+	return slices.ContainsFunc(list, func(a alternative) bool {
+		return a.feature == featMfence && bytes.HasPrefix(img.bytes(a.repl, a.replLen), mfence)
+	})
 }
 
 // zenGenerations are AMD's models by generation (init_amd in 6.9 and later;

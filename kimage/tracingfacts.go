@@ -3,6 +3,7 @@ package kimage
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"kprobelab/profile"
 )
@@ -50,6 +51,9 @@ var tracingRules = []rule{
 	{name: "Tracing.RefusesNotrace", look: message("Could not probe notrace function"), from: Coded,
 		get: func(c *profile.Config) bool { return c.Tracing.RefusesNotrace },
 		set: func(c *profile.Config, on bool) { c.Tracing.RefusesNotrace = on }},
+	{name: "Tracing.BoundaryEINVAL", look: message("is not an instruction boundary.\n"), from: Coded,
+		get: func(c *profile.Config) bool { return c.Tracing.BoundaryEINVAL },
+		set: func(c *profile.Config, on bool) { c.Tracing.BoundaryEINVAL = on }},
 	{name: "Tracing.AutoNames", look: readmeHas("p[:[<group>/][<event>]] <place>"), from: Coded,
 		get: func(c *profile.Config) bool { return c.Tracing.AutoNames },
 		set: func(c *profile.Config, on bool) { c.Tracing.AutoNames = on }},
@@ -86,12 +90,16 @@ func setTypecasts(c *profile.Config, on bool) {
 	}
 }
 
+// parserMessages are in every kernel that has kprobe_events: in its error log, or (to 5.1)
+// in the kernel's.
+var parserMessages = []string{"Invalid probed address or symbol", "Failed to allocate trace_probe"}
+
 // message looks for a message of error_log. An image without a message that all
 // releases with error_log have tells nothing.
 func message(text string) func(*evidence) (bool, string, bool) {
 	return func(e *evidence) (bool, string, bool) {
 		data := e.readOnly()
-		if !bytes.Contains(data, []byte("Invalid probed address or symbol")) {
+		if !slices.ContainsFunc(parserMessages, func(text string) bool { return bytes.Contains(data, []byte(text)) }) {
 			return false, "", false
 		}
 		return found(data, text, ".rodata")

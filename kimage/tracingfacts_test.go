@@ -33,6 +33,7 @@ func TestTextsDecide(t *testing.T) {
 		"Tracing.BTFArgs":          anyMessage + noBTF + "\x00" + anyReadme + "\t  <argname>[->field[->field|.field...]],\n",
 		"Tracing.NoBTFArgs":        anyMessage + noBTF + "\x00" + anyReadme,
 		"Tracing.ExitArgs":         anyMessage + "$arg* can be used only on function entry or exit\x00",
+		"Tracing.BoundaryEINVAL":   "\x016Failed to allocate trace_probe.(%d)\n\x00" + "\x014Probing address(0x%p) is not an instruction boundary.\n\x00",
 		"Tracing.RefusesNotrace":   anyMessage + "\x014Could not probe notrace function %s\n\x00",
 		"Tracing.AutoNames":        anyReadme + "\t   Format: p[:[<group>/][<event>]] <place> [<args>]\n",
 		"Tracing.ReturnSuffix":     anyReadme + "place (kretprobe): [<module>:]<symbol>[+<offset>]%return|<memaddr>\n",

@@ -34,10 +34,6 @@ func TestTablesAreFoundWithoutTheirNames(t *testing.T) {
 			}
 			require.Equal(t, x86.Range{Start: start, End: stop}, img.unnamed[section], section)
 		}
-		if want, ok := img.symbolAddr("pv_ops"); ok && img.tables.sites[SiteParavirt] != nil {
-			ops, _ := img.paravirtOps()
-			require.Equal(t, want, ops)
-		}
 		named := img.featureNames()
 		flags, bugs := (&unnamed{img: img}).flagTables()
 		require.Equal(t, img.symbolRange("x86_cap_flags"), flags)

@@ -1,5 +1,7 @@
 package profile
 
+import "slices"
+
 // recent are the stable releases that took over, by the levels that were looked
 // at, what kprobe_events changed in 2026.
 var recent = []Version{{5, 10, 262}, {6, 1, 192}, {6, 12, 107}}
@@ -46,9 +48,13 @@ var tracingChanges = []Change{
 	{Field: "Tracing.ArgFetch", From: Version{4, 20, 0}, Note: "user memory from 5.3 on, immediates from 5.4 on"},
 	{Field: "Tracing.CommUpper", From: Version{6, 0, 0}, Stable: []Version{{5, 4, 212}, {5, 10, 138}, {5, 15, 63}, {5, 19, 4}},
 		Note: "the levels follow from the date of the change; seen in 5.4.286 and 5.15.85"},
-	{Field: "Tracing.LoneQuote", From: Version{5, 4, 0}, Until: Version{7, 1, 0}, Stable: recent,
-		Note: "6.8.1 has it, 7.2.12 has not; the stable levels are those that were looked at"},
+	{Field: "Tracing.LoneQuote", From: Version{5, 4, 0}, Until: Version{7, 1, 0}, Stable: append(slices.Clone(recent), Version{6, 19, 14}, Version{7, 0, 13}),
+		Note: "6.8.1, 6.17.13 and 6.18.15 have it, 6.19.14, 7.0.13 and 7.1.13 have not; the stable levels are those that were looked at"},
 	{Field: "Tracing.RefusesNotrace", From: Version{4, 19, 0}, Note: "4.18 has it not; nor a kernel with CONFIG_KPROBE_EVENTS_ON_NOTRACE"},
+	{Field: "Tracing.RefusesParts", From: Version{4, 19, 0}, Until: Version{5, 4, 0}, Note: "4.19.78 has it, 5.4.286 has not"},
+	{Field: "Tracing.BoundaryEINVAL", From: v30, Until: Version{5, 2, 0}, Note: "4.19.78 has it, 5.4.286 has not"},
+	{Field: "Tracing.PerfGoodNames", From: Version{4, 17, 0}, Until: Version{5, 2, 0}, Note: "4.19.78 has it, 5.4.286 has not"},
+	{Field: "Tracing.UnknownSymbolZero", From: v30, Until: Version{4, 20, 0}, Note: "4.19.78 has it, 5.4.286 has not"},
 	{Field: "Tracing.BTFArgs", From: Version{6, 5, 0}, Note: "members of structures from 6.6 on"},
 	{Field: "Tracing.ExitArgs", From: Version{6, 9, 0}, Note: "6.8.1 has it not, 6.12.107 has"},
 	{Field: "Tracing.StarRefused", From: Version{7, 3, 0}, Stable: []Version{{6, 12, 115}, {7, 2, 13}}},

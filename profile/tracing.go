@@ -73,6 +73,18 @@ type Tracing struct {
 	// RefusesNotrace: a function without an ftrace site is EINVAL, where the kernel has
 	// such sites (4.19 and later; not with KPROBE_EVENTS_ON_NOTRACE).
 	RefusesNotrace bool
+	// RefusesParts: and so is a part or a clone with a suffix, whatever the function has
+	// that it was made of (4.19 to 5.3).
+	RefusesParts bool
+	// BoundaryEINVAL: a place inside an instruction is EINVAL, with a line in the log
+	// (to 5.1; later ones pass EILSEQ on).
+	BoundaryEINVAL bool
+	// PerfGoodNames: a symbol that perf's kprobe unit is given has to be a C identifier, as
+	// an event's name has (to 5.1).
+	PerfGoodNames bool
+	// UnknownSymbolZero: an argument may name a symbol that is not there, and is 0 then
+	// (to 4.19; later it is ENOENT).
+	UnknownSymbolZero bool
 	// BTFArgs: parameters can be named, and types are taken from BTF (6.12).
 	BTFArgs bool
 	// NoBTFArgs: the kernel knows the grammar of BTFArgs and was built without it

@@ -374,6 +374,25 @@ func fibs() []emu.Invocation {
 	return []emu.Invocation{emu.Invoke("fib", 6), emu.Invoke("leaf", 3), emu.Invoke("fib", 7)}
 }
 
+// Rule: to 5.1 a place inside an instruction is EINVAL, with a line in the kernel's log; to
+// 4.19 an argument's unknown symbol is 0.
+func TestDefinitionsOfOldReleases(t *testing.T) {
+	for release, c := range map[string]struct{ inside, unknown error }{
+		"4.19": {errno.EINVAL, nil}, "5.4": {errno.EILSEQ, errno.ENOENT},
+	} {
+		g := newGuest(t, release, 1, tracing.Options{})
+		require.ErrorIs(t, g.Write("kprobe_events", "p:e leaf+1", true), c.inside, release)
+		require.Equal(t, release == "4.19", strings.Contains(strings.Join(g.log, "\n"), "is not an instruction boundary."), release)
+		require.ErrorIs(t, g.Write("kprobe_events", "p:u leaf a=@nosuch:u64", true), c.unknown, release)
+		if c.unknown != nil {
+			continue
+		}
+		g.write("events/kprobes/u/enable", "1")
+		g.call("leaf", 3)
+		require.Contains(t, g.read("trace"), " a=0\n", release)
+	}
+}
+
 // Rule: from 7.3 on a line of dynamic_events that no kind of event takes is in error_log,
 // as it was written; kprobe_events says nothing of it.
 func TestLinesThatNoEventTakes(t *testing.T) {

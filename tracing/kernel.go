@@ -51,7 +51,7 @@ func (t *Tracing) unprobed(d *definition.Definition) bool {
 	}
 	s, _ := t.k.View().SymbolAt(at)
 	base, _, suffixed := strings.Cut(s.Name, ".")
-	if !suffixed {
+	if !suffixed || t.c.RefusesParts {
 		return true
 	}
 	if found := t.k.View().Lookup(base); len(found) > 0 {

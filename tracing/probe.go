@@ -1,6 +1,7 @@
 package tracing
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -96,6 +97,10 @@ func (t *Tracing) plant(tp *probe) error {
 		tp.kp, err = &kp, t.k.RegisterKprobe(&kp)
 	}
 	tp.planted = err == nil
+	if t.c.BoundaryEINVAL && errors.Is(err, errno.EILSEQ) {
+		t.printk(fmt.Sprintf("Probing address(0x%016x) is not an instruction boundary.", uint64(tp.kp.Addr)))
+		return fmt.Errorf("%s is not an instruction boundary: %w", d.Place(), errno.EINVAL)
+	}
 	return err
 }
 
@@ -114,10 +119,12 @@ func (t *Tracing) resolve(tp *probe) error {
 				return err
 			}
 			found := t.k.View().Lookup(name)
-			if len(found) == 0 {
+			switch {
+			case len(found) > 0:
+				code[j+1].Imm = uint64(found[0].Addr.Add(off))
+			case !t.c.UnknownSymbolZero:
 				return errno.ENOENT
 			}
-			code[j+1].Imm = uint64(found[0].Addr.Add(off))
 		}
 		// The symbol itself is no operation.
 		tp.code[i] = slices.DeleteFunc(code, func(op definition.Op) bool { return op.Code == definition.OpSymbol })

@@ -45,10 +45,10 @@ func (k *checker) planted(d *definition.Definition, direct error) error {
 	if k.notrace(at) {
 		return refusal(errno.EINVAL, rule.Notrace)
 	}
-	if missing := k.missingSymbol(d); missing != "" {
+	if missing := k.missingSymbol(d); missing != "" && !k.Profile().Tracing.UnknownSymbolZero {
 		return &probepoint.Refusal{Errno: errno.ENOENT, Rule: rule.Definition, Why: "an argument names the symbol " + missing + ", which is not there"}
 	}
-	return direct
+	return k.boundary(direct)
 }
 
 func (k *checker) loaded(module string) bool { return slices.Contains(k.Modules(), module) }

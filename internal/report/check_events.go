@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"kprobelab/errno"
+	"kprobelab/internal/tracing/definition"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/kprobes/rule"
@@ -37,10 +38,24 @@ func (k *checker) events(p *Probe, r probepoint.Request, direct error, via Via) 
 			return err
 		}
 	}
+	if via == ViaPerf && c.PerfGoodNames && r.Symbol != "" && !definition.IsName(r.Symbol) {
+		return &probepoint.Refusal{Errno: errno.EINVAL, Rule: rule.Definition, Why: r.Symbol + " is no name of an event, which perf makes of a symbol"}
+	}
 	if k.notrace(k.asked(r)) {
 		return refusal(errno.EINVAL, rule.Notrace)
 	}
-	return direct
+	return k.boundary(direct)
+}
+
+// boundary is what the tracing files make of an answer of register_kprobe.
+func (k *checker) boundary(err error) error {
+	var r *probepoint.Refusal
+	if !k.Profile().Tracing.BoundaryEINVAL || !errors.As(err, &r) || r.Errno != errno.EILSEQ {
+		return err
+	}
+	told := *r
+	told.Errno = errno.EINVAL
+	return &told
 }
 
 func ruleOf(err error) rule.ID {
@@ -88,7 +103,7 @@ func (k *checker) notrace(at x86.Addr) bool {
 		return false
 	}
 	base, _, clone := strings.Cut(s.Name, ".")
-	if !clone {
+	if !clone || k.Profile().Tracing.RefusesParts {
 		return true
 	}
 	if original, ok := k.first(base); ok {

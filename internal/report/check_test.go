@@ -16,6 +16,7 @@ import (
 	"kprobelab/internal/report"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/rule"
+	"kprobelab/profile"
 )
 
 // checked asks the guest kernel about probes in text form.
@@ -208,6 +209,36 @@ func TestAskBy(t *testing.T) {
 		require.Equal(t, report.ViaEvents, c.Probes[2].Via, "a definition has its own way")
 		require.Equal(t, want, c.Probes[0].Cells[0].Reason.String(), via)
 		require.Equal(t, want == "", c.Probes[1].Cells[0].Attaches, via)
+	}
+}
+
+// Rule: to 5.1 the tracing files call a place inside an instruction EINVAL, and perf
+// takes names with a dot for none; to 4.19 an unknown symbol in an argument is 0;
+// to 5.3 a part of a function is refused for itself.
+func TestCheckOfOldReleases(t *testing.T) {
+	type want struct{ v419, v54 int }
+	for line, errnos := range map[string]want{
+		"p gcd+1":              {-22, -84},
+		"p vfs_read a=@nosuch": {0, -2},
+		"kprobe/nosuch.isra.0": {-22, -2},
+		"kprobe/gcd+1":         {-22, -84},
+		"kprobe/gcd":           {0, 0},
+	} {
+		for release, no := range map[string]int{"4.19": errnos.v419, "5.4": errnos.v54} {
+			name, perf := strings.CutPrefix(line, "kprobe/")
+			probes, err := report.ReadProbes(strings.NewReader(name))
+			require.NoError(t, err)
+			if perf {
+				report.AskBy(probes, report.ViaPerf)
+			}
+			p, ok := profile.Named(release)
+			require.True(t, ok)
+			img, err := kimage.FromBytes("guest", kprobelab.GuestELF(), &kimage.Options{Profile: p})
+			require.NoError(t, err)
+			var c report.Check
+			c.Add(report.OfImage(img), probes)
+			require.Equal(t, no, c.Probes[0].Cells[0].Errno, "%s on %s", line, release)
+		}
 	}
 }
 

@@ -270,6 +270,9 @@ func (d *Definition) names(c *profile.Tracing, text string) error {
 	return nil
 }
 
+// IsName reports a C identifier, as an event's name has to be.
+func IsName(s string) bool { return isName(s, false) }
+
 // isName reports a C identifier; a group's name may have hyphens too.
 func isName(s string, hyphen bool) bool {
 	for i := range len(s) {
