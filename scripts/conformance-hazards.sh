@@ -1,15 +1,15 @@
 #!/bin/sh
 # Boots Debian's kernels under QEMU's software emulation and shows that hazards do what
 # kprobelab says of them (make conformance-hazards): points drawn at random, and a
-# neighbour of each, are probed and driven by system calls, each on a copy of the
-# same booted machine.
+# neighbour of each, are probed and driven by system calls, each hazard on a copy of the
+# same booted machine. Some minutes for each kernel.
 #
 # SUITES, FLAVOURS, RELEASES and KERNEL pick the kernels as for make conformance; 6.1 and
 # 6.12 by default. CPU=qemu64 is the processor, POINTS=30 how many hazards and how many
 # neighbours of each kernel, SEED=1 chooses them; PAGE=docs/hazards.md writes the
 # results there. KPROBELAB_QEMU is another QEMU.
-# Ends with 0 when all happened as predicted, 1 when something did not, and 77 when the
-# kernels or QEMU cannot be had, or a kernel did not run.
+# Ends with 0 when all happened as predicted, 1 when something did not or was not shown,
+# and 77 when the kernels or QEMU cannot be had, or a kernel did not run.
 set -eu
 scripts=$(cd "$(dirname "$0")" && pwd)
 root=${scripts%/*}

@@ -58,8 +58,9 @@ func (p *point) back(at x86.Addr, b []byte, bounds map[x86.Addr]bool) (x86.Addr,
 	return 0, false
 }
 
-// boundaries are those of the function's own instructions from the probe on. Without
-// its lock prefix an instruction does the same.
+// boundaries are those of the function's own instructions from the probe on, without the
+// int3 that fill up after a return or a jump. Without its lock prefix an instruction does
+// the same.
 func (p *point) boundaries() map[x86.Addr]bool {
 	var buf [reach]byte
 	b := buf[:p.view.CodeAt(p.at, buf[:])]
@@ -72,8 +73,9 @@ func (p *point) boundaries() map[x86.Addr]bool {
 		if b[off] == lock {
 			list[p.at.Add(int64(off)+1)] = true
 		}
-		off += i.Length
-		list[p.at.Add(int64(off))] = true
+		if off += i.Length; off < len(b) && b[off] != x86.Int3 {
+			list[p.at.Add(int64(off))] = true
+		}
 	}
 	return list
 }

@@ -25,7 +25,7 @@ var table = []Hazard{
 		Sentence: "a call with a prefix (cs call, bnd call) returns to 5 bytes past its first byte, into its own last byte",
 		Cause:    srcCore + "kprobe_emulate_call: int3_emulate_call pushes the int3's address + CALL_INSN_SIZE",
 		Mend:     "push the address after the instruction: the probed address + ainsn.size",
-		Evidence: "booted 6.1.192 (three points and vfs_fallocate) and 6.12.107 (vfs_fallocate)",
+		Evidence: "booted 6.1.192 and 6.12.117, 30 points of each (below)",
 		in:       func(c *profile.Config) bool { return c.Slot.Emulate && c.Step.CallReturnsPast5 }, at: callPrefix,
 	},
 	{

@@ -39,9 +39,13 @@ func (d *Debugger) BreakAt(at x86.Addr) error { return d.set("Z1", at) }
 func (d *Debugger) Clear(at x86.Addr) error { return d.set("z1", at) }
 
 func (d *Debugger) set(kind string, at x86.Addr) error {
-	answer, err := d.ask(fmt.Sprintf("%s,%x,1", kind, uint64(at)))
-	if err == nil && answer != "OK" {
-		err = fmt.Errorf("QEMU's debugger, %s at %v: %q", kind, at, answer)
+	return d.expect("OK", fmt.Sprintf("%s,%x,1", kind, uint64(at)))
+}
+
+func (d *Debugger) expect(want, packet string) error {
+	answer, err := d.ask(packet)
+	if err == nil && answer != want {
+		err = fmt.Errorf("QEMU's debugger, %s: %q", packet, answer)
 	}
 	return err
 }
@@ -50,31 +54,89 @@ func (d *Debugger) set(kind string, at x86.Addr) error {
 func (d *Debugger) Go() error { return d.send("c") }
 
 // Stopped waits until the machine stops, and returns where. The error is a timeout
-// (os.ErrDeadlineExceeded) when it does not within the limit.
+// (os.ErrDeadlineExceeded) when it does not within the limit; 0 is no limit.
 func (d *Debugger) Stopped(limit time.Duration) (x86.Addr, error) {
-	if err := d.conn.SetReadDeadline(time.Now().Add(limit)); err != nil {
-		return 0, err
+	if limit > 0 {
+		if err := d.conn.SetReadDeadline(time.Now().Add(limit)); err != nil {
+			return 0, err
+		}
+		defer d.conn.SetReadDeadline(time.Time{})
 	}
-	defer d.conn.SetReadDeadline(time.Time{})
 	if _, err := d.receive(); err != nil {
 		return 0, err
 	}
-	return d.ip()
+	r, err := d.Registers()
+	return r.IP(), err
 }
 
-// ripAt is where rip is among the registers, in bytes: after 16 of 8 bytes.
-const ripAt = 16 * 8
+// Registers are the general registers in the order of GDB's protocol, then rip and the
+// flags.
+type Registers [len(names) + 2]uint64
 
-func (d *Debugger) ip() (x86.Addr, error) {
+// Where rip and the flags are among the registers.
+const (
+	ripAt   = len(names)
+	flagsAt = ripAt + 1
+)
+
+var names = [...]string{"rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"}
+
+// IP is the address of the next instruction.
+func (r *Registers) IP() x86.Addr { return x86.Addr(r[ripAt]) }
+
+// SetIP sets it.
+func (r *Registers) SetIP(a x86.Addr) { r[ripAt] = uint64(a) }
+
+// Differ names the first general register in which two differ, with both values; "" when
+// they are alike.
+func (r *Registers) Differ(from *Registers) string {
+	for i, name := range names {
+		if r[i] != from[i] {
+			return fmt.Sprintf("%s is %#x, not %#x", name, r[i], from[i])
+		}
+	}
+	return ""
+}
+
+// Registers reads the registers of the machine, which stands.
+func (d *Debugger) Registers() (r Registers, err error) {
 	answer, err := d.ask("g")
 	if err != nil {
-		return 0, err
+		return r, err
 	}
-	b, err := hex.DecodeString(answer[:min(len(answer), 2*(ripAt+8))])
-	if err != nil || len(b) < ripAt+8 {
-		return 0, fmt.Errorf("QEMU's debugger: no registers in %.40q", answer)
+	const size = 8*flagsAt + 4 // the flags have 4 bytes
+	b, err := hex.DecodeString(answer[:min(len(answer), 2*size)])
+	if err != nil || len(b) < size {
+		return r, fmt.Errorf("QEMU's debugger: no registers in %.40q", answer)
 	}
-	return x86.Addr(binary.LittleEndian.Uint64(b[ripAt:])), nil
+	for i := range flagsAt {
+		r[i] = binary.LittleEndian.Uint64(b[8*i:])
+	}
+	r[flagsAt] = uint64(binary.LittleEndian.Uint32(b[8*flagsAt:]))
+	return r, nil
+}
+
+// SetRegisters writes them.
+func (d *Debugger) SetRegisters(r *Registers) error {
+	for i, v := range r {
+		size := 8
+		if i == flagsAt {
+			size = 4
+		}
+		value := hex.EncodeToString(binary.LittleEndian.AppendUint64(nil, v)[:size])
+		if err := d.expect("OK", fmt.Sprintf("P%x=%s", i, value)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Step runs one instruction, without interrupts, and returns the registers after it.
+func (d *Debugger) Step() (Registers, error) {
+	if _, err := d.ask("s"); err != nil {
+		return Registers{}, err
+	}
+	return d.Registers()
 }
 
 // Close ends the connection. The machine goes on.

@@ -29,6 +29,14 @@ func stub(t *testing.T, conn net.Conn, answers map[string]string, stop bool) {
 		}
 		fmt.Fprint(conn, "+")
 		p = strings.TrimSuffix(p, "#")
+		if strings.HasPrefix(p, "P") {
+			say("OK")
+			continue
+		}
+		if p == "s" {
+			say("T05thread:01;")
+			continue
+		}
 		if p == "c" {
 			if stop {
 				say("T05thread:01;")
@@ -45,7 +53,7 @@ func debugger(t *testing.T, stop bool) *Debugger {
 	t.Cleanup(func() { ours.Close(); theirs.Close() })
 	go stub(t, theirs, map[string]string{
 		"Z1,ffffffff81000005,1": "OK", "z1,ffffffff81000005,1": "OK",
-		"g": strings.Repeat("00", 16*8) + "05000081ffffffff" + "0000",
+		"g": strings.Repeat("00", 16*8) + "05000081ffffffff" + "46020000" + "1000",
 	}, stop)
 	return &Debugger{conn: ours, in: bufio.NewReader(ours)}
 }
@@ -67,4 +75,18 @@ func TestDebuggerDoesNotWaitForEver(t *testing.T) {
 	require.NoError(t, d.Go())
 	_, err := d.Stopped(time.Millisecond)
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+}
+
+func TestDebuggerSteps(t *testing.T) {
+	d := debugger(t, false)
+	r, err := d.Step()
+	require.NoError(t, err)
+	require.Equal(t, x86.Addr(0xffffffff81000005), r.IP())
+	require.Equal(t, uint64(0x246), r[flagsAt])
+	other := r
+	other.SetIP(0x10)
+	require.NoError(t, d.SetRegisters(&other))
+	require.Empty(t, r.Differ(&other), "only general registers count")
+	other[3] = 7
+	require.Equal(t, "rdx is 0x7, not 0x0", other.Differ(&r))
 }

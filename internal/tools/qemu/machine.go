@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -43,6 +45,8 @@ type Machine struct {
 	Init      []byte
 	Arguments []string
 	Files     map[string][]byte
+	// Console gets what the machine writes to its console, as it comes; may be nil.
+	Console io.Writer
 	// Limit is how long the machine may run.
 	Limit time.Duration
 }
@@ -124,7 +128,11 @@ func (m *Machine) start(ctx context.Context, dir string) (*Running, error) {
 	}
 	r.cmd = exec.CommandContext(ctx, m.QEMU, args...)
 	r.cmd.ExtraFiles = []*os.File{write}
-	r.cmd.Stdout, r.cmd.Stderr = &r.console, &r.console
+	var console io.Writer = &r.console
+	if m.Console != nil {
+		console = io.MultiWriter(console, m.Console)
+	}
+	r.cmd.Stdout, r.cmd.Stderr = console, console
 	if r.stdin, err = r.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
@@ -216,6 +224,48 @@ func (r *Running) Memory(text x86.Range) ([]byte, error) {
 		return nil, err
 	}
 	return os.ReadFile(file)
+}
+
+// Asleep reports whether the machine's CPU is halted with interrupts off: nothing but a
+// reset or an NMI wakes it.
+func (r *Running) Asleep() (bool, error) {
+	var text string
+	err := r.monitor.ask("human-monitor-command", map[string]any{"command-line": "info registers"}, &text)
+	if err != nil {
+		return false, err
+	}
+	m := flagsAndHalt.FindStringSubmatch(text)
+	if m == nil {
+		return false, fmt.Errorf("QEMU's monitor: no flags in %.60q", text)
+	}
+	flags, err := strconv.ParseUint(m[1], 16, 64)
+	return m[2] == "1" && flags&x86.FlagIF == 0, err
+}
+
+var flagsAndHalt = regexp.MustCompile(`RFL=([0-9a-f]+).* HLT=(\d)`)
+
+// Spent is how much of the host's CPU time the machine has used.
+func (r *Running) Spent() (time.Duration, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", r.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	// After the name in parentheses; user and system time are the 14th and 15th field
+	// (proc_pid_stat(5)), in hundredths of a second.
+	_, rest, _ := strings.Cut(string(b), ") ")
+	words := strings.Fields(rest)
+	if len(words) < 13 {
+		return 0, fmt.Errorf("/proc/%d/stat: %q", r.cmd.Process.Pid, b)
+	}
+	var ticks int64
+	for _, w := range words[11:13] {
+		n, err := strconv.ParseInt(w, 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond, nil
 }
 
 // Save stops the machine and writes its state to a file. Machines with From go on

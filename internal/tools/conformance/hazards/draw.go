@@ -27,6 +27,8 @@ type candidate struct {
 	// before and after are its neighbours, 0 where there is none. before goes on to the
 	// point whenever it runs.
 	before, after x86.Addr
+	// next is where its instruction ends.
+	next x86.Addr
 	// workloads come to it.
 	workloads []string
 	// idle: it is hit without a workload too.
@@ -50,8 +52,11 @@ func newDraw(img *kimage.Image, list []report.HazardPoint, r *rand.Rand) *draw {
 		var last kimage.Step
 		for s := range w.Function(sym) {
 			switch {
-			case s.Addr == p.Addr.Addr && last.Reading.Kind == decoder.KindPlain && !danger[last.Addr]:
-				c.before = last.Addr
+			case s.Addr == p.Addr.Addr:
+				c.next = s.Addr.Add(int64(s.Reading.Length))
+				if last.Reading.Kind == decoder.KindPlain && !danger[last.Addr] {
+					c.before = last.Addr
+				}
 			case last.Addr == p.Addr.Addr && !s.IsPadding() && !danger[s.Addr]:
 				c.after = s.Addr
 			}
@@ -110,12 +115,15 @@ func (d *draw) points(n int) (list []Point) {
 	d.rand.Shuffle(len(from), func(i, j int) { from[i], from[j] = from[j], from[i] })
 	for _, c := range from[:min(n, len(from))] {
 		workload := c.workloads[d.rand.IntN(len(c.workloads))]
-		p := Point{Addr: c.Addr.Addr, Name: d.name(c.Addr.Addr), Workload: workload, Hazard: c.Hazard, Effect: c.Effect, Lands: c.Lands.Addr}
-		near := c.before
+		p := Point{Addr: c.Addr.Addr, Name: d.name(c.Addr.Addr), Workload: workload, Hazard: c.Hazard, Effect: c.Effect, Lands: c.Lands.Addr, Next: c.next}
+		near := Point{Addr: c.before, Workload: workload}
 		if c.after != 0 && d.rand.IntN(2) == 0 {
-			near = c.after
+			near.Addr = c.after
 		}
-		list = append(list, Point{Addr: near, Name: d.name(near), Workload: workload, Lands: c.Lands.Addr}, p)
+		if near.Name = d.name(near.Addr); p.Lands < p.Next { // nobody else comes to the middle of an instruction
+			near.Lands = p.Lands
+		}
+		list = append(list, near, p)
 	}
 	return list
 }

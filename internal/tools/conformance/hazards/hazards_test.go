@@ -11,32 +11,46 @@ import (
 
 	"kprobelab"
 	"kprobelab/internal/report"
+	"kprobelab/internal/tools/qemu"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/hazard"
+	"kprobelab/x86"
 )
 
-// TestJudgement: what a hazard and a neighbour have to come to.
-func TestJudgement(t *testing.T) {
+// TestVerdict: what a hazard and a neighbour have to come to.
+func TestVerdict(t *testing.T) {
 	danger := Point{Hazard: "CALL_PREFIX", Effect: hazard.Oops, Lands: 5}
+	register := Point{Hazard: "CALL_PREFIX", Effect: hazard.WrongRegister, Lands: 5}
+	halt := Point{Hazard: "HALT", Effect: hazard.Hang}
 	near := Point{Lands: 5}
 	for name, test := range map[string]struct {
 		result Result
-		want   bool
+		want   Verdict
 	}{
-		"oops_where_predicted":      {Result{Point: danger, Outcome: Oopsed, Landed: true}, true},
-		"panic_where_predicted":     {Result{Point: danger, Outcome: Panicked, Landed: true}, true},
-		"oops_elsewhere":            {Result{Point: danger, Outcome: Oopsed}, false},
-		"came_there_and_nothing":    {Result{Point: danger, Outcome: Same, Landed: true}, false},
-		"nothing_happened":          {Result{Point: danger, Outcome: Same}, false},
-		"neighbour_is_quiet":        {Result{Point: near, Outcome: Same, Hits: 1}, true},
-		"neighbour_is_never_hit":    {Result{Point: near, Outcome: Same}, false},
-		"neighbour_oopses":          {Result{Point: near, Outcome: Oopsed, Hits: 1}, false},
-		"neighbour_changes_results": {Result{Point: near, Outcome: Differed, Hits: 1}, false},
-		"neighbour_hangs":           {Result{Point: near, Outcome: Hung, Hits: 1}, false},
+		"oops_where_predicted":        {Result{Point: danger, Outcome: Oopsed, Landed: true}, AsPredicted},
+		"panic_where_predicted":       {Result{Point: danger, Outcome: Panicked, Landed: true}, AsPredicted},
+		"oops_elsewhere":              {Result{Point: danger, Outcome: Oopsed}, NotAsPredicted},
+		"came_there_and_nothing":      {Result{Point: danger, Outcome: Same, Landed: true}, NotAsPredicted},
+		"hit_and_nothing":             {Result{Point: danger, Outcome: Same, Hits: 1}, NotAsPredicted},
+		"never_hit":                   {Result{Point: danger, Outcome: Same}, NotShown},
+		"not_tried":                   {Result{Point: danger, Outcome: NotTried}, NotShown},
+		"register_differs":            {Result{Point: register, Outcome: Same, Landed: true, Register: "rax is 1, not 0"}, AsPredicted},
+		"register_is_the_same":        {Result{Point: register, Outcome: Same, Landed: true, Hits: 1}, NotShown},
+		"register_not_seen_result_is": {Result{Point: register, Outcome: Differed, Landed: true, Hits: 1}, AsPredicted},
+		"oops_for_a_register":         {Result{Point: register, Outcome: Oopsed, Landed: true}, NotAsPredicted},
+		"hang":                        {Result{Point: halt, Outcome: Hung}, AsPredicted},
+		"oops_for_a_hang":             {Result{Point: halt, Outcome: Oopsed}, NotAsPredicted},
+		"neighbour_is_quiet":          {Result{Point: near, Outcome: Same, Hits: 1}, AsPredicted},
+		"neighbour_is_never_hit":      {Result{Point: near, Outcome: Same}, NotShown},
+		"neighbour_comes_there":       {Result{Point: near, Outcome: Same, Hits: 1, Landed: true}, NotAsPredicted},
+		"neighbour_oopses":            {Result{Point: near, Outcome: Oopsed, Hits: 1}, NotAsPredicted},
+		"neighbour_changes_results":   {Result{Point: near, Outcome: Differed, Hits: 1}, NotAsPredicted},
+		"neighbour_hangs":             {Result{Point: near, Outcome: Hung, Hits: 1}, NotAsPredicted},
+		"neighbour_is_warned_of":      {Result{Point: near, Outcome: Complained, Hits: 1}, NotAsPredicted},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, test.want, test.result.Agrees())
-			require.Equal(t, !test.want, strings.HasPrefix(test.result.String(), "NOT AS PREDICTED"))
+			require.Equal(t, test.want, test.result.Verdict())
+			require.Equal(t, test.want != AsPredicted, strings.HasPrefix(test.result.String(), "NOT "))
 		})
 	}
 }
@@ -48,19 +62,75 @@ func TestWhatAWorkloadDid(t *testing.T) {
 		want  Outcome
 		where string
 	}{
-		"same":    {Tried{Before: "a", With: "a", Hits: 2}, Same, ""},
-		"refused": {Tried{Refused: "invalid argument"}, Differed, ""},
+		"same":    {Tried{Before: "a", With: "a", After: "a", Hits: 2}, Same, ""},
+		"refused": {Tried{Refused: "invalid argument"}, NotTried, ""},
 		"oops":    {Tried{Before: "a", With: "", Log: "BUG: unable to handle page fault\nRIP: 0010:vfs_fallocate+0x130/0x340\n"}, Oopsed, "vfs_fallocate+0x130"},
-		"warning": {Tried{Log: "WARNING: CPU: 0 PID: 1 at x.c:1 f+0x1/0x2"}, Oopsed, ""},
+		"warning": {Tried{Log: "WARNING: CPU: 0 PID: 1 at x.c:1 f+0x1/0x2\nRIP: 0010:f+0x1/0x2\n"}, Complained, ""},
+		"lockup":  {Tried{Log: "watchdog: BUG: soft lockup - CPU#0 stuck\nRIP: 0010:f+0x1/0x2\n"}, Hung, "f+0x1"},
 		"slow":    {Tried{Status: NotEnded}, Hung, ""},
 		"results": {Tried{Before: "open <nil>\nread 5", With: "open <nil>\nread 6"}, Differed, ""},
 		"killed":  {Tried{StatusBefore: "exit status 0", Status: "signal: killed"}, Differed, ""},
+		"after":   {Tried{Before: "a", With: "a", After: "b"}, Differed, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var r Result
 			r.ran(&test.tried)
+			r.alive(&test.tried)
 			require.Equal(t, test.want, r.Outcome)
 			require.Equal(t, test.where, r.Where)
+		})
+	}
+}
+
+// TestSpotterReadsParts: an oops is found in whatever parts it comes, and the first counts.
+func TestSpotterReadsParts(t *testing.T) {
+	const text = "BUG: kernel NULL pointer dereference\nRIP: 0010:f+0x1/0x9\nRIP: 0010:g+0x2/0x9\n"
+	for size := 1; size < len(text); size++ {
+		s := &spotter{found: make(chan spotted, 1)}
+		for at := 0; at < len(text); at += size {
+			_, err := s.Write([]byte(text[at:min(at+size, len(text))]))
+			require.NoError(t, err)
+		}
+		require.Equal(t, spotted{Oopsed, "f+0x1"}, <-s.found)
+	}
+}
+
+// program is a machine with one instruction at each address: what it does to the
+// registers.
+type program struct {
+	at   qemu.Registers
+	code map[x86.Addr]func(*qemu.Registers)
+}
+
+func (p *program) Registers() (qemu.Registers, error)   { return p.at, nil }
+func (p *program) SetRegisters(r *qemu.Registers) error { p.at = *r; return nil }
+func (p *program) Step() (qemu.Registers, error) {
+	p.code[p.at.IP()](&p.at)
+	return p.at, nil
+}
+
+// TestCompare: the wrong way and the right one are compared where they meet.
+func TestCompare(t *testing.T) {
+	set := func(reg int, v uint64, to x86.Addr) func(*qemu.Registers) {
+		return func(r *qemu.Registers) { r[reg] += v; r.SetIP(to) }
+	}
+	const wrong, right = 5, 6
+	for name, test := range map[string]struct {
+		code  map[x86.Addr]func(*qemu.Registers)
+		want  string
+		where x86.Addr
+	}{
+		"adds":       {map[x86.Addr]func(*qemu.Registers){wrong: set(0, 3, 7), 6: set(1, 1, 10), 7: set(1, 1, 10), 10: set(2, 1, 10)}, "rax is 0x3, not 0x0", 10},
+		"adds_0":     {map[x86.Addr]func(*qemu.Registers){wrong: set(0, 0, 7), 6: set(1, 1, 10), 7: set(1, 1, 10), 10: set(2, 1, 10)}, "", 10},
+		"never_meet": {map[x86.Addr]func(*qemu.Registers){wrong: set(0, 3, 8), 6: set(1, 1, 7), 7: set(0, 0, 7), 8: set(0, 0, 8)}, "", 8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &program{code: test.code}
+			p.at.SetIP(wrong)
+			got, err := compare(p, right)
+			require.NoError(t, err)
+			require.Equal(t, test.want, got)
+			require.Equal(t, test.where, p.at.IP()) // it goes on on the wrong way
 		})
 	}
 }
@@ -87,12 +157,15 @@ func TestDraw(t *testing.T) {
 	require.Equal(t, d.candidates[1].Hazard, points[1].Hazard)
 	require.Equal(t, "work", points[1].Workload)
 	require.NotEqual(t, points[0].Addr, points[1].Addr)
+	require.Greater(t, points[1].Next, points[1].Addr)
 }
 
 // TestPage: a kernel's table is written once, and in its own place.
 func TestPage(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "page.md")
 	require.NoError(t, os.WriteFile(page, []byte("# Head\n"), 0o600))
+	require.Error(t, WritePage(page, "6.1", "no place for it\n"))
+	require.NoError(t, os.WriteFile(page, []byte("# Head\n"+last+"# Tail\n"), 0o600))
 	r := &Report{Results: []Result{{Point: Point{Name: "f+0x1", Hazard: "HALT", Effect: hazard.Hang}, Outcome: Hung}}}
 	require.NoError(t, WritePage(page, "6.1", r.Markdown("6.1")))
 	require.NoError(t, WritePage(page, "6.12", "second\n"))
@@ -104,4 +177,5 @@ func TestPage(t *testing.T) {
 	require.Contains(t, string(b), "second\n")
 	require.NotContains(t, string(b), "f+0x1")
 	require.True(t, strings.HasPrefix(string(b), "# Head\n"))
+	require.True(t, strings.HasSuffix(string(b), last+"# Tail\n"))
 }

@@ -3,16 +3,17 @@ package hazards
 // What the guest and the host say to each other.
 const (
 	// Ready is the first frame: the machine can be saved. It has the names of the
-	// workloads.
+	// workloads that write the same each time; only these are run from then on.
 	Ready = "ready"
-	// Discover asks for Hits: a line for each workload and event that it hits, with
-	// how often. Idle is the workload that does nothing.
+	// Discover asks for Hits: a line for each workload and event that it hits in each of
+	// two runs, with how often at least. Idle is the workload that does nothing.
 	Discover = "discover"
 	Hits     = "hits"
 	Idle     = "idle"
-	// Try asks to run a workload with a definition. The answers are Ran and, when the
-	// probe is off again, Alive; both have a Tried.
+	// Try asks to run a workload with a definition, of the event Event. The answers are
+	// Ran and, when the probe is off again, Alive; both have a Tried.
 	Try   = "try"
+	Event = "h"
 	Ran   = "ran"
 	Alive = "alive"
 	// NotEnded is the status of a workload that does not end.
