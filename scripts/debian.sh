@@ -140,7 +140,8 @@ debian_open() {
 	apt_conf=$apt_state/apt.conf
 	# Read after the system's own configuration, so proxies stay in force.
 	# The hooks are cleared because an image made for containers has one that
-	# empties the system's package cache after each update.
+	# empties the system's package cache after each update. It also has no cache of
+	# the index, without which each question reads all of it: 5 s in place of 0.8 s.
 	cat >"$apt_conf" <<-END
 		#clear APT::Update::Pre-Invoke;
 		#clear APT::Update::Post-Invoke;
@@ -150,6 +151,7 @@ debian_open() {
 		Dir::State::Lists "$apt_state/lists";
 		Dir::Cache "$apt_state";
 		Dir::Cache::archives "$apt_state/archives";
+		Dir::Cache::pkgcache "pkgcache.bin";
 		Dir::Etc::sourcelist "$apt_state/sources.list";
 		Dir::Etc::sourceparts "/dev/null";
 		Dir::Etc::preferences "/dev/null";

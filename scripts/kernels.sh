@@ -13,7 +13,7 @@ kernel_suites='bullseye bookworm bookworm-backports trixie trixie-backports fork
 kernel_index=$root/.cache/kernel/index
 
 # kernels_open: apt's state with the index of every suite, at most a day old
-# ($REFRESH asks for a new one). A hundred MB that every later call needs again.
+# ($REFRESH asks for a new one). Two hundred MB that every later call needs again.
 kernels_open() {
 	apt_state=$kernel_index
 	apt_conf=$kernel_index/apt.conf
@@ -47,9 +47,9 @@ kernels_list() {
 }
 
 # kernel_modules RELEASE DIR: puts the kernel's modules below DIR. False when no
-# package has any. To 6.18 they are in the image's package, from 6.19 on in their own.
+# package has any.
 kernel_modules() {
-	for package in "linux-modules-$1" "linux-image-$1" "linux-image-$1-unsigned"; do
+	for package in $(kernel_modules_packages "$1"); do
 		if ! kernel_has "$package" || ! debian_download "$package" "$apt_state/archives"; then continue; fi
 		mkdir -p "$2"
 		dpkg-deb -x "$apt_state/archives/$package.deb" "$2"
@@ -59,14 +59,22 @@ kernel_modules() {
 	return 1
 }
 
+# kernel_modules_packages RELEASE: the packages that may hold the modules. To 6.18 they
+# are in the image's package, from 6.19 on in their own, which the archive keeps less long.
+kernel_modules_packages() { printf '%s\n' "linux-modules-$1" "linux-image-$1" "linux-image-$1-unsigned"; }
+
 # kernel_packages RELEASE: the packages that may hold the kernel, the likeliest first.
 kernel_packages() { printf '%s\n' "linux-binary-$1" "linux-image-$1" "linux-image-$1-unsigned"; }
 
-# kernel_has PACKAGE: true when the index has it, and it holds files.
-kernel_has() {
-	size=$(apt-cache -c "$apt_conf" show --no-all-versions "$1" 2>/dev/null | awk '/^Size:/ { print $2; exit }')
-	[ "${size:-0}" -gt 100000 ]
+# kernel_version PACKAGE...: the version of those that the index has and that hold files.
+# False when there is none.
+kernel_version() {
+	apt-cache -c "$apt_conf" show --no-all-versions "$@" 2>/dev/null |
+		awk '/^Version:/ { version = $2 } /^Size:/ && $2 > 100000 { print version; found = 1; exit } END { exit !found }'
 }
+
+# kernel_has PACKAGE: true when the index has it, and it holds files.
+kernel_has() { kernel_version "$1" >/dev/null; }
 
 # kernel_fetch RELEASE DIR: puts DIR/vmlinuz-RELEASE and, where the archive has it,
 # DIR/config-RELEASE. False when no package has the kernel, or it did not arrive.
