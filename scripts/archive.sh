@@ -1,11 +1,13 @@
 #!/bin/sh
 # Fetches and packs every kernel that Debian's suites offer (make archive): one
 # independent job a kernel, JOBS of them at once, into .cache/archive or DIR. A kernel
-# that is packed is not fetched again, so a run can be stopped and started at will.
+# whose file is there, whole, of the package's version and in the form that the program
+# reads, is not fetched again, so a run can be stopped and started at will. Files of other
+# builds of a release may be there too.
 #
 # RELEASES='6.1.0-56-cloud-amd64 ...' names some, FLAVOURS='cloud-amd64 amd64' others than
 # the cloud's. KEEP=1 leaves the fetched images in .cache/kernel. MODULES=1 packs the
-# modules of each kernel's package with it.
+# modules of each kernel's package with it, where Debian still has that.
 # "archive.sh --one RELEASE" is a job alone, as an array job on a cluster calls it;
 # "archive.sh --list" prints the releases.
 # Ends with 0, or 1 when a kernel could not be fetched or packed.
@@ -31,16 +33,21 @@ list() {
 	}'
 }
 
-# packed RELEASE: true when the folder has its file.
+# packed RELEASE: true when the folder has the file of Debian's build, with modules where
+# these are asked for. Any version counts for a release that the index does not have.
 packed() {
-	for f in "$dir/$1".????????.kpack; do
-		if [ -f "$f" ]; then return 0; fi
-	done
-	return 1
+	version=$(kernel_version $(kernel_packages "$1")) || :
+	"$program" pack --list --json -o "$dir" "$1" 2>/dev/null |
+		grep -F "\"package\":\"$version${version:+\"}" | grep -v '"entries":true' | grep -q "${MODULES:+\"packaged\":}"
 }
 
 one() {
 	release=$1
+	kernels_open
+	if [ -n "${MODULES:-}" ] && ! kernel_version $(kernel_modules_packages "$release") >/dev/null; then
+		say "no package has the modules of $release: it is packed without them"
+		MODULES=
+	fi
 	if packed "$release"; then return; fi
 	was=$(RELEASE=$release "$scripts/kernel.sh" --present 2>/dev/null) || was=
 	image=$(RELEASE=$release "$scripts/kernel.sh") || return 1

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"path"
 	"slices"
 	"strings"
 
@@ -182,13 +181,8 @@ func checkFormat(c *cli.Command) (string, error) {
 
 // checkArchive adds a column for each kernel of an archive.
 func checkArchive(t *term, r *report.Check, dir string, releases []string, probes []report.Probe) error {
-	files, err := archive.List(dir, releases...)
-	switch {
-	case errors.Is(err, path.ErrBadPattern):
-		return usagef("--release: not a pattern: %w", err)
-	case errors.Is(err, archive.ErrNone):
-		return &failure{exitImage, err}
-	case err != nil:
+	files, err := packedFiles(dir, releases)
+	if err != nil {
 		return err
 	}
 	err = archive.Check(r, files, probes, func(n int) { t.progress("kernels", int64(n), int64(len(files))) })

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -19,7 +21,7 @@ func packCommand(t *term) *cli.Command {
 	return &cli.Command{
 		Name:      "pack",
 		Usage:     "keep what check asks of kernels in small files, for check --archive",
-		ArgsUsage: "IMAGE...",
+		ArgsUsage: "IMAGE... (with --list, RELEASE...)",
 		Description: "Every point of each image is answered, and the answers are written to one file in the\n" +
 			"folder of -o, which is made where it is missing: RELEASE.BUILDID.kpack, about 2 MB. check\n" +
 			"--archive DIR reads these files in place of images, says the same, and needs a tenth of\n" +
@@ -28,12 +30,15 @@ func packCommand(t *term) *cli.Command {
 			"probe whose symbol only they have is answered as if its module were loaded, and says so.\n" +
 			"Every image is a job of its own: several packs can write to one folder. With --keep an\n" +
 			"image whose file is there is left out, so that a pack that was stopped goes on.\n" +
+			"--list reads no image: it checks the files that are in the folder, all or those of the named\n" +
+			"releases ('6.1.*' is a pattern), and prints which kernel each is of.\n" +
 			imageHelp + "\n\n" +
 			examples(
 				"kprobelab pack -o kernels /boot/vmlinuz-*",
 				"kprobelab pack -o kernels --keep vmlinuz-6.1 vmlinuz-6.12",
 				"kprobelab pack -o kernels --module kvm.ko --module kvm-intel.ko vmlinuz",
 				"kprobelab pack -o kernels --package /lib/modules/$(uname -r) /boot/vmlinuz-$(uname -r)",
+				"kprobelab pack -o kernels --list",
 				"ls vmlinuz-* | xargs -P 4 -n 1 kprobelab pack -o kernels",
 			),
 		Flags: append([]cli.Flag{
@@ -41,6 +46,7 @@ func packCommand(t *term) *cli.Command {
 			&cli.BoolFlag{Name: "entries", Usage: "only what probes at functions' entries without arguments ask for: a quarter of the size"},
 			&cli.StringFlag{Name: packageFlag, Usage: "pack the modules below `DIR` that were made for the kernel, as its package's"},
 			&cli.BoolFlag{Name: "keep", Usage: "leave out an image whose file is there"},
+			&cli.BoolFlag{Name: "list", Usage: "print which kernels the folder has"},
 			&cli.BoolFlag{Name: "json", Usage: "one JSON object for each image: its file, which kernel it is, sizes"},
 			decoderFlag("x86asm"),
 		}, imageFlags()...),
@@ -54,10 +60,12 @@ const packageFlag = "package"
 func pack(t *term, c *cli.Command) error {
 	dir := c.String("output")
 	switch {
-	case !c.Args().Present():
+	case !c.Args().Present() && !c.Bool("list"):
 		return usagef("pack takes at least one image; try %s --help", c.FullName())
 	case dir == "":
 		return usagef("pack needs -o DIR, the folder of the files")
+	case c.Bool("list"):
+		return packList(t, c, dir)
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
@@ -68,6 +76,53 @@ func pack(t *term, c *cli.Command) error {
 		}
 	}
 	return nil
+}
+
+// packList prints what the folder has. The first file that cannot be read is named, and
+// the others are printed.
+func packList(t *term, c *cli.Command, dir string) error {
+	files, err := packedFiles(dir, c.Args().Slice())
+	if err != nil {
+		return err
+	}
+	var bad []error
+	for _, name := range files {
+		h, err := archive.ReadHeader(name)
+		if err != nil {
+			bad = append(bad, err)
+			continue
+		}
+		info, err := os.Stat(name)
+		if err != nil {
+			return err
+		}
+		if err := t.packed(c, packedLine{
+			File: name, Kept: true, Release: h.Release, Distribution: h.Distribution, Package: h.Package, BuildID: h.BuildID, CPU: h.CPU,
+			Standing: h.Standing, Bytes: int(info.Size()), Packaged: h.Packaged, Entries: h.Entries,
+		}); err != nil {
+			return err
+		}
+	}
+	switch len(bad) {
+	case 0:
+		return nil
+	case 1:
+		return &failure{exitImage, bad[0]}
+	}
+	return &failure{exitImage, fmt.Errorf("%w; %s more cannot be read", bad[0], report.Counted(len(bad)-1, "file"))}
+}
+
+// packedFiles are the files of an archive whose releases match a pattern; all, where
+// there are no patterns.
+func packedFiles(dir string, releases []string) ([]string, error) {
+	files, err := archive.List(dir, releases...)
+	switch {
+	case errors.Is(err, path.ErrBadPattern):
+		return nil, usagef("not a pattern of releases: %w", err)
+	case errors.Is(err, archive.ErrNone):
+		return nil, &failure{exitImage, err}
+	}
+	return files, err
 }
 
 func packOne(t *term, c *cli.Command, path, dir string) error {
@@ -102,19 +157,37 @@ func packOne(t *term, c *cli.Command, path, dir string) error {
 
 // packedLine is what pack says of an image.
 type packedLine struct {
-	Image        string  `json:"image"`
+	Image        string  `json:"image,omitempty"`
 	File         string  `json:"file"`
 	Kept         bool    `json:"kept"`
 	Release      string  `json:"release,omitempty"`
 	Distribution string  `json:"distribution,omitempty"`
 	Package      string  `json:"package,omitempty"`
 	BuildID      string  `json:"build_id,omitempty"`
+	CPU          string  `json:"cpu,omitempty"`
 	Standing     string  `json:"standing,omitempty"`
 	Bytes        int     `json:"bytes,omitempty"`
 	Symbols      int     `json:"symbols,omitempty"`
 	Text         uint64  `json:"text_bytes,omitempty"`
 	Packaged     int     `json:"packaged,omitempty"`
+	Entries      bool    `json:"entries,omitempty"`
 	Seconds      float64 `json:"seconds,omitempty"`
+}
+
+// kernel says in words which kernel a file is of.
+func (l *packedLine) kernel() string {
+	words := strings.TrimSpace(l.Distribution + " " + l.Release)
+	if l.Package != "" {
+		words += ", package " + l.Package
+	}
+	words += ", build " + l.BuildID + ", CPU " + l.CPU + ", " + l.Standing
+	if l.Packaged > 0 {
+		words += ", " + report.Counted(l.Packaged, "module")
+	}
+	if l.Entries {
+		words += ", entries only"
+	}
+	return fmt.Sprintf("%s, %d kB", words, l.Bytes/1000)
 }
 
 func (t *term) packed(c *cli.Command, l packedLine) error {
@@ -122,6 +195,8 @@ func (t *term) packed(c *cli.Command, l packedLine) error {
 	switch {
 	case c.Bool("json"):
 		err = json.NewEncoder(t.out).Encode(l)
+	case l.Image == "":
+		_, err = fmt.Fprintf(t.out, "%s: %s\n", l.File, l.kernel())
 	case l.Kept:
 		_, err = fmt.Fprintf(t.out, "%s: %s is there\n", l.Image, l.File)
 	default:

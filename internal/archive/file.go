@@ -134,6 +134,16 @@ func readFile(name string) (*file, error) {
 	return f, nil
 }
 
+// ReadHeader says which kernel a file is of. The whole file is checked; errors are those
+// of Open.
+func ReadHeader(name string) (Header, error) {
+	f, err := readFile(name)
+	if err != nil {
+		return Header{}, err
+	}
+	return f.Header, nil
+}
+
 // parse takes a file apart. It keeps b.
 func parse(b []byte) (*file, error) {
 	if len(b) < fixedLen || !bytes.HasPrefix(b, []byte(magic)) {

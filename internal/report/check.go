@@ -43,6 +43,9 @@ type CheckImage struct {
 	BuildID      string `json:"build_id,omitempty"`
 	// NoHazards: hazards were not asked about, because the code is not there.
 	NoHazards bool `json:"no_hazards,omitempty"`
+
+	// apart follows the release where another kernel of the list has the same.
+	apart string
 }
 
 // CheckRow is one probe with its answer of each image, in their order.

@@ -121,9 +121,10 @@ func firstOf(list []string, most int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), len(list)-most)
 }
 
-// Compare notes for each absent name which other kernels of the list have it, once
-// all have been asked.
+// Compare looks at the columns together, once all have been asked: it tells kernels of
+// one release apart, and notes for each absent name which other kernels have it.
 func (c *Check) Compare() {
+	c.tellApart()
 	for i := range c.Probes {
 		row := &c.Probes[i]
 		var have []string

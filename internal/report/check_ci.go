@@ -46,7 +46,7 @@ type junitFailure struct {
 func (c *Check) WriteJUnit(w io.Writer) error {
 	out := junit{Tests: c.cells(), Failures: c.Refused + c.Hazardous}
 	for j := range c.Images {
-		s := junitSuite{Name: c.Images[j].unique(), Tests: len(c.Probes)}
+		s := junitSuite{Name: c.Images[j].suite(), Tests: len(c.Probes)}
 		for i := range c.Probes {
 			row := &c.Probes[i]
 			cell, one := &row.Cells[j], junitCase{Name: row.title(), Class: s.Name}
@@ -87,12 +87,18 @@ func (r *CheckRow) title() string {
 	return r.Text + " " + r.Program
 }
 
-// unique is the title with what tells two kernels of one release apart.
-func (i *CheckImage) unique() string {
-	if len(i.BuildID) < 8 {
-		return i.named()
+// suite is the title with the build id, so that it stays the same whatever else is asked.
+func (i *CheckImage) suite() string {
+	if id := i.shortID(); id != "" && !strings.Contains(i.apart, id) {
+		return i.named() + " " + id
 	}
-	return i.named() + " " + strings.TrimPrefix(i.BuildID, "text-")[:8]
+	return i.named()
+}
+
+// shortID is how the build id begins, "" where there is none.
+func (i *CheckImage) shortID() string {
+	id := strings.TrimPrefix(i.BuildID, "text-")
+	return id[:min(len(id), 8)]
 }
 
 // WriteAnnotations writes a line for each probe that does not attach everywhere, in

@@ -91,6 +91,29 @@ func (i *CheckImage) named() string {
 	return i.Distribution + " " + i.title()
 }
 
+// tellApart makes titles differ: kernels of one release have the beginnings of their
+// build ids, where these differ, and their processors, where those do.
+func (c *Check) tellApart() {
+	for _, what := range []func(*CheckImage) string{(*CheckImage).shortID, func(i *CheckImage) string { return i.CPU }} {
+		said := map[string]map[string]bool{}
+		for i := range c.Images {
+			name := c.Images[i].named()
+			if said[name] == nil {
+				said[name] = map[string]bool{}
+			}
+			if w := what(&c.Images[i]); w != "" {
+				said[name][w] = true
+			}
+		}
+		for i := range c.Images {
+			image := &c.Images[i]
+			if w := what(image); w != "" && len(said[image.named()]) > 1 {
+				image.apart += " " + w
+			}
+		}
+	}
+}
+
 // lost is the last kernel on which a probe attaches and the one after it, if the newest
 // kernel refuses it.
 func lost(row *CheckRow) (checkRun, bool) {

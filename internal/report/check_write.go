@@ -61,10 +61,11 @@ func (c *Check) total() string {
 
 func (c *Check) cells() int { return len(c.Images) * len(c.Probes) }
 
-// title is the image's release, or its file where it has none.
+// title is the image's release, or its file where it has none, and what tells it
+// apart from another one of that release.
 func (i *CheckImage) title() string {
 	if i.Release != "" {
-		return i.Release
+		return i.Release + i.apart
 	}
 	return filepath.Base(i.Name)
 }

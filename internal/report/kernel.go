@@ -69,6 +69,7 @@ func OfImage(img *kimage.Image) *ImageKernel {
 func (k *ImageKernel) Column() CheckImage {
 	return CheckImage{
 		Name: k.Name(), Release: k.Fact("release").Value, Profile: k.Profile().Name, Standing: k.Standing(), CPU: k.Fact("CPU").Value,
+		BuildID: k.BuildID(),
 	}
 }
 
