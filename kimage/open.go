@@ -140,6 +140,7 @@ func (img *Image) readSymbols(f *elfFile) error {
 		img.kind = KindKernel
 	}
 	img.findBounds(syms)
+	img.cleanNames(syms)
 	img.index.setImage(syms, img.bounds.symbolEnd(syms))
 	img.facts = append(img.facts, Fact{Name: "symbols", Value: fmt.Sprint(len(syms)), Evidence: from})
 	return nil

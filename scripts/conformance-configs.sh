@@ -62,12 +62,17 @@ kernel() (
 # build CONFIG: make's work, in $out/build.
 build() {
 	set -- "$1" -C "$source" "O=$out/build" KBUILD_BUILD_USER=kprobelab KBUILD_BUILD_HOST=localhost
+	compiler=
+	case $1 in
+	kcfi) compiler=$(printf 'CC=%s\nLLVM_IAS=1' "$kcfi_clang") ;;
+	lto) compiler=$lto_words ;;
+	esac
 	while IFS= read -r word; do
 		if [ -n "$word" ]; then set -- "$@" "$word"; fi
 	done <<-END
 		$build_host
+		$compiler
 	END
-	if [ "$1" = kcfi ]; then set -- "$@" "CC=$kcfi_clang" LLVM_IAS=1; fi
 	name=$1
 	shift
 	merged "$scripts/configs/base.config" "$scripts/configs/$name.config" >"$out/wanted"
@@ -103,9 +108,13 @@ taken() {
 
 plain "$root" || cannot "the kernel's makefiles take no path with a blank or a colon, and this is one: $root"
 source=$(build_source "$suite") || cannot "the kernel's source cannot be had (see above)"
-build_tools "$suite" || cannot "a tool cannot be had (see above)"
+# The tools run on this system, whatever suite the source is of.
+build_tools "$(debian_codename)" || cannot "a tool cannot be had (see above)"
 case " $configs " in
-*' kcfi '*) kcfi_clang=$(build_clang "$suite") || cannot "clang 16 or later cannot be had (see above)" ;;
+*' kcfi '*) kcfi_clang=$(build_clang "$(debian_codename)") || cannot "clang 16 or later cannot be had (see above)" ;;
+esac
+case " $configs " in
+*' lto '*) lto_words=$(build_lto "$(debian_codename)") || cannot "LLVM 16 cannot be had (see above)" ;;
 esac
 
 status=0

@@ -52,14 +52,37 @@ build_clang() {
 			return
 		fi
 	done
-	tool clang-16 "$1" clang-16 || return 1
-	# clang starts itself again for some files, so that no loader may stand before it; the
-	# rest of its libraries are the system's.
-	dir=$tools/clang-16
+	build_llvm "$1" clang-16 clang-16
+}
+
+# build_llvm SUITE PACKAGE PROGRAM: prints the command of a program of LLVM 16's packages.
+# Some start themselves again, so that no loader may stand before them; the rest of
+# their libraries are the system's.
+build_llvm() {
+	tool "$2" "$1" "$2" || return 1
+	dir=$tools/$2
 	printf '#!/bin/sh\nLD_LIBRARY_PATH="%s" exec "%s" "$@"\n' "$dir/usr/lib/x86_64-linux-gnu:$dir/usr/lib/llvm-16/lib" \
-		"$dir/usr/lib/llvm-16/bin/clang-16" >"$dir.sh"
-	chmod +x "$dir.sh"
-	printf '%s\n' "$dir.sh"
+		"$dir/usr/lib/llvm-16/bin/$3" >"$tools/$3.sh"
+	chmod +x "$tools/$3.sh"
+	printf '%s\n' "$tools/$3.sh"
+}
+
+# build_lto SUITE: prints the words for make of a link-time optimization by LLVM 16, a line each.
+build_lto() {
+	printf 'LLVM_IAS=1\n'
+	while read -r word package program; do
+		command=$(build_llvm "$1" "$package" "$program") || return 1
+		printf '%s=%s\n' "$word" "$command"
+	done <<-END
+		CC clang-16 clang-16
+		LD lld-16 ld.lld
+		AR llvm-16 llvm-ar
+		NM llvm-16 llvm-nm
+		OBJCOPY llvm-16 llvm-objcopy
+		OBJDUMP llvm-16 llvm-objdump
+		READELF llvm-16 llvm-readelf
+		STRIP llvm-16 llvm-strip
+	END
 }
 
 # build_source SUITE: prints the folder with the suite's linux-source, fetched and
