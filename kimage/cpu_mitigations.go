@@ -3,6 +3,8 @@ package kimage
 import (
 	"bytes"
 	"slices"
+
+	"kprobelab/x86"
 )
 
 // cpuFeatures is what the kernel of an image finds on a processor and decides
@@ -180,6 +182,26 @@ const (
 	optionSpectreV2 = "CONFIG_MITIGATION_SPECTRE_V2"
 )
 
+// retpolineFeature is the number of X86_FEATURE_RETPOLINE: to 5.3, and later in some
+// stable releases, another one. Then a thunk is a jump that is replaced by a retpoline,
+// which begins with a call.
+func (img *Image) retpolineFeature() feature {
+	thunk, ok := img.symbolAddr("__x86_indirect_thunk_rax")
+	if !ok {
+		return featRetpoline
+	}
+	list, _ := tableOwner{img: img}.alternatives()
+	for _, a := range list {
+		if a.addr == thunk && !a.not && bytes.HasPrefix(img.bytes(a.addr, a.addrLen), jmpRAX) && bytes.HasPrefix(img.bytes(a.repl, a.replLen), []byte{x86.Call32}) {
+			return a.feature
+		}
+	}
+	return featRetpoline
+}
+
+// jmpRAX is jmp *%rax.
+var jmpRAX = []byte{0xff, 0xe0}
+
 // spectreV2: retpolines, unless the processor restricts indirect branches
 // itself, and a return stack that is filled at a context switch.
 func (d *cpuDecision) spectreV2() {
@@ -193,10 +215,15 @@ func (d *cpuDecision) spectreV2() {
 	d.set(featUseIBPB, f["ibpb"])
 	d.set(featKernelIBRS, ibrs && !automatic)
 	d.set(featFirmware, f["ibrs"] && !ibrs && !automatic)
-	d.set(featRetpoline, !automatic && !ibrs && d.exists("__x86_indirect_thunk_rax"))
+	retpoline := !automatic && !ibrs && d.exists("__x86_indirect_thunk_rax")
+	number := d.img.retpolineFeature()
+	d.set(number, retpoline)
+	// To 5.16, and in stable releases to March 2022, AMD's are an lfence and a jump, with the
+	// next number.
+	d.set(number+1, retpoline && d.m.amd() && d.out.has[featLfence61] && d.img.says("Mitigation: Full AMD retpoline"))
 	// Late releases fill it only where they have retpolines or restrict branches at
 	// each entry; others always.
-	d.set(featRSBSwitch, d.out.has[featRetpoline] || d.out.has[featKernelIBRS] || !d.img.says("Filling RSB on context switch and VMEXIT"))
+	d.set(featRSBSwitch, retpoline || d.out.has[featKernelIBRS] || !d.img.says("Filling RSB on context switch and VMEXIT"))
 }
 
 // buffers are cleared on the way to user mode on processors that leak them.

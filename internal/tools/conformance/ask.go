@@ -119,16 +119,17 @@ const restTime = time.Minute
 // settle reads the text with the probes in place. The kernel's list calls a probe
 // optimized as soon as it is queued; its jump comes later.
 func (b *Booted) settle(r *qemu.Running, text x86.Range) error {
-	list, err := parseList(b.Frames[frame.List])
+	kprobes, err := parseList(b.Frames[frame.List])
 	if err != nil {
 		return err
 	}
 	var jumps []x86.Addr
-	for at, flags := range list {
+	for at, flags := range kprobes.byAddr {
 		if strings.Contains(flags, optimized) && text.Contains(at) {
 			jumps = append(jumps, at)
 		}
 	}
+	told := len(kprobes.byPlace) == 0 || len(jumps) > 0 // addresses, and no hashes of them
 	for changed := time.Now(); ; time.Sleep(2 * time.Second) {
 		now, err := r.Memory(text)
 		if err != nil {
@@ -138,7 +139,7 @@ func (b *Booted) settle(r *qemu.Running, text x86.Range) error {
 			changed, b.Settled = time.Now(), now
 		}
 		queued := slices.ContainsFunc(jumps, func(at x86.Addr) bool { return now[at.Sub(text.Start)] != x86.Jmp32 })
-		if !queued || time.Since(changed) > restTime {
+		if told && !queued || time.Since(changed) > restTime {
 			return nil
 		}
 	}

@@ -112,7 +112,7 @@ func ComparePoints(img *kimage.Image, points []x86.Addr, names int, b *Booted) (
 	if err != nil {
 		return nil, err
 	}
-	list, err := parseList(b.Frames[frame.List])
+	kprobes, err := parseList(b.Frames[frame.List])
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func ComparePoints(img *kimage.Image, points []x86.Addr, names int, b *Booted) (
 			a.count(place(img, at), answer(cell.Errno, notEnabled), notEnabled)
 			continue
 		case errnos[i] == 0:
-			want = b.runs(img, list, at)
+			want = b.runs(img, kprobes, at)
 		case cell.Register == 0:
 			a.OnlyEvents++
 		}
@@ -159,11 +159,11 @@ const endbr = 4
 
 // runs is how the kernel runs a registered probe: what kprobes/list says, and
 // for an optimized one the jump in its text.
-func (b *Booted) runs(img *kimage.Image, list map[x86.Addr]string, at x86.Addr) string {
-	flags, ok := list[at]
+func (b *Booted) runs(img *kimage.Image, l *list, at x86.Addr) string {
+	flags, ok := l.flags(img, at)
 	if !ok {
 		at += endbr
-		if flags, ok = list[at]; !ok {
+		if flags, ok = l.flags(img, at); !ok {
 			return "not in kprobes/list"
 		}
 	}
@@ -185,18 +185,45 @@ func (b *Booted) runs(img *kimage.Image, list map[x86.Addr]string, at x86.Addr) 
 // optimized is the flag of kprobes/list on a probe that is optimized, or queued for it.
 const optimized = "[OPTIMIZED]"
 
+// list is kprobes/list: flags by address, and by symbol and offset, for 4.15 to 4.18 do
+// not tell addresses.
+type list struct {
+	byAddr  map[x86.Addr]string
+	byPlace map[string]string
+}
+
+// hidden is what those releases print instead, and they print hashes.
+const hidden = "(____ptrval____)"
+
 // parseList reads kprobes/list: address, k or r, place, flags.
-func parseList(text []byte) (map[x86.Addr]string, error) {
-	list := map[x86.Addr]string{}
+func parseList(text []byte) (*list, error) {
+	l := &list{map[x86.Addr]string{}, map[string]string{}}
 	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
-		addr, rest, ok := strings.Cut(lines.Text(), " ")
-		v, err := strconv.ParseUint(addr, 16, 64)
-		if err != nil || !ok {
+		words := strings.Fields(lines.Text())
+		if len(words) < 3 {
 			return nil, fmt.Errorf("kprobes/list: %q", lines.Text())
 		}
-		list[x86.Addr(v)] = rest
+		flags := strings.Join(words[3:], " ")
+		l.byPlace[words[2]] = flags
+		if words[0] == hidden {
+			continue
+		}
+		v, err := strconv.ParseUint(words[0], 16, 64)
+		if err != nil {
+			return nil, fmt.Errorf("kprobes/list: %q", lines.Text())
+		}
+		l.byAddr[x86.Addr(v)] = flags
 	}
-	return list, nil
+	return l, nil
+}
+
+func (l *list) flags(img *kimage.Image, at x86.Addr) (string, bool) {
+	if flags, ok := l.byAddr[at]; ok {
+		return flags, true
+	}
+	s, _ := img.SymbolAt(at)
+	flags, ok := l.byPlace[fmt.Sprintf("%s+0x%x", s.Name, at.Sub(s.Addr))]
+	return flags, ok
 }
 
 // CompareObject compares check's answers for a BPF object with what attaching
