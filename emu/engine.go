@@ -28,6 +28,7 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"unsafe"
 
 	"github.com/unicorn-engine/unicorn/bindings/go/unicorn"
@@ -216,9 +217,17 @@ func (c *cpu) start(m *Machine, ip x86.Addr) {
 	if nested {
 		until = uint64(m.c.inner_end)
 	}
+	if k.broken != 0 {
+		k.reason, k.ip, c.failure = C.KPL_ENGINE, C.uint64_t(ip), errBroken
+		return
+	}
 	k.depth++
-	err := c.uc.Start(uint64(ip), until)
+	err := c.begin(ip, until)
 	k.depth--
+	if k.broken != 0 {
+		k.reason, k.ip, c.failure = C.KPL_ENGINE, C.uint64_t(ip), errBroken
+		return
+	}
 	if k.reason != C.KPL_RETURN {
 		c.classify(m, err)
 	}
@@ -226,6 +235,20 @@ func (c *cpu) start(m *Machine, ip x86.Addr) {
 		c.takeBackStop(m)
 	}
 }
+
+// begin lets the engine run from ip to until.
+func (c *cpu) begin(ip x86.Addr, until uint64) error {
+	if e := C.kpl_start(c.c, C.uint64_t(ip), C.uint64_t(until)); e != unicorn.ERR_OK {
+		return unicorn.UcError(e)
+	}
+	return nil
+}
+
+// rescue makes an abort of the engine end its run, not the process.
+var rescue = sync.OnceFunc(func() { C.kpl_rescue() })
+
+// errBroken is the failure of an engine that has called abort (shim_rescue.c).
+var errBroken = errors.New("the engine gave up while it translated, and cannot be used again")
 
 // bufferSize is the size of the engine's buffer of translations, in bytes.
 const bufferSize = C.KPL_BUFFER
@@ -269,7 +292,7 @@ func (c *cpu) takeBackStop(m *Machine) {
 	reason, ip := k.reason, k.ip
 	k.reason = C.KPL_NONE
 	k.depth++
-	err := c.uc.Start(uint64(m.c.inner_end), uint64(m.c.inner_end))
+	err := c.begin(x86.Addr(m.c.inner_end), uint64(m.c.inner_end))
 	k.depth--
 	k.reason = reason
 	if err == nil && k.in_callout == 0 {

@@ -45,7 +45,8 @@ var (
 	// ErrHandler: a handler written in Go panicked.
 	ErrHandler = errors.New("handler panicked")
 	// ErrEngine: the engine failed by itself, or the host has no memory for
-	// it. Neither the guest nor the caller can help it.
+	// it. The caller cannot help it. Guest code can bring it about where the engine
+	// aborts; the machine fails with it from then on.
 	ErrEngine = errors.New("emulation engine failed")
 )
 

@@ -139,6 +139,7 @@ func New(src Source, o *Options) (*Machine, error) {
 	if err != nil {
 		return nil, err
 	}
+	rescue()
 	m.allowed = workAllowance(m.opt.Budget)
 	m.rng = rand.New(rand.NewPCG(uint64(m.opt.Seed), 0))
 	if m.c = (*C.kpl_machine)(C.calloc(1, C.sizeof_kpl_machine)); m.c == nil {

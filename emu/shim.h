@@ -62,10 +62,11 @@ typedef struct kpl_undo {
 	uint8_t old[4096];
 } kpl_undo;
 
-/* The block of size bytes at pc has n instructions. */
+/* The block of size bytes at pc has n instructions, and makes so much work. */
 typedef struct kpl_count {
 	uint64_t pc;
-	uint32_t size, n;
+	uint16_t size, n;
+	uint32_t work;
 } kpl_count;
 
 /* A task's console output since its last newline. */
@@ -100,7 +101,7 @@ enum { KPL_BUFFER = 128 << 20, KPL_FLUSH_AT = 24 << 20, KPL_NEVER_ABOVE = 48 << 
 
 /* What takes the host's time beside instructions, as instructions that would
  * take as long. It is no part of the virtual clock or of the budget. */
-enum { KPL_WORK_BLOCK = 1000, KPL_WORK_BYTE = 100, KPL_WORK_TRAP = 150, KPL_WORK_FILL = 60, KPL_WORK_TURN = 200, KPL_WORK_FLUSH = 100000 };
+enum { KPL_WORK_BLOCK = 1000, KPL_WORK_BYTE = 100, KPL_WORK_TRAP = 150, KPL_WORK_FILL = 60, KPL_WORK_TURN = 200, KPL_WORK_FLUSH = 100000, KPL_WORK_LOOK = 300 };
 
 typedef struct kpl_machine {
 	uintptr_t handle;   /* Go's number for the machine */
@@ -139,6 +140,7 @@ typedef struct kpl_cpu {
 	int n;
 	int depth;          /* how many runs on this engine have begun and not ended */
 	uint64_t flushed;   /* m->translated when translations were last dropped */
+	int broken;         /* the engine has aborted: no more runs */
 	int in_callout;     /* Go was called in the middle of a block: rip must stay */
 	uint64_t block;     /* where the running block begins */
 	int reason, vector, access;
@@ -164,6 +166,8 @@ void kpl_forget_all_counts(kpl_machine *m);
 void kpl_console_clear(kpl_machine *m);
 void kpl_console_flush(kpl_machine *m);
 
+void kpl_rescue(void);
+int kpl_start(kpl_cpu *c, uint64_t ip, uint64_t until);
 int kpl_cpu_setup(kpl_cpu *c);
 void kpl_cpu_set_ip(kpl_cpu *c, uint64_t ip);
 uint64_t kpl_cpu_ip(kpl_cpu *c);

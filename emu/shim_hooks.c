@@ -60,25 +60,34 @@ static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *
 	return true;
 }
 
-/* Whether the block may write dr7 (or dr5, its alias): the only instruction found
- * to crash or hang the engine. The bytes may be part of another instruction. */
-static int maybe_dr7(kpl_cpu *c, uint64_t pc, uint32_t size)
+/* Whether the block may have an instruction of those that look.go knows: a write to
+ * dr7 (or dr5, its alias), which crashes or hangs the engine, and those that take it
+ * far longer than others. The bytes may be part of another instruction. */
+static int suspect(kpl_cpu *c, uint64_t pc, uint32_t size)
 {
 	kpl_region *r = region_at(c->m, pc);
 	const uint8_t *b = r ? r->host + (pc - r->start) : NULL;
 
-	for (uint32_t i = 0; r && i + 2 < size && pc + i + 2 < r->end; i++)
-		if (b[i] == 0x0f && b[i + 1] == 0x23 && (b[i + 2] & 0x28) == 0x28)
+	for (uint32_t i = 0; r && i + 1 < size && pc + i + 1 < r->end; i++) {
+		if (b[i] == 0x0f && (b[i + 1] == 0x23 || b[i + 1] == 0xae || b[i + 1] == 0xc7))
 			return 1;
+		if ((b[i] == 0xd9 || b[i] == 0xdd || b[i] == 0xdf) && b[i + 1] < 0xc0 && (b[i + 1] & 0x28) == 0x20)
+			return 1; /* /4 and /6 */
+	}
 	return 0;
 }
 
-/* Refuses a block with a write to dr7 before any of it runs. */
-static int refused(kpl_cpu *c, uint64_t pc, uint32_t size)
+/* Refuses a block with a write to dr7 before any of it runs. Of another, says how
+ * much work its instructions make. */
+static int refused(kpl_cpu *c, uint64_t pc, uint32_t size, uint32_t *work)
 {
 	uint64_t at;
 
-	if (!maybe_dr7(c, pc, size) || !(at = kplRefused(c->m->handle, pc, size)))
+	*work = 0;
+	if (!suspect(c, pc, size))
+		return 0;
+	add_work(c->m, KPL_WORK_LOOK);
+	if (!(at = kplLook(c->m->handle, pc, size, work)))
 		return 0;
 	c->at = at;
 	fault(c, 6);
@@ -111,7 +120,7 @@ static void on_translated(uc_engine *uc, uc_tb *tb, uc_tb *prev, void *user)
 		c->m->stop_at = 0;
 }
 
-static uint32_t count_block(kpl_cpu *c, kpl_count *k, uint64_t pc, uint32_t size)
+static uint32_t count_block(kpl_cpu *c, kpl_count *k, uint64_t pc, uint32_t size, uint32_t work)
 {
 	uc_tb tb = { 0 };
 
@@ -123,7 +132,7 @@ static uint32_t count_block(kpl_cpu *c, kpl_count *k, uint64_t pc, uint32_t size
 		add_work(c->m, KPL_WORK_BLOCK + KPL_WORK_BYTE * (uint64_t)tb.size);
 		tb.icount = size / 4 + 1;
 	}
-	*k = (kpl_count){ pc, size, tb.icount };
+	*k = (kpl_count){ pc, size, tb.icount, work };
 	return tb.icount;
 }
 
@@ -137,14 +146,18 @@ static void on_block_of_code(uc_engine *uc, uint64_t pc, uint32_t size, void *us
 /* A block that the table of counts does not have, or before which the run ends. */
 static void block(kpl_cpu *c, kpl_count *k, uint64_t pc, uint32_t size)
 {
+	uint32_t work;
+
 	if (c->reason)
 		stop(c, c->reason);
 	else if (crowded(c))
 		stop(c, KPL_CROWDED);
 	else if (c->m->instrs >= c->m->stop_at)
 		stop(c, KPL_TIME);
-	else if (!refused(c, pc, size))
-		c->m->instrs += count_block(c, k, pc, size);
+	else if (!refused(c, pc, size, &work)) {
+		c->m->instrs += count_block(c, k, pc, size, work);
+		add_work(c->m, work);
+	}
 }
 
 static void on_block(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
@@ -154,15 +167,18 @@ static void on_block(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
 	kpl_count *k = count_at(m, pc, size);
 
 	c->block = pc;
-	if (m->instrs < m->stop_at && k->pc == pc && k->size == size)
+	if (m->instrs < m->stop_at && k->pc == pc && k->size == size) {
 		m->instrs += k->n;
-	else
+		if (__builtin_expect(k->work, 0))
+			add_work(m, k->work);
+	} else
 		block(c, k, pc, size);
 }
 
 static void on_code(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
 {
 	kpl_cpu *c = user;
+	uint32_t work;
 
 	if (c->reason)
 		stop(c, c->reason);
@@ -170,8 +186,10 @@ static void on_code(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
 		stop(c, KPL_CROWDED);
 	else if (c->m->instrs >= c->m->stop_at)
 		stop(c, KPL_TIME);
-	else if (!refused(c, pc, size))
+	else if (!refused(c, pc, size, &work)) {
 		c->m->instrs++;
+		add_work(c->m, work);
+	}
 }
 
 /* The machine whose hook has called Go on this thread. Go stays on the thread
@@ -184,11 +202,12 @@ int kpl_here(const kpl_machine *m) { return here == m; }
 struct level {
 	int reason, in_callout;
 	const kpl_machine *here;
+	void *rescue;
 };
 
 static struct level enter_go(kpl_cpu *c, int in_callout)
 {
-	struct level l = { c->reason, c->in_callout, here };
+	struct level l = { c->reason, c->in_callout, here, kpl_pause_rescue() };
 
 	here = c->m;
 	c->m->crossings++;
@@ -202,6 +221,7 @@ static void leave_go(kpl_cpu *c, const struct level *l)
 	c->reason = l->reason;
 	c->in_callout = l->in_callout;
 	c->miss = 0;
+	kpl_resume_rescue(c, l->rescue);
 	add_work(c->m, KPL_WORK_TRAP); /* and what Go ran may have used the allowance up */
 	/* What Go ran may have filled the buffer of translations. */
 	if (!c->reason && c->depth == 1 && in_buffer(c) > KPL_FLUSH_AT)

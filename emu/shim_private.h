@@ -48,5 +48,7 @@ void kpl_save_page(kpl_machine *m, kpl_region *r, uint64_t page);
 void kpl_console_put(kpl_machine *m, uint8_t b);
 void kpl_change_regs(kpl_cpu *c, const kpl_regs *r, const kpl_regs *old, int rip);
 uc_err kpl_add_hooks(kpl_cpu *c);
+void *kpl_pause_rescue(void);
+void kpl_resume_rescue(kpl_cpu *c, void *was);
 
 #endif

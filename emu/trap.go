@@ -12,8 +12,6 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"golang.org/x/arch/x86/x86asm"
-
 	"kprobelab/x86"
 )
 
@@ -126,29 +124,4 @@ func (m *Machine) callout(stub, frame x86.Addr, regs *x86.PtRegs) C.int {
 		return C.KPL_STOP
 	}
 	return C.KPL_RESUME
-}
-
-//export kplRefused
-func kplRefused(h C.uintptr_t, pc C.uint64_t, size C.uint32_t) C.uint64_t {
-	return C.uint64_t(machineOf(h).debugWrite(x86.Addr(pc), int(size)))
-}
-
-// debugWrite finds the first write to a debug register in a block; it is 0 where
-// there is none. Bytes that cannot be decoded count as one.
-func (m *Machine) debugWrite(at x86.Addr, size int) x86.Addr {
-	code := make([]byte, size)
-	if m.ReadMem(at, code) != nil {
-		return 0
-	}
-	for len(code) > 0 {
-		inst, err := x86asm.Decode(code, 64)
-		if err != nil || inst.Op == 0 {
-			return at
-		}
-		if reg, ok := inst.Args[0].(x86asm.Reg); ok && reg >= x86asm.DR0 && reg <= x86asm.DR15 {
-			return at
-		}
-		at, code = at.Add(int64(inst.Len)), code[inst.Len:]
-	}
-	return 0
 }

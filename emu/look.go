@@ -1,0 +1,109 @@
+//go:build cgo && linux && amd64
+
+package emu
+
+// #include "shim.h"
+import "C"
+
+import (
+	"kprobelab/decoder"
+	"kprobelab/x86"
+)
+
+// costly is an instruction with a memory operand that takes the engine far longer
+// than others. It moves much, byte by byte or by way of the host's soft floats.
+type costly struct {
+	encoding decoder.Encoding
+	opcode   byte
+	reg      byte // ModRM.reg
+}
+
+// costs are these instructions' work, in instructions that would take as long
+// (KPL_WORK_ of shim.h): a unit is 2 ns. docs/transparency.md has what was measured. Without
+// it, a budget of a hundred million fxrstor would be 90 seconds.
+var costs = map[costly]uint32{
+	{decoder.Enc0F, 0xae, 0}:      350, // fxsave
+	{decoder.Enc0F, 0xae, 1}:      450, // fxrstor
+	{decoder.Enc0F, 0xae, 4}:      600, // xsave
+	{decoder.Enc0F, 0xae, 5}:      600, // xrstor
+	{decoder.Enc0F, 0xae, 6}:      600, // xsaveopt
+	{decoder.EncPrimary, 0xdd, 6}: 200, // fnsave
+	{decoder.EncPrimary, 0xdd, 4}: 250, // frstor
+	{decoder.EncPrimary, 0xd9, 6}: 60,  // fnstenv
+	{decoder.EncPrimary, 0xd9, 4}: 40,  // fldenv
+	{decoder.EncPrimary, 0xdf, 4}: 50,  // fbld
+	{decoder.EncPrimary, 0xdf, 6}: 60,  // fbstp
+	{decoder.Enc0F, 0xc7, 1}:      30,  // cmpxchg16b
+}
+
+//export kplLook
+func kplLook(h C.uintptr_t, pc C.uint64_t, size C.uint32_t, work *C.uint32_t) C.uint64_t {
+	code := make([]byte, size)
+	if machineOf(h).ReadMem(x86.Addr(pc), code) != nil {
+		return 0
+	}
+	at, w := look(code)
+	*work = C.uint32_t(w)
+	if at < 0 {
+		return 0
+	}
+	return pc + C.uint64_t(at)
+}
+
+// look finds in a block the first write to debug register 7, which the engine does
+// not survive, or -1; and adds up what its instructions cost.
+//
+// Where the engine may see other instructions than a processor does, from there on
+// every byte counts as the beginning of one.
+func look(code []byte) (refused int, work uint32) {
+	for at := 0; at < len(code); {
+		i, err := decoder.Decode(code[at:])
+		step := i.Length
+		if err != nil || misread(&i, code[at:]) {
+			return lookEverywhere(code, at, work)
+		}
+		if writesDR7(&i) {
+			return at, work
+		}
+		work += costOf(&i)
+		at += step
+	}
+	return -1, work
+}
+
+// misread reports whether the engine takes another length for the instruction, or
+// may: a REX that is not the last prefix counts for it.
+func misread(i *decoder.Inst, code []byte) bool {
+	for n := 0; n+1 < int(i.PrefixLen); n++ {
+		if code[n]&0xf0 == 0x40 {
+			return true
+		}
+	}
+	return false
+}
+
+func lookEverywhere(code []byte, at int, work uint32) (int, uint32) {
+	for ; at < len(code); at++ {
+		i, err := decoder.Decode(code[at:])
+		switch {
+		case err != nil:
+		case writesDR7(&i):
+			return at, work
+		default:
+			work += costOf(&i)
+		}
+	}
+	return -1, work
+}
+
+// writesDR7: or DR5, its other name.
+func writesDR7(i *decoder.Inst) bool {
+	return i.Encoding == decoder.Enc0F && i.Opcode == 0x23 && i.ModRM&0x28 == 0x28
+}
+
+func costOf(i *decoder.Inst) uint32 {
+	if !i.HasModRM || i.ModRM >= 0xc0 {
+		return 0
+	}
+	return costs[costly{i.Encoding, i.Opcode, i.ModRM >> 3 & 7}]
+}
