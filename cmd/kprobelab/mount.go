@@ -80,8 +80,8 @@ func (p *mounting) run(ctx context.Context, t *term, c *cli.Command) error {
 	if p.cpus < 1 || p.cpus > maxCPUs {
 		return usagef("--cpus %s: there can be 1 to %d CPUs", strconv.Itoa(p.cpus), maxCPUs)
 	}
-	if p.timeout < 0 {
-		return usagef("--timeout %s: a time cannot be negative", p.timeout)
+	if err := notNegative(p.timeout); err != nil {
+		return err
 	}
 	img, err := openImage(t, c, c.Args().Get(1))
 	if err != nil {

@@ -146,6 +146,13 @@ func timeoutFlag(to *time.Duration) cli.Flag {
 		Usage: "stop a call after this much real `TIME`, as in 10s (not by default: where it strikes depends on the host)"}
 }
 
+func notNegative(timeout time.Duration) error {
+	if timeout < 0 {
+		return usagef("--timeout %s: a time cannot be negative", timeout)
+	}
+	return nil
+}
+
 // run checks the plan, and hands what it means to the engine.
 func (p *plan) run(t *term, c *cli.Command) error {
 	if err := atMost(c, 1); err != nil {
@@ -160,8 +167,8 @@ func (p *plan) run(t *term, c *cli.Command) error {
 	if p.cpus < 1 || p.cpus > maxCPUs {
 		return usagef("--cpus %s: there can be 1 to %d CPUs", strconv.Itoa(p.cpus), maxCPUs)
 	}
-	if p.timeout < 0 {
-		return usagef("--timeout %s: a time cannot be negative", p.timeout)
+	if err := notNegative(p.timeout); err != nil {
+		return err
 	}
 	if p.steps && p.json {
 		return usagef("--steps and --json exclude each other: --json has the steps already")

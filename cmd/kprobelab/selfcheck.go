@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/urfave/cli/v3"
 )
@@ -13,6 +14,9 @@ whether it is boosted (can_boost), whether a jump may replace it (can_optimize).
 differ the rules are wrong about this kernel: each kind of difference is listed, with
 examples. The points are drawn: instructions, their insides, padding, functions' entries,
 places that the kernel patches. The same --seed draws the same points.
+
+A function's answer is one call, which ends after its budget of instructions, or --timeout; then it
+counts as not answered.
 
 What needs a booted kernel is not asked (ftrace sites, lock prefixes), and is named
 at the end; so is a function that is not there or does not answer.
@@ -27,6 +31,7 @@ Exit code 1 means that something differs, 3 that the image answers nothing.
 const defaultPoints = 1000
 
 func selfcheckCommand(t *term) *cli.Command {
+	var timeout time.Duration
 	return &cli.Command{
 		Name:      "selfcheck",
 		Usage:     "compare the rules with the image's own functions, at drawn points",
@@ -41,6 +46,7 @@ func selfcheckCommand(t *term) *cli.Command {
 			&cli.IntFlag{Name: "points", Value: defaultPoints, Usage: "draw this `NUMBER` of points"},
 			&cli.BoolFlag{Name: "all", Usage: "every instruction of the text instead: takes hours"},
 			&cli.Uint64Flag{Name: "seed", Value: 1, Usage: "`SEED` of what is drawn"},
+			timeoutFlag(&timeout),
 			&cli.BoolFlag{Name: "json", Usage: "one JSON object for each question"},
 		}, imageFlags()...),
 		Action: func(_ context.Context, c *cli.Command) error {
@@ -53,7 +59,10 @@ func selfcheckCommand(t *term) *cli.Command {
 			if n := c.Int("points"); n < 1 || n > maxPoints {
 				return usagef("--points %d: there can be 1 to %d", n, maxPoints)
 			}
-			return runSelfcheck(t, c)
+			if err := notNegative(timeout); err != nil {
+				return err
+			}
+			return runSelfcheck(t, c, timeout)
 		},
 	}
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/urfave/cli/v3"
 
@@ -13,7 +14,7 @@ import (
 	"kprobelab/x86"
 )
 
-func runSelfcheck(t *term, c *cli.Command) error {
+func runSelfcheck(t *term, c *cli.Command, timeout time.Duration) error {
 	img, err := openImage(t, c, c.Args().First())
 	if err != nil {
 		return err
@@ -31,7 +32,7 @@ func runSelfcheck(t *term, c *cli.Command) error {
 		to = t.err
 	}
 	fmt.Fprintln(to, heading(c, img))
-	r, err := selfcheck.Check(img, points, func(done, total int64) { t.progress("selfcheck", done, total) })
+	r, err := selfcheck.Check(img, points, timeout, func(done, total int64) { t.progress("selfcheck", done, total) })
 	t.progressDone()
 	if err != nil {
 		return machineError(img, err)

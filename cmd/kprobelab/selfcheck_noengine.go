@@ -3,6 +3,8 @@
 package main
 
 import (
+	"time"
+
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/report"
@@ -10,7 +12,7 @@ import (
 	"kprobelab/x86"
 )
 
-func runSelfcheck(*term, *cli.Command) error { return engineMissing }
+func runSelfcheck(*term, *cli.Command, time.Duration) error { return engineMissing }
 
 func ownDecider(*kimage.Image) (func(x86.Addr, bool) report.Own, func(), func() []string, error) {
 	return nil, nil, nil, engineMissing

@@ -5,6 +5,7 @@ package own
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"kprobelab/emu"
 	"kprobelab/kimage"
@@ -19,10 +20,11 @@ const budget = 20_000_000
 // Kernel is an image that answers questions. It is for one goroutine at a time;
 // several of one image may be asked in parallel. Close frees it.
 type Kernel struct {
-	img   *kimage.Image
-	m     *emu.Machine
-	clean *emu.Snapshot
-	fns   map[string]x86.Addr // 0 for those that are not there
+	img     *kimage.Image
+	m       *emu.Machine
+	timeout time.Duration
+	clean   *emu.Snapshot
+	fns     map[string]x86.Addr // 0 for those that are not there
 
 	insn, code *emu.Buf
 	form       boostForm
@@ -32,16 +34,19 @@ type Kernel struct {
 	aided *aided
 }
 
-// Open puts the image on a machine of its own. It fails as emu.New does.
-func Open(img *kimage.Image) (*Kernel, error) { return openFor(img, budget) }
+// Open puts the image on a machine of its own. A question ends after the timeout;
+// 0 means that only its budget ends it. It fails as emu.New does.
+func Open(img *kimage.Image, timeout time.Duration) (*Kernel, error) {
+	return openFor(img, budget, timeout)
+}
 
 // openFor is Open with another budget of instructions for a question.
-func openFor(img *kimage.Image, budget uint64) (*Kernel, error) {
-	m, err := emu.New(img, &emu.Options{Budget: budget, CPUModel: img.NearestCPU(emu.CPUModels())})
+func openFor(img *kimage.Image, budget uint64, timeout time.Duration) (*Kernel, error) {
+	m, err := emu.New(img, &emu.Options{Budget: budget, Timeout: timeout, CPUModel: img.NearestCPU(emu.CPUModels())})
 	if err != nil {
 		return nil, err
 	}
-	k := &Kernel{img: img, m: m, fns: map[string]x86.Addr{}}
+	k := &Kernel{img: img, m: m, timeout: timeout, fns: map[string]x86.Addr{}}
 	if err := k.prepare(); err != nil {
 		m.Close()
 		return nil, err

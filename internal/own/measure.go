@@ -40,7 +40,7 @@ func Measure(img *kimage.Image) ([]kimage.Answer, error) {
 	if !askable(img) {
 		return nil, nil
 	}
-	k, err := openFor(img, measureBudget)
+	k, err := openFor(img, measureBudget, 0)
 	if err != nil {
 		return nil, err
 	}

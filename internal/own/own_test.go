@@ -25,7 +25,7 @@ func made(t *testing.T, functions map[string]string) *Kernel {
 
 func open(t *testing.T, img *kimage.Image) *Kernel {
 	t.Helper()
-	k, err := Open(img)
+	k, err := Open(img, 0)
 	require.NoError(t, err)
 	t.Cleanup(k.Close)
 	return k

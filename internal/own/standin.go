@@ -60,7 +60,7 @@ func (k *Kernel) aid() (*aided, error) {
 	if k.aided != nil {
 		return k.aided, nil
 	}
-	twin, err := openFor(k.img, searchBudget)
+	twin, err := openFor(k.img, searchBudget, k.timeout)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"kprobelab/decoder"
 	"kprobelab/internal/own"
@@ -29,9 +30,10 @@ const (
 // is found does not depend on the host.
 const workers = 2
 
-// Check asks the image and its rules at every point. progress, where not nil, is
+// Check asks the image and its rules at every point. A question that takes longer than
+// the timeout has no answer; 0 means that only its budget ends it. progress, where not nil, is
 // told how many points are done. The error is the machine's.
-func Check(img *kimage.Image, points []x86.Addr, progress func(done, total int64)) (*Result, error) {
+func Check(img *kimage.Image, points []x86.Addr, timeout time.Duration, progress func(done, total int64)) (*Result, error) {
 	results, errs := make([]*Result, workers), make([]error, workers)
 	var done int64
 	var mu sync.Mutex
@@ -46,7 +48,7 @@ func Check(img *kimage.Image, points []x86.Addr, progress func(done, total int64
 	for i := range workers {
 		wait.Go(func() {
 			part := points[i*len(points)/workers : (i+1)*len(points)/workers]
-			results[i], errs[i] = checkPart(img, part, step)
+			results[i], errs[i] = checkPart(img, part, timeout, step)
 		})
 	}
 	wait.Wait()
@@ -61,8 +63,8 @@ func Check(img *kimage.Image, points []x86.Addr, progress func(done, total int64
 	return all, nil
 }
 
-func checkPart(img *kimage.Image, points []x86.Addr, step func()) (*Result, error) {
-	k, err := own.Open(img)
+func checkPart(img *kimage.Image, points []x86.Addr, timeout time.Duration, step func()) (*Result, error) {
+	k, err := own.Open(img, timeout)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -28,7 +29,7 @@ func TestImagesAgreeWithTheRules(t *testing.T) {
 			img, err := kimage.Open(oracle.Image(t, kernel), nil)
 			require.NoError(t, err)
 			done := int64(0)
-			r, err := Check(img, Draw(img, n, 1), func(at, total int64) {
+			r, err := Check(img, Draw(img, n, 1), 0, func(at, total int64) {
 				require.Equal(t, int64(n), total)
 				done = at
 			})
@@ -62,7 +63,7 @@ func TestWrongRulesShow(t *testing.T) {
 		}
 	}
 	require.Greater(t, len(points), 10)
-	r, err := Check(img, points, nil)
+	r, err := Check(img, points, 0, nil)
 	require.NoError(t, err)
 	require.Positive(t, r.Differ())
 	var text bytes.Buffer
@@ -83,7 +84,7 @@ func TestFunctionsThatDoNotAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			img := written.Image(t, map[string]string{"can_probe": code, "find_bug": "31 c0 c3", "helper": "90 90 90 c3"})
-			r, err := Check(img, Draw(img, 200, 1), nil)
+			r, err := Check(img, Draw(img, 200, 1), 0, nil)
 			require.NoError(t, err)
 			for i := range r.Questions {
 				switch q := &r.Questions[i]; q.Function {
@@ -104,6 +105,20 @@ func TestFunctionsThatDoNotAnswer(t *testing.T) {
 			require.NoError(t, r.WriteJSON(&lines))
 			require.Equal(t, len(r.Questions), strings.Count(lines.String(), "\n"))
 		})
+	}
+}
+
+// TestFunctionsThatTakeTooLong: the timeout ends a question before its budget does, and
+// is the reason that is given.
+func TestFunctionsThatTakeTooLong(t *testing.T) {
+	img := written.Image(t, map[string]string{"can_probe": "eb fe", "find_bug": "31 c0 c3"})
+	r, err := Check(img, Draw(img, 20, 1), time.Nanosecond, nil)
+	require.NoError(t, err)
+	for i := range r.Questions {
+		if q := &r.Questions[i]; q.Function == "can_probe" {
+			require.Positive(t, q.Silent)
+			require.Contains(t, q.Why, "still running after 1ns")
+		}
 	}
 }
 

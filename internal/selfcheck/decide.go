@@ -70,7 +70,7 @@ type Decider struct {
 func NewDecider(img *kimage.Image) (*Decider, error) {
 	d := &Decider{img: img, checks: checks(img), machines: make(chan *own.Kernel, workers), silent: map[string]int{}, why: map[string]string{}}
 	for range workers {
-		k, err := own.Open(img)
+		k, err := own.Open(img, 0)
 		if err != nil {
 			d.Close()
 			return nil, err
