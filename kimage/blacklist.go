@@ -112,6 +112,8 @@ func (img *Image) gatherBlacklist(o tableOwner) {
 		{".kprobes.text", "__kprobes_text_start", "__kprobes_text_end", ByKprobesText},
 		{".noinstr.text", "__noinstr_text_start", "__noinstr_text_end", ByNoinstr},
 		{".entry.text", "__entry_text_start", "__entry_text_end", ByEntryText},
+		// System calls come this way where page tables are separated (4.15 to 4.19).
+		{".entry_trampoline", "__entry_trampoline_start", "__entry_trampoline_end", ByEntryText},
 	}
 	if o.module != "" {
 		areas = areas[:2]
