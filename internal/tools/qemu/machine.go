@@ -127,6 +127,7 @@ func (m *Machine) start(ctx context.Context, dir string) (*Running, error) {
 		args = append(args, "-gdb", "unix:"+r.debugSocket()+",server=on,wait=off")
 	}
 	r.cmd = exec.CommandContext(ctx, m.QEMU, args...)
+	endsWithUs(r.cmd)
 	r.cmd.ExtraFiles = []*os.File{write}
 	var console io.Writer = &r.console
 	if m.Console != nil {
