@@ -17,6 +17,7 @@ scripts=$(cd "$(dirname "$0")" && pwd)
 root=${scripts%/*}
 . "$scripts/debian.sh"
 . "$scripts/conformance-tools.sh"
+. "$scripts/modules.sh"
 
 kprobelab=$1
 page=$root/docs/cost-qemu.md
@@ -25,31 +26,6 @@ sources=$root/internal/tools/benchqemu/module
 mkdir -p "$work"
 cannot() { say "nothing was measured under QEMU: $*"; exit 77; }
 
-# compiler HEADERS: the one that the kernel was compiled by, else the system's.
-compiler() {
-	theirs=$(sed -n 's/^CC = .*)\(gcc-[0-9]*\)$/\1/p' "$1/.kernelvariables")
-	for cc in ${KPROBELAB_CC:-} $theirs gcc; do
-		if command -v "$cc"; then return; fi
-	done
-	return 1
-}
-
-# module VERSION HEADERS: builds the module for that kernel.
-module() {
-	cc=$(compiler "$2") || cannot "gcc is missing; as root: apt-get install gcc"
-	objtool=$2/tools/objtool/objtool
-	"$objtool" --help >"$work/objtool" 2>&1 || grep -qi usage "$work/objtool" ||
-		cannot "the objtool of the kernel's package does not run here (it needs libelf1, and a C library as new as its release): $(cat "$work/objtool")"
-	rm -rf "${work:?}/$1"
-	mkdir -p "$work/$1"
-	cp "$sources"/* "$work/$1/"
-	say "building the module for $1 with $cc"
-	make -s -C "$2" M="$work/$1" CC="$cc" modules >"$work/$1/log" 2>&1 || {
-		cat "$work/$1/log" >&2
-		cannot "the module does not build against the headers of $1 (above)"
-	}
-}
-
 plain "$root" || cannot "the kernel's makefiles take no path with a blank or a colon, and this is one: $root"
 command -v make >/dev/null || cannot "make is missing; as root: apt-get install make"
 set --
@@ -57,7 +33,7 @@ for suite in ${SUITES:-bookworm bullseye}; do
 	kernel=$(SUITE=$suite "$scripts/kernel.sh") || cannot "the kernel of $suite cannot be had (see above)"
 	version=${kernel##*/vmlinuz-}
 	headers=$("$scripts/kernel-headers.sh" "$suite" "$version") || cannot "the headers of $version cannot be had (see above)"
-	module "$version" "$headers"
+	module_build "$sources" "$headers" "$work/$version" || cannot "$module_why"
 	set -- "$@" "$kernel"
 done
 qemu=$(qemu) || cannot "QEMU cannot be had (see above)"

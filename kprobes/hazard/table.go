@@ -16,6 +16,7 @@ const (
 	byRuns   = "the kernel's rule, run on the machine and compared with the unprobed program (docs/transparency.md)"
 	byModel  = "the random model of the optimizer, on two CPUs (docs/transparency.md)"
 	byCode   = "the kernel's code"
+	booted   = "booted 6.1.192 and 6.12.117 (below)"
 )
 
 // table has a row for each hazard: those of one probe by itself first.
@@ -57,7 +58,7 @@ var table = []Hazard{
 		Sentence: "loop, loope and loopne test the counter before it is decremented: with rcx = 1 they branch once too often, with rcx = 0 not at all",
 		Cause:    srcCore + "kprobe_emulate_loop: (*(u64 *)&regs->cx)-- != 0",
 		Mend:     "--(*(u64 *)&regs->cx) != 0, for each of the widths",
-		Evidence: measured,
+		Evidence: booted,
 		in:       func(c *profile.Config) bool { return c.Slot.Emulate && c.Step.LoopTestsBeforeDecrement }, at: loopCount,
 	},
 	{
@@ -65,7 +66,7 @@ var table = []Hazard{
 		Sentence: "loop with an address-size prefix leaves the upper half of rcx, which a processor clears",
 		Cause:    srcCore + "kprobe_emulate_loop writes through a u32 pointer",
 		Mend:     "write regs->cx as a whole from the 32-bit result",
-		Evidence: measured,
+		Evidence: booted,
 		in:       func(c *profile.Config) bool { return c.Slot.Emulate && c.Step.Loop32KeepsUpper }, at: loopECX,
 	},
 	{
@@ -73,7 +74,7 @@ var table = []Hazard{
 		Sentence: "ret imm16 does not add its immediate: the caller goes on with a stack pointer that is too low",
 		Cause:    srcCore + "kprobe_emulate_ret pops the address only; " + srcPrepare + " takes C2 for C3",
 		Mend:     "keep the immediate in arch_specific_insn and add it to regs->sp, or refuse C2 with EOPNOTSUPP",
-		Evidence: measured,
+		Evidence: booted,
 		in:       func(c *profile.Config) bool { return c.Slot.Emulate && c.Step.RetIgnoresImm }, at: retImm,
 	},
 	{
@@ -81,7 +82,7 @@ var table = []Hazard{
 		Sentence: "lret is taken for ret: the code segment stays on the stack, and the operand size is taken for 8 bytes",
 		Cause:    srcPrepare + " has CA and CB in one case with C2 and C3",
 		Mend:     "refuse CA and CB with EOPNOTSUPP, as CF is",
-		Evidence: byRuns,
+		Evidence: booted,
 		in:       func(c *profile.Config) bool { return c.Slot.Emulate && c.Step.FarRetIsNear }, at: farRet,
 	},
 	{
@@ -89,7 +90,7 @@ var table = []Hazard{
 		Sentence: "the opcode after a VEX, EVEX or XOP prefix is taken for a one-byte opcode: vzeroupper for ja, vpsubd for cli, vcmpps for ret; the instruction is skipped, or worse",
 		Cause:    srcPrepare + " looks at insn.opcode without asking for insn.vex_prefix",
 		Mend:     "leave instructions with a VEX, EVEX or XOP prefix to the slot: if (insn_is_avx(insn)) return 0",
-		Evidence: "transcripts of booted 5.10, 6.1 and 6.12 for vzeroupper; the others by the rule (docs/transparency.md)",
+		Evidence: booted,
 		in:       func(c *profile.Config) bool { return c.Slot.Emulate && c.Step.VexAsLegacy }, at: vex,
 	},
 	{
@@ -97,7 +98,7 @@ var table = []Hazard{
 		Sentence: "pushfw and popfw move 8 bytes in place of 2: the stack pointer ends 6 bytes off",
 		Cause:    srcPrepare + " does not look at the operand size of 9C and 9D",
 		Mend:     "refuse 9C and 9D where insn.opnd_bytes is 2",
-		Evidence: byRuns,
+		Evidence: booted,
 		in:       func(c *profile.Config) bool { return c.Slot.Emulate && c.Step.FlagsMove8Bytes }, at: flags16,
 	},
 	{
@@ -113,7 +114,7 @@ var table = []Hazard{
 		Sentence: "an instruction of 14 bytes: the int3 after its copy is the slot's last byte, where the kernel does not look for it, so nobody takes it",
 		Cause:    srcCore + "kprobe_is_ss: ip < ainsn.insn + MAX_INSN_SIZE, and ip is one past the int3",
 		Mend:     "compare with <=",
-		Evidence: byRuns,
+		Evidence: booted,
 		in:       func(c *profile.Config) bool { return c.Slot.Emulate && c.Step.LastInt3Missed }, at: lastInt3,
 	},
 	{
@@ -121,7 +122,7 @@ var table = []Hazard{
 		Sentence: "hlt and mwait run in the slot with interrupts off: no interrupt wakes the CPU (mwait: unless bit 0 of ecx is set, or the line that it watches is written)",
 		Cause:    srcStep + " clears IF for the step, and nothing refuses or emulates hlt",
 		Mend:     "refuse F4 and 0F 01 C9 in arch_prepare_kprobe, or step them with the interrupt flag that they had",
-		Evidence: byCode,
+		Evidence: booted,
 		in:       func(*profile.Config) bool { return true }, at: halt,
 	},
 	{
@@ -129,7 +130,7 @@ var table = []Hazard{
 		Sentence: "a fault of a copy other than a page fault or a general protection fault is looked up at the slot's address: the exception table has no entry there, and the ud2 of a WARN is no warning",
 		Cause:    "kprobe_fault_handler is called by the handlers of page faults and general protection faults only",
 		Mend:     "call it in the handlers of #DE, #MF, #XF and #UD before the exception table is searched",
-		Evidence: byRuns,
+		Evidence: booted,
 		in:       func(c *profile.Config) bool { return c.Step.PageFaultsOnly }, at: otherFault,
 	},
 	{
@@ -181,7 +182,7 @@ var table = []Hazard{
 		Sentence: "the blacklist of return probes has the address of __switch_to, and an ENDBR moves the probe off it: the next task looks for a return address of its own, has none, and the kernel stops with BUG",
 		Cause:    "kernel/kprobes.c, register_kretprobe compares kprobe_addr, behind the ENDBR, with kretprobe_blacklist",
 		Mend:     "compare the function's entry",
-		Evidence: "booted small kernels of 5.19, 6.1.192, 6.6.9 and 6.8 (docs/conformance.md)",
+		Evidence: "booted small kernels of 5.19, 6.1.192, 6.6.9 and 6.8 (docs/conformance.md), and Debian's 6.12.117 with a module (below)",
 		in:       func(c *profile.Config) bool { return c.Resolve.SkipENDBR },
 	},
 	{

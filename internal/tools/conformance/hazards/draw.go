@@ -10,6 +10,7 @@ import (
 	"kprobelab/internal/report"
 	"kprobelab/internal/tools/qemu/frame"
 	"kprobelab/kimage"
+	"kprobelab/kprobes/hazard"
 	"kprobelab/x86"
 )
 
@@ -18,7 +19,12 @@ type draw struct {
 	img        *kimage.Image
 	rand       *rand.Rand
 	candidates []candidate
+	// faults are points where it takes a fault too; they are tried whatever is drawn.
+	faults []Point
 }
+
+// needsFault is the hazard that a hit alone does not show.
+const needsFault hazard.ID = "OTHER_FAULT"
 
 // candidate is a hazard point that kprobe_events takes, with the instructions around it
 // that are no hazards.
@@ -45,6 +51,10 @@ func newDraw(img *kimage.Image, list []report.HazardPoint, r *rand.Rand) *draw {
 	for i := range list {
 		p := &list[i]
 		if !p.Effect.Harms() || p.Reproducer == nil || p.Reproducer.Define == "" {
+			continue
+		}
+		if p.Hazard == needsFault {
+			d.faults = append(d.faults, Point{Addr: p.Addr.Addr, Name: nameOf(img, p.Addr.Addr), Workload: Faulty, Hazard: p.Hazard, Effect: p.Effect})
 			continue
 		}
 		c := candidate{HazardPoint: *p}
@@ -115,12 +125,12 @@ func (d *draw) points(n int) (list []Point) {
 	d.rand.Shuffle(len(from), func(i, j int) { from[i], from[j] = from[j], from[i] })
 	for _, c := range from[:min(n, len(from))] {
 		workload := c.workloads[d.rand.IntN(len(c.workloads))]
-		p := Point{Addr: c.Addr.Addr, Name: d.name(c.Addr.Addr), Workload: workload, Hazard: c.Hazard, Effect: c.Effect, Lands: c.Lands.Addr, Next: c.next}
+		p := Point{Addr: c.Addr.Addr, Name: nameOf(d.img, c.Addr.Addr), Workload: workload, Hazard: c.Hazard, Effect: c.Effect, Lands: c.Lands.Addr, Next: c.next}
 		near := Point{Addr: c.before, Workload: workload}
 		if c.after != 0 && d.rand.IntN(2) == 0 {
 			near.Addr = c.after
 		}
-		if near.Name = d.name(near.Addr); p.Lands < p.Next { // nobody else comes to the middle of an instruction
+		if near.Name = nameOf(d.img, near.Addr); p.Lands < p.Next { // nobody else comes to the middle of an instruction
 			near.Lands = p.Lands
 		}
 		list = append(list, near, p)
@@ -128,7 +138,7 @@ func (d *draw) points(n int) (list []Point) {
 	return list
 }
 
-func (d *draw) name(a x86.Addr) string {
-	sym, _ := d.img.SymbolAt(a)
+func nameOf(img *kimage.Image, a x86.Addr) string {
+	sym, _ := img.SymbolAt(a)
 	return fmt.Sprintf("%s+%#x", sym.Name, uint64(a.Sub(sym.Addr)))
 }

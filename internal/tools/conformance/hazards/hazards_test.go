@@ -1,9 +1,11 @@
 package hazards
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -38,10 +40,14 @@ func TestVerdict(t *testing.T) {
 		"register_is_the_same":        {Result{Point: register, Outcome: Same, Landed: true, Hits: 1}, NotShown},
 		"register_not_seen_result_is": {Result{Point: register, Outcome: Differed, Landed: true, Hits: 1}, AsPredicted},
 		"oops_for_a_register":         {Result{Point: register, Outcome: Oopsed, Landed: true}, NotAsPredicted},
+		"refused":                     {Result{Point: danger, Outcome: Refused}, NotAsPredicted},
+		"refused_as_predicted":        {Result{Point: Point{Hazard: "HALT", Effect: hazard.Refused}, Outcome: Refused}, AsPredicted},
+		"taken_for_refused":           {Result{Point: Point{Hazard: "HALT", Effect: hazard.Refused}, Outcome: Hung}, NotAsPredicted},
 		"hang":                        {Result{Point: halt, Outcome: Hung}, AsPredicted},
 		"oops_for_a_hang":             {Result{Point: halt, Outcome: Oopsed}, NotAsPredicted},
 		"neighbour_is_quiet":          {Result{Point: near, Outcome: Same, Hits: 1}, AsPredicted},
 		"neighbour_is_never_hit":      {Result{Point: near, Outcome: Same}, NotShown},
+		"neighbour_is_refused":        {Result{Point: near, Outcome: Refused}, NotShown},
 		"neighbour_comes_there":       {Result{Point: near, Outcome: Same, Hits: 1, Landed: true}, NotAsPredicted},
 		"neighbour_oopses":            {Result{Point: near, Outcome: Oopsed, Hits: 1}, NotAsPredicted},
 		"neighbour_changes_results":   {Result{Point: near, Outcome: Differed, Hits: 1}, NotAsPredicted},
@@ -63,7 +69,7 @@ func TestWhatAWorkloadDid(t *testing.T) {
 		where string
 	}{
 		"same":    {Tried{Before: "a", With: "a", After: "a", Hits: 2}, Same, ""},
-		"refused": {Tried{Refused: "invalid argument"}, NotTried, ""},
+		"refused": {Tried{Refused: "invalid argument"}, Refused, ""},
 		"oops":    {Tried{Before: "a", With: "", Log: "BUG: unable to handle page fault\nRIP: 0010:vfs_fallocate+0x130/0x340\n"}, Oopsed, "vfs_fallocate+0x130"},
 		"warning": {Tried{Log: "WARNING: CPU: 0 PID: 1 at x.c:1 f+0x1/0x2\nRIP: 0010:f+0x1/0x2\n"}, Complained, ""},
 		"lockup":  {Tried{Log: "watchdog: BUG: soft lockup - CPU#0 stuck\nRIP: 0010:f+0x1/0x2\n"}, Hung, "f+0x1"},
@@ -133,6 +139,58 @@ func TestCompare(t *testing.T) {
 			require.Equal(t, test.where, p.at.IP()) // it goes on on the wrong way
 		})
 	}
+}
+
+// TestReproduction: what a function of the module returns without the probe and with it,
+// on a kernel that has the hazard and on one that has not.
+func TestReproduction(t *testing.T) {
+	const said = "kprobelab_hazards: x begins, without the probe 0\nkprobelab_hazards: x without the probe 0, with it %s, hits %s\n"
+	result := Case{"ret_imm", "RET_IMM", hazard.WrongResult, 0, 16}
+	hang := Case{"halt", "HALT", hazard.Hang, 0, 0}
+	for name, test := range map[string]struct {
+		r            Reproduction
+		probed, hits string
+		want         Verdict
+	}{
+		"wrong_result":       {Reproduction{Case: result, Has: true}, "16", "1", AsPredicted},
+		"another_result":     {Reproduction{Case: result, Has: true}, "8", "1", NotAsPredicted},
+		"right_result":       {Reproduction{Case: result, Has: true}, "0", "1", NotAsPredicted},
+		"mended":             {Reproduction{Case: result}, "0", "1", AsPredicted},
+		"mended_but_wrong":   {Reproduction{Case: result}, "16", "1", NotAsPredicted},
+		"never_hit":          {Reproduction{Case: result, Has: true}, "16", "0", NotAsPredicted},
+		"no_hang":            {Reproduction{Case: hang, Has: true}, "0", "1", NotAsPredicted},
+		"hangs":              {Reproduction{Case: hang, Has: true, Result: Result{Outcome: Hung}}, "", "", AsPredicted},
+		"hangs_where_mended": {Reproduction{Case: hang, Result: Result{Outcome: Hung}}, "", "", NotAsPredicted},
+		"refused":            {Reproduction{Case: hang, Has: true, Result: Result{Outcome: Refused}}, "", "", NotShown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := test.r
+			r.Result.Point = Point{Name: r.Name, Hazard: r.Hazard, Effect: r.Effect}
+			if r.Result.Outcome == "" {
+				r.Result.Outcome = Same
+				r.read(fmt.Sprintf(said, test.probed, test.hits))
+			}
+			require.Equal(t, test.want, r.Verdict())
+			require.Equal(t, test.want != AsPredicted, strings.HasPrefix(r.String(), "NOT "))
+		})
+	}
+}
+
+// TestCasesAreInTheModule: each case is one of module/cases.c, and the other way round.
+func TestCasesAreInTheModule(t *testing.T) {
+	code, err := os.ReadFile("module/cases.c")
+	require.NoError(t, err)
+	_, list, _ := strings.Cut(string(code), "hazard_cases[]")
+	var there, here []string
+	for _, m := range regexp.MustCompile(`CASE\((\w+)\)|\{ "(\w+)"`).FindAllStringSubmatch(list, -1) {
+		there = append(there, m[1]+m[2])
+	}
+	for _, c := range cases {
+		here = append(here, c.Name)
+		_, known := hazard.ByID(c.Hazard)
+		require.Equal(t, c.Effect != "", known, c.Name)
+	}
+	require.Equal(t, there, here)
 }
 
 // TestDraw: candidates have a neighbour before them, and what is hit in idle is not drawn.

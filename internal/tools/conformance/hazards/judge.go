@@ -26,11 +26,12 @@ const (
 	// something else.
 	Complained Outcome = "complaint"
 	Differed   Outcome = "differs"
-	// NotTried: the machine could not be asked.
+	// Refused: the kernel takes no probe there. NotTried: the machine could not be asked.
+	Refused  Outcome = "refused"
 	NotTried Outcome = "not tried"
 )
 
-var outcomes = []Outcome{Oopsed, Panicked, Hung, Complained, Differed, Same, NotTried}
+var allOutcomes = []Outcome{Oopsed, Panicked, Hung, Complained, Differed, Same, Refused, NotTried}
 
 // Point is a point that is tried.
 type Point struct {
@@ -43,6 +44,8 @@ type Point struct {
 	// is where it is to go on. A neighbour's are those of its hazard: it must not come
 	// to Lands.
 	Lands, Next x86.Addr
+	// Module is the parameters of the module that sets the probe, "" for kprobe_events.
+	Module string
 }
 
 // Result is what came of it.
@@ -59,6 +62,8 @@ type Result struct {
 	Where string
 	// Note is what else there is to say.
 	Note string
+	// log is what the kernel said while the probe was on.
+	log string
 }
 
 // Verdict compares what happened with what was predicted.
@@ -77,7 +82,9 @@ const (
 // which is said. Of a neighbour: it is hit, and nothing happens.
 func (r *Result) Verdict() Verdict {
 	switch {
-	case r.Outcome == NotTried, r.Outcome == Same && !r.Landed && r.Hits == 0:
+	case r.Outcome == Refused && r.Hazard != "":
+		return verdict(r.Effect == hazard.Refused)
+	case r.Outcome == NotTried, r.Outcome == Refused, r.Outcome == Same && !r.Landed && r.Hits == 0:
 		return NotShown
 	case r.Hazard == "":
 		return verdict(r.Outcome == Same && !r.Landed)
@@ -85,6 +92,8 @@ func (r *Result) Verdict() Verdict {
 		return NotAsPredicted
 	}
 	switch r.Effect {
+	case hazard.Refused:
+		return NotAsPredicted
 	case hazard.Hang:
 		return verdict(r.Outcome == Hung)
 	case hazard.WrongResult, hazard.WrongRegister:
@@ -108,12 +117,12 @@ var complaints = regexp.MustCompile(`BUG:|Oops|general protection|invalid opcode
 
 // ran judges what the workload did with the probe.
 func (r *Result) ran(t *Tried) {
-	r.Hits = t.Hits
+	r.Hits, r.log = t.Hits, t.Log
 	s := spotter{found: make(chan spotted, 1)}
 	_, _ = s.Write([]byte(t.Log))
 	switch {
 	case t.Refused != "":
-		r.Outcome, r.Note = NotTried, "refused: "+t.Refused
+		r.Outcome, r.Note = Refused, t.Refused
 	case len(s.found) > 0:
 		r.spot(<-s.found)
 	case t.Status == NotEnded:
@@ -156,11 +165,15 @@ func difference(a, b string) string {
 
 // String is the result in a line.
 func (r *Result) String() string {
-	text := fmt.Sprintf("%s by %s: predicted %s; %s", r.Name, r.Workload, r.predicted(), r.happened())
-	if v := r.Verdict(); v != AsPredicted {
-		text = strings.ToUpper(string(v)) + ": " + text
+	return marked(r.Verdict(), fmt.Sprintf("%s by %s: predicted %s; %s", r.Name, r.Workload, r.predicted(), r.happened()))
+}
+
+// marked says the verdict first, unless all is as predicted.
+func marked(v Verdict, text string) string {
+	if v == AsPredicted {
+		return text
 	}
-	return text
+	return strings.ToUpper(string(v)) + ": " + text
 }
 
 func (r *Result) predicted() string {

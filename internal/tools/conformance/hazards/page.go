@@ -14,13 +14,27 @@ type Report struct {
 	Listed, Candidates, Reached int
 	CPU                         string
 	Seed                        uint64
-	Results                     []Result
+	// Results are of the points drawn, Others of those that need a module, and
+	// Reproduced of the module's own functions.
+	Results, Others []Result
+	Reproduced      []Reproduction
 }
 
-// Count is how many of the results have a verdict.
-func (r *Report) Count(v Verdict) (n int) {
-	for i := range r.Results {
-		if r.Results[i].Verdict() == v {
+// Differ is how many were not as predicted, or not shown.
+func (r *Report) Differ() int {
+	differ := len(r.Results) - count(r.Results, AsPredicted) + len(r.Others) - count(r.Others, AsPredicted)
+	for i := range r.Reproduced {
+		if r.Reproduced[i].Verdict() != AsPredicted {
+			differ++
+		}
+	}
+	return differ
+}
+
+// count is how many of the results have a verdict.
+func count(list []Result, v Verdict) (n int) {
+	for i := range list {
+		if list[i].Verdict() == v {
 			n++
 		}
 	}
@@ -30,11 +44,11 @@ func (r *Report) Count(v Verdict) (n int) {
 // Markdown is the table for people.
 func (r *Report) Markdown(release string) string {
 	var b strings.Builder
-	count := map[bool]map[Outcome]int{true: {}, false: {}}
+	outcomes := map[bool]map[Outcome]int{true: {}, false: {}}
 	landed, hazards := 0, 0
 	for i := range r.Results {
 		x := &r.Results[i]
-		count[x.Hazard != ""][x.Outcome]++
+		outcomes[x.Hazard != ""][x.Outcome]++
 		if x.Hazard != "" {
 			hazards++
 			if x.Landed {
@@ -46,31 +60,59 @@ func (r *Report) Markdown(release string) string {
 	fmt.Fprintf(&b, "%d points are listed, kprobe_events takes a probe at %d of those that do harm, workloads come to %d. Seed %d, %s.\n\n",
 		r.Listed, r.Candidates, r.Reached, r.Seed, time.Now().UTC().Format(time.DateOnly))
 	fmt.Fprintf(&b, "Hazards: %d tried, %d came to the wrong address that was predicted; %s. Neighbours: %d tried; %s.\n",
-		hazards, landed, counts(count[true]), len(r.Results)-hazards, counts(count[false]))
-	fmt.Fprintf(&b, "As predicted: %d; not shown: %d; not as predicted: %d.\n\n", r.Count(AsPredicted), r.Count(NotShown), r.Count(NotAsPredicted))
-	b.WriteString("| point | driven by | predicted | happened | neighbour | happened |\n|---|---|---|---|---|---|\n")
-	near := ""
-	for i := range r.Results {
-		x := &r.Results[i]
-		happened := strings.ReplaceAll(x.happened(), "|", "\\|")
-		if v := x.Verdict(); v != AsPredicted {
-			happened = fmt.Sprintf("**%s**: %s", v, happened)
+		hazards, landed, counts(outcomes[true]), len(r.Results)-hazards, counts(outcomes[false]))
+	fmt.Fprintf(&b, "As predicted: %d; not shown: %d; not as predicted: %d.\n\n", count(r.Results, AsPredicted), count(r.Results, NotShown), count(r.Results, NotAsPredicted))
+	if len(r.Results) > 0 {
+		table(&b, r.Results)
+	}
+	if len(r.Others) > 0 {
+		b.WriteString("\nWith probes of a module:\n\n")
+		table(&b, r.Others)
+	}
+	if len(r.Reproduced) > 0 {
+		b.WriteString("\nThe module's own functions (`internal/tools/conformance/hazards/module/cases.c`), with `-cpu max`:\n\n")
+		b.WriteString("| function | predicted | happened |\n|---|---|---|\n")
+		for i := range r.Reproduced {
+			x := &r.Reproduced[i]
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", x.Name, x.predicted(), cell(x.Verdict(), x.happened()))
 		}
-		if x.Hazard == "" { // its hazard is next
-			near = fmt.Sprintf("`%s` | %s", x.Name, happened)
-			continue
-		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", x.Name, x.Workload, x.predicted(), happened, near)
 	}
 	return b.String()
 }
 
+// table has a row for each hazard, with its neighbour, which comes before it.
+func table(b *strings.Builder, list []Result) {
+	b.WriteString("| point | driven by | predicted | happened | neighbour | happened |\n|---|---|---|---|---|---|\n")
+	near := "|"
+	for i := range list {
+		x := &list[i]
+		happened := cell(x.Verdict(), x.happened())
+		if x.Hazard == "" {
+			near = fmt.Sprintf("`%s` | %s", x.Name, happened)
+			continue
+		}
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s |\n", x.Name, x.Workload, x.predicted(), happened, near)
+		near = "|"
+	}
+}
+
+func cell(v Verdict, happened string) string {
+	happened = strings.ReplaceAll(happened, "|", "\\|")
+	if v != AsPredicted {
+		happened = fmt.Sprintf("**%s**: %s", v, happened)
+	}
+	return happened
+}
+
 func counts(n map[Outcome]int) string {
 	var list []string
-	for _, o := range outcomes {
+	for _, o := range allOutcomes {
 		if n[o] > 0 {
 			list = append(list, fmt.Sprintf("%d %s", n[o], o))
 		}
+	}
+	if list == nil {
+		return "none"
 	}
 	return strings.Join(list, ", ")
 }

@@ -21,9 +21,12 @@ import (
 type Options struct {
 	QEMU, Kernel, CPU, Dir string
 	Init                   []byte
-	Points                 int
-	Seed                   uint64
-	Limit                  time.Duration
+	// Module is the module of the folder module, built for the kernel; nil leaves out
+	// what needs it.
+	Module []byte
+	Points int
+	Seed   uint64
+	Limit  time.Duration
 }
 
 // ErrNotRun: the machine did not come as far as to be tried.
@@ -62,18 +65,35 @@ func (o *Options) Run(say func(string)) (*Report, error) {
 		return nil, fmt.Errorf("%w: %w", ErrNotRun, err)
 	}
 	reached := d.reached(hits)
-	points := d.points(o.Points)
+	points := append(d.points(o.Points), d.faults...)
 	out := &Report{Listed: len(list), Candidates: len(d.candidates), Reached: reached, CPU: o.CPU, Seed: o.Seed}
 	say(fmt.Sprintf("%d of them are reached; %d points and neighbours are drawn", reached, len(points)))
-	n := 0
+	out.Results = o.try(m, points, counted[*Result](say, len(points)))
+	if o.Module == nil {
+		return out, nil
+	}
+	if m, err = o.withModule(say); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotRun, err)
+	}
+	if points, err = o.others(m, img, list); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotRun, err)
+	}
+	say(fmt.Sprintf("%d points by the module", len(points)))
+	out.Others = o.try(m, points, counted[*Result](say, len(points)))
+	out.Reproduced = o.reproduce(m, img.Profile(), counted[*Reproduction](say, len(cases)))
+	return out, nil
+}
+
+// counted says what came of each of n, with how many there are by now.
+func counted[T fmt.Stringer](say func(string), n int) func(T) {
 	var one sync.Mutex
-	out.Results = o.try(m, points, func(r *Result) {
+	i := 0
+	return func(r T) {
 		one.Lock()
 		defer one.Unlock()
-		n++
-		say(fmt.Sprintf("%3d/%d  %s", n, len(points), r.String()))
-	})
-	return out, nil
+		i++
+		say(fmt.Sprintf("%3d/%d  %s", i, n, r.String()))
+	}
 }
 
 // booted is a file with the machine as it is when init is ready. It is kept in the
@@ -82,7 +102,9 @@ func (o *Options) booted(m *qemu.Machine, say func(string)) (string, error) {
 	h := sha256.New()
 	fmt.Fprintln(h, m.CPU, m.CPUs, m.Megabytes)
 	h.Write(m.Init)
-	h.Write(m.Files[frame.DefinitionsFile])
+	for _, name := range []string{frame.DefinitionsFile, frame.ModuleFile} {
+		h.Write(m.Files[name])
+	}
 	state := filepath.Join(o.Dir, fmt.Sprintf("%s-%x", filepath.Base(o.Kernel), h.Sum(nil)[:8]))
 	if _, err := os.Stat(state); err == nil {
 		return state, nil

@@ -16,33 +16,43 @@ const atOnce = 2
 // the other, as nothing is to come of them. told gets each result when it is there.
 func (o *Options) try(m *qemu.Machine, points []Point, told func(*Result)) []Result {
 	results := make([]Result, len(points))
-	var neighbours []int
-	jobs := make(chan func())
+	var neighbours, hazards []int
+	for i := range points {
+		results[i] = Result{Point: points[i], Outcome: NotTried}
+		if points[i].Hazard == "" {
+			neighbours = append(neighbours, i)
+		} else {
+			hazards = append(hazards, i)
+		}
+	}
+	inParallel(1+len(hazards), func(i int) {
+		if i == 0 {
+			o.neighbours(m, results, neighbours, told)
+			return
+		}
+		r := &results[hazards[i-1]]
+		o.together(m, []*Result{r})
+		told(r)
+	})
+	return results
+}
+
+// inParallel does each of n jobs, so many at once as machines may run.
+func inParallel(n int, do func(i int)) {
+	jobs := make(chan int)
 	var workers sync.WaitGroup
 	for range atOnce {
 		workers.Go(func() {
-			for do := range jobs {
-				do()
+			for i := range jobs {
+				do(i)
 			}
 		})
 	}
-	for i := range points {
-		if results[i] = (Result{Point: points[i], Outcome: NotTried}); points[i].Hazard == "" {
-			neighbours = append(neighbours, i)
-		}
-	}
-	jobs <- func() { o.neighbours(m, results, neighbours, told) }
-	for i := range points {
-		if points[i].Hazard != "" {
-			jobs <- func() {
-				o.together(m, []*Result{&results[i]})
-				told(&results[i])
-			}
-		}
+	for i := range n {
+		jobs <- i
 	}
 	close(jobs)
 	workers.Wait()
-	return results
 }
 
 // neighbours tries them on one machine. One of which something comes is tried again on a
@@ -104,7 +114,11 @@ func (o *Options) together(m *qemu.Machine, group []*Result) (n int) {
 // try tries a point on a machine.
 func (s *session) try(out *Result) error {
 	var t Tried
-	if err := s.r.Tell(fmt.Sprintf("%s %s p:%s/%s %v", Try, out.Workload, frame.Group, Event, out.Addr)); err != nil {
+	ask := fmt.Sprintf("%s %s p:%s/%s %v", Try, out.Workload, frame.Group, Event, out.Addr)
+	if out.Module != "" {
+		ask = Load + " " + out.Module
+	}
+	if err := s.r.Tell(ask); err != nil {
 		return err
 	}
 	f, note := s.wait(Ran, &t)

@@ -16,6 +16,12 @@ const (
 	Event = "h"
 	Ran   = "ran"
 	Alive = "alive"
+	// Load asks to load the module with some parameters, to be idle for a while and to
+	// run the workload that does nothing. The answers are as to Try.
+	Load = "load"
+	// Faulty is the workload that makes the kernel catch a fault which is neither a page
+	// fault nor a general protection fault.
+	Faulty = "x87"
 	// NotEnded is the status of a workload that does not end.
 	NotEnded = "not ended"
 )

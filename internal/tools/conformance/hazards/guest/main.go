@@ -39,7 +39,10 @@ func work() error {
 	if err := mount(); err != nil {
 		return err
 	}
-	alike := learn()
+	var alike []string
+	if _, err := os.Stat(frame.DefinitionsFile); err == nil {
+		alike = learn()
+	}
 	// A tty, so that lines are read as they come.
 	lines := bufio.NewReader(os.Stdin)
 	wire.Send(hazards.Ready, []byte(strings.Join(alike, "\n")))
@@ -54,6 +57,8 @@ func work() error {
 			err = discover(alike)
 		case len(words) >= 3 && words[0] == hazards.Try:
 			err = try(words[1], strings.Join(words[2:], " "))
+		case len(words) >= 2 && words[0] == hazards.Load:
+			err = load(strings.Join(words[1:], " "))
 		}
 		if err != nil {
 			return err
@@ -223,7 +228,58 @@ func hits() (map[string]int, error) {
 // try runs a workload with the probe, and after it without. The second frame says that
 // the machine goes on.
 func try(name, definition string) error {
-	r := hazards.Tried{Before: usual[name][0], StatusBefore: usual[name][1]}
+	enable := tracing + "events/" + frame.Group + "/enable"
+	return tried(name, usual[name], func() error {
+		if err := define(definition + "\n"); err != nil {
+			return err
+		}
+		return os.WriteFile(enable, []byte("1"), 0)
+	}, func() (n int) {
+		list, _ := hits()
+		for _, k := range list {
+			n = k
+		}
+		return n
+	}, func() error {
+		if err := os.WriteFile(enable, []byte("0"), 0); err != nil {
+			return err
+		}
+		// A group without an event: the next try has one of its own.
+		return define("-:" + frame.Group + "/" + hazards.Event + "\n")
+	})
+}
+
+// module is the name under which the kernel knows the module.
+const module = "kprobelab_hazards"
+
+// load does the same with a probe that the module sets, or with what it runs itself.
+func load(parameters string) error {
+	file, err := os.ReadFile(frame.ModuleFile)
+	if err != nil {
+		return err
+	}
+	// A probe that has become a jump has no hazard, and how soon it does is chance.
+	if err := os.WriteFile("/proc/sys/debug/kprobes-optimization", []byte("0"), 0); err != nil {
+		return err
+	}
+	const idle = "none"
+	text, status := run(idle)
+	return tried(idle, [2]string{text, status}, func() error {
+		if err := unix.InitModule(file, parameters); err != nil {
+			return err
+		}
+		time.Sleep(time.Second)
+		return nil
+	}, func() int {
+		text, _ := os.ReadFile("/sys/module/" + module + "/parameters/hits")
+		n, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+		return n
+	}, func() error { return unix.DeleteModule(module, 0) })
+}
+
+// tried runs a workload with what on sets and off removes.
+func tried(name string, usual [2]string, on func() error, hits func() int, off func() error) error {
+	r := hazards.Tried{Before: usual[0], StatusBefore: usual[1]}
 	log, err := unix.Open("/dev/kmsg", unix.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return err
@@ -232,30 +288,16 @@ func try(name, definition string) error {
 	if _, err := unix.Seek(log, 0, unix.SEEK_END); err != nil {
 		return err
 	}
-	if err := define(definition + "\n"); err != nil {
-		r.Refused = err.Error()
-		return send(hazards.Ran, &r)
-	}
-	enable := tracing + "events/" + frame.Group + "/enable"
-	if err := os.WriteFile(enable, []byte("1"), 0); err != nil {
+	if err := on(); err != nil {
 		r.Refused = err.Error()
 		return send(hazards.Ran, &r)
 	}
 	r.With, r.Status = run(name)
-	if n, err := hits(); err == nil {
-		for _, k := range n {
-			r.Hits = k
-		}
-	}
-	r.Log = logged(log)
+	r.Hits, r.Log = hits(), logged(log)
 	if err := send(hazards.Ran, &r); err != nil {
 		return err
 	}
-	if err := os.WriteFile(enable, []byte("0"), 0); err != nil {
-		return err
-	}
-	// A group without an event: the next try has one of its own.
-	if err := define("-:" + frame.Group + "/" + hazards.Event + "\n"); err != nil {
+	if err := off(); err != nil {
 		return err
 	}
 	r.After, r.StatusAfter = run(name)
