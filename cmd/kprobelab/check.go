@@ -40,7 +40,7 @@ func checkCommand(t *term) *cli.Command {
 			"releases, beside the images; --release picks some. For these the text says for each probe\n" +
 			"from which kernel to which the answer is the same, and where a probe attached last.\n" +
 			"A probe that attaches and then does harm (kprobelab hazards lists what can) is named with what\n" +
-			"happens there; --allow HAZARD lets one pass. Of an archive's kernels that is not known.\n" +
+			"happens there; --allow HAZARD lets one pass.\n" +
 			"The exit code is 1 when any probe does not attach on any image, or does harm, for a gate in CI.\n" +
 			imageHelp + "\n\n" +
 			examples(

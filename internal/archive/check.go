@@ -11,6 +11,9 @@ import (
 // files; each has one kernel in memory. done, when not nil, is told after each file.
 func Check(c *report.Check, files []string, probes []report.Probe, done func(n int)) error {
 	columns := make([]report.Check, len(files))
+	for i := range columns {
+		columns[i].Allow = c.Allow
+	}
 	errs := make([]error, len(files))
 	next := make(chan int)
 	var workers sync.WaitGroup

@@ -25,13 +25,15 @@
 //	kinds    nm's letters
 //	marks    a byte for each symbol: how its code begins, whether it has an ftrace site
 //	entries  a byte for each symbol in text: the number of the verdict at its entry
+//	hazards  JSON: the accepted points at which a probe does harm, and what happens there
 //	types.*  the columns of package ctypes: functions with their numbers in BTF, types
 //	text.N   the verdicts of the N-th half megabyte of text
 //	inlined  where DWARF was at hand: functions, and those that have their code
 //
 // The sections from areas to text.N are there again, with "package." before the name,
 // for the modules of the kernel's package that are not loaded. A file with entries only
-// has no text.N, and of the types only the functions' numbers.
+// has no text.N, the hazards of entries, and of the types only the functions' numbers. A
+// file without the section hazards is an older one: it is not known what goes wrong.
 //
 // An area is the kernel or a module. The texts of the areas, by ascending address, are
 // cut into pieces of half a megabyte. A piece is a list of the addresses whose verdict is

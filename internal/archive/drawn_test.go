@@ -20,6 +20,8 @@ type drawer struct {
 	img  *kimage.Image
 	syms []kimage.Symbol
 	text []kimage.Symbol
+	// hazards are where probes do harm, and refused points of that kind.
+	hazards []report.HazardPoint
 }
 
 func newDrawer(img *kimage.Image, seed uint64) *drawer {
@@ -29,6 +31,7 @@ func newDrawer(img *kimage.Image, seed uint64) *drawer {
 			d.text = append(d.text, s)
 		}
 	}
+	d.hazards, _ = report.HazardPoints(img, nil)
 	return d
 }
 
@@ -41,7 +44,12 @@ func (d *drawer) place() string {
 		s = d.syms[d.IntN(len(d.syms))]
 	}
 	off := d.Uint64N(s.Size + 2)
-	switch d.IntN(12) {
+	switch d.IntN(14) {
+	case 12, 13:
+		if len(d.hazards) > 0 {
+			p := &d.hazards[d.IntN(len(d.hazards))]
+			return d.one(p.Addr.String(), fmt.Sprintf("%s+%d", p.Symbol, p.Offset), fmt.Sprintf("%s+%d", p.Symbol, p.Offset+1))
+		}
 	case 0:
 		return fmt.Sprintf("%v", s.Addr.Add(int64(off)))
 	case 1:
@@ -92,7 +100,7 @@ func (d *drawer) lines(n int) string {
 const drawn = 2000
 
 // Rule: what check says of a file is what it says of the image, cell by cell: how a
-// probe runs, every errno, every rule and every word.
+// probe runs, every errno, every rule and every word, and what goes wrong there.
 func TestDrawnDefinitionsAreAnsweredAlike(t *testing.T) {
 	images := map[string]func() *kimage.Image{"guest": func() *kimage.Image { return guest(t) }}
 	if !testing.Short() {
@@ -112,13 +120,15 @@ func TestDrawnDefinitionsAreAnsweredAlike(t *testing.T) {
 			want := cells(t, report.OfImage(img), lines)
 			sameCells(t, want, cells(t, k, lines))
 			require.NoError(t, k.Err())
-			attach := 0
+			attach, harm := 0, 0
 			for i := range want {
 				if want[i].Cells[0].Attaches {
 					attach++
+					harm += len(want[i].Cells[0].Hazards)
 				}
 			}
-			t.Logf("%d of %d attach", attach, drawn)
+			t.Logf("%d of %d attach, %d have a hazard", attach, drawn, harm)
+			require.Greater(t, harm, drawn/50)
 			require.Greater(t, attach, drawn/20)
 			require.Less(t, attach, drawn*19/20)
 		})

@@ -4,6 +4,10 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"hash/crc32"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // Parse reads a file of which checksums and lengths are put right first, so that a
@@ -47,4 +51,19 @@ func mended(b []byte) []byte {
 	out = le.AppendUint32(out, uint32(len(head)))
 	out = le.AppendUint32(out, crc32.Checksum(head, castagnoli))
 	return append(append(out, head...), body...)
+}
+
+// WithoutHazards is a file as it was made before there were hazards.
+func WithoutHazards(t testing.TB, b []byte) []byte {
+	f, err := parse(b)
+	require.NoError(t, err)
+	c := contents{header: f.Header}
+	c.header.Sections = slices.DeleteFunc(slices.Clone(f.Sections), func(s sectionHead) bool { return s.Name == hazardSection })
+	require.Len(t, c.header.Sections, len(f.Sections)-1)
+	for _, s := range c.header.Sections {
+		c.body = append(c.body, f.packed[s.Name]...)
+	}
+	out, err := c.bytes()
+	require.NoError(t, err)
+	return out
 }

@@ -33,6 +33,7 @@ type group struct {
 	marks, entries []byte
 	windows        map[int][]byte
 	tables         []*ctypes.Table
+	hazards        *hazards
 	index          *nameIndex
 }
 
@@ -230,6 +231,7 @@ type packing struct {
 	verdicts       []byte
 	marks, entries []byte
 	types          ctypes.Columns
+	hazards        hazards
 }
 
 func newPacking(prefix string, areas []kimage.NameArea) *packing {
@@ -254,6 +256,11 @@ func (p *packing) write(c *contents) error {
 	}
 	c.add(p.prefix+"marks", p.marks)
 	c.add(p.prefix+"entries", p.entries)
+	points, err := p.hazards.pack()
+	if err != nil {
+		return err
+	}
+	c.add(p.prefix+hazardSection, points)
 	if p.Types {
 		for i, name := range ctypes.ColumnNames {
 			c.add(p.prefix+"types."+name, p.types[i])

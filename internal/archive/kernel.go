@@ -135,6 +135,7 @@ func (k *Kernel) Column() report.CheckImage {
 	return report.CheckImage{
 		Name: k.name, Release: k.Header.Release, Profile: k.Header.Profile, Standing: k.Header.Standing, CPU: k.Header.CPU,
 		Distribution: k.Header.Distribution, Package: k.Header.Package, BuildID: k.Header.BuildID,
+		NoHazards: !k.own.file.hazardous(),
 	}
 }
 

@@ -151,10 +151,11 @@ func (p *packer) text(progress func(done, total int64)) error {
 		}
 		g.verdicts = make([]byte, g.texts.len())
 	}
-	return report.EachVerdict(p.img, progress, func(a x86.Addr, runs string, err error) {
+	return report.EachVerdict(p.img, progress, func(a x86.Addr, v report.Verdict) {
 		for _, g := range p.groups {
 			if off, ok := g.texts.offset(a); ok {
-				g.verdicts[off] = p.verdicts.of(runs, err)
+				g.verdicts[off] = p.verdicts.of(v.Runs, v.Err)
+				g.hazards.add(a, v.Hazards)
 				return
 			}
 		}
@@ -171,7 +172,7 @@ func (p *packer) symbols() {
 					mark |= markTraceable
 				}
 				if p.img.InText(s.Addr) {
-					entry = p.entry(s.Addr)
+					entry = p.entry(g, s.Addr)
 				}
 				g.marks, g.entries = append(g.marks, mark), append(g.entries, entry)
 			}
@@ -212,13 +213,17 @@ func (p *packer) types(entries bool) {
 	}
 }
 
-// entry is the verdict of a probe at a symbol.
-func (p *packer) entry(a x86.Addr) byte {
+// entry is the verdict of a probe at a symbol of a group.
+func (p *packer) entry(g *packing, a x86.Addr) byte {
 	pt, err := probepoint.Resolve(p.kernel, probepoint.Request{Addr: a}, p.img.Profile())
 	if err != nil {
 		return notBoundary // nobody comes to ask
 	}
-	return p.verdicts.of(p.kernel.Verdict(&pt))
+	runs, err := p.kernel.Verdict(&pt)
+	if err == nil {
+		g.hazards.add(pt.Addr, p.kernel.Hazards(&pt))
+	}
+	return p.verdicts.of(runs, err)
 }
 
 // sort gives the verdicts that most addresses have the smallest numbers.
@@ -320,5 +325,5 @@ func Kept(img *kimage.Image, o *Options, dir string) (string, bool) {
 	h := headerOf(img)
 	name := filepath.Join(dir, h.FileName())
 	f, err := readFile(name)
-	return name, err == nil && f.Entries == o.Entries && f.Packaged == h.Packaged
+	return name, err == nil && f.Entries == o.Entries && f.Packaged == h.Packaged && f.hazardous()
 }

@@ -41,7 +41,7 @@ type CheckImage struct {
 	Distribution string `json:"distribution,omitempty"`
 	Package      string `json:"package,omitempty"`
 	BuildID      string `json:"build_id,omitempty"`
-	// NoHazards: hazards were not asked about, because the code is not there.
+	// NoHazards: hazards were not asked about; an older file of an archive has none.
 	NoHazards bool `json:"no_hazards,omitempty"`
 
 	// apart follows the release where another kernel of the list has the same.
@@ -135,8 +135,6 @@ func (c *Check) Add(kernel Kernel, probes []Probe) {
 		}
 	}
 	c.Images = append(c.Images, kernel.Column())
-	_, knows := kernel.(hazarder)
-	c.Images[len(c.Images)-1].NoHazards = !knows
 	k := newChecker(kernel)
 	for i := range c.Probes {
 		cell := k.cell(&c.Probes[i].Probe)

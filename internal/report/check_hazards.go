@@ -10,13 +10,7 @@ import (
 	"kprobelab/kprobes/probepoint"
 )
 
-// hazarder is a Kernel that has its code, so that it can say what goes wrong.
-type hazarder interface {
-	// Hazards are those of an accepted probe at a point that Resolve has found.
-	Hazards(p *probepoint.Point) []hazard.Finding
-}
-
-// Hazards implements hazarder.
+// Hazards implements Kernel.
 func (k *ImageKernel) Hazards(p *probepoint.Point) []hazard.Finding {
 	var row ScanRow
 	k.scan.where = *p
@@ -27,15 +21,11 @@ func (k *ImageKernel) Hazards(p *probepoint.Point) []hazard.Finding {
 }
 
 func (k *checker) hazards(r probepoint.Request) []hazard.Finding {
-	h, ok := k.Kernel.(hazarder)
-	if !ok {
-		return nil
-	}
 	p, err := probepoint.Resolve(k, r, k.Profile())
 	if err != nil {
 		return nil
 	}
-	return h.Hazards(&p)
+	return k.Hazards(&p)
 }
 
 // harms reports whether a probe attaches and then does harm that is not allowed.
@@ -101,7 +91,7 @@ func (c *Check) explainHazards(w io.Writer) {
 		}
 	}
 	if unknown > 0 {
-		fmt.Fprintf(w, "\nhazards were not asked about on %s of an archive: only an image has the code\n", Counted(unknown, "kernel"))
+		fmt.Fprintf(w, "\nhazards were not asked about on %s: packed by an older kprobelab, which kept none\n", Counted(unknown, "kernel"))
 	}
 }
 

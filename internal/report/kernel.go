@@ -6,6 +6,7 @@ import (
 
 	"kprobelab/internal/inlined"
 	"kprobelab/kimage"
+	"kprobelab/kprobes/hazard"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/kprobes/rule"
 	"kprobelab/profile"
@@ -34,6 +35,8 @@ type Kernel interface {
 	// Verdict is what register_kprobe answers at a point that Resolve has
 	// found: how the probe runs (RunsFtrace…), or a *probepoint.Refusal.
 	Verdict(p *probepoint.Point) (runs string, err error)
+	// Hazards are those of an accepted probe at a point that Resolve has found.
+	Hazards(p *probepoint.Point) []hazard.Finding
 	// Tracepoints are the kernel's and its loaded modules', by system and name.
 	Tracepoints() []kimage.Tracepoint
 	// FuncID is a function's number in BTF, by which BPF programs attach to it.
@@ -90,7 +93,10 @@ func (k *ImageKernel) Traceable(at x86.Addr) bool {
 }
 
 // Verdict implements Kernel.
-func (k *ImageKernel) Verdict(p *probepoint.Point) (string, error) { return k.scan.verdict(p, nil) }
+func (k *ImageKernel) Verdict(p *probepoint.Point) (string, error) {
+	v := k.scan.verdict(p, nil)
+	return v.Runs, v.Err
+}
 
 // FuncID implements Kernel.
 func (k *ImageKernel) FuncID(name string) (int, bool) { return k.Types().FuncID(name) }
@@ -115,20 +121,29 @@ func (k *ImageKernel) With(module string) (Kernel, error) {
 	return nil, fmt.Errorf("%s has no module %s", k.Name(), module)
 }
 
-// verdict is Kernel's; step may be nil, or the walk's at the point.
-func (s *scanner) verdict(p *probepoint.Point, step *kimage.Step) (string, error) {
+// Verdict is what register_kprobe answers at a point.
+type Verdict struct {
+	// Runs is how the probe runs, Err the *probepoint.Refusal if it is refused.
+	Runs string
+	Err  error
+	// Hazards are those of an accepted probe.
+	Hazards []hazard.Finding
+}
+
+// verdict answers for a point; step may be nil, or the walk's at the point.
+func (s *scanner) verdict(p *probepoint.Point, step *kimage.Step) Verdict {
 	var row ScanRow
 	s.where = *p
 	if err := s.place(&row, &s.where, s.SlotAddr, step); err != nil {
-		return "", err
+		return Verdict{Err: err}
 	}
-	return row.runs(), nil
+	return Verdict{Runs: row.runs(), Hazards: row.Hazards}
 }
 
 // EachVerdict calls emit with the verdict at every address of the text that a
 // symbol covers, from several goroutines at once, each with functions of its
 // own. progress, when not nil, is told how far it is, in bytes of code.
-func EachVerdict(img *kimage.Image, progress func(done, total int64), emit func(at x86.Addr, runs string, err error)) error {
+func EachVerdict(img *kimage.Image, progress func(done, total int64), emit func(at x86.Addr, v Verdict)) error {
 	s := NewScan(img)
 	functions, err := s.Functions()
 	if err != nil {
@@ -157,10 +172,10 @@ func EachVerdict(img *kimage.Image, progress func(done, total int64), emit func(
 
 // insideInsn is the verdict where no instruction starts, one for all: a kernel has
 // ten million of them.
-var insideInsn = probepoint.Refuse(rule.NotBoundary, 0, "")
+var insideInsn = Verdict{Err: probepoint.Refuse(rule.NotBoundary, 0, "")}
 
 // eachVerdict is the verdict at every address of a function.
-func (s *scanner) eachVerdict(sym kimage.Symbol, emit func(at x86.Addr, runs string, err error)) {
+func (s *scanner) eachVerdict(sym kimage.Symbol, emit func(at x86.Addr, v Verdict)) {
 	point := func(a x86.Addr) *probepoint.Point {
 		s.where = probepoint.Point{Addr: a, Symbol: sym, Offset: uint64(a.Sub(sym.Addr))}
 		return &s.where
@@ -168,16 +183,16 @@ func (s *scanner) eachVerdict(sym kimage.Symbol, emit func(at x86.Addr, runs str
 	at, end := sym.Addr, sym.Addr.Add(int64(sym.Size))
 	inside := func(to x86.Addr) {
 		for ; at < to && s.View.InText(at); at++ {
-			p, runs := point(at), ""
-			err := probepoint.CheckAddress(s.View, p, s.Profile)
+			p := point(at)
+			v := Verdict{Err: probepoint.CheckAddress(s.View, p, s.Profile)}
 			switch {
-			case err != nil:
+			case v.Err != nil:
 			case p.Ftrace || !s.Profile.Check.Boundary:
-				runs, err = s.verdict(p, nil)
+				v = s.verdict(p, nil)
 			default:
-				err = insideInsn
+				v = insideInsn
 			}
-			emit(at, runs, err)
+			emit(at, v)
 		}
 	}
 	var padding error // the last verdict on an int3 of padding, of which there are millions
@@ -185,15 +200,15 @@ func (s *scanner) eachVerdict(sym kimage.Symbol, emit func(at x86.Addr, runs str
 		if inside(step.Addr); !s.View.InText(step.Addr) {
 			return
 		}
-		runs, err := "", padding
+		v := Verdict{Err: padding}
 		p := point(step.Addr)
 		if !step.IsPadding() || !step.AfterInt3 || padding == nil || probepoint.CheckAddress(s.View, p, s.Profile) != nil || p.Ftrace {
-			runs, err = s.verdict(p, step)
+			v = s.verdict(p, step)
 		}
 		if padding = nil; step.IsPadding() && step.AfterInt3 {
-			padding = err
+			padding = v.Err
 		}
-		emit(step.Addr, runs, err)
+		emit(step.Addr, v)
 		at = step.Addr + 1
 	}
 	inside(end)
