@@ -22,7 +22,12 @@ shift
 unset KPROBELAB_INSIDE
 mount -t tmpfs none /proc
 # In this file a blank of a path is written as \040.
-printf '%s\n' "tracefs $(printf %s "$dir" | sed 's/ /\\040/g') tracefs rw 0 0" >/proc/mounts
+# Without a debugfs trace-cmd mounts the running kernel's, to look for its guests.
+escaped=$(printf %s "$dir" | sed 's/ /\\040/g')
+printf '%s\n' "tracefs $escaped tracefs rw 0 0" "debugfs $escaped debugfs rw 0 0" >/proc/mounts
+# trace-cmd takes a kernel without this file for one that has no function tracer.
+mkdir -p /proc/sys/kernel
+echo 1 >/proc/sys/kernel/ftrace_enabled
 for file in kallsyms version; do
 	[ ! -e "$dir/kprobelab/$file" ] || cat "$dir/kprobelab/$file" >"/proc/$file"
 done

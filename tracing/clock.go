@@ -81,13 +81,15 @@ func (a *traceArray) statsText(cpu int) string {
 	return a.ring.Stats(cpu).Text(a.now(), a.inNS())
 }
 
+// signedChar: a char has a sign. From 6.2 on kernels are built with -funsigned-char.
+func (t *Tracing) signedChar() bool { return !t.c.BTFArgs }
+
 // headerPage and headerEvent are events/header_page and header_event: the
-// layout of what trace_pipe_raw reads. From 6.2 on a kernel's char has no sign
-// (-funsigned-char).
+// layout of what trace_pipe_raw reads.
 func (t *Tracing) headerPage() string {
-	sign := "1"
-	if t.c.BTFArgs {
-		sign = "0"
+	sign := "0"
+	if t.signedChar() {
+		sign = "1"
 	}
 	return "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n" +
 		"\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n" +

@@ -35,7 +35,11 @@ func (a *traceArray) eventNodes() []*node {
 	list := []*node{setting("enable", func() string { return mixed(a.files) }, func(s string) error {
 		return writeEnable(a.files, s)
 	}), text("header_page", a.t.headerPage), text("header_event", headerEvent)}
-	for _, g := range a.groups() {
+	groups := a.groups()
+	if !slices.Contains(groups, ownGroup) {
+		groups = append(groups, ownGroup)
+	}
+	for _, g := range groups {
 		list = append(list, folder(g, func() []*node { return a.groupNodes(g) }))
 	}
 	return list
@@ -43,11 +47,16 @@ func (a *traceArray) eventNodes() []*node {
 
 func (a *traceArray) groupNodes(group string) []*node {
 	files := a.inGroup(group)
-	list := []*node{
-		setting("enable", func() string { return mixed(files) }, func(s string) error { return writeEnable(files, s) }),
-		setting("filter", func() string { return filter.GroupText + "\n" }, func(s string) error {
-			return a.writeGroupFilter(files, s)
-		}),
+	var list []*node
+	if group == ownGroup { // it has folders and no files
+		list = a.t.ownNodes()
+	} else {
+		list = []*node{
+			setting("enable", func() string { return mixed(files) }, func(s string) error { return writeEnable(files, s) }),
+			setting("filter", func() string { return filter.GroupText + "\n" }, func(s string) error {
+				return a.writeGroupFilter(files, s)
+			}),
+		}
 	}
 	for _, f := range files {
 		list = append(list, folder(f.Name(), f.nodes))

@@ -14,6 +14,7 @@ func (t *Tracing) root() []*node {
 	list := append(t.top.nodes(),
 		text("README", t.readme),
 		text("available_tracers", t.availableTracers),
+		text("saved_cmdlines", t.comms.text),
 		t.commands("kprobe_events", false),
 		text("kprobe_profile", t.profile),
 		folder("kprobes", t.kprobesFiles),

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"io/fs"
 	"os"
 	"regexp"
 	"strings"
@@ -91,6 +92,50 @@ func TestRawPages(t *testing.T) {
 	require.NoError(t, h.Close())
 	_, err = h.ReadAt(context.Background(), make([]byte, 10), 0)
 	require.ErrorIs(t, err, errno.EBADF)
+}
+
+func names(t *testing.T, g *guest, dir string) (list []string) {
+	entries, err := fs.ReadDir(g, dir)
+	require.NoError(t, err)
+	for _, e := range entries {
+		list = append(list, e.Name())
+	}
+	return list
+}
+
+// What trace-cmd reads to make sense of the pages: the formats of the records that no
+// event writes, and the names of the tasks. The prints are the kernel's own.
+func TestOwnEvents(t *testing.T) {
+	for kernel, sign := range map[string]string{"6.1": "1", "6.12": "0"} {
+		g := newGuest(t, kernel, 1, tracing.Options{})
+		require.Equal(t, []string{"function", "kernel_stack", "print"}, names(t, g, "events/ftrace"))
+		require.Equal(t, []string{"format", "id"}, names(t, g, "events/ftrace/function"))
+		require.Equal(t, []string{"format"}, names(t, g, "events/ftrace/print"), "perf opens the tracer's only")
+		require.Contains(t, g.read("events/ftrace/function/format"), "name: function\nID: 1\nformat:\n")
+		require.Contains(t, g.read("events/ftrace/function/format"), "\tfield:unsigned long parent_ip;\toffset:16;\tsize:8;\tsigned:0;\n\n"+
+			`print fmt: " %ps <-- %ps", (void *)REC->ip, (void *)REC->parent_ip`+"\n")
+		require.Contains(t, g.read("events/ftrace/kernel_stack/format"), "\tfield:unsigned long caller[8];\toffset:16;\tsize:64;\tsigned:0;\n")
+		require.Contains(t, g.read("events/ftrace/print/format"), "\tfield:char buf[];\toffset:16;\tsize:0;\tsigned:"+sign+";\n")
+		// They are in no list, and cannot be enabled.
+		require.NotContains(t, g.read("available_events"), "ftrace:")
+		require.Error(t, g.Write("set_event", "ftrace:print", true))
+		require.Error(t, g.Write("events/ftrace/enable", "1", false))
+
+		g.write("trace_marker", "hello")
+		require.Equal(t, "1 init\n", g.read("saved_cmdlines"))
+		page := g.read("per_cpu/cpu0/trace_pipe_raw")
+		rec := page[16+4+4:] // the page's head; the record's, with its length, for the text is long
+		if binary.NativeEndian.Uint32([]byte(page[16:]))&31 != 0 {
+			rec = page[16+4:]
+		}
+		require.Equal(t, byte(5), rec[0], "its type is that of print")
+		require.Equal(t, "hello\n", rec[16:22])
+
+		// A group of that name is the same folder.
+		g.write("kprobe_events", "p:ftrace/mine vfs_read")
+		require.Equal(t, []string{"function", "kernel_stack", "mine", "print"}, names(t, g, "events/ftrace"))
+		g.write("events/ftrace/mine/enable", "1")
+	}
 }
 
 func TestClocks(t *testing.T) {

@@ -1,6 +1,12 @@
 package tracing
 
-import "strconv"
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
 
 // maxComm is the length in bytes of a task's name (TASK_COMM_LEN and its NUL).
 const maxComm = 15
@@ -42,6 +48,15 @@ func (c *comms) save(pid int, comm string) {
 	if len(c.byPID) < maxComms {
 		c.byPID[pid] = comm
 	}
+}
+
+// text is the file saved_cmdlines: who reads the raw pages learns the names there.
+func (c *comms) text() string {
+	var b strings.Builder
+	for _, pid := range slices.Sorted(maps.Keys(c.byPID)) {
+		fmt.Fprintf(&b, "%d %s\n", pid, c.byPID[pid])
+	}
+	return b.String()
 }
 
 // name is how trace prints a task.

@@ -39,7 +39,10 @@ func TestWithTracefs(t *testing.T) {
 	out, err = run(dir, "cat", "/proc/mounts", "/proc/kallsyms")
 	require.NoError(t, err, out)
 	escaped := filepath.Join(filepath.Dir(dir), `a\040b`)
-	require.Equal(t, "tracefs "+escaped+" tracefs rw 0 0\nffffffff81000000 T _text\n", out)
+	require.Equal(t, "tracefs "+escaped+" tracefs rw 0 0\ndebugfs "+escaped+" debugfs rw 0 0\nffffffff81000000 T _text\n", out)
+	out, err = run(dir, "cat", "/proc/sys/kernel/ftrace_enabled")
+	require.NoError(t, err, out)
+	require.Equal(t, "1\n", out)
 	out, err = run(dir, "sh", "-c", "exit 7")
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit, out)
