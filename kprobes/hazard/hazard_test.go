@@ -1,6 +1,7 @@
 package hazard_test
 
 import (
+	"cmp"
 	"encoding/hex"
 	"strings"
 	"testing"
@@ -226,6 +227,8 @@ type view struct {
 	exception, bug bool
 	// preempt is the kernel's configuration.
 	preempt bool
+	// name is the function's, "f" where it is not given.
+	name string
 }
 
 func (v view) CodeAt(at x86.Addr, b []byte) int {
@@ -237,7 +240,7 @@ func (v view) CodeAt(at x86.Addr, b []byte) int {
 }
 
 func (v view) SymbolAt(at x86.Addr) (kimage.Symbol, bool) {
-	return kimage.Symbol{Name: "f", Addr: base, Size: 64, Type: 'T'}, at >= base && at < base+64
+	return kimage.Symbol{Name: cmp.Or(v.name, "f"), Addr: base, Size: 64, Type: 'T'}, at >= base && at < base+64
 }
 
 func (v view) ExceptionEntry(at x86.Addr) (x86.Addr, bool) {

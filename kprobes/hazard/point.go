@@ -25,7 +25,7 @@ type Finding struct {
 // in the table's order. Where a jump replaces the int3 the copy runs in the
 // detour buffer; until the optimizer has come to it, what is said here holds.
 func At(v kimage.View, at x86.Addr, place *probepoint.Placement, c *profile.Config) (list []Finding) {
-	if place.How != probepoint.Stepped && place.How != probepoint.Emulated {
+	if place.How == probepoint.Ftrace {
 		return nil
 	}
 	p := point{view: v, at: at, place: place, c: c}
@@ -295,7 +295,7 @@ func masking(p *point) (Effect, string) {
 // are not a single REX.
 func prefixFixup(p *point) (Effect, string) {
 	b := p.insn()
-	if len(b) < 2 || !decoder.IsLegacyPrefix(b[0]) {
+	if !p.stepped() || len(b) < 2 || !decoder.IsLegacyPrefix(b[0]) {
 		return "", ""
 	}
 	for len(b) > 1 && (decoder.IsLegacyPrefix(b[0]) || b[0]&0xF0 == 0x40) {

@@ -126,6 +126,14 @@ var table = []Hazard{
 		in:       func(*profile.Config) bool { return true }, at: halt,
 	},
 	{
+		ID: "INT3_PATH", Effect: Oops, Field: "Step.Int3IsNMI", off: true,
+		Sentence: "an int3 in a function that the int3 exception runs before or after the kprobes handler, out of idle or always, is hit by the exception itself: the stack ends, or the kernel stops with BUG",
+		Cause:    "arch/x86/kernel/traps.c, do_int3 calls ist_enter before kprobe_int3_handler and ist_exit after it; rcu_dynticks_eqs_exit, ist_exit and rcu_nmi_exit are on no blacklist, to 5.0 nor are ist_enter, rcu_nmi_enter and poke_int3_handler",
+		Mend:     "NOKPROBE_SYMBOL for each of them; from 5.8 on they are noinstr",
+		Evidence: "a booted 5.4.286 stops at a probe in rcu_dynticks_eqs_exit (docs/conformance.md); the others by the code of 4.18, 4.19.78 and 5.4.286",
+		in:       func(c *profile.Config) bool { return !c.Step.Int3IsNMI }, at: int3Path,
+	},
+	{
 		ID: "OTHER_FAULT", Effect: Oops, Field: "Step.PageFaultsOnly",
 		Sentence: "a fault of a copy other than a page fault or a general protection fault is looked up at the slot's address: the exception table has no entry there, and the ud2 of a WARN is no warning",
 		Cause:    "kprobe_fault_handler is called by the handlers of page faults and general protection faults only",
