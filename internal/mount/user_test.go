@@ -23,6 +23,12 @@ const nobody = 65534
 // asNobody runs tests of this binary as an ordinary user, in a folder of its own.
 func asNobody(t *testing.T, env []string, args ...string) (string, error) {
 	t.Helper()
+	return asNobodyWith(t, nil, env, args...)
+}
+
+// asNobodyWith is asNobody with open files, from number 3 on.
+func asNobodyWith(t *testing.T, files []*os.File, env []string, args ...string) (string, error) {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "nobody")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
@@ -34,7 +40,7 @@ func asNobody(t *testing.T, env []string, args ...string) (string, error) {
 	require.NoError(t, os.Mkdir(tmp, 0o700))
 	require.NoError(t, os.Chown(tmp, nobody, nobody))
 	cmd := exec.CommandContext(t.Context(), binary, args...)
-	cmd.Dir = tmp
+	cmd.Dir, cmd.ExtraFiles = tmp, files
 	cmd.Env = append(append(os.Environ(), "TMPDIR="+tmp, "HOME="+tmp), env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	out, err := cmd.CombinedOutput()
