@@ -71,7 +71,7 @@ func (t *term) report(err error) int {
 		return exitOK
 	}
 	t.progressDone()
-	fmt.Fprintf(t.err, "%s %s\n", t.errStyle.red("kprobelab:"), withName(err))
+	fmt.Fprintf(t.err, "%s %s\n", t.errStyle.red("kprobelab:"), withNames(err, os.Args[1:]))
 	var syntax *callsyntax.Error
 	if errors.As(err, &syntax) {
 		fmt.Fprintln(t.err, indent(syntax.Caret()))
@@ -79,12 +79,20 @@ func (t *term) report(err error) int {
 	return exitCode(err)
 }
 
-// withName is an error's text; a file's name in it cannot make lines of its own.
-func withName(err error) string {
+// withNames is an error's text. A file's name in it cannot make lines or columns of its
+// own, be it the error's or a part of an argument: a path's element, a flag's value.
+func withNames(err error, args []string) string {
 	text := err.Error()
 	var path *fs.PathError
 	if errors.As(err, &path) && path.Path != "" {
 		text = strings.ReplaceAll(text, path.Path, printable.Name(path.Path))
+	}
+	for _, arg := range args {
+		for _, name := range strings.FieldsFunc(arg, func(r rune) bool { return strings.ContainsRune("/=@", r) }) {
+			if strings.TrimSpace(name) != "" {
+				text = strings.ReplaceAll(text, name, printable.Name(name))
+			}
+		}
 	}
 	return text
 }

@@ -78,7 +78,11 @@ func assemble(file string) ([]byte, error) {
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("--asm: %s: %s", filepath.Base(tool[0]), firstComplaint(said.String(), err))
 	}
-	return bounded.ReadFile(out, maxObject)
+	b, err := bounded.ReadFile(out, maxObject)
+	if errors.Is(err, os.ErrNotExist) { // it takes what it does not know for an object, and does nothing
+		return nil, fmt.Errorf("--asm %s: %s makes no object of it; a file .s or .S is wanted", file, filepath.Base(tool[0]))
+	}
+	return b, err
 }
 
 // plainPath is a name that no program takes for an option.
