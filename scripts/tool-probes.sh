@@ -1,6 +1,6 @@
 #!/bin/sh
 # The functions that the tools of bcc and bpftrace probe, over the kernels of an archive:
-# prints the table of docs/tools.md (make tools-table).
+# prints the tables of docs/tools.md (make tools-table).
 #
 # Debian's packages bpfcc-tools and bpftrace are fetched and read, not run. DIR is the
 # archive's folder (.cache/archive), KPROBELAB the program (bin/kprobelab).
@@ -11,7 +11,7 @@ root=${scripts%/*}
 
 dir=${DIR:-$root/.cache/archive}
 program=${KPROBELAB:-$root/bin/kprobelab}
-work=$root/.cache/tools
+work=$root/.cache/tool-probes
 mkdir -p "$work"
 
 if [ ! -d "$work/unpacked" ]; then
@@ -20,56 +20,27 @@ if [ ! -d "$work/unpacked" ]; then
 	mv "$work/unpacking" "$work/unpacked"
 fi
 
-# A line for each tool and target: "p NAME" or "r NAME", a tab, the tool. A target that
-# the tool puts together at run time is not among them.
+# A line for each tool and target: the target as check takes it, a tab, the tool. A target
+# that the tool puts together at run time is not among them, but for system calls.
 cd "$work/unpacked/usr/sbin"
 {
-	grep -Eo 'attach_k(ret)?probe\(event=("[a-z0-9_]+"|[a-z]+\.get_syscall_fnname\("[a-z0-9_]+"\))' -- *-bpfcc |
-		sed -E 's/get_syscall_fnname\("([^"]*)"\)/"__x64_sys_\1"/; s/^([^:]*)-bpfcc:attach_k(ret)?probe\(event=[^"]*"([^"]*)".*/\2\t\3\t\1 (bcc)/'
+	grep -Eo 'attach_k(ret)?probe\(event=b?"[a-z0-9_]+"' -- *-bpfcc |
+		sed -E 's/^([^:]*)-bpfcc:attach_k(ret)?probe\(event=b?"([^"]*)".*/\2\t\3\t\1 (bcc)/'
+	# A regular expression: of these the tools have names, alternatives, .* and a digit.
+	grep -Eo 'attach_k(ret)?probe\(event_re=b?"[^"]+"' -- *-bpfcc |
+		sed -E 's/\\d|\.\*/*/g; s/\\\././g; s/[$^]//g; s/^([^:]*)-bpfcc:attach_k(ret)?probe\(event_re=b?"([^"]*)".*/\2\t\3\t\1 (bcc)/'
+	grep -Eo 'get_syscall_fnname\(b?"[a-z0-9_]+"' -- *-bpfcc |
+		sed -E 's/^([^:]*)-bpfcc:[^"]*"([^"]*)".*/\t__x64_sys_\2\t\1 (bcc)/'
 	grep -Eo 'int k(ret)?probe__[a-z0-9_]+' -- *-bpfcc |
 		sed -E 's/^([^:]*)-bpfcc:int k(ret)?probe__(.*)/\2\t\3\t\1 (bcc)/'
-	grep -Eo '\bk(ret)?probe:[a-z0-9_]+' -- *.bt |
+	grep -Eo '\bk(ret)?probe:[a-z0-9_*]+' -- *.bt |
 		sed -E 's/^([^:]*):k(ret)?probe:(.*)/\2\t\3\t\1/'
-} | awk -F '\t' '{ print ($1 == "" ? "p" : "r") " " $2 "\t" $3 }' | sort -u >"$work/targets"
-cut -f 1 "$work/targets" | sort -u >"$work/probes"
+} | awk -F '\t' '{ print $2 ($1 == "" ? "" : "%return") "\t" $3 }' | LC_ALL=C sort -u >"$work/targets"
+cut -f 1 "$work/targets" | LC_ALL=C sort -u >"$work/probes"
 
-# check ends with 1 where a probe does not attach, which is what is asked here.
-"$program" check --archive "$dir" --tsv "$work/probes" >"$work/answers" || [ $? = 1 ]
+# check ends with 1 where a probe does not attach, which is what is asked here. The tools
+# attach by perf events.
+"$program" pack --list --json -o "$dir" >"$work/kernels"
+"$program" check --archive "$dir" --via bpf --tsv "$work/probes" >"$work/answers" || [ $? = 1 ]
 
-awk -F '\t' '
-	function short(release) { match(release, /^[0-9]+\.[0-9]+/); return substr(release, 1, RLENGTH) }
-	function spans(list,   n, i, word, out, from, last, all) {
-		# consecutive series of those that the archive has
-		n = split(list, word, " ")
-		for (i = 1; i <= n; i++) {
-			if (from == "") from = word[i]
-			else if (place[word[i]] != place[last] + 1) { out = out range(from, last) ", "; from = word[i] }
-			last = word[i]
-		}
-		return n ? out range(from, last) : ""
-	}
-	function range(a, b) { return a == b ? a : a " to " b }
-	function add(key, series) {
-		if ((" " seen[key] " ") !~ (" " series " ")) seen[key] = seen[key] (seen[key] == "" ? "" : " ") series
-	}
-	FNR == NR { tools[$1] = tools[$1] (tools[$1] == "" ? "" : ", ") $2; next }
-	FNR == 1 { next }
-	{
-		n = split($1, part, "/"); series = short(part[n])
-		if (!(series in place)) place[series] = ++count
-		if (!($2 in tools)) next
-		if (!($2 in order)) { order[$2] = ++probes; name[probes] = $2 }
-		if ($6) add($2 SUBSEP "yes", series)
-		else if ($5 == "absent") add($2 SUBSEP "absent", series)
-		else add($2 SUBSEP "no", series)
-		if (!$6 && $5 != "absent") why[$2] = $12
-	}
-	END {
-		print "| target | attaches | absent | refused | tools |\n|---|---|---|---|---|"
-		for (i = 1; i <= probes; i++) {
-			p = name[i]
-			target = substr(p, 3); if (p ~ /^r/) target = target " (return)"
-			no = spans(seen[p SUBSEP "no"]); if (no != "") no = no ": " why[p]
-			printf "| %s | %s | %s | %s | %s |\n", target, spans(seen[p SUBSEP "yes"]), spans(seen[p SUBSEP "absent"]), no, tools[p]
-		}
-	}' "$work/targets" "$work/answers"
+awk -F '\t' -f "$scripts/tool-probes.awk" "$work/targets" "$work/kernels" "$work/answers"
