@@ -132,8 +132,7 @@ func TestPoints(t *testing.T) {
 		"pushf":                          {"9c c3", "6.1", "", "", ""},
 		"fourteen_bytes":                 {"66 66 66 2e 0f 1f 84 00 00 00 00 00 90 c3", "6.1", "", "", ""},
 		"fourteen_bytes_nop":             {"66 66 66 66 66 2e 0f 1f 84 00 00 00 00 00 c3", "6.1", "LAST_INT3", hazard.Oops, "nobody's"},
-		"hlt":                            {"f4 c3", "6.1", "HALT", hazard.Hang, "hlt"},
-		"hlt_in_every_release":           {"f4 c3", "7.3", "HALT", hazard.Hang, "hlt"},
+		"hlt":                            {"f4 c3", "6.1", "HALT", hazard.WrongResult, "misses every probe"},
 		"mwait":                          {"0f 01 c9 c3", "6.12", "HALT", hazard.Hang, "ecx"},
 		"monitor":                        {"0f 01 c8 c3", "6.12", "", "", ""},
 		"rep_ret_of_2_6_18":              {"f3 c3", "2.6.18", "PREFIX_FIXUP", hazard.Oops, "moved by the distance"},
@@ -163,6 +162,20 @@ func TestMovToSS(t *testing.T) {
 	found := at(t, v, "4.4")
 	require.Len(t, found, 1)
 	require.Equal(t, hazard.ID("MASKING"), found[0].ID)
+}
+
+// TestIdle: after sti, hlt is one that an interrupt is to end.
+func TestIdle(t *testing.T) {
+	v := view{code: append(hexed(t, "f4 c3"), make([]byte, 16)...)}
+	for _, kernel := range []string{"6.1", "7.3"} {
+		for before, want := range map[byte]hazard.Effect{0xFB: hazard.Hang, 0x90: hazard.WrongResult, 0: hazard.WrongResult} {
+			v.before = before
+			found := at(t, v, kernel)
+			require.Len(t, found, 1)
+			require.Equal(t, hazard.ID("HALT"), found[0].ID)
+			require.Equal(t, want, found[0].Effect)
+		}
+	}
 }
 
 // TestOtherFaults: what faults otherwise than by memory is not caught in the slot,
@@ -221,6 +234,8 @@ const base x86.Addr = 0xffffffff81000000
 
 // view is a function f of some code, with tables as a test wants them.
 type view struct {
+	// before is the byte before the code, 0 where none can be read.
+	before byte
 	kimage.View
 	code []byte
 	// tables: the first instruction has an exception-table entry, or one of bugs.
@@ -233,6 +248,10 @@ type view struct {
 
 func (v view) CodeAt(at x86.Addr, b []byte) int {
 	off := at.Sub(base)
+	if off == -1 && v.before != 0 {
+		b[0] = v.before
+		return 1
+	}
 	if off < 0 || off >= int64(len(v.code)) {
 		return 0
 	}

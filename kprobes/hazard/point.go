@@ -238,12 +238,25 @@ func halt(p *point) (Effect, string) {
 		b = b[1:]
 	}
 	switch {
-	case b[0] == 0xF4:
+	case b[0] == hlt && p.after(sti):
 		return Hang, "hlt runs with interrupts off: the CPU does not wake"
+	case b[0] == hlt:
+		return WrongResult, "hlt without sti before it is meant to wait with interrupts off: a CPU that is started again has not ended the step, and misses every probe; where interrupts are on, it does not wake"
 	case len(b) == 3 && b[0] == 0x0F && b[1] == 0x01 && b[2] == 0xC9:
 		return Hang, "mwait runs with interrupts off: an interrupt wakes the CPU only where bit 0 of ecx is set"
 	}
 	return "", ""
+}
+
+const (
+	sti = 0xFB
+	hlt = 0xF4
+)
+
+// after reports whether that byte stands before the probe.
+func (p *point) after(b byte) bool {
+	var code [1]byte
+	return p.view.CodeAt(p.at.Add(-1), code[:]) == 1 && code[0] == b
 }
 
 // otherFault is about instructions with an entry in the exception table, or in

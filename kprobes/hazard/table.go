@@ -119,7 +119,7 @@ var table = []Hazard{
 	},
 	{
 		ID: "HALT", Effect: Hang,
-		Sentence: "hlt and mwait run in the slot with interrupts off: no interrupt wakes the CPU (mwait: unless bit 0 of ecx is set, or the line that it watches is written)",
+		Sentence: "hlt and mwait run in the slot with interrupts off: no interrupt wakes the CPU (mwait: unless bit 0 of ecx is set, or the line that it watches is written); one that goes offline there misses every probe once it is online again",
 		Cause:    srcStep + " clears IF for the step, and nothing refuses or emulates hlt",
 		Mend:     "refuse F4 and 0F 01 C9 in arch_prepare_kprobe, or step them with the interrupt flag that they had",
 		Evidence: booted,
