@@ -19,7 +19,8 @@ type costly struct {
 }
 
 // costs are these instructions' work, in instructions that would take as long
-// (KPL_WORK_ of shim.h): a unit is 2 ns. docs/transparency.md has what was measured. Without
+// (KPL_WORK_ of shim.h): a unit is 2 ns. docs/transparency.md has what was measured; the
+// prices of xsave and its like are guesses. Without
 // it, a budget of a hundred million fxrstor would be 90 seconds.
 var costs = map[costly]uint32{
 	{decoder.Enc0F, 0xae, 0}:      350, // fxsave
