@@ -29,7 +29,8 @@ const (
 	rawEventSize = 32 // bpf_raw_event_map, which begins with its tracepoint
 )
 
-const tracepointPrefix = "__tracepoint_"
+// TracepointPrefix begins the symbols of tracepoints.
+const TracepointPrefix = "__tracepoint_"
 
 // Tracepoints lists the image's and its modules', by system and name. An image whose
 // symbols name functions only has none.
@@ -106,7 +107,7 @@ func (o tableOwner) tracepointName(at x86.Addr) string {
 	if !ok || s.Addr != at {
 		return ""
 	}
-	name, ok := strings.CutPrefix(s.Name, tracepointPrefix)
+	name, ok := strings.CutPrefix(s.Name, TracepointPrefix)
 	if !ok {
 		return ""
 	}

@@ -26,7 +26,7 @@ func checkCommand(t *term) *cli.Command {
 			"these with | between them, of which one is enough; or a definition as in kprobe_events\n" +
 			"(p:NAME SYM+OFF, r:NAME SYM). --via says how what is no definition is asked for.\n\n" +
 			"Of an object's programs those of kprobe/, ksyscall/, kprobe.multi/, kprobe.session/, fentry/, fexit/,\n" +
-			"fmod_ret/, lsm/, tp/, raw_tp/, tp_btf/ and their like are asked about; the others, and sections that\n" +
+			"fmod_ret/, lsm/, iter/, tp/, raw_tp/, tp_btf/ and their like are asked about; the others, and sections that\n" +
 			"name no place, are listed as not asked, with the reason (docs/check.md).\n\n" +
 			"Each probe is asked for in its own way, and the matrix says for each image how it would run:\n" +
 			"ftrace (from the function tracer), optimized (a jump), int3 (a trap); or the errno, and whether\n" +

@@ -22,6 +22,8 @@ type kernelPart struct {
 	Verdicts []verdict       `json:"verdicts"`
 	// Traces: the kernel has ftrace sites.
 	Traces bool `json:"traces"`
+	// Sets are the sets of functions by their numbers in BTF that check asks for.
+	Sets map[string][]int `json:"sets,omitempty"`
 }
 
 // Kernel is a file of an archive; it answers what an image would. It is for one
@@ -286,6 +288,9 @@ func (k *Kernel) FuncID(name string) (int, bool) {
 	}
 	return 0, false
 }
+
+// BTFSet implements report.Kernel.
+func (k *Kernel) BTFSet(name string) []int { return k.part.Sets[name] }
 
 // Tracepoints implements report.Kernel.
 func (k *Kernel) Tracepoints() (list []kimage.Tracepoint) {

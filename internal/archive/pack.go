@@ -53,7 +53,12 @@ func Pack(img *kimage.Image, o *Options) (*Packed, error) {
 
 	p := packer{img: img, kernel: report.OfImage(img), verdicts: newVerdicts()}
 	p.divide()
-	part := kernelPart{Banner: img.Banner(), Facts: img.Facts(), Traces: p.kernel.Traces()}
+	part := kernelPart{Banner: img.Banner(), Facts: img.Facts(), Traces: p.kernel.Traces(), Sets: map[string][]int{}}
+	for _, name := range report.BTFSets {
+		if ids := p.kernel.BTFSet(name); ids != nil {
+			part.Sets[name] = ids
+		}
+	}
 	if part.Profile, err = json.Marshal(img.Profile()); err != nil {
 		return nil, err
 	}

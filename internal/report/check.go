@@ -88,6 +88,8 @@ const (
 	RunsTrampoline = "trampoline"
 	// RunsTracepoint: the tracepoint calls the program.
 	RunsTracepoint = "tracepoint"
+	// RunsIterator: the iterator calls the program.
+	RunsIterator = "iterator"
 )
 
 // CheckCell is one image's answer for one probe.
@@ -173,7 +175,7 @@ type checker struct {
 	clones map[string][]string
 	// modules are the loaded modules' symbols by name.
 	modules map[string][]string
-	// with are the checkers of the kernel with a module of its package loaded.
+	// with are the checkers of the kernel with a module of its package loaded; nil in these.
 	with map[string]*checker
 	// points are the kernel's tracepoints, nil before they are asked for.
 	points []kimage.Tracepoint
@@ -207,6 +209,8 @@ func (k *checker) cell(p *Probe) CheckCell {
 		return k.any(p)
 	case p.Via == ViaMulti:
 		return k.multi(p)
+	case p.Via == ViaIterator:
+		return k.iterator(p)
 	case p.Via == ViaTrampoline:
 		return k.trampoline(p)
 	case p.Via == ViaTracepoint, p.Via == ViaRaw:

@@ -24,6 +24,7 @@ var bpfSections = map[string]Probe{
 	"fexit":            {Via: ViaTrampoline, Return: true},
 	"fmod_ret":         {Via: ViaTrampoline, Return: true},
 	"lsm":              {Via: ViaTrampoline},
+	"iter":             {Via: ViaIterator},
 	"tracepoint":       {Via: ViaTracepoint},
 	"tp":               {Via: ViaTracepoint},
 	"raw_tracepoint":   {Via: ViaRaw},

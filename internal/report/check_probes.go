@@ -33,6 +33,8 @@ const (
 	// BPF program to the tracepoint itself.
 	ViaTracepoint Via = "tracepoint"
 	ViaRaw        Via = "raw_tracepoint"
+	// ViaIterator makes a link of a BPF program to an iterator (iter/NAME).
+	ViaIterator Via = "iterator"
 )
 
 // Vias are the ways in which a function that a text names can be asked for, by the

@@ -318,11 +318,13 @@ func guestImage(t testing.TB) *kimage.Image {
 func TestCheckOfRealKernels(t *testing.T) {
 	object := bpfObject(elf.EM_BPF, "fentry/vfs_read", "fexit.s/tcp_v4_connect", "fentry/nosuch", "fentry/finish_task_switch", "fentry/do_syscall_64",
 		"lsm/file_open", "lsm/nosuch", "tp/sched/sched_switch", "tracepoint/sched/sys_enter", "raw_tp/sched_switch", "tp_btf/nosuch",
-		"fmod_ret/security_file_open", "fmod_ret/vfs_read", "kprobe.session/vfs_read", "fentry/kmem_cache_alloc")
+		"fmod_ret/security_file_open", "fmod_ret/vfs_read", "kprobe.session/vfs_read",
+		"iter/task", "iter.s/nosuch", "fentry/migrate_disable", "lsm/migrate_disable", "fexit/do_exit", "fentry/do_exit", "fentry/kmem_cache_alloc")
 	want := map[string]string{
 		"fentry/vfs_read": "trampoline", "fexit.s/tcp_v4_connect": "trampoline", "fentry/nosuch": "NOT_IN_BTF",
 		"lsm/file_open": "trampoline", "lsm/nosuch": "NOT_IN_BTF", "tp/sched/sched_switch": "tracepoint", "tracepoint/sched/sys_enter": "NO_TRACEPOINT",
 		"raw_tp/sched_switch": "tracepoint", "tp_btf/nosuch": "NO_TRACEPOINT", "fmod_ret/security_file_open": "trampoline", "fmod_ret/vfs_read": "NO_FENTRY_SITE",
+		"iter/task": "iterator", "iter.s/nosuch": "NOT_IN_BTF", "fentry/do_exit": "trampoline", "lsm/migrate_disable": "NOT_IN_BTF",
 	}
 	probes, err := report.ReadProbes(bytes.NewReader(object))
 	require.NoError(t, err)
@@ -348,6 +350,9 @@ func TestCheckOfRealKernels(t *testing.T) {
 	}
 	require.Equal(t, []string{"NO_FPROBE", "NO_FPROBE", "ftrace"}, []string{answer("kprobe.session/vfs_read", 0), answer("kprobe.session/vfs_read", 1), answer("kprobe.session/vfs_read", 2)})
 	require.Equal(t, []string{"trampoline", "NOT_IN_BTF", "ONLY_CLONES"}, []string{answer("fentry/finish_task_switch", 0), answer("fentry/finish_task_switch", 1), answer("fentry/finish_task_switch", 2)})
+	// 5.10 has no such function, 6.1 no list of those that do not return.
+	require.Equal(t, []string{"NOT_IN_BTF", "DENIED", "DENIED"}, []string{answer("fentry/migrate_disable", 0), answer("fentry/migrate_disable", 1), answer("fentry/migrate_disable", 2)})
+	require.Equal(t, []string{"trampoline", "trampoline", "DENIED"}, []string{answer("fexit/do_exit", 0), answer("fexit/do_exit", 1), answer("fexit/do_exit", 2)})
 	// BTF of 5.10 has the functions with a fentry site only.
 	require.Equal(t, []string{"NOT_IN_BTF", "NO_FENTRY_SITE", "NO_FENTRY_SITE"}, []string{answer("fentry/do_syscall_64", 0), answer("fentry/do_syscall_64", 1), answer("fentry/do_syscall_64", 2)})
 	last := c.Probes[len(c.Probes)-1].Cells[2]

@@ -107,8 +107,10 @@ func (c *CheckCell) brief(ret bool) string {
 	return text + c.harm()
 }
 
-// kprobe: it is one, in contrast to a program at a trampoline or a tracepoint.
-func (c *CheckCell) kprobe() bool { return c.Runs != RunsTrampoline && c.Runs != RunsTracepoint }
+// kprobe: it is one, in contrast to a program at a trampoline, a tracepoint or an iterator.
+func (c *CheckCell) kprobe() bool {
+	return c.Runs != RunsTrampoline && c.Runs != RunsTracepoint && c.Runs != RunsIterator
+}
 
 // what says in a word or two why a probe does not attach.
 func (c *CheckCell) what() string {

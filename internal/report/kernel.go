@@ -41,6 +41,9 @@ type Kernel interface {
 	Tracepoints() []kimage.Tracepoint
 	// FuncID is a function's number in BTF, by which BPF programs attach to it.
 	FuncID(name string) (id int, ok bool)
+	// BTFSet is a set of functions by their numbers that the kernel's code has, by the
+	// name of its symbol; nil where it is not known.
+	BTFSet(name string) []int
 	// Inlined are the functions that have the code of one which the compiler has
 	// inlined there. Known is false where no DWARF tells.
 	Inlined(name string) (callers []string, known bool)

@@ -198,6 +198,8 @@ const (
 	// NoSite: the function does not begin with the nop that a trampoline's call
 	// replaces.
 	NoSite
+	// Denied: the kernel's lists keep trampolines off the function.
+	Denied
 	// NoTracepoint: the kernel has no tracepoint of the name.
 	NoTracepoint
 	// Line: the line is no point at all.

@@ -364,6 +364,7 @@ var rows = [numRules]row{
 	NoTypes:      {name: "NO_BTF", kind: Asking, why: "the kernel has no BTF, by which the program names what it attaches to", source: srcAttach},
 	NoFunction:   {name: "NOT_IN_BTF", kind: Asking, why: "the kernel's BTF has no function of the name: it is absent, or the compiler changed its arguments, or several have the name", source: srcAttach},
 	NoSite:       {name: "NO_FENTRY_SITE", kind: Asking, why: "the function does not begin with a fentry site, where the call of a trampoline goes", source: srcAttach},
+	Denied:       {name: "DENIED", kind: Asking, why: "the kernel lists the function among those that take no program's trampoline (btf_id_deny)", source: "kernel/bpf/verifier.c, check_attach_btf_id"},
 	NoTracepoint: {name: "NO_TRACEPOINT", kind: Asking, why: "the kernel and its loaded modules have no tracepoint of the name", source: srcAttach},
 	Line:         {name: "BAD_LINE", kind: Asking, why: "the line is no point"},
 }
