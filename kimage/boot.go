@@ -230,7 +230,7 @@ func (p *bootPatcher) updateStaticCalls() {
 	for _, u := range bootCalls {
 		sc.update(u.key, u.fn)
 	}
-	if p.fewProcessors() {
+	if _, logically := p.img.symbolAddr("flat_send_IPI_mask"); logically && p.fewProcessors() {
 		for _, u := range flatCalls {
 			sc.update(u.key, u.fn)
 		}

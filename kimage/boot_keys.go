@@ -48,7 +48,7 @@ var bootKeys = []bootKey{
 	{"sk_dynamic_preempt_promote", 0, true, preemptsLazily, "the tick makes a task leave that does not by itself"},
 	{"tmigr_exclude_isolated", 0, true, nil, "from 6.19 on idle CPUs' timers know of isolated CPUs"},
 	{"hrtimer_highres_enabled_key", 0, true, nil, "the timers have their high resolution (from 7.3 on)"},
-	{"clocksource_read_inlined", 0, true, flag("tsc"), "the clock is the time-stamp counter, read inline (from 7.3 on)"},
+	{"clocksource_read_inlined", 0, true, flag("tsc"), "the clock is the time-stamp counter, read inline (from 7.1 on)"},
 	{"ipi_mask_inlined", 0, true, nil, "a set of at most 64 CPUs fits in a word (from 7.3 on)"},
 	{"check_pages_enabled", 0, true, zeroesPages, "pages are checked where their hardening is on"},
 	{"nf_hooks_needed", netfilterKey(2), true, securityMarks, "a security module looks at IPv4 packets that leave"},

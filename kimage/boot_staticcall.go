@@ -165,7 +165,7 @@ var bootCalls = []staticCallUpdate{
 }
 
 // flatCalls are in place of those where a machine has at most 8 processors, which a
-// kernel then addresses logically (to 6.14).
+// kernel then addresses logically (to 6.11).
 var flatCalls = []staticCallUpdate{
 	{"apic_call_send_IPI", "default_send_IPI_single"},
 	{"apic_call_send_IPI_mask", "flat_send_IPI_mask"},

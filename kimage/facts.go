@@ -146,6 +146,11 @@ func (e *evidence) others() {
 			e.fact(option, v, e.configFrom)
 		}
 	}
+	for option, why := range e.img.mitigationOptions() {
+		if _, ok := e.config[option]; !ok {
+			e.fact(option, "n", why)
+		}
+	}
 	for option, model := range map[string]string{
 		"CONFIG_PREEMPT_NONE": preemptNone, "CONFIG_PREEMPT_VOLUNTARY": preemptVoluntary,
 		"CONFIG_PREEMPT": preemptFull, "CONFIG_PREEMPT_LAZY": preemptLazy,

@@ -163,7 +163,7 @@ var Causes = []struct{ Name, About string }{
 // keyCauses are the beginnings of names of static keys.
 var keyCauses = []struct{ key, cause string }{
 	{"___once_key", causeOnce}, {"crng_is_ready", causeRandom}, {"not_filled_random_ptr_key", causeRandom},
-	{"__sched_clock_stable", causeClock},
+	{"__sched_clock_stable", causeClock}, {"clocksource_read_inlined", causeClock},
 }
 
 func newCauses(img *kimage.Image) *causes {

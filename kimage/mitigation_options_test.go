@@ -1,0 +1,66 @@
+package kimage
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/x86"
+)
+
+// Rule: a kernel that goes on, without spectre_v2 on its command line, where it goes without
+// mitigations does nothing about spectre_v2; one that goes elsewhere, or there with another
+// number, does.
+func TestMitigationOptions(t *testing.T) {
+	const (
+		find    = uint64(testText + 0x200)
+		text    = uint64(testText + 0x300) // "spectre_v2"
+		without = 0xc0                     // where the function goes on without mitigations
+		jne     = "84c0 0f8500000000"      // test %al,%al; jne without
+		load    = "48c7c600000000"         // mov $text,%rsi
+		call    = "e800000000 89c5 85c0"   // call cmdline_find_option; mov %eax,%ebp; test %eax,%eax
+		js      = "0f8800000000"
+	)
+	for name, c := range map[string]struct {
+		release, between string
+		to               int
+		v1               byte
+		want             []string
+	}{
+		"nothing":             {"6.14.0", "", without, 1, []string{optionSpectreV2}},
+		"chosen_elsewhere":    {"6.14.0", "", without + 16, 1, nil},
+		"chosen_by_a_number":  {"6.14.0", "bb01000000", without, 1, nil},
+		"by_a_late_register":  {"6.14.0", "41bc01000000", without, 1, nil},
+		"neither":             {"6.14.0", "", without, 0, []string{optionSpectreV1, optionSpectreV2}},
+		"a_release_before_it": {"6.10.0", "", without, 0, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code := make([]byte, 0x600)
+			at := beforeCall
+			put := func(hex string, field, value int) {
+				b := fromHex(t, hex)
+				le.PutUint32(b[field:], uint32(value))
+				at += copy(code[at:], b)
+			}
+			put(jne, 4, without-(at+8))
+			put(load, 3, int(text&0xffffffff))
+			put(call, 1, 0x200-(at+5))
+			at += copy(code[at:], fromHex(t, c.between))
+			put(js, 2, c.to-(at+6))
+			copy(code[0x300:], "spectre_v2\x00")
+			code[0x400] = c.v1
+			img := tableImage(t, code, testSection{name: ".rodata", data: append([]byte("Linux version "+c.release), 0)})
+			img.index.setImage([]Symbol{
+				{Name: "cpu_select_mitigations", Addr: testText}, {Name: "cmdline_find_option", Addr: x86.Addr(find)},
+				{Name: "spectre_v1_mitigation", Addr: testText + 0x400}, {Name: "_end", Addr: testText + 0x500},
+			}, func(x86.Addr) x86.Addr { return testText + 0x600 })
+			var got []string
+			for option := range img.mitigationOptions() {
+				got = append(got, option)
+			}
+			slices.Sort(got)
+			require.Equal(t, c.want, got)
+		})
+	}
+}
