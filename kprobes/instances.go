@@ -86,18 +86,21 @@ func (k *Kprobes) head(task int) *Instance {
 	return k.kret.pending[task]
 }
 
-// recycleThrough unlinks a task's instances up to and including last.
-func (k *Kprobes) recycleThrough(task int, last *Instance) {
-	i := k.kret.pending[task]
-	k.kret.pending[task] = last.next
+// recycleThrough unlinks a task's instances up to and including last, except those
+// that a return through frame passes over.
+func (k *Kprobes) recycleThrough(task int, last *Instance, frame x86.Addr) {
+	link := &k.kret.pending[task]
 	for {
-		next := i.next
-		done := i == last
+		i := *link
+		if k.passesOver(i, frame) {
+			link = &i.next
+			continue
+		}
+		*link = i.next
 		k.recycle(i)
-		if done {
+		if i == last {
 			return
 		}
-		i = next
 	}
 }
 

@@ -41,7 +41,7 @@ func (k *Kprobes) trampolineProbe(_ *Kprobe, regs *x86.PtRegs) int {
 func (k *Kprobes) runReturn(cpu *cpuState, frame x86.Addr, regs *x86.PtRegs) x86.Addr {
 	task := k.task()
 	first := k.head(task)
-	last := k.firstReal(first)
+	last := k.firstReal(first, frame)
 	if last == nil {
 		k.lostReturn(frame, regs)
 		return 0
@@ -53,18 +53,25 @@ func (k *Kprobes) runReturn(cpu *cpuState, frame x86.Addr, regs *x86.PtRegs) x86
 	}
 	ret := last.RetAddr
 	k.runHandlers(cpu, first, last, frame, regs)
-	k.recycleThrough(task, last)
+	k.recycleThrough(task, last, frame)
 	k.event(cpu, EventReturned, WayReturn, nil, ret, regs)
 	return ret
 }
 
 // firstReal is the newest instance whose return address is not the
-// trampoline's. The ones before it share its frame.
-func (k *Kprobes) firstReal(i *Instance) *Instance {
-	for i != nil && i.RetAddr == k.kret.trampoline {
+// trampoline's. The ones before it share its frame, or are passed over.
+func (k *Kprobes) firstReal(i *Instance, frame x86.Addr) *Instance {
+	for i != nil && (i.RetAddr == k.kret.trampoline || k.passesOver(i, frame)) {
 		i = i.next
 	}
 	return i
+}
+
+// passesOver reports whether an instance is left alone, because it waits on another
+// stack slot than the one that is returned through: not with rethook, which takes the
+// newest whatever its frame is. A function that was left by a longjmp has such one.
+func (k *Kprobes) passesOver(i *Instance, frame x86.Addr) bool {
+	return !k.c.Kret.Rethook && i.frame != frame
 }
 
 // runHandlers calls the handlers from the list's head to last, inclusive: the
