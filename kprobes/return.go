@@ -71,18 +71,18 @@ func (k *Kprobes) firstReal(i *Instance, frame x86.Addr) *Instance {
 // stack slot than the one that is returned through: not with rethook, which takes the
 // newest whatever its frame is. A function that was left by a longjmp has such one.
 func (k *Kprobes) passesOver(i *Instance, frame x86.Addr) bool {
-	return !k.c.Kret.Rethook && i.frame != frame
+	return k.c.Kret.FrameCheck && !k.c.Kret.Rethook && i.frame != frame
 }
 
 // runHandlers calls the handlers from the list's head to last, inclusive: the
 // oldest probe of a function comes first. An instance on another stack slot
 // than the one that is returned through ends it with rethook; kernels before
-// that skip the instance.
+// that skip the instance, and to 5.1 they do not look.
 func (k *Kprobes) runHandlers(cpu *cpuState, first, last *Instance, frame x86.Addr, regs *x86.PtRegs) {
 	real, skipped := last.RetAddr, false
 	for i := first; ; i = i.next {
 		switch {
-		case i.frame == frame:
+		case i.frame == frame, !k.c.Kret.FrameCheck:
 			k.tellSkipped(i, &skipped)
 			if !k.c.Kret.Rethook {
 				i.RetAddr = real

@@ -310,6 +310,9 @@ type Kret struct {
 	// Rethook pushes the trampoline's own address and leaves RetAddr of
 	// stacked instances alone (5.18 and later).
 	Rethook bool
+	// FrameCheck passes over instances that wait on another stack slot than the one that
+	// is returned through (5.2 and later, and stable releases of 2019).
+	FrameCheck bool
 	// MissedInNMI misses every call that is probed in an NMI (4.4 to 5.9). With
 	// Step.Int3IsNMI, as in 5.8, that is every return probe whose entry is hit
 	// through an int3: those on a fentry site or optimized work.

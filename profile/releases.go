@@ -132,6 +132,8 @@ var ruleChanges = []Change{
 	{Field: "Kret.DefaultMaxActive", Value: MaxActiveCPUs, From: v30, Until: Version{6, 1, 0}, Note: "MaxActivePossible with PREEMPTION"},
 	{Field: "Kret.DefaultMaxActive", Value: MaxActivePossible, From: Version{6, 1, 0}},
 	{Field: "Kret.NRCPUs", Value: 255, Until: v30, Option: "CONFIG_NR_CPUS"},
+	{Field: "Kret.FrameCheck", From: Version{5, 2, 0}, Stable: []Version{{4, 19, 78}},
+		Note: "CentOS's 4.18.0-147 has it not, 4.19.78 has; the level was not narrowed down"},
 	{Field: "Kret.Rethook", From: Version{5, 18, 0}, Option: "CONFIG_KRETPROBE_ON_RETHOOK"},
 	{Field: "Kret.MissedInNMI", From: v30, Until: Version{5, 10, 0}},
 	{Field: "Kret.EntryHandler", From: v30, Note: "2.6.25"},
