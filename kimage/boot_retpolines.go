@@ -38,7 +38,7 @@ func (p *bootPatcher) retpoline(addr x86.Addr, text []byte, thunks map[x86.Addr]
 		return
 	}
 	op, code := text[end-5], []byte(nil)
-	if op&0xf0 == 0x80 { // a conditional jump, behind 0f: the opposite one over an indirect jump
+	if op&0xf0 == 0x80 { // a conditional jump (after 0f): the opposite one over an indirect jump
 		code, op = []byte{0x70 | op&0x0f ^ 1, byte(end - 2)}, x86.Jmp32
 	}
 	modrm := byte(0xd0)

@@ -3,7 +3,6 @@
 package mount
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,19 +28,7 @@ func TestOtherUsersWithFilesOfRoots(t *testing.T) {
 		useGiven(t, dir, os.Getenv("KPROBELAB_TEST_PARENT"))
 		return
 	}
-	if !root() {
-		t.Skip("not root: no other user can reach the mount")
-	}
-	dir, err := os.MkdirTemp("", "given")
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	require.NoError(t, os.Chmod(dir, 0o755))
-	m, err := New(dir, newFakeTree(), nil)
-	if errors.Is(err, ErrNoFUSE) {
-		t.Skip(err)
-	}
-	require.NoError(t, err)
-	defer func() { require.NoError(t, m.Unmount()) }()
+	dir := reachable(t)
 	folder, err := os.Open(dir)
 	require.NoError(t, err)
 	secret, err := os.Open(filepath.Join(dir, "secret"))

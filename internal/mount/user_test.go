@@ -160,19 +160,7 @@ func TestOtherUsersAreRefused(t *testing.T) {
 		require.ErrorIs(t, os.Chtimes(at("secret"), time.Now(), time.Now().Add(-time.Hour)), syscall.EPERM)
 		return
 	}
-	if !root() {
-		t.Skip("not root: no other user can reach the mount")
-	}
-	dir, err := os.MkdirTemp("", "others")
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	require.NoError(t, os.Chmod(dir, 0o755))
-	m, err := New(dir, newFakeTree(), nil)
-	if errors.Is(err, ErrNoFUSE) {
-		t.Skip(err)
-	}
-	require.NoError(t, err)
-	defer func() { require.NoError(t, m.Unmount()) }()
+	dir := reachable(t)
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "instances/roots"), 0o755))
 	ways := fmt.Sprintf("%s:/proc/self/cwd/%s", dir, strings.Repeat("../", 20)+dir)
 	if bind, err := bound(t, dir); err == nil {
@@ -184,6 +172,25 @@ func TestOtherUsersAreRefused(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(dir, "secret"))
 	require.NoError(t, err)
 	require.Equal(t, "secret\n", string(b))
+}
+
+// reachable mounts the fake files of root's in a folder that every user may enter.
+func reachable(t *testing.T) string {
+	t.Helper()
+	if !root() {
+		t.Skip("not root: no other user can reach the mount")
+	}
+	dir, err := os.MkdirTemp("", "reachable")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	require.NoError(t, os.Chmod(dir, 0o755))
+	m, err := New(dir, newFakeTree(), nil)
+	if errors.Is(err, ErrNoFUSE) {
+		t.Skip(err)
+	}
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, m.Unmount()) })
+	return dir
 }
 
 // bound is the folder at a second place.

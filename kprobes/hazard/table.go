@@ -188,7 +188,7 @@ var table = []Hazard{
 		ID: "SWITCH_RETURN", Effect: Oops, Field: "Resolve.SkipENDBR",
 		Needs:    "a return probe of __switch_to, which has an ftrace site only without the function graph tracer",
 		Sentence: "the blacklist of return probes has the address of __switch_to, and an ENDBR moves the probe off it: the next task looks for a return address of its own, has none, and the kernel stops with BUG",
-		Cause:    "kernel/kprobes.c, register_kretprobe compares kprobe_addr, behind the ENDBR, with kretprobe_blacklist",
+		Cause:    "kernel/kprobes.c, register_kretprobe compares kprobe_addr, which is past the ENDBR, with kretprobe_blacklist",
 		Mend:     "compare the function's entry",
 		Evidence: "booted small kernels of 5.19, 6.1.192, 6.6.9 and 6.8 (docs/conformance.md), and Debian's 6.12.117 with a module (below)",
 		in:       func(c *profile.Config) bool { return c.Resolve.SkipENDBR },

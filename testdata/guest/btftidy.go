@@ -1,6 +1,6 @@
 //go:build ignore
 
-// Btftidy rewrites a .BTF section so that it is the same whenever it is built.
+// Command btftidy rewrites a .BTF section so that it is the same whenever it is built.
 //
 // gcc 12 lists functions in the order of a hash over its own pointers, which
 // differs from run to run, and puts the source file's whole path among the
