@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"kprobelab/internal/tools/qemu"
-	"kprobelab/internal/tools/qemu/frame"
+	"kprobelab/internal/qemu"
+	"kprobelab/internal/qemu/frame"
 	"kprobelab/kimage"
 	"kprobelab/x86"
 )

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"kprobelab/errno"
+	"kprobelab/internal/qemu/frame"
 	"kprobelab/internal/report"
-	"kprobelab/internal/tools/qemu/frame"
 	"kprobelab/kimage"
 	"kprobelab/x86"
 )

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab"
+	"kprobelab/internal/qemu/frame"
 	"kprobelab/internal/report"
-	"kprobelab/internal/tools/qemu/frame"
 	"kprobelab/kimage"
 	"kprobelab/x86"
 )

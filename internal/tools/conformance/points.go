@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"kprobelab/internal/tools/qemu/frame"
+	"kprobelab/internal/qemu/frame"
 	"kprobelab/kimage"
 	"kprobelab/x86"
 )

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"kprobelab/internal/tools/qemu"
-	"kprobelab/internal/tools/qemu/frame"
+	"kprobelab/internal/qemu"
+	"kprobelab/internal/qemu/frame"
 	"kprobelab/kimage"
 )
 

@@ -16,9 +16,9 @@ import (
 
 	"kprobelab"
 	"kprobelab/internal/bounded"
+	"kprobelab/internal/qemu"
+	"kprobelab/internal/qemu/frame"
 	"kprobelab/internal/tools/conformance"
-	"kprobelab/internal/tools/qemu"
-	"kprobelab/internal/tools/qemu/frame"
 	"kprobelab/kimage"
 )
 

@@ -18,8 +18,8 @@ import (
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
-	"kprobelab/internal/tools/qemu/frame"
-	"kprobelab/internal/tools/qemu/wire"
+	"kprobelab/internal/qemu/frame"
+	"kprobelab/internal/qemu/wire"
 )
 
 // attachAll loads each program of the BPF object, where there is one, and

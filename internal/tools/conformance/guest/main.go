@@ -20,8 +20,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"kprobelab/internal/tools/qemu/frame"
-	"kprobelab/internal/tools/qemu/wire"
+	"kprobelab/internal/qemu/frame"
+	"kprobelab/internal/qemu/wire"
 )
 
 const (

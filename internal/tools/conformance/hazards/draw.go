@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"kprobelab/decoder"
+	"kprobelab/internal/qemu/frame"
 	"kprobelab/internal/report"
-	"kprobelab/internal/tools/qemu/frame"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/hazard"
 	"kprobelab/x86"

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab"
+	"kprobelab/internal/qemu"
 	"kprobelab/internal/report"
-	"kprobelab/internal/tools/qemu"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/hazard"
 	"kprobelab/x86"

@@ -3,7 +3,7 @@ package hazards
 import (
 	"sync"
 
-	"kprobelab/internal/tools/qemu"
+	"kprobelab/internal/qemu"
 	"kprobelab/kprobes/hazard"
 	"kprobelab/x86"
 )

@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"time"
 
+	"kprobelab/internal/qemu"
+	"kprobelab/internal/qemu/frame"
 	"kprobelab/internal/report"
-	"kprobelab/internal/tools/qemu"
-	"kprobelab/internal/tools/qemu/frame"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/hazard"
 	"kprobelab/profile"

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"kprobelab"
+	"kprobelab/internal/qemu"
+	"kprobelab/internal/qemu/frame"
 	"kprobelab/internal/report"
-	"kprobelab/internal/tools/qemu"
-	"kprobelab/internal/tools/qemu/frame"
 	"kprobelab/kimage"
 )
 

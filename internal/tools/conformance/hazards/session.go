@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"kprobelab/internal/tools/qemu"
-	"kprobelab/internal/tools/qemu/frame"
+	"kprobelab/internal/qemu"
+	"kprobelab/internal/qemu/frame"
 )
 
 // session speaks with a machine whose init tries points.

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"sync"
 
-	"kprobelab/internal/tools/qemu"
-	"kprobelab/internal/tools/qemu/frame"
+	"kprobelab/internal/qemu"
+	"kprobelab/internal/qemu/frame"
 )
 
 // atOnce is how many machines run at once.

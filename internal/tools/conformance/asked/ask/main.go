@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"kprobelab"
+	"kprobelab/internal/qemu"
+	"kprobelab/internal/qemu/frame"
 	"kprobelab/internal/tools/conformance/asked"
-	"kprobelab/internal/tools/qemu"
-	"kprobelab/internal/tools/qemu/frame"
 	"kprobelab/kimage"
 	"kprobelab/tracing"
 )

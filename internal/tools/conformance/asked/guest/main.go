@@ -17,9 +17,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"kprobelab/internal/qemu/frame"
+	"kprobelab/internal/qemu/wire"
 	"kprobelab/internal/tools/conformance/asked"
-	"kprobelab/internal/tools/qemu/frame"
-	"kprobelab/internal/tools/qemu/wire"
 )
 
 const tracing = "/sys/kernel/tracing"

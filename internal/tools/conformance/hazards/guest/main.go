@@ -20,9 +20,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"kprobelab/internal/qemu/frame"
+	"kprobelab/internal/qemu/wire"
 	"kprobelab/internal/tools/conformance/hazards"
-	"kprobelab/internal/tools/qemu/frame"
-	"kprobelab/internal/tools/qemu/wire"
 )
 
 const tracing = "/sys/kernel/tracing/"

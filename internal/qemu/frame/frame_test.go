@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"kprobelab/internal/tools/qemu/frame"
+	"kprobelab/internal/qemu/frame"
 )
 
 func TestFrames(t *testing.T) {

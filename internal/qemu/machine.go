@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"kprobelab/internal/tools/qemu/frame"
+	"kprobelab/internal/qemu/frame"
 	"kprobelab/x86"
 )
 

@@ -7,7 +7,7 @@ import (
 	"runtime"
 	"time"
 
-	"kprobelab/internal/tools/qemu/frame"
+	"kprobelab/internal/qemu/frame"
 )
 
 // Init is the main function of a guest's first process: it calls work and sends

@@ -8,7 +8,7 @@ package wire
 import (
 	"golang.org/x/sys/unix"
 
-	"kprobelab/internal/tools/qemu/frame"
+	"kprobelab/internal/qemu/frame"
 )
 
 // debugPort is QEMU's debug console: a byte written there arrives on the host,
