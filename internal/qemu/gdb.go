@@ -158,10 +158,10 @@ func (d *Debugger) send(packet string) error {
 
 // receive reads the next packet and acknowledges it.
 func (d *Debugger) receive() (string, error) {
-	if _, err := d.in.ReadString('$'); err != nil { // acknowledgements stand before it
+	if _, err := d.until('$'); err != nil { // acknowledgements stand before it
 		return "", err
 	}
-	packet, err := d.in.ReadString('#')
+	packet, err := d.until('#')
 	if err != nil {
 		return "", err
 	}
@@ -171,12 +171,30 @@ func (d *Debugger) receive() (string, error) {
 			return "", err
 		}
 	}
-	packet = strings.TrimSuffix(packet, "#")
 	if want := fmt.Sprintf("%02x", sum(packet)); want != string(check[:]) {
 		return "", fmt.Errorf("QEMU's debugger: packet %.40q has the sum %s, not %s", packet, check, want)
 	}
 	_, err = d.conn.Write([]byte("+"))
 	return packet, err
+}
+
+// maxPacket bounds a packet: a debugger that is none may write for ever.
+const maxPacket = 1 << 20
+
+// until reads to the end of a packet, or of what stands before it, without the end.
+func (d *Debugger) until(end byte) (string, error) {
+	var b strings.Builder
+	for b.Len() < maxPacket {
+		c, err := d.in.ReadByte()
+		if err != nil {
+			return "", err
+		}
+		if c == end {
+			return b.String(), nil
+		}
+		b.WriteByte(c)
+	}
+	return "", fmt.Errorf("QEMU's debugger: a packet of more than %d bytes", maxPacket)
 }
 
 func sum(packet string) (s byte) {

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/qemu/frame"
 	"kprobelab/x86"
 )
@@ -224,7 +225,7 @@ func (r *Running) Memory(text x86.Range) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return os.ReadFile(file)
+	return bounded.ReadFile(file, int64(text.End-text.Start))
 }
 
 // Asleep reports whether the machine's CPU is halted with interrupts off: nothing but a
@@ -247,7 +248,7 @@ var flagsAndHalt = regexp.MustCompile(`RFL=([0-9a-f]+).* HLT=(\d)`)
 
 // Spent is how much of the host's CPU time the machine has used.
 func (r *Running) Spent() (time.Duration, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", r.cmd.Process.Pid))
+	b, err := bounded.ReadFile(fmt.Sprintf("/proc/%d/stat", r.cmd.Process.Pid), 4096)
 	if err != nil {
 		return 0, err
 	}
