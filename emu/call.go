@@ -27,13 +27,6 @@ const entryFlags = 0x246
 // where the kernel would have its frame.
 const redZone = 128 + x86.PtRegsSize
 
-// User is bytes that are put into user memory for a call, and passed by their
-// address: what a process gives to a system call.
-type User []byte
-
-// UserString is a NUL-terminated text for a system call.
-func UserString(s string) User { return append(User(s), 0) }
-
 // copyBack is a guest buffer of a call, and where its content goes afterwards.
 type copyBack struct {
 	at x86.Addr

@@ -8,10 +8,6 @@ import (
 	"strings"
 )
 
-// DefaultCPUModel is the model that a machine emulates by default. (The engine's
-// own default differs between its releases.)
-const DefaultCPUModel = "qemu64"
-
 // cpuModels are the engine's models that know 64-bit mode: QEMU's name, and the
 // number in the enum uc_cpu_x86.
 var cpuModels = map[string]int{

@@ -11,68 +11,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
-	"time"
 	"unsafe"
 
-	"kprobelab/errno"
 	"kprobelab/kimage"
 	"kprobelab/x86"
 )
-
-// Options are the choices of a machine. A zero field means its default.
-type Options struct {
-	// CPUs is how many there are: 1 by default, at most 64.
-	CPUs int
-	// Seed decides every choice of the scheduler.
-	Seed int64
-	// CPUModel is one of CPUModels; DefaultCPUModel by default.
-	CPUModel string
-	// Budget is how many instructions a Call or a Run may execute before it
-	// fails with a *BudgetError: 100 million by default. A fault that the
-	// guest survives counts as 500. What else takes the host's time, translations
-	// of code, traps and switches of tasks, has an allowance of its own, which
-	// grows with the budget: see BudgetError.Work.
-	Budget uint64
-	// Timeout is how long, in real time, a Call or a Run may take before it
-	// fails with a *BudgetError: without end by default. Where it strikes
-	// depends on the host, so runs with it need not repeat. A handler in Go is
-	// not interrupted.
-	Timeout time.Duration
-	// Slice is after how many instructions the scheduler may switch to another
-	// task: 1000 by default, counted by blocks.
-	Slice uint64
-	// EveryInstruction counts and switches by single instructions, not by
-	// blocks, to explore interleavings. It is several times slower.
-	EveryInstruction bool
-	// HeapSize is the most bytes that the guest's heap and per-CPU areas may
-	// take: 64 MiB by default. The host pays for a page when it is first used.
-	HeapSize uint64
-	// TrapCost is how many nanoseconds int3 and #DB take on the virtual clock:
-	// 100 by default. An instruction takes one.
-	TrapCost uint64
-}
-
-func (o *Options) fill() error {
-	def := func(v *uint64, d uint64) {
-		if *v == 0 {
-			*v = d
-		}
-	}
-	def(&o.Budget, 100_000_000)
-	def(&o.Slice, 1000)
-	def(&o.HeapSize, 64<<20)
-	def(&o.TrapCost, 100)
-	if o.CPUs == 0 {
-		o.CPUs = 1
-	}
-	if o.CPUs < 0 || o.CPUs > 64 {
-		return fmt.Errorf("%d cpus: want 1 to 64: %w", o.CPUs, errno.EINVAL)
-	}
-	if o.HeapSize > maxRegion {
-		return fmt.Errorf("heap of %d bytes: %w", o.HeapSize, errno.EINVAL)
-	}
-	return nil
-}
 
 // Machine is a guest: memory, CPUs, tasks. Close frees it.
 type Machine struct {
@@ -132,7 +75,7 @@ func New(src Source, o *Options) (*Machine, error) {
 	if o != nil {
 		m.opt = *o
 	}
-	if err := m.opt.fill(); err != nil {
+	if err := m.opt.Fill(); err != nil {
 		return nil, err
 	}
 	model, err := cpuModel(m.opt.CPUModel)

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"kprobelab/errno"
+	"kprobelab/machine"
 	"kprobelab/x86"
 )
 
@@ -29,9 +30,7 @@ const (
 	attrDirty = C.KPL_DIRTY
 )
 
-// maxRegion is the most bytes of a region: a broken image must not use up the
-// host's address space.
-const maxRegion = 1 << 31
+const maxRegion = machine.MaxRegion
 
 func pageDown(a x86.Addr) x86.Addr { return a &^ (PageSize - 1) }
 func pageUp(a x86.Addr) x86.Addr   { return (a + PageSize - 1) &^ (PageSize - 1) }

@@ -203,7 +203,7 @@ func (m *Machine) begin(c *cpu, t *Task) error {
 func (m *Machine) complete(t *Task, ret uint64, err error) {
 	m.finish(t.bufs)
 	t.bufs = nil
-	t.results = append(t.results, Result{ret, err})
+	t.results = append(t.results, Result{Ret: ret, Err: err})
 }
 
 // end is a task that failed.

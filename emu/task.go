@@ -53,24 +53,6 @@ type Task struct {
 	scheds  uint64
 }
 
-// Invocation is a function of the guest to call.
-type Invocation struct {
-	// Func is its name, or Addr its address where Func is empty.
-	Func string
-	Addr x86.Addr
-	// Args are as for Call.
-	Args []any
-}
-
-// Invoke is an Invocation by name.
-func Invoke(name string, args ...any) Invocation { return Invocation{Func: name, Args: args} }
-
-// Result is that of one invocation.
-type Result struct {
-	Ret uint64
-	Err error
-}
-
 // newTask takes the next number or, once all are taken, the first dead task's.
 func (m *Machine) newTask(name string) (*Task, error) {
 	n := len(m.tasks)

@@ -33,8 +33,9 @@ var order = [][]string{
 
 // alone are the packages beside the order, with all of the project that each may reach.
 var alone = map[string][]string{
-	"emu":          {"x86", "errno", "profile", "decoder", "kimage"},
-	"internal/own": {"x86", "errno", "profile", "decoder", "kimage", "emu"},
+	"machine":      {"x86", "errno", "profile", "decoder", "kimage"},
+	"emu":          {"x86", "errno", "profile", "decoder", "kimage", "machine"},
+	"internal/own": {"x86", "errno", "profile", "decoder", "kimage", "machine", "emu"},
 }
 
 // wiring are the packages that may put the engine and the mechanism together.

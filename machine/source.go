@@ -1,4 +1,4 @@
-package emu
+package machine
 
 import (
 	"kprobelab/kimage"
