@@ -84,8 +84,9 @@ conformance-hazards: ## show on booted kernels that hazards do what kprobelab ha
 conformance-tracing: ## ask the same kernels about the tracing files, and compare the answers
 	@scripts/conformance-tracing.sh
 
-guest: ## rebuild the embedded guest kernel from its sources
+guest: ## rebuild the embedded guest kernel, and the init of booted ones, from their sources
 	@$(MAKE) --no-print-directory -C testdata/guest
+	@$(MAKE) --no-print-directory -C testdata/init
 
 test: deps ## what a newcomer runs, in some minutes: vet, tests, a build without cgo
 	@scripts/check.sh test

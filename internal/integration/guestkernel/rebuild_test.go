@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab"
+	"kprobelab/internal/boot"
 	"kprobelab/internal/guestfast"
 )
 
@@ -56,8 +57,14 @@ func TestRebuildsToTheSameBytes(t *testing.T) {
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "MAKEFLAGS=", "MAKELEVEL=")
 	log, err = cmd.CombinedOutput()
 	require.NoError(t, err, string(log))
+	src = filepath.Join(dir, "testdata/init")
+	require.NoError(t, os.CopyFS(src, os.DirFS("../../../testdata/init")))
+	cmd = exec.Command("make", "-C", src, "OUT="+out, "BOOT="+out)
+	cmd.Env = append(os.Environ(), "LC_ALL=C", "MAKEFLAGS=", "MAKELEVEL=")
+	log, err = cmd.CombinedOutput()
+	require.NoError(t, err, string(log))
 	for name, want := range map[string][]byte{
-		"guest.elf": kprobelab.GuestELF(), "demo.ko": kprobelab.GuestModule(), "fastpath.o": guestfast.Object(),
+		"guest.elf": kprobelab.GuestELF(), "demo.ko": kprobelab.GuestModule(), "fastpath.o": guestfast.Object(), "init.elf": boot.Init,
 	} {
 		got, err := os.ReadFile(filepath.Join(out, name))
 		require.NoError(t, err)
