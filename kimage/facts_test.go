@@ -89,6 +89,66 @@ func TestConfigDecides(t *testing.T) {
 	require.ErrorContains(t, err, "a kernel configuration is wanted")
 }
 
+// TestConfigBeside: a configuration beside the image's file is read unasked, where it
+// is of the image's release.
+func TestConfigBeside(t *testing.T) {
+	title := func(release string) string {
+		return "#\n# Automatically generated file; DO NOT EDIT.\n# Linux/x86 " + release + " Kernel Configuration\n#\nCONFIG_HZ=1000\n"
+	}
+	for name, c := range map[string]struct{ image, config, text, says string }{
+		"of_a_release":       {"vmlinuz-6.1.0-test", "config-6.1.0-test", title("6.1.0"), ""},
+		"of_the_modules":     {"vmlinuz", "config", title("6.1.0-test"), ""},
+		"of_a_vendor":        {"vmlinux-x", "config-x", title("6.1.55"), ""},
+		"of_another_release": {"vmlinuz", "config", title("6.12.3"), "is of release 6.12.3"},
+		"of_no_release":      {"vmlinuz", "config", title("\x1b[2J"), `is of release \u001b[2J`},
+		"of_no_kernel":       {"vmlinuz", "config", "CONFIG_HZ=1000\n", "does not begin as a kernel's configuration does"},
+		"too_long":           {"vmlinuz", "config", title("6.1.0") + strings.Repeat("#", maxConfig), "more than 4 MiB"},
+		"of_another_name":    {"vmlinuz-6.1.0-test", "config-6.1.0", title("6.1.0"), "-"},
+		"of_no_name":         {"image", "config", title("6.1.0"), "-"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := writeFile(t, c.image, testKernel(v61))
+			beside := filepath.Join(filepath.Dir(path), c.config)
+			require.NoError(t, os.WriteFile(beside, []byte(c.text), 0o600))
+			img, err := Open(path, &Options{NoBoot: true})
+			require.NoError(t, err)
+			switch c.says {
+			case "":
+				require.Equal(t, beside, fact(t, img, "configuration").Value)
+				require.Equal(t, 1000, img.Profile().HZ)
+				require.Equal(t, "CONFIG_HZ in "+c.config, fact(t, img, "HZ").Evidence)
+				return
+			case "-":
+				require.Zero(t, img.Fact("configuration"))
+			default:
+				require.Equal(t, "not used", fact(t, img, "configuration").Value)
+				require.Contains(t, fact(t, img, "configuration").Evidence, c.says)
+			}
+			require.Zero(t, img.Fact("HZ"))
+
+			other := writeFile(t, "other", []byte("CONFIG_HZ=100\n"))
+			img, err = Open(path, &Options{NoBoot: true, Config: other})
+			require.NoError(t, err)
+			require.Equal(t, 100, img.Profile().HZ, "the one that is asked for comes first")
+			require.Zero(t, img.Fact("configuration"))
+		})
+	}
+	t.Run("of_no_file", func(t *testing.T) {
+		path := writeFile(t, "vmlinuz", testKernel(v61))
+		require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), "config"), []byte(title("6.1.0")), 0o600))
+		img, err := FromBytes(path, testKernel(v61), nil)
+		require.NoError(t, err)
+		require.Zero(t, img.Fact("configuration"), "the name of bytes is no file")
+	})
+	t.Run("a_folder", func(t *testing.T) {
+		path := writeFile(t, "vmlinuz", testKernel(v61))
+		require.NoError(t, os.Mkdir(filepath.Join(filepath.Dir(path), "config"), 0o700))
+		img, err := Open(path, nil)
+		require.NoError(t, err)
+		require.Equal(t, "not used", fact(t, img, "configuration").Value)
+	})
+}
+
 func TestGivenProfileWins(t *testing.T) {
 	p, _ := profile.Named("4.4")
 	img := openBytes(t, testKernel(v61), &Options{Profile: p})

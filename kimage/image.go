@@ -17,6 +17,8 @@ import (
 // copies what it reads, and boot-time patches are made in that copy.
 type Image struct {
 	name string
+	// path is the file that the image was read from, "" where it was none.
+	path string
 	kind Kind
 	opts Options
 
@@ -96,7 +98,8 @@ type Options struct {
 	// or gzip. Empty: none.
 	LiveText string
 	// Config names a kernel .config, plain or gzip, that decides what would
-	// otherwise be inferred. Empty: the image's own, if it is embedded.
+	// otherwise be inferred. Empty: the image's own, if it is embedded, or the
+	// one beside the image's file: config-RELEASE beside vmlinuz-RELEASE.
 	Config string
 	// SystemMap names a System.map or a copy of /proc/kallsyms (plain, gzip
 	// or zstd) that replaces the symbols of a linked image. Empty: the

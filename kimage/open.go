@@ -19,7 +19,7 @@ func Open(path string, o *Options) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	return open(path, b, o)
+	return open(path, path, b, o)
 }
 
 // OpenReader reads an image from r to its end, as Open does from a file; name
@@ -33,18 +33,19 @@ func OpenReader(name string, r io.Reader, o *Options) (*Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return open(name, b, o)
+	return open(name, "", b, o)
 }
 
 // FromBytes makes an image of a file's content, as Open does; name is for
 // messages. b is not kept and not changed.
 func FromBytes(name string, b []byte, o *Options) (*Image, error) {
-	return open(name, bytes.Clone(b), o)
+	return open(name, "", bytes.Clone(b), o)
 }
 
-// open makes the image of b, which it may keep and change.
-func open(name string, b []byte, o *Options) (*Image, error) {
-	img := &Image{name: printable.Name(name)}
+// open makes the image of b, which it may keep and change. path is the file that b
+// is the content of, "" where it is of none.
+func open(name, path string, b []byte, o *Options) (*Image, error) {
+	img := &Image{name: printable.Name(name), path: path}
 	if o != nil {
 		img.opts = *o
 	}

@@ -58,3 +58,9 @@ func (v Version) before(w Version) bool {
 	}
 	return v.Patch < w.Patch
 }
+
+// Matches reports whether both are the same release, as far as they tell it.
+func (v Version) Matches(w Version) bool {
+	return v.Major == w.Major && v.Minor == w.Minor &&
+		(v.Patch == w.Patch || v.Patch == AnyPatch || w.Patch == AnyPatch)
+}

@@ -18,7 +18,7 @@ func imageFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "kernel", Usage: "behave like this `PROFILE` instead of the one the image's facts choose: " +
 			strings.Join(profile.All(), ", ")},
-		&cli.StringFlag{Name: "config", Usage: "kernel configuration `FILE`, plain or gzip"},
+		&cli.StringFlag{Name: "config", Usage: "kernel configuration `FILE`, plain or gzip (default: the image's own, or config-RELEASE beside vmlinuz-RELEASE)"},
 		&cli.StringFlag{Name: "live-text", Usage: "text dump laid over the image's: an ELF, or raw bytes as `FILE[@ADDR]`"},
 		&cli.StringFlag{Name: "symbols", Usage: "System.map or kallsyms `FILE` in place of the image's symbols"},
 		&cli.StringSliceFlag{Name: "module", Usage: "load this .ko or .o `FILE` (repeatable)"},
