@@ -14,6 +14,7 @@ var order = [][]string{
 	{"x86", "errno"},
 	{"profile", "kprobes/rule"},
 	{"decoder"},
+	{"kimage/vmcore"},
 	{"kimage"},
 	{"kprobes/slot"},
 	{"optimizer"},
@@ -33,9 +34,9 @@ var order = [][]string{
 
 // alone are the packages beside the order, with all of the project that each may reach.
 var alone = map[string][]string{
-	"machine":      {"x86", "errno", "profile", "decoder", "kimage"},
-	"emu":          {"x86", "errno", "profile", "decoder", "kimage", "machine"},
-	"internal/own": {"x86", "errno", "profile", "decoder", "kimage", "machine", "emu"},
+	"machine":      {"x86", "errno", "profile", "decoder", "kimage/vmcore", "kimage"},
+	"emu":          {"x86", "errno", "profile", "decoder", "kimage/vmcore", "kimage", "machine"},
+	"internal/own": {"x86", "errno", "profile", "decoder", "kimage/vmcore", "kimage", "machine", "emu"},
 }
 
 // wiring are the packages that may put the engine and the mechanism together.

@@ -1,0 +1,272 @@
+package vmcore
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sync"
+
+	"kprobelab/internal/bounded"
+	"kprobelab/internal/printable"
+)
+
+// PageSize is the size of a page of physical memory.
+const PageSize = 4096
+
+// Limits on what a header may ask for.
+const (
+	// maxRAM is the most physical memory that a dump may have.
+	maxRAM = 64 << 30
+	// maxPhys is the end of physical addresses (SDM Vol. 3, "Hierarchical Paging
+	// Structures: an Overview").
+	maxPhys = 1 << 52
+	// maxRanges is how many separate ranges of memory a dump may have.
+	maxRanges = 1 << 16
+)
+
+// Range is a range of physical memory.
+type Range struct {
+	Phys, Size uint64
+}
+
+// End is the address after the last byte.
+func (r Range) End() uint64 { return r.Phys + r.Size }
+
+// Core is a dump that is open. It may be read concurrently.
+type Core struct {
+	name   string
+	format string
+	mem    memory
+	ram    []Range
+	cpus   []CPU
+	files  []*os.File
+
+	// note is VMCOREINFO, nil without; searched: memory was looked through for it.
+	note     []byte
+	searched sync.Once
+
+	mapLock sync.Mutex
+	pieces  []Piece
+}
+
+// memory is where the content of physical memory comes from.
+type memory interface {
+	// read fills b, which lies in one page of RAM.
+	read(phys uint64, b []byte) error
+	// present is nil for a page of RAM that read can read.
+	present(phys uint64) error
+	// pieces are the parts of RAM as they can be mapped, nil where they cannot.
+	pieces() []Piece
+}
+
+// Open opens a dump. What is wrong with the file's content is a *FormatError.
+// Whoever opens it may Close it; a dump that nobody refers to closes itself.
+func Open(path string) (*Core, error) {
+	f, err := bounded.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	st, err := f.Stat()
+	if err == nil && !st.Mode().IsRegular() {
+		err = inFile(bad("a regular file is wanted"), path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	c := &Core{name: path, files: []*os.File{f}}
+	return c.open(source{f, st.Size(), f})
+}
+
+// FromReader opens a dump of size bytes; name is for messages.
+func FromReader(name string, r io.ReaderAt, size int64) (*Core, error) {
+	return (&Core{name: name}).open(source{ReaderAt: r, size: size})
+}
+
+// source is the file that is read.
+type source struct {
+	io.ReaderAt
+	size int64
+	// file is what can be mapped, nil where that is not possible.
+	file *os.File
+}
+
+// bytes are n bytes at off. A source that ends before them is cut off.
+func (s source) bytes(off, n int64) ([]byte, error) {
+	if err := s.within(off, n); err != nil {
+		return nil, err
+	}
+	b := make([]byte, n)
+	_, err := s.ReadAt(b, off)
+	if err == io.EOF {
+		err = nil
+	}
+	return b, err
+}
+
+// within refuses a part that the source does not have.
+func (s source) within(off, n int64) error {
+	if off < 0 || n < 0 || off > s.size || n > s.size-off {
+		return bad("the file is cut off: its headers place %#x bytes at offset %#x, it has %#x", n, off, s.size)
+	}
+	return nil
+}
+
+// open reads the headers.
+func (c *Core) open(s source) (*Core, error) {
+	if err := c.read(s); err != nil {
+		return nil, errors.Join(inFile(err, c.name), c.Close())
+	}
+	return c, nil
+}
+
+func (c *Core) read(s source) error {
+	for range 3 { // a compressed, flattened dump
+		head, err := s.bytes(0, min(s.size, headSize))
+		if err != nil {
+			return err
+		}
+		form := formOf(head)
+		if form == nil {
+			return bad("a memory dump is wanted: an ELF core file")
+		}
+		c.addFormat(form.name)
+		if form.unwrap == nil {
+			return form.read(c, s)
+		}
+		if s, err = c.spooled(s, form.unwrap); err != nil {
+			return err
+		}
+	}
+	return bad("packed more than once")
+}
+
+func (c *Core) addFormat(name string) {
+	if c.format == "" {
+		c.format = name
+	} else {
+		c.format = name + ", " + c.format
+	}
+}
+
+// setRAM takes the ranges of memory, by ascending address, and keeps the limits.
+func (c *Core) setRAM(list []Range) error {
+	slices.SortFunc(list, func(a, b Range) int { return cmp.Compare(a.Phys, b.Phys) })
+	total := uint64(0)
+	for _, r := range list {
+		last := len(c.ram) - 1
+		if last >= 0 && c.ram[last].End() == r.Phys {
+			c.ram[last].Size += r.Size
+		} else {
+			c.ram = append(c.ram, r)
+		}
+		if total += r.Size; total > maxRAM {
+			return bad("the machine has more than 64 GiB of memory")
+		}
+	}
+	if total == 0 {
+		return bad("it holds no memory")
+	}
+	if len(c.ram) > maxRanges {
+		return bad("its memory has more than %d separate ranges", maxRanges)
+	}
+	return nil
+}
+
+// Name is the name that the dump was opened by.
+func (c *Core) Name() string { return printable.Name(c.name) }
+
+// Format says what the file is, such as "ELF, zstd".
+func (c *Core) Format() string { return c.format }
+
+// CPUs are the machine's processors. The caller must not change them.
+func (c *Core) CPUs() []CPU { return c.cpus }
+
+// RAM lists the physical memory by ascending address, in whole pages. The caller
+// must not change it.
+func (c *Core) RAM() []Range { return c.ram }
+
+// rangeAt is the range of RAM that holds an address.
+func (c *Core) rangeAt(phys uint64) (Range, bool) {
+	i, found := slices.BinarySearchFunc(c.ram, phys, func(r Range, p uint64) int { return cmp.Compare(r.Phys, p) })
+	if !found {
+		i--
+	}
+	if i < 0 || phys-c.ram[i].Phys >= c.ram[i].Size {
+		return Range{}, false
+	}
+	return c.ram[i], true
+}
+
+// Present is nil for an address that can be read; otherwise a *FilteredError or an
+// *AbsentError.
+func (c *Core) Present(phys uint64) error {
+	if _, ok := c.rangeAt(phys); !ok {
+		return &AbsentError{phys}
+	}
+	return c.mem.present(phys)
+}
+
+// ReadPhys fills b with the physical memory at an address. An error may be a
+// *FilteredError or an *AbsentError, then b is filled up to there.
+func (c *Core) ReadPhys(phys uint64, b []byte) error {
+	for len(b) > 0 {
+		if err := c.Present(phys); err != nil {
+			return err
+		}
+		n := min(uint64(len(b)), PageSize-phys%PageSize)
+		if err := c.mem.read(phys, b[:n]); err != nil {
+			return inFile(err, c.name)
+		}
+		phys, b = phys+n, b[n:]
+	}
+	return nil
+}
+
+// Close closes the file. What was mapped stays mapped; nothing more can be read.
+func (c *Core) Close() error {
+	var err error
+	for _, f := range c.files {
+		err = errors.Join(err, f.Close())
+	}
+	c.files = nil
+	return err
+}
+
+// form is a form that a dump can have.
+type form struct {
+	name string
+	is   func(head []byte) bool
+	// unwrap writes what is packed to a spool.
+	unwrap func(s source, to *spool) error
+	read   func(c *Core, s source) error
+}
+
+// headSize is how much formOf wants to see.
+const headSize = 64
+
+func forms() []form {
+	return []form{
+		{name: "ELF", is: isELF, read: readELF},
+		{name: "zstd", is: prefix("\x28\xb5\x2f\xfd"), unwrap: unwrapZstd},
+		{name: "gzip", is: prefix("\x1f\x8b\x08"), unwrap: unwrapGzip},
+	}
+}
+
+func formOf(head []byte) *form {
+	for _, f := range forms() {
+		if f.is(head) {
+			return &f
+		}
+	}
+	return nil
+}
+
+func prefix(magic string) func([]byte) bool {
+	return func(b []byte) bool { return len(b) >= len(magic) && string(b[:len(magic)]) == magic }
+}
+
+// String is for messages.
+func (r Range) String() string { return fmt.Sprintf("%#x-%#x", r.Phys, r.End()) }

@@ -1,0 +1,11 @@
+// Package vmcore reads and writes memory dumps of x86-64 machines: which
+// physical memory there is and what it holds, the registers of each CPU, the
+// kernel's VMCOREINFO, and what a virtual address is by the machine's own page
+// tables.
+//
+// It must not know what runs in the machine: of symbols, tasks and modules, of
+// probes and of emulation.
+//
+// A dump is an ELF core file as /proc/vmcore, QEMU's dump-guest-memory and virsh
+// dump --memory-only write it, plain or as one zstd or gzip stream.
+package vmcore

@@ -1,0 +1,87 @@
+package vmcore
+
+import (
+	"errors"
+	"fmt"
+
+	"kprobelab/internal/printable"
+	"kprobelab/x86"
+)
+
+// ErrFormat is what every FormatError wraps: the file is not a dump that can be
+// read.
+var ErrFormat = errors.New("not a usable memory dump")
+
+// FormatError says what is wrong with a file, in one line.
+type FormatError struct {
+	// File is the name of the file.
+	File string
+	// Want says what was expected and what there is instead.
+	Want string
+}
+
+// Error is one line: the file, and what was expected.
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("%s: %s", printable.Name(e.File), e.Want)
+}
+
+// Unwrap lets errors.Is find ErrFormat.
+func (e *FormatError) Unwrap() error { return ErrFormat }
+
+// bad makes a FormatError without its file, which open adds.
+func bad(format string, args ...any) error {
+	return &FormatError{Want: fmt.Sprintf(format, args...)}
+}
+
+// inFile adds the file's name to a FormatError that has none.
+func inFile(err error, name string) error {
+	var e *FormatError
+	if errors.As(err, &e) {
+		if e.File == "" {
+			e.File = name
+		}
+		return e
+	}
+	return fmt.Errorf("%s: %w", printable.Name(name), err)
+}
+
+// FilteredError is a read of a page that the machine had, but that was left out
+// when the dump was made.
+type FilteredError struct {
+	// Phys is the physical address of the page.
+	Phys uint64
+	// Level is makedumpfile's dump level, which says what kinds of page were left out.
+	Level int
+}
+
+// Error names the page.
+func (e *FilteredError) Error() string {
+	return fmt.Sprintf("the page at physical address %#x was left out of the dump (makedumpfile's dump level %d)", e.Phys, e.Level)
+}
+
+// AbsentError is a read where the machine has no memory, as the dump has it.
+type AbsentError struct {
+	// Phys is the physical address.
+	Phys uint64
+}
+
+// Error names the address.
+func (e *AbsentError) Error() string {
+	return fmt.Sprintf("the dump has no memory at physical address %#x", e.Phys)
+}
+
+// NotMappedError is a virtual address that the page tables do not map.
+type NotMappedError struct {
+	Addr x86.Addr
+	// Level is the level of the page table whose entry is missing, 1 for the
+	// lowest; 0 for an address that is not canonical.
+	Level int
+}
+
+// Error names the address and the level.
+func (e *NotMappedError) Error() string {
+	if e.Level == 0 {
+		return fmt.Sprintf("%#x is not a canonical address", uint64(e.Addr))
+	}
+	return fmt.Sprintf("%#x is not mapped: its entry in the page table of level %d is empty", uint64(e.Addr), e.Level)
+}

@@ -1,0 +1,111 @@
+package vmcore
+
+import "kprobelab/x86"
+
+// PhysReader reads physical memory.
+type PhysReader interface {
+	ReadPhys(phys uint64, b []byte) error
+}
+
+// Space is a virtual address space: page tables in physical memory. It is read from
+// one goroutine at a time, and sees changes of the tables.
+type Space struct {
+	mem    PhysReader
+	root   uint64
+	levels int
+	entry  [8]byte
+}
+
+// NewSpace is the address space of a value of CR3, whose page tables have 4 or 5
+// levels.
+func NewSpace(mem PhysReader, cr3 uint64, levels int) *Space {
+	return &Space{mem: mem, root: cr3 & entryAddr, levels: levels}
+}
+
+// Space is the address space of a value of CR3 in the dump.
+func (c *Core) Space(cr3 uint64, levels int) *Space { return NewSpace(c, cr3, levels) }
+
+// KernelHalf is the address space with the kernel mapped, of one that may be the
+// user's. Only where page table isolation is on are there two: the top tables of a
+// process lie beside each other, the user's second (arch/x86/mm/pti.c).
+func (s *Space) KernelHalf() *Space { return NewSpace(s.mem, s.root&^PageSize, s.levels) }
+
+// UserHalf is the address space that user mode has under page table isolation.
+func (s *Space) UserHalf() *Space { return NewSpace(s.mem, s.root|PageSize, s.levels) }
+
+// Bits of page table entries (SDM Vol. 3, "Paging", "4-Level Paging and 5-Level
+// Paging").
+const (
+	entryPresent = 1 << 0
+	entryWrite   = 1 << 1
+	entryUser    = 1 << 2
+	entryLarge   = 1 << 7
+	entryGlobal  = 1 << 8
+	entryNoExec  = 1 << 63
+	entryAddr    = maxPhys - PageSize
+)
+
+// Translation is what the page tables say of an address.
+type Translation struct {
+	// Phys is the physical address.
+	Phys uint64
+	// PageSize is the size of the page: 4 KiB, 2 MiB or 1 GiB.
+	PageSize uint64
+	// What the tables of all levels allow.
+	Write, User, Exec bool
+	// Global pages stay in the TLB when CR3 changes.
+	Global bool
+}
+
+// Translate walks the page tables. The error is a *NotMappedError, or that of a table
+// that cannot be read.
+func (s *Space) Translate(va x86.Addr) (Translation, error) {
+	if !s.canonical(va) {
+		return Translation{}, &NotMappedError{va, 0}
+	}
+	t := Translation{Write: true, User: true, Exec: true}
+	table := s.root
+	for level := s.levels; ; level-- {
+		shift := 12 + 9*(level-1)
+		index := uint64(va) >> shift & 511
+		if err := s.mem.ReadPhys(table+8*index, s.entry[:]); err != nil {
+			return Translation{}, err
+		}
+		e := le.Uint64(s.entry[:])
+		if e&entryPresent == 0 {
+			return Translation{}, &NotMappedError{va, level}
+		}
+		t.Write = t.Write && e&entryWrite != 0
+		t.User = t.User && e&entryUser != 0
+		t.Exec = t.Exec && e&entryNoExec == 0
+		table = e & entryAddr
+		if level == 1 || level <= 3 && e&entryLarge != 0 {
+			t.PageSize = 1 << shift
+			t.Phys = table&^(t.PageSize-1) | uint64(va)&(t.PageSize-1)
+			t.Global = e&entryGlobal != 0
+			return t, nil
+		}
+	}
+}
+
+// canonical: the bits above those that are translated all equal the highest of them.
+func (s *Space) canonical(va x86.Addr) bool {
+	unused := 64 - (12 + 9*s.levels)
+	return uint64(int64(va)<<unused>>unused) == uint64(va)
+}
+
+// Read fills b with the memory at a virtual address. Up to the error, b is filled.
+func (s *Space) Read(va x86.Addr, b []byte) error {
+	for len(b) > 0 {
+		t, err := s.Translate(va)
+		if err != nil {
+			return err
+		}
+		n := min(uint64(len(b)), t.PageSize-uint64(va)&(t.PageSize-1))
+		if err := s.mem.ReadPhys(t.Phys, b[:n]); err != nil {
+			return err
+		}
+		va, b = va+x86.Addr(n), b[n:]
+	}
+	return nil
+}
