@@ -77,7 +77,7 @@ func (img *Image) keepLive() func() {
 func (img *Image) newBootPatcher() (*bootPatcher, error) {
 	names := img.featureNames()
 	cpu, err := parseCPU(img.opts.CPU,
-		func(flag string) bool { _, ok := names.flags[flag]; return ok },
+		func(flag string) bool { _, ok := names.flags[flag]; return ok || flag == oneProcessor },
 		func() []string { return img.usedFlags(names) })
 	if err != nil {
 		return nil, err
@@ -104,6 +104,7 @@ func (p *bootPatcher) patch(o tableOwner) {
 		p.paravirt(o)
 	}
 	p.seals(o)
+	p.locks(o)
 	p.ftrace(o)
 	p.jumpLabels(o)
 	p.staticCalls(o)
@@ -201,6 +202,38 @@ func (p *bootPatcher) seals(o tableOwner) {
 			copy(text, nop)
 		}
 	}
+}
+
+// oneProcessor is the kernel's flag of a machine with one processor and no place for a
+// second one: an SMP kernel without its locks (to 7.2; noreplace-smp forbids it).
+const oneProcessor = "up"
+
+// A lock prefix, and the prefix without effect that takes its place.
+const (
+	lockPrefix = 0xf0
+	dsPrefix   = 0x3e
+)
+
+// locks takes the lock prefixes out of the text where there is one processor
+// (alternatives_smp_unlock). Text of other sections than .text keeps them.
+func (p *bootPatcher) locks(o tableOwner) {
+	if !p.cpu.flags[oneProcessor] {
+		return
+	}
+	for _, s := range p.img.sitesOf(SiteSMPLock, o) {
+		if text := p.img.bytes(s.Addr, 1); text != nil && text[0] == lockPrefix && p.img.inText(s.Addr, o) {
+			text[0] = dsPrefix
+		}
+	}
+}
+
+// inText reports whether an address is in the kernel's text, or in a module's .text.
+func (img *Image) inText(a x86.Addr, o tableOwner) bool {
+	if o.module == "" && img.kind == KindKernel {
+		return img.bounds.text(a)
+	}
+	s := img.sectionAt(a)
+	return s != nil && s.Name == ".text"
 }
 
 // ftrace turns the calls of the tracer into nops.

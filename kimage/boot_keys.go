@@ -22,7 +22,7 @@ type bootKey struct {
 }
 
 // bootKeys are the keys that every booting machine turns, or every one with
-// such a processor: from 5.10 to 7.3, on more than one CPU and at most 64, without options on
+// such a processor: from 5.10 to 7.3, on at most 64 CPUs, without options on
 // the command line. A key that an image does not have is skipped.
 var bootKeys = []bootKey{
 	{"__use_tsc", 0, true, flag("tsc"), "the time-stamp counter is the scheduler's clock"},
@@ -30,7 +30,7 @@ var bootKeys = []bootKey{
 	{"sched_clock_running", 0, true, nil, "the scheduler's clock runs"},
 	{"cr_pinning", 0, true, nil, "bits of CR0 and CR4 are pinned once the CPUs are identified"},
 	{"deferred_pages", 0, false, nil, "every page is initialised"},
-	{"apic_use_ipi_shorthand", 0, true, nil, "every CPU is up, so interrupts to all of them need no list"},
+	{"apic_use_ipi_shorthand", 0, true, noFlag(oneProcessor), "every CPU is up, so interrupts to all of them need no list"},
 	{"timers_migration_enabled", 0, true, nil, "timers leave idle CPUs"},
 	{"timers_nohz_active", 0, true, nil, "idle CPUs stop their tick"},
 	{"crct10dif_fallback", 0, false, nil, "a checksum's driver is registered"},

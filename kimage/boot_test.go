@@ -229,6 +229,27 @@ func TestBootOptions(t *testing.T) {
 	require.ErrorContains(t, err, "z80")
 }
 
+// Rule: a kernel that finds one processor takes the lock prefixes out of its text, not
+// out of init text, and writes over nothing else.
+func TestLocksOfOneProcessor(t *testing.T) {
+	const init = testText + 0x2000
+	text := make([]byte, 0x40)
+	copy(text, fromHex(t, "f0ff00"))
+	copy(text[0x10:], fromHex(t, "3eff00"))
+	copy(text[0x20:], fromHex(t, "87f0"))
+	file := testELF(etExec, testSection{name: ".text", typ: 1, flags: shfAlloc | shfExec, addr: testText, data: text},
+		testSection{name: ".init.text", typ: 1, flags: shfAlloc | shfExec, addr: init, data: fromHex(t, "f0ff00c3")},
+		testSection{name: ".smp_locks", typ: 1, flags: shfAlloc, addr: testTable,
+			data: relTable(testText, testText+0x10, testText+0x20, init)})
+	for cpu, first := range map[string]string{"": "f0ff00", "EPYC": "f0ff00", "qemu64,+up": "3eff00", "EPYC,+up,-up": "f0ff00"} {
+		img := openBytes(t, file, &Options{CPU: cpu})
+		require.Equal(t, fromHex(t, first), img.bytes(testText, 3), cpu)
+		require.Equal(t, fromHex(t, "3eff00"), img.bytes(testText+0x10, 3), cpu)
+		require.Equal(t, fromHex(t, "87f0"), img.bytes(testText+0x20, 2), cpu)
+		require.Equal(t, fromHex(t, "f0ff00c3"), img.bytes(init, 4), cpu)
+	}
+}
+
 // TestSecurityModuleLayouts: an entry names its module itself, or by an id.
 func TestSecurityModuleLayouts(t *testing.T) {
 	text := make([]byte, 0x200)

@@ -143,8 +143,13 @@ func (o *options) ask(img *kimage.Image, kernel, cpu string) (*conformance.Asked
 	began := time.Now()
 	points := conformance.Points(img, o.points, o.seed)
 	a := &conformance.Asked{Points: points, Names: conformance.Names(img, points, o.names, o.seed)}
+	cpus := 2
+	cpu, one := strings.CutSuffix(cpu, ",+up")
+	if one {
+		cpus = 1
+	}
 	m := &qemu.Machine{
-		QEMU: o.qemu, Kernel: kernel, CPU: cpu, CPUs: 2, Limit: o.limit,
+		QEMU: o.qemu, Kernel: kernel, CPU: cpu, CPUs: cpus, Limit: o.limit,
 		Files: map[string][]byte{
 			frame.DefinitionsFile: []byte(conformance.Definitions(points) + strings.Join(a.Names, "\n") + "\n"),
 		},
