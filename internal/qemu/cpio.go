@@ -1,55 +1,131 @@
 package qemu
 
 import (
-	"bytes"
+	"bufio"
 	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
 )
 
-// archive is an initramfs in the form that the kernel unpacks
-// (Documentation/driver-api/early-userspace/buffer-format.rst, "newc").
-type archive struct {
-	b     bytes.Buffer
-	inode int
+// Entry is a file of the initramfs.
+type Entry struct {
+	// Name is its path in the guest.
+	Name string
+	// Mode is its type and permissions (stat(2), st_mode).
+	Mode uint32
+	// Data is what it has, unless it is From, a file of the host; a link's data is
+	// where it leads.
+	Data []byte
+	From string
+	// Major and Minor are a device's numbers.
+	Major, Minor uint32
 }
 
 // File types and permissions of the archive's entries (stat(2), st_mode).
 const (
-	modeExecutable = 0o100755
-	modeFile       = 0o100644
-	modeFolder     = 0o040755
-	modeDevice     = 0o020600
+	ModeFile   = 0o100000
+	ModeFolder = 0o040000
+	ModeLink   = 0o120000
+	ModeDevice = 0o020000
 )
 
-// add appends an entry; major and minor are a device's numbers.
-func (a *archive) add(name string, mode int, data []byte, major, minor int) {
+// archive writes an initramfs in the form that the kernel unpacks
+// (Documentation/driver-api/early-userspace/buffer-format.rst, "newc").
+type archive struct {
+	w     *bufio.Writer
+	n     int64
+	inode int
+}
+
+// maxFile is the longest file that the form can say.
+const maxFile = 1<<32 - 1
+
+// add appends an entry.
+func (a *archive) add(e Entry) error {
+	data, size := io.Reader(strings.NewReader(string(e.Data))), int64(len(e.Data))
+	if e.From != "" {
+		f, n, err := openFile(e.From)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		data, size = f, n
+	}
 	a.inode++
 	// Magic, then inode, mode, owner, group, links, time, size, the device it
 	// lies on, the device it is, the name's length with its NUL, no checksum.
-	fmt.Fprintf(&a.b, "070701%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%s\x00",
-		a.inode, mode, 0, 0, 1, 0, len(data), 0, 0, major, minor, len(name)+1, 0, name)
-	a.align()
-	a.b.Write(data)
-	a.align()
+	head := fmt.Sprintf("070701%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%s\x00",
+		a.inode, e.Mode, 0, 0, 1, 0, size, 0, 0, e.Major, e.Minor, len(e.Name)+1, 0, e.Name)
+	if err := a.put(strings.NewReader(head), int64(len(head)), e.Name); err != nil {
+		return err
+	}
+	return a.put(data, size, e.Name)
 }
 
-func (a *archive) align() {
-	for a.b.Len()%4 != 0 {
-		a.b.WriteByte(0)
+// put appends so many bytes, and what aligns the next.
+func (a *archive) put(r io.Reader, n int64, name string) error {
+	got, err := io.CopyN(a.w, r, n)
+	if err == io.EOF {
+		err = fmt.Errorf("%s: it became shorter while it was read", name)
 	}
+	if err != nil {
+		return err
+	}
+	for a.n += got; a.n%4 != 0; a.n++ {
+		if err := a.w.WriteByte(0); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// initramfs makes an archive with the init program, a console for it, and the
-// files by their absolute paths in the guest.
-func initramfs(init []byte, files map[string][]byte) []byte {
-	var a archive
-	a.add("dev", modeFolder, nil, 0, 0)
-	a.add("dev/console", modeDevice, nil, 5, 1)
-	// Go's runtime opens it when it starts without standard files.
-	a.add("dev/null", modeDevice, nil, 1, 3)
-	a.add("init", modeExecutable, init, 0, 0)
-	for name, data := range files {
-		a.add(name[1:], modeFile, data, 0, 0)
+// openFile opens a regular file, and says how long it is.
+func openFile(name string) (io.ReadCloser, int64, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, 0, err
 	}
-	a.add("TRAILER!!!", 0, nil, 0, 0)
-	return a.b.Bytes()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular():
+		err = fmt.Errorf("%s is no regular file", name)
+	case info.Size() > maxFile:
+		err = fmt.Errorf("%s is longer than an initramfs can have it", name)
+	}
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
+}
+
+// writeInitramfs writes an archive with the init program, a console for it, and the
+// files, in order; what is in a folder comes after the folder.
+func writeInitramfs(w io.Writer, init []byte, files []Entry) error {
+	a := archive{w: bufio.NewWriter(w)}
+	for _, e := range slices.Concat([]Entry{
+		{Name: "dev", Mode: ModeFolder | 0o755},
+		{Name: "dev/console", Mode: ModeDevice | 0o600, Major: 5, Minor: 1},
+		// Go's runtime opens it when it starts without standard files.
+		{Name: "dev/null", Mode: ModeDevice | 0o600, Major: 1, Minor: 3},
+		{Name: "init", Mode: ModeFile | 0o755, Data: init},
+	}, files, []Entry{{Name: "TRAILER!!!"}}) {
+		e.Name = strings.TrimPrefix(e.Name, "/")
+		if err := a.add(e); err != nil {
+			return err
+		}
+	}
+	return a.w.Flush()
+}
+
+// entries are files by their absolute paths in the guest, in order.
+func entries(files map[string][]byte) (list []Entry) {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		list = append(list, Entry{Name: name, Mode: ModeFile | 0o644, Data: files[name]})
+	}
+	return list
 }

@@ -84,6 +84,13 @@ var names = [...]string{"rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", 
 // IP is the address of the next instruction.
 func (r *Registers) IP() x86.Addr { return x86.Addr(r[ripAt]) }
 
+// AX is rax, a system call's number, and SetAX what it returns.
+func (r *Registers) AX() uint64     { return r[0] }
+func (r *Registers) SetAX(v uint64) { r[0] = v }
+
+// Arg is the first, second or third argument of a function or a system call.
+func (r *Registers) Arg(i int) uint64 { return r[[...]int{5, 4, 3}[i]] }
+
 // SetIP sets it.
 func (r *Registers) SetIP(a x86.Addr) { r[ripAt] = uint64(a) }
 

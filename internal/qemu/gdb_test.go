@@ -90,3 +90,20 @@ func TestDebuggerSteps(t *testing.T) {
 	other[3] = 7
 	require.Equal(t, "rdx is 0x7, not 0x0", other.Differ(&r))
 }
+
+// Memory goes in packets that the debugger takes.
+func TestDebuggerReadsAndWritesMemory(t *testing.T) {
+	ours, theirs := net.Pipe()
+	t.Cleanup(func() { ours.Close(); theirs.Close() })
+	go stub(t, theirs, map[string]string{
+		"m1000,400": strings.Repeat("5a", 1024), "m1400,1": "5b", "m2000,4": "E14",
+		"M3000,2:0102": "OK", "M4000,1:00": "E14",
+	}, false)
+	d := &Debugger{conn: ours, in: bufio.NewReader(ours)}
+	p := make([]byte, 1025)
+	require.NoError(t, d.ReadMemory(0x1000, p))
+	require.Equal(t, strings.Repeat("Z", 1024)+"[", string(p))
+	require.ErrorContains(t, d.ReadMemory(0x2000, p[:4]), "no memory of 4 bytes at 0x2000")
+	require.NoError(t, d.WriteMemory(0x3000, []byte{1, 2}))
+	require.Error(t, d.WriteMemory(0x4000, []byte{0}))
+}

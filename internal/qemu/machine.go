@@ -41,11 +41,20 @@ type Machine struct {
 	// KASLR lets the kernel choose its addresses at each boot. Memory works
 	// without it only: it needs the text where it is linked.
 	KASLR bool
-	// Init is the init program, Arguments are its arguments, and Files are the
-	// other files of the initramfs.
+	// Init is the init program, Arguments are its arguments, Files are the other
+	// files of the initramfs, and Tree more of them, in order.
 	Init      []byte
 	Arguments []string
 	Files     map[string][]byte
+	Tree      []Entry
+	// Line is the kernel's command line; "" for that of the tools, which has
+	// Arguments, SurvivesOops and KASLR in it.
+	Line string
+	// NoFrames leaves out the port that Frame reads from.
+	NoFrames bool
+	// Counted lets instructions make the time: the same machine does the same each
+	// time, at two thirds of the speed, and time in which all CPUs sleep passes at once.
+	Counted bool
 	// Console gets what the machine writes to its console, as it comes; may be nil.
 	Console io.Writer
 	// Limit is how long the machine may run.
@@ -98,7 +107,7 @@ type Running struct {
 func (m *Machine) start(ctx context.Context, dir string) (*Running, error) {
 	r := &Running{dir: dir}
 	initrd := filepath.Join(dir, "initrd")
-	if err := os.WriteFile(initrd, initramfs(m.Init, m.Files), 0o600); err != nil {
+	if err := m.writeInitramfs(initrd); err != nil {
 		return nil, err
 	}
 	frames, write, err := os.Pipe()
@@ -116,15 +125,26 @@ func (m *Machine) start(ctx context.Context, dir string) (*Running, error) {
 		megabytes = m.Megabytes
 	}
 	args := []string{
-		"-nodefaults", "-display", "none", "-no-reboot", "-accel", accel, "-m", fmt.Sprint(megabytes), "-smp", fmt.Sprint(m.CPUs), "-cpu", m.CPU,
+		"-nodefaults", "-no-user-config", "-nic", "none", "-display", "none", "-no-reboot", "-accel", accel, "-m", fmt.Sprint(megabytes), "-smp", fmt.Sprint(m.CPUs), "-cpu", m.CPU,
 		"-kernel", m.Kernel, "-initrd", initrd, "-append", m.commandLine(),
-		"-serial", "stdio", "-debugcon", "file:/dev/fd/3",
+		"-serial", "stdio",
 		"-qmp", "unix:" + r.socket() + ",server=on,wait=off",
+	}
+	if m.Counted {
+		// An instruction takes 4 ns. The date and what the machine calls random are
+		// always the same; without an HPET the clock is in the processor.
+		args = append(args, "-icount", "shift=2,sleep=off", "-rtc", "base=2026-01-01,clock=vm", "-seed", "1", "-machine", "pc,hpet=off")
+	}
+	if !m.NoFrames {
+		args = append(args, "-debugcon", "file:/dev/fd/3")
 	}
 	if m.From != "" {
 		args = append(args, "-incoming", "file:"+m.From)
 	}
 	if m.Debugged {
+		if m.Counted {
+			args = append(args, "-S") // the debugger lets it go
+		}
 		args = append(args, "-gdb", "unix:"+r.debugSocket()+",server=on,wait=off")
 	}
 	r.cmd = exec.CommandContext(ctx, m.QEMU, args...)
@@ -144,8 +164,19 @@ func (m *Machine) start(ctx context.Context, dir string) (*Running, error) {
 	return r, nil
 }
 
+func (m *Machine) writeInitramfs(file string) error {
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(writeInitramfs(f, m.Init, append(entries(m.Files), m.Tree...)), f.Close())
+}
+
 // commandLine is the kernel's command line; the words after -- are for init.
 func (m *Machine) commandLine() string {
+	if m.Line != "" {
+		return m.Line
+	}
 	line := "console=ttyS0 quiet panic=-1"
 	if !m.SurvivesOops {
 		line += " oops=panic"
@@ -231,8 +262,7 @@ func (r *Running) Memory(text x86.Range) ([]byte, error) {
 // Asleep reports whether the machine's CPU is halted with interrupts off: nothing but a
 // reset or an NMI wakes it.
 func (r *Running) Asleep() (bool, error) {
-	var text string
-	err := r.monitor.ask("human-monitor-command", map[string]any{"command-line": "info registers"}, &text)
+	text, err := r.Human("info registers")
 	if err != nil {
 		return false, err
 	}

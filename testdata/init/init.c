@@ -353,6 +353,17 @@ static void usual(void)
 	SYS(write, 1, hello, sizeof(hello) - 1);
 }
 
+/*
+ * settle waits for what boot has left to do in the background (the clock is
+ * calibrated for a second more, for one): a dump shows a machine at rest.
+ */
+static void settle(void)
+{
+	struct __kernel_timespec rest = { 3, 0 };
+
+	SYS(nanosleep, &rest, 0);
+}
+
 /* present makes the pages of the mailbox init's own: a host can write there. */
 static void present(void)
 {
@@ -366,6 +377,7 @@ void start(long *stack)
 {
 	(void)stack;
 	usual();
+	settle();
 	present();
 	host_call(MAILBOX_CALL | MAILBOX_READY, MAILBOX_VERSION, 0, 0);
 	for (;;) {

@@ -1,0 +1,224 @@
+package boot
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"kprobelab/internal/mailbox"
+	"kprobelab/internal/qemu"
+	"kprobelab/x86"
+)
+
+// Options say how to boot a kernel.
+type Options struct {
+	// QEMU is the program qemu-system-x86_64.
+	QEMU string
+	// Kernel is the image's path, and StopPoint the address of its getppid.
+	Kernel    string
+	StopPoint x86.Addr
+	// CPU is the model as QEMU writes it, CPUs how many there are, and Megabytes how
+	// much memory the guest has.
+	CPU       string
+	CPUs      int
+	Megabytes int
+	// Append are more words for the kernel's command line.
+	Append string
+	// Files are files of the initramfs besides init.
+	Files []qemu.Entry
+	// Console gets what the kernel writes to its console, as it comes; may be nil.
+	Console io.Writer
+	// Limit is how long all may take, from power-on to the end of follow.
+	Limit time.Duration
+}
+
+// StopSymbols are the names of the function of the stop point, the newest first.
+var StopSymbols = []string{"__x64_sys_getppid", "sys_getppid", "SyS_getppid"}
+
+// baseLine is the kernel's command line before Append. A machine that is halted or
+// resets itself would hang the caller: a panic ends it at once. The time-stamp counter
+// is the clock: it needs no device.
+const baseLine = "console=ttyS0 panic=-1 nokaslr tsc=reliable"
+
+// CommandLine is what the kernel is booted with.
+func (o *Options) CommandLine() string {
+	return strings.TrimSpace(baseLine + " " + o.Append)
+}
+
+// Guest is a booted kernel that stands at the stop point.
+type Guest struct {
+	running  *qemu.Running
+	debugger *qemu.Debugger
+	stop     x86.Addr
+	// call is the instruction of init's calls.
+	call x86.Addr
+}
+
+// Boot boots the kernel up to the stop point, and ends it when follow returns.
+func Boot(o *Options, follow func(*Guest) error) error {
+	m := &qemu.Machine{
+		QEMU: o.QEMU, Kernel: o.Kernel, CPU: o.CPU, CPUs: o.CPUs, Megabytes: o.Megabytes,
+		Counted: true, Debugged: true, NoFrames: true, Init: Init, Tree: folders(o.Files), Line: o.CommandLine(),
+		Console: o.Console, Limit: o.Limit,
+	}
+	return m.Boot(func(r *qemu.Running) error {
+		d, err := r.Debug()
+		if err != nil {
+			return err
+		}
+		defer d.Close()
+		g := &Guest{running: r, debugger: d, stop: o.StopPoint}
+		if err := g.arrive(); err != nil {
+			return err
+		}
+		return follow(g)
+	})
+}
+
+// arrive waits for init's first call, and finds its mailbox.
+func (g *Guest) arrive() error {
+	if err := g.debugger.BreakAt(g.stop); err != nil {
+		return err
+	}
+	if err := g.debugger.Go(); err != nil {
+		return err
+	}
+	if err := g.toStop(); err != nil {
+		return err
+	}
+	header := make([]byte, mailbox.HeaderSize)
+	if err := g.debugger.ReadMemory(mailbox.Addr, header); err != nil {
+		return err
+	}
+	var err error
+	if g.call, err = mailbox.Site(header); err != nil {
+		return err
+	}
+	return g.debugger.BreakAt(g.call)
+}
+
+// toStop waits until init stands at the stop point: other programs may ask for their
+// parent, too.
+func (g *Guest) toStop() error {
+	for {
+		at, err := g.debugger.Stopped(0)
+		if err != nil {
+			return err
+		}
+		if at != g.stop {
+			return fmt.Errorf("the machine stopped at %#x, where no one asked it to", uint64(at))
+		}
+		ours, err := g.atStop()
+		if ours || err != nil {
+			return err
+		}
+		if err := g.debugger.Pass(g.stop); err != nil {
+			return err
+		}
+	}
+}
+
+// diOffset is where pt_regs has di (arch/x86/include/asm/ptrace.h).
+const diOffset = 112
+
+// atStop says whether the call of getppid is init's: rdi points to the registers of user
+// mode, or, before 4.17, is the user's.
+func (g *Guest) atStop() (bool, error) {
+	r, err := g.debugger.Registers()
+	if err != nil {
+		return false, err
+	}
+	di := r.Arg(0)
+	if di == mailbox.Magic {
+		return true, nil
+	}
+	var b [8]byte
+	if err := g.debugger.ReadMemory(x86.Addr(di+diOffset), b[:]); err != nil {
+		return false, err
+	}
+	return binary.LittleEndian.Uint64(b[:]) == mailbox.Magic, nil
+}
+
+// Do lets init do a command, and waits until it is at the stop point again. What comes of
+// it goes to out, with 1 or 2 of stdout and stderr.
+func (g *Guest) Do(c mailbox.Command, out func(fd int, b []byte) error) (*mailbox.Outcome, error) {
+	pieces, err := c.Pieces()
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range pieces {
+		if err := g.debugger.WriteMemory(p.At, p.Bytes); err != nil {
+			return nil, err
+		}
+	}
+	if err := g.debugger.Pass(g.stop); err != nil {
+		return nil, err
+	}
+	outcome, err := g.listen(out)
+	if err != nil {
+		return nil, err
+	}
+	return outcome, g.toStop()
+}
+
+// listen answers init's calls up to the last one of a command.
+func (g *Guest) listen(out func(int, []byte) error) (*mailbox.Outcome, error) {
+	for {
+		at, err := g.debugger.Stopped(0)
+		if err != nil {
+			return nil, err
+		}
+		switch at {
+		case g.call:
+			outcome, err := g.answer(out)
+			if err == nil {
+				err = g.debugger.Go()
+			}
+			if err != nil || outcome != nil {
+				return outcome, err
+			}
+		case g.stop:
+			ours, err := g.atStop()
+			if err == nil && ours {
+				err = errors.New("init came back without an answer")
+			}
+			if err == nil {
+				err = g.debugger.Pass(g.stop)
+			}
+			if err != nil {
+				return nil, err
+			}
+		default:
+			return nil, fmt.Errorf("the machine stopped at %#x, where no one asked it to", uint64(at))
+		}
+	}
+}
+
+// syscallSize is the length of the instruction syscall.
+const syscallSize = 2
+
+// answer takes the call at which the machine stands, and goes over it with 0 in rax.
+func (g *Guest) answer(out func(int, []byte) error) (*mailbox.Outcome, error) {
+	r, err := g.debugger.Registers()
+	if err != nil {
+		return nil, err
+	}
+	op, ok := mailbox.IsCall(r.AX())
+	if !ok {
+		return nil, fmt.Errorf("init makes the system call %#x where its own calls are", r.AX())
+	}
+	outcome, err := mailbox.Take(op, r.Arg(0), r.Arg(1), r.Arg(2), userMemory{g.debugger}, out)
+	if err != nil {
+		return nil, err
+	}
+	r.SetAX(0)
+	r.SetIP(r.IP() + syscallSize)
+	return outcome, g.debugger.SetRegisters(&r)
+}
+
+type userMemory struct{ d *qemu.Debugger }
+
+func (m userMemory) ReadUser(at x86.Addr, p []byte) error { return m.d.ReadMemory(at, p) }

@@ -1,0 +1,91 @@
+package boot
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"kprobelab/internal/qemu"
+)
+
+// maxFiles bounds what a --file takes along: a folder may hold a whole system.
+const maxFiles = 100_000
+
+// Files are the entries for a file or a folder of the host, with all that is in it, at a
+// path of the guest. Permissions are kept; what is neither a file, a folder nor a link is
+// left out.
+func Files(host, guest string) ([]qemu.Entry, error) {
+	if !path.IsAbs(guest) {
+		return nil, fmt.Errorf("%q is no absolute path of the guest", guest)
+	}
+	// The file that is named may be a link; links in a folder stay links.
+	root, err := filepath.EvalSymlinks(host)
+	if err != nil {
+		return nil, err
+	}
+	var list []qemu.Entry
+	err = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		inside, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		e := qemu.Entry{Name: path.Join(guest, filepath.ToSlash(inside)), Mode: uint32(info.Mode().Perm())}
+		switch {
+		case info.IsDir():
+			e.Mode |= qemu.ModeFolder
+		case info.Mode().IsRegular():
+			e.Mode |= qemu.ModeFile
+			e.From = name
+		case info.Mode()&fs.ModeSymlink != 0:
+			to, err := os.Readlink(name)
+			if err != nil {
+				return err
+			}
+			e.Mode, e.Data = qemu.ModeLink|0o777, []byte(to)
+		default:
+			return nil
+		}
+		if list = append(list, e); len(list) > maxFiles {
+			return fmt.Errorf("%s has more than %d files", host, maxFiles)
+		}
+		return nil
+	})
+	return list, err
+}
+
+// folders adds the folders that the files lie in, and puts them all in an order in which
+// the kernel can unpack them. Of two entries of one name, the later one counts.
+func folders(files []qemu.Entry) []qemu.Entry {
+	all := map[string]qemu.Entry{}
+	for _, e := range files {
+		e.Name = path.Clean(e.Name)
+		all[e.Name] = e
+		for dir := path.Dir(e.Name); dir != "/"; dir = path.Dir(dir) {
+			if _, there := all[dir]; !there {
+				all[dir] = qemu.Entry{Name: dir, Mode: qemu.ModeFolder | 0o755}
+			}
+		}
+	}
+	delete(all, "/")
+	var list []qemu.Entry
+	for _, e := range all {
+		list = append(list, e)
+	}
+	slices.SortFunc(list, func(a, b qemu.Entry) int { return cmp.Compare(order(a.Name), order(b.Name)) })
+	return list
+}
+
+// order sorts a folder before what is in it.
+func order(name string) string { return strings.ReplaceAll(name, "/", "\x00") }
