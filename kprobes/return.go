@@ -1,6 +1,11 @@
 package kprobes
 
-import "kprobelab/x86"
+import (
+	"strings"
+
+	"kprobelab/profile"
+	"kprobelab/x86"
+)
 
 // trampolineReturn is what the trampoline calls: frame is the guest address
 // of the register frame, and regs that frame in place (docs/spec 5.4, 5.5).
@@ -46,6 +51,10 @@ func (k *Kprobes) runReturn(cpu *cpuState, frame x86.Addr, regs *x86.PtRegs) x86
 		k.lostReturn(frame, regs)
 		return 0
 	}
+	if k.c.Kret.FrameCheck == profile.FrameBug && k.misplaced(first, last, frame) {
+		k.bugReturn("a pending call waits on another stack slot", frame, regs)
+		return 0
+	}
 	cpu.step, cpu.task = 0, task
 	k.event(cpu, EventReturn, WayReturn, k.entryProbe(last), frame, regs)
 	if !k.c.Kret.HandlerIPIsTrampoline {
@@ -68,27 +77,36 @@ func (k *Kprobes) firstReal(i *Instance, frame x86.Addr) *Instance {
 }
 
 // passesOver reports whether an instance is left alone, because it waits on another
-// stack slot than the one that is returned through: not with rethook, which takes the
-// newest whatever its frame is. A function that was left by a longjmp has such one.
+// stack slot than the one that is returned through. A function that was left by a
+// longjmp has such one.
 func (k *Kprobes) passesOver(i *Instance, frame x86.Addr) bool {
-	return k.c.Kret.FrameCheck && !k.c.Kret.Rethook && i.frame != frame
+	return k.c.Kret.FrameCheck == profile.FramePassedOver && i.frame != frame
+}
+
+// misplaced reports whether an instance up to last waits on another stack slot.
+func (k *Kprobes) misplaced(first, last *Instance, frame x86.Addr) bool {
+	for i := first; i != last; i = i.next {
+		if i.frame != frame {
+			return true
+		}
+	}
+	return last.frame != frame
 }
 
 // runHandlers calls the handlers from the list's head to last, inclusive: the
 // oldest probe of a function comes first. An instance on another stack slot
-// than the one that is returned through ends it with rethook; kernels before
-// that skip the instance, and to 5.1 they do not look.
+// than the one that is returned through is treated as FrameCheck says.
 func (k *Kprobes) runHandlers(cpu *cpuState, first, last *Instance, frame x86.Addr, regs *x86.PtRegs) {
 	real, skipped := last.RetAddr, false
 	for i := first; ; i = i.next {
 		switch {
-		case i.frame == frame, !k.c.Kret.FrameCheck:
+		case i.frame == frame, k.c.Kret.FrameCheck == profile.FrameUnchecked:
 			k.tellSkipped(i, &skipped)
 			if !k.c.Kret.Rethook {
 				i.RetAddr = real
 			}
 			k.runHandler(cpu, i, regs)
-		case k.c.Kret.Rethook:
+		case k.c.Kret.FrameCheck == profile.FrameEnds:
 			k.warnMisplaced()
 			return
 		default:
@@ -103,11 +121,16 @@ func (k *Kprobes) runHandlers(cpu *cpuState, first, last *Instance, frame x86.Ad
 	}
 }
 
-// warnMisplaced is rethook's one-time warning.
+// warnMisplaced is the one-time warning of 5.16 and later (WARN_ON_ONCE, which has no
+// text of its own).
 func (k *Kprobes) warnMisplaced() {
 	if !k.kret.misplaced {
 		k.kret.misplaced = true
-		k.printk("WARNING: rethook: a pending return is on another stack frame")
+		by := "kretprobe"
+		if k.c.Kret.Rethook {
+			by = "rethook"
+		}
+		k.printk("WARNING: " + by + ": a pending return is on another stack frame")
 	}
 }
 
@@ -165,13 +188,16 @@ func (k *Kprobes) entryProbe(i *Instance) *Kprobe {
 // lostReturn is the kernel's BUG: a return through the trampoline that belongs
 // to no instance.
 func (k *Kprobes) lostReturn(frame x86.Addr, regs *x86.PtRegs) {
-	if k.c.Kret.Rethook {
+	switch said := k.c.Kret.LostReturn; {
+	case k.c.Kret.Rethook:
 		k.printk("rethook: rethook: Return address not found! Maybe there is a bug in the kernel")
-	} else {
-		k.printk("kretprobe BUG!: Processing kretprobe " + k.lastPending(k.m.Task()))
+	case said != "":
+		k.printk(strings.Replace(said, "%s", k.lastPending(k.m.Task()), 1))
 	}
-	k.fail(&Bug{
-		Text:  "return address not found: no pending call returns here",
-		Probe: "return trampoline", Addr: frame, CPU: k.m.CPU(), Task: k.m.Task(), Regs: *regs,
-	})
+	k.bugReturn("return address not found: no pending call returns here", frame, regs)
+}
+
+// bugReturn ends the run: the kernel stops with a BUG in the trampoline's handler.
+func (k *Kprobes) bugReturn(text string, frame x86.Addr, regs *x86.PtRegs) {
+	k.fail(&Bug{Text: text, Probe: "return trampoline", Addr: frame, CPU: k.m.CPU(), Task: k.m.Task(), Regs: *regs})
 }

@@ -310,9 +310,13 @@ type Kret struct {
 	// Rethook pushes the trampoline's own address and leaves RetAddr of
 	// stacked instances alone (5.18 and later).
 	Rethook bool
-	// FrameCheck passes over instances that wait on another stack slot than the one that
-	// is returned through (5.2 and later, and stable releases of 2019).
-	FrameCheck bool
+	// FrameCheck is what happens to a pending instance that waits on another stack slot
+	// than the one that is returned through.
+	FrameCheck FrameCheck
+	// LostReturn is the message where no pending call returns through the trampoline;
+	// %s stands for the probe of the oldest one. Empty: there is a BUG without a word.
+	// Rethook has its own.
+	LostReturn string
 	// MissedInNMI misses every call that is probed in an NMI (4.4 to 5.9). With
 	// Step.Int3IsNMI, as in 5.8, that is every return probe whose entry is hit
 	// through an int3: those on a fentry site or optimized work.
@@ -327,6 +331,24 @@ type Kret struct {
 	// TrampolineProbe: the trampoline is a nop that carries a kprobe (2.6.18).
 	TrampolineProbe bool
 }
+
+// FrameCheck is what a return does with a pending instance that waits on another stack
+// slot; a function that was left by a longjmp has such an instance.
+type FrameCheck int
+
+// The ways to treat it.
+const (
+	// FrameUnchecked: its handler runs like any (to 5.1).
+	FrameUnchecked FrameCheck = iota
+	// FramePassedOver: it is passed over, with a warning, and stays pending (5.2 to
+	// 5.10, and stable releases of 2019).
+	FramePassedOver
+	// FrameBug: it is a BUG (5.11 to 5.15).
+	FrameBug
+	// FrameEnds: no handler runs from there on, with a warning once, and it is no longer
+	// pending (5.16 and later).
+	FrameEnds
+)
 
 // DefaultMaxActive is the formula for a kretprobe's default pool size.
 type DefaultMaxActive int

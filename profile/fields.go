@@ -113,6 +113,7 @@ var boostTable = reflect.TypeFor[BoostTable]()
 var names = map[reflect.Type][]string{
 	reflect.TypeFor[BoostRule]():        {"BoostNever", "Boost44", "Boost58", "Boost54", "Boost61", "Boost612"},
 	reflect.TypeFor[DefaultMaxActive](): {"MaxActivePossible", "MaxActiveCPUs", "MaxActiveNRCPUs"},
+	reflect.TypeFor[FrameCheck]():       {"FrameUnchecked", "FramePassedOver", "FrameBug", "FrameEnds"},
 	reflect.TypeFor[SampleStyle]():      {"SampleBare", "SampleSymbol", "SampleFunc"},
 	reflect.TypeFor[FetchTypes]():       {"Types44", "Types49", "Types58", "Types61", "Types612"},
 }
@@ -122,6 +123,9 @@ func (r BoostRule) String() string { return text("", reflect.ValueOf(r)) }
 
 // String is the constant's name.
 func (m DefaultMaxActive) String() string { return text("", reflect.ValueOf(m)) }
+
+// String is the constant's name.
+func (f FrameCheck) String() string { return text("", reflect.ValueOf(f)) }
 
 // String is the constant's name.
 func (s SampleStyle) String() string { return text("", reflect.ValueOf(s)) }
