@@ -98,6 +98,9 @@ func (m *Machine) open(model int) error {
 			return engineError("map "+r.Start.String(), err)
 		}
 	}
+	if m.b != nil {
+		return m.b.open(c)
+	}
 	if err := c.setModes(); err != nil {
 		return engineError("set the boot registers", err)
 	}
@@ -178,6 +181,7 @@ func (c *cpu) close() {
 	}
 	// Nothing can be done about an engine that does not close.
 	_ = c.uc.Close()
+	C.kpl_env_free(c.c)
 	C.free(unsafe.Pointer(c.c))
 }
 
@@ -213,7 +217,7 @@ func (c *cpu) start(m *Machine, ip x86.Addr) {
 		k.reason, k.ip, c.failure = C.KPL_ENGINE, C.uint64_t(ip), unicorn.UcError(unicorn.ERR_RESOURCE)
 		return
 	}
-	until := uint64(0)
+	until := uint64(m.c.stop_at_ip)
 	if nested {
 		until = uint64(m.c.inner_end)
 	}
@@ -267,6 +271,8 @@ func (c *cpu) classify(m *Machine, err error) {
 	}
 	switch {
 	case k.reason >= C.KPL_EXIT:
+	case (k.miss == C.KPL_FILTERED || k.miss == C.KPL_NO_RAM) && errors.Is(err, unicorn.UcError(unicorn.ERR_EXCEPTION)):
+		k.reason, k.addr = C.KPL_NO_PAGE, k.miss_addr
 	case k.miss != 0 && errors.Is(err, unicorn.UcError(unicorn.ERR_EXCEPTION)):
 		k.reason, k.addr, k.access, k.vector = C.KPL_FAULT, k.miss_addr, k.miss_access, VectorPage
 		if !canonical(x86.Addr(k.addr)) {
@@ -275,7 +281,7 @@ func (c *cpu) classify(m *Machine, err error) {
 	case k.reason != C.KPL_NONE:
 	case err != nil:
 		k.reason, c.failure = C.KPL_ENGINE, err
-	case k.ip == m.c.inner_end:
+	case k.ip == m.c.inner_end || k.ip == m.c.stop_at_ip && k.ip != 0:
 		k.reason = C.KPL_RETURN
 	default:
 		k.reason = C.KPL_HALT

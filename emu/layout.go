@@ -36,6 +36,14 @@ const (
 	regionGap = 16 << 20
 )
 
+// layImage reserves all memory of a kernel that has not booted.
+func (m *Machine) layImage() error {
+	if err := m.laySegments(m.src.Segments()); err != nil {
+		return err
+	}
+	return m.layRest()
+}
+
 // laySegments maps the image. Pages that two segments share get the
 // protections of both.
 func (m *Machine) laySegments(list []kimage.Segment) error {

@@ -38,9 +38,13 @@ var costs = map[costly]uint32{
 }
 
 //export kplLook
-func kplLook(h C.uintptr_t, pc C.uint64_t, size C.uint32_t, work *C.uint32_t) C.uint64_t {
-	code := make([]byte, size)
-	if machineOf(h).ReadMem(x86.Addr(pc), code) != nil {
+func kplLook(h C.uintptr_t, cpu C.int, pc C.uint64_t, size C.uint32_t, work *C.uint32_t, again *C.int) C.uint64_t {
+	m, code := machineOf(h), make([]byte, size)
+	if m.ReadMem(x86.Addr(pc), code) != nil {
+		return 0
+	}
+	if m.b != nil && m.hookInstructions(m.cpus[cpu], x86.Addr(pc), code) {
+		*again = 1
 		return 0
 	}
 	at, w := look(code)

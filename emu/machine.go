@@ -21,6 +21,8 @@ import (
 type Machine struct {
 	c   *C.kpl_machine
 	src Source
+	// b is what there is beside if the kernel has booted, else nil.
+	b   *booted
 	opt Options
 
 	cpus    []*cpu
@@ -75,6 +77,9 @@ func New(src Source, o *Options) (*Machine, error) {
 	if o != nil {
 		m.opt = *o
 	}
+	if b, ok := src.(Booted); ok && b.Core() != nil {
+		m.b = newBooted(b.Core())
+	}
 	if err := m.opt.Fill(); err != nil {
 		return nil, err
 	}
@@ -101,10 +106,11 @@ func New(src Source, o *Options) (*Machine, error) {
 }
 
 func (m *Machine) build(model int) error {
-	if err := m.laySegments(m.src.Segments()); err != nil {
-		return layoutError(err)
+	lay := m.layImage
+	if m.b != nil {
+		lay = m.layBooted
 	}
-	if err := m.layRest(); err != nil {
+	if err := lay(); err != nil {
 		return layoutError(err)
 	}
 	for n := range m.opt.CPUs {
@@ -113,6 +119,10 @@ func (m *Machine) build(model int) error {
 		}
 	}
 	m.cur = m.cpus[0]
+	m.c.cur = m.cur.c
+	if m.b != nil {
+		return m.goOn()
+	}
 	if err := m.layPerCPU(); err != nil {
 		return layoutError(err)
 	}
@@ -155,6 +165,9 @@ func (m *Machine) Close() {
 	}
 	for _, r := range m.regions {
 		r.free()
+	}
+	if m.b != nil {
+		m.b.free()
 	}
 	unregister(uintptr(m.c.handle))
 	C.kpl_machine_free(m.c)

@@ -133,6 +133,9 @@ func (m *Machine) host(addr x86.Addr, n int, need byte) ([]byte, error) {
 		}
 	}
 	r := m.region(addr)
+	if r == nil && m.b != nil {
+		return m.guest(addr, n, need)
+	}
 	if r == nil || uint64(n) > uint64(r.End.Sub(addr)) {
 		return nil, fmt.Errorf("%d bytes at %s: %w", n, addr, errno.EFAULT)
 	}
@@ -148,6 +151,9 @@ func (m *Machine) host(addr x86.Addr, n int, need byte) ([]byte, error) {
 // ReadMem reads guest memory as it is now, patched text and all. It reads all
 // of b or fails with an error that wraps errno.EFAULT.
 func (m *Machine) ReadMem(addr x86.Addr, b []byte) error {
+	if m.b != nil && splits(addr, len(b)) {
+		return m.pieces(addr, b, m.ReadMem)
+	}
 	h, err := m.host(addr, len(b), attrR)
 	if err != nil {
 		return fmt.Errorf("read: %w", err)
@@ -159,6 +165,12 @@ func (m *Machine) ReadMem(addr x86.Addr, b []byte) error {
 // WriteMem writes data memory. It writes all of b or fails with an error that
 // wraps errno.EFAULT, as it does on text and read-only data.
 func (m *Machine) WriteMem(addr x86.Addr, b []byte) error {
+	if m.b != nil && splits(addr, len(b)) {
+		if err := m.pieces(addr, make([]byte, len(b)), m.writable); err != nil {
+			return err
+		}
+		return m.pieces(addr, b, m.WriteMem)
+	}
 	h, err := m.host(addr, len(b), attrW)
 	if err != nil {
 		return fmt.Errorf("write: %w", err)
@@ -209,6 +221,9 @@ func (m *Machine) PokeText(addr x86.Addr, b []byte) error {
 func (m *Machine) PokeTextNoSync(addr x86.Addr, b []byte) error {
 	if err := m.ours(); err != nil {
 		return fmt.Errorf("poke: %w", err)
+	}
+	if m.b != nil && splits(addr, len(b)) {
+		return m.pieces(addr, b, m.PokeTextNoSync)
 	}
 	h, err := m.host(addr, len(b), attrX)
 	if err != nil {

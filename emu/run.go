@@ -83,7 +83,7 @@ func (m *Machine) run(c *cpu, ip x86.Addr, limit uint64) (outcome, error) {
 			}
 			ip = x86.Addr(c.c.ip)
 		case C.KPL_FAULT:
-			next, err := m.fault(c)
+			next, err := m.exception(c)
 			if err != nil {
 				return 0, err
 			}
@@ -93,7 +93,22 @@ func (m *Machine) run(c *cpu, ip x86.Addr, limit uint64) (outcome, error) {
 			if uint64(m.c.instrs) >= m.budget {
 				return 0, m.overBudget(ip)
 			}
+		case C.KPL_AGAIN:
+			ip = x86.Addr(c.c.ip)
+			m.drop(c, ip, int(c.c.arg))
+		case C.KPL_NO_PAGE:
+			return 0, m.noPage(x86.Addr(c.c.ip), uint64(c.c.addr))
+		case C.KPL_TRIPLE:
+			return 0, m.shutDown(c)
 		case C.KPL_HALT:
+			if m.b != nil {
+				next, err := m.wait(c)
+				if err != nil {
+					return 0, err
+				}
+				ip = next
+				continue
+			}
 			return 0, fmt.Errorf("%w before %s", ErrHalted, m.Symbolize(x86.Addr(c.c.ip)))
 		default:
 			return 0, engineError("run at "+m.Symbolize(x86.Addr(c.c.ip)), c.failure)
@@ -109,19 +124,19 @@ func (m *Machine) overWorked(at x86.Addr) error {
 	return &BudgetError{Limit: m.opt.Budget, Work: true, IP: at, Symbol: m.Symbolize(at)}
 }
 
+// exception handles what ended the run, and returns where to go on.
+func (m *Machine) exception(c *cpu) (x86.Addr, error) {
+	if m.b != nil {
+		return m.guestException(c)
+	}
+	return m.fault(c)
+}
+
 // fault handles an exception that ended the run, and returns where to go on. It
 // asks the receiver of traps, then the exception table
 // (arch/x86/mm/extable.c, fixup_exception); else the exception is an error.
 func (m *Machine) fault(c *cpu) (x86.Addr, error) {
-	vector, access, page := int(c.c.vector), Access(0), x86.Addr(c.c.addr)
-	switch c.c.access {
-	case C.KPL_R:
-		access = AccessRead
-	case C.KPL_W:
-		access = AccessWrite
-	case C.KPL_X:
-		access = AccessFetch
-	}
+	vector, access, page := int(c.c.vector), accessOf(int(c.c.access)), x86.Addr(c.c.addr)
 	m.c.extra += C.uint64_t(m.opt.TrapCost)
 	st := m.takeState()
 	defer m.putState(st)
@@ -151,6 +166,19 @@ func (m *Machine) fault(c *cpu) (x86.Addr, error) {
 	}
 	C.kpl_load(c.c, st, 1-c.c.in_callout)
 	return x86.Addr(regs.IP), nil
+}
+
+// accessOf is the access that a page's attribute allows.
+func accessOf(attr int) Access {
+	switch attr {
+	case C.KPL_R:
+		return AccessRead
+	case C.KPL_W:
+		return AccessWrite
+	case C.KPL_X:
+		return AccessFetch
+	}
+	return AccessNone
 }
 
 // resolve reports whether someone took the fault; regs then say where to go on.

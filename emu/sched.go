@@ -43,11 +43,7 @@ func (m *Machine) Run() error {
 // a target, it goes on until no task has anything left to do.
 func (m *Machine) schedule(target *Task) error {
 	if m.runs == 0 { // else it is a receiver of faults that calls
-		m.budget = uint64(m.c.instrs) + m.opt.Budget
-		if m.budget < m.opt.Budget {
-			m.budget = math.MaxUint64
-		}
-		m.c.allowance = m.c.work + C.uint64_t(m.allowed)
+		m.allow()
 		defer m.startTimer()()
 	}
 	for {
@@ -69,6 +65,15 @@ func (m *Machine) schedule(target *Task) error {
 			return err
 		}
 	}
+}
+
+// allow gives a run its budget.
+func (m *Machine) allow() {
+	m.budget = uint64(m.c.instrs) + m.opt.Budget
+	if m.budget < m.opt.Budget {
+		m.budget = math.MaxUint64
+	}
+	m.c.allowance = m.c.work + C.uint64_t(m.allowed)
 }
 
 // reached reports whether RunUntil's condition holds.

@@ -8,8 +8,10 @@
 
 #include "ports.h"
 
-/* Attributes of a guest page. A page with none is not mapped. */
-enum { KPL_R = 1, KPL_W = 2, KPL_X = 4, KPL_DIRTY = 8 };
+/* Attributes of a guest page. A page with none is not mapped. KPL_U, user mode may
+ * use it, is known of a booted kernel's pages only; KPL_FETCHED, code of it was run,
+ * too. */
+enum { KPL_R = 1, KPL_W = 2, KPL_X = 4, KPL_DIRTY = 8, KPL_U = 16, KPL_FETCHED = 32 };
 
 /* Why a run ended. */
 enum {
@@ -23,6 +25,9 @@ enum {
 	KPL_EXIT,
 	KPL_FAULT,   /* vector says which; addr and access are a page fault's */
 	KPL_ERROR,   /* Go asked for it, and has the error */
+	KPL_NO_PAGE, /* addr: a physical address that a dump has not, or no memory has */
+	KPL_AGAIN,   /* the block at ip has to be translated anew */
+	KPL_TRIPLE,  /* an exception could not be delivered */
 	KPL_ENGINE   /* the engine failed; Go has the error */
 };
 
@@ -54,9 +59,19 @@ typedef struct kpl_region {
 	uint8_t *attr;
 } kpl_region;
 
+/* Where a guest address is in host memory: host is its byte, as far as the end of
+ * the page; page_host and attr are its page's. page names the page: its address, or
+ * the physical one of a booted kernel's memory (ram). */
+typedef struct kpl_place {
+	uint8_t *host, *attr, *page_host;
+	uint64_t page, pa;
+	uint8_t perm, ram;
+} kpl_place;
+
 /* What a page held when it was first written after a snapshot. */
 typedef struct kpl_undo {
 	uint64_t page;
+	int ram;
 	uint8_t *host;
 	uint8_t *attr;
 	uint8_t old[4096];
@@ -103,8 +118,36 @@ enum { KPL_BUFFER = 128 << 20, KPL_FLUSH_AT = 24 << 20, KPL_NEVER_ABOVE = 48 << 
  * take as long. It is no part of the virtual clock or of the budget. */
 enum { KPL_WORK_BLOCK = 1000, KPL_WORK_BYTE = 100, KPL_WORK_TRAP = 150, KPL_WORK_FILL = 60, KPL_WORK_TURN = 200, KPL_WORK_FLUSH = 100000, KPL_WORK_LOOK = 300 };
 
+/* The local APIC of a CPU, as far as a kernel uses it (SDM Vol. 3A, chapter 11). */
+typedef struct kpl_apic {
+	uint32_t id, tpr, ldr, dfr, svr, icr_high, divide, initial;
+	uint32_t lvt[7];
+	uint32_t isr[8], irr[8];
+	uint64_t started; /* when the timer was, in virtual nanoseconds */
+	uint64_t due;     /* when it fires; 0: it does not run */
+	uint64_t period;  /* of a periodic timer, in nanoseconds */
+	int guessed;      /* the kernel has not set the timer since the dump */
+} kpl_apic;
+
+enum { KPL_MAX_RAM = 32 };
+
+/* Physical addresses of the devices that there are: I/O APIC, HPET, local APIC. */
+#define KPL_DEVICES     0xfec00000ull
+#define KPL_DEVICES_END 0xff000000ull
+
+struct kpl_cpu;
+
 typedef struct kpl_machine {
 	uintptr_t handle;   /* Go's number for the machine */
+	kpl_region ram[KPL_MAX_RAM]; /* of a booted kernel, by physical address */
+	int nram;           /* 0: the machine has not booted */
+	int levels;         /* of its page tables: 4 or 5 */
+	uint64_t limit;     /* a booted machine stops for Go once instrs is this */
+	uint64_t tsc_khz, tsc_base, hpet_base, pm_base; /* the counters' rates and first values */
+	struct kpl_cpu *cur; /* the CPU that runs, or ran last */
+	uint64_t own_syscall; /* the syscall instruction of a system call that the host made returns to it */
+	uint32_t host_calls;  /* the upper half of the numbers of system calls that are for the host; 0: none */
+	uint64_t stop_at_ip;  /* an outermost run ends here; 0: nowhere */
 	kpl_region regions[KPL_MAX_REGIONS];
 	int nregions;
 	uint64_t instrs;    /* instructions that ran; a block's count as it begins */
@@ -154,6 +197,13 @@ typedef struct kpl_cpu {
 	uint64_t *guard;    /* word 0 of its own page: not 0 while no gate may be taken */
 	int answer;         /* the int3 at answer_at goes on at answer_to, with more flags */
 	uint64_t answer_at, answer_to, answer_flags;
+	kpl_apic apic;      /* from here on: a booted kernel's */
+	uint64_t lstar, star, fmask;
+	void *env;          /* a uc_context, to change what has no register number */
+	size_t env_at;      /* where the engine's state begins in it */
+	size_t old_exception; /* and where that is, from env_at */
+	uint8_t kernel_segs[2][24]; /* CS and SS of kernel mode */
+	uint32_t kernel_flags;      /* and its hflags */
 } kpl_cpu;
 
 void kpl_machine_free(kpl_machine *m);
@@ -178,6 +228,35 @@ void kpl_cpu_flush_tlb(kpl_cpu *c);
 void kpl_read_regs(kpl_cpu *c, kpl_regs *r);
 void kpl_save(kpl_cpu *c, kpl_state *s);
 void kpl_load(kpl_cpu *c, const kpl_state *s, int rip);
+void kpl_change_all(kpl_cpu *c, const kpl_regs *r);
+void kpl_apic_start(kpl_cpu *c);
 void kpl_call(kpl_cpu *c, uint64_t sp, const uint64_t *args, uint64_t flags);
+
+enum { KPL_NO_CODE = -1, KPL_SOFTWARE = -2 }; /* in place of an exception's error code */
+
+/* What a walk of page tables came to. */
+enum { KPL_FOUND, KPL_DEVICE, KPL_ABSENT, KPL_FORBIDDEN, KPL_FILTERED, KPL_NO_RAM };
+
+int kpl_add_ram(kpl_machine *m, uint64_t start, uint64_t size, uint8_t *host, uint8_t *attr);
+int kpl_walk(kpl_machine *m, uint64_t cr3, uint64_t va, int need, int mark, kpl_place *p);
+int kpl_at(kpl_machine *m, uint64_t va, kpl_place *p);
+void kpl_keep(kpl_machine *m, const kpl_place *p);
+uint64_t kpl_cr3(kpl_cpu *c);
+int kpl_add_devices(kpl_cpu *c);
+int kpl_env_find(kpl_cpu *c);
+void kpl_env_free(kpl_cpu *c);
+int kpl_env_probe(kpl_cpu *c, int before);
+int kpl_deliver(kpl_cpu *c, int vector, int64_t error, uint64_t ip, int in_block);
+int kpl_interrupt(kpl_cpu *c, uint64_t ip, int in_block);
+int kpl_pending(kpl_cpu *c);
+void kpl_aim(kpl_machine *m);
+int kpl_next_event(kpl_machine *m, uint64_t *at);
+void kpl_set_mode(kpl_cpu *c, uint16_t cs, uint16_t ss);
+void kpl_forget_exception(kpl_cpu *c);
+void kpl_set_cr2(kpl_cpu *c, uint64_t va);
+void kpl_set_msr(kpl_cpu *c, uint32_t msr, uint64_t v);
+uint64_t kpl_msr(kpl_cpu *c, uint32_t msr);
+void kpl_hook_instruction(kpl_cpu *c, uint64_t at);
+int kpl_special(kpl_machine *m, uint64_t at);
 
 #endif

@@ -34,60 +34,86 @@ static void fault(kpl_cpu *c, int vector)
 static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *e, void *user)
 {
 	kpl_cpu *c = user;
-	add_work(c->m, KPL_WORK_FILL);
-	kpl_region *r = region_at(c->m, va);
 	uint8_t need = type == UC_MEM_WRITE ? KPL_W : type == UC_MEM_FETCH ? KPL_X : KPL_R;
+	kpl_region *r = region_at(c->m, va);
+	kpl_place p;
+	int found;
 
-	if (!r || !(r->attr[(va - r->start) / PAGE] & need)) {
-		c->miss = 1;
-		c->miss_addr = va;
-		c->miss_access = type == UC_MEM_WRITE ? KPL_W : type == UC_MEM_FETCH ? KPL_X : KPL_R;
+	add_work(c->m, KPL_WORK_FILL);
+	if (r || !c->m->nram)
+		found = kpl_at(c->m, va, &p) && p.perm & need ? KPL_FOUND : KPL_ABSENT;
+	else
+		found = kpl_fill(c, va, need, &p);
+	if (found != KPL_FOUND && found != KPL_DEVICE) {
+		c->miss = found;
+		c->miss_addr = found == KPL_FILTERED || found == KPL_NO_RAM ? p.pa : va;
+		c->miss_access = need;
 		return false;
 	}
-	uint64_t i = (va - r->start) / PAGE;
-	uint8_t a = r->attr[i];
-	if (c->m->track && !(a & KPL_DIRTY)) {
+	if (found == KPL_FOUND && c->m->track && !(*p.attr & KPL_DIRTY)) {
 		/* A clean page is read-only in the TLB: its first write comes
 		 * here, and what it held is saved. */
 		if (need == KPL_W)
-			kpl_save_page(c->m, r, i);
+			kpl_keep(c->m, &p);
 		else
-			a &= ~KPL_W;
+			p.perm &= ~KPL_W;
 	}
-	e->paddr = ALIAS(va);
-	e->perms = (a & KPL_R ? UC_PROT_READ : 0) | (a & KPL_W ? UC_PROT_WRITE : 0) |
-		   (a & KPL_X ? UC_PROT_EXEC : 0);
+	if (p.ram && need == KPL_X)
+		*p.attr |= KPL_FETCHED;
+	e->paddr = r || !c->m->nram ? ALIAS(va) : p.pa & ~(PAGE - 1);
+	e->perms = (p.perm & KPL_R ? UC_PROT_READ : 0) | (p.perm & KPL_W ? UC_PROT_WRITE : 0) |
+		   (p.perm & KPL_X ? UC_PROT_EXEC : 0);
 	return true;
 }
 
 /* Whether the block may have an instruction of those that look.go knows: a write to
- * dr7 (or dr5, its alias), which crashes or hangs the engine, and those that take it
- * far longer than others. The bytes may be part of another instruction. */
+ * dr7 (or dr5, its alias), which crashes or hangs the engine, those that take it
+ * far longer than others, and those that a booted machine runs itself. The bytes may
+ * be part of another instruction. */
 static int suspect(kpl_cpu *c, uint64_t pc, uint32_t size)
 {
-	kpl_region *r = region_at(c->m, pc);
-	const uint8_t *b = r ? r->host + (pc - r->start) : NULL;
+	struct text t = { .va = pc };
+	uint8_t last = 0, b;
 
-	for (uint32_t i = 0; r && i + 1 < size && pc + i + 1 < r->end; i++) {
-		if (b[i] == 0x0f && (b[i + 1] == 0x23 || b[i + 1] == 0xae || b[i + 1] == 0xc7))
+	for (uint32_t i = 0; i < size && next_byte(c->m, &t, &b); i++, last = b) {
+		if (last == 0x0f && (b == 0x23 || b == 0xae || b == 0xc7))
 			return 1;
-		if ((b[i] == 0xd9 || b[i] == 0xdd || b[i] == 0xdf) && b[i + 1] < 0xc0 && (b[i + 1] & 0x28) == 0x20)
+		if (c->m->nram && last == 0x0f && (b == 0x01 || (b >= 0x30 && b <= 0x32) || b == 0x38))
+			return 1;
+		if ((last == 0xd9 || last == 0xdd || last == 0xdf) && b < 0xc0 && (b & 0x28) == 0x20)
 			return 1; /* /4 and /6 */
 	}
 	return 0;
 }
 
-/* Refuses a block with a write to dr7 before any of it runs. Of another, says how
- * much work its instructions make. */
+/* Ends the run before the block at pc. A booted machine has code hooks, and the
+ * engine leaves rip to them. */
+static void stop_before(kpl_cpu *c, uint64_t pc, int reason)
+{
+	if (c->m->nram)
+		kpl_set_eip(c, pc);
+	stop(c, reason);
+}
+
+/* Looks at a block before any of it runs: refuses one with a write to dr7, has one
+ * translated anew where an instruction got a hook. Of another, says how much work its
+ * instructions make. */
 static int refused(kpl_cpu *c, uint64_t pc, uint32_t size, uint32_t *work)
 {
+	int again = 0;
 	uint64_t at;
 
 	*work = 0;
 	if (!suspect(c, pc, size))
 		return 0;
 	add_work(c->m, KPL_WORK_LOOK);
-	if (!(at = kplLook(c->m->handle, pc, size, work)))
+	at = kplLook(c->m->handle, c->n, pc, size, work, &again);
+	if (again) {
+		c->arg = size;
+		stop_before(c, pc, KPL_AGAIN);
+		return 1;
+	}
+	if (!at)
 		return 0;
 	c->at = at;
 	fault(c, 6);
@@ -143,18 +169,32 @@ static void on_block_of_code(uc_engine *uc, uint64_t pc, uint32_t size, void *us
 	((kpl_cpu *)user)->block = pc;
 }
 
+/* stop_at is reached: the run ends before the block, or an interrupt has come. */
+static int interrupted(kpl_cpu *c, uint64_t pc)
+{
+	if (c->m->instrs < c->m->stop_at)
+		return 0;
+	switch (c->m->nram ? kpl_due(c, pc) : KPL_DUE_STOP) {
+	case KPL_DUE_NOTHING:
+		return 0;
+	case KPL_DUE_STOP:
+		stop_before(c, pc, c->reason ? c->reason : KPL_TIME);
+	}
+	return 1;
+}
+
 /* A block that the table of counts does not have, or before which the run ends. */
 static void block(kpl_cpu *c, kpl_count *k, uint64_t pc, uint32_t size)
 {
 	uint32_t work;
 
 	if (c->reason)
-		stop(c, c->reason);
+		stop_before(c, pc, c->reason);
 	else if (crowded(c))
-		stop(c, KPL_CROWDED);
-	else if (c->m->instrs >= c->m->stop_at)
-		stop(c, KPL_TIME);
-	else if (!refused(c, pc, size, &work)) {
+		stop_before(c, pc, KPL_CROWDED);
+	else if (interrupted(c, pc) || refused(c, pc, size, &work))
+		return;
+	else {
 		c->m->instrs += count_block(c, k, pc, size, work);
 		add_work(c->m, work);
 	}
@@ -184,9 +224,7 @@ static void on_code(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
 		stop(c, c->reason);
 	else if (crowded(c))
 		stop(c, KPL_CROWDED);
-	else if (c->m->instrs >= c->m->stop_at)
-		stop(c, KPL_TIME);
-	else if (!refused(c, pc, size, &work)) {
+	else if (!interrupted(c, pc) && !refused(c, pc, size, &work)) {
 		c->m->instrs++;
 		add_work(c->m, work);
 	}
@@ -231,13 +269,11 @@ static void leave_go(kpl_cpu *c, const struct level *l)
 /* The length of the pause instruction at ip, 0 where there is another one. */
 static int pause_at(kpl_cpu *c, uint64_t ip)
 {
-	kpl_region *r = region_at(c->m, ip);
+	struct text t = { .va = ip };
 	bool rep = false;
+	uint8_t b;
 
-	for (int i = 0; r && i < 14 && ip < r->end; i++, ip++) {
-		if (!(r->attr[(ip - r->start) / PAGE] & KPL_X))
-			return 0;
-		uint8_t b = r->host[ip - r->start];
+	for (int i = 0; i < 14 && next_byte(c->m, &t, &b); i++) {
 		if (b == 0x90)
 			return rep ? i + 1 : 0;
 		if (b != 0xf3 && b != 0xf2 && b != 0x66 && b != 0x67 && b != 0x2e && b != 0x3e &&
@@ -269,6 +305,20 @@ static int answered(kpl_cpu *c)
  * the two is for what emulated instructions push. */
 enum { GATE_GAP = 64, GATE_FRAME = sizeof(kpl_regs), GATE_PUSHED = offsetof(kpl_regs, orig_ax) };
 
+/* Writable guest memory that a hook may use as it is, NULL where there is none or it
+ * is not in one piece: the pages of a booted kernel's stack may be anywhere. */
+static void *stack_piece(kpl_machine *m, uint64_t at, uint64_t size)
+{
+	kpl_place first, last;
+
+	if (!kpl_at(m, at, &first) || !kpl_at(m, at + size - 1, &last) || !(first.perm & last.perm & KPL_W) ||
+	    last.host - first.host != (ptrdiff_t)size - 1)
+		return NULL;
+	kpl_keep(m, &first);
+	kpl_keep(m, &last);
+	return first.host;
+}
+
 /* An int3 with a gate: interrupts off, the gate's word in word 0 of the CPU's
  * page, and on to the gate's entry with the frame from orig_ax to ss on the
  * stack. Where the stack has no room, it is left to Go. */
@@ -283,12 +333,9 @@ static int through_gate(kpl_cpu *c)
 	if (g->at != rip - 1 || !g->entry)
 		return 0;
 	uint64_t frame = sp - GATE_GAP - GATE_FRAME;
-	kpl_region *r = region_at(c->m, frame);
-	if (!r || r->end - frame < GATE_GAP + GATE_FRAME || !(r->attr[(frame - r->start) / PAGE] & KPL_W) ||
-	    !(r->attr[(sp - 1 - r->start) / PAGE] & KPL_W))
+	kpl_regs *f = stack_piece(c->m, frame, GATE_GAP + GATE_FRAME);
+	if (!f)
 		return 0;
-	kpl_touch(c->m, frame, GATE_FRAME);
-	kpl_regs *f = (kpl_regs *)(r->host + (frame - r->start));
 	f->orig_ax = ~0ull;
 	f->ip = rip;
 	f->cs = 0x10;
@@ -303,6 +350,15 @@ static int through_gate(kpl_cpu *c)
 	return 1;
 }
 
+static int in_user_mode(kpl_cpu *c)
+{
+	uint16_t cs = 0;
+
+	if (c->m->nram)
+		uc_reg_read(c->uc, UC_X86_REG_CS, &cs);
+	return (cs & 3) == 3;
+}
+
 static void on_intr(uc_engine *uc, uint32_t vector, void *user)
 {
 	kpl_cpu *c = user;
@@ -310,10 +366,11 @@ static void on_intr(uc_engine *uc, uint32_t vector, void *user)
 
 	if (c->reason >= KPL_EXIT)
 		return; /* the run is over, though its block goes on to its end */
-	if (vector != 3 && vector != 1) {
+	if ((vector != 3 && vector != 1) || in_user_mode(c)) {
 		fault(c, vector);
 		return;
 	}
+	c->vector = vector;
 	c->m->extra += c->m->trap_cost;
 	add_work(c->m, KPL_WORK_TRAP);
 	if (vector == 3 && c->answer == KPL_ANSWER && answered(c))
@@ -365,12 +422,43 @@ static bool on_invalid(uc_engine *uc, void *user)
  * of rip, would take effect at the block's next load, with half of the block
  * done and rip at its start. So they call stop_later. */
 
-/* syscall and sysenter lead nowhere in this machine: #UD. */
+/* Whether the host takes the system call: one that it made itself has returned, or
+ * one whose number is for it. */
+static int host_call(kpl_cpu *c)
+{
+	uint64_t ip = 0, nr = 0, next;
+	kpl_regs regs;
+
+	uc_reg_read(c->uc, UC_X86_REG_RIP, &ip);
+	uc_reg_read(c->uc, UC_X86_REG_RAX, &nr);
+	if (ip != c->m->own_syscall && (!c->m->host_calls || nr >> 16 != c->m->host_calls))
+		return 0;
+	kpl_read_regs(c, &regs);
+	regs.ip = ip;
+	struct level l = enter_go(c, 1);
+	int answer = kplSyscall(c->m->handle, c->n, &regs);
+	leave_go(c, &l);
+	if (answer == KPL_NOT_MINE) { /* the kernel's after all, as Go has changed it */
+		kpl_change_regs(c, &regs, NULL, 0);
+		return 0;
+	}
+	next = ip + 2;
+	uc_reg_write(c->uc, UC_X86_REG_RAX, &regs.ax);
+	uc_reg_write(c->uc, UC_X86_REG_RCX, &next);
+	if (answer != KPL_RESUME)
+		stop_later(c, c->reason ? c->reason : KPL_RETURN);
+	return 1;
+}
+
+/* syscall and sysenter lead nowhere in a machine that has not booted: #UD. sysenter
+ * is for 32-bit programs, which are not run. */
 static void on_syscall(uc_engine *uc, void *user)
 {
 	kpl_cpu *c = user;
 
 	if (c->reason >= KPL_EXIT)
+		return;
+	if (c->m->nram && (host_call(c) || kpl_syscall(c)))
 		return;
 	uc_reg_read(uc, UC_X86_REG_RIP, &c->at);
 	c->vector = 6;
@@ -379,24 +467,45 @@ static void on_syscall(uc_engine *uc, void *user)
 	stop_later(c, KPL_FAULT);
 }
 
+/* The same of a frame that lies on two pages. */
+static int read_split(kpl_machine *m, uint64_t at, void *to, uint64_t size)
+{
+	uint64_t n = PAGE - (at & (PAGE - 1));
+	kpl_place a, b;
+
+	if (n >= size || !kpl_at(m, at, &a) || !kpl_at(m, at + n, &b) || !(a.perm & b.perm & KPL_W))
+		return 0;
+	memcpy(to, a.host, n);
+	memcpy((uint8_t *)to + n, b.host, size - n);
+	return 1;
+}
+
+static void write_split(kpl_machine *m, uint64_t at, const void *from, uint64_t size)
+{
+	uint64_t n = PAGE - (at & (PAGE - 1));
+	kpl_place a, b;
+
+	if (!kpl_at(m, at, &a) || !kpl_at(m, at + n, &b))
+		return;
+	kpl_keep(m, &a);
+	kpl_keep(m, &b);
+	memcpy(a.host, from, n);
+	memcpy(b.host, (const uint8_t *)from + n, size - n);
+}
+
 /* A stub begins with its out, so the stub's address is the block's. */
 static void callout(kpl_cpu *c)
 {
 	uint64_t rdi;
 
 	uc_reg_read(c->uc, UC_X86_REG_RDI, &rdi);
-	kpl_region *r = region_at(c->m, rdi);
-	kpl_regs *frame = NULL;
-	if (r && r->end - rdi >= sizeof *frame) {
-		uint64_t i = (rdi - r->start) / PAGE, j = (rdi - r->start + sizeof *frame - 1) / PAGE;
-		if (r->attr[i] & KPL_W && r->attr[j] & KPL_W) {
-			kpl_touch(c->m, rdi, sizeof *frame);
-			frame = (kpl_regs *)(r->host + (rdi - r->start));
-		}
-	}
+	kpl_regs *frame = stack_piece(c->m, rdi, sizeof *frame), copy;
+	int split = !frame && read_split(c->m, rdi, &copy, sizeof copy);
 	struct level l = enter_go(c, 1);
-	int answer = kplCallout(c->m->handle, c->n, c->block, rdi, frame);
+	int answer = kplCallout(c->m->handle, c->n, c->block, rdi, split ? &copy : frame);
 	leave_go(c, &l);
+	if (split)
+		write_split(c->m, rdi, &copy, sizeof copy);
 	if (answer != KPL_RESUME)
 		stop_later(c, KPL_ERROR);
 }
@@ -442,6 +551,7 @@ static void on_out(uc_engine *uc, uint32_t port, int size, uint32_t value, void 
 		v = c->n;
 		break;
 	default:
+		kpl_port_out(c, port, size, value);
 		return;
 	}
 	uc_reg_write(uc, UC_X86_REG_RAX, &v);

@@ -23,8 +23,19 @@ int kpl_add_region(kpl_machine *m, uint64_t start, uint64_t size, uint8_t *host,
 	return 0;
 }
 
-void kpl_save_page(kpl_machine *m, kpl_region *r, uint64_t i)
+int kpl_add_ram(kpl_machine *m, uint64_t start, uint64_t size, uint8_t *host, uint8_t *attr)
 {
+	if (m->nram == KPL_MAX_RAM)
+		return -1;
+	m->ram[m->nram++] = (kpl_region){ start, start + size, host, attr };
+	return 0;
+}
+
+/* Somebody is about to write the page: keeps what it held for the snapshot. */
+void kpl_keep(kpl_machine *m, const kpl_place *p)
+{
+	if (!m->track || *p->attr & KPL_DIRTY)
+		return;
 	if (m->nundo == m->cap_undo) {
 		int cap = m->cap_undo ? 2 * m->cap_undo : 64;
 		kpl_undo **u = realloc(m->undo, cap * sizeof *u);
@@ -36,25 +47,30 @@ void kpl_save_page(kpl_machine *m, kpl_region *r, uint64_t i)
 	kpl_undo *u = malloc(sizeof *u);
 	if (!u)
 		return;
-	u->page = r->start + i * PAGE;
-	u->host = r->host + i * PAGE;
-	u->attr = &r->attr[i];
+	u->page = p->page;
+	u->ram = p->ram;
+	u->host = p->page_host;
+	u->attr = p->attr;
 	memcpy(u->old, u->host, PAGE);
 	m->undo[m->nundo++] = u;
-	r->attr[i] |= KPL_DIRTY;
+	*p->attr |= KPL_DIRTY;
 }
 
 /* The host is about to write guest memory: saves its pages for a snapshot. */
 void kpl_touch(kpl_machine *m, uint64_t addr, uint64_t size)
 {
+	kpl_place p;
+
 	if (!m->track || !size)
 		return;
-	kpl_region *r = region_at(m, addr);
-	if (!r || size > r->end - addr)
-		return;
-	for (uint64_t i = (addr - r->start) / PAGE; i <= (addr + size - 1 - r->start) / PAGE; i++)
-		if (!(r->attr[i] & KPL_DIRTY))
-			kpl_save_page(m, r, i);
+	for (uint64_t left = size; left;) {
+		uint64_t n = PAGE - (addr & (PAGE - 1));
+		if (kpl_at(m, addr, &p))
+			kpl_keep(m, &p);
+		n = n < left ? n : left;
+		addr += n;
+		left -= n;
+	}
 }
 
 void kpl_undo_drop(kpl_machine *m, int from)

@@ -44,7 +44,41 @@ static inline void add_work(kpl_machine *m, uint64_t n)
 
 static inline uint64_t in_buffer(kpl_cpu *c) { return c->m->translated - c->flushed; }
 
-void kpl_save_page(kpl_machine *m, kpl_region *r, uint64_t page);
+int kpl_fill(kpl_cpu *c, uint64_t va, int need, kpl_place *p);
+enum { KPL_DUE_NOTHING, KPL_DUE_STOP, KPL_DUE_INTERRUPT };
+int kpl_due(kpl_cpu *c, uint64_t ip);
+int kpl_syscall(kpl_cpu *c);
+void kpl_set_eip(kpl_cpu *c, uint64_t ip);
+uint64_t kpl_tsc(kpl_machine *m);
+int kpl_apic_next(const kpl_apic *a);
+void kpl_apic_take(kpl_apic *a, int vector);
+void kpl_apic_raise(kpl_apic *a, int vector);
+void kpl_apic_deadline(kpl_cpu *c, uint64_t tsc);
+uint32_t kpl_apic_read(kpl_cpu *c, uint32_t reg);
+void kpl_apic_write(kpl_cpu *c, uint32_t reg, uint32_t v);
+uint32_t kpl_port_in(kpl_cpu *c, uint32_t port, int size);
+void kpl_port_out(kpl_cpu *c, uint32_t port, int size, uint32_t value);
+/* Guest code, byte by byte. */
+struct text {
+	uint64_t va;
+	const uint8_t *b, *end; /* of its page */
+};
+
+static inline int next_byte(kpl_machine *m, struct text *t, uint8_t *b)
+{
+	kpl_place p;
+
+	if (t->b == t->end) {
+		if (!kpl_at(m, t->va, &p) || !(p.perm & KPL_X))
+			return 0;
+		t->b = p.host;
+		t->end = p.page_host + PAGE;
+	}
+	*b = *t->b++;
+	t->va++;
+	return 1;
+}
+
 void kpl_console_put(kpl_machine *m, uint8_t b);
 void kpl_change_regs(kpl_cpu *c, const kpl_regs *r, const kpl_regs *old, int rip);
 uc_err kpl_add_hooks(kpl_cpu *c);

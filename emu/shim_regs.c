@@ -35,6 +35,10 @@ void kpl_read_regs(kpl_cpu *c, kpl_regs *r)
 	r->orig_ax = ~0ull;
 	r->cs = 0x10;
 	r->ss = 0x18;
+	if (c->m->nram) { /* which has a user mode */
+		uc_reg_read(c->uc, UC_X86_REG_CS, &r->cs);
+		uc_reg_read(c->uc, UC_X86_REG_SS, &r->ss);
+	}
 }
 
 /* Writes the words of r that differ from old, or all where old is NULL. RIP is
@@ -60,6 +64,8 @@ void kpl_change_regs(kpl_cpu *c, const kpl_regs *r, const kpl_regs *old, int rip
 	if (n)
 		uc_reg_write_batch(c->uc, ids, vals, n);
 }
+
+void kpl_change_all(kpl_cpu *c, const kpl_regs *r) { kpl_change_regs(c, r, NULL, 1); }
 
 enum { NFPU = 16 + 4 + 8 };
 

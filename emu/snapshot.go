@@ -29,10 +29,13 @@ type Snapshot struct {
 	part x86.Range
 	stub stubs
 	syms []kimage.Symbol
+	// cpus is nil but for a booted machine.
+	cpus *stopped
 }
 
 // Snapshot keeps the machine's memory as it is, to compare with and to go back
-// to. It does not keep the tasks' registers, the clock or the scheduler's state.
+// to. It does not keep the tasks' registers, the clock or the scheduler's state, but
+// for a booted kernel's: of that it keeps everything.
 // It fails with ErrNested inside a handler.
 func (m *Machine) Snapshot() (*Snapshot, error) {
 	if err := m.outside(); err != nil {
@@ -41,6 +44,12 @@ func (m *Machine) Snapshot() (*Snapshot, error) {
 	s := &Snapshot{m: m, undo: m.c.nundo, exec: m.execNext, part: m.execPart, syms: slices.Clone(m.symbols)}
 	s.heap, s.user = m.heap.clone(), m.user.clone()
 	s.stub = stubs{slices.Clone(m.stubs.pages), m.stubs.used, slices.Clone(m.stubs.fns)}
+	if m.b != nil {
+		var err error
+		if s.cpus, err = m.stop(); err != nil {
+			return nil, err
+		}
+	}
 	m.snapshots = append(m.snapshots, s)
 	m.c.track = 1
 	m.cleanPages(0)
@@ -86,7 +95,11 @@ func (m *Machine) Dirty(since *Snapshot) []x86.Range {
 	}
 	first := map[x86.Addr]*C.kpl_undo{}
 	for _, u := range m.undoList()[since.undo:] {
-		if p := x86.Addr(u.page); first[p] == nil {
+		p := x86.Addr(u.page)
+		if u.ram != 0 {
+			p += m.b.direct
+		}
+		if first[p] == nil {
 			first[p] = u
 		}
 	}
@@ -121,6 +134,10 @@ func (m *Machine) Restore(s *Snapshot) error {
 	list := m.undoList()
 	for i := len(list) - 1; i >= int(s.undo); i-- {
 		u := list[i]
+		if u.ram != 0 {
+			m.b.restorePage(m, u)
+			continue
+		}
 		C.memcpy(unsafe.Pointer(u.host), unsafe.Pointer(&u.old[0]), PageSize)
 		if *u.attr&attrX != 0 {
 			for _, c := range m.cpus {
@@ -134,6 +151,11 @@ func (m *Machine) Restore(s *Snapshot) error {
 	C.kpl_undo_drop(m.c, s.undo)
 	m.snapshots = m.snapshots[:at+1]
 	m.forgetAllocations(s)
+	if s.cpus != nil {
+		if err := m.goBack(s.cpus); err != nil {
+			return err
+		}
+	}
 	for _, fn := range m.restored {
 		fn()
 	}

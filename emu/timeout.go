@@ -28,7 +28,7 @@ func (m *Machine) startTimer() (stop func()) {
 		defer mu.Unlock()
 		if runs {
 			atomic.StoreUint32(m.expiredWord(), 1)
-			m.stopAt(0)
+			m.stopNow()
 		}
 	})
 	return func() {
@@ -45,8 +45,19 @@ func (m *Machine) expiredWord() *uint32 { return (*uint32)(unsafe.Pointer(&m.c.e
 // expired reports whether the run's time is up.
 func (m *Machine) expired() bool { return atomic.LoadUint32(m.expiredWord()) != 0 }
 
-// stopAt sets the instruction count before which the run stops.
+// stopNow makes the run look before its next block whether it has to end.
+func (m *Machine) stopNow() {
+	atomic.StoreUint64((*uint64)(unsafe.Pointer(&m.c.stop_at)), 0)
+}
+
+// stopAt sets the instruction count before which the run stops. A booted machine's
+// timers stop it before that.
 func (m *Machine) stopAt(n uint64) {
+	if m.b != nil {
+		m.c.limit = C.uint64_t(n)
+		C.kpl_aim(m.c)
+		return
+	}
 	atomic.StoreUint64((*uint64)(unsafe.Pointer(&m.c.stop_at)), n)
 }
 

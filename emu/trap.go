@@ -86,6 +86,7 @@ func (m *Machine) trap(vector int, regs *x86.PtRegs) C.int {
 	if m.traps == nil {
 		return C.KPL_NOT_MINE
 	}
+	m.noteTask()
 	var mine bool
 	if vector == VectorInt3 {
 		mine = m.traps.Int3(regs)
@@ -112,6 +113,7 @@ func kplCallout(h C.uintptr_t, cpu C.int, rip, frame C.uint64_t, regs *C.kpl_reg
 
 func (m *Machine) callout(stub, frame x86.Addr, regs *x86.PtRegs) C.int {
 	fn := m.stubs.at(stub)
+	m.noteTask()
 	switch {
 	case fn == nil:
 		m.fail(fmt.Errorf("callout at %s, where no stub is", m.Symbolize(stub)))

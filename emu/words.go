@@ -39,6 +39,7 @@ const (
 	VectorDebug   = machine.VectorDebug
 	VectorInt3    = machine.VectorInt3
 	VectorInvalid = machine.VectorInvalid
+	VectorDouble  = machine.VectorDouble
 	VectorGP      = machine.VectorGP
 	VectorPage    = machine.VectorPage
 )

@@ -56,6 +56,7 @@ const (
 	VectorDebug   = 1
 	VectorInt3    = 3
 	VectorInvalid = 6
+	VectorDouble  = 8
 	VectorGP      = 13
 	VectorPage    = 14
 )

@@ -1,0 +1,215 @@
+//go:build cgo && linux && amd64
+
+package emu
+
+// #include "shim.h"
+import "C"
+
+import (
+	"encoding/binary"
+	"fmt"
+	"unsafe"
+
+	"github.com/unicorn-engine/unicorn/bindings/go/unicorn"
+	"golang.org/x/sys/unix"
+
+	"kprobelab/kimage/vmcore"
+	"kprobelab/x86"
+)
+
+// A booted machine goes on from a dump of a kernel's memory. What differs from one
+// whose kernel has not booted:
+//
+//   - addresses go through the guest's own page tables (shim_walk.c), but for the
+//     regions that the machine adds in module space, for its stubs, for slots and
+//     for its heap;
+//   - exceptions that are not kprobes' own, interrupts and system calls enter the
+//     guest's kernel as the processor does it (shim_enter.c);
+//   - a local APIC and its timer live in virtual time (shim_apic.c), and where the
+//     guest waits in hlt, the clock moves on to the timer's next interrupt;
+//   - tasks are the guest's, which its own scheduler switches: the machine's one
+//     task is what the CPU does.
+
+// Booted is what a Source has beside if its kernel has booted.
+type Booted interface {
+	// Core is the dump; nil where there is none.
+	Core() *vmcore.Core
+}
+
+// booted is what a machine knows of a kernel that has booted.
+type booted struct {
+	core *vmcore.Core
+	ram  []mapping
+	// cpu are the registers of the dump's processors.
+	cpu []vmcore.CPU
+	// current is the per-CPU variable that has the running task's address.
+	current x86.Addr
+	// direct is where all physical memory is mapped (page_offset_base).
+	direct x86.Addr
+	// tasks gives each task_struct its number.
+	tasks map[x86.Addr]int
+	// text is the kernel's, in one piece of physical memory from textPhys on.
+	text     x86.Range
+	textPhys uint64
+	// lost is why the machine cannot go on, nil if it can.
+	lost error
+	// hostCall receives system calls for the host.
+	hostCall func(*x86.PtRegs) bool
+	// caller is the task that makes a system call of the host's.
+	caller x86.Addr
+	// hooked are the instructions that have a hook of their own.
+	hooked map[x86.Addr]bool
+}
+
+// mapping is a range of physical memory in the host's.
+type mapping struct {
+	phys      uint64
+	mem, attr []byte
+}
+
+// maxHooked is how many instructions get a hook of their own: the engine looks
+// through all of them for each instruction that it translates.
+const maxHooked = 1024
+
+// layMemory maps the dump's memory, copy on write.
+func (b *booted) layMemory(m *Machine) error {
+	pieces, err := b.core.Map()
+	if err != nil {
+		return err
+	}
+	for _, r := range b.core.RAM() {
+		at := mapping{phys: r.Phys}
+		if at.mem, err = reserve(int64(r.Size)); err == nil {
+			at.attr, err = reserve(int64(r.Size / PageSize))
+		}
+		b.ram = append(b.ram, at) // Close frees it, whatever fails below
+		if err != nil {
+			return engineError(fmt.Sprintf("%d bytes of host memory", r.Size), err)
+		}
+		for i := range at.attr {
+			if b.core.Present(r.Phys+uint64(i)*PageSize) == nil {
+				at.attr[i] = attrR | attrW | attrX
+			}
+		}
+		if C.kpl_add_ram(m.c, C.uint64_t(r.Phys), C.uint64_t(r.Size), (*C.uint8_t)(&at.mem[0]), (*C.uint8_t)(&at.attr[0])) != 0 {
+			return fmt.Errorf("the dump's memory is in more than %d ranges: %w", C.KPL_MAX_RAM, ErrNoMemory)
+		}
+	}
+	for _, p := range pieces {
+		r := b.find(p.Phys)
+		if p.File == nil || r == nil {
+			continue
+		}
+		to := unsafe.Pointer(&r.mem[p.Phys-r.phys])
+		if _, err := unix.MmapPtr(int(p.File.Fd()), p.Off, to, uintptr(p.Size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_FIXED|unix.MAP_NORESERVE); err != nil {
+			return engineError(fmt.Sprintf("map %d bytes of the dump", p.Size), err)
+		}
+	}
+	return nil
+}
+
+// find is the range that holds a physical address.
+func (b *booted) find(pa uint64) *mapping {
+	for i := range b.ram {
+		if r := &b.ram[i]; pa-r.phys < uint64(len(r.mem)) {
+			return r
+		}
+	}
+	return nil
+}
+
+func (b *booted) free() {
+	for _, r := range b.ram {
+		for _, h := range [][]byte{r.mem, r.attr} {
+			if h != nil {
+				_ = unix.Munmap(h) // it is ours, and mapped
+			}
+		}
+	}
+	b.ram = nil
+}
+
+// open finishes a CPU of a booted machine: its engine gets the dump's memory and
+// the devices.
+func (b *booted) open(c *cpu) error {
+	for _, r := range b.ram {
+		if err := c.uc.MemMapPtr(r.phys, uint64(len(r.mem)), unicorn.PROT_ALL, unsafe.Pointer(&r.mem[0])); err != nil {
+			return engineError(fmt.Sprintf("map physical memory at %#x", r.phys), err)
+		}
+	}
+	if e := C.kpl_add_devices(c.c); e != unicorn.ERR_OK {
+		return engineError("add devices", unicorn.UcError(e))
+	}
+	if C.kpl_env_find(c.c) == 0 {
+		return engineError("find the engine's own state", fmt.Errorf("%s keeps it in a way that is not known here", Engine()))
+	}
+	return nil
+}
+
+// Model specific registers (SDM Vol. 4).
+const (
+	msrEFER     = 0xc0000080
+	msrSTAR     = 0xc0000081
+	msrLSTAR    = 0xc0000082
+	msrFMASK    = 0xc0000084
+	msrFSBase   = 0xc0000100
+	msrGSBase   = 0xc0000101
+	msrKernelGS = 0xc0000102
+	msrTSCAux   = 0xc0000103
+
+	eferLinux = 0xd01 // SCE, LME, LMA, NXE
+	// What Linux sets them to (arch/x86/kernel/cpu/common.c, syscall_init).
+	starLinux  = 0x0023001000000000
+	fmaskLinux = 0x257fd5
+)
+
+// resume puts the CPU to where the dump has it.
+func (b *booted) resume(m *Machine, c *cpu) error {
+	s := &b.cpu[c.n]
+	k := s.Control
+	entry, err := m.function("entry_SYSCALL_64")
+	if err != nil {
+		return fmt.Errorf("%w: the dump's kernel cannot be entered: %w", ErrLayout, err)
+	}
+	for _, r := range []struct {
+		reg   int
+		value uint64
+	}{
+		{unicorn.X86_REG_CR0, k.CR0},
+		{unicorn.X86_REG_CR4, k.CR4},
+		{unicorn.X86_REG_CR3, k.CR3},
+		{unicorn.X86_REG_MXCSR, 0x1f80},
+		{unicorn.X86_REG_FPCW, 0x37f},
+		{unicorn.X86_REG_FPTAG, 0xffff},
+	} {
+		if err := c.uc.RegWrite(r.reg, r.value); err != nil {
+			return engineError("set control registers", err)
+		}
+	}
+	for reg, t := range map[int]vmcore.Segment{unicorn.X86_REG_GDTR: k.GDT, unicorn.X86_REG_IDTR: k.IDT, unicorn.X86_REG_TR: k.TR} {
+		if err := c.uc.RegWriteMmr(reg, &unicorn.X86Mmr{Selector: uint16(t.Selector), Base: t.Base, Limit: t.Limit, Flags: t.Flags}); err != nil {
+			return engineError("set descriptor tables", err)
+		}
+	}
+	c.gs = x86.Addr(s.GSBase)
+	if s.User() {
+		c.gs = x86.Addr(k.KernelGSBase)
+	}
+	for msr, v := range map[C.uint32_t]uint64{
+		msrEFER: eferLinux, msrSTAR: starLinux, msrLSTAR: uint64(entry), msrFMASK: fmaskLinux,
+		msrFSBase: s.FSBase, msrGSBase: s.GSBase, msrKernelGS: k.KernelGSBase, msrTSCAux: uint64(c.n),
+	} {
+		C.kpl_set_msr(c.c, msr, C.uint64_t(v))
+	}
+	C.kpl_set_mode(c.c, C.uint16_t(s.Regs.CS), C.uint16_t(s.Regs.SS))
+	return nil
+}
+
+// word reads a word of the guest's memory, 0 where there is none.
+func (m *Machine) word(at x86.Addr) uint64 {
+	var b [8]byte
+	if m.ReadMem(at, b[:]) != nil {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(b[:])
+}

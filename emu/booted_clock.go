@@ -1,0 +1,68 @@
+//go:build cgo && linux && amd64
+
+package emu
+
+// #include "shim.h"
+import "C"
+
+import (
+	"encoding/binary"
+
+	"kprobelab/x86"
+)
+
+// defaultTSC is the rate of the time stamp counter where the kernel does not say.
+const defaultTSC = 1_000_000 // kHz
+
+// startClock starts the counters and each CPU's local APIC. A dump has neither. The
+// counters go on from what the kernel read last, at the rate that the kernel has
+// found; the timer ticks a hundred times a second until the kernel sets it.
+func (m *Machine) startClock() {
+	k := m.c
+	k.tsc_khz, k.tsc_base = defaultTSC, 1<<40
+	if at := m.variable("tsc_khz"); at != 0 {
+		if khz := m.word(at) & 0xffffffff; khz != 0 {
+			k.tsc_khz = C.uint64_t(khz)
+		}
+	}
+	switch name, last := m.clocksource(); name {
+	case "clocksource_tsc", "clocksource_tsc_early":
+		k.tsc_base = C.uint64_t(last)
+	case "clocksource_hpet":
+		k.hpet_base = C.uint64_t(last)
+	case "clocksource_acpi_pm":
+		k.pm_base = C.uint64_t(last)
+	}
+	for _, c := range m.cpus {
+		C.kpl_apic_start(c.c)
+	}
+}
+
+// clocksource is what the kernel keeps its time by, and its counter when it was read
+// last: in tk_core, the address of the clock source is followed by its mask and by
+// that value (include/linux/timekeeper_internal.h, struct tk_read_base).
+func (m *Machine) clocksource() (name string, last uint64) {
+	at := m.variable("tk_core")
+	var b [256]byte
+	if at == 0 || m.ReadMem(at, b[:]) != nil {
+		return "", 0
+	}
+	for i := 0; i+24 <= len(b); i += 8 {
+		p := x86.Addr(binary.LittleEndian.Uint64(b[i:]))
+		for _, name := range []string{"clocksource_tsc", "clocksource_tsc_early", "clocksource_hpet", "clocksource_acpi_pm"} {
+			if p != 0 && p == m.variable(name) {
+				return name, binary.LittleEndian.Uint64(b[i+16:])
+			}
+		}
+	}
+	return "", 0
+}
+
+// variable is the address of a variable of the guest, 0 where there is none or more
+// than one of its name.
+func (m *Machine) variable(name string) x86.Addr {
+	if s := m.src.Lookup(name); len(s) == 1 {
+		return s[0].Addr
+	}
+	return 0
+}

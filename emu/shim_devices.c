@@ -1,0 +1,245 @@
+//go:build cgo && linux && amd64
+
+/* What else a quiet kernel reads and writes: the devices' registers in memory, the
+ * ports, the model specific registers, the time stamp counter. What is not there
+ * reads as all ones, as on a bus. */
+
+#include "shim_private.h"
+
+enum { IOAPIC = 0x0, HPET = 0x100000, LAPIC = 0x200000, DEVICE_SIZE = 0x1000 }; /* from KPL_DEVICES */
+enum { HPET_CAPABILITIES = 0x0, HPET_PERIOD = 0x4, HPET_CONFIG = 0x10, HPET_COUNTER = 0xf0, HPET_COUNTER_HIGH = 0xf4 };
+enum { PORT_PIC = 0x20, PORT_PIC2 = 0xa0, PORT_RTC = 0x70, PORT_SERIAL = 0x3f8, PORT_PM_TIMER = 0x608 };
+
+static uint64_t now(kpl_machine *m) { return m->instrs + m->extra; }
+
+static uint64_t read_device(uc_engine *uc, uint64_t at, unsigned size, void *user)
+{
+	kpl_cpu *c = ((kpl_cpu *)user)->m->cur;
+
+	if (at - LAPIC < DEVICE_SIZE)
+		return kpl_apic_read(c, at - LAPIC);
+	if (at - HPET < DEVICE_SIZE) {
+		uint64_t ticks = c->m->hpet_base + now(c->m) / 10; /* 100 MHz */
+		switch (at - HPET) {
+		case HPET_CAPABILITIES:
+			return size == 8 ? 0x009896808086a201ull : 0x8086a201;
+		case HPET_PERIOD:
+			return 10000000; /* femtoseconds */
+		case HPET_CONFIG:
+			return 1;
+		case HPET_COUNTER:
+			return size == 8 ? ticks : (uint32_t)ticks;
+		case HPET_COUNTER_HIGH:
+			return ticks >> 32;
+		}
+	}
+	return 0;
+}
+
+static void write_device(uc_engine *uc, uint64_t at, unsigned size, uint64_t v, void *user)
+{
+	if (at - LAPIC < DEVICE_SIZE)
+		kpl_apic_write(((kpl_cpu *)user)->m->cur, at - LAPIC, v);
+}
+
+uint32_t kpl_port_in(kpl_cpu *c, uint32_t port, int size)
+{
+	switch (port) {
+	case PORT_PM_TIMER:
+		return (c->m->pm_base + (uint64_t)((unsigned __int128)now(c->m) * 3579545 / 1000000000)) & 0xffffff;
+	case PORT_SERIAL + 5: /* line status: ready to send */
+		return 0x60;
+	case PORT_PIC:
+	case PORT_PIC2:
+	case PORT_RTC + 1:
+	case PORT_SERIAL:
+	case PORT_SERIAL + 1:
+	case PORT_SERIAL + 2:
+	case PORT_SERIAL + 6:
+		return 0;
+	}
+	return size == 4 ? 0xffffffff : size == 2 ? 0xffff : 0xff;
+}
+
+void kpl_port_out(kpl_cpu *c, uint32_t port, int size, uint32_t value)
+{
+	if (port == PORT_SERIAL && size == 1)
+		kpl_console_put(c->m, value);
+}
+
+enum { MSR_TSC = 0x10, MSR_APIC_BASE = 0x1b, MSR_TSC_DEADLINE = 0x6e0, MSR_X2APIC = 0x800, MSR_X2APIC_END = 0x840,
+       MSR_X2APIC_ICR = 0x830, MSR_X2APIC_SELF = 0x83f, MSR_X2APIC_ID = 0x802 };
+#define MSR_EFER 0xc0000080u
+#define MSR_STAR 0xc0000081u
+#define MSR_LSTAR 0xc0000082u
+#define MSR_FMASK 0xc0000084u
+#define MSR_FS_BASE 0xc0000100u
+#define MSR_TSC_AUX 0xc0000103u
+
+/* The engine has it. */
+static int engines_msr(uint32_t msr)
+{
+	return msr == MSR_EFER || (msr >= MSR_STAR && msr <= MSR_FMASK) || (msr >= MSR_FS_BASE && msr <= MSR_TSC_AUX) ||
+	       (msr >= 0x174 && msr <= 0x176) || msr == 0x277;
+}
+
+void kpl_set_msr(kpl_cpu *c, uint32_t msr, uint64_t v)
+{
+	uc_x86_msr r = { msr, v };
+
+	switch (msr) {
+	case MSR_STAR:
+		c->star = v;
+		break;
+	case MSR_LSTAR:
+		c->lstar = v;
+		break;
+	case MSR_FMASK:
+		c->fmask = v;
+		break;
+	case MSR_TSC_DEADLINE:
+		kpl_apic_deadline(c, v);
+		return;
+	case MSR_X2APIC_ICR:
+		kpl_apic_write(c, 0x310, (uint32_t)(v >> 32) << 24);
+		break;
+	case MSR_X2APIC_SELF:
+		kpl_apic_raise(&c->apic, v & 0xff);
+		kpl_aim(c->m);
+		return;
+	}
+	if (msr >= MSR_X2APIC && msr < MSR_X2APIC_END)
+		kpl_apic_write(c, (msr - MSR_X2APIC) * 16, v);
+	else if (engines_msr(msr))
+		uc_reg_write(c->uc, UC_X86_REG_MSR, &r);
+}
+
+uint64_t kpl_msr(kpl_cpu *c, uint32_t msr)
+{
+	uc_x86_msr r = { msr, 0 };
+
+	switch (msr) {
+	case MSR_TSC:
+		return kpl_tsc(c->m);
+	case MSR_APIC_BASE:
+		return 0xfee00800 | (c->n == 0) << 8;
+	case MSR_X2APIC_ID:
+		return c->apic.id;
+	}
+	if (msr >= MSR_X2APIC && msr < MSR_X2APIC_END)
+		return kpl_apic_read(c, (msr - MSR_X2APIC) * 16);
+	if (engines_msr(msr))
+		uc_reg_read(c->uc, UC_X86_REG_MSR, &r);
+	return r.value;
+}
+
+/* Instructions that the engine would answer from the host's clock, or not at all.
+ * Each gets a hook of its own when the block that has it is first translated. */
+
+enum { RDTSC, RDTSCP, RDMSR, WRMSR, VMCALL, INVPCID, N_SPECIAL };
+
+static int special_at(kpl_machine *m, uint64_t at, int *length)
+{
+	static const struct {
+		uint8_t n, b[4];
+	} table[] = {
+		[RDTSC] = { 2, { 0x0f, 0x31 } },
+		[RDTSCP] = { 3, { 0x0f, 0x01, 0xf9 } },
+		[RDMSR] = { 2, { 0x0f, 0x32 } },
+		[WRMSR] = { 2, { 0x0f, 0x30 } },
+		[VMCALL] = { 3, { 0x0f, 0x01, 0xc1 } },
+		[INVPCID] = { 4, { 0x66, 0x0f, 0x38, 0x82 } },
+	};
+	struct text t = { .va = at };
+	uint8_t b[8];
+	int n = 0;
+
+	while (n < 5 && next_byte(m, &t, &b[n]))
+		n++;
+	for (int i = 0; i < N_SPECIAL; i++)
+		if (n >= table[i].n && !memcmp(b, table[i].b, table[i].n)) {
+			*length = table[i].n;
+			if (i == INVPCID) { /* and its operand: (reg), disp8 or disp32 */
+				int mod = b[4] >> 6, rm = b[4] & 7;
+				*length += 1 + (rm == 4 && mod != 3) + (mod == 1 ? 1 : mod == 2 || (!mod && rm == 5) ? 4 : 0);
+			}
+			return i;
+		}
+	return -1;
+}
+
+static void set_pair(kpl_cpu *c, uint64_t v)
+{
+	uint64_t low = (uint32_t)v, high = v >> 32;
+
+	uc_reg_write(c->uc, UC_X86_REG_RAX, &low);
+	uc_reg_write(c->uc, UC_X86_REG_RDX, &high);
+}
+
+static void on_special(uc_engine *uc, uint64_t at, uint32_t size, void *user)
+{
+	kpl_cpu *c = ((kpl_cpu *)user)->m->cur;
+	uint64_t a = 0, d = 0, r = 0, next;
+	uint16_t cs = 0;
+	int length = 0, what = special_at(c->m, at, &length);
+
+	if (what < 0 || c->reason)
+		return;
+	uc_reg_read(uc, UC_X86_REG_CS, &cs);
+	if (cs & 3 && what != RDTSC && what != RDTSCP)
+		return; /* user mode may not: the engine says so */
+	uc_reg_read(uc, UC_X86_REG_RCX, &r);
+	switch (what) {
+	case RDTSCP:
+		a = kpl_msr(c, MSR_TSC_AUX);
+		uc_reg_write(uc, UC_X86_REG_RCX, &a);
+		/* fall through */
+	case RDTSC:
+		set_pair(c, kpl_tsc(c->m));
+		break;
+	case RDMSR:
+		set_pair(c, kpl_msr(c, r));
+		break;
+	case WRMSR:
+		uc_reg_read(uc, UC_X86_REG_RAX, &a);
+		uc_reg_read(uc, UC_X86_REG_RDX, &d);
+		kpl_set_msr(c, r, (uint32_t)a | d << 32);
+		break;
+	case VMCALL:
+		a = -1000; /* KVM_ENOSYS */
+		uc_reg_write(uc, UC_X86_REG_RAX, &a);
+		break;
+	case INVPCID:
+		kpl_cpu_flush_tlb(c);
+		break;
+	}
+	next = at + length;
+	uc_reg_write(uc, UC_X86_REG_RIP, &next);
+}
+
+void kpl_hook_instruction(kpl_cpu *c, uint64_t at)
+{
+	uc_hook h;
+	uc_hook_add(c->uc, &h, UC_HOOK_CODE, on_special, c, at, at);
+}
+
+int kpl_special(kpl_machine *m, uint64_t at)
+{
+	int length;
+	return special_at(m, at, &length) >= 0;
+}
+
+static uint32_t on_in(uc_engine *uc, uint32_t port, int size, void *user)
+{
+	return kpl_port_in(user, port, size);
+}
+
+int kpl_add_devices(kpl_cpu *c)
+{
+	uc_hook h;
+	uc_err e;
+
+	(e = uc_mmio_map(c->uc, KPL_DEVICES, KPL_DEVICES_END - KPL_DEVICES, read_device, c, write_device, c)) ||
+		(e = uc_hook_add(c->uc, &h, UC_HOOK_INSN, on_in, c, 1, 0, UC_X86_INS_IN));
+	return e;
+}
