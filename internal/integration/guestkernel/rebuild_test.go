@@ -63,8 +63,10 @@ func TestRebuildsToTheSameBytes(t *testing.T) {
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "MAKEFLAGS=", "MAKELEVEL=")
 	log, err = cmd.CombinedOutput()
 	require.NoError(t, err, string(log))
+	calls, err := os.ReadFile("../../../testdata/calls.elf")
+	require.NoError(t, err)
 	for name, want := range map[string][]byte{
-		"guest.elf": kprobelab.GuestELF(), "demo.ko": kprobelab.GuestModule(), "fastpath.o": guestfast.Object(), "init.elf": boot.Init,
+		"guest.elf": kprobelab.GuestELF(), "demo.ko": kprobelab.GuestModule(), "fastpath.o": guestfast.Object(), "init.elf": boot.Init, "calls.elf": calls,
 	} {
 		got, err := os.ReadFile(filepath.Join(out, name))
 		require.NoError(t, err)
