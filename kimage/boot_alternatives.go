@@ -35,7 +35,7 @@ func (o tableOwner) alternatives() ([]alternative, altLayout) {
 	for off := 0; off+l.size <= len(data); off += l.size {
 		a := parseAlternative(at.Add(int64(off)), data[off:off+l.size])
 		if !o.img.usable(a) {
-			o.img.ignore(".altinstructions")
+			o.img.ignore(".altinstructions", a.addr)
 			continue
 		}
 		list = append(list, a)

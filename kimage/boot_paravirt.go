@@ -17,7 +17,7 @@ func (o tableOwner) paravirtSites() []paravirtSite {
 	for off := 0; off+10 <= len(data); off += 16 {
 		s := paravirtSite{addr: abs64(data[off:]), len: int(data[off+9])}
 		if !o.img.inExec(s.addr) || o.img.bytes(s.addr, s.len) == nil {
-			o.img.ignore(".parainstructions")
+			o.img.ignore(".parainstructions", s.addr)
 			continue
 		}
 		list = append(list, s)

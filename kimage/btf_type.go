@@ -67,6 +67,18 @@ func (t Type) Composite() bool {
 	return false
 }
 
+// Size is the type's size in bytes, 0 where it has none.
+func (t Type) Size() int {
+	if t.t == nil {
+		return 0
+	}
+	n, err := btf.Sizeof(t.t)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
 // Member is a member of a structure or union.
 type Member struct {
 	Type Type

@@ -84,7 +84,7 @@ func (img *Image) readExceptions(o tableOwner) {
 			e.Data = binary.LittleEndian.Uint32(data[off+8:])
 		}
 		if !img.inExec(e.Addr) {
-			img.ignore("__ex_table")
+			img.ignore("__ex_table", e.Addr)
 			continue
 		}
 		img.tables.exceptions = append(img.tables.exceptions, e)
@@ -101,7 +101,7 @@ func (img *Image) readBugs(o tableOwner) {
 		here := at.Add(int64(off))
 		b := Bug{Addr: rel32(here, data[off:]), Flags: here.Add(int64(l.size - 2))}
 		if !img.inExec(b.Addr) {
-			img.ignore("__bug_table")
+			img.ignore("__bug_table", b.Addr)
 			continue
 		}
 		if l.size >= 12 {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"kprobelab/decoder"
+	"kprobelab/kimage/vmcore"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -34,6 +35,11 @@ type Image struct {
 
 	// owned are the sections of each loaded module by ascending address.
 	owned map[string][]*Section
+	// core is the memory dump that it was made of, nil without one.
+	core *vmcore.Core
+	// freed is what boot has freed of a kernel that runs, by ascending address; empty
+	// for other images.
+	freed []x86.Range
 	// packaged is what came of the modules in Options.Package.
 	packaged packaged
 

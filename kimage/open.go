@@ -11,10 +11,16 @@ import (
 )
 
 // Open reads a kernel image: an ELF (vmlinux, a relocatable object, a
-// program), a bzImage, or a compressed ELF. o may be nil. There is nothing to
+// program), a bzImage, a compressed ELF, or the memory dump of a booted kernel
+// (package vmcore). o may be nil. There is nothing to
 // close. Errors about the file's content are a *FormatError (errors.Is
 // ErrFormat); others come from the file system. All are one line.
 func Open(path string, o *Options) (*Image, error) {
+	if core, err := dumpAt(path); err != nil {
+		return nil, err
+	} else if core != nil {
+		return openDump(path, core, o)
+	}
 	b, err := readFile(path)
 	if err != nil {
 		return nil, err
@@ -45,6 +51,11 @@ func FromBytes(name string, b []byte, o *Options) (*Image, error) {
 // open makes the image of b, which it may keep and change. path is the file that b
 // is the content of, "" where it is of none.
 func open(name, path string, b []byte, o *Options) (*Image, error) {
+	if core, err := dumpIn(name, b); err != nil {
+		return nil, err
+	} else if core != nil {
+		return openDump(name, core, o)
+	}
 	img := &Image{name: printable.Name(name), path: path}
 	if o != nil {
 		img.opts = *o

@@ -127,7 +127,7 @@ func TestOpenWrong(t *testing.T) {
 		{"aarch64", change(18, 183), "this one is for AArch64"},
 		{"32_bit", change(4, 1), "64-bit"},
 		{"big_endian", change(5, 2), "little-endian"},
-		{"core_file", change(16, 4), "the type is 4"},
+		{"core_file", change(16, 4), "this is the core file of a process"},
 		{"sections_cut", kernel[:len(kernel)-10], "cut off"},
 		{"segment_outside", kernel[:0x200], "cut off"},
 		{"many_sections", change(60, 0xff, 0xff), "cut off"},

@@ -108,7 +108,7 @@ func (img *Image) readJumpLabels(o tableOwner) {
 		}
 		j.Key, j.Branch = key&^3, key&1 != 0
 		if j.Len = img.jumpLabelLen(j.Addr); j.Len == 0 {
-			img.ignore("__jump_table")
+			img.ignore("__jump_table", j.Addr)
 			continue
 		}
 		img.tables.jumpLabels = append(img.tables.jumpLabels, j)
@@ -138,7 +138,7 @@ func (img *Image) readStaticCalls(o tableOwner) {
 		here := at.Add(int64(off))
 		addr, key := rel32(here, data[off:]), rel32(here+4, data[off+4:])
 		if !img.inExec(addr) || img.bytes(addr, 5) == nil {
-			img.ignore(".static_call_sites")
+			img.ignore(".static_call_sites", addr)
 			continue
 		}
 		c := StaticCall{Addr: addr, Key: key &^ 3, Tail: key&1 != 0}
@@ -177,7 +177,7 @@ func (img *Image) readFtraceSites(o tableOwner) {
 			case img.inExec(addr) && img.bytes(addr, 5) != nil:
 				img.tables.addSite(SiteFtrace, addr, 5)
 			default:
-				img.ignore(name)
+				img.ignore(name, addr)
 			}
 		}
 		if len(data) > 0 {
@@ -197,7 +197,7 @@ func (img *Image) readSMPLocks(o tableOwner) {
 		case img.inExec(addr):
 			img.tables.addSite(SiteSMPLock, addr, 1)
 		default:
-			img.ignore(".smp_locks")
+			img.ignore(".smp_locks", addr)
 		}
 	}
 }
@@ -218,7 +218,7 @@ func (img *Image) readThunkSites(o tableOwner) {
 			if n := img.branchLen(addr); n > 0 {
 				img.tables.addSite(t.kind, addr, n)
 			} else {
-				img.ignore(t.section)
+				img.ignore(t.section, addr)
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package kimage
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"kprobelab/x86"
 )
@@ -110,8 +111,13 @@ func (img *Image) inExec(addr x86.Addr) bool {
 	return s != nil && s.Exec
 }
 
-// ignore counts an entry of a table that points nowhere.
-func (img *Image) ignore(table string) { img.tables.ignored[table]++ }
+// ignore counts an entry of a table whose address lies nowhere. In a kernel that runs,
+// entries about what boot has freed are still there; they mean nothing.
+func (img *Image) ignore(table string, addr x86.Addr) {
+	if !slices.ContainsFunc(img.freed, func(r x86.Range) bool { return r.Contains(addr) }) {
+		img.tables.ignored[table]++
+	}
+}
 
 // IgnoredEntries is how many entries of the image's tables were left out
 // because they point outside its text, by table. Zero is the rule.

@@ -242,6 +242,8 @@ type form struct {
 	// unwrap writes what is packed to a spool.
 	unwrap func(s source, to *spool) error
 	read   func(c *Core, s source) error
+	// peek unpacks the beginning of what is packed.
+	peek func(b []byte) []byte
 }
 
 // headSize is how much formOf wants to see.
@@ -250,8 +252,8 @@ const headSize = 64
 func forms() []form {
 	return []form{
 		{name: "ELF", is: isELF, read: readELF},
-		{name: "zstd", is: prefix("\x28\xb5\x2f\xfd"), unwrap: unwrapZstd},
-		{name: "gzip", is: prefix("\x1f\x8b\x08"), unwrap: unwrapGzip},
+		{name: "zstd", is: prefix("\x28\xb5\x2f\xfd"), unwrap: unwrapZstd, peek: peekZstd},
+		{name: "gzip", is: prefix("\x1f\x8b\x08"), unwrap: unwrapGzip, peek: peekGzip},
 	}
 }
 
@@ -270,3 +272,21 @@ func prefix(magic string) func([]byte) bool {
 
 // String is for messages.
 func (r Range) String() string { return fmt.Sprintf("%#x-%#x", r.Phys, r.End()) }
+
+// Is reports whether a file of that size is a dump, by what it begins with: an ELF core
+// file, or a stream with one.
+func Is(r io.ReaderAt, size int64) bool {
+	head := make([]byte, min(size, 1<<16))
+	if n, err := r.ReadAt(head, 0); err != nil && err != io.EOF || n == 0 {
+		return false
+	}
+	f := formOf(head)
+	if f != nil && f.peek != nil {
+		head = f.peek(head)
+		f = formOf(head)
+	}
+	if f == nil || f.read == nil {
+		return false
+	}
+	return !isELF(head) || len(head) > 18 && le.Uint16(head[16:]) == elfCore
+}

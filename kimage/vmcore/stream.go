@@ -2,6 +2,7 @@ package vmcore
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
 
@@ -90,4 +91,27 @@ func packedError(err error) error {
 		return bad("the file is cut off: its compressed data has no end")
 	}
 	return bad("its compressed data is broken: %v", err)
+}
+
+func peekZstd(b []byte) []byte {
+	z, err := zstd.NewReader(bytes.NewReader(b), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
+	if err != nil {
+		return nil
+	}
+	defer z.Close()
+	return begin(z)
+}
+
+func peekGzip(b []byte) []byte {
+	z, err := gzip.NewReader(bytes.NewReader(b))
+	if err != nil {
+		return nil
+	}
+	return begin(z)
+}
+
+func begin(r io.Reader) []byte {
+	b := make([]byte, headSize)
+	n, _ := io.ReadFull(r, b)
+	return b[:n]
 }

@@ -1,0 +1,278 @@
+package kimage
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"kprobelab/internal/bounded"
+	"kprobelab/internal/printable"
+	"kprobelab/kimage/vmcore"
+	"kprobelab/x86"
+)
+
+// dump is a booted kernel's memory, while an image is made of it.
+type dump struct {
+	img   *Image
+	core  *vmcore.Core
+	space *vmcore.Space
+	// mem is the kernel's own mapping from start on; in pages that are not mapped
+	// it is zero.
+	start x86.Addr
+	mem   []byte
+	// runs are the parts that are mapped, each with one protection.
+	runs []run
+	// left counts the pages that were left out of the dump.
+	left int
+}
+
+// run is a part of the kernel's mapping.
+type run struct {
+	x86.Range
+	write, exec bool
+}
+
+// The kernel's own mapping, wherever KASLR puts it
+// (Documentation/arch/x86/x86_64/mm.rst).
+const (
+	kernelMapStart = x86.Addr(0xffffffff80000000)
+	kernelMapEnd   = x86.Addr(0xffffffffc0000000)
+	// maxKernel is the most that a kernel's mapping has, from its first to its last
+	// page.
+	maxKernel = 512 << 20
+)
+
+// Core is the memory dump that the image was made of, nil for an image of another
+// kind. Nobody needs to close it.
+func (img *Image) Core() *vmcore.Core { return img.core }
+
+// dumpAt opens the file where it is a memory dump; nil where it is none.
+func dumpAt(path string) (*vmcore.Core, error) {
+	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() {
+		return nil, nil // a pipe can be opened once; readFile says what is wrong
+	}
+	f, err := bounded.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil || !vmcore.Is(f, st.Size()) {
+		return nil, err
+	}
+	return dumpError(vmcore.Open(path))
+}
+
+// dumpIn opens bytes that are a memory dump; nil where they are none.
+func dumpIn(name string, b []byte) (*vmcore.Core, error) {
+	r := bytes.NewReader(b)
+	if !vmcore.Is(r, r.Size()) {
+		return nil, nil
+	}
+	return dumpError(vmcore.FromReader(name, r, r.Size()))
+}
+
+// dumpError makes a FormatError of that of a dump.
+func dumpError(c *vmcore.Core, err error) (*vmcore.Core, error) {
+	var bad *vmcore.FormatError
+	if errors.As(err, &bad) {
+		return nil, &FormatError{File: bad.File, Offset: -1, Want: bad.Want}
+	}
+	return c, err
+}
+
+// openDump makes the image of a dump.
+func openDump(name string, core *vmcore.Core, o *Options) (*Image, error) {
+	img := &Image{name: printable.Name(name), kind: KindKernel, core: core}
+	if o != nil {
+		img.opts = *o
+	}
+	d := &dump{img: img, core: core}
+	for _, step := range []func() error{
+		d.refuse, d.findSpace, d.findRuns, d.readRuns, d.readSymbols, d.layOut,
+		func() error { return img.choose(nil) },
+		d.describe, img.loadTables, d.liveTables, d.findPerCPU, d.findCPU,
+	} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	img.measure()
+	return img, nil
+}
+
+// bad is a FormatError about the dump.
+func (d *dump) bad(format string, args ...any) error {
+	return badFormat(d.core.Name(), -1, format, args...)
+}
+
+// refuse refuses options that a booted kernel has no use for.
+func (d *dump) refuse() error {
+	o := &d.img.opts
+	for _, r := range []struct {
+		what  string
+		given bool
+	}{
+		{"live text", o.LiveText != ""}, {"a map of symbols", o.SystemMap != ""}, {"a module", len(o.Modules) > 0},
+		{"a package of modules", o.Package != ""}, {"a processor", o.CPU != ""},
+	} {
+		if r.given {
+			return d.bad("%s goes with an image; a memory dump has its own", r.what)
+		}
+	}
+	return nil
+}
+
+// findSpace finds the kernel's page tables: those that a CPU uses, or those that
+// VMCOREINFO names.
+func (d *dump) findSpace() error {
+	var tried []*vmcore.Space
+	cpus := d.core.CPUs()
+	for i := range cpus {
+		if c := cpus[i].Control; c != nil {
+			s := d.core.Space(c.CR3, c.Levels())
+			tried = append(tried, s, s.KernelHalf())
+		}
+	}
+	for _, s := range tried {
+		if d.hasKernel(s) {
+			d.space = s
+			return nil
+		}
+	}
+	info := d.core.VMCoreInfo()
+	base, ok := info.Number("phys_base")
+	root := info.Symbol("swapper_pg_dir")
+	if !ok || root == 0 {
+		return d.bad("nothing in the dump says where the kernel's page tables are: it has neither QEMU's notes nor VMCOREINFO")
+	}
+	levels := 4
+	if five, _ := info.Number("pgtable_l5_enabled"); five == 1 {
+		levels = 5
+	}
+	d.space = d.core.Space(uint64(root.Sub(kernelMapStart)+base), levels)
+	if !d.hasKernel(d.space) {
+		return d.bad("the page tables at %v, which VMCOREINFO names, map no kernel", root)
+	}
+	return nil
+}
+
+// hasKernel reports whether a page is mapped from which code of the kernel is run.
+// The user's half of separated page tables has the entry text alone, in small
+// pages.
+func (d *dump) hasKernel(s *vmcore.Space) bool {
+	for at := kernelMapStart; at < kernelMapEnd; at += largePage {
+		if t, err := s.Translate(at); err == nil && t.Exec && t.PageSize >= largePage {
+			return true
+		}
+	}
+	return false
+}
+
+const largePage = 2 << 20
+
+// findRuns walks the kernel's mapping.
+func (d *dump) findRuns() error {
+	for at := kernelMapStart; at < kernelMapEnd; {
+		t, err := d.space.Translate(at)
+		var none *vmcore.NotMappedError
+		if errors.As(err, &none) {
+			size := x86.Addr(1) << (12 + 9*(none.Level-1))
+			at = at&^(size-1) + size
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("%s: the kernel's page tables: %w", d.core.Name(), err)
+		}
+		size := x86.Addr(t.PageSize)
+		r := run{x86.Range{Start: at, End: min(at&^(size-1)+size, kernelMapEnd)}, t.Write, t.Exec}
+		if last := len(d.runs) - 1; last >= 0 && d.runs[last].End == r.Start && d.runs[last].write == r.write && d.runs[last].exec == r.exec {
+			d.runs[last].End = r.End
+		} else {
+			d.runs = append(d.runs, r)
+		}
+		at = r.End
+	}
+	return nil
+}
+
+// readRuns reads the kernel's mapping.
+func (d *dump) readRuns() error {
+	d.start = d.runs[0].Start
+	size := d.runs[len(d.runs)-1].End.Sub(d.start)
+	if size > maxKernel {
+		return d.bad("a kernel's mapping of at most %d MiB is wanted, this one has %d MiB", maxKernel>>20, size>>20)
+	}
+	d.mem = make([]byte, size)
+	for _, r := range d.runs {
+		for at := r.Start; at < r.End; at += pageSize {
+			if err := d.readPage(at, d.mem[at.Sub(d.start):][:pageSize]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// readPage reads a page. One that was left out of the dump stays zero.
+func (d *dump) readPage(at x86.Addr, b []byte) error {
+	var filtered *vmcore.FilteredError
+	err := d.space.Read(at, b)
+	if errors.As(err, &filtered) {
+		d.left++
+		return nil
+	}
+	return err
+}
+
+// run is the part of the mapping with an address, nil without one.
+func (d *dump) run(a x86.Addr) *run {
+	for i := range d.runs {
+		if d.runs[i].Contains(a) {
+			return &d.runs[i]
+		}
+	}
+	return nil
+}
+
+// readSymbols decodes the kallsyms tables in the kernel's memory.
+func (d *dump) readSymbols() error {
+	img := d.img
+	syms, err := findKallsyms(d.mem, d.start, func(a x86.Addr) bool {
+		r := d.run(a)
+		return r != nil && r.exec
+	})
+	if err != nil {
+		return d.bad("a Linux kernel is wanted: there are no kallsyms tables in the %d MiB that are mapped from %v on", len(d.mem)>>20, d.start)
+	}
+	img.findBounds(syms)
+	img.cleanNames(syms)
+	img.index.setImage(syms, img.bounds.symbolEnd(syms))
+	img.facts = append(img.facts, Fact{Name: "symbols", Value: fmt.Sprint(len(syms)), Evidence: "the kallsyms tables in memory"})
+	return nil
+}
+
+// describe adds what the dump says of itself to the facts.
+func (d *dump) describe() error {
+	var have []string
+	for _, r := range d.core.RAM() {
+		have = append(have, r.String())
+	}
+	total := uint64(0)
+	for _, r := range d.core.RAM() {
+		total += r.Size
+	}
+	d.fact("dump", d.core.Format(), "the file's form")
+	d.fact("memory", fmt.Sprintf("%d MiB", total>>20), strings.Join(have[:min(len(have), 4)], ", "))
+	d.fact("CPUs", fmt.Sprint(len(d.core.CPUs())), "its notes")
+	if d.left > 0 {
+		d.fact("left out", fmt.Sprintf("%d pages of the kernel's own", d.left), "the dump is filtered; they are taken for zeros")
+	}
+	return nil
+}
+
+func (d *dump) fact(name, value, evidence string) {
+	d.img.facts = append(d.img.facts, Fact{Name: name, Value: value, Evidence: evidence})
+}

@@ -1,0 +1,126 @@
+package kimage
+
+import (
+	"slices"
+
+	"kprobelab/x86"
+)
+
+// part is a part of the kernel's memory that has a section's name. What lies in
+// several is in the last of them.
+type part struct {
+	name, start, stop string
+	// gone: boot has freed it, and it holds what others have put there.
+	gone bool
+	// unless names a list; as long as it has an element, the part is not freed.
+	unless string
+}
+
+var parts = []part{
+	{name: ".text", start: "_text", stop: "_etext"},
+	{name: ".rodata", start: "__start_rodata", stop: "__end_rodata"},
+	{name: ".bss", start: "__bss_start", stop: "__bss_stop"},
+	{name: ".BTF", start: "__start_BTF", stop: "__stop_BTF"},
+	{name: ".orc_unwind_ip", start: "__start_orc_unwind_ip", stop: "__stop_orc_unwind_ip"},
+	{name: ".orc_unwind", start: "__start_orc_unwind", stop: "__stop_orc_unwind"},
+	{name: ".notes", start: "__start_notes", stop: "__stop_notes"},
+	{name: "init", start: "__init_begin", stop: "__init_end", gone: true},
+	// Only a machine that may yet get a second processor keeps it
+	// (alternative_instructions).
+	{name: ".smp_locks", start: "__smp_locks", stop: "__smp_locks_end", gone: true, unless: "smp_alt_modules"},
+}
+
+// restOfKernel is the name of what is in no part.
+const restOfKernel = ".data"
+
+// layOut makes sections of the kernel's mapping, by its symbols, and segments of
+// its pages.
+func (d *dump) layOut() error {
+	at := map[string]x86.Addr{}
+	for _, s := range d.img.Symbols() {
+		if _, ok := at[s.Name]; !ok {
+			at[s.Name] = s.Addr
+		}
+	}
+	ranges := make([]x86.Range, len(parts))
+	var gone []x86.Range
+	for i, p := range parts {
+		r := x86.Range{Start: at[p.start], End: at[p.stop]}
+		if r.Start == 0 || r.Start >= r.End {
+			continue
+		}
+		ranges[i] = r
+		if list := at[p.unless]; p.gone && (list == 0 || d.word(list) == list) {
+			gone = append(gone, r)
+		}
+	}
+	if ranges[0].End == 0 {
+		return d.bad("a Linux kernel is wanted: its symbols do not say where its text begins and ends")
+	}
+	for _, r := range d.runs {
+		for _, piece := range without(r.Range, gone) {
+			d.laySegment(piece, r)
+			d.laySections(piece, r, ranges)
+		}
+	}
+	d.img.freed = gone
+	return nil
+}
+
+// without is a range without the whole pages of others, which ascend.
+func without(r x86.Range, gone []x86.Range) []x86.Range {
+	var list []x86.Range
+	for _, g := range gone {
+		start, end := (g.Start+pageSize-1)&^(pageSize-1), g.End&^(pageSize-1)
+		if start >= end || !r.Overlaps(x86.Range{Start: start, End: end}) {
+			continue
+		}
+		if r.Start < start {
+			list = append(list, x86.Range{Start: r.Start, End: start})
+		}
+		r.Start = min(end, r.End)
+	}
+	if r.Start < r.End {
+		list = append(list, r)
+	}
+	return list
+}
+
+// bytes are the memory of a range.
+func (d *dump) bytes(r x86.Range) []byte {
+	from, to := r.Start.Sub(d.start), r.End.Sub(d.start)
+	return d.mem[from:to:to]
+}
+
+func (d *dump) laySegment(piece x86.Range, r run) {
+	d.img.segments = append(d.img.segments, Segment{
+		Name: "kernel", Addr: piece.Start, Data: d.bytes(piece), Size: uint64(piece.End - piece.Start), Write: r.write, Exec: r.exec,
+	})
+}
+
+// laySections cuts a piece where a part begins or ends.
+func (d *dump) laySections(piece x86.Range, r run, ranges []x86.Range) {
+	cuts := []x86.Addr{piece.Start, piece.End}
+	for _, p := range ranges {
+		for _, a := range []x86.Addr{p.Start, p.End} {
+			if piece.Contains(a) {
+				cuts = append(cuts, a)
+			}
+		}
+	}
+	slices.Sort(cuts)
+	cuts = slices.Compact(cuts)
+	for i := range len(cuts) - 1 {
+		of := x86.Range{Start: cuts[i], End: cuts[i+1]}
+		name := restOfKernel
+		for j, p := range ranges {
+			if p.Contains(of.Start) {
+				name = parts[j].name
+			}
+		}
+		d.img.sections = append(d.img.sections, &Section{
+			Name: name, Addr: of.Start, Data: d.bytes(of), Size: uint64(of.End - of.Start), Align: 1,
+			Alloc: true, Write: r.write, Exec: name == ".text",
+		})
+	}
+}

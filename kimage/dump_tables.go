@@ -1,0 +1,185 @@
+package kimage
+
+import (
+	"bytes"
+
+	"kprobelab/x86"
+)
+
+// What boot frees is gone from a dump: the table of ftrace sites, the blacklist, the
+// alternatives. Of the first two the kernel keeps lists of its own.
+
+// liveTables reads them.
+func (d *dump) liveTables() error {
+	for _, t := range []struct {
+		name, symbol string
+		read         func(head x86.Addr) error
+	}{
+		{"ftrace sites", "ftrace_pages_start", d.ftraceSites},
+		{"kprobes blacklist", "kprobe_blacklist", d.blacklist},
+	} {
+		head, ok := d.img.symbolAddr(t.symbol)
+		if !ok {
+			continue
+		}
+		if err := t.read(head); err != nil {
+			d.fact(t.name, "not known", err.Error())
+		}
+	}
+	d.img.tables.sort()
+	return nil
+}
+
+// maxRecords bounds the sites of one page of records.
+const maxRecords = 1 << 16
+
+// ftraceSites reads the pages of records (kernel/trace/ftrace.c, struct ftrace_page),
+// the modules' among them.
+func (d *dump) ftraceSites(head x86.Addr) error {
+	at, err := d.places("ftrace_page.next", "ftrace_page.records", "ftrace_page.index", "dyn_ftrace.ip")
+	if err != nil {
+		return err
+	}
+	size := settled["dyn_ftrace"]
+	if t, ok := d.img.Types().Struct("dyn_ftrace"); ok {
+		size = t.Size()
+	}
+	page := d.word(head)
+	for range maxList {
+		if page == 0 {
+			return nil
+		}
+		n := min(d.half(page.Add(int64(at["ftrace_page.index"]))), maxRecords)
+		records := d.read(d.word(page.Add(int64(at["ftrace_page.records"]))), int(n)*size)
+		for ; len(records) >= size; records = records[size:] {
+			site := abs64(records[at["dyn_ftrace.ip"]:])
+			if d.img.inExec(site) {
+				d.img.tables.addSite(SiteFtrace, site, 5)
+			} else if site != 0 {
+				d.img.ignore("ftrace_pages", site)
+			}
+		}
+		page = d.word(page.Add(int64(at["ftrace_page.next"])))
+	}
+	return nil
+}
+
+// blacklist reads kprobe_blacklist (kernel/kprobes.c), which has the modules' elements,
+// too, in place of what was gathered from the areas.
+func (d *dump) blacklist(head x86.Addr) error {
+	at, err := d.places("kprobe_blacklist_entry.list", "kprobe_blacklist_entry.start_addr", "kprobe_blacklist_entry.end_addr")
+	if err != nil {
+		return err
+	}
+	img := d.img
+	var list []BlacklistEntry
+	err = d.list(head, at["kprobe_blacklist_entry.list"], func(e x86.Addr) bool {
+		r := x86.Range{
+			Start: d.word(e.Add(int64(at["kprobe_blacklist_entry.start_addr"]))),
+			End:   d.word(e.Add(int64(at["kprobe_blacklist_entry.end_addr"]))),
+		}
+		s, ok := img.SymbolAt(r.Start)
+		if !ok || !img.InText(r.Start) {
+			img.ignore("kprobe_blacklist", r.Start)
+			return true
+		}
+		list = append(list, BlacklistEntry{Range: r, Symbol: s.Name, Module: s.Module, By: img.listedBy(r.Start)})
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	// What is listed twice was named first, and lies in a marked area.
+	last := map[x86.Addr]int{}
+	for i, e := range list {
+		last[e.Start] = i
+	}
+	for i := range list {
+		if last[list[i].Start] != i {
+			list[i].By = ByName
+		}
+	}
+	img.tables.blacklist.list = list
+	img.tables.blacklist.index()
+	return nil
+}
+
+// listedBy is how the source puts the code at an address on the list: all of a marked
+// area is there, what lies elsewhere was named.
+func (img *Image) listedBy(at x86.Addr) BlacklistedBy {
+	for i := range img.tables.blacklist.list {
+		if e := &img.tables.blacklist.list[i]; e.By != ByName && e.Start == at {
+			return e.By
+		}
+	}
+	return ByName
+}
+
+// maxPerCPU is the most that the area of a CPU has.
+const maxPerCPU = 64 << 20
+
+// currentTask are the names that the per-CPU variable with the running task has had, or
+// of a structure that begins with it (6.2 to 6.14).
+var currentTask = []string{"current_task", "pcpu_hot"}
+
+// findPerCPU takes the area of the first CPU in place of the template, which boot has
+// freed. As in the template, the running task is init_task: others are not in the
+// kernel's own mapping.
+func (d *dump) findPerCPU() error {
+	start, ok1 := d.img.symbolAddr("__per_cpu_start")
+	end, ok2 := d.img.symbolAddr("__per_cpu_end")
+	offsets, ok3 := d.img.symbolAddr("__per_cpu_offset")
+	if !ok1 || !ok2 || !ok3 || start >= end || end.Sub(start) > maxPerCPU {
+		return nil
+	}
+	if data := bytes.Clone(d.read(start+d.word(offsets), int(end.Sub(start)))); data != nil {
+		for _, name := range currentTask {
+			at, ok := d.img.symbolAddr(name)
+			task, known := d.img.symbolAddr("init_task")
+			if off := at.Sub(start); ok && known && off >= 0 && off+8 <= int64(len(data)) {
+				le.PutUint64(data[off:], uint64(task))
+			}
+		}
+		d.img.percpu = &Section{Name: ".data..percpu", Addr: start, Data: data, Size: uint64(len(data)), Align: pageSize, Alloc: true, Write: true}
+		d.img.other = append(d.img.other, d.img.percpu)
+	}
+	return nil
+}
+
+// findCPU makes the processor of what the kernel knows of the one that it was booted on
+// (struct cpuinfo_x86).
+func (d *dump) findCPU() error {
+	at, ok := d.img.symbolAddr("boot_cpu_data")
+	if !ok {
+		return nil
+	}
+	p, err := d.places("cpuinfo_x86.x86", "cpuinfo_x86.x86_model", "cpuinfo_x86.x86_vendor_id", "cpuinfo_x86.x86_model_id", "cpuinfo_x86.x86_capability")
+	if err != nil {
+		return nil
+	}
+	names := d.img.featureNames()
+	has := func(f feature) bool {
+		word := d.half(at.Add(int64(p["cpuinfo_x86.x86_capability"]) + int64(f/32*4)))
+		return word>>(f%32)&1 != 0
+	}
+	m := &cpuModel{
+		name: d.text(at.Add(int64(p["cpuinfo_x86.x86_model_id"])), 64), vendor: d.text(at.Add(int64(p["cpuinfo_x86.x86_vendor_id"])), 16),
+		flags: map[string]bool{}, bugs: map[string]bool{}, updated: true,
+	}
+	if b := d.read(at, 1+max(p["cpuinfo_x86.x86"], p["cpuinfo_x86.x86_model"])); b != nil {
+		m.family, m.model = int(b[p["cpuinfo_x86.x86"]]), int(b[p["cpuinfo_x86.x86_model"]])
+	}
+	for name, f := range names.flags {
+		if has(f) {
+			m.flags[name] = true
+		}
+	}
+	for name, f := range names.bugs {
+		if has(f) {
+			m.bugs[name] = true
+		}
+	}
+	d.img.cpu = m
+	d.fact("CPU", m.name, "boot_cpu_data")
+	return nil
+}
