@@ -51,6 +51,8 @@ type booted struct {
 	// text is the kernel's, in one piece of physical memory from textPhys on.
 	text     x86.Range
 	textPhys uint64
+	// turnEnd is the instruction count at which another CPU has its turn.
+	turnEnd uint64
 	// lost is why the machine cannot go on, nil if it can.
 	lost error
 	// hostCall receives system calls for the host.
@@ -140,6 +142,11 @@ func (b *booted) open(c *cpu) error {
 	if e := C.kpl_add_devices(c.c); e != unicorn.ERR_OK {
 		return engineError("add devices", unicorn.UcError(e))
 	}
+	return b.known(c)
+}
+
+// known finds out whether the engine keeps its state where this package looks.
+func (b *booted) known(c *cpu) error {
 	if C.kpl_env_find(c.c) == 0 {
 		return engineError("find the engine's own state", fmt.Errorf("%s keeps it in a way that is not known here", Engine()))
 	}
@@ -202,6 +209,7 @@ func (b *booted) resume(m *Machine, c *cpu) error {
 		C.kpl_set_msr(c.c, msr, C.uint64_t(v))
 	}
 	C.kpl_set_mode(c.c, C.uint16_t(s.Regs.CS), C.uint16_t(s.Regs.SS))
+	C.kpl_change_all(c.c, (*C.kpl_regs)(unsafe.Pointer(&s.Regs)))
 	return nil
 }
 

@@ -11,8 +11,6 @@ import (
 	"math"
 	"unsafe"
 
-	"github.com/unicorn-engine/unicorn/bindings/go/unicorn"
-
 	"kprobelab/errno"
 	"kprobelab/x86"
 )
@@ -31,10 +29,7 @@ func (m *Machine) callBooted(addr x86.Addr, args []uint64) (uint64, error) {
 	if c.readRegs().CS&3 != 0 {
 		return 0, fmt.Errorf("the dump's task is in user mode, not inside a system call: %w", errno.EINVAL)
 	}
-	before, err := m.stop()
-	if err != nil {
-		return 0, err
-	}
+	before := m.interrupt(c)
 	sp := (x86.Addr(c.regs().SP) - redZone) &^ 15
 	if err := m.enter(c, sp, args); err != nil {
 		return 0, err
@@ -43,7 +38,7 @@ func (m *Machine) callBooted(addr x86.Addr, args []uint64) (uint64, error) {
 	if err := m.runBooted(c); err != nil {
 		return 0, err
 	}
-	m.last = *c.readRegs()
+	m.last = *m.cur.readRegs()
 	m.last.IP = uint64(m.c.outer_end)
 	return m.last.AX, m.putBack(before)
 }
@@ -52,31 +47,12 @@ func (m *Machine) callBooted(addr x86.Addr, args []uint64) (uint64, error) {
 // arch/x86/entry/calling.h).
 const userTables = 1<<12 | 1<<11
 
-// putBack gives the CPUs the registers that they had before a call that has
-// returned. What the call did to memory, and its time, stay.
-func (m *Machine) putBack(s *stopped) error {
-	for i, c := range m.cpus {
-		cr3 := uint64(C.kpl_cr3(c.c)) // the task may have got other page tables
-		if s.cr3[i]&userTables == 0 {
-			cr3 &^= userTables
-		}
-		err := c.uc.ContextRestore(s.engines[i])
-		if err == nil {
-			err = c.uc.RegWrite(unicorn.X86_REG_CR3, cr3)
-		}
-		if err != nil {
-			return engineError("end a call", err)
-		}
-		C.kpl_cpu_flush_tlb(c.c)
-	}
-	return nil
-}
-
 // runBooted lets the guest run until what the host began has come to its end. If it
 // fails before that, the machine is lost.
 func (m *Machine) runBooted(c *cpu) error {
 	m.allow()
 	defer m.startTimer()()
+	m.b.turnEnd = uint64(m.c.instrs) + bootedSlice
 	out, err := m.run(c, x86.Addr(C.kpl_cpu_ip(c.c)), math.MaxUint64)
 	if m.closed {
 		return ErrClosed
@@ -150,14 +126,11 @@ func (m *Machine) SystemCall(nr uint64, args ...uint64) (int64, error) {
 		return 0, m.b.lost
 	}
 	c := m.cur
-	user, err := m.userRegs(c)
+	user, err := m.userRegs(x86.Addr(c.readRegs().SP))
 	if err != nil {
 		return 0, err
 	}
-	before, err := m.stop()
-	if err != nil {
-		return 0, err
-	}
+	before := m.interrupt(c)
 	// The kernel enters at the top of the task's stack, where the interrupted call is.
 	top := (x86.Addr(c.regs().SP) | (ThreadSize - 1)) + 1
 	stack := make([]byte, top.Sub(x86.Addr(c.regs().SP)))
@@ -169,7 +142,7 @@ func (m *Machine) SystemCall(nr uint64, args ...uint64) (int64, error) {
 	if err := m.runBooted(c); err != nil {
 		return 0, err
 	}
-	ret := int64(c.readRegs().AX)
+	ret := int64(m.cur.readRegs().AX)
 	if err := m.putBack(before); err != nil {
 		return 0, err
 	}
@@ -178,8 +151,7 @@ func (m *Machine) SystemCall(nr uint64, args ...uint64) (int64, error) {
 
 // userRegs is the frame of the task's user mode: at the top of its stack, below what
 // kernels with FRED leave free there.
-func (m *Machine) userRegs(c *cpu) (*x86.PtRegs, error) {
-	sp := x86.Addr(c.readRegs().SP)
+func (m *Machine) userRegs(sp x86.Addr) (*x86.PtRegs, error) {
 	top := (sp | (ThreadSize - 1)) + 1
 	for _, padding := range []x86.Addr{0, 16} {
 		var b [x86.PtRegsSize]byte
@@ -265,7 +237,7 @@ func (m *Machine) Resume(stop x86.Addr) (bool, error) {
 	m.c.stop_at_ip = C.uint64_t(stop)
 	defer func() { m.c.stop_at_ip = 0 }()
 	err = m.runBooted(c)
-	return err == nil && stop != 0 && x86.Addr(C.kpl_cpu_ip(c.c)) == stop, err
+	return err == nil && stop != 0 && x86.Addr(C.kpl_cpu_ip(m.cur.c)) == stop, err
 }
 
 // leave runs one block, so that the CPU is not any more where the next run ends.

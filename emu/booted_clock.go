@@ -33,7 +33,9 @@ func (m *Machine) startClock() {
 	case "clocksource_acpi_pm":
 		k.pm_base = C.uint64_t(last)
 	}
-	for _, c := range m.cpus {
+	k.broadcast, k.ncpus = 0xff, C.int(len(m.cpus))
+	for i, c := range m.cpus {
+		k.cpus[i] = c.c
 		C.kpl_apic_start(c.c)
 	}
 }

@@ -34,7 +34,10 @@ func (m *Machine) layBooted() error {
 	if len(b.cpu) == 0 || b.cpu[0].Control == nil {
 		return fmt.Errorf("the dump has no control registers of its processors: it was not made by QEMU or kprobelab")
 	}
-	m.opt.CPUs = 1
+	if len(b.cpu) > C.KPL_MAX_CPUS {
+		return fmt.Errorf("the dump has %d processors; %d are possible", len(b.cpu), C.KPL_MAX_CPUS)
+	}
+	m.opt.CPUs = len(b.cpu)
 	if err := b.layMemory(m); err != nil {
 		return err
 	}
@@ -81,7 +84,19 @@ func (m *Machine) hole(size x86.Addr, cr3 uint64) (x86.Addr, error) {
 
 // goOn brings the CPUs to where the dump has them.
 func (m *Machine) goOn() error {
+	if err := m.makeStubs(); err != nil {
+		return err
+	}
+	if err := m.makeSystemCall(); err != nil {
+		return err
+	}
+	if err := m.findException(); err != nil {
+		return err
+	}
 	for _, c := range m.cpus {
+		if err := m.takeTurn(c); err != nil {
+			return err
+		}
 		if err := m.b.resume(m, c); err != nil {
 			return fmt.Errorf("cpu %d: %w", c.n, err)
 		}
@@ -93,28 +108,29 @@ func (m *Machine) goOn() error {
 			return err
 		}
 	}
-	if err := m.makeStubs(); err != nil {
-		return err
-	}
-	if err := m.makeSystemCall(); err != nil {
-		return err
-	}
-	if err := m.findException(); err != nil {
-		return err
-	}
 	m.b.findSymbols(m)
 	m.startClock()
-	for _, c := range m.cpus {
-		C.kpl_change_all(c.c, (*C.kpl_regs)(unsafe.Pointer(&m.b.cpu[c.n].Regs)))
-	}
 	m.tasks = append(m.tasks, &Task{Name: "booted", m: m, stack: x86.Addr(m.b.cpu[0].Regs.SP) &^ 15, saved: newState(), pin: 0})
-	return nil
+	return m.takeTurn(m.inSystemCall())
+}
+
+// inSystemCall is the CPU whose task is in a system call: calls are made there.
+// Without one, it is the first.
+func (m *Machine) inSystemCall() *cpu {
+	for _, c := range m.cpus {
+		if r := &m.b.cpu[c.n].Regs; r.CS&3 == 0 {
+			if _, err := m.userRegs(x86.Addr(r.SP)); err == nil {
+				return c
+			}
+		}
+	}
+	return m.cpus[0]
 }
 
 // divideByZero is code that ends in an exception: xor %ecx,%ecx; div %ecx.
 var divideByZero = []byte{0x31, 0xc9, 0xf7, 0xf1}
 
-// findException finds where the engines keep the exception in flight.
+// findException finds where the engine keeps the exception in flight.
 func (m *Machine) findException() error {
 	at, err := m.allocExec(PageSize)
 	if err != nil {
@@ -123,16 +139,17 @@ func (m *Machine) findException() error {
 	if err := m.PokeText(at, divideByZero); err != nil {
 		return err
 	}
-	for _, c := range m.cpus {
-		m.c.limit, m.c.allowance = 1<<62, 1<<62
-		m.c.stop_at = 1 << 62
-		ok := C.kpl_env_probe(c.c, 1) != 0
-		c.start(m, at)
-		if !ok || c.c.reason != C.KPL_FAULT || C.kpl_env_probe(c.c, 0) == 0 {
-			return engineError("find the engine's own state", fmt.Errorf("%s keeps it in a way that is not known here", Engine()))
-		}
-		C.kpl_forget_exception(c.c)
+	c := m.cpus[0]
+	m.c.limit, m.c.allowance, m.c.stop_at = 1<<62, 1<<62, 1<<62
+	ok := C.kpl_env_probe(c.c, 1) != 0
+	c.start(m, at)
+	if !ok || c.c.reason != C.KPL_FAULT || C.kpl_env_probe(c.c, 0) == 0 {
+		return engineError("find the engine's own state", fmt.Errorf("%s keeps it in a way that is not known here", Engine()))
 	}
+	for _, o := range m.cpus {
+		o.c.old_exception = c.c.old_exception
+	}
+	C.kpl_forget_exception(c.c)
 	m.c.instrs = 0
 	return nil
 }
@@ -259,25 +276,6 @@ func (m *Machine) noPage(ip x86.Addr, phys uint64) error {
 		return fmt.Errorf("%s: %w", m.Symbolize(ip), err)
 	}
 	return fmt.Errorf("%s: no memory and no device is at physical address %#x", m.Symbolize(ip), phys)
-}
-
-// wait lets time pass until an interrupt ends the CPU's hlt.
-func (m *Machine) wait(c *cpu) (x86.Addr, error) {
-	ip := C.uint64_t(c.c.ip)
-	for c.c.depth == 0 {
-		if C.kpl_pending(c.c) != 0 && C.kpl_interrupt(c.c, ip, 0) != 0 {
-			if c.c.reason == C.KPL_TRIPLE {
-				return 0, m.shutDown(c)
-			}
-			return x86.Addr(C.kpl_cpu_ip(c.c)), nil
-		}
-		var at C.uint64_t
-		if C.kpl_pending(c.c) != 0 || C.kpl_next_event(m.c, &at) == 0 {
-			break
-		}
-		m.c.extra = at - m.c.instrs
-	}
-	return 0, fmt.Errorf("%w at %s: no interrupt can end it", ErrHalted, m.Symbolize(x86.Addr(ip)))
 }
 
 // hookInstructions gives hooks to the instructions of a block that the engine would

@@ -17,38 +17,82 @@ import (
 
 // stopped is a booted machine between two runs, but for its memory.
 type stopped struct {
-	engines       []unicorn.Context
+	cpus          []unicorn.Context
 	apics         []C.kpl_apic
-	cr3           []uint64
+	halted, nmi   []C.int
+	cur           int
 	instrs, extra C.uint64_t
 	tasks         map[x86.Addr]int
-	current       int
+	task          int
 	lost          error
 }
 
 func (m *Machine) stop() (*stopped, error) {
-	s := &stopped{instrs: m.c.instrs, extra: m.c.extra, tasks: maps.Clone(m.b.tasks), current: m.curTask, lost: m.b.lost}
+	s := &stopped{cur: m.cur.n, instrs: m.c.instrs, extra: m.c.extra, tasks: maps.Clone(m.b.tasks), task: m.curTask, lost: m.b.lost}
+	was := m.cur
 	for _, c := range m.cpus {
+		if err := m.takeTurn(c); err != nil {
+			return nil, err
+		}
 		ctx, err := c.uc.ContextSave(nil)
 		if err != nil {
 			return nil, engineError("save a processor", err)
 		}
-		s.engines, s.apics, s.cr3 = append(s.engines, ctx), append(s.apics, c.c.apic), append(s.cr3, uint64(C.kpl_cr3(c.c)))
+		s.cpus, s.apics = append(s.cpus, ctx), append(s.apics, c.c.apic)
+		s.halted, s.nmi = append(s.halted, c.c.halted), append(s.nmi, c.c.nmi)
 	}
-	return s, nil
+	return s, m.takeTurn(was)
 }
 
 func (m *Machine) goBack(s *stopped) error {
-	m.c.instrs, m.c.extra = s.instrs, s.extra
-	m.b.tasks, m.curTask, m.b.lost = maps.Clone(s.tasks), s.current, s.lost
-	m.c.task = C.int(s.current)
+	m.c.instrs, m.c.extra, m.c.turn = s.instrs, s.extra, 0
+	m.b.tasks, m.curTask, m.b.lost = maps.Clone(s.tasks), s.task, s.lost
+	m.c.task = C.int(s.task)
 	for i, c := range m.cpus {
-		if err := c.uc.ContextRestore(s.engines[i]); err != nil {
+		if err := m.takeTurn(c); err != nil {
+			return err
+		}
+		if err := c.uc.ContextRestore(s.cpus[i]); err != nil {
 			return engineError("restore a processor", err)
 		}
-		c.c.apic = s.apics[i]
+		c.c.apic, c.c.halted, c.c.nmi = s.apics[i], s.halted[i], s.nmi[i]
 		C.kpl_cpu_flush_tlb(c.c)
 	}
+	return m.takeTurn(m.cpus[s.cur])
+}
+
+// interrupted is what a call of the host's interrupts: the registers of the task that
+// makes it.
+type interrupted struct {
+	state  *C.kpl_state
+	cs, ss C.uint16_t
+	fs, gs C.uint64_t // of user mode
+	tables bool       // those of user mode are in CR3
+}
+
+func (m *Machine) interrupt(c *cpu) *interrupted {
+	s := &interrupted{state: m.takeState()}
+	C.kpl_save(c.c, s.state)
+	s.cs, s.ss = C.uint16_t(s.state.regs.cs), C.uint16_t(s.state.regs.ss)
+	s.fs, s.gs = C.kpl_msr(c.c, msrFSBase), C.kpl_msr(c.c, msrKernelGS)
+	s.tables = C.kpl_cr3(c.c)&userTables != 0
+	return s
+}
+
+// putBack gives the task its registers back, on the CPU that it has come to.
+func (m *Machine) putBack(s *interrupted) error {
+	c := m.cur
+	C.kpl_set_mode(c.c, s.cs, s.ss)
+	for msr, v := range map[C.uint32_t]C.uint64_t{msrFSBase: s.fs, msrGSBase: C.uint64_t(c.gs), msrKernelGS: s.gs} {
+		C.kpl_set_msr(c.c, msr, v)
+	}
+	if cr3 := uint64(C.kpl_cr3(c.c)); !s.tables && cr3&userTables != 0 {
+		if err := c.uc.RegWrite(unicorn.X86_REG_CR3, cr3&^userTables); err != nil {
+			return engineError("end a call", err)
+		}
+	}
+	C.kpl_load(c.c, s.state, 1)
+	m.putState(s.state)
 	return nil
 }
 

@@ -68,12 +68,17 @@ type cpu struct {
 	words []uint64
 	// stale is poked text of which it may have old translations.
 	stale []x86.Range
+	// shares is true of a CPU that uses another one's engine.
+	shares bool
 	// spare is room for the registers of interrupted runs, ready to be used.
 	spare []*C.kpl_state
 }
 
 // open adds a CPU: an engine with the machine's memory and hooks, in kernel mode.
 func (m *Machine) open(model int) error {
+	if m.b != nil && len(m.cpus) > 0 {
+		return m.share()
+	}
 	uc, err := unicorn.NewUnicorn(unicorn.ARCH_X86, unicorn.MODE_64)
 	if err != nil {
 		return engineError("open", err)
@@ -179,8 +184,9 @@ func (c *cpu) close() {
 	for _, s := range c.spare {
 		C.free(unsafe.Pointer(s))
 	}
-	// Nothing can be done about an engine that does not close.
-	_ = c.uc.Close()
+	if !c.shares {
+		_ = c.uc.Close() // nothing can be done about one that does not
+	}
 	C.kpl_env_free(c.c)
 	C.free(unsafe.Pointer(c.c))
 }

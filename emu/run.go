@@ -46,7 +46,7 @@ func (m *Machine) run(c *cpu, ip x86.Addr, limit uint64) (outcome, error) {
 		if m.c.work > m.c.allowance {
 			return 0, m.overWorked(ip)
 		}
-		m.stopAt(min(limit, m.budget))
+		m.stopAt(min(limit, m.budget, m.turnEnd()))
 		m.c.budget = C.uint64_t(m.budget)
 		if m.expired() { // after stopAt, which undoes what the timer did
 			return 0, m.overTime(ip)
@@ -72,6 +72,14 @@ func (m *Machine) run(c *cpu, ip x86.Addr, limit uint64) (outcome, error) {
 			}
 			if m.c.work > m.c.allowance {
 				return 0, m.overWorked(x86.Addr(c.c.ip))
+			}
+			if m.b != nil && c.c.depth == 0 && uint64(m.c.instrs) < min(limit, m.budget) {
+				next, at, err := m.next(c)
+				if err != nil {
+					return 0, err
+				}
+				c, ip = next, at
+				continue
 			}
 			if uint64(m.c.instrs) < m.budget {
 				return sliced, nil
@@ -101,12 +109,12 @@ func (m *Machine) run(c *cpu, ip x86.Addr, limit uint64) (outcome, error) {
 		case C.KPL_TRIPLE:
 			return 0, m.shutDown(c)
 		case C.KPL_HALT:
-			if m.b != nil {
-				next, err := m.wait(c)
+			if m.b != nil && c.c.depth == 0 {
+				next, at, err := m.wait(c)
 				if err != nil {
 					return 0, err
 				}
-				ip = next
+				c, ip = next, at
 				continue
 			}
 			return 0, fmt.Errorf("%w before %s", ErrHalted, m.Symbolize(x86.Addr(c.c.ip)))

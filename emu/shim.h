@@ -129,7 +129,7 @@ typedef struct kpl_apic {
 	int guessed;      /* the kernel has not set the timer since the dump */
 } kpl_apic;
 
-enum { KPL_MAX_RAM = 32 };
+enum { KPL_MAX_RAM = 32, KPL_MAX_CPUS = 64 };
 
 /* Physical addresses of the devices that there are: I/O APIC, HPET, local APIC. */
 #define KPL_DEVICES     0xfec00000ull
@@ -145,6 +145,10 @@ typedef struct kpl_machine {
 	uint64_t limit;     /* a booted machine stops for Go once instrs is this */
 	uint64_t tsc_khz, tsc_base, hpet_base, pm_base; /* the counters' rates and first values */
 	struct kpl_cpu *cur; /* the CPU that runs, or ran last */
+	struct kpl_cpu *cpus[KPL_MAX_CPUS]; /* of a booted machine */
+	int ncpus;
+	uint32_t broadcast; /* the APIC's number for all: 0xff, or 0xffffffff of an x2APIC */
+	int turn;           /* another CPU has something to do: the slice ends */
 	uint64_t own_syscall; /* the syscall instruction of a system call that the host made returns to it */
 	uint32_t host_calls;  /* the upper half of the numbers of system calls that are for the host; 0: none */
 	uint64_t stop_at_ip;  /* an outermost run ends here; 0: nowhere */
@@ -198,8 +202,11 @@ typedef struct kpl_cpu {
 	int answer;         /* the int3 at answer_at goes on at answer_to, with more flags */
 	uint64_t answer_at, answer_to, answer_flags;
 	kpl_apic apic;      /* from here on: a booted kernel's */
+	int halted;         /* it waits in hlt */
+	int nmi;            /* one waits for it */
 	uint64_t lstar, star, fmask;
 	void *env;          /* a uc_context, to change what has no register number */
+	void *parked;       /* another, its state while another CPU runs on the engine */
 	size_t env_at;      /* where the engine's state begins in it */
 	size_t old_exception; /* and where that is, from env_at */
 	uint8_t kernel_segs[2][24]; /* CS and SS of kernel mode */
@@ -244,6 +251,8 @@ void kpl_keep(kpl_machine *m, const kpl_place *p);
 uint64_t kpl_cr3(kpl_cpu *c);
 int kpl_add_devices(kpl_cpu *c);
 int kpl_env_find(kpl_cpu *c);
+int kpl_park(kpl_cpu *c);
+int kpl_unpark(kpl_cpu *c);
 void kpl_env_free(kpl_cpu *c);
 int kpl_env_probe(kpl_cpu *c, int before);
 int kpl_deliver(kpl_cpu *c, int vector, int64_t error, uint64_t ip, int in_block);

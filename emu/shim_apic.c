@@ -65,13 +65,13 @@ static void expire(kpl_machine *m, kpl_apic *a)
 /* Sets when the machine looks again: at the next event, or at the limit. */
 void kpl_aim(kpl_machine *m)
 {
-	uint64_t at = m->limit, due;
+	uint64_t at = m->limit, due = m->cur->apic.due;
 
-	if (kpl_next_event(m, &due)) {
+	if (due) {
 		uint64_t instrs = due > m->extra ? due - m->extra : 0;
 		at = instrs < at ? instrs : at;
 	}
-	if (kpl_apic_next(&m->cur->apic) >= 0)
+	if (kpl_apic_next(&m->cur->apic) >= 0 || m->cur->nmi || m->turn)
 		at = 0;
 	__atomic_store_n(&m->stop_at, at, __ATOMIC_RELAXED);
 }
@@ -79,7 +79,12 @@ void kpl_aim(kpl_machine *m)
 /* When the next timer fires. */
 int kpl_next_event(kpl_machine *m, uint64_t *at)
 {
-	*at = m->cur->apic.due;
+	*at = 0;
+	for (int i = 0; i < m->ncpus; i++) {
+		uint64_t due = m->cpus[i]->apic.due;
+		if (due && (!*at || due < *at))
+			*at = due;
+	}
 	return *at != 0;
 }
 
@@ -87,7 +92,7 @@ int kpl_next_event(kpl_machine *m, uint64_t *at)
 int kpl_pending(kpl_cpu *c)
 {
 	expire(c->m, &c->apic);
-	return kpl_apic_next(&c->apic) >= 0;
+	return c->nmi || kpl_apic_next(&c->apic) >= 0;
 }
 
 /* stop_at is reached before the block at ip: what is due. */
@@ -96,7 +101,7 @@ int kpl_due(kpl_cpu *c, uint64_t ip)
 	kpl_machine *m = c->m;
 	int taken;
 
-	if (m->instrs >= m->limit || m->work > m->allowance || __atomic_load_n(&m->expired, __ATOMIC_RELAXED))
+	if (m->turn || m->instrs >= m->limit || m->work > m->allowance || __atomic_load_n(&m->expired, __ATOMIC_RELAXED))
 		return KPL_DUE_STOP;
 	/* A handler of the host's runs as the kernel's does, with interrupts off. */
 	taken = c->depth == 1 && kpl_pending(c) && kpl_interrupt(c, ip, 1);
@@ -136,16 +141,53 @@ static uint32_t remaining(kpl_machine *m, const kpl_apic *a)
 	return a->due > now(m) ? (a->due - now(m)) / divisor(a) : 0;
 }
 
-static void send(kpl_cpu *c, uint32_t icr, uint32_t to)
-{
-	int mode = icr >> 8 & 7, shorthand = icr >> 18 & 3, self = shorthand == 1 || shorthand == 2;
+enum { ICR_NMI = 4, ICR_LOGICAL = 1 << 11 };
+enum { TO_SELF = 1, TO_ALL, TO_OTHERS };
 
-	if (!shorthand)
-		self = icr >> 11 & 1 ? to & c->apic.ldr >> 24 : to == c->apic.id;
-	if (self && mode <= 1) {
-		kpl_apic_raise(&c->apic, icr & 0xff);
-		kpl_aim(c->m);
+/* Whether an interrupt for a destination is for the CPU. */
+static int is_for(const kpl_cpu *c, const kpl_cpu *from, uint32_t icr, uint32_t to)
+{
+	switch (icr >> 18 & 3) {
+	case TO_SELF:
+		return c == from;
+	case TO_ALL:
+		return 1;
+	case TO_OTHERS:
+		return c != from;
 	}
+	if (!(icr & ICR_LOGICAL))
+		return to == c->apic.id || to == c->m->broadcast;
+	if (c->m->broadcast == 0xff) /* xAPIC, flat */
+		return (to & c->apic.ldr >> 24) != 0;
+	return to >> 16 == c->apic.id >> 4 && to >> (c->apic.id & 15) & 1;
+}
+
+static void send(kpl_cpu *from, uint32_t icr, uint32_t to)
+{
+	kpl_machine *m = from->m;
+	int mode = icr >> 8 & 7;
+
+	for (int i = 0; i < m->ncpus; i++) {
+		kpl_cpu *c = m->cpus[i];
+		if (!is_for(c, from, icr, to))
+			continue;
+		if (mode <= 1)
+			kpl_apic_raise(&c->apic, icr & 0xff);
+		else if (mode == ICR_NMI)
+			c->nmi = 1;
+		if (c != from)
+			m->turn = 1;
+		if (mode == 1)
+			break; /* the lowest priority: one of them */
+	}
+	kpl_aim(m);
+}
+
+/* x2APIC's ICR is one register, with a destination of 32 bits. */
+void kpl_apic_send(kpl_cpu *c, uint64_t icr)
+{
+	c->m->broadcast = 0xffffffff;
+	send(c, icr, icr >> 32);
 }
 
 uint32_t kpl_apic_read(kpl_cpu *c, uint32_t reg)

@@ -14,7 +14,7 @@ static uint64_t now(kpl_machine *m) { return m->instrs + m->extra; }
 
 static uint64_t read_device(uc_engine *uc, uint64_t at, unsigned size, void *user)
 {
-	kpl_cpu *c = ((kpl_cpu *)user)->m->cur;
+	kpl_cpu *c = running(user);
 
 	if (at - LAPIC < DEVICE_SIZE)
 		return kpl_apic_read(c, at - LAPIC);
@@ -39,7 +39,7 @@ static uint64_t read_device(uc_engine *uc, uint64_t at, unsigned size, void *use
 static void write_device(uc_engine *uc, uint64_t at, unsigned size, uint64_t v, void *user)
 {
 	if (at - LAPIC < DEVICE_SIZE)
-		kpl_apic_write(((kpl_cpu *)user)->m->cur, at - LAPIC, v);
+		kpl_apic_write(running(user), at - LAPIC, v);
 }
 
 uint32_t kpl_port_in(kpl_cpu *c, uint32_t port, int size)
@@ -101,8 +101,8 @@ void kpl_set_msr(kpl_cpu *c, uint32_t msr, uint64_t v)
 		kpl_apic_deadline(c, v);
 		return;
 	case MSR_X2APIC_ICR:
-		kpl_apic_write(c, 0x310, (uint32_t)(v >> 32) << 24);
-		break;
+		kpl_apic_send(c, v);
+		return;
 	case MSR_X2APIC_SELF:
 		kpl_apic_raise(&c->apic, v & 0xff);
 		kpl_aim(c->m);
@@ -178,7 +178,7 @@ static void set_pair(kpl_cpu *c, uint64_t v)
 
 static void on_special(uc_engine *uc, uint64_t at, uint32_t size, void *user)
 {
-	kpl_cpu *c = ((kpl_cpu *)user)->m->cur;
+	kpl_cpu *c = running(user);
 	uint64_t a = 0, d = 0, r = 0, next;
 	uint16_t cs = 0;
 	int length = 0, what = special_at(c->m, at, &length);
@@ -231,7 +231,7 @@ int kpl_special(kpl_machine *m, uint64_t at)
 
 static uint32_t on_in(uc_engine *uc, uint32_t port, int size, void *user)
 {
-	return kpl_port_in(user, port, size);
+	return kpl_port_in(running(user), port, size);
 }
 
 int kpl_add_devices(kpl_cpu *c)

@@ -7,7 +7,7 @@
 #include "shim_private.h"
 
 enum { FLAG_TF = 0x100, FLAG_IF = 0x200, FLAG_NT = 0x4000, FLAG_RF = 0x10000, FLAG_AC = 0x40000 };
-enum { VECTOR_GP = 13 };
+enum { VECTOR_NMI = 2, VECTOR_GP = 13 };
 
 /* The place of a kernel word. */
 static int word_at(kpl_cpu *c, uint64_t va, int need, uint64_t **w)
@@ -158,6 +158,12 @@ int kpl_interrupt(kpl_cpu *c, uint64_t ip, int in_block)
 	struct text t = { .va = ip - 1 };
 	int vector = kpl_apic_next(&c->apic);
 
+	if (c->nmi) {
+		c->nmi = 0;
+		if (!kpl_deliver(c, VECTOR_NMI, KPL_NO_CODE, ip, in_block))
+			c->reason = KPL_TRIPLE;
+		return 1;
+	}
 	if (vector < 0)
 		return 0;
 	uc_reg_read(c->uc, UC_X86_REG_EFLAGS, &flags);
@@ -167,7 +173,7 @@ int kpl_interrupt(kpl_cpu *c, uint64_t ip, int in_block)
 	if (in_block && next_byte(c->m, &t, &before) && before == 0xfb)
 		return 0;
 	kpl_apic_take(&c->apic, vector);
-	if (!kpl_deliver(c, vector, -1, ip, in_block))
+	if (!kpl_deliver(c, vector, KPL_NO_CODE, ip, in_block))
 		c->reason = KPL_TRIPLE;
 	return 1;
 }

@@ -77,6 +77,28 @@ void kpl_env_free(kpl_cpu *c)
 {
 	if (c->env)
 		uc_context_free(c->env);
+	if (c->parked)
+		uc_context_free(c->parked);
+}
+
+/* Keeps the engine's state while another CPU runs on the engine. */
+int kpl_park(kpl_cpu *c)
+{
+	uc_err e = UC_ERR_OK;
+
+	if (!c->parked)
+		e = uc_context_alloc(c->uc, (uc_context **)&c->parked);
+	return e ? e : uc_context_save(c->uc, c->parked);
+}
+
+/* The CPU goes on, if it was parked. */
+int kpl_unpark(kpl_cpu *c)
+{
+	uc_err e = UC_ERR_OK;
+
+	if (c->parked && !(e = uc_context_restore(c->uc, c->parked)))
+		uc_ctl_flush_tlb((uc_engine *)c->uc);
+	return e;
 }
 
 /* Called before and after a division by zero: finds the word that went from -1 to

@@ -33,7 +33,7 @@ static void fault(kpl_cpu *c, int vector)
 
 static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *e, void *user)
 {
-	kpl_cpu *c = user;
+	kpl_cpu *c = running(user);
 	uint8_t need = type == UC_MEM_WRITE ? KPL_W : type == UC_MEM_FETCH ? KPL_X : KPL_R;
 	kpl_region *r = region_at(c->m, va);
 	kpl_place p;
@@ -136,7 +136,7 @@ static void add_translation(kpl_cpu *c, uint32_t size)
  * ends before a block, in block() or on_code(). */
 static void on_translated(uc_engine *uc, uc_tb *tb, uc_tb *prev, void *user)
 {
-	kpl_cpu *c = user;
+	kpl_cpu *c = running(user);
 
 	/* What stood there before may have been another block of this size. */
 	count_at(c->m, tb->pc, tb->size)->pc = 0;
@@ -166,7 +166,7 @@ static uint32_t count_block(kpl_cpu *c, kpl_count *k, uint64_t pc, uint32_t size
  * run, on_code does: with a code hook, the engine has not set rip here yet. */
 static void on_block_of_code(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
 {
-	((kpl_cpu *)user)->block = pc;
+	running(user)->block = pc;
 }
 
 /* stop_at is reached: the run ends before the block, or an interrupt has come. */
@@ -202,7 +202,7 @@ static void block(kpl_cpu *c, kpl_count *k, uint64_t pc, uint32_t size)
 
 static void on_block(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
 {
-	kpl_cpu *c = user;
+	kpl_cpu *c = running(user);
 	kpl_machine *m = c->m;
 	kpl_count *k = count_at(m, pc, size);
 
@@ -217,7 +217,7 @@ static void on_block(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
 
 static void on_code(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
 {
-	kpl_cpu *c = user;
+	kpl_cpu *c = running(user);
 	uint32_t work;
 
 	if (c->reason)
@@ -361,7 +361,7 @@ static int in_user_mode(kpl_cpu *c)
 
 static void on_intr(uc_engine *uc, uint32_t vector, void *user)
 {
-	kpl_cpu *c = user;
+	kpl_cpu *c = running(user);
 	kpl_regs regs, old;
 
 	if (c->reason >= KPL_EXIT)
@@ -407,7 +407,7 @@ static void on_intr(uc_engine *uc, uint32_t vector, void *user)
 
 static bool on_invalid(uc_engine *uc, void *user)
 {
-	kpl_cpu *c = user;
+	kpl_cpu *c = running(user);
 
 	if (c->reason < KPL_EXIT) {
 		c->reason = KPL_FAULT;
@@ -454,7 +454,7 @@ static int host_call(kpl_cpu *c)
  * is for 32-bit programs, which are not run. */
 static void on_syscall(uc_engine *uc, void *user)
 {
-	kpl_cpu *c = user;
+	kpl_cpu *c = running(user);
 
 	if (c->reason >= KPL_EXIT)
 		return;
@@ -512,7 +512,7 @@ static void callout(kpl_cpu *c)
 
 static void on_out(uc_engine *uc, uint32_t port, int size, uint32_t value, void *user)
 {
-	kpl_cpu *c = user;
+	kpl_cpu *c = running(user);
 	uint64_t v;
 
 	if (c->reason >= KPL_EXIT)

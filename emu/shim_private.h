@@ -45,6 +45,13 @@ static inline void add_work(kpl_machine *m, uint64_t n)
 static inline uint64_t in_buffer(kpl_cpu *c) { return c->m->translated - c->flushed; }
 
 int kpl_fill(kpl_cpu *c, uint64_t va, int need, kpl_place *p);
+/* The CPU that a hook is called for. Those of a booted machine share an engine. */
+static inline kpl_cpu *running(void *user)
+{
+	kpl_cpu *c = user;
+	return c->m->nram ? c->m->cur : c;
+}
+
 enum { KPL_DUE_NOTHING, KPL_DUE_STOP, KPL_DUE_INTERRUPT };
 int kpl_due(kpl_cpu *c, uint64_t ip);
 int kpl_syscall(kpl_cpu *c);
@@ -53,6 +60,7 @@ uint64_t kpl_tsc(kpl_machine *m);
 int kpl_apic_next(const kpl_apic *a);
 void kpl_apic_take(kpl_apic *a, int vector);
 void kpl_apic_raise(kpl_apic *a, int vector);
+void kpl_apic_send(kpl_cpu *c, uint64_t icr);
 void kpl_apic_deadline(kpl_cpu *c, uint64_t tsc);
 uint32_t kpl_apic_read(kpl_cpu *c, uint32_t reg);
 void kpl_apic_write(kpl_cpu *c, uint32_t reg, uint32_t v);
