@@ -246,3 +246,11 @@ func (m *Machine) leave(c *cpu) error {
 	_, err := m.run(c, x86.Addr(C.kpl_cpu_ip(c.c)), uint64(m.c.instrs)+1)
 	return err
 }
+
+// Stopped are the registers of the CPU that the machine stands in.
+func (m *Machine) Stopped() x86.PtRegs {
+	if m.c == nil {
+		return x86.PtRegs{}
+	}
+	return *m.cur.readRegs()
+}

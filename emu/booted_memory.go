@@ -53,3 +53,54 @@ func (m *Machine) guest(addr x86.Addr, n int, need byte) ([]byte, error) {
 	}
 	return nil, fmt.Errorf("%d bytes at %s: %w", n, addr, errno.EFAULT)
 }
+
+// ReadUser reads memory of the program whose task the machine stands in. What the
+// kernel has not brought into memory, it is asked for.
+func (m *Machine) ReadUser(addr x86.Addr, b []byte) error {
+	if err := m.ReadMem(addr, b); err == nil || m.b == nil || m.runs > 0 {
+		return err
+	}
+	buf, err := m.accessUser(addr, b, 0)
+	if err == nil {
+		err = m.ReadMem(buf, b)
+		m.Free(buf)
+	}
+	return err
+}
+
+// WriteUser writes memory of the program whose task the machine stands in: pages that
+// it shares with others become its own, as when the program writes them.
+func (m *Machine) WriteUser(addr x86.Addr, b []byte) error {
+	if err := m.WriteMem(addr, b); err == nil || m.b == nil || m.runs > 0 {
+		return err
+	}
+	buf, err := m.accessUser(addr, b, follWrite)
+	if err == nil {
+		m.Free(buf)
+	}
+	return err
+}
+
+// follWrite is FOLL_WRITE (include/linux/mm_types.h).
+const follWrite = 1
+
+// accessUser lets the kernel copy to or from user memory, by way of a buffer that has
+// b's content before and the result after.
+func (m *Machine) accessUser(addr x86.Addr, b []byte, flags uint64) (x86.Addr, error) {
+	buf, err := m.Alloc(len(b))
+	if err != nil {
+		return 0, err
+	}
+	if err = m.WriteMem(buf, b); err == nil {
+		var n uint64
+		n, err = m.Call("access_process_vm", uint64(m.current(m.cur)), uint64(addr), uint64(buf), len(b), flags)
+		if err == nil && int(n) != len(b) {
+			err = fmt.Errorf("%d bytes of the program at %s: %w", len(b), addr, errno.EFAULT)
+		}
+	}
+	if err != nil {
+		m.Free(buf)
+		return 0, err
+	}
+	return buf, nil
+}

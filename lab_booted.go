@@ -1,0 +1,139 @@
+//go:build cgo && linux && amd64
+
+package kprobelab
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"unsafe"
+
+	"kprobelab/errno"
+	"kprobelab/internal/mailbox"
+	"kprobelab/x86"
+)
+
+// Program is a program to run on a booted kernel, from the files that the kernel has.
+type Program struct {
+	// Args are its arguments; the first is its path.
+	Args []string
+	// Env is its environment, Dir its working directory: / if empty.
+	Env []string
+	Dir string
+	// Stdin is what it reads.
+	Stdin []byte
+	// Stdout and Stderr get its output as it comes; nil discards it.
+	Stdout, Stderr io.Writer
+}
+
+// ErrNotBooted: the image is no dump of a booted kernel.
+var ErrNotBooted = errors.New("this image is no memory dump of a booted kernel")
+
+// ErrNoInit: the dump's init is not the one of kprobelab boot.
+var ErrNoInit = errors.New("programs can be run on a dump of kprobelab boot only")
+
+// hostCalls is the upper half of the numbers of init's calls (internal/mailbox).
+const hostCalls = 0x6b70
+
+// stopPoint is the system call by which init asks for work.
+const stopPoint = "__x64_sys_getppid"
+
+// Exec runs a program from its execve to its exit, and returns its exit code: 128 and
+// the signal for one that a signal ended. An errno.Errno in the error says why it
+// could not be started; other errors are the machine's, which then has to be
+// restored.
+func (l *Lab) Exec(p *Program) (code int, err error) {
+	if l.Image.Core() == nil {
+		return 0, ErrNotBooted
+	}
+	stop := l.Image.Lookup(stopPoint)
+	if len(stop) != 1 {
+		return 0, fmt.Errorf("%w: it has no %s", ErrNoInit, stopPoint)
+	}
+	var header [mailbox.HeaderSize]byte
+	if err := l.Machine.ReadUser(mailbox.Addr, header[:]); err != nil {
+		return 0, ErrNoInit
+	}
+	if _, err := mailbox.Site(header[:]); err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrNoInit, err)
+	}
+	dir := p.Dir
+	if dir == "" {
+		dir = "/"
+	}
+	pieces, err := mailbox.Command{Kind: mailbox.Exec, Args: p.Args, Env: p.Env, Dir: dir, Input: p.Stdin}.Pieces()
+	if err != nil {
+		return 0, err
+	}
+	for _, w := range pieces {
+		if err := l.Machine.WriteUser(w.At, w.Bytes); err != nil {
+			return 0, err
+		}
+	}
+	out, err := l.listen(p)
+	if err != nil {
+		return 0, err
+	}
+	if err := l.comeBack(stop[0].Addr); err != nil {
+		return 0, err
+	}
+	if hit := l.Kprobes.ClearErr(); hit != nil {
+		return out.Code(), hit
+	}
+	if out.Errno != 0 {
+		return 0, fmt.Errorf("%s: %w", p.Args[0], out.Errno)
+	}
+	return out.Code(), nil
+}
+
+// listen lets the guest run until init says that the program has ended.
+func (l *Lab) listen(p *Program) (out *mailbox.Outcome, err error) {
+	to := map[int]io.Writer{1: p.Stdout, 2: p.Stderr}
+	var failed error
+	l.Machine.OnHostCall(hostCalls, func(regs *x86.PtRegs) bool {
+		op, ok := mailbox.IsCall(regs.AX)
+		if !ok {
+			e := errno.ENOSYS
+			regs.AX = uint64(-int64(e))
+			return false
+		}
+		regs.AX = 0
+		out, failed = mailbox.Take(op, regs.DI, regs.SI, regs.DX, userMemory{l}, func(fd int, b []byte) error {
+			if w := to[fd]; w != nil {
+				_, err := w.Write(b)
+				return err
+			}
+			return nil
+		})
+		return out != nil || failed != nil
+	})
+	defer l.Machine.OnHostCall(0, nil)
+	if _, err := l.Machine.Resume(0); err != nil {
+		return nil, err
+	}
+	return out, failed
+}
+
+// userMemory is what init's calls point to.
+type userMemory struct{ l *Lab }
+
+func (u userMemory) ReadUser(at x86.Addr, b []byte) error { return u.l.Machine.ReadUser(at, b) }
+
+// offDI is where di is in pt_regs.
+const offDI = x86.Addr(unsafe.Offsetof(x86.PtRegs{}.DI))
+
+// comeBack lets init ask for work again: there calls and programs begin.
+func (l *Lab) comeBack(stop x86.Addr) error {
+	for {
+		if _, err := l.Machine.Resume(stop); err != nil {
+			return err
+		}
+		// The system call's own registers are where the first argument points to.
+		regs := l.Machine.Stopped()
+		var di [8]byte
+		if err := l.Machine.ReadMem(x86.Addr(regs.DI)+offDI, di[:]); err == nil && binary.LittleEndian.Uint64(di[:]) == mailbox.Magic {
+			return nil
+		}
+	}
+}
