@@ -100,6 +100,9 @@ type Fault struct {
 	// Regs is the frame at the fault. Nothing of the instruction has happened,
 	// except for the finished iterations of a string instruction.
 	Regs x86.PtRegs
+	// Missing names the instruction that the engine does not execute though a
+	// processor does; empty otherwise.
+	Missing string
 	// CPU and Task are where it happened.
 	CPU, Task int
 }
@@ -111,6 +114,9 @@ func (f *Fault) Error() string {
 		name = fmt.Sprintf("vector %d", f.Vector)
 	}
 	at := place(f.Symbol, f.IP)
+	if f.Missing != "" {
+		return fmt.Sprintf("%s at %s: the engine does not execute %s", name, at, f.Missing)
+	}
 	if f.Access == AccessNone {
 		return fmt.Sprintf("%s at %s", name, at)
 	}

@@ -36,6 +36,7 @@ var order = [][]string{
 var alone = map[string][]string{
 	"machine":      {"x86", "errno", "profile", "decoder", "kimage/vmcore", "kimage"},
 	"emu":          {"x86", "errno", "profile", "decoder", "kimage/vmcore", "kimage", "machine"},
+	"interp":       {"x86", "errno", "profile", "decoder", "kimage/vmcore", "kimage", "machine"},
 	"internal/own": {"x86", "errno", "profile", "decoder", "kimage/vmcore", "kimage", "machine", "emu"},
 }
 

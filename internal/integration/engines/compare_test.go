@@ -1,0 +1,128 @@
+//go:build cgo && linux && amd64
+
+package engines
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/emu"
+	"kprobelab/interp"
+	"kprobelab/machine"
+	"kprobelab/x86"
+)
+
+// runs is how many random runs are compared: $KPROBELAB_ENGINE_RUNS.
+func runs(t testing.TB, def int) int {
+	if s := os.Getenv("KPROBELAB_ENGINE_RUNS"); s != "" {
+		n, err := strconv.Atoi(s)
+		require.NoError(t, err)
+		return n
+	}
+	return def
+}
+
+type pair struct{ u, g *runner }
+
+func newPair(t testing.TB) *pair {
+	opt := &machine.Options{HeapSize: 1 << 20, Budget: 3000, CPUModel: model()}
+	img := &image{code: codePage()}
+	u, err := emu.New(img, opt)
+	require.NoError(t, err)
+	g, err := interp.New(img, opt)
+	require.NoError(t, err)
+	p := &pair{&runner{m: u}, &runner{m: g}}
+	u.SetTraps(p.u)
+	g.SetTraps(p.g)
+	return p
+}
+
+func model() string {
+	if m := os.Getenv("KPROBELAB_ENGINE_CPU"); m != "" {
+		return m
+	}
+	return "icelake-server"
+}
+
+func (p *pair) close() {
+	p.u.m.Close()
+	p.g.m.Close()
+}
+
+// difference is what two outputs differ in, "" for nothing.
+func difference(u, g *output) string {
+	var list []string
+	add := func(name string, a, b any) { list = append(list, fmt.Sprintf("%s %v, %v", name, a, b)) }
+	if u.event != g.event {
+		add("event", u.event, g.event)
+	}
+	if u.err != g.err {
+		add("err", u.err, g.err)
+	}
+	for n := range 16 {
+		if a, b := *u.regs.Reg(n), *g.regs.Reg(n); a != b {
+			add(fmt.Sprintf("r%d", n), x86.Addr(a), x86.Addr(b))
+		}
+	}
+	if u.regs.IP != g.regs.IP {
+		add("ip", x86.Addr(u.regs.IP), x86.Addr(g.regs.IP))
+	}
+	if a, b := u.regs.Flags, g.regs.Flags; a != b {
+		add("flags", x86.Addr(a), x86.Addr(b))
+	}
+	if !bytes.Equal(u.data, g.data) {
+		for i := range u.data {
+			if u.data[i] != g.data[i] {
+				add(fmt.Sprintf("data+%#x", i), u.data[i], g.data[i])
+				break
+			}
+		}
+	}
+	if u.instrs != g.instrs {
+		add("instructions", u.instrs, g.instrs)
+	}
+	if u.clock-u.instrs != g.clock-g.instrs {
+		add("clock", u.clock, g.clock)
+	}
+	return strings.Join(list, "; ")
+}
+
+// Random code from random states ends alike on both engines.
+func TestRandomRunsAgree(t *testing.T) {
+	seed := uint64(1)
+	if s := os.Getenv("KPROBELAB_ENGINE_SEED"); s != "" {
+		var err error
+		seed, err = strconv.ParseUint(s, 0, 64)
+		require.NoError(t, err)
+	}
+	r := rand.New(rand.NewPCG(seed, 0))
+	p := newPair(t)
+	defer func() { p.close() }()
+	differ, broken := 0, 0
+	for n := range runs(t, 20_000) {
+		in := newInput(r, dataOf(r))
+		u, g := p.u.run(t, in), p.g.run(t, in)
+		again := explained(in, &u, &g)
+		if strings.Contains(u.err, machine.ErrEngine.Error()) {
+			broken++ // Unicorn has aborted
+			again = true
+		} else if d := difference(&u, &g); d != "" && !again {
+			t.Errorf("seed %d, run %d: %v (% x): emu, interp: %s", seed, n, names(in.code), in.code, d)
+			differ++
+			again = true
+		}
+		if again {
+			p.close()
+			p = newPair(t)
+		}
+		require.Less(t, differ, 20, "enough")
+	}
+	t.Logf("Unicorn aborted in %d runs", broken)
+}

@@ -1,0 +1,139 @@
+package interp
+
+import (
+	"encoding/binary"
+
+	"kprobelab/machine"
+	"kprobelab/x86"
+)
+
+// A small table finds the memory of pages that were used last. A page that a
+// write has to do more for is not in the table for writes: text, a page that a
+// snapshot has not saved, every page while changes are logged.
+const tlbSize = 512
+
+type tlbEntry struct {
+	number uint64 // of the page
+	p      *page
+}
+
+type tlb [tlbSize]tlbEntry
+
+func (t *tlb) flush() {
+	for i := range t {
+		t[i] = tlbEntry{number: ^uint64(0)}
+	}
+}
+
+// flushTLB is needed whenever attributes of a page go.
+func (m *Machine) flushTLB() {
+	m.reads.flush()
+	m.writes.flush()
+}
+
+// read reads size bytes, 1, 2, 4 or 8.
+func (c *cpu) read(a uint64, size uint8) (uint64, bool) {
+	e := &c.m.reads[a/PageSize%tlbSize]
+	off := a % PageSize
+	if e.number == a/PageSize && off <= PageSize-8 {
+		b := e.p[off : off+8]
+		switch size {
+		case 8:
+			return binary.LittleEndian.Uint64(b), true
+		case 4:
+			return uint64(binary.LittleEndian.Uint32(b)), true
+		case 2:
+			return uint64(binary.LittleEndian.Uint16(b)), true
+		}
+		return uint64(b[0]), true
+	}
+	return c.readSlow(a, size)
+}
+
+func (c *cpu) readSlow(a uint64, size uint8) (uint64, bool) {
+	var b [8]byte
+	if !c.readBytes(a, b[:size]) {
+		return 0, false
+	}
+	return binary.LittleEndian.Uint64(b[:]), true
+}
+
+// readBytes reads all of b or none.
+func (c *cpu) readBytes(a uint64, b []byte) bool {
+	for len(b) > 0 {
+		p := c.m.page(x86.Addr(a), attrR)
+		if p == nil {
+			return c.miss(a, machine.AccessRead)
+		}
+		c.m.reads[a/PageSize%tlbSize] = tlbEntry{a / PageSize, p}
+		n := copy(b, p[a%PageSize:])
+		a, b = a+uint64(n), b[n:]
+	}
+	return true
+}
+
+// write writes size bytes, all or none.
+func (c *cpu) write(a uint64, size uint8, v uint64) bool {
+	e := &c.m.writes[a/PageSize%tlbSize]
+	off := a % PageSize
+	if e.number == a/PageSize && off <= PageSize-8 {
+		b := e.p[off : off+8]
+		switch size {
+		case 8:
+			binary.LittleEndian.PutUint64(b, v)
+		case 4:
+			binary.LittleEndian.PutUint32(b, uint32(v))
+		case 2:
+			binary.LittleEndian.PutUint16(b, uint16(v))
+		default:
+			b[0] = byte(v)
+		}
+		return true
+	}
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], v)
+	return c.writeBytes(a, b[:size])
+}
+
+func (c *cpu) writeBytes(a uint64, b []byte) bool {
+	if !c.writable(a, len(b)) {
+		return false
+	}
+	m := c.m
+	m.touch(x86.Addr(a), len(b))
+	m.copyIn(x86.Addr(a), b)
+	for n := a / PageSize; n <= (a+uint64(len(b))-1)/PageSize; n++ {
+		r := m.region(x86.Addr(n * PageSize))
+		i := n - uint64(r.Start)/PageSize
+		if at := r.attr[i]; at&attrX == 0 && m.back == nil && (!m.track || at&attrDirty != 0) {
+			m.writes[n%tlbSize] = tlbEntry{n, r.at(i)}
+		}
+	}
+	return true
+}
+
+// writable reports whether a write would succeed. Of text it drops the blocks;
+// where that is the block that runs, the instruction has to begin anew, alone.
+func (c *cpu) writable(a uint64, n int) bool {
+	m := c.m
+	text := false
+	for at := a; ; {
+		r := m.region(x86.Addr(at))
+		if r == nil || r.attr[(at-uint64(r.Start))/PageSize]&attrW == 0 {
+			return c.miss(at, machine.AccessWrite)
+		}
+		text = text || r.attr[(at-uint64(r.Start))/PageSize]&attrX != 0
+		at = at&^(PageSize-1) + PageSize
+		if at-a >= uint64(n) {
+			break
+		}
+	}
+	if text {
+		c.blocks.drop(a, a+uint64(n))
+		if b := c.running; b != nil && b.dead && len(b.ops) > 1 {
+			c.event = event{kind: eventRestart}
+			return false
+		}
+	}
+	return true
+}

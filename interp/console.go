@@ -1,0 +1,45 @@
+package interp
+
+// console is what the guest wrote to the console port. Several tasks may print at
+// once, and a kernel's printk keeps each line whole. So a task's line is kept until
+// it ends.
+type console struct {
+	text  []byte
+	lines [][]byte // by task
+}
+
+const (
+	consoleSize = 16 << 20
+	lineSize    = 256
+)
+
+func (k *console) put(task int, b byte) {
+	for task >= len(k.lines) {
+		k.lines = append(k.lines, nil)
+	}
+	l := &k.lines[task]
+	*l = append(*l, b)
+	if b == '\n' || len(*l) == lineSize {
+		k.end(l)
+	}
+}
+
+func (k *console) end(l *[]byte) {
+	n := min(len(*l), consoleSize-len(k.text))
+	k.text = append(k.text, (*l)[:n]...)
+	*l = (*l)[:0]
+}
+
+// take is all that was written, unfinished lines too.
+func (k *console) take() []byte {
+	for i := range k.lines {
+		k.end(&k.lines[i])
+	}
+	b := k.text
+	k.text = nil
+	return b
+}
+
+// Console is what the guest wrote to the console port since the last call of
+// Console. Lines stay whole when several tasks print at once.
+func (m *Machine) Console() []byte { return m.console.take() }

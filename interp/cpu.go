@@ -1,0 +1,261 @@
+package interp
+
+import (
+	"kprobelab/machine"
+	"kprobelab/x86"
+)
+
+// noReg is the number of a register that is always 0: the base or index of an
+// operand that has none.
+const noReg = 16
+
+// Numbers of general registers (SDM Vol. 2, "Register Operand Encoding").
+const (
+	rax = iota
+	rcx
+	rdx
+	rbx
+	rsp
+	rbp
+	rsi
+	rdi
+)
+
+// state is what a task switch moves.
+type state struct {
+	r  [17]uint64 // the general registers by number, and noReg
+	ip uint64
+	// flags are those that are not arithmetic, cc the six that are.
+	flags uint64
+	cc    lazy
+	x     [16]xmm
+	mxcsr uint32
+	fpu   fpu
+}
+
+// cpu is one processor over the machine's memory.
+type cpu struct {
+	state
+	m *Machine
+	n int
+	// fs and gs are the segment bases, kernelGS what swapgs puts in.
+	fs, gs, kernelGS uint64
+	sys              system
+	has              *cpuModel
+
+	blocks cache
+	// running is the block that runs, restart that its rest has to be read
+	// anew, because it was overwritten.
+	running *block
+	// single makes the next block one of one instruction: after an interrupt
+	// window closes, and where text overwrote itself.
+	single bool
+
+	// event is why an instruction did not complete.
+	event event
+	// reason is why the run ends before the next block.
+	reason reason
+	arg    uint64 // of reasonSleep
+	depth  int    // how many runs have begun and not ended
+	// missing names the instruction that the last #UD was about, where the
+	// engine lacks it.
+	missing string
+
+	task    *Task
+	area    x86.Addr // its per-CPU area
+	base    x86.Addr // its GS base at boot
+	preempt x86.Addr // its preempt count, 0 where the image has none
+	local   x86.Addr // its own page after the area
+	words   []uint64 // the page's memory
+	// stale is poked text of which it may have old blocks.
+	stale []x86.Range
+	// answer says how its int3 at an address is to be resumed from.
+	answer answer
+}
+
+// reason is why a run ended.
+type reason uint8
+
+const (
+	reasonNone reason = iota
+	reasonReturn
+	reasonHalt
+	reasonTime // the block at ip has not run
+	reasonYield
+	reasonSleep
+	reasonExit
+	reasonFault
+	reasonError // the machine has the error
+)
+
+// eventKind is what an instruction met instead of completing.
+type eventKind uint8
+
+const (
+	eventNone eventKind = iota
+	eventFault
+	eventTrap    // int3, and #DB of int1: ip is past it
+	eventHalt    // hlt: ip is past it
+	eventRestart // the block was overwritten: the instruction runs alone
+)
+
+type event struct {
+	kind   eventKind
+	vector int
+	access machine.Access
+	addr   uint64
+}
+
+// fault is an exception with nothing to tell but its vector.
+func (c *cpu) fault(vector int) bool {
+	c.event = event{kind: eventFault, vector: vector}
+	return false
+}
+
+// miss is an access to memory that is not mapped so.
+func (c *cpu) miss(addr uint64, access machine.Access) bool {
+	v := machine.VectorPage
+	if !canonical(addr) {
+		v = machine.VectorGP
+	}
+	c.event = event{kind: eventFault, vector: v, access: access, addr: addr}
+	return false
+}
+
+func canonical(a uint64) bool { return uint64(int64(a)<<16>>16) == a }
+
+// fixedFlags of EFLAGS cannot be changed; the others that popf may change.
+const (
+	flagIOPL = 3 << 12
+	flagNT   = 1 << 14
+	flagRF   = 1 << 16
+	flagAC   = x86.FlagAC
+	flagID   = 1 << 21
+)
+
+// eflags is the whole register.
+func (c *cpu) eflags() uint64 { return c.flags&^arithmetic | c.cc.all() | x86.FlagFixed }
+
+func (c *cpu) setEflags(f uint64) {
+	c.cc.setAll(f)
+	c.flags = f &^ arithmetic
+}
+
+// regs is the frame that probes see.
+func (c *cpu) regs(r *x86.PtRegs) {
+	g := &c.r
+	*r = x86.PtRegs{
+		R15: g[15], R14: g[14], R13: g[13], R12: g[12], BP: g[rbp], BX: g[rbx],
+		R11: g[11], R10: g[10], R9: g[9], R8: g[8],
+		AX: g[rax], CX: g[rcx], DX: g[rdx], SI: g[rsi], DI: g[rdi],
+		OrigAX: ^uint64(0), IP: c.ip, CS: x86.KernelCS, Flags: c.eflags(), SP: g[rsp], SS: x86.KernelDS,
+	}
+}
+
+// readRegs is regs, returned.
+func (c *cpu) readRegs() (r x86.PtRegs) {
+	c.regs(&r)
+	return r
+}
+
+// setRegs takes all but IP from a frame.
+func (c *cpu) setRegs(r *x86.PtRegs) {
+	c.r = [17]uint64{r.AX, r.CX, r.DX, r.BX, r.SP, r.BP, r.SI, r.DI, r.R8, r.R9, r.R10, r.R11, r.R12, r.R13, r.R14, r.R15}
+	c.setEflags(r.Flags)
+}
+
+// reg reads a register operand. A number from highByte on is ah, ch, dh, bh.
+func (c *cpu) reg(n, size uint8) uint64 {
+	switch size {
+	case 8:
+		return c.r[n&31]
+	case 4:
+		return uint64(uint32(c.r[n]))
+	case 2:
+		return uint64(uint16(c.r[n]))
+	}
+	if n >= highByte {
+		return c.r[n-highByte] >> 8 & 0xff
+	}
+	return c.r[n] & 0xff
+}
+
+const highByte = 24
+
+// setReg writes one; 32 bits clear the rest, fewer leave it.
+func (c *cpu) setReg(n, size uint8, v uint64) {
+	switch size {
+	case 8:
+		c.r[n] = v
+	case 4:
+		c.r[n] = uint64(uint32(v))
+	case 2:
+		c.r[n] = c.r[n]&^0xffff | v&0xffff
+	default:
+		if n >= highByte {
+			p := &c.r[n-highByte]
+			*p = *p&^0xff00 | v&0xff<<8
+			return
+		}
+		c.r[n] = c.r[n]&^0xff | v&0xff
+	}
+}
+
+// ea is the address of a memory operand.
+func (c *cpu) ea(o *op) uint64 {
+	a := c.r[o.base] + c.r[o.index]<<(o.scale&3) + o.disp
+	if o.odd != 0 {
+		return c.oddEA(o, a)
+	}
+	return a
+}
+
+// What is unusual about an address.
+const (
+	oddA32 = 1 << iota
+	oddFS
+	oddGS
+)
+
+func (c *cpu) oddEA(o *op, a uint64) uint64 {
+	if o.odd&oddA32 != 0 {
+		a = uint64(uint32(a))
+	}
+	return a + c.segment(o)
+}
+
+func (c *cpu) segment(o *op) uint64 {
+	switch {
+	case o.odd&oddFS != 0:
+		return c.fs
+	case o.odd&oddGS != 0:
+		return c.gs
+	}
+	return 0
+}
+
+// get reads the ModRM operand.
+func (c *cpu) get(o *op) (uint64, bool) {
+	if o.mem {
+		return c.read(c.ea(o), o.size)
+	}
+	return c.reg(o.rm, o.size), true
+}
+
+// put writes it.
+func (c *cpu) put(o *op, v uint64) bool {
+	if o.mem {
+		return c.write(c.ea(o), o.size, v)
+	}
+	c.setReg(o.rm, o.size, v)
+	return true
+}
+
+func (c *cpu) push(v uint64, size uint8) bool {
+	sp := c.r[rsp] - uint64(size)
+	if !c.write(sp, size, v) {
+		return false
+	}
+	c.r[rsp] = sp
+	return true
+}

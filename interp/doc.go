@@ -1,0 +1,24 @@
+// Package interp is the machine of emu in pure Go: one guest address space, CPUs,
+// tasks and their stacks, traps, text poking, a virtual clock. It builds for every
+// system that Go knows. For the same seed it computes what emu computes; where it
+// does not, internal/integration/engines lists the difference, and
+// docs/engines.md tells what it executes.
+//
+// It must not know kprobes: its user says who receives the traps and why text is
+// poked.
+//
+// # An instruction, from its bytes to its effect
+//
+// A CPU decodes a block, the instructions up to the next branch, when it first
+// comes there, and keeps it: package decoder finds the instruction's row, and a
+// table by opcode (primary, escape0F, …) the function that makes an op of it. The
+// op has the operands ready and the function that executes it. The loop (exec.go)
+// counts the block and calls one function after the other. A function that cannot
+// complete leaves an event and what it was to change unchanged.
+//
+// A block is what a processor has fetched: text that is poked is seen once the
+// CPU's blocks of it are dropped. Blocks end where Unicorn's end, since the clock
+// and the scheduler count by them.
+//
+// The arithmetic flags are computed when something looks at them (flags.go).
+package interp

@@ -1,0 +1,21 @@
+package interp
+
+import "kprobelab/decoder"
+
+// Executes reports whether the engine executes the instruction that code begins
+// with, in a model of CPUModels. What it does not execute, and what the model has
+// not, is #UD.
+func Executes(model string, code []byte) (bool, error) {
+	m, err := modelNamed(model)
+	if err != nil {
+		return false, err
+	}
+	i, err := decoder.Decode(code)
+	if err != nil || !m.executes(i.Extension()) {
+		return false, nil
+	}
+	c := cpu{has: m}
+	var o op
+	c.translate(&o, code, new(uint64))
+	return o.name == "", nil
+}
