@@ -3,6 +3,7 @@
 package kprobelab
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -85,6 +86,39 @@ func (l *Lab) Exec(p *Program) (code int, err error) {
 		return 0, fmt.Errorf("%s: %w", p.Args[0], out.Errno)
 	}
 	return out.Code(), nil
+}
+
+// commSize is the size of task_struct.comm (TASK_COMM_LEN).
+const commSize = 16
+
+// guestTask returns what tells a task's process ID and name, as the booted kernel has
+// them.
+func (l *Lab) guestTask() func(n int) (pid int, comm string) {
+	t, ok := l.Image.Types().Struct("task_struct")
+	pidAt, hasPID := t.Member("pid")
+	commAt, hasComm := t.Member("comm")
+	if !ok || !hasPID || !hasComm {
+		return nil
+	}
+	names := map[string]string{} // so that a hit does not make one anew
+	var b [commSize]byte
+	return func(n int) (int, string) {
+		at := l.Machine.TaskStruct(n)
+		if l.Machine.ReadMem(at.Add(int64(pidAt.Offset/8)), b[:4]) != nil {
+			return 0, "<...>"
+		}
+		pid := int(int32(binary.LittleEndian.Uint32(b[:])))
+		if l.Machine.ReadMem(at.Add(int64(commAt.Offset/8)), b[:]) != nil {
+			return pid, "<...>"
+		}
+		text, _, _ := bytes.Cut(b[:], []byte{0})
+		name, known := names[string(text)]
+		if !known {
+			name = string(text)
+			names[name] = name
+		}
+		return pid, name
+	}
 }
 
 // listen lets the guest run until init says that the program has ended.

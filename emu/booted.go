@@ -46,8 +46,9 @@ type booted struct {
 	current x86.Addr
 	// direct is where all physical memory is mapped (page_offset_base).
 	direct x86.Addr
-	// tasks gives each task_struct its number.
-	tasks map[x86.Addr]int
+	tasks  tasks
+	// graceAt is when the last grace period ended.
+	graceAt uint64
 	// text is the kernel's, in one piece of physical memory from textPhys on.
 	text     x86.Range
 	textPhys uint64

@@ -193,9 +193,6 @@ func (m *Machine) enterUser(c *cpu, user *x86.PtRegs, nr uint64, args []uint64) 
 	m.b.caller = m.current(c)
 }
 
-// current is the address of the task that runs.
-func (m *Machine) current(c *cpu) x86.Addr { return x86.Addr(m.word(c.gs + m.b.current)) }
-
 // systemCallReturns is the end of the host's system call. A child that it has forked
 // comes here, too, and is let go.
 func (m *Machine) systemCallReturns(regs *x86.PtRegs) C.int {

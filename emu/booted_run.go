@@ -17,7 +17,7 @@ import (
 )
 
 func newBooted(core *vmcore.Core) *booted {
-	return &booted{core: core, cpu: core.CPUs(), tasks: map[x86.Addr]int{}, hooked: map[x86.Addr]bool{}}
+	return &booted{core: core, cpu: core.CPUs(), hooked: map[x86.Addr]bool{}}
 }
 
 // The machine's own memory, in module space from the top down, where no kernel gets
@@ -109,6 +109,7 @@ func (m *Machine) goOn() error {
 		}
 	}
 	m.b.findSymbols(m)
+	m.watchExits()
 	m.startClock()
 	m.tasks = append(m.tasks, &Task{Name: "booted", m: m, stack: x86.Addr(m.b.cpu[0].Regs.SP) &^ 15, saved: newState(), pin: 0})
 	return m.takeTurn(m.inSystemCall())
@@ -171,26 +172,6 @@ func (b *booted) findSymbols(m *Machine) {
 	if p := variable("page_offset_base"); p != 0 {
 		b.direct = x86.Addr(m.word(p))
 	}
-}
-
-// noteTask makes the guest's running task the machine's.
-func (m *Machine) noteTask() {
-	if m.b == nil {
-		return
-	}
-	n := m.b.number(m.current(m.cur))
-	m.curTask = n
-	m.c.task = C.int(n)
-}
-
-// number is the number of a task: the first that is seen has 0.
-func (b *booted) number(task x86.Addr) int {
-	n, ok := b.tasks[task]
-	if !ok {
-		n = len(b.tasks)
-		b.tasks[task] = n
-	}
-	return n
 }
 
 // hasCode are the vectors whose exceptions push an error code (SDM Vol. 3A, table

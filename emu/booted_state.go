@@ -7,12 +7,9 @@ package emu
 import "C"
 
 import (
-	"maps"
 	"unsafe"
 
 	"github.com/unicorn-engine/unicorn/bindings/go/unicorn"
-
-	"kprobelab/x86"
 )
 
 // stopped is a booted machine between two runs, but for its memory.
@@ -22,13 +19,13 @@ type stopped struct {
 	halted, nmi   []C.int
 	cur           int
 	instrs, extra C.uint64_t
-	tasks         map[x86.Addr]int
+	tasks         tasks
 	task          int
 	lost          error
 }
 
 func (m *Machine) stop() (*stopped, error) {
-	s := &stopped{cur: m.cur.n, instrs: m.c.instrs, extra: m.c.extra, tasks: maps.Clone(m.b.tasks), task: m.curTask, lost: m.b.lost}
+	s := &stopped{cur: m.cur.n, instrs: m.c.instrs, extra: m.c.extra, tasks: m.b.tasks.clone(), task: m.curTask, lost: m.b.lost}
 	was := m.cur
 	for _, c := range m.cpus {
 		if err := m.takeTurn(c); err != nil {
@@ -46,7 +43,7 @@ func (m *Machine) stop() (*stopped, error) {
 
 func (m *Machine) goBack(s *stopped) error {
 	m.c.instrs, m.c.extra, m.c.turn = s.instrs, s.extra, 0
-	m.b.tasks, m.curTask, m.b.lost = maps.Clone(s.tasks), s.task, s.lost
+	m.b.tasks, m.curTask, m.b.lost, m.b.graceAt = s.tasks.clone(), s.task, s.lost, 0
 	m.c.task = C.int(s.task)
 	for i, c := range m.cpus {
 		if err := m.takeTurn(c); err != nil {

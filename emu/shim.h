@@ -267,5 +267,6 @@ void kpl_set_msr(kpl_cpu *c, uint32_t msr, uint64_t v);
 uint64_t kpl_msr(kpl_cpu *c, uint32_t msr);
 void kpl_hook_instruction(kpl_cpu *c, uint64_t at);
 int kpl_special(kpl_machine *m, uint64_t at);
+void kpl_hook_exit(kpl_cpu *c, uint64_t at);
 
 #endif

@@ -557,6 +557,24 @@ static void on_out(uc_engine *uc, uint32_t port, int size, uint32_t value, void 
 	uc_reg_write(uc, UC_X86_REG_RAX, &v);
 }
 
+/* The function that the kernel calls with a task that has ended is entered. */
+static void on_task_exit(uc_engine *uc, uint64_t at, uint32_t size, void *user)
+{
+	kpl_cpu *c = running(user);
+	uint64_t task = 0;
+
+	uc_reg_read(uc, UC_X86_REG_RDI, &task);
+	struct level l = enter_go(c, 1);
+	kplTaskExit(c->m->handle, task);
+	leave_go(c, &l);
+}
+
+void kpl_hook_exit(kpl_cpu *c, uint64_t at)
+{
+	uc_hook h;
+	uc_hook_add(c->uc, &h, UC_HOOK_CODE, on_task_exit, c, at, at);
+}
+
 uc_err kpl_add_hooks(kpl_cpu *c)
 {
 	uc_engine *uc = c->uc;

@@ -1,0 +1,112 @@
+//go:build cgo && linux && amd64
+
+package emu
+
+// #include "shim.h"
+import "C"
+
+import (
+	"slices"
+
+	"kprobelab/x86"
+)
+
+// tasks are the numbers of a booted kernel's tasks, by the address of their
+// task_struct: the first that is seen has 0. Those of dead ones are used again.
+type tasks struct {
+	number map[x86.Addr]int
+	byNum  []x86.Addr // 0: free
+}
+
+func (t *tasks) of(task x86.Addr) int {
+	if n, ok := t.number[task]; ok {
+		return n
+	}
+	n := slices.Index(t.byNum, 0)
+	if n < 0 {
+		n = len(t.byNum)
+		t.byNum = append(t.byNum, 0)
+	}
+	if t.number == nil {
+		t.number = map[x86.Addr]int{}
+	}
+	t.number[task], t.byNum[n] = n, task
+	return n
+}
+
+// forget frees the number of a task, if it has one.
+func (t *tasks) forget(task x86.Addr) (n int, known bool) {
+	if n, known = t.number[task]; known {
+		delete(t.number, task)
+		t.byNum[n] = 0
+	}
+	return n, known
+}
+
+func (t *tasks) clone() tasks {
+	c := tasks{byNum: slices.Clone(t.byNum), number: map[x86.Addr]int{}}
+	for n, task := range c.byNum {
+		if task != 0 {
+			c.number[task] = n
+		}
+	}
+	return c
+}
+
+// current is the address of the task that runs.
+func (m *Machine) current(c *cpu) x86.Addr { return x86.Addr(m.word(c.gs + m.b.current)) }
+
+// noteTask makes the guest's running task the machine's.
+func (m *Machine) noteTask() {
+	if m.b != nil {
+		m.curTask = m.b.tasks.of(m.current(m.cur))
+		m.c.task = C.int(m.curTask)
+	}
+}
+
+// TaskStruct is the address of a booted kernel's task by its number (Task), 0 where
+// there is none.
+func (m *Machine) TaskStruct(task int) x86.Addr {
+	if m.b == nil || task < 0 || task >= len(m.b.tasks.byNum) {
+		return 0
+	}
+	return m.b.tasks.byNum[task]
+}
+
+// flushTask are the functions that the kernel calls with a task that will never run
+// again, for its return probes (kernel/kprobes.c, kernel/trace/rethook.c).
+var flushTask = []string{"kprobe_flush_task", "rethook_flush_task"}
+
+// watchExits has the receiver of traps told when a task of the guest has ended.
+func (m *Machine) watchExits() {
+	for _, name := range flushTask {
+		if at := m.variable(name); at != 0 {
+			C.kpl_hook_exit(m.cur.c, C.uint64_t(at))
+		}
+	}
+}
+
+//export kplTaskExit
+func kplTaskExit(h C.uintptr_t, task C.uint64_t) {
+	m, answer, returned := machineOf(h), C.int(0), false
+	defer m.border(&answer, &returned)
+	if n, known := m.b.tasks.forget(x86.Addr(task)); known && m.traps != nil {
+		m.traps.TaskExit(n)
+	}
+	returned = true
+}
+
+// grace waits until every task of the guest has given up its CPU by itself or was in
+// user mode: the guest's own grace period. Kernels that do not have it do not
+// preempt kernel code.
+func (m *Machine) grace() bool {
+	if m.outside() != nil || m.b.lost != nil {
+		return false
+	}
+	if m.b.graceAt == m.Now() && m.b.graceAt != 0 || m.variable("synchronize_rcu_tasks") == 0 {
+		return true
+	}
+	_, err := m.Call("synchronize_rcu_tasks")
+	m.b.graceAt = m.Now()
+	return err == nil
+}
