@@ -130,7 +130,7 @@ func (c *Core) read(s source) error {
 		}
 		form := formOf(head)
 		if form == nil {
-			return bad("a memory dump is wanted: an ELF core file")
+			return bad("a memory dump is wanted: an ELF core file, or one of makedumpfile's")
 		}
 		c.addFormat(form.name)
 		if form.unwrap == nil {
@@ -252,6 +252,8 @@ const headSize = 64
 func forms() []form {
 	return []form{
 		{name: "ELF", is: isELF, read: readELF},
+		{name: "kdump", is: prefix(kdumpMagic), read: readKdump},
+		{name: "flattened", is: prefix(flatMagic), unwrap: unwrapFlattened, peek: peekFlattened},
 		{name: "zstd", is: prefix("\x28\xb5\x2f\xfd"), unwrap: unwrapZstd, peek: peekZstd},
 		{name: "gzip", is: prefix("\x1f\x8b\x08"), unwrap: unwrapGzip, peek: peekGzip},
 	}

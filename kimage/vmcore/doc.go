@@ -7,5 +7,6 @@
 // probes and of emulation.
 //
 // A dump is an ELF core file as /proc/vmcore, QEMU's dump-guest-memory and virsh
-// dump --memory-only write it, plain or as one zstd or gzip stream.
+// dump --memory-only write it, or a file of makedumpfile's (kdump-compressed), also in
+// its flattened form; either plain or as one zstd or gzip stream.
 package vmcore

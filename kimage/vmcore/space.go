@@ -1,6 +1,10 @@
 package vmcore
 
-import "kprobelab/x86"
+import (
+	"errors"
+
+	"kprobelab/x86"
+)
 
 // PhysReader reads physical memory.
 type PhysReader interface {
@@ -68,10 +72,10 @@ func (s *Space) Translate(va x86.Addr) (Translation, error) {
 	for level := s.levels; ; level-- {
 		shift := 12 + 9*(level-1)
 		index := uint64(va) >> shift & 511
-		if err := s.mem.ReadPhys(table+8*index, s.entry[:]); err != nil {
+		e, err := s.read(table + 8*index)
+		if err != nil {
 			return Translation{}, err
 		}
-		e := le.Uint64(s.entry[:])
 		if e&entryPresent == 0 {
 			return Translation{}, &NotMappedError{va, level}
 		}
@@ -86,6 +90,16 @@ func (s *Space) Translate(va x86.Addr) (Translation, error) {
 			return t, nil
 		}
 	}
+}
+
+// read reads an entry. Page tables are left out of a dump only where they are zero.
+func (s *Space) read(phys uint64) (uint64, error) {
+	var filtered *FilteredError
+	err := s.mem.ReadPhys(phys, s.entry[:])
+	if errors.As(err, &filtered) && filtered.Level&levelZero != 0 {
+		return 0, nil
+	}
+	return le.Uint64(s.entry[:]), err
 }
 
 // canonical: the bits above those that are translated all equal the highest of them.

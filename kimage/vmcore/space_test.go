@@ -129,6 +129,20 @@ func TestBadTables(t *testing.T) {
 	require.EqualValues(t, 0x2234, tr.Phys)
 }
 
+// filteredTables is memory of which zeros, or more, were left out.
+type filteredTables struct{ level int }
+
+func (m filteredTables) ReadPhys(phys uint64, _ []byte) error { return &FilteredError{phys, m.level} }
+
+func TestFilteredTables(t *testing.T) {
+	var none *NotMappedError
+	_, err := NewSpace(filteredTables{31}, 0x2000, 4).Translate(0x1000)
+	require.ErrorAs(t, err, &none)
+	var filtered *FilteredError
+	_, err = NewSpace(filteredTables{30}, 0x2000, 4).Translate(0x1000)
+	require.ErrorAs(t, err, &filtered)
+}
+
 func TestReadAcrossPages(t *testing.T) {
 	m := &tables{mem: map[uint64]uint64{}, next: 0x3000}
 	m.set(0x2000, 4, 0x1000, 1, 0x1000|entryPresent)

@@ -79,3 +79,13 @@ func (c *Core) spooled(s source, unwrap func(source, *spool) error) (source, err
 	}
 	return source{to.f, to.end, to.f}, to.done()
 }
+
+// overwriteAt writes anywhere, zeros too.
+func (s *spool) overwriteAt(b []byte, off int64) error {
+	s.end = max(s.end, off+int64(len(b)))
+	if s.held += int64(len(b)); s.held > maxHeld {
+		return errHeld
+	}
+	_, err := s.f.WriteAt(b, off)
+	return err
+}
