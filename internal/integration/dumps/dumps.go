@@ -1,0 +1,37 @@
+// Package dumps finds memory dumps of booted kernels, for tests.
+//
+// They are not part of the repository. They are looked for in $KPROBELAB_DUMPS,
+// else in .cache/dumps of the repository, as NAME.core; where one is absent, a
+// test is skipped with that reason.
+//
+// It must not know what is in a dump.
+package dumps
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+)
+
+// Kernels are the dumps of one processor that tests are run on.
+var Kernels = []string{"6.1", "6.12", "5.10"}
+
+// Dir is the folder of the dumps, which may be absent.
+func Dir() string {
+	if dir := os.Getenv("KPROBELAB_DUMPS"); dir != "" {
+		return dir
+	}
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "..", "..", "..", ".cache", "dumps")
+}
+
+// File is the dump NAME.core, as "6.1" or "6.1.smp2"; the test is skipped without it.
+func File(tb testing.TB, name string) string {
+	tb.Helper()
+	file := filepath.Join(Dir(), name+".core")
+	if _, err := os.Stat(file); err != nil {
+		tb.Skip("no dump of a booted kernel: " + name + ".core in .cache/dumps, or in $KPROBELAB_DUMPS")
+	}
+	return file
+}
