@@ -28,6 +28,7 @@ func (m *Machine) startClock() {
 	switch name, last := m.clocksource(); name {
 	case "clocksource_tsc", "clocksource_tsc_early":
 		k.tsc_base = C.uint64_t(last)
+		m.startWatchdog(m.variable(name), last)
 	case "clocksource_hpet":
 		k.hpet_base = C.uint64_t(last)
 	case "clocksource_acpi_pm":
@@ -58,6 +59,32 @@ func (m *Machine) clocksource() (name string, last uint64) {
 		}
 	}
 	return "", 0
+}
+
+// startWatchdog sets the counter by which the kernel watches its clock source: the
+// source has the last values of both, one after the other (include/linux/clocksource.h,
+// cs_last and wd_last), and the first of them is not long before the last reading.
+func (m *Machine) startWatchdog(source x86.Addr, last uint64) {
+	const (
+		size = 256 // of a struct clocksource, at most
+		hpet = 10  // nanoseconds a tick
+		pm   = 3_579_545
+	)
+	long := 2000 * uint64(m.c.tsc_khz) // two seconds; the watchdog reads twice in one
+	var b [size]byte
+	if m.ReadMem(source, b[:]) != nil {
+		return
+	}
+	for i := 0; i+16 <= size; i += 8 {
+		read, watchdog := binary.LittleEndian.Uint64(b[i:]), binary.LittleEndian.Uint64(b[i+8:])
+		if read == 0 || read > last || last-read > long {
+			continue
+		}
+		ns := uint64(float64(last-read) / float64(m.c.tsc_khz) * 1e6)
+		m.c.hpet_base = C.uint64_t(watchdog + ns/hpet)
+		m.c.pm_base = C.uint64_t(watchdog + ns*pm/1_000_000_000)
+		return
+	}
 }
 
 // variable is the address of a variable of the guest, 0 where there is none or more
