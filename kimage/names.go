@@ -1,7 +1,6 @@
 package kimage
 
 import (
-	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -19,6 +18,9 @@ type Names struct {
 	// named are the modules' symbols by name, by the order of loading.
 	named  map[string][]Symbol
 	bounds bounds
+	// with are the symbols of modules that With has added, by the order of loading. They
+	// are in neither index, which are shared.
+	with []Symbol
 }
 
 // moduleRegion is a piece of a module's memory.
@@ -29,7 +31,6 @@ type moduleRegion struct {
 
 // addArea adds a module.
 func (n *Names) addArea(m *moduleArea) {
-	n.modules = append(n.modules, m)
 	n.index.add(m.byAddr)
 	if n.named == nil {
 		n.named = make(map[string][]Symbol, len(m.byAddr))
@@ -38,6 +39,12 @@ func (n *Names) addArea(m *moduleArea) {
 		name := m.byAddr[i].Name
 		n.named[name] = append(slices.Clip(n.named[name]), m.byAddr[i])
 	}
+	n.placeArea(m)
+}
+
+// placeArea is addArea without the indexes.
+func (n *Names) placeArea(m *moduleArea) {
+	n.modules = append(n.modules, m)
 	for _, r := range m.regions {
 		i := sort.Search(len(n.regions), func(i int) bool { return n.regions[i].Start > r.Start })
 		n.regions = slices.Insert(n.regions, i, moduleRegion{r, m})
@@ -55,7 +62,12 @@ func (n *Names) regionAt(addr x86.Addr) (moduleRegion, bool) {
 
 // Symbols lists kallsyms: the image's symbols by ascending address in table
 // order, then the modules'. The caller must not modify it.
-func (n *Names) Symbols() []Symbol { return n.index.all }
+func (n *Names) Symbols() []Symbol {
+	if len(n.with) > 0 {
+		return slices.Concat(n.index.all, n.with)
+	}
+	return n.index.all
+}
 
 // Modules lists the names of the loaded modules in the order of loading.
 func (n *Names) Modules() []string {
@@ -78,7 +90,13 @@ func (n *Names) Lookup(name string) []Symbol {
 		}
 		return found
 	}
-	return append(n.index.lookup(name, nil), n.named[name]...)
+	found := append(n.index.lookup(name, nil), n.named[name]...)
+	for i := range n.with {
+		if n.with[i].Name == name {
+			found = append(found, n.with[i])
+		}
+	}
+	return found
 }
 
 // SymbolAt implements View. As in the kernel, an address that lies in no
@@ -182,8 +200,9 @@ func (a *NameArea) area() *moduleArea {
 // With are the Names with one more module.
 func (n *Names) With(a *NameArea) *Names {
 	more := *n
-	more.modules, more.regions, more.index.all = slices.Clip(n.modules), slices.Clone(n.regions), slices.Clip(n.index.all)
-	more.named = maps.Clone(n.named)
-	more.addArea(a.area())
+	more.modules, more.regions = slices.Clip(n.modules), slices.Clone(n.regions)
+	m := a.area()
+	more.with = append(slices.Clip(n.with), m.byAddr...)
+	more.placeArea(m)
 	return &more
 }

@@ -27,7 +27,9 @@ type group struct {
 	file   *file
 	prefix string
 	texts  texts
-	// syms are the areas' symbols, first the number of each area's first one.
+	// packed is where each area's symbols begin, syms are those that were read, and
+	// first is the number of each area's first one.
+	packed         []columns
 	syms           [][]kimage.Symbol
 	first          []int
 	marks, entries []byte
@@ -37,7 +39,7 @@ type group struct {
 	index          *nameIndex
 }
 
-// readGroup reads all but the types and the points.
+// readGroup reads all but the symbols, the types and the points.
 func readGroup(f *file, prefix string) (*group, error) {
 	g := &group{file: f, prefix: prefix, windows: map[int][]byte{}}
 	head, err := g.section("areas")
@@ -56,13 +58,13 @@ func readGroup(f *file, prefix string) (*group, error) {
 	c.text = string(c.names)
 	n := 0
 	for i := range g.Areas {
-		syms, err := c.take(g.Areas[i].Name, g.Areas[i].Symbols)
-		if err != nil {
+		g.packed, g.first = append(g.packed, c), append(g.first, n)
+		if err := c.skip(g.Areas[i].Symbols); err != nil {
 			return nil, err
 		}
-		g.syms, g.first = append(g.syms, syms), append(g.first, n)
-		n += len(syms)
+		n += g.Areas[i].Symbols
 	}
+	g.syms = make([][]kimage.Symbol, len(g.Areas))
 	g.texts = textsOf(g.Areas)
 	if g.texts.len() > maxText {
 		return nil, damaged("its text has %d bytes", g.texts.len())
@@ -82,16 +84,33 @@ func readGroup(f *file, prefix string) (*group, error) {
 func (g *group) section(name string) ([]byte, error) { return g.file.section(g.prefix + name) }
 
 // area is an area's symbols and places.
-func (g *group) area(i int) kimage.NameArea {
+func (g *group) area(i int) (kimage.NameArea, error) {
 	a := &g.Areas[i]
-	n := kimage.NameArea{Name: a.Name, Text: a.Text.rng(), Init: a.Init.rng(), Symbols: g.syms[i]}
+	syms, err := g.symbols(i)
+	if err != nil {
+		return kimage.NameArea{}, err
+	}
+	n := kimage.NameArea{Name: a.Name, Text: a.Text.rng(), Init: a.Init.rng(), Symbols: syms}
 	for _, r := range a.Regions {
 		n.Regions = append(n.Regions, r.rng())
 	}
-	return n
+	return n, nil
 }
 
-// symbol is the number of the first symbol of an area at an address.
+// symbols are those of an area.
+func (g *group) symbols(i int) ([]kimage.Symbol, error) {
+	if g.syms[i] == nil {
+		c := g.packed[i]
+		syms, err := c.take(g.Areas[i].Name, g.Areas[i].Symbols)
+		if err != nil {
+			return nil, err
+		}
+		g.syms[i] = syms
+	}
+	return g.syms[i], nil
+}
+
+// symbol is the number of the first symbol at an address, of an area that was read.
 func (g *group) symbol(area int, a x86.Addr) (int, bool) {
 	syms := g.syms[area]
 	i := sort.Search(len(syms), func(i int) bool { return syms[i].Addr >= a })
@@ -152,7 +171,11 @@ func (g *group) readTables(base *ctypes.Table) error {
 			g.tables = append(g.tables, nil)
 			continue
 		}
-		t, err := ctypes.Read(&c, base, uniqueNames(g.syms[i]))
+		syms, err := g.symbols(i)
+		if err != nil {
+			return err
+		}
+		t, err := ctypes.Read(&c, base, uniqueNames(syms))
 		if err != nil {
 			g.tables = nil
 			return damaged("%v", err)
@@ -179,35 +202,20 @@ func uniqueNames(syms []kimage.Symbol) []string {
 	return list
 }
 
-// nameIndex finds symbols by name.
-type nameIndex struct {
-	first map[string]int32
-	// next is the number of the next symbol of the same name plus 1, 0 for none.
-	next []int32
-}
-
 // having are the areas that have a symbol of a name, by their numbers.
 func (g *group) having(name string) (list []int) {
-	if g.index == nil {
-		n := len(g.marks)
-		g.index = &nameIndex{make(map[string]int32, n), make([]int32, n)}
-		for i := len(g.syms) - 1; i >= 0; i-- {
-			for j := len(g.syms[i]) - 1; j >= 0; j-- {
-				at := int32(g.first[i] + j)
-				if after, ok := g.index.first[g.syms[i][j].Name]; ok {
-					g.index.next[at] = after + 1
-				}
-				g.index.first[g.syms[i][j].Name] = at
-			}
-		}
+	if len(g.packed) == 0 {
+		return nil
 	}
-	at, ok := g.index.first[name]
-	for ok {
-		area := sort.Search(len(g.first), func(i int) bool { return g.first[i] > int(at) }) - 1
+	text := g.packed[0].text
+	if g.index == nil {
+		g.index = indexNames(text, len(g.marks))
+	}
+	for _, at := range g.index.find(name) {
+		area := sort.Search(len(g.packed), func(i int) bool { return len(text)-len(g.packed[i].text) > int(at) }) - 1
 		if len(list) == 0 || list[len(list)-1] != area {
 			list = append(list, area)
 		}
-		at, ok = g.index.next[at]-1, g.index.next[at] > 0
 	}
 	return list
 }

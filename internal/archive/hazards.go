@@ -64,14 +64,14 @@ func (h *hazards) pack() ([]byte, error) {
 
 // readHazards reads the section.
 func readHazards(b []byte) (*hazards, error) {
-	h := &hazards{}
+	h, effects := &hazards{}, hazard.Effects()
 	if err := json.Unmarshal(b, &h.list); err != nil {
 		return nil, damaged("its hazards: %v", err)
 	}
 	at := x86.Addr(0)
 	for i := range h.list {
 		p := &h.list[i]
-		if _, ok := hazard.ByID(p.ID); !ok || !slices.Contains(hazard.Effects(), p.Effect) {
+		if _, ok := hazard.ByID(p.ID); !ok || !slices.Contains(effects, p.Effect) {
 			return nil, damaged("a hazard %q, %q that is not known", p.ID, p.Effect)
 		}
 		at += x86.Addr(p.After)

@@ -94,11 +94,17 @@ func newKernel(name string, f *file) (*Kernel, error) {
 	if len(k.own.Areas) == 0 {
 		return nil, damaged("it has no kernel")
 	}
-	t := kimage.NameTable{Kernel: k.own.area(0)}
+	var t kimage.NameTable
 	for i := range k.own.Areas {
+		a, err := k.own.area(i)
+		if err != nil {
+			return nil, err
+		}
 		k.places = append(k.places, place{k.own, i})
 		if i > 0 {
-			t.Modules = append(t.Modules, k.own.area(i))
+			t.Modules = append(t.Modules, a)
+		} else {
+			t.Kernel = a
 		}
 	}
 	k.Names = kimage.NewNames(&t)
@@ -347,7 +353,10 @@ func (k *Kernel) Package(name string) (modules []string) {
 func (k *Kernel) With(module string) (report.Kernel, error) {
 	if g := k.packageGroup(); g != nil {
 		if i, ok := g.named(module); ok {
-			a := g.area(i)
+			a, err := g.area(i)
+			if err != nil {
+				return nil, err
+			}
 			return &Kernel{Names: k.Names.With(&a), opened: k.opened, places: append(slices.Clip(k.places), place{g, i})}, nil
 		}
 	}

@@ -67,7 +67,7 @@ func (c *columns) add(syms []kimage.Symbol) {
 	for i := range syms {
 		s := &syms[i]
 		name := s.Name
-		if i+1 < len(syms) && name == paddingPrefix+syms[i+1].Name {
+		if i+1 < len(syms) && name == paddingPrefix+syms[i+1].Name && !strings.HasPrefix(syms[i+1].Name, paddingPrefix) {
 			name = paddingName
 		}
 		c.names = append(append(c.names, name...), 0)
@@ -92,6 +92,38 @@ func distance(syms []kimage.Symbol, i int) (uint64, bool) {
 	return 0, false
 }
 
+// skip passes over the next n symbols.
+func (c *columns) skip(n int) error {
+	ok := n >= 0 && n <= len(c.kinds)
+	for i := 0; ok && i < n; i++ {
+		_, c.text, ok = strings.Cut(c.text, "\x00")
+	}
+	var ok1, ok2 bool
+	c.addrs, ok1 = skipNumbers(c.addrs, n)
+	c.sizes, ok2 = skipNumbers(c.sizes, n)
+	if !ok || !ok1 || !ok2 {
+		return damaged("symbols are missing")
+	}
+	c.kinds = c.kinds[n:]
+	return nil
+}
+
+// skipNumbers passes over n numbers (binary.Uvarint).
+func skipNumbers(b []byte, n int) (rest []byte, ok bool) {
+	for i := 0; n > 0; i++ {
+		if i == len(b) {
+			return nil, false
+		}
+		if b[i] < 0x80 {
+			n--
+		}
+		if n == 0 {
+			return b[i+1:], true
+		}
+	}
+	return b, n == 0
+}
+
 // take reads the next n symbols.
 func (c *columns) take(module string, n int) ([]kimage.Symbol, error) {
 	if n < 0 || n > len(c.kinds) {
@@ -113,11 +145,12 @@ func (c *columns) take(module string, n int) ([]kimage.Symbol, error) {
 		c.text, c.addrs, c.sizes = rest, c.addrs[n1:], c.sizes[n2:]
 	}
 	c.kinds = c.kinds[n:]
-	for i := len(syms) - 1; i >= 0; i-- {
+	for i := range syms {
 		if syms[i].Name != paddingName {
 			continue
 		}
-		if i+1 == len(syms) {
+		// One of two in a row has no name: names would grow without a bound.
+		if i+1 == len(syms) || syms[i+1].Name == paddingName {
 			return nil, damaged("symbol %d has no name", i)
 		}
 		syms[i].Name = paddingPrefix + syms[i+1].Name

@@ -4,6 +4,7 @@
 package bounded
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -43,11 +44,16 @@ func ReadFile(name string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	b, err := ReadAll(f, limit)
+	// The size is a hint: there are files that say 0, and some grow.
+	var b bytes.Buffer
+	if st, err := f.Stat(); err == nil {
+		b.Grow(int(min(max(st.Size(), 0), limit)) + bytes.MinRead)
+	}
+	_, err = b.ReadFrom(Reader(f, limit))
 	if errors.Is(err, ErrTooLong) {
 		err = &fs.PathError{Op: "read", Path: name, Err: err}
 	}
-	return b, err
+	return b.Bytes(), err
 }
 
 // size is a number of bytes as people write it.

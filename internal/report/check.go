@@ -173,8 +173,6 @@ type checker struct {
 	Kernel
 	// clones are the names with a suffix by their names without.
 	clones map[string][]string
-	// modules are the loaded modules' symbols by name.
-	modules map[string][]string
 	// with are the checkers of the kernel with a module of its package loaded; nil in these.
 	with map[string]*checker
 	// points are the kernel's tracepoints, nil before they are asked for.
@@ -182,11 +180,9 @@ type checker struct {
 }
 
 func newChecker(kernel Kernel) *checker {
-	k := &checker{Kernel: kernel, clones: map[string][]string{}, modules: map[string][]string{}, with: map[string]*checker{}}
+	k := &checker{Kernel: kernel, clones: map[string][]string{}, with: map[string]*checker{}}
 	for _, sym := range kernel.Symbols() {
-		if sym.Module != "" {
-			k.modules[sym.Name] = append(k.modules[sym.Name], sym.Module)
-		} else if i := strings.IndexByte(sym.Name, '.'); i > 0 {
+		if i := strings.IndexByte(sym.Name, '.'); i > 0 && sym.Module == "" {
 			k.clones[sym.Name[:i]] = append(k.clones[sym.Name[:i]], sym.Name)
 		}
 	}
@@ -273,14 +269,19 @@ func (k *checker) loading(module string) (*checker, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := &checker{Kernel: kernel, clones: k.clones, modules: map[string][]string{}}
-	for _, s := range kernel.Symbols() {
-		if s.Module != "" {
-			in.modules[s.Name] = append(in.modules[s.Name], s.Module)
-		}
-	}
+	in := &checker{Kernel: kernel, clones: k.clones}
 	k.with[module] = in
 	return in, nil
+}
+
+// modulesWith are the loaded modules that have a symbol of the name.
+func (k *checker) modulesWith(name string) (modules []string) {
+	for _, s := range k.Lookup(name) {
+		if s.Module != "" {
+			modules = append(modules, s.Module)
+		}
+	}
+	return modules
 }
 
 // refuse notes the first refusal.
@@ -313,7 +314,7 @@ func (k *checker) find(c *CheckCell, p *Probe, r probepoint.Request) {
 	case own == 1:
 		c.Found = FoundUnique
 	case len(found) == 1:
-		c.Found, c.Others = FoundModule, k.modules[name]
+		c.Found, c.Others = FoundModule, k.modulesWith(name)
 	case module == "" && len(k.clones[name]) > 0:
 		c.Found, c.Others = FoundClone, k.clones[name]
 	default:
