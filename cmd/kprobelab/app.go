@@ -19,6 +19,7 @@ Examples:
       --call 'snprintf(buf[64], 64, "%s has %d things", "abc", 42)' \
       --call 'crc32_le(0xffffffff, "123456789", 9)'
    kprobelab run --steps --kprobe gcd+0x5 --call 'gcd(12, 18)'
+   kprobelab boot /boot/vmlinuz -o kernel.core
    kprobelab sample kretprobe --kernel 4.4
    kprobelab bench --path k --path b --path o
    kprobelab explain - vfs_read+0x16
@@ -47,7 +48,7 @@ func newApp(t *term) *cli.Command {
 		Writer:      t.out,
 		ErrWriter:   t.err,
 		Commands: []*cli.Command{
-			runCommand(t), mountCommand(t), sampleCommand(t), benchCommand(t), explainCommand(t), scanCommand(t), selfcheckCommand(t), hazardsCommand(t), symbolsCommand(t), infoCommand(t), decodeCommand(t),
+			runCommand(t), bootCommand(t), mountCommand(t), sampleCommand(t), benchCommand(t), explainCommand(t), scanCommand(t), selfcheckCommand(t), hazardsCommand(t), symbolsCommand(t), infoCommand(t), decodeCommand(t),
 			checkCommand(t), packCommand(t), completionCommand(t), versionCommand(t),
 		},
 		Action: func(_ context.Context, c *cli.Command) error {

@@ -13,6 +13,7 @@ import (
 
 	"kprobelab"
 	"kprobelab/internal/bench"
+	"kprobelab/internal/boot"
 	"kprobelab/internal/decodebench"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/hazard"
@@ -124,12 +125,12 @@ func (r *completion) words(app *cli.Command, words []string) {
 		return
 	}
 	if flag := r.before(cmd, words[:len(words)-1]); flag != "" {
-		r.value(flag, last)
+		r.value(cmd, flag, last)
 		return
 	}
 	if name, value, ok := strings.Cut(last, "="); ok && strings.HasPrefix(name, "--") {
 		r.w = prefixed(r.w, name+"=")
-		r.value(name[2:], value)
+		r.value(cmd, name[2:], value)
 		return
 	}
 	if strings.HasPrefix(last, "-") {
@@ -205,7 +206,11 @@ func (r *completion) argument(cmd *cli.Command, prefix string) {
 }
 
 // value completes the value of a flag.
-func (r *completion) value(flag, typed string) {
+func (r *completion) value(cmd *cli.Command, flag, typed string) {
+	if cmd.Name == "boot" {
+		r.bootValue(flag, typed)
+		return
+	}
 	switch flag {
 	case "kprobe", "kretprobe", "symbol", "func":
 		r.symbols(typed, "", "", isFunction)
@@ -261,6 +266,26 @@ func (r *completion) value(flag, typed string) {
 			}
 		}
 	case "append", "archive", "asm", "config", "image", "live-text", "module", "output", "perfetto", "plot", "points", "symbols":
+		r.files()
+	}
+}
+
+// bootValue is value for boot, whose flags are about another machine.
+func (r *completion) bootValue(flag, typed string) {
+	switch flag {
+	case "format":
+		for _, f := range []boot.Format{boot.Zstd, boot.ELF} {
+			if strings.HasPrefix(string(f), typed) {
+				r.offer(string(f), "")
+			}
+		}
+	case "cpu":
+		for _, name := range kimage.CPUModels() {
+			if strings.HasPrefix(strings.ToLower(name), strings.ToLower(typed)) {
+				r.offer(name, "")
+			}
+		}
+	case "output", "file", "module", "stdin", "tracing", "trace-output", "symbols", "qemu":
 		r.files()
 	}
 }

@@ -85,7 +85,7 @@ func setUp(e *testscript.Env) error {
 	arm[18], arm[19] = 0xb7, 0 // e_machine: AArch64
 	for name, data := range map[string][]byte{
 		"guest.elf": guest, "truncated.elf": guest[:len(guest)/2], "arm.elf": arm,
-		"stripped.elf": stripped(guest), "empty": nil, "demo.ko": kprobelab.GuestModule(),
+		"stripped.elf": stripped(guest), "empty": nil, "demo.ko": kprobelab.GuestModule(), "large": make([]byte, 1<<20),
 	} {
 		if err := os.WriteFile(filepath.Join(e.WorkDir, name), data, 0o666); err != nil {
 			return err

@@ -1,10 +1,13 @@
 package boot
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -17,8 +20,8 @@ import (
 type Options struct {
 	// QEMU is the program qemu-system-x86_64.
 	QEMU string
-	// Kernel is the image's path, and StopPoint the address of its getppid.
-	Kernel    string
+	// Kernel is a bzImage, and StopPoint the address of its getppid.
+	Kernel    []byte
 	StopPoint x86.Addr
 	// CPU is the model as QEMU writes it, CPUs how many there are, and Megabytes how
 	// much memory the guest has.
@@ -34,6 +37,13 @@ type Options struct {
 	// Limit is how long all may take, from power-on to the end of follow.
 	Limit time.Duration
 }
+
+// Limits of a machine.
+const (
+	MaxCPUs      = 64
+	MinMegabytes = 64
+	MaxMegabytes = 16 << 10
+)
 
 // StopSymbols are the names of the function of the stop point, the newest first.
 var StopSymbols = []string{"__x64_sys_getppid", "sys_getppid", "SyS_getppid"}
@@ -57,14 +67,25 @@ type Guest struct {
 	call x86.Addr
 }
 
-// Boot boots the kernel up to the stop point, and ends it when follow returns.
-func Boot(o *Options, follow func(*Guest) error) error {
+// Boot boots the kernel up to the stop point, and ends it when follow returns. The error
+// is follow's, or an *Error.
+func Boot(ctx context.Context, o *Options, follow func(*Guest) error) error {
+	dir, err := os.MkdirTemp("", "kprobelab-boot")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	kernel := filepath.Join(dir, "vmlinuz")
+	if err := os.WriteFile(kernel, o.Kernel, 0o600); err != nil {
+		return err
+	}
 	m := &qemu.Machine{
-		QEMU: o.QEMU, Kernel: o.Kernel, CPU: o.CPU, CPUs: o.CPUs, Megabytes: o.Megabytes,
+		QEMU: o.QEMU, Kernel: kernel, CPU: o.CPU, CPUs: o.CPUs, Megabytes: o.Megabytes,
 		Counted: true, Debugged: true, NoFrames: true, Init: Init, Tree: folders(o.Files), Line: o.CommandLine(),
 		Console: o.Console, Limit: o.Limit,
 	}
-	return m.Boot(func(r *qemu.Running) error {
+	arrived, follows := false, error(nil)
+	err = m.BootContext(ctx, func(r *qemu.Running) error {
 		d, err := r.Debug()
 		if err != nil {
 			return err
@@ -74,8 +95,15 @@ func Boot(o *Options, follow func(*Guest) error) error {
 		if err := g.arrive(); err != nil {
 			return err
 		}
-		return follow(g)
+		arrived = true
+		follows = follow(g)
+		return follows
 	})
+	var ended *qemu.Ended
+	if !errors.As(err, &ended) {
+		return err
+	}
+	return explain(ended, o, arrived, follows)
 }
 
 // arrive waits for init's first call, and finds its mailbox.

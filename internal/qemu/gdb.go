@@ -23,7 +23,7 @@ type Debugger struct {
 
 // Debug connects to the debugger of a machine that is Debugged, which stops.
 func (r *Running) Debug() (*Debugger, error) {
-	conn, err := dial(r.debugSocket())
+	conn, err := dial(r.debugSocket(), r.ended)
 	if err != nil {
 		return nil, err
 	}

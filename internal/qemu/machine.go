@@ -65,15 +65,20 @@ type Machine struct {
 // KASLR: as far from its start as it is linked from the base of kernel text.
 func physicalText(addr x86.Addr) uint64 { return uint64(addr) - 0xffffffff80000000 }
 
-// Boot boots the kernel, calls follow to speak with it, and ends it. The error is
-// that of follow, or says that the time limit has passed.
+// Boot boots the kernel, calls follow to speak with it, and ends it. The error is an
+// *Ended with that of follow.
 func (m *Machine) Boot(follow func(*Running) error) error {
+	return m.BootContext(context.Background(), follow)
+}
+
+// BootContext is Boot, which ends early when the context does.
+func (m *Machine) BootContext(ctx context.Context, follow func(*Running) error) error {
 	dir, err := os.MkdirTemp("", "qemu")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	ctx, cancel := context.WithTimeout(context.Background(), m.Limit)
+	ctx, cancel := context.WithTimeout(ctx, m.Limit)
 	defer cancel()
 	r, err := m.start(ctx, dir)
 	if err != nil {
@@ -83,14 +88,30 @@ func (m *Machine) Boot(follow func(*Running) error) error {
 	if quit := r.stop(); err == nil && ctx.Err() != nil {
 		err = quit
 	}
-	if ctx.Err() != nil {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		err = fmt.Errorf("not done after %s: %w", m.Limit, err)
 	}
 	if err != nil {
-		err = fmt.Errorf("%s on %s: %w; the console's end:\n%s", m.Kernel, m.CPU, err, r.console.String())
+		err = &Ended{Kernel: m.Kernel, CPU: m.CPU, Console: r.console.String(), Cause: ctx.Err(), Err: err}
 	}
 	return err
 }
+
+// Ended is why a machine ended before all was done.
+type Ended struct {
+	Kernel, CPU string
+	// Console is the end of what QEMU and the kernel wrote.
+	Console string
+	// Cause is the context's error, if its end or the limit ended the machine.
+	Cause error
+	Err   error
+}
+
+func (e *Ended) Error() string {
+	return fmt.Sprintf("%s on %s: %v; the console's end:\n%s", e.Kernel, e.CPU, e.Err, e.Console)
+}
+
+func (e *Ended) Unwrap() error { return e.Err }
 
 // Running is a machine that runs.
 type Running struct {
@@ -100,6 +121,9 @@ type Running struct {
 	frames  *os.File
 	console tail
 	monitor *monitor
+	// ended is closed when QEMU has ended, with the error status.
+	ended  chan struct{}
+	status error
 }
 
 // start begins QEMU with its monitor on a socket, the console on its standard
@@ -161,6 +185,11 @@ func (m *Machine) start(ctx context.Context, dir string) (*Running, error) {
 	if err := r.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("QEMU: %w", err)
 	}
+	r.ended = make(chan struct{})
+	go func() {
+		r.status = r.cmd.Wait()
+		close(r.ended)
+	}()
 	return r, nil
 }
 
@@ -195,7 +224,7 @@ func (r *Running) debugSocket() string { return filepath.Join(r.dir, "debugger")
 func (r *Running) Console() string { return r.console.String() }
 
 func (r *Running) connectAnd(follow func(*Running) error) (err error) {
-	if r.monitor, err = dialMonitor(r.socket()); err != nil {
+	if r.monitor, err = dialMonitor(r.socket(), r.ended); err != nil {
 		return err
 	}
 	if err := r.loaded(); err != nil {
@@ -331,7 +360,8 @@ func (r *Running) stop() error {
 	} else {
 		_ = r.cmd.Process.Kill()
 	}
-	return r.cmd.Wait()
+	<-r.ended
+	return r.status
 }
 
 // tail keeps the end of what is written to it.

@@ -3,6 +3,7 @@ package qemu
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -16,27 +17,34 @@ type monitor struct {
 
 // dialMonitor connects to the monitor's socket, which appears soon after QEMU
 // has begun.
-func dialMonitor(path string) (*monitor, error) {
-	conn, err := dial(path)
+func dialMonitor(path string, ended <-chan struct{}) (*monitor, error) {
+	conn, err := dial(path, ended)
 	if err != nil {
 		return nil, err
 	}
 	m := &monitor{conn: conn, in: bufio.NewScanner(conn)}
 	if !m.in.Scan() { // the greeting
-		return nil, fmt.Errorf("QEMU's monitor does not greet: %w", m.in.Err())
+		return nil, m.gone()
 	}
 	return m, m.do("qmp_capabilities", nil)
 }
 
-// dial connects to a socket that appears soon.
-func dial(path string) (conn net.Conn, err error) {
-	for range 100 {
+// ErrGone: QEMU has ended. It may have said why on its console.
+var ErrGone = errors.New("QEMU has ended")
+
+// dial connects to a socket that appears soon, unless QEMU ends.
+func dial(path string, ended <-chan struct{}) (conn net.Conn, err error) {
+	for range 600 {
 		if conn, err = net.Dial("unix", path); err == nil {
-			break
+			return conn, nil
 		}
-		time.Sleep(50 * time.Millisecond)
+		select {
+		case <-ended:
+			return nil, ErrGone
+		case <-time.After(50 * time.Millisecond):
+		}
 	}
-	return conn, err
+	return nil, err
 }
 
 // do runs a command and waits for its end.
@@ -72,5 +80,9 @@ func (m *monitor) ask(command string, arguments map[string]any, result any) erro
 			return json.Unmarshal(answer.Return, result)
 		}
 	}
-	return fmt.Errorf("QEMU's monitor is gone: %w", m.in.Err())
+	return m.gone()
+}
+
+func (m *monitor) gone() error {
+	return errors.Join(ErrGone, m.in.Err())
 }

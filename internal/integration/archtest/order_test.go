@@ -37,6 +37,7 @@ var alone = map[string][]string{
 	"machine":      {"x86", "errno", "profile", "decoder", "kimage/vmcore", "kimage"},
 	"emu":          {"x86", "errno", "profile", "decoder", "kimage/vmcore", "kimage", "machine"},
 	"interp":       {"x86", "errno", "profile", "decoder", "kimage/vmcore", "kimage", "machine"},
+	"scripts":      {},
 	"internal/own": {"x86", "errno", "profile", "decoder", "kimage/vmcore", "kimage", "machine", "emu"},
 }
 

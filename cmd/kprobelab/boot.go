@@ -1,0 +1,507 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"kprobelab/internal/boot"
+	"kprobelab/internal/bounded"
+	"kprobelab/internal/mailbox"
+	"kprobelab/internal/printable"
+	"kprobelab/internal/qemu"
+	"kprobelab/internal/report"
+	"kprobelab/kimage"
+	"kprobelab/scripts"
+	"kprobelab/x86"
+)
+
+func bootCommand(t *term) *cli.Command {
+	return &cli.Command{
+		Name:      "boot",
+		Usage:     "boot a kernel under QEMU's emulation, and save its memory or run a program there",
+		ArgsUsage: "[IMAGE]",
+		Description: "The kernel is booted as it is, without root and without KVM, with an init of our own that mounts\n" +
+			"the usual file systems and brings the loopback interface up. When it is at rest, -o writes the\n" +
+			"machine's memory and registers to a file: a dump that crash and drgn open, too. The same boot gives\n" +
+			"the same dump, byte by byte: QEMU counts instructions, and its clock and its random numbers are\n" +
+			"always the same.\n" +
+			"--exec runs a program of the initramfs on the booted kernel, and prints what it writes; with\n" +
+			"--tracing FILE, after the lines of FILE were written to kprobe_events and the events enabled, and the\n" +
+			"file trace is printed after it. The dump, if any, is of the machine before that.\n" +
+			"IMAGE is a vmlinuz or a unified kernel image. Without it, it is the running kernel's, and where that\n" +
+			"cannot be read, Debian's newest cloud kernel, which is fetched. QEMU is that of --qemu, of\n" +
+			"$KPROBELAB_QEMU or of PATH, if it is 10 or later; else Debian's, which is fetched and unpacked below\n" +
+			"the user's cache folder.\n\n" +
+			examples(
+				"kprobelab boot /boot/vmlinuz-$(uname -r) -o kernel.core",
+				"kprobelab boot -o kernel.core --file ./prog:/bin/prog --file /usr/bin/busybox:/bin/sh",
+				"kprobelab boot --file /usr/bin/busybox:/bin/busybox --exec '/bin/busybox ls -l /proc/self/fd'",
+				"kprobelab boot --file ./prog:/bin/prog --exec /bin/prog --tracing events.txt",
+				"kprobelab boot -o smp.core --cpus 4 --memory 512M --append 'nopti mitigations=off'",
+				"kprobelab boot -v --timeout 20s --module driver.ko -o kernel.core",
+			) + "\n" +
+			"Exit codes: 0 done; 1 the kernel did not boot, refused a module or a definition, or the program did\n" +
+			"not end with 0; 2 wrong use; 3 a file cannot be read or written, or there is no QEMU.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the dump to `FILE`"},
+			&cli.StringFlag{Name: "format", Value: string(boot.Zstd), Usage: "of the dump: zstd, one stream of the ELF; or elf, in which zeros are holes"},
+			&cli.StringSliceFlag{Name: "file", Usage: "put a file or a folder into the guest, permissions kept, as `HOST:GUEST` (repeatable)"},
+			&cli.StringFlag{Name: "memory", Value: "128M", Usage: "how much memory the guest has, as 128M or 1G"},
+			&cli.IntFlag{Name: "cpus", Value: 1, Usage: "how many processors it has"},
+			&cli.StringFlag{Name: "cpu", Value: kimage.DefaultCPU, Usage: "which, as QEMU names it: `MODEL[,+feature][,-feature]`; max has all"},
+			&cli.StringFlag{Name: "append", Usage: "more `WORDS` for the kernel's command line"},
+			&cli.StringSliceFlag{Name: "module", Usage: "load this .ko `FILE`, packed or not, before anything else (repeatable)"},
+			&cli.StringSliceFlag{Name: "task", Usage: "start a program of the guest and leave it running, as `'PROGRAM ARGS'` (repeatable)"},
+			&cli.StringFlag{Name: "exec", Usage: "run a program of the guest to its end, as `'PROGRAM ARGS'`"},
+			&cli.StringFlag{Name: "stdin", Usage: "what the program reads, from `FILE`"},
+			&cli.StringFlag{Name: "tracing", Usage: "write the lines of `FILE` to kprobe_events, enable the events, and print trace after --exec"},
+			&cli.StringFlag{Name: "trace-output", Usage: "write trace to `FILE` instead"},
+			&cli.StringFlag{Name: "symbols", Usage: "System.map `FILE` in place of the image's symbols"},
+			&cli.StringFlag{Name: "qemu", Usage: "the `PROGRAM` qemu-system-x86_64"},
+			&cli.DurationFlag{Name: "timeout", Value: 5 * time.Minute, Usage: "the longest that all may take"},
+			&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "show the guest's console"},
+			&cli.BoolFlag{Name: "json", Usage: "one JSON object"},
+		},
+		Action: func(ctx context.Context, c *cli.Command) error { return bootKernel(ctx, t, c) },
+	}
+}
+
+// booting is what one command does.
+type booting struct {
+	t *term
+	c *cli.Command
+
+	o     boot.Options
+	text  x86.Range
+	tasks []mailbox.Command
+	exec  *mailbox.Command
+	// modules are the paths of the modules in the guest, definitions those of --tracing.
+	modules     []string
+	definitions string
+	said        bootLine
+	began       time.Time
+}
+
+// bootLine is what boot says with --json.
+type bootLine struct {
+	Image       string    `json:"image"`
+	Kernel      string    `json:"kernel"`
+	QEMU        string    `json:"qemu"`
+	CommandLine string    `json:"command_line"`
+	CPU         string    `json:"cpu"`
+	CPUs        int       `json:"cpus"`
+	Boot        float64   `json:"boot_seconds"`
+	Output      string    `json:"output,omitempty"`
+	Format      string    `json:"format,omitempty"`
+	Memory      int64     `json:"memory_bytes,omitempty"`
+	Bytes       int64     `json:"bytes,omitempty"`
+	Save        float64   `json:"save_seconds,omitempty"`
+	Exec        *execLine `json:"exec,omitempty"`
+	Trace       string    `json:"trace,omitempty"`
+}
+
+type execLine struct {
+	Args   []string `json:"args"`
+	Code   int      `json:"exit_code"`
+	Signal int      `json:"signal,omitempty"`
+	Stdout string   `json:"stdout"`
+	Stderr string   `json:"stderr"`
+}
+
+func bootKernel(ctx context.Context, t *term, c *cli.Command) error {
+	// An interrupt ends QEMU, and what lies in temporary folders goes.
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	b := &booting{t: t, c: c}
+	if err := b.usage(); err != nil {
+		return err
+	}
+	if err := b.inputs(); err != nil {
+		return err
+	}
+	if err := b.image(ctx); err != nil {
+		return err
+	}
+	found, err := b.qemu(ctx)
+	if err != nil {
+		return &failure{exitImage, err}
+	}
+	b.o.QEMU = found.Path
+	b.said.QEMU, b.said.CommandLine, b.said.CPU, b.said.CPUs = found.Version, b.o.CommandLine(), b.o.CPU, b.o.CPUs
+	b.say("booting %s (%s) under QEMU %s", printable.Name(b.said.Image), b.said.Kernel, found.Version)
+	b.began = time.Now()
+	err = boot.Boot(ctx, &b.o, b.booted)
+	t.progressDone()
+	if err != nil {
+		return b.failed(err)
+	}
+	return b.finish()
+}
+
+// say tells what happens, beside the output.
+func (b *booting) say(format string, args ...any) { fmt.Fprintf(b.t.err, format+"\n", args...) }
+
+// usage reads the flags that no file is needed for.
+func (b *booting) usage() error {
+	c := b.c
+	if err := atMost(c, 1); err != nil {
+		return err
+	}
+	o := &b.o
+	o.CPUs, o.CPU, o.Append, o.Limit = c.Int("cpus"), c.String("cpu"), c.String("append"), c.Duration("timeout")
+	format := boot.Format(c.String("format"))
+	var err error
+	switch {
+	case c.String("output") == "" && c.String("exec") == "":
+		return usagef("boot needs -o FILE for a dump, or --exec 'PROGRAM ARGS'; try %s --help", c.FullName())
+	case format != boot.Zstd && format != boot.ELF:
+		return usagef("--format: %q is neither zstd nor elf", format)
+	case o.CPUs < 1 || o.CPUs > boot.MaxCPUs:
+		return usagef("--cpus: %d is not from 1 to %d", o.CPUs, boot.MaxCPUs)
+	case o.Limit <= 0:
+		return usagef("--timeout: %s is no time to boot in", o.Limit)
+	case o.CPU == "" || strings.ContainsAny(o.CPU, " \n"):
+		return usagef("--cpu: %q is no model", o.CPU)
+	case c.IsSet("exec"):
+	case c.IsSet("stdin"), c.IsSet("tracing"), c.IsSet("trace-output"):
+		return usagef("--stdin, --tracing and --trace-output go with --exec")
+	}
+	if c.IsSet("trace-output") && !c.IsSet("tracing") {
+		return usagef("--trace-output goes with --tracing")
+	}
+	if c.Bool("verbose") {
+		o.Console = b.t.err
+	}
+	if o.Megabytes, err = megabytes(c.String("memory")); err != nil {
+		return err
+	}
+	for _, line := range c.StringSlice("task") {
+		task, err := mailbox.Program(mailbox.Spawn, line, nil)
+		if err != nil {
+			return usagef("--task: %w", err)
+		}
+		b.tasks = append(b.tasks, task)
+	}
+	return nil
+}
+
+// megabytes reads a size of memory.
+func megabytes(s string) (int, error) {
+	var n int
+	var unit string
+	if _, err := fmt.Sscanf(s, "%d%s", &n, &unit); err != nil || n > boot.MaxMegabytes {
+		n, unit = 0, ""
+	}
+	switch strings.ToUpper(unit) {
+	case "G", "GB", "GIB":
+		n *= 1024
+	case "M", "MB", "MIB":
+	default:
+		n = 0
+	}
+	if n < boot.MinMegabytes || n > boot.MaxMegabytes {
+		return 0, usagef("--memory: %q is not from %dM to %dG, such as 256M", s, boot.MinMegabytes, boot.MaxMegabytes/1024)
+	}
+	return n, nil
+}
+
+// Limits of what is read from the host.
+const (
+	maxDefinitions = 1 << 20
+	maxStdin       = mailbox.Size
+)
+
+// inputs reads the files that the flags name.
+func (b *booting) inputs() error {
+	c := b.c
+	for _, out := range []string{c.String("output"), c.String("trace-output")} {
+		if out == "" {
+			continue
+		}
+		if err := boot.CheckOutput(out); err != nil {
+			return &failure{exitImage, err}
+		}
+	}
+	for _, pair := range c.StringSlice("file") {
+		host, guest, ok := strings.Cut(pair, ":")
+		if !ok || host == "" || !strings.HasPrefix(guest, "/") {
+			return usagef("--file: %q is not HOST:GUEST with an absolute path of the guest", pair)
+		}
+		list, err := boot.Files(host, guest)
+		if err != nil {
+			return &failure{exitImage, err}
+		}
+		b.o.Files = append(b.o.Files, list...)
+	}
+	for _, file := range c.StringSlice("module") {
+		code, err := kimage.ReadUnpacked(file)
+		if err != nil {
+			return &failure{exitImage, err}
+		}
+		at := "/lib/modules/" + strings.TrimSuffix(filepath.Base(file), filepath.Ext(filepath.Base(file)))
+		b.modules = append(b.modules, at)
+		b.o.Files = append(b.o.Files, qemu.Entry{Name: at, Mode: qemu.ModeFile | 0o644, Data: code})
+	}
+	if c.IsSet("tracing") {
+		text, err := bounded.ReadFile(c.String("tracing"), maxDefinitions)
+		if err != nil {
+			return err
+		}
+		b.definitions = string(text)
+	}
+	if !c.IsSet("exec") {
+		return nil
+	}
+	var input []byte
+	if c.IsSet("stdin") {
+		var err error
+		if input, err = bounded.ReadFile(c.String("stdin"), maxStdin); err != nil {
+			return err
+		}
+	}
+	exec, err := mailbox.Program(mailbox.Exec, c.String("exec"), input)
+	if err == nil {
+		_, err = exec.Pieces()
+	}
+	if err != nil {
+		return usagef("--exec: %w", err)
+	}
+	b.exec = &exec
+	return nil
+}
+
+// image finds the kernel, and in it the stop point.
+func (b *booting) image(ctx context.Context) error {
+	path := b.c.Args().First()
+	if path == "-" {
+		return usagef("the guest kernel inside the program does not boot: name a vmlinuz")
+	}
+	if path == "" {
+		var err error
+		if path, err = b.anyImage(ctx); err != nil {
+			return &failure{exitImage, err}
+		}
+	}
+	b.said.Image = path
+	var err error
+	if b.o.Kernel, err = kimage.ReadBootable(path); err != nil {
+		return &failure{exitImage, imageFirst(b.c, path, err)}
+	}
+	img, err := kimage.Open(path, &kimage.Options{SystemMap: b.c.String("symbols"), Progress: b.t.progress})
+	b.t.progressDone()
+	if err != nil {
+		return &failure{exitImage, imageFirst(b.c, path, err)}
+	}
+	b.said.Kernel = releaseOf(img)
+	if len(img.Symbols()) == 0 {
+		return &failure{exitImage, fmt.Errorf("%s: %s", path, noSymbols)}
+	}
+	for _, name := range boot.StopSymbols {
+		if s := img.Lookup(name); len(s) > 0 {
+			b.o.StopPoint = s[0].Addr
+			break
+		}
+	}
+	if b.o.StopPoint == 0 {
+		return &failure{exitImage, fmt.Errorf("%s: it has no %s, where a booted kernel is stopped", path, boot.StopSymbols[0])}
+	}
+	if from, to := img.Lookup("_text"), img.Lookup("_end"); len(from) > 0 && len(to) > 0 {
+		b.text = x86.Range{Start: from[0].Addr, End: to[0].Addr}
+	}
+	return nil
+}
+
+// releaseOf is what uname -r would say.
+func releaseOf(img *kimage.Image) string {
+	if words := strings.Fields(img.Banner()); len(words) > 2 {
+		return words[2]
+	}
+	return "of unknown release"
+}
+
+// anyImage is the running kernel's image, or Debian's newest.
+func (b *booting) anyImage(ctx context.Context) (string, error) {
+	found, err := findBoot("/boot", runningRelease())
+	if err == nil {
+		return found.image, nil
+	}
+	b.say("%s; Debian's cloud kernel is booted", err)
+	dir, err := cacheDir()
+	if err != nil {
+		return "", err
+	}
+	return scripts.Fetch(ctx, dir, "kernel.sh", b.t.err)
+}
+
+// cacheDir is where what is fetched stays.
+func cacheDir() (string, error) {
+	dir, err := os.UserCacheDir()
+	return filepath.Join(dir, "kprobelab"), err
+}
+
+func (b *booting) qemu(ctx context.Context) (qemu.Found, error) {
+	if named := b.c.String("qemu"); named != "" {
+		return qemu.Try(ctx, named)
+	}
+	return qemu.Find(ctx, func() (string, error) {
+		dir, err := cacheDir()
+		if err != nil {
+			return "", err
+		}
+		return scripts.Fetch(ctx, dir, "qemu.sh", b.t.err)
+	})
+}
+
+// booted does what was asked for, with the machine at the stop point.
+func (b *booting) booted(g *boot.Guest) error {
+	for _, file := range b.modules {
+		o, err := g.Do(mailbox.Command{Kind: mailbox.Insmod, Args: []string{file}}, nil)
+		if err == nil && o.Errno != 0 {
+			err = fmt.Errorf("%w: the kernel refuses the module %s: %w", errRefused, filepath.Base(file), o.Errno)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, task := range b.tasks {
+		o, err := g.Do(task, nil)
+		if err == nil && o.Errno != 0 {
+			err = fmt.Errorf("%w: %s does not start: %w", errRefused, task.Args[0], o.Errno)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	b.said.Boot = time.Since(b.began).Seconds()
+	if b.c.String("output") != "" {
+		if err := b.save(g); err != nil {
+			return err
+		}
+	}
+	if b.exec == nil {
+		return nil
+	}
+	return b.run(g)
+}
+
+// errRefused is what the kernel did not do.
+var errRefused = errors.New("not done")
+
+func (b *booting) save(g *boot.Guest) error {
+	b.say("at the stop point after %.1f s; saving the memory", b.said.Boot)
+	start := time.Now()
+	d := &boot.Dump{File: b.c.String("output"), Format: boot.Format(b.c.String("format")), Text: b.text, Progress: b.t.progress}
+	s, err := g.Save(d)
+	b.t.progressDone()
+	if err != nil {
+		return err
+	}
+	b.said.Output, b.said.Format, b.said.Memory, b.said.Bytes, b.said.Save = d.File, string(d.Format), s.Memory, s.Bytes, time.Since(start).Seconds()
+	return nil
+}
+
+// run runs the program of --exec. What it writes is printed as it comes.
+func (b *booting) run(g *boot.Guest) error {
+	if b.definitions != "" {
+		if err := g.Trace(b.definitions); err != nil {
+			return err
+		}
+	}
+	var texts [3]strings.Builder
+	o, err := g.Do(*b.exec, func(fd int, p []byte) error {
+		switch {
+		case b.c.Bool("json"):
+			if texts[fd].Len()+len(p) > maxKept {
+				return fmt.Errorf("the program writes more than %d MiB", maxKept>>20)
+			}
+			texts[fd].Write(p)
+			return nil
+		case fd == 2:
+			_, err := b.t.err.Write(p)
+			return err
+		}
+		_, err := b.t.out.Write(p)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if o.Errno != 0 {
+		return fmt.Errorf("%w: %s does not start: %w", errRefused, b.exec.Args[0], o.Errno)
+	}
+	b.said.Exec = &execLine{b.exec.Args, o.Code(), o.Signal(), texts[1].String(), texts[2].String()}
+	if b.definitions != "" {
+		b.said.Trace, err = g.Traced()
+	}
+	return err
+}
+
+// maxKept bounds what is kept of a program's output.
+const maxKept = 64 << 20
+
+// finish prints what has been done.
+func (b *booting) finish() error {
+	l := &b.said
+	if file := b.c.String("trace-output"); file != "" {
+		if err := os.WriteFile(file, []byte(l.Trace), 0o666); err != nil {
+			return err
+		}
+		l.Trace = ""
+	}
+	var err error
+	if b.c.Bool("json") {
+		err = json.NewEncoder(b.t.out).Encode(l)
+	} else {
+		err = b.print(l)
+	}
+	if err == nil && l.Exec != nil && l.Exec.Code != 0 {
+		err = &failure{exitRefused, errors.New(ending(l.Exec))}
+	}
+	return err
+}
+
+func ending(e *execLine) string {
+	if e.Signal != 0 {
+		return fmt.Sprintf("%s was ended by signal %d", e.Args[0], e.Signal)
+	}
+	return fmt.Sprintf("%s ended with exit code %d", e.Args[0], e.Code)
+}
+
+func (b *booting) print(l *bootLine) error {
+	if _, err := fmt.Fprint(b.t.out, l.Trace); err != nil {
+		return err
+	}
+	if l.Output == "" {
+		return nil
+	}
+	_, err := fmt.Fprintf(b.t.out, "%s: %s, %s, %d MiB of memory in %.1f MB; booted in %.1f s, saved in %.1f s\n",
+		printable.Name(l.Output), l.Kernel, report.Counted(l.CPUs, "CPU"), l.Memory>>20, float64(l.Bytes)/1e6, l.Boot, l.Save)
+	return err
+}
+
+// failed shows the end of the console where that may say why, and finds the exit code.
+func (b *booting) failed(err error) error {
+	var e *boot.Error
+	if errors.As(err, &e) {
+		if !b.c.Bool("verbose") {
+			for _, line := range e.Console {
+				fmt.Fprintln(b.t.err, indent(line))
+			}
+		}
+		return &failure{exitRefused, err}
+	}
+	if errors.Is(err, errRefused) || errors.Is(err, boot.ErrDefinition) {
+		return &failure{exitRefused, err}
+	}
+	return &failure{exitImage, err}
+}

@@ -1,0 +1,79 @@
+package boot
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+
+	"kprobelab/internal/qemu"
+)
+
+// Error says why a kernel did not boot, or ended before it was done with what it was to do.
+type Error struct {
+	// Why is one sentence.
+	Why string
+	// Console is the end of what the kernel, or QEMU, wrote.
+	Console []string
+	err     error
+}
+
+func (e *Error) Error() string { return e.Why }
+func (e *Error) Unwrap() error { return e.err }
+
+// consoleLines is how much of the console a person is shown.
+const consoleLines = 12
+
+// panicLine begins what a kernel says last.
+const panicLine = "Kernel panic - not syncing: "
+
+// explain finds the reason in how the machine has ended. An error of follow that is no
+// broken connection stands for itself.
+func explain(e *qemu.Ended, o *Options, arrived bool, follows error) error {
+	lines := strings.Split(strings.TrimSpace(e.Console), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], "\r")
+	}
+	last := lines[len(lines)-1]
+	why := &Error{err: e.Err}
+	if last != "" {
+		why.Console = lines[max(0, len(lines)-consoleLines):]
+	}
+	panicked := ""
+	for _, line := range lines {
+		if _, text, ok := strings.Cut(line, panicLine); ok {
+			panicked = text
+		}
+	}
+	switch {
+	case errors.Is(e.Cause, context.DeadlineExceeded) && arrived:
+		why.Why = "the kernel has booted, but what it was to do is not done after " + o.Limit.String()
+	case errors.Is(e.Cause, context.DeadlineExceeded):
+		why.Why = "the kernel has not come to its init after " + o.Limit.String() + "; --timeout is the limit, -v shows its console"
+	case e.Cause != nil:
+		why.Why, why.Console, why.err = "interrupted", nil, e.Cause
+	case panicked != "":
+		why.Why = "the kernel panicked: " + panicked
+	case follows != nil && !broken(follows):
+		return follows
+	case strings.HasPrefix(last, "qemu-system"):
+		_, text, _ := strings.Cut(last, ": ")
+		why.Why, why.Console = "QEMU does not start the machine: "+text, nil
+	case !broken(e.Err):
+		why.Why = "the kernel did not come to its init: " + e.Err.Error()
+	case arrived:
+		why.Why = "the machine has reset itself, or QEMU has ended"
+	default:
+		why.Why = "the machine ended before the kernel came to its init: no memory for it (--memory), another CPU needed (--cpu), or a damaged image"
+	}
+	return why
+}
+
+// broken says whether an error is that of a connection to a QEMU that is gone.
+func broken(err error) bool {
+	var op *net.OpError
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, qemu.ErrGone) || errors.As(err, &op)
+}

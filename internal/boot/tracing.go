@@ -1,0 +1,104 @@
+package boot
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"kprobelab/errno"
+	"kprobelab/internal/mailbox"
+)
+
+// tracefs is where init mounts it.
+const tracefs = "/sys/kernel/tracing/"
+
+// bufferKB is the size of each CPU's trace buffer: the usual one would lose the beginning
+// of a long trace.
+const bufferKB = 8192
+
+// ErrDefinition is a line that the kernel did not take.
+var ErrDefinition = errors.New("the kernel refuses the definition")
+
+// failed is the error of a command that could not be done, nil when it was.
+func failed(o *mailbox.Outcome, err error) error {
+	if err == nil && o.Errno != 0 {
+		err = o.Errno
+	}
+	return err
+}
+
+func nothing(int, []byte) error { return nil }
+
+// Write writes a text to the end of a file of the guest.
+func (g *Guest) Write(path, text string) error {
+	return failed(g.Do(mailbox.Command{Kind: mailbox.Write, Args: []string{path}, Input: []byte(text)}, nothing))
+}
+
+// maxRead bounds what a file of the guest may have.
+const maxRead = 64 << 20
+
+// Read reads a file of the guest.
+func (g *Guest) Read(path string) (string, error) {
+	var b strings.Builder
+	err := failed(g.Do(mailbox.Command{Kind: mailbox.Read, Args: []string{path}}, func(_ int, p []byte) error {
+		if b.Len()+len(p) > maxRead {
+			return fmt.Errorf("%s of the guest has more than %d MiB", path, maxRead>>20)
+		}
+		b.Write(p)
+		return nil
+	}))
+	if err != nil {
+		return "", fmt.Errorf("%s of the guest: %w", path, err)
+	}
+	return b.String(), nil
+}
+
+// Trace writes definitions to kprobe_events, one a line, and enables them all.
+func (g *Guest) Trace(definitions string) error {
+	if err := g.Write(tracefs+"buffer_size_kb", fmt.Sprint(bufferKB)); err != nil {
+		return fmt.Errorf("the guest's tracing files: %w", err)
+	}
+	for i, line := range strings.Split(definitions, "\n") {
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		err := g.Write(tracefs+"kprobe_events", line+"\n")
+		var no errno.Errno
+		if errors.As(err, &no) {
+			return fmt.Errorf("line %d, %s: %w: %w", i+1, line, ErrDefinition, no)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return g.enable()
+}
+
+// enable enables all events that kprobe_events lists, as "p:group/name ...".
+func (g *Guest) enable() error {
+	list, err := g.Read(tracefs + "kprobe_events")
+	if err != nil {
+		return err
+	}
+	var events []string
+	for line := range strings.Lines(list) {
+		if _, rest, ok := strings.Cut(line, ":"); ok {
+			events = append(events, strings.Fields(rest)[0])
+		}
+	}
+	for _, e := range slices.Compact(events) {
+		if err := g.Write(tracefs+"events/"+e+"/enable", "1"); err != nil {
+			return fmt.Errorf("%s cannot be enabled: %w", e, err)
+		}
+	}
+	return nil
+}
+
+// Traced stops tracing, and returns the file trace.
+func (g *Guest) Traced() (string, error) {
+	if err := g.Write(tracefs+"tracing_on", "0"); err != nil {
+		return "", err
+	}
+	return g.Read(tracefs + "trace")
+}

@@ -1,0 +1,56 @@
+package mailbox
+
+import (
+	"fmt"
+	"path"
+	"strings"
+)
+
+// Program is the command that runs a program: what --exec says, as a shell would cut it
+// into words; there are quotes and backslashes, and nothing else that a shell knows. Its
+// environment is always the same.
+func Program(kind Kind, line string, input []byte) (Command, error) {
+	args, err := words(line)
+	if err != nil {
+		return Command{}, err
+	}
+	if len(args) == 0 || !path.IsAbs(args[0]) {
+		return Command{}, fmt.Errorf("%w: %.80q begins with no absolute path of a program, such as /bin/true", ErrCommand, line)
+	}
+	return Command{Kind: kind, Args: args, Env: []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/"}, Dir: "/", Input: input}, nil
+}
+
+// words cuts a line at blanks that are not quoted.
+func words(line string) (list []string, err error) {
+	var word strings.Builder
+	inside, quote := false, rune(0)
+	for rest := []rune(line); len(rest) > 0; rest = rest[1:] {
+		c := rest[0]
+		switch {
+		case c == '\\' && quote != '\'' && len(rest) > 1:
+			rest = rest[1:]
+			inside = true
+			word.WriteRune(rest[0])
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote == 0 && (c == '\'' || c == '"'):
+			quote, inside = c, true
+		case quote == 0 && (c == ' ' || c == '\t' || c == '\n'):
+			if inside {
+				list = append(list, word.String())
+			}
+			word.Reset()
+			inside = false
+		default:
+			inside = true
+			word.WriteRune(c)
+		}
+	}
+	if quote != 0 {
+		return nil, fmt.Errorf("%w: the quote %c is not closed in %.80q", ErrCommand, quote, line)
+	}
+	if inside {
+		list = append(list, word.String())
+	}
+	return list, nil
+}
