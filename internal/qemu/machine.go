@@ -53,7 +53,7 @@ type Machine struct {
 	// NoFrames leaves out the port that Frame reads from.
 	NoFrames bool
 	// Counted lets instructions make the time: the same machine does the same each
-	// time, at two thirds of the speed, and time in which all CPUs sleep passes at once.
+	// time, at three fifths of the speed, and time in which all CPUs sleep passes at once.
 	Counted bool
 	// Console gets what the machine writes to its console, as it comes; may be nil.
 	Console io.Writer
@@ -291,7 +291,7 @@ func (r *Running) Memory(text x86.Range) ([]byte, error) {
 // Asleep reports whether the machine's CPU is halted with interrupts off: nothing but a
 // reset or an NMI wakes it.
 func (r *Running) Asleep() (bool, error) {
-	text, err := r.Human("info registers")
+	text, err := r.human("info registers")
 	if err != nil {
 		return false, err
 	}

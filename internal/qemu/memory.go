@@ -82,7 +82,7 @@ func (r *Running) DumpMemory(file string, progress func(done, total int64)) erro
 	}
 }
 
-// Human asks QEMU's monitor as a person does, and returns its text.
-func (r *Running) Human(command string) (text string, err error) {
+// human asks QEMU's monitor as a person does, and returns its text.
+func (r *Running) human(command string) (text string, err error) {
 	return text, r.monitor.ask("human-monitor-command", map[string]any{"command-line": command}, &text)
 }

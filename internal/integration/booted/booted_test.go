@@ -1,0 +1,220 @@
+package booted
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/errno"
+	"kprobelab/internal/boot"
+	"kprobelab/internal/integration/oracle"
+	"kprobelab/internal/mailbox"
+	"kprobelab/internal/qemu"
+	"kprobelab/kimage"
+	"kprobelab/kimage/vmcore"
+	"kprobelab/x86"
+)
+
+const root = "../../.."
+
+// qemuHere is the QEMU at hand: one that is found, or the checkout's own. Nothing is fetched.
+func qemuHere(t *testing.T) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("a boot takes ten seconds")
+	}
+	f, err := qemu.Find(t.Context(), func() (string, error) {
+		return filepath.Join(root, ".cache/tools/qemu.sh"), nil
+	})
+	if err != nil {
+		t.Skipf("no QEMU here (make conformance fetches one): %v", err)
+	}
+	return f.Path
+}
+
+// machine is one with that kernel and the program of many system calls.
+func machine(t *testing.T, kernel string) (*boot.Options, x86.Range) {
+	t.Helper()
+	program := qemuHere(t)
+	file := oracle.Image(t, kernel)
+	img, err := kimage.Open(file, nil)
+	require.NoError(t, err)
+	bz, err := kimage.ReadBootable(file)
+	require.NoError(t, err)
+	calls, err := boot.Files(root+"/testdata/calls.elf", "/bin/calls")
+	require.NoError(t, err)
+	return &boot.Options{
+		QEMU: program, Kernel: bz, StopPoint: img.Lookup(boot.StopSymbols[0])[0].Addr, CPU: kimage.DefaultCPU, CPUs: 1, Megabytes: 128,
+		Files: calls, Limit: 10 * time.Minute,
+	}, x86.Range{Start: img.Lookup("_text")[0].Addr, End: img.Lookup("_end")[0].Addr}
+}
+
+// calls runs the program of many system calls.
+func calls(g *boot.Guest, input string) (string, *mailbox.Outcome, error) {
+	var out strings.Builder
+	o, err := g.Do(mailbox.Command{Kind: mailbox.Exec, Args: []string{"/bin/calls"}, Input: []byte(input)}, func(_ int, b []byte) error {
+		out.Write(b)
+		return nil
+	})
+	return out.String(), o, err
+}
+
+// The program writes the same on each kernel, each time, and the end of its stderr comes
+// after all of its stdout.
+func TestProgramIsTheSameEverywhere(t *testing.T) {
+	want, err := os.ReadFile(root + "/testdata/calls.txt")
+	require.NoError(t, err)
+	for kernel, name := range oracle.Kernels {
+		t.Run(name, func(t *testing.T) {
+			o, _ := machine(t, kernel)
+			require.NoError(t, boot.Boot(t.Context(), o, func(g *boot.Guest) error {
+				for range 2 {
+					out, outcome, err := calls(g, "not read")
+					if err != nil {
+						return err
+					}
+					require.Equal(t, string(want), out)
+					require.Equal(t, 7, outcome.Code())
+				}
+				return nil
+			}))
+		})
+	}
+}
+
+// saved boots and saves a machine.
+func saved(t *testing.T, o *boot.Options, text x86.Range, file string, format boot.Format) {
+	t.Helper()
+	require.NoError(t, boot.Boot(t.Context(), o, func(g *boot.Guest) error {
+		_, err := g.Save(&boot.Dump{File: file, Format: format, Text: text, Progress: func(string, int64, int64) {}})
+		return err
+	}))
+}
+
+// A dump stands at the stop point, says what kernel it is of, has the mailbox where init
+// has it, and is the same the next time.
+func TestDump(t *testing.T) {
+	o, text := machine(t, "oracle")
+	o.CPUs = 2
+	dir := t.TempDir()
+	plain, packed := filepath.Join(dir, "plain"), filepath.Join(dir, "packed")
+	saved(t, o, text, plain, boot.ELF)
+	saved(t, o, text, packed, boot.Zstd)
+	list, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, list, 2, "no temporary file stays")
+
+	var memory [2][]byte
+	for i, file := range []string{plain, packed} {
+		c, err := vmcore.Open(file)
+		require.NoError(t, err)
+		defer c.Close()
+		require.Len(t, c.CPUs(), 2)
+		at := -1
+		for n, cpu := range c.CPUs() {
+			if cpu.Regs.IP == uint64(o.StopPoint) {
+				at = n
+			}
+		}
+		require.GreaterOrEqual(t, at, 0, "one CPU is at the stop point")
+		require.Contains(t, string(c.RawVMCoreInfo()), "OSRELEASE=6.1.")
+		for _, r := range c.RAM() {
+			b := make([]byte, vmcore.PageSize)
+			for phys := r.Phys; phys < r.End(); phys += vmcore.PageSize {
+				require.NoError(t, c.ReadPhys(phys, b))
+				memory[i] = append(memory[i], b...)
+			}
+		}
+	}
+	require.True(t, bytes.Equal(memory[0], memory[1]), "the same boot has the same memory")
+	header := bytes.Index(memory[0], []byte("kmailbox"))
+	for header >= 0 && header%vmcore.PageSize != 0 {
+		next := bytes.Index(memory[0][header+1:], []byte("kmailbox"))
+		require.GreaterOrEqual(t, next, 0)
+		header += 1 + next
+	}
+	require.GreaterOrEqual(t, header, 0)
+	_, err = mailbox.Site(memory[0][header:])
+	require.NoError(t, err)
+}
+
+// Definitions are the kernel's to take or to refuse, and what they trace is in the trace.
+func TestTrace(t *testing.T) {
+	o, _ := machine(t, "oracle")
+	require.NoError(t, boot.Boot(t.Context(), o, func(g *boot.Guest) error {
+		require.ErrorIs(t, g.Trace("p vfs_read\np no_such_function\n"), boot.ErrDefinition)
+		require.ErrorIs(t, g.Trace("p no_such_function"), errno.ENOENT)
+		require.NoError(t, g.Trace("# a comment\n\np:files/open do_sys_openat2 file=+0(%si):ustring\nr:returned do_sys_openat2 $retval\n"))
+		if _, _, err := calls(g, ""); err != nil {
+			return err
+		}
+		trace, err := g.Traced()
+		require.NoError(t, err)
+		require.Regexp(t, `calls-\d+ .*open: \(do_sys_openat2\+0x0/0x[0-9a-f]+\) file="missing"`, trace)
+		require.Regexp(t, `calls-\d+ .*returned: \(.* <- do_sys_openat2\) arg1=0xfffffffffffffffe`, trace)
+		return nil
+	}))
+}
+
+// What init cannot do, it says, and it goes on.
+func TestCommandsThatFail(t *testing.T) {
+	o, _ := machine(t, "oracle")
+	o.Files = append(o.Files, qemu.Entry{Name: "/no/module.ko", Mode: qemu.ModeFile | 0o644, Data: []byte("not a module")})
+	require.NoError(t, boot.Boot(t.Context(), o, func(g *boot.Guest) error {
+		for name, c := range map[string]struct {
+			command mailbox.Command
+			want    errno.Errno
+		}{
+			"missing_program": {mailbox.Command{Kind: mailbox.Exec, Args: []string{"/missing"}}, errno.ENOENT},
+			"missing_folder":  {mailbox.Command{Kind: mailbox.Exec, Args: []string{"/bin/calls"}, Dir: "/missing"}, errno.ENOENT},
+			"no_program":      {mailbox.Command{Kind: mailbox.Exec, Args: []string{"/proc/version"}}, errno.EACCES},
+			"missing_task":    {mailbox.Command{Kind: mailbox.Spawn, Args: []string{"/missing"}}, errno.ENOENT},
+			"no_module":       {mailbox.Command{Kind: mailbox.Insmod, Args: []string{"/no/module.ko"}}, 8 /* ENOEXEC */},
+			"missing_module":  {mailbox.Command{Kind: mailbox.Insmod, Args: []string{"/no/such.ko"}}, errno.ENOENT},
+			"missing_file":    {mailbox.Command{Kind: mailbox.Read, Args: []string{"/missing"}}, errno.ENOENT},
+			"a_folder":        {mailbox.Command{Kind: mailbox.Write, Args: []string{"/proc"}}, errno.EISDIR},
+			"unknown_command": {mailbox.Command{Kind: 77, Args: []string{"x"}}, errno.ENOSYS},
+		} {
+			outcome, err := g.Do(c.command, func(int, []byte) error { return errors.New("it has output") })
+			if err != nil {
+				return err
+			}
+			require.Equal(t, c.want, outcome.Errno, name)
+		}
+		require.NoError(t, g.Write("/tmp/file", "one\n"))
+		require.NoError(t, g.Write("/tmp/file", "two\n"))
+		text, err := g.Read("/tmp/file")
+		require.NoError(t, err)
+		require.Equal(t, "one\ntwo\n", text)
+		return nil
+	}))
+}
+
+// A kernel that does not come to its init says why in one sentence.
+func TestKernelsThatDoNotBoot(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*boot.Options)
+		why    string
+	}{
+		"no_init":        {func(o *boot.Options) { o.Append = "rdinit=/missing root=/dev/nothing" }, "the kernel panicked: VFS: Unable to mount root fs"},
+		"no_such_cpu":    {func(o *boot.Options) { o.CPU = "no-such-model" }, "QEMU does not start the machine: unable to find CPU model"},
+		"damaged_kernel": {func(o *boot.Options) { clear(o.Kernel[len(o.Kernel)/2:]); o.Limit = 20 * time.Second }, "the kernel has not come to its init|the machine ended before"},
+		"too_short":      {func(o *boot.Options) { o.Limit = time.Second }, "the kernel has not come to its init after 1s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, _ := machine(t, "oracle")
+			c.change(o)
+			err := boot.Boot(t.Context(), o, func(*boot.Guest) error { return nil })
+			var why *boot.Error
+			require.ErrorAs(t, err, &why)
+			require.Regexp(t, c.why, why.Error())
+			require.NotContains(t, why.Error(), "\n")
+		})
+	}
+}

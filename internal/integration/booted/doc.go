@@ -1,0 +1,2 @@
+// Package booted tests what kprobelab boot does with real kernels, under QEMU.
+package booted
