@@ -21,6 +21,9 @@ counts as not answered.
 What needs a booted kernel is not asked (ftrace sites, lock prefixes), and is named
 at the end; so is a function that is not there or does not answer.
 
+A memory dump of a booted kernel is asked with its own register_kprobe, of a probe that it does not
+arm: errno, address, ftrace, boosted, emulated, the copy in the slot, optimized or not.
+
 With --json every line is an object for a question: "function", "about", "asked", "differ",
 "silent" (not answered), "not_there", "examples".
 
@@ -40,10 +43,13 @@ func selfcheckCommand(t *term) *cli.Command {
 			"kprobelab selfcheck /boot/vmlinuz-6.1.0-18-amd64",
 			"kprobelab selfcheck --points 20000 --seed 7 vmlinuz",
 			"kprobelab selfcheck --kernel 6.1 vmlinuz-6.8.0     # what would be wrong by that profile",
+			"kprobelab selfcheck --boundaries 10000 --insides 1000 kernel.core",
 			"kprobelab selfcheck --json vmlinuz | jq 'select(.differ > 0)'",
 		),
 		Flags: append([]cli.Flag{
 			&cli.IntFlag{Name: "points", Value: defaultPoints, Usage: "draw this `NUMBER` of points"},
+			&cli.IntFlag{Name: "boundaries", Usage: "draw this `NUMBER` of instructions instead"},
+			&cli.IntFlag{Name: "insides", Usage: "draw this `NUMBER` of addresses inside instructions instead"},
 			&cli.BoolFlag{Name: "all", Usage: "every instruction of the text instead: takes hours"},
 			&cli.Uint64Flag{Name: "seed", Value: 1, Usage: "`SEED` of what is drawn"},
 			timeoutFlag(&timeout),
@@ -53,11 +59,15 @@ func selfcheckCommand(t *term) *cli.Command {
 			if err := atMost(c, 1); err != nil {
 				return err
 			}
-			if err := oneOf(c, "points", "all"); err != nil {
-				return err
+			for _, ways := range [][2]string{{"points", "all"}, {"points", "boundaries"}, {"points", "insides"}, {"all", "boundaries"}, {"all", "insides"}} {
+				if err := oneOf(c, ways[0], ways[1]); err != nil {
+					return err
+				}
 			}
-			if n := c.Int("points"); n < 1 || n > maxPoints {
-				return usagef("--points %d: there can be 1 to %d", n, maxPoints)
+			for _, way := range []string{"points", "boundaries", "insides"} {
+				if n := c.Int(way); c.IsSet(way) && (n < 1 || n > maxPoints) {
+					return usagef("--%s %d: there can be 1 to %d", way, n, maxPoints)
+				}
 			}
 			if err := notNegative(timeout); err != nil {
 				return err

@@ -19,11 +19,7 @@ func runSelfcheck(t *term, c *cli.Command, timeout time.Duration) error {
 	if err != nil {
 		return err
 	}
-	draw := func() []x86.Addr { return selfcheck.Draw(img, c.Int("points"), c.Uint64("seed")) }
-	if c.Bool("all") {
-		draw = func() []x86.Addr { return selfcheck.All(img) }
-	}
-	points := draw()
+	points := drawPoints(c, img)
 	if len(points) == 0 {
 		return &failure{exitImage, fmt.Errorf("%s: there is no function in its text to draw points from", img.Name())}
 	}
@@ -51,6 +47,18 @@ func runSelfcheck(t *term, c *cli.Command, timeout time.Duration) error {
 		return &failure{exitRefused, fmt.Errorf("%s: %d of %d answers differ", img.Name(), r.Differ(), r.Asked())}
 	}
 	return nil
+}
+
+// drawPoints draws what the flags say.
+func drawPoints(c *cli.Command, img *kimage.Image) []x86.Addr {
+	seed := c.Uint64("seed")
+	switch {
+	case c.Bool("all"):
+		return selfcheck.All(img)
+	case c.IsSet("boundaries") || c.IsSet("insides"):
+		return append(selfcheck.Boundaries(img, c.Int("boundaries"), seed), selfcheck.Insides(img, c.Int("insides"), seed)...)
+	}
+	return selfcheck.Draw(img, c.Int("points"), seed)
 }
 
 // ownDecider asks the image's own functions in place of the rules; done ends their

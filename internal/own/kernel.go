@@ -32,11 +32,18 @@ type Kernel struct {
 
 	// aided is the same image with stand-ins, nil until it is needed.
 	aided *aided
+	// booted is what a booted kernel needs to be asked, nil until it is; bootErr is why
+	// it cannot be.
+	booted  *booted
+	bootErr error
 }
 
 // Open puts the image on a machine of its own. A question ends after the timeout;
 // 0 means that only its budget ends it. It fails as emu.New does.
 func Open(img *kimage.Image, timeout time.Duration) (*Kernel, error) {
+	if img.Core() != nil {
+		return openFor(img, searchBudget, timeout)
+	}
 	return openFor(img, budget, timeout)
 }
 
@@ -61,7 +68,9 @@ func (k *Kernel) prepare() (err error) {
 	if k.code, err = k.m.NewBuf(maxInsn); err != nil {
 		return err
 	}
-	k.setState(systemRunning)
+	if k.img.Core() == nil {
+		k.setState(systemRunning)
+	}
 	k.clean, err = k.m.Snapshot()
 	return err
 }

@@ -55,7 +55,7 @@ func Check(img *kimage.Image, points []x86.Addr, timeout time.Duration, progress
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	all := newResult()
+	all := newResult(img)
 	for _, r := range results {
 		all.add(r)
 	}
@@ -85,21 +85,30 @@ type asker struct {
 	// buffer is where copies would go.
 	buffer x86.Addr
 	k      *own.Kernel
-	result *Result
+	// questions are those that the image can be asked.
+	questions []question
+	result    *Result
 
 	// code is what stands at the point. refusal is whether it is a boundary, once
 	// that is known.
 	code    []byte
 	known   bool
 	refusal error
+	// point and placement are what registration comes to, or unplaced is why it is
+	// refused, once that is known (placed).
+	placed    bool
+	point     probepoint.Point
+	placement probepoint.Placement
+	unplaced  error
 	// silent counts the questions in a row without an answer, by question.
 	silent []int
 }
 
 func newAsker(img *kimage.Image, k *own.Kernel) *asker {
+	questions := questionsOf(img)
 	return &asker{
 		img: img, profile: img.Profile(), buffer: img.ModuleEnd(), opt: optimizer.NewScannerAt(img, img.ModuleEnd(), img.Profile()),
-		k: k, result: newResult(), silent: make([]int, len(questions)),
+		k: k, questions: questions, result: newResult(img), silent: make([]int, len(questions)),
 	}
 }
 
@@ -114,13 +123,14 @@ func (s *asker) boundary(a x86.Addr) error {
 func (s *asker) at(a x86.Addr) {
 	code := make([]byte, decoder.MaxInsnSize)
 	s.code, s.known = code[:s.img.CodeAt(a, code)], false
-	for i := range questions {
+	s.placed = false
+	for i := range s.questions {
 		s.ask(i, a)
 	}
 }
 
 func (s *asker) ask(i int, a x86.Addr) {
-	q, t := &questions[i], &s.result.Questions[i]
+	q, t := &s.questions[i], &s.result.Questions[i]
 	if t.GivenUp {
 		return
 	}

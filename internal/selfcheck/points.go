@@ -1,7 +1,9 @@
 package selfcheck
 
 import (
+	"iter"
 	"math/rand/v2"
+	"slices"
 	"sort"
 
 	"kprobelab/kimage"
@@ -42,17 +44,54 @@ func Draw(img *kimage.Image, n int, seed uint64) []x86.Addr {
 	return points
 }
 
+// Boundaries draws n places where an instruction begins, and Insides n addresses
+// inside of instructions, one at most of each instruction, both in ascending order. There
+// are fewer where the text has not so many.
+func Boundaries(img *kimage.Image, n int, seed uint64) []x86.Addr {
+	return drawn(All(img), n, seed)
+}
+
+// Insides is described at Boundaries.
+func Insides(img *kimage.Image, n int, seed uint64) []x86.Addr {
+	r := rand.New(rand.NewPCG(seed, 1))
+	var points []x86.Addr
+	for s := range instructions(img) {
+		if s.Reading.Length > 1 {
+			points = append(points, s.Addr+1+x86.Addr(r.IntN(s.Reading.Length-1)))
+		}
+	}
+	return drawn(points, n, seed)
+}
+
+// drawn leaves n of the points.
+func drawn(points []x86.Addr, n int, seed uint64) []x86.Addr {
+	r := rand.New(rand.NewPCG(seed, 0))
+	r.Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
+	points = points[:min(n, len(points))]
+	slices.Sort(points)
+	return points
+}
+
 // All is where every instruction of the text begins, padding left out.
 func All(img *kimage.Image) (points []x86.Addr) {
-	w := kimage.NewWalker(img, &img.Profile().Decoder)
-	for _, sym := range functions(img) {
-		for s := range w.Function(sym) {
-			if !s.IsPadding() {
-				points = append(points, s.Addr)
+	for s := range instructions(img) {
+		points = append(points, s.Addr)
+	}
+	return points
+}
+
+// instructions are those of the text, padding left out.
+func instructions(img *kimage.Image) iter.Seq[*kimage.Step] {
+	return func(yield func(*kimage.Step) bool) {
+		w := kimage.NewWalker(img, &img.Profile().Decoder)
+		for _, sym := range functions(img) {
+			for s := range w.Function(sym) {
+				if !s.IsPadding() && !yield(s) {
+					return
+				}
 			}
 		}
 	}
-	return points
 }
 
 // functions are those of the text, one for each address.

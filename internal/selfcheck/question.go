@@ -223,8 +223,9 @@ func reason(holds bool, id rule.ID) string {
 	return ""
 }
 
-func newResult() *Result {
-	r := &Result{Questions: make([]Answers, len(questions))}
+func newResult(img *kimage.Image) *Result {
+	questions := questionsOf(img)
+	r := &Result{Questions: make([]Answers, len(questions)), Booted: img.Core() != nil}
 	for i := range questions {
 		q := &questions[i]
 		r.Questions[i] = Answers{Function: q.function, About: q.about, Kinds: map[Kind]int{}}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 
 	"kprobelab/decoder"
 	"kprobelab/x86"
@@ -16,6 +17,8 @@ type Result struct {
 	// Points is how many points there were.
 	Points    int
 	Questions []Answers
+	// Booted: the image is a kernel that has booted, which has no Left.
+	Booted bool
 }
 
 // Answers are those to one question.
@@ -157,6 +160,9 @@ func (t *Answers) writeDifferences(w io.Writer) {
 
 // writeLeft says what was not answered.
 func (r *Result) writeLeft(w io.Writer) {
+	if r.Booted && !slices.ContainsFunc(r.Questions, func(t Answers) bool { return t.NotThere || t.Silent > 0 }) {
+		return
+	}
 	fmt.Fprintln(w, "\nnot asked, or not answered")
 	for i := range r.Questions {
 		switch t := &r.Questions[i]; {
@@ -169,6 +175,9 @@ func (r *Result) writeLeft(w io.Writer) {
 			}
 			fmt.Fprintf(w, "  %s: %d times, first %s%s\n", t.Function, t.Silent, t.Why, then)
 		}
+	}
+	if r.Booted {
+		return
 	}
 	for _, l := range Left {
 		fmt.Fprintf(w, "  %s: %s\n", l.Function, l.Why)
