@@ -81,6 +81,9 @@ func (m *Machine) Go(name string, calls ...Invocation) (*Task, error) {
 	if err := m.Closed(); err != nil {
 		return nil, err
 	}
+	if m.b != nil {
+		return nil, fmt.Errorf("a booted kernel has tasks of its own: %w", errno.EINVAL)
+	}
 	t, err := m.newTask(name)
 	if err != nil {
 		return nil, err

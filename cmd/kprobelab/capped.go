@@ -71,6 +71,16 @@ func (o *capped) log(from, line string) {
 	}
 }
 
+func (o *capped) wrote(fd int, b []byte) error {
+	if o.full() {
+		return nil
+	}
+	if fd == 2 {
+		o.written.n += uint64(len(b))
+	}
+	return o.output.wrote(fd, b)
+}
+
 // counters says first what is missing.
 func (o *capped) counters(list []*session.Planted) {
 	if o.omitted > 0 {

@@ -63,7 +63,10 @@ func (p *plan) execute(t *term, img *kimage.Image, w work) (err error) {
 	err = errors.Join(err, r.traced())
 	r.unplantAll()
 	r.out.counters(r.done)
-	return errors.Join(err, r.out.flush())
+	if err = errors.Join(err, r.out.flush()); err == nil {
+		err = r.ended
+	}
+	return err
 }
 
 // machineError is the error of a machine that cannot be made: the image's fault,
@@ -82,7 +85,7 @@ func (p *plan) output(t *term, l *kprobelab.Lab, many bool) output {
 		return &capped{output: newJSON(w), written: written, most: p.maxOutput}
 	}
 	o := &textOutput{
-		w: w, lines: sample.Lines{Style: l.Image.Profile().Sample.Style},
+		w: w, err: t.err, lines: sample.Lines{Style: l.Image.Profile().Sample.Style},
 		style: t.outStyle, many: many,
 	}
 	if p.steps {
@@ -101,6 +104,8 @@ type runner struct {
 	rec *recording
 	// tracing has the events, nil where none is asked for.
 	tracing *tracing.Tracing
+	// ended is how the first program ended that did not end well.
+	ended error
 }
 
 // begin does all that comes before the calls.
@@ -170,14 +175,24 @@ func (r *runner) work(w work) error {
 	if len(w.tasks) > 0 {
 		return r.tasks(w)
 	}
-	for _, c := range w.calls {
-		res, err := r.lab.Make(c)
-		r.console()
-		if err != nil {
-			return r.fail(0, c, err)
+	for _, j := range w.jobs {
+		if err := r.job(j); err != nil {
+			return err
 		}
-		r.out.called(0, res)
 	}
+	return nil
+}
+
+func (r *runner) job(j bound) error {
+	if j.program != nil {
+		return r.exec(j)
+	}
+	res, err := r.lab.Make(j.call)
+	r.console()
+	if err != nil {
+		return r.fail(0, j.call, err)
+	}
+	r.out.called(0, res)
 	return nil
 }
 
@@ -208,8 +223,12 @@ func oneLine(err error) error { return joined{err} }
 // tasks runs the calls and every --task as a task each.
 func (r *runner) tasks(w work) error {
 	sequences := w.tasks
-	if len(w.calls) > 0 {
-		sequences = append([][]*session.Call{w.calls}, w.tasks...)
+	if len(w.jobs) > 0 {
+		var calls []*session.Call
+		for _, j := range w.jobs {
+			calls = append(calls, j.call)
+		}
+		sequences = append([][]*session.Call{calls}, w.tasks...)
 	}
 	list, err := r.lab.Run(sequences)
 	r.console()

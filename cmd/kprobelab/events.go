@@ -14,8 +14,8 @@ func (r *runner) define(events []string) error {
 	if len(events) == 0 {
 		return nil
 	}
-	t, err := tracing.New(r.lab.Kprobes, r.lab.Machine, &tracing.Options{
-		Source: r.lab.Image, Record: r.rec.record(), Log: func(line string) { r.out.log("kernel", line) },
+	t, err := r.lab.Tracing(&tracing.Options{
+		Record: r.rec.record(), Log: func(line string) { r.out.log("kernel", line) },
 	})
 	if err != nil {
 		return usagef("-e: %w", err)

@@ -59,8 +59,11 @@ type event struct {
 	Error   string  `json:"error,omitempty"`
 	Hits    *uint64 `json:"hits,omitempty"`
 	Nmissed *uint64 `json:"nmissed,omitempty"`
+	// ExitCode is a program's.
+	ExitCode *int `json:"exit_code,omitempty"`
 	// Step and Detail are a numbered step of a hit; Detail alone is a line
-	// of the log, from Kind "kernel" or "console", or of trace.
+	// of the log, from Kind "kernel" or "console", or of trace, or what a program
+	// has written to Kind "stdout" or "stderr".
 	Step   int    `json:"step,omitempty"`
 	Detail string `json:"detail,omitempty"`
 }
@@ -155,6 +158,19 @@ func (o *jsonOutput) called(task int, r *session.Result) {
 
 func (o *jsonOutput) failed(task int, c *session.Call, err error) {
 	o.write(event{Event: "failed", Task: &task, Call: c.String(), Error: err.Error()})
+}
+
+func (o *jsonOutput) wrote(fd int, b []byte) error {
+	o.write(event{Event: "output", Kind: map[int]string{1: "stdout", 2: "stderr"}[fd], Detail: string(b)})
+	return o.flush()
+}
+
+func (o *jsonOutput) exited(program string, code int) {
+	e := event{Event: "exited", Call: program, ExitCode: &code}
+	if code < 0 {
+		e.Event, e.ExitCode = "failed", nil
+	}
+	o.write(e)
 }
 
 func (o *jsonOutput) unregistered(p *session.Planted) { o.write(of("unregistered", p)) }

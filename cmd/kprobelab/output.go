@@ -23,6 +23,11 @@ type output interface {
 	traced(text string)
 	called(task int, r *session.Result)
 	failed(task int, c *session.Call, err error)
+	// wrote is what a program wrote to standard output (1) or standard error (2).
+	wrote(fd int, b []byte) error
+	// exited is the end of a program; a negative code is of one that has not come
+	// to its end.
+	exited(program string, code int)
 	unregistered(p *session.Planted)
 	counters(list []*session.Planted)
 	// flush writes what is buffered and returns the first error of writing.

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/callsyntax"
+	"kprobelab/internal/mailbox"
 	"kprobelab/internal/report"
 	"kprobelab/internal/session"
 	"kprobelab/kimage"
@@ -33,6 +34,11 @@ the file trace is printed as the kernel prints it (with --json, a line an object
 
 With --task several sequences of calls run at once, interleaved on the CPUs by a
 scheduler that repeats: the same --seed is the same run.
+
+On the dump of a booted kernel (kprobelab boot) --exec runs a program of its files, from its
+execve to its exit, with what it prints and its exit code; calls and programs come in the
+order of the command line. With --json there are the events output (of "kind" stdout or
+stderr) and exited.
 
 Once the probes are planted, the kernel's jump optimizer is let run until it has nothing
 left to do: a probe that allows it (one without a post handler, --no-post) is then a jump to
@@ -62,8 +68,9 @@ func runCommand(t *term) *cli.Command {
 			"kprobelab run -e 'p:in snprintf size=%si fmt=+0(%dx):string' -e 'r:out snprintf n=$retval:s32' \\",
 			"   --call 'snprintf(buf[64], 64, \"%d things\", 42)'",
 			"kprobelab run --cpus 2 --seed 7 --kprobe spin --task 'spin(10)' --task 'spin(20)'",
+			"kprobelab run kernel.core --kretprobe vfs_read --exec '/bin/busybox cat /etc/hostname'",
 			"kprobelab run --json --kprobe gcd --call 'gcd(12, 18)' | jq 'select(.event == \"pre\")'",
-		) + "\n" + exitHelp,
+		) + "\n" + exitHelp + "\n" + exitOfExec,
 		Flags: append([]cli.Flag{
 			&cli.GenericFlag{Name: "kprobe", Value: &probeFlag{plan: p, parse: callsyntax.ParseKprobe},
 				Usage: "probe the instruction at `SYM[+OFF]` or 0xADDR (repeatable)"},
@@ -71,13 +78,18 @@ func runCommand(t *term) *cli.Command {
 				Usage: "probe the return of the function at `SYM[:MAXACTIVE]` (repeatable)"},
 			&cli.StringSliceFlag{Name: "event", Aliases: []string{"e"}, Destination: &p.events,
 				Usage: "define and enable a kprobe `EVENT`, as written to kprobe_events; prints the trace (repeatable)"},
-			&cli.StringSliceFlag{Name: "call", Destination: &p.calls, Usage: "make this `CALL` (repeatable)"},
+			&cli.GenericFlag{Name: "call", Value: &jobFlag{plan: p}, Usage: "make this `CALL` (repeatable)"},
+			&cli.GenericFlag{Name: "exec", Value: &jobFlag{plan: p, program: true},
+				Usage: "on a booted kernel, run a program of its files to its end, as `'PROGRAM ARGS'` (repeatable)"},
+			&cli.StringSliceFlag{Name: "env", Destination: &p.env, Usage: "more environment for --exec, `NAME=VALUE` (repeatable)"},
+			&cli.StringFlag{Name: "cwd", Value: "/", Destination: &p.cwd, Usage: "the `FOLDER` that --exec begins in"},
+			&cli.StringFlag{Name: "stdin", Destination: &p.stdin, Usage: "what the program of --exec reads, from `FILE`, - for standard input"},
 			&cli.StringSliceFlag{Name: "task", Destination: &p.tasks,
 				Usage: "add a task that makes these `CALLS`, 'a(); b()' (repeatable)"},
 			&cli.IntFlag{Name: "cpus", Value: 1, Destination: &p.cpus, Usage: "number of `CPUS`"},
 			&cli.Int64Flag{Name: "seed", Destination: &p.seed, Usage: "`SEED` of the scheduler's choices"},
 			&cli.Uint64Flag{Name: "budget", Value: 100_000_000, Destination: &p.budget,
-				Usage: "stop a call after this many guest `INSTRUCTIONS`"},
+				Usage: "stop a call after this many guest `INSTRUCTIONS` (with --exec 2 billion, and a program, too)"},
 			timeoutFlag(&p.timeout),
 			&cli.Uint64Flag{Name: "max-output", Value: 64 << 20, Destination: &p.maxOutput,
 				Usage: "print no more hits and log lines after this many `BYTES`, and say how many are missing"},
@@ -102,17 +114,22 @@ type plan struct {
 	// probes are in the order of the command line, both kinds.
 	probes []callsyntax.Probe
 	// events are definitions for kprobe_events.
-	events       []string
-	calls, tasks []string
-	cpus         int
-	seed         int64
-	budget       uint64
-	timeout      time.Duration
-	maxOutput    uint64
-	noPost       bool
-	noSettle     bool
-	sysctls      []string
-	steps, json  bool
+	events []string
+	// jobs are calls and programs in the order of the command line.
+	jobs  []job
+	tasks []string
+	// env, cwd and stdin are for programs.
+	env         []string
+	cwd, stdin  string
+	cpus        int
+	seed        int64
+	budget      uint64
+	timeout     time.Duration
+	maxOutput   uint64
+	noPost      bool
+	noSettle    bool
+	sysctls     []string
+	steps, json bool
 	// perfetto is the file for a trace, empty for none.
 	perfetto string
 }
@@ -139,6 +156,31 @@ func (f *probeFlag) String() string { return "" }
 // Get implements cli.Value.
 func (f *probeFlag) Get() any { return nil }
 
+// job is a call or a program as written.
+type job struct {
+	text    string
+	program bool
+}
+
+// jobFlag appends to the plan's jobs, so that their order is the command line's
+// across both flags.
+type jobFlag struct {
+	plan    *plan
+	program bool
+}
+
+// Set implements cli.Value.
+func (f *jobFlag) Set(text string) error {
+	f.plan.jobs = append(f.plan.jobs, job{text, f.program})
+	return nil
+}
+
+// String implements cli.Value.
+func (f *jobFlag) String() string { return "" }
+
+// Get implements cli.Value.
+func (f *jobFlag) Get() any { return nil }
+
 const maxCPUs = 64
 
 func timeoutFlag(to *time.Duration) cli.Flag {
@@ -161,7 +203,7 @@ func (p *plan) run(t *term, c *cli.Command) error {
 	if engineMissing != nil {
 		return engineMissing
 	}
-	if len(p.probes)+len(p.events)+len(p.calls)+len(p.tasks) == 0 {
+	if len(p.probes)+len(p.events)+len(p.jobs)+len(p.tasks) == 0 {
 		return usagef("nothing to probe and nothing to call: give --kprobe SYM or --call 'name(arg, ...)'; try %s --help", c.FullName())
 	}
 	if p.cpus < 1 || p.cpus > maxCPUs {
@@ -173,6 +215,9 @@ func (p *plan) run(t *term, c *cli.Command) error {
 	if p.steps && p.json {
 		return usagef("--steps and --json exclude each other: --json has the steps already")
 	}
+	if err := p.programs(c); err != nil {
+		return err
+	}
 	for _, s := range p.sysctls {
 		if _, _, err := parseSysctl(s); err != nil {
 			return err
@@ -180,6 +225,9 @@ func (p *plan) run(t *term, c *cli.Command) error {
 	}
 	img, err := openImage(t, c, c.Args().First())
 	if err != nil {
+		return err
+	}
+	if err := p.ofDump(c, img); err != nil {
 		return err
 	}
 	w, err := p.bind(img)
@@ -207,20 +255,37 @@ func parseSysctl(text string) (name, value string, err error) {
 	return name, strings.TrimSpace(value), nil
 }
 
-// work is the plan's calls bound to the image.
+// work is the plan's jobs and tasks bound to the image.
 type work struct {
-	calls []*session.Call
+	jobs  []bound
 	tasks [][]*session.Call
+}
+
+// bound is a call or a program, the other is nil.
+type bound struct {
+	text    string
+	call    *session.Call
+	program *mailbox.Command
 }
 
 func (p *plan) bind(img *kimage.Image) (work, error) {
 	var w work
-	for _, text := range p.calls {
-		c, err := session.BindCall(img, text)
-		if err != nil {
-			return w, fmt.Errorf("--call: %w", err)
+	input, err := p.input()
+	if err != nil {
+		return w, err
+	}
+	for _, j := range p.jobs {
+		b := bound{text: j.text}
+		var err error
+		if j.program {
+			b.program, err = p.program(img, j.text, input)
+		} else if b.call, err = session.BindCall(img, j.text); err != nil {
+			err = fmt.Errorf("--call: %w", err)
 		}
-		w.calls = append(w.calls, c)
+		if err != nil {
+			return w, err
+		}
+		w.jobs = append(w.jobs, b)
 	}
 	for _, text := range p.tasks {
 		calls, err := session.BindTask(img, text)

@@ -5,17 +5,20 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
 
 	"kprobelab"
+	"kprobelab/internal/integration/dumps"
 	"kprobelab/internal/integration/oracle"
 )
 
@@ -43,14 +46,44 @@ func TestScriptsOnRealKernels(t *testing.T) {
 	}
 }
 
+// The same on memory dumps of booted kernels, each as $DUMP.
+func TestScriptsOnDumps(t *testing.T) {
+	for _, name := range dumps.Kernels {
+		t.Run(name, func(t *testing.T) {
+			file := dumps.File(t, name)
+			cache := t.TempDir() // the kernel is asked once
+			runScripts(t, "testdata/dump", func(e *testscript.Env) error {
+				e.Vars = append(e.Vars, "DUMP="+file, "KERNEL="+name, "NO_COLOR=1", "KPROBELAB_CACHE="+cache)
+				return head(file, filepath.Join(e.WorkDir, "truncated"))
+			})
+		})
+	}
+}
+
+// head copies the first mebibyte of a file.
+func head(from, to string) error {
+	f, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, 1<<20))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, data, 0o666)
+}
+
 func runScripts(t *testing.T, dir string, setUp func(*testscript.Env) error) {
 	update, _ := strconv.ParseBool(os.Getenv("UPDATE_SCRIPTS"))
 	testscript.Run(t, testscript.Params{
 		Dir:           dir,
 		Setup:         setUp,
 		UpdateScripts: update,
-		Condition:     func(c string) (bool, error) { return c == "engine" && engineMissing == nil, nil },
-		Cmds:          map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "mask": mask},
+		Condition: func(c string) (bool, error) {
+			return c == "engine" && engineMissing == nil || c == "first" && strings.HasSuffix(t.Name(), "/"+dumps.Kernels[0]), nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "mask": mask},
 	})
 }
 

@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"strings"
 	"text/tabwriter"
 
@@ -19,15 +20,23 @@ import (
 // textOutput shows a run to people: hits as the kernel's sample modules print
 // them, calls as C writes them.
 type textOutput struct {
-	w     *bufio.Writer
+	w *bufio.Writer
+	// err gets what programs write to standard error.
+	err   io.Writer
 	lines sample.Lines
 	style style
 	// many is whether there are several tasks, whose calls need a name.
 	many  bool
 	steps *stepWriter
+	// inside is whether a program has written a line without its end.
+	inside bool
 }
 
 func (o *textOutput) line(text string) {
+	if o.inside {
+		o.w.WriteByte('\n')
+		o.inside = false
+	}
 	o.w.WriteString(text)
 	o.w.WriteByte('\n')
 }
@@ -97,6 +106,30 @@ func (o *textOutput) task(n int) string {
 // failed marks the place; why is the command's own error, on stderr.
 func (o *textOutput) failed(task int, c *session.Call, _ error) {
 	o.line(o.style.red(fmt.Sprintf("%s%s failed", o.task(task), c)))
+}
+
+func (o *textOutput) wrote(fd int, b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	if fd == 2 {
+		if err := o.w.Flush(); err != nil {
+			return err
+		}
+		_, err := o.err.Write(b)
+		return err
+	}
+	o.inside = b[len(b)-1] != '\n'
+	o.w.Write(b)
+	return o.w.Flush()
+}
+
+func (o *textOutput) exited(program string, code int) {
+	if code < 0 {
+		o.line(o.style.red(program + " failed"))
+		return
+	}
+	o.line(o.style.bold(fmt.Sprintf("%s: exit code %d", program, code)))
 }
 
 func (o *textOutput) unregistered(p *session.Planted) {
