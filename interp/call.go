@@ -70,6 +70,9 @@ func (m *Machine) CallAddr(addr x86.Addr, args ...uint64) (uint64, error) {
 	if m.cur.depth > 0 {
 		return m.callNested(addr, args)
 	}
+	if m.back != nil {
+		m.back.forget()
+	}
 	t := m.tasks[0]
 	if t.state != idle {
 		t.state = idle // the last call failed inside the guest

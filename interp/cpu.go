@@ -69,6 +69,8 @@ type cpu struct {
 	words   []uint64 // the page's memory
 	// stale is poked text of which it may have old blocks.
 	stale []x86.Range
+	// frames is room for the registers of traps.
+	frames []*x86.PtRegs
 	// answer says how its int3 at an address is to be resumed from.
 	answer answer
 }

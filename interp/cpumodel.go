@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"kprobelab/decoder"
 	"kprobelab/machine"
 )
 
@@ -105,6 +106,12 @@ var features = map[string]feature{
 func (m *cpuModel) executes(extension string) bool {
 	f, ok := features[extension]
 	return !ok || m.cpuid(f.leaf, 0)[f.register]>>f.bit&1 != 0
+}
+
+// knows reports whether the model executes an instruction. Where it has not tzcnt
+// and lzcnt, they are bsf and bsr.
+func (m *cpuModel) knows(i *decoder.Inst) bool {
+	return m.executes(i.Extension()) || i.Encoding == decoder.Enc0F && (i.Opcode == 0xbc || i.Opcode == 0xbd)
 }
 
 // newSystem is the system registers of a booted kernel.

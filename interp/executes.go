@@ -11,7 +11,7 @@ func Executes(model string, code []byte) (bool, error) {
 		return false, err
 	}
 	i, err := decoder.Decode(code)
-	if err != nil || !m.executes(i.Extension()) {
+	if err != nil || !m.knows(&i) {
 		return false, nil
 	}
 	c := cpu{has: m}

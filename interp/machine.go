@@ -139,6 +139,7 @@ func (m *Machine) build(model *cpuModel) error {
 func (m *Machine) open(model *cpuModel) {
 	c := &cpu{m: m, n: len(m.cpus), has: model}
 	c.blocks.init()
+	c.blocks.c = c
 	c.mxcsr, c.fpu, c.flags = 0x1f80, bootFPU, x86.FlagFixed
 	c.sys = newSystem(model)
 	m.cpus = append(m.cpus, c)

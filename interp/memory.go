@@ -191,6 +191,7 @@ func (m *Machine) touch(addr x86.Addr, n int) {
 		return
 	}
 	if m.back != nil {
+		m.anew()
 		m.back.memory(m, addr, n)
 	}
 	if !m.track {

@@ -151,9 +151,8 @@ func (m *Machine) resolve(c *cpu, f *machine.Fault, regs *x86.PtRegs) bool {
 		return true
 	}
 	if m.traps != nil && f.Vector != machine.VectorInt3 && f.Vector != machine.VectorDebug {
-		mine := false
-		returned := m.host(c, func() { mine = m.traps.Fault(regs, f.Vector) })
-		if m.err != nil || !returned {
+		mine := m.host(c, hostCall{vector: f.Vector, regs: regs})
+		if m.err != nil || m.closed {
 			return false
 		}
 		if mine {

@@ -50,6 +50,9 @@ func (m *Machine) schedule(target *Task) error {
 		if m.reached() {
 			return nil
 		}
+		if m.back != nil && m.runs == 0 {
+			m.back.mark(m)
+		}
 		c, t, alone := m.pick()
 		if t == nil {
 			if target == nil && m.allDone() {

@@ -35,6 +35,7 @@ func (m *Machine) Snapshot() (*Snapshot, error) {
 	s := &Snapshot{m: m, undo: len(m.undo), exec: m.execNext, part: m.execPart, syms: slices.Clone(m.symbols)}
 	s.heap, s.user = m.heap.clone(), m.user.clone()
 	s.stub = stubs{slices.Clone(m.stubs.pages), m.stubs.used, slices.Clone(m.stubs.fns)}
+	m.anew()
 	m.snapshots = append(m.snapshots, s)
 	m.track = true
 	m.cleanPages(0)
@@ -118,6 +119,7 @@ func (m *Machine) Restore(s *Snapshot) error {
 	if at < 0 {
 		return fmt.Errorf("snapshot is void: %w", errno.EINVAL)
 	}
+	m.anew()
 	list := m.undo
 	for i := len(list) - 1; i >= s.undo; i-- {
 		u := list[i]

@@ -31,9 +31,14 @@ type Task struct {
 
 	m     *Machine
 	n     int
-	state taskState
 	stack x86.Addr // its end: past the last byte
 	saved state
+	taskFields
+}
+
+// taskFields are what a run changes of a task, but for its registers.
+type taskFields struct {
+	state taskState
 	cpu   *cpu // the one that has its registers; nil: saved has them
 	pin   int  // -1: any CPU
 	wake  uint64
@@ -56,14 +61,14 @@ func (m *Machine) newTask(name string) (*Task, error) {
 			return nil, fmt.Errorf("task %q: %w: %d tasks are alive: %w", name, machine.ErrNoMemory, MaxTasks, errno.EAGAIN)
 		}
 		old := m.tasks[n]
-		t := &Task{Name: name, m: m, n: n, stack: old.stack, pin: -1}
+		t := &Task{Name: name, m: m, n: n, stack: old.stack, taskFields: taskFields{pin: -1}}
 		m.tasks[n] = t
 		return t, nil
 	}
 	// Each stack is aligned to its size and has as much unmapped below it.
 	low := m.stacks.Start.Add(int64(n)*2*ThreadSize + ThreadSize)
 	m.stacks.set(low, low+ThreadSize, attrR|attrW)
-	t := &Task{Name: name, m: m, n: n, stack: low + ThreadSize, pin: -1}
+	t := &Task{Name: name, m: m, n: n, stack: low + ThreadSize, taskFields: taskFields{pin: -1}}
 	m.tasks = append(m.tasks, t)
 	return t, nil
 }
@@ -75,6 +80,7 @@ func (m *Machine) Go(name string, calls ...machine.Invocation) (*Task, error) {
 	if err := m.Closed(); err != nil {
 		return nil, err
 	}
+	m.anew()
 	t, err := m.newTask(name)
 	if err != nil {
 		return nil, err
@@ -120,6 +126,7 @@ func (m *Machine) Tasks() []*Task { return m.tasks }
 
 // Wake ends a task's sleep at once.
 func (m *Machine) Wake(t *Task) {
+	m.anew()
 	if t.state == sleeping {
 		t.state = runnable
 	}

@@ -1,7 +1,6 @@
 package interp
 
 import (
-	"encoding/binary"
 	"fmt"
 	"runtime/debug"
 	"unsafe"
@@ -10,11 +9,33 @@ import (
 	"kprobelab/x86"
 )
 
-// outside calls a receiver or handler, which may run guest code on this CPU. It
-// reports whether it returned. A panic becomes an error of the run. A handler that
-// ends its goroutine (t.FailNow does) closes the machine, because the run never
-// returns.
-func (m *Machine) host(c *cpu, fn func()) (ok bool) {
+// hostCall is a call of a receiver or handler: of traps with a vector, or of the
+// function of a stub.
+type hostCall struct {
+	vector int
+	regs   *x86.PtRegs
+	fn     func(frame x86.Addr, regs *x86.PtRegs)
+	frame  x86.Addr
+}
+
+func (h *hostCall) call(t x86.Traps) bool {
+	switch {
+	case h.fn != nil:
+		h.fn(h.frame, h.regs)
+		return true
+	case h.vector == machine.VectorInt3:
+		return t.Int3(h.regs)
+	case h.vector == machine.VectorDebug:
+		return t.Debug(h.regs)
+	}
+	return t.Fault(h.regs, h.vector)
+}
+
+// host makes the call, which may run guest code on this CPU. It reports what was
+// answered, and false where the call did not return. A panic becomes an error of
+// the run. A handler that ends its goroutine (t.FailNow does) closes the machine,
+// because the run never returns.
+func (m *Machine) host(c *cpu, h hostCall) (mine bool) {
 	reason, running, single := c.reason, c.running, c.single
 	c.single = false
 	m.inside.Add(1)
@@ -24,16 +45,17 @@ func (m *Machine) host(c *cpu, fn func()) (ok bool) {
 		if returned {
 			return
 		}
+		mine = false
 		if p := recover(); p != nil {
 			m.fail(fmt.Errorf("%w: %v\n%s", machine.ErrHandler, p, debug.Stack()))
 			return
 		}
 		m.closed = true
 	}()
-	fn()
+	mine = h.call(m.traps)
 	returned = true
 	c.reason, c.running, c.single = reason, running, single
-	return true
+	return mine
 }
 
 // fail records the first error of the run that is about to end.
@@ -55,28 +77,34 @@ func (c *cpu) trap(vector int) {
 		c.stopFault(vector)
 		return
 	}
-	var regs x86.PtRegs
-	c.regs(&regs)
-	mine := false
+	regs := c.takeFrame()
+	defer c.putFrame(regs)
+	c.regs(regs)
 	m.crossings++
-	returned := m.host(c, func() {
-		if vector == machine.VectorInt3 {
-			mine = m.traps.Int3(&regs)
-		} else {
-			mine = m.traps.Debug(&regs)
-		}
-	})
+	mine := m.host(c, hostCall{vector: vector, regs: regs})
 	m.addWork(workTrap)
-	if m.err != nil || !returned {
+	if m.err != nil || m.closed {
 		c.reason = reasonError
 		return
 	}
-	c.setRegs(&regs)
+	c.setRegs(regs)
 	c.ip = regs.IP
 	if !mine {
 		c.stopFault(vector)
 	}
 }
+
+// takeFrame is room for registers; putFrame takes it back.
+func (c *cpu) takeFrame() *x86.PtRegs {
+	if n := len(c.frames); n > 0 {
+		f := c.frames[n-1]
+		c.frames = c.frames[:n-1]
+		return f
+	}
+	return new(x86.PtRegs)
+}
+
+func (c *cpu) putFrame(f *x86.PtRegs) { c.frames = append(c.frames, f) }
 
 func (c *cpu) stopFault(vector int) {
 	c.reason = reasonFault
@@ -96,10 +124,13 @@ func (m *Machine) calloutHere(c *cpu) {
 		m.fail(fmt.Errorf("callout %s with a frame at %s, which is no writable memory", m.Symbolize(stub), frame))
 	default:
 		m.touch(frame, x86.PtRegsSize)
-		regs, back := m.frame(frame)
+		regs, copied := m.frame(c, frame)
 		m.crossings++
-		m.host(c, func() { fn(frame, regs) })
-		back()
+		m.host(c, hostCall{fn: fn, frame: frame, regs: regs})
+		if copied {
+			m.copyIn(frame, bytesOf(regs)[:])
+			c.putFrame(regs)
+		}
 		m.addWork(workTrap)
 	}
 	c.state = at
@@ -109,22 +140,16 @@ func (m *Machine) calloutHere(c *cpu) {
 }
 
 // frame is a frame in guest memory, in place where it is in one page, and aligned;
-// else a copy that back writes back.
-func (m *Machine) frame(at x86.Addr) (regs *x86.PtRegs, back func()) {
+// else a copy.
+func (m *Machine) frame(c *cpu, at x86.Addr) (regs *x86.PtRegs, copied bool) {
 	if off := at % PageSize; off%8 == 0 && off+x86.PtRegsSize <= PageSize {
-		return (*x86.PtRegs)(unsafe.Pointer(&m.page(at, 0)[off])), func() {}
+		return (*x86.PtRegs)(unsafe.Pointer(&m.page(at, 0)[off])), false
 	}
-	var b [x86.PtRegsSize]byte
-	m.copyOut(at, b[:])
-	regs = &x86.PtRegs{}
-	words := (*[x86.PtRegsSize / 8]uint64)(unsafe.Pointer(regs))
-	for i := range words {
-		words[i] = binary.LittleEndian.Uint64(b[8*i:])
-	}
-	return regs, func() {
-		for i, w := range words {
-			binary.LittleEndian.PutUint64(b[8*i:], w)
-		}
-		m.copyIn(at, b[:])
-	}
+	regs = c.takeFrame()
+	m.copyOut(at, bytesOf(regs)[:])
+	return regs, true
+}
+
+func bytesOf(regs *x86.PtRegs) *[x86.PtRegsSize]byte {
+	return (*[x86.PtRegsSize]byte)(unsafe.Pointer(regs))
 }

@@ -4,6 +4,8 @@ package engines
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math"
 	"strings"
 
 	"kprobelab/decoder"
@@ -139,6 +141,10 @@ var differences = []known{
 		tells: func(i *decoder.Inst) bool { return i.Mnemonic() == "pdep" },
 	},
 	{
+		name: "cmpxchg8b, cmpxchg16b", reason: "Unicorn loses the flags that they do not change",
+		tells: named("cmpxchg8b", "cmpxchg16b"),
+	},
+	{
 		name: "bzhi", reason: "Unicorn clears the top bit where the index is past the operand",
 		tells: named("bzhi"),
 	},
@@ -170,7 +176,7 @@ func bitOperation(i *decoder.Inst) bool { return named("bt", "bts", "btr", "btc"
 
 // readsFlags: what is to be known of flags before its operand is accessed.
 func readsFlags(i *decoder.Inst) bool {
-	return named("rcl", "rcr", "adc", "sbb", "cmpxchg8b", "cmpxchg16b")(i) || i.Encoding == decoder.Enc0F && i.Opcode&0xf0 == 0x90 || bitOperation(i)
+	return named("rcl", "rcr", "adc", "sbb", "scasb", "scasw", "scasd", "scasq", "cmpsb", "cmpsw", "cmpsd", "cmpsq")(i) || i.Encoding == decoder.Enc0F && i.Opcode&0xf0 == 0x90 || bitOperation(i)
 }
 
 // explained reports whether a difference of two runs is one that only the run
@@ -181,6 +187,7 @@ func explained(in *input, u, g *output) bool {
 		// Some instructions are refused as they are translated, others as they run.
 		g.instrs, g.clock = u.instrs, u.clock
 	}
+	sameNaNs(u.data, g.data)
 	last := lastOf(in.code)
 	if bitOperation(&last) { // AF and OF are undefined
 		const undefined = x86.FlagAF | x86.FlagOF
@@ -196,6 +203,24 @@ func explained(in *input, u, g *output) bool {
 	}
 	// An operand of SSE that is not aligned: Unicorn does not check.
 	return err == nil && g.event == "vector 13" && strings.HasPrefix(i.Extension(), "SS") && i.ModRM < 0xc0
+}
+
+// sameNaNs makes the vector registers that both ended with equal where both have a
+// NaN: of two NaNs Unicorn takes the one that x87 would.
+func sameNaNs(u, g []byte) {
+	at := int(xmmOut - dataBase)
+	for i := at; i < at+256; i += 8 {
+		a, b := binary.LittleEndian.Uint64(u[i:]), binary.LittleEndian.Uint64(g[i:])
+		if a != b && math.IsNaN(math.Float64frombits(a)) && math.IsNaN(math.Float64frombits(b)) {
+			copy(g[i:i+8], u[i:])
+		}
+	}
+	for i := at; i < at+256; i += 4 {
+		a, b := binary.LittleEndian.Uint32(u[i:]), binary.LittleEndian.Uint32(g[i:])
+		if a != b && a&0x7fffffff > 0x7f800000 && b&0x7fffffff > 0x7f800000 {
+			copy(g[i:i+4], u[i:])
+		}
+	}
 }
 
 func lastOf(code []byte) (i decoder.Inst) {
