@@ -4,6 +4,7 @@ package engines
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -286,4 +287,11 @@ func names(code []byte) (list []string) {
 		code = code[i.Length:]
 	}
 	return list
+}
+
+func unhex(t testing.TB, s string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
+	require.NoError(t, err)
+	return b
 }

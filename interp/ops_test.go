@@ -1,0 +1,215 @@
+package interp
+
+import (
+	"encoding/hex"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/errno"
+	"kprobelab/machine"
+	"kprobelab/x86"
+)
+
+func unhex(t testing.TB, s string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
+	require.NoError(t, err)
+	return b
+}
+
+// ran runs code that ends with an int3, from a state, and returns the state there.
+func ran(t testing.TB, model, code string, in x86.PtRegs) (out x86.PtRegs, err error) {
+	t.Helper()
+	img := &tinyImage{code: append([]byte{0xcc}, append(unhex(t, code), 0xcc, 0xcc)...)}
+	m := boot(t, img, &machine.Options{HeapSize: 1 << 20, CPUModel: model})
+	var back x86.PtRegs
+	m.SetTraps(&traps{int3: func(r *x86.PtRegs) bool {
+		if back.IP == 0 {
+			back = *r
+			in.IP, in.SP = r.IP, r.SP
+			in.Flags |= 0x202
+			*r = in
+			return true
+		}
+		out = *r
+		return false
+	}})
+	_, err = m.CallAddr(textBase)
+	var f *machine.Fault
+	if errors.As(err, &f) && f.Vector == machine.VectorInt3 {
+		err = nil
+	}
+	return out, err
+}
+
+const (
+	cf, pf, af, zf, sf, of = x86.FlagCF, x86.FlagPF, x86.FlagAF, x86.FlagZF, x86.FlagSF, x86.FlagOF
+	model                  = "icelake-server" // of those that Unicorn has, the one with most
+)
+
+// What both engines execute alike is compared in internal/integration/engines. This
+// is where they differ, as the manual has it, and what it names as hazards.
+func TestInstructions(t *testing.T) {
+	for _, c := range []struct {
+		name, code string
+		in         x86.PtRegs
+		ax         uint64
+		flags      uint64 // the arithmetic ones
+		mask       uint64 // those that are defined
+	}{
+		{name: "shld_64", code: "48 0f a4 d8 04", in: x86.PtRegs{AX: 0x8000000000000001, BX: 0xf << 60}, ax: 0x1f, flags: 0, mask: cf | zf | sf | pf},
+		{name: "shld_one_changes_sign", code: "0f a4 d8 01", in: x86.PtRegs{AX: 0x40000000, BX: 1 << 31}, ax: 0x80000001, flags: of | sf, mask: cf | zf | sf | pf | of},
+		{name: "shld_16_cl", code: "66 0f a5 d8", in: x86.PtRegs{AX: 0x1234, BX: 0xabcd, CX: 8}, ax: 0x34ab, mask: zf | sf | cf},
+		{name: "shrd_32", code: "0f ac d8 08", in: x86.PtRegs{AX: 0x180, BX: 0x12}, ax: 0x12000001, flags: cf, mask: cf | zf | sf | pf},
+		{name: "shift_by_zero_keeps_flags", code: "c0 e0 00", in: x86.PtRegs{AX: 0x80, Flags: cf | of | zf}, ax: 0x80, flags: cf | of | zf, mask: arithmetic},
+		{name: "shift_of_32_by_zero_clears_upper", code: "c1 e0 20", in: x86.PtRegs{AX: 1<<40 | 5}, ax: 5},
+		{name: "lock_neg", code: "48 c7 06 05 00 00 00 f0 48 f7 1e 48 8b 06", ax: ^uint64(4), flags: cf | sf | af, mask: arithmetic},
+		{name: "test_as_1", code: "f6 c8 80", in: x86.PtRegs{AX: 0x80}, ax: 0x80, flags: sf, mask: sf | zf | cf | of | pf},
+		{name: "lahf_with_rex", code: "40 9f", in: x86.PtRegs{Flags: cf | zf}, ax: 0x4300},
+		{name: "jmp_with_66", code: "66 eb 02 b0 01 b4 02", ax: 0x200},
+		{name: "movss_with_66", code: "66 f3 0f 10 c1 66 48 0f 7e c0", ax: 0},
+		{name: "bswap_16", code: "66 0f c8", in: x86.PtRegs{AX: 0x12345678}, ax: 0x12340000},
+		{name: "cmpxchg8b_keeps_flags", code: "48 c7 06 05 00 00 00 0f c7 0e", in: x86.PtRegs{AX: 5, Flags: cf | of}, ax: 5, flags: cf | of | zf, mask: arithmetic},
+		{name: "cmpxchg_fails_and_leaves_upper", code: "0f b1 cb 48 89 d8", in: x86.PtRegs{AX: 1, BX: 1<<40 | 2}, ax: 1<<40 | 2},
+		{name: "blsi", code: "c4 e2 f8 f3 db", in: x86.PtRegs{BX: 0b1100}, ax: 0b100, flags: cf, mask: cf | zf | sf | of},
+		{name: "bzhi_past_the_end", code: "c4 e2 f0 f5 c3", in: x86.PtRegs{BX: 1 << 63, CX: 64}, ax: 1 << 63, flags: cf | sf, mask: cf | zf | sf | of},
+		{name: "pdep_32", code: "c4 e2 63 f5 c1", in: x86.PtRegs{BX: 0xff, CX: 0xf0f0}, ax: 0xf0f0},
+		{name: "rorx_rip_relative", code: "c4 e3 fb f0 05 01 00 00 00 08 cc 00 01 02 03 04 05 06 07", ax: 0x0007060504030201},
+		{name: "enter_nested", code: "48 89 e5 c8 08 00 02 48 89 e8 48 29 e0 c9", ax: 24},
+		{name: "movbe", code: "0f 38 f1 06 0f 38 f0 06", in: x86.PtRegs{AX: 0x01020304}, ax: 0x01020304},
+		{name: "crc32", code: "f2 48 0f 38 f1 c3", in: x86.PtRegs{BX: 0x3837363534333231}, ax: crcOf(0x3837363534333231)},
+		{name: "high_bytes", code: "88 e0 b7 07 00 fc", in: x86.PtRegs{AX: 0x2211, BX: 1}, ax: 0x2922, mask: cf | of},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.in.SI = uint64(dataBase)
+			out, err := ran(t, model, c.code, c.in)
+			require.NoError(t, err)
+			require.Equal(t, x86.Addr(c.ax), x86.Addr(out.AX))
+			require.Equal(t, x86.Addr(c.flags), x86.Addr(out.Flags&c.mask))
+		})
+	}
+}
+
+// crcOf is CRC-32C of eight bytes from 0, bit by bit as its polynomial has it.
+func crcOf(v uint64) uint64 {
+	crc := uint64(0)
+	for i := range 64 {
+		bit := (crc ^ v>>i) & 1
+		crc >>= 1
+		if bit != 0 {
+			crc ^= 0x82f63b78
+		}
+	}
+	return crc
+}
+
+func TestFaultsAreExact(t *testing.T) {
+	for _, c := range []struct {
+		name, code, model string
+		vector            int
+		at                int // of the instruction, in code
+		missing           string
+		addr              uint64
+	}{
+		{name: "divide_by_zero", code: "31 c9 f7 f1", vector: machine.VectorDivide, at: 2},
+		{name: "quotient_does_not_fit", code: "6a 02 5a 6a 02 59 48 f7 f1", vector: machine.VectorDivide, at: 6},
+		{name: "read_of_nothing", code: "90 31 c0 8b 40 10", vector: machine.VectorPage, at: 3, addr: 0x10},
+		{name: "read_not_canonical", code: "48 b8 00 00 00 00 00 00 00 80 8b 00", vector: machine.VectorGP, at: 10, addr: 1 << 63},
+		{name: "write_of_text", code: "48 8d 05 00 00 00 00 c6 00 00", vector: machine.VectorPage, at: 7, addr: uint64(textBase) + 8},
+		{name: "unaligned_movaps", code: "48 8d 46 08 0f 28 00", vector: machine.VectorGP, at: 4},
+		{name: "unaligned_cmpxchg16b", code: "48 8d 46 08 48 0f c7 08", vector: machine.VectorGP, at: 4},
+		{name: "wrong_segment", code: "b8 08 00 00 00 8e d8", vector: machine.VectorGP, at: 5},
+		{name: "debug_register_seven", code: "90 0f 23 f8", vector: machine.VectorInvalid, at: 1},
+		{name: "syscall", code: "90 0f 05", vector: machine.VectorInvalid, at: 1},
+		{name: "ud2", code: "90 0f 0b", vector: machine.VectorInvalid, at: 1},
+		{name: "not_in_this_model", code: "90 0f 38 f0 06", model: "qemu64", vector: machine.VectorInvalid, at: 1},
+		{name: "avx", code: "90 c5 fd ef c0", vector: machine.VectorInvalid, at: 1},
+		{name: "x87_is_missing", code: "90 d9 eb", vector: machine.VectorInvalid, at: 1, missing: "fldpi"},
+		{name: "mmx_is_missing", code: "90 0f ef c0", vector: machine.VectorInvalid, at: 1, missing: "pxor"},
+		{name: "too_long", code: strings.Repeat("66 ", 15) + "90", vector: machine.VectorGP, at: 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.model == "" {
+				c.model = model
+			}
+			_, err := ran(t, c.model, c.code, x86.PtRegs{SI: uint64(dataBase)})
+			var f *machine.Fault
+			require.ErrorAs(t, err, &f)
+			require.Equal(t, c.vector, f.Vector)
+			require.Equal(t, textBase.Add(int64(1+c.at)), f.IP)
+			require.Equal(t, c.missing, f.Missing)
+			require.Equal(t, x86.Addr(c.addr), f.Addr)
+			if c.missing != "" {
+				require.ErrorContains(t, err, "the engine does not execute "+c.missing)
+			}
+		})
+	}
+}
+
+// An instruction that faults in its middle has done nothing.
+func TestFaultLeavesRegistersAndFlags(t *testing.T) {
+	for _, code := range []string{
+		"48 01 00", "48 11 00", "48 ff 00", "48 f7 18", "48 d1 10", "48 0f c1 18", "48 0f b1 18", "48 87 18", "48 0f ab 18", "8f 00", "0f 92 00", "a4",
+	} {
+		img := &tinyImage{code: append(unhex(t, code), 0xc3)}
+		m := boot(t, img, &machine.Options{HeapSize: 1 << 20})
+		in := x86.PtRegs{AX: uint64(textBase), BX: 7, SI: uint64(dataBase), DI: uint64(textBase), Flags: 0x2d7}
+		var first bool
+		var got x86.PtRegs
+		m.SetTraps(&traps{fault: func(r *x86.PtRegs, v int) bool {
+			if !first { // the call's own registers: now with ours
+				first, in.SP, in.IP = true, r.SP, r.IP
+				*r = in
+				return true
+			}
+			got = *r
+			return false
+		}})
+		_, err := m.CallAddr(textBase, 0)
+		require.Error(t, err, code)
+		got.CS, got.SS, got.OrigAX = 0, 0, 0
+		require.Equal(t, in, got, code)
+	}
+}
+
+func TestRdtscReadsTheVirtualClock(t *testing.T) {
+	m := boot(t, &tinyImage{code: []byte{0x0f, 0x31, 0xc3}}, nil)
+	before := m.Now()
+	v, err := m.CallAddr(textBase)
+	require.NoError(t, err)
+	require.Equal(t, before+2, v, "counted as its block begins")
+}
+
+// A CPU executes the old text until it is told.
+func TestStaleTextUntilSync(t *testing.T) {
+	m := boot(t, &tinyImage{code: []byte{0xb8, 1, 0, 0, 0, 0xc3}}, &machine.Options{CPUs: 2})
+	call := func() uint64 {
+		v, err := m.CallAddr(textBase)
+		require.NoError(t, err)
+		return v
+	}
+	require.Equal(t, uint64(1), call())
+	require.NoError(t, m.PokeTextNoSync(textBase+1, []byte{2}))
+	require.Equal(t, uint64(1), call())
+	m.SyncCore(1)
+	require.Equal(t, uint64(1), call())
+	m.SyncCore(0)
+	require.Equal(t, uint64(2), call())
+	require.NoError(t, m.PokeText(textBase+1, []byte{3}))
+	require.Equal(t, uint64(3), call())
+	require.ErrorIs(t, m.PokeText(dataBase, []byte{3}), errno.EFAULT)
+}
+
+func TestBudgetEndsWhatNeverEnds(t *testing.T) {
+	for name, code := range map[string]string{
+		"jump_to_itself": "eb fe", "rep_movsb": "48 83 c9 ff 31 ff 48 89 f7 f3 a4 c3", "yields": "e6 e1 eb fc", "loop": "48 83 c9 ff e2 fe c3",
+	} {
+		m := boot(t, &tinyImage{code: unhex(t, code)}, &machine.Options{Budget: 100_000})
+		m.SetTraps(&traps{fault: func(*x86.PtRegs, int) bool { return true }})
+		_, err := m.CallAddr(textBase, 0, uint64(dataBase))
+		require.ErrorIs(t, err, machine.ErrBudget, name)
+	}
+}
