@@ -50,8 +50,9 @@ func bootCommand(t *term) *cli.Command {
 				"kprobelab boot -o smp.core --cpus 4 --memory 512M --append 'nopti mitigations=off'",
 				"kprobelab boot -v --timeout 20s --module driver.ko -o kernel.core",
 			) + "\n" +
-			"Exit codes: 0 done; 1 the kernel did not boot, refused a module or a definition, or the program did\n" +
-			"not end with 0; 2 wrong use; 3 a file cannot be read or written, or there is no QEMU.",
+			"Exit codes: 0 done; 1 the kernel did not boot, or refused a module, a program or a definition;\n" +
+			"2 wrong use; 3 a file cannot be read or written, or there is no QEMU. Else the program's, as a shell\n" +
+			"has it.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the dump to `FILE`"},
 			&cli.StringFlag{Name: "format", Value: string(boot.Zstd), Usage: "of the dump: zstd, one stream of the ELF; or elf, in which zeros are holes"},
@@ -63,7 +64,9 @@ func bootCommand(t *term) *cli.Command {
 			&cli.StringSliceFlag{Name: "module", Usage: "load this .ko `FILE`, packed or not, before anything else (repeatable)"},
 			&cli.StringSliceFlag{Name: "task", Usage: "start a program of the guest and leave it running, as `'PROGRAM ARGS'` (repeatable)"},
 			&cli.StringFlag{Name: "exec", Usage: "run a program of the guest to its end, as `'PROGRAM ARGS'`"},
-			&cli.StringFlag{Name: "stdin", Usage: "what the program reads, from `FILE`"},
+			&cli.StringFlag{Name: "stdin", Usage: "what the program of --exec reads, from `FILE`, - for standard input"},
+			&cli.StringSliceFlag{Name: "env", Usage: "more environment for --exec, `NAME=VALUE` (repeatable)"},
+			&cli.StringFlag{Name: "cwd", Value: "/", Usage: "the `FOLDER` that --exec begins in"},
 			&cli.StringFlag{Name: "tracing", Usage: "write the lines of `FILE` to kprobe_events, enable the events, and print trace after --exec"},
 			&cli.StringFlag{Name: "trace-output", Usage: "write trace to `FILE` instead"},
 			&cli.StringFlag{Name: "symbols", Usage: "System.map `FILE` in place of the image's symbols"},
@@ -173,8 +176,8 @@ func (b *booting) usage() error {
 	case o.CPU == "" || strings.ContainsAny(o.CPU, " \n"):
 		return usagef("--cpu: %q is no model", o.CPU)
 	case c.IsSet("exec"):
-	case c.IsSet("stdin"), c.IsSet("tracing"), c.IsSet("trace-output"):
-		return usagef("--stdin, --tracing and --trace-output go with --exec")
+	case c.IsSet("stdin"), c.IsSet("env"), c.IsSet("cwd"), c.IsSet("tracing"), c.IsSet("trace-output"):
+		return usagef("--stdin, --env, --cwd, --tracing and --trace-output go with --exec")
 	}
 	if c.IsSet("trace-output") && !c.IsSet("tracing") {
 		return usagef("--trace-output goes with --tracing")
@@ -183,6 +186,9 @@ func (b *booting) usage() error {
 		o.Console = b.t.err
 	}
 	if o.Megabytes, err = megabytes(c.String("memory")); err != nil {
+		return err
+	}
+	if err := programPlace(c.StringSlice("env"), c.String("cwd")); err != nil {
 		return err
 	}
 	for _, line := range c.StringSlice("task") {
@@ -215,11 +221,8 @@ func megabytes(s string) (int, error) {
 	return n, nil
 }
 
-// Limits of what is read from the host.
-const (
-	maxDefinitions = 1 << 20
-	maxStdin       = mailbox.Size
-)
+// maxDefinitions bounds the file of --tracing.
+const maxDefinitions = 1 << 20
 
 // inputs reads the files that the flags name.
 func (b *booting) inputs() error {
@@ -262,15 +265,13 @@ func (b *booting) inputs() error {
 	if !c.IsSet("exec") {
 		return nil
 	}
-	var input []byte
-	if c.IsSet("stdin") {
-		var err error
-		if input, err = bounded.ReadFile(c.String("stdin"), maxStdin); err != nil {
-			return err
-		}
+	input, err := programInput(c.String("stdin"))
+	if err != nil {
+		return err
 	}
 	exec, err := mailbox.Program(mailbox.Exec, c.String("exec"), input)
 	if err == nil {
+		exec.Env, exec.Dir = append(exec.Env, c.StringSlice("env")...), c.String("cwd")
 		_, err = exec.Pieces()
 	}
 	if err != nil {
@@ -335,7 +336,7 @@ func (b *booting) anyImage(ctx context.Context) (string, error) {
 	if err == nil {
 		return found.image, nil
 	}
-	b.say("%s; Debian's cloud kernel is booted", err)
+	b.say("the running kernel's image cannot be read; Debian's newest cloud kernel is taken")
 	dir, err := cacheDir()
 	if err != nil {
 		return "", err
@@ -465,16 +466,9 @@ func (b *booting) finish() error {
 		err = b.print(l)
 	}
 	if err == nil && l.Exec != nil && l.Exec.Code != 0 {
-		err = &failure{exitRefused, errors.New(ending(l.Exec))}
+		err = &failure{l.Exec.Code, fmt.Errorf("%s ended with exit code %d", l.Exec.Args[0], l.Exec.Code)}
 	}
 	return err
-}
-
-func ending(e *execLine) string {
-	if e.Signal != 0 {
-		return fmt.Sprintf("%s was ended by signal %d", e.Args[0], e.Signal)
-	}
-	return fmt.Sprintf("%s ended with exit code %d", e.Args[0], e.Code)
 }
 
 func (b *booting) print(l *bootLine) error {

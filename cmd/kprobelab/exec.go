@@ -31,15 +31,10 @@ func (p *plan) programs(c *cli.Command) error {
 		}
 		return nil
 	}
-	for _, v := range p.env {
-		if name, _, ok := strings.Cut(v, "="); !ok || name == "" {
-			return usagef("--env %q: want NAME=VALUE", v)
-		}
+	if err := programPlace(p.env, p.cwd); err != nil {
+		return err
 	}
-	switch {
-	case !strings.HasPrefix(p.cwd, "/"):
-		return usagef("--cwd %q: want an absolute path of the guest", p.cwd)
-	case len(p.tasks) > 0:
+	if len(p.tasks) > 0 {
 		return usagef("--exec and --task exclude each other: a booted kernel has tasks of its own")
 	}
 	if !c.IsSet("budget") {
@@ -48,9 +43,25 @@ func (p *plan) programs(c *cli.Command) error {
 	return nil
 }
 
+// programPlace checks --env and --cwd.
+func programPlace(env []string, cwd string) error {
+	for _, v := range env {
+		if name, _, ok := strings.Cut(v, "="); !ok || name == "" {
+			return usagef("--env %q: want NAME=VALUE", v)
+		}
+	}
+	if !strings.HasPrefix(cwd, "/") {
+		return usagef("--cwd %q: want an absolute path of the guest", cwd)
+	}
+	return nil
+}
+
 // input is what programs read.
-func (p *plan) input() ([]byte, error) {
-	switch p.stdin {
+func (p *plan) input() ([]byte, error) { return programInput(p.stdin) }
+
+// programInput is the value of --stdin, read.
+func programInput(file string) ([]byte, error) {
+	switch file {
 	case "":
 		return nil, nil
 	case "-":
@@ -60,7 +71,7 @@ func (p *plan) input() ([]byte, error) {
 		}
 		return b, err
 	}
-	return bounded.ReadFile(p.stdin, mailbox.Size)
+	return bounded.ReadFile(file, mailbox.Size)
 }
 
 // program is the command of --exec, for the dump of a booted kernel.

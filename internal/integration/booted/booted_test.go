@@ -156,8 +156,8 @@ func TestTrace(t *testing.T) {
 		}
 		trace, err := g.Traced()
 		require.NoError(t, err)
-		require.Regexp(t, `calls-\d+ .*open: \(do_sys_openat2\+0x0/0x[0-9a-f]+\) file="missing"`, trace)
-		require.Regexp(t, `calls-\d+ .*returned: \(.* <- do_sys_openat2\) arg1=0xfffffffffffffffe`, trace)
+		require.Regexp(t, `renamed-\d+ .*open: \(do_sys_openat2\+0x0/0x[0-9a-f]+\) file="missing"`, trace)
+		require.Regexp(t, `renamed-\d+ .*returned: \(.* <- do_sys_openat2\) arg1=0xfffffffffffffffe`, trace)
 		return nil
 	}))
 }
