@@ -70,6 +70,9 @@ type Lab struct {
 	Machine *emu.Machine
 	// Kprobes is the subsystem.
 	Kprobes *kprobes.Kprobes
+
+	// user is memory for the buffers of system calls.
+	user arena
 }
 
 // Open opens the image at path (empty: the guest kernel) and makes a Lab of it,
@@ -133,6 +136,7 @@ func New(img *kimage.Image, o *Options) (*Lab, error) {
 		rules = &changed
 	}
 	l := &Lab{Image: img, Machine: m, Kprobes: kprobes.New(m, img, rules)}
+	m.OnRestore(func() { l.user = arena{} })
 	l.Kprobes.SetFastPath(guestfast.New)
 	if o.Optimize {
 		if err := l.Kprobes.InitOptprobes(); err != nil {

@@ -56,6 +56,9 @@ func (p *plan) execute(t *term, img *kimage.Image, w work) (err error) {
 	}
 	l.Kprobes.OnLog(func(line string) { r.out.log("kernel", line) })
 	l.Machine.OnLog(func(line string) { r.out.log("kernel", line) })
+	if err := l.Prepare(w.calls()); err != nil {
+		return &failure{exitRefused, oneLine(err)}
+	}
 	err = r.begin(p, h)
 	if err == nil {
 		err = r.work(w)
@@ -200,7 +203,7 @@ func (r *runner) job(j bound) error {
 func (r *runner) console() {
 	if text := strings.TrimRight(string(r.lab.Machine.Console()), "\n"); text != "" {
 		for line := range strings.SplitSeq(text, "\n") {
-			r.out.log("console", line)
+			r.out.log("console", strings.TrimSuffix(line, "\r")) // a serial line's
 		}
 	}
 }
@@ -223,11 +226,7 @@ func oneLine(err error) error { return joined{err} }
 // tasks runs the calls and every --task as a task each.
 func (r *runner) tasks(w work) error {
 	sequences := w.tasks
-	if len(w.jobs) > 0 {
-		var calls []*session.Call
-		for _, j := range w.jobs {
-			calls = append(calls, j.call)
-		}
+	if calls := w.calls(); len(calls) > 0 {
 		sequences = append([][]*session.Call{calls}, w.tasks...)
 	}
 	list, err := r.lab.Run(sequences)

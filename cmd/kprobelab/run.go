@@ -22,7 +22,11 @@ with what it returned and the buffers it filled, then every probe's counters.
 
 A call is name(arg, ...), where an argument is an integer (42, -1, 0x2a, 'a'), a "string",
 buf[N] (a buffer of N zero bytes, printed after the call), {01 ff} (a buffer with these
-bytes) or &symbol+off. Where the image has BTF the arguments are checked by it.
+bytes), &symbol+off or constants of system calls (O_RDWR|O_CREAT). Where the image has BTF
+the arguments are checked by it. On the dump of a booted kernel a name that is no function's
+is a system call's, openat(AT_FDCWD, "/etc/hostname", 0): it is made by the task that the dump stopped in,
+through the kernel's own entry, with its buffers in user memory. sys:mount(…) is one although
+there is a function of the name, too.
 
 With --json every line is an object with an "event": planted, refused, pre, post, return,
 step, log, call, failed, unregistered, counters. Probes have "kind" and "probe", hits
@@ -266,6 +270,17 @@ type bound struct {
 	text    string
 	call    *session.Call
 	program *mailbox.Command
+}
+
+// calls are the jobs that are calls.
+func (w work) calls() []*session.Call {
+	var list []*session.Call
+	for _, j := range w.jobs {
+		if j.call != nil {
+			list = append(list, j.call)
+		}
+	}
+	return list
 }
 
 func (p *plan) bind(img *kimage.Image) (work, error) {

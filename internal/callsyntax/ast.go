@@ -50,6 +50,8 @@ const (
 	Hex
 	// Char is a character constant.
 	Char
+	// Named is a constant of the kernel, or several with | between them.
+	Named
 )
 
 // Int is an integer argument.
@@ -58,11 +60,15 @@ type Int struct {
 	// Value is the number in two's complement: -1 is all ones.
 	Value uint64
 	Form  Form
+	// Text is how a Named one is written.
+	Text string
 }
 
 // String writes it in the form that it was written in.
 func (i Int) String() string {
 	switch i.Form {
+	case Named:
+		return i.Text
 	case Negative:
 		return "-" + strconv.FormatUint(-i.Value, 10)
 	case Hex:
@@ -82,7 +88,7 @@ func (i Int) Fits(size int) bool {
 		return true
 	}
 	bits := uint(size) * 8
-	if i.Form == Negative {
+	if i.Form == Negative || i.Form == Named && int64(i.Value) < 0 {
 		return int64(i.Value) < 0 && int64(i.Value) >= -(int64(1)<<(bits-1)) || i.Value == 0
 	}
 	return i.Value>>bits == 0

@@ -142,6 +142,15 @@ func (p *parser) args() ([]Arg, error) {
 }
 
 func (p *parser) arg() (Arg, error) {
+	a, err := p.one()
+	if err != nil {
+		return nil, err
+	}
+	return p.flags(a)
+}
+
+// one is an argument without the flags that may follow.
+func (p *parser) one() (Arg, error) {
 	switch c := p.peek(); {
 	case c == '"':
 		return p.str()
@@ -156,11 +165,9 @@ func (p *parser) arg() (Arg, error) {
 	case c == 'b' && p.isBuf():
 		return p.buf()
 	case isNameStart(c):
-		col := p.at + 1
-		word := p.while(isName)
-		return nil, p.errorAt(col, "%q is not an argument: write &%s for a symbol's address", word, word)
+		return p.constant()
 	default:
-		return nil, p.errorf("expected an argument (42, \"text\", buf[64], {01 ff}, &symbol), found %s", p.found())
+		return nil, p.errorf("expected an argument (42, O_RDONLY, \"text\", buf[64], {01 ff}, &symbol), found %s", p.found())
 	}
 }
 

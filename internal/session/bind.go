@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"strings"
 
 	"kprobelab/internal/callsyntax"
 	"kprobelab/internal/show"
@@ -13,11 +14,13 @@ import (
 // prototype fits where the image has it (BTF), and every symbol has an address.
 type Call struct {
 	callsyntax.Call
-	// Symbol is the function.
+	// Symbol is the function, of a call that is no system call.
 	Symbol kimage.Symbol
 	// Proto is its prototype, valid where HasProto.
 	Proto    kimage.Proto
 	HasProto bool
+	// System is the system call, empty for a function of the kernel.
+	System string
 	// Refs are the addresses of the arguments that are symbols, by position.
 	Refs map[int]x86.Addr
 }
@@ -56,6 +59,10 @@ func bind(img *kimage.Image, text string, call callsyntax.Call) (*Call, error) {
 		return &callsyntax.Error{Text: text, Col: col, Msg: fmt.Sprintf(format, args...)}
 	}
 	found := img.Lookup(call.Name)
+	name, system := strings.CutPrefix(call.Name, systemPrefix)
+	if _, known := img.SystemCall(name); len(found) == 0 && (known || system) {
+		return c, c.system(img, name, bad)
+	}
 	if len(found) == 0 {
 		return nil, bad(call.Col, "there is no function %s in %s", call.Name, img.Name())
 	}
@@ -69,19 +76,48 @@ func bind(img *kimage.Image, text string, call callsyntax.Call) (*Call, error) {
 	if n := len(call.Args); n > maxArgs {
 		return nil, bad(call.Args[maxArgs].Column(), "a call has at most %d arguments, not %d", maxArgs, n)
 	}
-	for i, a := range call.Args {
-		if ref, ok := a.(callsyntax.SymbolRef); ok {
-			at := img.Lookup(ref.Name)
-			if len(at) == 0 {
-				return nil, bad(a.Column(), "there is no symbol %s in %s", ref.Name, img.Name())
-			}
-			c.Refs[i] = at[0].Addr.Add(int64(ref.Off))
-		}
+	if err := c.resolve(img, bad); err != nil {
+		return nil, err
 	}
 	if c.Proto, c.HasProto = img.Proto(c.Symbol.Name); c.HasProto {
 		return c, c.fits(bad)
 	}
 	return c, nil
+}
+
+// systemPrefix stands before the name of a system call that is a function's, too.
+const systemPrefix = "sys:"
+
+// maxSystemArgs is how many arguments a system call can have.
+const maxSystemArgs = 6
+
+// system binds the call of a system call.
+func (c *Call) system(img *kimage.Image, name string, bad func(int, string, ...any) error) error {
+	c.System = name
+	if img.Core() == nil {
+		return bad(c.Col, "%s is a system call: it needs the memory dump of a booted kernel (kprobelab boot)", name)
+	}
+	if _, known := img.SystemCall(name); !known {
+		return bad(c.Col, "there is no system call %s in %s", name, img.Name())
+	}
+	if n := len(c.Args); n > maxSystemArgs {
+		return bad(c.Args[maxSystemArgs].Column(), "a system call has at most %d arguments, not %d", maxSystemArgs, n)
+	}
+	return c.resolve(img, bad)
+}
+
+// resolve finds the symbols among the arguments.
+func (c *Call) resolve(img *kimage.Image, bad func(int, string, ...any) error) error {
+	for i, a := range c.Args {
+		if ref, ok := a.(callsyntax.SymbolRef); ok {
+			at := img.Lookup(ref.Name)
+			if len(at) == 0 {
+				return bad(a.Column(), "there is no symbol %s in %s", ref.Name, img.Name())
+			}
+			c.Refs[i] = at[0].Addr.Add(int64(ref.Off))
+		}
+	}
+	return nil
 }
 
 // fits checks the arguments against the prototype.
@@ -114,6 +150,9 @@ func fit(a callsyntax.Arg, p kimage.Param, bad func(int, string, ...any) error) 
 
 // Returns is the type of what the call returns.
 func (c *Call) Returns() show.Type {
+	if c.System != "" {
+		return show.Type{Kind: show.Signed, Size: 8}
+	}
 	if !c.HasProto {
 		return show.Type{}
 	}

@@ -3,6 +3,7 @@
 package session
 
 import (
+	"bytes"
 	"errors"
 
 	"kprobelab/internal/callsyntax"
@@ -12,6 +13,9 @@ import (
 // machine's (*emu.Fault, *emu.BudgetError), or the subsystem's where a hit
 // went wrong; the result is then nil.
 func (l *Session) Make(c *Call) (*Result, error) {
+	if c.System != "" {
+		return l.makeSystem(c)
+	}
 	r, args, err := l.marshal(c)
 	defer l.release(r)
 	if err != nil {
@@ -20,6 +24,50 @@ func (l *Session) Make(c *Call) (*Result, error) {
 	r.Value, err = l.Machine.CallAddr(c.Symbol.Addr, args...)
 	return l.finish(r, err)
 }
+
+// makeSystem makes a system call. Its buffers are in the task's memory.
+func (l *Session) makeSystem(c *Call) (*Result, error) {
+	r := &Result{Call: c}
+	args := make([]any, len(c.Args))
+	for i, a := range c.Args {
+		switch a := a.(type) {
+		case callsyntax.Int:
+			args[i] = a.Value
+		case callsyntax.SymbolRef:
+			args[i] = c.Refs[i]
+		default:
+			before, _ := content(a)
+			b := Buffer{Arg: i, Before: before, After: bytes.Clone(before)}
+			args[i] = b.After
+			r.Buffers = append(r.Buffers, b)
+		}
+	}
+	ret, err := l.SystemCall(c.System, args...)
+	if err != nil {
+		return nil, err
+	}
+	r.Value = uint64(ret)
+	return r, nil
+}
+
+// Prepare gives the task user memory for what the calls need of it, before probes are
+// there that would see it.
+func (l *Session) Prepare(calls []*Call) error {
+	most := 0
+	for _, c := range calls {
+		size := 0
+		for _, a := range c.Args {
+			if b, is := content(a); is && c.System != "" {
+				size += len(b) + bufferRoom
+			}
+		}
+		most = max(most, size)
+	}
+	return l.MapUser(most)
+}
+
+// bufferRoom is what a buffer in user memory takes beside its content.
+const bufferRoom = 32
 
 // Words puts the call's buffers into the guest's heap, where they stay, and
 // gives the words to pass: for calls that guest code makes over and over.

@@ -34,6 +34,9 @@ func (b Buffer) Changed() bool { return !bytes.Equal(b.Before, b.After) }
 // in bytes; false where it points into none.
 func (r *Result) Into() (arg int, off uint64, ok bool) {
 	for _, b := range r.Buffers {
+		if b.addr == 0 {
+			continue // it is in user memory
+		}
 		if off := r.Value - uint64(b.addr); off < uint64(len(b.Before)) {
 			return b.Arg, off, true
 		}
