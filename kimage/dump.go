@@ -93,7 +93,7 @@ func openDump(name string, core *vmcore.Core, o *Options) (*Image, error) {
 	for _, step := range []func() error{
 		d.refuse, d.findSpace, d.findRuns, d.readRuns, d.readSymbols, d.layOut,
 		func() error { return img.choose(nil) },
-		d.describe, img.loadTables, d.liveTables, d.findPerCPU, d.findCPU,
+		d.describe, img.loadTables, d.loadModules, d.liveTables, d.findPerCPU, d.findCPU,
 	} {
 		if err := step(); err != nil {
 			return nil, err
@@ -173,29 +173,36 @@ func (d *dump) hasKernel(s *vmcore.Space) bool {
 
 const largePage = 2 << 20
 
-// findRuns walks the kernel's mapping.
-func (d *dump) findRuns() error {
-	for at := kernelMapStart; at < kernelMapEnd; {
+// findRuns finds the kernel's mapping.
+func (d *dump) findRuns() (err error) {
+	d.runs, err = d.walk(x86.Range{Start: kernelMapStart, End: kernelMapEnd})
+	return err
+}
+
+// walk finds what is mapped of a range of whole pages.
+func (d *dump) walk(all x86.Range) ([]run, error) {
+	var list []run
+	for at := all.Start; at < all.End; {
 		t, err := d.space.Translate(at)
 		var none *vmcore.NotMappedError
-		if errors.As(err, &none) {
+		if errors.As(err, &none) && none.Level > 0 {
 			size := x86.Addr(1) << (12 + 9*(none.Level-1))
 			at = at&^(size-1) + size
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("%s: the kernel's page tables: %w", d.core.Name(), err)
+			return nil, fmt.Errorf("%s: the kernel's page tables: %w", d.core.Name(), err)
 		}
 		size := x86.Addr(t.PageSize)
-		r := run{x86.Range{Start: at, End: min(at&^(size-1)+size, kernelMapEnd)}, t.Write, t.Exec}
-		if last := len(d.runs) - 1; last >= 0 && d.runs[last].End == r.Start && d.runs[last].write == r.write && d.runs[last].exec == r.exec {
-			d.runs[last].End = r.End
+		r := run{x86.Range{Start: at, End: min(at&^(size-1)+size, all.End)}, t.Write, t.Exec}
+		if last := len(list) - 1; last >= 0 && list[last].End == r.Start && list[last].write == r.write && list[last].exec == r.exec {
+			list[last].End = r.End
 		} else {
-			d.runs = append(d.runs, r)
+			list = append(list, r)
 		}
 		at = r.End
 	}
-	return nil
+	return list, nil
 }
 
 // readRuns reads the kernel's mapping.

@@ -30,6 +30,9 @@ var parts = []part{
 	{name: ".smp_locks", start: "__smp_locks", stop: "__smp_locks_end", gone: true, unless: "smp_alt_modules"},
 }
 
+// moduleSpaceEnd is where the fixed maps begin.
+const moduleSpaceEnd = x86.Addr(0xffffffffff000000)
+
 // restOfKernel is the name of what is in no part.
 const restOfKernel = ".data"
 
@@ -63,7 +66,8 @@ func (d *dump) layOut() error {
 			d.laySections(piece, r, ranges)
 		}
 	}
-	d.img.freed = gone
+	// Where no module is any more, its init code was.
+	d.img.freed = append(gone, x86.Range{Start: kernelMapEnd, End: moduleSpaceEnd})
 	return nil
 }
 
@@ -98,10 +102,29 @@ func (d *dump) laySegment(piece x86.Range, r run) {
 	})
 }
 
-// laySections cuts a piece where a part begins or ends.
 func (d *dump) laySections(piece x86.Range, r run, ranges []x86.Range) {
+	named := make([]namedRange, len(ranges))
+	for i := range ranges {
+		named[i] = namedRange{parts[i].name, ranges[i]}
+	}
+	d.img.sections = append(d.img.sections, cutSections(piece, d.bytes(piece), r.write, named, restOfKernel)...)
+}
+
+// namedRange is a part of memory that has a section's name.
+type namedRange struct {
+	name string
+	x86.Range
+}
+
+// codeSections are the names of those with code.
+var codeSections = []string{".text", ".init.text", ".kprobes.text", ".noinstr.text"}
+
+// cutSections makes sections of a piece of memory: it is cut where a named part begins
+// or ends. What lies in several parts is of the last one, and what is in none has the
+// name of the rest.
+func cutSections(piece x86.Range, data []byte, write bool, named []namedRange, rest string) []*Section {
 	cuts := []x86.Addr{piece.Start, piece.End}
-	for _, p := range ranges {
+	for _, p := range named {
 		for _, a := range []x86.Addr{p.Start, p.End} {
 			if piece.Contains(a) {
 				cuts = append(cuts, a)
@@ -110,17 +133,19 @@ func (d *dump) laySections(piece x86.Range, r run, ranges []x86.Range) {
 	}
 	slices.Sort(cuts)
 	cuts = slices.Compact(cuts)
+	var list []*Section
 	for i := range len(cuts) - 1 {
-		of := x86.Range{Start: cuts[i], End: cuts[i+1]}
-		name := restOfKernel
-		for j, p := range ranges {
-			if p.Contains(of.Start) {
-				name = parts[j].name
+		from, to := cuts[i].Sub(piece.Start), cuts[i+1].Sub(piece.Start)
+		name := rest
+		for _, p := range named {
+			if p.Contains(cuts[i]) {
+				name = p.name
 			}
 		}
-		d.img.sections = append(d.img.sections, &Section{
-			Name: name, Addr: of.Start, Data: d.bytes(of), Size: uint64(of.End - of.Start), Align: 1,
-			Alloc: true, Write: r.write, Exec: name == ".text",
+		list = append(list, &Section{
+			Name: name, Addr: cuts[i], Data: data[from:to:to], Size: uint64(to - from), Align: 1,
+			Alloc: true, Write: write, Exec: slices.Contains(codeSections, name),
 		})
 	}
+	return list
 }

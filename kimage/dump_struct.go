@@ -57,8 +57,14 @@ func (d *dump) places(paths ...string) (map[string]int, error) {
 	return found, nil
 }
 
+// maxRead bounds what is read at once.
+const maxRead = 64 << 20
+
 // read reads memory at a virtual address. There may be less than n bytes, and none.
 func (d *dump) read(at x86.Addr, n int) []byte {
+	if n < 0 || n > maxRead {
+		return nil
+	}
 	if off := at.Sub(d.start); off >= 0 && off <= int64(len(d.mem)) && int64(n) <= int64(len(d.mem))-off {
 		return d.mem[off:][:n:n]
 	}
@@ -104,17 +110,19 @@ const maxList = 1 << 20
 // list visits the elements of a struct list_head, whose links are link bytes after
 // the start of each. visit returns false to end it.
 func (d *dump) list(head x86.Addr, link int, visit func(x86.Addr) bool) error {
-	at := d.word(head)
-	for range maxList {
-		switch {
-		case at == head:
-			return nil
-		case at == 0:
+	at, seen := d.word(head), map[x86.Addr]bool{}
+	for at != head && len(seen) < maxList && !seen[at] {
+		if at == 0 {
 			return fmt.Errorf("the list at %v is broken", head)
-		case !visit(at.Add(int64(-link))):
+		}
+		if !visit(at.Add(int64(-link))) {
 			return nil
 		}
+		seen[at] = true
 		at = d.word(at)
 	}
-	return fmt.Errorf("the list at %v has no end", head)
+	if at != head {
+		return fmt.Errorf("the list at %v has no end", head)
+	}
+	return nil
 }

@@ -1,0 +1,305 @@
+package kimage
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"kprobelab/internal/printable"
+	"kprobelab/x86"
+)
+
+// Limits of what is believed of a module.
+const (
+	maxModules       = 4096
+	maxModuleMemory  = 128 << 20
+	maxModuleSymbols = 1 << 20
+	maxModuleName    = 64
+	// moduleUnformed is the state of one that is not there yet (MODULE_STATE_UNFORMED).
+	moduleUnformed = 3
+)
+
+// Types of a module's memory since 6.4 (enum mod_mem_type).
+const (
+	memText     = 0
+	memInitText = 4
+	memTypes    = 7
+)
+
+// loadedModule is a module of the running kernel.
+type loadedModule struct {
+	d    *dump
+	at   x86.Addr
+	area moduleArea
+	// named are the parts that become sections.
+	named    []namedRange
+	sections []*Section
+	segments []Segment
+}
+
+// loadModules reads the list of modules. Without type information about them, that is a
+// fact, and no error.
+func (d *dump) loadModules() error {
+	head, ok := d.img.symbolAddr("modules")
+	if !ok || d.word(head) == head {
+		return nil
+	}
+	link, known := d.place("module.list")
+	if !known {
+		d.fact("modules", "not known", "there is no type information (BTF) about them")
+		return nil
+	}
+	var list []x86.Addr
+	err := d.list(head, link, func(m x86.Addr) bool {
+		list = append(list, m)
+		return len(list) < maxModules
+	})
+	slices.Reverse(list) // the last one loaded is the first
+	types := d.moduleTypes()
+	var names, odd []string
+	for _, at := range list {
+		m := &loadedModule{d: d, at: at}
+		name, e := m.load(types)
+		switch {
+		case e != nil:
+			odd = append(odd, fmt.Sprintf("%s: %v", name, e))
+		case name != "":
+			names = append(names, name)
+		}
+	}
+	if err != nil {
+		odd = append([]string{err.Error()}, odd...)
+	}
+	d.fact("modules", fmt.Sprintf("%d loaded", len(names)), "the kernel's list: "+strings.Join(names, ", "))
+	switch len(odd) {
+	case 0:
+	case 1:
+		d.fact("modules left out", "1", odd[0])
+	default:
+		d.fact("modules left out", fmt.Sprint(len(odd)), fmt.Sprintf("%s; and %d more", odd[0], len(odd)-1))
+	}
+	return nil
+}
+
+// moduleTypes are the modules' own types, which the kernel keeps by module.
+func (d *dump) moduleTypes() map[x86.Addr][]byte {
+	found := map[x86.Addr][]byte{}
+	head, ok := d.img.symbolAddr("btf_modules")
+	p, err := d.places("btf_module.list", "btf_module.module", "btf_module.btf", "btf.data", "btf.data_size")
+	if !ok || err != nil {
+		return found
+	}
+	// A broken list has some of them, and the others have no prototypes.
+	_ = d.list(head, p["btf_module.list"], func(e x86.Addr) bool {
+		btf := d.word(e.Add(int64(p["btf_module.btf"])))
+		data := d.read(d.word(btf.Add(int64(p["btf.data"]))), int(d.half(btf.Add(int64(p["btf.data_size"])))))
+		found[d.word(e.Add(int64(p["btf_module.module"])))] = data
+		return len(found) < maxModules
+	})
+	return found
+}
+
+// field is the address of a member of the module.
+func (m *loadedModule) field(path string) (x86.Addr, bool) {
+	at, ok := m.d.place("module." + path)
+	return m.at.Add(int64(at)), ok
+}
+
+// word and number are members; 0 where the kernel's modules have none of that name.
+func (m *loadedModule) word(path string) x86.Addr {
+	at, ok := m.field(path)
+	if !ok {
+		return 0
+	}
+	return m.d.word(at)
+}
+
+func (m *loadedModule) number(path string) uint64 {
+	at, ok := m.field(path)
+	if !ok {
+		return 0
+	}
+	return uint64(m.d.half(at))
+}
+
+// load adds the module to the image and returns its name, "" for one that is not
+// formed yet.
+func (m *loadedModule) load(types map[x86.Addr][]byte) (string, error) {
+	at, ok := m.field("name")
+	name := m.d.text(at, maxModuleName)
+	if !ok || name == "" {
+		return "a module without a name", fmt.Errorf("at %v", m.at)
+	}
+	if m.number("state") == moduleUnformed {
+		return "", nil
+	}
+	img := m.d.img
+	if slices.Contains(img.Modules(), name) {
+		return name, fmt.Errorf("it is on the list twice")
+	}
+	m.area.name, m.area.btf = name, types[m.at]
+	if err := m.findMemory(); err != nil {
+		return name, err
+	}
+	m.findTables()
+	for _, r := range m.area.regions {
+		if err := m.layOut(r); err != nil {
+			return name, err
+		}
+	}
+	m.readSymbols()
+	img.addModule(&m.area, m.sections)
+	img.segments = append(img.segments, m.segments...)
+	o := tableOwner{img: img, module: name}
+	img.readTables(o)
+	img.tables.sort()
+	img.gatherBlacklist(o)
+	return name, nil
+}
+
+// findMemory finds where the module is: seven pieces by their use since 6.4, before that
+// one of the module and one of its init code, which begin with the text.
+func (m *loadedModule) findMemory() error {
+	add := func(base x86.Addr, size uint64) (x86.Range, error) {
+		r := x86.Range{Start: base, End: base + x86.Addr(size)}
+		if base == 0 || size == 0 {
+			return x86.Range{}, nil
+		}
+		if size > maxModuleMemory || base%pageSize != 0 {
+			return r, fmt.Errorf("its memory at %v has %#x bytes", base, size)
+		}
+		m.area.regions = append(m.area.regions, r)
+		return r, nil
+	}
+	if mem, ok := m.d.member("module.mem"); ok {
+		elem, isArray := mem.Type.Elem()
+		base, ok1 := elem.Member("base")
+		size, ok2 := elem.Member("size")
+		if !isArray || !ok1 || !ok2 {
+			return fmt.Errorf("its memory is described in an unknown way")
+		}
+		for i := range memTypes {
+			at := m.at.Add(int64(mem.Offset/8 + i*elem.Size()))
+			r, err := add(m.d.word(at.Add(int64(base.Offset/8))), uint64(m.d.half(at.Add(int64(size.Offset/8)))))
+			if err != nil {
+				return err
+			}
+			switch i {
+			case memText:
+				m.area.text = r
+			case memInitText:
+				m.area.initText = r
+			}
+		}
+		return nil
+	}
+	for layout, text := range map[string]*x86.Range{"core_layout": &m.area.text, "init_layout": &m.area.initText} {
+		r, err := add(m.word(layout+".base"), m.number(layout+".size"))
+		if err != nil {
+			return err
+		}
+		*text = x86.Range{Start: r.Start, End: min(r.End, r.Start+x86.Addr(m.number(layout+".text_size")))}
+	}
+	if len(m.area.regions) == 0 {
+		return fmt.Errorf("nothing says where its memory is")
+	}
+	return nil
+}
+
+// moduleTables are the tables that struct module points to.
+var moduleTables = []struct{ section, at, count, entry string }{
+	{"__ex_table", "extable", "num_exentries", "exception_table_entry"},
+	{"__bug_table", "bug_table", "num_bugs", "bug_entry"},
+	{"__jump_table", "jump_entries", "num_jump_entries", "jump_entry"},
+	{".static_call_sites", "static_call_sites", "num_static_call_sites", "static_call_site"},
+	{"_kprobe_blacklist", "kprobe_blacklist", "num_kprobe_blacklist", ""},
+	{".kprobes.text", "kprobes_text_start", "kprobes_text_size", "byte"},
+	{".noinstr.text", "noinstr_text_start", "noinstr_text_size", "byte"},
+}
+
+// findTables names the parts of the module's memory.
+func (m *loadedModule) findTables() {
+	m.named = []namedRange{{".text", m.area.text}, {".init.text", m.area.initText}}
+	for _, t := range moduleTables {
+		size := 8
+		if s, ok := m.d.img.Types().Struct(t.entry); ok {
+			size = s.Size()
+		} else if t.entry == "byte" {
+			size = 1
+		}
+		at, n := m.word(t.at), m.number(t.count)
+		if r := (x86.Range{Start: at, End: at + x86.Addr(n*uint64(size))}); at != 0 && r.Start < r.End {
+			m.named = append(m.named, namedRange{t.section, r})
+		}
+	}
+}
+
+// layOut makes segments and sections of a piece of memory.
+func (m *loadedModule) layOut(r x86.Range) error {
+	runs, err := m.d.walk(x86.Range{Start: r.Start, End: x86.Addr(pageUp(uint64(r.End)))})
+	if err != nil {
+		return err
+	}
+	for _, run := range runs {
+		data := make([]byte, run.End.Sub(run.Start))
+		for at := run.Start; at < run.End; at += pageSize {
+			if err := m.d.readPage(at, data[at.Sub(run.Start):][:pageSize]); err != nil {
+				return err
+			}
+		}
+		m.segments = append(m.segments, Segment{
+			Name: m.area.name, Addr: run.Start, Data: data, Size: uint64(len(data)), Write: run.write, Exec: run.exec,
+		})
+		for _, s := range cutSections(run.Range, data, run.write, m.named, restOfKernel) {
+			s.Module = m.area.name
+			m.sections = append(m.sections, s)
+		}
+	}
+	return nil
+}
+
+// readSymbols reads the module's kallsyms: an ELF symbol table, its letters beside it
+// (from 5.2 on) or in the place of st_info.
+func (m *loadedModule) readSymbols() {
+	p, err := m.d.places("mod_kallsyms.symtab", "mod_kallsyms.num_symtab", "mod_kallsyms.strtab")
+	at := m.word("kallsyms")
+	if err != nil || at == 0 {
+		return
+	}
+	n := min(m.d.half(at.Add(int64(p["mod_kallsyms.num_symtab"]))), maxModuleSymbols)
+	table := m.d.read(m.d.word(at.Add(int64(p["mod_kallsyms.symtab"]))), int(n)*symSize)
+	var letters []byte
+	if off, ok := m.d.place("mod_kallsyms.typetab"); ok {
+		letters = m.d.read(m.d.word(at.Add(int64(off))), int(n))
+	}
+	names := m.names(m.d.word(at.Add(int64(p["mod_kallsyms.strtab"]))))
+	for i := 0; len(table) >= symSize; i, table = i+1, table[symSize:] {
+		name := cstring(names, le.Uint32(table))
+		if name == "" || le.Uint16(table[6:]) == shnUndef {
+			continue
+		}
+		letter := table[4]
+		if i < len(letters) {
+			letter = letters[i]
+			if table[4]>>4 != stbLocal && letter >= 'a' {
+				letter -= 'a' - 'A'
+			}
+		}
+		if !isLetter(letter) {
+			letter = '?'
+		}
+		m.area.symbols = append(m.area.symbols, Symbol{
+			Name: printable.Name(name), Addr: x86.Addr(le.Uint64(table[8:])), Type: letter, Module: m.area.name,
+		})
+	}
+}
+
+// names is the string table, as far as the piece of memory goes that it is in.
+func (m *loadedModule) names(at x86.Addr) string {
+	for _, g := range m.segments {
+		if off := at.Sub(g.Addr); off >= 0 && off < int64(len(g.Data)) {
+			return string(g.Data[off:])
+		}
+	}
+	return ""
+}
