@@ -16,6 +16,8 @@ func infoCommand(t *term) *cli.Command {
 		ArgsUsage: "[IMAGE]",
 		Description: "The facts choose the kernel behaviour (the profile) that probes follow; --config and\n" +
 			"--kernel decide it otherwise. " + imageHelp + "\n\n" +
+			"Of a memory dump (docs/dumps.md) it tells the machine, too: memory, CPUs, uptime, modules, and\n" +
+			"with --tasks or --json the tasks.\n\n" +
 			"The image's own functions (can_probe, can_boost, its decoder) are run and asked first: what\n" +
 			"they answer is \"measured\". The answers are kept in the user's cache folder, or in the folder\n" +
 			"KPROBELAB_CACHE names; KPROBELAB_CACHE=off keeps none. What nothing in the image confirms is\n" +
@@ -25,9 +27,11 @@ func infoCommand(t *term) *cli.Command {
 				"kprobelab info /boot/vmlinuz-6.1.0-18-amd64",
 				"kprobelab info --config /boot/config-6.1.0-18-amd64 vmlinuz",
 				"kprobelab info --json vmlinux | jq .facts",
+				"kprobelab info --tasks booted.core",
 			),
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "json", Usage: "one JSON object"},
+			&cli.BoolFlag{Name: "tasks", Usage: "of a memory dump, list the tasks instead"},
 		}, imageFlags()...),
 		Action: func(_ context.Context, c *cli.Command) error { return info(t, c) },
 	}
@@ -41,9 +45,15 @@ func info(t *term, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
+	if c.Bool("tasks") && img.Core() == nil {
+		return usagef("%s is no memory dump: it has no tasks", img.Name())
+	}
 	r := report.DescribeImage(img)
-	if c.Bool("json") {
+	switch {
+	case c.Bool("json"):
 		return r.WriteJSON(t.out)
+	case c.Bool("tasks"):
+		return r.WriteTasks(t.out)
 	}
 	return r.WriteText(t.out)
 }

@@ -30,6 +30,19 @@ type Image struct {
 	Tables []Table `json:"tables"`
 	// Sections are the image's, allocated ones by address first.
 	Sections []Section `json:"sections"`
+	// Tasks are those of a memory dump.
+	Tasks []Task `json:"tasks,omitempty"`
+}
+
+// Task is a task of a running kernel.
+type Task struct {
+	PID  int    `json:"pid"`
+	TGID int    `json:"tgid"`
+	Comm string `json:"comm"`
+	// State is the letter that ps shows.
+	State string `json:"state"`
+	// Kernel: it has no memory of a program.
+	Kernel bool `json:"kernel"`
 }
 
 // Fact is one inferred property of the kernel.
@@ -86,7 +99,24 @@ func DescribeImage(img *kimage.Image) *Image {
 			Name: s.Name, Addr: known(s.Addr), Size: s.Size, Flags: flags(s), Module: s.Module,
 		})
 	}
+	for _, t := range img.Tasks() {
+		r.Tasks = append(r.Tasks, Task(t))
+	}
 	return r
+}
+
+// WriteTasks writes the tasks as a table.
+func (r *Image) WriteTasks(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprint(t, "pid\ttgid\tstate\tcomm\n")
+	for _, k := range r.Tasks {
+		comm := k.Comm
+		if k.Kernel {
+			comm = "[" + comm + "]"
+		}
+		fmt.Fprintf(t, "%d\t%d\t%s\t%s\n", k.PID, k.TGID, k.State, comm)
+	}
+	return t.Flush()
 }
 
 var kindNames = map[kimage.Kind]string{

@@ -1,0 +1,116 @@
+package kimage
+
+import (
+	"fmt"
+	"math/bits"
+	"time"
+
+	"kprobelab/x86"
+)
+
+// Task is a task of a running kernel.
+type Task struct {
+	// PID is the task's own number, TGID its process's.
+	PID, TGID int
+	// Comm is its name.
+	Comm string
+	// State is the letter that ps shows: R runs or can run, S sleeps, D sleeps and
+	// cannot be woken by a signal, I idles, Z is a zombie.
+	State string
+	// Kernel: it has no memory of a program.
+	Kernel bool
+}
+
+// Tasks are the tasks of a running kernel, each process followed by its threads; none for
+// another image, or where BTF does not describe them.
+func (img *Image) Tasks() []Task { return img.tasks }
+
+// Limits of what is believed of tasks.
+const (
+	maxTasks = 1 << 16
+	maxComm  = 16
+)
+
+// Task states (include/linux/sched.h).
+const (
+	stateIdle   = 0x402 // TASK_IDLE
+	stateReport = 0x7f
+)
+
+// stateLetters are by the highest bit that is set (task_index_to_char).
+const stateLetters = "RSDTtXZP"
+
+// findTasks reads the list of processes, and of each the list of its threads.
+func (d *dump) findTasks() error {
+	head, ok := d.img.symbolAddr("init_task")
+	if !ok {
+		return nil
+	}
+	p, err := d.places("task_struct.tasks", "task_struct.pid", "task_struct.tgid", "task_struct.comm", "task_struct.mm", "task_struct.exit_state",
+		"task_struct.signal", "task_struct.thread_node", "signal_struct.thread_head")
+	if err != nil {
+		d.fact("tasks", "not known", err.Error())
+		return nil
+	}
+	state, ok := d.place("task_struct.__state")
+	if !ok {
+		state, _ = d.place("task_struct.state") // to 5.13
+	}
+	read := func(at x86.Addr) Task {
+		member := func(name string) x86.Addr { return at.Add(int64(p["task_struct."+name])) }
+		return Task{
+			PID: int(d.half(member("pid"))), TGID: int(d.half(member("tgid"))), Comm: d.text(member("comm"), maxComm),
+			State:  stateLetter(d.half(at.Add(int64(state))), d.half(member("exit_state"))),
+			Kernel: d.word(member("mm")) == 0,
+		}
+	}
+	tasks := &d.img.tasks
+	first := head.Add(int64(p["task_struct.tasks"]))
+	err = d.list(first, p["task_struct.tasks"], func(leader x86.Addr) bool {
+		*tasks = append(*tasks, read(leader))
+		threads := d.word(leader.Add(int64(p["task_struct.signal"]))).Add(int64(p["signal_struct.thread_head"]))
+		// A process that ends has no threads any more.
+		_ = d.list(threads, p["task_struct.thread_node"], func(thread x86.Addr) bool {
+			if thread != leader {
+				*tasks = append(*tasks, read(thread))
+			}
+			return len(*tasks) < maxTasks
+		})
+		return len(*tasks) < maxTasks
+	})
+	programs := 0
+	for _, t := range *tasks {
+		if !t.Kernel {
+			programs++
+		}
+	}
+	why := "the kernel's list"
+	if err != nil {
+		why = err.Error()
+	}
+	d.fact("tasks", fmt.Sprintf("%d, %d of them the kernel's own", len(*tasks), len(*tasks)-programs), why)
+	return nil
+}
+
+func stateLetter(state, exit uint32) string {
+	if state == stateIdle {
+		return "I"
+	}
+	return stateLetters[bits.Len32((state|exit)&stateReport):][:1]
+}
+
+// findUptime reads the clock of seconds since boot, without time in suspend.
+func (d *dump) findUptime() error {
+	core, ok := d.img.symbolAddr("tk_core")
+	seconds, known := d.place("timekeeper.ktime_sec")
+	if !ok || !known {
+		return nil
+	}
+	keeper, named := d.place("tk_data.timekeeper") // from 6.13 on the structure has a name
+	if !named {
+		keeper = 8 // after a sequence counter
+	}
+	v := d.word(core.Add(int64(keeper + seconds)))
+	d.fact("uptime", (time.Duration(v&0xffffffff) * time.Second).String(), "tk_core")
+	return nil
+}
