@@ -126,6 +126,28 @@ func New(img *kimage.Image, o *Options) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
+	l, err := on(m, img, o)
+	if err != nil {
+		m.Close()
+	}
+	return l, err
+}
+
+// Renew brings the machine back to a snapshot, and makes a Lab of it as New does,
+// with a subsystem of its own: the one before is not to be used any more. Of the
+// options only those of the subsystem matter: Rules, Preemption, Optimize.
+func (l *Lab) Renew(s *emu.Snapshot, o *Options) (*Lab, error) {
+	if err := l.Machine.Renew(s); err != nil {
+		return nil, err
+	}
+	if o == nil {
+		o = &Options{}
+	}
+	return on(l.Machine, l.Image, o)
+}
+
+// on puts the subsystem on a machine.
+func on(m *emu.Machine, img *kimage.Image, o *Options) (*Lab, error) {
 	rules := o.Rules
 	if rules == nil {
 		rules = img.Profile()
@@ -140,7 +162,6 @@ func New(img *kimage.Image, o *Options) (*Lab, error) {
 	l.Kprobes.SetFastPath(guestfast.New)
 	if o.Optimize {
 		if err := l.Kprobes.InitOptprobes(); err != nil {
-			m.Close()
 			return nil, err
 		}
 	}

@@ -166,6 +166,18 @@ func (m *Machine) Restore(s *Snapshot) error {
 // be wrong.
 func (m *Machine) OnRestore(fn func()) { m.restored = append(m.restored, fn) }
 
+// Renew is Restore for another user of the machine: who received what happens on it
+// (SetTraps, OnLog, OnText, OnSwitch, OnRestore) is forgotten.
+func (m *Machine) Renew(s *Snapshot) error {
+	m.restored = nil
+	if err := m.Restore(s); err != nil {
+		return err
+	}
+	m.traps, m.onLog, m.switched = nil, nil, nil
+	m.OnText(nil, nil)
+	return nil
+}
+
 // Discard forgets a snapshot and every later one, and leaves memory as it is.
 // Once there is no snapshot, pages are not saved any more.
 func (m *Machine) Discard(s *Snapshot) {

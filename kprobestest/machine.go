@@ -23,6 +23,8 @@ type Machine struct {
 	sites map[*kprobes.Kprobe]string
 	// warned are the warnings that were given; the same one is not repeated.
 	warned map[string]bool
+	// pooled is where the machine of a booted kernel goes back to.
+	pooled *pooled
 	// ret is a return instruction of the machine's own, 0 until it is needed.
 	ret x86.Addr
 }
@@ -36,20 +38,22 @@ func New(t testing.TB, o *kprobelab.Options) *Machine {
 }
 
 // Open is New for the image in a file. It ends the test where the image cannot
-// be read.
+// be read. The memory dump of a booted kernel is opened once for the whole process:
+// each test has a machine that stands where the dump does, and shares with the others
+// what it does not write.
 func Open(t testing.TB, image string, o *kprobelab.Options) *Machine {
 	t.Helper()
-	l, err := kprobelab.Open(image, o)
+	l, from, err := open(image, o)
 	if err != nil {
 		t.Fatalf("kprobestest: %v", err)
 	}
-	m := &Machine{t: t, lab: l, sites: map[*kprobes.Kprobe]string{}, warned: map[string]bool{}}
+	m := &Machine{t: t, lab: l, pooled: from, sites: map[*kprobes.Kprobe]string{}, warned: map[string]bool{}}
 	l.Kprobes.OnRegister(func(p *kprobes.Kprobe) { m.sites[p] = site() })
 	l.Kprobes.OnMisuse(m.misused)
 	t.Cleanup(func() {
 		t.Helper()
 		m.check()
-		l.Close()
+		m.done()
 	})
 	return m
 }

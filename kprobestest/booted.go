@@ -1,0 +1,156 @@
+//go:build cgo && linux && amd64
+
+package kprobestest
+
+import (
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+
+	"kprobelab"
+	"kprobelab/emu"
+	"kprobelab/kimage"
+	"kprobelab/kimage/vmcore"
+)
+
+// dumps are the memory dumps that the process has open.
+var dumps = struct {
+	sync.Mutex
+	open map[string]*dump
+}{open: map[string]*dump{}}
+
+// dump is an open one, and the machines on it that no test has now.
+type dump struct {
+	once sync.Once
+	img  *kimage.Image
+	err  error
+
+	mu   sync.Mutex
+	free []*pooled
+}
+
+// pooled is a machine that goes from test to test.
+type pooled struct {
+	from *dump
+	lab  *kprobelab.Lab
+	// fresh is where the dump stands.
+	fresh *emu.Snapshot
+}
+
+// plain reports whether options are about the subsystem only: such tests can share a
+// machine.
+func plain(o *kprobelab.Options) bool {
+	if o == nil {
+		return true
+	}
+	rest := *o
+	rest.Rules, rest.Preemption, rest.Optimize = nil, nil, false
+	return rest.Profile == "" && rest.Config == "" && rest.LiveText == "" && rest.Symbols == "" && rest.Modules == nil &&
+		rest.CPU == "" && rest.Reader == nil && rest.CPUs == 0 && rest.Seed == 0 && rest.Budget == 0 && rest.Timeout == 0 && !rest.EveryInstruction
+}
+
+// open makes a Lab for a test: of a dump, on a machine of those that are shared, where
+// the options allow it.
+func open(image string, o *kprobelab.Options) (*kprobelab.Lab, *pooled, error) {
+	if !plain(o) || !isDump(image) {
+		l, err := kprobelab.Open(image, o)
+		return l, nil, err
+	}
+	dumps.Lock()
+	d := dumps.open[image]
+	if d == nil {
+		d = &dump{}
+		dumps.open[image] = d
+	}
+	dumps.Unlock()
+	d.once.Do(func() { d.img, d.err = kprobelab.OpenImage(image, nil) })
+	if d.err != nil {
+		return nil, nil, d.err
+	}
+	p, err := d.take()
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err := p.lab.Renew(p.fresh, o)
+	if err != nil {
+		p.lab.Close()
+		return nil, nil, err
+	}
+	p.lab = l
+	return l, p, nil
+}
+
+func isDump(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	return err == nil && st.Mode().IsRegular() && vmcore.Is(f, st.Size())
+}
+
+func (d *dump) take() (*pooled, error) {
+	d.mu.Lock()
+	if n := len(d.free); n > 0 {
+		p := d.free[n-1]
+		d.free = d.free[:n-1]
+		d.mu.Unlock()
+		return p, nil
+	}
+	d.mu.Unlock()
+	l, err := kprobelab.New(d.img, nil)
+	if err != nil {
+		return nil, err
+	}
+	s, err := l.Machine.Snapshot()
+	if err != nil {
+		l.Close()
+		return nil, err
+	}
+	return &pooled{from: d, lab: l, fresh: s}, nil
+}
+
+// done gives the machine to the next test. After a test that failed, anything may be
+// wrong with it.
+func (m *Machine) done() {
+	p := m.pooled
+	if p == nil || m.t.Failed() || m.lab.Machine.Closed() != nil {
+		m.lab.Close()
+		return
+	}
+	p.from.mu.Lock()
+	defer p.from.mu.Unlock()
+	if len(p.from.free) >= runtime.GOMAXPROCS(0) {
+		m.lab.Close()
+		return
+	}
+	p.from.free = append(p.from.free, p)
+}
+
+// SystemCall makes a system call by its name, as the task that the dump of a booted
+// kernel stopped in, and returns what a program gets: a negative errno where it
+// failed. The arguments are integers, strings and []byte (copied in and back). A call
+// that does not come back ends the test.
+func (m *Machine) SystemCall(name string, args ...any) int64 {
+	m.t.Helper()
+	v, err := m.lab.SystemCall(name, args...)
+	if err != nil {
+		m.t.Fatalf("system call %s: %v", name, err)
+	}
+	return v
+}
+
+// Exec runs a program of a booted kernel's files to its end, and returns what it
+// wrote to standard output and standard error, and its exit code. A program that
+// cannot be started ends the test.
+func (m *Machine) Exec(args ...string) (output string, code int) {
+	m.t.Helper()
+	var out strings.Builder
+	code, err := m.lab.Exec(&kprobelab.Program{Args: args, Stdout: &out, Stderr: &out})
+	if err != nil {
+		m.t.Fatalf("exec: %v", err)
+	}
+	return out.String(), code
+}
