@@ -3,7 +3,6 @@ package kprobes
 import (
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/kprobes/rule"
-	"kprobelab/profile"
 	"kprobelab/x86"
 )
 
@@ -84,7 +83,7 @@ func (k *Kprobes) RegisterKretprobe(rp *Kretprobe) error {
 	kp.PreHandler, kp.PostHandler, kp.FaultHandler = kretprobePre, nil, nil
 	kp.kret, kp.jprobe = rp, nil
 	if rp.MaxActive <= 0 {
-		rp.MaxActive = k.defaultMaxActive()
+		rp.MaxActive = k.c.MaxActive(k.m.NumCPU())
 	}
 	if rp.MaxActive > maxInstances || rp.DataSize < 0 || rp.DataSize > maxInstanceData/rp.MaxActive {
 		return probepoint.Refuse(rule.NoMemory, kp.Addr, kp.SymbolName)
@@ -111,49 +110,18 @@ func (k *Kprobes) RegisterKretprobe(rp *Kretprobe) error {
 // kprobe's (steps 1 to 4 of docs/spec 5.2).
 func (k *Kprobes) checkKretprobe(rp *Kretprobe) error {
 	kp := &rp.KP
-	pt, err := k.resolve(kp)
-	if err != nil {
-		if k.c.Kret.EntryOnly && !k.c.Kret.EntryErrno {
-			return probepoint.Refuse(rule.NotEntry, kp.Addr, kp.SymbolName)
-		}
-		return err
-	}
+	pt, err := probepoint.ResolveReturn(k.view, requestOf(kp), k.c)
 	refuse := func(id rule.ID) error { return probepoint.Refuse(id, pt.Addr, pt.String()) }
 	switch {
-	case k.c.Kret.EntryOnly && k.c.Kret.EntryErrno && pt.Symbol.Name == "":
-		// An address that no symbol has (kprobe_on_func_entry).
-		return refuse(rule.NoSymbol)
-	case k.c.Kret.EntryOnly && !pt.Entry:
-		return refuse(rule.NotEntry)
+	case err != nil:
+		return err
 	case kp.SymbolName == "" && k.registered(kp):
 		k.warnReregistered("register_kretprobe", &k.kret.warned, &pt)
 		return refuse(rule.Reregistered)
-	case k.c.Kret.BlacklistSwitchTo && k.isSwitchTo(pt.Addr):
-		return refuse(rule.KretBlacklist)
 	case k.c.Kret.MaxDataSize != 0 && rp.DataSize > k.c.Kret.MaxDataSize:
 		return refuse(rule.DataSize)
 	}
 	return nil
-}
-
-// isSwitchTo is the test against kretprobe_blacklist, whose only entry is the
-// function that changes stacks.
-func (k *Kprobes) isSwitchTo(at x86.Addr) bool {
-	s := k.view.Lookup("__switch_to")
-	return len(s) > 0 && s[0].Addr == at
-}
-
-// defaultMaxActive is the pool size where the caller asks for none.
-func (k *Kprobes) defaultMaxActive() int {
-	n := k.m.NumCPU()
-	formula := k.c.Kret.DefaultMaxActive
-	if formula == profile.MaxActiveNRCPUs {
-		n = k.c.Kret.NRCPUs
-	}
-	if formula == profile.MaxActivePossible || k.c.Preemption {
-		return max(10, 2*n)
-	}
-	return n
 }
 
 // UnregisterKretprobe removes a return probe. Calls that it tracks return to

@@ -76,8 +76,11 @@ func (k *Kprobes) warnReregistered(function string, warned *bool, pt *probepoint
 }
 
 func (k *Kprobes) resolve(p *Kprobe) (probepoint.Point, error) {
-	r := probepoint.Request{Symbol: p.SymbolName, Addr: p.Addr, Offset: p.Offset}
-	return probepoint.Resolve(k.view, r, k.c)
+	return probepoint.Resolve(k.view, requestOf(p), k.c)
+}
+
+func requestOf(p *Kprobe) probepoint.Request {
+	return probepoint.Request{Symbol: p.SymbolName, Addr: p.Addr, Offset: p.Offset}
 }
 
 // check makes the checks of the address, and sets the flags that they find.

@@ -54,6 +54,19 @@ func (c *Config) Optprobes() bool {
 	return c.Optimize.Exists && (!c.Preemption || c.Optimize.OnPreempt)
 }
 
+// MaxActive is a kretprobe's pool size where the caller asks for none, with so many
+// possible CPUs.
+func (c *Config) MaxActive(cpus int) int {
+	n, formula := cpus, c.Kret.DefaultMaxActive
+	if formula == MaxActiveNRCPUs {
+		n = c.Kret.NRCPUs
+	}
+	if formula == MaxActivePossible || c.Preemption {
+		return max(10, 2*n)
+	}
+	return n
+}
+
 // Log is the text of log lines and debugfs files (docs/spec 8).
 type Log struct {
 	// Prefix begins the log lines that name no function ("kprobes: " in 6.1

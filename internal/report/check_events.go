@@ -114,19 +114,9 @@ func (k *checker) notrace(at x86.Addr) bool {
 
 // kretprobe is what register_kretprobe answers (docs/spec 5.2).
 func (k *checker) kretprobe(r probepoint.Request) error {
-	c := k.Profile()
-	pt, err := probepoint.Resolve(k, r, c)
+	pt, err := probepoint.ResolveReturn(k, r, k.Profile())
 	if err != nil {
-		if c.Kret.EntryOnly && !c.Kret.EntryErrno {
-			return probepoint.Refuse(rule.NotEntry, r.Addr, r.Symbol)
-		}
 		return err
-	}
-	if c.Kret.EntryOnly && !pt.Entry {
-		return probepoint.Refuse(rule.NotEntry, pt.Addr, pt.String())
-	}
-	if to, ok := k.first("__switch_to"); ok && c.Kret.BlacklistSwitchTo && to.Addr == pt.Addr {
-		return probepoint.Refuse(rule.KretBlacklist, pt.Addr, pt.String())
 	}
 	_, err = k.Verdict(&pt)
 	return err
