@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo demo kernel archive tools-table conformance conformance-all conformance-configs conformance-hazards conformance-table conformance-tracing guest selftests test check soak fuzz hostile bench bench-docs bench-qemu bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo demo kernel archive tools-table conformance conformance-all conformance-configs conformance-hazards conformance-own conformance-table conformance-tracing guest selftests test check soak fuzz hostile bench bench-docs bench-qemu bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -80,6 +80,9 @@ conformance-configs: deps ## build Debian's linux-source in other configurations
 
 conformance-hazards: ## show on booted kernels that hazards do what kprobelab hazards says, and their neighbours nothing
 	@scripts/conformance-hazards.sh
+
+conformance-own: build ## ask booted kernels' own register_kprobe, in this program, and compare its answers
+	@scripts/conformance-own.sh
 
 conformance-tracing: ## ask the same kernels about the tracing files, and compare the answers
 	@scripts/conformance-tracing.sh

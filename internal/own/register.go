@@ -45,15 +45,22 @@ type Registration struct {
 	Copy []byte
 }
 
+// ReturnRegistration is what the kernel's register_kretprobe made of a return probe.
+type ReturnRegistration struct {
+	// Errno is negative, 0 where the probe is registered.
+	Errno int
+	// MaxActive is how many calls it can track, where nothing was asked for.
+	MaxActive int
+}
+
 // slotRoom is the most that is written to a slot: the copy, and the jump or int3
 // after it.
 const slotRoom = maxInsn + 5
 
 // booted is what asking a booted kernel needs.
 type booted struct {
-	// probe is room for a struct kprobe, size bytes of it are used.
+	// probe is room for a struct kretprobe, which begins with a struct kprobe.
 	probe *emu.Buf
-	size  int
 	at    probeLayout
 	// said and failed are what came of the last address that was asked about.
 	said   Registration
@@ -63,37 +70,41 @@ type booted struct {
 
 // probeLayout is where the members of struct kprobe are, as BTF says.
 type probeLayout struct {
-	addr, flags, insn, emulate, written int
-	boostable                           kimage.Member
+	addr, flags, insn, emulate, written, maxActive int
+	boostable                                      kimage.Member
+	// size is that of struct kretprobe.
+	size int
 }
 
 // layoutOf reads it from the image's types.
-func layoutOf(img *kimage.Image) (l probeLayout, size int, err error) {
-	t, ok := img.Types().Struct("kprobe")
+func layoutOf(img *kimage.Image) (l probeLayout, err error) {
+	t, ok := img.Types().Struct("kretprobe")
 	if !ok {
-		return l, 0, fmt.Errorf("struct kprobe: %w", kimage.ErrNoBTF)
+		return l, fmt.Errorf("struct kretprobe: %w", kimage.ErrNoBTF)
 	}
 	find := func(path ...string) (m kimage.Member) {
-		in := t
+		m.Type = t
 		for _, name := range path {
-			next, found := in.Member(name)
+			in, found := m.Type.Member(name)
 			if !found {
 				ok = false
-				return m
+				return kimage.Member{}
 			}
-			next.Offset += m.Offset
-			m, in = next, next.Type
+			in.Offset += m.Offset
+			m = in
 		}
 		return m
 	}
-	l.addr, l.flags = find("addr").Offset/8, find("flags").Offset/8
-	l.insn, l.boostable = find("ainsn", "insn").Offset/8, find("ainsn", "boostable")
-	if !ok {
-		return l, 0, fmt.Errorf("struct kprobe is not the one of a kernel that is known: %w", ErrNotThere)
+	l = probeLayout{
+		addr: find("kp", "addr").Offset / 8, flags: find("kp", "flags").Offset / 8, insn: find("kp", "ainsn", "insn").Offset / 8,
+		boostable: find("kp", "ainsn", "boostable"), maxActive: find("maxactive").Offset / 8, size: t.Size(),
+	}
+	if !ok || find("kp").Offset != 0 {
+		return l, fmt.Errorf("struct kretprobe is none that is known: %w", ErrNotThere)
 	}
 	// These are not in every release.
-	l.emulate, l.written = find("ainsn", "emulate_op").Offset/8, find("ainsn", "tp_len").Offset/8
-	return l, t.Size(), nil
+	l.emulate, l.written = find("kp", "ainsn", "emulate_op").Offset/8, find("kp", "ainsn", "tp_len").Offset/8
+	return l, nil
 }
 
 // getSlot takes a slot of a cache. The first one of a cache makes its page, which would
@@ -117,10 +128,10 @@ func (k *Kernel) makeReady() (b *booted, err error) {
 		return nil, ErrNotBooted
 	}
 	b = &booted{}
-	if b.at, b.size, err = layoutOf(k.img); err != nil {
+	if b.at, err = layoutOf(k.img); err != nil {
 		return nil, err
 	}
-	if b.probe, err = k.m.NewBuf(b.size); err != nil {
+	if b.probe, err = k.m.NewBuf(b.at.size); err != nil {
 		return nil, err
 	}
 	for _, cache := range slotCaches {
@@ -136,7 +147,7 @@ func (k *Kernel) makeReady() (b *booted, err error) {
 
 // lay makes a probe at an address, to be registered.
 func (b *booted) lay(at x86.Addr) error {
-	p := make([]byte, b.size)
+	p := make([]byte, b.at.size)
 	binary.LittleEndian.PutUint64(p[b.at.addr:], uint64(at))
 	binary.LittleEndian.PutUint32(p[b.at.flags:], flagDisabled)
 	_, err := b.probe.Write(p)
@@ -191,4 +202,57 @@ func (k *Kernel) registered(b *booted, no int) (r Registration, err error) {
 	v, err := k.Call("get_kprobe", uint64(r.Addr))
 	r.Optimized = x86.Addr(v) != b.probe.Addr
 	return r, err
+}
+
+// RegisterReturn lets the booted kernel register a disabled return probe at an address,
+// and takes it back.
+func (k *Kernel) RegisterReturn(at x86.Addr) (r ReturnRegistration, err error) {
+	b, err := k.boot()
+	if err != nil {
+		return r, err
+	}
+	if err := b.lay(at); err != nil {
+		return r, err
+	}
+	v, err := k.Call("register_kretprobe", uint64(b.probe.Addr))
+	if err != nil {
+		return r, err
+	}
+	if r.Errno = int(int32(v)); r.Errno == 0 {
+		r.MaxActive = int(int32(binary.LittleEndian.Uint32(b.probe.Bytes()[b.at.maxActive:])))
+	}
+	return r, k.Undo()
+}
+
+// NumCPU is how many processors the machine has.
+func (k *Kernel) NumCPU() int { return k.m.NumCPU() }
+
+// Define lets the booted kernel take a definition as kprobe_events does, and takes it
+// back. It returns 0 or a negative errno.
+func (k *Kernel) Define(definition string) (int, error) {
+	if _, err := k.boot(); err != nil {
+		return 0, err
+	}
+	at := k.function("create_or_delete_trace_kprobe")
+	if at == 0 {
+		return 0, fmt.Errorf("create_or_delete_trace_kprobe: %w", ErrNotThere)
+	}
+	line, err := k.m.NewBuf(len(definition) + 1)
+	if err != nil {
+		return 0, err
+	}
+	defer line.Free()
+	if _, err := line.Write([]byte(definition)); err != nil {
+		return 0, err
+	}
+	var v uint64
+	if k.Has("trace_run_command") { // to 5.11 it splits the line and gives the words
+		v, err = k.Call("trace_run_command", uint64(line.Addr), uint64(at))
+	} else {
+		v, err = k.Call("create_or_delete_trace_kprobe", uint64(line.Addr))
+	}
+	if err != nil {
+		return 0, err
+	}
+	return int(int32(v)), k.Undo()
 }

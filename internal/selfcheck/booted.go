@@ -5,6 +5,7 @@ package selfcheck
 import (
 	"encoding/hex"
 	"errors"
+	"fmt"
 
 	"kprobelab/errno"
 	"kprobelab/internal/own"
@@ -26,6 +27,7 @@ var bootedQuestions = []question{
 	{"kprobe.ainsn.emulate_op", "is the instruction emulated?", madeEmulated, made(accepted(func(r *own.Registration) string { return word(r.Emulated) }))},
 	{"kprobe.ainsn.insn", "what is written into the slot?", madeCopy, made(accepted(func(r *own.Registration) string { return hex.EncodeToString(r.Copy) }))},
 	{"get_kprobe", "may a jump replace the breakpoint?", madeOptimized, made(accepted(func(r *own.Registration) string { return word(r.Optimized) }))},
+	{"register_kretprobe", "is a return probe registered, for how many calls, or refused with which errno?", registeredReturn, ownReturn},
 }
 
 // questionsOf are those that the image can be asked.
@@ -61,10 +63,15 @@ func accepted(of func(*own.Registration) string) func(*own.Registration) string 
 }
 
 func ownRegistered(r *own.Registration) string {
-	if r.Errno == 0 {
+	return result(r.Errno)
+}
+
+// result is what a function returned: 0, or the name of the errno.
+func result(no int) string {
+	if no == 0 {
 		return "0"
 	}
-	return errno.Errno(-r.Errno).Name()
+	return errno.Errno(-no).Name()
 }
 
 // register is the rules' whole way of a registration, made once for each point.
@@ -80,12 +87,35 @@ func (s *asker) register(a x86.Addr) error {
 }
 
 func registered(s *asker, a x86.Addr) (string, string, bool) {
-	err := s.register(a)
+	return answer(s.register(a), "0")
+}
+
+// answer is the errno and the rule of a refusal, else what is taken.
+func answer(err error, taken string) (string, string, bool) {
 	var r *probepoint.Refusal
 	if errors.As(err, &r) {
 		return errno.Of(err).Name(), r.Rule.String(), true
 	}
-	return "0", "", err == nil
+	return taken, "", err == nil
+}
+
+// registeredReturn is the errno, or the size of the pool.
+func registeredReturn(s *asker, a x86.Addr) (string, string, bool) {
+	_, err := probepoint.ResolveReturn(s.img, probepoint.Request{Addr: a}, s.profile)
+	if err == nil {
+		err = s.register(a)
+	}
+	return answer(err, calls(s.profile.MaxActive(s.k.NumCPU())))
+}
+
+func calls(n int) string { return fmt.Sprintf("for %d calls", n) }
+
+func ownReturn(k *own.Kernel, _ []byte, a x86.Addr) (string, error) {
+	r, err := k.RegisterReturn(a)
+	if r.Errno != 0 {
+		return result(r.Errno), err
+	}
+	return calls(r.MaxActive), err
 }
 
 // ofProbe makes a question about probes that the rules take.

@@ -53,6 +53,7 @@ func TestBootedKernelShowsWrongRules(t *testing.T) {
 		"kprobe.ainsn.emulate_op": func(c *profile.Config) { c.Slot.Emulate = false },
 		"kprobe.ainsn.insn":       func(c *profile.Config) { c.Step.TrapFlag = true },
 		"get_kprobe":              func(c *profile.Config) { c.Optimize.Exists = false },
+		"register_kretprobe":      func(c *profile.Config) { c.Kret.EntryOnly = false },
 	} {
 		t.Run(function, func(t *testing.T) {
 			rules, ok := profile.Named("6.12")
