@@ -16,12 +16,14 @@ import (
 // Errno is a positive error number of Linux on x86-64.
 type Errno int
 
-// The error numbers that the kprobes subsystem and its files return.
+// The error numbers that the kprobes subsystem and its files return, and what loads
+// programs and modules.
 const (
 	EPERM         Errno = 1
 	ENOENT        Errno = 2
 	ESRCH         Errno = 3
 	E2BIG         Errno = 7
+	ENOEXEC       Errno = 8
 	EBADF         Errno = 9
 	EAGAIN        Errno = 11
 	ENOMEM        Errno = 12
@@ -49,6 +51,7 @@ var texts = map[Errno][2]string{
 	ENOENT:        {"ENOENT", "no such file or directory"},
 	ESRCH:         {"ESRCH", "no such process"},
 	E2BIG:         {"E2BIG", "argument list too long"},
+	ENOEXEC:       {"ENOEXEC", "exec format error"},
 	EBADF:         {"EBADF", "bad file descriptor"},
 	EAGAIN:        {"EAGAIN", "resource temporarily unavailable"},
 	ENOMEM:        {"ENOMEM", "cannot allocate memory"},

@@ -175,7 +175,7 @@ func TestCommandsThatFail(t *testing.T) {
 			"missing_folder":  {mailbox.Command{Kind: mailbox.Exec, Args: []string{"/bin/calls"}, Dir: "/missing"}, errno.ENOENT},
 			"no_program":      {mailbox.Command{Kind: mailbox.Exec, Args: []string{"/proc/version"}}, errno.EACCES},
 			"missing_task":    {mailbox.Command{Kind: mailbox.Spawn, Args: []string{"/missing"}}, errno.ENOENT},
-			"no_module":       {mailbox.Command{Kind: mailbox.Insmod, Args: []string{"/no/module.ko"}}, 8 /* ENOEXEC */},
+			"no_module":       {mailbox.Command{Kind: mailbox.Insmod, Args: []string{"/no/module.ko"}}, errno.ENOEXEC},
 			"missing_module":  {mailbox.Command{Kind: mailbox.Insmod, Args: []string{"/no/such.ko"}}, errno.ENOENT},
 			"missing_file":    {mailbox.Command{Kind: mailbox.Read, Args: []string{"/missing"}}, errno.ENOENT},
 			"a_folder":        {mailbox.Command{Kind: mailbox.Write, Args: []string{"/proc"}}, errno.EISDIR},
