@@ -46,6 +46,7 @@ func BenchmarkBooted(b *testing.B) {
 // What a test pays for a fresh booted kernel, the leak check included.
 func BenchmarkBootedTest(b *testing.B) {
 	file := dumps.File(b, "6.1")
+	(&recorder{}).run(func(f testing.TB) { kprobestest.Open(f, file, nil) }) // opens the dump
 	for b.Loop() {
 		said := (&recorder{}).run(func(f testing.TB) {
 			m := kprobestest.Open(f, file, nil)
