@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo demo kernel archive tools-table conformance conformance-all conformance-configs conformance-hazards conformance-own conformance-table conformance-tracing guest selftests test check soak fuzz hostile bench bench-docs bench-qemu bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo demo kernel archive tools-table conformance conformance-all conformance-configs conformance-hazards conformance-own conformance-table conformance-tracing guest selftests test check soak fuzz engines hostile bench bench-docs bench-qemu bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -107,6 +107,10 @@ soak: deps deps-test ## what takes longer: long variants, race on everything, re
 
 fuzz: deps ## each fuzz target for FUZZTIME (20s)
 	@scripts/fuzz.sh $(FUZZTIME)
+
+engines: deps ## a million random runs on both engines (RUNS=N, SEED=N)
+	@KPROBELAB_ENGINE_RUNS=$(or $(RUNS),1000000) KPROBELAB_ENGINE_SEED=$(or $(SEED),1) \
+		go test ./internal/integration/engines -run TestRandomRunsAgree -timeout 10h -v
 
 hostile: build ## attack the program for DURATION (10m), as a hostile user would; SEED=N repeats
 	@go run ./internal/tools/hostile -for $(DURATION) $(if $(SEED),-seed $(SEED)) bin/kprobelab $(if $(IMAGE),'$(IMAGE)')

@@ -185,7 +185,6 @@ func sseToIntMaker(d *dec) func(c *cpu, o *op) bool {
 		d.op.size = 4
 	}
 	d.op.sub = d.i.Opcode & 1
-	d.op.scale |= 0
 	if d.f2 {
 		return opToInt64
 	}

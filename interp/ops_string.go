@@ -108,9 +108,10 @@ func opRepeat(c *cpu, o *op) bool {
 			}
 		}
 		if alone {
-			c.ip = o.ip
+			// After sti, all iterations come before an interrupt would.
+			c.ip, c.single = o.ip, c.flags&(1<<8) == 0
 			if n == 0 {
-				c.ip = o.next
+				c.ip, c.single = o.next, false
 			}
 			return true
 		}

@@ -79,6 +79,8 @@ func TestInstructions(t *testing.T) {
 		{name: "pdep_32", code: "c4 e2 63 f5 c1", in: x86.PtRegs{BX: 0xff, CX: 0xf0f0}, ax: 0xf0f0},
 		{name: "rorx_rip_relative", code: "c4 e3 fb f0 05 01 00 00 00 08 cc 00 01 02 03 04 05 06 07", ax: 0x0007060504030201},
 		{name: "enter_nested", code: "48 89 e5 c8 08 00 02 48 89 e8 48 29 e0 c9", ax: 24},
+		{name: "loope_ends_where_not_equal", code: "31 c0 6a 05 59 ff c0 83 f8 03 75 00 e1 f7", ax: 1, flags: cf | sf | af, mask: arithmetic &^ pf},
+		{name: "loopne_ends_where_equal", code: "31 c0 6a 05 59 ff c0 83 f8 03 e0 f9", ax: 3, flags: zf | pf, mask: arithmetic},
 		{name: "movbe", code: "0f 38 f1 06 0f 38 f0 06", in: x86.PtRegs{AX: 0x01020304}, ax: 0x01020304},
 		{name: "crc32", code: "f2 48 0f 38 f1 c3", in: x86.PtRegs{BX: 0x3837363534333231}, ax: crcOf(0x3837363534333231)},
 		{name: "high_bytes", code: "88 e0 b7 07 00 fc", in: x86.PtRegs{AX: 0x2211, BX: 1}, ax: 0x2922, mask: cf | of},

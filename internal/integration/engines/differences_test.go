@@ -145,6 +145,10 @@ var differences = []known{
 		tells: named("cmpxchg8b", "cmpxchg16b"),
 	},
 	{
+		name: "loope, loopne", reason: "Unicorn sometimes leaves flags that no instruction has computed, such as bits of an operand",
+		tells: named("loope", "loopne"),
+	},
+	{
 		name: "bzhi", reason: "Unicorn clears the top bit where the index is past the operand",
 		tells: named("bzhi"),
 	},
@@ -189,8 +193,8 @@ func explained(in *input, u, g *output) bool {
 	}
 	sameNaNs(u.data, g.data)
 	last := lastOf(in.code)
-	if bitOperation(&last) { // AF and OF are undefined
-		const undefined = x86.FlagAF | x86.FlagOF
+	if bitOperation(&last) { // PF, AF and OF are undefined
+		const undefined = x86.FlagPF | x86.FlagAF | x86.FlagOF
 		g.regs.Flags = g.regs.Flags&^undefined | u.regs.Flags&undefined
 	}
 	if at < 0 || at >= int64(len(in.code)) || !strings.HasPrefix(g.event, "vector") {
