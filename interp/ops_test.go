@@ -75,6 +75,8 @@ func TestInstructions(t *testing.T) {
 		{name: "cmpxchg8b_keeps_flags", code: "48 c7 06 05 00 00 00 0f c7 0e", in: x86.PtRegs{AX: 5, Flags: cf | of}, ax: 5, flags: cf | of | zf, mask: arithmetic},
 		{name: "cmpxchg_fails_and_leaves_upper", code: "0f b1 cb 48 89 d8", in: x86.PtRegs{AX: 1, BX: 1<<40 | 2}, ax: 1<<40 | 2},
 		{name: "blsi", code: "c4 e2 f8 f3 db", in: x86.PtRegs{BX: 0b1100}, ax: 0b100, flags: cf, mask: cf | zf | sf | of},
+		{name: "cmpxchg_of_32_succeeds_and_leaves_upper", code: "c7 06 05 00 00 00 0f b1 1e", in: x86.PtRegs{AX: 1<<40 | 5, BX: 9}, ax: 1<<40 | 5, flags: zf | pf, mask: arithmetic},
+		{name: "bextr_of_32_bits", code: "c4 e2 70 f7 c3", in: x86.PtRegs{BX: 1<<40 | 0xffffffff, CX: 0x2008}, ax: 0xffffff},
 		{name: "bzhi_past_the_end", code: "c4 e2 f0 f5 c3", in: x86.PtRegs{BX: 1 << 63, CX: 64}, ax: 1 << 63, flags: cf | sf, mask: cf | zf | sf | of},
 		{name: "pdep_32", code: "c4 e2 63 f5 c1", in: x86.PtRegs{BX: 0xff, CX: 0xf0f0}, ax: 0xf0f0},
 		{name: "rorx_rip_relative", code: "c4 e3 fb f0 05 01 00 00 00 08 cc 00 01 02 03 04 05 06 07", ax: 0x0007060504030201},
