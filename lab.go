@@ -56,6 +56,12 @@ type Options struct {
 	// EveryInstruction lets the scheduler switch tasks after any instruction,
 	// not after blocks only. It is several times slower.
 	EveryInstruction bool
+	// FreeHits lets no virtual time pass in a probe's own work, so that a probed run
+	// of a booted kernel gets its timers' interrupts where the unprobed one does.
+	FreeHits bool
+	// TrapCost is how many nanoseconds int3 and #DB take on the virtual clock, 100
+	// by default.
+	TrapCost uint64
 	// Optimize allows jump optimization, in kernels that have it; Settle lets
 	// it happen. Without, every probe keeps its int3.
 	Optimize bool
@@ -121,6 +127,7 @@ func New(img *kimage.Image, o *Options) (*Lab, error) {
 	}
 	m, err := emu.New(img, &emu.Options{
 		CPUs: o.CPUs, Seed: o.Seed, Budget: o.Budget, Timeout: o.Timeout, EveryInstruction: o.EveryInstruction,
+		TrapCost: o.TrapCost, FreeHits: o.FreeHits,
 		CPUModel: img.NearestCPU(emu.CPUModels()),
 	})
 	if err != nil {

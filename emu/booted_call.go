@@ -224,7 +224,7 @@ func (m *Machine) Resume(stop x86.Addr) (bool, error) {
 	}
 	c := m.cur
 	if stop != 0 {
-		C.kpl_cpu_drop(c.c, C.uint64_t(stop), C.uint64_t(stop+1))
+		m.hookStop(stop)
 		if x86.Addr(c.readRegs().IP) == stop {
 			if err := m.leave(c); err != nil {
 				return false, err
@@ -235,6 +235,15 @@ func (m *Machine) Resume(stop x86.Addr) (bool, error) {
 	defer func() { m.c.stop_at_ip = 0 }()
 	err = m.runBooted(c)
 	return err == nil && stop != 0 && x86.Addr(C.kpl_cpu_ip(m.cur.c)) == stop, err
+}
+
+// hookStop makes a run that is to end at an address end there.
+func (m *Machine) hookStop(at x86.Addr) {
+	if !m.b.hooked[at] {
+		m.b.hooked[at] = true
+		C.kpl_hook_stop(m.cur.c, C.uint64_t(at))
+		C.kpl_cpu_drop(m.cur.c, C.uint64_t(at), C.uint64_t(at+1))
+	}
 }
 
 // leave runs one block, so that the CPU is not any more where the next run ends.

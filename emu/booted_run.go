@@ -52,6 +52,7 @@ func (m *Machine) layBooted() error {
 	if m.exec, err = m.addRegion(start, start+execSize); err != nil {
 		return err
 	}
+	m.c.own_start, m.c.own_end = C.uint64_t(m.exec.Start), C.uint64_t(m.exec.End)
 	if m.heap.r, err = m.addRegion(start+execSize, start+size); err != nil {
 		return err
 	}

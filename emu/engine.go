@@ -223,7 +223,7 @@ func (c *cpu) start(m *Machine, ip x86.Addr) {
 		k.reason, k.ip, c.failure = C.KPL_ENGINE, C.uint64_t(ip), unicorn.UcError(unicorn.ERR_RESOURCE)
 		return
 	}
-	until := uint64(m.c.stop_at_ip)
+	until := uint64(0)
 	if nested {
 		until = uint64(m.c.inner_end)
 	}
@@ -287,7 +287,7 @@ func (c *cpu) classify(m *Machine, err error) {
 	case k.reason != C.KPL_NONE:
 	case err != nil:
 		k.reason, c.failure = C.KPL_ENGINE, err
-	case k.ip == m.c.inner_end || k.ip == m.c.stop_at_ip && k.ip != 0:
+	case k.ip == m.c.inner_end:
 		k.reason = C.KPL_RETURN
 	default:
 		k.reason = C.KPL_HALT

@@ -2,6 +2,9 @@
 
 package emu
 
+// #include "shim.h"
+import "C"
+
 import (
 	"cmp"
 	"encoding/binary"
@@ -112,7 +115,9 @@ func (m *Machine) layRest() (err error) {
 		at = moduleBase
 	}
 	m.execNext = at
-	m.exec, err = m.addRegion(at, at+execSize)
+	if m.exec, err = m.addRegion(at, at+execSize); err == nil {
+		m.c.own_start, m.c.own_end = C.uint64_t(m.exec.Start), C.uint64_t(m.exec.End)
+	}
 	return err
 }
 

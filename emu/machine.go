@@ -97,6 +97,9 @@ func New(src Source, o *Options) (*Machine, error) {
 	if m.opt.EveryInstruction {
 		m.c.every = 1
 	}
+	if m.opt.FreeHits {
+		m.c.free_hits = 1
+	}
 	m.c.trap_cost = C.uint64_t(m.opt.TrapCost)
 	if err := m.build(model); err != nil {
 		m.Close()

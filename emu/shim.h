@@ -152,6 +152,7 @@ typedef struct kpl_machine {
 	uint64_t own_syscall; /* the syscall instruction of a system call that the host made returns to it */
 	uint32_t host_calls;  /* the upper half of the numbers of system calls that are for the host; 0: none */
 	uint64_t stop_at_ip;  /* an outermost run ends here; 0: nowhere */
+	int dropping;         /* translations are being dropped, whatever the CPU may fetch */
 	kpl_region regions[KPL_MAX_REGIONS];
 	int nregions;
 	uint64_t instrs;    /* instructions that ran; a block's count as it begins */
@@ -162,6 +163,8 @@ typedef struct kpl_machine {
 	uint64_t allowance; /* no run goes on once work is more than this */
 	uint32_t expired;   /* no run goes on once this is 1; a timer of Go's sets it, and then stop_at */
 	uint64_t crossings; /* how often a hook called Go */
+	int free_hits;      /* traps and code of the machine's own region take no time */
+	uint64_t own_start, own_end; /* that region */
 	uint64_t trap_cost; /* of an int3 or #DB, in virtual nanoseconds */
 	uint64_t outer_end; /* what a function that the host called returns to */
 	uint64_t inner_end; /* the same for a run inside a hook, which ends there */
@@ -268,5 +271,6 @@ uint64_t kpl_msr(kpl_cpu *c, uint32_t msr);
 void kpl_hook_instruction(kpl_cpu *c, uint64_t at);
 int kpl_special(kpl_machine *m, uint64_t at);
 void kpl_hook_exit(kpl_cpu *c, uint64_t at);
+void kpl_hook_stop(kpl_cpu *c, uint64_t at);
 
 #endif

@@ -14,6 +14,21 @@ int kpl_cpu_setup(kpl_cpu *c)
 	return e;
 }
 
+/* The same for a part of a page of a booted kernel. The engine looks the page up as
+ * its CPU would, and does not survive it where it must not fetch there: so it is
+ * asked about pages that are there only, and may fetch any for the while. */
+static void drop_booted(kpl_cpu *c, uint64_t addr, uint64_t end)
+{
+	kpl_place p;
+
+	if (!kpl_at(c->m, addr, &p))
+		return;
+	c->m->dropping = 1;
+	uc_ctl_remove_cache((uc_engine *)c->uc, addr, end);
+	c->m->dropping = 0;
+	uc_ctl_flush_tlb((uc_engine *)c->uc);
+}
+
 /* Drops what was translated of the text from addr to end, which is executable
  * and in one region. Page by page: the engine would look up the first page only
  * and take the others to follow it. */
@@ -23,7 +38,10 @@ void kpl_cpu_drop(kpl_cpu *c, uint64_t addr, uint64_t end)
 		uint64_t next = (addr | (PAGE - 1)) + 1;
 		if (next > end)
 			next = end;
-		uc_ctl_remove_cache((uc_engine *)c->uc, addr, next);
+		if (!c->m->nram)
+			uc_ctl_remove_cache((uc_engine *)c->uc, addr, next);
+		else
+			drop_booted(c, addr, next);
 		addr = next;
 	}
 }

@@ -61,6 +61,8 @@ static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *
 	if (p.ram && need == KPL_X)
 		*p.attr |= KPL_FETCHED;
 	e->paddr = r || !c->m->nram ? ALIAS(va) : p.pa & ~(PAGE - 1);
+	if (c->m->dropping)
+		p.perm |= KPL_X;
 	e->perms = (p.perm & KPL_R ? UC_PROT_READ : 0) | (p.perm & KPL_W ? UC_PROT_WRITE : 0) |
 		   (p.perm & KPL_X ? UC_PROT_EXEC : 0);
 	return true;
@@ -183,6 +185,12 @@ static int interrupted(kpl_cpu *c, uint64_t pc)
 	return 1;
 }
 
+/* Whether instructions at pc take time. */
+static inline int counted(kpl_machine *m, uint64_t pc)
+{
+	return __builtin_expect(!m->free_hits, 1) || pc - m->own_start >= m->own_end - m->own_start;
+}
+
 /* A block that the table of counts does not have, or before which the run ends. */
 static void block(kpl_cpu *c, kpl_count *k, uint64_t pc, uint32_t size)
 {
@@ -195,7 +203,8 @@ static void block(kpl_cpu *c, kpl_count *k, uint64_t pc, uint32_t size)
 	else if (interrupted(c, pc) || refused(c, pc, size, &work))
 		return;
 	else {
-		c->m->instrs += count_block(c, k, pc, size, work);
+		uint32_t n = count_block(c, k, pc, size, work);
+		c->m->instrs += counted(c->m, pc) ? n : 0;
 		add_work(c->m, work);
 	}
 }
@@ -208,7 +217,7 @@ static void on_block(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
 
 	c->block = pc;
 	if (m->instrs < m->stop_at && k->pc == pc && k->size == size) {
-		m->instrs += k->n;
+		m->instrs += counted(m, pc) ? k->n : 0;
 		if (__builtin_expect(k->work, 0))
 			add_work(m, k->work);
 	} else
@@ -225,7 +234,7 @@ static void on_code(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
 	else if (crowded(c))
 		stop(c, KPL_CROWDED);
 	else if (!interrupted(c, pc) && !refused(c, pc, size, &work)) {
-		c->m->instrs++;
+		c->m->instrs += counted(c->m, pc);
 		add_work(c->m, work);
 	}
 }
@@ -371,7 +380,8 @@ static void on_intr(uc_engine *uc, uint32_t vector, void *user)
 		return;
 	}
 	c->vector = vector;
-	c->m->extra += c->m->trap_cost;
+	if (!c->m->free_hits)
+		c->m->extra += c->m->trap_cost;
 	add_work(c->m, KPL_WORK_TRAP);
 	if (vector == 3 && c->answer == KPL_ANSWER && answered(c))
 		return;
@@ -573,6 +583,21 @@ void kpl_hook_exit(kpl_cpu *c, uint64_t at)
 {
 	uc_hook h;
 	uc_hook_add(c->uc, &h, UC_HOOK_CODE, on_task_exit, c, at, at);
+}
+
+/* The run ends here, if it is the outermost one. */
+static void on_stop(uc_engine *uc, uint64_t at, uint32_t size, void *user)
+{
+	kpl_cpu *c = running(user);
+
+	if (at == c->m->stop_at_ip && c->depth == 1 && !c->reason)
+		stop_before(c, at, KPL_RETURN);
+}
+
+void kpl_hook_stop(kpl_cpu *c, uint64_t at)
+{
+	uc_hook h;
+	uc_hook_add(c->uc, &h, UC_HOOK_CODE, on_stop, c, at, at);
 }
 
 uc_err kpl_add_hooks(kpl_cpu *c)

@@ -109,6 +109,8 @@ int kpl_fill(kpl_cpu *c, uint64_t va, int need, kpl_place *p)
 	uint16_t cs = 0;
 	int user, found;
 
+	if (m->dropping)
+		return kpl_walk(m, kpl_cr3(c), va, 0, 0, p);
 	uc_reg_read(c->uc, UC_X86_REG_CS, &cs);
 	user = (cs & 3) == 3;
 	found = kpl_walk(m, kpl_cr3(c), va, need | (user ? KPL_U : 0), 1, p);

@@ -35,7 +35,9 @@ type Snapshot struct {
 
 // Snapshot keeps the machine's memory as it is, to compare with and to go back
 // to. It does not keep the tasks' registers, the clock or the scheduler's state, but
-// for a booted kernel's: of that it keeps everything.
+// for a booted kernel's: of that it keeps everything. There, executable memory that the
+// machine has added (AllocExec, Callout) is not part of it, so that whoever made it can
+// go on with it; probes have to be as they were at the snapshot before Restore.
 // It fails with ErrNested inside a handler.
 func (m *Machine) Snapshot() (*Snapshot, error) {
 	if err := m.outside(); err != nil {
@@ -146,7 +148,9 @@ func (m *Machine) Restore(s *Snapshot) error {
 		}
 	}
 	m.forgetGates()
-	m.exec.clear(s.exec, m.execNext)
+	if m.b == nil {
+		m.exec.clear(s.exec, m.execNext)
+	}
 	m.cleanPages(int(s.undo))
 	C.kpl_undo_drop(m.c, s.undo)
 	m.snapshots = m.snapshots[:at+1]
@@ -197,6 +201,9 @@ func (m *Machine) Discard(s *Snapshot) {
 // were mapped since stay mapped; they are zeroed when they are handed out again.
 func (m *Machine) forgetAllocations(s *Snapshot) {
 	m.heap, m.user = s.heap.clone(), s.user.clone()
+	if m.b != nil {
+		return
+	}
 	m.execNext, m.execPart, m.symbols = s.exec, s.part, slices.Clone(s.syms)
 	m.stubs = stubs{slices.Clone(s.stub.pages), s.stub.used, slices.Clone(s.stub.fns)}
 }

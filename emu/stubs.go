@@ -149,7 +149,11 @@ func (m *Machine) execPages(size int) (x86.Addr, error) {
 		return 0, fmt.Errorf("executable memory of %d bytes: %w: %w", size, ErrNoMemory, errno.ENOMEM)
 	}
 	m.execNext = end
-	m.exec.set(at, end, attrR|attrX)
+	attr := byte(attrR | attrX)
+	if m.b != nil { // no snapshot keeps it: it is the host's, not the guest's
+		attr |= attrDirty
+	}
+	m.exec.set(at, end, attr)
 	m.touch(at, int(end.Sub(at)))
 	b := m.exec.mem[at.Sub(m.exec.Start):end.Sub(m.exec.Start)]
 	for i := range b {

@@ -43,6 +43,10 @@ type Options struct {
 	// HeapSize is the most bytes that the guest's heap and per-CPU areas may
 	// take: 64 MiB by default. The host pays for a page when it is first used.
 	HeapSize uint64
+	// FreeHits lets no virtual time pass in a probe's own work: its trap, and code
+	// that was added to the image (slots, detour buffers, trampolines). A probed run
+	// of a booted kernel then gets its timers' interrupts where the unprobed one does.
+	FreeHits bool
 	// TrapCost is how many nanoseconds int3 and #DB take on the virtual clock:
 	// 100 by default. An instruction takes one.
 	TrapCost uint64

@@ -1,0 +1,84 @@
+//go:build cgo && linux && amd64
+
+package running
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab"
+	"kprobelab/emu"
+	"kprobelab/internal/integration/dumps"
+	"kprobelab/x86"
+)
+
+// kernel is a booted kernel, and the state to which it goes back.
+type kernel struct {
+	*kprobelab.Lab
+	t     testing.TB
+	clean *emu.Snapshot
+}
+
+// budget is enough for a second of a kernel that has nothing to do but wait.
+const budget = 2_000_000_000
+
+// boot opens the dump of a kernel. The test is skipped where there is none.
+func boot(t testing.TB, name string) *kernel {
+	return bootWith(t, name, &kprobelab.Options{Optimize: true, Budget: budget})
+}
+
+func bootWith(t testing.TB, name string, o *kprobelab.Options) *kernel {
+	l, err := kprobelab.Open(dumps.File(t, name), o)
+	require.NoError(t, err)
+	t.Cleanup(l.Close)
+	k := &kernel{Lab: l, t: t}
+	k.clean, err = l.Machine.Snapshot()
+	require.NoError(t, err)
+	return k
+}
+
+// restore goes back to the dump.
+func (k *kernel) restore() { require.NoError(k.t, k.Machine.Restore(k.clean)) }
+
+// ended is how a program ended.
+type ended struct {
+	code        int
+	out, errors string
+}
+
+// program runs a program.
+func (k *kernel) program(args ...string) ended {
+	var out, errors bytes.Buffer
+	code, err := k.Exec(&kprobelab.Program{Args: args, Env: []string{"PATH=/bin"}, Stdout: &out, Stderr: &errors})
+	require.NoError(k.t, err, "the kernel's log: %s", k.Machine.Console())
+	return ended{code, out.String(), errors.String()}
+}
+
+// shell runs a line of shell.
+func (k *kernel) shell(line string) ended { return k.program("/bin/busybox", "sh", "-c", line) }
+
+// memory is what pages hold that were written, by the address of the page.
+type memory map[x86.Addr][]byte
+
+// written is the memory that differs from the dump.
+func (k *kernel) written() memory {
+	m := memory{}
+	for _, r := range k.Machine.Dirty(k.clean) {
+		for a := r.Start; a < r.End; a += emu.PageSize {
+			b := make([]byte, emu.PageSize)
+			require.NoError(k.t, k.Machine.ReadMem(a, b))
+			m[a] = b
+		}
+	}
+	return m
+}
+
+// dumped is a page as the dump has it.
+func (k *kernel) dumped(page x86.Addr) []byte {
+	k.restore()
+	b := make([]byte, emu.PageSize)
+	require.NoError(k.t, k.Machine.ReadMem(page, b))
+	return b
+}
