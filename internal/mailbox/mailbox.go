@@ -16,12 +16,14 @@ import (
 	"kprobelab/x86"
 )
 
-// Where the mailbox lies in init's memory, and what is in it (mailbox.h, MAILBOX_*).
+// Addr is where the mailbox lies in init's memory (mailbox.h, MAILBOX_ADDR).
+const Addr x86.Addr = 0x6b700000
+
+// How large the mailbox is, and what is in it (mailbox.h, MAILBOX_*).
 const (
-	Addr    x86.Addr = 0x6b700000
-	Size             = 0x40000
-	Magic            = 0x786f626c69616d6b
-	Version          = 1
+	Size    = 0x40000
+	Magic   = 0x786f626c69616d6b
+	Version = 1
 
 	dataAt  = 0x1000
 	maxArgs = 2048
