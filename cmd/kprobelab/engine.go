@@ -11,6 +11,7 @@ import (
 	"kprobelab"
 	"kprobelab/emu"
 	"kprobelab/internal/callsyntax"
+	"kprobelab/internal/printk"
 	"kprobelab/internal/sample"
 	"kprobelab/internal/session"
 	"kprobelab/kimage"
@@ -56,6 +57,11 @@ func (p *plan) execute(t *term, img *kimage.Image, w work) (err error) {
 	}
 	l.Kprobes.OnLog(func(line string) { r.out.log("kernel", line) })
 	l.Machine.OnLog(func(line string) { r.out.log("kernel", line) })
+	if p.dmesg {
+		if err := r.logged(false); err != nil {
+			return err
+		}
+	}
 	if err := l.Prepare(w.calls()); err != nil {
 		return &failure{exitRefused, oneLine(err)}
 	}
@@ -107,6 +113,10 @@ type runner struct {
 	rec *recording
 	// tracing has the events, nil where none is asked for.
 	tracing *tracing.Tracing
+	// kernelLog is the booted kernel's, nil where it is not asked for; seq is the next
+	// message.
+	kernelLog *printk.Log
+	seq       uint64
 	// ended is how the first program ended that did not end well.
 	ended error
 }
@@ -179,7 +189,11 @@ func (r *runner) work(w work) error {
 		return r.tasks(w)
 	}
 	for _, j := range w.jobs {
-		if err := r.job(j); err != nil {
+		err := r.job(j)
+		if r.kernelLog != nil {
+			err = errors.Join(err, r.logged(true))
+		}
+		if err != nil {
 			return err
 		}
 	}

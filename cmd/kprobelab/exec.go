@@ -94,6 +94,8 @@ func (p *plan) program(img *kimage.Image, text string, input []byte) (*mailbox.C
 func (p *plan) ofDump(c *cli.Command, img *kimage.Image) error {
 	core := img.Core()
 	switch {
+	case core == nil && p.dmesg:
+		return &failure{exitImage, fmt.Errorf("%s: --dmesg needs the memory dump of a booted kernel; kprobelab boot makes one", img.Name())}
 	case core == nil:
 		return nil
 	case len(p.tasks) > 0:

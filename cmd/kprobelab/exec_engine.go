@@ -8,6 +8,7 @@ import (
 
 	"kprobelab"
 	"kprobelab/errno"
+	"kprobelab/internal/printk"
 )
 
 // exec runs a program on the booted kernel.
@@ -43,3 +44,22 @@ type stream struct {
 
 // Write implements io.Writer.
 func (s stream) Write(b []byte) (int, error) { return len(b), s.out.wrote(s.fd, b) }
+
+// logged takes what the booted kernel has logged since the last time, and shows it.
+func (r *runner) logged(show bool) error {
+	if r.kernelLog == nil {
+		l, err := printk.Of(r.lab.Image, r.lab.Machine.ReadMem)
+		if err != nil {
+			return &failure{exitImage, fmt.Errorf("--dmesg: %w", err)}
+		}
+		r.kernelLog = l
+	}
+	list, err := r.kernelLog.Since(r.seq)
+	for _, m := range list {
+		r.seq = m.Seq + 1
+		if show {
+			r.out.log("dmesg", m.String())
+		}
+	}
+	return err
+}

@@ -105,6 +105,7 @@ func runCommand(t *term) *cli.Command {
 				Usage: "set a sysctl first, `NAME=VALUE`: debug.kprobes-optimization=0 (repeatable)"},
 			&cli.StringFlag{Name: "perfetto", Destination: &p.perfetto,
 				Usage: "write a trace for Perfetto to `FILE` (JSON lines, if it ends in .jsonl): hits, returns, text pokes"},
+			&cli.BoolFlag{Name: "dmesg", Destination: &p.dmesg, Usage: "on a booted kernel, print what each call and program made it log"},
 			&cli.BoolFlag{Name: "steps", Destination: &p.steps, Usage: "show each hit as numbered steps, for learners"},
 			&cli.BoolFlag{Name: "json", Destination: &p.json, Usage: "one JSON object a line: planted, pre, post, return, call, counters, …"},
 			decoderFlag("x86asm"),
@@ -133,6 +134,7 @@ type plan struct {
 	noPost      bool
 	noSettle    bool
 	sysctls     []string
+	dmesg       bool
 	steps, json bool
 	// perfetto is the file for a trace, empty for none.
 	perfetto string
