@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo demo kernel archive tools-table conformance conformance-all conformance-configs conformance-hazards conformance-own conformance-table conformance-tracing guest selftests test check soak fuzz engines hostile bench bench-docs bench-qemu bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo demo kernel archive tools-table conformance conformance-all conformance-configs conformance-hazards conformance-own conformance-source conformance-table conformance-tracing guest selftests test check soak fuzz engines hostile bench bench-docs bench-qemu bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -83,6 +83,9 @@ conformance-hazards: ## show on booted kernels that hazards do what kprobelab ha
 
 conformance-own: build ## ask booted kernels' own register_kprobe, in this program, and compare its answers
 	@scripts/conformance-own.sh
+
+conformance-source: ## compare random definitions with those of perf probe, on a kernel with its debugging information
+	@scripts/conformance-source.sh
 
 conformance-tracing: ## ask the same kernels about the tracing files, and compare the answers
 	@scripts/conformance-tracing.sh

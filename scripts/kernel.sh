@@ -8,7 +8,8 @@
 # .cache/kernel/SUITE-FLAVOUR. RELEASE=6.12.107+deb13-amd64 is one by its name in
 # any of Debian's suites, into .cache/kernel/RELEASE.
 # REFRESH=1 looks for a newer one when one is there; with --present, nothing is
-# fetched.
+# fetched. With --debuginfo, the image's vmlinux with its debugging information is
+# put beside it, as vmlinux-VERSION (a package of 300 MB to 1 GB), and its path printed.
 set -eu
 scripts=$(cd "$(dirname "$0")" && pwd)
 root=${scripts%/*}
@@ -51,6 +52,24 @@ newest() {
 			sub(/,$/, "", $i); sub(/^linux-image-/, "", $i); sub(/-unsigned$/, "", $i); print $i; exit } }'
 }
 
+# debuginfo: fetches the debugging information of the image that is there, unless
+# it is there too.
+debuginfo() {
+	image=$(present) || die "no kernel image is in ${dir#"$root"/}"
+	release=${image##*/vmlinuz-}
+	if [ ! -r "$dir/vmlinux-$release" ]; then
+		lock "$root/.cache/kernel/lock"
+		kernels_open
+		kernel_debuginfo "$release" "$dir" || die "no package with the debugging information of $release arrived"
+	fi
+	printf '%s\n' "$dir/vmlinux-$release"
+}
+
+if [ "${1:-}" = --debuginfo ]; then
+	present >/dev/null || "$0" >/dev/null
+	debuginfo
+	exit 0
+fi
 if [ -z "${REFRESH:-}" ] && present; then
 	exit 0
 fi

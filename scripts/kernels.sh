@@ -93,6 +93,24 @@ kernel_fetch() {
 	return 1
 }
 
+# kernel_debuginfo RELEASE DIR: puts DIR/vmlinux-RELEASE, with its debugging information.
+# The modules' own, most of the package, stays packed.
+kernel_debuginfo() {
+	package=linux-image-$1-dbg
+	if ! kernel_has "$package" || ! debian_download "$package" "$apt_state/archives"; then return 1; fi
+	rm -rf "$apt_state/unpacked"
+	mkdir -p "$apt_state/unpacked" "$2"
+	say "unpacking vmlinux of $1"
+	dpkg-deb --fsys-tarfile "$apt_state/archives/$package.deb" | (cd "$apt_state/unpacked" && tar -xf - --wildcards \
+		'./usr/lib/debug/boot/vmlinux-*' './usr/lib/debug/lib/modules/*/vmlinux' 2>/dev/null) || :
+	rm -f "$apt_state/archives/$package.deb"
+	for f in "$apt_state/unpacked/usr/lib/debug/boot/vmlinux-$1" "$apt_state/unpacked/usr/lib/debug/lib/modules/$1/vmlinux"; do
+		if [ -f "$f" ] && [ ! -L "$f" ]; then mv "$f" "$2/vmlinux-$1"; fi
+	done
+	rm -rf "$apt_state/unpacked"
+	[ -f "$2/vmlinux-$1" ]
+}
+
 # kernel_unpack PACKAGE RELEASE: into the state's folder root, under the names
 # that /boot uses. The modules, nine tenths of a package, stay packed.
 kernel_unpack() {

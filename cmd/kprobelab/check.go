@@ -25,7 +25,9 @@ func checkCommand(t *term) *cli.Command {
 		Description: "PROBES is a compiled BPF object, or text with a probe a line, - for standard input: SYM+OFF or\n" +
 			"an address, with %return after it for a return probe; a pattern of functions (vfs_*); several of\n" +
 			"these with | between them, of which one is enough; or a definition as in kprobe_events\n" +
-			"(p:NAME SYM+OFF, r:NAME SYM). --via says how what is no definition is asked for.\n\n" +
+			"(p:NAME SYM+OFF, r:NAME SYM); or a probe in the words of the source (vfs_read count, vfs_read:11, as\n" +
+			"for kprobelab probe -D), where the image or --debuginfo has debugging information. --via says how\n" +
+			"what is no definition is asked for.\n\n" +
 			"Of an object's programs those of kprobe/, ksyscall/, kprobe.multi/, kprobe.session/, fentry/, fexit/,\n" +
 			"fmod_ret/, lsm/, iter/, tp/, raw_tp/, tp_btf/ and their like are asked about; the others, and sections that\n" +
 			"name no place, are listed as not asked, with the reason (docs/check.md).\n\n" +
@@ -63,7 +65,7 @@ func checkCommand(t *term) *cli.Command {
 			&cli.StringFlag{Name: "via", Value: "module", Usage: "attach what a text names by `WAY`: module (register_kprobe), events (kprobe_events), bpf (a perf event)"},
 			&cli.BoolFlag{Name: "tsv", Usage: "as --format tsv: a header, and a line for each probe and image"},
 			&cli.BoolFlag{Name: "json", Usage: "as --format json: one object with images, and probes with an answer for each image"},
-			decoderFlag("x86asm"),
+			decoderFlag("x86asm"), debuginfo(),
 		}, imageFlags()...),
 		Action: func(_ context.Context, c *cli.Command) error { return t.differences(check(t, c)) },
 	}
@@ -103,7 +105,9 @@ func check(t *term, c *cli.Command) error {
 		if err != nil {
 			return err
 		}
-		r.Add(report.OfImage(img), probes)
+		kernel := report.OfImage(img)
+		kernel.Define = newDefiner(c, img).definitions
+		r.Add(kernel, probes)
 	}
 	if dir != "" {
 		if err := checkArchive(t, &r, dir, c.StringSlice("release"), probes); err != nil {

@@ -34,7 +34,10 @@ step, log, call, failed, unregistered, counters. Probes have "kind" and "probe",
 Addresses and registers are strings.
 
 With -e events are defined in the language of kprobe_events and enabled, and at the end
-the file trace is printed as the kernel prints it (with --json, a line an object).
+the file trace is printed as the kernel prints it (with --json, a line an object). An event
+may be said in the words of the source, too, as for kprobelab probe -D: 'vfs_read count'. It needs
+debugging information (DWARF) in the image, its modules or --debuginfo FILE; of a function's
+parameters the image's BTF knows as much.
 
 With --task several sequences of calls run at once, interleaved on the CPUs by a
 scheduler that repeats: the same --seed is the same run.
@@ -81,7 +84,7 @@ func runCommand(t *term) *cli.Command {
 			&cli.GenericFlag{Name: "kretprobe", Value: &probeFlag{plan: p, parse: callsyntax.ParseKretprobe},
 				Usage: "probe the return of the function at `SYM[:MAXACTIVE]` (repeatable)"},
 			&cli.StringSliceFlag{Name: "event", Aliases: []string{"e"}, Destination: &p.events,
-				Usage: "define and enable a kprobe `EVENT`, as written to kprobe_events; prints the trace (repeatable)"},
+				Usage: "define and enable a kprobe `EVENT`, as written to kprobe_events or as for probe -D; prints the trace (repeatable)"},
 			&cli.GenericFlag{Name: "call", Value: &jobFlag{plan: p}, Usage: "make this `CALL` (repeatable)"},
 			&cli.GenericFlag{Name: "exec", Value: &jobFlag{plan: p, program: true},
 				Usage: "on a booted kernel, run a program of its files to its end, as `'PROGRAM ARGS'` (repeatable)"},
@@ -108,7 +111,7 @@ func runCommand(t *term) *cli.Command {
 			&cli.BoolFlag{Name: "dmesg", Destination: &p.dmesg, Usage: "on a booted kernel, print what each call and program made it log"},
 			&cli.BoolFlag{Name: "steps", Destination: &p.steps, Usage: "show each hit as numbered steps, for learners"},
 			&cli.BoolFlag{Name: "json", Destination: &p.json, Usage: "one JSON object a line: planted, pre, post, return, call, counters, …"},
-			decoderFlag("x86asm"),
+			decoderFlag("x86asm"), debuginfo(),
 		}, imageFlags()...),
 		Action: func(_ context.Context, c *cli.Command) error { return t.differences(p.run(t, c)) },
 	}
@@ -231,6 +234,9 @@ func (p *plan) run(t *term, c *cli.Command) error {
 	}
 	img, err := openImage(t, c, c.Args().First())
 	if err != nil {
+		return err
+	}
+	if p.events, err = newDefiner(c, img).all(p.events); err != nil {
 		return err
 	}
 	if err := p.ofDump(c, img); err != nil {

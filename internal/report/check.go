@@ -201,6 +201,8 @@ func (k *checker) cell(p *Probe) CheckCell {
 	switch {
 	case p.unasked != "":
 		return CheckCell{NotAsked: true, Reason: rule.NotAsked, Detail: p.unasked}
+	case p.said != "":
+		return k.said(p)
 	case p.any != nil:
 		return k.any(p)
 	case p.Via == ViaMulti:

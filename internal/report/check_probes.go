@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
@@ -64,13 +63,17 @@ type Probe struct {
 	unasked string
 	// syscall: place is a system call's name without its prefix.
 	syscall bool
+	// said is a probe in the words of the source, which each kernel's own debugging
+	// information turns into definitions.
+	said string
 	// bad says why the line is no probe.
 	bad string
 }
 
 // ReadProbes reads what a tool asks for: a compiled BPF object, or text with a
 // probe a line: SYM[+OFF] or ADDR[+OFF], with %return after it for a return probe,
-// or a definition for kprobe_events (p:… and r:…). Empty lines and comments
+// a definition for kprobe_events (p:… and r:…), or a probe in the words of the source
+// (vfs_read count, vfs_read:11). Empty lines and comments
 // (#) are left out. A line that is no probe is a Probe that no kernel takes.
 // The error is the reader's, or says that there is no probe.
 func ReadProbes(r io.Reader) ([]Probe, error) {
@@ -118,19 +121,21 @@ const maxProbes = 64 << 20
 // textProbe reads one line, of at least one word.
 func textProbe(words []string) Probe {
 	p := Probe{Text: printable(strings.Join(words, " ")), Via: ViaRegister, place: words[0]}
-	if alternatives := strings.Split(strings.Join(words, " "), "|"); len(alternatives) > 1 && !isDefinition(words) {
+	if alternatives := strings.Split(strings.Join(words, " "), "|"); len(alternatives) > 1 && !IsDefinition(words) {
 		return groupProbe(p, alternatives)
 	}
 	switch {
-	case isDefinition(words):
+	case IsDefinition(words):
 		p.Via, p.Return, p.words = ViaEvents, words[0][0] == 'r', words
 		if len(words) > 1 {
 			p.place = words[1]
 		}
 	case strings.HasPrefix(words[0], "-:"):
 		p.bad = "a deletion is no probe"
-	case len(words) > 1:
-		p.bad = fmt.Sprintf("%q is neither SYM+OFF nor a definition for kprobe_events", p.Text)
+	case isSaid(words):
+		p.Via, p.said = ViaEvents, strings.Join(words, " ")
+		p.Return = strings.HasSuffix(words[0], "%return")
+		return p
 	}
 	if at, ok := strings.CutSuffix(p.place, "%return"); ok {
 		p.place, p.Return = at, true
@@ -156,9 +161,9 @@ func groupProbe(p Probe, alternatives []string) Probe {
 	return p
 }
 
-// isDefinition tells a definition ("p", "r16" or "p:name" and more words) from a
+// IsDefinition tells a definition ("p", "r16" or "p:name" and more words) from a
 // symbol. Without more words, "p16" and "px:name" may be symbols.
-func isDefinition(words []string) bool {
+func IsDefinition(words []string) bool {
 	if words[0][0] != 'p' && words[0][0] != 'r' {
 		return false
 	}
@@ -168,6 +173,16 @@ func isDefinition(words []string) bool {
 		return number && (named || head == "")
 	}
 	return number || named
+}
+
+// isSaid tells a probe in the words of the source: one with arguments, a name of its own, a
+// file or a line.
+func isSaid(words []string) bool {
+	if len(words) > 1 || strings.ContainsAny(words[0], "@=") {
+		return true
+	}
+	_, line, some := strings.Cut(words[0], ":")
+	return some && line != "" && strings.Trim(line, "0123456789") == ""
 }
 
 // symbol takes the place apart.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
@@ -59,9 +60,22 @@ type ImageKernel struct {
 	scan *scanner
 	// callers is what DWARF says of inlined functions, read when it is asked for.
 	callers func() (map[string][]string, error)
+	// Define, where it is not nil, turns a probe in the words of the source into definitions.
+	Define func(line string) ([]string, error)
 }
 
-var _ Kernel = (*ImageKernel)(nil)
+var (
+	_ Kernel  = (*ImageKernel)(nil)
+	_ Definer = (*ImageKernel)(nil)
+)
+
+// Definitions implements Definer.
+func (k *ImageKernel) Definitions(line string) ([]string, error) {
+	if k.Define == nil {
+		return nil, errors.New("no debugging information is at hand")
+	}
+	return k.Define(line)
+}
 
 // OfImage makes the Kernel of an image.
 func OfImage(img *kimage.Image) *ImageKernel {

@@ -39,6 +39,9 @@ var alone = map[string][]string{
 	"interp":       {"x86", "errno", "profile", "decoder", "kimage/vmcore", "kimage", "machine"},
 	"scripts":      {},
 	"internal/own": {"x86", "errno", "profile", "decoder", "kimage/vmcore", "kimage", "machine", "emu"},
+	// What the source says, and in what notation, is read from files alone.
+	"internal/source":    {},
+	"internal/perfprobe": {},
 }
 
 // wiring are the packages that may put the engine and the mechanism together.

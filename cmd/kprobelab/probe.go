@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"kprobelab/internal/bounded"
+	"kprobelab/internal/perfprobe"
+	"kprobelab/internal/source"
+	"kprobelab/profile"
+)
+
+func probeCommand(t *term) *cli.Command {
+	return &cli.Command{
+		Name:      "probe",
+		Usage:     "say in the words of the source what a probe can see: variables, lines, definitions",
+		ArgsUsage: "[IMAGE]",
+		Description: "IMAGE has debugging information (DWARF): a vmlinux, a module, an object of your own; or\n" +
+			"--debuginfo names the file that has it, such as a vmlinux of Debian's linux-image-*-dbg. Of an image\n" +
+			"without, its BTF tells of functions' parameters at their entry.\n\n" +
+			"-V lists the variables that can be read at a place and where they are, -L the lines that can be\n" +
+			"probed, -D prints the definitions for kprobe_events, as perf probe -D does: one for each place of\n" +
+			"a function that is inlined. --calls says which calls of a function a probe on it sees.\n\n" +
+			"A place is FUNC[@FILE][+OFF|:LINE|%return] or FILE:LINE, LINE counted from FUNC's own; FILE is the\n" +
+			"end of a path. An argument of -D is [NAME=]VAR[->FIELD|.FIELD|[N]]...[:TYPE][@user], $params or\n" +
+			"$vars, or one of kprobe_events (%di, $retval, @SYMBOL). TYPE is s, u, x, string, ustring, or a type of\n" +
+			"kprobe_events.\n\n" +
+			examples(
+				"kprobelab probe vmlinux -V vfs_read",
+				"kprobelab probe vmlinux -D 'vfs_read count file->f_path.dentry->d_inode->i_ino'",
+				"kprobelab probe --debuginfo vmlinux.debug /boot/vmlinuz -D 'do_sys_openat2 filename:ustring'",
+				"kprobelab probe vmlinux -L vfs_read --source linux-6.1",
+				"kprobelab probe vmlinux --calls vfs_open",
+				"kprobelab probe driver.ko -D 'driver_open:3 $vars'",
+			),
+		Flags: []cli.Flag{
+			&cli.StringSliceFlag{Name: "vars", Aliases: []string{"V"}, Usage: "list the variables at `PLACE` (repeatable)"},
+			&cli.StringSliceFlag{Name: "line", Aliases: []string{"L"}, Usage: "list the lines of `FUNC|FILE[:A[-B|+N]]` that can be probed (repeatable)"},
+			&cli.StringSliceFlag{Name: "definition", Aliases: []string{"D"}, Usage: "print the definitions of `PROBE` for kprobe_events (repeatable)"},
+			&cli.StringSliceFlag{Name: "calls", Usage: "which calls of `FUNC` a probe on it sees (repeatable)"},
+			&cli.StringFlag{Name: debuginfoFlag, Usage: "read DWARF from `FILE`, not from IMAGE"},
+			&cli.StringFlag{Name: "source", Usage: "with -L: the source's text is in `DIR`"},
+			&cli.BoolFlag{Name: "externs", Usage: "with -V: the unit's global variables, too"},
+			&cli.StringFlag{Name: "kernel", Usage: "write for this `PROFILE`'s kprobe_events, not for the release that the file names: " +
+				strings.Join(profile.All(), ", ")},
+			&cli.StringFlag{Name: "readme", Usage: "write for the kernel whose tracing README is `FILE`; /dev/null is what perf writes where it cannot read one"},
+		},
+		Action: func(_ context.Context, c *cli.Command) error { return probe(t, c) },
+	}
+}
+
+func probe(t *term, c *cli.Command) error {
+	if err := oneOf(c, "kernel", "readme"); err != nil {
+		return err
+	}
+	if err := atMost(c, 1); err != nil {
+		return err
+	}
+	if !c.IsSet("vars") && !c.IsSet("line") && !c.IsSet("definition") && !c.IsSet("calls") {
+		return usagef("probe takes -V, -L, -D or --calls; try %s --help", c.FullName())
+	}
+	path := c.String("debuginfo")
+	if path == "" {
+		path = c.Args().First()
+	}
+	f, err := probeFile(t, c, path)
+	if err != nil {
+		return err
+	}
+	features, err := probeFeatures(c, f)
+	if err != nil {
+		return err
+	}
+	for _, v := range c.StringSlice("vars") {
+		if err := probeVars(t, f, v, c.Bool("externs")); err != nil {
+			return sourceError("-V", err)
+		}
+	}
+	for _, l := range c.StringSlice("line") {
+		if err := probeLines(t, f, l, c.String("source")); err != nil {
+			return sourceError("-L", err)
+		}
+	}
+	w := &perfprobe.Writer{File: f, Features: features}
+	for _, d := range c.StringSlice("definition") {
+		if err := probeDefinitions(t, w, d); err != nil {
+			return sourceError("-D", err)
+		}
+	}
+	for _, fn := range c.StringSlice("calls") {
+		if err := probeCalls(t, f, fn); err != nil {
+			return sourceError("--calls", err)
+		}
+	}
+	return nil
+}
+
+// probeFile opens the file with the debugging information: an image without any knows
+// its BTF and its symbols.
+func probeFile(t *term, c *cli.Command, path string) (*source.File, error) {
+	if path != "" && path != "-" {
+		f, err := source.Open(path)
+		if err == nil {
+			return f, nil
+		}
+		if !errors.Is(err, source.ErrNone) || c.IsSet(debuginfoFlag) {
+			return nil, &failure{exitImage, err}
+		}
+	}
+	img, err := openImage(t, c, path)
+	if err != nil {
+		return nil, err
+	}
+	d := &definer{img: img}
+	f, err := source.OfBTF(d.btf())
+	if err != nil {
+		return nil, &failure{exitImage, fmt.Errorf("%s: %w", img.Name(), err)}
+	}
+	return f, nil
+}
+
+// sourceError gives an error of the source's packages its exit code.
+func sourceError(flag string, err error) error {
+	code := exitRefused
+	var syntax *perfprobe.SyntaxError
+	switch {
+	case errors.As(err, &syntax):
+		code = exitUsage
+	case errors.Is(err, source.ErrDamaged), errors.Is(err, source.ErrTooMuch), errors.Is(err, source.ErrNone):
+		code = exitImage
+	}
+	return &failure{code, fmt.Errorf("%s: %w", flag, err)}
+}
+
+// maxReadme bounds a README; a kernel's has 15 kB.
+const maxReadme = 1 << 20
+
+// probeFeatures are those of the kernel that the definitions are for.
+func probeFeatures(c *cli.Command, f *source.File) (perfprobe.Features, error) {
+	if name := c.String("readme"); name != "" {
+		b, err := bounded.ReadFile(name, maxReadme)
+		if err != nil {
+			return perfprobe.Features{}, &failure{exitImage, err}
+		}
+		return perfprobe.ReadFeatures(string(b)), nil
+	}
+	if name := c.String("kernel"); name != "" {
+		p, ok := profile.Named(name)
+		if !ok {
+			return perfprobe.Features{}, usagef("there is no profile %q: there are %s", name, strings.Join(profile.All(), ", "))
+		}
+		return featuresOf(p), nil
+	}
+	if v, ok := profile.ParseVersion(f.Release()); ok {
+		return featuresOf(profile.ForRelease(v)), nil
+	}
+	return perfprobe.Features{Hex: true, Immediate: true, Several: true, User: true}, nil
+}
+
+func featuresOf(p *profile.Config) perfprobe.Features {
+	t := p.Tracing
+	return perfprobe.Features{Hex: t.Types >= profile.Types49, Immediate: t.ArgFetch, Several: t.Append, User: t.ArgFetch}
+}
+
+func probeDefinitions(t *term, w *perfprobe.Writer, text string) error {
+	p, err := perfprobe.Parse(text)
+	if err != nil {
+		return err
+	}
+	list, err := w.Define(p)
+	if err != nil {
+		return err
+	}
+	for _, d := range list {
+		fmt.Fprintln(t.out, d.Text())
+	}
+	return nil
+}
+
+func probeVars(t *term, f *source.File, text string, externs bool) error {
+	p, err := perfprobe.ParsePlace(text)
+	if err != nil {
+		return err
+	}
+	n := 0
+	err = f.Places(p.Where, func(at *source.Place) error {
+		if n++; n == 1 {
+			fmt.Fprintf(t.out, "Variables at %s\n", text)
+		}
+		fmt.Fprintf(t.out, "\t@<%s+%d>\n", at.Symbol, at.Offset)
+		vars, err := at.Variables()
+		if err != nil {
+			return err
+		}
+		if externs {
+			global, err := at.Globals()
+			if err != nil {
+				return err
+			}
+			vars = append(vars, global...)
+		}
+		for _, v := range vars {
+			where := v.Location.String()
+			if v.Location.Kind == source.Dropped && len(v.Readable) > 0 {
+				where = "dropped here, kept at " + v.Ranges()
+			}
+			fmt.Fprintf(t.out, "\t\t%s\t%s\t%s\n", v.Type, v.Name, where)
+		}
+		if len(vars) == 0 {
+			fmt.Fprintln(t.out, "\t\t(no variables)")
+		}
+		return nil
+	})
+	if err == nil && n == 0 {
+		err = &source.NotFound{What: "the debugging information has no " + p.Where.String()}
+	}
+	return err
+}

@@ -1,0 +1,304 @@
+package perfprobe
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"kprobelab/internal/source"
+)
+
+// argument is an argument at one place.
+type argument struct {
+	name, value, typ string
+	// empty is for a variable that is not there.
+	empty bool
+	why   error
+}
+
+func (a argument) text() string {
+	s := a.value
+	if a.name != "" {
+		s = a.name + "=" + s
+	}
+	if a.typ != "" {
+		s += ":" + a.typ
+	}
+	return s
+}
+
+// magic is what stands for a variable that is missing at one place of several
+// (DEFAULT_PROBE_MAGIC_NUM).
+const magic = `\deade12d`
+
+// byPlace writes the definitions for the places that the debugging information has.
+func (w *Writer) byPlace(p *Probe, where source.Where) ([]Definition, error) {
+	var list []Definition
+	var args [][]argument
+	var left error
+	err := w.File.Places(where, func(at *source.Place) error {
+		here, err := w.arguments(p, at)
+		var gone *missing
+		if errors.As(err, &gone) {
+			// perf leaves out what follows in the unit, without a word.
+			left = err
+			return skip{err}
+		} else if err != nil {
+			return err
+		}
+		list = append(list, Definition{Module: w.File.Module(), Symbol: at.Symbol, Offset: at.Offset, Place: at})
+		args = append(args, here)
+		return nil
+	})
+	if err == nil && len(list) == 0 {
+		err = left
+	}
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	if err := fill(args); err != nil {
+		return nil, err
+	}
+	for i := range list {
+		for _, a := range args[i] {
+			list[i].Args = append(list[i].Args, a.text())
+		}
+	}
+	return list, nil
+}
+
+// fill gives a variable that is missing at some of the places a number that says so.
+func fill(all [][]argument) error {
+	for i := range all[0] {
+		typ, found := "", false
+		var why error
+		for _, at := range all {
+			if i >= len(at) {
+				continue
+			}
+			if !at[i].empty {
+				typ, found = at[i].typ, true
+				break
+			}
+			why = at[i].why
+		}
+		if !found {
+			return why
+		}
+		for _, at := range all {
+			if i < len(at) && at[i].empty {
+				at[i].value, at[i].typ = magic, typ
+			}
+		}
+	}
+	return nil
+}
+
+// arguments are those of a probe at one place.
+func (w *Writer) arguments(p *Probe, at *source.Place) ([]argument, error) {
+	list, err := w.expand(p.Args, at)
+	if err != nil {
+		return nil, err
+	}
+	var out []argument
+	for _, a := range list {
+		one, err := w.argument(a, at)
+		var gone *missing
+		switch {
+		case err == nil:
+		case errors.As(err, &gone) && w.Features.Immediate:
+			one.empty, one.why = true, err
+		default:
+			return nil, err
+		}
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+// expand puts variables in the place of $params and $vars: those that can be read.
+func (w *Writer) expand(args []Arg, at *source.Place) ([]Arg, error) {
+	var out []Arg
+	for _, a := range args {
+		if a.Var != allParams && a.Var != allVars {
+			out = append(out, a)
+			continue
+		}
+		vars, err := at.Variables()
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range vars {
+			if !v.Parameter && a.Var == allParams {
+				continue
+			}
+			if x, err := w.value(v); err == nil && !x.Address && (x.Kind != source.Constant || w.Features.Immediate) {
+				out = append(out, Arg{Var: v.Name})
+			}
+		}
+	}
+	if len(out) > MaxArgs {
+		return nil, wrong("%s has more than %d arguments", at.Function, MaxArgs)
+	}
+	return out, nil
+}
+
+// missing is a variable that has no value at a place, but may have one at another.
+type missing struct{ error }
+
+func (e *missing) Unwrap() error { return e.error }
+
+// skip ends the walk over the copies of one function in one unit.
+type skip struct{ error }
+
+func (e skip) Unwrap() []error { return []error{e.error, source.ErrSkipCopies} }
+
+func (w *Writer) value(v *source.Variable) (source.Value, error) {
+	if w.AsPerf {
+		return v.FirstValue()
+	}
+	return v.Value()
+}
+
+// argument writes one argument at one place.
+func (w *Writer) argument(a Arg, at *source.Place) (argument, error) {
+	if !isName(a.Var) {
+		return argument{name: a.Name, value: a.Var, typ: a.Type}, nil
+	}
+	out := argument{name: a.Name}
+	if out.name == "" {
+		if out.name = a.Var; a.Type != "" {
+			out.name += "_" + a.Type
+		}
+	}
+	if a.User && !w.Features.User {
+		return out, wrong("this kernel's kprobe_events cannot read user memory (5.3 and later can)")
+	}
+	v, err := at.Variable(a.Var)
+	if err != nil {
+		return out, &missing{err}
+	}
+	x, err := w.value(v)
+	switch {
+	case err != nil && (v.Location.Kind == source.Dropped || !w.AsPerf):
+		return out, &missing{err}
+	case err != nil:
+		return out, err
+	case x.Kind == source.Constant && !w.Features.Immediate:
+		return out, &source.Unreadable{What: fmt.Sprintf("%s is always %d, and this kernel's kprobe_events takes no such value (5.5 and later does)", a.Var, x.Value)}
+	}
+	x.User = a.User
+	x, err = w.part(x, a)
+	if err != nil {
+		return out, err
+	}
+	if out.typ, err = w.typeOf(&x, a.Type); err != nil {
+		return out, err
+	}
+	if x.Address {
+		return out, &missing{&source.Unreadable{What: fmt.Sprintf("%s is %s; what it points to can be fetched, the address cannot", a.Var, v.Location)}}
+	}
+	out.value = w.fetch(x)
+	return out, nil
+}
+
+// part is the part of a variable that is asked for.
+func (w *Writer) part(x source.Value, a Arg) (_ source.Value, err error) {
+	for _, f := range a.Fields {
+		if f.Element {
+			x, err = x.Index(f.Index)
+		} else {
+			x, err = x.Field(f.Name, f.Arrow)
+		}
+		if err != nil {
+			return x, err
+		}
+	}
+	return x, nil
+}
+
+// typeOf is the type of an argument; to read a string, a pointer is followed.
+func (w *Writer) typeOf(x *source.Value, cast string) (string, error) {
+	t := x.Type.Real()
+	switch {
+	case cast != "" && cast != "string" && cast != "ustring" && cast != "x" && cast != "s" && cast != "u":
+		return cast, nil
+	case x.Bits > 0:
+		word := x.Type.Real().Size * 8
+		if x.Bit < 0 || int64(x.Bit+x.Bits) > word || word > maxBits {
+			return "", &source.Unreadable{What: x.Name + " is a bitfield that crosses its words, which no probe fetches"}
+		}
+		if w.AsPerf {
+			return "", &source.Unreadable{What: x.Name + " is a bitfield, which perf 6.1 does not read from this DWARF"}
+		}
+		return fmt.Sprintf("b%d@%d/%d", x.Bits, x.Bit, word), nil
+	case cast == "string" || cast == "ustring":
+		return cast, w.text(x, t)
+	}
+	prefix := "u"
+	switch {
+	case cast == "s", cast == "" && t.Signed || cast == "x" && !w.Features.Hex && t.Signed:
+		prefix = "s"
+	case cast != "u" && w.Features.Hex:
+		prefix = "x"
+	}
+	if t.Size <= 0 || t.Kind == source.Array {
+		return "", nil
+	}
+	return prefix + strconv.FormatInt(min(t.Size*8, maxBits), 10), nil
+}
+
+// maxBits is the widest number that can be fetched.
+const maxBits = 64
+
+// text makes a string's address of a pointer or an array of characters.
+func (w *Writer) text(x *source.Value, t *source.Type) error {
+	if t.Kind != source.Pointer && t.Kind != source.Array {
+		return &source.Misuse{What: x.Name + " is no pointer and no array, so it is no string"}
+	}
+	if name := t.Target().Real().Name; name != "char" && name != "unsigned char" {
+		return &source.Misuse{What: x.Name + " is no char* and no array of char, so it is no string"}
+	}
+	if t.Kind == source.Pointer {
+		*x = x.Follow()
+	}
+	return nil
+}
+
+// fetch is a value in the words of kprobe_events.
+func (w *Writer) fetch(x source.Value) string {
+	var s string
+	switch x.Kind {
+	case source.Constant:
+		s = fmt.Sprintf(`\%d`, x.Value)
+	case source.Static:
+		s = fmt.Sprintf("@%s%+d", w.symbol(x), x.Offset)
+	default:
+		s = "%" + source.Registers[x.Reg]
+	}
+	for _, r := range x.Reads {
+		if r.User {
+			s = fmt.Sprintf("+u%d(%s)", r.Offset, s)
+		} else {
+			s = fmt.Sprintf("%+d(%s)", r.Offset, s)
+		}
+	}
+	return s
+}
+
+// symbol is what the symbol table calls a static variable: one of a function has a
+// number after its name.
+func (w *Writer) symbol(x source.Value) string {
+	if x.Addr == 0 || w.AsPerf {
+		return x.Symbol
+	}
+	for _, s := range w.File.Symbols(x.Symbol) {
+		if s.Start == x.Addr {
+			return x.Symbol
+		}
+	}
+	if s, ok := w.File.Symbol(x.Addr); ok && s.Start == x.Addr {
+		return s.Name
+	}
+	return x.Symbol
+}

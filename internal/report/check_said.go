@@ -1,0 +1,41 @@
+package report
+
+import (
+	"strings"
+
+	"kprobelab/errno"
+	"kprobelab/kprobes/rule"
+)
+
+// Definer is a Kernel that has debugging information: it turns a probe in the words of the
+// source into definitions for kprobe_events, one for each place.
+type Definer interface {
+	Definitions(line string) ([]string, error)
+}
+
+// said is the answer for a probe in the words of the source: that of the first place which
+// does not take it, or of the first one.
+func (k *checker) said(p *Probe) (c CheckCell) {
+	refuse := func(why string) CheckCell {
+		c = CheckCell{Found: FoundAbsent}
+		c.refuse(errno.EINVAL, rule.Line, why)
+		c.Register, c.Kretprobe, c.Events = c.Errno, c.Errno, c.Errno
+		return c
+	}
+	d, ok := k.Kernel.(Definer)
+	if !ok {
+		return refuse("it needs debugging information, which this kernel does not have")
+	}
+	lines, err := d.Definitions(p.said)
+	if err != nil {
+		return refuse(err.Error())
+	}
+	for i, line := range lines {
+		one := textProbe(strings.Fields(line))
+		cell := k.cell(&one)
+		if i == 0 || c.accepted() && !cell.accepted() {
+			c = cell
+		}
+	}
+	return c
+}

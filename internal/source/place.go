@@ -1,0 +1,364 @@
+package source
+
+import (
+	"debug/dwarf"
+	"errors"
+	"fmt"
+)
+
+// Where is a place as people say it.
+type Where struct {
+	// Function is a name, or a pattern of names; File the end of a file's path.
+	Function, File string
+	// Line is from the function's declaration on where there is a function, otherwise
+	// the file's.
+	Line int
+	// Offset is in bytes from where the function begins.
+	Offset uint64
+	// Return is the function's return.
+	Return bool
+}
+
+func (w Where) String() string {
+	s := w.Function
+	if w.File != "" && w.Function != "" {
+		s += "@"
+	}
+	s += w.File
+	switch {
+	case w.Return:
+		s += "%return"
+	case w.Offset != 0:
+		s += fmt.Sprintf("+%d", w.Offset)
+	case w.Line != 0:
+		s += fmt.Sprintf(":%d", w.Line)
+	}
+	return s
+}
+
+// Place is one place in the code.
+type Place struct {
+	Addr uint64
+	// Symbol and Offset are the address in the symbol table's words; of a file without
+	// symbols in the function's.
+	Symbol string
+	Offset uint64
+	// Function is the name of the source's function whose place it is.
+	Function string
+	// Inlined is for the copy of a function that the compiler has put into another.
+	Inlined bool
+	// File and Line are the source's.
+	File string
+	Line int
+
+	scope, fn *node
+	// variables are those that BTF knows, where there is no DWARF.
+	variables []*Variable
+}
+
+// NotFound is a name or a place that the file does not have.
+type NotFound struct {
+	What string
+	// Place is for a function, a file or a line; else it is something at a place.
+	Place bool
+}
+
+func (e *NotFound) Error() string { return e.What }
+
+func notFound(format string, a ...any) error { return &NotFound{What: fmt.Sprintf(format, a...)} }
+
+// MaxPlaces bounds the places of one name.
+const MaxPlaces = 128
+
+// ErrSkipCopies is what a visit's error is (errors.Is) that ends the walk over the copies of one
+// function in one unit, and not the others'.
+var ErrSkipCopies = errors.New("the other copies of this unit are left out")
+
+// Places calls visit for each place that w means, in the order of the units and of the
+// entries in them, each address once. It ends with visit's error.
+func (f *File) Places(w Where, visit func(*Place) error) (err error) {
+	defer guard(&err)
+	if f.fromBTF {
+		return f.btfPlaces(w, visit)
+	}
+	f.left = maxRead
+	s := search{f: f, where: w, visit: visit, seen: map[uint64]bool{}}
+	units, err := f.candidates(w)
+	if err != nil {
+		return err
+	}
+	for _, h := range units {
+		u, err := f.unit(h)
+		if err != nil {
+			return err
+		}
+		if w.Function != "" {
+			err = s.byFunction(u)
+		} else {
+			var name string
+			if name, err = f.fileIn(h, w.File); err == nil {
+				err = s.byLine(u, name, w.Line)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// candidates are the units in which the place may be.
+func (f *File) candidates(w Where) ([]*header, error) {
+	if w.Function == "" {
+		return f.unitsOfFile(w.File)
+	}
+	units, err := f.functions(w.Function)
+	if err != nil || w.File == "" {
+		return units, err
+	}
+	var out []*header
+	for _, h := range units {
+		if name, err := f.fileIn(h, w.File); err != nil {
+			return nil, err
+		} else if name != "" {
+			out = append(out, h)
+		}
+	}
+	return out, nil
+}
+
+// unitsOfFile are the units that have code or declarations of a file.
+func (f *File) unitsOfFile(file string) ([]*header, error) {
+	var out []*header
+	for i := range f.headers {
+		name, err := f.fileIn(&f.headers[i], file)
+		if err != nil {
+			return nil, err
+		}
+		if name != "" {
+			out = append(out, &f.headers[i])
+		}
+	}
+	return out, nil
+}
+
+// fileIn is the whole name of the unit's first file that ends as asked for.
+func (f *File) fileIn(h *header, file string) (string, error) {
+	r := f.dwarf.Reader()
+	r.Seek(dwarf.Offset(h.root))
+	root, err := r.Next()
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if root == nil || root.Val(dwarf.AttrStmtList) == nil {
+		return "", nil
+	}
+	for _, name := range f.filesOf(root) {
+		if name != nil && tail(name.Name, file) {
+			return name.Name, nil
+		}
+	}
+	return "", nil
+}
+
+// search is one search for places.
+type search struct {
+	f     *File
+	where Where
+	visit func(*Place) error
+	seen  map[uint64]bool
+}
+
+// byFunction visits the places of a unit's functions. As with names in C, the first
+// definition in a unit is the one that is meant.
+func (s *search) byFunction(u *Unit) (err error) {
+	u.subprograms(func(n *node) bool {
+		if !n.defines() || !n.matches(s.where.Function) {
+			return true
+		}
+		file, no := n.declared()
+		if s.where.File != "" && !tail(s.where.File, file) {
+			return true
+		}
+		switch {
+		case s.where.Line != 0:
+			err = s.byLine(u, file, no+s.where.Line)
+		case n.instance():
+			if at, _ := n.entry(); at != 0 {
+				err = s.at(u, n, at+s.where.Offset)
+			}
+		default:
+			if err = s.copies(u, n); errors.Is(err, ErrSkipCopies) {
+				err = nil
+			}
+		}
+		return err == nil && isGlob(s.where.Function)
+	})
+	return err
+}
+
+// copies visits what was made of a function that is to be inlined: its copies, and its
+// own code where it has some.
+func (s *search) copies(u *Unit, abstract *node) (err error) {
+	u.root.find(func(n *node) turn {
+		if !n.instance() || n.Val(dwarf.AttrAbstractOrigin) != abstract.Offset {
+			return into
+		}
+		if n.Tag == dwarf.TagInlinedSubroutine && n.recursive(abstract) {
+			return into
+		}
+		at, ok := n.entry()
+		if !ok || at == 0 {
+			return into
+		}
+		if err = s.at(u, n, at+s.where.Offset); err != nil {
+			return stop
+		}
+		return into
+	})
+	return err
+}
+
+// recursive reports a copy that the compiler gives the function's own line as its call.
+func (n *node) recursive(abstract *node) bool {
+	cf, cl := constant(n.Val(dwarf.AttrCallFile))
+	df, dl := abstract.number(dwarf.AttrDeclFile)
+	callLine, _ := constant(n.Val(dwarf.AttrCallLine))
+	declLine, _ := abstract.number(dwarf.AttrDeclLine)
+	return cl == dl && cf == df && callLine == declLine
+}
+
+// byLine visits the places of a line of a file.
+func (s *search) byLine(u *Unit, file string, no int) error {
+	return u.walkLines(u.root, func(f string, l int, addr uint64) error {
+		if l != no || !tail(f, file) {
+			return nil
+		}
+		if rf, rl, ok := u.lineAt(addr); ok && rf == f && rl != l {
+			return notFound("%s shares its address with line %d, which is the one to be probed", s.where, rl)
+		}
+		scope := s.scope(u, addr, file, no)
+		if scope == nil {
+			return notFound("%s is in no function", s.where)
+		}
+		return s.at(u, scope, addr)
+	})
+}
+
+// scope is the function or the copy whose variables are meant at an address: the one that
+// was named, or that is declared nearest before the line; otherwise the function that has the code.
+func (s *search) scope(u *Unit, addr uint64, file string, no int) (found *node) {
+	nearest := int(^uint(0) >> 1)
+	for n := u.functionAt(addr); n != nil; n = n.inlinedAt(addr) {
+		df, dl := n.declared()
+		if file != "" && df != file {
+			continue
+		}
+		if s.where.Function != "" {
+			if n.matches(s.where.Function) {
+				return n
+			}
+		} else if dl < no && no-dl < nearest {
+			nearest, found = no-dl, n
+		}
+	}
+	if found == nil {
+		found = u.functionAt(addr)
+	}
+	return found
+}
+
+// at visits one address.
+func (s *search) at(u *Unit, scope *node, addr uint64) error {
+	if s.seen[addr] {
+		return nil
+	}
+	fn := scope
+	if !scope.defines() {
+		if fn = u.functionAt(addr); fn == nil {
+			if u.endsAt(addr) {
+				return nil // a call that does not return ends the function
+			}
+			return notFound("%s is in no function", s.where)
+		}
+	}
+	if !fn.hasPC(addr) {
+		return notFound("%s is outside of the function", s.where)
+	}
+	if len(s.seen) >= MaxPlaces {
+		return fmt.Errorf("%s is more than %d places", s.where, MaxPlaces)
+	}
+	p := s.f.placeOf(scope, fn, addr)
+	if s.where.Return && p.Inlined {
+		return notFound("%s: a copy that is inlined does not return", s.where)
+	}
+	if err := s.visit(p); err != nil {
+		return err
+	}
+	s.seen[addr] = true
+	return nil
+}
+
+func (f *File) placeOf(scope, fn *node, addr uint64) *Place {
+	p := &Place{Addr: addr, Function: scope.name(), scope: scope, fn: fn, Inlined: scope.Tag == dwarf.TagInlinedSubroutine}
+	entry, _ := fn.entry()
+	p.Symbol, p.Offset = fn.name(), addr-entry
+	if sym, ok := f.symbols.at(addr); ok {
+		p.Symbol, p.Offset = sym.Name, addr-sym.Start
+	}
+	p.File, p.Line, _ = fn.unit.lineAt(addr)
+	return p
+}
+
+// endsAt reports whether a function's code ends at an address.
+func (u *Unit) endsAt(addr uint64) (ends bool) {
+	u.subprograms(func(n *node) bool {
+		high, ok := n.high()
+		ends = ok && high == addr
+		return !ends
+	})
+	return ends
+}
+
+// At is the place of an address.
+func (f *File) At(addr uint64) (p *Place, err error) {
+	defer guard(&err)
+	if f.fromBTF {
+		return nil, noDWARF("an address")
+	}
+	f.left = maxRead
+	h := f.unitOf(addr)
+	if h == nil {
+		return nil, notFound("no debugging information covers %#x", addr)
+	}
+	u, err := f.unit(h)
+	if err != nil {
+		return nil, err
+	}
+	fn := u.functionAt(addr)
+	if fn == nil {
+		return nil, notFound("%#x is in no function", addr)
+	}
+	scope := fn
+	if in := fn.innermost(addr); in != nil {
+		scope = in
+	}
+	return f.placeOf(scope, fn, addr), nil
+}
+
+// Outer is the function that has the code, without what is inlined into it.
+func (p *Place) Outer() string {
+	if p.fn == nil {
+		return p.Function
+	}
+	return p.fn.name()
+}
+
+// DeclaredIn is the file that declares it.
+func (p *Place) DeclaredIn() string {
+	if p.fn == nil {
+		return ""
+	}
+	file, _ := p.fn.declared()
+	return file
+}

@@ -1,0 +1,122 @@
+package source
+
+// Fetch says how a value is fetched: from where, and then by which reads of memory.
+type Fetch struct {
+	// Kind is Register, Static or Constant.
+	Kind LocationKind
+	Reg  int
+	// Symbol and Addr are a static variable's, whose memory at Offset is read.
+	Symbol string
+	Addr   uint64
+	Offset int64
+	Value  int64
+	// Reads are in the order in which they are made: each reads at what is there so
+	// far plus its offset.
+	Reads []Read
+}
+
+// Read is a read of memory.
+type Read struct {
+	Offset int64
+	// User is for the memory of the current task.
+	User bool
+}
+
+// Value is something that a probe can fetch, or a part of it.
+type Value struct {
+	Fetch
+	Name string
+	Type *Type
+	// User is for what lies in the memory of the current task: all reads are made there.
+	User bool
+	// Address is for a pointer to what is fetched, which is itself nowhere.
+	Address bool
+	// Bits and Bit are a bitfield's, as a Member has them; Old, too.
+	Bits, Bit int
+	Old       bool
+}
+
+// Unreadable is a variable or a part of one that no probe can fetch there.
+type Unreadable struct{ What string }
+
+func (e *Unreadable) Error() string { return e.What }
+
+// Misuse is an expression that the type does not allow.
+type Misuse struct{ What string }
+
+func (e *Misuse) Error() string { return e.What }
+
+// memory reports whether the value is read from memory, so that it has parts.
+func (v *Value) memory() bool { return len(v.Reads) > 0 || v.Kind == Static }
+
+// shift moves a value that is in memory.
+func (v Value) shift(by int64) Value {
+	if n := len(v.Reads); n > 0 {
+		v.Reads = append(append([]Read(nil), v.Reads[:n-1]...), Read{v.Reads[n-1].Offset + by, v.User})
+		return v
+	}
+	v.Offset += by
+	return v
+}
+
+// Follow is what a pointer points to.
+func (v Value) Follow() Value {
+	if !v.Address {
+		v.Reads = append(v.Reads[:len(v.Reads):len(v.Reads)], Read{0, v.User})
+	}
+	v.Address = false
+	v.Type = v.Type.Real().Target()
+	v.Bits, v.Bit, v.Old = 0, 0, false
+	return v
+}
+
+// Field is a member of a structure or a union: of one that v points to, with arrow.
+func (v Value) Field(name string, arrow bool) (Value, error) {
+	t := v.Type.Real()
+	switch {
+	case t.Kind == Pointer && !arrow:
+		return v, &Misuse{v.Name + " is a pointer; write " + v.Name + "->" + name}
+	case t.Kind == Pointer:
+		v = v.Follow()
+		t = v.Type.Real()
+		if !t.Composite() {
+			return v, &Misuse{v.Name + " points to no structure and no union"}
+		}
+	case !t.Composite():
+		return v, &Misuse{v.Name + " is no structure and no union"}
+	case arrow:
+		return v, &Misuse{v.Name + " is no pointer; write " + v.Name + "." + name}
+	case !v.memory():
+		return v, &Unreadable{v.Name + " is a structure in a register, whose parts no probe fetches"}
+	}
+	m, ok := t.Member(name)
+	if !ok {
+		if len(t.Members()) == 0 {
+			return v, notFound("%s is not described in this unit", t)
+		}
+		return v, notFound("%s has no member %s", t, name)
+	}
+	v = v.shift(m.Offset)
+	v.Name, v.Type = v.Name+"."+name, m.Type
+	if arrow {
+		v.Name = v.Name[:len(v.Name)-len(name)-1] + "->" + name
+	}
+	v.Bits, v.Bit, v.Old = m.Bits, m.Bit, m.Old
+	return v, nil
+}
+
+// Index is an element of an array, or of what a pointer points to.
+func (v Value) Index(i int64) (Value, error) {
+	t := v.Type.Real()
+	switch {
+	case t.Kind == Pointer:
+		v = v.Follow()
+	case t.Kind != Array:
+		return v, &Misuse{v.Name + " is no array and no pointer"}
+	case !v.memory():
+		return v, &Unreadable{v.Name + " is an array in a register, whose elements no probe fetches"}
+	default:
+		v.Type = t.Target()
+	}
+	return v.shift(i * v.Type.Real().Size), nil
+}

@@ -1,0 +1,271 @@
+// Command source draws probes on a vmlinux at random, has perf probe and this project
+// write their definitions, and compares them line by line (make conformance-source).
+//
+// Where they differ, the same probe is written once more in perf's way (perfprobe.Writer,
+// AsPerf): a difference that this removes is explained by what was wrong with the
+// variable. What is left is not explained, and ends the program with 1.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"kprobelab/internal/perfprobe"
+	"kprobelab/internal/source"
+)
+
+func main() {
+	image := flag.String("image", "", "the vmlinux with debugging information")
+	perf := flag.String("perf", "perf", "the command of perf")
+	n := flag.Int("n", 1000, "how many probes")
+	seed := flag.Uint64("seed", 1, "what decides them")
+	show := flag.Int("show", 20, "how many differences of a kind are printed")
+	limit := flag.Duration("for", 0, "how long to go on at most, 0 for as long as it takes")
+	flag.Parse()
+	ok, err := run(*image, strings.Fields(*perf), *n, *seed, *show, *limit)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "source:", err)
+		os.Exit(2)
+	}
+	if !ok {
+		os.Exit(1)
+	}
+}
+
+// readme is what perf reads of the kernel it runs on, where it may.
+const readme = "/sys/kernel/tracing/README"
+
+func run(image string, perf []string, n int, seed uint64, show int, limit time.Duration) (bool, error) {
+	f, err := source.Open(image)
+	if err != nil {
+		return false, err
+	}
+	text, _ := os.ReadFile(readme)
+	c := comparison{
+		file: f, features: perfprobe.ReadFeatures(string(text)), image: image, perf: perf,
+		count: map[string]int{}, examples: map[string][]string{}, show: show,
+	}
+	version, err := exec.Command(perf[0], append(perf[1:], "--version")...).Output()
+	if err != nil {
+		return false, fmt.Errorf("perf: %w", err)
+	}
+	fmt.Printf("%s, seed %d; of its kernel's README it has %+v\n", strings.TrimSpace(string(version)), seed, c.features)
+	for _, probe := range flag.Args() {
+		c.compare([]string{probe})
+	}
+	if flag.NArg() > 0 {
+		return c.report(flag.NArg()), nil
+	}
+	d := drawer{f: f, r: rand.New(rand.NewPCG(seed, 0))}
+	var batch []string
+	start := time.Now()
+	for i := 0; i < n; i++ {
+		if limit > 0 && time.Since(start) > limit {
+			fmt.Printf("stopped after %s\n", limit)
+			n = i
+			break
+		}
+		kind, probe := d.draw()
+		c.count["drawn: "+kind]++
+		if d.r.IntN(5) == 0 {
+			c.compare([]string{probe}) // with the name that perf chooses
+			continue
+		}
+		if batch = append(batch, fmt.Sprintf("q%d=%s", i, probe)); len(batch) == batchSize {
+			c.compare(batch)
+			batch = nil
+		}
+		if (i+1)%100 == 0 {
+			fmt.Fprintf(os.Stderr, "%d of %d\n", i+1, n)
+		}
+	}
+	if len(batch) > 0 {
+		c.compare(batch)
+	}
+	return c.report(n), nil
+}
+
+// batchSize is how many probes one run of perf gets: each costs it as much, but its start.
+const batchSize = 16
+
+// comparison is what came out so far.
+type comparison struct {
+	file     *source.File
+	features perfprobe.Features
+	image    string
+	perf     []string
+	count    map[string]int
+	examples map[string][]string
+	show     int
+}
+
+// ours is what is written here.
+func (c *comparison) ours(probe string, asPerf bool) (string, error) {
+	p, err := perfprobe.Parse(probe)
+	if err != nil {
+		return "", err
+	}
+	w := perfprobe.Writer{File: c.file, Features: c.features, AsPerf: asPerf}
+	list, err := w.Define(p)
+	if err != nil {
+		return "", err
+	}
+	s := ""
+	for _, d := range list {
+		s += d.Text() + "\n"
+	}
+	return s, nil
+}
+
+// theirs is what perf writes of one or several probes, "" where it refuses one of them.
+func (c *comparison) theirs(probes []string) string {
+	args := append(slices.Clone(c.perf[1:]), "probe", "-q", "-k", c.image)
+	for _, p := range probes {
+		args = append(args, "-D", p)
+	}
+	out, err := exec.Command(c.perf[0], args...).Output()
+	if err != nil {
+		return ""
+	}
+	return string(out)
+}
+
+// compare compares several probes at once; where perf refuses one of them, one by one.
+func (c *comparison) compare(probes []string) {
+	var good []string
+	for _, p := range probes {
+		if _, err := c.ours(p, true); err != nil {
+			c.judge(p, c.theirs([]string{p}))
+			continue
+		}
+		good = append(good, p)
+	}
+	if len(good) == 0 {
+		return
+	}
+	out := c.theirs(good)
+	if out == "" {
+		for _, p := range good {
+			c.judge(p, c.theirs([]string{p}))
+		}
+		return
+	}
+	if len(good) == 1 {
+		c.judge(good[0], out)
+		return
+	}
+	for _, p := range good {
+		name, _, _ := strings.Cut(p, "=")
+		s := ""
+		for _, line := range strings.SplitAfter(out, "\n") {
+			if rest, ok := strings.CutPrefix(line[min(1, len(line)):], ":probe/"+name); ok && (rest[0] == ' ' || rest[0] == '_') {
+				s += line
+			}
+		}
+		c.judge(p, s)
+	}
+}
+
+// judge says how the two compare.
+func (c *comparison) judge(probe, theirs string) {
+	ours, err := c.ours(probe, false)
+	asPerf, perfErr := c.ours(probe, true)
+	switch {
+	case err == nil && ours == theirs:
+		c.note("the same definitions", probe, "")
+	case err != nil && theirs == "":
+		c.note("both refuse", probe, err.Error())
+	case perfErr == nil && asPerf == theirs, perfErr != nil && theirs == "":
+		c.note("explained: "+c.reason(ours, theirs, err), probe, differing(theirs, ours)+text(err))
+	default:
+		c.note("NOT EXPLAINED", probe, differing(theirs, asPerf)+text(perfErr))
+	}
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error() + "\n"
+}
+
+// differing are the first lines that only one of the two has.
+func differing(theirs, ours string) string {
+	a, b := strings.Split(theirs, "\n"), strings.Split(ours, "\n")
+	out := ""
+	for _, side := range []struct {
+		name      string
+		has, lack []string
+	}{{"perf: ", a, b}, {"ours: ", b, a}} {
+		n := 0
+		for _, line := range side.has {
+			if n < 3 && !slices.Contains(side.lack, line) {
+				out += side.name + line + "\n"
+				n++
+			}
+		}
+	}
+	return out
+}
+
+// reason is the kind of an explained difference.
+func (c *comparison) reason(ours, theirs string, err error) string {
+	switch {
+	case err != nil:
+		return "perf takes the first operation of a location for all of it; refused here"
+	case theirs == "":
+		return "perf refuses what can be read (bitfields, values, single pieces)"
+	case strings.Contains(theirs, "@") && symbols(ours) != symbols(theirs):
+		return "perf names a static variable by a name that the symbol table does not have"
+	}
+	return "perf takes the first operation of a location for all of it; another fetch here"
+}
+
+// symbols are the words of definitions that name a symbol's memory.
+func symbols(s string) (out string) {
+	for _, w := range strings.Fields(s) {
+		if i := strings.IndexByte(w, '@'); i >= 0 {
+			out += w[i:] + " "
+		}
+	}
+	return out
+}
+
+func (c *comparison) note(kind, probe, detail string) {
+	c.count[kind]++
+	if len(c.examples[kind]) < c.show {
+		c.examples[kind] = append(c.examples[kind], "  "+probe+"\n"+indent(detail))
+	}
+}
+
+func indent(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "    " + strings.ReplaceAll(strings.TrimRight(s, "\n"), "\n", "\n    ") + "\n"
+}
+
+func (c *comparison) report(n int) bool {
+	var kinds []string
+	for k := range c.count {
+		kinds = append(kinds, k)
+	}
+	slices.Sort(kinds)
+	for _, k := range kinds {
+		if strings.HasPrefix(k, "explained") || strings.HasPrefix(k, "NOT") {
+			fmt.Printf("\n%s\n%s", k, strings.Join(c.examples[k], ""))
+		}
+	}
+	fmt.Println()
+	for _, k := range kinds {
+		fmt.Printf("%6d  %s\n", c.count[k], k)
+	}
+	fmt.Printf("%6d  probes\n", n)
+	return c.count["NOT EXPLAINED"] == 0
+}

@@ -1,0 +1,25 @@
+#!/bin/sh
+# Has perf probe and kprobelab write the definitions of random probes on a Debian kernel with
+# its debugging information, and compares them (make conformance-source).
+#
+# SUITE, FLAVOUR or RELEASE pick the kernel as for make kernel, or IMAGE=FILE is a vmlinux
+# with DWARF. N and SEED are the probes, KPROBELAB_PERF another perf; without one on the
+# system, Debian's is fetched. Ends with 0 when every difference is explained, 1 when one is
+# not, and 77 when the kernel or perf cannot be had.
+set -eu
+scripts=$(cd "$(dirname "$0")" && pwd)
+root=${scripts%/*}
+. "$scripts/debian.sh"
+. "$scripts/conformance-tools.sh"
+
+cannot() { say "the definitions were NOT compared: $*"; exit 77; }
+perf=${KPROBELAB_PERF:-$(command -v perf || :)}
+if [ -z "$perf" ]; then
+	tool perf bookworm linux-perf || cannot "perf cannot be had (see above)"
+	perf=$(wrap perf "$(cd "$tools/perf" && echo /usr/bin/perf*)") || cannot "perf cannot be had"
+fi
+image=${IMAGE:-$("$scripts/kernel.sh" --debuginfo)} || cannot "no kernel with debugging information can be had (see above)"
+work=$root/.cache/conformance
+mkdir -p "$work"
+(cd "$root" && CGO_ENABLED=0 go build -o "$work/source" ./internal/tools/conformance/source)
+exec "$work/source" -image "$image" -perf "$perf" -n "${N:-1000}" -seed "${SEED:-1}"
