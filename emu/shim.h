@@ -211,6 +211,7 @@ typedef struct kpl_cpu {
 	void *env;          /* a uc_context, to change what has no register number */
 	void *parked;       /* another, its state while another CPU runs on the engine */
 	size_t env_at;      /* where the engine's state begins in it */
+	void *before;       /* the engine's state before the exception that is looked for */
 	size_t old_exception; /* and where that is, from env_at */
 	uint8_t kernel_segs[2][24]; /* CS and SS of kernel mode */
 	uint32_t kernel_flags;      /* and its hflags */

@@ -105,23 +105,23 @@ int kpl_unpark(kpl_cpu *c)
  * 0, the exception in flight. */
 int kpl_env_probe(kpl_cpu *c, int before)
 {
-	static __thread uint8_t *old;
 	size_t n = env_size(c) - c->env_at;
+	const uint8_t *old = c->before;
 	int found = 0;
 
 	load_env(c);
 	if (before) {
-		if ((old = malloc(n)))
-			memcpy(old, env_of(c), n);
-		return old != NULL;
+		if ((c->before = malloc(n)))
+			memcpy(c->before, env_of(c), n);
+		return c->before != NULL;
 	}
 	for (size_t i = ENV_LEAST; old && i + 4 <= n; i += 4)
 		if (*(int32_t *)(old + i) == -1 && *(int32_t *)(env_of(c) + i) == 0) {
 			c->old_exception = i;
 			found++;
 		}
-	free(old);
-	old = NULL;
+	free(c->before);
+	c->before = NULL;
 	return found == 1;
 }
 
