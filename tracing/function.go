@@ -205,7 +205,12 @@ func (t *Tracing) functionCall(site x86.Addr, regs *x86.PtRegs) {
 	if regs.Flags&x86.FlagIF == 0 {
 		rec[event.OffFlags] |= event.FlagIRQsOff
 	}
-	rec[event.OffPreemptCount] = byte(min(t.preemptDepth(), 15))
+	if count, ok := t.preemptCount(); ok {
+		rec[event.OffFlags] |= t.context(count)
+		if t.p.Preemption {
+			rec[event.OffPreemptCount] = byte(min(count&preemptDepth, 15))
+		}
+	}
 	binary.LittleEndian.PutUint32(rec[event.OffPID:], uint32(pid))
 	putWord(rec[offIP:], uint64(site))
 	if t.m.ReadMem(x86.Addr(regs.SP), t.word[:]) == nil {

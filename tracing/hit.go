@@ -145,7 +145,14 @@ func (t *Tracing) flags(regs *x86.PtRegs, w way, own bool) (flags, preempt byte)
 	if w == wayInt3 {
 		flags |= event.FlagNMI | event.FlagHardIRQ
 	}
-	depth := t.preemptDepth()
+	count, ok := t.preemptCount()
+	if ok {
+		flags |= t.context(count)
+	}
+	depth := count & preemptDepth
+	if !t.p.Preemption {
+		depth = 0
+	}
 	if !t.c.MigrateDisable { // to 5.15 the count stands alone
 		if t.p.Preemption && w == wayInt3 && own {
 			depth--
@@ -162,14 +169,46 @@ func (t *Tracing) flags(regs *x86.PtRegs, w way, own bool) (flags, preempt byte)
 	return byte(ctx >> 16), byte(ctx)
 }
 
-// preemptDepth is how often the guest has turned preemption off.
-func (t *Tracing) preemptDepth() uint32 {
-	if t.preempt == 0 || !t.p.Preemption {
-		return 0
+// Parts of the preempt count (include/linux/preempt.h), and the flag by which a task is
+// asked to give up its CPU (arch/x86/include/asm/thread_info.h).
+const (
+	preemptDepth    = 0xff
+	preemptServing  = 1 << 8 // a softirq is served
+	preemptBHOff    = 0x7f << 9
+	preemptHardIRQ  = 0xf << 16
+	preemptNoSwitch = 1 << 31 // inverted: nobody asks for the CPU
+	tifNeedResched  = 1 << 3
+)
+
+// preemptCount is the CPU's preempt count.
+func (t *Tracing) preemptCount() (uint32, bool) {
+	if t.preempt == 0 || t.m.ReadMem(t.m.GSBase(t.m.CPU())+t.preempt, t.word[:4]) != nil {
+		return 0, false
 	}
-	at := t.m.GSBase(t.m.CPU()) + t.preempt
-	if t.m.ReadMem(at, t.word[:4]) != nil {
-		return 0
+	return binary.LittleEndian.Uint32(t.word[:4]), true
+}
+
+// context are the flags that the guest's own state brings about: what it serves, and
+// whether it is asked to give up its CPU (tracing_gen_ctx_irq_test).
+func (t *Tracing) context(count uint32) (flags byte) {
+	if count&preemptHardIRQ != 0 {
+		flags |= event.FlagHardIRQ
 	}
-	return binary.LittleEndian.Uint32(t.word[:4]) &^ (1 << 31) & 0xff
+	if count&preemptServing != 0 {
+		flags |= event.FlagSoftIRQ
+	}
+	if count&preemptBHOff != 0 && t.c.MigrateDisable {
+		flags |= event.FlagBHOff
+	}
+	task := t.currentTask()
+	if task == 0 || !t.read(task, t.word[:], false) { // thread_info is a task's first member
+		return flags
+	}
+	if binary.LittleEndian.Uint64(t.word[:])&tifNeedResched != 0 {
+		flags |= event.FlagNeedResched
+	}
+	if count&preemptNoSwitch == 0 {
+		flags |= event.FlagPreemptResched
+	}
+	return flags
 }
