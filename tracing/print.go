@@ -3,6 +3,7 @@ package tracing
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 
 	"kprobelab/internal/tracing/definition"
@@ -14,6 +15,11 @@ import (
 // symbol is an address as %pS prints it, "symbol+0xoffset/0xsize [module]", or
 // without the offset the symbol alone; 0xaddress where there is no symbol.
 func (t *Tracing) symbol(addr uint64, offset bool) string {
+	if addr != 0 && addr == uint64(t.k.Trampoline()) { // ours stands for the kernel's
+		if own, ok := t.trampoline(); ok {
+			addr = uint64(own)
+		}
+	}
 	s, ok := t.k.View().SymbolAt(x86.Addr(addr))
 	switch {
 	case !ok:
@@ -24,6 +30,19 @@ func (t *Tracing) symbol(addr uint64, offset bool) string {
 		return fmt.Sprintf("%s+%#x/%#x [%s]", s.Name, addr-uint64(s.Addr), s.Size, s.Module)
 	}
 	return fmt.Sprintf("%s+%#x/%#x", s.Name, addr-uint64(s.Addr), s.Size)
+}
+
+// trampolines are the names that the kernel's own trampoline has had.
+var trampolines = []string{"arch_rethook_trampoline", "__kretprobe_trampoline", "kretprobe_trampoline"}
+
+// trampoline is where the image has its own.
+func (t *Tracing) trampoline() (x86.Addr, bool) {
+	for _, name := range trampolines {
+		if s := t.k.View().Lookup(name); len(s) == 1 {
+			return s[0].Addr, true
+		}
+	}
+	return 0, false
 }
 
 // place is an address in a line of trace, by the options (seq_print_ip_sym).
@@ -45,8 +64,7 @@ func (t *Tracing) place(addr uint64, offset bool) string {
 		return "[unknown/kretprobe'd]"
 	}
 	if s, ok := t.k.View().SymbolAt(x86.Addr(addr)); ok {
-		switch s.Name {
-		case "kretprobe_trampoline", "__kretprobe_trampoline", "arch_rethook_trampoline":
+		if slices.Contains(trampolines, s.Name) {
 			return "[unknown/kretprobe'd]"
 		}
 	}
