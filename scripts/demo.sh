@@ -1,6 +1,7 @@
 #!/bin/sh
-# The main job, shown twice: on the guest kernel inside the program, and on a
-# real kernel image where one can be had. demo.sh PROGRAM
+# The main job, shown three times: on the guest kernel inside the program, on a real
+# kernel image where one can be had, and on that kernel booted where there is a QEMU.
+# demo.sh PROGRAM
 set -eu
 scripts=$(cd "$(dirname "$0")" && pwd)
 program=$1
@@ -35,3 +36,23 @@ image=${image#"$PWD/"} # as one would type it
 show run "$image" --kprobe snprintf --kretprobe crc32_le \
 	--call 'snprintf(buf[64], 64, "%s has %d things", "abc", 42)' \
 	--call 'crc32_le(0xffffffff, "123456789", 9)'
+
+echo
+echo "== the same kernel, booted"
+root=${scripts%/*}
+qemu=$root/.cache/tools/qemu.sh
+if [ ! -x "$qemu" ]; then qemu=$(command -v qemu-system-x86_64) || qemu=; fi
+if [ -z "$qemu" ]; then
+	echo "There is no QEMU here to boot it with; make conformance fetches one, and so does kprobelab boot."
+	exit 0
+fi
+dump=$root/.cache/dumps/demo.core
+mkdir -p "${dump%/*}"
+dump=${dump#"$PWD/"}
+qemu=${qemu#"$PWD/"}
+show boot "$image" --qemu "$qemu" -o "$dump" || {
+	echo "It could not be booted here (the line above says why)."
+	exit 0
+}
+show run "$dump" --kprobe vfs_read \
+	--call 'openat(AT_FDCWD, "/proc/version", O_RDONLY)' --call 'read(3, buf[40], 40)'
