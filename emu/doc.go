@@ -26,6 +26,9 @@
 //   - The trap flag is still set in the saved flags when #DB arrives; unless
 //     the receiver clears it, the next instruction is stepped too.
 //
+// A kernel that has booted (a Source with a Core) is different: it has page tables, an
+// IDT, a user mode, interrupts and tasks of its own. booted.go says how.
+//
 // # A hit, from the hook to Go and back
 //
 // The engine translates guest code block by block (up to the next branch) and
