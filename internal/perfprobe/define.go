@@ -60,8 +60,6 @@ type Definition struct {
 	Args           []string
 	// Place is where it is, nil for a return probe, which the symbol table places.
 	Place *source.Place
-	// Notes say what a reader should know of an argument.
-	Notes []string
 }
 
 // Text is the definition.
@@ -138,15 +136,16 @@ func (w *Writer) alternative(where source.Where) (source.Where, bool) {
 	if where.File != "" || where.Function == "" {
 		return where, false
 	}
-	for _, s := range w.File.Symbols(where.Function) {
-		at, err := w.File.At(s.Start)
-		if err != nil || at.Function == where.Function {
-			return where, false
-		}
-		where.Function, where.File = at.Outer(), at.DeclaredIn()
-		return where, true
+	list := w.File.Symbols(where.Function)
+	if len(list) == 0 {
+		return where, false
 	}
-	return where, false
+	at, err := w.File.At(list[0].Start)
+	if err != nil || at.Function == where.Function {
+		return where, false
+	}
+	where.Function, where.File = at.Outer(), at.DeclaredIn()
+	return where, true
 }
 
 // bySymbol writes definitions from the symbol table alone: return probes, absolute
