@@ -18,7 +18,7 @@ func init() {
 	commands["cramped-kprobelab"] = func() { cramp(); main() }
 }
 
-// cramp leaves this process 48 MiB of address space: enough for the program and
+// cramp leaves this process 60 MiB of address space: enough for the program and
 // not for a machine, whose heap alone has 64.
 func cramp() {
 	b, err := os.ReadFile("/proc/self/statm")
@@ -26,7 +26,7 @@ func cramp() {
 	if err == nil {
 		_, err = fmt.Sscan(string(b), &pages)
 	}
-	limit := pages*uint64(os.Getpagesize()) + 48<<20
+	limit := pages*uint64(os.Getpagesize()) + 60<<20
 	if err = errors.Join(err, unix.Setrlimit(unix.RLIMIT_AS, &unix.Rlimit{Cur: limit, Max: limit})); err != nil {
 		panic(err)
 	}

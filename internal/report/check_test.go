@@ -50,7 +50,7 @@ func TestCheckLines(t *testing.T) {
 		"nothing_has_this":         {report.ViaRegister, false, report.FoundAbsent, -2, -2, -2, "", "UNKNOWN_SYMBOL"},
 		"p nothing_has_this":       {report.ViaEvents, false, report.FoundAbsent, -2, -2, -2, "", "UNKNOWN_SYMBOL"},
 		"vfs_read+1":               {report.ViaRegister, false, report.FoundUnique, -84, -22, -84, "", "NOT_BOUNDARY"},
-		"some words":               {report.ViaRegister, false, report.FoundAbsent, -22, -22, -22, "", "BAD_LINE"},
+		"some words":               {report.ViaEvents, false, report.FoundAbsent, -22, -22, -22, "", "BAD_LINE"},
 		"vfs_read+x":               {report.ViaRegister, false, report.FoundAbsent, -22, -22, -22, "", "BAD_LINE"},
 		"p:bad":                    {report.ViaEvents, false, report.FoundAbsent, -22, -2, -22, "", "BAD_DEFINITION"},
 		"p:1a vfs_read":            {report.ViaEvents, false, report.FoundUnique, -22, 0, -22, "ftrace", "BAD_DEFINITION"},
@@ -166,7 +166,7 @@ func TestCheckGroups(t *testing.T) {
 		"nosuch|gcd+0x1|nokprobe_function": {"", "none attaches: nosuch: ENOENT absent; gcd+0x1: EILSEQ NOT_BOUNDARY; nokprobe_function: EINVAL BLACKLISTED", false},
 		"nosuch*|vfs_*":                    {"vfs_*", "", false},
 		"nosuch|":                          {"", "an alternative is missing", false},
-		"nosuch|some words":                {"", "is neither SYM+OFF nor a definition", false},
+		"nosuch|some words":                {"", "none attaches: nosuch: ENOENT absent; some words: EINVAL BAD_LINE", false},
 	} {
 		row := checked(t, line)[0]
 		c := row.Cells[0]
