@@ -42,6 +42,8 @@ var alone = map[string][]string{
 	// What the source says, and in what notation, is read from files alone.
 	"internal/source":    {},
 	"internal/perfprobe": {},
+	// The core of script languages knows no kernel.
+	"internal/script": {},
 }
 
 // wiring are the packages that may put the engine and the mechanism together.

@@ -1,0 +1,190 @@
+package script
+
+import "regexp"
+
+// Expr is an expression: one of the types of this file.
+type Expr interface{ Type() Type }
+
+// Number and Text are constants.
+type (
+	Number int64
+	Text   string
+)
+
+// Local is a variable of a function or a handler by its number.
+type Local struct {
+	N  int
+	Of Type
+}
+
+// Global is a variable of the script.
+type Global struct{ Var *Var }
+
+// Elem is an element of an array. Reading one that is not there gives 0 or "".
+type Elem struct {
+	Array *Array
+	Keys  []Expr
+	Near  string
+}
+
+// Has reports whether an array has an element; a nil key stands for any.
+type Has struct {
+	Array *Array
+	Keys  []Expr
+}
+
+// Op is an operator.
+type Op uint8
+
+const (
+	Add Op = iota
+	Sub
+	Mul
+	Div
+	Mod
+	Shl
+	Shr
+	And
+	Or
+	Xor
+	Eq
+	Ne
+	Lt
+	Le
+	Gt
+	Ge
+	// AndAlso and OrElse do not evaluate the second operand where the first one decides.
+	AndAlso
+	OrElse
+	// Concat is of strings.
+	Concat
+	// Neg, Not, Complement have one operand.
+	Neg
+	Not
+	Complement
+	// Set is an assignment without an operation.
+	Set
+)
+
+// Unary is an operator with one operand, an integer.
+type Unary struct {
+	Op Op
+	X  Expr
+}
+
+// Binary is an operator with two operands. Comparisons compare strings, too.
+type Binary struct {
+	Op   Op
+	X, Y Expr
+	Near string
+}
+
+// Cond is the one or the other.
+type Cond struct{ If, Then, Else Expr }
+
+// Assign stores the result of Op, and has it as its value. With Old the value is what was there
+// before.
+type Assign struct {
+	To   Expr // Local, Global or Elem
+	Op   Op
+	X    Expr
+	Old  bool
+	Near string
+}
+
+// Call calls a function of the script.
+type Call struct {
+	Func *Func
+	Args []Expr
+	Near string
+}
+
+// CallBuiltin calls one of the host.
+type CallBuiltin struct {
+	Builtin *Builtin
+	Args    []Expr
+	Near    string
+}
+
+// Load reads memory at an address: 1, 2, 4 or 8 bytes, Size bytes.
+type Load struct {
+	Addr   Expr
+	Size   int
+	Signed bool
+	// User is for the memory of the current task's program.
+	User bool
+	Near string
+}
+
+// Register is a register of the hit, by its DWARF number.
+type Register struct{ N int }
+
+// Saved is what an entry has stored for the return of the same call (SetSaved).
+type Saved struct{ N int }
+
+// Extractor is what an aggregate can be asked for.
+type Extractor uint8
+
+const (
+	Count Extractor = iota
+	Sum
+	Min
+	Max
+	Avg
+	Variance
+)
+
+// Extract asks an aggregate: a Global or an Elem.
+type Extract struct {
+	What Extractor
+	Of   Expr
+	Near string
+}
+
+// Bucket is the count of one bucket of an aggregate's histogram.
+type Bucket struct {
+	Of   Expr
+	N    Expr
+	Near string
+}
+
+// Match matches a string with a regular expression; what it found is kept for Matched.
+type Match struct {
+	X       Expr
+	Pattern *regexp.Regexp
+	Not     bool
+}
+
+// Sprintf is a string made as Format says.
+type Sprintf struct {
+	Format []Piece
+	Args   []Expr
+	Near   string
+}
+
+func (Number) Type() Type        { return Int }
+func (Text) Type() Type          { return String }
+func (e Local) Type() Type       { return e.Of }
+func (e Global) Type() Type      { return e.Var.Type }
+func (e Elem) Type() Type        { return e.Array.Value }
+func (Has) Type() Type           { return Int }
+func (Unary) Type() Type         { return Int }
+func (e Binary) Type() Type      { return resultOf(e.Op) }
+func (e Cond) Type() Type        { return e.Then.Type() }
+func (e Assign) Type() Type      { return e.To.Type() }
+func (e Call) Type() Type        { return e.Func.Result }
+func (e CallBuiltin) Type() Type { return e.Builtin.Result }
+func (Load) Type() Type          { return Int }
+func (Register) Type() Type      { return Int }
+func (Saved) Type() Type         { return Int }
+func (Extract) Type() Type       { return Int }
+func (Bucket) Type() Type        { return Int }
+func (Match) Type() Type         { return Int }
+func (Sprintf) Type() Type       { return String }
+
+func resultOf(op Op) Type {
+	if op == Concat {
+		return String
+	}
+	return Int
+}

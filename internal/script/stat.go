@@ -1,0 +1,223 @@
+package script
+
+import (
+	"math/bits"
+	"strconv"
+)
+
+// Histogram says which buckets an aggregate keeps.
+type Histogram struct {
+	Kind HistogramKind
+	// Start, Stop and Interval are a linear one's.
+	Start, Stop, Interval int64
+	// Shift scales what the variance is made of.
+	Shift int
+}
+
+// HistogramKind is the kind of a histogram.
+type HistogramKind uint8
+
+const (
+	NoHistogram HistogramKind = iota
+	Linear
+	Logarithmic
+)
+
+// MaxBuckets is how many buckets a linear histogram may have, those of what is too low and too
+// high not counted.
+const MaxBuckets = 128
+
+const (
+	logBuckets = 128
+	logZero    = 64
+)
+
+// Buckets is how many there are, with those for what is below and above a linear one's.
+func (h *Histogram) Buckets() int {
+	switch h.Kind {
+	case Linear:
+		return int((h.Stop-h.Start)/h.Interval) + 3
+	case Logarithmic:
+		return logBuckets
+	}
+	return 0
+}
+
+// Value is where a bucket begins.
+func (h *Histogram) Value(n int) int64 {
+	if h.Kind == Linear {
+		return h.Start + int64(n-1)*h.Interval
+	}
+	switch {
+	case n == logZero:
+		return 0
+	case n < logZero:
+		return -1 << 63 >> n
+	}
+	return 1 << (n - logZero - 1)
+}
+
+// bucket is where a value belongs.
+func (h *Histogram) bucket(v int64) int {
+	last := h.Buckets() - 1
+	if h.Kind == Linear {
+		if v < h.Start {
+			return 0
+		}
+		// The difference may not fit into 63 bits, but it is not negative.
+		return int(min(uint64(v-h.Start)/uint64(h.Interval)+1, uint64(last)))
+	}
+	switch {
+	case v == 0:
+		return logZero
+	case v < 0:
+		return max(logZero-bits.Len64(uint64(-v)), 0)
+	}
+	return min(logZero+bits.Len64(uint64(v)), last)
+}
+
+// stat is an aggregate's state.
+type stat struct {
+	count, sum, min, max int64
+	// mean and m2 are scaled by the histogram's shift (Welford's algorithm).
+	mean, m2, variance int64
+	buckets            []int64
+}
+
+func (s *stat) reset() {
+	clear(s.buckets)
+	*s = stat{buckets: s.buckets}
+}
+
+func (s *stat) add(h *Histogram, v int64) {
+	s.count++
+	scaled := v << h.Shift
+	if s.count == 1 {
+		s.sum, s.min, s.max, s.mean = v, v, v, scaled
+	} else {
+		s.sum += v
+		s.min, s.max = min(s.min, v), max(s.max, v)
+		delta := int64(int32(scaled - s.mean)) // as wide as stap's
+		s.mean += delta / s.count
+		s.m2 += delta * (scaled - s.mean)
+		s.variance = s.m2 / (s.count - 1)
+	}
+	if len(s.buckets) > 0 {
+		s.buckets[h.bucket(v)]++
+	}
+}
+
+// histogramWidth is how wide the bars are.
+const histogramWidth = 50
+
+// elided is how many empty buckets are shown before those that are left out.
+const elided = 2
+
+func width(v int64) int {
+	n := 1
+	if v < 0 {
+		n++
+	}
+	for v /= 10; v != 0; v /= 10 {
+		n++
+	}
+	return n
+}
+
+// shown are the first and the last bucket to print, and the largest count.
+func (h *Histogram) shown(counts []int64) (low, high int, most int64) {
+	low = -1
+	for i, n := range counts {
+		if n > 0 {
+			if low < 0 {
+				low = i
+			}
+			high = i
+		}
+		most = max(most, n)
+	}
+	last := len(counts) - 1
+	for range elided {
+		if low > 0 && (h.Kind == Linear || low != logZero) {
+			low--
+		}
+		if high < last {
+			high++
+		}
+	}
+	low = max(low, 0)
+	if h.Kind == Linear {
+		if low == 0 && counts[0] == 0 {
+			low++
+		}
+		if high == last && counts[last] == 0 {
+			high--
+		}
+	}
+	return low, high, most
+}
+
+// print writes a histogram.
+func (h *Histogram) print(o *out, counts []int64) {
+	low, high, most := h.shown(counts)
+	last := len(counts) - 1
+	scale := int64(1)
+	if most > histogramWidth {
+		scale = (most + histogramWidth - 1) / histogramWidth
+	}
+	countRoom, room := width(most), 0
+	if h.Kind == Linear {
+		under, over := 0, 0
+		if low == 0 {
+			under = 1
+		}
+		if high == last {
+			over = 1
+		}
+		room = max(width(h.Start)+under, width(h.Start+h.Interval*int64(high))+over)
+	} else {
+		room = max(width(h.Value(high)), width(h.Value(low)))
+	}
+	room = max(room, len("value"))
+	o.repeat(' ', room-len("value"))
+	o.string("value |")
+	o.repeat('-', histogramWidth)
+	o.string(" count\n")
+	skipped := false
+	for i := low; i <= high; i++ {
+		empty := true
+		for _, n := range counts[max(low, i-elided) : min(high, i+elided)+1] {
+			empty = empty && n == 0
+		}
+		if empty {
+			skipped = true
+			continue
+		}
+		if skipped {
+			o.repeat(' ', room)
+			o.string(" ~\n")
+			skipped = false
+		}
+		prefix, v := "", h.Value(i)
+		if h.Kind == Linear && i == 0 {
+			prefix, v = "<", h.Start
+		} else if h.Kind == Linear && i == last {
+			prefix, v = ">", h.Start+int64(i-2)*h.Interval
+		}
+		o.repeat(' ', room-width(v)-len(prefix))
+		o.string(prefix)
+		o.int(v)
+		o.string(" |")
+		bar := int(counts[i] / scale)
+		o.repeat('@', bar)
+		o.repeat(' ', histogramWidth-bar+1+countRoom-width(counts[i]))
+		o.int(counts[i])
+		o.byte('\n')
+	}
+	o.byte('\n')
+}
+
+func (o *out) int(v int64) {
+	var room [20]byte
+	o.text(strconv.AppendInt(room[:0], v, 10))
+}

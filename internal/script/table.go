@@ -1,0 +1,307 @@
+package script
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/maphash"
+	"slices"
+)
+
+// table is an array's content: all of its memory is there from the beginning. A key is its
+// parts one after the other, integers as 8 bytes, strings as 2 bytes of length and their own.
+type table struct {
+	of    *Array
+	text  int // room of a string
+	room  int // of a key
+	keys  []byte
+	ints  []int64
+	texts []byte
+	lens  []uint16 // of texts
+	stats []stat
+	nodes []node
+	// heads are the first entry of each chain, plus 1.
+	heads []int32
+	// first and last are the entries in the order in which they came, free those without a key.
+	first, last, free int32
+	n                 int
+	// order is for loops in sorted order, one inside another.
+	order []int32
+}
+
+type node struct {
+	key               uint16 // length
+	chain, next, prev int32
+	hash              uint32
+}
+
+const nobody int32 = -1
+
+var seed = maphash.MakeSeed()
+
+// tableSize is what a table takes, in bytes.
+func tableSize(a *Array, l *Limits) int {
+	entry := keyRoom(a, l) + 64
+	switch a.Value {
+	case String:
+		entry += l.StringSize
+	case Stat:
+		entry += 96 + 8*a.Histogram.Buckets()
+	}
+	return entry * entries(a, l)
+}
+
+func entries(a *Array, l *Limits) int {
+	if a.Max > 0 {
+		return a.Max
+	}
+	return l.Entries
+}
+
+func keyRoom(a *Array, l *Limits) int {
+	n := 0
+	for _, k := range a.Keys {
+		if k == String {
+			n += 2 + l.StringSize - 1
+		} else {
+			n += 8
+		}
+	}
+	return n
+}
+
+func newTable(a *Array, l *Limits) *table {
+	size := entries(a, l)
+	t := &table{of: a, text: l.StringSize, room: keyRoom(a, l), nodes: make([]node, size)}
+	t.keys = make([]byte, t.room*size)
+	switch a.Value {
+	case Int:
+		t.ints = make([]int64, size)
+	case String:
+		t.texts, t.lens = make([]byte, t.text*size), make([]uint16, size)
+	case Stat:
+		t.stats = make([]stat, size)
+		if n := a.Histogram.Buckets(); n > 0 {
+			all := make([]int64, n*size)
+			for i := range t.stats {
+				t.stats[i].buckets = all[i*n : (i+1)*n : (i+1)*n]
+			}
+		}
+	}
+	chains := 1
+	for chains < 2*size {
+		chains *= 2
+	}
+	t.heads = make([]int32, chains)
+	t.order = make([]int32, 0, size)
+	t.clear()
+	return t
+}
+
+// clear removes all entries.
+func (t *table) clear() {
+	clear(t.heads)
+	t.n, t.first, t.last, t.free = 0, nobody, nobody, 0
+	for i := range t.nodes {
+		t.nodes[i].next = int32(i) + 1
+	}
+	t.nodes[len(t.nodes)-1].next = nobody
+}
+
+func (t *table) key(i int32) []byte {
+	at := int(i) * t.room
+	return t.keys[at : at+int(t.nodes[i].key)]
+}
+
+func (t *table) find(key []byte) int32 {
+	h := uint32(maphash.Bytes(seed, key))
+	for i := t.heads[int(h)&(len(t.heads)-1)] - 1; i != nobody; i = t.nodes[i].chain {
+		if n := &t.nodes[i]; n.hash == h && bytes.Equal(t.key(i), key) {
+			return i
+		}
+	}
+	return nobody
+}
+
+// put is the entry of a key, made if there is none: nobody where there is no room.
+func (t *table) put(key []byte) int32 {
+	if i := t.find(key); i != nobody {
+		return i
+	}
+	if t.free == nobody {
+		if !t.of.Wrap {
+			return nobody
+		}
+		t.remove(t.first)
+	}
+	i := t.free
+	n := &t.nodes[i]
+	t.free = n.next
+	n.hash = uint32(maphash.Bytes(seed, key))
+	n.key = uint16(copy(t.keys[int(i)*t.room:(int(i)+1)*t.room], key))
+	head := &t.heads[int(n.hash)&(len(t.heads)-1)]
+	n.chain = *head - 1
+	*head = i + 1
+	n.prev, n.next = t.last, nobody
+	if t.last != nobody {
+		t.nodes[t.last].next = i
+	} else {
+		t.first = i
+	}
+	t.last = i
+	t.n++
+	switch t.of.Value {
+	case Int:
+		t.ints[i] = 0
+	case String:
+		t.lens[i] = 0
+	case Stat:
+		t.stats[i].reset()
+	}
+	return i
+}
+
+func (t *table) remove(i int32) {
+	n := &t.nodes[i]
+	head := &t.heads[int(n.hash)&(len(t.heads)-1)]
+	if *head == i+1 {
+		*head = n.chain + 1
+	} else {
+		at := *head - 1
+		for t.nodes[at].chain != i {
+			at = t.nodes[at].chain
+		}
+		t.nodes[at].chain = n.chain
+	}
+	if n.prev != nobody {
+		t.nodes[n.prev].next = n.next
+	} else {
+		t.first = n.next
+	}
+	if n.next != nobody {
+		t.nodes[n.next].prev = n.prev
+	} else {
+		t.last = n.prev
+	}
+	n.next, t.free = t.free, i
+	t.n--
+}
+
+func (t *table) value(i int32) []byte {
+	at := int(i) * t.text
+	return t.texts[at : at+int(t.lens[i])]
+}
+
+func (t *table) setText(i int32, s []byte) {
+	at := int(i) * t.text
+	t.lens[i] = uint16(copy(t.texts[at:at+t.text-1], s))
+}
+
+// part is the part of a key from at on, and where the next one begins. Of an integer it is the
+// 8 bytes.
+func (t *table) part(key []byte, n, at int) (part []byte, next int) {
+	if t.of.Keys[n] == String {
+		size := int(binary.LittleEndian.Uint16(key[at:]))
+		return key[at+2 : at+2+size], at + 2 + size
+	}
+	return key[at : at+8], at + 8
+}
+
+// nth is one part of an entry's key.
+func (t *table) nth(i int32, n int) []byte {
+	key, at := t.key(i), 0
+	for k := range n {
+		_, at = t.part(key, k, at)
+	}
+	part, _ := t.part(key, n, at)
+	return part
+}
+
+// matches compares an entry's key with parts, of which those that any has count as equal.
+func (t *table) matches(i int32, key []byte, anyPart []bool) bool {
+	mine, at, theirs := t.key(i), 0, 0
+	for n := range t.of.Keys {
+		var a, b []byte
+		a, at = t.part(mine, n, at)
+		if anyPart[n] {
+			continue
+		}
+		b, theirs = t.part(key, n, theirs)
+		if !bytes.Equal(a, b) {
+			return false
+		}
+	}
+	return true
+}
+
+func number(b []byte) int64 { return int64(binary.LittleEndian.Uint64(b)) }
+
+// compare is the order of two entries by a key from 1 on, or by their value.
+func (t *table) compare(a, b int32, by int, what Extractor) int {
+	if by > 0 {
+		x, y := t.nth(a, by-1), t.nth(b, by-1)
+		if t.of.Keys[by-1] == String {
+			return bytes.Compare(x, y)
+		}
+		return order(number(x), number(y))
+	}
+	switch t.of.Value {
+	case String:
+		return bytes.Compare(t.value(a), t.value(b))
+	case Stat:
+		x, _ := t.stats[a].extract(what)
+		y, _ := t.stats[b].extract(what)
+		return order(x, y)
+	}
+	return order(t.ints[a], t.ints[b])
+}
+
+func order(x, y int64) int {
+	switch {
+	case x < y:
+		return -1
+	case x > y:
+		return 1
+	}
+	return 0
+}
+
+// list appends the entries to order, sorted if by is not negative, and returns where they
+// begin.
+func (t *table) list(by int, what Extractor, descending bool) int {
+	from := len(t.order)
+	for i := t.first; i != nobody; i = t.nodes[i].next {
+		t.order = append(t.order, i)
+	}
+	if by >= 0 {
+		slices.SortStableFunc(t.order[from:], func(a, b int32) int {
+			c := t.compare(a, b, by, what)
+			if descending {
+				return -c
+			}
+			return c
+		})
+	}
+	return from
+}
+
+// extract asks an aggregate; of an empty one, only the count and the sum can be told.
+func (s *stat) extract(what Extractor) (v int64, ok bool) {
+	switch what {
+	case Count:
+		return s.count, true
+	case Sum:
+		return s.sum, true
+	}
+	if s.count == 0 {
+		return 0, false
+	}
+	switch what {
+	case Min:
+		return s.min, true
+	case Max:
+		return s.max, true
+	case Avg:
+		return s.sum / s.count, true
+	}
+	return s.variance, true
+}

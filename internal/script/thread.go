@@ -1,0 +1,236 @@
+package script
+
+import (
+	"fmt"
+	"io"
+	"regexp"
+)
+
+// Context is where a handler runs: a hit, or whatever else made it run.
+type Context interface {
+	// Register is a register of the hit by its DWARF number.
+	Register(n int) uint64
+	// Read reads memory, of the current task's program with user. False is a fault.
+	Read(addr uint64, b []byte, user bool) bool
+	// Saved and SetSaved are words that the entry and the return of one call share.
+	Saved(n int) int64
+	SetSaved(n int, v int64)
+}
+
+// Thread runs the handlers of a program, one at a time, and has its global variables.
+type Thread struct {
+	// Context is the running handler's.
+	Context Context
+
+	code *Code
+	w    io.Writer
+	// ints and texts are the frames of the running functions, from ib and tb on the
+	// innermost's.
+	ints   []int64
+	texts  [][]byte
+	ib, tb int
+
+	vars     []int64
+	varTexts [][]byte
+	stats    []stat
+	tables   []*table
+
+	// word is for what a Load reads.
+	word  [8]byte
+	keys  []byte // of elements, innermost last
+	loops []mark
+	out   []byte
+	// lines are those that are being made, one inside another.
+	lines [][]byte
+	busy  int
+
+	result     int64
+	resultText []byte
+
+	actions, nesting int
+	args             []Args // one for each level of builtins inside of builtins
+	depth            int
+
+	// message and near are of the error that ended something.
+	message, near string
+
+	pattern *regexp.Regexp
+	subject []byte
+}
+
+// mark is where a loop's entries begin in its table's order.
+type mark struct {
+	t    *table
+	from int
+}
+
+// Error is what ended a handler.
+type Error struct{ Message, Near string }
+
+func (e *Error) Error() string {
+	if e.Near == "" {
+		return e.Message
+	}
+	return e.Message + " " + e.Near
+}
+
+// outRoom is how much is printed at a time, at least; a line may be as long.
+const outRoom = 8192
+
+// NewThread has a program's variables with what they have at the beginning. What handlers print
+// goes to w after each.
+func (c *Code) NewThread(w io.Writer) *Thread {
+	p, l := c.program, &c.program.Limits
+	t := &Thread{
+		code: c, w: w,
+		ints:  make([]int64, c.ints*(l.Nesting+2)),
+		texts: make([][]byte, c.texts*(l.Nesting+2)),
+		vars:  make([]int64, len(p.Vars)), varTexts: make([][]byte, len(p.Vars)), stats: make([]stat, len(p.Vars)),
+		keys: make([]byte, 0, 16*(l.StringSize+64)), loops: make([]mark, 0, 16),
+		out: make([]byte, 0, 2*outRoom), resultText: make([]byte, 0, 2*l.StringSize),
+		args: make([]Args, 8), lines: [][]byte{make([]byte, 0, outRoom)}, subject: make([]byte, 0, l.StringSize),
+	}
+	for i := range t.texts {
+		t.texts[i] = make([]byte, 0, 2*l.StringSize)
+	}
+	for i, v := range p.Vars {
+		t.vars[i] = v.Number
+		t.varTexts[i] = append(make([]byte, 0, 2*l.StringSize), v.Text[:min(len(v.Text), l.StringSize-1)]...)
+		t.stats[i].buckets = make([]int64, v.Histogram.Buckets())
+	}
+	for _, a := range p.Arrays {
+		t.tables = append(t.tables, newTable(a, l))
+	}
+	return t
+}
+
+// abort is what an error unwinds with.
+type abort struct{}
+
+var aborted = &abort{}
+
+// Fail ends what runs with an error; a Try catches it. Builtins call it.
+func (t *Thread) Fail(near, message string) {
+	t.message, t.near = message, near
+	panic(aborted)
+}
+
+// Failf is Fail with a text that is made.
+func (t *Thread) Failf(near, format string, a ...any) { t.Fail(near, fmt.Sprintf(format, a...)) }
+
+// Run runs a handler. The error is an *Error.
+func (t *Thread) Run(h *Handler) error {
+	t.ib, t.tb, t.nesting, t.depth, t.busy = 0, 0, 0, 0, 0
+	t.actions = h.Actions
+	t.keys = t.keys[:0]
+	t.unwind(0)
+	ok := t.protect(h.code)
+	t.Flush()
+	if ok {
+		return nil
+	}
+	return &Error{t.message, t.near}
+}
+
+func (t *Thread) protect(b *body) (ok bool) {
+	defer func() {
+		if r := recover(); r != nil && r != any(aborted) {
+			panic(r)
+		}
+	}()
+	b.clear(t, 0, 0)
+	b.run(t)
+	return true
+}
+
+// unwind forgets the loops from the nth on.
+func (t *Thread) unwind(n int) {
+	for i := len(t.loops) - 1; i >= n; i-- {
+		t.loops[i].t.order = t.loops[i].t.order[:t.loops[i].from]
+	}
+	t.loops = t.loops[:n]
+}
+
+// act counts a statement.
+func (t *Thread) act(near string) {
+	if t.actions--; t.actions < 0 {
+		t.Fail(near, "MAXACTION exceeded")
+	}
+}
+
+func (t *Thread) read(at uint64, b []byte, user bool, near string) {
+	if t.Context == nil || !t.Context.Read(at, b, user) {
+		t.fault(at, user, near)
+	}
+}
+
+func (t *Thread) fault(at uint64, user bool, near string) {
+	kind := "kernel"
+	if user {
+		kind = "user"
+	}
+	t.Failf(near, "%s read fault at %#x", kind, at)
+}
+
+// Print prints a text.
+func (t *Thread) Print(s []byte) {
+	for len(s) > 0 {
+		n := min(len(s), outRoom)
+		t.out = append(t.out, s[:n]...)
+		s = s[n:]
+		t.room()
+	}
+}
+
+// line is room for a line that is being made, and printed prints it.
+func (t *Thread) line() []byte {
+	if t.busy == len(t.lines) {
+		t.lines = append(t.lines, make([]byte, 0, outRoom))
+	}
+	t.busy++
+	return t.lines[t.busy-1]
+}
+
+func (t *Thread) printed(b []byte) {
+	t.busy--
+	t.Print(b)
+}
+
+// room makes room for another line.
+func (t *Thread) room() {
+	if len(t.out) > outRoom {
+		t.Flush()
+	}
+}
+
+// Flush writes what has been printed.
+func (t *Thread) Flush() {
+	if len(t.out) > 0 {
+		t.w.Write(t.out)
+		t.out = t.out[:0]
+	}
+}
+
+// StringSize is the room of a string.
+func (t *Thread) StringSize() int { return t.code.program.Limits.StringSize }
+
+// Number, Text and Len are what a global variable has.
+func (t *Thread) Number(v *Var) int64 { return t.vars[v.index] }
+
+// Text is a string variable's value; it is valid until a handler runs.
+func (t *Thread) Text(v *Var) []byte { return t.varTexts[v.index] }
+
+// Len is how many elements an array has.
+func (t *Thread) Len(a *Array) int { return t.tables[a.index].n }
+
+// Matched is the nth group of the last match, and how many there are; the whole is number 0.
+func (t *Thread) Matched(n int) (text []byte, groups int) {
+	if t.pattern == nil {
+		return nil, 0
+	}
+	at := t.pattern.FindSubmatchIndex(t.subject)
+	if at == nil || n < 0 || 2*n >= len(at) || at[2*n] < 0 {
+		return nil, len(at) / 2
+	}
+	return t.subject[at[2*n]:at[2*n+1]], len(at) / 2
+}
