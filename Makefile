@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo demo kernel archive tools-table conformance conformance-all conformance-configs conformance-hazards conformance-own conformance-source conformance-table conformance-tracing guest selftests test check soak fuzz engines hostile bench bench-docs bench-qemu bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo demo dumps kernel archive tools-table conformance conformance-all conformance-configs conformance-hazards conformance-own conformance-source conformance-table conformance-tracing guest selftests test check soak fuzz engines hostile bench bench-docs bench-qemu bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -56,6 +56,9 @@ demo: build ## probe the embedded guest kernel, then a real kernel image
 
 kernel: ## fetch Debian's newest cloud kernel into .cache/kernel, print its path
 	@scripts/kernel.sh
+
+dumps: build ## boot Debian's 6.1, 6.12 and 5.10 into .cache/dumps: the tests that need a booted kernel run then
+	@scripts/dumps.sh $(or $(DUMPS),6.1 6.1.smp2 6.12 5.10)
 
 selftests: build ## the kernel's own ftrace selftests over kprobelab mount (needs root and /dev/fuse)
 	@scripts/selftests.sh bin/kprobelab

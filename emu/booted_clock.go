@@ -41,6 +41,13 @@ func (m *Machine) startClock() {
 	}
 }
 
+// Interrupts is how many interrupts a booted kernel has taken since the machine was made
+// or restored, and a digest of which came when and at which instruction: what a kernel
+// does after two runs of the same code can differ where these do.
+func (m *Machine) Interrupts() (n, digest uint64) {
+	return uint64(m.c.interrupts), uint64(m.c.trail)
+}
+
 // clocksource is what the kernel keeps its time by, and its counter when it was read
 // last: in tk_core, the address of the clock source is followed by its mask and by
 // that value (include/linux/timekeeper_internal.h, struct tk_read_base).

@@ -54,6 +54,16 @@ func (m *Machine) guest(addr x86.Addr, n int, need byte) ([]byte, error) {
 	return nil, fmt.Errorf("%d bytes at %s: %w", n, addr, errno.EFAULT)
 }
 
+// DirectMapped is where a booted kernel's map of all physical memory has what the running
+// task sees at an address.
+func (m *Machine) DirectMapped(addr x86.Addr) (x86.Addr, error) {
+	var p C.kpl_place
+	if m.b == nil || C.kpl_walk(m.c, C.kpl_cr3(m.cur.c), C.uint64_t(addr), C.KPL_R, 0, &p) != C.KPL_FOUND {
+		return 0, fmt.Errorf("no physical memory at %s: %w", addr, errno.EFAULT)
+	}
+	return m.b.direct + x86.Addr(p.pa), nil
+}
+
 // ReadUser reads memory of the program whose task the machine stands in. What the
 // kernel has not brought into memory, it is asked for.
 func (m *Machine) ReadUser(addr x86.Addr, b []byte) error {

@@ -43,6 +43,7 @@ func (m *Machine) stop() (*stopped, error) {
 
 func (m *Machine) goBack(s *stopped) error {
 	m.c.instrs, m.c.extra, m.c.turn = s.instrs, s.extra, 0
+	m.c.interrupts, m.c.trail = 0, 0
 	m.b.tasks, m.curTask, m.b.lost, m.b.graceAt = s.tasks.clone(), s.task, s.lost, 0
 	m.c.task = C.int(s.task)
 	for i, c := range m.cpus {

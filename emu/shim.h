@@ -169,6 +169,7 @@ typedef struct kpl_machine {
 	uint64_t outer_end; /* what a function that the host called returns to */
 	uint64_t inner_end; /* the same for a run inside a hook, which ends there */
 	int task;           /* the number of the task that runs */
+	uint64_t interrupts, trail; /* taken since the machine was made or restored, and a digest of when and where */
 	int every;          /* count and stop by instructions, not by blocks */
 	int track;          /* a snapshot exists: save a page when it is first written */
 	kpl_undo **undo;

@@ -150,6 +150,9 @@ int kpl_syscall(kpl_cpu *c)
 	return 1;
 }
 
+/* FNV-1a, by words (draft-eastlake-fnv). */
+static uint64_t digest(uint64_t d, uint64_t word) { return (d ^ word) * 0x100000001b3; }
+
 /* An interrupt that waits is delivered, if the CPU takes interrupts. 1 if it was. */
 int kpl_interrupt(kpl_cpu *c, uint64_t ip, int in_block)
 {
@@ -173,6 +176,8 @@ int kpl_interrupt(kpl_cpu *c, uint64_t ip, int in_block)
 	if (in_block && next_byte(c->m, &t, &before) && before == 0xfb)
 		return 0;
 	kpl_apic_take(&c->apic, vector);
+	c->m->interrupts++;
+	c->m->trail = digest(digest(digest(c->m->trail, vector), kpl_tsc(c->m)), ip);
 	if (!kpl_deliver(c, vector, KPL_NO_CODE, ip, in_block))
 		c->reason = KPL_TRIPLE;
 	return 1;

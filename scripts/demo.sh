@@ -1,6 +1,6 @@
 #!/bin/sh
 # The main job, shown three times: on the guest kernel inside the program, on a real
-# kernel image where one can be had, and on that kernel booted where there is a QEMU.
+# kernel image where one can be had, and on that kernel booted where QEMU can be had.
 # demo.sh PROGRAM
 set -eu
 scripts=$(cd "$(dirname "$0")" && pwd)
@@ -39,18 +39,14 @@ show run "$image" --kprobe snprintf --kretprobe crc32_le \
 
 echo
 echo "== the same kernel, booted"
-root=${scripts%/*}
-qemu=$root/.cache/tools/qemu.sh
-if [ ! -x "$qemu" ]; then qemu=$(command -v qemu-system-x86_64) || qemu=; fi
-if [ -z "$qemu" ]; then
-	echo "There is no QEMU here to boot it with; make conformance fetches one, and so does kprobelab boot."
+qemu=$("$scripts/qemu.sh") || {
+	echo "There is no QEMU to boot it with (the line above says why); KPROBELAB_QEMU=PROGRAM names one."
 	exit 0
-fi
-dump=$root/.cache/dumps/demo.core
+}
+dump=${scripts%/*}/.cache/dumps/demo.core
 mkdir -p "${dump%/*}"
 dump=${dump#"$PWD/"}
-qemu=${qemu#"$PWD/"}
-show boot "$image" --qemu "$qemu" -o "$dump" || {
+show boot "$image" --qemu "${qemu#"$PWD/"}" -o "$dump" || {
 	echo "It could not be booted here (the line above says why)."
 	exit 0
 }

@@ -32,9 +32,9 @@ func bootCommand(t *term) *cli.Command {
 		ArgsUsage: "[IMAGE]",
 		Description: "The kernel is booted as it is, without root and without KVM, with an init of our own that mounts\n" +
 			"the usual file systems and brings the loopback interface up. When it is at rest, -o writes the\n" +
-			"machine's memory and registers to a file: a dump that crash and drgn open, too. The same boot gives\n" +
-			"the same dump, byte by byte: QEMU counts instructions, and its clock and its random numbers are\n" +
-			"always the same.\n" +
+			"machine's memory and registers to a file: a dump that crash and drgn open, too. With one\n" +
+			"processor the same boot gives the same dump, byte by byte: QEMU counts instructions, and its clock\n" +
+			"and its random numbers are always the same.\n" +
 			"--exec runs a program of the initramfs on the booted kernel, and prints what it writes; with\n" +
 			"--tracing FILE, after the lines of FILE were written to kprobe_events and the events enabled, and the\n" +
 			"file trace is printed after it. The dump, if any, is of the machine before that.\n" +

@@ -52,8 +52,8 @@ type Machine struct {
 	Line string
 	// NoFrames leaves out the port that Frame reads from.
 	NoFrames bool
-	// Counted lets instructions make the time: the same machine does the same each
-	// time, at three fifths of the speed, and time in which all CPUs sleep passes at once.
+	// Counted lets instructions make the time: the same machine of one CPU does the same
+	// each time (of several, nearly always: work of QEMU's other thread can end a CPU's turn), at three fifths of the speed, and time in which all CPUs sleep passes at once.
 	Counted bool
 	// Console gets what the machine writes to its console, as it comes; may be nil.
 	Console io.Writer

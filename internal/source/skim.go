@@ -334,7 +334,7 @@ type skimmed struct {
 	at    uint64
 	tag   dwarf.Tag
 	depth int
-	// name is nil where there is none, or where it is behind an index.
+	// name is nil where there is none, or where an index leads to it.
 	name []byte
 	// indexed is for a name that is in .debug_str_offsets.
 	indexed bool

@@ -31,7 +31,7 @@ func File(tb testing.TB, name string) string {
 	tb.Helper()
 	file := filepath.Join(Dir(), name+".core")
 	if _, err := os.Stat(file); err != nil {
-		tb.Skip("no dump of a booted kernel: " + name + ".core in .cache/dumps, or in $KPROBELAB_DUMPS")
+		tb.Skip("no dump of a booted kernel: " + name + ".core in .cache/dumps, or in $KPROBELAB_DUMPS (make dumps makes them)")
 	}
 	return file
 }

@@ -1,0 +1,36 @@
+#!/bin/sh
+# Boots Debian's cloud kernels under QEMU's emulation and saves their memory, for tests and
+# for make conformance-own: each NAME of the arguments becomes NAME.core in $KPROBELAB_DUMPS,
+# .cache/dumps by default, unless it is there. A NAME is 5.10, 6.1 or 6.12; with .smp2 it has
+# two processors. Ten seconds each; QEMU and kernels are fetched where they are missing.
+# Ends with 77 when one cannot be had.
+set -eu
+scripts=$(cd "$(dirname "$0")" && pwd)
+root=${scripts%/*}
+. "$scripts/debian.sh"
+. "$scripts/conformance-tools.sh"
+
+lab=$root/bin/kprobelab
+dumps=${KPROBELAB_DUMPS:-$root/.cache/dumps}
+cannot() { say "$name.core cannot be had: $*"; exit 77; }
+
+for name in "$@"; do
+	if [ -e "$dumps/$name.core" ]; then continue; fi
+	case ${name%.smp2} in
+	5.10) suite=bullseye ;;
+	6.1) suite=bookworm ;;
+	6.12) suite=trixie ;;
+	*) cannot "only 5.10, 6.1 and 6.12 are known here, and .smp2 of each" ;;
+	esac
+	cpus=1
+	if [ "${name%.smp2}" != "$name" ]; then cpus=2; fi
+	kernel=$(SUITE=$suite "$scripts/kernel.sh") || cannot "there is no kernel (see above)"
+	qemu=$(qemu) || cannot "there is no QEMU (see above)"
+	tool busybox bookworm busybox-static || cannot "there is no busybox (see above)"
+	mkdir -p "$dumps"
+	echo kprobelab >"$tools/hostname"
+	# Without page table isolation, as most processors run today.
+	"$lab" boot "$kernel" --qemu "$qemu" -o "$dumps/$name.core" --format elf --cpus "$cpus" --append nopti \
+		--file "$root/testdata/calls.elf:/bin/calls" --file "$tools/busybox/bin/busybox:/bin/busybox" \
+		--file "$tools/hostname:/etc/hostname" >&2 || cannot "it does not boot (see above)"
+done
