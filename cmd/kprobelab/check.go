@@ -193,7 +193,7 @@ func checkArchive(t *term, r *report.Check, dir string, releases []string, probe
 	// Each kernel is garbage when the next one is read: a third less memory for a tenth
 	// more time.
 	defer debug.SetGCPercent(debug.SetGCPercent(50))
-	err = archive.Check(r, files, probes, func(n int) { t.progress("kernels", int64(n), int64(len(files))) })
+	err = archive.Check(r, files, probes, func(n int) { t.count("kernels", "kernels", int64(n), int64(len(files))) })
 	t.progressDone()
 	return err
 }

@@ -206,7 +206,7 @@ func decodeFuzz(t *term, c *cli.Command) (err error) {
 	}
 	defer closeDecoders(others, &err)
 	cmp := &decodebench.Comparison{Strict: true}
-	err = decodebench.Fuzz(others, c.Uint64("seed"), c.Int("count"), cmp, func(done, total int64) { t.progress("fuzz", done, total) })
+	err = decodebench.Fuzz(others, c.Uint64("seed"), c.Int("count"), cmp, func(done, total int64) { t.count("fuzz", "encodings", done, total) })
 	if err != nil {
 		return &failure{exitImage, err}
 	}

@@ -63,7 +63,7 @@ func hazards(t *term, c *cli.Command) error {
 		to = t.err
 	}
 	fmt.Fprintln(to, heading(c, img))
-	list, err := report.HazardPoints(img, func(done, total int64) { t.progress("hazards", done, total) })
+	list, err := report.HazardPoints(img, func(done, total int64) { t.count("hazards", "points", done, total) })
 	t.progressDone()
 	switch {
 	case err != nil:

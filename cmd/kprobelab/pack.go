@@ -131,7 +131,7 @@ func packOne(t *term, c *cli.Command, path, dir string) error {
 	if err != nil {
 		return err
 	}
-	o := &archive.Options{Entries: c.Bool("entries"), Progress: func(done, total int64) { t.progress("answer", done, total) }}
+	o := &archive.Options{Entries: c.Bool("entries"), Progress: func(done, total int64) { t.count("answer", "points", done, total) }}
 	if c.Bool("keep") {
 		if file, ok := archive.Kept(img, o, dir); ok {
 			return t.packed(c, packedLine{Image: img.Name(), File: file, Kept: true})

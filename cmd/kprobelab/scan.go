@@ -92,7 +92,7 @@ func scan(t *term, c *cli.Command) error {
 		defer done()
 		s.Own, rest = decide, left
 	}
-	s.Progress = func(done, total int64) { t.progress("scan", done, total) }
+	s.Progress = func(done, total int64) { t.count("scan", "points", done, total) }
 	write := func(f report.ScanFormat) (*report.ScanTotals, error) {
 		return s.WritePoints(t.out, f, points)
 	}

@@ -28,7 +28,7 @@ func runSelfcheck(t *term, c *cli.Command, timeout time.Duration) error {
 		to = t.err
 	}
 	fmt.Fprintln(to, heading(c, img))
-	r, err := selfcheck.Check(img, points, timeout, func(done, total int64) { t.progress("selfcheck", done, total) })
+	r, err := selfcheck.Check(img, points, timeout, func(done, total int64) { t.count("selfcheck", "points", done, total) })
 	t.progressDone()
 	if err != nil {
 		return machineError(img, err)

@@ -65,9 +65,12 @@ func (s style) cyan(text string) string { return s.wrap("36", text) }
 // quiet is how long something may take before its progress is shown.
 const quiet = time.Second
 
-// progress shows how far a stage is, once it has taken a while; total is 0
-// where it is not known. It writes to a terminal only.
-func (t *term) progress(stage string, done, total int64) {
+// progress shows how many bytes of a stage are done, once it has taken a while; total
+// is 0 where it is not known. It writes to a terminal only.
+func (t *term) progress(stage string, done, total int64) { t.count(stage, "bytes", done, total) }
+
+// count is progress for what is not counted in bytes: points, kernels.
+func (t *term) count(stage, unit string, done, total int64) {
 	if !t.errIsTerminal {
 		return
 	}
@@ -79,17 +82,24 @@ func (t *term) progress(stage string, done, total int64) {
 		if time.Since(t.since) < quiet {
 			return
 		}
-		t.bar = t.newBar(total)
+		t.bar = t.newBar(unit, total)
 	}
 	_ = t.bar.Set64(done)
 }
 
-func (t *term) newBar(total int64) *progressbar.ProgressBar {
+func (t *term) newBar(unit string, total int64) *progressbar.ProgressBar {
 	if total == 0 {
 		total = -1
 	}
+	speed := progressbar.OptionShowBytes(true)
+	if unit != "bytes" {
+		speed = func(b *progressbar.ProgressBar) {
+			progressbar.OptionShowIts()(b)
+			progressbar.OptionSetItsString(unit)(b)
+		}
+	}
 	return progressbar.NewOptions64(total, progressbar.OptionSetWriter(t.bare),
-		progressbar.OptionSetDescription(t.stage), progressbar.OptionShowBytes(true),
+		progressbar.OptionSetDescription(t.stage), speed,
 		progressbar.OptionClearOnFinish(),
 		// The default would start a goroutine that does not end with the bar.
 		progressbar.OptionSetSpinnerChangeInterval(0))

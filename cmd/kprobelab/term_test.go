@@ -24,6 +24,15 @@ func TestProgressWaitsAndClears(t *testing.T) {
 	require.Contains(t, b.String(), "decompress")
 	tm.progressDone()
 	require.Nil(t, tm.bar)
+	require.Contains(t, b.String(), "B/s")
+
+	b.Reset()
+	tm.count("scan", "points", 1, 100)
+	tm.since = time.Now().Add(-2 * quiet)
+	tm.count("scan", "points", 50, 100)
+	require.Contains(t, b.String(), "points/s")
+	require.NotContains(t, b.String(), "B/s")
+	tm.progressDone()
 }
 
 func TestProgressNeedsATerminal(t *testing.T) {

@@ -217,7 +217,7 @@ func (k *aided) prepare(function string, addr x86.Addr) (int, error) {
 	if s, ok := k.img.SymbolAt(addr); ok {
 		for _, r := range k.replaced {
 			if r.Start >= s.Addr && uint64(r.Start-s.Addr) < s.Size {
-				return 0, fmt.Errorf("%s about %s, which is a stand-in here: %w", function, s.Name, ErrNoAnswer)
+				return 0, fmt.Errorf("%s about %s: %w", function, s.Name, ErrReplaced)
 			}
 		}
 	}

@@ -100,15 +100,16 @@ type asker struct {
 	point     probepoint.Point
 	placement probepoint.Placement
 	unplaced  error
-	// silent counts the questions in a row without an answer, by question.
-	silent []int
+	// silent counts the questions in a row without an answer, failed all of them, by
+	// question.
+	silent, failed []int
 }
 
 func newAsker(img *kimage.Image, k *own.Kernel) *asker {
 	questions := questionsOf(img)
 	return &asker{
 		img: img, profile: img.Profile(), buffer: img.ModuleEnd(), opt: optimizer.NewScannerAt(img, img.ModuleEnd(), img.Profile()),
-		k: k, questions: questions, result: newResult(img), silent: make([]int, len(questions)),
+		k: k, questions: questions, result: newResult(img), silent: make([]int, len(questions)), failed: make([]int, len(questions)),
 	}
 }
 
@@ -145,11 +146,15 @@ func (s *asker) ask(i int, a x86.Addr) {
 		return
 	case err != nil:
 		t.Silent++
-		s.silent[i]++
 		if t.Why == "" {
 			t.Why = fmt.Sprintf("at %s: %v", s.place(a), err)
 		}
-		t.GivenUp = s.silent[i] == patience || t.Silent == tries
+		if errors.Is(err, own.ErrReplaced) {
+			return
+		}
+		s.silent[i]++
+		s.failed[i]++
+		t.GivenUp = s.silent[i] == patience || s.failed[i] == tries
 		return
 	}
 	s.silent[i] = 0

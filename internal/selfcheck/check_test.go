@@ -4,6 +4,7 @@ package selfcheck
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"kprobelab/internal/integration/oracle"
 	"kprobelab/internal/integration/written"
+	"kprobelab/internal/own"
 	"kprobelab/kimage"
 	"kprobelab/profile"
 	"kprobelab/x86"
@@ -46,6 +48,37 @@ func TestImagesAgreeWithTheRules(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestStandInsArePassedOver: code in the place of which there is a stand-in has no
+// answer, however often it is asked, and what comes after it has one.
+func TestStandInsArePassedOver(t *testing.T) {
+	img, err := kimage.Open(oracle.Image(t, "oracle"), nil)
+	require.NoError(t, err)
+	poke, next := img.Lookup("text_poke"), img.Lookup("vfs_read")
+	require.Len(t, poke, 1)
+	var points []x86.Addr
+	for s := range kimage.NewWalker(img, &img.Profile().Decoder).Function(poke[0]) {
+		points = append(points, s.Addr)
+	}
+	points = points[:min(len(points), 2*tries)]
+	require.Greater(t, len(points), patience)
+	for s := range kimage.NewWalker(img, &img.Profile().Decoder).Function(next[0]) {
+		points = append(points, s.Addr)
+	}
+	k, err := own.Open(img, 0)
+	require.NoError(t, err)
+	defer k.Close()
+	s := newAsker(img, k)
+	for _, a := range points {
+		s.at(a)
+	}
+	i := slices.IndexFunc(s.result.Questions, func(a Answers) bool { return a.Function == "arch_prepare_kprobe" })
+	q := s.result.Questions[i]
+	require.Greater(t, q.Silent, patience)
+	require.False(t, q.GivenUp)
+	require.Contains(t, q.Why, "stand-in")
+	require.Positive(t, q.Asked)
 }
 
 // TestWrongRulesShow: the rules of another release differ from the image, each kind
