@@ -76,7 +76,7 @@ func (p *parser) constant() (Arg, error) {
 	word := p.while(isName)
 	n, ok := constants()[word]
 	if !ok {
-		return nil, p.errorAt(at.Col, "%q is not an argument: write &%s for a symbol's address", word, word)
+		return nil, p.errorAt(at.Col, "%q is no constant that is known here; a symbol's address is &%s", word, word)
 	}
 	n.pos = at
 	return n, nil

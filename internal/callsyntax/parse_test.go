@@ -59,7 +59,7 @@ func TestParseErrors(t *testing.T) {
 		"not_closed":         {"f(1", 4, "expected ',' or ')' after argument 1, found the end"},
 		"missing_comma":      {"f(1 2)", 5, "expected ',' or ')' after argument 1, found '2'"},
 		"missing_argument":   {"f(1,)", 5, "expected an argument"},
-		"bare_word":          {"f(jiffies)", 3, `write &jiffies for a symbol's address`},
+		"bare_word":          {"f(jiffies)", 3, `a symbol's address is &jiffies`},
 		"bad_number":         {"f(12ab)", 3, `"12ab" is not a number`},
 		"too_large":          {"f(1, 0x10000000000000000)", 6, "does not fit in 64 bits"},
 		"too_negative":       {"f(-9223372036854775809)", 3, "does not fit in 64 bits"},

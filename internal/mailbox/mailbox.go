@@ -65,7 +65,7 @@ type Command struct {
 }
 
 // ErrCommand is a command that does not fit into the mailbox, or that no kernel could run.
-var ErrCommand = errors.New("the mailbox does not take it")
+var ErrCommand = errors.New("it cannot be run")
 
 // Piece is memory of the guest to be written.
 type Piece struct {
