@@ -2,6 +2,7 @@
 /* What the programs here need of the kernel's ABI, without a libc. */
 #include <linux/fcntl.h>
 #include <linux/poll.h>
+#include <linux/random.h>
 #include <linux/sched.h>
 #include <linux/signal.h>
 #include <linux/time_types.h>

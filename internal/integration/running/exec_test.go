@@ -3,7 +3,9 @@
 package running
 
 import (
+	"bytes"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -109,6 +111,20 @@ func TestSystemCalls(t *testing.T) {
 
 		// The call that the dump stopped in goes on as if nothing had been.
 		require.Equal(t, ended{0, "on\n", ""}, k.shell("echo on"))
+	})
+}
+
+// TestProgramDoesWhatItDoesUnderQEMU: 174 different system calls have the results and
+// print what they do under QEMU from the same boot (internal/integration/booted).
+func TestProgramDoesWhatItDoesUnderQEMU(t *testing.T) {
+	want, err := os.ReadFile("../../../testdata/calls.txt")
+	require.NoError(t, err)
+	each(t, func(t *testing.T, k *kernel) {
+		var both bytes.Buffer
+		code, err := k.Exec(&kprobelab.Program{Args: []string{"/bin/calls"}, Stdin: []byte("not read"), Stdout: &both, Stderr: &both})
+		require.NoError(t, err)
+		require.Equal(t, 7, code)
+		require.Equal(t, string(want), both.String())
 	})
 }
 

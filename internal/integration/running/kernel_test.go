@@ -19,8 +19,8 @@ type kernel struct {
 	*kprobelab.Lab
 	t     testing.TB
 	clean *emu.Snapshot
-	// frames are where return trampolines have pushed registers, in the direct map.
-	frames []x86.Range
+	// frames are the words that trampolines have pushed registers to, in the direct map.
+	frames map[x86.Addr]bool
 }
 
 // budget is enough for a second of a kernel that has nothing to do but wait.

@@ -39,12 +39,27 @@ type way struct {
 	plant func(t *testing.T, k *kernel, f kimage.Symbol, at []x86.Addr) (int, func())
 }
 
-// frame is the room below a stack pointer that a return trampoline pushes pt_regs to
-// (arch/x86/kernel/rethook.c), with its padding.
+// frame is the room below a stack pointer that a return trampoline and ftrace's push
+// pt_regs to (arch/x86/kernel/rethook.c, ftrace_64.S), with padding and return addresses.
 const frame = 256
 
-func ways() []way {
-	pre := func(*kprobes.Kprobe, *x86.PtRegs) int { return 0 }
+// pushed notes that a trampoline has pushed registers below the stack pointer.
+func (k *kernel) pushed(regs *x86.PtRegs) {
+	const word = 8
+	for a := x86.Addr(regs.SP) - frame; a < x86.Addr(regs.SP); a += word { // it may be on two pages
+		at, err := k.Machine.DirectMapped(a)
+		require.NoError(k.t, err)
+		k.frames[at] = true
+	}
+}
+
+func (k *kernel) ways() []way {
+	pre := func(p *kprobes.Kprobe, regs *x86.PtRegs) int {
+		if _, ok := k.Image.SiteAt(kimage.SiteFtrace, p.Addr); ok {
+			k.pushed(regs)
+		}
+		return 0
+	}
 	post := func(*kprobes.Kprobe, *x86.PtRegs, uint64) {}
 	each := func(k *kernel, at []x86.Addr, probe func() *kprobes.Kprobe) (int, func()) {
 		var list []*kprobes.Kprobe
@@ -82,9 +97,7 @@ func ways() []way {
 			p := &kprobes.Kretprobe{
 				KP: kprobes.Kprobe{Addr: f.Addr}, MaxActive: 64,
 				Handler: func(_ *kprobes.Instance, regs *x86.PtRegs) int {
-					at, err := k.Machine.DirectMapped(x86.Addr(regs.SP) - frame)
-					require.NoError(t, err)
-					k.frames = append(k.frames, x86.Range{Start: at, End: at + frame})
+					k.pushed(regs)
 					return 0
 				},
 			}
@@ -152,8 +165,8 @@ func (k *kernel) boundaries(f kimage.Symbol) (list []x86.Addr) {
 // TestProbesChangeNothing probes functions that a program reaches, each at every
 // boundary that is accepted, in five ways: its results and its output are the same.
 // Where it takes the same virtual time and each interrupt comes at the same instruction,
-// all memory is the same, too, but for the frames that trampolines push below the stack
-// pointer. (An interrupt that comes while an instruction is stepped waits for one more:
+// all memory is the same, too, but for the frames that trampolines (those of returns,
+// and ftrace's at entries) push below the stack pointer. (An interrupt that comes while an instruction is stepped waits for one more:
 // the kernel's random numbers know its ip, and much follows from them.)
 // $KPROBELAB_FUNCTIONS is how many functions, 2 by default, 1 with -short.
 func TestProbesChangeNothing(t *testing.T) {
@@ -174,7 +187,7 @@ func TestProbesChangeNothing(t *testing.T) {
 			calm := k.written()
 			var probes, runs, moved, compared int
 			for _, f := range k.reached(1, want) {
-				for _, w := range ways() {
+				for _, w := range k.ways() {
 					// An int3 that waits for its jump goes on in the detour buffer.
 					require.NoError(t, k.Kprobes.SetOptimization(w.timed))
 					k.restore()
@@ -186,7 +199,7 @@ func TestProbesChangeNothing(t *testing.T) {
 					// Freed slots are used again after a grace period, which is the
 					// guest's: then the program begins later.
 					late := k.Machine.Now() != from
-					k.frames = nil
+					k.frames = map[x86.Addr]bool{}
 					got := k.program(work...)
 					undo()
 					require.NoError(t, k.Kprobes.ClearErr())
@@ -244,7 +257,7 @@ func (k *kernel) differences(calm memory) (list []string) {
 		}
 		for i := range emu.PageSize {
 			at := a.Add(int64(i))
-			if have[i] != want[i] && !slices.ContainsFunc(k.frames, func(r x86.Range) bool { return at.In(r.Start, r.End) }) {
+			if have[i] != want[i] && !k.frames[at&^7] {
 				list = append(list, fmt.Sprintf("%s+%#x: % x, not % x", a, i, have[i:min(i+16, emu.PageSize)], want[i:min(i+16, emu.PageSize)]))
 				break
 			}
