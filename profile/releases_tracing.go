@@ -67,6 +67,7 @@ var tracingChanges = []Change{
 	{Field: "Tracing.NoTypeLogged", From: Version{7, 3, 0}, Note: "6.18.15 has it not, 7.3.4 has"},
 	{Field: "Tracing.MaxRecord", Value: 3072, From: Version{7, 0, 0}, Stable: recent,
 		Note: "6.19.14 has it not, 7.0.13 has; the stable levels are those that were looked at"},
+	{Field: "Tracing.EmptyUserFaults", From: Version{5, 3, 0}, Until: Version{6, 15, 0}, Note: "6.14 has it, 6.16.3 has not"},
 	{Field: "Tracing.BareArrays", From: Version{5, 16, 0}, Note: "5.10 has it not, 6.1 has"},
 	{Field: "Tracing.MigrateDisable", From: Version{5, 14, 0}, Note: "5.10 has it not, 5.15.85 has"},
 	{Field: "Tracing.SanitizeStar", From: Version{6, 7, 0}, Note: "6.1 has it not, 6.12 has"},

@@ -122,6 +122,10 @@ type Tracing struct {
 	// this_cpu_read() can be fetched, and a fetch nests 8 levels at most (7.3).
 	Typecasts bool
 
+	// EmptyUserFaults: a text of user memory that is empty counts as one that could not be
+	// read (strncpy_from_user_nofault, to 6.14).
+	EmptyUserFaults bool
+
 	// BareArrays declares an array in format without its length (6.1 and later).
 	BareArrays bool
 	// MigrateDisable: a line of trace has a fifth flag, and the first one

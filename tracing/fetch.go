@@ -284,7 +284,11 @@ func (r *recorder) guestText(at uint64, dest int, user bool) {
 			return
 		}
 		if i := bytes.IndexByte(b, 0); i >= 0 {
-			r.loc(dest, n+i+1)
+			size := n + i + 1
+			if size == 1 && at < userEnd && r.t.c.EmptyUserFaults {
+				size = 0
+			}
+			r.loc(dest, size)
 			return
 		}
 		n += size

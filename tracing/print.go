@@ -15,11 +15,7 @@ import (
 // symbol is an address as %pS prints it, "symbol+0xoffset/0xsize [module]", or
 // without the offset the symbol alone; 0xaddress where there is no symbol.
 func (t *Tracing) symbol(addr uint64, offset bool) string {
-	if addr != 0 && addr == uint64(t.k.Trampoline()) { // ours stands for the kernel's
-		if own, ok := t.trampoline(); ok {
-			addr = uint64(own)
-		}
-	}
+	addr = t.kernels(addr)
 	s, ok := t.k.View().SymbolAt(x86.Addr(addr))
 	switch {
 	case !ok:
@@ -35,14 +31,18 @@ func (t *Tracing) symbol(addr uint64, offset bool) string {
 // trampolines are the names that the kernel's own trampoline has had.
 var trampolines = []string{"arch_rethook_trampoline", "__kretprobe_trampoline", "kretprobe_trampoline"}
 
-// trampoline is where the image has its own.
-func (t *Tracing) trampoline() (x86.Addr, bool) {
+// kernels is an address as the kernel has it: the trampoline here stands for the
+// image's own.
+func (t *Tracing) kernels(addr uint64) uint64 {
+	if !t.isTrampoline(addr) {
+		return addr
+	}
 	for _, name := range trampolines {
 		if s := t.k.View().Lookup(name); len(s) == 1 {
-			return s[0].Addr, true
+			return uint64(s[0].Addr)
 		}
 	}
-	return 0, false
+	return addr
 }
 
 // place is an address in a line of trace, by the options (seq_print_ip_sym).

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"strings"
 
+	"kprobelab/internal/orc"
 	"kprobelab/internal/tracing/event"
 	"kprobelab/internal/tracing/ring"
 	"kprobelab/kprobes"
@@ -18,25 +19,46 @@ const (
 	offCallers = event.CommonSize + 8
 )
 
-// eachCaller calls fn with the return addresses above a stack pointer and where
-// they lie, until it says false. They are found as a kernel without unwind
-// tables finds them (UNWINDER_GUESS), but only addresses right after a call
-// count. Where unwinders can tell (rethook, 5.18), the address that a return
-// probe replaced is given as it was.
-func (t *Tracing) eachCaller(sp uint64, fn func(addr, at uint64) bool) {
-	trampoline, cursor := uint64(t.k.Trampoline()), kprobes.Cursor{}
-	for at, top := sp, sp&^(x86.ThreadSize-1)+x86.ThreadSize; at < top; at += 8 {
+// eachCaller calls fn with the return addresses above a hit and where they lie,
+// until it says false: by the image's ORC tables, as the kernel's unwinder finds
+// them, or without those as a kernel without unwind tables does
+// (UNWINDER_GUESS), but only addresses right after a call count.
+func (t *Tracing) eachCaller(regs *x86.PtRegs, fn func(addr, at uint64) bool) {
+	original := t.replacedReturns()
+	if t.unwinder != nil {
+		from := orc.At(regs)
+		from.IP = t.kernels(from.IP)
+		t.unwinder.Walk(from, original, func(addr, at uint64) bool {
+			return (t.unwinder.Kernel(addr) || t.k.View().InText(x86.Addr(addr))) && fn(addr, at)
+		})
+		return
+	}
+	for at, top := regs.SP, regs.SP&^(x86.ThreadSize-1)+x86.ThreadSize; at < top; at += 8 {
 		if t.m.ReadMem(x86.Addr(at), t.word[:]) != nil {
 			return
 		}
 		w := binary.LittleEndian.Uint64(t.word[:])
-		hidden := w != 0 && w == trampoline
-		if hidden && t.p.Kret.Rethook {
-			w = uint64(t.k.FindReturnAddress(t.m.Task(), x86.Addr(at), &cursor))
-		}
+		hidden := t.isTrampoline(w)
+		w = original(w, at)
 		if (hidden && w != 0 || t.afterCall(w)) && !fn(w, at) {
 			return
 		}
+	}
+}
+
+func (t *Tracing) isTrampoline(addr uint64) bool {
+	return addr != 0 && addr == uint64(t.k.Trampoline())
+}
+
+// replacedReturns is what tells an unwinder the address that a return probe replaced,
+// where unwinders can tell (rethook, 5.18).
+func (t *Tracing) replacedReturns() func(addr, at uint64) uint64 {
+	cursor := kprobes.Cursor{}
+	return func(addr, at uint64) uint64 {
+		if t.p.Kret.Rethook && t.isTrampoline(addr) {
+			return uint64(t.k.FindReturnAddress(t.m.Task(), x86.Addr(at), &cursor))
+		}
+		return t.kernels(addr)
 	}
 }
 
@@ -52,7 +74,7 @@ func (a *traceArray) writeStack(regs *x86.PtRegs, w way) {
 	binary.LittleEndian.PutUint16(rec[event.OffType:], stackID)
 	rec = append(rec, make([]byte, offCallers-offEntries)...)
 	rec = binary.LittleEndian.AppendUint64(rec, regs.IP)
-	a.t.eachCaller(regs.SP, func(addr, _ uint64) bool {
+	a.t.eachCaller(regs, func(addr, _ uint64) bool {
 		rec = binary.LittleEndian.AppendUint64(rec, addr)
 		return len(rec)+8 <= ring.MaxRecord
 	})

@@ -71,7 +71,7 @@ func (t *Tracing) checkStack(site x86.Addr, regs *x86.PtRegs) {
 	t.stack.max = depth
 	const call = 5
 	list := append(t.stack.entries[:0], stackEntry{uint64(site) + call, depth})
-	t.eachCaller(regs.SP, func(addr, at uint64) bool {
+	t.eachCaller(regs, func(addr, at uint64) bool {
 		list = append(list, stackEntry{addr, top - at})
 		return len(list) < maxStackEntries
 	})

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"kprobelab/errno"
+	"kprobelab/internal/orc"
 	"kprobelab/internal/tracing/ring"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
@@ -100,6 +101,8 @@ type Tracing struct {
 	taskAt x86.Addr
 	// notrace: functions without an ftrace site cannot be probed by events.
 	notrace bool
+	// unwinder finds callers; nil without ORC tables.
+	unwinder *orc.Unwinder
 }
 
 // ErrClosed is the use of a Tracing after its Close. It is an fs.ErrClosed.
@@ -136,6 +139,9 @@ func New(k *kprobes.Kprobes, m Machine, o *Options) (*Tracing, error) {
 	t.comms.init()
 	t.preempt, _ = kimage.PreemptCount(k.View().Lookup)
 	t.taskAt, _ = kimage.CurrentTask(k.View().Lookup)
+	if t.o.Source != nil {
+		t.unwinder = orc.New(k.View().Lookup, t.o.Source.Types(), m.ReadMem)
+	}
 	_, sites := k.View().SiteIn(kimage.SiteFtrace, x86.Range{End: ^x86.Addr(0)})
 	t.notrace = sites && p.Check.FtraceSites
 	t.memory.left = t.o.Memory

@@ -68,6 +68,7 @@ func bootCommand(t *term) *cli.Command {
 			&cli.StringSliceFlag{Name: "env", Usage: "more environment for --exec, `NAME=VALUE` (repeatable)"},
 			&cli.StringFlag{Name: "cwd", Value: "/", Usage: "the `FOLDER` that --exec begins in"},
 			&cli.StringFlag{Name: "tracing", Usage: "write the lines of `FILE` to kprobe_events, enable the events, and print trace after --exec"},
+			&cli.StringSliceFlag{Name: "tracefs", Usage: "with --tracing, write to a file of tracing before the events are enabled, as `FILE=TEXT` (repeatable)"},
 			&cli.StringFlag{Name: "trace-output", Usage: "write trace to `FILE` instead"},
 			&cli.StringFlag{Name: "symbols", Usage: "System.map `FILE` in place of the image's symbols"},
 			&cli.StringFlag{Name: "qemu", Usage: "the `PROGRAM` qemu-system-x86_64"},
@@ -91,6 +92,7 @@ type booting struct {
 	// modules are the paths of the modules in the guest, definitions those of --tracing.
 	modules     []string
 	definitions string
+	tracefs     []boot.TraceWrite
 	said        bootLine
 	began       time.Time
 }
@@ -163,7 +165,6 @@ func (b *booting) usage() error {
 	o := &b.o
 	o.CPUs, o.CPU, o.Append, o.Limit = c.Int("cpus"), c.String("cpu"), c.String("append"), c.Duration("timeout")
 	format := boot.Format(c.String("format"))
-	var err error
 	switch {
 	case c.String("output") == "" && c.String("exec") == "":
 		return usagef("boot needs -o FILE for a dump, or --exec 'PROGRAM ARGS'; try %s --help", c.FullName())
@@ -179,8 +180,14 @@ func (b *booting) usage() error {
 	case c.IsSet("stdin"), c.IsSet("env"), c.IsSet("cwd"), c.IsSet("tracing"), c.IsSet("trace-output"):
 		return usagef("--stdin, --env, --cwd, --tracing and --trace-output go with --exec")
 	}
-	if c.IsSet("trace-output") && !c.IsSet("tracing") {
-		return usagef("--trace-output goes with --tracing")
+	for _, name := range []string{"trace-output", "tracefs"} {
+		if c.IsSet(name) && !c.IsSet("tracing") {
+			return usagef("--%s goes with --tracing", name)
+		}
+	}
+	var err error
+	if b.tracefs, err = tracefsWrites(c.StringSlice("tracefs")); err != nil {
+		return err
 	}
 	if c.Bool("verbose") {
 		o.Console = b.t.err
@@ -414,7 +421,7 @@ func (b *booting) save(g *boot.Guest) error {
 // run runs the program of --exec. What it writes is printed as it comes.
 func (b *booting) run(g *boot.Guest) error {
 	if b.definitions != "" {
-		if err := g.Trace(b.definitions); err != nil {
+		if err := g.Trace(b.definitions, b.tracefs); err != nil {
 			return err
 		}
 	}
@@ -494,7 +501,7 @@ func (b *booting) failed(err error) error {
 		}
 		return &failure{exitRefused, err}
 	}
-	if errors.Is(err, errRefused) || errors.Is(err, boot.ErrDefinition) {
+	if errors.Is(err, errRefused) || errors.Is(err, boot.ErrDefinition) || errors.Is(err, boot.ErrTraceWrite) {
 		return &failure{exitRefused, err}
 	}
 	return &failure{exitImage, err}

@@ -42,7 +42,7 @@ func (p *plan) execute(t *term, img *kimage.Image, w work) (err error) {
 	defer lab.Close()
 	l := session.New(lab)
 	rec.start(lab)
-	r := &runner{lab: l, out: p.output(t, lab, len(w.tasks) > 0), rec: rec}
+	r := &runner{lab: l, out: p.output(t, lab, len(w.tasks) > 0), rec: rec, traceOutput: p.traceOutput}
 	if p.steps || p.json || rec != nil {
 		l.Kprobes.Observe(func(e kprobes.Event) {
 			rec.step(&e)
@@ -113,6 +113,8 @@ type runner struct {
 	rec *recording
 	// tracing has the events, nil where none is asked for.
 	tracing *tracing.Tracing
+	// traceOutput is the file for the text of trace.
+	traceOutput string
 	// kernelLog is the booted kernel's, nil where it is not asked for; seq is the next
 	// message.
 	kernelLog *printk.Log
@@ -135,7 +137,7 @@ func (r *runner) begin(p *plan, h session.Handlers) error {
 	if err := r.plantAll(p.probes, h); err != nil {
 		return err
 	}
-	if err := r.define(p.events); err != nil || p.noSettle {
+	if err := r.define(p.events, p.tracefs); err != nil || p.noSettle {
 		return err
 	}
 	if err := r.lab.Settle(); err != nil {

@@ -39,6 +39,10 @@ may be said in the words of the source, too, as for kprobelab probe -D: 'vfs_rea
 debugging information (DWARF) in the image, its modules or --debuginfo FILE; of a function's
 parameters the image's BTF knows as much.
 
+--tracefs writes to the files of tracing (docs/tracing.md) once the events are defined, before
+they are enabled: trace_options=stacktrace, 'events/kprobes/NAME/filter=count > 10',
+events/kprobes/NAME/trigger=stacktrace:3.
+
 With --task several sequences of calls run at once, interleaved on the CPUs by a
 scheduler that repeats: the same --seed is the same run.
 
@@ -85,6 +89,9 @@ func runCommand(t *term) *cli.Command {
 				Usage: "probe the return of the function at `SYM[:MAXACTIVE]` (repeatable)"},
 			&cli.StringSliceFlag{Name: "event", Aliases: []string{"e"}, Destination: &p.events,
 				Usage: "define and enable a kprobe `EVENT`, as written to kprobe_events or as for probe -D; prints the trace (repeatable)"},
+			&cli.StringFlag{Name: "trace-output", Destination: &p.traceOutput, Usage: "write the file trace to `FILE` as it is, and do not print it"},
+			&cli.StringSliceFlag{Name: "tracefs", Destination: &p.tracefs,
+				Usage: "write to a file of tracing before the events of -e are enabled, as `FILE=TEXT`: trace_options=stacktrace (repeatable)"},
 			&cli.GenericFlag{Name: "call", Value: &jobFlag{plan: p}, Usage: "make this `CALL` (repeatable)"},
 			&cli.GenericFlag{Name: "exec", Value: &jobFlag{plan: p, program: true},
 				Usage: "on a booted kernel, run a program of its files to its end, as `'PROGRAM ARGS'` (repeatable)"},
@@ -123,6 +130,10 @@ type plan struct {
 	probes []callsyntax.Probe
 	// events are definitions for kprobe_events.
 	events []string
+	// tracefs is what is written to the files of tracing.
+	tracefs []string
+	// traceOutput is the file for the text of trace, empty to print it.
+	traceOutput string
 	// jobs are calls and programs in the order of the command line.
 	jobs  []job
 	tasks []string
@@ -212,7 +223,7 @@ func (p *plan) run(t *term, c *cli.Command) error {
 	if engineMissing != nil {
 		return engineMissing
 	}
-	if len(p.probes)+len(p.events)+len(p.jobs)+len(p.tasks) == 0 {
+	if len(p.probes)+len(p.events)+len(p.tracefs)+len(p.jobs)+len(p.tasks) == 0 {
 		return usagef("nothing to probe and nothing to call: give --kprobe SYM or --call 'name(arg, ...)'; try %s --help", c.FullName())
 	}
 	if p.cpus < 1 || p.cpus > maxCPUs {
@@ -225,6 +236,9 @@ func (p *plan) run(t *term, c *cli.Command) error {
 		return usagef("--steps and --json exclude each other: --json has the steps already")
 	}
 	if err := p.programs(c); err != nil {
+		return err
+	}
+	if err := p.traceFiles(); err != nil {
 		return err
 	}
 	for _, s := range p.sysctls {

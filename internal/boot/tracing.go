@@ -20,6 +20,9 @@ const bufferKB = 8192
 // ErrDefinition is a line that the kernel did not take.
 var ErrDefinition = errors.New("the kernel refuses the definition")
 
+// ErrTraceWrite is a text that a file of tracing did not take.
+var ErrTraceWrite = errors.New("the kernel refuses the text")
+
 // failed is the error of a command that could not be done, nil when it was.
 func failed(o *mailbox.Outcome, err error) error {
 	if err == nil && o.Errno != 0 {
@@ -54,8 +57,12 @@ func (g *Guest) Read(path string) (string, error) {
 	return b.String(), nil
 }
 
-// Trace writes definitions to kprobe_events, one a line, and enables them all.
-func (g *Guest) Trace(definitions string) error {
+// TraceWrite is a text to write to a file of tracing, by its path there.
+type TraceWrite struct{ File, Text string }
+
+// Trace writes definitions to kprobe_events, one a line, then the other texts, and
+// enables all events.
+func (g *Guest) Trace(definitions string, others []TraceWrite) error {
 	if err := g.Write(tracefs+"buffer_size_kb", fmt.Sprint(bufferKB)); err != nil {
 		return fmt.Errorf("the guest's tracing files: %w", err)
 	}
@@ -67,6 +74,16 @@ func (g *Guest) Trace(definitions string) error {
 		var no errno.Errno
 		if errors.As(err, &no) {
 			return fmt.Errorf("line %d, %s: %w: %w", i+1, line, ErrDefinition, no)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, w := range others {
+		err := g.Write(tracefs+w.File, w.Text+"\n")
+		var no errno.Errno
+		if errors.As(err, &no) {
+			return fmt.Errorf("%s=%s: %w: %w", w.File, w.Text, ErrTraceWrite, no)
 		}
 		if err != nil {
 			return err

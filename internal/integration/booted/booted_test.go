@@ -156,9 +156,9 @@ func dump(t *testing.T, cpus int) {
 func TestTrace(t *testing.T) {
 	o, _ := machine(t, "oracle")
 	require.NoError(t, boot.Boot(t.Context(), o, func(g *boot.Guest) error {
-		require.ErrorIs(t, g.Trace("p vfs_read\np no_such_function\n"), boot.ErrDefinition)
-		require.ErrorIs(t, g.Trace("p no_such_function"), errno.ENOENT)
-		require.NoError(t, g.Trace("# a comment\n\np:files/open do_sys_openat2 file=+0(%si):ustring\nr:returned do_sys_openat2 $retval\n"))
+		require.ErrorIs(t, g.Trace("p vfs_read\np no_such_function\n", nil), boot.ErrDefinition)
+		require.ErrorIs(t, g.Trace("p no_such_function", nil), errno.ENOENT)
+		require.NoError(t, g.Trace("# a comment\n\np:files/open do_sys_openat2 file=+0(%si):ustring\nr:returned do_sys_openat2 $retval\n", nil))
 		if _, _, err := calls(g, ""); err != nil {
 			return err
 		}

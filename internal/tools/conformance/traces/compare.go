@@ -1,0 +1,187 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// hostsTask is the process number of init, which does what the host asks for: to it the
+// tracing files that the host wrote are system calls like others.
+const hostsTask = "1"
+
+// result is what a comparison found.
+type result struct {
+	// ours and kernels are how many records were compared, tasks how many tasks made
+	// them.
+	ours, kernels, tasks int
+	// same are the records that are equal as they are, by those that a rule made equal.
+	same int
+	by   []int
+	// renumbered: process numbers differ. moved are the records whose place among those
+	// of other tasks differs.
+	renumbered bool
+	moved      int
+	// background are the records of tasks of the kernel's own that one side has.
+	background int
+	// different are the differences.
+	different []string
+}
+
+// program leaves out the host's task.
+func program(list []record) []record {
+	return slices.DeleteFunc(slices.Clone(list), func(r record) bool { return r.pid == hostsTask })
+}
+
+// tasksOf are the process numbers of a trace's tasks by a name that does not depend on
+// them: how the task was called first, and the how manyth with that name it is.
+func tasksOf(list []record) map[string]string {
+	pids, seen, count := map[string]string{}, map[string]bool{}, map[string]int{}
+	for _, r := range list {
+		if !seen[r.pid] {
+			seen[r.pid] = true
+			count[r.comm]++
+			pids[fmt.Sprintf("%s#%d", r.comm, count[r.comm])] = r.pid
+		}
+	}
+	return pids
+}
+
+// sequence is a trace by its tasks.
+type sequence struct {
+	order []string // the task of each record
+	all   []record
+	by    map[string][]record
+}
+
+func sequenceOf(list []record, names map[string]string) *sequence {
+	s := &sequence{all: list, by: map[string][]record{}}
+	for _, r := range list {
+		name := names[r.pid]
+		s.order = append(s.order, name)
+		s.by[name] = append(s.by[name], r)
+	}
+	return s
+}
+
+// names are names for the tasks of two traces by their process numbers: these, where both
+// have the same, in whatever order they come.
+func names(a, b []record) (ofA, ofB map[string]string, renumbered bool) {
+	as, bs := tasksOf(a), tasksOf(b)
+	ofA, ofB = map[string]string{}, map[string]string{}
+	for name, pid := range as {
+		ofA[pid] = name
+		if other, ok := bs[name]; ok && other != pid {
+			renumbered = true
+		}
+	}
+	for name, pid := range bs {
+		ofB[pid] = name
+	}
+	if slices.Equal(slices.Sorted(maps.Keys(ofA)), slices.Sorted(maps.Keys(ofB))) {
+		return ofB, ofB, false
+	}
+	return ofA, ofB, renumbered
+}
+
+// compare compares two traces: each task's records in their order, and then the order
+// of all.
+func compare(ours, kernels []record) *result {
+	ours, kernels = program(ours), program(kernels)
+	ofOurs, ofKernels, renumbered := names(ours, kernels)
+	a, b := sequenceOf(ours, ofOurs), sequenceOf(kernels, ofKernels)
+	res := &result{ours: len(a.all), kernels: len(b.all), tasks: len(b.by), by: make([]int, len(rules)), renumbered: renumbered}
+	for name := range union(a.by, b.by) {
+		if (len(a.by[name]) == 0 || len(b.by[name]) == 0) && kernelsOwn(append(slices.Clone(a.by[name]), b.by[name]...)) {
+			res.background += len(a.by[name]) + len(b.by[name])
+			continue
+		}
+		res.task(name, a.by[name], b.by[name])
+	}
+	slices.Sort(res.different)
+	res.moved = len(b.order) - common(a.order, b.order)
+	return res
+}
+
+func union(a, b map[string][]record) map[string]bool {
+	all := map[string]bool{}
+	for _, m := range []map[string][]record{a, b} {
+		for name := range m {
+			all[name] = true
+		}
+	}
+	return all
+}
+
+// kernelsOwn reports whether a task has never been in user mode: so say all its stacks.
+func kernelsOwn(list []record) bool {
+	stacks := 0
+	for _, r := range list {
+		if !r.isStack() {
+			continue
+		}
+		if len(r.text) == 0 || !strings.HasPrefix(r.text[len(r.text)-1], "ret_from_fork") {
+			return false
+		}
+		stacks++
+	}
+	return stacks > 0
+}
+
+// task compares the records of one task.
+func (res *result) task(name string, a, b []record) {
+	if len(a) != len(b) {
+		res.different = append(res.different, fmt.Sprintf("%s: %d records here, %d of the kernel's", name, len(a), len(b)))
+	}
+	for i := range min(len(a), len(b)) {
+		if !res.equal(a[i], b[i]) {
+			res.different = append(res.different, fmt.Sprintf("%s, record %d:\n  here   %s\n  kernel %s", name, i+1, a[i], b[i]))
+			if len(a) != len(b) {
+				return // the rest is shifted
+			}
+		}
+	}
+}
+
+// equal reports whether two records are the same, or are so by rules; the last one that
+// it took is counted.
+func (res *result) equal(a, b record) bool {
+	if a.String() == b.String() {
+		res.same++
+		return true
+	}
+	for i, r := range rules {
+		a, b = r.same(a), r.same(b)
+		if a.String() == b.String() {
+			res.by[i]++
+			return true
+		}
+	}
+	return false
+}
+
+// common is the length of the longest sequence that two have in common.
+func common(a, b []string) int {
+	n := 0
+	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
+		a, b, n = a[1:], b[1:], n+1
+	}
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b, n = a[:len(a)-1], b[:len(b)-1], n+1
+	}
+	row := make([]int, len(b)+1)
+	for _, x := range a {
+		before := 0 // of the row above, one to the left
+		for j, y := range b {
+			above := row[j+1]
+			if x == y {
+				row[j+1] = before + 1
+			} else {
+				row[j+1] = max(above, row[j])
+			}
+			before = above
+		}
+	}
+	return n + row[len(b)]
+}

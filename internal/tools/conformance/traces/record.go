@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// record is a record of a trace: a line, or a stack.
+type record struct {
+	comm, pid string
+	flags     string
+	// event is the event's name, text what follows it: of a stack its functions.
+	event string
+	text  []string
+}
+
+// stackName is what the line of a stack has in the place of an event.
+const stackName = "<stack trace>"
+
+func (r record) isStack() bool { return r.event == stackName }
+
+// String is the record without process number, CPU and time.
+func (r record) String() string {
+	return strings.Join(append([]string{r.comm, r.flags, r.event}, r.text...), " ")
+}
+
+var head = regexp.MustCompile(`^ *(.+)-(\d+) +\[\d+\] (\S+) +[\d.]+: (?:(<stack trace>)|(\w+): (.*))$`)
+
+// parse reads a trace. A line that begins no record goes on with the text of the one
+// before: a text of the program's has newlines. One that has none before is an error.
+func parse(text string) (list []record, err error) {
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		m := head.FindStringSubmatch(line)
+		frame, isFrame := strings.CutPrefix(line, " => ")
+		switch {
+		case m != nil && m[4] != "":
+			list = append(list, record{comm: m[1], pid: m[2], flags: m[3], event: m[4]})
+		case m != nil:
+			list = append(list, record{comm: m[1], pid: m[2], flags: m[3], event: m[5], text: []string{m[6]}})
+		case isFrame && len(list) > 0 && list[len(list)-1].isStack():
+			last := &list[len(list)-1]
+			last.text = append(last.text, frame)
+		case len(list) > 0:
+			last := &list[len(list)-1]
+			last.text = append(last.text, line)
+		case line != "" && !strings.HasPrefix(line, "#"):
+			return nil, fmt.Errorf("%q is no line of a trace", line)
+		}
+	}
+	return list, nil
+}

@@ -1,0 +1,56 @@
+#!/bin/sh
+# Runs a program of many system calls on booted kernels, each with the same events
+# (internal/tools/conformance/traces/testdata): under QEMU, where the kernel traces them
+# itself, and in this program, from a dump of the same boot. Compares the two files
+# trace, stacks too, line by line (make conformance-trace). A minute of CPU a kernel.
+#
+# SUITES='bullseye bookworm trixie' are Debian's releases whose kernels are asked;
+# FLAVOURS, RELEASES='6.1.0-56-cloud-amd64 ...' and KERNEL=FILE as for conformance.sh.
+# Ends with 0 when no line differs without a reason that is known, 1 when some do, and 77
+# when a kernel or QEMU cannot be had.
+set -eu
+scripts=$(cd "$(dirname "$0")" && pwd)
+root=${scripts%/*}
+. "$scripts/debian.sh"
+. "$scripts/kernels.sh"
+
+lab=$root/bin/kprobelab
+work=$root/.cache/conformance/traces
+given=$root/internal/tools/conformance/traces/testdata
+cannot() { say "the traces were NOT compared: $*"; exit 77; }
+mkdir -p "$work"
+
+kernels=$(kernels_chosen 'bullseye bookworm trixie') || {
+	[ $? != 2 ] || exit 2
+	cannot "a kernel cannot be had (see above)"
+}
+go build -o "$work/traces" ./internal/tools/conformance/traces
+
+# lines FILE FLAG: the lines of a file that are no comments, each after the flag, for set.
+# A path may have blanks in it, and so has a definition: only the ends of lines divide.
+lines() { sed "/^#/d;/^\$/d;s/^/$2\n/" "$1"; }
+set -f
+IFS='
+'
+settings=$(lines "$given/settings" --tracefs)
+status=0
+for kernel in $kernels; do
+	say "$kernel"
+	# An ENDBR before the site is 4 bytes more.
+	entry=5
+	echo 'p do_exit+5' | "$lab" check - "$kernel" >/dev/null 2>&1 || entry=9
+	sed "s/+ENTRY /+$entry /" "$given/events" >"$work/events"
+	# The program ends with exit code 7.
+	"$lab" boot "$kernel" -o "$work/kernel.core" --format elf --append 'nopti norandmaps' --file "$root/testdata/calls.elf:/bin/calls" \
+		--tracing "$work/events" $settings --trace-output "$work/kernels" --exec /bin/calls >"$work/out.kernels" 2>"$work/err" || {
+		[ $? = 7 ] || { cat "$work/err" >&2; cannot "the kernel did not run the program"; }
+	}
+	"$lab" run "$work/kernel.core" --budget 20000000000 $(lines "$work/events" -e) $settings --trace-output "$work/ours" \
+		--exec /bin/calls >"$work/out.ours" 2>"$work/err" || [ $? = 7 ] || { cat "$work/err" >&2; status=1; continue; }
+	# The last line of each is the command's own.
+	for side in ours kernels; do sed '$d' "$work/out.$side" >"$work/printed.$side"; done
+	cmp "$work/printed.ours" "$work/printed.kernels" || status=1
+	"$work/traces" "$work/ours" "$work/kernels" || status=1
+done
+rm -f "$work/kernel.core"
+exit $status
