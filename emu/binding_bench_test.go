@@ -8,13 +8,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/unicorn-engine/unicorn/bindings/go/unicorn"
+
+	"kprobelab/internal/tinyguest"
+	"kprobelab/machine"
 )
 
 // What the hot paths would cost through the binding alone, for comparison with
 // the benchmarks of the same guest code on a Machine: RATIONALE.md, "What does
 // emu keep in C, and why?".
 
-// bareEngine is an engine without a Machine, with loopImage's loop around a
+// bareEngine is an engine without a Machine, with tinyguest.Loop's loop around a
 // function of the given code. run makes it call that function n times.
 func bareEngine(b *testing.B, function ...byte) (uc unicorn.Unicorn, run func(n int)) {
 	const text, stack, end = 0x1000, 0x9000, 0x1080
@@ -22,7 +25,7 @@ func bareEngine(b *testing.B, function ...byte) (uc unicorn.Unicorn, run func(n 
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, uc.Close()) })
 	require.NoError(b, uc.MemMap(0, 0x10000))
-	loop := loopImage().text[:16]
+	loop := tinyguest.Loop().Text[:16]
 	require.NoError(b, uc.MemWrite(text, loop))
 	require.NoError(b, uc.MemWrite(text+0x40, function))
 	require.NoError(b, uc.MemWrite(stack, binary.LittleEndian.AppendUint64(nil, end)))
@@ -112,9 +115,15 @@ func BenchmarkBindingRegBatch(b *testing.B) {
 
 // BenchmarkReadRegisters reads them all in one call of C.
 func BenchmarkReadRegisters(b *testing.B) {
-	m := boot(b, loopImage(), nil)
+	var e machine.Engine
+	m, err := machine.New(tinyguest.Loop(), nil, func(h *machine.Host) (_ machine.Engine, err error) {
+		e, err = open(h)
+		return e, err
+	})
+	require.NoError(b, err)
+	b.Cleanup(m.Close)
 	b.ReportAllocs()
 	for b.Loop() {
-		m.cur.readRegs()
+		e.(*engine).cur.readRegs()
 	}
 }

@@ -13,7 +13,9 @@ import (
 	"github.com/unicorn-engine/unicorn/bindings/go/unicorn"
 	"golang.org/x/sys/unix"
 
+	"kprobelab/errno"
 	"kprobelab/kimage/vmcore"
+	"kprobelab/machine"
 	"kprobelab/x86"
 )
 
@@ -29,12 +31,6 @@ import (
 //     guest waits in hlt, the clock moves on to the timer's next interrupt;
 //   - tasks are the guest's, which its own scheduler switches: the machine's one
 //     task is what the CPU does.
-
-// Booted is what a Source has beside if its kernel has booted.
-type Booted interface {
-	// Core is the dump; nil where there is none.
-	Core() *vmcore.Core
-}
 
 // booted is what a machine knows of a kernel that has booted.
 type booted struct {
@@ -75,7 +71,7 @@ type mapping struct {
 const maxHooked = 1024
 
 // layMemory maps the dump's memory, copy on write.
-func (b *booted) layMemory(m *Machine) error {
+func (b *booted) layMemory(e *engine) error {
 	pieces, err := b.core.Map()
 	if err != nil {
 		return err
@@ -94,8 +90,8 @@ func (b *booted) layMemory(m *Machine) error {
 				at.attr[i] = attrR | attrW | attrX
 			}
 		}
-		if C.kpl_add_ram(m.c, C.uint64_t(r.Phys), C.uint64_t(r.Size), (*C.uint8_t)(&at.mem[0]), (*C.uint8_t)(&at.attr[0])) != 0 {
-			return fmt.Errorf("the dump's memory is in more than %d ranges: %w", C.KPL_MAX_RAM, ErrNoMemory)
+		if C.kpl_add_ram(e.c, C.uint64_t(r.Phys), C.uint64_t(r.Size), (*C.uint8_t)(&at.mem[0]), (*C.uint8_t)(&at.attr[0])) != 0 {
+			return fmt.Errorf("the dump's memory is in more than %d ranges: %w", C.KPL_MAX_RAM, machine.ErrNoMemory)
 		}
 	}
 	for _, p := range pieces {
@@ -172,12 +168,12 @@ const (
 )
 
 // resume puts the CPU to where the dump has it.
-func (b *booted) resume(m *Machine, c *cpu) error {
+func (b *booted) resume(e *engine, c *cpu) error {
 	s := &b.cpu[c.n]
 	k := s.Control
-	entry, err := m.function("entry_SYSCALL_64")
-	if err != nil {
-		return fmt.Errorf("%w: the dump's kernel cannot be entered: %w", ErrLayout, err)
+	entry := e.variable("entry_SYSCALL_64")
+	if entry == 0 {
+		return fmt.Errorf("%w: the dump's kernel cannot be entered: it has no entry_SYSCALL_64: %w", machine.ErrLayout, errno.ENOENT)
 	}
 	for _, r := range []struct {
 		reg   int
@@ -215,9 +211,9 @@ func (b *booted) resume(m *Machine, c *cpu) error {
 }
 
 // word reads a word of the guest's memory, 0 where there is none.
-func (m *Machine) word(at x86.Addr) uint64 {
+func (e *engine) word(at x86.Addr) uint64 {
 	var b [8]byte
-	if m.ReadMem(at, b[:]) != nil {
+	if e.host.Machine().ReadMem(at, b[:]) != nil {
 		return 0
 	}
 	return binary.LittleEndian.Uint64(b[:])

@@ -12,35 +12,30 @@ import (
 	"unsafe"
 
 	"kprobelab/errno"
+	"kprobelab/machine"
 	"kprobelab/x86"
 )
 
-// ErrLost: an earlier run ended before the task that it began in came back. A booted
-// machine then has to be restored, or made anew.
-var ErrLost = errors.New("the guest is in the middle of an earlier run")
-
-// callBooted is CallAddr on a booted kernel: on the stack of the task that the dump
-// stopped in, below what the task has there.
-func (m *Machine) callBooted(addr x86.Addr, args []uint64) (uint64, error) {
-	c := m.cur
-	if m.b.lost != nil {
-		return 0, m.b.lost
+// Call calls a function on the stack of the task that the dump stopped in, below
+// what the task has there.
+func (e *engine) Call(addr x86.Addr, args []uint64) (end x86.PtRegs, err error) {
+	c := e.cur
+	if e.b.lost != nil {
+		return end, e.b.lost
 	}
 	if c.readRegs().CS&3 != 0 {
-		return 0, fmt.Errorf("the dump's task is in user mode, not inside a system call: %w", errno.EINVAL)
+		return end, fmt.Errorf("the dump's task is in user mode, not inside a system call: %w", errno.EINVAL)
 	}
-	before := m.interrupt(c)
-	sp := (x86.Addr(c.regs().SP) - redZone) &^ 15
-	if err := m.enter(c, sp, args); err != nil {
-		return 0, err
+	before := e.interrupt(c)
+	if err := e.host.Enter(c.n, addr, args); err != nil {
+		return end, err
 	}
-	C.kpl_cpu_set_ip(c.c, C.uint64_t(addr))
-	if err := m.runBooted(c); err != nil {
-		return 0, err
+	if err := e.runBooted(c); err != nil {
+		return end, err
 	}
-	m.last = *m.cur.readRegs()
-	m.last.IP = uint64(m.c.outer_end)
-	return m.last.AX, m.putBack(before)
+	end = *e.cur.readRegs()
+	end.IP = uint64(e.c.outer_end)
+	return end, e.putBack(before)
 }
 
 // userTables are the bits of CR3 that say: those of user mode (page table isolation,
@@ -49,19 +44,17 @@ const userTables = 1<<12 | 1<<11
 
 // runBooted lets the guest run until what the host began has come to its end. If it
 // fails before that, the machine is lost.
-func (m *Machine) runBooted(c *cpu) error {
-	m.allow()
-	defer m.startTimer()()
-	m.b.turnEnd = uint64(m.c.instrs) + bootedSlice
-	out, err := m.run(c, x86.Addr(C.kpl_cpu_ip(c.c)), math.MaxUint64)
-	if m.closed {
-		return ErrClosed
+func (e *engine) runBooted(c *cpu) error {
+	e.b.turnEnd = e.sh.Instrs + bootedSlice
+	out, err := e.host.Run(c.n, math.MaxUint64)
+	if errors.Is(err, machine.ErrClosed) {
+		return err
 	}
-	if err == nil && out != returned {
+	if err == nil && out != machine.Returned {
 		err = fmt.Errorf("the guest used a hypercall that a booted kernel has not: %w", errno.EINVAL)
 	}
 	if err != nil {
-		m.b.lost = fmt.Errorf("%w, which ended so: %w", ErrLost, err)
+		e.b.lost = fmt.Errorf("%w, which ended so: %w", machine.ErrLost, err)
 	}
 	return err
 }
@@ -69,32 +62,25 @@ func (m *Machine) runBooted(c *cpu) error {
 // OnHostCall makes the machine call fn when a program of a booted kernel makes a
 // system call whose number has group in its upper half: no kernel has such. fn changes
 // regs.AX to what it returns. Where done is true, the run of Resume ends.
-func (m *Machine) OnHostCall(group uint16, fn func(regs *x86.PtRegs) (done bool)) {
-	m.c.host_calls = C.uint32_t(group)
-	m.b.hostCall = fn
+func (e *engine) OnHostCall(group uint16, fn func(regs *x86.PtRegs) (done bool)) {
+	e.c.host_calls = C.uint32_t(group)
+	e.b.hostCall = fn
 }
 
 //export kplSyscall
-func kplSyscall(h C.uintptr_t, cpu C.int, regs *C.kpl_regs) (answer C.int) {
-	m, returned := machineOf(h), false
-	defer m.border(&answer, &returned)
-	answer = m.hostCall((*x86.PtRegs)(unsafe.Pointer(regs)))
-	returned = true
-	return answer
+func kplSyscall(h C.uintptr_t, cpu C.int, regs *C.kpl_regs) C.int {
+	e := engineOf(h)
+	return C.int(e.host.Call(func() machine.HostAnswer { return e.hostCall((*x86.PtRegs)(unsafe.Pointer(regs))) }))
 }
 
-func (m *Machine) hostCall(regs *x86.PtRegs) C.int {
-	if x86.Addr(regs.IP) == x86.Addr(m.c.own_syscall) {
-		return m.systemCallReturns(regs)
+func (e *engine) hostCall(regs *x86.PtRegs) machine.HostAnswer {
+	if x86.Addr(regs.IP) == x86.Addr(e.c.own_syscall) {
+		return e.systemCallReturns(regs)
 	}
-	done := m.b.hostCall(regs)
-	switch {
-	case m.err != nil:
-		return C.KPL_STOP
-	case done:
-		return C.KPL_STOP
+	if e.b.hostCall(regs) {
+		return machine.Stop
 	}
-	return C.KPL_RESUME
+	return machine.Resume
 }
 
 // systemCall is user code that makes a system call, and another one by which the host
@@ -107,55 +93,42 @@ const (
 	userDS = 0x2b
 )
 
-// SystemCall makes a system call as the task that the dump stopped in, through the
-// kernel's own entry. The result is what user mode gets in rax: a negative errno where
-// it failed.
-func (m *Machine) SystemCall(nr uint64, args ...uint64) (int64, error) {
-	if err := m.outside(); err != nil {
-		return 0, err
+// SystemCall makes a system call through the kernel's own entry.
+func (e *engine) SystemCall(nr uint64, args []uint64) (int64, error) {
+	if e.b.lost != nil {
+		return 0, e.b.lost
 	}
-	if m.b == nil {
-		return 0, fmt.Errorf("the kernel has not booted: %w", errno.EINVAL)
-	}
-	outermost, err := m.take()
+	c := e.cur
+	user, err := e.userRegs(x86.Addr(c.readRegs().SP))
 	if err != nil {
 		return 0, err
 	}
-	defer m.give(outermost)
-	if m.b.lost != nil {
-		return 0, m.b.lost
-	}
-	c := m.cur
-	user, err := m.userRegs(x86.Addr(c.readRegs().SP))
-	if err != nil {
-		return 0, err
-	}
-	before := m.interrupt(c)
+	before := e.interrupt(c)
 	// The kernel enters at the top of the task's stack, where the interrupted call is.
-	top := (x86.Addr(c.regs().SP) | (ThreadSize - 1)) + 1
+	top := (x86.Addr(c.regs().SP) | (machine.ThreadSize - 1)) + 1
 	stack := make([]byte, top.Sub(x86.Addr(c.regs().SP)))
-	if err := m.ReadMem(x86.Addr(c.regs().SP), stack); err != nil {
+	if err := e.host.Machine().ReadMem(x86.Addr(c.regs().SP), stack); err != nil {
 		return 0, err
 	}
 	at := x86.Addr(c.regs().SP)
-	m.enterUser(c, user, nr, args)
-	if err := m.runBooted(c); err != nil {
+	e.enterUser(c, user, nr, args)
+	if err := e.runBooted(c); err != nil {
 		return 0, err
 	}
-	ret := int64(m.cur.readRegs().AX)
-	if err := m.putBack(before); err != nil {
+	ret := int64(e.cur.readRegs().AX)
+	if err := e.putBack(before); err != nil {
 		return 0, err
 	}
-	return ret, m.WriteMem(at, stack)
+	return ret, e.host.Machine().WriteMem(at, stack)
 }
 
 // userRegs is the frame of the task's user mode: at the top of its stack, below what
 // kernels with FRED leave free there.
-func (m *Machine) userRegs(sp x86.Addr) (*x86.PtRegs, error) {
-	top := (sp | (ThreadSize - 1)) + 1
+func (e *engine) userRegs(sp x86.Addr) (*x86.PtRegs, error) {
+	top := (sp | (machine.ThreadSize - 1)) + 1
 	for _, padding := range []x86.Addr{0, 16} {
 		var b [x86.PtRegsSize]byte
-		if m.ReadMem(top-padding-x86.PtRegsSize, b[:]) != nil {
+		if e.host.Machine().ReadMem(top-padding-x86.PtRegsSize, b[:]) != nil {
 			continue
 		}
 		if r := (*x86.PtRegs)(unsafe.Pointer(&b[0])); r.CS == userCS && r.SS == userDS {
@@ -167,96 +140,78 @@ func (m *Machine) userRegs(sp x86.Addr) (*x86.PtRegs, error) {
 }
 
 // makeSystemCall puts the code of systemCall into user memory.
-func (m *Machine) makeSystemCall() error {
-	at, err := m.user.pages(PageSize)
-	if err != nil {
-		return err
-	}
-	m.user.r.set(at, at+PageSize, attrX)
-	m.c.own_syscall = C.uint64_t(at + 2)
-	return m.PokeText(at, systemCall)
+func (e *engine) makeSystemCall() error {
+	at, err := e.host.UserCode(systemCall)
+	e.c.own_syscall = C.uint64_t(at + 2)
+	return err
 }
 
 // enterUser puts the CPU into user mode, before the system call.
-func (m *Machine) enterUser(c *cpu, user *x86.PtRegs, nr uint64, args []uint64) {
+func (e *engine) enterUser(c *cpu, user *x86.PtRegs, nr uint64, args []uint64) {
 	var six [6]uint64
 	copy(six[:], args)
 	regs := x86.PtRegs{
 		AX: nr, DI: six[0], SI: six[1], DX: six[2], R10: six[3], R8: six[4], R9: six[5],
-		SP: user.SP, Flags: x86.FlagIF | 2, IP: uint64(m.c.own_syscall) - 2,
+		SP: user.SP, Flags: x86.FlagIF | 2, IP: uint64(e.c.own_syscall) - 2,
 	}
 	kernel, userGS := C.kpl_msr(c.c, msrGSBase), C.kpl_msr(c.c, msrKernelGS)
 	C.kpl_set_msr(c.c, msrGSBase, userGS)
 	C.kpl_set_msr(c.c, msrKernelGS, kernel)
 	C.kpl_set_mode(c.c, userCS, userDS)
 	C.kpl_change_all(c.c, (*C.kpl_regs)(unsafe.Pointer(&regs)))
-	m.b.caller = m.current(c)
+	e.b.caller = e.Current()
 }
 
 // systemCallReturns is the end of the host's system call. A child that it has forked
 // comes here, too, and is let go.
-func (m *Machine) systemCallReturns(regs *x86.PtRegs) C.int {
-	if m.current(m.cur) == m.b.caller {
-		return C.KPL_STOP
+func (e *engine) systemCallReturns(regs *x86.PtRegs) machine.HostAnswer {
+	if e.Current() == e.b.caller {
+		return machine.Stop
 	}
 	const exit = 60
 	regs.AX, regs.DI = exit, 0
-	return C.KPL_NOT_MINE
+	return machine.NotMine
 }
 
 // Resume lets the guest go on from where it stands, until a host call is done
 // (OnHostCall) or the CPU arrives at stop, if that is not 0. It reports whether it
 // arrived.
-func (m *Machine) Resume(stop x86.Addr) (bool, error) {
-	if err := m.outside(); err != nil {
-		return false, err
+func (e *engine) Resume(stop x86.Addr) (bool, error) {
+	if e.b.lost != nil {
+		return false, e.b.lost
 	}
-	if m.b == nil {
-		return false, fmt.Errorf("the kernel has not booted: %w", errno.EINVAL)
-	}
-	outermost, err := m.take()
-	if err != nil {
-		return false, err
-	}
-	defer m.give(outermost)
-	if m.b.lost != nil {
-		return false, m.b.lost
-	}
-	c := m.cur
+	c := e.cur
 	if stop != 0 {
-		m.hookStop(stop)
+		e.hookStop(stop)
 		if x86.Addr(c.readRegs().IP) == stop {
-			if err := m.leave(c); err != nil {
+			if err := e.leave(c); err != nil {
 				return false, err
 			}
 		}
 	}
-	m.c.stop_at_ip = C.uint64_t(stop)
-	defer func() { m.c.stop_at_ip = 0 }()
-	err = m.runBooted(c)
-	return err == nil && stop != 0 && x86.Addr(C.kpl_cpu_ip(m.cur.c)) == stop, err
+	e.c.stop_at_ip = C.uint64_t(stop)
+	defer func() { e.c.stop_at_ip = 0 }()
+	err := e.runBooted(c)
+	return err == nil && stop != 0 && x86.Addr(C.kpl_cpu_ip(e.cur.c)) == stop, err
 }
 
 // hookStop makes a run that is to end at an address end there.
-func (m *Machine) hookStop(at x86.Addr) {
-	if !m.b.hooked[at] {
-		m.b.hooked[at] = true
-		C.kpl_hook_stop(m.cur.c, C.uint64_t(at))
-		C.kpl_cpu_drop(m.cur.c, C.uint64_t(at), C.uint64_t(at+1))
+func (e *engine) hookStop(at x86.Addr) {
+	if !e.b.hooked[at] {
+		e.b.hooked[at] = true
+		C.kpl_hook_stop(e.cur.c, C.uint64_t(at))
+		C.kpl_cpu_drop(e.cur.c, C.uint64_t(at), C.uint64_t(at+1))
 	}
 }
 
 // leave runs one block, so that the CPU is not any more where the next run ends.
-func (m *Machine) leave(c *cpu) error {
-	m.allow()
-	_, err := m.run(c, x86.Addr(C.kpl_cpu_ip(c.c)), uint64(m.c.instrs)+1)
+func (e *engine) leave(c *cpu) error {
+	_, err := e.host.Run(c.n, e.sh.Instrs+1)
 	return err
 }
 
 // Stopped are the registers of the CPU that the machine stands in.
-func (m *Machine) Stopped() x86.PtRegs {
-	if m.c == nil {
-		return x86.PtRegs{}
-	}
-	return *m.cur.readRegs()
-}
+func (e *engine) Stopped() x86.PtRegs { return *e.cur.readRegs() }
+
+// GSBase is the kernel's GS base of a CPU.
+func (e *engine) GSBase(cpu int) x86.Addr { return e.cpus[cpu].gs }

@@ -17,50 +17,48 @@ const defaultTSC = 1_000_000 // kHz
 // startClock starts the counters and each CPU's local APIC. A dump has neither. The
 // counters go on from what the kernel read last, at the rate that the kernel has
 // found; the timer ticks a hundred times a second until the kernel sets it.
-func (m *Machine) startClock() {
-	k := m.c
+func (e *engine) startClock() {
+	k := e.c
 	k.tsc_khz, k.tsc_base = defaultTSC, 1<<40
-	if at := m.variable("tsc_khz"); at != 0 {
-		if khz := m.word(at) & 0xffffffff; khz != 0 {
+	if at := e.variable("tsc_khz"); at != 0 {
+		if khz := e.word(at) & 0xffffffff; khz != 0 {
 			k.tsc_khz = C.uint64_t(khz)
 		}
 	}
-	switch name, last := m.clocksource(); name {
+	switch name, last := e.clocksource(); name {
 	case "clocksource_tsc", "clocksource_tsc_early":
 		k.tsc_base = C.uint64_t(last)
-		m.startWatchdog(m.variable(name), last)
+		e.startWatchdog(e.variable(name), last)
 	case "clocksource_hpet":
 		k.hpet_base = C.uint64_t(last)
 	case "clocksource_acpi_pm":
 		k.pm_base = C.uint64_t(last)
 	}
-	k.broadcast, k.ncpus = 0xff, C.int(len(m.cpus))
-	for i, c := range m.cpus {
+	k.broadcast, k.ncpus = 0xff, C.int(len(e.cpus))
+	for i, c := range e.cpus {
 		k.cpus[i] = c.c
 		C.kpl_apic_start(c.c)
 	}
 }
 
-// Interrupts is how many interrupts a booted kernel has taken since the machine was made
-// or restored, and a digest of which came when and at which instruction: what a kernel
-// does after two runs of the same code can differ where these do.
-func (m *Machine) Interrupts() (n, digest uint64) {
-	return uint64(m.c.interrupts), uint64(m.c.trail)
+// Interrupts counts the interrupts since the machine was made or restored.
+func (e *engine) Interrupts() (n, digest uint64) {
+	return uint64(e.c.interrupts), uint64(e.c.trail)
 }
 
 // clocksource is what the kernel keeps its time by, and its counter when it was read
 // last: in tk_core, the address of the clock source is followed by its mask and by
 // that value (include/linux/timekeeper_internal.h, struct tk_read_base).
-func (m *Machine) clocksource() (name string, last uint64) {
-	at := m.variable("tk_core")
+func (e *engine) clocksource() (name string, last uint64) {
+	at := e.variable("tk_core")
 	var b [256]byte
-	if at == 0 || m.ReadMem(at, b[:]) != nil {
+	if at == 0 || e.host.Machine().ReadMem(at, b[:]) != nil {
 		return "", 0
 	}
 	for i := 0; i+24 <= len(b); i += 8 {
 		p := x86.Addr(binary.LittleEndian.Uint64(b[i:]))
 		for _, name := range []string{"clocksource_tsc", "clocksource_tsc_early", "clocksource_hpet", "clocksource_acpi_pm"} {
-			if p != 0 && p == m.variable(name) {
+			if p != 0 && p == e.variable(name) {
 				return name, binary.LittleEndian.Uint64(b[i+16:])
 			}
 		}
@@ -71,15 +69,15 @@ func (m *Machine) clocksource() (name string, last uint64) {
 // startWatchdog sets the counter by which the kernel watches its clock source: the
 // source has the last values of both, one after the other (include/linux/clocksource.h,
 // cs_last and wd_last), and the first of them is not long before the last reading.
-func (m *Machine) startWatchdog(source x86.Addr, last uint64) {
+func (e *engine) startWatchdog(source x86.Addr, last uint64) {
 	const (
 		size = 256 // of a struct clocksource, at most
 		hpet = 10  // nanoseconds a tick
 		pm   = 3_579_545
 	)
-	long := 2000 * uint64(m.c.tsc_khz) // two seconds; the watchdog reads twice in one
+	long := 2000 * uint64(e.c.tsc_khz) // two seconds; the watchdog reads twice in one
 	var b [size]byte
-	if m.ReadMem(source, b[:]) != nil {
+	if e.host.Machine().ReadMem(source, b[:]) != nil {
 		return
 	}
 	for i := 0; i+16 <= size; i += 8 {
@@ -87,17 +85,17 @@ func (m *Machine) startWatchdog(source x86.Addr, last uint64) {
 		if read == 0 || read > last || last-read > long {
 			continue
 		}
-		ns := uint64(float64(last-read) / float64(m.c.tsc_khz) * 1e6)
-		m.c.hpet_base = C.uint64_t(watchdog + ns/hpet)
-		m.c.pm_base = C.uint64_t(watchdog + ns*pm/1_000_000_000)
+		ns := uint64(float64(last-read) / float64(e.c.tsc_khz) * 1e6)
+		e.c.hpet_base = C.uint64_t(watchdog + ns/hpet)
+		e.c.pm_base = C.uint64_t(watchdog + ns*pm/1_000_000_000)
 		return
 	}
 }
 
 // variable is the address of a variable of the guest, 0 where there is none or more
 // than one of its name.
-func (m *Machine) variable(name string) x86.Addr {
-	if s := m.src.Lookup(name); len(s) == 1 {
+func (e *engine) variable(name string) x86.Addr {
+	if s := e.host.Source().Lookup(name); len(s) == 1 {
 		return s[0].Addr
 	}
 	return 0

@@ -12,6 +12,7 @@ import (
 
 	"github.com/unicorn-engine/unicorn/bindings/go/unicorn"
 
+	"kprobelab/machine"
 	"kprobelab/x86"
 )
 
@@ -24,35 +25,36 @@ import (
 const bootedSlice = 20_000
 
 // turnEnd is the instruction count at which the turn ends.
-func (m *Machine) turnEnd() uint64 {
-	if m.b == nil || len(m.cpus) == 1 {
+func (e *engine) turnEnd() uint64 {
+	if len(e.cpus) == 1 {
 		return math.MaxUint64
 	}
-	return m.b.turnEnd
+	return e.b.turnEnd
 }
 
 // share adds a CPU that uses the first one's engine.
-func (m *Machine) share() error {
-	first := m.cpus[0]
-	c := &cpu{uc: first.uc, n: len(m.cpus), shares: true}
+func (e *engine) share() (machine.CPU, error) {
+	first := e.cpus[0]
+	c := &cpu{uc: first.uc, e: e, n: len(e.cpus), shares: true}
 	if c.c = (*C.kpl_cpu)(C.calloc(1, C.sizeof_kpl_cpu)); c.c == nil {
-		return ErrNoMemory
+		return nil, machine.ErrNoMemory
 	}
-	c.c.m, c.c.n, c.c.uc = m.c, C.int(c.n), first.c.uc
-	m.cpus = append(m.cpus, c) // Close frees it, whatever fails below
-	return m.b.known(c)
+	c.c.m, c.c.n, c.c.uc = e.c, C.int(c.n), first.c.uc
+	e.cpus = append(e.cpus, c) // Close frees it, whatever fails below
+	return c, e.b.known(c)
 }
 
 // takeTurn makes c the CPU that the engine runs.
-func (m *Machine) takeTurn(c *cpu) error {
-	old := m.cur
+func (e *engine) takeTurn(c *cpu) error {
+	old := e.cur
 	if c == old {
 		return nil
 	}
 	if e := C.kpl_park(old.c); e != unicorn.ERR_OK {
 		return engineError("park a processor", unicorn.UcError(e))
 	}
-	m.cur, m.curCPU, m.c.cur = c, c.n, c.c
+	e.cur, e.c.cur = c, c.c
+	e.host.SetCPU(c.n)
 	if e := C.kpl_unpark(c.c); e != unicorn.ERR_OK {
 		return engineError("take up a processor", unicorn.UcError(e))
 	}
@@ -61,36 +63,36 @@ func (m *Machine) takeTurn(c *cpu) error {
 
 // next gives the turn to another CPU, if one has something to do, and returns where it
 // goes on.
-func (m *Machine) next(c *cpu) (*cpu, x86.Addr, error) {
-	m.c.turn = 0
-	m.b.turnEnd = uint64(m.c.instrs) + bootedSlice
-	for i := 1; i <= len(m.cpus); i++ {
-		o := m.cpus[(c.n+i)%len(m.cpus)]
+func (e *engine) next(c *cpu) (*cpu, x86.Addr, error) {
+	e.c.turn = 0
+	e.b.turnEnd = e.sh.Instrs + bootedSlice
+	for i := 1; i <= len(e.cpus); i++ {
+		o := e.cpus[(c.n+i)%len(e.cpus)]
 		if o.c.halted != 0 && C.kpl_pending(o.c) == 0 {
 			continue
 		}
 		o.c.halted = 0
-		err := m.takeTurn(o)
+		err := e.takeTurn(o)
 		return o, x86.Addr(C.kpl_cpu_ip(o.c)), err
 	}
 	return nil, 0, nil
 }
 
 // wait lets time pass, for c is in hlt, until an interrupt comes for some CPU.
-func (m *Machine) wait(c *cpu) (*cpu, x86.Addr, error) {
+func (e *engine) wait(c *cpu) (*cpu, x86.Addr, error) {
 	if c.readRegs().Flags&x86.FlagIF == 0 && c.c.nmi == 0 {
-		return nil, 0, fmt.Errorf("%w at %s with interrupts off", ErrHalted, m.Symbolize(x86.Addr(c.c.ip)))
+		return nil, 0, fmt.Errorf("%w at %s with interrupts off", machine.ErrHalted, e.host.Machine().Symbolize(x86.Addr(c.c.ip)))
 	}
 	c.c.halted = 1
 	for {
-		o, ip, err := m.next(c)
+		o, ip, err := e.next(c)
 		if o != nil || err != nil {
 			return o, ip, err
 		}
 		var at C.uint64_t
-		if C.kpl_next_event(m.c, &at) == 0 {
-			return nil, 0, fmt.Errorf("%w at %s: no interrupt can end it", ErrHalted, m.Symbolize(x86.Addr(c.c.ip)))
+		if C.kpl_next_event(e.c, &at) == 0 {
+			return nil, 0, fmt.Errorf("%w at %s: no interrupt can end it", machine.ErrHalted, e.host.Machine().Symbolize(x86.Addr(c.c.ip)))
 		}
-		m.c.extra = at - m.c.instrs
+		e.sh.Extra = uint64(at) - e.sh.Instrs
 	}
 }

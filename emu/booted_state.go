@@ -18,17 +18,18 @@ type stopped struct {
 	apics         []C.kpl_apic
 	halted, nmi   []C.int
 	cur           int
-	instrs, extra C.uint64_t
+	instrs, extra uint64
 	tasks         tasks
 	task          int
 	lost          error
 }
 
-func (m *Machine) stop() (*stopped, error) {
-	s := &stopped{cur: m.cur.n, instrs: m.c.instrs, extra: m.c.extra, tasks: m.b.tasks.clone(), task: m.curTask, lost: m.b.lost}
-	was := m.cur
-	for _, c := range m.cpus {
-		if err := m.takeTurn(c); err != nil {
+// Keep keeps all but memory for GoBack.
+func (e *engine) Keep() (any, error) {
+	s := &stopped{cur: e.cur.n, instrs: e.sh.Instrs, extra: e.sh.Extra, tasks: e.b.tasks.clone(), task: e.host.Task(), lost: e.b.lost}
+	was := e.cur
+	for _, c := range e.cpus {
+		if err := e.takeTurn(c); err != nil {
 			return nil, err
 		}
 		ctx, err := c.uc.ContextSave(nil)
@@ -38,16 +39,18 @@ func (m *Machine) stop() (*stopped, error) {
 		s.cpus, s.apics = append(s.cpus, ctx), append(s.apics, c.c.apic)
 		s.halted, s.nmi = append(s.halted, c.c.halted), append(s.nmi, c.c.nmi)
 	}
-	return s, m.takeTurn(was)
+	return s, e.takeTurn(was)
 }
 
-func (m *Machine) goBack(s *stopped) error {
-	m.c.instrs, m.c.extra, m.c.turn = s.instrs, s.extra, 0
-	m.c.interrupts, m.c.trail = 0, 0
-	m.b.tasks, m.curTask, m.b.lost, m.b.graceAt = s.tasks.clone(), s.task, s.lost, 0
-	m.c.task = C.int(s.task)
-	for i, c := range m.cpus {
-		if err := m.takeTurn(c); err != nil {
+// GoBack goes back to what was kept.
+func (e *engine) GoBack(kept any) error {
+	s := kept.(*stopped)
+	e.sh.Instrs, e.sh.Extra, e.c.turn = s.instrs, s.extra, 0
+	e.c.interrupts, e.c.trail = 0, 0
+	e.b.tasks, e.b.lost, e.b.graceAt = s.tasks.clone(), s.lost, 0
+	e.host.SetTask(s.task)
+	for i, c := range e.cpus {
+		if err := e.takeTurn(c); err != nil {
 			return err
 		}
 		if err := c.uc.ContextRestore(s.cpus[i]); err != nil {
@@ -56,7 +59,7 @@ func (m *Machine) goBack(s *stopped) error {
 		c.c.apic, c.c.halted, c.c.nmi = s.apics[i], s.halted[i], s.nmi[i]
 		C.kpl_cpu_flush_tlb(c.c)
 	}
-	return m.takeTurn(m.cpus[s.cur])
+	return e.takeTurn(e.cpus[s.cur])
 }
 
 // interrupted is what a call of the host's interrupts: the registers of the task that
@@ -68,8 +71,8 @@ type interrupted struct {
 	tables bool       // those of user mode are in CR3
 }
 
-func (m *Machine) interrupt(c *cpu) *interrupted {
-	s := &interrupted{state: m.takeState()}
+func (e *engine) interrupt(c *cpu) *interrupted {
+	s := &interrupted{state: c.takeState()}
 	C.kpl_save(c.c, s.state)
 	s.cs, s.ss = C.uint16_t(s.state.regs.cs), C.uint16_t(s.state.regs.ss)
 	s.fs, s.gs = C.kpl_msr(c.c, msrFSBase), C.kpl_msr(c.c, msrKernelGS)
@@ -78,8 +81,8 @@ func (m *Machine) interrupt(c *cpu) *interrupted {
 }
 
 // putBack gives the task its registers back, on the CPU that it has come to.
-func (m *Machine) putBack(s *interrupted) error {
-	c := m.cur
+func (e *engine) putBack(s *interrupted) error {
+	c := e.cur
 	C.kpl_set_mode(c.c, s.cs, s.ss)
 	for msr, v := range map[C.uint32_t]C.uint64_t{msrFSBase: s.fs, msrGSBase: C.uint64_t(c.gs), msrKernelGS: s.gs} {
 		C.kpl_set_msr(c.c, msr, v)
@@ -89,23 +92,25 @@ func (m *Machine) putBack(s *interrupted) error {
 			return engineError("end a call", err)
 		}
 	}
+	c.read = false
 	C.kpl_load(c.c, s.state, 1)
-	m.putState(s.state)
+	c.putState(s.state)
 	return nil
 }
 
 // restorePage puts a page of physical memory back. Code of it that was translated
 // has to go; where the engine cannot be told which, all goes.
-func (b *booted) restorePage(m *Machine, u *C.kpl_undo) {
+func (e *engine) restorePage(u *C.kpl_undo) {
 	host, old := unsafe.Pointer(u.host), unsafe.Pointer(&u.old[0])
 	changed := *u.attr&C.KPL_FETCHED != 0 && C.memcmp(host, old, PageSize) != 0
 	C.memcpy(host, old, PageSize)
 	if !changed {
 		return
 	}
-	for _, c := range m.cpus {
+	for _, c := range e.cpus {
+		b := e.b
 		if at := b.text.Start.Add(int64(uint64(u.page) - b.textPhys)); at.In(b.text.Start, b.text.End) {
-			m.drop(c, at, PageSize)
+			c.Drop(at, PageSize)
 		} else {
 			C.kpl_cpu_drop_all(c.c)
 		}

@@ -8,6 +8,7 @@ import "C"
 import (
 	"slices"
 
+	"kprobelab/machine"
 	"kprobelab/x86"
 )
 
@@ -53,24 +54,23 @@ func (t *tasks) clone() tasks {
 	return c
 }
 
-// current is the address of the task that runs.
-func (m *Machine) current(c *cpu) x86.Addr { return x86.Addr(m.word(c.gs + m.b.current)) }
+// Current is the address of the task that runs.
+func (e *engine) Current() x86.Addr { return x86.Addr(e.word(e.cur.gs + e.b.current)) }
 
 // noteTask makes the guest's running task the machine's.
-func (m *Machine) noteTask() {
-	if m.b != nil {
-		m.curTask = m.b.tasks.of(m.current(m.cur))
-		m.c.task = C.int(m.curTask)
+func (e *engine) noteTask() {
+	if e.b != nil {
+		e.host.SetTask(e.b.tasks.of(e.Current()))
 	}
 }
 
 // TaskStruct is the address of a booted kernel's task by its number (Task), 0 where
 // there is none.
-func (m *Machine) TaskStruct(task int) x86.Addr {
-	if m.b == nil || task < 0 || task >= len(m.b.tasks.byNum) {
+func (e *engine) TaskStruct(task int) x86.Addr {
+	if task < 0 || task >= len(e.b.tasks.byNum) {
 		return 0
 	}
-	return m.b.tasks.byNum[task]
+	return e.b.tasks.byNum[task]
 }
 
 // flushTask are the functions that the kernel calls with a task that will never run
@@ -78,35 +78,37 @@ func (m *Machine) TaskStruct(task int) x86.Addr {
 var flushTask = []string{"kprobe_flush_task", "rethook_flush_task"}
 
 // watchExits has the receiver of traps told when a task of the guest has ended.
-func (m *Machine) watchExits() {
+func (e *engine) watchExits() {
 	for _, name := range flushTask {
-		if at := m.variable(name); at != 0 {
-			C.kpl_hook_exit(m.cur.c, C.uint64_t(at))
+		if at := e.variable(name); at != 0 {
+			C.kpl_hook_exit(e.cur.c, C.uint64_t(at))
 		}
 	}
 }
 
 //export kplTaskExit
 func kplTaskExit(h C.uintptr_t, task C.uint64_t) {
-	m, answer, returned := machineOf(h), C.int(0), false
-	defer m.border(&answer, &returned)
-	if n, known := m.b.tasks.forget(x86.Addr(task)); known && m.traps != nil {
-		m.traps.TaskExit(n)
-	}
-	returned = true
+	e := engineOf(h)
+	e.host.Call(func() machine.HostAnswer {
+		if n, known := e.b.tasks.forget(x86.Addr(task)); known {
+			e.host.TaskExit(n)
+		}
+		return machine.Resume
+	})
 }
 
-// grace waits until every task of the guest has given up its CPU by itself or was in
+// Grace waits until every task of the guest has given up its CPU by itself or was in
 // user mode: the guest's own grace period. Kernels that do not have it do not
 // preempt kernel code.
-func (m *Machine) grace() bool {
-	if m.outside() != nil || m.b.lost != nil {
+func (e *engine) Grace() bool {
+	m := e.host.Machine()
+	if e.host.Outside() != nil || e.b.lost != nil {
 		return false
 	}
-	if m.b.graceAt == m.Now() && m.b.graceAt != 0 || m.variable("synchronize_rcu_tasks") == 0 {
+	if e.b.graceAt == m.Now() && e.b.graceAt != 0 || e.variable("synchronize_rcu_tasks") == 0 {
 		return true
 	}
 	_, err := m.Call("synchronize_rcu_tasks")
-	m.b.graceAt = m.Now()
+	e.b.graceAt = m.Now()
 	return err == nil
 }

@@ -1,17 +1,7 @@
-// Package emu is the machine: one guest address space, CPUs (an engine of
-// Unicorn each), tasks and their stacks, traps, text poking, a virtual clock.
+// Package emu makes machines (package machine) whose guest code runs on Unicorn: an
+// engine of it for each CPU, memory, traps, and kernels that go on from a dump.
 //
-// It must not know kprobes: its user says who receives the traps and why
-// text is poked. It is the only package that uses cgo.
-//
-// One CPU runs at a time. A seeded scheduler chooses it, so that a run repeats
-// to the byte. A Machine is for one goroutine at a time; many machines may run
-// in parallel.
-//
-// A CPU may execute the old bytes of changed text until its translations of
-// them are dropped. That stands for a processor's stale instruction fetch, which
-// the kernel's text_poke ends with its sync-core IPI: see PokeText,
-// PokeTextNoSync and SyncCore.
+// It must not know kprobes, tasks or calls. It is the only package that uses cgo.
 //
 // Where the machine differs from a processor:
 //   - Exceptions do not push a frame on the guest's stack; the receiver of
@@ -55,10 +45,10 @@
 //     the registers accordingly and is done; no call into Go.
 //  3. kpl_read_regs takes 18 registers out of the engine, in one call, into a
 //     kpl_regs on the C stack. That struct is laid out as x86.PtRegs.
-//  4. kplTrap is the one call into Go. It finds the Machine by its number and
-//     calls the receiver's Int3 with a pointer to those registers.
+//  4. kplTrap is the one call into Go. It finds the engine by its number, and
+//     machine.Host calls the receiver's Int3 with a pointer to those registers.
 //  5. The receiver runs handlers and changes the registers. A handler may call
-//     guest code: a run inside the hook, on the same engine (callNested).
+//     guest code: a run inside the hook, on the same engine.
 //     enter_go and leave_go keep what such a run would overwrite.
 //  6. Back in C, kpl_change_regs writes the registers that changed into the
 //     engine, RIP last, and on_intr returns. The engine goes on at RIP.
@@ -78,9 +68,9 @@
 // on_block ends the run before the next block.
 //
 // A function that the host called returns to a stub, too: KPL_PORT_RETURN ends
-// the run (stubs.go). All other ends of a run, faults among them, are decided in
-// Go: (*cpu).start says why the run ended, (*Machine).run what follows.
+// the run (machine/stubs.go). All other ends of a run, faults among them, are decided in
+// Go: (*cpu).start says why the run ended, run of package machine what follows.
 //
 // A Go panic never passes through C: each call from C into Go recovers it,
-// records it as the run's error, and asks the engine to stop (border).
+// records it as the run's error, and asks the engine to stop (machine/host.go).
 package emu

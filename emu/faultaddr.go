@@ -6,6 +6,7 @@ import (
 	"github.com/unicorn-engine/unicorn/bindings/go/unicorn"
 	"golang.org/x/arch/x86/x86asm"
 
+	"kprobelab/machine"
 	"kprobelab/x86"
 )
 
@@ -13,20 +14,20 @@ import (
 // page. The instruction and its registers say which byte of it: the first that
 // an operand touches. Where the decoder does not know the instruction, it is the
 // page's first.
-func (m *Machine) faultAddr(c *cpu, regs *x86.PtRegs, page x86.Addr, access Access) x86.Addr {
+func (c *cpu) faultAddr(regs *x86.PtRegs, page x86.Addr, access machine.Access) x86.Addr {
 	ip := x86.Addr(regs.IP)
-	if access == AccessFetch {
+	if access == machine.AccessFetch {
 		return max(page, ip)
 	}
 	var code [15]byte
 	n := len(code)
-	for ; n > 0 && m.ReadMem(ip, code[:n]) != nil; n-- {
+	for ; n > 0 && c.e.host.Machine().ReadMem(ip, code[:n]) != nil; n-- {
 	}
 	inst, err := x86asm.Decode(code[:n], 64)
 	if err != nil || inst.Op == 0 {
 		return page
 	}
-	for _, a := range m.operands(c, regs, &inst) {
+	for _, a := range c.operands(regs, &inst) {
 		if pageDown(a.Start) == page {
 			return a.Start
 		}
@@ -38,14 +39,14 @@ func (m *Machine) faultAddr(c *cpu, regs *x86.PtRegs, page x86.Addr, access Acce
 }
 
 // operands are the memory that an instruction may touch, explicit ones first.
-func (m *Machine) operands(c *cpu, regs *x86.PtRegs, inst *x86asm.Inst) []x86.Range {
+func (c *cpu) operands(regs *x86.PtRegs, inst *x86asm.Inst) []x86.Range {
 	var list []x86.Range
 	add := func(a uint64, n int) {
 		list = append(list, x86.Range{Start: x86.Addr(a), End: x86.Addr(a).Add(int64(max(n, 1)))})
 	}
 	for _, arg := range inst.Args {
 		if mem, ok := arg.(x86asm.Mem); ok {
-			add(m.effective(c, regs, mem, inst), max(inst.MemBytes, 8))
+			add(c.effective(regs, mem, inst), max(inst.MemBytes, 8))
 		}
 	}
 	switch inst.Op {
@@ -58,14 +59,14 @@ func (m *Machine) operands(c *cpu, regs *x86.PtRegs, inst *x86asm.Inst) []x86.Ra
 	case x86asm.XLATB:
 		add(regs.BX+regs.AX&0xff, 1)
 	case x86asm.BT, x86asm.BTS, x86asm.BTR, x86asm.BTC:
-		m.bitOperand(c, regs, inst, add)
+		c.bitOperand(regs, inst, add)
 	}
 	return list
 }
 
 // bitOperand adds the word that a bit number in a register selects. It may be far
 // from the operand (SDM Vol. 2, "BT").
-func (m *Machine) bitOperand(c *cpu, regs *x86.PtRegs, inst *x86asm.Inst, add func(uint64, int)) {
+func (c *cpu) bitOperand(regs *x86.PtRegs, inst *x86asm.Inst, add func(uint64, int)) {
 	mem, ok := inst.Args[0].(x86asm.Mem)
 	reg, isReg := inst.Args[1].(x86asm.Reg)
 	if !ok || !isReg {
@@ -80,10 +81,10 @@ func (m *Machine) bitOperand(c *cpu, regs *x86.PtRegs, inst *x86asm.Inst, add fu
 	case 32:
 		off = int64(int32(v))
 	}
-	add(m.effective(c, regs, mem, inst)+uint64(off>>3&^(bits/8-1)), int(bits/8))
+	add(c.effective(regs, mem, inst)+uint64(off>>3&^(bits/8-1)), int(bits/8))
 }
 
-func (m *Machine) effective(c *cpu, regs *x86.PtRegs, mem x86asm.Mem, inst *x86asm.Inst) uint64 {
+func (c *cpu) effective(regs *x86.PtRegs, mem x86asm.Mem, inst *x86asm.Inst) uint64 {
 	a := uint64(mem.Disp)
 	if mem.Base == x86asm.RIP {
 		a = regs.IP + uint64(inst.Len) + uint64(int64(int32(mem.Disp)))

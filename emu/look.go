@@ -39,11 +39,11 @@ var costs = map[costly]uint32{
 
 //export kplLook
 func kplLook(h C.uintptr_t, cpu C.int, pc C.uint64_t, size C.uint32_t, work *C.uint32_t, again *C.int) C.uint64_t {
-	m, code := machineOf(h), make([]byte, size)
-	if m.ReadMem(x86.Addr(pc), code) != nil {
+	e, code := engineOf(h), make([]byte, size)
+	if e.host.Machine().ReadMem(x86.Addr(pc), code) != nil {
 		return 0
 	}
-	if m.b != nil && m.hookInstructions(m.cpus[cpu], x86.Addr(pc), code) {
+	if e.b != nil && e.hookInstructions(e.cpus[cpu], x86.Addr(pc), code) {
 		*again = 1
 		return 0
 	}

@@ -2,152 +2,180 @@
 
 package emu
 
-// #include <stdlib.h>
+// #cgo nocallback kpl_cpu_drop
+// #cgo nocallback kpl_forget_counts
 // #include "shim.h"
 import "C"
 
 import (
-	"fmt"
+	"errors"
+	"sync"
 	"unsafe"
 
 	"github.com/unicorn-engine/unicorn/bindings/go/unicorn"
 
+	"kprobelab/machine"
 	"kprobelab/x86"
 )
 
-// outcome is how a run ended when it did not fail.
-type outcome int
-
-const (
-	returned outcome = iota
-	sliced           // its slice of instructions is used up
-	yielded
-	slept
-	exited
-)
-
-// faultCost is what a fault that the guest survives takes of the budget: as many
-// instructions as run in the host's time for it. Without it, an exception table
-// that leads back to the fault would run for ever, because an instruction that
-// faults on being fetched does not count.
-const faultCost = 500
-
-// run lets c execute from ip until the scheduler has to decide something. The
-// slice ends when the instruction count is limit; the run fails when it is
-// m.budget.
-func (m *Machine) run(c *cpu, ip x86.Addr, limit uint64) (outcome, error) {
-	if m.runs == maxDepth {
-		return 0, engineError("run at "+m.Symbolize(ip), unicorn.UcError(unicorn.ERR_RESOURCE))
+// Start lets the CPU run from ip until there is something to decide. A booted
+// machine decides more by itself.
+func (c *cpu) Start(ip x86.Addr) machine.Exit {
+	if c.e.b != nil {
+		return c.e.startBooted(c, ip)
 	}
-	m.runs++
-	defer func() { m.runs-- }()
-	m.cur, m.curCPU = c, c.n
-	for {
-		if m.c.work > m.c.allowance {
-			return 0, m.overWorked(ip)
+	c.start(ip)
+	return c.exit()
+}
+
+// exit says how the run ended.
+func (c *cpu) exit() machine.Exit {
+	k := c.c
+	ip := x86.Addr(k.ip)
+	switch k.reason {
+	case C.KPL_RETURN:
+		return machine.Exit{Why: machine.Returned}
+	case C.KPL_YIELD:
+		return machine.Exit{Why: machine.Yielded}
+	case C.KPL_SLEEP:
+		return machine.Exit{Why: machine.Slept, Arg: uint64(k.arg)}
+	case C.KPL_EXIT:
+		return machine.Exit{Why: machine.Exited}
+	case C.KPL_TIME:
+		return machine.Exit{Why: machine.TimeUp, IP: ip}
+	case C.KPL_CROWDED:
+		if k.depth > 0 {
+			return machine.Exit{Why: machine.Failed, Err: machine.ErrCrowded}
 		}
-		m.stopAt(min(limit, m.budget, m.turnEnd()))
-		m.c.budget = C.uint64_t(m.budget)
-		if m.expired() { // after stopAt, which undoes what the timer did
-			return 0, m.overTime(ip)
-		}
-		c.start(m, ip)
-		if m.err != nil {
-			err := m.err
-			m.err = nil
-			return 0, err
-		}
-		switch c.c.reason {
-		case C.KPL_RETURN:
-			return returned, nil
-		case C.KPL_YIELD:
-			return yielded, nil
-		case C.KPL_SLEEP:
-			return slept, nil
-		case C.KPL_EXIT:
-			return exited, nil
-		case C.KPL_TIME:
-			if m.expired() {
-				return 0, m.overTime(x86.Addr(c.c.ip))
-			}
-			if m.c.work > m.c.allowance {
-				return 0, m.overWorked(x86.Addr(c.c.ip))
-			}
-			if m.b != nil && c.c.depth == 0 && uint64(m.c.instrs) < min(limit, m.budget) {
-				next, at, err := m.next(c)
-				if err != nil {
-					return 0, err
-				}
-				c, ip = next, at
-				continue
-			}
-			if uint64(m.c.instrs) < m.budget {
-				return sliced, nil
-			}
-			return 0, m.overBudget(x86.Addr(c.c.ip))
-		case C.KPL_CROWDED:
-			if c.c.depth > 0 {
-				return 0, ErrCrowded
-			}
-			ip = x86.Addr(c.c.ip)
-		case C.KPL_FAULT:
-			next, err := m.exception(c)
-			if err != nil {
-				return 0, err
-			}
-			ip = next
-			m.budget -= min(faultCost, m.budget)
-			m.c.work += faultCost
-			if uint64(m.c.instrs) >= m.budget {
-				return 0, m.overBudget(ip)
-			}
-		case C.KPL_AGAIN:
-			ip = x86.Addr(c.c.ip)
-			m.drop(c, ip, int(c.c.arg))
-		case C.KPL_NO_PAGE:
-			return 0, m.noPage(x86.Addr(c.c.ip), uint64(c.c.addr))
-		case C.KPL_TRIPLE:
-			return 0, m.shutDown(c)
-		case C.KPL_HALT:
-			if m.b != nil && c.c.depth == 0 {
-				next, at, err := m.wait(c)
-				if err != nil {
-					return 0, err
-				}
-				c, ip = next, at
-				continue
-			}
-			return 0, fmt.Errorf("%w before %s", ErrHalted, m.Symbolize(x86.Addr(c.c.ip)))
-		default:
-			return 0, engineError("run at "+m.Symbolize(x86.Addr(c.c.ip)), c.failure)
-		}
+		return machine.Exit{Why: machine.Again, IP: ip}
+	case C.KPL_FAULT:
+		return machine.Exit{Why: machine.Faulted, IP: ip}
+	case C.KPL_HALT:
+		return machine.Exit{Why: machine.Halted, IP: ip}
+	}
+	return machine.Exit{Why: machine.Failed, Err: engineError("run at "+c.e.host.Machine().Symbolize(ip), c.failure)}
+}
+
+// start lets the engine run from ip until it stops. c.c says why it did.
+//
+// The outermost run ends by a stop; a run inside a hook ends when it arrives at
+// c.e.c.inner_end. stubs.go says why.
+func (c *cpu) start(ip x86.Addr) {
+	k := c.c
+	c.e.cur, c.read = c, false
+	k.miss, k.at, k.reason = 0, 0, C.KPL_NONE
+	nested := k.depth > 0
+	if !nested && c.translated() >= C.KPL_FLUSH_AT {
+		C.kpl_cpu_drop_all(k)
+	}
+	if c.translated() > C.KPL_NEVER_ABOVE {
+		k.reason = C.KPL_CROWDED
+		return
+	}
+	if k.depth == machine.MaxDepth {
+		k.reason, k.ip, c.failure = C.KPL_ENGINE, C.uint64_t(ip), unicorn.UcError(unicorn.ERR_RESOURCE)
+		return
+	}
+	until := uint64(0)
+	if nested {
+		until = uint64(c.e.c.inner_end)
+	}
+	if k.broken != 0 {
+		k.reason, k.ip, c.failure = C.KPL_ENGINE, C.uint64_t(ip), errBroken
+		return
+	}
+	k.depth++
+	err := c.begin(ip, until)
+	k.depth--
+	c.read = false
+	if k.broken != 0 {
+		k.reason, k.ip, c.failure = C.KPL_ENGINE, C.uint64_t(ip), errBroken
+		return
+	}
+	if k.reason != C.KPL_RETURN {
+		c.classify(err)
+	}
+	if nested && k.reason != C.KPL_RETURN {
+		c.takeBackStop()
 	}
 }
 
-func (m *Machine) overBudget(at x86.Addr) error {
-	return &BudgetError{Limit: m.opt.Budget, IP: at, Symbol: m.Symbolize(at)}
-}
-
-func (m *Machine) overWorked(at x86.Addr) error {
-	return &BudgetError{Limit: m.opt.Budget, Work: true, IP: at, Symbol: m.Symbolize(at)}
-}
-
-// exception handles what ended the run, and returns where to go on.
-func (m *Machine) exception(c *cpu) (x86.Addr, error) {
-	if m.b != nil {
-		return m.guestException(c)
+// begin lets the engine run from ip to until.
+func (c *cpu) begin(ip x86.Addr, until uint64) error {
+	if e := C.kpl_start(c.c, C.uint64_t(ip), C.uint64_t(until)); e != unicorn.ERR_OK {
+		return unicorn.UcError(e)
 	}
-	return m.fault(c)
+	return nil
 }
 
-// fault handles an exception that ended the run, and returns where to go on. It
-// asks the receiver of traps, then the exception table
-// (arch/x86/mm/extable.c, fixup_exception); else the exception is an error.
-func (m *Machine) fault(c *cpu) (x86.Addr, error) {
-	vector, access, page := int(c.c.vector), accessOf(int(c.c.access)), x86.Addr(c.c.addr)
-	m.c.extra += C.uint64_t(m.opt.TrapCost)
-	st := m.takeState()
-	defer m.putState(st)
+// rescue makes an abort of the engine end its run, not the process.
+var rescue = sync.OnceFunc(func() { C.kpl_rescue() })
+
+// errBroken is the failure of an engine that has called abort (shim_rescue.c).
+var errBroken = errors.New("the engine gave up while it translated, and cannot be used again")
+
+// bufferSize is the size of the engine's buffer of translations, in bytes.
+const bufferSize = C.KPL_BUFFER
+
+// translated is the estimated size of what the engine has translated since its
+// translations were dropped, in bytes.
+func (c *cpu) translated() C.uint64_t { return c.e.c.translated - c.c.flushed }
+
+// classify decides why a run ended, where the hooks did not say "returned".
+func (c *cpu) classify(err error) {
+	k := c.c
+	if k.depth > 0 {
+		k.ip = C.uint64_t(c.readRegs().IP) // who began the run wants them all
+		c.read = true
+	} else {
+		k.ip = C.kpl_cpu_ip(k)
+	}
+	switch {
+	case k.reason >= C.KPL_EXIT:
+	case (k.miss == C.KPL_FILTERED || k.miss == C.KPL_NO_RAM) && errors.Is(err, unicorn.UcError(unicorn.ERR_EXCEPTION)):
+		k.reason, k.addr = C.KPL_NO_PAGE, k.miss_addr
+	case k.miss != 0 && errors.Is(err, unicorn.UcError(unicorn.ERR_EXCEPTION)):
+		k.reason, k.addr, k.access, k.vector = C.KPL_FAULT, k.miss_addr, k.miss_access, machine.VectorPage
+		if !canonical(x86.Addr(k.addr)) {
+			k.vector = machine.VectorGP
+		}
+	case k.reason != C.KPL_NONE:
+	case err != nil:
+		k.reason, c.failure = C.KPL_ENGINE, err
+	case k.ip == c.e.c.inner_end:
+		k.reason = C.KPL_RETURN
+	default:
+		k.reason = C.KPL_HALT
+	}
+}
+
+func canonical(a x86.Addr) bool { return x86.Addr(int64(a)<<16>>16) == a }
+
+// takeBackStop clears the engine's request to stop. A run inside a hook that
+// was stopped leaves it set, and it would end the outer run too, in a callout
+// even in the middle of a block. A run that begins at its end clears it.
+func (c *cpu) takeBackStop() {
+	k := c.c
+	reason, ip := k.reason, k.ip
+	k.reason = C.KPL_NONE
+	k.depth++
+	err := c.begin(x86.Addr(c.e.c.inner_end), uint64(c.e.c.inner_end))
+	k.depth--
+	k.reason = reason
+	if err == nil && k.in_callout == 0 {
+		err = c.uc.RegWrite(unicorn.X86_REG_RIP, uint64(ip))
+	}
+	if err != nil {
+		k.reason, c.failure = C.KPL_ENGINE, err
+	}
+}
+
+// Fault gives handle the exception that ended the run.
+func (c *cpu) Fault(handle func(f *machine.Fault, regs *x86.PtRegs)) (x86.Addr, error) {
+	f := &machine.Fault{Vector: int(c.c.vector), Access: accessOf(int(c.c.access))}
+	page := x86.Addr(c.c.addr)
+	st := c.takeState()
+	defer c.putState(st)
 	C.kpl_save(c.c, st)
 	st.regs.ip = c.c.ip // not the engine's: a run inside a callout has put that back
 	if c.c.at != 0 {
@@ -157,85 +185,31 @@ func (m *Machine) fault(c *cpu) (x86.Addr, error) {
 		return 0, err
 	}
 	regs := (*x86.PtRegs)(unsafe.Pointer(&st.regs))
-	m.last = *regs
-	f := &Fault{Vector: vector, Access: access, Addr: page, IP: x86.Addr(regs.IP), Regs: *regs, CPU: c.n, Task: m.Task()}
-	if access != AccessNone {
-		f.Addr = m.faultAddr(c, regs, page, access)
+	if f.Access != machine.AccessNone {
+		f.Addr = c.faultAddr(regs, page, f.Access)
 	}
-	f.Symbol = m.Symbolize(f.IP)
-	if !m.resolve(f, regs) {
-		f.IP, f.Regs, m.last = x86.Addr(regs.IP), *regs, *regs
-		f.Symbol = m.Symbolize(f.IP)
-		C.kpl_load(c.c, st, 1-c.c.in_callout)
-		if m.err != nil {
-			return 0, m.takeErr()
-		}
-		return 0, f
-	}
+	handle(f, regs)
+	c.read = false
 	C.kpl_load(c.c, st, 1-c.c.in_callout)
 	return x86.Addr(regs.IP), nil
 }
 
 // accessOf is the access that a page's attribute allows.
-func accessOf(attr int) Access {
+func accessOf(attr int) machine.Access {
 	switch attr {
 	case C.KPL_R:
-		return AccessRead
+		return machine.AccessRead
 	case C.KPL_W:
-		return AccessWrite
+		return machine.AccessWrite
 	case C.KPL_X:
-		return AccessFetch
+		return machine.AccessFetch
 	}
-	return AccessNone
+	return machine.AccessNone
 }
 
-// resolve reports whether someone took the fault; regs then say where to go on.
-func (m *Machine) resolve(f *Fault, regs *x86.PtRegs) bool {
-	if f.Vector == VectorInvalid && m.warn(regs) {
-		return true
-	}
-	if m.traps != nil && f.Vector != VectorInt3 && f.Vector != VectorDebug {
-		mine := m.callFault(regs, f.Vector)
-		if m.err != nil {
-			return false
-		}
-		if mine {
-			return true
-		}
-	}
-	// The receiver may have moved the fault from a copy to the original's ud2.
-	return f.Vector == VectorInvalid && m.warn(regs) || m.fixup(regs, f.Vector)
-}
-
-func (m *Machine) callFault(regs *x86.PtRegs, vector int) (mine bool) {
-	answer, ok, was := C.int(0), false, m.receiving
-	m.receiving = true
-	defer func() { m.receiving = was }()
-	defer m.border(&answer, &ok)
-	mine = m.traps.Fault(regs, vector)
-	ok = true
-	return mine
-}
-
-func (m *Machine) takeErr() error {
-	err := m.err
-	m.err = nil
-	return err
-}
-
-// takeState is room for registers in C memory; putState takes it back.
-func (m *Machine) takeState() *C.kpl_state {
-	c := m.cur
-	if n := len(c.spare); n > 0 {
-		s := c.spare[n-1]
-		c.spare = c.spare[:n-1]
-		return s
-	}
-	return newState()
-}
-
-func (m *Machine) putState(s *C.kpl_state) { m.cur.spare = append(m.cur.spare, s) }
-
-func newState() *C.kpl_state {
-	return (*C.kpl_state)(C.calloc(1, C.sizeof_kpl_state))
+// Drop makes the CPU see n bytes of text as they are.
+func (c *cpu) Drop(addr x86.Addr, n int) {
+	end := addr.Add(int64(n))
+	C.kpl_cpu_drop(c.c, C.uint64_t(addr), C.uint64_t(end))
+	C.kpl_forget_counts(c.e.c, C.uint64_t(addr), C.uint64_t(end))
 }

@@ -138,6 +138,22 @@ enum { KPL_MAX_RAM = 32, KPL_MAX_CPUS = 64 };
 struct kpl_cpu;
 
 typedef struct kpl_machine {
+	/* As far as gates, it is laid out as machine.Shared. */
+	uint64_t instrs;    /* instructions that ran; a block's count as it begins */
+	uint64_t extra;     /* the virtual clock is instrs + extra nanoseconds */
+	uint64_t stop_at;   /* the run stops before the next block once instrs is this */
+	uint64_t budget;    /* no run goes on once instrs is this */
+	uint64_t work;      /* host work that no instruction stands for; WORK_ above */
+	uint64_t allowance; /* no run goes on once work is more than this */
+	uint64_t crossings; /* how often a hook called Go */
+	uint64_t outer_end; /* what a function that the host called returns to */
+	uint64_t inner_end; /* the same for a run inside a hook, which ends there */
+	uint32_t expired;   /* no run goes on once this is 1; a timer of Go's sets it, and then stop_at */
+	int task;           /* the number of the task that runs */
+	int ngates;
+	int unused;
+	kpl_gate gates[KPL_GATES]; /* by the low bits of at; entry 0: no gate */
+
 	uintptr_t handle;   /* Go's number for the machine */
 	kpl_region ram[KPL_MAX_RAM]; /* of a booted kernel, by physical address */
 	int nram;           /* 0: the machine has not booted */
@@ -155,20 +171,9 @@ typedef struct kpl_machine {
 	int dropping;         /* translations are being dropped, whatever the CPU may fetch */
 	kpl_region regions[KPL_MAX_REGIONS];
 	int nregions;
-	uint64_t instrs;    /* instructions that ran; a block's count as it begins */
-	uint64_t extra;     /* the virtual clock is instrs + extra nanoseconds */
-	uint64_t stop_at;   /* the run stops before the next block once instrs is this */
-	uint64_t budget;    /* no run goes on once instrs is this */
-	uint64_t work;      /* host work that no instruction stands for; WORK_ below */
-	uint64_t allowance; /* no run goes on once work is more than this */
-	uint32_t expired;   /* no run goes on once this is 1; a timer of Go's sets it, and then stop_at */
-	uint64_t crossings; /* how often a hook called Go */
 	int free_hits;      /* traps and code of the machine's own region take no time */
 	uint64_t own_start, own_end; /* that region */
 	uint64_t trap_cost; /* of an int3 or #DB, in virtual nanoseconds */
-	uint64_t outer_end; /* what a function that the host called returns to */
-	uint64_t inner_end; /* the same for a run inside a hook, which ends there */
-	int task;           /* the number of the task that runs */
 	uint64_t interrupts, trail; /* taken since the machine was made or restored, and a digest of when and where */
 	int every;          /* count and stop by instructions, not by blocks */
 	int track;          /* a snapshot exists: save a page when it is first written */
@@ -180,8 +185,6 @@ typedef struct kpl_machine {
 	int nlines;
 	kpl_count counts[KPL_COUNTS];           /* of blocks up to KPL_LONG bytes */
 	kpl_count long_counts[KPL_LONG_COUNTS]; /* of longer blocks */
-	kpl_gate gates[KPL_GATES];              /* by the low bits of at; entry 0: no gate */
-	int ngates;
 	uint64_t translated; /* host bytes of all translations so far, estimated */
 } kpl_machine;
 
@@ -203,7 +206,7 @@ typedef struct kpl_cpu {
 	int miss_access;
 	kpl_regs regs;      /* as Go read them last */
 	uint64_t *guard;    /* word 0 of its own page: not 0 while no gate may be taken */
-	int answer;         /* the int3 at answer_at goes on at answer_to, with more flags */
+	int answer;         /* the int3 at answer_at goes on at answer_to, with more flags; laid out as machine.Answer */
 	uint64_t answer_at, answer_to, answer_flags;
 	kpl_apic apic;      /* from here on: a booted kernel's */
 	int halted;         /* it waits in hlt */

@@ -4,6 +4,14 @@ import "kprobelab/machine"
 
 // What package machine has, by the names that this package's users know.
 type (
+	// Machine is a guest: memory, CPUs, tasks.
+	Machine = machine.Machine
+	// Task is a thread of the guest kernel.
+	Task = machine.Task
+	// Buf is guest memory that outlives a Call.
+	Buf = machine.Buf
+	// Snapshot is the machine's memory at a moment between runs.
+	Snapshot = machine.Snapshot
 	// Source is what a machine needs of its image.
 	Source = machine.Source
 	// Options are the choices of a machine.
@@ -20,6 +28,16 @@ type (
 	Access = machine.Access
 	// BudgetError is a run that used up its instructions, or its time.
 	BudgetError = machine.BudgetError
+)
+
+// Sizes of the guest.
+const (
+	// PageSize is that of a page, in bytes.
+	PageSize = machine.PageSize
+	// ThreadSize is the size of a task's stack, in bytes.
+	ThreadSize = machine.ThreadSize
+	// MaxTasks is how many tasks a machine can have alive.
+	MaxTasks = machine.MaxTasks
 )
 
 // DefaultCPUModel is the model that a machine emulates by default.
@@ -61,6 +79,7 @@ var (
 	ErrLayout     = machine.ErrLayout
 	ErrHandler    = machine.ErrHandler
 	ErrEngine     = machine.ErrEngine
+	ErrLost       = machine.ErrLost
 )
 
 // Invoke is an Invocation by name.

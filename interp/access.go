@@ -26,17 +26,17 @@ func (t *tlb) flush() {
 }
 
 // flushTLB is needed whenever attributes of a page go.
-func (m *Machine) flushTLB() {
-	m.reads.flush()
-	m.writes.flush()
+func (e *engine) flushTLB() {
+	e.reads.flush()
+	e.writes.flush()
 }
 
 // read reads size bytes, 1, 2, 4 or 8.
 func (c *cpu) read(a uint64, size uint8) (uint64, bool) {
-	e := &c.m.reads[a/PageSize%tlbSize]
-	off := a % PageSize
-	if e.number == a/PageSize && off <= PageSize-8 {
-		b := e.p[off : off+8]
+	t := &c.e.reads[a/pageSize%tlbSize]
+	off := a % pageSize
+	if t.number == a/pageSize && off <= pageSize-8 {
+		b := t.p[off : off+8]
 		switch size {
 		case 8:
 			return binary.LittleEndian.Uint64(b), true
@@ -61,12 +61,12 @@ func (c *cpu) readSlow(a uint64, size uint8) (uint64, bool) {
 // readBytes reads all of b or none.
 func (c *cpu) readBytes(a uint64, b []byte) bool {
 	for len(b) > 0 {
-		p := c.m.page(x86.Addr(a), attrR)
+		p := c.e.page(x86.Addr(a), attrR)
 		if p == nil {
 			return c.miss(a, machine.AccessRead)
 		}
-		c.m.reads[a/PageSize%tlbSize] = tlbEntry{a / PageSize, p}
-		n := copy(b, p[a%PageSize:])
+		c.e.reads[a/pageSize%tlbSize] = tlbEntry{a / pageSize, p}
+		n := copy(b, p[a%pageSize:])
 		a, b = a+uint64(n), b[n:]
 	}
 	return true
@@ -74,10 +74,10 @@ func (c *cpu) readBytes(a uint64, b []byte) bool {
 
 // write writes size bytes, all or none.
 func (c *cpu) write(a uint64, size uint8, v uint64) bool {
-	e := &c.m.writes[a/PageSize%tlbSize]
-	off := a % PageSize
-	if e.number == a/PageSize && off <= PageSize-8 {
-		b := e.p[off : off+8]
+	t := &c.e.writes[a/pageSize%tlbSize]
+	off := a % pageSize
+	if t.number == a/pageSize && off <= pageSize-8 {
+		b := t.p[off : off+8]
 		switch size {
 		case 8:
 			binary.LittleEndian.PutUint64(b, v)
@@ -99,14 +99,14 @@ func (c *cpu) writeBytes(a uint64, b []byte) bool {
 	if !c.writable(a, len(b)) {
 		return false
 	}
-	m := c.m
-	m.touch(x86.Addr(a), len(b))
-	m.copyIn(x86.Addr(a), b)
-	for n := a / PageSize; n <= (a+uint64(len(b))-1)/PageSize; n++ {
-		r := m.region(x86.Addr(n * PageSize))
-		i := n - uint64(r.Start)/PageSize
-		if at := r.attr[i]; at&attrX == 0 && m.back == nil && (!m.track || at&attrDirty != 0) {
-			m.writes[n%tlbSize] = tlbEntry{n, r.at(i)}
+	e := c.e
+	e.Touch(x86.Addr(a), len(b))
+	e.copyIn(x86.Addr(a), b)
+	for n := a / pageSize; n <= (a+uint64(len(b))-1)/pageSize; n++ {
+		r := e.region(x86.Addr(n * pageSize))
+		i := n - uint64(r.Start)/pageSize
+		if at := r.attr[i]; at&attrX == 0 && e.log == nil && (!e.track || at&attrDirty != 0) {
+			e.writes[n%tlbSize] = tlbEntry{n, r.at(i)}
 		}
 	}
 	return true
@@ -115,15 +115,15 @@ func (c *cpu) writeBytes(a uint64, b []byte) bool {
 // writable reports whether a write would succeed. Of text it drops the blocks;
 // where that is the block that runs, the instruction has to begin anew, alone.
 func (c *cpu) writable(a uint64, n int) bool {
-	m := c.m
+	e := c.e
 	text := false
 	for at := a; ; {
-		r := m.region(x86.Addr(at))
-		if r == nil || r.attr[(at-uint64(r.Start))/PageSize]&attrW == 0 {
+		r := e.region(x86.Addr(at))
+		if r == nil || r.attr[(at-uint64(r.Start))/pageSize]&attrW == 0 {
 			return c.miss(at, machine.AccessWrite)
 		}
-		text = text || r.attr[(at-uint64(r.Start))/PageSize]&attrX != 0
-		at = at&^(PageSize-1) + PageSize
+		text = text || r.attr[(at-uint64(r.Start))/pageSize]&attrX != 0
+		at = at&^(pageSize-1) + pageSize
 		if at-a >= uint64(n) {
 			break
 		}

@@ -16,17 +16,17 @@ import (
 // stepped is a guest with tasks, and with an int3 that is stepped over and counted
 // in guest memory, which goes n slices at a time.
 type stepped struct {
-	m      *Machine
+	m      *machine.Machine
 	probe  x86.Addr
 	copied x86.Addr
 }
 
 func newStepped(t testing.TB, o *machine.Options, fn string) *stepped {
-	s := &stepped{m: bootGuest(t, o)}
+	m, img := bootGuest(t, o)
+	s := &stepped{m: m}
 	count, err := s.m.Alloc(8)
 	require.NoError(t, err)
-	s.probe, err = s.m.function(fn)
-	require.NoError(t, err)
+	s.probe = img.Lookup(fn)[0].Addr
 	s.copied, err = s.m.AllocExec(32, "copy")
 	require.NoError(t, err)
 	var code [16]byte
@@ -36,7 +36,7 @@ func newStepped(t testing.TB, o *machine.Options, fn string) *stepped {
 	require.NoError(t, s.m.PokeText(s.copied, i.Bytes()))
 	require.NoError(t, s.m.PokeText(s.probe, []byte{0xcc}))
 	s.m.SetTraps(&traps{
-		int3: func(r *x86.PtRegs) bool {
+		OnInt3: func(r *x86.PtRegs) bool {
 			var b [8]byte
 			if s.m.ReadMem(count, b[:]) != nil {
 				return false
@@ -49,7 +49,7 @@ func newStepped(t testing.TB, o *machine.Options, fn string) *stepped {
 			r.Flags |= x86.FlagTF
 			return true
 		},
-		debug: func(r *x86.PtRegs) bool {
+		OnDebug: func(r *x86.PtRegs) bool {
 			r.IP = r.IP - uint64(s.copied) + uint64(s.probe)
 			r.Flags &^= x86.FlagTF
 			return true
@@ -62,13 +62,19 @@ func newStepped(t testing.TB, o *machine.Options, fn string) *stepped {
 	return s
 }
 
+func digest(t require.TestingT, m *machine.Machine) [32]byte {
+	h, err := m.StateHash()
+	require.NoError(t, err)
+	return h
+}
+
 // forward runs n slices and returns the digest before each, and at the end.
 func (s *stepped) forward(t require.TestingT, n int) [][32]byte {
-	hashes := [][32]byte{s.m.StateHash()}
+	hashes := [][32]byte{digest(t, s.m)}
 	for range n {
 		left := 1
 		require.NoError(t, s.m.RunUntil(func() bool { left--; return left < 0 }))
-		hashes = append(hashes, s.m.StateHash())
+		hashes = append(hashes, digest(t, s.m))
 	}
 	return hashes
 }
@@ -90,10 +96,10 @@ func TestStepsBackRestoreTheState(t *testing.T) {
 			// The last run may have found nothing left to do.
 			for k := range back {
 				require.NoError(rt, s.m.StepBack())
-				require.Contains(rt, hashes[:n-k+1], s.m.StateHash())
+				require.Contains(rt, hashes[:n-k+1], digest(t, s.m))
 			}
 			if steps >= n && back == n {
-				require.Equal(rt, hashes[0], s.m.StateHash())
+				require.Equal(rt, hashes[0], digest(t, s.m))
 				require.Equal(rt, hashes, s.forward(rt, n))
 			}
 		})
@@ -103,10 +109,10 @@ func TestStepsBackRestoreTheState(t *testing.T) {
 // A step back over text that was poked and not synced brings the stale block back.
 func TestStepBackRestoresStaleText(t *testing.T) {
 	// 1: mov $1,%eax; jmp 1b, which a handler makes mov $2.
-	img := &tinyImage{code: []byte{0xb8, 1, 0, 0, 0, 0xcc, 0xeb, 0xf8}}
-	m := boot(t, img, &machine.Options{Slice: 1, EveryInstruction: true, HeapSize: 1 << 20})
+	img := tiny([]byte{0xb8, 1, 0, 0, 0, 0xcc, 0xeb, 0xf8})
+	m, e := boot(t, img, &machine.Options{Slice: 1, EveryInstruction: true, HeapSize: 1 << 20})
 	pokes := 0
-	m.SetTraps(&traps{int3: func(r *x86.PtRegs) bool {
+	m.SetTraps(&traps{OnInt3: func(r *x86.PtRegs) bool {
 		if pokes++; pokes == 2 {
 			return m.PokeTextNoSync(textBase+1, []byte{2}) == nil
 		}
@@ -115,7 +121,7 @@ func TestStepBackRestoresStaleText(t *testing.T) {
 		}
 		return true
 	}})
-	task, err := m.Go("t", machine.Invocation{Addr: textBase})
+	_, err := m.Go("t", machine.Invocation{Addr: textBase})
 	require.NoError(t, err)
 	require.NoError(t, m.KeepSteps(100))
 	var hashes [][32]byte
@@ -123,21 +129,21 @@ func TestStepBackRestoresStaleText(t *testing.T) {
 	for range 20 {
 		left := 1
 		require.NoError(t, m.RunUntil(func() bool { left--; return left < 0 }))
-		hashes = append(hashes, m.StateHash())
-		ax = append(ax, task.place().r[rax])
+		hashes = append(hashes, digest(t, m))
+		ax = append(ax, e.cpus[0].r[rax])
 	}
 	require.Contains(t, ax, uint64(1))
 	require.Equal(t, uint64(2), ax[len(ax)-1])
 	for n := len(hashes) - 2; n >= 0; n-- {
 		require.NoError(t, m.StepBack())
-		require.Equal(t, hashes[n], m.StateHash())
-		require.Equal(t, ax[n], task.place().r[rax])
+		require.Equal(t, hashes[n], digest(t, m))
+		require.Equal(t, ax[n], e.cpus[0].r[rax])
 	}
 	pokes = 4 // the handler's own state is not undone: from here it changes nothing
 	for range 19 {
 		left := 1
 		require.NoError(t, m.RunUntil(func() bool { left--; return left < 0 }))
-		require.Equal(t, uint64(1), task.place().r[rax], "the first blocks are back")
+		require.Equal(t, uint64(1), e.cpus[0].r[rax], "the first blocks are back")
 	}
 }
 

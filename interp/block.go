@@ -47,7 +47,7 @@ const (
 	// maxBlock is how many instructions a block has at most, and maxBlockBytes
 	// the size from which it does not go on (QEMU: TCG_MAX_INSNS; a page less 32).
 	maxBlock      = 512
-	maxBlockBytes = PageSize - 32
+	maxBlockBytes = pageSize - 32
 	// maxOps is how many instructions a CPU's blocks may have together. Past it
 	// all are dropped.
 	maxOps = 1 << 19
@@ -62,7 +62,7 @@ type cache struct {
 	pages  map[uint64][]*block // by each page that a block has bytes of
 	ops    int
 	c      *cpu
-	log    *journal // nil: nobody steps back
+	log    *log // nil: nobody steps back
 }
 
 func (k *cache) init() {
@@ -74,7 +74,7 @@ func (k *cache) add(b *block) {
 	if k.ops+len(b.ops) > maxOps {
 		k.init()
 		if k.log != nil {
-			k.log.forget()
+			k.c.e.host.ForgetSteps()
 		}
 	}
 	k.put(b)
@@ -91,7 +91,7 @@ func (k *cache) put(b *block) {
 	} else {
 		k.all[b.pc] = b
 	}
-	for p := b.pc / PageSize; p <= (b.end-1)/PageSize; p++ {
+	for p := b.pc / pageSize; p <= (b.end-1)/pageSize; p++ {
 		k.pages[p] = append(k.pages[p], b)
 	}
 }
@@ -101,7 +101,7 @@ func (k *cache) drop(start, end uint64) {
 	if len(k.pages) == 0 {
 		return
 	}
-	for p := start / PageSize; p <= (end-1)/PageSize; p++ {
+	for p := start / pageSize; p <= (end-1)/pageSize; p++ {
 		list := k.pages[p]
 		kept := list[:0]
 		for _, b := range list {
@@ -166,7 +166,7 @@ func (c *cpu) block(ip uint64, stepped bool) (*block, bool) {
 	if !stepped {
 		k.recent[slotOf(ip)] = b
 	}
-	c.m.addWork(workBlock + workByte*(b.end-b.pc))
+	c.e.addWork(machine.WorkBlock + machine.WorkByte*(b.end-b.pc))
 	return b, true
 }
 
@@ -206,11 +206,11 @@ func opFetch(c *cpu, o *op) bool { return c.miss(o.imm, machine.AccessFetch) }
 // code reads what can be fetched at an address.
 func (c *cpu) code(at uint64, b []byte) (n int) {
 	for n < len(b) {
-		p := c.m.page(x86.Addr(at), attrX)
+		p := c.e.page(x86.Addr(at), attrX)
 		if p == nil {
 			return n
 		}
-		k := copy(b[n:], p[at%PageSize:])
+		k := copy(b[n:], p[at%pageSize:])
 		n, at = n+k, at+uint64(k)
 	}
 	return n

@@ -50,7 +50,3 @@ func (k *console) take() []byte {
 	k.text = nil
 	return b
 }
-
-// Console is what the guest wrote to the console port since the last call of
-// Console. Lines stay whole when several tasks print at once.
-func (m *Machine) Console() []byte { return m.console.take() }

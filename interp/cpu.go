@@ -36,7 +36,7 @@ type state struct {
 // cpu is one processor over the machine's memory.
 type cpu struct {
 	state
-	m *Machine
+	e *engine
 	n int
 	// fs and gs are the segment bases, kernelGS what swapgs puts in.
 	fs, gs, kernelGS uint64
@@ -61,18 +61,15 @@ type cpu struct {
 	// engine lacks it.
 	missing string
 
-	task    *Task
-	area    x86.Addr // its per-CPU area
-	base    x86.Addr // its GS base at boot
-	preempt x86.Addr // its preempt count, 0 where the image has none
-	local   x86.Addr // its own page after the area
-	words   []uint64 // the page's memory
-	// stale is poked text of which it may have old blocks.
-	stale []x86.Range
+	// local is its own page, words the page's memory.
+	local x86.Addr
+	words []uint64
 	// frames is room for the registers of traps.
 	frames []*x86.PtRegs
 	// answer says how its int3 at an address is to be resumed from.
-	answer answer
+	answer machine.Answer
+	// frame is for Regs.
+	frame x86.PtRegs
 }
 
 // reason is why a run ended.
@@ -154,10 +151,36 @@ func (c *cpu) regs(r *x86.PtRegs) {
 	}
 }
 
-// readRegs is regs, returned.
-func (c *cpu) readRegs() (r x86.PtRegs) {
-	c.regs(&r)
-	return r
+// Regs is regs, in place.
+func (c *cpu) Regs() *x86.PtRegs {
+	c.regs(&c.frame)
+	return &c.frame
+}
+
+func (c *cpu) Flags() uint64           { return c.eflags() }
+func (c *cpu) IP() x86.Addr            { return x86.Addr(c.ip) }
+func (c *cpu) SetIP(ip x86.Addr)       { c.ip = uint64(ip) }
+func (c *cpu) Depth() int              { return c.depth }
+func (c *cpu) Answer() *machine.Answer { return &c.answer }
+
+func (c *cpu) Save(s machine.State) { *s.(*state) = c.state }
+func (c *cpu) Load(s machine.State) { c.state = *s.(*state) }
+
+func (c *cpu) SetLocal(at x86.Addr, words []uint64) { c.local, c.words = at, words }
+
+func (c *cpu) Boot(gs x86.Addr) error {
+	c.gs = uint64(gs)
+	return nil
+}
+
+func (c *cpu) Drop(addr x86.Addr, n int) {
+	c.blocks.drop(uint64(addr), uint64(addr)+uint64(n))
+}
+
+// Enter sets the registers at a function's first instruction.
+func (c *cpu) Enter(sp x86.Addr, args [6]uint64, flags uint64) {
+	c.r = [17]uint64{rdi: args[0], rsi: args[1], rdx: args[2], rcx: args[3], 8: args[4], 9: args[5], rsp: uint64(sp)}
+	c.setEflags(flags)
 }
 
 // setRegs takes all but IP from a frame.

@@ -1,11 +1,9 @@
-// Package interp is the machine of emu in pure Go: one guest address space, CPUs,
-// tasks and their stacks, traps, text poking, a virtual clock. It builds for every
-// system that Go knows. For the same seed it computes what emu computes; where it
-// does not, internal/integration/engines lists the difference, and
+// Package interp makes machines (package machine) whose guest code runs in pure Go,
+// on every system that Go knows. For the same seed it computes what emu computes;
+// where it does not, internal/integration/engines lists the difference, and
 // docs/engines.md tells what it executes.
 //
-// It must not know kprobes: its user says who receives the traps and why text is
-// poked.
+// It must not know kprobes, tasks or calls.
 //
 // # An instruction, from its bytes to its effect
 //

@@ -1,28 +1,37 @@
 package interp
 
-import "kprobelab/x86"
+import (
+	"kprobelab/machine"
+	"kprobelab/x86"
+)
 
-// start lets the CPU run from ip until it stops. c.reason says why it did, c.ip
-// where.
-func (c *cpu) start(ip x86.Addr) {
+// Start lets the CPU run from ip until it stops.
+func (c *cpu) Start(ip x86.Addr) machine.Exit {
 	c.ip, c.reason, c.event = uint64(ip), reasonNone, event{}
 	c.depth++
 	defer func() { c.depth-- }()
 	c.loop()
+	return machine.Exit{Why: exits[c.reason], IP: x86.Addr(c.ip), Arg: c.arg}
+}
+
+// exits are the reasons' names outside. (Of reasonError the machine has the error.)
+var exits = [...]machine.Reason{
+	reasonReturn: machine.Returned, reasonHalt: machine.Halted, reasonTime: machine.TimeUp, reasonYield: machine.Yielded,
+	reasonSleep: machine.Slept, reasonExit: machine.Exited, reasonFault: machine.Faulted, reasonError: machine.Failed,
 }
 
 // loop runs block after block.
 func (c *cpu) loop() {
-	m := c.m
+	e := c.e
 	inner := c.depth > 1
 	for {
 		switch {
 		case c.reason != reasonNone:
 			return
-		case inner && c.ip == uint64(m.innerEnd):
+		case inner && c.ip == uint64(e.InnerEnd):
 			c.reason = reasonReturn
 			return
-		case m.instrs >= m.stopAt.Load():
+		case e.Instrs >= e.StopAt.Load():
 			c.reason = reasonTime
 			return
 		}
@@ -39,11 +48,11 @@ func (c *cpu) loop() {
 		c.single = false
 		c.running = b
 		ran := false
-		if m.opt.EveryInstruction {
+		if e.opt.EveryInstruction {
 			ran = c.runCounting(b)
 		} else {
-			m.instrs += uint64(len(b.ops))
-			m.work += b.work
+			e.Instrs += uint64(len(b.ops))
+			e.Work += b.work
 			ran = c.runBlock(b)
 		}
 		if ran && stepping && c.reason == reasonNone {
@@ -69,19 +78,19 @@ func (c *cpu) runBlock(b *block) bool {
 
 // runCounting is runBlock that counts, and may stop, before each instruction.
 func (c *cpu) runCounting(b *block) bool {
-	m := c.m
+	e := c.e
 	for i := range b.ops {
 		o := &b.ops[i]
-		if i > 0 && (c.reason != reasonNone || m.instrs >= m.stopAt.Load()) {
+		if i > 0 && (c.reason != reasonNone || e.Instrs >= e.StopAt.Load()) {
 			c.ip = o.ip
 			return true
 		}
-		m.instrs++
+		e.Instrs++
 		if !o.exec(c, o) {
 			return c.happened(o)
 		}
 	}
-	m.work += b.work
+	e.Work += b.work
 	if b.falls {
 		c.ip = b.end
 	}

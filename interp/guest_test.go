@@ -6,64 +6,46 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kprobelab/internal/tinyguest"
 	"kprobelab/kimage"
 	"kprobelab/machine"
-	"kprobelab/x86"
 )
 
 var guestImage = sync.OnceValues(func() (*kimage.Image, error) {
 	return kimage.Open("../testdata/guest.elf", nil)
 })
 
-func boot(t testing.TB, src machine.Source, o *machine.Options) *Machine {
+// boot makes a machine that the test closes, and returns its engine, too.
+func boot(t testing.TB, src machine.Source, o *machine.Options) (*machine.Machine, *engine) {
 	t.Helper()
-	m, err := New(src, o)
+	var e machine.Engine
+	m, err := machine.New(src, o, func(h *machine.Host) (_ machine.Engine, err error) {
+		e, err = open(h)
+		return e, err
+	})
 	require.NoError(t, err)
 	t.Cleanup(m.Close)
-	return m
+	return m, e.(*engine)
 }
 
-func bootGuest(t testing.TB, o *machine.Options) *Machine {
+func bootGuest(t testing.TB, o *machine.Options) (*machine.Machine, *kimage.Image) {
 	t.Helper()
 	img, err := guestImage()
 	require.NoError(t, err)
-	return boot(t, img, o)
-}
-
-// tinyImage is code at one address, and a page of data.
-type tinyImage struct {
-	code   []byte
-	fixups map[x86.Addr]x86.Addr
+	m, _ := boot(t, img, o)
+	return m, img
 }
 
 const (
-	textBase x86.Addr = 0xffffffff81000000
-	dataBase x86.Addr = 0xffffffff82000000
+	textBase = tinyguest.TextBase
+	dataBase = tinyguest.DataBase + pageSize // that can be written
 )
 
-func (i *tinyImage) Segments() []kimage.Segment {
-	return []kimage.Segment{
-		{Name: "text", Addr: textBase, Data: i.code, Size: uint64(len(i.code)), Exec: true},
-		{Name: "data", Addr: dataBase, Size: 2 * PageSize, Write: true},
-	}
-}
+type traps = tinyguest.Traps
 
-func (i *tinyImage) PerCPU() (kimage.PerCPU, bool)           { return kimage.PerCPU{}, false }
-func (i *tinyImage) Lookup(string) []kimage.Symbol           { return nil }
-func (i *tinyImage) SymbolAt(x86.Addr) (kimage.Symbol, bool) { return kimage.Symbol{}, false }
-func (i *tinyImage) ModuleEnd() x86.Addr                     { return 0 }
-func (i *tinyImage) ExceptionEntry(a x86.Addr) (x86.Addr, bool) {
-	to, ok := i.fixups[a]
-	return to, ok
+// tiny is an image of one function.
+func tiny(code []byte) *tinyguest.Image {
+	img := &tinyguest.Image{}
+	img.Add("code", code...)
+	return img
 }
-
-// traps are receivers by function; nil ones take nothing.
-type traps struct {
-	int3, debug func(r *x86.PtRegs) bool
-	fault       func(r *x86.PtRegs, vector int) bool
-}
-
-func (t *traps) Int3(r *x86.PtRegs) bool         { return t.int3 != nil && t.int3(r) }
-func (t *traps) Debug(r *x86.PtRegs) bool        { return t.debug != nil && t.debug(r) }
-func (t *traps) Fault(r *x86.PtRegs, v int) bool { return t.fault != nil && t.fault(r, v) }
-func (t *traps) TaskExit(int)                    {}

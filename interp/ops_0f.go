@@ -296,7 +296,7 @@ func groupC7Maker(d *dec) func(c *cpu, o *op) bool {
 
 // opRdrand draws numbers that repeat from run to run.
 func opRdrand(c *cpu, o *op) bool {
-	c.setReg(o.rm, o.size, c.m.entropy.Uint64())
+	c.setReg(o.rm, o.size, c.e.entropy.Uint64())
 	c.cc.setAll(1)
 	return true
 }

@@ -1,18 +1,6 @@
 package interp
 
-// The ports of the machine's hypercalls. Guest code makes one by writing to its
-// port (out %al, $port). They are those of emu/ports.h, which tells more.
-const (
-	portCallout = 0xe0
-	portYield   = 0xe1
-	portSleep   = 0xe2
-	portExit    = 0xe3
-	portConsole = 0xe4
-	portClock   = 0xe5
-	portTask    = 0xe6
-	portCPU     = 0xe7
-	portReturn  = 0xe8
-)
+import "kprobelab/machine"
 
 // portNumber: opcodes 0xec to 0xef have it in dx, in sub.
 func portOperands(d *dec) {
@@ -55,34 +43,34 @@ func opOut(c *cpu, o *op) bool {
 	if c.reason >= reasonExit {
 		return true
 	}
-	m := c.m
+	e := c.e
 	switch o.port(c) {
-	case portCallout:
+	case machine.PortCallout:
 		c.ip = o.next
-		m.calloutHere(c)
-	case portYield:
+		c.callout()
+	case machine.PortYield:
 		if c.depth == 1 { // deeper is a handler, with preemption off
 			c.reason = reasonYield
 		}
-	case portSleep:
+	case machine.PortSleep:
 		c.reason, c.arg = reasonSleep, c.r[rdi]
-	case portExit:
+	case machine.PortExit:
 		c.reason = reasonExit
-	case portReturn:
-		if c.depth == 1 && c.running.pc == uint64(m.outerEnd) {
-			m.instrs -= uint64(len(c.running.ops)) // the stub is not the guest's
-			if m.opt.EveryInstruction {
-				m.instrs = m.instrs + uint64(len(c.running.ops)) - 1
+	case machine.PortReturn:
+		if c.depth == 1 && c.running.pc == uint64(e.OuterEnd) {
+			e.Instrs -= uint64(len(c.running.ops)) // the stub is not the guest's
+			if e.opt.EveryInstruction {
+				e.Instrs = e.Instrs + uint64(len(c.running.ops)) - 1
 			}
 			c.reason = reasonReturn
 		}
-	case portConsole:
-		m.console.put(m.curTask, byte(c.r[rax]))
-	case portClock:
-		c.r[rax] = m.now()
-	case portTask:
-		c.r[rax] = uint64(m.curTask)
-	case portCPU:
+	case machine.PortConsole:
+		e.console.put(int(e.Task), byte(c.r[rax]))
+	case machine.PortClock:
+		c.r[rax] = e.Now()
+	case machine.PortTask:
+		c.r[rax] = uint64(e.Task)
+	case machine.PortCPU:
 		c.r[rax] = uint64(c.n)
 	}
 	return true

@@ -89,7 +89,7 @@ func opRepeat(c *cpu, o *op) bool {
 		size = 4
 	}
 	n := c.reg(rcx, size)
-	m := c.m
+	e := c.e
 	alone := c.flags&(1<<8) != 0 || c.running.stepped
 	for {
 		if n == 0 {
@@ -116,9 +116,9 @@ func opRepeat(c *cpu, o *op) bool {
 			return true
 		}
 		c.ip = o.ip
-		if c.reason != reasonNone || c.running.dead || m.back != nil || m.instrs >= m.stopAt.Load() {
+		if c.reason != reasonNone || c.running.dead || e.log != nil || e.Instrs >= e.StopAt.Load() {
 			return true
 		}
-		m.instrs++
+		e.Instrs++
 	}
 }

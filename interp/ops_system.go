@@ -283,12 +283,12 @@ func (c *cpu) putPair(v uint64) {
 
 // opRdtsc reads the virtual clock.
 func opRdtsc(c *cpu, o *op) bool {
-	c.putPair(c.m.now())
+	c.putPair(c.e.Now())
 	return true
 }
 
 func opRdtscp(c *cpu, o *op) bool {
-	c.putPair(c.m.now())
+	c.putPair(c.e.Now())
 	c.setReg(rcx, 4, c.sys.msr[msrTSCAux])
 	return true
 }
@@ -327,7 +327,7 @@ func opRdmsr(c *cpu, o *op) bool {
 	n := uint32(c.r[rcx])
 	switch n {
 	case msrTSC:
-		c.putPair(c.m.now())
+		c.putPair(c.e.Now())
 	case msrFSBase:
 		c.putPair(c.fs)
 	case msrGSBase:

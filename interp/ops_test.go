@@ -23,10 +23,10 @@ func unhex(t testing.TB, s string) []byte {
 // ran runs code that ends with an int3, from a state, and returns the state there.
 func ran(t testing.TB, model, code string, in x86.PtRegs) (out x86.PtRegs, err error) {
 	t.Helper()
-	img := &tinyImage{code: append([]byte{0xcc}, append(unhex(t, code), 0xcc, 0xcc)...)}
-	m := boot(t, img, &machine.Options{HeapSize: 1 << 20, CPUModel: model})
+	img := tiny(append([]byte{0xcc}, append(unhex(t, code), 0xcc, 0xcc)...))
+	m, _ := boot(t, img, &machine.Options{HeapSize: 1 << 20, CPUModel: model})
 	var back x86.PtRegs
-	m.SetTraps(&traps{int3: func(r *x86.PtRegs) bool {
+	m.SetTraps(&traps{OnInt3: func(r *x86.PtRegs) bool {
 		if back.IP == 0 {
 			back = *r
 			in.IP, in.SP = r.IP, r.SP
@@ -158,12 +158,12 @@ func TestFaultLeavesRegistersAndFlags(t *testing.T) {
 	for _, code := range []string{
 		"48 01 00", "48 11 00", "48 ff 00", "48 f7 18", "48 d1 10", "48 0f c1 18", "48 0f b1 18", "48 87 18", "48 0f ab 18", "8f 00", "0f 92 00", "a4",
 	} {
-		img := &tinyImage{code: append(unhex(t, code), 0xc3)}
-		m := boot(t, img, &machine.Options{HeapSize: 1 << 20})
+		img := tiny(append(unhex(t, code), 0xc3))
+		m, _ := boot(t, img, &machine.Options{HeapSize: 1 << 20})
 		in := x86.PtRegs{AX: uint64(textBase), BX: 7, SI: uint64(dataBase), DI: uint64(textBase), Flags: 0x2d7}
 		var first bool
 		var got x86.PtRegs
-		m.SetTraps(&traps{fault: func(r *x86.PtRegs, v int) bool {
+		m.SetTraps(&traps{OnFault: func(r *x86.PtRegs, v int) bool {
 			if !first { // the call's own registers: now with ours
 				first, in.SP, in.IP = true, r.SP, r.IP
 				*r = in
@@ -180,7 +180,7 @@ func TestFaultLeavesRegistersAndFlags(t *testing.T) {
 }
 
 func TestRdtscReadsTheVirtualClock(t *testing.T) {
-	m := boot(t, &tinyImage{code: []byte{0x0f, 0x31, 0xc3}}, nil)
+	m, _ := boot(t, tiny([]byte{0x0f, 0x31, 0xc3}), nil)
 	before := m.Now()
 	v, err := m.CallAddr(textBase)
 	require.NoError(t, err)
@@ -189,7 +189,7 @@ func TestRdtscReadsTheVirtualClock(t *testing.T) {
 
 // A CPU executes the old text until it is told.
 func TestStaleTextUntilSync(t *testing.T) {
-	m := boot(t, &tinyImage{code: []byte{0xb8, 1, 0, 0, 0, 0xc3}}, &machine.Options{CPUs: 2})
+	m, _ := boot(t, tiny([]byte{0xb8, 1, 0, 0, 0, 0xc3}), &machine.Options{CPUs: 2})
 	call := func() uint64 {
 		v, err := m.CallAddr(textBase)
 		require.NoError(t, err)
@@ -211,8 +211,8 @@ func TestBudgetEndsWhatNeverEnds(t *testing.T) {
 	for name, code := range map[string]string{
 		"jump_to_itself": "eb fe", "rep_movsb": "48 83 c9 ff 31 ff 48 89 f7 f3 a4 c3", "yields": "e6 e1 eb fc", "loop": "48 83 c9 ff e2 fe c3",
 	} {
-		m := boot(t, &tinyImage{code: unhex(t, code)}, &machine.Options{Budget: 100_000})
-		m.SetTraps(&traps{fault: func(*x86.PtRegs, int) bool { return true }})
+		m, _ := boot(t, tiny(unhex(t, code)), &machine.Options{Budget: 100_000})
+		m.SetTraps(&traps{OnFault: func(*x86.PtRegs, int) bool { return true }})
 		_, err := m.CallAddr(textBase, 0, uint64(dataBase))
 		require.ErrorIs(t, err, machine.ErrBudget, name)
 	}

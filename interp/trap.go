@@ -1,97 +1,60 @@
 package interp
 
 import (
-	"fmt"
-	"runtime/debug"
 	"unsafe"
 
 	"kprobelab/machine"
 	"kprobelab/x86"
 )
 
-// hostCall is a call of a receiver or handler: of traps with a vector, or of the
-// function of a stub.
-type hostCall struct {
-	vector int
-	regs   *x86.PtRegs
-	fn     func(frame x86.Addr, regs *x86.PtRegs)
-	frame  x86.Addr
-}
-
-func (h *hostCall) call(t x86.Traps) bool {
-	switch {
-	case h.fn != nil:
-		h.fn(h.frame, h.regs)
-		return true
-	case h.vector == machine.VectorInt3:
-		return t.Int3(h.regs)
-	case h.vector == machine.VectorDebug:
-		return t.Debug(h.regs)
-	}
-	return t.Fault(h.regs, h.vector)
-}
-
-// host makes the call, which may run guest code on this CPU. It reports what was
-// answered, and false where the call did not return. A panic becomes an error of
-// the run. A handler that ends its goroutine (t.FailNow does) closes the machine,
-// because the run never returns.
-func (m *Machine) host(c *cpu, h hostCall) (mine bool) {
+// host makes a call of the host, which may run guest code on this CPU. It reports
+// what was answered.
+func (c *cpu) host(call func(h *machine.Host) machine.HostAnswer) machine.HostAnswer {
 	reason, running, single := c.reason, c.running, c.single
 	c.single = false
-	m.inside.Add(1)
-	returned := false
-	defer func() {
-		m.inside.Add(-1)
-		if returned {
-			return
-		}
-		mine = false
-		if p := recover(); p != nil {
-			m.fail(fmt.Errorf("%w: %v\n%s", machine.ErrHandler, p, debug.Stack()))
-			return
-		}
-		m.closed = true
-	}()
-	mine = h.call(m.traps)
-	returned = true
+	c.e.Crossings++
+	c.e.inside.Add(1)
+	defer c.e.inside.Add(-1) // also where a handler ends its goroutine
+	answer := call(c.e.host)
 	c.reason, c.running, c.single = reason, running, single
-	return mine
+	c.e.addWork(machine.WorkTrap)
+	return answer
 }
 
-// fail records the first error of the run that is about to end.
-func (m *Machine) fail(err error) {
-	if m.err == nil {
-		m.err = err
-	}
-}
-
-// trap is int3 or #DB, with ip past it. It reports whether the CPU goes on.
+// trap is int3 or #DB, with ip past it.
 func (c *cpu) trap(vector int) {
-	m := c.m
-	m.extra += m.opt.TrapCost
-	m.addWork(workTrap)
+	e := c.e
+	e.Extra += e.opt.TrapCost
+	e.addWork(machine.WorkTrap)
 	if vector == machine.VectorInt3 && (c.answered() || c.throughGate()) {
-		return
-	}
-	if m.traps == nil {
-		c.stopFault(vector)
 		return
 	}
 	regs := c.takeFrame()
 	defer c.putFrame(regs)
 	c.regs(regs)
-	m.crossings++
-	mine := m.host(c, hostCall{vector: vector, regs: regs})
-	m.addWork(workTrap)
-	if m.err != nil || m.closed {
+	answer := c.host(func(h *machine.Host) machine.HostAnswer { return h.Trap(vector, regs) })
+	if answer == machine.Stop {
 		c.reason = reasonError
 		return
 	}
 	c.setRegs(regs)
 	c.ip = regs.IP
-	if !mine {
-		c.stopFault(vector)
+	if answer == machine.NotMine {
+		c.reason = reasonFault
+		c.event = event{kind: eventFault, vector: vector, addr: afterInstruction}
 	}
+}
+
+// answered goes on from an int3 that was answered.
+func (c *cpu) answered() bool {
+	a := &c.answer
+	if a.State != machine.Given || c.ip-1 != uint64(a.At) {
+		return false
+	}
+	a.State = machine.Met
+	c.ip = uint64(a.To)
+	c.setEflags(c.eflags() | a.Flags)
+	return true
 }
 
 // takeFrame is room for registers; putFrame takes it back.
@@ -106,50 +69,57 @@ func (c *cpu) takeFrame() *x86.PtRegs {
 
 func (c *cpu) putFrame(f *x86.PtRegs) { c.frames = append(c.frames, f) }
 
-func (c *cpu) stopFault(vector int) {
-	c.reason = reasonFault
-	c.event = event{kind: eventFault, vector: vector, addr: afterInstruction}
-}
-
-// calloutHere calls the function of the stub that the running block is, with the
-// frame that rdi points to.
-func (m *Machine) calloutHere(c *cpu) {
-	stub, frame := x86.Addr(c.running.pc), x86.Addr(c.r[rdi])
-	fn := m.stubs.at(stub)
-	at := c.state
-	switch {
-	case fn == nil:
-		m.fail(fmt.Errorf("callout at %s, where no stub is", m.Symbolize(stub)))
-	case m.mapped(frame, x86.PtRegsSize, attrW) != nil:
-		m.fail(fmt.Errorf("callout %s with a frame at %s, which is no writable memory", m.Symbolize(stub), frame))
-	default:
-		m.touch(frame, x86.PtRegsSize)
-		regs, copied := m.frame(c, frame)
-		m.crossings++
-		m.host(c, hostCall{fn: fn, frame: frame, regs: regs})
-		if copied {
-			m.copyIn(frame, bytesOf(regs)[:])
-			c.putFrame(regs)
-		}
-		m.addWork(workTrap)
+// callout calls the function of the stub that the running block is, with the frame
+// that rdi points to.
+func (c *cpu) callout() {
+	stub, at := x86.Addr(c.running.pc), x86.Addr(c.r[rdi])
+	before := c.state
+	regs, copied := c.frameAt(at)
+	answer := c.host(func(h *machine.Host) machine.HostAnswer { return h.Callout(stub, at, regs) })
+	if copied {
+		c.e.copyIn(at, bytesOf(regs)[:])
+		c.putFrame(regs)
 	}
-	c.state = at
-	if m.err != nil {
+	c.state = before
+	if answer == machine.Stop {
 		c.reason = reasonError
 	}
 }
 
-// frame is a frame in guest memory, in place where it is in one page, and aligned;
-// else a copy.
-func (m *Machine) frame(c *cpu, at x86.Addr) (regs *x86.PtRegs, copied bool) {
-	if off := at % PageSize; off%8 == 0 && off+x86.PtRegsSize <= PageSize {
-		return (*x86.PtRegs)(unsafe.Pointer(&m.page(at, 0)[off])), false
+// frameAt is a frame in writable guest memory, in place where it is in one page, and
+// aligned; else a copy. It is nil where there is no such memory.
+func (c *cpu) frameAt(at x86.Addr) (regs *x86.PtRegs, copied bool) {
+	e := c.e
+	if e.page(at, attrW) == nil || e.page(at+x86.PtRegsSize-1, attrW) == nil {
+		return nil, false
+	}
+	e.Touch(at, x86.PtRegsSize)
+	if off := at % pageSize; off%8 == 0 && off+x86.PtRegsSize <= pageSize {
+		return (*x86.PtRegs)(unsafe.Pointer(&e.page(at, 0)[off])), false
 	}
 	regs = c.takeFrame()
-	m.copyOut(at, bytesOf(regs)[:])
+	e.copyOut(at, bytesOf(regs)[:])
 	return regs, true
 }
 
 func bytesOf(regs *x86.PtRegs) *[x86.PtRegsSize]byte {
 	return (*[x86.PtRegsSize]byte)(unsafe.Pointer(regs))
+}
+
+// Fault gives handle the exception of the run that has ended.
+func (c *cpu) Fault(handle func(f *machine.Fault, regs *x86.PtRegs)) (x86.Addr, error) {
+	f := &machine.Fault{Vector: c.event.vector, Access: c.event.access, Missing: c.missing}
+	if f.Access != machine.AccessNone {
+		f.Addr = x86.Addr(c.event.addr)
+	}
+	c.missing = ""
+	regs := c.takeFrame()
+	defer c.putFrame(regs)
+	c.regs(regs)
+	c.e.inside.Add(1)
+	defer c.e.inside.Add(-1)
+	handle(f, regs)
+	c.setRegs(regs)
+	c.ip = regs.IP
+	return x86.Addr(regs.IP), nil
 }

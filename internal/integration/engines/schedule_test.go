@@ -13,65 +13,35 @@ import (
 	"kprobelab/interp"
 	"kprobelab/kimage"
 	"kprobelab/machine"
-	"kprobelab/x86"
 )
 
-// guest is a machine of either engine, as far as the two types have the same
-// methods with other types.
+// guest is a machine of either engine, and what was switched on it.
 type guest struct {
-	engine
-	spawn   func(name string, calls ...machine.Invocation) error
-	run     func() error
-	console func() []byte
-	// result is what became of the tasks.
-	result func() string
-	dirty  func() []x86.Range
+	*machine.Machine
+	before *machine.Snapshot
 	log    []string
 }
 
-func emuGuest(t require.TestingT, img *kimage.Image, o *machine.Options) *guest {
-	m, err := emu.New(img, o)
+func newGuest(t require.TestingT, open func(machine.Source, *machine.Options) (*machine.Machine, error), img *kimage.Image, o *machine.Options) *guest {
+	m, err := open(img, o)
 	require.NoError(t, err)
 	before, err := m.Snapshot()
 	require.NoError(t, err)
-	g := &guest{engine: m, run: m.Run, console: m.Console, dirty: func() []x86.Range { return m.Dirty(before) }}
-	g.spawn = func(name string, calls ...machine.Invocation) error { _, err := m.Go(name, calls...); return err }
-	m.OnSwitch(func(cpu int, task *emu.Task) { g.switched(cpu, task.Number()) })
-	g.result = func() (s string) {
-		for _, task := range m.Tasks() {
-			s += fmt.Sprint(task.Name, task.Results(), task.Err(), task.Switches(), "\n")
-		}
-		return s
-	}
+	g := &guest{Machine: m, before: before}
+	m.OnSwitch(func(cpu int, task *machine.Task) {
+		g.log = append(g.log, fmt.Sprintf("%d: cpu %d, task %d", g.Now(), cpu, task.Number()))
+	})
 	return g
-}
-
-func interpGuest(t require.TestingT, img *kimage.Image, o *machine.Options) *guest {
-	m, err := interp.New(img, o)
-	require.NoError(t, err)
-	before, err := m.Snapshot()
-	require.NoError(t, err)
-	g := &guest{engine: m, run: m.Run, console: m.Console, dirty: func() []x86.Range { return m.Dirty(before) }}
-	g.spawn = func(name string, calls ...machine.Invocation) error { _, err := m.Go(name, calls...); return err }
-	m.OnSwitch(func(cpu int, task *interp.Task) { g.switched(cpu, task.Number()) })
-	g.result = func() (s string) {
-		for _, task := range m.Tasks() {
-			s += fmt.Sprint(task.Name, task.Results(), task.Err(), task.Switches(), "\n")
-		}
-		return s
-	}
-	return g
-}
-
-func (g *guest) switched(cpu, task int) {
-	g.log = append(g.log, fmt.Sprintf("%d: cpu %d, task %d", g.Now(), cpu, task))
 }
 
 // outcome is all that a run showed.
 func (g *guest) outcome(t require.TestingT) []string {
-	err := g.run()
-	list := append(g.log, g.result(), fmt.Sprint(err), fmt.Sprint(g.Instructions(), g.Now()), string(g.console()))
-	for _, r := range g.dirty() {
+	err := g.Run()
+	list := append(g.log, fmt.Sprint(err), fmt.Sprint(g.Instructions(), g.Now()), string(g.Console()))
+	for _, task := range g.Tasks() {
+		list = append(list, fmt.Sprint(task.Name, task.Results(), task.Err(), task.Switches()))
+	}
+	for _, r := range g.Dirty(g.before) {
 		b := make([]byte, r.Len())
 		require.NoError(t, g.ReadMem(r.Start, b))
 		list = append(list, fmt.Sprintf("%s: %x", r.Start, b))
@@ -96,7 +66,7 @@ func TestTheSameSeedIsTheSameRun(t *testing.T) {
 			CPUs: rapid.IntRange(1, 4).Draw(t, "cpus"), Seed: rapid.Int64().Draw(t, "seed"),
 			Slice: rapid.Uint64Range(1, 300).Draw(t, "slice"), EveryInstruction: rapid.Bool().Draw(t, "every"), HeapSize: 1 << 20,
 		}
-		u, g := emuGuest(t, img, o), interpGuest(t, img, o)
+		u, g := newGuest(t, emu.New, img, o), newGuest(t, interp.New, img, o)
 		defer u.Close()
 		defer g.Close()
 		for n := range rapid.IntRange(1, 5).Draw(t, "tasks") {
@@ -104,8 +74,10 @@ func TestTheSameSeedIsTheSameRun(t *testing.T) {
 			for range rapid.IntRange(1, 3).Draw(t, "calls") {
 				list = append(list, rapid.SampledFrom(calls).Draw(t, "call")(rapid.IntRange(0, 30).Draw(t, "argument")))
 			}
-			require.NoError(t, u.spawn(fmt.Sprint("t", n), list...))
-			require.NoError(t, g.spawn(fmt.Sprint("t", n), list...))
+			for _, m := range []*guest{u, g} {
+				_, err := m.Go(fmt.Sprint("t", n), list...)
+				require.NoError(t, err)
+			}
 		}
 		require.Equal(t, u.outcome(t), g.outcome(t))
 	})

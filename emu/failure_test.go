@@ -1,0 +1,23 @@
+//go:build cgo && linux && amd64
+
+package emu
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/unicorn-engine/unicorn/bindings/go/unicorn"
+
+	"kprobelab/internal/tinyguest"
+)
+
+// An engine that fails by itself is told apart from what the guest did.
+func TestEngineFailure(t *testing.T) {
+	img := &tinyguest.Image{}
+	cpuModels["nonesuch"] = 999
+	defer delete(cpuModels, "nonesuch")
+	_, err := New(img, &Options{CPUs: 2, CPUModel: "nonesuch"})
+	require.ErrorIs(t, err, ErrEngine)
+	require.ErrorIs(t, err, unicorn.UcError(unicorn.ERR_ARG))
+	require.ErrorContains(t, err, "cpu 0: emulation engine failed: set the cpu model: Invalid argument")
+}

@@ -1,0 +1,36 @@
+package machine
+
+import "kprobelab/x86"
+
+// Answer is how an int3 is resumed from, where the host has said so beforehand. An
+// engine in C lays its own struct out like this.
+type Answer struct {
+	// State is NoAnswer, Given, or Met once the CPU has gone on from the int3.
+	State int32
+	_     int32
+	// The int3 at At goes on at To, with Flags more flags.
+	At, To x86.Addr
+	Flags  uint64
+}
+
+// The states of an Answer.
+const (
+	NoAnswer = iota
+	Given
+	Met
+)
+
+// AnswerInt3 says beforehand how the running CPU's int3 at an address is to be
+// resumed from: at to, with more flags set. The receiver of traps is not asked
+// then. It holds for one int3, until another answer is given or DropAnswer takes
+// it back.
+func (m *Machine) AnswerInt3(at, to x86.Addr, flags uint64) {
+	*m.cur.answer = Answer{State: Given, At: at, To: to, Flags: flags}
+}
+
+// Answered reports whether the CPU has met the int3 that was answered
+// beforehand.
+func (m *Machine) Answered(cpu int) bool { return m.cpus[cpu].answer.State == Met }
+
+// DropAnswer takes back the answer to an int3 that a CPU has not met.
+func (m *Machine) DropAnswer(cpu int) { m.cpus[cpu].answer.State = NoAnswer }

@@ -1,0 +1,310 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+
+	"kprobelab/errno"
+	"kprobelab/kimage/vmcore"
+	"kprobelab/x86"
+)
+
+// BootedSource is what a Source has beside if its kernel has booted.
+type BootedSource interface {
+	// Core is the dump; nil where there is none.
+	Core() *vmcore.Core
+}
+
+// Booted is an Engine that can run a kernel which has booted, from a dump of its
+// memory: with the guest's page tables, interrupts, user mode and tasks.
+type Booted interface {
+	Engine
+	// Lay maps the dump's memory. It says how many CPUs the dump has, and where
+	// module space has size free bytes.
+	Lay(size x86.Addr) (cpus int, free x86.Addr, err error)
+	// GoOn brings the CPUs to where the dump has them.
+	GoOn() error
+	// GSBase is the kernel's GS base of a CPU.
+	GSBase(cpu int) x86.Addr
+
+	// Call calls a function in the task that the machine stands in. The result is
+	// the frame at its end.
+	Call(addr x86.Addr, args []uint64) (x86.PtRegs, error)
+	// SystemCall, Resume, Stopped and OnHostCall are the machine's.
+	SystemCall(nr uint64, args []uint64) (int64, error)
+	Resume(stop x86.Addr) (bool, error)
+	Stopped() x86.PtRegs
+	OnHostCall(group uint16, fn func(regs *x86.PtRegs) (done bool))
+	// Current is the address of the running task's task_struct, TaskStruct that
+	// of a task by its number.
+	Current() x86.Addr
+	TaskStruct(task int) x86.Addr
+	// Interrupts and DirectMapped are the machine's.
+	Interrupts() (n, digest uint64)
+	DirectMapped(addr x86.Addr) (x86.Addr, error)
+	// Grace waits for the guest's grace period of tasks-RCU.
+	Grace() bool
+
+	// Keep keeps all but memory for GoBack.
+	Keep() (any, error)
+	GoBack(kept any) error
+}
+
+// ErrNeedsUnicorn: the engine cannot run a kernel that has booted.
+var ErrNeedsUnicorn = errors.New("a dump of a booted kernel needs the engine unicorn")
+
+// ErrLost: an earlier run ended before the task that it began in came back. A booted
+// machine then has to be restored, or made anew.
+var ErrLost = errors.New("the guest is in the middle of an earlier run")
+
+// ownUser is where the machine's own user memory is on a booted kernel: no program
+// is there.
+const ownUser x86.Addr = 0x6b9000000000
+
+// buildBooted is build for a kernel that has booted.
+func (m *Machine) buildBooted() error {
+	b, ok := m.engine.(Booted)
+	if !ok {
+		return fmt.Errorf("%w; this is %s", ErrNeedsUnicorn, m.engine.Name())
+	}
+	m.booted = b
+	if err := m.layBooted(); err != nil {
+		return layoutError(err)
+	}
+	if err := m.open(); err != nil {
+		return err
+	}
+	if err := m.makeStubs(); err != nil {
+		return err
+	}
+	if err := b.GoOn(); err != nil {
+		return err
+	}
+	for _, c := range m.cpus {
+		local, err := m.heapPages(&m.heap, PageSize)
+		if err != nil {
+			return err
+		}
+		if err := m.layLocal(c, local); err != nil {
+			return err
+		}
+		c.gs = b.GSBase(c.n)
+	}
+	m.tasks = append(m.tasks, &Task{Name: "booted", m: m, stack: x86.Addr(b.Stopped().SP) &^ 15, saved: m.engine.NewState()})
+	return nil
+}
+
+// layBooted reserves the machine's own memory.
+func (m *Machine) layBooted() error {
+	size := pageUp(x86.Addr(m.opt.HeapSize)) + execSize
+	cpus, start, err := m.booted.Lay(size)
+	if err != nil {
+		return err
+	}
+	m.opt.CPUs = cpus
+	m.execNext = start
+	if m.exec, err = m.reserve(start, start+execSize); err != nil {
+		return err
+	}
+	if m.heap.r, err = m.reserve(start+execSize, start+size); err != nil {
+		return err
+	}
+	m.heap.next = start + execSize
+	if m.user.r, err = m.reserve(ownUser, ownUser+UserSize); err != nil {
+		return err
+	}
+	m.user.next = ownUser
+	return nil
+}
+
+// claimBooted claims a booted machine for a run.
+func (m *Machine) claimBooted() (outermost bool, err error) {
+	if err := m.outside(); err != nil {
+		return false, err
+	}
+	if m.booted == nil {
+		return false, fmt.Errorf("the kernel has not booted: %w", errno.EINVAL)
+	}
+	return m.take()
+}
+
+// SystemCall makes a system call as the task that the dump stopped in, through the
+// kernel's own entry. The result is what user mode gets in rax: a negative errno where
+// it failed.
+func (m *Machine) SystemCall(nr uint64, args ...uint64) (int64, error) {
+	outermost, err := m.claimBooted()
+	if err != nil {
+		return 0, err
+	}
+	defer m.give(outermost)
+	return m.booted.SystemCall(nr, args)
+}
+
+// Resume lets the guest go on from where it stands, until a host call is done
+// (OnHostCall) or the CPU arrives at stop, if that is not 0. It reports whether it
+// arrived.
+func (m *Machine) Resume(stop x86.Addr) (bool, error) {
+	outermost, err := m.claimBooted()
+	if err != nil {
+		return false, err
+	}
+	defer m.give(outermost)
+	return m.booted.Resume(stop)
+}
+
+// OnHostCall makes the machine call fn when a program of a booted kernel makes a
+// system call whose number has group in its upper half: no kernel has such. fn changes
+// regs.AX to what it returns. Where done is true, the run of Resume ends.
+func (m *Machine) OnHostCall(group uint16, fn func(regs *x86.PtRegs) (done bool)) {
+	if m.booted != nil {
+		m.booted.OnHostCall(group, fn)
+	}
+}
+
+// Stopped are the registers of the CPU that a booted machine stands in.
+func (m *Machine) Stopped() x86.PtRegs {
+	if m.gone || m.booted == nil {
+		return x86.PtRegs{}
+	}
+	return m.booted.Stopped()
+}
+
+// Interrupts is how many interrupts a booted kernel has taken since the machine was made
+// or restored, and a digest of which came when and at which instruction: what a kernel
+// does after two runs of the same code can differ where these do.
+func (m *Machine) Interrupts() (n, digest uint64) {
+	if m.gone || m.booted == nil {
+		return 0, 0
+	}
+	return m.booted.Interrupts()
+}
+
+// DirectMapped is where a booted kernel's map of all physical memory has what the running
+// task sees at an address.
+func (m *Machine) DirectMapped(addr x86.Addr) (x86.Addr, error) {
+	if m.gone || m.booted == nil {
+		return 0, fmt.Errorf("no physical memory at %s: %w", addr, errno.EFAULT)
+	}
+	return m.booted.DirectMapped(addr)
+}
+
+// TaskStruct is the address of a booted kernel's task by its number (Task), 0 where
+// there is none.
+func (m *Machine) TaskStruct(task int) x86.Addr {
+	if m.booted == nil {
+		return 0
+	}
+	return m.booted.TaskStruct(task)
+}
+
+// ReadUser reads memory of the program whose task the machine stands in. What the
+// kernel has not brought into memory, it is asked for.
+func (m *Machine) ReadUser(addr x86.Addr, b []byte) error {
+	if err := m.ReadMem(addr, b); err == nil || m.booted == nil || m.runs > 0 {
+		return err
+	}
+	buf, err := m.accessUser(addr, b, 0)
+	if err == nil {
+		err = m.ReadMem(buf, b)
+		m.Free(buf)
+	}
+	return err
+}
+
+// WriteUser writes memory of the program whose task the machine stands in: pages that
+// it shares with others become its own, as when the program writes them.
+func (m *Machine) WriteUser(addr x86.Addr, b []byte) error {
+	if err := m.WriteMem(addr, b); err == nil || m.booted == nil || m.runs > 0 {
+		return err
+	}
+	buf, err := m.accessUser(addr, b, follWrite)
+	if err == nil {
+		m.Free(buf)
+	}
+	return err
+}
+
+// follWrite is FOLL_WRITE (include/linux/mm_types.h).
+const follWrite = 1
+
+// accessUser lets the kernel copy to or from user memory, by way of a buffer that has
+// b's content before and the result after.
+func (m *Machine) accessUser(addr x86.Addr, b []byte, flags uint64) (x86.Addr, error) {
+	buf, err := m.Alloc(len(b))
+	if err != nil {
+		return 0, err
+	}
+	if err = m.WriteMem(buf, b); err == nil {
+		var n uint64
+		n, err = m.Call("access_process_vm", uint64(m.booted.Current()), uint64(addr), uint64(buf), len(b), flags)
+		if err == nil && int(n) != len(b) {
+			err = fmt.Errorf("%d bytes of the program at %s: %w", len(b), addr, errno.EFAULT)
+		}
+	}
+	if err != nil {
+		m.Free(buf)
+		return 0, err
+	}
+	return buf, nil
+}
+
+// What a Booted asks of its machine.
+
+// SetCPU makes the n-th CPU the one that runs.
+func (h *Host) SetCPU(n int) { h.m.cur, h.m.curCPU = h.m.cpus[n], n }
+
+// SetTask makes the n-th task the one that runs.
+func (h *Host) SetTask(n int) { h.m.setTask(n) }
+
+// TaskExit says that a task of the guest has ended.
+func (h *Host) TaskExit(n int) {
+	if h.m.traps != nil {
+		h.m.traps.TaskExit(n)
+	}
+}
+
+// Exec is where the machine's own executable memory is.
+func (h *Host) Exec() x86.Range { return h.m.exec }
+
+// ExecPage is a page of it without a name.
+func (h *Host) ExecPage() (x86.Addr, error) { return h.m.allocExec(PageSize) }
+
+// UserCode puts code into a page of user memory.
+func (h *Host) UserCode(code []byte) (x86.Addr, error) {
+	at, err := h.m.heapPages(&h.m.user, PageSize)
+	if err != nil {
+		return 0, err
+	}
+	h.m.engine.Allow(x86.Range{Start: at, End: at + PageSize}, AttrX)
+	return at, h.m.PokeText(at, code)
+}
+
+// Outside is ErrNested inside a handler, and fails where the machine is closed or
+// another goroutine uses it.
+func (h *Host) Outside() error { return h.m.outside() }
+
+// Last is the frame at the last fault.
+func (h *Host) Last(regs *x86.PtRegs) { h.m.last = *regs }
+
+// Enter makes a CPU enter a function, on the stack below its task's.
+func (h *Host) Enter(cpu int, addr x86.Addr, args []uint64) error {
+	c := h.m.cpus[cpu]
+	if err := h.m.enter(c, belowStack(c), args); err != nil {
+		return err
+	}
+	c.SetIP(addr)
+	return nil
+}
+
+// Run gives a CPU a budget, and lets it run from where it is until the instruction
+// count is limit or something else ends the run.
+func (h *Host) Run(cpu int, limit uint64) (Reason, error) {
+	m := h.m
+	if m.runs == 0 {
+		m.allow()
+		defer m.startTimer()()
+	}
+	c := m.cpus[cpu]
+	x, err := m.run(c, c.IP(), limit)
+	return x.Why, err
+}

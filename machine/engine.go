@@ -1,0 +1,195 @@
+package machine
+
+import (
+	"sync/atomic"
+
+	"kprobelab/x86"
+)
+
+// Engine is what executes guest code: memory, and CPUs over it. It knows nothing of
+// tasks, calls and probes. A package that has one makes machines of it by New.
+type Engine interface {
+	// Name names the engine and its version.
+	Name() string
+	// Shared is the memory that machine and engine share.
+	Shared() *Shared
+
+	// Reserve makes room for guest memory, page-aligned, with no page mapped. It
+	// is called before the first Open.
+	Reserve(r x86.Range) error
+	// Allow gives the pages of a range more attributes, Unmap takes all away but
+	// AttrDirty.
+	Allow(r x86.Range, attr byte)
+	Unmap(r x86.Range)
+	// Bytes is guest memory, as the host's: n bytes of one page, if the page has
+	// all attributes of need.
+	Bytes(addr x86.Addr, n int, need byte) ([]byte, error)
+	// Touch is told before the host writes guest memory, for snapshots.
+	Touch(addr x86.Addr, n int)
+
+	// Saved is how many pages have been saved since Track. A page is saved when
+	// it is first written, and again after Clean.
+	Saved() int
+	Track(on bool)
+	// Clean makes the from-th saved page and all later ones be saved again when
+	// they are next written.
+	Clean(from int)
+	// Changed lists the pages that differ from what the from-th and later saved,
+	// sorted.
+	Changed(from int) []x86.Addr
+	// Rewind puts the from-th saved page and all later ones back, and makes every
+	// CPU drop what it has of their text. Forget gives up what was saved of them.
+	Rewind(from int)
+	Forget(from int)
+
+	// Open adds a CPU, as a kernel leaves it when it has booted.
+	Open() (CPU, error)
+	// NewState is room for the registers of a task.
+	NewState() State
+	// Aim makes a run stop before instruction n, counted by blocks.
+	Aim(n uint64)
+	// Here reports whether the caller is inside a call that a running CPU has made.
+	Here() bool
+	// Console is what the guest wrote to the console port since the last call.
+	Console() []byte
+	// Close frees everything.
+	Close()
+}
+
+// State is the registers of a task, for the CPU's Save and Load.
+type State interface{}
+
+// CPU is one processor of an engine.
+type CPU interface {
+	// Boot sets the GS base, and ends the preparation of the CPU.
+	Boot(gs x86.Addr) error
+	// SetLocal tells where the CPU's own page is (local.go).
+	SetLocal(at x86.Addr, words []uint64)
+	// Answer is where the answer to its next int3 is.
+	Answer() *Answer
+
+	// Start runs from ip until there is something to decide. It is called again
+	// from inside calls that the CPU makes of its Host.
+	Start(ip x86.Addr) Exit
+	// Depth is how many Starts have not returned.
+	Depth() int
+	// Fault has handle deal with the exception that ended the run. The CPU takes
+	// the registers as handle leaves them; the result is where it goes on.
+	Fault(handle func(f *Fault, regs *x86.PtRegs)) (x86.Addr, error)
+
+	IP() x86.Addr
+	SetIP(ip x86.Addr)
+	// Regs is valid until the CPU's next method is called.
+	Regs() *x86.PtRegs
+	Flags() uint64
+	// Enter sets the registers at a function's first instruction but for its
+	// address (System V ABI): six arguments, al = 0 for a variadic function, the
+	// other general registers 0.
+	Enter(sp x86.Addr, args [6]uint64, flags uint64)
+	Save(s State)
+	Load(s State)
+	// Drop makes the CPU see n bytes of text as they are.
+	Drop(addr x86.Addr, n int)
+}
+
+// Exit says how a run ended.
+type Exit struct {
+	Why Reason
+	// IP is where it goes on.
+	IP x86.Addr
+	// Arg is the virtual nanoseconds of Slept.
+	Arg uint64
+	// Err is the error of Failed.
+	Err error
+}
+
+// Reason is why a run ended.
+type Reason uint8
+
+// The reasons.
+const (
+	// Returned: the function that the host called has.
+	Returned Reason = iota
+	// TimeUp: the instruction count is what Aim said, or Shared.StopAt is 0. The
+	// block at IP has not run.
+	TimeUp
+	// Yielded, Slept, Exited: the guest asked for it (emu/ports.h).
+	Yielded
+	Slept
+	Exited
+	// Again: the run goes on at IP, the engine had to pause.
+	Again
+	// Faulted: an exception, which is for Fault.
+	Faulted
+	// Halted: hlt.
+	Halted
+	// Failed: the engine gives up, and says why.
+	Failed
+)
+
+// Attributes of a guest page. A page with none is not mapped.
+const (
+	AttrR = 1 << iota
+	AttrW
+	AttrX
+	// AttrDirty: it has been saved since the last snapshot.
+	AttrDirty
+)
+
+// Shared is what engine and machine both count. An engine in C lays its own
+// struct out like this.
+type Shared struct {
+	// Instrs counts instructions, a block's as it begins. The virtual clock is
+	// Instrs + Extra nanoseconds.
+	Instrs, Extra uint64
+	// StopAt is the count before which the run stops, Budget that at which it
+	// fails.
+	StopAt atomic.Uint64
+	Budget uint64
+	// Work is what took the host's time beside instructions, as instructions that
+	// would take as long; a run stops once it is more than Allowance. It is no
+	// part of the virtual clock or of the budget.
+	Work, Allowance uint64
+	// Crossings is how often a CPU has called its Host.
+	Crossings uint64
+	// OuterEnd is what a function that the host called returns to, InnerEnd the
+	// same for a run inside a call of the Host, which ends there.
+	OuterEnd, InnerEnd x86.Addr
+	// Expired is 1 once the run's time is up.
+	Expired atomic.Uint32
+	// Task is the number of the running task.
+	Task int32
+	// NGates is how many gates there are.
+	NGates int32
+	_      int32
+	// Gates has them by the low bits of At.
+	Gates [4096]Gate
+}
+
+// Now is the virtual clock, in nanoseconds since boot.
+func (s *Shared) Now() uint64 { return s.Instrs + s.Extra }
+
+// FaultCost is what a fault that the guest survives takes of the budget: as many
+// instructions as run in the host's time for it. Without it, an exception table
+// that leads back to the fault would run for ever, because an instruction that
+// faults on being fetched does not count.
+const FaultCost = 500
+
+// PayFault takes FaultCost.
+func (s *Shared) PayFault() {
+	s.Budget -= min(FaultCost, s.Budget)
+	s.Work += FaultCost
+}
+
+// MaxDepth is how deep runs inside calls of the Host may nest. (Unicorn says 64,
+// and crashes in the last of them.)
+const MaxDepth = 63
+
+// What takes the host's time beside instructions, as instructions that would take
+// as long.
+const (
+	WorkBlock = 1000 // to prepare a block of code
+	WorkByte  = 100  // and for each byte of it
+	WorkTrap  = 150
+	workTurn  = 200
+)

@@ -1,0 +1,228 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+
+	"kprobelab/kimage"
+	"kprobelab/x86"
+)
+
+// Machine is a guest: memory, CPUs, tasks. Close frees it.
+type Machine struct {
+	engine Engine
+	sh     *Shared // the engine's
+	src    Source
+	opt    Options
+	// booted is the engine where the kernel has booted, else nil.
+	booted Booted
+	back   *journal // nil: no steps are kept
+
+	cpus    []*cpu
+	cur     *cpu
+	curCPU  int
+	curTask int
+	tasks   []*Task
+	regions []x86.Range
+	heap    heap
+	user    heap
+	stacks  x86.Range
+	exec    x86.Range
+
+	// execNext is the end of the executable pages, execPart what is free of the
+	// page that small pieces share.
+	execNext  x86.Addr
+	execPart  x86.Range
+	stubs     stubs
+	symbols   []kimage.Symbol
+	extable   exceptionTable
+	onLog     func(line string)
+	onPoke    func(at x86.Addr, n int)
+	onSync    func(cpu int)
+	traps     x86.Traps
+	switched  func(cpu int, t *Task)
+	until     func() bool // of RunUntil
+	random    *rand.PCG
+	rng       *rand.Rand
+	err       error
+	failed    []error // of tasks, since the last Run
+	snapshots []*Snapshot
+	restored  []func()
+	spare     []State // room for the registers of interrupted runs
+	// closed: no more runs. gone: no more memory.
+	closed, gone bool
+	// allowed is the work of the host that one run may make beside instructions.
+	allowed uint64
+	// runs is how many runs have begun and not ended: those of the engine inside
+	// its hooks, and those that a receiver of faults began between two of them.
+	runs int
+	last x86.PtRegs
+	// taken is true while a run goes on; receiving, while it asks its caller
+	// between two runs of the engine (shared.go).
+	taken     atomic.Bool
+	receiving bool
+}
+
+// cpu is a processor of the engine, and what the machine knows of it.
+type cpu struct {
+	CPU
+	n      int
+	answer *Answer
+	// task is the one whose registers it has, nil for none.
+	task *Task
+	// area is its per-CPU area, gs its GS base, preempt the address of its
+	// preempt count (0 where the image has none).
+	area, gs, preempt x86.Addr
+	// local is its own page after the area, words the page's memory.
+	local x86.Addr
+	words []uint64
+	// stale is poked text of which it may have old translations.
+	stale []x86.Range
+}
+
+// New makes a machine with src in its memory, on the engine that open makes. nil
+// options mean the defaults. The caller closes the machine.
+func New(src Source, o *Options, open func(h *Host) (Engine, error)) (*Machine, error) {
+	m := &Machine{src: src, extable: exceptionTableOf(src), heap: newHeap(), user: newHeap()}
+	if o != nil {
+		m.opt = *o
+	}
+	if err := m.opt.Fill(); err != nil {
+		return nil, err
+	}
+	m.allowed = workAllowance(m.opt.Budget)
+	m.random = rand.NewPCG(uint64(m.opt.Seed), 0)
+	m.rng = rand.New(m.random)
+	var err error
+	if m.engine, err = open(&Host{m}); err != nil {
+		return nil, err
+	}
+	m.sh = m.engine.Shared()
+	if err := m.build(); err != nil {
+		m.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+func (m *Machine) build() error {
+	if b, ok := m.src.(BootedSource); ok && b.Core() != nil {
+		return m.buildBooted()
+	}
+	if err := m.layImage(); err != nil {
+		return layoutError(err)
+	}
+	if err := m.open(); err != nil {
+		return err
+	}
+	if err := m.layPerCPU(); err != nil {
+		return layoutError(err)
+	}
+	for _, c := range m.cpus {
+		if err := c.Boot(c.gs); err != nil {
+			return fmt.Errorf("cpu %d: %w", c.n, err)
+		}
+	}
+	if err := m.makeStubs(); err != nil {
+		return err
+	}
+	_, err := m.newTask("boot")
+	return err
+}
+
+// open makes the CPUs.
+func (m *Machine) open() error {
+	for n := range m.opt.CPUs {
+		c, err := m.engine.Open()
+		if err != nil {
+			return fmt.Errorf("cpu %d: %w", n, err)
+		}
+		m.cpus = append(m.cpus, &cpu{CPU: c, n: n, answer: c.Answer()})
+	}
+	m.cur = m.cpus[0]
+	return nil
+}
+
+// layoutError makes it the image's fault, unless it is the engine's.
+func layoutError(err error) error {
+	if errors.Is(err, ErrEngine) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrLayout, err)
+}
+
+// Close frees the machine's memory and engine. A second Close does nothing.
+// Close panics when a handler calls it, or a goroutine while another one's call
+// runs, because the engine is still running.
+func (m *Machine) Close() {
+	if m.gone {
+		return
+	}
+	if m.taken.Load() && !m.closed {
+		panic("machine: Close called from a handler, or while another goroutine uses the machine")
+	}
+	m.closed, m.gone = true, true
+	m.engine.Close()
+	m.sh = &Shared{}
+	m.cpus, m.tasks, m.regions, m.snapshots, m.spare, m.back = nil, nil, nil, nil, nil, nil
+}
+
+// Engine names the engine that executes the guest's code, and its version.
+func (m *Machine) Engine() string { return m.engine.Name() }
+
+// NumCPU is how many CPUs there are. All are online.
+func (m *Machine) NumCPU() int { return len(m.cpus) }
+
+// CPU is the number of the running CPU, or of the one that ran last.
+func (m *Machine) CPU() int { return m.curCPU }
+
+// Where returns pointers to the current CPU and task numbers, so that a hit can
+// read them without a call.
+func (m *Machine) Where() (cpu, task *int) { return &m.curCPU, &m.curTask }
+
+// Task is the number of the running task, or of the one that ran last, from 0.
+func (m *Machine) Task() int { return m.curTask }
+
+// Now is the virtual clock, in nanoseconds since boot. An instruction takes one
+// (counted as its block begins), a trap Options.TrapCost; while every task
+// sleeps, the clock moves on to the next wake-up. It is 0 once closed.
+func (m *Machine) Now() uint64 { return m.sh.Now() }
+
+// Instructions is how many instructions ran since boot, counted by blocks. It is
+// 0 once closed.
+func (m *Machine) Instructions() uint64 { return m.sh.Instrs }
+
+// Crossings is how many traps and callouts called into Go. It is 0 once closed.
+func (m *Machine) Crossings() uint64 { return m.sh.Crossings }
+
+// Regs is the frame at the end of the last call, or at the last fault.
+func (m *Machine) Regs() x86.PtRegs { return m.last }
+
+// GSBase is where a CPU's per-CPU variables are: add the address of a
+// variable's symbol. It is 0 where there is no such CPU.
+func (m *Machine) GSBase(cpu int) x86.Addr {
+	if cpu < 0 || cpu >= len(m.cpus) {
+		return 0
+	}
+	return m.cpus[cpu].gs
+}
+
+// SetTraps installs the receiver of the CPUs' traps; nil removes it.
+func (m *Machine) SetTraps(t x86.Traps) { m.traps = t }
+
+// Console is what the guest wrote to the console port since the last call of
+// Console. Lines stay whole when several tasks print at once.
+func (m *Machine) Console() []byte {
+	if m.gone {
+		return nil
+	}
+	return m.engine.Console()
+}
+
+// setTask makes the n-th task the one that runs.
+func (m *Machine) setTask(n int) {
+	m.curTask = n
+	m.sh.Task = int32(n)
+}

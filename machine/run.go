@@ -1,0 +1,144 @@
+package machine
+
+import (
+	"fmt"
+
+	"kprobelab/x86"
+)
+
+// run lets c execute from ip until the scheduler has to decide something. The
+// slice ends when the instruction count is limit; the run fails when it is the
+// budget. The result is Returned, TimeUp, Yielded, Slept or Exited.
+func (m *Machine) run(c *cpu, ip x86.Addr, limit uint64) (Exit, error) {
+	if m.runs == MaxDepth {
+		return Exit{}, fmt.Errorf("%w: run at %s: %d handlers call each other", ErrEngine, m.Symbolize(ip), MaxDepth)
+	}
+	m.runs++
+	defer func() { m.runs-- }()
+	m.cur, m.curCPU = c, c.n
+	for {
+		if m.sh.Work > m.sh.Allowance {
+			return Exit{}, m.overWorked(ip)
+		}
+		m.engine.Aim(min(limit, m.sh.Budget))
+		if m.expired() { // after Aim, which undoes what the timer did
+			return Exit{}, m.overTime(ip)
+		}
+		x := c.Start(ip)
+		switch {
+		case m.closed:
+			return x, ErrClosed
+		case m.err != nil:
+			return x, m.takeErr()
+		}
+		switch x.Why {
+		case Again:
+			ip = x.IP
+		case Faulted:
+			next, err := m.fault(c)
+			if err != nil {
+				return x, err
+			}
+			ip = next
+			m.sh.PayFault()
+			if m.sh.Instrs >= m.sh.Budget {
+				return x, m.overBudget(ip)
+			}
+		case TimeUp:
+			switch {
+			case m.expired():
+				return x, m.overTime(x.IP)
+			case m.sh.Work > m.sh.Allowance:
+				return x, m.overWorked(x.IP)
+			case m.sh.Instrs < m.sh.Budget:
+				return x, nil
+			}
+			return x, m.overBudget(x.IP)
+		case Halted:
+			return x, fmt.Errorf("%w before %s", ErrHalted, m.Symbolize(x.IP))
+		case Failed:
+			return x, x.Err
+		default:
+			return x, nil
+		}
+	}
+}
+
+func (m *Machine) overBudget(at x86.Addr) error {
+	return &BudgetError{Limit: m.opt.Budget, IP: at, Symbol: m.Symbolize(at)}
+}
+
+func (m *Machine) overWorked(at x86.Addr) error {
+	return &BudgetError{Limit: m.opt.Budget, Work: true, IP: at, Symbol: m.Symbolize(at)}
+}
+
+// fault handles an exception that ended the run, and returns where to go on. It
+// asks the receiver of traps, then the exception table
+// (arch/x86/mm/extable.c, fixup_exception); else the exception is an error.
+func (m *Machine) fault(c *cpu) (x86.Addr, error) {
+	m.sh.Extra += m.opt.TrapCost
+	var failed error
+	ip, err := c.Fault(func(f *Fault, regs *x86.PtRegs) {
+		m.last = *regs
+		f.IP, f.Regs, f.CPU, f.Task = x86.Addr(regs.IP), *regs, c.n, m.curTask
+		f.Symbol = m.Symbolize(f.IP)
+		if m.resolve(f, regs) {
+			return
+		}
+		f.IP, f.Regs, m.last = x86.Addr(regs.IP), *regs, *regs
+		f.Symbol = m.Symbolize(f.IP)
+		if failed = m.takeErr(); failed == nil {
+			failed = f
+		}
+	})
+	if err == nil {
+		err = failed
+	}
+	return ip, err
+}
+
+// resolve reports whether someone took the fault; regs then say where to go on.
+func (m *Machine) resolve(f *Fault, regs *x86.PtRegs) bool {
+	if f.Vector == VectorInvalid && m.warn(regs) {
+		return true
+	}
+	if m.traps != nil && f.Vector != VectorInt3 && f.Vector != VectorDebug {
+		mine := m.callFault(regs, f.Vector)
+		if m.err != nil {
+			return false
+		}
+		if mine {
+			return true
+		}
+	}
+	// The receiver may have moved the fault from a copy to the original's ud2.
+	return f.Vector == VectorInvalid && m.warn(regs) || m.fixup(regs, f.Vector)
+}
+
+func (m *Machine) callFault(regs *x86.PtRegs, vector int) (mine bool) {
+	answer, ok, was := Resume, false, m.receiving
+	m.receiving = true
+	defer func() { m.receiving = was }()
+	defer m.border(&answer, &ok)
+	mine = m.traps.Fault(regs, vector)
+	ok = true
+	return mine
+}
+
+func (m *Machine) takeErr() error {
+	err := m.err
+	m.err = nil
+	return err
+}
+
+// takeState is room for registers; putState takes it back.
+func (m *Machine) takeState() State {
+	if n := len(m.spare); n > 0 {
+		s := m.spare[n-1]
+		m.spare = m.spare[:n-1]
+		return s
+	}
+	return m.engine.NewState()
+}
+
+func (m *Machine) putState(s State) { m.spare = append(m.spare, s) }

@@ -1,0 +1,157 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+
+	"kprobelab/errno"
+	"kprobelab/kimage"
+	"kprobelab/x86"
+)
+
+// Snapshot is the machine's memory at a moment between runs. Taking it copies
+// nothing: a page is saved when it is first written after that.
+type Snapshot struct {
+	m *Machine
+	// undo is how many pages had been saved when it was taken.
+	undo int
+	heap heap
+	user heap
+	exec x86.Addr
+	part x86.Range
+	stub stubs
+	syms []kimage.Symbol
+	// booted is what a booted machine keeps beside.
+	booted any
+}
+
+// Snapshot keeps the machine's memory as it is, to compare with and to go back
+// to. It does not keep the tasks' registers, the clock or the scheduler's state, but
+// for a booted kernel's: of that it keeps everything. There, executable memory that the
+// machine has added (AllocExec, Callout) is not part of it, so that whoever made it can
+// go on with it; probes have to be as they were at the snapshot before Restore.
+// It fails with ErrNested inside a handler.
+func (m *Machine) Snapshot() (*Snapshot, error) {
+	if err := m.outside(); err != nil {
+		return nil, err
+	}
+	s := &Snapshot{m: m, undo: m.engine.Saved(), exec: m.execNext, part: m.execPart, syms: slices.Clone(m.symbols)}
+	s.heap, s.user = m.heap.clone(), m.user.clone()
+	s.stub = stubs{slices.Clone(m.stubs.pages), m.stubs.used, slices.Clone(m.stubs.fns)}
+	if m.booted != nil {
+		var err error
+		if s.booted, err = m.booted.Keep(); err != nil {
+			return nil, err
+		}
+	}
+	m.anew()
+	m.snapshots = append(m.snapshots, s)
+	m.engine.Track(true)
+	m.engine.Clean(0)
+	return s, nil
+}
+
+func (m *Machine) outside() error {
+	if err := m.Closed(); err != nil {
+		return err
+	}
+	if err := m.ours(); err != nil {
+		return err
+	}
+	if m.cur.Depth() > 0 {
+		return ErrNested
+	}
+	return nil
+}
+
+// Dirty lists the pages whose content differs from the snapshot's, whoever wrote
+// them, in ascending order, with neighbours joined.
+func (m *Machine) Dirty(since *Snapshot) []x86.Range {
+	if m.gone {
+		return nil
+	}
+	var list []x86.Range
+	for _, p := range m.engine.Changed(since.undo) {
+		if n := len(list); n > 0 && list[n-1].End == p {
+			list[n-1].End += PageSize
+		} else {
+			list = append(list, x86.Range{Start: p, End: p + PageSize})
+		}
+	}
+	return list
+}
+
+// Restore brings all memory, text included, back to what it held at the
+// snapshot, and frees what was allocated since. Later snapshots are void. It
+// fails with ErrNested inside a handler, and with errno.EINVAL for a void
+// snapshot.
+func (m *Machine) Restore(s *Snapshot) error {
+	if err := m.outside(); err != nil {
+		return err
+	}
+	at := slices.Index(m.snapshots, s)
+	if at < 0 {
+		return fmt.Errorf("snapshot is void: %w", errno.EINVAL)
+	}
+	m.anew()
+	m.engine.Rewind(s.undo)
+	m.forgetGates()
+	if m.booted == nil {
+		m.engine.Unmap(x86.Range{Start: s.exec, End: m.execNext})
+	}
+	m.engine.Clean(s.undo)
+	m.engine.Forget(s.undo)
+	m.snapshots = m.snapshots[:at+1]
+	m.forgetAllocations(s)
+	if m.booted != nil {
+		if err := m.booted.GoBack(s.booted); err != nil {
+			return err
+		}
+	}
+	for _, fn := range m.restored {
+		fn()
+	}
+	return nil
+}
+
+// OnRestore has fn called after every Restore: what it knows of guest memory may
+// be wrong.
+func (m *Machine) OnRestore(fn func()) { m.restored = append(m.restored, fn) }
+
+// Renew is Restore for another user of the machine: who received what happens on it
+// (SetTraps, OnLog, OnText, OnSwitch, OnRestore) is forgotten.
+func (m *Machine) Renew(s *Snapshot) error {
+	m.restored = nil
+	if err := m.Restore(s); err != nil {
+		return err
+	}
+	m.traps, m.onLog, m.switched = nil, nil, nil
+	m.OnText(nil, nil)
+	return nil
+}
+
+// Discard forgets a snapshot and every later one, and leaves memory as it is.
+// Once there is no snapshot, pages are not saved any more.
+func (m *Machine) Discard(s *Snapshot) {
+	at := slices.Index(m.snapshots, s)
+	if at < 0 {
+		return
+	}
+	m.snapshots = slices.Delete(m.snapshots, at, len(m.snapshots))
+	if at == 0 {
+		m.engine.Clean(0)
+		m.engine.Forget(0)
+		m.engine.Track(false)
+	}
+}
+
+// forgetAllocations brings the allocators back to the snapshot. Heap pages that
+// were mapped since stay mapped; they are zeroed when they are handed out again.
+func (m *Machine) forgetAllocations(s *Snapshot) {
+	m.heap, m.user = s.heap.clone(), s.user.clone()
+	if m.booted != nil {
+		return
+	}
+	m.execNext, m.execPart, m.symbols = s.exec, s.part, slices.Clone(s.syms)
+	m.stubs = stubs{slices.Clone(s.stub.pages), s.stub.used, slices.Clone(s.stub.fns)}
+}

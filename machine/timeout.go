@@ -1,0 +1,42 @@
+package machine
+
+import (
+	"sync"
+	"time"
+
+	"kprobelab/x86"
+)
+
+// startTimer begins the time of a run, and returns what ends it. The timer's
+// goroutine makes the engine stop before its next block: by expired,
+// which lasts, and by StopAt, which is all that
+// the engine reads.
+func (m *Machine) startTimer() (stop func()) {
+	if m.opt.Timeout <= 0 {
+		return func() {}
+	}
+	var mu sync.Mutex
+	runs := true
+	timer := time.AfterFunc(m.opt.Timeout, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if runs {
+			m.sh.Expired.Store(1)
+			m.sh.StopAt.Store(0)
+		}
+	})
+	return func() {
+		timer.Stop()
+		mu.Lock()
+		defer mu.Unlock()
+		runs = false
+		m.sh.Expired.Store(0)
+	}
+}
+
+// expired reports whether the run's time is up.
+func (m *Machine) expired() bool { return m.sh.Expired.Load() != 0 }
+
+func (m *Machine) overTime(at x86.Addr) error {
+	return &BudgetError{Limit: m.opt.Budget, Time: m.opt.Timeout, IP: at, Symbol: m.Symbolize(at)}
+}
