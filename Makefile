@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo demo dumps kernel archive tools-table conformance conformance-all conformance-configs conformance-hazards conformance-own conformance-source conformance-table conformance-trace conformance-tracing guest selftests test check soak fuzz engines hostile bench bench-docs bench-qemu bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo demo dumps kernel archive tools-table conformance conformance-all conformance-configs conformance-hazards conformance-own conformance-source conformance-stap conformance-table conformance-trace conformance-tracing guest selftests test check soak fuzz engines hostile bench bench-docs bench-qemu bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -89,6 +89,9 @@ conformance-own: build ## ask booted kernels' own register_kprobe, in this progr
 
 conformance-source: ## compare random definitions with those of perf probe, on a kernel with its debugging information
 	@scripts/conformance-source.sh
+
+conformance-stap: ## compare what stap -p1 says of 3,000 scripts with what is said here
+	@scripts/conformance-stap.sh
 
 conformance-trace: build ## run a program with 50 events on booted kernels, under QEMU and here, and compare the traces
 	@scripts/conformance-trace.sh

@@ -81,6 +81,7 @@ type stat struct {
 	count, sum, min, max int64
 	// mean and m2 are scaled by the histogram's shift (Welford's algorithm).
 	mean, m2, variance int64
+	shift              int
 	buckets            []int64
 }
 
@@ -91,7 +92,8 @@ func (s *stat) reset() {
 
 func (s *stat) add(h *Histogram, v int64) {
 	s.count++
-	scaled := v << h.Shift
+	s.shift = h.Shift
+	scaled := v << s.shift
 	if s.count == 1 {
 		s.sum, s.min, s.max, s.mean = v, v, v, scaled
 	} else {

@@ -303,5 +303,10 @@ func (s *stat) extract(what Extractor) (v int64, ok bool) {
 	case Avg:
 		return s.sum / s.count, true
 	}
-	return s.variance, true
+	if s.count < 2 {
+		return 0, true
+	}
+	// As of several CPUs, whose means differ from the whole's: stap adds them up so for one, too.
+	off := s.mean - (s.sum<<s.shift)/s.count
+	return (s.count*off*off + (s.count-1)*s.variance) / (s.count - 1) >> (2 * s.shift), true
 }

@@ -234,3 +234,6 @@ func (t *Thread) Matched(n int) (text []byte, groups int) {
 	}
 	return t.subject[at[2*n]:at[2*n+1]], len(at) / 2
 }
+
+// Actions is how many statements the last run of a handler executed.
+func (t *Thread) Actions(h *Handler) int { return h.Actions - max(t.actions, 0) }

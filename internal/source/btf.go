@@ -57,7 +57,7 @@ func (f *File) btfPlaces(w Where, visit func(*Place) error) error {
 		}
 		p := &Place{Addr: s.Start, Symbol: s.Name, Function: s.Name}
 		if proto := f.proto(s.Name); proto != nil {
-			p.variables = abi(proto)
+			p.variables, p.returns = abi(proto), btfType(proto.Return)
 		}
 		if err := visit(p); err != nil {
 			return err

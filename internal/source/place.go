@@ -54,6 +54,7 @@ type Place struct {
 	scope, fn *node
 	// variables are those that BTF knows, where there is no DWARF.
 	variables []*Variable
+	returns   *Type
 }
 
 // NotFound is a name or a place that the file does not have.

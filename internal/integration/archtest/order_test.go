@@ -21,6 +21,7 @@ var order = [][]string{
 	{"kprobes/probepoint", "internal/tracing/definition"},
 	{"kprobes/hazard"},
 	{"internal/report", "kprobes"},
+	{"internal/script/attach"},
 	{"internal/tracing/event", "internal/tracing/ring", "internal/guestfast", "internal/archive"},
 	{"internal/tracing/filter"},
 	{"internal/tracing/trigger"},
@@ -44,6 +45,8 @@ var alone = map[string][]string{
 	"internal/perfprobe": {},
 	// The core of script languages knows no kernel.
 	"internal/script": {},
+	// SystemTap's language knows what the source says, and no machine.
+	"internal/script/stap": {"errno"},
 }
 
 // wiring are the packages that may put the engine and the mechanism together.

@@ -1,0 +1,299 @@
+package attach
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"kprobelab/internal/script/stap"
+	"kprobelab/kimage"
+	"kprobelab/x86"
+)
+
+// hit is where a handler runs. There is one, for handlers run one at a time.
+type hit struct {
+	r     *Runner
+	probe *stap.Probe
+	regs  *x86.PtRegs
+	saved []byte
+	now   uint64
+	word  [8]byte
+}
+
+var _ stap.System = (*hit)(nil)
+
+func (h *hit) set(p *stap.Probe, regs *x86.PtRegs, saved []byte, now uint64) {
+	h.probe, h.regs, h.saved, h.now = p, regs, saved, now
+}
+
+// Register implements script.Context.
+func (h *hit) Register(n int) uint64 {
+	r := h.regs
+	if r == nil {
+		return 0
+	}
+	switch n {
+	case 0:
+		return r.AX
+	case 1:
+		return r.DX
+	case 2:
+		return r.CX
+	case 3:
+		return r.BX
+	case 4:
+		return r.SI
+	case 5:
+		return r.DI
+	case 6:
+		return r.BP
+	case 7:
+		return r.SP
+	case 8:
+		return r.R8
+	case 9:
+		return r.R9
+	case 10:
+		return r.R10
+	case 11:
+		return r.R11
+	case 12:
+		return r.R12
+	case 13:
+		return r.R13
+	case 14:
+		return r.R14
+	case 15:
+		return r.R15
+	case 16:
+		return r.IP
+	case 17:
+		return r.Flags
+	}
+	return 0
+}
+
+// userEnd is where addresses of programs end.
+const userEnd = 1 << 47
+
+// Read implements script.Context.
+func (h *hit) Read(addr uint64, b []byte, user bool) bool {
+	m := h.r.o.Machine
+	if m == nil {
+		return false
+	}
+	// An access that crosses from one half to the other is none of either.
+	if h.r.booted() && user != (addr < userEnd) && addr >= 4096 && user {
+		return false
+	}
+	if user {
+		return m.ReadUser(x86.Addr(addr), b) == nil
+	}
+	return m.ReadMem(x86.Addr(addr), b) == nil
+}
+
+func (r *Runner) booted() bool { return r.o.Image != nil && r.o.Image.Core() != nil }
+
+// Saved implements script.Context.
+func (h *hit) Saved(n int) int64 {
+	if len(h.saved) < 8*(n+1) {
+		return 0
+	}
+	return int64(binary.LittleEndian.Uint64(h.saved[8*n:]))
+}
+
+// SetSaved implements script.Context.
+func (h *hit) SetSaved(n int, v int64) {
+	if len(h.saved) >= 8*(n+1) {
+		binary.LittleEndian.PutUint64(h.saved[8*n:], uint64(v))
+	}
+}
+
+// Probe implements stap.System.
+func (h *hit) Probe() *stap.Probe { return h.probe }
+
+// taskOffsets are where a booted kernel has what is asked of a task; 0 is for what it has not.
+type taskOffsets struct {
+	ok                            bool
+	pid, tgid, comm, parent, cred int64
+	uid, euid, gid, egid          int64
+}
+
+func offsets(img *kimage.Image) (o taskOffsets) {
+	if img == nil || img.Core() == nil {
+		return o
+	}
+	t, okT := img.Types().Struct("task_struct")
+	c, okC := img.Types().Struct("cred")
+	if !okT || !okC {
+		return o
+	}
+	at := func(t kimage.Type, name string) int64 {
+		m, ok := t.Member(name)
+		o.ok = o.ok && ok
+		return int64(m.Offset / 8)
+	}
+	o.ok = true
+	o.pid, o.tgid, o.comm, o.parent, o.cred = at(t, "pid"), at(t, "tgid"), at(t, "comm"), at(t, "real_parent"), at(t, "cred")
+	o.uid, o.euid, o.gid, o.egid = at(c, "uid"), at(c, "euid"), at(c, "gid"), at(c, "egid")
+	return o
+}
+
+func (h *hit) load(at x86.Addr, n int) uint64 {
+	clear(h.word[:])
+	if h.r.o.Machine.ReadMem(at, h.word[:n]) != nil {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(h.word[:])
+}
+
+// Task implements stap.System. A guest without tasks of its own has them by their number.
+func (h *hit) Task(what stap.TaskWord) int64 {
+	m, o := h.r.o.Machine, &h.r.tasks
+	if m == nil {
+		return 0
+	}
+	if !o.ok {
+		if what == stap.PID || what == stap.TID {
+			return int64(m.Task()) + 1
+		}
+		return 0
+	}
+	task := m.TaskStruct(m.Task())
+	switch what {
+	case stap.TaskStruct:
+		return int64(task)
+	case stap.PID:
+		return int64(int32(h.load(task.Add(o.tgid), 4)))
+	case stap.TID:
+		return int64(int32(h.load(task.Add(o.pid), 4)))
+	case stap.PPID:
+		parent := x86.Addr(h.load(task.Add(o.parent), 8))
+		return int64(int32(h.load(parent.Add(o.tgid), 4)))
+	}
+	cred := x86.Addr(h.load(task.Add(o.cred), 8))
+	at := [...]int64{stap.UID: o.uid, stap.EUID: o.euid, stap.GID: o.gid, stap.EGID: o.egid}
+	return int64(h.load(cred.Add(at[what]), 4))
+}
+
+// commSize is the size of task_struct.comm (TASK_COMM_LEN).
+const commSize = 16
+
+// Comm implements stap.System.
+func (h *hit) Comm(dst []byte) []byte {
+	m, o := h.r.o.Machine, &h.r.tasks
+	switch {
+	case m == nil:
+		return append(dst, "stapio"...)
+	case !o.ok:
+		if n := m.Task(); n > 0 {
+			return append(append(dst, "task-"...), byte('0'+n/10%10), byte('0'+n%10))
+		}
+		return append(dst, "init"...)
+	}
+	from := len(dst)
+	dst = dst[:from+commSize]
+	if m.ReadMem(m.TaskStruct(m.Task()).Add(o.comm), dst[from:]) != nil {
+		return dst[:from]
+	}
+	if i := bytes.IndexByte(dst[from:], 0); i >= 0 {
+		dst = dst[:from+i]
+	}
+	return dst
+}
+
+// CPU implements stap.System.
+func (h *hit) CPU() int {
+	if h.r.o.Machine == nil {
+		return 0
+	}
+	return h.r.o.Machine.CPU()
+}
+
+// Now implements stap.System.
+func (h *hit) Now() uint64 { return h.now }
+
+// Wall implements stap.System.
+func (h *hit) Wall() uint64 { return epoch + h.now }
+
+// Symbol implements stap.System.
+func (h *hit) Symbol(addr uint64) (name, module string, offset, size uint64, ok bool) {
+	if h.r.o.Kprobes == nil {
+		return
+	}
+	s, ok := h.r.o.Kprobes.View().SymbolAt(x86.Addr(addr))
+	return s.Name, s.Module, addr - uint64(s.Addr), s.Size, ok
+}
+
+// Stack implements stap.System: the addresses after a call that lie on the stack, as a kernel
+// without unwind tables finds them.
+func (h *hit) Stack(n int) (addr uint64, ok bool) {
+	if h.regs == nil {
+		return 0, false
+	}
+	if n == 0 {
+		return h.Address(), true
+	}
+	trampoline := uint64(h.r.o.Kprobes.Trampoline())
+	sp := h.regs.SP
+	for at, top := sp, sp&^(x86.ThreadSize-1)+x86.ThreadSize; at < top; at += 8 {
+		if h.r.o.Machine.ReadMem(x86.Addr(at), h.word[:]) != nil {
+			return 0, false
+		}
+		w := binary.LittleEndian.Uint64(h.word[:])
+		if w == trampoline && w != 0 || h.afterCall(w) {
+			if n--; n == 0 {
+				return w, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// afterCall reports whether an address is one that a call returns to.
+func (h *hit) afterCall(w uint64) bool {
+	if _, _, _, _, ok := h.Symbol(w); !ok {
+		return false
+	}
+	var b [8]byte
+	copy(b[:], h.word[:])
+	defer copy(h.word[:], b[:])
+	if h.r.o.Machine.ReadMem(x86.Addr(w-7), h.word[:7]) != nil {
+		return false
+	}
+	if h.word[2] == 0xe8 {
+		return true
+	}
+	// call through a register or memory: ff /2, with 0, 1 or 4 bytes of displacement.
+	for _, at := range [...]int{5, 4, 3, 1, 0} {
+		if h.word[at] == 0xff && h.word[at+1]>>3&7 == 2 {
+			return true
+		}
+	}
+	return false
+}
+
+// Exit implements stap.System.
+func (h *hit) Exit() { h.r.exited = true }
+
+// Log implements stap.System.
+func (h *hit) Log(line string) { h.r.o.Log(line) }
+
+// Target implements stap.System.
+func (h *hit) Target() int64 { return h.r.o.Target }
+
+// HZ implements stap.System.
+func (h *hit) HZ() int64 { return h.r.o.HZ }
+
+// Address implements stap.System.
+func (h *hit) Address() uint64 {
+	if h.probe.Addr != 0 {
+		return h.probe.Addr
+	}
+	if h.regs != nil {
+		return h.regs.IP
+	}
+	return 0
+}
+
+// User implements stap.System.
+func (h *hit) User() bool { return h.regs != nil && h.regs.CS&3 != 0 }

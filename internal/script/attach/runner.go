@@ -1,0 +1,358 @@
+package attach
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"kprobelab/internal/script"
+	"kprobelab/internal/script/stap"
+	"kprobelab/kimage"
+	"kprobelab/kprobes"
+	"kprobelab/x86"
+)
+
+// Machine is what of a machine a script can see.
+type Machine interface {
+	ReadMem(addr x86.Addr, b []byte) error
+	ReadUser(addr x86.Addr, b []byte) error
+	Now() uint64
+	CPU() int
+	Task() int
+	TaskStruct(task int) x86.Addr
+}
+
+// Options are where a script runs. Without Machine, Kprobes and Image it has its own clock, and
+// nothing to probe.
+type Options struct {
+	Machine Machine
+	Kprobes *kprobes.Kprobes
+	Image   *kimage.Image
+	// Tracepoint enables a tracepoint: its parameters are in the registers that a function
+	// gets them in. The function that is returned takes the callback away.
+	Tracepoint func(name string, hit func(regs *x86.PtRegs)) (remove func(), err error)
+	// Out gets what the script prints, Log what is said to the user.
+	Out io.Writer
+	Log func(line string)
+	// MaxErrors and MaxSkipped are how many errors and skipped probes do not end the script.
+	MaxErrors, MaxSkipped uint64
+	HZ                    int64
+	// Target is the process of -c.
+	Target int64
+}
+
+// Counts are what became of one probe.
+type Counts struct {
+	Probe *stap.Probe
+	// How it was planted: "optimized", "ftrace", "int3", "kretprobe", "tracepoint", "timer" or "".
+	How string
+	// Hits ran the handler, Missed did not.
+	Hits, Missed uint64
+	// Least, Most and Sum are the statements that a hit executed.
+	Least, Most, Sum int
+}
+
+// planted is a probe of the script.
+type planted struct {
+	Counts
+	kp     *kprobes.Kprobe
+	rp     *kprobes.Kretprobe
+	remove func()
+	next   uint64 // of a timer
+}
+
+// Runner runs one script.
+type Runner struct {
+	o      *Options
+	script *stap.Script
+	thread *script.Thread
+	list   []*planted
+	timers []*planted
+	hit    hit
+	tasks  taskOffsets
+	// running says that handlers of hits and timers run; exited that the script has asked for
+	// its end, failed that an error has.
+	running, exited, failed bool
+	errs, skipped           uint64
+	// clock is the time where there is no machine, or what a timer has that is late.
+	clock  uint64
+	random uint64
+}
+
+// New prepares a script.
+func New(s *stap.Script, o *Options) (*Runner, error) {
+	code, err := script.Compile(s.Program)
+	if err != nil {
+		return nil, err
+	}
+	r := &Runner{o: o, script: s, thread: code.NewThread(o.Out), random: 1}
+	r.hit.r = r
+	r.tasks = offsets(o.Image)
+	return r, nil
+}
+
+// epoch is the date at which virtual time begins, as for a machine of kprobelab boot.
+var epoch = uint64(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano())
+
+func (r *Runner) now() uint64 {
+	if r.clock != 0 || r.o.Machine == nil {
+		return r.clock
+	}
+	return r.o.Machine.Now()
+}
+
+// Begin runs the begin probes and plants the others. The error says which could not be planted.
+func (r *Runner) Begin() error {
+	for _, p := range r.script.Probes {
+		r.list = append(r.list, &planted{Counts: Counts{Probe: p}})
+	}
+	r.ordered(stap.Begin)
+	if r.exited {
+		return nil
+	}
+	r.running = true
+	for _, p := range r.list {
+		if err := r.plant(p); err != nil {
+			if p.Probe.Optional {
+				r.o.Log(fmt.Sprintf("WARNING: probe %s (address %#x) registration error: %v", p.Probe.Point, p.Probe.Addr, err))
+				continue
+			}
+			r.unplant()
+			return fmt.Errorf("%s: %w", p.Probe.Point, err)
+		}
+	}
+	return nil
+}
+
+// ordered runs the begin, end or error probes by their numbers.
+func (r *Runner) ordered(kind stap.ProbeKind) {
+	var list []*planted
+	for _, p := range r.list {
+		if p.Probe.Kind == kind && p.Probe.Handler != nil {
+			list = append(list, p)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *planted) int {
+		switch {
+		case a.Probe.Order < b.Probe.Order:
+			return -1
+		case a.Probe.Order > b.Probe.Order:
+			return 1
+		}
+		return 0
+	})
+	for _, p := range list {
+		if r.exited && kind == stap.Begin {
+			return
+		}
+		r.fire(p, p.Probe.Handler, nil, nil)
+	}
+}
+
+func (r *Runner) plant(p *planted) error {
+	pr := p.Probe
+	if pr.Handler == nil {
+		return nil
+	}
+	at := kprobes.Kprobe{Addr: x86.Addr(pr.Addr)}
+	switch pr.Kind {
+	case stap.Timer:
+		r.timers = append(r.timers, p)
+		p.How = "timer"
+		p.next = r.now() + r.interval(pr)
+	case stap.Call:
+		p.kp = &at
+		p.kp.PreHandler = func(_ *kprobes.Kprobe, regs *x86.PtRegs) int {
+			r.entered(p, regs)
+			return 0
+		}
+		return r.o.Kprobes.RegisterKprobe(p.kp)
+	case stap.Return:
+		p.rp = &kprobes.Kretprobe{KP: at, MaxActive: pr.MaxActive, DataSize: 8 * pr.Saved}
+		if pr.Entry != nil {
+			p.rp.EntryHandler = func(i *kprobes.Instance, regs *x86.PtRegs) int {
+				if r.running && !r.exited {
+					r.hit.set(pr, regs, i.Data, r.o.Machine.Now())
+					r.thread.Context = &r.hit
+					r.thread.Run(pr.Entry)
+				}
+				return 0
+			}
+		}
+		p.rp.Handler = func(i *kprobes.Instance, regs *x86.PtRegs) int {
+			r.late()
+			if r.running && !r.exited {
+				r.fire(p, pr.Handler, regs, i.Data)
+			}
+			return 0
+		}
+		return r.o.Kprobes.RegisterKretprobe(p.rp)
+	case stap.Trace:
+		if r.o.Tracepoint == nil {
+			return errors.New("tracepoints need the dump of a booted kernel")
+		}
+		var err error
+		p.remove, err = r.o.Tracepoint(pr.Symbol, func(regs *x86.PtRegs) { r.entered(p, regs) })
+		p.How = "tracepoint"
+		return err
+	}
+	return nil
+}
+
+func (r *Runner) entered(p *planted, regs *x86.PtRegs) {
+	r.late()
+	if r.running && !r.exited {
+		r.fire(p, p.Probe.Handler, regs, nil)
+	}
+}
+
+// fire runs a handler.
+func (r *Runner) fire(p *planted, h *script.Handler, regs *x86.PtRegs, saved []byte) {
+	p.Hits++
+	r.hit.set(p.Probe, regs, saved, r.now())
+	r.thread.Context = &r.hit
+	err := r.thread.Run(h)
+	n := r.thread.Actions(h)
+	if p.Hits == 1 || n < p.Least {
+		p.Least = n
+	}
+	p.Most, p.Sum = max(p.Most, n), p.Sum+n
+	if err == nil {
+		return
+	}
+	if err.Error() == "abort" {
+		return
+	}
+	r.o.Log("ERROR: " + err.Error())
+	if r.errs++; r.errs > r.o.MaxErrors {
+		r.exited, r.failed = true, true
+	}
+}
+
+// interval is how long a timer waits.
+func (r *Runner) interval(p *stap.Probe) uint64 {
+	if p.Random == 0 {
+		return p.Every
+	}
+	r.random = r.random*6364136223846793005 + 1442695040888963407
+	return max(p.Every-p.Random+r.random>>33%(2*p.Random+1), 1000)
+}
+
+// due is the timer that is next, nil where there is none.
+func (r *Runner) due() *planted {
+	var first *planted
+	for _, p := range r.timers {
+		if first == nil || p.next < first.next {
+			first = p
+		}
+	}
+	return first
+}
+
+// late runs the timers whose time has come since the last hit: nothing that a script can see of
+// its own has changed in between.
+func (r *Runner) late() {
+	if len(r.timers) == 0 || !r.running || r.clock != 0 || r.o.Machine == nil {
+		return
+	}
+	now := r.o.Machine.Now()
+	r.until(now)
+	r.clock = 0
+}
+
+// until runs the timers up to a time.
+func (r *Runner) until(now uint64) {
+	for !r.exited {
+		p := r.due()
+		if p == nil || p.next > now {
+			return
+		}
+		r.clock = p.next
+		p.next += r.interval(p.Probe)
+		r.fire(p, p.Probe.Handler, nil, nil)
+	}
+}
+
+// Late runs the timers that are due after the guest has run.
+func (r *Runner) Late() { r.late() }
+
+// Wait lets virtual time pass, for so many nanoseconds at most, while the machine stands still.
+// It reports whether the script has ended itself.
+func (r *Runner) Wait(ns uint64) bool {
+	if r.exited || len(r.timers) == 0 {
+		return r.exited
+	}
+	r.until(r.now() + ns)
+	return r.exited
+}
+
+// Waits reports whether there is something to wait for.
+func (r *Runner) Waits() bool { return !r.exited && len(r.timers) > 0 }
+
+// Ended reports whether the script has ended itself.
+func (r *Runner) Ended() bool { return r.exited }
+
+func (r *Runner) unplant() {
+	for _, p := range slices.Backward(r.list) {
+		switch {
+		case p.kp != nil && p.kp.Addr != 0:
+			p.How, p.Missed = how(p.kp), p.kp.Nmissed
+			r.o.Kprobes.UnregisterKprobe(p.kp)
+		case p.rp != nil:
+			p.How, p.Missed = "kretprobe", p.rp.Nmissed+p.rp.KP.Nmissed
+			r.o.Kprobes.UnregisterKretprobe(p.rp)
+		}
+		if p.remove != nil {
+			p.remove()
+		}
+		p.kp, p.rp, p.remove = nil, nil, nil
+		r.skipped += p.Missed
+	}
+}
+
+func how(p *kprobes.Kprobe) string {
+	switch {
+	case p.OnFtrace():
+		return "ftrace"
+	case p.Optimized():
+		return "optimized"
+	}
+	return "int3"
+}
+
+// ErrFailed: the script has ended with an error, which has been logged.
+var ErrFailed = errors.New("the script ended with an error")
+
+// End takes the probes away and runs the end probes, or after an error the error probes.
+func (r *Runner) End() error {
+	r.running = false
+	r.unplant()
+	if r.skipped > r.o.MaxSkipped {
+		r.o.Log(fmt.Sprintf("ERROR: Skipped too many probes, check MAXSKIPPED or try again with stap -t for more details."))
+		r.failed = true
+	}
+	kind := stap.End
+	if r.failed {
+		kind = stap.Error
+	}
+	r.exited = false
+	r.ordered(kind)
+	if r.errs > 0 || r.skipped > 0 {
+		r.o.Log(fmt.Sprintf("WARNING: Number of errors: %d, skipped probes: %d", r.errs, r.skipped))
+	}
+	if r.failed {
+		return ErrFailed
+	}
+	return nil
+}
+
+// Counts are what became of each probe; they are whole after End.
+func (r *Runner) Counts() []Counts {
+	var list []Counts
+	for _, p := range r.list {
+		list = append(list, p.Counts)
+	}
+	return list
+}

@@ -1,0 +1,318 @@
+package stap
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"kprobelab/internal/script"
+	"kprobelab/internal/source"
+)
+
+// variable is a global or a local one.
+type variable struct {
+	name  string
+	tok   *token
+	typ   vtype
+	decl  *global // nil for a local one
+	arity int     // -1 where it is not known; 0 for what has no keys
+	keys  []vtype
+	// read and written are for globals that are printed at the end.
+	read, written bool
+	hist          script.Histogram
+	// ctype is what the integer points to, where that is known.
+	ctype *source.Type
+	n     int // of a local
+	v     *script.Var
+	a     *script.Array
+}
+
+// scope is a function or a probe's handler.
+type scope struct {
+	locals map[string]*variable
+	order  []*variable
+	fn     *fn
+	// library is for the library's own, which sees its globals.
+	library bool
+}
+
+func newScope() *scope { return &scope{locals: map[string]*variable{}} }
+
+// fn is a function that is called.
+type fn struct {
+	decl   *function
+	scope  *scope
+	result vtype
+	ctype  *source.Type
+	out    *script.Func
+	next   *fn
+}
+
+// body is what one derived probe executes: an alias's statements around the probe's own. The
+// places where it does are several.
+type body struct {
+	probe  *probe
+	list   []stmt
+	scope  *scope
+	places []*derived
+	cond   expr
+}
+
+// analysis is a script on its way to a program.
+type analysis struct {
+	o         *Options
+	k         *Kernel
+	user, lib *parsed
+	globals   map[string]*variable
+	functions map[string][]*fn // by name and number of parameters
+	order     []*fn
+	aliases   []*probe
+	bodies    []*body
+	problems  Problems
+	changed   bool
+	used      []*variable
+	points    []*Probe
+	program   *script.Program
+	// at is the probe that is being generated; made are aliases of system calls.
+	at   *Probe
+	made map[string]*probe
+}
+
+func semantic(message string, t *token) *Problem {
+	return &Problem{Kind: semanticError, Message: message, at: t}
+}
+
+// fail ends the analysis of what is being looked at.
+func (a *analysis) fail(t *token, format string, args ...any) {
+	panic(semantic(fmt.Sprintf(format, args...), t))
+}
+
+// note keeps a problem and goes on.
+func (a *analysis) note(p *Problem) {
+	if len(a.problems) < maxProblems {
+		a.problems = append(a.problems, p)
+	}
+}
+
+func (a *analysis) catch(do func()) (ok bool) {
+	defer func() {
+		if r := recover(); r != nil {
+			p, is := r.(*Problem)
+			if !is {
+				panic(r)
+			}
+			a.note(p)
+			ok = false
+		}
+	}()
+	do()
+	return true
+}
+
+// collect enters what the files declare.
+func (a *analysis) collect() {
+	a.globals, a.functions = map[string]*variable{}, map[string][]*fn{}
+	for _, s := range []*parsed{a.user, a.lib} {
+		for _, g := range s.globals {
+			if old := a.globals[g.name]; old != nil {
+				if !g.library {
+					a.note(semantic("conflicting global variable declarations", g.tok))
+				}
+				continue
+			}
+			v := &variable{name: g.name, tok: g.tok, decl: g, arity: -1}
+			if g.max > 0 || g.wrap {
+				v.arity = -2 // an array whose keys are not known
+			}
+			if l, ok := g.init.(*literal); ok {
+				v.arity, v.typ = 0, long
+				if l.isText {
+					v.typ = str
+				}
+			}
+			a.globals[g.name] = v
+		}
+		a.aliases = append(a.aliases, s.aliases...)
+	}
+	user := map[string]bool{}
+	for _, s := range []*parsed{a.user, a.lib} {
+		for _, f := range s.functions {
+			key := signature(f.name, len(f.params))
+			if s == a.user {
+				user[key] = true
+			} else if user[key] {
+				continue // a function of the script's own comes before the library's
+			}
+			one := &fn{decl: f, result: f.result, scope: newScope()}
+			one.scope.fn, one.scope.library = one, f.library
+			for _, p := range f.params {
+				one.scope.add(p.name, p.tok).typ = p.typ
+			}
+			a.functions[key] = append(a.functions[key], one)
+		}
+	}
+	for _, list := range a.functions {
+		sort.SliceStable(list, func(i, j int) bool { return list[i].priority() < list[j].priority() })
+		for i := 1; i < len(list); i++ {
+			list[i-1].next = list[i]
+		}
+	}
+}
+
+func (f *fn) priority() int64 {
+	if f.decl.priority >= 0 {
+		return f.decl.priority
+	}
+	return truth(f.decl.library)
+}
+
+func signature(name string, params int) string { return fmt.Sprintf("%s/%d", name, params) }
+
+func (s *scope) add(name string, t *token) *variable {
+	v := &variable{name: name, tok: t, n: len(s.order)}
+	s.locals[name] = v
+	s.order = append(s.order, v)
+	return v
+}
+
+// find is the variable of a name: a parameter or a local, else a global, else a new local.
+func (a *analysis) find(s *scope, t *token, name string) *variable {
+	if v := s.locals[name]; v != nil {
+		return v
+	}
+	if v := a.globals[name]; v != nil && (!v.decl.library || s.library) && (!v.decl.private || v.decl.library == s.library) {
+		return v
+	}
+	return s.add(name, t)
+}
+
+// array is a global with so many keys.
+func (a *analysis) array(s *scope, t *token, name string, keys int) *variable {
+	v := a.globals[name]
+	if v == nil || s.locals[name] != nil || v.decl.library && !s.library {
+		a.fail(t, "unresolved arity-%d global array %s, missing global declaration?", keys, name)
+	}
+	if v.arity < 0 {
+		v.arity, v.keys = keys, make([]vtype, keys)
+		a.changed = true
+	}
+	if v.arity != keys {
+		a.problems = append(a.problems, semantic(fmt.Sprintf("inconsistent arity (%d vs %d)", v.arity, keys), t))
+		a.fail(v.tok, "arity %d first inferred here", v.arity)
+	}
+	return v
+}
+
+// scalar is a variable without keys.
+func (a *analysis) scalar(s *scope, t *token, name string) *variable {
+	v := a.find(s, t, name)
+	if v.decl == nil {
+		return v
+	}
+	if v.arity == -1 {
+		v.arity = 0
+		a.changed = true
+	}
+	if v.arity != 0 {
+		a.problems = append(a.problems, semantic(fmt.Sprintf("inconsistent arity (%d vs 0)", max(v.arity, 1)), t))
+		a.fail(v.tok, "arity %d first inferred here", max(v.arity, 1))
+	}
+	return v
+}
+
+// settle gives a variable the type that is wanted, or finds that it has another.
+func (a *analysis) settle(v *vtype, want vtype, t *token, at *token) vtype {
+	switch {
+	case want == unknown || *v == want:
+	case *v == unknown:
+		*v = want
+		a.changed = true
+	default:
+		if at != nil {
+			a.problems = append(a.problems, semantic(fmt.Sprintf("type mismatch (%s)", want), t))
+			a.fail(at, "type was first inferred here (%s)", *v)
+		}
+		a.fail(t, "type mismatch: expected %s but found %s", *v, want)
+	}
+	return *v
+}
+
+// callee is the function that a call means, with those that follow it.
+func (a *analysis) callee(c *call) *fn {
+	list := a.functions[signature(c.name, len(c.args))]
+	if len(list) == 0 {
+		return nil
+	}
+	for f := list[0]; f != nil; f = f.next {
+		if !containsFn(a.order, f) {
+			a.order = append(a.order, f)
+			a.changed = true
+		}
+	}
+	return list[0]
+}
+
+func containsFn(list []*fn, f *fn) bool {
+	for _, one := range list {
+		if one == f {
+			return true
+		}
+	}
+	return false
+}
+
+// unresolved says that there is no function of a name, and which are near.
+func (a *analysis) unresolved(c *call) {
+	if why, ok := missing[c.name]; ok {
+		a.fail(c.tok, "function %s: %s", c.name, why)
+	}
+	var names []string
+	for n := range builtins {
+		names = append(names, n)
+	}
+	for _, list := range a.functions {
+		names = append(names, list[0].decl.name)
+		if list[0].decl.name == c.name {
+			a.fail(c.tok, "arity mismatch found (function '%s' takes %d args)", c.name, len(list[0].decl.params))
+		}
+	}
+	if b := builtins[c.name]; b != nil {
+		a.fail(c.tok, "arity mismatch found (function '%s' takes %d args)", c.name, len(b.params))
+	}
+	sort.Slice(names, func(i, j int) bool {
+		x, y := distance(names[i], c.name), distance(names[j], c.name)
+		if x != y {
+			return x < y
+		}
+		return names[i] < names[j]
+	})
+	a.fail(c.tok, "unresolved function %s (similar: %s)", c.name, strings.Join(names[:min(5, len(names))], ", "))
+}
+
+// distance is how many letters have to change.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		before := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := before
+			if a[i-1] != b[j-1] {
+				cost = min(before, row[j], row[j-1]) + 1
+			}
+			before, row[j] = row[j], cost
+		}
+	}
+	return row[len(b)]
+}
+
+// possible reports whether something can be done; what is wrong with it is forgotten.
+func (a *analysis) possible(do func()) bool {
+	before := len(a.problems)
+	ok := a.catch(do)
+	a.problems = a.problems[:before]
+	return ok
+}

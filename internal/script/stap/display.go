@@ -1,0 +1,156 @@
+package stap
+
+import (
+	"fmt"
+	"strings"
+)
+
+// printGlobals adds what prints, at the end, the globals that are written and never read.
+func (a *analysis) printGlobals() {
+	var b strings.Builder
+	for _, name := range a.globalNames() {
+		v := a.globals[name]
+		if v.decl.library || v.read || !v.written {
+			continue
+		}
+		// __idx and __val are stap's names, too.
+		key, label, args := name, name, ""
+		if v.arity > 0 {
+			var keys, formats []string
+			for i, k := range v.keys {
+				keys = append(keys, fmt.Sprintf("__idx%d", i))
+				if k == str {
+					formats = append(formats, `\"%s\"`)
+				} else {
+					formats = append(formats, "%d")
+				}
+			}
+			list := strings.Join(keys, ", ")
+			key, label, args = fmt.Sprintf("%s[%s]", name, list), name+"["+strings.Join(formats, ",")+"]", ", "+list
+			fmt.Fprintf(&b, "foreach ([%s] in %s-) ", list, name)
+		}
+		switch v.typ {
+		case str:
+			fmt.Fprintf(&b, "printf(\"%s=\\\"%%s\\\"\\n\"%s, %s)\n", label, args, key)
+		case stats:
+			fmt.Fprintf(&b, "if (@count(%s)) printf(\"%s @count=%%#x @min=%%#x @max=%%#x @sum=%%#x @avg=%%#x\\n\"%s, @count(%s), @min(%s), @max(%s), @sum(%s), @avg(%s))\n",
+				key, label, args, key, key, key, key, key)
+			if v.arity == 0 {
+				fmt.Fprintf(&b, "else printf(\"%s @count=0x0\\n\")\n", label)
+			}
+		default:
+			fmt.Fprintf(&b, "printf(\"%s=%%#x\\n\"%s, %s)\n", label, args, key)
+		}
+	}
+	if b.Len() == 0 {
+		return
+	}
+	f := newFile("library", "probe end {\n"+b.String()+"}\n")
+	out, p := parse(f, &Options{}, nil)
+	if p.problems != nil {
+		panic("BUG: " + p.problems.Text())
+	}
+	pr := out.probes[0]
+	a.point(pr, pr.points[0], chain{written: "end"}, 0)
+	a.infer()
+}
+
+// Dump is what -p2 prints: the globals, the functions and the probes with their types.
+func (s *Script) Dump() string {
+	d := &dumper{}
+	a := s.a
+	if len(a.used) > 0 {
+		d.f("# globals\n")
+	}
+	for _, v := range a.used {
+		d.f("%s", v.name)
+		if v.decl.wrap {
+			d.f("%%")
+		}
+		if v.decl.max > 0 {
+			d.f("[%d]", v.decl.max)
+		}
+		d.f(":%s", v.typ.shown())
+		if v.arity > 0 {
+			var keys []string
+			for _, k := range v.keys {
+				keys = append(keys, k.shown())
+			}
+			d.f(" [%s]", strings.Join(keys, ", "))
+		}
+		if v.decl.init != nil {
+			d.f(" = ")
+			d.expr(v.decl.init)
+		}
+		d.f("\n")
+	}
+	if len(a.order) > 0 {
+		d.f("# functions\n")
+	}
+	for _, f := range a.order {
+		var params []string
+		for _, p := range f.scope.order[:len(f.decl.params)] {
+			params = append(params, p.name+":"+p.typ.shown())
+		}
+		d.f("%s:%s (%s)\n", f.decl.name, f.result.String(), strings.Join(params, ", "))
+		d.locals(f.scope.order[len(f.decl.params):])
+	}
+	d.f("# probes\n")
+	for _, b := range a.bodies {
+		for _, one := range b.places {
+			if one.probe.Handler == nil && one.probe.Kind != Never {
+				continue
+			}
+			d.f("%s", one.probe.Point)
+			if one.probe.Addr != 0 {
+				d.f(" /* pc=%s+%#x */", one.probe.Symbol, one.probe.Offset)
+			}
+			d.f(" /* <- %s */\n", one.probe.Written)
+			d.locals(b.scope.order)
+		}
+	}
+	return d.String()
+}
+
+func (d *dumper) locals(list []*variable) {
+	if len(list) > 0 {
+		d.f("  # locals\n")
+	}
+	for _, v := range list {
+		d.f("  %s:%s\n", v.name, v.typ.shown())
+	}
+}
+
+// List is what -L prints: each probe point with the variables that can be read there.
+func (s *Script) List() string {
+	var lines []string
+	seen := map[string]bool{}
+	for _, p := range s.Probes {
+		line := p.Point
+		if p.place != nil {
+			if p.Kind == Return {
+				if r := p.place.Returns(); r.String() != "void" {
+					line += fmt.Sprintf(" $return:%s", r)
+				}
+			}
+			vars, err := p.place.Variables()
+			if err == nil {
+				for _, v := range vars {
+					if _, err := v.Value(); err == nil {
+						line += fmt.Sprintf(" $%s:%s", v.Name, v.Type)
+					}
+				}
+			}
+		}
+		if p.trace != nil {
+			for _, v := range p.trace.Params {
+				line += fmt.Sprintf(" $%s:%s", v.Name, v.Type)
+			}
+		}
+		if !seen[line] {
+			lines = append(lines, line)
+		}
+		seen[line] = true
+	}
+	return strings.Join(lines, "\n") + "\n"
+}

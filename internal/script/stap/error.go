@@ -1,0 +1,107 @@
+package stap
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Problem is one thing that is wrong with a script, in stap's words.
+type Problem struct {
+	// Kind is "parse error" or "semantic error".
+	Kind    string
+	Message string
+	// at is the word that is wrong, saw the last one that was read; nil with end is the end of
+	// the file.
+	at, saw *token
+	end     *file
+	// skip has the parser go on at the next keyword of the outermost level.
+	skip bool
+}
+
+func (p *Problem) Error() string { return p.Kind + ": " + p.Message }
+
+// Text is the message as stap prints it.
+func (p *Problem) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s", p.Kind, p.Message)
+	t := p.at
+	switch {
+	case p.Kind == semanticError:
+		if t != nil {
+			fmt.Fprintf(&b, ": %s", t)
+		}
+		b.WriteString("\n")
+		return b.String() + line(t, "        source: ")
+	case t != nil:
+		fmt.Fprintf(&b, "\n         at: %s", t)
+	case p.saw != nil:
+		t = p.saw
+		fmt.Fprintf(&b, "\n        saw: %s", t)
+	case p.end != nil:
+		fmt.Fprintf(&b, "\n        saw: %s EOF", p.end.name)
+	}
+	b.WriteString("\n")
+	return b.String() + line(t, "     source: ")
+}
+
+// line is the line of a word with a mark under it.
+func line(t *token, label string) string {
+	if t == nil || t.pos.file == nil || t.pos.Line < 1 || t.pos.Line > len(t.pos.file.lines) {
+		return ""
+	}
+	shown := t.pos.file.lines[t.pos.Line-1]
+	var mark strings.Builder
+	for i := range min(t.pos.Column-1, len(shown)) {
+		if shown[i] == '\t' {
+			mark.WriteByte('\t')
+		} else {
+			mark.WriteByte(' ')
+		}
+	}
+	s := fmt.Sprintf("%s%s\n%s%s^\n", label, shown, strings.Repeat(" ", len(label)), mark.String())
+	if t.macro != nil {
+		s += fmt.Sprintf("in expansion of macro: %s\n%s", t.macro, line(t.macro, label))
+	}
+	return s
+}
+
+const (
+	parseError    = "parse error"
+	semanticError = "semantic error"
+)
+
+// Problems are all that is wrong.
+type Problems []*Problem
+
+func (p Problems) Error() string {
+	if len(p) == 1 {
+		return p[0].Error()
+	}
+	return fmt.Sprintf("%s, and %d more", p[0].Error(), len(p)-1)
+}
+
+// Text is the messages as stap prints them, similar ones once.
+func (p Problems) Text() string {
+	var b strings.Builder
+	seen, similar := map[string]bool{}, 0
+	for _, one := range p {
+		if seen[one.Message] {
+			similar++
+			continue
+		}
+		seen[one.Message] = true
+		b.WriteString(one.Text() + "\n")
+	}
+	kind := p[0].Kind
+	if kind == parseError {
+		s := "s"
+		if len(p) == 1 {
+			s = ""
+		}
+		fmt.Fprintf(&b, "%d %s%s.\n", len(p), kind, s)
+	}
+	if similar > 0 {
+		fmt.Fprintf(&b, "Number of similar error messages suppressed: %d.\n", similar)
+	}
+	return b.String()
+}

@@ -1,0 +1,629 @@
+package stap
+
+import (
+	"fmt"
+	"path"
+	"sort"
+	"strings"
+
+	"kprobelab/internal/source"
+)
+
+// derived is one probe point that is resolved, with what aliases on the way to it execute.
+type derived struct {
+	probe *Probe
+	conds []expr
+	at    *part
+}
+
+// chain is a probe point on its way through the aliases.
+type chain struct {
+	before, after []stmt // blocks of aliases, outermost first
+	conds         []expr
+	written       string
+	optional      bool
+	library       bool
+	syscall       string
+}
+
+// maxAliases bounds aliases of aliases, maxProbes the places of all.
+const (
+	maxAliases = 20
+	maxProbes  = 20_000
+)
+
+// derive resolves all probe points.
+func (a *analysis) derive() {
+	for _, p := range a.user.probes {
+		sufficient := false
+		for _, pt := range p.points {
+			if sufficient {
+				continue
+			}
+			var found int
+			a.attempt(pt, func() { found = a.point(p, pt, chain{written: pt.String()}, 0) })
+			if found > 0 && pt.sufficient {
+				sufficient = true
+			}
+		}
+	}
+}
+
+// attempt does something for a probe point, which may fail where the point need not be there.
+func (a *analysis) attempt(pt *point, do func()) {
+	if pt.optional || pt.sufficient {
+		a.possible(do)
+		return
+	}
+	a.catch(do)
+}
+
+// point resolves one probe point, and returns how many places it is.
+func (a *analysis) point(p *probe, pt *point, c chain, depth int) int {
+	if depth > maxAliases {
+		a.fail(pt.parts[0].tok, "recursive loop in alias expansion")
+	}
+	c.optional = c.optional || pt.optional || pt.sufficient
+	if pt.cond != nil {
+		c.conds = append(c.conds[:len(c.conds):len(c.conds)], pt.cond)
+	}
+	found, matched := 0, false
+	for _, al := range a.aliases {
+		for _, name := range al.names {
+			rest, ok := aliasMatches(name, pt)
+			if !ok {
+				continue
+			}
+			matched = true
+			found += a.alias(p, al, pt, rest, c, depth)
+		}
+	}
+	if matched {
+		if found == 0 && !c.optional {
+			a.fail(pt.parts[0].tok, "no match")
+		}
+		return found
+	}
+	if n, ok := a.syscallPoint(p, pt, c, depth); ok {
+		return n
+	}
+	return a.builtinPoint(p, pt, c)
+}
+
+// aliasMatches compares an alias's name with the beginning of a probe point.
+func aliasMatches(name, pt *point) (rest []*part, ok bool) {
+	if len(name.parts) > len(pt.parts) {
+		return nil, false
+	}
+	for i, n := range name.parts {
+		q := pt.parts[i]
+		if ok, _ := path.Match(q.name, n.name); !ok && q.name != n.name {
+			return nil, false
+		}
+		if (n.arg == nil) != (q.arg == nil) || n.arg != nil && (n.arg.text != q.arg.text || n.arg.number != q.arg.number) {
+			return nil, false
+		}
+	}
+	return pt.parts[len(name.parts):], true
+}
+
+func (a *analysis) alias(p *probe, al *probe, pt *point, rest []*part, c chain, depth int) int {
+	switch {
+	case al.after:
+		c.after = append([]stmt{al.body}, c.after...)
+	default:
+		c.before = append(c.before[:len(c.before):len(c.before)], al.body)
+		if al.epilogue != nil {
+			c.after = append([]stmt{al.epilogue}, c.after...)
+		}
+	}
+	c.library = c.library || al.library
+	found, sufficient := 0, false
+	for _, to := range al.points {
+		if sufficient {
+			break
+		}
+		next := &point{
+			parts:    append(to.parts[:len(to.parts):len(to.parts)], rest...),
+			optional: to.optional || pt.optional, sufficient: to.sufficient || pt.sufficient, cond: to.cond,
+		}
+		n := 0
+		a.attempt(next, func() { n = a.point(p, next, c, depth+1) })
+		found += n
+		sufficient = to.sufficient && n > 0
+	}
+	return found
+}
+
+// add enters a probe with what its handler executes. Probes with the same statements share
+// them.
+func (a *analysis) add(p *probe, c chain, at *part, pr *Probe) {
+	if len(a.points) >= maxProbes {
+		a.fail(at.tok, "more than %d probes", maxProbes)
+	}
+	pr.Written, pr.Optional, pr.Syscall = c.written, c.optional, c.syscall
+	a.points = append(a.points, pr)
+	d := &derived{probe: pr, conds: c.conds, at: at}
+	for _, b := range a.bodies {
+		if b.probe == p && sameStatements(b, c, p) {
+			b.places = append(b.places, d)
+			return
+		}
+	}
+	b := &body{probe: p, scope: newScope(), places: []*derived{d}}
+	b.scope.library = c.library
+	b.list = append(append(append(b.list, c.before...), p.body), c.after...)
+	for _, cond := range c.conds {
+		if b.cond == nil {
+			b.cond = cond
+		} else {
+			b.cond = &binary{base{cond.position()}, "&&", b.cond, cond}
+		}
+	}
+	a.bodies = append(a.bodies, b)
+}
+
+func sameStatements(b *body, c chain, p *probe) bool {
+	n := len(c.before)
+	if len(b.list) != n+1+len(c.after) || len(b.places[0].conds) != len(c.conds) {
+		return false
+	}
+	for i, s := range c.before {
+		if b.list[i] != s {
+			return false
+		}
+	}
+	for i, s := range c.after {
+		if b.list[n+1+i] != s {
+			return false
+		}
+	}
+	for i, e := range c.conds {
+		if b.places[0].conds[i] != e {
+			return false
+		}
+	}
+	return true
+}
+
+// refused is a kind of probe point that SystemTap has and that is not here.
+var refused = map[string]string{
+	"process": "probes of programs (process) are not there", "java": "probes of Java are not there",
+	"python2": "probes of Python are not there", "python3": "probes of Python are not there",
+	"procfs": "probes of procfs are not there", "netfilter": "probes of netfilter are not there",
+	"perf": "there are no hardware counters here", "input": "probes of input are not there",
+	"kernel.data": "kernel.data needs watchpoints, which are not there", "stap": "probes of stap itself are not there",
+	"kernel.mark": "kernel.mark: kernels since 2.6.32 have no markers", "kprobe.module": "write module(\"NAME\").function(\"NAME\")",
+	"user": "probes of programs are not there", "debuginfod": "debuginfod is not there",
+}
+
+// builtinPoint resolves a probe point that is no alias.
+func (a *analysis) builtinPoint(p *probe, pt *point, c chain) int {
+	first := pt.parts[0]
+	if why, ok := refused[first.name]; ok {
+		a.fail(first.tok, "%s", why)
+	}
+	if len(pt.parts) > 1 {
+		if why, ok := refused[first.name+"."+pt.parts[1].name]; ok {
+			a.fail(first.tok, "%s", why)
+		}
+	}
+	switch first.name {
+	case "begin", "end", "error":
+		return a.beginPoint(p, pt, c)
+	case "never":
+		a.only(pt, 1)
+		a.add(p, c, first, &Probe{Kind: Never, Point: pt.bare()})
+		return 1
+	case "timer":
+		return a.timerPoint(p, pt, c)
+	case "kernel", "module", "kprobe":
+		return a.kernelPoint(p, pt, c)
+	}
+	a.mismatch(pt, first)
+	return 0
+}
+
+// bare is a point without what says that it need not be there.
+func (p *point) bare() string { return (&point{parts: p.parts}).String() }
+
+func (a *analysis) mismatch(pt *point, at *part) {
+	a.problems = append(a.problems, semantic("while resolving probe point", pt.parts[0].tok))
+	a.fail(at.tok, "probe point mismatch")
+}
+
+// only refuses what follows the first n parts.
+func (a *analysis) only(pt *point, n int) {
+	if len(pt.parts) > n {
+		a.mismatch(pt, pt.parts[n])
+	}
+}
+
+func (a *analysis) beginPoint(p *probe, pt *point, c chain) int {
+	a.only(pt, 1)
+	first := pt.parts[0]
+	pr := &Probe{Kind: map[string]ProbeKind{"begin": Begin, "end": End, "error": Error}[first.name], Point: pt.bare()}
+	if first.arg != nil {
+		if first.arg.isText {
+			a.mismatch(pt, first)
+		}
+		pr.Order = first.arg.number
+	}
+	a.add(p, c, first, pr)
+	return 1
+}
+
+// units are the nanoseconds of a timer's unit.
+var units = map[string]uint64{
+	"s": 1e9, "sec": 1e9, "ms": 1e6, "msec": 1e6, "us": 1e3, "usec": 1e3, "ns": 1, "nsec": 1,
+}
+
+// leastTimer is the shortest interval: handlers have to come to an end in between.
+const leastTimer = 1000
+
+func (a *analysis) timerPoint(p *probe, pt *point, c chain) int {
+	if len(pt.parts) < 2 {
+		a.mismatch(pt, pt.parts[0])
+	}
+	unit := pt.parts[1]
+	pr := &Probe{Kind: Timer, Point: pt.bare()}
+	hz := int64(250)
+	if a.k != nil && a.k.HZ > 0 {
+		hz = a.k.HZ
+	}
+	ns, known := units[unit.name]
+	var value int64
+	if unit.arg != nil && !unit.arg.isText {
+		value = unit.arg.number
+	}
+	switch {
+	case unit.name == "profile":
+		pr.Profile, pr.Every = true, uint64(1e9/hz)
+		a.only(pt, 2)
+	case unit.arg == nil || unit.arg.isText:
+		a.mismatch(pt, unit)
+	case value <= 0 || value > 1<<40:
+		a.fail(unit.tok, "invalid %s timer: %d is out of range", unit.name, value)
+	case unit.name == "hz":
+		pr.Every = uint64(1e9 / value)
+	case unit.name == "jiffies":
+		pr.Every = uint64(value) * uint64(1e9/hz)
+	case known:
+		pr.Every = uint64(value) * ns
+	default:
+		a.mismatch(pt, unit)
+	}
+	if pr.Every < leastTimer || value > 1<<40/int64(max(ns, 1))*1000 {
+		a.fail(unit.tok, "a timer's interval has to be %d ns or more", leastTimer)
+	}
+	if len(pt.parts) > 2 {
+		r := pt.parts[2]
+		if r.name != "randomize" || r.arg == nil || r.arg.isText || r.arg.number < 0 || unit.name == "hz" {
+			a.mismatch(pt, r)
+		}
+		a.only(pt, 3)
+		scale := ns
+		if unit.name == "jiffies" {
+			scale = uint64(1e9 / hz)
+		}
+		if r.arg.number > value {
+			a.fail(r.tok, "randomize cannot be more than the interval")
+		}
+		pr.Random = uint64(r.arg.number) * scale
+	}
+	a.add(p, c, unit, pr)
+	return 1
+}
+
+// variant is what the parts after a function say.
+type variant struct {
+	call, exported, inline, ret, absolute, label bool
+	maxActive                                    int
+	nearest                                      bool
+}
+
+func (a *analysis) kernelPoint(p *probe, pt *point, c chain) int {
+	module, at := "", 1
+	first := pt.parts[0]
+	if a.k == nil || a.k.Functions == nil {
+		a.fail(first.tok, "this probe point needs a kernel: name one with -r IMAGE")
+	}
+	switch first.name {
+	case "module":
+		if first.arg == nil || !first.arg.isText {
+			a.mismatch(pt, first)
+		}
+		module = unescape(first.arg.text)
+	default:
+		if first.arg != nil {
+			a.mismatch(pt, first)
+		}
+	}
+	if len(pt.parts) <= at {
+		a.mismatch(pt, first)
+	}
+	what := pt.parts[at]
+	v := a.variants(pt, at+1)
+	switch {
+	case first.name == "kprobe" && what.name == "function":
+		return a.symbolPoint(p, pt, c, what, v, module)
+	case what.name == "function":
+		return a.functionPoint(p, pt, c, what, v, module)
+	case what.name == "statement":
+		return a.statementPoint(p, pt, c, what, v, module)
+	case first.name == "kprobe" && what.name == "statement" && what.arg != nil && !what.arg.isText:
+		return a.statementPoint(p, pt, c, what, variant{absolute: true}, module)
+	case what.name == "trace" && first.name == "kernel":
+		a.only(pt, at+1)
+		return a.tracePoint(p, pt, c, what)
+	}
+	a.mismatch(pt, what)
+	return 0
+}
+
+func (a *analysis) variants(pt *point, from int) (v variant) {
+	for _, q := range pt.parts[from:] {
+		switch q.name {
+		case "call":
+			v.call = true
+		case "exported":
+			v.exported = true
+		case "inline":
+			v.inline = true
+		case "return":
+			v.ret = true
+		case "absolute":
+			v.absolute = true
+		case "nearest":
+			v.nearest = true
+		case "maxactive":
+			if q.arg == nil || q.arg.isText || q.arg.number < 0 || q.arg.number > 1<<16 || !v.ret {
+				a.mismatch(pt, q)
+			}
+			v.maxActive = int(q.arg.number)
+			continue
+		case "label", "callee", "callees":
+			a.fail(q.tok, ".%s is not there", q.name)
+		default:
+			a.mismatch(pt, q)
+		}
+		if q.arg != nil {
+			a.mismatch(pt, q)
+		}
+	}
+	return v
+}
+
+// text is a part's argument, which has to be a string.
+func (a *analysis) text(pt *point, q *part) string {
+	if q.arg == nil || !q.arg.isText {
+		a.mismatch(pt, q)
+	}
+	return unescape(q.arg.text)
+}
+
+// where reads FUNC@FILE:LINE.
+func (a *analysis) where(pt *point, q *part) (w source.Where, relative bool) {
+	s := a.text(pt, q)
+	w.Function, w.File, _ = strings.Cut(s, "@")
+	if i := strings.LastIndexAny(w.File, ":+"); i >= 0 {
+		n := 0
+		if _, err := fmt.Sscanf(w.File[i+1:], "%d", &n); err != nil || n <= 0 {
+			a.fail(q.tok, "malformed specification: %q: a line is a number", s)
+		}
+		relative = w.File[i] == '+'
+		w.File, w.Line = w.File[:i], n
+	}
+	if w.Function == "" {
+		a.fail(q.tok, "malformed specification: %q has no function", s)
+	}
+	return w, relative
+}
+
+// functionPoint is kernel.function("…"), its calls and inlined copies, or its return.
+func (a *analysis) functionPoint(p *probe, pt *point, c chain, q *part, v variant, module string) int {
+	if q.arg != nil && !q.arg.isText {
+		return a.addressPoint(p, pt, c, q, v, uint64(q.arg.number))
+	}
+	w, relative := a.where(pt, q)
+	if w.File == "" && (a.k.Source == nil || !a.k.HasLines) {
+		return a.symbolPoint(p, pt, c, q, v, module)
+	}
+	if !a.k.HasLines {
+		a.fail(q.tok, "%s: %q needs debugging information (--debuginfo FILE)", "kernel.function", q.arg.text)
+	}
+	if w.Line != 0 && !relative {
+		// A line of the file; the function's own are counted from its declaration.
+		return a.places(p, pt, c, q, v, source.Where{File: w.File, Line: w.Line}, w.Function)
+	}
+	return a.places(p, pt, c, q, v, w, "")
+}
+
+// places enters what the debugging information has; within is a pattern of the function, where
+// the place is a line of a file.
+func (a *analysis) places(p *probe, pt *point, c chain, q *part, v variant, w source.Where, within string) int {
+	found := 0
+	seen := map[string]bool{}
+	err := a.eachPlace(w, func(at *source.Place) error {
+		if ok, _ := path.Match(within, at.Function); within != "" && !ok {
+			return nil
+		}
+		if at.Inlined && (v.call || v.ret || v.exported) || !at.Inlined && v.inline {
+			return nil
+		}
+		key := fmt.Sprint(at.Addr)
+		if seen[key] {
+			return nil
+		}
+		seen[key] = true
+		a.addPlace(p, pt, c, q, v, at)
+		found++
+		return nil
+	})
+	if err != nil {
+		a.fail(q.tok, "%v", err)
+	}
+	if found == 0 {
+		a.none(pt, q)
+	}
+	return found
+}
+
+// eachPlace goes over a pattern's functions one by one, for each may be many places.
+func (a *analysis) eachPlace(w source.Where, visit func(*source.Place) error) error {
+	if !strings.ContainsAny(w.Function, "*?[") {
+		return a.k.Source.Places(w, visit)
+	}
+	names := map[string]bool{}
+	for _, f := range a.k.Functions(w.Function) {
+		names[f.Name] = true
+	}
+	list := make([]string, 0, len(names))
+	for n := range names {
+		list = append(list, n)
+	}
+	sort.Strings(list)
+	for _, n := range list {
+		one := w
+		one.Function = n
+		if err := a.k.Source.Places(one, visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *analysis) none(pt *point, q *part) {
+	a.problems = append(a.problems, semantic("while resolving probe point", pt.parts[0].tok))
+	a.fail(pt.parts[0].tok, "no match")
+}
+
+func (a *analysis) addPlace(p *probe, pt *point, c chain, q *part, v variant, at *source.Place) {
+	file := ""
+	if at.File != "" {
+		file = fmt.Sprintf("@%s:%d", at.File, at.Line)
+	}
+	pr := &Probe{Kind: Call, Symbol: at.Symbol, Offset: at.Offset, Addr: at.Addr, Function: at.Function, place: at}
+	suffix := ".call"
+	if at.Inlined {
+		suffix = ".inline"
+	}
+	if v.ret {
+		pr.Kind, pr.MaxActive, suffix = Return, v.maxActive, ".return"
+	}
+	if !v.ret && !v.call && !v.inline {
+		suffix = ""
+	}
+	pr.Point = fmt.Sprintf("kernel.function(\"%s%s\")%s", at.Function, file, suffix)
+	a.add(p, c, q, pr)
+}
+
+// symbolPoint plants by the symbol table, with what BTF knows of the function.
+func (a *analysis) symbolPoint(p *probe, pt *point, c chain, q *part, v variant, module string) int {
+	name := a.text(pt, q)
+	if v.inline {
+		a.fail(q.tok, ".inline needs debugging information (--debuginfo FILE)")
+	}
+	found := 0
+	seen := map[uint64]bool{}
+	for _, f := range a.k.Functions(name) {
+		if seen[f.Addr] {
+			continue
+		}
+		if ok, _ := path.Match(module, f.Module); !ok && module != f.Module {
+			continue
+		}
+		seen[f.Addr] = true
+		pr := &Probe{Kind: Call, Symbol: f.Name, Module: f.Module, Addr: f.Addr, Function: f.Name}
+		suffix := ""
+		if v.ret {
+			pr.Kind, pr.MaxActive, suffix = Return, v.maxActive, ".return"
+		} else if v.call {
+			suffix = ".call"
+		}
+		where := "kernel"
+		if f.Module != "" {
+			where = fmt.Sprintf("module(\"%s\")", f.Module)
+		}
+		pr.Point = fmt.Sprintf("%s.function(\"%s\")%s", where, f.Name, suffix)
+		if a.k.Source != nil && !a.k.HasLines {
+			// BTF describes the parameters at the entry.
+			a.k.Source.Places(source.Where{Function: f.Name}, func(at *source.Place) error {
+				if at.Addr == f.Addr {
+					pr.place = at
+				}
+				return nil
+			})
+		}
+		a.add(p, c, q, pr)
+		found++
+	}
+	if found == 0 {
+		a.none(pt, q)
+	}
+	return found
+}
+
+func (a *analysis) statementPoint(p *probe, pt *point, c chain, q *part, v variant, module string) int {
+	if q.arg == nil {
+		a.mismatch(pt, q)
+	}
+	if !q.arg.isText {
+		if !v.absolute {
+			a.mismatch(pt, q)
+		}
+		if !a.o.Guru && pt.parts[0].name != "kprobe" {
+			a.fail(q.tok, "absolute statement probe in unprivileged script; need stap -g")
+		}
+		return a.addressPoint(p, pt, c, q, variant{}, uint64(q.arg.number))
+	}
+	w, relative := a.where(pt, q)
+	if w.Line == 0 {
+		return a.functionPoint(p, pt, c, q, v, module)
+	}
+	if !a.k.HasLines {
+		a.fail(q.tok, "kernel.statement(\"%s\") needs debugging information (--debuginfo FILE)", q.arg.text)
+	}
+	if relative {
+		return a.places(p, pt, c, q, variant{}, w, "")
+	}
+	return a.places(p, pt, c, q, variant{}, source.Where{File: w.File, Line: w.Line}, w.Function)
+}
+
+func (a *analysis) addressPoint(p *probe, pt *point, c chain, q *part, v variant, addr uint64) int {
+	pr := &Probe{Kind: Call, Addr: addr, Point: pt.bare()}
+	if v.ret {
+		pr.Kind, pr.MaxActive = Return, v.maxActive
+	}
+	if a.k.Source != nil {
+		if s, ok := a.k.Source.Symbol(addr); ok {
+			pr.Symbol, pr.Offset, pr.Function = s.Name, addr-s.Start, s.Name
+		}
+		if a.k.HasLines {
+			if at, err := a.k.Source.At(addr); err == nil {
+				pr.place = at
+			}
+		}
+	}
+	a.add(p, c, q, pr)
+	return 1
+}
+
+func (a *analysis) tracePoint(p *probe, pt *point, c chain, q *part) int {
+	name := a.text(pt, q)
+	if a.k.Tracepoints == nil {
+		a.fail(q.tok, "kernel.trace needs the dump of a booted kernel")
+	}
+	if _, rest, ok := strings.Cut(name, ":"); ok {
+		name = rest // the group is no part of a tracepoint's own name
+	}
+	list := a.k.Tracepoints(name)
+	for i := range list {
+		t := &list[i]
+		a.add(p, c, q, &Probe{Kind: Trace, Symbol: t.Name, Function: t.Name, Point: fmt.Sprintf("kernel.trace(\"%s\")", t.Name), trace: t})
+	}
+	if len(list) == 0 {
+		a.none(pt, q)
+	}
+	return len(list)
+}

@@ -1,0 +1,60 @@
+package stap
+
+import (
+	"kprobelab/internal/script"
+)
+
+// shared are the macros of the library.
+var shared = func() map[string]*macro {
+	_, p := parse(&file{name: "library", text: libraryMacros + "global __library_macros\n", library: true}, &Options{}, nil)
+	if p.problems != nil {
+		panic("BUG: " + p.problems.Text())
+	}
+	return p.macros
+}()
+
+// Parse reads a script and returns it as -p1 prints it. The error are Problems.
+func Parse(name, text string, o *Options) (string, error) {
+	s, p := parse(newFile(name, text), o, shared)
+	if p.problems != nil {
+		return "", p.problems
+	}
+	return s.dump(name), nil
+}
+
+// Script is a script that has been understood.
+type Script struct {
+	Program *script.Program
+	Probes  []*Probe
+	a       *analysis
+}
+
+// Analyze reads a script and resolves its probes on a kernel, which may be nil. The error are
+// Problems.
+func Analyze(name, text string, o *Options, k *Kernel) (*Script, error) {
+	user, p := parse(newFile(name, text), o, shared)
+	if p.problems != nil {
+		return nil, p.problems
+	}
+	a := &analysis{o: o, k: k, user: user, lib: libraryParsed()}
+	steps := []func(){a.collect, a.embedded, a.derive, a.some, a.infer, a.printGlobals, a.generate}
+	for _, step := range steps {
+		a.catch(step)
+		if len(a.problems) > 0 {
+			return nil, a.problems
+		}
+	}
+	return &Script{Program: a.program, Probes: a.points, a: a}, nil
+}
+
+func (a *analysis) embedded() {
+	for _, e := range a.user.embedded {
+		a.fail(e, "embedded C is not compiled here")
+	}
+}
+
+func (a *analysis) some() {
+	if len(a.points) == 0 {
+		a.note(&Problem{Kind: semanticError, Message: "no probes found"})
+	}
+}

@@ -1,0 +1,144 @@
+package stap
+
+import (
+	"kprobelab/internal/script"
+)
+
+// System is what functions of the library ask of the machine while a handler runs.
+type System interface {
+	script.Context
+	// Probe is the one whose handler runs.
+	Probe() *Probe
+	// Task is something of the task that runs, Comm its name.
+	Task(what TaskWord) int64
+	Comm(dst []byte) []byte
+	CPU() int
+	// Now is the time since boot, Wall since 1970, both in nanoseconds.
+	Now() uint64
+	Wall() uint64
+	// Symbol is the symbol that has an address.
+	Symbol(addr uint64) (name, module string, offset, size uint64, ok bool)
+	// Stack is the nth return address, the probe's own address first.
+	Stack(n int) (addr uint64, ok bool)
+	// Exit ends the script after the handler.
+	Exit()
+	// Log prints a line for the user, not for the script's output.
+	Log(line string)
+	// Target is the process of -c.
+	Target() int64
+	HZ() int64
+	// Address is where the probe was hit; User says that the program itself was interrupted.
+	Address() uint64
+	User() bool
+}
+
+// TaskWord is something that a task has.
+type TaskWord uint8
+
+const (
+	TaskStruct TaskWord = iota
+	PID
+	TID
+	PPID
+	UID
+	EUID
+	GID
+	EGID
+	TaskWords
+)
+
+// builtin is a function of the library that is written in Go.
+type builtin struct {
+	name   string
+	doc    string
+	params []vtype
+	// least is how many arguments there have to be; otherwise has the others.
+	least     int
+	otherwise []script.Expr
+	result    vtype
+	// points is the structure that its result points to.
+	points string
+	number func(s System, t *script.Thread, a *script.Args) int64
+	text   func(s System, t *script.Thread, a *script.Args, dst []byte) []byte
+	made   *script.Builtin
+}
+
+// code is the builtin in the core's form.
+func (b *builtin) code() *script.Builtin {
+	if b.made != nil {
+		return b.made
+	}
+	m := &script.Builtin{Name: b.name, Result: b.result.script()}
+	for _, p := range b.params {
+		m.Params = append(m.Params, p.script())
+	}
+	if b.text != nil {
+		m.Text = func(t *script.Thread, a *script.Args, dst []byte) []byte {
+			return b.text(system(t, a), t, a, dst)
+		}
+	} else {
+		m.Int = func(t *script.Thread, a *script.Args) int64 { return b.number(system(t, a), t, a) }
+	}
+	b.made = m
+	return m
+}
+
+func system(t *script.Thread, a *script.Args) System {
+	s, _ := t.Context.(System)
+	if s == nil {
+		t.Fail(a.Near, "there is no kernel here")
+	}
+	return s
+}
+
+// builtins are the functions by their names.
+var builtins = map[string]*builtin{}
+
+// Functions lists the library's functions with what each does.
+func Functions() []struct{ Signature, Does string } {
+	return nil
+}
+
+func define(result vtype, signature, doc string, b builtin) {
+	name, params := split(signature)
+	b.name, b.doc, b.result, b.params = name, doc, result, params
+	b.least = len(params) - len(b.otherwise)
+	one := b
+	builtins[name] = &one
+}
+
+// split reads "name(long, string)".
+func split(signature string) (name string, params []vtype) {
+	for i := range signature {
+		if signature[i] == '(' {
+			name = signature[:i]
+			for _, w := range fields(signature[i+1 : len(signature)-1]) {
+				if w == "string" {
+					params = append(params, str)
+				} else {
+					params = append(params, long)
+				}
+			}
+			break
+		}
+	}
+	return name, params
+}
+
+func fields(s string) []string {
+	var out []string
+	word := ""
+	for _, c := range s + "," {
+		switch c {
+		case ',':
+			if word != "" {
+				out = append(out, word)
+			}
+			word = ""
+		case ' ':
+		default:
+			word += string(c)
+		}
+	}
+	return out
+}

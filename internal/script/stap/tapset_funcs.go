@@ -1,0 +1,663 @@
+package stap
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"kprobelab/errno"
+	"kprobelab/internal/script"
+)
+
+type (
+	numberFn = func(s System, t *script.Thread, a *script.Args) int64
+	textFn   = func(s System, t *script.Thread, a *script.Args, dst []byte) []byte
+)
+
+func num(signature, doc string, fn numberFn, otherwise ...script.Expr) {
+	define(long, signature, doc, builtin{number: fn, otherwise: otherwise})
+}
+
+func textual(signature, doc string, fn textFn, otherwise ...script.Expr) {
+	define(str, signature, doc, builtin{text: fn, otherwise: otherwise})
+}
+
+func word(name, doc string, what TaskWord) {
+	num(name+"()", doc, func(s System, _ *script.Thread, _ *script.Args) int64 { return s.Task(what) })
+}
+
+func scaled(name, doc string, by uint64, wall bool) {
+	num(name+"()", doc, func(s System, _ *script.Thread, _ *script.Args) int64 {
+		if wall {
+			return int64(s.Wall() / by)
+		}
+		return int64(s.Now() / by)
+	})
+}
+
+var _ = func() bool {
+	tasks()
+	times()
+	places()
+	strs()
+	memory()
+	symbols()
+	outside()
+	return true
+}()
+
+func tasks() {
+	textual("execname()", "the name of the task that runs", func(s System, _ *script.Thread, _ *script.Args, dst []byte) []byte { return s.Comm(dst) })
+	word("pid", "its process (tgid)", PID)
+	word("tid", "its thread (pid in the kernel's words)", TID)
+	word("ppid", "its parent's process", PPID)
+	word("uid", "its user", UID)
+	word("euid", "its effective user", EUID)
+	word("gid", "its group", GID)
+	word("egid", "its effective group", EGID)
+	define(long, "task_current()", "the address of its task_struct", builtin{points: "task_struct", number: func(s System, _ *script.Thread, _ *script.Args) int64 { return s.Task(TaskStruct) }})
+	num("cpu()", "the number of the CPU", func(s System, _ *script.Thread, _ *script.Args) int64 { return int64(s.CPU()) })
+	num("target()", "the process of -c", func(s System, _ *script.Thread, _ *script.Args) int64 { return s.Target() })
+	num("stp_pid()", "always 0: no program of SystemTap runs", func(System, *script.Thread, *script.Args) int64 { return 0 })
+	num("is_myproc()", "always 1", func(System, *script.Thread, *script.Args) int64 { return 1 })
+}
+
+func times() {
+	for _, u := range []struct {
+		name string
+		by   uint64
+	}{{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}} {
+		scaled("gettimeofday_"+u.name, "the time since 1970 in "+u.name+"; virtual", u.by, true)
+		scaled("local_clock_"+u.name, "the virtual time since boot in "+u.name, u.by, false)
+		scaled("ktime_get_"+u.name, "the virtual time since boot in "+u.name, u.by, false)
+		num("cpu_clock_"+u.name+"(long)", "the virtual time since boot in "+u.name, func(s System, _ *script.Thread, _ *script.Args) int64 { return int64(s.Now() / u.by) })
+	}
+	scaled("get_cycles", "the virtual time since boot in ns: a cycle is one", 1, false)
+	num("jiffies()", "the kernel's ticks since boot", func(s System, _ *script.Thread, _ *script.Args) int64 { return int64(s.Now() / uint64(1e9/s.HZ())) })
+	num("HZ()", "ticks in a second", func(s System, _ *script.Thread, _ *script.Args) int64 { return s.HZ() })
+	textual("ctime(long)", "a time since 1970 in seconds as text, in UTC", func(_ System, _ *script.Thread, a *script.Args, dst []byte) []byte {
+		return time.Unix(a.Int[0], 0).UTC().AppendFormat(dst, "Mon Jan _2 15:04:05 2006")
+	})
+	num("randint(long)", "a number below N, the same in every run", func(s System, _ *script.Thread, a *script.Args) int64 {
+		if a.Int[0] <= 0 {
+			return 0
+		}
+		x := s.Now()*0x9e3779b97f4a7c15 + 1
+		x ^= x >> 29
+		return int64(x*0xbf58476d1ce4e5b9>>1) % a.Int[0]
+	})
+}
+
+func places() {
+	point := func(fn func(p *Probe) string) textFn {
+		return func(s System, _ *script.Thread, _ *script.Args, dst []byte) []byte {
+			if p := s.Probe(); p != nil {
+				return append(dst, fn(p)...)
+			}
+			return dst
+		}
+	}
+	textual("pp()", "the probe point, resolved", point(func(p *Probe) string { return p.Point }))
+	textual("pn()", "the probe point as the script has it", point(func(p *Probe) string { return p.Written }))
+	textual("ppfunc()", "the function of the probe point", point(func(p *Probe) string { return p.Function }))
+	textual("probefunc()", "the function that is probed", point(func(p *Probe) string {
+		if p.Function != "" {
+			return p.Function
+		}
+		return p.Symbol
+	}))
+	textual("probemod()", "the module that is probed", point(func(p *Probe) string { return p.Module }))
+	textual("probe_type()", "what kind of probe runs", point(func(p *Probe) string {
+		switch p.Kind {
+		case Begin:
+			return "begin"
+		case End:
+			return "end"
+		case Timer:
+			return "timer"
+		case Trace:
+			return "tracepoint"
+		}
+		return "kprobe"
+	}))
+	num("is_return()", "1 in a probe of a return", func(s System, _ *script.Thread, _ *script.Args) int64 { return truth(s.Probe().Kind == Return) })
+	num("addr()", "the address of the probe", func(s System, _ *script.Thread, _ *script.Args) int64 { return int64(s.Address()) })
+	num("user_mode()", "1 where the program itself was interrupted", func(s System, _ *script.Thread, _ *script.Args) int64 { return truth(s.User()) })
+	num("registers_valid()", "1 where there are registers", func(s System, _ *script.Thread, _ *script.Args) int64 { return truth(s.Address() != 0) })
+	num("register(string)", "a register of the hit by its name", func(s System, t *script.Thread, a *script.Args) int64 {
+		n, bits, ok := registerOf(string(a.Text[0]))
+		if !ok {
+			t.Failf(a.Near, "Unknown register: %s", a.Text[0])
+		}
+		v := s.Register(n)
+		if bits < 64 {
+			v &= 1<<bits - 1
+		}
+		return int64(v)
+	})
+	for _, r := range []struct {
+		name string
+		cut  func(uint64) int64
+	}{
+		{"int_arg", func(v uint64) int64 { return int64(int32(v)) }}, {"uint_arg", func(v uint64) int64 { return int64(uint32(v)) }},
+		{"long_arg", func(v uint64) int64 { return int64(v) }}, {"ulong_arg", func(v uint64) int64 { return int64(v) }},
+		{"longlong_arg", func(v uint64) int64 { return int64(v) }}, {"ulonglong_arg", func(v uint64) int64 { return int64(v) }},
+		{"pointer_arg", func(v uint64) int64 { return int64(v) }},
+		{"s32_arg", func(v uint64) int64 { return int64(int32(v)) }}, {"u32_arg", func(v uint64) int64 { return int64(uint32(v)) }},
+		{"s64_arg", func(v uint64) int64 { return int64(v) }}, {"u64_arg", func(v uint64) int64 { return int64(v) }},
+	} {
+		num(r.name+"(long)", "a parameter by its number, from 1 to 6", func(s System, t *script.Thread, a *script.Args) int64 {
+			n := a.Int[0]
+			if n < 1 || n > int64(len(passed)) {
+				t.Failf(a.Near, "cannot access arg(%d)", n)
+			}
+			return r.cut(s.Register(passed[n-1]))
+		})
+	}
+	num("returnval()", "what the function returns", func(s System, _ *script.Thread, _ *script.Args) int64 { return int64(s.Register(0)) })
+	num("__syscall_arg(long)", "a parameter of a system call", syscallArg)
+	textual("__open_flags(long)", "the flags of open(2)", openFlagsText)
+	textual("return_str(long, long)", "a result of a system call, with the error's name", func(_ System, _ *script.Thread, a *script.Args, dst []byte) []byte {
+		return returnText(dst, a.Int[0], a.Int[1])
+	})
+	textual("returnstr(long)", "what the function returns: 1 decimal, 2 hexadecimal", func(s System, _ *script.Thread, a *script.Args, dst []byte) []byte {
+		return returnText(dst, a.Int[0], int64(s.Register(0)))
+	})
+	textual("errno_str(long)", "the name of an error's number", func(_ System, _ *script.Thread, a *script.Args, dst []byte) []byte {
+		return append(dst, errorName(a.Int[0])...)
+	})
+}
+
+func errorName(n int64) string {
+	if n < 0 {
+		n = -n
+	}
+	return errno.Errno(n).Name()
+}
+
+func returnText(dst []byte, format, v int64) []byte {
+	if v < 0 && v >= -4095 {
+		if name := errorName(v); name != "" {
+			return append(append(append(strconv.AppendInt(dst, v, 10), " ("...), name...), ')')
+		}
+	}
+	if format == 2 {
+		return strconv.AppendUint(append(dst, "0x"...), uint64(v), 16)
+	}
+	return strconv.AppendInt(dst, v, 10)
+}
+
+// registerOf is a register's DWARF number by its name, and how many bits of it are meant.
+func registerOf(name string) (n, bits int, ok bool) {
+	for i, r := range [...]string{"ax", "dx", "cx", "bx", "si", "di", "bp", "sp", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "ip"} {
+		switch name {
+		case "r" + r, r:
+			if i < 8 && name == r {
+				return i, 16, true
+			}
+			return i, 64, true
+		case "e" + r:
+			return i, 32, i < 8 || i == 16
+		}
+	}
+	if name == "rflags" || name == "flags" {
+		return 17, 64, true
+	}
+	return 0, 0, false
+}
+
+func strs() {
+	num("strlen(string)", "a string's length", func(_ System, _ *script.Thread, a *script.Args) int64 { return int64(len(a.Text[0])) })
+	num("isinstr(string, string)", "1 where the first has the second in it", func(_ System, _ *script.Thread, a *script.Args) int64 {
+		return truth(bytes.Contains(a.Text[0], a.Text[1]))
+	})
+	num("isdigit(string)", "1 where the first character is a digit", func(_ System, _ *script.Thread, a *script.Args) int64 {
+		return truth(len(a.Text[0]) > 0 && isDigit(a.Text[0][0]))
+	})
+	num("stringat(string, long)", "a character's number", func(_ System, t *script.Thread, a *script.Args) int64 {
+		i := a.Int[1]
+		if i < 0 || i >= int64(len(a.Text[0])) {
+			t.Failf(a.Near, "invalid index: %d", i)
+		}
+		return int64(int8(a.Text[0][i]))
+	})
+	num("strtol(string, long)", "a number in text, of a base", func(_ System, _ *script.Thread, a *script.Args) int64 { return strtol(string(a.Text[0]), a.Int[1]) })
+	textual("substr(string, long, long)", "a part of a string: from where, how long", func(_ System, _ *script.Thread, a *script.Args, dst []byte) []byte {
+		s, from, n := a.Text[0], a.Int[1], a.Int[2]
+		if from < 0 || from >= int64(len(s)) || n < 1 {
+			return dst
+		}
+		return append(dst, s[from:min(from+min(n, 1<<20), int64(len(s)))]...)
+	})
+	textual("str_replace(string, string, string)", "the first with each of the second replaced by the third", func(_ System, t *script.Thread, a *script.Args, dst []byte) []byte {
+		s, room := a.Text[0], t.StringSize()-1
+		if len(a.Text[1]) == 0 {
+			return append(dst, s...)
+		}
+		from := len(dst)
+		for len(dst)-from < room {
+			i := bytes.Index(s, a.Text[1])
+			if i < 0 {
+				return append(dst, s[:min(len(s), room-(len(dst)-from))]...)
+			}
+			dst = append(dst, s[:min(i, room-(len(dst)-from))]...)
+			dst = append(dst, a.Text[2][:min(len(a.Text[2]), room-(len(dst)-from))]...)
+			s = s[i+len(a.Text[1]):]
+		}
+		return dst
+	})
+	rest := []byte{}
+	textual("tokenize(string, string)", "the next word of a string, whose words the second's characters separate; of \"\" the one after", func(_ System, _ *script.Thread, a *script.Args, dst []byte) []byte {
+		if len(a.Text[0]) > 0 {
+			rest = append(rest[:0], a.Text[0]...)
+		}
+		is := func(c byte) bool { return bytes.IndexByte(a.Text[1], c) >= 0 }
+		for len(rest) > 0 && is(rest[0]) {
+			rest = rest[1:]
+		}
+		n := 0
+		for n < len(rest) && !is(rest[n]) {
+			n++
+		}
+		dst = append(dst, rest[:n]...)
+		rest = rest[min(n+1, len(rest)):]
+		return dst
+	})
+	textual("text_str(string)", "a string with what does not print as escapes", func(_ System, t *script.Thread, a *script.Args, dst []byte) []byte {
+		return escape(dst, a.Text[0], t.StringSize()-1)
+	})
+	textual("text_strn(string, long, long)", "the same of so many characters, with quotes if the third says so", func(_ System, t *script.Thread, a *script.Args, dst []byte) []byte {
+		n := int64(t.StringSize() - 1)
+		if a.Int[1] > 0 {
+			n = min(n, a.Int[1])
+		}
+		s := a.Text[0][:min(int64(len(a.Text[0])), n)]
+		if a.Int[2] != 0 {
+			return quote(dst, s, t.StringSize()-1, false)
+		}
+		return escape(dst, s, t.StringSize()-1)
+	})
+	textual("string_quoted(string)", "a string in quotes", func(_ System, t *script.Thread, a *script.Args, dst []byte) []byte {
+		return quote(dst, a.Text[0], t.StringSize()-1, false)
+	})
+	textual("matched(long)", "a group of the last =~ that held", func(_ System, t *script.Thread, a *script.Args, dst []byte) []byte {
+		b, _ := t.Matched(int(min(max(a.Int[0], -1), 1<<20)))
+		return append(dst, b...)
+	})
+	num("ngroups()", "how many groups the last =~ had", func(_ System, t *script.Thread, _ *script.Args) int64 {
+		_, n := t.Matched(0)
+		return int64(n)
+	})
+	textual("hex_dump(string)", "a string's bytes in hexadecimal", func(_ System, _ *script.Thread, a *script.Args, dst []byte) []byte {
+		return fmt.Appendf(dst, "%x", a.Text[0][:min(len(a.Text[0]), 60)])
+	})
+}
+
+// strtol reads as many digits as there are.
+func strtol(s string, base int64) int64 {
+	s = strings.TrimLeft(s, " \t\n")
+	negative := strings.HasPrefix(s, "-")
+	s = strings.TrimPrefix(strings.TrimPrefix(s, "-"), "+")
+	lower := strings.ToLower(s)
+	if (base == 16 || base == 0) && strings.HasPrefix(lower, "0x") {
+		s, base = s[2:], 16
+	} else if base == 0 && strings.HasPrefix(s, "0") {
+		base = 8
+	} else if base == 0 {
+		base = 10
+	}
+	v := int64(0)
+	for i := range len(s) {
+		d := int64(hexDigit(s[i]))
+		if d < 0 && isLetter(s[i]) && s[i] != '_' {
+			d = int64(s[i]|0x20-'a') + 10
+		}
+		if d < 0 || d >= base {
+			break
+		}
+		v = v*base + d
+	}
+	if negative {
+		return -v
+	}
+	return v
+}
+
+func memory() {
+	// read fetches a string up to its NUL.
+	read := func(s System, dst []byte, addr uint64, room int, user bool) ([]byte, bool) {
+		from := len(dst)
+		for len(dst)-from < room {
+			at := addr + uint64(len(dst)-from)
+			n := min(room-(len(dst)-from), 32, 4096-int(at&4095))
+			part := dst[len(dst) : len(dst)+n]
+			if !s.Read(at, part, user) {
+				return dst[:from], false
+			}
+			if i := bytes.IndexByte(part, 0); i >= 0 {
+				return dst[:len(dst)+i], true
+			}
+			dst = dst[:len(dst)+n]
+		}
+		return dst, true
+	}
+	for _, kind := range []struct {
+		name string
+		user bool
+	}{{"kernel", false}, {"user", true}} {
+		user := kind.user
+		of := "the " + kind.name + "'s memory"
+		fetch := func(s System, t *script.Thread, a *script.Args, dst []byte, n int64, otherwise []byte) []byte {
+			room := int64(t.StringSize() - 1)
+			if n >= 0 {
+				room = min(room, n)
+			}
+			out, ok := read(s, dst, uint64(a.Int[0]), int(room), user)
+			if !ok {
+				if otherwise == nil {
+					t.Failf(a.Near, "%s string copy fault -14 at %#x", kind.name, uint64(a.Int[0]))
+				}
+				return append(dst, otherwise...)
+			}
+			return out
+		}
+		textual(kind.name+"_string(long, string)", "a string in "+of+"; where it cannot be read the second argument, or an error", func(s System, t *script.Thread, a *script.Args, dst []byte) []byte {
+			if bytes.Equal(a.Text[1], noDefault) {
+				return fetch(s, t, a, dst, -1, nil)
+			}
+			return fetch(s, t, a, dst, -1, a.Text[1])
+		}, script.Text(noDefault))
+		textual(kind.name+"_string2(long, string)", "the same", func(s System, t *script.Thread, a *script.Args, dst []byte) []byte {
+			return fetch(s, t, a, dst, -1, a.Text[1])
+		})
+		textual(kind.name+"_string_n(long, long)", "so many characters of it at most", func(s System, t *script.Thread, a *script.Args, dst []byte) []byte {
+			return fetch(s, t, a, dst, a.Int[1], nil)
+		})
+		textual(kind.name+"_string_n2(long, long, string)", "the same, with what it is where it cannot be read", func(s System, t *script.Thread, a *script.Args, dst []byte) []byte {
+			return fetch(s, t, a, dst, a.Int[1], a.Text[2])
+		})
+		textual(kind.name+"_string_warn(long)", "the same; <unknown> where it cannot be read", func(s System, t *script.Thread, a *script.Args, dst []byte) []byte {
+			return fetch(s, t, a, dst, -1, []byte("<unknown>"))
+		})
+		quotedString := func(s System, t *script.Thread, a *script.Args, dst []byte, n int64) []byte {
+			if a.Int[0] == 0 {
+				return append(dst, "NULL"...)
+			}
+			room := t.StringSize() - 1
+			if n >= 0 {
+				room = int(min(int64(room), n))
+			}
+			buf := make([]byte, 0, 256)
+			b, ok := read(s, buf, uint64(a.Int[0]), min(room, 128), user)
+			if !ok {
+				return fmt.Appendf(dst, "%#x", uint64(a.Int[0]))
+			}
+			return quote(dst, b, t.StringSize()-1, false)
+		}
+		textual(kind.name+"_string_quoted(long)", "a string in quotes, its address where it cannot be read", func(s System, t *script.Thread, a *script.Args, dst []byte) []byte {
+			return quotedString(s, t, a, dst, -1)
+		})
+		textual(kind.name+"_string_n_quoted(long, long)", "so many characters of it at most", func(s System, t *script.Thread, a *script.Args, dst []byte) []byte {
+			return quotedString(s, t, a, dst, a.Int[1])
+		})
+		buffer := func(s System, t *script.Thread, a *script.Args, dst []byte, n int64) []byte {
+			if a.Int[0] == 0 {
+				return append(dst, "NULL"...)
+			}
+			size := min(max(a.Int[1], 0), 128)
+			more := false
+			if n >= 0 && size > n {
+				size, more = n, true
+			}
+			buf := make([]byte, size)
+			if !s.Read(uint64(a.Int[0]), buf, user) {
+				return fmt.Appendf(dst, "%#x", uint64(a.Int[0]))
+			}
+			return quote(dst, buf, t.StringSize()-1, more)
+		}
+		textual(kind.name+"_buffer_quoted(long, long, long)", "bytes in quotes: where, how many there are, how many are wanted", func(s System, t *script.Thread, a *script.Args, dst []byte) []byte {
+			return buffer(s, t, a, dst, a.Int[2])
+		}, script.Number(-1))
+		for _, w := range []struct {
+			name   string
+			size   int
+			signed bool
+		}{
+			{"char", 1, true}, {"short", 2, true}, {"int", 4, true}, {"long", 8, true}, {"pointer", 8, false},
+			{"int8", 1, true}, {"uint8", 1, false}, {"int16", 2, true}, {"uint16", 2, false}, {"ushort", 2, false},
+			{"int32", 4, true}, {"uint32", 4, false}, {"uint", 4, false}, {"int64", 8, true}, {"uint64", 8, false}, {"ulong", 8, false}, {"uchar", 1, false}, {"bool", 1, false},
+		} {
+			num(kind.name+"_"+w.name+"(long)", fmt.Sprintf("%d bytes in %s as a number", w.size, of), func(s System, t *script.Thread, a *script.Args) int64 {
+				var b [8]byte
+				if !s.Read(uint64(a.Int[0]), b[:w.size], user) {
+					t.Failf(a.Near, "%s %s copy fault at %#x", kind.name, w.name, uint64(a.Int[0]))
+				}
+				v := uint64(0)
+				for i := w.size - 1; i >= 0; i-- {
+					v = v<<8 | uint64(b[i])
+				}
+				if w.signed {
+					shift := 64 - 8*w.size
+					return int64(v<<shift) >> shift
+				}
+				return int64(v)
+			})
+		}
+	}
+}
+
+// noDefault stands for an argument that is not given.
+var noDefault = []byte("\x00none")
+
+// escape writes what does not print as an escape of C.
+func escape(dst, s []byte, room int) []byte {
+	from := len(dst)
+	for _, c := range s {
+		var e []byte
+		var one [4]byte
+		switch i := strings.IndexByte("\a\b\t\n\v\f\r\\\"", c); {
+		case i >= 0:
+			e = append(one[:0], '\\', `abtnvfr\"`[i])
+		case c < ' ' || c > '~':
+			e = append(one[:0], '\\', '0'+c>>6, '0'+c>>3&7, '0'+c&7)
+		default:
+			e = append(one[:0], c)
+		}
+		if len(dst)-from+len(e) > room {
+			return dst
+		}
+		dst = append(dst, e...)
+	}
+	return dst
+}
+
+func quote(dst, s []byte, room int, more bool) []byte {
+	dst = append(dst, '"')
+	before := len(dst)
+	dst = escape(dst, s, room-5)
+	whole := len(dst)-before < room-5 || len(s) == 0
+	dst = append(dst, '"')
+	if more || !whole {
+		dst = append(dst, "..."...)
+	}
+	return dst
+}
+
+func symbols() {
+	at := func(s System, dst []byte, addr uint64, data bool) []byte {
+		name, module, off, size, ok := s.Symbol(addr)
+		if !ok {
+			return strconv.AppendUint(append(dst, "0x"...), addr, 16)
+		}
+		dst = append(dst, name...)
+		if data {
+			dst = fmt.Appendf(dst, "+%#x/%#x", off, size)
+			if module != "" {
+				dst = fmt.Appendf(dst, " [%s]", module)
+			}
+		}
+		return dst
+	}
+	textual("symname(long)", "the symbol that has an address", func(s System, _ *script.Thread, a *script.Args, dst []byte) []byte {
+		return at(s, dst, uint64(a.Int[0]), false)
+	})
+	textual("symdata(long)", "the same with offset, size and module", func(s System, _ *script.Thread, a *script.Args, dst []byte) []byte {
+		return at(s, dst, uint64(a.Int[0]), true)
+	})
+	num("stack(long)", "the nth address of the stack", func(s System, _ *script.Thread, a *script.Args) int64 {
+		v, _ := s.Stack(int(min(max(a.Int[0], 0), maxStack)))
+		return int64(v)
+	})
+	line := func(s System, t *script.Thread, addr uint64) {
+		b := fmt.Appendf(nil, " %#x : ", addr)
+		t.Print(append(at(s, b, addr, true), '\n'))
+	}
+	num("print_backtrace()", "prints the functions that are being called", func(s System, t *script.Thread, _ *script.Args) int64 {
+		for i := range maxStack {
+			addr, ok := s.Stack(i)
+			if !ok {
+				break
+			}
+			line(s, t, addr)
+		}
+		return 0
+	})
+	hex := func(s System, dst []byte, from, n int) []byte {
+		for i := from; i < from+n; i++ {
+			addr, ok := s.Stack(i)
+			if !ok {
+				break
+			}
+			if i > from {
+				dst = append(dst, ' ')
+			}
+			dst = strconv.AppendUint(append(dst, "0x"...), addr, 16)
+		}
+		return dst
+	}
+	textual("backtrace()", "the addresses of the functions that are being called", func(s System, t *script.Thread, _ *script.Args, dst []byte) []byte {
+		return hex(s, dst, 0, (t.StringSize()-1)/19)
+	})
+	textual("callers(long)", "the same of so many", func(s System, t *script.Thread, a *script.Args, dst []byte) []byte {
+		n := (t.StringSize() - 1) / 19
+		if a.Int[0] > 0 {
+			n = int(min(int64(n), a.Int[0]))
+		}
+		return hex(s, dst, 0, n)
+	})
+	textual("caller()", "who has called the function", func(s System, _ *script.Thread, _ *script.Args, dst []byte) []byte {
+		addr, ok := s.Stack(1)
+		if !ok {
+			return append(dst, "unknown"...)
+		}
+		return fmt.Appendf(at(s, dst, addr, false), " %#x", addr)
+	})
+	num("caller_addr()", "the address that the function returns to", func(s System, _ *script.Thread, _ *script.Args) int64 {
+		v, _ := s.Stack(1)
+		return int64(v)
+	})
+	for _, name := range []string{"print_stack", "print_syms"} {
+		num(name+"(string)", "prints the symbols of addresses in text", func(s System, t *script.Thread, a *script.Args) int64 {
+			for _, w := range strings.Fields(string(a.Text[0])) {
+				line(s, t, uint64(strtol(w, 16)))
+			}
+			return 0
+		})
+	}
+	sprint := func(s System, t *script.Thread, list []uint64, dst []byte) []byte {
+		for _, addr := range list {
+			before := len(dst)
+			dst = append(at(s, dst, addr, true), '\n')
+			if len(dst) > t.StringSize()-1 {
+				return dst[:before]
+			}
+		}
+		return dst
+	}
+	textual("sprint_backtrace()", "what print_backtrace prints, as a string", func(s System, t *script.Thread, _ *script.Args, dst []byte) []byte {
+		var list []uint64
+		for i := range 6 {
+			if addr, ok := s.Stack(i); ok {
+				list = append(list, addr)
+			}
+		}
+		return sprint(s, t, list, dst)
+	})
+	for _, name := range []string{"sprint_syms", "sprint_stack"} {
+		textual(name+"(string)", "the symbols of addresses in text", func(s System, t *script.Thread, a *script.Args, dst []byte) []byte {
+			var list []uint64
+			for _, w := range strings.Fields(string(a.Text[0])) {
+				list = append(list, uint64(strtol(w, 16)))
+			}
+			return sprint(s, t, list, dst)
+		})
+	}
+	num("print_regs()", "prints the registers of the hit", func(s System, t *script.Thread, _ *script.Args) int64 {
+		for i, r := range [...]string{"RAX", "RDX", "RCX", "RBX", "RSI", "RDI", "RBP", "RSP", "R08", "R09", "R10", "R11", "R12", "R13", "R14", "R15", "RIP"} {
+			end := " "
+			if i%3 == 2 || i == 16 {
+				end = "\n"
+			}
+			t.Print(fmt.Appendf(nil, "%s: %016x%s", r, s.Register(i), end))
+		}
+		return 0
+	})
+}
+
+// maxStack is how many functions a backtrace has (MAXBACKTRACE).
+const maxStack = 20
+
+func outside() {
+	num("exit()", "ends the script", func(s System, _ *script.Thread, _ *script.Args) int64 { s.Exit(); return 0 })
+	say := func(prefix string) numberFn {
+		return func(s System, t *script.Thread, a *script.Args) int64 {
+			t.Flush()
+			s.Log(prefix + string(a.Text[0]))
+			return 0
+		}
+	}
+	num("warn(string)", "prints a warning on standard error", say("WARNING: "))
+	num("error(string)", "ends the script with an error", func(_ System, t *script.Thread, a *script.Args) int64 {
+		t.Fail("", string(a.Text[0]))
+		return 0
+	})
+	num("abort()", "ends the handler and the script", func(s System, t *script.Thread, _ *script.Args) int64 {
+		s.Exit()
+		t.Fail("", "abort")
+		return 0
+	})
+	num("log(string)", "prints a line", func(_ System, t *script.Thread, a *script.Args) int64 {
+		t.Print(append(append([]byte{}, a.Text[0]...), '\n'))
+		return 0
+	})
+	num("printk(long, string)", "prints a line on standard error", func(s System, t *script.Thread, a *script.Args) int64 {
+		t.Flush()
+		s.Log(string(a.Text[1]))
+		return 0
+	})
+	textual("module_name()", "the name of the script", func(_ System, _ *script.Thread, _ *script.Args, dst []byte) []byte { return append(dst, "stap"...) })
+	swap := func(name string, fn func(v uint64) uint64) {
+		num(name+"(long)", "a number with its bytes in the other order", func(_ System, _ *script.Thread, a *script.Args) int64 { return int64(fn(uint64(a.Int[0]))) })
+	}
+	for _, n := range []string{"ntohs", "htons"} {
+		swap(n, func(v uint64) uint64 { return v>>8&0xff | v&0xff<<8 })
+	}
+	for _, n := range []string{"ntohl", "htonl"} {
+		swap(n, func(v uint64) uint64 { return v>>24&0xff | v>>8&0xff00 | v&0xff00<<8 | v&0xff<<24 })
+	}
+}
+
+// missing are functions of SystemTap's library that are not here, and why.
+var missing = map[string]string{
+	"system": "a script cannot run commands here", "speculate": "speculation is not there", "speculation": "speculation is not there",
+	"commit": "speculation is not there", "discard": "speculation is not there", "print_ubacktrace": "stacks of programs are not there",
+	"ubacktrace": "stacks of programs are not there", "usymname": "symbols of programs are not there", "usymdata": "symbols of programs are not there",
+	"sprint_ubacktrace": "stacks of programs are not there", "ucallers": "stacks of programs are not there", "panic": "a script cannot harm the kernel",
+	"set_kernel_long": "a script cannot write memory", "set_kernel_int": "a script cannot write memory", "set_kernel_string": "a script cannot write memory",
+	"set_kernel_char": "a script cannot write memory", "set_kernel_short": "a script cannot write memory", "set_kernel_pointer": "a script cannot write memory",
+	"mdelay": "a script cannot wait", "udelay": "a script cannot wait", "raise": "a script cannot send signals", "send_signal": "a script cannot send signals",
+	"pid2task": "tasks are not looked up by their number", "pid2execname": "tasks are not looked up by their number", "env_var": "environments of programs are not read",
+	"cmdline_str": "command lines of programs are not read", "get_stopwatch": "stopwatches are not there", "ftrace": "there is no ftrace buffer to write to", "task_open_file_handles": "lists of tasks are not walked",
+}

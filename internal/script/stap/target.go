@@ -1,0 +1,570 @@
+package stap
+
+import (
+	"strings"
+
+	"kprobelab/internal/script"
+	"kprobelab/internal/source"
+)
+
+// value is what an expression of the target is: an integer, or memory of a type.
+type value struct {
+	// x is the integer, or the address of the memory with inMemory.
+	x        script.Expr
+	inMemory bool
+	t        *source.Type
+	bits     int
+	bit      int
+	old      bool
+	user     bool
+}
+
+// void is a type of which nothing is known.
+var noType = &source.Type{Kind: source.Base, Name: "long", Size: 8, Signed: true}
+
+func plus(x script.Expr, n int64) script.Expr {
+	if n == 0 {
+		return x
+	}
+	if c, ok := x.(script.Number); ok {
+		return c + script.Number(n)
+	}
+	return script.Binary{Op: script.Add, X: x, Y: script.Number(n)}
+}
+
+// variable is a variable of the place.
+func (g *generator) variable(t *token, name string) value {
+	switch {
+	case g.probe.trace != nil:
+		for i, p := range g.probe.trace.Params {
+			if p.Name == name {
+				return value{x: script.Register{N: passed[i+1]}, t: p.Type}
+			}
+		}
+		g.a.fail(t, "unable to find tracepoint variable '$%s' (alternatives: %s)", name, paramNames(g.probe.trace.Params))
+	case g.probe.place == nil:
+		g.a.fail(t, "unresolved target-symbol expression")
+	}
+	if name == "return" {
+		if g.probe.Kind != Return {
+			g.a.fail(t, "unresolved target-symbol expression")
+		}
+		rt := g.probe.place.Returns()
+		if rt.Real().Kind == source.Void {
+			g.a.fail(t, "function '%s' has no return value", g.probe.Function)
+		}
+		return value{x: narrow(script.Register{N: 0}, rt), t: rt}
+	}
+	v, err := g.probe.place.Variable(name)
+	if err != nil {
+		g.a.fail(t, "unable to find local '%s' in %s: %v", name, g.probe.Function, err)
+	}
+	return g.located(t, v)
+}
+
+// passed are the registers of a function's parameters, by their DWARF numbers.
+var passed = [...]int{5, 4, 1, 2, 8, 9}
+
+func paramNames(list []source.Param) string {
+	var names []string
+	for _, p := range list {
+		names = append(names, "$"+p.Name)
+	}
+	return strings.Join(names, " ")
+}
+
+func (g *generator) located(t *token, v *source.Variable) value {
+	l, err := v.Value()
+	if err != nil {
+		g.a.fail(t, "failed to retrieve location attribute for '%s': %v", v.Name, err)
+	}
+	out := value{t: v.Type}
+	switch l.Kind {
+	case source.Register:
+		out.x = script.Register{N: l.Reg}
+	case source.Constant:
+		out.x = script.Number(l.Value)
+	case source.Static:
+		out.x, out.inMemory = script.Number(int64(l.Addr)+l.Offset), true
+	default:
+		g.a.fail(t, "failed to retrieve location attribute for '%s'", v.Name)
+	}
+	for _, r := range l.Reads {
+		if out.inMemory {
+			out.x = script.Load{Addr: out.x, Size: 8, Near: t.near()}
+		}
+		out.x, out.inMemory = plus(out.x, r.Offset), true
+	}
+	if l.Address {
+		out.inMemory = false
+	}
+	if !out.inMemory && l.Kind == source.Register {
+		out.x = narrow(out.x, v.Type)
+	}
+	return out
+}
+
+// narrow cuts a register to what its type has.
+func narrow(x script.Expr, t *source.Type) script.Expr {
+	r := t.Real()
+	if r.Size <= 0 || r.Size >= 8 || r.Kind == source.Pointer || r.Composite() {
+		return x
+	}
+	bits := 64 - 8*r.Size
+	if r.Signed {
+		return script.Binary{Op: script.Shr, X: script.Binary{Op: script.Shl, X: x, Y: script.Number(bits)}, Y: script.Number(bits)}
+	}
+	return script.Binary{Op: script.And, X: x, Y: script.Number(1<<(8*r.Size) - 1)}
+}
+
+// target is the value of $name, @var, @cast or any pointer, after the steps into it.
+func (g *generator) target(tg *target) value {
+	var v value
+	switch tg.what {
+	case "$":
+		name := strings.TrimPrefix(tg.name, "$")
+		v = g.variable(tg.tok, name)
+	case "@var":
+		v = g.global(tg)
+	case "@cast":
+		v = g.cast(tg)
+	default:
+		t := g.a.ctypeOf(g.b.scope, tg.of)
+		if t == nil {
+			g.a.fail(tg.tok, "unknown type in dereference; use @cast to give it one")
+		}
+		v = value{x: g.expr(tg.of), t: t}
+	}
+	for _, step := range tg.path {
+		if step.pretty {
+			break
+		}
+		v = g.step(v, step)
+	}
+	return v
+}
+
+func (g *generator) global(tg *target) value {
+	name, _, _ := strings.Cut(tg.name, "@")
+	if g.a.k == nil || g.a.k.Source == nil {
+		g.a.fail(tg.tok, "@var needs a kernel: name one with -r IMAGE")
+	}
+	if g.probe.place != nil && g.a.k.HasLines {
+		if v, err := g.probe.place.Variable(name); err == nil && v.Global {
+			return g.located(tg.tok, v)
+		}
+	}
+	for _, s := range g.a.k.Source.Symbols(name) {
+		t, err := g.a.k.Source.GlobalType(name)
+		if err != nil {
+			break
+		}
+		return value{x: script.Number(int64(s.Start)), inMemory: true, t: t}
+	}
+	g.a.fail(tg.tok, "unable to find global '%s'", name)
+	return value{}
+}
+
+func (g *generator) cast(tg *target) value {
+	t := g.a.named(tg)
+	return value{x: g.expr(tg.of), t: pointerTo(t)}
+}
+
+// named is the type that @cast names.
+func (a *analysis) named(tg *target) *source.Type {
+	if a.k == nil || a.k.Source == nil {
+		a.fail(tg.tok, "@cast needs a kernel: name one with -r IMAGE")
+	}
+	name := tg.name
+	for _, p := range []string{"struct ", "union ", "enum "} {
+		name = strings.TrimPrefix(name, p)
+	}
+	stars := len(name) - len(strings.TrimRight(name, "* "))
+	depth := strings.Count(name[len(name)-stars:], "*")
+	name = strings.TrimRight(name, "* ")
+	if tg.module != "" && tg.module != "kernel" && !strings.HasPrefix(tg.module, "kernel<") && !strings.HasPrefix(tg.module, "kernel:") {
+		a.fail(tg.tok, "@cast: types of %q are not there, only the kernel's", tg.module)
+	}
+	t, err := a.k.Source.Named(name)
+	if err != nil {
+		a.fail(tg.tok, "type definition '%s' not found in 'kernel': %v", tg.name, err)
+	}
+	for range depth {
+		t = pointerTo(t)
+	}
+	return t
+}
+
+func pointerTo(t *source.Type) *source.Type { return source.PointerTo(t) }
+
+// load is the value as an integer, or the address of what has parts.
+func (g *generator) load(v value, t *token) script.Expr {
+	r := v.t.Real()
+	if !v.inMemory || r.Composite() || r.Kind == source.Array {
+		return v.x
+	}
+	size := int(r.Size)
+	switch {
+	case r.Float:
+		g.a.fail(t, "'%s' is a floating-point number, which scripts cannot read", v.t)
+	case size != 1 && size != 2 && size != 4 && size != 8:
+		g.a.fail(t, "cannot read a '%s' of %d bytes", v.t, size)
+	}
+	if v.bits == 0 {
+		return script.Load{Addr: v.x, Size: size, Signed: r.Signed, User: v.user, Near: t.near()}
+	}
+	var x script.Expr = script.Load{Addr: v.x, Size: size, User: v.user, Near: t.near()}
+	left := script.Number(64 - v.bits - v.bit)
+	x = script.Binary{Op: script.Shl, X: x, Y: left}
+	x = script.Binary{Op: script.Shr, X: x, Y: script.Number(64 - v.bits)}
+	if !r.Signed && v.bits < 64 {
+		x = script.Binary{Op: script.And, X: x, Y: script.Number(1<<v.bits - 1)}
+	}
+	return x
+}
+
+// step goes to a member, or to an element.
+func (g *generator) step(v value, s access) value {
+	t := v.t.Real()
+	if s.index != nil {
+		size := func(e *source.Type) int64 {
+			n := e.Real().Size
+			if n <= 0 {
+				g.a.fail(s.tok, "elements of type '%s' have no size", e)
+			}
+			return n
+		}
+		var base script.Expr
+		switch t.Kind {
+		case source.Pointer:
+			base = g.load(v, s.tok)
+		case source.Array:
+			base = v.x
+		default:
+			g.a.fail(s.tok, "invalid access '[...]' vs '%s'", v.t)
+		}
+		e := t.Target()
+		i := g.expr(s.index)
+		if n, ok := i.(script.Number); ok {
+			return value{x: plus(base, int64(n)*size(e)), inMemory: true, t: e, user: v.user}
+		}
+		off := script.Binary{Op: script.Mul, X: i, Y: script.Number(size(e))}
+		return value{x: script.Binary{Op: script.Add, X: base, Y: off}, inMemory: true, t: e, user: v.user}
+	}
+	if t.Kind == source.Pointer {
+		v = value{x: g.load(v, s.tok), inMemory: true, t: t.Target(), user: v.user}
+		t = v.t.Real()
+	}
+	if !t.Composite() {
+		g.a.fail(s.tok, "invalid access '->%s' vs '%s'", s.name, v.t)
+	}
+	if !v.inMemory {
+		g.a.fail(s.tok, "'%s' is in registers; its members cannot be read", v.t)
+	}
+	m, ok := t.Member(s.name)
+	if !ok {
+		g.a.fail(s.tok, "unable to find member '%s' for %s (alternatives: %s)", s.name, t, memberNames(t))
+	}
+	return value{x: plus(v.x, m.Offset), inMemory: true, t: m.Type, bits: m.Bits, bit: m.Bit, old: m.Old, user: v.user}
+}
+
+func memberNames(t *source.Type) string {
+	var names []string
+	for _, m := range t.Members() {
+		if m.Name != "" {
+			names = append(names, m.Name)
+		}
+		if len(names) == 5 {
+			names = append(names, "...")
+			break
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+// targetExpr is a target as an expression of the script.
+func (g *generator) targetExpr(tg *target) script.Expr {
+	if n := len(tg.path); n > 0 && tg.path[n-1].pretty {
+		return g.pretty(tg, len(tg.path[n-1].name))
+	}
+	if tg.what == "$" {
+		switch tg.name {
+		case "$$vars", "$$parms", "$$locals", "$$return", "$$name":
+			return g.all(tg, tg.name)
+		}
+		if strings.HasPrefix(tg.name, "$$") {
+			g.a.fail(tg.tok, "unresolved target-symbol expression")
+		}
+	}
+	if g.probe.Kind == Return && tg.what == "$" && tg.name != "$return" && !g.entry {
+		return g.saved(tg.tok, tg)
+	}
+	v := g.target(tg)
+	if tg.address {
+		if !v.inMemory || v.bits > 0 {
+			g.a.fail(tg.tok, "cannot take address of '%s'", tg.name)
+		}
+		return v.x
+	}
+	return g.load(v, tg.tok)
+}
+
+// saved is a value of the entry, kept for the return.
+func (g *generator) saved(t *token, x expr) script.Expr {
+	n := len(g.saves)
+	entry := *g
+	entry.entry = true
+	e := entry.expr(x)
+	if e.Type() != script.Int {
+		g.a.fail(t, "@entry of a string is not there; save it in an array at the function's call")
+	}
+	if n >= maxSaved {
+		g.a.fail(t, "more than %d values of the entry", maxSaved)
+	}
+	g.saves = append(g.saves, script.Save{N: n, X: e})
+	return script.Saved{N: n}
+}
+
+// maxSaved is how many words an entry may keep for its return.
+const maxSaved = 64
+
+// all is $$vars and its like.
+func (g *generator) all(tg *target, name string) script.Expr {
+	var pieces []script.Piece
+	var args []script.Expr
+	add := func(label string, v *value) {
+		text := label + "="
+		if len(pieces) > 0 {
+			text = " " + text
+		}
+		switch {
+		case v == nil:
+			pieces = append(pieces, script.Piece{Text: text + "?"})
+		case v.t.Real().Composite():
+			pieces = append(pieces, script.Piece{Text: text + "{...}"})
+		case v.t.Real().Kind == source.Array:
+			pieces = append(pieces, script.Piece{Text: text + "[...]"})
+		default:
+			pieces = append(pieces, script.Piece{Text: text}, script.Piece{Verb: 'x', Alternate: true, Width: -1, Precision: -1})
+			args = append(args, g.load(*v, tg.tok))
+		}
+	}
+	switch {
+	case name == "$$name":
+		if g.probe.trace == nil {
+			g.a.fail(tg.tok, "unresolved target-symbol expression")
+		}
+		return script.Text(g.probe.trace.Name)
+	case name == "$$return":
+		if g.probe.Kind == Return && g.probe.place != nil && g.probe.place.Returns().Real().Kind != source.Void {
+			v := g.variable(tg.tok, "return")
+			add("return", &v)
+		}
+	case g.probe.trace != nil:
+		for _, p := range g.probe.trace.Params {
+			v := g.variable(tg.tok, p.Name)
+			add("$"+p.Name, &v)
+		}
+	case g.probe.place == nil:
+		g.a.fail(tg.tok, "unresolved target-symbol expression")
+	default:
+		vars, err := g.probe.place.Variables()
+		if err != nil {
+			g.a.fail(tg.tok, "%v", err)
+		}
+		for _, one := range vars {
+			if one.Parameter && name == "$$locals" || !one.Parameter && name == "$$parms" {
+				continue
+			}
+			var v value
+			if !g.a.possible(func() { v = g.located(tg.tok, one) }) {
+				add(one.Name, nil)
+				continue
+			}
+			if g.probe.Kind == Return && !g.entry {
+				if r := v.t.Real(); !r.Composite() && r.Kind != source.Array {
+					sym := &target{base: tg.base, what: "$", name: "$" + one.Name}
+					if !g.a.possible(func() { v = value{x: g.saved(tg.tok, sym), t: v.t} }) {
+						add(one.Name, nil)
+						continue
+					}
+				}
+			}
+			add(one.Name, &v)
+		}
+	}
+	return script.Sprintf{Format: pieces, Args: args, Near: tg.tok.near()}
+}
+
+// maxPretty bounds what one value is printed as.
+const maxPretty = 64
+
+// pretty is a value printed whole: with $$, members of members, too.
+func (g *generator) pretty(tg *target, depth int) script.Expr {
+	v := g.target(&target{base: tg.base, what: tg.what, name: tg.name, of: tg.of, module: tg.module, path: tg.path})
+	w := &printer{g: g, t: tg.tok}
+	if r := v.t.Real(); r.Kind == source.Pointer && r.Target().Real().Composite() {
+		v = value{x: g.load(v, tg.tok), inMemory: true, t: r.Target()}
+	}
+	w.value(v, depth, true)
+	w.flush()
+	return script.Sprintf{Format: w.pieces, Args: w.args, Near: tg.tok.near()}
+}
+
+type printer struct {
+	g      *generator
+	t      *token
+	text   string
+	pieces []script.Piece
+	args   []script.Expr
+}
+
+func (w *printer) flush() {
+	if w.text != "" {
+		w.pieces = append(w.pieces, script.Piece{Text: w.text})
+	}
+	w.text = ""
+}
+
+func (w *printer) verb(verb byte, x script.Expr) {
+	w.flush()
+	w.pieces = append(w.pieces, script.Piece{Verb: verb, Width: -1, Precision: -1, Alternate: verb == 'c'})
+	w.args = append(w.args, x)
+}
+
+func (w *printer) value(v value, depth int, top bool) {
+	r := v.t.Real()
+	switch {
+	case len(w.args) >= maxPretty:
+		w.text += "..."
+	case r.Composite():
+		if depth == 0 {
+			w.text += "{...}"
+			return
+		}
+		w.text += "{"
+		for i, m := range r.Members() {
+			if i > 0 {
+				w.text += ", "
+			}
+			if m.Name != "" {
+				w.text += "." + m.Name + "="
+			}
+			w.value(value{x: plus(v.x, m.Offset), inMemory: v.inMemory, t: m.Type, bits: m.Bits, bit: m.Bit}, depth-1, false)
+		}
+		w.text += "}"
+	case r.Kind == source.Array:
+		e := r.Target()
+		if e.Real().Char {
+			w.text += `"`
+			w.verb('s', callText("kernel_string2", v.x, script.Text("<unknown>")))
+			w.text += `"`
+			return
+		}
+		if depth == 0 && !top {
+			w.text += "[...]"
+			return
+		}
+		w.text += "["
+		for i := range min(r.Count, 8) {
+			if i > 0 {
+				w.text += ", "
+			}
+			w.value(value{x: plus(v.x, i*e.Real().Size), inMemory: true, t: e}, depth-1, false)
+		}
+		if r.Count > 8 {
+			w.text += ", ..."
+		}
+		w.text += "]"
+	case r.Kind == source.Pointer && r.Target().Real().Char:
+		w.text += `"`
+		w.verb('s', callText("kernel_string2", w.g.load(v, w.t), script.Text("<unknown>")))
+		w.text += `"`
+	case r.Kind == source.Pointer:
+		w.verb('p', w.g.load(v, w.t))
+	case r.Size == 0 || r.Float:
+		w.text += "?"
+	case r.Char:
+		w.text += "'"
+		w.verb('c', w.g.load(v, w.t))
+		w.text += "'"
+	case r.Signed:
+		w.verb('i', w.g.load(v, w.t))
+	default:
+		w.verb('u', w.g.load(v, w.t))
+	}
+}
+
+func callText(name string, args ...script.Expr) script.Expr {
+	return script.CallBuiltin{Builtin: builtins[name].code(), Args: args}
+}
+
+// target finds the type of a target without a place: a string where it is printed whole.
+func (a *analysis) target(s *scope, x *target) vtype {
+	if x.of != nil {
+		a.expr(s, x.of, long)
+	}
+	for _, step := range x.path {
+		if step.index != nil {
+			a.expr(s, step.index, long)
+		}
+	}
+	if n := len(x.path); n > 0 && x.path[n-1].pretty {
+		return str
+	}
+	if x.what == "$" && strings.HasPrefix(x.name, "$$") {
+		return str
+	}
+	return long
+}
+
+// ctypeOf is what an integer expression points to, as far as it is known.
+func (a *analysis) ctypeOf(s *scope, x expr) (t *source.Type) {
+	if a.k == nil || a.k.Source == nil {
+		return nil
+	}
+	switch x := x.(type) {
+	case *symbol:
+		if v := s.locals[x.name]; v != nil {
+			return v.ctype
+		}
+		if v := a.globals[x.name]; v != nil {
+			return v.ctype
+		}
+	case *index:
+		if v := a.globals[x.name]; v != nil {
+			return v.ctype
+		}
+	case *ternary:
+		if t := a.ctypeOf(s, x.x); t != nil {
+			return t
+		}
+		return a.ctypeOf(s, x.y)
+	case *assign:
+		return a.ctypeOf(s, x.y)
+	case *call:
+		if list := a.functions[signature(x.name, len(x.args))]; len(list) > 0 {
+			return list[0].ctype
+		}
+		if b := builtins[x.name]; b != nil && b.points != "" {
+			if t, err := a.k.Source.Named(b.points); err == nil {
+				return pointerTo(t)
+			}
+		}
+	case *target:
+		if a.at == nil && x.what == "$" {
+			return nil
+		}
+		a.possible(func() {
+			g := &generator{a: a, probe: a.at, b: &body{scope: s}, entry: true}
+			if g.probe == nil {
+				g.probe = &Probe{}
+			}
+			v := g.target(x)
+			if t = v.t; x.address {
+				t = pointerTo(v.t)
+			}
+		})
+	}
+	return t
+}

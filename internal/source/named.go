@@ -1,0 +1,103 @@
+package source
+
+import (
+	"debug/dwarf"
+
+	"github.com/cilium/ebpf/btf"
+)
+
+// Named is a type by its name: a structure, a union, an enumeration, a typedef or a base type.
+// Of several it is the first that is described whole.
+func (f *File) Named(name string) (t *Type, err error) {
+	defer guard(&err)
+	if f.fromBTF {
+		for _, spec := range f.specs {
+			list, err := spec.AnyTypesByName(name)
+			if err != nil {
+				continue
+			}
+			for _, one := range list {
+				switch one.(type) {
+				case *btf.Struct, *btf.Union, *btf.Enum, *btf.Typedef, *btf.Int:
+					return btfType(one), nil
+				}
+			}
+		}
+		return nil, notFound("no type %s is described", name)
+	}
+	f.left = maxRead
+	for _, h := range f.mention(name) {
+		u, err := f.unit(h)
+		if err != nil {
+			return nil, err
+		}
+		n := u.root.find(func(n *node) turn {
+			switch n.Tag {
+			case dwarf.TagStructType, dwarf.TagUnionType, dwarf.TagEnumerationType, dwarf.TagTypedef, dwarf.TagBaseType:
+				if declared, _ := n.Val(dwarf.AttrDeclaration).(bool); !declared && n.name() == name {
+					return stop
+				}
+			}
+			return over
+		})
+		if n != nil {
+			return n.asType(), nil
+		}
+	}
+	return nil, notFound("no type %s is described", name)
+}
+
+// Signature is what a typedef of a pointer to a function has as parameters.
+func (t *Type) Signature() []Param {
+	t = t.Real()
+	if t.Kind == Pointer {
+		t = t.Target().Real()
+	}
+	return t.Params()
+}
+
+// Returns is the type of what the place's function returns.
+func (p *Place) Returns() *Type {
+	if p.returns != nil {
+		return p.returns
+	}
+	if p.fn == nil {
+		return void
+	}
+	return p.scope.unit.typeOf(p.scope)
+}
+
+// PointerTo is a pointer to a type.
+func PointerTo(t *Type) *Type {
+	return &Type{Kind: Pointer, Size: word, target: func() *Type { return t }}
+}
+
+// GlobalType is the type of a global variable.
+func (f *File) GlobalType(name string) (t *Type, err error) {
+	defer guard(&err)
+	if f.fromBTF {
+		for _, spec := range f.specs {
+			var v *btf.Var
+			if spec.TypeByName(name, &v) == nil {
+				return btfType(v.Type), nil
+			}
+		}
+		return nil, notFound("the type of the variable %s is not described", name)
+	}
+	f.left = maxRead
+	for _, h := range f.mention(name) {
+		u, err := f.unit(h)
+		if err != nil {
+			return nil, err
+		}
+		if n := u.root.find(func(n *node) turn {
+			if n.Tag == dwarf.TagVariable && n.name() == name && hasPlace(n) {
+				return stop
+			}
+			return over
+		}); n != nil {
+			return u.typeOf(n), nil
+		}
+	}
+	return nil, notFound("the type of the variable %s is not described", name)
+}

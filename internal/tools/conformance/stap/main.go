@@ -1,0 +1,256 @@
+// Stap compares what this project's reader of SystemTap's language says of scripts with what
+// stap -p1 says: of a corpus as it is, where the parse tree is compared, too, and of scripts
+// that are made of it by changes at random.
+//
+// It ends with 1 where fewer than 95 of 100 verdicts are the same, or where a script is accepted
+// that stap refuses for a reason that is not on the list in causes.go.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"kprobelab/internal/script/stap"
+)
+
+func main() {
+	program := flag.String("stap", "stap", "the real stap")
+	tree := flag.String("tree", "", "the folder for its -r")
+	corpus := flag.String("corpus", "internal/script/stap/testdata/corpus", "the scripts")
+	n := flag.Int("n", 3000, "how many changed scripts")
+	seed := flag.Uint64("seed", 1, "decides the changes")
+	table := flag.String("table", "", "write the scripts with stap's verdicts to this file")
+	show := flag.Int("show", 10, "print so many differences")
+	flag.Parse()
+	ok, err := run(*program, *tree, *corpus, *n, *seed, *table, *show)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "stap:", err)
+		os.Exit(2)
+	}
+	if !ok {
+		os.Exit(1)
+	}
+}
+
+// verdict is what one of the two says of a script.
+type verdict struct {
+	accepted bool
+	text     string // the parse tree, or the errors
+}
+
+const release = "6.1.0-56-cloud-amd64"
+
+var noise = regexp.MustCompile(`(?m)^(WARNING: Kernel function symbol table missing.*|Pass 1: parse failed.*|Tip: .*|Rerun with -v.*|Checking ".*)\n`)
+
+// theirs asks stap, which reads the script from its standard input.
+func theirs(program, tree, script string) (verdict, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	c := exec.CommandContext(ctx, program, "-r", tree, "-a", "x86_64", "-p1", "-g", "-")
+	c.WaitDelay = time.Second
+	c.Stdin = strings.NewReader(script)
+	var out, bad bytes.Buffer
+	c.Stdout, c.Stderr = &out, &bad
+	err := c.Run()
+	var ended *exec.ExitError
+	if err != nil && !errors.As(err, &ended) {
+		return verdict{}, err
+	}
+	if err == nil {
+		return verdict{true, out.String()}, nil
+	}
+	return verdict{false, noise.ReplaceAllString(bad.String(), "")}, nil
+}
+
+func ours(script string) verdict {
+	tree, err := stap.Parse("<input>", script, &stap.Options{Release: release, Guru: true})
+	var p stap.Problems
+	if errors.As(err, &p) {
+		return verdict{false, p.Text()}
+	}
+	return verdict{true, tree}
+}
+
+// word is a token, roughly: what changes are made of.
+var word = regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"|[$@]?[A-Za-z_][A-Za-z_0-9]*|[0-9]+|<<<|[-+*/%=<>!&|^.]=|[-+&|<>]{2}|%[({?:)}]|\s+|.`)
+
+// change makes another script of one.
+func change(r *rand.Rand, words []string, pool []string) string {
+	w := slices.Clone(words)
+	for range 1 + r.IntN(3) {
+		if len(w) == 0 {
+			break
+		}
+		i := r.IntN(len(w))
+		switch r.IntN(7) {
+		case 0:
+			w = slices.Delete(w, i, i+1)
+		case 1:
+			w = slices.Insert(w, i, w[i])
+		case 2:
+			j := r.IntN(len(w))
+			w[i], w[j] = w[j], w[i]
+		case 3:
+			w[i] = pool[r.IntN(len(pool))]
+		case 4:
+			w = slices.Insert(w, i, pool[r.IntN(len(pool))])
+		case 5:
+			if s := w[i]; len(s) > 0 {
+				at := r.IntN(len(s))
+				w[i] = s[:at] + s[at+1:]
+			}
+		case 6:
+			if r.IntN(4) == 0 {
+				w = w[:i]
+			} else {
+				w = slices.Insert(w, i, string(rune(' '+r.IntN(95))))
+			}
+		}
+	}
+	return strings.Join(w, "")
+}
+
+type one struct {
+	name, script string
+	ours, theirs verdict
+	err          error
+}
+
+func run(program, tree, corpus string, n int, seed uint64, table string, show int) (bool, error) {
+	files, err := filepath.Glob(filepath.Join(corpus, "*.stp"))
+	if err != nil || len(files) == 0 {
+		return false, fmt.Errorf("%s: no scripts there", corpus)
+	}
+	var list []*one
+	var all [][]string
+	var pool []string
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			return false, err
+		}
+		list = append(list, &one{name: filepath.Base(f), script: string(b)})
+		all = append(all, word.FindAllString(string(b), -1))
+		pool = append(pool, all[len(all)-1]...)
+	}
+	r := rand.New(rand.NewPCG(seed, 16))
+	for i := range n {
+		words := all[r.IntN(len(all))]
+		list = append(list, &one{name: fmt.Sprintf("changed %d", i+1), script: change(r, words, pool)})
+	}
+	ask(program, tree, list)
+	if table != "" {
+		if err := write(table, list); err != nil {
+			return false, err
+		}
+	}
+	return report(list, len(files), show)
+}
+
+// ask has both say what they think.
+func ask(program, tree string, list []*one) {
+	work := make(chan *one)
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for o := range work {
+				o.ours = ours(o.script)
+				o.theirs, o.err = theirs(program, tree, o.script)
+			}
+		}()
+	}
+	for _, o := range list {
+		work <- o
+	}
+	close(work)
+	wg.Wait()
+}
+
+func report(list []*one, whole, show int) (bool, error) {
+	same, texts, refused, first, bad := 0, 0, 0, 0, 0
+	causes := map[string]int{}
+	for i, o := range list {
+		if o.err != nil {
+			return false, o.err
+		}
+		if !o.theirs.accepted {
+			refused++
+		}
+		if o.ours.accepted == o.theirs.accepted {
+			same++
+			if o.ours.text == o.theirs.text {
+				texts++
+			} else if i < whole || show > 0 {
+				show--
+				fmt.Printf("--- %s: another text\n%s\n--- stap\n%s\n--- kprobelab\n%s\n", o.name, changed(o), head(o.theirs.text), head(o.ours.text))
+			}
+			if firstLines(o.ours.text) == firstLines(o.theirs.text) {
+				first++
+			}
+			continue
+		}
+		cause := ""
+		if o.ours.accepted {
+			if cause = causeOf(o.theirs.text); cause == "" {
+				bad++
+			}
+		}
+		causes[cause]++
+		if show > 0 || cause == "" && o.ours.accepted {
+			show--
+			fmt.Printf("--- %s: accepted by stap %v, by kprobelab %v (%s)\n%s\n--- stap\n%s\n--- kprobelab\n%s\n", o.name, o.theirs.accepted, o.ours.accepted, cause, changed(o), head(o.theirs.text), head(o.ours.text))
+		}
+	}
+	fmt.Printf("%d scripts, %d of them refused by stap\n", len(list), refused)
+	fmt.Printf("the same verdict: %d (%.2f %%)\n", same, 100*float64(same)/float64(len(list)))
+	fmt.Printf("the same parse tree or the same messages to the byte: %d; the same first message: %d\n", texts, first)
+	for c, n := range causes {
+		fmt.Printf("  %d: %s\n", n, c)
+	}
+	fmt.Printf("accepted here alone, without a known cause: %d\n", bad)
+	return bad == 0 && same*100 >= 95*len(list), nil
+}
+
+// firstLines is the first message.
+func firstLines(s string) string { first, _, _ := strings.Cut(s, "\n\n"); return first }
+
+func changed(o *one) string {
+	if len(o.script) > 600 && strings.HasPrefix(o.name, "changed") {
+		return "(long)"
+	}
+	return o.script
+}
+
+func head(s string) string {
+	if len(s) > 700 {
+		return s[:700] + "…"
+	}
+	return s
+}
+
+// write keeps scripts and verdicts for a test that has no stap.
+func write(path string, list []*one) error {
+	var b strings.Builder
+	for _, o := range list {
+		v := "refused"
+		if o.theirs.accepted {
+			v = "accepted"
+		}
+		fmt.Fprintf(&b, "-- %s --\n%s\n", v, strings.TrimRight(o.script, "\n"))
+	}
+	return os.WriteFile(path, []byte(b.String()), 0o644)
+}

@@ -1,0 +1,33 @@
+#!/bin/sh
+# Has stap -p1 and kprobelab read scripts that are made of a corpus by changes at random, and
+# compares what they say (make conformance-stap).
+#
+# N and SEED are the scripts, KPROBELAB_STAP another stap; without one on the system, Debian's
+# is fetched. Ends with 0 when 95 of 100 verdicts are the same and every script that is accepted
+# here alone has a known cause, 1 when not, and 77 when stap cannot be had.
+set -eu
+scripts=$(cd "$(dirname "$0")" && pwd)
+root=${scripts%/*}
+. "$scripts/debian.sh"
+. "$scripts/conformance-tools.sh"
+
+cannot() { say "the scripts were NOT compared: $*"; exit 77; }
+work=$root/.cache/conformance/stap
+stap=${KPROBELAB_STAP:-$(command -v stap || :)}
+if [ -z "$stap" ]; then
+	tool stap bookworm systemtap || cannot "stap cannot be had (see above)"
+	stap=$(wrap stap /usr/bin/stap) || cannot "stap cannot be had"
+fi
+# Pass 1 wants the look of a kernel's build folder, and reads all of its library: of that, its
+# macros are enough, and take a tenth of the time.
+mkdir -p "$work/tree/include/config" "$work/library/linux"
+echo 6.1.0-56-cloud-amd64 >"$work/tree/include/config/kernel.release"
+touch "$work/tree/.config" "$work/tree/Module.symvers" "$work/tree/System.map" "$work/tree/Makefile"
+library=$tools/stap/usr/share/systemtap
+[ -d "$library" ] || library=/usr/share/systemtap
+cp "$library"/tapset/*.stpm "$work/library/"
+cp "$library"/tapset/linux/*.stpm "$work/library/linux/"
+export SYSTEMTAP_TAPSET="$work/library" SYSTEMTAP_RUNTIME="$library/runtime" SYSTEMTAP_DIR="$work/dir"
+(cd "$root" && CGO_ENABLED=0 go build -o "$work/compare" ./internal/tools/conformance/stap)
+cd "$root"
+exec "$work/compare" -stap "$stap" -tree "$work/tree" -n "${N:-3000}" -seed "${SEED:-1}" -show "${SHOW:-0}" ${TABLE:+-table "$TABLE"}
