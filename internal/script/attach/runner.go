@@ -103,27 +103,23 @@ func (r *Runner) now() uint64 {
 	return r.o.Machine.Now()
 }
 
-// Begin runs the begin probes and plants the others. The error says which could not be planted.
-func (r *Runner) Begin() error {
+// Begin runs the begin probes and plants the others.
+func (r *Runner) Begin() {
 	for _, p := range r.script.Probes {
 		r.list = append(r.list, &planted{Counts: Counts{Probe: p}})
 	}
 	r.ordered(stap.Begin)
 	if r.exited {
-		return nil
+		return
 	}
 	r.running = true
 	for _, p := range r.list {
 		if err := r.plant(p); err != nil {
-			if p.Probe.Optional {
-				r.o.Log(fmt.Sprintf("WARNING: probe %s (address %#x) registration error: %v", p.Probe.Point, p.Probe.Addr, err))
-				continue
-			}
-			r.unplant()
-			return fmt.Errorf("%s: %w", p.Probe.Point, err)
+			// As stap: the others run.
+			r.o.Log(fmt.Sprintf("WARNING: probe %s (address %#x) registration error: %v", p.Probe.Point, p.Probe.Addr, err))
+			p.kp, p.rp = nil, nil
 		}
 	}
-	return nil
 }
 
 // ordered runs the begin, end or error probes by their numbers.
@@ -330,7 +326,7 @@ func (r *Runner) End() error {
 	r.running = false
 	r.unplant()
 	if r.skipped > r.o.MaxSkipped {
-		r.o.Log(fmt.Sprintf("ERROR: Skipped too many probes, check MAXSKIPPED or try again with stap -t for more details."))
+		r.o.Log("ERROR: Skipped too many probes, check MAXSKIPPED or try again with stap -t for more details.")
 		r.failed = true
 	}
 	kind := stap.End

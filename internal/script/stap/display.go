@@ -121,13 +121,14 @@ func (d *dumper) locals(list []*variable) {
 	}
 }
 
-// List is what -L prints: each probe point with the variables that can be read there.
-func (s *Script) List() string {
+// List is what -L prints: each probe point with the variables that can be read there. Without
+// variables, it is what -l prints.
+func (s *Script) List(variables bool) string {
 	var lines []string
 	seen := map[string]bool{}
 	for _, p := range s.Probes {
 		line := p.Point
-		if p.place != nil {
+		if p.place != nil && variables {
 			if p.Kind == Return {
 				if r := p.place.Returns(); r.String() != "void" {
 					line += fmt.Sprintf(" $return:%s", r)
@@ -142,7 +143,7 @@ func (s *Script) List() string {
 				}
 			}
 		}
-		if p.trace != nil {
+		if p.trace != nil && variables {
 			for _, v := range p.trace.Params {
 				line += fmt.Sprintf(" $%s:%s", v.Name, v.Type)
 			}

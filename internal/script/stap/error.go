@@ -80,6 +80,9 @@ func (p Problems) Error() string {
 	return fmt.Sprintf("%s, and %d more", p[0].Error(), len(p)-1)
 }
 
+// Parsing reports whether the script could not even be read.
+func (p Problems) Parsing() bool { return p[0].Kind == parseError }
+
 // Text is the messages as stap prints them, similar ones once.
 func (p Problems) Text() string {
 	var b strings.Builder

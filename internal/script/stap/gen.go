@@ -2,6 +2,7 @@ package stap
 
 import (
 	"regexp"
+	"strconv"
 
 	"kprobelab/internal/script"
 )
@@ -31,9 +32,28 @@ func (s *scope) types() []script.Type {
 	return list
 }
 
-// limits are SystemTap's.
-func limits(nesting int) script.Limits {
-	return script.Limits{StringSize: 128, Entries: 2048, Nesting: nesting, Memory: 512 << 20}
+// limit is one of SystemTap's limits, which -D may have set.
+func (a *analysis) limit(name string, otherwise int) int {
+	if v, ok := a.o.Limits[name]; ok {
+		return int(v)
+	}
+	return otherwise
+}
+
+// The largest values of limits that -D can set.
+const (
+	maxString  = 1 << 15
+	maxNesting = 1000
+	maxMemory  = 512 << 20
+)
+
+func (a *analysis) limits(nesting int) script.Limits {
+	return script.Limits{
+		StringSize: min(max(a.limit("MAXSTRINGLEN", 128), 16), maxString),
+		Entries:    min(max(a.limit("MAXMAPENTRIES", 2048), 1), maxArray),
+		Nesting:    min(a.limit("MAXNESTING", nesting), maxNesting),
+		Memory:     maxMemory,
+	}
 }
 
 // MaxAction is how many statements a handler may execute; those that run with interrupts on
@@ -54,6 +74,16 @@ func (a *analysis) generate() {
 			v.v = &script.Var{Name: v.name, Type: v.typ.script(), Histogram: v.hist}
 			if l, ok := v.decl.init.(*literal); ok {
 				v.v.Number, v.v.Text = l.number, unescape(l.text)
+			}
+			if given, ok := a.o.Globals[v.name]; ok && !v.decl.library {
+				v.v.Text = given
+				if v.typ != str {
+					n, err := strconv.ParseInt(given, 0, 64)
+					if err != nil {
+						a.fail(v.tok, "-G %s=%s: want a number", v.name, given)
+					}
+					v.v.Number = n
+				}
 			}
 			p.Vars = append(p.Vars, v.v)
 			continue
@@ -88,7 +118,7 @@ func (a *analysis) generate() {
 	if recursive {
 		depth += 10
 	}
-	p.Limits = limits(depth + 1)
+	p.Limits = a.limits(depth + 1)
 	for _, b := range a.bodies {
 		for _, d := range b.places {
 			a.handler(b, d)
@@ -131,9 +161,9 @@ func (a *analysis) handler(b *body, d *derived) {
 		pr.Kind = Never // one that need not be there
 		return
 	}
-	actions := MaxAction
+	actions := a.limit("MAXACTION", MaxAction)
 	if pr.Kind == Begin || pr.Kind == End || pr.Kind == Error {
-		actions *= 10
+		actions = a.limit("MAXACTION_INTERRUPTIBLE", 10*actions)
 	}
 	pr.Handler = &script.Handler{Name: pr.Point, Locals: b.scope.types(), Body: list, Actions: actions}
 	a.program.Handlers = append(a.program.Handlers, pr.Handler)

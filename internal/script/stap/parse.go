@@ -14,6 +14,9 @@ type Options struct {
 	// Release is the kernel's, Config a setting of its configuration.
 	Release string
 	Config  func(name string) string
+	// Limits are those of -D by their names, Globals what -G gives global variables.
+	Limits  map[string]uint64
+	Globals map[string]string
 }
 
 // parser reads a script.
@@ -497,9 +500,6 @@ func (p *parser) component() *part {
 			break
 		}
 		if n.op("*") || star && n != nil && (n.kind == identifier || n.kind == keyword || n.kind == number) {
-			if n.kind == keyword && n.text == "if" {
-				break
-			}
 			c.name += p.next().text
 			star, p.last = n.op("*"), n
 			continue

@@ -225,6 +225,8 @@ func (p *preprocessor) pass(from *token, other bool) bool {
 			panic(problem("incomplete conditional - missing '%)'", from))
 		case t.op("%("):
 			depth++
+		case t.op("%?") && depth == 1:
+			panic(problem("incomplete conditional - missing '%('", t))
 		case t.op("%)"):
 			if depth--; depth == 0 {
 				return false

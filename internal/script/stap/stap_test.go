@@ -109,3 +109,23 @@ func FuzzAnalyze(f *testing.F) {
 		}
 	})
 }
+
+// docs/stap.md names every function of the library and every system call with an alias.
+func TestDocsNameTheLibrary(t *testing.T) {
+	b, err := os.ReadFile("../../../docs/stap.md")
+	require.NoError(t, err)
+	has := func(name string) {
+		if !strings.HasPrefix(name, "__") && !regexp.MustCompile(`\b`+regexp.QuoteMeta(name)+`\b`).Match(b) {
+			t.Errorf("docs/stap.md does not name %s", name)
+		}
+	}
+	for name := range builtins {
+		has(name)
+	}
+	for _, f := range libraryParsed().functions {
+		has(f.name)
+	}
+	for name := range syscallArgs {
+		has(name)
+	}
+}

@@ -94,11 +94,6 @@ func system(t *script.Thread, a *script.Args) System {
 // builtins are the functions by their names.
 var builtins = map[string]*builtin{}
 
-// Functions lists the library's functions with what each does.
-func Functions() []struct{ Signature, Does string } {
-	return nil
-}
-
 func define(result vtype, signature, doc string, b builtin) {
 	name, params := split(signature)
 	b.name, b.doc, b.result, b.params = name, doc, result, params

@@ -1,0 +1,353 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"kprobelab/internal/bounded"
+	"kprobelab/internal/callsyntax"
+	"kprobelab/internal/script/attach"
+	"kprobelab/internal/script/stap"
+	"kprobelab/internal/source"
+	"kprobelab/kimage"
+)
+
+const stapHelp = `Runs a script of SystemTap's language: its probes are kprobes and kretprobes of this program,
+planted in the image that -r names (the guest kernel inside the program without it), its timers
+tick in virtual time.
+
+Something has to happen on the image: --call calls a function or, on the dump of a booted kernel
+(kprobelab boot), makes a system call; -c runs a program of the dump's files, as stap's -c does.
+The script ends when that has ended, or when it calls exit(). Without either, virtual time passes
+until a timer has called exit(), for --for at most.
+
+A program that is there has the verdicts and messages of stap 4.8; docs/stap.md lists what is
+not there, and what each function of the library does. $variables need debugging information
+(--debuginfo FILE); of a function's parameters and its result the image's BTF knows as much.
+
+`
+
+const stapExit = `Exit codes: 0 done; 1 the script is wrong, or ended with an error, or the program of -c did not
+end with 0; 2 wrong use; 3 a file cannot be read; 4 this build has no engine; 5 the engine failed.`
+
+// stapRun is what the command line asks for.
+type stapRun struct {
+	image       string
+	define      map[string]uint64
+	calls       []string
+	command     string
+	budget      uint64
+	wait        time.Duration
+	stats, guru bool
+}
+
+func stapCommand(t *term) *cli.Command {
+	r := &stapRun{}
+	one := 1
+	return &cli.Command{
+		Name:      "stap",
+		Usage:     "run a SystemTap script on an image or a booted kernel's dump",
+		ArgsUsage: "SCRIPT.stp|-|-e SCRIPT [ARGS]",
+		Description: stapHelp + examples(
+			"kprobelab stap hello-world.stp",
+			"kprobelab stap -e 'probe kernel.function(\"vfs_read\") { println(pp()) }' --call 'sys_read(0, buf[8], 8)'",
+			"kprobelab stap -r kernel.core -c '/bin/busybox cat /etc/hostname' strace-open.stp",
+			"kprobelab stap -r kernel.core --stats -c /bin/calls -e 'global n probe syscall.* { n[name]++ }'",
+			"kprobelab stap -r vmlinux -L 'kernel.function(\"vfs_*\")'",
+			"kprobelab stap -p1 script.stp",
+		) + "\n" + stapExit,
+		StopOnNthArg: &one,
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "script", Aliases: []string{"e"}, Usage: "the `SCRIPT` itself, not a file's name"},
+			&cli.StringFlag{Name: "release", Aliases: []string{"r"}, Destination: &r.image, Usage: "run on this `IMAGE` or dump (default: the guest kernel)"},
+			&cli.StringFlag{Name: "command", Aliases: []string{"c"}, Destination: &r.command, Usage: "on a booted kernel, run the program `'PROGRAM ARGS'` and end when it ends"},
+			&cli.StringSliceFlag{Name: "call", Destination: &r.calls, Usage: "make this `CALL`, as in kprobelab run (repeatable)"},
+			&cli.IntFlag{Name: "pass", Aliases: []string{"p"}, Value: 5, Usage: "stop after `PASS` 1 (print what was read) or 2 (print probes, functions, types)"},
+			&cli.BoolFlag{Name: "p1", Usage: "the same as -p 1"},
+			&cli.BoolFlag{Name: "p2", Usage: "the same as -p 2"},
+			&cli.StringFlag{Name: "list", Aliases: []string{"L"}, Usage: "list the probes of `POINT` and their variables"},
+			&cli.StringFlag{Name: "names", Aliases: []string{"l"}, Usage: "list the probes of `POINT`"},
+			&cli.BoolFlag{Name: "guru", Aliases: []string{"g"}, Destination: &r.guru, Usage: "allow what only -g allows: probes at an address, @kderef, @kregister"},
+			&cli.StringSliceFlag{Name: "define", Aliases: []string{"D"}, Usage: "set a limit, `NAME=VALUE`: " + strings.Join(limitNames, ", ") + " (repeatable)"},
+			&cli.StringSliceFlag{Name: "global", Aliases: []string{"G"}, Usage: "give a global variable another beginning, `NAME=VALUE` (repeatable)"},
+			&cli.BoolFlag{Name: "stats", Aliases: []string{"t"}, Destination: &r.stats, Usage: "print, on standard error, how each probe was planted, its hits, misses and statements"},
+			&cli.Uint64Flag{Name: "budget", Value: execBudget, Destination: &r.budget, Usage: "stop a call or the program after this many guest `INSTRUCTIONS`"},
+			&cli.DurationFlag{Name: "for", Value: time.Minute, Destination: &r.wait, Usage: "without -c and --call, let this much virtual `TIME` pass at most"},
+			decoderFlag("x86asm"), debuginfo(),
+		}, imageFlags()...),
+		Action: func(_ context.Context, c *cli.Command) error { return t.differences(r.run(t, c)) },
+	}
+}
+
+// limitNames are what -D can set.
+var limitNames = []string{"MAXACTION", "MAXACTION_INTERRUPTIBLE", "MAXNESTING", "MAXSTRINGLEN", "MAXMAPENTRIES", "MAXERRORS", "MAXSKIPPED"}
+
+// maxScript bounds a script's text.
+const maxScript = 1 << 20
+
+func (r *stapRun) run(t *term, c *cli.Command) error {
+	if err := oneOf(c, "list", "names"); err != nil {
+		return err
+	}
+	args := c.Args().Slice()
+	name, text := "<input>", c.String("script")
+	listed := ""
+	switch {
+	case c.IsSet("list") || c.IsSet("names"):
+		listed = c.String("list") + c.String("names")
+		text = "probe " + listed + " {}"
+	case c.IsSet("script"):
+	case len(args) == 0:
+		return usagef("stap takes a script: a file, - for standard input, or -e SCRIPT; try %s --help", c.FullName())
+	default:
+		var b []byte
+		var err error
+		if name = args[0]; name == "-" {
+			name = "<input>"
+			b, err = bounded.ReadAll(os.Stdin, maxScript)
+		} else {
+			b, err = bounded.ReadFile(name, maxScript)
+		}
+		if err != nil {
+			return &failure{exitImage, err}
+		}
+		text, args = string(b), args[1:]
+	}
+	pass := c.Int("pass")
+	if c.Bool("p1") {
+		pass = 1
+	} else if c.Bool("p2") {
+		pass = 2
+	}
+	if pass != 1 && pass != 2 && pass != 5 {
+		return usagef("-p %s: there are pass 1, 2 and 5: no C is made of a script here", strconv.Itoa(pass))
+	}
+	o := &stap.Options{Args: args, Guru: r.guru}
+	if err := r.limits(c, o); err != nil {
+		return err
+	}
+	img, err := openImage(t, c, r.image)
+	if err != nil {
+		return err
+	}
+	o.Release = stapRelease(img)
+	if pass == 1 && listed == "" {
+		tree, err := stap.Parse(name, text, o)
+		if err != nil {
+			return t.problems(err)
+		}
+		fmt.Fprint(t.out, tree)
+		return nil
+	}
+	k, err := stapKernel(newDefiner(c, img), img)
+	if err != nil {
+		return err
+	}
+	s, err := stap.Analyze(name, text, o, k)
+	if err != nil {
+		return t.problems(err)
+	}
+	switch {
+	case c.IsSet("list"):
+		fmt.Fprint(t.out, s.List(true))
+		return nil
+	case c.IsSet("names"):
+		fmt.Fprint(t.out, s.List(false))
+		return nil
+	case pass == 2:
+		fmt.Fprint(t.out, s.Dump())
+		return nil
+	}
+	return r.start(t, img, s)
+}
+
+// problems prints what is wrong with a script as stap does.
+func (t *term) problems(err error) error {
+	var p stap.Problems
+	if !errors.As(err, &p) {
+		return &failure{exitRefused, err}
+	}
+	fmt.Fprint(t.err, p.Text())
+	if p.Parsing() {
+		return &failure{exitRefused, errors.New("Pass 1: parse failed.")}
+	}
+	return &failure{exitRefused, errors.New("Pass 2: analysis failed.")}
+}
+
+// limits reads -D and -G.
+func (r *stapRun) limits(c *cli.Command, o *stap.Options) error {
+	r.define = map[string]uint64{}
+	for _, d := range c.StringSlice("define") {
+		name, value, ok := strings.Cut(d, "=")
+		v, err := strconv.ParseUint(value, 0, 31)
+		switch {
+		case !ok || err != nil:
+			return usagef("-D %q: want NAME=NUMBER", d)
+		case !slices.Contains(limitNames, name):
+			return usagef("-D %s: there is no such limit, only %s", name, strings.Join(limitNames, ", "))
+		}
+		r.define[name] = v
+	}
+	o.Limits = r.define
+	o.Globals = map[string]string{}
+	for _, g := range c.StringSlice("global") {
+		name, value, ok := strings.Cut(g, "=")
+		if !ok || name == "" {
+			return usagef("-G %q: want NAME=VALUE", g)
+		}
+		o.Globals[name] = value
+	}
+	return nil
+}
+
+// stapRelease is the kernel's release as its banner has it, or the modelled one.
+func stapRelease(img *kimage.Image) string {
+	words := strings.Fields(img.Banner())
+	if len(words) > 2 && words[0] == "Linux" && words[1] == "version" {
+		return words[2]
+	}
+	return img.Profile().Name
+}
+
+// stapKernel is what scripts can ask of an image.
+func stapKernel(d *definer, img *kimage.Image) (*stap.Kernel, error) {
+	if err := d.open(); err != nil {
+		return nil, err
+	}
+	k := &stap.Kernel{HZ: int64(img.Profile().HZ)}
+	k.Source, k.HasLines = d.writers[0].File, len(d.writers) > 1
+	k.Functions = func(pattern string) (list []stap.Function) {
+		add := func(s *kimage.Symbol) {
+			if strings.ContainsRune("tTwW", rune(s.Type)) {
+				list = append(list, stap.Function{Name: s.Name, Module: s.Module, Addr: uint64(s.Addr)})
+			}
+		}
+		if !strings.ContainsAny(pattern, "*?[") {
+			for _, s := range img.Lookup(pattern) {
+				add(&s)
+			}
+			return list
+		}
+		symbols := img.Symbols()
+		for i := range symbols {
+			if ok, _ := path.Match(pattern, symbols[i].Name); ok {
+				add(&symbols[i])
+			}
+		}
+		return list
+	}
+	if img.Core() != nil {
+		k.Tracepoints = func(pattern string) (list []stap.Tracepoint) {
+			seen := map[string]bool{}
+			for _, tp := range img.Tracepoints() {
+				if ok, _ := path.Match(pattern, tp.Name); !ok || seen[tp.Name] {
+					continue
+				}
+				seen[tp.Name] = true
+				one := stap.Tracepoint{Name: tp.Name}
+				if t, err := typesOf(d).Named("btf_trace_" + tp.Name); err == nil {
+					if params := t.Signature(); len(params) > 0 {
+						one.Params = params[1:] // the first is the callback's own data
+					}
+				}
+				list = append(list, one)
+			}
+			return list
+		}
+	}
+	return k, nil
+}
+
+// typesOf is the image's BTF.
+func typesOf(d *definer) *source.File { return d.writers[len(d.writers)-1].File }
+
+// start runs the script, on a machine only where it needs one.
+func (r *stapRun) start(t *term, img *kimage.Image, s *stap.Script) error {
+	needs := r.command != "" || len(r.calls) > 0
+	for _, p := range s.Probes {
+		switch p.Kind {
+		case stap.Call, stap.Return, stap.Trace:
+			needs = needs || p.Handler != nil
+		}
+	}
+	if !needs {
+		run, err := attach.New(s, r.options(t, img))
+		if err != nil {
+			return &failure{exitRefused, err}
+		}
+		run.Begin()
+		run.Wait(uint64(r.wait))
+		return r.ended(t, run)
+	}
+	if engineMissing != nil {
+		return engineMissing
+	}
+	if r.command != "" && img.Core() == nil {
+		return &failure{exitImage, fmt.Errorf("%s: -c needs the memory dump of a booted kernel; kprobelab boot makes one", img.Name())}
+	}
+	return r.execute(t, img, s)
+}
+
+func (r *stapRun) options(t *term, img *kimage.Image) *attach.Options {
+	limit := func(name string, otherwise uint64) uint64 {
+		if v, ok := r.define[name]; ok {
+			return v
+		}
+		return otherwise
+	}
+	return &attach.Options{
+		Image: img, Out: t.out, HZ: int64(img.Profile().HZ),
+		Log:       func(line string) { fmt.Fprintln(t.err, line) },
+		MaxErrors: limit("MAXERRORS", 0), MaxSkipped: limit("MAXSKIPPED", 100),
+	}
+}
+
+// ended runs the end probes and says how the script ended.
+func (r *stapRun) ended(t *term, run *attach.Runner) error {
+	err := run.End()
+	if r.stats {
+		printCounts(t, run.Counts())
+	}
+	if errors.Is(err, attach.ErrFailed) {
+		return &failure{exitRefused, errors.New("Pass 5: run failed.")}
+	}
+	return err
+}
+
+// printCounts is the table of --stats.
+func printCounts(t *term, list []attach.Counts) {
+	fmt.Fprintf(t.err, "%-12s %8s %8s %-16s %s\n", "planted", "hits", "missed", "statements", "probe")
+	for _, c := range list {
+		if c.Probe.Handler == nil {
+			continue
+		}
+		cost := "-"
+		if c.Hits > 0 {
+			cost = fmt.Sprintf("%d/%d/%d", c.Least, c.Sum/int(min(c.Hits, math.MaxInt)), c.Most)
+		}
+		how := c.How
+		if how == "" {
+			how = "-"
+		}
+		fmt.Fprintf(t.err, "%-12s %8d %8d %-16s %s\n", how, c.Hits, c.Missed, cost, c.Probe.Point)
+	}
+}
+
+// bad is an error of a call's text.
+func bad(err error) error {
+	var syntax *callsyntax.Error
+	if errors.As(err, &syntax) {
+		return fmt.Errorf("--call: %w", err)
+	}
+	return &failure{exitUsage, fmt.Errorf("--call: %w", err)}
+}
