@@ -83,6 +83,7 @@ func (e *engine) GoOn() error {
 	}
 	e.b.findSymbols(e)
 	e.watchExits()
+	e.watchPanics()
 	e.startClock()
 	return e.takeTurn(e.inSystemCall())
 }
@@ -282,6 +283,10 @@ func (e *engine) startBooted(c *cpu, ip x86.Addr) machine.Exit {
 			err = e.noPage(ip, uint64(k.addr))
 		case C.KPL_TRIPLE:
 			err = e.shutDown(c)
+		case C.KPL_PANIC:
+			err = e.panicked()
+		case C.KPL_RESET:
+			err = machine.ErrReset
 		default:
 			return c.exit()
 		}

@@ -6,7 +6,9 @@ package emu
 import "C"
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"kprobelab/machine"
 	"kprobelab/x86"
@@ -84,6 +86,33 @@ func (e *engine) watchExits() {
 			C.kpl_hook_exit(e.cur.c, C.uint64_t(at))
 		}
 	}
+}
+
+// panics are the functions that panic() calls when its message is printed
+// (kernel/panic.c), to 6.10 and since 6.11.
+var panics = []string{"kmsg_dump", "kmsg_dump_desc"}
+
+// watchPanics ends the run of a kernel that panics: what it does afterwards is to wait.
+func (e *engine) watchPanics() {
+	for _, name := range panics {
+		if at := e.variable(name); at != 0 {
+			C.kpl_hook_dump(e.cur.c, C.uint64_t(at))
+		}
+	}
+}
+
+// panicLine is what the kernel prints before why it panics.
+const panicLine = "Kernel panic - not syncing: "
+
+// panicked is the error of a kernel that has panicked, with why, as its console has it.
+func (e *engine) panicked() error {
+	text := string(e.Console())
+	at := strings.LastIndex(text, panicLine)
+	if at < 0 {
+		return machine.ErrPanicked
+	}
+	why, _, _ := strings.Cut(text[at+len(panicLine):], "\n")
+	return fmt.Errorf("%w: %s", machine.ErrPanicked, strings.TrimSpace(why))
 }
 
 //export kplTaskExit

@@ -8,7 +8,8 @@
 
 enum { IOAPIC = 0x0, HPET = 0x100000, LAPIC = 0x200000, DEVICE_SIZE = 0x1000 }; /* from KPL_DEVICES */
 enum { HPET_CAPABILITIES = 0x0, HPET_PERIOD = 0x4, HPET_CONFIG = 0x10, HPET_COUNTER = 0xf0, HPET_COUNTER_HIGH = 0xf4 };
-enum { PORT_PIC = 0x20, PORT_PIC2 = 0xa0, PORT_RTC = 0x70, PORT_SERIAL = 0x3f8, PORT_PM_TIMER = 0x608 };
+enum { PORT_PIC = 0x20, PORT_PIC2 = 0xa0, PORT_RTC = 0x70, PORT_KEYBOARD = 0x64, PORT_SERIAL = 0x3f8, PORT_PM_TIMER = 0x608, PORT_RESET = 0xcf9 };
+enum { KEYBOARD_RESET = 0xfe, RESET_CPU = 4 };
 
 static uint64_t now(kpl_machine *m) { return m->instrs + m->extra; }
 
@@ -49,6 +50,7 @@ uint32_t kpl_port_in(kpl_cpu *c, uint32_t port, int size)
 		return (c->m->pm_base + (uint64_t)((unsigned __int128)now(c->m) * 3579545 / 1000000000)) & 0xffffff;
 	case PORT_SERIAL + 5: /* line status: ready to send */
 		return 0x60;
+	case PORT_KEYBOARD: /* nothing to be read, nothing that waits to be taken */
 	case PORT_PIC:
 	case PORT_PIC2:
 	case PORT_RTC + 1:
@@ -61,10 +63,13 @@ uint32_t kpl_port_in(kpl_cpu *c, uint32_t port, int size)
 	return size == 4 ? 0xffffffff : size == 2 ? 0xffff : 0xff;
 }
 
-void kpl_port_out(kpl_cpu *c, uint32_t port, int size, uint32_t value)
+/* Returns 1 if the machine was told to reset: by the keyboard controller's pin, or by
+ * the chipset's register. */
+int kpl_port_out(kpl_cpu *c, uint32_t port, int size, uint32_t value)
 {
 	if (port == PORT_SERIAL && size == 1)
 		kpl_console_put(c->m, value);
+	return (port == PORT_KEYBOARD && (value & 0xff) == KEYBOARD_RESET) || (port == PORT_RESET && size == 1 && value & RESET_CPU);
 }
 
 enum { MSR_TSC = 0x10, MSR_APIC_BASE = 0x1b, MSR_TSC_DEADLINE = 0x6e0, MSR_X2APIC = 0x800, MSR_X2APIC_END = 0x840,

@@ -561,7 +561,8 @@ static void on_out(uc_engine *uc, uint32_t port, int size, uint32_t value, void 
 		v = c->n;
 		break;
 	default:
-		kpl_port_out(c, port, size, value);
+		if (kpl_port_out(c, port, size, value))
+			stop_later(c, KPL_RESET);
 		return;
 	}
 	uc_reg_write(uc, UC_X86_REG_RAX, &v);
@@ -583,6 +584,24 @@ void kpl_hook_exit(kpl_cpu *c, uint64_t at)
 {
 	uc_hook h;
 	uc_hook_add(c->uc, &h, UC_HOOK_CODE, on_task_exit, c, at, at);
+}
+
+/* The function that has the kernel's log kept, with why, is entered. */
+static void on_dump(uc_engine *uc, uint64_t at, uint32_t size, void *user)
+{
+	enum { KMSG_DUMP_PANIC = 1 }; /* include/linux/kmsg_dump.h */
+	kpl_cpu *c = running(user);
+	uint32_t why = 0;
+
+	uc_reg_read(uc, UC_X86_REG_EDI, &why);
+	if (why == KMSG_DUMP_PANIC && !c->reason)
+		stop_before(c, at, KPL_PANIC);
+}
+
+void kpl_hook_dump(kpl_cpu *c, uint64_t at)
+{
+	uc_hook h;
+	uc_hook_add(c->uc, &h, UC_HOOK_CODE, on_dump, c, at, at);
 }
 
 /* The run ends here, if it is the outermost one. */

@@ -65,7 +65,7 @@ void kpl_apic_deadline(kpl_cpu *c, uint64_t tsc);
 uint32_t kpl_apic_read(kpl_cpu *c, uint32_t reg);
 void kpl_apic_write(kpl_cpu *c, uint32_t reg, uint32_t v);
 uint32_t kpl_port_in(kpl_cpu *c, uint32_t port, int size);
-void kpl_port_out(kpl_cpu *c, uint32_t port, int size, uint32_t value);
+int kpl_port_out(kpl_cpu *c, uint32_t port, int size, uint32_t value);
 /* Guest code, byte by byte. */
 struct text {
 	uint64_t va;

@@ -23,6 +23,10 @@ var (
 	ErrDeadlock = errors.New("all tasks sleep forever")
 	// ErrHalted: the guest executed hlt, and no interrupt will ever come.
 	ErrHalted = errors.New("cpu halted")
+	// ErrPanicked: a booted kernel panicked; ErrReset: it reset the machine. Nothing
+	// comes after that.
+	ErrPanicked = errors.New("the guest kernel panicked")
+	ErrReset    = errors.New("the guest kernel reset the machine")
 	// ErrTaskExited: the task ended while a function it called had not
 	// returned.
 	ErrTaskExited = errors.New("task exited")
