@@ -79,6 +79,9 @@ type Lab struct {
 
 	// user is memory for the buffers of system calls.
 	user arena
+	// as is the task of As, nil where the machine stands in the one that the dump
+	// stopped in.
+	as *kimage.Task
 }
 
 // Open opens the image at path (empty: the guest kernel) and makes a Lab of it,
@@ -165,7 +168,7 @@ func on(m *emu.Machine, img *kimage.Image, o *Options) (*Lab, error) {
 		rules = &changed
 	}
 	l := &Lab{Image: img, Machine: m, Kprobes: kprobes.New(m, img, rules)}
-	m.OnRestore(func() { l.user = arena{} })
+	m.OnRestore(func() { l.user, l.as = arena{}, nil })
 	l.Kprobes.SetFastPath(guestfast.New)
 	if o.Optimize {
 		if err := l.Kprobes.InitOptprobes(); err != nil {

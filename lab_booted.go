@@ -52,6 +52,9 @@ func (l *Lab) Exec(p *Program) (code int, err error) {
 	if len(stop) != 1 {
 		return 0, fmt.Errorf("%w: it has no %s", ErrNoInit, stopPoint)
 	}
+	if err := l.home(stop[0].Addr); err != nil {
+		return 0, err
+	}
 	var header [mailbox.HeaderSize]byte
 	if err := l.Machine.ReadUser(mailbox.Addr, header[:]); err != nil {
 		return 0, ErrNoInit

@@ -31,6 +31,9 @@ func (l *Lab) SystemCall(name string, args ...any) (int64, error) {
 	if !ok {
 		return 0, fmt.Errorf("there is no system call %s in %s: %w", name, l.Image.Name(), errno.ENOSYS)
 	}
+	if err := l.hasUser(); err != nil {
+		return 0, err
+	}
 	need := 0
 	for _, a := range args {
 		need += userSize(a)
@@ -78,6 +81,9 @@ func (l *Lab) SystemCall(name string, args ...any) (int64, error) {
 func (l *Lab) MapUser(size int) error {
 	if size <= l.user.size {
 		return nil
+	}
+	if err := l.hasUser(); err != nil {
+		return err
 	}
 	if size > maxUser {
 		return fmt.Errorf("%d bytes for a system call's buffers, %d are possible: %w", size, maxUser, errno.ENOMEM)

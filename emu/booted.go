@@ -50,6 +50,8 @@ type booted struct {
 	textPhys uint64
 	// turnEnd is the instruction count at which another CPU has its turn.
 	turnEnd uint64
+	// alone: no other CPU has a turn while one does not wait.
+	alone bool
 	// lost is why the machine cannot go on, nil if it can.
 	lost error
 	// hostCall receives system calls for the host.

@@ -26,11 +26,15 @@ const bootedSlice = 20_000
 
 // turnEnd is the instruction count at which the turn ends.
 func (e *engine) turnEnd() uint64 {
-	if len(e.cpus) == 1 {
+	if len(e.cpus) == 1 || e.b.alone {
 		return math.MaxUint64
 	}
 	return e.b.turnEnd
 }
+
+// Alone keeps the other CPUs from taking turns, as long as the one that runs does not
+// wait.
+func (e *engine) Alone(on bool) { e.b.alone = on }
 
 // share adds a CPU that uses the first one's engine.
 func (e *engine) share() (machine.CPU, error) {

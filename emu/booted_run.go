@@ -263,7 +263,11 @@ func (e *engine) startBooted(c *cpu, ip x86.Addr) machine.Exit {
 			if e.overdue() || k.depth > 0 || e.sh.Instrs >= e.limit {
 				return c.exit()
 			}
-			c, ip, err = e.next(c)
+			if e.b.alone {
+				e.c.turn = 0
+			} else {
+				c, ip, err = e.next(c)
+			}
 		case C.KPL_HALT:
 			if k.depth > 0 {
 				return c.exit()

@@ -18,6 +18,8 @@ type dump struct {
 	img   *Image
 	core  *vmcore.Core
 	space *vmcore.Space
+	// live reads the memory of a machine that has gone on from there, where it is not nil.
+	live func(at x86.Addr, b []byte) error
 	// mem is the kernel's own mapping from start on; in pages that are not mapped
 	// it is zero.
 	start x86.Addr

@@ -69,7 +69,11 @@ func (d *dump) read(at x86.Addr, n int) []byte {
 		return d.mem[off:][:n:n]
 	}
 	b := make([]byte, n)
-	if err := d.space.Read(at, b); err != nil {
+	read := d.live
+	if read == nil {
+		read = d.space.Read
+	}
+	if err := read(at, b); err != nil {
 		return nil
 	}
 	return b

@@ -1,6 +1,7 @@
 package kimage
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 	"time"
@@ -19,6 +20,9 @@ type Task struct {
 	State string
 	// Kernel: it has no memory of a program.
 	Kernel bool
+	// Addr is its task_struct, SP where its stack pointer is saved while it does not run.
+	Addr x86.Addr
+	SP   uint64
 }
 
 // Tasks are the tasks of a running kernel, each process followed by its threads; none for
@@ -40,17 +44,47 @@ const (
 // stateLetters are by the highest bit that is set (task_index_to_char).
 const stateLetters = "RSDTtXZP"
 
-// findTasks reads the list of processes, and of each the list of its threads.
+// TasksIn are the tasks that memory of this kernel has, as it is now.
+func (img *Image) TasksIn(read func(at x86.Addr, b []byte) error) ([]Task, error) {
+	return (&dump{img: img, live: read}).tasks()
+}
+
+// findTasks reads the list of processes.
 func (d *dump) findTasks() error {
-	head, ok := d.img.symbolAddr("init_task")
-	if !ok {
+	if _, ok := d.img.symbolAddr("init_task"); !ok {
 		return nil
 	}
-	p, err := d.places("task_struct.tasks", "task_struct.pid", "task_struct.tgid", "task_struct.comm", "task_struct.mm", "task_struct.exit_state",
-		"task_struct.signal", "task_struct.thread_node", "signal_struct.thread_head")
-	if err != nil {
+	list, err := d.tasks()
+	if list == nil && err != nil {
 		d.fact("tasks", "not known", err.Error())
 		return nil
+	}
+	d.img.tasks = list
+	programs := 0
+	for _, t := range list {
+		if !t.Kernel {
+			programs++
+		}
+	}
+	why := "the kernel's list"
+	if err != nil {
+		why = err.Error()
+	}
+	d.fact("tasks", fmt.Sprintf("%d, %d of them the kernel's own", len(list), len(list)-programs), why)
+	return nil
+}
+
+// tasks reads the list of processes, and of each the list of its threads. A list that is
+// broken has some of them.
+func (d *dump) tasks() (tasks []Task, err error) {
+	head, ok := d.img.symbolAddr("init_task")
+	if !ok {
+		return nil, errors.New("there is no init_task")
+	}
+	p, err := d.places("task_struct.tasks", "task_struct.pid", "task_struct.tgid", "task_struct.comm", "task_struct.mm", "task_struct.exit_state",
+		"task_struct.signal", "task_struct.thread_node", "signal_struct.thread_head", "task_struct.thread.sp")
+	if err != nil {
+		return nil, err
 	}
 	state, ok := d.place("task_struct.__state")
 	if !ok {
@@ -62,34 +96,23 @@ func (d *dump) findTasks() error {
 			PID: int(d.half(member("pid"))), TGID: int(d.half(member("tgid"))), Comm: d.text(member("comm"), maxComm),
 			State:  stateLetter(d.half(at.Add(int64(state))), d.half(member("exit_state"))),
 			Kernel: d.word(member("mm")) == 0,
+			Addr:   at, SP: uint64(d.word(member("thread.sp"))),
 		}
 	}
-	tasks := &d.img.tasks
 	first := head.Add(int64(p["task_struct.tasks"]))
 	err = d.list(first, p["task_struct.tasks"], func(leader x86.Addr) bool {
-		*tasks = append(*tasks, read(leader))
+		tasks = append(tasks, read(leader))
 		threads := d.word(leader.Add(int64(p["task_struct.signal"]))).Add(int64(p["signal_struct.thread_head"]))
 		// A process that ends has no threads any more.
 		_ = d.list(threads, p["task_struct.thread_node"], func(thread x86.Addr) bool {
 			if thread != leader {
-				*tasks = append(*tasks, read(thread))
+				tasks = append(tasks, read(thread))
 			}
-			return len(*tasks) < maxTasks
+			return len(tasks) < maxTasks
 		})
-		return len(*tasks) < maxTasks
+		return len(tasks) < maxTasks
 	})
-	programs := 0
-	for _, t := range *tasks {
-		if !t.Kernel {
-			programs++
-		}
-	}
-	why := "the kernel's list"
-	if err != nil {
-		why = err.Error()
-	}
-	d.fact("tasks", fmt.Sprintf("%d, %d of them the kernel's own", len(*tasks), len(*tasks)-programs), why)
-	return nil
+	return tasks, err
 }
 
 func stateLetter(state, exit uint32) string {

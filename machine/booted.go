@@ -30,9 +30,10 @@ type Booted interface {
 	// Call calls a function in the task that the machine stands in. The result is
 	// the frame at its end.
 	Call(addr x86.Addr, args []uint64) (x86.PtRegs, error)
-	// SystemCall, Resume, Stopped and OnHostCall are the machine's.
+	// SystemCall, Resume, Alone, Stopped and OnHostCall are the machine's.
 	SystemCall(nr uint64, args []uint64) (int64, error)
 	Resume(stop x86.Addr) (bool, error)
+	Alone(on bool)
 	Stopped() x86.PtRegs
 	OnHostCall(group uint16, fn func(regs *x86.PtRegs) (done bool))
 	// Current is the address of the running task's task_struct, TaskStruct that
@@ -138,6 +139,14 @@ func (m *Machine) SystemCall(nr uint64, args ...uint64) (int64, error) {
 	}
 	defer m.give(outermost)
 	return m.booted.SystemCall(nr, args)
+}
+
+// Alone keeps the other CPUs of a booted machine from taking turns, as long as the one
+// that runs does not wait.
+func (m *Machine) Alone(on bool) {
+	if m.booted != nil {
+		m.booted.Alone(on)
+	}
 }
 
 // Resume lets the guest go on from where it stands, until a host call is done

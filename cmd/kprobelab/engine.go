@@ -62,6 +62,11 @@ func (p *plan) execute(t *term, img *kimage.Image, w work) (err error) {
 			return err
 		}
 	}
+	if p.as != "" {
+		if err := l.As(p.as); err != nil {
+			return &failure{exitRefused, fmt.Errorf("--as: %w", oneLine(err))}
+		}
+	}
 	if err := l.Prepare(w.calls()); err != nil {
 		return &failure{exitRefused, oneLine(err)}
 	}

@@ -23,6 +23,16 @@ const execBudget = 2_000_000_000
 
 // programs checks what --exec and its flags say, as far as no file is needed for it.
 func (p *plan) programs(c *cli.Command) error {
+	if c.IsSet("as") {
+		switch calls := func(j job) bool { return !j.program }; {
+		case p.as == "":
+			return usagef("--as: want a task's process number or its name")
+		case !slices.ContainsFunc(p.jobs, calls):
+			return usagef("--as goes with --call: programs of --exec are init's")
+		case slices.ContainsFunc(p.jobs, func(j job) bool { return j.program }):
+			return usagef("--as and --exec exclude each other: programs are init's")
+		}
+	}
 	if !slices.ContainsFunc(p.jobs, func(j job) bool { return j.program }) {
 		for _, name := range []string{"env", "cwd", "stdin"} {
 			if c.IsSet(name) {
@@ -94,8 +104,12 @@ func (p *plan) program(img *kimage.Image, text string, input []byte) (*mailbox.C
 func (p *plan) ofDump(c *cli.Command, img *kimage.Image) error {
 	core := img.Core()
 	switch {
-	case core == nil && p.dmesg:
-		return &failure{exitImage, fmt.Errorf("%s: --dmesg needs the memory dump of a booted kernel; kprobelab boot makes one", img.Name())}
+	case core == nil && (p.dmesg || p.as != ""):
+		flag := "--dmesg"
+		if p.as != "" {
+			flag = "--as"
+		}
+		return &failure{exitImage, fmt.Errorf("%s: %s needs the memory dump of a booted kernel; kprobelab boot makes one", img.Name(), flag)}
 	case core == nil:
 		return nil
 	case len(p.tasks) > 0:

@@ -43,6 +43,10 @@ parameters the image's BTF knows as much.
 they are enabled: trace_options=stacktrace, 'events/kprobes/NAME/filter=count > 10',
 events/kprobes/NAME/trigger=stacktrace:3.
 
+--as PID or --as NAME makes the calls as another task of the booted kernel (kprobelab info --tasks
+lists them), on its stack, with its memory and files: it is woken, and its way out of the
+scheduler is followed. A task of the kernel's own can call functions, not make system calls.
+
 With --task several sequences of calls run at once, interleaved on the CPUs by a
 scheduler that repeats: the same --seed is the same run.
 
@@ -93,6 +97,7 @@ func runCommand(t *term) *cli.Command {
 			&cli.StringSliceFlag{Name: "tracefs", Destination: &p.tracefs,
 				Usage: "write to a file of tracing before the events of -e are enabled, as `FILE=TEXT`: trace_options=stacktrace (repeatable)"},
 			&cli.GenericFlag{Name: "call", Value: &jobFlag{plan: p}, Usage: "make this `CALL` (repeatable)"},
+			&cli.StringFlag{Name: "as", Destination: &p.as, Usage: "on a booted kernel, make the calls as this task: its `PID` or its name"},
 			&cli.GenericFlag{Name: "exec", Value: &jobFlag{plan: p, program: true},
 				Usage: "on a booted kernel, run a program of its files to its end, as `'PROGRAM ARGS'` (repeatable)"},
 			&cli.StringSliceFlag{Name: "env", Destination: &p.env, Usage: "more environment for --exec, `NAME=VALUE` (repeatable)"},
@@ -138,14 +143,16 @@ type plan struct {
 	jobs  []job
 	tasks []string
 	// env, cwd and stdin are for programs.
-	env         []string
-	cwd, stdin  string
-	cpus        int
-	seed        int64
-	budget      uint64
-	timeout     time.Duration
-	maxOutput   uint64
-	noPost      bool
+	env        []string
+	cwd, stdin string
+	cpus       int
+	seed       int64
+	budget     uint64
+	timeout    time.Duration
+	maxOutput  uint64
+	noPost     bool
+	// as is the task that makes the calls.
+	as          string
 	noSettle    bool
 	sysctls     []string
 	dmesg       bool

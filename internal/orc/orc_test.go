@@ -45,21 +45,21 @@ func (m memory) read(at x86.Addr, b []byte) error {
 	return nil
 }
 
-// The two layouts that there are: to 6.2, with a flag for the stack's end, and from 6.4 on.
+// Two of the layouts that there are: to 6.2, with a flag for the stack's end, and 7.3's.
 var (
 	before = layout{
-		size: 6, spOffset: bits{0, 16}, bpOffset: bits{16, 16}, spReg: bits{32, 4}, bpReg: bits{36, 4}, kind: bits{40, 2},
+		registers: registersBefore, size: 6, spOffset: bits{0, 16}, bpOffset: bits{16, 16}, spReg: bits{32, 4}, bpReg: bits{36, 4}, kind: bits{40, 2},
 		end: bits{42, 1}, hasEnd: true,
 	}
 	now = layout{
-		size: 6, spOffset: bits{0, 16}, bpOffset: bits{16, 16}, spReg: bits{32, 4}, bpReg: bits{36, 4}, kind: bits{40, 3},
+		registers: registersNow, size: 6, spOffset: bits{0, 16}, bpOffset: bits{16, 16}, spReg: bits{32, 4}, bpReg: bits{36, 4}, kind: bits{40, 3},
 		signal: bits{43, 1}, hasSignal: true,
 	}
 )
 
 // encode is an entry as a kernel has it.
 func (l *layout) encode(e entry) uint64 {
-	w := uint64(uint16(e.spOffset)) | uint64(uint16(e.bpOffset))<<16 | uint64(e.spReg)<<32 | uint64(e.bpReg)<<36
+	w := uint64(uint16(e.spOffset)) | uint64(uint16(e.bpOffset))<<16 | uint64(slices.Index(l.registers, e.spReg))<<32 | uint64(slices.Index(l.registers, e.bpReg))<<36
 	if l.hasEnd {
 		if i := slices.Index(kindsBefore, e.kind); i >= 0 {
 			w |= uint64(i) << 40
@@ -258,4 +258,13 @@ func FuzzWalk(f *testing.F) {
 		u.Walk(At(&x86.PtRegs{IP: ip, SP: sp, BP: bp, CS: 0x10}), nil, func(uint64, uint64) bool { n++; return true })
 		require.LessOrEqual(t, n, maxFrames)
 	})
+}
+
+func TestRegistersThatAreNotKnown(t *testing.T) {
+	u, m := kernel(now, entries)
+	m.put(stack, ret(atEnd))
+	for i := range u.kernel.n {
+		m[ents+uint64(6*i)+4] |= 0xff // both numbers
+	}
+	require.False(t, u.Walk(At(&x86.PtRegs{IP: text + atLeaf, CS: 0x10, SP: stack}), nil, func(uint64, uint64) bool { return true }))
 }

@@ -7,18 +7,28 @@ import (
 	"kprobelab/x86"
 )
 
-// Base registers of an entry (arch/x86/include/asm/orc_types.h).
+// register is what an offset of an entry is to be added to.
+type register int
+
 const (
-	regUndefined  = 0
-	regPrevSP     = 1
-	regDX         = 2
-	regDI         = 3
-	regBP         = 4
-	regSP         = 5
-	regR10        = 6
-	regR13        = 7
-	regBPIndirect = 8
-	regSPIndirect = 9
+	regUndefined register = iota
+	regPrevSP
+	regDX
+	regDI
+	regBP
+	regSP
+	regR10
+	regR13
+	regBPIndirect
+	regSPIndirect
+	regUnknown
+)
+
+// Numbers of registers in an entry (arch/x86/include/asm/orc_types.h): before, and in 7.3,
+// where they are in another order. Which a kernel has, its entry for a null pointer says.
+var (
+	registersBefore = []register{regUndefined, regPrevSP, regDX, regDI, regBP, regSP, regR10, regR13, regBPIndirect, regSPIndirect}
+	registersNow    = []register{regUndefined, regUnknown, regDX, regSP, regBP, regDI, regR10, regR13, regPrevSP, regSPIndirect, regBPIndirect}
 )
 
 // kind is what a frame is.
@@ -42,7 +52,7 @@ var (
 // entry is what is known of the stack at an instruction.
 type entry struct {
 	spOffset, bpOffset int64
-	spReg, bpReg       int
+	spReg, bpReg       register
 	kind               kind
 	// signal: the next frame's address is of an instruction that was interrupted, not
 	// one past a call.
@@ -62,6 +72,7 @@ func (b bits) of(w uint64) uint64 { return w >> b.shift & (1<<b.width - 1) }
 
 // layout is how an entry is laid out, by BTF.
 type layout struct {
+	registers                []register
 	size                     int
 	spOffset, bpOffset       bits
 	spReg, bpReg, kind       bits
@@ -117,10 +128,17 @@ func (l *layout) findModules(types *kimage.Types) {
 
 func signed(v uint64, width int) int64 { return int64(v<<(64-width)) >> (64 - width) }
 
+func (l *layout) register(n uint64) register {
+	if n >= uint64(len(l.registers)) {
+		return regUnknown
+	}
+	return l.registers[n]
+}
+
 func (l *layout) decode(w uint64) entry {
 	e := entry{
 		spOffset: signed(l.spOffset.of(w), l.spOffset.width), bpOffset: signed(l.bpOffset.of(w), l.bpOffset.width),
-		spReg: int(l.spReg.of(w)), bpReg: int(l.bpReg.of(w)),
+		spReg: l.register(l.spReg.of(w)), bpReg: l.register(l.bpReg.of(w)),
 	}
 	kinds := kindsNow
 	if l.hasEnd {

@@ -1,6 +1,7 @@
 package orc
 
 import (
+	"encoding/binary"
 	"unsafe"
 
 	"kprobelab/kimage"
@@ -32,6 +33,20 @@ func New(lookup func(name string) []kimage.Symbol, types *kimage.Types, read fun
 		}
 		return 0
 	}
+	null := make([]byte, 8)
+	if n := at("null_orc_entry"); n == 0 || read(n, null[:l.size]) != nil {
+		return nil
+	}
+	for _, l.registers = range [][]register{registersBefore, registersNow} {
+		if l.decode(binary.LittleEndian.Uint64(null)) == atNull {
+			return find(l, at, read)
+		}
+	}
+	return nil
+}
+
+// find finds the tables of entries that are laid out so.
+func find(l layout, at func(name string) x86.Addr, read func(at x86.Addr, b []byte) error) *Unwinder {
 	u := &Unwinder{read: read, layout: l, modules: at("modules"), text: x86.Range{Start: at("_stext"), End: at("_etext")}, init: x86.Range{Start: at("_sinittext"), End: at("_einittext")}}
 	ips, end := at("__start_orc_unwind_ip"), at("__stop_orc_unwind_ip")
 	u.kernel = table{ips, at("__start_orc_unwind"), int(end-ips) / 4}

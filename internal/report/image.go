@@ -100,7 +100,7 @@ func DescribeImage(img *kimage.Image) *Image {
 		})
 	}
 	for _, t := range img.Tasks() {
-		r.Tasks = append(r.Tasks, Task(t))
+		r.Tasks = append(r.Tasks, Task{t.PID, t.TGID, t.Comm, t.State, t.Kernel})
 	}
 	return r
 }

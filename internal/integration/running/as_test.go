@@ -1,0 +1,56 @@
+//go:build cgo && linux && amd64
+
+package running
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab"
+)
+
+func TestCallsAsAnotherTask(t *testing.T) {
+	each(t, func(t *testing.T, k *kernel) {
+		require.NoError(t, k.As("kthreadd"))
+		_, err := k.SystemCall("getpid")
+		require.ErrorIs(t, err, kprobelab.ErrTask)
+		for range 2 {
+			v, err := k.Call("int_sqrt", 81)
+			require.NoError(t, err)
+			require.EqualValues(t, 9, v)
+			_, err = k.Call("msleep", 5)
+			require.NoError(t, err)
+		}
+		require.Equal(t, ended{0, "init again\n", ""}, k.shell("echo init again"))
+
+		k.restore()
+		pid, err := k.SystemCall("getpid")
+		require.NoError(t, err)
+		require.EqualValues(t, 1, pid, "a restored machine stands in init")
+	})
+}
+
+func TestTasksThatCannotBeCalled(t *testing.T) {
+	k := boot(t, "6.1.smp2")
+	for name, why := range map[string]string{
+		"4711": "there is no task 4711", "nobody": `there is no task of the name "nobody"`, "0": "there is no task 0", "-1": "there is no task -1",
+	} {
+		err := k.As(name)
+		require.ErrorIs(t, err, kprobelab.ErrTask)
+		require.ErrorContains(t, err, why)
+		require.False(t, strings.Contains(err.Error(), "\n"))
+	}
+	require.Equal(t, ended{0, "", ""}, k.shell("sleep 1000 > /dev/null 2>&1 & sleep 1000 > /dev/null 2>&1 & sleep 0.1"))
+	list, err := k.Tasks()
+	require.NoError(t, err)
+	err = k.As(list[len(list)-1].Comm)
+	require.ErrorIs(t, err, kprobelab.ErrTask)
+	require.ErrorContains(t, err, "2 tasks have the name")
+
+	l, err := kprobelab.Open("", nil)
+	require.NoError(t, err)
+	defer l.Close()
+	require.ErrorIs(t, l.As("init"), kprobelab.ErrNotBooted)
+}
