@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"kprobelab/errno"
 	"kprobelab/internal/bounded"
 	"kprobelab/internal/printable"
 	"kprobelab/kimage/vmcore"
@@ -49,6 +50,14 @@ const (
 // Core is the memory dump that the image was made of, nil for an image of another
 // kind. Nobody needs to close it.
 func (img *Image) Core() *vmcore.Core { return img.core }
+
+// ReadKernel reads memory of a dump as its kernel maps it. It fails for another image.
+func (img *Image) ReadKernel(at x86.Addr, b []byte) error {
+	if img.space == nil {
+		return fmt.Errorf("%s is no memory dump: %w", img.name, errno.EFAULT)
+	}
+	return img.space.Read(at, b)
+}
 
 // dumpAt opens the file where it is a memory dump; nil where it is none.
 func dumpAt(path string) (*vmcore.Core, error) {
@@ -101,6 +110,7 @@ func openDump(name string, core *vmcore.Core, o *Options) (*Image, error) {
 			return nil, err
 		}
 	}
+	img.space = d.space
 	img.measure()
 	return img, nil
 }

@@ -37,6 +37,8 @@ type Image struct {
 	owned map[string][]*Section
 	// core is the memory dump that it was made of, nil without one.
 	core *vmcore.Core
+	// space is how the dump's kernel maps memory.
+	space *vmcore.Space
 	// tasks are those of a kernel that runs.
 	tasks []Task
 	// freed is what boot has freed of a kernel that runs, by ascending address; empty

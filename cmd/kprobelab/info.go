@@ -6,7 +6,10 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"kprobelab/internal/printable"
+	"kprobelab/internal/printk"
 	"kprobelab/internal/report"
+	"kprobelab/kimage"
 )
 
 func infoCommand(t *term) *cli.Command {
@@ -17,7 +20,7 @@ func infoCommand(t *term) *cli.Command {
 		Description: "The facts choose the kernel behaviour (the profile) that probes follow; --config and\n" +
 			"--kernel decide it otherwise. " + imageHelp + "\n\n" +
 			"Of a memory dump (docs/dumps.md) it tells the machine, too: memory, CPUs, uptime, modules, and\n" +
-			"with --tasks or --json the tasks.\n\n" +
+			"with --tasks or --json the tasks. --dmesg prints what the kernel has logged, as dmesg does.\n\n" +
 			"The image's own functions (can_probe, can_boost, its decoder) are run and asked first: what\n" +
 			"they answer is \"measured\". The answers are kept in the user's cache folder, or in the folder\n" +
 			"KPROBELAB_CACHE names; KPROBELAB_CACHE=off keeps none. What nothing in the image confirms is\n" +
@@ -28,10 +31,12 @@ func infoCommand(t *term) *cli.Command {
 				"kprobelab info --config /boot/config-6.1.0-18-amd64 vmlinuz",
 				"kprobelab info --json vmlinux | jq .facts",
 				"kprobelab info --tasks booted.core",
+				"kprobelab info --dmesg booted.core",
 			),
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "json", Usage: "one JSON object"},
 			&cli.BoolFlag{Name: "tasks", Usage: "of a memory dump, list the tasks instead"},
+			&cli.BoolFlag{Name: "dmesg", Usage: "of a memory dump, print the kernel's log instead"},
 		}, imageFlags()...),
 		Action: func(_ context.Context, c *cli.Command) error { return info(t, c) },
 	}
@@ -48,6 +53,9 @@ func info(t *term, c *cli.Command) error {
 	if c.Bool("tasks") && img.Core() == nil {
 		return usagef("%s is no memory dump: it has no tasks", img.Name())
 	}
+	if c.Bool("dmesg") {
+		return dmesg(t, c, img)
+	}
 	r := report.DescribeImage(img)
 	switch {
 	case c.Bool("json"):
@@ -56,6 +64,28 @@ func info(t *term, c *cli.Command) error {
 		return r.WriteTasks(t.out)
 	}
 	return r.WriteText(t.out)
+}
+
+// dmesg prints the log of a dump's kernel.
+func dmesg(t *term, c *cli.Command, img *kimage.Image) error {
+	switch {
+	case img.Core() == nil:
+		return usagef("%s is no memory dump: it has no log", img.Name())
+	case c.Bool("tasks"), c.Bool("json"):
+		return usagef("--dmesg goes with neither --tasks nor --json")
+	}
+	log, err := printk.Of(img, img.ReadKernel)
+	if err != nil {
+		return &failure{exitImage, fmt.Errorf("--dmesg: %w", err)}
+	}
+	list, err := log.Since(0)
+	for _, r := range list {
+		fmt.Fprintln(t.out, printable.Name(r.String()))
+	}
+	if err != nil {
+		return &failure{exitImage, fmt.Errorf("--dmesg: %w", err)}
+	}
+	return nil
 }
 
 func errNoSymbol(image, pattern string) error {
