@@ -171,6 +171,13 @@ func (r *stapRun) run(t *term, c *cli.Command) error {
 	return r.start(t, img, s)
 }
 
+// passFailed is the end of a script that failed in that pass, in stap's words.
+type passFailed int
+
+func (p passFailed) Error() string {
+	return fmt.Sprintf("Pass %d: %s failed.", int(p), map[passFailed]string{1: "parse", 2: "analysis", 5: "run"}[p])
+}
+
 // problems prints what is wrong with a script as stap does.
 func (t *term) problems(err error) error {
 	var p stap.Problems
@@ -179,9 +186,9 @@ func (t *term) problems(err error) error {
 	}
 	fmt.Fprint(t.err, p.Text())
 	if p.Parsing() {
-		return &failure{exitRefused, errors.New("Pass 1: parse failed.")}
+		return &failure{exitRefused, passFailed(1)}
 	}
-	return &failure{exitRefused, errors.New("Pass 2: analysis failed.")}
+	return &failure{exitRefused, passFailed(2)}
 }
 
 // limits reads -D and -G.
@@ -319,7 +326,7 @@ func (r *stapRun) ended(t *term, run *attach.Runner) error {
 		printCounts(t, run.Counts())
 	}
 	if errors.Is(err, attach.ErrFailed) {
-		return &failure{exitRefused, errors.New("Pass 5: run failed.")}
+		return &failure{exitRefused, passFailed(5)}
 	}
 	return err
 }

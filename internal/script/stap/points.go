@@ -317,9 +317,8 @@ func (a *analysis) timerPoint(p *probe, pt *point, c chain) int {
 
 // variant is what the parts after a function say.
 type variant struct {
-	call, exported, inline, ret, absolute, label bool
-	maxActive                                    int
-	nearest                                      bool
+	call, exported, inline, ret, absolute, nearest bool
+	maxActive                                      int
 }
 
 func (a *analysis) kernelPoint(p *probe, pt *point, c chain) int {

@@ -24,7 +24,6 @@ type preprocessor struct {
 	queue  []*token          // tokens that come before the lexer's
 	open   []*token          // the conditions that are open
 	made   int               // tokens that macros made
-	active map[string]bool
 }
 
 func problem(message string, at *token) *Problem {

@@ -19,9 +19,6 @@ type value struct {
 	user     bool
 }
 
-// void is a type of which nothing is known.
-var noType = &source.Type{Kind: source.Base, Name: "long", Size: 8, Signed: true}
-
 func plus(x script.Expr, n int64) script.Expr {
 	if n == 0 {
 		return x
@@ -154,12 +151,10 @@ func (g *generator) global(tg *target) value {
 			return g.located(tg.tok, v)
 		}
 	}
-	for _, s := range g.a.k.Source.Symbols(name) {
-		t, err := g.a.k.Source.GlobalType(name)
-		if err != nil {
-			break
+	if at := g.a.k.Source.Symbols(name); len(at) > 0 {
+		if t, err := g.a.k.Source.GlobalType(name); err == nil {
+			return value{x: script.Number(int64(at[0].Start)), inMemory: true, t: t}
 		}
-		return value{x: script.Number(int64(s.Start)), inMemory: true, t: t}
 	}
 	g.a.fail(tg.tok, "unable to find global '%s'", name)
 	return value{}
