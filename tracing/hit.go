@@ -150,7 +150,7 @@ func (t *Tracing) flags(regs *x86.PtRegs, w way, own bool) (flags, preempt byte)
 		flags |= t.context(count)
 	}
 	depth := count & preemptDepth // of bottom halves that are off, in kernels without preemption, too
-	if !t.c.MigrateDisable { // to 5.15 the count stands alone
+	if !t.c.MigrateDisable {      // to 5.15 the count stands alone
 		if t.p.Preemption && w == wayInt3 && own {
 			depth--
 		}
