@@ -46,10 +46,10 @@ build: deps ## bin/kprobelab, static, runs from anywhere
 		-ldflags '-linkmode external -extldflags "-static"' -o bin/kprobelab ./cmd/kprobelab
 	@echo "built bin/kprobelab"
 
-build-nocgo: ## everything that needs no Unicorn, and bin/kprobelab-nocgo
+build-nocgo: ## bin/kprobelab-nocgo, with the engine in Go, and everything else without cgo
 	@CGO_ENABLED=0 go build ./...
 	@CGO_ENABLED=0 go build -trimpath -buildvcs=$(buildvcs) -o bin/kprobelab-nocgo ./cmd/kprobelab
-	@echo "built bin/kprobelab-nocgo (it says which commands it lacks)"
+	@echo "built bin/kprobelab-nocgo"
 
 demo: build ## probe the embedded guest kernel, then a real kernel image
 	@scripts/demo.sh bin/kprobelab

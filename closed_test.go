@@ -1,5 +1,3 @@
-//go:build cgo && linux && amd64
-
 package kprobelab_test
 
 import (

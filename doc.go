@@ -20,13 +20,15 @@
 //
 //   - kimage opens images: symbols, sections, tables, the text as boot leaves it.
 //   - kprobes is the subsystem: probes, return probes, aggregates, the optimizer's lists.
-//   - emu is the machine: memory, CPUs, tasks, the virtual clock.
+//   - machine is the guest: memory, CPUs, tasks, the virtual clock; emu and interp
+//     execute its code.
 //   - tracing has kprobe events and the files of tracefs.
 //   - optimizer says whether a probe can become a jump, and why not.
 //   - decoder reads instructions, as the processor and as the kernel's decoder.
 //   - profile says how each kernel behaves.
 //   - kprobestest is for a go test: the same machine, and a leak check.
 //
-// It must not know how any of these work: it puts them together. The machine
-// needs cgo on linux/amd64; OpenImage is there in every build.
+// It must not know how any of these work: it puts them together. Guest code runs on
+// Unicorn in a build with cgo on linux/amd64, and on the engine in Go elsewhere
+// (Options.Engine).
 package kprobelab

@@ -1,5 +1,3 @@
-//go:build cgo && linux && amd64
-
 package kprobelab_test
 
 import (
@@ -9,8 +7,8 @@ import (
 	"strings"
 
 	"kprobelab"
-	"kprobelab/emu"
 	"kprobelab/errno"
+	"kprobelab/interp"
 	"kprobelab/kprobes"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/x86"
@@ -116,7 +114,7 @@ func Example_parts() {
 	if err != nil {
 		panic(err)
 	}
-	m, err := emu.New(img, nil)
+	m, err := interp.New(img, nil)
 	if err != nil {
 		panic(err)
 	}

@@ -1,5 +1,3 @@
-//go:build cgo && linux && amd64
-
 package kprobelab
 
 import (
@@ -8,10 +6,11 @@ import (
 	"time"
 
 	"kprobelab/decoder"
-	"kprobelab/emu"
+	"kprobelab/internal/engine"
 	"kprobelab/internal/guestfast"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
+	"kprobelab/machine"
 	"kprobelab/profile"
 	"kprobelab/tracing"
 )
@@ -43,6 +42,9 @@ type Options struct {
 	// jump optimization. The default is decoder.X86asm.
 	Reader decoder.Reader
 
+	// Engine is what executes the guest's code: "unicorn" or "interp". Empty: that
+	// of $KPROBELAB_ENGINE, or else unicorn where this build has it.
+	Engine string
 	// CPUs is how many there are, 1 by default, at most 64.
 	CPUs int
 	// Seed decides every choice of the scheduler.
@@ -73,7 +75,7 @@ type Lab struct {
 	// Image is the code under test.
 	Image *kimage.Image
 	// Machine runs it.
-	Machine *emu.Machine
+	Machine *machine.Machine
 	// Kprobes is the subsystem.
 	Kprobes *kprobes.Kprobes
 
@@ -128,10 +130,9 @@ func New(img *kimage.Image, o *Options) (*Lab, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	m, err := emu.New(img, &emu.Options{
+	m, err := engine.ForImage(o.Engine, img, machine.Options{
 		CPUs: o.CPUs, Seed: o.Seed, Budget: o.Budget, Timeout: o.Timeout, EveryInstruction: o.EveryInstruction,
 		TrapCost: o.TrapCost, FreeHits: o.FreeHits,
-		CPUModel: img.NearestCPU(emu.CPUModels()),
 	})
 	if err != nil {
 		return nil, err
@@ -146,7 +147,7 @@ func New(img *kimage.Image, o *Options) (*Lab, error) {
 // Renew brings the machine back to a snapshot, and makes a Lab of it as New does,
 // with a subsystem of its own: the one before is not to be used any more. Of the
 // options only those of the subsystem matter: Rules, Preemption, Optimize.
-func (l *Lab) Renew(s *emu.Snapshot, o *Options) (*Lab, error) {
+func (l *Lab) Renew(s *machine.Snapshot, o *Options) (*Lab, error) {
 	if err := l.Machine.Renew(s); err != nil {
 		return nil, err
 	}
@@ -157,7 +158,7 @@ func (l *Lab) Renew(s *emu.Snapshot, o *Options) (*Lab, error) {
 }
 
 // on puts the subsystem on a machine.
-func on(m *emu.Machine, img *kimage.Image, o *Options) (*Lab, error) {
+func on(m *machine.Machine, img *kimage.Image, o *Options) (*Lab, error) {
 	rules := o.Rules
 	if rules == nil {
 		rules = img.Profile()
@@ -182,8 +183,8 @@ func on(m *emu.Machine, img *kimage.Image, o *Options) (*Lab, error) {
 func (l *Lab) Close() { l.Machine.Close() }
 
 // Call calls a function of the image and returns rax. An argument is an integer,
-// a string, a []byte (copied in, and back after the call), an *emu.Buf or an
-// x86.Addr. The error is the machine's (*emu.Fault, *emu.BudgetError) or that of
+// a string, a []byte (copied in, and back after the call), an *machine.Buf or an
+// x86.Addr. The error is the machine's (*machine.Fault, *machine.BudgetError) or that of
 // a hit that went wrong.
 func (l *Lab) Call(name string, args ...any) (uint64, error) {
 	v, err := l.Machine.Call(name, args...)

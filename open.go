@@ -33,7 +33,7 @@ func GuestModule() []byte { return guestModule }
 func GuestCompiler() string { return strings.TrimSpace(guestCompiler) }
 
 // OpenImage opens the image at path as kimage.Open does; an empty path or "-" is
-// the guest kernel. Where this build has the engine, the image's own functions are
+// the guest kernel. The image's own functions are
 // asked about its behaviour (kimage.Options.Measure), and their answers kept in
 // the user's cache folder; $KPROBELAB_CACHE names another, or is "off".
 func OpenImage(path string, o *kimage.Options) (*kimage.Image, error) {

@@ -1,5 +1,3 @@
-//go:build cgo && linux && amd64
-
 package kprobestest
 
 import (
@@ -9,9 +7,9 @@ import (
 	"sync"
 
 	"kprobelab"
-	"kprobelab/emu"
 	"kprobelab/kimage"
 	"kprobelab/kimage/vmcore"
+	"kprobelab/machine"
 )
 
 // dumps are the memory dumps that the process has open.
@@ -35,7 +33,7 @@ type pooled struct {
 	from *dump
 	lab  *kprobelab.Lab
 	// fresh is where the dump stands.
-	fresh *emu.Snapshot
+	fresh *machine.Snapshot
 }
 
 // plain reports whether options are about the subsystem only: such tests can share a

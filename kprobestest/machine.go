@@ -1,5 +1,3 @@
-//go:build cgo && linux && amd64
-
 package kprobestest
 
 import (
@@ -8,9 +6,9 @@ import (
 	"testing"
 
 	"kprobelab"
-	"kprobelab/emu"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
+	"kprobelab/machine"
 	"kprobelab/x86"
 )
 
@@ -65,7 +63,7 @@ func (m *Machine) Lab() *kprobelab.Lab { return m.lab }
 func (m *Machine) Image() *kimage.Image { return m.lab.Image }
 
 // Emu is the machine itself: memory, tasks, the clock.
-func (m *Machine) Emu() *emu.Machine { return m.lab.Machine }
+func (m *Machine) Emu() *machine.Machine { return m.lab.Machine }
 
 // Kprobes is the subsystem. What is registered with it directly has to be
 // unregistered before the test ends.
@@ -79,8 +77,8 @@ func (m *Machine) misused(u *kprobes.Misuse) {
 	}
 }
 
-// Call calls a function and returns rax; the arguments are as for emu's Call:
-// integers, strings, []byte (copied in and back), *emu.Buf, x86.Addr. There have to
+// Call calls a function and returns rax; the arguments are as for the machine's Call:
+// integers, strings, []byte (copied in and back), *machine.Buf, x86.Addr. There have to
 // be as many as the function's prototype has, where the image has it (BTF). A
 // call that fails ends the test; Try is for those that are meant to.
 func (m *Machine) Call(name string, args ...any) uint64 {
@@ -92,7 +90,7 @@ func (m *Machine) Call(name string, args ...any) uint64 {
 	return v
 }
 
-// Try is Call with the error: an *emu.Fault, an *emu.BudgetError, what went wrong
+// Try is Call with the error: an *machine.Fault, an *machine.BudgetError, what went wrong
 // in a hit, or a number of arguments that the function does not take.
 func (m *Machine) Try(name string, args ...any) (uint64, error) {
 	if proto, ok := m.lab.Image.Proto(name); ok {

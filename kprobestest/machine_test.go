@@ -1,5 +1,3 @@
-//go:build cgo && linux && amd64
-
 package kprobestest_test
 
 import (
@@ -12,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab"
-	"kprobelab/emu"
 	"kprobelab/kprobes"
 	"kprobelab/kprobestest"
+	"kprobelab/machine"
 	"kprobelab/x86"
 )
 
@@ -56,9 +54,9 @@ func TestOptimized(t *testing.T) {
 func TestTryGivesTheFault(t *testing.T) {
 	m := kprobestest.New(t, nil)
 	_, err := m.Try("fault_null_read")
-	var f *emu.Fault
+	var f *machine.Fault
 	require.ErrorAs(t, err, &f)
-	require.Equal(t, emu.VectorPage, f.Vector)
+	require.Equal(t, machine.VectorPage, f.Vector)
 	require.EqualValues(t, 6, m.Call("gcd", 12, 18), "the machine goes on")
 	m.CheckText()
 }
@@ -193,7 +191,7 @@ func TestEveryInstruction(t *testing.T) {
 		tr := m.Trace()
 		m.Kprobe("gcd+0x5", func(*kprobes.Kprobe, *x86.PtRegs) int { return 0 }, nil)
 		for range 2 {
-			_, err := m.Emu().Go("gcd", emu.Invoke("gcd", 1071, 462))
+			_, err := m.Emu().Go("gcd", machine.Invoke("gcd", 1071, 462))
 			require.NoError(t, err)
 		}
 		require.NoError(t, m.Emu().Run())
@@ -271,7 +269,7 @@ func TestTraceRepeats(t *testing.T) {
 		m.Kprobe("spin", nil, func(*kprobes.Kprobe, *x86.PtRegs, uint64) {})
 		m.Kretprobe("spin", nil, func(*kprobes.Instance, *x86.PtRegs) int { return 0 })
 		for range 3 {
-			_, err := m.Emu().Go("spinner", emu.Invoke("spin", 5000))
+			_, err := m.Emu().Go("spinner", machine.Invoke("spin", 5000))
 			require.NoError(t, err)
 		}
 		require.NoError(t, m.Emu().Run())

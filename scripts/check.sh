@@ -74,7 +74,8 @@ tests_plain() (
 	tests -timeout 15m "$@" ./...
 )
 
-# The packages that wire the engine build only with cgo; the rest must not need it.
+# Without cgo, guest code runs on the engine in Go: all tests of what runs it are for
+# both engines.
 without_cgo() (
 	CGO_ENABLED=0
 	export CGO_ENABLED
@@ -91,7 +92,7 @@ tests_race() {
 
 vet_and_test() { go vet ./... && tests -short ./...; }
 
-# The engine is for Linux; the rest of the program is for every system. One system
+# Unicorn and FUSE are for Linux; the rest of the program is for every system. One system
 # that is neither Linux nor 64 bits wide stands for all: each costs a minute.
 check_elsewhere() { CGO_ENABLED=0 GOOS=windows GOARCH=386 go build ./...; }
 
@@ -117,7 +118,7 @@ check)
 	step "go generate leaves no difference" check_generated
 	step "tests" tests_plain
 	step "tests with the race detector, where goroutines are started" tests_race
-	step "vet and tests without cgo" without_cgo vet_and_test
+	step "vet and tests without cgo, on the engine in Go" without_cgo vet_and_test
 	step "build for other systems without cgo" check_elsewhere
 	step "each benchmark once" check_benchmarks
 	;;

@@ -22,7 +22,7 @@ check_tools() {
 	(cd "$root" && go version >/dev/null) || die "this Go cannot run go.mod's toolchain; get Go 1.26 from https://go.dev/dl/"
 	need gcc gcc
 	if [ "$(cd "$root" && go env GOOS GOARCH | tr -d '\n')" != linuxamd64 ]; then
-		die "the machine runs on linux/amd64 only; elsewhere use: make build-nocgo"
+		die "Unicorn is for linux/amd64 here; elsewhere use: make build-nocgo"
 	fi
 }
 

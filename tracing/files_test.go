@@ -1,5 +1,3 @@
-//go:build cgo && linux && amd64
-
 package tracing_test
 
 import (
@@ -15,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"kprobelab/emu"
 	"kprobelab/errno"
+	"kprobelab/machine"
 	"kprobelab/tracing"
 )
 
@@ -370,8 +368,8 @@ func TestSameRunSameTrace(t *testing.T) {
 	require.Contains(t, first, "[001]")
 }
 
-func fibs() []emu.Invocation {
-	return []emu.Invocation{emu.Invoke("fib", 6), emu.Invoke("leaf", 3), emu.Invoke("fib", 7)}
+func fibs() []machine.Invocation {
+	return []machine.Invocation{machine.Invoke("fib", 6), machine.Invoke("leaf", 3), machine.Invoke("fib", 7)}
 }
 
 // Rule: to 5.1 a place inside an instruction is EINVAL, with a line in the kernel's log; to

@@ -1,5 +1,3 @@
-//go:build cgo && linux && amd64
-
 package tracing_test
 
 import (
@@ -12,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"kprobelab/emu"
+	"kprobelab/machine"
 	"kprobelab/tracing"
 )
 
@@ -34,7 +32,7 @@ func TestManyHits(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for cpu, name := range []string{"one", "two"} {
-		task, err := g.l.Machine.Go(name, emu.Invoke("busy_worker", hits/2))
+		task, err := g.l.Machine.Go(name, machine.Invoke("busy_worker", hits/2))
 		require.NoError(t, err)
 		require.NoError(t, task.Pin(cpu))
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v3"
+
+	"kprobelab/internal/engine"
 )
 
 const appHelp = `kprobelab runs real kernel machine code in an ordinary process, and does to it what
@@ -134,7 +136,7 @@ func versionCommand(t *term) *cli.Command {
 			if err := atMost(c, 0); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(t.out, "kprobelab %s, %s\n", version(), engine())
+			_, err := fmt.Fprintf(t.out, "kprobelab %s, %s\n", version(), "engine "+engine.Version())
 			return err
 		},
 	}

@@ -149,9 +149,6 @@ func (r *benchRun) run(t *term, c *cli.Command) error {
 	if r.o.Target, err = benchTarget(t, c); err != nil {
 		return err
 	}
-	if engineMissing != nil {
-		return engineMissing
-	}
 	r.o.Progress = t.progress
 	return r.execute(t)
 }

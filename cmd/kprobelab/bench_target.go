@@ -23,7 +23,7 @@ func targetFlags() []cli.Flag {
 func benchTarget(t *term, c *cli.Command) (*bench.Target, error) {
 	if !c.IsSet("symbol") {
 		for _, f := range targetFlags() {
-			if name := f.Names()[0]; c.IsSet(name) {
+			if name := f.Names()[0]; name != "engine" && c.IsSet(name) {
 				return nil, usagef("--%s: which place is to be measured? give --symbol SYM[+OFF], too", name)
 			}
 		}

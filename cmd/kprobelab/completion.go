@@ -15,6 +15,7 @@ import (
 	"kprobelab/internal/bench"
 	"kprobelab/internal/boot"
 	"kprobelab/internal/decodebench"
+	"kprobelab/internal/engine"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/hazard"
 	"kprobelab/profile"
@@ -250,6 +251,12 @@ func (r *completion) value(cmd *cli.Command, flag, typed string) {
 	case "cpu":
 		for _, name := range append(kimage.CPUModels(), kimage.HostCPU) {
 			if strings.HasPrefix(strings.ToLower(name), strings.ToLower(typed)) {
+				r.offer(name, "")
+			}
+		}
+	case "engine":
+		for _, name := range engine.Names() {
+			if strings.HasPrefix(name, typed) {
 				r.offer(name, "")
 			}
 		}

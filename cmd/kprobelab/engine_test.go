@@ -1,4 +1,4 @@
-//go:build cgo && linux && amd64
+//go:build linux
 
 package main
 
@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"kprobelab/emu"
+	"kprobelab/machine"
 )
 
 func init() {
@@ -34,12 +34,12 @@ func cramp() {
 
 // An engine that fails is no wrong use, and no refusal of the kernel's.
 func TestEngineFailureHasItsOwnExitCode(t *testing.T) {
-	failed := fmt.Errorf("%w: run at gcd+0x0/0x40: out of resources", emu.ErrEngine)
+	failed := fmt.Errorf("%w: run at gcd+0x0/0x40: out of resources", machine.ErrEngine)
 	for _, err := range []error{
 		failed, usagef("%w", failed), &failure{exitRefused, fmt.Errorf("gcd: %w", failed)},
 		oneLine(errors.Join(failed, errors.New("and more"))),
 	} {
 		require.Equal(t, exitEngine, exitCode(err))
 	}
-	require.Equal(t, exitRefused, exitCode(&failure{exitRefused, &emu.Fault{}}))
+	require.Equal(t, exitRefused, exitCode(&failure{exitRefused, &machine.Fault{}}))
 }

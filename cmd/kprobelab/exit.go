@@ -7,10 +7,11 @@ import (
 	"os"
 	"strings"
 
-	"kprobelab/emu"
 	"kprobelab/internal/callsyntax"
+	"kprobelab/internal/engine"
 	"kprobelab/internal/printable"
 	"kprobelab/kimage"
+	"kprobelab/machine"
 )
 
 // The exit codes; exitHelp documents them.
@@ -26,7 +27,7 @@ const (
 const exitHelp = `Exit codes: 0 done; 1 the kernel refused a probe, or a call failed (a fault, the
 instruction budget, the timeout), or what was compared differs; 2 wrong use: a flag, a
 call's syntax, its arguments; 3 a file cannot be read or is not what it should be; 4
-this build has no engine; 5 the engine itself failed, whatever it was asked to do.`
+this build lacks the engine, or this system the service, that it needs; 5 the engine itself failed, whatever it was asked to do.`
 
 // failure is an error with its exit code.
 type failure struct {
@@ -52,7 +53,9 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, emu.ErrEngine):
+	case errors.Is(err, engine.ErrMissing), errors.Is(err, machine.ErrNeedsUnicorn):
+		return exitNoEngine
+	case errors.Is(err, machine.ErrEngine):
 		return exitEngine
 	case errors.As(err, &f):
 		return f.code

@@ -17,9 +17,6 @@ func TestOptimizationIsDocumentedAsItPrints(t *testing.T) {
 	require.NoError(t, err)
 	n := 0
 	for _, s := range sessions(string(doc)) {
-		if engineMissing != nil && strings.Contains(s.command, "--walk") {
-			continue
-		}
 		n++
 		var out bytes.Buffer
 		run(append([]string{"kprobelab"}, strings.Fields(s.command)...), &out, &out)

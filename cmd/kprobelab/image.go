@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab"
+	"kprobelab/internal/engine"
 	"kprobelab/kimage"
 	"kprobelab/profile"
 )
@@ -24,6 +26,20 @@ func imageFlags() []cli.Flag {
 		&cli.StringSliceFlag{Name: "module", Usage: "load this .ko or .o `FILE` (repeatable)"},
 		&cli.StringFlag{Name: "cpu", Usage: "make the boot-time text for `MODEL[,+feature][,-feature]` (default: qemu64): " +
 			strings.Join(kimage.CPUModels(), ", ") + ", " + kimage.HostCPU + ", or a file like /proc/cpuinfo"},
+		engineFlag(),
+	}
+}
+
+// engineFlag chooses what executes guest code, an image's own functions too.
+func engineFlag() cli.Flag {
+	return &cli.StringFlag{
+		Name: "engine", Usage: "execute guest code by this `ENGINE`: " + strings.Join(engine.Known, ", ") + " (default: " + engine.Names()[0] + ")",
+		Action: func(_ context.Context, _ *cli.Command, name string) error {
+			if err := engine.Use(name); err != nil {
+				return usagef("--engine: %w", err)
+			}
+			return nil
+		},
 	}
 }
 

@@ -71,9 +71,6 @@ func (p *mounting) run(ctx context.Context, t *term, c *cli.Command) error {
 	if err := atMost(c, 2); err != nil {
 		return err
 	}
-	if engineMissing != nil {
-		return engineMissing
-	}
 	if p.dir = c.Args().First(); p.dir == "" {
 		return usagef("where to mount is missing: give an empty directory; try %s --help", c.FullName())
 	}

@@ -227,9 +227,6 @@ func (p *plan) run(t *term, c *cli.Command) error {
 	if err := atMost(c, 1); err != nil {
 		return err
 	}
-	if engineMissing != nil {
-		return engineMissing
-	}
 	if len(p.probes)+len(p.events)+len(p.tracefs)+len(p.jobs)+len(p.tasks) == 0 {
 		return usagef("nothing to probe and nothing to call: give --kprobe SYM or --call 'name(arg, ...)'; try %s --help", c.FullName())
 	}

@@ -163,7 +163,7 @@ func (s sampleSpec) command(t *term, name string) *cli.Command {
 			Destination: &r.maxActive, Usage: "number of `INSTANCES` in the pool"}))
 	}
 	return &cli.Command{
-		Name: s.name, Usage: s.usage, Flags: flags,
+		Name: s.name, Usage: s.usage, Flags: append(flags, engineFlag()),
 		Description: s.help + "\n\n" + sampleJSONHelp + examples(s.examples...) + "\n" + exitHelp,
 		Action:      func(_ context.Context, c *cli.Command) error { return r.run(t, c) },
 	}
@@ -197,9 +197,6 @@ func (r *sampleRun) check() error {
 func (r *sampleRun) run(t *term, c *cli.Command) error {
 	if err := atMost(c, 0); err != nil {
 		return err
-	}
-	if engineMissing != nil {
-		return engineMissing
 	}
 	if err := r.check(); err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab"
+	"kprobelab/internal/engine"
 	"kprobelab/internal/integration/dumps"
 	"kprobelab/internal/integration/oracle"
 )
@@ -50,7 +51,7 @@ func TestScriptsOnRealKernels(t *testing.T) {
 func TestScriptsOnDumps(t *testing.T) {
 	for _, name := range dumps.Kernels {
 		t.Run(name, func(t *testing.T) {
-			file := dumps.File(t, name)
+			file := dumps.Runs(t, name)
 			cache := t.TempDir() // the kernel is asked once
 			runScripts(t, "testdata/dump", func(e *testscript.Env) error {
 				e.Vars = append(e.Vars, "DUMP="+file, "KERNEL="+name, "NO_COLOR=1", "KPROBELAB_CACHE="+cache)
@@ -59,6 +60,9 @@ func TestScriptsOnDumps(t *testing.T) {
 		})
 	}
 }
+
+// onUnicorn reports whether guest code is executed by Unicorn by default.
+func onUnicorn() bool { return strings.HasPrefix(engine.Version(), "Unicorn") }
 
 // head copies the first mebibyte of a file.
 func head(from, to string) error {
@@ -81,7 +85,7 @@ func runScripts(t *testing.T, dir string, setUp func(*testscript.Env) error) {
 		Setup:         setUp,
 		UpdateScripts: update,
 		Condition: func(c string) (bool, error) {
-			return c == "engine" && engineMissing == nil || c == "first" && strings.HasSuffix(t.Name(), "/"+dumps.Kernels[0]), nil
+			return c == "unicorn" && onUnicorn() || c == "first" && strings.HasSuffix(t.Name(), "/"+dumps.Kernels[0]), nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "mask": mask},
 	})

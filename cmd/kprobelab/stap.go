@@ -296,9 +296,6 @@ func (r *stapRun) start(t *term, img *kimage.Image, s *stap.Script) error {
 		run.Wait(uint64(r.wait))
 		return r.ended(t, run)
 	}
-	if engineMissing != nil {
-		return engineMissing
-	}
 	if r.command != "" && img.Core() == nil {
 		return &failure{exitImage, fmt.Errorf("%s: -c needs the memory dump of a booted kernel; kprobelab boot makes one", img.Name())}
 	}

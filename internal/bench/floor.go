@@ -1,13 +1,11 @@
-//go:build cgo && linux && amd64
-
 package bench
 
 import (
 	"encoding/binary"
 	"errors"
 
-	"kprobelab/emu"
 	"kprobelab/kprobes"
+	"kprobelab/machine"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -63,7 +61,7 @@ func (f *floorSpec) make() (*subject, error) {
 // and starts it anew, which is a fifth of a trap.
 type bareTraps struct {
 	x86.Traps
-	m    *emu.Machine
+	m    *machine.Machine
 	step bool
 	// past is how far past the trap it resumes.
 	past uint64

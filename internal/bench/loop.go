@@ -1,5 +1,3 @@
-//go:build cgo && linux && amd64
-
 package bench
 
 import (
@@ -9,9 +7,9 @@ import (
 	"os"
 
 	"kprobelab"
-	"kprobelab/emu"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
+	"kprobelab/machine"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -116,7 +114,7 @@ func (s *stand) added(name string) x86.Addr {
 
 // code puts guest code on a page of its own.
 func (s *stand) code(name string, code []byte) (x86.Addr, error) {
-	at, err := s.Machine.AllocExec(emu.PageSize, name)
+	at, err := s.Machine.AllocExec(machine.PageSize, name)
 	if err != nil {
 		return 0, err
 	}

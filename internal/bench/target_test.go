@@ -1,5 +1,3 @@
-//go:build cgo && linux && amd64
-
 package bench
 
 import (
@@ -11,12 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab"
-	"kprobelab/emu"
 	"kprobelab/internal/callsyntax"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/kprobes/rule"
+	"kprobelab/machine"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -91,12 +89,12 @@ func TestTargetRefuses(t *testing.T) {
 	require.ErrorAs(t, run(own(t, "6.1", "gcd", 1, "gcd(1, 1)")), &refused)
 	require.Equal(t, rule.NotBoundary, refused.Rule)
 
-	var fault *emu.Fault
+	var fault *machine.Fault
 	err = run(own(t, "6.1", "strlen", 0, "strlen(1)"))
 	require.ErrorAs(t, err, &fault)
 	require.Regexp(t, `^strlen\(1\): page fault at strlen[^\n]*$`, err.Error())
 
-	require.ErrorIs(t, run(own(t, "6.1", "runaway", 0, "runaway()")), emu.ErrBudget)
+	require.ErrorIs(t, run(own(t, "6.1", "runaway", 0, "runaway()")), machine.ErrBudget)
 
 	var syntax *callsyntax.Error
 	require.ErrorAs(t, run(own(t, "6.1", "gcd", 0, "nosuch(1)")), &syntax)

@@ -1,5 +1,3 @@
-//go:build cgo && linux && amd64
-
 package guestfast_test
 
 import (
@@ -11,10 +9,11 @@ import (
 	"pgregory.net/rapid"
 
 	"kprobelab"
-	"kprobelab/emu"
+	"kprobelab/internal/engine"
 	"kprobelab/internal/guestfast"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
+	"kprobelab/machine"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -22,7 +21,7 @@ import (
 // world is a machine whose handlers in guest code write what they see to a log:
 // a number of their own, and a sum over the whole frame.
 type world struct {
-	m   *emu.Machine
+	m   *machine.Machine
 	k   *kprobes.Kprobes
 	log x86.Addr
 	all []*probe
@@ -60,7 +59,7 @@ type tb interface {
 }
 
 func newWorld(t tb, img *kimage.Image, fast, optimize bool, cpus int) *world {
-	m, err := emu.New(img, &emu.Options{CPUs: cpus})
+	m, err := engine.New("", img, &machine.Options{CPUs: cpus})
 	require.NoError(t, err)
 	w := &world{m: m, k: kprobes.New(m, img, img.Profile())}
 	w.k.SetFastPath(newDeaf)

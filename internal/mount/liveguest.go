@@ -1,4 +1,4 @@
-//go:build cgo && linux && amd64
+//go:build linux
 
 package mount
 
@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"kprobelab"
-	"kprobelab/emu"
+	"kprobelab/machine"
 )
 
 // guest drives the guest kernel's file functions and kernel_clone. An image
@@ -50,7 +50,7 @@ func (g *guest) find() {
 		g.has[name] = len(g.live.lab.Image.Lookup(name)) > 0
 	}
 	// There before the disk is full.
-	if v, err := g.live.lab.Machine.Call("sys_open", emu.UserString(otherFile), os.O_CREATE, openMode); err == nil {
+	if v, err := g.live.lab.Machine.Call("sys_open", machine.UserString(otherFile), os.O_CREATE, openMode); err == nil {
 		_, _ = g.live.lab.Machine.Call("sys_close", v)
 	}
 }
@@ -133,9 +133,9 @@ func (g *guest) Open(p Process, path string, flag int) int {
 	g.live.settle()
 	flag = flag&(os.O_RDONLY|os.O_WRONLY|os.O_RDWR) | os.O_CREATE
 	name := g.name(path)
-	fd, ok := g.run(p, "sys_open", emu.UserString(name), flag, openMode)
+	fd, ok := g.run(p, "sys_open", machine.UserString(name), flag, openMode)
 	if ok && fd < 0 && name != otherFile { // the disk is full
-		fd, ok = g.run(p, "sys_open", emu.UserString(otherFile), flag, openMode)
+		fd, ok = g.run(p, "sys_open", machine.UserString(otherFile), flag, openMode)
 	}
 	if !ok || fd < 0 {
 		return -1
@@ -166,20 +166,20 @@ func (g *guest) removeDir(name string) {
 // Mkdir implements Guest.
 func (g *guest) Mkdir(p Process, path string) {
 	g.live.settle()
-	g.run(p, "sys_mkdir", emu.UserString(guestPath(path)), 0o755)
+	g.run(p, "sys_mkdir", machine.UserString(guestPath(path)), 0o755)
 }
 
 // Rmdir implements Guest.
 func (g *guest) Rmdir(p Process, path string) {
 	g.live.settle()
-	g.run(p, "sys_rmdir", emu.UserString(guestPath(path)))
+	g.run(p, "sys_rmdir", machine.UserString(guestPath(path)))
 }
 
 // Symlink implements Guest.
 func (g *guest) Symlink(p Process, target, path string) {
 	g.live.settle()
 	target = target[:min(len(target), maxName)]
-	g.run(p, "sys_symlink", emu.UserString(target), emu.UserString(guestPath(path)))
+	g.run(p, "sys_symlink", machine.UserString(target), machine.UserString(guestPath(path)))
 }
 
 // Unlink implements Guest.
@@ -189,7 +189,7 @@ func (g *guest) Unlink(p Process, path string) {
 	g.mu.Lock()
 	delete(g.files, path)
 	g.mu.Unlock()
-	g.run(p, "sys_unlink", emu.UserString(path))
+	g.run(p, "sys_unlink", machine.UserString(path))
 }
 
 // transfer is the most that one read or write of the guest's moves: its files
@@ -199,7 +199,7 @@ const transfer = 256
 // Read implements Guest.
 func (g *guest) Read(p Process, fd, n int) {
 	if fd >= 0 {
-		g.run(p, "sys_read", fd, make(emu.User, min(n, transfer)), min(n, transfer))
+		g.run(p, "sys_read", fd, make(machine.User, min(n, transfer)), min(n, transfer))
 	}
 }
 
@@ -207,7 +207,7 @@ func (g *guest) Read(p Process, fd, n int) {
 func (g *guest) Write(p Process, fd int, b []byte) {
 	if fd >= 0 && len(b) > 0 {
 		b = b[:min(len(b), transfer)]
-		g.run(p, "sys_write", fd, append(emu.User(nil), b...), len(b))
+		g.run(p, "sys_write", fd, append(machine.User(nil), b...), len(b))
 	}
 }
 

@@ -1,5 +1,3 @@
-//go:build cgo && linux && amd64
-
 package own
 
 import (
@@ -7,8 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"kprobelab/emu"
+	"kprobelab/internal/engine"
 	"kprobelab/kimage"
+	"kprobelab/machine"
 	"kprobelab/x86"
 )
 
@@ -21,12 +20,12 @@ const budget = 20_000_000
 // several of one image may be asked in parallel. Close frees it.
 type Kernel struct {
 	img     *kimage.Image
-	m       *emu.Machine
+	m       *machine.Machine
 	timeout time.Duration
-	clean   *emu.Snapshot
+	clean   *machine.Snapshot
 	fns     map[string]x86.Addr // 0 for those that are not there
 
-	insn, code *emu.Buf
+	insn, code *machine.Buf
 	form       boostForm
 	layout     *insnLayout
 
@@ -39,7 +38,7 @@ type Kernel struct {
 }
 
 // Open puts the image on a machine of its own. A question ends after the timeout;
-// 0 means that only its budget ends it. It fails as emu.New does.
+// 0 means that only its budget ends it. It fails as machine.New does.
 func Open(img *kimage.Image, timeout time.Duration) (*Kernel, error) {
 	if img.Core() != nil {
 		return openFor(img, searchBudget, timeout)
@@ -49,7 +48,7 @@ func Open(img *kimage.Image, timeout time.Duration) (*Kernel, error) {
 
 // openFor is Open with another budget of instructions for a question.
 func openFor(img *kimage.Image, budget uint64, timeout time.Duration) (*Kernel, error) {
-	m, err := emu.New(img, &emu.Options{Budget: budget, Timeout: timeout, CPUModel: img.NearestCPU(emu.CPUModels())})
+	m, err := engine.ForImage("", img, machine.Options{Budget: budget, Timeout: timeout})
 	if err != nil {
 		return nil, err
 	}

@@ -1,12 +1,10 @@
-//go:build cgo && linux && amd64
-
 package own
 
 import (
 	"bytes"
 	"encoding/binary"
 
-	"kprobelab/emu"
+	"kprobelab/machine"
 	"kprobelab/x86"
 )
 
@@ -31,8 +29,8 @@ func (m *measuring) hit() error {
 
 // frame is what a handler of the kernel is given.
 type frame struct {
-	m           *emu.Machine
-	regs, probe *emu.Buf
+	m           *machine.Machine
+	regs, probe *machine.Buf
 }
 
 func (m *measuring) newFrame() (*frame, error) {

@@ -1,13 +1,11 @@
-//go:build cgo && linux && amd64
-
 package own
 
 import (
 	"encoding/binary"
 
-	"kprobelab/emu"
 	"kprobelab/errno"
 	"kprobelab/kimage"
+	"kprobelab/machine"
 	"kprobelab/x86"
 )
 
@@ -45,7 +43,7 @@ func (m *measuring) register() error {
 }
 
 // registerReturn asks about a function that there is none of.
-func (m *measuring) registerReturn(probe *emu.Buf) error {
+func (m *measuring) registerReturn(probe *machine.Buf) error {
 	name, err := m.m.NewBuf(32)
 	if err != nil {
 		return err
@@ -65,7 +63,7 @@ func (m *measuring) registerReturn(probe *emu.Buf) error {
 
 // refusal registers a probe of zeros but for one pointer, and returns the errno; 0
 // where there is none.
-func (m *measuring) refusal(probe *emu.Buf, function string, field int, value x86.Addr) errno.Errno {
+func (m *measuring) refusal(probe *machine.Buf, function string, field int, value x86.Addr) errno.Errno {
 	m.setState(0)
 	defer m.setState(systemRunning)
 	b := make([]byte, probeSize)

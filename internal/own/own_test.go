@@ -1,5 +1,3 @@
-//go:build cgo && linux && amd64
-
 package own
 
 import (
@@ -7,11 +5,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"kprobelab/emu"
 	"kprobelab/errno"
 	"kprobelab/internal/integration/oracle"
 	"kprobelab/internal/integration/written"
 	"kprobelab/kimage"
+	"kprobelab/machine"
 	"kprobelab/x86"
 )
 
@@ -38,14 +36,14 @@ func TestFunctionsThatDoNotAnswer(t *testing.T) {
 		want error
 		more error
 	}{
-		"loops":                    {"eb fe", ErrNoAnswer, emu.ErrBudget},
-		"loops_over_a_store":       {"48 89 04 24 eb fa", ErrNoAnswer, emu.ErrBudget},
+		"loops":                    {"eb fe", ErrNoAnswer, machine.ErrBudget},
+		"loops_over_a_store":       {"48 89 04 24 eb fa", ErrNoAnswer, machine.ErrBudget},
 		"fills_its_stack":          {"50 eb fd", ErrNoAnswer, nil},
 		"reads_nothing":            {"48 8b 04 25 00 00 00 00 c3", ErrNoAnswer, nil},
 		"jumps_to_nowhere":         {"31 c0 ff e0", ErrNoAnswer, nil},
 		"ud2":                      {"0f 0b", ErrNoAnswer, nil},
 		"int3":                     {"cc", ErrNoAnswer, nil},
-		"halts":                    {"f4", ErrNoAnswer, emu.ErrHalted},
+		"halts":                    {"f4", ErrNoAnswer, machine.ErrHalted},
 		"returns_two":              {"b8 02 00 00 00 c3", ErrNonsense, nil},
 		"returns_an_address":       {"48 89 e0 c3", ErrNonsense, nil},
 		"returns_a_bool_with_dirt": {"48 c7 c0 01 ff ff ff c3", nil, nil},

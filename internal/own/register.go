@@ -1,5 +1,3 @@
-//go:build cgo && linux && amd64
-
 package own
 
 import (
@@ -7,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"kprobelab/emu"
 	"kprobelab/kimage"
+	"kprobelab/machine"
 	"kprobelab/x86"
 )
 
@@ -60,7 +58,7 @@ const slotRoom = maxInsn + 5
 // booted is what asking a booted kernel needs.
 type booted struct {
 	// probe is room for a struct kretprobe, which begins with a struct kprobe.
-	probe *emu.Buf
+	probe *machine.Buf
 	at    probeLayout
 	// said and failed are what came of the last address that was asked about.
 	said   Registration

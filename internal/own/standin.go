@@ -1,5 +1,3 @@
-//go:build cgo && linux && amd64
-
 package own
 
 import (
@@ -7,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"kprobelab/emu"
+	"kprobelab/machine"
 	"kprobelab/x86"
 )
 
@@ -48,7 +46,7 @@ type aided struct {
 	listed error
 	asked  bool
 	// probe is room for a struct kprobe.
-	probe *emu.Buf
+	probe *machine.Buf
 }
 
 // searchBudget is the budget of a question here. To 6.1, within_kprobe_blacklist

@@ -1,5 +1,3 @@
-//go:build cgo && linux && amd64
-
 package session
 
 import (
@@ -11,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab"
-	"kprobelab/emu"
 	"kprobelab/internal/callsyntax"
 	"kprobelab/kimage"
+	"kprobelab/machine"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -155,7 +153,7 @@ func TestRunInterleavesTasks(t *testing.T) {
 	require.EqualValues(t, 6, list[0].Results[1].Value)
 	require.Nil(t, list[1].Failed)
 	require.Equal(t, "fault_ud2", list[2].Failed.Name)
-	var f *emu.Fault
+	var f *machine.Fault
 	require.ErrorAs(t, list[2].Err, &f)
 	require.Len(t, list[2].Results, 1)
 }
@@ -165,9 +163,9 @@ func TestRunKeepsToTheBudget(t *testing.T) {
 	calls, err := BindTask(l.Image, "runaway()")
 	require.NoError(t, err)
 	_, err = l.Run([][]*Call{calls})
-	require.ErrorIs(t, err, emu.ErrBudget)
+	require.ErrorIs(t, err, machine.ErrBudget)
 	_, err = l.Make(calls[0])
-	require.ErrorIs(t, err, emu.ErrBudget)
+	require.ErrorIs(t, err, machine.ErrBudget)
 }
 
 // Whatever processor the text is made for, the machine has one that runs it.

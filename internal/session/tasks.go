@@ -1,12 +1,10 @@
-//go:build cgo && linux && amd64
-
 package session
 
 import (
 	"errors"
 	"fmt"
 
-	"kprobelab/emu"
+	"kprobelab/machine"
 )
 
 // TaskResult is what a task came to.
@@ -48,7 +46,7 @@ func (l *Session) Run(sequences [][]*Call) ([]TaskResult, error) {
 			err = rerr
 		}
 	}
-	if failed && !errors.Is(err, emu.ErrBudget) && !errors.Is(err, emu.ErrDeadlock) {
+	if failed && !errors.Is(err, machine.ErrBudget) && !errors.Is(err, machine.ErrDeadlock) {
 		err = nil // the tasks' own errors, which the results have
 	}
 	return list, errors.Join(err, l.Kprobes.ClearErr())
@@ -57,7 +55,7 @@ func (l *Session) Run(sequences [][]*Call) ([]TaskResult, error) {
 // task is a sequence of calls on its way through the machine.
 type task struct {
 	lab   *Session
-	task  *emu.Task
+	task  *machine.Task
 	calls []*Call
 	// pending are the calls with their buffers.
 	pending []*Result
@@ -65,7 +63,7 @@ type task struct {
 
 func (l *Session) spawn(n int, calls []*Call) (*task, error) {
 	t := &task{lab: l, calls: calls}
-	list := make([]emu.Invocation, len(calls))
+	list := make([]machine.Invocation, len(calls))
 	for i, c := range calls {
 		r, args, err := l.marshal(c)
 		t.pending = append(t.pending, r)
@@ -76,7 +74,7 @@ func (l *Session) spawn(n int, calls []*Call) (*task, error) {
 		for j, w := range args {
 			words[j] = w
 		}
-		list[i] = emu.Invocation{Addr: c.Symbol.Addr, Args: words}
+		list[i] = machine.Invocation{Addr: c.Symbol.Addr, Args: words}
 	}
 	var err error
 	t.task, err = l.Machine.Go(fmt.Sprintf("task %d", n), list...)

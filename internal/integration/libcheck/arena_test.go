@@ -1,20 +1,18 @@
-//go:build cgo && linux && amd64
-
 package libcheck
 
 import (
 	"bytes"
 	"fmt"
 
-	"kprobelab/emu"
 	"kprobelab/kimage"
+	"kprobelab/machine"
 	"kprobelab/x86"
 )
 
 // arena is the guest memory that the buffers of one call lie in, always at
 // the same addresses, so that runs of a call compare to the byte.
 type arena struct {
-	m     *emu.Machine
+	m     *machine.Machine
 	img   *kimage.Image
 	start x86.Addr
 	addrs []x86.Addr
@@ -27,7 +25,7 @@ const (
 	margin = 64
 )
 
-func newArena(m *emu.Machine, img *kimage.Image) (*arena, error) {
+func newArena(m *machine.Machine, img *kimage.Image) (*arena, error) {
 	start, err := m.Alloc(arenaSize)
 	return &arena{m: m, img: img, start: start}, err
 }

@@ -1,5 +1,3 @@
-//go:build cgo && linux && amd64
-
 package optimized
 
 import (
@@ -12,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab"
-	"kprobelab/emu"
+	"kprobelab/machine"
 	"kprobelab/x86"
 )
 
@@ -86,8 +84,8 @@ func (b *bench) run(at x86.Addr, args []uint64) (o outcome) {
 	_, err = m.CallAddr(at, args...)
 	o.regs, o.console, o.stopped = m.Regs(), string(m.Console()), b.stop(err)
 	for _, r := range m.Dirty(before) {
-		for p := r.Start; p < r.End; p += emu.PageSize {
-			content := make([]byte, emu.PageSize)
+		for p := r.Start; p < r.End; p += machine.PageSize {
+			content := make([]byte, machine.PageSize)
 			require.NoError(b.t, m.ReadMem(p, content))
 			o.pages = append(o.pages, page{p, content})
 		}
@@ -100,11 +98,11 @@ func (b *bench) run(at x86.Addr, args []uint64) (o outcome) {
 // stop says how a call ended, without addresses: as in a real kernel, a fault of a
 // copied instruction is reported at the copy.
 func (b *bench) stop(err error) string {
-	var f *emu.Fault
+	var f *machine.Fault
 	if errors.As(err, &f) {
 		return fmt.Sprintf("vector %d access %v at %v", f.Vector, f.Access, f.Addr)
 	}
-	if errors.Is(err, emu.ErrBudget) {
+	if errors.Is(err, machine.ErrBudget) {
 		return "never ends"
 	}
 	return fmt.Sprint(err)

@@ -1,5 +1,3 @@
-//go:build cgo && linux && amd64
-
 package optimized
 
 import (
@@ -10,16 +8,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab"
-	"kprobelab/emu"
+	"kprobelab/internal/engine"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
+	"kprobelab/machine"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
 
 // patcher is the machine, with the steps that a test leaves out.
 type patcher struct {
-	*emu.Machine
+	*machine.Machine
 	leaveOut string
 }
 
@@ -41,7 +40,7 @@ func (p patcher) TaskSwitches(task int) (uint64, bool, bool) {
 // while probes at random places of it come and go, become jumps and are undone.
 type cpusRun struct {
 	k    *kprobes.Kprobes
-	m    *emu.Machine
+	m    *machine.Machine
 	rng  *rand.Rand
 	hits int
 	seen map[kprobes.EventKind]int
@@ -54,7 +53,7 @@ func newCpusRun(t testing.TB, kernel, leaveOut string, seed uint64) *cpusRun {
 	c, _ := profile.Named(kernel)
 	img, err := kimage.FromBytes("guest", kprobelab.GuestELF(), &kimage.Options{Profile: c})
 	require.NoError(t, err)
-	m, err := emu.New(img, &emu.Options{CPUs: 2, Seed: int64(seed), Slice: 2, EveryInstruction: true})
+	m, err := engine.New("", img, &machine.Options{CPUs: 2, Seed: int64(seed), Slice: 2, EveryInstruction: true})
 	require.NoError(t, err)
 	r := &cpusRun{m: m, rng: rand.New(rand.NewPCG(seed, 3)), seen: map[kprobes.EventKind]int{}}
 	r.k = kprobes.New(patcher{m, leaveOut}, img, c)
@@ -70,11 +69,11 @@ func (r *cpusRun) slices(n int) error {
 
 // play makes one run. The error is that of a task or of the subsystem.
 func (r *cpusRun) play(places []x86.Addr) error {
-	var tasks []*emu.Task
+	var tasks []*machine.Task
 	for range 3 {
-		var calls []emu.Invocation
+		var calls []machine.Invocation
 		for range 40 {
-			calls = append(calls, emu.Invoke(called, 48, 18))
+			calls = append(calls, machine.Invoke(called, 48, 18))
 		}
 		task, err := r.m.Go("caller", calls...)
 		if err != nil {

@@ -1,5 +1,3 @@
-//go:build cgo && linux && amd64
-
 package rules
 
 import (
@@ -8,9 +6,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab"
-	"kprobelab/emu"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
+	"kprobelab/machine"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -74,11 +72,11 @@ func manyTasks(t *testing.T, img *kimage.Image, seed int64) tally {
 	require.NoError(t, l.Kprobes.RegisterKretprobe(rp))
 	p := &kprobes.Kprobe{Addr: at(t, l, "sys_open"), PreHandler: func(*kprobes.Kprobe, *x86.PtRegs) int { entries++; return 0 }}
 	require.NoError(t, l.Kprobes.RegisterKprobe(p))
-	var list []*emu.Task
+	var list []*machine.Task
 	for range tasks {
-		var invocations []emu.Invocation
+		var invocations []machine.Invocation
 		for range calls {
-			invocations = append(invocations, emu.Invoke("sys_open", "/no/such/file", 0, 0))
+			invocations = append(invocations, machine.Invoke("sys_open", "/no/such/file", 0, 0))
 		}
 		task, err := l.Machine.Go("opener", invocations...)
 		require.NoError(t, err)

@@ -1,5 +1,3 @@
-//go:build cgo && linux && amd64
-
 package running
 
 import (
@@ -12,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab"
-	"kprobelab/emu"
 	"kprobelab/errno"
 	"kprobelab/internal/integration/dumps"
 	"kprobelab/kprobes"
+	"kprobelab/machine"
 	"kprobelab/x86"
 )
 
@@ -130,14 +128,14 @@ func TestProgramDoesWhatItDoesUnderQEMU(t *testing.T) {
 
 func TestWhatSleepsForEverSaysWhere(t *testing.T) {
 	k := boot(t, "6.1")
-	m, err := kprobelab.Open(dumps.File(t, "6.1"), &kprobelab.Options{Budget: 20_000_000})
+	m, err := kprobelab.Open(dumps.Runs(t, "6.1"), &kprobelab.Options{Budget: 20_000_000})
 	require.NoError(t, err)
 	t.Cleanup(m.Close)
 	const pause = 34
 	_, err = m.Machine.SystemCall(pause)
-	require.ErrorIs(t, err, emu.ErrBudget)
+	require.ErrorIs(t, err, machine.ErrBudget)
 	_, err = m.Call("get_random_u32")
-	require.ErrorIs(t, err, emu.ErrLost)
+	require.ErrorIs(t, err, machine.ErrLost)
 	require.Equal(t, ended{0, "other\n", ""}, k.shell("echo other"), "another machine on the dump")
 }
 

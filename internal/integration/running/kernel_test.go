@@ -1,5 +1,3 @@
-//go:build cgo && linux && amd64
-
 package running
 
 import (
@@ -9,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab"
-	"kprobelab/emu"
 	"kprobelab/internal/integration/dumps"
+	"kprobelab/machine"
 	"kprobelab/x86"
 )
 
@@ -18,7 +16,7 @@ import (
 type kernel struct {
 	*kprobelab.Lab
 	t     testing.TB
-	clean *emu.Snapshot
+	clean *machine.Snapshot
 	// frames are the words that trampolines have pushed registers to, in the direct map.
 	frames map[x86.Addr]bool
 }
@@ -32,7 +30,7 @@ func boot(t testing.TB, name string) *kernel {
 }
 
 func bootWith(t testing.TB, name string, o *kprobelab.Options) *kernel {
-	l, err := kprobelab.Open(dumps.File(t, name), o)
+	l, err := kprobelab.Open(dumps.Runs(t, name), o)
 	require.NoError(t, err)
 	t.Cleanup(l.Close)
 	k := &kernel{Lab: l, t: t}
@@ -68,8 +66,8 @@ type memory map[x86.Addr][]byte
 func (k *kernel) written() memory {
 	m := memory{}
 	for _, r := range k.Machine.Dirty(k.clean) {
-		for a := r.Start; a < r.End; a += emu.PageSize {
-			b := make([]byte, emu.PageSize)
+		for a := r.Start; a < r.End; a += machine.PageSize {
+			b := make([]byte, machine.PageSize)
 			require.NoError(k.t, k.Machine.ReadMem(a, b))
 			m[a] = b
 		}
@@ -80,7 +78,7 @@ func (k *kernel) written() memory {
 // dumped is a page as the dump has it.
 func (k *kernel) dumped(page x86.Addr) []byte {
 	k.restore()
-	b := make([]byte, emu.PageSize)
+	b := make([]byte, machine.PageSize)
 	require.NoError(k.t, k.Machine.ReadMem(page, b))
 	return b
 }

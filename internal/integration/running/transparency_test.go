@@ -1,5 +1,3 @@
-//go:build cgo && linux && amd64
-
 package running
 
 import (
@@ -16,10 +14,10 @@ import (
 
 	"kprobelab"
 	"kprobelab/decoder"
-	"kprobelab/emu"
 	"kprobelab/internal/integration/dumps"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
+	"kprobelab/machine"
 	"kprobelab/x86"
 )
 
@@ -255,10 +253,10 @@ func (k *kernel) differences(calm memory) (list []string) {
 				want = dumped
 			}
 		}
-		for i := range emu.PageSize {
+		for i := range machine.PageSize {
 			at := a.Add(int64(i))
 			if have[i] != want[i] && !k.frames[at&^7] {
-				list = append(list, fmt.Sprintf("%s+%#x: % x, not % x", a, i, have[i:min(i+16, emu.PageSize)], want[i:min(i+16, emu.PageSize)]))
+				list = append(list, fmt.Sprintf("%s+%#x: % x, not % x", a, i, have[i:min(i+16, machine.PageSize)], want[i:min(i+16, machine.PageSize)]))
 				break
 			}
 		}

@@ -1,12 +1,10 @@
-//go:build cgo && linux && amd64
-
 package transparency
 
 import (
 	"slices"
 
 	"kprobelab/decoder"
-	"kprobelab/emu"
+	"kprobelab/machine"
 	"kprobelab/profile"
 )
 
@@ -170,10 +168,10 @@ func (p *place) emulates(opcodes ...byte) bool {
 func (p *place) faults(tr *trace, page bool) bool {
 	for _, i := range tr.at[p.at] {
 		s := &tr.steps[i]
-		if !s.faulted && s.vector == 0 || s.vector == emu.VectorInt3 {
+		if !s.faulted && s.vector == 0 || s.vector == machine.VectorInt3 {
 			continue
 		}
-		if page == (s.vector == emu.VectorGP || s.vector == emu.VectorPage) {
+		if page == (s.vector == machine.VectorGP || s.vector == machine.VectorPage) {
 			return true
 		}
 	}

@@ -1,5 +1,3 @@
-//go:build cgo && linux && amd64
-
 package transparency
 
 import (
@@ -11,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/decoder"
-	"kprobelab/emu"
+	"kprobelab/machine"
 	"kprobelab/x86"
 )
 
@@ -110,7 +108,7 @@ func (z *fuzzed) try(t *testing.T, which byte, seed uint64, code []byte) {
 func (c *check) astray(f *function, tr *trace) bool {
 	stack := tr.stack()
 	for i := range tr.steps {
-		if sp := x86.Addr(tr.steps[i].regs.SP); sp < stack.Start+emu.PageSize || sp > stack.End+8 {
+		if sp := x86.Addr(tr.steps[i].regs.SP); sp < stack.Start+machine.PageSize || sp > stack.End+8 {
 			return true
 		}
 	}

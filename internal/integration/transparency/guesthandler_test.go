@@ -1,5 +1,3 @@
-//go:build cgo && linux && amd64
-
 package transparency
 
 import (
@@ -8,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"kprobelab/emu"
 	"kprobelab/kprobes"
+	"kprobelab/machine"
 	"kprobelab/x86"
 )
 
@@ -21,7 +19,7 @@ type twins struct {
 	t              *testing.T
 	plain, probed  *bench
 	pre, post      x86.Addr
-	since          [2]*emu.Snapshot
+	since          [2]*machine.Snapshot
 	mark           x86.Addr
 	places, calls  int
 	hits, crossing uint64
@@ -33,14 +31,14 @@ func newTwins(t *testing.T, k *kernel) *twins {
 		t.Cleanup(b.Lab.Close)
 		require.NoError(t, b.clearFirst())
 		var err error
-		w.pre, err = b.Machine.AllocExec(emu.PageSize, "handlers")
+		w.pre, err = b.Machine.AllocExec(machine.PageSize, "handlers")
 		require.NoError(t, err)
 		w.post = w.pre + 16
 		// incq 48(%rdi); xor %eax,%eax; ret, and as a post handler
 		count := []byte{0x48, 0xff, 0x47, kprobes.RecordOwn, 0x31, 0xc0, 0xc3}
 		require.NoError(t, b.Machine.PokeText(w.pre, count))
 		require.NoError(t, b.Machine.PokeText(w.post, count))
-		w.mark, err = b.Machine.Alloc(emu.PageSize)
+		w.mark, err = b.Machine.Alloc(machine.PageSize)
 		require.NoError(t, err)
 		w.since[i], err = b.Machine.Snapshot()
 		require.NoError(t, err)
@@ -71,10 +69,10 @@ func (w *twins) call(f *function, args []any, where string) {
 func (w *twins) memory(f *function) {
 	sp := x86.Addr(w.plain.Machine.Regs().SP)
 	own := []x86.Range{
-		{Start: sp - emu.ThreadSize, End: sp},
+		{Start: sp - machine.ThreadSize, End: sp},
 		{Start: w.mark, End: w.mark + 16<<20},
 		{Start: x86.Addr(w.plain.Image.Profile().ModuleBase), End: ^x86.Addr(0)},
-		{Start: w.probed.Machine.GSBase(0) + w.probed.Machine.LocalOffset(), End: w.probed.Machine.GSBase(0) + w.probed.Machine.LocalOffset() + emu.PageSize},
+		{Start: w.probed.Machine.GSBase(0) + w.probed.Machine.LocalOffset(), End: w.probed.Machine.GSBase(0) + w.probed.Machine.LocalOffset() + machine.PageSize},
 	}
 	var out [2]outcome
 	for i, b := range []*bench{w.plain, w.probed} {

@@ -1,5 +1,3 @@
-//go:build cgo && linux && amd64
-
 package transparency
 
 import (
@@ -10,7 +8,7 @@ import (
 	"strings"
 
 	"kprobelab"
-	"kprobelab/emu"
+	"kprobelab/machine"
 	"kprobelab/x86"
 )
 
@@ -27,7 +25,7 @@ type outcome struct {
 // stop is an exception that nobody handled, or another error of the run.
 type stop struct {
 	vector   int
-	access   emu.Access
+	access   machine.Access
 	addr, ip x86.Addr
 	text     string
 }
@@ -87,7 +85,7 @@ func memoryDifference(have, want []page, dead x86.Range) string {
 }
 
 func (p *page) isDead(dead x86.Range) bool {
-	return dead.Contains(p.at) && dead.Contains(p.at+emu.PageSize-1)
+	return dead.Contains(p.at) && dead.Contains(p.at+machine.PageSize-1)
 }
 
 func (p *page) difference(want *page, dead x86.Range) string {
@@ -159,7 +157,7 @@ func (b *bench) clearFirst() (err error) {
 		}
 		code = append(code, 0x66, 0x40|r>>3*5, 0x0f, 0xef, 0xc0|r&7<<3|r&7) // pxor %xmm,%xmm
 	}
-	if b.clear, err = b.Machine.AllocExec(emu.PageSize, "clear"); err != nil {
+	if b.clear, err = b.Machine.AllocExec(machine.PageSize, "clear"); err != nil {
 		return err
 	}
 	return b.Machine.PokeText(b.clear, append(code, 0xc3))
@@ -198,15 +196,15 @@ func (b *bench) run(f *function, args []any, o *outcome) error {
 }
 
 // collect copies every page that changed, into the buffers of the last time.
-func (o *outcome) collect(m *emu.Machine, since *emu.Snapshot) error {
+func (o *outcome) collect(m *machine.Machine, since *machine.Snapshot) error {
 	o.pages = o.pages[:0]
 	for _, r := range m.Dirty(since) {
-		for at := r.Start; at < r.End; at += emu.PageSize {
+		for at := r.Start; at < r.End; at += machine.PageSize {
 			n := len(o.pages)
 			o.pages = slices.Grow(o.pages, 1)[:n+1]
 			p := &o.pages[n]
 			p.at = at
-			p.content = slices.Grow(p.content[:0], emu.PageSize)[:emu.PageSize]
+			p.content = slices.Grow(p.content[:0], machine.PageSize)[:machine.PageSize]
 			if err := m.ReadMem(at, p.content); err != nil {
 				return err
 			}
@@ -216,13 +214,13 @@ func (o *outcome) collect(m *emu.Machine, since *emu.Snapshot) error {
 }
 
 func stopOf(err error) stop {
-	var f *emu.Fault
+	var f *machine.Fault
 	switch {
 	case err == nil:
 		return stop{}
 	case errors.As(err, &f):
 		return stop{vector: f.Vector, access: f.Access, addr: f.Addr, ip: f.IP, text: "exception"}
-	case errors.Is(err, emu.ErrBudget):
+	case errors.Is(err, machine.ErrBudget):
 		return stop{text: "never ends"}
 	}
 	return stop{text: err.Error()}

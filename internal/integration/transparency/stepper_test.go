@@ -1,5 +1,3 @@
-//go:build cgo && linux && amd64
-
 package transparency
 
 import (
@@ -7,7 +5,7 @@ import (
 	"slices"
 
 	"kprobelab/decoder"
-	"kprobelab/emu"
+	"kprobelab/machine"
 	"kprobelab/x86"
 )
 
@@ -120,7 +118,7 @@ func (s *stepper) skippedWarning() {
 	if s.Kprobes.View().CodeAt(s.last, b[:]) != 2 || b != [2]byte{0x0f, 0x0b} || last.faulted {
 		return
 	}
-	last.vector = emu.VectorInvalid
+	last.vector = machine.VectorInvalid
 	regs := last.regs
 	regs.IP += 2
 	s.begin(&regs)
@@ -190,5 +188,5 @@ func (s *stepper) Fault(regs *x86.PtRegs, vector int) bool {
 	return true
 }
 
-// TaskExit implements emu.Traps.
+// TaskExit implements machine.Traps.
 func (s *stepper) TaskExit(int) {}

@@ -1,14 +1,12 @@
-//go:build cgo && linux && amd64
-
 package module
 
 import (
 	"math/rand/v2"
 
 	"kprobelab"
-	"kprobelab/emu"
 	"kprobelab/internal/sample"
 	"kprobelab/kprobes"
+	"kprobelab/machine"
 	"kprobelab/x86"
 )
 
@@ -79,7 +77,7 @@ func schedulers(o *Options, cpus int) []task {
 	list = list[:or(o.Tasks, tasks)]
 	for i := range list {
 		for range or(o.Calls, calls) {
-			list[i].calls = append(list[i].calls, emu.Invoke("schedule"), emu.Invoke("msleep", 1+rng.IntN(20)))
+			list[i].calls = append(list[i].calls, machine.Invoke("schedule"), machine.Invoke("msleep", 1+rng.IntN(20)))
 		}
 	}
 	return list
@@ -151,7 +149,7 @@ func openers(o *Options) []task {
 			if i == 0 && n < keepers {
 				name = "/etc/ld.so.cache"
 			}
-			t.calls = append(t.calls, emu.Invoke("sleep_ns", rng.IntN(20_000)), emu.Invoke("sys_open", name, 0, 0))
+			t.calls = append(t.calls, machine.Invoke("sleep_ns", rng.IntN(20_000)), machine.Invoke("sys_open", name, 0, 0))
 		}
 		list = append(list, t)
 	}

@@ -1,5 +1,3 @@
-//go:build cgo && linux && amd64
-
 package module
 
 import (
@@ -8,8 +6,8 @@ import (
 	"fmt"
 
 	"kprobelab"
-	"kprobelab/emu"
 	"kprobelab/errno"
+	"kprobelab/machine"
 	"kprobelab/x86"
 )
 
@@ -67,7 +65,7 @@ func (c *current) close() error {
 }
 
 // add gives a task its task_struct. One without user space is a kernel thread.
-func (c *current) add(t *emu.Task, user bool) error {
+func (c *current) add(t *machine.Task, user bool) error {
 	at, err := c.lab.Machine.Alloc(taskSize)
 	if err != nil {
 		return err
@@ -83,7 +81,7 @@ func (c *current) add(t *emu.Task, user bool) error {
 	return c.lab.Machine.WriteMem(at, b[:])
 }
 
-func (c *current) switched(cpu int, t *emu.Task) {
+func (c *current) switched(cpu int, t *machine.Task) {
 	at, ok := c.structs[t.Number()]
 	if !ok {
 		at = c.init

@@ -1,5 +1,3 @@
-//go:build cgo && linux && amd64
-
 package module
 
 import (
@@ -8,11 +6,11 @@ import (
 	"strings"
 
 	"kprobelab"
-	"kprobelab/emu"
 	"kprobelab/errno"
 	"kprobelab/internal/sample"
 	"kprobelab/kprobes"
 	"kprobelab/kprobes/probepoint"
+	"kprobelab/machine"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -57,7 +55,7 @@ type task struct {
 	// pinned tasks run on the CPU of that number only.
 	pinned bool
 	cpu    int
-	calls  []emu.Invocation
+	calls  []machine.Invocation
 }
 
 // run loads the module, lets each group of tasks run to its end, and unloads

@@ -1,12 +1,10 @@
-//go:build cgo && linux && amd64
-
 package module
 
 import (
 	"kprobelab"
-	"kprobelab/emu"
 	"kprobelab/internal/sample"
 	"kprobelab/kprobes"
+	"kprobelab/machine"
 )
 
 // jprobe is what the two jprobe modules share: a handler in the guest, whose
@@ -100,11 +98,11 @@ func readers(o *Options) []task {
 	return list
 }
 
-func opens(files []open, n int) []emu.Invocation {
-	var calls []emu.Invocation
+func opens(files []open, n int) []machine.Invocation {
+	var calls []machine.Invocation
 	for i := range n {
 		f := files[i%len(files)]
-		calls = append(calls, emu.Invoke("sys_open", f.name, f.flags, f.mode))
+		calls = append(calls, machine.Invoke("sys_open", f.name, f.flags, f.mode))
 	}
 	return calls
 }

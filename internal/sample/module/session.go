@@ -1,9 +1,7 @@
-//go:build cgo && linux && amd64
-
 package module
 
 import (
-	"kprobelab/emu"
+	"kprobelab/machine"
 	"kprobelab/x86"
 )
 
@@ -27,23 +25,23 @@ func (h *host) session(o *Options) []task {
 		t := task{comm: sessionTasks[i%len(sessionTasks)]}
 		for range or(o.Calls, sessionCalls) {
 			t.calls = append(t.calls,
-				emu.Invoke("sys_open", "/etc/passwd", 0, 0),
-				emu.Invoke("sys_read", 3+i, make([]byte, 32), 32),
+				machine.Invoke("sys_open", "/etc/passwd", 0, 0),
+				machine.Invoke("sys_read", 3+i, make([]byte, 32), 32),
 				h.fork(forkFlags, 0),
-				emu.Invoke("sys_close", 3+i))
+				machine.Invoke("sys_close", 3+i))
 		}
 		list = append(list, t)
 	}
 	// A kernel thread's stack_start is the function that it runs.
 	kthread := h.fork(kthreadFlags, h.lookup("worker"))
-	return append(list, task{comm: "kthreadd", kernel: true, calls: []emu.Invocation{kthread}})
+	return append(list, task{comm: "kthreadd", kernel: true, calls: []machine.Invocation{kthread}})
 }
 
 // fork makes a task by the function that the release has for it.
-func (h *host) fork(flags uint64, stack x86.Addr) emu.Invocation {
+func (h *host) fork(flags uint64, stack x86.Addr) machine.Invocation {
 	switch name := h.c.Sample.Function; name {
 	case "do_fork", "_do_fork":
-		return emu.Invoke(name, flags, stack, 0, 0, 0, 0)
+		return machine.Invoke(name, flags, stack, 0, 0, 0, 0)
 	}
-	return emu.Invoke("sys_clone", flags, stack, 0, 0, 0)
+	return machine.Invoke("sys_clone", flags, stack, 0, 0, 0)
 }

@@ -1,5 +1,3 @@
-//go:build cgo && linux && amd64
-
 package conformance
 
 import (
@@ -26,7 +24,7 @@ func TestBootedKernelsTakeDefinitions(t *testing.T) {
 	}
 	for _, kernel := range dumps.Kernels {
 		t.Run(kernel, func(t *testing.T) {
-			img, err := kimage.Open(dumps.File(t, kernel), nil)
+			img, err := kimage.Open(dumps.Runs(t, kernel), nil)
 			require.NoError(t, err)
 			k, err := own.Open(img, 0)
 			require.NoError(t, err)

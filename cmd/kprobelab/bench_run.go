@@ -1,5 +1,3 @@
-//go:build cgo && linux && amd64
-
 package main
 
 import (

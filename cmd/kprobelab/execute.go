@@ -1,5 +1,3 @@
-//go:build cgo && linux && amd64
-
 package main
 
 import (
@@ -9,25 +7,20 @@ import (
 	"strings"
 
 	"kprobelab"
-	"kprobelab/emu"
 	"kprobelab/internal/callsyntax"
 	"kprobelab/internal/printk"
 	"kprobelab/internal/sample"
 	"kprobelab/internal/session"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
+	"kprobelab/machine"
 	"kprobelab/tracing"
 )
 
-// engineMissing is nil: this build has the engine.
-var engineMissing error
-
-func engine() string { return "engine " + emu.Engine() }
-
 // execute plants the probes, makes the calls, takes the probes away.
 func (p *plan) execute(t *term, img *kimage.Image, w work) (err error) {
-	if n := len(w.tasks); n >= emu.MaxTasks { // the first makes the --call calls
-		return usagef("--task: there can be %d tasks, not %d", emu.MaxTasks-1, n)
+	if n := len(w.tasks); n >= machine.MaxTasks { // the first makes the --call calls
+		return usagef("--task: there can be %d tasks, not %d", machine.MaxTasks-1, n)
 	}
 	o := &kprobelab.Options{CPUs: p.cpus, Seed: p.seed, Budget: p.budget, Timeout: p.timeout, Optimize: true}
 	rec, err := record(p.perfetto)
@@ -86,7 +79,7 @@ func (p *plan) execute(t *term, img *kimage.Image, w work) (err error) {
 // machineError is the error of a machine that cannot be made: the image's fault,
 // or that of what the user chose.
 func machineError(img *kimage.Image, err error) error {
-	if errors.Is(err, emu.ErrLayout) {
+	if errors.Is(err, machine.ErrLayout) {
 		return &failure{exitImage, fmt.Errorf("%s: %w", img.Name(), err)}
 	}
 	return usagef("%w", err)
