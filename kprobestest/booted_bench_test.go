@@ -10,14 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab"
-	"kprobelab/internal/integration/dumps"
+	"kprobelab/internal/integration/dumps/runs"
 	"kprobelab/kprobestest"
 )
 
 // What a fresh machine of an open dump costs, and what going back costs after a test
 // that opens, reads and closes a file.
 func BenchmarkBooted(b *testing.B) {
-	img, err := kprobelab.OpenImage(dumps.Runs(b, "6.1"), nil)
+	img, err := kprobelab.OpenImage(runs.File(b, "6.1"), nil)
 	require.NoError(b, err)
 	b.Run("new", func(b *testing.B) {
 		for b.Loop() {
@@ -43,7 +43,7 @@ func BenchmarkBooted(b *testing.B) {
 
 // What a test pays for a fresh booted kernel, the leak check included.
 func BenchmarkBootedTest(b *testing.B) {
-	file := dumps.Runs(b, "6.1")
+	file := runs.File(b, "6.1")
 	(&recorder{}).run(func(f testing.TB) { kprobestest.Open(f, file, nil) }) // opens the dump
 	for b.Loop() {
 		said := (&recorder{}).run(func(f testing.TB) {
@@ -59,7 +59,7 @@ func BenchmarkBootedTest(b *testing.B) {
 // Memory of many machines on one dump, each of which has opened, read and closed a
 // file: what the process has (RSS), and its share of it (PSS).
 func BenchmarkBootedMemory(b *testing.B) {
-	img, err := kprobelab.OpenImage(dumps.Runs(b, "6.1"), nil)
+	img, err := kprobelab.OpenImage(runs.File(b, "6.1"), nil)
 	require.NoError(b, err)
 	for _, n := range []int{1, 100} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"kprobelab/internal/integration/dumps"
+	"kprobelab/internal/integration/dumps/runs"
 	"kprobelab/kprobes"
 	"kprobelab/kprobestest"
 	"kprobelab/x86"
@@ -14,7 +14,7 @@ import (
 // What a test does to a booted kernel, the next one does not see; its machine is the
 // same one.
 func TestBootedKernelIsFreshForEachTest(t *testing.T) {
-	file := dumps.Runs(t, "6.1")
+	file := runs.File(t, "6.1")
 	const exist = -17
 	for range 3 {
 		t.Run("", func(t *testing.T) {
@@ -33,7 +33,7 @@ func TestBootedKernelIsFreshForEachTest(t *testing.T) {
 }
 
 func TestLeakCheckOfBootedKernel(t *testing.T) {
-	file := dumps.Runs(t, "6.1")
+	file := runs.File(t, "6.1")
 	said := (&recorder{}).run(func(f testing.TB) {
 		m := kprobestest.Open(f, file, nil)
 		at := m.Symbol("do_sys_openat2").Addr

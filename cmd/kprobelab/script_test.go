@@ -20,6 +20,7 @@ import (
 	"kprobelab"
 	"kprobelab/internal/engine"
 	"kprobelab/internal/integration/dumps"
+	"kprobelab/internal/integration/dumps/runs"
 	"kprobelab/internal/integration/oracle"
 )
 
@@ -51,7 +52,7 @@ func TestScriptsOnRealKernels(t *testing.T) {
 func TestScriptsOnDumps(t *testing.T) {
 	for _, name := range dumps.Kernels {
 		t.Run(name, func(t *testing.T) {
-			file := dumps.Runs(t, name)
+			file := runs.File(t, name)
 			cache := t.TempDir() // the kernel is asked once
 			runScripts(t, "testdata/dump", func(e *testscript.Env) error {
 				e.Vars = append(e.Vars, "DUMP="+file, "KERNEL="+name, "NO_COLOR=1", "KPROBELAB_CACHE="+cache)

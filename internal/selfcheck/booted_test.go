@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/internal/integration/dumps"
+	"kprobelab/internal/integration/dumps/runs"
 	"kprobelab/kimage"
 	"kprobelab/profile"
 	"kprobelab/x86"
@@ -21,7 +22,7 @@ func TestBootedKernelsAgreeWithTheRules(t *testing.T) {
 	}
 	for _, kernel := range dumps.Kernels {
 		t.Run(kernel, func(t *testing.T) {
-			img, err := kimage.Open(dumps.Runs(t, kernel), nil)
+			img, err := kimage.Open(runs.File(t, kernel), nil)
 			require.NoError(t, err)
 			points := append(Draw(img, n, 1), Insides(img, n/10, 1)...)
 			r, err := Check(img, points, 0, nil)
@@ -42,7 +43,7 @@ func TestBootedKernelsAgreeWithTheRules(t *testing.T) {
 // TestBootedKernelShowsWrongRules: each question finds the rules of another release, or
 // a changed one, wrong.
 func TestBootedKernelShowsWrongRules(t *testing.T) {
-	file := dumps.Runs(t, "6.12")
+	file := runs.File(t, "6.12")
 	for function, change := range map[string]func(*profile.Config){
 		"register_kprobe":         func(c *profile.Config) { c.Check.JumpLabels = false },
 		"kprobe.addr":             func(c *profile.Config) { c.Resolve.SkipENDBR = false },

@@ -12,9 +12,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
-
-	"kprobelab/internal/engine"
-	"kprobelab/machine"
 )
 
 // Kernels are the dumps of one processor that tests are run on.
@@ -37,13 +34,4 @@ func File(tb testing.TB, name string) string {
 		tb.Skip("no dump of a booted kernel: " + name + ".core in .cache/dumps, or in $KPROBELAB_DUMPS (make dumps makes them)")
 	}
 	return file
-}
-
-// Runs is File for a test that lets the dump's kernel run, which not every engine can.
-func Runs(tb testing.TB, name string) string {
-	tb.Helper()
-	if e, err := engine.Named(""); err != nil || e.Name != "unicorn" {
-		tb.Skip(machine.ErrNeedsUnicorn)
-	}
-	return File(tb, name)
 }

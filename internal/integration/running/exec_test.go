@@ -12,6 +12,7 @@ import (
 	"kprobelab"
 	"kprobelab/errno"
 	"kprobelab/internal/integration/dumps"
+	"kprobelab/internal/integration/dumps/runs"
 	"kprobelab/kprobes"
 	"kprobelab/machine"
 	"kprobelab/x86"
@@ -128,7 +129,7 @@ func TestProgramDoesWhatItDoesUnderQEMU(t *testing.T) {
 
 func TestWhatSleepsForEverSaysWhere(t *testing.T) {
 	k := boot(t, "6.1")
-	m, err := kprobelab.Open(dumps.Runs(t, "6.1"), &kprobelab.Options{Budget: 20_000_000})
+	m, err := kprobelab.Open(runs.File(t, "6.1"), &kprobelab.Options{Budget: 20_000_000})
 	require.NoError(t, err)
 	t.Cleanup(m.Close)
 	const pause = 34

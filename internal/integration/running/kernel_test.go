@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab"
-	"kprobelab/internal/integration/dumps"
+	"kprobelab/internal/integration/dumps/runs"
 	"kprobelab/machine"
 	"kprobelab/x86"
 )
@@ -30,7 +30,7 @@ func boot(t testing.TB, name string) *kernel {
 }
 
 func bootWith(t testing.TB, name string, o *kprobelab.Options) *kernel {
-	l, err := kprobelab.Open(dumps.Runs(t, name), o)
+	l, err := kprobelab.Open(runs.File(t, name), o)
 	require.NoError(t, err)
 	t.Cleanup(l.Close)
 	k := &kernel{Lab: l, t: t}

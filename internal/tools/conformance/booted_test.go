@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/internal/integration/dumps"
+	"kprobelab/internal/integration/dumps/runs"
 	"kprobelab/internal/own"
 	"kprobelab/kimage"
 )
@@ -24,7 +25,7 @@ func TestBootedKernelsTakeDefinitions(t *testing.T) {
 	}
 	for _, kernel := range dumps.Kernels {
 		t.Run(kernel, func(t *testing.T) {
-			img, err := kimage.Open(dumps.Runs(t, kernel), nil)
+			img, err := kimage.Open(runs.File(t, kernel), nil)
 			require.NoError(t, err)
 			k, err := own.Open(img, 0)
 			require.NoError(t, err)
