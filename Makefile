@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo demo dumps kernel archive tools-table conformance conformance-all conformance-configs conformance-hazards conformance-own conformance-source conformance-stap conformance-table conformance-trace conformance-tracing guest selftests test check soak fuzz engines hostile bench bench-docs bench-qemu bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo demo dumps kernel archive tools-table conformance conformance-all conformance-configs conformance-hazards conformance-own conformance-source conformance-stap conformance-table conformance-trace conformance-tracing guest selftests test test-wasm check soak fuzz engines hostile bench bench-docs bench-qemu bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -105,6 +105,9 @@ guest: ## rebuild the embedded guest kernel, and the init of booted ones, from t
 
 test: deps ## what a newcomer runs, in some minutes: vet, tests, a build without cgo
 	@scripts/check.sh test
+
+test-wasm: ## the command line's scripts on the program as WebAssembly, under Node
+	@scripts/test-wasm.sh
 
 check: deps ## the rest of what CI runs: whole tests, race, staticcheck, generators, benchmarks once, other systems
 	@scripts/check.sh check

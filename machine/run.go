@@ -20,7 +20,8 @@ func (m *Machine) run(c *cpu, ip x86.Addr, limit uint64) (Exit, error) {
 		if m.sh.Work > m.sh.Allowance {
 			return Exit{}, m.overWorked(ip)
 		}
-		m.engine.Aim(min(limit, m.sh.Budget))
+		pause := m.nextPause()
+		m.engine.Aim(min(limit, m.sh.Budget, pause))
 		if m.expired() { // after Aim, which undoes what the timer did
 			return Exit{}, m.overTime(ip)
 		}
@@ -50,6 +51,9 @@ func (m *Machine) run(c *cpu, ip x86.Addr, limit uint64) (Exit, error) {
 				return x, m.overTime(x.IP)
 			case m.sh.Work > m.sh.Allowance:
 				return x, m.overWorked(x.IP)
+			case m.sh.Instrs >= pause && m.sh.Instrs < min(limit, m.sh.Budget):
+				ip = x.IP
+				continue
 			case m.sh.Instrs < m.sh.Budget:
 				return x, nil
 			}

@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"math"
+	"runtime"
 	"sync"
 	"time"
 
@@ -39,4 +41,15 @@ func (m *Machine) expired() bool { return m.sh.Expired.Load() != 0 }
 
 func (m *Machine) overTime(at x86.Addr) error {
 	return &BudgetError{Limit: m.opt.Budget, Time: m.opt.Timeout, IP: at, Symbol: m.Symbolize(at)}
+}
+
+// nextPause lets the timer strike on systems with a single thread, and is the
+// instruction count at which it has to be let again.
+func (m *Machine) nextPause() uint64 {
+	const patience = 1 << 20 // instructions, some ten milliseconds
+	if runtime.GOARCH != "wasm" || m.opt.Timeout <= 0 {
+		return math.MaxUint64
+	}
+	runtime.Gosched()
+	return m.sh.Instrs + patience
 }

@@ -79,17 +79,40 @@ func head(from, to string) error {
 	return os.WriteFile(to, data, 0o666)
 }
 
+// onWasm reports whether the scripts run the program as WebAssembly (make test-wasm).
+func onWasm() bool {
+	_, err := os.Stat(filepath.Join(os.Getenv("KPROBELAB_PROGRAM"), "kprobelab.wasm"))
+	return err == nil
+}
+
 func runScripts(t *testing.T, dir string, setUp func(*testscript.Env) error) {
 	update, _ := strconv.ParseBool(os.Getenv("UPDATE_SCRIPTS"))
 	testscript.Run(t, testscript.Params{
-		Dir:           dir,
-		Setup:         setUp,
+		Dir: dir,
+		Setup: func(e *testscript.Env) error {
+			instead(e)
+			return setUp(e)
+		},
 		UpdateScripts: update,
 		Condition: func(c string) (bool, error) {
-			return c == "unicorn" && onUnicorn() || c == "first" && strings.HasSuffix(t.Name(), "/"+dumps.Kernels[0]), nil
+			switch c {
+			case "unicorn":
+				return onUnicorn() && !onWasm(), nil
+			case "alone": // the program can start no other
+				return onWasm(), nil
+			}
+			return c == "first" && strings.HasSuffix(t.Name(), "/"+dumps.Kernels[0]), nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "mask": mask},
 	})
+}
+
+// instead has the scripts run another build of the program, in the directory
+// $KPROBELAB_PROGRAM, in place of the test's own.
+func instead(e *testscript.Env) {
+	if dir := os.Getenv("KPROBELAB_PROGRAM"); dir != "" {
+		e.Setenv("PATH", dir+string(filepath.ListSeparator)+e.Getenv("PATH"))
+	}
 }
 
 // cutOff copies the first half of a file.
