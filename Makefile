@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo demo dumps kernel archive tools-table conformance conformance-all conformance-configs conformance-hazards conformance-own conformance-source conformance-stap conformance-table conformance-trace conformance-tracing guest selftests test test-wasm check soak fuzz engines hostile bench bench-docs bench-qemu bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo page demo dumps kernel archive tools-table conformance conformance-all conformance-configs conformance-hazards conformance-own conformance-source conformance-stap conformance-table conformance-trace conformance-tracing guest selftests test test-wasm check soak fuzz engines hostile bench bench-docs bench-qemu bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -50,6 +50,10 @@ build-nocgo: ## bin/kprobelab-nocgo, with the engine in Go, and everything else 
 	@CGO_ENABLED=0 go build ./...
 	@CGO_ENABLED=0 go build -trimpath -buildvcs=$(buildvcs) -o bin/kprobelab-nocgo ./cmd/kprobelab
 	@echo "built bin/kprobelab-nocgo"
+
+page: ## bin/kprobelab.html: the program in one file for a browser, without cgo
+	@go run ./internal/tools/page -o bin/kprobelab.html
+	@echo "built bin/kprobelab.html"
 
 demo: build ## probe the embedded guest kernel, then a real kernel image
 	@scripts/demo.sh bin/kprobelab

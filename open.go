@@ -37,6 +37,19 @@ func GuestCompiler() string { return strings.TrimSpace(guestCompiler) }
 // asked about its behaviour (kimage.Options.Measure), and their answers kept in
 // the user's cache folder; $KPROBELAB_CACHE names another, or is "off".
 func OpenImage(path string, o *kimage.Options) (*kimage.Image, error) {
+	if path == "" || path == "-" {
+		return ImageOf(GuestKernel, GuestELF(), o)
+	}
+	return kimage.Open(path, asked(o))
+}
+
+// ImageOf is OpenImage for the bytes of an image.
+func ImageOf(name string, b []byte, o *kimage.Options) (*kimage.Image, error) {
+	return kimage.FromBytes(name, b, asked(o))
+}
+
+// asked are the options with which an image's own functions are asked.
+func asked(o *kimage.Options) *kimage.Options {
 	with := kimage.Options{}
 	if o != nil {
 		with = *o
@@ -44,9 +57,5 @@ func OpenImage(path string, o *kimage.Options) (*kimage.Image, error) {
 	if with.Measure == nil {
 		with.Measure = measure
 	}
-	o = &with
-	if path == "" || path == "-" {
-		return kimage.FromBytes(GuestKernel, GuestELF(), o)
-	}
-	return kimage.Open(path, o)
+	return &with
 }

@@ -137,15 +137,9 @@ func (s *Scan) Explain(point string) (*Explanation, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := explainer{scanner: s.scanner(), e: &Explanation{
-		Image: s.Image, CPU: s.CPU, Profile: s.Profile.Name, Standing: s.Standing, Hazards: []ExplainHazard{}, Reasons: []ExplainReason{}, Unless: []Unless{}, Nearest: []NearPoint{}, Overruled: []Overruled{}, Notes: []string{},
-	}}
-	x.Detail = true
-	x.register(r)
-	x.refusal(r)
+	x := s.explainer(s.scanner())
+	x.answer(r)
 	if x.found {
-		x.verdict()
-		x.unless()
 		x.region()
 		x.buffers()
 		x.nearest()
@@ -153,6 +147,37 @@ func (s *Scan) Explain(point string) (*Explanation, error) {
 		x.overruled()
 	}
 	return x.e, nil
+}
+
+// ExplainBytes explains each of a function's bytes, at most so many, as Explain does
+// but for the picture, the buffers, other addresses and the notes.
+func (s *Scan) ExplainBytes(sym kimage.Symbol, most int) []*Explanation {
+	list := make([]*Explanation, min(sym.Size, uint64(most)))
+	scanner := s.scanner()
+	for i := range list {
+		x := s.explainer(scanner)
+		x.answer(probepoint.Request{Addr: sym.Addr.Add(int64(i))})
+		list[i] = x.e
+	}
+	return list
+}
+
+// explainer is for one point.
+func (s *Scan) explainer(by *scanner) *explainer {
+	by.Detail = true
+	return &explainer{scanner: by, e: &Explanation{
+		Image: s.Image, CPU: s.CPU, Profile: s.Profile.Name, Standing: s.Standing, Hazards: []ExplainHazard{}, Reasons: []ExplainReason{}, Unless: []Unless{}, Nearest: []NearPoint{}, Overruled: []Overruled{}, Notes: []string{},
+	}}
+}
+
+// answer is what the kernel answers, with all reasons.
+func (x *explainer) answer(r probepoint.Request) {
+	x.register(r)
+	x.refusal(r)
+	if x.found {
+		x.verdict()
+		x.unless()
+	}
 }
 
 // WriteJSON writes one JSON object.

@@ -29,7 +29,7 @@ var order = [][]string{
 	{"kprobelab"},
 	{"internal/session", "internal/perfetto"},
 	{"internal/mount"},
-	{"kprobestest", "internal/bench"},
+	{"kprobestest", "internal/bench", "internal/page"},
 	{"cmd/kprobelab"},
 }
 

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/urfave/cli/v3"
+
+	"kprobelab/internal/page/server"
+)
+
+// pageFile is the page's file beside the program, as make page writes it.
+const pageFile = "kprobelab.html"
+
+func serveCommand(t *term) *cli.Command {
+	return &cli.Command{
+		Name:      "serve",
+		Usage:     "serve the page to learn on to this computer's browser",
+		ArgsUsage: "[IMAGE...]",
+		Description: "The page asks and shows what this program does, in a browser, without this program: `make page`\n" +
+			"writes it as one file, " + pageFile + ", which a browser also opens from disk. serve offers it\n" +
+			"at a port of 127.0.0.1, with the images to choose from, and nothing else of the disk. It\n" +
+			"goes on until it is interrupted.\n\n" +
+			examples("kprobelab serve", "kprobelab serve --port 8000 /boot/vmlinuz-6.1.0-18-amd64"),
+		Flags: []cli.Flag{
+			&cli.IntFlag{Name: "port", Usage: "listen at this `PORT` (default: one that is free)"},
+			&cli.StringFlag{Name: "page", Usage: "serve this `FILE` (default: " + pageFile + " beside the program)"},
+		},
+		Action: func(_ context.Context, c *cli.Command) error { return serve(t, c) },
+	}
+}
+
+func serve(t *term, c *cli.Command) error {
+	port := c.Int("port")
+	if port < 0 || port > 65535 {
+		return usagef("--port: %d is not a port: they go from 0 to 65535", port)
+	}
+	page := c.String("page")
+	if page == "" {
+		page = besideProgram(pageFile)
+	}
+	s, err := server.New(page, c.Args().Slice())
+	var missing *fs.PathError
+	switch {
+	case errors.As(err, &missing) && missing.Path == page && errors.Is(err, fs.ErrNotExist):
+		return &failure{exitImage, fmt.Errorf("there is no page at %s: `make page` makes it in bin of the checkout; --page FILE names another", page)}
+	case err != nil:
+		return &failure{exitImage, err}
+	}
+	defer s.Close()
+	l, err := server.Listen(port)
+	if err != nil {
+		return &failure{exitImage, err}
+	}
+	fmt.Fprintf(t.out, "the page is at http://%s/ until this is interrupted\n", l.Addr())
+	return &failure{exitImage, s.Serve(l)}
+}
+
+// besideProgram is a file of the folder that the program is in.
+func besideProgram(name string) string {
+	self, err := os.Executable()
+	if err != nil {
+		return name
+	}
+	return filepath.Join(filepath.Dir(self), name)
+}

@@ -1,0 +1,367 @@
+package page
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"kprobelab"
+	"kprobelab/decoder"
+	"kprobelab/errno"
+	"kprobelab/internal/report"
+	"kprobelab/kimage"
+	"kprobelab/profile"
+	"kprobelab/x86"
+)
+
+const (
+	// MaxImage is the largest image that the page takes, in bytes.
+	MaxImage = 512 << 20
+	// MaxCode is how many bytes of a function are explained at most.
+	MaxCode = 4096
+	// maxFound is how many functions a search lists.
+	maxFound = 200
+)
+
+// opened is an image, with the rules that it is asked by.
+type opened struct {
+	name    string
+	bytes   []byte
+	release string
+	img     *kimage.Image
+	scan    *report.Scan
+}
+
+// codeQuestion is a function of bytes, as explain --hex takes it.
+type codeQuestion struct {
+	Hex     string `json:"hex"`
+	Release string `json:"release"`
+}
+
+// Function is a function with an answer for each of its bytes.
+type Function struct {
+	Name    string `json:"name"`
+	Address string `json:"address"`
+	Size    uint64 `json:"size"`
+	Profile string `json:"profile"`
+	About   string `json:"about"`
+	// Standing says how far the profile can be trusted, "" for bytes of no kernel.
+	Standing string `json:"standing"`
+	CPU      string `json:"cpu"`
+	// Bytes are at most MaxCode.
+	Bytes []Byte `json:"bytes"`
+}
+
+// Byte is what the kernel answers to a probe at a byte, which is asked for by its address.
+type Byte struct {
+	Offset int    `json:"offset"`
+	Value  string `json:"value"`
+	// Text is the instruction that begins here and Length its size; of a byte inside of one, none.
+	Text   string `json:"text,omitempty"`
+	Length int    `json:"length,omitempty"`
+	// Errno is what register_kprobe returns: 0, or a negative number, and Name its
+	// name.
+	Errno int    `json:"errno"`
+	Name  string `json:"errno_name,omitempty"`
+	Rule  string `json:"rule,omitempty"`
+	Why   string `json:"why,omitempty"`
+	// How is how the probe runs while it is no jump.
+	How       string   `json:"how,omitempty"`
+	Optimized bool     `json:"optimized"`
+	Reasons   []Reason `json:"reasons"`
+	Hazards   []string `json:"hazards,omitempty"`
+}
+
+// Reason is a rule that keeps the probe from becoming a jump.
+type Reason struct {
+	ID string `json:"id"`
+	// At is the offset of the byte that it is about.
+	At       int    `json:"at"`
+	Sentence string `json:"sentence"`
+	Stops    bool   `json:"stops"`
+}
+
+// rules are the profile of a name, the default's for none.
+func rules(name string) (*profile.Config, error) {
+	if name == "" {
+		name = profile.Default
+	}
+	c, ok := profile.Named(name)
+	if !ok {
+		return nil, fmt.Errorf("there is no release %q here; there are %s", name, strings.Join(profile.All(), ", "))
+	}
+	return c, nil
+}
+
+// example is the scan of a function of bytes.
+func (q *codeQuestion) example() (*report.Scan, error) {
+	c, err := rules(q.Release)
+	if err != nil {
+		return nil, err
+	}
+	code, err := readHex(q.Hex)
+	if err != nil {
+		return nil, err
+	}
+	return report.NewExample(code, c), nil
+}
+
+var hexMarks = strings.NewReplacer(" ", "", ",", "", `\x`, "", "0x", "", "\t", "", "\n", "", "\r", "")
+
+// readHex reads bytes as people write them.
+func readHex(text string) ([]byte, error) {
+	digits := hexMarks.Replace(text)
+	code, err := hex.DecodeString(digits)
+	var bad hex.InvalidByteError
+	switch {
+	case errors.As(err, &bad):
+		return nil, fmt.Errorf("%q is no hexadecimal digit", rune(bad))
+	case err != nil:
+		return nil, errors.New("the last byte has one digit: bytes are two hexadecimal digits each")
+	case len(code) == 0:
+		return nil, errors.New("there are no bytes: write some, such as 55 48 89 e5 5d c3")
+	case len(code) > MaxCode:
+		return nil, fmt.Errorf("%d bytes are too many: at most %d are explained", len(code), MaxCode)
+	}
+	return code, nil
+}
+
+func (p *Page) code(q codeQuestion, _ []byte) (*Function, error) {
+	s, err := q.example()
+	if err != nil {
+		return nil, err
+	}
+	return answers(s, s.Symbols[0]), nil
+}
+
+// answers asks of each byte of a function.
+func answers(s *report.Scan, sym kimage.Symbol) *Function {
+	f := &Function{
+		Name: sym.Name, Address: sym.Addr.String(), Size: sym.Size,
+		Profile: s.Profile.Name, About: s.Profile.Describes, Standing: s.Standing, CPU: s.CPU,
+	}
+	code := make([]byte, min(sym.Size, MaxCode))
+	code = code[:s.View.CodeAt(sym.Addr, code)]
+	for i, e := range s.ExplainBytes(sym, len(code)) {
+		f.Bytes = append(f.Bytes, newByte(i, code[i], sym.Addr, e))
+	}
+	for step := range kimage.NewWalker(s.View, &s.Profile.Decoder).Function(sym) {
+		if i := int(step.Addr.Sub(sym.Addr)); step.Err == nil && i < len(code) {
+			b := code[i:min(i+step.Insn.Length, len(code))]
+			f.Bytes[i].Text, f.Bytes[i].Length = decoder.Text(b, step.Addr), len(b)
+		}
+	}
+	return f
+}
+
+func newByte(off int, value byte, start x86.Addr, e *report.Explanation) Byte {
+	b := Byte{
+		Offset: off, Value: fmt.Sprintf("%02x", value), Errno: e.Errno, Rule: e.RegisterReason.String(), Why: e.RegisterWhy,
+		How: e.How, Optimized: e.Optimized, Reasons: []Reason{},
+	}
+	if e.Errno != 0 {
+		b.Name = errno.Errno(-e.Errno).Name()
+	}
+	for _, r := range e.Reasons {
+		at := off
+		if r.Addr.Known {
+			at = int(r.Addr.Sub(start))
+		}
+		b.Reasons = append(b.Reasons, Reason{ID: r.ID.String(), At: at, Sentence: r.Sentence, Stops: r.Stops})
+	}
+	for _, h := range e.Hazards {
+		b.Hazards = append(b.Hazards, h.Sentence)
+	}
+	return b
+}
+
+// openQuestion opens an image; without a file, the one that is open, by other rules,
+// and without that, the guest kernel.
+type openQuestion struct {
+	Name    string `json:"name"`
+	Release string `json:"release"`
+}
+
+// Opened says what was opened.
+type Opened struct {
+	Image     *report.Image `json:"image"`
+	Functions int           `json:"functions"`
+}
+
+func (p *Page) open(q openQuestion, file []byte) (*Opened, error) {
+	o := opened{name: q.Name, bytes: file, release: q.Release}
+	switch {
+	case len(file) > MaxImage:
+		return nil, fmt.Errorf("%s has %d MB; the page takes images of at most %d MB", q.Name, len(file)>>20, MaxImage>>20)
+	case file == nil && q.Name == "":
+		o.name, o.bytes = kprobelab.GuestKernel, kprobelab.GuestELF()
+	case file == nil && p.image != nil && p.image.name == q.Name:
+		o.bytes = p.image.bytes
+	case file == nil:
+		return nil, fmt.Errorf("the image %s is not open here; drop its file on the page", q.Name)
+	}
+	var options kimage.Options
+	if q.Release != "" {
+		c, err := rules(q.Release)
+		if err != nil {
+			return nil, err
+		}
+		options.Profile = c
+	}
+	img, err := kprobelab.ImageOf(o.name, o.bytes, &options)
+	if err != nil {
+		return nil, err
+	}
+	if len(img.Symbols()) == 0 {
+		return nil, fmt.Errorf("%s has no symbols, so no function in it can be found", o.name)
+	}
+	o.img, o.scan = img, report.NewScan(img)
+	functions, err := o.scan.Functions()
+	if err != nil {
+		return nil, err
+	}
+	p.image = &o
+	return &Opened{Image: report.DescribeImage(img), Functions: len(functions)}, nil
+}
+
+// atImage opens the guest kernel where nothing is open.
+func (p *Page) atImage() (*opened, error) {
+	if p.image == nil {
+		if _, err := p.open(openQuestion{}, nil); err != nil {
+			return nil, err
+		}
+	}
+	return p.image, nil
+}
+
+// Found is a function that a search has found.
+type Found struct {
+	Name string `json:"name"`
+	Size uint64 `json:"size"`
+}
+
+// Search is the beginning of a search's list.
+type Search struct {
+	Total int     `json:"total"`
+	Found []Found `json:"found"`
+}
+
+type searchQuestion struct {
+	Text string `json:"text"`
+}
+
+// search lists the functions with a text in their names, those that begin with it first.
+func (p *Page) search(q searchQuestion, _ []byte) (*Search, error) {
+	o, err := p.atImage()
+	if err != nil {
+		return nil, err
+	}
+	list, err := o.scan.Functions()
+	if err != nil {
+		return nil, err
+	}
+	s := &Search{Found: []Found{}}
+	var inside []Found
+	for _, sym := range list {
+		f := Found{sym.Name, sym.Size}
+		switch {
+		case strings.HasPrefix(sym.Name, q.Text):
+			s.Found = append(s.Found, f)
+		case strings.Contains(sym.Name, q.Text):
+			inside = append(inside, f)
+		}
+	}
+	s.Found = append(s.Found, inside...)
+	s.Total = len(s.Found)
+	s.Found = s.Found[:min(len(s.Found), maxFound)]
+	return s, nil
+}
+
+type functionQuestion struct {
+	Name string `json:"name"`
+}
+
+func (p *Page) function(q functionQuestion, _ []byte) (*Function, error) {
+	o, err := p.atImage()
+	if err != nil {
+		return nil, err
+	}
+	sym, err := o.function(q.Name)
+	if err != nil {
+		return nil, err
+	}
+	return answers(o.scan, sym), nil
+}
+
+// function is the image's function of a name.
+func (o *opened) function(name string) (kimage.Symbol, error) {
+	for _, sym := range o.scan.View.Lookup(name) {
+		if covering, ok := o.scan.View.SymbolAt(sym.Addr); ok && o.scan.View.InText(sym.Addr) {
+			covering.Name = name
+			return covering, nil
+		}
+	}
+	return kimage.Symbol{}, fmt.Errorf("%s has no function %q", o.name, name)
+}
+
+// explainQuestion is one byte of a function of the image or, with code, of that.
+type explainQuestion struct {
+	codeQuestion
+	Name   string `json:"name"`
+	Offset int    `json:"offset"`
+}
+
+// Explained is all about one byte, and the same as the command line prints it.
+type Explained struct {
+	*report.Explanation
+	Text string `json:"text"`
+}
+
+func (p *Page) explain(q explainQuestion, _ []byte) (*Explained, error) {
+	s, sym, err := p.about(&q)
+	if err != nil {
+		return nil, err
+	}
+	if q.Offset < 0 || uint64(q.Offset) >= sym.Size {
+		return nil, fmt.Errorf("%s has %d bytes, and none at %+d", sym.Name, sym.Size, q.Offset)
+	}
+	e, err := s.Explain(fmt.Sprintf("%#x", uint64(sym.Addr.Add(int64(q.Offset)))))
+	if err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	plain := func(s string) string { return s }
+	if err := e.WriteText(&text, report.Style{Bold: plain, Red: plain, Cyan: plain}); err != nil {
+		return nil, err
+	}
+	return &Explained{e, text.String()}, nil
+}
+
+// about is the function of the question.
+func (p *Page) about(q *explainQuestion) (*report.Scan, kimage.Symbol, error) {
+	if q.Name == "" {
+		s, err := q.example()
+		if err != nil {
+			return nil, kimage.Symbol{}, err
+		}
+		return s, s.Symbols[0], nil
+	}
+	o, err := p.atImage()
+	if err != nil {
+		return nil, kimage.Symbol{}, err
+	}
+	sym, err := o.function(q.Name)
+	return o.scan, sym, err
+}
+
+// MarshalJSON is that of the Explanation, with the text.
+func (e *Explained) MarshalJSON() ([]byte, error) {
+	type plain report.Explanation
+	return json.Marshal(struct {
+		*plain
+		Text string `json:"text"`
+	}{(*plain)(e.Explanation), e.Text})
+}

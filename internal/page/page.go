@@ -1,0 +1,100 @@
+package page
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"kprobelab/internal/printable"
+	"kprobelab/profile"
+)
+
+// Page is a page's state: the image that it has open. It is for one goroutine
+// at a time.
+type Page struct {
+	image *opened
+}
+
+// requests are what can be asked, by name. file is what a request brings along.
+var requests = map[string]func(p *Page, request, file []byte) (any, error){
+	"hello":    with(func(*Page, struct{}, []byte) (*Hello, error) { return hello(), nil }),
+	"code":     with((*Page).code),
+	"open":     with((*Page).open),
+	"search":   with((*Page).search),
+	"function": with((*Page).function),
+	"explain":  with((*Page).explain),
+}
+
+// with reads a request's JSON.
+func with[Q, A any](do func(*Page, Q, []byte) (A, error)) func(*Page, []byte, []byte) (any, error) {
+	return func(p *Page, request, file []byte) (any, error) {
+		var q Q
+		if err := json.Unmarshal(request, &q); err != nil {
+			return nil, errRequest
+		}
+		return do(p, q, file)
+	}
+}
+
+// errRequest is a request that this page has not made, such as an address that
+// somebody has changed.
+var errRequest = errors.New("this address is not one that the page has made")
+
+// maxRequest is the longest request in bytes.
+const maxRequest = 1 << 20
+
+// Answer answers the request `{"do": NAME, …}`: with the answer's JSON, or with
+// `{"error": SENTENCE}`.
+func (p *Page) Answer(request string, file []byte) (answer string) {
+	defer func() {
+		if r := recover(); r != nil {
+			answer = failed(fmt.Errorf("the program made a mistake: %v; load the page again", r))
+		}
+	}()
+	var q struct {
+		Do string `json:"do"`
+	}
+	if len(request) > maxRequest || json.Unmarshal([]byte(request), &q) != nil || requests[q.Do] == nil {
+		return failed(errRequest)
+	}
+	a, err := requests[q.Do](p, []byte(request), file)
+	if err != nil {
+		return failed(err)
+	}
+	b, err := json.Marshal(a)
+	if err != nil {
+		return failed(err)
+	}
+	return string(b)
+}
+
+func failed(err error) string {
+	b, _ := json.Marshal(map[string]string{"error": printable.Name(err.Error())}) // strings cannot fail
+	return string(b)
+}
+
+// Hello is what a page needs to begin with.
+type Hello struct {
+	// Releases are the kernels whose rules can be asked for.
+	Releases []Release `json:"releases"`
+	Default  string    `json:"default"`
+	// MaxImage is the largest image in bytes, MaxCode the most bytes of a
+	// function that are explained.
+	MaxImage int64 `json:"max_image"`
+	MaxCode  int   `json:"max_code"`
+}
+
+// Release is a named profile.
+type Release struct {
+	Name  string `json:"name"`
+	About string `json:"about"`
+}
+
+func hello() *Hello {
+	h := &Hello{Default: profile.Default, MaxImage: MaxImage, MaxCode: MaxCode}
+	for _, name := range profile.All() {
+		c, _ := profile.Named(name)
+		h.Releases = append(h.Releases, Release{name, c.Describes})
+	}
+	return h
+}

@@ -1,0 +1,128 @@
+package server_test
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/internal/page/server"
+)
+
+// folder has a page, two images and a file that is neither.
+func folder(t *testing.T) (dir string, s *server.Server) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, text := range map[string]string{"page.html": "the page", "a.elf": "image a", "b\x1b.elf": "image b", "secret": "a secret"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	s, err := server.New(filepath.Join(dir, "page.html"), []string{filepath.Join(dir, "a.elf"), filepath.Join(dir, "b\x1b.elf")})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return dir, s
+}
+
+func get(s *server.Server, method, path, host string) (int, string) {
+	r := httptest.NewRequest(method, "http://x/", nil)
+	r.URL.Path, r.Host = path, host
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w.Code, w.Body.String()
+}
+
+func TestServesThePageAndItsImagesAndNothingElse(t *testing.T) {
+	dir, s := folder(t)
+	const here = "127.0.0.1:8000"
+	for name, c := range map[string]struct {
+		method, path, host string
+		code               int
+		body               string
+	}{
+		"page":            {"GET", "/", here, 200, "the page"},
+		"by_name":         {"GET", "/", "localhost:8000", 200, "the page"},
+		"images":          {"GET", "/images", here, 200, `[{"name":"a.elf","size":7},{"name":"b\\u001b.elf","size":7}]` + "\n"},
+		"first":           {"GET", "/image/0", here, 200, "image a"},
+		"second":          {"GET", "/image/1", here, 200, "image b"},
+		"third":           {"GET", "/image/2", here, 404, ""},
+		"negative":        {"GET", "/image/-1", here, 404, ""},
+		"not_canonical":   {"GET", "/image/01", here, 404, ""},
+		"by_file_name":    {"GET", "/a.elf", here, 404, ""},
+		"beside":          {"GET", "/secret", here, 404, ""},
+		"above":           {"GET", "/image/../secret", here, 404, ""},
+		"absolute":        {"GET", "/" + filepath.Join(dir, "secret"), here, 404, ""},
+		"system":          {"GET", "/etc/passwd", here, 404, ""},
+		"escaped":         {"GET", "/..%2fsecret", here, 404, ""},
+		"post":            {"POST", "/", here, 405, ""},
+		"another_site":    {"GET", "/images", "evil.example:8000", 403, ""},
+		"alike":           {"GET", "/images", "127.0.0.1.evil.example", 403, ""},
+		"no_host_at_all":  {"GET", "/images", "", 403, ""},
+		"another_address": {"GET", "/", "192.0.2.1:8000", 403, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, body := get(s, c.method, c.path, c.host)
+			require.Equal(t, c.code, code, body)
+			if c.body != "" {
+				require.Equal(t, c.body, body)
+			}
+			require.NotContains(t, body, "a secret")
+		})
+	}
+}
+
+// A name that is made to mean another file later still stands for the first.
+func TestAnImageStaysTheFileThatItWas(t *testing.T) {
+	dir, s := folder(t)
+	require.NoError(t, os.Remove(filepath.Join(dir, "a.elf")))
+	require.NoError(t, os.Symlink("secret", filepath.Join(dir, "a.elf")))
+	_, body := get(s, "GET", "/image/0", "localhost")
+	require.Equal(t, "image a", body)
+}
+
+func TestListensOnLoopbackOnly(t *testing.T) {
+	_, s := folder(t)
+	l, err := server.Listen(0)
+	require.NoError(t, err)
+	done := make(chan error)
+	go func() { done <- s.Serve(l) }()
+	require.True(t, l.Addr().(*net.TCPAddr).IP.IsLoopback(), "%s", l.Addr())
+
+	r, err := http.Get("http://" + l.Addr().String() + "/image/1")
+	require.NoError(t, err)
+	body, err := io.ReadAll(r.Body)
+	require.NoError(t, err)
+	require.NoError(t, r.Body.Close())
+	require.Equal(t, "image b", string(body))
+
+	require.NoError(t, l.Close())
+	require.ErrorIs(t, <-done, net.ErrClosed)
+}
+
+func TestWhatCannotBeServed(t *testing.T) {
+	dir, _ := folder(t)
+	page := filepath.Join(dir, "page.html")
+	fifo := filepath.Join(dir, "fifo")
+	require.NoError(t, syscall.Mkfifo(fifo, 0o600))
+	for name, c := range map[string]struct{ page, image string }{
+		"no_page":         {filepath.Join(dir, "nosuch"), ""},
+		"page_is_folder":  {dir, ""},
+		"no_image":        {page, filepath.Join(dir, "nosuch")},
+		"image_is_folder": {page, dir},
+		"image_is_device": {page, "/dev/zero"},
+		"image_is_fifo":   {page, fifo},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var images []string
+			if c.image != "" {
+				images = append(images, c.image)
+			}
+			_, err := server.New(c.page, images)
+			require.Error(t, err)
+		})
+	}
+}

@@ -1,0 +1,300 @@
+// Ask: what the kernel answers to a probe at each byte of a function.
+
+const exampleCode = "55 48 89 e5 eb 03 90 48 d1 e0 eb fa 90 90 90 90 90 90 c3";
+
+// ask.of is what the answers on the page are about, ask.at the chosen byte.
+const ask = { of: null, at: null, open: null, turn: 0 };
+
+views.ask = {
+  begin() {
+    for (const r of hello.releases) $("release").append(el("option", { value: r.name }, r.name));
+    const again = () => ask.asked({ at: null });
+    let typing;
+    for (const id of ["hex", "search"]) {
+      $(id).addEventListener("input", () => {
+        clearTimeout(typing);
+        typing = setTimeout(id === "search" ? searched : again, 150);
+      });
+    }
+    $("release").addEventListener("change", again);
+    for (const r of document.getElementsByName("source")) r.addEventListener("change", again);
+    $("ask-form").addEventListener("submit", (e) => e.preventDefault());
+    $("file").addEventListener("change", (e) => e.target.files[0] && opened(e.target.files[0]));
+    served();
+  },
+
+  async show(state) {
+    const source = ["hex", "image"].includes(state.get("source")) ? state.get("source") : "hex";
+    document.querySelector(`input[name=source][value=${source}]`).checked = true;
+    $("hex").value = state.get("hex") ?? exampleCode;
+    $("search").value = state.get("function") ?? "";
+    if (!hello) return;
+    const release = state.get("release") ?? (source === "image" ? "" : hello.default);
+    $("release").value = release;
+    if (release && $("release").value !== release) {
+      $("release").value = hello.default;
+      throw new Error(`There is no kernel "${release}" here: the address has been changed.`);
+    }
+    const at = state.get("at");
+    if (at !== null && !/^\d{1,4}$/.test(at)) throw new Error("The place in the code is not a number: the address has been changed.");
+    await ask.asked({ at: at === null ? null : Number(at) });
+  },
+};
+
+const source = () => document.querySelector("input[name=source]:checked").value;
+
+// asked asks again about what the form says.
+ask.asked = async ({ at }) => {
+  const turn = ++ask.turn;
+  const from = source();
+  $("ask-hex").hidden = from !== "hex";
+  $("ask-image").hidden = from !== "image";
+  complain(null);
+  try {
+    const answer = from === "hex" ? await code() : await imageFunction();
+    if (turn !== ask.turn) return; // a later question is under way
+    ask.of = answer;
+    ask.at = answer && at !== null && at < answer.bytes.length ? at : null;
+    remember("ask", state());
+    draw();
+    if (ask.at !== null) await choose(ask.at);
+  } catch (e) {
+    if (turn !== ask.turn) return;
+    ask.of = ask.at = null;
+    draw();
+    complain(e);
+  }
+};
+
+function state() {
+  const release = $("release").value;
+  const s = source() === "hex" ? { hex: $("hex").value, release } : { source: "image", function: $("search").value, release };
+  return { ...s, at: ask.at };
+}
+
+const code = () => question({ do: "code", hex: $("hex").value, release: $("release").value });
+
+async function imageFunction() {
+  const release = $("release").value;
+  if (!ask.open || ask.open.asked !== release) await openImage({ name: ask.open?.name ?? "", release });
+  if (!$("search").value) {
+    await searched();
+    return null;
+  }
+  return question({ do: "function", name: $("search").value });
+}
+
+// openImage opens an image, or the open one by other rules.
+async function openImage({ name, release }, file) {
+  $("status").textContent = `Opening ${name || "the guest kernel"} …`;
+  try {
+    const o = await question({ do: "open", name, release }, file);
+    ask.open = { name: o.image.name === "guest kernel" ? "" : name, asked: release, profile: o.image.profile };
+    $("image-name").textContent = `${o.image.name} is open: ${o.functions} functions, profile ${o.image.profile}` +
+      (o.image.standing ? ` (${o.image.standing})` : "") + ".";
+  } finally {
+    $("status").textContent = "Ready";
+  }
+}
+
+// opened opens a file that was chosen or dropped.
+async function opened(file) {
+  complain(null);
+  try {
+    if (file.size > hello.max_image) {
+      throw new Error(`${file.name} has ${Math.round(file.size / 2 ** 20)} MB; the page takes images of at most ${hello.max_image / 2 ** 20} MB.`);
+    }
+    const bytes = await file.arrayBuffer();
+    document.querySelector("input[name=source][value=image]").checked = true;
+    $("release").value = "";
+    await openImage({ name: file.name, release: "" }, bytes);
+    $("search").value = "";
+    await ask.asked({ at: null });
+  } catch (e) {
+    complain(e);
+  }
+}
+
+async function searched() {
+  try {
+    const s = await question({ do: "search", text: $("search").value });
+    $("functions").replaceChildren(...s.found.map((f) => el("option", { value: f.name })));
+    const exact = s.found.some((f) => f.name === $("search").value);
+    $("found").textContent = exact ? "" : s.total === 0 ? "No function has this in its name." : `${s.total} functions; write more of the name, or choose one from the list.`;
+    if (exact) await ask.asked({ at: null });
+  } catch (e) {
+    complain(e);
+  }
+}
+
+// served offers the images of kprobelab serve.
+async function served() {
+  if (!location.protocol.startsWith("http")) return;
+  try {
+    const list = await (await fetch("images")).json();
+    if (list.length === 0) return;
+    $("served").hidden = false;
+    $("served").append("Images of this server: ", ...list.map((f, i) => el("button", {
+      type: "button", onclick: async () => {
+        try {
+          const r = await fetch(`image/${i}`);
+          if (!r.ok) throw new Error(`${f.name}: the server says ${r.status}.`);
+          await opened(new File([await r.blob()], f.name));
+        } catch (e) {
+          complain(e);
+        }
+      },
+    }, f.name)));
+  } catch (e) {
+    complain(new Error(`The server does not answer: ${e.message}`));
+  }
+}
+
+// kind is a byte's colour: what happens to a probe there.
+const kind = (b) => (!b.text ? "inside" : b.errno ? "refused" : b.optimized ? "optimized" : "accepted");
+
+// words say what happens to a probe at a byte.
+function words(b) {
+  if (b.errno) return `refused, ${b.errno_name}: ${b.why}`;
+  if (b.optimized) return `accepted, ${b.how}; optimized`;
+  const why = b.reasons.map((r) => r.id + (r.at === b.offset ? "" : ` at ${offset(r.at)}`));
+  return `accepted, ${b.how}; not optimized: ${[...new Set(why)].join(", ")}`;
+}
+
+function draw() {
+  const f = ask.of;
+  $("code").hidden = $("code-title").hidden = !f;
+  $("detail").replaceChildren();
+  $("code-about").textContent = f
+    ? `${f.name}, ${f.size} bytes at ${f.address}; profile ${f.profile}: ${f.about}.` + (f.size > f.bytes.length ? ` The first ${f.bytes.length} bytes are shown.` : "")
+    : "";
+  if (!f) return;
+  const rows = [];
+  for (let i = 0; i < f.bytes.length; ) {
+    const length = Math.max(1, f.bytes[i].length ?? 1);
+    const b = f.bytes[i];
+    rows.push(el("tr", {},
+      el("th", { scope: "row" }, offset(i)),
+      el("td", {}, ...f.bytes.slice(i, i + length).map(byteButton)),
+      el("td", {}, b.text || "(no instruction)"),
+      el("td", { class: "words" }, words(b), ...(b.hazards ?? []).map((h) => el("div", {}, `but: ${h}`)))));
+    i += length;
+  }
+  $("code").replaceChildren(
+    el("p", { class: "key" }, el("span", { class: "optimized" }, "optimized"), el("span", { class: "accepted" }, "accepted, keeps its int3"),
+      el("span", { class: "refused" }, "refused"), el("span", { class: "inside" }, "inside of an instruction")),
+    el("table", { class: "code" },
+      el("thead", {}, el("tr", {}, ...["at", "bytes", "instruction", "a probe here"].map((h) => el("th", { scope: "col" }, h)))),
+      el("tbody", {}, ...rows)));
+}
+
+function byteButton(b) {
+  return el("button", {
+    type: "button", class: `byte ${kind(b)}`, "data-at": b.offset, tabindex: b.offset === (ask.at ?? 0) ? 0 : -1, "aria-pressed": "false",
+    "aria-label": `${offset(b.offset)}, byte ${b.value}: ${b.text ? words(b) : "inside of an instruction, refused"}`,
+    onclick: () => choose(b.offset).catch(complain), onkeydown: moved,
+  }, b.value);
+}
+
+// moved: the arrow keys go from byte to byte.
+function moved(e) {
+  const by = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }[e.key];
+  if (by === undefined) return;
+  e.preventDefault();
+  const to = Math.min(ask.of.bytes.length - 1, Math.max(0, Number(e.target.dataset.at) + by));
+  button(to).focus();
+  choose(to).catch(complain);
+}
+
+const button = (at) => document.querySelector(`button.byte[data-at="${at}"]`);
+
+// choose shows all about a byte.
+async function choose(at) {
+  const turn = ask.turn;
+  ask.at = at;
+  remember("ask", state());
+  const where = source() === "hex" ? { hex: $("hex").value, release: $("release").value } : { name: ask.of.name };
+  const e = await question({ do: "explain", offset: at, ...where });
+  if (turn !== ask.turn || ask.at !== at) return;
+  const about = new Set(ask.of.bytes[at].reasons.map((r) => r.at));
+  for (const b of document.querySelectorAll("button.byte")) {
+    const here = Number(b.dataset.at);
+    b.setAttribute("aria-pressed", String(here === at));
+    b.tabIndex = here === at ? 0 : -1;
+    b.classList.toggle("about", here !== at && about.has(here));
+  }
+  $("detail").replaceChildren(detail(e));
+}
+
+function detail(e) {
+  const d = el("div", {}, el("h3", {}, `A probe at ${e.symbol}${offset(e.offset)}`),
+    el("p", {}, e.instruction ? el("code", {}, e.instruction.text) : ""));
+  d.append(el("p", {}, e.errno
+    ? `Registration: refused. ${e.register_reason}: ${e.register_why}`
+    : `Registration: accepted, ${e.how}.` + (e.emulation ? ` kprobes does to the registers what the instruction would (${e.emulation}).` : "")));
+  d.append(el("p", {}, e.optimized ? "Optimization: yes. A jump to the detour buffer takes the place of the int3." :
+    e.errno ? "Optimization: what is refused is no jump." : "Optimization: no. The probe keeps its int3."));
+  if (e.reasons.length) {
+    d.append(el("ol", { class: "reasons" }, ...e.reasons.map((r) => el("li", {},
+      el("strong", {}, r.id), r.stops ? " (the kernel stops here)" : "", el("br", {}), r.sentence, el("br", {}), el("span", { class: "soft" }, r.source)))));
+  }
+  for (const h of e.hazards) d.append(el("p", { class: "wrong" }, h.sentence));
+  for (const n of e.notes) d.append(el("p", { class: "soft" }, `Note: ${n}`));
+  if (e.region) d.append(picture(e));
+  if (e.nearest?.length) {
+    d.append(el("p", {}, "Optimized nearby: ", ...e.nearest.flatMap((n) => [el("button", { type: "button", onclick: () => { button(n.offset)?.focus(); choose(n.offset).catch(complain); } }, offset(n.offset)), " "])));
+  }
+  if (e.text) d.append(el("details", {}, el("summary", {}, "The same as the command line prints it, with slot and detour buffer"), el("pre", { tabindex: 0 }, e.text)));
+  return d;
+}
+
+// picture is the documentation's: the bytes around the insertion address (IA), the
+// detoured code region (DCR), the jump target prohibition region (JTPR).
+function picture(e) {
+  const r = e.region;
+  const n = r.bytes.length / 2;
+  const cells = (from, to, inside, kind) => {
+    const a = Math.max(0, from - r.from), b = Math.min(n, to - r.from);
+    const gap = (k) => (k > 0 ? [el("td", { colspan: k, class: "gap" })] : []);
+    return b <= a ? gap(n) : [...gap(a), el("td", { colspan: b - a, class: kind }, inside), ...gap(n - b)];
+  };
+  const row = (name, list) => el("tr", {}, el("th", { scope: "row" }, name), ...list);
+  const each = (f) => Array.from({ length: n }, (_, i) => f(i + r.from, i));
+  const size = (range) => parseInt(range.end.slice(-8), 16) - parseInt(range.start.slice(-8), 16);
+  const instructions = [];
+  let at = r.from;
+  for (const i of r.instructions) {
+    const a = Math.max(i.start, r.from), b = Math.min(i.end, r.from + n);
+    if (b <= at) continue;
+    if (a > at) instructions.push(el("td", { colspan: a - at, class: "gap" }));
+    instructions.push(el("td", { colspan: b - Math.max(a, at) }, i.text));
+    at = b;
+  }
+  if (at < r.from + n) instructions.push(el("td", { colspan: r.from + n - at, class: "gap" }));
+  const jumps = each((o) => el("td", r.jumps.some((j) => j.to === o && j.prohibited) ? { class: "no" } : { class: "gap" }, r.jumps.some((j) => j.to === o) ? "↑" : ""));
+  const table = el("table", { class: "picture" }, el("caption", {}, "IA: where the probe is. DCR: whole instructions, copied into the detour buffer. JTPR: no jump may lead there."),
+    el("tbody", {},
+      row("offset", each((o) => el("td", {}, o === 0 ? "IA 0" : offset(o)))),
+      row("bytes", each((_, i) => el("td", {}, r.bytes.slice(2 * i, 2 * i + 2)))),
+      row("instructions", instructions),
+      row("jump", cells(0, 5, "e9 and 4 bytes", "on")),
+      e.dcr ? row("DCR", cells(0, Math.min(size(e.dcr), n), "DCR", "on")) : "",
+      row("JTPR, the code", cells(1, 6, "JTPR", "no")),
+      row("JTPR, the documentation", cells(1, 5, "JTPR", "no")),
+      r.jumps.length ? row("jumps lead here", jumps) : ""));
+  const list = r.jumps.map((j) => el("li", {}, `to ${offset(j.to)}, from ${offset(j.offset)} of the function: `, el("code", {}, j.text),
+    j.prohibited ? (j.documented ? ", prohibited" : ", prohibited by the code, not by the documentation") : ", harmless"));
+  return el("div", {}, el("h4", {}, "The region"), el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "The region around the probe" }, table), list.length ? el("ul", {}, ...list) : "");
+}
+
+// An image may be dropped anywhere on the page.
+addEventListener("dragover", (e) => { e.preventDefault(); document.body.classList.add("over"); });
+addEventListener("dragleave", () => document.body.classList.remove("over"));
+addEventListener("drop", (e) => {
+  e.preventDefault();
+  document.body.classList.remove("over");
+  const file = e.dataTransfer.files[0];
+  if (!file || !hello) return;
+  if (place().view !== "ask") location.hash = "ask";
+  opened(file);
+});

@@ -1,0 +1,73 @@
+// What all views use: elements, the address, errors.
+
+const $ = (id) => document.getElementById(id);
+
+// el makes an element: el("td", {class: "x", onclick: f}, "text", other).
+function el(name, attributes, ...inside) {
+  const e = document.createElement(name);
+  for (const [k, v] of Object.entries(attributes ?? {})) {
+    if (k.startsWith("on")) e.addEventListener(k.slice(2), v);
+    else if (v === true) e.setAttribute(k, "");
+    else if (v !== false && v !== undefined && v !== null) e.setAttribute(k, v);
+  }
+  e.append(...inside.filter((x) => x !== undefined && x !== null && x !== false));
+  return e;
+}
+
+function complain(e) {
+  $("error").textContent = e ? e.message ?? String(e) : "";
+  $("error").hidden = !e;
+}
+
+// offset is such as +3.
+const offset = (n) => (n < 0 ? `${n}` : `+${n}`);
+
+// A view has show(state), which is called when the address changes. The address is
+// #VIEW?name=value&…
+const views = {};
+
+// place is the address's view and state.
+function place() {
+  const [view, rest] = location.hash.slice(1).split(/\?(.*)/s);
+  return { view: views[view] ? view : "ask", known: view === "" || !!views[view], state: new URLSearchParams(rest ?? "") };
+}
+
+// remember puts a view's state into the address, without a step of the history.
+function remember(view, state) {
+  const text = new URLSearchParams(Object.entries(state).filter(([, v]) => v !== "" && v !== undefined && v !== null)).toString();
+  history.replaceState(null, "", "#" + view + (text ? "?" + text : ""));
+}
+
+async function turn() {
+  if (location.hash === "#main") return; // the link to the content
+  const { view, known, state } = place();
+  complain(known ? null : new Error("There is no such place on this page: the address has been changed."));
+  for (const name of Object.keys(views)) {
+    $(name).hidden = name !== view;
+    const link = document.querySelector(`nav a[data-view=${name}]`);
+    if (name === view) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  try {
+    await views[view].show(state);
+  } catch (e) {
+    complain(e);
+  }
+}
+
+let hello;
+async function begin() {
+  turn(); // the page is there before the program is
+  try {
+    await start();
+    hello = await question({ do: "hello" });
+    for (const v of Object.values(views)) v.begin?.();
+    $("status").textContent = "Ready";
+    document.body.dataset.ready = "1";
+    await turn();
+  } catch (e) {
+    $("status").textContent = "";
+    complain(new Error(`The program does not start here: ${e.message ?? e}. A newer browser may help.`));
+  }
+}
+addEventListener("hashchange", turn);

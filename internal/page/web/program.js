@@ -1,0 +1,58 @@
+// The program runs in a worker, so that the page stays alive whatever it is given.
+
+const program = { worker: null, wasm: null, waiting: new Map(), next: 1, ready: null };
+
+// unpack is the program, which the page has as compressed text.
+async function unpack() {
+  const text = document.getElementById("wasm").textContent.trim();
+  const raw = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const plain = new Blob([raw]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(plain).arrayBuffer();
+}
+
+// start starts the program, also again after it has ended.
+function start() {
+  program.ready = (async () => {
+    program.wasm ??= await unpack();
+    const code = document.getElementById("worker").textContent;
+    const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
+    const worker = new Worker(url);
+    program.worker = worker;
+    await new Promise((done, fail) => {
+      worker.onerror = (e) => fail(new Error(e.message));
+      worker.onmessage = ({ data }) => {
+        if (data.ready) return done();
+        if (data.failed) return fail(new Error(data.failed));
+        if (data.ended) return ended();
+        const w = program.waiting.get(data.id);
+        program.waiting.delete(data.id);
+        const answer = JSON.parse(data.answer);
+        if (answer.error !== undefined) w.fail(new Error(answer.error));
+        else w.done(answer);
+      };
+      worker.postMessage({ wasm: program.wasm });
+    });
+    URL.revokeObjectURL(url);
+  })();
+  return program.ready;
+}
+
+// ended: the program has ended, most likely for want of memory.
+function ended() {
+  program.worker.terminate();
+  const waiting = [...program.waiting.values()];
+  program.waiting.clear();
+  start();
+  for (const w of waiting) w.fail(new Error("The program ended before it had an answer: there was not enough memory. It has been started again."));
+}
+
+// question asks the program. file is an ArrayBuffer, which the program takes.
+async function question(request, file) {
+  await program.ready;
+  return new Promise((done, fail) => {
+    const id = program.next++;
+    program.waiting.set(id, { done, fail });
+    const bytes = file && new Uint8Array(file);
+    program.worker.postMessage({ id, request: JSON.stringify(request), file: bytes }, bytes ? [file] : []);
+  });
+}
