@@ -67,8 +67,12 @@ func modelNamed(name string) (*cpuModel, error) {
 }
 
 // cpuid is what the instruction answers. A leaf past the last is the last basic
-// one (SDM Vol. 2, "CPUID").
+// one (SDM Vol. 2, "CPUID"). The two of hypervisors are there, and say nothing.
 func (m *cpuModel) cpuid(leaf, sub uint32) [4]uint32 {
+	const hypervisor = 0x40000000
+	if leaf&^1 == hypervisor {
+		return [4]uint32{}
+	}
 	last := m.leaves[[2]uint32{leaf & 0x80000000, 0}][0]
 	if leaf&0x7fffffff > last&0x7fffffff {
 		leaf = m.leaves[[2]uint32{}][0]

@@ -79,7 +79,7 @@ func TestModelsAnswerCpuidAlike(t *testing.T) {
 		g, err := interp.New(img, &machine.Options{CPUModel: model, HeapSize: 1 << 20})
 		require.NoError(t, err)
 		defer g.Close()
-		for _, l := range append(cpuidLeaves(t, u), [2]uint32{0x30, 0}, [2]uint32{0x80000040, 0}) {
+		for _, l := range append(cpuidLeaves(t, u), [2]uint32{0x30, 9}, [2]uint32{0x40000000, 9}, [2]uint32{0x40000001, 9}, [2]uint32{0x40000002, 9}, [2]uint32{0x80000040, 9}, [2]uint32{0xc0000000, 9}, [2]uint32{0xc0000001, 9}) {
 			require.Equal(t, cpuid(t, u, l[0], l[1]), cpuid(t, g, l[0], l[1]), "%s, leaf %#x.%d", model, l[0], l[1])
 		}
 	}
