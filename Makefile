@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo page demo dumps kernel archive tools-table conformance conformance-all conformance-configs conformance-hazards conformance-own conformance-source conformance-stap conformance-table conformance-trace conformance-tracing guest selftests test test-wasm check soak fuzz engines hostile bench bench-docs bench-qemu bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo page demo dumps kernel archive tools-table conformance conformance-all conformance-configs conformance-hazards conformance-own conformance-readers conformance-source conformance-stap conformance-table conformance-trace conformance-tracing guest selftests test test-wasm check soak fuzz engines hostile bench bench-docs bench-qemu bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -90,6 +90,9 @@ conformance-hazards: ## show on booted kernels that hazards do what kprobelab ha
 
 conformance-own: build ## ask booted kernels' own register_kprobe, in this program, and compare its answers
 	@scripts/conformance-own.sh
+
+conformance-readers: build ## have crash and drgn open dumps of booted kernels, and compare what they see
+	@scripts/conformance-readers.sh
 
 conformance-source: ## compare random definitions with those of perf probe, on a kernel with its debugging information
 	@scripts/conformance-source.sh
