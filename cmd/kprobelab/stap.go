@@ -288,7 +288,7 @@ func (r *stapRun) start(t *term, img *kimage.Image, s *stap.Script) error {
 		}
 	}
 	if !needs {
-		run, err := attach.New(s, r.options(t, img))
+		run, err := attach.New(stapScript(s), r.options(t, img))
 		if err != nil {
 			return &failure{exitRefused, err}
 		}
@@ -300,6 +300,10 @@ func (r *stapRun) start(t *term, img *kimage.Image, s *stap.Script) error {
 		return &failure{exitImage, fmt.Errorf("%s: -c needs the memory dump of a booted kernel; kprobelab boot makes one", img.Name())}
 	}
 	return r.execute(t, img, s)
+}
+
+func stapScript(s *stap.Script) *attach.Script {
+	return &attach.Script{Program: s.Program, Probes: s.Probes, Words: stap.Words{}}
 }
 
 func (r *stapRun) options(t *term, img *kimage.Image) *attach.Options {

@@ -52,7 +52,7 @@ func (r *stapRun) execute(t *term, img *kimage.Image, s *stap.Script) error {
 			}
 		}, err
 	}
-	run, err := attach.New(s, o)
+	run, err := attach.New(stapScript(s), o)
 	if err != nil {
 		return &failure{exitRefused, err}
 	}

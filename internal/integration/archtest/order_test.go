@@ -45,6 +45,8 @@ var alone = map[string][]string{
 	"internal/perfprobe": {},
 	// The core of script languages knows no kernel.
 	"internal/script": {},
+	// What languages share knows no machine.
+	"internal/script/host": {"errno"},
 	// SystemTap's language knows what the source says, and no machine.
 	"internal/script/stap": {"errno"},
 }

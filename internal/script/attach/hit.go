@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 
-	"kprobelab/internal/script/stap"
+	"kprobelab/internal/script/host"
 	"kprobelab/kimage"
 	"kprobelab/x86"
 )
@@ -12,16 +12,16 @@ import (
 // hit is where a handler runs. There is one, for handlers run one at a time.
 type hit struct {
 	r     *Runner
-	probe *stap.Probe
+	probe *host.Probe
 	regs  *x86.PtRegs
 	saved []byte
 	now   uint64
 	word  [8]byte
 }
 
-var _ stap.System = (*hit)(nil)
+var _ host.System = (*hit)(nil)
 
-func (h *hit) set(p *stap.Probe, regs *x86.PtRegs, saved []byte, now uint64) {
+func (h *hit) set(p *host.Probe, regs *x86.PtRegs, saved []byte, now uint64) {
 	h.probe, h.regs, h.saved, h.now = p, regs, saved, now
 }
 
@@ -108,8 +108,8 @@ func (h *hit) SetSaved(n int, v int64) {
 	}
 }
 
-// Probe implements stap.System.
-func (h *hit) Probe() *stap.Probe { return h.probe }
+// Probe implements host.System.
+func (h *hit) Probe() *host.Probe { return h.probe }
 
 // taskOffsets are where a booted kernel has what is asked of a task; 0 is for what it has not.
 type taskOffsets struct {
@@ -146,44 +146,44 @@ func (h *hit) load(at x86.Addr, n int) uint64 {
 	return binary.LittleEndian.Uint64(h.word[:])
 }
 
-// Task implements stap.System. A guest without tasks of its own has them by their number.
-func (h *hit) Task(what stap.TaskWord) int64 {
+// Task implements host.System. A guest without tasks of its own has them by their number.
+func (h *hit) Task(what host.TaskWord) int64 {
 	m, o := h.r.o.Machine, &h.r.tasks
 	if m == nil {
 		return 0
 	}
 	if !o.ok {
-		if what == stap.PID || what == stap.TID {
+		if what == host.PID || what == host.TID {
 			return int64(m.Task()) + 1
 		}
 		return 0
 	}
 	task := m.TaskStruct(m.Task())
 	switch what {
-	case stap.TaskStruct:
+	case host.TaskStruct:
 		return int64(task)
-	case stap.PID:
+	case host.PID:
 		return int64(int32(h.load(task.Add(o.tgid), 4)))
-	case stap.TID:
+	case host.TID:
 		return int64(int32(h.load(task.Add(o.pid), 4)))
-	case stap.PPID:
+	case host.PPID:
 		parent := x86.Addr(h.load(task.Add(o.parent), 8))
 		return int64(int32(h.load(parent.Add(o.tgid), 4)))
 	}
 	cred := x86.Addr(h.load(task.Add(o.cred), 8))
-	at := [...]int64{stap.UID: o.uid, stap.EUID: o.euid, stap.GID: o.gid, stap.EGID: o.egid}
+	at := [...]int64{host.UID: o.uid, host.EUID: o.euid, host.GID: o.gid, host.EGID: o.egid}
 	return int64(h.load(cred.Add(at[what]), 4))
 }
 
 // commSize is the size of task_struct.comm (TASK_COMM_LEN).
 const commSize = 16
 
-// Comm implements stap.System.
+// Comm implements host.System.
 func (h *hit) Comm(dst []byte) []byte {
 	m, o := h.r.o.Machine, &h.r.tasks
 	switch {
 	case m == nil:
-		return append(dst, "stapio"...)
+		return append(dst, h.r.script.Words.Task()...)
 	case !o.ok:
 		if n := m.Task(); n > 0 {
 			return append(append(dst, "task-"...), byte('0'+n/10%10), byte('0'+n%10))
@@ -201,7 +201,7 @@ func (h *hit) Comm(dst []byte) []byte {
 	return dst
 }
 
-// CPU implements stap.System.
+// CPU implements host.System.
 func (h *hit) CPU() int {
 	if h.r.o.Machine == nil {
 		return 0
@@ -209,13 +209,13 @@ func (h *hit) CPU() int {
 	return h.r.o.Machine.CPU()
 }
 
-// Now implements stap.System.
+// Now implements host.System.
 func (h *hit) Now() uint64 { return h.now }
 
-// Wall implements stap.System.
+// Wall implements host.System.
 func (h *hit) Wall() uint64 { return epoch + h.now }
 
-// Symbol implements stap.System.
+// Symbol implements host.System.
 func (h *hit) Symbol(addr uint64) (name, module string, offset, size uint64, ok bool) {
 	if h.r.o.Kprobes == nil {
 		return
@@ -224,7 +224,7 @@ func (h *hit) Symbol(addr uint64) (name, module string, offset, size uint64, ok 
 	return s.Name, s.Module, addr - uint64(s.Addr), s.Size, ok
 }
 
-// Stack implements stap.System: the addresses after a call that lie on the stack, as a kernel
+// Stack implements host.System: the addresses after a call that lie on the stack, as a kernel
 // without unwind tables finds them.
 func (h *hit) Stack(n int) (addr uint64, ok bool) {
 	if h.regs == nil {
@@ -272,21 +272,21 @@ func (h *hit) afterCall(w uint64) bool {
 	return false
 }
 
-// Exit implements stap.System.
-func (h *hit) Exit() { h.r.exited = true }
+// Exit implements host.System.
+func (h *hit) Exit(code int64) { h.r.exited, h.r.code = true, code }
 
-// Log implements stap.System.
+// Log implements host.System.
 func (h *hit) Log(line string) { h.r.o.Log(line) }
 
-// Target implements stap.System.
+// Target implements host.System.
 func (h *hit) Target() int64 { return h.r.o.Target }
 
-// HZ implements stap.System.
+// HZ implements host.System.
 func (h *hit) HZ() int64 { return h.r.o.HZ }
 
-// Address implements stap.System.
+// Address implements host.System.
 func (h *hit) Address() uint64 {
-	if h.probe.Addr != 0 {
+	if h.probe != nil && h.probe.Addr != 0 {
 		return h.probe.Addr
 	}
 	if h.regs != nil {
@@ -295,5 +295,5 @@ func (h *hit) Address() uint64 {
 	return 0
 }
 
-// User implements stap.System.
+// User implements host.System.
 func (h *hit) User() bool { return h.regs != nil && h.regs.CS&3 != 0 }

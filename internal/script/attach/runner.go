@@ -2,13 +2,12 @@ package attach
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"time"
 
 	"kprobelab/internal/script"
-	"kprobelab/internal/script/stap"
+	"kprobelab/internal/script/host"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
 	"kprobelab/x86"
@@ -45,7 +44,7 @@ type Options struct {
 
 // Counts are what became of one probe.
 type Counts struct {
-	Probe *stap.Probe
+	Probe *host.Probe
 	// How it was planted: "optimized", "ftrace", "int3", "kretprobe", "tracepoint", "timer" or "".
 	How string
 	// Hits ran the handler, Missed did not.
@@ -66,7 +65,7 @@ type planted struct {
 // Runner runs one script.
 type Runner struct {
 	o      *Options
-	script *stap.Script
+	script *Script
 	thread *script.Thread
 	list   []*planted
 	timers []*planted
@@ -76,13 +75,14 @@ type Runner struct {
 	// its end, failed that an error has.
 	running, exited, failed bool
 	errs, skipped           uint64
+	code                    int64
 	// clock is the time where there is no machine, or what a timer has that is late.
 	clock  uint64
 	random uint64
 }
 
 // New prepares a script.
-func New(s *stap.Script, o *Options) (*Runner, error) {
+func New(s *Script, o *Options) (*Runner, error) {
 	code, err := script.Compile(s.Program)
 	if err != nil {
 		return nil, err
@@ -108,22 +108,26 @@ func (r *Runner) Begin() {
 	for _, p := range r.script.Probes {
 		r.list = append(r.list, &planted{Counts: Counts{Probe: p}})
 	}
-	r.ordered(stap.Begin)
+	r.ordered(host.Begin)
 	if r.exited {
 		return
 	}
 	r.running = true
 	for _, p := range r.list {
 		if err := r.plant(p); err != nil {
-			// As stap: the others run.
-			r.o.Log(fmt.Sprintf("WARNING: probe %s (address %#x) registration error: %v", p.Probe.Point, p.Probe.Addr, err))
 			p.kp, p.rp = nil, nil
+			line, fatal := r.script.Words.Unplanted(p.Probe, err)
+			r.say(line)
+			if fatal {
+				r.exited, r.failed = true, true
+				return
+			}
 		}
 	}
 }
 
 // ordered runs the begin, end or error probes by their numbers.
-func (r *Runner) ordered(kind stap.ProbeKind) {
+func (r *Runner) ordered(kind host.ProbeKind) {
 	var list []*planted
 	for _, p := range r.list {
 		if p.Probe.Kind == kind && p.Probe.Handler != nil {
@@ -140,7 +144,7 @@ func (r *Runner) ordered(kind stap.ProbeKind) {
 		return 0
 	})
 	for _, p := range list {
-		if r.exited && kind == stap.Begin {
+		if r.exited && kind == host.Begin {
 			return
 		}
 		r.fire(p, p.Probe.Handler, nil, nil)
@@ -154,18 +158,18 @@ func (r *Runner) plant(p *planted) error {
 	}
 	at := kprobes.Kprobe{Addr: x86.Addr(pr.Addr)}
 	switch pr.Kind {
-	case stap.Timer:
+	case host.Timer:
 		r.timers = append(r.timers, p)
 		p.How = "timer"
 		p.next = r.now() + r.interval(pr)
-	case stap.Call:
+	case host.Call:
 		p.kp = &at
 		p.kp.PreHandler = func(_ *kprobes.Kprobe, regs *x86.PtRegs) int {
 			r.entered(p, regs)
 			return 0
 		}
 		return r.o.Kprobes.RegisterKprobe(p.kp)
-	case stap.Return:
+	case host.Return:
 		p.rp = &kprobes.Kretprobe{KP: at, MaxActive: pr.MaxActive, DataSize: 8 * pr.Saved}
 		if pr.Entry != nil {
 			p.rp.EntryHandler = func(i *kprobes.Instance, regs *x86.PtRegs) int {
@@ -185,7 +189,7 @@ func (r *Runner) plant(p *planted) error {
 			return 0
 		}
 		return r.o.Kprobes.RegisterKretprobe(p.rp)
-	case stap.Trace:
+	case host.Trace:
 		if r.o.Tracepoint == nil {
 			return errors.New("tracepoints need the dump of a booted kernel")
 		}
@@ -218,17 +222,24 @@ func (r *Runner) fire(p *planted, h *script.Handler, regs *x86.PtRegs, saved []b
 	if err == nil {
 		return
 	}
-	if err.Error() == "abort" {
+	line := r.script.Words.Failed(err)
+	if line == "" {
 		return
 	}
-	r.o.Log("ERROR: " + err.Error())
+	r.say(line)
 	if r.errs++; r.errs > r.o.MaxErrors {
 		r.exited, r.failed = true, true
 	}
 }
 
+func (r *Runner) say(line string) {
+	if line != "" {
+		r.o.Log(line)
+	}
+}
+
 // interval is how long a timer waits.
-func (r *Runner) interval(p *stap.Probe) uint64 {
+func (r *Runner) interval(p *host.Probe) uint64 {
 	if p.Random == 0 {
 		return p.Every
 	}
@@ -326,23 +337,29 @@ func (r *Runner) End() error {
 	r.running = false
 	r.unplant()
 	if r.skipped > r.o.MaxSkipped {
-		r.o.Log("ERROR: Skipped too many probes, check MAXSKIPPED or try again with stap -t for more details.")
+		r.say(r.script.Words.TooManySkipped())
 		r.failed = true
 	}
-	kind := stap.End
+	kind := host.End
 	if r.failed {
-		kind = stap.Error
+		kind = host.Error
 	}
 	r.exited = false
 	r.ordered(kind)
-	if r.errs > 0 || r.skipped > 0 {
-		r.o.Log(fmt.Sprintf("WARNING: Number of errors: %d, skipped probes: %d", r.errs, r.skipped))
+	r.say(r.script.Words.Ended(r.errs, r.skipped))
+	if r.script.Last != nil {
+		r.hit.set(nil, nil, nil, r.now())
+		r.thread.Context = &r.hit
+		r.script.Last(r.thread)
 	}
 	if r.failed {
 		return ErrFailed
 	}
 	return nil
 }
+
+// Code is what the script has ended itself with.
+func (r *Runner) Code() int64 { return r.code }
 
 // Counts are what became of each probe; they are whole after End.
 func (r *Runner) Counts() []Counts {

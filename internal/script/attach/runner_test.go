@@ -20,7 +20,7 @@ func ran(t *testing.T, text string, args ...string) string {
 	}
 	require.NoError(t, err)
 	var out bytes.Buffer
-	r, err := New(s, &Options{Out: &out, Log: func(l string) { out.WriteString(l + "\n") }, HZ: 250})
+	r, err := New(&Script{Program: s.Program, Probes: s.Probes, Words: stap.Words{}}, &Options{Out: &out, Log: func(l string) { out.WriteString(l + "\n") }, HZ: 250})
 	require.NoError(t, err)
 	r.Begin()
 	r.Wait(60e9)

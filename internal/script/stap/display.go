@@ -128,13 +128,13 @@ func (s *Script) List(variables bool) string {
 	seen := map[string]bool{}
 	for _, p := range s.Probes {
 		line := p.Point
-		if p.place != nil && variables {
+		if p.Place != nil && variables {
 			if p.Kind == Return {
-				if r := p.place.Returns(); r.String() != "void" {
+				if r := p.Place.Returns(); r.String() != "void" {
 					line += fmt.Sprintf(" $return:%s", r)
 				}
 			}
-			vars, err := p.place.Variables()
+			vars, err := p.Place.Variables()
 			if err == nil {
 				for _, v := range vars {
 					if _, err := v.Value(); err == nil {
@@ -143,8 +143,8 @@ func (s *Script) List(variables bool) string {
 				}
 			}
 		}
-		if p.trace != nil && variables {
-			for _, v := range p.trace.Params {
+		if p.Trace != nil && variables {
+			for _, v := range p.Trace.Params {
 				line += fmt.Sprintf(" $%s:%s", v.Name, v.Type)
 			}
 		}

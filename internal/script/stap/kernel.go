@@ -1,7 +1,7 @@
 package stap
 
 import (
-	"kprobelab/internal/script"
+	"kprobelab/internal/script/host"
 	"kprobelab/internal/source"
 )
 
@@ -22,61 +22,33 @@ type Kernel struct {
 	HZ int64
 }
 
-// Function is one of the kernel's.
-type Function struct {
-	Name, Module string
-	Addr         uint64
-}
-
-// Tracepoint is one of the kernel's.
-type Tracepoint struct {
-	Name string
-	// Params are what its probes get.
-	Params []source.Param
-}
-
-// ProbeKind says what makes a probe's handler run.
-type ProbeKind uint8
-
-const (
-	Begin ProbeKind = iota
-	End
-	Error
-	Never
-	Timer
-	Call
-	Return
-	Trace
+// What the package shares with the other languages.
+type (
+	Function   = host.Function
+	Tracepoint = host.Tracepoint
+	Probe      = host.Probe
+	ProbeKind  = host.ProbeKind
+	System     = host.System
+	TaskWord   = host.TaskWord
 )
 
-// Probe is a probe that is to be planted.
-type Probe struct {
-	Kind ProbeKind
-	// Point is the probe point after aliases and patterns, Written as the script has it.
-	Point, Written string
-	Handler        *script.Handler
-	// Entry runs at the entry of a function whose return is probed, nil for nothing: it saves
-	// Saved words.
-	Entry *script.Handler
-	Saved int
-	// Order is the number of begin(N) and end(N).
-	Order int64
-	// Symbol, Offset, Module and Addr are where it is; Function is the source's name of it.
-	Symbol, Module string
-	Offset, Addr   uint64
-	Function       string
-	MaxActive      int
-	// Optional is for one that need not be there.
-	Optional bool
-	// Every is a timer's interval in nanoseconds, Random how much it varies to either side;
-	// Profile is for one that ticks on each CPU.
-	Every, Random uint64
-	Profile       bool
-	// Syscall is for one that an alias of the library made for a system call.
-	Syscall string
-	// Locals are the handler's variables, for -p2 and -L.
-	Locals []string
-	// place is what $variables are read at.
-	place *source.Place
-	trace *Tracepoint
-}
+const (
+	Begin  = host.Begin
+	End    = host.End
+	Error  = host.Error
+	Never  = host.Never
+	Timer  = host.Timer
+	Call   = host.Call
+	Return = host.Return
+	Trace  = host.Trace
+
+	TaskStruct = host.TaskStruct
+	PID        = host.PID
+	TID        = host.TID
+	PPID       = host.PPID
+	UID        = host.UID
+	EUID       = host.EUID
+	GID        = host.GID
+	EGID       = host.EGID
+	TaskWords  = host.TaskWords
+)

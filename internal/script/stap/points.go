@@ -502,7 +502,7 @@ func (a *analysis) addPlace(p *probe, pt *point, c chain, q *part, v variant, at
 	if at.File != "" {
 		file = fmt.Sprintf("@%s:%d", at.File, at.Line)
 	}
-	pr := &Probe{Kind: Call, Symbol: at.Symbol, Offset: at.Offset, Addr: at.Addr, Function: at.Function, place: at}
+	pr := &Probe{Kind: Call, Symbol: at.Symbol, Offset: at.Offset, Addr: at.Addr, Function: at.Function, Place: at}
 	suffix := ".call"
 	if at.Inlined {
 		suffix = ".inline"
@@ -549,7 +549,7 @@ func (a *analysis) symbolPoint(p *probe, pt *point, c chain, q *part, v variant,
 			// BTF describes the parameters at the entry.
 			a.k.Source.Places(source.Where{Function: f.Name}, func(at *source.Place) error {
 				if at.Addr == f.Addr {
-					pr.place = at
+					pr.Place = at
 				}
 				return nil
 			})
@@ -600,7 +600,7 @@ func (a *analysis) addressPoint(p *probe, pt *point, c chain, q *part, v variant
 		}
 		if a.k.HasLines {
 			if at, err := a.k.Source.At(addr); err == nil {
-				pr.place = at
+				pr.Place = at
 			}
 		}
 	}
@@ -619,7 +619,7 @@ func (a *analysis) tracePoint(p *probe, pt *point, c chain, q *part) int {
 	list := a.k.Tracepoints(name)
 	for i := range list {
 		t := &list[i]
-		a.add(p, c, q, &Probe{Kind: Trace, Symbol: t.Name, Function: t.Name, Point: fmt.Sprintf("kernel.trace(\"%s\")", t.Name), trace: t})
+		a.add(p, c, q, &Probe{Kind: Trace, Symbol: t.Name, Function: t.Name, Point: fmt.Sprintf("kernel.trace(\"%s\")", t.Name), Trace: t})
 	}
 	if len(list) == 0 {
 		a.none(pt, q)

@@ -610,7 +610,7 @@ func symbols() {
 const maxStack = 20
 
 func outside() {
-	num("exit()", "ends the script", func(s System, _ *script.Thread, _ *script.Args) int64 { s.Exit(); return 0 })
+	num("exit()", "ends the script", func(s System, _ *script.Thread, _ *script.Args) int64 { s.Exit(0); return 0 })
 	say := func(prefix string) numberFn {
 		return func(s System, t *script.Thread, a *script.Args) int64 {
 			t.Flush()
@@ -624,7 +624,7 @@ func outside() {
 		return 0
 	})
 	num("abort()", "ends the handler and the script", func(s System, t *script.Thread, _ *script.Args) int64 {
-		s.Exit()
+		s.Exit(0)
 		t.Fail("", "abort")
 		return 0
 	})

@@ -32,27 +32,27 @@ func plus(x script.Expr, n int64) script.Expr {
 // variable is a variable of the place.
 func (g *generator) variable(t *token, name string) value {
 	switch {
-	case g.probe.trace != nil:
-		for i, p := range g.probe.trace.Params {
+	case g.probe.Trace != nil:
+		for i, p := range g.probe.Trace.Params {
 			if p.Name == name {
 				return value{x: script.Register{N: passed[i+1]}, t: p.Type}
 			}
 		}
-		g.a.fail(t, "unable to find tracepoint variable '$%s' (alternatives: %s)", name, paramNames(g.probe.trace.Params))
-	case g.probe.place == nil:
+		g.a.fail(t, "unable to find tracepoint variable '$%s' (alternatives: %s)", name, paramNames(g.probe.Trace.Params))
+	case g.probe.Place == nil:
 		g.a.fail(t, "unresolved target-symbol expression")
 	}
 	if name == "return" {
 		if g.probe.Kind != Return {
 			g.a.fail(t, "unresolved target-symbol expression")
 		}
-		rt := g.probe.place.Returns()
+		rt := g.probe.Place.Returns()
 		if rt.Real().Kind == source.Void {
 			g.a.fail(t, "function '%s' has no return value", g.probe.Function)
 		}
 		return value{x: narrow(script.Register{N: 0}, rt), t: rt}
 	}
-	v, err := g.probe.place.Variable(name)
+	v, err := g.probe.Place.Variable(name)
 	if err != nil {
 		g.a.fail(t, "unable to find local '%s' in %s: %v", name, g.probe.Function, err)
 	}
@@ -146,8 +146,8 @@ func (g *generator) global(tg *target) value {
 	if g.a.k == nil || g.a.k.Source == nil {
 		g.a.fail(tg.tok, "@var needs a kernel: name one with -r IMAGE")
 	}
-	if g.probe.place != nil && g.a.k.HasLines {
-		if v, err := g.probe.place.Variable(name); err == nil && v.Global {
+	if g.probe.Place != nil && g.a.k.HasLines {
+		if v, err := g.probe.Place.Variable(name); err == nil && v.Global {
 			return g.located(tg.tok, v)
 		}
 	}
@@ -346,24 +346,24 @@ func (g *generator) all(tg *target, name string) script.Expr {
 	}
 	switch {
 	case name == "$$name":
-		if g.probe.trace == nil {
+		if g.probe.Trace == nil {
 			g.a.fail(tg.tok, "unresolved target-symbol expression")
 		}
-		return script.Text(g.probe.trace.Name)
+		return script.Text(g.probe.Trace.Name)
 	case name == "$$return":
-		if g.probe.Kind == Return && g.probe.place != nil && g.probe.place.Returns().Real().Kind != source.Void {
+		if g.probe.Kind == Return && g.probe.Place != nil && g.probe.Place.Returns().Real().Kind != source.Void {
 			v := g.variable(tg.tok, "return")
 			add("return", &v)
 		}
-	case g.probe.trace != nil:
-		for _, p := range g.probe.trace.Params {
+	case g.probe.Trace != nil:
+		for _, p := range g.probe.Trace.Params {
 			v := g.variable(tg.tok, p.Name)
 			add("$"+p.Name, &v)
 		}
-	case g.probe.place == nil:
+	case g.probe.Place == nil:
 		g.a.fail(tg.tok, "unresolved target-symbol expression")
 	default:
-		vars, err := g.probe.place.Variables()
+		vars, err := g.probe.Place.Variables()
 		if err != nil {
 			g.a.fail(tg.tok, "%v", err)
 		}

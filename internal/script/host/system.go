@@ -1,0 +1,46 @@
+package host
+
+import "kprobelab/internal/script"
+
+// System is what functions of a language ask of the machine while a handler runs.
+type System interface {
+	script.Context
+	// Probe is the one whose handler runs.
+	Probe() *Probe
+	// Task is something of the task that runs, Comm its name.
+	Task(what TaskWord) int64
+	Comm(dst []byte) []byte
+	CPU() int
+	// Now is the time since boot, Wall since 1970, both in nanoseconds.
+	Now() uint64
+	Wall() uint64
+	// Symbol is the symbol that has an address.
+	Symbol(addr uint64) (name, module string, offset, size uint64, ok bool)
+	// Stack is the nth return address, the probe's own address first.
+	Stack(n int) (addr uint64, ok bool)
+	// Exit ends the script after the handler, with a code.
+	Exit(code int64)
+	// Log prints a line for the user, not for the script's output.
+	Log(line string)
+	// Target is the process of -c.
+	Target() int64
+	HZ() int64
+	// Address is where the probe was hit; User says that the program itself was interrupted.
+	Address() uint64
+	User() bool
+}
+
+// TaskWord is something that a task has.
+type TaskWord uint8
+
+const (
+	TaskStruct TaskWord = iota
+	PID
+	TID
+	PPID
+	UID
+	EUID
+	GID
+	EGID
+	TaskWords
+)

@@ -1,0 +1,35 @@
+package stap
+
+import "fmt"
+
+// Words are what stap says while a script runs.
+type Words struct{}
+
+// Task implements attach.Words.
+func (Words) Task() string { return "stapio" }
+
+// Unplanted implements attach.Words: the other probes run.
+func (Words) Unplanted(p *Probe, err error) (line string, fatal bool) {
+	return fmt.Sprintf("WARNING: probe %s (address %#x) registration error: %v", p.Point, p.Addr, err), false
+}
+
+// Failed implements attach.Words.
+func (Words) Failed(err error) string {
+	if err.Error() == "abort" {
+		return ""
+	}
+	return "ERROR: " + err.Error()
+}
+
+// TooManySkipped implements attach.Words.
+func (Words) TooManySkipped() string {
+	return "ERROR: Skipped too many probes, check MAXSKIPPED or try again with stap -t for more details."
+}
+
+// Ended implements attach.Words.
+func (Words) Ended(errs, skipped uint64) string {
+	if errs == 0 && skipped == 0 {
+		return ""
+	}
+	return fmt.Sprintf("WARNING: Number of errors: %d, skipped probes: %d", errs, skipped)
+}
