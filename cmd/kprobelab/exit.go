@@ -38,6 +38,9 @@ type failure struct {
 func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
+// errSaid is the error of a failure that nothing more is said of.
+var errSaid = errors.New("")
+
 // usagef is an error of the person who typed the command.
 func usagef(format string, args ...any) error {
 	return &failure{exitUsage, fmt.Errorf(format, args...)}
@@ -74,6 +77,9 @@ func (t *term) report(err error) int {
 		return exitOK
 	}
 	t.progressDone()
+	if errors.Is(err, errSaid) {
+		return exitCode(err)
+	}
 	fmt.Fprintf(t.err, "%s %s\n", t.errStyle.red("kprobelab:"), withNames(err, os.Args[1:]))
 	var syntax *callsyntax.Error
 	if errors.As(err, &syntax) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path"
 	"slices"
@@ -15,7 +14,6 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/bounded"
-	"kprobelab/internal/callsyntax"
 	"kprobelab/internal/script/attach"
 	"kprobelab/internal/script/stap"
 	"kprobelab/internal/source"
@@ -42,13 +40,10 @@ end with 0; 2 wrong use; 3 a file cannot be read; 4 this build has no engine; 5 
 
 // stapRun is what the command line asks for.
 type stapRun struct {
-	image       string
-	define      map[string]uint64
-	calls       []string
-	command     string
-	budget      uint64
-	wait        time.Duration
-	stats, guru bool
+	scriptRun
+	image  string
+	define map[string]uint64
+	guru   bool
 }
 
 func stapCommand(t *term) *cli.Command {
@@ -168,7 +163,9 @@ func (r *stapRun) run(t *term, c *cli.Command) error {
 		fmt.Fprint(t.out, s.Dump())
 		return nil
 	}
-	return r.start(t, img, s)
+	r.errors, r.skipped = r.limit("MAXERRORS", 0), r.limit("MAXSKIPPED", 100)
+	r.failed = passFailed(5)
+	return r.start(t, img, stapScript(s))
 }
 
 // passFailed is the end of a script that failed in that pass, in stap's words.
@@ -278,84 +275,13 @@ func stapKernel(d *definer, img *kimage.Image) (*stap.Kernel, error) {
 // typesOf is the image's BTF.
 func typesOf(d *definer) *source.File { return d.writers[len(d.writers)-1].File }
 
-// start runs the script, on a machine only where it needs one.
-func (r *stapRun) start(t *term, img *kimage.Image, s *stap.Script) error {
-	needs := r.command != "" || len(r.calls) > 0
-	for _, p := range s.Probes {
-		switch p.Kind {
-		case stap.Call, stap.Return, stap.Trace:
-			needs = needs || p.Handler != nil
-		}
-	}
-	if !needs {
-		run, err := attach.New(stapScript(s), r.options(t, img))
-		if err != nil {
-			return &failure{exitRefused, err}
-		}
-		run.Begin()
-		run.Wait(uint64(r.wait))
-		return r.ended(t, run)
-	}
-	if r.command != "" && img.Core() == nil {
-		return &failure{exitImage, fmt.Errorf("%s: -c needs the memory dump of a booted kernel; kprobelab boot makes one", img.Name())}
-	}
-	return r.execute(t, img, s)
-}
-
 func stapScript(s *stap.Script) *attach.Script {
 	return &attach.Script{Program: s.Program, Probes: s.Probes, Words: stap.Words{}}
 }
 
-func (r *stapRun) options(t *term, img *kimage.Image) *attach.Options {
-	limit := func(name string, otherwise uint64) uint64 {
-		if v, ok := r.define[name]; ok {
-			return v
-		}
-		return otherwise
+func (r *stapRun) limit(name string, otherwise uint64) uint64 {
+	if v, ok := r.define[name]; ok {
+		return v
 	}
-	return &attach.Options{
-		Image: img, Out: t.out, HZ: int64(img.Profile().HZ),
-		Log:       func(line string) { fmt.Fprintln(t.err, line) },
-		MaxErrors: limit("MAXERRORS", 0), MaxSkipped: limit("MAXSKIPPED", 100),
-	}
-}
-
-// ended runs the end probes and says how the script ended.
-func (r *stapRun) ended(t *term, run *attach.Runner) error {
-	err := run.End()
-	if r.stats {
-		printCounts(t, run.Counts())
-	}
-	if errors.Is(err, attach.ErrFailed) {
-		return &failure{exitRefused, passFailed(5)}
-	}
-	return err
-}
-
-// printCounts is the table of --stats.
-func printCounts(t *term, list []attach.Counts) {
-	fmt.Fprintf(t.err, "%-12s %8s %8s %-16s %s\n", "planted", "hits", "missed", "statements", "probe")
-	for _, c := range list {
-		if c.Probe.Handler == nil {
-			continue
-		}
-		cost := "-"
-		if c.Hits > 0 {
-			cost = fmt.Sprintf("%d/%d/%d", c.Least, c.Sum/int(min(c.Hits, math.MaxInt)), c.Most)
-		}
-		how := c.How
-		if how == "" {
-			how = "-"
-		}
-		fmt.Fprintf(t.err, "%-12s %8d %8d %-16s %s\n", how, c.Hits, c.Missed, cost, c.Probe.Point)
-	}
-}
-
-// bad is an error of a call's text.
-func bad(err error) error {
-	var syntax *callsyntax.Error
-	if errors.As(err, &syntax) {
-		return fmt.Errorf("--call: %w", err)
-	}
-	return &failure{exitUsage, fmt.Errorf("--call: %w", err)}
+	return otherwise
 }

@@ -1,6 +1,9 @@
 package script
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // int makes the code of an expression that gives an integer.
 func (c *compiler) int(e Expr) intFn {
@@ -55,6 +58,11 @@ func (c *compiler) int(e Expr) intFn {
 		}
 	case Load:
 		return c.load(e)
+	case Part:
+		whole, layout, n := c.hold(e.X), e.Layout, e.N
+		return func(t *Thread) int64 { v, _ := Unpack(whole(t), layout, n); return v }
+	case Member:
+		return c.member(e)
 	case Register:
 		n := e.N
 		return func(t *Thread) int64 { return int64(t.Context.Register(n)) }
@@ -204,6 +212,26 @@ func (t *Thread) operate(op Op, a, b int64, near string) int64 {
 		return a ^ b
 	case Set:
 		return b
+	case DivU:
+		if b == 0 {
+			return 0
+		}
+		return int64(uint64(a) / uint64(b))
+	case ModU:
+		if b == 0 {
+			return a
+		}
+		return int64(uint64(a) % uint64(b))
+	case ShrU:
+		return int64(uint64(a) >> (uint64(b) & 63))
+	case LtU:
+		return truth(uint64(a) < uint64(b))
+	case LeU:
+		return truth(uint64(a) <= uint64(b))
+	case GtU:
+		return truth(uint64(a) > uint64(b))
+	case GeU:
+		return truth(uint64(a) >= uint64(b))
 	}
 	return truth(holds(op, order(a, b)))
 }
@@ -234,7 +262,7 @@ func (c *compiler) compareTexts(e Binary) intFn {
 
 func (c *compiler) load(e Load) intFn {
 	addr, near, user := c.int(e.Addr), e.Near, e.User
-	size, signed := e.Size, e.Signed
+	size, signed, lenient := e.Size, e.Signed, e.Lenient
 	switch size {
 	case 1, 2, 4, 8:
 	default:
@@ -244,17 +272,41 @@ func (c *compiler) load(e Load) intFn {
 		at := uint64(addr(t))
 		b := t.word[:size]
 		if t.Context == nil || !t.Context.Read(at, b, user) {
+			if lenient {
+				return 0
+			}
 			t.fault(at, user, near)
 		}
-		var v uint64
-		for i := size - 1; i >= 0; i-- {
-			v = v<<8 | uint64(b[i])
+		return integer(b, signed)
+	}
+}
+
+// integer is what bytes have, the lowest first.
+func integer(b []byte, signed bool) int64 {
+	var v uint64
+	for i := len(b) - 1; i >= 0; i-- {
+		v = v<<8 | uint64(b[i])
+	}
+	if signed {
+		shift := 64 - 8*len(b)
+		return int64(v<<shift) >> shift
+	}
+	return int64(v)
+}
+
+func (c *compiler) member(e Member) intFn {
+	whole, off, end, signed := c.hold(e.X), e.Off, e.Off+e.Size, e.Signed
+	switch e.Size {
+	case 1, 2, 4, 8:
+	default:
+		bug("a member of %d bytes", e.Size)
+	}
+	return func(t *Thread) int64 {
+		b := whole(t)
+		if end > len(b) {
+			return 0
 		}
-		if signed {
-			shift := 64 - 8*size
-			return int64(v<<shift) >> shift
-		}
-		return int64(v)
+		return integer(b[off:end], signed)
 	}
 }
 
@@ -310,6 +362,7 @@ func (c *compiler) assignElem(to Elem, x intFn, op Op, near string, old bool) in
 		t.keys = t.keys[:from]
 		if i == nobody {
 			t.overflow(tab, where)
+			return v
 		}
 		tab.ints[i] = v
 		if old {
@@ -320,6 +373,9 @@ func (c *compiler) assignElem(to Elem, x intFn, op Op, near string, old bool) in
 }
 
 func (t *Thread) overflow(tab *table, near string) {
+	if tab.of.Drop {
+		return
+	}
 	t.Failf(near, "Array overflow, check size limit (%d)", len(tab.nodes))
 }
 
@@ -381,6 +437,20 @@ func (c *compiler) text(e Expr) textFn {
 			t.depth--
 			return dst[:min(len(dst), from+limit)]
 		}
+	case Tuple:
+		return c.tuple(e)
+	case Part:
+		whole, layout, n := c.hold(e.X), e.Layout, e.N
+		return func(t *Thread, dst []byte) []byte { _, s := Unpack(whole(t), layout, n); return append(dst, s...) }
+	case Member:
+		whole, off, size := c.hold(e.X), e.Off, e.Size
+		return func(t *Thread, dst []byte) []byte {
+			b := whole(t)
+			if off+size > len(b) {
+				return dst
+			}
+			return append(dst, b[off:off+size]...)
+		}
 	case fixed:
 		return e.fn
 	case Sprintf:
@@ -410,6 +480,7 @@ func (c *compiler) assignText(e Assign) textFn {
 			t.keys = t.keys[:from]
 			if i == nobody {
 				t.overflow(tab, near)
+				return append(dst, s...)
 			}
 			if old {
 				dst = append(dst, tab.value(i)...)
@@ -530,7 +601,7 @@ func (c *compiler) format(pieces []Piece, list []Expr, near string) func(*Thread
 				need++
 			}
 		}
-		if need >= len(list) || (list[need].Type() == String) != (p.Verb == 's') {
+		if need >= len(list) || p.Show == nil && (list[need].Type() == String) != (p.Verb == 's') {
 			bug("%%%c without its argument", p.Verb)
 		}
 		need++
@@ -564,6 +635,19 @@ func (c *compiler) format(pieces []Piece, list []Expr, near string) func(*Thread
 			width, precision = min(width, outRoom), min(precision, outRoom)
 			switch p.Verb {
 			case 's':
+				if p.Show != nil {
+					var number int64
+					var s []byte
+					if args[n].typ == String {
+						s = t.texts[t.tb+args[n].n]
+					} else {
+						number = t.ints[t.ib+args[n].n]
+					}
+					n++
+					t.shown = p.Show(t, number, s, t.shown[:0])
+					o.str(left, width, precision, t.shown)
+					continue
+				}
 				o.str(left, width, precision, t.texts[t.tb+args[n].n])
 				n++
 			case 'c':
@@ -576,5 +660,25 @@ func (c *compiler) format(pieces []Piece, list []Expr, near string) func(*Thread
 				o.number(left, width, precision, uint64(next()))
 			}
 		}
+	}
+}
+
+// tuple makes the code of a string that holds several values.
+func (c *compiler) tuple(e Tuple) textFn {
+	args := c.arguments(e.Parts, func(i int) Type { return e.Parts[i].Type() })
+	limit := c.limit()
+	return func(t *Thread, dst []byte) []byte {
+		evaluate(t, args)
+		from := len(dst)
+		for i := range args {
+			if a := &args[i]; a.typ == String {
+				s := t.texts[t.tb+a.n]
+				dst = append(dst, byte(len(s)), byte(len(s)>>8))
+				dst = append(dst, s...)
+			} else {
+				dst = binary.LittleEndian.AppendUint64(dst, uint64(t.ints[t.ib+a.n]))
+			}
+		}
+		return dst[:min(len(dst), from+limit)]
 	}
 }

@@ -49,17 +49,25 @@ func (c *compiler) stmt(s Stmt) stmtFn {
 		return func(t *Thread) ctl {
 			t.act("")
 			v := x(t)
-			to(t).add(h, v)
+			if s := to(t); s != nil {
+				s.add(h, v)
+			}
 			return goOn
 		}
 	case Printf:
-		format := c.format(s.Format, s.Args, s.Near)
+		format, as := c.format(s.Format, s.Args, s.Near), s.As
 		return func(t *Thread) ctl {
 			t.act("")
 			// The arguments may print themselves, so the line is made on the side.
 			o := out{t.line(), 0}
 			o.end = cap(o.b)
 			format(t, &o)
+			if as != nil {
+				t.shown = as(t.shown[:0], o.b)
+				t.busy--
+				t.Print(t.shown)
+				return goOn
+			}
 			t.printed(o.b)
 			return goOn
 		}

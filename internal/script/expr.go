@@ -53,6 +53,14 @@ const (
 	Le
 	Gt
 	Ge
+	// Of unsigned integers. As on BPF, a division by 0 gives 0, and its remainder what was divided.
+	DivU
+	ModU
+	ShrU
+	LtU
+	LeU
+	GtU
+	GeU
 	// AndAlso and OrElse do not evaluate the second operand where the first one decides.
 	AndAlso
 	OrElse
@@ -113,7 +121,28 @@ type Load struct {
 	Signed bool
 	// User is for the memory of the current task's program.
 	User bool
-	Near string
+	// Lenient reads 0 where there is a fault.
+	Lenient bool
+	Near    string
+}
+
+// Tuple is a string that holds several values, encoded as an element's key is.
+type Tuple struct{ Parts []Expr }
+
+// Part is one of a tuple's values; Layout are the types of all.
+type Part struct {
+	X      Expr
+	Layout []Type
+	N      int
+}
+
+// Member is an integer of 1, 2, 4 or 8 bytes in a string's bytes, or with Of String these bytes.
+// Bytes that the string does not have are 0.
+type Member struct {
+	X         Expr
+	Off, Size int
+	Signed    bool
+	Of        Type
 }
 
 // Register is a register of the hit, by its DWARF number.
@@ -175,6 +204,9 @@ func (e Assign) Type() Type      { return e.To.Type() }
 func (e Call) Type() Type        { return e.Func.Result }
 func (e CallBuiltin) Type() Type { return e.Builtin.Result }
 func (Load) Type() Type          { return Int }
+func (Tuple) Type() Type         { return String }
+func (e Part) Type() Type        { return e.Layout[e.N] }
+func (e Member) Type() Type      { return e.Of }
 func (Register) Type() Type      { return Int }
 func (Saved) Type() Type         { return Int }
 func (Extract) Type() Type       { return Int }

@@ -28,6 +28,9 @@ func (c *compiler) foreach(s Foreach) stmtFn {
 		r := goOn
 		for ; at < last && most > 0; at++ {
 			i := tab.order[at]
+			if !tab.nodes[i].live {
+				continue
+			}
 			if parts != nil && !tab.matches(i, t.keys[from:], parts) {
 				continue
 			}

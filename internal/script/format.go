@@ -14,6 +14,8 @@ type Piece struct {
 	StarWidth, StarPrecision bool
 	Left, Zero, Sign         bool
 	Space, Alternate         bool
+	// Show makes the text that is printed of an argument of any type with the verb s.
+	Show func(t *Thread, number int64, text, dst []byte) []byte
 }
 
 // out is a text that grows up to a limit.

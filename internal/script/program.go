@@ -56,7 +56,9 @@ type Array struct {
 	// Max is its room; 0 is the limits' Entries.
 	Max int
 	// Wrap has the oldest entry make room for a new one.
-	Wrap      bool
+	Wrap bool
+	// Drop forgets a new entry for which there is no room, and counts it.
+	Drop      bool
 	Histogram Histogram
 
 	index int

@@ -12,6 +12,10 @@ type Histogram struct {
 	Start, Stop, Interval int64
 	// Shift scales what the variance is made of.
 	Shift int
+	// Bits is for Powers.
+	Bits int
+	// Unsigned is for values that are.
+	Unsigned bool
 }
 
 // HistogramKind is the kind of a histogram.
@@ -21,6 +25,9 @@ const (
 	NoHistogram HistogramKind = iota
 	Linear
 	Logarithmic
+	// Powers has one bucket for what is below 0, and 1<<Bits for each power of 2: the first ones
+	// have one value each.
+	Powers
 )
 
 // MaxBuckets is how many buckets a linear histogram may have, those of what is too low and too
@@ -39,6 +46,8 @@ func (h *Histogram) Buckets() int {
 		return int((h.Stop-h.Start)/h.Interval) + 3
 	case Logarithmic:
 		return logBuckets
+	case Powers:
+		return (65-h.Bits)<<h.Bits + 1
 	}
 	return 0
 }
@@ -66,6 +75,16 @@ func (h *Histogram) bucket(v int64) int {
 		}
 		// The difference may not fit into 63 bits, but it is not negative.
 		return int(min(uint64(v-h.Start)/uint64(h.Interval)+1, uint64(last)))
+	}
+	if h.Kind == Powers {
+		switch {
+		case v < 0:
+			return 0
+		case v < 1<<h.Bits:
+			return int(v) + 1
+		}
+		power := bits.Len64(uint64(v)) - 1 - h.Bits
+		return (power+1)<<h.Bits + int(uint64(v)>>power&(1<<h.Bits-1)) + 1
 	}
 	switch {
 	case v == 0:
@@ -98,7 +117,11 @@ func (s *stat) add(h *Histogram, v int64) {
 		s.sum, s.min, s.max, s.mean = v, v, v, scaled
 	} else {
 		s.sum += v
-		s.min, s.max = min(s.min, v), max(s.max, v)
+		if h.Unsigned {
+			s.min, s.max = int64(min(uint64(s.min), uint64(v))), int64(max(uint64(s.max), uint64(v)))
+		} else {
+			s.min, s.max = min(s.min, v), max(s.max, v)
+		}
 		delta := int64(int32(scaled - s.mean)) // as wide as stap's
 		s.mean += delta / s.count
 		s.m2 += delta * (scaled - s.mean)

@@ -77,7 +77,9 @@ type (
 	Printf struct {
 		Format []Piece
 		Args   []Expr
-		Near   string
+		// As makes what is printed of the line, nil prints it as it is.
+		As   func(dst, line []byte) []byte
+		Near string
 	}
 	// PrintHistogram prints an aggregate's histogram.
 	PrintHistogram struct {

@@ -24,6 +24,7 @@ type table struct {
 	// first and last are the entries in the order in which they came, free those without a key.
 	first, last, free int32
 	n                 int
+	dropped           uint64
 	// order is for loops in sorted order, one inside another.
 	order []int32
 }
@@ -32,6 +33,7 @@ type node struct {
 	key               uint16 // length
 	chain, next, prev int32
 	hash              uint32
+	live              bool
 }
 
 const nobody int32 = -1
@@ -102,7 +104,7 @@ func (t *table) clear() {
 	clear(t.heads)
 	t.n, t.first, t.last, t.free = 0, nobody, nobody, 0
 	for i := range t.nodes {
-		t.nodes[i].next = int32(i) + 1
+		t.nodes[i].next, t.nodes[i].live = int32(i)+1, false
 	}
 	t.nodes[len(t.nodes)-1].next = nobody
 }
@@ -129,6 +131,9 @@ func (t *table) put(key []byte) int32 {
 	}
 	if t.free == nobody {
 		if !t.of.Wrap {
+			if t.of.Drop {
+				t.dropped++
+			}
 			return nobody
 		}
 		t.remove(t.first)
@@ -141,7 +146,7 @@ func (t *table) put(key []byte) int32 {
 	head := &t.heads[int(n.hash)&(len(t.heads)-1)]
 	n.chain = *head - 1
 	*head = i + 1
-	n.prev, n.next = t.last, nobody
+	n.prev, n.next, n.live = t.last, nobody, true
 	if t.last != nobody {
 		t.nodes[t.last].next = i
 	} else {
@@ -182,7 +187,7 @@ func (t *table) remove(i int32) {
 	} else {
 		t.last = n.prev
 	}
-	n.next, t.free = t.free, i
+	n.next, n.live, t.free = t.free, false, i
 	t.n--
 }
 
@@ -231,6 +236,31 @@ func (t *table) matches(i int32, key []byte, anyPart []bool) bool {
 		}
 	}
 	return true
+}
+
+// Unpack is the nth value of a tuple, in the result of its type.
+func Unpack(b []byte, layout []Type, n int) (number int64, text []byte) {
+	for i, typ := range layout {
+		if typ != String {
+			if len(b) < 8 {
+				return 0, nil
+			}
+			if i == n {
+				return int64(binary.LittleEndian.Uint64(b)), nil
+			}
+			b = b[8:]
+			continue
+		}
+		if len(b) < 2 {
+			return 0, nil
+		}
+		end := min(2+int(binary.LittleEndian.Uint16(b)), len(b))
+		if i == n {
+			return 0, b[2:end]
+		}
+		b = b[end:]
+	}
+	return 0, nil
 }
 
 func number(b []byte) int64 { return int64(binary.LittleEndian.Uint64(b)) }

@@ -44,6 +44,9 @@ type Thread struct {
 	lines [][]byte
 	busy  int
 
+	// shown is the text of an argument that is being printed.
+	shown []byte
+
 	result     int64
 	resultText []byte
 
@@ -220,6 +223,57 @@ func (t *Thread) Number(v *Var) int64 { return t.vars[v.index] }
 // Text is a string variable's value; it is valid until a handler runs.
 func (t *Thread) Text(v *Var) []byte { return t.varTexts[v.index] }
 
+// Stats is what an aggregate has; Buckets are its histogram's.
+type Stats struct {
+	Count, Sum, Min, Max int64
+	Buckets              []int64
+}
+
+// Entry is an element of an array. It is valid until a handler runs.
+type Entry struct {
+	// Key is a tuple of the array's keys.
+	Key   []byte
+	Int   int64
+	Text  []byte
+	Stats Stats
+}
+
+// Entries are an array's elements in the order in which they came.
+func (t *Thread) Entries(a *Array) []Entry {
+	tab := t.tables[a.index]
+	list := make([]Entry, 0, tab.n)
+	for i := tab.first; i != nobody; i = tab.nodes[i].next {
+		e := Entry{Key: tab.key(i)}
+		switch a.Value {
+		case Int:
+			e.Int = tab.ints[i]
+		case String:
+			e.Text = tab.value(i)
+		case Stat:
+			s := &tab.stats[i]
+			e.Stats = Stats{s.count, s.sum, s.min, s.max, s.buckets}
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+// Empty removes all elements of an array, Zero keeps them without their values.
+func (t *Thread) Empty(a *Array) { t.tables[a.index].clear() }
+
+// Zero sets the values of all elements to 0, to "" or to none.
+func (t *Thread) Zero(a *Array) {
+	tab := t.tables[a.index]
+	clear(tab.ints)
+	clear(tab.lens)
+	for i := range tab.stats {
+		tab.stats[i].reset()
+	}
+}
+
+// Dropped is how many entries an array had no room for.
+func (t *Thread) Dropped(a *Array) uint64 { return t.tables[a.index].dropped }
+
 // Len is how many elements an array has.
 func (t *Thread) Len(a *Array) int { return t.tables[a.index].n }
 
@@ -237,3 +291,6 @@ func (t *Thread) Matched(n int) (text []byte, groups int) {
 
 // Actions is how many statements the last run of a handler executed.
 func (t *Thread) Actions(h *Handler) int { return h.Actions - max(t.actions, 0) }
+
+// SetNumber gives a global variable a value.
+func (t *Thread) SetNumber(v *Var, n int64) { t.vars[v.index] = n }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/cilium/ebpf/btf"
 
@@ -52,6 +53,9 @@ type File struct {
 	// fromBTF is for what BTF and symbols alone say, of specs.
 	fromBTF bool
 	specs   []*btf.Spec
+	// enums are the names of enumerations of BTF.
+	enumsOnce sync.Once
+	enums     map[string]enumerator
 }
 
 // needed are the sections that are read.

@@ -101,3 +101,33 @@ func (f *File) GlobalType(name string) (t *Type, err error) {
 	}
 	return nil, notFound("the type of the variable %s is not described", name)
 }
+
+// Enumerator is the value of a name of an enumeration of BTF, with the enumeration's own.
+func (f *File) Enumerator(name string) (value int64, enum string, ok bool) {
+	f.enumsOnce.Do(func() {
+		f.enums = map[string]enumerator{}
+		for _, spec := range f.specs {
+			for t, err := range spec.All() {
+				if err != nil {
+					return
+				}
+				e, isEnum := t.(*btf.Enum)
+				if !isEnum {
+					continue
+				}
+				for _, v := range e.Values {
+					if _, have := f.enums[v.Name]; !have {
+						f.enums[v.Name] = enumerator{int64(v.Value), e.Name}
+					}
+				}
+			}
+		}
+	})
+	e, ok := f.enums[name]
+	return e.value, e.of, ok
+}
+
+type enumerator struct {
+	value int64
+	of    string
+}

@@ -49,6 +49,8 @@ var alone = map[string][]string{
 	"internal/script/host": {"errno"},
 	// SystemTap's language knows what the source says, and no machine.
 	"internal/script/stap": {"errno"},
+	// And so does bpftrace's.
+	"internal/script/bpftrace": {"errno"},
 }
 
 func rank(name string) int {

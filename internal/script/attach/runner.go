@@ -108,6 +108,9 @@ func (r *Runner) Begin() {
 	for _, p := range r.script.Probes {
 		r.list = append(r.list, &planted{Counts: Counts{Probe: p}})
 	}
+	if r.script.First != nil {
+		r.script.First(r.thread, r.now())
+	}
 	r.ordered(host.Begin)
 	if r.exited {
 		return

@@ -10,6 +10,8 @@ type Script struct {
 	Program *script.Program
 	Probes  []*host.Probe
 	Words   Words
+	// First is called before the first handler runs, with the time, nil for nothing.
+	First func(t *script.Thread, now uint64)
 	// Last runs after everything else, nil for nothing.
 	Last func(*script.Thread)
 }

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"path"
+	"strings"
+
+	"kprobelab/internal/script"
+	"kprobelab/internal/script/bpftrace"
+	"kprobelab/internal/source"
+	"kprobelab/kimage"
+	"kprobelab/x86"
+)
+
+// events are the events of a booted kernel's tracepoints: those of system calls are made of what
+// sys_enter and sys_exit get, as the kernel makes them.
+type events struct {
+	source *source.File
+	img    *kimage.Image
+}
+
+func newEvents(s *source.File, img *kimage.Image) *events { return &events{s, img} }
+
+const metadataPrefix = "__syscall_meta__"
+
+func (e *events) named(pattern string) (list []bpftrace.Event) {
+	if pattern == "raw_syscalls:sys_enter" || pattern == "raw_syscalls:sys_exit" {
+		return nil
+	}
+	symbols := e.img.Symbols()
+	for i := range symbols {
+		name, ok := strings.CutPrefix(symbols[i].Name, metadataPrefix)
+		if !ok {
+			continue
+		}
+		name = strings.TrimPrefix(name, "_") // the macro's own, in some releases
+		for _, kind := range [...]string{"sys_enter", "sys_exit"} {
+			full := "syscalls:" + kind + "_" + name
+			if ok, _ := path.Match(pattern, full); ok {
+				if ev, ok := e.syscall(kind, full, symbols[i].Addr); ok {
+					list = append(list, ev)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// userRegisters are where struct pt_regs has the arguments of a system call, and its number.
+var userRegisters = [...]int64{112, 104, 96, 56, 72, 64}
+
+const numberAt = 120
+
+// syscall is one event: its names and types are those of the kernel's struct syscall_metadata.
+func (e *events) syscall(kind, name string, at x86.Addr) (ev bpftrace.Event, ok bool) {
+	t, err := e.source.Named("syscall_metadata")
+	if err != nil {
+		return ev, false
+	}
+	field := func(member string, size int) (v uint64) {
+		m, found := t.Member(member)
+		var b [8]byte
+		ok = found && e.img.ReadKernel(at.Add(m.Offset), b[:size]) == nil && ok
+		return binary.LittleEndian.Uint64(b[:])
+	}
+	ok = true
+	nr, n := int64(int32(field("syscall_nr", 4))), field("nb_args", 4)
+	types, names := field("types", 8), field("args", 8)
+	if !ok || n > 6 || nr < 0 {
+		return ev, false
+	}
+	regs, second := script.Register{N: 4}, script.Register{N: 1} // after the callback's own data
+	ev = bpftrace.Event{Name: name, Tracepoint: kind}
+	id := script.Expr(second)
+	if kind == "sys_exit" {
+		id = script.Load{Addr: script.Binary{Op: script.Add, X: regs, Y: script.Number(numberAt)}, Size: 8, Lenient: true}
+	}
+	ev.Filter = script.Binary{Op: script.Eq, X: id, Y: script.Number(nr)}
+	ev.Fields = []bpftrace.Field{{Name: "__syscall_nr", Text: "int", Type: e.typed("int"), X: script.Number(nr)}}
+	if kind == "sys_exit" {
+		ev.Fields = append(ev.Fields, bpftrace.Field{Name: "ret", Text: "long", Type: e.typed("long"), X: second})
+		return ev, true
+	}
+	for i := range n {
+		typ, arg := e.text(types+8*i), e.text(names+8*i)
+		x := script.Load{Addr: script.Binary{Op: script.Add, X: regs, Y: script.Number(userRegisters[i])}, Size: 8, Lenient: true}
+		ev.Fields = append(ev.Fields, bpftrace.Field{Name: arg, Text: typ, Type: e.typed(typ), X: x, User: true})
+	}
+	return ev, true
+}
+
+// text is the string that a pointer in the kernel's memory points to.
+func (e *events) text(at uint64) string {
+	var p [8]byte
+	var b [64]byte
+	if e.img.ReadKernel(x86.Addr(at), p[:]) != nil {
+		return ""
+	}
+	e.img.ReadKernel(x86.Addr(binary.LittleEndian.Uint64(p[:])), b[:])
+	s, _, _ := bytes.Cut(b[:], []byte{0})
+	return string(s)
+}
+
+// typed is a type in C's words, as far as it has a name; else an unsigned long.
+func (e *events) typed(text string) *source.Type {
+	base := strings.TrimRight(text, "* ")
+	stars := strings.Count(text, "*")
+	for _, w := range []string{"const ", "struct ", "union ", "enum "} {
+		base = strings.ReplaceAll(base, w, "")
+	}
+	base = strings.TrimSpace(strings.TrimSuffix(base, " const"))
+	t, err := e.source.Named(base)
+	if err != nil {
+		if t, err = e.source.Named("unsigned long"); err != nil {
+			t = &source.Type{Kind: source.Base, Size: 8}
+		} else if stars > 0 {
+			t = &source.Type{Kind: source.Void, Name: "void"}
+		}
+	}
+	for range stars {
+		t = source.PointerTo(t)
+	}
+	return t
+}

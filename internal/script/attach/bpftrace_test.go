@@ -1,0 +1,70 @@
+package attach
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/internal/script/bpftrace"
+)
+
+// bpftraced is what a script of bpftrace's without a kernel prints, with what is said to the user.
+func bpftraced(t *testing.T, name, text string, o *bpftrace.Options) string {
+	t.Helper()
+	s, err := bpftrace.Analyze(name, text, o, nil)
+	require.NoError(t, err)
+	var out bytes.Buffer
+	out.WriteString(s.Attaching())
+	r, err := New(&Script{Program: s.Program, Probes: s.Probes, Words: bpftrace.Words{}, First: s.Start, Last: s.PrintMaps},
+		&Options{Out: &out, Log: func(l string) { out.WriteString(l + "\n") }, HZ: 250})
+	require.NoError(t, err)
+	r.Begin()
+	r.Wait(60e9)
+	r.End()
+	return out.String()
+}
+
+// The output of these scripts is what bpftrace 0.23.2 printed for them, on Linux 6.18.
+func TestRunsOfBpftrace(t *testing.T) {
+	files, err := filepath.Glob("../bpftrace/testdata/runs/*.bt")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		require.NoError(t, err)
+		for _, format := range []string{"text", "json"} {
+			t.Run(filepath.Base(f)+"/"+format, func(t *testing.T) {
+				want, err := os.ReadFile(strings.TrimSuffix(f, "bt") + format)
+				require.NoError(t, err)
+				got := bpftraced(t, f, string(b), &bpftrace.Options{Args: []string{"first", "42"}, JSON: format == "json"})
+				assert.Equal(t, string(want), got)
+			})
+		}
+	}
+}
+
+func TestBpftraceScripts(t *testing.T) {
+	for name, c := range map[string]struct{ script, want string }{
+		"intervals":   {`interval:ms:100 { @n++; } interval:s:1 { print(@n); exit(); }`, "@n: 10\n"},
+		"end_follows": {`BEGIN { exit(); } END { printf("end\n"); }`, "end\n"},
+		"exit_is_now": {`BEGIN { exit(); printf("no\n"); }`, "\n\n"},
+		"endless":     {`BEGIN { while (1) { @++; } }`, "stdin:1:9-14: ERROR: a handler has executed more than 1048576 statements; a loop has to end\n"},
+		"lost":        {`config = { max_map_keys = 2 } BEGIN { @[1] = 1; @[2] = 2; @[3] = 3; print(@); exit(); }`, "@[1]: 1\n@[2]: 2\n\n"},
+		"deleted_in_loop": {`BEGIN { @[1] = 1; @[2] = 2; @[3] = 3; for ($kv : @) { delete(@, 2); printf("%d ", $kv.0); } exit(); }`,
+			"1 3 "},
+		"division_by_0": {`BEGIN { $z = 0; printf("%d %d\n", 5 / $z, 5 % $z); exit(); }`, "0 5\n"},
+		"bad_address":   {`BEGIN { printf("[%s] %d\n", str(16), *(uint32 *)16); exit(); }`, "[] 0\n"},
+		"rand_repeats":  {`BEGIN { @ = rand; if (rand != @) { printf("other\n"); } clear(@); exit(); }`, "other\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := bpftraced(t, "stdin", c.script, &bpftrace.Options{Args: []string{"positional"}})
+			_, got, _ = strings.Cut(got, "\n")
+			assert.True(t, strings.HasPrefix(got, c.want), got)
+		})
+	}
+}

@@ -1,0 +1,96 @@
+package bpftrace
+
+// tree is a whole script.
+type tree struct {
+	definitions []string
+	config      []*setting
+	functions   []*node
+	probes      []*probe
+}
+
+type setting struct {
+	name  string
+	value *node
+	at    span
+}
+
+// probe is a block with its points.
+type probe struct {
+	points []*point
+	pred   *node
+	body   []*node
+	at     span
+}
+
+// op is what a node is.
+type op uint8
+
+const (
+	nInt op = iota
+	nString
+	nStackMode
+	nBuiltin
+	nIdent
+	nParam
+	nParamCount
+	nMap     // kids: the key, if any
+	nVar     //
+	nTuple   // kids
+	nField   // kids[0], text
+	nIndex   // kids[0], num: of a tuple
+	nArray   // kids[0], kids[1]
+	nDeref   // kids[0]
+	nUnary   // text, kids[0]
+	nIncr    // text ++ or --, post, kids[0]
+	nBinary  // text, kids
+	nTernary // kids
+	nCast    // ctype, kids[0]
+	nSizeof  // ctype or kids[0]
+	nOffset  // ctype or kids[0], path
+	nCall    // text, kids
+
+	sExpr   // kids[0]
+	sAssign // kids: map or variable, value
+	sLet    // kids[0], ctype
+	sIf     // kids[0], body, other
+	sWhile  // kids[0], body
+	sUnroll // kids[0], body
+	sFor    // kids: variable, map or range; body
+	sJump   // text, kids
+)
+
+// node is an expression or a statement.
+type node struct {
+	op       op
+	at       span
+	text     string
+	num      uint64
+	negative bool
+	post     bool
+	kids     []*node
+	ctype    *ctype
+	path     []string
+	body     []*node
+	other    []*node
+
+	// typ is what the checker finds. read is false for a map that is written or whole.
+	typ  *Type
+	skip bool
+	// assigned is the map, the variable or the key that a call's value goes to.
+	forMap, forVar, forKey bool
+	variable               *variable
+}
+
+// ctype is a type as the script writes it.
+type ctype struct {
+	name    string
+	stars   int
+	sized   bool // with [n]
+	unsized bool // with []
+	size    uint64
+	at      span
+}
+
+func (n *node) literal() bool {
+	return n.op == nInt || n.op == nString || n.op == nStackMode || n.op == nParam || n.op == nParamCount || n.op == nCall && n.text == "str" && n.post
+}

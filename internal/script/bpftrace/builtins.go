@@ -1,0 +1,228 @@
+package bpftrace
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net/netip"
+	"strconv"
+
+	"kprobelab/internal/script"
+	"kprobelab/internal/script/host"
+)
+
+func system(t *script.Thread) host.System {
+	s, _ := t.Context.(host.System)
+	if s == nil {
+		t.Fail("", "there is no kernel here")
+	}
+	return s
+}
+
+func call(b *script.Builtin, args ...script.Expr) script.Expr {
+	return script.CallBuiltin{Builtin: b, Args: args}
+}
+
+// number and textual make functions of the host.
+func number(name string, params []script.Type, fn func(t *script.Thread, a *script.Args) int64) *script.Builtin {
+	return &script.Builtin{Name: name, Params: params, Result: script.Int, Int: fn}
+}
+
+func textual(name string, params []script.Type, fn func(t *script.Thread, a *script.Args, dst []byte) []byte) *script.Builtin {
+	return &script.Builtin{Name: name, Params: params, Result: script.String, Text: fn}
+}
+
+var (
+	ints  = []script.Type{script.Int, script.Int, script.Int}
+	texts = []script.Type{script.String, script.String, script.Int}
+)
+
+func simple(name string, fn func(s host.System) int64) *script.Builtin {
+	return number(name, nil, func(t *script.Thread, _ *script.Args) int64 { return fn(system(t)) })
+}
+
+func task(what host.TaskWord) func(host.System) int64 {
+	return func(s host.System) int64 { return s.Task(what) }
+}
+
+// words that are values.
+var builtinWords = map[string]*script.Builtin{
+	"pid":     simple("pid", task(host.PID)),
+	"tid":     simple("tid", task(host.TID)),
+	"uid":     simple("uid", task(host.UID)),
+	"gid":     simple("gid", task(host.GID)),
+	"curtask": simple("curtask", task(host.TaskStruct)),
+	"cpu":     simple("cpu", func(s host.System) int64 { return int64(s.CPU()) }),
+	"nsecs":   simple("nsecs", func(s host.System) int64 { return int64(s.Now()) }),
+	"jiffies": simple("jiffies", func(s host.System) int64 { return int64(s.Now() / (1e9 / uint64(max(s.HZ(), 1)))) }),
+	"cpid":    simple("cpid", host.System.Target),
+	"cgroup":  simple("cgroup", func(host.System) int64 { return 1 }),
+	"numaid":  simple("numaid", func(host.System) int64 { return 0 }),
+	"func":    simple("func", func(s host.System) int64 { return int64(s.Address()) }),
+}
+
+var (
+	wallCode = simple("nsecs", func(s host.System) int64 { return int64(s.Wall()) })
+	commCode = textual("comm", nil, func(t *script.Thread, _ *script.Args, dst []byte) []byte { return system(t).Comm(dst) })
+	nameCode = textual("probe", nil, func(t *script.Thread, _ *script.Args, dst []byte) []byte {
+		if p := system(t).Probe(); p != nil {
+			dst = append(dst, p.Point...)
+		}
+		return dst
+	})
+	exitCode = number("exit", ints[:1], func(t *script.Thread, a *script.Args) int64 { system(t).Exit(a.Int[0]); return 0 })
+
+	strCode = textual("str", ints[:2], func(t *script.Thread, a *script.Args, dst []byte) []byte {
+		return readString(system(t), uint64(a.Int[0]), clampSize(t, a.Int[1]), dst)
+	})
+	bytesCode = textual("bytes", ints[:2], func(t *script.Thread, a *script.Args, dst []byte) []byte {
+		n := clampSize(t, a.Int[1])
+		from := len(dst)
+		dst = dst[:from+n]
+		if !read(system(t), uint64(a.Int[0]), dst[from:]) {
+			clear(dst[from:])
+		}
+		return dst
+	})
+	cutCode = textual("cut", []script.Type{script.String, script.Int}, func(_ *script.Thread, a *script.Args, dst []byte) []byte {
+		s := a.Text[0]
+		s = s[:min(int64(len(s)), max(a.Int[1], 0))]
+		if i := bytes.IndexByte(s, 0); i >= 0 {
+			s = s[:i]
+		}
+		return append(dst, s...)
+	})
+	// padCode makes a buffer of a string's bytes.
+	padCode = textual("buf", []script.Type{script.String, script.Int}, func(t *script.Thread, a *script.Args, dst []byte) []byte {
+		n := clampSize(t, a.Int[1])
+		s := a.Text[0]
+		dst = append(dst, s[:min(len(s), n)]...)
+		for range n - len(s) {
+			dst = append(dst, 0)
+		}
+		return dst
+	})
+	packCode = textual("pack", ints[:2], func(_ *script.Thread, a *script.Args, dst []byte) []byte {
+		var b [8]byte
+		binary.LittleEndian.PutUint64(b[:], uint64(a.Int[0]))
+		return append(dst, b[:min(max(a.Int[1], 0), 8)]...)
+	})
+	stackCode = textual("kstack", ints[:1], func(t *script.Thread, a *script.Args, dst []byte) []byte {
+		s := system(t)
+		for i := range min(int(a.Int[0]), (t.StringSize()-1)/8) {
+			addr, ok := s.Stack(i)
+			if !ok {
+				break
+			}
+			dst = binary.LittleEndian.AppendUint64(dst, addr)
+		}
+		return dst
+	})
+	noStackCode = textual("ustack", ints[:1], func(_ *script.Thread, _ *script.Args, dst []byte) []byte { return dst })
+	framesCode  = number("len", texts[:1], func(_ *script.Thread, a *script.Args) int64 { return int64(len(a.Text[0]) / 8) })
+
+	compareCode = number("strncmp", texts, func(_ *script.Thread, a *script.Args) int64 {
+		cut := func(s []byte) []byte { return s[:min(int64(len(s)), max(a.Int[2], 0))] }
+		return truth(!bytes.Equal(cut(a.Text[0]), cut(a.Text[1])))
+	})
+	containsCode = number("strcontains", texts[:2], func(_ *script.Thread, a *script.Args) int64 { return truth(bytes.Contains(a.Text[0], a.Text[1])) })
+	swapCode     = number("bswap", ints[:2], func(_ *script.Thread, a *script.Args) int64 {
+		var b [8]byte
+		binary.LittleEndian.PutUint64(b[:], uint64(a.Int[0]))
+		return int64(binary.BigEndian.Uint64(b[:]) >> (64 - 8*a.Int[1]))
+	})
+	inetCode = textual("ntop", []script.Type{script.String, script.Int}, func(_ *script.Thread, a *script.Args, dst []byte) []byte {
+		b := a.Text[0]
+		v6 := a.Int[1] == 10 || a.Int[1] == 0 && len(b) == 16
+		switch {
+		case v6 && len(b) >= 16:
+			return netip.AddrFrom16([16]byte(b[:16])).AppendTo(dst)
+		case !v6 && len(b) >= 4:
+			return netip.AddrFrom4([4]byte(b[:4])).AppendTo(dst)
+		}
+		return dst
+	})
+	macCode = textual("macaddr", texts[:1], func(_ *script.Thread, a *script.Args, dst []byte) []byte {
+		const hex = "0123456789ABCDEF"
+		for i := range 6 {
+			c := byte(0)
+			if i < len(a.Text[0]) {
+				c = a.Text[0][i]
+			}
+			if i > 0 {
+				dst = append(dst, ':')
+			}
+			dst = append(dst, hex[c>>4], hex[c&15])
+		}
+		return dst
+	})
+)
+
+func truth(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func clampSize(t *script.Thread, n int64) int { return int(min(max(n, 0), int64(t.StringSize()-1))) }
+
+// userEnd is where addresses of programs end.
+const userEnd = 1 << 47
+
+// read reads memory of the kernel's or, by the address, of the program's.
+func read(s host.System, addr uint64, b []byte) bool {
+	return s.Read(addr, b, addr < userEnd) || s.Read(addr, b, addr >= userEnd)
+}
+
+// readString reads up to a NUL, of at most n bytes with it.
+func readString(s host.System, addr uint64, n int, dst []byte) []byte {
+	n = max(n-1, 0)
+	for n > 0 {
+		// A page that is not there ends a string that has not ended before.
+		part := min(n, int(4096-addr%4096), 64)
+		from := len(dst)
+		dst = dst[:from+part]
+		if !read(s, addr, dst[from:]) {
+			return dst[:from]
+		}
+		if i := bytes.IndexByte(dst[from:], 0); i >= 0 {
+			return dst[:from+i]
+		}
+		addr, n = addr+uint64(part), n-part
+	}
+	return dst
+}
+
+// symbolOf is an address in words, with the offset where it is asked for.
+func symbolOf(t *script.Thread, addr uint64, offset bool, dst []byte) []byte {
+	if s, ok := t.Context.(host.System); ok {
+		if name, _, off, _, ok := s.Symbol(addr); ok {
+			dst = append(dst, name...)
+			if offset {
+				dst = strconv.AppendUint(append(dst, '+'), off, 10)
+			}
+			return dst
+		}
+	}
+	return strconv.AppendUint(append(dst, "0x"...), addr, 16)
+}
+
+// errorText is what strerror says.
+func errorText(n int64) string {
+	if n == 0 {
+		return "Success"
+	}
+	if s, ok := errnoTexts[n]; ok {
+		return s
+	}
+	return "Unknown error " + strconv.FormatInt(n, 10)
+}
+
+// errnoTexts are the texts of errno(3) that glibc has.
+var errnoTexts = map[int64]string{
+	1: "Operation not permitted", 2: "No such file or directory", 4: "Interrupted system call",
+	5: "Input/output error", 9: "Bad file descriptor", 11: "Resource temporarily unavailable", 12: "Cannot allocate memory",
+	13: "Permission denied", 14: "Bad address", 16: "Device or resource busy", 17: "File exists", 20: "Not a directory", 21: "Is a directory",
+	22: "Invalid argument", 24: "Too many open files", 25: "Inappropriate ioctl for device", 28: "No space left on device", 32: "Broken pipe",
+	34: "Numerical result out of range", 38: "Function not implemented", 95: "Operation not supported", 110: "Connection timed out",
+}

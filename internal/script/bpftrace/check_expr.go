@@ -1,0 +1,709 @@
+package bpftrace
+
+import (
+	"path"
+	"strconv"
+	"strings"
+)
+
+func match(pattern, name string) bool {
+	ok, _ := path.Match(pattern, name)
+	return ok
+}
+
+var stackModes = map[string]int{"bpftrace": 1, "perf": 2, "raw": 3}
+
+// expr finds the type of an expression.
+func (c *checker) expr(n *node) *Type {
+	n.typ = c.typeOf(n)
+	if n.typ == nil {
+		n.typ = none
+	}
+	return n.typ
+}
+
+func (c *checker) typeOf(n *node) *Type {
+	switch n.op {
+	case nInt:
+		if n.negative || n.num <= 1<<31-1 {
+			return int64T
+		}
+		return uint64T
+	case nString:
+		if c.call == "printf" && c.argument == 0 {
+			return stringOf(len(n.text) + 1)
+		}
+		if !literalCalls[c.call] && len(n.text) > c.maxStr-1 {
+			c.error(n.at, "String is too long (over %d bytes): %s", c.maxStr, n.text)
+		}
+		return stringOf(len(n.text) + 1)
+	case nStackMode:
+		return &Type{Kind: StackMode, Name: n.text}
+	case nParam:
+		return c.parameter(n)
+	case nParamCount:
+		if c.call == "str" {
+			c.error(n.at, "use $#, not str($#)")
+		}
+		return int64T
+	case nIdent:
+		return c.identifier(n)
+	case nBuiltin:
+		return c.builtin(n)
+	case nMap:
+		return c.mapRead(n)
+	case nVar:
+		v := c.find(n.text)
+		if v == nil {
+			c.error(n.at, "Undefined or undeclared variable: %s", n.text)
+			return none
+		}
+		n.variable = v
+		return v.typ
+	case nTuple:
+		var list []*Type
+		for _, k := range n.kids {
+			t := c.expr(k)
+			if t.Kind == None || t.Kind == Void {
+				return none
+			}
+			if t.multiple() {
+				c.error(k.at, "Map type %s cannot exist inside a tuple.", t)
+			}
+			if t.castable() {
+				t = integer(8, t.Signed)
+			}
+			list = append(list, t)
+		}
+		return tuple(list)
+	case nField, nIndex:
+		return c.field(n)
+	case nArray:
+		return c.element(n)
+	case nDeref:
+		return c.deref(n)
+	case nUnary:
+		return c.unary(n)
+	case nIncr:
+		return c.increment(n)
+	case nBinary:
+		return c.binop(n)
+	case nTernary:
+		return c.ternary(n)
+	case nCast:
+		return c.castType(n)
+	case nSizeof, nOffset:
+		return c.sizeof(n)
+	case nCall:
+		return c.callType(n)
+	}
+	return none
+}
+
+func (c *checker) parameter(n *node) *Type {
+	if n.num == 0 {
+		c.error(n.at, "$%d is not a valid parameter", n.num)
+	}
+	if c.call == "str" {
+		c.positional = true
+		return int64T
+	}
+	text := c.param(int(n.num))
+	v, err := parseSigned(text)
+	if c.final && err != "" {
+		c.error(n.at, "$%d used numerically but given \"%s\". Try using str($%d).", n.num, text, n.num)
+	}
+	if err == "" && v < 0 || text == "" || strings.HasPrefix(text, "-") {
+		return int64T
+	}
+	return uint64T
+}
+
+func (c *checker) identifier(n *node) *Type {
+	if c.call == "nsecs" {
+		switch n.text {
+		case "monotonic", "boot", "tai", "sw_tai":
+			return &Type{Kind: TimestampMode, Name: n.text}
+		}
+		c.error(n.at, "Invalid timestamp mode: %s", n.text)
+		return none
+	}
+	if v, name, ok := c.enumerator(n.text); ok {
+		n.num = uint64(v)
+		return &Type{Kind: Integer, Size: 8, Name: name}
+	}
+	c.error(n.at, "Unknown identifier: '%s'", n.text)
+	return none
+}
+
+func (c *checker) enumerator(name string) (int64, string, bool) {
+	if c.k == nil || c.k.Source == nil {
+		return 0, "", false
+	}
+	return c.k.Source.Enumerator(name)
+}
+
+// inFunction are the providers whose probes are at a function.
+func (c *checker) needs(n *node, text string, list ...string) bool {
+	for _, pt := range c.probe.points {
+		ok := false
+		for _, p := range list {
+			ok = ok || p == pt.provider
+		}
+		if !ok {
+			c.error(n.at, text, pt.provider)
+			return false
+		}
+	}
+	return true
+}
+
+func (c *checker) builtin(n *node) *Type {
+	switch n.text {
+	case "pid", "tid":
+		return integer(4, false)
+	case "nsecs", "elapsed", "cgroup", "uid", "gid", "cpu", "rand", "numaid", "jiffies":
+		return uint64T
+	case "curtask":
+		return &Type{Kind: Pointer, Size: 8, Elem: c.structure("task_struct")}
+	case "comm":
+		return stringOf(16)
+	case "kstack", "ustack":
+		k := Kstack
+		if n.text == "ustack" {
+			k = Ustack
+		}
+		mode := c.config["stack_mode"]
+		if mode == "" {
+			mode = "bpftrace"
+		}
+		return &Type{Kind: k, Size: 16, Name: mode, N: 127}
+	case "username":
+		return &Type{Kind: Username, Size: 8}
+	case "cpid":
+		if !c.o.Command {
+			c.error(n.at, "cpid cannot be used without child command")
+		}
+		return integer(4, false)
+	case "probe":
+		size := 0
+		for _, pt := range c.probe.points {
+			size = max(size, len(pt.provider)+1+len(pt.target)+1+len(pt.name))
+			for _, p := range pt.probes {
+				size = max(size, len(p.Point))
+			}
+		}
+		return stringOf(size + 1)
+	case "func":
+		c.needs(n, "The func builtin can not be used with '%s' probes", "kprobe", "kretprobe", "fentry", "fexit")
+		return &Type{Kind: Ksym, Size: 8}
+	case "ctx":
+		return c.context(n)
+	case "retval":
+		return c.retval(n)
+	case "args":
+		return c.args(n)
+	}
+	if strings.HasPrefix(n.text, "arg") {
+		c.needs(n, "The "+n.text+" builtin can only be used with 'kprobes', 'uprobes' and 'usdt' probes%.0s", "kprobe", "uprobe", "usdt", "rawtracepoint")
+		if i := n.text[3] - '0'; i > 5 {
+			c.error(n.at, "x86_64 doesn't support %s", n.text)
+		}
+		if c.inFor > 0 {
+			c.error(n.at, "'%s' builtin is not allowed in a for-loop", n.text)
+		}
+		return uint64T
+	}
+	if strings.HasPrefix(n.text, "sarg") {
+		c.needs(n, "The "+n.text+" builtin can only be used with 'kprobes' and 'uprobes' probes%.0s", "kprobe", "uprobe")
+		return uint64T
+	}
+	c.error(n.at, "Unknown builtin variable: '%s'", n.text)
+	return none
+}
+
+func (c *checker) structure(name string) *Type {
+	if c.k != nil && c.k.Source != nil {
+		if t, err := c.k.Source.Named(name); err == nil {
+			return fromC(t)
+		}
+	}
+	return &Type{Kind: Record, Name: "struct " + name}
+}
+
+func (c *checker) context(n *node) *Type {
+	for _, pt := range c.probe.points {
+		switch pt.provider {
+		case "kprobe", "kretprobe":
+			return &Type{Kind: Pointer, Size: 8, Elem: c.structure("pt_regs"), Context: true}
+		case "tracepoint":
+			c.error(n.at, "Use args instead of ctx in tracepoint")
+		case "profile", "interval":
+			return &Type{Kind: Pointer, Size: 8, Elem: c.structure("bpf_perf_event_data"), Context: true}
+		default:
+			c.error(n.at, "invalid program type")
+		}
+	}
+	return none
+}
+
+func (c *checker) retval(n *node) *Type {
+	if c.inFor > 0 {
+		c.error(n.at, "'retval' builtin is not allowed in a for-loop")
+	}
+	switch p := c.only(); p {
+	case "kretprobe", "uretprobe":
+		return uint64T
+	case "fexit":
+		if pr := c.first(); pr != nil {
+			if at := c.place(pr); at != nil {
+				if t := fromC(at.Returns()); t.Kind != Void {
+					return t
+				}
+			}
+		}
+		c.error(n.at, "Can't find a field $retval")
+	case "fentry":
+		c.error(n.at, "Can't find a field $retval")
+	case "tracepoint":
+		c.error(n.at, "The retval builtin can only be used with 'kretprobe' and 'uretprobe' and 'fentry' probes (try to use args.ret instead)")
+	default:
+		c.error(n.at, "The retval builtin can only be used with 'kretprobe' and 'uretprobe' and 'fentry' probes")
+	}
+	return none
+}
+
+func (c *checker) args(n *node) *Type {
+	if c.inFor > 0 {
+		c.error(n.at, "'args' builtin is not allowed in a for-loop")
+	}
+	switch p := c.only(); p {
+	case "":
+		c.error(n.at, "The args builtin can only be used within the context of a single probe type, e.g. \"probe1 {args}\" is valid while \"probe1,probe2 {args}\" is not.")
+	case "tracepoint", "fentry", "fexit":
+		return &Type{Kind: Record, Name: "args", Size: 8, Args: true, Context: true}
+	default:
+		c.error(n.at, "The args builtin can only be used with tracepoint/fentry/uprobe probes (%s used here)", p)
+	}
+	return none
+}
+
+func (c *checker) mapRead(n *node) *Type {
+	var key *Type
+	keyIsMap := false
+	if len(n.kids) > 0 {
+		k := n.kids[0]
+		k.forKey = true
+		key = c.keyType(c.expr(k), k)
+		keyIsMap = k.op == nMap
+	}
+	a := c.maps[n.text]
+	if !n.skip {
+		switch {
+		case a != nil && a.key != nil && key != nil:
+			c.newKey(a, key, n.at)
+		case a != nil && a.key != nil:
+			if a.key.Kind != None {
+				c.error(n.at, "Argument mismatch for %s: trying to access with no arguments when map expects arguments: '%s'", n.text, a.key)
+			}
+		case key == nil:
+			c.array(n.text).key = none
+		case !keyIsMap || key.Kind != None:
+			if key.Kind == None {
+				if c.final {
+					c.error(n.at, "Invalid expression for assignment: ")
+				}
+				break
+			}
+			c.array(n.text).key = key
+		}
+	}
+	a = c.maps[n.text]
+	if a == nil || a.val == nil {
+		if c.pass > 1 && !n.forMap {
+			c.error(n.at, "Undefined map: %s", n.text)
+		}
+		c.unresolved++
+		return none
+	}
+	return a.val
+}
+
+// keyType is the type that a key has in a map.
+func (c *checker) keyType(t *Type, n *node) *Type {
+	switch {
+	case t.Kind == TupleKind:
+		var list []*Type
+		for _, f := range t.Fields {
+			list = append(list, c.keyType(f, n))
+		}
+		return tuple(list)
+	case t.isInt():
+		wide := *t
+		wide.Size, wide.Signed = 8, true
+		return &wide
+	case t.castable():
+		return int64T
+	case t.multiple():
+		c.error(n.at, "%s cannot be used as a map key", t)
+	case t.Kind == Pointer && t.Context:
+		c.error(n.at, "context cannot be used as a map key")
+	case t.Kind == None && c.final:
+		c.error(n.at, "Invalid expression for assignment: ")
+	}
+	return t
+}
+
+func (c *checker) newKey(a *array, key *Type, at span) {
+	if a.key.same(key) {
+		a.key = a.key.widen(key)
+	}
+	if !c.final {
+		return
+	}
+	valid := a.key.same(key)
+	if valid {
+		switch a.key.Kind {
+		case TupleKind, Integer, String:
+			valid = key.fits(a.key)
+		default:
+			valid = a.key.equal(key)
+		}
+	}
+	switch {
+	case valid:
+	case a.key.Kind == None:
+		c.error(at, "Argument mismatch for %s: trying to access with arguments: '%s' when map expects no arguments", a.name, key)
+	default:
+		c.error(at, "Argument mismatch for %s: trying to access with arguments: '%s' when map expects arguments: '%s'", a.name, key, a.key)
+	}
+}
+
+func (c *checker) field(n *node) *Type {
+	t := c.expr(n.kids[0])
+	what := "field '" + n.text + "'"
+	if n.op == nIndex {
+		what = "index " + strconv.FormatUint(n.num, 10)
+	}
+	switch {
+	case t.Kind == Pointer:
+		c.error(n.at, "Can not access field '%s' on type '%s'. Try dereferencing it first, or using '->'", n.text, t)
+		return none
+	case t.Kind == TupleKind:
+		if n.op == nField {
+			c.error(n.at, "Tuples must be indexed with a constant and non-negative integer")
+			return none
+		}
+		if n.num >= uint64(len(t.Fields)) {
+			if c.final {
+				c.error(n.at, "Invalid tuple index: %d. Found %d elements in tuple.", n.num, len(t.Fields))
+			}
+			return none
+		}
+		return t.Fields[n.num]
+	case t.Kind != Record:
+		if c.final {
+			c.error(n.at, "Can not access %s on expression of type '%s'", what, t)
+		}
+		return none
+	case t.Args:
+		return c.argsField(n)
+	case t.C == nil:
+		c.error(n.at, "Unknown struct/union: '%s'", t.Name)
+		return none
+	}
+	m, ok := t.C.Member(n.text)
+	if !ok || n.op == nIndex {
+		c.error(n.at, "Struct/union of type '%s' does not contain a field named '%s'", t.Name, n.text)
+		return none
+	}
+	return withSpace(fromC(m.Type), t.User)
+}
+
+// withSpace is a type with the memory that it is in.
+func withSpace(t *Type, user bool) *Type {
+	if !user || t.User {
+		return t
+	}
+	c := *t
+	c.User = true
+	return &c
+}
+
+// argsField is a field of args.
+func (c *checker) argsField(n *node) *Type {
+	var found *Type
+	for _, pt := range c.probe.points {
+		for _, e := range pt.events {
+			ok := false
+			for _, f := range e.Fields {
+				if f.Name == n.text {
+					ok, found = true, withSpace(fromC(f.Type), f.User)
+				}
+			}
+			if !ok {
+				c.error(n.at, "Struct/union of type 'struct _tracepoint_%s' does not contain a field named '%s'", strings.ReplaceAll(e.Name, ":", "_"), n.text)
+				return none
+			}
+		}
+		for _, p := range pt.probes {
+			if pt.provider != "fentry" && pt.provider != "fexit" {
+				continue
+			}
+			at := c.place(p)
+			if at == nil {
+				c.error(n.at, "Can't find function parameter %s", n.text)
+				return none
+			}
+			v, err := at.Variable(n.text)
+			if err != nil {
+				c.error(n.at, "Can't find function parameter %s", n.text)
+				return none
+			}
+			found = fromC(v.Type)
+			break
+		}
+	}
+	if found == nil {
+		c.error(n.at, "Can't find function parameter %s", n.text)
+		return none
+	}
+	return found
+}
+
+func (c *checker) element(n *node) *Type {
+	t, i := c.expr(n.kids[0]), c.expr(n.kids[1])
+	if t.Kind != Array && t.Kind != Pointer {
+		if c.final {
+			c.error(n.at, "The array index operator [] can only be used on arrays and pointers, found %s.", t.Kind)
+		}
+		return none
+	}
+	if c.final {
+		v, ok := c.number(n.kids[1])
+		switch {
+		case t.Kind == Pointer && t.target().Size == 0:
+			c.error(n.at, "The array index operator [] cannot be used on a pointer to an unsized type (void *).")
+		case !i.isInt() || !n.kids[1].literal():
+			c.error(n.at, "The array index operator [] only accepts literal integer indices.")
+		case t.Kind == Array && ok && t.N != 0 && uint64(v) >= uint64(t.N):
+			c.error(n.at, "the index %d is out of bounds for array of size %d", v, t.N)
+		}
+	}
+	return withSpace(t.target(), t.User)
+}
+
+func (c *checker) deref(n *node) *Type {
+	t := c.expr(n.kids[0])
+	switch {
+	case t.Kind == Pointer:
+		return withSpace(t.target(), t.User)
+	case t.Kind == Record && t.Context:
+		return t
+	case t.Kind == Record:
+		c.error(n.at, "Can not dereference struct/union of type '%s'. It is not a pointer.", t.Name)
+	case t.isInt():
+		return uint64T
+	case c.final:
+		c.error(n.at, "The dereference operator can not be used on expressions of type '%s'", t)
+	}
+	return none
+}
+
+// operatorNames are the operators in the words of messages.
+var operatorNames = map[string]string{"!": "!", "~": "~", "-": "-", "++": "++", "--": "--"}
+
+func (c *checker) unary(n *node) *Type {
+	t := c.expr(n.kids[0])
+	if c.final && !t.isInt() {
+		c.error(n.at, "The %s operator can not be used on expressions of type '%s'", operatorNames[n.text], t)
+	}
+	if n.text == "!" {
+		if t.isInt() {
+			return integer(t.Size, false)
+		}
+		return uint64T
+	}
+	return integer(8, t.Signed)
+}
+
+func (c *checker) increment(n *node) *Type {
+	x := n.kids[0]
+	if x.op == nMap {
+		if a := c.maps[x.text]; a == nil || a.val == nil {
+			c.setMap(x, int64T)
+		}
+	}
+	t := c.expr(x)
+	if c.final && !t.isInt() && t.Kind != Pointer {
+		c.error(n.at, "The %s operator can not be used on expressions of type '%s'", n.text, t)
+	}
+	if t.Kind == Pointer {
+		return t
+	}
+	return integer(8, t.Signed)
+}
+
+func (c *checker) binop(n *node) *Type {
+	l, r := c.expr(n.kids[0]), c.expr(n.kids[1])
+	if l.Kind == Pointer || r.Kind == Pointer {
+		return c.pointers(n, l, r)
+	}
+	signed := l.Signed && r.Signed
+	if n.text == "<<" || n.text == ">>" {
+		signed = l.Signed
+	}
+	ints := (l.isInt() || l.castable()) && (r.isInt() || r.castable())
+	t := integer(8, signed)
+	if ints {
+		t = integer(max(l.Size, r.Size), signed)
+		if t.Size == 0 {
+			t.Size = 8
+		}
+	}
+	if !c.final || ints {
+		return t
+	}
+	equal := n.text == "==" || n.text == "!="
+	bad := func() {
+		c.error(n.at, "The %s operator can not be used on expressions of types %s, %s", n.text, l, r)
+	}
+	switch {
+	case l.Kind == Array && r.Kind == Array:
+		switch {
+		case !equal:
+			c.error(n.at, "The %s operator cannot be used on arrays.", n.text)
+		case l.N != r.N:
+			c.error(n.at, "Only arrays of same size support comparison operators.")
+		case !l.target().isInt() || !l.equal(r):
+			c.error(n.at, "Only arrays of same sized integer support comparison operators.")
+		}
+	case l.Kind != r.Kind:
+		c.error(n.kids[0].at.with(n.kids[1].at), "Type mismatch for '%s': comparing '%s' with '%s'", n.text, l, r)
+	case !equal:
+		bad()
+	}
+	return t
+}
+
+func (c *checker) pointers(n *node, l, r *Type) *Type {
+	ptr, other := l, r
+	if l.Kind != Pointer {
+		ptr, other = r, l
+	}
+	compare, logical := false, n.text == "&&" || n.text == "||"
+	switch n.text {
+	case "==", "!=", "<=", ">=", "<", ">":
+		compare = true
+	}
+	switch {
+	case other.Kind == Pointer && (compare || logical):
+		return uint64T
+	case other.isInt() && (n.text == "+" || n.text == "-" && l.Kind == Pointer):
+		return ptr
+	case other.isInt() && (compare || logical):
+		return int64T
+	case other.Kind == None && !c.final:
+		return none
+	}
+	c.error(n.at, "The %s operator can not be used on expressions of types %s, %s", n.text, l, r)
+	return none
+}
+
+func (c *checker) ternary(n *node) *Type {
+	cond, l, r := c.expr(n.kids[0]), c.expr(n.kids[1]), c.expr(n.kids[2])
+	if !l.same(r) {
+		if c.final {
+			c.error(n.at, "Ternary operator must return the same type: have '%s' and '%s'", l, r)
+		}
+		return l
+	}
+	if l.isStack() && (l.Name != r.Name || l.N != r.N) {
+		c.error(n.at, "Ternary operator must have the same stack type on the right and left sides.")
+	}
+	if c.final && !cond.isInt() && cond.Kind != Pointer {
+		c.error(n.at, "Invalid condition in ternary: %s", cond.Kind)
+	}
+	if l.isInt() {
+		return integer(8, l.Signed)
+	}
+	return l.widen(r)
+}
+
+func (c *checker) castType(n *node) *Type {
+	x := c.expr(n.kids[0])
+	before := c.errors()
+	t := c.named(n.ctype)
+	if c.errors() > before {
+		c.problems.list[before].at = n.at
+		return none
+	}
+	bad := func() *Type {
+		c.error(n.at, "Cannot cast from \"%s\" to \"%s\"", x, t)
+		return t
+	}
+	switch {
+	case x.Kind == Record && !x.Context:
+		c.error(n.at, "Cannot cast from struct type \"%s\"", x)
+		return t
+	case x.Kind == None:
+		if !c.final && c.pass < 3 {
+			c.unresolved++
+			return t
+		}
+		c.error(n.at, "Cannot cast from \"%s\" type", x)
+		return t
+	case !t.isInt() && t.Kind != Pointer && !(t.Kind == Array && t.target().isInt()):
+		c.error(n.at, "Cannot cast to \"%s\"", t)
+		return t
+	}
+	if t.Kind == Array && t.N == 0 {
+		if x.Size%max(t.target().Size, 1) != 0 {
+			c.error(n.at, "Cannot determine array size: the element size is incompatible with the cast integer size")
+		}
+		t.N = x.Size / max(t.target().Size, 1)
+		t.Size = x.Size
+	}
+	switch {
+	case t.isInt() && !x.isInt() && x.Kind != Pointer && !x.Context && x.Kind != Array && !x.castable():
+		return bad()
+	case t.Kind == Array && (!x.isInt() || t.Size != x.Size), x.Kind == Array && (!t.isInt() || t.Size != x.Size):
+		return bad()
+	}
+	return withSpace(t, x.User)
+}
+
+func (c *checker) sizeof(n *node) *Type {
+	var t *Type
+	if n.ctype != nil {
+		before := c.errors()
+		t = c.named(n.ctype)
+		if c.errors() > before {
+			c.problems.list[before].at = n.at
+		}
+	} else {
+		old := c.call
+		c.call = "sizeof"
+		t = c.expr(n.kids[0])
+		c.call = old
+	}
+	n.num = uint64(t.Size)
+	if n.op == nSizeof {
+		return uint64T
+	}
+	n.num = 0
+	for _, f := range n.path {
+		if t.Kind != Record || t.C == nil {
+			c.error(n.at, "'%s' is not a record type.", t)
+			return uint64T
+		}
+		m, ok := t.C.Member(f)
+		if !ok {
+			c.error(n.at, "'%s' has no field named '%s'", t.Name, f)
+			return uint64T
+		}
+		n.num += uint64(m.Offset)
+		t = fromC(m.Type)
+	}
+	return uint64T
+}

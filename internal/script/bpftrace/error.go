@@ -1,0 +1,88 @@
+package bpftrace
+
+import (
+	"fmt"
+	"strings"
+)
+
+// pos is a place of the script, counted from 1; the column is of bytes.
+type pos struct{ line, col int }
+
+// span is from a place to the one after its end.
+type span struct{ from, to pos }
+
+func (s span) with(o span) span { return span{s.from, o.to} }
+
+// Problem is something that is wrong with a script, or a warning.
+type Problem struct {
+	Warning bool
+	Message string
+	// Hint says what could be meant.
+	Hint string
+	at   span
+	// free is for a message without a place.
+	free bool
+}
+
+// Problems are all that a pass found. They are an error where one is.
+type Problems struct {
+	list []*Problem
+	file *file
+}
+
+func (p *Problems) Error() string { return p.Text() }
+
+// Text is what bpftrace prints.
+func (p *Problems) Text() string {
+	var b strings.Builder
+	for _, one := range p.list {
+		kind := "ERROR"
+		if one.Warning {
+			kind = "WARNING"
+		}
+		switch {
+		case one.free:
+			fmt.Fprintf(&b, "%s: %s\n", kind, one.Message)
+		case one.at.from.line < one.at.to.line:
+			fmt.Fprintf(&b, "%s:%d-%d: %s: %s\n", p.file.name, one.at.from.line, one.at.to.line, kind, one.Message)
+		default:
+			fmt.Fprintf(&b, "%s:%d:%d-%d: %s: %s\n", p.file.name, one.at.from.line, one.at.from.col, one.at.to.col, kind, one.Message)
+			p.file.mark(&b, one.at)
+		}
+		if one.Hint != "" {
+			fmt.Fprintf(&b, "HINT: %s\n", one.Hint)
+		}
+	}
+	return b.String()
+}
+
+// file is a script's text.
+type file struct {
+	name, text string
+	lines      []string
+}
+
+func newFile(name, text string) *file {
+	return &file{name, text, strings.Split(text, "\n")}
+}
+
+// mark prints the line of a place, and what of it is meant.
+func (f *file) mark(b *strings.Builder, at span) {
+	if at.from.line > len(f.lines) {
+		return
+	}
+	line := f.lines[at.from.line-1]
+	const tab = "    "
+	b.WriteString(strings.ReplaceAll(line, "\t", tab) + "\n")
+	for i := range max(at.from.col-1, 0) {
+		if i < len(line) && line[i] == '\t' {
+			b.WriteString(tab)
+		} else {
+			b.WriteByte(' ')
+		}
+	}
+	b.WriteString(strings.Repeat("~", max(at.to.col-at.from.col, 0)) + "\n")
+}
+
+// failed is what a pass unwinds with at an error that it cannot go on from.
+type failed struct{}

@@ -1,0 +1,621 @@
+package bpftrace
+
+import (
+	"fmt"
+
+	"kprobelab/internal/script"
+	"kprobelab/internal/script/host"
+	"kprobelab/internal/source"
+)
+
+// maxActions is how many statements a handler may execute.
+const maxActions = 1 << 20
+
+// maxUnrolled bounds the statements that unroll makes of a script.
+const maxUnrolled = 1 << 16
+
+// generator makes the program of a checked script.
+type generator struct {
+	c       *checker
+	s       *Script
+	program *script.Program
+	arrays  map[string]*script.Array
+	infos   map[string]*mapInfo
+
+	block *probe
+	probe *host.Probe
+	event *Event
+	// locals are those of the handler that is made: the variables, then its own.
+	locals   []script.Type
+	saves    []script.Stmt
+	saved    map[string]int
+	usesArgs bool
+	unrolled int
+}
+
+// value is what an expression is: x, or memory at x, or bytes of the string x.
+type value struct {
+	x        script.Expr
+	t        *Type
+	mem, raw bool
+	off      int
+	bits     int
+	bit      int
+}
+
+func (g *generator) near(at span) string {
+	return fmt.Sprintf("%s:%d:%d-%d", g.c.problems.file.name, at.from.line, at.from.col, at.to.col)
+}
+
+// fail is an error that only shows when the program is made.
+func (g *generator) fail(at span, format string, a ...any) {
+	g.c.error(at, format, a...)
+	panic(failed{})
+}
+
+func (g *generator) generate() {
+	defer func() {
+		if e := recover(); e != nil && e != any(failed{}) {
+			panic(e)
+		}
+	}()
+	g.makeArrays()
+	for _, p := range g.c.t.probes {
+		g.makeBlock(p)
+	}
+	for _, a := range g.program.Arrays {
+		a.Max = g.c.keys
+	}
+	g.program.Limits = script.Limits{StringSize: g.stringSize(), Entries: g.c.keys, Nesting: 1, Memory: 1 << 30}
+}
+
+// stringSize is the room that the longest value takes.
+func (g *generator) stringSize() int {
+	size := g.c.maxStr
+	for _, t := range g.s.longest {
+		size = max(size, t.room())
+	}
+	return min(size+1, 1<<15)
+}
+
+func (g *generator) makeArrays() {
+	for _, a := range g.c.order {
+		if a.val == nil {
+			continue
+		}
+		key := script.Int
+		if a.key != nil && a.key.Kind != None {
+			key = a.key.core()
+			g.s.longest = append(g.s.longest, a.key)
+		}
+		g.s.longest = append(g.s.longest, a.val)
+		one := &script.Array{Name: a.name, Keys: []script.Type{key}, Value: a.val.core(), Drop: true}
+		one.Histogram.Unsigned = !a.val.Signed
+		info := &mapInfo{array: one, name: a.name, key: a.key, val: a.val}
+		if a.key == nil {
+			info.key = none
+		}
+		g.arrays[a.name], g.infos[a.name] = one, info
+		g.program.Arrays = append(g.program.Arrays, one)
+		g.s.maps = append(g.s.maps, info)
+	}
+}
+
+// makeBlock makes the handlers of a block: one for all of its probes, but one for each where
+// parameters are used by their names.
+func (g *generator) makeBlock(p *probe) {
+	g.block = p
+	var shared *script.Handler
+	for _, pt := range p.points {
+		for i, pr := range pt.probes {
+			g.probe, g.event = pr, nil
+			if len(pt.events) > i {
+				g.event = pt.events[i]
+			}
+			if shared == nil || g.usesArgs || g.event != nil && g.event.Filter != nil {
+				shared = g.handler(p)
+			}
+			pr.Handler = shared
+			if pr.Kind == host.Return && len(g.saves) > 0 {
+				pr.Saved = len(g.saves)
+				pr.Entry = &script.Handler{Name: pr.Point, Actions: maxActions, Body: script.Block(g.saves)}
+				g.program.Handlers = append(g.program.Handlers, pr.Entry)
+			}
+			g.s.Probes = append(g.s.Probes, pr)
+		}
+	}
+}
+
+func (g *generator) handler(p *probe) *script.Handler {
+	g.locals, g.saves, g.saved, g.usesArgs = nil, nil, map[string]int{}, false
+	for _, v := range g.c.slots[p] {
+		g.locals = append(g.locals, v.typ.core())
+		g.s.longest = append(g.s.longest, v.typ)
+	}
+	var body script.Stmt = g.body(p.body)
+	if p.pred != nil {
+		body = script.If{Cond: g.num(p.pred), Then: body}
+	}
+	if g.event != nil && g.event.Filter != nil {
+		body = script.If{Cond: g.event.Filter, Then: body}
+	}
+	h := &script.Handler{Name: g.probe.Point, Locals: g.locals, Body: body, Actions: maxActions}
+	g.program.Handlers = append(g.program.Handlers, h)
+	return h
+}
+
+// local is a variable that the script does not see.
+func (g *generator) local(t script.Type) script.Local {
+	g.locals = append(g.locals, t)
+	return script.Local{N: len(g.locals) - 1, Of: t}
+}
+
+func (g *generator) body(list []*node) script.Block {
+	out := script.Block{}
+	for _, n := range list {
+		out = append(out, g.statement(n))
+	}
+	return out
+}
+
+func (g *generator) statement(n *node) script.Stmt {
+	if g.unrolled++; g.unrolled > maxUnrolled {
+		g.fail(n.at, "unroll makes the script too long")
+	}
+	switch n.op {
+	case sExpr:
+		return g.effect(n.kids[0])
+	case sAssign:
+		if n.kids[0].op == nMap {
+			return g.assignMap(n)
+		}
+		v := n.kids[0].variable
+		return script.Do{X: script.Assign{To: g.variable(v), Op: script.Set, X: g.as(n.kids[1], v.typ)}}
+	case sLet:
+		return script.Block{}
+	case sIf:
+		return script.If{Cond: g.num(n.kids[0]), Then: g.body(n.body), Else: g.body(n.other)}
+	case sWhile:
+		return script.Loop{Cond: g.num(n.kids[0]), Body: g.body(n.body), Near: g.near(n.at)}
+	case sUnroll:
+		out := script.Block{}
+		for range n.num {
+			out = append(out, g.body(n.body)...)
+		}
+		return out
+	case sFor:
+		return g.forEach(n)
+	}
+	switch n.text {
+	case "break":
+		return script.Break{}
+	case "continue":
+		return script.Continue{}
+	}
+	return script.Next{}
+}
+
+func (g *generator) variable(v *variable) script.Local {
+	return script.Local{N: v.slot, Of: v.typ.core()}
+}
+
+func (g *generator) forEach(n *node) script.Stmt {
+	info := g.infos[n.kids[1].text]
+	kv := n.kids[0].variable
+	f := script.Foreach{Array: info.array, Sort: -1, Near: g.near(n.at)}
+	key := g.local(info.array.Keys[0])
+	f.Keys = []script.Expr{key}
+	var val script.Expr
+	if info.array.Value == script.Stat {
+		val = extract(info, script.Elem{Array: info.array, Keys: []script.Expr{key}})
+	} else {
+		l := g.local(info.array.Value)
+		f.Value, val = l, l
+	}
+	pair := script.Do{X: script.Assign{To: g.variable(kv), Op: script.Set, X: script.Tuple{Parts: []script.Expr{key, val}}}}
+	f.Body = append(script.Block{pair}, g.body(n.body)...)
+	return f
+}
+
+// extract is the one value of an aggregate.
+func extract(info *mapInfo, e script.Elem) script.Expr {
+	what := map[Kind]script.Extractor{Min: script.Min, Max: script.Max, Avg: script.Avg}[info.val.Kind]
+	return script.Cond{If: script.Extract{What: script.Count, Of: e}, Then: script.Extract{What: what, Of: e}, Else: script.Number(0)}
+}
+
+// elem is an element of a map.
+func (g *generator) elem(n *node) script.Elem {
+	info := g.infos[n.text]
+	e := script.Elem{Array: info.array, Near: g.near(n.at)}
+	if len(n.kids) == 0 {
+		e.Keys = []script.Expr{script.Number(0)}
+	} else {
+		e.Keys = []script.Expr{g.as(n.kids[0], info.key)}
+	}
+	return e
+}
+
+func (g *generator) assignMap(n *node) script.Stmt {
+	m, x := n.kids[0], n.kids[1]
+	e := g.elem(m)
+	info := g.infos[m.text]
+	if x.op == nCall && x.typ.aggregate() {
+		return g.aggregate(info, e, x)
+	}
+	return script.Do{X: script.Assign{To: e, Op: script.Set, X: g.as(x, info.val), Near: g.near(n.at)}}
+}
+
+func (g *generator) aggregate(info *mapInfo, e script.Elem, x *node) script.Stmt {
+	near := g.near(x.at)
+	switch x.typ.Kind {
+	case Count:
+		return script.Do{X: script.Assign{To: e, Op: script.Add, X: script.Number(1), Near: near}}
+	case Sum:
+		return script.Do{X: script.Assign{To: e, Op: script.Add, X: g.num(x.kids[0]), Near: near}}
+	case Hist:
+		h := script.Histogram{Kind: script.Powers}
+		if len(x.kids) == 2 {
+			v, _ := g.c.number(x.kids[1])
+			h.Bits = int(v)
+		}
+		g.histogram(info, x, h)
+	case Lhist:
+		h := script.Histogram{Kind: script.Linear}
+		h.Start, _ = g.c.number(x.kids[1])
+		h.Stop, _ = g.c.number(x.kids[2])
+		h.Interval, _ = g.c.number(x.kids[3])
+		g.histogram(info, x, h)
+	}
+	return script.Accumulate{To: e, X: g.num(x.kids[0]), Near: near}
+}
+
+func (g *generator) histogram(info *mapInfo, x *node, h script.Histogram) {
+	if old := info.array.Histogram; old.Kind != script.NoHistogram && old != h {
+		what := "bits in a single hist"
+		if h.Kind == script.Linear {
+			what = "arguments in a single lhist"
+		}
+		g.fail(x.at, "Different %s unsupported", what)
+	}
+	info.array.Histogram = h
+}
+
+// num is an integer, text a string.
+func (g *generator) num(n *node) script.Expr {
+	x := g.expr(n)
+	if x.Type() != script.Int {
+		g.fail(n.at, "a value of type '%s' cannot be a number", n.typ)
+	}
+	return x
+}
+
+func (g *generator) text(n *node) script.Expr {
+	x := g.expr(n)
+	if x.Type() != script.String {
+		g.fail(n.at, "a value of type '%s' cannot be text", n.typ)
+	}
+	return x
+}
+
+// expr is the whole value of an expression.
+func (g *generator) expr(n *node) script.Expr { return g.load(g.value(n), n.at) }
+
+// as is a value in the form of another type: a tuple's parts, one by one.
+func (g *generator) as(n *node, t *Type) script.Expr {
+	x := g.expr(n)
+	if x.Type() != t.core() && !(t.core() == script.Stat) {
+		g.fail(n.at, "a value of type '%s' cannot be held as '%s'", n.typ, t)
+	}
+	return x
+}
+
+// load is a value as it is held.
+func (g *generator) load(v value, at span) script.Expr {
+	t := v.t
+	switch {
+	case v.raw:
+		if t.core() == script.Int {
+			return script.Member{X: v.x, Off: v.off, Size: t.Size, Signed: t.Signed, Of: script.Int}
+		}
+		x := script.Member{X: v.x, Off: v.off, Size: t.Size, Of: script.String}
+		if t.Kind == String {
+			return call(cutCode, x, script.Number(t.Size))
+		}
+		return x
+	case !v.mem:
+		return v.x
+	}
+	switch t.Kind {
+	case Integer, Pointer:
+		size := t.Size
+		if size != 1 && size != 2 && size != 4 && size != 8 {
+			g.fail(at, "a value of %d bytes cannot be read", size)
+		}
+		if v.bits > 0 {
+			return bitfield(script.Load{Addr: v.x, Size: size, User: t.User, Lenient: true}, v, t)
+		}
+		return script.Load{Addr: v.x, Size: size, Signed: t.Signed, User: t.User, Lenient: true}
+	case String:
+		return call(strCode, v.x, script.Number(t.Size))
+	case Record, Array:
+		g.s.longest = append(g.s.longest, t)
+		return call(bytesCode, v.x, script.Number(t.Size))
+	}
+	g.fail(at, "a value of type '%s' cannot be read", t)
+	return nil
+}
+
+func bitfield(x script.Expr, v value, t *Type) script.Expr {
+	x = script.Binary{Op: script.Shl, X: x, Y: script.Number(64 - v.bits - v.bit)}
+	op := script.ShrU
+	if t.Signed {
+		op = script.Shr
+	}
+	return script.Binary{Op: op, X: x, Y: script.Number(64 - v.bits)}
+}
+
+func plus(x script.Expr, n int64) script.Expr {
+	if n == 0 {
+		return x
+	}
+	if c, ok := x.(script.Number); ok {
+		return c + script.Number(n)
+	}
+	return script.Binary{Op: script.Add, X: x, Y: script.Number(n)}
+}
+
+// narrow cuts an integer to what its type has.
+func narrow(x script.Expr, t *Type) script.Expr {
+	if t.Kind != Integer || t.Size <= 0 || t.Size >= 8 {
+		return x
+	}
+	bits := script.Number(64 - 8*t.Size)
+	if t.Signed {
+		return script.Binary{Op: script.Shr, X: script.Binary{Op: script.Shl, X: x, Y: bits}, Y: bits}
+	}
+	return script.Binary{Op: script.And, X: x, Y: script.Number(1<<(8*t.Size) - 1)}
+}
+
+// passed are the registers of parameters.
+var passed = [...]int{5, 4, 1, 2, 8, 9}
+
+func (g *generator) value(n *node) value {
+	t := n.typ
+	plain := func(x script.Expr) value { return value{x: x, t: t} }
+	switch n.op {
+	case nInt:
+		return plain(script.Number(int64(n.num)))
+	case nString:
+		return plain(script.Text(n.text))
+	case nParam:
+		v, _ := parseSigned(g.c.param(int(n.num)))
+		return plain(script.Number(v))
+	case nParamCount:
+		return plain(script.Number(len(g.c.o.Args)))
+	case nIdent, nSizeof, nOffset:
+		return plain(script.Number(int64(n.num)))
+	case nVar:
+		return g.held(g.variable(n.variable), t)
+	case nMap:
+		e := g.elem(n)
+		if t.core() == script.Stat {
+			return plain(extract(g.infos[n.text], e))
+		}
+		return g.held(e, t)
+	case nTuple:
+		var parts []script.Expr
+		for _, k := range n.kids {
+			parts = append(parts, g.expr(k))
+		}
+		g.s.longest = append(g.s.longest, t)
+		return plain(script.Tuple{Parts: parts})
+	case nBuiltin:
+		return g.builtin(n)
+	case nField, nIndex:
+		return g.field(n)
+	case nArray:
+		return g.element(n)
+	case nDeref:
+		return g.deref(n)
+	case nUnary:
+		return plain(g.unary(n))
+	case nIncr:
+		return plain(g.increment(n))
+	case nBinary:
+		return plain(g.binop(n))
+	case nTernary:
+		return g.held(script.Cond{If: g.num(n.kids[0]), Then: g.expr(n.kids[1]), Else: g.expr(n.kids[2])}, t)
+	case nCast:
+		return g.cast(n)
+	case nCall:
+		return g.callValue(n)
+	}
+	g.fail(n.at, "this expression has no value")
+	return value{}
+}
+
+// held is a value out of a variable: records and arrays are their bytes.
+func (g *generator) held(x script.Expr, t *Type) value {
+	return value{x: x, t: t, raw: t.Kind == Record || t.Kind == Array}
+}
+
+func (g *generator) cast(n *node) value {
+	x := n.kids[0]
+	v := g.value(x)
+	if n.typ.Kind == Array {
+		// An integer as an array of its bytes.
+		return value{x: call(packCode, g.load(v, n.at), script.Number(n.typ.Size)), t: n.typ, raw: true}
+	}
+	if x.typ.Kind == Array {
+		y := g.load(v, n.at)
+		return value{x: narrow(script.Member{X: y, Size: n.typ.Size, Signed: n.typ.Signed, Of: script.Int}, n.typ), t: n.typ}
+	}
+	if x.typ.Context && x.typ.Kind == Pointer {
+		return value{x: v.x, t: &Type{Kind: Pointer, Size: 8, Elem: n.typ.target(), Context: true}}
+	}
+	return value{x: narrow(g.load(v, n.at), n.typ), t: n.typ}
+}
+
+// registersAt are where struct pt_regs has registers.
+var registersAt = map[int64]int{0: 15, 8: 14, 16: 13, 24: 12, 32: 6, 40: 3, 48: 11, 56: 10, 64: 9, 72: 8, 80: 0, 88: 2, 96: 1, 104: 4, 112: 5, 128: 16, 144: 17, 152: 7}
+
+func (g *generator) field(n *node) value {
+	x := n.kids[0]
+	switch {
+	case x.typ.Kind == TupleKind:
+		return g.held(script.Part{X: g.text(x), Layout: x.typ.layout(), N: int(n.num)}, n.typ)
+	case x.typ.Args:
+		return g.argument(n)
+	}
+	v := g.value(x)
+	m, ok := x.typ.C.Member(n.text)
+	if !ok {
+		g.fail(n.at, "there is no field %s", n.text)
+	}
+	if v.t.Context {
+		r, known := registersAt[m.Offset]
+		if !known {
+			g.fail(n.at, "the register %s cannot be read", n.text)
+		}
+		return value{x: script.Register{N: r}, t: n.typ}
+	}
+	if v.raw {
+		return value{x: v.x, t: n.typ, raw: true, off: v.off + int(m.Offset)}
+	}
+	if !v.mem {
+		g.fail(n.at, "the record is not in memory")
+	}
+	return value{x: plus(v.x, m.Offset), t: n.typ, mem: true, bits: m.Bits, bit: m.Bit}
+}
+
+func (g *generator) element(n *node) value {
+	x := n.kids[0]
+	v := g.value(x)
+	i := g.num(n.kids[1])
+	size := int64(n.typ.Size)
+	if v.raw {
+		k, _ := i.(script.Number)
+		return value{x: v.x, t: n.typ, raw: true, off: v.off + int(int64(k)*size)}
+	}
+	base := v.x
+	if x.typ.Kind == Pointer {
+		base = g.load(v, n.at)
+	}
+	return value{x: plus(base, int64(i.(script.Number))*size), t: n.typ, mem: true}
+}
+
+func (g *generator) deref(n *node) value {
+	x := n.kids[0]
+	v := g.value(x)
+	if x.typ.Kind == Record {
+		return v
+	}
+	if v.t.Context {
+		return value{x: v.x, t: &Type{Kind: Record, C: x.typ.target().C, Context: true}}
+	}
+	return value{x: g.load(v, n.at), t: n.typ, mem: true}
+}
+
+func (g *generator) unary(n *node) script.Expr {
+	x := g.num(n.kids[0])
+	switch n.text {
+	case "!":
+		return script.Unary{Op: script.Not, X: x}
+	case "~":
+		return script.Unary{Op: script.Complement, X: x}
+	}
+	return script.Unary{Op: script.Neg, X: x}
+}
+
+func (g *generator) increment(n *node) script.Expr {
+	x := n.kids[0]
+	a := script.Assign{Op: script.Add, X: script.Number(1), Old: n.post, Near: g.near(n.at)}
+	if n.text == "--" {
+		a.Op = script.Sub
+	}
+	if x.typ.Kind == Pointer {
+		a.X = script.Number(max(x.typ.target().Size, 1))
+	}
+	if x.op == nMap {
+		a.To = g.elem(x)
+	} else {
+		a.To = g.variable(x.variable)
+	}
+	if a.To.Type() != script.Int {
+		g.fail(n.at, "a value of type '%s' cannot be counted", x.typ)
+	}
+	return a
+}
+
+var signedOps = map[string]script.Op{
+	"+": script.Add, "-": script.Sub, "*": script.Mul, "/": script.DivU, "%": script.ModU, "<<": script.Shl, ">>": script.ShrU, "&": script.And,
+	"|": script.Or, "^": script.Xor, "==": script.Eq, "!=": script.Ne, "<": script.Lt, "<=": script.Le, ">": script.Gt, ">=": script.Ge,
+	"&&": script.AndAlso, "||": script.OrElse,
+}
+
+var unsignedOps = map[string]script.Op{"<": script.LtU, "<=": script.LeU, ">": script.GtU, ">=": script.GeU}
+
+func (g *generator) binop(n *node) script.Expr {
+	l, r := n.kids[0], n.kids[1]
+	op := signedOps[n.text]
+	if u, ok := unsignedOps[n.text]; ok && !(l.typ.Signed && r.typ.Signed) {
+		op = u
+	}
+	x, y := g.expr(l), g.expr(r)
+	if n.text == "+" || n.text == "-" {
+		// A pointer moves by what it points to.
+		if l.typ.Kind == Pointer && r.typ.isInt() {
+			y = times(y, l.typ.target().Size)
+		} else if r.typ.Kind == Pointer && l.typ.isInt() {
+			x = times(x, r.typ.target().Size)
+		}
+	}
+	if x.Type() != y.Type() || x.Type() == script.String && op != script.Eq && op != script.Ne {
+		g.fail(n.at, "the operator %s cannot be used here", n.text)
+	}
+	return script.Binary{Op: op, X: x, Y: y, Near: g.near(n.at)}
+}
+
+func times(x script.Expr, n int) script.Expr {
+	if n <= 1 {
+		return x
+	}
+	return script.Binary{Op: script.Mul, X: x, Y: script.Number(n)}
+}
+
+// argument is a field of args.
+func (g *generator) argument(n *node) value {
+	g.usesArgs = true
+	if g.event != nil {
+		for _, f := range g.event.Fields {
+			if f.Name == n.text {
+				t := withSpace(fromC(f.Type), f.User)
+				if f.InMemory {
+					return value{x: f.X, t: t, mem: true}
+				}
+				return value{x: narrow(f.X, t), t: t}
+			}
+		}
+		g.fail(n.at, "there is no field %s", n.text)
+	}
+	at := g.c.place(g.probe)
+	if at == nil {
+		g.fail(n.at, "Can't find function parameter %s", n.text)
+	}
+	v, err := at.Variable(n.text)
+	if err != nil || v.Location.Kind != source.Register || v.Type.Real().Composite() {
+		g.fail(n.at, "the parameter %s of %s is not in a register", n.text, g.probe.Function)
+	}
+	t := fromC(v.Type)
+	x := narrow(script.Register{N: v.Location.Reg}, t)
+	if g.probe.Kind != host.Return {
+		return value{x: x, t: t}
+	}
+	i, ok := g.saved[n.text]
+	if !ok {
+		i = len(g.saves)
+		g.saved[n.text] = i
+		g.saves = append(g.saves, script.Save{N: i, X: x})
+	}
+	return value{x: script.Saved{N: i}, t: t}
+}

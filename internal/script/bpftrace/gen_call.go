@@ -1,0 +1,352 @@
+package bpftrace
+
+import (
+	"net/netip"
+	"strings"
+
+	"kprobelab/internal/script"
+	"kprobelab/internal/script/host"
+)
+
+func (g *generator) builtin(n *node) value {
+	t := n.typ
+	plain := func(x script.Expr) value { return value{x: x, t: t} }
+	if b, ok := builtinWords[n.text]; ok {
+		return plain(call(b))
+	}
+	switch n.text {
+	case "comm":
+		return plain(call(commCode))
+	case "probe":
+		return plain(call(nameCode))
+	case "username":
+		return plain(call(builtinWords["uid"]))
+	case "elapsed":
+		return plain(script.Binary{Op: script.Sub, X: call(builtinWords["nsecs"]), Y: script.Global{Var: g.s.started}})
+	case "rand":
+		// xorshift, from the same beginning in each run.
+		v := script.Global{Var: g.s.random}
+		step := func(x script.Expr, op script.Op, by int64) script.Expr {
+			return script.Binary{Op: script.Xor, X: x, Y: script.Binary{Op: op, X: x, Y: script.Number(by)}}
+		}
+		set := func(x script.Expr) script.Expr { return script.Assign{To: v, Op: script.Set, X: x} }
+		return plain(script.Binary{Op: script.ShrU, X: set(step(set(step(set(step(v, script.Shl, 13)), script.ShrU, 7)), script.Shl, 17)), Y: script.Number(32)})
+	case "kstack", "ustack":
+		return plain(g.stack(t))
+	case "ctx":
+		return plain(script.Number(0))
+	case "args":
+		return plain(script.Number(0))
+	case "retval":
+		return plain(narrow(script.Register{N: 0}, t))
+	}
+	i := int(n.text[len(n.text)-1] - '0')
+	if strings.HasPrefix(n.text, "sarg") {
+		return plain(script.Load{Addr: plus(script.Register{N: 7}, int64(8*(i+1))), Size: 8, Lenient: true})
+	}
+	if g.probe.Kind == host.Trace {
+		i++ // the first parameter of a callback is its own data
+	}
+	if i >= len(passed) {
+		g.fail(n.at, "%s of a tracepoint is not in a register", n.text)
+	}
+	return plain(script.Register{N: passed[i]})
+}
+
+func (g *generator) stack(t *Type) script.Expr {
+	g.s.longest = append(g.s.longest, t)
+	if t.Kind == Ustack {
+		return call(noStackCode, script.Number(t.N))
+	}
+	return call(stackCode, script.Number(t.N))
+}
+
+// callValue is a call with a value.
+func (g *generator) callValue(n *node) value {
+	t, k := n.typ, n.kids
+	plain := func(x script.Expr) value { return value{x: x, t: t} }
+	switch n.text {
+	case "str":
+		return plain(g.str(n))
+	case "buf":
+		return plain(g.buf(n))
+	case "kstack", "ustack":
+		return plain(g.stack(t))
+	case "ksym", "strerror", "kptr", "uptr":
+		return plain(g.num(k[0]))
+	case "reg":
+		return plain(script.Register{N: registers[k[0].text]})
+	case "kaddr":
+		if g.c.k != nil && g.c.k.Symbol != nil {
+			if addr, ok := g.c.k.Symbol(k[0].text); ok {
+				return plain(script.Number(int64(addr)))
+			}
+		}
+		g.fail(n.at, "Failed to resolve kernel symbol: %s", k[0].text)
+	case "nsecs":
+		if len(k) == 1 && strings.HasSuffix(k[0].text, "tai") {
+			return plain(call(wallCode))
+		}
+		return plain(call(builtinWords["nsecs"]))
+	case "strncmp":
+		return plain(call(compareCode, g.text(k[0]), g.text(k[1]), g.num(k[2])))
+	case "strcontains":
+		return plain(call(containsCode, g.text(k[0]), g.text(k[1])))
+	case "bswap":
+		return plain(call(swapCode, g.num(k[0]), script.Number(k[0].typ.Size)))
+	case "macaddr":
+		return plain(call(macCode, g.bytes(k[0], 6)))
+	case "ntop":
+		return plain(g.ntop(n))
+	case "pton":
+		addr, _ := netip.ParseAddr(k[0].text)
+		b := addr.AsSlice()
+		return value{x: script.Text(b), t: t, raw: true}
+	case "strftime":
+		f := k[0].text
+		base := int64(0)
+		if boot(k[1]) {
+			base = -1
+		}
+		return plain(call(textual("strftime", ints[:1], func(th *script.Thread, a *script.Args, dst []byte) []byte {
+			ns := uint64(a.Int[0])
+			if base < 0 {
+				s := system(th)
+				ns += s.Wall() - s.Now()
+			}
+			return strftime(f, ns, dst)
+		}), g.num(k[1])))
+	case "has_key":
+		info := g.infos[k[0].text]
+		return plain(script.Has{Array: info.array, Keys: []script.Expr{g.as(k[1], info.key)}})
+	case "len":
+		if k[0].op != nMap {
+			return plain(call(framesCode, g.text(k[0])))
+		}
+		a := g.arrays[k[0].text]
+		return plain(call(number("len", nil, func(t *script.Thread, _ *script.Args) int64 { return int64(t.Len(a)) })))
+	}
+	g.fail(n.at, "%s() has no value", n.text)
+	return value{}
+}
+
+// boot reports whether a time is counted from the boot: what nsecs gives.
+func boot(n *node) bool {
+	if n.op == nBuiltin && n.text == "nsecs" {
+		return true
+	}
+	return n.op == nCall && n.text == "nsecs" && (len(n.kids) == 0 || n.kids[0].text == "boot")
+}
+
+func (g *generator) str(n *node) script.Expr {
+	k := n.kids
+	if n.post {
+		return script.Text(g.c.param(int(k[0].num)))
+	}
+	if b := k[0]; b.op == nBinary && (b.kids[0].op == nParam || b.kids[1].op == nParam) {
+		p, off := b.kids[0], b.kids[1]
+		if p.op != nParam {
+			p, off = off, p
+		}
+		return script.Text(g.c.param(int(p.num))[off.num:])
+	}
+	var size script.Expr = script.Number(n.typ.Size)
+	if len(k) == 2 {
+		// The NUL is one of the bytes.
+		size = script.Cond{If: script.Binary{Op: script.LtU, X: g.num(k[1]), Y: script.Number(g.c.maxStr)}, Then: g.num(k[1]), Else: script.Number(g.c.maxStr)}
+	}
+	return call(strCode, g.num(k[0]), size)
+}
+
+// bytes are a value's bytes: of an array they are its own, of an address those there.
+func (g *generator) bytes(n *node, size int) script.Expr {
+	x := g.expr(n)
+	if x.Type() == script.String {
+		return x
+	}
+	return call(bytesCode, x, script.Number(size))
+}
+
+func (g *generator) buf(n *node) script.Expr {
+	x := g.expr(n.kids[0])
+	var size script.Expr = script.Number(n.typ.Size)
+	if len(n.kids) == 2 {
+		most := script.Number(g.c.maxStr - 4)
+		size = script.Cond{If: script.Binary{Op: script.LtU, X: g.num(n.kids[1]), Y: most}, Then: g.num(n.kids[1]), Else: most}
+	}
+	if x.Type() == script.String {
+		return call(padCode, x, size)
+	}
+	return call(bytesCode, x, size)
+}
+
+func (g *generator) ntop(n *node) script.Expr {
+	a := n.kids[len(n.kids)-1]
+	x := g.expr(a)
+	if x.Type() == script.Int {
+		x = call(packCode, x, script.Number(8))
+	}
+	var family script.Expr = script.Number(0)
+	switch {
+	case len(n.kids) == 2:
+		family = g.num(n.kids[0])
+	case a.typ.isInt():
+		family = script.Number(2)
+	}
+	return call(inetCode, x, family)
+}
+
+// effect is an expression whose value nobody wants.
+func (g *generator) effect(n *node) script.Stmt {
+	switch {
+	case n.op == nTernary && n.typ.Kind == None:
+		return script.If{Cond: g.num(n.kids[0]), Then: g.effect(n.kids[1]), Else: g.effect(n.kids[2])}
+	case n.op == nMap || n.op == nBuiltin && n.typ.Args:
+		return script.Block{}
+	case n.op != nCall:
+		return script.Do{X: g.expr(n)}
+	}
+	k := n.kids
+	switch n.text {
+	case "printf":
+		return g.printf(n)
+	case "print":
+		return g.print(n)
+	case "exit":
+		var code script.Expr = script.Number(0)
+		if len(k) == 1 {
+			code = g.num(k[0])
+		}
+		return script.Block{script.Do{X: call(exitCode, code)}, script.Next{}}
+	case "clear":
+		return script.Clear{Array: g.arrays[k[0].text]}
+	case "zero":
+		a := g.arrays[k[0].text]
+		return script.Do{X: call(number("zero", nil, func(t *script.Thread, _ *script.Args) int64 { t.Zero(a); return 0 }))}
+	case "delete":
+		m := *k[0]
+		if len(k) == 2 {
+			m.kids = []*node{k[1]}
+		}
+		return script.Delete{X: g.elem(&m)}
+	case "time":
+		f := "%H:%M:%S\n"
+		if len(k) > 0 {
+			f = k[0].text
+		}
+		return script.Do{X: call(number("time", nil, func(t *script.Thread, _ *script.Args) int64 {
+			g.s.message(t, "time", string(strftime(f, system(t).Wall(), nil)), false)
+			return 0
+		}))}
+	case "join":
+		delim := " "
+		if len(k) > 1 {
+			delim = k[1].text
+		}
+		return script.Do{X: call(number("join", ints[:1], func(t *script.Thread, a *script.Args) int64 {
+			g.s.message(t, "join", join(system(t), uint64(a.Int[0]), delim), true)
+			return 0
+		}), g.num(k[0]))}
+	}
+	return script.Do{X: g.expr(n)}
+}
+
+// join reads the strings of an array of addresses: 16 of 1024 bytes at most.
+func join(s host.System, at uint64, delim string) string {
+	var list []string
+	room := make([]byte, 0, 1024)
+	for i := range uint64(16) {
+		var b [8]byte
+		if !read(s, at+8*i, b[:]) {
+			break
+		}
+		p := uint64(0)
+		for j := 7; j >= 0; j-- {
+			p = p<<8 | uint64(b[j])
+		}
+		if p == 0 {
+			break
+		}
+		list = append(list, string(readString(s, p, 1024, room[:0])))
+	}
+	return strings.Join(list, delim)
+}
+
+func (g *generator) printf(n *node) script.Stmt {
+	format := n.kids[0].text
+	p := script.Printf{Near: g.near(n.at)}
+	last := 0
+	for i, d := range directives(format) {
+		p.Format = append(p.Format, script.Piece{Text: plain(format[last:d.from])})
+		last = d.to
+		a := n.kids[1+i]
+		x := g.expr(a)
+		piece := script.Piece{Verb: d.verb[len(d.verb)-1], Width: d.width, Precision: d.precision, Left: d.left, Zero: d.zero}
+		switch d.verb {
+		case "s":
+			piece.Zero = false
+			piece.Show = g.s.show(a.typ)
+		case "r", "rx", "rh":
+			piece.Verb = 's'
+			how := d.verb
+			piece.Show = func(_ *script.Thread, _ int64, text, dst []byte) []byte { return hexBuffer(text, how, dst) }
+		case "c":
+		case "p":
+			piece.Verb, piece.Show = 's', pointerText
+		default:
+			x = sized(x, d.verb)
+		}
+		if d.precision >= 0 && d.verb != "s" {
+			piece.Zero = false
+		}
+		p.Format, p.Args = append(p.Format, piece), append(p.Args, x)
+	}
+	// What comes after the last directive is not gone through as a format.
+	p.Format = append(p.Format, script.Piece{Text: format[last:]})
+	if g.c.o.JSON {
+		p.As = func(dst, line []byte) []byte { return jsonMessage(dst, "printf", line) }
+	}
+	return p
+}
+
+// sized cuts a number to what C's printf takes of it.
+func sized(x script.Expr, verb string) script.Expr {
+	signed := verb[len(verb)-1] == 'd'
+	switch strings.TrimRight(verb, "duoxX") {
+	case "hh":
+		return narrow(x, integer(1, signed))
+	case "h":
+		return narrow(x, integer(2, signed))
+	case "":
+		return narrow(x, integer(4, signed))
+	}
+	return x
+}
+
+// print prints a map or a value.
+func (g *generator) print(n *node) script.Stmt {
+	k := n.kids
+	if k[0].op == nMap && (len(k[0].kids) == 0) {
+		info := g.infos[k[0].text]
+		var top, div int64
+		if len(k) > 1 {
+			top, _ = g.c.number(k[1])
+		}
+		if len(k) > 2 {
+			div, _ = g.c.number(k[2])
+		}
+		return script.Do{X: call(number("print", nil, func(t *script.Thread, _ *script.Args) int64 {
+			g.s.printMap(t, info, top, div)
+			return 0
+		}))}
+	}
+	x, t := g.expr(k[0]), k[0].typ
+	p := script.Printf{Args: []script.Expr{x}, Near: g.near(n.at)}
+	element := k[0].op == nMap
+	name := k[0].text
+	p.Format = []script.Piece{{Verb: 's', Width: -1, Precision: -1, Show: func(th *script.Thread, num int64, text, dst []byte) []byte {
+		v := g.s.render(th, t, num, text, false, 1)
+		return append(dst, g.s.printed(name, element, v)...)
+	}}}
+	return p
+}

@@ -1,0 +1,380 @@
+package bpftrace
+
+import "fmt"
+
+// maxNesting bounds how deep a script is nested.
+const maxNesting = 200
+
+// parser makes the tree of the tokens.
+type parser struct {
+	list     []token
+	at       int
+	depth    int
+	problems *Problems
+}
+
+// parse reads a script.
+func parse(f *file) (t *tree, problems *Problems) {
+	problems = &Problems{file: f}
+	p := &parser{list: lex(f, problems), problems: problems}
+	func() {
+		defer func() {
+			if e := recover(); e != nil && e != any(failed{}) {
+				panic(e)
+			}
+		}()
+		t = p.tree()
+	}()
+	return t, problems
+}
+
+func (p *parser) tok() *token    { return &p.list[p.at] }
+func (p *parser) kind() kind     { return p.list[p.at].kind }
+func (p *parser) is(k kind) bool { return p.list[p.at].kind == k }
+
+func (p *parser) ahead(n int) kind { return p.list[min(p.at+n, len(p.list)-1)].kind }
+
+func (p *parser) next() *token {
+	t := &p.list[p.at]
+	if p.at < len(p.list)-1 {
+		p.at++
+	}
+	return t
+}
+
+func (p *parser) accept(k kind) bool {
+	if p.is(k) {
+		p.next()
+		return true
+	}
+	return false
+}
+
+func (p *parser) fail(at span, format string, a ...any) {
+	p.problems.list = append(p.problems.list, &Problem{Message: fmt.Sprintf(format, a...), at: at})
+	panic(failed{})
+}
+
+// unexpected is a syntax error at the next token.
+func (p *parser) unexpected(want ...kind) {
+	t := p.tok()
+	text := fmt.Sprintf("syntax error, unexpected %s", t.kind)
+	for i, w := range want {
+		if i == 0 {
+			text += ", expecting "
+		} else {
+			text += " or "
+		}
+		text += string(w)
+	}
+	p.fail(t.at, "%s", text)
+}
+
+func (p *parser) expect(k kind) *token {
+	if !p.is(k) {
+		p.unexpected(k)
+	}
+	return p.next()
+}
+
+func (p *parser) enter(at span) {
+	if p.depth++; p.depth > maxNesting {
+		p.fail(at, "the script is nested too deep")
+	}
+}
+
+func (p *parser) tree() *tree {
+	t := &tree{}
+	for {
+		if p.is(tDirective) {
+			t.definitions = append(t.definitions, p.next().text)
+			continue
+		}
+		if p.is(tStruct) && (p.ahead(1) == tDefinition || p.ahead(1) == tEnumDef) {
+			p.next()
+			t.definitions = append(t.definitions, p.next().text)
+			continue
+		}
+		break
+	}
+	if p.accept("config") {
+		p.expect("=")
+		p.settings(t)
+	}
+	for {
+		if p.is(tFn) {
+			t.functions = append(t.functions, p.function())
+		} else {
+			t.probes = append(t.probes, p.probe())
+		}
+		if p.is(tEnd) {
+			return t
+		}
+	}
+}
+
+func (p *parser) settings(t *tree) {
+	p.expect("{")
+	for !p.accept("}") {
+		name := p.expect(tIdent)
+		eq := p.expect("=")
+		t.config = append(t.config, &setting{name.text, p.expr(), eq.at})
+		if !p.accept(";") && !p.is("}") {
+			p.unexpected()
+		}
+	}
+}
+
+// function is a function of the script's own.
+func (p *parser) function() *node {
+	t := p.next()
+	n := &node{text: p.expect(tIdent).text}
+	p.expect("(")
+	if !p.is(")") {
+		for {
+			p.expect(tVar)
+			p.colon()
+			p.ctype()
+			if !p.accept(",") {
+				break
+			}
+		}
+	}
+	p.expect(")")
+	p.colon()
+	p.ctype()
+	n.body = p.block()
+	n.at = t.at
+	return n
+}
+
+func (p *parser) colon() { p.expect(":") }
+
+func (p *parser) probe() *probe {
+	pr := &probe{at: p.tok().at}
+	for {
+		pr.points = append(pr.points, p.point())
+		if !p.accept(",") {
+			break
+		}
+	}
+	if p.is(tEnd) {
+		p.fail(span{pr.at.from, p.tok().at.to}, "unexpected end of file, expected {")
+	}
+	if p.accept("/") {
+		pr.pred = p.expr()
+		p.expect(tEndPred)
+	}
+	pr.body = p.block()
+	pr.at = pr.at.with(p.list[p.at-1].at)
+	return pr
+}
+
+// point is one attach point: its text is taken together, without blanks.
+func (p *parser) point() *point {
+	pt := &point{at: span{p.tok().at.from, p.tok().at.from}}
+	for {
+		t := p.tok()
+		switch t.kind {
+		case tIdent, tBuiltin, tBuiltinType, tCall, tCallBuiltin, tStackMode, tPath, ":", ".", "+", "*", "[", "]", tParam:
+			pt.raw += t.text
+		case tInt:
+			pt.raw += fmt.Sprint(t.num)
+		case tString:
+			pt.raw += `"`
+			for i := range len(t.text) {
+				if t.text[i] == '"' {
+					pt.raw += `\`
+				}
+				pt.raw += t.text[i : i+1]
+			}
+			pt.raw += `"`
+		case tParamCount:
+			p.fail(t.at, "Not a positional parameter")
+		default:
+			return pt
+		}
+		pt.at.to = t.at.to
+		p.next()
+	}
+}
+
+func (p *parser) block() []*node {
+	p.enter(p.tok().at)
+	defer func() { p.depth-- }()
+	p.expect("{")
+	list := []*node{}
+	for !p.is("}") {
+		n := p.statement()
+		list = append(list, n)
+		switch n.op {
+		case sIf, sWhile, sUnroll, sFor:
+			continue
+		}
+		if p.is("}") && n.op != sLet {
+			break
+		}
+		if !p.accept(";") {
+			if n.op == sLet {
+				p.unexpected(";")
+			}
+			p.unexpected()
+		}
+	}
+	p.expect("}")
+	return list
+}
+
+func (p *parser) statement() *node {
+	t := p.tok()
+	switch t.kind {
+	case "if":
+		return p.ifStatement()
+	case "while":
+		p.next()
+		p.expect("(")
+		n := &node{op: sWhile, at: t.at, kids: []*node{p.expr()}}
+		p.expect(")")
+		n.body = p.block()
+		return n
+	case "unroll":
+		return p.unroll()
+	case "for":
+		p.next()
+		p.expect("(")
+		v := p.expect(tVar)
+		p.expect(":")
+		n := &node{op: sFor, at: t.at, kids: []*node{{op: nVar, text: v.text, at: v.at}, p.expr()}}
+		p.expect(")")
+		n.body = p.block()
+		return n
+	case "break", "continue":
+		p.next()
+		return &node{op: sJump, text: t.text, at: t.at}
+	case "return":
+		p.next()
+		n := &node{op: sJump, text: t.text, at: t.at}
+		if !p.is(";") && !p.is("}") {
+			n.kids = []*node{p.expr()}
+			n.at = t.at.with(n.kids[0].at)
+		}
+		return n
+	case "let":
+		return p.let()
+	}
+	x := p.expr()
+	end := p.kind()
+	switch {
+	case end == "=" && x.op == nIndex:
+		p.next()
+		y := p.expr()
+		p.fail(x.at.with(y.at), "Tuples are immutable once created. Consider creating a new tuple and assigning it instead.")
+	case (x.op == nMap || x.op == nVar) && !x.post && end == "=":
+		p.next()
+		y := p.expr()
+		return &node{op: sAssign, kids: []*node{x, y}, at: x.at.with(y.at)}
+	case (x.op == nMap || x.op == nVar) && !x.post && compound[end] != "":
+		o := p.next()
+		y := p.expr()
+		copied := *x
+		b := &node{op: nBinary, text: compound[end], kids: []*node{&copied, y}, at: o.at}
+		return &node{op: sAssign, kids: []*node{x, b}, at: x.at.with(y.at)}
+	}
+	return &node{op: sExpr, kids: []*node{x}, at: x.at}
+}
+
+// compound are the operations of assignments.
+var compound = map[kind]string{
+	"<<=": "<<", ">>=": ">>", "+=": "+", "-=": "-", "*=": "*", "/=": "/", "%=": "%", "&=": "&", "|=": "|", "^=": "^",
+}
+
+func (p *parser) ifStatement() *node {
+	p.enter(p.tok().at)
+	defer func() { p.depth-- }()
+	t := p.next()
+	p.expect("(")
+	n := &node{op: sIf, at: t.at, kids: []*node{p.expr()}}
+	p.expect(")")
+	n.body = p.block()
+	if p.accept("else") {
+		if p.is("if") {
+			n.other = []*node{p.ifStatement()}
+		} else {
+			n.other = p.block()
+		}
+	}
+	n.at = t.at.with(p.list[p.at-1].at)
+	return n
+}
+
+func (p *parser) unroll() *node {
+	t := p.next()
+	p.expect("(")
+	var n *node
+	switch {
+	case p.is(tInt), p.is("-"):
+		n = &node{op: sUnroll, kids: []*node{p.integer()}}
+	case p.is(tParam), p.is(tParamCount):
+		n = &node{op: sUnroll, kids: []*node{p.primary()}}
+	default:
+		p.unexpected()
+	}
+	close := p.expect(")")
+	n.at = t.at.with(close.at)
+	n.body = p.block()
+	return n
+}
+
+func (p *parser) let() *node {
+	t := p.next()
+	v := p.expect(tVar)
+	n := &node{op: sLet, kids: []*node{{op: nVar, text: v.text, at: v.at}}, at: t.at.with(v.at)}
+	if p.accept(":") {
+		n.ctype = p.ctype()
+		n.at = n.at.with(n.ctype.at)
+	}
+	if p.accept("=") {
+		y := p.expr()
+		return &node{op: sAssign, kids: []*node{{op: nVar, text: v.text, at: v.at}, y}, other: []*node{n}, at: n.at.with(y.at)}
+	}
+	return n
+}
+
+// ctype is a type.
+func (p *parser) ctype() *ctype {
+	t := p.tok()
+	c := &ctype{name: t.text, at: t.at}
+	switch t.kind {
+	case tIntType, tSizedType:
+		p.next()
+		p.size(c, t.kind == tIntType)
+	case tBuiltinType:
+		p.next()
+	case tStruct:
+		p.next()
+		id := p.expect(tIdent)
+		c.name = id.text
+		p.size(c, false)
+	default:
+		p.unexpected()
+	}
+	for p.is("*") {
+		p.next()
+		c.stars++
+	}
+	c.at = c.at.with(p.list[p.at-1].at)
+	return c
+}
+
+func (p *parser) size(c *ctype, empty bool) {
+	if !p.is("[") {
+		return
+	}
+	p.next()
+	if empty && p.accept("]") {
+		c.unsized = true
+		return
+	}
+	c.sized, c.size = true, p.expect(tInt).num
+	p.expect("]")
+}

@@ -1,0 +1,374 @@
+package bpftrace
+
+import (
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+
+	"kprobelab/internal/script"
+	"kprobelab/internal/script/host"
+	"kprobelab/internal/source"
+)
+
+// Kernel is what scripts are resolved with. Its fields may be nil.
+type Kernel struct {
+	// Source are the kernel's types and functions.
+	Source *source.File
+	// Functions are those whose names fit a pattern, Tracepoints and Events likewise: an event
+	// has its fields, and its name is "subsystem:name".
+	Functions   func(pattern string) []host.Function
+	Tracepoints func(pattern string) []host.Tracepoint
+	Events      func(pattern string) []Event
+	// Symbol is the address of a symbol.
+	Symbol func(name string) (uint64, bool)
+	HZ     int64
+}
+
+// Event is a tracepoint's event, with the fields of its record.
+type Event struct {
+	Name   string
+	Fields []Field
+	// Tracepoint is what is enabled; the event has happened where Filter is not 0 (nil: always).
+	Tracepoint string
+	Filter     script.Expr
+}
+
+// Field is one field of an event.
+type Field struct {
+	Name string
+	Type *source.Type
+	// Text is the type in the words of the event's format file.
+	Text string
+	// X is the value, or with InMemory its address.
+	X        script.Expr
+	InMemory bool
+	// User is for what points to a program's memory.
+	User bool
+}
+
+// point is an attach point.
+type point struct {
+	raw string
+	at  span
+
+	provider     string
+	target, name string
+	offset       int64
+	freq         uint64
+	// skip says that it is not there; optional that a pattern of providers has made it.
+	skip, optional bool
+	probes         []*host.Probe
+	events         []*Event
+}
+
+var aliases = map[string]string{
+	"k": "kprobe", "kr": "kretprobe", "u": "uprobe", "ur": "uretprobe", "t": "tracepoint", "p": "profile", "i": "interval", "s": "software",
+	"h": "hardware", "w": "watchpoint", "aw": "asyncwatchpoint", "f": "fentry", "fr": "fexit", "kfunc": "fentry", "kretfunc": "fexit",
+	"it": "iter", "rt": "rawtracepoint", "U": "usdt",
+}
+
+var providers = []string{
+	"BEGIN", "END", "self", "kprobe", "kretprobe", "uprobe", "uretprobe", "usdt", "tracepoint", "profile", "interval", "software", "hardware",
+	"watchpoint", "asyncwatchpoint", "fentry", "fexit", "iter", "rawtracepoint",
+}
+
+// parts splits a point at its colons.
+func (c *checker) parts(pt *point) (list []string, err string) {
+	raw, part, quoted := pt.raw, "", false
+	for i := 0; i < len(raw); i++ {
+		switch ch := raw[i]; {
+		case ch == ':' && !quoted:
+			list = append(list, part)
+			part = ""
+		case ch == '"':
+			quoted = !quoted
+		case quoted && ch == '\\' && i+1 < len(raw):
+			i++
+			part += raw[i : i+1]
+		case !quoted && ch == '$':
+			end := i + 1
+			for end < len(raw) && raw[end] != '"' && raw[end] != ':' {
+				end++
+			}
+			text := raw[i+1 : end]
+			n := 0
+			for n < len(text) && text[n] >= '0' && text[n] <= '9' {
+				n++
+			}
+			if n < len(text) {
+				return nil, fmt.Sprintf("Found trailing text '%s' in positional parameter index. Try quoting the trailing text.", text[n:])
+			}
+			num, _ := strconv.Atoi(text)
+			part += c.param(num)
+			i = end - 1
+		default:
+			part += raw[i : i+1]
+		}
+	}
+	return append(list, part), ""
+}
+
+func (c *checker) param(n int) string {
+	if n > 0 && n <= len(c.o.Args) {
+		return c.o.Args[n-1]
+	}
+	return ""
+}
+
+func counted(pt *point, want string, parts []string) string {
+	return fmt.Sprintf("%s probe type requires %s arguments, found %d", pt.provider, want, len(parts)-1)
+}
+
+func wild(s string) bool { return strings.ContainsAny(s, "*?[") }
+
+// readPoint understands a point; the result is what is wrong with it.
+func (c *checker) readPoint(pt *point) string {
+	parts, err := c.parts(pt)
+	if err != "" {
+		return err
+	}
+	if parts[0] == "" {
+		pt.skip = true
+		return ""
+	}
+	name := parts[0]
+	if long, ok := aliases[name]; ok {
+		name = long
+	}
+	pt.provider = name
+	known := false
+	for _, p := range providers {
+		known = known || p == name
+	}
+	if !known {
+		return "Invalid probe type: " + parts[0]
+	}
+	switch name {
+	case "BEGIN", "END":
+		if len(parts) == 2 && parts[1] == "*" {
+			parts = parts[:1]
+		}
+		if len(parts) != 1 {
+			return counted(pt, "0", parts)
+		}
+	case "self":
+		if len(parts) != 3 {
+			return counted(pt, "2", parts)
+		}
+		pt.target, pt.name = parts[1], parts[2]
+	case "kprobe", "kretprobe", "fentry", "fexit":
+		if len(parts) != 2 && len(parts) != 3 {
+			if pt.optional {
+				pt.skip = true
+				return ""
+			}
+			return counted(pt, "1 or 2", parts)
+		}
+		pt.name = parts[len(parts)-1]
+		if len(parts) == 3 {
+			pt.target = parts[1]
+		}
+		if name[0] == 'k' && strings.Contains(pt.name, "+") {
+			return pt.withOffset()
+		}
+	case "tracepoint":
+		if len(parts) == 2 && wild(parts[1]) {
+			parts = []string{parts[0], "*", parts[1]}
+		}
+		if len(parts) != 3 {
+			return counted(pt, "2", parts)
+		}
+		pt.target, pt.name = parts[1], parts[2]
+	case "rawtracepoint":
+		if len(parts) != 2 {
+			return counted(pt, "1", parts)
+		}
+		pt.name = parts[1]
+	case "profile", "interval":
+		if len(parts) != 3 {
+			return counted(pt, "2", parts)
+		}
+		pt.target = parts[1]
+		v, e := parseInt(parts[2])
+		if e != "" || parts[2] == "" || parts[2][0] < '0' || parts[2][0] > '9' || numRE.FindString(parts[2]) != parts[2] {
+			return fmt.Sprintf("Failed to parse int: %s\nInvalid rate of %s probe", parts[2], name)
+		}
+		pt.freq = v
+	case "software", "hardware":
+		if len(parts) != 2 && len(parts) != 3 {
+			return counted(pt, "1 or 2", parts)
+		}
+	case "uprobe", "uretprobe", "usdt":
+		if len(parts) != 3 && len(parts) != 4 {
+			return counted(pt, "2 or 3", parts)
+		}
+	case "watchpoint", "asyncwatchpoint":
+		if len(parts) != 4 {
+			return counted(pt, "3", parts)
+		}
+	case "iter":
+		if len(parts) != 2 && len(parts) != 3 {
+			return name + " probe type takes 2 arguments (1 optional)"
+		}
+	}
+	return ""
+}
+
+func (pt *point) withOffset() string {
+	if pt.provider == "kretprobe" {
+		return "Offset not allowed"
+	}
+	if strings.Count(pt.name, "+") != 1 {
+		return "Cannot take more than one offset"
+	}
+	name, off, _ := strings.Cut(pt.name, "+")
+	v, err := strconv.ParseInt(off, 0, 64)
+	if err != nil || name == "" {
+		return "Invalid offset"
+	}
+	pt.name, pt.offset = name, v
+	return ""
+}
+
+// units are of timers.
+var units = map[string]uint64{"s": 1e9, "ms": 1e6, "us": 1e3, "hz": 0}
+
+// absent are the kinds of probes that are not there, with the reason.
+var absent = map[string]string{
+	"uprobe": "probes of programs are not there", "uretprobe": "probes of programs are not there", "usdt": "probes of programs are not there",
+	"software": "there are no software events to sample", "hardware": "there is no performance counter to sample",
+	"watchpoint": "watchpoints are not there", "asyncwatchpoint": "watchpoints are not there", "iter": "iterators are not there", "self": "there is no signal to wait for",
+}
+
+// checkPoint says what is wrong with a point that could be read.
+func (c *checker) checkPoint(pt *point) {
+	bad := func(format string, a ...any) { c.error(pt.at, format, a...) }
+	switch pt.provider {
+	case "kprobe", "kretprobe":
+		if pt.name == "" {
+			bad("kprobes should be attached to a function")
+		}
+	case "fentry", "fexit":
+		if pt.name == "" {
+			bad("fentry/fexit should specify a function")
+		}
+	case "tracepoint":
+		if pt.target == "" || pt.name == "" {
+			bad("tracepoint probe must have a target")
+		}
+	case "rawtracepoint":
+		if pt.name == "" {
+			bad("rawtracepoint should be attached to a function")
+		}
+	case "profile", "interval":
+		if _, ok := units[pt.target]; !ok {
+			if pt.target == "" {
+				bad("%s probe must have unit of time", pt.provider)
+			} else {
+				bad("%s is not an accepted unit of time", pt.target)
+			}
+		}
+		if int64(pt.freq) <= 0 {
+			bad("%s frequency should be a positive integer", pt.provider)
+		}
+	case "BEGIN", "END":
+		if c.final {
+			if c.seen[pt.provider] {
+				bad("More than one %s probe defined", pt.provider)
+			}
+			c.seen[pt.provider] = true
+		}
+	default:
+		bad("%s: %s", pt.provider, absent[pt.provider])
+	}
+}
+
+// maxProbes bounds what patterns match.
+const maxProbes = 1024
+
+// resolve finds what a point stands for.
+func (c *checker) resolve(pt *point) {
+	if pt.skip || pt.probes != nil {
+		return
+	}
+	add := func(p *host.Probe) {
+		if len(pt.probes) <= maxProbes {
+			pt.probes = append(pt.probes, p)
+		}
+	}
+	switch pt.provider {
+	case "BEGIN":
+		add(&host.Probe{Kind: host.Begin, Point: "BEGIN"})
+	case "END":
+		add(&host.Probe{Kind: host.End, Point: "END"})
+	case "profile", "interval":
+		every := units[pt.target] * pt.freq
+		if pt.target == "hz" && pt.freq > 0 {
+			every = 1e9 / pt.freq
+		}
+		add(&host.Probe{Kind: host.Timer, Every: max(every, 1000), Profile: pt.provider == "profile", Point: fmt.Sprintf("%s:%s:%d", pt.provider, pt.target, pt.freq)})
+	case "kprobe", "kretprobe", "fentry", "fexit":
+		c.functions(pt, add)
+	case "rawtracepoint":
+		if c.k == nil || c.k.Tracepoints == nil {
+			return
+		}
+		for _, t := range c.k.Tracepoints(pt.name) {
+			add(&host.Probe{Kind: host.Trace, Symbol: t.Name, Function: t.Name, Point: "rawtracepoint:" + t.Name, Trace: &t})
+		}
+	case "tracepoint":
+		if c.k == nil || c.k.Events == nil {
+			return
+		}
+		for _, e := range c.k.Events(pt.target + ":" + pt.name) {
+			pt.events = append(pt.events, &e)
+			add(&host.Probe{Kind: host.Trace, Symbol: e.Tracepoint, Function: e.Tracepoint, Point: "tracepoint:" + e.Name})
+		}
+	}
+}
+
+func (c *checker) functions(pt *point, add func(*host.Probe)) {
+	if c.k == nil || c.k.Functions == nil {
+		return
+	}
+	ret := pt.provider == "kretprobe" || pt.provider == "fexit"
+	for _, f := range c.k.Functions(pt.name) {
+		if pt.target != "" && pt.target != "vmlinux" {
+			if ok, _ := path.Match(pt.target, f.Module); !ok {
+				continue
+			}
+		} else if pt.target == "vmlinux" && f.Module != "" {
+			continue
+		}
+		p := &host.Probe{Kind: host.Call, Symbol: f.Name, Module: f.Module, Addr: f.Addr, Function: f.Name, Point: pt.provider + ":" + f.Name}
+		if pt.provider[0] == 'f' {
+			module := f.Module
+			if module == "" {
+				module = "vmlinux"
+			}
+			p.Point = pt.provider + ":" + module + ":" + f.Name
+		}
+		if pt.offset != 0 {
+			p.Offset, p.Addr = uint64(pt.offset), p.Addr+uint64(pt.offset)
+			p.Point = fmt.Sprintf("%s+%d", p.Point, pt.offset)
+		}
+		if ret {
+			p.Kind = host.Return
+		}
+		add(p)
+	}
+}
+
+// place is what the source says of a function's entry.
+func (c *checker) place(p *host.Probe) *source.Place {
+	if p.Place == nil && c.k != nil && c.k.Source != nil && p.Symbol != "" {
+		c.k.Source.Places(source.Where{Function: p.Symbol}, func(at *source.Place) error {
+			if p.Place == nil {
+				p.Place = at
+			}
+			return nil
+		})
+	}
+	return p.Place
+}

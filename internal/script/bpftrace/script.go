@@ -1,0 +1,89 @@
+package bpftrace
+
+import (
+	"fmt"
+
+	"kprobelab/internal/script"
+	"kprobelab/internal/script/host"
+)
+
+// Script is a script that has been understood.
+type Script struct {
+	Program *script.Program
+	Probes  []*host.Probe
+
+	maps    []*mapInfo
+	longest []*Type
+	json    bool
+	noMaps  bool
+	maxStr  int
+	trailer string
+	// started is when the script began, random what rand has had.
+	started, random *script.Var
+}
+
+// Analyze reads a script and resolves it on a kernel, which may be nil. The error is *Problems.
+func Analyze(name, text string, o *Options, k *Kernel) (*Script, error) {
+	f := newFile(name, text)
+	t, problems := parse(f)
+	if len(problems.list) > 0 {
+		return nil, problems
+	}
+	c := &checker{o: o, k: k, t: t, problems: problems}
+	c.check()
+	if len(problems.list) > 0 {
+		return nil, problems
+	}
+	s := &Script{
+		json: o.JSON, maxStr: c.maxStr, trailer: "..", noMaps: c.config["print_maps_on_exit"] == "0",
+		started: &script.Var{Name: "elapsed", Type: script.Int}, random: &script.Var{Name: "rand", Type: script.Int, Number: 0x2545f4914f6cdd1d},
+	}
+	if v, ok := c.config["str_trunc_trailer"]; ok {
+		s.trailer = v
+	}
+	s.Program = &script.Program{Vars: []*script.Var{s.started, s.random}}
+	if err := c.missing(); err {
+		return nil, problems
+	}
+	g := &generator{c: c, s: s, program: s.Program, arrays: map[string]*script.Array{}, infos: map[string]*mapInfo{}}
+	g.generate()
+	if len(problems.list) > 0 {
+		return nil, problems
+	}
+	return s, nil
+}
+
+// missing says which points match nothing.
+func (c *checker) missing() bool {
+	all := 0
+	for _, p := range c.t.probes {
+		for _, pt := range p.points {
+			all += len(pt.probes)
+			switch {
+			case len(pt.probes) > 0 || pt.optional:
+			case wild(pt.name) || wild(pt.target) || pt.provider == "tracepoint" || pt.provider == "rawtracepoint":
+				c.problems.list = append(c.problems.list, &Problem{Message: fmt.Sprintf("No probes found for: %s", pt.raw), free: true})
+			default:
+				c.problems.list = append(c.problems.list, &Problem{Message: fmt.Sprintf("Error attaching probe: %s: there is no such function", pt.raw), free: true})
+			}
+		}
+	}
+	if all > maxProbes {
+		c.problems.list = append(c.problems.list, &Problem{Message: fmt.Sprintf("Can't attach to %d probes because it exceeds the current limit of %d probes.", all, maxProbes), free: true})
+	}
+	return len(c.problems.list) > 0
+}
+
+// Start is called before the first handler runs.
+func (s *Script) Start(t *script.Thread, now uint64) { t.SetNumber(s.started, int64(now)) }
+
+// Dropped are how many new elements the maps had no room for, in words; "" for none.
+func (s *Script) Dropped(t *script.Thread) string {
+	text := ""
+	for _, m := range s.maps {
+		if n := t.Dropped(m.array); n > 0 {
+			text += fmt.Sprintf("WARNING: %s: Map full; can't update element. Try increasing max_map_keys config (%d updates lost)\n", m.name, n)
+		}
+	}
+	return text
+}

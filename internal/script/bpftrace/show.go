@@ -1,0 +1,208 @@
+package bpftrace
+
+import (
+	"encoding/binary"
+	"strconv"
+	"strings"
+
+	"kprobelab/internal/script"
+)
+
+// show makes the text of a value for printf's %s.
+func (s *Script) show(t *Type) func(*script.Thread, int64, []byte, []byte) []byte {
+	switch {
+	case t.Kind == String:
+		most, trailer := s.maxStr, s.trailer
+		return func(_ *script.Thread, _ int64, text, dst []byte) []byte {
+			dst = append(dst, text...)
+			if len(text)+1 == most {
+				dst = append(dst, trailer...)
+			}
+			return dst
+		}
+	case t.Kind == Ksym || t.Kind == Usym:
+		return func(th *script.Thread, n int64, _, dst []byte) []byte { return symbolOf(th, uint64(n), false, dst) }
+	case t.isStack():
+		return func(th *script.Thread, _ int64, text, dst []byte) []byte { return stackText(th, t, text, dst) }
+	}
+	return func(th *script.Thread, n int64, text, dst []byte) []byte {
+		return append(dst, s.plain(th, t, n, text, 1)...)
+	}
+}
+
+// stackText is a stack, a line for each address.
+func stackText(th *script.Thread, t *Type, b, dst []byte) []byte {
+	dst = append(dst, '\n')
+	for ; len(b) >= 8; b = b[8:] {
+		addr := binary.LittleEndian.Uint64(b)
+		switch t.Name {
+		case "raw":
+			dst = strconv.AppendUint(dst, addr, 16)
+		case "perf":
+			dst = strconv.AppendUint(append(dst, '\t'), addr, 16)
+			dst = symbolOf(th, addr, true, append(dst, ' '))
+		default:
+			dst = symbolOf(th, addr, true, append(dst, "        "...))
+		}
+		dst = append(dst, '\n')
+	}
+	return dst
+}
+
+func pointerText(_ *script.Thread, n int64, _, dst []byte) []byte {
+	if n == 0 {
+		return append(dst, "(nil)"...)
+	}
+	return strconv.AppendUint(append(dst, "0x"...), uint64(n), 16)
+}
+
+// hexBuffer is a buffer: with r what prints as it is, with rx all as \x00, with rh all in columns.
+func hexBuffer(b []byte, how string, dst []byte) []byte {
+	const hex = "0123456789abcdef"
+	for i, c := range b {
+		switch {
+		case how == "r" && c >= 32 && c <= 126:
+			dst = append(dst, c)
+			continue
+		case how != "rh":
+			dst = append(dst, '\\', 'x')
+		case i > 0:
+			dst = append(dst, ' ')
+		}
+		dst = append(dst, hex[c>>4], hex[c&15])
+	}
+	return dst
+}
+
+// quoted are the kinds that JSON has as strings.
+func (t *Type) quoted() bool {
+	switch t.Kind {
+	case Buffer, CgroupPath, Inet, Kstack, Ksym, None, Strerror, String, Timestamp, Username, Ustack, Usym:
+		return true
+	}
+	return false
+}
+
+// render is a value as print shows it, in the output's format.
+func (s *Script) render(th *script.Thread, t *Type, n int64, b []byte, key bool, div int64) string {
+	switch t.Kind {
+	case TupleKind:
+		return s.renderTuple(th, t, b, key)
+	case Array, Record:
+		return s.renderParts(th, t, b, key)
+	}
+	v := s.plain(th, t, n, b, div)
+	if !s.json || !t.quoted() {
+		return v
+	}
+	if key {
+		return jsonText(v)
+	}
+	return `"` + jsonText(v) + `"`
+}
+
+func (s *Script) renderTuple(th *script.Thread, t *Type, b []byte, key bool) string {
+	layout := t.layout()
+	var list []string
+	for i, f := range t.Fields {
+		n, text := script.Unpack(b, layout, i)
+		list = append(list, s.render(th, f, n, text, key, 1))
+	}
+	switch {
+	case s.json && key:
+		return strings.Join(list, ",")
+	case s.json:
+		return "[" + strings.Join(list, ",") + "]"
+	case key:
+		return strings.Join(list, ", ")
+	}
+	return "(" + strings.Join(list, ", ") + ")"
+}
+
+// renderParts is a record or an array out of its bytes.
+func (s *Script) renderParts(th *script.Thread, t *Type, b []byte, key bool) string {
+	part := func(e *Type, off, bit, bits int) string {
+		if e.Size <= 0 || off+e.Size > len(b) {
+			return "0"
+		}
+		p := b[off : off+e.Size]
+		switch e.Kind {
+		case Array, Record:
+			return s.render(th, e, 0, p, key, 1)
+		case String:
+			if i := strings.IndexByte(string(p), 0); i >= 0 {
+				p = p[:i]
+			}
+			return s.render(th, e, 0, p, key, 1)
+		}
+		var v uint64
+		for i := len(p) - 1; i >= 0; i-- {
+			v = v<<8 | uint64(p[i])
+		}
+		shift := 64 - 8*len(p)
+		if bits > 0 {
+			v <<= 64 - bits - bit
+			shift = 64 - bits
+		} else {
+			v <<= shift
+		}
+		if e.Signed {
+			return s.render(th, e, int64(v)>>shift, nil, key, 1)
+		}
+		return s.render(th, e, int64(v>>shift), nil, key, 1)
+	}
+	var list []string
+	if t.Kind == Array {
+		e := t.target()
+		for i := range t.N {
+			list = append(list, part(e, i*e.Size, 0, 0))
+		}
+		return "[" + strings.Join(list, ",") + "]"
+	}
+	for _, m := range t.C.Members() {
+		v := part(fromC(m.Type), int(m.Offset), m.Bit, m.Bits)
+		if s.json {
+			list = append(list, `"`+m.Name+`": `+v)
+		} else {
+			list = append(list, "."+m.Name+" = "+v)
+		}
+	}
+	return "{ " + strings.Join(list, ", ") + " }"
+}
+
+// plain is a value that has no parts.
+func (s *Script) plain(th *script.Thread, t *Type, n int64, b []byte, div int64) string {
+	switch t.Kind {
+	case Integer, Count, Sum, Min, Max, Avg:
+		if t.enum() && t.C != nil && div == 1 && !s.json {
+			for _, e := range t.C.Enumerators() {
+				if e.Value == n {
+					return e.Name
+				}
+			}
+		}
+		if t.Signed {
+			return strconv.FormatInt(n/div, 10)
+		}
+		return strconv.FormatUint(uint64(n)/uint64(div), 10)
+	case Pointer:
+		if s.json {
+			return strconv.FormatUint(uint64(n), 10)
+		}
+		return "0x" + strconv.FormatUint(uint64(n), 16)
+	case Ksym, Usym:
+		return string(symbolOf(th, uint64(n), false, nil))
+	case Kstack, Ustack:
+		return string(stackText(th, t, b, nil))
+	case Buffer:
+		return string(hexBuffer(b, "r", nil))
+	case Username:
+		if n == 0 {
+			return "root"
+		}
+		return strconv.FormatInt(n, 10)
+	case Strerror:
+		return errorText(n)
+	}
+	return string(b)
+}

@@ -1,0 +1,310 @@
+package bpftrace
+
+import (
+	"fmt"
+	"strings"
+
+	"kprobelab/internal/script"
+	"kprobelab/internal/source"
+)
+
+// Kind is the kind of a value.
+type Kind uint8
+
+const (
+	None Kind = iota
+	Void
+	Integer
+	Pointer
+	Record
+	Array
+	String
+	Buffer
+	TupleKind
+	Inet
+	Ksym
+	Usym
+	Kstack
+	Ustack
+	StackMode
+	TimestampMode
+	Timestamp
+	Username
+	Mac
+	CgroupPath
+	Strerror
+	Count
+	Sum
+	Min
+	Max
+	Avg
+	Stats
+	Hist
+	Lhist
+)
+
+var kindNames = [...]string{
+	"none", "void", "integer", "pointer", "record", "array", "string", "buffer", "tuple", "inet", "ksym_t", "usym_t", "kstack_t", "ustack_t",
+	"stack_mode", "timestamp_mode", "timestamp", "username", "mac_address", "cgroup_path_t", "strerror_t",
+	"count_t", "sum_t", "min_t", "max_t", "avg_t", "stats_t", "hist_t", "lhist_t",
+}
+
+func (k Kind) String() string { return kindNames[k] }
+
+// Type is the type of a value.
+type Type struct {
+	Kind   Kind
+	Size   int
+	Signed bool
+	// Name is a structure's with its word, an enumeration's, or of a stack its mode, of a time
+	// what it counts from.
+	Name string
+	// C is what the source says of a structure or an enumeration.
+	C *source.Type
+	// Elem is an array's element, or what a pointer points to.
+	Elem *Type
+	// N is how many elements an array has, or addresses a stack.
+	N int
+	// Fields are a tuple's.
+	Fields []*Type
+	// Context is for what a probe gets, whose parts are read at the hit.
+	Context bool
+	// User is for an address of a program.
+	User bool
+	// Args is for the parameters of the probe.
+	Args bool
+}
+
+var none = &Type{}
+
+func integer(size int, signed bool) *Type { return &Type{Kind: Integer, Size: size, Signed: signed} }
+
+var (
+	int64T  = integer(8, true)
+	uint64T = integer(8, false)
+)
+
+func stringOf(size int) *Type { return &Type{Kind: String, Size: size} }
+
+func tuple(fields []*Type) *Type {
+	t := &Type{Kind: TupleKind, Fields: fields}
+	for _, f := range fields {
+		t.Size += f.Size
+	}
+	return t
+}
+
+// aggregate reports what is made by a function of maps; castable one that has one value.
+func (t *Type) aggregate() bool { return t.Kind >= Count }
+func (t *Type) castable() bool  { return t.Kind >= Count && t.Kind <= Avg }
+func (t *Type) multiple() bool  { return t.Kind >= Stats }
+func (t *Type) isInt() bool     { return t.Kind == Integer }
+func (t *Type) isStack() bool   { return t.Kind == Kstack || t.Kind == Ustack }
+func (t *Type) enum() bool      { return t.Kind == Integer && t.Name != "" }
+
+func (t *Type) String() string {
+	sign := "u"
+	if t.Signed {
+		sign = ""
+	}
+	switch t.Kind {
+	case Integer:
+		if t.Name != "" {
+			return "enum " + t.Name
+		}
+		return fmt.Sprintf("%sint%d", sign, 8*t.Size)
+	case String, Inet, Buffer:
+		return fmt.Sprintf("%s[%d]", t.Kind, t.Size)
+	case Pointer:
+		ctx := ""
+		if t.Context {
+			ctx = "(ctx) "
+		}
+		return ctx + t.target().String() + " *"
+	case Array:
+		return fmt.Sprintf("%s[%d]", t.target(), t.N)
+	case Record:
+		return t.Name
+	case TupleKind:
+		var list []string
+		for _, f := range t.Fields {
+			list = append(list, f.String())
+		}
+		return "(" + strings.Join(list, ",") + ")"
+	case Count, Sum, Min, Max, Avg, Stats:
+		return sign + t.Kind.String()
+	}
+	return t.Kind.String()
+}
+
+// target is what a pointer points to, or an array's element.
+func (t *Type) target() *Type {
+	if t.Elem == nil && t.C != nil {
+		t.Elem = fromC(t.C.Real().Target())
+	}
+	if t.Elem == nil {
+		return &Type{Kind: Void}
+	}
+	return t.Elem
+}
+
+// fromC is a type of the kernel's.
+func fromC(c *source.Type) *Type {
+	r := c.Real()
+	switch r.Kind {
+	case source.Base:
+		if r.Float || r.Size == 0 || r.Size > 8 {
+			return none
+		}
+		return integer(int(r.Size), r.Signed || r.Char && r.Size == 1)
+	case source.Enum:
+		return &Type{Kind: Integer, Size: int(r.Size), Name: r.Name, C: r}
+	case source.Pointer:
+		return &Type{Kind: Pointer, Size: 8, C: r}
+	case source.Struct, source.Union:
+		return recordOf(r)
+	case source.Array:
+		e := fromC(r.Target())
+		if r.Target().Real().Char && e.Size == 1 {
+			return stringOf(int(r.Count))
+		}
+		return &Type{Kind: Array, C: r, Elem: e, N: int(r.Count), Size: int(r.Count) * e.Size}
+	case source.Void:
+		return &Type{Kind: Void}
+	}
+	return none
+}
+
+func recordOf(r *source.Type) *Type {
+	word := "struct "
+	if r.Kind == source.Union {
+		word = "union "
+	}
+	return &Type{Kind: Record, Size: int(r.Size), Name: word + r.Name, C: r}
+}
+
+// same compares types but for their sizes.
+func (t *Type) same(o *Type) bool {
+	if t.Kind != o.Kind {
+		return false
+	}
+	switch t.Kind {
+	case Record:
+		return t.Name == o.Name
+	case Pointer:
+		return t.target().same(o.target())
+	case TupleKind:
+		if len(t.Fields) != len(o.Fields) {
+			return false
+		}
+		for i := range t.Fields {
+			if !t.Fields[i].same(o.Fields[i]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (t *Type) equal(o *Type) bool {
+	if !t.same(o) {
+		return false
+	}
+	switch t.Kind {
+	case Pointer:
+		return t.target().equal(o.target())
+	case Array:
+		return t.N == o.N && t.target().equal(o.target())
+	case TupleKind:
+		for i := range t.Fields {
+			if !t.Fields[i].equal(o.Fields[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	return t.Size == o.Size && t.Signed == o.Signed
+}
+
+// fits reports whether a value goes into a place of another type.
+func (t *Type) fits(o *Type) bool {
+	if t.Kind != o.Kind {
+		return false
+	}
+	switch t.Kind {
+	case String:
+		return t.Size <= o.Size
+	case Integer:
+		if t.Signed != o.Signed {
+			// An unsigned one of fewer bytes fits.
+			return !t.Signed && t.Size < o.Size
+		}
+		return t.Size <= o.Size
+	case TupleKind:
+		if len(t.Fields) != len(o.Fields) {
+			return false
+		}
+		for i := range t.Fields {
+			if !t.Fields[i].fits(o.Fields[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	return t.equal(o)
+}
+
+// widen makes strings as long as another type's.
+func (t *Type) widen(o *Type) *Type {
+	switch {
+	case t.Kind == String && o.Kind == String && o.Size > t.Size:
+		c := *t
+		c.Size = o.Size
+		return &c
+	case t.Kind == TupleKind && o.Kind == TupleKind && len(t.Fields) == len(o.Fields):
+		var list []*Type
+		for i := range t.Fields {
+			list = append(list, t.Fields[i].widen(o.Fields[i]))
+		}
+		return tuple(list)
+	}
+	return t
+}
+
+// core is how values of the type are held: integers and addresses as they are, all else as the
+// bytes of a string.
+func (t *Type) core() script.Type {
+	switch t.Kind {
+	case Integer, Pointer, Ksym, Usym, Username, CgroupPath, Strerror, Count, Sum:
+		return script.Int
+	case Min, Max, Avg, Stats, Hist, Lhist:
+		return script.Stat
+	case None, Void, StackMode, TimestampMode:
+		return script.Int
+	}
+	return script.String
+}
+
+// layout is a tuple's.
+func (t *Type) layout() []script.Type {
+	var list []script.Type
+	for _, f := range t.Fields {
+		list = append(list, f.core())
+	}
+	return list
+}
+
+// room is how many bytes a value takes as a string.
+func (t *Type) room() int {
+	switch t.Kind {
+	case TupleKind:
+		n := 0
+		for _, f := range t.Fields {
+			n += 2 + max(f.room(), 8)
+		}
+		return n
+	case Kstack, Ustack:
+		return 8 * t.N
+	}
+	return t.Size + 1
+}
