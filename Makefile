@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo page demo dumps kernel archive tools-table conformance conformance-all conformance-configs conformance-hazards conformance-own conformance-readers conformance-source conformance-stap conformance-table conformance-trace conformance-tracing guest selftests test test-wasm check soak fuzz engines hostile bench bench-docs bench-qemu bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo page demo dumps kernel archive tools-table conformance conformance-all conformance-configs conformance-hazards conformance-own conformance-readers conformance-source conformance-stap conformance-table conformance-trace conformance-tracing guest selftests test test-wasm check soak fuzz engines hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -142,6 +142,10 @@ bench: deps ## all benchmarks, with allocations
 
 bench-docs: build ## measure what a hit costs, and write docs/cost.md and its plot
 	@scripts/bench-docs.sh bin/kprobelab
+
+bench-booted: deps ## a program on a booted kernel, under QEMU and here; going back, and memory of many machines
+	@go test -run '^$$' -bench '^BenchmarkFilesBesideQEMU$$' -benchtime 20000x -count $(or $(COUNT),3) -timeout 1h ./internal/integration/running
+	@go test -run '^$$' -bench '^BenchmarkBooted' -timeout 1h ./kprobestest
 
 bench-qemu: build ## the same on real kernels under QEMU's emulation, side by side, into docs/cost-qemu.md
 	@scripts/bench-qemu.sh bin/kprobelab

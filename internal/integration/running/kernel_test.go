@@ -30,7 +30,11 @@ func boot(t testing.TB, name string) *kernel {
 }
 
 func bootWith(t testing.TB, name string, o *kprobelab.Options) *kernel {
-	l, err := kprobelab.Open(runs.File(t, name), o)
+	return bootFile(t, runs.File(t, name), o)
+}
+
+func bootFile(t testing.TB, file string, o *kprobelab.Options) *kernel {
+	l, err := kprobelab.Open(file, o)
 	require.NoError(t, err)
 	t.Cleanup(l.Close)
 	k := &kernel{Lab: l, t: t}
