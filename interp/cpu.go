@@ -50,6 +50,8 @@ type cpu struct {
 	// single makes the next block one of one instruction: after an interrupt
 	// window closes, and where text overwrote itself.
 	single bool
+	// alone: the block that runs is such a one.
+	alone bool
 
 	// event is why an instruction did not complete.
 	event event

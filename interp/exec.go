@@ -45,7 +45,7 @@ func (c *cpu) loop() {
 				return
 			}
 		}
-		c.single = false
+		c.alone, c.single = c.single, false
 		c.running = b
 		ran := false
 		if e.opt.EveryInstruction {

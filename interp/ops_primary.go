@@ -493,9 +493,10 @@ func xchgAXMaker(d *dec) func(c *cpu, o *op) bool {
 	return opXchg
 }
 
-// opPause ends its block, as the engine's does.
+// opPause ends its block, as the engine's does. After sti, one instruction more comes
+// before an interrupt would.
 func opPause(c *cpu, o *op) bool {
-	c.ip = o.next
+	c.ip, c.single = o.next, c.alone
 	return true
 }
 

@@ -130,3 +130,26 @@ func TestRandomRunsAgree(t *testing.T) {
 	}
 	t.Logf("Unicorn aborted in %d runs", broken)
 }
+
+// Code in which a difference was found once ends alike, wherever its addresses lead.
+func TestFoundOnce(t *testing.T) {
+	for name, code := range map[string]string{
+		"sti, pause, a fault":    "fb f390 66f38130ae00",
+		"mov %ss, pause":         "8cd0 8ed0 f390 66f38130ae00",
+		"sti, pause, pause":      "fb f390 f390 66f38130ae00",
+		"cpuid of a hypervisor":  "b800000040 b909000000 0fa2",
+		"cpuid past hypervisors": "b802000040 b909000000 0fa2",
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(1, 0))
+			p := newPair(t)
+			defer p.close()
+			for range 200 {
+				in := newInput(r, dataOf(r))
+				in.code = unhex(t, code)
+				u, g := p.u.run(t, in), p.g.run(t, in)
+				require.Empty(t, difference(&u, &g), "%+v", in.regs)
+			}
+		})
+	}
+}
