@@ -84,6 +84,8 @@ type Lab struct {
 	// as is the task of As, nil where the machine stands in the one that the dump
 	// stopped in.
 	as *kimage.Task
+	// waits is of a run that waits.
+	waits waits
 }
 
 // Open opens the image at path (empty: the guest kernel) and makes a Lab of it,
@@ -169,7 +171,8 @@ func on(m *machine.Machine, img *kimage.Image, o *Options) (*Lab, error) {
 		rules = &changed
 	}
 	l := &Lab{Image: img, Machine: m, Kprobes: kprobes.New(m, img, rules)}
-	m.OnRestore(func() { l.user, l.as = arena{}, nil })
+	m.OnRestore(func() { l.user, l.as, l.waits = arena{}, nil, waits{} })
+	l.watchSleep()
 	l.Kprobes.SetFastPath(guestfast.New)
 	if o.Optimize {
 		if err := l.Kprobes.InitOptprobes(); err != nil {

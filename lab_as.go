@@ -116,13 +116,6 @@ func (l *Lab) unwinder() (*orc.Unwinder, error) {
 	return u, nil
 }
 
-// scheduling are the functions by which a task gives up its CPU: what has called them goes
-// on with interrupts on.
-var scheduling = map[string]bool{
-	"__switch_to_asm": true, "__schedule": true, "schedule": true, "preempt_schedule_irq": true,
-	"preempt_schedule_common": true, "schedule_idle": true, "schedule_rtlock": true,
-}
-
 // wayOut is where a task that does not run goes on after the scheduler.
 func (l *Lab) wayOut(t *kimage.Task) (x86.Addr, error) {
 	switch {
@@ -133,27 +126,7 @@ func (l *Lab) wayOut(t *kimage.Task) (x86.Addr, error) {
 	case strings.Contains("Tt", t.State):
 		return 0, errors.New("it is stopped by a signal or a debugger")
 	}
-	u, err := l.unwinder()
-	if err != nil {
-		return 0, err
-	}
-	f, ok := u.Asleep(t.SP)
-	if !ok || !u.Kernel(f.IP) {
-		return 0, errors.New("it runs on another CPU, or its stack cannot be read")
-	}
-	at := f.IP
-	if l.inScheduler(at) {
-		u.Walk(f, nil, func(addr, _ uint64) bool { at = addr; return l.inScheduler(at) })
-	}
-	if l.inScheduler(at) {
-		return 0, fmt.Errorf("how it has come to %s cannot be told from its stack", l.Machine.Symbolize(x86.Addr(f.IP)))
-	}
-	return x86.Addr(at), nil
-}
-
-func (l *Lab) inScheduler(addr uint64) bool {
-	s, ok := l.Image.SymbolAt(x86.Addr(addr - 1)) // of the call
-	return ok && scheduling[s.Name]
+	return l.leaves(*t, nil)
 }
 
 // maxSeen bounds how often other tasks come by where one is waited for.

@@ -144,7 +144,10 @@ func (l *Lab) listen(p *Program) (out *mailbox.Outcome, err error) {
 		return out != nil || failed != nil
 	})
 	defer l.Machine.OnHostCall(0, nil)
-	if _, err := l.Machine.Resume(0); err != nil {
+	l.waits.program = true
+	_, err = l.Machine.Resume(0)
+	l.waits.program = false
+	if err != nil {
 		return nil, err
 	}
 	return out, failed

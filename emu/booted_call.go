@@ -46,6 +46,7 @@ const userTables = 1<<12 | 1<<11
 // fails before that, the machine is lost.
 func (e *engine) runBooted(c *cpu) error {
 	e.b.turnEnd = e.sh.Instrs + bootedSlice
+	e.host.Begin(e.Current())
 	out, err := e.host.Run(c.n, math.MaxUint64)
 	if errors.Is(err, machine.ErrClosed) {
 		return err
@@ -54,6 +55,7 @@ func (e *engine) runBooted(c *cpu) error {
 		err = fmt.Errorf("the guest used a hypercall that a booted kernel has not: %w", errno.EINVAL)
 	}
 	if err != nil {
+		err = e.host.Failed(err)
 		e.b.lost = fmt.Errorf("%w, which ended so: %w", machine.ErrLost, err)
 	}
 	return err

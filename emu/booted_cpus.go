@@ -90,6 +90,9 @@ func (e *engine) wait(c *cpu) (*cpu, x86.Addr, error) {
 	c.c.halted = 1
 	for {
 		o, ip, err := e.next(c)
+		if o == nil && err == nil {
+			err = e.host.Idle()
+		}
 		if o != nil || err != nil {
 			return o, ip, err
 		}

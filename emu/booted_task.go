@@ -75,6 +75,14 @@ func (e *engine) TaskStruct(task int) x86.Addr {
 	return e.b.tasks.byNum[task]
 }
 
+// TaskNumber is the number of a task by its address, -1 where it has none.
+func (e *engine) TaskNumber(task x86.Addr) int {
+	if n, ok := e.b.tasks.number[task]; ok {
+		return n
+	}
+	return -1
+}
+
 // flushTask are the functions that the kernel calls with a task that will never run
 // again, for its return probes (kernel/kprobes.c, kernel/trace/rethook.c).
 var flushTask = []string{"kprobe_flush_task", "rethook_flush_task"}

@@ -23,6 +23,8 @@ type Task struct {
 	// Addr is its task_struct, SP where its stack pointer is saved while it does not run.
 	Addr x86.Addr
 	SP   uint64
+	// Switches is how often it has given up its CPU.
+	Switches uint64
 }
 
 // Tasks are the tasks of a running kernel, each process followed by its threads; none for
@@ -82,7 +84,8 @@ func (d *dump) tasks() (tasks []Task, err error) {
 		return nil, errors.New("there is no init_task")
 	}
 	p, err := d.places("task_struct.tasks", "task_struct.pid", "task_struct.tgid", "task_struct.comm", "task_struct.mm", "task_struct.exit_state",
-		"task_struct.signal", "task_struct.thread_node", "signal_struct.thread_head", "task_struct.thread.sp")
+		"task_struct.signal", "task_struct.thread_node", "signal_struct.thread_head", "task_struct.thread.sp",
+		"task_struct.nvcsw", "task_struct.nivcsw")
 	if err != nil {
 		return nil, err
 	}
@@ -97,6 +100,7 @@ func (d *dump) tasks() (tasks []Task, err error) {
 			State:  stateLetter(d.half(at.Add(int64(state))), d.half(member("exit_state"))),
 			Kernel: d.word(member("mm")) == 0,
 			Addr:   at, SP: uint64(d.word(member("thread.sp"))),
+			Switches: uint64(d.word(member("nvcsw")) + d.word(member("nivcsw"))),
 		}
 	}
 	first := head.Add(int64(p["task_struct.tasks"]))

@@ -37,9 +37,10 @@ type Booted interface {
 	Stopped() x86.PtRegs
 	OnHostCall(group uint16, fn func(regs *x86.PtRegs) (done bool))
 	// Current is the address of the running task's task_struct, TaskStruct that
-	// of a task by its number.
+	// of a task by its number, TaskNumber the number, -1 where it has none.
 	Current() x86.Addr
 	TaskStruct(task int) x86.Addr
+	TaskNumber(task x86.Addr) int
 	// Interrupts and DirectMapped are the machine's.
 	Interrupts() (n, digest uint64)
 	DirectMapped(addr x86.Addr) (x86.Addr, error)
@@ -170,6 +171,23 @@ func (m *Machine) OnHostCall(group uint16, fn func(regs *x86.PtRegs) (done bool)
 	}
 }
 
+// Wait is a run of a booted kernel that has nothing to do, or that has failed.
+type Wait struct {
+	// Task is the task that ran when the run began, Start was the time then.
+	Task  x86.Addr
+	Start uint64
+	// Err is how the run has ended. nil: it goes on when a timer's interrupt comes.
+	Err error
+}
+
+// waitStep is how much virtual time passes between two questions of OnWait.
+const waitStep = 60_000_000_000
+
+// OnWait has fn called when all CPUs of a booted kernel wait, but not more than once in a
+// minute of virtual time, and when a run has failed. The error that it returns is the
+// run's; with one, the run ends.
+func (m *Machine) OnWait(fn func(w Wait) error) { m.onWait = fn }
+
 // Stopped are the registers of the CPU that a booted machine stands in.
 func (m *Machine) Stopped() x86.PtRegs {
 	if m.gone || m.booted == nil {
@@ -204,6 +222,15 @@ func (m *Machine) TaskStruct(task int) x86.Addr {
 		return 0
 	}
 	return m.booted.TaskStruct(task)
+}
+
+// TaskNumber is the number of a booted kernel's task (Task), -1 where the machine has not
+// seen it.
+func (m *Machine) TaskNumber(task x86.Addr) int {
+	if m.booted == nil {
+		return -1
+	}
+	return m.booted.TaskNumber(task)
 }
 
 // ReadUser reads memory of the program whose task the machine stands in. What the
@@ -270,6 +297,31 @@ func (h *Host) TaskExit(n int) {
 	if h.m.traps != nil {
 		h.m.traps.TaskExit(n)
 	}
+}
+
+// Begin is the begin of a run in a task of the guest.
+func (h *Host) Begin(task x86.Addr) {
+	h.m.wait = Wait{Task: task, Start: h.m.Now()}
+	h.m.waitAsked = h.m.Now()
+}
+
+// Idle is called when every CPU waits; an error ends the run.
+func (h *Host) Idle() error {
+	if h.m.onWait == nil || h.m.Now() < h.m.waitAsked+waitStep {
+		return nil
+	}
+	h.m.waitAsked = h.m.Now()
+	return h.m.onWait(h.m.wait)
+}
+
+// Failed is the error of a run that has ended with err.
+func (h *Host) Failed(err error) error {
+	if h.m.onWait == nil {
+		return err
+	}
+	w := h.m.wait
+	w.Err = err
+	return h.m.onWait(w)
 }
 
 // Exec is where the machine's own executable memory is.

@@ -48,6 +48,9 @@ type Machine struct {
 	rng       *rand.Rand
 	err       error
 	failed    []error // of tasks, since the last Run
+	onWait    func(w Wait) error
+	wait      Wait
+	waitAsked uint64 // when onWait was called
 	snapshots []*Snapshot
 	restored  []func()
 	spare     []State // room for the registers of interrupted runs

@@ -119,13 +119,13 @@ func (m *Machine) Restore(s *Snapshot) error {
 func (m *Machine) OnRestore(fn func()) { m.restored = append(m.restored, fn) }
 
 // Renew is Restore for another user of the machine: who received what happens on it
-// (SetTraps, OnLog, OnText, OnSwitch, OnRestore) is forgotten.
+// (SetTraps, OnLog, OnText, OnSwitch, OnWait, OnRestore) is forgotten.
 func (m *Machine) Renew(s *Snapshot) error {
 	m.restored = nil
 	if err := m.Restore(s); err != nil {
 		return err
 	}
-	m.traps, m.onLog, m.switched = nil, nil, nil
+	m.traps, m.onLog, m.switched, m.onWait = nil, nil, nil, nil
 	m.OnText(nil, nil)
 	return nil
 }

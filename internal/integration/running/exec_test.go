@@ -127,7 +127,7 @@ func TestProgramDoesWhatItDoesUnderQEMU(t *testing.T) {
 	})
 }
 
-func TestWhatSleepsForEverSaysWhere(t *testing.T) {
+func TestALostMachineSaysSo(t *testing.T) {
 	k := boot(t, "6.1")
 	m, err := kprobelab.Open(runs.File(t, "6.1"), &kprobelab.Options{Budget: 20_000_000})
 	require.NoError(t, err)

@@ -1,0 +1,45 @@
+package kimage
+
+import (
+	"errors"
+
+	"kprobelab/x86"
+)
+
+// maxTimers bounds the timers of a CPU that are read.
+const maxTimers = 1 << 16
+
+// TimersIn are the functions of the high-resolution timers that are set, as memory of
+// this kernel has it now: those of nanosleep, alarms, timerfd and of what waits until a
+// time. bases are where the per-CPU variables of each CPU are.
+func (img *Image) TimersIn(read func(at x86.Addr, b []byte) error, bases []x86.Addr) ([]x86.Addr, error) {
+	d := &dump{img: img, live: read}
+	variable, ok := img.symbolAddr("hrtimer_bases")
+	p, err := d.places("hrtimer_cpu_base.clock_base", "hrtimer_clock_base.active.rb_root.rb_root.rb_node", "hrtimer.node.node", "hrtimer.function",
+		"rb_node.rb_left", "rb_node.rb_right")
+	if err != nil {
+		return nil, err
+	}
+	clocks, _ := d.member("hrtimer_cpu_base.clock_base")
+	clock, _ := clocks.Type.Elem()
+	if !ok || clock.Size() == 0 {
+		return nil, errors.New("there are no hrtimer_bases")
+	}
+	var functions []x86.Addr
+	for _, base := range bases {
+		first := base + variable + x86.Addr(p["hrtimer_cpu_base.clock_base"])
+		for at := first; at < first+x86.Addr(clocks.Type.Size()); at += x86.Addr(clock.Size()) {
+			nodes := []x86.Addr{d.word(at.Add(int64(p["hrtimer_clock_base.active.rb_root.rb_root.rb_node"])))}
+			for n := 0; len(nodes) > 0 && n < maxTimers; n++ {
+				node := nodes[len(nodes)-1]
+				nodes = nodes[:len(nodes)-1]
+				if node == 0 {
+					continue
+				}
+				functions = append(functions, d.word(node.Add(int64(p["hrtimer.function"]-p["hrtimer.node.node"]))))
+				nodes = append(nodes, d.word(node.Add(int64(p["rb_node.rb_left"]))), d.word(node.Add(int64(p["rb_node.rb_right"]))))
+			}
+		}
+	}
+	return functions, nil
+}

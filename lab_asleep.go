@@ -1,0 +1,273 @@
+package kprobelab
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"kprobelab/kimage"
+	"kprobelab/kprobes"
+	"kprobelab/machine"
+	"kprobelab/x86"
+)
+
+// ErrAsleep: a call, or the programs of a run, wait for what does not come.
+var ErrAsleep = errors.New("asleep")
+
+// AsleepError is a run of a booted kernel that has ended because a task sleeps.
+type AsleepError struct {
+	// Sleepers are the tasks: of a call its own, of a program those that wait for no
+	// other, the newest first.
+	Sleepers []Sleeper
+	// Err is what ended the run if it was not their sleep, such as the budget; nil: they
+	// sleep for ever.
+	Err error
+}
+
+// Sleeper is a task that sleeps.
+type Sleeper struct {
+	Task kimage.Task
+	// Place is where it has called the scheduler, as symbol+offset; Callers are the
+	// functions that called it there, the nearest first.
+	Place   string
+	Callers []string
+}
+
+// Error is one line.
+func (e *AsleepError) Error() string {
+	const most = 3 // tasks that are named
+	var list []string
+	for _, s := range e.Sleepers[:min(most, len(e.Sleepers))] {
+		list = append(list, s.String())
+	}
+	if more := len(e.Sleepers) - most; more > 0 {
+		list = append(list, fmt.Sprintf("and %d more", more))
+	}
+	text := strings.Join(list, "; ")
+	if e.Err != nil {
+		return fmt.Sprintf("%v; %s", e.Err, text)
+	}
+	return strings.Replace(text, " sleeps in ", " sleeps for ever in ", 1)
+}
+
+// String is the task and its place.
+func (s Sleeper) String() string {
+	text := fmt.Sprintf("pid %d (%s) sleeps in %s", s.Task.PID, s.Task.Comm, s.Place)
+	if len(s.Callers) > 0 {
+		text += ", called from " + strings.Join(s.Callers, ", ")
+	}
+	return text
+}
+
+// Is makes it an ErrAsleep.
+func (e *AsleepError) Is(target error) bool { return target == ErrAsleep }
+
+// Unwrap is what ended the run.
+func (e *AsleepError) Unwrap() error { return e.Err }
+
+// scheduling are the functions by which a task gives up its CPU: what has called them goes
+// on with interrupts on.
+var scheduling = map[string]bool{
+	"__switch_to_asm": true, "__schedule": true, "schedule": true, "preempt_schedule_irq": true,
+	"preempt_schedule_common": true, "schedule_idle": true, "schedule_rtlock": true,
+}
+
+func (l *Lab) inScheduler(addr uint64) bool {
+	s, ok := l.Image.SymbolAt(x86.Addr(addr - 1)) // of the call
+	return ok && scheduling[s.Name]
+}
+
+// forTasks are functions in which a task waits for one that it has made.
+var forTasks = []string{"do_wait", "wait_for_vfork_done"}
+
+// forTime are functions of timers that end a sleep, on the stack of the task that sleeps
+// (kernel/time/timer.c).
+const forTime = "process_timeout"
+
+// housekeeping are the high-resolution timers that the kernel keeps for itself
+// (kernel/time/tick-sched.c, to 6.8 and since; kernel/time/sched_clock.c,
+// kernel/watchdog.c, kernel/sched/rt.c and deadline.c, whose tasks can run).
+var housekeeping = []string{"tick_sched_timer", "tick_nohz_handler", "sched_clock_poll", "watchdog_timer_fn", "sched_rt_period_timer", "dl_task_timer", "inactive_task_timer"}
+
+// waits is how far the watch of a run that waits has come.
+type waits struct {
+	start    uint64
+	switches uint64
+	// program: the run's task is init, which waits for a program.
+	program bool
+}
+
+// watchSleep makes a run end when what it waits for does not come: no program's task has
+// run for a minute of virtual time, none will at a time that it has set, and that of the
+// run is among those that sleep.
+func (l *Lab) watchSleep() {
+	l.Machine.OnWait(func(w machine.Wait) error {
+		out := w.Err != nil && (errors.Is(w.Err, machine.ErrBudget) || errors.Is(w.Err, machine.ErrHalted))
+		if w.Err != nil && !out {
+			return w.Err
+		}
+		tasks, err := l.Tasks()
+		if err != nil {
+			return w.Err
+		}
+		e := l.asleep(w, tasks)
+		if e == nil {
+			return w.Err
+		}
+		if errors.Is(w.Err, machine.ErrHalted) {
+			e.Err = nil
+		}
+		if w.Err == nil && !l.forEver(w, tasks) {
+			return nil
+		}
+		return e
+	})
+}
+
+// asleep are the tasks that a run waits for, nil where one of them does not sleep, or it
+// is not known where.
+func (l *Lab) asleep(w machine.Wait, tasks []kimage.Task) *AsleepError {
+	own := slices.IndexFunc(tasks, func(t kimage.Task) bool { return t.Addr == w.Task })
+	if own < 0 || !sleeps(tasks[own]) {
+		return nil
+	}
+	first, ok := l.sleeper(tasks[own])
+	if !ok {
+		return nil
+	}
+	e := &AsleepError{Err: w.Err}
+	if l.waits.program || waitsForTask(first) {
+		for _, t := range slices.Backward(tasks) {
+			if t.Kernel || t.Addr == w.Task || t.PID < tasks[own].PID || strings.Contains("XZ", t.State) {
+				continue
+			}
+			if !sleeps(t) {
+				return nil
+			}
+			if s, ok := l.sleeper(t); ok && !waitsForTask(s) {
+				e.Sleepers = append(e.Sleepers, s)
+			}
+		}
+	}
+	if len(e.Sleepers) == 0 {
+		e.Sleepers = []Sleeper{first}
+	}
+	return e
+}
+
+func sleeps(t kimage.Task) bool { return strings.Contains("SDITt", t.State) }
+
+func waitsForTask(s Sleeper) bool {
+	return slices.ContainsFunc(forTasks, func(name string) bool {
+		return strings.HasPrefix(s.Place, name+"+") || slices.Contains(s.Callers, name)
+	})
+}
+
+// forEver reports whether nothing will wake a program's task: none has run since the
+// question before, and none waits for a time.
+func (l *Lab) forEver(w machine.Wait, tasks []kimage.Task) bool {
+	now := waits{start: w.Start, program: l.waits.program}
+	for _, t := range tasks {
+		if t.Kernel && t.Addr != w.Task {
+			continue
+		}
+		now.switches += t.Switches
+		if !strings.Contains("XZ", t.State) && (!sleeps(t) || l.hasTimer(t)) {
+			return false
+		}
+	}
+	before := l.waits
+	l.waits = now
+	return now == before && l.onlyHousekeeping()
+}
+
+// hasTimer reports whether a task sleeps until a time at the latest: the timer is on its
+// stack.
+func (l *Lab) hasTimer(t kimage.Task) bool {
+	s := l.Image.Lookup(forTime)
+	stack := make([]byte, x86.ThreadSize-t.SP&(x86.ThreadSize-1))
+	if len(s) == 0 || l.Machine.ReadMem(x86.Addr(t.SP), stack) != nil {
+		return true // it is not known
+	}
+	for ; len(stack) >= 8; stack = stack[8:] {
+		if binary.LittleEndian.Uint64(stack) == uint64(s[0].Addr) {
+			return true
+		}
+	}
+	return false
+}
+
+// onlyHousekeeping reports whether the kernel's own high-resolution timers are the only
+// ones.
+func (l *Lab) onlyHousekeeping() bool {
+	var bases []x86.Addr
+	for n := range l.Machine.NumCPU() {
+		bases = append(bases, l.Machine.GSBase(n))
+	}
+	set, err := l.Image.TimersIn(l.Machine.ReadMem, bases)
+	return err == nil && !slices.ContainsFunc(set, func(fn x86.Addr) bool {
+		s, ok := l.Image.SymbolAt(fn)
+		return !ok || !slices.Contains(housekeeping, s.Name)
+	})
+}
+
+// sleeper is where a task sleeps.
+func (l *Lab) sleeper(t kimage.Task) (s Sleeper, ok bool) {
+	const callers = 3 // that are said
+	s.Task = t
+	at, err := l.leaves(t, func(addr uint64) bool {
+		sym, ok := l.Image.SymbolAt(x86.Addr(addr - 1))
+		if !ok || strings.HasPrefix(sym.Name, "do_syscall_64") || len(s.Callers) == callers {
+			return false
+		}
+		s.Callers = append(s.Callers, sym.Name)
+		return true
+	})
+	if err != nil {
+		return s, false
+	}
+	sym, ok := l.Image.SymbolAt(at - 1)
+	s.Place = fmt.Sprintf("%s+%#x", sym.Name, at.Sub(sym.Addr))
+	return s, ok
+}
+
+// leaves is where a task that does not run has called the scheduler; its callers are
+// given to callers, if that is not nil, until it says false.
+func (l *Lab) leaves(t kimage.Task, callers func(addr uint64) bool) (x86.Addr, error) {
+	u, err := l.unwinder()
+	if err != nil {
+		return 0, err
+	}
+	f, ok := u.Asleep(t.SP)
+	if !ok || !u.Kernel(f.IP) {
+		return 0, errors.New("it runs on another CPU, or its stack cannot be read")
+	}
+	at, out := f.IP, !l.inScheduler(f.IP)
+	u.Walk(f, l.returns(t), func(addr, _ uint64) bool {
+		switch {
+		case !out:
+			at, out = addr, !l.inScheduler(addr)
+			return !out || callers != nil
+		case callers != nil:
+			return callers(addr)
+		}
+		return false
+	})
+	if !out {
+		return 0, fmt.Errorf("how it has come to %s cannot be told from its stack", l.Machine.Symbolize(x86.Addr(f.IP)))
+	}
+	return x86.Addr(at), nil
+}
+
+// returns is what tells the addresses on a task's stack that return probes replaced.
+func (l *Lab) returns(t kimage.Task) func(addr, at uint64) uint64 {
+	cursor := kprobes.Cursor{}
+	return func(addr, at uint64) uint64 {
+		if n := l.Machine.TaskNumber(t.Addr); n >= 0 && addr != 0 && addr == uint64(l.Kprobes.Trampoline()) {
+			return uint64(l.Kprobes.FindReturnAddress(n, x86.Addr(at), &cursor))
+		}
+		return addr
+	}
+}
