@@ -44,18 +44,10 @@ func opOut(c *cpu, o *op) bool {
 		return true
 	}
 	e := c.e
-	switch o.port(c) {
+	switch port := o.port(c); port {
 	case machine.PortCallout:
 		c.ip = o.next
 		c.callout()
-	case machine.PortYield:
-		if c.depth == 1 { // deeper is a handler, with preemption off
-			c.reason = reasonYield
-		}
-	case machine.PortSleep:
-		c.reason, c.arg = reasonSleep, c.r[rdi]
-	case machine.PortExit:
-		c.reason = reasonExit
 	case machine.PortReturn:
 		if c.depth == 1 && c.running.pc == uint64(e.OuterEnd) {
 			e.Instrs -= uint64(len(c.running.ops)) // the stub is not the guest's
@@ -64,8 +56,26 @@ func opOut(c *cpu, o *op) bool {
 			}
 			c.reason = reasonReturn
 		}
+	default:
+		c.hypercall(port, byte(c.r[rax]))
+	}
+	return true
+}
+
+// hypercall is what a byte to a port does, by out or by outs.
+func (c *cpu) hypercall(port uint16, v byte) {
+	e := c.e
+	switch port {
+	case machine.PortYield:
+		if c.depth == 1 { // deeper is a handler, with preemption off
+			c.reason = reasonYield
+		}
+	case machine.PortSleep:
+		c.reason, c.arg = reasonSleep, c.r[rdi]
+	case machine.PortExit:
+		c.reason = reasonExit
 	case machine.PortConsole:
-		e.console.put(int(e.Task), byte(c.r[rax]))
+		e.console.put(int(e.Task), v)
 	case machine.PortClock:
 		c.r[rax] = e.Now()
 	case machine.PortTask:
@@ -73,5 +83,4 @@ func opOut(c *cpu, o *op) bool {
 	case machine.PortCPU:
 		c.r[rax] = uint64(c.n)
 	}
-	return true
 }

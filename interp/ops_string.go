@@ -53,7 +53,9 @@ func opString(c *cpu, o *op) bool {
 	case ins: // every port reads as zero, and loses what is written
 		ok = c.write(to, min(o.size, 4), 0)
 	case outs:
-		_, ok = c.read(from, min(o.size, 4))
+		if v, ok = c.read(from, min(o.size, 4)); ok && c.reason < reasonExit {
+			c.hypercall(uint16(c.r[rdx]), byte(v))
+		}
 	case scas:
 		if v, ok = c.read(to, o.size); ok {
 			c.alu(aluCmp, c.reg(rax, o.size), v, o.size)

@@ -139,6 +139,10 @@ func TestFoundOnce(t *testing.T) {
 		"sti, pause, pause":      "fb f390 f390 66f38130ae00",
 		"cpuid of a hypervisor":  "b800000040 b909000000 0fa2",
 		"cpuid past hypervisors": "b802000040 b909000000 0fa2",
+		"outs to the clock":      "bae5000000 90 6e 90",
+		"rep outs to the task":   "bae6000000 b903000000 f36f 90",
+		"outs to the CPU":        "bae7000000 6f",
+		"outs to the console":    "bae4000000 6e",
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, 0))
