@@ -27,7 +27,11 @@ func NewLive(l *kprobelab.Lab, log func(line string)) (*Live, error) {
 	f := &Live{lab: l, log: log, root: newRoot()}
 	f.guest.live, f.call.live = f, f
 	f.guest.find()
-	t, err := tracing.New(l.Kprobes, l.Machine, &tracing.Options{Source: l.Image, Log: log, Task: f.guest.task})
+	o := &tracing.Options{Log: log}
+	if l.Image.Core() == nil { // a booted kernel has tasks of its own
+		o.Task = f.guest.task
+	}
+	t, err := l.Tracing(o)
 	if err != nil {
 		return nil, err
 	}

@@ -16,12 +16,15 @@ import (
 
 	"kprobelab"
 	"kprobelab/errno"
+	"kprobelab/internal/integration/dumps/runs"
 )
 
 // live has the tracing files of the guest kernel.
-func live(t *testing.T) *Live {
+func live(t *testing.T) *Live { return liveOn(t, "") }
+
+func liveOn(t *testing.T, image string) *Live {
 	t.Helper()
-	img, err := kprobelab.OpenImage("", nil)
+	img, err := kprobelab.OpenImage(image, nil)
 	require.NoError(t, err)
 	l, err := kprobelab.New(img, &kprobelab.Options{CPUs: 2, Optimize: true})
 	require.NoError(t, err)
@@ -277,4 +280,15 @@ func TestGuestsRootAtTheMount(t *testing.T) {
 	trace := f.read(t, "trace")
 	require.Contains(t, trace, `name="/dev/null"`)
 	require.Contains(t, trace, `to="f"`)
+}
+
+// On the dump of a booted kernel a call is a system call of its init, and the records have
+// the kernel's own name and number of the task.
+func TestABootedKernelHasTasksOfItsOwn(t *testing.T) {
+	f := liveOn(t, runs.File(t, "6.1"))
+	require.NoError(t, f.write("kprobe_events", "p:a vfs_read by=$comm"))
+	require.NoError(t, f.write("events/kprobes/a/enable", "1"))
+	require.NoError(t, f.write("kprobelab/call", "openat(AT_FDCWD, \"/proc/version\", O_RDONLY)\nread(3, buf[13], 13)"))
+	require.Contains(t, f.read(t, "kprobelab/call"), "{4c 69 6e 75 78 20 76 65 72 73 69 6f 6e}") // Linux version
+	require.Regexp(t, `(?m)^ +init-1 .* a: \(vfs_read\+0x0/\S+\) by="init"$`, f.read(t, "trace"))
 }
