@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/bench"
@@ -43,7 +45,16 @@ func benchTarget(t *term, c *cli.Command) (*bench.Target, error) {
 		}
 	}
 	return &bench.Target{
-		Open:  func(modules ...string) (*kimage.Image, error) { return openImage(t, c, image, modules...) },
+		Open: func(modules ...string) (*kimage.Image, error) {
+			img, err := openImage(t, c, image, modules...)
+			if err == nil || len(modules) == 0 {
+				return img, err
+			}
+			if plain, _ := openImage(t, c, image); plain != nil && plain.Core() != nil {
+				return nil, &failure{exitRefused, fmt.Errorf("%s: bench calls from a module of its own, which a booted kernel's dump does not take; its image can be measured", image)}
+			}
+			return nil, err
+		},
 		Place: probepoint.Request{Symbol: probe.Symbol, Addr: probe.Addr, Offset: probe.Offset},
 		Call:  call,
 	}, nil
