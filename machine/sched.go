@@ -56,7 +56,11 @@ func (m *Machine) schedule(target *Task) error {
 			}
 			continue
 		}
-		done, err := m.turn(c, t, alone, target)
+		limit := uint64(math.MaxUint64)
+		if !alone || m.until != nil {
+			limit = m.sh.Instrs + m.opt.Slice
+		}
+		done, err := m.turn(c, t, limit, target)
 		if done || err != nil {
 			return err
 		}
@@ -94,8 +98,9 @@ const (
 	workPerInstruction = 4
 )
 
-// turn gives t one slice on c. It reports whether the target's call is done.
-func (m *Machine) turn(c *cpu, t *Task, alone bool, target *Task) (bool, error) {
+// turn gives t one slice on c, which ends when the instruction count is limit. It
+// reports whether the target's call is done.
+func (m *Machine) turn(c *cpu, t *Task, limit uint64, target *Task) (bool, error) {
 	m.load(c, t)
 	m.sh.Work += workTurn
 	m.setTask(t.n)
@@ -105,10 +110,6 @@ func (m *Machine) turn(c *cpu, t *Task, alone bool, target *Task) (bool, error) 
 			m.end(t, err)
 			return false, nil
 		}
-	}
-	limit := uint64(math.MaxUint64)
-	if !alone || m.until != nil {
-		limit = m.sh.Instrs + m.opt.Slice
 	}
 	x, err := m.run(c, c.IP(), limit)
 	if m.closed {

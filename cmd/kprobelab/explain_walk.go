@@ -7,6 +7,7 @@ import (
 
 	"kprobelab"
 	"kprobelab/errno"
+	"kprobelab/internal/steptext"
 	"kprobelab/kprobes"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/x86"
@@ -99,7 +100,7 @@ func (w *optWalk) step(e kprobes.OptEvent) {
 	case kprobes.OptPokeDone, kprobes.OptOptimized, kprobes.OptUndone:
 		w.announced = false
 	}
-	fmt.Fprintf(w, "  %2d. %-11s %s\n", e.Step, e.Kind, optText(&e))
+	fmt.Fprintf(w, "  %2d. %-11s %s\n", e.Step, e.Kind, steptext.Optimizer(&e))
 	w.state()
 }
 

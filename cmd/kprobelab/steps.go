@@ -8,6 +8,7 @@ import (
 	"kprobelab"
 	"kprobelab/decoder"
 	"kprobelab/internal/session"
+	"kprobelab/internal/steptext"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
 	"kprobelab/kprobes/probepoint"
@@ -45,7 +46,7 @@ func (s *stepWriter) step(at session.Where, e *kprobes.Event) {
 	if e.Step == 1 {
 		s.begin(at, e)
 	}
-	fmt.Fprintf(s.w, "  %2d. %s\n", e.Step, stepText(e))
+	fmt.Fprintf(s.w, "  %2d. %s\n", e.Step, steptext.Hit(e))
 	s.changes(at.CPU, e)
 	if next := s.next(e); next != "" {
 		fmt.Fprintf(s.w, "      next: %s\n", next)
@@ -206,6 +207,6 @@ func (o *textOutput) step(at session.Where, e *kprobes.Event) {
 }
 
 func (o *jsonOutput) step(at session.Where, e *kprobes.Event) {
-	j := event{Event: "step", Addr: e.Addr.String(), Step: e.Step, Detail: e.Kind.String() + ": " + stepText(e)}
+	j := event{Event: "step", Addr: e.Addr.String(), Step: e.Step, Detail: e.Kind.String() + ": " + steptext.Hit(e)}
 	o.write(j.at(at))
 }

@@ -9,10 +9,12 @@ import (
 	"kprobelab/profile"
 )
 
-// Page is a page's state: the image that it has open. It is for one goroutine
+// Page is a page's state: the image that it has open, and its machine. It is for one goroutine
 // at a time.
 type Page struct {
 	image *opened
+	// run is the machine that is watched.
+	run *run
 }
 
 // requests are what can be asked, by name. file is what a request brings along.
@@ -23,6 +25,9 @@ var requests = map[string]func(p *Page, request, file []byte) (any, error){
 	"search":   with((*Page).search),
 	"function": with((*Page).function),
 	"explain":  with((*Page).explain),
+	"watch":    with((*Page).watch),
+	"lessons":  with(func(*Page, struct{}, []byte) ([]Lesson, error) { return lessons, nil }),
+	"check":    with((*Page).check),
 }
 
 // with reads a request's JSON.

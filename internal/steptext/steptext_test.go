@@ -1,4 +1,4 @@
-package main
+package steptext
 
 import (
 	"testing"
@@ -12,10 +12,10 @@ import (
 func TestEveryStepHasWords(t *testing.T) {
 	for kind := range kprobes.NumEventKinds {
 		for way := kprobes.WayInt3; way <= kprobes.WayReturn; way++ {
-			require.NotEmpty(t, stepText(&kprobes.Event{Kind: kind, Way: way}), kind)
+			require.NotEmpty(t, Hit(&kprobes.Event{Kind: kind, Way: way}), kind)
 		}
 	}
 	for kind := range kprobes.NumOptKinds {
-		require.NotEmpty(t, optText(&kprobes.OptEvent{Kind: kind, Probe: &kprobes.Kprobe{}}), kind)
+		require.NotEmpty(t, Optimizer(&kprobes.OptEvent{Kind: kind, Probe: &kprobes.Kprobe{}}), kind)
 	}
 }

@@ -1,10 +1,13 @@
-package main
+// Package steptext says in words what a hit and the optimizer do, step by step.
+//
+// It must not know who shows it.
+package steptext
 
 import "kprobelab/kprobes"
 
-// stepTexts are the steps of a hit in words, for those of which there is one
+// hitTexts are the steps of a hit in words, for those of which there is one
 // sentence.
-var stepTexts = map[kprobes.EventKind]string{
+var hitTexts = map[kprobes.EventKind]string{
 	kprobes.EventPre:           "pre handler",
 	kprobes.EventPost:          "post handler; ip is at the next instruction",
 	kprobes.EventBoost:         "resume in the slot; the jump after the copy leads back",
@@ -24,8 +27,8 @@ var stepTexts = map[kprobes.EventKind]string{
 	kprobes.EventPoke:          "the int3 of a text poke: the jump to the detour buffer is emulated",
 }
 
-// stepText is a step of a hit in words.
-func stepText(e *kprobes.Event) string {
+// Hit is a step of a hit in words.
+func Hit(e *kprobes.Event) string {
 	tracer := e.Way == kprobes.WayTracer
 	switch e.Kind {
 	case kprobes.EventTrap:
@@ -54,11 +57,11 @@ func stepText(e *kprobes.Event) string {
 		}
 		return "resume the probed code"
 	}
-	return stepTexts[e.Kind]
+	return hitTexts[e.Kind]
 }
 
-// optTexts are the steps of the optimizer in words.
-var optTexts = map[kprobes.OptKind]string{
+// optimizerTexts are the steps of the optimizer in words.
+var optimizerTexts = map[kprobes.OptKind]string{
 	kprobes.OptQueued:      "OPTIMIZED is set, and it is queued for the worker; the int3 stays until then",
 	kprobes.OptQueuedUndo:  "it is queued to be undone; the jump stays until the worker comes",
 	kprobes.OptDequeued:    "it is taken off its list before the worker came to it",
@@ -85,10 +88,10 @@ var optTexts = map[kprobes.OptKind]string{
 	kprobes.OptForbidden:   "optimization is forbidden: every probe is undone",
 }
 
-// optText is a step of the optimizer in words.
-func optText(e *kprobes.OptEvent) string {
+// Optimizer is a step of the optimizer in words.
+func Optimizer(e *kprobes.OptEvent) string {
 	if e.Kind == kprobes.OptFreeing && e.Probe.Gone() {
 		return "its code goes: nothing is written, the worker will free it"
 	}
-	return optTexts[e.Kind]
+	return optimizerTexts[e.Kind]
 }

@@ -1,0 +1,453 @@
+package page
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+
+	"kprobelab"
+	"kprobelab/errno"
+	"kprobelab/internal/session"
+	"kprobelab/internal/steptext"
+	"kprobelab/kimage"
+	"kprobelab/kprobes"
+	"kprobelab/machine"
+	"kprobelab/optimizer"
+	"kprobelab/profile"
+	"kprobelab/x86"
+)
+
+// run is a scenario's machine after some steps. The same scenario and the same
+// steps are the same state to the byte: so a step back is a new run of all steps
+// but the last, and nothing that a handler has done is left over.
+type run struct {
+	scenario Scenario
+	img      *kimage.Image
+	rules    *profile.Config
+	lab      *kprobelab.Lab
+	steps    []byte
+	tasks    []*machine.Task
+	calls    [][]*session.Call
+	probes   []*planted
+	// registered: the module has registered its probes; gone: and unregistered.
+	registered, gone bool
+
+	// before is what there was before the last step, moments are its events, and
+	// now is what there is.
+	before  moment
+	moments []moment
+	now     moment
+	// counts is how many moments each step had.
+	counts []int
+	// said is the kernel's log and what handlers say.
+	said []string
+	// seen is what each CPU may still fetch of the watched text.
+	seen [][]byte
+	// watched is the text that is watched.
+	watched []x86.Range
+}
+
+// moment is what is shown of a machine at one time.
+type moment struct {
+	// Text says what happens, for an event; Who is its CPU, or "worker", "module".
+	Text string
+	Who  string
+	regs [maxCPUs]x86.PtRegs
+	has  [maxCPUs]bool
+	// text is the watched text, stack the words above each stack pointer.
+	text  []byte
+	stack [maxCPUs][]uint64
+	// said is how many lines of the log there are.
+	said int
+	// kind is that of a hit's event.
+	kind kprobes.EventKind
+	hit  bool
+}
+
+// stackWords is how many words of a stack are shown.
+const stackWords = 10
+
+// newRun makes the machine of a scenario, before its first step.
+func newRun(img *kimage.Image, s Scenario) (*run, error) {
+	r := &run{scenario: s, img: img, rules: img.Profile()}
+	if s.Release != "" {
+		var err error
+		if r.rules, err = rules(s.Release); err != nil {
+			return nil, err
+		}
+	}
+	if img.Core() != nil {
+		return nil, fmt.Errorf("%s is the memory of a booted kernel, and the engine of this page does not go on with one", img.Name())
+	}
+	probes, err := s.probes()
+	if err != nil {
+		return nil, err
+	}
+	calls := lines(s.Calls)
+	switch {
+	case len(calls) == 0:
+		return nil, errNoCalls
+	case len(calls) > maxCPUs:
+		return nil, fmt.Errorf("%d lines of calls are too many: a machine here has at most %d CPUs", len(calls), maxCPUs)
+	}
+	r.lab, err = kprobelab.New(img, &kprobelab.Options{
+		Rules: r.rules, Engine: "interp", CPUs: len(calls), EveryInstruction: true, Optimize: true, Budget: 1_000_000,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := r.begin(calls, probes); err != nil {
+		r.lab.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *run) begin(calls []string, probes []probe) error {
+	r.lab.Machine.OnLog(r.say)
+	r.lab.Kprobes.OnLog(r.say)
+	for _, p := range probes {
+		if err := r.watch(&p); err != nil {
+			return err
+		}
+		made, err := r.prepare(p)
+		if err != nil {
+			return err
+		}
+		r.probes = append(r.probes, made)
+	}
+	s := session.New(r.lab)
+	for cpu, line := range calls {
+		list, err := session.BindTask(r.img, line)
+		if err != nil {
+			return err
+		}
+		var all []machine.Invocation
+		for _, c := range list {
+			if c.System != "" {
+				return fmt.Errorf("%s is a system call, which needs a booted kernel", c.System)
+			}
+			words, err := s.Words(c)
+			if err != nil {
+				return err
+			}
+			call := machine.Invocation{Addr: c.Symbol.Addr}
+			for _, w := range words {
+				call.Args = append(call.Args, w)
+			}
+			all = append(all, call)
+			r.watchFunction(c.Symbol)
+		}
+		t, err := r.lab.Machine.Go(line, all...)
+		if err == nil {
+			err = t.Pin(cpu)
+		}
+		if err != nil {
+			return err
+		}
+		r.tasks, r.calls = append(r.tasks, t), append(r.calls, list)
+	}
+	r.lab.Kprobes.Observe(func(e kprobes.Event) {
+		m := r.capture(fmt.Sprintf("CPU %d", e.CPU), steptext.Hit(&e))
+		m.hit, m.kind = true, e.Kind
+		if e.Regs != nil {
+			m.regs[e.CPU], m.has[e.CPU] = *e.Regs, true
+			m.stack[e.CPU] = r.stackOf(x86.Addr(e.Regs.SP), e.Task)
+		}
+		r.moments = append(r.moments, m)
+	})
+	r.lab.Kprobes.ObserveOptimizer(func(e kprobes.OptEvent) {
+		r.moments = append(r.moments, r.capture("worker", steptext.Optimizer(&e)))
+	})
+	r.lab.Machine.OnText(nil, func(cpu int) { r.seen[cpu] = r.text() })
+	for range calls {
+		r.seen = append(r.seen, r.text())
+	}
+	r.now = r.capture("", "")
+	r.before = r.now
+	return nil
+}
+
+func (r *run) say(line string) { r.said = append(r.said, line) }
+
+// watch shows the function that a probe is in, if it is there.
+func (r *run) watch(p *probe) error {
+	at := p.Addr
+	if p.Symbol != "" {
+		found := r.img.Lookup(p.Symbol)
+		if len(found) == 0 {
+			return fmt.Errorf("%s has no symbol %q", r.img.Name(), p.Symbol)
+		}
+		at = found[0].Addr
+	}
+	if sym, ok := r.img.SymbolAt(at); ok {
+		r.watchFunction(sym)
+	}
+	return nil
+}
+
+const (
+	// maxWatched is how many functions are shown, maxShown how many bytes of each.
+	maxWatched = 4
+	maxShown   = 160
+)
+
+func (r *run) watchFunction(sym kimage.Symbol) {
+	for _, w := range r.watched {
+		if w.Start == sym.Addr {
+			return
+		}
+	}
+	if len(r.watched) < maxWatched && sym.Size > 0 {
+		r.watched = append(r.watched, x86.Range{Start: sym.Addr, End: sym.Addr.Add(int64(min(sym.Size, maxShown)))})
+	}
+}
+
+// prepare makes a probe with handlers that say that they run.
+func (r *run) prepare(p probe) (*planted, error) {
+	made := &planted{probe: p}
+	var to x86.Addr
+	if p.to != "" {
+		place, err := readProbe("kprobe " + p.to)
+		if err != nil {
+			return nil, err
+		}
+		if to = place.Addr; place.Symbol != "" {
+			found := r.img.Lookup(place.Symbol)
+			if len(found) == 0 {
+				return nil, fmt.Errorf("%s has no symbol %q", r.img.Name(), place.Symbol)
+			}
+			to = found[0].Addr
+		}
+		to = to.Add(int64(place.Offset))
+	}
+	where := kprobes.Kprobe{SymbolName: p.Symbol, Addr: p.Addr, Offset: p.Offset}
+	switch {
+	case p.handler != "":
+		made.jp = &kprobes.Jprobe{KP: where, EntrySymbol: p.handler}
+	case p.Return:
+		made.rp = &kprobes.Kretprobe{KP: where, MaxActive: p.MaxActive}
+		made.rp.Handler = func(_ *kprobes.Instance, regs *x86.PtRegs) int {
+			made.hits++
+			r.say(fmt.Sprintf("%s: returned %#x", p.text, regs.AX))
+			return 0
+		}
+	default:
+		made.kp = &where
+		made.kp.PreHandler = func(_ *kprobes.Kprobe, regs *x86.PtRegs) int {
+			made.hits++
+			r.say(fmt.Sprintf("%s: pre handler, ip = %s", p.text, r.symbol(x86.Addr(regs.IP))))
+			if to == 0 {
+				return 0
+			}
+			regs.IP = uint64(to)
+			return 1
+		}
+		if p.post {
+			made.kp.PostHandler = func(_ *kprobes.Kprobe, regs *x86.PtRegs, _ uint64) {
+				r.say(fmt.Sprintf("%s: post handler, ip = %s", p.text, r.symbol(x86.Addr(regs.IP))))
+			}
+		}
+	}
+	return made, nil
+}
+
+func (r *run) symbol(a x86.Addr) string { return place(r.lab.Machine.Symbolize(a)) }
+
+// step lets somebody take one step. ran is false where there is nothing to do.
+func (r *run) step(who byte) (ran bool, err error) {
+	if len(r.steps) >= maxSteps {
+		return false, errSteps
+	}
+	before, moments := r.now, r.moments
+	r.moments = nil
+	switch who {
+	case 'm':
+		ran = r.module()
+	case 'w':
+		ran = r.worker()
+	default:
+		ran = r.cpu(int(who - 'a'))
+	}
+	if !ran {
+		r.moments = moments
+		return false, nil
+	}
+	if err := r.lab.Kprobes.ClearErr(); err != nil {
+		r.say("the kernel's BUG: " + err.Error())
+	}
+	r.before, r.now = before, r.capture("", "")
+	r.steps, r.counts = append(r.steps, who), append(r.counts, len(r.moments))
+	return true, nil
+}
+
+// module registers the probes, or unregisters them.
+func (r *run) module() bool {
+	switch {
+	case r.gone || len(r.probes) == 0:
+		return false
+	case r.registered:
+		for _, p := range r.probes {
+			r.unregister(p)
+		}
+		r.gone = true
+		r.moments = append(r.moments, r.capture("module", "the module has unregistered its probes"))
+	default:
+		r.registered = true
+		for _, p := range r.probes {
+			if err := r.register(p); err != nil {
+				r.say(fmt.Sprintf("%s: refused, %s: %v", p.text, errno.Of(err).Name(), err))
+				continue
+			}
+			r.say(p.text + ": registered at " + r.symbol(p.at()))
+		}
+		r.moments = append(r.moments, r.capture("module", "the module has registered its probes"))
+	}
+	return true
+}
+
+func (r *run) register(p *planted) error {
+	switch {
+	case p.kp != nil:
+		return r.lab.Kprobes.RegisterKprobe(p.kp)
+	case p.rp != nil:
+		return r.lab.Kprobes.RegisterKretprobe(p.rp)
+	}
+	return r.lab.Kprobes.RegisterJprobe(p.jp)
+}
+
+func (r *run) unregister(p *planted) {
+	switch {
+	case p.kp != nil:
+		r.lab.Kprobes.UnregisterKprobe(p.kp)
+	case p.rp != nil:
+		r.lab.Kprobes.UnregisterKretprobe(p.rp)
+	default:
+		r.lab.Kprobes.UnregisterJprobe(p.jp)
+	}
+}
+
+// worker lets the optimizer's worker take a step, or writes the jumps at once.
+func (r *run) worker() bool {
+	if r.scenario.Careless {
+		return r.careless()
+	}
+	switch r.lab.Kprobes.WorkerStep() {
+	case kprobes.Idle:
+		return false
+	case kprobes.Waiting:
+		r.moments = append(r.moments, r.capture("worker", "a task is inside a call and has not given up its CPU yet: the worker goes on waiting"))
+	}
+	return true
+}
+
+// careless writes each jump as a careless patcher would, while tasks may be in the middle
+// of the bytes.
+func (r *run) careless() bool {
+	done := false
+	for _, p := range r.probes {
+		d, ok := r.detour(p)
+		if !ok || r.lab.Kprobes.Queue(p.at()) == "" || r.jumps(p) {
+			continue
+		}
+		if err := r.lab.Machine.PokeText(p.at(), d.Jump[:]); err != nil {
+			r.say(err.Error())
+			continue
+		}
+		done = true
+		r.moments = append(r.moments, r.capture("worker", "the jump is written, all five bytes at once; no task was waited for"))
+	}
+	return done
+}
+
+// detour is a probe's detour buffer.
+func (r *run) detour(p *planted) (optimizer.Detour, bool) {
+	if p.kp == nil {
+		return optimizer.Detour{}, false
+	}
+	return r.lab.Kprobes.Detour(p.kp.Addr)
+}
+
+// jumps: the jump is in place.
+func (r *run) jumps(p *planted) bool {
+	d, ok := r.detour(p)
+	var b [x86.Rel32Size]byte
+	return ok && r.lab.Machine.ReadMem(p.at(), b[:]) == nil && b == d.Jump
+}
+
+func (r *run) cpu(n int) bool {
+	if n >= len(r.tasks) {
+		return false
+	}
+	ran, err := r.lab.Machine.Step(n, 1)
+	if err != nil {
+		r.say(fmt.Sprintf("CPU %d: %v", n, err))
+		return ran
+	}
+	return ran
+}
+
+// capture is what is shown now.
+func (r *run) capture(who, text string) moment {
+	m := moment{Who: who, Text: text, text: r.text(), said: len(r.said)}
+	for n := range r.tasks {
+		t, regs, ok := r.lab.Machine.Running(n)
+		if m.has[n] = ok; ok {
+			m.regs[n] = regs
+			m.stack[n] = r.stackOf(x86.Addr(regs.SP), t.Number())
+		}
+	}
+	return m
+}
+
+// text is the watched text as it is in memory.
+func (r *run) text() []byte {
+	var all []byte
+	for _, w := range r.watched {
+		b := make([]byte, w.Len())
+		if r.lab.Machine.ReadMem(w.Start, b) == nil {
+			all = append(all, b...)
+		}
+	}
+	return all
+}
+
+// stackOf is a task's stack from the stack pointer up.
+func (r *run) stackOf(sp x86.Addr, task int) []uint64 {
+	tasks := r.lab.Machine.Tasks()
+	if task < 0 || task >= len(tasks) {
+		return nil
+	}
+	s := tasks[task].Stack()
+	if sp < s.Start || sp >= s.End {
+		return nil
+	}
+	b := make([]byte, min(8*stackWords, s.End.Sub(sp)&^7))
+	if r.lab.Machine.ReadMem(sp, b) != nil {
+		return nil
+	}
+	list := make([]uint64, len(b)/8)
+	for i := range list {
+		list[i] = binary.LittleEndian.Uint64(b[8*i:])
+	}
+	return list
+}
+
+// hash is a digest of all that decides how the machine goes on, and of what is
+// counted.
+func (r *run) hash(sub int) (string, error) {
+	state, err := r.lab.Machine.StateHash()
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	h.Write(state[:])
+	fmt.Fprintln(h, sub, r.registered, r.gone, r.lab.Kprobes.List(), r.said)
+	for _, p := range r.probes {
+		fmt.Fprintln(h, p.text, p.hits, p.missed(), r.lab.Kprobes.Queue(p.at()))
+	}
+	for n := range r.tasks {
+		fmt.Fprintln(h, r.lab.Kprobes.Pending(n+1), r.tasks[n].Results(), r.seen[n])
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)[:8]), nil
+}

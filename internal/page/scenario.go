@@ -1,0 +1,200 @@
+package page
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"kprobelab/internal/callsyntax"
+	"kprobelab/kprobes"
+	"kprobelab/x86"
+)
+
+// Scenario is a machine as somebody describes it: what runs where, and what is
+// probed.
+type Scenario struct {
+	// Release names the rules; empty: those of the image.
+	Release string `json:"release"`
+	// Probes are lines: kprobe PLACE [post] [goto PLACE], kretprobe PLACE[:N],
+	// jprobe SYMBOL HANDLER.
+	Probes string `json:"probes"`
+	// Calls are lines, one for each CPU: what is called there, one after the other.
+	Calls string `json:"calls"`
+	// Careless: the jump is written at once, without waiting for any task.
+	Careless bool `json:"careless"`
+}
+
+const (
+	// maxCPUs is how many CPUs a scenario may have.
+	maxCPUs = 4
+	// maxProbes is how many probes it may have.
+	maxProbes = 8
+)
+
+// probe is a line of Scenario.Probes.
+type probe struct {
+	text string
+	callsyntax.Probe
+	post bool
+	// to is where the pre handler sends the CPU, empty for nowhere.
+	to string
+	// handler is a jprobe's.
+	handler string
+}
+
+// lines are a text's lines with something in them.
+func lines(text string) (list []string) {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			list = append(list, line)
+		}
+	}
+	return list
+}
+
+func (s *Scenario) probes() (list []probe, err error) {
+	for _, line := range lines(s.Probes) {
+		p, err := readProbe(line)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, p)
+	}
+	if len(list) > maxProbes {
+		return nil, fmt.Errorf("%d probes are too many: a machine here has at most %d", len(list), maxProbes)
+	}
+	return list, nil
+}
+
+func readProbe(line string) (p probe, err error) {
+	words := strings.Fields(line)
+	wrong := fmt.Errorf("%q is no probe: write kprobe PLACE, kretprobe PLACE:MAXACTIVE, or jprobe SYMBOL HANDLER", line)
+	if len(words) < 2 {
+		return p, wrong
+	}
+	p.text = line
+	kind, place, more := words[0], words[1], words[2:]
+	switch kind {
+	case "kprobe":
+		p.Probe, err = callsyntax.ParseKprobe(place)
+	case "kretprobe":
+		p.Probe, err = callsyntax.ParseKretprobe(place)
+	case "jprobe":
+		if len(more) != 1 {
+			return p, wrong
+		}
+		p.handler = more[0]
+		p.Probe, err = callsyntax.ParseKprobe(place)
+		return p, err
+	default:
+		return p, wrong
+	}
+	for ; err == nil && len(more) > 0; more = more[1:] {
+		switch {
+		case more[0] == "post" && kind == "kprobe":
+			p.post = true
+		case more[0] == "goto" && kind == "kprobe" && len(more) > 1:
+			p.to, more = more[1], more[1:]
+		default:
+			return p, fmt.Errorf("%q: %s is not understood; after a kprobe's place come post, or goto and another place", line, more[0])
+		}
+	}
+	return p, err
+}
+
+// planted is a probe that can be registered and unregistered.
+type planted struct {
+	probe
+	kp *kprobes.Kprobe
+	rp *kprobes.Kretprobe
+	jp *kprobes.Jprobe
+	// hits is how often its handlers have run.
+	hits int
+}
+
+// at is the probed address, 0 before the first registration.
+func (p *planted) at() x86.Addr {
+	switch {
+	case p.kp != nil:
+		return p.kp.Addr
+	case p.rp != nil:
+		return p.rp.KP.Addr
+	}
+	return p.jp.KP.Addr
+}
+
+// missed is the kernel's nmissed.
+func (p *planted) missed() uint64 {
+	switch {
+	case p.kp != nil:
+		return p.kp.Nmissed
+	case p.rp != nil:
+		return p.rp.Nmissed + p.rp.KP.Nmissed
+	}
+	return p.jp.KP.Nmissed
+}
+
+// A schedule says who has taken how many steps, in order: "m" is the module that
+// registers the probes and, the second time, unregisters them; "w" the optimizer's
+// worker; "a" CPU 0, "b" CPU 1, and so on: "mw3a12".
+type turns struct {
+	who byte
+	n   int
+}
+
+// maxSteps is how many steps a machine of the page may take.
+const maxSteps = 5000
+
+var errSteps = fmt.Errorf("this machine has taken its %d steps: go back, or begin again", maxSteps)
+
+func readSchedule(text string) (list []turns, err error) {
+	total := 0
+	for text != "" {
+		t := turns{who: text[0], n: 1}
+		if text = text[1:]; !strings.ContainsRune("mw", rune(t.who)) && (t.who < 'a' || t.who >= 'a'+maxCPUs) {
+			return nil, errRequest
+		}
+		digits := len(text) - len(strings.TrimLeft(text, "0123456789"))
+		if digits > 0 {
+			if t.n, err = strconv.Atoi(text[:digits]); err != nil || t.n < 1 || t.n > maxSteps {
+				return nil, errRequest
+			}
+			text = text[digits:]
+		}
+		if total += t.n; total > maxSteps {
+			return nil, errSteps
+		}
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+// steps are a schedule's steps, one by one.
+func steps(list []turns) (all []byte) {
+	for _, t := range list {
+		for range t.n {
+			all = append(all, t.who)
+		}
+	}
+	return all
+}
+
+// writeSchedule writes the steps.
+func writeSchedule(all []byte) string {
+	var b strings.Builder
+	for i := 0; i < len(all); {
+		n := 1
+		for i+n < len(all) && all[i+n] == all[i] {
+			n++
+		}
+		b.WriteByte(all[i])
+		if n > 1 {
+			b.WriteString(strconv.Itoa(n))
+		}
+		i += n
+	}
+	return b.String()
+}
+
+var errNoCalls = errors.New("nothing is called: write a call, such as gcd(12, 18)")

@@ -1,0 +1,246 @@
+package page_test
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"kprobelab/internal/page"
+)
+
+// watched is a machine as the page drives it.
+type watched struct {
+	t        require.TestingT
+	p        *page.Page
+	scenario map[string]any
+	page.View
+}
+
+func watch(t require.TestingT, scenario map[string]any) *watched {
+	w := &watched{t: t, p: &page.Page{}, scenario: scenario}
+	w.View.Sub = -1
+	w.ask(nil)
+	return w
+}
+
+func (w *watched) ask(move map[string]any) {
+	q := map[string]any{"do": "watch", "schedule": w.Schedule, "sub": w.Sub}
+	maps.Copy(q, w.scenario)
+	maps.Copy(q, move)
+	w.View = page.View{}
+	ask(w.t, w.p, q, nil, &w.View)
+}
+
+func (w *watched) forward(who, by string) {
+	w.ask(map[string]any{"move": "forward", "who": who, "by": by})
+}
+
+func (w *watched) back(by string) { w.ask(map[string]any{"move": "back", "by": by}) }
+
+// event is the one that is shown.
+func (w *watched) event() string {
+	if w.Sub < 0 {
+		return ""
+	}
+	return w.Events[w.Sub].Text
+}
+
+// code is a part of the code, by its kind.
+func (w *watched) code(kind string) *page.Code {
+	for i := range w.Code {
+		if w.Code[i].Kind == kind {
+			return &w.Code[i]
+		}
+	}
+	return nil
+}
+
+func one(probes, calls string) map[string]any {
+	return map[string]any{"probes": probes, "calls": calls}
+}
+
+// The steps of a hit are those that --steps prints.
+func TestAHitByTheProtocolsSteps(t *testing.T) {
+	w := watch(t, one("kprobe strlen+0x5 post", `strlen("hello")`))
+	require.Equal(t, "register", w.Module)
+	w.forward("m", "protocol")
+	var texts []string
+	for w.forward("a", "protocol"); w.Sub >= 0; w.forward("a", "protocol") {
+		texts = append(texts, w.event())
+	}
+	require.Equal(t, []string{
+		"int3 at the probed address; ip is one past it", "pre handler", "resume at the copy in the slot, interrupts off",
+		"int3 after the copy: move ip back to the original code", "post handler; ip is at the next instruction", "resume the probed code",
+	}, texts)
+	require.Equal(t, "has returned 5", w.CPUs[0].State)
+	require.Equal(t, 1, w.Probes[0].Hits)
+	require.False(t, w.CPUs[0].Can)
+
+	w.back("protocol")
+	require.Equal(t, "resume the probed code", w.event())
+	w.back("protocol")
+	require.Equal(t, "post handler; ip is at the next instruction", w.event())
+}
+
+// What changes is marked, forwards and backwards alike.
+func TestChangedBytesAndRegistersAreMarked(t *testing.T) {
+	w := watch(t, one("kprobe strlen+0x5", `strlen("hello")`))
+	w.forward("m", "instruction")
+	cell := func() page.Cell { return w.code("function").Rows[1].Bytes[0] }
+	for _, row := range w.code("function").Rows {
+		if row.Probe {
+			require.Equal(t, page.Cell{Value: "cc", Poked: true, Changed: true}, row.Bytes[0])
+			require.Equal(t, "int3", row.Text)
+			require.NotEmpty(t, row.Was)
+		}
+	}
+	w.forward("a", "instruction")
+	require.False(t, cell().Changed)
+	w.forward("a", "instruction")
+	var changed []string
+	for _, r := range w.CPUs[0].Regs {
+		if r.Changed {
+			changed = append(changed, r.Name)
+		}
+	}
+	require.Contains(t, changed, "ip")
+	forwards := w.View
+	w.forward("a", "instruction")
+	w.back("instruction")
+	forwards.Events, w.View.Events = nil, nil
+	require.Equal(t, forwards, w.View)
+}
+
+// Back is where one came from: the whole state, and what is counted.
+func TestStepsBackRestoreTheState(t *testing.T) {
+	scenarios := []map[string]any{
+		one("kprobe gcd+0x5\nkprobe gcd post", "gcd(12, 18)\ngcd(7, 21)"),
+		one("kretprobe fib:2\nkprobe leaf goto leaf2", "fib(5)\nleaf(1); outer(2)"),
+		one("kprobe racy_inc\nkretprobe locked_inc", "racy_inc(3)\nlocked_inc(2); racy_inc(1)\nslow_call(1, 50)"),
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		w := watch(t, rapid.SampledFrom(scenarios).Draw(t, "scenario"))
+		var hashes []string
+		for range rapid.IntRange(1, 25).Draw(t, "steps") {
+			who := rapid.SampledFrom([]string{"m", "w", "a", "b", "a", "b"}).Draw(t, "who")
+			hash := w.Hash
+			if w.forward(who, "instruction"); w.Moved {
+				hashes = append(hashes, hash)
+			}
+		}
+		for len(hashes) > 0 {
+			w.back("instruction")
+			require.True(t, w.Moved)
+			require.Equal(t, hashes[len(hashes)-1], w.Hash)
+			hashes = hashes[:len(hashes)-1]
+		}
+		require.Empty(t, w.Schedule)
+	})
+}
+
+// The same address is the same machine, in another page.
+func TestAnAddressIsAState(t *testing.T) {
+	scenario := one("kprobe gcd+0x5", "gcd(12, 18)\ngcd(7, 21)")
+	w := watch(t, scenario)
+	for _, who := range []string{"m", "a", "b", "a", "w", "w", "a", "a", "w", "b"} {
+		w.forward(who, "instruction")
+	}
+	other := &watched{t: t, p: &page.Page{}, scenario: scenario, View: page.View{Schedule: w.Schedule, Sub: w.Sub}}
+	other.ask(nil)
+	require.Equal(t, w.Hash, other.Hash)
+	require.Equal(t, w.CPUs, other.CPUs)
+}
+
+// A poke is seen by a CPU when it synchronizes, and the worker waits for tasks.
+func TestTheJumpIsWrittenInThreeSteps(t *testing.T) {
+	w := watch(t, one("kprobe opt_yes", "opt_yes(1)\nopt_yes(2)"))
+	w.forward("m", "protocol")
+	original := w.CPUs[0].Fetch[0].Insn
+	require.Equal(t, "int3", original)
+	seen := map[string]bool{}
+	for w.forward("w", "protocol"); w.Moved; w.forward("w", "protocol") {
+		for _, c := range w.CPUs {
+			if c.Fetch[0].Old {
+				seen[w.event()] = true
+			}
+		}
+		if w.event() == "write the tail, A+1 to A+4, after the int3" {
+			row := w.code("function").Rows[0]
+			require.Equal(t, "cc", row.Bytes[0].Value)
+			require.True(t, row.Bytes[1].Changed)
+		}
+	}
+	require.Equal(t, map[string]bool{
+		"write the tail, A+1 to A+4, after the int3":                   true,
+		"write the first byte over the int3: the instruction is whole": true,
+	}, seen)
+	require.Equal(t, "a jump to its detour buffer", w.Probes[0].State)
+	require.NotNil(t, w.code("detour"))
+	for range 200 {
+		w.forward("a", "instruction")
+	}
+	require.Equal(t, "has returned 10", w.CPUs[0].State)
+}
+
+// Without the wait, a CPU in the middle of the bytes executes a part of the jump.
+func TestACarelessJumpBreaksACPU(t *testing.T) {
+	run := func(careless bool) page.View {
+		w := watch(t, map[string]any{"probes": "kprobe opt_yes", "calls": "opt_yes(1)", "careless": careless})
+		w.forward("a", "instruction") // past the first instruction of the region
+		w.forward("m", "instruction")
+		for range 30 {
+			w.forward("w", "instruction")
+		}
+		for range 200 {
+			w.forward("a", "instruction")
+		}
+		return w.View
+	}
+	require.Equal(t, "has returned 10", run(false).CPUs[0].State)
+	require.NotEqual(t, "has returned 10", run(true).CPUs[0].State)
+}
+
+func TestWhatCannotBeWatched(t *testing.T) {
+	for name, c := range map[string]struct{ question, says string }{
+		"no_calls":       {`"probes":"kprobe gcd"`, "nothing is called"},
+		"no_probe":       {`"probes":"gcd","calls":"gcd(1,2)"`, "is no probe"},
+		"bad_offset":     {`"probes":"kprobe gcd+x","calls":"gcd(1,2)"`, "not a number of bytes"},
+		"bad_word":       {`"probes":"kprobe gcd pre","calls":"gcd(1,2)"`, "pre is not understood"},
+		"goto_nowhere":   {`"probes":"kprobe gcd goto nosuch","calls":"gcd(1,2)"`, "nosuch"},
+		"no_symbol":      {`"probes":"kprobe nosuch","calls":"gcd(1,2)"`, "nosuch"},
+		"no_function":    {`"calls":"nosuch(1)"`, "nosuch"},
+		"no_call":        {`"calls":"gcd("`, "column 5"},
+		"many_calls":     {`"calls":"` + strings.Repeat(`gcd(1,2)\n`, 5) + `"`, "at most 4 CPUs"},
+		"many_probes":    {`"calls":"gcd(1,2)","probes":"` + strings.Repeat(`kprobe gcd\n`, 9) + `"`, "at most 8"},
+		"no_release":     {`"calls":"gcd(1,2)","release":"x"`, `no release "x"`},
+		"no_image":       {`"calls":"gcd(1,2)","image":"vmlinuz"`, "not open here"},
+		"bad_schedule":   {`"calls":"gcd(1,2)","schedule":"x3"`, "not one that the page has made"},
+		"other_cpu":      {`"calls":"gcd(1,2)","schedule":"b"`, "not one that the page has made"},
+		"zero_steps":     {`"calls":"gcd(1,2)","schedule":"a0"`, "not one that the page has made"},
+		"too_long":       {`"calls":"gcd(1,2)","schedule":"a4000a4000"`, "5000 steps"},
+		"past_the_end":   {`"calls":"gcd(1,2)","schedule":"a4000"`, "not one that the page has made"},
+		"no_such_moment": {`"calls":"gcd(1,2)","sub":5`, "not one that the page has made"},
+		"no_such_move":   {`"calls":"gcd(1,2)","sub":-1,"move":"up"`, "not one that the page has made"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Contains(t, complaint(t, &page.Page{}, `{"do":"watch",`+c.question+`}`, nil), c.says)
+		})
+	}
+}
+
+// A call that does not end stops at the limit of steps, and says so.
+func TestARunawayStops(t *testing.T) {
+	w := watch(t, one("", "runaway()"))
+	w.forward("a", "protocol")
+	require.Equal(t, 5000, w.Steps)
+	require.Contains(t, complaint(t, w.p, `{"do":"watch","calls":"runaway()","schedule":"a5000","sub":-1,"move":"forward","who":"a"}`, nil), "5000 steps")
+}
+
+func BenchmarkNewMachine(b *testing.B) {
+	for b.Loop() {
+		watch(b, one("kprobe gcd+0x5", "gcd(12, 18)"))
+	}
+}

@@ -1,0 +1,55 @@
+// Lessons: each one machine, one question, and one answer, which the machine checks.
+
+const lesson = { list: null, n: null, machine: null, done: new Set() };
+
+views.lesson = {
+  begin() {
+    lesson.machine = new Machine($("lesson-machine"), (m) => {
+      complain(null);
+      if (place().view !== "lesson") return;
+      remember("lesson", { n: lesson.n + 1, schedule: m.view.schedule, sub: m.view.sub < 0 ? "" : m.view.sub });
+    });
+    $("answer-form").addEventListener("submit", (e) => {
+      e.preventDefault();
+      checked().catch(complain);
+    });
+  },
+
+  async show(state) {
+    if (!hello) return;
+    lesson.list ??= await question({ do: "lessons" });
+    const text = state.get("n") ?? "1";
+    const n = /^\d$/.test(text) ? Number(text) - 1 : -1;
+    const known = lesson.list[n] !== undefined;
+    if (lesson.n !== (known ? n : 0)) {
+      lesson.n = known ? n : 0;
+      $("answer").value = $("verdict").textContent = "";
+      $("verdict").className = "";
+    }
+    const l = lesson.list[lesson.n];
+    listed();
+    $("lesson-text").replaceChildren(el("h3", {}, `${lesson.n + 1}. ${l.title}`), ...l.text.map((t) => el("p", {}, t)));
+    $("lesson-question").textContent = l.question;
+    $("answer-form-is").textContent = `(${l.form})`;
+    $("answer-form").hidden = false;
+    await lesson.machine.show({ ...l.scenario, image: "" }, known ? state.get("schedule") ?? "" : "", known ? sub(state.get("sub")) : -1);
+    if (!known) throw new Error(`There is no lesson "${text}": the address has been changed.`);
+  },
+};
+
+function listed() {
+  $("lesson-list").replaceChildren(...lesson.list.map((l, i) => el("li", {},
+    el("a", { href: `#lesson?n=${i + 1}`, "aria-current": i === lesson.n ? "page" : null }, l.title), lesson.done.has(i) ? " ✓ done" : "")));
+}
+
+async function checked() {
+  const n = lesson.n;
+  const c = await question({ do: "check", lesson: n, answer: $("answer").value });
+  if (n !== lesson.n) return;
+  $("verdict").className = c.right ? "right" : "wrong";
+  $("verdict").textContent = (c.right ? "Right. " : "") + c.says;
+  if (c.right) {
+    lesson.done.add(n);
+    listed();
+  }
+}

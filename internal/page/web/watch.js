@@ -1,0 +1,80 @@
+// Watch: a machine of one's own.
+
+const scenarios = [
+  { name: "an int3 and a step", probes: "kprobe strlen+0x5 post", calls: 'strlen("hello")' },
+  { name: "two CPUs, one probe", probes: "kprobe gcd+0x5", calls: "gcd(12, 18)\ngcd(7, 21)" },
+  { name: "a return probe", probes: "kretprobe fib:3", calls: "fib(3)" },
+  { name: "a jump in place of the int3", probes: "kprobe opt_yes", calls: "opt_yes(1)\nopt_yes(2)" },
+  { name: "a jump, written carelessly", probes: "kprobe opt_yes", calls: "opt_yes(1)\nopt_yes(2)", careless: true },
+  { name: "a handler that changes ip", probes: "kprobe leaf goto leaf2", calls: "leaf(1)" },
+];
+
+const watch = { machine: null };
+
+views.watch = {
+  begin() {
+    for (const [i, s] of scenarios.entries()) $("scenario").append(el("option", { value: i }, s.name));
+    $("scenario").append(el("option", { value: "" }, "what is written below"));
+    for (const r of hello.releases) $("watch-release").append(el("option", { value: r.name }, r.name));
+    watch.machine = new Machine($("machine"), remembered);
+    $("scenario").addEventListener("change", () => {
+      const s = scenarios[$("scenario").value];
+      if (s) fill({ ...s, release: $("watch-release").value, image: "" });
+      again();
+    });
+    let typing;
+    for (const id of ["probes", "calls", "watch-release", "careless"]) {
+      $(id).addEventListener("input", () => {
+        $("scenario").value = "";
+        clearTimeout(typing);
+        typing = setTimeout(again, 400);
+      });
+    }
+    $("watch-form").addEventListener("submit", (e) => e.preventDefault());
+  },
+
+  async show(state) {
+    if (!hello) return;
+    const own = state.has("calls");
+    const s = own ? Object.fromEntries(["probes", "calls", "release", "image"].map((k) => [k, state.get(k) ?? ""])) : { ...scenarios[0], image: "" };
+    s.careless = own ? state.has("careless") : false;
+    s.release ||= hello.default;
+    fill(s);
+    $("scenario").value = String(scenarios.findIndex((x) => x.probes === s.probes && x.calls === s.calls && !!x.careless === s.careless)).replace("-1", "");
+    await watch.machine.show(written(), state.get("schedule") ?? "", sub(state.get("sub")));
+  },
+};
+
+// sub is the number of an event in an address; whatever is no number is none that there is.
+const sub = (text) => (text === null ? -1 : /^\d{1,3}$/.test(text) ? Number(text) : 1e6);
+
+function fill(s) {
+  $("probes").value = s.probes;
+  $("calls").value = s.calls;
+  $("careless").checked = !!s.careless;
+  $("watch-release").value = s.release;
+  watch.release = s.release;
+  watch.image = s.image;
+  $("watch-image").textContent = s.image ? `The functions are those of ${s.image}.` : "The functions are those of the guest kernel, a small kernel that is part of the program.";
+}
+
+const written = () => ({
+  probes: $("probes").value, calls: $("calls").value, careless: $("careless").checked, image: watch.image,
+  release: $("watch-release").value || watch.release, // a release that there is not is complained about
+});
+
+async function again() {
+  complain(null);
+  try {
+    await watch.machine.show(written(), "", -1);
+  } catch (e) {
+    complain(e);
+  }
+}
+
+function remembered(m) {
+  complain(null);
+  if (place().view !== "watch") return;
+  const s = m.scenario;
+  remember("watch", { probes: s.probes, calls: s.calls, release: s.release, image: s.image, careless: s.careless ? 1 : "", schedule: m.view.schedule, sub: m.view.sub < 0 ? "" : m.view.sub });
+}
