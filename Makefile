@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo page demo dumps kernel archive tools-table conformance conformance-all conformance-configs conformance-hazards conformance-own conformance-readers conformance-source conformance-stap conformance-table conformance-trace conformance-tracing guest selftests test test-wasm check soak fuzz engines hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo page demo dumps kernel archive tools-table conformance conformance-all conformance-bpftrace conformance-configs conformance-hazards conformance-own conformance-readers conformance-source conformance-stap conformance-table conformance-trace conformance-tracing guest selftests test test-wasm check soak fuzz engines hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -81,6 +81,9 @@ conformance-all: ## the same with every kernel that Debian's suites offer, JOBS 
 
 conformance-table: ## put the results of conformance-all into docs/conformance.md
 	@go run ./internal/tools/conformance/table -kept .cache/conformance/kept -data docs/conformance.jsonl -page docs/conformance.md
+
+conformance-bpftrace: ## compare what bpftrace says of 3,000 scripts with what is said here
+	@scripts/conformance-bpftrace.sh
 
 conformance-configs: deps ## build Debian's linux-source in other configurations, and compare their answers
 	@scripts/conformance-configs.sh

@@ -28,6 +28,6 @@ library=$tools/stap/usr/share/systemtap
 cp "$library"/tapset/*.stpm "$work/library/"
 cp "$library"/tapset/linux/*.stpm "$work/library/linux/"
 export SYSTEMTAP_TAPSET="$work/library" SYSTEMTAP_RUNTIME="$library/runtime" SYSTEMTAP_DIR="$work/dir"
-(cd "$root" && CGO_ENABLED=0 go build -o "$work/compare" ./internal/tools/conformance/stap)
+(cd "$root" && CGO_ENABLED=0 go build -o "$work/compare" ./internal/tools/conformance/scripts)
 cd "$root"
-exec "$work/compare" -stap "$stap" -tree "$work/tree" -n "${N:-3000}" -seed "${SEED:-1}" -show "${SHOW:-0}" ${TABLE:+-table "$TABLE"}
+exec "$work/compare" -tool "$stap" -tree "$work/tree" -n "${N:-3000}" -seed "${SEED:-1}" -show "${SHOW:-0}" ${TABLE:+-table "$TABLE"}

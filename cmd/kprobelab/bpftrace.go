@@ -57,7 +57,7 @@ func bpftraceCommand(t *term) *cli.Command {
 			"kprobelab bpftrace -r vmlinuz -lv 'fentry:vfs_read*'",
 			"kprobelab bpftrace --dry-run script.bt",
 		) + "\n" + bpftraceExit,
-		StopOnNthArg: &one,
+		StopOnNthArg: &one, UseShortOptionHandling: true,
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "script", Aliases: []string{"e"}, Usage: "the `SCRIPT` itself, not a file's name"},
 			&cli.StringFlag{Name: "release", Aliases: []string{"r"}, Destination: &r.image, Usage: "run on this `IMAGE` or dump (default: the guest kernel)"},

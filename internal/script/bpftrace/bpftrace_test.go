@@ -11,42 +11,44 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kprobelab/internal/script"
 	"kprobelab/internal/script/host"
 )
 
 // What is wrong with a script is said in bpftrace's words, at its place.
 func TestErrors(t *testing.T) {
 	for script, want := range map[string]string{
-		`BEGIN { $x = 1 + ; }`:                            "stdin:1:18-19: ERROR: syntax error, unexpected ;\nBEGIN { $x = 1 + ; }\n                 ~\n",
-		"BEGIN { $x = 1;\n foo(2); }":                     "stdin:2:2-5: ERROR: Unknown function: foo\n foo(2); }\n ~~~\n",
-		`BEGIN { @ = bar + 1 }`:                           "stdin:1:13-16: ERROR: Unknown identifier: 'bar'\n",
-		`BEGIN { "abc }`:                                  "stdin:1:9-15: ERROR: unterminated string\n",
-		`BEGIN { printf("%d\n") }`:                        "stdin:1:9-23: ERROR: printf: Not enough arguments for format string (0 supplied, 1 expected)\n",
-		`BEGIN { printf("%d\n", "a") }`:                   "stdin:1:9-28: ERROR: printf: %d specifier expects a value of type integer (string supplied)\n",
-		`BEGIN { @a = 1; @a = "s" }`:                      "stdin:1:17-19: ERROR: Type mismatch for @a: trying to assign value of type 'string[2]' when map already contains a value of type 'int64'\n",
-		`BEGIN { @a[1] = 1; @a["x"] = 2 }`:                "stdin:1:20-27: ERROR: Argument mismatch for @a: trying to access with arguments: 'string[2]' when map expects arguments: 'int64'\n",
-		`BEGIN { print(@nothing) }`:                       "stdin:1:9-23: ERROR: Undefined map: @nothing\n",
-		`BEGIN { $x = count() }`:                          "stdin:1:14-21: ERROR: count() should be directly assigned to a map\n",
-		`BEGIN { break; }`:                                "stdin:1:9-14: ERROR: break used outside of a loop\n",
-		`BEGIN { unroll(101) { @++ } }`:                   "stdin:1:9-20: ERROR: unroll maximum value is 100\n",
-		`BEGIN { @ = lhist(1, 0, 10000, 1) }`:             "stdin:1:13-34: ERROR: lhist() too many buckets, must be <= 1000 (would need 10000)\n",
-		`BEGIN { system("ls") }`:                          "stdin:1:9-21: ERROR: system() is an unsafe function being used in safe mode\n",
-		`BEGIN { cat("/etc/passwd") }`:                    "stdin:1:9-27: ERROR: cat(): there are no files of a running system here\n",
-		`BEGIN { $x = retval }`:                           "stdin:1:14-20: ERROR: The retval builtin can only be used with 'kretprobe' and 'uretprobe' and 'fentry' probes\n",
-		`BEGIN { } BEGIN { }`:                             "stdin:1:11-16: ERROR: More than one BEGIN probe defined\n",
-		`kprobe { }`:                                      "stdin:1:1-7: ERROR: kprobe probe type requires 1 or 2 arguments, found 0\n",
-		`nothing:f { }`:                                   "stdin:1:1-10: ERROR: Invalid probe type: nothing\n",
-		`interval:x:1 { }`:                                "stdin:1:1-13: ERROR: x is not an accepted unit of time\n",
-		`uprobe:/bin/sh:main { }`:                         "stdin:1:1-20: ERROR: uprobe: probes of programs are not there\n",
-		`BEGIN { $t = (1, 2); print($t.2); }`:             "Invalid tuple index: 2. Found 2 elements in tuple.",
-		`BEGIN { let $x: uint8 = 300; }`:                  "which does not fit into the variable of type 'uint8'",
-		`BEGIN { $x = (struct nothing *)0; }`:             "ERROR: Cannot resolve unknown type \"struct nothing\"\n",
-		`BEGIN { @a = 1; for ($kv : @a) { } }`:            "Maps used as for-loop expressions must have keys to iterate over",
-		`config = { nothing = 1 } BEGIN { }`:              "ERROR: Unrecognized config variable: nothing\n",
-		`kprobe:f { exit() }`:                             "ERROR: Error attaching probe: kprobe:f: there is no such function\n",
-		`BEGIN { @ = hist(1, 2); @ = hist(1, 3) }`:        "ERROR: Different bits in a single hist unsupported\n",
-		strings.Repeat("BEGIN { if (1) { ", 300):          "ERROR: ",
-		"BEGIN { $x = " + strings.Repeat("(", 1000) + "1": "ERROR: the script is nested too deep\n",
+		`BEGIN { $x = 1 + ; }`:                              "stdin:1:18-19: ERROR: syntax error, unexpected ;\nBEGIN { $x = 1 + ; }\n                 ~\n",
+		"BEGIN { $x = 1;\n foo(2); }":                       "stdin:2:2-5: ERROR: Unknown function: foo\n foo(2); }\n ~~~\n",
+		`BEGIN { @ = bar + 1 }`:                             "stdin:1:13-16: ERROR: Unknown identifier: 'bar'\n",
+		`BEGIN { "abc }`:                                    "stdin:1:9-15: ERROR: unterminated string\n",
+		`BEGIN { printf("%d\n") }`:                          "stdin:1:9-23: ERROR: printf: Not enough arguments for format string (0 supplied, 1 expected)\n",
+		`BEGIN { printf("%d\n", "a") }`:                     "stdin:1:9-28: ERROR: printf: %d specifier expects a value of type integer (string supplied)\n",
+		`BEGIN { @a = 1; @a = "s" }`:                        "stdin:1:17-19: ERROR: Type mismatch for @a: trying to assign value of type 'string[2]' when map already contains a value of type 'int64'\n",
+		`BEGIN { @a[1] = 1; @a["x"] = 2 }`:                  "stdin:1:20-27: ERROR: Argument mismatch for @a: trying to access with arguments: 'string[2]' when map expects arguments: 'int64'\n",
+		`BEGIN { print(@nothing) }`:                         "stdin:1:9-23: ERROR: Undefined map: @nothing\n",
+		`BEGIN { $x = count() }`:                            "stdin:1:14-21: ERROR: count() should be directly assigned to a map\n",
+		`BEGIN { break; }`:                                  "stdin:1:9-14: ERROR: break used outside of a loop\n",
+		`BEGIN { unroll(101) { @++ } }`:                     "stdin:1:9-20: ERROR: unroll maximum value is 100\n",
+		`BEGIN { @ = lhist(1, 0, 10000, 1) }`:               "stdin:1:13-34: ERROR: lhist() too many buckets, must be <= 1000 (would need 10000)\n",
+		`BEGIN { system("ls") }`:                            "stdin:1:9-21: ERROR: system() is an unsafe function being used in safe mode\n",
+		`BEGIN { cat("/etc/passwd") }`:                      "stdin:1:9-27: ERROR: cat(): there are no files of a running system here\n",
+		`BEGIN { $x = retval }`:                             "stdin:1:14-20: ERROR: The retval builtin can only be used with 'kretprobe' and 'uretprobe' and 'fentry' probes\n",
+		`BEGIN { } BEGIN { }`:                               "stdin:1:11-16: ERROR: More than one BEGIN probe defined\n",
+		`kprobe { }`:                                        "stdin:1:1-7: ERROR: kprobe probe type requires 1 or 2 arguments, found 0\n",
+		`nothing:f { }`:                                     "stdin:1:1-10: ERROR: Invalid probe type: nothing\n",
+		`interval:x:1 { }`:                                  "stdin:1:1-13: ERROR: x is not an accepted unit of time\n",
+		`uprobe:/bin/sh:main { }`:                           "stdin:1:1-20: ERROR: uprobe: probes of programs are not there\n",
+		`BEGIN { $t = (1, 2); print($t.2); }`:               "Invalid tuple index: 2. Found 2 elements in tuple.",
+		`BEGIN { let $x: uint8 = 300; }`:                    "which does not fit into the variable of type 'uint8'",
+		`BEGIN { $x = (struct nothing *)0; }`:               "ERROR: Cannot resolve unknown type \"struct nothing\"\n",
+		`BEGIN { @a = 1; for ($kv : @a) { } }`:              "Maps used as for-loop expressions must have keys to iterate over",
+		`config = { nothing = 1 } BEGIN { }`:                "ERROR: Unrecognized config variable: nothing\n",
+		`kprobe:f { exit() }`:                               "ERROR: Error attaching probe: kprobe:f: there is no such function\n",
+		`BEGIN { @ = hist(1, 2); @ = hist(1, 3) }`:          "ERROR: Different bits in a single hist unsupported\n",
+		"#define A A1 A1 A1\n#define A1 A A A\nBEGIN { A }": "ERROR: Macro recursion limit reached: ",
+		strings.Repeat("BEGIN { if (1) { ", 300):            "ERROR: ",
+		"BEGIN { $x = " + strings.Repeat("(", 1000) + "1":   "ERROR: the script is nested too deep\n",
 	} {
 		_, err := Analyze("stdin", script, &Options{}, nil)
 		var p *Problems
@@ -109,11 +111,15 @@ func FuzzAnalyze(f *testing.F) {
 		if len(text) > 1<<14 {
 			return
 		}
-		_, err := Analyze("stdin", text, &Options{Args: []string{"one", "2"}}, k)
+		s, err := Analyze("stdin", text, &Options{Args: []string{"one", "2"}}, k)
 		var p *Problems
 		if errors.As(err, &p) {
 			assert.NotEmpty(t, p.Text())
-		} else if err != nil {
+			return
+		}
+		require.NoError(t, err)
+		var large *script.ErrTooLarge
+		if _, err := script.Compile(s.Program); err != nil && !errors.As(err, &large) {
 			t.Fatal(err)
 		}
 	})

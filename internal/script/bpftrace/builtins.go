@@ -118,6 +118,7 @@ var (
 		return dst
 	})
 	noStackCode = textual("ustack", ints[:1], func(_ *script.Thread, _ *script.Args, dst []byte) []byte { return dst })
+	leastCode   = number("least", ints[:2], func(_ *script.Thread, a *script.Args) int64 { return int64(min(uint64(a.Int[0]), uint64(a.Int[1]))) })
 	framesCode  = number("len", texts[:1], func(_ *script.Thread, a *script.Args) int64 { return int64(len(a.Text[0]) / 8) })
 
 	compareCode = number("strncmp", texts, func(_ *script.Thread, a *script.Args) int64 {

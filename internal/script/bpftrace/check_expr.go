@@ -434,6 +434,10 @@ func withSpace(t *Type, user bool) *Type {
 func (c *checker) argsField(n *node) *Type {
 	var found *Type
 	for _, pt := range c.probe.points {
+		if pt.provider == "tracepoint" && len(pt.events) == 0 {
+			c.error(n.at, "args of %s: only the records of system calls' events are made here, on a booted kernel's dump; rawtracepoint has the parameters", pt.raw)
+			return none
+		}
 		for _, e := range pt.events {
 			ok := false
 			for _, f := range e.Fields {

@@ -152,8 +152,7 @@ func (g *generator) str(n *node) script.Expr {
 	}
 	var size script.Expr = script.Number(n.typ.Size)
 	if len(k) == 2 {
-		// The NUL is one of the bytes.
-		size = script.Cond{If: script.Binary{Op: script.LtU, X: g.num(k[1]), Y: script.Number(g.c.maxStr)}, Then: g.num(k[1]), Else: script.Number(g.c.maxStr)}
+		size = call(leastCode, g.num(k[1]), script.Number(g.c.maxStr)) // with the NUL
 	}
 	return call(strCode, g.num(k[0]), size)
 }
@@ -171,8 +170,7 @@ func (g *generator) buf(n *node) script.Expr {
 	x := g.expr(n.kids[0])
 	var size script.Expr = script.Number(n.typ.Size)
 	if len(n.kids) == 2 {
-		most := script.Number(g.c.maxStr - 4)
-		size = script.Cond{If: script.Binary{Op: script.LtU, X: g.num(n.kids[1]), Y: most}, Then: g.num(n.kids[1]), Else: most}
+		size = call(leastCode, g.num(n.kids[1]), script.Number(g.c.maxStr-4))
 	}
 	if x.Type() == script.String {
 		return call(padCode, x, size)

@@ -55,17 +55,25 @@ func (p *parser) fail(at span, format string, a ...any) {
 	panic(failed{})
 }
 
+// quoted is a kind in messages.
+func (k kind) quoted() string {
+	if k == "," {
+		return `","`
+	}
+	return string(k)
+}
+
 // unexpected is a syntax error at the next token.
 func (p *parser) unexpected(want ...kind) {
 	t := p.tok()
-	text := fmt.Sprintf("syntax error, unexpected %s", t.kind)
+	text := fmt.Sprintf("syntax error, unexpected %s", t.kind.quoted())
 	for i, w := range want {
 		if i == 0 {
 			text += ", expecting "
 		} else {
 			text += " or "
 		}
-		text += string(w)
+		text += w.quoted()
 	}
 	p.fail(t.at, "%s", text)
 }
@@ -218,7 +226,7 @@ func (p *parser) block() []*node {
 			if n.op == sLet {
 				p.unexpected(";")
 			}
-			p.unexpected()
+			p.unexpected(";", "}")
 		}
 	}
 	p.expect("}")

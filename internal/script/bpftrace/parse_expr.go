@@ -128,7 +128,7 @@ func (p *parser) exprs(end kind) []*node {
 		list = append(list, p.expr())
 	}
 	if !p.is(end) {
-		p.unexpected()
+		p.unexpected(end, ",")
 	}
 	return list
 }

@@ -89,6 +89,9 @@ var (
 // maxTokens bounds what macros make of a script.
 const maxTokens = 1 << 18
 
+// maxExpanded bounds how many macros are expanded.
+const maxExpanded = 1 << 12
+
 // lexer makes tokens of a script.
 type lexer struct {
 	f *file
@@ -96,9 +99,11 @@ type lexer struct {
 	at         int
 	here, step pos
 	macros     map[string]string
-	expanding  int
-	problems   *Problems
-	list       []token
+	// expanding is how many macros are inside of each other here, expanded how many there were.
+	expanding int
+	expanded  *int
+	problems  *Problems
+	list      []token
 }
 
 func (l *lexer) fail(format string, a ...any) {
@@ -125,7 +130,7 @@ func (l *lexer) add(k kind, text string) {
 
 // lex makes the tokens; the last one is the end of the file.
 func lex(f *file, problems *Problems) []token {
-	l := &lexer{f: f, here: pos{1, 1}, step: pos{1, 1}, macros: map[string]string{}, problems: problems}
+	l := &lexer{f: f, here: pos{1, 1}, step: pos{1, 1}, macros: map[string]string{}, expanded: new(int), problems: problems}
 	if strings.HasPrefix(f.text, "#!") {
 		l.take(max(strings.IndexByte(f.text+"\n", '\n'), 0))
 	}
@@ -251,11 +256,15 @@ func (l *lexer) word(w string) {
 // expand puts a macro's tokens in place of its name.
 func (l *lexer) expand(name, text string) {
 	l.take(len(name))
-	if l.expanding > 16 {
+	if *l.expanded++; l.expanding > 16 || *l.expanded > maxExpanded {
+		if *l.expanded > 2*maxExpanded {
+			return
+		}
+		*l.expanded = 2 * maxExpanded
 		l.fail("Macro recursion limit reached: %s, %s", name, text)
 		return
 	}
-	in := &lexer{f: newFile(l.f.name, text), here: pos{1, 1}, step: pos{1, 1}, macros: l.macros, expanding: l.expanding + 1, problems: l.problems}
+	in := &lexer{f: newFile(l.f.name, text), here: pos{1, 1}, step: pos{1, 1}, macros: l.macros, expanding: l.expanding + 1, expanded: l.expanded, problems: l.problems}
 	for in.at < len(text) && len(l.list)+len(in.list) < maxTokens {
 		in.next()
 	}

@@ -1,42 +1,39 @@
-// Stap compares what this project's reader of SystemTap's language says of scripts with what
-// stap -p1 says: of a corpus as it is, where the parse tree is compared, too, and of scripts
-// that are made of it by changes at random.
+// Scripts compares what this project's readers of script languages say of scripts with what the
+// real tools say, stap -p1 and bpftrace: of a corpus as it is, and of scripts that are made of it by
+// changes at random.
 //
 // It ends with 1 where fewer than 95 of 100 verdicts are the same, or where a script is accepted
-// that stap refuses for a reason that is not on the list in causes.go.
+// that the tool refuses for a reason that is not on the list in causes.go.
 package main
 
 import (
-	"bytes"
-	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
-	"time"
-
-	"kprobelab/internal/script/stap"
 )
 
 func main() {
-	program := flag.String("stap", "stap", "the real stap")
-	tree := flag.String("tree", "", "the folder for its -r")
-	corpus := flag.String("corpus", "internal/script/stap/testdata/corpus", "the scripts")
+	name := flag.String("language", "stap", "stap or bpftrace")
+	program := flag.String("tool", "", "the real tool")
+	tree := flag.String("tree", "", "the folder for stap's -r")
 	n := flag.Int("n", 3000, "how many changed scripts")
 	seed := flag.Uint64("seed", 1, "decides the changes")
 	table := flag.String("table", "", "write the scripts with stap's verdicts to this file")
 	show := flag.Int("show", 10, "print so many differences")
 	flag.Parse()
-	ok, err := run(*program, *tree, *corpus, *n, *seed, *table, *show)
+	l, err := languageOf(*name, *program, *tree)
+	ok := false
+	if err == nil {
+		ok, err = l.run(*n, *seed, *table, *show)
+	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "stap:", err)
+		fmt.Fprintln(os.Stderr, "scripts:", err)
 		os.Exit(2)
 	}
 	if !ok {
@@ -48,39 +45,6 @@ func main() {
 type verdict struct {
 	accepted bool
 	text     string // the parse tree, or the errors
-}
-
-const release = "6.1.0-56-cloud-amd64"
-
-var noise = regexp.MustCompile(`(?m)^(WARNING: Kernel function symbol table missing.*|Pass 1: parse failed.*|Tip: .*|Rerun with -v.*|Checking ".*)\n`)
-
-// theirs asks stap, which reads the script from its standard input.
-func theirs(program, tree, script string) (verdict, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	c := exec.CommandContext(ctx, program, "-r", tree, "-a", "x86_64", "-p1", "-g", "-")
-	c.WaitDelay = time.Second
-	c.Stdin = strings.NewReader(script)
-	var out, bad bytes.Buffer
-	c.Stdout, c.Stderr = &out, &bad
-	err := c.Run()
-	var ended *exec.ExitError
-	if err != nil && !errors.As(err, &ended) {
-		return verdict{}, err
-	}
-	if err == nil {
-		return verdict{true, out.String()}, nil
-	}
-	return verdict{false, noise.ReplaceAllString(bad.String(), "")}, nil
-}
-
-func ours(script string) verdict {
-	tree, err := stap.Parse("<input>", script, &stap.Options{Release: release, Guru: true})
-	var p stap.Problems
-	if errors.As(err, &p) {
-		return verdict{false, p.Text()}
-	}
-	return verdict{true, tree}
 }
 
 // word is a token, roughly: what changes are made of.
@@ -128,10 +92,10 @@ type one struct {
 	err          error
 }
 
-func run(program, tree, corpus string, n int, seed uint64, table string, show int) (bool, error) {
-	files, err := filepath.Glob(filepath.Join(corpus, "*.stp"))
+func (l *language) run(n int, seed uint64, table string, show int) (bool, error) {
+	files, err := filepath.Glob(l.corpus)
 	if err != nil || len(files) == 0 {
-		return false, fmt.Errorf("%s: no scripts there", corpus)
+		return false, fmt.Errorf("%s: no scripts there", l.corpus)
 	}
 	var list []*one
 	var all [][]string
@@ -150,17 +114,17 @@ func run(program, tree, corpus string, n int, seed uint64, table string, show in
 		words := all[r.IntN(len(all))]
 		list = append(list, &one{name: fmt.Sprintf("changed %d", i+1), script: change(r, words, pool)})
 	}
-	ask(program, tree, list)
+	l.ask(list)
 	if table != "" {
 		if err := write(table, list); err != nil {
 			return false, err
 		}
 	}
-	return report(list, len(files), show)
+	return l.report(list, len(files), show)
 }
 
 // ask has both say what they think.
-func ask(program, tree string, list []*one) {
+func (l *language) ask(list []*one) {
 	work := make(chan *one)
 	var wg sync.WaitGroup
 	for range 2 {
@@ -168,8 +132,8 @@ func ask(program, tree string, list []*one) {
 		go func() {
 			defer wg.Done()
 			for o := range work {
-				o.ours = ours(o.script)
-				o.theirs, o.err = theirs(program, tree, o.script)
+				o.ours = l.ours(o.script)
+				o.theirs, o.err = l.theirs(o.script)
 			}
 		}()
 	}
@@ -180,7 +144,7 @@ func ask(program, tree string, list []*one) {
 	wg.Wait()
 }
 
-func report(list []*one, whole, show int) (bool, error) {
+func (l *language) report(list []*one, whole, show int) (bool, error) {
 	same, texts, refused, first, bad := 0, 0, 0, 0, 0
 	causes := map[string]int{}
 	for i, o := range list {
@@ -196,7 +160,7 @@ func report(list []*one, whole, show int) (bool, error) {
 				texts++
 			} else if i < whole || show > 0 {
 				show--
-				fmt.Printf("--- %s: another text\n%s\n--- stap\n%s\n--- kprobelab\n%s\n", o.name, changed(o), head(o.theirs.text), head(o.ours.text))
+				fmt.Printf("--- %s: another text\n%s\n--- the tool\n%s\n--- kprobelab\n%s\n", o.name, changed(o), head(o.theirs.text), head(o.ours.text))
 			}
 			if firstLines(o.ours.text) == firstLines(o.theirs.text) {
 				first++
@@ -205,17 +169,17 @@ func report(list []*one, whole, show int) (bool, error) {
 		}
 		cause := ""
 		if o.ours.accepted {
-			if cause = causeOf(o.theirs.text); cause == "" {
+			if cause = causeOf(o.theirs.text, o.script); cause == "" {
 				bad++
 			}
 		}
 		causes[cause]++
 		if show > 0 || cause == "" && o.ours.accepted {
 			show--
-			fmt.Printf("--- %s: accepted by stap %v, by kprobelab %v (%s)\n%s\n--- stap\n%s\n--- kprobelab\n%s\n", o.name, o.theirs.accepted, o.ours.accepted, cause, changed(o), head(o.theirs.text), head(o.ours.text))
+			fmt.Printf("--- %s: accepted by the tool %v, by kprobelab %v (%s)\n%s\n--- the tool\n%s\n--- kprobelab\n%s\n", o.name, o.theirs.accepted, o.ours.accepted, cause, changed(o), head(o.theirs.text), head(o.ours.text))
 		}
 	}
-	fmt.Printf("%d scripts, %d of them refused by stap\n", len(list), refused)
+	fmt.Printf("%d scripts, %d of them refused by the tool\n", len(list), refused)
 	fmt.Printf("the same verdict: %d (%.2f %%)\n", same, 100*float64(same)/float64(len(list)))
 	fmt.Printf("the same parse tree or the same messages to the byte: %d; the same first message: %d\n", texts, first)
 	for c, n := range causes {

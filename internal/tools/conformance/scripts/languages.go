@@ -1,0 +1,157 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"time"
+
+	"kprobelab/internal/script"
+	"kprobelab/internal/script/bpftrace"
+	"kprobelab/internal/script/host"
+	"kprobelab/internal/script/stap"
+	"kprobelab/internal/source"
+)
+
+// language is one of the languages, with the corpus and the two that read it.
+type language struct {
+	corpus string
+	ours   func(script string) verdict
+	theirs func(script string) (verdict, error)
+}
+
+func languageOf(name, tool, tree string) (*language, error) {
+	switch name {
+	case "stap":
+		return &language{
+			corpus: "internal/script/stap/testdata/corpus/*.stp",
+			ours:   stapOurs,
+			theirs: func(script string) (verdict, error) { return stapTheirs(tool, tree, script) },
+		}, nil
+	case "bpftrace":
+		k, err := hostKernel()
+		if err != nil {
+			return nil, err
+		}
+		return &language{
+			corpus: "internal/script/bpftrace/testdata/*/*.bt",
+			ours:   func(script string) verdict { return bpftraceOurs(k, script) },
+			theirs: func(script string) (verdict, error) { return bpftraceTheirs(tool, script) },
+		}, nil
+	}
+	return nil, fmt.Errorf("%s: the languages are stap and bpftrace", name)
+}
+
+// asked runs a tool, with the script on its standard input.
+func asked(script string, command ...string) (out, bad string, code int, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	c := exec.CommandContext(ctx, command[0], command[1:]...)
+	c.WaitDelay = time.Second
+	c.Stdin = strings.NewReader(script)
+	var o, e bytes.Buffer
+	c.Stdout, c.Stderr = &o, &e
+	err = c.Run()
+	var ended *exec.ExitError
+	if errors.As(err, &ended) {
+		code, err = ended.ExitCode(), nil
+	}
+	return o.String(), e.String(), code, err
+}
+
+const release = "6.1.0-56-cloud-amd64"
+
+var noise = regexp.MustCompile(`(?m)^(WARNING: Kernel function symbol table missing.*|Pass 1: parse failed.*|Tip: .*|Rerun with -v.*|Checking ".*)\n`)
+
+func stapTheirs(program, tree, script string) (verdict, error) {
+	out, bad, code, err := asked(script, program, "-r", tree, "-a", "x86_64", "-p1", "-g", "-")
+	if err != nil || code == 0 {
+		return verdict{true, out}, err
+	}
+	return verdict{false, noise.ReplaceAllString(bad, "")}, nil
+}
+
+func stapOurs(script string) verdict {
+	tree, err := stap.Parse("<input>", script, &stap.Options{Release: release, Guru: true})
+	var p stap.Problems
+	if errors.As(err, &p) {
+		return verdict{false, p.Text()}
+	}
+	return verdict{true, tree}
+}
+
+// arguments are those that the scripts get.
+var arguments = []string{"3", "42"}
+
+var warning = regexp.MustCompile(`(?m)^[^\n]*WARNING: [^\n]*\n(?:[^\n]*\n *~*\n)?`)
+
+// bpftraceTheirs asks bpftrace, which stops before it loads anything. What it says without a
+// place is of the system that it runs on.
+func bpftraceTheirs(program, script string) (verdict, error) {
+	out, bad, code, err := asked("", append([]string{program, "--test", "codegen", "-e", script}, arguments...)...)
+	if err != nil {
+		return verdict{}, err
+	}
+	text := warning.ReplaceAllString(bad+out, "")
+	if code == 0 || !strings.Contains(text, ": ERROR: ") {
+		return verdict{true, ""}, nil
+	}
+	return verdict{false, text}, nil
+}
+
+// hostKernel is the running kernel's BTF, which bpftrace reads, too; it has every function and
+// every tracepoint that is asked for.
+func hostKernel() (*bpftrace.Kernel, error) {
+	b, err := os.ReadFile("/sys/kernel/btf/vmlinux")
+	if err != nil {
+		return nil, err
+	}
+	f, err := source.OfBTF(b, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	named := func(t string) *source.Type {
+		typ, err := f.Named(t)
+		if err != nil {
+			typ = &source.Type{Kind: source.Base, Size: 8}
+		}
+		return typ
+	}
+	k := &bpftrace.Kernel{Source: f}
+	k.Functions = func(p string) []host.Function { return []host.Function{{Name: p, Addr: 0x1000}} }
+	k.Tracepoints = func(p string) []host.Tracepoint { return []host.Tracepoint{{Name: p}} }
+	k.Symbol = func(string) (uint64, bool) { return 0x1000, true }
+	k.Events = func(p string) []bpftrace.Event {
+		system, event, _ := strings.Cut(p, ":")
+		e := bpftrace.Event{Name: p}
+		if system == "syscalls" {
+			e.Fields = []bpftrace.Field{
+				{Name: "filename", Type: source.PointerTo(named("char")), User: true, X: script.Number(0)}, {Name: "flags", Type: named("int"), X: script.Number(0)}, {Name: "ret", Type: named("long"), X: script.Number(0)},
+			}
+			return []bpftrace.Event{e}
+		}
+		t, err := f.Named("trace_event_raw_" + event)
+		if err != nil {
+			return nil
+		}
+		for _, m := range t.Members() {
+			e.Fields = append(e.Fields, bpftrace.Field{Name: m.Name, Type: m.Type, X: script.Number(0), InMemory: true})
+		}
+		return []bpftrace.Event{e}
+	}
+	return k, nil
+}
+
+func bpftraceOurs(k *bpftrace.Kernel, script string) verdict {
+	_, err := bpftrace.Analyze("stdin", script, &bpftrace.Options{Args: arguments}, k)
+	var p *bpftrace.Problems
+	if errors.As(err, &p) {
+		return verdict{false, p.Text()}
+	}
+	return verdict{true, ""}
+}
