@@ -2,18 +2,56 @@ package kimage
 
 import "kprobelab/x86"
 
-// PreemptCount finds the per-CPU preempt count, by its link-time address: the
-// variable __preempt_count, or in 6.2 to 6.14 the second word of pcpu_hot. It
-// takes the Lookup of a View.
-func PreemptCount(lookup func(name string) []Symbol) (at x86.Addr, ok bool) {
+// PreemptCounter is where a CPU's preempt count is, by its link-time address, and how
+// large it is: four bytes to 7.2, eight since 7.3, whose fields are wider.
+type PreemptCounter struct {
+	At   x86.Addr
+	Size int
+}
+
+// PreemptCount finds the per-CPU preempt count: the variable __preempt_count, or in 6.2
+// to 6.14 the second word of pcpu_hot. It takes the Lookup of a View.
+func PreemptCount(lookup func(name string) []Symbol) (p PreemptCounter, ok bool) {
 	if s := lookup("__preempt_count"); len(s) > 0 {
-		return s[0].Addr, true
+		if s[0].Size == 8 {
+			return PreemptCounter{s[0].Addr, 8}, true
+		}
+		return PreemptCounter{s[0].Addr, 4}, true
 	}
 	// struct pcpu_hot { current_task, preempt_count, cpu_number, … }
 	if s := lookup("pcpu_hot"); len(s) > 0 {
-		return s[0].Addr + 8, true
+		return PreemptCounter{s[0].Addr + 8, 4}, true
 	}
-	return 0, false
+	return PreemptCounter{}, false
+}
+
+// Read is the count in its bytes, of which b has as many as Size says.
+func (p PreemptCounter) Read(b []byte) uint64 {
+	if p.Size == 8 {
+		return le.Uint64(b)
+	}
+	return uint64(le.Uint32(b))
+}
+
+// Append puts a count's bytes after b.
+func (p PreemptCounter) Append(b []byte, count uint64) []byte {
+	if p.Size == 8 {
+		return le.AppendUint64(b, count)
+	}
+	return le.AppendUint32(b, uint32(count))
+}
+
+// NoResched is the highest bit: nobody asks for the CPU. A task that may be preempted has
+// that alone (arch/x86/include/asm/preempt.h).
+func (p PreemptCounter) NoResched() uint64 { return 1 << (8*p.Size - 1) }
+
+// HardIRQ are the bits of interrupts that are served (include/linux/preempt.h). Since
+// 7.3 eight bits that say how often interrupts were disabled come before them.
+func (p PreemptCounter) HardIRQ() uint64 {
+	if p.Size == 8 {
+		return 0xf << 24
+	}
+	return 0xf << 16
 }
 
 // CurrentTask finds the per-CPU pointer to the current task, as PreemptCount does.

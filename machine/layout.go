@@ -136,17 +136,13 @@ func (m *Machine) layPerCPU() error {
 	return nil
 }
 
-// preemptEnabled is the preempt count of a task that may be preempted, with
-// the inverted "no rescheduling needed" bit (arch/x86/include/asm/preempt.h).
-const preemptEnabled = 0x80000000
-
 func (m *Machine) bootPerCPU(c *cpu, t kimage.PerCPU) {
 	offset := uint64(c.gs)
 	m.putPerCPU(c, t, "this_cpu_off", 0, binary.LittleEndian.AppendUint64(nil, offset))
 	m.putPerCPU(c, t, "cpu_number", 0, binary.LittleEndian.AppendUint32(nil, uint32(c.n)))
 	m.putPerCPU(c, t, "pcpu_hot", 12, binary.LittleEndian.AppendUint32(nil, uint32(c.n)))
-	if at, ok := kimage.PreemptCount(m.src.Lookup); ok && at.In(t.Start, t.Start.Add(int64(t.Size))) {
-		c.preempt = at + c.gs
+	if p, ok := kimage.PreemptCount(m.src.Lookup); ok && p.At.In(t.Start, t.Start.Add(int64(t.Size))) {
+		c.preempt, m.preempt = p.At+c.gs, p
 	}
 	m.bootPreemptCount(c)
 	if s := m.src.Lookup("__per_cpu_offset"); len(s) == 1 {
@@ -161,9 +157,12 @@ func (m *Machine) bootPerCPU(c *cpu, t kimage.PerCPU) {
 // bootPreemptCount gives the CPU the preempt count of a task. The image has the
 // one that a kernel boots with, which forbids preemption.
 func (m *Machine) bootPreemptCount(c *cpu) {
-	h, err := m.engine.Bytes(c.preempt, 4, AttrW)
-	if err == nil && binary.LittleEndian.Uint32(h) == 1 {
-		binary.LittleEndian.PutUint32(h, preemptEnabled)
+	if c.preempt == 0 {
+		return
+	}
+	h, err := m.engine.Bytes(c.preempt, m.preempt.Size, AttrW)
+	if err == nil && m.preempt.Read(h) == 1 {
+		m.preempt.Append(h[:0], m.preempt.NoResched())
 	}
 }
 

@@ -35,6 +35,7 @@ type Machine struct {
 	// page that small pieces share.
 	execNext  x86.Addr
 	execPart  x86.Range
+	preempt   kimage.PreemptCounter
 	stubs     stubs
 	symbols   []kimage.Symbol
 	extable   exceptionTable

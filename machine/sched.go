@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -304,8 +303,8 @@ func (m *Machine) preemptible(c *cpu) bool {
 	if c.preempt == 0 {
 		return true
 	}
-	h, err := m.engine.Bytes(c.preempt, 4, AttrR)
-	return err != nil || binary.LittleEndian.Uint32(h)&^preemptEnabled == 0
+	h, err := m.engine.Bytes(c.preempt, m.preempt.Size, AttrR)
+	return err != nil || m.preempt.Read(h)&^m.preempt.NoResched() == 0
 }
 
 func (m *Machine) othersDone(t *Task) bool {

@@ -149,8 +149,8 @@ func (t *Tracing) flags(regs *x86.PtRegs, w way, own bool) (flags, preempt byte)
 	if ok {
 		flags |= t.context(count)
 	}
-	depth := count & preemptDepth // of bottom halves that are off, in kernels without preemption, too
-	if !t.c.MigrateDisable {      // to 5.15 the count stands alone
+	depth := uint32(count & preemptDepth) // of bottom halves that are off, in kernels without preemption, too
+	if !t.c.MigrateDisable {              // to 5.15 the count stands alone
 		if t.p.Preemption && w == wayInt3 && own {
 			depth--
 		}
@@ -169,26 +169,24 @@ func (t *Tracing) flags(regs *x86.PtRegs, w way, own bool) (flags, preempt byte)
 // Parts of the preempt count (include/linux/preempt.h), and the flag by which a task is
 // asked to give up its CPU (arch/x86/include/asm/thread_info.h).
 const (
-	preemptDepth    = 0xff
-	preemptServing  = 1 << 8 // a softirq is served
-	preemptBHOff    = 0x7f << 9
-	preemptHardIRQ  = 0xf << 16
-	preemptNoSwitch = 1 << 31 // inverted: nobody asks for the CPU
-	tifNeedResched  = 1 << 3
+	preemptDepth   = 0xff
+	preemptServing = 1 << 8 // a softirq is served
+	preemptBHOff   = 0x7f << 9
+	tifNeedResched = 1 << 3
 )
 
 // preemptCount is the CPU's preempt count.
-func (t *Tracing) preemptCount() (uint32, bool) {
-	if t.preempt == 0 || t.m.ReadMem(t.m.GSBase(t.m.CPU())+t.preempt, t.word[:4]) != nil {
+func (t *Tracing) preemptCount() (uint64, bool) {
+	if t.preempt.At == 0 || t.m.ReadMem(t.m.GSBase(t.m.CPU())+t.preempt.At, t.word[:t.preempt.Size]) != nil {
 		return 0, false
 	}
-	return binary.LittleEndian.Uint32(t.word[:4]), true
+	return t.preempt.Read(t.word[:]), true
 }
 
 // context are the flags that the guest's own state brings about: what it serves, and
 // whether it is asked to give up its CPU (tracing_gen_ctx_irq_test).
-func (t *Tracing) context(count uint32) (flags byte) {
-	if count&preemptHardIRQ != 0 {
+func (t *Tracing) context(count uint64) (flags byte) {
+	if count&t.preempt.HardIRQ() != 0 {
 		flags |= event.FlagHardIRQ
 	}
 	if count&preemptServing != 0 {
@@ -204,7 +202,7 @@ func (t *Tracing) context(count uint32) (flags byte) {
 	if binary.LittleEndian.Uint64(t.word[:])&tifNeedResched != 0 {
 		flags |= event.FlagNeedResched
 	}
-	if count&preemptNoSwitch == 0 {
+	if count&t.preempt.NoResched() == 0 {
 		flags |= event.FlagPreemptResched
 	}
 	return flags

@@ -96,7 +96,7 @@ type Tracing struct {
 	// tracer is what triggers act on during a hit.
 	tracer tracer
 	// preempt is where a CPU's preempt count is, from its GS base; 0: nowhere.
-	preempt x86.Addr
+	preempt kimage.PreemptCounter
 	// taskAt is where a CPU's pointer to its task is, likewise.
 	taskAt x86.Addr
 	// notrace: functions without an ftrace site cannot be probed by events.
