@@ -84,6 +84,8 @@ type Lab struct {
 	// as is the task of As, nil where the machine stands in the one that the dump
 	// stopped in.
 	as *kimage.Task
+	// hasRun: init has run a program, and has its priority still.
+	hasRun bool
 	// waits is of a run that waits.
 	waits waits
 }
@@ -171,7 +173,7 @@ func on(m *machine.Machine, img *kimage.Image, o *Options) (*Lab, error) {
 		rules = &changed
 	}
 	l := &Lab{Image: img, Machine: m, Kprobes: kprobes.New(m, img, rules)}
-	m.OnRestore(func() { l.user, l.as, l.waits = arena{}, nil, waits{} })
+	m.OnRestore(func() { l.user, l.as, l.waits, l.hasRun = arena{}, nil, waits{}, false })
 	l.watchSleep()
 	l.Kprobes.SetFastPath(guestfast.New)
 	if o.Optimize {

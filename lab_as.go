@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"kprobelab/errno"
 	"kprobelab/internal/orc"
 	"kprobelab/kimage"
 	"kprobelab/x86"
@@ -27,8 +28,8 @@ func (l *Lab) Tasks() ([]kimage.Task, error) {
 // name: it is woken, and its own way out of the scheduler is followed to where it has left
 // that. There calls are made on its stack, with its memory and files. It stays so until
 // As names another one, a program is run, or the machine is restored. The kernel's own
-// scheduler decides when the task runs; if that is not within the budget, as it can be
-// where programs have run before, As fails, and the machine has to be restored.
+// scheduler decides when the task runs; if that is not within the budget, As fails, and
+// the machine has to be restored.
 func (l *Lab) As(task string) error {
 	list, err := l.Tasks()
 	if err != nil {
@@ -41,11 +42,14 @@ func (l *Lab) As(task string) error {
 	if l.current() == t.Addr {
 		return nil
 	}
-	l.user = arena{}
 	at, err := l.wayOut(t)
 	if err != nil {
 		return fmt.Errorf("%s: %w: %w", taskName(t), ErrTask, err)
 	}
+	if err := l.makeWay(); err != nil {
+		return err
+	}
+	l.user = arena{}
 	l.as = t
 	if t.State != "R" {
 		// Another CPU may run it at once, and it would have come by.
@@ -60,6 +64,22 @@ func (l *Lab) As(task string) error {
 		return fmt.Errorf("%s: %w: %w", taskName(t), ErrTask, err)
 	}
 	return nil
+}
+
+// makeWay ends the real-time priority that init has taken to run a program (exec in
+// testdata/init/init.c): with it, a task that is woken would get the CPU after 0.95
+// seconds only, when the kernel throttles init.
+func (l *Lab) makeWay() error {
+	if !l.hasRun || l.as != nil {
+		return nil
+	}
+	const other = 0 // SCHED_OTHER
+	ret, err := l.SystemCall("sched_setscheduler", 0, other, make([]byte, 4))
+	if err == nil && ret < 0 {
+		err = fmt.Errorf("sched_setscheduler: %w", errno.Errno(-ret))
+	}
+	l.hasRun = err != nil
+	return err
 }
 
 // chooseTask finds a task by its number, or by its name.

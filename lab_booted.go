@@ -144,7 +144,7 @@ func (l *Lab) listen(p *Program) (out *mailbox.Outcome, err error) {
 		return out != nil || failed != nil
 	})
 	defer l.Machine.OnHostCall(0, nil)
-	l.waits.program = true
+	l.waits.program, l.hasRun = true, true
 	_, err = l.Machine.Resume(0)
 	l.waits.program = false
 	if err != nil {

@@ -1,12 +1,14 @@
 package running
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"kprobelab"
+	"kprobelab/internal/integration/dumps"
 )
 
 func TestCallsAsAnotherTask(t *testing.T) {
@@ -28,6 +30,30 @@ func TestCallsAsAnotherTask(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, 1, pid, "a restored machine stands in init")
 	})
+}
+
+// Init has run a program with a real-time priority; a task that is woken afterwards gets the
+// CPU all the same, and the next program's output is in order.
+func TestAnotherTaskAfterAProgram(t *testing.T) {
+	for _, name := range dumps.Kernels {
+		t.Run(name, func(t *testing.T) {
+			k := bootWith(t, name, &kprobelab.Options{Budget: 400_000_000})
+			require.Equal(t, ended{0, "started\n", ""}, k.shell("sleep 1000 > /dev/null 2>&1 & echo started"))
+			list, err := k.Tasks()
+			require.NoError(t, err)
+			last := list[len(list)-1] // the program that the shell has left
+			require.False(t, last.Kernel)
+			require.NoError(t, k.As(strconv.Itoa(last.PID)))
+			pid, err := k.SystemCall("getpid")
+			require.NoError(t, err)
+			require.EqualValues(t, last.PID, pid)
+			require.Equal(t, ended{0, "one\n", "two\n"}, k.shell("echo one; echo two >&2"))
+			require.NoError(t, k.As("kthreadd"))
+			v, err := k.Call("int_sqrt", 81)
+			require.NoError(t, err)
+			require.EqualValues(t, 9, v)
+		})
+	}
 }
 
 func TestTasksThatCannotBeCalled(t *testing.T) {
