@@ -52,8 +52,8 @@ func (f *File) btfPlaces(w Where, visit func(*Place) error) error {
 			continue
 		}
 		seen[s.Start] = true
-		if len(seen) > MaxPlaces {
-			return fmt.Errorf("%s is more than %d places", w, MaxPlaces)
+		if len(seen) > w.most() {
+			return fmt.Errorf("%s is more than %d places", w, w.most())
 		}
 		p := &Place{Addr: s.Start, Symbol: s.Name, Function: s.Name}
 		if proto := f.proto(s.Name); proto != nil {

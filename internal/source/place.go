@@ -17,6 +17,15 @@ type Where struct {
 	Offset uint64
 	// Return is the function's return.
 	Return bool
+	// Most bounds how many places it may be: MaxPlaces if 0.
+	Most int
+}
+
+func (w Where) most() int {
+	if w.Most == 0 {
+		return MaxPlaces
+	}
+	return w.Most
 }
 
 func (w Where) String() string {
@@ -68,7 +77,7 @@ func (e *NotFound) Error() string { return e.What }
 
 func notFound(format string, a ...any) error { return &NotFound{What: fmt.Sprintf(format, a...)} }
 
-// MaxPlaces bounds the places of one name.
+// MaxPlaces bounds the places of one name, as perf does.
 const MaxPlaces = 128
 
 // ErrSkipCopies is what a visit's error is (errors.Is) that ends the walk over the copies of one
@@ -286,8 +295,8 @@ func (s *search) at(u *Unit, scope *node, addr uint64) error {
 	if !fn.hasPC(addr) {
 		return notFound("%s is outside of the function", s.where)
 	}
-	if len(s.seen) >= MaxPlaces {
-		return fmt.Errorf("%s is more than %d places", s.where, MaxPlaces)
+	if len(s.seen) >= s.where.most() {
+		return fmt.Errorf("%s is more than %d places", s.where, s.where.most())
 	}
 	p := s.f.placeOf(scope, fn, addr)
 	if s.where.Return && p.Inlined {

@@ -2,6 +2,7 @@ package stap
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -153,5 +154,6 @@ func (s *Script) List(variables bool) string {
 		}
 		seen[line] = true
 	}
+	slices.Sort(lines)
 	return strings.Join(lines, "\n") + "\n"
 }

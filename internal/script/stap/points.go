@@ -3,7 +3,6 @@ package stap
 import (
 	"fmt"
 	"path"
-	"sort"
 	"strings"
 
 	"kprobelab/internal/source"
@@ -438,12 +437,16 @@ func (a *analysis) functionPoint(p *probe, pt *point, c chain, q *part, v varian
 	return a.places(p, pt, c, q, v, w, "")
 }
 
+// maxPlaces bounds the places of a point: a pattern is many functions.
+const maxPlaces = 1 << 16
+
 // places enters what the debugging information has; within is a pattern of the function, where
 // the place is a line of a file.
 func (a *analysis) places(p *probe, pt *point, c chain, q *part, v variant, w source.Where, within string) int {
 	found := 0
 	seen := map[string]bool{}
-	err := a.eachPlace(w, func(at *source.Place) error {
+	w.Most = maxPlaces
+	err := a.k.Source.Places(w, func(at *source.Place) error {
 		if ok, _ := path.Match(within, at.Function); within != "" && !ok {
 			return nil
 		}
@@ -466,30 +469,6 @@ func (a *analysis) places(p *probe, pt *point, c chain, q *part, v variant, w so
 		a.none(pt, q)
 	}
 	return found
-}
-
-// eachPlace goes over a pattern's functions one by one, for each may be many places.
-func (a *analysis) eachPlace(w source.Where, visit func(*source.Place) error) error {
-	if !strings.ContainsAny(w.Function, "*?[") {
-		return a.k.Source.Places(w, visit)
-	}
-	names := map[string]bool{}
-	for _, f := range a.k.Functions(w.Function) {
-		names[f.Name] = true
-	}
-	list := make([]string, 0, len(names))
-	for n := range names {
-		list = append(list, n)
-	}
-	sort.Strings(list)
-	for _, n := range list {
-		one := w
-		one.Function = n
-		if err := a.k.Source.Places(one, visit); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (a *analysis) none(pt *point, q *part) {
