@@ -33,6 +33,9 @@ var tracepointCode = []byte{
 
 const stubAt = 78
 
+// frameSize is what it takes of the stack, with the address that it returns to.
+const frameSize = 0xa8 + 8
+
 // Tracepoint has the booted kernel enable a tracepoint, by its own tracepoint_probe_register:
 // its key is patched, and the callback is in its list. hit gets the parameters in the registers of
 // a function's. remove takes the callback away.
@@ -45,7 +48,10 @@ func (l *Lab) Tracepoint(name string, hit func(regs *x86.PtRegs)) (remove func()
 	if len(tp) != 1 || len(enable) != 1 || len(disable) != 1 {
 		return nil, fmt.Errorf("tracepoint %s: %w", name, errno.ENOENT)
 	}
-	stub, err := l.Machine.Callout("tracepoint_"+name+".out", func(_ x86.Addr, regs *x86.PtRegs) { hit(regs) })
+	stub, err := l.Machine.Callout("tracepoint_"+name+".out", func(_ x86.Addr, regs *x86.PtRegs) {
+		regs.SP += frameSize // as who calls has it
+		hit(regs)
+	})
 	if err != nil {
 		return nil, err
 	}

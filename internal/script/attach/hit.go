@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/binary"
 
+	"kprobelab/internal/orc"
 	"kprobelab/internal/script/host"
 	"kprobelab/kimage"
+	"kprobelab/kprobes"
 	"kprobelab/x86"
 )
 
@@ -17,6 +19,8 @@ type hit struct {
 	saved []byte
 	now   uint64
 	word  [8]byte
+	// frames are the addresses of the stack, of the last hit that asked for it.
+	frames []uint64
 }
 
 var _ host.System = (*hit)(nil)
@@ -224,29 +228,65 @@ func (h *hit) Symbol(addr uint64) (name, module string, offset, size uint64, ok 
 	return s.Name, s.Module, addr - uint64(s.Addr), s.Size, ok
 }
 
-// Stack implements host.System: the addresses after a call that lie on the stack, as a kernel
-// without unwind tables finds them.
+// Stack implements host.System: the return addresses by the kernel's ORC tables or, of an image
+// without, those on the stack that a call returns to.
 func (h *hit) Stack(n int) (addr uint64, ok bool) {
 	if h.regs == nil {
 		return 0, false
 	}
 	if n == 0 {
-		return h.Address(), true
+		h.walk()
 	}
-	trampoline := uint64(h.r.o.Kprobes.Trampoline())
-	sp := h.regs.SP
-	for at, top := sp, sp&^(x86.ThreadSize-1)+x86.ThreadSize; at < top; at += 8 {
+	if n >= len(h.frames) {
+		return 0, false
+	}
+	return h.frames[n], true
+}
+
+// maxFrames bounds a stack.
+const maxFrames = 1024
+
+// walk notes the addresses of the hit's stack.
+func (h *hit) walk() {
+	h.frames = append(h.frames[:0], h.Address())
+	k := h.r.o.Kprobes
+	trampoline := uint64(k.Trampoline())
+	if u := h.r.unwinder; u != nil {
+		cursor := kprobes.Cursor{}
+		original := func(addr, at uint64) uint64 {
+			if addr == trampoline && addr != 0 && k.Config().Kret.Rethook {
+				return uint64(k.FindReturnAddress(h.r.o.Machine.Task(), x86.Addr(at), &cursor))
+			}
+			return addr
+		}
+		from := orc.At(h.regs)
+		switch {
+		case h.probe == nil:
+		case h.probe.Kind == host.Call:
+			from.IP = h.Address()
+		case h.probe.Kind == host.Trace:
+			from.Signal, from.Regs = false, nil // who calls the callback
+		}
+		u.Walk(from, original, func(addr, _ uint64) bool {
+			if _, _, _, _, ok := h.Symbol(addr); !ok {
+				return false
+			}
+			h.frames = append(h.frames, addr)
+			return len(h.frames) < maxFrames
+		})
+		if len(h.frames) > 1 {
+			return
+		}
+	}
+	for at, top := h.regs.SP, h.regs.SP&^(x86.ThreadSize-1)+x86.ThreadSize; at < top && len(h.frames) < maxFrames; at += 8 {
 		if h.r.o.Machine.ReadMem(x86.Addr(at), h.word[:]) != nil {
-			return 0, false
+			return
 		}
 		w := binary.LittleEndian.Uint64(h.word[:])
 		if w == trampoline && w != 0 || h.afterCall(w) {
-			if n--; n == 0 {
-				return w, true
-			}
+			h.frames = append(h.frames, w)
 		}
 	}
-	return 0, false
 }
 
 // afterCall reports whether an address is one that a call returns to.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"kprobelab/internal/orc"
 	"kprobelab/internal/script"
 	"kprobelab/internal/script/host"
 	"kprobelab/kimage"
@@ -71,6 +72,8 @@ type Runner struct {
 	timers []*planted
 	hit    hit
 	tasks  taskOffsets
+	// unwinder is a booted kernel's.
+	unwinder *orc.Unwinder
 	// running says that handlers of hits and timers run; exited that the script has asked for
 	// its end, failed that an error has.
 	running, exited, failed bool
@@ -90,6 +93,9 @@ func New(s *Script, o *Options) (*Runner, error) {
 	r := &Runner{o: o, script: s, thread: code.NewThread(o.Out), random: 1}
 	r.hit.r = r
 	r.tasks = offsets(o.Image)
+	if r.booted() && o.Kprobes != nil {
+		r.unwinder = orc.New(o.Kprobes.View().Lookup, o.Image.Types(), o.Machine.ReadMem)
+	}
 	return r, nil
 }
 
