@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo page demo dumps kernel archive tools-table conformance conformance-all conformance-bpftrace conformance-configs conformance-hazards conformance-own conformance-readers conformance-source conformance-stap conformance-table conformance-trace conformance-tracing guest selftests test test-wasm check soak fuzz engines hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo page demo dumps kernel archive tools-table conformance conformance-all conformance-bpftrace conformance-configs conformance-hazards conformance-own conformance-readers conformance-source conformance-stap conformance-table conformance-trace conformance-tracing guest selftests test test-page test-wasm check soak fuzz engines hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -115,6 +115,9 @@ guest: ## rebuild the embedded guest kernel, and the init of booted ones, from t
 
 test: deps ## what a newcomer runs, in some minutes: vet, tests, a build without cgo
 	@scripts/check.sh test
+
+test-page: page ## the page in a headless Chromium: lessons, steps, verdicts, accessibility (fetches both)
+	@scripts/test-page.sh
 
 test-wasm: ## the command line's scripts on the program as WebAssembly, under Node
 	@scripts/test-wasm.sh

@@ -41,7 +41,7 @@ function remember(view, state) {
 async function turn() {
   if (location.hash === "#main") return; // the link to the content
   const { view, known, state } = place();
-  complain(known ? null : new Error("There is no such place on this page: the address has been changed."));
+  complain(null);
   for (const name of Object.keys(views)) {
     $(name).hidden = name !== view;
     const link = document.querySelector(`nav a[data-view=${name}]`);
@@ -50,6 +50,7 @@ async function turn() {
   }
   try {
     await views[view].show(state);
+    if (!known) throw new Error("There is no such place on this page: the address has been changed.");
   } catch (e) {
     complain(e);
   }

@@ -1,0 +1,207 @@
+package browser
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+
+	native "kprobelab/internal/page"
+	"kprobelab/internal/page/server"
+	"kprobelab/profile"
+)
+
+// ways are how the page can be had: from disk, and from serve.
+var ways = map[string]func(t *testing.T) string{"file": page, "serve": served}
+
+// served is the address of a server with the page, and an image that is none.
+func served(t *testing.T) string {
+	t.Helper()
+	bad := filepath.Join(t.TempDir(), "bad-image")
+	require.NoError(t, os.WriteFile(bad, []byte("this is no image"), 0o600))
+	s, err := server.New(pageFile(t), []string{bad})
+	require.NoError(t, err)
+	l, err := server.Listen(0)
+	require.NoError(t, err)
+	done := make(chan error)
+	go func() { done <- s.Serve(l) }()
+	t.Cleanup(func() {
+		require.NoError(t, l.Close())
+		require.ErrorIs(t, <-done, net.ErrClosed)
+		require.NoError(t, s.Close())
+	})
+	return "http://" + l.Addr().String() + "/"
+}
+
+func eachWay(t *testing.T, test func(t *testing.T, address string)) {
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) { test(t, way(t)) })
+	}
+}
+
+// The right answers of the lessons, but for the last, which is read off the page.
+var answers = []string{"strlen+0x6", "3", "1", "1", "jsys_open", "+3", "optimizing", ""}
+
+func TestEveryLessonToItsEnd(t *testing.T) {
+	eachWay(t, func(t *testing.T, address string) {
+		ctx := tab(t, address+"#lesson")
+		until(t, ctx, `document.querySelectorAll("#lesson-list li").length === 8`)
+		for n, answer := range answers {
+			eval[bool](t, ctx, fmt.Sprintf(`location.hash = "lesson?n=%d", true`, n+1))
+			until(t, ctx, fmt.Sprintf(`lesson.n === %d && !!lesson.machine.view && lesson.machine.view.steps === 0 && lesson.machine.scenario.probes === lesson.list[%d].scenario.probes`, n, n))
+			if answer == "" {
+				for _, who := range []string{"a", "m", "w"} {
+					eval[bool](t, ctx, `(lesson.machine.by = "instruction", lesson.machine.forward("`+who+`"))`)
+				}
+				answer = eval[string](t, ctx, `document.querySelector("tr.here td:nth-of-type(2) span").textContent`)
+			}
+			eval[bool](t, ctx, `($("answer").value = "nonsense", $("answer-form").requestSubmit(), true)`)
+			until(t, ctx, `$("verdict").className === "wrong"`)
+			eval[bool](t, ctx, fmt.Sprintf(`($("answer").value = %q, $("answer-form").requestSubmit(), true)`, answer))
+			until(t, ctx, `$("verdict").className === "right"`)
+		}
+		require.Equal(t, 8, eval[int](t, ctx, `lesson.done.size`))
+	})
+}
+
+const hash = `document.querySelector("#machine .hash").textContent`
+
+// 200 random steps and back; and in between, the address in a fresh profile.
+func TestStepsForwardAndBackAndTheAddress(t *testing.T) {
+	eachWay(t, func(t *testing.T, address string) {
+		start := address + "#watch?probes=kprobe+gcd%2B0x5%0Akretprobe+fib%3A2&calls=gcd(1071,462);+fib(4)%0Afib(5)&release=6.1"
+		ctx := tab(t, start)
+		until(t, ctx, `!!watch.machine.view`)
+		random := rand.New(rand.NewPCG(17, 1))
+		hashes := []string{eval[string](t, ctx, hash)}
+		eval[bool](t, ctx, `(watch.machine.by = "instruction", true)`)
+		who := []string{"m", "a", "b", "a", "b", "a", "b", "w"}
+		for len(hashes) <= 200 {
+			if eval[bool](t, ctx, fmt.Sprintf(`watch.machine.forward(%q)`, who[random.IntN(len(who))])) {
+				hashes = append(hashes, eval[string](t, ctx, hash))
+			}
+		}
+		there := eval[string](t, ctx, `location.href`)
+		fresh := tab(t, there)
+		until(t, fresh, `!!watch.machine.view`)
+		require.Equal(t, hashes[200], eval[string](t, fresh, hash))
+
+		for n := 199; n >= 0; n-- {
+			require.True(t, eval[bool](t, ctx, `watch.machine.back()`))
+			require.Equal(t, hashes[n], eval[string](t, ctx, hash), "step %d", n)
+		}
+	})
+}
+
+// 10,000 random byte strings get the verdicts of the native program.
+func TestVerdictsAreTheNativeOnes(t *testing.T) {
+	ctx := tab(t, page(t))
+	random := rand.New(rand.NewPCG(17, 2))
+	releases := profile.All()
+	p := &native.Page{}
+	const all, batch = 10_000, 250
+	for range all / batch {
+		var questions []map[string]string
+		for range batch {
+			code := make([]byte, 1+random.IntN(12))
+			for i := range code {
+				code[i] = byte(random.Uint32())
+			}
+			questions = append(questions, map[string]string{"do": "code", "hex": hex.EncodeToString(code), "release": releases[random.IntN(len(releases))]})
+		}
+		list, err := json.Marshal(questions)
+		require.NoError(t, err)
+		got := eval[[]json.RawMessage](t, ctx, `Promise.all(`+string(list)+`.map((q) => question(q)))`)
+		require.Len(t, got, batch)
+		for i, q := range questions {
+			text, err := json.Marshal(q)
+			require.NoError(t, err)
+			require.JSONEq(t, p.Answer(string(text), nil), string(got[i]), q)
+		}
+	}
+}
+
+// Whatever the page is given, it says a sentence, and goes on.
+func TestBadInputGetsASentence(t *testing.T) {
+	good := `(async () => { $("hex").value = "90"; document.querySelector("input[value=hex]").click(); await ask.asked({at: null}); return ask.of.bytes.length === 1 && $("error").hidden; })()`
+	for name, c := range map[string]struct{ place, script, says string }{
+		"no_such_view":     {"#nowhere", "", "no such place"},
+		"release":          {"#ask?release=1.0", "", "no kernel"},
+		"byte":             {"#ask?at=-1", "", "not a number"},
+		"digits":           {"#ask?hex=5g", "", "no hexadecimal digit"},
+		"schedule":         {"#watch?calls=gcd(1,2)&schedule=zz", "", "not one that the page has made"},
+		"schedule_too_far": {"#watch?calls=gcd(1,2)&schedule=a4999", "", "not one that the page has made"},
+		"sub":              {"#watch?calls=gcd(1,2)&sub=x", "", "not one that the page has made"},
+		"watch_release":    {"#watch?calls=gcd(1,2)&release=1.0", "", "no release"},
+		"lesson":           {"#lesson?n=99", "", "no lesson"},
+		"not_an_image":     {"#ask", `opened(new File(["not an image"], "x.elf"))`, "x.elf"},
+		"cut_off_elf":      {"#ask", `opened(new File(["\x7fELF\x02\x01\x01"], "cut.elf"))`, "cut.elf"},
+		"empty":            {"#ask", `opened(new File([], "empty"))`, "empty"},
+		"two_gigabytes":    {"#ask", `opened({name: "big", size: 2 ** 31})`, "at most 512 MB"},
+		"unreadable":       {"#ask", `opened({name: "gone", size: 1, arrayBuffer: () => Promise.reject(new Error("gone: it cannot be read"))})`, "cannot be read"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := tab(t, page(t)+c.place)
+			if c.script != "" {
+				_, err := chromedp.Run(ctx, chromedp.Evaluate[chromedp.Void](c.script, chromedp.EvalAwaitPromise))
+				require.NoError(t, err)
+			}
+			until(t, ctx, `!$("error").hidden`)
+			require.Contains(t, eval[string](t, ctx, `$("error").textContent`), c.says)
+			require.True(t, eval[bool](t, ctx, good))
+		})
+	}
+}
+
+// The images that serve was given can be opened; this one is none.
+func TestAServedImage(t *testing.T) {
+	ctx := tab(t, served(t)+"#ask?source=image")
+	until(t, ctx, `!$("served").hidden`)
+	eval[bool](t, ctx, `($("served").querySelector("button").click(), true)`)
+	until(t, ctx, `$("error").textContent.includes("bad-image")`)
+}
+
+// views are the places of which pictures are taken and whose accessibility is checked.
+var viewsOf = map[string]string{
+	"ask":    "#ask?at=1",
+	"image":  "#ask?source=image&function=gcd&at=5",
+	"watch":  "#watch?probes=kprobe+opt_yes&calls=opt_yes(1)%0Aopt_yes(2)&release=6.1&schedule=mw4a",
+	"lesson": "#lesson?n=1&schedule=ma4",
+}
+
+func settled(t *testing.T, ctx context.Context, name string) {
+	until(t, ctx, map[string]string{
+		"ask": `!!document.querySelector("#detail h3")`, "image": `!!document.querySelector("#detail h3")`,
+		"watch": `!!document.querySelector("#machine .lane")`, "lesson": `!!document.querySelector("#lesson-machine .lane")`,
+	}[name])
+}
+
+func TestAccessibleInLightAndDarkAndOnAPhone(t *testing.T) {
+	axe, err := os.ReadFile(os.Getenv("KPROBELAB_AXE"))
+	require.NoError(t, err, "make test-page names axe-core's axe.min.js in $KPROBELAB_AXE")
+	for _, look := range []struct {
+		name, scheme string
+		width        int64
+	}{{"light", "light", 1200}, {"dark", "dark", 1200}, {"phone", "light", 390}} {
+		for name, at := range viewsOf {
+			t.Run(look.name+"/"+name, func(t *testing.T) {
+				ctx := tab(t, page(t)+at)
+				appear(t, ctx, look.scheme, look.width)
+				settled(t, ctx, name)
+				eval[bool](t, ctx, `(document.querySelectorAll("details").forEach((d) => { d.open = true; }), true)`)
+				picture(t, ctx, name+"-"+look.name)
+				require.LessOrEqual(t, eval[int64](t, ctx, `document.documentElement.scrollWidth`), look.width, "nothing is wider than the window")
+				eval[bool](t, ctx, string(axe)+`; true`)
+				require.Empty(t, eval[[]string](t, ctx, `axe.run().then((r) => r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.target + " " + n.failureSummary).join("; ")))`))
+			})
+		}
+	}
+}
