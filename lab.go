@@ -213,8 +213,8 @@ func (l *Lab) Tracing(o *tracing.Options) (*tracing.Tracing, error) {
 	if with.Source == nil {
 		with.Source = l.Image
 	}
-	if with.Task == nil && l.Image.Core() != nil {
-		with.Task = l.guestTask()
+	if with.Task == nil {
+		with.Task = l.GuestTask()
 	}
 	return tracing.New(l.Kprobes, l.Machine, &with)
 }

@@ -92,9 +92,12 @@ func (l *Lab) Exec(p *Program) (code int, err error) {
 // commSize is the size of task_struct.comm (TASK_COMM_LEN).
 const commSize = 16
 
-// guestTask returns what tells a task's process ID and name, as the booted kernel has
-// them.
-func (l *Lab) guestTask() func(n int) (pid int, comm string) {
+// GuestTask returns what tells a task's process ID and name by the machine's number of it,
+// as the booted kernel has them; nil where the image is no dump of one, or does not say.
+func (l *Lab) GuestTask() func(n int) (pid int, comm string) {
+	if l.Image.Core() == nil {
+		return nil
+	}
 	t, ok := l.Image.Types().Struct("task_struct")
 	pidAt, hasPID := t.Member("pid")
 	commAt, hasComm := t.Member("comm")

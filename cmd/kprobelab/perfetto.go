@@ -44,6 +44,9 @@ func (r *recording) start(l *kprobelab.Lab) {
 	} else {
 		r.tl = perfetto.NewTimeline(r.w, l.Image.Name(), l.Machine.Symbolize)
 	}
+	if of := l.GuestTask(); of != nil {
+		r.tl.Tasks(of)
+	}
 	l.Machine.OnText(
 		func(at x86.Addr, n int) { r.tl.Poke(l.Machine.Now(), l.Machine.CPU(), at, n) },
 		func(cpu int) { r.tl.Sync(l.Machine.Now(), cpu) },

@@ -15,6 +15,8 @@ type Timeline struct {
 	err error
 	// symbol names an address.
 	symbol func(x86.Addr) string
+	// task is the number and the name that a task is drawn with.
+	task func(n int) (pid int, comm string)
 	// poke is the change of text that CPUs are still to see, and its syncs.
 	poke  *textPoke
 	pokes uint64
@@ -37,13 +39,16 @@ type textPoke struct {
 // NewTimeline writes to w, which should be buffered; name is what runs, and symbol
 // names addresses.
 func NewTimeline(w io.Writer, name string, symbol func(x86.Addr) string) *Timeline {
-	return &Timeline{write: NewWriter(w, name).Write, symbol: symbol}
+	return &Timeline{write: NewWriter(w, name).Write, symbol: symbol, task: task}
 }
 
 // NewTimelineJSON is NewTimeline for JSON lines.
 func NewTimelineJSON(w io.Writer, symbol func(x86.Addr) string) *Timeline {
-	return &Timeline{write: func(e *Event) error { return WriteJSON(w, e) }, symbol: symbol}
+	return &Timeline{write: func(e *Event) error { return WriteJSON(w, e) }, symbol: symbol, task: task}
 }
+
+// Tasks has tasks drawn with the numbers and names that of says, not the machine's.
+func (t *Timeline) Tasks(of func(n int) (pid int, comm string)) { t.task = of }
 
 // Events has the probes that tracing events are made of drawn as those: by
 // their names, and with what Record tells.
@@ -84,8 +89,9 @@ func (t *Timeline) Hit(now uint64, e *kprobes.Event) {
 	default:
 		return
 	}
+	pid, comm := t.task(e.Task)
 	out := &Event{
-		Time: now, Kind: kind, CPU: e.CPU, PID: e.Task + 1, Comm: comm(e.Task),
+		Time: now, Kind: kind, CPU: e.CPU, PID: pid, Comm: comm,
 		Category: "kprobes", Name: t.symbol(e.Probe.Addr) + word,
 		Args: []Arg{{Name: "cpu", Value: int64(e.CPU)}, {Name: "addr", Value: Pointer(e.Probe.Addr)}},
 	}
@@ -98,12 +104,12 @@ func (t *Timeline) Hit(now uint64, e *kprobes.Event) {
 	t.emit(out)
 }
 
-// comm is the name that tracing has for a task.
-func comm(task int) string {
-	if task == 0 {
-		return "init"
+// task is the number and the name that tracing has for a task of the machine.
+func task(n int) (pid int, comm string) {
+	if n == 0 {
+		return 1, "init"
 	}
-	return fmt.Sprintf("task-%d", task)
+	return n + 1, fmt.Sprintf("task-%d", n)
 }
 
 // Poke is a change of n bytes of text by a CPU. The CPUs see it with their
