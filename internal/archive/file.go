@@ -141,6 +141,9 @@ func ReadHeader(name string) (Header, error) {
 	if err != nil {
 		return Header{}, err
 	}
+	if _, _, err := f.kernel(); err != nil {
+		return Header{}, &fs.PathError{Op: "read", Path: name, Err: err}
+	}
 	return f.Header, nil
 }
 

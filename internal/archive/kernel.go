@@ -2,6 +2,7 @@ package archive
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -75,14 +76,8 @@ func Open(name string) (*Kernel, error) {
 
 func newKernel(name string, f *file) (*Kernel, error) {
 	k := &Kernel{opened: &opened{Header: f.Header, name: name}}
-	head, err := f.section("kernel")
-	if err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(head, &k.part); err != nil {
-		return nil, damaged("part \"kernel\": %v", err)
-	}
-	if k.profile, err = readProfile(f.Release, k.part.Profile); err != nil {
+	var err error
+	if k.part, k.profile, err = f.kernel(); err != nil {
 		return nil, err
 	}
 	if k.answers, err = answers(k.part.Verdicts); err != nil {
@@ -111,6 +106,19 @@ func newKernel(name string, f *file) (*Kernel, error) {
 	return k, nil
 }
 
+// kernel reads what the file says of the kernel as a whole, with its rules.
+func (f *file) kernel() (p kernelPart, c *profile.Config, err error) {
+	head, err := f.section("kernel")
+	if err != nil {
+		return p, nil, err
+	}
+	if err := json.Unmarshal(head, &p); err != nil {
+		return p, nil, damaged("part \"kernel\": %v", err)
+	}
+	c, err = readProfile(f.Release, p.Profile)
+	return p, c, err
+}
+
 // readProfile reads a profile. Fields that came after the file was made are as in the
 // release's own profile.
 func readProfile(release string, text []byte) (*profile.Config, error) {
@@ -118,7 +126,12 @@ func readProfile(release string, text []byte) (*profile.Config, error) {
 	if v, ok := profile.ParseVersion(release); ok {
 		c = profile.ForRelease(v)
 	}
-	if err := json.Unmarshal(text, c); err != nil {
+	err := json.Unmarshal(text, c)
+	var other *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &other):
+		return nil, fmt.Errorf("%w (its rules have %s in another form)", ErrOlder, other.Field)
+	case err != nil:
 		return nil, damaged("its profile: %v", err)
 	}
 	return c, nil
