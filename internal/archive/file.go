@@ -134,15 +134,24 @@ func readFile(name string) (*file, error) {
 	return f, nil
 }
 
+// readable is readFile, of a file whose rules this program reads, too.
+func readable(name string) (*file, error) {
+	f, err := readFile(name)
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err := f.kernel(); err != nil {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: err}
+	}
+	return f, nil
+}
+
 // ReadHeader says which kernel a file is of. The whole file is checked; errors are those
 // of Open.
 func ReadHeader(name string) (Header, error) {
-	f, err := readFile(name)
+	f, err := readable(name)
 	if err != nil {
 		return Header{}, err
-	}
-	if _, _, err := f.kernel(); err != nil {
-		return Header{}, &fs.PathError{Op: "read", Path: name, Err: err}
 	}
 	return f.Header, nil
 }

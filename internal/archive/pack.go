@@ -329,6 +329,6 @@ var distributions = []struct {
 func Kept(img *kimage.Image, o *Options, dir string) (string, bool) {
 	h := headerOf(img)
 	name := filepath.Join(dir, h.FileName())
-	f, err := readFile(name)
+	f, err := readable(name)
 	return name, err == nil && f.Entries == o.Entries && f.Packaged == h.Packaged && f.hazardous()
 }

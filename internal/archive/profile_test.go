@@ -1,6 +1,8 @@
 package archive
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,4 +20,15 @@ func TestRulesInAnotherForm(t *testing.T) {
 	c, err := readProfile("6.1", []byte(`{}`))
 	require.NoError(t, err)
 	require.Equal(t, "6.1", c.Name)
+
+	// Nor is a kernel packed already that has such a file.
+	made, err := newContents()
+	require.NoError(t, err)
+	made.add("kernel", []byte(`{"profile":{"Kret":{"FrameCheck":true}}}`))
+	b, err := made.bytes()
+	require.NoError(t, err)
+	name := filepath.Join(t.TempDir(), "older"+Suffix)
+	require.NoError(t, os.WriteFile(name, b, 0o666))
+	_, err = ReadHeader(name)
+	require.ErrorIs(t, err, ErrOlder)
 }
