@@ -85,7 +85,9 @@ without_cgo() (
 # make soak runs the race detector over the rest, too: code of one goroutine.
 tests_race() {
 	started='\bgo (func|[A-Za-z_.]+\()|errgroup|sync\.WaitGroup|t\.Parallel'
-	packages=$(grep -rlE --include='*.go' "$started" . | xargs -n 1 dirname | sort -u)
+	packages=$(go list -f '{{.Dir}}' ./... | while read -r dir; do
+		if grep -qE "$started" "$dir"/*.go; then echo "$dir"; fi
+	done)
 	# shellcheck disable=SC2086
 	tests -race -short -timeout 15m $packages
 }

@@ -46,7 +46,7 @@ func build(out string) error {
 	}
 	support, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(goroot)), "lib", "wasm", "wasm_exec.js"))
 	if err != nil {
-		return fmt.Errorf("Go's own JavaScript: %w", err)
+		return fmt.Errorf("the JavaScript that comes with Go: %w", err)
 	}
 	page, err := web.Build(wasm, support)
 	if err != nil {
