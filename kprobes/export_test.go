@@ -35,7 +35,10 @@ func HandleAddr(k *Kprobes, handle uint64) x86.Addr {
 }
 
 // Announced reports whether a change of text at an address is announced.
-func Announced(k *Kprobes, at x86.Addr) bool { return k.opt.poke.landing != 0 && k.opt.poke.at == at }
+func Announced(k *Kprobes, at x86.Addr) bool {
+	_, ok := k.opt.text.Landing(at)
+	return ok
+}
 
 // Detours are the used slots of detour buffers.
 func Detours(k *Kprobes) (used, garbage int) {

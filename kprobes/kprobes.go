@@ -3,6 +3,7 @@ package kprobes
 import (
 	"kprobelab/kimage"
 	"kprobelab/kprobes/slot"
+	"kprobelab/kprobes/textpoke"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -61,6 +62,9 @@ func New(m Machine, v kimage.View, c *profile.Config) *Kprobes {
 	k := &Kprobes{m: m, mem: m, c: c, cpus: make([]cpuState, m.NumCPU()), mods: modulesOf(v)}
 	k.answerer, _ = m.(Answerer)
 	k.swapper, _ = m.(Swapper)
+	if t, ok := m.(textpoke.Text); ok {
+		k.opt.text = textpoke.New(t)
+	}
 	if p, ok := m.(Pointers); ok {
 		k.where.cpu, k.where.task = p.Where()
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"kprobelab/errno"
+	"kprobelab/kprobes/textpoke"
 	"kprobelab/optimizer"
 	"kprobelab/x86"
 )
@@ -114,7 +115,9 @@ type optState struct {
 	optimizing, unoptimizing, freeing optList
 
 	worker worker
-	poke   poke
+	// text changes the machine's text in steps; poke is the change under way.
+	text textpoke.Poker
+	poke *textpoke.Run
 	// patched counts the addresses that a displacement follows.
 	patched int
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"kprobelab/errno"
+	"kprobelab/kprobes/textpoke"
 )
 
 // The worker is kprobe_optimizer. It undoes what is to be undone, waits until
@@ -139,7 +140,7 @@ func (k *Kprobes) undoStep(w *worker) {
 		w.op = o
 		k.startUnpatch(o)
 	}
-	if k.pokeStep(); len(k.opt.poke.steps) > 0 {
+	if k.pokeStep(); !k.opt.poke.Done() {
 		return
 	}
 	w.op = nil
@@ -171,7 +172,7 @@ func (k *Kprobes) clean() {
 
 // writeOpcode takes out an int3 that was left to the worker.
 func (k *Kprobes) writeOpcode(p *Kprobe) {
-	if err := k.m.PokeText(p.Addr, []byte{p.opcode}); err != nil {
+	if err := k.pokeByte(textpoke.Disarm, p.Addr, p.opcode); err != nil {
 		k.fail(err)
 	}
 	k.optEvent(OptDisarmed, p, p.Addr)
@@ -188,7 +189,7 @@ func (k *Kprobes) optimizeStep(w *worker) {
 		w.op = o
 		k.startPatch(o)
 	}
-	if k.pokeStep(); len(k.opt.poke.steps) > 0 {
+	if k.pokeStep(); !k.opt.poke.Done() {
 		return
 	}
 	w.op = nil

@@ -98,18 +98,23 @@ func (w *optWorld) PokeTextNoSync(addr x86.Addr, b []byte) error {
 }
 
 // stepName says which step a write is: an int3 over an int3 begins to
-// optimize, one over a jump to undo.
+// optimize, one over a jump to undo; over an instruction it arms.
 func (w *optWorld) stepName(addr x86.Addr, b []byte) string {
 	dir, _, _ := strings.Cut(w.doing, ":")
+	old := w.mem(addr, 1)[0]
 	switch {
 	case len(b) > 1:
 		return dir + ": tail"
-	case b[0] != 0xcc:
+	case b[0] == 0xe9:
 		return dir + ": first"
-	case w.mem(addr, 1)[0] == 0xcc:
+	case b[0] != 0xcc:
+		return "disarm: first"
+	case old == 0xcc:
 		return "optimize: int3"
+	case old == 0xe9:
+		return "undo: int3"
 	}
-	return "undo: int3"
+	return "arm: first"
 }
 
 // PokeText is a change whose bytes every CPU sees at once.

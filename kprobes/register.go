@@ -4,6 +4,7 @@ import (
 	"kprobelab/errno"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/kprobes/rule"
+	"kprobelab/kprobes/textpoke"
 	"kprobelab/x86"
 )
 
@@ -200,7 +201,7 @@ func (k *Kprobes) arm(p *Kprobe) error {
 	if outer := k.covering(p.Addr); outer != nil {
 		k.unoptimize(outer, true)
 	}
-	if err := k.m.PokeText(p.Addr, []byte{int3}); err != nil {
+	if err := k.pokeByte(textpoke.Arm, p.Addr, int3); err != nil {
 		return err
 	}
 	k.optimize(p)
@@ -219,7 +220,7 @@ func (k *Kprobes) disarm(p *Kprobe) error {
 	if p.opt().queued() {
 		return nil
 	}
-	if err := k.m.PokeText(p.Addr, []byte{p.opcode}); err != nil {
+	if err := k.pokeByte(textpoke.Disarm, p.Addr, p.opcode); err != nil {
 		return err
 	}
 	if outer := k.covering(p.Addr); outer != nil {

@@ -16,7 +16,7 @@ var order = [][]string{
 	{"decoder"},
 	{"kimage/vmcore"},
 	{"kimage"},
-	{"kprobes/slot"},
+	{"kprobes/slot", "kprobes/textpoke"},
 	{"optimizer"},
 	{"kprobes/probepoint", "internal/tracing/definition"},
 	{"kprobes/hazard"},

@@ -1,0 +1,150 @@
+package textpoke
+
+import (
+	"slices"
+
+	"kprobelab/x86"
+)
+
+// Text is what a change needs of a machine.
+type Text interface {
+	// NumCPU is the number of CPUs.
+	NumCPU() int
+	// PokeTextNoSync changes text and leaves every CPU with what it has
+	// fetched of it already (text_poke).
+	PokeTextNoSync(addr x86.Addr, b []byte) error
+	// SyncCore makes one CPU see all text that was poked (the sync-core IPI).
+	SyncCore(cpu int)
+}
+
+// Change is one address of a change (struct text_poke_loc).
+type Change struct {
+	At x86.Addr
+	// New are the bytes to be written.
+	New []byte
+	// Landing is where a CPU goes on that meets the change's int3 while it is
+	// announced.
+	Landing x86.Addr
+}
+
+// Run is a change under way. Other CPUs may run between its steps.
+type Run struct {
+	p       *Poker
+	left    Protocol
+	changes []Change
+}
+
+// Poker is the text_poke of one machine.
+type Poker struct {
+	m Text
+	// Before is called before a step that is no write and no synchronization,
+	// which the machine sees itself; nil for none.
+	Before func(Step, x86.Addr)
+	// announced is the array that the int3 handler searches, sorted by address
+	// (text_poke_array).
+	announced []Change
+}
+
+// New is the text_poke of a machine.
+func New(m Text) Poker { return Poker{m: m} }
+
+// Ready reports whether there is a machine whose text it changes.
+func (p *Poker) Ready() bool { return p.m != nil }
+
+// Start begins a change; Step takes its steps.
+func (p *Poker) Start(steps Protocol, c ...Change) *Run { return &Run{p, steps, c} }
+
+// Done reports whether no step is left.
+func (r *Run) Done() bool { return r == nil || len(r.left) == 0 }
+
+// At is the first address of the change.
+func (r *Run) At() x86.Addr { return r.changes[0].At }
+
+// Step takes the next step, and says which it was. It must not be called where
+// none is left.
+func (r *Run) Step() (Step, error) {
+	s := r.left[0]
+	r.left = r.left[1:]
+	var failed error
+	switch s {
+	case Announce, Withdraw:
+		if r.p.Before != nil {
+			r.p.Before(s, r.At())
+		}
+		r.p.announced = nil
+		if s == Announce {
+			r.p.announced = r.changes
+		}
+	case Sync:
+		r.p.sync()
+	default:
+		for i := range r.changes {
+			if err := r.write(&r.changes[i], s); err != nil {
+				failed = err
+			}
+		}
+		if s == Whole {
+			r.p.sync()
+		}
+	}
+	return s, failed
+}
+
+// sync is text_poke_sync.
+func (p *Poker) sync() {
+	for cpu := range p.m.NumCPU() {
+		p.m.SyncCore(cpu)
+	}
+}
+
+// int3 is the byte that a step writes first.
+var int3 = []byte{x86.Int3}
+
+func (r *Run) write(c *Change, s Step) error {
+	b, at := c.New, c.At
+	switch s {
+	case Int3:
+		b = int3
+	case Tail:
+		b, at = c.New[1:], c.At+1
+	case First:
+		b = c.New[:1]
+	}
+	if len(b) == 0 {
+		return nil
+	}
+	return r.p.m.PokeTextNoSync(at, slices.Clone(b))
+}
+
+// All takes all steps that are left.
+func (r *Run) All() error {
+	var failed error
+	for !r.Done() {
+		if _, err := r.Step(); err != nil {
+			failed = err
+		}
+	}
+	return failed
+}
+
+// Landing is poke_int3_handler: where a CPU goes on that has met an int3 at an
+// address, and whether a change is announced there. It is a binary search, as
+// the kernel's is: in an array that is not sorted it may miss.
+func (p *Poker) Landing(at x86.Addr) (x86.Addr, bool) {
+	list := p.announced
+	for len(list) > 0 {
+		n := len(list) / 2
+		switch {
+		case list[n].At == at:
+			return list[n].Landing, true
+		case list[n].At < at:
+			list = list[n+1:]
+		default:
+			list = list[:n]
+		}
+	}
+	return 0, false
+}
+
+// Busy reports whether a change is announced.
+func (p *Poker) Busy() bool { return len(p.announced) > 0 }
