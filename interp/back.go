@@ -1,8 +1,6 @@
 package interp
 
 import (
-	"encoding/binary"
-	"hash"
 	"maps"
 	"math/rand/v2"
 
@@ -149,31 +147,4 @@ const changeSize = 96
 // block is told after a block was added or dropped.
 func (l *log) block(c *cpu, b *block, added bool) {
 	l.changes = append(l.changes, change{block: b, cpu: c, added: added})
-}
-
-func (e *engine) Digest(w hash.Hash) {
-	put := func(list ...any) {
-		for _, v := range list {
-			_ = binary.Write(w, binary.LittleEndian, v) // a hash does not fail
-		}
-	}
-	for _, c := range e.cpus {
-		put(c.Regs(), c.x, c.mxcsr, c.fs, c.gs, c.kernelGS, c.sys.cr, c.single)
-	}
-	var zero page
-	for _, r := range e.regions {
-		for i, p := range r.pages {
-			if p != nil && *p != zero {
-				put(uint64(r.Start), uint64(i))
-				w.Write(p[:])
-			}
-		}
-	}
-}
-
-func (e *engine) DigestState(w hash.Hash, s machine.State) {
-	t := s.(*state)
-	for _, v := range []any{t.r, t.ip, t.flags, t.cc.all(), t.x} {
-		_ = binary.Write(w, binary.LittleEndian, v) // a hash does not fail
-	}
 }

@@ -39,6 +39,8 @@ type run struct {
 	now     moment
 	// counts is how many moments each step had.
 	counts []int
+	// unseen: the step under way is not shown, so its moments are only counted.
+	unseen bool
 	// said is the kernel's log and what handlers say.
 	said []string
 	// seen is what each CPU may still fetch of the watched text.
@@ -54,9 +56,13 @@ type moment struct {
 	Who  string
 	regs [maxCPUs]x86.PtRegs
 	has  [maxCPUs]bool
-	// text is the watched text, stack the words above each stack pointer.
+	// text is the watched text, seen what each CPU may still fetch of it, stack the
+	// words above each stack pointer.
 	text  []byte
+	seen  [maxCPUs][]byte
 	stack [maxCPUs][]uint64
+	// probes are the probes' states.
+	probes []State
 	// said is how many lines of the log there are.
 	said int
 	// kind is that of a hit's event.
@@ -148,6 +154,10 @@ func (r *run) begin(calls []string, probes []probe) error {
 		r.tasks, r.calls = append(r.tasks, t), append(r.calls, list)
 	}
 	r.lab.Kprobes.Observe(func(e kprobes.Event) {
+		if r.unseen {
+			r.moments = append(r.moments, moment{})
+			return
+		}
 		m := r.capture(fmt.Sprintf("CPU %d", e.CPU), steptext.Hit(&e))
 		m.hit, m.kind = true, e.Kind
 		if e.Regs != nil {
@@ -253,6 +263,25 @@ func (r *run) prepare(p probe) (*planted, error) {
 }
 
 func (r *run) symbol(a x86.Addr) string { return place(r.lab.Machine.Symbolize(a)) }
+
+// replay takes the steps of a schedule. What is shown is the last of them.
+func (r *run) replay(all []byte) error {
+	defer func() { r.unseen = false }()
+	for i, who := range all {
+		r.unseen = i < len(all)-1
+		if i == len(all)-1 && i > 0 {
+			r.now = r.capture("", "")
+		}
+		ran, err := r.step(who)
+		if err != nil {
+			return err
+		}
+		if !ran {
+			return errRequest
+		}
+	}
+	return nil
+}
 
 // step lets somebody take one step. ran is false where there is nothing to do.
 func (r *run) step(who byte) (ran bool, err error) {
@@ -387,8 +416,11 @@ func (r *run) cpu(n int) bool {
 	return ran
 }
 
-// capture is what is shown now.
+// capture is what is shown now, nothing during a step that is not.
 func (r *run) capture(who, text string) moment {
+	if r.unseen {
+		return moment{}
+	}
 	m := moment{Who: who, Text: text, text: r.text(), said: len(r.said)}
 	for n := range r.tasks {
 		t, regs, ok := r.lab.Machine.Running(n)
@@ -396,6 +428,10 @@ func (r *run) capture(who, text string) moment {
 			m.regs[n] = regs
 			m.stack[n] = r.stackOf(x86.Addr(regs.SP), t.Number())
 		}
+		m.seen[n] = r.seen[n]
+	}
+	for _, p := range r.probes {
+		m.probes = append(m.probes, r.state(p))
 	}
 	return m
 }

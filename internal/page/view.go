@@ -135,7 +135,7 @@ func (r *run) view(sub int, moved bool) (*View, error) {
 	}
 	v := &View{
 		Schedule: writeSchedule(r.steps), Sub: sub, Steps: len(r.steps), Hash: hash, Moved: moved,
-		Events: []Event{}, Probes: []State{}, Log: []Line{}, Code: []Code{},
+		Events: []Event{}, Probes: append([]State{}, now.probes...), Log: []Line{}, Code: []Code{},
 	}
 	for _, m := range r.moments {
 		v.Events = append(v.Events, Event{m.Who, m.Text})
@@ -147,9 +147,6 @@ func (r *run) view(sub int, moved bool) (*View, error) {
 		v.CPUs = append(v.CPUs, r.cpuView(n, now, before))
 	}
 	v.Code = r.code(now, before)
-	for _, p := range r.probes {
-		v.Probes = append(v.Probes, r.state(p))
-	}
 	switch {
 	case len(r.probes) == 0 || r.gone:
 	case r.registered:
@@ -181,7 +178,7 @@ func (r *run) cpuView(n int, now, before *moment) CPU {
 	}
 	for _, p := range r.probes {
 		if p.at() != 0 {
-			c.Fetch = append(c.Fetch, r.fetch(n, p.at()))
+			c.Fetch = append(c.Fetch, r.fetch(now, n, p.at()))
 		}
 	}
 	if !now.has[n] {
@@ -263,14 +260,14 @@ func flagNames(v uint64) string {
 
 // fetch is what a CPU may fetch at a probed address: what memory has, or what it
 // had when the CPU last synchronized.
-func (r *run) fetch(n int, at x86.Addr) Fetch {
+func (r *run) fetch(now *moment, n int, at x86.Addr) Fetch {
 	f := Fetch{Place: r.symbol(at)}
 	var live, seen []byte
 	off := 0
 	for _, w := range r.watched {
 		if i := int(at.Sub(w.Start)); w.Contains(at) {
 			end := min(i+decoder.MaxInsnSize, int(w.Len()))
-			live, seen = r.text()[off+i:off+end], r.seen[n][off+i:off+end]
+			live, seen = now.text[off+i:off+end], now.seen[n][off+i:off+end]
 		}
 		off += int(w.Len())
 	}

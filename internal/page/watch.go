@@ -90,14 +90,10 @@ func (p *Page) goTo(img *kimage.Image, s Scenario, all []byte) error {
 		}
 		p.run, r = made, made
 	}
-	for _, who := range all[len(r.steps):] {
-		ran, err := r.step(who)
-		if err != nil {
-			return err
-		}
-		if !ran {
-			return errRequest
-		}
+	if err := r.replay(all[len(r.steps):]); err != nil {
+		p.run = nil // it has stopped somewhere on the way
+		r.lab.Close()
+		return err
 	}
 	return nil
 }

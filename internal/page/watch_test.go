@@ -154,6 +154,15 @@ func TestAnAddressIsAState(t *testing.T) {
 	require.Equal(t, w.CPUs, other.CPUs)
 }
 
+// An address whose steps end half-way leaves nothing of itself behind.
+func TestAfterAnAddressThatEndsHalfWay(t *testing.T) {
+	const question = `{"do":"watch","calls":"gcd(12, 18)","probes":"kprobe gcd+0x5","sub":-1,"schedule":"`
+	other, p := &page.Page{}, &page.Page{}
+	want := other.Answer(question+`ma4"}`, nil)
+	require.Contains(t, complaint(t, p, question+`ma4m2"}`, nil), "not one that the page has made")
+	require.Equal(t, want, p.Answer(question+`ma4"}`, nil))
+}
+
 // A poke is seen by a CPU when it synchronizes, and the worker waits for tasks.
 func TestTheJumpIsWrittenInThreeSteps(t *testing.T) {
 	w := watch(t, one("kprobe opt_yes", "opt_yes(1)\nopt_yes(2)"))
