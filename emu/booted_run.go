@@ -260,12 +260,15 @@ func (e *engine) startBooted(c *cpu, ip x86.Addr) machine.Exit {
 		var err error
 		switch k.reason {
 		case C.KPL_TIME:
-			if e.overdue() || k.depth > 0 || e.sh.Instrs >= e.limit {
+			if e.overdue() || e.sh.Instrs >= e.limit {
 				return c.exit()
 			}
-			if e.b.alone {
+			switch {
+			case k.depth > 0: // a handler's call keeps its CPU, as with interrupts off
+				e.c.turn, e.b.turnEnd = 0, e.sh.Instrs+bootedSlice
+			case e.b.alone:
 				e.c.turn = 0
-			} else {
+			default:
 				c, ip, err = e.next(c)
 			}
 		case C.KPL_HALT:

@@ -100,7 +100,7 @@ func (m *Machine) CallAddr(addr x86.Addr, args ...uint64) (uint64, error) {
 // callNested makes a handler's call, on the interrupted task's stack. Afterwards
 // every register is as it was.
 func (m *Machine) callNested(addr x86.Addr, args []uint64) (uint64, error) {
-	c, st, stop := m.cur, m.takeState(), m.sh.StopAt.Load()
+	c, st, aim := m.cur, m.takeState(), m.aim
 	defer m.putState(st)
 	c.Save(st)
 	if err := m.enter(c, belowStack(c), args); err != nil {
@@ -113,7 +113,11 @@ func (m *Machine) callNested(addr x86.Addr, args []uint64) (uint64, error) {
 	}
 	m.last = *c.Regs()
 	c.Load(st)
-	m.engine.Aim(min(stop, m.sh.Budget)) // the engine looks whether the time is up
+	m.aim = aim
+	m.engine.Aim(aim)
+	if m.expired() {
+		m.sh.StopAt.Store(0)
+	}
 	return m.last.AX, err
 }
 

@@ -59,6 +59,8 @@ type Machine struct {
 	closed, gone bool
 	// allowed is the work of the host that one run may make beside instructions.
 	allowed uint64
+	// aim is the instruction count up to which the run goes that is under way.
+	aim uint64
 	// runs is how many runs have begun and not ended: those of the engine inside
 	// its hooks, and those that a receiver of faults began between two of them.
 	runs int

@@ -21,7 +21,8 @@ func (m *Machine) run(c *cpu, ip x86.Addr, limit uint64) (Exit, error) {
 			return Exit{}, m.overWorked(ip)
 		}
 		pause := m.nextPause()
-		m.engine.Aim(min(limit, m.sh.Budget, pause))
+		m.aim = min(limit, m.sh.Budget, pause)
+		m.engine.Aim(m.aim)
 		if m.expired() { // after Aim, which undoes what the timer did
 			return Exit{}, m.overTime(ip)
 		}
