@@ -58,17 +58,15 @@ func opened(t *testing.T, name string) (file string, img *kimage.Image, tasks ma
 	return file, img, tasks
 }
 
-// debugInfo is the kernel's vmlinux with DWARF, as scripts/kernel.sh --debuginfo leaves it;
-// empty where it is not there: it is 600 MB.
+// debugInfo is the kernel's vmlinux with DWARF, empty where it is not there.
 func debugInfo(t *testing.T, img *kimage.Image) string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(root, ".cache/kernel/*/vmlinux-"+img.Fact("release").Value))
-	require.NoError(t, err)
-	if len(files) == 0 {
-		t.Logf("no vmlinux with debugging information of %s: tasks are not compared", img.Fact("release").Value)
-		return ""
+	release := img.Fact("release").Value
+	file := dumps.DebugInfo(release)
+	if file == "" {
+		t.Logf("no vmlinux with debugging information of %s: tasks are not compared", release)
 	}
-	return files[0]
+	return file
 }
 
 var crashTask = regexp.MustCompile(`(?m)^>? +(\d+) +\d+ +\d+ +[0-9a-f]{16} .* (\S+)$`)

@@ -4,6 +4,8 @@
 // else in .cache/dumps of the repository, as NAME.core; where one is absent, a
 // test is skipped with that reason.
 //
+// DebugInfo finds a dumped kernel's debugging information.
+//
 // It must not know what is in a dump.
 package dumps
 
@@ -34,4 +36,15 @@ func File(tb testing.TB, name string) string {
 		tb.Skip("no dump of a booted kernel: " + name + ".core in .cache/dumps, or in $KPROBELAB_DUMPS (make dumps makes them)")
 	}
 	return file
+}
+
+// DebugInfo is a kernel's vmlinux with DWARF, as scripts/kernel.sh --debuginfo leaves it; empty
+// where it is not there: it is 600 MB.
+func DebugInfo(release string) string {
+	_, file, _, _ := runtime.Caller(0)
+	files, _ := filepath.Glob(filepath.Join(filepath.Dir(file), "..", "..", "..", ".cache", "kernel", "*", "vmlinux-"+release))
+	if len(files) == 0 {
+		return ""
+	}
+	return files[0]
 }
