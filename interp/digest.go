@@ -1,20 +1,13 @@
 package interp
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"hash"
+	"math/bits"
+	"unsafe"
 
 	"kprobelab/machine"
 )
-
-// pageDigest is the digest of a page, and what the page held then. So a digest of the
-// machine hashes only the pages that have changed since the one before; to compare
-// is much cheaper than to hash, and sees every writer, the host's included.
-type pageDigest struct {
-	held page
-	sum  [sha256.Size]byte
-}
 
 func (e *engine) Digest(w hash.Hash) {
 	put := func(list ...any) {
@@ -27,29 +20,28 @@ func (e *engine) Digest(w hash.Hash) {
 	}
 	var zero page
 	for _, r := range e.regions {
-		if r.digests == nil {
-			r.digests = make([]*pageDigest, len(r.pages))
-		}
 		for i, p := range r.pages {
 			if p != nil && *p != zero {
-				put(uint64(r.Start), uint64(i))
-				w.Write(r.digest(i))
+				put(uint64(r.Start), uint64(i), p.sum())
 			}
 		}
 	}
 }
 
-// digest is that of the i-th page.
-func (r *region) digest(i int) []byte {
-	p, d := r.pages[i], r.digests[i]
-	if d == nil {
-		d = new(pageDigest)
-		r.digests[i] = d
-	} else if d.held == *p {
-		return d.sum[:]
+// sum is a digest of a page, in four lanes as XXH64 has them. A change of a word always
+// changes its lane. It is made after each step that somebody watches, in a browser too,
+// where SHA-256 of all pages would take longer than the step; nobody gains by forging one.
+func (p *page) sum() (lanes [4]uint64) {
+	const prime1, prime2 = 0x9e3779b185ebca87, 0xc2b2ae3d27d4eb4f
+	words := (*[pageSize / 8]uint64)(unsafe.Pointer(p))
+	a, b, c, d := uint64(1), uint64(2), uint64(3), uint64(4)
+	for i := 0; i < len(words); i += 4 {
+		a = bits.RotateLeft64(a+words[i]*prime2, 31) * prime1
+		b = bits.RotateLeft64(b+words[i+1]*prime2, 31) * prime1
+		c = bits.RotateLeft64(c+words[i+2]*prime2, 31) * prime1
+		d = bits.RotateLeft64(d+words[i+3]*prime2, 31) * prime1
 	}
-	d.held, d.sum = *p, sha256.Sum256(p[:])
-	return d.sum[:]
+	return [4]uint64{a, b, c, d}
 }
 
 func (e *engine) DigestState(w hash.Hash, s machine.State) {

@@ -34,8 +34,6 @@ type region struct {
 	x86.Range
 	pages []*page
 	attr  []byte
-	// digests are those of the pages, nil before the first digest.
-	digests []*pageDigest
 }
 
 // at is the memory of the i-th page.

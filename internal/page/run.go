@@ -45,8 +45,11 @@ type run struct {
 	said []string
 	// seen is what each CPU may still fetch of the watched text.
 	seen [][]byte
-	// watched is the text that is watched.
-	watched []x86.Range
+	// watched is the text that is watched, original the instructions of each range.
+	watched  []x86.Range
+	original [][]original
+	// texts are instructions in words, by address and bytes.
+	texts map[string]string
 }
 
 // moment is what is shown of a machine at one time.
@@ -61,8 +64,9 @@ type moment struct {
 	text  []byte
 	seen  [maxCPUs][]byte
 	stack [maxCPUs][]uint64
-	// probes are the probes' states.
+	// probes are the probes' states, made is the code that kprobes has made for them.
 	probes []State
+	made   []made
 	// said is how many lines of the log there are.
 	said int
 	// kind is that of a hit's event.
@@ -75,7 +79,7 @@ const stackWords = 10
 
 // newRun makes the machine of a scenario, before its first step.
 func newRun(img *kimage.Image, s Scenario) (*run, error) {
-	r := &run{scenario: s, img: img, rules: img.Profile()}
+	r := &run{scenario: s, img: img, rules: img.Profile(), texts: map[string]string{}}
 	if s.Release != "" {
 		var err error
 		if r.rules, err = rules(s.Release); err != nil {
@@ -305,6 +309,9 @@ func (r *run) step(who byte) (ran bool, err error) {
 	if err := r.lab.Kprobes.ClearErr(); err != nil {
 		r.say("the kernel's BUG: " + err.Error())
 	}
+	if len(r.moments) > 0 {
+		clear(r.texts) // what is named may have come or gone
+	}
 	r.before, r.now = before, r.capture("", "")
 	r.steps, r.counts = append(r.steps, who), append(r.counts, len(r.moments))
 	return true, nil
@@ -432,8 +439,26 @@ func (r *run) capture(who, text string) moment {
 	}
 	for _, p := range r.probes {
 		m.probes = append(m.probes, r.state(p))
+		m.made = append(m.made, r.madeFor(p)...)
 	}
 	return m
+}
+
+// made is a slot or a detour buffer, as it is in memory.
+type made struct {
+	name, kind string
+	at         x86.Addr
+	code       []byte
+}
+
+func (r *run) madeFor(p *planted) (list []made) {
+	if s, ok := r.slot(p); ok {
+		list = append(list, made{"slot of " + p.text, "slot", s.Addr, r.read(s.Addr, s.Len)})
+	}
+	if d, ok := r.detour(p); ok {
+		list = append(list, made{"detour buffer of " + p.text, "detour", d.Addr, r.read(d.Addr, len(d.Code()))})
+	}
+	return list
 }
 
 // text is the watched text as it is in memory.

@@ -1,6 +1,8 @@
 package page
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -310,18 +312,13 @@ func (r *run) read(at x86.Addr, n int) []byte {
 // code is the watched functions, and what kprobes has made for the probes.
 func (r *run) code(now, before *moment) (list []Code) {
 	off := 0
-	for _, w := range r.watched {
-		n := int(w.Len())
-		list = append(list, r.function(w, now, now.text[off:off+n], before.text[off:off+n]))
-		off += n
+	for n, w := range r.watched {
+		size := int(w.Len())
+		list = append(list, r.function(n, now, now.text[off:off+size], before.text[off:off+size]))
+		off += size
 	}
-	for _, p := range r.probes {
-		if s, ok := r.slot(p); ok {
-			list = append(list, r.block("slot of "+p.text, "slot", s.Addr, s.Bytes[:s.Len], now))
-		}
-		if d, ok := r.detour(p); ok {
-			list = append(list, r.block("detour buffer of "+p.text, "detour", d.Addr, d.Code(), now))
-		}
+	for _, m := range now.made {
+		list = append(list, r.block(&m, now, before))
 	}
 	return list
 }
@@ -338,32 +335,71 @@ func (r *run) slot(p *planted) (slot.Slot, bool) {
 	return p.jp.KP.Slot()
 }
 
-func (r *run) function(w x86.Range, now *moment, live, was []byte) Code {
+// original is an instruction of a watched function, as the image has it.
+type original struct {
+	off   int
+	bytes []byte
+	text  string
+}
+
+// originals are the instructions of the n-th watched range, which stay the same.
+func (r *run) originals(n int) []original {
+	for len(r.original) <= n {
+		w := r.watched[len(r.original)]
+		sym, _ := r.img.SymbolAt(w.Start)
+		code := make([]byte, w.Len())
+		r.img.CodeAt(w.Start, code)
+		var list []original
+		for step := range kimage.NewWalker(r.img, &r.rules.Decoder).Function(sym) {
+			i := int(step.Addr.Sub(w.Start))
+			if step.Err != nil || i+step.Insn.Length > len(code) {
+				break
+			}
+			list = append(list, original{i, code[i : i+step.Insn.Length], r.named(decoder.Text(code[i:], step.Addr))})
+		}
+		r.original = append(r.original, list)
+	}
+	return r.original[n]
+}
+
+// textOf is an instruction in words, with the names that its addresses have now.
+func (r *run) textOf(code []byte, at x86.Addr) string {
+	key := string(binary.LittleEndian.AppendUint64(code[:len(code):len(code)], uint64(at)))
+	text, ok := r.texts[key]
+	if !ok {
+		text = r.named(decoder.Text(code, at))
+		r.texts[key] = text
+	}
+	return text
+}
+
+func (r *run) function(n int, now *moment, live, was []byte) Code {
+	w := r.watched[n]
 	sym, _ := r.img.SymbolAt(w.Start)
 	c := Code{Name: sym.Name, Kind: "function", Address: w.Start.String()}
-	original := make([]byte, len(live))
-	r.img.CodeAt(w.Start, original)
-	for step := range kimage.NewWalker(r.img, &r.rules.Decoder).Function(sym) {
-		i := int(step.Addr.Sub(w.Start))
-		if step.Err != nil || i+step.Insn.Length > len(live) {
-			break
-		}
-		row := Row{Place: fmt.Sprintf("+%#x", i), Probe: r.probed(step.Addr), CPUs: r.at(now, step.Addr, step.Insn.Length)}
-		poked := false
-		for j := i; j < i+step.Insn.Length; j++ {
-			row.Bytes = append(row.Bytes, Cell{fmt.Sprintf("%02x", live[j]), live[j] != original[j], live[j] != was[j]})
-			poked = poked || live[j] != original[j]
-		}
-		row.Text = r.named(decoder.Text(live[i:], step.Addr))
-		if poked {
-			row.Was = r.named(decoder.Text(original[i:], step.Addr))
-			if live[i] != original[i] && live[i] != x86.Int3 && live[i] != x86.Jmp32 {
+	for _, o := range r.originals(n) {
+		i, end := o.off, o.off+len(o.bytes)
+		at := w.Start.Add(int64(i))
+		row := Row{Place: fmt.Sprintf("+%#x", i), Text: o.text, Probe: r.probed(at), CPUs: r.at(now, at, len(o.bytes)), Bytes: cells(live[i:end], o.bytes, was[i:end])}
+		if !bytes.Equal(live[i:end], o.bytes) {
+			row.Was = o.text
+			row.Text = r.textOf(live[i:min(i+decoder.MaxInsnSize, len(live))], at)
+			if live[i] != o.bytes[0] && live[i] != x86.Int3 && live[i] != x86.Jmp32 {
 				row.Text = "(inside of the jump)"
 			}
 		}
 		c.Rows = append(c.Rows, row)
 	}
 	return c
+}
+
+// cells are bytes; those that are not the original's, or not as they were before, are
+// marked.
+func cells(live, original, was []byte) (list []Cell) {
+	for j, b := range live {
+		list = append(list, Cell{fmt.Sprintf("%02x", b), b != original[j], j >= len(was) || b != was[j]})
+	}
+	return list
 }
 
 func (r *run) probed(a x86.Addr) bool {
@@ -390,19 +426,25 @@ func (r *run) at(now *moment, a x86.Addr, n int) (list []string) {
 }
 
 // block is code that kprobes has made.
-func (r *run) block(name, kind string, at x86.Addr, code []byte, now *moment) Code {
-	c := Code{Name: name, Kind: kind, Address: at.String()}
-	for i := 0; i < len(code); {
+func (r *run) block(m *made, now, before *moment) Code {
+	c := Code{Name: m.name, Kind: m.kind, Address: m.at.String()}
+	var was []byte
+	for _, b := range before.made {
+		if b.at == m.at {
+			was = b.code
+		}
+	}
+	for i := 0; i < len(m.code); {
 		n := 1
-		if k, err := decoder.Decode(code[i:]); err == nil {
+		if k, err := decoder.Decode(m.code[i:]); err == nil {
 			n = k.Length
 		}
-		a := at.Add(int64(i))
-		row := Row{Place: fmt.Sprintf("+%#x", i), Text: r.named(decoder.Text(code[i:], a)), CPUs: r.at(now, a, n)}
-		for _, b := range code[i:min(i+n, len(code))] {
-			row.Bytes = append(row.Bytes, Cell{Value: fmt.Sprintf("%02x", b)})
-		}
-		c.Rows = append(c.Rows, row)
+		end := min(i+n, len(m.code))
+		at := m.at.Add(int64(i))
+		c.Rows = append(c.Rows, Row{
+			Place: fmt.Sprintf("+%#x", i), Text: r.textOf(m.code[i:end], at), CPUs: r.at(now, at, n),
+			Bytes: cells(m.code[i:end], m.code[i:end], was[min(i, len(was)):min(end, len(was))]),
+		})
 		i += n
 	}
 	return c

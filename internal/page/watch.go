@@ -86,6 +86,9 @@ func (p *Page) goTo(img *kimage.Image, s Scenario, all []byte) error {
 			return err
 		}
 		if r != nil {
+			if r.img == img && r.scenario == s {
+				made.original = r.original
+			}
 			r.lab.Close()
 		}
 		p.run, r = made, made

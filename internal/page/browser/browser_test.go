@@ -64,10 +64,20 @@ func eval[T any](t *testing.T, ctx context.Context, code string) T {
 	return v
 }
 
-// until waits until a condition holds in the page; the test's own time is the limit.
+// patience is how long the page may take for what it was asked: much longer than it
+// does, for a machine that is busy.
+const patience = 2 * time.Minute
+
+// until waits until a condition holds in the page.
 func until(t *testing.T, ctx context.Context, condition string) {
 	t.Helper()
-	eval[bool](t, ctx, `new Promise((done) => { const look = () => (`+condition+`) ? done(true) : setTimeout(look, 20); look(); })`)
+	said := eval[string](t, ctx, fmt.Sprintf(`new Promise((done) => {
+		const end = Date.now() + %d;
+		const look = () => (%s) ? done("") : Date.now() < end ? setTimeout(look, 20)
+			: done("status: " + document.querySelector("#status").textContent + "; error: " + document.querySelector("#error").textContent);
+		look();
+	})`, patience.Milliseconds(), condition))
+	require.Empty(t, said, "after %s, the page has not come to: %s", patience, condition)
 }
 
 // pageFile is the page's file, page its address.

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -20,14 +19,12 @@ import (
 )
 
 // ways are how the page can be had: from disk, and from serve.
-var ways = map[string]func(t *testing.T) string{"file": page, "serve": served}
+var ways = map[string]func(t *testing.T) string{"file": page, "serve": func(t *testing.T) string { return served(t) }}
 
-// served is the address of a server with the page, and an image that is none.
-func served(t *testing.T) string {
+// served is the address of a server with the page and images.
+func served(t *testing.T, images ...string) string {
 	t.Helper()
-	bad := filepath.Join(t.TempDir(), "bad-image")
-	require.NoError(t, os.WriteFile(bad, []byte("this is no image"), 0o600))
-	s, err := server.New(pageFile(t), []string{bad})
+	s, err := server.New(pageFile(t), images)
 	require.NoError(t, err)
 	l, err := server.Listen(0)
 	require.NoError(t, err)
@@ -129,9 +126,11 @@ func TestVerdictsAreTheNativeOnes(t *testing.T) {
 	}
 }
 
+// goesOn: the page still answers.
+const goesOn = `(async () => { $("hex").value = "90"; document.querySelector("input[value=hex]").click(); await ask.asked({at: null}); return ask.of.bytes.length === 1 && $("error").hidden; })()`
+
 // Whatever the page is given, it says a sentence, and goes on.
 func TestBadInputGetsASentence(t *testing.T) {
-	good := `(async () => { $("hex").value = "90"; document.querySelector("input[value=hex]").click(); await ask.asked({at: null}); return ask.of.bytes.length === 1 && $("error").hidden; })()`
 	for name, c := range map[string]struct{ place, script, says string }{
 		"no_such_view":     {"#nowhere", "", "no such place"},
 		"release":          {"#ask?release=1.0", "", "no kernel"},
@@ -144,8 +143,6 @@ func TestBadInputGetsASentence(t *testing.T) {
 		"lesson":           {"#lesson?n=99", "", "no lesson"},
 		"not_an_image":     {"#ask", `opened(new File(["not an image"], "x.elf"))`, "x.elf"},
 		"cut_off_elf":      {"#ask", `opened(new File(["\x7fELF\x02\x01\x01"], "cut.elf"))`, "cut.elf"},
-		"empty":            {"#ask", `opened(new File([], "empty"))`, "empty"},
-		"two_gigabytes":    {"#ask", `opened({name: "big", size: 2 ** 31})`, "at most 512 MB"},
 		"unreadable":       {"#ask", `opened({name: "gone", size: 1, arrayBuffer: () => Promise.reject(new Error("gone: it cannot be read"))})`, "cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -156,17 +153,9 @@ func TestBadInputGetsASentence(t *testing.T) {
 			}
 			until(t, ctx, `!$("error").hidden`)
 			require.Contains(t, eval[string](t, ctx, `$("error").textContent`), c.says)
-			require.True(t, eval[bool](t, ctx, good))
+			require.True(t, eval[bool](t, ctx, goesOn))
 		})
 	}
-}
-
-// The images that serve was given can be opened; this one is none.
-func TestAServedImage(t *testing.T) {
-	ctx := tab(t, served(t)+"#ask?source=image")
-	until(t, ctx, `!$("served").hidden`)
-	eval[bool](t, ctx, `($("served").querySelector("button").click(), true)`)
-	until(t, ctx, `$("error").textContent.includes("bad-image")`)
 }
 
 // views are the places of which pictures are taken and whose accessibility is checked.
@@ -190,7 +179,7 @@ func TestAccessibleInLightAndDarkAndOnAPhone(t *testing.T) {
 	for _, look := range []struct {
 		name, scheme string
 		width        int64
-	}{{"light", "light", 1200}, {"dark", "dark", 1200}, {"phone", "light", 390}} {
+	}{{"light", "light", 1200}, {"dark", "dark", 1200}, {"phone", "light", 360}, {"phone-dark", "dark", 360}} {
 		for name, at := range viewsOf {
 			t.Run(look.name+"/"+name, func(t *testing.T) {
 				ctx := tab(t, page(t)+at)
@@ -200,7 +189,12 @@ func TestAccessibleInLightAndDarkAndOnAPhone(t *testing.T) {
 				picture(t, ctx, name+"-"+look.name)
 				require.LessOrEqual(t, eval[int64](t, ctx, `document.documentElement.scrollWidth`), look.width, "nothing is wider than the window")
 				eval[bool](t, ctx, string(axe)+`; true`)
-				require.Empty(t, eval[[]string](t, ctx, `axe.run().then((r) => r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.target + " " + n.failureSummary).join("; ")))`))
+				said := eval[struct {
+					Passed   int
+					Violated []string
+				}](t, ctx, `axe.run().then((r) => ({passed: r.passes.length, violated: r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.target + " " + n.failureSummary).join("; "))}))`)
+				require.Greater(t, said.Passed, 20, "axe has looked at next to nothing")
+				require.Empty(t, said.Violated)
 			})
 		}
 	}

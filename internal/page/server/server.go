@@ -85,8 +85,19 @@ func Listen(port int) (net.Listener, error) {
 
 // Serve answers until the listener is closed.
 func (s *Server) Serve(l net.Listener) error {
-	h := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
+	h := &http.Server{Handler: s, ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10}
 	return h.Serve(l)
+}
+
+// headers go with every answer. The page itself says what it may load; that nobody may
+// put it into a frame can only be said here.
+var headers = map[string]string{
+	"Cache-Control":                "no-store",
+	"Content-Security-Policy":      "frame-ancestors 'none'",
+	"Cross-Origin-Opener-Policy":   "same-origin",
+	"Cross-Origin-Resource-Policy": "same-origin",
+	"Referrer-Policy":              "no-referrer",
+	"X-Content-Type-Options":       "nosniff",
 }
 
 // ServeHTTP answers what the page asks.
@@ -95,13 +106,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this server is for this computer alone", http.StatusForbidden)
 		return
 	}
+	if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" && r.URL.Path != "/" { // a link to the page is no harm
+		http.Error(w, "the images are for this page alone", http.StatusForbidden)
+		return
+	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		http.Error(w, "there is only GET here", http.StatusMethodNotAllowed)
 		return
 	}
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
+	for name, value := range headers {
+		w.Header().Set(name, value)
+	}
 	switch n, isImage := s.number(r.URL.Path); {
 	case r.URL.Path == "/":
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")

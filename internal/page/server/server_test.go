@@ -75,6 +75,29 @@ func TestServesThePageAndItsImagesAndNothingElse(t *testing.T) {
 	}
 }
 
+// A page of another site gets nothing, and can put nothing into a frame.
+func TestWhatBrowsersAreTold(t *testing.T) {
+	_, s := folder(t)
+	for path, code := range map[string]int{"/": 200, "/images": 403, "/image/0": 403, "/nosuch": 403} {
+		r := httptest.NewRequest("GET", "http://127.0.0.1:8000"+path, nil)
+		r.Header.Set("Sec-Fetch-Site", "cross-site")
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		require.Equal(t, code, w.Code, path)
+	}
+	for _, path := range []string{"/", "/images", "/image/0", "/nosuch"} {
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequest("GET", "http://127.0.0.1:8000"+path, nil))
+		for name, value := range map[string]string{
+			"X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "same-origin", "Cache-Control": "no-store",
+			"Content-Security-Policy": "frame-ancestors 'none'", "Referrer-Policy": "no-referrer",
+		} {
+			require.Equal(t, value, w.Header().Get(name), "%s: %s", path, name)
+		}
+		require.Empty(t, w.Header().Get("Access-Control-Allow-Origin"))
+	}
+}
+
 // A name that is made to mean another file later still stands for the first.
 func TestAnImageStaysTheFileThatItWas(t *testing.T) {
 	dir, s := folder(t)

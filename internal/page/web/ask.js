@@ -2,8 +2,9 @@
 
 const exampleCode = "55 48 89 e5 eb 03 90 48 d1 e0 eb fa 90 90 90 90 90 90 c3";
 
-// ask.of is what the answers on the page are about, ask.at the chosen byte.
-const ask = { of: null, at: null, open: null, turn: 0 };
+// ask.of is what the answers on the page are about, ask.at the chosen byte; ask.before
+// is the same function by the release before.
+const ask = { of: null, at: null, open: null, turn: 0, before: null };
 
 views.ask = {
   begin() {
@@ -53,6 +54,8 @@ ask.asked = async ({ at }) => {
   try {
     const answer = from === "hex" ? await code() : await imageFunction();
     if (turn !== ask.turn) return; // a later question is under way
+    if (!sameFunction(answer, ask.of)) ask.before = null;
+    else if (answer.profile !== ask.of.profile) ask.before = ask.of;
     ask.of = answer;
     ask.at = answer && at !== null && at < answer.bytes.length ? at : null;
     remember("ask", state());
@@ -60,7 +63,7 @@ ask.asked = async ({ at }) => {
     if (ask.at !== null) await choose(ask.at);
   } catch (e) {
     if (turn !== ask.turn) return;
-    ask.of = ask.at = null;
+    ask.of = ask.at = ask.before = null;
     draw();
     complain(e);
   }
@@ -97,13 +100,18 @@ async function openImage({ name, release }, file) {
   }
 }
 
+// fits complains about an image that is too large, before it is read.
+function fits({ name, size }) {
+  if (size > hello.max_image) {
+    throw new Error(`${name} has ${Math.round(size / 2 ** 20)} MB; the page takes images of at most ${hello.max_image / 2 ** 20} MB.`);
+  }
+}
+
 // opened opens a file that was chosen or dropped.
 async function opened(file) {
   complain(null);
   try {
-    if (file.size > hello.max_image) {
-      throw new Error(`${file.name} has ${Math.round(file.size / 2 ** 20)} MB; the page takes images of at most ${hello.max_image / 2 ** 20} MB.`);
-    }
+    fits(file);
     const bytes = await file.arrayBuffer();
     document.querySelector("input[name=source][value=image]").checked = true;
     $("release").value = "";
@@ -137,6 +145,7 @@ async function served() {
     $("served").append("Images of this server: ", ...list.map((f, i) => el("button", {
       type: "button", onclick: async () => {
         try {
+          fits(f);
           const r = await fetch(`image/${i}`);
           if (!r.ok) throw new Error(`${f.name}: the server says ${r.status}.`);
           await opened(new File([await r.blob()], f.name));
@@ -161,6 +170,21 @@ function words(b) {
   return `accepted, ${b.how}; not optimized: ${[...new Set(why)].join(", ")}`;
 }
 
+// sameFunction: the same bytes in the same place, whatever the release.
+const sameFunction = (a, b) => !!a && !!b && a.name === b.name && a.address === b.address && a.bytes.map((x) => x.value).join() === b.bytes.map((x) => x.value).join();
+
+// differs: the release before has another answer at a byte.
+const differs = (i) => !!ask.before && words(ask.before.bytes[i]) !== words(ask.of.bytes[i]);
+
+// compared says what the choice of a release has changed.
+function compared() {
+  if (!ask.before) return "";
+  const n = ask.of.bytes.filter((b, i) => b.text && differs(i)).length;
+  const by = ask.before.profile;
+  return el("p", { role: "status" }, n === 0 ? `All answers are those of ${by}.`
+    : `${n === 1 ? "1 answer differs" : `${n} answers differ`} from ${n === 1 ? "that" : "those"} of ${by}; what it was stands below.`);
+}
+
 function draw() {
   const f = ask.of;
   $("code").hidden = $("code-title").hidden = !f;
@@ -173,19 +197,21 @@ function draw() {
   for (let i = 0; i < f.bytes.length; ) {
     const length = Math.max(1, f.bytes[i].length ?? 1);
     const b = f.bytes[i];
-    rows.push(el("tr", {},
-      el("th", { scope: "row" }, offset(i)),
-      el("td", {}, ...f.bytes.slice(i, i + length).map(byteButton)),
-      el("td", {}, b.text || "(no instruction)"),
-      el("td", { class: "words" }, words(b), ...(b.hazards ?? []).map((h) => el("div", {}, `but: ${h}`)))));
+    rows.push(el("tr", { role: "row", class: differs(i) ? "differs" : null },
+      el("th", { scope: "row", role: "rowheader" }, offset(i)),
+      el("td", { role: "cell" }, ...f.bytes.slice(i, i + length).map(byteButton)),
+      el("td", { role: "cell" }, b.text || "(no instruction)"),
+      el("td", { role: "cell", class: "words" }, words(b), differs(i) ? el("div", { class: "was" }, `by ${ask.before.profile}: ${words(ask.before.bytes[i])}`) : "", ...(b.hazards ?? []).map((h) => el("div", {}, `but: ${h}`)))));
     i += length;
   }
   $("code").replaceChildren(
+    compared(),
     el("p", { class: "key" }, el("span", { class: "optimized" }, "optimized"), el("span", { class: "accepted" }, "accepted, keeps its int3"),
       el("span", { class: "refused" }, "refused"), el("span", { class: "inside" }, "inside of an instruction")),
-    el("table", { class: "code" },
-      el("thead", {}, el("tr", {}, ...["at", "bytes", "instruction", "a probe here"].map((h) => el("th", { scope: "col" }, h)))),
-      el("tbody", {}, ...rows)));
+    // On a narrow page the answer is below its instruction: then only the roles say that this is a table.
+    el("table", { class: "code answers", role: "table" },
+      el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, ...["at", "bytes", "instruction", "a probe here"].map((h) => el("th", { scope: "col", role: "columnheader" }, h)))),
+      el("tbody", { role: "rowgroup" }, ...rows)));
 }
 
 function byteButton(b) {

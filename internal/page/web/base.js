@@ -66,6 +66,7 @@ async function begin() {
     $("status").textContent = "Ready";
     document.body.dataset.ready = "1";
     await turn();
+    document.body.dataset.shown = performance.now();
   } catch (e) {
     $("status").textContent = "";
     complain(new Error(`The program does not start here: ${e.message ?? e}. A newer browser may help.`));

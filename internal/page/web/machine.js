@@ -1,10 +1,22 @@
 // A machine on the page: its picture, and the buttons that move it. Watch has one, and
 // so has each lesson.
 
+// mostApart is how many steps are shown each on its own.
+const mostApart = 400;
+
 // Machine shows a machine in an element. changed(machine) is called after each move.
 class Machine {
   constructor(box, changed) {
     Object.assign(this, { box, changed, scenario: null, view: null, who: "turn", by: "protocol", turn: 0, playing: null, last: -1 });
+    // apart: each step is a part of the order of its own.
+    this.apart = false;
+    // folded are the details that the reader has closed; on a narrow page all are.
+    this.folded = new Set();
+    this.narrow = matchMedia("(max-width: 40rem)").matches;
+    // drawn is what each part of the picture was drawn from.
+    this.drawn = new Map();
+    this.parts = ["controls", "order", "events", "lanes", "code", "log"].map((name) => ({ name, at: el("div") }));
+    box.replaceChildren(...this.parts.map((p) => p.at));
   }
 
   // show goes to a state of a scenario: {probes, calls, release, careless, image}.
@@ -79,13 +91,21 @@ class Machine {
     if (this.view) this.draw();
   }
 
-  // draw makes the picture anew, and keeps the focus where it was.
+  // draw brings the picture up to date, and keeps the focus where it was.
   draw() {
-    const focus = document.activeElement?.closest?.("[data-key]")?.dataset.key;
-    const open = new Set([...this.box.querySelectorAll("details[open]")].map((d) => d.dataset.key));
-    this.box.replaceChildren(this.controls(), this.order(), this.events(), this.lanes(), this.code(), this.log());
-    for (const d of this.box.querySelectorAll("details")) d.open = open.has(d.dataset.key);
-    if (focus) this.box.querySelector(`[data-key="${focus}"]`)?.focus();
+    const focus = this.focus ?? document.activeElement?.closest?.("[data-key]")?.dataset.key;
+    for (const p of this.parts) this[p.name](p.at);
+    if (focus && document.activeElement?.dataset.key !== focus) this.box.querySelector(`[data-key="${focus}"]`)?.focus();
+    this.focus = null;
+  }
+
+  // update draws a part anew, if what it is drawn from has changed.
+  update(at, key, from, make) {
+    const text = JSON.stringify(from);
+    if (this.drawn.get(key) === text) return false;
+    this.drawn.set(key, text);
+    at.replaceChildren(...make());
+    return true;
   }
 
   button(key, text, action, more) {
@@ -98,17 +118,18 @@ class Machine {
     return el("label", {}, label, " ", s);
   }
 
-  controls() {
+  controls(at) {
     const v = this.view;
     const who = [["turn", "everybody in turn"], ...v.cpus.map((c, i) => ["abcd"[i], c.name]), ["m", "the module"], ["w", "the worker"]];
-    return el("div", { class: "controls", role: "toolbar", "aria-label": "Steps", onkeydown: (e) => this.key(e) },
-      this.button("begin", "Begin again", () => this.ask({ schedule: "", sub: -1 })),
-      this.button("back", "◀ Back", () => this.back()),
-      this.button("forward", "Forward ▶", () => this.forward()),
-      this.button("play", this.playing ? "Stop" : "Play", async () => this.play()),
-      this.select("by", "by", [["protocol", "steps of the protocol"], ["instruction", "instructions"]], this.by, (x) => { this.by = x; }),
-      this.select("who", "who steps", who, this.who, (x) => { this.who = x; }),
-      el("span", { class: "soft" }, `${v.steps} steps`));
+    this.update(at, "controls", [v.steps, v.cpus.length, !!this.playing, this.by, this.who], () => [
+      el("div", { class: "controls", role: "toolbar", "aria-label": "Steps", onkeydown: (e) => this.key(e) },
+        this.button("begin", "Begin again", () => this.ask({ schedule: "", sub: -1 })),
+        this.button("back", "◀ Back", () => this.back()),
+        this.button("forward", "Forward ▶", () => this.forward()),
+        this.button("play", this.playing ? "Stop" : "Play", async () => this.play()),
+        this.select("by", "by", [["protocol", "steps of the protocol"], ["instruction", "instructions"]], this.by, (x) => { this.by = x; }),
+        this.select("who", "who steps", who, this.who, (x) => { this.who = x; }),
+        el("span", { class: "soft" }, `${v.steps} steps`))]);
   }
 
   key(e) {
@@ -120,77 +141,140 @@ class Machine {
   }
 
   // order is who has taken steps, in order; a part can be dragged to another place.
-  order() {
-    const parts = this.view.schedule.match(/[a-z]\d*/g) ?? [];
-    const name = (p) => ({ m: "module", w: "worker" })[p[0]] ?? `CPU ${"abcd".indexOf(p[0])}`;
-    const put = (from, to) => {
-      if (to < 0 || to >= parts.length || from === to) return;
-      const list = [...parts];
-      list.splice(to, 0, ...list.splice(from, 1));
-      this.ask({ schedule: list.join(""), sub: -1 }).catch(() => complain(new Error("This order does not go: somebody in it would have nothing to do.")));
-    };
-    const items = parts.map((p, i) => el("li", {
-      draggable: "true", class: `who-${p[0]}`,
-      ondragstart: (e) => e.dataTransfer.setData("text/x-part", String(i)),
-      ondragover: (e) => e.preventDefault(),
-      ondrop: (e) => { e.preventDefault(); e.stopPropagation(); const from = e.dataTransfer.getData("text/x-part"); if (from) put(Number(from), i); },
-    }, el("button", {
-      type: "button", "data-key": `part${i}`, "aria-label": `${name(p)}, ${p.slice(1) || 1} steps; with the arrow keys: earlier or later`,
+  order(at) {
+    this.update(at, "order", [this.view.schedule, this.apart], () => {
+      const runs = (this.view.schedule.match(/[a-z]\d*/g) ?? []).map((p) => ({ who: p[0], n: Number(p.slice(1) || 1) }));
+      const apart = this.apart && this.view.steps <= mostApart;
+      const parts = apart ? runs.flatMap((p) => Array.from({ length: p.n }, () => ({ who: p.who, n: 1 }))) : runs;
+      const list = el("ol", {}, ...parts.map((p, i) => this.part(parts, p, i, apart)));
+      return [el("div", { class: "order" }, el("h3", {}, "Who ran, in order"),
+        parts.length ? list : el("p", { class: "soft" }, "Nobody has taken a step yet."),
+        this.view.steps > 1 ? el("p", { class: "soft" },
+          el("label", {}, el("input", { type: "checkbox", "data-key": "apart", checked: this.apart, onchange: (e) => { this.apart = e.target.checked; this.draw(); } }), " every step apart"),
+          this.apart && !apart ? ` (these are more than ${mostApart})` : "",
+          ". Drag a part to another place, or use the arrow keys on it: the machine then runs in that order.") : "")];
+    });
+  }
+
+  part(parts, { who, n }, i, apart) {
+    const name = { m: "module", w: "worker" }[who] ?? `CPU ${"abcd".indexOf(who)}`;
+    let from = null;
+    const target = (e) => document.elementFromPoint(e.clientX, e.clientY)?.closest(".order li");
+    const mark = (li) => { for (const x of this.box.querySelectorAll(".order li.target")) x.classList.remove("target"); li?.classList.add("target"); };
+    return el("li", { class: `who-${who}` }, el("button", {
+      type: "button", "data-key": `part${i}`, "aria-label": `${name}, ${n} ${n === 1 ? "step" : "steps"}; with the arrow keys: earlier or later`,
       onkeydown: (e) => {
-        if (e.key !== "ArrowLeft" && e.key !== "ArrowRight") return;
+        const to = { ArrowLeft: i - 1, ArrowRight: i + 1 }[e.key];
+        if (to === undefined) return;
         e.preventDefault();
-        put(i, i + (e.key === "ArrowLeft" ? -1 : 1));
+        this.put(parts, i, to);
       },
-    }, name(p), p.length > 1 ? ` ×${p.slice(1)}` : "")));
-    return el("div", { class: "order" }, el("h3", {}, "Who ran, in order"),
-      items.length ? el("ol", {}, ...items) : el("p", { class: "soft" }, "Nobody has taken a step yet."),
-      items.length > 1 ? el("p", { class: "soft" }, "Drag a part to another place (or use the arrow keys on it) to run the machine in that order.") : "");
+      onpointerdown: (e) => { from = { x: e.clientX, y: e.clientY }; e.target.setPointerCapture(e.pointerId); },
+      onpointermove: (e) => { if (from && Math.hypot(e.clientX - from.x, e.clientY - from.y) > 4) mark(target(e)); },
+      onpointerup: (e) => {
+        const li = this.box.querySelector(".order li.target");
+        from = null;
+        mark(null);
+        if (li) this.put(parts, i, [...li.parentNode.children].indexOf(li));
+      },
+      onpointercancel: () => { from = null; mark(null); },
+    }, apart ? name.replace("CPU ", "") : name, n > 1 ? ` ×${n}` : ""));
   }
 
-  events() {
-    const v = this.view;
-    return el("div", { class: "events", "aria-live": "polite" }, el("h3", {}, "What the last step did"),
-      v.events.length === 0 ? el("p", {}, v.steps ? "An instruction, and nothing of kprobes." : "Nothing yet.")
-        : el("ol", {}, ...v.events.map((e, i) => el("li", i === v.sub ? { class: "current", "aria-current": "step" } : {}, `${e.who}: ${e.text}`))));
+  // put has the machine run with a part of the order at another place.
+  put(parts, from, to) {
+    if (to < 0 || to >= parts.length || from === to) return;
+    const list = [...parts];
+    list.splice(to, 0, ...list.splice(from, 1));
+    this.focus = `part${to}`;
+    this.ask({ schedule: list.map((p) => p.who + p.n).join(""), sub: -1 }).catch(() => {
+      this.focus = null;
+      complain(new Error("This order does not go: somebody in it would have nothing to do."));
+    });
   }
 
-  lanes() {
+  events(at) {
     const v = this.view;
-    const cpus = v.cpus.map((c, i) => el("section", { class: "lane", "aria-label": c.name },
+    this.update(at, "events", [v.events, v.sub, v.steps > 0], () => [
+      el("div", { class: "events", "aria-live": "polite" }, el("h3", {}, "What the last step did"),
+        v.events.length === 0 ? el("p", {}, v.steps ? "An instruction, and nothing of kprobes." : "Nothing yet.")
+          : el("ol", {}, ...v.events.map((e, i) => el("li", i === v.sub ? { class: "current", "aria-current": "step" } : {}, `${e.who}: ${e.text}`))))]);
+  }
+
+  lanes(at) {
+    const v = this.view;
+    this.update(at, "lanes", v.cpus.length, () => {
+      for (const key of this.drawn.keys()) if (key.startsWith("lane ")) this.drawn.delete(key);
+      return [el("div", { class: "lanes" }, ...v.cpus.map((c) => el("section", { class: "lane", "aria-label": c.name })),
+        el("section", { class: "lane", "aria-label": "Module and worker" }))];
+    });
+    const sections = at.querySelectorAll("section");
+    v.cpus.forEach((c, i) => this.update(sections[i], `lane ${i}`, c, () => this.lane(c, i)));
+    this.update(sections[v.cpus.length], "lane others", [v.module, v.worker, v.probes], () => [
+      el("h3", {}, "Module and worker"),
+      el("p", {}, this.button("module", v.module === "unregister" ? "Unregister the probes" : "Register the probes", () => this.forward("m"), { disabled: !v.module }), " ",
+        this.button("worker", "Step the worker", () => this.forward("w"), { disabled: !v.worker })),
+      ...v.probes.map((p) => el("p", {}, el("code", {}, p.text), `: ${p.state}; ${p.hits} ${p.hits === 1 ? "hit" : "hits"}, ${p.missed} missed`))]);
+  }
+
+  lane(c, i) {
+    return [
       el("h3", {}, c.name, " ", this.button(`lane${i}`, "Step", () => this.forward("abcd"[i]), { disabled: !c.can, "aria-label": `Step ${c.name}` })),
       el("p", {}, el("code", {}, c.call), `: ${c.state}`),
       c.where ? el("p", {}, "at ", el("strong", {}, c.where), ": ", el("code", {}, c.insn)) : "",
       ...c.fetch.map((f) => el("p", f.old ? { class: "old" } : {}, `fetches at ${f.place}: `, el("code", {}, `${f.bytes}  ${f.insn}`), f.old ? " (it has not seen the new bytes yet)" : "")),
-      c.regs.length ? el("details", { "data-key": `regs${i}` }, el("summary", {}, "Registers and stack"), el("div", { class: "words" }, this.words(c.regs, `Registers of ${c.name}`), this.words(c.stack, `Stack of ${c.name}`))) : "",
-      c.regs.some((r) => r.changed) ? el("p", {}, "changed: ", ...c.regs.filter((r) => r.changed).flatMap((r) => [el("span", { class: "changed mono" }, `${r.name} ${r.means || r.value}`), " "])) : ""));
-    const other = el("section", { class: "lane", "aria-label": "Module and worker" },
-      el("h3", {}, "Module and worker"),
-      el("p", {}, this.button("module", v.module === "unregister" ? "Unregister the probes" : "Register the probes", () => this.forward("m"), { disabled: !v.module }), " ",
-        this.button("worker", "Step the worker", () => this.forward("w"), { disabled: !v.worker })),
-      ...v.probes.map((p) => el("p", {}, el("code", {}, p.text), `: ${p.state}; ${p.hits} hits, ${p.missed} missed`)));
-    return el("div", { class: "lanes" }, ...cpus, other);
+      c.regs.some((r) => r.changed) ? el("p", {}, "changed: ", ...c.regs.filter((r) => r.changed).flatMap((r) => [el("span", { class: "changed mono" }, `${r.name} ${r.means || r.value}`), " "])) : "",
+      c.regs.length ? this.details(`registers ${i}`, "Registers and stack", this.values(c.regs, `Registers of ${c.name}`), this.values(c.stack, `Stack of ${c.name}`)) : ""];
   }
 
-  words(list, caption) {
-    return el("table", { class: "registers" }, el("caption", {}, caption), el("tbody", {}, ...list.map((w) => el("tr", {},
-      el("th", { scope: "row" }, w.name), el("td", w.changed ? { class: "changed" } : {}, w.value, w.changed ? el("span", { class: "unseen" }, " (changed)") : ""), el("td", {}, w.means ?? "")))));
+  // details stay as open as the reader has left them.
+  details(key, summary, ...inside) {
+    const turned = this.folded.has(key);
+    return el("details", { open: this.narrow === turned, ontoggle: (e) => (e.target.open === this.narrow ? this.folded.add(key) : this.folded.delete(key)) },
+      el("summary", { "data-key": key }, summary), ...inside);
   }
 
-  code() {
-    return el("div", { class: "codes" }, ...this.view.code.map((c) => el("section", { "aria-label": c.name },
+  values(list, name) {
+    return el("ul", { class: "values", "aria-label": name }, ...list.map((w) => el("li", {},
+      el("strong", {}, w.name), " ", el("span", w.changed ? { class: "changed" } : {}, w.value), w.changed ? el("span", { class: "unseen" }, " (changed)") : "",
+      w.means ? el("span", { class: "soft" }, ` ${w.means}`) : "")));
+  }
+
+  code(at) {
+    const list = this.view.code;
+    const texts = list.map((c) => c.rows.map((r) => JSON.stringify(r)));
+    const shape = list.map((c) => [c.name, c.address, c.rows.map((r) => r.place)]);
+    if (this.update(at, "code", shape, () => [el("div", { class: "codes" }, ...list.map((c) => this.section(c)))])) {
+      this.rows = texts;
+      return;
+    }
+    const bodies = at.querySelectorAll("tbody");
+    list.forEach((c, n) => c.rows.forEach((r, i) => {
+      if (this.rows[n][i] !== texts[n][i]) bodies[n].rows[i].replaceWith(this.row(r));
+    }));
+    this.rows = texts;
+  }
+
+  section(c) {
+    return el("section", { "aria-label": c.name },
       el("h3", {}, c.name, el("span", { class: "soft" }, ` ${c.address}`)),
       el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `Code of ${c.name}` }, el("table", { class: "code" },
         el("thead", { class: "unseen" }, el("tr", {}, ...["place", "who is here", "bytes", "instruction"].map((h) => el("th", { scope: "col" }, h)))),
-        el("tbody", {}, ...c.rows.map((r) => el("tr", r.cpus ? { class: "here" } : {},
-          el("th", { scope: "row" }, r.place),
-          el("td", {}, r.probe ? "● probe " : "", (r.cpus ?? []).join(", ")),
-          el("td", {}, ...r.bytes.flatMap((b) => [el("span", { class: (b.changed ? "changed " : "") + (b.poked ? "poked" : "") }, b.value), " "])),
-          el("td", {}, r.text, r.was ? el("span", { class: "soft" }, `  (was: ${r.was})`) : "")))))))));
+        el("tbody", {}, ...c.rows.map((r) => this.row(r))))));
   }
 
-  log() {
-    return el("div", {}, el("h3", {}, "The kernel's log, and what handlers say"), this.view.log.length
+  row(r) {
+    return el("tr", r.cpus ? { class: "here" } : {},
+      el("th", { scope: "row" }, r.place),
+      el("td", {}, r.probe ? "● probe " : "", (r.cpus ?? []).join(", ")),
+      el("td", {}, ...r.bytes.flatMap((b) => [b.changed || b.poked ? el("span", { class: (b.changed ? "changed " : "") + (b.poked ? "poked" : "") }, b.value) : b.value, " "])),
+      el("td", {}, r.text, r.was ? el("span", { class: "soft" }, `  (was: ${r.was})`) : ""));
+  }
+
+  log(at) {
+    this.update(at, "log", this.view.log, () => [el("h3", {}, "The kernel's log, and what handlers say"), this.view.log.length
       ? el("ol", { class: "mono" }, ...this.view.log.map((l) => el("li", l.new ? { class: "changed" } : {}, l.text))) : el("p", { class: "soft" }, "Nothing yet."),
-      el("p", { class: "soft" }, "State ", el("code", { class: "hash" }, this.view.hash)));
+    el("p", { class: "soft" }, "State ", el("code", { class: "hash" }))]);
+    at.querySelector(".hash").textContent = this.view.hash;
   }
 }
