@@ -7,7 +7,8 @@
 #
 # RELEASES='6.1.0-56-cloud-amd64 ...' names some, FLAVOURS='cloud-amd64 amd64' others than
 # the cloud's. KEEP=1 leaves the fetched images in .cache/kernel. MODULES=1 packs the
-# modules of each kernel's package with it, where Debian still has that.
+# modules of each kernel's package with it, where Debian still has that. In the end the
+# files are written as differences from each other (pack --shrink); not with WHOLE=1.
 # "archive.sh --one RELEASE" is a job alone, as an array job on a cluster calls it;
 # "archive.sh --list" prints the releases.
 # Ends with 0, or 1 when a kernel could not be fetched or packed.
@@ -73,6 +74,7 @@ case ${1:-} in
 	releases=$(list)
 	failed=0
 	printf '%s\n' "$releases" | KPROBELAB=$program DIR=$dir xargs -P "${JOBS:-$(nproc)}" -n 1 "$scripts/archive.sh" --one || failed=1
+	[ -n "${WHOLE:-}" ] || "$program" pack -o "$dir" --shrink || failed=1
 	set -- "$dir"/*.kpack
 	say "$# kernels in $dir, $(du -ch "$@" | awk 'END { print $1 }')"
 	exit $failed

@@ -32,6 +32,8 @@ func packCommand(t *term) *cli.Command {
 			"image whose file is there is left out, so that a pack that was stopped goes on.\n" +
 			"--list reads no image: it checks the files that are in the folder, all or those of the named\n" +
 			"releases ('6.1.*' is a pattern), and prints which kernel each is of.\n" +
+			"--shrink reads none either: it writes the files of kernels that are alike as differences from\n" +
+			"one of them, some 200 kB each, which need that one beside them. --whole undoes it.\n" +
 			imageHelp + "\n\n" +
 			examples(
 				"kprobelab pack -o kernels /boot/vmlinuz-*",
@@ -39,6 +41,7 @@ func packCommand(t *term) *cli.Command {
 				"kprobelab pack -o kernels --module kvm.ko --module kvm-intel.ko vmlinuz",
 				"kprobelab pack -o kernels --package /lib/modules/$(uname -r) /boot/vmlinuz-$(uname -r)",
 				"kprobelab pack -o kernels --list",
+				"kprobelab pack -o kernels --shrink",
 				"ls vmlinuz-* | xargs -P 4 -n 1 kprobelab pack -o kernels",
 			),
 		Flags: append([]cli.Flag{
@@ -47,6 +50,8 @@ func packCommand(t *term) *cli.Command {
 			&cli.StringFlag{Name: packageFlag, Usage: "pack the modules below `DIR` that were made for the kernel, as its package's"},
 			&cli.BoolFlag{Name: "keep", Usage: "leave out an image whose file is there"},
 			&cli.BoolFlag{Name: "list", Usage: "print which kernels the folder has"},
+			&cli.BoolFlag{Name: "shrink", Usage: "write the folder's files as differences from each other"},
+			&cli.BoolFlag{Name: "whole", Usage: "write the folder's files so that each needs no other"},
 			&cli.BoolFlag{Name: "json", Usage: "one JSON object for each image: its file, which kernel it is, sizes"},
 			decoderFlag("x86asm"),
 		}, imageFlags()...),
@@ -59,13 +64,18 @@ const packageFlag = "package"
 
 func pack(t *term, c *cli.Command) error {
 	dir := c.String("output")
+	rewrite, name := packRewrite(c)
 	switch {
-	case !c.Args().Present() && !c.Bool("list"):
+	case rewrite != nil && (c.Args().Present() || c.Bool("list") || c.Bool("shrink") && c.Bool("whole")):
+		return usagef("--%s is for the files of the folder: it goes with -o and nothing else", name)
+	case !c.Args().Present() && !c.Bool("list") && rewrite == nil:
 		return usagef("pack takes at least one image; try %s --help", c.FullName())
 	case dir == "":
 		return usagef("pack needs -o DIR, the folder of the files")
 	case c.Bool("list"):
 		return packList(t, c, dir)
+	case rewrite != nil:
+		return rewritten(t, c, rewrite, dir)
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
@@ -98,7 +108,7 @@ func packList(t *term, c *cli.Command, dir string) error {
 		}
 		if err := t.packed(c, packedLine{
 			File: name, Kept: true, Release: h.Release, Distribution: h.Distribution, Package: h.Package, BuildID: h.BuildID, CPU: h.CPU,
-			Standing: h.Standing, Bytes: int(info.Size()), Packaged: h.Packaged, Entries: h.Entries,
+			Standing: h.Standing, Bytes: int(info.Size()), Base: h.Base, Packaged: h.Packaged, Entries: h.Entries,
 		}); err != nil {
 			return err
 		}
@@ -110,6 +120,31 @@ func packList(t *term, c *cli.Command, dir string) error {
 		return &failure{exitImage, bad[0]}
 	}
 	return &failure{exitImage, fmt.Errorf("%w; %s more cannot be read", bad[0], report.Counted(len(bad)-1, "file"))}
+}
+
+// packRewrite is what the flags ask to do with the files that are there, and the flag.
+func packRewrite(c *cli.Command) (func(dir string, done func(archive.Rewritten) error) error, string) {
+	switch {
+	case c.Bool("shrink"):
+		return archive.Shrink, "shrink"
+	case c.Bool("whole"):
+		return archive.Whole, "whole"
+	}
+	return nil, ""
+}
+
+// rewritten prints each file that was written anew.
+func rewritten(t *term, c *cli.Command, rewrite func(string, func(archive.Rewritten) error) error, dir string) error {
+	err := rewrite(dir, func(r archive.Rewritten) error {
+		return t.packed(c, packedLine{
+			File: r.File, Release: r.Release, Distribution: r.Distribution, Package: r.Package, BuildID: r.BuildID, CPU: r.CPU, Standing: r.Standing,
+			Bytes: r.After, Before: r.Before, Base: r.Base, Packaged: r.Packaged, Entries: r.Entries,
+		})
+	})
+	if errors.Is(err, archive.ErrNone) {
+		return &failure{exitImage, err}
+	}
+	return err
 }
 
 // packedFiles are the files of an archive whose releases match a pattern; all, where
@@ -167,6 +202,8 @@ type packedLine struct {
 	CPU          string  `json:"cpu,omitempty"`
 	Standing     string  `json:"standing,omitempty"`
 	Bytes        int     `json:"bytes,omitempty"`
+	Before       int     `json:"bytes_before,omitempty"`
+	Base         string  `json:"base,omitempty"`
 	Symbols      int     `json:"symbols,omitempty"`
 	Text         uint64  `json:"text_bytes,omitempty"`
 	Packaged     int     `json:"packaged,omitempty"`
@@ -187,7 +224,14 @@ func (l *packedLine) kernel() string {
 	if l.Entries {
 		words += ", entries only"
 	}
-	return fmt.Sprintf("%s, %d kB", words, l.Bytes/1000)
+	words += fmt.Sprintf(", %d kB", l.Bytes/1000)
+	if l.Before > 0 {
+		words += fmt.Sprintf(" of %d", l.Before/1000)
+	}
+	if l.Base != "" {
+		words += ", a difference from " + l.Base
+	}
+	return words
 }
 
 func (t *term) packed(c *cli.Command, l packedLine) error {

@@ -16,6 +16,13 @@ import (
 
 // rebuilt is the guest kernel with other code at a symbol: another build of its release.
 func rebuilt(t testing.TB, symbol string, code []byte) *kimage.Image {
+	img, err := kimage.FromBytes("rebuilt", elfWith(t, symbol, code), nil)
+	require.NoError(t, err)
+	return img
+}
+
+// elfWith is the guest kernel's file with other code at a symbol.
+func elfWith(t testing.TB, symbol string, code []byte) []byte {
 	b := bytes.Clone(kprobelab.GuestELF())
 	f, err := elf.NewFile(bytes.NewReader(b))
 	require.NoError(t, err)
@@ -28,9 +35,7 @@ func rebuilt(t testing.TB, symbol string, code []byte) *kimage.Image {
 		}
 	}
 	require.NotEqual(t, kprobelab.GuestELF(), b)
-	img, err := kimage.FromBytes("rebuilt", b, nil)
-	require.NoError(t, err)
-	return img
+	return b
 }
 
 // Rule: two builds of one release have two files, each answers as its own image does, and

@@ -35,6 +35,11 @@
 // has no text.N, the hazards of entries, and of the types only the functions' numbers. A
 // file without the section hazards is an older one: it is not known what goes wrong.
 //
+// A file of version 3 is a difference from another one of its folder, which the header
+// names. A section with from_crc32c in the header is unpacked with that file's section as the
+// dictionary (for a piece of text: that piece and its neighbours); the number is the
+// CRC-32C of the dictionary. The other sections stand alone.
+//
 // An area is the kernel or a module. The texts of the areas, by ascending address, are
 // cut into pieces of half a megabyte. A piece is a list of the addresses whose verdict is
 // not number 0 ("not at an instruction boundary"): a byte each, with the distance from the

@@ -61,7 +61,21 @@ func WithoutHazards(t testing.TB, b []byte) []byte {
 	c.header.Sections = slices.DeleteFunc(slices.Clone(f.Sections), func(s sectionHead) bool { return s.Name == hazardSection })
 	require.Len(t, c.header.Sections, len(f.Sections)-1)
 	for _, s := range c.header.Sections {
-		c.body = append(c.body, f.packed[s.Name]...)
+		c.body = append(c.body, f.parts[s.Name].packed...)
+	}
+	out, err := c.bytes()
+	require.NoError(t, err)
+	return out
+}
+
+// WithBase is a file that says that it is a difference from another one.
+func WithBase(t testing.TB, b []byte, base string) []byte {
+	f, err := parse(b)
+	require.NoError(t, err)
+	c := contents{header: f.Header}
+	c.header.Base = base
+	for _, s := range f.Sections {
+		c.body = append(c.body, f.parts[s.Name].packed...)
 	}
 	out, err := c.bytes()
 	require.NoError(t, err)

@@ -11,8 +11,6 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
-
-	"kprobelab/internal/bounded"
 )
 
 // Suffix ends the name of every file of an archive.
@@ -20,9 +18,11 @@ const Suffix = ".kpack"
 
 const (
 	magic = "kpblpack"
-	// version is the form of a file that this program reads and writes.
-	version  = 2
-	fixedLen = len(magic) + 12
+	// version is the form of a file that needs no other, versionBase that of a file
+	// that is a difference. This program reads and writes both.
+	version     = 2
+	versionBase = 3
+	fixedLen    = len(magic) + 12
 )
 
 // The limits of a file and of its parts, in bytes. A kernel with four thousand
@@ -72,6 +72,9 @@ type Header struct {
 	Inlined bool `json:"inlined,omitempty"`
 	// Entries: the file answers for the entries of functions only.
 	Entries bool `json:"entries,omitempty"`
+	// Base is the file of the same folder that this one is a difference from; "" for
+	// a file that needs no other.
+	Base string `json:"base,omitempty"`
 
 	Sections []sectionHead `json:"sections"`
 }
@@ -81,6 +84,15 @@ type sectionHead struct {
 	Packed int    `json:"packed"`
 	Size   int    `json:"size"`
 	CRC    uint32 `json:"crc32c"`
+	// From is the CRC-32C of what the section is a difference from; nil where the
+	// section stands alone.
+	From *uint32 `json:"from_crc32c,omitempty"`
+}
+
+// part is a section with its packed bytes.
+type part struct {
+	sectionHead
+	packed []byte
 }
 
 // contents is a file that is being made.
@@ -91,13 +103,25 @@ type contents struct {
 }
 
 func newContents() (*contents, error) {
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false), zstd.WithWindowSize(8<<20))
+	enc, err := newEncoder()
 	return &contents{enc: enc}, err
 }
 
+func newEncoder(more ...zstd.EOption) (*zstd.Encoder, error) {
+	return zstd.NewWriter(nil, append([]zstd.EOption{
+		zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false), zstd.WithWindowSize(windowSize),
+	}, more...)...)
+}
+
+// add packs a section.
 func (c *contents) add(name string, data []byte) {
-	packed := c.enc.EncodeAll(data, nil)
-	c.header.Sections = append(c.header.Sections, sectionHead{name, len(packed), len(data), crc32.Checksum(packed, castagnoli)})
+	c.put(sectionHead{Name: name, Size: len(data)}, c.enc.EncodeAll(data, nil))
+}
+
+// put adds a section that is packed.
+func (c *contents) put(s sectionHead, packed []byte) {
+	s.Packed, s.CRC = len(packed), crc32.Checksum(packed, castagnoli)
+	c.header.Sections = append(c.header.Sections, s)
 	c.body = append(c.body, packed...)
 }
 
@@ -107,7 +131,11 @@ func (c *contents) bytes() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := binary.LittleEndian.AppendUint32([]byte(magic), version)
+	form := uint32(version)
+	if c.header.Base != "" {
+		form = versionBase
+	}
+	out := binary.LittleEndian.AppendUint32([]byte(magic), form)
 	out = binary.LittleEndian.AppendUint32(out, uint32(len(head)))
 	out = binary.LittleEndian.AppendUint32(out, crc32.Checksum(head, castagnoli))
 	return append(append(out, head...), c.body...), nil
@@ -116,23 +144,15 @@ func (c *contents) bytes() ([]byte, error) {
 // file is one that was read. Its sections are still packed.
 type file struct {
 	Header
-	packed map[string][]byte
-	size   map[string]int
+	parts map[string]part
+	// base is the file that this one is a difference from, or nil.
+	base *file
 }
 
-// readFile reads a file's header and checks its sections. Errors of the content
-// are ErrFormat or ErrNewer, others the system's; each names the file.
-func readFile(name string) (*file, error) {
-	b, err := bounded.ReadFile(name, maxFile)
-	if err != nil {
-		return nil, err
-	}
-	f, err := parse(b)
-	if err != nil {
-		return nil, &fs.PathError{Op: "read", Path: name, Err: err}
-	}
-	return f, nil
-}
+// readFile reads a file's header and checks its sections, and those of the files that it
+// is a difference from. Errors of the content are ErrFormat, ErrNewer, ErrOlder or
+// ErrBase, others the system's; each names the file.
+func readFile(name string) (*file, error) { return readChain(name, maxChain) }
 
 // readable is readFile, of a file whose rules this program reads, too.
 func readable(name string) (*file, error) {
@@ -140,7 +160,11 @@ func readable(name string) (*file, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, _, err := f.kernel(); err != nil {
+	_, _, err = f.kernel()
+	if err == nil {
+		err = f.checkBase()
+	}
+	if err != nil {
 		return nil, &fs.PathError{Op: "read", Path: name, Err: err}
 	}
 	return f, nil
@@ -163,8 +187,8 @@ func parse(b []byte) (*file, error) {
 	}
 	le := binary.LittleEndian
 	v, length, sum := le.Uint32(b[8:]), le.Uint32(b[12:]), le.Uint32(b[16:])
-	if v > version {
-		return nil, fmt.Errorf("%w: format %d, this one reads %d", ErrNewer, v, version)
+	if v > versionBase {
+		return nil, fmt.Errorf("%w: format %d, this one reads %d", ErrNewer, v, versionBase)
 	}
 	b = b[fixedLen:]
 	switch {
@@ -177,9 +201,12 @@ func parse(b []byte) (*file, error) {
 	case crc32.Checksum(b[:length], castagnoli) != sum:
 		return nil, damaged("the header's checksum is wrong")
 	}
-	f := &file{packed: map[string][]byte{}, size: map[string]int{}}
+	f := &file{parts: map[string]part{}}
 	if err := json.Unmarshal(b[:length], &f.Header); err != nil {
 		return nil, damaged("header: %v", err)
+	}
+	if (v == versionBase) != (f.Base != "") {
+		return nil, damaged("format %d, with the base %q", v, f.Base)
 	}
 	b = b[length:]
 	for _, s := range f.Sections {
@@ -189,7 +216,10 @@ func parse(b []byte) (*file, error) {
 		if crc32.Checksum(b[:s.Packed], castagnoli) != s.CRC {
 			return nil, damaged("the checksum of the part %q is wrong", s.Name)
 		}
-		f.packed[s.Name], f.size[s.Name] = b[:s.Packed], s.Size
+		if s.From != nil && f.Base == "" {
+			return nil, damaged("the part %q is a difference from nothing", s.Name)
+		}
+		f.parts[s.Name] = part{s, b[:s.Packed]}
 		b = b[s.Packed:]
 	}
 	if len(b) > 0 {
@@ -198,29 +228,48 @@ func parse(b []byte) (*file, error) {
 	return f, nil
 }
 
-// decoders are shared: each keeps a few hundred kB. A frame unpacks to no more than
-// there is room for.
+// windowSize is how far back a packed section may refer, in bytes.
+const windowSize = 16 << 20
+
+// decoders are shared: each keeps a few hundred kB.
 var decoders = sync.Pool{New: func() any {
-	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxSection), zstd.WithDecoderMaxWindow(8<<20), zstd.WithDecodeAllCapLimit(true))
+	d, err := newDecoder()
 	if err != nil {
 		panic("BUG: zstd: " + err.Error())
 	}
 	return d
 }}
 
+// newDecoder makes a decoder. A frame unpacks to no more than there is room for.
+func newDecoder(more ...zstd.DOption) (*zstd.Decoder, error) {
+	return zstd.NewReader(nil, append([]zstd.DOption{
+		zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxSection), zstd.WithDecoderMaxWindow(windowSize), zstd.WithDecodeAllCapLimit(true),
+	}, more...)...)
+}
+
 // section unpacks a section; nil where the file has none of that name.
 func (f *file) section(name string) ([]byte, error) {
-	packed, ok := f.packed[name]
+	p, ok := f.parts[name]
 	if !ok {
 		return nil, nil
 	}
 	d := decoders.Get().(*zstd.Decoder)
 	defer decoders.Put(d)
-	out, err := d.DecodeAll(packed, make([]byte, 0, f.size[name]))
+	if p.From != nil {
+		before, err := f.before(&p)
+		if err != nil {
+			return nil, err
+		}
+		if d, err = newDecoder(zstd.WithDecoderDictRaw(dictionary, before)); err != nil {
+			return nil, damaged("part %q: %v", name, err)
+		}
+		defer d.Close()
+	}
+	out, err := d.DecodeAll(p.packed, make([]byte, 0, p.Size))
 	if err != nil {
 		return nil, damaged("part %q: %v", name, err)
 	}
-	if len(out) != f.size[name] {
+	if len(out) != p.Size {
 		return nil, damaged("the part %q is not as long as the header says", name)
 	}
 	return out, nil

@@ -32,7 +32,7 @@ func TestBadFilesAreRefused(t *testing.T) {
 		return out
 	}
 	newer := append([]byte(nil), good...)
-	binary.LittleEndian.PutUint32(newer[8:], 3)
+	binary.LittleEndian.PutUint32(newer[8:], 4)
 	older := append([]byte(nil), good...)
 	binary.LittleEndian.PutUint32(older[8:], 1)
 	for name, c := range map[string]struct {
@@ -42,7 +42,7 @@ func TestBadFilesAreRefused(t *testing.T) {
 	}{
 		"empty":             {nil, archive.ErrFormat, "does not begin as one"},
 		"another_file":      {[]byte("\x7fELF and so on, for a while"), archive.ErrFormat, "does not begin as one"},
-		"newer":             {newer, archive.ErrNewer, "made by a newer kprobelab: format 3, this one reads 2"},
+		"newer":             {newer, archive.ErrNewer, "made by a newer kprobelab: format 4, this one reads 3"},
 		"older":             {older, archive.ErrOlder, "made by an older kprobelab: pack the kernel again (format 1, this one reads 2)"},
 		"format_0":          {append(append([]byte(nil), good[:8]...), append([]byte{0, 0, 0, 0}, good[12:]...)...), archive.ErrFormat, "format 0"},
 		"ends_in_header":    {good[:40], archive.ErrFormat, "the file ends within its header"},

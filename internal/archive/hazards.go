@@ -121,7 +121,7 @@ const hazardSection = "hazards"
 // hazardous reports whether a file has hazards; those that were packed before there were
 // any have not.
 func (f *file) hazardous() bool {
-	_, ok := f.packed[hazardSection]
+	_, ok := f.parts[hazardSection]
 	return ok
 }
 

@@ -213,7 +213,7 @@ func (p *packer) types(entries bool) {
 				t = t.OnlyFunctions()
 			}
 			g.Types, g.Areas[j].Types = true, true
-			t.Write(&g.types, uniqueNames(p.areas[i][j].Symbols))
+			t.Write(&g.types, uniqueNames(p.areas[i][j].Symbols), nil)
 		}
 	}
 }
@@ -274,14 +274,16 @@ func (h *Header) FileName() string {
 
 // Write puts the file into a folder, at once and whole: another pack that writes the
 // same file at the same time does no harm. It returns the file's path.
-func (p *Packed) Write(dir string) (string, error) {
-	name := filepath.Join(dir, p.FileName())
+func (p *Packed) Write(dir string) (string, error) { return writeFile(dir, p.FileName(), p.Bytes) }
+
+func writeFile(dir, name string, b []byte) (string, error) {
+	name = filepath.Join(dir, name)
 	f, err := os.CreateTemp(dir, ".pack-*")
 	if err != nil {
 		return "", err
 	}
 	defer os.Remove(f.Name()) // gone already where all went well
-	_, err = f.Write(p.Bytes)
+	_, err = f.Write(b)
 	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
 		return "", err
 	}

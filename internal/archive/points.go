@@ -3,9 +3,10 @@ package archive
 import (
 	"cmp"
 	"encoding/binary"
-	"fmt"
 	"slices"
 	"sort"
+	"strconv"
+	"strings"
 
 	"kprobelab/x86"
 )
@@ -55,7 +56,16 @@ func (t texts) offset(a x86.Addr) (uint64, bool) {
 	return t[i].before + uint64(a) - t[i].span[0], true
 }
 
-func windowName(i int) string { return fmt.Sprintf("text.%d", i) }
+const windowPrefix = "text."
+
+func windowName(i int) string { return windowPrefix + strconv.Itoa(i) }
+
+// windowNumber is the number of a piece by the name of its section.
+func windowNumber(name string) (int, bool) {
+	_, number, ok := strings.Cut(name, windowPrefix)
+	i, err := strconv.Atoi(number)
+	return i, ok && err == nil
+}
 
 // nibble is the largest number in half a byte; for a verdict it says that the
 // number follows.

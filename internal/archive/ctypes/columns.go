@@ -51,12 +51,14 @@ type writer struct {
 }
 
 // Write appends the table. known are names that the reader will have, none twice;
-// those of functions are not written again.
-func (t *Table) Write(c *Columns, known []string) {
+// those of functions are not written again. Names get the places that they have in like,
+// where it is not nil and was written or read: the columns are then like its own, and
+// longer than they need be.
+func (t *Table) Write(c *Columns, known []string, like *Table) {
 	t.typed = map[string]ref{}
 	w := writer{Columns: c, Table: t}
 	order := w.order()
-	w.namesOf(order)
+	w.namesOf(order, like)
 	c.uvarint(colKinds, uint64(len(order)))
 	for _, i := range order {
 		w.node(&t.nodes[i])
@@ -87,8 +89,10 @@ func (w *writer) order() []int {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(uses[b], uses[a]) })
-	w.firstFirst(order)
+	if !w.ordered {
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(uses[b], uses[a]) })
+		w.firstFirst(order)
+	}
 	w.to = make(map[int]int, len(order))
 	for to, i := range order {
 		w.to[i+1+before] = to + 1 + before
@@ -128,7 +132,7 @@ func (w *writer) ref(r ref) uint64 {
 }
 
 // namesOf writes the names that are used often.
-func (w *writer) namesOf(order []int) {
+func (w *writer) namesOf(order []int, like *Table) {
 	uses := map[string]int{}
 	for _, i := range order {
 		uses[w.nodes[i].name]++
@@ -147,12 +151,19 @@ func (w *writer) namesOf(order []int) {
 		w.place[name] = i + 1
 	}
 	list := []string{}
+	if like != nil {
+		list = slices.Clone(like.often)
+		for i, name := range list {
+			w.place[name] = len(below) + i + 1
+		}
+	}
+	kept := len(list)
 	for name, n := range uses {
 		if _, there := w.place[name]; !there && (n > 1 || name == "") {
 			list = append(list, name)
 		}
 	}
-	slices.SortFunc(list, func(a, b string) int { return cmp.Or(cmp.Compare(uses[b], uses[a]), strings.Compare(a, b)) })
+	slices.SortFunc(list[kept:], func(a, b string) int { return cmp.Or(cmp.Compare(uses[b], uses[a]), strings.Compare(a, b)) })
 	w.often = list
 	w.uvarint(colCounts, uint64(len(list)))
 	for i, name := range list {

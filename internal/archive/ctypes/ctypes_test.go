@@ -31,7 +31,7 @@ func again(t testing.TB, raw []byte, known []string) ([]byte, *ctypes.Table) {
 	m, err := ctypes.NewMaker(raw)
 	require.NoError(t, err)
 	var c ctypes.Columns
-	m.Kernel().Write(&c, known)
+	m.Kernel().Write(&c, known, nil)
 	back, err := ctypes.Read(&c, nil, known)
 	require.NoError(t, err)
 	for i, left := range c {
@@ -177,7 +177,7 @@ func FuzzRead(f *testing.F) {
 	m, err := ctypes.NewMaker(kernelBTF(f))
 	require.NoError(f, err)
 	var c ctypes.Columns
-	m.Kernel().Write(&c, nil)
+	m.Kernel().Write(&c, nil, nil)
 	for i := range c {
 		f.Add(i, 0, []byte{0xff})
 		f.Add(i, 1, []byte{0, 0, 1})

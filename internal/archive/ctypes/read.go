@@ -26,7 +26,7 @@ type delta struct {
 // Read takes the next table off the columns. base is the kernel's for a module's,
 // known the names that Write had.
 func Read(c *Columns, base *Table, known []string) (*Table, error) {
-	r := reader{Columns: *c, Table: &Table{base: base, typed: map[string]ref{}}}
+	r := reader{Columns: *c, Table: &Table{base: base, ordered: true, typed: map[string]ref{}}}
 	r.names()
 	r.read(known)
 	if r.err != nil {

@@ -80,6 +80,8 @@ type Table struct {
 	first []ref
 	// names is which function has a name.
 	names map[string]int
+	// ordered: the nodes are in the order in which they are written, for the table was read.
+	ordered bool
 	// often, typed and to are what writing or reading it left, for modules' tables:
 	// the names that have a place, the type of the last member of a name, and the
 	// written numbers of nodes.

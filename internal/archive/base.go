@@ -1,0 +1,118 @@
+package archive
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"kprobelab/internal/bounded"
+)
+
+// A file of a kernel can be a difference from the file of another kernel, its base: of
+// two levels of one series nearly all is the same. A section that is a difference is a
+// zstd frame with the base's section as its dictionary.
+
+// maxChain is how many files a file may need beside it: the head of its series, and the
+// file that this one is a difference from.
+const maxChain = 2
+
+// dictionary is the number by which a frame names its dictionary: each has only one.
+const dictionary = 1
+
+// ErrBase: the file that a file is a difference from is not there, or was made anew.
+var ErrBase = errors.New("a difference from a file that is not beside it as it was: pack the kernel again")
+
+// readChain is readFile, of a file that needs at most so many others.
+func readChain(name string, more int) (*file, error) {
+	b, err := bounded.ReadFile(name, maxFile)
+	if err != nil {
+		return nil, err
+	}
+	f, err := parse(b)
+	if err == nil && f.Base != "" {
+		err = f.readBase(filepath.Dir(name), more)
+	}
+	if err != nil {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: err}
+	}
+	return f, nil
+}
+
+// readBase reads a file's base. Of several bases that are wrong the error is about the last.
+func (f *file) readBase(dir string, more int) error {
+	if filepath.Base(f.Base) != f.Base || !strings.HasSuffix(f.Base, Suffix) {
+		return damaged("%q is no file of an archive", f.Base)
+	}
+	if more == 0 {
+		return fmt.Errorf("%w (it needs more than %d other files)", ErrBase, maxChain)
+	}
+	base, err := readChain(filepath.Join(dir, f.Base), more-1)
+	if errors.Is(err, ErrBase) {
+		return reason(err)
+	}
+	if err != nil {
+		return fmt.Errorf("%w (%s: %v)", ErrBase, f.Base, reason(err))
+	}
+	f.base = base
+	return nil
+}
+
+// reason is an error without the name of the file that it is about.
+func reason(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// before is what a section of the file is a difference from.
+func (f *file) before(p *part) ([]byte, error) {
+	if f.base == nil {
+		return nil, ErrBase
+	}
+	b, err := f.base.like(p.Name)
+	if err != nil {
+		return nil, fmt.Errorf("%w (%s: %v)", ErrBase, f.Base, err)
+	}
+	if crc32.Checksum(b, castagnoli) != *p.From {
+		return nil, fmt.Errorf("%w (%s was packed again)", ErrBase, f.Base)
+	}
+	return b, nil
+}
+
+// like is what the file has for a section of that name in another kernel. Text moves
+// between kernels: for a piece of text it is that piece with its neighbours.
+func (f *file) like(name string) ([]byte, error) {
+	i, ok := windowNumber(name)
+	if !ok {
+		return f.section(name)
+	}
+	prefix, _, _ := strings.Cut(name, windowName(i))
+	var all []byte
+	for j := max(i-1, 0); j <= i+1; j++ {
+		b, err := f.section(prefix + windowName(j))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, b...)
+	}
+	return all, nil
+}
+
+// checkBase reports whether the base is the file that this one was made from.
+func (f *file) checkBase() error {
+	for _, s := range f.Sections {
+		if s.From == nil {
+			continue
+		}
+		p := f.parts[s.Name]
+		if _, err := f.before(&p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
