@@ -29,33 +29,9 @@ func (l *Lab) SystemCall(name string, args ...any) (int64, error) {
 	if !ok {
 		return 0, fmt.Errorf("there is no system call %s in %s: %w", name, l.Image.Name(), errno.ENOSYS)
 	}
-	if err := l.hasUser(); err != nil {
+	words, err := l.UserWords(name, args...)
+	if err != nil {
 		return 0, err
-	}
-	need := 0
-	for _, a := range args {
-		need += userSize(a)
-	}
-	if err := l.MapUser(need); err != nil {
-		return 0, err
-	}
-	words := make([]uint64, len(args))
-	at := l.user.at
-	for i, a := range args {
-		b, is := userBytes(a)
-		if !is {
-			w, err := word(a)
-			if err != nil {
-				return 0, fmt.Errorf("%s: argument %d: %w", name, i+1, err)
-			}
-			words[i] = w
-			continue
-		}
-		if err := l.Machine.WriteUser(at, b); err != nil {
-			return 0, err
-		}
-		words[i] = uint64(at)
-		at += x86.Addr(userSize(a))
 	}
 	ret, err := l.Machine.SystemCall(nr, words...)
 	if hit := l.Kprobes.ClearErr(); err == nil {
@@ -72,6 +48,40 @@ func (l *Lab) SystemCall(name string, args ...any) (int64, error) {
 		}
 	}
 	return ret, nil
+}
+
+// UserWords puts the arguments of a system call of that name into the task's memory, as SystemCall
+// has them, and returns the words to pass. The next system call's take their place.
+func (l *Lab) UserWords(name string, args ...any) ([]uint64, error) {
+	if err := l.hasUser(); err != nil {
+		return nil, err
+	}
+	need := 0
+	for _, a := range args {
+		need += userSize(a)
+	}
+	if err := l.MapUser(need); err != nil {
+		return nil, err
+	}
+	words := make([]uint64, len(args))
+	at := l.user.at
+	for i, a := range args {
+		b, is := userBytes(a)
+		if !is {
+			w, err := word(a)
+			if err != nil {
+				return nil, fmt.Errorf("%s: argument %d: %w", name, i+1, err)
+			}
+			words[i] = w
+			continue
+		}
+		if err := l.Machine.WriteUser(at, b); err != nil {
+			return nil, err
+		}
+		words[i] = uint64(at)
+		at += x86.Addr(userSize(a))
+	}
+	return words, nil
 }
 
 // MapUser gives the task memory for the buffers of system calls, so that a later one

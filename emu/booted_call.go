@@ -85,9 +85,19 @@ func (e *engine) hostCall(regs *x86.PtRegs) machine.HostAnswer {
 	return machine.Resume
 }
 
-// systemCall is user code that makes a system call, and another one by which the host
-// sees that it has returned.
-var systemCall = []byte{0x0f, 0x05, 0x0f, 0x05, 0xeb, 0xfe} // syscall; syscall; jmp .
+// systemCall is user code that makes a system call rbx times, and another one by which
+// the host sees that they have returned.
+var systemCall = []byte{
+	0x4c, 0x89, 0xe0, // mov %r12,%rax
+	0x0f, 0x05, // syscall
+	0x48, 0xff, 0xcb, // dec %rbx
+	0x75, 0xf6, // jne to the first one
+	0x0f, 0x05, // syscall
+	0xeb, 0xfe, // jmp .
+}
+
+// ownSyscall is where the host's is.
+const ownSyscall = 10
 
 // The selectors of 64-bit user code (arch/x86/include/asm/segment.h).
 const (
@@ -95,8 +105,8 @@ const (
 	userDS = 0x2b
 )
 
-// SystemCall makes a system call through the kernel's own entry.
-func (e *engine) SystemCall(nr uint64, args []uint64) (int64, error) {
+// SystemCalls makes a system call n times through the kernel's own entry.
+func (e *engine) SystemCalls(n, nr uint64, args []uint64) (int64, error) {
 	if e.b.lost != nil {
 		return 0, e.b.lost
 	}
@@ -113,7 +123,7 @@ func (e *engine) SystemCall(nr uint64, args []uint64) (int64, error) {
 		return 0, err
 	}
 	at := x86.Addr(c.regs().SP)
-	e.enterUser(c, user, nr, args)
+	e.enterUser(c, user, max(n, 1), nr, args)
 	if err := e.runBooted(c); err != nil {
 		return 0, err
 	}
@@ -144,17 +154,17 @@ func (e *engine) userRegs(sp x86.Addr) (*x86.PtRegs, error) {
 // makeSystemCall puts the code of systemCall into user memory.
 func (e *engine) makeSystemCall() error {
 	at, err := e.host.UserCode(systemCall)
-	e.c.own_syscall = C.uint64_t(at + 2)
+	e.c.own_syscall = C.uint64_t(at + ownSyscall)
 	return err
 }
 
-// enterUser puts the CPU into user mode, before the system call.
-func (e *engine) enterUser(c *cpu, user *x86.PtRegs, nr uint64, args []uint64) {
+// enterUser puts the CPU into user mode, before the system calls.
+func (e *engine) enterUser(c *cpu, user *x86.PtRegs, n, nr uint64, args []uint64) {
 	var six [6]uint64
 	copy(six[:], args)
 	regs := x86.PtRegs{
-		AX: nr, DI: six[0], SI: six[1], DX: six[2], R10: six[3], R8: six[4], R9: six[5],
-		SP: user.SP, Flags: x86.FlagIF | 2, IP: uint64(e.c.own_syscall) - 2,
+		BX: n, R12: nr, DI: six[0], SI: six[1], DX: six[2], R10: six[3], R8: six[4], R9: six[5],
+		SP: user.SP, Flags: x86.FlagIF | 2, IP: uint64(e.c.own_syscall) - ownSyscall,
 	}
 	kernel, userGS := C.kpl_msr(c.c, msrGSBase), C.kpl_msr(c.c, msrKernelGS)
 	C.kpl_set_msr(c.c, msrGSBase, userGS)

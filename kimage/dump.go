@@ -111,6 +111,9 @@ func openDump(name string, core *vmcore.Core, o *Options) (*Image, error) {
 		}
 	}
 	img.space = d.space
+	if err := d.loadBeside(); err != nil {
+		return nil, err
+	}
 	img.measure()
 	return img, nil
 }
@@ -127,7 +130,7 @@ func (d *dump) refuse() error {
 		what  string
 		given bool
 	}{
-		{"live text", o.LiveText != ""}, {"a map of symbols", o.SystemMap != ""}, {"a module", len(o.Modules) > 0},
+		{"live text", o.LiveText != ""}, {"a map of symbols", o.SystemMap != ""},
 		{"a package of modules", o.Package != ""}, {"a processor", o.CPU != ""},
 	} {
 		if r.given {

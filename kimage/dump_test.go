@@ -187,7 +187,6 @@ func TestDumpRefused(t *testing.T) {
 	m := newTestMachine()
 	for want, o := range map[string]Options{
 		"live text goes with an image":            {LiveText: "x"},
-		"a module goes with an image":             {Modules: []string{"x"}},
 		"a package of modules goes with an image": {Package: "x"},
 		"a processor goes with an image":          {CPU: "qemu64"},
 		"a map of symbols goes with an image":     {SystemMap: "x"},

@@ -39,6 +39,8 @@ type Image struct {
 	core *vmcore.Core
 	// space is how the dump's kernel maps memory.
 	space *vmcore.Space
+	// beside are the segments of modules that the dump's kernel has not loaded.
+	beside []Segment
 	// tasks are those of a kernel that runs.
 	tasks []Task
 	// freed is what boot has freed of a kernel that runs, by ascending address; empty
@@ -115,7 +117,8 @@ type Options struct {
 	// or zstd) that replaces the symbols of a linked image. Empty: the
 	// image's own.
 	SystemMap string
-	// Modules names the module files to load, in order.
+	// Modules names the module files to load, in order. Beside a booted kernel's dump
+	// they can be plain code and data: its own loader does not see them.
 	Modules []string
 	// Package names a folder with the modules of the kernel's package, in it and
 	// in the folders below. Those that were made for the kernel are loaded after

@@ -3,6 +3,7 @@ package kimage
 import (
 	"bytes"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"kprobelab/x86"
@@ -68,7 +69,11 @@ func parseModule(path string, b []byte) (*elfFile, error) {
 
 func (img *Image) loadModuleELF(f *elfFile) error {
 	m := &moduleFile{img: img, f: f, next: x86.Addr(pageUp(uint64(img.ModuleEnd()))), placed: make([]*Section, len(f.shdrs))}
-	for _, step := range []func() error{m.identify, m.layOut, m.resolve, m.relocate} {
+	steps := []func() error{m.identify, m.layOut, m.resolve, m.relocate}
+	if img.core != nil {
+		steps = slices.Insert(steps, 1, m.goBeside)
+	}
+	for _, step := range steps {
 		if err := step(); err != nil {
 			return err
 		}
@@ -334,7 +339,7 @@ func (m *moduleFile) join() error {
 	img.readTables(o)
 	img.tables.sort()
 	img.gatherBlacklist(o)
-	if img.opts.NoBoot {
+	if img.opts.NoBoot || img.core != nil {
 		return nil
 	}
 	p, err := img.newBootPatcher()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"kprobelab/errno"
+	"kprobelab/kimage"
 	"kprobelab/kimage/vmcore"
 	"kprobelab/x86"
 )
@@ -13,6 +14,8 @@ import (
 type BootedSource interface {
 	// Core is the dump; nil where there is none.
 	Core() *vmcore.Core
+	// Beside is what lies beside the dump's memory, where its kernel maps nothing.
+	Beside() []kimage.Segment
 }
 
 // Booted is an Engine that can run a kernel which has booted, from a dump of its
@@ -30,8 +33,8 @@ type Booted interface {
 	// Call calls a function in the task that the machine stands in. The result is
 	// the frame at its end.
 	Call(addr x86.Addr, args []uint64) (x86.PtRegs, error)
-	// SystemCall, Resume, Alone, Stopped and OnHostCall are the machine's.
-	SystemCall(nr uint64, args []uint64) (int64, error)
+	// SystemCalls, Resume, Alone, Stopped and OnHostCall are the machine's.
+	SystemCalls(n, nr uint64, args []uint64) (int64, error)
 	Resume(stop x86.Addr) (bool, error)
 	Alone(on bool)
 	Stopped() x86.PtRegs
@@ -116,7 +119,7 @@ func (m *Machine) layBooted() error {
 		return err
 	}
 	m.user.next = ownUser
-	return nil
+	return m.laySegments(m.src.(BootedSource).Beside())
 }
 
 // claimBooted claims a booted machine for a run.
@@ -134,12 +137,18 @@ func (m *Machine) claimBooted() (outermost bool, err error) {
 // kernel's own entry. The result is what user mode gets in rax: a negative errno where
 // it failed.
 func (m *Machine) SystemCall(nr uint64, args ...uint64) (int64, error) {
+	return m.SystemCalls(1, nr, args...)
+}
+
+// SystemCalls makes a system call n times, at least once, in a loop in user mode. The
+// result is the last one's.
+func (m *Machine) SystemCalls(n, nr uint64, args ...uint64) (int64, error) {
 	outermost, err := m.claimBooted()
 	if err != nil {
 		return 0, err
 	}
 	defer m.give(outermost)
-	return m.booted.SystemCall(nr, args)
+	return m.booted.SystemCalls(n, nr, args)
 }
 
 // Alone keeps the other CPUs of a booted machine from taking turns, as long as the one

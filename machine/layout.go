@@ -80,6 +80,9 @@ func (m *Machine) layGroup(list []kimage.Segment, end x86.Addr) error {
 		}
 		if s.Exec {
 			attr |= AttrX
+			if m.booted != nil {
+				attr |= AttrDirty // as execPages has it
+			}
 		}
 		m.engine.Allow(x86.Range{Start: s.Addr, End: s.Addr.Add(int64(s.Size))}, attr)
 		m.copyIn(s.Addr, s.Data)

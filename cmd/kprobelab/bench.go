@@ -39,7 +39,8 @@ With --symbol it measures a place of your own, in the guest kernel or in the ker
 paths are listed with the reason. A fentry site, which most functions begin with, has the
 path ftrace only, and a return probe there r-ftrace: give an offset for other paths. Every
 call has to make the same number of hits, and the figures are per hit; a buffer is not reset
-between calls. The floor is the guest kernel's.
+between calls. The floor is the guest kernel's. On the memory dump of a booted kernel the call
+can be a system call, which is then made in a loop of user mode.
 
 A handler counts its hits. It is in Go (a function of yours), or in guest code (as a module's
 is): a jump, the function tracer and a return reach that without Go. Each path says which
@@ -74,6 +75,7 @@ func benchCommand(t *term) *cli.Command {
 			"kprobelab bench --csv --hardware i386 > cost.csv",
 			"kprobelab bench --image /boot/vmlinuz --symbol gcd+0x5 --call 'gcd(12, 18)'",
 			"kprobelab bench --image /boot/vmlinuz --symbol vsnprintf --call 'snprintf(buf[64], 64, \"%d\", 42)'",
+			"kprobelab bench --image 6.1.core --symbol vfs_statx+0x5 --call 'newfstatat(AT_FDCWD, \"/\", buf[256], 0)'",
 			"kprobelab bench --against qemu.txt",
 		) + againstHelp + "\nPaths:\n" + benchPaths() + "\n" + exitHelp,
 		Flags: append([]cli.Flag{

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/bench"
@@ -15,7 +13,7 @@ import (
 func targetFlags() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.StringFlag{Name: "symbol", Usage: "measure hits at `SYM[+OFF]` or 0xADDR"},
-		&cli.StringFlag{Name: "image", Usage: "of this kernel `IMAGE`: a vmlinux, a vmlinuz (default: the guest kernel)"},
+		&cli.StringFlag{Name: "image", Usage: "of this kernel `IMAGE`: a vmlinux, a vmlinuz, a booted kernel's dump (default: the guest kernel)"},
 		&cli.StringFlag{Name: "call", Usage: "made by this `CALL`, as run has it (in the guest kernel the default is SYM(0, 5))"},
 	}, imageFlags()...)
 }
@@ -45,16 +43,7 @@ func benchTarget(t *term, c *cli.Command) (*bench.Target, error) {
 		}
 	}
 	return &bench.Target{
-		Open: func(modules ...string) (*kimage.Image, error) {
-			img, err := openImage(t, c, image, modules...)
-			if err == nil || len(modules) == 0 {
-				return img, err
-			}
-			if plain, _ := openImage(t, c, image); plain != nil && plain.Core() != nil {
-				return nil, &failure{exitRefused, fmt.Errorf("%s: bench calls from a module of its own, which a booted kernel's dump does not take; its image can be measured", image)}
-			}
-			return nil, err
-		},
+		Open:  func(modules ...string) (*kimage.Image, error) { return openImage(t, c, image, modules...) },
 		Place: probepoint.Request{Symbol: probe.Symbol, Addr: probe.Addr, Offset: probe.Offset},
 		Call:  call,
 	}, nil

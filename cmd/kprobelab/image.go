@@ -23,7 +23,7 @@ func imageFlags() []cli.Flag {
 		&cli.StringFlag{Name: "config", Usage: "kernel configuration `FILE`, plain or gzip (default: the image's own, or config-RELEASE beside vmlinuz-RELEASE)"},
 		&cli.StringFlag{Name: "live-text", Usage: "text dump laid over the image's: an ELF, or raw bytes as `FILE[@ADDR]`"},
 		&cli.StringFlag{Name: "symbols", Usage: "System.map or kallsyms `FILE` in place of the image's symbols"},
-		&cli.StringSliceFlag{Name: "module", Usage: "load this .ko or .o `FILE` (repeatable)"},
+		&cli.StringSliceFlag{Name: "module", Usage: "load this .ko or .o `FILE`; beside a booted kernel's dump one of plain code and data (repeatable)"},
 		&cli.StringFlag{Name: "cpu", Usage: "make the boot-time text for `MODEL[,+feature][,-feature]` (default: qemu64): " +
 			strings.Join(kimage.CPUModels(), ", ") + ", " + kimage.HostCPU + ", or a file like /proc/cpuinfo"},
 		engineFlag(),

@@ -8,51 +8,100 @@ import (
 	"kprobelab/kprobes"
 )
 
-// counting is how many calls are counted over: a run of so many and one more is
-// compared with a run of one, so what comes once in a run is left out.
+// counting is how many calls are counted over at the most: a run of so many and one more
+// is compared with a run of one, so what comes once in a run is left out.
 const counting = 1000
+
+// quietTime is how many instructions a run of calls may take on a booted kernel, to come
+// between two ticks of its timer: that is four million where there are 250 a second.
+const quietTime = 1_000_000
+
+// settleChunk finds out how many calls may be in a run.
+func (s *subject) settleChunk() error {
+	if s.chunk = counting; s.Image.Core() == nil {
+		return nil
+	}
+	if err := s.run(1); err != nil {
+		return err
+	}
+	const trial = 10
+	before := s.Machine.Instructions()
+	if err := s.run(trial); err != nil {
+		return err
+	}
+	s.chunk = max(1, min(counting, int(quietTime*trial/max(1, s.Machine.Instructions()-before))))
+	return nil
+}
 
 // hitsOf is how many hits so many calls make.
 func (s *subject) hitsOf(calls int) float64 { return float64(calls * s.per) }
 
-// counts is what a hit is made of, while it is planted.
-func (s *subject) counts() (Parts, error) {
-	var p [2]Parts
-	for i, calls := range []int{1, counting + 1} {
-		s.Kprobes.Observe(func(e kprobes.Event) { p[i].add(&e) })
-		err := s.run(calls)
-		s.Kprobes.Observe(nil)
+// counts is what a hit is made of, while it is planted, and how many hits the calls
+// made that it was counted over: of 1 call, and of chunk calls more.
+func (s *subject) counts() (p Parts, hits uint64, err error) {
+	var runs [2]Parts
+	for i, calls := range []int{1, s.chunk + 1} {
+		n, err := s.quiet(func() error {
+			runs[i] = Parts{}
+			s.Kprobes.Observe(func(e kprobes.Event) { runs[i].add(&e) })
+			defer s.Kprobes.Observe(nil)
+			return s.run(calls)
+		})
 		if err != nil {
-			return p[i], err
+			return runs[i], 0, err
 		}
+		hits += n
 	}
-	one, all, hits := p[0], p[1], s.hitsOf(counting)
+	one, all, per := runs[0], runs[1], s.hitsOf(s.chunk)
 	return Parts{
-		Traps:       (all.Traps - one.Traps) / hits,
-		Steps:       (all.Steps - one.Steps) / hits,
-		Detours:     (all.Detours - one.Detours) / hits,
-		Tracers:     (all.Tracers - one.Tracers) / hits,
-		Trampolines: (all.Trampolines - one.Trampolines) / hits,
-	}, nil
+		Traps:       (all.Traps - one.Traps) / per,
+		Steps:       (all.Steps - one.Steps) / per,
+		Detours:     (all.Detours - one.Detours) / per,
+		Tracers:     (all.Tracers - one.Tracers) / per,
+		Trampolines: (all.Trampolines - one.Trampolines) / per,
+	}, hits, nil
 }
 
 // counted is counts, and checks that a hit is made of what the path should have,
 // and that every call made its hits. The error is untaken where they did not.
 func (s *subject) counted(want Parts) (Parts, error) {
-	var before uint64
-	if s.hits != nil {
-		before = s.hits()
-	}
-	p, err := s.counts()
-	switch {
+	p, hits, err := s.counts()
+	switch made := uint64(s.chunk+2) * uint64(s.per); {
 	case err != nil:
 		return p, err
 	case p != want:
 		return p, untaken(fmt.Sprintf("a hit is made of %s, not of %s", p, want))
-	case s.hits != nil && s.hits()-before != uint64(counting+2)*uint64(s.per):
-		return p, untaken(fmt.Sprintf("of %d hits, %d are counted", (counting+2)*s.per, s.hits()-before))
+	case s.hits != nil && hits != made:
+		return p, untaken(fmt.Sprintf("of %d hits, %d are counted", made, hits))
 	}
 	return p, nil
+}
+
+// quietTries is how often a run is made anew after an interrupt.
+const quietTries = 5
+
+// quiet makes a run, anew where an interrupt came: on a booted kernel the timer's do, and
+// what they run is no part of the calls. A run that is longer than from one to the next
+// stays as it is. hits are those of the last time.
+func (s *subject) quiet(run func() error) (hits uint64, err error) {
+	s.Machine.Alone(true) // other processors' instructions are no part of them either
+	defer s.Machine.Alone(false)
+	for range quietTries {
+		if s.hits != nil {
+			hits = s.hits()
+		}
+		before, _ := s.Machine.Interrupts()
+		if err := run(); err != nil {
+			return 0, err
+		}
+		if after, _ := s.Machine.Interrupts(); after == before {
+			break
+		}
+	}
+	if s.hits != nil {
+		hits = s.hits() - hits
+	}
+	return hits, nil
 }
 
 // untaken is why hits do not take a path, in a sentence.
@@ -85,14 +134,18 @@ type effort struct{ instructions, crossings float64 }
 // still have been learning.
 func (s *subject) effort() (effort, error) {
 	var instrs, crossings [3]uint64
-	for i, calls := range []int{1, 1, counting + 1} {
-		instrs[i], crossings[i] = s.Machine.Instructions(), s.Machine.Crossings()
-		if err := s.run(calls); err != nil {
+	for i, calls := range []int{1, 1, s.chunk + 1} {
+		_, err := s.quiet(func() error {
+			before, crossed := s.Machine.Instructions(), s.Machine.Crossings()
+			err := s.run(calls)
+			instrs[i], crossings[i] = s.Machine.Instructions()-before, s.Machine.Crossings()-crossed
+			return err
+		})
+		if err != nil {
 			return effort{}, err
 		}
-		instrs[i], crossings[i] = s.Machine.Instructions()-instrs[i], s.Machine.Crossings()-crossings[i]
 	}
-	hits := s.hitsOf(counting)
+	hits := s.hitsOf(s.chunk)
 	return effort{float64(instrs[2]-instrs[1]) / hits, float64(crossings[2]-crossings[1]) / hits}, nil
 }
 
@@ -102,12 +155,12 @@ func (s *subject) allocs() (float64, error) {
 	for range 3 { // the runtime's own come now and then
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		err := s.run(counting)
+		err := s.run(s.chunk)
 		runtime.ReadMemStats(&after)
 		if err != nil {
 			return 0, err
 		}
-		least = min(least, float64(after.Mallocs-before.Mallocs)/s.hitsOf(counting))
+		least = min(least, float64(after.Mallocs-before.Mallocs)/s.hitsOf(s.chunk))
 	}
 	return math.Floor(least*100) / 100, nil
 }

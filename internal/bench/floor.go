@@ -47,7 +47,7 @@ func (f *floorSpec) make() (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	sub := &subject{stand: s, name: f.name, per: 1, run: s.calls}
+	sub := &subject{stand: s, name: f.name, per: 1, run: s.calls, chunk: counting}
 	if err := f.subject(sub); err != nil {
 		s.Close()
 		return nil, err

@@ -20,6 +20,14 @@ type stand struct {
 	// target is what the loop calls, loop the loop itself, and next where the
 	// target returns to.
 	target, loop, next x86.Addr
+	// system is the system call that is made in place of the loop's; nil for none.
+	system *systemCall
+}
+
+// systemCall is one that a program makes.
+type systemCall struct {
+	nr    uint64
+	words []uint64
 }
 
 // standSpec says what stand to make.
@@ -137,8 +145,21 @@ func rel32(end, target x86.Addr) []byte { return word32(uint32(target.Sub(end)))
 
 func word32(v uint32) []byte { return binary.LittleEndian.AppendUint32(nil, v) }
 
-// calls makes the loop call its target n times.
-func (s *stand) calls(n int) error {
-	_, err := s.Machine.CallAddr(s.loop, uint64(n))
+// aimAt makes the calls those of a site.
+func (s *stand) aimAt(at *site) error {
+	if at.system != nil {
+		s.system = at.system
+		return nil
+	}
+	return s.aim(at.fn, at.words)
+}
+
+// calls makes n calls: in a loop of guest code, or of a program.
+func (s *stand) calls(n int) (err error) {
+	if c := s.system; c != nil {
+		_, err = s.Machine.SystemCalls(uint64(n), c.nr, c.words...)
+		return err
+	}
+	_, err = s.Machine.CallAddr(s.loop, uint64(n))
 	return err
 }

@@ -196,23 +196,19 @@ func (r *run) measure() error {
 // round is one sample: nanoseconds per hit, probed minus unprobed.
 func (s *subject) round(hits int) (float64, error) {
 	calls := (hits + s.per - 1) / s.per
-	bare, err := s.timed(calls)
+	bare, _, err := s.timed(calls)
 	if err != nil {
 		return 0, err
 	}
 	if err := s.plant(); err != nil {
 		return 0, err
 	}
-	var before uint64
-	if s.hits != nil {
-		before = s.hits()
-	}
-	probed, err := s.timed(calls)
+	probed, made, err := s.timed(calls)
 	if err != nil {
 		return 0, err
 	}
-	if s.hits != nil && s.hits()-before != uint64((calls+warming)*s.per) {
-		return 0, fmt.Errorf("%d calls made %d hits, not %d each", calls+warming, s.hits()-before, s.per)
+	if s.hits != nil && made != uint64(calls*s.per) {
+		return 0, fmt.Errorf("%d calls made %d hits, not %d each", calls, made, s.per)
 	}
 	return float64(probed-bare) / s.hitsOf(calls), s.remove()
 }
@@ -220,13 +216,22 @@ func (s *subject) round(hits int) (float64, error) {
 // warming is how many calls translate what is new before the clock starts.
 const warming = 100
 
-func (s *subject) timed(calls int) (time.Duration, error) {
+// timed is how long so many calls take, and how many hits they made.
+func (s *subject) timed(calls int) (took time.Duration, hits uint64, err error) {
 	if err := s.run(warming); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	start := time.Now()
-	err := s.run(calls)
-	return time.Since(start), err
+	for calls > 0 && err == nil {
+		n, last := min(calls, s.chunk), time.Duration(0)
+		made, e := s.quiet(func() error {
+			start := time.Now()
+			err := s.run(n)
+			last = time.Since(start)
+			return err
+		})
+		took, hits, err, calls = took+last, hits+made, e, calls-n
+	}
+	return took, hits, err
 }
 
 func (r *run) report() *Report {

@@ -21,6 +21,8 @@ type subject struct {
 	hits func() uint64
 	// per is how many hits a call makes, at least 1.
 	per int
+	// chunk is how many calls are counted over (settleChunk).
+	chunk int
 }
 
 // site is what a path is measured on.
@@ -28,6 +30,8 @@ type site struct {
 	// fn is what the loop calls with words; at is what is probed.
 	fn, at x86.Addr
 	words  []uint64
+	// system, where set, is called in place of fn.
+	system *systemCall
 	// neighbour is the function next door, and outer one whose probe's handler
 	// runs the loop.
 	neighbour, outer x86.Addr
@@ -49,7 +53,10 @@ func (p *Path) guestSite(s *stand) *site {
 func (p *Path) subject(l *kprobelab.Lab, at *site, handler string) (*subject, error) {
 	s := &stand{Lab: l}
 	sub := &subject{stand: s, name: p.Name, per: at.per, run: s.calls}
-	if err := errors.Join(s.aim(at.fn, at.words), p.arrange(sub, at, handler)); err != nil {
+	if err := errors.Join(s.aimAt(at), p.arrange(sub, at, handler)); err != nil {
+		return nil, fmt.Errorf("%s: %w", p.Name, err)
+	}
+	if err := sub.settleChunk(); err != nil {
 		return nil, fmt.Errorf("%s: %w", p.Name, err)
 	}
 	return sub, nil

@@ -3,6 +3,7 @@ package bench
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"kprobelab"
 	"kprobelab/internal/session"
@@ -21,6 +22,8 @@ type target struct {
 	at       x86.Addr
 	function kimage.Symbol
 	measured Measured
+	// system: the call is a system call.
+	system bool
 }
 
 // trialBudget is how many instructions a call may execute when it is tried:
@@ -48,7 +51,7 @@ func (r *run) aim(o *Target) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.aim(place.fn, place.words); err != nil {
+	if err := s.aimAt(place); err != nil {
 		return nil, err
 	}
 	t.measured.HitsPerCall, err = t.try(s, hits)
@@ -125,10 +128,24 @@ func (t *target) site(s *stand, others int) (*site, error) {
 	if err != nil {
 		return nil, err
 	}
-	place.fn = c.Symbol.Addr
-	place.words, err = session.New(s.Lab).Words(c)
-	return place, err
+	words, err := session.New(s.Lab).Words(c)
+	if err != nil {
+		return nil, err
+	}
+	if c.System == "" {
+		place.fn, place.words = c.Symbol.Addr, words
+		return place, nil
+	}
+	if slices.Contains(returnTwice, c.System) {
+		return nil, fmt.Errorf("%s: %w: the process that it makes would make the calls, too", t.Call, ErrUnmeasurable)
+	}
+	nr, _ := s.Image.SystemCall(c.System)
+	place.system, t.system = &systemCall{nr, words}, true
+	return place, nil
 }
+
+// returnTwice are the system calls that return in another process, too.
+var returnTwice = []string{"fork", "vfork", "clone", "clone3"}
 
 // targetSubject makes the path's on the target; the error is untaken, or a
 // *probepoint.Refusal, where hits there cannot take it.
@@ -142,6 +159,9 @@ func (r *run) targetSubject(p *Path, others int, handler string) (*subject, erro
 	spec.rules, spec.optimize, spec.budget = p.rules(img.Profile()), p.optimize, unlimited
 	if why := p.barred(img, t.at, spec.rules); why != "" {
 		return nil, untaken(why)
+	}
+	if p.kind == nestedMiss && t.system {
+		return nil, untaken("a handler makes no system calls")
 	}
 	p.byDebug = spec.rules.Step.TrapFlag
 	l, err := r.stand(standKey{preempt: spec.rules.Preemption, optimize: p.optimize, others: others, guest: handler == HandlerGuest}, spec)
@@ -165,7 +185,7 @@ const neighbours = 100
 // neighbour is the next function after the target's that can be probed and that
 // the call does not come to.
 func (t *target) neighbour(s *stand, place *site) (x86.Addr, error) {
-	if err := s.aim(place.fn, place.words); err != nil {
+	if err := s.aimAt(place); err != nil {
 		return 0, err
 	}
 	sub, at := &subject{stand: s}, t.function.Addr

@@ -26,6 +26,17 @@ func (l *Session) Make(c *Call) (*Result, error) {
 // makeSystem makes a system call. Its buffers are in the task's memory.
 func (l *Session) makeSystem(c *Call) (*Result, error) {
 	r := &Result{Call: c}
+	ret, err := l.SystemCall(c.System, systemArgs(c, r)...)
+	if err != nil {
+		return nil, err
+	}
+	r.Value = uint64(ret)
+	return r, nil
+}
+
+// systemArgs are the arguments of a system call. What comes back in buffers goes to the
+// result.
+func systemArgs(c *Call, r *Result) []any {
 	args := make([]any, len(c.Args))
 	for i, a := range c.Args {
 		switch a := a.(type) {
@@ -40,12 +51,7 @@ func (l *Session) makeSystem(c *Call) (*Result, error) {
 			r.Buffers = append(r.Buffers, b)
 		}
 	}
-	ret, err := l.SystemCall(c.System, args...)
-	if err != nil {
-		return nil, err
-	}
-	r.Value = uint64(ret)
-	return r, nil
+	return args
 }
 
 // Prepare gives the task user memory for what the calls need of it, before probes are
@@ -67,9 +73,13 @@ func (l *Session) Prepare(calls []*Call) error {
 // bufferRoom is what a buffer in user memory takes beside its content.
 const bufferRoom = 32
 
-// Words puts the call's buffers into the guest's heap, where they stay, and
-// gives the words to pass: for calls that guest code makes over and over.
+// Words puts the call's buffers into the guest's heap, where they stay, and gives the
+// words to pass: for calls that are made over and over. Those of a system call are in
+// the task's memory, until the next system call's take their place.
 func (l *Session) Words(c *Call) ([]uint64, error) {
+	if c.System != "" {
+		return l.UserWords(c.System, systemArgs(c, &Result{})...)
+	}
 	_, words, err := l.marshal(c)
 	return words, err
 }
