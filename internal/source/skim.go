@@ -119,41 +119,36 @@ func (c *cursor) offset(wide bool) uint64 {
 	return uint64(c.u32())
 }
 
-func (c *cursor) uleb() (v uint64) {
-	for shift := 0; ; shift += 7 {
+// leb is a number in LEB128: its bits, how many they are, and its last byte.
+func (c *cursor) leb() (v uint64, bits uint, last byte) {
+	for {
 		if c.at >= uint64(len(c.b)) {
 			c.bad = true
-			return v
+			return v, bits, 0
 		}
 		b := c.b[c.at]
 		c.at++
-		if shift < 64 {
-			v |= uint64(b&0x7f) << shift
+		if bits < 64 {
+			v |= uint64(b&0x7f) << bits
 		}
+		bits += 7
 		if b < 0x80 {
-			return v
+			return v, bits, b
 		}
 	}
 }
 
-func (c *cursor) sleb() (v int64) {
-	for shift := 0; ; shift += 7 {
-		if c.at >= uint64(len(c.b)) {
-			c.bad = true
-			return v
-		}
-		b := c.b[c.at]
-		c.at++
-		if shift < 64 {
-			v |= int64(b&0x7f) << shift
-		}
-		if b < 0x80 {
-			if b&0x40 != 0 && shift+7 < 64 {
-				v |= -1 << (shift + 7)
-			}
-			return v
-		}
+func (c *cursor) uleb() uint64 {
+	v, _, _ := c.leb()
+	return v
+}
+
+func (c *cursor) sleb() int64 {
+	v, bits, last := c.leb()
+	if last&0x40 != 0 && bits < 64 {
+		v |= ^uint64(0) << bits
 	}
+	return int64(v)
 }
 
 // text is a string up to its NUL.
