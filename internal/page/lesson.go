@@ -45,7 +45,7 @@ var lessons = []Lesson{
 			"Here the probe is at the entry of leaf(x), which returns x + 1. Its handler sends the CPU to leaf2(x, y), which returns 3x + y. The second argument of this call is 0.",
 		},
 		Question: "What does leaf(1) return with this probe?", Form: "a number",
-		After:    "leaf2 has run in leaf's place, with leaf's arguments and leaf's return address. Live patches have begun like this.",
+		After:    "leaf2 has run in leaf's place, with leaf's arguments and leaf's return address. The kernel's own fault injection (fail_function) makes functions fail in this way.",
 		Scenario: Scenario{Probes: "kprobe leaf goto leaf2", Calls: "leaf(1)", Release: "6.1"},
 		solve:    atEnd(func(r *run) string { return r.results(0) }),
 	},
@@ -244,8 +244,9 @@ func (p *Page) check(q checkQuestion, _ []byte) (*Checked, error) {
 	return &Checked{false, "That is not what the machine does. The answer is " + l.Form + "; step through the machine below and look."}, nil
 }
 
-// plain is an answer without what does not matter.
+// plain is an answer without what does not matter: spaces, capitals, how a number is
+// written (offsets here are below ten), the brackets of a function.
 func plain(s string) string {
-	s = strings.ToLower(strings.Join(strings.Fields(s), ""))
-	return strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(s, "0x"), "+"), "()")
+	s = strings.ReplaceAll(strings.ToLower(strings.Join(strings.Fields(s), "")), "0x", "")
+	return strings.TrimSuffix(strings.TrimPrefix(s, "+"), "()")
 }

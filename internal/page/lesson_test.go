@@ -1,6 +1,7 @@
 package page_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,6 +46,7 @@ func TestLessonsAreAnsweredByTheirMachines(t *testing.T) {
 			require.Equal(t, l.After, c.Says)
 			require.False(t, try(answers[n].wrong).Right)
 			require.False(t, try("").Right)
+			require.True(t, try(strings.ReplaceAll(right, "0x", "")).Right, "however its number is written")
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"kprobelab"
 	"kprobelab/internal/page"
 )
 
@@ -161,6 +162,24 @@ func TestAfterAnAddressThatEndsHalfWay(t *testing.T) {
 	want := other.Answer(question+`ma4"}`, nil)
 	require.Contains(t, complaint(t, p, question+`ma4m2"}`, nil), "not one that the page has made")
 	require.Equal(t, want, p.Answer(question+`ma4"}`, nil))
+}
+
+// A machine runs the functions of the image that is open, by its own rules or others.
+func TestAMachineOfTheOpenImage(t *testing.T) {
+	p := &page.Page{}
+	var o page.Opened
+	ask(t, p, map[string]any{"do": "open", "name": "mine.elf"}, kprobelab.GuestELF(), &o)
+	for _, release := range []string{"", "4.4"} {
+		scenario := one("kprobe gcd+0x5", "gcd(12, 18)")
+		scenario["image"], scenario["release"] = "mine.elf", release
+		w := &watched{t: t, p: p, scenario: scenario, View: page.View{Sub: -1}}
+		w.forward("m", "instruction")
+		for w.CPUs[0].Can {
+			w.forward("a", "protocol")
+		}
+		require.Equal(t, "has returned 6", w.CPUs[0].State)
+		require.Equal(t, 1, w.Probes[0].Hits)
+	}
 }
 
 // A poke is seen by a CPU when it synchronizes, and the worker waits for tasks.

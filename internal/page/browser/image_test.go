@@ -145,6 +145,15 @@ func TestARealKernelImage(t *testing.T) {
 				}
 			}
 			picture(t, ctx, "kernel-"+name)
+
+			// The kernel's own gcd, in a machine.
+			eval[bool](t, ctx, `(location.hash = "watch?"+new URLSearchParams({image: ask.open.name, probes: "kprobe gcd+0x5", calls: "gcd(12, 18)"}), true)`)
+			until(t, ctx, `watch.machine.view?.cpus[0].call === "gcd(12, 18)"`)
+			require.Equal(t, filepath.Base(image), eval[string](t, ctx, `$("watch-image").value`))
+			for eval[bool](t, ctx, `watch.machine.view.cpus[0].can && watch.machine.forward()`) {
+			}
+			require.Equal(t, "has returned 6", eval[string](t, ctx, `watch.machine.view.cpus[0].state`))
+			picture(t, ctx, "machine-"+name)
 		})
 	}
 }

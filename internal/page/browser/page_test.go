@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -66,6 +67,27 @@ func TestEveryLessonToItsEnd(t *testing.T) {
 			until(t, ctx, `$("verdict").className === "right"`)
 		}
 		require.Equal(t, 8, eval[int](t, ctx, `lesson.done.size`))
+	})
+}
+
+// A place in a lesson is an address: in a fresh profile it is the same state.
+func TestAPlaceInALessonCanBeSent(t *testing.T) {
+	eachWay(t, func(t *testing.T, address string) {
+		const hash = `document.querySelector("#lesson-machine .hash").textContent`
+		for n := range answers {
+			ctx := tab(t, address+fmt.Sprintf("#lesson?n=%d", n+1))
+			until(t, ctx, `!!lesson.machine?.view`)
+			for range 6 {
+				eval[bool](t, ctx, `lesson.machine.forward()`)
+			}
+			there := eval[string](t, ctx, `location.href`)
+			require.Contains(t, there, "schedule=m")
+			fresh := tab(t, there)
+			until(t, fresh, `!!lesson.machine?.view`)
+			require.Equal(t, eval[string](t, ctx, hash), eval[string](t, fresh, hash), there)
+			require.Equal(t, n, eval[int](t, fresh, `lesson.n`))
+			require.Equal(t, there, eval[string](t, fresh, `location.href`))
+		}
 	})
 }
 
@@ -141,6 +163,9 @@ func TestBadInputGetsASentence(t *testing.T) {
 		"sub":              {"#watch?calls=gcd(1,2)&sub=x", "", "not one that the page has made"},
 		"watch_release":    {"#watch?calls=gcd(1,2)&release=1.0", "", "no release"},
 		"lesson":           {"#lesson?n=99", "", "no lesson"},
+		"lesson_schedule":  {"#lesson?n=7&schedule=mw2z", "", "not one that the page has made"},
+		"lesson_too_far":   {"#lesson?n=2&schedule=ma4000", "", "not one that the page has made"},
+		"lesson_sub":       {"#lesson?n=1&schedule=m&sub=77", "", "not one that the page has made"},
 		"not_an_image":     {"#ask", `opened(new File(["not an image"], "x.elf"))`, "x.elf"},
 		"cut_off_elf":      {"#ask", `opened(new File(["\x7fELF\x02\x01\x01"], "cut.elf"))`, "cut.elf"},
 		"unreadable":       {"#ask", `opened({name: "gone", size: 1, arrayBuffer: () => Promise.reject(new Error("gone: it cannot be read"))})`, "cannot be read"},
@@ -153,6 +178,9 @@ func TestBadInputGetsASentence(t *testing.T) {
 			}
 			until(t, ctx, `!$("error").hidden`)
 			require.Contains(t, eval[string](t, ctx, `$("error").textContent`), c.says)
+			if strings.HasPrefix(c.place, "#lesson") {
+				until(t, ctx, `lesson.machine.view?.steps === 0`) // it can be begun
+			}
 			require.True(t, eval[bool](t, ctx, goesOn))
 		})
 	}

@@ -19,11 +19,17 @@ class Machine {
     box.replaceChildren(...this.parts.map((p) => p.at));
   }
 
-  // show goes to a state of a scenario: {probes, calls, release, careless, image}.
+  // show goes to a state of a scenario: {probes, calls, release, careless, image}. Where
+  // there is no such state, it complains, and goes to the beginning.
   async show(scenario, schedule, sub) {
     this.stop();
     this.scenario = scenario;
-    await this.ask({ schedule, sub });
+    try {
+      await this.ask({ schedule, sub });
+    } catch (e) {
+      if (schedule !== "" || sub >= 0) await this.ask({ schedule: "", sub: -1 }).catch(() => {});
+      throw e;
+    }
   }
 
   async ask(q) {

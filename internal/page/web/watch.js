@@ -15,15 +15,17 @@ views.watch = {
   begin() {
     for (const [i, s] of scenarios.entries()) $("scenario").append(el("option", { value: i }, s.name));
     $("scenario").append(el("option", { value: "" }, "what is written below"));
+    $("watch-release").append(el("option", { value: "" }, "its own"));
     for (const r of hello.releases) $("watch-release").append(el("option", { value: r.name }, r.name));
     watch.machine = new Machine($("machine"), remembered);
     $("scenario").addEventListener("change", () => {
       const s = scenarios[$("scenario").value];
-      if (s) fill({ ...s, release: $("watch-release").value, image: "" });
+      if (s) fill({ ...s, release: $("watch-release").value || hello.default, image: "" });
       again();
     });
+    $("watch-image").addEventListener("input", () => { $("watch-release").value = $("watch-image").value ? "" : hello.default; });
     let typing;
-    for (const id of ["probes", "calls", "watch-release", "careless"]) {
+    for (const id of ["probes", "calls", "watch-image", "watch-release", "careless"]) {
       $(id).addEventListener("input", () => {
         $("scenario").value = "";
         clearTimeout(typing);
@@ -38,7 +40,7 @@ views.watch = {
     const own = state.has("calls");
     const s = own ? Object.fromEntries(["probes", "calls", "release", "image"].map((k) => [k, state.get(k) ?? ""])) : { ...scenarios[0], image: "" };
     s.careless = own ? state.has("careless") : false;
-    s.release ||= hello.default;
+    if (!s.image) s.release ||= hello.default;
     fill(s);
     $("scenario").value = String(scenarios.findIndex((x) => x.probes === s.probes && x.calls === s.calls && !!x.careless === s.careless)).replace("-1", "");
     await watch.machine.show(written(), state.get("schedule") ?? "", sub(state.get("sub")));
@@ -54,13 +56,20 @@ function fill(s) {
   $("careless").checked = !!s.careless;
   $("watch-release").value = s.release;
   watch.release = s.release;
-  watch.image = s.image;
-  $("watch-image").textContent = s.image ? `The functions are those of ${s.image}.` : "The functions are those of the guest kernel, a small kernel that is part of the program.";
+  images(s.image);
+}
+
+// images lists the kernels that can be run: the guest kernel, the image that is open, and
+// one of an address.
+function images(chosen) {
+  const names = [ask.open?.name, chosen].filter((name, i, all) => name && all.indexOf(name) === i);
+  $("watch-image").replaceChildren($("watch-image").options[0], ...names.map((name) => el("option", { value: name }, name)));
+  $("watch-image").value = chosen;
 }
 
 const written = () => ({
-  probes: $("probes").value, calls: $("calls").value, careless: $("careless").checked, image: watch.image,
-  release: $("watch-release").value || watch.release, // a release that there is not is complained about
+  probes: $("probes").value, calls: $("calls").value, careless: $("careless").checked, image: $("watch-image").value,
+  release: $("watch-release").selectedIndex < 0 ? watch.release : $("watch-release").value, // a release that there is not is complained about
 });
 
 async function again() {
