@@ -103,3 +103,15 @@ func TestAReleaseMarksWhatItChanges(t *testing.T) {
 	until(t, ctx, `ask.of.size === 1`)
 	require.Zero(t, eval[int](t, ctx, `document.querySelectorAll(".differs").length`))
 }
+
+// The bytes of an image's function can be edited, by the rules that it was asked by.
+func TestAFunctionsBytesAreEdited(t *testing.T) {
+	ctx := tab(t, page(t)+"#ask?source=image&function=gcd&release=5.10")
+	until(t, ctx, `ask.of?.name === "gcd"`)
+	require.NoError(t, chromedp.Do(ctx, chromedp.Click("#edit")))
+	until(t, ctx, `ask.of?.name === "example"`)
+	require.Equal(t, "5.10", eval[string](t, ctx, `ask.of.profile`))
+	require.Equal(t, eval[int](t, ctx, `ask.of.size`), eval[int](t, ctx, `$("hex").value.split(" ").length`))
+	require.NoError(t, chromedp.Do(ctx, chromedp.SendKeys("#hex", " 0f 0b")))
+	until(t, ctx, `ask.of.bytes.at(-1).value === "0b"`)
+}

@@ -8,6 +8,7 @@ const ask = { of: null, at: null, open: null, turn: 0, before: null };
 
 views.ask = {
   begin() {
+    $("release").append(el("option", { value: "" }, "its own"));
     for (const r of hello.releases) $("release").append(el("option", { value: r.name }, r.name));
     const again = () => ask.asked({ at: null });
     let typing;
@@ -19,6 +20,7 @@ views.ask = {
     }
     $("release").addEventListener("change", again);
     for (const r of document.getElementsByName("source")) r.addEventListener("change", again);
+    $("edit").addEventListener("click", edit);
     $("ask-form").addEventListener("submit", (e) => e.preventDefault());
     $("file").addEventListener("change", (e) => e.target.files[0] && opened(e.target.files[0]));
     served();
@@ -49,6 +51,7 @@ ask.asked = async ({ at }) => {
   const turn = ++ask.turn;
   const from = source();
   $("ask-hex").hidden = from !== "hex";
+  if (from === "hex") $("release").value ||= hello.default; // bytes have no kernel of their own
   $("ask-image").hidden = from !== "image";
   complain(null);
   try {
@@ -123,6 +126,14 @@ async function opened(file) {
   }
 }
 
+// edit takes the bytes of the image's function as bytes of one's own.
+function edit() {
+  $("hex").value = ask.of.bytes.map((b) => b.value).join(" ");
+  $("release").value = ask.of.profile;
+  document.querySelector("input[name=source][value=hex]").checked = true;
+  ask.asked({ at: null }).then(() => $("hex").focus());
+}
+
 async function searched() {
   try {
     const s = await question({ do: "search", text: $("search").value });
@@ -188,6 +199,7 @@ function compared() {
 function draw() {
   const f = ask.of;
   $("code").hidden = $("code-title").hidden = !f;
+  $("edit").hidden = !f || source() === "hex";
   $("detail").replaceChildren();
   $("code-about").textContent = f
     ? `${f.name}, ${f.size} bytes at ${f.address}; profile ${f.profile}: ${f.about}.` + (f.size > f.bytes.length ? ` The first ${f.bytes.length} bytes are shown.` : "")
