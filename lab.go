@@ -86,6 +86,8 @@ type Lab struct {
 	as *kimage.Task
 	// hasRun: init has run a program, and has its priority still.
 	hasRun bool
+	// records are of events, nil before there is one.
+	records *records
 	// waits is of a run that waits.
 	waits waits
 }

@@ -14,7 +14,8 @@ import (
 )
 
 // events are the events of a booted kernel's tracepoints: those of system calls are made of what
-// sys_enter and sys_exit get, as the kernel makes them.
+// sys_enter and sys_exit get, as the kernel makes them; the kernel itself makes the records of all
+// others.
 type events struct {
 	source *source.File
 	img    *kimage.Image
@@ -25,8 +26,10 @@ func newEvents(s *source.File, img *kimage.Image) *events { return &events{s, im
 const metadataPrefix = "__syscall_meta__"
 
 func (e *events) named(pattern string) (list []bpftrace.Event) {
-	if pattern == "raw_syscalls:sys_enter" || pattern == "raw_syscalls:sys_exit" {
-		return nil
+	for _, ev := range e.img.Events() {
+		if ok, _ := path.Match(pattern, ev.System+":"+ev.Name); ok {
+			list = append(list, e.recorded(&ev))
+		}
 	}
 	symbols := e.img.Symbols()
 	for i := range symbols {
@@ -45,6 +48,37 @@ func (e *events) named(pattern string) (list []bpftrace.Event) {
 		}
 	}
 	return list
+}
+
+// firstParameter is where a function has it.
+const firstParameter = 5
+
+// recorded is an event whose records the kernel makes, with the fields' types from its BTF.
+func (e *events) recorded(ev *kimage.Event) bpftrace.Event {
+	out := bpftrace.Event{Name: ev.System + ":" + ev.Name, Tracepoint: ev.Name, Record: true}
+	record, err := e.source.Named(ev.Record)
+	for _, f := range ev.Fields {
+		at := script.Binary{Op: script.Add, X: script.Register{N: firstParameter}, Y: script.Number(f.Offset)}
+		one := bpftrace.Field{Name: f.Name, Text: f.Declaration(), X: at, InMemory: true}
+		if strings.HasPrefix(f.Type, "__data_loc ") {
+			// The low half is where in the record it is.
+			loc := script.Binary{Op: script.And, X: script.Load{Addr: at, Size: 4, Lenient: true}, Y: script.Number(0xffff)}
+			one.X, one.InMemory, one.Type = script.Binary{Op: script.Add, X: script.Register{N: firstParameter}, Y: loc}, false, e.typed("long")
+		} else if m, ok := member(record, err, f.Name); ok {
+			one.Type = m.Type
+		} else {
+			one.Type = e.typed(f.Type)
+		}
+		out.Fields = append(out.Fields, one)
+	}
+	return out
+}
+
+func member(t *source.Type, err error, name string) (source.Member, bool) {
+	if err != nil {
+		return source.Member{}, false
+	}
+	return t.Member(name)
 }
 
 // userRegisters are where struct pt_regs has the arguments of a system call, and its number.
@@ -77,15 +111,15 @@ func (e *events) syscall(kind, name string, at x86.Addr) (ev bpftrace.Event, ok 
 		id = script.Load{Addr: script.Binary{Op: script.Add, X: regs, Y: script.Number(numberAt)}, Size: 8, Lenient: true}
 	}
 	ev.Filter = script.Binary{Op: script.Eq, X: id, Y: script.Number(nr)}
-	ev.Fields = []bpftrace.Field{{Name: "__syscall_nr", Text: "int", Type: e.typed("int"), X: script.Number(nr)}}
+	ev.Fields = []bpftrace.Field{{Name: "__syscall_nr", Text: "int __syscall_nr", Type: e.typed("int"), X: script.Number(nr)}}
 	if kind == "sys_exit" {
-		ev.Fields = append(ev.Fields, bpftrace.Field{Name: "ret", Text: "long", Type: e.typed("long"), X: second})
+		ev.Fields = append(ev.Fields, bpftrace.Field{Name: "ret", Text: "long ret", Type: e.typed("long"), X: second})
 		return ev, true
 	}
 	for i := range n {
 		typ, arg := e.text(types+8*i), e.text(names+8*i)
 		x := script.Load{Addr: script.Binary{Op: script.Add, X: regs, Y: script.Number(userRegisters[i])}, Size: 8, Lenient: true}
-		ev.Fields = append(ev.Fields, bpftrace.Field{Name: arg, Text: typ, Type: e.typed(typ), X: x, User: true})
+		ev.Fields = append(ev.Fields, bpftrace.Field{Name: arg, Text: typ + " " + arg, Type: e.typed(typ), X: x, User: true})
 	}
 	return ev, true
 }

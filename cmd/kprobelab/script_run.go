@@ -92,13 +92,26 @@ func (r *scriptRun) execute(t *term, img *kimage.Image, s *attach.Script) error 
 	}
 	o := r.options(t, img)
 	o.Machine, o.Kprobes = lab.Machine, lab.Kprobes
-	o.Tracepoint = func(name string, hit func(*x86.PtRegs)) (func(), error) {
-		remove, err := lab.Tracepoint(name, hit)
+	warned := func(remove func() error, err error) (func(), error) {
+		if err != nil {
+			return nil, err
+		}
 		return func() {
 			if err := remove(); err != nil {
 				o.Log("WARNING: " + err.Error())
 			}
-		}, err
+		}, nil
+	}
+	o.Tracepoint = func(name string, hit func(*x86.PtRegs)) (func(), error) {
+		return warned(lab.Tracepoint(name, hit))
+	}
+	o.Record = func(event string, hit func(*x86.PtRegs)) (func(), error) {
+		for _, e := range img.Events() {
+			if e.System+":"+e.Name == event {
+				return warned(lab.Record(&e, func(_ x86.Addr, regs *x86.PtRegs) { hit(regs) }))
+			}
+		}
+		return nil, errno.ENOENT
 	}
 	run, err := attach.New(s, o)
 	if err != nil {

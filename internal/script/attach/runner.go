@@ -33,6 +33,9 @@ type Options struct {
 	// Tracepoint enables a tracepoint: its parameters are in the registers that a function
 	// gets them in. The function that is returned takes the callback away.
 	Tracepoint func(name string, hit func(regs *x86.PtRegs)) (remove func(), err error)
+	// Record is the same for an event, "SYSTEM:NAME", with the address of its record in place of
+	// the first parameter.
+	Record func(event string, hit func(regs *x86.PtRegs)) (remove func(), err error)
 	// Out gets what the script prints, Log what is said to the user.
 	Out io.Writer
 	Log func(line string)
@@ -199,11 +202,15 @@ func (r *Runner) plant(p *planted) error {
 		}
 		return r.o.Kprobes.RegisterKretprobe(p.rp)
 	case host.Trace:
-		if r.o.Tracepoint == nil {
+		enable, name := r.o.Tracepoint, pr.Symbol
+		if pr.Record != "" {
+			enable, name = r.o.Record, pr.Record
+		}
+		if enable == nil {
 			return errors.New("tracepoints need the dump of a booted kernel")
 		}
 		var err error
-		p.remove, err = r.o.Tracepoint(pr.Symbol, func(regs *x86.PtRegs) { r.entered(p, regs) })
+		p.remove, err = enable(name, func(regs *x86.PtRegs) { r.entered(p, regs) })
 		p.How = "tracepoint"
 		return err
 	}

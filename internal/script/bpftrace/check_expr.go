@@ -435,7 +435,13 @@ func (c *checker) argsField(n *node) *Type {
 	var found *Type
 	for _, pt := range c.probe.points {
 		if pt.provider == "tracepoint" && len(pt.events) == 0 {
-			c.error(n.at, "args of %s: only the records of system calls' events are made here, on a booted kernel's dump; rawtracepoint has the parameters", pt.raw)
+			if c.k == nil || c.k.Events == nil {
+				c.error(n.at, "args of %s: only a booted kernel's dump has the events of tracepoints", pt.raw)
+			}
+			return none
+		}
+		if pt.provider == "tracepoint" && strings.HasPrefix(n.text, "common_") {
+			c.error(n.at, "BPF does not support accessing common tracepoint fields")
 			return none
 		}
 		for _, e := range pt.events {

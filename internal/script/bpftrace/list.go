@@ -142,7 +142,7 @@ func listEvents(b *strings.Builder, pattern string, whole bool, k *Kernel) {
 		line := "tracepoint:" + e.Name + "\n"
 		if whole {
 			for _, f := range e.Fields {
-				line += fmt.Sprintf("    %s %s\n", f.Text, f.Name)
+				line += "    " + f.Text + "\n"
 			}
 		}
 		lines = append(lines, line)

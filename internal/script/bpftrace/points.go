@@ -32,13 +32,15 @@ type Event struct {
 	// Tracepoint is what is enabled; the event has happened where Filter is not 0 (nil: always).
 	Tracepoint string
 	Filter     script.Expr
+	// Record says that the kernel makes a record, whose address is the first parameter.
+	Record bool
 }
 
 // Field is one field of an event.
 type Field struct {
 	Name string
 	Type *source.Type
-	// Text is the type in the words of the event's format file.
+	// Text is the field's declaration in the event's format file.
 	Text string
 	// X is the value, or with InMemory its address.
 	X        script.Expr
@@ -321,9 +323,21 @@ func (c *checker) resolve(pt *point) {
 		if c.k == nil || c.k.Events == nil {
 			return
 		}
-		for _, e := range c.k.Events(pt.target + ":" + pt.name) {
+		list := c.k.Events(pt.target + ":" + pt.name)
+		if len(list) == 0 && !pt.optional {
+			what := "tracepoint"
+			if wild(pt.target) || wild(pt.name) {
+				what = "tracepoints"
+			}
+			c.error(pt.at, "%s not found: %s:%s", what, pt.target, pt.name)
+		}
+		for _, e := range list {
 			pt.events = append(pt.events, &e)
-			add(&host.Probe{Kind: host.Trace, Symbol: e.Tracepoint, Function: e.Tracepoint, Point: "tracepoint:" + e.Name})
+			p := &host.Probe{Kind: host.Trace, Symbol: e.Tracepoint, Function: e.Tracepoint, Point: "tracepoint:" + e.Name}
+			if e.Record {
+				p.Record = e.Name
+			}
+			add(p)
 		}
 	}
 }
@@ -341,7 +355,7 @@ func (c *checker) functions(pt *point, add func(*host.Probe)) {
 		} else if pt.target == "vmlinux" && f.Module != "" {
 			continue
 		}
-		p := &host.Probe{Kind: host.Call, Symbol: f.Name, Module: f.Module, Addr: f.Addr, Function: f.Name, Point: pt.provider + ":" + f.Name}
+		p := &host.Probe{Kind: host.Call, Optional: wild(pt.name), Symbol: f.Name, Module: f.Module, Addr: f.Addr, Function: f.Name, Point: pt.provider + ":" + f.Name}
 		if pt.provider[0] == 'f' {
 			module := f.Module
 			if module == "" {

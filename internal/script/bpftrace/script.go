@@ -60,13 +60,14 @@ func (c *checker) missing() bool {
 		for _, pt := range p.points {
 			all += len(pt.probes)
 			switch {
-			case len(pt.probes) > 0 || pt.optional:
-			case wild(pt.name) || wild(pt.target) || pt.provider == "tracepoint" || pt.provider == "rawtracepoint":
-				c.problems.list = append(c.problems.list, &Problem{Message: fmt.Sprintf("No probes found for: %s", pt.raw), free: true})
+			case len(pt.probes) > 0 || pt.optional || wild(pt.name) || wild(pt.target):
 			default:
 				c.problems.list = append(c.problems.list, &Problem{Message: fmt.Sprintf("Error attaching probe: %s: there is no such function", pt.raw), free: true})
 			}
 		}
+	}
+	if all == 0 && len(c.problems.list) == 0 {
+		c.problems.list = append(c.problems.list, &Problem{Message: "No probes to attach", free: true})
 	}
 	if all > maxProbes {
 		c.problems.list = append(c.problems.list, &Problem{Message: fmt.Sprintf("Can't attach to %d probes because it exceeds the current limit of %d probes.", all, maxProbes), free: true})

@@ -14,8 +14,11 @@ type Words struct{}
 // Task implements attach.Words.
 func (Words) Task() string { return "bpftrace" }
 
-// Unplanted implements attach.Words: the script ends.
+// Unplanted implements attach.Words: the script ends, but not for one of many that a pattern fits.
 func (Words) Unplanted(p *host.Probe, err error) (line string, fatal bool) {
+	if p.Optional {
+		return fmt.Sprintf("WARNING: could not attach probe %s, skipping.", p.Point), false
+	}
 	return fmt.Sprintf("ERROR: Error attaching probe: %s: %v", p.Point, err), true
 }
 

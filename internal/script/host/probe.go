@@ -59,6 +59,9 @@ type Probe struct {
 	Syscall string
 	// Locals are the handler's variables, for -p2 and -L.
 	Locals []string
+	// Record is the event of a tracepoint whose records are wanted, "SYSTEM:NAME"; the record's
+	// address is where a function has its first parameter.
+	Record string
 	// Place is what variables are read at, Trace what a tracepoint gives.
 	Place *source.Place
 	Trace *Tracepoint
