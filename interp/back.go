@@ -3,6 +3,7 @@ package interp
 import (
 	"maps"
 	"math/rand/v2"
+	"unsafe"
 
 	"kprobelab/machine"
 	"kprobelab/x86"
@@ -103,11 +104,13 @@ func (e *engine) Undo(to any) {
 	}
 }
 
+// size is what a change takes, with the dropped block that it alone keeps.
 func (c *change) size() int {
-	if c.block != nil {
-		return 0
+	n := len(c.old) + changeSize
+	if c.block != nil && !c.added {
+		n += len(c.block.ops) * int(unsafe.Sizeof(op{}))
 	}
-	return len(c.old) + changeSize
+	return n
 }
 
 func (c *change) undo(e *engine) {
@@ -135,16 +138,21 @@ func (e *engine) Trim(to any) {
 func (l *log) memory(e *engine, addr x86.Addr, n int) {
 	old := make([]byte, n)
 	e.copyOut(addr, old)
-	l.changes = append(l.changes, change{old: old, at: addr})
-	if l.bytes += n + changeSize; l.bytes > machine.MaxLog {
+	l.add(e, change{old: old, at: addr})
+}
+
+// add makes the log void where it becomes too long.
+func (l *log) add(e *engine, c change) {
+	l.changes = append(l.changes, c)
+	if l.bytes += c.size(); l.bytes > machine.MaxLog {
 		e.host.ForgetSteps()
 	}
 }
 
-// changeSize is what a change takes beside its bytes.
+// changeSize is what a change takes beside its bytes and its block.
 const changeSize = 96
 
 // block is told after a block was added or dropped.
 func (l *log) block(c *cpu, b *block, added bool) {
-	l.changes = append(l.changes, change{block: b, cpu: c, added: added})
+	l.add(c.e, change{block: b, cpu: c, added: added})
 }

@@ -183,6 +183,24 @@ func TestStepBackRestoresStaleText(t *testing.T) {
 	}
 }
 
+// Blocks that were dropped are kept for steps back: they count, too.
+func TestALogOfBlocksIsBounded(t *testing.T) {
+	m, e := boot(t, tiny([]byte{0xeb, 0xfe}), &machine.Options{Slice: 1, EveryInstruction: true, HeapSize: 1 << 20})
+	_, err := m.Go("t", machine.Invocation{Addr: textBase})
+	require.NoError(t, err)
+	require.NoError(t, m.KeepSteps(100))
+	left := 1
+	require.NoError(t, m.RunUntil(func() bool { left--; return left < 0 }))
+	require.Equal(t, 1, m.Steps())
+	large := &block{ops: make([]op, maxBlock)}
+	for n := 0; m.Steps() > 0; n++ {
+		require.Less(t, n, 1<<20)
+		require.LessOrEqual(t, e.log.bytes, machine.MaxLog)
+		e.log.block(e.cpus[0], large, false)
+	}
+	require.Zero(t, e.log.bytes)
+}
+
 func TestStepsAreBounded(t *testing.T) {
 	s := newStepped(t, &machine.Options{CPUs: 2, EveryInstruction: true, Slice: 1, HeapSize: 1 << 20}, "busy_worker")
 	require.ErrorIs(t, s.m.StepBack(), errno.ENODATA)

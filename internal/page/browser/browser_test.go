@@ -5,24 +5,31 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 )
 
-// tab opens an address in a fresh profile, and waits until the program is there. At
-// the end of the test, nothing must have been written to the console.
+// tab opens an address in a fresh profile, and waits until the program is there: a file
+// with the network off. At the end of the test, nothing must have been written to the
+// console, and a file must have asked for nothing.
 func tab(t *testing.T, address string, options ...chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
 	chromium := os.Getenv("KPROBELAB_CHROMIUM")
 	require.NotEmpty(t, chromium, "make test-page names a Chromium in $KPROBELAB_CHROMIUM")
 	options = append(append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.WindowSize(1200, 900)), options...)
+	offline := strings.HasPrefix(address, "file:")
+	if offline { // what goes to the network, this computer included, goes to a port where nobody is
+		options = append(options, chromedp.ProxyServer("127.0.0.1:9"), chromedp.Flag("proxy-bypass-list", "<-loopback>"))
+	}
 	allocated, end := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(end)
 	ctx, cancel := chromedp.NewContext(allocated)
@@ -42,6 +49,10 @@ func tab(t *testing.T, address string, options ...chromedp.ExecAllocatorOption) 
 			}
 		case *runtime.EventExceptionThrown:
 			said = append(said, e.ExceptionDetails.Text+" "+e.ExceptionDetails.Exception.Description)
+		case *network.EventRequestWillBeSent:
+			if offline && strings.HasPrefix(e.Request.URL, "http") {
+				said = append(said, "asks for "+e.Request.URL)
+			}
 		case *log.EventEntryAdded:
 			said = append(said, e.Entry.Text+" "+e.Entry.URL)
 		}
@@ -51,6 +62,8 @@ func tab(t *testing.T, address string, options ...chromedp.ExecAllocatorOption) 
 		defer lock.Unlock()
 		require.Empty(t, said, "the console")
 	})
+	_, err := chromedp.Call(ctx, network.Enable, network.EnableParams{})
+	require.NoError(t, err)
 	require.NoError(t, chromedp.Do(ctx, chromedp.Navigate(address)))
 	until(t, ctx, `document.body.dataset.ready === "1"`)
 	return ctx
