@@ -67,6 +67,7 @@ func (k *Kprobes) registerAggregate(old, p *Kprobe, pt *probepoint.Point) error 
 	if !entry.Disabled() || p.Disabled() {
 		return nil
 	}
+	k.point(PointFlags, entry)
 	entry.Flags &^= FlagDisabled
 	if k.disarmed {
 		return nil
@@ -96,6 +97,7 @@ func (k *Kprobes) makeAggregator(old *Kprobe) *Kprobe {
 		},
 	}
 	old.entry = entry
+	k.point(PointTable, entry)
 	k.table.replace(old, entry)
 	return entry
 }
@@ -114,6 +116,7 @@ func (k *Kprobes) revive(entry *Kprobe, pt *probepoint.Point) error {
 // reuse takes back an aggregator that waits to be removed
 // (reuse_unused_kprobe). It is enabled again, and its jump stays where it can.
 func (k *Kprobes) reuse(entry *Kprobe) error {
+	k.point(PointFlags, entry)
 	entry.Flags &^= FlagDisabled
 	if !entry.opt().ready() {
 		return probepoint.Refuse(rule.Gone, entry.Addr, k.name(entry))
@@ -132,6 +135,7 @@ func (k *Kprobes) join(entry, p *Kprobe) error {
 	if p.PostHandler != nil || p.jprobe != nil {
 		k.unoptimize(entry, true)
 	}
+	k.point(PointMembers, entry)
 	switch {
 	case p.jprobe == nil:
 		a.members = append([]*Kprobe{p}, a.members...)
@@ -151,6 +155,7 @@ func (k *Kprobes) join(entry, p *Kprobe) error {
 // needs it; that of an ftrace-based aggregate stays.
 func (k *Kprobes) leave(entry, p *Kprobe) {
 	a := entry.aggregate
+	k.point(PointMembers, entry)
 	i := a.index(p)
 	a.members = slices.Concat(a.members[:i], a.members[i+1:])
 	p.entry = nil

@@ -30,6 +30,7 @@ func (k *Kprobes) disable(p *Kprobe) (*Kprobe, error) {
 		return entry, nil
 	}
 	if p != entry {
+		k.point(PointFlags, p)
 		p.Flags |= FlagDisabled
 	}
 	if p != entry && !entry.aggregate.allDisabled() {
@@ -41,6 +42,7 @@ func (k *Kprobes) disable(p *Kprobe) (*Kprobe, error) {
 			return nil, k.armRefused(p, err)
 		}
 	}
+	k.point(PointFlags, entry)
 	entry.Flags |= FlagDisabled
 	return entry, nil
 }
@@ -66,11 +68,13 @@ func (k *Kprobes) EnableKprobe(p *Kprobe) error {
 	}
 	k.change()
 	if p != entry {
+		k.point(PointFlags, p)
 		p.Flags &^= FlagDisabled
 	}
 	if k.disarmed || !entry.Disabled() {
 		return nil
 	}
+	k.point(PointFlags, entry)
 	entry.Flags &^= FlagDisabled
 	if err := k.arm(entry); err != nil {
 		entry.Flags |= FlagDisabled

@@ -27,6 +27,7 @@ func (k *Kprobes) kill(entry *Kprobe) {
 		}
 	}
 	k.freeSlot(entry)
+	k.point(PointFlags, entry)
 	entry.Flags |= FlagGone
 	if entry.aggregate == nil {
 		return

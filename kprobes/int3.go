@@ -19,6 +19,9 @@ func (k *Kprobes) int3(cpu *cpuState, regs *x86.PtRegs) bool {
 	if k.pokeInt3(cpu, regs) {
 		return true
 	}
+	if k.stepper != nil {
+		k.stepper.Point(Point{Kind: PointLookup, Addr: addr})
+	}
 	if p := k.table.lookup(addr); p != nil && !p.OnFtrace() {
 		cpu.task = k.task()
 		if cpu.current != nil {

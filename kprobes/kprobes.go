@@ -21,10 +21,11 @@ type Kprobes struct {
 	observe func(Event)
 	misuse  func(*Misuse)
 	kret    kretState
-	// answerer and swapper are the machine, if it has these methods; otherwise
-	// nil.
+	// answerer, swapper and stepper are the machine, if it has these methods;
+	// otherwise nil.
 	answerer Answerer
 	swapper  Swapper
+	stepper  Stepper
 	// m is the machine, and mem the same for emulated instructions, which read
 	// and write through it.
 	m     Machine
@@ -62,8 +63,14 @@ func New(m Machine, v kimage.View, c *profile.Config) *Kprobes {
 	k := &Kprobes{m: m, mem: m, c: c, cpus: make([]cpuState, m.NumCPU()), mods: modulesOf(v)}
 	k.answerer, _ = m.(Answerer)
 	k.swapper, _ = m.(Swapper)
+	k.stepper, _ = m.(Stepper)
 	if t, ok := m.(textpoke.Text); ok {
 		k.opt.text = textpoke.New(t)
+	}
+	if k.stepper != nil {
+		k.opt.text.Before = func(_ textpoke.Step, at x86.Addr) {
+			k.stepper.Point(Point{Kind: PointAnnounce, Addr: at})
+		}
 	}
 	if p, ok := m.(Pointers); ok {
 		k.where.cpu, k.where.task = p.Where()
@@ -95,6 +102,14 @@ func (k *Kprobes) printk(line string) {
 // Find is get_kprobe: the table entry of an address. With several probes there
 // it is the aggregator, which is none of the caller's objects.
 func (k *Kprobes) Find(addr x86.Addr) *Kprobe { return k.table.lookup(addr) }
+
+// Members are the probes at an address, newest first.
+func (k *Kprobes) Members(addr x86.Addr) []*Kprobe {
+	if entry := k.table.lookup(addr); entry != nil {
+		return k.members(entry)
+	}
+	return nil
+}
 
 // Armed counts the addresses whose text is changed.
 func (k *Kprobes) Armed() int {
@@ -128,6 +143,9 @@ func (k *Kprobes) armed(p *Kprobe) bool { return !k.disarmed && !p.Disabled() }
 // quiet reports that no CPU handles a probe: nobody is in a slot whose end
 // returns to kprobes.
 func (k *Kprobes) quiet() bool {
+	if k.stepper != nil {
+		return true // the caller has waited for it
+	}
 	for i := range k.cpus {
 		if k.settle(i).current != nil || k.fast != nil && k.inGuest(i).Probe != nil {
 			return false

@@ -42,6 +42,9 @@ func (k *Kprobes) optimizedCallback(_ x86.Addr, regs *x86.PtRegs) {
 func (k *Kprobes) optimizedHit(cpu *cpuState, regs *x86.PtRegs) {
 	handle := regs.OrigAX
 	if handle >= uint64(len(k.opt.handles)) || k.opt.handles[handle] == nil {
+		if k.stepper != nil {
+			k.stepper.Point(Point{Kind: PointFreed})
+		}
 		return // freed by a module that went
 	}
 	p := k.opt.handles[handle].entry

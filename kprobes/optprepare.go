@@ -69,6 +69,7 @@ func (k *Kprobes) freeDetour(entry *Kprobe) {
 	if !o.ready() {
 		return
 	}
+	k.freedObject(entry)
 	k.setHandle(o.handle, nil)
 	k.opt.slots.put(o.page, o.index, true)
 	o.d, o.page = optimizer.Detour{}, nil

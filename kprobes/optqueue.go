@@ -21,6 +21,7 @@ func (k *Kprobes) optimize(p *Kprobe) {
 	if wasOptimized && (k.c.Optimize.ClearedWhenQueued || o.on != &k.opt.unoptimizing) {
 		return
 	}
+	k.point(PointFlags, p)
 	p.Flags |= FlagOptimized
 	switch {
 	case o.on == &k.opt.unoptimizing:
@@ -116,9 +117,11 @@ func (k *Kprobes) unoptimize44(p *Kprobe, o *optimized, force bool) {
 	case o.on != nil:
 		k.dequeue(p, o)
 	case force:
+		k.point(PointFlags, p)
 		p.Flags &^= FlagOptimized
 		k.unoptimizeNow(p, o)
 	default:
+		k.point(PointFlags, p)
 		p.Flags &^= FlagOptimized
 		k.queueUnoptimize(p, o)
 	}
@@ -126,6 +129,7 @@ func (k *Kprobes) unoptimize44(p *Kprobe, o *optimized, force bool) {
 
 func (k *Kprobes) dequeue(p *Kprobe, o *optimized) {
 	o.unlink()
+	k.point(PointFlags, p)
 	p.Flags &^= FlagOptimized
 	k.optEvent(OptDequeued, p, p.Addr)
 }
@@ -140,9 +144,13 @@ func (k *Kprobes) queueUnoptimize(p *Kprobe, o *optimized) {
 // with the same steps as the worker.
 func (k *Kprobes) unoptimizeNow(p *Kprobe, o *optimized) {
 	k.optEvent(OptForced, p, p.Addr)
+	if k.c.Optimize.FlagClearedFirst {
+		p.Flags &^= FlagOptimized
+	}
 	k.startUnpatch(o)
 	for k.pokeStep() {
 	}
+	k.point(PointFlags, p)
 	p.Flags &^= FlagOptimized
 	k.setPatched(o, false)
 	if k.c.Optimize.ClearedWhenQueued && p.Disabled() {

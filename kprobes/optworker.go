@@ -45,6 +45,8 @@ type worker struct {
 	// op is whose text is being written.
 	op    *optimized
 	grace grace
+	// undone: this run has undone a jump.
+	undone bool
 	// stepping guards against an observer that calls back.
 	stepping bool
 }
@@ -80,6 +82,9 @@ func (k *Kprobes) WorkerDue() (at uint64, ok bool) {
 	w := &k.opt.worker
 	return w.due, w.scheduled || w.phase != workerIdle
 }
+
+// WorkerRuns reports whether the worker is in the middle of a run.
+func (k *Kprobes) WorkerRuns() bool { return k.opt.worker.phase != workerIdle }
 
 // WorkerStep lets the worker take one step, whatever the time. The result is
 // Idle where it is not scheduled, and Waiting where it waits for tasks. The
@@ -135,6 +140,11 @@ func (k *Kprobes) undoStep(w *worker) {
 	if o == nil {
 		if o = k.opt.unoptimizing.head; o == nil {
 			w.phase = workerClean
+			if k.c.Optimize.FreeingNeedsUndo && !w.undone {
+				w.phase = workerWait
+				k.startGrace()
+			}
+			w.undone = false
 			return
 		}
 		w.op = o
@@ -144,6 +154,7 @@ func (k *Kprobes) undoStep(w *worker) {
 		return
 	}
 	w.op = nil
+	w.undone = true
 	k.setPatched(o, false)
 	o.unlink()
 	k.opt.freeing.add(o)
@@ -153,12 +164,14 @@ func (k *Kprobes) undoStep(w *worker) {
 func (k *Kprobes) clean() {
 	for o := k.opt.freeing.head; o != nil; {
 		next, p := o.next, o.entry
+		k.point(PointFlags, p)
 		p.Flags &^= FlagOptimized
 		if p.Disabled() && !p.Gone() {
 			k.writeOpcode(p)
 		}
 		if unused(p) {
 			if k.table.lookup(p.Addr) == p {
+				k.point(PointTable, p)
 				k.table.remove(p)
 			}
 			k.optEvent(OptRemoved, p, p.Addr)
@@ -272,6 +285,10 @@ func (k *Kprobes) Settle() error {
 // drain is wait_for_kprobe_optimizer within another call. When the worker waits
 // for tasks it has undone what it had to; the rest may come later.
 func (k *Kprobes) drain() {
+	if k.stepper != nil {
+		k.stepper.Point(Point{Kind: PointDrain})
+		return
+	}
 	if k.opt.optimizing.empty() && k.opt.unoptimizing.empty() {
 		return
 	}
@@ -346,6 +363,9 @@ func (k *Kprobes) graceOver() bool {
 // noTaskInside: no CPU handles a hit and no task is in a call, so that nobody
 // is in a detour buffer.
 func (k *Kprobes) noTaskInside() bool {
+	if k.stepper != nil {
+		return true // the worker has waited for it
+	}
 	for task := 0; k.quiet(); task++ {
 		_, inside, ok := k.opt.patcher.TaskSwitches(task)
 		if !ok {

@@ -28,7 +28,11 @@ func (k *Kprobes) startPatch(o *optimized) {
 	if k.c.Optimize.StopMachine {
 		steps = textpoke.Stopped
 	}
-	k.startPoke(steps, o, o.d.Jump[:])
+	run, err := k.opt.text.StartSingle(steps, o.change(o.d.Jump[:]), k.textArray())
+	if err != nil {
+		k.fail(err)
+	}
+	k.opt.poke = run
 	k.setPatched(o, true)
 }
 
@@ -42,13 +46,29 @@ func (k *Kprobes) startUnpatch(o *optimized) {
 	case k.c.Optimize.ThreeStepUnoptimize:
 		steps = textpoke.UndoAnnounced
 	}
-	k.startPoke(steps, o, append([]byte{int3}, o.saved[:]...))
+	k.opt.poke = k.opt.text.Start(steps, o.change(append([]byte{int3}, o.saved[:]...)))
 }
 
-// startPoke begins a change that leads to the detour buffer while it is
-// announced.
-func (k *Kprobes) startPoke(steps textpoke.Protocol, o *optimized, b []byte) {
-	k.opt.poke = k.opt.text.Start(steps, textpoke.Change{At: o.entry.Addr, New: b, Landing: o.d.Addr})
+// change leads to the detour buffer while it is announced.
+func (o *optimized) change(b []byte) textpoke.Change {
+	return textpoke.Change{At: o.entry.Addr, New: b, Landing: o.d.Addr}
+}
+
+func (k *Kprobes) textArray() textpoke.Array {
+	return textpoke.Array{Shared: k.c.Poke.SharedArray, Appended: k.c.Poke.SingleAppends}
+}
+
+// Text changes the machine's text for other parts of a kernel: jump labels,
+// static calls, the function tracer.
+func (k *Kprobes) Text() *textpoke.Poker { return &k.opt.text }
+
+// PokeSingle makes one change for such a part (text_poke_bp).
+func (k *Kprobes) PokeSingle(c textpoke.Change) error {
+	run, err := k.opt.text.StartSingle(textpoke.Batch, c, k.textArray())
+	if failed := run.All(); failed != nil {
+		return failed
+	}
+	return err
 }
 
 // pokeStep takes the next step that is an event; false where none was left.

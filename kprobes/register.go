@@ -120,10 +120,12 @@ func (k *Kprobes) registerFirst(p *Kprobe, pt *probepoint.Point) error {
 		return err
 	}
 	p.aggregate = nil
+	k.point(PointTable, p)
 	k.table.insert(p)
 	if k.armed(p) {
 		if err := k.arm(p); err != nil {
 			k.table.remove(p)
+			k.grace()
 			k.freeSlot(p)
 			if k.c.FtraceArmForgiven && pt.Ftrace {
 				return nil // and the caller has a probe that nobody knows of
@@ -186,9 +188,22 @@ func (k *Kprobes) readSite(p *Kprobe, pt *probepoint.Point) error {
 // may be in it and leave without a trap.
 func (k *Kprobes) freeSlot(p *Kprobe) {
 	if p.ool != nil {
+		k.freeing(p)
 		k.slots.put(p.ool.page, p.ool.index, p.ool.Boosted)
 		p.ool = nil
 	}
+}
+
+// freeing is told before the slot of a probe is given back.
+func (k *Kprobes) freeing(p *Kprobe) {
+	if k.stepper == nil {
+		return
+	}
+	free := Point{Kind: PointFree, Probe: p}
+	if !p.ool.Boosted {
+		free.Addr = p.ool.Addr
+	}
+	k.stepper.Point(free)
 }
 
 // arm writes the int3, or has the function tracer call (__arm_kprobe). A jump

@@ -8,6 +8,7 @@ import (
 // setupStep arranges that the probed instruction is executed out of line
 // (setup_singlestep, docs/spec 2.4). reenter is true for a nested hit.
 func (k *Kprobes) setupStep(cpu *cpuState, p *Kprobe, regs *x86.PtRegs, reenter bool) bool {
+	k.point(PointResume, p)
 	if k.detours(cpu, p, regs, reenter) {
 		return true
 	}

@@ -84,6 +84,18 @@ func (t *table) each(fn func(*Kprobe)) {
 	}
 }
 
+// all calls fn for every entry.
+func (t *table) all(fn func(*Kprobe)) {
+	if t.index.n == 0 {
+		return
+	}
+	for _, p := range t.buckets {
+		for ; p != nil; p = p.next {
+			fn(p)
+		}
+	}
+}
+
 // addrIndex is an open-addressed hash of addresses with linear probing. A Go
 // map would do the same job in three times the time on the hit path.
 type addrIndex struct {

@@ -29,8 +29,9 @@ func (k *Kprobes) UnregisterKprobes(ps []*Kprobe) {
 			dead = append(dead, p)
 		}
 	}
+	k.grace()
 	for _, p := range dead {
-		k.freeSlot(p)
+		k.unregisterBottom(p)
 	}
 	for _, p := range ps {
 		if p != nil && !k.registered(p) {
@@ -60,11 +61,11 @@ func (k *Kprobes) unregisterTop(p *Kprobe) error {
 	a := entry.aggregate
 	switch {
 	case a == nil:
+		k.point(PointTable, entry)
 		k.table.remove(entry)
 	case len(a.members) == 1 && disarmedEntry(entry):
+		k.point(PointTable, entry)
 		k.table.remove(entry)
-		k.freeDetour(entry)
-		a.members, p.entry = nil, nil
 	default:
 		k.leave(entry, p)
 		p.ool = nil // it is the others' slot
@@ -73,4 +74,15 @@ func (k *Kprobes) unregisterTop(p *Kprobe) error {
 		}
 	}
 	return nil
+}
+
+// unregisterBottom frees what nobody can reach any more
+// (__unregister_kprobe_bottom).
+func (k *Kprobes) unregisterBottom(p *Kprobe) {
+	if entry := p.entry; entry != nil {
+		k.freedObject(entry)
+		k.freeDetour(entry)
+		entry.aggregate.members, p.entry = nil, nil
+	}
+	k.freeSlot(p)
 }

@@ -17,6 +17,7 @@ type Config struct {
 	Step       Step
 	Kret       Kret
 	Optimize   Optimize
+	Poke       Poke
 	Sample     Sample
 	Tracing    Tracing
 
@@ -420,8 +421,27 @@ type Optimize struct {
 	// RetriesHeldBack: after an aggregate is freed, the probe whose jump would
 	// run over it is queued again (7.0 and later).
 	RetriesHeldBack bool
+	// FlagClearedFirst: who takes a jump back at once clears OPTIMIZED before the
+	// text is changed (no named profile; docs/bugs.md, no. 3).
+	FlagClearedFirst bool
+	// FreeingNeedsUndo: the worker looks at the freeing list only where it had a
+	// jump to undo (no named profile; docs/bugs.md, no. 5).
+	FreeingNeedsUndo bool
+	// TextMutexFirst: the worker takes text_mutex before kprobe_mutex (no named
+	// profile; docs/bugs.md, no. 17).
+	TextMutexFirst bool
 	// DelayJiffies is the worker's delay.
 	DelayJiffies int
+}
+
+// Poke is how the kernel changes text that other CPUs execute (docs/spec 4.8).
+type Poke struct {
+	// SharedArray: single changes and queued ones share one array (6.16 and
+	// later).
+	SharedArray bool
+	// SingleAppends: a single change is appended to what is queued, whatever the
+	// order of the addresses (next-20250605; no named profile).
+	SingleAppends bool
 }
 
 // Sample is the text of the kernel's own sample modules (docs/spec 13).

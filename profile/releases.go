@@ -171,6 +171,8 @@ var ruleChanges = []Change{
 	{Field: "Optimize.RetriesHeldBack", From: Version{7, 0, 0}, Note: "6.19.14 has it not, 7.0.13 has; came with the optimizer's own thread, which takes the same steps as the delayed work before it"},
 	{Field: "Optimize.DelayJiffies", Value: 5, From: v30, Note: oldAndNew},
 
+	{Field: "Poke.SharedArray", From: Version{6, 16, 0}, Note: "smp_text_poke_single and the queue have text_poke_array together"},
+
 	{Field: "Log.Prefix", Value: "kprobes: ", From: Version{5, 16, 0}},
 	{Field: "Log.DumpFields", From: Version{5, 16, 0}},
 	{Field: "Log.EnabledBool", From: Version{5, 16, 0}},

@@ -43,6 +43,8 @@ type Poker struct {
 	// announced is the array that the int3 handler searches, sorted by address
 	// (text_poke_array).
 	announced []Change
+	// queue is what Queue has collected (tp_vec).
+	queue []Change
 }
 
 // New is the text_poke of a machine.
@@ -148,3 +150,29 @@ func (p *Poker) Landing(at x86.Addr) (x86.Addr, bool) {
 
 // Busy reports whether a change is announced.
 func (p *Poker) Busy() bool { return len(p.announced) > 0 }
+
+// Digest feeds add with the changes that are announced or wait.
+func (p *Poker) Digest(add func(uint64)) {
+	for _, list := range [][]Change{p.announced, p.queue} {
+		add(uint64(len(list)))
+		for _, c := range list {
+			c.digest(add)
+		}
+	}
+}
+
+// Digest feeds add with what is left of the change.
+func (r *Run) Digest(add func(uint64)) {
+	add(uint64(len(r.left)))
+	for _, c := range r.changes {
+		c.digest(add)
+	}
+}
+
+func (c *Change) digest(add func(uint64)) {
+	add(uint64(c.At))
+	add(uint64(c.Landing))
+	for _, b := range c.New {
+		add(uint64(b))
+	}
+}

@@ -21,7 +21,7 @@ var order = [][]string{
 	{"kprobes/probepoint", "internal/tracing/definition"},
 	{"kprobes/hazard"},
 	{"internal/report", "kprobes"},
-	{"internal/script/attach"},
+	{"internal/script/attach", "internal/explore"},
 	{"internal/tracing/event", "internal/tracing/ring", "internal/guestfast", "internal/archive"},
 	{"internal/tracing/filter"},
 	{"internal/tracing/trigger"},

@@ -1,0 +1,270 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"kprobelab/internal/bounded"
+	"kprobelab/internal/explore"
+	"kprobelab/profile"
+)
+
+const exploreHelp = `SCENARIO is a file (*.poke), or the name of one of the program's own (--list): text, probes on it, and what a few CPUs do: call a function,
+register, unregister, enable or disable a probe, change a switch. It is run in every order of
+the steps that other CPUs can notice, with every fetch of changing text that may be stale as a
+choice, up to --bound switches away from a CPU that could go on. The verdict is ok, or the
+first bad end that was found, with the schedule that leads there (docs/explore.md):
+
+  torn            a CPU executed bytes that were never an instruction
+  int3            an int3 or a single-step that nobody knows
+  wrong-ip        a CPU went where no instruction is
+  result          a function returned something else
+  lost, double    a handler that did not run, or ran too often
+  use-after-free  of a slot, a buffer or a probe
+  deadlock, livelock, text (not restored), bug (of the kernel's), refused, condition
+
+--bug brings a bug of the past back by its number (docs/bugs.md); without a SCENARIO it
+explores the one that goes with the bug. --replay runs a schedule that -o has written, to the byte.
+The exit code is 1 where the verdict is not ok, or a replay ends otherwise than it says.
+
+`
+
+func exploreCommand(t *term) *cli.Command {
+	return &cli.Command{
+		Name:      "explore",
+		Usage:     "run a scenario in every order of its CPUs' steps",
+		ArgsUsage: "[SCENARIO]",
+		Description: exploreHelp + examples(
+			"kprobelab explore optimize-hit",
+			"kprobelab explore --kernel 5.8 --bound 3 race.poke",
+			"kprobelab explore --bug 34 -o no34.schedule",
+			"kprobelab explore --replay no34.schedule",
+			"kprobelab explore --list",
+		),
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "kernel", Aliases: []string{"profile"}, Usage: "the `PROFILE` (default: " + profile.Default + "): " + strings.Join(profile.All(), ", ")},
+			&cli.IntFlag{Name: "bound", Value: 2, Usage: "up to `N` switches away from a CPU that could go on; -1: any number"},
+			&cli.StringSliceFlag{Name: "bug", Usage: "bring the bug of this `NUMBER` back (repeatable)"},
+			&cli.BoolFlag{Name: "list", Usage: "list the program's own scenarios, and the bugs that can be brought back"},
+			&cli.StringFlag{Name: "replay", Usage: "run the schedule in `FILE`"},
+			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Usage: "write the schedule that ends badly to `FILE`"},
+			&cli.IntFlag{Name: "max-runs", Value: 5_000_000, Usage: "give up after `N` runs"},
+			&cli.BoolFlag{Name: "json", Usage: "one JSON object with the verdict, the schedule and the counts"},
+		},
+		Action: func(ctx context.Context, c *cli.Command) error { return runExplore(ctx, t, c) },
+	}
+}
+
+// errBadEnd is a run that did not end well, of which all is said.
+var errBadEnd = &failure{exitRefused, errSaid}
+
+func runExplore(ctx context.Context, t *term, c *cli.Command) error {
+	if err := atMost(c, 1); err != nil {
+		return err
+	}
+	if file := c.String("replay"); file != "" {
+		return replay(t, c, file)
+	}
+	if c.Bool("list") {
+		return listScenarios(t)
+	}
+	kernel, err := exploredKernel(c.String("kernel"), c.StringSlice("bug"))
+	if err != nil {
+		return err
+	}
+	if c.Int("bound") < -1 || c.Int("max-runs") < 1 {
+		return usagef("--bound is -1 or more, --max-runs 1 or more")
+	}
+	p, err := scenario(c)
+	if err != nil {
+		return err
+	}
+	res, err := p.Explore(ctx, explore.Options{
+		Profile: kernel, Bound: c.Int("bound"), MaxRuns: c.Int("max-runs"),
+		Progress: func(n explore.Counts) { t.count("explore", "runs", int64(n.Runs), 0) },
+	})
+	t.progressDone()
+	if err != nil {
+		return err
+	}
+	return showExplored(t, c, p, kernel, res)
+}
+
+func listScenarios(t *term) error {
+	for _, name := range explore.Library() {
+		p, err := explore.FromLibrary(name)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(t.out, "%-26s %s\n", name, p.Scenario().About)
+	}
+	fmt.Fprintln(t.out)
+	for _, b := range explore.Switches() {
+		fmt.Fprintf(t.out, "--bug %-3s %s (%s)\n", b.ID, b.Title, b.Scenario)
+	}
+	return nil
+}
+
+// scenario is the one that the command line names, or the bug's.
+func scenario(c *cli.Command) (*explore.Program, error) {
+	name := c.Args().First()
+	if bugs := c.StringSlice("bug"); name == "" && len(bugs) == 1 {
+		b, err := explore.Find(bugs[0])
+		if err != nil {
+			return nil, err
+		}
+		name = b.Scenario
+	}
+	if name == "" {
+		return nil, usagef("explore takes a scenario, --bug NUMBER, or --replay FILE; try %s --help", c.FullName())
+	}
+	if slices.Contains(explore.Library(), name) {
+		return explore.FromLibrary(name)
+	}
+	text, err := bounded.ReadFile(name, explore.MaxFile)
+	if err != nil {
+		return nil, &failure{exitImage, err}
+	}
+	p, err := explore.Compile(string(text))
+	if err != nil {
+		return nil, &failure{exitImage, fmt.Errorf("%s: %w", name, err)}
+	}
+	return p, nil
+}
+
+// exploredKernel is a profile with bugs of the past. Without a name it is the one
+// that the first bug is brought back on.
+func exploredKernel(name string, bugs []string) (*profile.Config, error) {
+	if name == "" {
+		name = profile.Default
+		if len(bugs) > 0 {
+			if b, err := explore.Find(bugs[0]); err == nil && b.Kernel != "" {
+				name = b.Kernel
+			}
+		}
+	}
+	kernel, ok := profile.Named(name)
+	if !ok {
+		return nil, usagef("there is no profile %q: %s", name, strings.Join(profile.All(), ", "))
+	}
+	for _, id := range bugs {
+		b, err := explore.Find(id)
+		if err != nil {
+			return nil, usagef("%v", err)
+		}
+		if err := b.Set(kernel); err != nil {
+			return nil, err
+		}
+	}
+	return kernel, nil
+}
+
+// explored is the result as JSON.
+type explored struct {
+	Scenario string          `json:"scenario"`
+	Profile  string          `json:"profile"`
+	Bugs     []string        `json:"bugs,omitempty"`
+	Bound    int             `json:"bound"`
+	Verdict  explore.Verdict `json:"verdict"`
+	Reason   string          `json:"reason,omitempty"`
+	Counts   explore.Counts  `json:"counts"`
+	Schedule []string        `json:"schedule,omitempty"`
+}
+
+func showExplored(t *term, c *cli.Command, p *explore.Program, kernel *profile.Config, res *explore.Result) error {
+	bugs := c.StringSlice("bug")
+	if res.Failing != nil {
+		res.Failing.Bugs = bugs
+	}
+	if file := c.String("out"); file != "" && res.Failing != nil {
+		if err := os.WriteFile(file, []byte(res.Failing.String()), 0o666); err != nil {
+			return &failure{exitImage, err}
+		}
+	}
+	if c.Bool("json") {
+		o := explored{p.Scenario().Name, kernel.Name, bugs, c.Int("bound"), res.Verdict, res.Reason, res.Counts, nil}
+		if res.Failing != nil {
+			for _, l := range res.Failing.Lines {
+				o.Schedule = append(o.Schedule, l.Decision)
+			}
+		}
+		enc := json.NewEncoder(t.out)
+		if err := enc.Encode(o); err != nil {
+			return err
+		}
+	} else {
+		showExploredText(t, c, p, kernel, res)
+	}
+	if res.Verdict != explore.OK {
+		return errBadEnd
+	}
+	return nil
+}
+
+func showExploredText(t *term, c *cli.Command, p *explore.Program, kernel *profile.Config, res *explore.Result) {
+	within := fmt.Sprintf("up to %d switches", c.Int("bound"))
+	if c.Int("bound") < 0 {
+		within = "any number of switches"
+	}
+	n := res.Counts
+	fmt.Fprintf(t.out, "%s: profile %s, %s\n", p.Scenario().Name, kernel.Name, within)
+	fmt.Fprintf(t.out, "%d runs, %d places with a choice, %d states, %d ends\n", n.Runs, n.Choices, n.States, n.Ends)
+	if res.Verdict == explore.OK {
+		fmt.Fprintln(t.out, "ok")
+		return
+	}
+	fmt.Fprintf(t.out, "%s: %s\n", res.Verdict, res.Reason)
+	if res.Failing != nil {
+		fmt.Fprintf(t.out, "\n%s", res.Failing)
+	}
+}
+
+func replay(t *term, c *cli.Command, file string) error {
+	if c.Args().Present() || len(c.StringSlice("bug")) > 0 {
+		return usagef("--replay takes the scenario, the profile and the bugs from the schedule")
+	}
+	text, err := bounded.ReadFile(file, explore.MaxSchedule)
+	if err != nil {
+		return &failure{exitImage, err}
+	}
+	s, err := explore.ParseSchedule(string(text))
+	if err == nil {
+		var again *explore.Schedule
+		if again, err = replayed(s); err == nil {
+			fmt.Fprint(t.out, again)
+			if again.Verdict != s.Verdict {
+				fmt.Fprintf(t.err, "the schedule says %s\n", s.Verdict)
+				return errBadEnd
+			}
+			return nil
+		}
+	}
+	var f *failure
+	if errors.As(err, &f) {
+		return err
+	}
+	return &failure{exitImage, fmt.Errorf("%s: %w", file, err)}
+}
+
+func replayed(s *explore.Schedule) (*explore.Schedule, error) {
+	kernel, err := exploredKernel(s.Profile, s.Bugs)
+	if err != nil {
+		return nil, err
+	}
+	p, err := explore.Compile(s.Text)
+	if err != nil {
+		return nil, err
+	}
+	again, err := p.Replay(kernel, s.Decisions())
+	if err == nil {
+		again.Bugs = slices.Clone(s.Bugs)
+	}
+	return again, err
+}

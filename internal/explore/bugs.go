@@ -1,0 +1,60 @@
+package explore
+
+import (
+	"fmt"
+	"strings"
+
+	"kprobelab/profile"
+)
+
+// Switch brings a bug of the past back: fields of the profile that releases with
+// it have, or that no named profile has.
+type Switch struct {
+	// ID is its number in docs/bugs.md.
+	ID    string
+	Title string
+	// Fields are the profile's, with the value of the bug.
+	Fields map[string]string
+	// Kernel is the profile on which the bug is brought back, "" for the default.
+	Kernel string
+	// Scenario is one that the bug makes fail.
+	Scenario string
+}
+
+// Switches lists them in the order of their numbers.
+func Switches() []Switch { return switches }
+
+var switches = []Switch{
+	{"1", "a disabled neighbour's jump still stands when the overlap is checked", map[string]string{"Optimize.EnabledNeighboursOnly": "true"}, "", "neighbour-inside-disabled"},
+	{"2", "what a jump hides is not recovered while it waits to be undone", map[string]string{"Optimize.RecoversUnlistedOnly": "true"}, "", "register-in-waiting-jump"},
+	{"3", "OPTIMIZED is cleared before the jump is undone", map[string]string{"Optimize.FlagClearedFirst": "true"}, "", "neighbour-armed"},
+	{"4", "OPTIMIZED is cleared when undoing is asked for", map[string]string{"Optimize.ClearedWhenQueued": "true"}, "", "optimized-disable-enable"},
+	{"5", "the worker forgets what was undone by force", map[string]string{"Optimize.FreeingNeedsUndo": "true"}, "", "forced-while-waiting"},
+	{"6", "a disarmed probe hides the jump that runs over an address", map[string]string{"Optimize.FirstProbeEndsSearch": "true"}, "", "disarmed-between"},
+	{"14", "the return address of an emulated indirect call is 5 bytes on", map[string]string{"Step.CallIndirectReturnsPast5": "true"}, "", "indirect-call"},
+	{"17", "the worker takes text_mutex before kprobe_mutex", map[string]string{"Optimize.TextMutexFirst": "true"}, "", "optimize-unregister"},
+	{"33", "the return address of an emulated call with a prefix is 5 bytes on", map[string]string{"Step.CallReturnsPast5": "true"}, "7.3", "cs-call"},
+	{"34", "a single change is appended to the queue of text_poke", map[string]string{"Poke.SharedArray": "true", "Poke.SingleAppends": "true"}, "", "single-among-queued"},
+}
+
+// Find is a switch by its number.
+func Find(id string) (*Switch, error) {
+	var known []string
+	for i := range switches {
+		if switches[i].ID == id {
+			return &switches[i], nil
+		}
+		known = append(known, switches[i].ID)
+	}
+	return nil, fmt.Errorf("there is no bug %q: %s", id, strings.Join(known, ", "))
+}
+
+// Set brings the bug back in a profile.
+func (s *Switch) Set(c *profile.Config) error {
+	for name, value := range s.Fields {
+		if err := c.SetField(name, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package explore
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Line is a step of a run, for people and for a replay.
+type Line struct {
+	Step int
+	// Lane is who takes it: a CPU, an interrupt of one, the worker.
+	Lane string
+	What string
+	// Decision is what a schedule says of it.
+	Decision string
+}
+
+// String is the line as a schedule file has it.
+func (l Line) String() string {
+	return fmt.Sprintf("%-28s # %d %s: %s", l.Decision, l.Step, l.Lane, l.What)
+}
+
+// decision names a choice: who goes on, and what it sees where that is one.
+func (c choice) decision() string {
+	switch {
+	case c.task == nil:
+		return fmt.Sprintf("ack cpu%d", c.ack)
+	case c.task.wait.fetch:
+		return fmt.Sprintf("%s sees %x", c.task.name, c.seen)
+	}
+	return c.task.name
+}
+
+func (r *run) describe(t *task, c choice) {
+	r.line.Lane, r.line.Decision = t.name, c.decision()
+	what := t.wait.kind
+	if t.wait.at != 0 {
+		what += " " + r.w.where(t.wait.at)
+	}
+	if t.wait.note != "" {
+		what += ": " + t.wait.note
+	}
+	switch {
+	case t.wait.fetch && c.option > 0:
+		what += fmt.Sprintf(", stale: % x", c.seen)
+	case t.wait.fetch:
+		what += fmt.Sprintf(": % x", c.seen)
+	case t.wait.kind == "lock" || t.wait.kind == "call":
+		if t.action < len(t.actions) {
+			what = t.wait.kind + ", to " + t.actions[t.action].String()
+		}
+	}
+	r.line.What = what
+}
+
+// Schedule is a run as a file: the scenario, the kernel, and who goes on at each
+// step.
+type Schedule struct {
+	Scenario, Profile string
+	Bugs              []string
+	Verdict           Verdict
+	Reason            string
+	Lines             []Line
+	// Text is the scenario's own text.
+	Text string
+}
+
+// String is the schedule as a file.
+func (s *Schedule) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "schedule %s\nprofile %s\n", s.Scenario, s.Profile)
+	for _, bug := range s.Bugs {
+		fmt.Fprintf(&b, "bug %s\n", bug)
+	}
+	fmt.Fprintf(&b, "verdict %s\n# %s\n\n", s.Verdict, s.Reason)
+	for _, l := range s.Lines {
+		b.WriteString(strings.TrimRight(l.String(), " ") + "\n")
+	}
+	b.WriteString("\nscenario\n")
+	for line := range strings.SplitSeq(strings.TrimRight(s.Text, "\n"), "\n") {
+		b.WriteString(strings.TrimRight("\t"+line, "\t ") + "\n")
+	}
+	return b.String()
+}
+
+// MaxSchedule is how long a schedule file may be.
+const MaxSchedule = 1 << 20
+
+// ParseSchedule reads a schedule file: of its steps the decisions alone count.
+func ParseSchedule(text string) (*Schedule, error) {
+	if len(text) > MaxSchedule {
+		return nil, fmt.Errorf("a schedule is at most %d bytes long", MaxSchedule)
+	}
+	s := &Schedule{}
+	head, body, ok := strings.Cut(text, "\nscenario\n")
+	if !ok || !strings.HasPrefix(head, "schedule ") {
+		return nil, fmt.Errorf("no schedule: it begins with \"schedule NAME\" and ends with the scenario")
+	}
+	for line := range strings.SplitSeq(body, "\n") {
+		s.Text += strings.TrimPrefix(line, "\t") + "\n"
+	}
+	for line := range strings.SplitSeq(head, "\n") {
+		line, _, _ = strings.Cut(line, "#")
+		line = strings.TrimSpace(line)
+		word, rest, _ := strings.Cut(line, " ")
+		switch word {
+		case "":
+		case "schedule":
+			s.Scenario = rest
+		case "profile":
+			s.Profile = rest
+		case "bug":
+			s.Bugs = append(s.Bugs, rest)
+		case "verdict":
+			s.Verdict = Verdict(rest)
+		default:
+			s.Lines = append(s.Lines, Line{Step: len(s.Lines) + 1, Decision: line})
+		}
+	}
+	return s, nil
+}

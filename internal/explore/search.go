@@ -1,0 +1,366 @@
+package explore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"kprobelab/profile"
+)
+
+// Options say how a scenario is explored.
+type Options struct {
+	Profile *profile.Config
+	// Bound is how often a schedule may leave a CPU that could go on; negative: any
+	// number.
+	Bound int
+	// MaxRuns ends the exploration; 0 means no limit.
+	MaxRuns int
+	// Progress is called from time to time.
+	Progress func(Counts)
+	// Reduction is what is not tried again.
+	Reduction Reduction
+}
+
+// Reduction says which schedules are taken for one that was tried.
+type Reduction int
+
+// The reductions.
+const (
+	// ByState: those that come to a state which was reached before.
+	ByState Reduction = iota
+	// ByOrder: those that have the same steps in another order, where steps which
+	// depend on each other have the same.
+	ByOrder
+	// None: none; every order is tried.
+	None
+)
+
+// Counts is what an exploration has covered.
+type Counts struct {
+	// Runs is how many runs were made, Steps how many steps they had that were new,
+	// Pruned how many runs came to where another had been.
+	Runs   int `json:"runs"`
+	Steps  int `json:"steps"`
+	Pruned int `json:"pruned"`
+	// Choices is how many places there were with more than one way to go on.
+	Choices int `json:"choices"`
+	// States is how many different states of the machine were reached.
+	States int `json:"states"`
+	// Ends is how many different ends.
+	Ends int `json:"ends"`
+	// Preemptions is the most that a run had.
+	Preemptions int `json:"preemptions"`
+}
+
+// Result is what an exploration found.
+type Result struct {
+	Verdict Verdict
+	Reason  string
+	// Failing is a schedule that ends so, nil where none does.
+	Failing *Schedule
+	Counts  Counts
+	// Missing are the conditions that should exist and do not.
+	Missing []string
+}
+
+// Program is a scenario that is ready to run.
+type Program struct {
+	text string
+	p    *program
+}
+
+// Compile reads a scenario and lays its text out.
+func Compile(text string) (*Program, error) {
+	s, err := Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	p, err := assembleAll(s)
+	if err != nil {
+		return nil, err
+	}
+	return &Program{text, p}, nil
+}
+
+// Scenario is what was read.
+func (p *Program) Scenario() *Scenario { return p.p.s }
+
+// node is a place of the run under way with more than one way to go on.
+type node struct {
+	choices []int // of what the run's choices were, what is left to be tried
+	taken   int
+	// used is how often the run has preempted before.
+	used int
+}
+
+// spot is what the cache of visited places is asked by: the state, or how the run
+// came there up to the order of independent steps, and who ran last.
+type spot struct {
+	hash uint64
+	last int
+}
+
+type search struct {
+	p       *program
+	o       *Options
+	stack   []node
+	visited map[spot]int
+	states  map[uint64]struct{}
+	ends    map[uint64]struct{}
+	held    []bool
+	counts  Counts
+	buf     []choice
+}
+
+// Explore tries every schedule within the bound.
+func (p *Program) Explore(ctx context.Context, o Options) (*Result, error) {
+	s := &search{
+		p: p.p, o: &o, visited: map[spot]int{}, states: map[uint64]struct{}{}, ends: map[uint64]struct{}{},
+		held: make([]bool, len(p.p.s.Exists)),
+	}
+	for {
+		if ctx.Err() != nil || o.MaxRuns > 0 && s.counts.Runs >= o.MaxRuns {
+			return s.result(Unfinished, fmt.Sprintf("ended after %d runs, before all were tried", s.counts.Runs)), nil
+		}
+		r, picks, err := s.once()
+		if err != nil {
+			return nil, err
+		}
+		verdict, reason := r.verdict, r.reason
+		r.close()
+		if verdict != "" {
+			res := s.result(verdict, reason)
+			res.Failing, err = p.shrink(o.Profile, picks, verdict)
+			if err == nil && res.Failing != nil {
+				res.Reason = res.Failing.Reason
+			}
+			return res, err
+		}
+		if s.o.Progress != nil && s.counts.Runs%1000 == 0 {
+			s.o.Progress(s.counted())
+		}
+		if !s.next() {
+			break
+		}
+	}
+	for i, ok := range s.held {
+		if !ok {
+			res := s.result(Condition, fmt.Sprintf("no run ends with %s", p.p.s.Exists[i]))
+			res.Missing = append(res.Missing, p.p.s.Exists[i].String())
+			return res, nil
+		}
+	}
+	return s.result(OK, ""), nil
+}
+
+func (s *search) counted() Counts {
+	s.counts.States, s.counts.Ends = len(s.states), len(s.ends)
+	return s.counts
+}
+
+func (s *search) result(v Verdict, reason string) *Result {
+	return &Result{Verdict: v, Reason: reason, Counts: s.counted()}
+}
+
+// once makes a run: the choices on the stack, then the first of each new place.
+func (s *search) once() (*run, []string, error) {
+	r, err := newRun(s.p, s.o.Profile)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.counts.Runs++
+	depth, used := 0, 0
+	var picks []string
+	for {
+		s.buf = r.choices(s.buf)
+		if r.over(len(s.buf)) {
+			break
+		}
+		n := 0
+		fresh := depth == len(s.stack)
+		if len(s.buf) > 1 {
+			if fresh {
+				if !s.visit(r, used) {
+					s.counts.Pruned++
+					return r, picks, nil
+				}
+				s.stack = append(s.stack, node{choices: s.affordable(used), used: used})
+				s.counts.Choices++
+			}
+			nd := &s.stack[depth]
+			n = nd.choices[nd.taken]
+			depth++
+		}
+		c := s.buf[n]
+		if c.preempts {
+			used++
+		}
+		picks = append(picks, c.decision())
+		r.take(c)
+		if depth == len(s.stack) {
+			s.counts.Steps++
+			s.states[r.state] = struct{}{}
+		}
+	}
+	s.counts.Preemptions = max(s.counts.Preemptions, used)
+	if r.verdict == "" {
+		s.ends[r.state] = struct{}{}
+		for i, ok := range r.held {
+			s.held[i] = s.held[i] || ok
+		}
+	}
+	return r, picks, nil
+}
+
+// visit reports whether the place was not reached before with as many preemptions
+// left.
+func (s *search) visit(r *run, used int) bool {
+	at := spot{r.state, -1}
+	switch s.o.Reduction {
+	case None:
+		return true
+	case ByOrder:
+		at.hash = r.trail()
+	case ByState:
+	}
+	if r.last != nil {
+		at.last = r.last.n
+	}
+	if s.o.Bound < 0 {
+		used, at.last = 0, -1
+	}
+	if was, ok := s.visited[at]; ok && was <= used {
+		return false
+	}
+	s.visited[at] = used
+	return true
+}
+
+// affordable are the choices that the bound leaves.
+func (s *search) affordable(used int) (list []int) {
+	for i, c := range s.buf {
+		if s.o.Bound < 0 || !c.preempts || used < s.o.Bound {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// next moves the stack to the next schedule; false where there is none.
+func (s *search) next() bool {
+	for len(s.stack) > 0 {
+		top := &s.stack[len(s.stack)-1]
+		if top.taken++; top.taken < len(top.choices) {
+			return true
+		}
+		s.stack = s.stack[:len(s.stack)-1]
+	}
+	return false
+}
+
+// Replay runs a schedule, and gives it back with its steps and its verdict. It
+// fails where the schedule does not fit the scenario.
+func (p *Program) Replay(c *profile.Config, decisions []string) (*Schedule, error) {
+	s, used, err := p.follow(c, decisions, true)
+	if err == nil && used < len(decisions) {
+		err = fmt.Errorf("the run ends after %d of the schedule's %d steps", used, len(decisions))
+	}
+	return s, err
+}
+
+// follow runs decisions as far as they fit; strict: all have to. Where they end
+// or do not fit, the run goes on as it did.
+func (p *Program) follow(c *profile.Config, decisions []string, strict bool) (*Schedule, int, error) {
+	r, err := newRun(p.p, c)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer r.close()
+	s := &Schedule{Scenario: p.p.s.Name, Profile: c.Name, Text: p.text}
+	r.trace = func(l Line) { s.Lines = append(s.Lines, l) }
+	var list []choice
+	next := 0
+	for {
+		list = r.choices(list)
+		if r.over(len(list)) {
+			break
+		}
+		pick := 0
+		if next < len(decisions) {
+			i := slices.IndexFunc(list, func(c choice) bool { return c.decision() == decisions[next] })
+			switch {
+			case i >= 0:
+				pick = i
+			case strict:
+				return nil, 0, fmt.Errorf("step %d: %q cannot be: the schedule is for another scenario, kernel or version", next+1, decisions[next])
+			}
+			next++
+		}
+		r.take(list[pick])
+	}
+	s.Verdict, s.Reason = r.verdict, r.reason
+	if s.Verdict == "" {
+		s.Verdict = OK
+	}
+	return s, next, nil
+}
+
+// shrink makes a failing schedule smaller: it leaves switches and stale fetches
+// out as long as the run ends with the same verdict.
+func (p *Program) shrink(c *profile.Config, picks []string, v Verdict) (*Schedule, error) {
+	best, _, err := p.follow(c, picks, true)
+	if err != nil || best.Verdict != v {
+		return best, err
+	}
+	for tries, again := 0, true; again && tries < 400; {
+		again = false
+		list := best.Decisions()
+		for i := 1; i < len(list) && tries < 400; i++ {
+			if list[i] == list[i-1] {
+				continue
+			}
+			tries++
+			if got := p.without(c, list, i, v); got != nil && got.switches() < best.switches() {
+				best, again = got, true
+				break
+			}
+		}
+	}
+	return best, nil
+}
+
+// without is the run in which who ran before step i goes on instead for as long as the
+// schedule had another; nil where that does not end so.
+func (p *Program) without(c *profile.Config, list []string, i int, v Verdict) *Schedule {
+	j := i
+	for j < len(list) && list[j] == list[i] {
+		j++
+	}
+	cut := slices.Concat(list[:i], list[j:])
+	s, _, err := p.follow(c, cut, false)
+	if err != nil || s.Verdict != v {
+		return nil
+	}
+	return s
+}
+
+// Decisions are who goes on at each step.
+func (s *Schedule) Decisions() []string {
+	var list []string
+	for _, l := range s.Lines {
+		list = append(list, l.Decision)
+	}
+	return list
+}
+
+// switches is how often another lane goes on.
+func (s *Schedule) switches() int {
+	n := len(s.Lines) / 8 // a shorter run is better too
+	for i := 1; i < len(s.Lines); i++ {
+		if s.Lines[i].Lane != s.Lines[i-1].Lane {
+			n++
+		}
+	}
+	return n
+}

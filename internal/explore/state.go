@@ -1,0 +1,129 @@
+package explore
+
+import (
+	"slices"
+
+	"kprobelab/kprobes"
+)
+
+// shared is a hash of what tasks share: the text, what CPUs may have fetched of
+// it, the subsystem, who holds the mutex; hits is that of what a handler may keep in
+// a variable, changes that of what an action may.
+func (r *run) shared() (all, changes, hits uint64) {
+	w := r.w
+	w.k.DigestHits(r.id, func(v uint64) { hits = mix(hits, v) })
+	changes = hits
+	w.k.Digest(r.id, func(v uint64) { changes = mix(changes, v) })
+	h := mix(changes, hashBytes(w.mem0[:w.end]))
+	for i := range w.cpus {
+		c := &w.cpus[i]
+		sum := uint64(c.pending)
+		for _, s := range c.stale {
+			sum += mix(uint64(s.at), uint64(s.b)) | 1
+		}
+		h = mix(h, sum)
+	}
+	w.k.DigestCPUs(r.id, func(v uint64) { h = mix(h, v) })
+	for _, p := range r.probes {
+		h = mix(h, uint64(p.kp.Flags)<<16|p.kp.Nmissed<<32|uint64(p.hits)<<1)
+		if r.freed[&p.kp] {
+			h = mix(h, 1)
+		}
+	}
+	for _, s := range r.slots {
+		h = mix(h, uint64(s))
+	}
+	if r.text != nil {
+		h = mix(h, uint64(r.text.n+100))
+	}
+	if r.holder != nil {
+		h = mix(h, uint64(r.holder.n+1))
+	}
+	return h, changes, hits
+}
+
+// id numbers the scenario's probes from 1.
+func (r *run) id(kp *kprobes.Kprobe) uint64 {
+	for i, p := range r.probes {
+		if &p.kp == kp {
+			return uint64(i + 1)
+		}
+	}
+	return 0
+}
+
+// remember brings the hashes up to date after a task's step. What a task keeps
+// in variables of Go, inside a handler or an action, follows from what it has
+// seen since that began.
+func (r *run) remember(t *task, kind string) {
+	shared, changes, hits := r.shared()
+	if t != nil {
+		switch {
+		case t.trapped+t.preempt > 0:
+			t.local = mix(t.local, hashString(kind))
+			if r.touches(varProbe) {
+				t.local = mix(t.local, hits)
+			}
+		case !t.calling && (r.holder == t || t.waitsUnlocked):
+			t.local = mix(mix(t.local, hashString(kind)), changes)
+		default:
+			t.local = 0
+		}
+		t.own = t.hashOwn()
+	}
+	r.state = shared
+	for _, o := range r.tasks {
+		r.state = mix(mix(r.state, o.own), o.steady())
+	}
+}
+
+func (r *run) touches(v int) bool {
+	return slices.ContainsFunc(r.touched, func(t touch) bool { return t.v == v })
+}
+
+// hashOwn is what is the task's own.
+func (t *task) hashOwn() uint64 {
+	h := mix(t.local, uint64(t.action)<<32|uint64(t.trapped)<<16|uint64(t.preempt)<<8)
+	h = mix(mix(h, hashString(t.wait.kind)), uint64(t.wait.at))
+	flags := uint64(0)
+	for i, on := range []bool{t.done, t.begun, t.calling, t.inExec} {
+		if on {
+			flags |= 1 << i
+		}
+	}
+	h = mix(h, flags|uint64(len(t.asked))<<8|t.calls<<16)
+	h = mix(h, uint64(t.traps)<<32|uint64(t.detours)<<16|uint64(t.pokes))
+	if !t.calling {
+		return h
+	}
+	for _, v := range words(&t.regs) {
+		h = mix(h, *v)
+	}
+	if base := uint64(stackSize*(t.n+1)) - 64; t.regs.SP >= uint64(stackBase) {
+		if sp := t.regs.SP - uint64(stackBase); sp <= base {
+			h = mix(h, hashBytes(t.w.stack[sp:base]))
+		}
+	}
+	for _, p := range t.w.run.probes {
+		h = mix(h, uint64(t.call.hits[p])<<8|uint64(t.call.passes[p.at])<<16|uint64(t.call.missed[p.at])<<24)
+	}
+	return h
+}
+
+// steady is for which probes nothing has changed since the call under way began,
+// and which of them were on then.
+func (t *task) steady() uint64 {
+	bits := uint64(0)
+	if !t.calling {
+		return bits
+	}
+	for i, p := range t.w.run.probes {
+		if t.call.epochs[p] == p.epoch {
+			bits |= 1 << (2 * i)
+		}
+		if t.call.on[p] {
+			bits |= 2 << (2 * i)
+		}
+	}
+	return bits
+}

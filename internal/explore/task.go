@@ -1,0 +1,477 @@
+package explore
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"kprobelab/kprobes"
+	"kprobelab/kprobes/textpoke"
+	"kprobelab/x86"
+)
+
+// do is an action.
+func (t *task) do(a Action) {
+	r := t.w.run
+	switch a.Verb {
+	case "call":
+		t.callFunc(a.Name)
+	case "settle":
+		if err := t.w.k.Settle(); err != nil {
+			r.fail(Bug, "settle: %v", err)
+		}
+	case "poke", "unpoke", "queue", "unqueue", "flush":
+		t.locked(func() { t.patch(a) })
+	default:
+		t.locked(func() { t.change(a) })
+	}
+}
+
+// locked is an action under kprobe_mutex.
+func (t *task) locked(do func()) {
+	r := t.w.run
+	t.lock()
+	do()
+	t.unlock()
+	if err := t.w.k.Err(); err != nil {
+		r.fail(Bug, "%v", err)
+	}
+}
+
+// lock takes kprobe_mutex, and then text_mutex. Both are one lock here, unless
+// somebody takes them the other way round.
+func (t *task) lock() {
+	r := t.w.run
+	r.stop(pending{kind: "lock", ready: func() bool { return r.holder == nil }, writes: []int{varMutex}})
+	r.holder = t
+	if t.w.c.Optimize.TextMutexFirst {
+		r.stop(pending{kind: "lock text_mutex", ready: func() bool { return r.text == nil }, writes: []int{varMutex}})
+		r.text = t
+	}
+}
+
+func (t *task) unlock() {
+	r := t.w.run
+	r.touch(varMutex, true)
+	r.holder, r.text = nil, nil
+}
+
+// change is an action on probes.
+func (t *task) change(a Action) {
+	r, k := t.w.run, t.w.k
+	p := r.named(a.Name)
+	for _, o := range r.probes {
+		if o == p || a.Verb == "arm-all" || a.Verb == "disarm-all" || a.Verb == "kill" && o.Func == a.Name {
+			o.changing++
+			o.epoch++
+			defer func() { o.changing--; o.epoch++ }()
+		}
+	}
+	r.touch(varEpoch, true)
+	defer r.touch(varEpoch, true)
+	var err error
+	switch a.Verb {
+	case "register":
+		err = r.register(p)
+	case "unregister":
+		k.UnregisterKprobe(&p.kp)
+		p.used, p.on = false, false
+		r.freed[&p.kp] = true
+	case "enable":
+		err = k.EnableKprobe(&p.kp)
+		p.on = err == nil
+	case "disable":
+		err = k.DisableKprobe(&p.kp)
+		p.on = false
+	case "optimization-on", "optimization-off":
+		if k.Config().Optprobes() {
+			err = k.SetOptimization(a.Verb == "optimization-on")
+		}
+	case "arm-all", "disarm-all":
+		err = k.SetEnabled(a.Verb == "arm-all")
+		for _, o := range r.probes {
+			o.on = a.Verb == "arm-all" && o.used && !o.kp.Disabled()
+		}
+	case "kill":
+		at := t.w.program.at(a.Name)
+		s, _ := t.w.SymbolAt(at)
+		gone := x86.Range{Start: at, End: at.Add(int64(s.Size))}
+		r.killed = append(r.killed, gone)
+		k.KillKprobes(gone)
+		for _, o := range r.probes {
+			o.on = o.on && !o.kp.Gone()
+		}
+	}
+	if err != nil {
+		r.fail(Refused, "%s: %v", a, err)
+	}
+}
+
+func (r *run) named(name string) *probe {
+	for _, p := range r.probes {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+func (r *run) register(p *probe) error {
+	p.kp = kprobes.Kprobe{Addr: p.at}
+	delete(r.freed, &p.kp)
+	p.kp.PreHandler = func(*kprobes.Kprobe, *x86.PtRegs) int {
+		p.hits++
+		if r.cur.call.hits != nil {
+			r.cur.call.hits[p]++
+		}
+		return 0
+	}
+	if p.Post {
+		p.kp.PostHandler = func(*kprobes.Kprobe, *x86.PtRegs, uint64) {}
+	}
+	if p.Disabled {
+		p.kp.Flags = kprobes.FlagDisabled
+	}
+	if err := r.w.k.RegisterKprobe(&p.kp); err != nil {
+		return err
+	}
+	p.used, p.on = true, !p.kp.Disabled()
+	return nil
+}
+
+// patch is an action of another part of the kernel that changes text.
+func (t *task) patch(a Action) {
+	k := t.w.k
+	s := t.w.sites[a.Name]
+	var err error
+	switch a.Verb {
+	case "flush":
+		err = k.Text().Finish()
+	case "poke", "unpoke":
+		err = k.PokeSingle(s.change(a.Verb == "poke"))
+	default:
+		err = k.Text().Queue(s.change(a.Verb == "queue"))
+	}
+	if err != nil {
+		t.w.run.fail(Bug, "%s: %v", a, err)
+	}
+}
+
+func (s *site) change(on bool) textpoke.Change {
+	if on {
+		return textpoke.Change{At: s.at, New: s.jmp, Landing: s.target}
+	}
+	return textpoke.Change{At: s.at, New: s.nop, Landing: s.at + 5}
+}
+
+// worker is the optimizer's, which runs when it is scheduled.
+func (t *task) worker() {
+	r, k := t.w.run, t.w.k
+	for {
+		r.stop(pending{kind: "worker", writes: []int{varMutex}, ready: func() bool {
+			_, due := k.WorkerDue()
+			return due && (r.holder == nil || t.w.c.Optimize.TextMutexFirst) && r.text == nil
+		}})
+		if t.w.c.Optimize.TextMutexFirst {
+			r.text = t
+			r.stop(pending{kind: "lock kprobe_mutex", ready: func() bool { return r.holder == nil }, writes: []int{varMutex}})
+		}
+		r.holder = t
+		for running := true; running; {
+			switch k.WorkerStep() {
+			case kprobes.Idle:
+				running = false
+			case kprobes.Advanced:
+				running = k.WorkerRuns()
+			case kprobes.Waiting:
+				n := t.w.ended()
+				r.stop(pending{kind: "wait for tasks", reads: []int{varTasks}, ready: func() bool { return t.w.ended() != n }})
+			}
+		}
+		t.unlock()
+		if err := k.Err(); err != nil {
+			r.fail(Bug, "%v", err)
+		}
+	}
+}
+
+// ended is how many calls have.
+func (w *world) ended() (n uint64) {
+	for _, t := range w.tasks {
+		n += t.calls
+	}
+	return n
+}
+
+// Point implements kprobes.Stepper.
+func (w *world) Point(p kprobes.Point) {
+	r := w.run
+	if r.free {
+		r.noteFree(p)
+		return
+	}
+	s := pending{kind: p.Kind.String(), at: p.Addr}
+	switch p.Kind {
+	case kprobes.PointLookup:
+		s.reads = []int{varTable, varProbe}
+	case kprobes.PointResume:
+		s.reads = []int{varProbe}
+	case kprobes.PointTable:
+		s.writes = []int{varTable, varProbe}
+	case kprobes.PointMembers, kprobes.PointFlags, kprobes.PointFree:
+		s.writes = []int{varProbe}
+	case kprobes.PointAnnounce:
+		s.writes = []int{varAnnounce}
+	case kprobes.PointGrace:
+		r.gracePeriod()
+		return
+	case kprobes.PointDrain:
+		r.cur.drain()
+		return
+	case kprobes.PointFreed:
+		r.fail(UseAfterFree, "%s is in a detour buffer whose probe was freed", r.cur.name)
+		return
+	}
+	r.stop(s)
+	if p.Probe != nil {
+		r.alive(p.Probe, s.kind)
+	}
+	r.noteFree(p)
+}
+
+func (r *run) noteFree(p kprobes.Point) {
+	if p.Kind != kprobes.PointFree {
+		return
+	}
+	if p.Probe != nil && !r.mine(p.Probe) {
+		r.freed[p.Probe] = true
+	}
+	if p.Addr != 0 {
+		r.slots = append(r.slots, p.Addr)
+	}
+}
+
+// mine: it is a probe of the scenario and no aggregator.
+func (r *run) mine(kp *kprobes.Kprobe) bool {
+	return slices.ContainsFunc(r.probes, func(p *probe) bool { return &p.kp == kp })
+}
+
+// alive: the object was not freed.
+func (r *run) alive(p *kprobes.Kprobe, what string) {
+	if r.freed[p] && r.cur.calling {
+		r.fail(UseAfterFree, "%s: %s of the probe at %s, which was freed", r.cur.name, what, r.w.symbolic(p.Addr))
+	}
+}
+
+// gracePeriod waits until each CPU that may hold what was removed has let go of
+// it. With PREEMPTION that is one inside a handler, else one inside a call.
+func (r *run) gracePeriod() {
+	w := r.w
+	var reads []int
+	for cpu := range w.cpus {
+		reads = append(reads, varHandling+cpu)
+	}
+	r.stop(pending{kind: "grace period", reads: append(slices.Clone(reads), varTasks)})
+	left := map[*task]uint64{}
+	for _, t := range w.tasks {
+		if t != r.cur && t.calling && (!w.c.Preemption || t.trapped+t.preempt > 0) {
+			left[t] = t.epoch()
+		}
+	}
+	if len(left) == 0 {
+		return
+	}
+	r.stop(pending{kind: "end of the grace period", reads: append(reads, varTasks), ready: func() bool {
+		for t, epoch := range left {
+			if t.epoch() == epoch {
+				return false
+			}
+		}
+		return true
+	}})
+}
+
+// epoch changes when the task has passed a quiescent state.
+func (t *task) epoch() uint64 {
+	if !t.w.c.Preemption {
+		return t.calls
+	}
+	return t.handled
+}
+
+// drain is wait_for_kprobe_optimizer, without the mutex.
+func (t *task) drain() {
+	r, k := t.w.run, t.w.k
+	t.unlock()
+	t.waitsUnlocked = true
+	r.stop(pending{kind: "wait for the worker", writes: []int{varMutex}, ready: func() bool {
+		_, due := k.WorkerDue()
+		return !due && r.holder == nil
+	}})
+	r.holder, t.waitsUnlocked = t, false
+}
+
+// callFunc calls a function, to its end.
+func (t *task) callFunc(name string) {
+	r, w := t.w.run, t.w
+	if r.free {
+		r.fail(Refused, "setup: call %s: nothing runs in the setup", name)
+		return
+	}
+	at := w.program.at(name)
+	r.stop(pending{kind: "call", at: at, reads: []int{varEpoch}, writes: []int{varTasks, varStale + t.cpu, varHandling + t.cpu}})
+	sp := stackBase.Add(int64(stackSize*(t.n+1)) - 64)
+	t.regs = x86.PtRegs{
+		DI: uint64(t.n + 1), IP: uint64(at), SP: uint64(sp), CS: x86.KernelCS, SS: x86.KernelDS,
+		Flags: x86.FlagIF | x86.FlagFixed, OrigAX: ^uint64(0),
+	}
+	t.call = r.record()
+	t.calling, t.inExec = true, false
+	t.push(uint64(magic))
+	for r.verdict == "" && x86.Addr(t.regs.IP) != magic {
+		t.step()
+	}
+	r.stop(pending{kind: "return", at: at, reads: []int{varEpoch}, writes: []int{varTasks, varStale + t.cpu, varHandling + t.cpu}})
+	t.calling = false
+	t.calls++
+	if r.verdict == "" {
+		r.judge(t, name)
+	}
+	t.call = callRecord{}
+}
+
+func (r *run) record() callRecord {
+	c := callRecord{
+		epochs: map[*probe]int{}, on: map[*probe]bool{}, hits: map[*probe]int{},
+		missed: map[x86.Addr]int{}, passes: map[x86.Addr]int{},
+	}
+	for _, p := range r.probes {
+		c.epochs[p], c.on[p] = p.epoch, p.on
+		if p.changing > 0 {
+			c.epochs[p] = -1
+		}
+	}
+	return c
+}
+
+var errUnknown = errors.New("no instruction that is known here")
+
+// step executes one instruction, and the trap that it raises.
+func (t *task) step() {
+	w, r := t.w, t.w.run
+	at := x86.Addr(t.regs.IP)
+	if out, ok := w.outs[at]; ok {
+		t.callout(out)
+		return
+	}
+	code := t.fetch(at)
+	if r.verdict != "" {
+		return
+	}
+	stepping := t.regs.Flags&x86.FlagTF != 0
+	if code[0] == x86.Int3 {
+		t.regs.IP++
+		t.trap("trap", w.traps.Int3)
+		return
+	}
+	in, n := decode(code)
+	if in == nil {
+		r.fail(WrongIP, "%s at %s: % x: %v", t.name, w.where(at), code[:min(8, len(code))], errUnknown)
+		return
+	}
+	t.regs.IP += uint64(n)
+	if !in.do(t, code[n-in.n:]) {
+		r.fail(WrongIP, "%s at %s: an access to memory that is not there", t.name, w.where(at))
+		return
+	}
+	if stepping {
+		t.trap("single-step", w.traps.Debug)
+	}
+}
+
+func (w *world) where(a x86.Addr) string {
+	if a >= execBase && a.In(execBase, execBase.Add(execPages*pageSize)) {
+		return fmt.Sprintf("slot+%#x", a.Sub(execBase))
+	}
+	return w.symbolic(a)
+}
+
+// trap is an exception, with interrupts off until it returns by an iret, after
+// which the CPU sees all text.
+func (t *task) trap(kind string, handle func(*x86.PtRegs) bool) {
+	w, r := t.w, t.w.run
+	at := x86.Addr(t.regs.IP)
+	t.trapped++
+	r.stop(pending{kind: kind, at: at, reads: []int{varAnnounce}, writes: []int{varHandling + t.cpu}})
+	if kind == "trap" {
+		t.traps++
+	}
+	ok := handle(&t.regs)
+	if kind == "trap" && x86.Addr(t.regs.IP) == at-1 && t.call.passes != nil {
+		t.call.passes[at-1]-- // it comes by again
+	}
+	t.trapped--
+	t.handled++
+	r.touch(varHandling+t.cpu, true)
+	w.serialize(t.cpu)
+	if !ok {
+		r.fail(Unhandled, "%s: the %s at %s is nobody's", t.name, kind, w.where(at-1))
+	}
+	if err := w.k.Err(); err != nil {
+		r.fail(Bug, "%v", err)
+	}
+}
+
+// callout is a call of the subsystem by guest code: the callback of a detour
+// buffer, with preemption off.
+func (t *task) callout(out callout) {
+	w, r := t.w, t.w.run
+	r.stop(pending{kind: out.name, at: x86.Addr(t.regs.IP), reads: []int{varProbe}, writes: []int{varHandling + t.cpu}})
+	at := x86.Addr(t.regs.DI)
+	regs, b := w.frame(at)
+	if regs == nil {
+		r.fail(WrongIP, "%s: %s gets a frame at %s", t.name, out.name, at)
+		return
+	}
+	t.preempt++
+	out.fn(at, regs)
+	t.preempt--
+	t.handled++
+	r.touch(varHandling+t.cpu, true)
+	putFrame(regs, b)
+	if !t.pop(&t.regs.IP) {
+		r.fail(WrongIP, "%s: %s has no return address", t.name, out.name)
+	}
+}
+
+// event is a step of a hit.
+func (r *run) event(e kprobes.Event) {
+	t := r.cur
+	if e.Probe != nil {
+		r.alive(e.Probe, e.Kind.String())
+	}
+	switch e.Kind {
+	case kprobes.EventOptimized, kprobes.EventDetour:
+		t.detours++
+	case kprobes.EventTrap, kprobes.EventPre:
+		if e.Kind == kprobes.EventPre && r.first(e.Probe) {
+			return // it was chosen in the step before
+		}
+		r.stop(pending{kind: e.Kind.String(), at: e.Addr, reads: []int{varProbe}})
+		if e.Probe != nil {
+			r.alive(e.Probe, e.Kind.String())
+		}
+	case kprobes.EventMissed:
+		if t.call.missed != nil {
+			t.call.missed[e.Probe.Addr]++
+		}
+	case kprobes.EventPoke:
+		t.pokes++
+	}
+}
+
+// first: the probe is the only one at its address, or the aggregate's first.
+func (r *run) first(p *kprobes.Kprobe) bool {
+	list := r.w.k.Members(p.Addr)
+	return len(list) == 0 || list[0] == p
+}

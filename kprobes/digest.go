@@ -1,0 +1,134 @@
+package kprobes
+
+import "kprobelab/x86"
+
+// Digest feeds add with all that decides what this subsystem does next, but for
+// what DigestHits and DigestCPUs do; probes are named by id. Two machines that are
+// alike otherwise and have the same three digests go on alike. Return probes and the function
+// tracer are left out.
+func (k *Kprobes) Digest(id func(*Kprobe) uint64, add func(uint64)) {
+	d := digest{id, add}
+	d.flag(k.disarmed)
+	d.flag(k.opt.allowed)
+	for _, l := range []*optList{&k.opt.optimizing, &k.opt.unoptimizing, &k.opt.freeing} {
+		add(uint64(l.n))
+		for o := l.head; o != nil; o = o.next {
+			d.probe(o.entry)
+		}
+	}
+	d.worker(&k.opt.worker)
+	if !k.opt.poke.Done() {
+		k.opt.poke.Digest(add)
+	}
+	d.slots(&k.slots)
+	d.slots(&k.opt.slots)
+}
+
+// DigestCPUs feeds add with what each CPU handles.
+func (k *Kprobes) DigestCPUs(id func(*Kprobe) uint64, add func(uint64)) {
+	d := digest{id, add}
+	for i := range k.cpus {
+		d.control(&k.cpus[i].control)
+		if k.cpus[i].current != nil {
+			d.control(&k.cpus[i].prev)
+		}
+	}
+}
+
+// DigestHits feeds add with what a hit depends on: the table, the probes, the
+// changes of text that are announced.
+func (k *Kprobes) DigestHits(id func(*Kprobe) uint64, add func(uint64)) {
+	d := digest{id, add}
+	k.table.all(d.probe)
+	k.opt.text.Digest(add)
+	for _, o := range k.opt.handles {
+		if o == nil {
+			add(0)
+			continue
+		}
+		add(uint64(o.entry.Addr))
+	}
+}
+
+type digest struct {
+	id  func(*Kprobe) uint64
+	add func(uint64)
+}
+
+func (d *digest) flag(on bool) {
+	n := uint64(0)
+	if on {
+		n = 1
+	}
+	d.add(n)
+}
+
+// name is a probe's id and its place; an aggregator has no id.
+func (d *digest) name(p *Kprobe) {
+	if p == nil {
+		d.add(0)
+		return
+	}
+	d.add(d.id(p)<<48 ^ uint64(p.Addr))
+}
+
+func (d *digest) probe(p *Kprobe) {
+	d.name(p)
+	d.add(uint64(p.Flags)<<8 | uint64(p.opcode))
+	d.place(p.ool)
+	a := p.aggregate
+	if a == nil {
+		return
+	}
+	d.flag(a.post)
+	d.flag(a.brk)
+	d.add(uint64(len(a.members)))
+	for _, m := range a.members {
+		d.name(m)
+		d.add(uint64(m.Flags))
+	}
+	if o := a.opt; o != nil {
+		d.add(uint64(o.d.Addr))
+		d.add(uint64(o.d.Size)<<32 | uint64(o.saved[0])<<24 | uint64(o.saved[1])<<16 | uint64(o.saved[2])<<8 | uint64(o.saved[3]))
+		d.flag(o.patched)
+		d.flag(o.queued())
+	}
+}
+
+func (d *digest) place(o *outOfLine) {
+	at := x86.Addr(0)
+	if o != nil {
+		at = o.Addr
+	}
+	d.add(uint64(at))
+}
+
+func (d *digest) control(c *control) {
+	d.name(c.current)
+	if c.current != nil {
+		d.add(uint64(c.status) ^ c.oldFlags<<8 ^ c.savedFlags<<32)
+		d.place(c.ool)
+	}
+}
+
+func (d *digest) worker(w *worker) {
+	d.flag(w.scheduled)
+	d.flag(w.undone)
+	d.add(uint64(w.phase))
+	if w.op != nil {
+		d.name(w.op.entry)
+	}
+	for _, h := range w.grace.holdouts {
+		d.add(uint64(h.task)<<32 | h.switches)
+	}
+}
+
+func (d *digest) slots(c *slotCache) {
+	for _, pg := range c.pages {
+		d.add(uint64(pg.addr))
+		for i := range pg.clean {
+			d.add(pg.clean[i])
+			d.add(pg.dirty[i])
+		}
+	}
+}

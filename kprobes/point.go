@@ -1,0 +1,85 @@
+package kprobes
+
+import "kprobelab/x86"
+
+// PointKind says what a step is about to do that other CPUs can notice, or that
+// depends on what they do.
+type PointKind uint8
+
+// The kinds. Writes of text and synchronizations are the Patcher's own.
+const (
+	// PointLookup: an int3 is looked up in the table.
+	PointLookup PointKind = iota
+	// PointResume: the pre handlers have run; the flags and the slot say where
+	// the CPU goes on.
+	PointResume
+	// PointTable: the hash table is changed.
+	PointTable
+	// PointMembers: the list of an aggregate's members is changed.
+	PointMembers
+	// PointFlags: DISABLED or OPTIMIZED is changed.
+	PointFlags
+	// PointAnnounce: a change of text is announced, or that is withdrawn.
+	PointAnnounce
+	// PointGrace: an RCU grace period has to pass.
+	PointGrace
+	// PointDrain: the optimizer's worker has to come to its end.
+	PointDrain
+	// PointFree: a slot, a detour buffer or an object is freed.
+	PointFree
+	// PointFreed: what was freed is used.
+	PointFreed
+	// NumPointKinds is how many there are.
+	NumPointKinds
+)
+
+var pointNames = [NumPointKinds]string{
+	"lookup", "resume", "table", "members", "flags", "announce", "grace", "drain", "free", "freed",
+}
+
+// String is a short word for the kind.
+func (k PointKind) String() string { return pointNames[k] }
+
+// Point is a step that is about to be taken.
+type Point struct {
+	Kind PointKind
+	// Probe is the table entry or the member that it is about, nil for none.
+	Probe *Kprobe
+	// Addr is the probed address; of PointFree the slot, if that may be used again at
+	// once, else 0.
+	Addr x86.Addr
+}
+
+// Stepper is what a machine may have beside Machine, if it lets several CPUs
+// run inside this package in turn: it is told before each such step, and
+// returns when the step may be taken. The handlers of two CPUs then overlap, and
+// grace periods are waited for and not assumed.
+//
+// The machine takes care that no two callers are inside functions that change
+// what is registered or enabled, nor inside WorkerStep, from the worker's first
+// step to its last (kprobe_mutex).
+type Stepper interface {
+	Point(Point)
+}
+
+func (k *Kprobes) point(kind PointKind, p *Kprobe) {
+	if k.stepper != nil {
+		k.stepper.Point(Point{Kind: kind, Probe: p, Addr: p.Addr})
+	}
+}
+
+// freedObject is told before an aggregator, or a detour buffer with what it
+// passes to the callback, is freed. A task may still be in the buffer: it is used again only
+// after another wait.
+func (k *Kprobes) freedObject(entry *Kprobe) {
+	if k.stepper != nil {
+		k.stepper.Point(Point{Kind: PointFree, Probe: entry})
+	}
+}
+
+// grace is synchronize_rcu. Without a Stepper it has passed: nobody else runs.
+func (k *Kprobes) grace() {
+	if k.stepper != nil {
+		k.stepper.Point(Point{Kind: PointGrace})
+	}
+}
