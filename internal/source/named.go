@@ -102,8 +102,8 @@ func (f *File) GlobalType(name string) (t *Type, err error) {
 	return nil, notFound("the type of the variable %s is not described", name)
 }
 
-// Enumerator is the value of a name of an enumeration of BTF, with the enumeration's own.
-func (f *File) Enumerator(name string) (value int64, enum string, ok bool) {
+// Enumerator is the value of a name of an enumeration of BTF, with the enumeration.
+func (f *File) Enumerator(name string) (value int64, enum *Type, ok bool) {
 	f.enumsOnce.Do(func() {
 		f.enums = map[string]enumerator{}
 		for _, spec := range f.specs {
@@ -117,17 +117,20 @@ func (f *File) Enumerator(name string) (value int64, enum string, ok bool) {
 				}
 				for _, v := range e.Values {
 					if _, have := f.enums[v.Name]; !have {
-						f.enums[v.Name] = enumerator{int64(v.Value), e.Name}
+						f.enums[v.Name] = enumerator{int64(v.Value), e}
 					}
 				}
 			}
 		}
 	})
 	e, ok := f.enums[name]
-	return e.value, e.of, ok
+	if !ok {
+		return 0, nil, false
+	}
+	return e.value, btfType(e.of), true
 }
 
 type enumerator struct {
 	value int64
-	of    string
+	of    *btf.Enum
 }

@@ -54,8 +54,10 @@ type checker struct {
 	problems *Problems
 
 	config map[string]string
-	maxStr int
-	keys   int
+	// defined are the types that the script defines.
+	defined *definer
+	maxStr  int
+	keys    int
 
 	maps   map[string]*array
 	order  []*array
@@ -177,6 +179,14 @@ const maxPasses = 16
 // check finds all types.
 func (c *checker) check() {
 	c.config, c.maps, c.vars = map[string]string{}, map[string]*array{}, map[scope]map[string]*variable{}
+	var kernel *source.File
+	if c.k != nil {
+		kernel = c.k.Source
+	}
+	var err error
+	if c.defined, err = define(c.t.definitions, kernel); err != nil {
+		c.problems.list = append(c.problems.list, &Problem{Message: "definitions: " + err.Error(), free: true})
+	}
 	c.configure()
 	if c.errors() == 0 {
 		c.points()
@@ -660,6 +670,9 @@ func (c *checker) cType(ct *ctype) *Type {
 		name = strings.TrimPrefix(name, p)
 	}
 	name = strings.TrimSpace(name)
+	if key := strings.Join(strings.Fields(ct.name), " "); c.defined.whole[key] {
+		return fromC(c.defined.types[key])
+	}
 	if c.k != nil && c.k.Source != nil && name != "" {
 		if t, err := c.k.Source.Named(name); err == nil {
 			one := fromC(t)

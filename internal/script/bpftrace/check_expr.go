@@ -1,6 +1,7 @@
 package bpftrace
 
 import (
+	"kprobelab/internal/source"
 	"path"
 	"strconv"
 	"strings"
@@ -128,17 +129,20 @@ func (c *checker) identifier(n *node) *Type {
 		c.error(n.at, "Invalid timestamp mode: %s", n.text)
 		return none
 	}
-	if v, name, ok := c.enumerator(n.text); ok {
+	if v, enum, ok := c.enumerator(n.text); ok {
 		n.num = uint64(v)
-		return &Type{Kind: Integer, Size: 8, Name: name}
+		return &Type{Kind: Integer, Size: 8, Name: enum.Name, C: enum}
 	}
 	c.error(n.at, "Unknown identifier: '%s'", n.text)
 	return none
 }
 
-func (c *checker) enumerator(name string) (int64, string, bool) {
+func (c *checker) enumerator(name string) (int64, *source.Type, bool) {
+	if e, ok := c.defined.values[name]; ok {
+		return e.Value, c.defined.of[name], true
+	}
 	if c.k == nil || c.k.Source == nil {
-		return 0, "", false
+		return 0, nil, false
 	}
 	return c.k.Source.Enumerator(name)
 }

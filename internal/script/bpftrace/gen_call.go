@@ -284,6 +284,14 @@ func (g *generator) printf(n *node) script.Stmt {
 		case "s":
 			piece.Zero = false
 			piece.Show = g.s.show(a.typ)
+			if show := piece.Show; a.typ.enum() { // by its name in JSON, too
+				piece.Show = func(th *script.Thread, num int64, text, dst []byte) []byte {
+					if name, ok := a.typ.enumerator(num); ok {
+						return append(dst, name...)
+					}
+					return show(th, num, text, dst)
+				}
+			}
 		case "r", "rx", "rh":
 			piece.Verb = 's'
 			how := d.verb

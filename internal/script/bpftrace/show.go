@@ -174,12 +174,8 @@ func (s *Script) renderParts(th *script.Thread, t *Type, b []byte, key bool) str
 func (s *Script) plain(th *script.Thread, t *Type, n int64, b []byte, div int64) string {
 	switch t.Kind {
 	case Integer, Count, Sum, Min, Max, Avg:
-		if t.enum() && t.C != nil && div == 1 && !s.json {
-			for _, e := range t.C.Enumerators() {
-				if e.Value == n {
-					return e.Name
-				}
-			}
+		if name, ok := t.enumerator(n); ok && div == 1 && !s.json {
+			return name
 		}
 		if t.Signed {
 			return strconv.FormatInt(n/div, 10)

@@ -100,7 +100,23 @@ func (t *Type) castable() bool  { return t.Kind >= Count && t.Kind <= Avg }
 func (t *Type) multiple() bool  { return t.Kind >= Stats }
 func (t *Type) isInt() bool     { return t.Kind == Integer }
 func (t *Type) isStack() bool   { return t.Kind == Kstack || t.Kind == Ustack }
-func (t *Type) enum() bool      { return t.Kind == Integer && t.Name != "" }
+
+// enumerator is the name of an enumeration's value.
+func (t *Type) enumerator(n int64) (name string, ok bool) {
+	if !t.enum() || t.C == nil {
+		return "", false
+	}
+	for _, e := range t.C.Enumerators() {
+		if e.Value == n {
+			return e.Name, true
+		}
+	}
+	return "", false
+}
+
+func (t *Type) enum() bool {
+	return t.Kind == Integer && (t.Name != "" || t.C != nil && t.C.Kind == source.Enum)
+}
 
 func (t *Type) String() string {
 	sign := "u"

@@ -1,0 +1,366 @@
+package bpftrace
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kprobelab/internal/source"
+)
+
+// definer reads the structures, unions and enumerations that a script defines, in C. They go before
+// the kernel's of the same name.
+type definer struct {
+	kernel *source.File            // nil for none
+	types  map[string]*source.Type // by their words and names, as "struct foo"
+	whole  map[string]bool         // those that have been defined, not only named
+	values map[string]source.Enumerator
+	of     map[string]*source.Type // the enumeration of each value
+	list   []string
+	at     int
+	depth  int
+}
+
+// define reads all definitions of a script. The error says what is wrong with the first bad one.
+func define(texts []string, kernel *source.File) (d *definer, err error) {
+	d = &definer{kernel: kernel, types: map[string]*source.Type{}, whole: map[string]bool{}, values: map[string]source.Enumerator{}, of: map[string]*source.Type{}}
+	for _, text := range texts {
+		if strings.HasPrefix(text, "#") {
+			continue
+		}
+		if err := d.definition(text); err != nil {
+			return d, err
+		}
+	}
+	return d, nil
+}
+
+// badC is an error of a definition.
+type badC string
+
+var cToken = regexp.MustCompile(`(?s)/\*.*?\*/|//[^\n]*|[A-Za-z_]\w*|\d\w*|\S`)
+
+func (d *definer) definition(text string) (err error) {
+	d.list, d.at, d.depth = d.list[:0], 0, 0
+	for _, t := range cToken.FindAllString(text, -1) {
+		if !strings.HasPrefix(t, "/*") && !strings.HasPrefix(t, "//") {
+			d.list = append(d.list, t)
+		}
+	}
+	defer func() {
+		switch e := recover().(type) {
+		case nil:
+		case badC:
+			err = fmt.Errorf("%s", string(e))
+		default:
+			panic(e)
+		}
+	}()
+	d.tagged(d.next())
+	return nil
+}
+
+func (d *definer) peek() string {
+	if d.at < len(d.list) {
+		return d.list[d.at]
+	}
+	return ""
+}
+
+func (d *definer) next() string {
+	t := d.peek()
+	if d.at++; t == "" {
+		panic(badC("a definition ends too early"))
+	}
+	return t
+}
+
+func (d *definer) accept(t string) bool {
+	if d.peek() != t {
+		return false
+	}
+	d.at++
+	return true
+}
+
+func (d *definer) want(t string) {
+	if !d.accept(t) {
+		panic(badC(fmt.Sprintf("expected '%s' before '%s'", t, d.peek())))
+	}
+}
+
+func isName(t string) bool { return t != "" && identRE.FindString(t) == t }
+
+// tagged is what follows struct, union or enum: a name, a body, or both.
+func (d *definer) tagged(word string) *source.Type {
+	name := ""
+	if isName(d.peek()) && d.peek() != "__attribute__" {
+		name = d.next()
+	}
+	d.attributes()
+	if !d.accept("{") {
+		return d.known(word + " " + name)
+	}
+	if d.depth++; d.depth > maxNesting {
+		panic(badC("structures are nested too deep"))
+	}
+	key := word + " " + name
+	if d.whole[key] {
+		panic(badC(fmt.Sprintf("redefinition of '%s'", name)))
+	}
+	t := &source.Type{Kind: source.Struct, Name: name}
+	if name != "" {
+		if d.types[key] == nil {
+			d.types[key] = t // it can point to itself
+		}
+		t, d.whole[key] = d.types[key], true
+	}
+	switch word {
+	case "enum":
+		*t = *d.enumeration(name, t)
+	case "union":
+		*t = *source.Compose(source.Union, name, d.fields())
+	default:
+		*t = *source.Compose(source.Struct, name, d.fields())
+	}
+	if t.Size > maxSize {
+		panic(badC(fmt.Sprintf("%s is larger than %d bytes", t, maxSize)))
+	}
+	d.depth--
+	d.attributes()
+	return t
+}
+
+// attributes passes over what a compiler is told.
+func (d *definer) attributes() {
+	for d.accept("__attribute__") {
+		d.round()
+	}
+}
+
+// round passes over what is in parentheses.
+func (d *definer) round() {
+	d.want("(")
+	for depth := 1; depth > 0; {
+		switch d.next() {
+		case "(":
+			depth++
+		case ")":
+			depth--
+		}
+	}
+}
+
+func (d *definer) enumeration(name string, t *source.Type) *source.Type {
+	var values []source.Enumerator
+	v := int64(0)
+	for !d.accept("}") {
+		one := d.next()
+		if !isName(one) {
+			panic(badC("expected identifier"))
+		}
+		if d.accept("=") {
+			v = d.number()
+		}
+		e := source.Enumerator{Name: one, Value: v}
+		values = append(values, e)
+		d.values[one], d.of[one] = e, t
+		v++
+		if !d.accept(",") && d.peek() != "}" {
+			panic(badC("missing ',' between enumerators"))
+		}
+	}
+	return source.EnumOf(name, values)
+}
+
+func (d *definer) number() int64 {
+	sign := int64(1)
+	if d.accept("-") {
+		sign = -1
+	}
+	t := d.next()
+	if e, ok := d.values[t]; ok {
+		return sign * e.Value
+	}
+	v, err := strconv.ParseInt(strings.TrimRight(t, "uUlL"), 0, 64)
+	if err != nil {
+		panic(badC(fmt.Sprintf("'%s' is not a number", t)))
+	}
+	return sign * v
+}
+
+// maxFields bounds a definition.
+const maxFields = 4096
+
+func (d *definer) fields() (list []source.Field) {
+	for !d.accept("}") {
+		if d.accept(";") {
+			continue
+		}
+		t := d.specifiers()
+		if t.Real().Composite() && (d.peek() == ";" || d.peek() == "}") {
+			list = append(list, source.Field{Type: t})
+			continue
+		}
+		for {
+			f := d.declarator(t)
+			list = append(list, f)
+			if !d.accept(",") {
+				break
+			}
+		}
+		if !d.accept(";") && d.peek() != "}" {
+			panic(badC(fmt.Sprintf("expected ';' before '%s'", d.peek())))
+		}
+		if len(list) > maxFields {
+			panic(badC("a structure has too many members"))
+		}
+	}
+	return list
+}
+
+var arithmetic = []string{"unsigned", "signed", "long", "short", "int", "char", "_Bool", "bool", "float", "double"}
+
+// specifiers is the type that a declaration begins with.
+func (d *definer) specifiers() *source.Type {
+	words := map[string]int{}
+	for {
+		d.attributes()
+		switch t := d.peek(); {
+		case t == "const" || t == "volatile" || t == "restrict":
+			d.at++
+		case slices.Contains(arithmetic, t):
+			words[d.next()]++
+		case len(words) > 0:
+			return base(words)
+		case t == "struct" || t == "union" || t == "enum":
+			return d.tagged(d.next())
+		case t == "void":
+			d.at++
+			return &source.Type{Kind: source.Void, Name: "void"}
+		case isName(t):
+			d.at++
+			return d.known(t)
+		default:
+			panic(badC(fmt.Sprintf("expected a type before '%s'", t)))
+		}
+	}
+}
+
+func base(words map[string]int) *source.Type {
+	t := &source.Type{Kind: source.Base, Size: 4, Name: "int", Signed: words["unsigned"] == 0}
+	switch {
+	case words["char"] > 0:
+		t.Size, t.Name, t.Char = 1, "char", words["unsigned"]+words["signed"] == 0
+	case words["bool"]+words["_Bool"] > 0:
+		t.Size, t.Name, t.Signed = 1, "_Bool", false
+	case words["short"] > 0:
+		t.Size, t.Name = 2, "short"
+	case words["double"] > 0:
+		t.Size, t.Name, t.Float = 8, "double", true
+	case words["float"] > 0:
+		t.Name, t.Float = "float", true
+	case words["long"] > 0:
+		t.Size, t.Name = 8, "long"
+	}
+	if !t.Signed && t.Name != "_Bool" {
+		t.Name = "unsigned " + t.Name
+	}
+	return t
+}
+
+// sizes are integers' types that need no kernel to be known.
+var sizes = regexp.MustCompile(`^(?:__)?(u|s|uint|int)(8|16|32|64)(?:_t)?$`)
+
+// known is a type by its name: the script's, the kernel's, or one of C's libraries'.
+func (d *definer) known(name string) *source.Type {
+	if t := d.types[name]; t != nil {
+		return t
+	}
+	word, plain, tagged := strings.Cut(name, " ")
+	if !tagged {
+		plain = name
+	}
+	if d.kernel != nil {
+		if t, err := d.kernel.Named(plain); err == nil && (tagged == (t.Kind == source.Struct || t.Kind == source.Union || t.Kind == source.Enum)) {
+			return t
+		}
+	}
+	if m := sizes.FindStringSubmatch(name); m != nil {
+		bits, _ := strconv.ParseInt(m[2], 10, 64)
+		return &source.Type{Kind: source.Base, Name: name, Size: bits / 8, Signed: m[1] == "s" || m[1] == "int"}
+	}
+	switch {
+	case word == "enum":
+		return source.EnumOf(plain, nil)
+	case tagged: // a pointer to it can be had
+		d.types[name] = &source.Type{Kind: source.Struct, Name: plain}
+		return d.types[name]
+	case name == "size_t" || name == "uintptr_t":
+		return &source.Type{Kind: source.Base, Name: name, Size: 8}
+	case name == "ssize_t" || name == "intptr_t" || name == "off_t":
+		return &source.Type{Kind: source.Base, Name: name, Size: 8, Signed: true}
+	case name == "pid_t":
+		return &source.Type{Kind: source.Base, Name: name, Size: 4, Signed: true}
+	}
+	panic(badC(fmt.Sprintf("unknown type name '%s'", name)))
+}
+
+// maxSize bounds a type that a script defines, and an array's elements.
+const maxSize = 1 << 16
+
+func (d *definer) declarator(t *source.Type) (f source.Field) {
+	for d.accept("*") {
+		t = source.PointerTo(t)
+		for d.accept("const") || d.accept("volatile") || d.accept("restrict") || d.accept("__restrict") {
+		}
+	}
+	d.attributes()
+	function := d.accept("(") // a pointer to a function: what it is called with is of no interest
+	if function {
+		d.want("*")
+		t = source.PointerTo(&source.Type{Kind: source.Void, Name: "void"})
+	}
+	if isName(d.peek()) {
+		f.Name = d.next()
+	} else if d.peek() != ":" {
+		panic(badC(fmt.Sprintf("expected member name before '%s'", d.peek())))
+	}
+	var counts []int64
+	for d.accept("[") {
+		n := int64(0)
+		if d.peek() != "]" {
+			n = d.number()
+		}
+		d.want("]")
+		if n < 0 || n > maxSize {
+			panic(badC("an array is too large"))
+		}
+		counts = append(counts, n)
+	}
+	if function {
+		d.want(")")
+		d.round()
+	}
+	for _, n := range slices.Backward(counts) {
+		t = source.ArrayOf(t, n)
+		if t.Size > maxSize {
+			panic(badC("an array is too large"))
+		}
+	}
+	if f.Type = t; d.accept(":") {
+		n := d.number()
+		if r := t.Real(); r.Kind != source.Base && r.Kind != source.Enum || n < 0 || n > 8*r.Size {
+			panic(badC("the width of a bit-field is wrong"))
+		}
+		f.Wide, f.Bits = true, int(n)
+	} else if r := t.Real(); r.Composite() && r.Size == 0 && len(r.Members()) == 0 {
+		panic(badC(fmt.Sprintf("field has incomplete type '%s'", t)))
+	} else if r.Kind == source.Void {
+		panic(badC("field has incomplete type 'void'"))
+	}
+	d.attributes()
+	return f
+}
