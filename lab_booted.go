@@ -55,7 +55,7 @@ func (l *Lab) Exec(p *Program) (code int, err error) {
 	}
 	var header [mailbox.HeaderSize]byte
 	if err := l.Machine.ReadUser(mailbox.Addr, header[:]); err != nil {
-		return 0, ErrNoInit
+		return 0, fmt.Errorf("%w: %w", ErrNoInit, err)
 	}
 	if _, err := mailbox.Site(header[:]); err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrNoInit, err)

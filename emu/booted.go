@@ -34,6 +34,7 @@ import (
 
 // booted is what a machine knows of a kernel that has booted.
 type booted struct {
+	src  machine.BootedSource
 	core *vmcore.Core
 	ram  []mapping
 	// cpu are the registers of the dump's processors.

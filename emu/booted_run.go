@@ -12,13 +12,12 @@ import (
 	"github.com/unicorn-engine/unicorn/bindings/go/unicorn"
 
 	"kprobelab/decoder"
-	"kprobelab/kimage/vmcore"
 	"kprobelab/machine"
 	"kprobelab/x86"
 )
 
-func newBooted(core *vmcore.Core) *booted {
-	return &booted{core: core, cpu: core.CPUs(), hooked: map[x86.Addr]bool{}}
+func newBooted(src machine.BootedSource) *booted {
+	return &booted{src: src, core: src.Core(), hooked: map[x86.Addr]bool{}}
 }
 
 // The machine's own memory, in module space from the top down, where no kernel gets
@@ -31,8 +30,8 @@ const (
 // Lay maps the dump's memory, and finds room for the machine's own.
 func (e *engine) Lay(size x86.Addr) (cpus int, free x86.Addr, err error) {
 	b := e.b
-	if len(b.cpu) == 0 || b.cpu[0].Control == nil {
-		return 0, 0, fmt.Errorf("the dump has no control registers of its processors: it was not made by QEMU or kprobelab")
+	if b.cpu, err = b.src.Processors(); err != nil {
+		return 0, 0, err
 	}
 	if len(b.cpu) > C.KPL_MAX_CPUS {
 		return 0, 0, fmt.Errorf("the dump has %d processors; %d are possible", len(b.cpu), C.KPL_MAX_CPUS)

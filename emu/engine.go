@@ -86,7 +86,7 @@ func open(h *machine.Host) (machine.Engine, error) {
 	}
 	e.c.trap_cost = C.uint64_t(e.opt.TrapCost)
 	if b, ok := h.Source().(machine.BootedSource); ok && b.Core() != nil {
-		e.b = newBooted(b.Core())
+		e.b = newBooted(b)
 	}
 	return e, nil
 }

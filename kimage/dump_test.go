@@ -168,7 +168,11 @@ func TestDumpPageTables(t *testing.T) {
 	crashed := newTestMachine()
 	crashed.cpu.Control = nil
 	crashed.info = "OSRELEASE=6.1.0-test\nSYMBOL(swapper_pg_dir)=ffffffff81001000\nNUMBER(phys_base)=-16777216\n"
-	require.Len(t, crashed.open(t, nil).Symbols(), len(crashed.syms))
+	img := crashed.open(t, nil)
+	require.Len(t, img.Symbols(), len(crashed.syms))
+	require.Equal(t, "not known", img.Fact("control registers").Value)
+	_, err := img.Processors()
+	require.EqualError(t, err, "the dump notes no control registers of CPU 0, and its memory does not tell them: no type information about tlb_state.cr4")
 
 	isolated := newTestMachine()
 	copy(isolated.mem[0x8000:0x9000], isolated.mem[testRoot:])
@@ -178,7 +182,7 @@ func TestDumpPageTables(t *testing.T) {
 
 	lost := newTestMachine()
 	lost.cpu.Control = nil
-	_, err := FromBytes("dump", lost.dump(t, kallsymsLayouts[3]), nil)
+	_, err = FromBytes("dump", lost.dump(t, kallsymsLayouts[3]), nil)
 	require.ErrorIs(t, err, ErrFormat)
 	require.ErrorContains(t, err, "nothing in the dump says where the kernel's page tables are")
 }

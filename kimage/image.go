@@ -41,6 +41,9 @@ type Image struct {
 	space *vmcore.Space
 	// beside are the segments of modules that the dump's kernel has not loaded.
 	beside []Segment
+	// processors are those of a kernel that runs; unknown is why their registers are not.
+	processors []vmcore.CPU
+	unknown    error
 	// tasks are those of a kernel that runs.
 	tasks []Task
 	// freed is what boot has freed of a kernel that runs, by ascending address; empty

@@ -90,14 +90,11 @@ func (m *Machine) checkSections(in kimage.Segment) {
 // machine was fresh: they are listed as the kernel's mapping of all memory has them.
 func (m *Machine) checkDirty(s kimage.Segment) {
 	m.t.Helper()
-	core := m.lab.Image.Core()
-	control := core.CPUs()[0].Control
-	at, err := core.Space(control.CR3, control.Levels()).Translate(s.Addr)
+	low, err := m.lab.Machine.DirectMapped(s.Addr)
 	if err != nil {
 		m.t.Errorf("text at %s cannot be found: %v", s.Addr, err)
 		return
 	}
-	low := x86.Addr(m.ReadUint(m.Symbol("page_offset_base").Addr, 8) + at.Phys)
 	for _, r := range m.lab.Machine.Dirty(m.pooled.fresh) {
 		start, end := max(r.Start, low), min(r.End, low.Add(int64(len(s.Data))))
 		if start < end {

@@ -14,6 +14,8 @@ import (
 type BootedSource interface {
 	// Core is the dump; nil where there is none.
 	Core() *vmcore.Core
+	// Processors are its processors, or why their registers are not known.
+	Processors() ([]vmcore.CPU, error)
 	// Beside is what lies beside the dump's memory, where its kernel maps nothing.
 	Beside() []kimage.Segment
 }
