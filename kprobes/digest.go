@@ -14,9 +14,12 @@ func (k *Kprobes) Digest(id func(*Kprobe) uint64, add func(uint64)) {
 		add(uint64(l.n))
 		for o := l.head; o != nil; o = o.next {
 			d.probe(o.entry)
+			d.jump(o.entry)
 		}
 	}
+	k.table.all(d.jump)
 	d.worker(&k.opt.worker)
+	k.opt.text.Digest(add)
 	if !k.opt.poke.Done() {
 		k.opt.poke.Digest(add)
 	}
@@ -35,12 +38,11 @@ func (k *Kprobes) DigestCPUs(id func(*Kprobe) uint64, add func(uint64)) {
 	}
 }
 
-// DigestHits feeds add with what a hit depends on: the table, the probes, the
-// changes of text that are announced.
+// DigestHits feeds add with what a hit keeps from one of its steps to the next: the
+// table and the probes.
 func (k *Kprobes) DigestHits(id func(*Kprobe) uint64, add func(uint64)) {
 	d := digest{id, add}
 	k.table.all(d.probe)
-	k.opt.text.Digest(add)
 	for _, o := range k.opt.handles {
 		if o == nil {
 			add(0)
@@ -89,7 +91,14 @@ func (d *digest) probe(p *Kprobe) {
 	}
 	if o := a.opt; o != nil {
 		d.add(uint64(o.d.Addr))
-		d.add(uint64(o.d.Size)<<32 | uint64(o.saved[0])<<24 | uint64(o.saved[1])<<16 | uint64(o.saved[2])<<8 | uint64(o.saved[3]))
+		d.add(uint64(o.d.Size))
+	}
+}
+
+// jump is what the text under a jump was, where there is one.
+func (d *digest) jump(p *Kprobe) {
+	if o := p.opt(); o != nil {
+		d.add(uint64(o.saved[0])<<24 | uint64(o.saved[1])<<16 | uint64(o.saved[2])<<8 | uint64(o.saved[3]))
 		d.flag(o.patched)
 		d.flag(o.queued())
 	}

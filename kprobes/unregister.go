@@ -16,7 +16,7 @@ func (k *Kprobes) UnregisterKprobe(p *Kprobe) {
 // first, then all are freed. Nil elements and an empty list do nothing.
 func (k *Kprobes) UnregisterKprobes(ps []*Kprobe) {
 	k.change()
-	var dead []*Kprobe
+	var dead, left []*Kprobe
 	for _, p := range ps {
 		if p == nil {
 			continue
@@ -27,11 +27,16 @@ func (k *Kprobes) UnregisterKprobes(ps []*Kprobe) {
 		}
 		if e := k.table.lookup(p.Addr); e == nil {
 			dead = append(dead, p)
+		} else {
+			left = append(left, p)
 		}
 	}
 	k.grace()
 	for _, p := range dead {
 		k.unregisterBottom(p)
+	}
+	for _, p := range left {
+		p.ool = nil // it is the others' slot
 	}
 	for _, p := range ps {
 		if p != nil && !k.registered(p) {
@@ -68,7 +73,6 @@ func (k *Kprobes) unregisterTop(p *Kprobe) error {
 		k.table.remove(entry)
 	default:
 		k.leave(entry, p)
-		p.ool = nil // it is the others' slot
 		if !entry.Disabled() {
 			k.optimize(entry) // a post handler may have gone
 		}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -31,8 +30,10 @@ first bad end that was found, with the schedule that leads there (docs/explore.m
   deadlock, livelock, text (not restored), bug (of the kernel's), refused, condition
 
 --bug brings a bug of the past back by its number (docs/bugs.md); without a SCENARIO it
-explores the one that goes with the bug. --replay runs a schedule that -o has written, to the byte.
-The exit code is 1 where the verdict is not ok, or a replay ends otherwise than it says.
+explores the one that goes with the bug. --replay runs a schedule that -o has written, to the byte. --walks tries runs by chance, where
+a scenario is too large for all: what it does not find may still be there.
+The exit code is 1 where the verdict is not ok, or a replay ends otherwise than it says; with
+--all, where a scenario has another verdict than it expects.
 
 `
 
@@ -47,14 +48,20 @@ func exploreCommand(t *term) *cli.Command {
 			"kprobelab explore --bug 34 -o no34.schedule",
 			"kprobelab explore --replay no34.schedule",
 			"kprobelab explore --list",
+			"kprobelab explore --all --kernel 6.12",
 		),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "kernel", Aliases: []string{"profile"}, Usage: "the `PROFILE` (default: " + profile.Default + "): " + strings.Join(profile.All(), ", ")},
 			&cli.IntFlag{Name: "bound", Value: 2, Usage: "up to `N` switches away from a CPU that could go on; -1: any number"},
 			&cli.StringSliceFlag{Name: "bug", Usage: "bring the bug of this `NUMBER` back (repeatable)"},
 			&cli.BoolFlag{Name: "list", Usage: "list the program's own scenarios, and the bugs that can be brought back"},
+			&cli.BoolFlag{Name: "all", Usage: "explore all of the program's own scenarios, and compare with the verdicts that they expect"},
 			&cli.StringFlag{Name: "replay", Usage: "run the schedule in `FILE`"},
 			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Usage: "write the schedule that ends badly to `FILE`"},
+			&cli.StringFlag{Name: "svg", Usage: "draw that schedule, or the replayed one, as a picture in `FILE`"},
+			&cli.StringFlag{Name: "perfetto", Usage: "write it as a trace for ui.perfetto.dev to `FILE`, a lane for each CPU; .jsonl: as JSON lines"},
+			&cli.IntFlag{Name: "walks", Usage: "make `N` runs by chance instead of all: random priorities, changed at random places (PCT)"},
+			&cli.Uint64Flag{Name: "seed", Value: 1, Usage: "the `SEED` of --walks"},
 			&cli.IntFlag{Name: "max-runs", Value: 5_000_000, Usage: "give up after `N` runs"},
 			&cli.BoolFlag{Name: "json", Usage: "one JSON object with the verdict, the schedule and the counts"},
 		},
@@ -79,17 +86,26 @@ func runExplore(ctx context.Context, t *term, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	if c.Int("bound") < -1 || c.Int("max-runs") < 1 {
-		return usagef("--bound is -1 or more, --max-runs 1 or more")
+	if c.Int("bound") < -1 || c.Int("max-runs") < 1 || c.Int("walks") < 0 {
+		return usagef("--bound is -1 or more, --max-runs 1 or more, --walks 0 or more")
+	}
+	if c.Bool("all") {
+		return exploreAll(ctx, t, c, kernel)
 	}
 	p, err := scenario(c)
 	if err != nil {
 		return err
 	}
-	res, err := p.Explore(ctx, explore.Options{
+	o := explore.Options{
 		Profile: kernel, Bound: c.Int("bound"), MaxRuns: c.Int("max-runs"),
 		Progress: func(n explore.Counts) { t.count("explore", "runs", int64(n.Runs), 0) },
-	})
+	}
+	var res *explore.Result
+	if walks := c.Int("walks"); walks > 0 {
+		res, err = p.Walk(ctx, o, walks, c.Uint64("seed"))
+	} else {
+		res, err = p.Explore(ctx, o)
+	}
 	t.progressDone()
 	if err != nil {
 		return err
@@ -110,6 +126,31 @@ func listScenarios(t *term) error {
 		fmt.Fprintf(t.out, "--bug %-3s %s (%s)\n", b.ID, b.Title, b.Scenario)
 	}
 	return nil
+}
+
+// exploreAll tells which scenarios have another verdict than they expect.
+func exploreAll(ctx context.Context, t *term, c *cli.Command, kernel *profile.Config) error {
+	if c.Args().Present() || c.Int("walks") > 0 || c.Bool("json") || c.String("out")+c.String("svg")+c.String("perfetto") != "" {
+		return usagef("--all takes --kernel, --bug, --bound and --max-runs only")
+	}
+	var err error
+	for _, name := range explore.Library() {
+		p, bad := explore.FromLibrary(name)
+		if bad != nil {
+			return bad
+		}
+		res, bad := p.Explore(ctx, explore.Options{Profile: kernel, Bound: c.Int("bound"), MaxRuns: c.Int("max-runs")})
+		if bad != nil {
+			return bad
+		}
+		fmt.Fprintf(t.out, "%-30s %-14s %d runs, %d states", name, res.Verdict, res.Counts.Runs, res.Counts.States)
+		if want := p.Scenario().Expected(kernel.Name); want != res.Verdict {
+			fmt.Fprintf(t.out, "; expected: %s; %s", want, res.Reason)
+			err = errBadEnd
+		}
+		fmt.Fprintln(t.out)
+	}
+	return err
 }
 
 // scenario is the one that the command line names, or the bug's.
@@ -183,10 +224,8 @@ func showExplored(t *term, c *cli.Command, p *explore.Program, kernel *profile.C
 	if res.Failing != nil {
 		res.Failing.Bugs = bugs
 	}
-	if file := c.String("out"); file != "" && res.Failing != nil {
-		if err := os.WriteFile(file, []byte(res.Failing.String()), 0o666); err != nil {
-			return &failure{exitImage, err}
-		}
+	if err := pictured(c, res.Failing); err != nil {
+		return err
 	}
 	if c.Bool("json") {
 		o := explored{p.Scenario().Name, kernel.Name, bugs, c.Int("bound"), res.Verdict, res.Reason, res.Counts, nil}
@@ -210,7 +249,10 @@ func showExplored(t *term, c *cli.Command, p *explore.Program, kernel *profile.C
 
 func showExploredText(t *term, c *cli.Command, p *explore.Program, kernel *profile.Config, res *explore.Result) {
 	within := fmt.Sprintf("up to %d switches", c.Int("bound"))
-	if c.Int("bound") < 0 {
+	switch {
+	case c.Int("walks") > 0:
+		within = fmt.Sprintf("%d walks from seed %d", c.Int("walks"), c.Uint64("seed"))
+	case c.Int("bound") < 0:
 		within = "any number of switches"
 	}
 	n := res.Counts
@@ -238,6 +280,9 @@ func replay(t *term, c *cli.Command, file string) error {
 	if err == nil {
 		var again *explore.Schedule
 		if again, err = replayed(s); err == nil {
+			if err := pictured(c, again); err != nil {
+				return err
+			}
 			fmt.Fprint(t.out, again)
 			if again.Verdict != s.Verdict {
 				fmt.Fprintf(t.err, "the schedule says %s\n", s.Verdict)

@@ -35,6 +35,8 @@ var insns = []insn{
 	{"\x48\x8d\x05", 7, func(t *task, c []byte) bool { t.regs.AX = t.regs.IP + rel32(c[3:]); return true }},
 	{"\xe9", 5, func(t *task, c []byte) bool { return t.jump(rel32(c[1:])) }},
 	{"\xeb", 2, func(t *task, c []byte) bool { return t.jump(rel8(c[1:])) }},
+	{"\x48\x83\xf8", 4, func(t *task, c []byte) bool { t.compare(t.regs.AX, rel8(c[3:])); return true }},
+	{"\x7e", 2, func(t *task, c []byte) bool { return !t.lessOrEqual() || t.jump(rel8(c[1:])) }},
 	{"\xfa", 1, func(t *task, _ []byte) bool { t.regs.Flags &^= x86.FlagIF; return true }},
 	{"\xfb", 1, func(t *task, _ []byte) bool { t.regs.Flags |= x86.FlagIF; return true }},
 	{"\x9c", 1, func(t *task, _ []byte) bool { return t.push(t.regs.Flags) }},
@@ -126,4 +128,28 @@ func (t *task) store(at, v uint64) bool {
 	}
 	binary.LittleEndian.PutUint64(b, v)
 	return true
+}
+
+// compare sets the flags that conditions ask for, as cmp does.
+func (t *task) compare(a, b uint64) {
+	d := a - b
+	t.regs.Flags &^= x86.FlagZF | x86.FlagSF | x86.FlagOF | x86.FlagCF
+	if d == 0 {
+		t.regs.Flags |= x86.FlagZF
+	}
+	if int64(d) < 0 {
+		t.regs.Flags |= x86.FlagSF
+	}
+	if int64((a^b)&(a^d)) < 0 {
+		t.regs.Flags |= x86.FlagOF
+	}
+	if a < b {
+		t.regs.Flags |= x86.FlagCF
+	}
+}
+
+// lessOrEqual is the condition of jle.
+func (t *task) lessOrEqual() bool {
+	f := t.regs.Flags
+	return f&x86.FlagZF != 0 || f&x86.FlagSF != 0 != (f&x86.FlagOF != 0)
 }

@@ -207,7 +207,7 @@ func (t *task) prepare() {
 		defer func() {
 			if v := recover(); v != nil {
 				if _, ok := v.(abandoned); !ok {
-					panic(v)
+					t.w.run.fail(Bug, "%s: the subsystem oopses: %v", t.name, v)
 				}
 			}
 		}()

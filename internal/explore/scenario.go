@@ -425,8 +425,8 @@ var (
 	cpuValues   = []string{"traps", "detours", "pokes"}
 )
 
-// expected is the verdict that the scenario says for a profile.
-func (s *Scenario) expected(kernel string) Verdict {
+// Expected is the verdict that the scenario says for a profile.
+func (s *Scenario) Expected(kernel string) Verdict {
 	for _, name := range []string{kernel, ""} {
 		if v := s.Expect[name]; v != "" {
 			return Verdict(v)

@@ -402,6 +402,7 @@ func (t *task) trap(kind string, handle func(*x86.PtRegs) bool) {
 	w, r := t.w, t.w.run
 	at := x86.Addr(t.regs.IP)
 	t.trapped++
+	r.touch(varHandling+t.cpu, true)
 	r.stop(pending{kind: kind, at: at, reads: []int{varAnnounce}, writes: []int{varHandling + t.cpu}})
 	if kind == "trap" {
 		t.traps++

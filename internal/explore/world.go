@@ -64,6 +64,11 @@ func assembleAll(s *Scenario) (*program, error) {
 				if err != nil {
 					return nil, fmt.Errorf("text %s: %w", f.Name, err)
 				}
+				if string(b) == "\xcc" { // padding, which nobody executes
+					p.insns[at], p.text[at] = string(b), b[0]
+					at++
+					continue
+				}
 				if _, n := decode(append(append([]byte{}, b...), make([]byte, 15)...)); n != len(b) {
 					return nil, fmt.Errorf("text %s: %s (%x) is not among the instructions that CPUs here know", f.Name, in, b)
 				}
@@ -287,11 +292,14 @@ func (w *world) PokeTextNoSync(a x86.Addr, b []byte) error {
 }
 
 // SyncCore implements kprobes.Patcher: it asks a CPU to synchronize. The caller
-// waits for it at its next stop.
+// waits when it has asked all.
 func (w *world) SyncCore(cpu int) {
 	c := &w.cpus[cpu]
 	if cpu == 0 {
 		w.run.stop(pending{kind: "sync"})
+	}
+	if cpu == len(w.cpus)-1 {
+		defer w.synchronized()
 	}
 	w.run.touch(varStale+cpu, true)
 	if cpu == w.cpu || !w.executing(cpu) {
@@ -300,6 +308,13 @@ func (w *world) SyncCore(cpu int) {
 	}
 	c.pending++
 	w.run.cur.asked = append(w.run.cur.asked, cpu)
+}
+
+// synchronized waits until every CPU that was asked has acknowledged.
+func (w *world) synchronized() {
+	if len(w.run.cur.asked) > 0 {
+		w.run.stop(pending{kind: "all have synchronized"})
+	}
 }
 
 // TaskSwitches implements kprobes.Patcher.

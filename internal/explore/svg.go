@@ -1,0 +1,67 @@
+package explore
+
+import (
+	"fmt"
+	"html"
+	"slices"
+	"strings"
+)
+
+// The picture's measures, in pixels.
+const (
+	svgLane = 250
+	svgRow  = 18
+	svgLeft = 46
+	svgTop  = 64
+)
+
+// SVG is the schedule as a picture: a lane for each CPU, interrupt and worker, a row for
+// each step, in their order from the top.
+func (s *Schedule) SVG() string {
+	var lanes []string
+	for _, l := range s.Lines {
+		if !slices.Contains(lanes, l.Lane) {
+			lanes = append(lanes, l.Lane)
+		}
+	}
+	slices.Sort(lanes)
+	width, height := svgLeft+svgLane*max(1, len(lanes))+10, svgTop+svgRow*len(s.Lines)+34
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="monospace" font-size="11">`+"\n", width, height)
+	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="white"/>`+"\n", width, height)
+	fmt.Fprintf(&b, `<text x="10" y="18" font-size="13">%s, profile %s: %s</text>`+"\n", html.EscapeString(s.Scenario), html.EscapeString(s.Profile), html.EscapeString(string(s.Verdict)))
+	for i, lane := range lanes {
+		x := svgLeft + svgLane*i
+		fmt.Fprintf(&b, `<text x="%d" y="44" font-weight="bold">%s</text><line x1="%d" y1="50" x2="%d" y2="%d" stroke="#bbb"/>`+"\n",
+			x, html.EscapeString(lane), x-6, x-6, height-30)
+	}
+	for i, l := range s.Lines {
+		x, y := svgLeft+svgLane*slices.Index(lanes, l.Lane), svgTop+svgRow*i
+		fmt.Fprintf(&b, `<text x="8" y="%d" fill="#888">%d</text><rect x="%d" y="%d" width="%d" height="%d" fill="%s"/><text x="%d" y="%d">%s</text>`+"\n",
+			y, l.Step, x-4, y-12, svgLane-10, svgRow-2, colour(l), x, y, html.EscapeString(cut(l.What, 36)))
+	}
+	fmt.Fprintf(&b, `<text x="10" y="%d" fill="#a00">%s</text>`+"\n</svg>\n", height-10, html.EscapeString(s.Reason))
+	return b.String()
+}
+
+// colour tells kinds of steps apart: changes of text, what synchronizes, stale
+// fetches, the rest.
+func colour(l Line) string {
+	word, _, _ := strings.Cut(l.What, " ")
+	switch {
+	case strings.Contains(l.What, ", stale:"):
+		return "#ffd9b3"
+	case word == "store" || word == "announce":
+		return "#ffe0e0"
+	case word == "sync" || word == "acknowledges:":
+		return "#ddeeff"
+	}
+	return "#f3f3f3"
+}
+
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return s[:n-1] + "…"
+}
