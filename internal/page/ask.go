@@ -11,6 +11,7 @@ import (
 	"kprobelab"
 	"kprobelab/decoder"
 	"kprobelab/errno"
+	"kprobelab/internal/assemble"
 	"kprobelab/internal/report"
 	"kprobelab/kimage"
 	"kprobelab/profile"
@@ -37,7 +38,9 @@ type opened struct {
 
 // codeQuestion is a function of bytes, as explain --hex takes it.
 type codeQuestion struct {
-	Hex     string `json:"hex"`
+	Hex string `json:"hex"`
+	// Asm is the function's assembly, in the place of Hex.
+	Asm     string `json:"asm"`
 	Release string `json:"release"`
 }
 
@@ -102,11 +105,34 @@ func (q *codeQuestion) example() (*report.Scan, error) {
 	if err != nil {
 		return nil, err
 	}
-	code, err := readHex(q.Hex)
+	code, err := q.bytes()
 	if err != nil {
 		return nil, err
 	}
 	return report.NewExample(code, c), nil
+}
+
+// bytes are the function's.
+func (q *codeQuestion) bytes() ([]byte, error) {
+	if q.Asm == "" {
+		return readHex(q.Hex)
+	}
+	code, err := assemble.Code(q.Asm, report.ExampleBase)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(code) == 0:
+		return nil, errors.New("there is no instruction: write one a line, such as push %rbp")
+	}
+	return code, tooMuch(code)
+}
+
+// tooMuch complains about more code than is explained.
+func tooMuch(code []byte) error {
+	if len(code) > MaxCode {
+		return fmt.Errorf("%d bytes are too many: at most %d are explained", len(code), MaxCode)
+	}
+	return nil
 }
 
 var hexMarks = strings.NewReplacer(" ", "", ",", "", `\x`, "", "0x", "", "\t", "", "\n", "", "\r", "")
@@ -123,10 +149,8 @@ func readHex(text string) ([]byte, error) {
 		return nil, errors.New("the last byte has one digit: bytes are two hexadecimal digits each")
 	case len(code) == 0:
 		return nil, errors.New("there are no bytes: write some, such as 55 48 89 e5 5d c3")
-	case len(code) > MaxCode:
-		return nil, fmt.Errorf("%d bytes are too many: at most %d are explained", len(code), MaxCode)
 	}
-	return code, nil
+	return code, tooMuch(code)
 }
 
 func (p *Page) code(q codeQuestion, _ []byte) (*Function, error) {

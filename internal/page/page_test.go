@@ -177,3 +177,22 @@ func FuzzAnswer(f *testing.F) {
 		require.NotContains(t, answer, "made a mistake")
 	})
 }
+
+// A function in assembly is answered as its bytes are.
+func TestAssemblyIsAnsweredAsItsBytes(t *testing.T) {
+	p := &page.Page{}
+	var f, want page.Function
+	ask(t, p, map[string]any{"do": "code", "asm": "push %rbp\nmov %rsp,%rbp\njmp end\nnop\nend: pop %rbp\nret", "release": "6.1"}, nil, &f)
+	ask(t, p, map[string]any{"do": "code", "hex": "55 48 89 e5 eb 01 90 5d c3", "release": "6.1"}, nil, &want)
+	require.Equal(t, want, f)
+	for text, says := range map[string]string{
+		"nop\nfrob":                             "line 2: frob: there is no instruction frob here",
+		" # nothing":                            "there is no instruction",
+		strings.Repeat("nop\n", 501):            "more than 500 lines",
+		strings.Repeat("movabs $1,%rax\n", 450): "4500 bytes are too many",
+	} {
+		q, err := json.Marshal(map[string]string{"do": "code", "asm": text})
+		require.NoError(t, err)
+		require.Contains(t, complaint(t, p, string(q), nil), says)
+	}
+}

@@ -213,6 +213,31 @@ func TestTheJumpIsWrittenInThreeSteps(t *testing.T) {
 	require.Equal(t, "has returned 10", w.CPUs[0].State)
 }
 
+// What kprobes makes is marked when it comes: a slot at the registration, a detour
+// buffer with it or later; of a return probe, too.
+func TestMadeCodeIsShown(t *testing.T) {
+	for _, probe := range []string{"kprobe opt_yes", "kretprobe opt_yes"} {
+		t.Run(probe, func(t *testing.T) {
+			w := watch(t, one(probe, "opt_yes(1)"))
+			require.Nil(t, w.code("slot"))
+			seen := map[string]bool{}
+			for _, who := range strings.Split("m"+strings.Repeat("w", 15), "") {
+				w.forward(who, "instruction")
+				for _, kind := range []string{"slot", "detour"} {
+					c := w.code(kind)
+					require.True(t, c != nil || !seen[kind], "%s is gone", kind)
+					if c != nil {
+						require.Equal(t, !seen[kind], c.Rows[0].Bytes[0].Changed, kind)
+						seen[kind] = true
+					}
+				}
+			}
+			require.Equal(t, map[string]bool{"slot": true, "detour": true}, seen)
+			require.Equal(t, "a jump to its detour buffer", w.Probes[0].State)
+		})
+	}
+}
+
 // Without the wait, a CPU in the middle of the bytes executes a part of the jump.
 func TestACarelessJumpBreaksACPU(t *testing.T) {
 	run := func(careless bool) page.View {

@@ -10,8 +10,8 @@ import (
 // ExampleName is the symbol of NewExample's code.
 const ExampleName = "example"
 
-// exampleBase is where an example's code lies: where a kernel's text begins.
-const exampleBase x86.Addr = 0xffffffff81000000
+// ExampleBase is where an example's code lies: where a kernel's text begins.
+const ExampleBase x86.Addr = 0xffffffff81000000
 
 // NewExample makes a Scan of one function of the given code, which nothing else
 // is known of: no patch sites, no exception table, no blacklist.
@@ -29,18 +29,18 @@ type example struct{ code []byte }
 var _ kimage.View = example{}
 
 func (v example) symbol() kimage.Symbol {
-	return kimage.Symbol{Name: ExampleName, Addr: exampleBase, Size: uint64(len(v.code)), Type: 't'}
+	return kimage.Symbol{Name: ExampleName, Addr: ExampleBase, Size: uint64(len(v.code)), Type: 't'}
 }
 
 func (v example) InText(a x86.Addr) bool {
-	return a.In(exampleBase, exampleBase.Add(int64(len(v.code))))
+	return a.In(ExampleBase, ExampleBase.Add(int64(len(v.code))))
 }
 
 func (v example) CodeAt(a x86.Addr, b []byte) int {
 	if !v.InText(a) {
 		return 0
 	}
-	return copy(b, v.code[a.Sub(exampleBase):])
+	return copy(b, v.code[a.Sub(ExampleBase):])
 }
 
 func (v example) SymbolAt(a x86.Addr) (kimage.Symbol, bool) { return v.symbol(), v.InText(a) }

@@ -61,6 +61,6 @@ func TestCauses(t *testing.T) {
 	} {
 		b, err := gohex.DecodeString(code + "909090909090909090")
 		require.NoError(t, err)
-		require.Equal(t, want, causeOf(b, exampleBase, decoder.X86asm{Bare: true}.Read(b, exampleBase)))
+		require.Equal(t, want, causeOf(b, ExampleBase, decoder.X86asm{Bare: true}.Read(b, ExampleBase)))
 	}
 }

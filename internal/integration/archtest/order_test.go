@@ -47,6 +47,8 @@ var alone = map[string][]string{
 	"internal/perfprobe": {},
 	// The core of script languages knows no kernel.
 	"internal/script": {},
+	// An instruction's text is bytes for every kernel.
+	"internal/assemble": {"x86", "errno", "profile", "decoder"},
 	// What languages share knows no machine.
 	"internal/script/host": {"errno"},
 	// SystemTap's language knows what the source says, and no machine.

@@ -50,8 +50,8 @@ type point struct {
 	Reason    string
 }
 
-// points are n boundaries of functions, as the command line answers them.
-func points(t *testing.T, image string, n int) (list []point) {
+// commandLine builds the program, without cgo.
+func commandLine(t *testing.T) string {
 	t.Helper()
 	t.Setenv("KPROBELAB_CACHE", "off")
 	program := filepath.Join(t.TempDir(), "kprobelab")
@@ -59,7 +59,13 @@ func points(t *testing.T, image string, n int) (list []point) {
 	build.Env, build.Dir = append(os.Environ(), "CGO_ENABLED=0"), filepath.Join("..", "..", "..")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, string(out))
+	return program
+}
 
+// points are n boundaries of functions, as the command line answers them.
+func points(t *testing.T, image string, n int) (list []point) {
+	t.Helper()
+	program := commandLine(t)
 	img, err := kimage.Open(image, nil)
 	require.NoError(t, err)
 	scan := report.NewScan(img)

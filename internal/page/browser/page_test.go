@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -120,8 +121,10 @@ func TestStepsForwardAndBackAndTheAddress(t *testing.T) {
 	})
 }
 
-// 10,000 random byte strings get the verdicts of the native program.
+// 10,000 random byte strings get the verdicts of the native program, byte by byte; one
+// in a hundred is asked of the command line, too.
 func TestVerdictsAreTheNativeOnes(t *testing.T) {
+	program := commandLine(t)
 	ctx := tab(t, page(t))
 	random := rand.New(rand.NewPCG(17, 2))
 	releases := profile.All()
@@ -144,12 +147,40 @@ func TestVerdictsAreTheNativeOnes(t *testing.T) {
 			text, err := json.Marshal(q)
 			require.NoError(t, err)
 			require.JSONEq(t, p.Answer(string(text), nil), string(got[i]), q)
+			if i%100 == 0 {
+				asCommandLine(t, program, q, got[i])
+			}
 		}
 	}
 }
 
 // goesOn: the page still answers.
 const goesOn = `(async () => { $("hex").value = "90"; document.querySelector("input[value=hex]").click(); await ask.asked({at: null}); return ask.of.bytes.length === 1 && $("error").hidden; })()`
+
+// asCommandLine compares the page's answer about a function's first byte with explain's. The page asks
+// by address, the command line by symbol and offset, which old kernels refuse.
+func asCommandLine(t *testing.T, program string, q map[string]string, answer []byte) {
+	t.Helper()
+	type verdict struct {
+		Errno     int
+		How       string
+		Optimized bool
+		Reasons   []struct{ ID, Sentence string }
+	}
+	var page struct{ Bytes []verdict }
+	require.NoError(t, json.Unmarshal(answer, &page))
+	out, err := exec.Command(program, "explain", "--json", "--kernel", q["release"], "--hex", q["hex"], "+0").Output()
+	require.NoError(t, err, q)
+	var want struct {
+		verdict
+		Rule string `json:"register_reason"`
+	}
+	require.NoError(t, json.Unmarshal(out, &want))
+	if want.Rule == "NO_SYMBOL_NAMES" {
+		want.Errno, want.How = page.Bytes[0].Errno, page.Bytes[0].How
+	}
+	require.Equal(t, want.verdict, page.Bytes[0], q)
+}
 
 // Whatever the page is given, it says a sentence, and goes on.
 func TestBadInputGetsASentence(t *testing.T) {
@@ -190,13 +221,14 @@ func TestBadInputGetsASentence(t *testing.T) {
 var viewsOf = map[string]string{
 	"ask":    "#ask?at=1",
 	"image":  "#ask?source=image&function=gcd&at=5",
+	"asm":    "#ask?source=asm&asm=push+%25rbp%0Atop:+dec+%25rdi%0Ajne+top%0Apop+%25rbp%0Aret&at=1",
 	"watch":  "#watch?probes=kprobe+opt_yes&calls=opt_yes(1)%0Aopt_yes(2)&release=6.1&schedule=mw4a",
 	"lesson": "#lesson?n=1&schedule=ma4",
 }
 
 func settled(t *testing.T, ctx context.Context, name string) {
 	until(t, ctx, map[string]string{
-		"ask": `!!document.querySelector("#detail h3")`, "image": `!!document.querySelector("#detail h3")`,
+		"ask": `!!document.querySelector("#detail h3")`, "asm": `!!document.querySelector("#detail h3")`, "image": `!!document.querySelector("#detail h3")`,
 		"watch": `!!document.querySelector("#machine .lane")`, "lesson": `!!document.querySelector("#lesson-machine .lane")`,
 	}[name])
 }

@@ -115,3 +115,23 @@ func TestAFunctionsBytesAreEdited(t *testing.T) {
 	require.NoError(t, chromedp.Do(ctx, chromedp.SendKeys("#hex", " 0f 0b")))
 	until(t, ctx, `ask.of.bytes.at(-1).value === "0b"`)
 }
+
+// A function is written in assembly, and the bytes go along to the other form and back.
+func TestAFunctionIsWrittenInAssembly(t *testing.T) {
+	ctx := tab(t, page(t)+"#ask?release=6.1&hex=55+eb+01+90+c3")
+	until(t, ctx, `ask.of?.size === 5`)
+	require.NoError(t, chromedp.Do(ctx, chromedp.Click("input[value=asm]")))
+	until(t, ctx, `$("asm").value.startsWith("push %rbp\njmp 0x")`)
+	until(t, ctx, `$("error").hidden && ask.of?.size === 5`)
+	eval[bool](t, ctx, `($("asm").value = "top: dec %rdi\njne top\nret", $("asm").dispatchEvent(new Event("input")), true)`)
+	until(t, ctx, `ask.of?.bytes.map((b) => b.value).join("") === "48ffcf75fbc3"`)
+	fresh := tab(t, eval[string](t, ctx, `location.href`))
+	until(t, fresh, `ask.of?.size === 6`)
+	require.Equal(t, "top: dec %rdi\njne top\nret", eval[string](t, fresh, `$("asm").value`))
+	eval[bool](t, ctx, `($("asm").value = "frob", $("asm").dispatchEvent(new Event("input")), true)`)
+	until(t, ctx, `$("error").textContent.includes("there is no instruction frob")`)
+	eval[bool](t, ctx, `($("asm").value = "nop", $("asm").dispatchEvent(new Event("input")), true)`)
+	until(t, ctx, `$("error").hidden && ask.of?.size === 1`)
+	require.NoError(t, chromedp.Do(ctx, chromedp.Click("input[value=hex]")))
+	until(t, ctx, `$("hex").value === "90"`)
+}

@@ -12,14 +12,14 @@ views.ask = {
     for (const r of hello.releases) $("release").append(el("option", { value: r.name }, r.name));
     const again = () => ask.asked({ at: null });
     let typing;
-    for (const id of ["hex", "search"]) {
+    for (const id of ["hex", "asm", "search"]) {
       $(id).addEventListener("input", () => {
         clearTimeout(typing);
         typing = setTimeout(id === "search" ? searched : again, 150);
       });
     }
     $("release").addEventListener("change", again);
-    for (const r of document.getElementsByName("source")) r.addEventListener("change", again);
+    for (const r of document.getElementsByName("source")) r.addEventListener("change", () => { carry(); again(); });
     $("edit").addEventListener("click", edit);
     $("ask-form").addEventListener("submit", (e) => e.preventDefault());
     $("file").addEventListener("change", (e) => e.target.files[0] && opened(e.target.files[0]));
@@ -27,9 +27,10 @@ views.ask = {
   },
 
   async show(state) {
-    const source = ["hex", "image"].includes(state.get("source")) ? state.get("source") : "hex";
+    const source = ["hex", "asm", "image"].includes(state.get("source")) ? state.get("source") : "hex";
     document.querySelector(`input[name=source][value=${source}]`).checked = true;
     $("hex").value = state.get("hex") ?? exampleCode;
+    $("asm").value = state.get("asm") ?? "";
     $("search").value = state.get("function") ?? "";
     if (!hello) return;
     const release = state.get("release") ?? (source === "image" ? "" : hello.default);
@@ -51,15 +52,16 @@ ask.asked = async ({ at }) => {
   const turn = ++ask.turn;
   const from = source();
   $("ask-hex").hidden = from !== "hex";
-  if (from === "hex") $("release").value ||= hello.default; // bytes have no kernel of their own
+  if (from !== "image") $("release").value ||= hello.default; // bytes have no kernel of their own
+  $("ask-asm").hidden = from !== "asm";
   $("ask-image").hidden = from !== "image";
   complain(null);
   try {
-    const answer = from === "hex" ? await code() : await imageFunction();
+    const answer = from === "image" ? await imageFunction() : await question({ do: "code", ...own() });
     if (turn !== ask.turn) return; // a later question is under way
     if (!sameFunction(answer, ask.of)) ask.before = null;
     else if (answer.profile !== ask.of.profile) ask.before = ask.of;
-    ask.of = answer;
+    ask.of = answer && { ...answer, from };
     ask.at = answer && at !== null && at < answer.bytes.length ? at : null;
     remember("ask", state());
     draw();
@@ -72,13 +74,20 @@ ask.asked = async ({ at }) => {
   }
 };
 
+// own is the reader's own code, as the form has it.
+const own = () => ({ [source()]: $(source()).value || " ", release: $("release").value });
+
 function state() {
-  const release = $("release").value;
-  const s = source() === "hex" ? { hex: $("hex").value, release } : { source: "image", function: $("search").value, release };
+  const s = source() === "image" ? { source: "image", function: $("search").value, release: $("release").value } : source() === "asm" ? { source: "asm", ...own() } : own();
   return { ...s, at: ask.at };
 }
 
-const code = () => question({ do: "code", hex: $("hex").value, release: $("release").value });
+// carry takes the code along where the reader goes from bytes to assembly or back.
+function carry() {
+  if (!ask.of || [ask.of.from, source()].sort().join() !== "asm,hex") return;
+  const field = { hex: ask.of.bytes.map((b) => b.value).join(" "), asm: ask.of.bytes.filter((b) => b.text).map((b) => b.text).join("\n") };
+  $(source()).value = field[source()];
+}
 
 async function imageFunction() {
   const release = $("release").value;
@@ -199,7 +208,7 @@ function compared() {
 function draw() {
   const f = ask.of;
   $("code").hidden = $("code-title").hidden = !f;
-  $("edit").hidden = !f || source() === "hex";
+  $("edit").hidden = !f || f.from !== "image";
   $("detail").replaceChildren();
   $("code-about").textContent = f
     ? `${f.name}, ${f.size} bytes at ${f.address}; profile ${f.profile}: ${f.about}.` + (f.size > f.bytes.length ? ` The first ${f.bytes.length} bytes are shown.` : "")
@@ -251,7 +260,7 @@ async function choose(at) {
   const turn = ask.turn;
   ask.at = at;
   remember("ask", state());
-  const where = source() === "hex" ? { hex: $("hex").value, release: $("release").value } : { name: ask.of.name };
+  const where = source() === "image" ? { name: ask.of.name } : own();
   const e = await question({ do: "explain", offset: at, ...where });
   if (turn !== ask.turn || ask.at !== at) return;
   const about = new Set(ask.of.bytes[at].reasons.map((r) => r.at));

@@ -1,0 +1,170 @@
+package page
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"regexp"
+	"strconv"
+
+	"kprobelab/decoder"
+	"kprobelab/kimage"
+	"kprobelab/x86"
+)
+
+var kernelAddress = regexp.MustCompile(`0xf{8}[0-9a-f]{8}\b`)
+
+// named puts symbols in the place of an instruction's addresses.
+func (r *run) named(text string) string {
+	return kernelAddress.ReplaceAllStringFunc(text, func(a string) string {
+		v, _ := strconv.ParseUint(a[2:], 16, 64) // the pattern has 16 digits
+		if s := r.meaning(v); s != "" {
+			return s
+		}
+		return a
+	})
+}
+
+// insn is the instruction in memory.
+func (r *run) insn(at x86.Addr) string {
+	return r.named(decoder.Text(r.read(at, decoder.MaxInsnSize), at))
+}
+
+// read reads up to n bytes.
+func (r *run) read(at x86.Addr, n int) []byte {
+	for b := make([]byte, n); len(b) > 0; b = b[:len(b)-1] {
+		if r.lab.Machine.ReadMem(at, b) == nil {
+			return b
+		}
+	}
+	return nil
+}
+
+// code is the watched functions, and what kprobes has made for the probes.
+func (r *run) code(now, before *moment) (list []Code) {
+	off := 0
+	for n, w := range r.watched {
+		size := int(w.Len())
+		list = append(list, r.function(n, now, now.text[off:off+size], before.text[off:off+size]))
+		off += size
+	}
+	for _, p := range now.pieces {
+		list = append(list, r.block(&p, now, before))
+	}
+	return list
+}
+
+// original is an instruction of a watched function, as the image has it.
+type original struct {
+	off   int
+	bytes []byte
+	text  string
+}
+
+// originals are the instructions of the n-th watched range, which stay the same.
+func (r *run) originals(n int) []original {
+	for len(r.original) <= n {
+		w := r.watched[len(r.original)]
+		sym, _ := r.img.SymbolAt(w.Start)
+		code := make([]byte, w.Len())
+		r.img.CodeAt(w.Start, code)
+		var list []original
+		for step := range kimage.NewWalker(r.img, &r.rules.Decoder).Function(sym) {
+			i := int(step.Addr.Sub(w.Start))
+			if step.Err != nil || i+step.Insn.Length > len(code) {
+				break
+			}
+			list = append(list, original{i, code[i : i+step.Insn.Length], r.named(decoder.Text(code[i:], step.Addr))})
+		}
+		r.original = append(r.original, list)
+	}
+	return r.original[n]
+}
+
+// textOf is an instruction in words, with the names that its addresses have now.
+func (r *run) textOf(code []byte, at x86.Addr) string {
+	key := string(binary.LittleEndian.AppendUint64(code[:len(code):len(code)], uint64(at)))
+	text, ok := r.texts[key]
+	if !ok {
+		text = r.named(decoder.Text(code, at))
+		r.texts[key] = text
+	}
+	return text
+}
+
+func (r *run) function(n int, now *moment, live, was []byte) Code {
+	w := r.watched[n]
+	sym, _ := r.img.SymbolAt(w.Start)
+	c := Code{Name: sym.Name, Kind: "function", Address: w.Start.String()}
+	for _, o := range r.originals(n) {
+		i, end := o.off, o.off+len(o.bytes)
+		at := w.Start.Add(int64(i))
+		row := Row{Place: fmt.Sprintf("+%#x", i), Text: o.text, Probe: r.probed(at), CPUs: r.at(now, at, len(o.bytes)), Bytes: cells(live[i:end], o.bytes, was[i:end])}
+		if !bytes.Equal(live[i:end], o.bytes) {
+			row.Was = o.text
+			row.Text = r.textOf(live[i:min(i+decoder.MaxInsnSize, len(live))], at)
+			if live[i] != o.bytes[0] && live[i] != x86.Int3 && live[i] != x86.Jmp32 {
+				row.Text = "(inside of the jump)"
+			}
+		}
+		c.Rows = append(c.Rows, row)
+	}
+	return c
+}
+
+// cells are bytes; those that are not the original's, or not as they were before, are
+// marked.
+func cells(live, original, was []byte) (list []Cell) {
+	for j, b := range live {
+		list = append(list, Cell{fmt.Sprintf("%02x", b), b != original[j], j >= len(was) || b != was[j]})
+	}
+	return list
+}
+
+func (r *run) probed(a x86.Addr) bool {
+	for _, p := range r.probes {
+		if r.registered && !r.gone && p.at() == a {
+			return true
+		}
+	}
+	return false
+}
+
+// at are the CPUs of which ip is in an instruction.
+func (r *run) at(now *moment, a x86.Addr, n int) (list []string) {
+	for cpu := range r.tasks {
+		if ip := x86.Addr(now.regs[cpu].IP); now.has[cpu] && ip >= a && ip < a.Add(int64(n)) {
+			name := fmt.Sprintf("CPU %d", cpu)
+			if ip != a {
+				name += fmt.Sprintf(" (+%d)", ip.Sub(a))
+			}
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// block is code that kprobes has made.
+func (r *run) block(p *piece, now, before *moment) Code {
+	c := Code{Name: p.name, Kind: p.kind, Address: p.at.String()}
+	var was []byte
+	for _, b := range before.pieces {
+		if b.at == p.at {
+			was = b.code
+		}
+	}
+	for i := 0; i < len(p.code); {
+		n := 1
+		if k, err := decoder.Decode(p.code[i:]); err == nil {
+			n = k.Length
+		}
+		end := min(i+n, len(p.code))
+		at := p.at.Add(int64(i))
+		c.Rows = append(c.Rows, Row{
+			Place: fmt.Sprintf("+%#x", i), Text: r.textOf(p.code[i:end], at), CPUs: r.at(now, at, n),
+			Bytes: cells(p.code[i:end], p.code[i:end], was[min(i, len(was)):min(end, len(was))]),
+		})
+		i += n
+	}
+	return c
+}

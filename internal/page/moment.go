@@ -1,0 +1,127 @@
+package page
+
+import (
+	"encoding/binary"
+
+	"kprobelab/kprobes"
+	"kprobelab/kprobes/slot"
+	"kprobelab/optimizer"
+	"kprobelab/x86"
+)
+
+// moment is what is shown of a machine at one time.
+type moment struct {
+	// Text says what happens, for an event; Who is its CPU, or "worker", "module".
+	Text string
+	Who  string
+	regs [maxCPUs]x86.PtRegs
+	has  [maxCPUs]bool
+	// text is the watched text, seen what each CPU may still fetch of it, stack the
+	// words above each stack pointer.
+	text  []byte
+	seen  [maxCPUs][]byte
+	stack [maxCPUs][]uint64
+	// probes are the probes' states, pieces the code that kprobes has made for them.
+	probes []State
+	pieces []piece
+	// said is how many lines of the log there are.
+	said int
+	// kind is that of a hit's event.
+	kind kprobes.EventKind
+	hit  bool
+}
+
+// stackWords is how many words of a stack are shown.
+const stackWords = 10
+
+// capture is what is shown now, nothing during a step that is not.
+func (r *run) capture(who, text string) moment {
+	if r.unseen {
+		return moment{}
+	}
+	m := moment{Who: who, Text: text, text: r.text(), said: len(r.said)}
+	for n := range r.tasks {
+		t, regs, ok := r.lab.Machine.Running(n)
+		if m.has[n] = ok; ok {
+			m.regs[n] = regs
+			m.stack[n] = r.stackOf(x86.Addr(regs.SP), t.Number())
+		}
+		m.seen[n] = r.seen[n]
+	}
+	for _, p := range r.probes {
+		m.probes = append(m.probes, r.state(p))
+		m.pieces = append(m.pieces, r.piecesOf(p)...)
+	}
+	return m
+}
+
+// piece is a slot or a detour buffer, as it is in memory.
+type piece struct {
+	name, kind string
+	at         x86.Addr
+	code       []byte
+}
+
+func (r *run) piecesOf(p *planted) (list []piece) {
+	if s, ok := r.slot(p); ok {
+		list = append(list, piece{"slot of " + p.text, "slot", s.Addr, r.read(s.Addr, s.Len)})
+	}
+	if d, ok := r.detour(p); ok {
+		list = append(list, piece{"detour buffer of " + p.text, "detour", d.Addr, r.read(d.Addr, len(d.Code()))})
+	}
+	return list
+}
+
+// text is the watched text as it is in memory.
+func (r *run) text() []byte {
+	var all []byte
+	for _, w := range r.watched {
+		b := make([]byte, w.Len())
+		if r.lab.Machine.ReadMem(w.Start, b) == nil {
+			all = append(all, b...)
+		}
+	}
+	return all
+}
+
+// stackOf is a task's stack from the stack pointer up.
+func (r *run) stackOf(sp x86.Addr, task int) []uint64 {
+	tasks := r.lab.Machine.Tasks()
+	if task < 0 || task >= len(tasks) {
+		return nil
+	}
+	s := tasks[task].Stack()
+	if sp < s.Start || sp >= s.End {
+		return nil
+	}
+	b := make([]byte, min(8*stackWords, s.End.Sub(sp)&^7))
+	if r.lab.Machine.ReadMem(sp, b) != nil {
+		return nil
+	}
+	list := make([]uint64, len(b)/8)
+	for i := range list {
+		list[i] = binary.LittleEndian.Uint64(b[8*i:])
+	}
+	return list
+}
+
+// slot is a probe's slot.
+func (r *run) slot(p *planted) (slot.Slot, bool) {
+	switch {
+	case !r.registered || r.gone || p.at() == 0:
+		return slot.Slot{}, false
+	case p.kp != nil:
+		return p.kp.Slot()
+	case p.rp != nil:
+		return p.rp.KP.Slot()
+	}
+	return p.jp.KP.Slot()
+}
+
+// detour is a probe's detour buffer.
+func (r *run) detour(p *planted) (optimizer.Detour, bool) {
+	if p.at() == 0 {
+		return optimizer.Detour{}, false
+	}
+	return r.lab.Kprobes.Detour(p.at())
+}
