@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"kprobelab/decoder"
-	"kprobelab/x86"
 )
 
 // form is an instruction without its operands.
@@ -92,24 +91,4 @@ func (f *form) encode(reg, rm byte, m *memory, rex bool) []byte {
 		b = append(b, 0xC0|reg&7<<3|rm&7)
 	}
 	return b
-}
-
-// Code assembles lines for that address. An error says which line is not understood.
-func Code(text string, at x86.Addr) ([]byte, error) {
-	lines, err := read(text)
-	if err != nil {
-		return nil, err
-	}
-	for n := 0; ; n++ {
-		grown, err := lines.pass(at)
-		switch {
-		case err != nil:
-			return nil, err
-		case n == maxPasses:
-			return nil, errPasses
-		}
-		if !grown {
-			return lines.code(), nil
-		}
-	}
 }

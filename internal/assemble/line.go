@@ -24,6 +24,26 @@ const (
 
 var errPasses = errors.New("the branches push each other apart too often: write fewer")
 
+// Code assembles lines for that address. An error says which line is not understood.
+func Code(text string, at x86.Addr) ([]byte, error) {
+	p, err := read(text)
+	if err != nil {
+		return nil, err
+	}
+	for n := 0; ; n++ {
+		grown, err := p.pass(at)
+		switch {
+		case err != nil:
+			return nil, err
+		case n == maxPasses:
+			return nil, errPasses
+		}
+		if !grown {
+			return p.code(), nil
+		}
+	}
+}
+
 // program is a text's instructions.
 type program struct {
 	list []*line
