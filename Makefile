@@ -61,8 +61,8 @@ demo: build ## probe the embedded guest kernel, then a real kernel image
 kernel: ## fetch Debian's newest cloud kernel into .cache/kernel, print its path
 	@scripts/kernel.sh
 
-dumps: build ## boot Debian's 6.1, 6.12 and 5.10 into .cache/dumps: the tests that need a booted kernel run then
-	@scripts/dumps.sh $(or $(DUMPS),6.1 6.1.smp2 6.12 5.10)
+dumps: build ## boot Debian's 6.1, 6.12, 5.10 and newest kernel into .cache/dumps: the tests that need a booted kernel run then
+	@scripts/dumps.sh $(or $(DUMPS),6.1 6.1.smp2 6.12 5.10 newest)
 
 selftests: build ## the kernel's own ftrace selftests over kprobelab mount (needs root and /dev/fuse)
 	@scripts/selftests.sh bin/kprobelab

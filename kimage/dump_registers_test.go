@@ -15,7 +15,7 @@ import (
 // page fault's, which the kernel does not keep, and the hidden parts of the segment registers
 // follow from their selectors.
 func TestRegistersFoundAreThoseNoted(t *testing.T) {
-	for _, name := range append([]string{"6.1.smp2"}, dumps.Kernels...) {
+	for _, name := range dumps.Running {
 		t.Run(name, func(t *testing.T) {
 			noted, err := kimage.Open(dumps.File(t, name), nil)
 			require.NoError(t, err)

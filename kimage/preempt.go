@@ -54,6 +54,15 @@ func (p PreemptCounter) HardIRQ() uint64 {
 	return 0xf << 16
 }
 
+// NMI is the count in an NMI of a task that may be preempted: NMI_OFFSET and
+// HARDIRQ_OFFSET.
+func (p PreemptCounter) NMI() uint32 {
+	if p.Size == 8 {
+		return 0x11000000
+	}
+	return 0x110000
+}
+
 // CurrentTask finds the per-CPU pointer to the current task, as PreemptCount does.
 func CurrentTask(lookup func(name string) []Symbol) (at x86.Addr, ok bool) {
 	for _, name := range []string{"current_task", "pcpu_hot"} {

@@ -13,10 +13,6 @@ const (
 	WayReturn            // the trampoline of return probes
 )
 
-// nmiCount is preempt_count in an NMI: NMI_OFFSET and HARDIRQ_OFFSET. The
-// kernel handles an int3 as an NMI.
-const nmiCount = 0x110000
-
 // IRQsDisabled is irqs_disabled() in the handler that runs now. Interrupts are
 // off after a breakpoint. On the other ways they are as at the probed place, or
 // off in the releases that turn them off. It is false while no handler runs.
@@ -36,8 +32,8 @@ func (k *Kprobes) IRQsDisabled() bool {
 }
 
 // PreemptCount is preempt_count() in the handler that runs now, for a task that
-// was preemptible: 0x110000 after a breakpoint that counts as an NMI, else 1
-// with PREEMPTION and 0 without. It is 0 while no handler runs.
+// was preemptible: 0x110000 after a breakpoint that counts as an NMI (0x11000000 since
+// 7.3), else 1 with PREEMPTION and 0 without. It is 0 while no handler runs.
 func (k *Kprobes) PreemptCount() uint32 {
 	cpu, h := k.arrive()
 	defer k.depart(cpu, h)
@@ -45,7 +41,7 @@ func (k *Kprobes) PreemptCount() uint32 {
 	case cpu.current == nil:
 		return 0
 	case cpu.way == WayInt3 && k.c.Step.Int3IsNMI:
-		return nmiCount
+		return k.nmiCount
 	case k.c.Preemption:
 		return 1
 	}

@@ -41,6 +41,8 @@ type Kprobes struct {
 	view  *liveView
 	slots slotCache
 	mods  modules
+	// nmiCount is preempt_count in an NMI: the kernel handles an int3 as one.
+	nmiCount uint32
 	// disarmed is kprobes_all_disarmed.
 	disarmed bool
 	// warned remembers the one-time warning about a second registration.
@@ -76,6 +78,8 @@ func New(m Machine, v kimage.View, c *profile.Config) *Kprobes {
 		k.where.cpu, k.where.task = p.Where()
 	}
 	k.view = k.newView(v)
+	count, _ := kimage.PreemptCount(v.Lookup)
+	k.nmiCount = count.NMI()
 	k.table.mult = c.HashMultiplier
 	k.slots = slotCache{m: m, size: slotSize, name: "kprobe_insn_page", quiet: k.quiet}
 	m.SetTraps(k)

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Boots Debian's cloud kernels under QEMU's emulation and saves their memory, for tests and
 # for make conformance-own: each NAME of the arguments becomes NAME.core in $KPROBELAB_DUMPS,
-# .cache/dumps by default, unless it is there. A NAME is 5.10, 6.1 or 6.12; with .smp2 it has
-# two processors. Ten seconds each; QEMU and kernels are fetched where they are missing.
+# .cache/dumps by default, unless it is there. A NAME is 5.10, 6.1, 6.12 or newest, which is the
+# newest backport; with .smp2 it has two processors. Ten seconds each; QEMU and kernels are fetched where they are missing.
 # Ends with 77 when one cannot be had.
 set -eu
 scripts=$(cd "$(dirname "$0")" && pwd)
@@ -20,7 +20,8 @@ for name in "$@"; do
 	5.10) suite=bullseye ;;
 	6.1) suite=bookworm ;;
 	6.12) suite=trixie ;;
-	*) cannot "only 5.10, 6.1 and 6.12 are known here, and .smp2 of each" ;;
+	newest) suite=trixie-backports ;;
+	*) cannot "only 5.10, 6.1, 6.12 and newest are known here, and .smp2 of each" ;;
 	esac
 	cpus=1
 	if [ "${name%.smp2}" != "$name" ]; then cpus=2; fi

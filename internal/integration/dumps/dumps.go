@@ -19,6 +19,10 @@ import (
 // Kernels are the dumps of one processor that tests are run on.
 var Kernels = []string{"6.1", "6.12", "5.10"}
 
+// Running are the dumps of which the machine itself is tested: those, one of two
+// processors, and the newest kernel's.
+var Running = append([]string{"6.1.smp2", "newest"}, Kernels...)
+
 // Dir is the folder of the dumps, which may be absent.
 func Dir() string {
 	if dir := os.Getenv("KPROBELAB_DUMPS"); dir != "" {

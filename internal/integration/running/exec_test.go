@@ -20,7 +20,7 @@ import (
 
 // each runs a test on every kernel that there is a dump of.
 func each(t *testing.T, test func(t *testing.T, k *kernel)) {
-	for _, name := range append([]string{"6.1.smp2"}, dumps.Kernels...) {
+	for _, name := range dumps.Running {
 		t.Run(name, func(t *testing.T) { test(t, boot(t, name)) })
 	}
 }

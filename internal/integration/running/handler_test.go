@@ -1,6 +1,8 @@
 package running
 
 import (
+	"bytes"
+	"encoding/binary"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,8 +19,9 @@ func TestHandlersCallTheGuest(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, k.Machine.WriteMem(text, []byte("%d %d\x00")))
 		out := text + 16
-		inner := uint64(0)
+		inner, preempt := uint64(0), uint32(0)
 		p := &kprobes.Kprobe{SymbolName: "hex_to_bin", PreHandler: func(*kprobes.Kprobe, *x86.PtRegs) int {
+			preempt = k.Kprobes.PreemptCount()
 			for range 20_000 {
 				n, err := k.Machine.Call("snprintf", out, 48, text, 1, 22)
 				require.NoError(t, err)
@@ -31,6 +34,7 @@ func TestHandlersCallTheGuest(t *testing.T) {
 		v, err := k.Call("hex_to_bin", 'b')
 		require.NoError(t, err)
 		require.EqualValues(t, 11, v)
+		require.True(t, countsNMI(k, preempt), "the kernel counts an NMI as %#x", preempt)
 		require.EqualValues(t, 20_000*len("1 22"), inner)
 		require.Greater(t, k.Machine.Instructions()-before, uint64(10_000_000), "the handler took longer than a tick")
 		ticks, _ := k.Machine.Interrupts()
@@ -43,4 +47,26 @@ func TestHandlersCallTheGuest(t *testing.T) {
 			}
 		}
 	})
+}
+
+// countsNMI reports whether the kernel's code adds this count to the preempt count, as it
+// does in the entry of an NMI.
+func countsNMI(k *kernel, count uint32) bool {
+	at := k.Image.Lookup("_stext")[0].Addr
+	text := make([]byte, k.Image.Lookup("_etext")[0].Addr.Sub(at))
+	k.Image.CodeAt(at, text)
+	imm := binary.LittleEndian.AppendUint32(nil, count)
+	for _, op := range []string{"\x65\x81\x05", "\x65\x48\x81\x05"} { // add $count,%gs:(%rip)
+		for from := text; ; {
+			i := bytes.Index(from, []byte(op))
+			if i < 0 {
+				break
+			}
+			from = from[i+len(op):]
+			if len(from) >= 8 && bytes.Equal(from[4:8], imm) {
+				return true
+			}
+		}
+	}
+	return false
 }

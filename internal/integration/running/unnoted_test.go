@@ -57,7 +57,7 @@ func (k *kernel) does() did {
 // TestADumpWithoutControlRegisters: a kernel whose dump notes the general registers alone
 // does what it does with QEMU's notes, interrupt by interrupt.
 func TestADumpWithoutControlRegisters(t *testing.T) {
-	for _, name := range append([]string{"6.1.smp2"}, dumps.Kernels...) {
+	for _, name := range dumps.Running {
 		t.Run(name, func(t *testing.T) {
 			runs.File(t, name)
 			want := boot(t, name).does()
