@@ -57,8 +57,8 @@ func TestSearchAgainstBruteForce(t *testing.T) {
 	for name, text := range map[string]string{
 		"three_calls": `
 scenario three-calls
-text f: mov ret
-probe p: f post
+text f: mov add add ret
+probe p: f+11 post
 cpu0   | cpu1   | cpu2
 call f | call f | call f
 `,
@@ -97,9 +97,6 @@ call f | call f
 `,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if testing.Short() && name == "three_calls" {
-				t.Skip("34650 runs take seconds")
-			}
 			p, err := Compile(text)
 			require.NoError(t, err)
 			c := kernel(t, profile.Default)

@@ -30,6 +30,8 @@ type pending struct {
 	kind string
 	at   x86.Addr
 	note string
+	// bytes are those of a store.
+	bytes []byte
 	// ready is whether it can be taken; nil: always.
 	ready func() bool
 	// fetch: what the task may see of the text at at is a choice.
@@ -134,6 +136,8 @@ type run struct {
 	// known has the instructions that stood at an address.
 	known  map[x86.Addr][]string
 	killed []x86.Range
+	// ended is how it ended, once it has.
+	ended End
 	// held: which of the scenario's exists hold at the end.
 	held []bool
 }
@@ -433,7 +437,7 @@ func (r *run) acknowledge(cpu int) {
 	r.touch(varIPI+cpu, true)
 	r.touch(varHandling+cpu, false)
 	if r.line != nil {
-		r.line.Lane, r.line.What = fmt.Sprintf("cpu%d", cpu), "acknowledges: sees all text"
+		r.line.Lane, r.line.What, r.line.Kind = fmt.Sprintf("cpu%d", cpu), "acknowledges: sees all text", "acknowledge"
 		r.line.Decision = fmt.Sprintf("ack cpu%d", cpu)
 	}
 	r.ackHash[cpu] = r.order(r.ackHash[cpu], 0xac)
@@ -497,6 +501,7 @@ func (r *run) close() {
 func (r *run) over(left int) bool {
 	switch {
 	case r.verdict != "":
+		r.ended = r.end()
 		return true
 	case r.steps > maxSteps:
 		r.fail(Livelock, "the run goes on after %d steps", maxSteps)
@@ -514,6 +519,7 @@ func (r *run) over(left int) bool {
 		r.fail(Deadlock, "%s", r.stuck())
 		return true
 	}
+	r.ended = r.end()
 	r.finish()
 	return true
 }

@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -13,6 +14,10 @@ type Line struct {
 	What string
 	// Decision is what a schedule says of it.
 	Decision string
+	// Kind and Place are the step and where in the text or the slots, Bytes what is
+	// written or seen.
+	Kind, Place string
+	Bytes       []byte
 }
 
 // String is the line as a schedule file has it.
@@ -34,8 +39,13 @@ func (c choice) decision() string {
 func (r *run) describe(t *task, c choice) {
 	r.line.Lane, r.line.Decision = t.name, c.decision()
 	what := t.wait.kind
+	r.line.Kind, r.line.Bytes = what, t.wait.bytes
+	if t.wait.fetch {
+		r.line.Bytes = c.seen
+	}
 	if t.wait.at != 0 {
-		what += " " + r.w.where(t.wait.at)
+		r.line.Place = r.w.where(t.wait.at)
+		what += " " + r.line.Place
 	}
 	if t.wait.note != "" {
 		what += ": " + t.wait.note
@@ -63,6 +73,24 @@ type Schedule struct {
 	Lines             []Line
 	// Text is the scenario's own text.
 	Text string
+	// End is how the run ended.
+	End End
+}
+
+// End is what there is at the end of a run, before the probes are taken out.
+type End struct {
+	// Text is the functions' bytes.
+	Text []byte
+	// Hits and Missed are the probes' counts.
+	Hits, Missed map[string]int
+}
+
+func (r *run) end() End {
+	e := End{slices.Clone(r.w.mem0[:r.w.end]), map[string]int{}, map[string]int{}}
+	for _, p := range r.probes {
+		e.Hits[p.Name], e.Missed[p.Name] = p.hits, int(p.kp.Nmissed)
+	}
+	return e
 }
 
 // String is the schedule as a file.

@@ -299,7 +299,7 @@ func (p *Program) follow(c *profile.Config, decisions []string, strict bool) (*S
 		}
 		r.take(list[pick])
 	}
-	s.Verdict, s.Reason = r.verdict, r.reason
+	s.Verdict, s.Reason, s.End = r.verdict, r.reason, r.ended
 	if s.Verdict == "" {
 		s.Verdict = OK
 	}

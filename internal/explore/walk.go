@@ -100,3 +100,25 @@ func (s *search) walk(r *run, rng *rand.Rand, length int) (picks []string) {
 	}
 	return picks
 }
+
+// Sample is the run of one such walk, whatever its end.
+func (p *Program) Sample(c *profile.Config, seed uint64) (*Schedule, error) {
+	r, err := newRun(p.p, c)
+	if err != nil {
+		return nil, err
+	}
+	s := &search{p: p.p, states: map[uint64]struct{}{}, ends: map[uint64]struct{}{}}
+	picks := s.walk(r, rand.New(rand.NewPCG(seed, 0)), 60)
+	r.close()
+	return p.Replay(c, picks)
+}
+
+// Code is the program's functions as they are laid out, and their names with the
+// offset of each.
+func (p *Program) Code() ([]byte, map[string]int) {
+	at := map[string]int{}
+	for _, s := range p.p.symbols {
+		at[s.Name] = int(s.Addr.Sub(textBase))
+	}
+	return p.p.text[:p.p.end], at
+}

@@ -275,7 +275,7 @@ func (w *world) PokeTextNoSync(a x86.Addr, b []byte) error {
 	if m == nil || !w.isText(a) {
 		return errno.EFAULT
 	}
-	w.run.stop(pending{kind: "store", at: a, note: fmt.Sprintf("% x", b)})
+	w.run.stop(pending{kind: "store", at: a, note: fmt.Sprintf("% x", b), bytes: b})
 	w.run.writes(a, len(b))
 	for c := range w.cpus {
 		w.run.touch(varStale+c, true)

@@ -41,6 +41,7 @@ var alone = map[string][]string{
 	"scripts": {},
 	// Decisions as data are for implementations that know nothing of this one.
 	"kprobestest/suite": {},
+	"kprobestest/runs":  {},
 	"internal/own":      {"x86", "errno", "profile", "decoder", "kimage/vmcore", "kimage", "machine", "emu", "interp"},
 	// What the source says, and in what notation, is read from files alone.
 	"internal/source":    {},
