@@ -2,6 +2,7 @@ package kprobestest
 
 import (
 	"os"
+	"reflect"
 	"runtime"
 	"strings"
 	"sync"
@@ -39,18 +40,15 @@ type pooled struct {
 // plain reports whether options are about the subsystem only: such tests can share a
 // machine.
 func plain(o *kprobelab.Options) bool {
-	if o == nil {
-		return true
-	}
 	rest := *o
 	rest.Rules, rest.Preemption, rest.Optimize = nil, nil, false
-	return rest.Profile == "" && rest.Config == "" && rest.LiveText == "" && rest.Symbols == "" && rest.Modules == nil &&
-		rest.CPU == "" && rest.Reader == nil && rest.CPUs == 0 && rest.Seed == 0 && rest.Budget == 0 && rest.Timeout == 0 && !rest.EveryInstruction
+	return reflect.DeepEqual(rest, kprobelab.Options{})
 }
 
 // open makes a Lab for a test: of a dump, on a machine of those that are shared, where
 // the options allow it.
-func open(image string, o *kprobelab.Options) (*kprobelab.Lab, *pooled, error) {
+func open(of *Options) (*kprobelab.Lab, *pooled, error) {
+	image, o := of.Image, &of.Options
 	if !plain(o) || !isDump(image) {
 		l, err := kprobelab.Open(image, o)
 		return l, nil, err

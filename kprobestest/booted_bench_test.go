@@ -44,10 +44,10 @@ func BenchmarkBooted(b *testing.B) {
 // What a test pays for a fresh booted kernel, the leak check included.
 func BenchmarkBootedTest(b *testing.B) {
 	file := runs.File(b, "6.1")
-	(&recorder{}).run(func(f testing.TB) { kprobestest.Open(f, file, nil) }) // opens the dump
+	(&recorder{}).run(func(f testing.TB) { kprobestest.New(f, &kprobestest.Options{Image: file}) }) // opens the dump
 	for b.Loop() {
 		said := (&recorder{}).run(func(f testing.TB) {
-			m := kprobestest.Open(f, file, nil)
+			m := kprobestest.New(f, &kprobestest.Options{Image: file})
 			b.StopTimer()
 			readFile(b, m.Lab())
 			b.StartTimer()

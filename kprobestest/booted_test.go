@@ -18,7 +18,7 @@ func TestBootedKernelIsFreshForEachTest(t *testing.T) {
 	const exist = -17
 	for range 3 {
 		t.Run("", func(t *testing.T) {
-			m := kprobestest.Open(t, file, nil)
+			m := kprobestest.New(t, &kprobestest.Options{Image: file})
 			reads := 0
 			m.Kprobe("vfs_read", func(*kprobes.Kprobe, *x86.PtRegs) int { reads++; return 0 }, nil)
 			readFile(t, m.Lab())
@@ -35,12 +35,12 @@ func TestBootedKernelIsFreshForEachTest(t *testing.T) {
 func TestLeakCheckOfBootedKernel(t *testing.T) {
 	file := runs.File(t, "6.1")
 	said := (&recorder{}).run(func(f testing.TB) {
-		m := kprobestest.Open(f, file, nil)
+		m := kprobestest.New(f, &kprobestest.Options{Image: file})
 		at := m.Symbol("do_sys_openat2").Addr
 		require.NoError(t, m.Emu().PokeText(at+8, []byte{0xcc}))
 	})
 	require.Len(t, said, 1)
 	require.Contains(t, said[0], "text is not restored: 0xcc at do_sys_openat2+0x8/")
-	said = (&recorder{}).run(func(f testing.TB) { kprobestest.Open(f, file, nil) })
+	said = (&recorder{}).run(func(f testing.TB) { kprobestest.New(f, &kprobestest.Options{Image: file}) })
 	require.Empty(t, said, "a machine with other text went on to the next test")
 }

@@ -24,7 +24,7 @@
 // On the memory dump of a booted kernel (kprobelab boot makes one), a test has the
 // kernel's files, tasks and system calls:
 //
-//	m := kprobestest.Open(t, "6.1.core", nil)
+//	m := kprobestest.New(t, &kprobestest.Options{Image: "6.1.core"})
 //	reads := 0
 //	m.Kprobe("vfs_read", func(*kprobes.Kprobe, *x86.PtRegs) int { reads++; return 0 }, nil)
 //	fd := m.SystemCall("openat", -100, "/etc/hostname", 0)
@@ -40,7 +40,7 @@
 // A handler reads its function's arguments with regs.Arg, and what they point to with
 // ReadString and ReadUint. Override makes a function return a value without running.
 // The rules are the image's, those of a profile by name, or of the caller's own
-// (kprobelab.Options: Profile, Rules, Preemption), and the scheduler may switch after
+// (Options: Profile, Rules, Preemption), and the scheduler may switch after
 // every instruction (EveryInstruction).
 //
 // A handler may end the test, as t.Fatal does. The call that it was in does not

@@ -27,21 +27,27 @@ type Machine struct {
 	ret x86.Addr
 }
 
-// New makes a machine that runs the guest kernel, and has it checked and closed
-// at the test's end: see the package's doc for what is checked. A nil o means the
-// defaults.
-func New(t testing.TB, o *kprobelab.Options) *Machine {
-	t.Helper()
-	return Open(t, "", o)
+// Options say which kernel a test gets, and how it is run; the zero value of each is its
+// default.
+type Options struct {
+	// Image is the file of a kernel image, or of the memory dump of a booted kernel. Empty:
+	// the guest kernel.
+	Image string
+	// Options are the Lab's.
+	kprobelab.Options
 }
 
-// Open is New for the image in a file. It ends the test where the image cannot
-// be read. The memory dump of a booted kernel is opened once for the whole process:
-// each test has a machine that stands where the dump does, and shares with the others
-// what it does not write.
-func Open(t testing.TB, image string, o *kprobelab.Options) *Machine {
+// New makes a machine that runs the image, and has it checked and closed at the test's end:
+// see the package's doc for what is checked. A nil o means the defaults. It ends the test
+// where the image cannot be read. The memory dump of a booted kernel is opened once for the
+// whole process: each test has a machine that stands where the dump does, and shares with
+// the others what it does not write.
+func New(t testing.TB, o *Options) *Machine {
 	t.Helper()
-	l, from, err := open(image, o)
+	if o == nil {
+		o = &Options{}
+	}
+	l, from, err := open(o)
 	if err != nil {
 		t.Fatalf("kprobestest: %v", err)
 	}

@@ -35,7 +35,7 @@ func TestHandlersRun(t *testing.T) {
 // TestOptimized: a jump is there once the optimizer has run, and gone when the
 // leak check looks at the text, at the test's end.
 func TestOptimized(t *testing.T) {
-	m := kprobestest.New(t, &kprobelab.Options{Optimize: true})
+	m := kprobestest.New(t, &kprobestest.Options{Options: kprobelab.Options{Optimize: true}})
 	hits := 0
 	kp := m.Kprobe("gcd+0x5", func(*kprobes.Kprobe, *x86.PtRegs) int { hits++; return 0 }, nil)
 	opcode := func() byte {
@@ -76,7 +76,7 @@ func TestLeaksAreReported(t *testing.T) {
 			m.Call("gcd", 12)
 		}, "call of gcd: gcd takes 2 arguments, not 1: "},
 		"unknown_profile": {func(t testing.TB, _ *kprobestest.Machine) {
-			kprobestest.New(t, &kprobelab.Options{Profile: "9.9"})
+			kprobestest.New(t, &kprobestest.Options{Options: kprobelab.Options{Profile: "9.9"}})
 		}, "there are [2.6.18 "},
 		"string_not_there": {func(t testing.TB, m *kprobestest.Machine) { m.ReadString(0x10) }, "string at 0x10: "},
 		"integer_of_3_bytes": {func(t testing.TB, m *kprobestest.Machine) {
@@ -135,7 +135,7 @@ func TestOverride(t *testing.T) {
 	for _, kernel := range []string{"4.4", "5.10", "6.1", "6.12"} {
 		for _, fn := range []string{"gcd", "opt_yes"} {
 			t.Run(kernel+"_"+fn, func(t *testing.T) {
-				m := kprobestest.New(t, &kprobelab.Options{Profile: kernel, Optimize: true})
+				m := kprobestest.New(t, &kprobestest.Options{Options: kprobelab.Options{Profile: kernel, Optimize: true}})
 				p := m.Override(fn, 777)
 				m.Settle()
 				require.False(t, p.Optimized())
@@ -175,7 +175,7 @@ func TestWarnsOfMisuse(t *testing.T) {
 // Options that only change how the rules are made.
 func TestPreemption(t *testing.T) {
 	for _, preemption := range []bool{false, true} {
-		m := kprobestest.New(t, &kprobelab.Options{Preemption: &preemption})
+		m := kprobestest.New(t, &kprobestest.Options{Options: kprobelab.Options{Preemption: &preemption}})
 		tr := m.Trace()
 		m.Kprobe("gcd+0x5", func(*kprobes.Kprobe, *x86.PtRegs) int { return 0 }, nil)
 		m.Call("gcd", 12, 18)
@@ -187,7 +187,7 @@ func TestPreemption(t *testing.T) {
 // The scheduler may switch after any instruction, and the run still repeats.
 func TestEveryInstruction(t *testing.T) {
 	trace := func(every bool) string {
-		m := kprobestest.New(t, &kprobelab.Options{CPUs: 2, Seed: 3, EveryInstruction: every})
+		m := kprobestest.New(t, &kprobestest.Options{Options: kprobelab.Options{CPUs: 2, Seed: 3, EveryInstruction: every}})
 		tr := m.Trace()
 		m.Kprobe("gcd+0x5", func(*kprobes.Kprobe, *x86.PtRegs) int { return 0 }, nil)
 		for range 2 {
@@ -214,7 +214,7 @@ func TestHandlerEndsTheTest(t *testing.T) {
 			t.Run(name+"_"+how, func(t *testing.T) {
 				r := &recorder{}
 				said := r.run(func(t testing.TB) {
-					m := kprobestest.New(t, &kprobelab.Options{Optimize: c.optimize})
+					m := kprobestest.New(t, &kprobestest.Options{Options: kprobelab.Options{Optimize: c.optimize}})
 					m.Kprobe(c.place, func(*kprobes.Kprobe, *x86.PtRegs) int { end(t); return 0 }, nil)
 					m.Settle()
 					m.Call("gcd", 12, 18)
@@ -255,7 +255,7 @@ func TestNewSaysWhatItCannotOpen(t *testing.T) {
 		{o: kprobelab.Options{CPUs: 1000}, want: "1000 cpus"},
 		{o: kprobelab.Options{Modules: []string{"/nosuch.ko"}}, want: "no such file"},
 	} {
-		said := (&recorder{}).run(func(t testing.TB) { kprobestest.Open(t, c.image, &c.o) })
+		said := (&recorder{}).run(func(t testing.TB) { kprobestest.New(t, &kprobestest.Options{Image: c.image, Options: c.o}) })
 		require.Len(t, said, 1)
 		require.Contains(t, said[0], "kprobestest: ")
 		require.Contains(t, said[0], c.want)
@@ -264,7 +264,7 @@ func TestNewSaysWhatItCannotOpen(t *testing.T) {
 
 func TestTraceRepeats(t *testing.T) {
 	trace := func() string {
-		m := kprobestest.New(t, &kprobelab.Options{CPUs: 2, Seed: 3})
+		m := kprobestest.New(t, &kprobestest.Options{Options: kprobelab.Options{CPUs: 2, Seed: 3}})
 		tr := m.Trace()
 		m.Kprobe("spin", nil, func(*kprobes.Kprobe, *x86.PtRegs, uint64) {})
 		m.Kretprobe("spin", nil, func(*kprobes.Instance, *x86.PtRegs) int { return 0 })

@@ -28,7 +28,7 @@ func guest(t testing.TB, kernel string, o *kprobelab.Options, change func(*profi
 		with = *o
 	}
 	with.Rules = c
-	return kprobestest.New(t, &with).Lab()
+	return kprobestest.New(t, &kprobestest.Options{Options: with}).Lab()
 }
 
 // at is the address of the guest's symbol.
