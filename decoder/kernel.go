@@ -62,7 +62,7 @@ type Kernel struct {
 }
 
 // defaultDecoder is the decoder of 6.1.
-var defaultDecoder = profile.Decoder{EVEX: true, EmulatePrefix: true, Errors: true}
+var defaultDecoder = profile.Decoder{EVEX: true, EmulatePrefix: true, Errors: true, AMX: true}
 
 // DecodeKernel decodes the instruction at the start of b, of which it looks at
 // no more than 15 bytes, as the kernel's decoder does in 64-bit mode. d says
@@ -84,6 +84,8 @@ func DecodeKernel(b []byte, d *profile.Decoder) (Kernel, error) {
 		s.t = tables618
 	case d.REX2:
 		s.t = tables612
+	case !d.AMX:
+		s.t = tables510
 	}
 	s.k.OpSize, s.k.AddrSize = 4, 8
 	err := s.decode()
@@ -226,6 +228,9 @@ func (t *opcodeTables) lookup(m, pfx int, op byte) attr {
 
 func (s *kernelDecoder) vexOpcode(op byte) error {
 	m, pp := s.k.vexMap()
+	if s.k.VexLen == 4 && !s.d.AMX {
+		m &= 3 // the field had two bits
+	}
 	xop := s.k.Vex[0] == xopPrefix
 	if m != mapPrimary && m < numMaps && xop == (m >= mapXop8) {
 		s.attr = s.t.maps[m][pfxNone][op]
@@ -347,6 +352,8 @@ func (s *kernelDecoder) immediateSizes() (first, second int) {
 		first = 1
 	case a&attrImmWord != 0:
 		first = 2
+	case a&attrImmDword != 0:
+		first = 4
 	case a&attrImmV32 != 0:
 		first = min(op, 4)
 	case a&attrImmV != 0:

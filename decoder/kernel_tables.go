@@ -28,8 +28,10 @@ const (
 	attrInv64
 	// attrEvexScalable: with EVEX, pp = 66 selects operand size 2 (APX, 6.12).
 	attrEvexScalable
+	// attrImmDword: four bytes, whatever the operand size is.
+	attrImmDword
 
-	attrImm      = attrImmByte | attrImmWord | attrImmV32 | attrImmV | attrImmPtr
+	attrImm      = attrImmByte | attrImmWord | attrImmV32 | attrImmV | attrImmPtr | attrImmDword
 	attrGroupPos = 24 // the group number sits in the top byte, 0 for none
 )
 
@@ -38,7 +40,7 @@ var attrNames = map[string]attr{
 	"imm_v32": attrImmV32, "imm_v": attrImmV, "imm_ptr": attrImmPtr,
 	"moffs": attrMoffs, "imm2_byte": attrImm2Byte, "force64": attrForce64,
 	"variant": attrVariant, "vexok": attrVexOK, "vexonly": attrVexOnly,
-	"evexonly": attrEvexOnly, "evex_scalable": attrEvexScalable, "inv64": attrInv64,
+	"evexonly": attrEvexOnly, "evex_scalable": attrEvexScalable, "imm_dword": attrImmDword, "inv64": attrInv64,
 }
 
 func (a attr) group() int { return int(a >> attrGroupPos) }
@@ -79,6 +81,9 @@ type opcodeTables struct {
 	hasGroup [numGroups][numPfx]bool
 }
 
+//go:embed kernel_tables_510.txt
+var tablesText510 string
+
 //go:embed kernel_tables.txt
 var tablesText61 string
 
@@ -90,6 +95,7 @@ var tablesText618 string
 
 // The tables are parsed once, at start: less than half a millisecond for all.
 var (
+	tables510 = mustTables(tablesText61, tablesText510)
 	tables61  = mustTables(tablesText61)
 	tables612 = mustTables(tablesText61, tablesText612)
 	tables618 = mustTables(tablesText61, tablesText612, tablesText618)

@@ -44,6 +44,7 @@ const (
 	EOPNOTSUPP    Errno = 95
 	EADDRNOTAVAIL Errno = 99
 	ECANCELED     Errno = 125
+	ENOTSUPP      Errno = 524
 )
 
 var texts = map[Errno][2]string{
@@ -72,6 +73,7 @@ var texts = map[Errno][2]string{
 	EOPNOTSUPP:    {"EOPNOTSUPP", "operation not supported"},
 	EADDRNOTAVAIL: {"EADDRNOTAVAIL", "cannot assign requested address"},
 	ECANCELED:     {"ECANCELED", "operation canceled"},
+	ENOTSUPP:      {"ENOTSUPP", "errno 524"},
 }
 
 // Name is the symbolic name, such as "EILSEQ", or "errno N" for a number that

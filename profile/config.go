@@ -20,6 +20,7 @@ type Config struct {
 	Poke       Poke
 	Sample     Sample
 	Tracing    Tracing
+	Uprobes    Uprobes
 
 	// KprobesOnFtrace is CONFIG_KPROBES_ON_FTRACE: a probe on a function's
 	// fentry site runs from the function tracer (docs/spec 1.4, 2.9).
@@ -98,6 +99,9 @@ type Decoder struct {
 	// later, and 5.10.y); before, fields stay zero and the length is what was
 	// consumed.
 	Errors bool
+	// AMX is true where what came with 5.17 is known: AMX, AVX-VNNI, HRESET, and
+	// AVX-512 FP16 with its EVEX maps 5 and 6.
+	AMX bool
 	// REX2 is true where D5 is a prefix (6.10 and later; adds EVEX map 4 too).
 	REX2 bool
 	// INV64 is true where an opcode that 64-bit mode has not ends the
@@ -105,6 +109,27 @@ type Decoder struct {
 	INV64 bool
 	// XOP is true where 8F is the XOP prefix unless it is POP (6.18 and later).
 	XOP bool
+}
+
+// Uprobes is what becomes of a program's instruction under a uprobe
+// (arch/x86/kernel/uprobes.c).
+type Uprobes struct {
+	// Exists is CONFIG_UPROBES.
+	Exists bool
+	// EmulatesPush: a push of a register is emulated (4.16 and later).
+	EmulatesPush bool
+	// RefusesMasking: mov to ss is refused (4.18 and later).
+	RefusesMasking bool
+	// KnowsNops: the kernel's own nops of up to eight bytes are emulated; before, only 90
+	// is, with any prefix (6.16 to 6.18).
+	KnowsNops bool
+	// DecodesNops: whatever does nothing is emulated as a nop, and 90 is one only
+	// where it does nothing (6.19 and later).
+	DecodesNops bool
+	// OptimizesNop5: a nop of five bytes can become a call of a trampoline (6.18 to 7.1).
+	OptimizesNop5 bool
+	// OptimizesNop10: a nop of ten bytes can (7.2 and later).
+	OptimizesNop10 bool
 }
 
 // Resolve is how an address is found (docs/spec 1.2).

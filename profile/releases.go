@@ -31,6 +31,7 @@ var ruleChanges = []Change{
 	{Field: "Decoder.EVEX", From: Version{4, 9, 0}},
 	{Field: "Decoder.EmulatePrefix", From: Version{5, 5, 0}},
 	{Field: "Decoder.Errors", From: Version{5, 13, 0}, Stable: steps},
+	{Field: "Decoder.AMX", From: Version{5, 17, 0}, Note: "5.10 has it not, 6.1 has; the release follows from the date of the change"},
 	{Field: "Decoder.REX2", From: Version{6, 10, 0}},
 	{Field: "Decoder.INV64", From: Version{6, 16, 0}, Note: "6.14 has it not, 6.16.12 has"},
 	{Field: "Decoder.XOP", From: Version{6, 18, 0}},
@@ -68,6 +69,14 @@ var ruleChanges = []Change{
 	{Field: "Check.ExceptionInsn", From: Version{6, 9, 0}},
 	{Field: "Check.BlacklistClones", From: Version{5, 1, 0}, Note: "seen in 5.4.286"},
 	{Field: "Check.IRQEntryText", From: Version{5, 1, 0}, Until: Version{5, 8, 0}, Note: "5.4 has it, 5.8 not; the code says"},
+
+	{Field: "Uprobes.Exists", From: Version{3, 5, 0}, Option: "CONFIG_UPROBES"},
+	{Field: "Uprobes.EmulatesPush", From: Version{4, 16, 0}, Note: "5.10 has it; the release follows from the date of the change"},
+	{Field: "Uprobes.RefusesMasking", From: Version{4, 18, 0}, Note: "5.10 has it; the release follows from the date of the change"},
+	{Field: "Uprobes.KnowsNops", From: Version{6, 16, 0}, Until: Version{6, 19, 0}, Note: "6.12 has it not, 6.16.3 and 6.18 have"},
+	{Field: "Uprobes.DecodesNops", From: Version{6, 19, 0}},
+	{Field: "Uprobes.OptimizesNop5", From: Version{6, 18, 0}, Until: Version{7, 2, 0}},
+	{Field: "Uprobes.OptimizesNop10", From: Version{7, 2, 0}},
 
 	{Field: "Preemption", From: Version{5, 18, 0}, Option: "CONFIG_PREEMPTION", Note: "Debian's choice from 12 on"},
 	{Field: "KprobesOnFtrace", From: Version{3, 7, 0}, Option: "CONFIG_KPROBES_ON_FTRACE"},

@@ -33,12 +33,14 @@ func explainCommand(t *term) *cli.Command {
 				"kprobelab explain --asm loop.s loop+0x4",
 				"kprobelab explain --walk - vfs_read+0x57",
 				"kprobelab explain --json - gcd+5 | jq .reasons",
+				"kprobelab explain --uprobe --kernel 6.12 /bin/busybox main+0x4",
 				"kprobelab explain --reasons",
 			),
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "asm", Usage: "explain code of your own: assemble `FILE.s` (needs gcc or as)"},
 			&cli.StringFlag{Name: "hex", Usage: "explain code of your own: one function of these `BYTES`, in hexadecimal"},
 			&cli.BoolFlag{Name: "walk", Usage: "show the optimization and its undoing step by step on a machine of two CPUs"},
+			&cli.BoolFlag{Name: "uprobe", Usage: "tell about a uprobe: IMAGE is a program or a library"},
 			&cli.BoolFlag{Name: "reasons", Usage: "list every rule that an explanation can name"},
 			&cli.BoolFlag{Name: "json", Usage: "one JSON object (with --reasons, one for each rule)"},
 			decoderFlag("x86asm"),
@@ -48,7 +50,7 @@ func explainCommand(t *term) *cli.Command {
 }
 
 func explain(t *term, c *cli.Command) error {
-	for _, pair := range [][2]string{{"asm", "hex"}, {"asm", "reasons"}, {"hex", "reasons"}, {"walk", "hex"}, {"walk", "json"}, {"walk", "reasons"}} {
+	for _, pair := range [][2]string{{"asm", "hex"}, {"asm", "reasons"}, {"hex", "reasons"}, {"walk", "hex"}, {"walk", "json"}, {"walk", "reasons"}, {"uprobe", "walk"}, {"uprobe", "reasons"}} {
 		if err := oneOf(c, pair[0], pair[1]); err != nil {
 			return err
 		}
@@ -66,6 +68,9 @@ func explain(t *term, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
+	if c.Bool("uprobe") {
+		return t.explainUprobe(c, s, point)
+	}
 	e, err := s.Explain(point)
 	if err != nil {
 		return usagef("%q: %w", point, err)
@@ -78,6 +83,18 @@ func explain(t *term, c *cli.Command) error {
 	}
 	fmt.Fprintf(t.out, "%s\n\n", s.heading)
 	return e.WriteText(t.out, report.Style{Bold: t.outStyle.bold, Red: t.outStyle.red, Cyan: t.outStyle.cyan})
+}
+
+func (t *term) explainUprobe(c *cli.Command, s *subject, point string) error {
+	u, err := s.ExplainUprobe(point)
+	if err != nil {
+		return usagef("%q: %w", point, err)
+	}
+	if c.Bool("json") {
+		return u.WriteJSON(t.out)
+	}
+	fmt.Fprintf(t.out, "%s: rules of %s\n\n", u.Image, u.Profile)
+	return u.WriteText(t.out, report.Style{Bold: t.outStyle.bold, Red: t.outStyle.red, Cyan: t.outStyle.cyan})
 }
 
 // walk walks through the optimization of a probe that is accepted.

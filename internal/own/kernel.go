@@ -26,6 +26,8 @@ type Kernel struct {
 	fns     map[string]x86.Addr // 0 for those that are not there
 
 	insn, code *machine.Buf
+	// uprobe and mm are what AnalyzeUprobe needs, nil until then.
+	uprobe, mm *machine.Buf
 	form       boostForm
 	layout     *insnLayout
 

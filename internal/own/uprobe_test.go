@@ -1,0 +1,110 @@
+package own
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/decoder"
+	"kprobelab/kimage"
+	"kprobelab/uprobes"
+	"kprobelab/x86"
+)
+
+// ours is an analysis as the image's own code leaves it.
+func ours(a *uprobes.Analysis) *Uprobe {
+	u := &Uprobe{Errno: a.Errno}
+	if a.Errno != 0 {
+		return u
+	}
+	u.Copy, u.Optimizable = a.Copy, a.Optimizable
+	p := u.Params[:]
+	switch a.Way {
+	case uprobes.Branch:
+		u.Ops = "branch_xol_ops"
+		binary.LittleEndian.PutUint32(p, uint32(a.Target))
+		p[4], p[5] = byte(a.Length), a.Opcode
+	case uprobes.Push:
+		// Offsets in struct pt_regs.
+		u.Ops = "push_xol_ops"
+		p[0] = [...]byte{80, 88, 96, 40, 152, 32, 104, 112, 72, 64, 56, 48, 24, 16, 8, 0}[a.Register]
+		p[1] = byte(a.Length)
+	default:
+		u.Ops, p[0], p[1] = "default_xol_ops", byte(a.Fixups), byte(a.Length)
+	}
+	return u
+}
+
+func inWords(code []byte, at x86.Addr, u *Uprobe) string {
+	return fmt.Sprintf("%x at %#x: errno %d, %s %x, copy %x, optimizable %v", code, uint64(at), int(u.Errno), u.Ops, u.Params, u.Copy, u.Optimizable)
+}
+
+// uprobeImages are kernels to be asked: those that were fetched for other tests, and those of
+// the pattern $KPROBELAB_KERNELS.
+func uprobeImages(t *testing.T) (list []string) {
+	for _, pattern := range []string{"../../.cache/kernel/*/vmlinuz-*", os.Getenv("KPROBELAB_KERNELS")} {
+		found, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		list = append(list, found...)
+	}
+	return list
+}
+
+// Rule: what becomes of an instruction under a uprobe is what the image's own function says:
+// errno, operations, their parameters, the copy, whether a nop can be optimized.
+func TestUprobesAgainstImage(t *testing.T) {
+	list := uprobeImages(t)
+	if len(list) == 0 {
+		t.Skip("no kernel image here (make demo fetches one)")
+	}
+	for _, name := range list {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			img, err := kimage.Open(name, nil)
+			require.NoError(t, err)
+			k := open(t, img)
+			if !k.Has("arch_uprobe_analyze_insn") {
+				t.Skip("this kernel has no uprobes")
+			}
+			var different []string
+			same := func(code []byte, at x86.Addr) {
+				want, err := k.AnalyzeUprobe(code, at)
+				require.NoError(t, err, "%x", code)
+				a := uprobes.Analyze(code, at, img.Profile())
+				if w, g := inWords(code, at, &want), inWords(code, at, ours(&a)); w != g {
+					different = append(different, w+"\nnot "+g)
+				}
+			}
+			n, drawn := 2000, 40000
+			if testing.Short() {
+				n, drawn = 200, 4000
+			}
+			random := rand.New(rand.NewPCG(1, 2))
+			prefixes := []byte{0x66, 0x67, 0xf2, 0xf3, 0x2e, 0x3e, 0x64, 0x65, 0xf0, 0x48, 0x41, 0x44, 0x4d}
+			for e := decoder.EncPrimary; e < decoder.EncNone; e++ {
+				for _, b := range decoder.Samples(e, n) {
+					same(b, 0x401000)
+					same(append([]byte{prefixes[random.IntN(len(prefixes))]}, b...), 0x401000)
+				}
+			}
+			for range drawn {
+				b := make([]byte, uprobes.InsnSize)
+				for i := range b {
+					b[i] = byte(random.Uint32())
+					if random.IntN(3) == 0 {
+						b[i] = 0
+					}
+				}
+				if random.IntN(4) == 0 {
+					copy(b, [][]byte{{0x0f, 0x1f}, {0x90}, {0x66, 0x2e, 0x0f, 0x1f, 0x84}, {0x48, 0x8d}, {0x48, 0x89}, {0xeb}, {0xff}, {0x8e}}[random.IntN(8)])
+				}
+				same(b, x86.Addr(0x401000+random.IntN(4096)))
+			}
+			require.Empty(t, different)
+		})
+	}
+}
