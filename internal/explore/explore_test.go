@@ -294,3 +294,19 @@ func TestSVG(t *testing.T) {
 	require.NotContains(t, svg, "<90>")
 	require.Contains(t, svg, "&lt;90&gt;")
 }
+
+// A scenario that does not end, ends.
+func TestEndless(t *testing.T) {
+	for name, code := range map[string]string{"loop": "jmp:f", "recursion": "call:f ret"} {
+		t.Run(name, func(t *testing.T) {
+			p, err := Compile("scenario endless\ntext f: " + code + "\nprobe p: f\ncpu0 | cpu1\ncall f | call f\n")
+			require.NoError(t, err)
+			res := explore(t, p, Options{Profile: kernel(t, profile.Default), Bound: 1})
+			require.Contains(t, []Verdict{Livelock, WrongIP}, res.Verdict)
+			p, err = Compile("scenario endless\ntext f: mov " + code + "\ntext g: ret\nprobe p: g\ncpu0\ncall f\n")
+			require.NoError(t, err)
+			res = explore(t, p, Options{Profile: kernel(t, profile.Default), Bound: 1})
+			require.Contains(t, []Verdict{Livelock, WrongIP}, res.Verdict)
+		})
+	}
+}

@@ -103,6 +103,9 @@ func (t *task) jump(by uint64) bool { t.regs.IP += by; return true }
 
 func (t *task) push(v uint64) bool {
 	t.regs.SP -= 8
+	if t.regs.SP < uint64(stackBase)+uint64(stackSize*t.n) {
+		return false // the stack is full
+	}
 	return t.store(t.regs.SP, v)
 }
 

@@ -385,6 +385,9 @@ func (s *Scenario) checkColumns(names map[string]string) error {
 		if len(c.Actions) > maxActions {
 			return fmt.Errorf("%s: a column has up to %d actions", c.Name, maxActions)
 		}
+		if slices.ContainsFunc(c.Actions, func(a Action) bool { return a.Verb == "settle" }) {
+			return fmt.Errorf("%s: settle is for the setup: here the worker runs by itself", c.Name)
+		}
 		if c.Kind == columnMain {
 			continue
 		}

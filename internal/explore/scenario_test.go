@@ -27,6 +27,7 @@ func TestBadScenarios(t *testing.T) {
 		"column_twice":      {good + "cpu0 | cpu0\n", "column cpu0 is there twice"},
 		"irq_alone":         {good + "cpu0.irq\ncall f\n", "there is no column cpu0"},
 		"irq_registers":     {good + "cpu0 | cpu0.irq\ncall f | register p\n", "an interrupt can only call"},
+		"settle_in_table":   {good + "cpu0\nsettle\n", "settle is for the setup"},
 		"long_row":          {good + "cpu0\ncall f | call f\n", "more cells than the table has columns"},
 		"two_tables":        {good + "cpu0\n\ncpu1\n", "one table"},
 		"bad_action":        {good + "cpu0\njump f\n", `"jump f" is no action`},

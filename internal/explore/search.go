@@ -86,6 +86,9 @@ func Compile(text string) (*Program, error) {
 // Scenario is what was read.
 func (p *Program) Scenario() *Scenario { return p.p.s }
 
+// maxRemembered is how many states and places are remembered, in some hundred MB.
+const maxRemembered = 8_000_000
+
 // node is a place of the run under way with more than one way to go on.
 type node struct {
 	choices []int // of what the run's choices were, what is left to be tried
@@ -122,6 +125,9 @@ func (p *Program) Explore(ctx context.Context, o Options) (*Result, error) {
 	for {
 		if ctx.Err() != nil || o.MaxRuns > 0 && s.counts.Runs >= o.MaxRuns {
 			return s.result(Unfinished, fmt.Sprintf("ended after %d runs, before all were tried", s.counts.Runs)), nil
+		}
+		if len(s.visited)+len(s.states) > maxRemembered {
+			return s.result(Unfinished, fmt.Sprintf("ended after %d runs: there are too many states; try fewer switches, or walks", s.counts.Runs)), nil
 		}
 		r, picks, err := s.once()
 		if err != nil {

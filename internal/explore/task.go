@@ -116,7 +116,12 @@ func (r *run) named(name string) *probe {
 	return nil
 }
 
+var errRegistered = errors.New("it is registered already")
+
 func (r *run) register(p *probe) error {
+	if p.used {
+		return errRegistered // the object is in use
+	}
 	p.kp = kprobes.Kprobe{Addr: p.at}
 	delete(r.freed, &p.kp)
 	p.kp.PreHandler = func(*kprobes.Kprobe, *x86.PtRegs) int {
@@ -311,6 +316,9 @@ func (t *task) drain() {
 	r.holder, t.waitsUnlocked = t, false
 }
 
+// maxInsnsACall ends a call that goes on for ever.
+const maxInsnsACall = 10000
+
 // callFunc calls a function, to its end.
 func (t *task) callFunc(name string) {
 	r, w := t.w.run, t.w
@@ -328,7 +336,11 @@ func (t *task) callFunc(name string) {
 	t.call = r.record()
 	t.calling, t.inExec = true, false
 	t.push(uint64(magic))
-	for r.verdict == "" && x86.Addr(t.regs.IP) != magic {
+	for n := 0; r.verdict == "" && x86.Addr(t.regs.IP) != magic; n++ {
+		if n == maxInsnsACall {
+			r.fail(Livelock, "%s: %s goes on after %d instructions", t.name, name, n)
+			break
+		}
 		t.step()
 	}
 	r.stop(pending{kind: "return", at: at, reads: []int{varEpoch}, writes: []int{varTasks, varStale + t.cpu, varHandling + t.cpu}})
