@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -17,11 +18,14 @@ import (
 
 // show writes a report in the form that was asked for.
 func (r *benchRun) show(w io.Writer, rep *bench.Report) error {
+	err := r.table(w, rep)
 	if r.plot != "" {
-		if err := writePlot(r.plot, rep); err != nil {
-			return err
-		}
+		err = errors.Join(err, writePlot(r.plot, rep))
 	}
+	return err
+}
+
+func (r *benchRun) table(w io.Writer, rep *bench.Report) error {
 	switch {
 	case r.json:
 		return r.showJSON(w, rep)

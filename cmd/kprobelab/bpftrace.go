@@ -50,7 +50,7 @@ func bpftraceCommand(t *term) *cli.Command {
 		Usage:     "run a bpftrace script on an image or a booted kernel's dump",
 		ArgsUsage: "SCRIPT.bt|-|-e SCRIPT [ARGS]",
 		Description: bpftraceHelp + examples(
-			"kprobelab bpftrace -e 'kprobe:vfs_read { @[func] = count(); }' --call 'sys_read(0, buf[8], 8)'",
+			"kprobelab bpftrace -e 'kprobe:vfs_read { @[func] = count(); }' --call 'sys_open(\"/etc/hostname\", 0, 0)' --call 'sys_read(3, buf[8], 8)'",
 			"kprobelab bpftrace -r kernel.core -c '/bin/busybox cat /etc/hostname' -e 'tracepoint:syscalls:sys_enter_openat { printf(\"%s %s\\n\", comm, str(args.filename)); }'",
 			"kprobelab bpftrace -r kernel.core -c /bin/calls -e 'fentry:vfs_open { @[str(args.path->dentry->d_name.name)] = count(); }'",
 			"kprobelab bpftrace -f json script.bt",

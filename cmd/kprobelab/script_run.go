@@ -33,6 +33,9 @@ type scriptRun struct {
 
 // start runs the script, on a machine only where it needs one.
 func (r *scriptRun) start(t *term, img *kimage.Image, s *attach.Script) error {
+	if r.wait <= 0 {
+		return usagef("--for: %s is no time that can pass", r.wait)
+	}
 	needs := r.command != "" || len(r.calls) > 0
 	for _, p := range s.Probes {
 		switch p.Kind {

@@ -55,9 +55,9 @@ func stapCommand(t *term) *cli.Command {
 		ArgsUsage: "SCRIPT.stp|-|-e SCRIPT [ARGS]",
 		Description: stapHelp + examples(
 			"kprobelab stap hello-world.stp",
-			"kprobelab stap -e 'probe kernel.function(\"vfs_read\") { println(pp()) }' --call 'sys_read(0, buf[8], 8)'",
+			"kprobelab stap -e 'probe kernel.function(\"vfs_read\") { println(pp()) }' --call 'sys_open(\"/etc/hostname\", 0, 0)' --call 'sys_read(3, buf[8], 8)'",
 			"kprobelab stap -r kernel.core -c '/bin/busybox cat /etc/hostname' strace-open.stp",
-			"kprobelab stap -r kernel.core --stats -c /bin/calls -e 'global n probe syscall.* { n[name]++ }'",
+			"kprobelab stap -r kernel.core --stats -c /bin/calls -e 'global calls probe syscall.* { calls[name]++ }'",
 			"kprobelab stap -r vmlinux -L 'kernel.function(\"vfs_*\")'",
 			"kprobelab stap -p1 script.stp",
 		) + "\n" + stapExit,

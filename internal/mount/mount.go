@@ -151,6 +151,9 @@ func target(dir string) (string, error) {
 	case !i.IsDir():
 		return "", fmt.Errorf("%s is not a directory", dir)
 	}
+	if inside, err := os.ReadDir(dir); err == nil && len(inside) > 0 {
+		return "", fmt.Errorf("%s is not empty, and what is in it could not be seen: take another directory", dir)
+	}
 	return dir, nil
 }
 

@@ -16,7 +16,7 @@ const (
 	byRuns   = "the kernel's rule, run on the machine and compared with the unprobed program (docs/transparency.md)"
 	byModel  = "the random model of the optimizer, on two CPUs (docs/transparency.md)"
 	byCode   = "the kernel's code"
-	booted   = "booted 6.1.192 and 6.12.117 (below)"
+	booted   = "booted 6.1.192 and 6.12.117 (docs/hazards.md)"
 )
 
 // table has a row for each hazard: those of one probe by itself first.
@@ -26,7 +26,7 @@ var table = []Hazard{
 		Sentence: "a call with a prefix (cs call, bnd call) returns to 5 bytes past its first byte, into its own last byte",
 		Cause:    srcCore + "kprobe_emulate_call: int3_emulate_call pushes the int3's address + CALL_INSN_SIZE",
 		Mend:     "push the address after the instruction: the probed address + ainsn.size",
-		Evidence: "booted 6.1.192 and 6.12.117, 30 points of each (below)",
+		Evidence: "booted 6.1.192 and 6.12.117, 30 points of each (docs/hazards.md)",
 		in:       func(c *profile.Config) bool { return c.Slot.Emulate && c.Step.CallReturnsPast5 }, at: callPrefix,
 	},
 	{
