@@ -3,7 +3,8 @@
 # compares what they say (make conformance-stap).
 #
 # N and SEED are the scripts, KPROBELAB_STAP another stap; without one on the system, Debian's
-# is fetched. Ends with 0 when 95 of 100 verdicts are the same and every script that is accepted
+# is fetched. POINTS=N has both resolve so many probe points, too (-p2), on a kernel with its
+# debugging information, which is fetched, or IMAGE. Ends with 0 when 95 of 100 verdicts are the same and every script that is accepted
 # here alone has a known cause, 1 when not, and 77 when stap cannot be had.
 set -eu
 scripts=$(cd "$(dirname "$0")" && pwd)
@@ -30,4 +31,10 @@ cp "$library"/tapset/linux/*.stpm "$work/library/linux/"
 export SYSTEMTAP_TAPSET="$work/library" SYSTEMTAP_RUNTIME="$library/runtime" SYSTEMTAP_DIR="$work/dir"
 (cd "$root" && CGO_ENABLED=0 go build -o "$work/compare" ./internal/tools/conformance/scripts)
 cd "$root"
-exec "$work/compare" -tool "$stap" -tree "$work/tree" -n "${N:-3000}" -seed "${SEED:-1}" -show "${SHOW:-0}" ${TABLE:+-table "$TABLE"}
+"$work/compare" -tool "$stap" -tree "$work/tree" -n "${N:-3000}" -seed "${SEED:-1}" -show "${SHOW:-0}" ${TABLE:+-table "$TABLE"}
+
+[ "${POINTS:-0}" -gt 0 ] || exit 0
+image=${IMAGE:-$("$scripts/kernel.sh" --debuginfo)} || cannot "no kernel with debugging information can be had (see above)"
+ln -sf "$(realpath "$image")" "$work/tree/vmlinux"
+(CGO_ENABLED=0 go build -o "$work/points" ./internal/tools/conformance/points && CGO_ENABLED=0 go build -o "$work/kprobelab" ./cmd/kprobelab)
+exec "$work/points" -image "$image" -program "$work/kprobelab" -stap "$stap" -tree "$work/tree" -n "$POINTS" -seed "${SEED:-1}" -show "${SHOW:-10}"

@@ -230,6 +230,9 @@ func stapKernel(d *definer, img *kimage.Image) (*stap.Kernel, error) {
 	}
 	k := &stap.Kernel{HZ: int64(img.Profile().HZ)}
 	k.Source, k.HasLines = d.writers[0].File, len(d.writers) > 1
+	k.Exported = func(name string) bool {
+		return slices.ContainsFunc(img.Lookup(name), func(s kimage.Symbol) bool { return s.Type == 'T' || s.Type == 'W' })
+	}
 	k.Functions = func(pattern string) (list []stap.Function) {
 		add := func(s *kimage.Symbol) {
 			if strings.ContainsRune("tTwW", rune(s.Type)) {

@@ -17,6 +17,9 @@ type Where struct {
 	Offset uint64
 	// Return is the function's return.
 	Return bool
+	// All takes what perf leaves out: copies of a function that are inlined into its own code, and
+	// all functions that begin at an address, not the first one only.
+	All bool
 	// Most bounds how many places it may be: MaxPlaces if 0.
 	Most int
 }
@@ -92,7 +95,7 @@ func (f *File) Places(w Where, visit func(*Place) error) (err error) {
 		return f.btfPlaces(w, visit)
 	}
 	f.left = maxRead
-	s := search{f: f, where: w, visit: visit, seen: map[uint64]bool{}}
+	s := search{f: f, where: w, visit: visit, seen: map[visited]bool{}}
 	units, err := f.candidates(w)
 	if err != nil {
 		return err
@@ -176,7 +179,13 @@ type search struct {
 	f     *File
 	where Where
 	visit func(*Place) error
-	seen  map[uint64]bool
+	seen  map[visited]bool
+}
+
+// visited is an address that visit has had; of which function, where that counts.
+type visited struct {
+	addr     uint64
+	function string
 }
 
 // byFunction visits the places of a unit's functions. As with names in C, the first
@@ -214,7 +223,7 @@ func (s *search) copies(u *Unit, abstract *node) (err error) {
 		if !n.instance() || n.Val(dwarf.AttrAbstractOrigin) != abstract.Offset {
 			return into
 		}
-		if n.Tag == dwarf.TagInlinedSubroutine && n.recursive(abstract) {
+		if n.Tag == dwarf.TagInlinedSubroutine && !s.where.All && n.recursive(abstract) {
 			return into
 		}
 		at, ok := n.entry()
@@ -280,7 +289,11 @@ func (s *search) scope(u *Unit, addr uint64, file string, no int) (found *node) 
 
 // at visits one address.
 func (s *search) at(u *Unit, scope *node, addr uint64) error {
-	if s.seen[addr] {
+	key := visited{addr: addr}
+	if s.where.All {
+		key.function = scope.name()
+	}
+	if s.seen[key] {
 		return nil
 	}
 	fn := scope
@@ -305,7 +318,7 @@ func (s *search) at(u *Unit, scope *node, addr uint64) error {
 	if err := s.visit(p); err != nil {
 		return err
 	}
-	s.seen[addr] = true
+	s.seen[key] = true
 	return nil
 }
 
@@ -362,6 +375,14 @@ func (p *Place) Outer() string {
 		return p.Function
 	}
 	return p.fn.name()
+}
+
+// Declaration is where the source declares the function whose place it is.
+func (p *Place) Declaration() (file string, line int) {
+	if p.scope == nil {
+		return "", 0
+	}
+	return p.scope.declared()
 }
 
 // DeclaredIn is the file that declares it.

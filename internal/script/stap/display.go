@@ -104,13 +104,27 @@ func (s *Script) Dump() string {
 			}
 			d.f("%s", one.probe.Point)
 			if one.probe.Addr != 0 {
-				d.f(" /* pc=%s+%#x */", one.probe.Symbol, one.probe.Offset)
+				if start := a.textStart(); start != 0 && one.probe.Module == "" {
+					d.f(" /* pc=_stext+%#x */", one.probe.Addr-start)
+				} else {
+					d.f(" /* pc=%s+%#x */", one.probe.Symbol, one.probe.Offset)
+				}
 			}
 			d.f(" /* <- %s */\n", one.probe.Written)
 			d.locals(b.scope.order)
 		}
 	}
 	return d.String()
+}
+
+// textStart is where the kernel's code begins, 0 where that is not known.
+func (a *analysis) textStart() uint64 {
+	if a.k != nil && a.k.Functions != nil {
+		for _, f := range a.k.Functions("_stext") {
+			return f.Addr
+		}
+	}
+	return 0
 }
 
 func (d *dumper) locals(list []*variable) {

@@ -18,6 +18,8 @@ type Kernel struct {
 	Tracepoints func(pattern string) []Tracepoint
 	// Syscalls are the names of the system calls that the kernel has.
 	Syscalls []string
+	// Exported reports whether other files can use a function.
+	Exported func(name string) bool
 	// HZ is how many jiffies a second has.
 	HZ int64
 }

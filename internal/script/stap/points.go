@@ -3,6 +3,7 @@ package stap
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"kprobelab/internal/source"
@@ -317,7 +318,9 @@ func (a *analysis) timerPoint(p *probe, pt *point, c chain) int {
 // variant is what the parts after a function say.
 type variant struct {
 	call, exported, inline, ret, absolute, nearest bool
-	maxActive                                      int
+	// whole is for a function, not one of its lines.
+	whole     bool
+	maxActive int
 }
 
 func (a *analysis) kernelPoint(p *probe, pt *point, c chain) int {
@@ -434,6 +437,7 @@ func (a *analysis) functionPoint(p *probe, pt *point, c chain, q *part, v varian
 		// A line of the file; the function's own are counted from its declaration.
 		return a.places(p, pt, c, q, v, source.Where{File: w.File, Line: w.Line}, w.Function)
 	}
+	v.whole = w.Line == 0
 	return a.places(p, pt, c, q, v, w, "")
 }
 
@@ -445,15 +449,19 @@ const maxPlaces = 1 << 16
 func (a *analysis) places(p *probe, pt *point, c chain, q *part, v variant, w source.Where, within string) int {
 	found := 0
 	seen := map[string]bool{}
-	w.Most = maxPlaces
+	w.Most, w.All = maxPlaces, true
+	from, to := a.initText()
 	err := a.k.Source.Places(w, func(at *source.Place) error {
+		if at.Addr >= from && at.Addr < to || v.exported && !a.exported(at.Function) {
+			return nil
+		}
 		if ok, _ := path.Match(within, at.Function); within != "" && !ok {
 			return nil
 		}
 		if at.Inlined && (v.call || v.ret || v.exported) || !at.Inlined && v.inline {
 			return nil
 		}
-		key := fmt.Sprint(at.Addr)
+		key := fmt.Sprint(at.Addr, at.Function)
 		if seen[key] {
 			return nil
 		}
@@ -471,28 +479,49 @@ func (a *analysis) places(p *probe, pt *point, c chain, q *part, v variant, w so
 	return found
 }
 
+// initText is the code that is thrown away when the kernel has booted, which cannot be probed.
+func (a *analysis) initText() (from, to uint64) {
+	edge := func(name string) uint64 {
+		for _, s := range a.k.Functions(name) {
+			return s.Addr
+		}
+		return 0
+	}
+	return edge("_sinittext"), edge("_einittext")
+}
+
+// exported reports whether other files can use a function.
+func (a *analysis) exported(name string) bool {
+	return a.k.Exported != nil && a.k.Exported(name)
+}
+
 func (a *analysis) none(pt *point, q *part) {
 	a.problems = append(a.problems, semantic("while resolving probe point", pt.parts[0].tok))
 	a.fail(pt.parts[0].tok, "no match")
 }
 
 func (a *analysis) addPlace(p *probe, pt *point, c chain, q *part, v variant, at *source.Place) {
-	file := ""
-	if at.File != "" {
-		file = fmt.Sprintf("@%s:%d", at.File, at.Line)
+	file, line := at.File, at.Line
+	if v.whole {
+		file, line = at.Declaration()
+	}
+	name := at.Function
+	if file != "" {
+		name += fmt.Sprintf("@%s:%d", file, line)
 	}
 	pr := &Probe{Kind: Call, Symbol: at.Symbol, Offset: at.Offset, Addr: at.Addr, Function: at.Function, Place: at}
-	suffix := ".call"
-	if at.Inlined {
-		suffix = ".inline"
-	}
 	if v.ret {
-		pr.Kind, pr.MaxActive, suffix = Return, v.maxActive, ".return"
+		pr.Kind, pr.MaxActive = Return, v.maxActive
 	}
-	if !v.ret && !v.call && !v.inline {
-		suffix = ""
+	one := point{parts: slices.Clone(pt.parts)}
+	for i, part := range one.parts {
+		if part == q {
+			named := *q
+			named.arg = &literal{isText: true, text: name}
+			one.parts[i] = &named
+		}
 	}
-	pr.Point = fmt.Sprintf("kernel.function(\"%s%s\")%s", at.Function, file, suffix)
+	pr.Point = one.String()
 	a.add(p, c, q, pr)
 }
 
@@ -503,6 +532,7 @@ func (a *analysis) symbolPoint(p *probe, pt *point, c chain, q *part, v variant,
 		a.fail(q.tok, ".inline needs debugging information (--debuginfo FILE)")
 	}
 	found := 0
+	from, to := a.initText()
 	seen := map[uint64]bool{}
 	for _, f := range a.k.Functions(name) {
 		if seen[f.Addr] {
@@ -512,6 +542,9 @@ func (a *analysis) symbolPoint(p *probe, pt *point, c chain, q *part, v variant,
 			continue
 		}
 		seen[f.Addr] = true
+		if f.Addr >= from && f.Addr < to || v.exported && !a.exported(f.Name) {
+			continue
+		}
 		pr := &Probe{Kind: Call, Symbol: f.Name, Module: f.Module, Addr: f.Addr, Function: f.Name}
 		suffix := ""
 		if v.ret {

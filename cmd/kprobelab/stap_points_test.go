@@ -1,0 +1,61 @@
+package main
+
+import (
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/internal/integration/dumps"
+)
+
+// pointsRelease is the kernel on which stap 4.8 was asked.
+const pointsRelease = "6.1.0-56-cloud-amd64"
+
+// Probe points are where stap -p2 has them. make conformance-stap compares many more.
+func TestStapPointsOfAKernelWithDWARF(t *testing.T) {
+	vmlinux := dumps.DebugInfo(pointsRelease)
+	if vmlinux == "" {
+		t.Skip("no vmlinux with debugging information of " + pointsRelease + " in .cache/kernel")
+	}
+	place := regexp.MustCompile(`^(kernel\.\S+) /\* pc=_stext\+(0x[0-9a-f]+) \*/ /\* <- `)
+	resolved := func(t *testing.T, point string) (list []string) {
+		for _, line := range stapped(t, "-p2", "-r", vmlinux, "-e", "probe "+point+" ? { } probe begin { }") {
+			if m := place.FindStringSubmatch(line); m != nil {
+				list = append(list, m[1]+" "+m[2])
+			}
+		}
+		slices.Sort(list)
+		return list
+	}
+	inlined := []string{
+		"0x34b335", "0x34b82a", "0x34c40a", "0x34c6bb", "0x34c810", "0x34d7e5", "0x34d915", "0x36823d", "0x36830d",
+		"0x368410", "0x368531", "0x368650", "0x368771", "0x36885d", "0x368961",
+	}
+	for name, c := range map[string]struct {
+		point, want string
+		at          []string
+	}{
+		"a function":                  {`kernel.function("vfs_read")`, `kernel.function("vfs_read@fs/read_write.c:450")`, []string{"0x34cc50"}},
+		"its return":                  {`kernel.function("vfs_read").return`, `kernel.function("vfs_read@fs/read_write.c:450").return`, []string{"0x34cc50"}},
+		"of a file":                   {`kernel.function("vfs_read@fs/read_write.c").call`, `kernel.function("vfs_read@fs/read_write.c:450").call`, []string{"0x34cc50"}},
+		"inlined":                     {`kernel.function("fdget_pos").inline`, `kernel.function("fdget_pos@include/linux/file.h:73").inline`, inlined},
+		"inlined only":                {`kernel.function("fdget_pos")`, `kernel.function("fdget_pos@include/linux/file.h:73")`, inlined},
+		"inlined is not called":       {`kernel.function("fdget_pos").call`, "", nil},
+		"inlined into its own code":   {`kernel.function("vfs_rmd*")`, `kernel.function("vfs_rmdir@fs/namei.c:4223")`, []string{"0x35cd20", "0x35cd55"}},
+		"called, not inlined":         {`kernel.function("vfs_rmd*").call`, `kernel.function("vfs_rmdir@fs/namei.c:4223").call`, []string{"0x35cd20"}},
+		"static is not exported":      {`kernel.function("audit_cb").exported`, "", nil},
+		"exported":                    {`kernel.function("vfs_read").exported`, `kernel.function("vfs_read@fs/read_write.c:450").exported`, []string{"0x34cc50"}},
+		"thrown away after booting":   {`kernel.function("sock_init")`, "", nil},
+		"a statement that is a whole": {`kernel.statement("vfs_read")`, `kernel.statement("vfs_read@fs/read_write.c:450")`, []string{"0x34cc50"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var want []string
+			for _, at := range c.at {
+				want = append(want, c.want+" "+at)
+			}
+			require.Equal(t, want, resolved(t, c.point))
+		})
+	}
+}
