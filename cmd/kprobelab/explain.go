@@ -201,7 +201,7 @@ func inFunction(name, arg string) (string, error) {
 
 // runningSubject is the running kernel, from /boot.
 func runningSubject(t *term, c *cli.Command, point string) (*subject, string, error) {
-	if f, err := os.Stat(point); err == nil && f.Mode().IsRegular() {
+	if f, err := os.Stat(point); point == "-" || err == nil && f.Mode().IsRegular() {
 		return nil, "", usagef("explain which address of %s? give SYM+OFF or an address after it", point)
 	}
 	b, err := findBoot("/boot", runningRelease())
