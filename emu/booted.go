@@ -57,7 +57,7 @@ type booted struct {
 	lost error
 	// hostCall receives system calls for the host.
 	hostCall func(*x86.PtRegs) bool
-	// caller is the task that makes a system call of the host's.
+	// caller is the task that makes a call of the host's, 0 without one.
 	caller x86.Addr
 	// hooked are the instructions that have a hook of their own.
 	hooked map[x86.Addr]bool

@@ -30,6 +30,8 @@ func (e *engine) Call(addr x86.Addr, args []uint64) (end x86.PtRegs, err error) 
 	if err := e.host.Enter(c.n, addr, args); err != nil {
 		return end, err
 	}
+	e.b.caller = e.Current()
+	defer func() { e.b.caller = 0 }()
 	if err := e.runBooted(c); err != nil {
 		return end, err
 	}
@@ -124,6 +126,7 @@ func (e *engine) SystemCalls(n, nr uint64, args []uint64) (int64, error) {
 	}
 	at := x86.Addr(c.regs().SP)
 	e.enterUser(c, user, max(n, 1), nr, args)
+	defer func() { e.b.caller = 0 }()
 	if err := e.runBooted(c); err != nil {
 		return 0, err
 	}

@@ -289,6 +289,8 @@ func (e *engine) startBooted(c *cpu, ip x86.Addr) machine.Exit {
 			err = e.noPage(ip, uint64(k.addr))
 		case C.KPL_TRIPLE:
 			err = e.shutDown(c)
+		case C.KPL_DEAD:
+			err = machine.ErrTaskExited
 		case C.KPL_PANIC:
 			err = e.panicked()
 		case C.KPL_RESET:

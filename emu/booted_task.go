@@ -87,14 +87,22 @@ func (e *engine) TaskNumber(task x86.Addr) int {
 // again, for its return probes (kernel/kprobes.c, kernel/trace/rethook.c).
 var flushTask = []string{"kprobe_flush_task", "rethook_flush_task"}
 
-// watchExits has the receiver of traps told when a task of the guest has ended.
+// watchExits has the receiver of traps told when a task of the guest has ended, and ends a
+// call of the host's whose task ends: nobody will return from it.
 func (e *engine) watchExits() {
 	for _, name := range flushTask {
 		if at := e.variable(name); at != 0 {
 			C.kpl_hook_exit(e.cur.c, C.uint64_t(at))
 		}
 	}
+	if at := e.variable(taskDead); at != 0 {
+		C.kpl_hook_dead(e.cur.c, C.uint64_t(at))
+	}
 }
+
+// taskDead is the function in which a task gives up its CPU for ever (kernel/sched/core.c,
+// since 4.9).
+const taskDead = "do_task_dead"
 
 // panics are the functions that panic() calls when its message is printed
 // (kernel/panic.c), to 6.10 and since 6.11.
@@ -132,6 +140,15 @@ func kplTaskExit(h C.uintptr_t, task C.uint64_t) {
 		}
 		return machine.Resume
 	})
+}
+
+//export kplTaskDead
+func kplTaskDead(h C.uintptr_t) C.int {
+	e := engineOf(h)
+	if e.Current() != e.b.caller {
+		return 0
+	}
+	return 1
 }
 
 // Grace waits until every task of the guest has given up its CPU by itself or was in

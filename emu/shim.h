@@ -28,6 +28,7 @@ enum {
 	KPL_NO_PAGE, /* addr: a physical address that a dump has not, or no memory has */
 	KPL_AGAIN,   /* the block at ip has to be translated anew */
 	KPL_TRIPLE,  /* an exception could not be delivered */
+	KPL_DEAD,    /* the task of the host's call ends */
 	KPL_PANIC,   /* the kernel has said why it panics, and would wait for ever */
 	KPL_RESET,   /* the kernel told the board to reset */
 	KPL_ENGINE   /* the engine failed; Go has the error */
@@ -278,6 +279,7 @@ uint64_t kpl_msr(kpl_cpu *c, uint32_t msr);
 void kpl_hook_instruction(kpl_cpu *c, uint64_t at);
 int kpl_special(kpl_machine *m, uint64_t at);
 void kpl_hook_exit(kpl_cpu *c, uint64_t at);
+void kpl_hook_dead(kpl_cpu *c, uint64_t at);
 void kpl_hook_dump(kpl_cpu *c, uint64_t at);
 void kpl_hook_stop(kpl_cpu *c, uint64_t at);
 

@@ -586,6 +586,24 @@ void kpl_hook_exit(kpl_cpu *c, uint64_t at)
 	uc_hook_add(c->uc, &h, UC_HOOK_CODE, on_task_exit, c, at, at);
 }
 
+/* The function in which a task ends is entered: it gives its CPU up for ever. */
+static void on_dead(uc_engine *uc, uint64_t at, uint32_t size, void *user)
+{
+	kpl_cpu *c = running(user);
+	struct level l = enter_go(c, 1);
+	int callers = kplTaskDead(c->m->handle);
+
+	leave_go(c, &l);
+	if (callers && !c->reason)
+		stop_before(c, at, KPL_DEAD);
+}
+
+void kpl_hook_dead(kpl_cpu *c, uint64_t at)
+{
+	uc_hook h;
+	uc_hook_add(c->uc, &h, UC_HOOK_CODE, on_dead, c, at, at);
+}
+
 /* The function that has the kernel's log kept, with why, is entered. */
 static void on_dump(uc_engine *uc, uint64_t at, uint32_t size, void *user)
 {

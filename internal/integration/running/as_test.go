@@ -9,6 +9,7 @@ import (
 
 	"kprobelab"
 	"kprobelab/internal/integration/dumps"
+	"kprobelab/machine"
 )
 
 func TestCallsAsAnotherTask(t *testing.T) {
@@ -77,4 +78,23 @@ func TestTasksThatCannotBeCalled(t *testing.T) {
 	require.NoError(t, err)
 	defer l.Close()
 	require.ErrorIs(t, l.As("init"), kprobelab.ErrNotBooted)
+}
+
+// TestTheTaskOfACallEnds: nobody returns from a call in which its task ends, so the run ends
+// there, not at its budget.
+func TestTheTaskOfACallEnds(t *testing.T) {
+	each(t, func(t *testing.T, k *kernel) {
+		require.NoError(t, k.As("kswapd0"))
+		before := k.Machine.Instructions()
+		_, err := k.Call("do_exit", 0)
+		require.ErrorIs(t, err, machine.ErrTaskExited)
+		require.Less(t, k.Machine.Instructions()-before, uint64(1_000_000))
+		_, err = k.Call("int_sqrt", 81)
+		require.ErrorIs(t, err, machine.ErrLost)
+		k.restore()
+		v, err := k.Call("int_sqrt", 81)
+		require.NoError(t, err)
+		require.EqualValues(t, 9, v)
+		require.Equal(t, ended{0, "on\n", ""}, k.shell("(exit 3); echo on"), "tasks of programs end without")
+	})
 }
