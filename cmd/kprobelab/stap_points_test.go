@@ -37,18 +37,21 @@ func TestStapPointsOfAKernelWithDWARF(t *testing.T) {
 		point, want string
 		at          []string
 	}{
-		"a function":                  {`kernel.function("vfs_read")`, `kernel.function("vfs_read@fs/read_write.c:450")`, []string{"0x34cc50"}},
-		"its return":                  {`kernel.function("vfs_read").return`, `kernel.function("vfs_read@fs/read_write.c:450").return`, []string{"0x34cc50"}},
-		"of a file":                   {`kernel.function("vfs_read@fs/read_write.c").call`, `kernel.function("vfs_read@fs/read_write.c:450").call`, []string{"0x34cc50"}},
-		"inlined":                     {`kernel.function("fdget_pos").inline`, `kernel.function("fdget_pos@include/linux/file.h:73").inline`, inlined},
-		"inlined only":                {`kernel.function("fdget_pos")`, `kernel.function("fdget_pos@include/linux/file.h:73")`, inlined},
-		"inlined is not called":       {`kernel.function("fdget_pos").call`, "", nil},
-		"inlined into its own code":   {`kernel.function("vfs_rmd*")`, `kernel.function("vfs_rmdir@fs/namei.c:4223")`, []string{"0x35cd20", "0x35cd55"}},
-		"called, not inlined":         {`kernel.function("vfs_rmd*").call`, `kernel.function("vfs_rmdir@fs/namei.c:4223").call`, []string{"0x35cd20"}},
-		"static is not exported":      {`kernel.function("audit_cb").exported`, "", nil},
-		"exported":                    {`kernel.function("vfs_read").exported`, `kernel.function("vfs_read@fs/read_write.c:450").exported`, []string{"0x34cc50"}},
-		"thrown away after booting":   {`kernel.function("sock_init")`, "", nil},
-		"a statement that is a whole": {`kernel.statement("vfs_read")`, `kernel.statement("vfs_read@fs/read_write.c:450")`, []string{"0x34cc50"}},
+		"a function":                    {`kernel.function("vfs_read")`, `kernel.function("vfs_read@fs/read_write.c:450")`, []string{"0x34cc50"}},
+		"its return":                    {`kernel.function("vfs_read").return`, `kernel.function("vfs_read@fs/read_write.c:450").return`, []string{"0x34cc50"}},
+		"of a file":                     {`kernel.function("vfs_read@fs/read_write.c").call`, `kernel.function("vfs_read@fs/read_write.c:450").call`, []string{"0x34cc50"}},
+		"inlined":                       {`kernel.function("fdget_pos").inline`, `kernel.function("fdget_pos@include/linux/file.h:73").inline`, inlined},
+		"inlined only":                  {`kernel.function("fdget_pos")`, `kernel.function("fdget_pos@include/linux/file.h:73")`, inlined},
+		"inlined is not called":         {`kernel.function("fdget_pos").call`, "", nil},
+		"inlined into its own code":     {`kernel.function("vfs_rmd*")`, `kernel.function("vfs_rmdir@fs/namei.c:4223")`, []string{"0x35cd20", "0x35cd55"}},
+		"called, not inlined":           {`kernel.function("vfs_rmd*").call`, `kernel.function("vfs_rmdir@fs/namei.c:4223").call`, []string{"0x35cd20"}},
+		"static is not exported":        {`kernel.function("audit_cb").exported`, "", nil},
+		"exported":                      {`kernel.function("vfs_read").exported`, `kernel.function("vfs_read@fs/read_write.c:450").exported`, []string{"0x34cc50"}},
+		"thrown away after booting":     {`kernel.function("sock_init")`, "", nil},
+		"a statement that is a whole":   {`kernel.statement("vfs_read")`, `kernel.statement("vfs_read@fs/read_write.c:450")`, []string{"0x34cc50"}},
+		"a line":                        {`kernel.statement("vfs_read@fs/read_write.c:470")`, `kernel.statement("vfs_read@fs/read_write.c:470")`, []string{"0x34cdb5"}},
+		"a line of whatever function":   {`kernel.statement("*@fs/read_write.c:479")`, `kernel.statement("vfs_read@fs/read_write.c:479")`, []string{"0x34cd17"}},
+		"a line from the function's on": {`kernel.statement("vfs_read@fs/read_write.c+5")`, `kernel.statement("vfs_read@fs/read_write.c:455")`, []string{"0x34cf3f"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var want []string

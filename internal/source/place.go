@@ -180,6 +180,8 @@ type search struct {
 	where Where
 	visit func(*Place) error
 	seen  map[visited]bool
+	// row is the line that a place is visited for, nil for what the table says of its address.
+	row *line
 }
 
 // visited is an address that visit has had; of which function, where that counts.
@@ -249,6 +251,9 @@ func (n *node) recursive(abstract *node) bool {
 
 // byLine visits the places of a line of a file.
 func (s *search) byLine(u *Unit, file string, no int) error {
+	if s.where.All {
+		return s.byRow(u, file, no)
+	}
 	return u.walkLines(u.root, func(f string, l int, addr uint64) error {
 		if l != no || !tail(f, file) {
 			return nil
@@ -262,6 +267,31 @@ func (s *search) byLine(u *Unit, file string, no int) error {
 		}
 		return s.at(u, scope, addr)
 	})
+}
+
+// byRow visits the first place of a line in each function that has some, by the rows of the table
+// alone, whether or not they begin a statement.
+func (s *search) byRow(u *Unit, file string, no int) error {
+	lines, err := u.table()
+	if err != nil {
+		return err
+	}
+	had := map[dwarf.Offset]bool{}
+	for _, l := range lines {
+		if l.end || l.no != no || !tail(l.file, file) {
+			continue
+		}
+		fn := u.functionAt(l.addr)
+		if fn == nil || had[fn.Offset] || s.where.Function != "" && !fn.matches(s.where.Function) {
+			continue
+		}
+		had[fn.Offset], s.row = true, &l
+		err := s.at(u, fn, l.addr)
+		if s.row = nil; err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // scope is the function or the copy whose variables are meant at an address: the one that
@@ -312,6 +342,9 @@ func (s *search) at(u *Unit, scope *node, addr uint64) error {
 		return fmt.Errorf("%s is more than %d places", s.where, s.where.most())
 	}
 	p := s.f.placeOf(scope, fn, addr)
+	if s.row != nil {
+		p.File, p.Line = s.row.file, s.row.no
+	}
 	if s.where.Return && p.Inlined {
 		return notFound("%s: a copy that is inlined does not return", s.where)
 	}
