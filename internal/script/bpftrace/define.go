@@ -271,13 +271,17 @@ func base(words map[string]int) *source.Type {
 	return t
 }
 
-// sizes are integers' types that need no kernel to be known.
+// sizes are integers' types that need no kernel to be known, and are no characters.
 var sizes = regexp.MustCompile(`^(?:__)?(u|s|uint|int)(8|16|32|64)(?:_t)?$`)
 
 // known is a type by its name: the script's, the kernel's, or one of C's libraries'.
 func (d *definer) known(name string) *source.Type {
 	if t := d.types[name]; t != nil {
 		return t
+	}
+	if m := sizes.FindStringSubmatch(name); m != nil {
+		bits, _ := strconv.ParseInt(m[2], 10, 64)
+		return &source.Type{Kind: source.Base, Name: name, Size: bits / 8, Signed: m[1] == "s" || m[1] == "int"}
 	}
 	word, plain, tagged := strings.Cut(name, " ")
 	if !tagged {
@@ -287,10 +291,6 @@ func (d *definer) known(name string) *source.Type {
 		if t, err := d.kernel.Named(plain); err == nil && (tagged == (t.Kind == source.Struct || t.Kind == source.Union || t.Kind == source.Enum)) {
 			return t
 		}
-	}
-	if m := sizes.FindStringSubmatch(name); m != nil {
-		bits, _ := strconv.ParseInt(m[2], 10, 64)
-		return &source.Type{Kind: source.Base, Name: name, Size: bits / 8, Signed: m[1] == "s" || m[1] == "int"}
 	}
 	switch {
 	case word == "enum":
