@@ -47,9 +47,12 @@ func languageOf(name, tool, tree string) (*language, error) {
 	return nil, fmt.Errorf("%s: the languages are stap and bpftrace", name)
 }
 
+// patience is how long a tool may take.
+const patience = time.Minute
+
 // asked runs a tool, with the script on its standard input.
 func asked(script string, command ...string) (out, bad string, code int, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	c := exec.CommandContext(ctx, command[0], command[1:]...)
 	c.WaitDelay = time.Second
@@ -57,6 +60,9 @@ func asked(script string, command ...string) (out, bad string, code int, err err
 	var o, e bytes.Buffer
 	c.Stdout, c.Stderr = &o, &e
 	err = c.Run()
+	if ctx.Err() != nil {
+		return "", "", 0, fmt.Errorf("%s: no answer in %s", command[0], patience)
+	}
 	var ended *exec.ExitError
 	if errors.As(err, &ended) {
 		code, err = ended.ExitCode(), nil
