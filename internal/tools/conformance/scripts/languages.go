@@ -50,6 +50,9 @@ func languageOf(name, tool, tree string) (*language, error) {
 // patience is how long a tool may take.
 const patience = time.Minute
 
+// errNoAnswer: the tool took longer.
+var errNoAnswer = errors.New("the tool did not answer")
+
 // asked runs a tool, with the script on its standard input.
 func asked(script string, command ...string) (out, bad string, code int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -61,7 +64,7 @@ func asked(script string, command ...string) (out, bad string, code int, err err
 	c.Stdout, c.Stderr = &o, &e
 	err = c.Run()
 	if ctx.Err() != nil {
-		return "", "", 0, fmt.Errorf("%s: no answer in %s", command[0], patience)
+		return "", "", 0, errNoAnswer
 	}
 	var ended *exec.ExitError
 	if errors.As(err, &ended) {

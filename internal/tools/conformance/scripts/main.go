@@ -7,6 +7,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -145,10 +146,14 @@ func (l *language) ask(list []*one) {
 }
 
 func (l *language) report(list []*one, whole, show int) (bool, error) {
-	same, texts, refused, first, bad := 0, 0, 0, 0, 0
+	same, texts, refused, first, bad, silent := 0, 0, 0, 0, 0, 0
 	causes := map[string]int{}
 	for i, o := range list {
-		if o.err != nil {
+		switch {
+		case errors.Is(o.err, errNoAnswer):
+			silent++
+			continue
+		case o.err != nil:
 			return false, o.err
 		}
 		if !o.theirs.accepted {
@@ -179,14 +184,15 @@ func (l *language) report(list []*one, whole, show int) (bool, error) {
 			fmt.Printf("--- %s: accepted by the tool %v, by kprobelab %v (%s)\n%s\n--- the tool\n%s\n--- kprobelab\n%s\n", o.name, o.theirs.accepted, o.ours.accepted, cause, changed(o), head(o.theirs.text), head(o.ours.text))
 		}
 	}
-	fmt.Printf("%d scripts, %d of them refused by the tool\n", len(list), refused)
-	fmt.Printf("the same verdict: %d (%.2f %%)\n", same, 100*float64(same)/float64(len(list)))
+	asked := len(list) - silent
+	fmt.Printf("%d scripts, %d of them refused by the tool; %d more had no answer of it in %s\n", asked, refused, silent, patience)
+	fmt.Printf("the same verdict: %d (%.2f %%)\n", same, 100*float64(same)/float64(max(asked, 1)))
 	fmt.Printf("the same parse tree or the same messages to the byte: %d; the same first message: %d\n", texts, first)
 	for c, n := range causes {
 		fmt.Printf("  %d: %s\n", n, c)
 	}
 	fmt.Printf("accepted here alone, without a known cause: %d\n", bad)
-	return bad == 0 && same*100 >= 95*len(list), nil
+	return bad == 0 && asked > 0 && same*100 >= 95*asked, nil
 }
 
 // firstLines is the first message.
