@@ -69,7 +69,7 @@ func BenchmarkKernelText(b *testing.B) {
 		}
 		b.ReportMetric(ns, "ns/insn")
 	})
-	d := profile.Decoder{EVEX: true, EmulatePrefix: true, Errors: true, AMX: true}
+	d := profile.Decoder{EVEX: true, EmulatePrefix: true, Errors: true, AMX: true, PushIz: true}
 	for _, c := range []struct {
 		name   string
 		decode func([]byte) int

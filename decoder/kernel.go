@@ -62,7 +62,7 @@ type Kernel struct {
 }
 
 // defaultDecoder is the decoder of 6.1.
-var defaultDecoder = profile.Decoder{EVEX: true, EmulatePrefix: true, Errors: true, AMX: true}
+var defaultDecoder = profile.Decoder{EVEX: true, EmulatePrefix: true, Errors: true, AMX: true, PushIz: true}
 
 // DecodeKernel decodes the instruction at the start of b, of which it looks at
 // no more than 15 bytes, as the kernel's decoder does in 64-bit mode. d says
@@ -188,11 +188,17 @@ func (s *kernelDecoder) opcode() error {
 	if s.d.INV64 && s.attr&attrInv64 != 0 && s.k.REX != 0xD5 {
 		s.attr = 0
 	}
+	if m == mapPrimary && op == pushImm && !s.d.PushIz {
+		s.attr = s.attr&^attrImmV32 | attrImmDword
+	}
 	if s.attr&(attrVexOnly|attrEvexOnly) != 0 {
 		return s.badVEX()
 	}
 	return nil
 }
+
+// pushImm is push of an immediate.
+const pushImm = 0x68
 
 // escape takes what follows 0F, and returns the map that it leads to.
 func (s *kernelDecoder) escape() (int, error) {

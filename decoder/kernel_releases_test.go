@@ -11,7 +11,7 @@ import (
 // TestKernelNewerReleases has the length of an instruction for the decoders of 6.12,
 // 6.16 and 6.18, -1 for an error: answers of insn_decode in those kernels.
 func TestKernelNewerReleases(t *testing.T) {
-	v612 := profile.Decoder{EVEX: true, EmulatePrefix: true, Errors: true, AMX: true, REX2: true}
+	v612 := profile.Decoder{EVEX: true, EmulatePrefix: true, Errors: true, AMX: true, PushIz: true, REX2: true}
 	v616 := v612
 	v616.INV64 = true
 	v618 := v616

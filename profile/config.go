@@ -102,6 +102,9 @@ type Decoder struct {
 	// AMX is true where what came with 5.17 is known: AMX, AVX-VNNI, HRESET, and
 	// AVX-512 FP16 with its EVEX maps 5 and 6.
 	AMX bool
+	// PushIz: a push of an immediate with a 66 prefix has one of two bytes; before, one of
+	// four is read (6.10 and later, and stable releases of mid 2024).
+	PushIz bool
 	// REX2 is true where D5 is a prefix (6.10 and later; adds EVEX map 4 too).
 	REX2 bool
 	// INV64 is true where an opcode that 64-bit mode has not ends the

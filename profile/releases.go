@@ -32,6 +32,8 @@ var ruleChanges = []Change{
 	{Field: "Decoder.EmulatePrefix", From: Version{5, 5, 0}},
 	{Field: "Decoder.Errors", From: Version{5, 13, 0}, Stable: steps},
 	{Field: "Decoder.AMX", From: Version{5, 17, 0}, Note: "5.10 has it not, 6.1 has; the release follows from the date of the change"},
+	{Field: "Decoder.PushIz", From: Version{6, 10, 0}, Stable: []Version{{5, 10, 219}, {5, 15, 161}, {6, 1, 93}, {6, 6, 33}, {6, 9, 4}},
+		Note: "5.10.218 has it not, 5.10.223 has; the levels follow from the date of the change"},
 	{Field: "Decoder.REX2", From: Version{6, 10, 0}},
 	{Field: "Decoder.INV64", From: Version{6, 16, 0}, Note: "6.14 has it not, 6.16.12 has"},
 	{Field: "Decoder.XOP", From: Version{6, 18, 0}},
