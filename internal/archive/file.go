@@ -30,7 +30,10 @@ const (
 const (
 	maxFile    = 256 << 20
 	maxHeader  = 1 << 20
-	maxSection = 256 << 20
+	maxSection = 64 << 20
+	// maxWindow is that of a piece of text, of which a difference needs several at once:
+	// each address of the piece takes five bytes at most.
+	maxWindow = 5 * window
 )
 
 // ErrFormat is a file that is damaged, or none of ours.
@@ -210,7 +213,11 @@ func parse(b []byte) (*file, error) {
 	}
 	b = b[length:]
 	for _, s := range f.Sections {
-		if s.Packed < 0 || s.Packed > len(b) || s.Size < 0 || s.Size > maxSection {
+		most := maxSection
+		if _, text := windowNumber(s.Name); text {
+			most = maxWindow
+		}
+		if s.Packed < 0 || s.Packed > len(b) || s.Size < 0 || s.Size > most {
 			return nil, damaged("the file ends within its part %q", s.Name)
 		}
 		if crc32.Checksum(b[:s.Packed], castagnoli) != s.CRC {
