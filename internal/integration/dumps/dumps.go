@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"testing"
 )
 
@@ -23,6 +24,9 @@ var Kernels = []string{"6.1", "6.12", "5.10"}
 // processors, and the newest kernel's.
 var Running = append([]string{"6.1.smp2", "newest"}, Kernels...)
 
+// short are the dumps that stand for all where tests are shortened.
+var short = []string{"6.1", "newest"}
+
 // Dir is the folder of the dumps, which may be absent.
 func Dir() string {
 	if dir := os.Getenv("KPROBELAB_DUMPS"); dir != "" {
@@ -32,9 +36,13 @@ func Dir() string {
 	return filepath.Join(filepath.Dir(file), "..", "..", "..", ".cache", "dumps")
 }
 
-// File is the dump NAME.core, as "6.1" or "6.1.smp2"; the test is skipped without it.
+// File is the dump NAME.core, as "6.1" or "6.1.smp2"; the test is skipped without it, and
+// where tests are shortened it is of two kernels only.
 func File(tb testing.TB, name string) string {
 	tb.Helper()
+	if testing.Short() && !slices.Contains(short, name) {
+		tb.Skip("shortened: the dumps of 6.1 and of the newest kernel stand for all")
+	}
 	file := filepath.Join(Dir(), name+".core")
 	if _, err := os.Stat(file); err != nil {
 		tb.Skip("no dump of a booted kernel: " + name + ".core in .cache/dumps, or in $KPROBELAB_DUMPS (make dumps makes them)")
