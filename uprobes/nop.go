@@ -33,8 +33,8 @@ func isNop(code []byte, k *decoder.Kernel, u *profile.Uprobes) bool {
 	return false
 }
 
-// decodedNop is insn_is_nop: nop and nopl of any form, mov and lea of a register to itself, a
-// jump to the next instruction.
+// decodedNop is insn_is_nop: nop and nopl of any form, mov of a register to itself, lea so
+// and without a prefix, a jump to the next instruction.
 func decodedNop(k *decoder.Kernel) bool {
 	if k.VexLen > 0 {
 		return false
@@ -52,7 +52,7 @@ func decodedNop(k *decoder.Kernel) bool {
 	case 0x89: // mov
 		return wide && k.Mod() == 3 && reg == rm
 	case 0x8d: // lea
-		if !wide || k.Mod() == 0 || k.Mod() == 3 || k.Disp != 0 || k.HasPrefix(0x67) {
+		if !wide || k.Mod() == 0 || k.Mod() == 3 || k.Disp != 0 || k.LastPrefix != 0 {
 			return false
 		}
 		if k.HasSIB {

@@ -105,6 +105,7 @@ func TestDecisions(t *testing.T) {
 		"pause_in_6.12":            {"6.12", "f390", 0, "emulated as a branch"},
 		"pause_in_7.3":             {"7.3", "f390", 0, "stepped 1"},
 		"lea_of_itself_in_7.3":     {"7.3", "488d4000", 0, "emulated as a branch"},
+		"lea_with_a_prefix":        {"7.3", "66488d4000", 0, "stepped 1"},
 		"not_decoded":              {"6.1", "c5fd0000", 0, "ENOEXEC"},
 		"no_uprobes":               {"2.6.18", "90", 0, "ENOSYS"},
 		"nothing":                  {"6.1", "", 0, "stepped 1"},
