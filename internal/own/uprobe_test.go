@@ -81,7 +81,7 @@ func TestUprobesAgainstImage(t *testing.T) {
 			}
 			n, drawn := 2000, 40000
 			if testing.Short() {
-				n, drawn = 200, 4000
+				n, drawn = 60, 1500
 			}
 			random := rand.New(rand.NewPCG(1, 2))
 			prefixes := []byte{0x66, 0x67, 0xf2, 0xf3, 0x2e, 0x3e, 0x64, 0x65, 0xf0, 0x48, 0x41, 0x44, 0x4d}
