@@ -22,6 +22,9 @@ const (
 	EPERM         Errno = 1
 	ENOENT        Errno = 2
 	ESRCH         Errno = 3
+	EINTR         Errno = 4
+	EIO           Errno = 5
+	ENXIO         Errno = 6
 	E2BIG         Errno = 7
 	ENOEXEC       Errno = 8
 	EBADF         Errno = 9
@@ -35,7 +38,10 @@ const (
 	ENOTDIR       Errno = 20
 	EISDIR        Errno = 21
 	EINVAL        Errno = 22
+	EMFILE        Errno = 24
+	ENOTTY        Errno = 25
 	ENOSPC        Errno = 28
+	ESPIPE        Errno = 29
 	ERANGE        Errno = 34
 	ENOSYS        Errno = 38
 	ENOTEMPTY     Errno = 39
@@ -43,6 +49,7 @@ const (
 	EILSEQ        Errno = 84
 	EOPNOTSUPP    Errno = 95
 	EADDRNOTAVAIL Errno = 99
+	ETIMEDOUT     Errno = 110
 	ECANCELED     Errno = 125
 	ENOTSUPP      Errno = 524
 )
@@ -51,6 +58,9 @@ var texts = map[Errno][2]string{
 	EPERM:         {"EPERM", "operation not permitted"},
 	ENOENT:        {"ENOENT", "no such file or directory"},
 	ESRCH:         {"ESRCH", "no such process"},
+	EINTR:         {"EINTR", "interrupted system call"},
+	EIO:           {"EIO", "input/output error"},
+	ENXIO:         {"ENXIO", "no such device or address"},
 	E2BIG:         {"E2BIG", "argument list too long"},
 	ENOEXEC:       {"ENOEXEC", "exec format error"},
 	EBADF:         {"EBADF", "bad file descriptor"},
@@ -64,7 +74,10 @@ var texts = map[Errno][2]string{
 	ENOTDIR:       {"ENOTDIR", "not a directory"},
 	EISDIR:        {"EISDIR", "is a directory"},
 	EINVAL:        {"EINVAL", "invalid argument"},
+	EMFILE:        {"EMFILE", "too many open files"},
+	ENOTTY:        {"ENOTTY", "inappropriate ioctl for device"},
 	ENOSPC:        {"ENOSPC", "no space left on device"},
+	ESPIPE:        {"ESPIPE", "illegal seek"},
 	ERANGE:        {"ERANGE", "numerical result out of range"},
 	ENOSYS:        {"ENOSYS", "function not implemented"},
 	ENOTEMPTY:     {"ENOTEMPTY", "directory not empty"},
@@ -72,6 +85,7 @@ var texts = map[Errno][2]string{
 	EILSEQ:        {"EILSEQ", "invalid or incomplete multibyte or wide character"},
 	EOPNOTSUPP:    {"EOPNOTSUPP", "operation not supported"},
 	EADDRNOTAVAIL: {"EADDRNOTAVAIL", "cannot assign requested address"},
+	ETIMEDOUT:     {"ETIMEDOUT", "connection timed out"},
 	ECANCELED:     {"ECANCELED", "operation canceled"},
 	ENOTSUPP:      {"ENOTSUPP", "errno 524"},
 }

@@ -16,6 +16,7 @@ type Config struct {
 	Slot       Slot
 	Step       Step
 	Kret       Kret
+	Ftrace     Ftrace
 	Optimize   Optimize
 	Poke       Poke
 	Sample     Sample
@@ -133,6 +134,9 @@ type Uprobes struct {
 	OptimizesNop5 bool
 	// OptimizesNop10: a nop of ten bytes can (7.2 and later).
 	OptimizesNop10 bool
+	// ReturnCall: the trampoline of return probes makes a system call, uretprobe; before, it is
+	// an int3 (6.11 and later).
+	ReturnCall bool
 }
 
 // Resolve is how an address is found (docs/spec 1.2).
@@ -169,6 +173,12 @@ type Check struct {
 	// ModuleGoingFirst refuses the text of a module that is going away before
 	// it looks at what is reserved there (6.14 and later).
 	ModuleGoingFirst bool
+	// ModuleAskedTwice asks for the module of an address twice; one that has gone in
+	// between is taken for the kernel's own text (to 6.8; docs/bugs.md, no. 19).
+	ModuleAskedTwice bool
+	// ProbesBeforeLabels: the probes that wait for a module are registered before its
+	// jump labels are known (no named profile; docs/bugs.md, no. 24).
+	ProbesBeforeLabels bool
 	// JprobeEntry refuses a jprobe whose handler is not a function's entry
 	// (4.4; docs/spec 6).
 	JprobeEntry bool
@@ -317,6 +327,18 @@ type Step struct {
 	// JLENeedsBoth takes JLE where the operands are less and equal, which they
 	// never are, and JG always (5.13 to 5.19).
 	JLENeedsBoth bool
+	// FarJumpUnseen takes a far jump through memory for no jump, so that ip is moved
+	// after the step (no named profile; docs/bugs.md, no. 10).
+	FarJumpUnseen bool
+	// GroupUnread does not read the ModRM byte of FF, which says whether it is a call
+	// or a jump (no named profile; docs/bugs.md, no. 11).
+	GroupUnread bool
+	// StatusKept: a step whose probe has no post handler leaves the status that it is
+	// under way (no named profile; docs/bugs.md, no. 13b).
+	StatusKept bool
+	// OneDebugStack: a #DB inside another's handler has the same stack, and takes the
+	// place of what that returns to (5.8 and later).
+	OneDebugStack bool
 	// FarRetIsNear takes RETF for RET: 8 bytes, and no code segment.
 	FarRetIsNear bool
 
@@ -340,6 +362,9 @@ type Kret struct {
 	// EntryErrno passes resolution errors through; before, all are EINVAL
 	// (6.1 and later, and Debian's 5.10).
 	EntryErrno bool
+	// LateReregistration looks whether the object is registered already only after its
+	// instances were made anew (to 5.10, and stable releases; docs/bugs.md, no. 26).
+	LateReregistration bool
 	// MaxDataSize is the largest DataSize, E2BIG above it; 0 means no limit.
 	MaxDataSize int
 	// BlacklistSwitchTo refuses a probe at the address of __switch_to; one that is
@@ -372,6 +397,19 @@ type Kret struct {
 	HandlerIRQsOff bool
 	// TrampolineProbe: the trampoline is a nop that carries a kprobe (2.6.18).
 	TrampolineProbe bool
+}
+
+// Ftrace is how probes on fentry sites are armed and disarmed.
+type Ftrace struct {
+	// PostCleared: when the last member with a post handler leaves, the probe counts as one
+	// of the tracer's other registration, where it is not (5.6 to 6.0; docs/bugs.md, no. 25).
+	PostCleared bool
+	// KilledFails: once the tracer was killed a probe cannot be disarmed, and stays in the
+	// table while its owner frees it (docs/bugs.md, no. 35).
+	KilledFails bool
+	// RefusedIsEnabled: a member of an aggregate that could not be armed counts as
+	// enabled all the same (docs/bugs.md, no. 18).
+	RefusedIsEnabled bool
 }
 
 // FrameCheck is what a return does with a pending instance that waits on another stack

@@ -70,6 +70,7 @@ var tracingChanges = []Change{
 	{Field: "Tracing.EmptyUserFaults", From: Version{5, 3, 0}, Until: Version{6, 15, 0}, Note: "6.14 has it, 6.16.3 has not"},
 	{Field: "Tracing.BareArrays", From: Version{5, 16, 0}, Note: "5.10 has it not, 6.1 has"},
 	{Field: "Tracing.MigrateDisable", From: Version{5, 14, 0}, Note: "5.10 has it not, 5.15.85 has"},
+	{Field: "Tracing.LazyResched", From: Version{6, 13, 0}, Note: "6.12 has it not, 7.3 has; the release follows from the date of the change"},
 	{Field: "Tracing.SanitizeStar", From: Version{6, 7, 0}, Note: "6.1 has it not, 6.12 has"},
 	{Field: "Tracing.VmlinuxHidesModules", From: Version{7, 2, 0}, Note: "6.12 has it not, 7.2.12 has"},
 	{Field: "Tracing.EventCasts", From: Version{7, 1, 0}, Note: "7.0.13 has it not, 7.1.13 has"},

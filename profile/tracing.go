@@ -131,6 +131,9 @@ type Tracing struct {
 	// MigrateDisable: a line of trace has a fifth flag, and the first one
 	// tells of bottom halves too (5.16 and later).
 	MigrateDisable bool
+	// LazyResched: the second flag of a line of trace knows a lazy reschedule, and is B where all
+	// its bits are set (7.3; 6.12 has it not).
+	LazyResched bool
 	// SanitizeStar turns a "*" in an automatic name into "_" (6.12).
 	SanitizeStar bool
 }

@@ -51,6 +51,8 @@ const (
 	FlagIF = 1 << 9
 	FlagDF = 1 << 10
 	FlagOF = 1 << 11
+	// FlagRF is set in what a fault saves.
+	FlagRF = 1 << 16
 	FlagAC = 1 << 18
 )
 
@@ -92,4 +94,51 @@ func (r *PtRegs) Reg(n int) *uint64 {
 	default:
 		return &r.R15
 	}
+}
+
+// At is the register at a byte offset of struct pt_regs.
+func (r *PtRegs) At(off int) uint64 {
+	switch off {
+	case 0:
+		return r.R15
+	case 8:
+		return r.R14
+	case 16:
+		return r.R13
+	case 24:
+		return r.R12
+	case 32:
+		return r.BP
+	case 40:
+		return r.BX
+	case 48:
+		return r.R11
+	case 56:
+		return r.R10
+	case 64:
+		return r.R9
+	case 72:
+		return r.R8
+	case 80:
+		return r.AX
+	case 88:
+		return r.CX
+	case 96:
+		return r.DX
+	case 104:
+		return r.SI
+	case 112:
+		return r.DI
+	case 120:
+		return r.OrigAX
+	case 128:
+		return r.IP
+	case 136:
+		return r.CS
+	case 144:
+		return r.Flags
+	case 152:
+		return r.SP
+	}
+	return r.SS
 }
