@@ -47,10 +47,14 @@ func (e *engine) Interrupts() (n, digest uint64) {
 }
 
 // clocksource is what the kernel keeps its time by, and its counter when it was read
-// last: in tk_core, the address of the clock source is followed by its mask and by
-// that value (include/linux/timekeeper_internal.h, struct tk_read_base).
+// last: in tk_core, timekeeper_data in later kernels, the address of the clock source is
+// followed by its mask and by that value (include/linux/timekeeper_internal.h, struct
+// tk_read_base).
 func (e *engine) clocksource() (name string, last uint64) {
 	at := e.variable("tk_core")
+	if at == 0 {
+		at = e.variable("timekeeper_data")
+	}
 	var b [256]byte
 	if at == 0 || e.host.Machine().ReadMem(at, b[:]) != nil {
 		return "", 0

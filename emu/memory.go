@@ -77,7 +77,17 @@ func (e *engine) Allow(r x86.Range, attr byte) {
 
 // Unmap leaves dirty pages dirty.
 func (e *engine) Unmap(r x86.Range) {
-	e.attributes(r, func(have *byte) { *have &= attrDirty })
+	taken := false
+	e.attributes(r, func(have *byte) {
+		taken = taken || *have&^attrDirty != 0
+		*have &= attrDirty
+	})
+	if !taken {
+		return // also because a hook cannot have the TLB flushed
+	}
+	for _, c := range e.cpus {
+		C.kpl_cpu_flush_tlb(c.c)
+	}
 }
 
 // attributes calls fn with those of each page that a range touches.

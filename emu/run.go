@@ -86,6 +86,13 @@ func (c *cpu) start(ip x86.Addr) {
 	}
 	k.depth++
 	err := c.begin(ip, until)
+	if c.e.c.watches != nil {
+		completed := C.int(1)
+		if err != nil {
+			completed = 0
+		}
+		C.kpl_watch_end(k, completed)
+	}
 	k.depth--
 	c.read = false
 	if k.broken != 0 {

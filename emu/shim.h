@@ -9,9 +9,10 @@
 #include "ports.h"
 
 /* Attributes of a guest page. A page with none is not mapped. KPL_U, user mode may
- * use it, is known of a booted kernel's pages only; KPL_FETCHED, code of it was run,
- * too. */
-enum { KPL_R = 1, KPL_W = 2, KPL_X = 4, KPL_DIRTY = 8, KPL_U = 16, KPL_FETCHED = 32 };
+ * use it, is known of a booted kernel's pages only; so is KPL_FETCHED, code of it was
+ * run, and whether the engine's TLB may have the page for writing or for fetching. */
+enum { KPL_R = 1, KPL_W = 2, KPL_X = 4, KPL_DIRTY = 8, KPL_U = 16, KPL_FETCHED = 32,
+       KPL_TLB_W = 64, KPL_TLB_X = 128 };
 
 /* Why a run ended. */
 enum {
@@ -138,7 +139,30 @@ enum { KPL_MAX_RAM = 32, KPL_MAX_CPUS = 64 };
 #define KPL_DEVICES     0xfec00000ull
 #define KPL_DEVICES_END 0xff000000ull
 
+/* Memory whose accesses are told; place
+ * is 1 and the place of its hit, 0 without one. */
+typedef struct kpl_watch {
+	uint64_t addr;
+	uint32_t len, kinds;
+	int32_t number, place;
+} kpl_watch;
+
+/* Laid out as machine.WatchHit. */
+typedef struct kpl_watch_hit {
+	int32_t watch;
+	uint32_t kinds;
+	uint64_t old, now;
+} kpl_watch_hit;
+
+typedef struct kpl_watches kpl_watches;
+
 struct kpl_cpu;
+
+/* What is done before an instruction of a booted kernel. */
+typedef struct kpl_own {
+	uint64_t at;
+	void (*what)(struct kpl_cpu *c, uint64_t at);
+} kpl_own;
 
 typedef struct kpl_machine {
 	/* As far as gates, it is laid out as machine.Shared. */
@@ -174,6 +198,8 @@ typedef struct kpl_machine {
 	int dropping;         /* translations are being dropped, whatever the CPU may fetch */
 	kpl_region regions[KPL_MAX_REGIONS];
 	int nregions;
+	kpl_own *own;         /* by at */
+	int nown, cap_own;
 	int free_hits;      /* traps and code of the machine's own region take no time */
 	uint64_t own_start, own_end; /* that region */
 	uint64_t trap_cost; /* of an int3 or #DB, in virtual nanoseconds */
@@ -189,6 +215,11 @@ typedef struct kpl_machine {
 	kpl_count counts[KPL_COUNTS];           /* of blocks up to KPL_LONG bytes */
 	kpl_count long_counts[KPL_LONG_COUNTS]; /* of longer blocks */
 	uint64_t translated; /* host bytes of all translations so far, estimated */
+	kpl_watches *watches; /* NULL: nothing is watched */
+	int words;          /* how many words of a read in two pages follow */
+	int telling;        /* Go is being told of hits: there are no more */
+	int resumes;        /* the instruction at resumed was told, and goes on */
+	uint64_t resumed, last_ip; /* last_ip: the one that ran last */
 } kpl_machine;
 
 typedef struct kpl_cpu {
@@ -211,6 +242,12 @@ typedef struct kpl_cpu {
 	uint64_t *guard;    /* word 0 of its own page: not 0 while no gate may be taken */
 	int answer;         /* the int3 at answer_at goes on at answer_to, with more flags; laid out as machine.Answer */
 	uint64_t answer_at, answer_to, answer_flags;
+	int watching;       /* it has the hooks for watches */
+	size_t watch_hooks[2];
+	int window;         /* it has the memory at KPL_WINDOW */
+	int fresh;          /* a block begins, and is not counted yet */
+	uint32_t block_size;
+	uint64_t left;      /* how many of the block's instructions have not run */
 	kpl_apic apic;      /* from here on: a booted kernel's */
 	int halted;         /* it waits in hlt */
 	int nmi;            /* one waits for it */
@@ -249,6 +286,12 @@ void kpl_load(kpl_cpu *c, const kpl_state *s, int rip);
 void kpl_change_all(kpl_cpu *c, const kpl_regs *r);
 void kpl_apic_start(kpl_cpu *c);
 void kpl_call(kpl_cpu *c, uint64_t sp, const uint64_t *args, uint64_t flags);
+
+int kpl_watch_set(kpl_machine *m, const kpl_watch *list, int n);
+void kpl_watch_hooks(kpl_cpu *c);
+void kpl_watch_forget(kpl_machine *m);
+void kpl_watch_end(kpl_cpu *c, int completed);
+int kpl_watch_tell(kpl_cpu *c, kpl_regs *regs);
 
 enum { KPL_NO_CODE = -1, KPL_SOFTWARE = -2 }; /* in place of an exception's error code */
 

@@ -50,6 +50,7 @@ void kpl_cpu_drop(kpl_cpu *c, uint64_t addr, uint64_t end)
 void kpl_cpu_drop_all(kpl_cpu *c)
 {
 	uc_ctl_flush_tb((uc_engine *)c->uc);
+	kpl_watch_hooks(c);
 	kpl_forget_all_counts(c->m);
 	c->flushed = c->m->translated;
 	c->m->work += KPL_WORK_FLUSH;

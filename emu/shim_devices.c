@@ -181,9 +181,9 @@ static void set_pair(kpl_cpu *c, uint64_t v)
 	uc_reg_write(c->uc, UC_X86_REG_RDX, &high);
 }
 
-static void on_special(uc_engine *uc, uint64_t at, uint32_t size, void *user)
+static void special(kpl_cpu *c, uint64_t at)
 {
-	kpl_cpu *c = running(user);
+	uc_engine *uc = c->uc;
 	uint64_t a = 0, d = 0, r = 0, next;
 	uint16_t cs = 0;
 	int length = 0, what = special_at(c->m, at, &length);
@@ -224,8 +224,7 @@ static void on_special(uc_engine *uc, uint64_t at, uint32_t size, void *user)
 
 void kpl_hook_instruction(kpl_cpu *c, uint64_t at)
 {
-	uc_hook h;
-	uc_hook_add(c->uc, &h, UC_HOOK_CODE, on_special, c, at, at);
+	kpl_add_own(c, at, special);
 }
 
 int kpl_special(kpl_machine *m, uint64_t at)

@@ -29,6 +29,7 @@ static int read_word(kpl_cpu *c, uint64_t va, uint64_t *v)
 
 	if (!word_at(c, va, KPL_R, &w))
 		return 0;
+	kpl_watch_note(c->m, va, sizeof *v, 0);
 	memcpy(v, w, sizeof *v); /* the words of a TSS are not aligned; none crosses a page */
 	return 1;
 }
@@ -112,6 +113,7 @@ int kpl_deliver(kpl_cpu *c, int vector, int64_t error, uint64_t ip, int in_block
 		top -= 8;
 		if (!word_at(c, top, KPL_W, &w))
 			return 0;
+		kpl_watch_note(c->m, top, sizeof *w, 1);
 		*w = frame[i];
 	}
 	flags &= ~(uint64_t)(FLAG_TF | FLAG_NT | FLAG_RF | ((g.type & 0xf) == 0xe ? FLAG_IF : 0));

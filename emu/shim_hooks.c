@@ -3,6 +3,8 @@
 /* The hooks, which the engine calls: TLB fills, blocks, exceptions, hypercalls.
  * doc.go follows a hit through them ("A hit, from the hook to Go and back"). */
 
+#include <stdlib.h>
+
 #include "shim_private.h"
 
 #include "_cgo_export.h"
@@ -29,6 +31,40 @@ static void fault(kpl_cpu *c, int vector)
 	c->addr = 0;
 	c->access = 0;
 	stop(c, KPL_FAULT);
+}
+
+/* A page of a booted kernel is never in the TLB for writing and for fetching at once,
+ * whatever its addresses: the engine sees the first write to a page by each entry, and drops
+ * what was translated of those bytes, but none that comes later or by another address. So a
+ * fetch after writes begins with the whole page's translations dropped. */
+static void apart(kpl_cpu *c, uint64_t va, kpl_place *p, int need)
+{
+	int writable = p->perm & KPL_W;
+
+	if (!p->ram || c->m->dropping)
+		return;
+	if (need == KPL_X) {
+		if (*p->attr & KPL_TLB_W) {
+			uc_ctl_flush_tlb(c->uc);
+			kpl_cpu_drop(c, va & ~(PAGE - 1), (va | (PAGE - 1)) + 1);
+			*p->attr &= ~KPL_TLB_W;
+		}
+		*p->attr |= KPL_FETCHED | KPL_TLB_X;
+		p->perm &= ~KPL_W;
+		return;
+	}
+	p->perm &= ~KPL_X;
+	if (*p->attr & KPL_TLB_X) {
+		if (need == KPL_W) {
+			uc_ctl_flush_tlb(c->uc);
+			*p->attr &= ~KPL_TLB_X;
+		} else {
+			writable = 0;
+			p->perm &= ~KPL_W;
+		}
+	}
+	if (writable)
+		*p->attr |= KPL_TLB_W;
 }
 
 static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *e, void *user)
@@ -58,9 +94,15 @@ static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *
 		else
 			p.perm &= ~KPL_W;
 	}
-	if (p.ram && need == KPL_X)
-		*p.attr |= KPL_FETCHED;
+	if (found == KPL_FOUND)
+		apart(c, va, &p, need);
 	e->paddr = r || !c->m->nram ? ALIAS(va) : p.pa & ~(PAGE - 1);
+	if (found == KPL_FOUND && c->m->watches && p.ram && !c->m->dropping && kpl_watch_page(c, va, p.pa)) {
+		if (need == KPL_X)
+			p.perm &= ~KPL_R;
+		else
+			e->paddr += KPL_WINDOW;
+	}
 	if (c->m->dropping)
 		p.perm |= KPL_X;
 	e->perms = (p.perm & KPL_R ? UC_PROT_READ : 0) | (p.perm & KPL_W ? UC_PROT_WRITE : 0) |
@@ -191,8 +233,9 @@ static inline int counted(kpl_machine *m, uint64_t pc)
 	return __builtin_expect(!m->free_hits, 1) || pc - m->own_start >= m->own_end - m->own_start;
 }
 
-/* A block that the table of counts does not have, or before which the run ends. */
-static void block(kpl_cpu *c, kpl_count *k, uint64_t pc, uint32_t size)
+/* A block that the table of counts does not have, or before which the run ends. 0: it does
+ * not run now. */
+static int block(kpl_cpu *c, kpl_count *k, uint64_t pc, uint32_t size)
 {
 	uint32_t work;
 
@@ -200,28 +243,51 @@ static void block(kpl_cpu *c, kpl_count *k, uint64_t pc, uint32_t size)
 		stop_before(c, pc, c->reason);
 	else if (crowded(c))
 		stop_before(c, pc, KPL_CROWDED);
-	else if (interrupted(c, pc) || refused(c, pc, size, &work))
-		return;
-	else {
+	else if (!interrupted(c, pc) && !refused(c, pc, size, &work)) {
 		uint32_t n = count_block(c, k, pc, size, work);
 		c->m->instrs += counted(c->m, pc) ? n : 0;
 		add_work(c->m, work);
+		return 1;
 	}
+	return 0;
+}
+
+/* Counts a block. 0: it does not run now. */
+static int begin_block(kpl_cpu *c, uint64_t pc, uint32_t size)
+{
+	kpl_machine *m = c->m;
+	kpl_count *k = count_at(m, pc, size);
+
+	if (m->instrs < m->stop_at && k->pc == pc && k->size == size) {
+		m->instrs += counted(m, pc) ? k->n : 0;
+		if (__builtin_expect(k->work, 0))
+			add_work(m, k->work);
+		return 1;
+	}
+	return block(c, k, pc, size);
 }
 
 static void on_block(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
 {
 	kpl_cpu *c = running(user);
-	kpl_machine *m = c->m;
-	kpl_count *k = count_at(m, pc, size);
 
 	c->block = pc;
-	if (m->instrs < m->stop_at && k->pc == pc && k->size == size) {
-		m->instrs += counted(m, pc) ? k->n : 0;
-		if (__builtin_expect(k->work, 0))
-			add_work(m, k->work);
-	} else
-		block(c, k, pc, size);
+	if (__builtin_expect(c->watching, 0)) {
+		c->fresh = 1;
+		c->block_size = size;
+		return;
+	}
+	begin_block(c, pc, size);
+}
+
+/* Counts the block that on_block has left to the code hook. 0: it does not run now. */
+int kpl_block_begins(kpl_cpu *c, uint64_t pc)
+{
+	uint64_t before = c->m->instrs;
+	int runs = begin_block(c, pc, c->block_size);
+
+	c->left = c->m->instrs - before;
+	return runs;
 }
 
 static void on_code(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
@@ -245,14 +311,7 @@ static __thread const kpl_machine *here;
 
 int kpl_here(const kpl_machine *m) { return here == m; }
 
-/* What Go may overwrite by starting a run on this engine from within a hook. */
-struct level {
-	int reason, in_callout;
-	const kpl_machine *here;
-	void *rescue;
-};
-
-static struct level enter_go(kpl_cpu *c, int in_callout)
+struct level kpl_enter_go(kpl_cpu *c, int in_callout)
 {
 	struct level l = { c->reason, c->in_callout, here, kpl_pause_rescue() };
 
@@ -262,7 +321,7 @@ static struct level enter_go(kpl_cpu *c, int in_callout)
 	return l;
 }
 
-static void leave_go(kpl_cpu *c, const struct level *l)
+void kpl_leave_go(kpl_cpu *c, const struct level *l)
 {
 	here = l->here;
 	c->reason = l->reason;
@@ -376,6 +435,7 @@ static void on_intr(uc_engine *uc, uint32_t vector, void *user)
 	if (c->reason >= KPL_EXIT)
 		return; /* the run is over, though its block goes on to its end */
 	if ((vector != 3 && vector != 1) || in_user_mode(c)) {
+		kpl_watch_forget(c->m);
 		fault(c, vector);
 		return;
 	}
@@ -389,8 +449,10 @@ static void on_intr(uc_engine *uc, uint32_t vector, void *user)
 		return;
 	kpl_read_regs(c, &regs);
 	old = regs;
-	struct level l = enter_go(c, 0);
-	int answer = kplTrap(c->m->handle, c->n, vector, &regs);
+	int answer = vector == 1 ? kpl_watch_tell(c, &regs) : KPL_RESUME;
+	struct level l = kpl_enter_go(c, 0);
+	if (answer == KPL_RESUME)
+		answer = kplTrap(c->m->handle, c->n, vector, &regs);
 	/* The engine has no debug trap after a pause instruction, which leaves
 	 * its loop in a way of its own. So a pause is stepped here. */
 	for (int n; answer == KPL_RESUME && (regs.flags & 0x100) && c->m->instrs < c->m->budget &&
@@ -401,7 +463,7 @@ static void on_intr(uc_engine *uc, uint32_t vector, void *user)
 		vector = 1;
 		answer = kplTrap(c->m->handle, c->n, vector, &regs);
 	}
-	leave_go(c, &l);
+	kpl_leave_go(c, &l);
 	switch (answer) {
 	case KPL_RESUME:
 		kpl_change_regs(c, &regs, &old, 1);
@@ -420,6 +482,7 @@ static bool on_invalid(uc_engine *uc, void *user)
 	kpl_cpu *c = running(user);
 
 	if (c->reason < KPL_EXIT) {
+		kpl_watch_forget(c->m);
 		c->reason = KPL_FAULT;
 		c->vector = 6;
 		c->addr = 0;
@@ -445,9 +508,9 @@ static int host_call(kpl_cpu *c)
 		return 0;
 	kpl_read_regs(c, &regs);
 	regs.ip = ip;
-	struct level l = enter_go(c, 1);
+	struct level l = kpl_enter_go(c, 1);
 	int answer = kplSyscall(c->m->handle, c->n, &regs);
-	leave_go(c, &l);
+	kpl_leave_go(c, &l);
 	if (answer == KPL_NOT_MINE) { /* the kernel's after all, as Go has changed it */
 		kpl_change_regs(c, &regs, NULL, 0);
 		return 0;
@@ -511,9 +574,9 @@ static void callout(kpl_cpu *c)
 	uc_reg_read(c->uc, UC_X86_REG_RDI, &rdi);
 	kpl_regs *frame = stack_piece(c->m, rdi, sizeof *frame), copy;
 	int split = !frame && read_split(c->m, rdi, &copy, sizeof copy);
-	struct level l = enter_go(c, 1);
+	struct level l = kpl_enter_go(c, 1);
 	int answer = kplCallout(c->m->handle, c->n, c->block, rdi, split ? &copy : frame);
-	leave_go(c, &l);
+	kpl_leave_go(c, &l);
 	if (split)
 		write_split(c->m, rdi, &copy, sizeof copy);
 	if (answer != KPL_RESUME)
@@ -568,73 +631,119 @@ static void on_out(uc_engine *uc, uint32_t port, int size, uint32_t value, void 
 	uc_reg_write(uc, UC_X86_REG_RAX, &v);
 }
 
-/* The function that the kernel calls with a task that has ended is entered. */
-static void on_task_exit(uc_engine *uc, uint64_t at, uint32_t size, void *user)
+/* The place of an instruction in the list, or of the first one after it. */
+static int own_at(const kpl_machine *m, uint64_t at)
+{
+	int low = 0, high = m->nown;
+
+	while (low < high) {
+		int mid = (low + high) / 2;
+		if (m->own[mid].at < at)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* Does what is to be done before the instruction. */
+void kpl_do_own(kpl_cpu *c, uint64_t at)
+{
+	for (int i = own_at(c->m, at); i < c->m->nown && c->m->own[i].at == at; i++)
+		c->m->own[i].what(c, at);
+}
+
+/* While accesses are watched, the hook for all instructions does it: of two hooks, the engine
+ * calls first the one that was added first. */
+static void on_own(uc_engine *uc, uint64_t at, uint32_t size, void *user)
 {
 	kpl_cpu *c = running(user);
+
+	if (!c->watching)
+		kpl_do_own(c, at);
+}
+
+void kpl_add_own(kpl_cpu *c, uint64_t at, void (*what)(kpl_cpu *, uint64_t))
+{
+	kpl_machine *m = c->m;
+	int i = own_at(m, at), known = i < m->nown && m->own[i].at == at;
+	uc_hook h;
+
+	if (m->nown == m->cap_own) {
+		int cap = m->cap_own ? 2 * m->cap_own : 64;
+		kpl_own *o = realloc(m->own, cap * sizeof *o);
+		if (!o)
+			return;
+		m->own = o;
+		m->cap_own = cap;
+	}
+	while (i < m->nown && m->own[i].at == at)
+		i++;
+	memmove(&m->own[i + 1], &m->own[i], (m->nown - i) * sizeof *m->own);
+	m->own[i] = (kpl_own){ at, what };
+	m->nown++;
+	if (!known)
+		uc_hook_add(c->uc, &h, UC_HOOK_CODE, on_own, c, at, at);
+}
+
+/* The function that the kernel calls with a task that has ended is entered. */
+static void task_exits(kpl_cpu *c, uint64_t at)
+{
 	uint64_t task = 0;
 
-	uc_reg_read(uc, UC_X86_REG_RDI, &task);
-	struct level l = enter_go(c, 1);
+	uc_reg_read(c->uc, UC_X86_REG_RDI, &task);
+	struct level l = kpl_enter_go(c, 1);
 	kplTaskExit(c->m->handle, task);
-	leave_go(c, &l);
+	kpl_leave_go(c, &l);
 }
 
 void kpl_hook_exit(kpl_cpu *c, uint64_t at)
 {
-	uc_hook h;
-	uc_hook_add(c->uc, &h, UC_HOOK_CODE, on_task_exit, c, at, at);
+	kpl_add_own(c, at, task_exits);
 }
 
 /* The function in which a task ends is entered: it gives its CPU up for ever. */
-static void on_dead(uc_engine *uc, uint64_t at, uint32_t size, void *user)
+static void task_dies(kpl_cpu *c, uint64_t at)
 {
-	kpl_cpu *c = running(user);
-	struct level l = enter_go(c, 1);
+	struct level l = kpl_enter_go(c, 1);
 	int callers = kplTaskDead(c->m->handle);
 
-	leave_go(c, &l);
+	kpl_leave_go(c, &l);
 	if (callers && !c->reason)
 		stop_before(c, at, KPL_DEAD);
 }
 
 void kpl_hook_dead(kpl_cpu *c, uint64_t at)
 {
-	uc_hook h;
-	uc_hook_add(c->uc, &h, UC_HOOK_CODE, on_dead, c, at, at);
+	kpl_add_own(c, at, task_dies);
 }
 
 /* The function that has the kernel's log kept, with why, is entered. */
-static void on_dump(uc_engine *uc, uint64_t at, uint32_t size, void *user)
+static void dumps(kpl_cpu *c, uint64_t at)
 {
 	enum { KMSG_DUMP_PANIC = 1 }; /* include/linux/kmsg_dump.h */
-	kpl_cpu *c = running(user);
 	uint32_t why = 0;
 
-	uc_reg_read(uc, UC_X86_REG_EDI, &why);
+	uc_reg_read(c->uc, UC_X86_REG_EDI, &why);
 	if (why == KMSG_DUMP_PANIC && !c->reason)
 		stop_before(c, at, KPL_PANIC);
 }
 
 void kpl_hook_dump(kpl_cpu *c, uint64_t at)
 {
-	uc_hook h;
-	uc_hook_add(c->uc, &h, UC_HOOK_CODE, on_dump, c, at, at);
+	kpl_add_own(c, at, dumps);
 }
 
 /* The run ends here, if it is the outermost one. */
-static void on_stop(uc_engine *uc, uint64_t at, uint32_t size, void *user)
+static void stops(kpl_cpu *c, uint64_t at)
 {
-	kpl_cpu *c = running(user);
-
 	if (at == c->m->stop_at_ip && c->depth == 1 && !c->reason)
 		stop_before(c, at, KPL_RETURN);
 }
 
 void kpl_hook_stop(kpl_cpu *c, uint64_t at)
 {
-	uc_hook h;
-	uc_hook_add(c->uc, &h, UC_HOOK_CODE, on_stop, c, at, at);
+	kpl_add_own(c, at, stops);
 }
 
 uc_err kpl_add_hooks(kpl_cpu *c)

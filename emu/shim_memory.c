@@ -9,7 +9,9 @@
 void kpl_machine_free(kpl_machine *m)
 {
 	kpl_undo_drop(m, 0);
+	kpl_watch_set(m, NULL, 0);
 	free(m->undo);
+	free(m->own);
 	free(m->console);
 	free(m->lines);
 	free(m);

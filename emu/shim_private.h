@@ -87,6 +87,23 @@ static inline int next_byte(kpl_machine *m, struct text *t, uint8_t *b)
 	return 1;
 }
 
+/* What Go may overwrite by starting a run on this engine from within a hook. */
+struct level {
+	int reason, in_callout;
+	const kpl_machine *here;
+	void *rescue;
+};
+
+struct level kpl_enter_go(kpl_cpu *c, int in_callout);
+void kpl_leave_go(kpl_cpu *c, const struct level *l);
+/* Where an engine has a booted kernel's memory once more: watched pages are found there,
+ * so that it tells of accesses by their address, not by the physical one alone. */
+#define KPL_WINDOW (1ull << 48)
+int kpl_watch_page(kpl_cpu *c, uint64_t va, uint64_t pa);
+void kpl_watch_note(kpl_machine *m, uint64_t at, uint64_t n, int write);
+void kpl_do_own(kpl_cpu *c, uint64_t at);
+void kpl_add_own(kpl_cpu *c, uint64_t at, void (*what)(kpl_cpu *, uint64_t));
+int kpl_block_begins(kpl_cpu *c, uint64_t pc);
 void kpl_console_put(kpl_machine *m, uint8_t b);
 void kpl_change_regs(kpl_cpu *c, const kpl_regs *r, const kpl_regs *old, int rip);
 uc_err kpl_add_hooks(kpl_cpu *c);

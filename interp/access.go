@@ -9,7 +9,8 @@ import (
 
 // A small table finds the memory of pages that were used last. A page that a
 // write has to do more for is not in the table for writes: text, a page that a
-// snapshot has not saved, every page while changes are logged.
+// snapshot has not saved, every page while changes are logged. A page with a byte that is
+// watched is in neither.
 const tlbSize = 512
 
 type tlbEntry struct {
@@ -60,12 +61,17 @@ func (c *cpu) readSlow(a uint64, size uint8) (uint64, bool) {
 
 // readBytes reads all of b or none.
 func (c *cpu) readBytes(a uint64, b []byte) bool {
+	if c.e.watch.data {
+		c.e.access(a, len(b), machine.WatchRead)
+	}
 	for len(b) > 0 {
 		p := c.e.page(x86.Addr(a), attrR)
 		if p == nil {
 			return c.miss(a, machine.AccessRead)
 		}
-		c.e.reads[a/pageSize%tlbSize] = tlbEntry{a / pageSize, p}
+		if !c.e.watch.watched(a / pageSize) {
+			c.e.reads[a/pageSize%tlbSize] = tlbEntry{a / pageSize, p}
+		}
 		n := copy(b, p[a%pageSize:])
 		a, b = a+uint64(n), b[n:]
 	}
@@ -100,12 +106,15 @@ func (c *cpu) writeBytes(a uint64, b []byte) bool {
 		return false
 	}
 	e := c.e
+	if e.watch.data {
+		e.access(a, len(b), machine.WatchWrite)
+	}
 	e.Touch(x86.Addr(a), len(b))
 	e.copyIn(x86.Addr(a), b)
 	for n := a / pageSize; n <= (a+uint64(len(b))-1)/pageSize; n++ {
 		r := e.region(x86.Addr(n * pageSize))
 		i := n - uint64(r.Start)/pageSize
-		if at := r.attr[i]; at&attrX == 0 && e.log == nil && (!e.track || at&attrDirty != 0) {
+		if at := r.attr[i]; at&attrX == 0 && e.log == nil && !e.watch.watched(n) && (!e.track || at&attrDirty != 0) {
 			e.writes[n%tlbSize] = tlbEntry{n, r.at(i)}
 		}
 	}

@@ -31,6 +31,8 @@ type state struct {
 	x     [16]xmm
 	mxcsr uint32
 	fpu   fpu
+	// resumed is an instruction that goes on: of it, no WatchExec is told.
+	resumed uint64
 }
 
 // cpu is one processor over the machine's memory.
@@ -183,6 +185,7 @@ func (c *cpu) Drop(addr x86.Addr, n int) {
 func (c *cpu) Enter(sp x86.Addr, args [6]uint64, flags uint64) {
 	c.r = [17]uint64{rdi: args[0], rsi: args[1], rdx: args[2], rcx: args[3], 8: args[4], 9: args[5], rsp: uint64(sp)}
 	c.setEflags(flags)
+	c.resumed = none
 }
 
 // setRegs takes all but IP from a frame.

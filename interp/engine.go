@@ -25,6 +25,7 @@ type engine struct {
 	recent  *region
 	reads   tlb
 	writes  tlb
+	watch   watch
 	console console
 	entropy *rand.PCG // of rdrand
 	undo    []saved

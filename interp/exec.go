@@ -48,7 +48,9 @@ func (c *cpu) loop() {
 		c.alone, c.single = c.single, false
 		c.running = b
 		ran := false
-		if e.opt.EveryInstruction {
+		if e.watch.on() {
+			ran = c.runWatching(b)
+		} else if e.opt.EveryInstruction {
 			ran = c.runCounting(b)
 		} else {
 			e.Instrs += uint64(len(b.ops))

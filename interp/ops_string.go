@@ -93,6 +93,7 @@ func opRepeat(c *cpu, o *op) bool {
 	n := c.reg(rcx, size)
 	e := c.e
 	alone := c.flags&(1<<8) != 0 || c.running.stepped
+	c.resumed = none
 	for {
 		if n == 0 {
 			c.ip = o.next
@@ -111,14 +112,19 @@ func opRepeat(c *cpu, o *op) bool {
 		}
 		if alone {
 			// After sti, all iterations come before an interrupt would.
-			c.ip, c.single = o.ip, c.flags&(1<<8) == 0
+			c.ip, c.single, c.resumed = o.ip, c.flags&(1<<8) == 0, o.ip
 			if n == 0 {
-				c.ip, c.single = o.next, false
+				c.ip, c.single, c.resumed = o.next, false, none
 			}
 			return true
 		}
 		c.ip = o.ip
-		if c.reason != reasonNone || c.running.dead || e.log != nil || e.Instrs >= e.StopAt.Load() {
+		if n == 0 && e.watch.pending() { // who is told of the last one finds the instruction complete
+			c.ip = o.next
+			return true
+		}
+		if c.reason != reasonNone || c.running.dead || e.log != nil || e.watch.pending() || e.Instrs >= e.StopAt.Load() {
+			c.resumed = o.ip
 			return true
 		}
 		e.Instrs++

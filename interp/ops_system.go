@@ -435,6 +435,10 @@ func groupAEMaker(d *dec) func(c *cpu, o *op) bool {
 			return opLdmxcsr
 		case d.i.Mnemonic() == "stmxcsr":
 			return opStmxcsr
+		case reg == 0 && !d.size16 && !d.f2 && !d.f3:
+			return opFxsave
+		case reg == 1 && !d.size16 && !d.f2 && !d.f3:
+			return opFxrstor
 		case reg == 7, d.i.Mnemonic() == "clwb":
 			return opNop // a cache line
 		}
@@ -484,13 +488,6 @@ func opLdmxcsr(c *cpu, o *op) bool {
 }
 
 func opStmxcsr(c *cpu, o *op) bool { return c.write(c.ea(o), 4, uint64(c.mxcsr)) }
-
-// fpu is what is kept of the x87 unit: its control words.
-type fpu struct {
-	control, status, tags uint16
-}
-
-var bootFPU = fpu{control: 0x37f, tags: 0xffff}
 
 // x87Maker: the control instructions. x87 arithmetic is not executed.
 func x87Maker(d *dec) func(c *cpu, o *op) bool {

@@ -39,6 +39,13 @@ func (m *Machine) layImage() error {
 	if err := m.laySegments(m.src.Segments()); err != nil {
 		return err
 	}
+	if w, ok := m.src.(Windowed); ok {
+		for _, r := range w.Windows() {
+			if _, err := m.reserve(r.Start, r.End); err != nil {
+				return err
+			}
+		}
+	}
 	return m.layRest()
 }
 

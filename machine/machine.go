@@ -19,6 +19,7 @@ type Machine struct {
 	// booted is the engine where the kernel has booted, else nil.
 	booted Booted
 	back   *journal // nil: no steps are kept
+	watch  func(hits []WatchHit, regs *x86.PtRegs)
 
 	cpus    []*cpu
 	cur     *cpu
@@ -65,6 +66,9 @@ type Machine struct {
 	// its hooks, and those that a receiver of faults began between two of them.
 	runs int
 	last x86.PtRegs
+	// accessed and access are what the last fault was about
+	accessed x86.Addr
+	access   Access
 	// taken is true while a run goes on; receiving, while it asks its caller
 	// between two runs of the engine (shared.go).
 	taken     atomic.Bool

@@ -87,6 +87,7 @@ func (m *Machine) fault(c *cpu) (x86.Addr, error) {
 		m.last = *regs
 		f.IP, f.Regs, f.CPU, f.Task = x86.Addr(regs.IP), *regs, c.n, m.curTask
 		f.Symbol = m.Symbolize(f.IP)
+		m.accessed, m.access = f.Addr, f.Access
 		if m.resolve(f, regs) {
 			return
 		}
@@ -101,6 +102,10 @@ func (m *Machine) fault(c *cpu) (x86.Addr, error) {
 	}
 	return ip, err
 }
+
+// Accessed is what the last fault was about, for the receiver of traps: the address that
+// the instruction could not access, and what it wanted (cr2 and the error code).
+func (m *Machine) Accessed() (x86.Addr, Access) { return m.accessed, m.access }
 
 // resolve reports whether someone took the fault; regs then say where to go on.
 func (m *Machine) resolve(f *Fault, regs *x86.PtRegs) bool {

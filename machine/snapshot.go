@@ -127,6 +127,9 @@ func (m *Machine) Renew(s *Snapshot) error {
 	}
 	m.traps, m.onLog, m.switched, m.onWait = nil, nil, nil, nil
 	m.OnText(nil, nil)
+	if m.watch != nil {
+		return m.Watch(nil, nil)
+	}
 	return nil
 }
 

@@ -21,3 +21,10 @@ type Source interface {
 	// ModuleEnd is where module space is free; 0 means its usual start.
 	ModuleEnd() x86.Addr
 }
+
+// Windowed is what a Source has beside where it wants memory with no page mapped, for
+// SetPages.
+type Windowed interface {
+	// Windows are whole pages, apart from the segments.
+	Windows() []x86.Range
+}

@@ -157,3 +157,27 @@ func TestFoundOnce(t *testing.T) {
 		})
 	}
 }
+
+// What fxrstor loads, fxsave stores alike on both engines, and the vector registers are those.
+func TestFloatAreasAgree(t *testing.T) {
+	const from, to, mxcsr = 2 * pageSize, 2*pageSize + 0x200, 24
+	r := rand.New(rand.NewPCG(1, 0))
+	p := newPair(t)
+	defer p.close()
+	for n := range 200 {
+		in := newInput(r, dataOf(r))
+		in.data[from+mxcsr+2], in.data[from+mxcsr+3] = 0, 0 // of these, Unicorn takes bits that do not exist
+		in.data[from] |= 0x40                               // nor that this bit of the control word is always set
+		in.regs.DI, in.regs.SI = uint64(dataBase)+from, uint64(dataBase)+to
+		in.code = unhex(t, "48 0fae0f 48 0fae06 90") // fxrstor64 (%rdi); fxsave64 (%rsi)
+		if n%8 == 0 {
+			in.regs.SI++ // it has to be aligned
+		}
+		u, g := p.u.run(t, in), p.g.run(t, in)
+		require.Empty(t, difference(&u, &g))
+		if n%8 != 0 {
+			const vectors = 160
+			require.Equal(t, in.data[from+vectors:from+0x1a0], g.data[to+vectors:to+0x1a0])
+		}
+	}
+}

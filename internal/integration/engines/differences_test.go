@@ -163,7 +163,7 @@ var differences = []known{
 	{
 		name: "the CPU's own state", reason: "what these change outlasts a run, and Unicorn forgets some of it at a fault (emu, forgetException)",
 		tells: func(i *decoder.Inst) bool {
-			return named("wrmsr", "rdmsr", "swapgs", "lgdt", "lidt", "lldt", "ltr", "lmsw", "clts", "wrfsbase", "wrgsbase", "ldmxcsr", "xsetbv", "xrstor", "fxrstor", "wrpkru", "rdpkru", "lss", "lfs", "lgs", "xgetbv", "fninit", "fldcw", "smsw")(i) ||
+			return named("wrmsr", "rdmsr", "swapgs", "lgdt", "lidt", "lldt", "ltr", "lmsw", "clts", "wrfsbase", "wrgsbase", "ldmxcsr", "xsetbv", "xrstor", "fxrstor", "fxrstor64", "wrpkru", "rdpkru", "lss", "lfs", "lgs", "xgetbv", "fninit", "fldcw", "smsw")(i) ||
 				i.Encoding == decoder.Enc0F && i.Opcode >= 0x20 && i.Opcode <= 0x23 ||
 				i.Encoding == decoder.EncPrimary && i.Opcode == 0x8e ||
 				i.Encoding == decoder.Enc0F && (i.Opcode == 0xa1 || i.Opcode == 0xa9)

@@ -1,0 +1,449 @@
+//go:build cgo && linux && amd64
+
+/* Watchpoints: memory hooks note what an instruction does to watched bytes, and the code
+ * hook of the next one tells Go. The hooks are there only while something is watched,
+ * because with them every access takes the engine's slow way. */
+
+#include <stdlib.h>
+
+#include "shim_private.h"
+
+#include "_cgo_export.h"
+
+enum { WATCH_READ = 1, WATCH_WRITE = 2, WATCH_EXEC = 4, WATCH_MOST = 8 };
+
+/* A page of a booted kernel with watched data, or the one before. pa is where the TLB last
+ * had it, next the next of those in one chain. */
+struct page {
+	uint64_t va, pa;
+	int next;
+};
+
+enum { CHAINS = 256, NO_PAGE = -1 };
+#define NOWHERE (~0ull)
+
+/* A list of watches, and what the instruction that runs did to them. */
+struct kpl_watches {
+	int users;   /* the machine, and those who tell of its hits */
+	int n, nexec, nhits;
+	struct page *pages; /* by va */
+	int npages;
+	int chains[CHAINS]; /* the pages that the TLB may have, by pa */
+	kpl_watch_hit *hits;
+	kpl_watch **hit; /* who has one */
+	kpl_watch w[];
+};
+
+/* The first watch that begins after an address. */
+static int first_after(const kpl_watches *l, uint64_t at)
+{
+	int low = 0, high = l->n;
+
+	while (low < high) {
+		int mid = (low + high) / 2;
+		if (l->w[mid].addr > at)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return low;
+}
+
+/* What a watch's bytes hold, 0 for those that are not mapped. */
+static uint64_t held(kpl_machine *m, const kpl_watch *w)
+{
+	uint64_t v = 0;
+	kpl_place p;
+
+	for (uint32_t i = 0; i < w->len; i++)
+		if (kpl_at(m, w->addr + i, &p))
+			v |= (uint64_t)*p.host << 8 * i;
+	return v;
+}
+
+static void note(kpl_machine *m, kpl_watch *w, uint32_t kind)
+{
+	kpl_watches *l = m->watches;
+
+	if (!w->place) {
+		l->hits[l->nhits] = (kpl_watch_hit){ .watch = w->number, .old = held(m, w) };
+		l->hit[l->nhits++] = w;
+		w->place = l->nhits;
+	}
+	l->hits[w->place - 1].kinds |= kind;
+}
+
+static void note_access(kpl_machine *m, uint64_t at, uint64_t n, uint32_t kind)
+{
+	kpl_watches *l = m->watches;
+
+	for (int i = first_after(l, at > WATCH_MOST ? at - WATCH_MOST : 0); i < l->n; i++) {
+		kpl_watch *w = &l->w[i];
+		if (w->addr > at && w->addr - at >= n)
+			return;
+		if (w->kinds & kind && (w->addr - at < n || at - w->addr < w->len))
+			note(m, w, kind);
+	}
+}
+
+static void forget(kpl_watches *l)
+{
+	for (int i = 0; i < l->nhits; i++)
+		l->hit[i]->place = 0;
+	l->nhits = 0;
+}
+
+/* Whether there are hits to tell. Those that are being told are not. */
+static int pending(const kpl_machine *m) { return m->watches && m->watches->nhits && !m->telling; }
+
+/* Gives up the hits of an instruction that did not complete. */
+void kpl_watch_forget(kpl_machine *m)
+{
+	if (m->watches && !m->telling)
+		forget(m->watches);
+}
+
+static int *chain_of(kpl_watches *l, uint64_t pa) { return &l->chains[pa / PAGE % CHAINS]; }
+
+static struct page *page_of(kpl_watches *l, uint64_t va)
+{
+	int low = 0, high = l->npages;
+
+	while (low < high) {
+		int mid = (low + high) / 2;
+		if (l->pages[mid].va == va)
+			return &l->pages[mid];
+		if (l->pages[mid].va > va)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return NULL;
+}
+
+/* Whether the page is to be in the window. Physical memory has one place there, so the TLB
+ * never has it for two watched addresses at once. */
+int kpl_watch_page(kpl_cpu *c, uint64_t va, uint64_t pa)
+{
+	kpl_watches *l = c->m->watches;
+	struct page *p = page_of(l, va & ~(PAGE - 1));
+	int *link;
+
+	if (!p || !c->watching)
+		return 0;
+	pa &= ~(PAGE - 1);
+	if (p->pa == pa)
+		return 1;
+	if (p->pa != NOWHERE) {
+		for (link = chain_of(l, p->pa); &l->pages[*link] != p; link = &l->pages[*link].next)
+			;
+		*link = p->next;
+	}
+	for (link = chain_of(l, pa); *link != NO_PAGE; link = &l->pages[*link].next) {
+		struct page *other = &l->pages[*link];
+		if (other->pa == pa) {
+			uc_ctl_flush_tlb((uc_engine *)c->uc);
+			other->pa = NOWHERE;
+			*link = other->next;
+			break;
+		}
+	}
+	p->pa = pa;
+	link = chain_of(l, pa);
+	p->next = *link;
+	*link = p - l->pages;
+	return 1;
+}
+
+/* The address of an access, from what the engine takes for its physical one. 0: it is to
+ * nothing that is watched. */
+static int address(kpl_machine *m, uint64_t *at)
+{
+	uint64_t own = (uint64_t)((int64_t)(*at << 16) >> 16), pa = *at - KPL_WINDOW;
+	kpl_watches *l = m->watches;
+
+	if (!m->nram || (*at < KPL_WINDOW && region_at(m, own))) {
+		*at = own;
+		return 1;
+	}
+	if (*at < KPL_WINDOW)
+		return 0;
+	for (int i = *chain_of(l, pa); i != NO_PAGE; i = l->pages[i].next)
+		if (l->pages[i].pa == (pa & ~(PAGE - 1))) {
+			*at = l->pages[i].va | (pa & (PAGE - 1));
+			return 1;
+		}
+	return 0;
+}
+
+/* An access that the engine does not tell of. */
+void kpl_watch_note(kpl_machine *m, uint64_t at, uint64_t n, int write)
+{
+	if (m->watches && !m->telling)
+		note_access(m, at, n, write ? WATCH_WRITE : WATCH_READ);
+}
+
+/* Of a read that goes on in another page, the engine tells three times: of itself, and of the
+ * two aligned words that it then reads. */
+static void on_access(uc_engine *uc, uc_mem_type type, uint64_t at, int size, int64_t value, void *user)
+{
+	kpl_cpu *c = running(user);
+
+	if (!c->m->watches || c->m->telling || c->reason >= KPL_EXIT)
+		return;
+	if (c->m->words) {
+		c->m->words--;
+		return;
+	}
+	if (type == UC_MEM_READ && (at & (PAGE - 1)) + size > PAGE)
+		c->m->words = 2;
+	if (address(c->m, &at))
+		note_access(c->m, at, size, type == UC_MEM_WRITE ? WATCH_WRITE : WATCH_READ);
+}
+
+static void release(kpl_watches *l)
+{
+	if (!l || --l->users)
+		return;
+	free(l->pages);
+	free(l);
+}
+
+/* Tells Go of the hits, with regs->ip as the next instruction. */
+static int ask_go(kpl_cpu *c, kpl_regs *regs)
+{
+	kpl_machine *m = c->m;
+	kpl_watches *l = m->watches;
+	uint64_t last = m->last_ip;
+
+	l->users++;
+	for (int i = 0; i < l->nhits; i++)
+		l->hits[i].now = held(m, l->hit[i]);
+	if (!m->free_hits)
+		m->extra += m->trap_cost;
+	struct level level = kpl_enter_go(c, 1);
+	m->telling++;
+	int answer = kplWatched(m->handle, l->hits, l->nhits, regs);
+	m->telling--;
+	m->last_ip = last;
+	forget(l);
+	release(l);
+	kpl_leave_go(c, &level);
+	return answer;
+}
+
+/* How many bits the counter of the string instruction with rep at ip has, 0 where there is
+ * another instruction. */
+static int repeats(kpl_machine *m, uint64_t ip)
+{
+	struct text t = { .va = ip };
+	int rep = 0, bits = 64;
+	uint8_t b;
+
+	for (int i = 0; i < 15 && next_byte(m, &t, &b); i++) {
+		if (b == 0xf3 || b == 0xf2)
+			rep = 1;
+		else if ((b >= 0xa4 && b <= 0xa7) || (b >= 0xaa && b <= 0xaf) || (b >= 0x6c && b <= 0x6f))
+			return rep ? bits : 0;
+		else if (b == 0x67)
+			bits = 32;
+		else if (b != 0x66 && b != 0x2e && b != 0x3e && b != 0x26 && b != 0x36 && b != 0x64 &&
+			 b != 0x65 && b != 0xf0 && (b & 0xf0) != 0x40)
+			return 0;
+	}
+	return 0;
+}
+
+/* Tells Go before the instruction at ip. The block is left, because what it has kept
+ * of the registers may not hold any more; what of it was counted and has not run will be
+ * counted again. */
+static void tell(kpl_cpu *c, uint64_t ip, uint32_t size, int again)
+{
+	int bits = again || c->m->last_ip != ip ? 0 : repeats(c->m, ip);
+	kpl_regs regs;
+
+	c->m->instrs -= c->m->every ? 1 : c->left;
+	c->left = 0;
+	kpl_read_regs(c, &regs);
+	regs.ip = ip;
+	if (bits && !(regs.cx << (64 - bits))) /* the engine would look at the counter once more */
+		regs.ip += size;
+	if (ask_go(c, &regs) != KPL_RESUME) {
+		c->reason = KPL_ERROR;
+		uc_emu_stop(c->uc);
+		return;
+	}
+	c->m->resumed = again ? regs.ip : 0;
+	c->m->resumes = again;
+	kpl_change_regs(c, &regs, NULL, 1);
+}
+
+/* Tells Go of the hits of an instruction that a debug trap follows. */
+int kpl_watch_tell(kpl_cpu *c, kpl_regs *regs)
+{
+	if (!pending(c->m))
+		return KPL_RESUME;
+	return ask_go(c, regs);
+}
+
+/* A run has ended: tells Go of what its last instruction did, if that has completed. */
+void kpl_watch_end(kpl_cpu *c, int completed)
+{
+	kpl_regs regs;
+
+	if (!pending(c->m))
+		return;
+	if (!completed || c->miss || c->reason >= KPL_FAULT) {
+		forget(c->m->watches);
+		return;
+	}
+	kpl_read_regs(c, &regs);
+	if (ask_go(c, &regs) != KPL_RESUME)
+		c->reason = KPL_ERROR;
+	else
+		kpl_change_regs(c, &regs, NULL, !c->in_callout);
+}
+
+/* Notes that the instruction at pc is about to be executed: one that was told goes on
+ * without another hit, and so does one of several iterations. */
+static int executes(kpl_machine *m, uint64_t pc)
+{
+	kpl_watches *l = m->watches;
+
+	if (!l->nexec || m->telling || (m->resumes && m->resumed == pc))
+		return 0;
+	int i = first_after(l, pc - 1);
+	if (i == l->n || l->w[i].addr != pc || (m->last_ip == pc && repeats(m, pc)))
+		return 0;
+	for (; i < l->n && l->w[i].addr == pc; i++)
+		if (l->w[i].kinds & WATCH_EXEC)
+			note(m, &l->w[i], WATCH_EXEC);
+	return pending(m);
+}
+
+/* Before each instruction. Its block is counted before the first one, not by the block
+ * hook: there the engine has not set rip yet. */
+static void on_watched_code(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
+{
+	kpl_cpu *c = running(user);
+	kpl_machine *m = c->m;
+
+	m->words = 0;
+	if (c->fresh)
+		c->left = 0;
+	if (pending(m) && !c->reason) {
+		tell(c, pc, size, 0);
+		return;
+	}
+	if (c->fresh) {
+		c->fresh = 0;
+		if (!kpl_block_begins(c, pc))
+			return;
+	}
+	if (m->watches && !c->reason && executes(m, pc)) {
+		tell(c, pc, size, 1);
+		return;
+	}
+	m->resumes = 0;
+	m->last_ip = pc;
+	if (c->left)
+		c->left--;
+	kpl_do_own(c, pc);
+}
+
+static int add_page(kpl_watches *l, uint64_t va)
+{
+	int i = l->npages;
+
+	if (i && l->pages[i - 1].va >= va)
+		return i;
+	l->pages[i] = (struct page){ va, NOWHERE, NO_PAGE };
+	return l->npages++;
+}
+
+/* The pages that are to be in the window: an access may begin in the one before. */
+static int list_pages(kpl_watches *l)
+{
+	if (!(l->pages = calloc(l->n, 3 * sizeof *l->pages)))
+		return -1;
+	for (int i = 0; i < CHAINS; i++)
+		l->chains[i] = NO_PAGE;
+	for (int i = 0; i < l->n; i++) {
+		uint64_t first = l->w[i].addr & ~(PAGE - 1), last = (l->w[i].addr + l->w[i].len - 1) & ~(PAGE - 1);
+		if (!(l->w[i].kinds & (WATCH_READ | WATCH_WRITE)))
+			continue;
+		if (first)
+			add_page(l, first - PAGE);
+		add_page(l, first);
+		add_page(l, last);
+	}
+	return 0;
+}
+
+/* Replaces the list. The hooks come and go when translations are dropped next. */
+int kpl_watch_set(kpl_machine *m, const kpl_watch *list, int n)
+{
+	kpl_watches *l = NULL;
+
+	if (n) {
+		size_t hits = sizeof *l + n * sizeof *l->w;
+		if (!(l = calloc(1, hits + n * (sizeof *l->hits + sizeof *l->hit))))
+			return -1;
+		l->hits = (kpl_watch_hit *)((uint8_t *)l + hits);
+		l->hit = (kpl_watch **)(l->hits + n);
+		l->users = 1;
+		l->n = n;
+		memcpy(l->w, list, n * sizeof *l->w);
+		for (int i = 0; i < n; i++)
+			l->nexec += !!(list[i].kinds & WATCH_EXEC);
+		if (m->nram && list_pages(l)) {
+			free(l);
+			return -1;
+		}
+	}
+	release(m->watches);
+	m->watches = l;
+	return 0;
+}
+
+/* A booted kernel's memory once more. It stays. */
+static int add_window(kpl_cpu *c)
+{
+	kpl_machine *m = c->m;
+
+	for (; c->window < m->nram; c->window++) {
+		kpl_region *r = &m->ram[c->window];
+		if (uc_mem_map_ptr(c->uc, KPL_WINDOW + r->start, r->end - r->start, UC_PROT_ALL, r->host))
+			return -1;
+	}
+	return 0;
+}
+
+/* The CPU's translations are gone: adds the hooks, or takes them away. The CPUs of a booted
+ * machine have them in common. */
+void kpl_watch_hooks(kpl_cpu *c)
+{
+	kpl_machine *m = c->m;
+	kpl_cpu *has = m->nram ? m->cpus[0] : c;
+	int want = m->watches != NULL;
+	uc_engine *uc = c->uc;
+
+	if (want == has->watching)
+		return;
+	if (!want) {
+		uc_hook_del(uc, has->watch_hooks[0]);
+		uc_hook_del(uc, has->watch_hooks[1]);
+	} else if (add_window(has) ||
+		   uc_hook_add(uc, &has->watch_hooks[0], UC_HOOK_MEM_READ | UC_HOOK_MEM_WRITE, on_access, has, 1, 0) ||
+		   uc_hook_add(uc, &has->watch_hooks[1], UC_HOOK_CODE, on_watched_code, has, 1, 0))
+		return;
+	has->watching = want;
+	has->fresh = 0;
+	if (!m->nram)
+		return;
+	uc_ctl_flush_tlb(uc);
+	for (int i = 0; i < m->ncpus; i++) {
+		m->cpus[i]->watching = want;
+		m->cpus[i]->fresh = 0;
+	}
+}

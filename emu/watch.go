@@ -1,0 +1,69 @@
+//go:build cgo && linux && amd64
+
+package emu
+
+// #cgo nocallback kpl_watch_set
+// #include "shim.h"
+import "C"
+
+import (
+	"unsafe"
+
+	"kprobelab/machine"
+	"kprobelab/x86"
+)
+
+// Watch is machine.Watcher's. An engine that runs gets the hooks for it before its next
+// block of the outermost run.
+func (e *engine) Watch(list []machine.Watch) error {
+	watches := make([]C.kpl_watch, len(list))
+	for i, w := range list {
+		watches[i] = C.kpl_watch{addr: C.uint64_t(w.Addr), len: C.uint32_t(w.Len), kinds: C.uint32_t(w.Kinds), number: C.int32_t(w.Number)}
+	}
+	if C.kpl_watch_set(e.c, unsafe.SliceData(watches), C.int(len(list))) != 0 {
+		return machine.ErrNoMemory
+	}
+	cpus := e.cpus
+	if e.b != nil { // they have one engine, whose TLB tells watched pages from others
+		cpus = []*cpu{e.cur}
+		C.kpl_cpu_flush_tlb(e.cur.c)
+	}
+	for _, c := range cpus {
+		switch {
+		case (c.c.watching != 0) == (len(list) > 0):
+		case c.c.depth == 0:
+			C.kpl_cpu_drop_all(c.c)
+			if (c.c.watching != 0) != (len(list) > 0) {
+				C.kpl_watch_set(e.c, nil, 0)
+				return machine.ErrNoMemory
+			}
+		default:
+			c.crowd()
+		}
+	}
+	return nil
+}
+
+// crowd has the translations dropped before the outermost run's next block.
+func (c *cpu) crowd() {
+	if c.translated() < C.KPL_FLUSH_AT {
+		c.c.flushed -= C.KPL_FLUSH_AT
+	}
+	c.e.c.stop_at = 0
+}
+
+//export kplWatched
+func kplWatched(h C.uintptr_t, hits *C.kpl_watch_hit, n C.int, regs *C.kpl_regs) C.int {
+	e := engineOf(h)
+	e.noteTask()
+	list := unsafe.Slice((*machine.WatchHit)(unsafe.Pointer(hits)), n)
+	return C.int(e.host.Watched(list, (*x86.PtRegs)(unsafe.Pointer(regs))))
+}
+
+// What Go and C both use is laid out alike.
+var (
+	_ [unsafe.Sizeof(machine.WatchHit{})]struct{}         = [unsafe.Sizeof(C.kpl_watch_hit{})]struct{}{}
+	_ [unsafe.Offsetof(machine.WatchHit{}.Kinds)]struct{} = [unsafe.Offsetof(C.kpl_watch_hit{}.kinds)]struct{}{}
+	_ [unsafe.Offsetof(machine.WatchHit{}.Old)]struct{}   = [unsafe.Offsetof(C.kpl_watch_hit{}.old)]struct{}{}
+	_ [unsafe.Offsetof(machine.WatchHit{}.New)]struct{}   = [unsafe.Offsetof(C.kpl_watch_hit{}.now)]struct{}{}
+)

@@ -1,0 +1,209 @@
+package interp
+
+import (
+	"encoding/binary"
+	"sort"
+
+	"kprobelab/machine"
+	"kprobelab/x86"
+)
+
+// watch is the memory whose accesses are told. Its pages are in neither small table, so
+// that each access to them comes to readBytes or writeBytes.
+type watch struct {
+	list []machine.Watch // by address
+	// pages are those that have a byte of data that is watched.
+	pages map[uint64]bool
+	// data and exec are whether there is a Watch of each sort.
+	data, exec bool
+	// hits are of the instruction that runs; place is 1 and the place in hits of each of
+	// the list, 0 without one; hit is who has one.
+	hits  []machine.WatchHit
+	place []int32
+	hit   []int
+	// off counts the calls of the host that are told of hits.
+	off int
+}
+
+// none is the address of no instruction: it is not canonical.
+const none = 1 << 63
+
+func (e *engine) Watch(list []machine.Watch) error {
+	w := watch{
+		list: list, pages: map[uint64]bool{}, off: e.watch.off,
+		hits: make([]machine.WatchHit, 0, len(list)), place: make([]int32, len(list)), hit: make([]int, 0, len(list)),
+	}
+	for _, one := range list {
+		if one.Kinds&machine.WatchExec != 0 {
+			w.exec = true
+		}
+		if one.Kinds&(machine.WatchRead|machine.WatchWrite) != 0 {
+			w.data = true
+			w.pages[uint64(one.Addr)/pageSize] = true
+			w.pages[uint64(one.Addr.Add(int64(one.Len)-1))/pageSize] = true
+		}
+	}
+	e.watch = w
+	e.flushTLB()
+	return nil
+}
+
+// on reports whether there is something to tell of.
+func (w *watch) on() bool { return (w.data || w.exec) && w.off == 0 }
+
+// pending reports whether there are hits to tell. Those that are being told are not.
+func (w *watch) pending() bool { return len(w.hits) > 0 && w.off == 0 }
+
+// watched reports whether a page is to be in no small table.
+func (w *watch) watched(number uint64) bool { return w.data && w.pages[number] }
+
+// access notes one of n bytes, before it changes memory.
+func (e *engine) access(a uint64, n int, kind uint32) {
+	w := &e.watch
+	if w.off > 0 {
+		return
+	}
+	from := uint64(0)
+	if a > machine.MaxWatch {
+		from = a - machine.MaxWatch
+	}
+	for i := sort.Search(len(w.list), func(i int) bool { return uint64(w.list[i].Addr) > from }); i < len(w.list); i++ {
+		one := &w.list[i]
+		if uint64(one.Addr)-a >= uint64(n) && a-uint64(one.Addr) >= uint64(one.Len) {
+			if uint64(one.Addr) > a {
+				return
+			}
+			continue
+		}
+		if one.Kinds&kind != 0 {
+			e.noteHit(i, kind)
+		}
+	}
+}
+
+func (e *engine) noteHit(i int, kind uint32) {
+	w := &e.watch
+	if w.place[i] == 0 {
+		w.hits = append(w.hits, machine.WatchHit{Watch: w.list[i].Number, Old: e.held(&w.list[i])})
+		w.hit = append(w.hit, i)
+		w.place[i] = int32(len(w.hits))
+	}
+	w.hits[w.place[i]-1].Kinds |= kind
+}
+
+// held is what a Watch's bytes hold, 0 for those that are not mapped.
+func (e *engine) held(w *machine.Watch) uint64 {
+	var b [machine.MaxWatch]byte
+	for i := range b[:w.Len] {
+		at := w.Addr.Add(int64(i))
+		if p := e.page(at, 0); p != nil {
+			b[i] = p[at%pageSize]
+		}
+	}
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+// forget gives up the hits of an instruction that did not complete.
+func (w *watch) forget() {
+	for _, i := range w.hit {
+		w.place[i] = 0
+	}
+	w.hits, w.hit = w.hits[:0], w.hit[:0]
+}
+
+// runWatching is runBlock and runCounting while there is something to watch.
+func (c *cpu) runWatching(b *block) bool {
+	e := c.e
+	every := e.opt.EveryInstruction
+	n := uint64(len(b.ops))
+	if !every {
+		e.Instrs += n
+		e.Work += b.work
+	}
+	for i := range b.ops {
+		o := &b.ops[i]
+		rest := n - uint64(i) - 1 // that were counted, and follow
+		if every {
+			if i > 0 && (c.reason != reasonNone || e.Instrs >= e.StopAt.Load()) {
+				c.ip = o.ip
+				return true
+			}
+			e.Instrs++
+			rest = 0
+		}
+		if e.watch.exec && c.executes(o.ip) {
+			stay := c.tell(b, o.ip)
+			c.resumed = c.ip
+			if !stay {
+				e.Instrs -= rest + 1
+				return false
+			}
+		}
+		c.resumed = none
+		if !o.exec(c, o) {
+			e.watch.forget()
+			return c.happened(o)
+		}
+		if !e.watch.pending() {
+			continue
+		}
+		next := o.next
+		if i == len(b.ops)-1 && !b.falls {
+			next = c.ip
+		}
+		if !c.tell(b, next) || i == len(b.ops)-1 {
+			e.Instrs -= rest
+			return true
+		}
+	}
+	if every {
+		e.Work += b.work
+	}
+	if b.falls {
+		c.ip = b.end
+	}
+	return true
+}
+
+// executes notes the hits of an instruction that is about to run, and reports whether there
+// are any. One that was told goes on without another, and so does one of several iterations.
+func (c *cpu) executes(ip uint64) bool {
+	if c.resumed == ip {
+		return false
+	}
+	w := &c.e.watch
+	for i := sort.Search(len(w.list), func(i int) bool { return uint64(w.list[i].Addr) >= ip }); i < len(w.list) && uint64(w.list[i].Addr) == ip; i++ {
+		if w.list[i].Kinds&machine.WatchExec != 0 {
+			c.e.noteHit(i, machine.WatchExec)
+		}
+	}
+	return len(w.hits) > 0
+}
+
+// tell tells the host of the hits, with ip as the next instruction. It reports whether the
+// block can go on there.
+func (c *cpu) tell(b *block, ip uint64) bool {
+	e := c.e
+	c.ip = ip
+	e.Extra += e.opt.TrapCost
+	e.addWork(machine.WorkTrap)
+	regs := c.takeFrame()
+	defer c.putFrame(regs)
+	c.regs(regs)
+	hits := e.watch.hits
+	for i, n := range e.watch.hit {
+		hits[i].New = e.held(&e.watch.list[n])
+	}
+	e.watch.off++
+	answer := c.host(func(h *machine.Host) machine.HostAnswer { return h.Watched(hits, regs) })
+	e.watch.off--
+	e.watch.forget() // of a list that the host has put in the place of this one, nothing
+	if answer == machine.Stop {
+		c.reason = reasonError
+		return false
+	}
+	flags := c.flags
+	c.setRegs(regs)
+	c.ip = regs.IP
+	return c.ip == ip && !b.dead && c.reason == reasonNone && (c.flags^flags)&x86.FlagTF == 0
+}

@@ -1,0 +1,108 @@
+package machine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"kprobelab/errno"
+	"kprobelab/x86"
+)
+
+// Access kinds of a Watch, as bits.
+const (
+	WatchRead = 1 << iota
+	WatchWrite
+	// WatchExec is an instruction whose first byte is the watch's.
+	WatchExec
+)
+
+// MaxWatch is how many bytes a Watch has at most, MaxWatches how many there are.
+const (
+	MaxWatch   = 8
+	MaxWatches = 1 << 16
+)
+
+// Watch is memory whose accesses by the guest's instructions are told.
+type Watch struct {
+	Addr x86.Addr
+	// Len is how many bytes, 1 to MaxWatch; WatchExec has 1.
+	Len uint32
+	// Kinds are the accesses.
+	Kinds uint32
+	// Number is its place in the list; Machine.Watch sets it.
+	Number int32
+}
+
+// WatchHit is what one instruction did to one Watch. An engine in C lays its own struct out
+// like this.
+type WatchHit struct {
+	// Watch is the Watch's number.
+	Watch int32
+	// Kinds are the accesses that it made, of those that the Watch is for.
+	Kinds uint32
+	// Old and New are what the bytes held before and after the instruction, the first
+	// lowest.
+	Old, New uint64
+}
+
+// Watcher is an Engine that tells of accesses. An instruction that completes has told
+// Host.Watched, before the next one begins, of all its accesses at once; WatchExec
+// is told before the instruction is executed, of one of several iterations once.
+// While the Host is told, and by what the host itself writes, nothing is.
+type Watcher interface {
+	Engine
+	// Watch replaces the list, which is sorted by address.
+	Watch(list []Watch) error
+}
+
+// ErrNoWatch: the engine cannot tell of accesses.
+var ErrNoWatch = fmt.Errorf("the engine has no watchpoints: %w", errno.EOPNOTSUPP)
+
+// Watch has the CPUs tell hit of the accesses in a list, in place of the list before;
+// none tells of nothing any more. What hit makes of regs is what the CPU goes on
+// with; regs.IP is the next instruction, or that of WatchExec, and hits is valid during
+// the call. Nothing is told of what guest code does that hit calls.
+func (m *Machine) Watch(list []Watch, hit func(hits []WatchHit, regs *x86.PtRegs)) error {
+	if err := m.Closed(); err != nil {
+		return err
+	}
+	e, ok := m.engine.(Watcher)
+	switch {
+	case !ok:
+		return ErrNoWatch
+	case len(list) > MaxWatches:
+		return fmt.Errorf("%d watchpoints: %w: there can be %d", len(list), errno.ENOSPC, MaxWatches)
+	case m.back != nil && len(list) > 0:
+		return fmt.Errorf("watchpoints on a machine that keeps steps: %w", errno.EBUSY)
+	}
+	for _, w := range list {
+		if w.Len < 1 || w.Len > MaxWatch || w.Addr.Add(int64(w.Len)-1) < w.Addr {
+			return fmt.Errorf("%d bytes at %s: %w", w.Len, w.Addr, errno.EINVAL)
+		}
+	}
+	sorted := slices.Clone(list)
+	for i := range sorted {
+		sorted[i].Number = int32(i)
+	}
+	slices.SortFunc(sorted, func(a, b Watch) int { return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(a.Number, b.Number)) })
+	if err := e.Watch(sorted); err != nil {
+		return err
+	}
+	m.watch = hit
+	return nil
+}
+
+// Watched tells of what the instruction did that has just completed, or of WatchExec.
+func (h *Host) Watched(hits []WatchHit, regs *x86.PtRegs) (answer HostAnswer) {
+	m, returned := h.m, false
+	defer m.border(&answer, &returned)
+	if m.watch != nil {
+		m.watch(hits, regs)
+	}
+	returned = true
+	if m.err != nil {
+		return Stop
+	}
+	return Resume
+}
