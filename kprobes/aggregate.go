@@ -162,7 +162,7 @@ func (k *Kprobes) leave(entry, p *Kprobe) {
 	if p.jprobe != nil && !p.Gone() {
 		a.brk = false
 	}
-	if p.PostHandler == nil || p.Gone() || entry.OnFtrace() {
+	if p.PostHandler == nil || p.Gone() || entry.OnFtrace() && !k.c.Ftrace.PostCleared {
 		return
 	}
 	if !slices.ContainsFunc(a.members, func(m *Kprobe) bool { return m.PostHandler != nil }) {

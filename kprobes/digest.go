@@ -4,10 +4,10 @@ import "kprobelab/x86"
 
 // Digest feeds add with all that decides what this subsystem does next, but for
 // what DigestHits and DigestCPUs do; probes are named by id. Two machines that are
-// alike otherwise and have the same three digests go on alike. Return probes and the function
-// tracer are left out.
+// alike otherwise and have the same three digests go on alike.
 func (k *Kprobes) Digest(id func(*Kprobe) uint64, add func(uint64)) {
 	d := digest{id, add}
+	sum := uint64(0) // of what has no order
 	d.flag(k.disarmed)
 	d.flag(k.opt.allowed)
 	for _, l := range []*optList{&k.opt.optimizing, &k.opt.unoptimizing, &k.opt.freeing} {
@@ -18,6 +18,14 @@ func (k *Kprobes) Digest(id func(*Kprobe) uint64, add func(uint64)) {
 		}
 	}
 	k.table.all(d.jump)
+	k.table.all(d.site)
+	d.flag(k.ftrace.killed)
+	for at, held := range k.ftrace.patched {
+		if held {
+			sum += uint64(at)
+		}
+	}
+	add(sum)
 	d.worker(&k.opt.worker)
 	k.opt.text.Digest(add)
 	if !k.opt.poke.Done() {
@@ -27,7 +35,8 @@ func (k *Kprobes) Digest(id func(*Kprobe) uint64, add func(uint64)) {
 	d.slots(&k.opt.slots)
 }
 
-// DigestCPUs feeds add with what each CPU handles.
+// DigestCPUs feeds add with what each CPU handles, with the instances of return
+// probes and the calls that they follow, and with the modules' states.
 func (k *Kprobes) DigestCPUs(id func(*Kprobe) uint64, add func(uint64)) {
 	d := digest{id, add}
 	for i := range k.cpus {
@@ -36,6 +45,22 @@ func (k *Kprobes) DigestCPUs(id func(*Kprobe) uint64, add func(uint64)) {
 			d.control(&k.cpus[i].prev)
 		}
 	}
+	for _, m := range k.mods {
+		add(uint64(m.state))
+	}
+	for _, i := range k.kret.pending {
+		add(1)
+		for ; i != nil; i = i.next {
+			d.name(k.entryProbe(i))
+			add(uint64(i.RetAddr))
+			add(uint64(i.frame))
+		}
+	}
+	k.table.all(func(p *Kprobe) {
+		for _, m := range k.members(p) {
+			d.instances(m)
+		}
+	})
 }
 
 // DigestHits feeds add with what a hit keeps from one of its steps to the next: the
@@ -78,6 +103,7 @@ func (d *digest) probe(p *Kprobe) {
 	d.name(p)
 	d.add(uint64(p.Flags)<<8 | uint64(p.opcode))
 	d.place(p.ool)
+	d.pool(p)
 	a := p.aggregate
 	if a == nil {
 		return
@@ -88,11 +114,32 @@ func (d *digest) probe(p *Kprobe) {
 	for _, m := range a.members {
 		d.name(m)
 		d.add(uint64(m.Flags))
+		d.pool(m)
 	}
 	if o := a.opt; o != nil {
 		d.add(uint64(o.d.Addr))
 		d.add(uint64(o.d.Size))
 	}
+}
+
+// pool is whether a return probe has instances, and whether they were freed.
+func (d *digest) pool(p *Kprobe) {
+	if p.kret != nil {
+		d.flag(p.kret.pool != nil)
+		d.flag(p.kret.pool != nil && p.kret.pool.freed)
+	}
+}
+
+// instances is how many of them wait for a call.
+func (d *digest) instances(p *Kprobe) {
+	if p.kret == nil || p.kret.pool == nil {
+		return
+	}
+	n := uint64(0)
+	for i := p.kret.pool.free; i != nil; i = i.next {
+		n++
+	}
+	d.add(n)
 }
 
 // jump is what the text under a jump was, where there is one.
@@ -101,6 +148,17 @@ func (d *digest) jump(p *Kprobe) {
 		d.add(uint64(o.saved[0])<<24 | uint64(o.saved[1])<<16 | uint64(o.saved[2])<<8 | uint64(o.saved[3]))
 		d.flag(o.patched)
 		d.flag(o.queued())
+	}
+}
+
+// site is which of the tracer's registrations a probe on a fentry site is armed by.
+func (d *digest) site(p *Kprobe) {
+	switch {
+	case p.ft == nil:
+	case p.ft.ops == nil:
+		d.add(0)
+	default:
+		d.add(uint64(p.ft.ops.trampoline))
 	}
 }
 
@@ -114,6 +172,7 @@ func (d *digest) place(o *outOfLine) {
 
 func (d *digest) control(c *control) {
 	d.name(c.current)
+	d.flag(c.status&(HitSS|Reenter) != 0)
 	if c.current != nil {
 		d.add(uint64(c.status) ^ c.oldFlags<<8 ^ c.savedFlags<<32)
 		d.place(c.ool)

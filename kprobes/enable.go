@@ -78,7 +78,9 @@ func (k *Kprobes) EnableKprobe(p *Kprobe) error {
 	entry.Flags &^= FlagDisabled
 	if err := k.arm(entry); err != nil {
 		entry.Flags |= FlagDisabled
-		p.Flags |= FlagDisabled
+		if !k.c.Ftrace.RefusedIsEnabled {
+			p.Flags |= FlagDisabled
+		}
 		return k.armRefused(p, err)
 	}
 	return nil

@@ -36,8 +36,7 @@ func HandleAddr(k *Kprobes, handle uint64) x86.Addr {
 
 // Announced reports whether a change of text at an address is announced.
 func Announced(k *Kprobes, at x86.Addr) bool {
-	_, ok := k.opt.text.Landing(at)
-	return ok
+	return k.opt.text.Met(at) != nil
 }
 
 // Detours are the used slots of detour buffers.

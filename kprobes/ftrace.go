@@ -1,6 +1,12 @@
 package kprobes
 
-import "kprobelab/x86"
+import (
+	"fmt"
+
+	"kprobelab/errno"
+	"kprobelab/kprobes/textpoke"
+	"kprobelab/x86"
+)
 
 // A probe on a function's fentry site runs from the function tracer (docs/spec 2.9):
 // while it is armed, the 5-byte nop of the site is a call of the tracer's
@@ -21,8 +27,8 @@ type ftraceSite struct {
 
 // ftraceOps is one registration with the function tracer, with a trampoline of
 // its own. One is for probes without a post handler. The other, with IPMODIFY,
-// is for those that have one. In the kernel two IPMODIFY users, such as a live
-// patch, exclude each other on a function; nothing here is a second one.
+// is for those that have one. Two IPMODIFY users, such as a live patch (HoldFtraceSite),
+// exclude each other on a function.
 type ftraceOps struct {
 	trampoline x86.Addr
 	// enabled counts the armed probes (kprobe_ftrace_enabled).
@@ -35,22 +41,32 @@ type ftraceState struct {
 	plain, ipmodify ftraceOps
 	// handler is what the trampolines call; 0 until the first is placed.
 	handler x86.Addr
+	// killed: the tracer has found itself broken, and changes no site any more.
+	killed bool
+	// patched are the sites that a live patch holds.
+	patched map[x86.Addr]bool
 	// functions is what the tracer records for itself.
 	functions functionTrace
 }
 
-// armFtrace has the tracer call the probe (arm_kprobe_ftrace). The kernel
-// patches the site with its int3 protocol while other CPUs run; here no CPU
-// runs meanwhile, and none can be inside the nop, which is one instruction.
-func (k *Kprobes) armFtrace(p *Kprobe) error {
-	ops := &k.ftrace.plain
+// opsFor is the registration that a probe belongs to now.
+func (k *Kprobes) opsFor(p *Kprobe) *ftraceOps {
 	if p.hasPost() {
-		ops = &k.ftrace.ipmodify
+		return &k.ftrace.ipmodify
+	}
+	return &k.ftrace.plain
+}
+
+// armFtrace has the tracer call the probe (arm_kprobe_ftrace).
+func (k *Kprobes) armFtrace(p *Kprobe) error {
+	ops := k.opsFor(p)
+	if err := k.mayArm(p.Addr, ops); err != nil {
+		return err
 	}
 	if err := k.placeFtraceTrampoline(ops); err != nil {
 		return err
 	}
-	if err := k.m.PokeText(p.Addr, callInsn(p.Addr, ops.trampoline)); err != nil {
+	if err := k.pokeSite(k.ftraceCall(p.Addr, ops)); err != nil {
 		return err
 	}
 	ops.enabled++
@@ -65,12 +81,20 @@ func (k *Kprobes) disarmFtrace(p *Kprobe) error {
 	if p.ft.ops == nil {
 		return nil
 	}
-	back := p.ft.nop[:]
-	if _, ok := k.ftrace.functions.nops[p.Addr]; ok {
-		back = callInsn(p.Addr, k.ftrace.plain.trampoline)
+	switch {
+	case k.ftrace.killed && k.c.Ftrace.KilledFails:
+		return fmt.Errorf("the function tracer was killed: %w", errno.ENODEV)
+	case k.c.Ftrace.PostCleared && k.opsFor(p) != p.ft.ops:
+		return fmt.Errorf("the function tracer does not know of the probe in this registration: %w", errno.ENOENT)
 	}
-	if err := k.m.PokeText(p.Addr, back); err != nil {
-		return err
+	back := textpoke.Change{At: p.Addr, New: p.ft.nop[:], Landing: p.Addr + ftraceSiteSize}
+	if _, ok := k.ftrace.functions.nops[p.Addr]; ok {
+		back = k.ftraceCall(p.Addr, &k.ftrace.plain)
+	}
+	if !k.ftrace.killed {
+		if err := k.pokeSite(back); err != nil {
+			return err
+		}
 	}
 	p.ft.ops.enabled--
 	p.ft.ops = nil
@@ -98,7 +122,7 @@ func (k *Kprobes) ftraceHandler(_ x86.Addr, regs *x86.PtRegs) {
 func (k *Kprobes) kprobeFtraceHandler(cpu *cpuState, regs *x86.PtRegs) {
 	past := regs.IP
 	p := k.table.lookup(x86.Addr(past - ftraceSiteSize))
-	if p == nil || p.Disabled() {
+	if p == nil || p.Disabled() || k.ftrace.killed && !k.c.Ftrace.KilledFails {
 		return
 	}
 	cpu.task = k.task()

@@ -31,8 +31,16 @@ func (i *Instance) Kretprobe() *Kretprobe { return i.pool.owner }
 
 // recycle gives an instance back to its pool.
 func (k *Kprobes) recycle(i *Instance) {
+	k.useInstances(i.pool)
 	i.next = i.pool.free
 	i.pool.free = i
+}
+
+// useInstances tells of instances that were freed.
+func (k *Kprobes) useInstances(p *instancePool) {
+	if p.freed && k.stepper != nil && p.owner != nil {
+		k.stepper.Point(Point{Kind: PointFreed, Probe: &p.owner.KP})
+	}
 }
 
 // instancePool holds a return probe's instances. It stays after the probe as
@@ -42,6 +50,8 @@ type instancePool struct {
 	owner *Kretprobe
 	free  *Instance
 	all   []Instance
+	// freed: the kernel has given the instances back to its allocator.
+	freed bool
 	// lent is how many instances the FastPath holds.
 	lent int
 	// record and nodes are the guest memory of a probe with handlers there.
@@ -62,6 +72,7 @@ func newInstancePool(rp *Kretprobe) *instancePool {
 
 // take is a free instance of a pool, nil where there is none.
 func (k *Kprobes) take(p *instancePool) *Instance {
+	k.useInstances(p)
 	i := p.free
 	if i != nil {
 		p.free, i.next = i.next, nil

@@ -94,13 +94,18 @@ func (k *Kprobes) RegisterKretprobe(rp *Kretprobe) error {
 	}
 	rp.pool = newInstancePool(rp)
 	rp.Nmissed = 0
+	if old != nil && k.c.Kret.LateReregistration {
+		old.freed = true // nobody knows of it any more
+	}
 	err := k.placeInstances(rp)
 	if err == nil {
 		err = k.RegisterKprobe(kp)
 	}
 	if err != nil {
 		k.freeInstances(rp.pool)
-		rp.pool, rp.KP.Record = old, record // of a registration that this call did not make
+		if rp.pool.freed = k.c.Kret.LateReregistration; !rp.pool.freed {
+			rp.pool, rp.KP.Record = old, record // of a registration that this call did not make
+		}
 		return err
 	}
 	return nil
@@ -115,7 +120,7 @@ func (k *Kprobes) checkKretprobe(rp *Kretprobe) error {
 	switch {
 	case err != nil:
 		return err
-	case kp.SymbolName == "" && k.registered(kp):
+	case kp.SymbolName == "" && k.registered(kp) && !k.c.Kret.LateReregistration:
 		k.warnReregistered("register_kretprobe", &k.kret.warned, &pt)
 		return refuse(rule.Reregistered)
 	case k.c.Kret.MaxDataSize != 0 && rp.DataSize > k.c.Kret.MaxDataSize:

@@ -65,7 +65,7 @@ func (k *Kprobes) ModuleComing(name string) error {
 	if err != nil {
 		return err
 	}
-	if m.state != probepoint.ModuleGoing {
+	if m.state != probepoint.ModuleGoing && m.state != probepoint.ModuleUnformed {
 		return probepoint.Refuse(rule.ModuleLoaded, m.text.Text.Start, name)
 	}
 	for _, r := range []x86.Range{m.text.Text, m.text.Init} {
@@ -110,6 +110,26 @@ func (k *Kprobes) ModuleLive(name string) error {
 	return nil
 }
 
+// ModuleStops is the beginning of an unload: no reference can be taken any more (try_stop_module). Errors
+// as in ModuleComing.
+func (k *Kprobes) ModuleStops(name string) error {
+	m, err := k.findModule(name)
+	if err == nil {
+		m.state = probepoint.ModuleGoing
+	}
+	return err
+}
+
+// ModuleUnformed follows ModuleGoing: the text is taken out of the kernel's tables and is about to be
+// freed. Errors as in ModuleComing.
+func (k *Kprobes) ModuleUnformed(name string) error {
+	m, err := k.findModule(name)
+	if err == nil {
+		m.state = probepoint.ModuleUnformed
+	}
+	return err
+}
+
 // ModuleGoing is the notifier's GOING: the module is unloaded. Its probes are
 // gone, and so is its part of the blacklist; nothing in it can be probed until
 // it comes again. A module that has gone stays so. The errors are ENOENT where
@@ -138,7 +158,7 @@ func (k *Kprobes) probedIn(m *module) (any bool) {
 
 // ModuleState implements probepoint.Modules.
 func (v *liveView) ModuleState(name string) probepoint.ModuleState {
-	if m := v.k.mods.named(name); m != nil {
+	if m := v.k.mods.named(name); m != nil && m.state != probepoint.ModuleUnformed {
 		return m.state
 	}
 	return probepoint.ModuleLive

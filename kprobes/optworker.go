@@ -15,8 +15,8 @@ import (
 //
 // A kernel's worker starts by itself after 5 jiffies. This one runs when its
 // caller says so (WorkerStep, Settle), so that nothing changes unasked in the
-// middle of a run. WorkerDue says when the kernel's would start. Without these
-// calls probes stay in their queues.
+// middle of a run. WorkerDue says when the kernel's would start; a session asks it
+// between calls and between the slices of tasks.
 
 // phase is where a run of the worker is.
 type phase int

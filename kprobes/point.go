@@ -27,14 +27,16 @@ const (
 	PointDrain
 	// PointFree: a slot, a detour buffer or an object is freed.
 	PointFree
-	// PointFreed: what was freed is used.
+	// PointFreed: what was freed is used: a detour buffer, or the instance of Probe.
 	PointFreed
+	// PointModule: the module of an address is looked at again.
+	PointModule
 	// NumPointKinds is how many there are.
 	NumPointKinds
 )
 
 var pointNames = [NumPointKinds]string{
-	"lookup", "resume", "table", "members", "flags", "announce", "grace", "drain", "free", "freed",
+	"lookup", "resume", "table", "members", "flags", "announce", "grace", "drain", "free", "freed", "module",
 }
 
 // String is a short word for the kind.

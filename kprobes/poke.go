@@ -100,19 +100,34 @@ func (k *Kprobes) pokeByte(steps textpoke.Protocol, at x86.Addr, b byte) error {
 	return k.m.PokeText(c.At, c.New)
 }
 
+// pokeSite changes a fentry site into a call of the tracer, or back. Where other CPUs may
+// run meanwhile it takes the steps of a batch.
+func (k *Kprobes) pokeSite(c textpoke.Change) error {
+	if k.stepper != nil {
+		return k.opt.text.Start(textpoke.Batch, c).All()
+	}
+	return k.m.PokeText(c.At, c.New)
+}
+
 // pokeInt3 is poke_int3_handler: a CPU that meets the int3 of a change goes on
 // as if the change were made already. Kprobes are not asked.
 func (k *Kprobes) pokeInt3(cpu *cpuState, regs *x86.PtRegs) bool {
 	if !k.opt.text.Busy() {
 		return false
 	}
-	landing, ok := k.opt.text.Landing(x86.Addr(regs.IP - 1))
-	if !ok {
+	at := x86.Addr(regs.IP - 1)
+	c := k.opt.text.Met(at)
+	if c == nil {
 		return false
 	}
 	cpu.step = 0
-	at := x86.Addr(regs.IP - 1)
-	regs.IP = uint64(landing)
-	k.event(cpu, EventPoke, WayInt3, k.table.lookup(at), landing, regs)
+	if c.Calls {
+		regs.SP -= 8
+		if err := k.writeWord(cpu, x86.Addr(regs.SP), uint64(at)+uint64(len(c.New))); err != nil {
+			k.fail(err)
+		}
+	}
+	regs.IP = uint64(c.Landing)
+	k.event(cpu, EventPoke, WayInt3, k.table.lookup(at), c.Landing, regs)
 	return true
 }

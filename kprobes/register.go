@@ -86,6 +86,14 @@ func requestOf(p *Kprobe) probepoint.Request {
 
 // check makes the checks of the address, and sets the flags that they find.
 func (k *Kprobes) check(p *Kprobe, pt *probepoint.Point) error {
+	if m := k.mods.named(pt.Symbol.Module); m != nil {
+		if m.state == probepoint.ModuleUnformed {
+			return probepoint.Refuse(rule.NotText, p.Addr, pt.String())
+		}
+		if k.c.Check.ModuleAskedTwice {
+			k.point(PointModule, p) // asked again, it may be nobody's: the kernel's own
+		}
+	}
 	err := probepoint.Check(k.view, pt, k.c)
 	if pt.Ftrace {
 		p.Flags |= FlagFtrace // set early in the kernel: a later refusal leaves it

@@ -80,7 +80,13 @@ func (k *Kprobes) emulate(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) bool {
 // executing. The window is the slot's 15 bytes. The int3 after a copy of 14
 // bytes is the slot's last byte, and is not recognised, as in the kernel.
 func (k *Kprobes) endsStep(cpu *cpuState, regs *x86.PtRegs) bool {
-	if cpu.current == nil || cpu.ool == nil || k.c.Step.TrapFlag || cpu.status&(HitSS|Reenter) == 0 {
+	if k.c.Step.TrapFlag || cpu.status&(HitSS|Reenter) == 0 {
+		return false
+	}
+	if cpu.current == nil || cpu.ool == nil {
+		if k.c.Step.StatusKept {
+			k.fail(&Bug{Text: "a step is under way, and no probe is handled: a null pointer is followed", CPU: k.m.CPU(), Task: k.m.Task(), Regs: *regs})
+		}
 		return false
 	}
 	return k.afterCopy(cpu.ool, regs.IP)
@@ -118,7 +124,9 @@ func (k *Kprobes) postProcess(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) {
 	if cpu.status == Reenter {
 		cpu.restore()
 	} else {
-		cpu.status = HitSSDone
+		if !k.c.Step.StatusKept || p.hasPost() {
+			cpu.status = HitSSDone
+		}
 		k.post(cpu, p, regs)
 		cpu.current = nil
 	}

@@ -190,3 +190,19 @@ func noTrampoline(cause error) error {
 	r.Cause = cause
 	return r
 }
+
+// TrampolineSymbols are the names that the kernel's own trampoline of return probes has had.
+var TrampolineSymbols = []string{"arch_rethook_trampoline", "__kretprobe_trampoline", "kretprobe_trampoline"}
+
+// Kernels is an address as the kernel has it: the trampoline here stands for the image's own.
+func (k *Kprobes) Kernels(addr uint64) uint64 {
+	if addr == 0 || addr != uint64(k.Trampoline()) {
+		return addr
+	}
+	for _, name := range TrampolineSymbols {
+		if s := k.View().Lookup(name); len(s) == 1 {
+			return uint64(s[0].Addr)
+		}
+	}
+	return addr
+}

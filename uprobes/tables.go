@@ -19,7 +19,7 @@ func setOf(spans ...span) *opcodeSet {
 
 // oneByte are the opcodes that may be probed (good_insns_64). The first byte decides; 0f is
 // one of them, so all opcodes of two bytes and more may be, and after a VEX or EVEX prefix the
-// byte behind it is looked up as if it were one without.
+// byte after it is looked up as if it were one without.
 var oneByte = setOf(
 	span{0x00, 0x05}, span{0x08, 0x0d}, span{0x0f, 0x15}, span{0x18, 0x1d}, span{0x20, 0x26}, span{0x28, 0x2e},
 	span{0x30, 0x36}, span{0x38, 0x3e}, // arithmetic, prefixes; 0f

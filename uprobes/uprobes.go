@@ -34,7 +34,7 @@ type Fixups uint8
 
 // The fixups, with the kernel's numbers.
 const (
-	// FixIP: ip is moved from behind the copy to behind the original.
+	// FixIP: ip, which is past the copy, is moved past the original.
 	FixIP Fixups = 1 << iota
 	// FixCall: so is the return address that a call pushed.
 	FixCall
@@ -56,7 +56,7 @@ type Analysis struct {
 	Way    Way
 	// Fixups are of Stepped.
 	Fixups Fixups
-	// Target is how far behind the instruction a Branch leads, where it is taken; 0 for a
+	// Target is how far past the instruction's end a Branch leads, where it is taken; 0 for a
 	// nop. Opcode is what it is taken for: a jump (eb, e9), a call (e8), a condition (70 to
 	// 7f), a nop (others).
 	Target int64
@@ -93,11 +93,11 @@ func Analyze(code []byte, at x86.Addr, c *profile.Config) Analysis {
 	}
 	a.Optimizable = optimizable
 	if a.branch(&k, &c.Uprobes) || c.Uprobes.EmulatesPush && a.push(&k) {
-		a.Hazard = hazardOf(&k, &a)
+		a.Hazard = hazardOf(&k, &a, c)
 		return a
 	}
 	a.step(&k)
-	a.Hazard = hazardOf(&k, &a)
+	a.Hazard = hazardOf(&k, &a, c)
 	return a
 }
 

@@ -59,6 +59,11 @@ func TestHazards(t *testing.T) {
 		"xchg_r8_is_none_any_more":    {"4190", "7.3", ""},
 		"rip_with_REX2":               {"d500" + "8b0511000000", "6.12", uprobes.SpoiledREX2},
 		"rip_with_REX":                {"488b0511000000", "6.12", ""},
+		"syscall_then_ret":            {"0f05c3", "6.1", uprobes.SteppedOn},
+		"syscall_then_rip":            {"0f05488905b4250a00", "7.3", uprobes.SteppedOn},
+		"syscall_then_call":           {"0f05e800010000", "6.1", uprobes.SteppedOn},
+		"syscall_then_jump":           {"0f05eb10", "6.1", ""}, // to the right place, once ip is moved
+		"syscall_then_cmp":            {"0f05483d01f0ffff", "6.1", ""},
 		"refused_has_none":            {"cc", "6.1", ""},
 		"before_the_decoder_knows_it": {"d5008b0511000000", "6.1", ""},
 	} {

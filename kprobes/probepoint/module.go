@@ -13,6 +13,8 @@ const (
 	ModuleComing
 	// ModuleGoing: it is being unloaded, and no reference can be taken.
 	ModuleGoing
+	// ModuleUnformed: its text is about to be freed, and is nobody's any more.
+	ModuleUnformed
 )
 
 // Modules is a View that knows the modules' states. In one that does not, all

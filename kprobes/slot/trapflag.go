@@ -52,7 +52,7 @@ func (s *Slot) setFixup(c *profile.Config) {
 	b = append(b[i:len(b):len(b)], 0) // ModRM of the last byte reads as zero
 	s.fixup = fixIP
 	for _, r := range fixups {
-		if b[0] == r.opcode && b[1]&r.mask == r.value {
+		if b[0] == r.opcode && b[1]&r.mask == r.value && !unread(b, c) {
 			s.fixup = r.fix
 		}
 	}
@@ -60,6 +60,11 @@ func (s *Slot) setFixup(c *profile.Config) {
 	case 0xFA, 0xFB, 0xCF, 0x9D:
 		s.ModifiesIF = true
 	}
+}
+
+// unread: a kernel does not see what the ModRM byte says of FF.
+func unread(b []byte, c *profile.Config) bool {
+	return b[0] == 0xFF && (c.Step.GroupUnread || c.Step.FarJumpUnseen && b[1]>>3&7 == 5)
 }
 
 // rawOpcode is the offset of the first byte that is no prefix: skipping all

@@ -25,6 +25,8 @@ type Change struct {
 	// Landing is where a CPU goes on that meets the change's int3 while it is
 	// announced.
 	Landing x86.Addr
+	// Calls: the change makes a call, so that the address after it is pushed.
+	Calls bool
 }
 
 // Run is a change under way. Other CPUs may run between its steps.
@@ -129,23 +131,23 @@ func (r *Run) All() error {
 	return failed
 }
 
-// Landing is poke_int3_handler: where a CPU goes on that has met an int3 at an
-// address, and whether a change is announced there. It is a binary search, as
+// Met is what poke_int3_handler finds: the change that is announced at the address of an
+// int3, nil for none. It is a binary search, as
 // the kernel's is: in an array that is not sorted it may miss.
-func (p *Poker) Landing(at x86.Addr) (x86.Addr, bool) {
+func (p *Poker) Met(at x86.Addr) *Change {
 	list := p.announced
 	for len(list) > 0 {
 		n := len(list) / 2
 		switch {
 		case list[n].At == at:
-			return list[n].Landing, true
+			return &list[n]
 		case list[n].At < at:
 			list = list[n+1:]
 		default:
 			list = list[:n]
 		}
 	}
-	return 0, false
+	return nil
 }
 
 // Busy reports whether a change is announced.

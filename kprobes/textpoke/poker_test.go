@@ -62,11 +62,10 @@ func TestLandingWhileAnnounced(t *testing.T) {
 	for !r.Done() {
 		s, err := r.Step()
 		require.NoError(t, err)
-		to, ok := p.Landing(3)
-		require.Equal(t, s != Withdraw, ok, s)
-		require.True(t, !ok || to == 103)
-		_, ok = p.Landing(4)
-		require.False(t, ok)
+		c := p.Met(3)
+		require.Equal(t, s != Withdraw, c != nil, s)
+		require.True(t, c == nil || c.Landing == 103)
+		require.Nil(t, p.Met(4))
 	}
 }
 
@@ -75,7 +74,7 @@ func missed(p *Poker, list ...Change) (lost []x86.Addr) {
 	r := p.Start(Batch, list...)
 	_, _ = r.Step()
 	for _, c := range list {
-		if _, ok := p.Landing(c.At); !ok {
+		if p.Met(c.At) == nil {
 			lost = append(lost, c.At)
 		}
 	}
