@@ -118,7 +118,7 @@ func (r *recorder) text(op *definition.Op) (string, bool) {
 func (r *recorder) load(op *definition.Op) uint64 {
 	switch op.Code {
 	case definition.OpReg:
-		return register(r.regs, op.Param)
+		return r.regs.At(op.Param)
 	case definition.OpStackP:
 		return r.regs.SP
 	case definition.OpStack:
@@ -139,53 +139,6 @@ func (r *recorder) load(op *definition.Op) uint64 {
 		}
 	}
 	return 0
-}
-
-// register is the word of the frame at a byte offset.
-func register(regs *x86.PtRegs, off int) uint64 {
-	switch off {
-	case 0:
-		return regs.R15
-	case 8:
-		return regs.R14
-	case 16:
-		return regs.R13
-	case 24:
-		return regs.R12
-	case 32:
-		return regs.BP
-	case 40:
-		return regs.BX
-	case 48:
-		return regs.R11
-	case 56:
-		return regs.R10
-	case 64:
-		return regs.R9
-	case 72:
-		return regs.R8
-	case 80:
-		return regs.AX
-	case 88:
-		return regs.CX
-	case 96:
-		return regs.DX
-	case 104:
-		return regs.SI
-	case 112:
-		return regs.DI
-	case 120:
-		return regs.OrigAX
-	case 128:
-		return regs.IP
-	case 136:
-		return regs.CS
-	case 144:
-		return regs.Flags
-	case 152:
-		return regs.SP
-	}
-	return regs.SS
 }
 
 // argument is a function's argument by its number from 0, as it is at the

@@ -9,13 +9,14 @@ import (
 	"kprobelab/internal/tracing/definition"
 	"kprobelab/internal/tracing/event"
 	"kprobelab/internal/tracing/ring"
+	"kprobelab/kprobes"
 	"kprobelab/x86"
 )
 
 // symbol is an address as %pS prints it, "symbol+0xoffset/0xsize [module]", or
 // without the offset the symbol alone; 0xaddress where there is no symbol.
 func (t *Tracing) symbol(addr uint64, offset bool) string {
-	addr = t.kernels(addr)
+	addr = t.k.Kernels(addr)
 	s, ok := t.k.View().SymbolAt(x86.Addr(addr))
 	switch {
 	case !ok:
@@ -26,23 +27,6 @@ func (t *Tracing) symbol(addr uint64, offset bool) string {
 		return fmt.Sprintf("%s+%#x/%#x [%s]", s.Name, addr-uint64(s.Addr), s.Size, s.Module)
 	}
 	return fmt.Sprintf("%s+%#x/%#x", s.Name, addr-uint64(s.Addr), s.Size)
-}
-
-// trampolines are the names that the kernel's own trampoline has had.
-var trampolines = []string{"arch_rethook_trampoline", "__kretprobe_trampoline", "kretprobe_trampoline"}
-
-// kernels is an address as the kernel has it: the trampoline here stands for the
-// image's own.
-func (t *Tracing) kernels(addr uint64) uint64 {
-	if !t.isTrampoline(addr) {
-		return addr
-	}
-	for _, name := range trampolines {
-		if s := t.k.View().Lookup(name); len(s) == 1 {
-			return uint64(s[0].Addr)
-		}
-	}
-	return addr
 }
 
 // place is an address in a line of trace, by the options (seq_print_ip_sym).
@@ -64,7 +48,7 @@ func (t *Tracing) place(addr uint64, offset bool) string {
 		return "[unknown/kretprobe'd]"
 	}
 	if s, ok := t.k.View().SymbolAt(x86.Addr(addr)); ok {
-		if slices.Contains(trampolines, s.Name) {
+		if slices.Contains(kprobes.TrampolineSymbols, s.Name) {
 			return "[unknown/kretprobe'd]"
 		}
 	}

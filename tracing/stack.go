@@ -27,7 +27,7 @@ func (t *Tracing) eachCaller(regs *x86.PtRegs, fn func(addr, at uint64) bool) {
 	original := t.replacedReturns()
 	if t.unwinder != nil {
 		from := orc.At(regs)
-		from.IP = t.kernels(from.IP)
+		from.IP = t.k.Kernels(from.IP)
 		t.unwinder.Walk(from, original, func(addr, at uint64) bool {
 			return (t.unwinder.Kernel(addr) || t.k.View().InText(x86.Addr(addr))) && fn(addr, at)
 		})
@@ -58,7 +58,7 @@ func (t *Tracing) replacedReturns() func(addr, at uint64) uint64 {
 		if t.p.Kret.Rethook && t.isTrampoline(addr) {
 			return uint64(t.k.FindReturnAddress(t.m.Task(), x86.Addr(at), &cursor))
 		}
-		return t.kernels(addr)
+		return t.k.Kernels(addr)
 	}
 }
 

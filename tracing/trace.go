@@ -6,32 +6,8 @@ import (
 	"strings"
 	"sync"
 
+	"kprobelab/internal/tracing/event"
 	"kprobelab/internal/tracing/ring"
-)
-
-// The head of the file trace (docs/spec 9.10).
-const (
-	head61 = `#                                _-----=> irqs-off/BH-disabled
-#                               / _----=> need-resched
-#                              | / _---=> hardirq/softirq
-#                              || / _--=> preempt-depth
-#                              ||| / _-=> migrate-disable
-#                              |||| /     delay
-#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION
-#              | |         |   |||||     |         |
-`
-	head510 = `#                                _-----=> irqs-off
-#                               / _----=> need-resched
-#                              | / _---=> hardirq/softirq
-#                              || / _--=> preempt-depth
-#                              ||| /     delay
-#           TASK-PID     CPU#  ||||   TIMESTAMP  FUNCTION
-#              | |         |   ||||      |         |
-`
-	// headPlain is with the option irq-info off.
-	headPlain = `#           TASK-PID     CPU#     TIMESTAMP  FUNCTION
-#              | |         |         |         |
-`
 )
 
 // traceText is what the file trace reads: all records in the buffer of a CPU,
@@ -101,14 +77,11 @@ func (a *traceArray) traceHead(b *strings.Builder, r *ring.Buffer) {
 	}
 	in, written := r.Counts()
 	fmt.Fprintf(b, "# entries-in-buffer/entries-written: %d/%d   #P:%d\n#\n", in, written, r.CPUs())
-	switch {
-	case a.options.noIRQInfo:
-		b.WriteString(headPlain)
-	case a.t.c.MigrateDisable:
-		b.WriteString(head61)
-	default:
-		b.WriteString(head510)
+	if a.options.noIRQInfo {
+		b.WriteString(event.HeadPlain)
+		return
 	}
+	b.WriteString(event.Head(a.t.c))
 }
 
 // pipeHandle is trace_pipe: it takes the records out of the buffer as lines.

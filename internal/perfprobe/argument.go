@@ -3,6 +3,7 @@ package perfprobe
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"kprobelab/internal/source"
@@ -31,6 +32,9 @@ func (a argument) text() string {
 // (DEFAULT_PROBE_MAGIC_NUM).
 const magic = `\deade12d`
 
+// ErrNothingThere is perf's refusal of $vars and $params where no place has any.
+var ErrNothingThere = errors.New("perf refuses $vars and $params where there are none")
+
 // byPlace writes the definitions for the places that the debugging information has.
 func (w *Writer) byPlace(p *Probe, where source.Where) ([]Definition, error) {
 	var list []Definition
@@ -58,6 +62,13 @@ func (w *Writer) byPlace(p *Probe, where source.Where) ([]Definition, error) {
 	}
 	if err := fill(args); err != nil {
 		return nil, err
+	}
+	if w.AsPerf && w.Features.Immediate {
+		for i := range p.Args {
+			if !slices.ContainsFunc(args, func(at []argument) bool { return len(at) > i }) {
+				return nil, ErrNothingThere
+			}
+		}
 	}
 	for i := range list {
 		for _, a := range args[i] {
@@ -221,15 +232,14 @@ func (w *Writer) part(x source.Value, a Arg) (_ source.Value, err error) {
 func (w *Writer) typeOf(x *source.Value, cast string) (string, error) {
 	t := x.Type.Real()
 	switch {
+	case x.Bits > 0 && w.AsPerf:
+		return "", &source.Unreadable{What: x.Name + " is a bitfield, which perf 6.1 does not read from this DWARF"}
 	case cast != "" && cast != "string" && cast != "ustring" && cast != "x" && cast != "s" && cast != "u":
 		return cast, nil
 	case x.Bits > 0:
 		word := x.Type.Real().Size * 8
 		if x.Bit < 0 || int64(x.Bit+x.Bits) > word || word > maxBits {
 			return "", &source.Unreadable{What: x.Name + " is a bitfield that crosses its words, which no probe fetches"}
-		}
-		if w.AsPerf {
-			return "", &source.Unreadable{What: x.Name + " is a bitfield, which perf 6.1 does not read from this DWARF"}
 		}
 		return fmt.Sprintf("b%d@%d/%d", x.Bits, x.Bit, word), nil
 	case cast == "string" || cast == "ustring":

@@ -151,11 +151,11 @@ func btfType(t btf.Type) *Type {
 		out.Kind, out.target = Typedef, to(t.Type)
 		out.Size = out.size(0)
 	case *btf.Const:
-		return qualified(t.Type)
+		return qualified("const", t.Type)
 	case *btf.Volatile:
-		return qualified(t.Type)
+		return qualified("volatile", t.Type)
 	case *btf.Restrict:
-		return qualified(t.Type)
+		return qualified("restrict", t.Type)
 	case *btf.TypeTag:
 		return btfType(t.Type)
 	case *btf.FuncProto:
@@ -177,8 +177,8 @@ func btfType(t btf.Type) *Type {
 	return out
 }
 
-func qualified(t btf.Type) *Type {
-	out := &Type{Kind: Qualified, target: func() *Type { return btfType(t) }}
+func qualified(word string, t btf.Type) *Type {
+	out := &Type{Kind: Qualified, Name: word, target: func() *Type { return btfType(t) }}
 	out.Size = out.size(0)
 	return out
 }

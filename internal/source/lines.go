@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 )
 
 // maxLines bounds a unit's table of lines.
@@ -115,6 +116,17 @@ func (n *node) called() (file string, no int) {
 func tail(a, b string) bool {
 	n := min(len(a), len(b))
 	return a[len(a)-n:] == b[len(b)-n:]
+}
+
+// inFile reports whether a file is meant by the end of its path, or by a pattern of that.
+func inFile(said, file string) bool {
+	return tail(said, file) || isGlob(said) && (glob(said, file) || glob("*/"+said, file))
+}
+
+// glob compares as fnmatch does without flags: a star is slashes, too.
+func glob(pattern, s string) bool {
+	const slash = "\x00"
+	return matches(strings.ReplaceAll(pattern, "/", slash), strings.ReplaceAll(s, "/", slash))
 }
 
 // lineAt is the line of an address: the declaration's at a function's entry, elsewhere

@@ -396,16 +396,21 @@ func (p *Place) locate(v *node) Location {
 		}
 		late = true
 	}
-	ops, known := p.unit().f.ops(v.unit.h, raw)
-	if len(ops) == 0 {
-		if known {
-			return Location{}
-		}
-		return Location{Kind: Other}
-	}
-	l := p.evaluate(v, ops, known)
-	l.Late = late
+	l := p.expression(v, raw)
+	l.Late = l.Late || late && l.Kind != Dropped
 	return l
+}
+
+// expression is the location that an expression says.
+func (p *Place) expression(v *node, raw []byte) Location {
+	ops, known := p.unit().f.ops(v.unit.h, raw)
+	switch {
+	case len(ops) > 0:
+		return p.evaluate(v, ops, known)
+	case known:
+		return Location{}
+	}
+	return Location{Kind: Other}
 }
 
 func (p *Place) unit() *Unit { return p.fn.unit }

@@ -64,6 +64,8 @@ type Place struct {
 	Line int
 
 	scope, fn *node
+	// inner is for a place in the middle of a function's blocks.
+	inner bool
 	// variables are those that BTF knows, where there is no DWARF.
 	variables []*Variable
 	returns   *Type
@@ -167,7 +169,7 @@ func (f *File) fileIn(h *header, file string) (string, error) {
 		return "", nil
 	}
 	for _, name := range f.filesOf(root) {
-		if name != nil && tail(name.Name, file) {
+		if name != nil && inFile(file, name.Name) {
 			return name.Name, nil
 		}
 	}
@@ -180,14 +182,17 @@ type search struct {
 	where Where
 	visit func(*Place) error
 	seen  map[visited]bool
-	// row is the line that a place is visited for, nil for what the table says of its address.
-	row *line
+	// row is the line that a place is visited for, nil for what the table says of its address; inner
+	// is for places in the middle of a function's blocks, not at its beginning.
+	row   *line
+	inner bool
 }
 
-// visited is an address that visit has had; of which function, where that counts.
+// visited is an address that visit has had; of which function, or of which copy, where that counts.
 type visited struct {
 	addr     uint64
 	function string
+	copy     dwarf.Offset
 }
 
 // byFunction visits the places of a unit's functions. As with names in C, the first
@@ -198,7 +203,7 @@ func (s *search) byFunction(u *Unit) (err error) {
 			return true
 		}
 		file, no := n.declared()
-		if s.where.File != "" && !tail(s.where.File, file) {
+		if s.where.File != "" && !inFile(s.where.File, file) {
 			return true
 		}
 		switch {
@@ -251,9 +256,6 @@ func (n *node) recursive(abstract *node) bool {
 
 // byLine visits the places of a line of a file.
 func (s *search) byLine(u *Unit, file string, no int) error {
-	if s.where.All {
-		return s.byRow(u, file, no)
-	}
 	return u.walkLines(u.root, func(f string, l int, addr uint64) error {
 		if l != no || !tail(f, file) {
 			return nil
@@ -267,31 +269,6 @@ func (s *search) byLine(u *Unit, file string, no int) error {
 		}
 		return s.at(u, scope, addr)
 	})
-}
-
-// byRow visits the first place of a line in each function that has some, by the rows of the table
-// alone, whether or not they begin a statement.
-func (s *search) byRow(u *Unit, file string, no int) error {
-	lines, err := u.table()
-	if err != nil {
-		return err
-	}
-	had := map[dwarf.Offset]bool{}
-	for _, l := range lines {
-		if l.end || l.no != no || !tail(l.file, file) {
-			continue
-		}
-		fn := u.functionAt(l.addr)
-		if fn == nil || had[fn.Offset] || s.where.Function != "" && !fn.matches(s.where.Function) {
-			continue
-		}
-		had[fn.Offset], s.row = true, &l
-		err := s.at(u, fn, l.addr)
-		if s.row = nil; err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // scope is the function or the copy whose variables are meant at an address: the one that
@@ -320,7 +297,10 @@ func (s *search) scope(u *Unit, addr uint64, file string, no int) (found *node) 
 // at visits one address.
 func (s *search) at(u *Unit, scope *node, addr uint64) error {
 	key := visited{addr: addr}
-	if s.where.All {
+	switch {
+	case s.row != nil:
+		key.copy = scope.Offset
+	case s.where.All:
 		key.function = scope.name()
 	}
 	if s.seen[key] {
@@ -342,7 +322,7 @@ func (s *search) at(u *Unit, scope *node, addr uint64) error {
 		return fmt.Errorf("%s is more than %d places", s.where, s.where.most())
 	}
 	p := s.f.placeOf(scope, fn, addr)
-	if s.row != nil {
+	if p.inner = s.inner; s.row != nil {
 		p.File, p.Line = s.row.file, s.row.no
 	}
 	if s.where.Return && p.Inlined {
@@ -402,6 +382,27 @@ func (f *File) At(addr uint64) (p *Place, err error) {
 	return f.placeOf(scope, fn, addr), nil
 }
 
+// FunctionAt is the function whose own code begins at an address, whatever name was asked for.
+func (f *File) FunctionAt(addr uint64) (p *Place, err error) {
+	defer guard(&err)
+	if f.fromBTF {
+		return nil, noDWARF("an address")
+	}
+	f.left = maxRead
+	if h := f.unitOf(addr); h != nil {
+		u, err := f.unit(h)
+		if err != nil {
+			return nil, err
+		}
+		if fn := u.functionAt(addr); fn != nil {
+			if at, ok := fn.entry(); ok && at == addr {
+				return f.placeOf(fn, fn, addr), nil
+			}
+		}
+	}
+	return nil, notFound("no function begins at %#x", addr)
+}
+
 // Outer is the function that has the code, without what is inlined into it.
 func (p *Place) Outer() string {
 	if p.fn == nil {
@@ -416,6 +417,12 @@ func (p *Place) Declaration() (file string, line int) {
 		return "", 0
 	}
 	return p.scope.declared()
+}
+
+// In reports whether its function is declared in a file, by the end of its path or a pattern of that.
+func (p *Place) In(file string) bool {
+	in, _ := p.Declaration()
+	return in != "" && inFile(file, in)
 }
 
 // DeclaredIn is the file that declares it.

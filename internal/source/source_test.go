@@ -355,6 +355,11 @@ func ask(f *File) {
 		_, _ = f.Calls(name)
 	}
 	_ = f.Places(Where{File: "a.c", Line: 20}, func(*Place) error { return nil })
+	_ = f.Statements(Statements{Function: "*", File: "a.c"}, func(p *Place) error {
+		_, err := p.Visible()
+		return err
+	})
+	_, _ = f.FunctionAt(0x401000)
 	_, _ = f.At(0x401010)
 }
 

@@ -3,6 +3,7 @@ package source
 import (
 	"debug/dwarf"
 	"fmt"
+	"slices"
 )
 
 // Kind is a kind of type.
@@ -35,6 +36,8 @@ type Type struct {
 	Char bool
 	// Float is for a floating-point number.
 	Float bool
+	// Variadic is for a function that takes more than its parameters.
+	Variadic bool
 	// Count is how many elements an array has, 0 where that is not said.
 	Count int64
 
@@ -205,6 +208,11 @@ func (u *Unit) typeOf(n *node) *Type {
 	return target.asType()
 }
 
+// qualifiers are the words of C.
+var qualifiers = map[dwarf.Tag]string{
+	dwarf.TagConstType: "const", dwarf.TagVolatileType: "volatile", dwarf.TagRestrictType: "restrict", dwarf.TagAtomicType: "_Atomic",
+}
+
 // asType is the type that an entry describes.
 func (n *node) asType() *Type {
 	t := &Type{Name: n.name()}
@@ -239,11 +247,12 @@ func (n *node) asType() *Type {
 		}
 	case dwarf.TagSubroutineType, dwarf.TagSubprogram:
 		t.Kind, t.params = Function, n.paramList
+		t.Variadic = slices.ContainsFunc(n.children, func(c *node) bool { return c.Tag == dwarf.TagUnspecifiedParameters })
 	case dwarf.TagTypedef:
 		t.Kind = Typedef
 		t.Size = t.size(0)
 	case dwarf.TagConstType, dwarf.TagVolatileType, dwarf.TagRestrictType, dwarf.TagSharedType, dwarf.TagAtomicType:
-		t.Kind = Qualified
+		t.Kind, t.Name = Qualified, qualifiers[n.Tag]
 		t.Size = t.size(0)
 	default:
 		return void

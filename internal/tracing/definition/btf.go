@@ -37,7 +37,7 @@ func (x *context) expand(args []string) ([]string, error) {
 func (x *context) at(i int, f *fault) *Error { return Refuse(x.words, i+2, f.offset, f.id, f.errno) }
 
 // hasArgs: parameters can be fetched at this place.
-func (x *context) hasArgs() bool { return x.entry || x.exit && x.c.ExitArgs }
+func (x *context) hasArgs() bool { return x.entry || x.exit && x.c.ExitArgs && !x.user }
 
 // findArgs looks for words that begin with $arg: star is the index of $arg*;
 // any says whether there is such a word at all.

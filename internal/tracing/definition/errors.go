@@ -88,6 +88,13 @@ const (
 	TypecastReqField
 	TypecastNotEvent
 	TypecastSymOffset
+	FileNotFound
+	NoRegularFile
+	RefcntOpenBrace
+	BadRefcntSuffix
+	BadRefcnt
+	BadUprobeOffs
+	SymOnUprobe
 	numIDs
 )
 
@@ -164,6 +171,14 @@ var texts = [numIDs]string{
 	TypecastReqField:   "Typecast requires a field access",
 	TypecastNotEvent:   "Typecasts are only for eprobe fields",
 	TypecastSymOffset:  "@SYM+/-OFFSET with typecast needs parentheses",
+
+	FileNotFound:    "Failed to find the given file",
+	NoRegularFile:   "Not a regular file",
+	RefcntOpenBrace: "Reference counter brace is not closed",
+	BadRefcntSuffix: "Reference counter has wrong suffix",
+	BadRefcnt:       "Invalid reference counter offset",
+	BadUprobeOffs:   "Invalid uprobe offset",
+	SymOnUprobe:     "Symbol is not available with uprobe",
 }
 
 // Text is the message in the words of a release; empty for NotLogged.

@@ -116,7 +116,7 @@ func (p *parser) retval(text string, offs int) error {
 	switch {
 	case !p.exit:
 		return bad(offs, RetvalOnProbe)
-	case p.c.BTFArgs && !p.c.NoBTFArgs:
+	case p.c.BTFArgs && !p.c.NoBTFArgs && !p.user:
 		return p.parameter(text, offs)
 	}
 	*p.code.op() = Op{Code: OpRetval}
@@ -174,8 +174,16 @@ func (p *parser) memory(text string, offs int) error {
 			return badNumber(offs, BadMemAddr, err)
 		}
 		*p.code.op() = Op{Code: OpImm, Imm: v}
-	case first(text) == '+':
+	case first(text) == '+' && !p.user:
 		return bad(offs, FileOnKprobe)
+	case first(text) == '+':
+		v, err := kstrtoull(text[1:], 0)
+		if err != nil {
+			return badNumber(offs, BadMemAddr, err)
+		}
+		*p.code.op() = Op{Code: OpFile, Imm: v}
+	case p.user:
+		return bad(offs, SymOnUprobe)
 	default:
 		*p.code.op() = Op{Code: OpSymbol, Data: text}
 		if !p.code.next() {

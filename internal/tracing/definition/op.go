@@ -27,6 +27,8 @@ const (
 	OpEntryData
 	// OpCurrent loads the address of the task's task_struct.
 	OpCurrent
+	// OpFile loads the address at which the probed file's offset Imm is mapped.
+	OpFile
 	// OpSymbol names in Data the symbol whose address the next operation, an
 	// OpImm, gets.
 	OpSymbol

@@ -29,6 +29,10 @@ type Definition struct {
 	Args   []Arg
 	// Size is what the arguments take in a record, in bytes.
 	Size int
+	// File is the probed file of a uprobe, which has neither Symbol nor Addr; FileOffset is
+	// the place in it, Counter that of a reference counter, 0 for none.
+	File                string
+	FileOffset, Counter uint64
 	// Words are the definition's.
 	Words []string
 }
@@ -51,8 +55,10 @@ type context struct {
 	// entry: the place is a function's entry, and the probe is no return probe.
 	// exit: it is a return probe, and its place is given by symbol.
 	entry, exit bool
-	proto       Proto
-	hasProto    bool
+	// user: it is a uprobe.
+	user     bool
+	proto    Proto
+	hasProto bool
 	// findProto fills in both, and is nil once it has.
 	findProto func() (Proto, bool)
 	// asked: the prototype was looked for already.
@@ -340,6 +346,10 @@ func (x *context) arguments(d *Definition, k Kernel) error {
 // Place is the probed place as it is read back (docs/spec 9.7).
 func (d *Definition) Place() string {
 	switch {
+	case d.File != "" && d.Counter != 0:
+		return fmt.Sprintf("%s:0x%0*x(0x%x)", d.File, pointerDigits, d.FileOffset, d.Counter)
+	case d.File != "":
+		return fmt.Sprintf("%s:0x%0*x", d.File, pointerDigits, d.FileOffset)
 	case d.Symbol == "":
 		return fmt.Sprintf("0x%016x", uint64(d.Addr))
 	case d.Offset != 0:

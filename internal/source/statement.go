@@ -1,0 +1,276 @@
+package source
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Statements are lines of functions, as SystemTap names them.
+type Statements struct {
+	// Function is a name or a pattern of names; File the end of a file's path, or a pattern of it.
+	Function, File string
+	// Lines are the lines, each from one number to another; nil for all from a function's first
+	// on, as long as one follows the other in it.
+	Lines [][2]int
+	// Relative counts from the line at which the function is declared.
+	Relative bool
+	// Nearest takes the nearest line with code where a line has none.
+	Nearest bool
+	// Most bounds how many places it may be.
+	Most int
+}
+
+// nearLines is how far the nearest line may be.
+const nearLines = 5
+
+// fileRows are the rows of a unit that are of one file, by line and address.
+type fileRows []line
+
+// first is the first row of a line in a function, nil where it has none.
+func (r fileRows) first(of *node, no int) *line {
+	for i := r.from(no); i < len(r) && r[i].no == no; i++ {
+		if of.hasPC(r[i].addr) {
+			return &r[i]
+		}
+	}
+	return nil
+}
+
+// from is where the rows of a line begin, or those of the next that has some.
+func (r fileRows) from(no int) int {
+	i, _ := slices.BinarySearchFunc(r, no, func(l line, no int) int { return cmp.Compare(l.no, no) })
+	return i
+}
+
+// all are the rows of a function, one for each line, from its first line on until one has none in it.
+func (r fileRows) all(of *node, no int) (out []line) {
+	for {
+		l := r.first(of, no)
+		if l == nil {
+			return out
+		}
+		out = append(out, *l)
+		next := r.from(no + 1)
+		if next == len(r) {
+			return out
+		}
+		no = r[next].no
+	}
+}
+
+// near are the nearest lines before and after one that have rows in the functions, 0 where there
+// is none.
+func (r fileRows) near(list []*node, no int) (before, after int) {
+	has := func(no int) bool {
+		return slices.ContainsFunc(list, func(n *node) bool { return r.first(n, no) != nil })
+	}
+	for i := 1; i <= nearLines; i++ {
+		if before == 0 && has(no-i) {
+			before = no - i
+		}
+		if after == 0 && has(no+i) {
+			after = no + i
+		}
+	}
+	return before, after
+}
+
+// nearest is the nearest of both, the later one where they are as near.
+func (r fileRows) nearest(list []*node, no int) int {
+	before, after := r.near(list, no)
+	if after == 0 || before != 0 && no-before < after-no {
+		return before
+	}
+	return after
+}
+
+// firstLine is the number of the line with which a function begins: of the last row at its entry, else
+// of its first row.
+func (u *Unit) firstLine(lines []line, of *node) int {
+	entry, _ := of.entry()
+	no := 0
+	for _, l := range lines {
+		if !l.end && l.addr == entry {
+			no = l.no
+		}
+	}
+	if no != 0 {
+		return no
+	}
+	for _, l := range lines {
+		if !l.end && of.hasPC(l.addr) {
+			return l.no
+		}
+	}
+	return 0
+}
+
+// statements is one search for statements.
+type statements struct {
+	*search
+	Statements
+	alternatives [2]int // what is near a line without code
+}
+
+// Statements calls visit for each place of the lines: in each function and each copy of one, the
+// first one of the line. A place that is in several of them is one of each.
+func (f *File) Statements(w Statements, visit func(*Place) error) (err error) {
+	defer guard(&err)
+	if f.fromBTF {
+		return noDWARF("a line")
+	}
+	f.left = maxRead
+	where := Where{Function: w.Function, File: w.File, Most: w.Most, All: true}
+	s := statements{search: &search{f: f, where: where, visit: visit, seen: map[visited]bool{}, inner: true}, Statements: w}
+	units, err := f.unitsOfFile(w.File)
+	if err == nil && !isGlob(w.Function) {
+		units, err = f.candidates(where)
+	}
+	if err != nil {
+		return err
+	}
+	for _, h := range units {
+		u, err := f.unit(h)
+		if err != nil {
+			return err
+		}
+		if err := s.unit(u); err != nil {
+			return err
+		}
+	}
+	if len(s.seen) == 0 && s.alternatives != [2]int{} {
+		return s.noRows()
+	}
+	return nil
+}
+
+func (s *statements) noRows() error {
+	near := ""
+	for _, no := range s.alternatives {
+		if no != 0 && near != "" {
+			near += " or "
+		}
+		if no != 0 {
+			near += fmt.Sprintf(":%d", no)
+		}
+	}
+	return notFound("no code of %s at line %d; try %s", s.File, s.Lines[0][0], near)
+}
+
+// unit goes over the files of a unit that are meant.
+func (s *statements) unit(u *Unit) error {
+	lines, err := u.table()
+	if err != nil || len(lines) == 0 {
+		return err
+	}
+	list, files := s.instances(u)
+	for _, file := range files {
+		var rows fileRows
+		for _, l := range lines {
+			if !l.end && l.file == file {
+				rows = append(rows, l)
+			}
+		}
+		slices.SortStableFunc(rows, func(a, b line) int { return cmp.Or(cmp.Compare(a.no, b.no), cmp.Compare(a.addr, b.addr)) })
+		of := slices.DeleteFunc(slices.Clone(list), func(n *node) bool { in, _ := n.declared(); return in != file })
+		if err := s.file(u, lines, rows, of, list); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// instances are the functions and the copies of a unit that are meant, one for each entry and name, and the
+// files that declare them.
+func (s *statements) instances(u *Unit) (list []*node, files []string) {
+	had := map[visited]bool{}
+	u.root.find(func(n *node) turn {
+		if !n.instance() || !n.matches(s.Function) {
+			return into
+		}
+		entry, _ := n.entry()
+		key := visited{addr: entry, function: n.name()}
+		if file, _ := n.declared(); inFile(s.File, file) && !had[key] {
+			had[key] = true
+			list = append(list, n)
+			if !slices.Contains(files, file) {
+				files = append(files, file)
+			}
+		}
+		return into
+	})
+	// Functions, then copies.
+	slices.SortStableFunc(list, func(a, b *node) int { return cmp.Compare(b.Tag, a.Tag) })
+	return list, files
+}
+
+// file visits what the functions of one file have of the lines.
+func (s *statements) file(u *Unit, lines []line, rows fileRows, of, all []*node) error {
+	if len(of) == 0 || len(rows) == 0 {
+		return nil
+	}
+	var found []line
+	if s.Lines == nil {
+		for _, n := range of {
+			found = append(found, rows.all(n, u.firstLine(lines, n))...)
+		}
+	}
+	for _, r := range s.Lines {
+		from, to := r[0], r[1]
+		if !s.Relative {
+			from, to = max(from, rows[0].no-nearLines), min(to, rows[len(rows)-1].no+nearLines)
+		}
+		for no := from; no <= to; no++ {
+			found = append(found, s.line(rows, of, no, r[0] != r[1])...)
+		}
+	}
+	had := map[uint64]bool{}
+	for i := range found {
+		s.row = &found[i]
+		if had[s.row.addr] {
+			continue
+		}
+		had[s.row.addr] = true
+		for _, n := range all {
+			if !n.hasPC(s.row.addr) {
+				continue
+			}
+			if err := s.at(u, n, s.row.addr); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// line are the rows of one line, or of the one that is taken for it.
+func (s *statements) line(rows fileRows, of []*node, no int, ranged bool) (found []line) {
+	number := func(n *node) int {
+		if !s.Relative {
+			return no
+		}
+		_, declared := n.declared()
+		return declared + no
+	}
+	for _, n := range of {
+		if l := rows.first(n, number(n)); l != nil {
+			found = append(found, *l)
+		}
+	}
+	switch at := number(of[0]); {
+	case len(found) > 0:
+	case s.Nearest:
+		near := rows.nearest(of, at)
+		for _, n := range of {
+			if l := rows.first(n, near); l != nil && near != 0 {
+				found = append(found, *l)
+			}
+		}
+	case !ranged:
+		if before, after := rows.near(of, at); before+after > 0 {
+			s.alternatives = [2]int{before, after}
+		}
+	}
+	return found
+}
