@@ -103,6 +103,11 @@ func swapped(p textpoke.Protocol, i int) textpoke.Protocol {
 	return q
 }
 
+// delayed is a protocol whose step i comes last.
+func delayed(p textpoke.Protocol, i int) textpoke.Protocol {
+	return append(without(p, i), p[i])
+}
+
 // Every edit of a protocol is found, or is on the list of those that kprobes can do
 // without, each with its reason.
 func TestEditsOfTheProtocol(t *testing.T) {
@@ -126,26 +131,46 @@ func TestEditsOfTheProtocol(t *testing.T) {
 		"optimize-hit swapped 0 announce": "the probe's own int3 is there before",
 		"optimize-hit swapped 1 int3":     "the probe's own int3 is there before",
 		"optimize-hit swapped 6 sync":     "kprobes handle what the announcement does not",
+		"optimize-hit delayed 0 announce": "kprobes handle the int3, and then the landing is right",
+		"optimize-hit delayed 1 int3":     "the int3 stays, and leads through the detour",
+		"optimize-hit delayed 2 sync":     "everybody has seen the probe's own int3",
+		"optimize-hit delayed 5 first":    "a CPU that still sees the int3 goes through the detour",
+
+		// The int3 is the probe's own: OPTIMIZED is set, and kprobes lead through the detour.
+		"unoptimize-hit without 0 announce": "kprobes know the int3",
+		"unoptimize-hit swapped 0 announce": "kprobes know the int3",
+		"unoptimize-hit delayed 0 announce": "kprobes know the int3, and then the landing is right",
+		"unoptimize-hit swapped 4 sync":     "kprobes know the int3",
+		"unoptimize-hit without 5 withdraw": "the landing stays right while the buffer is there, and the next change takes its place",
+
+		"ftrace-disarm-hit delayed 0 announce": "what the arming has announced stays, and the tracer's handler finds no probe",
+		"ftrace-disarm-hit without 7 withdraw": "the next change takes its place; until then the landing is right",
 	}
 	for _, c := range []struct {
 		scenario string
 		table    *textpoke.Protocol
-	}{{optimize, &textpoke.Optimize}, {undo, &textpoke.Undo}, {label, &textpoke.Batch}, {"call-twice", &textpoke.Arm}, {"unregister-and-call", &textpoke.Disarm}} {
+		field    string // of the profile, that has the kernel use the table
+	}{
+		{optimize, &textpoke.Optimize, ""}, {undo, &textpoke.Undo, ""}, {label, &textpoke.Batch, ""}, {"ftrace-disarm-hit", &textpoke.Batch, ""},
+		{"call-twice", &textpoke.Arm, ""}, {"unregister-and-call", &textpoke.Disarm, ""},
+		{undo, &textpoke.UndoAnnounced, "Optimize.ThreeStepUnoptimize"}, {"optimize-call", &textpoke.Stopped, "Optimize.StopMachine"},
+	} {
 		good := *c.table
 		for i := range good {
-			for _, edit := range []string{"without", "swapped"} {
-				if edit == "swapped" && (i+1 == len(good) || good[i] == good[i+1]) {
+			for edit, edited := range map[string]func(textpoke.Protocol, int) textpoke.Protocol{"without": without, "swapped": swapped, "delayed": delayed} {
+				if edit != "without" && (i+1 == len(good) || good[i] == good[i+1]) || edit == "delayed" && i+2 == len(good) {
 					continue
 				}
 				name := fmt.Sprintf("%s %s %d %s", c.scenario, edit, i, good[i])
 				t.Run(name, func(t *testing.T) {
 					defer func() { *c.table = good }()
-					*c.table = without(good, i)
-					if edit == "swapped" {
-						*c.table = swapped(good, i)
-					}
+					*c.table = edited(good, i)
 					p := compile(t, c.scenario)
-					res := explore(t, p, Options{Profile: kernel(t, strict), Bound: 1})
+					kernel := kernel(t, strict)
+					if c.field != "" {
+						require.NoError(t, kernel.SetField(c.field, "true"))
+					}
+					res := explore(t, p, Options{Profile: kernel, Bound: 1})
 					t.Log(res.Verdict, res.Reason)
 					if why := spare[name]; why != "" {
 						require.Equal(t, OK, res.Verdict, why)

@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"encoding/binary"
 	"slices"
 
 	"kprobelab/x86"
@@ -166,6 +167,14 @@ func (w *world) wholes(at x86.Addr) []string {
 func (w *world) withJump(at x86.Addr, list []string) []string {
 	if d, ok := w.k.Detour(at); ok && !slices.Contains(list, string(d.Jump[:])) {
 		list = append(list, string(d.Jump[:]))
+	}
+	if w.fentry[at] {
+		for _, to := range w.k.FtraceTrampolines() {
+			call := binary.LittleEndian.AppendUint32([]byte{0xe8}, uint32(to.Sub(at+5)))
+			if !slices.Contains(list, string(call)) {
+				list = append(list, string(call))
+			}
+		}
 	}
 	w.run.known[at] = list
 	return list

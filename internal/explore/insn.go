@@ -33,14 +33,30 @@ var insns = []insn{
 	{"\xe8", 5, func(t *task, c []byte) bool { return t.push(t.regs.IP) && t.jump(rel32(c[1:])) }},
 	{"\xff\xd0", 2, func(t *task, _ []byte) bool { ip := t.regs.IP; t.regs.IP = t.regs.AX; return t.push(ip) }},
 	{"\x48\x8d\x05", 7, func(t *task, c []byte) bool { t.regs.AX = t.regs.IP + rel32(c[3:]); return true }},
+	{"\x48\xff\x2c\x24", 4, func(t *task, _ []byte) bool { return t.load(t.regs.SP, &t.regs.IP) }}, // ljmp *(%rsp), the code segment as it is
+	{"\x48\x83\x04\x24", 5, func(t *task, c []byte) bool {
+		v := uint64(0)
+		return t.load(t.regs.SP, &v) && t.store(t.regs.SP, v+rel8(c[4:]))
+	}},
+	{"\xff\x74\x24", 4, func(t *task, c []byte) bool {
+		v := uint64(0)
+		return t.load(t.regs.SP+rel8(c[3:]), &v) && t.push(v)
+	}},
+	{"\x8f\x44\x24", 4, func(t *task, c []byte) bool {
+		v := uint64(0)
+		return t.pop(&v) && t.store(t.regs.SP+rel8(c[3:]), v)
+	}},
 	{"\xe9", 5, func(t *task, c []byte) bool { return t.jump(rel32(c[1:])) }},
 	{"\xeb", 2, func(t *task, c []byte) bool { return t.jump(rel8(c[1:])) }},
 	{"\x48\x83\xf8", 4, func(t *task, c []byte) bool { t.compare(t.regs.AX, rel8(c[3:])); return true }},
 	{"\x7e", 2, func(t *task, c []byte) bool { return !t.lessOrEqual() || t.jump(rel8(c[1:])) }},
+	{"\xf4", 1, func(t *task, _ []byte) bool { t.exited = true; return true }},
+	{"\x48\x89\xe7", 3, func(t *task, _ []byte) bool { t.regs.DI = t.regs.SP; return true }},
 	{"\xfa", 1, func(t *task, _ []byte) bool { t.regs.Flags &^= x86.FlagIF; return true }},
 	{"\xfb", 1, func(t *task, _ []byte) bool { t.regs.Flags |= x86.FlagIF; return true }},
 	{"\x9c", 1, func(t *task, _ []byte) bool { return t.push(t.regs.Flags) }},
 	{"\x9d", 1, func(t *task, _ []byte) bool { return t.pop(&t.regs.Flags) }},
+	{"\xb8", 5, func(t *task, c []byte) bool { t.regs.AX = uint64(binary.LittleEndian.Uint32(c[1:])); return true }},
 	{"\x6a", 2, func(t *task, c []byte) bool { return t.push(rel8(c[1:])) }},
 	{"\x68", 5, func(t *task, c []byte) bool { return t.push(rel32(c[1:])) }},
 	{"\x48\x83\xec", 4, func(t *task, c []byte) bool { t.regs.SP -= rel8(c[3:]); return true }},

@@ -18,6 +18,7 @@ const (
 	varProbe           // flags, members, slots and buffers of probes
 	varAnnounce        // the array of announced changes
 	varTasks           // which calls are under way
+	varModule          // which modules there are
 	varEpoch           // which registrations are under way
 	varStale    = 16   // what a CPU may have fetched
 	varIPI      = 32   // what it was asked
@@ -69,6 +70,10 @@ type task struct {
 	// waitsUnlocked: in the middle of an action it has let the mutex go.
 	waitsUnlocked bool
 	done          bool
+	// inModule is the module that it has called, "" for none.
+	inModule string
+	// exited: the task has ended inside a call.
+	exited bool
 	// asked are the CPUs that have to synchronize before it goes on.
 	asked []int
 	// seen is what the fetch that was chosen gives.
@@ -90,19 +95,26 @@ type callRecord struct {
 	hits   map[*probe]int
 	missed map[x86.Addr]int
 	passes map[x86.Addr]int
+	// returns counts the calls of return handlers.
+	returns map[*probe]int
+	// posts counts those of post handlers.
+	posts map[*probe]int
 }
 
 // probe is a probe of the scenario, registered or not.
 type probe struct {
 	ProbeDef
 	at   x86.Addr
-	kp   kprobes.Kprobe
+	kp   *kprobes.Kprobe // rp.KP
+	rp   kprobes.Kretprobe
 	used bool // registered
 	on   bool
 	// epoch changes when an action on the probe begins, and when it ends.
 	epoch    int
 	changing int
 	hits     int
+	// returns counts the calls of a return handler.
+	returns int
 }
 
 // run is one run of a scenario under a schedule.
@@ -119,6 +131,8 @@ type run struct {
 	verdict Verdict
 	reason  string
 	steps   int
+	// clock is the virtual time in nanoseconds: nothing but the worker's timer asks for it.
+	clock uint64
 	// last is the task that was switched to last.
 	last *task
 
@@ -136,6 +150,12 @@ type run struct {
 	// known has the instructions that stood at an address.
 	known  map[x86.Addr][]string
 	killed []x86.Range
+	// going are the modules that are not there to be called; refs is the one that a
+	// registration holds.
+	going map[string]bool
+	refs  string
+	// killedFtrace: the function tracer leaves its sites as they are.
+	killedFtrace bool
 	// ended is how it ended, once it has.
 	ended End
 	// held: which of the scenario's exists hold at the end.
@@ -152,7 +172,7 @@ type abandoned struct{}
 
 func newRun(p *program, c *profile.Config) (*run, error) {
 	r := &run{
-		free: true, freed: map[*kprobes.Kprobe]bool{},
+		free: true, going: map[string]bool{}, freed: map[*kprobes.Kprobe]bool{},
 		lastWrite: map[int]uint64{}, readSum: map[int]uint64{}, known: map[x86.Addr][]string{},
 	}
 	r.cur = &task{name: "setup"}
@@ -165,6 +185,7 @@ func newRun(p *program, c *profile.Config) (*run, error) {
 	r.ackHash = make([]uint64, len(w.cpus))
 	for _, d := range p.s.Probes {
 		pr := &probe{ProbeDef: d, at: p.at(d.Func).Add(int64(d.Off))}
+		pr.kp = &pr.rp.KP
 		r.probes = append(r.probes, pr)
 		r.hot = append(r.hot, x86.Range{Start: pr.at, End: pr.at + 5})
 	}
@@ -231,6 +252,9 @@ func (t *task) column() {
 	for i, a := range t.actions {
 		t.action = i
 		t.do(a)
+		if t.exited {
+			break
+		}
 	}
 	if t.kind != columnMain {
 		t.w.run.stop(pending{kind: "iret"})
@@ -316,7 +340,7 @@ func (r *run) choices(list []choice) []choice {
 	}
 	for _, t := range r.tasks {
 		if t != r.last && r.ready(t) {
-			list = r.options(list, t, lastReady && t.wait.kind != "interrupt")
+			list = r.options(list, t, lastReady && !t.wait.comes())
 		}
 	}
 	for cpu := range r.w.cpus {
@@ -417,7 +441,7 @@ func (r *run) take(c choice) {
 		return
 	}
 	t := c.task
-	if !t.wait.fetch && t.wait.kind != "interrupt" || r.last == nil || r.last.cpu != t.cpu || t.kind == columnMain {
+	if t.wait.kind != "timer" && (!t.wait.fetch && t.wait.kind != "interrupt" || r.last == nil || r.last.cpu != t.cpu || t.kind == columnMain) {
 		r.last = t
 	}
 	r.cur, r.w.cpu, t.seen = t, t.cpu, c.seen
@@ -489,6 +513,9 @@ func (r *run) trail() uint64 {
 
 // maxSteps ends a run that goes on for ever.
 const maxSteps = 5000
+
+// comes: the step is no CPU's own doing, so that to take it is no switch.
+func (p *pending) comes() bool { return p.kind == "interrupt" || p.kind == "timer" }
 
 // close gives the coroutines up.
 func (r *run) close() {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"kprobelab/profile"
 )
 
 // Scenario is a *.poke file (docs/explore.md).
@@ -16,6 +18,7 @@ type Scenario struct {
 	Funcs       []Func
 	Probes      []ProbeDef
 	Sites       []SiteDef
+	Modules     []ModuleDef
 	Setup       []Action
 	Columns     []Column
 	// Expect is the verdict by profile; "" is that of the others.
@@ -35,6 +38,11 @@ type ProbeDef struct {
 	Name, Func     string
 	Off            int
 	Post, Disabled bool
+	// OnLoad: it waits for its module, and is registered whenever that is loaded.
+	OnLoad bool
+	// Return: it is a return probe, with Active instances of Data bytes.
+	Return       bool
+	Active, Data int
 }
 
 // SiteDef is five bytes of text that another part of the kernel changes (a jump
@@ -44,11 +52,30 @@ type SiteDef struct {
 	Off, To    int
 }
 
+// ModuleDef is a module, with functions that follow each other.
+type ModuleDef struct {
+	Name  string
+	Funcs []string
+}
+
 // Action is one thing that a CPU does.
-type Action struct{ Verb, Name string }
+type Action struct {
+	Verb, Name string
+	// Refused: it has to be refused; Perhaps: it may be.
+	Refused, Perhaps bool
+}
 
 // String is the action as a scenario has it.
-func (a Action) String() string { return strings.TrimSpace(a.Verb + " " + a.Name) }
+func (a Action) String() string {
+	text := strings.TrimSpace(a.Verb + " " + a.Name)
+	switch {
+	case a.Refused:
+		text = "refused " + text
+	case a.Perhaps:
+		text = "perhaps " + text
+	}
+	return text
+}
 
 // Column is what a CPU does, in order, or an interrupt that comes at any point
 // of its CPU.
@@ -94,6 +121,8 @@ const (
 	maxCPUs    = 8
 	maxColumns = 12
 	maxActions = 24
+	maxActive  = 16
+	maxData    = 8192
 )
 
 // verbs are the actions, and what each names.
@@ -101,12 +130,16 @@ var verbs = map[string]string{
 	"call": "function", "register": "probe", "unregister": "probe", "enable": "probe", "disable": "probe",
 	"settle": "", "optimization-on": "", "optimization-off": "", "arm-all": "", "disarm-all": "",
 	"poke": "site", "unpoke": "site", "queue": "site", "unqueue": "site", "flush": "", "kill": "function",
+	"load": "module", "unload": "module", "livepatch": "function", "unlivepatch": "function", "kill-ftrace": "",
 }
 
+// refusable are the actions that can be refused.
+var refusable = []string{"register", "enable", "disable"}
+
 var (
-	nameRule   = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
+	nameRule   = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)
 	columnRule = regexp.MustCompile(`^cpu([0-7])(\.irq|\.nmi)?$`)
-	placeRule  = regexp.MustCompile(`^([a-z][a-z0-9_-]*)(?:\+(\d{1,3}))?$`)
+	placeRule  = regexp.MustCompile(`^([a-z_][a-z0-9_-]*)(?:\+(\d{1,3}))?$`)
 	valueRule  = regexp.MustCompile(`^([a-z][a-z0-9_-]*)\.([a-z]+)=(\d{1,4})$`)
 )
 
@@ -158,6 +191,12 @@ func (s *Scenario) line(line string) error {
 		return s.probe(rest)
 	case "site":
 		return s.site(rest)
+	case "module":
+		name, funcs, _ := strings.Cut(rest, ":")
+		if !nameRule.MatchString(name) || strings.TrimSpace(funcs) == "" {
+			return errors.New("module takes NAME: FUNCTION…")
+		}
+		s.Modules = append(s.Modules, ModuleDef{name, strings.Fields(funcs)})
 	case "setup":
 		for part := range strings.SplitSeq(rest, ";") {
 			a, err := action(part)
@@ -167,18 +206,7 @@ func (s *Scenario) line(line string) error {
 			s.Setup = append(s.Setup, a)
 		}
 	case "expect":
-		f := strings.Fields(rest)
-		switch len(f) {
-		case 1:
-			s.Expect[""] = f[0]
-		case 2:
-			s.Expect[f[0]] = f[1]
-		default:
-			return errors.New("expect takes a verdict, or a profile and a verdict")
-		}
-		if v := f[len(f)-1]; !slices.Contains(Verdicts(), Verdict(v)) {
-			return fmt.Errorf("%q is no verdict: %v", v, Verdicts())
-		}
+		return s.expect(strings.Fields(rest))
 	case "exists", "forbidden":
 		c, err := cond(rest)
 		if err != nil {
@@ -191,6 +219,26 @@ func (s *Scenario) line(line string) error {
 		}
 	default:
 		return fmt.Errorf("%q begins no line of a scenario", word)
+	}
+	return nil
+}
+
+func (s *Scenario) expect(f []string) error {
+	if len(f) == 0 {
+		return errors.New("expect takes a verdict, or profiles and a verdict")
+	}
+	last := len(f) - 1
+	if !slices.Contains(Verdicts(), Verdict(f[last])) {
+		return fmt.Errorf("%q is no verdict: %v", f[last], Verdicts())
+	}
+	for _, name := range f[:last] {
+		if !slices.Contains(profile.All(), name) {
+			return fmt.Errorf("expect: there is no profile %q", name)
+		}
+		s.Expect[name] = f[last]
+	}
+	if last == 0 {
+		s.Expect[""] = f[0]
 	}
 	return nil
 }
@@ -212,7 +260,7 @@ func (s *Scenario) probe(rest string) error {
 	name, where, _ := strings.Cut(rest, ":")
 	f := strings.Fields(where)
 	if !nameRule.MatchString(name) || len(f) == 0 {
-		return errors.New("probe takes NAME: FUNCTION+OFFSET [post] [disabled]")
+		return errors.New("probe takes NAME: FUNCTION+OFFSET [post] [disabled] [onload] [return [active=N] [data=N]]")
 	}
 	p := ProbeDef{Name: name}
 	var err error
@@ -220,16 +268,37 @@ func (s *Scenario) probe(rest string) error {
 		return err
 	}
 	for _, word := range f[1:] {
-		switch word {
-		case "post":
-			p.Post = true
-		case "disabled":
-			p.Disabled = true
-		default:
-			return fmt.Errorf("%q is neither post nor disabled", word)
+		if err := p.option(word); err != nil {
+			return err
 		}
 	}
+	if p.Post && p.Return || !p.Return && p.Active+p.Data > 0 {
+		return fmt.Errorf("probe %s: a return probe has no post handler, and only that has active= and data=", name)
+	}
 	s.Probes = append(s.Probes, p)
+	return nil
+}
+
+// option reads a word after a probe's place.
+func (p *ProbeDef) option(word string) error {
+	key, value, number := strings.Cut(word, "=")
+	n, err := strconv.Atoi(value)
+	switch {
+	case word == "post":
+		p.Post = true
+	case word == "disabled":
+		p.Disabled = true
+	case word == "onload":
+		p.OnLoad = true
+	case word == "return":
+		p.Return = true
+	case number && key == "active" && err == nil && n > 0 && n <= maxActive:
+		p.Active = n
+	case number && key == "data" && err == nil && n > 0 && n <= maxData:
+		p.Data = n
+	default:
+		return fmt.Errorf("%q is no word of a probe: post, disabled, onload, return, active=1 to %d, data=1 to %d", word, maxActive, maxData)
+	}
 	return nil
 }
 
@@ -259,10 +328,14 @@ func place(text string) (string, int, error) {
 
 func action(text string) (Action, error) {
 	f := strings.Fields(text)
-	if len(f) == 0 || len(f) > 2 {
+	before := ""
+	if len(f) > 0 && (f[0] == "refused" || f[0] == "perhaps") {
+		before, f = f[0], f[1:]
+	}
+	if len(f) == 0 || len(f) > 2 || before != "" && !slices.Contains(refusable, f[0]) {
 		return Action{}, fmt.Errorf("%q is no action", strings.TrimSpace(text))
 	}
-	a := Action{Verb: f[0]}
+	a := Action{Verb: f[0], Refused: before == "refused", Perhaps: before == "perhaps"}
 	if len(f) == 2 {
 		a.Name = f[1]
 	}
@@ -354,6 +427,14 @@ func (s *Scenario) check() error {
 			return err
 		}
 	}
+	for _, m := range s.Modules {
+		if err := add(m.Name, "module"); err != nil {
+			return err
+		}
+		if !s.follow(m.Funcs) {
+			return fmt.Errorf("module %s: its functions are not there, or do not follow each other", m.Name)
+		}
+	}
 	switch {
 	case s.Name == "":
 		return errors.New("a scenario has a line \"scenario NAME\"")
@@ -370,6 +451,17 @@ func (s *Scenario) check() error {
 		}
 	}
 	return s.checkColumns(names)
+}
+
+// follow reports whether these functions are there, one after the other.
+func (s *Scenario) follow(names []string) bool {
+	first := slices.IndexFunc(s.Funcs, func(f Func) bool { return f.Name == names[0] })
+	for i, name := range names {
+		if first < 0 || first+i >= len(s.Funcs) || s.Funcs[first+i].Name != name {
+			return false
+		}
+	}
+	return true
 }
 
 func (s *Scenario) allActions() []Action {
@@ -424,7 +516,7 @@ func (s *Scenario) checkColumns(names map[string]string) error {
 
 // What a run counts, of a probe and of a CPU.
 var (
-	probeValues = []string{"hits", "missed"}
+	probeValues = []string{"hits", "missed", "returns", "optimized"}
 	cpuValues   = []string{"traps", "detours", "pokes"}
 )
 
@@ -447,10 +539,13 @@ func (s *Scenario) cpus() int {
 	return n
 }
 
+// nop5 is the no-operation of sites.
+const nop5 = "0f1f440000"
+
 // mnemonics are the instructions that have a name; others are written as hex.
 var mnemonics = map[string]string{
-	"mov": "4889f8", "add": "4883c001", "sub": "4883e801", "nop": "90", "nop5": "0f1f440000", "ret": "c3",
-	"cli": "fa", "sti": "fb", "push": "50", "pop": "58", "inc": "48ffc0", "calla": "ffd0",
+	"mov": "4889f8", "add": "4883c001", "sub": "4883e801", "nop": "90", "nop5": nop5, "ret": "c3",
+	"cli": "fa", "sti": "fb", "push": "50", "pop": "58", "inc": "48ffc0", "calla": "ffd0", "brk": "cc", "exit": "f4", "fentry": nop5,
 }
 
 // assemble are the bytes of an instruction at an offset of the whole text; at

@@ -88,7 +88,7 @@ type End struct {
 func (r *run) end() End {
 	e := End{slices.Clone(r.w.mem0[:r.w.end]), map[string]int{}, map[string]int{}}
 	for _, p := range r.probes {
-		e.Hits[p.Name], e.Missed[p.Name] = p.hits, int(p.kp.Nmissed)
+		e.Hits[p.Name], e.Missed[p.Name] = p.hits, p.missed()
 	}
 	return e
 }

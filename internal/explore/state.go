@@ -25,13 +25,22 @@ func (r *run) shared() (all, changes, hits uint64) {
 	}
 	w.k.DigestCPUs(r.id, func(v uint64) { h = mix(h, v) })
 	for _, p := range r.probes {
-		h = mix(h, uint64(p.kp.Flags)<<16|p.kp.Nmissed<<32|uint64(p.hits)<<1)
-		if r.freed[&p.kp] {
+		h = mix(h, uint64(p.kp.Flags)<<16|uint64(p.missed())<<32|uint64(p.hits)<<1|uint64(p.returns)<<24)
+		if r.freed[p.kp] {
 			h = mix(h, 1)
 		}
 	}
 	for _, s := range r.slots {
 		h = mix(h, uint64(s))
+	}
+	for _, m := range w.s.Modules {
+		bits := uint64(1)
+		for i, on := range []bool{r.going[m.Name], w.gone[m.Name], w.unlabelled == m.Name, r.refs == m.Name} {
+			if on {
+				bits |= 2 << i
+			}
+		}
+		h = mix(h, bits)
 	}
 	if r.text != nil {
 		h = mix(h, uint64(r.text.n+100))
@@ -45,7 +54,7 @@ func (r *run) shared() (all, changes, hits uint64) {
 // id numbers the scenario's probes from 1.
 func (r *run) id(kp *kprobes.Kprobe) uint64 {
 	for i, p := range r.probes {
-		if &p.kp == kp {
+		if p.kp == kp {
 			return uint64(i + 1)
 		}
 	}
@@ -86,7 +95,7 @@ func (t *task) hashOwn() uint64 {
 	h := mix(t.local, uint64(t.action)<<32|uint64(t.trapped)<<16|uint64(t.preempt)<<8)
 	h = mix(mix(h, hashString(t.wait.kind)), uint64(t.wait.at))
 	flags := uint64(0)
-	for i, on := range []bool{t.done, t.begun, t.calling, t.inExec} {
+	for i, on := range []bool{t.done, t.begun, t.calling, t.inExec, t.exited} {
 		if on {
 			flags |= 1 << i
 		}
@@ -105,7 +114,7 @@ func (t *task) hashOwn() uint64 {
 		}
 	}
 	for _, p := range t.w.run.probes {
-		h = mix(h, uint64(t.call.hits[p])<<8|uint64(t.call.passes[p.at])<<16|uint64(t.call.missed[p.at])<<24)
+		h = mix(h, uint64(t.call.hits[p])<<8|uint64(t.call.passes[p.at])<<16|uint64(t.call.missed[p.at])<<24|uint64(t.call.returns[p])<<32|uint64(t.call.posts[p])<<40)
 	}
 	return h
 }

@@ -16,6 +16,10 @@ func (t *task) do(a Action) {
 	switch a.Verb {
 	case "call":
 		t.callFunc(a.Name)
+	case "unload":
+		t.unloadModule(a.Name)
+	case "load":
+		t.loadModule(a.Name)
 	case "settle":
 		if err := t.w.k.Settle(); err != nil {
 			r.fail(Bug, "settle: %v", err)
@@ -61,27 +65,30 @@ func (t *task) change(a Action) {
 	r, k := t.w.run, t.w.k
 	p := r.named(a.Name)
 	for _, o := range r.probes {
-		if o == p || a.Verb == "arm-all" || a.Verb == "disarm-all" || a.Verb == "kill" && o.Func == a.Name {
+		if o == p || a.Verb == "arm-all" || a.Verb == "disarm-all" || a.Verb == "kill-ftrace" || a.Verb == "kill" && o.Func == a.Name {
 			o.changing++
 			o.epoch++
 			defer func() { o.changing--; o.epoch++ }()
 		}
 	}
 	r.touch(varEpoch, true)
+	r.touch(varProbe, true)
 	defer r.touch(varEpoch, true)
 	var err error
 	switch a.Verb {
 	case "register":
+		if m := t.w.moduleAt(p.at); !r.going[m] {
+			r.refs = m
+		}
 		err = r.register(p)
+		r.refs = ""
 	case "unregister":
-		k.UnregisterKprobe(&p.kp)
-		p.used, p.on = false, false
-		r.freed[&p.kp] = true
+		r.unregister(p)
 	case "enable":
-		err = k.EnableKprobe(&p.kp)
+		err = k.EnableKprobe(p.kp)
 		p.on = err == nil
 	case "disable":
-		err = k.DisableKprobe(&p.kp)
+		err = k.DisableKprobe(p.kp)
 		p.on = false
 	case "optimization-on", "optimization-off":
 		if k.Config().Optprobes() {
@@ -91,6 +98,14 @@ func (t *task) change(a Action) {
 		err = k.SetEnabled(a.Verb == "arm-all")
 		for _, o := range r.probes {
 			o.on = a.Verb == "arm-all" && o.used && !o.kp.Disabled()
+		}
+	case "livepatch", "unlivepatch":
+		err = k.HoldFtraceSite(t.w.program.at(a.Name), a.Verb == "livepatch")
+	case "kill-ftrace":
+		k.KillFtrace()
+		r.killedFtrace = true
+		for _, o := range r.probes {
+			o.on = o.on && !o.kp.OnFtrace()
 		}
 	case "kill":
 		at := t.w.program.at(a.Name)
@@ -102,8 +117,11 @@ func (t *task) change(a Action) {
 			o.on = o.on && !o.kp.Gone()
 		}
 	}
-	if err != nil {
+	switch {
+	case err != nil && !a.Refused && !a.Perhaps:
 		r.fail(Refused, "%s: %v", a, err)
+	case err == nil && a.Refused:
+		r.fail(Accepted, "%s: it was accepted", a)
 	}
 }
 
@@ -119,29 +137,66 @@ func (r *run) named(name string) *probe {
 var errRegistered = errors.New("it is registered already")
 
 func (r *run) register(p *probe) error {
-	if p.used {
-		return errRegistered // the object is in use
+	k := r.w.k
+	switch {
+	case p.used && !k.Config().Check.Reregistration:
+		return errRegistered // the object is in use, and the kernel does not look
+	case p.used && p.Return:
+		return k.RegisterKretprobe(&p.rp)
+	case p.used:
+		return k.RegisterKprobe(p.kp)
 	}
-	p.kp = kprobes.Kprobe{Addr: p.at}
-	delete(r.freed, &p.kp)
-	p.kp.PreHandler = func(*kprobes.Kprobe, *x86.PtRegs) int {
-		p.hits++
-		if r.cur.call.hits != nil {
-			r.cur.call.hits[p]++
-		}
-		return 0
-	}
-	if p.Post {
-		p.kp.PostHandler = func(*kprobes.Kprobe, *x86.PtRegs, uint64) {}
-	}
+	p.rp = kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: p.at}, MaxActive: p.Active, DataSize: p.Data}
+	delete(r.freed, p.kp)
 	if p.Disabled {
 		p.kp.Flags = kprobes.FlagDisabled
 	}
-	if err := r.w.k.RegisterKprobe(&p.kp); err != nil {
+	if p.Post {
+		p.kp.PostHandler = func(*kprobes.Kprobe, *x86.PtRegs, uint64) {
+			if r.cur.call.posts != nil {
+				r.cur.call.posts[p]++
+			}
+		}
+	}
+	p.kp.PreHandler = func(*kprobes.Kprobe, *x86.PtRegs) int {
+		r.count(p)
+		return 0
+	}
+	p.rp.Handler = func(*kprobes.Instance, *x86.PtRegs) int {
+		p.returns++
+		if r.cur.call.returns != nil {
+			r.cur.call.returns[p]++
+		}
+		return 0
+	}
+	register := func() error { return k.RegisterKprobe(p.kp) }
+	if p.Return {
+		register = func() error { return k.RegisterKretprobe(&p.rp) }
+	}
+	if err := register(); err != nil {
 		return err
 	}
 	p.used, p.on = true, !p.kp.Disabled()
 	return nil
+}
+
+// count notes a hit of a probe.
+func (r *run) count(p *probe) {
+	p.hits++
+	if r.cur.call.hits != nil {
+		r.cur.call.hits[p]++
+	}
+}
+
+// unregister takes a probe out; the caller may free the object then.
+func (r *run) unregister(p *probe) {
+	if p.Return {
+		r.w.k.UnregisterKretprobe(&p.rp)
+	} else {
+		r.w.k.UnregisterKprobe(p.kp)
+	}
+	p.used, p.on = false, false
+	r.freed[p.kp] = true
 }
 
 // patch is an action of another part of the kernel that changes text.
@@ -153,6 +208,9 @@ func (t *task) patch(a Action) {
 	case "flush":
 		err = k.Text().Finish()
 	case "poke", "unpoke":
+		if err = s.expected(t.w, a.Verb == "poke"); err != nil {
+			break
+		}
 		err = k.PokeSingle(s.change(a.Verb == "poke"))
 	default:
 		err = k.Text().Queue(s.change(a.Verb == "queue"))
@@ -169,13 +227,21 @@ func (s *site) change(on bool) textpoke.Change {
 	return textpoke.Change{At: s.at, New: s.nop, Landing: s.at + 5}
 }
 
-// worker is the optimizer's, which runs when it is scheduled.
+// worker is the optimizer's. Its timer comes at any time after it was set: the clock is
+// then what the timer says, and the worker waits for the mutex.
 func (t *task) worker() {
 	r, k := t.w.run, t.w.k
 	for {
-		r.stop(pending{kind: "worker", writes: []int{varMutex}, ready: func() bool {
+		r.stop(pending{kind: "timer", reads: []int{varMutex}, ready: func() bool {
 			_, due := k.WorkerDue()
-			return due && (r.holder == nil || t.w.c.Optimize.TextMutexFirst) && r.text == nil
+			return due
+		}})
+		if at, _ := k.WorkerDue(); at > r.clock {
+			r.clock = at
+		}
+		r.stop(pending{kind: "worker", writes: []int{varMutex}, ready: func() bool {
+			at, due := k.WorkerDue()
+			return due && at <= r.clock && (r.holder == nil || t.w.c.Optimize.TextMutexFirst) && r.text == nil
 		}})
 		if t.w.c.Optimize.TextMutexFirst {
 			r.text = t
@@ -225,6 +291,8 @@ func (w *world) Point(p kprobes.Point) {
 		s.writes = []int{varTable, varProbe}
 	case kprobes.PointMembers, kprobes.PointFlags, kprobes.PointFree:
 		s.writes = []int{varProbe}
+	case kprobes.PointModule:
+		s.reads = []int{varModule}
 	case kprobes.PointAnnounce:
 		s.writes = []int{varAnnounce}
 	case kprobes.PointGrace:
@@ -234,7 +302,11 @@ func (w *world) Point(p kprobes.Point) {
 		r.cur.drain()
 		return
 	case kprobes.PointFreed:
-		r.fail(UseAfterFree, "%s is in a detour buffer whose probe was freed", r.cur.name)
+		what := "a detour buffer whose probe was"
+		if p.Probe != nil {
+			what = "a call whose instance of a return probe was"
+		}
+		r.fail(UseAfterFree, "%s is in %s freed", r.cur.name, what)
 		return
 	}
 	r.stop(s)
@@ -248,7 +320,7 @@ func (r *run) noteFree(p kprobes.Point) {
 	if p.Kind != kprobes.PointFree {
 		return
 	}
-	if p.Probe != nil && !r.mine(p.Probe) {
+	if p.Probe != nil && r.probeOf(p.Probe) == nil {
 		r.freed[p.Probe] = true
 	}
 	if p.Addr != 0 {
@@ -256,9 +328,14 @@ func (r *run) noteFree(p kprobes.Point) {
 	}
 }
 
-// mine: it is a probe of the scenario and no aggregator.
-func (r *run) mine(kp *kprobes.Kprobe) bool {
-	return slices.ContainsFunc(r.probes, func(p *probe) bool { return &p.kp == kp })
+// probeOf is the probe of the scenario that has the object; nil for an aggregator.
+func (r *run) probeOf(kp *kprobes.Kprobe) *probe {
+	for _, p := range r.probes {
+		if p.kp == kp {
+			return p
+		}
+	}
+	return nil
 }
 
 // alive: the object was not freed.
@@ -327,7 +404,10 @@ func (t *task) callFunc(name string) {
 		return
 	}
 	at := w.program.at(name)
-	r.stop(pending{kind: "call", at: at, reads: []int{varEpoch}, writes: []int{varTasks, varStale + t.cpu, varHandling + t.cpu}})
+	r.stop(pending{kind: "call", at: at, reads: []int{varEpoch, varModule}, writes: []int{varTasks, varStale + t.cpu, varHandling + t.cpu}})
+	if t.inModule = w.moduleAt(at); r.going[t.inModule] {
+		return // there is nothing to call
+	}
 	sp := stackBase.Add(int64(stackSize*(t.n+1)) - 64)
 	t.regs = x86.PtRegs{
 		DI: uint64(t.n + 1), IP: uint64(at), SP: uint64(sp), CS: x86.KernelCS, SS: x86.KernelDS,
@@ -336,14 +416,17 @@ func (t *task) callFunc(name string) {
 	t.call = r.record()
 	t.calling, t.inExec = true, false
 	t.push(uint64(magic))
-	for n := 0; r.verdict == "" && x86.Addr(t.regs.IP) != magic; n++ {
+	for n := 0; r.verdict == "" && !t.exited && x86.Addr(t.regs.IP) != magic; n++ {
 		if n == maxInsnsACall {
 			r.fail(Livelock, "%s: %s goes on after %d instructions", t.name, name, n)
 			break
 		}
 		t.step()
 	}
-	r.stop(pending{kind: "return", at: at, reads: []int{varEpoch}, writes: []int{varTasks, varStale + t.cpu, varHandling + t.cpu}})
+	r.stop(pending{kind: t.ending(), at: at, reads: []int{varEpoch}, writes: []int{varTasks, varProbe, varStale + t.cpu, varHandling + t.cpu}})
+	if t.exited {
+		w.k.TaskExit(t.n)
+	}
 	t.calling = false
 	t.calls++
 	if r.verdict == "" {
@@ -352,10 +435,18 @@ func (t *task) callFunc(name string) {
 	t.call = callRecord{}
 }
 
+// ending is how a call ends: it returns, or its task ends inside it.
+func (t *task) ending() string {
+	if t.exited {
+		return "exit"
+	}
+	return "return"
+}
+
 func (r *run) record() callRecord {
 	c := callRecord{
 		epochs: map[*probe]int{}, on: map[*probe]bool{}, hits: map[*probe]int{},
-		missed: map[x86.Addr]int{}, passes: map[x86.Addr]int{},
+		missed: map[x86.Addr]int{}, passes: map[x86.Addr]int{}, returns: map[*probe]int{}, posts: map[*probe]int{},
 	}
 	for _, p := range r.probes {
 		c.epochs[p], c.on[p] = p.epoch, p.on
@@ -383,6 +474,9 @@ func (t *task) step() {
 	stepping := t.regs.Flags&x86.FlagTF != 0
 	if code[0] == x86.Int3 {
 		t.regs.IP++
+		if w.k == nil {
+			return // bare, with the breakpoint of somebody else
+		}
 		t.trap("trap", w.traps.Int3)
 		return
 	}
@@ -415,6 +509,9 @@ func (t *task) trap(kind string, handle func(*x86.PtRegs) bool) {
 	at := x86.Addr(t.regs.IP)
 	t.trapped++
 	r.touch(varHandling+t.cpu, true)
+	if kind != "trap" {
+		defer w.debugs(t)()
+	}
 	r.stop(pending{kind: kind, at: at, reads: []int{varAnnounce}, writes: []int{varHandling + t.cpu}})
 	if kind == "trap" {
 		t.traps++
@@ -427,6 +524,9 @@ func (t *task) trap(kind string, handle func(*x86.PtRegs) bool) {
 	t.handled++
 	r.touch(varHandling+t.cpu, true)
 	w.serialize(t.cpu)
+	if !ok && w.insns[int((at-1).Sub(textBase))] == "\xcc" {
+		ok = true // it is for who is asked next
+	}
 	if !ok {
 		r.fail(Unhandled, "%s: the %s at %s is nobody's", t.name, kind, w.where(at-1))
 	}
@@ -435,23 +535,39 @@ func (t *task) trap(kind string, handle func(*x86.PtRegs) bool) {
 	}
 }
 
+// debugs notes a #DB whose handler runs. Its frame is at the top of a stack of its own:
+// that of a #DB inside another's handler takes its place.
+func (w *world) debugs(t *task) func() {
+	c := &w.cpus[t.cpu]
+	outer := c.debug
+	c.debug = t
+	return func() {
+		c.debug = outer
+		if outer != nil && w.c.Step.OneDebugStack {
+			outer.regs = t.regs
+		}
+	}
+}
+
 // callout is a call of the subsystem by guest code: the callback of a detour
 // buffer, with preemption off.
 func (t *task) callout(out callout) {
 	w, r := t.w, t.w.run
-	r.stop(pending{kind: out.name, at: x86.Addr(t.regs.IP), reads: []int{varProbe}, writes: []int{varHandling + t.cpu}})
+	r.stop(pending{kind: out.name, at: x86.Addr(t.regs.IP), reads: []int{varTable, varProbe}, writes: []int{varHandling + t.cpu}})
 	at := x86.Addr(t.regs.DI)
+	r.touch(varProbe, true)
 	regs, b := w.frame(at)
 	if regs == nil {
 		r.fail(WrongIP, "%s: %s gets a frame at %s", t.name, out.name, at)
 		return
 	}
+	was := *regs
 	t.preempt++
 	out.fn(at, regs)
 	t.preempt--
 	t.handled++
 	r.touch(varHandling+t.cpu, true)
-	putFrame(regs, b)
+	putChanged(&was, regs, b)
 	if !t.pop(&t.regs.IP) {
 		r.fail(WrongIP, "%s: %s has no return address", t.name, out.name)
 	}
@@ -474,7 +590,14 @@ func (r *run) event(e kprobes.Event) {
 		if e.Probe != nil {
 			r.alive(e.Probe, e.Kind.String())
 		}
-	case kprobes.EventMissed:
+	case kprobes.EventInstance:
+		r.touch(varProbe, true)
+		r.count(r.probeOf(e.Probe))
+	case kprobes.EventReturnHandler:
+		r.stop(pending{kind: e.Kind.String(), at: e.Addr, reads: []int{varProbe}, writes: []int{varProbe}})
+		r.alive(e.Probe, e.Kind.String())
+	case kprobes.EventMissed, kprobes.EventNoInstance, kprobes.EventInNMI:
+		r.touch(varProbe, true)
 		if t.call.missed != nil {
 			t.call.missed[e.Probe.Addr]++
 		}

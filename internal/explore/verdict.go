@@ -38,6 +38,8 @@ const (
 	Bug Verdict = "bug"
 	// Refused: an action was refused.
 	Refused Verdict = "refused"
+	// Accepted: an action that has to be refused was not.
+	Accepted Verdict = "accepted"
 	// Condition: a forbidden end was reached, or no run reached one that exists.
 	Condition Verdict = "condition"
 	// Unfinished: the exploration was ended before all runs were tried.
@@ -47,13 +49,13 @@ const (
 // Verdicts lists them all.
 func Verdicts() []Verdict {
 	return []Verdict{
-		OK, Torn, Unhandled, WrongIP, WrongResult, Lost, Double, UseAfterFree, Deadlock, Livelock, Text, Bug, Refused, Condition, Unfinished,
+		OK, Torn, Unhandled, WrongIP, WrongResult, Lost, Double, UseAfterFree, Deadlock, Livelock, Text, Bug, Refused, Accepted, Condition, Unfinished,
 	}
 }
 
 // judge compares a call that has ended with what it should have been.
 func (r *run) judge(t *task, name string) {
-	if want, ok := r.w.reference(name, t.regs.DI); ok && t.regs.AX != want {
+	if want, ok := r.w.reference(name, uint64(t.n+1)); ok && t.regs.AX != want {
 		r.fail(WrongResult, "%s: %s(%d) = %d, not %d", t.name, name, t.regs.DI, t.regs.AX, want)
 		return
 	}
@@ -66,6 +68,12 @@ func (r *run) judge(t *task, name string) {
 			r.fail(Lost, "%s: %s passed %s %d times, and its handler ran %d times", t.name, name, p.Name, passes, counted)
 		case steady && !p.on && hits > 0:
 			r.fail(Double, "%s: the handler of %s ran in a call that began after it was taken out", t.name, p.Name)
+		case steady && p.on && p.Return && !t.exited && t.call.returns[p] < hits:
+			r.fail(Lost, "%s: %s is to tell %d returns of %s, and its handler ran %d times", t.name, p.Name, hits, name, t.call.returns[p])
+		case steady && p.on && p.Post && t.call.posts[p] < hits:
+			r.fail(Lost, "%s: %s was hit %d times in %s, and its post handler ran %d times", t.name, p.Name, hits, name, t.call.posts[p])
+		case t.call.returns[p] > hits:
+			r.fail(Double, "%s: the return handler of %s ran %d times, for %d calls", t.name, p.Name, t.call.returns[p], hits)
 		case hits > passes:
 			r.fail(Double, "%s: %s passed %s %d times, and its handler ran %d times", t.name, name, p.Name, passes, hits)
 		}
@@ -84,7 +92,7 @@ func (w *world) reference(name string, di uint64) (uint64, bool) {
 	t.regs = x86.PtRegs{DI: di, IP: uint64(w.program.at(name)), SP: uint64(stackBase) + stackSize, Flags: x86.FlagIF | x86.FlagFixed}
 	t.push(uint64(magic))
 	for range 10000 {
-		if x86.Addr(t.regs.IP) == magic || bare.run.verdict != "" {
+		if x86.Addr(t.regs.IP) == magic || t.exited || bare.run.verdict != "" {
 			break
 		}
 		t.step()
@@ -113,7 +121,7 @@ func (r *run) finish() {
 	w.cpu = r.cur.cpu
 	for _, p := range r.probes {
 		if p.used {
-			k.UnregisterKprobe(&p.kp)
+			r.unregister(p)
 		}
 	}
 	if err := k.Settle(); err != nil {
@@ -134,6 +142,17 @@ func (r *run) compareText() {
 		off := s.at.Sub(textBase)
 		if bytes.Equal(r.w.mem0[off:off+5], s.jmp) {
 			copy(want[off:], s.jmp)
+		}
+	}
+	if r.killedFtrace {
+		for at := range r.w.fentry {
+			off := at.Sub(textBase)
+			copy(want[off:off+5], r.w.mem0[off:])
+		}
+	}
+	for _, m := range r.w.s.Modules {
+		if t, _ := r.w.ModuleText(m.Name); r.w.gone[m.Name] {
+			copy(want[t.Text.Start.Sub(textBase):t.Text.End.Sub(textBase)], r.w.mem0[t.Text.Start.Sub(textBase):])
 		}
 	}
 	for _, k := range r.killed {
@@ -169,12 +188,23 @@ func (r *run) holds(c Cond) bool {
 	return true
 }
 
+// missed counts the hits and the calls that a probe has missed.
+func (p *probe) missed() int { return int(p.kp.Nmissed + p.rp.Nmissed) }
+
 func (r *run) value(v Value) int {
 	if p := r.named(v.Of); p != nil {
-		if v.What == "hits" {
+		switch v.What {
+		case "hits":
 			return p.hits
+		case "returns":
+			return p.returns
+		case "optimized":
+			if e := r.w.k.Find(p.at); e != nil && e.Optimized() {
+				return 1
+			}
+			return 0
 		}
-		return int(p.kp.Nmissed)
+		return p.missed()
 	}
 	for _, t := range r.tasks {
 		if t.name != v.Of {

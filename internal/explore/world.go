@@ -35,6 +35,8 @@ type program struct {
 	end     int
 	symbols []kimage.Symbol
 	sites   map[string]*site
+	// fentry are the sites of the function tracer.
+	fentry map[x86.Addr]bool
 	// insns are the original instructions by their offset.
 	insns map[int]string
 	// results is what each function returns, bare.
@@ -50,7 +52,7 @@ type site struct {
 
 // assembleAll lays the functions out.
 func assembleAll(s *Scenario) (*program, error) {
-	p := &program{s: s, sites: map[string]*site{}, insns: map[int]string{}, results: map[resultKey]result{}}
+	p := &program{s: s, sites: map[string]*site{}, fentry: map[x86.Addr]bool{}, insns: map[int]string{}, results: map[resultKey]result{}}
 	starts := map[string]int{}
 	for pass := range 2 {
 		p.end = 0
@@ -77,6 +79,9 @@ func assembleAll(s *Scenario) (*program, error) {
 				}
 				copy(p.text[at:], b)
 				p.insns[at] = string(b)
+				if in == "fentry" {
+					p.fentry[textBase.Add(int64(at))] = true
+				}
 				at += len(b)
 			}
 			for range gap {
@@ -91,7 +96,7 @@ func assembleAll(s *Scenario) (*program, error) {
 			}
 			if pass == 1 {
 				p.symbols = append(p.symbols, kimage.Symbol{
-					Name: f.Name, Addr: textBase.Add(int64(starts[f.Name])), Size: uint64(p.end - starts[f.Name]), Type: 'T',
+					Name: f.Name, Addr: textBase.Add(int64(starts[f.Name])), Size: uint64(p.end - starts[f.Name]), Type: 'T', Module: s.moduleOf(f.Name),
 				})
 			}
 		}
@@ -107,7 +112,7 @@ func (p *program) checkPlaces(starts map[string]int) error {
 	}
 	for _, d := range p.s.Sites {
 		at, to := starts[d.Func]+d.Off, starts[d.Func]+d.To
-		if p.insns[at] != mustHex("0f1f440000") {
+		if p.insns[at] != mustHex(nop5) {
 			return fmt.Errorf("site %s: there is no nop5", d.Name)
 		}
 		if _, ok := p.insns[to]; !ok || to >= p.end {
@@ -166,6 +171,10 @@ type world struct {
 	traps x86.Traps
 	outs  map[x86.Addr]callout
 	run   *run
+	// gone are the modules whose text is freed, or not loaded to its end.
+	gone map[string]bool
+	// unlabelled is the module that is loaded now, whose jump labels are not known yet.
+	unlabelled string
 }
 
 type callout struct {
@@ -179,6 +188,8 @@ type core struct {
 	stale []staleByte
 	// pending are interrupts that ask it to synchronize.
 	pending int
+	// debug is the task whose #DB was raised last, of those that are handled.
+	debug *task
 }
 
 type staleByte struct {
@@ -200,6 +211,7 @@ func newWorld(p *program, c *profile.Config, r *run) (*world, error) {
 		exec: make([]byte, 0, 4*pageSize), next: execBase, outs: map[x86.Addr]callout{},
 		cpus: make([]core, n),
 	}
+	w.gone = map[string]bool{}
 	w.stack = make([]byte, stackSize*(len(p.s.Columns)+2))
 	w.cpu = n - 1
 	w.k = kprobes.New(w, w, c)
@@ -233,7 +245,7 @@ func (w *world) CPU() int { return w.cpu }
 func (w *world) Task() int { return w.run.cur.n }
 
 // Now implements kprobes.Machine.
-func (w *world) Now() uint64 { return 0 }
+func (w *world) Now() uint64 { return w.run.clock }
 
 // ReadMem implements kprobes.Machine.
 func (w *world) ReadMem(a x86.Addr, b []byte) error {
@@ -275,7 +287,10 @@ func (w *world) PokeTextNoSync(a x86.Addr, b []byte) error {
 	if m == nil || !w.isText(a) {
 		return errno.EFAULT
 	}
-	w.run.stop(pending{kind: "store", at: a, note: fmt.Sprintf("% x", b), bytes: b})
+	w.run.stop(pending{kind: "store", at: a, note: fmt.Sprintf("% x", b), bytes: b, reads: []int{varModule}})
+	if m := w.moduleAt(a); m != "" && w.gone[m] {
+		w.run.fail(UseAfterFree, "%s writes the text of module %s at %s, which was freed", w.run.cur.name, m, w.where(a))
+	}
 	w.run.writes(a, len(b))
 	for c := range w.cpus {
 		w.run.touch(varStale+c, true)
@@ -409,7 +424,15 @@ func (w *world) SiteAt(kind kimage.SiteKind, a x86.Addr) (kimage.Site, bool) {
 
 // SiteIn implements kimage.View.
 func (w *world) SiteIn(kind kimage.SiteKind, r x86.Range) (kimage.Site, bool) {
+	for at := range w.fentry {
+		if kind == kimage.SiteFtrace && r.Overlaps(x86.Range{Start: at, End: at + 5}) {
+			return kimage.Site{Addr: at, Len: 5}, true
+		}
+	}
 	for _, s := range w.sites {
+		if m := w.moduleAt(s.at); m != "" && w.unlabelled == m {
+			continue
+		}
 		if kind == kimage.SiteJumpLabel && r.Overlaps(x86.Range{Start: s.at, End: s.at + 5}) {
 			return kimage.Site{Addr: s.at, Len: 5}, true
 		}
@@ -436,9 +459,14 @@ func (w *world) frame(at x86.Addr) (*x86.PtRegs, []byte) {
 	return r, b
 }
 
-func putFrame(r *x86.PtRegs, b []byte) {
+// putChanged writes the registers that are not what they were: the others may have been
+// changed in memory.
+func putChanged(was, r *x86.PtRegs, b []byte) {
+	old := words(was)
 	for i, p := range words(r) {
-		binary.LittleEndian.PutUint64(b[8*i:], *p)
+		if *p != *old[i] {
+			binary.LittleEndian.PutUint64(b[8*i:], *p)
+		}
 	}
 }
 
