@@ -1,0 +1,16 @@
+// Package process runs one program of Linux on a machine without a kernel: it loads an ELF file
+// with its interpreter as execve does, and answers the system calls that a small program needs
+// from a sandbox. Nothing of the host is reached: files are those that were given by name, what is
+// written is kept up to a bound, time is the machine's clock, random bytes come from a seed.
+//
+// It must not know probes: a Tracer is told of mappings and gets the traps first.
+//
+// Where it differs from a process of a kernel:
+//   - Its threads take turns at traps and system calls; one that goes round without either
+//     is not interrupted. fork, clone of a process and execve do not exist (ENOSYS).
+//   - Signals are those that it sends itself, and those of its own exceptions. Their frames
+//     are those of a processor without XSAVE.
+//   - The program runs in the machine's kernel mode: privileged instructions are not
+//     refused, and addresses of the machine's own in the kernel's half can be reached.
+//   - There is no vDSO, no ASLR and no file that can be written; a page past a file's end is zero.
+package process

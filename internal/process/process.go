@@ -1,0 +1,484 @@
+package process
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path"
+
+	"kprobelab/errno"
+	"kprobelab/kimage"
+	"kprobelab/machine"
+	"kprobelab/x86"
+)
+
+// Config says what runs.
+type Config struct {
+	// Program is the file; Args are its arguments, from the first on argv[0].
+	Program *File
+	Args    []string
+	// Env is the environment, NAME=VALUE.
+	Env []string
+	// Files are what it can open, its interpreter and libraries among them.
+	Files []*File
+	// Stdin is what it reads.
+	Stdin []byte
+	// Release is what uname says.
+	Release string
+	// Memory bounds what it maps, in bytes: 256 MB by default.
+	Memory uint64
+	// MaxOutput bounds each of stdout and stderr, in bytes: 64 MB by default.
+	MaxOutput int
+	// Options are the machine's: seed, budget, timeout.
+	Options machine.Options
+	// Tracer is told what happens; nil for none.
+	Tracer Tracer
+}
+
+// Tracer gets what happens to the program first.
+type Tracer interface {
+	// Start is told of the process before anything of it is mapped.
+	Start(p *Process)
+	// Mapped is told after pages of a file have been mapped.
+	Mapped(v *Mapping)
+	// Int3 and Debug are traps (x86.Traps). The process gets SIGTRAP where they are not
+	// taken.
+	Int3(regs *x86.PtRegs) bool
+	Debug(regs *x86.PtRegs) bool
+	// Syscall may take a system call whose instruction is at regs.IP; it sets all that
+	// the call changes.
+	Syscall(regs *x86.PtRegs) bool
+	// Stepping reports that an instruction is executed out of line: signals wait. Abort
+	// ends that where the instruction faults, or a signal kills; it moves regs back.
+	Stepping() bool
+	Abort(regs *x86.PtRegs)
+	// ThreadEnd is told that a thread has ended; all else is of the thread that TID says.
+	ThreadEnd(tid int)
+}
+
+// Exit is how the program ended.
+type Exit struct {
+	// Code is its exit code, where Signal is 0.
+	Code   int
+	Signal Signal
+	// Regs are the registers at its end.
+	Regs x86.PtRegs
+}
+
+// Process is one program, from its execve to its end.
+type Process struct {
+	memory
+	signals
+	*thread           // the one that runs
+	threads []*thread // the first is the program's first, also when it has ended
+	lastTID int
+	// fresh: it has just been chosen; yields: another has to be.
+	fresh, yields bool
+	// skipped is the time that passed while all slept, sleeps counts them.
+	skipped, sleeps uint64
+	exitCode        int // of the first thread
+	c               Config
+	m               *machine.Machine
+	stdout          output
+	stderr          output
+	files           map[string]*File
+	inodes          map[*File]uint64
+	open            map[int]*openFile
+	random          *rand.Rand
+	programs        x86.Range // of the program itself
+	interp          *File
+
+	// own is the machine's own code, float the area that it saves float registers in.
+	own, float x86.Addr
+	// leave is where the machine's call returns to.
+	leave uint64
+	// start are the registers that the program begins with.
+	start x86.PtRegs
+	// While own code is executed, resume are the program's registers, and then is what
+	// happens with them afterwards; nil outside.
+	resume x86.PtRegs
+	then   func(regs *x86.PtRegs)
+	exit   *Exit
+	failed error // why the run was given up
+	// Unknown counts the system calls that were answered ENOSYS, by number.
+	Unknown map[uint64]int
+	// Syscalls counts all.
+	Syscalls int
+}
+
+const defaultMemory = 256 << 20
+
+// source is the machine's image: windows for the program.
+type source struct{ windows []x86.Range }
+
+func (s *source) Segments() []kimage.Segment               { return nil }
+func (s *source) Windows() []x86.Range                     { return s.windows }
+func (s *source) PerCPU() (kimage.PerCPU, bool)            { return kimage.PerCPU{}, false }
+func (s *source) Lookup(string) []kimage.Symbol            { return nil }
+func (s *source) SymbolAt(x86.Addr) (kimage.Symbol, bool)  { return kimage.Symbol{}, false }
+func (s *source) ExceptionEntry(x86.Addr) (x86.Addr, bool) { return 0, false }
+func (s *source) ModuleEnd() x86.Addr                      { return 0 }
+
+// New loads the program, on a machine that open makes. The caller closes it.
+func New(c Config, open func(machine.Source, *machine.Options) (*machine.Machine, error)) (*Process, error) {
+	if c.Memory == 0 {
+		c.Memory = defaultMemory
+	}
+	if c.MaxOutput == 0 {
+		c.MaxOutput = 64 << 20
+	}
+	if len(c.Args) == 0 {
+		c.Args = []string{c.Program.Name}
+	}
+	p := &Process{
+		c: c, files: map[string]*File{}, inodes: map[*File]uint64{}, open: map[int]*openFile{}, Unknown: map[uint64]int{},
+		random: rand.New(rand.NewPCG(uint64(c.Options.Seed), 2)),
+	}
+	p.thread, p.lastTID = &thread{tid: pid}, pid
+	p.thread.stack.flags = stackNone
+	p.threads = []*thread{p.thread}
+	p.stdout.most, p.stderr.most = c.MaxOutput, c.MaxOutput
+	for i, f := range append([]*File{c.Program}, c.Files...) {
+		p.files[Clean(f.Name)] = f
+		p.inodes[f] = uint64(i) + 2
+	}
+	im, err := readImage(c.Program)
+	if err != nil {
+		return nil, err
+	}
+	var ld *image
+	if im.interp != "" {
+		if p.interp = p.files[im.interp]; p.interp == nil {
+			return nil, fmt.Errorf("%s needs its interpreter %s, which was not given: %w", c.Program.Name, im.interp, errno.ENOENT)
+		}
+		if ld, err = readImage(p.interp); err != nil {
+			return nil, err
+		}
+	}
+	bias := x86.Addr(0)
+	if im.position {
+		bias = dynBase - im.span.Start
+	}
+	p.programs = x86.Range{Start: im.span.Start + bias, End: im.span.End + bias}
+	window := x86.Range{Start: p.programs.Start, End: p.programs.End + breakRoom}
+	if window.Start < lowest || window.End > mapTop-mapSize {
+		return nil, fmt.Errorf("%s: %w: its address %s cannot be used", c.Program.Name, ErrNotELF, window.Start)
+	}
+	src := &source{[]x86.Range{window, {Start: mapTop - mapSize, End: mapTop}, {Start: stackTop - stackSize, End: stackTop}}}
+	o := c.Options
+	o.CPUs, o.HeapSize = 1, 1<<20
+	if p.m, err = open(src, &o); err != nil {
+		return nil, err
+	}
+	p.memory = memory{m: p.m, used: map[x86.Addr]struct{}{}, most: c.Memory / PageSize, limit: window.End}
+	if c.Tracer != nil {
+		c.Tracer.Start(p)
+	}
+	if err := p.load(im, ld, bias); err != nil {
+		p.Close()
+		return nil, fmt.Errorf("%s: %w", c.Program.Name, err)
+	}
+	p.m.SetTraps(traps{p})
+	return p, nil
+}
+
+// Close frees the machine.
+func (p *Process) Close() { p.m.Close() }
+
+// Machine is what it runs on.
+func (p *Process) Machine() *machine.Machine { return p.m }
+
+// ownCode begins with an int3 to begin at. What else it has ends with an int3, too.
+var ownCode = []byte{
+	0xcc, 0x90,
+	0x0f, 0x30, 0xcc, // wrmsr
+	0x48, 0x0f, 0xae, 0x07, 0xcc, // fxsave64 (%rdi)
+	0x48, 0x0f, 0xae, 0x0f, 0xcc, // fxrstor64 (%rdi)
+	0x48, 0x0f, 0xae, 0x0f, 0x0f, 0x30, 0xcc, // the same, wrmsr
+}
+
+// Where it has what.
+const (
+	baseCode   = 2
+	floatSave  = 5
+	floatLoad  = 10
+	switchCode = 15
+)
+
+// outside executes own code that ends at an int3, with the float area in rdi, and then goes on with
+// the program's registers.
+func (p *Process) outside(code x86.Addr, regs *x86.PtRegs, then func(regs *x86.PtRegs)) {
+	p.resume, p.then = *regs, then
+	regs.IP, regs.DI = uint64(code), uint64(p.float)
+	regs.Flags &^= x86.FlagTF
+}
+
+func (p *Process) load(im, ld *image, bias x86.Addr) error {
+	own, err := p.m.AllocExec(len(ownCode), "process")
+	if err != nil {
+		return err
+	}
+	if err := p.m.PokeText(own, ownCode); err != nil {
+		return err
+	}
+	p.own = own
+	if p.float, err = p.m.Alloc(floatSize); err != nil {
+		return err
+	}
+	if err := p.loadImage(im, bias); err != nil {
+		return err
+	}
+	p.memory.start = p.programs.End
+	p.memory.end = p.programs.End
+	entry, base := im.entry+bias, x86.Addr(0)
+	if ld != nil {
+		at := ld.span.Start
+		if ld.position {
+			r, err := p.room(ld.span.Len())
+			if err != nil {
+				return err
+			}
+			at = r.Start
+		}
+		base = at - ld.span.Start
+		if err := p.loadImage(ld, base); err != nil {
+			return err
+		}
+		entry = ld.entry + base
+	}
+	sp, err := p.arguments(im, bias, base)
+	if err != nil {
+		return err
+	}
+	p.start.IP, p.start.SP, p.start.Flags = uint64(entry), uint64(sp), x86.FlagIF|x86.FlagFixed
+	return nil
+}
+
+// loadImage maps the pieces of an image as execve does.
+func (p *Process) loadImage(im *image, bias x86.Addr) error {
+	for _, h := range im.pieces {
+		prot := int(h.Flags&4>>2 | h.Flags&2 | h.Flags&1<<2) // PF_R, PF_W, PF_X
+		at := x86.Addr(h.Vaddr) + bias
+		inFile, end := pageUp(at+x86.Addr(h.Filesz)), pageUp(at+x86.Addr(h.Memsz))
+		from := pageDown(at)
+		if h.Filesz > 0 {
+			v, err := p.Map(Mapping{Range: x86.Range{Start: from, End: inFile}, Prot: prot, File: im.file, Offset: h.Off &^ (PageSize - 1)})
+			if err != nil {
+				return err
+			}
+			if last := at + x86.Addr(h.Filesz); prot&ProtWrite != 0 && last < inFile {
+				if err := p.m.WriteMem(last, zeros[:inFile-last]); err != nil {
+					return err
+				}
+			}
+			p.mapped(v)
+			from = inFile
+		}
+		if end > from {
+			if _, err := p.Map(Mapping{Range: x86.Range{Start: from, End: end}, Prot: prot}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (p *Process) mapped(v *Mapping) {
+	if p.c.Tracer != nil && v.File != nil {
+		p.c.Tracer.Mapped(v)
+	}
+}
+
+// Entries of the auxiliary vector.
+const (
+	atPhdr, atPhent, atPhnum, atPagesz, atBase, atFlags, atEntry = 3, 4, 5, 6, 7, 8, 9
+	atUID, atEUID, atGID, atEGID, atPlatform, atHwcap, atClktck  = 11, 12, 13, 14, 15, 16, 17
+	atSecure, atRandom, atExecfn                                 = 23, 25, 31
+)
+
+// hwcap is cpuid 1's edx, as the machine's processor has it: FPU to SSE2.
+const hwcap = 0x078bfbff
+
+// maxArguments bounds argv and the environment (MAX_ARG_STRLEN, for all together).
+const maxArguments = 128 << 10
+
+// arguments makes the stack and puts on it what a program finds there.
+func (p *Process) arguments(im *image, bias, base x86.Addr) (x86.Addr, error) {
+	if _, err := p.Map(Mapping{Range: x86.Range{Start: stackTop - stackSize, End: stackTop}, Prot: ProtRead | ProtWrite, Name: "[stack]"}); err != nil {
+		return 0, err
+	}
+	at, total := stackTop-8, 0
+	var failed error
+	put := func(b []byte) x86.Addr {
+		if total += len(b); total > maxArguments {
+			failed = errno.E2BIG
+			return 0
+		}
+		at -= x86.Addr(len(b))
+		failed = errors.Join(failed, p.m.WriteMem(at, b))
+		return at
+	}
+	text := func(s string) uint64 { return uint64(put(append([]byte(s), 0))) }
+	name := text(p.c.Program.Name)
+	var argv, envp []uint64
+	for _, s := range p.c.Args {
+		argv = append(argv, text(s))
+	}
+	for _, s := range p.c.Env {
+		envp = append(envp, text(s))
+	}
+	platform := text("x86_64")
+	var seed [16]byte
+	p.fill(seed[:])
+	random := put(seed[:])
+	words := append([]uint64{uint64(len(argv))}, argv...)
+	words = append(append(append(words, 0), envp...), 0)
+	words = append(words,
+		atPhdr, uint64(im.phdr+bias), atPhent, 56, atPhnum, uint64(im.phnum), atPagesz, PageSize, atBase, uint64(base), atFlags, 0,
+		atEntry, uint64(im.entry+bias), atUID, 0, atEUID, 0, atGID, 0, atEGID, 0, atSecure, 0, atHwcap, hwcap, atClktck, 100,
+		atPlatform, platform, atRandom, uint64(random), atExecfn, name, 0, 0)
+	b := make([]byte, 0, 8*len(words))
+	for _, w := range words {
+		b = binary.LittleEndian.AppendUint64(b, w)
+	}
+	at = (at - x86.Addr(len(b))) &^ 15
+	return at, errors.Join(failed, p.m.WriteMem(at, b))
+}
+
+// fill makes random bytes.
+func (p *Process) fill(b []byte) {
+	for i := range b {
+		b[i] = byte(p.random.Uint32())
+	}
+}
+
+// Run runs the program to its end. An error is not the program's: the budget, the
+// timeout, the engine.
+func (p *Process) Run() (Exit, error) {
+	_, err := p.m.CallAddr(p.own)
+	switch {
+	case p.failed != nil:
+		return Exit{}, p.failed
+	case p.exit != nil:
+		return *p.exit, nil
+	case errors.Is(err, machine.ErrHalted):
+		return Exit{Signal: SIGSEGV, Regs: p.m.Regs()}, nil // hlt is privileged
+	case err != nil:
+		return Exit{}, err
+	}
+	return Exit{Signal: SIGSEGV, Regs: p.m.Regs()}, nil // it jumped into the kernel's half
+}
+
+// Stdout and Stderr are what it wrote; lost is how many bytes more there were.
+func (p *Process) Stdout() (b []byte, lost int) { return p.stdout.b, p.stdout.lost }
+
+// Stderr is as Stdout.
+func (p *Process) Stderr() (b []byte, lost int) { return p.stderr.b, p.stderr.lost }
+
+// output is what was written, up to a bound.
+type output struct {
+	b          []byte
+	most, lost int
+}
+
+func (o *output) write(b []byte) {
+	n := min(len(b), o.most-len(o.b))
+	o.b = append(o.b, b[:n]...)
+	o.lost += len(b) - n
+}
+
+// end makes the run end.
+func (p *Process) end(e Exit, regs *x86.PtRegs) {
+	e.Regs = *regs
+	p.exit = &e
+	regs.IP = p.leave
+	regs.Flags &^= x86.FlagTF
+}
+
+// giveUp makes the run end with an error that is not the program's.
+func (p *Process) giveUp(err error, regs *x86.PtRegs) {
+	p.failed = err
+	p.end(Exit{}, regs)
+}
+
+// traps is the process as the machine's receiver of traps.
+type traps struct{ p *Process }
+
+func (t traps) Int3(regs *x86.PtRegs) bool {
+	p := t.p
+	switch at := x86.Addr(regs.IP - 1); {
+	case at == p.own && p.leave == 0:
+		var b [8]byte
+		if p.m.ReadMem(x86.Addr(regs.SP), b[:]) != nil {
+			return false
+		}
+		p.leave = binary.LittleEndian.Uint64(b[:])
+		*regs = p.start
+		return true
+	case p.then != nil && p.own < at && at < p.own+x86.Addr(len(ownCode)):
+		then := p.then
+		*regs, p.then = p.resume, nil
+		then(regs)
+	case p.c.Tracer == nil || !p.c.Tracer.Int3(regs):
+		p.trap, p.code = machine.VectorInt3, 0
+		p.Force(SIGTRAP)
+	}
+	p.back(regs)
+	return true
+}
+
+// Codes of SIGTRAP (TRAP_BRKPT, TRAP_TRACE).
+const (
+	trapBreakpoint = 1
+	trapTrace      = 2
+	int1           = 0xf1
+)
+
+func (t traps) Debug(regs *x86.PtRegs) bool {
+	p := t.p
+	if p.c.Tracer == nil || !p.c.Tracer.Debug(regs) {
+		code := int32(trapTrace)
+		var before [1]byte
+		if p.Read(x86.Addr(regs.IP-1), before[:]) == nil && before[0] == int1 {
+			code = trapBreakpoint
+		}
+		p.trap, p.code = machine.VectorDebug, 0
+		p.force(infoAt(SIGTRAP, code, x86.Addr(regs.IP)))
+	}
+	p.back(regs)
+	return true
+}
+
+func (t traps) Fault(regs *x86.PtRegs, vector int) bool {
+	p := t.p
+	if vector == machine.VectorInvalid && p.syscallAt(x86.Addr(regs.IP)) {
+		p.systemCall(regs)
+	} else {
+		p.exception(vector, regs)
+	}
+	p.back(regs)
+	return true
+}
+
+func (t traps) TaskExit(int) {}
+
+// syscallAt reports the instruction syscall at an address.
+func (p *Process) syscallAt(a x86.Addr) bool {
+	var b [2]byte
+	return p.Read(a, b[:]) == nil && b == [2]byte{0x0f, 0x05}
+}
+
+// setBase puts a value into the FS base before the program goes on.
+func (p *Process) setBase(v uint64, regs *x86.PtRegs) {
+	const msrFSBase = 0xc0000100
+	p.fsBase = v
+	p.outside(p.own+baseCode, regs, func(*x86.PtRegs) {})
+	regs.CX, regs.AX, regs.DX = msrFSBase, v&0xffffffff, v>>32
+}
+
+// Comm is the program's name as the kernel keeps it, 15 bytes of it.
+func (p *Process) Comm() string {
+	name := path.Base(p.c.Program.Name)
+	return name[:min(len(name), 15)]
+}

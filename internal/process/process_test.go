@@ -1,0 +1,211 @@
+package process_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/errno"
+	"kprobelab/internal/engine"
+	"kprobelab/internal/process"
+	"kprobelab/internal/tinyprogram"
+	"kprobelab/machine"
+)
+
+// build is a program of one function.
+func build(t testing.TB, text string) *process.File {
+	b, err := tinyprogram.Build([]byte("hello\n\x00/data"), tinyprogram.Function{Name: "_start", Text: text})
+	require.NoError(t, err)
+	return &process.File{Name: "/bin/prog", Data: b}
+}
+
+// onEngines runs a program on each engine of the build.
+func onEngines(t *testing.T, c process.Config, check func(t *testing.T, p *process.Process, x process.Exit, err error)) {
+	for _, name := range engine.Names() {
+		t.Run(name, func(t *testing.T) {
+			e, err := engine.Named(name)
+			require.NoError(t, err)
+			p, err := process.New(c, e.New)
+			require.NoError(t, err)
+			defer p.Close()
+			x, err := p.Run()
+			check(t, p, x, err)
+		})
+	}
+}
+
+// exit ends a program with rdi.
+const exit = "\nmov $0x3c,%eax\nsyscall"
+
+// call is a system call of up to three arguments.
+func call(args ...string) string {
+	var b strings.Builder
+	for i, reg := range []string{"%eax", "%edi", "%esi", "%edx"}[:len(args)] {
+		b.WriteString("mov $" + args[i] + "," + reg + "\n")
+	}
+	return b.String() + "syscall\n"
+}
+
+func TestProgram(t *testing.T) {
+	for name, c := range map[string]struct {
+		text   string
+		code   int
+		signal process.Signal
+		stdout string
+	}{
+		"exit_code":                   {text: "mov $0x107,%edi" + exit, code: 7},
+		"write":                       {text: call("1", "1", "0x402000", "6") + "mov %eax,%edi" + exit, code: 6, stdout: "hello\n"},
+		"write_of_what_is_not_mapped": {text: call("1", "1", "0x10000", "6") + "neg %eax\nmov %eax,%edi" + exit, code: 14},
+		"write_to_no_descriptor":      {text: call("1", "9", "0x402000", "6") + "neg %eax\nmov %eax,%edi" + exit, code: 9},
+		"read_of_stdin":               {text: call("0", "0", "0x402000", "9") + "mov %eax,%ebx\n" + call("1", "1", "0x402000", "4") + "mov %ebx,%edi" + exit, code: 4, stdout: "typed"[:4]},
+		"open_of_a_file":              {text: call("2", "0x402007", "0") + "mov %eax,%edi" + exit, code: 3},
+		"open_for_writing":            {text: call("2", "0x402007", "1") + "neg %eax\nmov %eax,%edi" + exit, code: 13},
+		"open_of_no_file":             {text: call("2", "0x402000", "0") + "neg %eax\nmov %eax,%edi" + exit, code: 2},
+		"unknown_system_call":         {text: call("0x3e7") + "neg %eax\nmov %eax,%edi" + exit, code: 38},
+		"rcx_is_the_return_address":   {text: call("0x27") + "sub $0x401007,%ecx\nmov %ecx,%edi" + exit, code: 0},
+		"mmap_of_too_much":            {text: "mov $0x22,%r10d\n" + call("9", "0", "0x7fffffff", "3") + "neg %eax\nmov %eax,%edi" + exit, code: 12},
+		"mmap_is_zero":                {text: "mov $0x22,%r10d\n" + call("9", "0", "0x1000", "3") + "mov 0x10(%rax),%edi" + exit, code: 0},
+		"fault":                       {text: "mov 0x10(%rdi),%eax", signal: process.SIGSEGV},
+		"no_instruction":              {text: "ud2", signal: process.SIGILL},
+		"own_int3":                    {text: "int3", signal: process.SIGTRAP},
+		"division":                    {text: "xor %ecx,%ecx\ndiv %ecx", signal: process.SIGFPE},
+		"halt_is_privileged":          {text: "hlt", signal: process.SIGSEGV},
+		"kill_of_itself":              {text: call("0x3e", "0x64", "6"), signal: process.SIGABRT},
+		"kill_of_another":             {text: call("0x3e", "0x65", "6") + "neg %eax\nmov %eax,%edi" + exit, code: 3},
+		"jump_to_the_kernel":          {text: "mov $0xffffffffc0000010,%rax\njmp *%rax", signal: process.SIGSEGV},
+		"handler_of_kill":             {text: "mov $0x8,%r10d\n" + call("13", "9", "0x402000", "0") + "neg %eax\nmov %eax,%edi" + exit, code: 22},
+		"sigset_of_another_size":      {text: "mov $0x4,%r10d\n" + call("13", "10", "0", "0") + "neg %eax\nmov %eax,%edi" + exit, code: 22},
+		"small_alternate_stack":       {text: "push $0x64\npush $0x0\npush $0x10000\nmov $0x83,%eax\nmov %rsp,%rdi\nxor %esi,%esi\nsyscall\nneg %eax\nmov %eax,%edi" + exit, code: 12},
+		"handler_without_a_restorer":  {text: "push $0x0\npush $0x0\npush $0x0\npush $0x401000\nmov $0x8,%r10d\nmov $0xd,%eax\nmov $0x8,%edi\nmov %rsp,%rsi\nxor %edx,%edx\nsyscall\nxor %ecx,%ecx\ndiv %ecx", signal: process.SIGSEGV},
+		"sigreturn_from_no_frame":     {text: "mov $0x10008,%esp\nmov $0xf,%eax\nsyscall", signal: process.SIGSEGV},
+		"blocked_fault_kills":         {text: "push $-0x1\nmov $0x8,%r10d\nmov $0xe,%eax\nmov $0x2,%edi\nmov %rsp,%rsi\nxor %edx,%edx\nsyscall\nmov (%rdx),%eax", signal: process.SIGSEGV},
+		"ignored_signal":              {text: call("0x3e", "0x64", "17") + "mov %eax,%edi" + exit, code: 0},
+		"clone_of_a_process":          {text: call("0x38", "0x11", "0") + "neg %eax\nmov %eax,%edi" + exit, code: 38},
+		"futex_that_is_not_aligned":   {text: call("0xca", "0x402001", "0", "0") + "neg %eax\nmov %eax,%edi" + exit, code: 22},
+		"futex_of_another_value":      {text: "xor %r10d,%r10d\n" + call("0xca", "0x402000", "0", "0") + "neg %eax\nmov %eax,%edi" + exit, code: 11},
+		"futex_for_a_time":            {text: "push $0x5\npush $0x0\nmov %rsp,%r10\n" + call("0xca", "0x402004", "0", "0x2f000a6f") + "neg %eax\nmov %eax,%edi" + exit, code: 110},
+		"sleep":                       {text: "push $0x5\npush $0x3\nmov %rsp,%rdi\nxor %esi,%esi\nmov $0x23,%eax\nsyscall\nmov %eax,%edi" + exit, code: 0},
+		"too_many_threads":            {text: "again: " + call("0x38", "0x10900", "0x402f00") + "test %eax,%eax\nje again\njns again\nneg %eax\nmov %eax,%edi\nmov $0xe7,%eax\nsyscall", code: 11},
+		"arguments_on_the_stack":      {text: "mov (%rsp),%rdi" + exit, code: 2},
+		"text_cannot_be_written":      {text: "mov $0x401000,%eax\nmov %eax,(%rax)", signal: process.SIGSEGV},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEngines(t, process.Config{
+				Program: build(t, c.text), Args: []string{"prog", "x"}, Stdin: []byte("typed"[:4]),
+				Files: []*process.File{{Name: "/data", Data: []byte("content")}},
+			}, func(t *testing.T, p *process.Process, x process.Exit, err error) {
+				require.NoError(t, err)
+				require.Equal(t, c.signal, x.Signal, "at %#x", x.Regs.IP)
+				require.Equal(t, c.code, x.Code)
+				out, lost := p.Stdout()
+				require.Equal(t, c.stdout, string(out))
+				require.Zero(t, lost)
+			})
+		})
+	}
+}
+
+func TestBounds(t *testing.T) {
+	t.Run("instructions", func(t *testing.T) {
+		onEngines(t, process.Config{Program: build(t, "again: jmp again"), Options: machine.Options{Budget: 10000}},
+			func(t *testing.T, _ *process.Process, _ process.Exit, err error) {
+				require.ErrorIs(t, err, machine.ErrBudget)
+			})
+	})
+	t.Run("system_calls", func(t *testing.T) {
+		onEngines(t, process.Config{Program: build(t, "again: "+call("0x27")+"jmp again"), Options: machine.Options{Budget: 100000}},
+			func(t *testing.T, _ *process.Process, _ process.Exit, err error) {
+				require.ErrorIs(t, err, machine.ErrBudget)
+			})
+	})
+	t.Run("output", func(t *testing.T) {
+		text := "mov $0x9,%ebx\nagain: " + call("1", "1", "0x402000", "6") + "dec %ebx\njne again\nxor %edi,%edi" + exit
+		onEngines(t, process.Config{Program: build(t, text), MaxOutput: 20}, func(t *testing.T, p *process.Process, x process.Exit, err error) {
+			require.NoError(t, err)
+			out, lost := p.Stdout()
+			require.Len(t, out, 20)
+			require.Equal(t, 9*6-20, lost)
+		})
+	})
+	t.Run("memory", func(t *testing.T) {
+		// It maps 1 MB until there is no more, and counts.
+		text := "xor %ebx,%ebx\nagain: mov $0x22,%r10d\n" + call("9", "0", "0x100000", "3") + "inc %ebx\ntest %eax,%eax\njns again\nmov %ebx,%edi" + exit
+		onEngines(t, process.Config{Program: build(t, text), Memory: 32 << 20}, func(t *testing.T, _ *process.Process, x process.Exit, err error) {
+			require.NoError(t, err)
+			require.Less(t, x.Code, 25) // the stack takes 8 of 32
+		})
+	})
+}
+
+// Rule: a program that nobody could continue ends with an error that says so.
+func TestNobodyContinues(t *testing.T) {
+	for text, says := range map[string]string{
+		call("0x22"):                 "the program waits, and nobody could wake it",
+		call("0x3e", "0x64", "0x13"): "the program stopped itself with signal 19, and nobody could continue it",
+	} {
+		onEngines(t, process.Config{Program: build(t, text)}, func(t *testing.T, _ *process.Process, _ process.Exit, err error) {
+			require.EqualError(t, err, says)
+		})
+	}
+}
+
+func TestUnknownCallsAreCounted(t *testing.T) {
+	onEngines(t, process.Config{Program: build(t, call("0x39")+call("0x39")+"xor %edi,%edi"+exit)},
+		func(t *testing.T, p *process.Process, _ process.Exit, err error) {
+			require.NoError(t, err)
+			require.Equal(t, map[uint64]int{57: 2}, p.Unknown)
+			require.Equal(t, 3, p.Syscalls)
+		})
+}
+
+func TestNotAProgram(t *testing.T) {
+	good := build(t, "hlt").Data
+	change := func(at int, b ...byte) []byte {
+		c := append([]byte(nil), good...)
+		copy(c[at:], b)
+		return c
+	}
+	for name, c := range map[string]struct {
+		data []byte
+		says string
+	}{
+		"empty":              {nil, "not an ELF program of x86-64"},
+		"text":               {[]byte("#!/bin/sh\n"), "not an ELF program of x86-64"},
+		"another_machine":    {change(18, 183), "it is for EM_AARCH64"},
+		"an_object":          {change(16, 1), "its type is ET_REL"},
+		"cut":                {good[:5000], "a segment is outside the file"},
+		"a_segment_too_big":  {change(64+40, 0, 0, 0, 0x40), "a segment's sizes or addresses do not fit"},
+		"in_the_kernel":      {change(64+16, 0, 0, 0, 0, 0, 0, 0, 0xff), "a segment's sizes or addresses do not fit"},
+		"needs_a_library":    {change(64+56, 3), "which was not given"},
+		"no_program_headers": {change(56, 0), "0 program headers"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, err := engine.Named("")
+			require.NoError(t, err)
+			_, err = process.New(process.Config{Program: &process.File{Name: "/x", Data: c.data}}, e.New)
+			require.ErrorContains(t, err, c.says)
+			require.Contains(t, []errno.Errno{errno.ENOEXEC, errno.ENOENT}, errno.Of(err))
+		})
+	}
+}
+
+// Rule: whatever the file is, it is refused or ends within its budget.
+func FuzzProgram(f *testing.F) {
+	f.Add(build(f, "mov $0x1,%edi"+exit).Data)
+	f.Add(build(f, call("9", "0", "0x1000", "7")+"jmp *%rax").Data)
+	f.Add(build(f, call("11", "0x401000", "0x1000")).Data)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		e, err := engine.Named("interp")
+		require.NoError(t, err)
+		p, err := process.New(process.Config{
+			Program: &process.File{Name: "/x", Data: b}, Memory: 16 << 20, Options: machine.Options{Budget: 20000},
+		}, e.New)
+		if err != nil {
+			return
+		}
+		defer p.Close()
+		_, err = p.Run()
+		require.NotErrorIs(t, err, machine.ErrHandler)
+	})
+}

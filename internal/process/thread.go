@@ -1,0 +1,394 @@
+package process
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"slices"
+
+	"kprobelab/errno"
+	"kprobelab/x86"
+)
+
+// thread is a thread of the program (a task). One runs at a time; they take turns at traps and
+// system calls, as the seed has it.
+type thread struct {
+	tid int
+	// regs and floats are its registers while another runs.
+	regs   x86.PtRegs
+	floats []byte
+	fsBase uint64
+	// atEnd is where 0 is written when it ends, and who waits there woken (clear_child_tid).
+	atEnd x86.Addr
+	// asleep is what it waits for; nil where it can go on.
+	asleep *sleep
+	ended  bool
+
+	threadSignals
+}
+
+// sleep is what a thread waits for: a futex, a time, a signal.
+type sleep struct {
+	at   x86.Addr // of the futex, 0 for none
+	bits uint32
+	// until is when the sleep ends of itself, 0 for never, with this result.
+	until  uint64
+	result errno.Errno
+	// again is the system call that begins anew after a handler that says so; nil for none.
+	again *uint64
+	order uint64
+}
+
+const maxThreads = 64
+
+// Flags of clone.
+const (
+	cloneVM          = 0x100
+	cloneSighand     = 0x800
+	cloneThread      = 0x10000
+	cloneSetTLS      = 0x80000
+	cloneParentTID   = 0x100000
+	cloneChildClear  = 0x200000
+	cloneChildSetTID = 0x1000000
+	cloneThreadFlags = cloneVM | cloneSighand | cloneThread
+)
+
+var errWaits = errors.New("the program waits, and nobody could wake it")
+
+// TID is the running thread; the first has the process's number.
+func (p *Process) TID() int { return p.tid }
+
+// Now is the virtual clock: the machine's, and what was slept.
+func (p *Process) Now() uint64 { return p.m.Now() + p.skipped }
+
+// back is the way back to the program: another thread may go on, signals are delivered.
+func (p *Process) back(regs *x86.PtRegs) {
+	for p.then == nil && p.exit == nil {
+		switch next := p.choose(); {
+		case next == nil:
+			p.giveUp(errWaits, regs)
+		case next != p.thread:
+			p.switchTo(next, regs)
+		default:
+			p.wake(p.thread, regs)
+			if p.deliver(regs) {
+				return
+			}
+		}
+	}
+}
+
+// runnable reports whether a thread can go on now.
+func (p *Process) runnable(t *thread) bool {
+	return !t.ended && (t.asleep == nil || t.asleep.until != 0 && t.asleep.until <= p.Now() || p.next(t) != 0)
+}
+
+// choose says who goes on, nil for nobody. If all sleep, time passes until one does not.
+func (p *Process) choose() *thread {
+	var list []*thread
+	for _, t := range p.threads {
+		if p.runnable(t) {
+			list = append(list, t)
+		}
+	}
+	fresh, yields := p.fresh, p.yields
+	p.fresh, p.yields = false, false
+	switch can := p.runnable(p.thread); {
+	case len(list) == 0:
+		return p.sleepOn()
+	case can && (fresh || len(list) == 1 || !yields && p.random.Uint32()%4 != 0):
+		return p.thread
+	}
+	t := list[p.random.IntN(len(list))]
+	if yields && t == p.thread { // anyone but itself
+		t = list[(slices.Index(list, t)+1)%len(list)]
+	}
+	return t
+}
+
+// sleepOn lets the time pass until the first thread wakes of itself.
+func (p *Process) sleepOn() *thread {
+	var first *thread
+	for _, t := range p.threads {
+		if !t.ended && t.asleep.until != 0 && (first == nil || t.asleep.until < first.asleep.until) {
+			first = t
+		}
+	}
+	if first != nil {
+		p.skipped += first.asleep.until - p.Now()
+	}
+	return first
+}
+
+// wake ends a sleep whose end has come, or that a signal ends.
+func (p *Process) wake(t *thread, regs *x86.PtRegs) {
+	s := t.asleep
+	if s == nil {
+		return
+	}
+	t.asleep = nil
+	switch {
+	case s.until != 0 && s.until <= p.Now():
+		regs.AX = failed(s.result)
+		if s.result == 0 {
+			regs.AX = 0
+		}
+	default:
+		regs.AX = failed(errno.EINTR)
+		t.interrupted = s.again
+	}
+}
+
+// switchTo lets another thread go on.
+func (p *Process) switchTo(next *thread, regs *x86.PtRegs) {
+	load := func(regs *x86.PtRegs) {
+		const msrFSBase = 0xc0000100
+		p.thread, p.fresh = next, true
+		_ = p.m.WriteMem(p.float, next.floats) // it is the machine's own
+		*regs = next.regs
+		p.outside(p.own+switchCode, regs, func(*x86.PtRegs) {})
+		regs.CX, regs.AX, regs.DX = msrFSBase, next.fsBase&0xffffffff, next.fsBase>>32
+	}
+	last := p.thread
+	if last.ended {
+		load(regs)
+		return
+	}
+	p.outside(p.own+floatSave, regs, func(regs *x86.PtRegs) {
+		last.regs, last.floats = *regs, p.floats512()
+		load(regs)
+	})
+}
+
+func (p *Process) floats512() []byte {
+	b := make([]byte, floatSize)
+	_ = p.m.ReadMem(p.float, b) // it is the machine's own
+	return b
+}
+
+// clone makes a thread; a process is refused.
+func (p *Process) clone(r *x86.PtRegs) (uint64, error) {
+	flags, at := r.DI, *r
+	alive := p.alive()
+	switch {
+	case flags&cloneThreadFlags != cloneThreadFlags:
+		p.Unknown[r.AX]++
+		return 0, errno.ENOSYS
+	case alive >= maxThreads:
+		return 0, errno.EAGAIN
+	case flags&cloneSetTLS != 0 && at.R8 >= uint64(userTop):
+		return 0, errno.EPERM
+	}
+	p.outside(p.own+floatSave, r, func(regs *x86.PtRegs) {
+		p.lastTID++
+		t := &thread{tid: p.lastTID, floats: p.floats512(), regs: *regs, fsBase: p.fsBase}
+		t.mask, t.stack.flags = p.mask, stackNone
+		t.regs.AX, t.regs.SP = 0, at.SI
+		if at.SI == 0 {
+			t.regs.SP = regs.SP
+		}
+		if flags&cloneSetTLS != 0 {
+			t.fsBase = at.R8
+		}
+		if flags&cloneChildClear != 0 {
+			t.atEnd = x86.Addr(at.R10)
+		}
+		id := binary.LittleEndian.AppendUint32(nil, uint32(t.tid))
+		if flags&cloneParentTID != 0 {
+			_ = p.Write(x86.Addr(at.DX), id) // the kernel does not look, either
+		}
+		if flags&cloneChildSetTID != 0 {
+			_ = p.Write(x86.Addr(at.R10), id)
+		}
+		p.threads = append(p.threads, t)
+		regs.AX = uint64(t.tid)
+	})
+	return 0, nil
+}
+
+func (p *Process) alive() (n int) {
+	for _, t := range p.threads {
+		if !t.ended {
+			n++
+		}
+	}
+	return n
+}
+
+func (p *Process) setTIDAddress(r *x86.PtRegs) (uint64, error) {
+	p.atEnd = x86.Addr(r.DI)
+	return uint64(p.tid), nil
+}
+
+func (p *Process) yield(*x86.PtRegs) (uint64, error) {
+	p.Yield()
+	return 0, nil
+}
+
+// Yield lets another thread go on first, where there is one.
+func (p *Process) Yield() { p.yields = true }
+
+// exitThread is exit: the last thread's ends the program, with the first's code.
+func (p *Process) exitThread(r *x86.PtRegs) (uint64, error) {
+	if p.tid == pid {
+		p.exitCode = int(r.DI & 0xff)
+	}
+	if p.alive() == 1 {
+		p.end(Exit{Code: p.exitCode}, r)
+		return 0, nil
+	}
+	if p.c.Tracer != nil {
+		p.c.Tracer.ThreadEnd(p.tid)
+	}
+	p.ended = true
+	if at := p.atEnd; at != 0 && p.Write(at, make([]byte, 4)) == nil {
+		p.wakeFutex(at, 1, ^uint32(0))
+	}
+	if p.tid != pid {
+		p.threads = slices.DeleteFunc(p.threads, func(t *thread) bool { return t == p.thread })
+	}
+	return 0, nil
+}
+
+// sleepFor makes the running thread wait; its call returns by wake.
+func (p *Process) sleepFor(s sleep, r *x86.PtRegs) (uint64, error) {
+	if p.sleeps++; s.at != 0 && s.until == 0 {
+		nr := r.AX
+		s.again = &nr
+	}
+	s.order = p.sleeps
+	p.asleep = &s
+	return 0, nil
+}
+
+// timeAt reads a struct timespec.
+func (p *Process) timeAt(at uint64) (uint64, error) {
+	var b [16]byte
+	if err := p.Read(x86.Addr(at), b[:]); err != nil {
+		return 0, err
+	}
+	sec, ns := binary.LittleEndian.Uint64(b[:]), binary.LittleEndian.Uint64(b[8:])
+	if int64(sec) < 0 || ns >= 1e9 {
+		return 0, errno.EINVAL
+	}
+	return min(sec, 1<<33)*1e9 + ns, nil
+}
+
+// nanosleep waits for a time that is in memory, from now or from an epoch on.
+func (p *Process) nanosleep(r *x86.PtRegs, at uint64, absolute bool, clock uint64) (uint64, error) {
+	n, err := p.timeAt(at)
+	if err != nil {
+		return 0, err
+	}
+	return p.sleepFor(sleep{until: p.until(n, absolute, clock == 0)}, r)
+}
+
+// until is a time as the machine's clock has it: at least 1.
+func (p *Process) until(n uint64, absolute, realtime bool) uint64 {
+	switch {
+	case !absolute:
+		n += p.Now()
+	case realtime:
+		n -= min(n, epoch*1e9)
+	}
+	return max(n, 1)
+}
+
+// Operations of futex.
+const (
+	futexWait = iota
+	futexWake
+	_
+	futexRequeue
+	futexCmpRequeue
+	futexWaitBits = 9
+	futexWakeBits = 10
+
+	futexRealtime = 256
+	futexCommand  = 127
+)
+
+func (p *Process) futex(r *x86.PtRegs) (uint64, error) {
+	at, bits := x86.Addr(r.DI), ^uint32(0)
+	if at%4 != 0 {
+		return 0, errno.EINVAL
+	}
+	op := r.SI & futexCommand
+	if op == futexWaitBits || op == futexWakeBits {
+		if bits = uint32(r.R9); bits == 0 {
+			return 0, errno.EINVAL
+		}
+	}
+	switch op {
+	case futexWait, futexWaitBits:
+		var b [4]byte
+		if err := p.Read(at, b[:]); err != nil {
+			return 0, err
+		}
+		s := sleep{at: at, bits: bits, result: errno.ETIMEDOUT}
+		if r.R10 != 0 {
+			n, err := p.timeAt(r.R10)
+			if err != nil {
+				return 0, err
+			}
+			s.until = p.until(n, op == futexWaitBits, r.SI&futexRealtime != 0)
+		}
+		if binary.LittleEndian.Uint32(b[:]) != uint32(r.DX) {
+			return 0, errno.EAGAIN
+		}
+		return p.sleepFor(s, r)
+	case futexWake, futexWakeBits:
+		return uint64(p.wakeFutex(at, int(int32(r.DX)), bits)), nil
+	case futexRequeue, futexCmpRequeue:
+		return p.requeue(r, op == futexCmpRequeue)
+	}
+	return 0, errno.ENOSYS
+}
+
+// wakeFutex wakes those that wait the longest.
+func (p *Process) wakeFutex(at x86.Addr, most int, bits uint32) (n int) {
+	for _, t := range p.waiters(at) {
+		if n < max(most, 1) && t.asleep.bits&bits != 0 {
+			t.asleep, t.regs.AX = nil, 0
+			n++
+		}
+	}
+	return n
+}
+
+// waiters are the threads that wait for a futex, the longest first.
+func (p *Process) waiters(at x86.Addr) (list []*thread) {
+	for _, t := range p.threads {
+		if t.asleep != nil && t.asleep.at == at {
+			list = append(list, t)
+		}
+	}
+	slices.SortFunc(list, func(a, b *thread) int { return cmp.Compare(a.asleep.order, b.asleep.order) })
+	return list
+}
+
+func (p *Process) requeue(r *x86.PtRegs, compare bool) (uint64, error) {
+	at, to := x86.Addr(r.DI), x86.Addr(r.R8)
+	var b [4]byte
+	if err := p.Read(at, b[:]); err != nil {
+		return 0, err
+	}
+	if compare && binary.LittleEndian.Uint32(b[:]) != uint32(r.R9) {
+		return 0, errno.EAGAIN
+	}
+	n := 0
+	if int32(r.DX) > 0 {
+		n = p.wakeFutex(at, int(int32(r.DX)), ^uint32(0))
+	}
+	moved := 0
+	for _, t := range p.waiters(at) {
+		if moved < int(int32(r.R10)) {
+			t.asleep.at = to
+			moved++
+		}
+	}
+	if compare {
+		n += moved
+	}
+	return uint64(n), nil
+}

@@ -1,0 +1,235 @@
+package userprobe
+
+import (
+	"fmt"
+
+	"encoding/binary"
+	"slices"
+
+	"kprobelab/errno"
+	"kprobelab/internal/process"
+	"kprobelab/profile"
+	"kprobelab/uprobes"
+	"kprobelab/x86"
+)
+
+// Consumer is who wants to know of hits (uprobe_consumer).
+type Consumer struct {
+	// Hit is called at the instruction, with regs.IP at it; nil for nothing.
+	Hit func(regs *x86.PtRegs)
+	// Returned is called when the function that begins at the instruction has returned, with
+	// regs.IP where it returns to; nil for nothing.
+	Returned func(function x86.Addr, regs *x86.PtRegs)
+
+	// Hits, Returns and Missed are its counts; Missed are calls too deep for a return probe.
+	Hits, Returns, Missed uint64
+}
+
+// uprobe is a place in a file, with all who want to know of it.
+type uprobe struct {
+	file   *process.File
+	offset uint64
+	// counter is the file offset of a reference counter, 0 for none.
+	counter   uint64
+	consumers []*Consumer // the last that came first, as the kernel has them
+	analysis  uprobes.Analysis
+	// at are the addresses with its int3; counted says that the counter was incremented.
+	at      map[x86.Addr]bool
+	counted bool
+}
+
+// step is the instruction that is being executed out of line.
+type step struct {
+	u       *uprobe
+	at, xol x86.Addr
+	slot    int
+	flags   uint64 // the trap flag as it was
+	scratch uint64
+}
+
+// Stats are counts of what happened.
+type Stats struct {
+	// Hits is how many int3 of probes were met; Emulated and Stepped what became of them.
+	Hits, Emulated, Stepped uint64
+	// Returns is how many functions came back to the trampoline; Unwound how many had been
+	// left by longjmp.
+	Returns, Unwound uint64
+}
+
+// Probes are the uprobes of one process. They are a process.Tracer.
+type Probes struct {
+	c     *profile.Config
+	p     *process.Process
+	list  map[place]*uprobe
+	order []*uprobe
+	area  x86.Addr // the XOL area, 0 for none
+	slots slots
+	tasks map[int]*task
+	// OnLog gets what the kernel would log.
+	OnLog func(line string)
+	Stats Stats
+}
+
+type place struct {
+	file   *process.File
+	offset uint64
+}
+
+// New makes probes for a process of a kernel. It is the process's Tracer.
+func New(c *profile.Config) *Probes {
+	return &Probes{c: c, list: map[place]*uprobe{}, tasks: map[int]*task{}, OnLog: func(string) {}}
+}
+
+// Start implements process.Tracer.
+func (k *Probes) Start(p *process.Process) { k.p = p }
+
+// Check is what registering would return for a place of a file that a process has mapped.
+func Check(c *profile.Config, f *process.File, offset, counter uint64) error {
+	a, err := check(c, f, offset, counter)
+	if err == nil && a.Errno != 0 {
+		err = a.Errno
+	}
+	return err
+}
+
+func check(c *profile.Config, f *process.File, offset, counter uint64) (a uprobes.Analysis, err error) {
+	size := uint64(len(f.Data))
+	switch {
+	case !c.Uprobes.Exists:
+		return a, errno.ENOSYS
+	case offset > size:
+		return a, fmt.Errorf("the file has %#x bytes: %w", size, errno.EINVAL)
+	case counter%2 != 0:
+		return a, fmt.Errorf("a reference counter is at an even offset: %w", errno.EINVAL)
+	case offset == size:
+		return a, fmt.Errorf("the file ends there: %w", errno.EIO)
+	}
+	// The address decides only whether a page ends in the instruction; files are mapped
+	// by pages.
+	return uprobes.Analyze(f.Data[offset:min(size, offset+uprobes.InsnSize)], x86.Addr(offset%process.PageSize), c), nil
+}
+
+// Register adds a consumer at an offset of a file. counter is the offset of a reference counter,
+// 0 for none. Where the file is mapped already, the instruction may be refused.
+func (k *Probes) Register(f *process.File, offset, counter uint64, c *Consumer) error {
+	a, err := check(k.c, f, offset, counter)
+	if err != nil {
+		return err
+	}
+	at := place{f, offset}
+	u := k.list[at]
+	if u == nil {
+		u = &uprobe{file: f, offset: offset, counter: counter, at: map[x86.Addr]bool{}, analysis: a}
+	}
+	if u.counter != counter {
+		return errno.EINVAL // ref_ctr_offset mismatch
+	}
+	if k.p != nil && a.Errno != 0 {
+		for _, v := range k.p.Maps() {
+			if u.in(&v) {
+				return a.Errno
+			}
+		}
+	}
+	if k.list[at] == nil {
+		k.list[at], k.order = u, append(k.order, u)
+	}
+	u.consumers = slices.Insert(u.consumers, 0, c)
+	if k.p != nil {
+		for _, v := range k.p.Maps() {
+			k.plant(u, &v)
+		}
+	}
+	return nil
+}
+
+// Unregister takes a consumer away; the last one takes the int3 with it.
+func (k *Probes) Unregister(f *process.File, offset uint64, c *Consumer) {
+	u := k.list[place{f, offset}]
+	if u == nil {
+		return
+	}
+	u.consumers = slices.DeleteFunc(u.consumers, func(o *Consumer) bool { return o == c })
+	if len(u.consumers) > 0 {
+		return
+	}
+	delete(k.list, place{f, offset})
+	k.order = slices.DeleteFunc(k.order, func(o *uprobe) bool { return o == u })
+	for at := range u.at {
+		_ = k.p.Poke(at, f.Data[offset:offset+1]) // it may be unmapped
+	}
+	k.count(u, -1)
+}
+
+// in reports whether a mapping shows the place, so that an int3 is put there: of a file, and not
+// for writing (valid_vma).
+func (u *uprobe) in(v *process.Mapping) bool {
+	return v.File == u.file && v.Prot&process.ProtWrite == 0 && v.Offset <= u.offset && u.offset-v.Offset < v.Len()
+}
+
+// Mapped implements process.Tracer: it plants what belongs into a mapping.
+func (k *Probes) Mapped(v *process.Mapping) {
+	for _, u := range k.order {
+		k.plant(u, v)
+		if len(u.at) > 0 {
+			k.count(u, 1) // the counter may have been mapped just now
+		}
+	}
+}
+
+const int3 = 0xcc
+
+func (k *Probes) plant(u *uprobe, v *process.Mapping) {
+	if !u.in(v) || u.analysis.Errno != 0 {
+		return
+	}
+	at := v.Start + x86.Addr(u.offset-v.Offset)
+	if k.p.Poke(at, []byte{int3}) != nil {
+		return
+	}
+	u.at[at] = true
+	k.count(u, 1)
+}
+
+// count adds to the probe's reference counter, once, wherever it is mapped for writing.
+func (k *Probes) count(u *uprobe, n int16) {
+	if u.counter == 0 || u.counted == (n > 0) || k.p == nil {
+		return
+	}
+	for _, v := range k.p.Maps() {
+		if v.File != u.file || v.Prot&process.ProtWrite == 0 || u.counter < v.Offset || u.counter-v.Offset >= v.Len() {
+			continue
+		}
+		at := v.Start + x86.Addr(u.counter-v.Offset)
+		var b [2]byte
+		if k.p.Read(at, b[:]) != nil {
+			continue
+		}
+		binary.LittleEndian.PutUint16(b[:], uint16(int16(binary.LittleEndian.Uint16(b[:]))+n))
+		if k.p.Write(at, b[:]) == nil {
+			u.counted = n > 0
+		}
+	}
+}
+
+// find is the probe at an address, nil where there is none.
+func (k *Probes) find(at x86.Addr) *uprobe {
+	v := k.p.At(at)
+	if v == nil || v.File == nil {
+		return nil
+	}
+	if u := k.list[place{v.File, v.FileOffset(at)}]; u != nil && u.in(v) {
+		return u
+	}
+	return nil
+}
+
+// HazardAt is what goes wrong with a probe at a place of a file although the kernel accepts it, ""
+// for nothing.
+func HazardAt(c *profile.Config, f *process.File, offset uint64) uprobes.Hazard {
+	a, err := check(c, f, offset, 0)
+	if err != nil {
+		return ""
+	}
+	return a.Hazard
+}
