@@ -13,6 +13,7 @@ import (
 	"kprobelab/machine"
 	"kprobelab/profile"
 	"kprobelab/tracing"
+	"kprobelab/watch"
 )
 
 // Options are the choices of a Lab; the zero value of each is its default.
@@ -78,6 +79,8 @@ type Lab struct {
 	Machine *machine.Machine
 	// Kprobes is the subsystem.
 	Kprobes *kprobes.Kprobes
+	// Watches are the watchpoints.
+	Watches *watch.Set
 
 	// user is memory for the buffers of system calls.
 	user arena
@@ -174,7 +177,7 @@ func on(m *machine.Machine, img *kimage.Image, o *Options) (*Lab, error) {
 		changed.Preemption = *o.Preemption
 		rules = &changed
 	}
-	l := &Lab{Image: img, Machine: m, Kprobes: kprobes.New(m, img, rules)}
+	l := &Lab{Image: img, Machine: m, Kprobes: kprobes.New(m, img, rules), Watches: watch.NewSet(m)}
 	m.OnRestore(func() { l.user, l.as, l.waits, l.hasRun = arena{}, nil, waits{}, false })
 	l.watchSleep()
 	l.Kprobes.SetFastPath(guestfast.New)

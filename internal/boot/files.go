@@ -87,5 +87,19 @@ func folders(files []qemu.Entry) []qemu.Entry {
 	return list
 }
 
+// Has reports whether a guest with these files has one at an absolute path before any of its
+// programs has run. What a link leads to is not looked at: it counts as there.
+func Has(files []qemu.Entry, name string) bool {
+	name = path.Clean(name)
+	if strings.HasPrefix(name, "/proc/") {
+		return true
+	}
+	return slices.ContainsFunc(files, func(e qemu.Entry) bool {
+		at := path.Clean(e.Name)
+		link := e.Mode&0o170000 == qemu.ModeLink && strings.HasPrefix(name, at+"/")
+		return at == name || link
+	})
+}
+
 // order sorts a folder before what is in it.
 func order(name string) string { return strings.ReplaceAll(name, "/", "\x00") }

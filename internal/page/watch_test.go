@@ -155,7 +155,7 @@ func TestAnAddressIsAState(t *testing.T) {
 	require.Equal(t, w.CPUs, other.CPUs)
 }
 
-// An address whose steps end half-way leaves nothing of itself behind.
+// An address whose steps end half-way leaves nothing of itself.
 func TestAfterAnAddressThatEndsHalfWay(t *testing.T) {
 	const question = `{"do":"watch","calls":"gcd(12, 18)","probes":"kprobe gcd+0x5","sub":-1,"schedule":"`
 	other, p := &page.Page{}, &page.Page{}

@@ -58,7 +58,7 @@ func HazardPoints(img *kimage.Image, progress func(done, total int64)) ([]Hazard
 	var list []HazardPoint
 	var calls []call
 	var done, total int64
-	chunks := codeChunks(functions)
+	chunks := codeChunks(functions, chunkCode)
 	for _, c := range chunks {
 		total += c.size
 	}

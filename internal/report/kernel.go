@@ -167,7 +167,7 @@ func EachVerdict(img *kimage.Image, progress func(done, total int64), emit func(
 		return err
 	}
 	var done, total int64
-	chunks := codeChunks(functions)
+	chunks := codeChunks(functions, chunkCode)
 	for _, c := range chunks {
 		total += c.size
 	}

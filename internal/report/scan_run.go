@@ -12,7 +12,7 @@ import (
 // WriteFunctions writes a row for every instruction of the functions, in their
 // order, and returns the totals. The error is w's.
 func (s *Scan) WriteFunctions(w io.Writer, f ScanFormat, functions []kimage.Symbol) (*ScanTotals, error) {
-	return s.write(w, f, codeChunks(functions), func(s *scanner, c chunk, emit func(*ScanRow)) {
+	return s.write(w, f, codeChunks(functions, s.chunk(chunkCode)), func(s *scanner, c chunk, emit func(*ScanRow)) {
 		function := s.function
 		if s.Bare {
 			function = s.bareScanner().function
@@ -25,7 +25,7 @@ func (s *Scan) WriteFunctions(w io.Writer, f ScanFormat, functions []kimage.Symb
 
 // WriteEntries writes a row for the entry of each function.
 func (s *Scan) WriteEntries(w io.Writer, f ScanFormat, functions []kimage.Symbol) (*ScanTotals, error) {
-	return s.write(w, f, evenChunks(len(functions)), func(s *scanner, c chunk, emit func(*ScanRow)) {
+	return s.write(w, f, evenChunks(len(functions), int(s.chunk(chunkPoints))), func(s *scanner, c chunk, emit func(*ScanRow)) {
 		for i := c.from; i < c.to; i++ {
 			row := s.row(probepoint.Request{Addr: functions[i].Addr}, s.SlotAddr, nil)
 			emit(&row)
@@ -35,7 +35,7 @@ func (s *Scan) WriteEntries(w io.Writer, f ScanFormat, functions []kimage.Symbol
 
 // WritePoints writes a row for each point of a list that ReadPoints read.
 func (s *Scan) WritePoints(w io.Writer, f ScanFormat, points []ScanPoint) (*ScanTotals, error) {
-	return s.write(w, f, evenChunks(len(points)), func(s *scanner, c chunk, emit func(*ScanRow)) {
+	return s.write(w, f, evenChunks(len(points), int(s.chunk(chunkPoints))), func(s *scanner, c chunk, emit func(*ScanRow)) {
 		for i := c.from; i < c.to; i++ {
 			row := s.point(points[i])
 			emit(&row)
@@ -55,13 +55,24 @@ type chunk struct {
 const (
 	chunkCode   = 32 << 10
 	chunkPoints = 512
+	// ownShare is by how much the image's own functions are slower than the rules.
+	ownShare = 64
 )
 
-func codeChunks(functions []kimage.Symbol) (list []chunk) {
+// chunk is how large a chunk is: what is slow is cut into smaller ones, so that progress
+// is shown.
+func (s *Scan) chunk(most int64) int64 {
+	if s.Own != nil {
+		return most / ownShare
+	}
+	return most
+}
+
+func codeChunks(functions []kimage.Symbol, most int64) (list []chunk) {
 	var c chunk
 	for i := range functions {
 		c.size += int64(functions[i].Size)
-		if c.to = i + 1; c.size >= chunkCode || c.to == len(functions) {
+		if c.to = i + 1; c.size >= most || c.to == len(functions) {
 			list = append(list, c)
 			c = chunk{from: i + 1}
 		}
@@ -69,9 +80,9 @@ func codeChunks(functions []kimage.Symbol) (list []chunk) {
 	return list
 }
 
-func evenChunks(n int) (list []chunk) {
-	for i := 0; i < n; i += chunkPoints {
-		to := min(i+chunkPoints, n)
+func evenChunks(n, most int) (list []chunk) {
+	for i := 0; i < n; i += most {
+		to := min(i+most, n)
 		list = append(list, chunk{i, to, int64(to - i)})
 	}
 	return list

@@ -57,7 +57,7 @@ var uprobeAfter = []struct {
 	fixup uprobes.Fixups
 	words string
 }{
-	{uprobes.FixIP, "ip is moved from behind the copy to behind the original"},
+	{uprobes.FixIP, "ip, which is past the copy, is moved past the original"},
 	{uprobes.FixCall, "so is the return address that the call pushed"},
 	{uprobes.FixFlags, "the trap flag stays as the instruction leaves it"},
 	{uprobes.FixSI, "rsi, which the copy has in place of rip, gets its value back"},

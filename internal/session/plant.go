@@ -95,6 +95,9 @@ func (l *Session) since(i *kprobes.Instance) int64 {
 // Unplant unregisters the probe and reads its counters for the last time.
 func (l *Session) Unplant(p *Planted) {
 	switch {
+	case p.Watched != nil:
+		p.Hits = p.Watched.Hits
+		_ = l.Watches.Remove(p.Watched) // it is set
 	case p.plant.kp != nil:
 		l.Kprobes.UnregisterKprobe(p.plant.kp)
 		p.Missed = p.plant.kp.Nmissed

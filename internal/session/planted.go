@@ -3,6 +3,7 @@ package session
 import (
 	"kprobelab/internal/callsyntax"
 	"kprobelab/kprobes"
+	"kprobelab/watch"
 	"kprobelab/x86"
 )
 
@@ -21,6 +22,10 @@ type Planted struct {
 	// being handled or no instance was free. Unplant sets it.
 	Missed uint64
 
+	// Watched is the watchpoint, nil of a probe; Place is how it was asked for.
+	Watched *watch.Watchpoint
+	Place   watch.Place
+
 	plant plant
 }
 
@@ -30,8 +35,19 @@ type plant struct {
 	rp *kprobes.Kretprobe
 }
 
-// Kind is "kprobe" or "kretprobe".
+// String names it as the command line does.
+func (p *Planted) String() string {
+	if p.Watched != nil {
+		return p.Place.String()
+	}
+	return p.Probe.String()
+}
+
+// Kind is "kprobe", "kretprobe" or "watchpoint".
 func (p *Planted) Kind() string {
+	if p.Watched != nil {
+		return "watchpoint"
+	}
 	if p.Return {
 		return "kretprobe"
 	}
@@ -56,4 +72,6 @@ type Handlers struct {
 	// Returned gets the function's return value and the virtual time since
 	// its entry in nanoseconds, -1 in kernels without entry handlers.
 	Returned func(p *Planted, at Where, value uint64, ns int64)
+	// Watched gets what an instruction did to a watchpoint's bytes.
+	Watched func(p *Planted, h *watch.Hit, regs *x86.PtRegs)
 }

@@ -35,7 +35,11 @@ func (l *Session) Run(sequences [][]*Call) ([]TaskResult, error) {
 			return nil, err
 		}
 	}
-	err := l.Machine.Run()
+	var worker error
+	err := errors.Join(l.Machine.RunUntil(func() bool {
+		worker = l.RunDueWorker()
+		return worker != nil
+	}), worker)
 	var list []TaskResult
 	failed := false
 	for _, t := range tasks {

@@ -16,7 +16,7 @@ var order = [][]string{
 	{"decoder"},
 	{"kimage/vmcore"},
 	{"kimage"},
-	{"kprobes/slot", "kprobes/textpoke", "uprobes"},
+	{"kprobes/slot", "kprobes/textpoke", "uprobes", "watch"},
 	{"optimizer"},
 	{"kprobes/probepoint", "internal/tracing/definition"},
 	{"kprobes/hazard"},

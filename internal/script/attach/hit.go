@@ -19,6 +19,9 @@ type hit struct {
 	saved []byte
 	now   uint64
 	word  [8]byte
+	// at is where the probe was planted, 0 for one that is not in code; ret where a function
+	// returns to whose return is probed.
+	at, ret x86.Addr
 	// frames are the addresses of the stack, of the last hit that asked for it.
 	frames []uint64
 }
@@ -27,6 +30,29 @@ var _ host.System = (*hit)(nil)
 
 func (h *hit) set(p *host.Probe, regs *x86.PtRegs, saved []byte, now uint64) {
 	h.probe, h.regs, h.saved, h.now = p, regs, saved, now
+	if h.r.target == 0 && h.r.o.Command && h.r.tasks.ok {
+		h.r.target = h.child()
+	}
+}
+
+// maxParents bounds how far from init the process of a hit may be.
+const maxParents = 16
+
+// child is the child of init that the task descends from, 0 for init and the kernel's threads.
+func (h *hit) child() int64 {
+	m, o := h.r.o.Machine, &h.r.tasks
+	task := m.TaskStruct(m.Task())
+	for range maxParents {
+		parent := x86.Addr(h.load(task.Add(o.parent), 8))
+		if parent == 0 || parent == task {
+			break
+		}
+		if pid := int64(int32(h.load(task.Add(o.tgid), 4))); pid != 1 && h.load(parent.Add(o.tgid), 4) == 1 {
+			return pid
+		}
+		task = parent
+	}
+	return 0
 }
 
 // Register implements script.Context.
@@ -119,6 +145,7 @@ func (h *hit) Probe() *host.Probe { return h.probe }
 type taskOffsets struct {
 	ok                            bool
 	pid, tgid, comm, parent, cred int64
+	stack, mm                     int64
 	uid, euid, gid, egid          int64
 }
 
@@ -138,6 +165,7 @@ func offsets(img *kimage.Image) (o taskOffsets) {
 	}
 	o.ok = true
 	o.pid, o.tgid, o.comm, o.parent, o.cred = at(t, "pid"), at(t, "tgid"), at(t, "comm"), at(t, "real_parent"), at(t, "cred")
+	o.stack, o.mm = at(t, "stack"), at(t, "mm")
 	o.uid, o.euid, o.gid, o.egid = at(c, "uid"), at(c, "euid"), at(c, "gid"), at(c, "egid")
 	return o
 }
@@ -235,7 +263,19 @@ func (h *hit) Stack(n int) (addr uint64, ok bool) {
 		return 0, false
 	}
 	if n == 0 {
-		h.walk()
+		from := orc.At(h.regs)
+		switch {
+		case h.probe == nil:
+		case h.probe.Kind == host.Call:
+			from.IP = h.Address()
+		case h.probe.Kind == host.Trace:
+			from.Signal, from.Regs = false, nil // who calls the callback
+		}
+		h.frames = append(h.frames[:0], h.Address())
+		h.unwind(from)
+		if len(h.frames) == 1 {
+			h.scan(h.regs.SP)
+		}
 	}
 	if n >= len(h.frames) {
 		return 0, false
@@ -246,45 +286,38 @@ func (h *hit) Stack(n int) (addr uint64, ok bool) {
 // maxFrames bounds a stack.
 const maxFrames = 1024
 
-// walk notes the addresses of the hit's stack.
-func (h *hit) walk() {
-	h.frames = append(h.frames[:0], h.Address())
-	k := h.r.o.Kprobes
-	trampoline := uint64(k.Trampoline())
-	if u := h.r.unwinder; u != nil {
-		cursor := kprobes.Cursor{}
-		original := func(addr, at uint64) uint64 {
-			if addr == trampoline && addr != 0 && k.Config().Kret.Rethook {
-				return uint64(k.FindReturnAddress(h.r.o.Machine.Task(), x86.Addr(at), &cursor))
-			}
-			return addr
-		}
-		from := orc.At(h.regs)
-		switch {
-		case h.probe == nil:
-		case h.probe.Kind == host.Call:
-			from.IP = h.Address()
-		case h.probe.Kind == host.Trace:
-			from.Signal, from.Regs = false, nil // who calls the callback
-		}
-		u.Walk(from, original, func(addr, _ uint64) bool {
-			if _, _, _, _, ok := h.Symbol(addr); !ok {
-				return false
-			}
-			h.frames = append(h.frames, addr)
-			return len(h.frames) < maxFrames
-		})
-		if len(h.frames) > 1 {
-			return
-		}
+// unwind adds the return addresses above a frame by the kernel's tables, if it has any.
+func (h *hit) unwind(from orc.Frame) {
+	if h.r.unwinder == nil {
+		return
 	}
-	for at, top := h.regs.SP, h.regs.SP&^(x86.ThreadSize-1)+x86.ThreadSize; at < top && len(h.frames) < maxFrames; at += 8 {
+	k, cursor := h.r.o.Kprobes, kprobes.Cursor{}
+	trampoline := uint64(k.Trampoline())
+	original := func(addr, at uint64) uint64 {
+		if addr == trampoline && addr != 0 && k.Config().Kret.Rethook {
+			return uint64(k.FindReturnAddress(h.r.o.Machine.Task(), x86.Addr(at), &cursor))
+		}
+		return k.Kernels(addr)
+	}
+	h.r.unwinder.Walk(from, original, func(addr, _ uint64) bool {
+		if _, _, _, _, ok := h.Symbol(addr); !ok {
+			return false
+		}
+		h.frames = append(h.frames, addr)
+		return len(h.frames) < maxFrames
+	})
+}
+
+// scan adds what on the stack looks like return addresses.
+func (h *hit) scan(sp uint64) {
+	trampoline := uint64(h.r.o.Kprobes.Trampoline())
+	for at, top := sp, sp&^(x86.ThreadSize-1)+x86.ThreadSize; at < top && len(h.frames) < maxFrames; at += 8 {
 		if h.r.o.Machine.ReadMem(x86.Addr(at), h.word[:]) != nil {
 			return
 		}
 		w := binary.LittleEndian.Uint64(h.word[:])
 		if w == trampoline && w != 0 || h.afterCall(w) {
-			h.frames = append(h.frames, w)
+			h.frames = append(h.frames, h.r.o.Kprobes.Kernels(w))
 		}
 	}
 }
@@ -319,7 +352,7 @@ func (h *hit) Exit(code int64) { h.r.exited, h.r.code = true, code }
 func (h *hit) Log(line string) { h.r.o.Log(line) }
 
 // Target implements host.System.
-func (h *hit) Target() int64 { return h.r.o.Target }
+func (h *hit) Target() int64 { return h.r.target }
 
 // HZ implements host.System.
 func (h *hit) HZ() int64 { return h.r.o.HZ }

@@ -42,8 +42,8 @@ type Options struct {
 	// MaxErrors and MaxSkipped are how many errors and skipped probes do not end the script.
 	MaxErrors, MaxSkipped uint64
 	HZ                    int64
-	// Target is the process of -c.
-	Target int64
+	// Command says that init will start a program, the one of -c.
+	Command bool
 }
 
 // Counts are what became of one probe.
@@ -82,6 +82,8 @@ type Runner struct {
 	running, exited, failed bool
 	errs, skipped           uint64
 	code                    int64
+	// target is the process of -c, 0 before a probe has seen it.
+	target int64
 	// clock is the time where there is no machine, or what a timer has that is late.
 	clock  uint64
 	random uint64
@@ -196,7 +198,9 @@ func (r *Runner) plant(p *planted) error {
 		p.rp.Handler = func(i *kprobes.Instance, regs *x86.PtRegs) int {
 			r.late()
 			if r.running && !r.exited {
+				r.hit.ret = i.RetAddr
 				r.fire(p, pr.Handler, regs, i.Data)
+				r.hit.ret = 0
 			}
 			return 0
 		}
@@ -228,6 +232,7 @@ func (r *Runner) entered(p *planted, regs *x86.PtRegs) {
 func (r *Runner) fire(p *planted, h *script.Handler, regs *x86.PtRegs, saved []byte) {
 	p.Hits++
 	r.hit.set(p.Probe, regs, saved, r.now())
+	r.hit.at = p.at()
 	r.thread.Context = &r.hit
 	err := r.thread.Run(h)
 	n := r.thread.Actions(h)
@@ -246,6 +251,17 @@ func (r *Runner) fire(p *planted, h *script.Handler, regs *x86.PtRegs, saved []b
 	if r.errs++; r.errs > r.o.MaxErrors {
 		r.exited, r.failed = true, true
 	}
+}
+
+// at is where the probe is in the kernel's code.
+func (p *planted) at() x86.Addr {
+	switch {
+	case p.kp != nil:
+		return p.kp.Addr
+	case p.rp != nil:
+		return p.rp.KP.Addr
+	}
+	return 0
 }
 
 func (r *Runner) say(line string) {

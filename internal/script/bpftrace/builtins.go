@@ -107,19 +107,16 @@ var (
 		return append(dst, b[:min(max(a.Int[1], 0), 8)]...)
 	})
 	stackCode = textual("kstack", ints[:1], func(t *script.Thread, a *script.Args, dst []byte) []byte {
-		s := system(t)
-		for i := range min(int(a.Int[0]), (t.StringSize()-1)/8) {
-			addr, ok := s.Stack(i)
-			if !ok {
-				break
-			}
-			dst = binary.LittleEndian.AppendUint64(dst, addr)
-		}
-		return dst
+		return appendWords(dst, system(t).Callchain(false, min(int(a.Int[0]), (t.StringSize()-1)/8))...)
 	})
-	noStackCode = textual("ustack", ints[:1], func(_ *script.Thread, _ *script.Args, dst []byte) []byte { return dst })
-	leastCode   = number("least", ints[:2], func(_ *script.Thread, a *script.Args) int64 { return int64(min(uint64(a.Int[0]), uint64(a.Int[1]))) })
-	framesCode  = number("len", texts[:1], func(_ *script.Thread, a *script.Args) int64 { return int64(len(a.Text[0]) / 8) })
+	// userStackCode has the process first: its symbols are its own.
+	userStackCode = textual("ustack", ints[:1], func(t *script.Thread, a *script.Args, dst []byte) []byte {
+		s := system(t)
+		dst = appendWords(dst, uint64(s.Task(host.PID)))
+		return appendWords(dst, s.Callchain(true, min(int(a.Int[0]), (t.StringSize()-1)/8-1))...)
+	})
+	leastCode  = number("least", ints[:2], func(_ *script.Thread, a *script.Args) int64 { return int64(min(uint64(a.Int[0]), uint64(a.Int[1]))) })
+	framesCode = number("len", texts[:1], func(_ *script.Thread, a *script.Args) int64 { return int64(len(a.Text[0]) / 8) })
 
 	compareCode = number("strncmp", texts, func(_ *script.Thread, a *script.Args) int64 {
 		cut := func(s []byte) []byte { return s[:min(int64(len(s)), max(a.Int[2], 0))] }
@@ -157,6 +154,13 @@ var (
 		return dst
 	})
 )
+
+func appendWords(dst []byte, list ...uint64) []byte {
+	for _, w := range list {
+		dst = binary.LittleEndian.AppendUint64(dst, w)
+	}
+	return dst
+}
 
 func truth(b bool) int64 {
 	if b {
@@ -204,6 +208,14 @@ func symbolOf(t *script.Thread, addr uint64, offset bool, dst []byte) []byte {
 			}
 			return dst
 		}
+	}
+	return hexText(addr, dst)
+}
+
+// hexText is an address that has no symbol, as C++ prints one.
+func hexText(addr uint64, dst []byte) []byte {
+	if addr == 0 {
+		return append(dst, '0')
 	}
 	return strconv.AppendUint(append(dst, "0x"...), addr, 16)
 }

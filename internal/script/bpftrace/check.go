@@ -72,8 +72,10 @@ type checker struct {
 	argument         int
 	probe            *probe
 	seen             map[string]bool
-	inFor            int
-	positional       bool
+	// enums are the kernel's enumerations of which the script has a value: bpftrace knows no others.
+	enums      map[string]bool
+	inFor      int
+	positional bool
 }
 
 func (c *checker) error(at span, format string, a ...any) {
@@ -197,6 +199,7 @@ func (c *checker) check() {
 	if c.errors() > 0 {
 		return
 	}
+	c.enums = map[string]bool{}
 	last := 0
 	for c.pass = 1; ; c.pass++ {
 		c.unresolved, c.seen = 0, map[string]bool{}

@@ -131,6 +131,7 @@ func (c *checker) identifier(n *node) *Type {
 	}
 	if v, enum, ok := c.enumerator(n.text); ok {
 		n.num = uint64(v)
+		c.enums[enum.Name] = true
 		return &Type{Kind: Integer, Size: 8, Name: enum.Name, C: enum}
 	}
 	c.error(n.at, "Unknown identifier: '%s'", n.text)
@@ -666,6 +667,9 @@ func (c *checker) castType(n *node) *Type {
 			return t
 		}
 		c.error(n.at, "Cannot cast from \"%s\" type", x)
+		return t
+	case c.final && t.enum() && !c.enums[t.Name] && !c.defined.whole["enum "+t.Name]:
+		c.error(n.at, "Unknown enum: %s", t.Name)
 		return t
 	case !t.isInt() && t.Kind != Pointer && !(t.Kind == Array && t.target().isInt()):
 		c.error(n.at, "Cannot cast to \"%s\"", t)

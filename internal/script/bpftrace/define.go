@@ -26,15 +26,18 @@ type definer struct {
 // define reads all definitions of a script. The error says what is wrong with the first bad one.
 func define(texts []string, kernel *source.File) (d *definer, err error) {
 	d = &definer{kernel: kernel, types: map[string]*source.Type{}, whole: map[string]bool{}, values: map[string]source.Enumerator{}, of: map[string]*source.Type{}}
+	var lines preprocessor
 	for _, text := range texts {
 		if strings.HasPrefix(text, "#") {
-			continue
+			err = lines.line(text)
+		} else {
+			err = d.definition(text)
 		}
-		if err := d.definition(text); err != nil {
+		if err != nil {
 			return d, err
 		}
 	}
-	return d, nil
+	return d, lines.end()
 }
 
 // badC is an error of a definition.

@@ -56,7 +56,7 @@ func (g *generator) builtin(n *node) value {
 func (g *generator) stack(t *Type) script.Expr {
 	g.s.longest = append(g.s.longest, t)
 	if t.Kind == Ustack {
-		return call(noStackCode, script.Number(t.N))
+		return call(userStackCode, script.Number(t.N))
 	}
 	return call(stackCode, script.Number(t.N))
 }
@@ -121,7 +121,11 @@ func (g *generator) callValue(n *node) value {
 		return plain(script.Has{Array: info.array, Keys: []script.Expr{g.as(k[1], info.key)}})
 	case "len":
 		if k[0].op != nMap {
-			return plain(call(framesCode, g.text(k[0])))
+			frames := call(framesCode, g.text(k[0]))
+			if k[0].typ.Kind == Ustack {
+				frames = plus(frames, -1) // the process
+			}
+			return plain(frames)
 		}
 		a := g.arrays[k[0].text]
 		return plain(call(number("len", nil, func(t *script.Thread, _ *script.Args) int64 { return int64(t.Len(a)) })))

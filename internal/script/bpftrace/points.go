@@ -317,7 +317,7 @@ func (c *checker) resolve(pt *point) {
 			return
 		}
 		for _, t := range c.k.Tracepoints(pt.name) {
-			add(&host.Probe{Kind: host.Trace, Symbol: t.Name, Function: t.Name, Point: "rawtracepoint:" + t.Name, Trace: &t})
+			add(&host.Probe{Kind: host.Trace, Symbol: t.Name, Function: t.Name, Point: "rawtracepoint:" + t.Name, Trace: &t, Chain: host.ByCaller})
 		}
 	case "tracepoint":
 		if c.k == nil || c.k.Events == nil {
@@ -333,9 +333,9 @@ func (c *checker) resolve(pt *point) {
 		}
 		for _, e := range list {
 			pt.events = append(pt.events, &e)
-			p := &host.Probe{Kind: host.Trace, Symbol: e.Tracepoint, Function: e.Tracepoint, Point: "tracepoint:" + e.Name}
+			p := &host.Probe{Kind: host.Trace, Symbol: e.Tracepoint, Function: e.Tracepoint, Point: "tracepoint:" + e.Name, Chain: host.ByProgram}
 			if e.Record {
-				p.Record = e.Name
+				p.Record, p.Chain = e.Name, host.ByCaller
 			}
 			add(p)
 		}
@@ -361,7 +361,7 @@ func (c *checker) functions(pt *point, add func(*host.Probe)) {
 			if module == "" {
 				module = "vmlinux"
 			}
-			p.Point = pt.provider + ":" + module + ":" + f.Name
+			p.Point, p.Chain = pt.provider+":"+module+":"+f.Name, host.BySite
 		}
 		if pt.offset != 0 {
 			p.Offset, p.Addr = uint64(pt.offset), p.Addr+uint64(pt.offset)

@@ -33,20 +33,35 @@ func (s *Script) show(t *Type) func(*script.Thread, int64, []byte, []byte) []byt
 // stackText is a stack, a line for each address.
 func stackText(th *script.Thread, t *Type, b, dst []byte) []byte {
 	dst = append(dst, '\n')
+	user := t.Kind == Ustack
+	if user && len(b) >= 8 {
+		b = b[8:]
+	}
 	for ; len(b) >= 8; b = b[8:] {
 		addr := binary.LittleEndian.Uint64(b)
 		switch t.Name {
 		case "raw":
 			dst = strconv.AppendUint(dst, addr, 16)
 		case "perf":
-			dst = strconv.AppendUint(append(dst, '\t'), addr, 16)
-			dst = symbolOf(th, addr, true, append(dst, ' '))
+			dst = append(strconv.AppendUint(append(dst, '\t'), addr, 16), ' ')
+			if dst = frameText(th, addr, user, dst); user {
+				dst = append(dst, " ([unknown])"...)
+			}
 		default:
-			dst = symbolOf(th, addr, true, append(dst, "        "...))
+			dst = frameText(th, addr, user, append(dst, "        "...))
 		}
 		dst = append(dst, '\n')
 	}
 	return dst
+}
+
+// frameText is an address of a stack in words. A program's have none: who prints them finds
+// the program gone.
+func frameText(th *script.Thread, addr uint64, user bool, dst []byte) []byte {
+	if user {
+		return hexText(addr, dst)
+	}
+	return symbolOf(th, addr, true, dst)
 }
 
 func pointerText(_ *script.Thread, n int64, _, dst []byte) []byte {

@@ -319,8 +319,10 @@ func (t *Type) room() int {
 			n += 2 + max(f.room(), 8)
 		}
 		return n
-	case Kstack, Ustack:
-		return 8 * t.N
+	case Kstack:
+		return 8*t.N + 1
+	case Ustack:
+		return 8*(t.N+1) + 1
 	}
 	return t.Size + 1
 }

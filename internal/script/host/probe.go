@@ -32,12 +32,28 @@ const (
 	Trace
 )
 
+// Chain says where the stack begins that perf finds at a probe.
+type Chain uint8
+
+const (
+	// ByRegisters: at the registers of a kprobe, and what they interrupt.
+	ByRegisters Chain = iota
+	// BySite: where ftrace's call in a function returns to.
+	BySite
+	// ByCaller: at who calls the tracepoint.
+	ByCaller
+	// ByProgram: at the registers of the program, which has no stack of the kernel's.
+	ByProgram
+)
+
 // Probe is a probe that is to be planted.
 type Probe struct {
 	Kind ProbeKind
 	// Point is the probe point after aliases and patterns, Written as the script has it.
 	Point, Written string
-	Handler        *script.Handler
+	// Alias is the name that the language has for what Written means, "" for none.
+	Alias   string
+	Handler *script.Handler
 	// Entry runs at the entry of a function whose return is probed, nil for nothing: it saves
 	// Saved words.
 	Entry *script.Handler
@@ -62,6 +78,7 @@ type Probe struct {
 	// Record is the event of a tracepoint whose records are wanted, "SYSTEM:NAME"; the record's
 	// address is where a function has its first parameter.
 	Record string
+	Chain  Chain
 	// Place is what variables are read at, Trace what a tracepoint gives.
 	Place *source.Place
 	Trace *Tracepoint

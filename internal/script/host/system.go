@@ -18,6 +18,9 @@ type System interface {
 	Symbol(addr uint64) (name, module string, offset, size uint64, ok bool)
 	// Stack is the nth return address, the probe's own address first.
 	Stack(n int) (addr uint64, ok bool)
+	// Callchain is the stack that perf finds for a BPF program, of the kernel or of the program:
+	// at most so many addresses. It is good until the next call.
+	Callchain(user bool, most int) []uint64
 	// Exit ends the script after the handler, with a code.
 	Exit(code int64)
 	// Log prints a line for the user, not for the script's output.

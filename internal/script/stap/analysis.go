@@ -76,6 +76,8 @@ type analysis struct {
 	// at is the probe that is being generated; made are aliases of system calls.
 	at   *Probe
 	made map[string]*probe
+	// entered are the families of the library's aliases that are in aliases.
+	entered map[string]bool
 }
 
 func semantic(message string, t *token) *Problem {
@@ -180,7 +182,7 @@ func (a *analysis) find(s *scope, t *token, name string) *variable {
 	if v := s.locals[name]; v != nil {
 		return v
 	}
-	if v := a.globals[name]; v != nil && (!v.decl.library || s.library) && (!v.decl.private || v.decl.library == s.library) {
+	if v := a.globals[name]; v != nil && (!v.decl.private || v.decl.library == s.library) {
 		return v
 	}
 	return s.add(name, t)
@@ -189,7 +191,7 @@ func (a *analysis) find(s *scope, t *token, name string) *variable {
 // array is a global with so many keys.
 func (a *analysis) array(s *scope, t *token, name string, keys int) *variable {
 	v := a.globals[name]
-	if v == nil || s.locals[name] != nil || v.decl.library && !s.library {
+	if v == nil || s.locals[name] != nil || v.decl.private && v.decl.library != s.library {
 		a.fail(t, "unresolved arity-%d global array %s, missing global declaration?", keys, name)
 	}
 	if v.arity < 0 {

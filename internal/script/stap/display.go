@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"kprobelab/internal/source"
 )
 
 // printGlobals adds what prints, at the end, the globals that are written and never read.
@@ -136,38 +138,78 @@ func (d *dumper) locals(list []*variable) {
 	}
 }
 
-// List is what -L prints: each probe point with the variables that can be read there. Without
-// variables, it is what -l prints.
+// List is what -L prints: each probe point with the variables that can be read there, in all of its
+// places. Without variables, it is what -l prints.
 func (s *Script) List(variables bool) string {
-	var lines []string
-	seen := map[string]bool{}
+	var names []string
+	of := map[string][][]string{}
 	for _, p := range s.Probes {
-		line := p.Point
-		if p.Place != nil && variables {
-			if p.Kind == Return {
-				if r := p.Place.Returns(); r.String() != "void" {
-					line += fmt.Sprintf(" $return:%s", r)
-				}
-			}
-			vars, err := p.Place.Variables()
-			if err == nil {
-				for _, v := range vars {
-					if _, err := v.Value(); err == nil {
-						line += fmt.Sprintf(" $%s:%s", v.Name, v.Type)
-					}
-				}
-			}
+		name := p.Point
+		switch {
+		case p.Alias != "":
+			name = p.Alias
+		case p.Optional:
+			name += "?"
 		}
-		if p.Trace != nil && variables {
-			for _, v := range p.Trace.Params {
-				line += fmt.Sprintf(" $%s:%s", v.Name, v.Type)
-			}
+		if of[name] == nil {
+			names = append(names, name)
 		}
-		if !seen[line] {
-			lines = append(lines, line)
-		}
-		seen[line] = true
+		of[name] = append(of[name], listed(p))
 	}
-	slices.Sort(lines)
-	return strings.Join(lines, "\n") + "\n"
+	slices.Sort(names)
+	var b strings.Builder
+	for _, name := range names {
+		b.WriteString(name)
+		for _, v := range inAll(of[name]) {
+			if variables {
+				b.WriteString(" " + v)
+			}
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// listed are the variables of one place with their types: what an alias sets, then those of the
+// source.
+func listed(p *Probe) (out []string) {
+	if p.Alias != "" {
+		out = slices.Clone(p.Locals)
+	}
+	add := func(name string, t *source.Type) { out = append(out, "$"+name+":"+typeName(t)) }
+	if p.Trace != nil {
+		for _, v := range p.Trace.Params {
+			add(v.Name, v.Type)
+		}
+	}
+	if p.Place == nil {
+		return out
+	}
+	if r := p.Place.Returns(); p.Kind == Return && r.Kind != source.Void {
+		add("return", r)
+	}
+	vars, err := p.Place.Visible()
+	if err != nil {
+		return out
+	}
+	for _, v := range vars {
+		add(v.Name, v.Type)
+	}
+	return out
+}
+
+// inAll are the words that there are as often as lists, in the order of the first. As with stap, a
+// name that an inner block has again is left out.
+func inAll(lists [][]string) (out []string) {
+	count := map[string]int{}
+	for _, w := range slices.Concat(lists...) {
+		count[w]++
+	}
+	for _, w := range lists[0] {
+		if count[w] == len(lists) {
+			out = append(out, w)
+		}
+		count[w] = 0
+	}
+	return out
 }

@@ -10,7 +10,7 @@ func (s *parsed) dump(name string) string {
 	d := &dumper{}
 	d.f("# parse tree dump\n# file %s\n", name)
 	for _, e := range s.embedded {
-		d.f("%%{%s%%}\n", e.text)
+		d.f("%%{%s%%}", e.text)
 	}
 	for _, g := range s.globals {
 		d.f("global %s", g.name)
@@ -302,7 +302,7 @@ func (d *dumper) expr(e expr) {
 	case *printExpr:
 		d.print(e)
 	case *embeddedExpr:
-		d.f("%%{%s%%}", e.tok.text)
+		d.f("%%{ %s %%}", e.tok.text)
 	case *target:
 		d.target(e)
 	case *statExpr:

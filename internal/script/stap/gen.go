@@ -105,7 +105,11 @@ func (a *analysis) generate() {
 		if f.next != nil {
 			f.out.Next = f.next.out
 		}
-		a.catch(func() {
+		try := a.catch
+		if a.o.List {
+			try = a.possible // it is only listed what an alias would call
+		}
+		try(func() {
 			if f.decl.embedded != nil {
 				a.fail(f.decl.tok, "function %s is embedded C, which is not compiled here", f.decl.name)
 			}
@@ -154,7 +158,7 @@ func (a *analysis) handler(b *body, d *derived) {
 			list = append(list, script.If{Cond: g.expr(b.cond), Else: script.Next{}})
 		}
 		for _, s := range b.list {
-			list = append(list, g.stmt(s))
+			list = append(list, g.listed(s))
 		}
 	})
 	if !ok {
@@ -180,6 +184,20 @@ func (a *analysis) handler(b *body, d *derived) {
 		pr.Saved = len(g.saves)
 		a.program.Handlers = append(a.program.Handlers, pr.Entry)
 	}
+}
+
+// listed is a statement of a handler. Where probes are only listed, what an alias of the library
+// reads need not be there.
+func (g *generator) listed(s stmt) (out script.Stmt) {
+	bl, ok := s.(*block)
+	if !ok || !g.a.o.List || !bl.tok.pos.file.library {
+		return g.stmt(s)
+	}
+	var all script.Block
+	for _, one := range bl.list {
+		g.a.possible(func() { all = append(all, g.stmt(one)) })
+	}
+	return all
 }
 
 func (t vtype) shown() string {

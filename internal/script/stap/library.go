@@ -2,7 +2,10 @@ package stap
 
 // library is the part of the library that is written in the language itself.
 const library = `
-global __indent_depth, __indent_start, __indents
+private global __indent_depth, __indent_start, __indents, __target_set
+global __this_var1%, __this_var2%, __this_var3%, __this_var4%, __this_var5%, __this_var6%, __this_var7%, __this_var8%
+global VM_FAULT_OOM = 0, VM_FAULT_SIGBUS = 1, VM_FAULT_MINOR = 2, VM_FAULT_MAJOR = 3
+global VM_FAULT_NOPAGE = 4, VM_FAULT_LOCKED = 5, VM_FAULT_ERROR = 6, FAULT_FLAG_WRITE = 1
 
 function thread_indent_depth:long(delta:long) {
   __indent_depth[tid()] += delta
@@ -73,6 +76,100 @@ function reverse_path_walk:string(dentry:long) {
   return s
 }
 
+function __path:string(dentry:long, mnt:long) {
+  s = ""
+  for (i = 0; i < 64; i++) {
+    up = @cast(dentry, "dentry")->d_parent
+    if (up != dentry && dentry != @cast(mnt, "vfsmount")->mnt_root) {
+      s = "/" . d_name(dentry) . s
+      dentry = up
+      continue
+    }
+    m = @container_of(mnt, "mount", mnt)
+    up = m->mnt_parent
+    if (up == m) break
+    dentry = m->mnt_mountpoint
+    mnt = &@cast(up, "mount")->mnt
+  }
+  return s == "" ? "/" : s
+}
+function fullpath_struct_path:string(path:long) {
+  dentry = @cast(path, "path")->dentry
+  mode = @cast(dentry, "dentry")->d_inode ? @cast(dentry, "dentry")->d_inode->i_mode & 0170000 : 0
+  # What is mounted nowhere has the name that /proc shows.
+  if (@cast(path, "path")->mnt->mnt_flags & 0x4000) {
+    if (mode == 0140000) return sprintf("socket:[%d]", @cast(dentry, "dentry")->d_inode->i_ino)
+    if (mode == 0010000) return sprintf("pipe:[%d]", @cast(dentry, "dentry")->d_inode->i_ino)
+  }
+  return __path(dentry, @cast(path, "path")->mnt)
+}
+function fullpath_struct_file:string(task:long, file:long) { return fullpath_struct_path(&@cast(file, "file")->f_path) }
+function __vector_size:long(vec:long, n:long) {
+  size = 0
+  for (i = 0; i < n && i < 64; i++) size += user_long(vec + 16 * i + 8)
+  return size
+}
+function bdevname:string(bdev:long) {
+  if (bdev == 0) return "N/A"
+  disk = kernel_string(@cast(bdev, "block_device")->bd_disk->disk_name)
+  part = @choose_defined(@cast(bdev, "block_device")->bd_partno, kernel_uchar(&@cast(bdev, "block_device")->__bd_flags))
+  if (part == 0) return disk
+  return sprintf("%s%s%d", disk, isdigit(substr(disk, strlen(disk) - 1, 1)) ? "p" : "", part)
+}
+function __bio_bdev:long(bio:long) { return @choose_defined(@cast(bio, "bio")->bi_bdev, 0) }
+function __bio_ino:long(bio:long) {
+  if (@cast(bio, "bio")->bi_vcnt == 0) return -1
+  mapping = @cast(bio, "bio")->bi_io_vec->bv_page->mapping
+  return mapping & 3 || mapping == 0 ? -1 : @cast(mapping, "address_space")->host->i_ino
+}
+function __bio_start:long(bio:long) { return @choose_defined(@cast(bio, "bio")->bi_bdev->bd_start_sect, 0) }
+function bio_rw_num:long(rw:long) { return rw & 1 }
+function bio_rw_str:string(rw:long) { return rw & 1 ? "W" : "R" }
+
+function atomic_read:long(addr:long) { return kernel_int(addr) }
+function atomic_long_read:long(addr:long) { return kernel_long(addr) }
+function mem_page_size:long() { return 4096 }
+function vm_fault_contains:long(value:long, test:long) {
+  if (test == 0) return (value & 1) != 0
+  if (test == 1) return (value & 2) != 0
+  if (test == 2) return (value & 7) == 0
+  if (test == 3) return (value & 4) != 0
+  if (test == 4) return (value & 0x100) != 0
+  if (test == 5) return (value & 0x200) != 0
+  return (value & 0x873) != 0
+}
+function irqflags_str:string(flags:long) { return __irq_flags(flags) }
+
+function __si_code:string(info:long) {
+  if (info == 2) return "SIGSTOP or SIGKILL"
+  return info > 0 ? "SI_KERNEL (SIGFPE, SIGSEGV, SIGTRAP, SIGCHLD, SIGPOLL)" : "SI_USER or SI_TIMER or SI_ASYNCIO"
+}
+function __wake_mask:string(state:long) {
+  return "TASK_INTERRUPTIBLE" . (state & 4 ? " | TASK_STOPPED" : "") . (state & 8 ? " | TASK_TRACED" : "") . (state & 0x100 ? " | TASK_WAKEKILL" : "")
+}
+function get_sa_flags:long(act:long) { return @cast(act, "k_sigaction")->sa->sa_flags }
+function get_sa_handler:long(act:long) { return @cast(act, "k_sigaction")->sa->sa_handler }
+function sa_handler_str:string(handler:long) {
+  if (handler == 0) return "default"
+  if (handler == 1) return "ignored"
+  return handler == -1 ? "error" : sprintf("%p", handler)
+}
+function __strings_of:string(list:long, from:long) {
+  s = "["
+  for (i = from; list && i < 64; i++) {
+    try { at = user_long(list + 8 * i) } catch { s .= sprintf("%s0x%x", i > from ? ", " : "", list + 8 * i); break }
+    if (at == 0) break
+    s .= (i > from ? ", " : "") . user_string_quoted(at)
+  }
+  return s . "]"
+}
+
+function target_set_pid:long(pid:long) { return pid == target() || [pid] in __target_set }
+function target_set_report() {
+  println("target set:")
+  foreach (pid+ in __target_set) printf("%d begat %d\n", __target_set[pid], pid)
+}
+
 function MAJOR:long(dev:long) { return dev >> 20 }
 function MINOR:long(dev:long) { return dev & 0xfffff }
 function MKDEV:long(major:long, minor:long) { return (major << 20) | minor }
@@ -98,8 +195,18 @@ function ip_ntop:string(addr:long) {
 }
 function format_ipaddr:string(addr:long, family:long) {
   if (family == 2) return ip_ntop(addr)
-  error("format_ipaddr: only AF_INET is there")
+  if (family != 10) return ""
+  s = ""
+  for (i = 0; i < 16; i += 2) s .= sprintf("%s%02x%02x", i ? ":" : "", kernel_uchar(addr + i), kernel_uchar(addr + i + 1))
+  return s
 }
+function __sock_end:string(sk:long, remote:long) {
+  family = @cast(sk, "sock")->__sk_common->skc_family
+  if (family == 10)
+    return format_ipaddr(remote ? &@cast(sk, "sock")->__sk_common->skc_v6_daddr : &@cast(sk, "sock")->__sk_common->skc_v6_rcv_saddr, family)
+  return format_ipaddr(remote ? @cast(sk, "sock")->__sk_common->skc_daddr : @cast(sk, "sock")->__sk_common->skc_rcv_saddr, family)
+}
+function get_netdev_name:string(dev:long) { return kernel_string(@cast(dev, "net_device")->name) }
 
 function ansi_clear_screen() { print("\033[1;1H\033[J") }
 function ansi_cursor_move(x:long, y:long) { printf("\033[%d;%dH", y, x) }
@@ -115,15 +222,14 @@ function ansi_cursor_restore() { print("\033[u") }
 
 probe oneshot = begin { } , { exit() }
 probe init = begin { }
+
+probe kernel.trace("sched_process_fork") ? {
+  if ($child->tgid != $parent->tgid && (pid() == target() || [pid()] in __target_set)) __target_set[$child->tgid] = pid()
+}
+probe kernel.trace("sched_process_exit") ? {
+  if ($p->tgid == $p->pid) delete __target_set[$p->tgid]
+}
 `
 
 // libraryParsed reads it.
-func libraryParsed() *parsed {
-	f := newFile("library", library)
-	f.library = true
-	out, p := parse(f, &Options{Guru: true}, shared)
-	if p.problems != nil {
-		panic("BUG: " + p.problems.Text())
-	}
-	return out
-}
+func libraryParsed() *parsed { return libraryText(library) }

@@ -17,6 +17,8 @@ type Options struct {
 	// Limits are those of -D by their names, Globals what -G gives global variables.
 	Limits  map[string]uint64
 	Globals map[string]string
+	// List is for a script whose probes are only listed: it keeps variables that nobody reads.
+	List bool
 }
 
 // parser reads a script.

@@ -389,6 +389,11 @@ func (p *parser) operator(t *token) expr {
 		return e
 	}
 	p.last = t
+	for begins, why := range missingMacros {
+		if strings.HasPrefix(t.text, "@"+begins) {
+			p.fail("macro " + t.text + ": " + why)
+		}
+	}
 	p.fail("unknown operator " + t.text)
 	return nil
 }

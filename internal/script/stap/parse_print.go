@@ -126,6 +126,9 @@ func directives(s string) (list []directive, ok bool) {
 		if i < len(s) && s[i] == '.' {
 			d.precision, d.starPrecision, i = size(s, i+1, 0)
 		}
+		if i < len(s) && s[i] == 'l' {
+			i++ // numbers are long anyway
+		}
 		if i >= len(s) || strings.IndexByte("bcdimMopsuxX", s[i]) < 0 {
 			return nil, false
 		}

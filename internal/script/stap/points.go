@@ -1,9 +1,11 @@
 package stap
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"kprobelab/internal/source"
@@ -18,12 +20,14 @@ type derived struct {
 
 // chain is a probe point on its way through the aliases.
 type chain struct {
-	before, after []stmt // blocks of aliases, outermost first
+	before, after []stmt // blocks of aliases: before, that of an alias of an alias first; after, last
 	conds         []expr
 	written       string
 	optional      bool
 	library       bool
 	syscall       string
+	// alias is the name of the first alias.
+	alias string
 }
 
 // maxAliases bounds aliases of aliases, maxProbes the places of all.
@@ -68,14 +72,26 @@ func (a *analysis) point(p *probe, pt *point, c chain, depth int) int {
 		c.conds = append(c.conds[:len(c.conds):len(c.conds)], pt.cond)
 	}
 	found, matched := 0, false
-	for _, al := range a.aliases {
-		for _, name := range al.names {
-			rest, ok := aliasMatches(name, pt)
-			if !ok {
-				continue
+	a.enterAliases(pt.parts[0].name)
+	// An alias whose whole name it is comes before one that is followed by more.
+	for _, whole := range []bool{true, false} {
+		for _, al := range a.aliases {
+			for _, name := range al.names {
+				rest, ok := aliasMatches(name, pt)
+				if !ok || whole != (len(rest) == 0) {
+					continue
+				}
+				matched = true
+				do := func() { found += a.alias(p, al, name, pt, rest, c, depth) }
+				if (&point{parts: pt.parts[:len(name.parts)]}).String() != name.String() {
+					a.possible(do) // of a pattern's aliases, some need not be there
+				} else {
+					do()
+				}
 			}
-			matched = true
-			found += a.alias(p, al, pt, rest, c, depth)
+		}
+		if matched {
+			break
 		}
 	}
 	if matched {
@@ -107,14 +123,17 @@ func aliasMatches(name, pt *point) (rest []*part, ok bool) {
 	return pt.parts[len(name.parts):], true
 }
 
-func (a *analysis) alias(p *probe, al *probe, pt *point, rest []*part, c chain, depth int) int {
+func (a *analysis) alias(p *probe, al *probe, name, pt *point, rest []*part, c chain, depth int) int {
+	if c.alias == "" {
+		c.alias = (&point{parts: append(name.parts[:len(name.parts):len(name.parts)], rest...)}).String()
+	}
 	switch {
 	case al.after:
-		c.after = append([]stmt{al.body}, c.after...)
+		c.after = append(c.after[:len(c.after):len(c.after)], al.body)
 	default:
-		c.before = append(c.before[:len(c.before):len(c.before)], al.body)
+		c.before = append([]stmt{al.body}, c.before...)
 		if al.epilogue != nil {
-			c.after = append([]stmt{al.epilogue}, c.after...)
+			c.after = append(c.after[:len(c.after):len(c.after)], al.epilogue)
 		}
 	}
 	c.library = c.library || al.library
@@ -141,7 +160,7 @@ func (a *analysis) add(p *probe, c chain, at *part, pr *Probe) {
 	if len(a.points) >= maxProbes {
 		a.fail(at.tok, "more than %d probes", maxProbes)
 	}
-	pr.Written, pr.Optional, pr.Syscall = c.written, c.optional, c.syscall
+	pr.Written, pr.Optional, pr.Syscall, pr.Alias = c.written, c.optional, c.syscall, c.alias
 	a.points = append(a.points, pr)
 	d := &derived{probe: pr, conds: c.conds, at: at}
 	for _, b := range a.bodies {
@@ -190,7 +209,8 @@ func sameStatements(b *body, c chain, p *probe) bool {
 var refused = map[string]string{
 	"process": "probes of programs (process) are not there", "java": "probes of Java are not there",
 	"python2": "probes of Python are not there", "python3": "probes of Python are not there",
-	"procfs": "probes of procfs are not there", "netfilter": "probes of netfilter are not there",
+	"procfs": "probes of procfs are not there", "prometheus": "probes of procfs are not there, and prometheus is one",
+	"json_data": "probes of procfs are not there, and json_data is one", "netfilter": "probes of netfilter are not there",
 	"perf": "there are no hardware counters here", "input": "probes of input are not there",
 	"kernel.data": "kernel.data needs watchpoints, which are not there", "stap": "probes of stap itself are not there",
 	"kernel.mark": "kernel.mark: kernels since 2.6.32 have no markers", "kprobe.module": "write module(\"NAME\").function(\"NAME\")",
@@ -403,22 +423,46 @@ func (a *analysis) text(pt *point, q *part) string {
 	return unescape(q.arg.text)
 }
 
-// where reads FUNC@FILE:LINE.
-func (a *analysis) where(pt *point, q *part) (w source.Where, relative bool) {
+// spec is what FUNC@FILE:LINES means.
+type spec struct {
+	source.Statements
+	// lines is for a point that says which lines.
+	lines bool
+}
+
+// spec reads FUNC, FUNC@FILE, and FUNC@FILE with :LINE, +LINE, :FROM-TO, a list of these, or :*.
+func (a *analysis) spec(pt *point, q *part) (w spec) {
 	s := a.text(pt, q)
 	w.Function, w.File, _ = strings.Cut(s, "@")
-	if i := strings.LastIndexAny(w.File, ":+"); i >= 0 {
-		n := 0
-		if _, err := fmt.Sscanf(w.File[i+1:], "%d", &n); err != nil || n <= 0 {
-			a.fail(q.tok, "malformed specification: %q: a line is a number", s)
+	if w.Function == "" || strings.HasSuffix(s, "@") {
+		a.fail(q.tok, "malformed specification: %q has no function or no file", s)
+	}
+	i := strings.IndexAny(w.File, ":+")
+	if i < 0 {
+		return w
+	}
+	list, sign := w.File[i+1:], w.File[i]
+	if w.File, w.lines = w.File[:i], true; w.File == "" {
+		a.fail(q.tok, "malformed specification: %q has no file", s)
+	}
+	if sign == ':' && list == "*" {
+		return w
+	}
+	// As with stap, several lines are the file's, whatever sign they follow.
+	w.Relative = sign == '+' && !strings.ContainsAny(list, ",-")
+	for _, one := range strings.Split(list, ",") {
+		from, to, ranged := strings.Cut(one, "-")
+		if !ranged {
+			to = from
 		}
-		relative = w.File[i] == '+'
-		w.File, w.Line = w.File[:i], n
+		low, err := strconv.Atoi(from)
+		high, err2 := strconv.Atoi(to)
+		if err != nil || err2 != nil || low < 0 {
+			a.fail(q.tok, "malformed specification: %q: lines are a number, FROM-TO, or a list of these", s)
+		}
+		w.Lines = append(w.Lines, [2]int{low, high})
 	}
-	if w.Function == "" {
-		a.fail(q.tok, "malformed specification: %q has no function", s)
-	}
-	return w, relative
+	return w
 }
 
 // functionPoint is kernel.function("…"), its calls and inlined copies, or its return.
@@ -426,57 +470,73 @@ func (a *analysis) functionPoint(p *probe, pt *point, c chain, q *part, v varian
 	if q.arg != nil && !q.arg.isText {
 		return a.addressPoint(p, pt, c, q, v, uint64(q.arg.number))
 	}
-	w, relative := a.where(pt, q)
+	w := a.spec(pt, q)
 	if w.File == "" && (a.k.Source == nil || !a.k.HasLines) {
 		return a.symbolPoint(p, pt, c, q, v, module)
 	}
 	if !a.k.HasLines {
 		a.fail(q.tok, "%s: %q needs debugging information (--debuginfo FILE)", "kernel.function", q.arg.text)
 	}
-	if w.Line != 0 && !relative {
-		// A line of the file; the function's own are counted from its declaration.
-		return a.places(p, pt, c, q, v, source.Where{File: w.File, Line: w.Line}, w.Function)
-	}
-	v.whole = w.Line == 0
-	return a.places(p, pt, c, q, v, w, "")
+	v.whole = true
+	return a.places(p, pt, c, q, v, w)
 }
 
 // maxPlaces bounds the places of a point: a pattern is many functions.
 const maxPlaces = 1 << 16
 
-// places enters what the debugging information has; within is a pattern of the function, where
-// the place is a line of a file.
-func (a *analysis) places(p *probe, pt *point, c chain, q *part, v variant, w source.Where, within string) int {
+// places enters what the debugging information has. A function is the whole of it, whatever line
+// is named.
+func (a *analysis) places(p *probe, pt *point, c chain, q *part, v variant, w spec) int {
 	found := 0
-	seen := map[string]bool{}
-	w.Most, w.All = maxPlaces, true
 	from, to := a.initText()
-	err := a.k.Source.Places(w, func(at *source.Place) error {
+	begun := map[uint64]bool{}
+	add := func(at *source.Place) error {
 		if at.Addr >= from && at.Addr < to || v.exported && !a.exported(at.Function) {
 			return nil
 		}
-		if ok, _ := path.Match(within, at.Function); within != "" && !ok {
-			return nil
+		if !at.Inlined {
+			begun[at.Addr] = true
 		}
 		if at.Inlined && (v.call || v.ret || v.exported) || !at.Inlined && v.inline {
 			return nil
 		}
-		key := fmt.Sprint(at.Addr, at.Function)
-		if seen[key] {
-			return nil
-		}
-		seen[key] = true
 		a.addPlace(p, pt, c, q, v, at)
 		found++
 		return nil
-	})
-	if err != nil {
+	}
+	var err error
+	if v.whole {
+		err = a.k.Source.Places(source.Where{Function: w.Function, File: w.File, Most: maxPlaces, All: true}, add)
+		if missing := (*source.NotFound)(nil); err == nil || errors.As(err, &missing) {
+			a.otherNames(w, begun, add)
+		}
+	} else {
+		w.Most, w.Nearest = maxPlaces, v.nearest
+		err = a.k.Source.Statements(w.Statements, add)
+	}
+	if err != nil && found == 0 {
 		a.fail(q.tok, "%v", err)
 	}
 	if found == 0 {
 		a.none(pt, q)
 	}
 	return found
+}
+
+// otherNames adds functions that the symbol table has by another name than the source, as
+// __x64_sys_getpid for __do_sys_getpid; begun are those that are there already.
+func (a *analysis) otherNames(w spec, begun map[uint64]bool, add func(*source.Place) error) {
+	for _, s := range a.k.Source.Symbols(w.Function) {
+		// A name with a dot is a part of a function, or a static variable.
+		if begun[s.Start] || strings.Contains(s.Name, ".") {
+			continue
+		}
+		at, err := a.k.Source.FunctionAt(s.Start)
+		if err == nil && (w.File == "" || at.In(w.File)) {
+			begun[s.Start] = true
+			_ = add(at)
+		}
+	}
 }
 
 // initText is the code that is thrown away when the kernel has booted, which cannot be probed.
@@ -501,9 +561,9 @@ func (a *analysis) none(pt *point, q *part) {
 }
 
 func (a *analysis) addPlace(p *probe, pt *point, c chain, q *part, v variant, at *source.Place) {
-	file, line := at.File, at.Line
-	if v.whole {
-		file, line = at.Declaration()
+	file, line := at.Declaration()
+	if !v.whole {
+		line = at.Line
 	}
 	name := at.Function
 	if file != "" {
@@ -520,6 +580,10 @@ func (a *analysis) addPlace(p *probe, pt *point, c chain, q *part, v variant, at
 			named.arg = &literal{isText: true, text: name}
 			one.parts[i] = &named
 		}
+	}
+	if v.nearest {
+		// What is called by its own line needs no nearest one.
+		one.parts = slices.DeleteFunc(one.parts, func(p *part) bool { return p.name == "nearest" })
 	}
 	pr.Point = one.String()
 	a.add(p, c, q, pr)
@@ -588,17 +652,14 @@ func (a *analysis) statementPoint(p *probe, pt *point, c chain, q *part, v varia
 		}
 		return a.addressPoint(p, pt, c, q, variant{}, uint64(q.arg.number))
 	}
-	w, relative := a.where(pt, q)
-	if w.Line == 0 {
+	w := a.spec(pt, q)
+	if !w.lines {
 		return a.functionPoint(p, pt, c, q, v, module)
 	}
 	if !a.k.HasLines {
 		a.fail(q.tok, "kernel.statement(\"%s\") needs debugging information (--debuginfo FILE)", q.arg.text)
 	}
-	if relative {
-		return a.places(p, pt, c, q, variant{}, w, "")
-	}
-	return a.places(p, pt, c, q, variant{}, source.Where{File: w.File, Line: w.Line}, w.Function)
+	return a.places(p, pt, c, q, variant{nearest: v.nearest}, w)
 }
 
 func (a *analysis) addressPoint(p *probe, pt *point, c chain, q *part, v variant, addr uint64) int {

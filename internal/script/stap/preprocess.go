@@ -17,13 +17,14 @@ type macro struct {
 
 // preprocessor gives the tokens that are left after macros and conditions.
 type preprocessor struct {
-	lex    *lexer
-	o      *Options
-	macros map[string]*macro
-	shared map[string]*macro // those of the library
-	queue  []*token          // tokens that come before the lexer's
-	open   []*token          // the conditions that are open
-	made   int               // tokens that macros made
+	passing bool // leaving out a part of a condition
+	lex     *lexer
+	o       *Options
+	macros  map[string]*macro
+	shared  map[string]*macro // those of the library
+	queue   []*token          // tokens that come before the lexer's
+	open    []*token          // the conditions that are open
+	made    int               // tokens that macros made
 }
 
 func problem(message string, at *token) *Problem {
@@ -40,7 +41,7 @@ func (p *preprocessor) raw() *token {
 		return t
 	}
 	t := p.lex.next()
-	if t != nil && t.message != "" {
+	if t != nil && t.message != "" && !(t.noArgument && p.passing) {
 		panic(problem(t.message, t))
 	}
 	return t
@@ -217,6 +218,9 @@ func (p *preprocessor) next() *token {
 // pass leaves out tokens up to the other part of the condition, if there may be one (true), or
 // to its end.
 func (p *preprocessor) pass(from *token, other bool) bool {
+	// What is left out may name arguments that are not given.
+	defer func(was bool) { p.passing = was }(p.passing)
+	p.passing = true
 	for depth := 1; ; {
 		t := p.expanded()
 		switch {

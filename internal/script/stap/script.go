@@ -6,7 +6,7 @@ import (
 
 // shared are the macros of the library.
 var shared = func() map[string]*macro {
-	_, p := parse(&file{name: "library", text: libraryMacros + "global __library_macros\n", library: true}, &Options{}, nil)
+	_, p := parse(&file{name: "library", text: libraryMacros + prometheusMacros() + "global __library_macros\n", library: true}, &Options{}, nil)
 	if p.problems != nil {
 		panic("BUG: " + p.problems.Text())
 	}
@@ -37,7 +37,7 @@ func Analyze(name, text string, o *Options, k *Kernel) (*Script, error) {
 		return nil, p.problems
 	}
 	a := &analysis{o: o, k: k, user: user, lib: libraryParsed()}
-	steps := []func(){a.collect, a.embedded, a.derive, a.some, a.infer, a.printGlobals, a.generate}
+	steps := []func(){a.collect, a.embedded, a.derive, a.some, a.prune, a.infer, a.keepers, a.printGlobals, a.generate}
 	for _, step := range steps {
 		a.catch(step)
 		if len(a.problems) > 0 {
@@ -57,4 +57,25 @@ func (a *analysis) some() {
 	if len(a.points) == 0 {
 		a.note(&Problem{Kind: semanticError, Message: "no probes found"})
 	}
+}
+
+// keepers adds the probes of the library that keep a global of its own which functions use.
+func (a *analysis) keepers() {
+	for _, p := range a.lib.probes {
+		needed := false
+		walk(p.body, func(x expr) {
+			switch x := x.(type) {
+			case *index:
+				needed = needed || a.globals[x.name] != nil && a.globals[x.name].read
+			case *symbol:
+				needed = needed || a.globals[x.name] != nil && a.globals[x.name].read
+			}
+		})
+		if needed {
+			for _, pt := range p.points {
+				a.attempt(pt, func() { a.point(p, pt, chain{written: pt.String(), library: true}, 0) })
+			}
+		}
+	}
+	a.infer()
 }

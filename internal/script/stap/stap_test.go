@@ -3,6 +3,7 @@ package stap
 import (
 	"errors"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -26,6 +27,37 @@ func TestVerdictsOfStap(t *testing.T) {
 		script := string(b[at[1]:end])
 		_, err := Parse("<input>", script, &Options{Release: "6.1.0-56-cloud-amd64", Guru: true})
 		assert.Equal(t, string(b[at[2]:at[3]]) == "accepted", err == nil, "%s\n%v", script, err)
+	}
+}
+
+// What scripts of others have met: each is accepted, and its tree is stap's.
+func TestParseTrees(t *testing.T) {
+	for name, c := range map[string]struct{ script, want string }{
+		"long directives":                   {`probe begin { printf("%ld %#lx %5ld %ls", 1, 2, 3, "") }`, `printf("%ld %#lx %5ld %ls", 1, 2, 3, "");`},
+		"an argument that is not there":     {`probe begin { %( $# >= 7 %? $7 %: next %) }`, "next;"},
+		"an expression of C":                {`probe begin { println(%{ X %}) }`, "println(%{  X  %});"},
+		"the offset of a member":            {`probe begin { println(@offsetof("page", flags)) }`, `println(&@cast(0, "page", "kernel")->flags);`},
+		"the structure that a member is in": {`probe begin { println(@container_of(1, "page", flags)) }`, `println(@cast((1) - (&@cast(0, "page", "kernel")->flags), "page"));`},
+		"the size of a type":                {`probe begin { println(@cast_sizeof("page")) }`, `println(&@cast(0, "page")[1]);`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tree, err := Parse("<input>", c.script, &Options{Guru: true})
+			require.NoError(t, err)
+			require.Contains(t, tree, "probe begin{\n"+c.want+"\n}\n")
+		})
+	}
+	for script, want := range map[string]string{
+		`probe begin { printf("%lld", 1) }`:          "invalid or missing conversion specifier",
+		`probe begin { %( $# < 7 %? $7 %: next %) }`: "command line argument out of range",
+		"%{ x\n%}\nprobe begin { }":                  "",
+	} {
+		tree, err := Parse("<input>", script, &Options{Guru: true})
+		if want != "" {
+			require.ErrorContains(t, err, want)
+			continue
+		}
+		require.NoError(t, err)
+		require.Contains(t, tree, "%{ x\n%}probe begin{")
 	}
 }
 
@@ -110,7 +142,7 @@ func FuzzAnalyze(f *testing.F) {
 	})
 }
 
-// docs/stap.md names every function of the library and every system call with an alias.
+// docs/stap.md names every function of the library, every alias and every system call with one.
 func TestDocsNameTheLibrary(t *testing.T) {
 	b, err := os.ReadFile("../../../docs/stap.md")
 	require.NoError(t, err)
@@ -128,4 +160,64 @@ func TestDocsNameTheLibrary(t *testing.T) {
 	for name := range syscallArgs {
 		has(name)
 	}
+	for _, rows := range libraryAliases {
+		for _, r := range rows {
+			has(strings.TrimSuffix(r.name, ".return"))
+		}
+	}
+}
+
+// What an alias sets and nobody reads is not there, and an alias that is written in full comes before
+// one that .return follows.
+func TestAliases(t *testing.T) {
+	dump := func(script string) string {
+		s, err := Analyze("<input>", script, &Options{}, kernelWith("vfs_read", "vfs_open"))
+		require.NoError(t, err)
+		return s.Dump()
+	}
+	require.NotContains(t, dump(`probe vfs.read.return { println(name) }`), "pathname")
+	require.Regexp(t, `kernel.function\("vfs_read"\).return`, dump(`probe vfs.read.return { println(name) }`))
+	require.Contains(t, dump(`probe vfs.{open,read,readv} ? { println(name) }`), "vfs_open")
+	_, err := Analyze("<input>", `probe vfs.readv { }`, &Options{}, kernelWith("vfs_read"))
+	p := Problems(nil)
+	require.ErrorAs(t, err, &p)
+	require.Contains(t, p.Text(), "no match")
+	for _, rows := range libraryAliases {
+		for _, r := range rows {
+			require.Len(t, libraryText(r.text).aliases, 1, r.text)
+		}
+	}
+}
+
+// kernelWith has these functions and nothing else.
+func kernelWith(names ...string) *Kernel {
+	return &Kernel{Functions: func(pattern string) (list []Function) {
+		for i, n := range names {
+			if ok, _ := path.Match(pattern, n); ok {
+				list = append(list, Function{Name: n, Addr: 0xffffffff81000000 + uint64(i)<<12})
+			}
+		}
+		return list
+	}}
+}
+
+// Macros of the library: Prometheus's text format of any number of keys, a word for each thread; and
+// those that are not there are refused by name.
+func TestLibraryMacros(t *testing.T) {
+	tree, err := Parse("<input>", `global a probe x { @prometheus_dump_array2(a, "hits", "name", "cpu") @this3 = 1 }`, &Options{})
+	require.NoError(t, err)
+	require.Contains(t, tree, "foreach (_v = [_v1, _v2] in a)")
+	require.Contains(t, tree, `"name"`)
+	require.Contains(t, tree, `(__this_var3[tid()]) = (1)`)
+	_, err = Analyze("<input>", `probe begin { @this3 = 1; println(@this3); exit() }`, &Options{}, nil)
+	require.NoError(t, err)
+	p := Problems(nil)
+	_, err = Parse("<input>", `probe begin { @json_output_data_start }`, &Options{})
+	require.ErrorAs(t, err, &p)
+	require.Contains(t, p.Text(), "macro @json_output_data_start")
+	_, err = Analyze("<input>", `probe prometheus { $value = "" }`, &Options{}, nil)
+	require.ErrorAs(t, err, &p)
+	require.Contains(t, p.Text(), "procfs")
+	_, err = Analyze("<input>", `probe begin { println(__indents[0]) }`, &Options{}, nil)
+	require.Error(t, err, "a global of the library's own")
 }

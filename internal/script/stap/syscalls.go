@@ -215,6 +215,70 @@ removexattr|lremovexattr path:s name:s
 readahead fd:d offset:d count:u
 fadvise64 fd:d offset:d len:d advice:d
 close_range fd:u max_fd:u flags:x
+add_key type_uaddr:s description_uaddr:s payload_uaddr:p plen:u ringid:d
+adjtimex buf_uaddr:p
+bpf cmd:d attr_uaddr:p size:u
+capget|capset header_uaddr:p data_uaddr:p
+clock_adjtime clk_id:d tx_uaddr:p
+delete_module name_user:s flags:x
+fanotify_init flags:x event_f_flags:x
+fanotify_mark fanotify_fd:d flags:x mask:x dirfd:D pathname:s
+fgetxattr filedes:d name_str:s value_uaddr:p size:u
+finit_module fd:d uargs:s flags:x
+flistxattr filedes:d list_uaddr:p size:u
+fremovexattr filedes:d name_str:s
+fsetxattr filedes:d name_str:s value_uaddr:p size:u flags:x
+futimesat dirfd:D filename:s tvp_uaddr:p
+get_mempolicy policy_uaddr:p nmask_uaddr:p maxnode:u addr:x flags:x
+init_module umod_uaddr:p len:u uargs:s
+io_cancel ctx_id:u iocb_uaddr:p result_uaddr:p
+io_destroy ctx:u
+io_getevents ctx_id:u min_nr:d nr:d events_uaddr:p timeout_uaddr:p
+io_setup maxevents:u ctxp_uaddr:p
+io_submit ctx_id:u nr:d iocbpp_uaddr:p
+ioperm from:x num:x turn_on:d
+ioprio_get which:d who:d
+ioprio_set which:d who:d ioprio:x
+kcmp pid1:d pid2:d type:d idx1:u idx2:u
+kexec_file_load kernel_fd:d initrd_fd:d cmdline_len:u cmdline:s flags:x
+kexec_load entry:x nr_segments:u segments_uaddr:p flags:x
+keyctl option:d arg2:x arg3:x arg4:x arg5:x
+mbind start:x len:u mode:d nmask_uaddr:p maxnode:u flags:x
+membarrier cmd:d flags:d
+memfd_secret flags:x
+migrate_pages pid:d maxnode:u old_nodes:p new_nodes:p
+modify_ldt func:d ptr_uaddr:p bytecount:u
+move_pages pid:d nr_pages:u pages:p nodes:p status:p flags:x
+mq_getsetattr mqdes:d u_mqstat_uaddr:p u_omqstat_uaddr:p
+mq_notify mqdes:d notification_uaddr:p
+mq_open filename:s oflag:x mode:o u_attr_uaddr:p
+mq_timedreceive mqdes:d msg_ptr_uaddr:p msg_len:u msg_prio_uaddr:p abs_timeout_uaddr:p
+mq_timedsend mqdes:d msg_ptr_uaddr:p msg_len:u msg_prio:u abs_timeout_uaddr:p
+mq_unlink u_name:s
+name_to_handle_at dfd:D pathname:s handle_uaddr:p mnt_id_uaddr:p flags:x
+open_by_handle_at mount_dfd:D handle_uaddr:p flags:x
+perf_event_open attr_uaddr:p pid:d cpu:d group_fd:d flags:x
+pivot_root new_root_str:s old_root_str:s
+pkey_alloc flags:x init_val:x
+pkey_free pkey:d
+pkey_mprotect addr:x len:u prot:x pkey:d
+preadv2|pwritev2 fd:d vector_uaddr:p count:u offset:d high:d flags:x
+process_vm_readv|process_vm_writev pid:d local_iov_uaddr:p liovcnt:u remote_iov_uaddr:p riovcnt:u flags:x
+quotactl cmd:x special_str:s id:d addr_uaddr:p
+remap_file_pages start:x size:u prot:x pgoff:u flags:x
+request_key type_uaddr:s description_uaddr:s callout_info_uaddr:s destringid:d
+rt_sigqueueinfo pid:d sig:d uinfo_uaddr:p
+rt_tgsigqueueinfo tgid:d tid:d sig:d uinfo_uaddr:p
+sched_getattr pid:d sched_attr_uaddr:p size:u flags:x
+sched_setattr pid:d sched_attr_uaddr:p flags:x
+seccomp op:d flags:x uargs_uaddr:p
+semtimedop semid:d sops_uaddr:p nsops:u timeout_uaddr:p
+set_mempolicy mode:d nmask_uaddr:p maxnode:u
+swapon path:s swapflags:x
+sync_file_range fd:d offset:d nbytes:d flags:x
+sysfs option:d arg1:x arg2:x
+userfaultfd flags:x
+vmsplice fd:d iov:p nr_segs:u flags:x
 `
 
 // renamed are the names that SystemTap has for what the kernel calls otherwise.
@@ -257,8 +321,14 @@ func (a *analysis) syscallPoint(p *probe, pt *point, c chain, depth int) (n int,
 		}
 		one := c
 		one.syscall = name
+		if one.alias == "" {
+			one.alias = (&point{parts: al.names[0].parts}).String()
+			if ret {
+				one.alias += ".return"
+			}
+		}
 		next := &point{parts: al.names[0].parts, optional: true, cond: pt.cond}
-		a.possible(func() { n += a.alias(p, al, next, nil, one, depth+1) })
+		a.possible(func() { n += a.alias(p, al, al.names[0], next, nil, one, depth+1) })
 	}
 	if n == 0 && !c.optional {
 		a.none(pt, first)
@@ -302,14 +372,8 @@ func (a *analysis) syscallAlias(kind, name string, ret bool) *probe {
 		b.WriteString(syscallBody(syscallArgs[name]))
 	}
 	b.WriteString("}\n")
-	f := newFile("library", b.String())
-	f.library = true
-	out, p := parse(f, &Options{Guru: true}, shared)
-	if p.problems != nil {
-		panic("BUG: " + p.problems.Text() + b.String())
-	}
-	a.made[key] = out.aliases[0]
-	return out.aliases[0]
+	a.made[key] = libraryText(b.String()).aliases[0]
+	return a.made[key]
 }
 
 // syscallBody sets the variables of the parameters, and argstr.
@@ -383,10 +447,7 @@ func syscallArg(s System, t *script.Thread, a *script.Args) int64 {
 }
 
 // openFlags are the flags of open(2) by their bits.
-var openFlags = []struct {
-	bits int64
-	name string
-}{
+var openFlags = []flag{
 	{0o100, "O_CREAT"}, {0o200, "O_EXCL"}, {0o400, "O_NOCTTY"}, {0o1000, "O_TRUNC"}, {0o2000, "O_APPEND"}, {0o4000, "O_NONBLOCK"},
 	{0o4010000, "O_SYNC"}, {0o10000, "O_DSYNC"}, {0o20000, "O_ASYNC"}, {0o40000, "O_DIRECT"}, {0o100000, "O_LARGEFILE"}, {0o20200000, "O_TMPFILE"},
 	{0o200000, "O_DIRECTORY"}, {0o400000, "O_NOFOLLOW"}, {0o1000000, "O_NOATIME"}, {0o2000000, "O_CLOEXEC"}, {0o10000000, "O_PATH"},

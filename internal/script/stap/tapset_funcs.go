@@ -159,11 +159,33 @@ func places() {
 	num("returnval()", "what the function returns", func(s System, _ *script.Thread, _ *script.Args) int64 { return int64(s.Register(0)) })
 	num("__syscall_arg(long)", "a parameter of a system call", syscallArg)
 	textual("__open_flags(long)", "the flags of open(2)", openFlagsText)
+	textual("__signal_name(long)", "the name of a signal without SIG", func(_ System, _ *script.Thread, a *script.Args, dst []byte) []byte {
+		return append(dst, signalName(a.Int[0])...)
+	})
+	textual("__irq_flags(long)", "the flags of an interrupt's handler", func(_ System, _ *script.Thread, a *script.Args, dst []byte) []byte {
+		return flagsText(dst, irqFlags, a.Int[0])
+	})
+	textual("syscall_name(long)", "the name of a system call by its number", func(_ System, _ *script.Thread, a *script.Args, dst []byte) []byte {
+		return append(dst, syscallName(a.Int[0])...)
+	})
+	num("syscall_num(string)", "the number of a system call by its name, -1 where there is none", func(_ System, _ *script.Thread, a *script.Args) int64 {
+		return syscallNumber(string(a.Text[0]))
+	})
 	textual("return_str(long, long)", "a result of a system call, with the error's name", func(_ System, _ *script.Thread, a *script.Args, dst []byte) []byte {
 		return returnText(dst, a.Int[0], a.Int[1])
 	})
 	textual("returnstr(long)", "what the function returns: 1 decimal, 2 hexadecimal", func(s System, _ *script.Thread, a *script.Args, dst []byte) []byte {
 		return returnText(dst, a.Int[0], int64(s.Register(0)))
+	})
+	num("errno_p(long)", "an error's number without its sign, 0 where no error has it", func(_ System, _ *script.Thread, a *script.Args) int64 {
+		n := a.Int[0]
+		if n < 0 {
+			n = -n
+		}
+		if n > 4095 || errorName(n) == "" {
+			return 0
+		}
+		return n
 	})
 	textual("errno_str(long)", "the name of an error's number", func(_ System, _ *script.Thread, a *script.Args, dst []byte) []byte {
 		return append(dst, errorName(a.Int[0])...)

@@ -52,11 +52,25 @@ func (g *generator) variable(t *token, name string) value {
 		}
 		return value{x: narrow(script.Register{N: 0}, rt), t: rt}
 	}
-	v, err := g.probe.Place.Variable(name)
+	v, err := g.local(name)
 	if err != nil {
 		g.a.fail(t, "unable to find local '%s' in %s: %v", name, g.probe.Function, err)
 	}
 	return g.located(t, v)
+}
+
+// local is the variable of a name that can be read, else whatever has that name.
+func (g *generator) local(name string) (*source.Variable, error) {
+	vars, err := g.probe.Place.Visible()
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range vars {
+		if v.Name == name {
+			return v, nil
+		}
+	}
+	return g.probe.Place.Variable(name)
 }
 
 // passed are the registers of a function's parameters, by their DWARF numbers.

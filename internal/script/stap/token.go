@@ -52,7 +52,8 @@ type token struct {
 	text string
 	pos  Pos
 	// message is what is wrong with junk.
-	message string
+	message    string
+	noArgument bool // the message is that an argument is not there
 	// macro is the use of the macro that the token comes from.
 	macro *token
 }
@@ -249,7 +250,7 @@ func (l *lexer) argument(t *token) (*token, bool) {
 	default:
 		i := 0
 		if _, err := fmt.Sscan(name, &i); err != nil || i < 1 || i > len(l.args) {
-			t.message = fmt.Sprintf("command line argument out of range [1-%d]", len(l.args))
+			t.message, t.noArgument = fmt.Sprintf("command line argument out of range [1-%d]", len(l.args)), true
 			return t, false
 		}
 		value = l.args[i-1]

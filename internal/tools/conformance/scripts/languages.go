@@ -97,7 +97,11 @@ func stapOurs(script string) verdict {
 // arguments are those that the scripts get.
 var arguments = []string{"3", "42"}
 
-var warning = regexp.MustCompile(`(?m)^[^\n]*WARNING: [^\n]*\n(?:[^\n]*\n *~*\n)?`)
+// A warning may have a source line, which is marked; one that is empty after it is an error's.
+var warning = regexp.MustCompile(`(?m)^[^\n]*WARNING: [^\n]*\n(?:[^\n]*\n *~+\n)?`)
+
+// definitions is an error of the compiler that reads a script's C definitions.
+var definitions = regexp.MustCompile(`(?m)^definitions\.h:\d+:\d+: error: `)
 
 // bpftraceTheirs asks bpftrace, which stops before it loads anything. What it says without a
 // place is of the system that it runs on.
@@ -107,7 +111,7 @@ func bpftraceTheirs(program, script string) (verdict, error) {
 		return verdict{}, err
 	}
 	text := warning.ReplaceAllString(bad+out, "")
-	if code == 0 || !strings.Contains(text, ": ERROR: ") {
+	if code == 0 || !strings.Contains(text, ": ERROR: ") && !definitions.MatchString(text) {
 		return verdict{true, ""}, nil
 	}
 	return verdict{false, text}, nil

@@ -1,4 +1,4 @@
-// Scripts compares what this project's readers of script languages say of scripts with what the
+// Command scripts compares what this project's readers of script languages say of scripts with what the
 // real tools say, stap -p1 and bpftrace: of a corpus as it is, and of scripts that are made of it by
 // changes at random.
 //

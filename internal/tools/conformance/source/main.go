@@ -7,6 +7,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -123,14 +124,21 @@ func (c *comparison) ours(probe string, asPerf bool) (string, error) {
 	return s, nil
 }
 
-// theirs is what perf writes of one or several probes, "" where it refuses one of them.
+const died = "perf died\n"
+
+// theirs is what perf writes of one or several probes, "" where it refuses one of them, and died where it
+// ended with a signal.
 func (c *comparison) theirs(probes []string) string {
 	args := append(slices.Clone(c.perf[1:]), "probe", "-q", "-k", c.image)
 	for _, p := range probes {
 		args = append(args, "-D", p)
 	}
 	out, err := exec.Command(c.perf[0], args...).Output()
-	if err != nil {
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit) && exit.ExitCode() < 0:
+		return died
+	case err != nil:
 		return ""
 	}
 	return string(out)
@@ -150,7 +158,7 @@ func (c *comparison) compare(probes []string) {
 		return
 	}
 	out := c.theirs(good)
-	if out == "" {
+	if out == "" || out == died {
 		for _, p := range good {
 			c.judge(p, c.theirs([]string{p}))
 		}
@@ -177,12 +185,14 @@ func (c *comparison) judge(probe, theirs string) {
 	ours, err := c.ours(probe, false)
 	asPerf, perfErr := c.ours(probe, true)
 	switch {
+	case theirs == died:
+		c.note("explained: perf ends with a signal", probe, ours+text(err))
 	case err == nil && ours == theirs:
 		c.note("the same definitions", probe, "")
 	case err != nil && theirs == "":
 		c.note("both refuse", probe, err.Error())
 	case perfErr == nil && asPerf == theirs, perfErr != nil && theirs == "":
-		c.note("explained: "+c.reason(ours, theirs, err), probe, differing(theirs, ours)+text(err))
+		c.note("explained: "+c.reason(ours, theirs, err, perfErr), probe, differing(theirs, ours)+text(err))
 	default:
 		c.note("NOT EXPLAINED", probe, differing(theirs, asPerf)+text(perfErr))
 	}
@@ -215,8 +225,10 @@ func differing(theirs, ours string) string {
 }
 
 // reason is the kind of an explained difference.
-func (c *comparison) reason(ours, theirs string, err error) string {
+func (c *comparison) reason(ours, theirs string, err, perfErr error) string {
 	switch {
+	case errors.Is(perfErr, perfprobe.ErrNothingThere):
+		return perfErr.Error()
 	case err != nil:
 		return "perf takes the first operation of a location for all of it; refused here"
 	case theirs == "":

@@ -1,4 +1,4 @@
-// Traces compares two files trace of the same program on the same booted kernel: one
+// Command traces compares two files trace of the same program on the same booted kernel: one
 // that the kernel wrote itself, under QEMU, and one of kprobelab run (make
 // conformance-trace).
 //

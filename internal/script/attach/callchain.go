@@ -1,0 +1,112 @@
+package attach
+
+import (
+	"encoding/binary"
+	"unsafe"
+
+	"kprobelab/internal/orc"
+	"kprobelab/internal/script/host"
+	"kprobelab/x86"
+)
+
+// Callchain implements host.System (get_perf_callchain).
+func (h *hit) Callchain(user bool, most int) []uint64 {
+	h.frames = h.frames[:0]
+	switch {
+	case h.regs == nil:
+	case user:
+		h.programs(most)
+	default:
+		h.kernels()
+	}
+	return h.frames[:min(most, len(h.frames))]
+}
+
+// callSize is the size of ftrace's call at a function's entry.
+const callSize = 5
+
+// kernels notes the kernel's part (perf_callchain_kernel). BPF's own code, which is above a
+// function's entry and a tracepoint without records, does not run here.
+func (h *hit) kernels() {
+	from := orc.At(h.regs)
+	if h.probe != nil && h.probe.Chain == host.BySite && h.ret != 0 {
+		from.IP = uint64(h.ret)
+	}
+	from.IP = h.r.o.Kprobes.Kernels(from.IP)
+	first := from.IP
+	if h.probe != nil {
+		switch h.probe.Chain {
+		case host.ByProgram:
+			return
+		case host.BySite:
+			first = uint64(h.at.Add(callSize))
+		case host.ByCaller:
+			from.Signal, from.Regs = false, nil
+		}
+	}
+	if h.User() {
+		return
+	}
+	h.frames = append(h.frames, first)
+	if h.probe != nil && h.probe.Chain == host.BySite && h.probe.Kind == host.Return {
+		h.frames = append(h.frames, from.IP)
+	}
+	if h.r.unwinder == nil {
+		h.scan(h.regs.SP)
+		return
+	}
+	h.unwind(from)
+}
+
+// programRegs are the registers of the program that entered the kernel (task_pt_regs): at the top
+// of the task's stack, below what kernels with FRED leave free there.
+func (h *hit) programRegs() (regs x86.PtRegs, ok bool) {
+	if h.User() {
+		return *h.regs, true
+	}
+	o := &h.r.tasks
+	if !o.ok {
+		return regs, false
+	}
+	task := h.r.o.Machine.TaskStruct(h.r.o.Machine.Task())
+	if h.load(task.Add(o.mm), 8) == 0 {
+		return regs, false // a thread of the kernel's, or one that ends
+	}
+	top := x86.Addr(h.load(task.Add(o.stack), 8)).Add(x86.ThreadSize)
+	for _, padding := range []x86.Addr{0, 16} {
+		b := (*[x86.PtRegsSize]byte)(unsafe.Pointer(&regs))
+		if h.r.o.Machine.ReadMem(top-padding-x86.PtRegsSize, b[:]) == nil && regs.CS&3 == 3 && regs.SS&3 == 3 {
+			return regs, true
+		}
+	}
+	return regs, false
+}
+
+// cs32 is the selector of 32-bit programs' code (__USER32_CS).
+const cs32 = 0x23
+
+// programs notes the program's part: its frames by the frame pointers (perf_callchain_user).
+func (h *hit) programs(most int) {
+	regs, ok := h.programRegs()
+	if !ok {
+		return
+	}
+	h.frames = append(h.frames, regs.IP)
+	size := 8
+	if regs.CS == cs32 {
+		size = 4
+	}
+	var frame [16]byte
+	word := func(at int) uint64 {
+		if size == 4 {
+			return uint64(binary.LittleEndian.Uint32(frame[at:]))
+		}
+		return binary.LittleEndian.Uint64(frame[at:])
+	}
+	for fp := regs.BP; len(h.frames) < most && fp < userEnd-16; fp = word(0) {
+		if h.r.o.Machine.ReadUser(x86.Addr(fp), frame[:2*size]) != nil {
+			return
+		}
+		h.frames = append(h.frames, word(size))
+	}
+}

@@ -1,0 +1,61 @@
+package kprobelab
+
+import (
+	"fmt"
+
+	"kprobelab/errno"
+	"kprobelab/watch"
+	"kprobelab/x86"
+)
+
+// Watch sets a watchpoint at "SYM[+OFF][:LEN][:ACCESS]" or "mem:ADDR[/LEN][:ACCESS]", for
+// every CPU and task; ACCESS is r, w, rw or x. The error says what is wrong with the text, or
+// has the errno. l.Watches.Remove takes it away.
+func (l *Lab) Watch(place string, handler watch.Handler) (*watch.Watchpoint, error) {
+	p, err := watch.Parse(place)
+	if err != nil {
+		return nil, err
+	}
+	w, err := l.Watchpoint(p)
+	if err != nil {
+		return nil, err
+	}
+	w.Handler = handler
+	return w, l.Watches.Add(w)
+}
+
+// Watchpoint is one at a place, not set yet, for every CPU and task.
+func (l *Lab) Watchpoint(p watch.Place) (*watch.Watchpoint, error) {
+	w := &watch.Watchpoint{Addr: p.Addr, Len: p.Len, Kinds: p.Kinds, CPU: watch.Any, Task: watch.Any}
+	if p.Symbol != "" {
+		at, err := l.watched(p.Symbol)
+		if err != nil {
+			return nil, err
+		}
+		w.Addr = at
+	}
+	w.Addr = w.Addr.Add(int64(p.Offset))
+	if w.Len == 0 {
+		w.Len = watch.DefaultLen
+	}
+	return w, watch.Check(w.Len, w.Kinds)
+}
+
+// watched is the address of a symbol.
+func (l *Lab) watched(name string) (x86.Addr, error) {
+	list := l.Image.Lookup(name)
+	switch {
+	case len(list) == 0:
+		return 0, fmt.Errorf("%s: %w: the image has no such symbol", name, errno.ENOENT)
+	case len(list) > 1:
+		return 0, fmt.Errorf("%s: %w: there are %d symbols of this name", name, errno.EADDRNOTAVAIL, len(list))
+	}
+	at := list[0].Addr
+	if area, ok := l.Image.PerCPU(); ok && at >= area.Start && uint64(at-area.Start) < area.Size {
+		if n := l.Machine.NumCPU(); n > 1 {
+			return 0, fmt.Errorf("%s: %w: each of the %d CPUs has one of its own; give an address", name, errno.EINVAL, n)
+		}
+		return l.Machine.GSBase(0) + at, nil
+	}
+	return at, nil
+}
