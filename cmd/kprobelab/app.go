@@ -125,8 +125,15 @@ func valueError(s string) string {
 	return m[3]
 }
 
-// dashes writes a flag's name with its dashes; the parser writes one at most.
-func dashes(flag string) string { return "--" + strings.TrimLeft(flag, "-") }
+// dashes writes a flag's name with its dashes, one before a letter; the parser writes one at
+// most.
+func dashes(flag string) string {
+	name := strings.TrimLeft(flag, "-")
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
 
 func versionCommand(t *term) *cli.Command {
 	return &cli.Command{

@@ -47,6 +47,13 @@ is): a jump, the function tracer and a return reach that without Go. Each path s
 kernel's rules it runs on: boosting (b, rb) needs one without PREEMPTION, stepping by the
 trap flag one before 5.13.
 
+With --programs it measures probes on a program in place of the kernel's, on the booted kernel of a
+dump. All of it is that kernel's own code: a small program calls a function, with the debugger's way
+of stopping there (ptrace) or with a uprobe whose instruction is stepped, emulated, or a nop that
+recent kernels replace by a call. The columns besides: switches from one process to another, and
+system calls that stand in for a trap. The debugger's hit is what a debugger does (wait, read and write
+the registers, put the byte back, step, wait, go on); a uprobe's has its record in the trace buffer.
+
 --hardware is x86-64 or i386, the documentation's processors, or a JSON file of your own:
    {"name": "mine", "trap_us": 0.5, "step_us": 0.5, "detour_us": 0.05, "trampoline_us": 0.2}
 
@@ -76,6 +83,7 @@ func benchCommand(t *term) *cli.Command {
 			"kprobelab bench --image /boot/vmlinuz --symbol gcd+0x5 --call 'gcd(12, 18)'",
 			"kprobelab bench --image /boot/vmlinuz --symbol vsnprintf --call 'snprintf(buf[64], 64, \"%d\", 42)'",
 			"kprobelab bench --image 6.1.core --symbol vfs_statx+0x5 --call 'newfstatat(AT_FDCWD, \"/\", buf[256], 0)'",
+			"kprobelab bench --programs 6.1.core --rounds 11",
 			"kprobelab bench --against qemu.txt",
 		) + againstHelp + "\nPaths:\n" + benchPaths() + "\n" + exitHelp,
 		Flags: append([]cli.Flag{
@@ -84,6 +92,7 @@ func benchCommand(t *term) *cli.Command {
 			&cli.IntFlag{Name: "hits", Value: 1000, Usage: "number of `HITS` in a round of a path"},
 			&cli.IntSliceFlag{Name: "others", Usage: "with this `NUMBER` of other probes planted (repeatable: one line for each)"},
 			&cli.StringSliceFlag{Name: "handler", Usage: "handlers in `go` or in guest code: go, guest (repeatable, or with commas; default: both)"},
+			&cli.StringFlag{Name: "programs", Usage: "measure probes on a program, on the booted kernel of `DUMP` (21 rounds)"},
 			&cli.StringFlag{Name: "hardware", Value: "x86-64", Usage: "model this `PROCESSOR`: " + strings.Join(bench.HardwareNames(), ", ") + ", or a JSON file"},
 			&cli.StringFlag{Name: "plot", Destination: &r.plot, Usage: "draw it, too, into this `FILE.svg` or .png"},
 			&cli.BoolFlag{Name: "json", Destination: &r.json, Usage: "one JSON object: paths, floor, and how it was measured"},
@@ -147,6 +156,9 @@ func (r *benchRun) run(t *term, c *cli.Command) error {
 			return err
 		}
 		return r.show(t.out, rep)
+	}
+	if c.IsSet("programs") {
+		return r.programs(t, c)
 	}
 	if r.o.Target, err = benchTarget(t, c); err != nil {
 		return err

@@ -43,7 +43,7 @@ func (f *benchFiles) flags() []cli.Flag {
 
 // open checks the flags and reads the file of --against.
 func (f *benchFiles) open(c *cli.Command) error {
-	for _, other := range []string{"path", "rounds", "hits", "others", "handler", "hardware", "symbol", "image", "call"} {
+	for _, other := range []string{"path", "rounds", "hits", "others", "handler", "hardware", "symbol", "image", "call", "programs"} {
 		if err := oneOf(c, "report", other); err != nil {
 			return err
 		}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"debug/elf"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -145,12 +148,47 @@ func bootKernel(ctx context.Context, t *term, c *cli.Command) error {
 	b.said.QEMU, b.said.CommandLine, b.said.CPU, b.said.CPUs = found.Version, b.o.CommandLine(), b.o.CPU, b.o.CPUs
 	b.say("booting %s (%s) under QEMU %s", printable.Name(b.said.Image), b.said.Kernel, found.Version)
 	b.began = time.Now()
-	err = boot.Boot(ctx, &b.o, b.booted)
+	wait := &bootProgress{t: t}
+	if b.o.Console == nil {
+		b.o.Console = wait
+	}
+	err = boot.Boot(ctx, &b.o, func(g *boot.Guest) error {
+		wait.end()
+		return b.booted(g)
+	})
+	wait.end()
 	t.progressDone()
 	if err != nil {
 		return b.failed(err)
 	}
 	return b.finish()
+}
+
+// bootProgress counts the lines of the console until the kernel has booted.
+type bootProgress struct {
+	mu    sync.Mutex
+	t     *term
+	lines int64
+	over  bool
+}
+
+func (p *bootProgress) Write(text []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.over {
+		p.lines += int64(bytes.Count(text, []byte("\n")))
+		p.t.count("boot", "lines", p.lines, 0)
+	}
+	return len(text), nil
+}
+
+func (p *bootProgress) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.over {
+		p.over = true
+		p.t.progressDone()
+	}
 }
 
 // say tells what happens, beside the output.
@@ -258,9 +296,17 @@ func (b *booting) inputs() error {
 		if err != nil {
 			return &failure{exitImage, err}
 		}
+		if err := isModule(code); err != nil {
+			return &failure{exitImage, fmt.Errorf("%s: %w", file, err)}
+		}
 		at := "/lib/modules/" + strings.TrimSuffix(filepath.Base(file), filepath.Ext(filepath.Base(file)))
 		b.modules = append(b.modules, at)
 		b.o.Files = append(b.o.Files, qemu.Entry{Name: at, Mode: qemu.ModeFile | 0o644, Data: code})
+	}
+	for _, task := range b.tasks {
+		if !boot.Has(b.o.Files, task.Args[0]) {
+			return notInGuest("task", task)
+		}
 	}
 	if c.IsSet("tracing") {
 		text, err := bounded.ReadFile(c.String("tracing"), maxDefinitions)
@@ -284,7 +330,24 @@ func (b *booting) inputs() error {
 	if err != nil {
 		return usagef("--exec: %w", err)
 	}
+	// A task may have made the program by then.
+	if len(b.tasks) == 0 && !boot.Has(b.o.Files, exec.Args[0]) {
+		return notInGuest("exec", exec)
+	}
 	b.exec = &exec
+	return nil
+}
+
+func notInGuest(flag string, c mailbox.Command) error {
+	return usagef("--%s: the guest has no %s: --file HOST:%s puts one there", flag, c.Args[0], c.Args[0])
+}
+
+// isModule fails where an unpacked file cannot be a kernel's module.
+func isModule(code []byte) error {
+	f, err := elf.NewFile(bytes.NewReader(code))
+	if err != nil || f.Type != elf.ET_REL || f.Machine != elf.EM_X86_64 {
+		return errors.New("this is no module for x86-64 (a relocatable ELF file, .ko)")
+	}
 	return nil
 }
 

@@ -32,8 +32,8 @@ not there. Types, parameters and members are those of the image's BTF.
 `
 
 const bpftraceExit = `Exit codes: 0 done; the code that exit() is called with; 1 the script is wrong, or ended with an
-error, or the program of -c did not end with 0; 2 wrong use; 3 a file cannot be read; 4 this build
-has no engine; 5 the engine failed.`
+error; 2 wrong use; 3 a file cannot be read; 4 this build has no engine; 5 the engine failed. How
+the program of -c ends does not count.`
 
 // bpftraceRun is what the command line asks for.
 type bpftraceRun struct {
@@ -135,7 +135,7 @@ func (r *bpftraceRun) run(t *term, c *cli.Command) error {
 	}
 	fmt.Fprint(t.out, s.Attaching())
 	r.failed = errors.New("the script ended with an error")
-	r.skipped = 1<<64 - 1
+	r.skipped, r.anyCode = 1<<64-1, true
 	return r.start(t, img, &attach.Script{
 		Program: s.Program, Probes: s.Probes, Words: bpftrace.Words{}, First: s.Start,
 		Last: func(th *script.Thread) {

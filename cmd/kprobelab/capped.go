@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 
 	"kprobelab/internal/session"
 	"kprobelab/kprobes"
+	"kprobelab/watch"
 	"kprobelab/x86"
 )
 
@@ -13,6 +15,8 @@ import (
 // lines of the log, once so many bytes are written. Calls and counters still come.
 type capped struct {
 	output
+	// buffer goes to written.
+	buffer  *bufio.Writer
 	written *counter
 	most    uint64
 	omitted uint64
@@ -32,11 +36,17 @@ func (c *counter) Write(b []byte) (int, error) {
 
 // full reports whether an event is left out, and counts it.
 func (o *capped) full() bool {
-	if o.written.n < o.most {
+	if o.written.n+uint64(o.buffer.Buffered()) < o.most {
 		return false
 	}
 	o.omitted++
 	return true
+}
+
+func (o *capped) watched(p *session.Planted, h *watch.Hit, regs *x86.PtRegs) {
+	if !o.full() {
+		o.output.watched(p, h, regs)
+	}
 }
 
 func (o *capped) pre(p *session.Planted, at session.Where, regs *x86.PtRegs) {

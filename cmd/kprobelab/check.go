@@ -109,9 +109,14 @@ func check(t *term, c *cli.Command) error {
 		kernel.Define = newDefiner(c, img).definitions
 		r.Add(kernel, probes)
 	}
+	var unread error
 	if dir != "" {
-		if err := checkArchive(t, &r, dir, c.StringSlice("release"), probes); err != nil {
+		asked := len(r.Images)
+		if unread, err = checkArchive(t, &r, dir, c.StringSlice("release"), probes); err != nil {
 			return err
+		}
+		if unread != nil && len(r.Images) == asked {
+			return &failure{exitImage, unread}
 		}
 	}
 	r.Compare()
@@ -146,7 +151,10 @@ func check(t *term, c *cli.Command) error {
 	default:
 		bad = append(bad, fmt.Sprintf("%d probes do harm (--allow HAZARD lets them pass)", r.Hazardous))
 	}
-	if len(bad) > 0 {
+	switch {
+	case unread != nil:
+		return &failure{exitImage, errors.New(strings.Join(append(bad, unread.Error()), "; "))}
+	case len(bad) > 0:
 		return &failure{exitRefused, errors.New(strings.Join(bad, ", "))}
 	}
 	return nil
@@ -184,18 +192,19 @@ func checkFormat(c *cli.Command) (string, error) {
 	return asked, nil
 }
 
-// checkArchive adds a column for each kernel of an archive.
-func checkArchive(t *term, r *report.Check, dir string, releases []string, probes []report.Probe) error {
+// checkArchive adds a column for each kernel of an archive. unread names the files that could
+// not be read: the others have answered.
+func checkArchive(t *term, r *report.Check, dir string, releases []string, probes []report.Probe) (unread, err error) {
 	files, err := packedFiles(dir, releases)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	// Each kernel is garbage when the next one is read: a third less memory for a tenth
 	// more time.
 	defer debug.SetGCPercent(debug.SetGCPercent(50))
-	err = archive.Check(r, files, probes, func(n int) { t.count("kernels", "kernels", int64(n), int64(len(files))) })
+	bad := archive.Check(r, files, probes, func(n int) { t.count("kernels", "kernels", int64(n), int64(len(files))) })
 	t.progressDone()
-	return err
+	return unreadFiles(bad), nil
 }
 
 func readProbes(name string) (probes []report.Probe, err error) {

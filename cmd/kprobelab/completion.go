@@ -215,6 +215,8 @@ func (r *completion) value(cmd *cli.Command, flag, typed string) {
 	switch flag {
 	case "kprobe", "kretprobe", "symbol", "func":
 		r.symbols(typed, "", "", isFunction)
+	case "watch":
+		r.symbols(typed, "", "", func(kimage.Symbol) bool { return true })
 	case "call", "task":
 		r.call(typed)
 	case "kernel":

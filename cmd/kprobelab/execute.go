@@ -15,6 +15,7 @@ import (
 	"kprobelab/kprobes"
 	"kprobelab/machine"
 	"kprobelab/tracing"
+	"kprobelab/watch"
 )
 
 // execute plants the probes, makes the calls, takes the probes away.
@@ -44,7 +45,7 @@ func (p *plan) execute(t *term, img *kimage.Image, w work) (err error) {
 			}
 		})
 	}
-	h := session.Handlers{Pre: r.out.pre, Post: r.out.post, Returned: r.out.returned}
+	h := session.Handlers{Pre: r.out.pre, Post: r.out.post, Returned: r.out.returned, Watched: r.out.watched}
 	if p.noPost {
 		h.Post = nil
 	}
@@ -89,16 +90,17 @@ func (p *plan) output(t *term, l *kprobelab.Lab, many bool) output {
 	written := &counter{w: t.out}
 	w := bufio.NewWriter(written)
 	if p.json {
-		return &capped{output: newJSON(w), written: written, most: p.maxOutput}
+		return &capped{output: newJSON(w), buffer: w, written: written, most: p.maxOutput}
 	}
 	o := &textOutput{
 		w: w, err: t.err, lines: sample.Lines{Style: l.Image.Profile().Sample.Style},
 		style: t.outStyle, many: many,
 	}
+	o.perf = newPerfScript(l)
 	if p.steps {
 		o.steps = newStepWriter(w, t.outStyle, l)
 	}
-	return &capped{output: o, written: written, most: p.maxOutput}
+	return &capped{output: o, buffer: w, written: written, most: p.maxOutput}
 }
 
 // runner is one run.
@@ -133,6 +135,9 @@ func (r *runner) begin(p *plan, h session.Handlers) error {
 		}
 	}
 	if err := r.plantAll(p.probes, h); err != nil {
+		return err
+	}
+	if err := r.watchAll(p.watches, h); err != nil {
 		return err
 	}
 	if err := r.define(p.events, p.tracefs); err != nil || p.noSettle {
@@ -174,6 +179,20 @@ func (r *runner) plantAll(probes []callsyntax.Probe, h session.Handlers) error {
 	return nil
 }
 
+// watchAll sets the watchpoints in order.
+func (r *runner) watchAll(places []watch.Place, h session.Handlers) error {
+	for _, place := range places {
+		p, err := r.lab.Watch(place, h)
+		if err != nil {
+			r.out.notWatched(place, err)
+			return &failure{exitRefused, fmt.Errorf("--watch %s: %w", place, err)}
+		}
+		r.in = append(r.in, p)
+		r.out.planted(p)
+	}
+	return nil
+}
+
 // unplantAll takes the probes away, newest first as modules are unloaded.
 func (r *runner) unplantAll() {
 	for i := len(r.in) - 1; i >= 0; i-- {
@@ -201,6 +220,9 @@ func (r *runner) work(w work) error {
 }
 
 func (r *runner) job(j bound) error {
+	if err := r.lab.RunDueWorker(); err != nil {
+		return err
+	}
 	if j.program != nil {
 		return r.exec(j)
 	}

@@ -27,7 +27,8 @@ first bad end that was found, with the schedule that leads there (docs/explore.m
   result          a function returned something else
   lost, double    a handler that did not run, or ran too often
   use-after-free  of a slot, a buffer or a probe
-  deadlock, livelock, text (not restored), bug (of the kernel's), refused, condition
+  deadlock, livelock, text (not restored), bug (of the kernel's), refused, accepted,
+  condition
 
 --bug brings a bug of the past back by its number (docs/bugs.md); without a SCENARIO it
 explores the one that goes with the bug. --replay runs a schedule that -o has written, to the byte. --walks tries runs by chance, where

@@ -52,6 +52,11 @@ func hazards(t *term, c *cli.Command) error {
 		return err
 	}
 	if !c.Args().Present() {
+		for _, f := range imageFlags() {
+			if name := f.Names()[0]; c.IsSet(name) {
+				return usagef("--%s goes with an IMAGE; - is the guest kernel", name)
+			}
+		}
 		return hazardTable(t, c)
 	}
 	img, err := openImage(t, c, c.Args().First())

@@ -11,6 +11,7 @@ import (
 
 	"kprobelab"
 	"kprobelab/internal/engine"
+	"kprobelab/internal/printable"
 	"kprobelab/kimage"
 	"kprobelab/profile"
 )
@@ -83,6 +84,9 @@ func openAnyImage(t *term, c *cli.Command, path string, more ...string) (*kimage
 	}
 	if err != nil {
 		return nil, &failure{exitImage, imageFirst(c, path, err)}
+	}
+	if o.Package != "" && len(img.Packaged()) == 0 {
+		fmt.Fprintf(t.err, "%s: no module below %s is one of this kernel that can be loaded\n", img.Name(), printable.Name(o.Package))
 	}
 	t.read(img.Name(), img)
 	return img, nil

@@ -13,6 +13,7 @@ import (
 	"kprobelab/internal/session"
 	"kprobelab/internal/show"
 	"kprobelab/kprobes/probepoint"
+	"kprobelab/watch"
 	"kprobelab/x86"
 )
 
@@ -33,7 +34,7 @@ func newJSON(w *bufio.Writer) *jsonOutput {
 // event is a line; fields that an event has not are left out.
 type event struct {
 	Event string `json:"event"`
-	// Kind and Probe say which probe: "kprobe" or "kretprobe", SYM+0xOFF.
+	// Kind and Probe say which probe: "kprobe", "kretprobe" or "watchpoint", SYM+0xOFF.
 	Kind  string `json:"kind,omitempty"`
 	Probe string `json:"probe,omitempty"`
 	Addr  string `json:"addr,omitempty"`
@@ -45,7 +46,11 @@ type event struct {
 	Comm string `json:"comm,omitempty"`
 	// Regs are the registers of a hit by their names in struct pt_regs.
 	Regs map[string]string `json:"regs,omitempty"`
-	Call string            `json:"call,omitempty"`
+	// Access, Old and New are of a watchpoint's hit: r, w, rw or x, and what its bytes held.
+	Access string `json:"access,omitempty"`
+	Old    string `json:"old,omitempty"`
+	New    string `json:"new,omitempty"`
+	Call   string `json:"call,omitempty"`
 	// Value is rax, and Result the same as a person reads it.
 	Value    string       `json:"value,omitempty"`
 	Result   string       `json:"result,omitempty"`
@@ -81,7 +86,7 @@ func (o *jsonOutput) write(e event) {
 
 // of is an event of a probe.
 func of(name string, p *session.Planted) event {
-	return event{Event: name, Kind: p.Kind(), Probe: p.Probe.String(), Addr: p.At.String()}
+	return event{Event: name, Kind: p.Kind(), Probe: p.String(), Addr: p.At.String()}
 }
 
 // at adds where and when.
@@ -129,6 +134,18 @@ func (o *jsonOutput) returned(p *session.Planted, at session.Where, value uint64
 	if ns >= 0 {
 		e.Duration = &ns
 	}
+	o.write(e)
+}
+
+func (o *jsonOutput) watched(p *session.Planted, h *watch.Hit, regs *x86.PtRegs) {
+	e := of("watch", p).at(session.Where{CPU: h.CPU, Task: h.Task, Now: h.Now}).registers(regs)
+	e.Access, e.Old, e.New = watch.Access(h.Kinds), hexWord(h.Old), hexWord(h.New)
+	o.write(e)
+}
+
+func (o *jsonOutput) notWatched(p watch.Place, err error) {
+	e := of("refused", &session.Planted{Watched: &watch.Watchpoint{}, Place: p})
+	e.Addr, e.Errno, e.Error = "", -int(errno.Of(err)), err.Error()
 	o.write(e)
 }
 

@@ -4,6 +4,7 @@ import (
 	"kprobelab/internal/callsyntax"
 	"kprobelab/internal/session"
 	"kprobelab/kprobes"
+	"kprobelab/watch"
 	"kprobelab/x86"
 )
 
@@ -11,9 +12,11 @@ import (
 type output interface {
 	planted(p *session.Planted)
 	refused(p callsyntax.Probe, err error)
+	notWatched(p watch.Place, err error)
 	pre(p *session.Planted, at session.Where, regs *x86.PtRegs)
 	post(p *session.Planted, at session.Where, regs *x86.PtRegs)
 	returned(p *session.Planted, at session.Where, value uint64, ns int64)
+	watched(p *session.Planted, h *watch.Hit, regs *x86.PtRegs)
 	step(at session.Where, e *kprobes.Event)
 	// log is a line of the kernel log, which the subsystem or guest code wrote.
 	log(from, line string)

@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/archive"
+	"kprobelab/internal/printable"
 	"kprobelab/internal/report"
 	"kprobelab/kimage"
 )
@@ -113,13 +114,21 @@ func packList(t *term, c *cli.Command, dir string) error {
 			return err
 		}
 	}
+	if err := unreadFiles(bad); err != nil {
+		return &failure{exitImage, err}
+	}
+	return nil
+}
+
+// unreadFiles is one sentence of the files that cannot be read: the first, and how many more.
+func unreadFiles(bad []error) error {
 	switch len(bad) {
 	case 0:
 		return nil
 	case 1:
-		return &failure{exitImage, bad[0]}
+		return bad[0]
 	}
-	return &failure{exitImage, fmt.Errorf("%w; %s more cannot be read", bad[0], report.Counted(len(bad)-1, "file"))}
+	return fmt.Errorf("%w; %s more cannot be read", bad[0], report.Counted(len(bad)-1, "file"))
 }
 
 // packRewrite is what the flags ask to do with the files that are there, and the flag.
@@ -135,7 +144,9 @@ func packRewrite(c *cli.Command) (func(dir string, done func(archive.Rewritten) 
 
 // rewritten prints each file that was written anew.
 func rewritten(t *term, c *cli.Command, rewrite func(string, func(archive.Rewritten) error) error, dir string) error {
+	n := 0
 	err := rewrite(dir, func(r archive.Rewritten) error {
+		n++
 		return t.packed(c, packedLine{
 			File: r.File, Release: r.Release, Distribution: r.Distribution, Package: r.Package, BuildID: r.BuildID, CPU: r.CPU, Standing: r.Standing,
 			Bytes: r.After, Before: r.Before, Base: r.Base, Packaged: r.Packaged, Entries: r.Entries,
@@ -143,6 +154,9 @@ func rewritten(t *term, c *cli.Command, rewrite func(string, func(archive.Rewrit
 	})
 	if errors.Is(err, archive.ErrNone) {
 		return &failure{exitImage, err}
+	}
+	if err == nil && n == 0 {
+		fmt.Fprintf(t.err, "%s: no file had to be written anew\n", printable.Name(dir))
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"kprobelab/internal/report"
 	"kprobelab/internal/session"
 	"kprobelab/kimage"
+	"kprobelab/watch"
 )
 
 const runHelp = `Plants the probes, makes the calls in order, and takes the probes away. Every hit is
@@ -29,9 +31,13 @@ through the kernel's own entry, with its buffers in user memory. sys:mount(…) 
 there is a function of the name, too.
 
 With --json every line is an object with an "event": planted, refused, pre, post, return,
-step, log, call, failed, unregistered, counters. Probes have "kind" and "probe", hits
+watch, step, log, call, failed, unregistered, counters. Probes have "kind" and "probe", hits
 "addr", "cpu", "task", "time_ns" and "regs", calls "call", "value", "result" and "buffers".
 Addresses and registers are strings.
+
+--watch sets a watchpoint: LEN bytes (1, 2, 4 or 8; 4) whose reads, writes or both (rw) are printed
+as perf script prints them, with what they held before and after, or an instruction to be executed (x).
+The ip of an access is the next instruction's (docs/watch.md). With --json the event is watch.
 
 With -e events are defined in the language of kprobe_events and enabled, and at the end
 the file trace is printed as the kernel prints it (with --json, a line an object). An event
@@ -59,10 +65,19 @@ Once the probes are planted, the kernel's jump optimizer is let run until it has
 left to do: a probe that allows it (one without a post handler, --no-post) is then a jump to
 its detour buffer, not an int3. Such a probe cannot send the CPU elsewhere: the ip that its
 handler sets is ignored, and so is what it returns. A line says which these are. With
---no-settle it waits in the optimizer's queue.
+--no-settle it waits in the optimizer's queue, until the optimizer's own timer lets it run: five jiffies of
+virtual time after the probe was planted, between two calls or when the scheduler changes tasks.
 
 A probe that the kernel accepts and that then does harm (kprobelab hazards lists what can) is
 planted as the kernel would, with a warning on standard error.
+
+`
+
+const runUserHelp = `With --uprobe, --uretprobe, a definition of -e with FILE:OFFSET, or --program, IMAGE is a program,
+and what follows it its arguments (after -- where they begin with a dash). It runs without a kernel,
+in a sandbox (docs/uprobes.md): it reads the file of --stdin and those of --file, and writes to
+standard output and error; its interpreter and libraries are such files, too. The hits are printed at the
+end, as the kernel prints the file trace. --kernel says which kernel's uprobes they are.
 
 `
 
@@ -71,8 +86,8 @@ func runCommand(t *term) *cli.Command {
 	return &cli.Command{
 		Name:      "run",
 		Usage:     "plant kprobes and kretprobes, call kernel functions, watch the handlers run",
-		ArgsUsage: "[IMAGE]",
-		Description: runHelp + imageHelp + "\n\n" + examples(
+		ArgsUsage: "[IMAGE | PROGRAM [ARGS]]",
+		Description: runHelp + runUserHelp + imageHelp + "\n\n" + examples(
 			"kprobelab run --kprobe vfs_read --kretprobe vfs_read \\",
 			"   --call 'sys_open(\"/etc/hostname\", 0, 0)' --call 'sys_read(3, buf[16], 16)'",
 			"kprobelab run /boot/vmlinuz --kprobe snprintf \\",
@@ -84,6 +99,9 @@ func runCommand(t *term) *cli.Command {
 			"   --call 'snprintf(buf[64], 64, \"%d things\", 42)'",
 			"kprobelab run --cpus 2 --seed 7 --kprobe spin --task 'spin(10)' --task 'spin(20)'",
 			"kprobelab run kernel.core --kretprobe vfs_read --exec '/bin/busybox cat /etc/hostname'",
+			"kprobelab run --uprobe ./prog:main+4 --uretprobe ./prog:parse ./prog FILE --file FILE",
+			"kprobelab run -e 'p:uprobes/in /bin/prog:0x1136 n=%di:s32 name=+0(%si):string' /bin/prog",
+			"kprobelab run --watch last_pid:4:rw --call 'sys_fork()'",
 			"kprobelab run --json --kprobe gcd --call 'gcd(12, 18)' | jq 'select(.event == \"pre\")'",
 		) + "\n" + exitHelp + "\n" + exitOfExec,
 		Flags: append([]cli.Flag{
@@ -91,8 +109,18 @@ func runCommand(t *term) *cli.Command {
 				Usage: "probe the instruction at `SYM[+OFF]` or 0xADDR (repeatable)"},
 			&cli.GenericFlag{Name: "kretprobe", Value: &probeFlag{plan: p, parse: callsyntax.ParseKretprobe},
 				Usage: "probe the return of the function at `SYM[:MAXACTIVE]` (repeatable)"},
+			&cli.GenericFlag{Name: "watch", Value: &watchFlag{plan: p},
+				Usage: "watch accesses to `SYM[+OFF][:LEN][:ACCESS]` or mem:ADDR[/LEN][:ACCESS]; ACCESS is r, w, rw or x (repeatable)"},
 			&cli.StringSliceFlag{Name: "event", Aliases: []string{"e"}, Destination: &p.events,
 				Usage: "define and enable a kprobe `EVENT`, as written to kprobe_events or as for probe -D; prints the trace (repeatable)"},
+			&cli.GenericFlag{Name: "uprobe", Value: &userFlag{plan: &p.user},
+				Usage: "probe the instruction of a program or library at `FILE:SYM[+OFF]` or FILE:0xOFFSET (repeatable)"},
+			&cli.GenericFlag{Name: "uretprobe", Value: &userFlag{plan: &p.user, returns: true},
+				Usage: "probe the return of the function of a program or library at `FILE:SYM` or FILE:0xOFFSET (repeatable)"},
+			&cli.BoolFlag{Name: "program", Destination: &p.user.program, Usage: "run a program without a kernel, also where nothing is probed"},
+			&cli.StringSliceFlag{Name: "file", Destination: &p.user.files,
+				Usage: "let the program without a kernel open this `FILE`, as NAME=FILE by another name (repeatable)"},
+			&cli.BoolFlag{Name: "stats", Destination: &p.user.stats, Usage: "of a program without a kernel, print what became of its probes and system calls"},
 			&cli.StringFlag{Name: "trace-output", Destination: &p.traceOutput, Usage: "write the file trace to `FILE` as it is, and do not print it"},
 			&cli.StringSliceFlag{Name: "tracefs", Destination: &p.tracefs,
 				Usage: "write to a file of tracing before the events of -e are enabled, as `FILE=TEXT`: trace_options=stacktrace (repeatable)"},
@@ -115,7 +143,7 @@ func runCommand(t *term) *cli.Command {
 			&cli.BoolFlag{Name: "no-post", Destination: &p.noPost,
 				Usage: "give the kprobes no post handler (kernels without PREEMPTION boost such a probe)"},
 			&cli.BoolFlag{Name: "no-settle", Destination: &p.noSettle,
-				Usage: "do not let the jump optimizer run before the calls: probes wait in its queue"},
+				Usage: "do not let the jump optimizer run before the calls: probes wait in its queue for its timer"},
 			&cli.StringSliceFlag{Name: "sysctl", Destination: &p.sysctls,
 				Usage: "set a sysctl first, `NAME=VALUE`: debug.kprobes-optimization=0 (repeatable)"},
 			&cli.StringFlag{Name: "perfetto", Destination: &p.perfetto,
@@ -132,7 +160,8 @@ func runCommand(t *term) *cli.Command {
 // plan is what the command line asks for.
 type plan struct {
 	// probes are in the order of the command line, both kinds.
-	probes []callsyntax.Probe
+	probes  []callsyntax.Probe
+	watches []watch.Place
 	// events are definitions for kprobe_events.
 	events []string
 	// tracefs is what is written to the files of tracing.
@@ -159,6 +188,8 @@ type plan struct {
 	steps, json bool
 	// perfetto is the file for a trace, empty for none.
 	perfetto string
+	// user is what concerns programs without a kernel.
+	user userPlan
 }
 
 // probeFlag appends to the plan's probes, so that their order is the command
@@ -224,10 +255,13 @@ func notNegative(timeout time.Duration) error {
 
 // run checks the plan, and hands what it means to the engine.
 func (p *plan) run(t *term, c *cli.Command) error {
+	if p.user.asked(p) {
+		return p.runUser(t, c)
+	}
 	if err := atMost(c, 1); err != nil {
 		return err
 	}
-	if len(p.probes)+len(p.events)+len(p.tracefs)+len(p.jobs)+len(p.tasks) == 0 {
+	if len(p.probes)+len(p.watches)+len(p.events)+len(p.tracefs)+len(p.jobs)+len(p.tasks) == 0 {
 		return usagef("nothing to probe and nothing to call: give --kprobe SYM or --call 'name(arg, ...)'; try %s --help", c.FullName())
 	}
 	if p.cpus < 1 || p.cpus > maxCPUs {
@@ -235,6 +269,9 @@ func (p *plan) run(t *term, c *cli.Command) error {
 	}
 	if err := notNegative(p.timeout); err != nil {
 		return err
+	}
+	if slices.ContainsFunc(p.events, func(e string) bool { return strings.TrimSpace(e) == "" }) {
+		return usagef("-e needs a definition, such as 'p:name vfs_read'")
 	}
 	if p.steps && p.json {
 		return usagef("--steps and --json exclude each other: --json has the steps already")

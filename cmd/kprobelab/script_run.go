@@ -27,6 +27,8 @@ type scriptRun struct {
 	stats   bool
 	// errors and skipped are how many do not end the script.
 	errors, skipped uint64
+	// anyCode says that the program of -c may end as it likes.
+	anyCode bool
 	// failed is said of a script that has ended with an error.
 	failed error
 }
@@ -63,6 +65,7 @@ func (r *scriptRun) options(t *term, img *kimage.Image) *attach.Options {
 		Image: img, Out: t.out, HZ: int64(img.Profile().HZ),
 		Log:       func(line string) { fmt.Fprintln(t.err, line) },
 		MaxErrors: r.errors, MaxSkipped: r.skipped,
+		Command: r.command != "",
 	}
 }
 
@@ -150,7 +153,7 @@ func (r *scriptRun) happen(t *term, l *session.Session, run *attach.Runner, call
 		return &failure{exitRefused, fmt.Errorf("%s: %w", command.Args[0], oneLine(err))}
 	case err != nil:
 		return &failure{exitRefused, oneLine(err)}
-	case code != 0:
+	case code != 0 && !r.anyCode:
 		fmt.Fprintf(t.err, "WARNING: Child process exited with status %d\n", code)
 		return &failure{exitRefused, fmt.Errorf("%s ended with exit code %d", strings.TrimSpace(command.Args[0]), code)}
 	}

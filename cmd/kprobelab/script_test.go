@@ -22,6 +22,7 @@ import (
 	"kprobelab/internal/integration/dumps"
 	"kprobelab/internal/integration/dumps/runs"
 	"kprobelab/internal/integration/oracle"
+	"kprobelab/internal/tinyprogram"
 )
 
 func TestMain(m *testing.M) {
@@ -144,8 +145,17 @@ func setUp(e *testscript.Env) error {
 	guest := kprobelab.GuestELF()
 	arm := bytes.Clone(guest)
 	arm[18], arm[19] = 0xb7, 0 // e_machine: AArch64
+	// f0 writes "hello" and calls f1(3), whose result is its exit code.
+	program, err := tinyprogram.Build([]byte("hello\n\x00text"),
+		tinyprogram.Function{Name: "_start", Text: "mov $0x1,%eax\nmov $0x1,%edi\nmov $0x402000,%esi\nmov $0x6,%edx\nsyscall\n" +
+			"mov $0x3,%edi\ncall 0x401080\nmov %eax,%edi\nmov $0x3c,%eax\nsyscall"},
+		tinyprogram.Function{Name: "twice", Text: "push %rbx\nlea (%rdi,%rdi,1),%eax\npop %rbx\nret"},
+		tinyprogram.Function{Name: "privileged", Text: "hlt"})
+	if err != nil {
+		return err
+	}
 	for name, data := range map[string][]byte{
-		"guest.elf": guest, "truncated.elf": guest[:len(guest)/2], "arm.elf": arm,
+		"prog": program, "prog.stripped": stripped(program), "guest.elf": guest, "truncated.elf": guest[:len(guest)/2], "arm.elf": arm,
 		"stripped.elf": stripped(guest), "empty": nil, "demo.ko": kprobelab.GuestModule(), "large": make([]byte, 1<<20),
 	} {
 		if err := os.WriteFile(filepath.Join(e.WorkDir, name), data, 0o666); err != nil {

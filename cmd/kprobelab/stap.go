@@ -127,7 +127,7 @@ func (r *stapRun) run(t *term, c *cli.Command) error {
 	if pass != 1 && pass != 2 && pass != 5 {
 		return usagef("-p %s: there are pass 1, 2 and 5: no C is made of a script here", strconv.Itoa(pass))
 	}
-	o := &stap.Options{Args: args, Guru: r.guru}
+	o := &stap.Options{Args: args, Guru: r.guru, List: listed != ""}
 	if err := r.limits(c, o); err != nil {
 		return err
 	}
@@ -261,18 +261,33 @@ func stapKernel(d *definer, img *kimage.Image) (*stap.Kernel, error) {
 					continue
 				}
 				seen[tp.Name] = true
-				one := stap.Tracepoint{Name: tp.Name}
-				if t, err := typesOf(d).Named("btf_trace_" + tp.Name); err == nil {
-					if params := t.Signature(); len(params) > 0 {
-						one.Params = params[1:] // the first is the callback's own data
-					}
-				}
-				list = append(list, one)
+				list = append(list, stap.Tracepoint{Name: tp.Name, Params: tracepointParams(typesOf(d), tp.Name)})
 			}
 			return list
 		}
 	}
 	return k, nil
+}
+
+// tracepointParams are a tracepoint's parameters: of the function that calls its callbacks, which has
+// their names, else of the callbacks' type.
+func tracepointParams(types *source.File, name string) (list []source.Param) {
+	_ = types.Places(source.Where{Function: "__traceiter_" + name}, func(p *source.Place) error {
+		vars, err := p.Variables()
+		for _, v := range vars {
+			list = append(list, source.Param{Name: v.Name, Type: v.Type})
+		}
+		return err
+	})
+	if len(list) == 0 {
+		if t, err := types.Named("btf_trace_" + name); err == nil {
+			list = t.Signature()
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return list[1:] // the first is the callback's own data
 }
 
 // typesOf is the image's BTF.

@@ -3,6 +3,7 @@ package main
 import (
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,12 +14,19 @@ import (
 // pointsRelease is the kernel on which stap 4.8 was asked.
 const pointsRelease = "6.1.0-56-cloud-amd64"
 
+// debugInfo is a kernel's vmlinux with DWARF, which CI has not: 600 MB. POINTS=N make conformance-stap
+// fetches that of pointsRelease, and runs the tests that need it.
+func debugInfo(t *testing.T, release string) string {
+	file := dumps.DebugInfo(release)
+	if file == "" {
+		t.Skip("no vmlinux with debugging information of " + release + " in .cache/kernel (scripts/kernel.sh --debuginfo fetches it)")
+	}
+	return file
+}
+
 // Probe points are where stap -p2 has them. make conformance-stap compares many more.
 func TestStapPointsOfAKernelWithDWARF(t *testing.T) {
-	vmlinux := dumps.DebugInfo(pointsRelease)
-	if vmlinux == "" {
-		t.Skip("no vmlinux with debugging information of " + pointsRelease + " in .cache/kernel")
-	}
+	vmlinux := debugInfo(t, pointsRelease)
 	place := regexp.MustCompile(`^(kernel\.\S+) /\* pc=_stext\+(0x[0-9a-f]+) \*/ /\* <- `)
 	resolved := func(t *testing.T, point string) (list []string) {
 		for _, line := range stapped(t, "-p2", "-r", vmlinux, "-e", "probe "+point+" ? { } probe begin { }") {
@@ -52,6 +60,9 @@ func TestStapPointsOfAKernelWithDWARF(t *testing.T) {
 		"a line":                        {`kernel.statement("vfs_read@fs/read_write.c:470")`, `kernel.statement("vfs_read@fs/read_write.c:470")`, []string{"0x34cdb5"}},
 		"a line of whatever function":   {`kernel.statement("*@fs/read_write.c:479")`, `kernel.statement("vfs_read@fs/read_write.c:479")`, []string{"0x34cd17"}},
 		"a line from the function's on": {`kernel.statement("vfs_read@fs/read_write.c+5")`, `kernel.statement("vfs_read@fs/read_write.c:455")`, []string{"0x34cf3f"}},
+		"by the symbol table's name":    {`kernel.function("__x64_sys_getpid")`, `kernel.function("__do_sys_getpid@kernel/sys.c:951")`, []string{"0xb0f40"}},
+		"a function, whatever line":     {`kernel.function("vfs_read@fs/read_write.c:455")`, `kernel.function("vfs_read@fs/read_write.c:450")`, []string{"0x34cc50"}},
+		"the nearest line":              {`kernel.statement("vfs_read@fs/read_write.c:453").nearest`, `kernel.statement("vfs_read@fs/read_write.c:454")`, []string{"0x34cc63"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var want []string
@@ -59,6 +70,39 @@ func TestStapPointsOfAKernelWithDWARF(t *testing.T) {
 				want = append(want, c.want+" "+at)
 			}
 			require.Equal(t, want, resolved(t, c.point))
+		})
+	}
+}
+
+// Lines and variables are those that stap -L lists.
+func TestStapListOfAKernelWithDWARF(t *testing.T) {
+	vmlinux := debugInfo(t, pointsRelease)
+	const read = "$file:struct file* $buf:char* $count:size_t $pos:loff_t*"
+	for name, c := range map[string]struct {
+		point string
+		want  []string
+	}{
+		"all lines of a function": {`kernel.statement("kernel_read@fs/read_write.c:*")`, []string{
+			`kernel.statement("kernel_read@fs/read_write.c:440") $file:struct file* $buf:void* $count:size_t $pos:loff_t*`,
+			`kernel.statement("kernel_read@fs/read_write.c:441") $file:struct file* $buf:void* $count:size_t $pos:loff_t*`,
+			`kernel.statement("kernel_read@fs/read_write.c:444") $file:struct file* $buf:void* $count:size_t $pos:loff_t* $ret:ssize_t`,
+			`kernel.statement("kernel_read@fs/read_write.c:446") $file:struct file* $buf:void* $count:size_t $pos:loff_t* $ret:ssize_t`,
+			`kernel.statement("kernel_read@fs/read_write.c:447") $file:struct file* $buf:void* $count:size_t $pos:loff_t* $ret:ssize_t`,
+		}},
+		"a list of lines": {`kernel.statement("vfs_read@fs/read_write.c:455,457,460-462")`, []string{
+			`kernel.statement("vfs_read@fs/read_write.c:455") ` + read,
+			`kernel.statement("vfs_read@fs/read_write.c:457") ` + read,
+			`kernel.statement("vfs_read@fs/read_write.c:461") ` + read,
+			`kernel.statement("vfs_read@fs/read_write.c:462") ` + read + " $ret:ssize_t",
+		}},
+		"a return":             {`kernel.function("vfs_read").return`, []string{`kernel.function("vfs_read@fs/read_write.c:450").return $return:ssize_t ` + read}},
+		"what all copies have": {`kernel.function("fdget_pos").inline`, []string{`kernel.function("fdget_pos@include/linux/file.h:73").inline`}},
+		"const after the type, and the call at the entry passed": {`kernel.function("sort_r@lib/sort.c")`, []string{
+			`kernel.function("sort_r@lib/sort.c:210") $base:void* $num:size_t $size:size_t $cmp_func:cmp_r_func_t $swap_func:swap_r_func_t $priv:void const* $n:size_t`,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, strings.Join(c.want, "\n")+"\n", strings.Join(stapped(t, "-r", vmlinux, "-L", c.point), ""))
 		})
 	}
 }

@@ -24,7 +24,9 @@ type term struct {
 	// compared are the images that --decoder both has read.
 	compared []*compared
 
+	// bar is that of stage, which began at since; drawn is whether it was ever shown.
 	bar   *progressbar.ProgressBar
+	drawn bool
 	stage string
 	since time.Time
 }
@@ -65,6 +67,9 @@ func (s style) cyan(text string) string { return s.wrap("36", text) }
 // quiet is how long something may take before its progress is shown.
 const quiet = time.Second
 
+// redraw is how often a bar is drawn at most.
+const redraw = 65 * time.Millisecond
+
 // progress shows how many bytes of a stage are done, once it has taken a while; total
 // is 0 where it is not known. It writes to a terminal only.
 func (t *term) progress(stage string, done, total int64) { t.count(stage, "bytes", done, total) }
@@ -77,16 +82,12 @@ func (t *term) count(stage, unit string, done, total int64) {
 	if stage != t.stage {
 		t.progressDone()
 		t.stage, t.since = stage, time.Now()
-	}
-	if t.bar == nil {
-		if time.Since(t.since) < quiet {
-			return
-		}
 		t.bar = t.newBar(unit, total)
 	}
 	_ = t.bar.Set64(done)
 }
 
+// newBar makes a bar that counts from now on, so that its speed is right when it is shown.
 func (t *term) newBar(unit string, total int64) *progressbar.ProgressBar {
 	if total == 0 {
 		total = -1
@@ -98,19 +99,30 @@ func (t *term) newBar(unit string, total int64) *progressbar.ProgressBar {
 			progressbar.OptionSetItsString(unit)(b)
 		}
 	}
-	return progressbar.NewOptions64(total, progressbar.OptionSetWriter(t.bare),
+	return progressbar.NewOptions64(total, progressbar.OptionSetWriter((*afterQuiet)(t)),
 		progressbar.OptionSetDescription(t.stage), speed,
 		progressbar.OptionClearOnFinish(),
+		progressbar.OptionThrottle(redraw),
 		// The default would start a goroutine that does not end with the bar.
 		progressbar.OptionSetSpinnerChangeInterval(0))
 }
 
+// afterQuiet is where a bar draws: nowhere until its stage has taken a while.
+type afterQuiet term
+
+func (t *afterQuiet) Write(b []byte) (int, error) {
+	if t.drawn = t.drawn || time.Since(t.since) >= quiet; !t.drawn {
+		return len(b), nil
+	}
+	return t.bare.Write(b)
+}
+
 // progressDone takes the bar away, so that what is printed next stands alone.
 func (t *term) progressDone() {
-	if t.bar != nil {
+	if t.drawn {
 		_ = t.bar.Clear()
-		t.bar = nil
 	}
+	t.bar, t.drawn = nil, false
 	t.stage = ""
 }
 

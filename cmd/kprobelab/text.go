@@ -12,6 +12,7 @@ import (
 	"kprobelab/internal/sample"
 	"kprobelab/internal/session"
 	"kprobelab/internal/show"
+	"kprobelab/watch"
 	"kprobelab/x86"
 )
 
@@ -26,6 +27,8 @@ type textOutput struct {
 	// many is whether there are several tasks, whose calls need a name.
 	many  bool
 	steps *stepWriter
+	// perf writes the hits of watchpoints.
+	perf perfScript
 	// inside is whether a program has written a line without its end.
 	inside bool
 }
@@ -40,6 +43,10 @@ func (o *textOutput) line(text string) {
 }
 
 func (o *textOutput) planted(p *session.Planted) {
+	if p.Watched != nil {
+		o.line(watchLine(p, "installed"))
+		return
+	}
 	if p.Return {
 		o.line(o.lines.PlantedReturn(p.Name, p.At))
 		return
@@ -70,6 +77,14 @@ func (o *textOutput) returned(p *session.Planted, _ session.Where, value uint64,
 		line = o.lines.Returned(p.Name, value, ns)
 	}
 	o.line(o.style.cyan(line))
+}
+
+func (o *textOutput) watched(p *session.Planted, h *watch.Hit, regs *x86.PtRegs) {
+	o.line(o.style.cyan(o.perf.line(p.Watched, h, regs)))
+}
+
+func (o *textOutput) notWatched(p watch.Place, err error) {
+	o.line(fmt.Sprintf("Breakpoint registration failed for %s, returned %d", p, -int(errno.Of(err))))
 }
 
 func (o *textOutput) log(from, line string) { o.line(from + ": " + line) }
@@ -131,6 +146,10 @@ func (o *textOutput) exited(program string, code int) {
 }
 
 func (o *textOutput) unregistered(p *session.Planted) {
+	if p.Watched != nil {
+		o.line(watchLine(p, "uninstalled"))
+		return
+	}
 	if p.Return {
 		o.line(o.lines.UnregisteredReturn(p.At))
 		o.line(o.lines.Missed(int(p.Missed), p.Name))
@@ -147,7 +166,7 @@ func (o *textOutput) counters(list []*session.Planted) {
 	t := tabwriter.NewWriter(o.w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "probe\t\thits\tnmissed")
 	for _, p := range list {
-		fmt.Fprintf(t, "%s\t%s\t%d\t%d\n", p.Kind(), p.Probe, p.Hits, p.Missed)
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\n", p.Kind(), p, p.Hits, p.Missed)
 	}
 	t.Flush()
 }

@@ -8,8 +8,9 @@ import (
 )
 
 // Check adds to c a column for each file, in their order. Several processors share the
-// files; each has one kernel in memory. done, when not nil, is told after each file.
-func Check(c *report.Check, files []string, probes []report.Probe, done func(n int)) error {
+// files; each has one kernel in memory. done, when not nil, is told after each file. Files that
+// cannot be read have no column, and the errors say which they are.
+func Check(c *report.Check, files []string, probes []report.Probe, done func(n int)) (unread []error) {
 	columns := make([]report.Check, len(files))
 	for i := range columns {
 		columns[i].Allow = c.Allow
@@ -38,11 +39,12 @@ func Check(c *report.Check, files []string, probes []report.Probe, done func(n i
 	workers.Wait()
 	for i := range columns {
 		if errs[i] != nil {
-			return errs[i]
+			unread = append(unread, errs[i])
+			continue
 		}
 		c.Join(&columns[i])
 	}
-	return nil
+	return unread
 }
 
 // maxAtOnce bounds how many kernels are in memory, some 30 MB each.

@@ -51,11 +51,11 @@ type Offset struct {
 	// Errno is the name of register_kprobe's error, "" where the probe is accepted.
 	// The other fields are of accepted probes.
 	Errno string `json:"errno,omitempty"`
-	// At is where the probe is put, where that is not the byte asked for: behind an
+	// At is where the probe is put, where that is not the byte asked for: after an
 	// ENDBR64.
 	At int `json:"at,omitempty"`
 	// Runs is how a hit runs the instruction while there is no jump: "stepped" (a copy,
-	// with a trap behind it), "boosted" (a copy, with a jump behind it), "emulated".
+	// with a trap after it), "boosted" (a copy, with a jump after it), "emulated".
 	Runs string `json:"runs,omitempty"`
 	// Optimized: the probe gets its jump.
 	Optimized bool `json:"optimized,omitempty"`

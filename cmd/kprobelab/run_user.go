@@ -1,0 +1,423 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"kprobelab/errno"
+	"kprobelab/internal/bounded"
+	"kprobelab/internal/engine"
+	"kprobelab/internal/process"
+	"kprobelab/internal/tracing/definition"
+	"kprobelab/internal/userevent"
+	"kprobelab/internal/userprobe"
+	"kprobelab/machine"
+	"kprobelab/profile"
+)
+
+// userPlan is what the command line says of programs without a kernel.
+type userPlan struct {
+	probes         []userPoint
+	files          []string
+	program, stats bool
+}
+
+// userPoint is a probe as written: FILE:SYM[+OFF] or FILE:0xOFFSET.
+type userPoint struct {
+	file, place string
+	returns     bool
+}
+
+// userFlag appends to the plan's probes, in the order of the command line.
+type userFlag struct {
+	plan    *userPlan
+	returns bool
+}
+
+// Set implements cli.Value.
+func (f *userFlag) Set(text string) error {
+	file, place, ok := cutLast(text, ":")
+	if !ok || file == "" || place == "" {
+		return usagef("%q: want FILE:SYM[+OFF] or FILE:0xOFFSET", text)
+	}
+	f.plan.probes = append(f.plan.probes, userPoint{file, place, f.returns})
+	return nil
+}
+
+// String implements cli.Value.
+func (f *userFlag) String() string { return "" }
+
+// Get implements cli.Value.
+func (f *userFlag) Get() any { return nil }
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
+}
+
+// asked reports whether the command runs a program without a kernel.
+func (u *userPlan) asked(p *plan) bool {
+	return u.program || len(u.probes) > 0 ||
+		slices.ContainsFunc(p.events, func(line string) bool { return definition.IsUser(definition.Words(line)) })
+}
+
+// kernelFlags are those of run that a program without a kernel has no use for.
+var kernelFlags = []string{
+	"kprobe", "kretprobe", "call", "task", "exec", "as", "tracefs", "cpus", "no-post", "no-settle", "sysctl", "perfetto", "dmesg", "steps", "watch",
+	"config", "live-text", "symbols", "module", "cpu", "decoder", "debuginfo", "cwd",
+}
+
+// maxProgram bounds a file of a program's, in bytes.
+const maxProgram = 512 << 20
+
+// runUser runs the program.
+func (p *plan) runUser(t *term, c *cli.Command) error {
+	for _, name := range kernelFlags {
+		if c.IsSet(name) {
+			return usagef("--%s is for kernels, and PROGRAM runs without one", name)
+		}
+	}
+	if c.Args().Len() == 0 {
+		return usagef("there is no PROGRAM to run; try %s --help", c.FullName())
+	}
+	if err := errors.Join(notNegative(p.timeout), programPlace(p.env, "/")); err != nil {
+		return err
+	}
+	rules, _ := profile.Named("6.1")
+	if name := c.String("kernel"); name != "" {
+		var ok bool
+		if rules, ok = profile.Named(name); !ok {
+			return usagef("there is no profile %q: there are %s", name, strings.Join(profile.All(), ", "))
+		}
+	}
+	if !rules.Uprobes.Exists && (len(p.user.probes) > 0 || len(p.events) > 0) {
+		return &failure{exitRefused, fmt.Errorf("a kernel of %s has no uprobes: %w", rules.Name, errno.ENOSYS)}
+	}
+	if !c.IsSet("budget") {
+		p.budget = execBudget
+	}
+	input, err := p.input()
+	if err != nil {
+		return err
+	}
+	r := &userRun{plan: p, t: t, rules: rules, stdin: input}
+	if err := r.read(c.Args().Slice()); err != nil {
+		return err
+	}
+	return r.run()
+}
+
+// userRun is one run of a program without a kernel.
+type userRun struct {
+	plan    *plan
+	t       *term
+	rules   *profile.Config
+	args    []string
+	program *process.File
+	files   []*process.File
+	stdin   []byte
+	trace   *userevent.Trace
+	probes  *userprobe.Probes
+	json    *jsonOutput
+}
+
+// guestName is the name that the program knows a file of the host by.
+func guestName(name string) (string, error) {
+	abs, err := filepath.Abs(name)
+	return filepath.ToSlash(abs), err
+}
+
+// read reads the program and its files.
+func (r *userRun) read(args []string) error {
+	r.args = args
+	load := func(name, from string) (*process.File, error) {
+		name, err := guestName(name)
+		if err != nil {
+			return nil, &failure{exitImage, err}
+		}
+		b, err := bounded.ReadFile(from, maxProgram)
+		if err != nil {
+			return nil, &failure{exitImage, err}
+		}
+		return &process.File{Name: name, Data: b}, nil
+	}
+	var err error
+	if r.program, err = load(args[0], args[0]); err != nil {
+		return err
+	}
+	for _, text := range r.plan.user.files {
+		name, from, renamed := strings.Cut(text, "=")
+		if !renamed {
+			from = name
+		}
+		f, err := load(name, from)
+		if err != nil {
+			return err
+		}
+		r.files = append(r.files, f)
+	}
+	return nil
+}
+
+// named is the file of a probe.
+func (r *userRun) named(name string) (*process.File, error) {
+	guest, err := guestName(name)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range append([]*process.File{r.program}, r.files...) {
+		if f.Name == guest {
+			return f, nil
+		}
+	}
+	return nil, &failure{exitRefused, fmt.Errorf("%s is neither the program nor a file of --file: %w", name, errno.ENOENT)}
+}
+
+// line is the definition of a probe in the language of uprobe_events.
+func (r *userRun) line(u userPoint, taken map[string]int) (string, error) {
+	f, err := r.named(u.file)
+	if err != nil {
+		return "", err
+	}
+	kind := map[bool]string{false: "p", true: "r"}[u.returns]
+	if offset, err := strconv.ParseUint(u.place, 0, 64); err == nil {
+		return fmt.Sprintf("%s %s:0x%x", kind, f.Name, offset), nil
+	}
+	symbol, plus, shifted := strings.Cut(u.place, "+")
+	more := uint64(0)
+	if shifted {
+		if more, err = strconv.ParseUint(plus, 0, 32); err != nil {
+			return "", usagef("%s:%s: %q is not an offset", u.file, u.place, plus)
+		}
+	}
+	offset, err := f.Offset(symbol)
+	if err != nil {
+		return "", &failure{exitRefused, err}
+	}
+	name := eventName(symbol)
+	if more != 0 {
+		name += fmt.Sprintf("_0x%x", more)
+	}
+	if u.returns {
+		name += "__return"
+	}
+	name = name[:min(len(name), 56)]
+	if taken[name]++; taken[name] > 1 {
+		name += fmt.Sprintf("_%d", taken[name]-1)
+	}
+	return fmt.Sprintf("%s:%s %s:0x%x", kind, name, f.Name, offset+more), nil
+}
+
+// eventName is a symbol as a C identifier.
+func eventName(symbol string) string {
+	b := []byte(symbol)
+	for i, c := range b {
+		if c != '_' && (c|0x20 < 'a' || 'z' < c|0x20) && (c < '0' || '9' < c || i == 0) {
+			b[i] = '_'
+		}
+	}
+	return string(b)
+}
+
+// define makes the events, of --uprobe first.
+func (r *userRun) define() error {
+	taken := map[string]int{}
+	var lines []string
+	for _, u := range r.plan.user.probes {
+		line, err := r.line(u, taken)
+		if err != nil {
+			return err
+		}
+		lines = append(lines, line)
+	}
+	for _, line := range append(lines, r.plan.events...) {
+		e, err := r.trace.Define(line)
+		if err != nil {
+			return r.refused(line, err)
+		}
+		if r.json != nil {
+			r.json.write(r.of("planted", e))
+		}
+	}
+	if err := r.trace.Enable(); err != nil {
+		return &failure{exitRefused, err}
+	}
+	return nil
+}
+
+// refused is the kernel's answer to a definition, with the caret of error_log.
+func (r *userRun) refused(line string, err error) error {
+	if r.json != nil {
+		r.json.write(event{Event: "refused", Probe: line, Errno: -int(errno.Of(err)), Error: err.Error()})
+	}
+	var e *definition.Error
+	if errors.As(err, &e) && e.ID != definition.NotLogged && e.ID != definition.NotAProbe {
+		fmt.Fprintf(r.t.err, "trace_uprobe: error: %s\n  Command: %s\n%s^\n", e.ID.Text(&r.rules.Tracing), e.Command(), strings.Repeat(" ", 11+e.Column))
+	}
+	return &failure{exitRefused, fmt.Errorf("%s: %w", line, err)}
+}
+
+func (r *userRun) of(name string, e *userevent.Event) event {
+	kind := "uprobe"
+	if e.Return {
+		kind = "uretprobe"
+	}
+	return event{Event: name, Kind: kind, Probe: e.Group + "/" + e.Event()}
+}
+
+// run plants the probes, runs the program, and prints what happened.
+func (r *userRun) run() (err error) {
+	w := bufio.NewWriter(r.t.out)
+	defer func() { err = errors.Join(err, w.Flush()) }()
+	if r.plan.json {
+		r.json = newJSON(w)
+	}
+	r.probes = userprobe.New(r.rules)
+	r.trace = userevent.New(r.rules, r.probes, append([]*process.File{r.program}, r.files...)...)
+	if r.json != nil {
+		r.trace.OnHit = r.hit
+	}
+	if err := r.define(); err != nil {
+		return err
+	}
+	e, err := engine.Named("")
+	if err != nil {
+		return err
+	}
+	p, err := process.New(process.Config{
+		Program: r.program, Args: r.args, Env: r.plan.env, Files: r.files, Stdin: r.stdin, Release: r.rules.Name, Tracer: r.probes,
+		MaxOutput: int(min(r.plan.maxOutput, 1<<30)),
+		Options:   machine.Options{Seed: r.plan.seed, Budget: r.plan.budget, Timeout: r.plan.timeout},
+	}, e.New)
+	if err != nil {
+		if errors.Is(err, machine.ErrEngine) {
+			return err
+		}
+		return &failure{exitImage, err}
+	}
+	defer p.Close()
+	r.trace.Attach(p)
+	r.probes.OnLog = func(line string) { r.log(line) }
+	x, err := p.Run()
+	if r.print(w, p); err == nil {
+		err = r.ended(x)
+	} else if !errors.Is(err, machine.ErrEngine) {
+		err = &failure{exitRefused, fmt.Errorf("%s: %w", r.args[0], oneLine(err))}
+	}
+	return errors.Join(err, r.traced(w))
+}
+
+func (r *userRun) hit(h *userevent.Hit) {
+	name, at := "pre", h.At
+	if h.Event.Return {
+		name = "return"
+	}
+	e := r.of(name, h.Event).registers(h.Regs)
+	e.Addr, e.Time, e.Detail = at.String(), &h.Time, h.Text
+	if h.Event.Return {
+		e.Value = hexWord(h.Regs.AX)
+	}
+	r.json.write(e)
+}
+
+func (r *userRun) log(line string) {
+	if r.json != nil {
+		r.json.log("kernel", line)
+		return
+	}
+	fmt.Fprintln(r.t.err, line)
+}
+
+// print shows what the program wrote.
+func (r *userRun) print(w *bufio.Writer, p *process.Process) {
+	for i, of := range []func() ([]byte, int){p.Stdout, p.Stderr} {
+		b, lost := of()
+		switch {
+		case len(b) == 0:
+		case r.json != nil:
+			_ = r.json.wrote(i+1, b) // flush says it again
+		case i == 0:
+			_, _ = w.Write(b) // Flush has the error
+		default:
+			_, _ = r.t.err.Write(b)
+		}
+		if lost > 0 {
+			r.log(fmt.Sprintf("%d bytes more were written, and are not shown (--max-output)", lost))
+		}
+	}
+	if r.plan.user.stats {
+		r.stats(w, p)
+	}
+}
+
+// stats prints what became of the probes.
+func (r *userRun) stats(w io.Writer, p *process.Process) {
+	s := &r.probes.Stats
+	if r.json != nil {
+		for _, e := range r.trace.Events() {
+			n, c := e.Probe.Hits, r.of("counters", e)
+			if e.Return {
+				n = e.Probe.Returns
+			}
+			c.Hits, c.Nmissed = &n, &e.Probe.Missed
+			r.json.write(c)
+		}
+		return
+	}
+	fmt.Fprintf(w, "\n%s", r.trace.Profile())
+	fmt.Fprintf(w, "  int3 %d: emulated %d, stepped %d; returns %d, left by longjmp %d\n", s.Hits, s.Emulated, s.Stepped, s.Returns, s.Unwound)
+	fmt.Fprintf(w, "  instructions %d, system calls %d\n", p.Machine().Instructions(), p.Syscalls)
+	for _, nr := range slices.Sorted(maps.Keys(p.Unknown)) {
+		fmt.Fprintf(w, "  system call %d does not exist here (ENOSYS): %d times\n", nr, p.Unknown[nr])
+	}
+}
+
+// traced prints the file trace, or writes it.
+func (r *userRun) traced(w io.Writer) error {
+	if len(r.trace.Events()) == 0 {
+		return nil
+	}
+	text := r.trace.Text()
+	switch {
+	case r.plan.traceOutput != "":
+		if err := os.WriteFile(r.plan.traceOutput, []byte(text), 0o644); err != nil {
+			return &failure{exitImage, err}
+		}
+	case r.json != nil:
+		r.json.traced(text)
+	default:
+		fmt.Fprintf(w, "\n%s", text)
+	}
+	return nil
+}
+
+// ended makes the program's exit code the command's.
+func (r *userRun) ended(x process.Exit) error {
+	code := x.Code
+	if x.Signal != 0 {
+		code = 128 + int(x.Signal)
+	}
+	if r.json != nil {
+		r.json.exited(r.args[0], code)
+	}
+	switch {
+	case x.Signal != 0:
+		return &failure{code, fmt.Errorf("%s was killed by signal %d at %#x", r.args[0], x.Signal, x.Regs.IP)}
+	case code != 0:
+		return &failure{code, fmt.Errorf("%s ended with exit code %d", r.args[0], code)}
+	}
+	return nil
+}
