@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo page demo dumps kernel archive tools-table conformance conformance-all conformance-bpftrace conformance-configs conformance-hazards conformance-own conformance-readers conformance-source conformance-stap conformance-table conformance-trace conformance-tracing guest selftests test test-page test-wasm check soak fuzz engines hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo page demo dumps kernel archive tools-table conformance conformance-all conformance-bpftrace conformance-configs conformance-hazards conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-table conformance-trace conformance-tracing guest selftests transparency-uprobes test test-page test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -94,13 +94,16 @@ conformance-hazards: ## show on booted kernels that hazards do what kprobelab ha
 conformance-own: build ## ask booted kernels' own register_kprobe, in this program, and compare its answers
 	@scripts/conformance-own.sh
 
-conformance-readers: build ## have crash and drgn open dumps of booted kernels, and compare what they see
+conformance-output: build ## run scripts with the real bpftrace on a booted kernel, and here, and compare what they print
+	@scripts/conformance-output.sh
+
+conformance-readers: build ## have crash, drgn and makedumpfile read dumps of booted kernels, and compare what they see
 	@scripts/conformance-readers.sh
 
 conformance-source: ## compare random definitions with those of perf probe, on a kernel with its debugging information
 	@scripts/conformance-source.sh
 
-conformance-stap: ## compare what stap -p1 says of 3,000 scripts with what is said here
+conformance-stap: deps ## compare what stap -p1 says of 3,000 scripts with what is said here
 	@scripts/conformance-stap.sh
 
 conformance-trace: build ## run a program with 50 events on booted kernels, under QEMU and here, and compare the traces
@@ -108,6 +111,9 @@ conformance-trace: build ## run a program with 50 events on booted kernels, unde
 
 conformance-tracing: ## ask the same kernels about the tracing files, and compare the answers
 	@scripts/conformance-tracing.sh
+
+transparency-uprobes: deps ## a C program and 200 functions of libc with uprobes on every instruction, one at a time and all at once, by three releases' rules
+	@KPROBELAB_SOAK=1 go test -count=1 -timeout 120m -v -run TestTransparency ./internal/integration/userprobes
 
 guest: ## rebuild the embedded guest kernel, and the init of booted ones, from their sources
 	@$(MAKE) --no-print-directory -C testdata/guest
@@ -139,6 +145,9 @@ fuzz: deps ## each fuzz target for FUZZTIME (20s)
 engines: deps ## a million random runs on both engines (RUNS=N, SEED=N)
 	@KPROBELAB_ENGINE_RUNS=$(or $(RUNS),1000000) KPROBELAB_ENGINE_SEED=$(or $(SEED),1) \
 		go test ./internal/integration/engines -run TestRandomRunsAgree -timeout 10h -v
+
+watchpoints: deps ## a million random programs on each engine, their watchpoints against a log of all accesses (RUNS=N)
+	@RUNS=$(or $(RUNS),1000000) go test ./internal/integration/watchpoints -run TestNoneMissedNoneInvented -timeout 10h -v
 
 hostile: build ## attack the program for DURATION (10m), as a hostile user would; SEED=N repeats
 	@go run ./internal/tools/hostile -for $(DURATION) $(if $(SEED),-seed $(SEED)) bin/kprobelab $(if $(IMAGE),'$(IMAGE)')
