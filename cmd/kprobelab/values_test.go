@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/internal/integration/dumps"
+	"kprobelab/internal/integration/dumps/runs"
 )
 
 // put are the calls of a test with arguments that it has drawn, and what probes on the functions that
@@ -129,24 +130,24 @@ fentry:ksys_lseek { printf("s %d %d %d\n", args.fd, args.offset, args.whence); }
 	}
 	for _, name := range dumps.Kernels {
 		t.Run(name, func(t *testing.T) {
-			dump := dumps.File(t, name)
+			dump := runs.File(t, name)
 			for _, by := range debug(name) {
 				with := func(args ...string) []string { return append(args, by...) }
 				t.Run(strings.Join(append([]string{"by"}, by[:min(len(by), 1)]...), ""), func(t *testing.T) {
-					for tool, ask := range map[string]func(calls []string) []string{
-						"kprobe_events": func(calls []string) []string {
+					for tool, ask := range map[string]func(t *testing.T, calls []string) []string{
+						"kprobe_events": func(t *testing.T, calls []string) []string {
 							return traced(says(t, append(with("run", dump), append(events, calls...)...)...))
 						},
-						"stap": func(calls []string) []string {
+						"stap": func(t *testing.T, calls []string) []string {
 							return says(t, append(with("stap", "-r", dump, "-e", stap), calls...)...)
 						},
-						"bpftrace": func(calls []string) []string {
+						"bpftrace": func(t *testing.T, calls []string) []string {
 							return says(t, append(with("bpftrace", "-r", dump, "-e", bpftrace), calls...)...)
 						},
 					} {
 						t.Run(tool, func(t *testing.T) {
 							want := drawCalls(t)
-							lines := ask(want.calls)
+							lines := ask(t, want.calls)
 							got := fetched(lines)
 							want.calls = nil
 							require.Equal(t, want, got, "all that was told:\n%s", strings.Join(lines, "\n"))
