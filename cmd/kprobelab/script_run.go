@@ -15,6 +15,8 @@ import (
 	"kprobelab/internal/script/host"
 	"kprobelab/internal/session"
 	"kprobelab/kimage"
+	"kprobelab/machine"
+	"kprobelab/watch"
 	"kprobelab/x86"
 )
 
@@ -41,7 +43,7 @@ func (r *scriptRun) start(t *term, img *kimage.Image, s *attach.Script) error {
 	needs := r.command != "" || len(r.calls) > 0
 	for _, p := range s.Probes {
 		switch p.Kind {
-		case host.Call, host.Return, host.Trace:
+		case host.Call, host.Return, host.Trace, host.Data:
 			needs = needs || p.Handler != nil
 		}
 	}
@@ -119,6 +121,9 @@ func (r *scriptRun) execute(t *term, img *kimage.Image, s *attach.Script) error 
 		}
 		return nil, errno.ENOENT
 	}
+	o.Watch = func(w *host.Watched, hit func(*x86.PtRegs)) (func(), error) {
+		return warned(setWatch(lab, w, hit))
+	}
 	run, err := attach.New(s, o)
 	if err != nil {
 		return &failure{exitRefused, err}
@@ -130,6 +135,24 @@ func (r *scriptRun) execute(t *term, img *kimage.Image, s *attach.Script) error 
 	}
 	run.Late()
 	return errors.Join(r.ended(t, run), err)
+}
+
+// setWatch sets a script's watchpoint. Of several symbols of a name the first counts, as with
+// kallsyms_lookup_name.
+func setWatch(lab *kprobelab.Lab, w *host.Watched, hit func(*x86.PtRegs)) (remove func() error, err error) {
+	place := watch.Place{Probe: callsyntax.Probe{Symbol: w.Symbol, Addr: x86.Addr(w.Addr)}, Len: w.Len, Kinds: machine.WatchWrite}
+	if w.Reads {
+		place.Kinds |= machine.WatchRead
+	}
+	if list := lab.Image.Lookup(w.Symbol); len(list) > 1 {
+		place.Probe = callsyntax.Probe{Addr: list[0].Addr}
+	}
+	set, err := lab.Watchpoint(place)
+	if err != nil {
+		return nil, err
+	}
+	set.Handler = func(_ *watch.Watchpoint, _ *watch.Hit, regs *x86.PtRegs) { hit(regs) }
+	return func() error { return lab.Watches.Remove(set) }, lab.Watches.Add(set)
 }
 
 // happen makes the calls and runs the program; without either, time passes.

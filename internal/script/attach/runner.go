@@ -36,6 +36,8 @@ type Options struct {
 	// Record is the same for an event, "SYSTEM:NAME", with the address of its record in place of
 	// the first parameter.
 	Record func(event string, hit func(regs *x86.PtRegs)) (remove func(), err error)
+	// Watch sets a watchpoint.
+	Watch func(w *host.Watched, hit func(regs *x86.PtRegs)) (remove func(), err error)
 	// Out gets what the script prints, Log what is said to the user.
 	Out io.Writer
 	Log func(line string)
@@ -49,7 +51,8 @@ type Options struct {
 // Counts are what became of one probe.
 type Counts struct {
 	Probe *host.Probe
-	// How it was planted: "optimized", "ftrace", "int3", "kretprobe", "tracepoint", "timer" or "".
+	// How it was planted: "optimized", "ftrace", "int3", "kretprobe", "tracepoint", "watchpoint",
+	// "timer" or "".
 	How string
 	// Hits ran the handler, Missed did not.
 	Hits, Missed uint64
@@ -217,6 +220,8 @@ func (r *Runner) plant(p *planted) error {
 		p.remove, err = enable(name, func(regs *x86.PtRegs) { r.entered(p, regs) })
 		p.How = "tracepoint"
 		return err
+	case host.Data:
+		return r.watch(p)
 	}
 	return nil
 }

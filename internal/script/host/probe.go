@@ -1,6 +1,8 @@
 package host
 
 import (
+	"fmt"
+
 	"kprobelab/internal/script"
 	"kprobelab/internal/source"
 )
@@ -30,6 +32,7 @@ const (
 	Call
 	Return
 	Trace
+	Data
 )
 
 // Chain says where the stack begins that perf finds at a probe.
@@ -79,7 +82,26 @@ type Probe struct {
 	// address is where a function has its first parameter.
 	Record string
 	Chain  Chain
+	// Watched is the memory of a Data probe.
+	Watched *Watched
 	// Place is what variables are read at, Trace what a tracepoint gives.
 	Place *source.Place
 	Trace *Tracepoint
+}
+
+// Watched is memory whose accesses are probed: Len bytes from Addr on, or of a symbol where
+// there is a Symbol.
+type Watched struct {
+	Symbol string
+	Addr   uint64
+	Len    uint32
+	// Reads is for one that hits of reads, too.
+	Reads bool
+}
+
+func (w *Watched) String() string {
+	if w.Symbol != "" {
+		return w.Symbol
+	}
+	return fmt.Sprintf("%#x", w.Addr)
 }

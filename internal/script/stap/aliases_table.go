@@ -54,7 +54,7 @@ kprocess.release f:release_task
 	task=$p; released_pid=task_pid($p); released_tid=task_tid($p)
 
 signal.send t:signal_generate | f:__send_signal_locked | f:__send_signal | f:send_signal
-	name=probe_type() == "tracepoint" ? "signal_generate" : ppfunc(); sig=$sig; task=$task ?? $t; sinfo=$info
+	name=probe_type() == "kernel_tracepoint" ? "signal_generate" : ppfunc(); sig=$sig; task=$task ?? $t; sinfo=$info
 	shared=@choose_defined($group, $type) != 0; {signalled task}; si_code=__si_code(sinfo)
 signal.checkperm "checkperm" f:check_kill_permission
 	sig=$sig; task=$t; sinfo=$info; {signalled task}; si_code=__si_code(sinfo)

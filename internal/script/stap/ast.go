@@ -138,6 +138,7 @@ type (
 		isText bool
 		text   string // with escapes
 		number int64
+		hex    bool // it is an address, and printed as one
 	}
 	symbol struct {
 		base

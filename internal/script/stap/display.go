@@ -148,6 +148,8 @@ func (s *Script) List(variables bool) string {
 		switch {
 		case p.Alias != "":
 			name = p.Alias
+		case p.Kind == Data:
+			name = p.Written
 		case p.Optional:
 			name += "?"
 		}

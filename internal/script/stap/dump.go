@@ -247,6 +247,8 @@ func (d *dumper) expr(e expr) {
 	case *literal:
 		if e.isText {
 			d.f("%s", quoted(e.text))
+		} else if e.hex && e.number != 0 {
+			d.f("%#x", uint64(e.number))
 		} else {
 			d.f("%d", e.number)
 		}

@@ -30,6 +30,7 @@ type (
 	Tracepoint = host.Tracepoint
 	Probe      = host.Probe
 	ProbeKind  = host.ProbeKind
+	Watched    = host.Watched
 	System     = host.System
 	TaskWord   = host.TaskWord
 )
@@ -43,6 +44,7 @@ const (
 	Call   = host.Call
 	Return = host.Return
 	Trace  = host.Trace
+	Data   = host.Data
 
 	TaskStruct = host.TaskStruct
 	PID        = host.PID

@@ -44,6 +44,7 @@ func (a *analysis) derive() {
 			if sufficient {
 				continue
 			}
+			addresses(pt)
 			var found int
 			a.attempt(pt, func() { found = a.point(p, pt, chain{written: pt.String()}, 0) })
 			if found > 0 && pt.sufficient {
@@ -212,7 +213,7 @@ var refused = map[string]string{
 	"procfs": "probes of procfs are not there", "prometheus": "probes of procfs are not there, and prometheus is one",
 	"json_data": "probes of procfs are not there, and json_data is one", "netfilter": "probes of netfilter are not there",
 	"perf": "there are no hardware counters here", "input": "probes of input are not there",
-	"kernel.data": "kernel.data needs watchpoints, which are not there", "stap": "probes of stap itself are not there",
+	"stap":        "probes of stap itself are not there",
 	"kernel.mark": "kernel.mark: kernels since 2.6.32 have no markers", "kprobe.module": "write module(\"NAME\").function(\"NAME\")",
 	"user": "probes of programs are not there", "debuginfod": "debuginfod is not there",
 }
@@ -364,6 +365,9 @@ func (a *analysis) kernelPoint(p *probe, pt *point, c chain) int {
 		a.mismatch(pt, first)
 	}
 	what := pt.parts[at]
+	if what.name == "data" && first.name == "kernel" {
+		return a.dataPoint(p, pt, c, what)
+	}
 	v := a.variants(pt, at+1)
 	switch {
 	case first.name == "kprobe" && what.name == "function":
@@ -663,7 +667,10 @@ func (a *analysis) statementPoint(p *probe, pt *point, c chain, q *part, v varia
 }
 
 func (a *analysis) addressPoint(p *probe, pt *point, c chain, q *part, v variant, addr uint64) int {
-	pr := &Probe{Kind: Call, Addr: addr, Point: pt.bare()}
+	one := point{parts: slices.Clone(pt.parts)}
+	i := slices.Index(one.parts, q)
+	one.parts[i] = &part{tok: q.tok, name: q.name, arg: &literal{number: q.arg.number, hex: true}}
+	pr := &Probe{Kind: Call, Addr: addr, Point: one.String()}
 	if v.ret {
 		pr.Kind, pr.MaxActive = Return, v.maxActive
 	}

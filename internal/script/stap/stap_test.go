@@ -95,7 +95,6 @@ func TestSemanticErrors(t *testing.T) {
 		`probe nothing { }`:                                               "while resolving probe point",
 		`probe kernel.function("vfs_read") { }`:                           "this probe point needs a kernel: name one with -r IMAGE",
 		`probe process("/bin/ls").begin { }`:                              "probes of programs (process) are not there",
-		`probe kernel.data(1).write { }`:                                  "kernel.data needs watchpoints, which are not there",
 		`probe begin { system("ls") }`:                                    "function system: a script cannot run commands here",
 		`probe begin { break }`:                                           "cannot 'break' outside loop",
 		`global a probe begin { a[1] = 1; foreach (k in a) delete a[k] }`: "variable 'a' modified during 'foreach' iteration",

@@ -90,6 +90,12 @@ func times() {
 	})
 }
 
+// probeTypes are the kinds of probes by stap's names.
+var probeTypes = map[ProbeKind]string{
+	Begin: "begin_end", End: "begin_end", Error: "begin_end", Never: "begin_end", Timer: "hrtimer", Call: "kprobe", Return: "kretprobe",
+	Trace: "kernel_tracepoint", Data: "hardware_data_breakpoint",
+}
+
 func places() {
 	point := func(fn func(p *Probe) string) textFn {
 		return func(s System, _ *script.Thread, _ *script.Args, dst []byte) []byte {
@@ -110,17 +116,13 @@ func places() {
 	}))
 	textual("probemod()", "the module that is probed", point(func(p *Probe) string { return p.Module }))
 	textual("probe_type()", "what kind of probe runs", point(func(p *Probe) string {
-		switch p.Kind {
-		case Begin:
-			return "begin"
-		case End:
-			return "end"
-		case Timer:
+		switch {
+		case p.Profile:
+			return "profile_timer"
+		case p.Kind == Timer && strings.HasPrefix(p.Point, "timer.jiffies"):
 			return "timer"
-		case Trace:
-			return "tracepoint"
 		}
-		return "kprobe"
+		return probeTypes[p.Kind]
 	}))
 	num("is_return()", "1 in a probe of a return", func(s System, _ *script.Thread, _ *script.Args) int64 { return truth(s.Probe().Kind == Return) })
 	num("addr()", "the address of the probe", func(s System, _ *script.Thread, _ *script.Args) int64 { return int64(s.Address()) })

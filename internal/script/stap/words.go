@@ -1,6 +1,11 @@
 package stap
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+
+	"kprobelab/errno"
+)
 
 // Words are what stap says while a script runs.
 type Words struct{}
@@ -10,6 +15,14 @@ func (Words) Task() string { return "stapio" }
 
 // Unplanted implements attach.Words: the other probes run.
 func (Words) Unplanted(p *Probe, err error) (line string, fatal bool) {
+	if w := p.Watched; w != nil {
+		if errors.Is(err, errno.ENOENT) {
+			return fmt.Sprintf("WARNING: Probe %s registration skipped: invalid symbol %s", p.Point, w.Symbol), false
+		}
+		n := errno.Errno(0)
+		errors.As(err, &n)
+		return fmt.Sprintf("WARNING: Hwbkpt probe %s: registration error %d, addr %#x, name %s: %v", p.Point, -int(n), w.Addr, w.Symbol, err), false
+	}
 	return fmt.Sprintf("WARNING: probe %s (address %#x) registration error: %v", p.Point, p.Addr, err), false
 }
 
