@@ -72,7 +72,7 @@ func stapCommand(t *term) *cli.Command {
 			&cli.BoolFlag{Name: "p2", Usage: "the same as -p 2"},
 			&cli.StringFlag{Name: "list", Aliases: []string{"L"}, Usage: "list the probes of `POINT` and their variables"},
 			&cli.StringFlag{Name: "names", Aliases: []string{"l"}, Usage: "list the probes of `POINT`"},
-			&cli.BoolFlag{Name: "guru", Aliases: []string{"g"}, Destination: &r.guru, Usage: "allow what only -g allows: probes at an address, @kderef, @kregister"},
+			&cli.BoolFlag{Name: "guru", Aliases: []string{"g"}, Destination: &r.guru, Usage: "allow what only -g allows: writing variables and memory, probes at an address, @kderef, @kregister, @const"},
 			&cli.StringSliceFlag{Name: "define", Aliases: []string{"D"}, Usage: "set a limit, `NAME=VALUE`: " + strings.Join(limitNames, ", ") + " (repeatable)"},
 			&cli.StringSliceFlag{Name: "global", Aliases: []string{"G"}, Usage: "give a global variable another beginning, `NAME=VALUE` (repeatable)"},
 			&cli.BoolFlag{Name: "stats", Aliases: []string{"t"}, Destination: &r.stats, Usage: "print, on standard error, how each probe was planted, its hits, misses and statements"},
@@ -232,6 +232,10 @@ func stapKernel(d *definer, img *kimage.Image) (*stap.Kernel, error) {
 	k.Source, k.HasLines = d.writers[0].File, len(d.writers) > 1
 	k.Exported = func(name string) bool {
 		return slices.ContainsFunc(img.Lookup(name), func(s kimage.Symbol) bool { return s.Type == 'T' || s.Type == 'W' })
+	}
+	k.Constant = func(name string) (int64, bool) {
+		v, _, ok := typesOf(d).Enumerator(name)
+		return v, ok
 	}
 	k.Functions = func(pattern string) (list []stap.Function) {
 		add := func(s *kimage.Symbol) {

@@ -275,7 +275,7 @@ func (c *compiler) load(e Load) intFn {
 			if lenient {
 				return 0
 			}
-			t.fault(at, user, near)
+			t.fault("read", at, user, near)
 		}
 		return integer(b, signed)
 	}
@@ -314,6 +314,14 @@ func (c *compiler) assignInt(e Assign) intFn {
 	x, op, near, old := c.int(e.X), e.Op, e.Near, e.Old
 	if to, ok := e.To.(Elem); ok {
 		return c.assignElem(to, x, op, near, old)
+	}
+	if e.To.Type() == Int {
+		switch to := e.To.(type) {
+		case Memory:
+			return c.assignMemory(to, x, op, old)
+		case Register:
+			return assignRegister(to.N, x, op, near, old)
+		}
 	}
 	var place func(*Thread) *int64
 	switch to := e.To.(type) {

@@ -93,7 +93,7 @@ type Cond struct{ If, Then, Else Expr }
 // Assign stores the result of Op, and has it as its value. With Old the value is what was there
 // before.
 type Assign struct {
-	To   Expr // Local, Global or Elem
+	To   Expr // Local, Global, Elem, or of the target a Memory or a Register
 	Op   Op
 	X    Expr
 	Old  bool
@@ -124,6 +124,17 @@ type Load struct {
 	// Lenient reads 0 where there is a fault.
 	Lenient bool
 	Near    string
+}
+
+// Memory is an integer in the target's memory, which can only be assigned: Size bytes, or so many
+// Bits of them from a Bit on.
+type Memory struct {
+	Addr      Expr
+	Size      int
+	Bit, Bits int
+	// User is for the memory of the current task's program.
+	User bool
+	Near string
 }
 
 // Tuple is a string that holds several values, encoded as an element's key is.
@@ -204,6 +215,7 @@ func (e Assign) Type() Type      { return e.To.Type() }
 func (e Call) Type() Type        { return e.Func.Result }
 func (e CallBuiltin) Type() Type { return e.Builtin.Result }
 func (Load) Type() Type          { return Int }
+func (Memory) Type() Type        { return Int }
 func (Tuple) Type() Type         { return String }
 func (e Part) Type() Type        { return e.Layout[e.N] }
 func (e Member) Type() Type      { return e.Of }

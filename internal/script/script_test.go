@@ -260,10 +260,65 @@ func hit() (*Code, *Handler) {
 
 type registers uint64
 
-func (r *registers) Register(int) uint64          { *r++; return uint64(*r) }
-func (*registers) Read(uint64, []byte, bool) bool { return false }
-func (*registers) Saved(int) int64                { return 0 }
-func (*registers) SetSaved(int, int64)            {}
+func (r *registers) Register(int) uint64              { *r++; return uint64(*r) }
+func (*registers) Read(uint64, []byte, bool) bool     { return false }
+func (r *registers) SetRegister(_ int, v uint64) bool { *r = registers(v); return true }
+func (*registers) Write(uint64, []byte, bool) bool    { return false }
+func (*registers) Saved(int) int64                    { return 0 }
+func (*registers) SetSaved(int, int64)                {}
+
+// memory is a Context with 8 bytes of memory at 0x100, and one register.
+type memory struct {
+	registers
+	bytes [8]byte
+}
+
+func (m *memory) Register(int) uint64 { return uint64(m.registers) }
+func (m *memory) Read(at uint64, b []byte, _ bool) bool {
+	return at >= 0x100 && at+uint64(len(b)) <= 0x108 && copy(b, m.bytes[at-0x100:]) == len(b)
+}
+func (m *memory) Write(at uint64, b []byte, _ bool) bool {
+	return at >= 0x100 && at+uint64(len(b)) <= 0x108 && copy(m.bytes[at-0x100:], b) == len(b)
+}
+
+func TestTheTargetIsWritten(t *testing.T) {
+	for name, c := range map[string]struct {
+		to     Expr
+		op     Op
+		x      int64
+		value  int64
+		bytes  [8]byte
+		reg    uint64
+		old    bool
+		failed string
+	}{
+		"whole":                      {to: Memory{Addr: Number(0x102), Size: 2}, op: Set, x: 0x12345, value: 0x12345, bytes: [8]byte{1, 2, 0x45, 0x23, 5, 6, 7, 8}},
+		"added":                      {to: Memory{Addr: Number(0x100), Size: 1}, op: Add, x: 3, value: 4, bytes: [8]byte{4, 2, 3, 4, 5, 6, 7, 8}},
+		"old_value":                  {to: Memory{Addr: Number(0x100), Size: 1}, op: Add, x: 3, value: 1, old: true, bytes: [8]byte{4, 2, 3, 4, 5, 6, 7, 8}},
+		"bits_leave_their_neighbors": {to: Memory{Addr: Number(0x107), Size: 1, Bit: 2, Bits: 3}, op: Set, x: -1, value: -1, bytes: [8]byte{1, 2, 3, 4, 5, 6, 7, 0x1c}},
+		"all_bits":                   {to: Memory{Addr: Number(0x100), Size: 8, Bits: 64}, op: Set, x: -1, value: -1, bytes: [8]byte{255, 255, 255, 255, 255, 255, 255, 255}},
+		"past_the_end":               {to: Memory{Addr: Number(0x105), Size: 4, Near: "n"}, op: Set, x: 1, failed: "kernel write fault at 0x105 n", bytes: [8]byte{1, 2, 3, 4, 5, 6, 7, 8}},
+		"register":                   {to: Register{5}, op: Add, x: 3, value: 10, reg: 10, bytes: [8]byte{1, 2, 3, 4, 5, 6, 7, 8}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := &Var{Name: "v", Type: Int}
+			h := &Handler{Actions: 9, Body: Do{Assign{To: Global{v}, Op: Set, X: Assign{To: c.to, Op: c.op, X: Number(c.x), Old: c.old, Near: "n"}}}}
+			code, err := Compile(&Program{Limits: small, Vars: []*Var{v}, Handlers: []*Handler{h}})
+			require.NoError(t, err)
+			m := &memory{registers: 7, bytes: [8]byte{1, 2, 3, 4, 5, 6, 7, 8}}
+			th := code.NewThread(io.Discard)
+			th.Context = m
+			if err := th.Run(h); c.failed != "" {
+				require.EqualError(t, err, c.failed)
+			} else {
+				require.NoError(t, err)
+			}
+			assert.Equal(t, c.value, th.Number(v))
+			assert.Equal(t, c.bytes, m.bytes)
+			assert.Equal(t, max(c.reg, 7), uint64(m.registers))
+		})
+	}
+}
 
 func TestAHitAllocatesNothing(t *testing.T) {
 	code, h := hit()

@@ -12,6 +12,9 @@ type Context interface {
 	Register(n int) uint64
 	// Read reads memory, of the current task's program with user. False is a fault.
 	Read(addr uint64, b []byte, user bool) bool
+	// SetRegister and Write change them. False is for what cannot be changed.
+	SetRegister(n int, v uint64) bool
+	Write(addr uint64, b []byte, user bool) bool
 	// Saved and SetSaved are words that the entry and the return of one call share.
 	Saved(n int) int64
 	SetSaved(n int, v int64)
@@ -163,16 +166,16 @@ func (t *Thread) act(near string) {
 
 func (t *Thread) read(at uint64, b []byte, user bool, near string) {
 	if t.Context == nil || !t.Context.Read(at, b, user) {
-		t.fault(at, user, near)
+		t.fault("read", at, user, near)
 	}
 }
 
-func (t *Thread) fault(at uint64, user bool, near string) {
+func (t *Thread) fault(what string, at uint64, user bool, near string) {
 	kind := "kernel"
 	if user {
 		kind = "user"
 	}
-	t.Failf(near, "%s read fault at %#x", kind, at)
+	t.Failf(near, "%s %s fault at %#x", kind, what, at)
 }
 
 // Print prints a text.

@@ -57,49 +57,65 @@ func (h *hit) child() int64 {
 
 // Register implements script.Context.
 func (h *hit) Register(n int) uint64 {
+	if r := h.register(n); r != nil {
+		return *r
+	}
+	return 0
+}
+
+// SetRegister implements script.Context.
+func (h *hit) SetRegister(n int, v uint64) bool {
+	r := h.register(n)
+	if r != nil {
+		*r = v
+	}
+	return r != nil
+}
+
+func (h *hit) register(n int) *uint64 {
 	r := h.regs
 	if r == nil {
-		return 0
+		return nil
 	}
 	switch n {
 	case 0:
-		return r.AX
+		return &r.AX
 	case 1:
-		return r.DX
+		return &r.DX
 	case 2:
-		return r.CX
+		return &r.CX
 	case 3:
-		return r.BX
+		return &r.BX
 	case 4:
-		return r.SI
+		return &r.SI
 	case 5:
-		return r.DI
+		return &r.DI
 	case 6:
-		return r.BP
+		return &r.BP
 	case 7:
-		return r.SP
+		return &r.SP
 	case 8:
-		return r.R8
+		return &r.R8
 	case 9:
-		return r.R9
+		return &r.R9
 	case 10:
-		return r.R10
+		return &r.R10
 	case 11:
-		return r.R11
+		return &r.R11
 	case 12:
-		return r.R12
+		return &r.R12
 	case 13:
-		return r.R13
+		return &r.R13
 	case 14:
-		return r.R14
+		return &r.R14
 	case 15:
-		return r.R15
+		return &r.R15
 	case 16:
-		return r.IP
+		return &r.IP
 	case 17:
-		return r.Flags
+		return &r.Flags
 	}
-	return 0
+	return nil
 }
 
 // userEnd is where addresses of programs end.
@@ -119,6 +135,18 @@ func (h *hit) Read(addr uint64, b []byte, user bool) bool {
 		return m.ReadUser(x86.Addr(addr), b) == nil
 	}
 	return m.ReadMem(x86.Addr(addr), b) == nil
+}
+
+// Write implements script.Context.
+func (h *hit) Write(addr uint64, b []byte, user bool) bool {
+	m := h.r.o.Machine
+	switch {
+	case m == nil:
+		return false
+	case user:
+		return m.WriteUser(x86.Addr(addr), b) == nil
+	}
+	return m.WriteMem(x86.Addr(addr), b) == nil
 }
 
 func (r *Runner) booted() bool { return r.o.Image != nil && r.o.Image.Core() != nil }

@@ -14,10 +14,12 @@ import (
 	"kprobelab/x86"
 )
 
-// Machine is what of a machine a script can see.
+// Machine is what of a machine a script can see, and change.
 type Machine interface {
 	ReadMem(addr x86.Addr, b []byte) error
 	ReadUser(addr x86.Addr, b []byte) error
+	WriteMem(addr x86.Addr, b []byte) error
+	WriteUser(addr x86.Addr, b []byte) error
 	Now() uint64
 	CPU() int
 	Task() int

@@ -336,7 +336,7 @@ func (d *dumper) expr(e expr) {
 	case *perfExpr:
 		d.f("@perf(\"%s\")", e.name)
 	case *constExpr:
-		d.f("@const(\"%s\")", e.name)
+		d.f("%%{ /* pure */ /* unprivileged */ /* stable */ %s %%}", e.name)
 	case *memoryExpr:
 		d.f("%s(%d", e.what, e.size)
 		if e.x != nil {

@@ -554,6 +554,8 @@ func (g *generator) lvalue(x expr) script.Expr {
 		return g.symbol(x.tok, x.name)
 	case *index:
 		return g.elem(x)
+	case *memoryExpr:
+		return g.memory(x)
 	}
 	g.a.fail(x.position(), "invalid lvalue")
 	return nil
@@ -609,6 +611,9 @@ func (g *generator) expr(x expr) script.Expr {
 		if x.op == "<<<" {
 			g.a.fail(x.tok, "<<< is a statement of its own")
 		}
+		if tg, ok := x.x.(*target); ok {
+			return g.store(tg, g.expr(x.y))
+		}
 		return script.Assign{To: g.lvalue(x.x), Op: operations[x.op[:len(x.op)-1]], X: g.expr(x.y), Near: x.tok.near()}
 	case *ternary:
 		if v, ok := g.constant(x.cond); ok {
@@ -645,6 +650,8 @@ func (g *generator) expr(x expr) script.Expr {
 		return g.targetExpr(x)
 	case *statExpr:
 		return script.Extract{What: extractors[x.what], Of: g.lvalue(x.of), Near: x.tok.near()}
+	case *constExpr:
+		return script.Number(g.a.constant(x))
 	case *definedExpr, *probewriteExpr:
 		v, _ := g.constant(x)
 		return script.Number(v)

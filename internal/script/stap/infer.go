@@ -150,6 +150,8 @@ func (a *analysis) deleted(s *scope, st *deleteStmt) {
 			a.fail(x.tok, "cannot delete histogram bucket entries")
 		}
 		a.element(s, x)
+	case *target:
+		a.written(s, x, st.tok, "delete", nil)
 	default:
 		a.fail(x.position(), "Cannot take reference to expression")
 	}
@@ -224,8 +226,11 @@ func (a *analysis) exprType(s *scope, x expr, want vtype) vtype {
 		a.expr(s, x.x, long)
 		return long
 	case *crement:
-		if _, ok := x.x.(*target); ok {
-			return a.writesTarget(x.tok)
+		switch to := x.x.(type) {
+		case *target:
+			return a.written(s, to, x.tok, x.op, nil)
+		case *memoryExpr:
+			return a.expr(s, to, long)
 		}
 		v := a.lvalue(s, x.x)
 		v.written = true
@@ -284,7 +289,8 @@ func (a *analysis) exprType(s *scope, x expr, want vtype) vtype {
 	case *perfExpr:
 		a.fail(x.tok, "@perf: there are no hardware counters here")
 	case *constExpr:
-		a.fail(x.tok, "@const: embedded C is not compiled here")
+		a.constant(x)
+		return long
 	case *memoryExpr:
 		if x.x != nil {
 			a.expr(s, x.x, long)
@@ -298,14 +304,6 @@ func (a *analysis) exprType(s *scope, x expr, want vtype) vtype {
 	case *histExpr:
 		a.fail(x.tok, "base histogram operator where expression expected")
 	}
-	return unknown
-}
-
-func (a *analysis) writesTarget(t *token) vtype {
-	if !a.o.Guru {
-		a.fail(t, "write to target variable not permitted; need stap -g")
-	}
-	a.fail(t, "writing to target variables is not there")
 	return unknown
 }
 
@@ -329,8 +327,15 @@ func (a *analysis) binary(s *scope, x *binary) vtype {
 }
 
 func (a *analysis) assign(s *scope, x *assign, want vtype) vtype {
-	if _, ok := x.x.(*target); ok {
-		return a.writesTarget(x.tok)
+	switch to := x.x.(type) {
+	case *target:
+		return a.written(s, to, x.tok, x.op, x.y)
+	case *memoryExpr:
+		if x.op == ".=" || x.op == "<<<" {
+			a.fail(x.tok, "%s is for no number", x.op)
+		}
+		a.expr(s, to, long)
+		return a.expr(s, x.y, long)
 	}
 	v := a.lvalue(s, x.x)
 	v.written = true
@@ -382,6 +387,9 @@ func (a *analysis) call(s *scope, x *call, want vtype) vtype {
 	b := builtins[x.name]
 	if b == nil || len(x.args) < b.least || len(x.args) > len(b.params) {
 		a.unresolved(x)
+	}
+	if b.guru && !a.o.Guru {
+		a.fail(x.tok, "function may not be used unless -g is specified")
 	}
 	for i, arg := range x.args {
 		a.expr(s, arg, b.params[i])

@@ -20,6 +20,8 @@ type Kernel struct {
 	Syscalls []string
 	// Exported reports whether other files can use a function.
 	Exported func(name string) bool
+	// Constant is the value of a name of an enumeration.
+	Constant func(name string) (int64, bool)
 	// HZ is how many jiffies a second has.
 	HZ int64
 }

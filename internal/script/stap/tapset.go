@@ -15,6 +15,8 @@ type builtin struct {
 	result    vtype
 	// points is the structure that its result points to.
 	points string
+	// guru is for one that only -g allows.
+	guru   bool
 	number func(s System, t *script.Thread, a *script.Args) int64
 	text   func(s System, t *script.Thread, a *script.Args, dst []byte) []byte
 	made   *script.Builtin

@@ -45,6 +45,7 @@ var _ = func() bool {
 	memory()
 	symbols()
 	outside()
+	writes()
 	return true
 }()
 
@@ -679,8 +680,6 @@ var missing = map[string]string{
 	"commit": "speculation is not there", "discard": "speculation is not there", "print_ubacktrace": "stacks of programs are not there",
 	"ubacktrace": "stacks of programs are not there", "usymname": "symbols of programs are not there", "usymdata": "symbols of programs are not there",
 	"sprint_ubacktrace": "stacks of programs are not there", "ucallers": "stacks of programs are not there", "panic": "a script cannot harm the kernel",
-	"set_kernel_long": "a script cannot write memory", "set_kernel_int": "a script cannot write memory", "set_kernel_string": "a script cannot write memory",
-	"set_kernel_char": "a script cannot write memory", "set_kernel_short": "a script cannot write memory", "set_kernel_pointer": "a script cannot write memory",
 	"mdelay": "a script cannot wait", "udelay": "a script cannot wait", "raise": "a script cannot send signals", "send_signal": "a script cannot send signals",
 	"pid2task": "tasks are not looked up by their number", "pid2execname": "tasks are not looked up by their number", "env_var": "environments of programs are not read",
 	"cmdline_str": "command lines of programs are not read", "get_stopwatch": "stopwatches are not there", "ftrace": "there is no ftrace buffer to write to", "task_open_file_handles": "lists of tasks are not walked",

@@ -17,6 +17,9 @@ type value struct {
 	bit      int
 	old      bool
 	user     bool
+	// inReg is for one that register reg has, and nothing else.
+	inReg bool
+	reg   int
 }
 
 func plus(x script.Expr, n int64) script.Expr {
@@ -50,7 +53,7 @@ func (g *generator) variable(t *token, name string) value {
 		if rt.Real().Kind == source.Void {
 			g.a.fail(t, "function '%s' has no return value", g.probe.Function)
 		}
-		return value{x: narrow(script.Register{N: 0}, rt), t: rt}
+		return value{x: narrow(script.Register{N: 0}, rt), t: rt, inReg: true}
 	}
 	v, err := g.local(name)
 	if err != nil {
@@ -110,6 +113,7 @@ func (g *generator) located(t *token, v *source.Variable) value {
 		out.inMemory = false
 	}
 	if !out.inMemory && l.Kind == source.Register {
+		out.reg, out.inReg = l.Reg, !l.Address && len(l.Reads) == 0
 		out.x = narrow(out.x, v.Type)
 	}
 	return out
