@@ -12,7 +12,7 @@ import (
 // only packages of the lines above its own. RATIONALE.md says why.
 var order = [][]string{
 	{"x86", "errno"},
-	{"profile", "kprobes/rule"},
+	{"profile", "kprobes/rule", "watch/registers"},
 	{"decoder"},
 	{"kimage/vmcore"},
 	{"kimage"},

@@ -53,9 +53,12 @@ type ended struct {
 }
 
 // program runs a program.
-func (k *kernel) program(args ...string) ended {
+func (k *kernel) program(args ...string) ended { return k.fed(nil, args...) }
+
+// fed runs a program with something to read.
+func (k *kernel) fed(input []byte, args ...string) ended {
 	var out, errors bytes.Buffer
-	code, err := k.Exec(&kprobelab.Program{Args: args, Env: []string{"PATH=/bin"}, Stdout: &out, Stderr: &errors})
+	code, err := k.Exec(&kprobelab.Program{Args: args, Env: []string{"PATH=/bin"}, Stdin: input, Stdout: &out, Stderr: &errors})
 	require.NoError(k.t, err, "the kernel's log: %s", k.Machine.Console())
 	return ended{code, out.String(), errors.String()}
 }

@@ -1,0 +1,45 @@
+package running
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/internal/breakpoints"
+	"kprobelab/internal/integration/dumps"
+)
+
+// TestDebugRegisters: a program asks booted kernels for hardware breakpoints at random, by task, by
+// CPU and by ptrace; the rules give the same answers. QUESTIONS is how many.
+func TestDebugRegisters(t *testing.T) {
+	n, _ := strconv.Atoi(os.Getenv("QUESTIONS"))
+	program, err := os.ReadFile("../../../testdata/registers.elf")
+	require.NoError(t, err)
+	for _, name := range dumps.Running {
+		t.Run(name, func(t *testing.T) {
+			k := boot(t, name)
+			each := 300
+			if testing.Short() {
+				each = 100
+			}
+			asked := 0
+			for first := true; first || asked < n; first = false {
+				seed := rand.Uint64()
+				k.restore()
+				k.put("/registers", program)
+				set := k.Registers()
+				set.Kernel.Restricted = true // Debian's
+				list := breakpoints.Random(rand.New(rand.NewPCG(seed, 2)), breakpoints.ChoiceOf(set.Kernel, k.Image), set.Kernel, each)
+				end := k.fed(breakpoints.Encode(list), "/registers")
+				got, err := breakpoints.Read(end.out)
+				require.NoError(t, err)
+				asked += len(got)
+				require.Empty(t, breakpoints.Differences(set.Kernel, list, got), "seed %d", seed)
+			}
+			t.Logf("%d questions", asked)
+		})
+	}
+}

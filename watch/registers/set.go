@@ -1,0 +1,114 @@
+package registers
+
+import "slices"
+
+// Set is the breakpoints of a kernel, of all tasks and CPUs.
+type Set struct {
+	Kernel Kernel
+	events []*Event
+	traced map[int]*Traced
+	gone   map[int]bool
+}
+
+// New is a Set without breakpoints.
+func New(k Kernel) *Set {
+	return &Set{Kernel: k, traced: map[int]*Traced{}, gone: map[int]bool{}}
+}
+
+// Asker is the task that calls perf_event_open.
+type Asker struct {
+	// Privileged is whether it has CAP_SYS_ADMIN.
+	Privileged bool
+	// Others is whether a task is another user's; nil: none is.
+	Others func(task int) bool
+}
+
+// Open is perf_event_open of PERF_TYPE_BREAKPOINT. The error is a *Refusal.
+func (s *Set) Open(by Asker, a Attr, task, cpu int) (*Event, error) {
+	return s.add(&asked{Event: &Event{a, task, cpu}, s: s, by: by, ofPerf: true})
+}
+
+// Register is the kernel's own, for a task (register_user_hw_breakpoint) or a CPU.
+func (s *Set) Register(a Attr, task, cpu int) (*Event, error) {
+	return s.add(&asked{Event: &Event{a, task, cpu}, s: s})
+}
+
+// RegisterWide is register_wide_hw_breakpoint: one on each CPU, or none.
+func (s *Set) RegisterWide(a Attr) ([]*Event, error) {
+	var list []*Event
+	for cpu := range s.Kernel.CPUs {
+		if !s.Kernel.online(cpu) {
+			continue
+		}
+		e, err := s.Register(a, Any, cpu)
+		if err != nil {
+			for _, e := range list {
+				s.Close(e)
+			}
+			return nil, err
+		}
+		list = append(list, e)
+	}
+	return list, nil
+}
+
+func (s *Set) add(a *asked) (*Event, error) {
+	if err := a.refused(before, slots, parse, after); err != nil {
+		return nil, err
+	}
+	s.events = append(s.events, a.Event)
+	return a.Event, nil
+}
+
+// Close gives the register up; one that is closed is left alone.
+func (s *Set) Close(e *Event) {
+	s.events = slices.DeleteFunc(s.events, func(x *Event) bool { return x == e })
+}
+
+// Exit ends a task. What was opened for it keeps its register until it is closed; what its
+// debugger has set does not.
+func (s *Set) Exit(task int) {
+	if t := s.traced[task]; t != nil {
+		for _, e := range t.slots {
+			s.Close(e)
+		}
+		delete(s.traced, task)
+	}
+	s.gone[task] = true
+}
+
+// All lists the breakpoints, in the order in which they came.
+func (s *Set) All() []*Event { return slices.Clone(s.events) }
+
+// room reports whether every CPU that the event may need has a register left for it.
+func (s *Set) room(e *Event) bool {
+	for cpu := range s.Kernel.CPUs {
+		if e.covers(cpu) && s.taken(e, cpu) >= Count {
+			return false
+		}
+	}
+	return true
+}
+
+// taken is how many of a CPU's registers an event cannot have: the CPU's own, and those of
+// the same task, or of an event for the CPU of the task that has most.
+func (s *Set) taken(e *Event, cpu int) int {
+	own, of := 0, map[int]int{}
+	for _, o := range s.events {
+		switch {
+		case !o.covers(cpu):
+		case o.Task == Any:
+			own++
+		default:
+			of[o.Task]++
+		}
+	}
+	if e.Task != Any {
+		return own + of[e.Task]
+	}
+	most := 0
+	for _, n := range of {
+		most = max(most, n)
+	}
+	return own + most
+}
