@@ -4,7 +4,9 @@ import (
 	"fmt"
 
 	"kprobelab/errno"
+	"kprobelab/machine"
 	"kprobelab/watch"
+	"kprobelab/watch/registers"
 	"kprobelab/x86"
 )
 
@@ -35,7 +37,10 @@ func (l *Lab) Watchpoint(p watch.Place) (*watch.Watchpoint, error) {
 		w.Addr = at
 	}
 	w.Addr = w.Addr.Add(int64(p.Offset))
-	if w.Len == 0 {
+	switch {
+	case w.Len == 0 && w.Kinds == machine.WatchExec:
+		w.Len = registers.ExecuteLen
+	case w.Len == 0:
 		w.Len = watch.DefaultLen
 	}
 	return w, watch.Check(w.Len, w.Kinds)

@@ -6,6 +6,7 @@ import (
 
 	"kprobelab/kprobes"
 	"kprobelab/kprobestest"
+	"kprobelab/watch"
 	"kprobelab/x86"
 )
 
@@ -48,6 +49,19 @@ func ExampleMachine_Kprobe() {
 	})
 	// Output:
 	// 1
+}
+
+// A watchpoint tells who writes a variable, and what: ip is at the next instruction.
+func ExampleMachine_Watch() {
+	runTest(func(t testing.TB) {
+		m := kprobestest.New(t, nil)
+		m.Watch("last_pid:4:w", func(_ *watch.Watchpoint, h *watch.Hit, regs *x86.PtRegs) {
+			fmt.Printf("%s: %d -> %d\n", m.Emu().Symbolize(x86.Addr(regs.IP)), h.Old, h.New)
+		})
+		m.Call("sys_fork")
+	})
+	// Output:
+	// alloc_pid+0x12/0x20: 100 -> 101
 }
 
 // A refused probe comes with the kernel's errno and the rule that refused.

@@ -23,6 +23,9 @@ func (m *Machine) check() {
 	} else {
 		m.checkText()
 	}
+	if list := m.lab.Watches.All(); len(list) > 0 {
+		m.t.Errorf("watchpoints still set (%d), the first at %s", len(list), m.lab.Machine.Symbolize(list[0].Addr))
+	}
 	if err := m.lab.Kprobes.Err(); err != nil {
 		m.t.Errorf("a hit went wrong: %v", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
 	"kprobelab/machine"
+	"kprobelab/watch"
 	"kprobelab/x86"
 )
 
@@ -117,6 +118,19 @@ func (m *Machine) Kprobe(place string, pre kprobes.PreHandler, post kprobes.Post
 	}
 	m.t.Cleanup(func() { m.lab.Kprobes.UnregisterKprobe(kp) })
 	return kp
+}
+
+// Watch sets a watchpoint at "SYM[+OFF][:LEN][:ACCESS]" (docs/watch.md), for every CPU and task,
+// until the test ends. The test fails if it is refused. There can be as many as one likes, unless
+// Lab().Watches.Registers is set.
+func (m *Machine) Watch(place string, handler watch.Handler) *watch.Watchpoint {
+	m.t.Helper()
+	w, err := m.lab.Watch(place, handler)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.t.Cleanup(func() { _ = m.lab.Watches.Remove(w) }) // of a closed machine it is gone anyway
+	return w
 }
 
 // Kretprobe registers a return probe at "SYM[:MAXACTIVE]" and unregisters it

@@ -72,6 +72,13 @@ func TestLeaksAreReported(t *testing.T) {
 		"probe_left_somewhere": {func(t testing.TB, m *kprobestest.Machine) {
 			_ = m.Kprobes().RegisterKretprobe(&kprobes.Kretprobe{KP: kprobes.Kprobe{SymbolName: "gcd"}})
 		}, "machine_test.go:"},
+		"watchpoint_left": {func(_ testing.TB, m *kprobestest.Machine) {
+			_, _ = m.Lab().Watch("gcd:x", nil)
+		}, "watchpoints still set (1), the first at gcd+0x0/"},
+		"watchpoint_refused": {func(_ testing.TB, m *kprobestest.Machine) {
+			m.Lab().Watches.Registers = m.Lab().Registers()
+			m.Watch("last_pid+1:4:w", nil)
+		}, "invalid argument: the address is no multiple of the length"},
 		"too_few_arguments": {func(t testing.TB, m *kprobestest.Machine) {
 			m.Call("gcd", 12)
 		}, "call of gcd: gcd takes 2 arguments, not 1: "},

@@ -21,7 +21,8 @@ type Place struct {
 	Kinds uint32
 }
 
-// DefaultLen is the length where none is said (perf: HW_BREAKPOINT_LEN_4).
+// DefaultLen is the length of data where none is said (perf: HW_BREAKPOINT_LEN_4); that of an
+// instruction is 8, sizeof(long).
 const DefaultLen = 4
 
 // letters are the kinds in ACCESS, in the order in which perf prints them.

@@ -6,6 +6,7 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/machine"
+	"kprobelab/watch/registers"
 	"kprobelab/x86"
 )
 
@@ -44,13 +45,21 @@ const Any = -1
 
 // Set is the watchpoints of a machine.
 type Set struct {
-	m    *machine.Machine
-	list []*Watchpoint
-	now  Hit
+	// Registers, if it is set, are the debug registers that a watchpoint takes when it is added: one
+	// on each CPU, or those of its task or CPU. One that the kernel would refuse is refused with a
+	// *registers.Refusal. Nil: there are as many watchpoints as one likes.
+	Registers *registers.Set
+
+	m     *machine.Machine
+	list  []*Watchpoint
+	taken map[*Watchpoint][]*registers.Event
+	now   Hit
 }
 
 // NewSet is the machine's, empty. A machine has one Set at a time.
-func NewSet(m *machine.Machine) *Set { return &Set{m: m} }
+func NewSet(m *machine.Machine) *Set {
+	return &Set{m: m, taken: map[*Watchpoint][]*registers.Event{}}
+}
 
 // Check says what is wrong with a length or with accesses.
 func Check(length, kinds uint32) error {
@@ -65,7 +74,7 @@ func Check(length, kinds uint32) error {
 	return nil
 }
 
-// Add sets a watchpoint. Its address need not be mapped, or aligned.
+// Add sets a watchpoint. Its address need not be mapped, or aligned but for Registers.
 func (s *Set) Add(w *Watchpoint) error {
 	if err := Check(w.Len, w.Kinds); err != nil {
 		return err
@@ -73,7 +82,14 @@ func (s *Set) Add(w *Watchpoint) error {
 	if slices.Contains(s.list, w) {
 		return fmt.Errorf("a watchpoint that is set: %w", errno.EBUSY)
 	}
-	return s.replace(append(slices.Clone(s.list), w))
+	if err := s.take(w); err != nil {
+		return err
+	}
+	if err := s.replace(append(slices.Clone(s.list), w)); err != nil {
+		s.giveUp(w)
+		return err
+	}
+	return nil
 }
 
 // Remove takes a watchpoint away; one that is not set is left alone.
@@ -81,6 +97,7 @@ func (s *Set) Remove(w *Watchpoint) error {
 	if !slices.Contains(s.list, w) {
 		return nil
 	}
+	s.giveUp(w)
 	return s.replace(slices.DeleteFunc(slices.Clone(s.list), func(x *Watchpoint) bool { return x == w }))
 }
 

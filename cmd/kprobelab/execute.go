@@ -137,6 +137,9 @@ func (r *runner) begin(p *plan, h session.Handlers) error {
 	if err := r.plantAll(p.probes, h); err != nil {
 		return err
 	}
+	if p.registers {
+		r.lab.Watches.Registers = r.lab.Registers()
+	}
 	if err := r.watchAll(p.watches, h); err != nil {
 		return err
 	}
@@ -179,7 +182,7 @@ func (r *runner) plantAll(probes []callsyntax.Probe, h session.Handlers) error {
 	return nil
 }
 
-// watchAll sets the watchpoints in order.
+// watchAll sets the watchpoints in order, with --registers as many as the kernel lets.
 func (r *runner) watchAll(places []watch.Place, h session.Handlers) error {
 	for _, place := range places {
 		p, err := r.lab.Watch(place, h)

@@ -38,6 +38,8 @@ Addresses and registers are strings.
 --watch sets a watchpoint: LEN bytes (1, 2, 4 or 8; 4) whose reads, writes or both (rw) are printed
 as perf script prints them, with what they held before and after, or an instruction to be executed (x).
 The ip of an access is the next instruction's (docs/watch.md). With --json the event is watch.
+There can be as many as one likes, anywhere. With --registers they take the debug registers: a fifth is
+refused (ENOSPC), and so is an unaligned address, r alone, code on the kprobes blacklist (EINVAL).
 
 With -e events are defined in the language of kprobe_events and enabled, and at the end
 the file trace is printed as the kernel prints it (with --json, a line an object). An event
@@ -102,6 +104,7 @@ func runCommand(t *term) *cli.Command {
 			"kprobelab run --uprobe ./prog:main+4 --uretprobe ./prog:parse ./prog FILE --file FILE",
 			"kprobelab run -e 'p:uprobes/in /bin/prog:0x1136 n=%di:s32 name=+0(%si):string' /bin/prog",
 			"kprobelab run --watch last_pid:4:rw --call 'sys_fork()'",
+			"kprobelab run --registers --watch last_pid:4:w --watch kernel_clone:x --call 'sys_fork()'",
 			"kprobelab run --json --kprobe gcd --call 'gcd(12, 18)' | jq 'select(.event == \"pre\")'",
 		) + "\n" + exitHelp + "\n" + exitOfExec,
 		Flags: append([]cli.Flag{
@@ -111,6 +114,8 @@ func runCommand(t *term) *cli.Command {
 				Usage: "probe the return of the function at `SYM[:MAXACTIVE]` (repeatable)"},
 			&cli.GenericFlag{Name: "watch", Value: &watchFlag{plan: p},
 				Usage: "watch accesses to `SYM[+OFF][:LEN][:ACCESS]` or mem:ADDR[/LEN][:ACCESS]; ACCESS is r, w, rw or x (repeatable)"},
+			&cli.BoolFlag{Name: "registers", Destination: &p.registers,
+				Usage: "let --watch have what the processor's four debug registers can have, refused as by the kernel's register_wide_hw_breakpoint"},
 			&cli.StringSliceFlag{Name: "event", Aliases: []string{"e"}, Destination: &p.events,
 				Usage: "define and enable a kprobe `EVENT`, as written to kprobe_events or as for probe -D; prints the trace (repeatable)"},
 			&cli.GenericFlag{Name: "uprobe", Value: &userFlag{plan: &p.user},
@@ -162,6 +167,8 @@ type plan struct {
 	// probes are in the order of the command line, both kinds.
 	probes  []callsyntax.Probe
 	watches []watch.Place
+	// registers is whether the watchpoints take the four debug registers.
+	registers bool
 	// events are definitions for kprobe_events.
 	events []string
 	// tracefs is what is written to the files of tracing.
@@ -272,6 +279,9 @@ func (p *plan) run(t *term, c *cli.Command) error {
 	}
 	if slices.ContainsFunc(p.events, func(e string) bool { return strings.TrimSpace(e) == "" }) {
 		return usagef("-e needs a definition, such as 'p:name vfs_read'")
+	}
+	if p.registers && len(p.watches) == 0 {
+		return usagef("--registers goes with --watch")
 	}
 	if p.steps && p.json {
 		return usagef("--steps and --json exclude each other: --json has the steps already")

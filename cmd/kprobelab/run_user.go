@@ -76,7 +76,7 @@ func (u *userPlan) asked(p *plan) bool {
 
 // kernelFlags are those of run that a program without a kernel has no use for.
 var kernelFlags = []string{
-	"kprobe", "kretprobe", "call", "task", "exec", "as", "tracefs", "cpus", "no-post", "no-settle", "sysctl", "perfetto", "dmesg", "steps", "watch",
+	"kprobe", "kretprobe", "call", "task", "exec", "as", "tracefs", "cpus", "no-post", "no-settle", "sysctl", "perfetto", "dmesg", "steps", "watch", "registers",
 	"config", "live-text", "symbols", "module", "cpu", "decoder", "debuginfo", "cwd",
 }
 
