@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo page demo dumps kernel archive tools-table conformance conformance-all conformance-bpftrace conformance-configs conformance-hazards conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-table conformance-trace conformance-tracing conformance-watch guest selftests transparency-uprobes test test-page test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo page demo dumps kernel archive tools-table conformance conformance-all conformance-bpftrace conformance-configs conformance-hazards conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch guest selftests transparency-uprobes test test-page test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -112,11 +112,14 @@ conformance-trace: build ## run a program with 50 events on booted kernels, unde
 conformance-tracing: ## ask the same kernels about the tracing files, and compare the answers
 	@scripts/conformance-tracing.sh
 
+conformance-uprobes: build ## ask booted kernels' own uprobes about instructions of eleven programs, and compare their answers
+	@scripts/conformance-uprobes.sh
+
 conformance-watch: build ## ask booted kernels for hardware breakpoints at random, under QEMU and here, and compare their answers with the rules
 	@scripts/conformance-watch.sh
 
-transparency-uprobes: deps ## a C program and 200 functions of libc with uprobes on every instruction, one at a time and all at once, by three releases' rules
-	@KPROBELAB_SOAK=1 go test -count=1 -timeout 120m -v -run TestTransparency ./internal/integration/userprobes
+transparency-uprobes: deps ## a C program and 200 functions of libc with uprobes on every instruction, one at a time and all at once, by three releases' rules (MINUTES=N for each)
+	@KPROBELAB_SOAK=1 KPROBELAB_MINUTES=$(MINUTES) go test -count=1 -timeout 24h -v -run TestTransparency ./internal/integration/userprobes
 
 guest: ## rebuild the embedded guest kernel, and the init of booted ones, from their sources
 	@$(MAKE) --no-print-directory -C testdata/guest

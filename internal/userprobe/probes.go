@@ -143,7 +143,8 @@ func (k *Probes) Register(f *process.File, offset, counter uint64, c *Consumer) 
 	return nil
 }
 
-// Unregister takes a consumer away; the last one takes the int3 with it.
+// Unregister takes a consumer away; the last one takes the int3 with it. The first byte is then that of the
+// copy, which lacks REX.B where the operand is found by rip (set_orig_insn).
 func (k *Probes) Unregister(f *process.File, offset uint64, c *Consumer) {
 	u := k.list[place{f, offset}]
 	if u == nil {
@@ -156,7 +157,7 @@ func (k *Probes) Unregister(f *process.File, offset uint64, c *Consumer) {
 	delete(k.list, place{f, offset})
 	k.order = slices.DeleteFunc(k.order, func(o *uprobe) bool { return o == u })
 	for at := range u.at {
-		_ = k.p.Poke(at, f.Data[offset:offset+1]) // it may be unmapped
+		_ = k.p.Poke(at, u.analysis.Copy[:1]) // it may be unmapped
 	}
 	k.count(u, -1)
 }

@@ -274,6 +274,25 @@ func TestUnregister(t *testing.T) {
 	require.Zero(t, x.Code+int(x.Signal))
 }
 
+// Rule: what an unregistered probe leaves is the first byte of the copy: a REX prefix has lost its B where the
+// operand is found by rip.
+func TestUnregisterLeavesTheCopysByte(t *testing.T) {
+	f := program(t, []byte{7, 0}, "mov 0x10(%rip),%rax\nxor %edi,%edi"+exit)
+	f.Data[tinyprogram.Offset(0)] |= 1 // B
+	e, err := engine.Named("")
+	require.NoError(t, err)
+	k := userprobe.New(rules(t, "6.1"))
+	p, err := process.New(process.Config{Program: f, Tracer: k}, e.New)
+	require.NoError(t, err)
+	defer p.Close()
+	c := &userprobe.Consumer{}
+	require.NoError(t, k.Register(f, tinyprogram.Offset(0), 0, c))
+	k.Unregister(f, tinyprogram.Offset(0), c)
+	var b [1]byte
+	require.NoError(t, p.Read(tinyprogram.At(0), b[:]))
+	require.Equal(t, byte(0x48), b[0])
+}
+
 func TestRefusals(t *testing.T) {
 	f := program(t, nil, "xor %edi,%edi"+exit, "hlt")
 	size := uint64(len(f.Data))

@@ -1,0 +1,9 @@
+// Command uprobes draws places of programs for booted kernels to be asked about by
+// testdata/init/uprobes.c, and compares what they answer with package uprobes.
+//
+//	uprobes draw -places N -random N -seed N -kernel VMLINUZ -o FOLDER FILE...
+//	uprobes compare -kernel VMLINUZ FOLDER ANSWERS
+//
+// FOLDER/code has all files one after the other, and then random instructions; FOLDER/list the offsets in it.
+// A kernel takes any file that is mapped for execution. scripts/conformance-uprobes.sh uses both.
+package main

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"kprobelab/decoder"
+	"kprobelab/profile"
+	"kprobelab/uprobes"
+)
+
+const pageSize = 4096
+
+// corpus is the file that is asked about.
+type corpus struct {
+	code       []byte
+	boundaries []uint32 // of the programs' instructions
+	inside     []uint32 // places that are none
+	random     []uint32
+}
+
+// add appends a program with the boundaries of its executable sections.
+func (c *corpus) add(name string, rules *profile.Config) error {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	f, err := elf.NewFile(bytes.NewReader(b))
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	at, before := len(c.code), len(c.boundaries)
+	c.code = append(c.code, b...)
+	for _, s := range f.Sections {
+		if s.Flags&elf.SHF_EXECINSTR == 0 || s.Type != elf.SHT_PROGBITS {
+			continue
+		}
+		code := b[s.Offset:min(uint64(len(b)), s.Offset+s.Size)]
+		for i := 0; i < len(code); {
+			place := uint32(at) + uint32(s.Offset) + uint32(i)
+			n := 1
+			if k, err := decoder.DecodeKernel(code[i:], &rules.Decoder); err == nil {
+				n = k.Length
+			}
+			c.boundaries = append(c.boundaries, place)
+			for inside := 1; inside < n; inside++ {
+				c.inside = append(c.inside, place+uint32(inside))
+			}
+			i += n
+		}
+	}
+	c.code = append(c.code, make([]byte, -len(c.code)&(pageSize-1))...)
+	fmt.Printf("%s: %d boundaries\n", name, len(c.boundaries)-before)
+	return nil
+}
+
+// invent appends random instructions: samples of every row of the decoder's tables, with and without a prefix,
+// and random bytes. Some end at a page's end, or past it.
+func (c *corpus) invent(n int, r *rand.Rand) {
+	var samples [][]byte
+	for e := decoder.EncPrimary; e < decoder.EncNone; e++ {
+		samples = append(samples, decoder.Samples(e, 60)...)
+	}
+	prefixes := []byte{0x66, 0x67, 0xf2, 0xf3, 0x2e, 0x3e, 0x64, 0x65, 0xf0, 0x48, 0x41, 0x44, 0x4d}
+	likely := [][]byte{{0x0f, 0x1f}, {0x90}, {0x66, 0x2e, 0x0f, 0x1f, 0x84}, {0x0f, 0x1f, 0x44, 0, 0}, {0x48, 0x8d}, {0x48, 0x89}, {0xeb}, {0xff}, {0x8e}, {0x49, 0x8b, 0x05}}
+	for range n {
+		b := make([]byte, uprobes.InsnSize)
+		for i := range b {
+			if r.IntN(3) > 0 {
+				b[i] = byte(r.Uint32())
+			}
+		}
+		switch r.IntN(4) {
+		case 0, 1:
+			var prefix []byte
+			if r.IntN(2) == 0 {
+				prefix = prefixes[r.IntN(len(prefixes)):][:1]
+			}
+			b = append(append(slices.Clone(prefix), samples[r.IntN(len(samples))]...), b...)[:uprobes.InsnSize]
+		case 2:
+			copy(b, likely[r.IntN(len(likely))])
+		}
+		if r.IntN(8) == 0 { // at odds with the end of a page
+			c.code = append(c.code, make([]byte, (pageSize-1-r.IntN(uprobes.InsnSize)-len(c.code))&(pageSize-1))...)
+		}
+		c.random = append(c.random, uint32(len(c.code)))
+		c.code = append(c.code, b...)
+	}
+	c.code = append(c.code, make([]byte, pageSize)...)
+}
+
+// drawn is n of a list, all for 0.
+func drawn(list []uint32, n int, r *rand.Rand) []uint32 {
+	if n == 0 || n >= len(list) {
+		return list
+	}
+	list = slices.Clone(list)
+	r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	return list[:n]
+}
+
+func (c *corpus) write(dir string, places, random int, r *rand.Rand, w io.Writer) error {
+	chosen := drawn(c.boundaries, places, r)
+	inside := drawn(c.inside, max(1, random), r)
+	fmt.Fprintf(w, "%d of %d boundaries, %d places inside instructions, %d random instructions\n", len(chosen), len(c.boundaries), len(inside), len(c.random))
+	list := slices.Concat(chosen, inside, c.random)
+	slices.Sort(list)
+	var b []byte
+	for _, at := range list {
+		b = binary.LittleEndian.AppendUint32(b, at)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "code"), c.code, 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "list"), b, 0o644)
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"encoding/binary"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"kprobelab/kimage"
+)
+
+var errDiffer = errors.New("answers differ from the rules")
+
+func main() {
+	err := fmt.Errorf("usage: uprobes draw|compare -kernel VMLINUZ ...: %w", flag.ErrHelp)
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "draw":
+			err = draw(os.Args[2:])
+		case "compare":
+			err = compareFiles(os.Args[2:])
+		}
+	}
+	switch {
+	case err == nil:
+	case errors.Is(err, errDiffer):
+		os.Exit(1)
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	default:
+		fmt.Fprintln(os.Stderr, "uprobes:", err)
+		os.Exit(3)
+	}
+}
+
+func draw(args []string) error {
+	f := flag.NewFlagSet("draw", flag.ContinueOnError)
+	places := f.Int("places", 0, "how many boundaries; 0 for all")
+	random := f.Int("random", 20000, "how many random instructions, and places inside instructions")
+	seed := f.Uint64("seed", 1, "what decides which")
+	kernel := f.String("kernel", "", "the kernel whose decoder finds the boundaries")
+	dir := f.String("o", "", "the folder that gets code and list")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	img, err := kimage.Open(*kernel, nil)
+	if err != nil {
+		return err
+	}
+	var c corpus
+	for _, name := range f.Args() {
+		if err := c.add(name, img.Profile()); err != nil {
+			return err
+		}
+	}
+	r := rand.New(rand.NewPCG(*seed, 0))
+	c.invent(*random, r)
+	return c.write(*dir, *places, *random, r, os.Stdout)
+}
+
+func compareFiles(args []string) error {
+	f := flag.NewFlagSet("compare", flag.ContinueOnError)
+	kernel := f.String("kernel", "", "the kernel that was asked")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if f.NArg() != 2 {
+		return flag.ErrHelp
+	}
+	img, err := kimage.Open(*kernel, nil)
+	if err != nil {
+		return err
+	}
+	code, err := os.ReadFile(filepath.Join(f.Arg(0), "code"))
+	if err != nil {
+		return err
+	}
+	b, err := os.ReadFile(filepath.Join(f.Arg(0), "list"))
+	if err != nil {
+		return err
+	}
+	list := make([]uint32, len(b)/4)
+	for i := range list {
+		list[i] = binary.LittleEndian.Uint32(b[4*i:])
+	}
+	answers, err := os.Open(f.Arg(1))
+	if err != nil {
+		return err
+	}
+	defer answers.Close()
+	said, err := readAnswers(answers)
+	if err != nil {
+		return err
+	}
+	differ, err := compare(os.Stdout, code, list, said, img.Profile())
+	if err == nil && differ > 0 {
+		err = errDiffer
+	}
+	return err
+}
+
+func printCounts(w io.Writer, count map[string]int) {
+	for _, what := range slices.Sorted(maps.Keys(count)) {
+		fmt.Fprintf(w, "%8d %s\n", count[what], what)
+	}
+}
