@@ -64,6 +64,7 @@ var tracingChanges = []Change{
 	{Field: "Tracing.MaxArgText", Value: 255, From: Version{7, 3, 0}, Note: "7.2.12 has 63, 7.3.4 has 255"},
 	{Field: "Tracing.LongArgE2BIG", From: Version{6, 12, 0}, Note: "6.8.1 has it not, 6.12.107 has"},
 	{Field: "Tracing.StringTypeLogged", From: Version{6, 8, 0}, Note: "6.6.9 has it not, 6.8.1 has"},
+	{Field: "Tracing.UserNoSymbols", From: Version{6, 6, 0}, Note: "6.1.192 has it not, 6.12.117 has; which release between brought it was not looked at"},
 	{Field: "Tracing.NoTypeLogged", From: Version{7, 3, 0}, Note: "6.18.15 has it not, 7.3.4 has"},
 	{Field: "Tracing.MaxRecord", Value: 3072, From: Version{7, 0, 0}, Stable: recent,
 		Note: "6.19.14 has it not, 7.0.13 has; the stable levels are those that were looked at"},

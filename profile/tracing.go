@@ -115,6 +115,8 @@ type Tracing struct {
 	// MaxRecord bounds an event's fixed fields in bytes (6.1.y and later); 0
 	// means no bound.
 	MaxRecord int
+	// UserNoSymbols: a uprobe's argument cannot have the types symbol and symstr (6.6 and later).
+	UserNoSymbols bool
 	// EventCasts: typecasts are there for event probes only, and error_log says so of a
 	// kprobe's (7.1 and later; with Typecasts a kprobe can have them).
 	EventCasts bool

@@ -39,7 +39,7 @@ fetch() {
 cannot() {
 	case $1 in
 	kprobe_module) echo "loads a module (trace-printk) with the host's modprobe" ;;
-	uprobe_syntax_errors) echo "no user probes" ;;
+	add_remove_uprobe) echo "has a program of the host hit a uprobe" ;;
 	add_remove_eprobe | eprobes_syntax_errors) echo "about event probes, on the static events of system calls" ;;
 	test_duplicates) echo "begins with an event probe" ;;
 	add_remove_synth) echo "about synthetic events" ;;

@@ -54,22 +54,27 @@ func cutLine(b []byte) (line string, size int, whole bool) {
 	return string(b), len(b), false
 }
 
-// command runs a line of kprobe_events, or with dynamic set, of
-// dynamic_events. Only what is refused by a definition is in error_log.
-func (t *Tracing) command(line string, dynamic bool) error {
+// command runs a line of kprobe_events, uprobe_events or dynamic_events. Only what is refused by a
+// definition is in error_log.
+func (t *Tracing) command(line string, of family) error {
+	dynamic := of == allProbes
 	words := definition.Words(line)
 	if len(words) == 0 {
 		return nil
 	}
 	if t.deletes(line, words, dynamic) {
-		return t.deleteCommand(words)
+		return t.deleteCommand(words, of)
 	}
-	err := t.create(words)
+	err := t.create(words, of)
 	var e *definition.Error
 	switch {
 	case err == nil:
 	case !errors.As(err, &e) || e.ID != definition.NotAProbe:
-		t.logError(&t.top.errors, err)
+		who := "trace_kprobe"
+		if !of.kernel || dynamic && definition.IsUser(words) {
+			who = "trace_uprobe"
+		}
+		t.logError(&t.top.errors, who, err)
 	case dynamic && t.c.NoTypeLogged && !strings.ContainsRune(otherEvents, rune(line[0])):
 		t.top.errors.add(t, "dynevent: error", "No matching dynamic event type", line, 0)
 	}
@@ -90,7 +95,10 @@ func (t *Tracing) deletes(line string, words []string, dynamic bool) bool {
 }
 
 // create defines a probe.
-func (t *Tracing) create(words []string) error {
+func (t *Tracing) create(words []string, of family) error {
+	if of.user && (!of.kernel || definition.IsUser(words)) {
+		return t.createUser(words)
+	}
 	d, err := definition.Parse(words, t.kernel(), t.c)
 	if err != nil {
 		return err
@@ -161,14 +169,14 @@ const maxMatch = 63
 
 // deleteCommand removes every probe that the pattern means, up to the first
 // that cannot be removed. ENOENT where there is none.
-func (t *Tracing) deleteCommand(words []string) error {
+func (t *Tracing) deleteCommand(words []string, of family) error {
 	p, err := t.parsePattern(words)
 	if err != nil {
 		return err
 	}
 	err = errno.ENOENT
 	for _, tp := range slices.Clone(t.probes) {
-		if !p.match(tp.def, t.c.MatchCut) {
+		if !of.has(tp) || !p.match(tp.def, t.c.MatchCut) {
 			continue
 		}
 		if err = t.release(tp); err != nil {
@@ -179,16 +187,19 @@ func (t *Tracing) deleteCommand(words []string) error {
 	return err
 }
 
-// deleteAll removes all probes, or none where one is enabled
+// deleteAll removes all probes of a family, or none where one is enabled
 // (dyn_events_release_all): EBUSY.
-func (t *Tracing) deleteAll() error {
+func (t *Tracing) deleteAll(of family) error {
 	for _, e := range t.events {
-		if e.enabled() {
+		if e.enabled() && of.has(e.probes[0]) {
 			return errno.EBUSY
 		}
 	}
 	defer t.resetCleared()
 	for _, tp := range slices.Clone(t.probes) {
+		if !of.has(tp) {
+			continue
+		}
 		if err := t.release(tp); err != nil {
 			return err
 		}

@@ -17,20 +17,21 @@ const maxErrors = 8
 
 const commandPrefix = "  Command: "
 
-// logError appends what the kernel says of a refusal, if it says anything.
-func (t *Tracing) logError(l *errorLog, err error) {
+// logError appends what the kernel says of a refusal, if it says anything. who is the part of the kernel
+// that refuses.
+func (t *Tracing) logError(l *errorLog, who string, err error) {
 	var e *definition.Error
 	var f *filter.Error
 	switch {
 	case errors.As(err, &e) && e.ID != definition.NotLogged:
 		if e.Earlier != nil {
-			t.logError(l, e.Earlier)
+			t.logError(l, who, e.Earlier)
 		}
-		l.add(t, "trace_kprobe: error", e.ID.Text(t.c), e.Command(), e.Column)
+		l.add(t, who+": error", e.ID.Text(t.c), e.Command(), e.Column)
 	case errors.As(err, &f) && f.Msg == "":
-		l.add(t, filter.Prefix+": error", filter.NoDetail, f.Text, 0)
+		l.add(t, who+": error", filter.NoDetail, f.Text, 0)
 	case errors.As(err, &f):
-		l.add(t, filter.Prefix+": error", f.Msg, f.Text, f.Pos)
+		l.add(t, who+": error", f.Msg, f.Text, f.Pos)
 	}
 }
 

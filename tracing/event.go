@@ -44,6 +44,11 @@ func (t *Tracing) find(group, name string) *probeEvent {
 // (register_trace_kprobe, docs/spec 9.5).
 func (t *Tracing) register(tp *probe) error {
 	old := t.find(tp.def.Group, tp.def.Event)
+	if old != nil {
+		if err := t.otherKind(tp, old); err != nil {
+			return err
+		}
+	}
 	takes := probeMemory
 	if old == nil {
 		takes += fileMemory * len(t.arrays())
@@ -122,7 +127,7 @@ func differ(a, b []definition.Arg) int {
 // compares the symbols of places, so all places that are given by address are
 // the same to it.
 func sameProbe(a, b *definition.Definition) bool {
-	if a.Symbol != b.Symbol || a.Offset != b.Offset {
+	if a.Symbol != b.Symbol || a.Offset != b.Offset || a.File != b.File || a.FileOffset != b.FileOffset {
 		return false
 	}
 	for i := range a.Args {

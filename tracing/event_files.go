@@ -137,7 +137,7 @@ func (f *eventFile) writeFilter(s string) error {
 		return nil
 	}
 	err := f.setFilter(strings.TrimRight(s, " \t\n\v\f\r"))
-	f.array.t.logError(&f.array.errors, err)
+	f.array.t.logError(&f.array.errors, filter.Prefix, err)
 	return err
 }
 
@@ -166,7 +166,7 @@ func (a *traceArray) writeGroupFilter(files []*eventFile, s string) error {
 		if errors.As(f.setFilter(strings.TrimRight(s, " \t\n\v\f\r")), &e) {
 			refused := e.ForGroup()
 			f.filterError = refused.ReadBack()
-			a.t.logError(&a.errors, refused)
+			a.t.logError(&a.errors, filter.Prefix, refused)
 		}
 	}
 	return nil

@@ -15,37 +15,40 @@ func (t *Tracing) root() []*node {
 		text("README", t.readme),
 		text("available_tracers", t.availableTracers),
 		text("saved_cmdlines", t.comms.text),
-		t.commands("kprobe_events", false),
+		t.commands("kprobe_events", kernelProbes),
 		text("kprobe_profile", t.profile),
 		folder("kprobes", t.kprobesFiles),
 		folder("debug", t.sysctlFiles),
 		folder("instances", t.instanceNodes),
 	)
 	list = append(list, t.stackNodes()...)
+	list = append(list, t.uprobeNodes()...)
 	if t.notrace {
 		list = append(list, text("available_filter_functions", func() string { return functionNames(t.traceables(), nil) }))
 	}
 	if t.c.DynamicEvents {
-		list = append(list, t.commands("dynamic_events", true))
+		list = append(list, t.commands("dynamic_events", allProbes))
 	}
 	return list
 }
 
-// commands is kprobe_events or dynamic_events. Truncation deletes all.
-func (t *Tracing) commands(name string, dynamic bool) *node {
+// commands is kprobe_events, uprobe_events or dynamic_events. Truncation deletes all.
+func (t *Tracing) commands(name string, of family) *node {
 	return &node{
 		name: name, mode: modeWrite,
 		read: func() string {
 			var b strings.Builder
 			for _, tp := range t.probes {
-				b.WriteString(tp.line() + "\n")
+				if of.has(tp) {
+					b.WriteString(tp.line() + "\n")
+				}
 			}
 			return b.String()
 		},
 		write: func(b []byte) (int, error) {
-			return t.runCommands(b, func(line string) error { return t.command(line, dynamic) })
+			return t.runCommands(b, func(line string) error { return t.command(line, of) })
 		},
-		trunc: t.deleteAll,
+		trunc: func() error { return t.deleteAll(of) },
 	}
 }
 
@@ -53,7 +56,9 @@ func (t *Tracing) commands(name string, dynamic bool) *node {
 func (t *Tracing) profile() string {
 	var b strings.Builder
 	for _, tp := range t.probes {
-		fmt.Fprintf(&b, "  %-44s %15d %15d\n", tp.def.Event, tp.hits, tp.missed())
+		if !tp.user() {
+			fmt.Fprintf(&b, "  %-44s %15d %15d\n", tp.def.Event, tp.hits, tp.missed())
+		}
 	}
 	return b.String()
 }

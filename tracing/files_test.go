@@ -2,6 +2,7 @@ package tracing_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -197,6 +198,66 @@ func TestAddressesOfNobody(t *testing.T) {
 	require.ErrorIs(t, g.Write("kprobe_events", "r:y 0xfffffffffffffff4", true), errno.ENOMEM)
 	g = newGuest(t, "6.1", 1, tracing.Options{})
 	g.write("kprobe_events", "p:y 0xffffffffffffffff") // 6.1 waits with every probe
+}
+
+// Rule: uprobe events have files of their own, and no program to be hit in; kprobe_events knows
+// nothing of them, and a name belongs to events of one kind.
+func TestUprobeEvents(t *testing.T) {
+	g := newGuest(t, "6.1", 1, tracing.Options{Files: func(name string) (int64, error) {
+		switch name {
+		case "/bin/sh", "/bin/a:b":
+			return 0x1000, nil
+		case "/sys":
+			return 0, errno.EINVAL
+		}
+		return 0, errno.ENOENT
+	}})
+	g.write("kprobe_events", "p:mine/k leaf")
+	g.write("uprobe_events", "p /bin/sh:0x10 %ax\nr:mine/u /bin/sh:0x20 $retval\np:w /bin/a:b:0x30(0x8)")
+	require.Equal(t, "p:uprobes/p_sh_0x10 /bin/sh:0x0000000000000010 arg1=%ax\nr:mine/u /bin/sh:0x0000000000000020 arg1=$retval\n"+
+		"p:uprobes/w /bin/a:b:0x0000000000000030(0x8)\n", g.read("uprobe_events"))
+	require.Equal(t, "p:mine/k leaf\n", g.read("kprobe_events"))
+	require.Equal(t, 4, strings.Count(g.read("dynamic_events"), "\n"))
+	require.Contains(t, g.read("events/uprobes/p_sh_0x10/format"), `print fmt: "(%lx) arg1=0x%Lx", REC->__probe_ip, REC->arg1`)
+	require.Equal(t, fmt.Sprintf("  /bin/sh %-44s %15d\n", "p_sh_0x10", 0), firstLine(g.read("uprobe_profile")))
+	require.Equal(t, 1, strings.Count(g.read("kprobe_profile"), "\n"))
+
+	for line, want := range map[string]errno.Errno{
+		"p leaf":                    errno.EINVAL,
+		"p /nosuch:0x10":            errno.ENOENT,
+		"p /sys:0x10":               errno.EINVAL,
+		"p:mine/k /bin/sh:0x10":     errno.EEXIST,
+		"p:mine/u /bin/sh:0x20":     errno.EEXIST,
+		"p:x /bin/sh:0x10(0x8)":     errno.EINVAL,
+		"-:mine/k":                  errno.ENOENT,
+		"p:uprobes/w /bin/sh:0x10x": errno.EINVAL,
+	} {
+		require.ErrorIs(t, g.Write("uprobe_events", line, true), want, line)
+	}
+	g.write("uprobe_events", "p:named /bin/sh:0x40 %ax:symstr %ax:symbol")
+	newer := newGuest(t, "6.12", 1, tracing.Options{Files: func(string) (int64, error) { return 0x1000, nil }})
+	for _, typ := range []string{"symbol", "symstr"} {
+		require.ErrorIs(t, newer.Write("uprobe_events", "p /bin/sh:0x40 %ax:"+typ, true), errno.EINVAL)
+		require.Contains(t, newer.read("error_log"), "trace_uprobe: error: Unknown type is specified\n  Command: p /bin/sh:0x40 %ax:"+typ)
+	}
+	require.ErrorIs(t, g.Write("kprobe_events", "p:mine/u leaf", true), errno.EEXIST)
+	require.ErrorIs(t, g.Write("kprobe_events", "-:mine/u", true), errno.ENOENT)
+	require.Contains(t, g.read("error_log"), "trace_uprobe: error: Failed to find the given file\n  Command: p /nosuch:0x10\n")
+
+	g.write("uprobe_events", "p:past /bin/sh:0x1001")
+	require.ErrorIs(t, g.Write("events/uprobes/past/enable", "1", true), errno.EINVAL)
+	g.write("events/uprobes/w/enable", "1")
+	require.ErrorIs(t, g.Write("uprobe_events", "", false), errno.EBUSY)
+	g.write("events/uprobes/w/enable", "0")
+	require.NoError(t, g.Write("uprobe_events", "-:w\n", true))
+	require.NoError(t, g.Write("uprobe_events", "", false))
+	require.Equal(t, "p:mine/k leaf\n", g.read("dynamic_events"))
+
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line + "\n"
 }
 
 func TestErrorLogKeepsEight(t *testing.T) {

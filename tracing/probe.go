@@ -17,7 +17,7 @@ type probe struct {
 	t     *Tracing
 	def   *definition.Definition
 	event *probeEvent
-	// kp or rp is the probe, as the kprobes package has it.
+	// kp or rp is the probe, as the kprobes package has it; neither for a uprobe.
 	kp *kprobes.Kprobe
 	rp *kprobes.Kretprobe
 	// planted is false while its module is not there.
@@ -45,6 +45,9 @@ func (t *Tracing) newProbe(d *definition.Definition) *probe {
 // plantOrWait plants the probe, or keeps it for when its module comes. A
 // refusal is a *definition.Error at the place.
 func (t *Tracing) plantOrWait(tp *probe) error {
+	if tp.user() {
+		return nil // it is put into programs when it is enabled
+	}
 	err := t.plant(tp)
 	no := errno.Of(err)
 	if no == errno.ENOENT && t.mayComeWithModule(tp.def) {
@@ -149,6 +152,8 @@ func (tp *probe) gone() bool { return tp.planted && tp.kp.Gone() }
 
 func (tp *probe) enable() error {
 	switch {
+	case tp.user():
+		return tp.enableUser()
 	case !tp.planted || tp.gone():
 		return nil
 	case tp.rp != nil:

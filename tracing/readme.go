@@ -42,8 +42,13 @@ func (t *Tracing) readme() string {
 	}
 	lines = append(lines,
 		"  kprobe_events\t\t- Create/append/remove/show the kernel dynamic events",
-		"\t\t\t  Write into this file to define/undefine new trace events.",
-		"\t  accepts: event-definitions (one definition per line)")
+		"\t\t\t  Write into this file to define/undefine new trace events.")
+	if t.p.Uprobes.Exists {
+		lines = append(lines,
+			"  uprobe_events\t\t- Create/append/remove/show the userspace dynamic events",
+			"\t\t\t  Write into this file to define/undefine new trace events.")
+	}
+	lines = append(lines, "\t  accepts: event-definitions (one definition per line)")
 	lines = append(lines, t.grammar()...)
 	lines = append(lines,
 		"  events/\t\t- Directory containing all trace event subsystems:",
@@ -89,9 +94,14 @@ func (t *Tracing) grammar() []string {
 		"\t           -" + strings.Trim(name, "[]") + trailing(name),
 		"\t    place: [<module>:]<symbol>[+<offset>]|<memaddr>",
 		"place (kretprobe): [<module>:]<symbol>[+<offset>]" + suffix + "|<memaddr>",
+	}
+	if t.p.Uprobes.Exists {
+		list = append(list, t.userPlace())
+	}
+	list = append(list,
 		"\t     args: <name>=fetcharg[:type]",
 		"\t fetcharg: %<register>, @<address>, @<symbol>[+|-<offset>],",
-	}
+	)
 	list = append(list, t.variables(arg)...)
 	if !t.c.ArgFetch {
 		return append(list, "\t           +|-<offset>(<fetcharg>)", "\t     type: s8/16/32/64, u8/16/32/64, string,",
@@ -113,6 +123,18 @@ func (t *Tracing) grammar() []string {
 		return append(list, `	           symstr, <type>\[<array-size>\]`)
 	}
 	return append(list, `	           <type>\[<array-size>\]`)
+}
+
+// userPlace is the line about the place of a uprobe.
+func (t *Tracing) userPlace() string {
+	place := "   place (uprobe): <path>:<offset>"
+	if t.c.ReturnSuffix {
+		place += "[%return]"
+	}
+	if t.c.DynamicEvents {
+		place += "[(ref_ctr_offset)]"
+	}
+	return place
 }
 
 // variables are the lines about what has a name.

@@ -56,6 +56,9 @@ type Options struct {
 	// Record receives each record of an event that is written to the top trace
 	// buffer; nil for nobody. It may not use the tree.
 	Record func(*Record)
+	// Files tells of a file that a uprobe may be in: its size. ENOENT where it is not there, EINVAL
+	// where it is no regular file. nil for no files.
+	Files func(name string) (size int64, err error)
 	// Log receives the lines that the kernel would log, without a newline.
 	Log func(line string)
 }

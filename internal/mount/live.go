@@ -27,7 +27,7 @@ func NewLive(l *kprobelab.Lab, log func(line string)) (*Live, error) {
 	f := &Live{lab: l, log: log, root: newRoot()}
 	f.guest.live, f.call.live = f, f
 	f.guest.find()
-	o := &tracing.Options{Log: log}
+	o := &tracing.Options{Log: log, Files: regularFile}
 	if l.Image.Core() == nil { // a booted kernel has tasks of its own
 		o.Task = f.guest.task
 	}

@@ -181,6 +181,9 @@ func (p *parser) typed(a *Arg, text string, offs int) (expr, typ string, err err
 	if has {
 		a.Type = findType(typ, p.c.Types)
 	}
+	if a.Type != nil && p.user && p.c.UserNoSymbols && (typ == "symbol" || typ == "symstr") {
+		a.Type = nil
+	}
 	if a.Type == nil {
 		return "", "", bad(place, BadType)
 	}
