@@ -1,8 +1,10 @@
 package kimage
 
 import (
+	"cmp"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"kprobelab/internal/bounded"
@@ -95,17 +97,24 @@ type span struct{ from, to int64 }
 // debugHoles are the sections to leave out, in the order of the file, and how much
 // is left of it.
 func debugHoles(table []byte, strs string, size int64) (holes []span, left int64) {
-	left = size
-	end := int64(0)
+	var all []span
 	for ; len(table) > 0; table = table[shdrSize:] {
 		name := cstring(strs, le.Uint32(table))
 		s := span{int64(le.Uint64(table[24:])), 0}
 		s.to = s.from + int64(le.Uint64(table[32:]))
-		if !isDebug(name, le.Uint64(table[8:])) || le.Uint32(table[4:]) == shtNobits || s.from < end || s.to < s.from || s.to > size {
+		if !isDebug(name, le.Uint64(table[8:])) || le.Uint32(table[4:]) == shtNobits || s.from < 0 || s.to < s.from || s.to > size {
 			continue
 		}
-		holes, end = append(holes, s), s.to
-		left -= s.to - s.from
+		all = append(all, s)
+	}
+	// The relocations of a section are far after it.
+	slices.SortFunc(all, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	left, end := size, int64(0)
+	for _, s := range all {
+		if s.from >= end {
+			holes, end = append(holes, s), s.to
+			left -= s.to - s.from
+		}
 	}
 	return holes, left
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -131,6 +132,7 @@ func (r *stapRun) run(t *term, c *cli.Command) error {
 	if err := r.limits(c, o); err != nil {
 		return err
 	}
+	normally := debug.SetGCPercent(collectAt)
 	img, err := openImage(t, c, r.image)
 	if err != nil {
 		return err
@@ -165,8 +167,13 @@ func (r *stapRun) run(t *term, c *cli.Command) error {
 	}
 	r.errors, r.skipped = r.limit("MAXERRORS", 0), r.limit("MAXSKIPPED", 100)
 	r.failed = passFailed(5)
+	debug.SetGCPercent(normally)
 	return r.start(t, img, stapScript(s))
 }
+
+// collectAt is how much garbage there may be while a script is read, in hundredths of what is in use:
+// that are an image and its debugging information, hundreds of megabytes which nobody has to go over.
+const collectAt = 10
 
 // passFailed is the end of a script that failed in that pass, in stap's words.
 type passFailed int

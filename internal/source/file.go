@@ -56,6 +56,14 @@ type File struct {
 	// enums are the names of enumerations of BTF.
 	enumsOnce sync.Once
 	enums     map[string]enumerator
+	// aranges and roots are the units by their code, as two places say it.
+	arangesOnce, rootsOnce sync.Once
+	aranges, roots         coverage
+	// mentioned are the units that name the file that was asked for last, and those that do not.
+	mentioned struct {
+		file string
+		in   map[*header]bool
+	}
 }
 
 // needed are the sections that are read.

@@ -129,62 +129,6 @@ func matches(glob, name string) bool {
 	return err == nil && ok
 }
 
-// unitOf is the unit that has the code at an address: what .debug_aranges says, or where
-// that says nothing, what the units say of themselves.
-func (f *File) unitOf(addr uint64) *header {
-	b := cursor{b: f.debug["debug_aranges"]}
-	for b.at < uint64(len(b.b)) && !b.bad {
-		start := b.at
-		length, wide := uint64(b.u32()), false
-		if length == 0xffffffff {
-			wide, length = true, b.u64()
-		}
-		end := b.at + length
-		if b.bad || end > uint64(len(b.b)) || end < b.at {
-			break
-		}
-		b.u16()
-		unit, addrSize := b.offset(wide), b.u8()
-		b.u8()
-		if addrSize != 8 {
-			b.at = end
-			continue
-		}
-		b.at = start + (b.at-start+15)&^15
-		for b.at+16 <= end {
-			from, size := b.u64(), b.u64()
-			if addr >= from && addr-from < size {
-				return f.unitAt(unit)
-			}
-		}
-		b.at = end
-	}
-	return f.unitByRanges(addr)
-}
-
-// unitByRanges asks each unit's root; clang writes no .debug_aranges.
-func (f *File) unitByRanges(addr uint64) *header {
-	for i := range f.headers {
-		h := &f.headers[i]
-		r := f.dwarf.Reader()
-		r.Seek(dwarf.Offset(h.root))
-		e, err := r.Next()
-		if err != nil || e == nil {
-			continue
-		}
-		ranges, err := f.dwarf.Ranges(e)
-		if err != nil {
-			continue
-		}
-		for _, x := range ranges {
-			if addr >= x[0] && addr < x[1] {
-				return h
-			}
-		}
-	}
-	return nil
-}
-
 // Symbol is the symbol that an address is in.
 func (f *File) Symbol(addr uint64) (Symbol, bool) { return f.symbols.at(addr) }
 

@@ -501,7 +501,7 @@ func (p *parser) component() *part {
 		if n == nil || n.pos.Line != end.pos.Line || n.pos.Column != end.pos.Column+len(end.text) {
 			break
 		}
-		if n.op("*") || star && n != nil && (n.kind == identifier || n.kind == keyword || n.kind == number) {
+		if n.op("*") || star && n != nil && (n.kind == identifier || n.kind == keyword) {
 			c.name += p.next().text
 			star, p.last = n.op("*"), n
 			continue

@@ -535,6 +535,9 @@ func (a *analysis) otherNames(w spec, begun map[uint64]bool, add func(*source.Pl
 		if begun[s.Start] || strings.Contains(s.Name, ".") {
 			continue
 		}
+		if w.File != "" && !a.k.Source.Mentions(s.Start, w.File) {
+			continue
+		}
 		at, err := a.k.Source.FunctionAt(s.Start)
 		if err == nil && (w.File == "" || at.In(w.File)) {
 			begun[s.Start] = true
