@@ -28,7 +28,7 @@ func TestDebugHoles(t *testing.T) {
 		"relocations_are_after_the_end": {[][]byte{section(info, 0, 100, 100), section(relocations, 0, 800, 200), section(lines, 0, 200, 300)}, []span{{100, 200}, {200, 500}, {800, 1000}}, 400},
 		"overlap":                       {[][]byte{section(info, 0, 100, 100), section(lines, 0, 150, 100)}, []span{{100, 200}}, 900},
 		"past_the_file":                 {[][]byte{section(info, 0, 950, 100)}, nil, 1000},
-		"size_wraps":                    {[][]byte{section(info, 0, 950, 1<<64 - 10)}, nil, 1000},
+		"size_wraps":                    {[][]byte{section(info, 0, 950, 1<<64-10)}, nil, 1000},
 		"negative_place":                {[][]byte{section(info, 0, 1<<64-20, 20)}, nil, 1000},
 		"loaded_with_the_kernel":        {[][]byte{section(info, shfAlloc, 100, 100)}, nil, 1000},
 	} {

@@ -69,7 +69,7 @@ func TestParseErrors(t *testing.T) {
 		`probe begin { "abc }`:                     "Could not find matching closing quote\n         at: junk '' at <input>:1:15\n",
 		`probe begin { $1 }`:                       "command line argument out of range [1-0]\n         at: junk '' at <input>:1:15\n",
 		`probe begin { return 1 }`:                 "found 'return' not in function context\n        saw: keyword at <input>:1:15\n",
-		`probe a.*1 { }`:                          "expected one of ', { } = +='\n        saw: number '1' at <input>:1:10\n",
+		`probe a.*1 { }`:                           "expected one of ', { } = +='\n        saw: number '1' at <input>:1:10\n",
 		`probe begin`:                              "expected one of ', { } = +='\n        saw: <input> EOF\n",
 		`global x[2] = 1`:                          "only scalar globals can be initialized\n        saw: operator '=' at <input>:1:13\n",
 		`@define x(a) %( @a %) probe begin { @x }`: "expected '(' in invocation of macro '@x' taking 1 parameter\n         at: operator '}' at <input>:1:40\n",
