@@ -76,18 +76,19 @@ func (e *engine) Allow(r x86.Range, attr byte) {
 }
 
 // Unmap leaves dirty pages dirty.
-func (e *engine) Unmap(r x86.Range) {
-	taken := false
+func (e *engine) Unmap(r x86.Range) (executable bool) {
+	taken := byte(0)
 	e.attributes(r, func(have *byte) {
-		taken = taken || *have&^attrDirty != 0
+		taken |= *have &^ attrDirty
 		*have &= attrDirty
 	})
-	if !taken {
-		return // also because a hook cannot have the TLB flushed
+	if taken == 0 {
+		return false // also because a hook cannot have the TLB flushed
 	}
 	for _, c := range e.cpus {
 		C.kpl_cpu_flush_tlb(c.c)
 	}
+	return taken&machine.AttrX != 0
 }
 
 // attributes calls fn with those of each page that a range touches.

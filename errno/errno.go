@@ -28,6 +28,7 @@ const (
 	E2BIG         Errno = 7
 	ENOEXEC       Errno = 8
 	EBADF         Errno = 9
+	ECHILD        Errno = 10
 	EAGAIN        Errno = 11
 	ENOMEM        Errno = 12
 	EACCES        Errno = 13
@@ -45,6 +46,7 @@ const (
 	ERANGE        Errno = 34
 	ENOSYS        Errno = 38
 	ENOTEMPTY     Errno = 39
+	ELOOP         Errno = 40
 	ENODATA       Errno = 61
 	EILSEQ        Errno = 84
 	EOPNOTSUPP    Errno = 95
@@ -64,6 +66,7 @@ var texts = map[Errno][2]string{
 	E2BIG:         {"E2BIG", "argument list too long"},
 	ENOEXEC:       {"ENOEXEC", "exec format error"},
 	EBADF:         {"EBADF", "bad file descriptor"},
+	ECHILD:        {"ECHILD", "no child processes"},
 	EAGAIN:        {"EAGAIN", "resource temporarily unavailable"},
 	ENOMEM:        {"ENOMEM", "cannot allocate memory"},
 	EACCES:        {"EACCES", "permission denied"},
@@ -81,6 +84,7 @@ var texts = map[Errno][2]string{
 	ERANGE:        {"ERANGE", "numerical result out of range"},
 	ENOSYS:        {"ENOSYS", "function not implemented"},
 	ENOTEMPTY:     {"ENOTEMPTY", "directory not empty"},
+	ELOOP:         {"ELOOP", "too many levels of symbolic links"},
 	ENODATA:       {"ENODATA", "no data available"},
 	EILSEQ:        {"EILSEQ", "invalid or incomplete multibyte or wide character"},
 	EOPNOTSUPP:    {"EOPNOTSUPP", "operation not supported"},

@@ -63,9 +63,13 @@ func (e *engine) Allow(r x86.Range, attr byte) {
 	e.attributes(r, func(have *byte) { *have |= attr })
 }
 
-func (e *engine) Unmap(r x86.Range) {
-	e.attributes(r, func(have *byte) { *have &= attrDirty })
+func (e *engine) Unmap(r x86.Range) (executable bool) {
+	e.attributes(r, func(have *byte) {
+		executable = executable || *have&machine.AttrX != 0
+		*have &= attrDirty
+	})
 	e.flushTLB()
+	return executable
 }
 
 func (e *engine) region(a x86.Addr) *region {

@@ -18,9 +18,9 @@ type Engine interface {
 	// is called before the first Open.
 	Reserve(r x86.Range) error
 	// Allow gives the pages of a range more attributes, Unmap takes all away but
-	// AttrDirty.
+	// AttrDirty, and reports whether one could be executed.
 	Allow(r x86.Range, attr byte)
-	Unmap(r x86.Range)
+	Unmap(r x86.Range) (executable bool)
 	// Bytes is guest memory, as the host's: n bytes of one page, if the page has
 	// all attributes of need.
 	Bytes(addr x86.Addr, n int, need byte) ([]byte, error)

@@ -22,10 +22,12 @@ func (m *Machine) SetPages(r x86.Range, attr byte) error {
 		return fmt.Errorf("pages from %s to %s: %w", r.Start, r.End, errno.EINVAL)
 	}
 	m.anew()
-	m.engine.Unmap(r)
+	executable := m.engine.Unmap(r)
 	m.engine.Allow(r, attr)
-	for _, c := range m.cpus {
-		m.drop(c, r.Start, int(r.Len()))
+	if executable || attr&AttrX != 0 {
+		for _, c := range m.cpus {
+			m.drop(c, r.Start, int(r.Len()))
+		}
 	}
 	return nil
 }

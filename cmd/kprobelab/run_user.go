@@ -27,7 +27,9 @@ import (
 
 // userPlan is what the command line says of programs without a kernel.
 type userPlan struct {
-	probes         []userPoint
+	probes []userPoint
+	// pid is the process whose hits are wanted, 0 for all.
+	pid            int
 	files          []string
 	program, stats bool
 }
@@ -95,6 +97,9 @@ func (p *plan) runUser(t *term, c *cli.Command) error {
 	}
 	if err := errors.Join(notNegative(p.timeout), programPlace(p.env, "/")); err != nil {
 		return err
+	}
+	if c.IsSet("uprobe-pid") && p.user.pid < process.FirstPID {
+		return usagef("--uprobe-pid %d: the first process has the number %d", p.user.pid, process.FirstPID)
 	}
 	rules, _ := profile.Named("6.1")
 	if name := c.String("kernel"); name != "" {
@@ -250,6 +255,11 @@ func (r *userRun) define() error {
 		}
 		if r.json != nil {
 			r.json.write(r.of("planted", e))
+		}
+	}
+	if pid := r.plan.user.pid; pid != 0 {
+		for _, e := range r.trace.Events() {
+			e.Probe.Filter = r.probes.OfProcess(pid)
 		}
 	}
 	if err := r.trace.Enable(); err != nil {

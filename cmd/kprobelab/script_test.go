@@ -154,8 +154,16 @@ func setUp(e *testscript.Env) error {
 	if err != nil {
 		return err
 	}
+	// The child ends with 4 after a call, its parent with 2 more.
+	forks, err := tinyprogram.Build(nil,
+		tinyprogram.Function{Name: "_start", Text: "mov $0x39,%eax\nsyscall\ntest %eax,%eax\nje child\ncall 0x401080\nsub $0x8,%rsp\nmov %rsp,%rsi\nxor %edi,%edi\nxor %edx,%edx\n" +
+			"xor %r10d,%r10d\nmov $0x3d,%eax\nsyscall\nmov (%rsp),%edi\nshr $0x8,%edi\nadd $0x2,%edi\nmov $0x3c,%eax\nsyscall\nchild: call 0x401080\nmov $0x4,%edi\nmov $0x3c,%eax\nsyscall"},
+		tinyprogram.Function{Name: "both", Text: "push %rbx\npop %rbx\nret"})
+	if err != nil {
+		return err
+	}
 	for name, data := range map[string][]byte{
-		"prog": program, "prog.stripped": stripped(program), "guest.elf": guest, "truncated.elf": guest[:len(guest)/2], "arm.elf": arm,
+		"prog": program, "forks": forks, "prog.stripped": stripped(program), "guest.elf": guest, "truncated.elf": guest[:len(guest)/2], "arm.elf": arm,
 		"stripped.elf": stripped(guest), "empty": nil, "demo.ko": kprobelab.GuestModule(), "large": make([]byte, 1<<20),
 	} {
 		if err := os.WriteFile(filepath.Join(e.WorkDir, name), data, 0o666); err != nil {

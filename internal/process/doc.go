@@ -1,4 +1,5 @@
-// Package process runs one program of Linux on a machine without a kernel: it loads an ELF file
+// Package process runs a program of Linux, and the processes that it makes, on a machine without a
+// kernel: it loads an ELF file
 // with its interpreter as execve does, and answers the system calls that a small program needs
 // from a sandbox. Nothing of the host is reached: files are those that were given by name, what is
 // written is kept up to a bound, time is the machine's clock, random bytes come from a seed.
@@ -6,9 +7,10 @@
 // It must not know probes: a Tracer is told of mappings and gets the traps first.
 //
 // Where it differs from a process of a kernel:
-//   - Its threads take turns at traps and system calls; one that goes round without either
-//     is not interrupted. fork, clone of a process and execve do not exist (ENOSYS).
-//   - Signals are those that it sends itself, and those of its own exceptions. Their frames
+//   - Threads and processes take turns at traps and system calls; one that goes round without
+//     either is not interrupted. Namespaces and traced children do not exist (ENOSYS).
+//   - A run ends when all processes have ended, or when the first has and the others wait for ever.
+//   - Signals are those that its processes send, and those of its own exceptions. Their frames
 //     are those of a processor without XSAVE.
 //   - The program runs in the machine's kernel mode: privileged instructions are not
 //     refused, and addresses of the machine's own in the kernel's half can be reached.

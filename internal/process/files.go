@@ -11,6 +11,8 @@ import (
 type openFile struct {
 	file *File
 	at   int64
+	// closes: execve closes it (O_CLOEXEC).
+	closes bool
 }
 
 const (
@@ -20,7 +22,7 @@ const (
 )
 
 func (p *Process) openAt(name, flags uint64) (uint64, error) {
-	const writing = 3
+	const writing, closes = 3, 02000000
 	f, err := p.named(name)
 	switch {
 	case err != nil:
@@ -30,7 +32,7 @@ func (p *Process) openAt(name, flags uint64) (uint64, error) {
 	}
 	for fd := firstFD; fd < maxOpen; fd++ {
 		if p.open[fd] == nil {
-			p.open[fd] = &openFile{file: f}
+			p.open[fd] = &openFile{file: f, closes: flags&closes != 0}
 			return uint64(fd), nil
 		}
 	}

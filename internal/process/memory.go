@@ -28,6 +28,10 @@ type Mapping struct {
 	Offset uint64
 	// Name is what maps shows for memory without a file, "[stack]" or "".
 	Name string
+	// Alone: a forked process does not inherit it (VM_DONTCOPY).
+	Alone bool
+	// shared is what all processes see that have inherited it; nil where each has its own.
+	shared *frames
 }
 
 // FileOffset is the offset in its file of an address of it.
@@ -65,20 +69,21 @@ const (
 	maxMappings = 4096
 )
 
-// memory is the address space.
-type memory struct {
-	m    *machine.Machine
-	maps []*Mapping // sorted, apart
-	// used are the pages that were ever mapped: they may hold something.
-	used map[x86.Addr]struct{}
-	// pages is how many are mapped, most how many may be.
-	pages, most uint64
+// Space is an address space (mm_struct). Several take turns in the machine's memory: see frames.
+type Space struct {
+	*ram
+	users int        // processes
+	maps  []*Mapping // sorted, apart
+	// kept is what its pages hold, as far as known; poked are those that may hold something else
+	// although the program cannot write them.
+	kept  frames
+	poked map[x86.Addr]struct{}
 	// start and end are of the heap that brk moves; it may not pass limit.
 	start, end, limit x86.Addr
 }
 
 // At is the mapping of an address, nil where there is none.
-func (s *memory) At(a x86.Addr) *Mapping {
+func (s *Space) At(a x86.Addr) *Mapping {
 	i := sort.Search(len(s.maps), func(i int) bool { return s.maps[i].End > a })
 	if i < len(s.maps) && s.maps[i].Contains(a) {
 		return s.maps[i]
@@ -87,7 +92,7 @@ func (s *memory) At(a x86.Addr) *Mapping {
 }
 
 // Maps lists the mappings by address.
-func (s *memory) Maps() []Mapping {
+func (s *Space) Maps() []Mapping {
 	list := make([]Mapping, len(s.maps))
 	for i, v := range s.maps {
 		list[i] = *v
@@ -96,7 +101,7 @@ func (s *memory) Maps() []Mapping {
 }
 
 // Map maps v.Range, in place of what is there, with what its file has.
-func (s *memory) Map(v Mapping) (*Mapping, error) {
+func (s *Space) Map(v Mapping) (*Mapping, error) {
 	n := v.Len() / PageSize
 	if v.Start%PageSize != 0 || v.Len()%PageSize != 0 || n == 0 || v.Start < lowest || v.End > userTop || v.End < v.Start {
 		return nil, errno.EINVAL
@@ -110,9 +115,6 @@ func (s *memory) Map(v Mapping) (*Mapping, error) {
 	if err := s.fill(&v); err != nil {
 		return nil, err
 	}
-	if err := s.m.SetPages(v.Range, attributes(v.Prot)); err != nil {
-		return nil, errno.ENOMEM // outside the machine's windows
-	}
 	i := sort.Search(len(s.maps), func(i int) bool { return s.maps[i].Start >= v.End })
 	s.maps = slices.Insert(s.maps, i, &v)
 	s.pages += n
@@ -120,7 +122,13 @@ func (s *memory) Map(v Mapping) (*Mapping, error) {
 }
 
 // fill gives a mapping's pages their content: what the file has, and zeros.
-func (s *memory) fill(v *Mapping) error {
+func (s *Space) fill(v *Mapping) error {
+	if s.in != s {
+		for p := v.Start; p < v.End; p += PageSize {
+			s.kept[p] = v.content(p)
+		}
+		return nil
+	}
 	var old []x86.Addr
 	for p := v.Start; p < v.End; p += PageSize {
 		if _, again := s.used[p]; again {
@@ -128,22 +136,38 @@ func (s *memory) fill(v *Mapping) error {
 		}
 		s.used[p] = struct{}{}
 	}
-	if len(old) == 0 && v.File == nil {
-		return nil
+	return s.lay(v, func(write func(x86.Addr, []byte) error) error {
+		for _, p := range old {
+			if err := write(p, zeros[:]); err != nil {
+				return err
+			}
+		}
+		if v.File == nil || v.Offset >= uint64(len(v.File.Data)) {
+			return nil
+		}
+		b := v.File.Data[v.Offset:]
+		return write(v.Start, b[:min(uint64(len(b)), v.Len())])
+	})
+}
+
+// lay gives a mapping's pages their attributes, and has put write into them. Attributes are taken from
+// pages only where the mapping can neither be written nor executed (machine.SetPages).
+func (s *Space) lay(v *Mapping, put func(write func(x86.Addr, []byte) error) error) error {
+	write, attr := s.m.WriteMem, attributes(v.Prot)
+	switch {
+	case v.Prot&ProtWrite != 0:
+	case v.Prot&ProtExec != 0:
+		write = s.m.PokeText
+	default:
+		attr = machine.AttrR | machine.AttrW
 	}
-	if err := s.m.SetPages(v.Range, machine.AttrR|machine.AttrW); err != nil {
+	if err := s.m.SetPages(v.Range, attr); err != nil {
 		return errno.ENOMEM // outside the machine's windows
 	}
-	for _, p := range old {
-		if err := s.m.WriteMem(p, zeros[:]); err != nil {
-			return err
-		}
+	if err := put(write); err != nil || attr == attributes(v.Prot) {
+		return err
 	}
-	if v.File == nil || v.Offset >= uint64(len(v.File.Data)) {
-		return nil
-	}
-	b := v.File.Data[v.Offset:]
-	return s.m.WriteMem(v.Start, b[:min(uint64(len(b)), v.Len())])
+	return s.m.SetPages(v.Range, attributes(v.Prot))
 }
 
 var zeros [PageSize]byte
@@ -164,19 +188,28 @@ func attributes(prot int) byte {
 }
 
 // Unmap takes a range away, whatever of it is mapped.
-func (s *memory) Unmap(r x86.Range) error {
+func (s *Space) Unmap(r x86.Range) error {
 	for _, v := range s.cut(r) {
-		if err := s.m.SetPages(v.Range, 0); err != nil {
+		if v.shared != nil && s.in == s {
+			if err := s.captureMapping(v); err != nil {
+				return err
+			}
+		}
+		if err := s.attributes(v.Range, 0); err != nil {
 			return err
 		}
 		s.pages -= v.Len() / PageSize
+		for p := v.Start; p < v.End && len(s.kept) > 0; p += PageSize {
+			delete(s.kept, p)
+			delete(s.poked, p)
+		}
 	}
 	s.maps = slices.DeleteFunc(s.maps, func(v *Mapping) bool { return v.Overlaps(r) })
 	return nil
 }
 
 // protect is mprotect of a range that is mapped throughout.
-func (s *memory) protect(r x86.Range, prot int) error {
+func (s *Space) protect(r x86.Range, prot int) error {
 	list := s.cut(r)
 	at := r.Start
 	for _, v := range list {
@@ -189,8 +222,11 @@ func (s *memory) protect(r x86.Range, prot int) error {
 		return errno.ENOMEM
 	}
 	for _, v := range list {
-		if err := s.m.SetPages(v.Range, attributes(prot)); err != nil {
+		if err := s.attributes(v.Range, prot); err != nil {
 			return err
+		}
+		if v.Prot&ProtWrite != 0 {
+			s.changed(v.Range)
 		}
 		v.Prot = prot
 	}
@@ -199,7 +235,7 @@ func (s *memory) protect(r x86.Range, prot int) error {
 }
 
 // cut makes mappings begin and end where a range does, and lists those in it.
-func (s *memory) cut(r x86.Range) []*Mapping {
+func (s *Space) cut(r x86.Range) []*Mapping {
 	var out, in []*Mapping
 	for _, v := range s.maps {
 		rest := v
@@ -229,12 +265,12 @@ func (s *memory) cut(r x86.Range) []*Mapping {
 }
 
 // join makes one of neighbours that are alike, so that their number stays small.
-func (s *memory) join() {
+func (s *Space) join() {
 	out := s.maps[:0]
 	for _, v := range s.maps {
 		if n := len(out); n > 0 {
 			p := out[n-1]
-			if p.End == v.Start && p.Prot == v.Prot && p.File == v.File && p.Name == v.Name && (v.File == nil || p.FileOffset(v.Start) == v.Offset) {
+			if p.End == v.Start && p.Prot == v.Prot && p.File == v.File && p.Name == v.Name && p.shared == v.shared && p.Alone == v.Alone && (v.File == nil || p.FileOffset(v.Start) == v.Offset) {
 				p.End = v.End
 				continue
 			}
@@ -245,7 +281,7 @@ func (s *memory) join() {
 }
 
 // room finds n bytes that are free, as high as possible below mapTop.
-func (s *memory) room(n uint64) (x86.Range, error) {
+func (s *Space) room(n uint64) (x86.Range, error) {
 	end := mapTop
 	for i := len(s.maps) - 1; i >= -1; i-- {
 		floor := mapTop - mapSize
@@ -266,7 +302,7 @@ func (s *memory) room(n uint64) (x86.Range, error) {
 }
 
 // MapFree maps n bytes of memory where they fit; hint is tried first.
-func (s *memory) MapFree(hint x86.Addr, v Mapping, n uint64) (*Mapping, error) {
+func (s *Space) MapFree(hint x86.Addr, v Mapping, n uint64) (*Mapping, error) {
 	n = uint64(pageUp(x86.Addr(n)))
 	if n == 0 || n > mapSize {
 		return nil, errno.ENOMEM
@@ -281,12 +317,12 @@ func (s *memory) MapFree(hint x86.Addr, v Mapping, n uint64) (*Mapping, error) {
 	return s.Map(v)
 }
 
-func (s *memory) free(r x86.Range) bool {
+func (s *Space) free(r x86.Range) bool {
 	return !slices.ContainsFunc(s.maps, func(v *Mapping) bool { return v.Overlaps(r) })
 }
 
 // setBreak is brk: it says where the heap ends then.
-func (s *memory) setBreak(to x86.Addr) x86.Addr {
+func (s *Space) setBreak(to x86.Addr) x86.Addr {
 	if to < s.start || to > s.limit {
 		return s.end
 	}
@@ -312,7 +348,10 @@ func (s *memory) setBreak(to x86.Addr) x86.Addr {
 
 // Read, Write and Poke are the kernel's accesses: Read and Write fail where the
 // program's own would, Poke writes what can be executed.
-func (s *memory) Read(a x86.Addr, b []byte) error {
+func (s *Space) Read(a x86.Addr, b []byte) error {
+	if s.in != s {
+		return s.apart(a, b, 0, func(f *frame, at int, part []byte) *frame { copy(part, f.bytes()[at:]); return f })
+	}
 	if a >= userTop || s.m.ReadMem(a, b) != nil {
 		return errno.EFAULT
 	}
@@ -320,7 +359,10 @@ func (s *memory) Read(a x86.Addr, b []byte) error {
 }
 
 // Write is an access of the kernel's.
-func (s *memory) Write(a x86.Addr, b []byte) error {
+func (s *Space) Write(a x86.Addr, b []byte) error {
+	if s.in != s {
+		return s.apart(a, b, ProtWrite, (*frame).with)
+	}
 	if a >= userTop || s.m.WriteMem(a, b) != nil {
 		return errno.EFAULT
 	}
@@ -328,27 +370,32 @@ func (s *memory) Write(a x86.Addr, b []byte) error {
 }
 
 // Poke changes the process's own copy of its text.
-func (s *memory) Poke(a x86.Addr, b []byte) error {
+func (s *Space) Poke(a x86.Addr, b []byte) error {
 	v := s.At(a)
+	r := x86.Range{Start: pageDown(a), End: pageUp(a.Add(int64(len(b))))}
 	switch {
 	case v == nil || a.Add(int64(len(b))) > v.End:
 		return errno.EFAULT
+	case s.in != s:
+		return s.apart(a, b, 0, (*frame).with)
 	case v.Prot&ProtExec != 0:
+		s.changed(r)
 		return s.m.PokeText(a, b)
 	case v.Prot&ProtWrite != 0:
 		return s.m.WriteMem(a, b)
 	}
-	if err := s.m.SetPages(x86.Range{Start: pageDown(a), End: pageUp(a.Add(int64(len(b))))}, machine.AttrR|machine.AttrW); err != nil {
+	if err := s.m.SetPages(r, machine.AttrR|machine.AttrW); err != nil {
 		return err
 	}
+	s.changed(r)
 	defer func() {
-		_ = s.m.SetPages(x86.Range{Start: pageDown(a), End: pageUp(a.Add(int64(len(b))))}, attributes(v.Prot)) // it was possible before
+		_ = s.m.SetPages(r, attributes(v.Prot)) // it was possible before
 	}()
 	return s.m.WriteMem(a, b)
 }
 
 // text is a string of the program's, up to most bytes.
-func (s *memory) text(a x86.Addr, most int) (string, error) {
+func (s *Space) text(a x86.Addr, most int) (string, error) {
 	var out []byte
 	for len(out) < most {
 		b := make([]byte, min(PageSize-int(a%PageSize), most-len(out)))

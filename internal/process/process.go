@@ -55,6 +55,13 @@ type Tracer interface {
 	Abort(regs *x86.PtRegs)
 	// ThreadEnd is told that a thread has ended; all else is of the thread that TID says.
 	ThreadEnd(tid int)
+	// Forked is told of a new process before it runs, and of its address space, which is the running
+	// one's after vfork.
+	Forked(tid int, s *Space, vfork bool)
+	// Executed is told that the running thread begins another program, in a new space.
+	Executed()
+	// SpaceEnd is told that the last process of a space has ended.
+	SpaceEnd(s *Space)
 }
 
 // Exit is how the program ended.
@@ -66,41 +73,39 @@ type Exit struct {
 	Regs x86.PtRegs
 }
 
-// Process is one program, from its execve to its end.
+// Process is a program from its execve to its end, with the processes that it makes. What is of
+// one process or thread is that of the one that runs.
 type Process struct {
-	memory
-	signals
-	*thread           // the one that runs
-	threads []*thread // the first is the program's first, also when it has ended
+	*group
+	*thread
+	groups  []*group // those that have not ended
 	lastTID int
 	// fresh: it has just been chosen; yields: another has to be.
 	fresh, yields bool
 	// skipped is the time that passed while all slept, sleeps counts them.
 	skipped, sleeps uint64
-	exitCode        int // of the first thread
 	c               Config
 	m               *machine.Machine
 	stdout          output
 	stderr          output
 	files           map[string]*File
 	inodes          map[*File]uint64
-	open            map[int]*openFile
 	random          *rand.Rand
-	programs        x86.Range // of the program itself
-	interp          *File
 
 	// own is the machine's own code, float the area that it saves float registers in.
 	own, float x86.Addr
 	// leave is where the machine's call returns to.
 	leave uint64
-	// start are the registers that the program begins with.
+	// start are the registers that the machine's call goes on with.
 	start x86.PtRegs
 	// While own code is executed, resume are the program's registers, and then is what
 	// happens with them afterwards; nil outside.
 	resume x86.PtRegs
 	then   func(regs *x86.PtRegs)
-	exit   *Exit
-	failed error // why the run was given up
+	// first is how the first process ended; exit is it at the end of the run.
+	first, exit *Exit
+	failed      error // why the run was given up
+	halts, made int   // of processes
 	// Unknown counts the system calls that were answered ENOSYS, by number.
 	Unknown map[uint64]int
 	// Syscalls counts all.
@@ -132,50 +137,30 @@ func New(c Config, open func(machine.Source, *machine.Options) (*machine.Machine
 		c.Args = []string{c.Program.Name}
 	}
 	p := &Process{
-		c: c, files: map[string]*File{}, inodes: map[*File]uint64{}, open: map[int]*openFile{}, Unknown: map[uint64]int{},
+		c: c, files: map[string]*File{}, inodes: map[*File]uint64{}, Unknown: map[uint64]int{},
 		random: rand.New(rand.NewPCG(uint64(c.Options.Seed), 2)),
 	}
-	p.thread, p.lastTID = &thread{tid: pid}, pid
-	p.thread.stack.flags = stackNone
-	p.threads = []*thread{p.thread}
 	p.stdout.most, p.stderr.most = c.MaxOutput, c.MaxOutput
 	for i, f := range append([]*File{c.Program}, c.Files...) {
 		p.files[Clean(f.Name)] = f
 		p.inodes[f] = uint64(i) + 2
 	}
-	im, err := readImage(c.Program)
+	l, err := p.prepare(c.Program, c.Args)
 	if err != nil {
 		return nil, err
 	}
-	var ld *image
-	if im.interp != "" {
-		if p.interp = p.files[im.interp]; p.interp == nil {
-			return nil, fmt.Errorf("%s needs its interpreter %s, which was not given: %w", c.Program.Name, im.interp, errno.ENOENT)
-		}
-		if ld, err = readImage(p.interp); err != nil {
-			return nil, err
-		}
-	}
-	bias := x86.Addr(0)
-	if im.position {
-		bias = dynBase - im.span.Start
-	}
-	p.programs = x86.Range{Start: im.span.Start + bias, End: im.span.End + bias}
-	window := x86.Range{Start: p.programs.Start, End: p.programs.End + breakRoom}
-	if window.Start < lowest || window.End > mapTop-mapSize {
-		return nil, fmt.Errorf("%s: %w: its address %s cannot be used", c.Program.Name, ErrNotELF, window.Start)
-	}
-	src := &source{[]x86.Range{window, {Start: mapTop - mapSize, End: mapTop}, {Start: stackTop - stackSize, End: stackTop}}}
 	o := c.Options
 	o.CPUs, o.HeapSize = 1, 1<<20
-	if p.m, err = open(src, &o); err != nil {
+	if p.m, err = open(&source{p.windows()}, &o); err != nil {
 		return nil, err
 	}
-	p.memory = memory{m: p.m, used: map[x86.Addr]struct{}{}, most: c.Memory / PageSize, limit: window.End}
+	r := &ram{m: p.m, used: map[x86.Addr]struct{}{}, most: c.Memory / PageSize}
+	p.newGroup(r.space())
+	p.in = p.Space
 	if c.Tracer != nil {
 		c.Tracer.Start(p)
 	}
-	if err := p.load(im, ld, bias); err != nil {
+	if err := errors.Join(p.makeOwn(), p.load(l, c.Env, &p.start)); err != nil {
 		p.Close()
 		return nil, fmt.Errorf("%s: %w", c.Program.Name, err)
 	}
@@ -196,6 +181,7 @@ var ownCode = []byte{
 	0x48, 0x0f, 0xae, 0x07, 0xcc, // fxsave64 (%rdi)
 	0x48, 0x0f, 0xae, 0x0f, 0xcc, // fxrstor64 (%rdi)
 	0x48, 0x0f, 0xae, 0x0f, 0x0f, 0x30, 0xcc, // the same, wrmsr
+	0x0f, 0x0b, // ud2, which ends the engine's run
 }
 
 // Where it has what.
@@ -204,6 +190,7 @@ const (
 	floatSave  = 5
 	floatLoad  = 10
 	switchCode = 15
+	stopCode   = 22
 )
 
 // outside executes own code that ends at an int3, with the float area in rdi, and then goes on with
@@ -214,25 +201,29 @@ func (p *Process) outside(code x86.Addr, regs *x86.PtRegs, then func(regs *x86.P
 	regs.Flags &^= x86.FlagTF
 }
 
-func (p *Process) load(im, ld *image, bias x86.Addr) error {
-	own, err := p.m.AllocExec(len(ownCode), "process")
-	if err != nil {
+// makeOwn puts the machine's own code and float area into it.
+func (p *Process) makeOwn() (err error) {
+	if p.own, err = p.m.AllocExec(len(ownCode), "process"); err != nil {
 		return err
 	}
-	if err := p.m.PokeText(own, ownCode); err != nil {
+	if err := p.m.PokeText(p.own, ownCode); err != nil {
 		return err
 	}
-	p.own = own
-	if p.float, err = p.m.Alloc(floatSize); err != nil {
-		return err
-	}
+	p.float, err = p.m.Alloc(floatSize)
+	return err
+}
+
+// load puts a program into the running process's space, which is empty; regs are what it begins
+// with.
+func (p *Process) load(l *loaded, env []string, regs *x86.PtRegs) error {
+	im, bias := l.image, l.bias
+	p.limit = l.span().End + breakRoom
 	if err := p.loadImage(im, bias); err != nil {
 		return err
 	}
-	p.memory.start = p.programs.End
-	p.memory.end = p.programs.End
+	p.Space.start, p.Space.end = l.span().End, l.span().End
 	entry, base := im.entry+bias, x86.Addr(0)
-	if ld != nil {
+	if ld := l.interp; ld != nil {
 		at := ld.span.Start
 		if ld.position {
 			r, err := p.room(ld.span.Len())
@@ -247,11 +238,11 @@ func (p *Process) load(im, ld *image, bias x86.Addr) error {
 		}
 		entry = ld.entry + base
 	}
-	sp, err := p.arguments(im, bias, base)
+	sp, err := p.arguments(l, env, base)
 	if err != nil {
 		return err
 	}
-	p.start.IP, p.start.SP, p.start.Flags = uint64(entry), uint64(sp), x86.FlagIF|x86.FlagFixed
+	*regs = x86.PtRegs{IP: uint64(entry), SP: uint64(sp), Flags: x86.FlagIF | x86.FlagFixed}
 	return nil
 }
 
@@ -304,7 +295,7 @@ const hwcap = 0x078bfbff
 const maxArguments = 128 << 10
 
 // arguments makes the stack and puts on it what a program finds there.
-func (p *Process) arguments(im *image, bias, base x86.Addr) (x86.Addr, error) {
+func (p *Process) arguments(l *loaded, env []string, base x86.Addr) (x86.Addr, error) {
 	if _, err := p.Map(Mapping{Range: x86.Range{Start: stackTop - stackSize, End: stackTop}, Prot: ProtRead | ProtWrite, Name: "[stack]"}); err != nil {
 		return 0, err
 	}
@@ -320,12 +311,13 @@ func (p *Process) arguments(im *image, bias, base x86.Addr) (x86.Addr, error) {
 		return at
 	}
 	text := func(s string) uint64 { return uint64(put(append([]byte(s), 0))) }
-	name := text(p.c.Program.Name)
+	im, bias := l.image, l.bias
+	name := text(l.file.Name)
 	var argv, envp []uint64
-	for _, s := range p.c.Args {
+	for _, s := range l.args {
 		argv = append(argv, text(s))
 	}
-	for _, s := range p.c.Env {
+	for _, s := range env {
 		envp = append(envp, text(s))
 	}
 	platform := text("x86_64")
@@ -353,22 +345,33 @@ func (p *Process) fill(b []byte) {
 	}
 }
 
+// maxHalts bounds how many processes may end in what the machine's call ends at.
+const maxHalts = 8
+
 // Run runs the program to its end. An error is not the program's: the budget, the
 // timeout, the engine.
 func (p *Process) Run() (Exit, error) {
-	_, err := p.m.CallAddr(p.own)
-	switch {
-	case p.failed != nil:
-		return Exit{}, p.failed
-	case p.exit != nil:
-		return *p.exit, nil
-	case errors.Is(err, machine.ErrHalted):
-		return Exit{Signal: SIGSEGV, Regs: p.m.Regs()}, nil // hlt is privileged
-	case err != nil:
-		return Exit{}, err
+	for {
+		_, err := p.m.CallAddr(p.own)
+		switch {
+		case p.failed != nil:
+			return Exit{}, p.failed
+		case p.exit != nil:
+			return *p.exit, nil
+		case err != nil && !errors.Is(err, machine.ErrHalted):
+			return Exit{}, err
+		}
+		// hlt is privileged; else it jumped into the kernel's half.
+		if p.halts++; p.halts > maxHalts {
+			return Exit{}, errHalts
+		}
+		p.start, p.leave = p.m.Regs(), 0
+		p.actions[SIGSEGV].handler = handlerDefault
+		p.Force(SIGSEGV)
 	}
-	return Exit{Signal: SIGSEGV, Regs: p.m.Regs()}, nil // it jumped into the kernel's half
 }
+
+var errHalts = fmt.Errorf("more than %d processes have ended by hlt or in the kernel's half", maxHalts)
 
 // Stdout and Stderr are what it wrote; lost is how many bytes more there were.
 func (p *Process) Stdout() (b []byte, lost int) { return p.stdout.b, p.stdout.lost }
@@ -388,10 +391,9 @@ func (o *output) write(b []byte) {
 	o.lost += len(b) - n
 }
 
-// end makes the run end.
-func (p *Process) end(e Exit, regs *x86.PtRegs) {
-	e.Regs = *regs
-	p.exit = &e
+// finish makes the run end.
+func (p *Process) finish(e *Exit, regs *x86.PtRegs) {
+	p.exit = e
 	regs.IP = p.leave
 	regs.Flags &^= x86.FlagTF
 }
@@ -399,7 +401,7 @@ func (p *Process) end(e Exit, regs *x86.PtRegs) {
 // giveUp makes the run end with an error that is not the program's.
 func (p *Process) giveUp(err error, regs *x86.PtRegs) {
 	p.failed = err
-	p.end(Exit{}, regs)
+	p.finish(&Exit{}, regs)
 }
 
 // traps is the process as the machine's receiver of traps.
@@ -415,7 +417,9 @@ func (t traps) Int3(regs *x86.PtRegs) bool {
 		}
 		p.leave = binary.LittleEndian.Uint64(b[:])
 		*regs = p.start
-		return true
+		if p.halts == 0 {
+			return true
+		}
 	case p.then != nil && p.own < at && at < p.own+x86.Addr(len(ownCode)):
 		then := p.then
 		*regs, p.then = p.resume, nil
@@ -452,9 +456,14 @@ func (t traps) Debug(regs *x86.PtRegs) bool {
 
 func (t traps) Fault(regs *x86.PtRegs, vector int) bool {
 	p := t.p
-	if vector == machine.VectorInvalid && p.syscallAt(x86.Addr(regs.IP)) {
+	switch at := x86.Addr(regs.IP); {
+	case p.then != nil && at == p.own+stopCode:
+		then := p.then
+		*regs, p.then = p.resume, nil
+		then(regs)
+	case vector == machine.VectorInvalid && p.syscallAt(at):
 		p.systemCall(regs)
-	} else {
+	default:
 		p.exception(vector, regs)
 	}
 	p.back(regs)
@@ -479,6 +488,6 @@ func (p *Process) setBase(v uint64, regs *x86.PtRegs) {
 
 // Comm is the program's name as the kernel keeps it, 15 bytes of it.
 func (p *Process) Comm() string {
-	name := path.Base(p.c.Program.Name)
+	name := path.Base(p.program.Name)
 	return name[:min(len(name), 15)]
 }

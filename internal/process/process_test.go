@@ -81,7 +81,21 @@ func TestProgram(t *testing.T) {
 		"sigreturn_from_no_frame":     {text: "mov $0x10008,%esp\nmov $0xf,%eax\nsyscall", signal: process.SIGSEGV},
 		"blocked_fault_kills":         {text: "push $-0x1\nmov $0x8,%r10d\nmov $0xe,%eax\nmov $0x2,%edi\nmov %rsp,%rsi\nxor %edx,%edx\nsyscall\nmov (%rdx),%eax", signal: process.SIGSEGV},
 		"ignored_signal":              {text: call("0x3e", "0x64", "17") + "mov %eax,%edi" + exit, code: 0},
-		"clone_of_a_process":          {text: call("0x38", "0x11", "0") + "neg %eax\nmov %eax,%edi" + exit, code: 38},
+		"clone_of_a_namespace":        {text: call("0x38", "0x10000011", "0") + "neg %eax\nmov %eax,%edi" + exit, code: 38},
+		"handlers_without_memory":     {text: call("0x38", "0x800", "0") + "neg %eax\nmov %eax,%edi" + exit, code: 22},
+		"thread_without_handlers":     {text: call("0x38", "0x10100", "0") + "neg %eax\nmov %eax,%edi" + exit, code: 22},
+		"processes_that_do_not_fit":   {text: "again: " + call("0x39") + "test %eax,%eax\nje child\njns again\nneg %eax\nmov %eax,%edi" + exit + "\nchild: xor %edi,%edi" + exit, code: 12},
+		"wait_for_nobody":             {text: "xor %r10d,%r10d\n" + call("0x3d", "0", "0", "0") + "neg %eax\nmov %eax,%edi" + exit, code: 10},
+		"wait_with_unknown_options":   {text: call("0x3d", "0", "0", "0x100") + "neg %eax\nmov %eax,%edi" + exit, code: 22},
+		"wait_to_where_nothing_is":    {text: call("0x39") + "test %eax,%eax\nje child\nxor %r10d,%r10d\nxor %edi,%edi\nmov $0x10000,%esi\nxor %edx,%edx\nmov $0x3d,%eax\nsyscall\nneg %eax\nmov %eax,%edi\nchild: " + exit[1:], code: 14},
+		"exec_of_no_file":             {text: call("0x3b", "0x402001", "0", "0") + "neg %eax\nmov %eax,%edi" + exit, code: 2},
+		"exec_of_no_program":          {text: call("0x3b", "0x402007", "0", "0") + "neg %eax\nmov %eax,%edi" + exit, code: 8},
+		"exec_of_no_name":             {text: call("0x3b", "0x10", "0", "0") + "neg %eax\nmov %eax,%edi" + exit, code: 14},
+		"exec_with_no_arguments":      {text: call("0x3b", "0x402007", "0x10", "0") + "neg %eax\nmov %eax,%edi" + exit, code: 14},
+		"orphan":                      {text: call("0x39") + "test %eax,%eax\nmov $0x7,%edi\njne out\npush $0x0\npush $0x1\nmov %rsp,%rdi\nxor %esi,%esi\nmov $0x23,%eax\nsyscall\n" + call("1", "1", "0x402000", "6") + "mov $0x3,%edi\nout: " + exit[1:], code: 7, stdout: "hello\n"},
+		"orphan_that_waits":           {text: call("0x39") + "test %eax,%eax\nmov $0x7,%edi\njne out\nmov $0x22,%eax\nsyscall\nout: " + exit[1:], code: 7},
+		"halt_of_a_child":             {text: call("0x39") + "test %eax,%eax\njne parent\nhlt\nparent: sub $0x8,%rsp\nxor %r10d,%r10d\nmov %eax,%edi\nmov %rsp,%rsi\nxor %edx,%edx\nmov $0x3d,%eax\nsyscall\nmov (%rsp),%edi" + exit, code: 11},
+		"kill_of_everybody":           {text: call("0x39") + "test %eax,%eax\nje child\n" + call("0x3e", "0xffffffff", "9") + "mov %eax,%edi" + exit + "\nchild: mov $0x22,%eax\nsyscall", code: 0},
 		"futex_that_is_not_aligned":   {text: call("0xca", "0x402001", "0", "0") + "neg %eax\nmov %eax,%edi" + exit, code: 22},
 		"futex_of_another_value":      {text: "xor %r10d,%r10d\n" + call("0xca", "0x402000", "0", "0") + "neg %eax\nmov %eax,%edi" + exit, code: 11},
 		"futex_for_a_time":            {text: "push $0x5\npush $0x0\nmov %rsp,%r10\n" + call("0xca", "0x402004", "0", "0x2f000a6f") + "neg %eax\nmov %eax,%edi" + exit, code: 110},
@@ -119,6 +133,12 @@ func TestBounds(t *testing.T) {
 				require.ErrorIs(t, err, machine.ErrBudget)
 			})
 	})
+	t.Run("processes", func(t *testing.T) {
+		onEngines(t, process.Config{Program: build(t, "again: "+call("0x39")+"jmp again")},
+			func(t *testing.T, _ *process.Process, _ process.Exit, err error) {
+				require.EqualError(t, err, "the program has made more than 500 processes")
+			})
+	})
 	t.Run("output", func(t *testing.T) {
 		text := "mov $0x9,%ebx\nagain: " + call("1", "1", "0x402000", "6") + "dec %ebx\njne again\nxor %edi,%edi" + exit
 		onEngines(t, process.Config{Program: build(t, text), MaxOutput: 20}, func(t *testing.T, p *process.Process, x process.Exit, err error) {
@@ -151,10 +171,10 @@ func TestNobodyContinues(t *testing.T) {
 }
 
 func TestUnknownCallsAreCounted(t *testing.T) {
-	onEngines(t, process.Config{Program: build(t, call("0x39")+call("0x39")+"xor %edi,%edi"+exit)},
+	onEngines(t, process.Config{Program: build(t, call("0x3e7")+call("0x3e7")+"xor %edi,%edi"+exit)},
 		func(t *testing.T, p *process.Process, _ process.Exit, err error) {
 			require.NoError(t, err)
-			require.Equal(t, map[uint64]int{57: 2}, p.Unknown)
+			require.Equal(t, map[uint64]int{999: 2}, p.Unknown)
 			require.Equal(t, 3, p.Syscalls)
 		})
 }
@@ -171,7 +191,10 @@ func TestNotAProgram(t *testing.T) {
 		says string
 	}{
 		"empty":              {nil, "not an ELF program of x86-64"},
-		"text":               {[]byte("#!/bin/sh\n"), "not an ELF program of x86-64"},
+		"text":               {[]byte("hello\n"), "not an ELF program of x86-64"},
+		"script":             {[]byte("#!/bin/sh -e\n"), "/x needs its interpreter /bin/sh, which was not given"},
+		"script_of_itself":   {[]byte("#!/x\n"), "more than 5 scripts name one another as interpreters"},
+		"script_of_nothing":  {[]byte("#! \n"), "its first line names no interpreter"},
 		"another_machine":    {change(18, 183), "it is for EM_AARCH64"},
 		"an_object":          {change(16, 1), "its type is ET_REL"},
 		"cut":                {good[:5000], "a segment is outside the file"},
@@ -185,7 +208,7 @@ func TestNotAProgram(t *testing.T) {
 			require.NoError(t, err)
 			_, err = process.New(process.Config{Program: &process.File{Name: "/x", Data: c.data}}, e.New)
 			require.ErrorContains(t, err, c.says)
-			require.Contains(t, []errno.Errno{errno.ENOEXEC, errno.ENOENT}, errno.Of(err))
+			require.Contains(t, []errno.Errno{errno.ENOEXEC, errno.ENOENT, errno.ELOOP}, errno.Of(err))
 		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"kprobelab/errno"
 	"kprobelab/machine"
@@ -63,13 +64,15 @@ const (
 
 // Flags of an action (SA_SIGINFO, …).
 const (
-	actionInfo      = 4
-	actionRestorer  = 0x04000000
-	actionOnStack   = 0x08000000
-	actionRestart   = 0x10000000
-	actionNoDefer   = 0x40000000
-	actionResetHand = 0x80000000
-	actionFlags     = 7 | 0x800 | actionRestorer | actionOnStack | actionRestart | actionNoDefer | actionResetHand
+	actionNoChildStop = 1
+	actionNoChildWait = 2
+	actionInfo        = 4
+	actionRestorer    = 0x04000000
+	actionOnStack     = 0x08000000
+	actionRestart     = 0x10000000
+	actionNoDefer     = 0x40000000
+	actionResetHand   = 0x80000000
+	actionFlags       = 7 | 0x800 | actionRestorer | actionOnStack | actionRestart | actionNoDefer | actionResetHand
 )
 
 // action is what a signal does (struct k_sigaction).
@@ -162,7 +165,7 @@ func (q *queue) next(blocked sigset) Signal {
 
 // signals is what a process knows of its signals.
 type signals struct {
-	actions [lastSig + 1]action
+	actions *actions
 	// pending are those that any thread may take.
 	pending queue
 }
@@ -183,12 +186,19 @@ type threadSignals struct {
 
 // send makes a signal pending (send_signal): of a thread, or of all for nil. One that is ignored is
 // dropped.
-func (p *Process) send(i siginfo, to *thread) error {
-	a, q := &p.actions[i.signal], &p.pending
+func (g *group) send(i siginfo, to *thread) error {
+	switch {
+	case i.signal == sigCONT, i.signal == SIGKILL:
+		g.stopped = false
+		g.drop(stops)
+	case stops.has(i.signal):
+		g.drop(setOf(sigCONT))
+	}
+	a, q := &g.actions[i.signal], &g.pending
 	if to != nil {
 		q = &to.sent
 	} else {
-		to = p.threads[0]
+		to = g.threads[0]
 	}
 	if !to.mask.has(i.signal) && (a.handler == handlerIgnore || a.handler == handlerDefault && ignored.has(i.signal)) {
 		return nil
@@ -196,14 +206,26 @@ func (p *Process) send(i siginfo, to *thread) error {
 	return q.add(i)
 }
 
+// drop takes pending signals away.
+func (g *group) drop(set sigset) {
+	for s := Signal(1); s <= lastSig; s++ {
+		if set.has(s) {
+			g.pending.drop(s)
+			for _, t := range g.threads {
+				t.sent.drop(s)
+			}
+		}
+	}
+}
+
 // next is the signal that a thread takes first, 0 for none: of those that are for all, one that no
 // thread before it takes.
-func (p *Process) next(t *thread) Signal {
+func (t *thread) next() Signal {
 	if s := t.sent.next(t.mask); s != 0 {
 		return s
 	}
 	others := t.mask
-	for _, o := range p.threads {
+	for _, o := range t.group.threads {
 		if o == t {
 			break
 		}
@@ -211,12 +233,12 @@ func (p *Process) next(t *thread) Signal {
 			others |= ^o.mask
 		}
 	}
-	return p.pending.next(others)
+	return t.group.pending.next(others)
 }
 
 // take is next, taken away.
 func (p *Process) take(t *thread) (i siginfo, ok bool) {
-	s := p.next(t)
+	s := t.next()
 	if i, ok = t.sent.take(s); !ok {
 		i, ok = p.pending.take(s)
 	}
@@ -225,7 +247,7 @@ func (p *Process) take(t *thread) (i siginfo, ok bool) {
 
 // Send makes a signal pending for the running thread, as its own kill does. It is delivered before
 // the program goes on.
-func (p *Process) Send(s Signal) { _ = p.send(infoFrom(s, codeUser, pid), p.thread) } // the queue has room for those
+func (p *Process) Send(s Signal) { _ = p.send(infoFrom(s, codeUser, uint32(p.PID())), p.thread) } // the queue has room for those
 
 // Force makes a signal pending that is due to what the program did itself: where it is blocked or
 // ignored, it kills (force_sig).
@@ -281,6 +303,10 @@ func (p *Process) deliver(regs *x86.PtRegs) bool {
 		p.interrupted = nil
 		p.enter(&info, &a, regs)
 	case a.handler == handlerIgnore || ignored.has(s):
+	case stops.has(s) && len(p.groups) > 1:
+		p.stopped, p.told = true, false
+		p.status = uint32(s)<<8 | stopStatus
+		p.tellParent(p.group)
 	case stops.has(s):
 		p.giveUp(fmt.Errorf("the program stopped itself with signal %d, and nobody could continue it", s), regs)
 	default:
@@ -371,10 +397,7 @@ func (p *Process) sigAction(r *x86.PtRegs) (uint64, error) {
 		word := func(n int) uint64 { return binary.LittleEndian.Uint64(b[8*n:]) }
 		p.actions[s] = action{word(0), word(1) & actionFlags, word(2), sigset(word(3)) &^ unblockable}
 		if h := word(0); h == handlerIgnore || h == handlerDefault && ignored.has(s) {
-			p.pending.drop(s)
-			for _, t := range p.threads {
-				t.sent.drop(s)
-			}
+			p.drop(setOf(s))
 		}
 	}
 	if r.DX == 0 {
@@ -451,56 +474,100 @@ func (p *Process) suspend(set sigset, r *x86.PtRegs) (uint64, error) {
 	return p.sleepFor(sleep{}, r)
 }
 
-// kill is kill of the program itself.
+// kill is of one process, of all in the group (0 and below), or of all but the caller (-1).
 func (p *Process) kill(to, signal uint64) (uint64, error) {
-	if n := int32(to); n != pid && n != 0 && n != -pid {
+	n := int(int32(to))
+	var list []*group
+	switch {
+	case signal > uint64(lastSig):
+		return 0, errno.EINVAL
+	case n == 0, n == -FirstPID:
+		list = slices.Clone(p.groups)
+	case n == -1:
+		list = slices.DeleteFunc(slices.Clone(p.groups), func(g *group) bool { return g == p.group })
+	default:
+		if p.zombie(n) {
+			return 0, nil
+		}
+		if g := p.byPID(n); g != nil {
+			list = []*group{g}
+		}
+	}
+	if len(list) == 0 {
 		return 0, errno.ESRCH
 	}
-	return p.sendNumber(signal, codeUser, nil)
+	var err error
+	for _, g := range list {
+		if signal != 0 {
+			err = g.send(infoFrom(Signal(signal), codeUser, uint32(p.PID())), nil)
+		}
+	}
+	return 0, err
 }
 
-// killThread is tkill and tgkill.
+// zombie reports a process that has ended, and whose parent has not asked.
+func (p *Process) zombie(pid int) bool {
+	return slices.ContainsFunc(p.groups, func(g *group) bool {
+		return slices.ContainsFunc(g.children, func(c *group) bool { return c.pid == pid && c.ended })
+	})
+}
+
+// killThread is tkill, and tgkill with the process's number.
 func (p *Process) killThread(to, signal uint64) (uint64, error) {
 	t := p.byTID(to)
-	if t == nil {
+	switch {
+	case t == nil:
+		return 0, errno.ESRCH
+	case signal > uint64(lastSig):
+		return 0, errno.EINVAL
+	case signal == 0:
+		return 0, nil
+	}
+	return 0, t.group.send(infoFrom(Signal(signal), codeThread, uint32(p.PID())), t)
+}
+
+func (p *Process) killThreadOf(group, to, signal uint64) (uint64, error) {
+	if t := p.byTID(to); t == nil || t.group.pid != int(int32(group)) {
 		return 0, errno.ESRCH
 	}
-	return p.sendNumber(signal, codeThread, t)
+	return p.killThread(to, signal)
 }
 
 func (p *Process) byTID(tid uint64) *thread {
-	for _, t := range p.threads {
-		if t.tid == int(int32(tid)) && !t.ended {
-			return t
+	for _, g := range p.groups {
+		for _, t := range g.threads {
+			if t.tid == int(int32(tid)) && !t.ended {
+				return t
+			}
 		}
 	}
 	return nil
 }
 
-func (p *Process) sendNumber(signal uint64, code int32, to *thread) (uint64, error) {
-	switch {
-	case signal > uint64(lastSig):
-		return 0, errno.EINVAL
-	case signal == 0:
-		return 0, nil
-	}
-	return 0, p.send(infoFrom(Signal(signal), code, pid), to)
-}
-
 // queueInfo is rt_sigqueueinfo, and rt_tgsigqueueinfo of a thread.
-func (p *Process) queueInfo(signal, at uint64, to *thread, exists bool) (uint64, error) {
+func (p *Process) queueInfo(g *group, to *thread, signal, at uint64) (uint64, error) {
 	var b [48]byte
 	if err := p.Read(x86.Addr(at), b[:]); err != nil {
 		return 0, err
 	}
+	code := int32(binary.LittleEndian.Uint32(b[8:]))
 	switch {
-	case !exists:
+	case (code >= 0 || code == codeThread) && g != p.group:
+		return 0, errno.EPERM // it would pretend to be the kernel
+	case g == nil:
 		return 0, errno.ESRCH
 	case signal > uint64(lastSig):
 		return 0, errno.EINVAL
 	case signal == 0:
 		return 0, nil
 	}
-	i := siginfo{signal: Signal(signal), code: int32(binary.LittleEndian.Uint32(b[8:])), body: [32]byte(b[16:])}
-	return 0, p.send(i, to)
+	return 0, g.send(siginfo{signal: Signal(signal), code: code, body: [32]byte(b[16:])}, to)
+}
+
+func (p *Process) queueThreadInfo(r *x86.PtRegs) (uint64, error) {
+	t := p.byTID(r.SI)
+	if t == nil || t.group.pid != int(int32(r.DI)) {
+		return p.queueInfo(nil, nil, r.DX, r.R10)
+	}
+	return p.queueInfo(t.group, t, r.DX, r.R10)
 }

@@ -49,12 +49,6 @@ func number(n uint64) call { return func(*Process, *x86.PtRegs) (uint64, error) 
 
 func refuse(e errno.Errno) call { return func(*Process, *x86.PtRegs) (uint64, error) { return 0, e } }
 
-// pid is the program's process and thread.
-const pid = 100
-
-// PID is what getpid returns.
-const PID = pid
-
 // calls are the system calls that are answered, by number
 // (arch/x86/entry/syscalls/syscall_64.tbl).
 var calls map[uint64]call
@@ -84,9 +78,15 @@ func init() {
 		24: (*Process).yield,
 		34: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.suspend(p.mask, r) }, // pause
 		35: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.nanosleep(r, r.DI, false, 1) },
-		39: number(pid),
+		39: func(p *Process, _ *x86.PtRegs) (uint64, error) { return uint64(p.PID()), nil },
 		56: (*Process).clone,
+		57: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.newTask(newTask{exitSignal: sigCHLD}, r) },
+		58: func(p *Process, r *x86.PtRegs) (uint64, error) {
+			return p.newTask(newTask{flags: cloneVM | cloneVfork, exitSignal: sigCHLD}, r)
+		},
+		59: (*Process).execve,
 		60: (*Process).exitThread,
+		61: (*Process).wait4,
 		62: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.kill(r.DI, r.SI) },
 		63: (*Process).uname,
 		79: (*Process).getcwd,
@@ -94,10 +94,10 @@ func init() {
 		96: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.putTime(r.DI, 1000) },
 
 		102: number(0), 104: number(0), 107: number(0), 108: number(0), // getuid, getgid, geteuid, getegid
-		110: number(1), // getppid
+		110: (*Process).parentPID,
 		127: (*Process).sigPending,
 		129: func(p *Process, r *x86.PtRegs) (uint64, error) {
-			return p.queueInfo(r.SI, r.DX, nil, int32(r.DI) == pid)
+			return p.queueInfo(p.byPID(int(int32(r.DI))), nil, r.SI, r.DX)
 		},
 		130: (*Process).sigSuspend,
 		131: (*Process).sigAltStack,
@@ -110,22 +110,16 @@ func init() {
 		228: (*Process).clockGettime,
 		230: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.nanosleep(r, r.DX, r.SI&1 != 0, r.DI) },
 		231: (*Process).exitWith,
-		234: func(p *Process, r *x86.PtRegs) (uint64, error) {
-			if r.DI != pid {
-				return 0, errno.ESRCH
-			}
-			return p.killThread(r.SI, r.DX)
-		},
+		234: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.killThreadOf(r.DI, r.SI, r.DX) },
 		257: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.openAt(r.SI, r.DX) },
 		262: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.statAt(r) },
 		267: refuse(errno.EINVAL),
 		269: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.access(r.SI, r.DX) },
 		273: nothing, // set_robust_list
-		297: func(p *Process, r *x86.PtRegs) (uint64, error) {
-			return p.queueInfo(r.DX, r.R10, p.byTID(r.SI), r.DI == pid && p.byTID(r.SI) != nil)
-		},
+		297: (*Process).queueThreadInfo,
 		302: (*Process).prlimit,
 		318: (*Process).getrandom,
+		435: (*Process).clone3,
 	}
 }
 
@@ -155,6 +149,9 @@ func (p *Process) mmap(r *x86.PtRegs) (uint64, error) {
 	v := Mapping{Prot: int(r.DX & 7)}
 	if r.SI == 0 || r.R9%PageSize != 0 {
 		return 0, errno.EINVAL
+	}
+	if r.R10&(anonymous|shared) == anonymous|shared {
+		v.shared = &frames{}
 	}
 	if r.R10&anonymous == 0 {
 		f := p.open[int(int32(r.R8))]
@@ -259,7 +256,7 @@ func (p *Process) time(r *x86.PtRegs) (uint64, error) {
 }
 
 func (p *Process) prlimit(r *x86.PtRegs) (uint64, error) {
-	const stack, infinity = 3, ^uint64(0)
+	const stack, core, infinity = 3, 4, ^uint64(0)
 	switch {
 	case r.SI > 15:
 		return 0, errno.EINVAL
@@ -269,8 +266,11 @@ func (p *Process) prlimit(r *x86.PtRegs) (uint64, error) {
 		return 0, nil
 	}
 	soft := infinity
-	if r.SI == stack {
+	switch r.SI {
+	case stack:
 		soft = stackSize
+	case core:
+		soft = 0
 	}
 	b := binary.LittleEndian.AppendUint64(nil, soft)
 	return 0, p.Write(x86.Addr(r.R10), binary.LittleEndian.AppendUint64(b, infinity))

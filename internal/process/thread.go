@@ -13,7 +13,8 @@ import (
 // thread is a thread of the program (a task). One runs at a time; they take turns at traps and
 // system calls, as the seed has it.
 type thread struct {
-	tid int
+	group *group
+	tid   int
 	// regs and floats are its registers while another runs.
 	regs   x86.PtRegs
 	floats []byte
@@ -30,7 +31,11 @@ type thread struct {
 // sleep is what a thread waits for: a futex, a time, a signal.
 type sleep struct {
 	at   x86.Addr // of the futex, 0 for none
+	of   any      // and whose memory that is in
 	bits uint32
+	// child is what wait4 waits for, vfork the process that its parent waits for; nil for none.
+	child *waitFor
+	vfork *group
 	// until is when the sleep ends of itself, 0 for never, with this result.
 	until  uint64
 	result errno.Errno
@@ -38,20 +43,6 @@ type sleep struct {
 	again *uint64
 	order uint64
 }
-
-const maxThreads = 64
-
-// Flags of clone.
-const (
-	cloneVM          = 0x100
-	cloneSighand     = 0x800
-	cloneThread      = 0x10000
-	cloneSetTLS      = 0x80000
-	cloneParentTID   = 0x100000
-	cloneChildClear  = 0x200000
-	cloneChildSetTID = 0x1000000
-	cloneThreadFlags = cloneVM | cloneSighand | cloneThread
-)
 
 var errWaits = errors.New("the program waits, and nobody could wake it")
 
@@ -65,6 +56,8 @@ func (p *Process) Now() uint64 { return p.m.Now() + p.skipped }
 func (p *Process) back(regs *x86.PtRegs) {
 	for p.then == nil && p.exit == nil {
 		switch next := p.choose(); {
+		case next == nil && p.first != nil:
+			p.finish(p.first, regs)
 		case next == nil:
 			p.giveUp(errWaits, regs)
 		case next != p.thread:
@@ -80,20 +73,43 @@ func (p *Process) back(regs *x86.PtRegs) {
 
 // runnable reports whether a thread can go on now.
 func (p *Process) runnable(t *thread) bool {
-	return !t.ended && (t.asleep == nil || t.asleep.until != 0 && t.asleep.until <= p.Now() || p.next(t) != 0)
+	s := t.asleep
+	switch {
+	case t.ended || t.group.stopped:
+		return false
+	case s == nil:
+		return true
+	case s.vfork != nil:
+		return !s.vfork.usesVM
+	}
+	return s.until != 0 && s.until <= p.Now() || s.child != nil && t.group.waitEnds(s.child) || t.next() != 0
 }
 
-// choose says who goes on, nil for nobody. If all sleep, time passes until one does not.
-func (p *Process) choose() *thread {
-	var list []*thread
-	for _, t := range p.threads {
+// runnables are the threads of a process that can go on.
+func (p *Process) runnables(g *group) (list []*thread) {
+	for _, t := range g.threads {
 		if p.runnable(t) {
 			list = append(list, t)
 		}
 	}
+	return list
+}
+
+// switches is how seldom another process goes on although this one could: once in so many times.
+const switches = 64
+
+// choose says who goes on, nil for nobody. If all sleep, time passes until one does not.
+func (p *Process) choose() *thread {
+	list := p.runnables(p.group)
 	fresh, yields := p.fresh, p.yields
 	p.fresh, p.yields = false, false
-	switch can := p.runnable(p.thread); {
+	can := p.runnable(p.thread)
+	if len(p.groups) > 1 || p.group.ended {
+		if t := p.another(len(list) == 0 || !fresh && (yields && len(list) == 1 || p.random.Uint32()%switches == 0)); t != nil {
+			return t
+		}
+	}
+	switch {
 	case len(list) == 0:
 		return p.sleepOn()
 	case can && (fresh || len(list) == 1 || !yields && p.random.Uint32()%4 != 0):
@@ -106,12 +122,31 @@ func (p *Process) choose() *thread {
 	return t
 }
 
+// another chooses a thread of another process, nil for none.
+func (p *Process) another(wanted bool) *thread {
+	if !wanted {
+		return nil
+	}
+	var list []*thread
+	for _, g := range p.groups {
+		if g != p.group {
+			list = append(list, p.runnables(g)...)
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return list[p.random.IntN(len(list))]
+}
+
 // sleepOn lets the time pass until the first thread wakes of itself.
 func (p *Process) sleepOn() *thread {
 	var first *thread
-	for _, t := range p.threads {
-		if !t.ended && t.asleep.until != 0 && (first == nil || t.asleep.until < first.asleep.until) {
-			first = t
+	for _, g := range p.groups {
+		for _, t := range g.threads {
+			if !t.ended && !g.stopped && t.asleep.until != 0 && (first == nil || t.asleep.until < first.asleep.until) {
+				first = t
+			}
 		}
 	}
 	if first != nil {
@@ -128,6 +163,10 @@ func (p *Process) wake(t *thread, regs *x86.PtRegs) {
 	}
 	t.asleep = nil
 	switch {
+	case s.vfork != nil:
+		regs.AX = uint64(s.vfork.pid)
+	case s.child != nil && t.group.waitEnds(s.child):
+		regs.AX = p.waited(s.child)
 	case s.until != 0 && s.until <= p.Now():
 		regs.AX = failed(s.result)
 		if s.result == 0 {
@@ -143,20 +182,33 @@ func (p *Process) wake(t *thread, regs *x86.PtRegs) {
 func (p *Process) switchTo(next *thread, regs *x86.PtRegs) {
 	load := func(regs *x86.PtRegs) {
 		const msrFSBase = 0xc0000100
-		p.thread, p.fresh = next, true
+		p.group, p.thread, p.fresh = next.group, next, true
 		_ = p.m.WriteMem(p.float, next.floats) // it is the machine's own
 		*regs = next.regs
 		p.outside(p.own+switchCode, regs, func(*x86.PtRegs) {})
 		regs.CX, regs.AX, regs.DX = msrFSBase, next.fsBase&0xffffffff, next.fsBase>>32
 	}
+	enter := func(regs *x86.PtRegs) {
+		if p.in == next.group.Space {
+			load(regs)
+			return
+		}
+		p.outside(p.own+stopCode, regs, func(regs *x86.PtRegs) {
+			if err := next.group.Space.enter(); err != nil {
+				p.giveUp(err, regs)
+				return
+			}
+			load(regs)
+		})
+	}
 	last := p.thread
 	if last.ended {
-		load(regs)
+		enter(regs)
 		return
 	}
 	p.outside(p.own+floatSave, regs, func(regs *x86.PtRegs) {
 		last.regs, last.floats = *regs, p.floats512()
-		load(regs)
+		enter(regs)
 	})
 }
 
@@ -164,46 +216,6 @@ func (p *Process) floats512() []byte {
 	b := make([]byte, floatSize)
 	_ = p.m.ReadMem(p.float, b) // it is the machine's own
 	return b
-}
-
-// clone makes a thread; a process is refused.
-func (p *Process) clone(r *x86.PtRegs) (uint64, error) {
-	flags, at := r.DI, *r
-	alive := p.alive()
-	switch {
-	case flags&cloneThreadFlags != cloneThreadFlags:
-		p.Unknown[r.AX]++
-		return 0, errno.ENOSYS
-	case alive >= maxThreads:
-		return 0, errno.EAGAIN
-	case flags&cloneSetTLS != 0 && at.R8 >= uint64(userTop):
-		return 0, errno.EPERM
-	}
-	p.outside(p.own+floatSave, r, func(regs *x86.PtRegs) {
-		p.lastTID++
-		t := &thread{tid: p.lastTID, floats: p.floats512(), regs: *regs, fsBase: p.fsBase}
-		t.mask, t.stack.flags = p.mask, stackNone
-		t.regs.AX, t.regs.SP = 0, at.SI
-		if at.SI == 0 {
-			t.regs.SP = regs.SP
-		}
-		if flags&cloneSetTLS != 0 {
-			t.fsBase = at.R8
-		}
-		if flags&cloneChildClear != 0 {
-			t.atEnd = x86.Addr(at.R10)
-		}
-		id := binary.LittleEndian.AppendUint32(nil, uint32(t.tid))
-		if flags&cloneParentTID != 0 {
-			_ = p.Write(x86.Addr(at.DX), id) // the kernel does not look, either
-		}
-		if flags&cloneChildSetTID != 0 {
-			_ = p.Write(x86.Addr(at.R10), id)
-		}
-		p.threads = append(p.threads, t)
-		regs.AX = uint64(t.tid)
-	})
-	return 0, nil
 }
 
 func (p *Process) alive() (n int) {
@@ -230,21 +242,15 @@ func (p *Process) Yield() { p.yields = true }
 
 // exitThread is exit: the last thread's ends the program, with the first's code.
 func (p *Process) exitThread(r *x86.PtRegs) (uint64, error) {
-	if p.tid == pid {
+	if p.tid == p.PID() {
 		p.exitCode = int(r.DI & 0xff)
 	}
 	if p.alive() == 1 {
 		p.end(Exit{Code: p.exitCode}, r)
 		return 0, nil
 	}
-	if p.c.Tracer != nil {
-		p.c.Tracer.ThreadEnd(p.tid)
-	}
-	p.ended = true
-	if at := p.atEnd; at != 0 && p.Write(at, make([]byte, 4)) == nil {
-		p.wakeFutex(at, 1, ^uint32(0))
-	}
-	if p.tid != pid {
+	p.endThread(p.thread)
+	if p.tid != p.PID() {
 		p.threads = slices.DeleteFunc(p.threads, func(t *thread) bool { return t == p.thread })
 	}
 	return 0, nil
@@ -325,7 +331,7 @@ func (p *Process) futex(r *x86.PtRegs) (uint64, error) {
 		if err := p.Read(at, b[:]); err != nil {
 			return 0, err
 		}
-		s := sleep{at: at, bits: bits, result: errno.ETIMEDOUT}
+		s := sleep{at: at, of: p.futexOf(at), bits: bits, result: errno.ETIMEDOUT}
 		if r.R10 != 0 {
 			n, err := p.timeAt(r.R10)
 			if err != nil {
@@ -345,6 +351,14 @@ func (p *Process) futex(r *x86.PtRegs) (uint64, error) {
 	return 0, errno.ENOSYS
 }
 
+// futexOf is whose memory a futex is in: a space's, or what several share.
+func (p *Process) futexOf(at x86.Addr) any {
+	if v := p.At(at); v != nil && v.shared != nil {
+		return v.shared
+	}
+	return p.Space
+}
+
 // wakeFutex wakes those that wait the longest.
 func (p *Process) wakeFutex(at x86.Addr, most int, bits uint32) (n int) {
 	for _, t := range p.waiters(at) {
@@ -358,9 +372,12 @@ func (p *Process) wakeFutex(at x86.Addr, most int, bits uint32) (n int) {
 
 // waiters are the threads that wait for a futex, the longest first.
 func (p *Process) waiters(at x86.Addr) (list []*thread) {
-	for _, t := range p.threads {
-		if t.asleep != nil && t.asleep.at == at {
-			list = append(list, t)
+	of := p.futexOf(at)
+	for _, g := range p.groups {
+		for _, t := range g.threads {
+			if t.asleep != nil && t.asleep.at == at && t.asleep.of == of {
+				list = append(list, t)
+			}
 		}
 	}
 	slices.SortFunc(list, func(a, b *thread) int { return cmp.Compare(a.asleep.order, b.asleep.order) })

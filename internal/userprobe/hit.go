@@ -17,7 +17,7 @@ func (k *Probes) Int3(regs *x86.PtRegs) bool {
 		return true
 	}
 	at := x86.Addr(regs.IP - 1)
-	if k.area != 0 && at == k.area && !k.c.Uprobes.ReturnCall {
+	if area := k.of(k.p.Space).area; area != 0 && at == area && !k.c.Uprobes.ReturnCall {
 		if !k.returned(regs) {
 			k.p.Force(process.SIGILL)
 		}
@@ -45,20 +45,26 @@ func (k *Probes) Int3(regs *x86.PtRegs) bool {
 	return k.begin(u, at, regs)
 }
 
-// handlers calls those of all consumers, and probes the return where one wants it (handler_chain).
+// handlers calls those of all consumers, and probes the return where one wants it; if none
+// wants hits of this process, its int3 is taken away (handler_chain).
 func (k *Probes) handlers(u *uprobe, regs *x86.PtRegs) {
-	var returns []*Consumer
+	returns, remove := false, true
 	for _, c := range u.consumers {
+		returns = returns || c.Returned != nil
+		if !c.wants(k.p.Space) {
+			continue
+		}
+		remove = false
 		c.Hits++
 		if c.Hit != nil {
 			c.Hit(regs)
 		}
-		if c.Returned != nil {
-			returns = append(returns, c)
-		}
 	}
-	if len(returns) > 0 {
-		k.hijack(u, returns, regs)
+	switch {
+	case remove:
+		k.remove(u, k.p.Space)
+	case returns:
+		k.hijack(u, regs)
 	}
 }
 
@@ -67,10 +73,16 @@ const slotSize = 128
 
 // xol is the XOL area, mapped when it is first needed; 0 where there is no room.
 func (k *Probes) xol() x86.Addr {
-	if k.area != 0 {
-		return k.area
+	own := k.of(k.p.Space)
+	if own.area == 0 {
+		own.area = k.makeXOL(k.p.Space, process.XOLHint)
 	}
-	v, err := k.p.MapFree(process.XOLHint, process.Mapping{Prot: process.ProtExec, Name: "[uprobes]"}, process.PageSize)
+	return own.area
+}
+
+// makeXOL maps an area with its trampoline.
+func (k *Probes) makeXOL(s *process.Space, hint x86.Addr) x86.Addr {
+	v, err := s.MapFree(hint, process.Mapping{Prot: process.ProtExec, Name: "[uprobes]", Alone: true}, process.PageSize)
 	if err != nil {
 		return 0
 	}
@@ -78,11 +90,10 @@ func (k *Probes) xol() x86.Addr {
 	if k.c.Uprobes.ReturnCall {
 		code = returnCall
 	}
-	if k.p.Poke(v.Start, code) != nil {
+	if s.Poke(v.Start, code) != nil {
 		return 0
 	}
-	k.area = v.Start
-	return k.area
+	return v.Start
 }
 
 // begin makes the copy of the instruction be executed next (pre_ssout).
@@ -92,21 +103,22 @@ func (k *Probes) begin(u *uprobe, at x86.Addr, regs *x86.PtRegs) bool {
 		return true // the kernel tries again, for ever: the budget ends it
 	}
 	t := k.task()
-	n := k.slots.take()
+	own := k.of(k.p.Space)
+	n := own.slots.take()
 	if n == 0 {
 		k.p.Yield() // the kernel sleeps until a slot is free
 		return true
 	}
 	slot := area + x86.Addr(n*slotSize)
-	if k.slots.copies[n] != u {
+	if own.slots.copies[n] != u {
 		if k.p.Poke(slot, u.analysis.Copy[:]) != nil {
-			k.slots.free(n)
+			own.slots.free(n)
 			return true
 		}
-		k.slots.copies[n] = u
+		own.slots.copies[n] = u
 	}
 	k.Stats.Stepped++
-	s := &step{u: u, at: at, xol: slot, slot: n, flags: regs.Flags & x86.FlagTF}
+	s := &step{u: u, in: own, at: at, xol: slot, slot: n, flags: regs.Flags & x86.FlagTF}
 	if r := scratch(u.analysis.Fixups, regs); r != nil {
 		s.scratch = *r
 		*r = uint64(at) + uint64(u.analysis.Length)

@@ -1,9 +1,8 @@
 package userprobe
 
 import (
-	"fmt"
-
 	"encoding/binary"
+	"fmt"
 	"slices"
 
 	"kprobelab/errno"
@@ -21,6 +20,10 @@ type Consumer struct {
 	// regs.IP where it returns to; nil for nothing.
 	Returned func(function x86.Addr, regs *x86.PtRegs)
 
+	// Filter says whether a process's memory is of interest; nil for every one. An int3 is put only where
+	// some consumer's says so. A process that inherits it by fork loses it again at its first hit.
+	Filter func(s *process.Space) bool
+
 	// Hits, Returns and Missed are its counts; Missed are calls too deep for a return probe.
 	Hits, Returns, Missed uint64
 }
@@ -33,14 +36,21 @@ type uprobe struct {
 	counter   uint64
 	consumers []*Consumer // the last that came first, as the kernel has them
 	analysis  uprobes.Analysis
-	// at are the addresses with its int3; counted says that the counter was incremented.
-	at      map[x86.Addr]bool
-	counted bool
+}
+
+// space is what an address space has of probes (struct uprobes_state).
+type space struct {
+	area  x86.Addr // the XOL area, 0 for none
+	slots slots
+	// at are the addresses with each probe's int3; counted are those whose counter was incremented.
+	at      map[*uprobe]map[x86.Addr]bool
+	counted map[*uprobe]bool
 }
 
 // step is the instruction that is being executed out of line.
 type step struct {
 	u       *uprobe
+	in      *space
 	at, xol x86.Addr
 	slot    int
 	flags   uint64 // the trap flag as it was
@@ -56,15 +66,15 @@ type Stats struct {
 	Returns, Unwound uint64
 }
 
-// Probes are the uprobes of one process. They are a process.Tracer.
+// Probes are the uprobes of a program and its processes. They are a process.Tracer.
 type Probes struct {
 	c     *profile.Config
 	p     *process.Process
 	list  map[place]*uprobe
 	order []*uprobe
-	area  x86.Addr // the XOL area, 0 for none
-	slots slots
 	tasks map[int]*task
+	// spaces are those of the processes that there are.
+	spaces map[*process.Space]*space
 	// OnLog gets what the kernel would log.
 	OnLog func(line string)
 	Stats Stats
@@ -77,7 +87,7 @@ type place struct {
 
 // New makes probes for a process of a kernel. It is the process's Tracer.
 func New(c *profile.Config) *Probes {
-	return &Probes{c: c, list: map[place]*uprobe{}, tasks: map[int]*task{}, OnLog: func(string) {}}
+	return &Probes{c: c, list: map[place]*uprobe{}, tasks: map[int]*task{}, spaces: map[*process.Space]*space{}, OnLog: func(string) {}}
 }
 
 // Start implements process.Tracer.
@@ -119,47 +129,92 @@ func (k *Probes) Register(f *process.File, offset, counter uint64, c *Consumer) 
 	at := place{f, offset}
 	u := k.list[at]
 	if u == nil {
-		u = &uprobe{file: f, offset: offset, counter: counter, at: map[x86.Addr]bool{}, analysis: a}
+		u = &uprobe{file: f, offset: offset, counter: counter, analysis: a}
 	}
 	if u.counter != counter {
 		return errno.EINVAL // ref_ctr_offset mismatch
 	}
-	if k.p != nil && a.Errno != 0 {
-		for _, v := range k.p.Maps() {
-			if u.in(&v) {
-				return a.Errno
-			}
-		}
+	if a.Errno != 0 && k.each(func(_ *process.Space, v *process.Mapping) bool { return u.in(v) }) {
+		return a.Errno
 	}
 	if k.list[at] == nil {
 		k.list[at], k.order = u, append(k.order, u)
 	}
 	u.consumers = slices.Insert(u.consumers, 0, c)
-	if k.p != nil {
-		for _, v := range k.p.Maps() {
-			k.plant(u, &v)
-		}
-	}
+	k.each(func(s *process.Space, v *process.Mapping) bool {
+		k.plant(u, s, v)
+		return false
+	})
 	return nil
 }
 
-// Unregister takes a consumer away; the last one takes the int3 with it. The first byte is then that of the
-// copy, which lacks REX.B where the operand is found by rip (set_orig_insn).
+// each does something with the mappings of all processes, until it says that this was enough.
+func (k *Probes) each(do func(s *process.Space, v *process.Mapping) bool) bool {
+	if k.p == nil {
+		return false
+	}
+	for _, s := range k.p.Spaces() {
+		for _, v := range s.Maps() {
+			if do(s, &v) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Unregister takes a consumer away; the int3 goes from where no other one wants it.
 func (k *Probes) Unregister(f *process.File, offset uint64, c *Consumer) {
 	u := k.list[place{f, offset}]
 	if u == nil {
 		return
 	}
 	u.consumers = slices.DeleteFunc(u.consumers, func(o *Consumer) bool { return o == c })
-	if len(u.consumers) > 0 {
+	if len(u.consumers) == 0 {
+		delete(k.list, place{f, offset})
+		k.order = slices.DeleteFunc(k.order, func(o *uprobe) bool { return o == u })
+	}
+	if k.p == nil {
 		return
 	}
-	delete(k.list, place{f, offset})
-	k.order = slices.DeleteFunc(k.order, func(o *uprobe) bool { return o == u })
-	for at := range u.at {
-		_ = k.p.Poke(at, u.analysis.Copy[:1]) // it may be unmapped
+	for _, s := range k.p.Spaces() {
+		if !u.wanted(s) {
+			k.remove(u, s)
+		}
 	}
-	k.count(u, -1)
+}
+
+// wanted reports whether a consumer wants hits of a space (filter_chain).
+func (u *uprobe) wanted(s *process.Space) bool {
+	return slices.ContainsFunc(u.consumers, func(c *Consumer) bool { return c.wants(s) })
+}
+
+func (c *Consumer) wants(s *process.Space) bool { return c.Filter == nil || c.Filter(s) }
+
+// OfProcess is a filter: the memory of one process.
+func (k *Probes) OfProcess(pid int) func(s *process.Space) bool {
+	return func(s *process.Space) bool { return slices.Contains(k.p.PIDs(s), pid) }
+}
+
+// remove takes the probe out of a space. The first byte is then that of the copy, which lacks REX.B
+// where the operand is found by rip (unapply_uprobe, set_orig_insn).
+func (k *Probes) remove(u *uprobe, s *process.Space) {
+	own := k.of(s)
+	for at := range own.at[u] {
+		_ = s.Poke(at, u.analysis.Copy[:1]) // it may be unmapped
+	}
+	delete(own.at, u)
+	k.count(u, s, -1)
+}
+
+// of is what a space has of probes.
+func (k *Probes) of(s *process.Space) *space {
+	own := k.spaces[s]
+	if own == nil {
+		own = &space{at: map[*uprobe]map[x86.Addr]bool{}, counted: map[*uprobe]bool{}}
+		k.spaces[s] = own
+	}
+	return own
 }
 
 // in reports whether a mapping shows the place, so that an int3 is put there: of a file, and not
@@ -170,45 +225,51 @@ func (u *uprobe) in(v *process.Mapping) bool {
 
 // Mapped implements process.Tracer: it plants what belongs into a mapping.
 func (k *Probes) Mapped(v *process.Mapping) {
+	s := k.p.Space
 	for _, u := range k.order {
-		k.plant(u, v)
-		if len(u.at) > 0 {
-			k.count(u, 1) // the counter may have been mapped just now
+		k.plant(u, s, v)
+		if len(k.of(s).at[u]) > 0 {
+			k.count(u, s, 1) // the counter may have been mapped just now
 		}
 	}
 }
 
 const int3 = 0xcc
 
-func (k *Probes) plant(u *uprobe, v *process.Mapping) {
-	if !u.in(v) || u.analysis.Errno != 0 {
+func (k *Probes) plant(u *uprobe, s *process.Space, v *process.Mapping) {
+	if !u.in(v) || u.analysis.Errno != 0 || !u.wanted(s) {
 		return
 	}
 	at := v.Start + x86.Addr(u.offset-v.Offset)
-	if k.p.Poke(at, []byte{int3}) != nil {
+	if s.Poke(at, []byte{int3}) != nil {
 		return
 	}
-	u.at[at] = true
-	k.count(u, 1)
+	own := k.of(s)
+	if own.at[u] == nil {
+		own.at[u] = map[x86.Addr]bool{}
+	}
+	own.at[u][at] = true
+	k.count(u, s, 1)
 }
 
 // count adds to the probe's reference counter, once, wherever it is mapped for writing.
-func (k *Probes) count(u *uprobe, n int16) {
-	if u.counter == 0 || u.counted == (n > 0) || k.p == nil {
+func (k *Probes) count(u *uprobe, s *process.Space, n int16) {
+	own := k.of(s)
+	if u.counter == 0 || own.counted[u] == (n > 0) {
 		return
 	}
-	for _, v := range k.p.Maps() {
+	for _, v := range s.Maps() {
 		if v.File != u.file || v.Prot&process.ProtWrite == 0 || u.counter < v.Offset || u.counter-v.Offset >= v.Len() {
 			continue
 		}
 		at := v.Start + x86.Addr(u.counter-v.Offset)
 		var b [2]byte
-		if k.p.Read(at, b[:]) != nil {
+		if s.Read(at, b[:]) != nil {
 			continue
 		}
 		binary.LittleEndian.PutUint16(b[:], uint16(int16(binary.LittleEndian.Uint16(b[:]))+n))
-		if k.p.Write(at, b[:]) == nil {
-			u.counted = n > 0
+		if s.Write(at, b[:]) == nil {
+			own.counted[u] = n > 0
 		}
 	}
 }

@@ -314,3 +314,49 @@ func TestRefusals(t *testing.T) {
 		})
 	}
 }
+
+// Rule: a consumer's filter decides where an int3 is put, and a process that nobody wants hits of
+// loses the one that it has inherited at its first hit.
+func TestFilter(t *testing.T) {
+	// The child and then the parent calls f1 twice, and exits with the byte that is f1's first then.
+	const twice = "call 0x401080\ncall 0x401080\n"
+	text := "mov $0x39,%eax\nsyscall\ntest %eax,%eax\nje call\nxor %r10d,%r10d\nsub $0x8,%rsp\nmov %eax,%edi\nmov %rsp,%rsi\nxor %edx,%edx\nmov $0x3d,%eax\nsyscall\n" +
+		"call: " + twice + "mov $0x401080,%ebx\nmovzbl (%rbx),%edi\nmov (%rsp),%ebx\nadd %ebx,%edi\nshr $0x8,%ebx\nadd %ebx,%edi" + exit
+	const first, child = 100, 101
+	for name, c := range map[string]struct {
+		filters []int
+		hits    []uint64
+		int3s   uint64
+	}{
+		"everybody":     {[]int{0}, []uint64{4}, 4},
+		"the_first":     {[]int{first}, []uint64{2}, 3},
+		"the_child":     {[]int{child}, []uint64{2}, 2},
+		"both":          {[]int{first, child}, []uint64{2, 2}, 4},
+		"some_and_all":  {[]int{first, 0}, []uint64{2, 4}, 4},
+		"nobody_at_all": {[]int{7}, []uint64{0}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEngines(t, func(t *testing.T, en string) {
+				f := program(t, nil, text, "nop\nret")
+				var k *userprobe.Probes
+				var list []*userprobe.Consumer
+				_, k, _ = run(t, en, rules(t, "6.1"), f, func(k *userprobe.Probes) {
+					for _, pid := range c.filters {
+						consumer := &userprobe.Consumer{}
+						if pid != 0 {
+							consumer.Filter = k.OfProcess(pid)
+						}
+						list = append(list, consumer)
+						require.NoError(t, k.Register(f, tinyprogram.Offset(1), 0, consumer))
+					}
+				})
+				var hits []uint64
+				for _, consumer := range list {
+					hits = append(hits, consumer.Hits)
+				}
+				require.Equal(t, c.hits, hits)
+				require.Equal(t, c.int3s, k.Stats.Hits)
+			})
+		})
+	}
+}

@@ -13,10 +13,10 @@ const maxDepth = 64
 
 // instance is a call whose return is probed (struct return_instance).
 type instance struct {
-	consumers []*Consumer
-	function  x86.Addr
-	stack     uint64 // the stack pointer at the entry
-	back      uint64 // where it returns to
+	u        *uprobe
+	function x86.Addr
+	stack    uint64 // the stack pointer at the entry
+	back     uint64 // where it returns to
 	// chained: the return address was the trampoline's already, by a tail call.
 	chained bool
 }
@@ -45,11 +45,13 @@ func (t *task) last() *instance {
 }
 
 // hijack puts the trampoline in place of the return address (prepare_uretprobe).
-func (k *Probes) hijack(u *uprobe, consumers []*Consumer, regs *x86.PtRegs) {
+func (k *Probes) hijack(u *uprobe, regs *x86.PtRegs) {
 	t := k.task()
 	missed := func() {
-		for _, c := range consumers {
-			c.Missed++
+		for _, c := range u.consumers {
+			if c.Returned != nil && c.wants(k.p.Space) {
+				c.Missed++
+			}
 		}
 	}
 	area := k.xol()
@@ -59,7 +61,7 @@ func (k *Probes) hijack(u *uprobe, consumers []*Consumer, regs *x86.PtRegs) {
 	}
 	if len(t.chain) >= maxDepth {
 		missed()
-		k.OnLog(fmt.Sprintf("uprobe: omit uretprobe due to nestedness limit pid/tgid=%d/%d", k.p.TID(), process.PID))
+		k.OnLog(fmt.Sprintf("uprobe: omit uretprobe due to nestedness limit pid/tgid=%d/%d", k.p.TID(), k.p.PID()))
 		return
 	}
 	var b [8]byte
@@ -90,7 +92,7 @@ func (k *Probes) hijack(u *uprobe, consumers []*Consumer, regs *x86.PtRegs) {
 		}
 		back = i.back
 	}
-	t.chain = append(t.chain, &instance{consumers, x86.Addr(regs.IP), regs.SP, back, chained})
+	t.chain = append(t.chain, &instance{u, x86.Addr(regs.IP), regs.SP, back, chained})
 }
 
 // returned is the trampoline: it calls the handlers of the function that has returned, and
@@ -115,9 +117,11 @@ func (k *Probes) returned(regs *x86.PtRegs) bool {
 				continue
 			}
 			k.Stats.Returns++
-			for _, c := range ended[j].consumers {
-				c.Returns++
-				c.Returned(ended[j].function, regs)
+			for _, c := range ended[j].u.consumers {
+				if c.Returned != nil && c.wants(k.p.Space) {
+					c.Returns++
+					c.Returned(ended[j].function, regs)
+				}
 			}
 		}
 		t.chain = t.chain[:n]
@@ -142,7 +146,8 @@ func (k *Probes) Syscall(regs *x86.PtRegs) bool {
 	if regs.AX != callUretprobe || !k.c.Uprobes.ReturnCall {
 		return false
 	}
-	if k.area == 0 || x86.Addr(regs.IP) != k.area+returnCallAt {
+	area := k.of(k.p.Space).area
+	if area == 0 || x86.Addr(regs.IP) != area+returnCallAt {
 		k.p.Force(process.SIGILL)
 		return true
 	}
@@ -155,7 +160,7 @@ func (k *Probes) Syscall(regs *x86.PtRegs) bool {
 	word := func(n int) uint64 { return binary.LittleEndian.Uint64(b[8*n:]) }
 	regs.R11, regs.CX, regs.AX = word(0), word(1), word(2)
 	regs.SP += 24
-	regs.IP = uint64(k.area)
+	regs.IP = uint64(area)
 	if !k.returned(regs) {
 		k.p.Force(process.SIGILL)
 		return true

@@ -1,5 +1,12 @@
 package userprobe
 
+import (
+	"maps"
+	"slices"
+
+	"kprobelab/internal/process"
+)
+
 // task is what a thread has of probes (struct uprobe_task).
 type task struct {
 	step  *step       // nil where none is under way
@@ -19,7 +26,7 @@ func (k *Probes) task() *task {
 
 // endStep ends a step out of line.
 func (k *Probes) endStep(t *task) {
-	k.slots.free(t.step.slot)
+	t.step.in.slots.free(t.step.slot)
 	t.step = nil
 }
 
@@ -30,6 +37,48 @@ func (k *Probes) ThreadEnd(tid int) {
 	}
 	delete(k.tasks, tid)
 }
+
+// Forked implements process.Tracer (uprobe_copy_process, dup_xol_work): int3s are in the pages that the
+// new process inherits, and so are incremented counters. Its XOL area is its own: at the same
+// address where calls wait for their return, else made when it is needed.
+func (k *Probes) Forked(tid int, s *process.Space, vfork bool) {
+	old, shared := k.of(k.p.Space), s == k.p.Space
+	if !shared {
+		own := k.of(s)
+		own.counted = maps.Clone(old.counted)
+		for u, at := range old.at {
+			own.at[u] = maps.Clone(at)
+		}
+	}
+	k.plantAll(s)
+	t := k.tasks[k.p.TID()]
+	if t == nil || len(t.chain) == 0 || shared && !vfork {
+		return
+	}
+	k.tasks[tid] = &task{chain: slices.Clone(t.chain)}
+	if !shared && old.area != 0 {
+		k.of(s).area = k.makeXOL(s, old.area)
+	}
+}
+
+// plantAll plants what a consumer wants of a process from its beginning on: the filters have not
+// known its number before.
+func (k *Probes) plantAll(s *process.Space) {
+	for _, u := range k.order {
+		if len(k.of(s).at[u]) > 0 || !u.wanted(s) {
+			continue
+		}
+		for _, v := range s.Maps() {
+			k.plant(u, s, &v)
+		}
+	}
+}
+
+// Executed implements process.Tracer (uprobe_free_utask).
+func (k *Probes) Executed() { k.ThreadEnd(k.p.TID()) }
+
+// SpaceEnd implements process.Tracer (uprobe_clear_state).
+func (k *Probes) SpaceEnd(s *process.Space) { delete(k.spaces, s) }
 
 // numSlots is how many slots the XOL area has; the first is the trampoline's.
 const numSlots = 32

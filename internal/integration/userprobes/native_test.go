@@ -113,3 +113,44 @@ var libcOfThreads = map[string]bool{
 	"__pthread_cond_wait": true, "___pthread_cond_signal": true, "__sched_yield": true, "___pthread_barrier_wait": true, "__new_sem_wait": true, "__new_sem_post": true,
 	"__futex_abstimed_wait_common": true, "__pthread_clockjoin_ex": true,
 }
+
+// Rule: processes do what they do on the host, with an address space each, also with probes on
+// every instruction of the program, which a forked process inherits.
+func TestProcesses(t *testing.T) {
+	f, native := compiled(t, "processes.c")
+	want := natively(t, native)
+	require.Equal(t, 6, want.code, "%s%s", want.stdout, want.stderr)
+	releases := []string{"6.12", "6.1"}
+	if testing.Short() {
+		releases = releases[:1]
+	}
+	for _, release := range releases {
+		c, _ := profile.Named(release)
+		var places []uint64
+		returns := map[string]bool{"deeper": true, "ended": true}
+		var entries []uint64
+		for _, fn := range functionsOf(t, f, c) {
+			if fn.own || libcOfProcesses[fn.name] {
+				places = append(places, fn.instructions...)
+			}
+			if returns[fn.name] {
+				entries = append(entries, fn.entry)
+			}
+		}
+		require.Len(t, entries, 2)
+		for _, name := range engine.Names() {
+			t.Run(release+"/"+name, func(t *testing.T) {
+				r := &runner{t: t, c: c, file: f, name: name}
+				require.Equal(t, want, r.run(nil, nil).shown())
+				at, _, _ := r.probable(places)
+				r.returns = entries
+				hits := map[uint64]uint64{}
+				require.Equal(t, want, r.run(at, hits).shown())
+				require.Greater(t, len(hits), 300)
+			})
+		}
+	}
+}
+
+// libcOfProcesses are functions of libc that make processes and wait.
+var libcOfProcesses = map[string]bool{"__libc_fork": true, "__wait4": true, "__waitpid": true, "__spawni_child": true, "__spawnix": true}

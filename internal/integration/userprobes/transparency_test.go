@@ -42,7 +42,7 @@ func compiled(t *testing.T, source string) (f *process.File, native string) {
 }
 
 // sources are the programs of testdata.
-var sources = map[string]bool{"program.c": true, "signals.c": true, "threads.c": true}
+var sources = map[string]bool{"program.c": true, "signals.c": true, "threads.c": true, "processes.c": true}
 
 // function is one of the program's, with the file offsets of its instructions.
 type function struct {
@@ -135,7 +135,7 @@ func (r *runner) run(at []uint64, hits map[uint64]uint64) outcome {
 	}
 	for i := range calls {
 		require.NotZero(r.t, calls[i].Hits, "returns of %#x", r.returns[i])
-		require.Equal(r.t, calls[i].Hits, calls[i].Returns)
+		require.LessOrEqual(r.t, calls[i].Hits, calls[i].Returns) // a forked process returns, too
 		require.Zero(r.t, calls[i].Missed)
 		k.Unregister(r.file, r.returns[i], &calls[i])
 	}

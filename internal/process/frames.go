@@ -1,0 +1,241 @@
+package process
+
+import (
+	"bytes"
+	"maps"
+
+	"kprobelab/errno"
+	"kprobelab/machine"
+	"kprobelab/x86"
+)
+
+// ram is the machine's memory, which holds the pages of one address space at a time. Those of
+// the others are kept as frames.
+type ram struct {
+	m  *machine.Machine
+	in *Space // whose pages are there, nil for nobody's
+	// used are the pages that were ever mapped: they may hold something.
+	used map[x86.Addr]struct{}
+	// pages is how many are mapped, in all spaces, most how many may be.
+	pages, most uint64
+}
+
+// frame is what a page holds; it never changes, so that spaces can have the same one. nil is zeros.
+type frame [PageSize]byte
+
+func (f *frame) bytes() []byte {
+	if f == nil {
+		return zeros[:]
+	}
+	return f[:]
+}
+
+// with is the frame with other bytes from at on.
+func (f *frame) with(at int, b []byte) *frame {
+	n := new(frame)
+	copy(n[:], f.bytes())
+	copy(n[at:], b)
+	return n
+}
+
+// frames are pages' contents, by address.
+type frames map[x86.Addr]*frame
+
+func (r *ram) space() *Space {
+	return &Space{ram: r, users: 1, kept: frames{}, poked: map[x86.Addr]struct{}{}}
+}
+
+// content is what a page of a mapping holds at first.
+func (v *Mapping) content(p x86.Addr) *frame {
+	if v.File == nil || v.FileOffset(p) >= uint64(len(v.File.Data)) {
+		return nil
+	}
+	b := v.File.Data[v.FileOffset(p):]
+	return (*frame)(nil).with(0, b[:min(len(b), PageSize)])
+}
+
+// frames are those of a mapping.
+func (s *Space) frames(v *Mapping) frames {
+	if v.shared != nil {
+		return *v.shared
+	}
+	return s.kept
+}
+
+// attributes are given to pages of the machine, where it is this space that is there.
+func (s *Space) attributes(r x86.Range, prot int) error {
+	if s.in != s {
+		return nil
+	}
+	return s.m.SetPages(r, attributes(prot))
+}
+
+// changed says that pages hold something else than what is kept of them.
+func (s *Space) changed(r x86.Range) {
+	for p := r.Start; p < r.End && len(s.kept) > 0; p += PageSize {
+		s.poked[p] = struct{}{}
+	}
+}
+
+// apart accesses a space that is not in the machine.
+func (s *Space) apart(a x86.Addr, b []byte, need int, access func(f *frame, at int, part []byte) *frame) error {
+	for len(b) > 0 {
+		v := s.At(a)
+		if v == nil || v.Prot == 0 || v.Prot&need != need {
+			return errno.EFAULT
+		}
+		p, at := pageDown(a), int(a%PageSize)
+		n := min(len(b), PageSize-at)
+		list := s.frames(v)
+		list[p] = access(list[p], at, b[:n])
+		a, b = a.Add(int64(n)), b[n:]
+	}
+	return nil
+}
+
+// capture keeps what the pages hold.
+func (s *Space) capture() error {
+	if s.in != s {
+		return nil
+	}
+	for _, v := range s.maps {
+		if v.shared == nil && s.users == 0 {
+			continue // nobody will see it again
+		}
+		if err := s.captureMapping(v); err != nil {
+			return err
+		}
+	}
+	clear(s.poked)
+	return nil
+}
+
+func (s *Space) captureMapping(v *Mapping) error {
+	if v.Prot == 0 {
+		if err := s.m.SetPages(v.Range, machine.AttrR); err != nil {
+			return err
+		}
+	}
+	list := s.frames(v)
+	var b frame
+	for p := v.Start; p < v.End; p += PageSize {
+		f, known := list[p]
+		if _, poked := s.poked[p]; known && v.Prot&ProtWrite == 0 && !poked {
+			continue
+		}
+		if err := s.m.ReadMem(p, b[:]); err != nil {
+			return err
+		}
+		switch {
+		case known && bytes.Equal(b[:], f.bytes()):
+		case bytes.Equal(b[:], zeros[:]):
+			list[p] = nil
+		default:
+			list[p] = f.with(0, b[:])
+		}
+	}
+	if v.Prot == 0 {
+		return s.m.SetPages(v.Range, 0)
+	}
+	return nil
+}
+
+// enter puts the space's pages into the machine, in place of another's. No code of the program's
+// may be under way (machine.SetPages).
+func (s *Space) enter() error {
+	from := s.in
+	if from == s {
+		return nil
+	}
+	if from != nil {
+		if err := from.capture(); err != nil {
+			return err
+		}
+		for _, v := range from.maps {
+			if err := s.m.SetPages(v.Range, 0); err != nil {
+				return err
+			}
+		}
+	}
+	s.in = s
+	for _, v := range s.maps {
+		if err := s.bring(v, from); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bring puts a mapping's pages into the machine, but for those that are there from another space.
+func (s *Space) bring(v *Mapping, from *Space) error {
+	list := s.frames(v)
+	return s.lay(v, func(write func(x86.Addr, []byte) error) error {
+		for p := v.Start; p < v.End; p += PageSize {
+			f := list[p]
+			list[p] = f // a nil one is known, too
+			_, used := s.used[p]
+			s.used[p] = struct{}{}
+			if f == nil && !used || from.holds(p, v, f) {
+				continue
+			}
+			if err := write(p, f.bytes()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// holds reports whether a space's page is that of another space's mapping.
+func (s *Space) holds(p x86.Addr, v *Mapping, f *frame) bool {
+	if s == nil {
+		return false
+	}
+	own := s.At(p)
+	if own == nil || own.shared != v.shared || own.shared == nil && s.users == 0 {
+		return false
+	}
+	g, known := s.frames(own)[p]
+	return known && f == g
+}
+
+// fork is a copy, which shares all pages until one of the two writes.
+func (s *Space) fork() (*Space, error) {
+	n := uint64(0)
+	for _, v := range s.maps {
+		n += v.Len() / PageSize
+	}
+	if s.pages+n > s.most {
+		return nil, errno.ENOMEM
+	}
+	if err := s.capture(); err != nil {
+		return nil, err
+	}
+	c := s.space()
+	c.kept = maps.Clone(s.kept)
+	c.start, c.end, c.limit = s.start, s.end, s.limit
+	for _, v := range s.maps {
+		if v.Alone {
+			for p := v.Start; p < v.End; p += PageSize {
+				delete(c.kept, p)
+			}
+			continue
+		}
+		w := *v
+		c.maps = append(c.maps, &w)
+		s.pages += v.Len() / PageSize
+	}
+	return c, nil
+}
+
+// leave is the end of a process in the space; it reports that it was the last. The machine keeps
+// the pages until another space enters.
+func (s *Space) leave() bool {
+	if s.users--; s.users > 0 {
+		return false
+	}
+	for _, v := range s.maps {
+		s.pages -= v.Len() / PageSize
+	}
+	return true
+}
