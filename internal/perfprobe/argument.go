@@ -35,6 +35,11 @@ const magic = `\deade12d`
 // ErrNothingThere is perf's refusal of $vars and $params where no place has any.
 var ErrNothingThere = errors.New("perf refuses $vars and $params where there are none")
 
+// ErrNotByItsName is perf's refusal of a symbol that the source has under another name, where arguments are
+// asked for: since it writes a number for what is missing (Immediate), it takes no place at all for an error
+// before it looks for the symbol.
+var ErrNotByItsName = errors.New("perf refuses arguments at a symbol that the source has under another name")
+
 // byPlace writes the definitions for the places that the debugging information has.
 func (w *Writer) byPlace(p *Probe, where source.Where) ([]Definition, error) {
 	var list []Definition

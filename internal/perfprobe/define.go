@@ -99,6 +99,9 @@ func (w *Writer) Define(p *Probe) ([]Definition, error) {
 	}
 	list, err := w.byPlace(p, p.Where)
 	if err == nil && len(list) == 0 {
+		if w.AsPerf && w.Features.Immediate && len(p.Args) > 0 {
+			return nil, ErrNotByItsName
+		}
 		// A symbol that the source does not know by its name, such as a clone's.
 		if where, ok := w.alternative(p.Where); ok {
 			list, err = w.byPlace(p, where)

@@ -179,7 +179,7 @@ func (l *language) report(list []*one, whole, show int) (bool, error) {
 			}
 		}
 		causes[cause]++
-		if show > 0 || cause == "" && o.ours.accepted {
+		if show > 0 || cause == "" {
 			show--
 			fmt.Printf("--- %s: accepted by the tool %v, by kprobelab %v (%s)\n%s\n--- the tool\n%s\n--- kprobelab\n%s\n", o.name, o.theirs.accepted, o.ours.accepted, cause, changed(o), head(o.theirs.text), head(o.ours.text))
 		}
