@@ -141,7 +141,10 @@ func (r *scriptRun) execute(t *term, img *kimage.Image, s *attach.Script) error 
 // kallsyms_lookup_name.
 func setWatch(lab *kprobelab.Lab, w *host.Watched, hit func(*x86.PtRegs)) (remove func() error, err error) {
 	place := watch.Place{Probe: callsyntax.Probe{Symbol: w.Symbol, Addr: x86.Addr(w.Addr)}, Len: w.Len, Kinds: machine.WatchWrite}
-	if w.Reads {
+	switch {
+	case w.Executes:
+		place.Kinds = machine.WatchExec
+	case w.Reads:
 		place.Kinds |= machine.WatchRead
 	}
 	if list := lab.Image.Lookup(w.Symbol); len(list) > 1 {

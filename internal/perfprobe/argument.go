@@ -3,6 +3,7 @@ package perfprobe
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 
@@ -170,10 +171,28 @@ type skip struct{ error }
 func (e skip) Unwrap() []error { return []error{e.error, source.ErrSkipCopies} }
 
 func (w *Writer) value(v *source.Variable) (source.Value, error) {
-	if w.AsPerf {
-		return v.FirstValue()
+	if !w.AsPerf {
+		return v.Value()
 	}
-	return v.Value()
+	x, err := v.FirstValue()
+	if err == nil && x.Kind == source.Constant && !x.Type.Real().Signed {
+		x.Value = asSigned(x.Value)
+	}
+	return x, err
+}
+
+// asSigned is what perf makes of an unsigned constant: compilers write it in the least bytes that have
+// room for it, and perf takes the highest bit of those for a sign.
+func asSigned(v int64) int64 {
+	switch {
+	case v < 0 || v > math.MaxUint32:
+		return v
+	case v > math.MaxUint16:
+		return int64(int32(v))
+	case v > math.MaxUint8:
+		return int64(int16(v))
+	}
+	return int64(int8(v))
 }
 
 // argument writes one argument at one place.

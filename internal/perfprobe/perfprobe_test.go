@@ -121,6 +121,12 @@ func TestNamesOfEvents(t *testing.T) {
 	}
 }
 
+func TestConstantsAsPerfReadsThem(t *testing.T) {
+	for v, want := range map[int64]int64{0: 0, 127: 127, 128: -128, 255: -1, 256: 256, 32767: 32767, 32768: -32768, 65536: 65536, 1 << 31: -1 << 31, 1 << 32: 1 << 32, -5: -5} {
+		require.Equal(t, want, asSigned(v), v)
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"vfs_read count file->f_pos:u8", "a=f@x.c:3 b[1].c@user", "f%return $retval", "0x12+3 %di"} {
 		f.Add(s)

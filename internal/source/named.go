@@ -2,13 +2,21 @@ package source
 
 import (
 	"debug/dwarf"
+	"slices"
 
 	"github.com/cilium/ebpf/btf"
 )
 
 // Named is a type by its name: a structure, a union, an enumeration, a typedef or a base type.
 // Of several it is the first that is described whole.
-func (f *File) Named(name string) (t *Type, err error) {
+func (f *File) Named(name string) (*Type, error) {
+	return f.named(name, Struct, Union, Enum, Typedef, Base)
+}
+
+// Tagged is a structure, a union or an enumeration by its name, as kind says.
+func (f *File) Tagged(kind Kind, name string) (*Type, error) { return f.named(name, kind) }
+
+func (f *File) named(name string, kinds ...Kind) (t *Type, err error) {
 	defer guard(&err)
 	if f.fromBTF {
 		for _, spec := range f.specs {
@@ -19,7 +27,9 @@ func (f *File) Named(name string) (t *Type, err error) {
 			for _, one := range list {
 				switch one.(type) {
 				case *btf.Struct, *btf.Union, *btf.Enum, *btf.Typedef, *btf.Int:
-					return btfType(one), nil
+					if t := btfType(one); slices.Contains(kinds, t.Kind) {
+						return t, nil
+					}
 				}
 			}
 		}
@@ -32,8 +42,7 @@ func (f *File) Named(name string) (t *Type, err error) {
 			return nil, err
 		}
 		n := u.root.find(func(n *node) turn {
-			switch n.Tag {
-			case dwarf.TagStructType, dwarf.TagUnionType, dwarf.TagEnumerationType, dwarf.TagTypedef, dwarf.TagBaseType:
+			if k, ok := tagKinds[n.Tag]; ok && slices.Contains(kinds, k) {
 				if declared, _ := n.Val(dwarf.AttrDeclaration).(bool); !declared && n.name() == name {
 					return stop
 				}
@@ -45,6 +54,11 @@ func (f *File) Named(name string) (t *Type, err error) {
 		}
 	}
 	return nil, notFound("no type %s is described", name)
+}
+
+// tagKinds are the kinds of types that have names.
+var tagKinds = map[dwarf.Tag]Kind{
+	dwarf.TagStructType: Struct, dwarf.TagUnionType: Union, dwarf.TagEnumerationType: Enum, dwarf.TagTypedef: Typedef, dwarf.TagBaseType: Base,
 }
 
 // Signature is what a typedef of a pointer to a function has as parameters.

@@ -12,6 +12,9 @@ import (
 // debugRegisters is how many watchpoints an x86 processor has.
 const debugRegisters = 4
 
+// wordSize is the length that the kernel wants of a watchpoint of an instruction (sizeof(long)).
+const wordSize = 8
+
 // watch sets a watchpoint as the kernel does for all CPUs (register_wide_hw_breakpoint): what no
 // debug register can have is refused, although a watchpoint here could.
 func (r *Runner) watch(p *planted) error {
@@ -30,11 +33,17 @@ func (r *Runner) watch(p *planted) error {
 		return errno.ENOENT
 	case taken >= debugRegisters:
 		return fmt.Errorf("%w: the %d debug registers are taken", errno.ENOSPC, debugRegisters)
-	case w.Addr&uint64(w.Len-1) != 0:
+	case w.Executes && w.Len != wordSize:
+		return fmt.Errorf("%w: a watchpoint of an instruction has %d bytes", errno.EINVAL, wordSize)
+	case !w.Executes && w.Addr&uint64(w.Len-1) != 0:
 		return fmt.Errorf("%w: a debug register's address is a multiple of its length, %d", errno.EINVAL, w.Len)
 	}
 	var err error
-	p.remove, err = r.o.Watch(&w, func(regs *x86.PtRegs) { r.entered(p, regs) })
+	p.remove, err = r.o.Watch(&w, func(regs *x86.PtRegs) {
+		if !w.Target || r.hit.inTarget() {
+			r.entered(p, regs)
+		}
+	})
 	if err == nil {
 		p.How = "watchpoint"
 	}

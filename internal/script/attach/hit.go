@@ -55,6 +55,14 @@ func (h *hit) child() int64 {
 	return 0
 }
 
+// inTarget reports whether the process of -c runs, by its first thread.
+func (h *hit) inTarget() bool {
+	if h.r.target == 0 && h.r.tasks.ok {
+		h.r.target = h.child()
+	}
+	return h.r.target != 0 && h.Task(host.TID) == h.r.target
+}
+
 // Register implements script.Context.
 func (h *hit) Register(n int) uint64 {
 	if r := h.register(n); r != nil {

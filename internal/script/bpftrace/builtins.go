@@ -115,6 +115,10 @@ var (
 		dst = appendWords(dst, uint64(s.Task(host.PID)))
 		return appendWords(dst, s.Callchain(true, min(int(a.Int[0]), (t.StringSize()-1)/8-1))...)
 	})
+	// userSymbolCode has the process after the address: its symbols are its own.
+	userSymbolCode = textual("usym", ints[:1], func(t *script.Thread, a *script.Args, dst []byte) []byte {
+		return appendWords(dst, uint64(a.Int[0]), uint64(system(t).Task(host.PID)))
+	})
 	leastCode  = number("least", ints[:2], func(_ *script.Thread, a *script.Args) int64 { return int64(min(uint64(a.Int[0]), uint64(a.Int[1]))) })
 	framesCode = number("len", texts[:1], func(_ *script.Thread, a *script.Args) int64 { return int64(len(a.Text[0]) / 8) })
 

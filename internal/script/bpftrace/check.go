@@ -666,18 +666,22 @@ func (c *checker) named(ct *ctype) *Type {
 	return t
 }
 
-// cType is a structure, an enumeration or a typedef of the kernel's.
+// tags are the words before the names of types.
+var tags = map[string]source.Kind{"struct": source.Struct, "union": source.Union, "enum": source.Enum}
+
+// cType is a structure, a union or an enumeration, of the script's or of the kernel's. As in bpftrace, the word
+// for which of them it is cannot be left out; of the kernel's typedefs, those of structures without a name are known.
 func (c *checker) cType(ct *ctype) *Type {
-	name := ct.name
-	for _, p := range []string{"struct ", "union ", "enum "} {
-		name = strings.TrimPrefix(name, p)
-	}
-	name = strings.TrimSpace(name)
-	if key := strings.Join(strings.Fields(ct.name), " "); c.defined.whole[key] {
+	word, name, _ := strings.Cut(strings.Join(strings.Fields(ct.name), " "), " ")
+	if key := word + " " + name; c.defined.whole[key] {
 		return fromC(c.defined.types[key])
 	}
-	if c.k != nil && c.k.Source != nil && name != "" {
-		if t, err := c.k.Source.Named(name); err == nil {
+	if c.k != nil && c.k.Source != nil {
+		kind, tagged := tags[word]
+		if !tagged {
+			kind, name = source.Typedef, word
+		}
+		if t, err := c.k.Source.Tagged(kind, name); err == nil && (tagged || t.Real().Composite() && t.Real().Name == "") {
 			one := fromC(t)
 			if one.Kind == Record && one.C.Kind == source.Struct && one.C.Name == "" {
 				one.Name = ct.name

@@ -22,10 +22,9 @@ func setOf(list string) map[string]bool {
 // refusals are functions that do nothing here, with the reason.
 var refusals = map[string]string{
 	"system": "a script cannot run commands here", "cat": "there are no files of a running system here", "signal": "there is no task to send a signal to",
-	"override": "a probe cannot change what a function returns here", "unwatch": "watchpoints are not there", "skboutput": "there is no packet capture here",
-	"path": "d_path is not called here; read the dentry's names", "cgroup_path": "there are no cgroups here", "cgroupid": "there are no cgroups here",
-	"uaddr": "there are no programs' symbols here", "debugf": "there is no trace_pipe here; use printf", "percpu_kaddr": "there are no areas of CPUs here",
-	"usym": "there are no programs' symbols here",
+	"override": "a probe cannot change what a function returns here", "unwatch": "a watchpoint stays until the script ends", "skboutput": "there is no packet capture here",
+	"cgroup_path": "there are no cgroups here", "cgroupid": "there are no cgroups here",
+	"uaddr": "there are no programs' symbols here", "debugf": "there is no trace_pipe here; use printf",
 }
 
 // registers are the names that reg() takes, with their DWARF numbers.
@@ -208,6 +207,10 @@ func (c *checker) function(n *node) *Type {
 			c.arg(n, 0, String, true)
 		}
 		return uint64T
+	case "percpu_kaddr":
+		return c.perCPU(n)
+	case "path":
+		return c.pathType(n)
 	case "nsecs":
 		if c.count(n, 0, 1) && len(n.kids) == 1 {
 			c.arg(n, 0, TimestampMode, false)
@@ -243,7 +246,7 @@ func (c *checker) refused(n *node) *Type {
 		if c.count(n, 1, 1) {
 			c.arg(n, 0, String, true)
 		}
-	case "path", "cgroup_path", "percpu_kaddr":
+	case "cgroup_path":
 		c.count(n, 1, 2)
 	case "skboutput":
 		c.count(n, 4, 4)
@@ -504,7 +507,7 @@ func (c *checker) conversion(n *node) *Type {
 			c.error(n.at, "%s() expects an integer or pointer argument", n.text)
 		}
 		if n.text == "usym" {
-			return &Type{Kind: Usym, Size: 8}
+			return &Type{Kind: Usym, Size: 16}
 		}
 		return &Type{Kind: Ksym, Size: 8}
 	case "strerror":

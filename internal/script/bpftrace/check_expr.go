@@ -1,10 +1,11 @@
 package bpftrace
 
 import (
-	"kprobelab/internal/source"
 	"path"
 	"strconv"
 	"strings"
+
+	"kprobelab/internal/source"
 )
 
 func match(pattern, name string) bool {
@@ -229,7 +230,7 @@ func (c *checker) builtin(n *node) *Type {
 
 func (c *checker) structure(name string) *Type {
 	if c.k != nil && c.k.Source != nil {
-		if t, err := c.k.Source.Named(name); err == nil {
+		if t, err := c.k.Source.Tagged(source.Struct, name); err == nil {
 			return fromC(t)
 		}
 	}
@@ -243,7 +244,7 @@ func (c *checker) context(n *node) *Type {
 			return &Type{Kind: Pointer, Size: 8, Elem: c.structure("pt_regs"), Context: true}
 		case "tracepoint":
 			c.error(n.at, "Use args instead of ctx in tracepoint")
-		case "profile", "interval":
+		case "profile", "interval", "watchpoint", "asyncwatchpoint":
 			return &Type{Kind: Pointer, Size: 8, Elem: c.structure("bpf_perf_event_data"), Context: true}
 		default:
 			c.error(n.at, "invalid program type")

@@ -236,6 +236,9 @@ func (d *definer) specifiers() *source.Type {
 			d.at++
 		case slices.Contains(arithmetic, t):
 			words[d.next()]++
+			if !combine(words) {
+				panic(badC(fmt.Sprintf("cannot combine '%s' with the words before", t)))
+			}
 		case len(words) > 0:
 			return base(words)
 		case t == "struct" || t == "union" || t == "enum":
@@ -250,6 +253,24 @@ func (d *definer) specifiers() *source.Type {
 			panic(badC(fmt.Sprintf("expected a type before '%s'", t)))
 		}
 	}
+}
+
+// combine reports whether words make one arithmetic type (C11, 6.7.2).
+func combine(words map[string]int) bool {
+	kinds := 0
+	for _, w := range []string{"char", "int", "_Bool", "bool", "float", "double"} {
+		kinds += words[w]
+	}
+	long, short, sign := words["long"], words["short"], words["signed"]+words["unsigned"]
+	switch {
+	case kinds > 1 || long > 2 || short > 1 || sign > 1 || long > 0 && short > 0:
+		return false
+	case words["_Bool"]+words["bool"]+words["float"] > 0:
+		return long+short+sign == 0
+	case words["double"] > 0:
+		return long < 2 && short+sign == 0
+	}
+	return words["char"] == 0 || long+short == 0
 }
 
 func base(words map[string]int) *source.Type {
@@ -291,7 +312,11 @@ func (d *definer) known(name string) *source.Type {
 		plain = name
 	}
 	if d.kernel != nil {
-		if t, err := d.kernel.Named(plain); err == nil && (tagged == (t.Kind == source.Struct || t.Kind == source.Union || t.Kind == source.Enum)) {
+		find := d.kernel.Named
+		if tagged {
+			find = func(name string) (*source.Type, error) { return d.kernel.Tagged(tags[word], name) }
+		}
+		if t, err := find(plain); err == nil && (tagged || !t.Composite() && t.Kind != source.Enum) {
 			return t
 		}
 	}
@@ -326,7 +351,7 @@ func (d *definer) declarator(t *source.Type) (f source.Field) {
 		d.want("*")
 		t = source.PointerTo(&source.Type{Kind: source.Void, Name: "void"})
 	}
-	if isName(d.peek()) {
+	if isName(d.peek()) && tags[d.peek()] == source.Void {
 		f.Name = d.next()
 	} else if d.peek() != ":" {
 		panic(badC(fmt.Sprintf("expected member name before '%s'", d.peek())))

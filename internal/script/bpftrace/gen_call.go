@@ -72,6 +72,12 @@ func (g *generator) callValue(n *node) value {
 		return plain(g.buf(n))
 	case "kstack", "ustack":
 		return plain(g.stack(t))
+	case "usym":
+		return plain(call(userSymbolCode, g.num(k[0])))
+	case "percpu_kaddr":
+		return plain(g.perCPU(n))
+	case "path":
+		return plain(g.path(n))
 	case "ksym", "strerror", "kptr", "uptr":
 		return plain(g.num(k[0]))
 	case "reg":

@@ -60,6 +60,7 @@ type point struct {
 	freq         uint64
 	// skip says that it is not there; optional that a pattern of providers has made it.
 	skip, optional bool
+	watched        *watched
 	probes         []*host.Probe
 	events         []*Event
 }
@@ -209,6 +210,7 @@ func (c *checker) readPoint(pt *point) string {
 		if len(parts) != 4 {
 			return counted(pt, "3", parts)
 		}
+		return pt.readWatch(parts[1:])
 	case "iter":
 		if len(parts) != 2 && len(parts) != 3 {
 			return name + " probe type takes 2 arguments (1 optional)"
@@ -240,7 +242,7 @@ var units = map[string]uint64{"s": 1e9, "ms": 1e6, "us": 1e3, "hz": 0}
 var absent = map[string]string{
 	"uprobe": "probes of programs are not there", "uretprobe": "probes of programs are not there", "usdt": "probes of programs are not there",
 	"software": "there are no software events to sample", "hardware": "there is no performance counter to sample",
-	"watchpoint": "watchpoints are not there", "asyncwatchpoint": "watchpoints are not there", "iter": "iterators are not there", "self": "there is no signal to wait for",
+	"iter": "iterators are not there", "self": "there is no signal to wait for",
 }
 
 // checkPoint says what is wrong with a point that could be read.
@@ -281,6 +283,8 @@ func (c *checker) checkPoint(pt *point) {
 			}
 			c.seen[pt.provider] = true
 		}
+	case "watchpoint", "asyncwatchpoint":
+		c.checkWatch(pt)
 	default:
 		bad("%s: %s", pt.provider, absent[pt.provider])
 	}
@@ -312,6 +316,8 @@ func (c *checker) resolve(pt *point) {
 		add(&host.Probe{Kind: host.Timer, Every: max(every, 1000), Profile: pt.provider == "profile", Point: fmt.Sprintf("%s:%s:%d", pt.provider, pt.target, pt.freq)})
 	case "kprobe", "kretprobe", "fentry", "fexit":
 		c.functions(pt, add)
+	case "watchpoint":
+		add(c.watch(pt))
 	case "rawtracepoint":
 		if c.k == nil || c.k.Tracepoints == nil {
 			return

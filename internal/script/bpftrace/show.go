@@ -20,7 +20,7 @@ func (s *Script) show(t *Type) func(*script.Thread, int64, []byte, []byte) []byt
 			}
 			return dst
 		}
-	case t.Kind == Ksym || t.Kind == Usym:
+	case t.Kind == Ksym:
 		return func(th *script.Thread, n int64, _, dst []byte) []byte { return symbolOf(th, uint64(n), false, dst) }
 	case t.isStack():
 		return func(th *script.Thread, _ int64, text, dst []byte) []byte { return stackText(th, t, text, dst) }
@@ -201,7 +201,12 @@ func (s *Script) plain(th *script.Thread, t *Type, n int64, b []byte, div int64)
 			return strconv.FormatUint(uint64(n), 10)
 		}
 		return "0x" + strconv.FormatUint(uint64(n), 16)
-	case Ksym, Usym:
+	case Usym: // its program is gone when it is printed
+		if len(b) < 8 {
+			return "0"
+		}
+		return string(hexText(binary.LittleEndian.Uint64(b), nil))
+	case Ksym:
 		return string(symbolOf(th, uint64(n), false, nil))
 	case Kstack, Ustack:
 		return string(stackText(th, t, b, nil))

@@ -291,7 +291,7 @@ func (t *Type) widen(o *Type) *Type {
 // bytes of a string.
 func (t *Type) core() script.Type {
 	switch t.Kind {
-	case Integer, Pointer, Ksym, Usym, Username, CgroupPath, Strerror, Count, Sum:
+	case Integer, Pointer, Ksym, Username, CgroupPath, Strerror, Count, Sum:
 		return script.Int
 	case Min, Max, Avg, Stats, Hist, Lhist:
 		return script.Stat

@@ -97,6 +97,10 @@ type Watched struct {
 	Len    uint32
 	// Reads is for one that hits of reads, too.
 	Reads bool
+	// Executes is for the execution of the instruction at Addr, and for no access of data.
+	Executes bool
+	// Target is for what the process of -c does alone.
+	Target bool
 }
 
 func (w *Watched) String() string {

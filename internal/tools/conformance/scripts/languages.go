@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -139,9 +140,24 @@ func hostKernel() (*bpftrace.Kernel, error) {
 	k.Functions = func(p string) []host.Function { return []host.Function{{Name: p, Addr: 0x1000}} }
 	k.Tracepoints = func(p string) []host.Tracepoint { return []host.Tracepoint{{Name: p}} }
 	k.Symbol = func(string) (uint64, bool) { return 0x1000, true }
+	there := events()
 	k.Events = func(p string) []bpftrace.Event {
 		system, event, _ := strings.Cut(p, ":")
+		if there != nil && !there[p] && !strings.ContainsAny(p, "*?[") {
+			return nil
+		}
 		e := bpftrace.Event{Name: p}
+		if text, err := os.ReadFile(tracefs + "events/" + system + "/" + event + "/format"); err == nil && system == "syscalls" {
+			for _, m := range formatField.FindAllStringSubmatch(string(text), -1) {
+				size, _ := strconv.ParseInt(m[3], 10, 64)
+				t := &source.Type{Kind: source.Base, Size: size, Signed: m[4] == "1"}
+				if strings.HasSuffix(m[1], "*") {
+					t = source.PointerTo(named("char"))
+				}
+				e.Fields = append(e.Fields, bpftrace.Field{Name: m[2], Type: t, User: t.Kind == source.Pointer, X: script.Number(0)})
+			}
+			return []bpftrace.Event{e}
+		}
 		if system == "syscalls" {
 			e.Fields = []bpftrace.Field{
 				{Name: "filename", Type: source.PointerTo(named("char")), User: true, X: script.Number(0)}, {Name: "flags", Type: named("int"), X: script.Number(0)}, {Name: "ret", Type: named("long"), X: script.Number(0)},
@@ -158,6 +174,25 @@ func hostKernel() (*bpftrace.Kernel, error) {
 		return []bpftrace.Event{e}
 	}
 	return k, nil
+}
+
+// tracefs is where the running kernel's tracing files are, for those who may read them.
+const tracefs = "/sys/kernel/tracing/"
+
+// formatField is a line of an event's format file: type, name, size, and whether it is signed.
+var formatField = regexp.MustCompile(`(?m)^\tfield:(.*?)\s*(\w+);\s*offset:\d+;\s*size:(\d+);\s*signed:([01]);`)
+
+// events are those of the running kernel, nil where they cannot be read.
+func events() map[string]bool {
+	b, err := os.ReadFile(tracefs + "available_events")
+	if err != nil || len(b) == 0 {
+		return nil
+	}
+	list := map[string]bool{}
+	for _, name := range strings.Fields(string(b)) {
+		list[name] = true
+	}
+	return list
 }
 
 func bpftraceOurs(k *bpftrace.Kernel, script string) verdict {

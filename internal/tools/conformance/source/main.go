@@ -264,6 +264,8 @@ func (c *comparison) reason(ours, theirs string, err, perfErr error) string {
 		return "perf takes the first operation of a location for all of it; refused here"
 	case theirs == "":
 		return "perf refuses what can be read (bitfields, values, single pieces)"
+	case strings.Count(theirs, `=\-`) > strings.Count(ours, `=\-`):
+		return "perf takes the highest bit of an unsigned constant for its sign"
 	case strings.Contains(theirs, "@") && symbols(ours) != symbols(theirs):
 		return "perf names a static variable by a name that the symbol table does not have"
 	}
