@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo page demo dumps kernel archive tools-table conformance conformance-all conformance-bpftrace conformance-configs conformance-hazards conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch guest selftests transparency-uprobes test test-page test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo page demo dumps kernel archive tools-table conformance conformance-all conformance-bpftrace conformance-configs conformance-explore conformance-hazards conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch guest selftests transparency-uprobes test test-page test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -87,6 +87,9 @@ conformance-bpftrace: ## compare what bpftrace says of 3,000 scripts with what i
 
 conformance-configs: deps ## build Debian's linux-source in other configurations, and compare their answers
 	@scripts/conformance-configs.sh
+
+conformance-explore: build ## do on booted kernels what explore found: a detour buffer that is freed under a preempted task
+	@scripts/conformance-explore.sh
 
 conformance-hazards: ## show on booted kernels that hazards do what kprobelab hazards says, and their neighbours nothing
 	@scripts/conformance-hazards.sh

@@ -71,7 +71,7 @@ tests_plain() (
 		export KPROBELAB_KERNEL
 		printf '   real kernel: %s\n' "$KPROBELAB_KERNEL"
 	fi
-	tests -timeout 15m "$@" ./...
+	tests -timeout 30m "$@" ./...
 )
 
 # Without cgo, guest code runs on the engine in Go: all tests of what runs it are for
@@ -90,7 +90,7 @@ tests_race() {
 		if grep -qE "$started" "$dir"/*.go; then echo "$dir"; fi
 	done)
 	# shellcheck disable=SC2086
-	tests -race -short -timeout 15m -skip '^Test(ScriptsOn(Dumps|RealKernels)|Slide.*)$' $packages
+	tests -race -short -timeout 30m -skip '^Test(ScriptsOn(Dumps|RealKernels)|Slide.*)$' $packages
 }
 
 vet_and_test() { go vet ./... && tests -short ./...; }
