@@ -56,6 +56,9 @@ func (p *plan) execute(t *term, img *kimage.Image, w work) (err error) {
 			return err
 		}
 	}
+	if err := r.defineUser(&p.user); err != nil {
+		return errors.Join(err, r.out.flush())
+	}
 	if p.as != "" {
 		if err := l.As(p.as); err != nil {
 			return &failure{exitRefused, fmt.Errorf("--as: %w", oneLine(err))}
@@ -70,6 +73,7 @@ func (p *plan) execute(t *term, img *kimage.Image, w work) (err error) {
 	}
 	err = errors.Join(err, r.traced())
 	r.unplantAll()
+	err = errors.Join(err, r.tracedUser(p.user.stats))
 	r.out.counters(r.done)
 	if err = errors.Join(err, r.out.flush()); err == nil {
 		err = r.ended
@@ -113,6 +117,8 @@ type runner struct {
 	rec *recording
 	// tracing has the events, nil where none is asked for.
 	tracing *tracing.Tracing
+	// user are the uprobe events of the booted kernel's own, nil for none.
+	user *session.Uprobes
 	// traceOutput is the file for the text of trace.
 	traceOutput string
 	// kernelLog is the booted kernel's, nil where it is not asked for; seq is the next

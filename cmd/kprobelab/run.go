@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -80,6 +81,8 @@ and what follows it its arguments (after -- where they begin with a dash). It ru
 in a sandbox (docs/uprobes.md): it reads the file of --stdin and those of --file, and writes to
 standard output and error; its interpreter and libraries are such files, too. The hits are printed at the
 end, as the kernel prints the file trace. --kernel says which kernel's uprobes they are.
+With --exec or --call, IMAGE is the dump of a booted kernel, FILE one of its files, and the definitions go to that
+kernel's own uprobe_events: its own code plants the probes in its processes, and its own file trace is printed.
 
 `
 
@@ -104,6 +107,7 @@ func runCommand(t *term) *cli.Command {
 			"kprobelab run --uprobe ./prog:main+4 --uretprobe ./prog:parse ./prog FILE --file FILE",
 			"kprobelab run --uprobe ./prog:parse --uprobe-pid 101 --stats ./prog",
 			"kprobelab run -e 'p:uprobes/in /bin/prog:0x1136 n=%di:s32 name=+0(%si):string' /bin/prog",
+			"kprobelab run kernel.core --uprobe /bin/prog:main --exec '/bin/prog ARGS'",
 			"kprobelab run --watch last_pid:4:rw --call 'sys_fork()'",
 			"kprobelab run --registers --watch last_pid:4:w --watch kernel_clone:x --call 'sys_fork()'",
 			"kprobelab run --json --kprobe gcd --call 'gcd(12, 18)' | jq 'select(.event == \"pre\")'",
@@ -268,6 +272,9 @@ func (p *plan) run(t *term, c *cli.Command) error {
 	if p.user.asked(p) {
 		return p.runUser(t, c)
 	}
+	if err := p.user.ofKernel(p, c); err != nil {
+		return err
+	}
 	if err := atMost(c, 1); err != nil {
 		return err
 	}
@@ -307,7 +314,7 @@ func (p *plan) run(t *term, c *cli.Command) error {
 	if p.events, err = newDefiner(c, img).all(p.events); err != nil {
 		return err
 	}
-	if err := p.ofDump(c, img); err != nil {
+	if err := errors.Join(p.ofDump(c, img), p.user.ofDump(img)); err != nil {
 		return err
 	}
 	w, err := p.bind(img)

@@ -28,6 +28,8 @@ import (
 // userPlan is what the command line says of programs without a kernel.
 type userPlan struct {
 	probes []userPoint
+	// events are definitions for a booted kernel's own uprobe_events.
+	events []string
 	// pid is the process whose hits are wanted, 0 for all.
 	pid            int
 	files          []string
@@ -70,11 +72,14 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-// asked reports whether the command runs a program without a kernel.
+// asked reports whether the command runs a program without a kernel: with calls and programs of
+// --exec, uprobes are a booted kernel's own.
 func (u *userPlan) asked(p *plan) bool {
-	return u.program || len(u.probes) > 0 ||
-		slices.ContainsFunc(p.events, func(line string) bool { return definition.IsUser(definition.Words(line)) })
+	return u.program || len(p.jobs) == 0 && (len(u.probes) > 0 || slices.ContainsFunc(p.events, isUserEvent))
 }
+
+// isUserEvent reports a definition of a uprobe.
+func isUserEvent(line string) bool { return definition.IsUser(definition.Words(line)) }
 
 // kernelFlags are those of run that a program without a kernel has no use for.
 var kernelFlags = []string{
@@ -197,18 +202,24 @@ func (r *userRun) line(u userPoint, taken map[string]int) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return u.definition(f.Name, f.Offset, taken)
+}
+
+// definition is the line of uprobe_events for a probe in a file of that name. taken counts the names of events.
+func (u *userPoint) definition(file string, offsetOf func(symbol string) (uint64, error), taken map[string]int) (string, error) {
 	kind := map[bool]string{false: "p", true: "r"}[u.returns]
 	if offset, err := strconv.ParseUint(u.place, 0, 64); err == nil {
-		return fmt.Sprintf("%s %s:0x%x", kind, f.Name, offset), nil
+		return fmt.Sprintf("%s %s:0x%x", kind, file, offset), nil
 	}
 	symbol, plus, shifted := strings.Cut(u.place, "+")
 	more := uint64(0)
 	if shifted {
+		var err error
 		if more, err = strconv.ParseUint(plus, 0, 32); err != nil {
 			return "", usagef("%s:%s: %q is not an offset", u.file, u.place, plus)
 		}
 	}
-	offset, err := f.Offset(symbol)
+	offset, err := offsetOf(symbol)
 	if err != nil {
 		return "", &failure{exitRefused, err}
 	}
@@ -223,7 +234,7 @@ func (r *userRun) line(u userPoint, taken map[string]int) (string, error) {
 	if taken[name]++; taken[name] > 1 {
 		name += fmt.Sprintf("_%d", taken[name]-1)
 	}
-	return fmt.Sprintf("%s:%s %s:0x%x", kind, name, f.Name, offset+more), nil
+	return fmt.Sprintf("%s:%s %s:0x%x", kind, name, file, offset+more), nil
 }
 
 // eventName is a symbol as a C identifier.

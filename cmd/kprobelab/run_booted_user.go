@@ -1,0 +1,107 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"kprobelab/internal/session"
+	"kprobelab/kimage"
+)
+
+// ofKernel takes the uprobes of a booted kernel's own processes out of the plan's events.
+func (u *userPlan) ofKernel(p *plan, c *cli.Command) error {
+	for _, line := range p.events {
+		if isUserEvent(line) {
+			u.events = append(u.events, line)
+		}
+	}
+	p.events = slices.DeleteFunc(p.events, isUserEvent)
+	if !u.onKernel() {
+		return nil
+	}
+	for _, name := range []string{"as", "file", "trace-output", "uprobe-pid"} {
+		if c.IsSet(name) {
+			return usagef("--%s does not go with uprobes of a booted kernel", name)
+		}
+	}
+	return nil
+}
+
+func (u *userPlan) onKernel() bool { return len(u.probes)+len(u.events) > 0 }
+
+// ofDump refuses uprobes where there are no processes.
+func (u *userPlan) ofDump(img *kimage.Image) error {
+	if u.onKernel() && img.Core() == nil {
+		return &failure{exitImage, fmt.Errorf("%s: uprobes with --call and --exec need the memory dump of a booted kernel; kprobelab boot makes one", img.Name())}
+	}
+	return nil
+}
+
+// defineUser defines the events in the kernel's own uprobe_events, those of --uprobe first, and enables them.
+func (r *runner) defineUser(u *userPlan) error {
+	if !u.onKernel() {
+		return nil
+	}
+	events, err := r.lab.Uprobes()
+	if err != nil {
+		return &failure{exitRefused, oneLine(err)}
+	}
+	taken := map[string]int{}
+	var lines []string
+	for _, p := range u.probes {
+		line, err := p.definition(p.file, func(symbol string) (uint64, error) { return events.Offset(p.file, symbol) }, taken)
+		if err != nil {
+			return userRefusal(err)
+		}
+		lines = append(lines, line)
+	}
+	for _, line := range append(lines, u.events...) {
+		if err := events.Define(line); err != nil {
+			return r.userRefused(err)
+		}
+	}
+	if err := events.Enable(); err != nil {
+		return r.userRefused(err)
+	}
+	r.user = events
+	return nil
+}
+
+// userRefusal is a *failure for what the kernel refuses; wrong use stays that.
+func userRefusal(err error) error {
+	if f := (*failure)(nil); errors.As(err, &f) {
+		return err
+	}
+	return &failure{exitRefused, oneLine(err)}
+}
+
+func (r *runner) userRefused(err error) error {
+	var e *session.UprobeRefused
+	if errors.As(err, &e) {
+		for line := range strings.Lines(e.Log) {
+			r.out.log("kernel", strings.TrimSuffix(line, "\n"))
+		}
+	}
+	return userRefusal(err)
+}
+
+// tracedUser prints the kernel's own file trace, with stats uprobe_profile, and removes the events.
+func (r *runner) tracedUser(stats bool) error {
+	if r.user == nil {
+		return nil
+	}
+	text, err := r.user.Trace()
+	if err == nil {
+		r.out.traced(text)
+	}
+	if err == nil && stats {
+		if text, err = r.user.Profile(); err == nil {
+			r.out.traced(text)
+		}
+	}
+	return errors.Join(err, r.user.Close())
+}

@@ -1,0 +1,182 @@
+package session
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"kprobelab"
+	"kprobelab/errno"
+	"kprobelab/internal/process"
+)
+
+// Uprobes are events in the booted kernel's own uprobe_events: its own code puts the probes into
+// its processes, and writes their hits into its own file trace. Nothing of package uprobes is used.
+//
+// The files are used by system calls of the task that the dump stopped in: kprobes that are planted
+// meanwhile see them.
+type Uprobes struct {
+	l      *Session
+	groups []string
+}
+
+// tracefs is where the booted kernel has its files of tracing.
+const tracefs = "/sys/kernel/tracing/"
+
+// What open takes, and the most that is read of a file.
+const (
+	openWrite  = 0x1
+	openAppend = 0x400
+	atCWD      = -100
+	maxFile    = 256 << 20
+)
+
+// UprobeRefused is a definition or a file that the kernel refused. It unwraps to the errno.
+type UprobeRefused struct {
+	// What is the definition, or the file that was to be used.
+	What string
+	// Log is what error_log says of a definition, from the message on; "" for nothing.
+	Log string
+	errno.Errno
+}
+
+// Error implements error.
+func (e *UprobeRefused) Error() string { return e.What + ": " + e.Errno.Error() }
+
+// Unwrap is the errno.
+func (e *UprobeRefused) Unwrap() error { return e.Errno }
+
+// Uprobes are the booted kernel's uprobe events. The error is kprobelab.ErrNotBooted for an image
+// that is no dump, a *UprobeRefused where the kernel has no such file.
+func (l *Session) Uprobes() (*Uprobes, error) {
+	if l.Image.Core() == nil {
+		return nil, kprobelab.ErrNotBooted
+	}
+	u := &Uprobes{l: l}
+	_, err := u.read(tracefs + "uprobe_events")
+	return u, err
+}
+
+// Define writes a line to uprobe_events. A refusal is a *UprobeRefused.
+func (u *Uprobes) Define(line string) error {
+	err := u.write(tracefs+"uprobe_events", line+"\n")
+	if e, refused := err.(*UprobeRefused); refused {
+		e.What = line
+		e.Log = u.lastError(line)
+	}
+	return err
+}
+
+// lastError is the last entry of error_log, if it is about the line.
+func (u *Uprobes) lastError(line string) string {
+	log, err := u.read(tracefs + "error_log")
+	if err != nil {
+		return "" // before 5.2
+	}
+	i := strings.LastIndex(log, "] trace_uprobe: error: ")
+	if i < 0 || !strings.Contains(log[i:], "  Command: "+strings.Join(strings.Fields(line), " ")+"\n") {
+		return ""
+	}
+	return log[i+2:]
+}
+
+// Offset is where in a file of the guest's a function begins, by its symbol. A file that cannot be
+// read is a *UprobeRefused.
+func (u *Uprobes) Offset(file, symbol string) (uint64, error) {
+	text, err := u.read(file)
+	if err != nil {
+		return 0, err
+	}
+	return (&process.File{Name: file, Data: []byte(text)}).Offset(symbol)
+}
+
+// Enable enables all events that are in uprobe_events, group by group: of those at one place the
+// first is hit first. A refusal is a *UprobeRefused.
+func (u *Uprobes) Enable() error {
+	text, err := u.read(tracefs + "uprobe_events")
+	if err != nil {
+		return err
+	}
+	var groups []string
+	for line := range strings.Lines(text) {
+		_, name, _ := strings.Cut(line, ":")
+		group, _, ok := strings.Cut(name, "/")
+		if ok && !slices.Contains(groups, group) {
+			groups = append(groups, group)
+		}
+	}
+	for _, g := range groups {
+		if err := u.write(tracefs+"events/"+g+"/enable", "1"); err != nil {
+			return err
+		}
+		u.groups = append(u.groups, g)
+	}
+	return nil
+}
+
+// Trace is the kernel's file trace.
+func (u *Uprobes) Trace() (string, error) { return u.read(tracefs + "trace") }
+
+// Profile is the kernel's file uprobe_profile.
+func (u *Uprobes) Profile() (string, error) { return u.read(tracefs + "uprobe_profile") }
+
+// Close disables and removes all events.
+func (u *Uprobes) Close() error {
+	for _, g := range u.groups {
+		if err := u.write(tracefs+"events/"+g+"/enable", "0"); err != nil {
+			return err
+		}
+	}
+	u.groups = nil
+	fd, err := u.call(tracefs+"uprobe_events", "openat", atCWD, tracefs+"uprobe_events", openWrite|openFresh, 0)
+	if err == nil {
+		_, err = u.call(tracefs+"uprobe_events", "close", fd)
+	}
+	return err
+}
+
+// openFresh is O_TRUNC, which removes the events.
+const openFresh = 0x200
+
+// call makes a system call for a file; its error is a *UprobeRefused, or the machine's.
+func (u *Uprobes) call(file, name string, args ...any) (int64, error) {
+	v, err := u.l.SystemCall(name, args...)
+	if err == nil && v < 0 {
+		err = &UprobeRefused{What: file, Errno: errno.Errno(-v)}
+	}
+	return v, err
+}
+
+func (u *Uprobes) write(file, text string) error {
+	fd, err := u.call(file, "openat", atCWD, file, openWrite|openAppend, 0)
+	if err != nil {
+		return err
+	}
+	_, err = u.call(file, "write", fd, []byte(text), len(text))
+	if _, closing := u.call(file, "close", fd); err == nil {
+		err = closing
+	}
+	return err
+}
+
+func (u *Uprobes) read(file string) (string, error) {
+	fd, err := u.call(file, "openat", atCWD, file, 0, 0)
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	buf := make([]byte, 1<<16)
+	for err == nil {
+		var n int64
+		if n, err = u.call(file, "read", fd, buf, len(buf)); n <= 0 {
+			break
+		}
+		if text.Write(buf[:n]); text.Len() > maxFile {
+			err = fmt.Errorf("%s has more than %d bytes: %w", file, maxFile, errno.ENOMEM)
+		}
+	}
+	if _, closing := u.call(file, "close", fd); err == nil {
+		err = closing
+	}
+	return text.String(), err
+}
