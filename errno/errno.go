@@ -48,6 +48,7 @@ const (
 	ENOTEMPTY     Errno = 39
 	ELOOP         Errno = 40
 	ENODATA       Errno = 61
+	EPROTO        Errno = 71
 	EILSEQ        Errno = 84
 	EOPNOTSUPP    Errno = 95
 	EADDRNOTAVAIL Errno = 99
@@ -86,6 +87,7 @@ var texts = map[Errno][2]string{
 	ENOTEMPTY:     {"ENOTEMPTY", "directory not empty"},
 	ELOOP:         {"ELOOP", "too many levels of symbolic links"},
 	ENODATA:       {"ENODATA", "no data available"},
+	EPROTO:        {"EPROTO", "protocol error"},
 	EILSEQ:        {"EILSEQ", "invalid or incomplete multibyte or wide character"},
 	EOPNOTSUPP:    {"EOPNOTSUPP", "operation not supported"},
 	EADDRNOTAVAIL: {"EADDRNOTAVAIL", "cannot assign requested address"},

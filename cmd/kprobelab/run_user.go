@@ -400,6 +400,9 @@ func (r *userRun) stats(w io.Writer, p *process.Process) {
 	}
 	fmt.Fprintf(w, "\n%s", r.trace.Profile())
 	fmt.Fprintf(w, "  int3 %d: emulated %d, stepped %d; returns %d, left by longjmp %d\n", s.Hits, s.Emulated, s.Stepped, s.Returns, s.Unwound)
+	if r.rules.Uprobes.OptimizesNop5 || r.rules.Uprobes.OptimizesNop10 {
+		fmt.Fprintf(w, "  nops that became calls %d: hits by them %d\n", s.Optimized, s.Calls)
+	}
 	fmt.Fprintf(w, "  instructions %d, system calls %d\n", p.Machine().Instructions(), p.Syscalls)
 	for _, nr := range slices.Sorted(maps.Keys(p.Unknown)) {
 		fmt.Fprintf(w, "  system call %d does not exist here (ENOSYS): %d times\n", nr, p.Unknown[nr])

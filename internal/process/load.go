@@ -95,9 +95,13 @@ func (im *image) bias() x86.Addr {
 	return 0
 }
 
+// trampolineRoom is for what the kernel maps near a program, below it.
+const trampolineRoom = 16 * PageSize
+
 // window is what the program and its heap may take.
 func (im *image) window() x86.Range {
-	return x86.Range{Start: im.span.Start + im.bias(), End: im.span.End + im.bias() + breakRoom}
+	start := im.span.Start + im.bias()
+	return x86.Range{Start: min(start, max(start-min(start, trampolineRoom), lowest)), End: im.span.End + im.bias() + breakRoom}
 }
 
 // windows are where programs may have memory: each file that could be one, mmap's area, the stack.

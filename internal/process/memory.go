@@ -317,6 +317,22 @@ func (s *Space) MapFree(hint x86.Addr, v Mapping, n uint64) (*Mapping, error) {
 	return s.Map(v)
 }
 
+// FreeAround are the free pages that are nearest to an address, one on each side, the nearest first
+// (vm_unmapped_area up and down).
+func (s *Space) FreeAround(a x86.Addr) []x86.Addr {
+	up, down := pageUp(a), pageDown(a)-PageSize
+	for v := s.At(up); v != nil; v = s.At(up) {
+		up = v.End
+	}
+	for v := s.At(down); v != nil; v = s.At(down) {
+		down = v.Start - PageSize
+	}
+	if a-down < up-a {
+		return []x86.Addr{down, up}
+	}
+	return []x86.Addr{up, down}
+}
+
 func (s *Space) free(r x86.Range) bool {
 	return !slices.ContainsFunc(s.maps, func(v *Mapping) bool { return v.Overlaps(r) })
 }

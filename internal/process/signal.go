@@ -301,7 +301,8 @@ func (p *Process) deliver(regs *x86.PtRegs) bool {
 			p.restart(regs)
 		}
 		p.interrupted = nil
-		p.enter(&info, &a, regs)
+		entered := a // which is kept; a would be allocated whenever nothing is to be delivered
+		p.enter(&info, &entered, regs)
 	case a.handler == handlerIgnore || ignored.has(s):
 	case stops.has(s) && len(p.groups) > 1:
 		p.stopped, p.told = true, false

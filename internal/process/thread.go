@@ -100,10 +100,13 @@ const switches = 64
 
 // choose says who goes on, nil for nobody. If all sleep, time passes until one does not.
 func (p *Process) choose() *thread {
-	list := p.runnables(p.group)
 	fresh, yields := p.fresh, p.yields
 	p.fresh, p.yields = false, false
 	can := p.runnable(p.thread)
+	if can && len(p.groups) == 1 && len(p.threads) == 1 {
+		return p.thread // most often, and nothing is allocated
+	}
+	list := p.runnables(p.group)
 	if len(p.groups) > 1 || p.group.ended {
 		if t := p.another(len(list) == 0 || !fresh && (yields && len(list) == 1 || p.random.Uint32()%switches == 0)); t != nil {
 			return t

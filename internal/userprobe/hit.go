@@ -35,6 +35,7 @@ func (k *Probes) Int3(regs *x86.PtRegs) bool {
 	k.Stats.Hits++
 	regs.IP = uint64(at)
 	k.handlers(u, regs)
+	k.optimize(u, at)
 	if k.emulate(u, at, regs) {
 		k.Stats.Emulated++
 		if regs.Flags&x86.FlagTF != 0 {
@@ -118,7 +119,8 @@ func (k *Probes) begin(u *uprobe, at x86.Addr, regs *x86.PtRegs) bool {
 		own.slots.copies[n] = u
 	}
 	k.Stats.Stepped++
-	s := &step{u: u, in: own, at: at, xol: slot, slot: n, flags: regs.Flags & x86.FlagTF}
+	s := &t.own
+	*s = step{u: u, in: own, at: at, xol: slot, slot: n, flags: regs.Flags & x86.FlagTF}
 	if r := scratch(u.analysis.Fixups, regs); r != nil {
 		s.scratch = *r
 		*r = uint64(at) + uint64(u.analysis.Length)
@@ -224,7 +226,8 @@ func (k *Probes) emulate(u *uprobe, at x86.Addr, regs *x86.PtRegs) bool {
 }
 
 func (k *Probes) push(regs *x86.PtRegs, v uint64) bool {
-	if k.p.Write(x86.Addr(regs.SP-8), binary.LittleEndian.AppendUint64(nil, v)) != nil {
+	binary.LittleEndian.PutUint64(k.word[:], v)
+	if k.p.Write(x86.Addr(regs.SP-8), k.word[:]) != nil {
 		return false
 	}
 	regs.SP -= 8

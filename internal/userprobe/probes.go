@@ -36,6 +36,8 @@ type uprobe struct {
 	counter   uint64
 	consumers []*Consumer // the last that came first, as the kernel has them
 	analysis  uprobes.Analysis
+	// stays: it could not be made a call, and is not tried again.
+	stays bool
 }
 
 // space is what an address space has of probes (struct uprobes_state).
@@ -45,6 +47,9 @@ type space struct {
 	// at are the addresses with each probe's int3; counted are those whose counter was incremented.
 	at      map[*uprobe]map[x86.Addr]bool
 	counted map[*uprobe]bool
+	// calls are those of the addresses that have a call by now, trampolines what they call.
+	calls       map[x86.Addr]bool
+	trampolines []x86.Addr
 }
 
 // step is the instruction that is being executed out of line.
@@ -64,6 +69,8 @@ type Stats struct {
 	// Returns is how many functions came back to the trampoline; Unwound how many had been
 	// left by longjmp.
 	Returns, Unwound uint64
+	// Optimized is how many nops became calls, Calls how many hits came by them.
+	Optimized, Calls uint64
 }
 
 // Probes are the uprobes of a program and its processes. They are a process.Tracer.
@@ -75,6 +82,7 @@ type Probes struct {
 	tasks map[int]*task
 	// spaces are those of the processes that there are.
 	spaces map[*process.Space]*space
+	word   [8]byte // to be pushed
 	// OnLog gets what the kernel would log.
 	OnLog func(line string)
 	Stats Stats
@@ -201,7 +209,12 @@ func (k *Probes) OfProcess(pid int) func(s *process.Space) bool {
 func (k *Probes) remove(u *uprobe, s *process.Space) {
 	own := k.of(s)
 	for at := range own.at[u] {
-		_ = s.Poke(at, u.analysis.Copy[:1]) // it may be unmapped
+		n := 1
+		if own.calls[at] {
+			n = callSize // of a nop of ten bytes, the call stays: its bytes are the displacement
+		}
+		delete(own.calls, at)
+		_ = s.Poke(at, u.analysis.Copy[:n]) // it may be unmapped
 	}
 	delete(own.at, u)
 	k.count(u, s, -1)
@@ -211,7 +224,7 @@ func (k *Probes) remove(u *uprobe, s *process.Space) {
 func (k *Probes) of(s *process.Space) *space {
 	own := k.spaces[s]
 	if own == nil {
-		own = &space{at: map[*uprobe]map[x86.Addr]bool{}, counted: map[*uprobe]bool{}}
+		own = &space{at: map[*uprobe]map[x86.Addr]bool{}, counted: map[*uprobe]bool{}, calls: map[x86.Addr]bool{}}
 		k.spaces[s] = own
 	}
 	return own

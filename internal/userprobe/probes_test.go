@@ -2,6 +2,7 @@ package userprobe_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -357,6 +358,101 @@ func TestFilter(t *testing.T) {
 				require.Equal(t, c.hits, hits)
 				require.Equal(t, c.int3s, k.Stats.Hits)
 			})
+		})
+	}
+}
+
+// Rule: a nop that can be optimized takes one trap, and is a call then; the program finds the same registers, and
+// when the probe goes, a nop.
+func TestOptimized(t *testing.T) {
+	text := "mov $0x5,%ecx\nmov $0x6,%r11d\nmov $0x7,%eax\nmovq $0x9,-0x8(%rsp)\ncall 0x401080\ncall 0x401080\ncall 0x401080\nadd %ecx,%eax\nadd %r11d,%eax\nmov %eax,%edi" + exit
+	long := []byte{0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0}
+	short := []byte{0x0f, 0x1f, 0x44, 0, 0}
+	for name, c := range map[string]struct {
+		set   func(u *profile.Uprobes)
+		nop   []byte
+		calls uint64
+		left  []byte // where the probe is gone
+	}{
+		"nop5":          {func(u *profile.Uprobes) { u.OptimizesNop5, u.OptimizesNop10 = true, false }, short, 2, short},
+		"nop10":         {func(u *profile.Uprobes) { u.OptimizesNop10 = true }, long, 2, append(long[:5:5], 0xe8, 0x76, 0xef, 0xff, 0xff)},
+		"nop5_of_later": {func(u *profile.Uprobes) { u.OptimizesNop5, u.OptimizesNop10 = true, true }, short, 0, short},
+		"before":        {func(u *profile.Uprobes) { u.OptimizesNop5, u.OptimizesNop10 = false, false }, short, 0, short},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEngines(t, func(t *testing.T, en string) {
+				rules := *rules(t, "7.3")
+				c.set(&rules.Uprobes)
+				f := program(t, nil, text, "ret")
+				copy(f.Data[tinyprogram.Offset(1):], append(c.nop[:len(c.nop):len(c.nop)], 0xc3))
+				consumer := &userprobe.Consumer{Hit: func(regs *x86.PtRegs) {
+					require.Equal(t, []uint64{5, 6, 7, uint64(tinyprogram.At(1))}, []uint64{regs.CX, regs.R11, regs.AX, regs.IP})
+				}}
+				p, k, x := run(t, en, &rules, f, func(k *userprobe.Probes) { require.NoError(t, k.Register(f, tinyprogram.Offset(1), 0, consumer)) })
+				require.Zero(t, x.Signal, "at %#x", x.Regs.IP)
+				require.Equal(t, 18, x.Code)
+				require.Equal(t, uint64(3), consumer.Hits)
+				require.Equal(t, c.calls, k.Stats.Calls)
+				require.Equal(t, 3-c.calls, k.Stats.Hits)
+				k.Unregister(f, tinyprogram.Offset(1), consumer)
+				b := make([]byte, len(c.nop))
+				require.NoError(t, p.Read(tinyprogram.At(1), b))
+				require.Equal(t, c.left, b)
+				if v := p.At(0x400000); c.calls > 0 {
+					require.Equal(t, "400000-401000 r-xp 00000000 [uprobes-trampoline]", v.String())
+				} else {
+					require.Nil(t, v)
+				}
+			})
+		})
+	}
+}
+
+// hits makes a program that comes to its second function so often.
+func hits(t testing.TB, n int, body string) (*process.Process, *userprobe.Consumer) {
+	f := program(t, nil, fmt.Sprintf("mov $0x%x,%%ebx\nagain: call 0x401080\ndec %%ebx\njne again\nxor %%edi,%%edi", n)+exit, body)
+	k := userprobe.New(rules(t, "6.1"))
+	consumer := &userprobe.Consumer{Hit: func(*x86.PtRegs) {}}
+	require.NoError(t, k.Register(f, tinyprogram.Offset(1), 0, consumer))
+	e, err := engine.Named("")
+	require.NoError(t, err)
+	p, err := process.New(process.Config{Program: f, Tracer: k}, e.New)
+	require.NoError(t, err)
+	t.Cleanup(p.Close)
+	return p, consumer
+}
+
+// bodies are functions that begin with an instruction of each way.
+var bodies = map[string]string{"emulated": "push %rbx\npop %rbx\nret", "stepped": "mov %esp,%eax\nret"}
+
+// Rule: a hit allocates nothing.
+func TestHitAllocatesNothing(t *testing.T) {
+	for name, body := range bodies {
+		t.Run(name, func(t *testing.T) {
+			allocated := func(n int) int {
+				p, c := hits(t, n, body)
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				_, err := p.Run()
+				runtime.ReadMemStats(&after)
+				require.NoError(t, err)
+				require.Equal(t, uint64(n), c.Hits)
+				return int(after.Mallocs - before.Mallocs)
+			}
+			const many = 5000
+			require.Less(t, allocated(many)-allocated(1), many/10)
+		})
+	}
+}
+
+func BenchmarkHit(b *testing.B) {
+	for name, body := range bodies {
+		b.Run(name, func(b *testing.B) {
+			p, _ := hits(b, b.N, body)
+			b.ReportAllocs()
+			b.ResetTimer()
+			_, err := p.Run()
+			require.NoError(b, err)
 		})
 	}
 }

@@ -141,8 +141,12 @@ const (
 	returnCallAt = 11
 )
 
-// Syscall implements process.Tracer: uretprobe is made by the trampoline alone.
+// Syscall implements process.Tracer: uprobe and uretprobe are made by their trampolines alone.
 func (k *Probes) Syscall(regs *x86.PtRegs) bool {
+	if how := k.optimization(); how != nil && regs.AX == callUprobe {
+		k.called(how, regs)
+		return true
+	}
 	if regs.AX != callUretprobe || !k.c.Uprobes.ReturnCall {
 		return false
 	}

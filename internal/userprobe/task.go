@@ -9,7 +9,8 @@ import (
 
 // task is what a thread has of probes (struct uprobe_task).
 type task struct {
-	step  *step       // nil where none is under way
+	step  *step // nil where none is under way, else own
+	own   step
 	chain []*instance // of calls whose return is probed, the innermost last
 }
 
@@ -45,7 +46,8 @@ func (k *Probes) Forked(tid int, s *process.Space, vfork bool) {
 	old, shared := k.of(k.p.Space), s == k.p.Space
 	if !shared {
 		own := k.of(s)
-		own.counted = maps.Clone(old.counted)
+		own.counted, own.calls = maps.Clone(old.counted), maps.Clone(old.calls)
+		own.trampolines = slices.Clone(old.trampolines)
 		for u, at := range old.at {
 			own.at[u] = maps.Clone(at)
 		}
