@@ -16,6 +16,7 @@ import (
 	"kprobelab/machine"
 	"kprobelab/tracing"
 	"kprobelab/watch"
+	"kprobelab/x86"
 )
 
 // execute plants the probes, makes the calls, takes the probes away.
@@ -45,7 +46,11 @@ func (p *plan) execute(t *term, img *kimage.Image, w work) (err error) {
 			}
 		})
 	}
-	h := session.Handlers{Pre: r.out.pre, Post: r.out.post, Returned: r.out.returned, Watched: r.out.watched}
+	h := session.Handlers{Pre: r.out.pre, Post: r.out.post, Returned: r.out.returned}
+	h.Watched = func(p *session.Planted, hit *watch.Hit, regs *x86.PtRegs) {
+		rec.watched(p, hit, regs)
+		r.out.watched(p, hit, regs)
+	}
 	if p.noPost {
 		h.Post = nil
 	}

@@ -8,8 +8,10 @@ import (
 
 	"kprobelab"
 	"kprobelab/internal/perfetto"
+	"kprobelab/internal/session"
 	"kprobelab/kprobes"
 	"kprobelab/tracing"
+	"kprobelab/watch"
 	"kprobelab/x86"
 )
 
@@ -56,6 +58,15 @@ func (r *recording) start(l *kprobelab.Lab) {
 func (r *recording) step(e *kprobes.Event) {
 	if r != nil {
 		r.tl.Hit(r.lab.Machine.Now(), e)
+	}
+}
+
+func (r *recording) watched(p *session.Planted, h *watch.Hit, regs *x86.PtRegs) {
+	if r != nil {
+		r.tl.Watched(&perfetto.Watched{
+			Now: h.Now, CPU: h.CPU, Task: h.Task, Name: p.Place.String(), Access: watch.Access(h.Kinds),
+			Addr: p.Watched.Addr, IP: x86.Addr(regs.IP), Old: h.Old, New: h.New,
+		})
 	}
 }
 

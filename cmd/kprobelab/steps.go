@@ -12,8 +12,10 @@ import (
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
 	"kprobelab/kprobes/probepoint"
+	"kprobelab/machine"
 	"kprobelab/optimizer"
 	"kprobelab/profile"
+	"kprobelab/watch"
 	"kprobelab/x86"
 )
 
@@ -51,6 +53,13 @@ func (s *stepWriter) step(at session.Where, e *kprobes.Event) {
 	if next := s.next(e); next != "" {
 		fmt.Fprintf(s.w, "      next: %s\n", next)
 	}
+}
+
+// watched is a hit of a watchpoint, with the line that the handler prints.
+func (s *stepWriter) watched(p *session.Planted, h *watch.Hit, regs *x86.PtRegs, line string) string {
+	texts := steptext.Watch(h.Kinds == machine.WatchExec)
+	return fmt.Sprintf("%s (cpu %d, task %d, %d ns)\n   1. %s\n   2. %s\n%s\n   3. %s\n      next: %s",
+		s.style.bold("hit of "+p.Place.String()), h.CPU, h.Task, h.Now, texts[0], texts[1], line, texts[2], s.instruction(x86.Addr(regs.IP)))
 }
 
 // begin is the head of a hit: where, and what stands there.

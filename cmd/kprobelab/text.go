@@ -80,7 +80,12 @@ func (o *textOutput) returned(p *session.Planted, _ session.Where, value uint64,
 }
 
 func (o *textOutput) watched(p *session.Planted, h *watch.Hit, regs *x86.PtRegs) {
-	o.line(o.style.cyan(o.perf.line(p.Watched, h, regs)))
+	line := o.style.cyan(o.perf.line(p.Watched, h, regs))
+	if o.steps == nil {
+		o.line(line)
+		return
+	}
+	o.line(o.steps.watched(p, h, regs, line))
 }
 
 func (o *textOutput) notWatched(p watch.Place, err error) {
