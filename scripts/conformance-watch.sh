@@ -5,7 +5,7 @@
 # minutes a kernel.
 #
 # SUITES, FLAVOURS, RELEASES and KERNEL pick the kernels as for make conformance. CPUS=2
-# is how many processors they have, QUESTIONS=3000 how many questions each is asked under
+# is how many processors they have, QUESTIONS=1000 how many questions each is asked under
 # QEMU, ROUNDS=10 how many times 400 the dump is, SEED=1 decides them.
 # Ends with 0 when no answer differs, 1 when some do, and 77 when a kernel or QEMU cannot
 # be had.
@@ -29,7 +29,7 @@ qemu=$(qemu) || cannot "QEMU cannot be had (see above)"
 (cd "$root" && go build -o "$work/registers" ./internal/tools/conformance/registers)
 
 seed=${SEED:-1}
-questions=${QUESTIONS:-3000}
+questions=${QUESTIONS:-1000}
 set -f
 IFS='
 '

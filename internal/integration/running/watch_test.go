@@ -554,3 +554,28 @@ func (k *kernel) ownWrites(r *rand.Rand) {
 	}
 	require.Zero(t, hits["the stack, mapped directly"]) // nobody writes it so
 }
+
+// TestAFaultingAccessHitsOnce: the first write to a page faults, has made no access, and is made
+// again: one hit, after it. What the kernel does to get the page is by other addresses.
+func TestAFaultingAccessHitsOnce(t *testing.T) {
+	runs.File(t, "6.1")
+	k := boot(t, "6.1")
+	p := &accesses{}
+	const readWrite, privateAnonymousFixed = 3, 0x32
+	p.call(sysMmap, firstMap, twoPages, readWrite, privateAnonymousFixed)
+	p.load(toDI, firstMap+8)
+	p.load(toAX, 7)
+	p.emit(0x48, 0x89, 0x07) // mov %rax,(%rdi)
+	after := p.ip()
+	p.load(toDI, 0)
+	p.call(sysExit, 0)
+	k.put("/faults", p.file())
+	var hits []told
+	w, err := k.Watch("0x10000008:8:rw", func(_ *watch.Watchpoint, h *watch.Hit, regs *x86.PtRegs) {
+		hits = append(hits, told{0, regs.IP, h.Kinds, h.Old, h.New})
+	})
+	require.NoError(t, err)
+	require.Zero(t, k.program("/faults").code)
+	require.NoError(t, k.Watches.Remove(w))
+	require.Equal(t, []told{{0, after, wr, 0, 7}}, hits)
+}

@@ -1,6 +1,7 @@
 package watchpoints
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -65,6 +66,8 @@ func TestOneAccess(t *testing.T) {
 	fault := img.Add("fault", 0x48, 0x89, 0xfe, 0x31, 0xff, 0xa4, 0xc3)                   // mov %rdi,%rsi; xor %edi,%edi; movsb; ret
 	jump := img.Add("jump", 0xeb, 0, 0x87, 0x37, 0xeb, 0, 0xc3)                           // jmp 1f; 1: xchg %esi,(%rdi); jmp 1f; 1: ret
 	count := img.Add("count", 0xb9, 3, 0, 0, 0, 0xff, 0x07, 0xff, 0xc9, 0x75, 0xfa, 0xc3) // mov $3,%ecx; 1: incl (%rdi); dec %ecx; jne 1b; ret
+	ahead := img.Add("ahead", 0x0f, 0x18, 0x0f, 0x48, 0x8d, 0x07, 0x0f, 0x1f, 0x07, 0xc3) // prefetcht0 (%rdi); lea (%rdi),%rax; nopl (%rdi); ret
+	swap := img.Add("swap", 0x31, 0xc0, 0xf0, 0x0f, 0xb1, 0x37, 0xc3)                     // xor %eax,%eax; lock cmpxchg %esi,(%rdi); ret
 	for _, c := range []struct {
 		name          string
 		fn            x86.Addr
@@ -92,6 +95,8 @@ func TestOneAccess(t *testing.T) {
 		{name: "before_the_first_iteration", fn: rep, at: data, watch: rep + 7, length: 1, kinds: x, want: []told{{rep + 7, x, 0xf3, 0xf3}}},
 		{name: "each_time_in_a_loop", fn: count, at: data, watch: count + 5, length: 1, kinds: x, want: []told{{count + 5, x, 0xff, 0xff}, {count + 5, x, 0xff, 0xff}, {count + 5, x, 0xff, 0xff}}},
 		{name: "first_of_a_block_that_a_jump_ends", fn: jump, at: data, watch: data, length: 4, kinds: w, want: []told{{jump + 4, w, 7, 0}}},
+		{name: "prefetch_lea_and_nop", fn: ahead, at: data, watch: data, length: 8, kinds: rw},
+		{name: "cmpxchg_that_compares_unequal", fn: swap, at: data, watch: data, length: 4, kinds: w, want: []told{{swap + 6, w, 7, 7}}},
 		{name: "instruction_that_faults", fn: fault, at: data, watch: data, length: 1, kinds: r, fails: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -285,8 +290,10 @@ func TestCountsAreTheSame(t *testing.T) {
 		require.NoError(t, s.Add(point(data+64, 4, rw, nil)))
 		require.Equal(t, without, call())
 		require.NoError(t, s.Add(point(data, 4, rw, func(*watch.Watchpoint, *watch.Hit, *x86.PtRegs) { hits++ })))
-		require.Equal(t, without, call())
+		from, ran := m.Now(), call()
+		require.Equal(t, without, ran)
 		require.Equal(t, 30, hits)
+		require.EqualValues(t, ran+30*100, m.Now()-from, "a hit takes the time of a trap")
 		require.NoError(t, s.Add(point(count+5, 1, x, nil)))
 		require.Equal(t, without, call())
 	})
@@ -308,6 +315,19 @@ func TestRefused(t *testing.T) {
 		require.NoError(t, s.Add(one))
 		require.ErrorIs(t, s.Add(one), errno.EBUSY)
 		require.ErrorIs(t, m.Watch(make([]machine.Watch, machine.MaxWatches+1), nil), errno.ENOSPC)
+	})
+}
+
+// Steps back and watchpoints exclude each other.
+func TestAMachineThatKeepsSteps(t *testing.T) {
+	each(t, tinyguest.Loop(), func(t *testing.T, m *machine.Machine, s *watch.Set) {
+		if err := m.KeepSteps(10); errors.Is(err, machine.ErrNoStepsBack) {
+			t.Skip(err)
+		} else {
+			require.NoError(t, err)
+		}
+		require.ErrorIs(t, s.Add(point(data, 4, w, nil)), errno.EBUSY)
+		require.Empty(t, s.All())
 	})
 }
 
