@@ -10,7 +10,7 @@ import (
 )
 
 // tracepointCode is a tracepoint's callback in guest memory: it makes a frame of the registers
-// that have the parameters and calls a stub with the frame's address, whose own address stands at
+// that have the parameters, and of the frame pointer, and calls a stub with the frame's address, whose own address stands at
 // stubAt.
 var tracepointCode = []byte{
 	0x48, 0x81, 0xec, 0xa8, 0, 0, 0, // sub $0xa8,%rsp: struct pt_regs
@@ -20,6 +20,7 @@ var tracepointCode = []byte{
 	0x48, 0x89, 0x4c, 0x24, 0x58, // mov %rcx,0x58(%rsp)
 	0x4c, 0x89, 0x44, 0x24, 0x48, // mov %r8,0x48(%rsp)
 	0x4c, 0x89, 0x4c, 0x24, 0x40, // mov %r9,0x40(%rsp)
+	0x48, 0x89, 0x6c, 0x24, 0x20, // mov %rbp,0x20(%rsp): who unwinds the stack asks for it
 	0x48, 0x89, 0xa4, 0x24, 0x98, 0, 0, 0, // mov %rsp,0x98(%rsp)
 	0x48, 0xc7, 0x84, 0x24, 0x88, 0, 0, 0, 0x10, 0, 0, 0, // movq $__KERNEL_CS,0x88(%rsp)
 	0x48, 0x8b, 0x84, 0x24, 0xa8, 0, 0, 0, // mov 0xa8(%rsp),%rax: who calls
@@ -31,7 +32,7 @@ var tracepointCode = []byte{
 	0xc3, // ret
 }
 
-const stubAt = 78
+const stubAt = 83
 
 // frameSize is what it takes of the stack, with the address that it returns to.
 const frameSize = 0xa8 + 8

@@ -62,6 +62,7 @@ func TestScripts(t *testing.T) {
 		"overflow":        {`global a[1] probe begin { a[1] = 1; a[2] = 2 }`, "ERROR: Array overflow, check size limit (1) near identifier 'a' at <input>:1:37\n"},
 		"histogram":       {`global x probe begin { x <<< 1; x <<< 3; print(@hist_linear(x, 0, 4, 2)); foreach (b in @hist_linear(x, 0, 4, 2)) print(@hist_linear(x, 0, 4, 2)[b]) }`, "value |-------------------------------------------------- count\n    0 |@                                                  1\n    2 |@                                                  1\n    4 |                                                   0\n\n01100"},
 		"library":         {`probe begin { println(MKDEV(8, 1), " ", bytes_to_string(2048), " ", usecs_to_string(1500000), " ", errno_str(2)) }`, "8388609 2.00K 1.500000 ENOENT\n"},
+		"errors":          {`probe begin { println(errno_str(-10), errno_p(10), errno_str(133), "[", errno_str(134), errno_str(0), "]", errno_p(41)) }`, "ECHILD10EHWPOISON[]0\n"},
 		"conditions":      {`global on = 1 probe begin if (on) { println("on") } probe begin if (on == 2) { println("two") }`, "on\n"},
 		"string_limit":    {`probe begin { s = "x"; for (i = 0; i < 10; i++) s .= s; println(strlen(s)) }`, "127\n"},
 		"locals_are_new":  {`probe begin { f(); f() } function f() { x++; println(x) }`, "1\n1\n"},

@@ -171,9 +171,9 @@ vm.kmalloc "kmalloc" t:kmalloc
 vm.kmalloc_node "kmalloc_node" t:kmalloc_node | t:kmalloc
 	{allocated}
 vm.kmem_cache_alloc "kmem_cache_alloc" t:kmem_cache_alloc
-	{allocated}
+	{cached}
 vm.kmem_cache_alloc_node "kmem_cache_alloc_node" t:kmem_cache_alloc_node | t:kmem_cache_alloc
-	{allocated}
+	{cached}
 vm.kfree "kfree" t:kfree
 	{caller}; ptr=$ptr
 vm.kmem_cache_free "kmem_cache_free" t:kmem_cache_free
@@ -258,6 +258,7 @@ var aliasGroups = map[string]string{
 	"bio": `bdev=__bio_bdev($bio); devname=bdevname(bdev); ino=__bio_ino($bio); sector=$bio->bi_iter->bi_sector; flags=$bio->bi_flags; ` +
 		`rw=$bio->bi_opf & 0xff; opf=$bio->bi_opf; vcnt=$bio->bi_vcnt; idx=$bio->bi_iter->bi_idx; phys_segments=$bio->bi_phys_segments ?? 0; ` +
 		`hw_segments=0; size=$bio->bi_iter->bi_size; bdev_contains=$bio->bi_bdev->bd_contains ?? 0; p_start_sect=__bio_start($bio)`,
+	"cached":    `{caller}; bytes_req=$bytes_req ?? $s->object_size; bytes_alloc=$bytes_alloc ?? $s->size; gfp_flags=$gfp_flags; gfp_flag_name=sprintf("%#x", $gfp_flags); ptr=$ptr`,
 	"allocated": `{caller}; bytes_req=$bytes_req; bytes_alloc=$bytes_alloc; gfp_flags=$gfp_flags; gfp_flag_name=sprintf("%#x", $gfp_flags); ptr=$ptr`,
 	"caller":    `call_site=$call_site; caller_function=symname($call_site)`,
 	"action": `irq=$irq; handler=$action->handler; flags=$action->flags; flags_str=irqflags_str($action->flags); dev_name=kernel_string2($action->name, ""); dev_id=$action->dev_id; ` +

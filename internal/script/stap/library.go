@@ -206,6 +206,8 @@ function __sock_end:string(sk:long, remote:long) {
     return format_ipaddr(remote ? &@cast(sk, "sock")->__sk_common->skc_v6_daddr : &@cast(sk, "sock")->__sk_common->skc_v6_rcv_saddr, family)
   return format_ipaddr(remote ? @cast(sk, "sock")->__sk_common->skc_daddr : @cast(sk, "sock")->__sk_common->skc_rcv_saddr, family)
 }
+function inet_get_local_port:long(sock:long) { return @cast(sock, "sock")->__sk_common->skc_num }
+function inet_get_ip_source:string(sock:long) { return __sock_end(sock, 1) }
 function get_netdev_name:string(dev:long) { return kernel_string(@cast(dev, "net_device")->name) }
 
 function ansi_clear_screen() { print("\033[1;1H\033[J") }

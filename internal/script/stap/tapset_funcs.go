@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"kprobelab/errno"
 	"kprobelab/internal/script"
 )
 
@@ -199,7 +198,10 @@ func errorName(n int64) string {
 	if n < 0 {
 		n = -n
 	}
-	return errno.Errno(n).Name()
+	if n < 0 || n >= int64(len(errorNames)) {
+		return ""
+	}
+	return errorNames[n]
 }
 
 func returnText(dst []byte, format, v int64) []byte {
