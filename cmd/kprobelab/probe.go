@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -54,6 +55,7 @@ func probeCommand(t *term) *cli.Command {
 }
 
 func probe(t *term, c *cli.Command) error {
+	defer debug.SetGCPercent(debug.SetGCPercent(collectAt))
 	if err := oneOf(c, "kernel", "readme"); err != nil {
 		return err
 	}

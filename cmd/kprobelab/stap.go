@@ -171,7 +171,7 @@ func (r *stapRun) run(t *term, c *cli.Command) error {
 	return r.start(t, img, stapScript(s))
 }
 
-// collectAt is how much garbage there may be while a script is read, in hundredths of what is in use:
+// collectAt is how much garbage there may be while a script or debugging information is read, in hundredths of what is in use:
 // that are an image and its debugging information, hundreds of megabytes which nobody has to go over.
 const collectAt = 10
 

@@ -336,6 +336,27 @@ func (d *definer) known(name string) *source.Type {
 	panic(badC(fmt.Sprintf("unknown type name '%s'", name)))
 }
 
+// parameters reads what a pointer's function is called with: types that have to be known, and no more
+// of them than that.
+func (d *definer) parameters() {
+	d.want("(")
+	for !d.accept(")") {
+		if d.accept(".") { // of three
+			continue
+		}
+		d.specifiers()
+		for depth := 0; depth > 0 || d.peek() != "," && d.peek() != ")"; {
+			switch d.next() {
+			case "(", "[":
+				depth++
+			case ")", "]":
+				depth--
+			}
+		}
+		d.accept(",")
+	}
+}
+
 // maxSize bounds a type that a script defines, and an array's elements.
 const maxSize = 1 << 16
 
@@ -346,7 +367,7 @@ func (d *definer) declarator(t *source.Type) (f source.Field) {
 		}
 	}
 	d.attributes()
-	function := d.accept("(") // a pointer to a function: what it is called with is of no interest
+	function := d.accept("(") // a pointer to a function
 	if function {
 		d.want("*")
 		t = source.PointerTo(&source.Type{Kind: source.Void, Name: "void"})
@@ -370,7 +391,7 @@ func (d *definer) declarator(t *source.Type) (f source.Field) {
 	}
 	if function {
 		d.want(")")
-		d.round()
+		d.parameters()
 	}
 	for _, n := range slices.Backward(counts) {
 		t = source.ArrayOf(t, n)

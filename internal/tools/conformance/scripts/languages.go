@@ -101,6 +101,9 @@ var arguments = []string{"3", "42"}
 // A warning may have a source line, which is marked; one that is empty after it is an error's.
 var warning = regexp.MustCompile(`(?m)^[^\n]*WARNING: [^\n]*\n(?:[^\n]*\n *~+\n)?`)
 
+// limit is the one warning that is of no place in the script.
+var limit = regexp.MustCompile(`(?m)^WARNING: [^\n]*RLIMIT_MEMLOCK[^\n]*\n`)
+
 // definitions is an error of the compiler that reads a script's C definitions.
 var definitions = regexp.MustCompile(`(?m)^definitions\.h:\d+:\d+: error: `)
 
@@ -111,7 +114,7 @@ func bpftraceTheirs(program, script string) (verdict, error) {
 	if err != nil {
 		return verdict{}, err
 	}
-	text := warning.ReplaceAllString(bad+out, "")
+	text := warning.ReplaceAllString(limit.ReplaceAllString(bad+out, ""), "")
 	if code == 0 || !strings.Contains(text, ": ERROR: ") && !definitions.MatchString(text) {
 		return verdict{true, ""}, nil
 	}
