@@ -122,6 +122,9 @@ func (r *bpftraceRun) run(t *term, c *cli.Command) error {
 		return nil
 	}
 	r.o.Args, r.o.Command = args, r.command != ""
+	if words := strings.Fields(r.command); len(words) > 0 {
+		r.o.Program = words[0]
+	}
 	s, err := bpftrace.Analyze(name, text, &r.o, k)
 	var p *bpftrace.Problems
 	switch {

@@ -132,6 +132,16 @@ func TestWildcardsShareTheirHandler(t *testing.T) {
 	assert.Len(t, s.Program.Handlers, 1)
 }
 
+// A watchpoint's name has the program of -c, as bpftrace 0.23.2 has it on a booted kernel.
+func TestNamesOfWatchpoints(t *testing.T) {
+	for program, want := range map[string]string{"": "watchpoint:16:8:rw", "/bin/deep": "watchpoint:/bin/deep:16:8:rw"} {
+		s, err := Analyze("stdin", `w:0x10:8:wr { @[probe] = count(); }`, &Options{Command: program != "", Program: program}, nil)
+		require.NoError(t, err)
+		assert.Equal(t, want, s.Probes[0].Point)
+		assert.Equal(t, program != "", s.Probes[0].Watched.Target)
+	}
+}
+
 func TestUnsignedAndSignedComparisons(t *testing.T) {
 	_, err := Analyze("stdin", `BEGIN { if ((uint64)1 < -1) { } $x = (int8)-1 < 0; }`, &Options{}, nil)
 	require.NoError(t, err)

@@ -16,6 +16,8 @@ type Options struct {
 	Unsafe bool
 	// Command says that there is a program whose start is waited for.
 	Command bool
+	// Program is what -c runs, as it is named there.
+	Program string
 	// JSON is the output's format.
 	JSON bool
 	// Quiet prints no messages of bpftrace's own.

@@ -133,9 +133,12 @@ func (c *checker) checkWatch(pt *point) {
 
 // watch is a watchpoint's probe. With -c it is of that process, as bpftrace asks the kernel for it.
 func (c *checker) watch(pt *point) *host.Probe {
-	w := pt.watched
+	w, program := pt.watched, ""
+	if c.o.Program != "" {
+		program = c.o.Program + ":"
+	}
 	return &host.Probe{
-		Kind: host.Data, Point: fmt.Sprintf("%s:%d:%d:%s", pt.provider, w.addr, w.size, w.mode),
+		Kind: host.Data, Point: fmt.Sprintf("%s:%s%d:%d:%s", pt.provider, program, w.addr, w.size, w.mode),
 		Watched: &host.Watched{Addr: w.addr, Len: uint32(w.size), Reads: w.mode == "rw", Executes: w.mode == "x", Target: c.o.Command},
 	}
 }
