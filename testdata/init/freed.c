@@ -162,7 +162,7 @@ void start(long *stack)
 		}
 		/* 1. The task is preempted in the buffer, before its call. */
 		put(TRACING "tracing_on", "0", "");
-		for (int i = 0; i < 4000; i++) {
+		for (int i = 0; i < 400000; i++) {
 			seed = seed * 6364136223846793005 + 1442695040888963407;
 			sleep_ns(300000 + (seed >> 33) % 300000);
 			at = place(task);
