@@ -112,5 +112,5 @@ func unindent(block string) string {
 }
 
 func masked(text string) string {
-	return duration.ReplaceAllString(address.ReplaceAllString(text, "ADDRESS"), "N ns")
+	return clock.ReplaceAllString(duration.ReplaceAllString(address.ReplaceAllString(text, "ADDRESS"), "N ns"), "TIME:")
 }

@@ -196,6 +196,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 var (
 	address  = regexp.MustCompile(`ffffffff[0-9a-f]{8}`)
 	duration = regexp.MustCompile(`\b\d+ ns\b`)
+	clock    = regexp.MustCompile(`\b\d+\.\d{6,9}:`)
 )
 
 // mask is "mask FILE": prints the file with addresses and times made the same,
