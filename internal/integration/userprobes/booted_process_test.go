@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"kprobelab/internal/process"
 )
 
 // Pieces of programs that make processes: a system call without arguments, the parent's wait for its
@@ -77,11 +79,14 @@ func TestProcessesAsOnBootedKernels(t *testing.T) {
 	eachKernel(t, func(t *testing.T, b *booted) {
 		for name, c := range cases {
 			t.Run(name, func(t *testing.T) {
-				if name == "vfork_that_is_stepped" && b.Image.Profile().Name == "5.10" {
-					t.Skip("5.10 kills the parent, too; nobody has found out why")
-				}
 				f := small(t, []byte("/prog\x00"), c.functions...)
 				want, got := b.run(f, nil, nil, c.events...), b.alone(f, nil, nil, c.events...)
+				if name == "vfork_that_is_stepped" && b.Image.Profile().Name == "5.10" {
+					// The child dies of SIGTRAP, and the parent with it, which shares its memory; here it goes on.
+					require.Equal(t, 128+int(process.SIGTRAP), want.code)
+					require.NotEqual(t, want.code, got.code, "it is as on 5.10 now: compare it like the others")
+					return
+				}
 				require.Equal(t, byTask(want.trace), byTask(got.trace))
 				require.Equal(t, want.code, got.code)
 				require.NotEmpty(t, got.trace)
