@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -171,6 +172,9 @@ func scenario(c *cli.Command) (*explore.Program, error) {
 		return explore.FromLibrary(name)
 	}
 	text, err := bounded.ReadFile(name, explore.MaxFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &failure{exitImage, fmt.Errorf("%s is no scenario of the library (--list has them), and no file", name)}
+	}
 	if err != nil {
 		return nil, &failure{exitImage, err}
 	}
