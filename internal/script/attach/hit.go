@@ -85,46 +85,21 @@ func (h *hit) register(n int) *uint64 {
 	if r == nil {
 		return nil
 	}
-	switch n {
-	case 0:
-		return &r.AX
-	case 1:
-		return &r.DX
-	case 2:
-		return &r.CX
-	case 3:
-		return &r.BX
-	case 4:
-		return &r.SI
-	case 5:
-		return &r.DI
-	case 6:
-		return &r.BP
-	case 7:
-		return &r.SP
-	case 8:
-		return &r.R8
-	case 9:
-		return &r.R9
-	case 10:
-		return &r.R10
-	case 11:
-		return &r.R11
-	case 12:
-		return &r.R12
-	case 13:
-		return &r.R13
-	case 14:
-		return &r.R14
-	case 15:
-		return &r.R15
-	case 16:
+	switch {
+	case 0 <= n && n < len(hardware):
+		return r.Reg(hardware[n])
+	case n == 16:
 		return &r.IP
-	case 17:
+	case n == 17:
 		return &r.Flags
 	}
 	return nil
 }
+
+// hardware are the numbers that instructions have for the registers, by their
+// numbers in DWARF (System V ABI, x86-64 supplement, "DWARF Register Number
+// Mapping"), where 16 is the ip; 17 is the flags here.
+var hardware = [16]int{0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15}
 
 // userEnd is where addresses of programs end.
 const userEnd = 1 << 47
