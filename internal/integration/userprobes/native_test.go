@@ -11,23 +11,24 @@ import (
 
 	"kprobelab/internal/engine"
 	"kprobelab/internal/process"
+	"kprobelab/internal/transparent"
 	"kprobelab/profile"
 )
 
 // natively runs a program on the host, whose kernel has no probes in it.
-func natively(t *testing.T, program string, args ...string) outcome {
+func natively(t *testing.T, program string, args ...string) transparent.Outcome {
 	var out, bad strings.Builder
 	cmd := exec.Command(program, args...)
 	cmd.Stdout, cmd.Stderr = &out, &bad
 	err := cmd.Run()
 	var exit *exec.ExitError
-	o := outcome{stdout: out.String(), stderr: bad.String()}
+	o := transparent.Outcome{Stdout: out.String(), Stderr: bad.String()}
 	if errors.As(err, &exit) {
 		status := exit.Sys().(syscall.WaitStatus)
 		if status.Signaled() {
-			o.signal = process.Signal(status.Signal())
+			o.Signal = process.Signal(status.Signal())
 		} else {
-			o.code = status.ExitStatus()
+			o.Code = status.ExitStatus()
 		}
 	} else {
 		require.NoError(t, err)
@@ -35,9 +36,9 @@ func natively(t *testing.T, program string, args ...string) outcome {
 	return o
 }
 
-// shown is an outcome without what only the sandbox tells.
-func (o outcome) shown() outcome {
-	o.memory = outcome{}.memory
+// outside is an outcome without what only the sandbox tells.
+func outside(o transparent.Outcome) transparent.Outcome {
+	o.Memory = transparent.Outcome{}.Memory
 	return o
 }
 
@@ -47,22 +48,16 @@ func TestSignals(t *testing.T) {
 	f, native := compiled(t, "signals.c")
 	c, _ := profile.Named("6.1")
 	want := natively(t, native, "full")
-	require.Equal(t, process.SIGSEGV, want.signal)
+	require.Equal(t, process.SIGSEGV, want.Signal)
 	for _, name := range engine.Names() {
 		t.Run(name, func(t *testing.T) {
-			r := &runner{t: t, c: c, file: f, name: name, args: []string{"full"}}
-			require.Equal(t, want, r.run(nil, nil).shown())
-			r.args = nil
+			r := newRunner(t, c, f, name, "full")
+			require.Equal(t, want, outside(r.run(nil, nil)))
+			r.Args = nil
 			plain := r.run(nil, nil)
-			var places []uint64
-			for _, fn := range functionsOf(t, f, c) {
-				if fn.own || libcOfSignals[fn.name] {
-					places = append(places, fn.instructions...)
-				}
-			}
-			places, _, _ = r.probable(places)
+			places, _ := placesOf(t, c, f, "signals.c", libcOfSignals)
 			hits := map[uint64]uint64{}
-			require.Equal(t, plain.shown(), r.run(places, hits).shown())
+			require.Equal(t, outside(plain), outside(r.run(places, hits)))
 			require.Greater(t, len(hits), 500)
 		})
 	}
@@ -81,27 +76,18 @@ func TestThreads(t *testing.T) {
 	f, native := compiled(t, "threads.c")
 	c, _ := profile.Named("6.12")
 	want := natively(t, native)
-	require.Equal(t, 5, want.code)
-	var places, returns []uint64
-	for _, fn := range functionsOf(t, f, c) {
-		if fn.own || libcOfThreads[fn.name] {
-			places = append(places, fn.instructions...)
-		}
-		if fn.name == "fib" || fn.name == "handler" {
-			returns = append(returns, fn.entry)
-		}
-	}
+	require.Equal(t, 5, want.Code)
+	places, returns := placesOf(t, c, f, "threads.c", libcOfThreads, "fib", "handler")
 	require.Len(t, returns, 2)
 	for _, name := range engine.Names() {
 		t.Run(name, func(t *testing.T) {
-			r := &runner{t: t, c: c, file: f, name: name}
-			for r.seed = range int64(2) {
-				require.Equal(t, want, r.run(nil, nil).shown())
+			r := newRunner(t, c, f, name)
+			for r.Seed = range int64(2) {
+				require.Equal(t, want, outside(r.run(nil, nil)))
 			}
-			at, _, _ := r.probable(places)
-			r.returns = returns
+			r.Returns = returns
 			hits := map[uint64]uint64{}
-			require.Equal(t, want, r.run(at, hits).shown())
+			require.Equal(t, want, outside(r.run(places, hits)))
 			require.Greater(t, len(hits), 300)
 		})
 	}
@@ -119,33 +105,22 @@ var libcOfThreads = map[string]bool{
 func TestProcesses(t *testing.T) {
 	f, native := compiled(t, "processes.c")
 	want := natively(t, native)
-	require.Equal(t, 6, want.code, "%s%s", want.stdout, want.stderr)
+	require.Equal(t, 6, want.Code, "%s%s", want.Stdout, want.Stderr)
 	releases := []string{"6.12", "6.1"}
 	if testing.Short() {
 		releases = releases[:1]
 	}
 	for _, release := range releases {
 		c, _ := profile.Named(release)
-		var places []uint64
-		returns := map[string]bool{"deeper": true, "ended": true}
-		var entries []uint64
-		for _, fn := range functionsOf(t, f, c) {
-			if fn.own || libcOfProcesses[fn.name] {
-				places = append(places, fn.instructions...)
-			}
-			if returns[fn.name] {
-				entries = append(entries, fn.entry)
-			}
-		}
+		places, entries := placesOf(t, c, f, "processes.c", libcOfProcesses, "deeper", "ended")
 		require.Len(t, entries, 2)
 		for _, name := range engine.Names() {
 			t.Run(release+"/"+name, func(t *testing.T) {
-				r := &runner{t: t, c: c, file: f, name: name}
-				require.Equal(t, want, r.run(nil, nil).shown())
-				at, _, _ := r.probable(places)
-				r.returns = entries
+				r := newRunner(t, c, f, name)
+				require.Equal(t, want, outside(r.run(nil, nil)))
+				r.Returns = entries
 				hits := map[uint64]uint64{}
-				require.Equal(t, want, r.run(at, hits).shown())
+				require.Equal(t, want, outside(r.run(places, hits)))
 				require.Greater(t, len(hits), 300)
 			})
 		}
