@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo page demo dumps kernel archive tools-table conformance conformance-all conformance-bpftrace conformance-configs conformance-explore conformance-hazards conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch guest selftests transparency-uprobes test test-page test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo page demo dumps kernel archive tools-table conformance conformance-all conformance-bpftrace conformance-configs conformance-explore conformance-hazards conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch guest selftests transparency-uprobes transparency-uprobes-booted test test-page test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -122,7 +122,10 @@ conformance-watch: build ## ask booted kernels for hardware breakpoints at rando
 	@scripts/conformance-watch.sh
 
 transparency-uprobes: deps ## a C program and 200 functions of libc with uprobes on every instruction, one at a time and all at once, by three releases' rules (MINUTES=N for each)
-	@KPROBELAB_SOAK=1 KPROBELAB_MINUTES=$(MINUTES) go test -count=1 -timeout 24h -v -run TestTransparency ./internal/integration/userprobes
+	@KPROBELAB_SOAK=1 KPROBELAB_MINUTES=$(MINUTES) GOGC=800 go test -count=1 -timeout 24h -v -run TestTransparency ./internal/integration/userprobes
+
+transparency-uprobes-booted: build ## the same on booted kernels
+	@scripts/transparency-uprobes-booted.sh
 
 guest: ## rebuild the embedded guest kernel, and the init of booted ones, from their sources
 	@$(MAKE) --no-print-directory -C testdata/guest

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"kprobelab/internal/process"
+	"kprobelab/internal/transparent"
+	"kprobelab/kimage"
+)
+
+var errDiffer = errors.New("a probe makes a difference")
+
+func main() {
+	err := fmt.Errorf("usage: transparent draw|judge ...: %w", flag.ErrHelp)
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "draw":
+			err = draw(os.Args[2:])
+		case "judge":
+			err = judgeFiles(os.Args[2:])
+		}
+	}
+	switch {
+	case err == nil:
+	case errors.Is(err, errDiffer):
+		fmt.Fprintln(os.Stderr, "transparent:", err)
+		os.Exit(1)
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	default:
+		fmt.Fprintln(os.Stderr, "transparent:", err)
+		os.Exit(3)
+	}
+}
+
+// known is what there is to know of the program before the kernel is asked.
+type known struct {
+	Code   int
+	Output string // stdout and stderr, as one pipe gets them
+	// Places are the offsets that are tried alone, Hits how often each is executed here, SyscallBefore those
+	// that follow a place with the instruction syscall. Not alone are so many others.
+	Places        []uint32
+	Hits          []uint64
+	SyscallBefore []uint32
+	NotAlone      int
+}
+
+const (
+	libraryFunctions = 200
+	// notAlone marks an offset in the list.
+	notAlone = 1 << 31
+)
+
+func draw(args []string) error {
+	f := flag.NewFlagSet("draw", flag.ContinueOnError)
+	kernel := f.String("kernel", "", "the kernel whose rules say what can be probed")
+	source := f.String("source", "", "the name of the program's source")
+	step := f.Int("step", 1, "of the places that are not executed here, try every so many-th alone")
+	dir := f.String("o", "", "the folder that gets list and known")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if f.NArg() != 1 || *step < 1 {
+		return flag.ErrHelp
+	}
+	img, err := kimage.Open(*kernel, nil)
+	if err != nil {
+		return err
+	}
+	b, err := os.ReadFile(f.Arg(0))
+	if err != nil {
+		return err
+	}
+	r := &transparent.Runner{Rules: img.Profile(), File: &process.File{Name: "/bin/prog", Data: b}, Engine: "interp", Args: []string{"arg"}}
+	places, err := r.Called(libraryFunctions, *source)
+	if err != nil {
+		return err
+	}
+	hits, err := r.Executions(places.At)
+	if err != nil {
+		return err
+	}
+	o, err := r.Run(nil, nil)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%d instructions, %d of them executed here; %d more are refused, %v left out\n", len(places.At), len(hits), places.Refused, places.Harmful)
+	k := known{Code: o.Code, Output: o.Stderr + o.Stdout} // the program writes to stderr before it flushes stdout
+	var list []byte
+	for _, at := range places.At {
+		if hits[at] == 0 {
+			if k.NotAlone++; k.NotAlone%*step != 0 {
+				list = binary.LittleEndian.AppendUint32(list, uint32(at)|notAlone)
+				continue
+			}
+		}
+		list = binary.LittleEndian.AppendUint32(list, uint32(at))
+		k.Places, k.Hits = append(k.Places, uint32(at)), append(k.Hits, hits[at])
+		if at >= 2 && r.Syscall(at-2) {
+			k.SyscallBefore = append(k.SyscallBefore, uint32(at))
+		}
+	}
+	k.NotAlone = len(places.At) - len(k.Places)
+	if err := os.WriteFile(filepath.Join(*dir, "list"), list, 0o644); err != nil {
+		return err
+	}
+	text, err := json.Marshal(k)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(*dir, "known"), text, 0o644)
+}
+
+func judgeFiles(args []string) error {
+	if len(args) != 2 {
+		return flag.ErrHelp
+	}
+	b, err := os.ReadFile(filepath.Join(args[0], "known"))
+	if err != nil {
+		return err
+	}
+	var k known
+	if err := json.Unmarshal(b, &k); err != nil {
+		return err
+	}
+	answers, err := os.Open(args[1])
+	if err != nil {
+		return err
+	}
+	defer answers.Close()
+	return k.judge(answers, os.Stdout)
+}
