@@ -7,7 +7,7 @@ import (
 
 // Problem is one thing that is wrong with a script, in stap's words.
 type Problem struct {
-	// Kind is "parse error" or "semantic error".
+	// Kind is "parse error" or "semantic error", or emptyScript.
 	Kind    string
 	Message string
 	// at is the word that is wrong, saw the last one that was read; nil with end is the end of
@@ -16,13 +16,18 @@ type Problem struct {
 	end     *file
 	// skip has the parser go on at the next keyword of the outermost level.
 	skip bool
+	// site tells messages of the same words apart, of which stap prints one of each.
+	site string
 }
 
-func (p *Problem) Error() string { return p.Kind + ": " + p.Message }
+func (p *Problem) Error() string { return strings.TrimPrefix(p.Kind+": "+p.Message, ": ") }
 
 // Text is the message as stap prints it.
 func (p *Problem) Text() string {
 	var b strings.Builder
+	if p.Kind == emptyScript {
+		return p.Message + "\n"
+	}
 	fmt.Fprintf(&b, "%s: %s", p.Kind, p.Message)
 	t := p.at
 	switch {
@@ -67,6 +72,7 @@ func line(t *token, label string) string {
 
 const (
 	parseError    = "parse error"
+	emptyScript   = "" // there is nothing in the script, or nothing is left
 	semanticError = "semantic error"
 )
 
@@ -81,19 +87,23 @@ func (p Problems) Error() string {
 }
 
 // Parsing reports whether the script could not even be read.
-func (p Problems) Parsing() bool { return p[0].Kind == parseError }
+func (p Problems) Parsing() bool { return p[0].Kind != semanticError }
 
 // Text is the messages as stap prints them, similar ones once.
 func (p Problems) Text() string {
 	var b strings.Builder
 	seen, similar := map[string]bool{}, 0
 	for _, one := range p {
-		if seen[one.Message] {
+		key := one.Message + "\n" + one.site
+		if seen[key] {
 			similar++
 			continue
 		}
-		seen[one.Message] = true
+		seen[key] = true
 		b.WriteString(one.Text() + "\n")
+	}
+	if last := p[len(p)-1]; last.Kind == emptyScript {
+		return strings.TrimSuffix(b.String(), "\n")
 	}
 	kind := p[0].Kind
 	if kind == parseError {

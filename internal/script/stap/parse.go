@@ -57,8 +57,12 @@ func parse(f *file, o *Options, shared map[string]*macro) (*parsed, *parser) {
 		return true
 	}) {
 	}
-	if nothing && len(p.problems) == 0 {
-		p.problems = append(p.problems, &Problem{Kind: parseError, Message: "Input file '" + f.name + "' is empty or missing."})
+	if nothing {
+		why := "."
+		if p.pp.seen {
+			why = " after preprocessing."
+		}
+		p.problems = append(p.problems, &Problem{Kind: emptyScript, Message: "Input file '" + f.name + "' is empty" + why})
 	}
 	return out, p
 }
@@ -149,6 +153,14 @@ func (p *parser) fail(message string) {
 	panic(&Problem{Kind: parseError, Message: message, saw: p.last, end: p.f, skip: true})
 }
 
+// failAtEnd is fail where there is a token.
+func (p *parser) failAtEnd(message string) {
+	if p.peek() == nil {
+		message = "unexpected end-of-file"
+	}
+	p.fail(message)
+}
+
 func (p *parser) failAt(message string, t *token) { panic(problem(message, t)) }
 
 func (p *parser) isOp(text string) bool      { return p.peek().op(text) }
@@ -165,7 +177,7 @@ func (p *parser) took(op string) bool {
 
 func (p *parser) expectOp(op string) *token {
 	if !p.isOp(op) {
-		p.fail("expected '" + op + "'")
+		p.failAtEnd("expected '" + op + "'")
 	}
 	return p.next()
 }
@@ -179,7 +191,7 @@ func (p *parser) expectKeyword(word string) *token {
 
 func (p *parser) expectIdentifier() *token {
 	if t := p.peek(); t == nil || t.kind != identifier {
-		p.fail("expected identifier")
+		p.failAtEnd("expected identifier")
 	}
 	return p.next()
 }
@@ -383,7 +395,7 @@ func (p *parser) probe(out *parsed) {
 		list := p.points()
 		n := p.peek()
 		switch {
-		case len(list) == 1 && (n.op("=") || n.op("+=")):
+		case len(list) == 1 && len(pr.points) == 0 && (n.op("=") || n.op("+=")):
 			if list[0].optional || list[0].sufficient {
 				p.failAt("probe point alias name cannot be optional nor sufficient", list[0].parts[0].tok)
 			}
@@ -406,7 +418,7 @@ func (p *parser) probe(out *parsed) {
 			out.aliases = append(out.aliases, pr)
 			return
 		default:
-			p.fail("expected ',' or '{'")
+			p.fail("expected probe point specifier")
 		}
 	}
 }

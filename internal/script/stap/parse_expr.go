@@ -1,6 +1,9 @@
 package stap
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 func (p *parser) expression() expr {
 	defer p.deeper()()
@@ -91,7 +94,7 @@ func (p *parser) membership(level int) expr {
 		if p.took(",") {
 			continue
 		}
-		p.fail("expected ',' or ']'")
+		p.failAtEnd("expected one of '] ,'")
 	}
 	if t := p.peek(); t.is(keyword, "in") {
 		p.next()
@@ -137,39 +140,38 @@ func (p *parser) crement() expr {
 	return x
 }
 
-// accessed reads a value, & before it, and what follows it: ->name and [index].
+// accessed reads a value, & before it, and what follows it: ->name, [index] and dollars.
 func (p *parser) accessed() expr {
-	if t := p.peek(); t.op("&") {
-		p.next()
-		x := p.accessed()
-		if tg, ok := x.(*target); ok {
-			tg.address = true
-			return tg
-		}
-		return &target{base: base{t}, what: "auto", of: x, address: true}
-	}
-	x := p.value()
+	at := p.peek()
+	address := p.took("&")
 	t := p.peek()
-	if tg, ok := x.(*target); ok && tg.what != "auto" {
-		p.path(tg)
-		return tg
-	}
-	if !t.op("->") && !t.op("[") {
-		return x
-	}
-	if _, ok := x.(*symbol); ok && t.op("[") {
-		return x // an array's index has been read already
-	}
-	if t.op("[") {
-		switch x.(type) {
-		case *call, *index, *ternary:
-		default:
+	x := p.value()
+	tg, ok := x.(*target)
+	if direct := t.kind == identifier && t.text[0] == '$' || t.op("@cast") || t.op("@var"); !direct {
+		if ok && address && tg.address {
+			p.failAt("cannot take address more than once", at)
+		}
+		if !address && !p.steps() {
 			return x
 		}
+		if !address {
+			at = p.peek()
+		}
+		tg = &target{base: base{at}, what: "auto", of: x}
 	}
-	tg := &target{base: base{t}, what: "auto", of: x}
-	p.path(tg)
+	tg.address = address
+	if n := len(tg.path); n > 0 && tg.path[n-1].pretty {
+		p.prettyEnds()
+	} else {
+		p.path(tg)
+	}
 	return tg
+}
+
+// steps reports whether steps into a value follow.
+func (p *parser) steps() bool {
+	t := p.peek()
+	return t.op("->") || t.op("[") || t != nil && t.kind == identifier && strings.Trim(t.text, "$") == ""
 }
 
 // path reads the steps into a value.
@@ -181,7 +183,7 @@ func (p *parser) path(tg *target) {
 			p.next()
 			n := p.peek()
 			if n == nil || n.kind != identifier && n.kind != keyword {
-				p.fail("expected identifier")
+				p.failAtEnd("expected identifier or keyword")
 			}
 			p.next()
 			name, dollars := splitDollars(n.text)
@@ -190,6 +192,7 @@ func (p *parser) path(tg *target) {
 			}
 			if dollars != "" {
 				tg.path = append(tg.path, access{tok: n, name: dollars, pretty: true})
+				p.prettyEnds()
 				return
 			}
 		case t.op("["):
@@ -198,13 +201,21 @@ func (p *parser) path(tg *target) {
 			p.expectOp("]")
 			lit, ok := i.(*literal)
 			tg.path = append(tg.path, access{tok: t, index: i, isNum: ok && !lit.isText})
-		case t != nil && t.kind == identifier && strings.Trim(t.text, "$") == "" && len(tg.path) > 0 && tg.path[len(tg.path)-1].index != nil:
+		case t != nil && t.kind == identifier && strings.Trim(t.text, "$") == "":
 			p.next()
 			tg.path = append(tg.path, access{tok: t, name: t.text, pretty: true})
+			p.prettyEnds()
 			return
 		default:
 			return
 		}
+	}
+}
+
+// prettyEnds refuses steps into what is printed whole.
+func (p *parser) prettyEnds() {
+	if p.isOp("->") || p.isOp("[") {
+		p.fail("-> and [ are not accepted for a pretty-printing variable")
 	}
 }
 
@@ -217,7 +228,7 @@ func splitDollars(s string) (name, dollars string) {
 func (p *parser) value() expr {
 	t := p.peek()
 	if t == nil {
-		p.fail("value expected")
+		p.fail("expected value")
 	}
 	switch {
 	case t.kind == embedded:
@@ -240,6 +251,30 @@ func (p *parser) value() expr {
 func (p *parser) privileged(t *token) {
 	if !p.guru {
 		panic(&Problem{Kind: parseError, Message: "using " + t.text + " operator not permitted; need stap -g", saw: t})
+	}
+}
+
+// shift reads what follows an extractor's array: of @variance by how many bits, and the end. As in stap,
+// other words in between mean nothing.
+func (p *parser) shift(e *statExpr) {
+	for {
+		t := p.next()
+		switch {
+		case t.op(")"):
+			return
+		case t.op(",") && (e.what != "@variance" || e.shift != nil):
+			n := 1
+			if e.what == "@variance" {
+				n = 2
+			}
+			p.failAt(fmt.Sprintf("not more than %s allowed", plural(n, "parameter")), t)
+		case t.op(","):
+			v, _ := p.expectNumber()
+			if v < 0 || v > 62 {
+				p.fail("bit shift out of range (0..62)")
+			}
+			e.shift = &v
+		}
 	}
 }
 
@@ -290,7 +325,7 @@ func (p *parser) symbol() expr {
 				return c
 			}
 			if !p.isOp(",") {
-				p.fail("expected ',' or ')'")
+				p.failAtEnd("expected one of ') ,'")
 			}
 			p.next()
 		}
@@ -304,14 +339,10 @@ func (p *parser) symbol() expr {
 // context reads $name.
 func (p *parser) context(t *token) expr {
 	name, dollars := splitDollars(t.text)
-	tg := &target{base: base{t}, what: "$"}
-	switch {
-	case name == "" && (dollars == "$" || dollars == "$$"):
-		p.failAt("expected identifier after '$'", t)
-	case name == "":
-		p.failAt("expected identifier after '$'", t)
+	if name == "" {
+		name, dollars = t.text, "" // which no function has
 	}
-	tg.name = name
+	tg := &target{base: base{t}, what: "$", name: name}
 	if dollars != "" {
 		tg.path = append(tg.path, access{tok: t, name: dollars, pretty: true})
 	}
@@ -378,14 +409,7 @@ func (p *parser) operator(t *token) expr {
 	case "@count", "@sum", "@min", "@max", "@avg", "@variance":
 		p.expectOp("(")
 		e := &statExpr{base: b, what: t.text, of: p.expression()}
-		if t.text == "@variance" && p.took(",") {
-			v, _ := p.expectNumber()
-			if v < 0 || v > 62 {
-				p.fail("bit shift out of range (0..62)")
-			}
-			e.shift = &v
-		}
-		p.expectOp(")")
+		p.shift(e)
 		return e
 	}
 	p.last = t

@@ -67,7 +67,7 @@ func (p *parser) arguments(e *printExpr, least int) {
 		return
 	}
 	if least == 0 && e.format != nil {
-		p.fail("expected ')'")
+		p.failAtEnd("expected one of ', )'")
 	}
 	for n := 1; ; n++ {
 		e.args = append(e.args, p.expression())
@@ -79,7 +79,7 @@ func (p *parser) arguments(e *printExpr, least int) {
 			continue
 		}
 		if !p.isOp(",") {
-			p.fail("expected ',' or ')'")
+			p.failAtEnd("expected one of ', )'")
 		}
 		p.next()
 	}

@@ -221,7 +221,7 @@ func (p *parser) indexes() []expr {
 			continue
 		}
 		if !p.isOp("]") {
-			p.fail("expected ',' or ']'")
+			p.failAtEnd("expected one of '] ,'")
 		}
 		p.next()
 		return list
@@ -234,6 +234,9 @@ func (p *parser) indexable() (*symbol, *histExpr) {
 	if t != nil && t.kind == operator && (t.text == "@hist_log" || t.text == "@hist_linear") {
 		return nil, p.histogram()
 	}
-	t = p.expectIdentifier()
+	if t == nil || t.kind != identifier && (t.kind != operator || t.text[0] != '@') {
+		p.fail("expected identifier or statistical operation")
+	}
+	p.next() // of another operator, no array has the name
 	return &symbol{base{t}, t.text}, nil
 }

@@ -1,8 +1,10 @@
 package stap
 
 import (
+	"cmp"
 	"fmt"
 	"path"
+	"strconv"
 	"strings"
 )
 
@@ -18,13 +20,20 @@ type macro struct {
 // preprocessor gives the tokens that are left after macros and conditions.
 type preprocessor struct {
 	passing bool // leaving out a part of a condition
+	seen    bool // the script has a word
 	lex     *lexer
 	o       *Options
 	macros  map[string]*macro
 	shared  map[string]*macro // those of the library
 	queue   []*token          // tokens that come before the lexer's
-	open    []*token          // the conditions that are open
+	open    []condition       // the conditions that are open
 	made    int               // tokens that macros made
+}
+
+// condition is one whose parts are being read; other is for the part after %:.
+type condition struct {
+	at    *token
+	other bool
 }
 
 func problem(message string, at *token) *Problem {
@@ -41,6 +50,7 @@ func (p *preprocessor) raw() *token {
 		return t
 	}
 	t := p.lex.next()
+	p.seen = p.seen || t != nil && t.message == ""
 	if t != nil && t.message != "" && !(t.noArgument && p.passing) {
 		panic(problem(t.message, t))
 	}
@@ -54,7 +64,7 @@ func (p *preprocessor) expanded() *token {
 		if t == nil || t.kind != operator || !strings.HasPrefix(t.text, "@") || len(t.text) == 1 {
 			return t
 		}
-		if t.text == "@define" {
+		if t.text == "@define" && !p.passing {
 			p.define()
 			continue
 		}
@@ -79,8 +89,9 @@ func (p *preprocessor) define() {
 		panic(problem(fmt.Sprintf("attempt to redefine macro '@%s' in the same file", name.text), name))
 	}
 	m := &macro{}
-	t := p.raw()
+	t, missing := p.raw(), "expected '%(' or '('"
 	if t.op("(") {
+		missing = "expected '%('"
 		for {
 			param := p.raw()
 			if param == nil || param.kind != identifier {
@@ -98,13 +109,13 @@ func (p *preprocessor) define() {
 		t = p.raw()
 	}
 	if !t.op("%(") {
-		panic(&Problem{Kind: parseError, Message: "expected '%('", at: t, end: p.lex.f, skip: true})
+		panic(&Problem{Kind: parseError, Message: missing, at: t, end: p.lex.f, skip: true})
 	}
 	for depth := 1; ; {
 		t := p.raw()
 		switch {
 		case t == nil:
-			panic(&Problem{Kind: parseError, Message: fmt.Sprintf("incomplete macro definition - missing '%%)' in body of '@%s'", name.text), at: name, skip: true})
+			panic(&Problem{Kind: parseError, Message: "incomplete macro definition - missing '%)'", at: name, skip: true})
 		case t.op("%("):
 			depth++
 		case t.op("%)"):
@@ -188,9 +199,9 @@ func (p *preprocessor) next() *token {
 		switch {
 		case t == nil:
 			if len(p.open) > 0 {
-				at := p.open[len(p.open)-1]
+				at := p.open[len(p.open)-1].at
 				p.open = nil
-				panic(problem("incomplete conditional - missing '%)'", at))
+				panic(problem(unended, at))
 			}
 			return nil
 		case t.op("%("):
@@ -198,15 +209,21 @@ func (p *preprocessor) next() *token {
 			if q := p.expanded(); !q.op("%?") {
 				panic(problem("expected '%?' marker for conditional", t))
 			}
-			if holds || p.pass(t, true) {
-				p.open = append(p.open, t)
+			if holds {
+				p.open = append(p.open, condition{at: t})
+			} else if p.pass(t, true) {
+				p.open = append(p.open, condition{at: t, other: true})
 			}
 		case t.op("%?"), t.op("%:"), t.op("%)"):
 			if len(p.open) == 0 || t.op("%?") {
-				panic(problem("incomplete conditional - missing '%('", t))
+				panic(unopened(t))
 			}
-			if t.op("%:") {
-				p.pass(t, false)
+			now := p.open[len(p.open)-1]
+			switch {
+			case t.op("%:") && now.other:
+				panic(problem(twice, t))
+			case t.op("%:"):
+				p.pass(now.at, false)
 			}
 			p.open = p.open[:len(p.open)-1]
 		default:
@@ -215,29 +232,57 @@ func (p *preprocessor) next() *token {
 	}
 }
 
+const (
+	unended = "incomplete conditional at end of file"
+	twice   = "invalid conditional - duplicate '%:'"
+)
+
+// unopened is a part of a condition that was not begun; each word is a message of its own.
+func unopened(t *token) *Problem {
+	p := problem("incomplete conditional - missing '%('", t)
+	p.site = t.text
+	return p
+}
+
 // pass leaves out tokens up to the other part of the condition, if there may be one (true), or
-// to its end.
+// to its end. What is wrong in them does not matter, and macros are not defined there.
 func (p *preprocessor) pass(from *token, other bool) bool {
-	// What is left out may name arguments that are not given.
 	defer func(was bool) { p.passing = was }(p.passing)
 	p.passing = true
 	for depth := 1; ; {
-		t := p.expanded()
+		t, wrong := p.passed()
 		switch {
+		case wrong:
 		case t == nil:
-			panic(problem("incomplete conditional - missing '%)'", from))
+			panic(problem(unended, from))
 		case t.op("%("):
 			depth++
 		case t.op("%?") && depth == 1:
-			panic(problem("incomplete conditional - missing '%('", t))
+			panic(unopened(t))
 		case t.op("%)"):
 			if depth--; depth == 0 {
 				return false
 			}
-		case t.op("%:") && depth == 1 && other:
+		case t.op("%:") && depth == 1:
+			if !other {
+				panic(problem(twice, t))
+			}
 			return true
 		}
 	}
+}
+
+// passed is the next token of what is left out, or tells that something is wrong there.
+func (p *preprocessor) passed() (t *token, wrong bool) {
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ok := r.(*Problem); !ok || p.made > maxMade {
+				panic(r)
+			}
+			wrong = true
+		}
+	}()
+	return p.expanded(), false
 }
 
 // condition reads alternatives of conjunctions.
@@ -312,30 +357,62 @@ func (p *preprocessor) comparison(start *token) bool {
 	case l.is(identifier, "runtime"):
 		return pattern("kernel")
 	case l.kind == identifier && strings.HasPrefix(l.text, "CONFIG_"):
-		value := ""
-		if p.o.Config != nil {
-			value = p.o.Config(l.text)
-		}
-		return pattern(value)
+		return p.configured(l, op, r, pattern)
 	case l.kind == text:
-		if r.kind != text {
+		switch {
+		case r.kind == number && op.kind == operator:
 			panic(problem("expected string literal as right value", r))
+		case r.kind != text:
+			panic(problem(badCondition, l))
 		}
 		return p.ordered(op, strings.Compare(l.text, r.text))
 	case l.kind == number && isComparison(op):
-		if r.kind != number {
-			panic(problem("expected number literal as right value", r))
-		}
-		a, b := parseNumber(l), parseNumber(r)
 		switch {
-		case a < b:
-			return p.ordered(op, -1)
-		case a > b:
-			return p.ordered(op, 1)
+		case r.kind == text:
+			panic(problem("expected number literal as right value", r))
+		case r.kind != number:
+			panic(problem(badCondition, l))
 		}
-		return p.ordered(op, 0)
+		return p.ordered(op, cmp.Compare(parseNumber(l), parseNumber(r)))
 	}
 	panic(problem(badCondition, l))
+}
+
+// configured compares an option of the kernel's configuration with a pattern, a number or another option.
+func (p *preprocessor) configured(l, op, r *token, pattern func(value string) bool) bool {
+	option := func(name string) string {
+		if p.o.Config == nil {
+			return ""
+		}
+		return p.o.Config(name)
+	}
+	value := option(l.text)
+	n, isNumber := optionNumber(value)
+	switch {
+	case r.kind == text:
+		return pattern(value)
+	case r.kind == number:
+		if !isNumber {
+			panic(problem("Config option value not a number", l))
+		}
+		return p.ordered(op, cmp.Compare(n, parseNumber(r)))
+	case r.kind == identifier && strings.HasPrefix(r.text, "CONFIG_"):
+		other := option(r.text)
+		if m, ok := optionNumber(other); ok && isNumber {
+			return p.ordered(op, cmp.Compare(n, m))
+		}
+		return p.ordered(op, strings.Compare(value, other))
+	}
+	panic(problem("expected string, number literal or other CONFIG_... as right side operand", r))
+}
+
+// optionNumber is the number that an option has as its value; one that is not set is 0.
+func optionNumber(value string) (int64, bool) {
+	if value == "" {
+		return 0, true
+	}
+	n, err := strconv.ParseInt(value, 0, 64)
+	return n, err == nil && !strings.Contains(value, "_")
 }
 
 func truth(b bool) int64 {

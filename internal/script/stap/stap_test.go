@@ -38,10 +38,19 @@ func TestParseTrees(t *testing.T) {
 		"an expression of C":                {`probe begin { println(%{ X %}) }`, "println(%{  X  %});"},
 		"the offset of a member":            {`probe begin { println(@offsetof("page", flags)) }`, `println(&@cast(0, "page", "kernel")->flags);`},
 		"the structure that a member is in": {`probe begin { println(@container_of(1, "page", flags)) }`, `println(@cast((1) - (&@cast(0, "page", "kernel")->flags), "page"));`},
-		"the size of a type":                {`probe begin { println(@cast_sizeof("page")) }`, `println(&@cast(0, "page")[1]);`},
+		"a name of dollars alone":           {`probe begin { println($, $$$) }`, `println($, $$$);`},
+		"dollars after a space":             {`probe begin { println(@cast(1, "a")->b $, $a $$, f(1)$) }`, `println(@cast(1, "a")->b->$, $a->$$, (f(1))->$);`},
+		"words after an extractor's array":  {`probe begin { println(@count(a b 3), @variance(a } , 4)) }`, `println(@count(a), @variance(a, 4));`},
+		"an operator as an array":           {`global a probe begin { foreach (x in @sum) ; }`, `foreach ([x] in @sum) ;;`},
+		"no macros where nothing is read": {`%( 1 == 2 %? @define x %( 1 %) "open %:
+ %) probe begin { println(1) }`, `println(1);`},
+		"an option that is a number": {`probe begin { %( CONFIG_HZ == 250 && CONFIG_NONE < 1 %? println(1) %) }`, `println(1);`},
+		"the size of a type":         {`probe begin { println(@cast_sizeof("page")) }`, `println(&@cast(0, "page")[1]);`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tree, err := Parse("<input>", c.script, &Options{Guru: true})
+			tree, err := Parse("<input>", c.script, &Options{Guru: true, Config: func(name string) string {
+				return map[string]string{"CONFIG_HZ": "250"}[name]
+			}})
 			require.NoError(t, err)
 			require.Contains(t, tree, "probe begin{\n"+c.want+"\n}\n")
 		})
@@ -70,6 +79,12 @@ func TestParseErrors(t *testing.T) {
 		`probe begin { $1 }`:                       "command line argument out of range [1-0]\n         at: junk '' at <input>:1:15\n",
 		`probe begin { return 1 }`:                 "found 'return' not in function context\n        saw: keyword at <input>:1:15\n",
 		`probe a.*1 { }`:                           "expected one of ', { } = +='\n        saw: number '1' at <input>:1:10\n",
+		`%( 1 == 1 %? global a %: 2 %: 3 %)`:       "invalid conditional - duplicate '%:'\n         at: operator '%:' at <input>:1:28\n",
+		`%( 1 == 2 %? 1 %: global a %: 3 %)`:       "invalid conditional - duplicate '%:'\n         at: operator '%:' at <input>:1:28\n",
+		`probe begin { %( CONFIG_X == 1 %? 1`:      "incomplete conditional at end of file\n         at: operator '%(' at <input>:1:15\n",
+		`probe begin { $a$->b }`:                   "-> and [ are not accepted for a pretty-printing variable\n        saw: operator '->' at <input>:1:18\n",
+		`probe begin { &(&$a) }`:                   "cannot take address more than once\n         at: operator '&' at <input>:1:15\n",
+		`probe a, b = c { }`:                       "expected probe point specifier\n        saw: operator '=' at <input>:1:12\n",
 		`probe begin`:                              "expected one of ', { } = +='\n        saw: <input> EOF\n",
 		`global x[2] = 1`:                          "only scalar globals can be initialized\n        saw: operator '=' at <input>:1:13\n",
 		`@define x(a) %( @a %) probe begin { @x }`: "expected '(' in invocation of macro '@x' taking 1 parameter\n         at: operator '}' at <input>:1:40\n",
@@ -80,6 +95,16 @@ func TestParseErrors(t *testing.T) {
 		var p Problems
 		require.ErrorAs(t, err, &p, script)
 		assert.True(t, strings.HasPrefix(p.Text(), "parse error: "+want), "%s\n%s", script, p.Text())
+	}
+	for script, want := range map[string]string{
+		``:                               "Input file '<input>' is empty.\n",
+		`# nothing`:                      "Input file '<input>' is empty.\n",
+		`%( 1 == 2 %? probe begin {} %)`: "Input file '<input>' is empty after preprocessing.\n",
+	} {
+		_, err := Parse("<input>", script, &Options{})
+		var p Problems
+		require.ErrorAs(t, err, &p, script)
+		assert.Equal(t, want, p.Text())
 	}
 }
 
