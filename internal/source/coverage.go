@@ -98,7 +98,7 @@ func (f *File) readRoots() (c coverage) {
 	return c.sorted()
 }
 
-// Mentions reports whether the unit with the code at an address names a file that ends so: other
+// Mentions reports whether the unit with the code at an address names a file, by the last parts of its path: other
 // units have no function of it.
 func (f *File) Mentions(addr uint64, file string) (is bool) {
 	defer func() {
@@ -115,7 +115,7 @@ func (f *File) Mentions(addr uint64, file string) (is bool) {
 	}
 	is, known := f.mentioned.in[h]
 	if !known {
-		name, err := f.fileIn(h, file)
+		name, err := f.fileIn(h, lastParts(file))
 		is = name != "" || err != nil
 		f.mentioned.in[h] = is
 	}

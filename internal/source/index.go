@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"sort"
+	"strings"
 )
 
 // mention are the units whose bytes have a name, in their order. Debian's kernels have no
@@ -125,7 +126,8 @@ func (f *File) functions(name string) ([]*header, error) {
 func isGlob(name string) bool { return bytes.ContainsAny([]byte(name), "*?[") }
 
 func matches(glob, name string) bool {
-	ok, err := path.Match(glob, name)
+	// What is not in brackets begins with ! in a shell's patterns.
+	ok, err := path.Match(strings.ReplaceAll(glob, "[!", "[^"), name)
 	return err == nil && ok
 }
 

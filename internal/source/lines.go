@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 )
 
 // maxLines bounds a unit's table of lines.
@@ -111,24 +110,6 @@ func (n *node) called() (file string, no int) {
 	return file, int(i)
 }
 
-// tail reports whether the whole of either is the end of the other: how people name
-// files.
-func tail(a, b string) bool {
-	n := min(len(a), len(b))
-	return a[len(a)-n:] == b[len(b)-n:]
-}
-
-// inFile reports whether a file is meant by the end of its path, or by a pattern of that.
-func inFile(said, file string) bool {
-	return tail(said, file) || isGlob(said) && (glob(said, file) || glob("*/"+said, file))
-}
-
-// glob compares as fnmatch does without flags: a star is slashes, too.
-func glob(pattern, s string) bool {
-	const slash = "\x00"
-	return matches(strings.ReplaceAll(pattern, "/", slash), strings.ReplaceAll(s, "/", slash))
-}
-
 // lineAt is the line of an address: the declaration's at a function's entry, elsewhere
 // the first row there that begins a statement.
 func (u *Unit) lineAt(addr uint64) (file string, no int, ok bool) {
@@ -138,6 +119,11 @@ func (u *Unit) lineAt(addr uint64) (file string, no int, ok bool) {
 			return file, no, no != 0
 		}
 	}
+	return u.rowAt(addr)
+}
+
+// rowAt is what the table of lines has for an address.
+func (u *Unit) rowAt(addr uint64) (file string, no int, ok bool) {
 	lines, err := u.table()
 	if err != nil || len(lines) == 0 {
 		return "", 0, false

@@ -42,7 +42,7 @@ func (f *File) Lines(w Where, from, to int) (out *Listing, err error) {
 		}
 		l := &Listing{Function: w.Function, From: from, To: to}
 		if w.Function == "" {
-			if l.Path, err = f.fileIn(h, w.File); err != nil {
+			if l.Path, err = f.fileIn(h, w.files()); err != nil {
 				return nil, err
 			}
 			err = l.add(u, u.root)

@@ -8,7 +8,8 @@ import (
 
 // Where is a place as people say it.
 type Where struct {
-	// Function is a name, or a pattern of names; File the end of a file's path.
+	// Function is a name, or a pattern of names; File is of a file's path the end, as perf has it, or with All
+	// its last parts or a pattern of them, as SystemTap.
 	Function, File string
 	// Line is from the function's declaration on where there is a function, otherwise
 	// the file's.
@@ -20,6 +21,9 @@ type Where struct {
 	// All takes what perf leaves out: copies of a function that are inlined into its own code, and
 	// all functions that begin at an address, not the first one only.
 	All bool
+	// Folded, if there is one, is told of functions that are described and have no code of their own, as the
+	// compiler has folded it into another's.
+	Folded func(function string)
 	// Most bounds how many places it may be: MaxPlaces if 0.
 	Most int
 }
@@ -111,7 +115,7 @@ func (f *File) Places(w Where, visit func(*Place) error) (err error) {
 			err = s.byFunction(u)
 		} else {
 			var name string
-			if name, err = f.fileIn(h, w.File); err == nil {
+			if name, err = f.fileIn(h, w.files()); err == nil {
 				err = s.byLine(u, name, w.Line)
 			}
 		}
@@ -125,7 +129,7 @@ func (f *File) Places(w Where, visit func(*Place) error) (err error) {
 // candidates are the units in which the place may be.
 func (f *File) candidates(w Where) ([]*header, error) {
 	if w.Function == "" {
-		return f.unitsOfFile(w.File)
+		return f.unitsOfFile(w.files())
 	}
 	units, err := f.functions(w.Function)
 	if err != nil || w.File == "" {
@@ -133,7 +137,7 @@ func (f *File) candidates(w Where) ([]*header, error) {
 	}
 	var out []*header
 	for _, h := range units {
-		if name, err := f.fileIn(h, w.File); err != nil {
+		if name, err := f.fileIn(h, w.files()); err != nil {
 			return nil, err
 		} else if name != "" {
 			out = append(out, h)
@@ -143,10 +147,10 @@ func (f *File) candidates(w Where) ([]*header, error) {
 }
 
 // unitsOfFile are the units that have code or declarations of a file.
-func (f *File) unitsOfFile(file string) ([]*header, error) {
+func (f *File) unitsOfFile(meant fileRule) ([]*header, error) {
 	var out []*header
 	for i := range f.headers {
-		name, err := f.fileIn(&f.headers[i], file)
+		name, err := f.fileIn(&f.headers[i], meant)
 		if err != nil {
 			return nil, err
 		}
@@ -157,8 +161,8 @@ func (f *File) unitsOfFile(file string) ([]*header, error) {
 	return out, nil
 }
 
-// fileIn is the whole name of the unit's first file that ends as asked for.
-func (f *File) fileIn(h *header, file string) (string, error) {
+// fileIn is the whole name of the unit's first file that is meant.
+func (f *File) fileIn(h *header, meant fileRule) (string, error) {
 	r := f.dwarf.Reader()
 	r.Seek(dwarf.Offset(h.root))
 	root, err := r.Next()
@@ -169,7 +173,7 @@ func (f *File) fileIn(h *header, file string) (string, error) {
 		return "", nil
 	}
 	for _, name := range f.filesOf(root) {
-		if name != nil && inFile(file, name.Name) {
+		if name != nil && meant(name.Name) {
 			return name.Name, nil
 		}
 	}
@@ -199,11 +203,17 @@ type visited struct {
 // definition in a unit is the one that is meant.
 func (s *search) byFunction(u *Unit) (err error) {
 	u.subprograms(func(n *node) bool {
-		if !n.defines() || !n.matches(s.where.Function) {
+		if !n.matches(s.where.Function) {
+			return true
+		}
+		if !n.defines() {
+			if s.where.Folded != nil && n.Val(dwarf.AttrDeclaration) == nil {
+				s.where.Folded(n.name())
+			}
 			return true
 		}
 		file, no := n.declared()
-		if s.where.File != "" && !inFile(s.where.File, file) {
+		if s.where.File != "" && !s.where.files()(file) {
 			return true
 		}
 		switch {
@@ -411,18 +421,27 @@ func (p *Place) Outer() string {
 	return p.fn.name()
 }
 
-// Declaration is where the source declares the function whose place it is.
+// Described reports whether the debugging information has the function whose place it is.
+func (p *Place) Described() bool { return p.scope != nil || p.variables != nil || p.returns != nil }
+
+// Declaration is where the source declares the function whose place it is; of one in assembly, where it
+// begins.
 func (p *Place) Declaration() (file string, line int) {
 	if p.scope == nil {
 		return "", 0
 	}
-	return p.scope.declared()
+	if file, line = p.scope.declared(); file == "" {
+		if at, ok := p.scope.entry(); ok {
+			file, line, _ = p.scope.unit.rowAt(at)
+		}
+	}
+	return file, line
 }
 
-// In reports whether its function is declared in a file, by the end of its path or a pattern of that.
+// In reports whether its function is declared in a file, by the last parts of its path or a pattern of them.
 func (p *Place) In(file string) bool {
 	in, _ := p.Declaration()
-	return in != "" && inFile(file, in)
+	return in != "" && lastParts(file)(in)
 }
 
 // DeclaredIn is the file that declares it.

@@ -8,7 +8,7 @@ import (
 
 // Statements are lines of functions, as SystemTap names them.
 type Statements struct {
-	// Function is a name or a pattern of names; File the end of a file's path, or a pattern of it.
+	// Function is a name or a pattern of names; File the last parts of a file's path, or a pattern of them.
 	Function, File string
 	// Lines are the lines, each from one number to another; nil for all from a function's first
 	// on, as long as one follows the other in it.
@@ -110,6 +110,7 @@ func (u *Unit) firstLine(lines []line, of *node) int {
 type statements struct {
 	*search
 	Statements
+	files        fileRule
 	alternatives [2]int // what is near a line without code
 }
 
@@ -122,8 +123,8 @@ func (f *File) Statements(w Statements, visit func(*Place) error) (err error) {
 	}
 	f.left = maxRead
 	where := Where{Function: w.Function, File: w.File, Most: w.Most, All: true}
-	s := statements{search: &search{f: f, where: where, visit: visit, seen: map[visited]bool{}, inner: true}, Statements: w}
-	units, err := f.unitsOfFile(w.File)
+	s := statements{search: &search{f: f, where: where, visit: visit, seen: map[visited]bool{}, inner: true}, Statements: w, files: where.files()}
+	units, err := f.unitsOfFile(s.files)
 	if err == nil && !isGlob(w.Function) {
 		units, err = f.candidates(where)
 	}
@@ -191,7 +192,7 @@ func (s *statements) instances(u *Unit) (list []*node, files []string) {
 		}
 		entry, _ := n.entry()
 		key := visited{addr: entry, function: n.name()}
-		if file, _ := n.declared(); inFile(s.File, file) && !had[key] {
+		if file, _ := n.declared(); s.files(file) && !had[key] {
 			had[key] = true
 			list = append(list, n)
 			if !slices.Contains(files, file) {

@@ -41,6 +41,8 @@ func TestStatements(t *testing.T) {
 		"each copy":                              {Statements{Function: "twice", File: "a.c", Lines: line(-7)}, copies},
 		"a copy's line is its function's, too":   {Statements{Function: "o*", File: "a.c", Lines: line(-7)}, []string{"one:-7 in one"}},
 		"a pattern of files":                     {Statements{Function: "work", File: "*.c", Lines: line(2)}, whole[2:3]},
+		"the end of a file's name alone":         {Statements{Function: "work", File: ".c", Lines: line(2)}, nil},
+		"the end of a file's name, as a pattern": {Statements{Function: "work", File: "*.[!h]", Lines: line(2)}, whole[2:3]},
 		"another file":                           {Statements{Function: "work", File: "b.c"}, nil},
 		"no code, and the nearest":               {Statements{Function: "work", File: "a.c", Lines: line(6), Nearest: true}, []string{"work:4 in work"}},
 		"no code near, and the nearest":          {Statements{Function: "work", File: "a.c", Lines: line(60), Nearest: true}, nil},

@@ -493,9 +493,17 @@ const maxPlaces = 1 << 16
 func (a *analysis) places(p *probe, pt *point, c chain, q *part, v variant, w spec) int {
 	found := 0
 	from, to := a.initText()
-	begun := map[uint64]bool{}
+	begun, folded := map[uint64]bool{}, map[string]bool{}
 	add := func(at *source.Place) error {
-		if at.Addr >= from && at.Addr < to || v.exported && !a.exported(at.Function) {
+		if at.Addr >= from && at.Addr < to {
+			return nil
+		}
+		if !at.Described() {
+			a.addPlace(p, pt, c, q, v, at)
+			found++
+			return nil
+		}
+		if v.exported && !a.exported(at.Function) {
 			return nil
 		}
 		if !at.Inlined {
@@ -510,9 +518,16 @@ func (a *analysis) places(p *probe, pt *point, c chain, q *part, v variant, w sp
 	}
 	var err error
 	if v.whole {
-		err = a.k.Source.Places(source.Where{Function: w.Function, File: w.File, Most: maxPlaces, All: true}, add)
+		where := source.Where{Function: w.Function, File: w.File, Most: maxPlaces, All: true, Folded: func(name string) { folded[name] = true }}
+		err = a.k.Source.Places(where, func(at *source.Place) error {
+			if tail(at) {
+				begun[at.Addr] = true
+				return nil
+			}
+			return add(at)
+		})
 		if missing := (*source.NotFound)(nil); err == nil || errors.As(err, &missing) {
-			a.otherNames(w, begun, add)
+			a.otherNames(w, begun, folded, add)
 		}
 	} else {
 		w.Most, w.Nearest = maxPlaces, v.nearest
@@ -528,22 +543,31 @@ func (a *analysis) places(p *probe, pt *point, c chain, q *part, v variant, w sp
 }
 
 // otherNames adds functions that the symbol table has by another name than the source, as
-// __x64_sys_getpid for __do_sys_getpid; begun are those that are there already.
-func (a *analysis) otherNames(w spec, begun map[uint64]bool, add func(*source.Place) error) {
+// __x64_sys_getpid for __do_sys_getpid, and those that the source does not describe, as the parts that the
+// compiler makes of functions (.cold); begun are those that are there already. What the source describes without code
+// is left out, as by stap.
+func (a *analysis) otherNames(w spec, begun map[uint64]bool, folded map[string]bool, add func(*source.Place) error) {
 	for _, s := range a.k.Source.Symbols(w.Function) {
-		// A name with a dot is a part of a function, or a static variable.
-		if begun[s.Start] || strings.Contains(s.Name, ".") {
-			continue
-		}
-		if w.File != "" && !a.k.Source.Mentions(s.Start, w.File) {
+		if begun[s.Start] || !s.Func || w.File != "" && !a.k.Source.Mentions(s.Start, w.File) {
 			continue
 		}
 		at, err := a.k.Source.FunctionAt(s.Start)
-		if err == nil && (w.File == "" || at.In(w.File)) {
-			begun[s.Start] = true
-			_ = add(at)
+		undescribed := err != nil || strings.Contains(s.Name, ".")
+		switch {
+		case undescribed && (w.File != "" || folded[s.Name]):
+			continue
+		case undescribed:
+			at = &source.Place{Addr: s.Start, Symbol: s.Name, Function: s.Name}
+		case w.File != "" && !at.In(w.File):
+			continue
 		}
+		_ = add(at)
 	}
+}
+
+// tail reports the rest of a function whose beginning is inlined: nobody calls it by the function's name.
+func tail(at *source.Place) bool {
+	return !at.Inlined && at.Offset == 0 && strings.Contains(at.Symbol, ".part.")
 }
 
 // initText is the code that is thrown away when the kernel has booted, which cannot be probed.

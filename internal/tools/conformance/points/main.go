@@ -94,8 +94,6 @@ type comparison struct {
 	found                      map[string]map[string]int // by kind, then by outcome
 	variables                  map[string]int            // by outcome
 	differences                []string
-	file                       *source.File
-	text                       uint64 // where the kernel's code begins
 }
 
 // batch is how many points one run gets: most of what it costs is its start.
@@ -107,10 +105,6 @@ func (c *comparison) run(n int, seed uint64, show int) (bool, error) {
 		return false, err
 	}
 	d := drawer{f: f, r: rand.New(rand.NewPCG(seed, 0))}
-	c.file = f
-	for _, s := range f.Symbols("_stext") {
-		c.text = s.Start
-	}
 	end := ^uint64(0)
 	if s := f.Symbols("_etext"); len(s) > 0 {
 		end = s[0].Start
@@ -189,18 +183,17 @@ func (c *comparison) compare(list []drawn) error {
 const same, neither = "the same", "nothing in either"
 
 // settled are the outcomes that are as they should be, with the causes of those that differ.
-var settled = map[string]bool{same: true, neither: true, parts: true, listed: true, oneLine: true}
+var settled = map[string]bool{same: true, neither: true, listed: true, oneLine: true}
 
 const (
-	parts  = "stap takes the parts of a function (.cold, .part.N and their like) for functions"
 	listed = "stap leaves out what a list of its own names"
 	// oneLine: it takes the functions of a pattern by the order of a hash.
 	oneLine = "of several lines with the same address stap takes any"
 )
 
 // leftOut are the functions of which stap says that it does not probe them without -g (locks,
-// interrupts and their like). Here the kernel's own list counts.
-var leftOut = regexp.MustCompile(`function (\S+) is blocklisted`)
+// interrupts and their like, and those of some files). Here the kernel's own list counts.
+var leftOut = regexp.MustCompile(`function (\S+) is (?:blocklisted|in blocklisted file)`)
 
 // outcome compares the places of one point.
 func (c *comparison) outcome(theirs, ours []place, listedNames map[string]bool) string {
@@ -208,13 +201,9 @@ func (c *comparison) outcome(theirs, ours []place, listedNames map[string]bool) 
 	if what := compared(theirs, ours, a, b); settled[what] {
 		return what
 	}
-	cause := parts
-	theirs, ours = slices.DeleteFunc(slices.Clone(theirs), c.isPart), slices.DeleteFunc(slices.Clone(ours), c.isPart)
-	if left := slices.DeleteFunc(slices.Clone(ours), func(p place) bool { return listedNames[functionOf(p)] && !slices.Contains(theirs, p) }); len(left) < len(ours) {
-		ours, cause = left, listed
-	}
+	ours = slices.DeleteFunc(slices.Clone(ours), func(p place) bool { return listedNames[functionOf(p)] && !slices.Contains(theirs, p) })
 	if len(theirs)+len(ours) == 0 || slices.Equal(theirs, ours) {
-		return cause
+		return listed
 	}
 	if slices.EqualFunc(theirs, ours, func(a, b place) bool {
 		return a.pc == b.pc && lineNumber.ReplaceAllString(a.name, "") == lineNumber.ReplaceAllString(b.name, "")
@@ -222,14 +211,6 @@ func (c *comparison) outcome(theirs, ours []place, listedNames map[string]bool) 
 		return oneLine
 	}
 	return compared(theirs, ours, a, b)
-}
-
-// isPart reports a place at which a part begins, whose name has a dot. What stap has by the part's name is
-// by the function's here.
-func (c *comparison) isPart(p place) bool {
-	offset, err := strconv.ParseUint(strings.TrimPrefix(p.pc, "_stext+"), 0, 64)
-	s, ok := c.file.Symbol(c.text + offset)
-	return err == nil && ok && s.Start == c.text+offset && strings.Contains(s.Name, ".")
 }
 
 func compared(theirs, ours []place, a, b []string) string {
@@ -330,7 +311,7 @@ func (c *comparison) report(n, show int) bool {
 	for _, kind := range slices.Sorted(maps.Keys(c.found)) {
 		of := c.found[kind]
 		equal += of[same] + of[neither]
-		explained += of[parts] + of[listed] + of[oneLine]
+		explained += of[listed] + of[oneLine]
 		fmt.Printf("%-36s", kind)
 		for _, what := range slices.Sorted(maps.Keys(of)) {
 			fmt.Printf("  %s: %d", what, of[what])
