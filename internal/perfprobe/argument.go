@@ -33,6 +33,10 @@ func (a argument) text() string {
 // (DEFAULT_PROBE_MAGIC_NUM).
 const magic = `\deade12d`
 
+// Unread stands, as perf has it, for the number of a structure that is always the same bytes: perf reads
+// only numbers, and writes what happens to be in its memory.
+const Unread = "?"
+
 // ErrNothingThere is perf's refusal of $vars and $params where no place has any.
 var ErrNothingThere = errors.New("perf refuses $vars and $params where there are none")
 
@@ -56,7 +60,11 @@ func (w *Writer) byPlace(p *Probe, where source.Where) ([]Definition, error) {
 		} else if err != nil {
 			return err
 		}
-		list = append(list, Definition{Module: w.File.Module(), Symbol: at.Symbol, Offset: at.Offset, Place: at})
+		one := Definition{Module: w.File.Module(), Symbol: at.Symbol, Offset: at.Offset, Place: at}
+		if w.AsPerf && w.initial(at.Addr) {
+			one.Symbol, one.Offset = at.InSource()
+		}
+		list = append(list, one)
 		args = append(args, here)
 		return nil
 	})
@@ -82,6 +90,13 @@ func (w *Writer) byPlace(p *Probe, where source.Where) ([]Definition, error) {
 		}
 	}
 	return list, nil
+}
+
+// initial reports code that a kernel throws away after it has booted. perf does not find it in the symbol
+// table, and keeps the source's name.
+func (w *Writer) initial(addr uint64) bool {
+	from, to := w.File.Symbols("_sinittext"), w.File.Symbols("_einittext")
+	return len(from) == 1 && len(to) == 1 && addr >= from[0].Start && addr < to[0].Start
 }
 
 // fill gives a variable that is missing at some of the places a number that says so.
@@ -133,9 +148,11 @@ func (w *Writer) arguments(p *Probe, at *source.Place) ([]argument, error) {
 	return out, nil
 }
 
-// expand puts variables in the place of $params and $vars: those that can be read.
+// expand puts variables in the place of $params and $vars: those that can be read. Of several with one name
+// it is the one that the name means: a kernel refuses two arguments of one name, and perf writes them.
 func (w *Writer) expand(args []Arg, at *source.Place) ([]Arg, error) {
 	var out []Arg
+	names := map[string]bool{}
 	for _, a := range args {
 		if a.Var != allParams && a.Var != allVars {
 			out = append(out, a)
@@ -149,7 +166,16 @@ func (w *Writer) expand(args []Arg, at *source.Place) ([]Arg, error) {
 			if !v.Parameter && a.Var == allParams {
 				continue
 			}
-			if x, err := w.value(v); err == nil && !x.Address && (x.Kind != source.Constant || w.Features.Immediate) {
+			if !w.AsPerf {
+				if names[v.Name] {
+					continue
+				}
+				names[v.Name] = true
+				if v, err = at.Variable(v.Name); err != nil {
+					return nil, err
+				}
+			}
+			if x, err := w.value(v); err == nil && !x.Address && w.takes(x) {
 				out = append(out, Arg{Var: v.Name})
 			}
 		}
@@ -158,6 +184,17 @@ func (w *Writer) expand(args []Arg, at *source.Place) ([]Arg, error) {
 		return nil, wrong("%s has more than %d arguments", at.Function, MaxArgs)
 	}
 	return out, nil
+}
+
+// takes reports a value that the kernel's events can have.
+func (w *Writer) takes(x source.Value) bool {
+	switch x.Kind {
+	case source.Constant:
+		return w.Features.Immediate
+	case source.Bytes:
+		return w.AsPerf && w.Features.Immediate
+	}
+	return true
 }
 
 // missing is a variable that has no value at a place, but may have one at another.
@@ -219,8 +256,10 @@ func (w *Writer) argument(a Arg, at *source.Place) (argument, error) {
 		return out, &missing{err}
 	case err != nil:
 		return out, err
-	case x.Kind == source.Constant && !w.Features.Immediate:
-		return out, &source.Unreadable{What: fmt.Sprintf("%s is always %d, and this kernel's kprobe_events takes no such value (5.5 and later does)", a.Var, x.Value)}
+	case x.Kind == source.Bytes && w.AsPerf && len(a.Fields) > 0:
+		return out, &source.Unreadable{What: a.Var + " is a constant, of which perf takes no member"}
+	case (x.Kind == source.Constant || x.Kind == source.Bytes) && !w.Features.Immediate:
+		return out, &source.Unreadable{What: fmt.Sprintf("%s is %s, and this kernel's kprobe_events takes no such value (5.5 and later does)", a.Var, v.Location)}
 	}
 	x.User = a.User
 	x, err = w.part(x, a)
@@ -229,6 +268,9 @@ func (w *Writer) argument(a Arg, at *source.Place) (argument, error) {
 	}
 	if out.typ, err = w.typeOf(&x, a.Type); err != nil {
 		return out, err
+	}
+	if x.Kind == source.Bytes && len(x.Reads) == 0 && !w.AsPerf {
+		return out, &missing{&source.Unreadable{What: fmt.Sprintf("%s is %s; a member of it can be fetched", x.Name, v.Location)}}
 	}
 	if x.Address {
 		return out, &missing{&source.Unreadable{What: fmt.Sprintf("%s is %s; what it points to can be fetched, the address cannot", a.Var, v.Location)}}
@@ -240,7 +282,12 @@ func (w *Writer) argument(a Arg, at *source.Place) (argument, error) {
 // part is the part of a variable that is asked for.
 func (w *Writer) part(x source.Value, a Arg) (_ source.Value, err error) {
 	for _, f := range a.Fields {
-		if f.Element {
+		if of := x.Type.Real().Target().Real(); f.Element && w.AsPerf && of.Incomplete {
+			// perf takes what says that there is no size, -1, for the size.
+			if x, err = x.Index(0); err == nil {
+				x = x.Shift(-f.Index)
+			}
+		} else if f.Element {
 			x, err = x.Index(f.Index)
 		} else {
 			x, err = x.Field(f.Name, f.Arrow)
@@ -303,6 +350,8 @@ func (w *Writer) text(x *source.Value, t *source.Type) error {
 func (w *Writer) fetch(x source.Value) string {
 	var s string
 	switch x.Kind {
+	case source.Bytes:
+		s = `\` + Unread
 	case source.Constant:
 		s = fmt.Sprintf(`\%d`, x.Value)
 	case source.Static:

@@ -84,7 +84,8 @@ type Writer struct {
 	File     *source.File
 	Features Features
 	// AsPerf writes what perf 6.1 does where that is wrong: it takes the first operation of
-	// a location for all of it, and knows no bitfields of DWARF 4 and later.
+	// a location for all of it, knows no bitfields of DWARF 4 and later, and finds no symbols in
+	// .init.text.
 	AsPerf bool
 	names  map[string]bool
 }

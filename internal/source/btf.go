@@ -167,7 +167,7 @@ func btfType(t btf.Type) *Type {
 			return list
 		}
 	case *btf.Fwd:
-		out.Kind = Struct
+		out.Kind, out.Incomplete = Struct, true
 		if t.Kind == btf.FwdUnion {
 			out.Kind = Union
 		}

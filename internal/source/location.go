@@ -19,6 +19,8 @@ const (
 	Static
 	// Constant is a variable that has always this value.
 	Constant
+	// Bytes is a variable that has always these bytes, of which a member may be a number.
+	Bytes
 	// Entry is the value that a register had when the function was entered.
 	Entry
 	// Pieces are spread over several registers or parts of memory.
@@ -44,6 +46,7 @@ type Location struct {
 	Symbol string
 	Addr   uint64
 	Value  int64
+	Bytes  []byte
 	Pieces []Piece
 	// Of is what an Address is of.
 	Of *Location
@@ -52,6 +55,15 @@ type Location struct {
 	Late bool
 	// First is what the first operation alone says, where more follow that change it.
 	First *Location
+}
+
+// shortHex are the first bytes of several.
+func shortHex(b []byte) string {
+	const most = 16
+	if len(b) > most {
+		return fmt.Sprintf("% x …", b[:most])
+	}
+	return fmt.Sprintf("% x", b)
 }
 
 // Piece is a part of a variable.
@@ -94,6 +106,8 @@ func (l Location) String() string {
 		return "the address of " + l.Of.String()
 	case Constant:
 		return fmt.Sprintf("always %d", l.Value)
+	case Bytes:
+		return "always the bytes " + shortHex(l.Bytes)
 	case Entry:
 		return register(l.Reg) + " as it was at the entry"
 	case Pieces:
@@ -384,6 +398,9 @@ func (p *Place) locate(v *node) Location {
 	if c := v.Val(dwarf.AttrConstValue); c != nil {
 		if n, ok := constant(c); ok {
 			return Location{Kind: Constant, Value: n}
+		}
+		if b, ok := c.([]byte); ok {
+			return Location{Kind: Bytes, Bytes: b}
 		}
 		return Location{Kind: Other}
 	}

@@ -123,6 +123,9 @@ func (f *File) Places(w Where, visit func(*Place) error) (err error) {
 			return err
 		}
 	}
+	if len(s.seen) == 0 {
+		return s.left
+	}
 	return nil
 }
 
@@ -190,6 +193,14 @@ type search struct {
 	// is for places in the middle of a function's blocks, not at its beginning.
 	row   *line
 	inner bool
+	// left is why copies were left out.
+	left error
+}
+
+// leave leaves out the copies of a unit from here on, as perf does where a copy has no such offset.
+func (s *search) leave(why error) error {
+	s.left = why
+	return fmt.Errorf("%w: %w", why, ErrSkipCopies)
 }
 
 // visited is an address that visit has had; of which function, or of which copy, where that counts.
@@ -322,7 +333,7 @@ func (s *search) at(u *Unit, scope *node, addr uint64) error {
 			if u.endsAt(addr) {
 				return nil // a call that does not return ends the function
 			}
-			return notFound("%s is in no function", s.where)
+			return s.leave(notFound("%s is in no function", s.where))
 		}
 	}
 	if !fn.hasPC(addr) {
@@ -442,6 +453,15 @@ func (p *Place) Declaration() (file string, line int) {
 func (p *Place) In(file string) bool {
 	in, _ := p.Declaration()
 	return in != "" && lastParts(file)(in)
+}
+
+// InSource is the place in the source's words: the function that has the code, and how far in it.
+func (p *Place) InSource() (function string, offset uint64) {
+	if p.fn == nil {
+		return p.Symbol, p.Offset
+	}
+	entry, _ := p.fn.entry()
+	return p.fn.name(), p.Addr - entry
 }
 
 // DeclaredIn is the file that declares it.

@@ -45,6 +45,10 @@ __attribute__((noipa)) long last(void *p) {
 	long r = work(&local, 3, "x");
 	return r + work(p, maybe(2), "y");
 }
+__attribute__((noipa)) int always(int n) {
+	static const struct { short s; signed f : 3; unsigned g : 5; int i; char text[4]; struct { unsigned char b; } in; } code = { -2, -3, 9, 77, "abc", { 200 } };
+	return n + code.i + code.s;
+}
 `
 
 // compiled are the files that were made, by the compiler's flags.
@@ -166,6 +170,45 @@ func TestBitfields(t *testing.T) {
 			require.Equal(t, []Read{{Offset: 8}, {Offset: 4}}, m.Reads, "%s %s", form, name)
 		}
 	}
+}
+
+// A structure that is nowhere, for it is always the same bytes, has members that are numbers.
+func TestPartsOfAConstant(t *testing.T) {
+	for _, form := range []string{"dwarf_5", "dwarf_4", "dwarf_3_bitfields"} {
+		f := opened(t, forms[form]...)
+		v, err := places(t, f, Where{Function: "always"})[0].Variable("code")
+		require.NoError(t, err)
+		require.Equal(t, "always the bytes fe ff 4d 00 4d 00 00 00 61 62 63 00 c8 00 00 00", v.Location.String(), form)
+		whole, err := v.Value()
+		require.NoError(t, err)
+		require.Equal(t, Bytes, whole.Kind)
+		number := func(x Value, err error) int64 {
+			require.NoError(t, err, form)
+			require.Equal(t, Constant, x.Kind, form)
+			return x.Value
+		}
+		for name, want := range map[string]int64{"s": -2, "f": -3, "g": 9, "i": 77} {
+			require.Equal(t, want, number(whole.Field(name, false)), "%s %s", form, name)
+		}
+		text, err := whole.Field("text", false)
+		require.NoError(t, err)
+		require.EqualValues(t, 'c', number(text.Index(2)))
+		in, err := whole.Field("in", false)
+		require.NoError(t, err)
+		require.EqualValues(t, 200, number(in.Field("b", false)))
+		for _, outside := range []int64{-1, 8, 1 << 62} {
+			_, err = text.Index(outside)
+			require.Error(t, err, outside)
+		}
+	}
+}
+
+// Rule: where a copy of a function has no such offset, the other copies of the unit are left out.
+func TestAnOffsetOutsideOfACopy(t *testing.T) {
+	f := opened(t, forms["dwarf_5"]...)
+	var missing *NotFound
+	require.ErrorAs(t, f.Places(Where{Function: "twice", Offset: 4000}, func(*Place) error { return nil }), &missing)
+	require.ErrorContains(t, missing, "twice+4000 is in no function")
 }
 
 func TestPartsOfValues(t *testing.T) {

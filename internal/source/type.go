@@ -30,6 +30,8 @@ type Type struct {
 	Name string
 	// Size is in bytes, 0 where it is not known.
 	Size int64
+	// Incomplete is for a structure or a union that is declared only, so that its size is not known.
+	Incomplete bool
 	// Signed is for a signed integer.
 	Signed bool
 	// Char is for a character's type.
@@ -231,9 +233,9 @@ func (n *node) asType() *Type {
 			t.Size = 8
 		}
 	case dwarf.TagStructType, dwarf.TagClassType:
-		t.Kind, t.members = Struct, n.memberList
+		t.Kind, t.members, t.Incomplete = Struct, n.memberList, n.Val(dwarf.AttrDeclaration) != nil
 	case dwarf.TagUnionType:
-		t.Kind, t.members = Union, n.memberList
+		t.Kind, t.members, t.Incomplete = Union, n.memberList, n.Val(dwarf.AttrDeclaration) != nil
 	case dwarf.TagArrayType:
 		t.Kind = Array
 		t.Count = n.count()

@@ -1,8 +1,10 @@
 package source
 
+import "fmt"
+
 // Fetch says how a value is fetched: from where, and then by which reads of memory.
 type Fetch struct {
-	// Kind is Register, Static or Constant.
+	// Kind is Register, Static, Constant or Bytes: a structure or an array that is always these.
 	Kind LocationKind
 	Reg  int
 	// Symbol and Addr are a static variable's, whose memory at Offset is read.
@@ -10,6 +12,7 @@ type Fetch struct {
 	Addr   uint64
 	Offset int64
 	Value  int64
+	Bytes  []byte
 	// Reads are in the order in which they are made: each reads at what is there so
 	// far plus its offset.
 	Reads []Read
@@ -42,21 +45,59 @@ type Unreadable struct{ What string }
 func (e *Unreadable) Error() string { return e.What }
 
 // Misuse is an expression that the type does not allow.
-type Misuse struct{ What string }
+type Misuse struct {
+	What string
+	// Incomplete is for an element of what is declared only.
+	Incomplete bool
+}
 
 func (e *Misuse) Error() string { return e.What }
 
 // memory reports whether the value is read from memory, so that it has parts.
 func (v *Value) memory() bool { return len(v.Reads) > 0 || v.Kind == Static }
 
-// shift moves a value that is in memory.
-func (v Value) shift(by int64) Value {
+// parts reports whether the value's parts can be had.
+func (v *Value) parts() bool { return v.memory() || v.Kind == Bytes }
+
+// Shift is what is so many bytes further in memory, or in a constant's bytes.
+func (v Value) Shift(by int64) Value {
+	if v.Kind == Bytes && len(v.Reads) == 0 {
+		v.Bytes = v.Bytes[min(max(by, 0), int64(len(v.Bytes))):]
+		if by < 0 {
+			v.Bytes = nil
+		}
+		return v
+	}
 	if n := len(v.Reads); n > 0 {
 		v.Reads = append(append([]Read(nil), v.Reads[:n-1]...), Read{v.Reads[n-1].Offset + by, v.User})
 		return v
 	}
 	v.Offset += by
 	return v
+}
+
+// number makes a number of a part that is always the same bytes.
+func (v Value) number() (Value, error) {
+	t := v.Type.Real()
+	if v.Kind != Bytes || len(v.Reads) > 0 || t.Composite() || t.Kind == Array {
+		return v, nil
+	}
+	if t.Size <= 0 || t.Size > 8 || int64(len(v.Bytes)) < t.Size {
+		return v, &Unreadable{v.Name + " has a constant's bytes, but is no number among them"}
+	}
+	n := uint64(fixed(v.Bytes[:t.Size], false))
+	left := 64 - 8*int(t.Size)
+	if v.Bits > 0 {
+		if v.Bit < 0 || v.Bit+v.Bits > 8*int(t.Size) {
+			return v, &Unreadable{v.Name + " is a bitfield that crosses its words, which no probe fetches"}
+		}
+		n, left = n>>v.Bit, 64-v.Bits
+	}
+	if v.Value = int64(n << left >> left); t.Signed {
+		v.Value = int64(n<<left) >> left
+	}
+	v.Kind, v.Bytes, v.Bits, v.Bit, v.Old = Constant, nil, 0, 0, false
+	return v, nil
 }
 
 // Follow is what a pointer points to.
@@ -75,18 +116,18 @@ func (v Value) Field(name string, arrow bool) (Value, error) {
 	t := v.Type.Real()
 	switch {
 	case t.Kind == Pointer && !arrow:
-		return v, &Misuse{v.Name + " is a pointer; write " + v.Name + "->" + name}
+		return v, &Misuse{What: v.Name + " is a pointer; write " + v.Name + "->" + name}
 	case t.Kind == Pointer:
 		v = v.Follow()
 		t = v.Type.Real()
 		if !t.Composite() {
-			return v, &Misuse{v.Name + " points to no structure and no union"}
+			return v, &Misuse{What: v.Name + " points to no structure and no union"}
 		}
 	case !t.Composite():
-		return v, &Misuse{v.Name + " is no structure and no union"}
+		return v, &Misuse{What: v.Name + " is no structure and no union"}
 	case arrow:
-		return v, &Misuse{v.Name + " is no pointer; write " + v.Name + "." + name}
-	case !v.memory():
+		return v, &Misuse{What: v.Name + " is no pointer; write " + v.Name + "." + name}
+	case !v.parts():
 		return v, &Unreadable{v.Name + " is a structure in a register, whose parts no probe fetches"}
 	}
 	m, ok := t.Member(name)
@@ -96,13 +137,13 @@ func (v Value) Field(name string, arrow bool) (Value, error) {
 		}
 		return v, notFound("%s has no member %s", t, name)
 	}
-	v = v.shift(m.Offset)
+	v = v.Shift(m.Offset)
 	v.Name, v.Type = v.Name+"."+name, m.Type
 	if arrow {
 		v.Name = v.Name[:len(v.Name)-len(name)-1] + "->" + name
 	}
 	v.Bits, v.Bit, v.Old = m.Bits, m.Bit, m.Old
-	return v, nil
+	return v.number()
 }
 
 // Index is an element of an array, or of what a pointer points to.
@@ -112,11 +153,17 @@ func (v Value) Index(i int64) (Value, error) {
 	case t.Kind == Pointer:
 		v = v.Follow()
 	case t.Kind != Array:
-		return v, &Misuse{v.Name + " is no array and no pointer"}
-	case !v.memory():
+		return v, &Misuse{What: v.Name + " is no array and no pointer"}
+	case !v.parts():
 		return v, &Unreadable{v.Name + " is an array in a register, whose elements no probe fetches"}
 	default:
 		v.Type = t.Target()
 	}
-	return v.shift(i * v.Type.Real().Size), nil
+	switch of := v.Type.Real(); {
+	case of.Kind == Void:
+		return v, &Misuse{What: v.Name + " points to void, which has no elements"}
+	case of.Incomplete && i != 0:
+		return v, &Misuse{What: fmt.Sprintf("%s is not described in this unit: nobody knows how large an element of %s is", of, v.Name), Incomplete: true}
+	}
+	return v.Shift(i * v.Type.Real().Size).number()
 }

@@ -140,6 +140,9 @@ func (v *Variable) at(l Location) (Value, error) {
 		out.Kind, out.Symbol, out.Addr, out.Offset = Static, l.Symbol, l.Addr, l.Offset
 	case Constant:
 		out.Kind, out.Value = Constant, l.Value
+	case Bytes:
+		out.Kind, out.Bytes = Bytes, l.Bytes
+		return out.number()
 	case Address:
 		of, err := v.at(*l.Of)
 		of.Address = true

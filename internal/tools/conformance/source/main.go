@@ -13,6 +13,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -200,12 +201,24 @@ func (c *comparison) judge(probe, theirs string) {
 	switch asPerf, perfErr := c.ours(probe, true); {
 	case perfErr == nil && asPerf == theirs, perfErr != nil && theirs == "":
 		c.note("explained: "+c.reason(ours, theirs, err, perfErr), probe, differing(theirs, ours)+text(err))
+	case perfErr == nil && fits(theirs, asPerf):
+		c.note("explained: perf writes what is in its memory for a structure that is always the same bytes", probe, differing(theirs, asPerf))
 	case perfErr == nil && c.samePlaces(theirs, asPerf):
 		c.note("explained: perf takes another of the names that an address has", probe, differing(theirs, asPerf))
 	default:
 		fmt.Fprintln(os.Stderr, "not explained:", probe)
 		c.note("NOT EXPLAINED", probe, differing(theirs, asPerf)+text(perfErr))
 	}
+}
+
+// fits reports definitions that are what perf writes but for the numbers that it did not read.
+func fits(theirs, asPerf string) bool {
+	if !strings.Contains(asPerf, `\`+perfprobe.Unread) {
+		return false
+	}
+	pattern := strings.ReplaceAll(regexp.QuoteMeta(asPerf), regexp.QuoteMeta(`\`+perfprobe.Unread), `\\-?[0-9]+`)
+	ok, err := regexp.MatchString("^"+pattern+"$", theirs)
+	return err == nil && ok
 }
 
 // samePlaces reports definitions that differ only in the names by which they say the same addresses.
@@ -257,9 +270,16 @@ func differing(theirs, ours string) string {
 
 // reason is the kind of an explained difference.
 func (c *comparison) reason(ours, theirs string, err, perfErr error) string {
+	var misuse *source.Misuse
 	switch {
+	case errors.As(err, &misuse) && misuse.Incomplete:
+		return "perf takes -1 for the size of a structure that the unit only declares"
 	case errors.Is(perfErr, perfprobe.ErrNothingThere), errors.Is(perfErr, perfprobe.ErrNotByItsName):
 		return perfErr.Error()
+	case err == nil && firstWords(ours) != firstWords(theirs):
+		return "perf names a function of .init.text as the source does, not as the symbol table"
+	case err == nil && repeats(theirs) && !repeats(ours):
+		return "perf writes two arguments of one name, which no kernel takes"
 	case err != nil:
 		return "perf takes the first operation of a location for all of it; refused here"
 	case theirs == "":
@@ -270,6 +290,31 @@ func (c *comparison) reason(ours, theirs string, err, perfErr error) string {
 		return "perf names a static variable by a name that the symbol table does not have"
 	}
 	return "perf takes the first operation of a location for all of it; another fetch here"
+}
+
+// firstWords are the places of definitions.
+func firstWords(s string) (out string) {
+	for _, line := range strings.Split(s, "\n") {
+		if w := strings.Fields(line); len(w) > 1 {
+			out += w[1] + " "
+		}
+	}
+	return out
+}
+
+// repeats reports a definition with two arguments of one name.
+func repeats(s string) bool {
+	for _, line := range strings.Split(s, "\n") {
+		seen := map[string]bool{}
+		for _, w := range strings.Fields(line)[min(2, len(strings.Fields(line))):] {
+			name, _, _ := strings.Cut(w, "=")
+			if seen[name] {
+				return true
+			}
+			seen[name] = true
+		}
+	}
+	return false
 }
 
 // symbols are the words of definitions that name a symbol's memory.
