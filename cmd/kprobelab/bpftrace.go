@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -136,6 +137,9 @@ func (r *bpftraceRun) run(t *term, c *cli.Command) error {
 	case c.Bool("dry-run"):
 		return nil
 	}
+	if s.UserSymbols && r.o.Program != "" && k.Program != nil {
+		r.program, _ = k.Program(r.o.Program) // without symbols its addresses are numbers
+	}
 	fmt.Fprint(t.out, s.Attaching())
 	r.failed = errors.New("the script ended with an error")
 	r.skipped, r.anyCode = 1<<64-1, true
@@ -163,6 +167,13 @@ func bpftraceKernel(d *definer, img *kimage.Image) (*bpftrace.Kernel, error) {
 	}
 	if img.Core() != nil {
 		b.Events = newEvents(b.Source, img).named
+		b.Program = programs(img)
+		if set := img.BTFSet("btf_allowlist_d_path"); set != nil {
+			b.PathIn = func(function string) bool {
+				id, ok := img.Types().FuncID(function)
+				return ok && slices.Contains(set, id)
+			}
+		}
 	}
 	return b, nil
 }

@@ -92,20 +92,25 @@ func (e *events) syscall(kind, name string, at x86.Addr) (ev bpftrace.Event, ok 
 	if err != nil {
 		return ev, false
 	}
-	field := func(member string, size int) (v uint64) {
+	field := func(member string) (v uint64) {
 		m, found := t.Member(member)
 		var b [8]byte
-		ok = found && e.img.ReadKernel(at.Add(m.Offset), b[:size]) == nil && ok
-		return binary.LittleEndian.Uint64(b[:])
+		ok = found && ok && m.Type.Real().Size <= int64(len(b)) && e.img.ReadKernel(at.Add(m.Offset), b[:m.Type.Real().Size]) == nil
+		if v = binary.LittleEndian.Uint64(b[:]); ok && m.Bits > 0 {
+			v = v >> m.Bit & (1<<m.Bits - 1)
+		}
+		return v
 	}
 	ok = true
-	nr, n := int64(int32(field("syscall_nr", 4))), field("nb_args", 4)
-	types, names := field("types", 8), field("args", 8)
+	// The number of arguments is an int, in newer kernels a bitfield.
+	nr, n := int64(int32(field("syscall_nr"))), field("nb_args")
+	types, names := field("types"), field("args")
 	if !ok || n > 6 || nr < 0 {
 		return ev, false
 	}
+	above, chained := e.systemCaller(kind)
 	regs, second := script.Register{N: 4}, script.Register{N: 1} // after the callback's own data
-	ev = bpftrace.Event{Name: name, Tracepoint: kind}
+	ev = bpftrace.Event{Name: name, Tracepoint: kind, Chained: chained, Above: above}
 	id := script.Expr(second)
 	if kind == "sys_exit" {
 		id = script.Load{Addr: script.Binary{Op: script.Add, X: regs, Y: script.Number(numberAt)}, Size: 8, Lenient: true}
@@ -122,6 +127,22 @@ func (e *events) syscall(kind, name string, at x86.Addr) (ev bpftrace.Event, ok 
 		ev.Fields = append(ev.Fields, bpftrace.Field{Name: arg, Text: typ + " " + arg, Type: e.typed(typ), X: x, User: true})
 	}
 	return ev, true
+}
+
+// systemCaller says which stack the kernel has for programs at system calls' events. Older kernels give them
+// the program's registers, and no stack; newer ones those of who calls the function that runs them, which they
+// note with the kernel's selector of code. Above is where that call returns to, 0 where the compiler has
+// put it into the tracepoint's callback.
+func (e *events) systemCaller(kind string) (above uint64, chained bool) {
+	const kernelCS = 0x10
+	callback, inner := "perf_syscall_enter", "perf_call_bpf_enter"
+	if kind == "sys_exit" {
+		callback, inner = "perf_syscall_exit", "perf_call_bpf_exit"
+	}
+	if e.img.Moves(inner, kernelCS) {
+		return uint64(e.img.ReturnOf(callback, inner)), true
+	}
+	return 0, len(e.img.Lookup(inner)) == 0 && e.img.Moves(callback, kernelCS)
 }
 
 // text is the string that a pointer in the kernel's memory points to.

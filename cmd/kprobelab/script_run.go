@@ -31,6 +31,8 @@ type scriptRun struct {
 	errors, skipped uint64
 	// anyCode says that the program of -c may end as it likes.
 	anyCode bool
+	// program is the one of -c, where its symbols are wanted and known.
+	program *host.Program
 	// failed is said of a script that has ended with an error.
 	failed error
 }
@@ -43,7 +45,7 @@ func (r *scriptRun) start(t *term, img *kimage.Image, s *attach.Script) error {
 	needs := r.command != "" || len(r.calls) > 0
 	for _, p := range s.Probes {
 		switch p.Kind {
-		case host.Call, host.Return, host.Trace, host.Data:
+		case host.Call, host.Return, host.Trace, host.Data, host.User:
 			needs = needs || p.Handler != nil
 		}
 	}
@@ -67,7 +69,7 @@ func (r *scriptRun) options(t *term, img *kimage.Image) *attach.Options {
 		Image: img, Out: t.out, HZ: int64(img.Profile().HZ),
 		Log:       func(line string) { fmt.Fprintln(t.err, line) },
 		MaxErrors: r.errors, MaxSkipped: r.skipped,
-		Command: r.command != "",
+		Command: r.command != "", Program: r.program,
 	}
 }
 
@@ -123,6 +125,11 @@ func (r *scriptRun) execute(t *term, img *kimage.Image, s *attach.Script) error 
 	}
 	o.Watch = func(w *host.Watched, hit func(*x86.PtRegs)) (func(), error) {
 		return warned(setWatch(lab, w, hit))
+	}
+	if img.Core() != nil {
+		plant, closeAll := uprobes(l)
+		defer closeAll()
+		o.Uprobe = func(p *host.InProgram, hit func(uint64, *x86.PtRegs)) (func(), error) { return warned(plant(p, hit)) }
 	}
 	run, err := attach.New(s, o)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 type Uprobes struct {
 	l      *Session
 	groups []string
+	hits   *userHits
 }
 
 // tracefs is where the booted kernel has its files of tracing.
@@ -80,14 +81,23 @@ func (u *Uprobes) lastError(line string) string {
 	return log[i+2:]
 }
 
+// File is a file of the guest's. One that cannot be read is a *UprobeRefused.
+func (u *Uprobes) File(name string) (*process.File, error) {
+	text, err := u.read(name)
+	if err != nil {
+		return nil, err
+	}
+	return &process.File{Name: name, Data: []byte(text)}, nil
+}
+
 // Offset is where in a file of the guest's a function begins, by its symbol. A file that cannot be
 // read is a *UprobeRefused.
 func (u *Uprobes) Offset(file, symbol string) (uint64, error) {
-	text, err := u.read(file)
+	f, err := u.File(file)
 	if err != nil {
 		return 0, err
 	}
-	return (&process.File{Name: file, Data: []byte(text)}).Offset(symbol)
+	return f.Offset(symbol)
 }
 
 // Enable enables all events that are in uprobe_events, group by group: of those at one place the

@@ -59,6 +59,17 @@ static __attribute__((noinline)) long counts(void)
 	return r;
 }
 
+/* A file, by its name and when it has none any more. */
+static __attribute__((noinline)) void file(void)
+{
+	static const char name[] = "/tmp/deepfile";
+	long fd = SYS(open, name, 0102, 0600); /* O_RDWR | O_CREAT */
+
+	SYS(truncate, name, 7);
+	SYS(unlink, name);
+	SYS(close, fd);
+}
+
 void start(void)
 {
 	struct __kernel_timespec while_asked = { 2, 0 };
@@ -69,6 +80,7 @@ void start(void)
 	inner(dir);
 	asks();
 	counts();
+	file();
 	SYS(nanosleep, &while_asked, 0);
 	SYS(exit_group, 0);
 }

@@ -25,6 +25,23 @@ func (h *hit) Callchain(user bool, most int) []uint64 {
 // callSize is the size of ftrace's call at a function's entry.
 const callSize = 5
 
+// jumps are the functions at whose entry newer kernels jump to BPF's code and do not call it, so that
+// their stacks have no frame of the function's own: those with a program at their end
+// (CONFIG_DYNAMIC_FTRACE_WITH_JMP).
+func (r *Runner) jumps() map[x86.Addr]bool {
+	const jump = 0xe9
+	if !r.booted() || !r.o.Image.Moves("ftrace_make_call", jump) {
+		return nil
+	}
+	list := map[x86.Addr]bool{}
+	for _, p := range r.script.Probes {
+		if p.Kind == host.Return && p.Chain == host.BySite {
+			list[x86.Addr(p.Addr)] = true
+		}
+	}
+	return list
+}
+
 // kernels notes the kernel's part (perf_callchain_kernel). BPF's own code, which is above a
 // function's entry and a tracepoint without records, does not run here.
 func (h *hit) kernels() {
@@ -34,20 +51,27 @@ func (h *hit) kernels() {
 	}
 	from.IP = h.r.o.Kprobes.Kernels(from.IP)
 	first := from.IP
+	if h.User() {
+		return
+	}
 	if h.probe != nil {
 		switch h.probe.Chain {
 		case host.ByProgram:
 			return
 		case host.BySite:
-			first = uint64(h.at.Add(callSize))
+			if first = uint64(h.at.Add(callSize)); h.r.jumped[h.at] {
+				first = 0
+			}
 		case host.ByCaller:
 			from.Signal, from.Regs = false, nil
 		}
 	}
-	if h.User() {
-		return
+	if h.probe != nil && h.probe.Above != 0 {
+		h.frames = append(h.frames, h.probe.Above)
 	}
-	h.frames = append(h.frames, first)
+	if first != 0 {
+		h.frames = append(h.frames, first)
+	}
 	if h.probe != nil && h.probe.Chain == host.BySite && h.probe.Kind == host.Return {
 		h.frames = append(h.frames, from.IP)
 	}
@@ -92,6 +116,7 @@ func (h *hit) programs(most int) {
 		return
 	}
 	h.frames = append(h.frames, regs.IP)
+	defer h.pending(len(h.frames))
 	size := 8
 	if regs.CS == cs32 {
 		size = 4
@@ -102,6 +127,9 @@ func (h *hit) programs(most int) {
 			return uint64(binary.LittleEndian.Uint32(frame[at:]))
 		}
 		return binary.LittleEndian.Uint64(frame[at:])
+	}
+	if h.entered() && h.r.o.Machine.ReadUser(x86.Addr(regs.SP), frame[:size]) == nil {
+		h.frames = append(h.frames, word(0))
 	}
 	for fp := regs.BP; len(h.frames) < most && fp < userEnd-16; fp = word(0) {
 		if h.r.o.Machine.ReadUser(x86.Addr(fp), frame[:2*size]) != nil {

@@ -370,7 +370,10 @@ func (h *hit) HZ() int64 { return h.r.o.HZ }
 
 // Address implements host.System.
 func (h *hit) Address() uint64 {
-	if h.probe != nil && h.probe.Addr != 0 {
+	switch {
+	case h.probe != nil && h.probe.Kind == host.User:
+		return uint64(h.at)
+	case h.probe != nil && h.probe.Addr != 0:
 		return h.probe.Addr
 	}
 	if h.regs != nil {

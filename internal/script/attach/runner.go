@@ -38,6 +38,9 @@ type Options struct {
 	// Record is the same for an event, "SYSTEM:NAME", with the address of its record in place of
 	// the first parameter.
 	Record func(event string, hit func(regs *x86.PtRegs)) (remove func(), err error)
+	// Uprobe plants a probe in a program: hit gets the address of the probed instruction, or of the
+	// function that returns, and the program's registers.
+	Uprobe func(p *host.InProgram, hit func(at uint64, regs *x86.PtRegs)) (remove func(), err error)
 	// Watch sets a watchpoint.
 	Watch func(w *host.Watched, hit func(regs *x86.PtRegs)) (remove func(), err error)
 	// Out gets what the script prints, Log what is said to the user.
@@ -46,6 +49,8 @@ type Options struct {
 	// MaxErrors and MaxSkipped are how many errors and skipped probes do not end the script.
 	MaxErrors, MaxSkipped uint64
 	HZ                    int64
+	// Program is the file of the program of -c, nil where it is not known.
+	Program *host.Program
 	// Command says that init will start a program, the one of -c.
 	Command bool
 }
@@ -68,7 +73,8 @@ type planted struct {
 	kp     *kprobes.Kprobe
 	rp     *kprobes.Kretprobe
 	remove func()
-	next   uint64 // of a timer
+	next   uint64   // of a timer
+	user   x86.Addr // of a place in a program, at the last hit
 }
 
 // Runner runs one script.
@@ -79,7 +85,10 @@ type Runner struct {
 	list   []*planted
 	timers []*planted
 	hit    hit
+	// jumped are functions whose own frame is not on stacks.
+	jumped map[x86.Addr]bool
 	tasks  taskOffsets
+	users  userOffsets
 	// unwinder is a booted kernel's.
 	unwinder *orc.Unwinder
 	// running says that handlers of hits and timers run; exited that the script has asked for
@@ -103,6 +112,7 @@ func New(s *Script, o *Options) (*Runner, error) {
 	r := &Runner{o: o, script: s, thread: code.NewThread(o.Out), random: 1}
 	r.hit.r = r
 	r.tasks = offsets(o.Image)
+	r.jumped, r.users = r.jumps(), userOffsetsOf(o.Image)
 	if r.booted() && o.Kprobes != nil {
 		r.unwinder = orc.New(o.Kprobes.View().Lookup, o.Image.Types(), o.Machine.ReadMem)
 	}
@@ -224,6 +234,8 @@ func (r *Runner) plant(p *planted) error {
 		return err
 	case host.Data:
 		return r.watch(p)
+	case host.User:
+		return r.uprobe(p)
 	}
 	return nil
 }
@@ -268,7 +280,7 @@ func (p *planted) at() x86.Addr {
 	case p.rp != nil:
 		return p.rp.KP.Addr
 	}
-	return 0
+	return p.user
 }
 
 func (r *Runner) say(line string) {

@@ -15,6 +15,71 @@ import (
 	"kprobelab/internal/script/host"
 )
 
+// program is a file with functions, one of them with a variable's name.
+func program(file string) (*host.Program, error) {
+	if file != "/bin/p" {
+		return nil, os.ErrNotExist
+	}
+	return &host.Program{
+		File:      file,
+		Functions: []host.ProgramSymbol{{Name: "one", Addr: 0x1000, Size: 16, Offset: 0x200}, {Name: "other", Addr: 0x1010, Size: 8, Offset: 0x210}},
+		Variables: []host.ProgramSymbol{{Name: "count", Addr: 0x3000, Size: 4}},
+	}, nil
+}
+
+// Where a probe of a program is, and what is wrong with one.
+func TestPrograms(t *testing.T) {
+	k := &Kernel{Program: program}
+	for point, want := range map[string][]host.InProgram{
+		"uprobe:/bin/p:one":     {{Addr: 0x1000, Offset: 0x200}},
+		"u:p:one":               {{Addr: 0x1000, Offset: 0x200}},
+		"uprobe:/bin/p:one+4":   {{Addr: 0x1004, Offset: 0x204}},
+		"uprobe:/bin/p:0x1012":  {{Addr: 0x1012, Offset: 0x212}},
+		"uretprobe:/bin/p:o*":   {{Addr: 0x1000, Offset: 0x200, Return: true}, {Addr: 0x1010, Offset: 0x210, Return: true}},
+		"uprobe:/bin/p:nothin*": nil,
+	} {
+		s, err := Analyze("stdin", point+" { @[func, ustack, usym(arg0), str(arg1)] = count(); }", &Options{}, k)
+		if strings.Contains(point, "uret") {
+			s, err = Analyze("stdin", point+" { @[func, retval] = count(); }", &Options{}, k)
+		}
+		if want == nil {
+			require.EqualError(t, err, "ERROR: No probes to attach\n")
+			continue
+		}
+		require.NoError(t, err, point)
+		var got []host.InProgram
+		for _, p := range s.Probes {
+			require.Equal(t, host.User, p.Kind)
+			in := *p.InProgram
+			in.Program = nil
+			got = append(got, in)
+		}
+		require.Equal(t, want, got, point)
+	}
+	for script, want := range map[string]string{
+		"uprobe:/bin/q:f { }":              "ERROR: uprobe target file '/bin/q' does not exist or is not executable\n",
+		"uprobe::f { }":                    "ERROR: uprobe should have a target\n",
+		"uprobe:/bin/p: { }":               "ERROR: uprobe should be attached to a function and/or address\n",
+		"uprobe:/bin/p:three { }":          "ERROR: Could not resolve symbol: /bin/p:three\n",
+		"uprobe:/bin/p:0x9000 { }":         "ERROR: Could not resolve address: /bin/p:0x9000\n",
+		"uprobe:/bin/p:one+16 { }":         "ERROR: Offset outside the function bounds ('one' size is 0x10)\n",
+		"uprobe:/bin/p:one+1+2 { }":        "ERROR: Cannot take more than one offset\n",
+		"uretprobe:/bin/p:one+1 { }":       "ERROR: Offset not allowed\n",
+		"uretprobe:/bin/p:0x1000 { }":      "ERROR: Absolute address not allowed\n",
+		"uprobe:/bin/p:cpp:one { }":        "ERROR: uprobe: names of C++ are not there\n",
+		"uprobe:/bin/p:go:one { }":         "ERROR: unsupported language type: go\n",
+		`uprobe:/bin/p:one { uaddr("x") }`: "ERROR: Could not resolve symbol: /bin/p:x\n",
+		`BEGIN { uaddr("one") }`:           "ERROR: uaddr can not be used with \"BEGIN\" probes\n",
+	} {
+		_, err := Analyze("stdin", script, &Options{}, k)
+		var p *Problems
+		require.ErrorAs(t, err, &p, script)
+		assert.Contains(t, p.Text(), want, script)
+	}
+	require.Equal(t, "uprobe:/bin/p:one\nuprobe:/bin/p:other\n", List("uprobe:/bin/p:o*", false, k))
+	require.Empty(t, List("uprobe:/bin/q:*", false, k))
+}
+
 // What is wrong with a script is said in bpftrace's words, at its place.
 func TestErrors(t *testing.T) {
 	for script, want := range map[string]string{
@@ -38,7 +103,7 @@ func TestErrors(t *testing.T) {
 		`kprobe { }`:                          "stdin:1:1-7: ERROR: kprobe probe type requires 1 or 2 arguments, found 0\n",
 		`nothing:f { }`:                       "stdin:1:1-10: ERROR: Invalid probe type: nothing\n",
 		`interval:x:1 { }`:                    "stdin:1:1-13: ERROR: x is not an accepted unit of time\n",
-		`uprobe:/bin/sh:main { }`:             "stdin:1:1-20: ERROR: uprobe: probes of programs are not there\n",
+		`uprobe:/bin/sh:main { }`:             "stdin:1:1-20: ERROR: uprobe: probes of programs need the dump of a booted kernel (-r)\n",
 		`watchpoint:0:3:zww { }`: "ERROR: watchpoint must be attached to a non-zero address\nwatchpoint:0:3:zww { }\n~~~~~~~~~~~~~~~~~~\n" +
 			"stdin:1:1-19: ERROR: watchpoint length must be one of (1,2,4,8)\nwatchpoint:0:3:zww { }\n~~~~~~~~~~~~~~~~~~\n" +
 			"stdin:1:1-19: ERROR: watchpoint mode must be combination of (r,w,x)\nwatchpoint:0:3:zww { }\n~~~~~~~~~~~~~~~~~~\n" +

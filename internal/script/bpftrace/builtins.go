@@ -112,12 +112,12 @@ var (
 	// userStackCode has the process first: its symbols are its own.
 	userStackCode = textual("ustack", ints[:1], func(t *script.Thread, a *script.Args, dst []byte) []byte {
 		s := system(t)
-		dst = appendWords(dst, uint64(s.Task(host.PID)))
+		dst = appendWords(dst, processOf(s))
 		return appendWords(dst, s.Callchain(true, min(int(a.Int[0]), (t.StringSize()-1)/8-1))...)
 	})
 	// userSymbolCode has the process after the address: its symbols are its own.
 	userSymbolCode = textual("usym", ints[:1], func(t *script.Thread, a *script.Args, dst []byte) []byte {
-		return appendWords(dst, uint64(a.Int[0]), uint64(system(t).Task(host.PID)))
+		return appendWords(dst, uint64(a.Int[0]), processOf(system(t)))
 	})
 	leastCode  = number("least", ints[:2], func(_ *script.Thread, a *script.Args) int64 { return int64(min(uint64(a.Int[0]), uint64(a.Int[1]))) })
 	framesCode = number("len", texts[:1], func(_ *script.Thread, a *script.Args) int64 { return int64(len(a.Text[0]) / 8) })

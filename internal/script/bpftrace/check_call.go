@@ -24,7 +24,7 @@ var refusals = map[string]string{
 	"system": "a script cannot run commands here", "cat": "there are no files of a running system here", "signal": "there is no task to send a signal to",
 	"override": "a probe cannot change what a function returns here", "unwatch": "a watchpoint stays until the script ends", "skboutput": "there is no packet capture here",
 	"cgroup_path": "there are no cgroups here", "cgroupid": "there are no cgroups here",
-	"uaddr": "there are no programs' symbols here", "debugf": "there is no trace_pipe here; use printf",
+	"debugf": "there is no trace_pipe here; use printf",
 }
 
 // registers are the names that reg() takes, with their DWARF numbers.
@@ -242,9 +242,13 @@ func (c *checker) refused(n *node) *Type {
 	switch n.text {
 	case "signal", "override", "unwatch":
 		c.count(n, 1, 1)
-	case "cgroupid", "uaddr":
+	case "cgroupid":
 		if c.count(n, 1, 1) {
 			c.arg(n, 0, String, true)
+		}
+	case "uaddr":
+		if c.count(n, 1, 1) && c.arg(n, 0, String, true) {
+			return c.uaddr(n)
 		}
 	case "cgroup_path":
 		c.count(n, 1, 2)

@@ -201,7 +201,10 @@ func (c *checker) builtin(n *node) *Type {
 		}
 		return stringOf(size + 1)
 	case "func":
-		c.needs(n, "The func builtin can not be used with '%s' probes", "kprobe", "kretprobe", "fentry", "fexit")
+		c.needs(n, "The func builtin can not be used with '%s' probes", "kprobe", "kretprobe", "fentry", "fexit", "uprobe", "uretprobe")
+		if c.ofProgram() {
+			return &Type{Kind: Usym, Size: 16}
+		}
 		return &Type{Kind: Ksym, Size: 8}
 	case "ctx":
 		return c.context(n)
@@ -240,7 +243,7 @@ func (c *checker) structure(name string) *Type {
 func (c *checker) context(n *node) *Type {
 	for _, pt := range c.probe.points {
 		switch pt.provider {
-		case "kprobe", "kretprobe":
+		case "kprobe", "kretprobe", "uprobe", "uretprobe":
 			return &Type{Kind: Pointer, Size: 8, Elem: c.structure("pt_regs"), Context: true}
 		case "tracepoint":
 			c.error(n.at, "Use args instead of ctx in tracepoint")

@@ -11,6 +11,9 @@ import (
 func (g *generator) builtin(n *node) value {
 	t := n.typ
 	plain := func(x script.Expr) value { return value{x: x, t: t} }
+	if n.text == "func" && t.Kind == Usym {
+		return plain(userFunction())
+	}
 	if b, ok := builtinWords[n.text]; ok {
 		return plain(call(b))
 	}
@@ -56,6 +59,7 @@ func (g *generator) builtin(n *node) value {
 func (g *generator) stack(t *Type) script.Expr {
 	g.s.longest = append(g.s.longest, t)
 	if t.Kind == Ustack {
+		g.s.UserSymbols = true
 		return call(userStackCode, script.Number(t.N))
 	}
 	return call(stackCode, script.Number(t.N))
@@ -72,7 +76,15 @@ func (g *generator) callValue(n *node) value {
 		return plain(g.buf(n))
 	case "kstack", "ustack":
 		return plain(g.stack(t))
+	case "uaddr":
+		if g.probe.InProgram != nil {
+			if s, ok := symbolIn(g.probe.InProgram.Program, k[0].text); ok {
+				return plain(script.Number(int64(s.Addr)))
+			}
+		}
+		return plain(script.Number(0))
 	case "usym":
+		g.s.UserSymbols = true
 		return plain(call(userSymbolCode, g.num(k[0])))
 	case "percpu_kaddr":
 		return plain(g.perCPU(n))

@@ -35,6 +35,11 @@ func List(pattern string, whole bool, k *Kernel) string {
 			listFunctions(&b, p, rest, whole, k)
 		}
 	}
+	for _, p := range []string{"uprobe", "uretprobe"} {
+		if match(provider, p) && ok {
+			listProgram(&b, p, rest, k)
+		}
+	}
 	if match(provider, "interval") && ok {
 		b.WriteString("interval:hz:\ninterval:ms:\ninterval:s:\ninterval:us:\n")
 	}
@@ -84,6 +89,23 @@ func listFunctions(b *strings.Builder, provider, pattern string, whole bool, k *
 	}
 	slices.Sort(lines)
 	b.WriteString(strings.Join(lines, ""))
+}
+
+// listProgram lists a program's functions, FILE:PATTERN.
+func listProgram(b *strings.Builder, provider, pattern string, k *Kernel) {
+	file, name, ok := strings.Cut(pattern, ":")
+	p := (&checker{k: k}).targetOf(&point{target: file})
+	if !ok || p == nil {
+		return
+	}
+	var lines []string
+	for _, f := range p.Functions {
+		if match(name, f.Name) {
+			lines = append(lines, provider+":"+p.File+":"+f.Name+"\n")
+		}
+	}
+	slices.Sort(lines)
+	b.WriteString(strings.Join(slices.Compact(lines), ""))
 }
 
 func parameters(at *source.Place, ret bool) string {

@@ -2,17 +2,12 @@ package bpftrace
 
 import (
 	"encoding/binary"
-	"slices"
 	"strconv"
-	"strings"
 
 	"kprobelab/internal/script"
 	"kprobelab/internal/script/host"
 	"kprobelab/internal/source"
 )
-
-// pathFunctions are those in which the kernel lets BPF programs call d_path (btf_allowlist_d_path, 5.10).
-var pathFunctions = strings.Fields("security_file_permission security_inode_getattr security_file_open security_path_truncate vfs_truncate vfs_fallocate dentry_open vfs_getattr filp_close")
 
 // pathType checks path(STRUCT PATH[, SIZE]).
 func (c *checker) pathType(n *node) *Type {
@@ -37,8 +32,8 @@ func (c *checker) pathType(n *node) *Type {
 			c.error(n.at, "The path function can only be used with 'fentry', 'fexit', 'iter' probes")
 		}
 		for _, p := range pt.probes {
-			if c.final && !slices.Contains(pathFunctions, p.Symbol) {
-				c.error(n.at, "path(): the kernel refuses it in %s: it is for %s", p.Symbol, strings.Join(pathFunctions, ", "))
+			if c.final && c.k != nil && c.k.PathIn != nil && !c.k.PathIn(p.Symbol) {
+				c.error(n.at, "helper bpf_d_path not allowed in probe")
 				break
 			}
 		}

@@ -23,6 +23,10 @@ type Kernel struct {
 	// Symbol is the address of a symbol.
 	Symbol func(name string) (uint64, bool)
 	HZ     int64
+	// PathIn reports a function in which the kernel lets programs ask for a path; nil where that is not known.
+	PathIn func(function string) bool
+	// Program is a file of programs' code; nil where no programs run.
+	Program func(file string) (*host.Program, error)
 }
 
 // Event is a tracepoint's event, with the fields of its record.
@@ -32,6 +36,9 @@ type Event struct {
 	// Tracepoint is what is enabled; the event has happened where Filter is not 0 (nil: always).
 	Tracepoint string
 	Filter     script.Expr
+	// Chained says that its stack begins with who calls the tracepoint, after Above where that is not 0.
+	Chained bool
+	Above   uint64
 	// Record says that the kernel makes a record, whose address is the first parameter.
 	Record bool
 }
@@ -57,7 +64,10 @@ type point struct {
 	provider     string
 	target, name string
 	offset       int64
-	freq         uint64
+	// address is the one of a program's place that has no name, language is that of its name.
+	address  uint64
+	language string
+	freq     uint64
 	// skip says that it is not there; optional that a pattern of providers has made it.
 	skip, optional bool
 	watched        *watched
@@ -206,6 +216,7 @@ func (c *checker) readPoint(pt *point) string {
 		if len(parts) != 3 && len(parts) != 4 {
 			return counted(pt, "2 or 3", parts)
 		}
+		return pt.readProgram(parts)
 	case "watchpoint", "asyncwatchpoint":
 		if len(parts) != 4 {
 			return counted(pt, "3", parts)
@@ -240,7 +251,7 @@ var units = map[string]uint64{"s": 1e9, "ms": 1e6, "us": 1e3, "hz": 0}
 
 // absent are the kinds of probes that are not there, with the reason.
 var absent = map[string]string{
-	"uprobe": "probes of programs are not there", "uretprobe": "probes of programs are not there", "usdt": "probes of programs are not there",
+	"usdt":     "the markers of programs are not there",
 	"software": "there are no software events to sample", "hardware": "there is no performance counter to sample",
 	"iter": "iterators are not there", "self": "there is no signal to wait for",
 }
@@ -285,6 +296,8 @@ func (c *checker) checkPoint(pt *point) {
 		}
 	case "watchpoint", "asyncwatchpoint":
 		c.checkWatch(pt)
+	case "uprobe", "uretprobe":
+		c.checkProgram(pt)
 	default:
 		bad("%s: %s", pt.provider, absent[pt.provider])
 	}
@@ -318,6 +331,8 @@ func (c *checker) resolve(pt *point) {
 		c.functions(pt, add)
 	case "watchpoint":
 		add(c.watch(pt))
+	case "uprobe", "uretprobe":
+		c.program(pt, add)
 	case "rawtracepoint":
 		if c.k == nil || c.k.Tracepoints == nil {
 			return
@@ -340,8 +355,11 @@ func (c *checker) resolve(pt *point) {
 		for _, e := range list {
 			pt.events = append(pt.events, &e)
 			p := &host.Probe{Kind: host.Trace, Symbol: e.Tracepoint, Function: e.Tracepoint, Point: "tracepoint:" + e.Name, Chain: host.ByProgram}
-			if e.Record {
+			switch {
+			case e.Record:
 				p.Record, p.Chain = e.Name, host.ByCaller
+			case e.Chained:
+				p.Above, p.Chain = e.Above, host.ByCaller
 			}
 			add(p)
 		}

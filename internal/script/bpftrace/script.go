@@ -11,6 +11,8 @@ import (
 type Script struct {
 	Program *script.Program
 	Probes  []*host.Probe
+	// UserSymbols says that it prints addresses of programs, for which it should know their symbols.
+	UserSymbols bool
 
 	maps    []*mapInfo
 	longest []*Type

@@ -33,9 +33,9 @@ func (s *Script) show(t *Type) func(*script.Thread, int64, []byte, []byte) []byt
 // stackText is a stack, a line for each address.
 func stackText(th *script.Thread, t *Type, b, dst []byte) []byte {
 	dst = append(dst, '\n')
-	user := t.Kind == Ustack
+	user, pid := t.Kind == Ustack, int64(0)
 	if user && len(b) >= 8 {
-		b = b[8:]
+		pid, b = int64(binary.LittleEndian.Uint64(b)), b[8:]
 	}
 	for ; len(b) >= 8; b = b[8:] {
 		addr := binary.LittleEndian.Uint64(b)
@@ -44,22 +44,19 @@ func stackText(th *script.Thread, t *Type, b, dst []byte) []byte {
 			dst = strconv.AppendUint(dst, addr, 16)
 		case "perf":
 			dst = append(strconv.AppendUint(append(dst, '\t'), addr, 16), ' ')
-			if dst = frameText(th, addr, user, dst); user {
-				dst = append(dst, " ([unknown])"...)
-			}
+			dst = frameText(th, addr, user, true, pid, dst)
 		default:
-			dst = frameText(th, addr, user, append(dst, "        "...))
+			dst = frameText(th, addr, user, false, pid, append(dst, "        "...))
 		}
 		dst = append(dst, '\n')
 	}
 	return dst
 }
 
-// frameText is an address of a stack in words. A program's have none: who prints them finds
-// the program gone.
-func frameText(th *script.Thread, addr uint64, user bool, dst []byte) []byte {
+// frameText is an address of a stack in words. A program's have none when it is gone.
+func frameText(th *script.Thread, addr uint64, user, file bool, pid int64, dst []byte) []byte {
 	if user {
-		return hexText(addr, dst)
+		return userSymbol(th, pid, addr, true, file, dst)
 	}
 	return symbolOf(th, addr, true, dst)
 }
@@ -201,11 +198,11 @@ func (s *Script) plain(th *script.Thread, t *Type, n int64, b []byte, div int64)
 			return strconv.FormatUint(uint64(n), 10)
 		}
 		return "0x" + strconv.FormatUint(uint64(n), 16)
-	case Usym: // its program is gone when it is printed
-		if len(b) < 8 {
+	case Usym:
+		if len(b) < 16 {
 			return "0"
 		}
-		return string(hexText(binary.LittleEndian.Uint64(b), nil))
+		return string(userSymbol(th, int64(binary.LittleEndian.Uint64(b[8:])), binary.LittleEndian.Uint64(b), false, false, nil))
 	case Ksym:
 		return string(symbolOf(th, uint64(n), false, nil))
 	case Kstack, Ustack:

@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"slices"
 
 	"kprobelab/internal/script"
 	"kprobelab/internal/source"
@@ -33,6 +34,8 @@ const (
 	Return
 	Trace
 	Data
+	// User is for a place in a program.
+	User
 )
 
 // Chain says where the stack begins that perf finds at a probe.
@@ -82,11 +85,76 @@ type Probe struct {
 	// address is where a function has its first parameter.
 	Record string
 	Chain  Chain
-	// Watched is the memory of a Data probe.
-	Watched *Watched
+	// Above is an address that the stack of a tracepoint has before its caller, 0 for none.
+	Above uint64
+	// Watched is the memory of a Data probe, InProgram the place of a User probe.
+	Watched   *Watched
+	InProgram *InProgram
 	// Place is what variables are read at, Trace what a tracepoint gives.
 	Place *source.Place
 	Trace *Tracepoint
+}
+
+// Program is a file of programs' code.
+type Program struct {
+	File string
+	// Functions are those that it loads, by their addresses.
+	Functions []ProgramSymbol
+	// Variables are by their addresses, too.
+	Variables []ProgramSymbol
+	// Movable is for a file that is not loaded at its own addresses; Base is then how far away from them
+	// it was at the last hit.
+	Movable bool
+	Base    uint64
+	// Code is where its code begins.
+	Code uint64
+	// Offset is where in the file an address is.
+	Offset func(addr uint64) (offset uint64, ok bool)
+}
+
+// ProgramSymbol is one of a file's functions or variables: Addr is the file's own address of it, Offset
+// where it begins in the file.
+type ProgramSymbol struct {
+	Name               string
+	Addr, Size, Offset uint64
+	// Bytes are a function's first ones.
+	Bytes [4]byte
+}
+
+// InProgram is a place in a program, where a uprobe is planted.
+type InProgram struct {
+	Program *Program
+	// Addr is the file's own address, Offset the place in the file.
+	Addr, Offset uint64
+	// Bytes are the first ones there.
+	Bytes [4]byte
+	// Return is for the returns of the function that begins there.
+	Return bool
+	// Target is for what the process of -c does alone.
+	Target bool
+}
+
+// Symbol is the function that has an address of a process.
+func (p *Program) Symbol(addr uint64) (name string, offset uint64, ok bool) {
+	if p.Movable && p.Base == 0 {
+		return "", 0, false
+	}
+	addr -= p.Base
+	i, _ := slices.BinarySearchFunc(p.Functions, addr, func(f ProgramSymbol, addr uint64) int {
+		if f.Addr <= addr {
+			return -1
+		}
+		return 1
+	})
+	for i--; i >= 0; i-- {
+		if f := &p.Functions[i]; addr-f.Addr < f.Size || addr == f.Addr {
+			return f.Name, addr - f.Addr, true
+		}
+		if p.Functions[i].Size > 0 {
+			break
+		}
+	}
+	return "", 0, false
 }
 
 // Watched is memory whose accesses are probed: Len bytes from Addr on, or of a symbol where

@@ -1,0 +1,30 @@
+package kimage_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab"
+	"kprobelab/decoder"
+	"kprobelab/x86"
+)
+
+func TestCode(t *testing.T) {
+	img, err := kprobelab.OpenImage("", nil)
+	require.NoError(t, err)
+	s := img.Lookup("strlen")[0]
+	next := s.Addr
+	img.Walk("strlen", func(at x86.Addr, i *decoder.Inst) bool {
+		require.Equal(t, next, at)
+		next = at.Add(int64(i.Length))
+		return true
+	})
+	require.Equal(t, s.Addr.Add(int64(s.Size)), next)
+	img.Walk("no_such_function", func(x86.Addr, *decoder.Inst) bool {
+		require.Fail(t, "visited")
+		return false
+	})
+	require.Zero(t, img.ReturnOf("strlen", "no_such_function"))
+	require.False(t, img.Moves("no_such_function", 0))
+}
