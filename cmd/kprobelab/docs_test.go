@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -51,7 +52,7 @@ func TestReadmeShowsWhatIsPrinted(t *testing.T) {
 				}
 			}
 			if strings.HasPrefix(s.command, "check ") {
-				s.command = strings.Replace(s.command, "probes", checkedProbes(t), 1)
+				s.command = strings.Replace(s.command, "probes", checkedProbes(t, string(doc)), 1)
 			}
 			n++
 			_, out := typed(s.command)
@@ -68,11 +69,14 @@ func TestReadmeShowsWhatIsPrinted(t *testing.T) {
 	require.Positive(t, hit)
 }
 
-// checkedProbes is the file that the tour makes with printf.
-func checkedProbes(t *testing.T) string {
+// checkedProbes is the file "probes" that a page makes with printf.
+func checkedProbes(t *testing.T, page string) string {
+	m := regexp.MustCompile(`(?m)^    \$ (printf .*) > ?probes$`).FindStringSubmatch(page)
+	require.NotNil(t, m)
+	list, err := exec.Command("sh", "-c", m[1]).Output()
+	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "probes")
-	list := "vfs_read\np:x do_sys_openat2 file=+0(%si):string\nvfs_read+0x10\nnosuch\n"
-	require.NoError(t, os.WriteFile(file, []byte(list), 0o600))
+	require.NoError(t, os.WriteFile(file, list, 0o600))
 	return file
 }
 
