@@ -16,7 +16,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"kprobelab/internal/perfprobe"
 	"kprobelab/internal/source"
@@ -28,9 +27,8 @@ func main() {
 	n := flag.Int("n", 1000, "how many probes")
 	seed := flag.Uint64("seed", 1, "what decides them")
 	show := flag.Int("show", 20, "how many differences of a kind are printed")
-	limit := flag.Duration("for", 0, "how long to go on at most, 0 for as long as it takes")
 	flag.Parse()
-	ok, err := run(*image, strings.Fields(*perf), *n, *seed, *show, *limit)
+	ok, err := run(*image, strings.Fields(*perf), *n, *seed, *show)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "source:", err)
 		os.Exit(2)
@@ -47,13 +45,13 @@ const (
 	anyProbe = "vfs_read"
 )
 
-func run(image string, perf []string, n int, seed uint64, show int, limit time.Duration) (bool, error) {
+func run(image string, perf []string, n int, seed uint64, show int) (bool, error) {
 	f, err := source.Open(image)
 	if err != nil {
 		return false, err
 	}
 	c := comparison{file: f, image: image, perf: perf, count: map[string]int{}, examples: map[string][]string{}, show: show}
-	c.theirs([]string{anyProbe})
+	c.theirs(anyProbe)
 	text, _ := os.ReadFile(readme)
 	c.features = perfprobe.ReadFeatures(string(text))
 	version, err := exec.Command(perf[0], append(perf[1:], "--version")...).Output()
@@ -62,42 +60,48 @@ func run(image string, perf []string, n int, seed uint64, show int, limit time.D
 	}
 	fmt.Printf("%s, seed %d; of its kernel's README it has %+v\n", strings.TrimSpace(string(version)), seed, c.features)
 	for _, probe := range flag.Args() {
-		c.compare([]string{probe})
+		c.judge(probe, c.theirs(probe))
 	}
 	if flag.NArg() > 0 {
 		return c.report(flag.NArg()), nil
 	}
 	d := drawer{f: f, r: rand.New(rand.NewPCG(seed, 0))}
-	var batch []string
-	start := time.Now()
-	for i := 0; i < n; i++ {
-		if limit > 0 && time.Since(start) > limit {
-			fmt.Printf("stopped after %s\n", limit)
-			n = i
-			break
-		}
+	var asked []question
+	for i := range n {
 		if (i+1)%100 == 0 {
 			fmt.Fprintf(os.Stderr, "%d of %d\n", i+1, n)
 		}
 		kind, probe := d.draw()
 		c.count["drawn: "+kind]++
 		if d.r.IntN(5) == 0 {
-			c.compare([]string{probe}) // with the name that perf chooses
-			continue
+			probe = fmt.Sprintf("drawn:q%d=%s", i, probe) // else with the name that perf chooses
 		}
-		if batch = append(batch, fmt.Sprintf("q%d=%s", i, probe)); len(batch) == batchSize {
-			c.compare(batch)
-			batch = nil
+		if asked = append(asked, c.ask(probe)); len(asked) > atOnce {
+			c.judge(asked[0].probe, <-asked[0].theirs)
+			asked = asked[1:]
 		}
 	}
-	if len(batch) > 0 {
-		c.compare(batch)
+	for _, q := range asked {
+		c.judge(q.probe, <-q.theirs)
 	}
 	return c.report(n), nil
 }
 
-// batchSize is how many probes one run of perf gets: each costs it as much, but its start.
-const batchSize = 16
+// atOnce is how many perfs run while what the ones before wrote is compared. One perf that is asked for several
+// probes reads the debugging information anew for each.
+const atOnce = 2
+
+// question is a probe that perf is asked for.
+type question struct {
+	probe  string
+	theirs <-chan string
+}
+
+func (c *comparison) ask(probe string) question {
+	answer := make(chan string, 1)
+	go func() { answer <- c.theirs(probe) }()
+	return question{probe, answer}
+}
 
 // comparison is what came out so far.
 type comparison struct {
@@ -130,13 +134,9 @@ func (c *comparison) ours(probe string, asPerf bool) (string, error) {
 
 const died = "perf died\n"
 
-// theirs is what perf writes of one or several probes, "" where it refuses one of them, and died where it
-// ended with a signal.
-func (c *comparison) theirs(probes []string) string {
-	args := append(slices.Clone(c.perf[1:]), "probe", "-q", "-k", c.image)
-	for _, p := range probes {
-		args = append(args, "-D", p)
-	}
+// theirs is what perf writes of a probe, "" where it refuses it, and died where it ended with a signal.
+func (c *comparison) theirs(probe string) string {
+	args := append(slices.Clone(c.perf[1:]), "probe", "-q", "-k", c.image, "-D", probe)
 	out, err := exec.Command(c.perf[0], args...).Output()
 	var exit *exec.ExitError
 	switch {
@@ -146,42 +146,6 @@ func (c *comparison) theirs(probes []string) string {
 		return ""
 	}
 	return string(out)
-}
-
-// compare compares several probes at once; where perf refuses one of them, one by one.
-func (c *comparison) compare(probes []string) {
-	var good []string
-	for _, p := range probes {
-		if _, err := c.ours(p, true); err != nil {
-			c.judge(p, c.theirs([]string{p}))
-			continue
-		}
-		good = append(good, p)
-	}
-	if len(good) == 0 {
-		return
-	}
-	out := c.theirs(good)
-	if out == "" || out == died {
-		for _, p := range good {
-			c.judge(p, c.theirs([]string{p}))
-		}
-		return
-	}
-	if len(good) == 1 {
-		c.judge(good[0], out)
-		return
-	}
-	for _, p := range good {
-		name, _, _ := strings.Cut(p, "=")
-		s := ""
-		for _, line := range strings.SplitAfter(out, "\n") {
-			if rest, ok := strings.CutPrefix(line[min(1, len(line)):], ":probe/"+name); ok && (rest[0] == ' ' || rest[0] == '_') {
-				s += line
-			}
-		}
-		c.judge(p, s)
-	}
 }
 
 // judge says how the two compare.
@@ -206,8 +170,9 @@ func (c *comparison) judge(probe, theirs string) {
 	case perfErr == nil && c.samePlaces(theirs, asPerf):
 		c.note("explained: perf takes another of the names that an address has", probe, differing(theirs, asPerf))
 	default:
-		fmt.Fprintln(os.Stderr, "not explained:", probe)
-		c.note("NOT EXPLAINED", probe, differing(theirs, asPerf)+text(perfErr))
+		detail := differing(theirs, asPerf) + text(perfErr)
+		fmt.Fprintf(os.Stderr, "not explained: %s\n%s", probe, indent(detail))
+		c.note("NOT EXPLAINED", probe, detail)
 	}
 }
 
