@@ -126,46 +126,50 @@ func (l Location) String() string {
 
 // Operations of DWARF's expressions.
 const (
-	opAddr          = 0x03
-	opDeref         = 0x06
-	opConst1u       = 0x08
-	opConst8s       = 0x0f
-	opConstu        = 0x10
-	opConsts        = 0x11
-	opPick          = 0x15
-	opMinus         = 0x1c
-	opPlus          = 0x22
-	opPlusUconst    = 0x23
-	opSkip          = 0x2f
-	opBra           = 0x28
-	opLit0          = 0x30
-	opReg0          = 0x50
-	opBreg0         = 0x70
-	opRegx          = 0x90
-	opFbreg         = 0x91
-	opBregx         = 0x92
-	opPiece         = 0x93
-	opDerefSize     = 0x94
-	opXderefSize    = 0x95
-	opCall2         = 0x98
-	opCall4         = 0x99
-	opCallRef       = 0x9a
-	opCallFrameCFA  = 0x9c
-	opBitPiece      = 0x9d
-	opImplicitValue = 0x9e
-	opStackValue    = 0x9f
-	opImplicitPtr   = 0xa0
-	opAddrx         = 0xa1
-	opConstx        = 0xa2
-	opEntryValue    = 0xa3
-	opConstType     = 0xa4
-	opRegvalType    = 0xa5
-	opDerefType     = 0xa6
-	opConvert       = 0xa8
-	opReinterpret   = 0xa9
-	opGNUEntryValue = 0xf3
-	opGNUConvert    = 0xf7
-	opGNUImplicit   = 0xf2
+	opAddr           = 0x03
+	opDeref          = 0x06
+	opConst1u        = 0x08
+	opConst8s        = 0x0f
+	opConstu         = 0x10
+	opConsts         = 0x11
+	opPick           = 0x15
+	opMinus          = 0x1c
+	opPlus           = 0x22
+	opPlusUconst     = 0x23
+	opSkip           = 0x2f
+	opBra            = 0x28
+	opLit0           = 0x30
+	opReg0           = 0x50
+	opBreg0          = 0x70
+	opRegx           = 0x90
+	opFbreg          = 0x91
+	opBregx          = 0x92
+	opPiece          = 0x93
+	opDerefSize      = 0x94
+	opXderefSize     = 0x95
+	opCall2          = 0x98
+	opCall4          = 0x99
+	opCallRef        = 0x9a
+	opCallFrameCFA   = 0x9c
+	opBitPiece       = 0x9d
+	opImplicitValue  = 0x9e
+	opStackValue     = 0x9f
+	opImplicitPtr    = 0xa0
+	opAddrx          = 0xa1
+	opConstx         = 0xa2
+	opEntryValue     = 0xa3
+	opConstType      = 0xa4
+	opRegvalType     = 0xa5
+	opDerefType      = 0xa6
+	opConvert        = 0xa8
+	opReinterpret    = 0xa9
+	opGNUImplicit    = 0xf2
+	opGNUEntryValue  = 0xf3
+	opGNUConstType   = 0xf4
+	opGNURegvalType  = 0xf5
+	opGNUDerefType   = 0xf6
+	opGNUConvert     = 0xf7
+	opGNUReinterpret = 0xf9
 )
 
 // op is an operation with its operands.
@@ -189,7 +193,7 @@ func (f *File) ops(h *header, raw []byte) (out []op, ok bool) {
 		case k >= opConst1u && k <= opConst8s:
 			size := uint64(1) << ((k - opConst1u) / 2)
 			o.a = fixed(c.take(size), (k-opConst1u)%2 == 1)
-		case k == opConstu, k == opPlusUconst, k == opRegx, k == opPiece, k == opConvert, k == opReinterpret, k == opGNUConvert:
+		case k == opConstu, k == opPlusUconst, k == opRegx, k == opPiece, k == opConvert, k == opReinterpret, k == opGNUConvert, k == opGNUReinterpret:
 			o.a = int64(c.uleb())
 		case k == opAddrx:
 			o.code, o.a = opAddr, int64(f.indexedAddr(h, c.uleb()))
@@ -208,17 +212,17 @@ func (f *File) ops(h *header, raw []byte) (out []op, ok bool) {
 			o.a = int64(c.u32())
 		case k == opCallRef:
 			o.a = int64(c.offset(h.wide))
-		case k == opBitPiece, k == opRegvalType:
+		case k == opBitPiece, k == opRegvalType, k == opGNURegvalType:
 			o.a, o.b = int64(c.uleb()), int64(c.uleb())
 		case k == opImplicitValue, k == opEntryValue, k == opGNUEntryValue:
 			o.data = c.take(c.uleb())
 		case k == opImplicitPtr, k == opGNUImplicit:
 			c.offset(h.wide)
 			c.sleb()
-		case k == opConstType:
+		case k == opConstType, k == opGNUConstType:
 			c.uleb()
 			o.data = c.take(uint64(c.u8()))
-		case k == opDerefType:
+		case k == opDerefType, k == opGNUDerefType:
 			o.a = int64(c.u8())
 			c.uleb()
 		case k >= opLit0 && k < opLit0+32:
@@ -462,11 +466,15 @@ func (p *Place) static(v *node, addr uint64) Location {
 	return Location{Kind: Static, Symbol: v.name(), Addr: addr}
 }
 
-// evaluate says what an expression means.
+// evaluate says what an expression means. With an operation that is not known it means nothing, not even its
+// first: GCC writes DW_OP_GNU_uninit at the end of one whose value may not be there yet.
 func (p *Place) evaluate(v *node, ops []op, known bool) Location {
+	if !known {
+		return Location{Kind: Other}
+	}
 	first := p.simple(v, ops[0])
 	switch {
-	case len(ops) != 1 || !known:
+	case len(ops) != 1:
 	case first.Kind == Constant && ops[0].code != opImplicitValue:
 		return Location{Kind: Other} // memory at a fixed address
 	case first.Kind == Constant:
@@ -477,8 +485,6 @@ func (p *Place) evaluate(v *node, ops []op, known bool) Location {
 	}
 	whole := Location{Kind: Computed}
 	switch last := ops[len(ops)-1].code; {
-	case !known:
-		whole.Kind = Other
 	case last == opPiece:
 		whole = p.pieces(v, ops)
 	case last == opStackValue:

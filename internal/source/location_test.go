@@ -35,6 +35,7 @@ func TestExpressions(t *testing.T) {
 		"two_pieces":                     {[]byte{opReg0, opPiece, 8, opReg0 + 1, opPiece, 8}, "in pieces: 8 bytes %ax, 8 bytes %dx", "%ax"},
 		"half_is_gone":                   {[]byte{opPiece, 8, opReg0 + 1, opPiece, 8}, "in pieces: 8 bytes dropped, 8 bytes %dx", "dropped"},
 		"vector_register":                {[]byte{opReg0 + 17}, "register 17", "register 17"},
+		"may_be_uninitialized":           {[]byte{opReg0 + 12, 0xf0}, "nowhere that a probe reads", "nowhere that a probe reads"},
 		"operation_of_another_world":     {[]byte{0xe0}, "nowhere that a probe reads", ""},
 		"cut_off":                        {[]byte{opBregx}, "nowhere that a probe reads", ""},
 	} {
