@@ -31,7 +31,7 @@ func main() {
 	seed := flag.Uint64("seed", 1, "what decides them")
 	show := flag.Int("show", 10, "how many differences are printed")
 	flag.Parse()
-	ok, err := c.run(*n, *seed, *show)
+	ok, err := c.run(flag.Args(), *n, *seed, *show)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "points:", err)
 		os.Exit(2)
@@ -99,7 +99,16 @@ type comparison struct {
 // batch is how many points one run gets: most of what it costs is its start.
 const batch = 40
 
-func (c *comparison) run(n int, seed uint64, show int) (bool, error) {
+// run compares points: those that are given, else n that are drawn.
+func (c *comparison) run(points []string, n int, seed uint64, show int) (bool, error) {
+	for _, point := range points {
+		if err := c.compare([]drawn{{"given", point}}); err != nil {
+			return false, err
+		}
+	}
+	if len(points) > 0 {
+		return c.report(len(points), show), nil
+	}
 	f, err := source.Open(c.image)
 	if err != nil {
 		return false, err
