@@ -4,7 +4,7 @@
 #
 # SUITE, FLAVOUR or RELEASE pick the kernel as for make kernel, or IMAGE=FILE is a vmlinux
 # with DWARF. N and SEED are the probes, KPROBELAB_PERF another perf; without one on the
-# system, Debian's is fetched. Ends with 0 when every difference is explained, 1 when one is
+# system, Debian's is fetched. KEPT=FILE keeps perf's answers for the next run. Ends with 0 when every difference is explained, 1 when one is
 # not, and 77 when the kernel or perf cannot be had.
 set -eu
 scripts=$(cd "$(dirname "$0")" && pwd)
@@ -22,4 +22,4 @@ image=${IMAGE:-$("$scripts/kernel.sh" --debuginfo)} || cannot "no kernel with de
 work=$root/.cache/conformance
 mkdir -p "$work"
 (cd "$root" && CGO_ENABLED=0 go build -o "$work/source" ./internal/tools/conformance/source)
-exec "$work/source" -image "$image" -perf "$perf" -n "${N:-1000}" -seed "${SEED:-1}"
+exec "$work/source" -image "$image" -perf "$perf" -n "${N:-1000}" -seed "${SEED:-1}" -show "${SHOW:-20}" ${KEPT:+-kept "$KEPT"}

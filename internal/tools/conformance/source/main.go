@@ -26,9 +26,10 @@ func main() {
 	perf := flag.String("perf", "perf", "the command of perf")
 	n := flag.Int("n", 1000, "how many probes")
 	seed := flag.Uint64("seed", 1, "what decides them")
+	kept := flag.String("kept", "", "a file of perf's answers: those it has are not asked for again, the others are added")
 	show := flag.Int("show", 20, "how many differences of a kind are printed")
 	flag.Parse()
-	ok, err := run(*image, strings.Fields(*perf), *n, *seed, *show)
+	ok, err := run(*image, strings.Fields(*perf), *n, *seed, *show, *kept)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "source:", err)
 		os.Exit(2)
@@ -45,7 +46,7 @@ const (
 	anyProbe = "vfs_read"
 )
 
-func run(image string, perf []string, n int, seed uint64, show int) (bool, error) {
+func run(image string, perf []string, n int, seed uint64, show int, kept string) (bool, error) {
 	f, err := source.Open(image)
 	if err != nil {
 		return false, err
@@ -58,9 +59,15 @@ func run(image string, perf []string, n int, seed uint64, show int) (bool, error
 	if err != nil {
 		return false, fmt.Errorf("perf: %w", err)
 	}
+	if c.said, err = readAnswers(kept, strings.TrimSpace(string(version)), f.BuildID(), fmt.Sprintf("%+v", c.features)); err != nil {
+		return false, err
+	}
+	defer c.said.file.Close()
 	fmt.Printf("%s, seed %d; of its kernel's README it has %+v\n", strings.TrimSpace(string(version)), seed, c.features)
 	for _, probe := range flag.Args() {
-		c.judge(probe, c.theirs(probe))
+		if err := c.answer(c.ask(probe)); err != nil {
+			return false, err
+		}
 	}
 	if flag.NArg() > 0 {
 		return c.report(flag.NArg()), nil
@@ -77,12 +84,16 @@ func run(image string, perf []string, n int, seed uint64, show int) (bool, error
 			probe = fmt.Sprintf("drawn:q%d=%s", i, probe) // else with the name that perf chooses
 		}
 		if asked = append(asked, c.ask(probe)); len(asked) > atOnce {
-			c.judge(asked[0].probe, <-asked[0].theirs)
+			if err := c.answer(asked[0]); err != nil {
+				return false, err
+			}
 			asked = asked[1:]
 		}
 	}
 	for _, q := range asked {
-		c.judge(q.probe, <-q.theirs)
+		if err := c.answer(q); err != nil {
+			return false, err
+		}
 	}
 	return c.report(n), nil
 }
@@ -99,8 +110,19 @@ type question struct {
 
 func (c *comparison) ask(probe string) question {
 	answer := make(chan string, 1)
-	go func() { answer <- c.theirs(probe) }()
+	if said, ok := c.said.of[probe]; ok {
+		answer <- said
+	} else {
+		go func() { answer <- c.theirs(probe) }()
+	}
 	return question{probe, answer}
+}
+
+// answer waits for perf's answer, keeps it, and judges.
+func (c *comparison) answer(q question) error {
+	theirs := <-q.theirs
+	c.judge(q.probe, theirs)
+	return c.said.keep(q.probe, theirs)
 }
 
 // comparison is what came out so far.
@@ -109,6 +131,7 @@ type comparison struct {
 	features perfprobe.Features
 	image    string
 	perf     []string
+	said     answers
 	count    map[string]int
 	examples map[string][]string
 	show     int
