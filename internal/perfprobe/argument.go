@@ -29,9 +29,9 @@ func (a argument) text() string {
 	return s
 }
 
-// magic is what stands for a variable that is missing at one place of several
-// (DEFAULT_PROBE_MAGIC_NUM).
-const magic = `\deade12d`
+// Absent stands for a variable that is missing at one place of several (DEFAULT_PROBE_MAGIC_NUM). PerfAbsent is how
+// perf writes it: without the 0x, so that the kernel refuses it.
+const Absent, PerfAbsent = `\0xdeade12d`, `\deade12d`
 
 // Unread stands, as perf has it, for the number of a structure that is always the same bytes: perf reads
 // only numbers, and writes what happens to be in its memory.
@@ -74,7 +74,11 @@ func (w *Writer) byPlace(p *Probe, where source.Where) ([]Definition, error) {
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
-	if err := fill(args); err != nil {
+	absent := Absent
+	if w.AsPerf {
+		absent = PerfAbsent
+	}
+	if err := fill(args, absent); err != nil {
 		return nil, err
 	}
 	if w.AsPerf && w.Features.Immediate {
@@ -100,7 +104,7 @@ func (w *Writer) initial(addr uint64) bool {
 }
 
 // fill gives a variable that is missing at some of the places a number that says so.
-func fill(all [][]argument) error {
+func fill(all [][]argument, absent string) error {
 	for i := range all[0] {
 		typ, found := "", false
 		var why error
@@ -119,7 +123,7 @@ func fill(all [][]argument) error {
 		}
 		for _, at := range all {
 			if i < len(at) && at[i].empty {
-				at[i].value, at[i].typ = magic, typ
+				at[i].value, at[i].typ = absent, typ
 			}
 		}
 	}

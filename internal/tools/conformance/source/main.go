@@ -264,8 +264,10 @@ func (c *comparison) reason(ours, theirs string, err, perfErr error) string {
 		return "perf takes -1 for the size of a structure that the unit only declares"
 	case errors.Is(perfErr, perfprobe.ErrNothingThere), errors.Is(perfErr, perfprobe.ErrNotByItsName):
 		return perfErr.Error()
-	case err == nil && firstWords(ours) != firstWords(theirs):
+	case err == nil && strings.Count(ours, "\n") == strings.Count(theirs, "\n") && firstWords(ours) != firstWords(theirs):
 		return "perf names a function of .init.text as the source does, not as the symbol table"
+	case err == nil && strings.ReplaceAll(ours, perfprobe.Absent, perfprobe.PerfAbsent) == theirs:
+		return "perf writes a number for what is missing that no kernel takes"
 	case err == nil && repeats(theirs) && !repeats(ours):
 		return "perf writes two arguments of one name, which no kernel takes"
 	case err != nil:
