@@ -126,8 +126,8 @@ func btfType(t btf.Type) *Type {
 	switch t := t.(type) {
 	case *btf.Int:
 		out.Kind, out.Size = Base, int64(t.Size)
-		out.Signed = t.Encoding == btf.Signed
-		out.Char = t.Size == 1 && (t.Encoding == btf.Char || t.Name == "char" || t.Name == "unsigned char")
+		out.Signed = t.Encoding&btf.Signed != 0
+		out.Char = t.Size == 1 && (t.Encoding&btf.Char != 0 || t.Name == "char" || t.Name == "unsigned char")
 	case *btf.Float:
 		out.Kind, out.Size, out.Float = Base, int64(t.Size), true
 	case *btf.Pointer:

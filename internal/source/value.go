@@ -146,7 +146,7 @@ func (v Value) Field(name string, arrow bool) (Value, error) {
 	return v.number()
 }
 
-// Index is an element of an array, or of what a pointer points to.
+// Index is an element of an array, or of what a pointer points to. DWARF's arrays of several dimensions are one row.
 func (v Value) Index(i int64) (Value, error) {
 	t := v.Type.Real()
 	switch {
@@ -165,5 +165,6 @@ func (v Value) Index(i int64) (Value, error) {
 	case of.Incomplete && i != 0:
 		return v, &Misuse{What: fmt.Sprintf("%s is not described in this unit: nobody knows how large an element of %s is", of, v.Name), Incomplete: true}
 	}
+	v.Name = fmt.Sprintf("%s[%d]", v.Name, i)
 	return v.Shift(i * v.Type.Real().Size).number()
 }

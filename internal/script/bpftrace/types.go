@@ -172,7 +172,7 @@ func fromC(c *source.Type) *Type {
 		if r.Float || r.Size == 0 || r.Size > 8 {
 			return none
 		}
-		return integer(int(r.Size), r.Signed || r.Char && r.Size == 1)
+		return integer(int(r.Size), r.Signed || r.Name == "char")
 	case source.Enum:
 		return &Type{Kind: Integer, Size: int(r.Size), Name: r.Name, C: r}
 	case source.Pointer:
