@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"strings"
+
+	"kprobelab/internal/source/formula"
 )
 
 // LocationKind says how a variable can be read.
@@ -27,7 +29,7 @@ const (
 	Pieces
 	// Address is a pointer that is nowhere as such; what it points to is at Of.
 	Address
-	// Computed is a value that is nowhere as such.
+	// Computed is a value, or a place in memory, that no chain of reads leads to.
 	Computed
 	// Other is what no probe can read, such as a thread's own.
 	Other
@@ -50,6 +52,10 @@ type Location struct {
 	Pieces []Piece
 	// Of is what an Address is of.
 	Of *Location
+	// Formula is what a Computed one is computed by, nil where that is not known: its value, or with InMemory the
+	// address at which memory has it.
+	Formula  *formula.Formula
+	InMemory bool
 	// Late is for a parameter that has no location at the function's entry, but at a later
 	// address: the compiler leaves the entry out where it has put the call to the tracer.
 	Late bool
@@ -220,11 +226,10 @@ func (f *File) ops(h *header, raw []byte) (out []op, ok bool) {
 			c.offset(h.wide)
 			c.sleb()
 		case k == opConstType, k == opGNUConstType:
-			c.uleb()
+			o.a = int64(c.uleb())
 			o.data = c.take(uint64(c.u8()))
 		case k == opDerefType, k == opGNUDerefType:
-			o.a = int64(c.u8())
-			c.uleb()
+			o.a, o.b = int64(c.u8()), int64(c.uleb())
 		case k >= opLit0 && k < opLit0+32:
 			o.code, o.a = opConsts, int64(k-opLit0)
 		case k >= opReg0 && k < opReg0+32, k == opStackValue, k == opCallFrameCFA, k == opDeref, k >= 0x12 && k <= 0x2e, k == 0x96:
@@ -492,6 +497,8 @@ func (p *Place) evaluate(v *node, ops []op, known bool) Location {
 	default:
 		if at, ok := p.chain(v, ops); ok && at.Kind != Constant {
 			whole = at
+		} else {
+			whole.Formula, whole.InMemory = p.formula(v, ops), true
 		}
 	}
 	if whole.First = &first; first.Kind == Constant {
@@ -508,7 +515,7 @@ func (p *Place) value(v *node, ops []op) Location {
 	at, ok := p.chain(v, ops)
 	switch {
 	case !ok:
-		return Location{Kind: Computed}
+		return Location{Kind: Computed, Formula: p.formula(v, ops)}
 	case at.Kind == Constant:
 		return at
 	case at.Kind == Memory && at.Offset == 0 && len(at.Chain) == 0:

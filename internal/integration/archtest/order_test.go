@@ -44,8 +44,9 @@ var alone = map[string][]string{
 	"kprobestest/runs":  {},
 	"internal/own":      {"x86", "errno", "profile", "decoder", "kimage/vmcore", "kimage", "machine", "emu", "interp"},
 	// What the source says, and in what notation, is read from files alone.
-	"internal/source":    {},
-	"internal/perfprobe": {},
+	"internal/source/formula": {},
+	"internal/source":         {"internal/source/formula"},
+	"internal/perfprobe":      {},
 	// The core of script languages knows no kernel.
 	"internal/script": {},
 	// An instruction's text is bytes for every kernel.

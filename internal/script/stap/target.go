@@ -5,6 +5,7 @@ import (
 
 	"kprobelab/internal/script"
 	"kprobelab/internal/source"
+	"kprobelab/internal/source/formula"
 )
 
 // value is what an expression of the target is: an integer, or memory of a type.
@@ -20,6 +21,8 @@ type value struct {
 	// inReg is for one that register reg has, and nothing else.
 	inReg bool
 	reg   int
+	// pieces are where a structure's parts are that is not in memory; x is nil.
+	pieces []source.Piece
 }
 
 func plus(x script.Expr, n int64) script.Expr {
@@ -88,11 +91,25 @@ func paramNames(list []source.Param) string {
 }
 
 func (g *generator) located(t *token, v *source.Variable) value {
+	out := value{t: v.Type}
+	switch at := v.Location; {
+	case at.Formula != nil:
+		out.x, out.inMemory = computed(at.Formula, t.near()), at.InMemory
+		if !out.inMemory {
+			out.x = narrow(out.x, v.Type)
+		}
+		return out
+	case v.Type.Real().Composite() && at.Kind == source.Pieces:
+		out.pieces = at.Pieces
+		return out
+	case v.Type.Real().Composite() && at.Kind == source.Register:
+		out.pieces = []source.Piece{{Location: at, Size: v.Type.Real().Size}}
+		return out
+	}
 	l, err := v.Value()
 	if err != nil {
 		g.a.fail(t, "failed to retrieve location attribute for '%s': %v", v.Name, err)
 	}
-	out := value{t: v.Type}
 	switch l.Kind {
 	case source.Register:
 		out.x = script.Register{N: l.Reg}
@@ -117,6 +134,50 @@ func (g *generator) located(t *token, v *source.Variable) value {
 		out.x = narrow(out.x, v.Type)
 	}
 	return out
+}
+
+// computes has the operations of formulas in the words of scripts.
+var computes = map[formula.Op]script.Op{
+	formula.Add: script.Add, formula.Sub: script.Sub, formula.Mul: script.Mul, formula.Div: script.Div, formula.DivU: script.DivU, formula.ModU: script.ModU,
+	formula.And: script.And, formula.Or: script.Or, formula.Xor: script.Xor, formula.Shl: script.Shl, formula.Shr: script.Shr, formula.ShrU: script.ShrU,
+	formula.Eq: script.Eq, formula.Ne: script.Ne, formula.Lt: script.Lt, formula.Le: script.Le, formula.Gt: script.Gt, formula.Ge: script.Ge,
+	formula.LtU: script.LtU, formula.LeU: script.LeU, formula.GtU: script.GtU, formula.GeU: script.GeU,
+	formula.Neg: script.Neg, formula.Complement: script.Complement,
+}
+
+// computed is a formula as an expression of the script.
+func computed(f *formula.Formula, near string) script.Expr {
+	switch {
+	case f.Op == formula.Number:
+		return script.Number(f.N)
+	case f.Op == formula.Register:
+		return script.Register{N: int(f.N)}
+	case f.Op == formula.Load:
+		return script.Load{Addr: computed(f.X, near), Size: int(f.N), Near: near}
+	case f.Y == nil:
+		return script.Unary{Op: computes[f.Op], X: computed(f.X, near)}
+	}
+	return script.Binary{Op: computes[f.Op], X: computed(f.X, near), Y: computed(f.Y, near), Near: near}
+}
+
+// member is one of a structure or a union.
+func (g *generator) member(v value, m source.Member, t *token) value {
+	if v.pieces == nil {
+		return value{x: plus(v.x, m.Offset), inMemory: v.inMemory, t: m.Type, bits: m.Bits, bit: m.Bit, old: m.Old, user: v.user}
+	}
+	at := int64(0)
+	for i, p := range v.pieces {
+		switch {
+		case at != m.Offset || m.Bits > 0:
+		case m.Type.Real().Composite():
+			return value{t: m.Type, pieces: v.pieces[i:]}
+		default:
+			return g.located(t, &source.Variable{Name: m.Name, Type: m.Type, Location: p.Location})
+		}
+		at += p.Size
+	}
+	g.a.fail(t, "cannot handle offset into register")
+	return v
 }
 
 // narrow cuts a register to what its type has.
@@ -213,6 +274,9 @@ func pointerTo(t *source.Type) *source.Type { return source.PointerTo(t) }
 // load is the value as an integer, or the address of what has parts.
 func (g *generator) load(v value, t *token) script.Expr {
 	r := v.t.Real()
+	if v.pieces != nil {
+		g.a.fail(t, "'%s' is in registers; only its members can be read", v.t)
+	}
 	if !v.inMemory || r.Composite() || r.Kind == source.Array {
 		return v.x
 	}
@@ -252,6 +316,9 @@ func (g *generator) step(v value, s access) value {
 		case source.Pointer:
 			base = g.load(v, s.tok)
 		case source.Array:
+			if v.pieces != nil {
+				g.a.fail(s.tok, "cannot handle offset into register")
+			}
 			base = v.x
 		default:
 			g.a.fail(s.tok, "invalid access '[...]' vs '%s'", v.t)
@@ -271,14 +338,14 @@ func (g *generator) step(v value, s access) value {
 	if !t.Composite() {
 		g.a.fail(s.tok, "invalid access '->%s' vs '%s'", s.name, v.t)
 	}
-	if !v.inMemory {
+	if !v.inMemory && v.pieces == nil {
 		g.a.fail(s.tok, "'%s' is in registers; its members cannot be read", v.t)
 	}
 	m, ok := t.Member(s.name)
 	if !ok {
 		g.a.fail(s.tok, "unable to find member '%s' for %s (alternatives: %s)", s.name, t, memberNames(t))
 	}
-	return value{x: plus(v.x, m.Offset), inMemory: true, t: m.Type, bits: m.Bits, bit: m.Bit, old: m.Old, user: v.user}
+	return g.member(v, m, s.tok)
 }
 
 func memberNames(t *source.Type) string {
@@ -314,7 +381,7 @@ func (g *generator) targetExpr(tg *target) script.Expr {
 	}
 	v := g.target(tg)
 	if tg.address {
-		if !v.inMemory || v.bits > 0 {
+		if !v.inMemory || v.bits > 0 || v.pieces != nil {
 			g.a.fail(tg.tok, "cannot take address of '%s'", tg.name)
 		}
 		return v.x
@@ -463,7 +530,12 @@ func (w *printer) value(v value, depth int, top bool) {
 			if m.Name != "" {
 				w.text += "." + m.Name + "="
 			}
-			w.value(value{x: plus(v.x, m.Offset), inMemory: v.inMemory, t: m.Type, bits: m.Bits, bit: m.Bit}, depth-1, false)
+			var part value
+			if !w.g.a.possible(func() { part = w.g.member(v, m, w.t) }) {
+				w.text += "?"
+				continue
+			}
+			w.value(part, depth-1, false)
 		}
 		w.text += "}"
 	case r.Kind == source.Array:

@@ -1,0 +1,192 @@
+package source
+
+import (
+	"debug/dwarf"
+
+	"kprobelab/internal/source/formula"
+)
+
+// entry is an entry of the stack of DWARF's expressions (DWARF 5, 2.5.1). The generic type is 64 bits wide; the
+// operations take its numbers for signed ones where it matters.
+type entry struct {
+	*formula.Formula
+	generic bool
+	size    int64
+	signed  bool
+}
+
+func generic(f *formula.Formula) entry { return entry{f, true, word, true} }
+
+// maxNodes bounds a formula: copies on the stack double what an operation takes of them.
+const maxNodes = 1 << 8
+
+// onTwo are the operations on two, by their codes; for unsigned types the second.
+var onTwo = map[byte][2]formula.Op{
+	0x1a: {formula.And, formula.And}, 0x1b: {formula.Div, formula.DivU}, opMinus: {formula.Sub, formula.Sub}, 0x1d: {formula.ModU, formula.ModU},
+	0x1e: {formula.Mul, formula.Mul}, 0x21: {formula.Or, formula.Or}, opPlus: {formula.Add, formula.Add},
+	0x24: {formula.Shl, formula.Shl}, 0x25: {formula.ShrU, formula.ShrU}, 0x26: {formula.Shr, formula.Shr}, 0x27: {formula.Xor, formula.Xor},
+	0x29: {formula.Eq, formula.Eq}, 0x2a: {formula.Ge, formula.GeU}, 0x2b: {formula.Gt, formula.GtU},
+	0x2c: {formula.Le, formula.LeU}, 0x2d: {formula.Lt, formula.LtU}, 0x2e: {formula.Ne, formula.Ne},
+}
+
+// formula is what operations compute, nil where they do what is not known here: jumps, calls, floating-point numbers,
+// registers as they were at the entry.
+func (p *Place) formula(v *node, ops []op) *formula.Formula {
+	var stack []entry
+	for _, o := range ops {
+		var ok bool
+		if stack, ok = p.compute(v, stack, o); !ok {
+			return nil
+		}
+	}
+	if len(stack) == 0 || nodes(stack[len(stack)-1].Formula, maxNodes) > maxNodes {
+		return nil
+	}
+	return stack[len(stack)-1].Formula
+}
+
+// nodes counts the operations of a formula up to a limit.
+func nodes(f *formula.Formula, most int) int {
+	if f == nil || most < 0 {
+		return 0
+	}
+	n := 1 + nodes(f.X, most-1)
+	return n + nodes(f.Y, most-n)
+}
+
+// compute makes one operation.
+func (p *Place) compute(v *node, stack []entry, o op) ([]entry, bool) {
+	top := len(stack) - 1
+	if two, ok := onTwo[o.code]; ok {
+		if top < 1 {
+			return nil, false
+		}
+		return append(stack[:top-1], calculate(o.code, two, stack[top-1], stack[top])), true
+	}
+	if made, ok := p.start(v, o); ok {
+		return append(stack, made), true
+	}
+	if top < 0 {
+		return nil, false
+	}
+	switch x := stack[top]; o.code {
+	case 0x12: // dup
+		return append(stack, x), true
+	case 0x13: // drop
+		return stack[:top], true
+	case 0x14, opPick: // over
+		n := top - int(o.a)
+		if o.code == 0x14 {
+			n = top - 1
+		}
+		if n < 0 || n > top {
+			return nil, false
+		}
+		return append(stack, stack[n]), true
+	case 0x16: // swap
+		if top < 1 {
+			return nil, false
+		}
+		stack[top], stack[top-1] = stack[top-1], x
+		return stack, true
+	case 0x17: // rot
+		if top < 2 {
+			return nil, false
+		}
+		stack[top], stack[top-1], stack[top-2] = stack[top-1], stack[top-2], x
+		return stack, true
+	default:
+		changed, ok := v.change(x, o)
+		stack[top] = changed
+		return stack, ok
+	}
+}
+
+// start is what an operation puts on the stack that takes nothing from it.
+func (p *Place) start(v *node, o op) (entry, bool) {
+	if o.code == opRegvalType || o.code == opGNURegvalType {
+		return v.cut(formula.In(int(o.a), 0), o.b)
+	}
+	if o.code == opConstType || o.code == opGNUConstType {
+		return v.cut(formula.Of(fixed(o.data, false)), o.a)
+	}
+	at := p.simple(v, o)
+	if o.code == opEntryValue || o.code == opGNUEntryValue {
+		at = p.entryValue(v, o)
+	}
+	switch {
+	case at.Kind == Register && len(o.data) > 0 && named(at.Reg):
+		return generic(formula.In(at.Reg, 0)), true
+	case at.Kind == Memory && named(at.Reg):
+		return generic(formula.In(at.Reg, at.Offset)), true
+	case at.Kind == Static && at.Addr != 0:
+		return generic(formula.Of(int64(at.Addr) + at.Offset)), true
+	case isConst(o):
+		return generic(formula.Of(o.a)), true
+	}
+	return entry{}, false
+}
+
+// named reports a register that probes have.
+func named(register int) bool { return register >= 0 && register < len(Registers) }
+
+// change is the top of the stack after an operation on it alone.
+func (n *node) change(x entry, o op) (entry, bool) {
+	switch o.code {
+	case opPlusUconst:
+		return x.narrow(formula.Two(formula.Add, x.Formula, formula.Of(o.a))), true
+	case opDeref:
+		return generic(formula.At(x.Formula, word)), true
+	case opDerefSize:
+		return generic(formula.At(x.Formula, o.a)), o.a == 1 || o.a == 2 || o.a == 4 || o.a == 8
+	case opDerefType, opGNUDerefType:
+		return n.cut(formula.At(x.Formula, o.a), o.b)
+	case 0x1f:
+		return x.narrow(formula.One(formula.Neg, x.Formula)), true
+	case 0x20:
+		return x.narrow(formula.One(formula.Complement, x.Formula)), true
+	case opConvert, opGNUConvert, opReinterpret, opGNUReinterpret:
+		return n.cut(x.Formula, o.a)
+	}
+	return x, false
+}
+
+// cut is a number of a base type, by where that is in the unit; of the generic one at 0.
+func (n *node) cut(f *formula.Formula, at int64) (entry, bool) {
+	if at == 0 {
+		return generic(f), true
+	}
+	base := n.unit.node(dwarf.Offset(n.unit.h.start + uint64(at)))
+	if base == nil || base.Tag != dwarf.TagBaseType {
+		return entry{}, false
+	}
+	t := base.asType()
+	if t.Float || t.Size <= 0 || t.Size > word {
+		return entry{}, false
+	}
+	x := entry{size: t.Size, signed: t.Signed}
+	return x.narrow(f), true
+}
+
+// narrow is a result of the entry's type.
+func (x entry) narrow(f *formula.Formula) entry {
+	x.Formula = formula.Narrow(f, x.size, x.signed)
+	return x
+}
+
+// calculate is an operation on two of one type.
+func calculate(code byte, of [2]formula.Op, x, y entry) entry {
+	op := of[0]
+	if !x.signed {
+		op = of[1]
+	}
+	a := x.Formula
+	if code == 0x25 && x.signed && x.size < word {
+		a = formula.Narrow(a, x.size, false) // a logical shift takes no signs in
+	}
+	f := formula.Two(op, a, y.Formula)
+	if code >= 0x29 { // a comparison
+		return generic(f)
+	}
+	return x.narrow(f)
+}
