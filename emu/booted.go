@@ -210,7 +210,22 @@ func (b *booted) resume(e *engine, c *cpu) error {
 	}
 	C.kpl_set_mode(c.c, C.uint16_t(s.Regs.CS), C.uint16_t(s.Regs.SS))
 	C.kpl_change_all(c.c, (*C.kpl_regs)(unsafe.Pointer(&s.Regs)))
+	e.debugRegisters(c)
 	return nil
+}
+
+// debugRegisters gives the CPU the breakpoints that the kernel says it has set: no dump has the
+// registers (arch/x86/kernel/hw_breakpoint.c, cpu_dr7 and cpu_debugreg).
+func (e *engine) debugRegisters(c *cpu) {
+	C.kpl_debug_reset(c.c)
+	dr7, addrs := e.variable("cpu_dr7"), e.variable("cpu_debugreg")
+	if dr7 == 0 || addrs == 0 {
+		return
+	}
+	c.c.dr[7] |= C.uint64_t(uint32(e.word(c.gs + dr7)))
+	for n := range 4 {
+		c.c.dr[n] = C.uint64_t(e.word(c.gs + addrs + x86.Addr(8*n)))
+	}
 }
 
 // word reads a word of the guest's memory, 0 where there is none.

@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"unsafe"
 
-	"github.com/unicorn-engine/unicorn/bindings/go/unicorn"
-
 	"kprobelab/decoder"
 	"kprobelab/machine"
 	"kprobelab/x86"
@@ -84,7 +82,10 @@ func (e *engine) GoOn() error {
 	e.watchExits()
 	e.watchPanics()
 	e.startClock()
-	return e.takeTurn(e.inSystemCall())
+	if err := e.takeTurn(e.inSystemCall()); err != nil {
+		return err
+	}
+	return e.rewatch()
 }
 
 // inSystemCall is the CPU whose task is in a system call: calls are made there.
@@ -203,10 +204,6 @@ func (e *engine) guestException(c *cpu) (x86.Addr, error) {
 		}
 		code = C.int64_t(e)
 		C.kpl_set_cr2(c.c, C.uint64_t(c.faultAddr(regs, page, accessOf(access))))
-	case vector == machine.VectorDebug:
-		if err := c.uc.RegWrite(unicorn.X86_REG_DR6, 0xffff4ff0); err != nil { // BS: single step
-			return 0, engineError("set dr6", err)
-		}
 	case hasCode[vector]:
 		code = 0
 	}

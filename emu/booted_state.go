@@ -17,6 +17,8 @@ type stopped struct {
 	cpus          []unicorn.Context
 	apics         []C.kpl_apic
 	halted, nmi   []C.int
+	dr            [][8]C.uint64_t
+	hits          []C.uint32_t // of the debug registers
 	cur           int
 	instrs, extra uint64
 	tasks         tasks
@@ -38,6 +40,7 @@ func (e *engine) Keep() (any, error) {
 		}
 		s.cpus, s.apics = append(s.cpus, ctx), append(s.apics, c.c.apic)
 		s.halted, s.nmi = append(s.halted, c.c.halted), append(s.nmi, c.c.nmi)
+		s.dr, s.hits = append(s.dr, c.c.dr), append(s.hits, c.c.debug_hits)
 	}
 	return s, e.takeTurn(was)
 }
@@ -57,9 +60,13 @@ func (e *engine) GoBack(kept any) error {
 			return engineError("restore a processor", err)
 		}
 		c.c.apic, c.c.halted, c.c.nmi = s.apics[i], s.halted[i], s.nmi[i]
+		c.c.dr, c.c.debug_hits = s.dr[i], s.hits[i]
 		C.kpl_cpu_flush_tlb(c.c)
 	}
-	return e.takeTurn(e.cpus[s.cur])
+	if err := e.takeTurn(e.cpus[s.cur]); err != nil {
+		return err
+	}
+	return e.rewatch()
 }
 
 // interrupted is what a call of the host's interrupts: the registers of the task that

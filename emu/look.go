@@ -47,7 +47,7 @@ func kplLook(h C.uintptr_t, cpu C.int, pc C.uint64_t, size C.uint32_t, work *C.u
 		*again = 1
 		return 0
 	}
-	at, w := look(code)
+	at, w := look(code, func(at int) bool { return e.b != nil && e.b.hooked[x86.Addr(pc).Add(int64(at))] })
 	*work = C.uint32_t(w)
 	if at < 0 {
 		return 0
@@ -55,19 +55,19 @@ func kplLook(h C.uintptr_t, cpu C.int, pc C.uint64_t, size C.uint32_t, work *C.u
 	return pc + C.uint64_t(at)
 }
 
-// look finds in a block the first write to debug register 7, which the engine does
-// not survive, or -1; and adds up what its instructions cost.
+// look finds in a block the first write to debug register 7 that is not hooked, which the
+// engine does not survive, or -1; and adds up what its instructions cost.
 //
 // Where the engine may see other instructions than a processor does, from there on
 // every byte counts as the beginning of one.
-func look(code []byte) (refused int, work uint32) {
+func look(code []byte, hooked func(at int) bool) (refused int, work uint32) {
 	for at := 0; at < len(code); {
 		i, err := decoder.Decode(code[at:])
 		step := i.Length
 		if err != nil || misread(&i, code[at:]) {
-			return lookEverywhere(code, at, work)
+			return lookEverywhere(code, at, work, hooked)
 		}
-		if writesDR7(&i) {
+		if writesDR7(&i) && !hooked(at) {
 			return at, work
 		}
 		work += costOf(&i)
@@ -87,12 +87,12 @@ func misread(i *decoder.Inst, code []byte) bool {
 	return false
 }
 
-func lookEverywhere(code []byte, at int, work uint32) (int, uint32) {
+func lookEverywhere(code []byte, at int, work uint32, hooked func(at int) bool) (int, uint32) {
 	for ; at < len(code); at++ {
 		i, err := decoder.Decode(code[at:])
 		switch {
 		case err != nil:
-		case writesDR7(&i):
+		case writesDR7(&i) && !hooked(at):
 			return at, work
 		default:
 			work += costOf(&i)

@@ -139,13 +139,15 @@ enum { KPL_MAX_RAM = 32, KPL_MAX_CPUS = 64 };
 #define KPL_DEVICES     0xfec00000ull
 #define KPL_DEVICES_END 0xff000000ull
 
-/* Memory whose accesses are told; place
- * is 1 and the place of its hit, 0 without one. */
+/* Memory whose accesses are told: the host, by number, where cpu is KPL_HOSTS, else that
+ * CPU, whose debug register it is. place is 1 and the place of its hit, 0 without one. */
 typedef struct kpl_watch {
 	uint64_t addr;
 	uint32_t len, kinds;
-	int32_t number, place;
+	int32_t number, place, cpu;
 } kpl_watch;
+
+enum { KPL_HOSTS = -1 };
 
 /* Laid out as machine.WatchHit. */
 typedef struct kpl_watch_hit {
@@ -215,11 +217,11 @@ typedef struct kpl_machine {
 	kpl_count counts[KPL_COUNTS];           /* of blocks up to KPL_LONG bytes */
 	kpl_count long_counts[KPL_LONG_COUNTS]; /* of longer blocks */
 	uint64_t translated; /* host bytes of all translations so far, estimated */
-	kpl_watches *watches; /* NULL: nothing is watched */
+	kpl_watch *hosts;   /* the host's watches, by address */
+	int nhosts;
+	kpl_watches *watches; /* those, and of the debug registers; NULL: nothing is watched */
 	int words;          /* how many words of a read in two pages follow */
 	int telling;        /* Go is being told of hits: there are no more */
-	int resumes;        /* the instruction at resumed was told, and goes on */
-	uint64_t resumed, last_ip; /* last_ip: the one that ran last */
 } kpl_machine;
 
 typedef struct kpl_cpu {
@@ -248,7 +250,11 @@ typedef struct kpl_cpu {
 	int fresh;          /* a block begins, and is not counted yet */
 	uint32_t block_size;
 	uint64_t left;      /* how many of the block's instructions have not run */
+	int resumes;        /* the instruction at resumed was told, and goes on */
+	uint64_t resumed, last_ip; /* last_ip: the one that ran last */
 	kpl_apic apic;      /* from here on: a booted kernel's */
+	uint64_t dr[8];     /* its debug registers */
+	uint32_t debug_hits; /* what the instruction that runs does to them, as in DR6 */
 	int halted;         /* it waits in hlt */
 	int nmi;            /* one waits for it */
 	uint64_t lstar, star, fmask;
@@ -288,10 +294,13 @@ void kpl_apic_start(kpl_cpu *c);
 void kpl_call(kpl_cpu *c, uint64_t sp, const uint64_t *args, uint64_t flags);
 
 int kpl_watch_set(kpl_machine *m, const kpl_watch *list, int n);
+int kpl_watch_build(kpl_machine *m);
 void kpl_watch_hooks(kpl_cpu *c);
-void kpl_watch_forget(kpl_machine *m);
+void kpl_watch_forget(kpl_cpu *c);
 void kpl_watch_end(kpl_cpu *c, int completed);
 int kpl_watch_tell(kpl_cpu *c, kpl_regs *regs);
+
+void kpl_debug_reset(kpl_cpu *c);
 
 enum { KPL_NO_CODE = -1, KPL_SOFTWARE = -2 }; /* in place of an exception's error code */
 

@@ -141,9 +141,15 @@ uint64_t kpl_msr(kpl_cpu *c, uint32_t msr)
 /* Instructions that the engine would answer from the host's clock, or not at all.
  * Each gets a hook of its own when the block that has it is first translated. */
 
-enum { RDTSC, RDTSCP, RDMSR, WRMSR, VMCALL, INVPCID, N_SPECIAL };
+enum { RDTSC, RDTSCP, RDMSR, WRMSR, VMCALL, MOV_FROM_DR, MOV_TO_DR, INVPCID, N_SPECIAL };
 
-static int special_at(kpl_machine *m, uint64_t at, int *length)
+/* An instruction of those. */
+struct special {
+	int what, length;
+	uint8_t modrm, rex;
+};
+
+static int special_at(kpl_machine *m, uint64_t at, struct special *s)
 {
 	static const struct {
 		uint8_t n, b[4];
@@ -153,24 +159,40 @@ static int special_at(kpl_machine *m, uint64_t at, int *length)
 		[RDMSR] = { 2, { 0x0f, 0x32 } },
 		[WRMSR] = { 2, { 0x0f, 0x30 } },
 		[VMCALL] = { 3, { 0x0f, 0x01, 0xc1 } },
+		[MOV_FROM_DR] = { 2, { 0x0f, 0x21 } },
+		[MOV_TO_DR] = { 2, { 0x0f, 0x23 } },
 		[INVPCID] = { 4, { 0x66, 0x0f, 0x38, 0x82 } },
 	};
 	struct text t = { .va = at };
-	uint8_t b[8];
+	uint8_t bytes[6], *b = bytes;
 	int n = 0;
 
-	while (n < 5 && next_byte(m, &t, &b[n]))
+	*s = (struct special){ 0 };
+	while (n < (int)sizeof bytes && next_byte(m, &t, &b[n]))
 		n++;
-	for (int i = 0; i < N_SPECIAL; i++)
-		if (n >= table[i].n && !memcmp(b, table[i].b, table[i].n)) {
-			*length = table[i].n;
-			if (i == INVPCID) { /* and its operand: (reg), disp8 or disp32 */
-				int mod = b[4] >> 6, rm = b[4] & 7;
-				*length += 1 + (rm == 4 && mod != 3) + (mod == 1 ? 1 : mod == 2 || (!mod && rm == 5) ? 4 : 0);
-			}
-			return i;
-		}
-	return -1;
+	if (n && (*b & 0xf0) == 0x40) {
+		s->rex = *b++;
+		n--;
+		s->length = 1;
+	}
+	for (; s->what < N_SPECIAL; s->what++)
+		if (n >= table[s->what].n && !memcmp(b, table[s->what].b, table[s->what].n))
+			break;
+	if (s->what == N_SPECIAL)
+		return 0;
+	s->length += table[s->what].n;
+	if (s->what < MOV_FROM_DR)
+		return 1;
+	if (n == table[s->what].n)
+		return 0;
+	s->modrm = b[table[s->what].n];
+	s->length++;
+	if (s->what == INVPCID) { /* and its operand: (reg), disp8 or disp32 */
+		int mod = s->modrm >> 6, rm = s->modrm & 7;
+		s->length += (rm == 4 && mod != 3) + (mod == 1 ? 1 : mod == 2 || (!mod && rm == 5) ? 4 : 0);
+		return 1;
+	}
+	return !(s->rex & 4); /* there are no more than eight debug registers */
 }
 
 static void set_pair(kpl_cpu *c, uint64_t v)
@@ -186,15 +208,15 @@ static void special(kpl_cpu *c, uint64_t at)
 	uc_engine *uc = c->uc;
 	uint64_t a = 0, d = 0, r = 0, next;
 	uint16_t cs = 0;
-	int length = 0, what = special_at(c->m, at, &length);
+	struct special s;
 
-	if (what < 0 || c->reason)
-		return;
+	if (!special_at(c->m, at, &s) || (c->reason && s.what != MOV_FROM_DR && s.what != MOV_TO_DR))
+		return; /* of the moves, the engine's own would go wrong */
 	uc_reg_read(uc, UC_X86_REG_CS, &cs);
-	if (cs & 3 && what != RDTSC && what != RDTSCP)
+	if (cs & 3 && s.what != RDTSC && s.what != RDTSCP)
 		return; /* user mode may not: the engine says so */
 	uc_reg_read(uc, UC_X86_REG_RCX, &r);
-	switch (what) {
+	switch (s.what) {
 	case RDTSCP:
 		a = kpl_msr(c, MSR_TSC_AUX);
 		uc_reg_write(uc, UC_X86_REG_RCX, &a);
@@ -214,11 +236,16 @@ static void special(kpl_cpu *c, uint64_t at)
 		a = -1000; /* KVM_ENOSYS */
 		uc_reg_write(uc, UC_X86_REG_RAX, &a);
 		break;
+	case MOV_FROM_DR:
+	case MOV_TO_DR:
+		if (!kpl_debug_move(c, at, s.what == MOV_TO_DR, s.modrm >> 3 & 7, (s.modrm & 7) | (s.rex & 1) << 3))
+			return;
+		break;
 	case INVPCID:
 		kpl_cpu_flush_tlb(c);
 		break;
 	}
-	next = at + length;
+	next = at + s.length;
 	uc_reg_write(uc, UC_X86_REG_RIP, &next);
 }
 
@@ -229,8 +256,8 @@ void kpl_hook_instruction(kpl_cpu *c, uint64_t at)
 
 int kpl_special(kpl_machine *m, uint64_t at)
 {
-	int length;
-	return special_at(m, at, &length) >= 0;
+	struct special s;
+	return special_at(m, at, &s);
 }
 
 static uint32_t on_in(uc_engine *uc, uint32_t port, int size, void *user)

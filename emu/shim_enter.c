@@ -74,6 +74,15 @@ static void set_ip(kpl_cpu *c, uint64_t ip, int in_block)
 		kpl_set_eip(c, ip);
 }
 
+/* Whether a vector is an exception after which the instruction is executed again, and no trap:
+ * but for debug exceptions, which may be either, RF is set for them. */
+static int is_fault(int vector, int64_t error)
+{
+	enum { FAULTS = 1 << 0 | 1 << 5 | 1 << 6 | 1 << 7 | 0x1f << 10 | 3 << 16 | 1 << 19 | 1 << 21 };
+
+	return error != KPL_SOFTWARE && vector < 32 && FAULTS >> vector & 1;
+}
+
 /* Enters the handler of a vector. ip is what it returns to, error its error code or
  * -1. 0 if there is no handler or no stack: the processor would shut down. */
 int kpl_deliver(kpl_cpu *c, int vector, int64_t error, uint64_t ip, int in_block)
@@ -105,7 +114,7 @@ int kpl_deliver(kpl_cpu *c, int vector, int64_t error, uint64_t ip, int in_block
 		frame[n++] = error;
 	frame[n++] = ip;
 	frame[n++] = cs;
-	frame[n++] = flags;
+	frame[n++] = is_fault(vector, error) ? flags | FLAG_RF : kpl_resume_flag(c, ip, flags);
 	frame[n++] = sp;
 	frame[n++] = ss;
 	for (int i = n - 1; i >= 0; i--) {
@@ -143,8 +152,9 @@ int kpl_syscall(kpl_cpu *c)
 	} while (last != 0x0f || b != 0x05);
 	next = ip + n;
 	uc_reg_write(c->uc, UC_X86_REG_RCX, &next);
+	flags &= ~(uint64_t)FLAG_RF;
 	uc_reg_write(c->uc, UC_X86_REG_R11, &flags);
-	flags &= ~(c->fmask | FLAG_RF);
+	flags &= ~c->fmask;
 	uc_reg_write(c->uc, UC_X86_REG_EFLAGS, &flags);
 	uint16_t cs = c->star >> 32 & 0xfffc;
 	kpl_set_mode(c, cs, cs + 8);

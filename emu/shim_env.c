@@ -25,15 +25,16 @@ static void store_env(kpl_cpu *c) { uc_context_restore(c->uc, c->env); }
 
 static size_t env_size(kpl_cpu *c) { return uc_context_size(c->uc); }
 
+/* The general registers, in the order of their numbers in instructions. */
+int kpl_general[16] = {
+	UC_X86_REG_RAX, UC_X86_REG_RCX, UC_X86_REG_RDX, UC_X86_REG_RBX, UC_X86_REG_RSP, UC_X86_REG_RBP,
+	UC_X86_REG_RSI, UC_X86_REG_RDI, UC_X86_REG_R8, UC_X86_REG_R9, UC_X86_REG_R10, UC_X86_REG_R11,
+	UC_X86_REG_R12, UC_X86_REG_R13, UC_X86_REG_R14, UC_X86_REG_R15,
+};
+
 /* 1 if the engine's state is where this file takes it to be. */
 int kpl_env_find(kpl_cpu *c)
 {
-	/* In the order of the numbers in instructions. */
-	static int ids[] = {
-		UC_X86_REG_RAX, UC_X86_REG_RCX, UC_X86_REG_RDX, UC_X86_REG_RBX, UC_X86_REG_RSP, UC_X86_REG_RBP,
-		UC_X86_REG_RSI, UC_X86_REG_RDI, UC_X86_REG_R8, UC_X86_REG_R9, UC_X86_REG_R10, UC_X86_REG_R11,
-		UC_X86_REG_R12, UC_X86_REG_R13, UC_X86_REG_R14, UC_X86_REG_R15,
-	};
 	uint64_t mark[16], old[16], gs = 0x5a5a1234dead0000ull, old_gs = 0, cr3 = 0;
 	uint16_t cs = 0;
 	void *vals[16];
@@ -43,13 +44,13 @@ int kpl_env_find(kpl_cpu *c)
 		return 0;
 	for (int i = 0; i < 16; i++) {
 		mark[i] = 0x9e3779b97f4a7c15ull * (i + 1);
-		uc_reg_read(c->uc, ids[i], &old[i]);
+		uc_reg_read(c->uc, kpl_general[i], &old[i]);
 		vals[i] = &mark[i];
 	}
 	uc_reg_read(c->uc, UC_X86_REG_GS_BASE, &old_gs);
 	uc_reg_read(c->uc, UC_X86_REG_CR3, &cr3);
 	uc_reg_read(c->uc, UC_X86_REG_CS, &cs);
-	uc_reg_write_batch(c->uc, ids, vals, 16);
+	uc_reg_write_batch(c->uc, kpl_general, vals, 16);
 	uc_reg_write(c->uc, UC_X86_REG_GS_BASE, &gs);
 	load_env(c);
 	for (size_t at = 0; at + ENV_LEAST < env_size(c) && !found; at++) {
@@ -63,7 +64,7 @@ int kpl_env_find(kpl_cpu *c)
 	}
 	for (int i = 0; i < 16; i++)
 		vals[i] = &old[i];
-	uc_reg_write_batch(c->uc, ids, vals, 16);
+	uc_reg_write_batch(c->uc, kpl_general, vals, 16);
 	uc_reg_write(c->uc, UC_X86_REG_GS_BASE, &old_gs);
 	if (found) {
 		memcpy(c->kernel_segs[0], env_of(c) + ENV_SEGS + SEG_CS * ENV_SEG, ENV_SEG);

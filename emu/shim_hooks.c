@@ -122,7 +122,7 @@ static int suspect(kpl_cpu *c, uint64_t pc, uint32_t size)
 	for (uint32_t i = 0; i < size && next_byte(c->m, &t, &b); i++, last = b) {
 		if (last == 0x0f && (b == 0x23 || b == 0xae || b == 0xc7))
 			return 1;
-		if (c->m->nram && last == 0x0f && (b == 0x01 || (b >= 0x30 && b <= 0x32) || b == 0x38))
+		if (c->m->nram && last == 0x0f && (b == 0x01 || b == 0x21 || (b >= 0x30 && b <= 0x32) || b == 0x38))
 			return 1;
 		if ((last == 0xd9 || last == 0xdd || last == 0xdf) && b < 0xc0 && (b & 0x28) == 0x20)
 			return 1; /* /4 and /6 */
@@ -162,6 +162,16 @@ static int refused(kpl_cpu *c, uint64_t pc, uint32_t size, uint32_t *work)
 	c->at = at;
 	fault(c, 6);
 	return 1;
+}
+
+/* The instruction of a booted kernel's that has a hook of its own ends in an exception. */
+void kpl_refuse(kpl_cpu *c, uint64_t at, int vector)
+{
+	c->at = at;
+	c->vector = vector;
+	c->addr = 0;
+	c->access = 0;
+	stop_before(c, at, KPL_FAULT);
 }
 
 /* The buffer of translations has all that a run may add to it. */
@@ -427,6 +437,22 @@ static int in_user_mode(kpl_cpu *c)
 	return (cs & 3) == 3;
 }
 
+/* A debug trap of user mode, which is the guest's. 0: the run is to end. */
+static int steps(kpl_cpu *c)
+{
+	kpl_regs regs, old;
+
+	kpl_read_regs(c, &regs);
+	old = regs;
+	if (kpl_watch_tell(c, &regs) != KPL_RESUME) {
+		stop(c, KPL_ERROR);
+		return 0;
+	}
+	kpl_change_regs(c, &regs, &old, 1);
+	kpl_debug_note(c, KPL_DR6_BS);
+	return 1;
+}
+
 static void on_intr(uc_engine *uc, uint32_t vector, void *user)
 {
 	kpl_cpu *c = running(user);
@@ -435,7 +461,10 @@ static void on_intr(uc_engine *uc, uint32_t vector, void *user)
 	if (c->reason >= KPL_EXIT)
 		return; /* the run is over, though its block goes on to its end */
 	if ((vector != 3 && vector != 1) || in_user_mode(c)) {
-		kpl_watch_forget(c->m);
+		if (vector != 1)
+			kpl_watch_forget(c);
+		else if (!steps(c))
+			return;
 		fault(c, vector);
 		return;
 	}
@@ -467,9 +496,13 @@ static void on_intr(uc_engine *uc, uint32_t vector, void *user)
 	switch (answer) {
 	case KPL_RESUME:
 		kpl_change_regs(c, &regs, &old, 1);
+		if (c->debug_hits)
+			kpl_debug_trap(c, regs.ip);
 		break;
 	case KPL_NOT_MINE:
 		kpl_change_regs(c, &regs, &old, 1);
+		if (vector == 1)
+			kpl_debug_note(c, KPL_DR6_BS);
 		fault(c, vector);
 		break;
 	default:
@@ -482,7 +515,7 @@ static bool on_invalid(uc_engine *uc, void *user)
 	kpl_cpu *c = running(user);
 
 	if (c->reason < KPL_EXIT) {
-		kpl_watch_forget(c->m);
+		kpl_watch_forget(c);
 		c->reason = KPL_FAULT;
 		c->vector = 6;
 		c->addr = 0;

@@ -9,6 +9,7 @@
 void kpl_machine_free(kpl_machine *m)
 {
 	kpl_undo_drop(m, 0);
+	m->ncpus = 0; /* they are gone */
 	kpl_watch_set(m, NULL, 0);
 	free(m->undo);
 	free(m->own);

@@ -101,6 +101,19 @@ void kpl_leave_go(kpl_cpu *c, const struct level *l);
 #define KPL_WINDOW (1ull << 48)
 int kpl_watch_page(kpl_cpu *c, uint64_t va, uint64_t pa);
 void kpl_watch_note(kpl_machine *m, uint64_t at, uint64_t n, int write);
+void kpl_watch_again(kpl_cpu *c);
+/* Kinds of accesses, as machine.WatchRead and the others. */
+enum { KPL_WATCH_READ = 1, KPL_WATCH_WRITE = 2, KPL_WATCH_EXEC = 4 };
+enum { KPL_DR6_BS = 1 << 14 }; /* a single step */
+int kpl_debug_watches(const kpl_cpu *c, kpl_watch *to);
+int kpl_debug_move(kpl_cpu *c, uint64_t at, int write, int n, int general);
+void kpl_debug_note(kpl_cpu *c, uint32_t bits);
+void kpl_debug_trap(kpl_cpu *c, uint64_t ip);
+uint64_t kpl_resume_flag(kpl_cpu *c, uint64_t ip, uint64_t flags);
+int kpl_watch_executed(kpl_machine *m, uint64_t ip);
+int kpl_watch_repeats(kpl_machine *m, uint64_t ip);
+extern int kpl_general[16];
+void kpl_refuse(kpl_cpu *c, uint64_t at, int vector);
 void kpl_do_own(kpl_cpu *c, uint64_t at);
 void kpl_add_own(kpl_cpu *c, uint64_t at, void (*what)(kpl_cpu *, uint64_t));
 int kpl_block_begins(kpl_cpu *c, uint64_t pc);

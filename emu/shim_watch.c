@@ -10,7 +10,8 @@
 
 #include "_cgo_export.h"
 
-enum { WATCH_READ = 1, WATCH_WRITE = 2, WATCH_EXEC = 4, WATCH_MOST = 8 };
+enum { WATCH_MOST = 8 }; /* bytes of a watch */
+enum { RF = 0x10000 };
 
 /* A page of a booted kernel with watched data, or the one before. pa is where the TLB last
  * had it, next the next of those in one chain. */
@@ -65,6 +66,11 @@ static void note(kpl_machine *m, kpl_watch *w, uint32_t kind)
 {
 	kpl_watches *l = m->watches;
 
+	if (w->cpu != KPL_HOSTS) {
+		if (w->cpu == m->cur->n)
+			m->cur->debug_hits |= 1u << w->number;
+		return;
+	}
 	if (!w->place) {
 		l->hits[l->nhits] = (kpl_watch_hit){ .watch = w->number, .old = held(m, w) };
 		l->hit[l->nhits++] = w;
@@ -93,14 +99,18 @@ static void forget(kpl_watches *l)
 	l->nhits = 0;
 }
 
-/* Whether there are hits to tell. Those that are being told are not. */
-static int pending(const kpl_machine *m) { return m->watches && m->watches->nhits && !m->telling; }
+/* Whether there are hits to tell Go. Those that are being told are not. */
+static int hosts(const kpl_machine *m) { return m->watches && m->watches->nhits && !m->telling; }
+
+/* Whether there are hits. */
+static int pending(const kpl_cpu *c) { return hosts(c->m) || (c->debug_hits && !c->m->telling); }
 
 /* Gives up the hits of an instruction that did not complete. */
-void kpl_watch_forget(kpl_machine *m)
+void kpl_watch_forget(kpl_cpu *c)
 {
-	if (m->watches && !m->telling)
-		forget(m->watches);
+	if (c->m->watches && !c->m->telling)
+		forget(c->m->watches);
+	c->debug_hits = 0;
 }
 
 static int *chain_of(kpl_watches *l, uint64_t pa) { return &l->chains[pa / PAGE % CHAINS]; }
@@ -180,7 +190,7 @@ static int address(kpl_machine *m, uint64_t *at)
 void kpl_watch_note(kpl_machine *m, uint64_t at, uint64_t n, int write)
 {
 	if (m->watches && !m->telling)
-		note_access(m, at, n, write ? WATCH_WRITE : WATCH_READ);
+		note_access(m, at, n, write ? KPL_WATCH_WRITE : KPL_WATCH_READ);
 }
 
 /* Of a read that goes on in another page, the engine tells three times: of itself, and of the
@@ -198,7 +208,7 @@ static void on_access(uc_engine *uc, uc_mem_type type, uint64_t at, int size, in
 	if (type == UC_MEM_READ && (at & (PAGE - 1)) + size > PAGE)
 		c->m->words = 2;
 	if (address(c->m, &at))
-		note_access(c->m, at, size, type == UC_MEM_WRITE ? WATCH_WRITE : WATCH_READ);
+		note_access(c->m, at, size, type == UC_MEM_WRITE ? KPL_WATCH_WRITE : KPL_WATCH_READ);
 }
 
 static void release(kpl_watches *l)
@@ -214,7 +224,7 @@ static int ask_go(kpl_cpu *c, kpl_regs *regs)
 {
 	kpl_machine *m = c->m;
 	kpl_watches *l = m->watches;
-	uint64_t last = m->last_ip;
+	uint64_t last = c->last_ip;
 
 	l->users++;
 	for (int i = 0; i < l->nhits; i++)
@@ -225,7 +235,7 @@ static int ask_go(kpl_cpu *c, kpl_regs *regs)
 	m->telling++;
 	int answer = kplWatched(m->handle, l->hits, l->nhits, regs);
 	m->telling--;
-	m->last_ip = last;
+	c->last_ip = last;
 	forget(l);
 	release(l);
 	kpl_leave_go(c, &level);
@@ -234,7 +244,7 @@ static int ask_go(kpl_cpu *c, kpl_regs *regs)
 
 /* How many bits the counter of the string instruction with rep at ip has, 0 where there is
  * another instruction. */
-static int repeats(kpl_machine *m, uint64_t ip)
+int kpl_watch_repeats(kpl_machine *m, uint64_t ip)
 {
 	struct text t = { .va = ip };
 	int rep = 0, bits = 64;
@@ -254,12 +264,12 @@ static int repeats(kpl_machine *m, uint64_t ip)
 	return 0;
 }
 
-/* Tells Go before the instruction at ip. The block is left, because what it has kept
+/* Tells of hits before the instruction at ip: Go, then the guest. The block is left, because what it has kept
  * of the registers may not hold any more; what of it was counted and has not run will be
  * counted again. */
 static void tell(kpl_cpu *c, uint64_t ip, uint32_t size, int again)
 {
-	int bits = again || c->m->last_ip != ip ? 0 : repeats(c->m, ip);
+	int bits = again || c->last_ip != ip ? 0 : kpl_watch_repeats(c->m, ip);
 	kpl_regs regs;
 
 	c->m->instrs -= c->m->every ? 1 : c->left;
@@ -268,35 +278,38 @@ static void tell(kpl_cpu *c, uint64_t ip, uint32_t size, int again)
 	regs.ip = ip;
 	if (bits && !(regs.cx << (64 - bits))) /* the engine would look at the counter once more */
 		regs.ip += size;
-	if (ask_go(c, &regs) != KPL_RESUME) {
-		c->reason = KPL_ERROR;
-		uc_emu_stop(c->uc);
-		return;
+	if (hosts(c->m)) {
+		if (ask_go(c, &regs) != KPL_RESUME) {
+			c->reason = KPL_ERROR;
+			uc_emu_stop(c->uc);
+			return;
+		}
+		c->resumed = again ? regs.ip : 0;
+		c->resumes = again;
+		kpl_change_regs(c, &regs, NULL, 1);
 	}
-	c->m->resumed = again ? regs.ip : 0;
-	c->m->resumes = again;
-	kpl_change_regs(c, &regs, NULL, 1);
+	if (c->debug_hits)
+		kpl_debug_trap(c, regs.ip);
 }
 
 /* Tells Go of the hits of an instruction that a debug trap follows. */
 int kpl_watch_tell(kpl_cpu *c, kpl_regs *regs)
 {
-	if (!pending(c->m))
+	if (!hosts(c->m))
 		return KPL_RESUME;
 	return ask_go(c, regs);
 }
 
-/* A run has ended: tells Go of what its last instruction did, if that has completed. */
+/* A run has ended: tells Go of what its last instruction did, if that has completed. The guest is told
+ * when the CPU goes on. */
 void kpl_watch_end(kpl_cpu *c, int completed)
 {
 	kpl_regs regs;
 
-	if (!pending(c->m))
+	if (!completed || c->miss || c->reason >= KPL_FAULT)
+		kpl_watch_forget(c);
+	if (!hosts(c->m))
 		return;
-	if (!completed || c->miss || c->reason >= KPL_FAULT) {
-		forget(c->m->watches);
-		return;
-	}
 	kpl_read_regs(c, &regs);
 	if (ask_go(c, &regs) != KPL_RESUME)
 		c->reason = KPL_ERROR;
@@ -304,21 +317,43 @@ void kpl_watch_end(kpl_cpu *c, int completed)
 		kpl_change_regs(c, &regs, NULL, !c->in_callout);
 }
 
-/* Notes that the instruction at pc is about to be executed: one that was told goes on
- * without another hit, and so does one of several iterations. */
-static int executes(kpl_machine *m, uint64_t pc)
+/* The first watch for the execution of the instruction at an address, n without one. */
+static int executed_at(const kpl_watches *l, uint64_t at)
 {
-	kpl_watches *l = m->watches;
+	for (int i = l->nexec ? first_after(l, at - 1) : l->n; i < l->n && l->w[i].addr == at; i++)
+		if (l->w[i].kinds & KPL_WATCH_EXEC)
+			return i;
+	return l->n;
+}
 
-	if (!l->nexec || m->telling || (m->resumes && m->resumed == pc))
-		return 0;
-	int i = first_after(l, pc - 1);
-	if (i == l->n || l->w[i].addr != pc || (m->last_ip == pc && repeats(m, pc)))
+int kpl_watch_executed(kpl_machine *m, uint64_t at) { return m->watches && executed_at(m->watches, at) < m->watches->n; }
+
+/* Whether the instruction at pc has hit already: it has had an iteration, or an exception
+ * or the guest's handler has returned to it. */
+static int goes_on(kpl_cpu *c, uint64_t pc)
+{
+	uint64_t flags = 0;
+
+	if (c->last_ip == pc)
+		return kpl_watch_repeats(c->m, pc);
+	uc_reg_read(c->uc, UC_X86_REG_EFLAGS, &flags);
+	return c->m->nram && kpl_resume_flag(c, pc, flags) & RF;
+}
+
+/* Notes that the instruction at pc is about to be executed. One that was told goes on
+ * without another hit. */
+static int executes(kpl_cpu *c, uint64_t pc)
+{
+	kpl_machine *m = c->m;
+	kpl_watches *l = m->watches;
+	int i;
+
+	if (m->telling || (c->resumes && c->resumed == pc) || (i = executed_at(l, pc)) == l->n || goes_on(c, pc))
 		return 0;
 	for (; i < l->n && l->w[i].addr == pc; i++)
-		if (l->w[i].kinds & WATCH_EXEC)
-			note(m, &l->w[i], WATCH_EXEC);
-	return pending(m);
+		if (l->w[i].kinds & KPL_WATCH_EXEC)
+			note(m, &l->w[i], KPL_WATCH_EXEC);
+	return pending(c);
 }
 
 /* Before each instruction. Its block is counted before the first one, not by the block
@@ -331,7 +366,7 @@ static void on_watched_code(uc_engine *uc, uint64_t pc, uint32_t size, void *use
 	m->words = 0;
 	if (c->fresh)
 		c->left = 0;
-	if (pending(m) && !c->reason) {
+	if (pending(c) && !c->reason) {
 		tell(c, pc, size, 0);
 		return;
 	}
@@ -340,12 +375,12 @@ static void on_watched_code(uc_engine *uc, uint64_t pc, uint32_t size, void *use
 		if (!kpl_block_begins(c, pc))
 			return;
 	}
-	if (m->watches && !c->reason && executes(m, pc)) {
+	if (m->watches && !c->reason && executes(c, pc)) {
 		tell(c, pc, size, 1);
 		return;
 	}
-	m->resumes = 0;
-	m->last_ip = pc;
+	c->resumes = 0;
+	c->last_ip = pc;
 	if (c->left)
 		c->left--;
 	kpl_do_own(c, pc);
@@ -370,7 +405,7 @@ static int list_pages(kpl_watches *l)
 		l->chains[i] = NO_PAGE;
 	for (int i = 0; i < l->n; i++) {
 		uint64_t first = l->w[i].addr & ~(PAGE - 1), last = (l->w[i].addr + l->w[i].len - 1) & ~(PAGE - 1);
-		if (!(l->w[i].kinds & (WATCH_READ | WATCH_WRITE)))
+		if (!(l->w[i].kinds & (KPL_WATCH_READ | KPL_WATCH_WRITE)))
 			continue;
 		if (first)
 			add_page(l, first - PAGE);
@@ -380,12 +415,27 @@ static int list_pages(kpl_watches *l)
 	return 0;
 }
 
-/* Replaces the list. The hooks come and go when translations are dropped next. */
-int kpl_watch_set(kpl_machine *m, const kpl_watch *list, int n)
+static int by_address(const void *a, const void *b)
 {
-	kpl_watches *l = NULL;
+	const kpl_watch *x = a, *y = b;
 
-	if (n) {
+	if (x->addr != y->addr)
+		return x->addr < y->addr ? -1 : 1;
+	return x->cpu != y->cpu ? x->cpu - y->cpu : x->number - y->number;
+}
+
+/* Makes the list: the host's watches, and those of the CPUs' debug registers. The hooks come
+ * and go when translations are dropped next. */
+int kpl_watch_build(kpl_machine *m)
+{
+	kpl_watch guests[4 * KPL_MAX_CPUS];
+	kpl_watches *l = NULL;
+	int n = 0;
+
+	for (int i = 0; i < m->ncpus; i++)
+		n += kpl_debug_watches(m->cpus[i], &guests[n]);
+	int nguests = n;
+	if (n += m->nhosts) {
 		size_t hits = sizeof *l + n * sizeof *l->w;
 		if (!(l = calloc(1, hits + n * (sizeof *l->hits + sizeof *l->hit))))
 			return -1;
@@ -393,9 +443,13 @@ int kpl_watch_set(kpl_machine *m, const kpl_watch *list, int n)
 		l->hit = (kpl_watch **)(l->hits + n);
 		l->users = 1;
 		l->n = n;
-		memcpy(l->w, list, n * sizeof *l->w);
+		memcpy(l->w, guests, nguests * sizeof *l->w);
+		if (m->nhosts)
+			memcpy(l->w + nguests, m->hosts, m->nhosts * sizeof *l->w);
+		if (nguests)
+			qsort(l->w, n, sizeof *l->w, by_address);
 		for (int i = 0; i < n; i++)
-			l->nexec += !!(list[i].kinds & WATCH_EXEC);
+			l->nexec += !!(l->w[i].kinds & KPL_WATCH_EXEC);
 		if (m->nram && list_pages(l)) {
 			free(l);
 			return -1;
@@ -404,6 +458,40 @@ int kpl_watch_set(kpl_machine *m, const kpl_watch *list, int n)
 	release(m->watches);
 	m->watches = l;
 	return 0;
+}
+
+/* Replaces the host's watches, which are sorted by address. */
+int kpl_watch_set(kpl_machine *m, const kpl_watch *list, int n)
+{
+	kpl_watch *old = m->hosts, *hosts = NULL;
+	int had = m->nhosts;
+
+	if (n && !(hosts = malloc(n * sizeof *hosts)))
+		return -1;
+	if (n)
+		memcpy(hosts, list, n * sizeof *hosts);
+	m->hosts = hosts;
+	m->nhosts = n;
+	if (kpl_watch_build(m)) {
+		m->hosts = old;
+		m->nhosts = had;
+		free(hosts);
+		return -1;
+	}
+	free(old);
+	return 0;
+}
+
+/* The list is another one: the TLB forgets which pages have watches, and the hooks come before
+ * the outermost run's next block. */
+void kpl_watch_again(kpl_cpu *c)
+{
+	uc_ctl_flush_tlb((uc_engine *)c->uc);
+	if (!c->m->watches || c->watching)
+		return;
+	if (in_buffer(c) < KPL_FLUSH_AT)
+		c->flushed -= KPL_FLUSH_AT;
+	c->m->stop_at = 0;
 }
 
 /* A booted kernel's memory once more. It stays. */

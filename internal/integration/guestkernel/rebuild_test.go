@@ -67,9 +67,11 @@ func TestRebuildsToTheSameBytes(t *testing.T) {
 	require.NoError(t, err)
 	registers, err := os.ReadFile("../../../testdata/registers.elf")
 	require.NoError(t, err)
+	breakpoints, err := os.ReadFile("../../../testdata/breakpoints.elf")
+	require.NoError(t, err)
 	for name, want := range map[string][]byte{
 		"guest.elf": kprobelab.GuestELF(), "demo.ko": kprobelab.GuestModule(), "fastpath.o": guestfast.Object(), "init.elf": boot.Init, "calls.elf": calls,
-		"registers.elf": registers,
+		"registers.elf": registers, "breakpoints.elf": breakpoints,
 	} {
 		got, err := os.ReadFile(filepath.Join(out, name))
 		require.NoError(t, err)
