@@ -26,7 +26,8 @@ func (l *Lab) Watch(place string, handler watch.Handler) (*watch.Watchpoint, err
 	return w, l.Watches.Add(w)
 }
 
-// Watchpoint is one at a place, not set yet, for every CPU and task.
+// Watchpoint is one at a place, not set yet, for every CPU and task. What no watchpoint can be, by its
+// length or its accesses, comes with the error; of a place that is not there, the error comes alone.
 func (l *Lab) Watchpoint(p watch.Place) (*watch.Watchpoint, error) {
 	w := &watch.Watchpoint{Addr: p.Addr, Len: p.Len, Kinds: p.Kinds, CPU: watch.Any, Task: watch.Any}
 	if p.Symbol != "" {

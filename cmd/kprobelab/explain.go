@@ -10,10 +10,12 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"kprobelab"
 	"kprobelab/errno"
 	"kprobelab/internal/report"
 	"kprobelab/kimage"
 	"kprobelab/profile"
+	"kprobelab/watch"
 )
 
 func explainCommand(t *term) *cli.Command {
@@ -34,6 +36,7 @@ func explainCommand(t *term) *cli.Command {
 				"kprobelab explain --walk - vfs_read+0x57",
 				"kprobelab explain --json - gcd+5 | jq .reasons",
 				"kprobelab explain --uprobe --kernel 6.12 /bin/busybox main+0x4",
+				"kprobelab explain --watch jiffies+1:8:w /boot/vmlinuz-6.1.0-18-amd64",
 				"kprobelab explain --reasons",
 			),
 		Flags: append([]cli.Flag{
@@ -41,6 +44,7 @@ func explainCommand(t *term) *cli.Command {
 			&cli.StringFlag{Name: "hex", Usage: "explain code of your own: one function of these `BYTES`, in hexadecimal"},
 			&cli.BoolFlag{Name: "walk", Usage: "show the optimization and its undoing step by step on a machine of two CPUs"},
 			&cli.BoolFlag{Name: "uprobe", Usage: "tell about a uprobe: IMAGE is a program or a library"},
+			&cli.StringFlag{Name: "watch", Usage: "tell about a watchpoint at `PLACE`, SYM[+OFF][:LEN][:ACCESS] or mem:ADDR[/LEN][:ACCESS]: could a debug register have it"},
 			&cli.BoolFlag{Name: "reasons", Usage: "list every rule that an explanation can name"},
 			&cli.BoolFlag{Name: "json", Usage: "one JSON object (with --reasons, one for each rule)"},
 			decoderFlag("x86asm"),
@@ -50,7 +54,8 @@ func explainCommand(t *term) *cli.Command {
 }
 
 func explain(t *term, c *cli.Command) error {
-	for _, pair := range [][2]string{{"asm", "hex"}, {"asm", "reasons"}, {"hex", "reasons"}, {"walk", "hex"}, {"walk", "json"}, {"walk", "reasons"}, {"uprobe", "walk"}, {"uprobe", "reasons"}} {
+	for _, pair := range [][2]string{{"asm", "hex"}, {"asm", "reasons"}, {"hex", "reasons"}, {"walk", "hex"}, {"walk", "json"}, {"walk", "reasons"}, {"uprobe", "walk"}, {"uprobe", "reasons"},
+		{"watch", "asm"}, {"watch", "hex"}, {"watch", "walk"}, {"watch", "uprobe"}, {"watch", "reasons"}} {
 		if err := oneOf(c, pair[0], pair[1]); err != nil {
 			return err
 		}
@@ -63,6 +68,9 @@ func explain(t *term, c *cli.Command) error {
 			return report.WriteRulesJSON(t.out)
 		}
 		return report.WriteRules(t.out)
+	}
+	if c.IsSet("watch") {
+		return t.explainWatch(c)
 	}
 	s, point, err := toExplain(t, c)
 	if err != nil {
@@ -82,7 +90,7 @@ func explain(t *term, c *cli.Command) error {
 		return e.WriteJSON(t.out)
 	}
 	fmt.Fprintf(t.out, "%s\n\n", s.heading)
-	return e.WriteText(t.out, report.Style{Bold: t.outStyle.bold, Red: t.outStyle.red, Cyan: t.outStyle.cyan})
+	return e.WriteText(t.out, t.reportStyle())
 }
 
 func (t *term) explainUprobe(c *cli.Command, s *subject, point string) error {
@@ -94,7 +102,57 @@ func (t *term) explainUprobe(c *cli.Command, s *subject, point string) error {
 		return u.WriteJSON(t.out)
 	}
 	fmt.Fprintf(t.out, "%s: rules of %s\n\n", u.Image, u.Profile)
-	return u.WriteText(t.out, report.Style{Bold: t.outStyle.bold, Red: t.outStyle.red, Cyan: t.outStyle.cyan})
+	return u.WriteText(t.out, t.reportStyle())
+}
+
+// explainWatch tells about a watchpoint, by the rules of an image's debug registers.
+func (t *term) explainWatch(c *cli.Command) error {
+	p, err := watch.Parse(c.String("watch"))
+	if err != nil {
+		return usagef("%w", err)
+	}
+	img, head, err := t.imageOrRunning(c)
+	if err != nil {
+		return err
+	}
+	l, err := kprobelab.New(img, nil)
+	if err != nil {
+		return usagef("%w", err)
+	}
+	defer l.Close()
+	w, err := l.Watchpoint(p)
+	if w == nil {
+		return usagef("--watch %s: %w", p, err)
+	}
+	e := report.ExplainWatch(img.Name(), img.Profile().Name, p.String(), w, l.Registers())
+	if c.Bool("json") {
+		return e.WriteJSON(t.out)
+	}
+	fmt.Fprintf(t.out, "%s\n\n", head)
+	return e.WriteText(t.out, t.reportStyle())
+}
+
+// imageOrRunning opens the only argument, or the running kernel's image without one.
+func (t *term) imageOrRunning(c *cli.Command) (*kimage.Image, string, error) {
+	if err := atMost(c, 1); err != nil {
+		return nil, "", err
+	}
+	if c.Args().Len() == 0 {
+		s, _, err := runningSubject(t, c, "")
+		if err != nil {
+			return nil, "", err
+		}
+		return s.img, s.heading, nil
+	}
+	img, err := openImage(t, c, c.Args().First())
+	if err != nil {
+		return nil, "", err
+	}
+	return img, heading(c, img), nil
+}
+
+func (t *term) reportStyle() report.Style {
+	return report.Style{Bold: t.outStyle.bold, Red: t.outStyle.red, Cyan: t.outStyle.cyan}
 }
 
 // walk walks through the optimization of a probe that is accepted.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v3"
+
+	"kprobelab/watch"
 )
 
 const mountHelp = `Mounts the tracing files of a machine that runs IMAGE at DIR, an empty directory, with
@@ -39,6 +41,9 @@ type mounting struct {
 	timeout time.Duration
 	debug   bool
 	dir     string
+	watches []watch.Place
+	// registers is whether the watchpoints take the four debug registers.
+	registers bool
 }
 
 func mountCommand(t *term) *cli.Command {
@@ -54,6 +59,7 @@ func mountCommand(t *term) *cli.Command {
 			"echo 'snprintf(buf[64], 64, \"%s has %d\", \"abc\", 42)' > t/kprobelab/call",
 			"cat t/trace",
 			"umount t",
+			"kprobelab mount --watch last_pid t",
 		) + "\n" + exitHelp,
 		Flags: append([]cli.Flag{
 			&cli.IntFlag{Name: "cpus", Value: 2, Destination: &p.cpus, Usage: "number of `CPUS`"},
@@ -61,6 +67,9 @@ func mountCommand(t *term) *cli.Command {
 			&cli.Uint64Flag{Name: "budget", Value: 100_000_000, Destination: &p.budget,
 				Usage: "stop a call after this many guest `INSTRUCTIONS`"},
 			timeoutFlag(&p.timeout),
+			&cli.GenericFlag{Name: "watch", Value: &watchFlag{&p.watches},
+				Usage: "print who accesses `PLACE`, as run --watch does (repeatable); no file of tracing has it"},
+			&cli.BoolFlag{Name: "registers", Destination: &p.registers, Usage: "let --watch have what the processor's four debug registers can have"},
 			&cli.BoolFlag{Name: "debug", Destination: &p.debug, Usage: "print every request of the file system"},
 		}, imageFlags()...),
 		Action: func(ctx context.Context, c *cli.Command) error { return p.run(ctx, t, c) },
@@ -79,6 +88,9 @@ func (p *mounting) run(ctx context.Context, t *term, c *cli.Command) error {
 	}
 	if err := notNegative(p.timeout); err != nil {
 		return err
+	}
+	if p.registers && len(p.watches) == 0 {
+		return usagef("--registers goes with --watch")
 	}
 	img, err := openImage(t, c, c.Args().Get(1))
 	if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os/signal"
 	"sync"
 	"syscall"
@@ -10,6 +11,8 @@ import (
 	"kprobelab"
 	"kprobelab/internal/mount"
 	"kprobelab/kimage"
+	"kprobelab/watch"
+	"kprobelab/x86"
 )
 
 // serve mounts, says so, and stays until the mount ends or a signal comes.
@@ -20,11 +23,12 @@ func (p *mounting) serve(ctx context.Context, t *term, img *kimage.Image) error 
 	}
 	defer l.Close()
 	var mu sync.Mutex
-	say := func(line string) {
+	print := func(to io.Writer, line string) {
 		mu.Lock()
 		defer mu.Unlock()
-		fmt.Fprintln(t.err, "kernel:", line)
+		fmt.Fprintln(to, line)
 	}
+	say := func(line string) { print(t.err, "kernel: "+line) }
 	l.Kprobes.OnLog(say)
 	l.Machine.OnLog(say)
 	live, err := mount.NewLive(l, say)
@@ -32,6 +36,9 @@ func (p *mounting) serve(ctx context.Context, t *term, img *kimage.Image) error 
 		return &failure{exitRefused, err}
 	}
 	defer live.Close()
+	if err := p.watch(l, func(line string) { print(t.out, line) }); err != nil {
+		return err
+	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	m, err := mount.New(p.dir, live.Tree(), &mount.Options{Guest: live.Guest(), Debug: p.debug})
@@ -42,6 +49,21 @@ func (p *mounting) serve(ctx context.Context, t *term, img *kimage.Image) error 
 		return err
 	}
 	return p.wait(ctx, m)
+}
+
+// watch sets the watchpoints; each hit is a line.
+func (p *mounting) watch(l *kprobelab.Lab, say func(line string)) error {
+	if p.registers {
+		l.Watches.Registers = l.Registers()
+	}
+	script := newPerfScript(l)
+	for _, place := range p.watches {
+		_, err := l.Watch(place.String(), func(w *watch.Watchpoint, h *watch.Hit, regs *x86.PtRegs) { say(script.line(w, h, regs)) })
+		if err != nil {
+			return &failure{exitRefused, fmt.Errorf("--watch %s: %w", place, err)}
+		}
+	}
+	return nil
 }
 
 // wait returns when the mount has ended.

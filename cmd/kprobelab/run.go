@@ -117,7 +117,7 @@ func runCommand(t *term) *cli.Command {
 				Usage: "probe the instruction at `SYM[+OFF]` or 0xADDR (repeatable)"},
 			&cli.GenericFlag{Name: "kretprobe", Value: &probeFlag{plan: p, parse: callsyntax.ParseKretprobe},
 				Usage: "probe the return of the function at `SYM[:MAXACTIVE]` (repeatable)"},
-			&cli.GenericFlag{Name: "watch", Value: &watchFlag{plan: p},
+			&cli.GenericFlag{Name: "watch", Value: &watchFlag{&p.watches},
 				Usage: "watch accesses to `SYM[+OFF][:LEN][:ACCESS]` or mem:ADDR[/LEN][:ACCESS]; ACCESS is r, w, rw or x (repeatable)"},
 			&cli.BoolFlag{Name: "registers", Destination: &p.registers,
 				Usage: "let --watch have what the processor's four debug registers can have, refused as by the kernel's register_wide_hw_breakpoint"},

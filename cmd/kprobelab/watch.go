@@ -10,14 +10,14 @@ import (
 	"kprobelab/x86"
 )
 
-// watchFlag appends to the plan's watchpoints.
-type watchFlag struct{ plan *plan }
+// watchFlag appends to watchpoints.
+type watchFlag struct{ to *[]watch.Place }
 
 // Set implements cli.Value.
 func (f *watchFlag) Set(text string) error {
 	p, err := watch.Parse(text)
 	if err == nil {
-		f.plan.watches = append(f.plan.watches, p)
+		*f.to = append(*f.to, p)
 	}
 	return err
 }

@@ -2,6 +2,8 @@ package registers
 
 import (
 	"fmt"
+	"iter"
+	"slices"
 
 	"kprobelab/errno"
 )
@@ -125,14 +127,24 @@ func (a *asked) kernels() bool {
 	return a.Addr >= end || a.Addr.Add(int64(n)-1) >= end
 }
 
-// refused is the first of the lists' checks that refuses.
-func (a *asked) refused(lists ...[]check) error {
-	for _, list := range lists {
+// inOrder are all checks, in the kernel's order.
+var inOrder = slices.Concat(before, slots, parse, after)
+
+// refusals are of the checks that refuse, one after the other.
+func (a *asked) refusals(list []check) iter.Seq[*Refusal] {
+	return func(yield func(*Refusal) bool) {
 		for i := range list {
-			if list[i].refuses(a) {
-				return &Refusal{list[i].rule, list[i].errno, list[i].text}
+			if c := &list[i]; c.refuses(a) && !yield(&Refusal{c.rule, c.errno, c.text}) {
+				return
 			}
 		}
+	}
+}
+
+// refused is the first of them.
+func (a *asked) refused(list []check) error {
+	for r := range a.refusals(list) {
+		return r
 	}
 	return nil
 }

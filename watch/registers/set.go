@@ -53,7 +53,7 @@ func (s *Set) RegisterWide(a Attr) ([]*Event, error) {
 }
 
 func (s *Set) add(a *asked) (*Event, error) {
-	if err := a.refused(before, slots, parse, after); err != nil {
+	if err := a.refused(inOrder); err != nil {
 		return nil, err
 	}
 	s.events = append(s.events, a.Event)
