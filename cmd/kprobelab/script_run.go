@@ -144,7 +144,7 @@ func (r *scriptRun) execute(t *term, img *kimage.Image, s *attach.Script) error 
 	return errors.Join(r.ended(t, run), err)
 }
 
-// setWatch sets a script's watchpoint. Of several symbols of a name the first counts, as with
+// setWatch sets a script's watchpoint on all CPUs, in the debug registers. Of several symbols of a name the first counts, as with
 // kallsyms_lookup_name.
 func setWatch(lab *kprobelab.Lab, w *host.Watched, hit func(*x86.PtRegs)) (remove func() error, err error) {
 	place := watch.Place{Probe: callsyntax.Probe{Symbol: w.Symbol, Addr: x86.Addr(w.Addr)}, Len: w.Len, Kinds: machine.WatchWrite}
@@ -160,6 +160,9 @@ func setWatch(lab *kprobelab.Lab, w *host.Watched, hit func(*x86.PtRegs)) (remov
 	set, err := lab.Watchpoint(place)
 	if err != nil {
 		return nil, err
+	}
+	if lab.Watches.Registers == nil {
+		lab.Watches.Registers = lab.Registers()
 	}
 	set.Handler = func(_ *watch.Watchpoint, _ *watch.Hit, regs *x86.PtRegs) { hit(regs) }
 	return func() error { return lab.Watches.Remove(set) }, lab.Watches.Add(set)

@@ -41,7 +41,7 @@ type Options struct {
 	// Uprobe plants a probe in a program: hit gets the address of the probed instruction, or of the
 	// function that returns, and the program's registers.
 	Uprobe func(p *host.InProgram, hit func(at uint64, regs *x86.PtRegs)) (remove func(), err error)
-	// Watch sets a watchpoint.
+	// Watch sets a watchpoint, or refuses what no debug register can have.
 	Watch func(w *host.Watched, hit func(regs *x86.PtRegs)) (remove func(), err error)
 	// Out gets what the script prints, Log what is said to the user.
 	Out io.Writer
