@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"kprobelab/errno"
 	"kprobelab/watch/registers"
@@ -21,6 +22,7 @@ const (
 	Peek
 	User
 	Paranoid
+	Online
 )
 
 // Tasks and Events are how many there are at most. Of the tasks, 0 is who asks; those from Others
@@ -37,7 +39,8 @@ const ExcludeKernel = 1
 // Ask is one question, laid out as testdata/init/registers.c reads it.
 type Ask struct {
 	What uint64
-	// N is the event of Open and Close, whether User is to be nobody, the value of Paranoid.
+	// N is the event of Open and Close, whether User is to be nobody and a CPU online, the value
+	// of Paranoid.
 	N uint64
 	// Task is its number, -1 is none; CPU is -1 or one.
 	Task, CPU int64
@@ -54,6 +57,8 @@ func (a Ask) String() string {
 		return fmt.Sprintf("close %d", a.N)
 	case Poke:
 		return fmt.Sprintf("poke task %d offset %d word %#x", a.Task, a.Addr, a.Len)
+	case Online:
+		return fmt.Sprintf("online %d: cpu %d", a.N, a.CPU)
 	case Peek:
 		return fmt.Sprintf("peek task %d offset %d", a.Task, a.Addr)
 	}
@@ -121,6 +126,12 @@ func (r *rules) answer(a Ask) int64 {
 		r.by.Privileged = a.N == 0
 	case Paranoid:
 		r.s.Kernel.Paranoid = int(a.N)
+	case Online:
+		cpu := int(a.CPU)
+		r.s.Kernel.Offline = slices.DeleteFunc(slices.Clone(r.s.Kernel.Offline), func(n int) bool { return n == cpu })
+		if a.N == 0 {
+			r.s.Kernel.Offline = append(r.s.Kernel.Offline, cpu)
+		}
 	}
 	return 0
 }

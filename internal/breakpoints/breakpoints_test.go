@@ -16,9 +16,9 @@ import (
 // the reasons that have an errno of their own.
 func TestRandomQuestions(t *testing.T) {
 	k := registers.Kernel{CPUs: 2, Restricted: true, Blacklisted: func(at x86.Addr) bool { return at%2 == 0 }}
-	c := Choice{CPUs: 2, Kernel: []x86.Addr{0xffffffff81000000}}
+	c := Choice{CPUs: 2, Hotplug: true, Kernel: []x86.Addr{0xffffffff81000000}}
 	kinds, errnos := map[uint64]bool{}, map[int64]bool{}
-	for seed := range uint64(20) {
+	for seed := range uint64(60) {
 		list := Random(rand.New(rand.NewPCG(seed, 2)), c, k, 300)
 		require.Equal(t, list, Random(rand.New(rand.NewPCG(seed, 2)), c, k, 300))
 		require.Len(t, Encode(list), len(list)*binary.Size(Ask{}))
@@ -31,8 +31,8 @@ func TestRandomQuestions(t *testing.T) {
 			require.NotEmpty(t, a.String())
 		}
 	}
-	require.Len(t, kinds, Paranoid+1)
-	for _, e := range []errno.Errno{errno.EPERM, errno.EIO, errno.EACCES, errno.EINVAL, errno.ENOSPC, errno.EOPNOTSUPP} {
+	require.Len(t, kinds, Online+1)
+	for _, e := range []errno.Errno{errno.EPERM, errno.EIO, errno.EACCES, errno.EINVAL, errno.ENOSPC, errno.EOPNOTSUPP, errno.ENODEV} {
 		require.True(t, errnos[int64(e)], e.Error())
 	}
 }

@@ -11,6 +11,8 @@ import (
 // Choice is what random questions are made of.
 type Choice struct {
 	CPUs int
+	// Hotplug is whether CPUs but the first go off and on: no dump can do that.
+	Hotplug bool
 	// Kernel are addresses of the kernel's, of which some should be refused.
 	Kernel []x86.Addr
 }
@@ -23,13 +25,14 @@ type asker struct {
 	rules  *rules
 	alive  [Tasks]bool
 	nobody bool
+	off    []bool
 	// full is whether the question before was refused for want of a register.
 	full bool
 }
 
 // Random is n questions, and those that end what they began.
 func Random(r *rand.Rand, c Choice, k registers.Kernel, n int) []Ask {
-	a := &asker{Rand: r, c: c, rules: newRules(k)}
+	a := &asker{Rand: r, c: c, rules: newRules(k), off: make([]bool, c.CPUs)}
 	a.alive[0] = true
 	a.ask(Ask{What: Paranoid, N: uint64(r.IntN(4))})
 	for t := range 2 {
@@ -39,6 +42,11 @@ func Random(r *rand.Rand, c Choice, k registers.Kernel, n int) []Ask {
 		a.one()
 	}
 	a.user(false)
+	for cpu, off := range a.off {
+		if off {
+			a.turn(cpu)
+		}
+	}
 	for t := range Tasks {
 		a.kill(t)
 	}
@@ -71,7 +79,19 @@ func (a *asker) one() {
 		a.user(!a.nobody)
 	case n < 97 && !a.nobody:
 		a.ask(Ask{What: Paranoid, N: uint64(a.IntN(4))})
+	case n < 99 && !a.nobody && a.c.Hotplug && a.c.CPUs > 1:
+		a.turn(1 + a.IntN(a.c.CPUs-1))
 	}
+}
+
+// turn turns a CPU off, or on.
+func (a *asker) turn(cpu int) {
+	on := uint64(0)
+	if a.off[cpu] {
+		on = 1
+	}
+	a.off[cpu] = !a.off[cpu]
+	a.ask(Ask{What: Online, CPU: int64(cpu), N: on})
 }
 
 func (a *asker) user(nobody bool) {

@@ -15,7 +15,7 @@ struct ask {
 	u64 what, n, task, cpu, type, len, addr, flags;
 };
 
-enum { OPEN, CLOSE, FORK, KILL, POKE, PEEK, USER, PARANOID, END };
+enum { OPEN, CLOSE, FORK, KILL, POKE, PEEK, USER, PARANOID, ONLINE, END };
 enum { EXCLUDE_KERNEL = 1 };
 enum { TASKS = 8, OTHERS = 5, EVENTS = 64, OTHER = 1000, NOBODY = 65534 };
 
@@ -93,6 +93,22 @@ static long set_paranoid(long v)
 	return r < 0 ? r : 0;
 }
 
+static long set_online(long cpu, long v)
+{
+	char name[] = "/sys/devices/system/cpu/cpu0/online";
+	long r, f;
+
+	name[sizeof "/sys/devices/system/cpu/cpu" - 1] += cpu;
+	SYS(mkdir, "/sys", 0755);
+	SYS(mount, "sysfs", "/sys", "sysfs", 0, 0);
+	f = SYS(open, name, O_WRONLY);
+	if (f < 0)
+		return f;
+	r = SYS(write, f, v ? "1" : "0", 1);
+	SYS(close, f);
+	return r < 0 ? r : 0;
+}
+
 static long answer(const struct ask *a)
 {
 	long r, word = 0;
@@ -117,6 +133,8 @@ static long answer(const struct ask *a)
 		return r;
 	case PARANOID:
 		return set_paranoid(a->n);
+	case ONLINE:
+		return set_online(a->cpu, a->n);
 	}
 	return 0;
 }

@@ -60,7 +60,7 @@ func run() (differ bool, err error) {
 	defer l.Close()
 	a := &asked{l: l, kernel: l.Registers().Kernel}
 	a.kernel.Restricted = true // Debian's
-	a.choose(*seed, *questions)
+	a.choose(*seed, *questions, true)
 	switch {
 	case *ask != "":
 		return false, os.WriteFile(*ask, breakpoints.Encode(a.list), 0o644)
@@ -74,8 +74,10 @@ func run() (differ bool, err error) {
 	return a.rounds(*seed, *questions, *rounds)
 }
 
-func (a *asked) choose(seed uint64, questions int) {
-	a.list = breakpoints.Random(rand.New(rand.NewPCG(seed, 2)), breakpoints.ChoiceOf(a.kernel, a.l.Image), a.kernel, questions)
+func (a *asked) choose(seed uint64, questions int, hotplug bool) {
+	c := breakpoints.ChoiceOf(a.kernel, a.l.Image)
+	c.Hotplug = hotplug
+	a.list = breakpoints.Random(rand.New(rand.NewPCG(seed, 2)), c, a.kernel, questions)
 }
 
 // rounds asks the dump itself, again and again as it was.
@@ -85,7 +87,7 @@ func (a *asked) rounds(seed uint64, questions, rounds int) (differ bool, err err
 		return false, err
 	}
 	for round := range rounds {
-		a.choose(seed+uint64(round), questions)
+		a.choose(seed+uint64(round), questions, false)
 		if err := a.l.Machine.Restore(clean); err != nil {
 			return differ, err
 		}
