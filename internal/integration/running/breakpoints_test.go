@@ -1,18 +1,24 @@
 package running
 
 import (
+	"encoding/binary"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"kprobelab"
 	"kprobelab/internal/integration/dumps"
 	"kprobelab/internal/integration/dumps/runs"
+	"kprobelab/kimage"
+	"kprobelab/watch"
+	"kprobelab/x86"
 )
 
 var update = flag.Bool("update", false, "record testdata/breakpoints.txt anew on this machine's processor")
@@ -84,4 +90,98 @@ func signalsOf(name, text string) []string {
 		}
 	}
 	return list
+}
+
+// debugreg is the kernel's function that moves from or to a debug register, by its names.
+func (k *kernel) debugreg(what string) string {
+	for _, name := range []string{"pv_native_" + what + "_debugreg", "native_" + what + "_debugreg"} {
+		if len(k.Image.Lookup(name)) == 1 {
+			return name
+		}
+	}
+	k.t.Skip("the kernel has no function of its own for debug registers")
+	return ""
+}
+
+// TestDebugRegistersAsRegisters: what is read of a debug register after what was written.
+func TestDebugRegistersAsRegisters(t *testing.T) {
+	for _, name := range dumps.Running {
+		t.Run(name, func(t *testing.T) {
+			runs.File(t, name)
+			k := boot(t, name)
+			for what, c := range map[string]struct{ n, write, read uint64 }{
+				"an_address_of_the_kernel":  {0, 0xffff888001234567, 0xffff888001234567},
+				"an_address_not_canonical":  {3, 0x1234567890abcdef, 0x1234567890abcdef},
+				"dr6_has_bits_that_are_1":   {6, 0, 0xffff0ff0},
+				"dr6_takes_what_it_has":     {6, 0xffffffff, 0xffffeff0 | 0xf},
+				"dr7_has_a_bit_that_is_1":   {7, 0, 0x400},
+				"dr7_takes_what_it_has":     {7, 0xffffdf00, 0xffff0700},
+				"dr7_general_detect_is_off": {7, 0x2000, 0x400}, // the read is the exception that ends it
+			} {
+				k.restore()
+				_, err := k.Machine.Call(k.debugreg("set"), c.n, c.write)
+				require.NoError(t, err, what)
+				got, err := k.Machine.Call(k.debugreg("get"), c.n)
+				require.NoError(t, err, what)
+				require.Equal(t, fmt.Sprintf("%#x", c.read), fmt.Sprintf("%#x", got), what)
+			}
+			for n := uint64(6); n < 8; n++ {
+				k.restore()
+				_, err := k.Machine.Call(k.debugreg("set"), n, 1<<32)
+				require.Error(t, err) // a general protection fault: init dies
+			}
+		})
+	}
+}
+
+// TestBreakpointsOfADump: a dump of a kernel that has a breakpoint set begins with it, although no dump
+// has the registers.
+func TestBreakpointsOfADump(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a dump is copied")
+	}
+	file := filepath.Join(t.TempDir(), "watched.core")
+	old, err := os.ReadFile(dumps.File(t, "6.1"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, old, 0o600))
+	img, err := kimage.Open(file, nil)
+	require.NoError(t, err)
+	cpus, err := img.Processors()
+	require.NoError(t, err)
+	symbol := func(name string) x86.Addr { return img.Lookup(name)[0].Addr }
+	gs := x86.Addr(cpus[0].GSBase)
+	const writesOfFour = 0xd0402 // DR0, for all tasks
+	patch(t, img, file, gs+symbol("cpu_dr7"), writesOfFour)
+	patch(t, img, file, gs+symbol("cpu_debugreg"), uint64(symbol("panic_timeout")))
+
+	k := bootFile(t, file, &kprobelab.Options{Budget: budget})
+	hits := 0
+	_, err = k.Watch("exc_debug:x", func(*watch.Watchpoint, *watch.Hit, *x86.PtRegs) { hits++ })
+	require.NoError(t, err)
+	require.Zero(t, k.shell("cat /proc/sys/kernel/panic").code)
+	require.Zero(t, hits)
+	require.Zero(t, k.shell("echo 7 >/proc/sys/kernel/panic").code)
+	require.Equal(t, 1, hits)
+}
+
+// patch writes a word of a dump, which is not compressed.
+func patch(t *testing.T, img *kimage.Image, file string, at x86.Addr, v uint64) {
+	cpus, err := img.Processors()
+	require.NoError(t, err)
+	c := cpus[0].Control
+	place, err := img.Core().Space(c.CR3, c.Levels()).KernelHalf().Translate(at)
+	require.NoError(t, err)
+	pieces, err := img.Core().Map()
+	require.NoError(t, err)
+	f, err := os.OpenFile(file, os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer f.Close()
+	for _, p := range pieces {
+		if p.File != nil && place.Phys-p.Phys < p.Size {
+			_, err = f.WriteAt(binary.LittleEndian.AppendUint64(nil, v), p.Off+int64(place.Phys-p.Phys))
+			require.NoError(t, err)
+			return
+		}
+	}
+	t.Fatalf("the dump has no memory at %#x", place.Phys)
 }
