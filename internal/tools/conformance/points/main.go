@@ -129,27 +129,50 @@ func (c *comparison) run(points []string, n int, seed uint64, show int) (bool, e
 			kind, point := d.draw()
 			list = append(list, drawn{kind, point})
 		}
-		var together []drawn
-		for _, d := range list {
-			if !oneLinePoint.MatchString(d.point) {
-				together = append(together, d)
-			} else if err := c.compare([]drawn{d}); err != nil {
-				return false, err
+		var together, alone []drawn
+		for _, one := range list {
+			if d.mayFail(one.point) {
+				alone = append(alone, one)
+			} else {
+				together = append(together, one)
 			}
 		}
-		if err := c.compare(together); err != nil {
+		if err := c.compare(together); errors.Is(err, errNoCode) {
+			alone = append(alone, together...)
+		} else if err != nil {
 			return false, err
+		}
+		for _, one := range alone {
+			if err := c.compare([]drawn{one}); err != nil {
+				return false, err
+			}
 		}
 		fmt.Fprintf(os.Stderr, "%d of %d\n", from+len(list), n)
 	}
 	return c.report(n, show), nil
 }
 
-// oneLinePoint is a point of one line: where that has no code, stap ends with an error, although the
-// point need not be there, so each is asked for alone.
-var oneLinePoint = regexp.MustCompile(`[:+]\d+"`)
+// oneLinePoint is a point of one line: where that has no code, stap ends with an error, although the point need not
+// be there.
+var oneLinePoint = regexp.MustCompile(`statement\("([^@"]*)@([^":+]*)([:+])(\d+)"\)(\.nearest)?$`)
 
 const noCode = "no line records"
+
+// errNoCode is stap's error of one of several points.
+var errNoCode = errors.New(noCode)
+
+// mayFail reports a point of a line that has no code here.
+func (d *drawer) mayFail(point string) bool {
+	m := oneLinePoint.FindStringSubmatch(point)
+	if m == nil {
+		return false
+	}
+	line, _ := strconv.Atoi(m[4])
+	w := source.Statements{Function: m[1], File: m[2], Lines: [][2]int{{line, line}}, Relative: m[3] == "+", Nearest: m[5] != "", Most: source.MaxPlaces}
+	found := false
+	err := d.f.Statements(w, func(*source.Place) error { found = true; return nil })
+	return err != nil || !found
+}
 
 type drawn struct{ kind, point string }
 
@@ -162,13 +185,23 @@ func (c *comparison) compare(list []drawn) error {
 	for i, d := range list {
 		fmt.Fprintf(&script, "probe %s ? { println(%d) }\n", d.point, i)
 	}
+	type answer struct {
+		places map[int][]place
+		err    error
+	}
+	here := make(chan answer, 1)
+	go func() {
+		ours, _, err := places(list, exec.Command(c.program, "stap", "-r", c.image, "-p2", "-e", script.String()))
+		here <- answer{ours, err}
+	}()
 	theirs, said, err := places(list, exec.Command("sh", "-c", c.stap+` "$@"`, "stap", "-r", c.tree, "-a", "x86_64", "-p2", "-u", "-v", "-e", script.String()))
 	if err != nil {
 		return err
 	}
-	ours, _, err := places(list, exec.Command(c.program, "stap", "-r", c.image, "-p2", "-e", script.String()))
-	if err != nil {
-		return err
+	now := <-here
+	ours := now.places
+	if now.err != nil {
+		return now.err
 	}
 	names := map[string]bool{}
 	for _, m := range leftOut.FindAllStringSubmatch(said, -1) {
@@ -285,7 +318,10 @@ func places(points []drawn, cmd *exec.Cmd) (of map[int][]place, said string, err
 	if err != nil && !errors.As(err, &exit) {
 		return nil, "", err
 	}
-	if err != nil && (len(points) > 1 || !strings.Contains(messages.String(), noCode)) {
+	switch none := strings.Contains(messages.String(), noCode); {
+	case err != nil && none && len(points) > 1:
+		return nil, "", errNoCode
+	case err != nil && !none:
 		return nil, "", fmt.Errorf("%s: %w\n%.2000s", cmd.Args[0], err, messages.String())
 	}
 	list := map[int][]place{}

@@ -28,16 +28,25 @@ func (c *comparison) compareVariables(list []drawn, theirs, ours map[int][]place
 		return nil
 	}
 	all := strings.Join(points, ", ")
+	type answer struct {
+		list map[string][]string
+		err  error
+	}
+	here := make(chan answer, 1)
+	go func() {
+		list, err := listing(exec.Command(c.program, "stap", "-r", c.image, "-L", all))
+		here <- answer{list, err}
+	}()
 	a, err := listing(exec.Command("sh", "-c", c.stap+` "$@"`, "stap", "-r", c.tree, "-a", "x86_64", "-L", all))
 	if err != nil {
 		return err
 	}
-	b, err := listing(exec.Command(c.program, "stap", "-r", c.image, "-L", all))
-	if err != nil {
-		return err
+	b := <-here
+	if b.err != nil {
+		return b.err
 	}
 	for name, vars := range a {
-		other, ok := b[name]
+		other, ok := b.list[name]
 		if !ok {
 			continue // the comparison of places counts it
 		}
