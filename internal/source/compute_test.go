@@ -88,3 +88,33 @@ func TestFormulas(t *testing.T) {
 		})
 	}
 }
+
+// Rule: no bytes of an expression do harm, whatever they mean.
+func FuzzExpression(f *testing.F) {
+	for _, raw := range []string{"\x75\x00\x74\x08\x1c\x32\x25\x9f", "\x50\x93\x08\x51\x93\x08", "\xa3\x01\x55\x9f", "\x75\x08\x06\x23\x04", "\x75\x00\xa8\x10\xa8\x11\x9f", "\x9e\x02\x34\x12"} {
+		f.Add([]byte(raw))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		h := &header{version: 5, addrSize: 8}
+		file := &File{debug: map[string][]byte{}}
+		u := &Unit{f: file, h: h, byOff: map[dwarf.Offset]*node{}}
+		u.byOff[0x10] = &node{unit: u, Entry: &dwarf.Entry{Tag: dwarf.TagBaseType, Field: []dwarf.Field{{Attr: dwarf.AttrByteSize, Val: int64(4)}, {Attr: dwarf.AttrEncoding, Val: int64(5)}}}}
+		p := &Place{Addr: 0x1000, fn: &node{Entry: &dwarf.Entry{}, unit: u, ranged: true}}
+		v := &node{Entry: &dwarf.Entry{}, unit: u}
+		l := p.expression(v, raw)
+		_ = l.String()
+		if l.Formula != nil {
+			_ = written(l.Formula)
+		}
+		for _, by := range []*Location{&l, l.First} {
+			if by == nil {
+				continue
+			}
+			x, err := (&Variable{Name: "v", Type: PointerTo(&Type{Kind: Base, Size: 8}), Location: *by}).Value()
+			if err == nil {
+				_, _ = x.Index(1)
+				_ = x.Follow()
+			}
+		}
+	})
+}

@@ -23,14 +23,15 @@ func tail(a, b string) bool {
 // lastParts is SystemTap's rule: a pattern for the whole path, or for what follows one of its slashes.
 // fs/inode.c does not mean fs/hugetlbfs/inode.c.
 func lastParts(said string) fileRule {
+	if !isGlob(said) {
+		after := "/" + said
+		return func(path string) bool { return path == said || strings.HasSuffix(path, after) }
+	}
 	return func(path string) bool { return glob(said, path) || glob("*/"+said, path) }
 }
 
 // glob compares as fnmatch does without flags: a star is slashes, too.
 func glob(pattern, s string) bool {
-	if !isGlob(pattern) {
-		return pattern == s
-	}
 	const slash = "\x00"
 	return matches(strings.ReplaceAll(pattern, "/", slash), strings.ReplaceAll(s, "/", slash))
 }

@@ -124,8 +124,10 @@ func (f *File) Statements(w Statements, visit func(*Place) error) (err error) {
 	f.left = maxRead
 	where := Where{Function: w.Function, File: w.File, Most: w.Most, All: true}
 	s := statements{search: &search{f: f, where: where, visit: visit, seen: map[visited]bool{}, inner: true}, Statements: w, files: where.files()}
-	units, err := f.unitsOfFile(s.files)
-	if err == nil && !isGlob(w.Function) {
+	var units []*header
+	if isGlob(w.Function) {
+		units, err = f.unitsOfFile(s.files)
+	} else {
 		units, err = f.candidates(where)
 	}
 	if err != nil {
