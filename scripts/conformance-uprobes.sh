@@ -5,7 +5,8 @@
 # (testdata/init/uprobes.c) registers a uprobe at each place by perf_event_open, and
 # executes the instruction once. A minute of CPU for 25,000 places of one kernel.
 #
-# PLACES=20000 boundaries of all programs are drawn (0 for all), as many places inside
+# PLACES=20000 of the programs' instructions are drawn (0 for all), each once wherever it is, for a kernel
+# decides by the bytes and by whether a page ends in them; as many places inside
 # instructions as RANDOM_INSNS=5000, and so many random instructions, by SEED=1. FILES are the
 # programs. SUITES='bookworm trixie trixie-backports' are Debian's releases whose
 # kernels are asked; FLAVOURS, RELEASES='6.1.0-56-cloud-amd64 ...' and KERNEL=FILE as for conformance.sh.

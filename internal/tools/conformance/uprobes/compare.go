@@ -86,32 +86,36 @@ func different(a *answer, rules *uprobes.Analysis, code []byte) string {
 }
 
 // compare writes what is different, and how many there are of each kind.
-func compare(w io.Writer, code []byte, list []uint32, answers []answer, c *profile.Config) (differ int, err error) {
-	if len(answers) != len(list) {
-		return 0, fmt.Errorf("%d answers to %d questions", len(answers), len(list))
+func compare(w io.Writer, code []byte, list, stands []uint32, answers []answer, c *profile.Config) (differ int, err error) {
+	if len(answers) != len(list) || len(stands) != len(list) {
+		return 0, fmt.Errorf("%d answers to %d questions, which stand for %d", len(answers), len(list), len(stands))
 	}
-	count := map[string]int{}
+	count := map[string]counted{}
 	for i, at := range list {
 		a := &answers[i]
+		is := func(what string) {
+			n := count[what]
+			count[what] = counted{n.places + 1, n.boundaries + int(stands[i])}
+		}
 		insn := code[at:min(len(code), int(at)+uprobes.InsnSize)]
 		rules := uprobes.Analyze(insn, x86.Addr(at), c)
 		switch {
 		case a.state == died:
-			count["the program was killed by the hit"]++
+			is("the program was killed by the hit")
 		case a.state != asked:
 			return 0, fmt.Errorf("no answer to the offset %#x", at)
 		case a.err != 0:
-			count[fmt.Sprintf("refused with errno %d", int(a.err))]++
+			is(fmt.Sprintf("refused with errno %d", int(a.err)))
 		case a.stepped != 0:
-			count["stepped"]++
+			is("stepped")
 		default:
-			count["emulated"]++
+			is("emulated")
 		}
 		if a.err == 0 && a.first != 0xcc && a.state == asked {
-			count["optimized at once"]++
+			is("optimized at once")
 		}
 		if a.left != insn[0] && a.err == 0 && a.state == asked {
-			count["left with another first byte"]++
+			is("left with another first byte")
 		}
 		if s := different(a, &rules, insn); s != "" {
 			if differ++; differ <= 20 {

@@ -29,16 +29,16 @@ func TestCompare(t *testing.T) {
 		"emulated_instead": {moved, "010500cc4800000007000000", "copies stepped: 0, not stepped"},
 		"byte_put_back":    {moved, "010501cc4900000007000000" + copied, "first byte 49 afterwards, not 48"},
 		"refused_instead":  {moved, "010000000000080000000000", "errno 8, not 0"},
-		"killed":           {moved, "020900000000000000000000", "1 the program was killed"},
+		"killed":           {moved, "020900000000000000000000", "       1          3 the program was killed"},
 		"emulated":         {push, "010500cc5500000001000000", "0 of 1 differ"},
 		"went_elsewhere":   {push, "010500cc5500000002000000", "ip moved by 2, not 1"},
-		"refused":          {hlt, "0100000000000c0200000000", "1 refused with errno 524"},
+		"refused":          {hlt, "0100000000000c0200000000", "3 refused with errno 524"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			answers, err := readAnswers(strings.NewReader(test.answer + "\n"))
 			require.NoError(t, err)
 			var out bytes.Buffer
-			_, err = compare(&out, code, []uint32{test.at}, answers, c)
+			_, err = compare(&out, code, []uint32{test.at}, []uint32{3}, answers, c)
 			require.NoError(t, err)
 			require.Contains(t, out.String(), test.want)
 		})
@@ -47,6 +47,21 @@ func TestCompare(t *testing.T) {
 		_, err := readAnswers(strings.NewReader(bad + "\n"))
 		require.Error(t, err)
 	}
-	_, err := compare(&bytes.Buffer{}, code, []uint32{0}, nil, c)
+	_, err := compare(&bytes.Buffer{}, code, []uint32{0}, []uint32{1}, nil, c)
 	require.Error(t, err)
+}
+
+// Rule: an instruction is asked about once, wherever it is, but for a page that ends in it.
+func TestBound(t *testing.T) {
+	c := corpus{stands: map[uint32]int{}, seen: map[instruction]uint32{}, code: make([]byte, 2*pageSize)}
+	c.code[2*pageSize-2] = 0x55
+	c.bound(0, 5)
+	c.bound(5, 5)
+	c.bound(pageSize-3, 5)
+	c.bound(pageSize-5, 5)
+	c.bound(10, 4)
+	c.bound(2*pageSize-2, 16)
+	require.Equal(t, 6, c.boundaries)
+	require.Equal(t, []uint32{0, pageSize - 3, 10, 2*pageSize - 2}, c.instructions)
+	require.Equal(t, map[uint32]int{0: 3, pageSize - 3: 1, 10: 1, 2*pageSize - 2: 1}, c.stands)
 }

@@ -20,10 +20,34 @@ const pageSize = 4096
 
 // corpus is the file that is asked about.
 type corpus struct {
-	code       []byte
-	boundaries []uint32 // of the programs' instructions
-	inside     []uint32 // places that are none
-	random     []uint32
+	code []byte
+	// instructions are where each instruction of the programs is the first time, stands for how many
+	// boundaries it is there.
+	instructions []uint32
+	stands       map[uint32]int
+	seen         map[instruction]uint32
+	boundaries   int
+	inside       []uint32 // places that are no boundaries
+	random       []uint32
+}
+
+// instruction is all that a kernel's decision depends on: its bytes, and whether a page ends in it.
+type instruction struct {
+	bytes   string
+	crosses bool
+}
+
+// bound counts a boundary with the first one that has its instruction; n is its length.
+func (c *corpus) bound(at uint32, n int) {
+	c.boundaries++
+	i := instruction{string(c.code[at:min(len(c.code), int(at)+n)]), at/pageSize != (at+uint32(n)-1)/pageSize}
+	first, again := c.seen[i]
+	if !again {
+		first = at
+		c.seen[i] = at
+		c.instructions = append(c.instructions, at)
+	}
+	c.stands[first]++
 }
 
 // add appends a program with the boundaries of its executable sections.
@@ -36,7 +60,7 @@ func (c *corpus) add(name string, rules *profile.Config) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	at, before := len(c.code), len(c.boundaries)
+	at, before, known := len(c.code), c.boundaries, len(c.instructions)
 	c.code = append(c.code, b...)
 	for _, s := range f.Sections {
 		if s.Flags&elf.SHF_EXECINSTR == 0 || s.Type != elf.SHT_PROGBITS {
@@ -45,11 +69,11 @@ func (c *corpus) add(name string, rules *profile.Config) error {
 		code := b[s.Offset:min(uint64(len(b)), s.Offset+s.Size)]
 		for i := 0; i < len(code); {
 			place := uint32(at) + uint32(s.Offset) + uint32(i)
-			n := 1
+			n, decides := 1, uprobes.InsnSize
 			if k, err := decoder.DecodeKernel(code[i:], &rules.Decoder); err == nil {
-				n = k.Length
+				n, decides = k.Length, k.Length
 			}
-			c.boundaries = append(c.boundaries, place)
+			c.bound(place, decides)
 			for inside := 1; inside < n; inside++ {
 				c.inside = append(c.inside, place+uint32(inside))
 			}
@@ -57,7 +81,7 @@ func (c *corpus) add(name string, rules *profile.Config) error {
 		}
 	}
 	c.code = append(c.code, make([]byte, -len(c.code)&(pageSize-1))...)
-	fmt.Printf("%s: %d boundaries\n", name, len(c.boundaries)-before)
+	fmt.Printf("%s: %d boundaries, %d more instructions\n", name, c.boundaries-before, len(c.instructions)-known)
 	return nil
 }
 
@@ -106,21 +130,30 @@ func drawn(list []uint32, n int, r *rand.Rand) []uint32 {
 	return list[:n]
 }
 
+// write writes code, list, and stands: for how many boundaries each place of the list is asked.
 func (c *corpus) write(dir string, places, random int, r *rand.Rand, w io.Writer) error {
-	chosen := drawn(c.boundaries, places, r)
+	chosen := drawn(c.instructions, places, r)
 	inside := drawn(c.inside, max(1, random), r)
-	fmt.Fprintf(w, "%d of %d boundaries, %d places inside instructions, %d random instructions\n", len(chosen), len(c.boundaries), len(inside), len(c.random))
+	stand := 0
+	for _, at := range chosen {
+		stand += c.stands[at]
+	}
+	fmt.Fprintf(w, "%d of %d instructions, which are at %d of %d boundaries; %d places inside instructions, %d random instructions\n",
+		len(chosen), len(c.instructions), stand, c.boundaries, len(inside), len(c.random))
 	list := slices.Concat(chosen, inside, c.random)
 	slices.Sort(list)
-	var b []byte
+	var offsets, stands []byte
 	for _, at := range list {
-		b = binary.LittleEndian.AppendUint32(b, at)
+		offsets = binary.LittleEndian.AppendUint32(offsets, at)
+		stands = binary.LittleEndian.AppendUint32(stands, uint32(c.stands[at]))
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "code"), c.code, 0o644); err != nil {
-		return err
+	for name, b := range map[string][]byte{"code": c.code, "list": offsets, "stands": stands} {
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
+			return err
+		}
 	}
-	return os.WriteFile(filepath.Join(dir, "list"), b, 0o644)
+	return nil
 }

@@ -42,7 +42,7 @@ func main() {
 
 func draw(args []string) error {
 	f := flag.NewFlagSet("draw", flag.ContinueOnError)
-	places := f.Int("places", 0, "how many boundaries; 0 for all")
+	places := f.Int("places", 0, "how many of the programs' instructions; 0 for all")
 	random := f.Int("random", 20000, "how many random instructions, and places inside instructions")
 	seed := f.Uint64("seed", 1, "what decides which")
 	kernel := f.String("kernel", "", "the kernel whose decoder finds the boundaries")
@@ -54,7 +54,7 @@ func draw(args []string) error {
 	if err != nil {
 		return err
 	}
-	var c corpus
+	c := corpus{stands: map[uint32]int{}, seen: map[instruction]uint32{}}
 	for _, name := range f.Args() {
 		if err := c.add(name, img.Profile()); err != nil {
 			return err
@@ -82,13 +82,13 @@ func compareFiles(args []string) error {
 	if err != nil {
 		return err
 	}
-	b, err := os.ReadFile(filepath.Join(f.Arg(0), "list"))
+	list, err := readNumbers(filepath.Join(f.Arg(0), "list"))
 	if err != nil {
 		return err
 	}
-	list := make([]uint32, len(b)/4)
-	for i := range list {
-		list[i] = binary.LittleEndian.Uint32(b[4*i:])
+	stands, err := readNumbers(filepath.Join(f.Arg(0), "stands"))
+	if err != nil {
+		return err
 	}
 	answers, err := os.Open(f.Arg(1))
 	if err != nil {
@@ -99,15 +99,31 @@ func compareFiles(args []string) error {
 	if err != nil {
 		return err
 	}
-	differ, err := compare(os.Stdout, code, list, said, img.Profile())
+	differ, err := compare(os.Stdout, code, list, stands, said, img.Profile())
 	if err == nil && differ > 0 {
 		err = errDiffer
 	}
 	return err
 }
 
-func printCounts(w io.Writer, count map[string]int) {
+func readNumbers(name string) ([]uint32, error) {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]uint32, len(b)/4)
+	for i := range list {
+		list[i] = binary.LittleEndian.Uint32(b[4*i:])
+	}
+	return list, nil
+}
+
+// counted is how many places were asked, and for how many boundaries they stand.
+type counted struct{ places, boundaries int }
+
+func printCounts(w io.Writer, count map[string]counted) {
+	fmt.Fprintf(w, "%8s %10s\n", "asked", "boundaries")
 	for _, what := range slices.Sorted(maps.Keys(count)) {
-		fmt.Fprintf(w, "%8d %s\n", count[what], what)
+		fmt.Fprintf(w, "%8d %10d %s\n", count[what].places, count[what].boundaries, what)
 	}
 }
