@@ -248,6 +248,21 @@ func (img *Image) Name() string { return img.name }
 // Kind says what sort of object the image is.
 func (img *Image) Kind() Kind { return img.kind }
 
+// OfProgram reports whether it is a program's or a library's: all its code has addresses of the
+// lower half.
+func (img *Image) OfProgram() bool {
+	code := false
+	for _, s := range img.sections {
+		if s.Exec {
+			code = true
+			if s.Addr >= kernelHalf {
+				return false
+			}
+		}
+	}
+	return code && img.Core() == nil
+}
+
 // Sections lists all sections, allocated ones by ascending address first.
 // The caller must not modify them.
 func (img *Image) Sections() []*Section {

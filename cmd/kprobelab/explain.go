@@ -25,7 +25,8 @@ func explainCommand(t *term) *cli.Command {
 		ArgsUsage: "[IMAGE] SYM[+OFF]|ADDR",
 		Description: "With every reason of the kernel's, a picture of the region as in its documentation, the slot\n" +
 			"and the detour buffer. IMAGE is a vmlinux, a vmlinuz or any x86-64 ELF file, \"-\" the guest\n" +
-			"kernel inside the program; without it, it is the running kernel's, from /boot. The exit code is\n" +
+			"kernel inside the program; without it, it is the running kernel's, from /boot. Of a program or a\n" +
+				"library it tells about a uprobe (--uprobe=false: as if it were a kernel's code). The exit code is\n" +
 			"0 whatever the answer: it is the answer that was asked for.\n\n" +
 			examples(
 				"kprobelab explain - vfs_read+0x16",
@@ -35,7 +36,7 @@ func explainCommand(t *term) *cli.Command {
 				"kprobelab explain --asm loop.s loop+0x4",
 				"kprobelab explain --walk - vfs_read+0x57",
 				"kprobelab explain --json - gcd+5 | jq .reasons",
-				"kprobelab explain --uprobe --kernel 6.12 /bin/busybox main+0x4",
+				"kprobelab explain --kernel 6.12 /lib/x86_64-linux-gnu/libc.so.6 puts+0x4",
 				"kprobelab explain --watch jiffies+1:8:w /boot/vmlinuz-6.1.0-18-amd64",
 				"kprobelab explain --reasons",
 			),
@@ -43,7 +44,7 @@ func explainCommand(t *term) *cli.Command {
 			&cli.StringFlag{Name: "asm", Usage: "explain code of your own: assemble `FILE.s` (needs gcc or as)"},
 			&cli.StringFlag{Name: "hex", Usage: "explain code of your own: one function of these `BYTES`, in hexadecimal"},
 			&cli.BoolFlag{Name: "walk", Usage: "show the optimization and its undoing step by step on a machine of two CPUs"},
-			&cli.BoolFlag{Name: "uprobe", Usage: "tell about a uprobe: IMAGE is a program or a library"},
+			&cli.BoolFlag{Name: "uprobe", Usage: "tell about a uprobe; by default where IMAGE is a program or a library"},
 			&cli.StringFlag{Name: "watch", Usage: "tell about a watchpoint at `PLACE`, SYM[+OFF][:LEN][:ACCESS] or mem:ADDR[/LEN][:ACCESS]: could a debug register have it"},
 			&cli.BoolFlag{Name: "reasons", Usage: "list every rule that an explanation can name"},
 			&cli.BoolFlag{Name: "json", Usage: "one JSON object (with --reasons, one for each rule)"},
@@ -76,7 +77,7 @@ func explain(t *term, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	if c.Bool("uprobe") {
+	if s.uprobe {
 		return t.explainUprobe(c, s, point)
 	}
 	e, err := s.Explain(point)
@@ -171,10 +172,20 @@ type subject struct {
 	img *kimage.Image
 	// heading says whose rules answer and on which text.
 	heading string
+	// uprobe: the probe is in a program.
+	uprobe bool
 }
 
 // toExplain finds the code and the point in the arguments.
-func toExplain(t *term, c *cli.Command) (*subject, string, error) {
+func toExplain(t *term, c *cli.Command) (s *subject, point string, err error) {
+	s, point, err = codeToExplain(t, c)
+	if err == nil {
+		s.uprobe = c.Bool("uprobe") || !c.IsSet("uprobe") && !c.IsSet("walk") && s.img != nil && s.img.OfProgram()
+	}
+	return s, point, err
+}
+
+func codeToExplain(t *term, c *cli.Command) (*subject, string, error) {
 	switch {
 	case c.IsSet("hex"):
 		return hexSubject(t, c)
@@ -190,7 +201,10 @@ func toExplain(t *term, c *cli.Command) (*subject, string, error) {
 	case 1:
 		return runningSubject(t, c, c.Args().First())
 	}
-	img, err := openImage(t, c, c.Args().First())
+	img, err := openAnyImage(t, c, c.Args().First())
+	if err == nil && !img.OfProgram() { // a program may be stripped
+		err = hasSymbols(img)
+	}
 	if err != nil {
 		return nil, "", err
 	}

@@ -49,10 +49,17 @@ func engineFlag() cli.Flag {
 // "there is no such symbol" would read as the kernel's answer.
 func openImage(t *term, c *cli.Command, path string, more ...string) (*kimage.Image, error) {
 	img, err := openAnyImage(t, c, path, more...)
-	if err == nil && len(img.Symbols()) == 0 {
-		return nil, &failure{exitImage, fmt.Errorf("%s: %s", path, noSymbols)}
+	if err == nil {
+		err = hasSymbols(img)
 	}
 	return img, err
+}
+
+func hasSymbols(img *kimage.Image) error {
+	if len(img.Symbols()) > 0 {
+		return nil
+	}
+	return &failure{exitImage, fmt.Errorf("%s: %s", img.Name(), noSymbols)}
 }
 
 // noSymbols says what is wrong with an image without symbols, and what to do.

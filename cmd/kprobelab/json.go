@@ -38,8 +38,9 @@ type event struct {
 	Kind  string `json:"kind,omitempty"`
 	Probe string `json:"probe,omitempty"`
 	Addr  string `json:"addr,omitempty"`
-	// CPU, Task and Time (virtual ns) say where and when.
+	// CPU, Task and Time (virtual ns) say where and when, PID which process of a program; Task is its thread then.
 	CPU  *int    `json:"cpu,omitempty"`
+	PID  *int    `json:"pid,omitempty"`
 	Task *int    `json:"task,omitempty"`
 	Time *uint64 `json:"time_ns,omitempty"`
 	// Comm is the name of the task, of a sample module's hit.

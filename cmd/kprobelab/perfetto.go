@@ -41,11 +41,7 @@ func (r *recording) start(l *kprobelab.Lab) {
 		return
 	}
 	r.lab = l
-	if strings.HasSuffix(r.f.Name(), ".jsonl") {
-		r.tl = perfetto.NewTimelineJSON(r.w, l.Machine.Symbolize)
-	} else {
-		r.tl = perfetto.NewTimeline(r.w, l.Image.Name(), l.Machine.Symbolize)
-	}
+	r.begin(l.Image.Name(), l.Machine.Symbolize)
 	if of := l.GuestTask(); of != nil {
 		r.tl.Tasks(of)
 	}
@@ -53,6 +49,15 @@ func (r *recording) start(l *kprobelab.Lab) {
 		func(at x86.Addr, n int) { r.tl.Poke(l.Machine.Now(), l.Machine.CPU(), at, n) },
 		func(cpu int) { r.tl.Sync(l.Machine.Now(), cpu) },
 	)
+}
+
+// begin makes the timeline, in the format that the file's name says.
+func (r *recording) begin(name string, symbol func(x86.Addr) string) {
+	if strings.HasSuffix(r.f.Name(), ".jsonl") {
+		r.tl = perfetto.NewTimelineJSON(r.w, symbol)
+	} else {
+		r.tl = perfetto.NewTimeline(r.w, name, symbol)
+	}
 }
 
 func (r *recording) step(e *kprobes.Event) {

@@ -83,7 +83,7 @@ func isUserEvent(line string) bool { return definition.IsUser(definition.Words(l
 
 // kernelFlags are those of run that a program without a kernel has no use for.
 var kernelFlags = []string{
-	"kprobe", "kretprobe", "call", "task", "exec", "as", "tracefs", "cpus", "no-post", "no-settle", "sysctl", "perfetto", "dmesg", "steps", "watch", "registers",
+	"kprobe", "kretprobe", "call", "task", "exec", "as", "tracefs", "cpus", "no-post", "no-settle", "sysctl", "dmesg", "watch", "registers",
 	"config", "live-text", "symbols", "module", "cpu", "decoder", "debuginfo", "cwd",
 }
 
@@ -141,7 +141,14 @@ type userRun struct {
 	stdin   []byte
 	trace   *userevent.Trace
 	probes  *userprobe.Probes
+	p       *process.Process
+	w       *bufio.Writer
 	json    *jsonOutput
+	// written counts what w has written, omitted what of steps and records was left out.
+	written counter
+	omitted uint64
+	// recording is nil where none is asked for.
+	recording *recording
 }
 
 // guestName is the name that the program knows a file of the host by.
@@ -301,16 +308,19 @@ func (r *userRun) of(name string, e *userevent.Event) event {
 
 // run plants the probes, runs the program, and prints what happened.
 func (r *userRun) run() (err error) {
-	w := bufio.NewWriter(r.t.out)
+	r.written.w = r.t.out
+	w := bufio.NewWriter(&r.written)
+	r.w = w
 	defer func() { err = errors.Join(err, w.Flush()) }()
 	if r.plan.json {
 		r.json = newJSON(w)
 	}
+	if r.recording, err = record(r.plan.perfetto); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.recording.close()) }()
 	r.probes = userprobe.New(r.rules)
 	r.trace = userevent.New(r.rules, r.probes, append([]*process.File{r.program}, r.files...)...)
-	if r.json != nil {
-		r.trace.OnHit = r.hit
-	}
 	if err := r.define(); err != nil {
 		return err
 	}
@@ -330,9 +340,14 @@ func (r *userRun) run() (err error) {
 		return &failure{exitImage, err}
 	}
 	defer p.Close()
+	r.p = p
 	r.trace.Attach(p)
+	r.observe(p)
 	r.probes.OnLog = func(line string) { r.log(line) }
 	x, err := p.Run()
+	if r.omitted > 0 {
+		r.log(fmt.Sprintf("%d steps and records more are not shown (--max-output)", r.omitted))
+	}
 	if r.print(w, p); err == nil {
 		err = r.ended(x)
 	} else if !errors.Is(err, machine.ErrEngine) {
@@ -347,7 +362,7 @@ func (r *userRun) hit(h *userevent.Hit) {
 		name = "return"
 	}
 	e := r.of(name, h.Event).registers(h.Regs)
-	e.Addr, e.Time, e.Detail = at.String(), &h.Time, h.Text
+	e.Addr, e.PID, e.Task, e.Time, e.Detail = at.String(), &h.PID, &h.TID, &h.Time, h.Text
 	if h.Event.Return {
 		e.Value = hexWord(h.Regs.AX)
 	}

@@ -162,8 +162,16 @@ func setUp(e *testscript.Env) error {
 	if err != nil {
 		return err
 	}
+	// It comes to a nop of ten bytes twice, and ends with 6.
+	nops, err := tinyprogram.Build(nil,
+		tinyprogram.Function{Name: "_start", Text: "call 0x401080\ncall 0x401080\nmov $0x6,%edi\nmov $0x3c,%eax\nsyscall"},
+		tinyprogram.Function{Name: "idle", Text: strings.Repeat("nop\n", 10) + "ret"})
+	if err != nil {
+		return err
+	}
+	copy(nops[tinyprogram.Offset(1):], []byte{0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0})
 	for name, data := range map[string][]byte{
-		"prog": program, "forks": forks, "prog.stripped": stripped(program), "guest.elf": guest, "truncated.elf": guest[:len(guest)/2], "arm.elf": arm,
+		"prog": program, "nops": nops, "forks": forks, "prog.stripped": stripped(program), "guest.elf": guest, "truncated.elf": guest[:len(guest)/2], "arm.elf": arm,
 		"stripped.elf": stripped(guest), "empty": nil, "demo.ko": kprobelab.GuestModule(), "large": make([]byte, 1<<20),
 	} {
 		if err := os.WriteFile(filepath.Join(e.WorkDir, name), data, 0o666); err != nil {

@@ -9,7 +9,6 @@ import (
 	"kprobelab/decoder"
 	"kprobelab/internal/session"
 	"kprobelab/internal/steptext"
-	"kprobelab/kimage"
 	"kprobelab/kprobes"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/machine"
@@ -19,29 +18,47 @@ import (
 	"kprobelab/x86"
 )
 
+// stepLines writes what steps of hits in a kernel and in a program have alike.
+type stepLines struct {
+	w     io.Writer
+	style style
+	// original reads code without probes, and says how much of it there is; place names an address.
+	original func(x86.Addr, []byte) int
+	place    func(x86.Addr) string
+	// last are the registers at the step before, of each CPU or thread.
+	last map[int]x86.PtRegs
+}
+
 // stepWriter shows a hit as numbered steps: the text before and after the
 // probe was inserted, its slot, and then what happens, which registers it
 // changed, and who runs next.
 type stepWriter struct {
-	w     io.Writer
-	style style
-	// view has the original bytes, live what is in memory now, symbol names
-	// an address as %pS does.
-	view   kimage.View
-	live   func(x86.Addr, []byte) error
-	symbol func(x86.Addr) string
+	stepLines
+	// live is what is in memory now.
+	live func(x86.Addr, []byte) error
 	// detour is the detour buffer of a probed address.
 	detour func(x86.Addr) (optimizer.Detour, bool)
 	c      *profile.Config
-	// last is the frame at the step before, on each CPU.
-	last map[int]x86.PtRegs
 }
 
 func newStepWriter(w io.Writer, st style, l *kprobelab.Lab) *stepWriter {
-	return &stepWriter{
-		w: w, style: st, view: l.Kprobes.View(), live: l.Machine.ReadMem,
-		symbol: l.Machine.Symbolize, detour: l.Kprobes.Detour, c: l.Image.Profile(), last: map[int]x86.PtRegs{},
+	view, live := l.Kprobes.View(), l.Machine.ReadMem
+	s := &stepWriter{live: live, detour: l.Kprobes.Detour, c: l.Image.Profile()}
+	s.stepLines = stepLines{w: w, style: st, last: map[int]x86.PtRegs{}}
+	s.original = func(at x86.Addr, b []byte) int {
+		n := view.CodeAt(at, b)
+		if n == 0 {
+			for n = len(b); n > 0 && live(at, b[:n]) != nil; n-- {
+			}
+		}
+		return n
 	}
+	// place is SYM+0xOFF, of what %pS prints.
+	s.place = func(at x86.Addr) string {
+		name, _, _ := strings.Cut(l.Machine.Symbolize(at), "/")
+		return strings.TrimSuffix(name, "+0x0")
+	}
+	return s
 }
 
 func (s *stepWriter) step(at session.Where, e *kprobes.Event) {
@@ -49,7 +66,7 @@ func (s *stepWriter) step(at session.Where, e *kprobes.Event) {
 		s.begin(at, e)
 	}
 	fmt.Fprintf(s.w, "  %2d. %s\n", e.Step, steptext.Hit(e))
-	s.changes(at.CPU, e)
+	s.changes(at.CPU, e.Regs)
 	if next := s.next(e); next != "" {
 		fmt.Fprintf(s.w, "      next: %s\n", next)
 	}
@@ -74,7 +91,7 @@ func (s *stepWriter) begin(at session.Where, e *kprobes.Event) {
 		return
 	}
 	var b [15]byte
-	n := s.view.CodeAt(e.Addr, b[:])
+	n := s.original(e.Addr, b[:])
 	s.code("text before", e.Addr, b[:n])
 	if s.live(e.Addr, b[:n]) == nil {
 		s.code("text now", e.Addr, b[:n])
@@ -124,7 +141,7 @@ func (s *stepWriter) buffer(d *optimizer.Detour) {
 
 // code shows the instruction at the start of b; of a slot all bytes, because what
 // follows the copy brings the CPU back.
-func (s *stepWriter) code(what string, at x86.Addr, b []byte) {
+func (s *stepLines) code(what string, at x86.Addr, b []byte) {
 	inst, err := decoder.Decode(b)
 	text := "(bad)"
 	if err == nil {
@@ -140,19 +157,19 @@ func (s *stepWriter) code(what string, at x86.Addr, b []byte) {
 	fmt.Fprintf(s.w, "      %-11s  %s  %-20s  %s\n", what, at, fmt.Sprintf("% x", b), text)
 }
 
-// changes lists the registers that are not what they were a step before.
-func (s *stepWriter) changes(cpu int, e *kprobes.Event) {
-	if e.Regs == nil {
+// changes lists the registers that are not what they were a step before, of a CPU or a thread.
+func (s *stepLines) changes(of int, regs *x86.PtRegs) {
+	if regs == nil {
 		return
 	}
-	last, known := s.last[cpu]
-	s.last[cpu] = *e.Regs
+	last, known := s.last[of]
+	s.last[of] = *regs
 	if !known {
 		return
 	}
 	before := registers(&last)
 	var list []string
-	for i, r := range registers(e.Regs) {
+	for i, r := range registers(regs) {
 		if r.value != before[i].value {
 			list = append(list, fmt.Sprintf("%s %x -> %x", r.name, before[i].value, r.value))
 		}
@@ -193,20 +210,10 @@ func (s *stepWriter) handler(e *kprobes.Event) string {
 }
 
 // instruction names a place and what is executed there.
-func (s *stepWriter) instruction(at x86.Addr) string {
+func (s *stepLines) instruction(at x86.Addr) string {
 	var b [15]byte
-	n := s.view.CodeAt(at, b[:])
-	if n == 0 {
-		for n = len(b); n > 0 && s.live(at, b[:n]) != nil; n-- {
-		}
-	}
+	n := s.original(at, b[:])
 	return s.place(at) + ": " + decoder.Text(b[:n], at)
-}
-
-// place is SYM+0xOFF.
-func (s *stepWriter) place(at x86.Addr) string {
-	name, _, _ := strings.Cut(s.symbol(at), "/")
-	return strings.TrimSuffix(name, "+0x0")
 }
 
 func (o *textOutput) step(at session.Where, e *kprobes.Event) {

@@ -36,9 +36,12 @@ type Event struct {
 	// OnCPU puts it on the track of the CPU, instead of the task's.
 	OnCPU bool
 	CPU   int
-	// PID and Comm are the task's number and name.
-	PID  int
-	Comm string
+	// PID and Comm are the task's number and name; Process is the number of its process, 0 for the one
+	// that all tracks belong to, ProcessName its name.
+	PID         int
+	Comm        string
+	Process     int
+	ProcessName string
 	// Category is the event's group, Name its name.
 	Category, Name string
 	Args           []Arg

@@ -16,6 +16,9 @@ func WriteJSON(w io.Writer, e *Event) error {
 	o.field("kind", e.Kind.String())
 	o.field("cpu", int64(e.CPU))
 	if !e.OnCPU {
+		if e.Process != 0 {
+			o.field("process", int64(e.Process))
+		}
 		o.field("pid", int64(e.PID))
 		o.field("comm", valid(e.Comm))
 	}

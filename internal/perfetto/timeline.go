@@ -26,6 +26,8 @@ type Timeline struct {
 	// returned is the end of the slice of an event's return probe, which waits
 	// for the record that has its arguments; nil for none.
 	returned *Event
+	// users are the threads of programs, by number.
+	users map[int]*userTrack
 }
 
 // textPoke is a change of text with the CPUs that have seen it.

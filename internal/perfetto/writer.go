@@ -27,6 +27,7 @@ const (
 	processTrack = 1
 	cpuTracks    = 1 << 32
 	taskTracks   = 2 << 32
+	processes    = 3 << 32
 )
 
 // guestPID is the process of the viewer that all tracks belong to.
@@ -85,22 +86,33 @@ func (w *Writer) declare(track uint64, e *Event) {
 	if w.seen[track] {
 		return
 	}
-	if len(w.seen) == 0 {
-		w.descriptor(message{}.uint(trackUUID, processTrack).
-			sub(trackProcess, message{}.uint(processPID, guestPID).text(processName, valid(w.name))))
+	process := uint64(guestPID)
+	if e.Process != 0 {
+		process = uint64(uint32(e.Process))
+		w.process(processes|process, process, e.ProcessName)
+	} else {
+		w.process(processTrack, process, w.name)
 	}
 	w.seen[track] = true
 	m := message{}.uint(trackUUID, track)
 	if e.OnCPU {
 		m = m.uint(trackParent, processTrack).text(trackName, fmt.Sprintf("CPU %d", e.CPU))
 	} else {
-		thread := message{}.uint(threadPID, guestPID).uint(threadTID, uint64(uint32(e.PID)))
+		thread := message{}.uint(threadPID, process).uint(threadTID, uint64(uint32(e.PID)))
 		if e.Comm != "" {
 			thread = thread.text(threadName, valid(e.Comm))
 		}
 		m = m.sub(trackThread, thread)
 	}
 	w.descriptor(m)
+}
+
+// process writes the descriptor of a process that was not used yet.
+func (w *Writer) process(track, pid uint64, name string) {
+	if !w.seen[track] {
+		w.seen[track] = true
+		w.descriptor(message{}.uint(trackUUID, track).sub(trackProcess, message{}.uint(processPID, pid).text(processName, valid(name))))
+	}
 }
 
 func (w *Writer) descriptor(m message) {

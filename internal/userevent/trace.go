@@ -27,13 +27,15 @@ type Hit struct {
 	Event *Event
 	// At is the probed instruction; Return is where a return probe's function returned to.
 	At, Return x86.Addr
-	// TID is the thread.
-	TID int
+	// PID is the process, TID the thread.
+	PID, TID int
 	// Time is virtual, in nanoseconds.
 	Time uint64
 	Regs *x86.PtRegs
 	// Text is the line's own part, from the event's name on.
 	Text string
+	// Args are the arguments' values as Text has them.
+	Args []string
 }
 
 // Trace is the events of one process.
@@ -100,6 +102,9 @@ func (t *Trace) Enable() error {
 	return nil
 }
 
+// At reports whether the event's probe is at an offset of a file.
+func (e *Event) At(f *process.File, offset uint64) bool { return e.file == f && e.FileOffset == offset }
+
 // Event is the event's name.
 func (e *Event) Event() string { return e.Definition.Event }
 
@@ -110,11 +115,21 @@ func (t *Trace) file(name string) error {
 	return nil
 }
 
+// Of is the event whose probe it is.
+func (t *Trace) Of(c *userprobe.Consumer) *Event {
+	for _, e := range t.list {
+		if &e.Probe == c {
+			return e
+		}
+	}
+	return nil
+}
+
 // Events lists the events in the order of their definitions.
 func (t *Trace) Events() []*Event { return t.list }
 
 func (t *Trace) hit(e *Event, at x86.Addr, regs *x86.PtRegs) {
-	h := &Hit{Event: e, At: at, TID: t.p.TID(), Time: t.p.Now(), Regs: regs}
+	h := &Hit{Event: e, At: at, PID: t.p.PID(), TID: t.p.TID(), Time: t.p.Now(), Regs: regs}
 	var b strings.Builder
 	b.WriteString(e.Event() + ": (")
 	if e.Return {
@@ -125,7 +140,9 @@ func (t *Trace) hit(e *Event, at x86.Addr, regs *x86.PtRegs) {
 	r := record{t: t, e: e, regs: regs, at: at}
 	for i := range e.Args {
 		b.WriteString(" " + e.Args[i].Name + "=")
+		from := b.Len()
 		r.argument(&b, &e.Args[i])
+		h.Args = append(h.Args, b.String()[from:])
 	}
 	h.Text = b.String()
 	if t.OnHit != nil {

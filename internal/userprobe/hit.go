@@ -13,7 +13,10 @@ func (k *Probes) Int3(regs *x86.PtRegs) bool {
 	if t := k.task(); t.step != nil {
 		// A step that will have no end: sigreturn was stepped, and took the trap flag away. The
 		// kernel takes this trap for its end, and the program goes on past the int3 (handle_singlestep).
+		u, at := t.step.u, t.step.at
 		k.endStep(t)
+		k.tell(EventLostStep, u, at, regs)
+		k.tell(EventResume, u, at, regs)
 		return true
 	}
 	at := x86.Addr(regs.IP - 1)
@@ -30,14 +33,18 @@ func (k *Probes) Int3(regs *x86.PtRegs) bool {
 			return false // the program's own
 		}
 		regs.IP = uint64(at) // it was taken away meanwhile
+		k.tell(EventGone, nil, at, regs)
 		return true
 	}
 	k.Stats.Hits++
+	k.tell(EventTrap, u, at, regs)
 	regs.IP = uint64(at)
 	k.handlers(u, regs)
-	k.optimize(u, at)
+	k.optimize(u, at, regs)
 	if k.emulate(u, at, regs) {
 		k.Stats.Emulated++
+		k.tell(EventEmulated, u, at, regs)
+		k.tell(EventResume, u, at, regs)
 		if regs.Flags&x86.FlagTF != 0 {
 			k.p.Send(process.SIGTRAP) // the program steps itself
 		}
@@ -58,12 +65,14 @@ func (k *Probes) handlers(u *uprobe, regs *x86.PtRegs) {
 		remove = false
 		c.Hits++
 		if c.Hit != nil {
+			k.tellHandler(EventHandler, u, c, x86.Addr(regs.IP), regs)
 			c.Hit(regs)
 		}
 	}
 	switch {
 	case remove:
 		k.remove(u, k.p.Space)
+		k.tell(EventRemoved, u, x86.Addr(regs.IP), regs)
 	case returns:
 		k.hijack(u, regs)
 	}
@@ -108,6 +117,7 @@ func (k *Probes) begin(u *uprobe, at x86.Addr, regs *x86.PtRegs) bool {
 	n := own.slots.take()
 	if n == 0 {
 		k.p.Yield() // the kernel sleeps until a slot is free
+		k.tell(EventNoSlot, u, at, regs)
 		return true
 	}
 	slot := area + x86.Addr(n*slotSize)
@@ -128,6 +138,7 @@ func (k *Probes) begin(u *uprobe, at x86.Addr, regs *x86.PtRegs) bool {
 	t.step = s
 	regs.IP = uint64(slot)
 	regs.Flags |= x86.FlagTF
+	k.tellCopy(u, at, slot, regs)
 	return true
 }
 
@@ -173,6 +184,8 @@ func (k *Probes) Debug(regs *x86.PtRegs) bool {
 	if s.flags != 0 && !again {
 		k.p.Send(process.SIGTRAP)
 	}
+	k.tell(EventStepped, s.u, s.at, regs)
+	k.tell(EventResume, s.u, s.at, regs)
 	return true
 }
 
@@ -195,6 +208,7 @@ func (k *Probes) Abort(regs *x86.PtRegs) {
 	if s.flags == 0 {
 		regs.Flags &^= x86.FlagTF
 	}
+	k.tell(EventAborted, s.u, s.at, regs)
 }
 
 // emulate does what the instruction would, where the kernel does that. It reports whether

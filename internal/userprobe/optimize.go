@@ -55,7 +55,7 @@ func (k *Probes) optimization() *optimized {
 
 // optimize makes a call of the nop at a place that has its int3 (arch_uprobe_optimize). Where no
 // trampoline can be near enough, it is not tried again.
-func (k *Probes) optimize(u *uprobe, at x86.Addr) {
+func (k *Probes) optimize(u *uprobe, at x86.Addr, regs *x86.PtRegs) {
 	how, own := k.optimization(), k.of(k.p.Space)
 	if how == nil || !u.analysis.Optimizable || u.stays || !own.at[u][at] {
 		return
@@ -74,6 +74,7 @@ func (k *Probes) optimize(u *uprobe, at x86.Addr) {
 	}
 	own.calls[at] = true
 	k.Stats.Optimized++
+	k.tell(EventOptimized, u, at, regs)
 }
 
 // near reports whether a call that ends at an address reaches another one.
@@ -125,8 +126,10 @@ func (k *Probes) called(how *optimized, regs *x86.PtRegs) {
 	regs.AX, regs.R11, regs.CX = word(0), word(1), word(2)
 	regs.SP += moved
 	regs.IP = word(3) - callSize - uint64(len(how.lead))
-	if u := k.find(x86.Addr(regs.IP)); u != nil {
+	u, at := k.find(x86.Addr(regs.IP)), x86.Addr(regs.IP)
+	if u != nil {
 		k.Stats.Calls++
+		k.tell(EventCall, u, at, regs)
 		k.handlers(u, regs)
 	}
 	regs.SP -= moved
@@ -138,4 +141,7 @@ func (k *Probes) called(how *optimized, regs *x86.PtRegs) {
 		return
 	}
 	regs.IP, regs.CX, regs.R11 = next, next, regs.Flags
+	if u != nil {
+		k.tell(EventCallEnd, u, at, regs)
+	}
 }

@@ -85,7 +85,9 @@ type Probes struct {
 	word   [8]byte // to be pushed
 	// OnLog gets what the kernel would log.
 	OnLog func(line string)
-	Stats Stats
+	// OnEvent is told of each step of a hit; nil for nobody.
+	OnEvent func(e *Event)
+	Stats   Stats
 }
 
 type place struct {
@@ -297,6 +299,30 @@ func (k *Probes) find(at x86.Addr) *uprobe {
 		return u
 	}
 	return nil
+}
+
+// Code reads a program's code as it is without probes; it says how much can be read.
+func (k *Probes) Code(at x86.Addr, b []byte) int {
+	if k.p.Read(at, b) != nil {
+		if b = b[:min(len(b), process.PageSize-int(at%process.PageSize))]; k.p.Read(at, b) != nil {
+			return 0
+		}
+	}
+	own := k.of(k.p.Space)
+	for i := range b {
+		a := at + x86.Addr(i)
+		if b[i] != int3 && !own.calls[a] {
+			continue
+		}
+		if u := k.find(a); u != nil && own.at[u][a] {
+			n := 1
+			if how := k.optimization(); own.calls[a] {
+				n = len(how.lead) + callSize
+			}
+			copy(b[i:min(len(b), i+n)], u.file.Data[u.offset:])
+		}
+	}
+	return len(b)
 }
 
 // HazardAt is what goes wrong with a probe at a place of a file although the kernel accepts it, ""

@@ -53,6 +53,7 @@ func (k *Probes) hijack(u *uprobe, regs *x86.PtRegs) {
 				c.Missed++
 			}
 		}
+		k.tell(EventMissed, u, x86.Addr(regs.IP), regs)
 	}
 	area := k.xol()
 	if area == 0 {
@@ -82,6 +83,7 @@ func (k *Probes) hijack(u *uprobe, regs *x86.PtRegs) {
 	for i := t.last(); i != nil && !i.alive(when, regs); i = t.last() {
 		t.chain = t.chain[:len(t.chain)-1]
 		k.Stats.Unwound++
+		k.tell(EventUnwound, i.u, i.function, regs)
 	}
 	if chained {
 		i := t.last()
@@ -93,6 +95,7 @@ func (k *Probes) hijack(u *uprobe, regs *x86.PtRegs) {
 		back = i.back
 	}
 	t.chain = append(t.chain, &instance{u, x86.Addr(regs.IP), regs.SP, back, chained})
+	k.tell(EventInstance, u, x86.Addr(regs.IP), regs)
 }
 
 // returned is the trampoline: it calls the handlers of the function that has returned, and
@@ -102,6 +105,7 @@ func (k *Probes) returned(regs *x86.PtRegs) bool {
 	if len(t.chain) == 0 {
 		return false
 	}
+	k.tell(EventReturn, t.last().u, t.last().function, regs)
 	for {
 		// Calls of a chain return together; the next chain is alive, or this one was left.
 		n := len(t.chain) - 1
@@ -114,18 +118,21 @@ func (k *Probes) returned(regs *x86.PtRegs) bool {
 		for j := len(ended) - 1; j >= 0; j-- {
 			if !valid {
 				k.Stats.Unwound++
+				k.tell(EventUnwound, ended[j].u, ended[j].function, regs)
 				continue
 			}
 			k.Stats.Returns++
 			for _, c := range ended[j].u.consumers {
 				if c.Returned != nil && c.wants(k.p.Space) {
 					c.Returns++
+					k.tellHandler(EventReturnHandler, ended[j].u, c, ended[j].function, regs)
 					c.Returned(ended[j].function, regs)
 				}
 			}
 		}
 		t.chain = t.chain[:n]
 		if valid {
+			k.tell(EventReturned, ended[0].u, ended[0].function, regs)
 			return true
 		}
 	}

@@ -12,6 +12,7 @@ type task struct {
 	step  *step // nil where none is under way, else own
 	own   step
 	chain []*instance // of calls whose return is probed, the innermost last
+	told  int         // steps of its hit
 }
 
 // task is the running thread's.
