@@ -3,7 +3,8 @@
 # and compares errno, whether the instruction is emulated or a copy of it stepped, the
 # copy, and the byte that the probe leaves, with the rules. A program in the guest
 # (testdata/init/uprobes.c) registers a uprobe at each place by perf_event_open, and
-# executes the instruction once. A minute of CPU for 25,000 places of one kernel.
+# executes the instruction once. A minute of CPU for 25,000 places of one kernel. The image's own
+# arch_uprobe_analyze_insn is asked about all instructions, here.
 #
 # PLACES=20000 of the programs' instructions are drawn (0 for all), each once wherever it is, for a kernel
 # decides by the bytes and by whether a page ends in them; as many places inside
@@ -44,6 +45,7 @@ for kernel in $kernels; do
 		${FILES:-$libraries/libc.so.6 $libraries/libm.so.6 $libraries/ld-linux-x86-64.so.2 /bin/bash /bin/ls /bin/grep /bin/sed /bin/tar /usr/bin/find /usr/bin/mawk /usr/bin/perl}
 	IFS='
 '
+	"$work/uprobes" own -kernel "$kernel" "$work" || status=1
 	"$lab" boot "$kernel" --qemu "$qemu" --cpu max --memory 1G --timeout 10h --append 'nopti rcupdate.rcu_expedited=1' \
 		--file "$work/uprobes.elf:/bin/uprobes" --file "$work/code:/code" --file "$work/list:/list" \
 		--exec '/bin/uprobes /code /list arch_uprobe_pre_xol' >"$work/answers" || { say "$kernel was NOT asked to the end"; status=1; continue; }

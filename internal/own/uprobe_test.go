@@ -1,8 +1,6 @@
 package own
 
 import (
-	"encoding/binary"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -15,34 +13,6 @@ import (
 	"kprobelab/uprobes"
 	"kprobelab/x86"
 )
-
-// ours is an analysis as the image's own code leaves it.
-func ours(a *uprobes.Analysis) *Uprobe {
-	u := &Uprobe{Errno: a.Errno}
-	if a.Errno != 0 {
-		return u
-	}
-	u.Copy, u.Optimizable = a.Copy, a.Optimizable
-	p := u.Params[:]
-	switch a.Way {
-	case uprobes.Branch:
-		u.Ops = "branch_xol_ops"
-		binary.LittleEndian.PutUint32(p, uint32(a.Target))
-		p[4], p[5] = byte(a.Length), a.Opcode
-	case uprobes.Push:
-		// Offsets in struct pt_regs.
-		u.Ops = "push_xol_ops"
-		p[0] = [...]byte{80, 88, 96, 40, 152, 32, 104, 112, 72, 64, 56, 48, 24, 16, 8, 0}[a.Register]
-		p[1] = byte(a.Length)
-	default:
-		u.Ops, p[0], p[1] = "default_xol_ops", byte(a.Fixups), byte(a.Length)
-	}
-	return u
-}
-
-func inWords(code []byte, at x86.Addr, u *Uprobe) string {
-	return fmt.Sprintf("%x at %#x: errno %d, %s %x, copy %x, optimizable %v", code, uint64(at), int(u.Errno), u.Ops, u.Params, u.Copy, u.Optimizable)
-}
 
 // uprobeImages are kernels to be asked: those that were fetched for other tests, and those of
 // the pattern $KPROBELAB_KERNELS.
@@ -72,11 +42,10 @@ func TestUprobesAgainstImage(t *testing.T) {
 			}
 			var different []string
 			same := func(code []byte, at x86.Addr) {
-				want, err := k.AnalyzeUprobe(code, at)
+				what, err := k.CompareUprobe(code, at)
 				require.NoError(t, err, "%x", code)
-				a := uprobes.Analyze(code, at, img.Profile())
-				if w, g := inWords(code, at, &want), inWords(code, at, ours(&a)); w != g {
-					different = append(different, w+"\nnot "+g)
+				if what != "" {
+					different = append(different, what)
 				}
 			}
 			n, drawn := 2000, 40000

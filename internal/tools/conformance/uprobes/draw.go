@@ -130,7 +130,15 @@ func drawn(list []uint32, n int, r *rand.Rand) []uint32 {
 	return list[:n]
 }
 
-// write writes code, list, and stands: for how many boundaries each place of the list is asked.
+func numbers(list []uint32) (b []byte) {
+	for _, n := range list {
+		b = binary.LittleEndian.AppendUint32(b, n)
+	}
+	return b
+}
+
+// write writes code, list, stands, which says for how many boundaries each place of the list is asked, and where all
+// instructions are the first time.
 func (c *corpus) write(dir string, places, random int, r *rand.Rand, w io.Writer) error {
 	chosen := drawn(c.instructions, places, r)
 	inside := drawn(c.inside, max(1, random), r)
@@ -142,15 +150,16 @@ func (c *corpus) write(dir string, places, random int, r *rand.Rand, w io.Writer
 		len(chosen), len(c.instructions), stand, c.boundaries, len(inside), len(c.random))
 	list := slices.Concat(chosen, inside, c.random)
 	slices.Sort(list)
-	var offsets, stands []byte
+	var stands []uint32
 	for _, at := range list {
-		offsets = binary.LittleEndian.AppendUint32(offsets, at)
-		stands = binary.LittleEndian.AppendUint32(stands, uint32(c.stands[at]))
+		stands = append(stands, uint32(c.stands[at]))
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	for name, b := range map[string][]byte{"code": c.code, "list": offsets, "stands": stands} {
+	for name, b := range map[string][]byte{
+		"code": c.code, "list": numbers(list), "stands": numbers(stands), "instructions": numbers(c.instructions),
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
 			return err
 		}

@@ -12,17 +12,22 @@ import (
 	"path/filepath"
 	"slices"
 
+	"kprobelab/internal/own"
 	"kprobelab/kimage"
+	"kprobelab/uprobes"
+	"kprobelab/x86"
 )
 
 var errDiffer = errors.New("answers differ from the rules")
 
 func main() {
-	err := fmt.Errorf("usage: uprobes draw|compare -kernel VMLINUZ ...: %w", flag.ErrHelp)
+	err := fmt.Errorf("usage: uprobes draw|own|compare -kernel VMLINUZ ...: %w", flag.ErrHelp)
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case "draw":
 			err = draw(os.Args[2:])
+		case "own":
+			err = ownAnswers(os.Args[2:])
 		case "compare":
 			err = compareFiles(os.Args[2:])
 		}
@@ -63,6 +68,52 @@ func draw(args []string) error {
 	r := rand.New(rand.NewPCG(*seed, 0))
 	c.invent(*random, r)
 	return c.write(*dir, *places, *random, r, os.Stdout)
+}
+
+// ownAnswers asks the image's own function about all instructions, on the engine.
+func ownAnswers(args []string) error {
+	f := flag.NewFlagSet("own", flag.ContinueOnError)
+	kernel := f.String("kernel", "", "the kernel whose function is asked")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if f.NArg() != 1 {
+		return flag.ErrHelp
+	}
+	img, err := kimage.Open(*kernel, nil)
+	if err != nil {
+		return err
+	}
+	k, err := own.Open(img, 0)
+	if err != nil {
+		return err
+	}
+	defer k.Close()
+	code, err := os.ReadFile(filepath.Join(f.Arg(0), "code"))
+	if err != nil {
+		return err
+	}
+	list, err := readNumbers(filepath.Join(f.Arg(0), "instructions"))
+	if err != nil {
+		return err
+	}
+	differ := 0
+	for _, at := range list {
+		what, err := k.CompareUprobe(code[at:min(len(code), int(at)+uprobes.InsnSize)], x86.Addr(at))
+		if err != nil {
+			return err
+		}
+		if what != "" {
+			if differ++; differ <= 20 {
+				fmt.Println(what)
+			}
+		}
+	}
+	fmt.Printf("the image's own arch_uprobe_analyze_insn, here: %d of all %d instructions differ\n", differ, len(list))
+	if differ > 0 {
+		return errDiffer
+	}
+	return nil
 }
 
 func compareFiles(args []string) error {
