@@ -28,6 +28,9 @@ const (
 	// SpoiledREX2: of an instruction with REX2 and a rip-relative operand the copy has d4 in
 	// place of d5, and is no instruction.
 	SpoiledREX2 Hazard = "SPOILED_REX2"
+	// NopAsCall: a nop of five bytes that becomes a call (6.18 to 7.1) pushes to the red zone from then on, and a
+	// process that fork makes has the call without the trampoline that it leads to.
+	NopAsCall Hazard = "NOP5_AS_CALL"
 )
 
 var hazardTexts = map[Hazard]string{
@@ -36,6 +39,7 @@ var hazardTexts = map[Hazard]string{
 	LostIP:          "the kernel takes this AVX instruction for the return that has its opcode byte, and leaves ip in the XOL area, past the copy",
 	SpoiledREX2:     "the kernel clears a bit of the REX2 prefix itself in the copy, which is then no instruction",
 	SteppedOn:       "the trap after a system call comes after the next instruction, too, which is executed in the XOL area and does the wrong thing there",
+	NopAsCall:       "the nop becomes a call, which writes below the stack pointer; a process that fork makes then has the call without what it leads to, and dies",
 	SkippedExchange: "the kernel takes this exchange with rax for a nop, and does not execute it",
 }
 
@@ -53,6 +57,8 @@ func hazardOf(k *decoder.Kernel, a *Analysis, c *profile.Config) Hazard {
 		return LostIP
 	case a.Fixups&(FixSI|FixDI|FixBX) != 0 && k.REX == rex2:
 		return SpoiledREX2
+	case a.Optimizable && !c.Uprobes.OptimizesNop10:
+		return NopAsCall
 	case a.Way == Branch && a.Opcode == 0x90 && k.REX != rex2 && k.REX&1 != 0:
 		return SkippedExchange
 	case a.Errno == 0 && k.VexLen == 0 && k.OpcodeLen == 2 && k.Opcode[0] == 0x0f && k.Opcode[1] == 0x05 && !movable(a.Copy[k.Length:], c):

@@ -28,6 +28,8 @@ type optimized struct {
 	code  []byte // the trampoline's
 	// elsewhere is what the system call returns outside a trampoline.
 	elsewhere errno.Errno
+	// alone: a process that fork makes inherits the call, but not the trampoline.
+	alone bool
 }
 
 // trampoline is push %rcx; push %r11; push %rax; mov $336,%rax; syscall; pop %rax; pop %r11; pop %rcx; the return
@@ -35,7 +37,7 @@ type optimized struct {
 var trampoline = []byte{0x51, 0x41, 0x53, 0x50, 0x48, 0xc7, 0xc0, 0x50, 1, 0, 0, 0x0f, 0x05, 0x58, 0x41, 0x5b, 0x59}
 
 var (
-	nop5  = &optimized{code: slices.Concat(trampoline, []byte{0xc3, int3}), elsewhere: errno.ENXIO}
+	nop5  = &optimized{code: slices.Concat(trampoline, []byte{0xc3, int3}), elsewhere: errno.ENXIO, alone: true}
 	nop10 = &optimized{
 		lead: []byte{0x48, 0x8d, 0x64, 0x24, 0x80}, below: redZone, code: slices.Concat(trampoline, []byte{0xc2, redZone, 0, int3}),
 		elsewhere: errno.EPROTO,
@@ -88,7 +90,7 @@ func (k *Probes) trampolineNear(end x86.Addr, how *optimized) (x86.Addr, bool) {
 			return at, true
 		}
 	}
-	v := process.Mapping{Prot: process.ProtRead | process.ProtExec, Name: "[uprobes-trampoline]"}
+	v := process.Mapping{Prot: process.ProtRead | process.ProtExec, Name: "[uprobes-trampoline]", Alone: how.alone}
 	for _, at := range k.p.FreeAround(end) {
 		v.Range = x86.Range{Start: at, End: at + process.PageSize}
 		if !near(end, at) {

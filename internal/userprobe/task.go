@@ -48,7 +48,9 @@ func (k *Probes) Forked(tid int, s *process.Space, vfork bool) {
 	if !shared {
 		own := k.of(s)
 		own.counted, own.calls = maps.Clone(old.counted), maps.Clone(old.calls)
-		own.trampolines = slices.Clone(old.trampolines)
+		if how := k.optimization(); how != nil && !how.alone {
+			own.trampolines = slices.Clone(old.trampolines)
+		}
 		for u, at := range old.at {
 			own.at[u] = maps.Clone(at)
 		}

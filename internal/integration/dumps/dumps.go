@@ -24,6 +24,10 @@ var Kernels = []string{"6.1", "6.12", "5.10"}
 // processors, and the newest kernel's.
 var Running = append([]string{"6.1.smp2", "newest"}, Kernels...)
 
+// Between are dumps of kernels that nothing else stands for, whose nops of five bytes become calls under uprobes;
+// make dumps makes them when they are named: DUMPS='6.18 7.1'.
+var Between = []string{"6.18", "7.1"}
+
 // short are the dumps that stand for all where tests are shortened.
 var short = []string{"6.1", "newest"}
 

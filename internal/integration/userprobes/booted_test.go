@@ -3,6 +3,7 @@ package userprobes
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,7 +45,7 @@ func boot(t *testing.T, name string) *booted {
 
 // eachKernel runs a test on every kernel that there is a dump of.
 func eachKernel(t *testing.T, test func(t *testing.T, b *booted)) {
-	for _, name := range dumps.Running {
+	for _, name := range slices.Concat(dumps.Running, dumps.Between) {
 		t.Run(name, func(t *testing.T) { test(t, boot(t, name)) })
 	}
 }
