@@ -16,24 +16,10 @@ set -eu
 scripts=$(cd "$(dirname "$0")" && pwd)
 root=${scripts%/*}
 . "$scripts/debian.sh"
+. "$scripts/selftests-fetch.sh"
 
 dir=$root/.cache/selftests
 tests=$dir/ftrace
-package=linux-source-6.1
-
-fetch() {
-	if [ -x "$tests/ftracetest" ]; then return; fi
-	state=$dir/apt
-	trap 'rm -rf "$state"' EXIT
-	debian_open "$state" bookworm
-	debian_download "$package" "$state" || die "the package $package did not arrive (apt's message is above)"
-	say "unpacking the ftrace selftests"
-	(cd "$state" && dpkg-deb --fsys-tarfile "$package.deb" | tar -xf - ./usr/src/linux-source-6.1.tar.xz &&
-		tar -xJf usr/src/linux-source-6.1.tar.xz linux-source-6.1/tools/testing/selftests/ftrace)
-	mv "$state/linux-source-6.1/tools/testing/selftests/ftrace" "$tests"
-	rm -rf "$state"
-	trap - EXIT
-}
 
 # cannot TEST: why it cannot pass; nothing for one that has to.
 cannot() {
@@ -63,8 +49,7 @@ if [ "$(id -u)" -ne 0 ]; then die "the kernel's selftests want to be run by root
 if [ ! -c /dev/fuse ]; then die "/dev/fuse is not there: no selftests here"; fi
 plain "$root" || die "the kernel's selftests take no path with a blank or a colon, and this is one: $root"
 need unshare util-linux
-need xz xz-utils
-fetch
+selftests bookworm 6.1 "$dir"
 if [ $# -eq 0 ]; then set -- "$tests/test.d/kprobe" "$tests/test.d/dynevent"; fi
 logs=$dir/logs
 rm -rf "$logs"
