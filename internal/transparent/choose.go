@@ -70,6 +70,9 @@ func Functions(f *process.File, c *profile.Config, sources ...string) ([]Functio
 type Places struct {
 	// At are those that the kernel accepts and that do no harm by a hazard of docs/uprobes.md.
 	At []uint64
+	// AsCalls are nops that become calls of a trampoline (7.2 and later). From then on a hit writes to the stack
+	// past the red zone, and when the probe goes the nop's operand keeps the call: memory is not the same.
+	AsCalls []uint64
 	// Refused and Harmful count the others.
 	Refused int
 	Harmful map[uprobes.Hazard]int
@@ -85,6 +88,8 @@ func Probable(f *process.File, c *profile.Config, list []uint64) Places {
 			p.Refused++
 		case h != "":
 			p.Harmful[h]++
+		case a.Optimizable:
+			p.AsCalls = append(p.AsCalls, at)
 		default:
 			p.At = append(p.At, at)
 		}

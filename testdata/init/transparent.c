@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Runs a program without probes, with a uprobe at each offset that LIST has (numbers of
- * 32 bits), one at a time, and with all of them at once; offsets with the highest bit set are not tried alone. Exit status, output and
+ * 32 bits), one at a time, and with all of them at once; offsets with the highest bit set are not tried alone, those with the
+ * next one, nops that become calls, are tried together apart from the others. Exit status, output and
  * memory at the exit have to be as without probes. Writes a line for each run:
  *
  *	program STATUS WORDS MASKED OUTPUT	without probes, the output in hexadecimal
  *	control DIFFERENT			with other random bytes from the kernel
  *	OFFSET HITS DIFFERENT			with one probe, or its errno as minus HITS
- *	together HITS DIFFERENT			with all
+ *	together HITS DIFFERENT			with all but nops that become calls
+ *	calls HITS DIFFERENT			with those
  *
  * Memory is compared by words of 8 bytes. Those that differ between runs without
  * probes (numbers of processes, times, what getrandom gave) are masked: left out.
@@ -27,6 +29,8 @@ enum { STATUS = 1, OUTPUT = 2, MAPS = 4, MEMORY = 8 };
 #define PAGE_WORDS	(PAGE / 8)
 #define PLAIN_RUNS	4
 #define NOT_ALONE	(1u << 31)
+#define AS_CALL		(1u << 30)
+#define OFFSET(n)	((n) & ~(NOT_ALONE | AS_CALL))
 #define AT_RANDOM	25
 
 static const char *program;
@@ -402,26 +406,30 @@ static void one(u32 offset)
 }
 
 static int *probes, traps;
+static u32 registered;
 
 static void close_all(void)
 {
 	hits = counted(traps);
-	for (u32 i = 0; i < count; i++)
+	for (u32 i = 0; i < registered; i++)
 		SYS(close, probes[i]);
+	SYS(close, traps);
 }
 
-static void together(const char *function)
+static void together(const char *name, const char *function, u32 which)
 {
 	struct rlimit files = { count + 64, count + 64 };
 
 	must("RLIMIT_NOFILE", SYS(prlimit64, 0, RLIMIT_NOFILE, &files, 0));
 	traps = must(function, event(kprobe_type, function, 0, 0));
+	registered = 0;
 	for (u32 i = 0; i < count; i++)
-		probes[i] = must("a uprobe", event(uprobe_type, program, list[i] & ~NOT_ALONE, 1));
+		if ((list[i] & AS_CALL) == which)
+			probes[registered++] = must("a uprobe", event(uprobe_type, program, OFFSET(list[i]), 1));
 	put("all probes are registered ");
 	end_line(2);
 	run(&got, 'r', close_all);
-	put("together ");
+	put(name);
 	put_number(hits);
 	put_number(different());
 	end_line(1);
@@ -459,9 +467,10 @@ void start(u64 *args)
 	must("F_SETFL", SYS(fcntl, out_pipe[0], F_SETFL, O_NONBLOCK));
 	must("pipe2", SYS(pipe2, go_pipe, O_CLOEXEC));
 	plain();
-	together(argv[3]);
+	together("together ", argv[3], 0);
+	together("calls ", argv[3], AS_CALL);
 	for (u32 i = 0; i < count; i++)
 		if (!(list[i] & NOT_ALONE))
-			one(list[i]);
+			one(OFFSET(list[i]));
 	SYS(exit_group, 0);
 }

@@ -100,6 +100,12 @@ func TestTransparency(t *testing.T) {
 			require.Equal(t, want, r.run(places.At, nil), "all at once")
 			executed, err := r.Executions(places.At)
 			require.NoError(t, err)
+			calls, err := r.Executions(places.AsCalls)
+			require.NoError(t, err)
+			require.Equal(t, outside(want), outside(r.run(places.AsCalls, nil)), "all nops that become calls")
+			for at := range calls {
+				require.Equal(t, outside(want), outside(r.run([]uint64{at}, nil)), "the call at %#x", at)
+			}
 			for _, other := range engine.Names() {
 				if other != r.Engine {
 					on := newRunner(t, c, f, other, r.Args...)
@@ -126,8 +132,8 @@ func TestTransparency(t *testing.T) {
 				require.Equal(t, executed[at], hits[at], "hits at %#x", at)
 				alone++
 			}
-			t.Logf("%d instructions of %d functions of libc and of the program: %d executed, %d tried one at a time, %d of them not executed; %d more refused, %v left out",
-				len(places.At), libraryFunctions, len(executed), alone, max(0, alone-len(met)), places.Refused, places.Harmful)
+			t.Logf("%d instructions of %d functions of libc and of the program: %d executed, %d tried one at a time, %d of them not executed; %d nops that become calls, %d executed; %d more refused, %v left out",
+				len(places.At), libraryFunctions, len(executed), alone, max(0, alone-len(met)), len(places.AsCalls), len(calls), places.Refused, places.Harmful)
 		})
 	}
 }

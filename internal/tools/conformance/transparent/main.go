@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"kprobelab/internal/process"
 	"kprobelab/internal/transparent"
@@ -50,12 +51,16 @@ type known struct {
 	Hits          []uint64
 	SyscallBefore []uint32
 	NotAlone      int
+	// AsCalls are those of them that become calls: memory may differ.
+	AsCalls []uint32
 }
 
 const (
 	libraryFunctions = 200
 	// notAlone marks an offset in the list.
 	notAlone = 1 << 31
+	// asCall marks a nop that becomes a call.
+	asCall = 1 << 30
 )
 
 func draw(args []string) error {
@@ -83,7 +88,8 @@ func draw(args []string) error {
 	if err != nil {
 		return err
 	}
-	hits, err := r.Executions(places.At)
+	at := slices.Sorted(slices.Values(slices.Concat(places.At, places.AsCalls)))
+	hits, err := r.Executions(at)
 	if err != nil {
 		return err
 	}
@@ -91,23 +97,29 @@ func draw(args []string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%d instructions, %d of them executed here; %d more are refused, %v left out\n", len(places.At), len(hits), places.Refused, places.Harmful)
+	fmt.Printf("%d instructions, %d of them executed here, %d nops that become calls; %d more are refused, %v left out\n",
+		len(at), len(hits), len(places.AsCalls), places.Refused, places.Harmful)
 	k := known{Code: o.Code, Output: o.Stderr + o.Stdout} // the program writes to stderr before it flushes stdout
 	var list []byte
-	for _, at := range places.At {
+	for _, at := range at {
+		marked := uint32(at)
+		if slices.Contains(places.AsCalls, at) {
+			marked |= asCall
+			k.AsCalls = append(k.AsCalls, uint32(at))
+		}
 		if hits[at] == 0 {
 			if k.NotAlone++; k.NotAlone%*step != 0 {
-				list = binary.LittleEndian.AppendUint32(list, uint32(at)|notAlone)
+				list = binary.LittleEndian.AppendUint32(list, marked|notAlone)
 				continue
 			}
 		}
-		list = binary.LittleEndian.AppendUint32(list, uint32(at))
+		list = binary.LittleEndian.AppendUint32(list, marked)
 		k.Places, k.Hits = append(k.Places, uint32(at)), append(k.Hits, hits[at])
 		if at >= 2 && r.Syscall(at-2) {
 			k.SyscallBefore = append(k.SyscallBefore, uint32(at))
 		}
 	}
-	k.NotAlone = len(places.At) - len(k.Places)
+	k.NotAlone = len(at) - len(k.Places)
 	if err := os.WriteFile(filepath.Join(*dir, "list"), list, 0o644); err != nil {
 		return err
 	}
