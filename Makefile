@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo page demo dumps kernel archive tools-table conformance conformance-all conformance-bpftrace conformance-configs conformance-explore conformance-hazards conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch guest selftests transparency-uprobes transparency-uprobes-booted test test-page test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo page demo dumps kernel archive tools-table conformance conformance-all conformance-bpftrace conformance-configs conformance-explore conformance-hazards conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch guest selftests selftests-booted transparency-uprobes transparency-uprobes-booted test test-page test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -66,6 +66,9 @@ dumps: build ## boot Debian's 6.1, 6.12, 5.10 and newest kernel into .cache/dump
 
 selftests: build ## the kernel's own ftrace selftests over kprobelab mount (needs root and /dev/fuse)
 	@scripts/selftests.sh bin/kprobelab
+
+selftests-booted: build ## run the kernel's own ftrace selftests about uprobes on a booted kernel's dump, by that kernel's code
+	@scripts/selftests-booted.sh $(CURDIR)/bin/kprobelab $(TESTS)
 
 archive: build ## fetch and pack every kernel that Debian's suites offer, in parallel; restartable
 	@scripts/archive.sh

@@ -53,6 +53,7 @@ of stopping there (ptrace) or with a uprobe whose instruction is stepped, emulat
 recent kernels replace by a call. The columns besides: switches from one process to another, and
 system calls that stand in for a trap. The debugger's hit is what a debugger does (wait, read and write
 the registers, put the byte back, step, wait, go on); a uprobe's has its record in the trace buffer.
+doc is what the documentation of the first uprobes has, of 2007, with a handler and no record.
 
 --hardware is x86-64 or i386, the documentation's processors, or a JSON file of your own:
    {"name": "mine", "trap_us": 0.5, "step_us": 0.5, "detour_us": 0.05, "trampoline_us": 0.2}

@@ -26,7 +26,7 @@ func explainCommand(t *term) *cli.Command {
 		Description: "With every reason of the kernel's, a picture of the region as in its documentation, the slot\n" +
 			"and the detour buffer. IMAGE is a vmlinux, a vmlinuz or any x86-64 ELF file, \"-\" the guest\n" +
 			"kernel inside the program; without it, it is the running kernel's, from /boot. Of a program or a\n" +
-				"library it tells about a uprobe (--uprobe=false: as if it were a kernel's code). The exit code is\n" +
+			"library it tells about a uprobe (--uprobe=false: as if it were a kernel's code). The exit code is\n" +
 			"0 whatever the answer: it is the answer that was asked for.\n\n" +
 			examples(
 				"kprobelab explain - vfs_read+0x16",

@@ -23,18 +23,27 @@ type ProgramWay struct {
 	function  userCode
 	// definition is the event's first letter: p or r; "" for a debugger.
 	definition string
+	// documented is what the documentation of the first uprobes has for it, in microseconds; 0 for nothing.
+	documented float64
 }
+
+// DocumentedOn is the processor of the documented figures, with what a kprobe and a return probe took on it, in
+// microseconds: SystemTap's runtime/uprobes/uprobes.txt, "Probe Overhead", and kprobes.rst.
+var DocumentedOn = struct {
+	Name            string
+	Kprobe, Returns float64
+}{"Intel Pentium M, 1495 MHz, in 2007", 0.57, 0.92}
 
 // ProgramWays are all of them. All is the kernel's own code: a uprobe's hit has its record
 // in the trace buffer with it, a debugger's what the debugger does.
 func ProgramWays() []ProgramWay {
 	return []ProgramWay{
-		{"ptrace", "a debugger: int3 by POKETEXT, and the step over it", stepped, ""},
-		{"step", "a uprobe whose instruction is stepped in the XOL area", stepped, "p"},
-		{"emulated", "a uprobe on push, which the kernel emulates", push, "p"},
-		{"nop5", "a uprobe on a nop of five bytes: stepped, or emulated; from 6.18 to 7.1 a call in its place", nop5, "p"},
-		{"nop10", "a uprobe on a nop of ten bytes: emulated; from 7.2 a call in its place", nop10, "p"},
-		{"return", "a uretprobe on a function that begins with an emulated instruction", push, "r"},
+		{"ptrace", "a debugger: int3 by POKETEXT, and the step over it", stepped, "", 0},
+		{"step", "a uprobe whose instruction is stepped in the XOL area", stepped, "p", 2.9},
+		{"emulated", "a uprobe on push, which the kernel emulates", push, "p", 0},
+		{"nop5", "a uprobe on a nop of five bytes: stepped, or emulated; from 6.18 to 7.1 a call in its place", nop5, "p", 0},
+		{"nop10", "a uprobe on a nop of ten bytes: emulated; from 7.2 a call in its place", nop10, "p", 0},
+		{"return", "a uretprobe on a function that begins with an emulated instruction", push, "r", 4.7},
 	}
 }
 
@@ -72,6 +81,9 @@ type ProgramResult struct {
 	// Modelled is microseconds of the hardware for the traps and steps; 0 for a debugger,
 	// whose switches have no documented cost.
 	Modelled float64 `json:"modelled_us"`
+	// Documented is microseconds in the documentation of the first uprobes, on DocumentedOn; they stepped
+	// every instruction.
+	Documented float64 `json:"documented_us,omitempty"`
 }
 
 // ProgramReport is a run of Programs.
@@ -171,7 +183,7 @@ func (o *ProgramOptions) way(img *kimage.Image, elf []byte, w *ProgramWay, done 
 	}
 	n := float64(o.Hits)
 	r := &ProgramResult{
-		Way: w.Name, Describes: w.Describes,
+		Way: w.Name, Describes: w.Describes, Documented: w.documented,
 		Switches: round2(max(0, float64(with.switches)-float64(without.switches)) / n),
 		Traps:    round2(float64(with.traps) / n), Steps: round2(float64(with.steps) / n), SystemCalls: round2(float64(with.calls) / n),
 	}
