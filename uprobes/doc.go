@@ -6,5 +6,5 @@
 // It must not know programs, files or processes: it gets the bytes of one instruction.
 //
 // The rules were read off the answers of kernels' own code: images from 5.10 to 7.3 are asked
-// about the same instructions by package own, and say the same (TestUprobesAgainstImage).
+// about the same instructions by package selfcheck, and say the same (TestUprobesAgainstImage).
 package uprobes

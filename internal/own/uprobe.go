@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"kprobelab/errno"
-	"kprobelab/uprobes"
 	"kprobelab/x86"
 )
 
@@ -73,46 +72,4 @@ func (k *Kernel) AnalyzeUprobe(code []byte, at x86.Addr) (Uprobe, error) {
 	}
 	u.Ops, u.Optimizable = ops.Name, b[uprobeFlags]&canOptimize != 0
 	return u, nil
-}
-
-// ruled is an analysis as the image's own code would leave it.
-func ruled(a *uprobes.Analysis) *Uprobe {
-	u := &Uprobe{Errno: a.Errno}
-	if a.Errno != 0 {
-		return u
-	}
-	u.Copy, u.Optimizable = a.Copy, a.Optimizable
-	p := u.Params[:]
-	switch a.Way {
-	case uprobes.Branch:
-		u.Ops = "branch_xol_ops"
-		binary.LittleEndian.PutUint32(p, uint32(a.Target))
-		p[4], p[5] = byte(a.Length), a.Opcode
-	case uprobes.Push:
-		// Offsets in struct pt_regs.
-		u.Ops = "push_xol_ops"
-		p[0] = [...]byte{80, 88, 96, 40, 152, 32, 104, 112, 72, 64, 56, 48, 24, 16, 8, 0}[a.Register]
-		p[1] = byte(a.Length)
-	default:
-		u.Ops, p[0], p[1] = "default_xol_ops", byte(a.Fixups), byte(a.Length)
-	}
-	return u
-}
-
-// words say all that is compared.
-func (u *Uprobe) words() string {
-	return fmt.Sprintf("errno %d, %s %x, copy %x, optimizable %v", int(u.Errno), u.Ops, u.Params, u.Copy, u.Optimizable)
-}
-
-// CompareUprobe asks AnalyzeUprobe, and says how it differs from the rules of package uprobes, "" for not at all.
-func (k *Kernel) CompareUprobe(code []byte, at x86.Addr) (string, error) {
-	own, err := k.AnalyzeUprobe(code, at)
-	if err != nil {
-		return "", err
-	}
-	a := uprobes.Analyze(code, at, k.img.Profile())
-	if w, g := own.words(), ruled(&a).words(); w != g {
-		return fmt.Sprintf("%x at %#x: %s, not %s", code, uint64(at), w, g), nil
-	}
-	return "", nil
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"kprobelab/internal/own"
+	"kprobelab/internal/selfcheck"
 	"kprobelab/kimage"
 	"kprobelab/uprobes"
 	"kprobelab/x86"
@@ -99,7 +100,7 @@ func ownAnswers(args []string) error {
 	}
 	differ := 0
 	for _, at := range list {
-		what, err := k.CompareUprobe(code[at:min(len(code), int(at)+uprobes.InsnSize)], x86.Addr(at))
+		what, err := selfcheck.Uprobe(k, code[at:min(len(code), int(at)+uprobes.InsnSize)], x86.Addr(at))
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package own
+package selfcheck
 
 import (
 	"math/rand/v2"
@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/decoder"
+	"kprobelab/internal/own"
 	"kprobelab/kimage"
 	"kprobelab/uprobes"
 	"kprobelab/x86"
@@ -36,13 +37,15 @@ func TestUprobesAgainstImage(t *testing.T) {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			img, err := kimage.Open(name, nil)
 			require.NoError(t, err)
-			k := open(t, img)
+			k, err := own.Open(img, 0)
+			require.NoError(t, err)
+			defer k.Close()
 			if !k.Has("arch_uprobe_analyze_insn") {
 				t.Skip("this kernel has no uprobes")
 			}
 			var different []string
 			same := func(code []byte, at x86.Addr) {
-				what, err := k.CompareUprobe(code, at)
+				what, err := Uprobe(k, code, at)
 				require.NoError(t, err, "%x", code)
 				if what != "" {
 					different = append(different, what)
