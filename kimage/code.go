@@ -39,6 +39,18 @@ func (img *Image) Moves(function string, n int64) (found bool) {
 	return found
 }
 
+// Compares reports whether a function compares a byte with a constant (cmpb $N).
+func (img *Image) Compares(function string, n uint8) (found bool) {
+	img.Walk(function, func(_ x86.Addr, i *decoder.Inst) bool {
+		if i.Encoding == decoder.EncPrimary {
+			const cmp = 7
+			found = (i.Opcode == 0x3c || i.Opcode == 0x80 && i.ModRM>>3&7 == cmp) && uint8(i.Imm()) == n
+		}
+		return !found
+	})
+	return found
+}
+
 // ReturnOf is where a function's first direct call of another one returns to, 0 where it has none.
 func (img *Image) ReturnOf(function, callee string) (to x86.Addr) {
 	called := img.Lookup(callee)

@@ -25,6 +25,8 @@ func TestCode(t *testing.T) {
 		require.Fail(t, "visited")
 		return false
 	})
+	require.True(t, img.Compares("strlen", 0))
+	require.False(t, img.Compares("strlen", 0x55))
 	require.Zero(t, img.ReturnOf("strlen", "no_such_function"))
 	require.False(t, img.Moves("no_such_function", 0))
 }

@@ -2,7 +2,7 @@
 # Has bpftrace and kprobelab check scripts that are made of a corpus by changes at random, and
 # compares what they say (make conformance-bpftrace).
 #
-# N and SEED are the scripts, KPROBELAB_BPFTRACE another bpftrace; otherwise Debian 13's is
+# N and SEED are the scripts, SCRIPTS='PATTERN' files in place of the corpus, KPROBELAB_BPFTRACE another bpftrace; otherwise Debian 13's is
 # fetched, whose version is the truth. It needs root, or a user namespace, and a kernel with BTF.
 # Ends with 0 when 95 of 100 verdicts are the same and every script that is accepted here alone
 # has a known cause, 1 when not, and 77 when bpftrace cannot be had.
@@ -29,4 +29,4 @@ if [ "$(id -u)" != 0 ]; then
 fi
 (cd "$root" && CGO_ENABLED=0 go build -o "$work/compare" ./internal/tools/conformance/scripts)
 cd "$root"
-exec "$work/compare" -language bpftrace -tool "$bpftrace" -n "${N:-3000}" -seed "${SEED:-1}" -show "${SHOW:-0}" ${TABLE:+-table "$TABLE"}
+exec "$work/compare" -language bpftrace -tool "$bpftrace" -n "${N:-3000}" -seed "${SEED:-1}" -show "${SHOW:-0}" ${SCRIPTS:+-corpus "$SCRIPTS"} ${TABLE:+-table "$TABLE"}

@@ -168,6 +168,9 @@ func bpftraceKernel(d *definer, img *kimage.Image) (*bpftrace.Kernel, error) {
 	if img.Core() != nil {
 		b.Events = newEvents(b.Source, img).named
 		b.Program = programs(img)
+		if t, ok := img.Types().Struct("bpf_trace_run_ctx"); ok {
+			_, b.FunctionsAtReturns = t.Member("is_uprobe")
+		}
 		if set := img.BTFSet("btf_allowlist_d_path"); set != nil {
 			b.PathIn = func(function string) bool {
 				id, ok := img.Types().FuncID(function)

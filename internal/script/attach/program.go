@@ -64,8 +64,10 @@ type userOffsets struct {
 	startCode                      int64 // of an mm_struct
 	utask, returns, original, next int64 // of a task, and of its pending returns
 	area, areaAt                   int64 // of an mm_struct, and of its uprobes' page
-	// fixes says that the kernel puts stacks of programs right that are found at uprobes (6.11).
-	fixes bool
+	// callers says that the kernel's stacks of programs have the caller where a uprobe is at push %rbp, endbr at
+	// endbr64, too, pending the addresses that functions return to in the place of the trampoline's: 6.11, and
+	// those that took one of them over.
+	callers, endbr, pending bool
 }
 
 func userOffsetsOf(img *kimage.Image) (o userOffsets) {
@@ -86,9 +88,15 @@ func userOffsetsOf(img *kimage.Image) (o userOffsets) {
 	o.utask, o.returns, o.original = at("task_struct", "utask"), at("uprobe_task", "return_instances"), at("return_instance", "orig_ret_vaddr")
 	o.next = at("return_instance", "next")
 	o.area, o.areaAt = at("mm_struct", "uprobes_state", "xol_area"), at("xol_area", "vaddr")
-	o.fixes = known && len(img.Lookup("is_uprobe_at_func_entry")) > 0
+	there := func(symbol string) bool { return len(img.Lookup(symbol)) > 0 }
+	o.callers = img.Compares("is_uprobe_at_func_entry", pushBP) || img.Compares("perf_callchain_user", pushBP)
+	o.endbr = o.callers && there("ibt_selftest")
+	o.pending = known && there("uprobe_get_trampoline_vaddr")
 	return o
 }
+
+// pushBP is push %rbp.
+const pushBP = 0x55
 
 // loaded is where the code of the process's program begins.
 func (h *hit) loaded() uint64 {
@@ -100,17 +108,17 @@ func (h *hit) loaded() uint64 {
 // entered reports a uprobe at a function's first instruction, by which the kernel knows that the return address
 // is on the top of the stack: push %rbp or endbr64.
 func (h *hit) entered() bool {
-	if !h.r.users.fixes || h.probe == nil || h.probe.Kind != host.User || h.probe.InProgram.Return {
+	if !h.r.users.callers || h.probe == nil || h.probe.Kind != host.User || h.probe.InProgram.Return {
 		return false
 	}
 	in := h.probe.InProgram
-	return in.Bytes[0] == 0x55 || in.Bytes == [4]byte{0xf3, 0x0f, 0x1e, 0xfa}
+	return in.Bytes[0] == pushBP || h.r.users.endbr && in.Bytes == [4]byte{0xf3, 0x0f, 0x1e, 0xfa}
 }
 
 // pending puts the addresses that functions return to in the place of the trampoline's, as newer kernels do.
 func (h *hit) pending(from int) {
 	o, m := &h.r.users, h.r.o.Machine
-	if !o.fixes {
+	if !o.pending {
 		return
 	}
 	task := m.TaskStruct(m.Task())

@@ -29,7 +29,7 @@ func program(file string) (*host.Program, error) {
 
 // Where a probe of a program is, and what is wrong with one.
 func TestPrograms(t *testing.T) {
-	k := &Kernel{Program: program}
+	k := &Kernel{Program: program, FunctionsAtReturns: true}
 	for point, want := range map[string][]host.InProgram{
 		"uprobe:/bin/p:one":     {{Addr: 0x1000, Offset: 0x200}},
 		"u:p:one":               {{Addr: 0x1000, Offset: 0x200}},
@@ -60,9 +60,9 @@ func TestPrograms(t *testing.T) {
 		"uprobe:/bin/q:f { }":              "ERROR: uprobe target file '/bin/q' does not exist or is not executable\n",
 		"uprobe::f { }":                    "ERROR: uprobe should have a target\n",
 		"uprobe:/bin/p: { }":               "ERROR: uprobe should be attached to a function and/or address\n",
-		"uprobe:/bin/p:three { }":          "ERROR: Could not resolve symbol: /bin/p:three\n",
+		"uprobe:/bin/p:three { }":          "ERROR: Could not resolve symbol: /bin/p:three, cannot attach probe.\n",
 		"uprobe:/bin/p:0x9000 { }":         "ERROR: Could not resolve address: /bin/p:0x9000\n",
-		"uprobe:/bin/p:one+16 { }":         "ERROR: Offset outside the function bounds ('one' size is 0x10)\n",
+		"uprobe:/bin/p:one+16 { }":         "ERROR: Offset outside the function bounds ('one' size is 16)\n",
 		"uprobe:/bin/p:one+1+2 { }":        "ERROR: Cannot take more than one offset\n",
 		"uretprobe:/bin/p:one+1 { }":       "ERROR: Offset not allowed\n",
 		"uretprobe:/bin/p:0x1000 { }":      "ERROR: Absolute address not allowed\n",

@@ -57,7 +57,7 @@ var builtinWords = map[string]*script.Builtin{
 	"cpid":    simple("cpid", host.System.Target),
 	"cgroup":  simple("cgroup", func(host.System) int64 { return 1 }),
 	"numaid":  simple("numaid", func(host.System) int64 { return 0 }),
-	"func":    simple("func", func(s host.System) int64 { return int64(s.Address()) }),
+	"func":    simple("func", function),
 }
 
 var (
@@ -242,4 +242,12 @@ var errnoTexts = map[int64]string{
 	13: "Permission denied", 14: "Bad address", 16: "Device or resource busy", 17: "File exists", 20: "Not a directory", 21: "Is a directory",
 	22: "Invalid argument", 24: "Too many open files", 25: "Inappropriate ioctl for device", 28: "No space left on device", 32: "Broken pipe",
 	34: "Numerical result out of range", 38: "Function not implemented", 95: "Operation not supported", 110: "Connection timed out",
+}
+
+// function is where the probed function begins (bpf_get_func_ip), or the probe itself in it.
+func function(s host.System) int64 {
+	if p := s.Probe(); p != nil && p.InProgram != nil && p.InProgram.Hidden {
+		return 0
+	}
+	return int64(s.Address())
 }

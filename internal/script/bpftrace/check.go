@@ -84,6 +84,11 @@ func (c *checker) error(at span, format string, a ...any) {
 	c.problems.list = append(c.problems.list, &Problem{Message: strings.TrimSuffix(fmt.Sprintf(format, a...), "\n"), at: at})
 }
 
+// unattached notes that a probe cannot be attached; bpftrace says so without a place.
+func (c *checker) unattached(format string, a ...any) {
+	c.problems.list = append(c.problems.list, &Problem{Message: fmt.Sprintf(format, a...), free: true})
+}
+
 func (c *checker) errors() int { return len(c.problems.list) }
 
 // points reads the attach points.

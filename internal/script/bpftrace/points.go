@@ -25,6 +25,8 @@ type Kernel struct {
 	HZ     int64
 	// PathIn reports a function in which the kernel lets programs ask for a path; nil where that is not known.
 	PathIn func(function string) bool
+	// FunctionsAtReturns says that at the return of a program's function the kernel knows where that begins (6.7).
+	FunctionsAtReturns bool
 	// Program is a file of programs' code; nil where no programs run.
 	Program func(file string) (*host.Program, error)
 }

@@ -88,6 +88,7 @@ func (c *checker) program(pt *point, add func(*host.Probe)) {
 	}
 	one := func(name, function string, in host.InProgram) {
 		in.Program, in.Return, in.Target = p, pt.provider == "uretprobe", c.o.Command
+		in.Hidden = in.Return && !c.k.FunctionsAtReturns
 		add(&host.Probe{Kind: host.User, Point: pt.provider + ":" + p.File + ":" + name, Function: function, InProgram: &in, Chain: host.ByRegisters})
 	}
 	found := false
@@ -105,7 +106,7 @@ func (c *checker) program(pt *point, add func(*host.Probe)) {
 		}
 		at := uint64(pt.offset)
 		if at != 0 && at >= f.Size {
-			c.error(pt.at, "Offset outside the function bounds ('%s' size is %#x)", f.Name, f.Size)
+			c.unattached("Offset outside the function bounds ('%s' size is %d)", f.Name, f.Size)
 			return
 		}
 		name := f.Name
@@ -124,14 +125,14 @@ func (c *checker) program(pt *point, add func(*host.Probe)) {
 			offset, ok = p.Offset(pt.address)
 		}
 		if !ok {
-			c.error(pt.at, "Could not resolve address: %s:%#x", p.File, pt.address)
+			c.unattached("Could not resolve address: %s:%#x", p.File, pt.address)
 			return
 		}
 		one(fmt.Sprint(pt.address), "", host.InProgram{Addr: pt.address, Offset: offset})
 		return
 	}
 	if !found && !wild(pt.name) {
-		c.error(pt.at, "Could not resolve symbol: %s:%s", p.File, pt.name)
+		c.unattached("Could not resolve symbol: %s:%s, cannot attach probe.", p.File, pt.name)
 	}
 }
 

@@ -64,15 +64,15 @@ func (c *checker) missing() bool {
 			switch {
 			case len(pt.probes) > 0 || pt.optional || wild(pt.name) || wild(pt.target):
 			default:
-				c.problems.list = append(c.problems.list, &Problem{Message: fmt.Sprintf("Error attaching probe: %s: there is no such function", pt.raw), free: true})
+				c.unattached("Error attaching probe: %s: there is no such function", pt.raw)
 			}
 		}
 	}
 	if all == 0 && len(c.problems.list) == 0 {
-		c.problems.list = append(c.problems.list, &Problem{Message: "No probes to attach", free: true})
+		c.unattached("No probes to attach")
 	}
 	if all > maxProbes {
-		c.problems.list = append(c.problems.list, &Problem{Message: fmt.Sprintf("Can't attach to %d probes because it exceeds the current limit of %d probes.", all, maxProbes), free: true})
+		c.unattached("Can't attach to %d probes because it exceeds the current limit of %d probes.", all, maxProbes)
 	}
 	return len(c.problems.list) > 0
 }

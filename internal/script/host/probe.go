@@ -132,6 +132,8 @@ type InProgram struct {
 	Return bool
 	// Target is for what the process of -c does alone.
 	Target bool
+	// Hidden is for returns at which the kernel does not tell a BPF program where the function begins.
+	Hidden bool
 }
 
 // Symbol is the function that has an address of a process.

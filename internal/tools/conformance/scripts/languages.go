@@ -5,18 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
-	"kprobelab/internal/script"
 	"kprobelab/internal/script/bpftrace"
-	"kprobelab/internal/script/host"
 	"kprobelab/internal/script/stap"
-	"kprobelab/internal/source"
 )
 
 // language is one of the languages, with the corpus and the two that read it.
@@ -121,88 +116,11 @@ func bpftraceTheirs(program, script string) (verdict, error) {
 	return verdict{false, text}, nil
 }
 
-// hostKernel is the running kernel's BTF, which bpftrace reads, too; it has every function and
-// every tracepoint that is asked for.
-func hostKernel() (*bpftrace.Kernel, error) {
-	b, err := os.ReadFile("/sys/kernel/btf/vmlinux")
-	if err != nil {
-		return nil, err
-	}
-	f, err := source.OfBTF(b, nil, nil)
-	if err != nil {
-		return nil, err
-	}
-	named := func(t string) *source.Type {
-		typ, err := f.Named(t)
-		if err != nil {
-			typ = &source.Type{Kind: source.Base, Size: 8}
-		}
-		return typ
-	}
-	k := &bpftrace.Kernel{Source: f}
-	k.Functions = func(p string) []host.Function { return []host.Function{{Name: p, Addr: 0x1000}} }
-	k.Tracepoints = func(p string) []host.Tracepoint { return []host.Tracepoint{{Name: p}} }
-	k.Symbol = func(string) (uint64, bool) { return 0x1000, true }
-	there := events()
-	k.Events = func(p string) []bpftrace.Event {
-		system, event, _ := strings.Cut(p, ":")
-		if there != nil && !there[p] && !strings.ContainsAny(p, "*?[") {
-			return nil
-		}
-		e := bpftrace.Event{Name: p}
-		if text, err := os.ReadFile(tracefs + "events/" + system + "/" + event + "/format"); err == nil && system == "syscalls" {
-			for _, m := range formatField.FindAllStringSubmatch(string(text), -1) {
-				size, _ := strconv.ParseInt(m[3], 10, 64)
-				t := &source.Type{Kind: source.Base, Size: size, Signed: m[4] == "1"}
-				if strings.HasSuffix(m[1], "*") {
-					t = source.PointerTo(named("char"))
-				}
-				e.Fields = append(e.Fields, bpftrace.Field{Name: m[2], Type: t, User: t.Kind == source.Pointer, X: script.Number(0)})
-			}
-			return []bpftrace.Event{e}
-		}
-		if system == "syscalls" {
-			e.Fields = []bpftrace.Field{
-				{Name: "filename", Type: source.PointerTo(named("char")), User: true, X: script.Number(0)}, {Name: "flags", Type: named("int"), X: script.Number(0)}, {Name: "ret", Type: named("long"), X: script.Number(0)},
-			}
-			return []bpftrace.Event{e}
-		}
-		t, err := f.Named("trace_event_raw_" + event)
-		if err != nil {
-			return nil
-		}
-		for _, m := range t.Members() {
-			e.Fields = append(e.Fields, bpftrace.Field{Name: m.Name, Type: m.Type, X: script.Number(0), InMemory: true})
-		}
-		return []bpftrace.Event{e}
-	}
-	return k, nil
-}
-
-// tracefs is where the running kernel's tracing files are, for those who may read them.
-const tracefs = "/sys/kernel/tracing/"
-
-// formatField is a line of an event's format file: type, name, size, and whether it is signed.
-var formatField = regexp.MustCompile(`(?m)^\tfield:(.*?)\s*(\w+);\s*offset:\d+;\s*size:(\d+);\s*signed:([01]);`)
-
-// events are those of the running kernel, nil where they cannot be read.
-func events() map[string]bool {
-	b, err := os.ReadFile(tracefs + "available_events")
-	if err != nil || len(b) == 0 {
-		return nil
-	}
-	list := map[string]bool{}
-	for _, name := range strings.Fields(string(b)) {
-		list[name] = true
-	}
-	return list
-}
-
 func bpftraceOurs(k *bpftrace.Kernel, script string) verdict {
 	_, err := bpftrace.Analyze("stdin", script, &bpftrace.Options{Args: arguments}, k)
 	var p *bpftrace.Problems
-	if errors.As(err, &p) {
-		return verdict{false, p.Text()}
+	if !errors.As(err, &p) || !strings.Contains(p.Text(), ": ERROR: ") && !strings.Contains(p.Text(), "ERROR: definitions: ") {
+		return verdict{true, ""} // or it is of the system, as above
 	}
-	return verdict{true, ""}
+	return verdict{false, p.Text()}
 }

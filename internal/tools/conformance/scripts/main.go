@@ -23,6 +23,7 @@ func main() {
 	name := flag.String("language", "stap", "stap or bpftrace")
 	program := flag.String("tool", "", "the real tool")
 	tree := flag.String("tree", "", "the folder for stap's -r")
+	corpus := flag.String("corpus", "", "a pattern of files, in place of the project's own scripts")
 	n := flag.Int("n", 3000, "how many changed scripts")
 	seed := flag.Uint64("seed", 1, "decides the changes")
 	table := flag.String("table", "", "write the scripts with stap's verdicts to this file")
@@ -30,6 +31,9 @@ func main() {
 	flag.Parse()
 	l, err := languageOf(*name, *program, *tree)
 	ok := false
+	if err == nil && *corpus != "" {
+		l.corpus = *corpus
+	}
 	if err == nil {
 		ok, err = l.run(*n, *seed, *table, *show)
 	}
