@@ -99,7 +99,7 @@ func TestErrors(t *testing.T) {
 		`BEGIN { system("ls") }`:              "stdin:1:9-21: ERROR: system() is an unsafe function being used in safe mode\n",
 		`BEGIN { cat("/etc/passwd") }`:        "stdin:1:9-27: ERROR: cat(): there are no files of a running system here\n",
 		`BEGIN { $x = retval }`:               "stdin:1:14-20: ERROR: The retval builtin can only be used with 'kretprobe' and 'uretprobe' and 'fentry' probes\n",
-		`BEGIN { } BEGIN { }`:                 "stdin:1:11-16: ERROR: More than one BEGIN probe defined\n",
+		`BEGIN { } BEGIN { }`:                 "stdin:1:10-16: ERROR: More than one BEGIN probe defined\n",
 		`kprobe { }`:                          "stdin:1:1-7: ERROR: kprobe probe type requires 1 or 2 arguments, found 0\n",
 		`nothing:f { }`:                       "stdin:1:1-10: ERROR: Invalid probe type: nothing\n",
 		`interval:x:1 { }`:                    "stdin:1:1-13: ERROR: x is not an accepted unit of time\n",
@@ -168,7 +168,7 @@ func TestCorpusIsRead(t *testing.T) {
 	for _, f := range files {
 		b, err := os.ReadFile(f)
 		require.NoError(t, err)
-		_, problems := parse(newFile(f, string(b)))
+		_, problems := parse(newFile(f, string(b)), nil)
 		assert.Empty(t, problems.list, f)
 	}
 }

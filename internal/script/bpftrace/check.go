@@ -55,6 +55,7 @@ type checker struct {
 	t        *tree
 	problems *Problems
 
+	lines  *preprocessor
 	config map[string]string
 	// defined are the types that the script defines.
 	defined *definer
@@ -193,8 +194,8 @@ func (c *checker) check() {
 		kernel = c.k.Source
 	}
 	var err error
-	if c.defined, err = define(c.t.definitions, kernel); err != nil {
-		c.problems.list = append(c.problems.list, &Problem{Message: "definitions: " + err.Error(), free: true})
+	if c.defined, err = define(c.lines.definitions, kernel); err != nil {
+		c.unattached("definitions: %v", err)
 	}
 	c.configure()
 	if c.errors() == 0 {

@@ -23,21 +23,15 @@ type definer struct {
 	depth  int
 }
 
-// define reads all definitions of a script. The error says what is wrong with the first bad one.
+// define reads definitions. The error says what is wrong with the first bad one.
 func define(texts []string, kernel *source.File) (d *definer, err error) {
 	d = &definer{kernel: kernel, types: map[string]*source.Type{}, whole: map[string]bool{}, values: map[string]source.Enumerator{}, of: map[string]*source.Type{}}
-	var lines preprocessor
 	for _, text := range texts {
-		if strings.HasPrefix(text, "#") {
-			err = lines.line(text)
-		} else {
-			err = d.definition(text)
-		}
-		if err != nil {
-			return d, err
+		if err = d.definition(text); err != nil {
+			break
 		}
 	}
-	return d, lines.end()
+	return d, err
 }
 
 // badC is an error of a definition.

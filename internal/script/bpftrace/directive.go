@@ -1,18 +1,89 @@
 package bpftrace
 
 import (
+	_ "embed" // headers.txt
 	"fmt"
+	"maps"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
-// preprocessor follows a script's lines for the C preprocessor: what bpftrace's compiler refuses of
-// them is refused. What they do is not done, but for #define.
+// preprocessor follows a script's lines for the C preprocessor. What bpftrace's compiler refuses of them is
+// refused; #define gives macros, and conditions say which of them and of the definitions there are.
 type preprocessor struct {
-	// open are the conditionals that have no #endif yet; each says that its #else was there.
-	open []bool
+	open []conditional
+	// macros are those without parameters; defined are all.
+	macros  map[string]string
+	defined map[string]bool
+	// headers says that a header is included.
+	headers bool
+	// definitions are the structures, unions and enumerations.
+	definitions []string
 }
+
+// conditional is an #if that has no #endif yet.
+type conditional struct {
+	// over says that #else was there, taken that a branch was, skips that this one is not there, and around
+	// that the whole is not.
+	over, taken, skips, around bool
+}
+
+// predefined are macros of bpftrace's compiler.
+var predefined = []string{"__x86_64__", "__linux__", "__KERNEL__", "__BPF_TRACING__"}
+
+// preprocess goes through a script's lines and definitions. Where the kernel's types are known BPFTRACE_HAVE_BTF is
+// defined.
+func preprocess(texts []string, types bool) (p *preprocessor, err error) {
+	p = &preprocessor{macros: map[string]string{}, defined: map[string]bool{"BPFTRACE_HAVE_BTF": types}}
+	for _, name := range predefined {
+		p.defined[name] = true
+	}
+	for _, text := range texts {
+		switch {
+		case !strings.HasPrefix(text, "#"):
+			if !p.skipped() {
+				p.definitions = append(p.definitions, text)
+			}
+		default:
+			if err = p.line(text); err != nil {
+				return p, err
+			}
+		}
+	}
+	if len(p.open) > 0 {
+		err = fmt.Errorf("unterminated conditional directive")
+	}
+	return p, err
+}
+
+//go:embed headers.txt
+var headersText string
+
+// headers are the constants of the kernel's headers.
+var headers = sync.OnceValue(func() map[string]string {
+	m := map[string]string{}
+	for line := range strings.Lines(headersText) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && name != "#" {
+			m[name] = value
+		}
+	}
+	return m
+})
+
+// expansions are the macros that are put into a script: its own and, since headers include one another, all
+// constants that are known where it includes one.
+func (p *preprocessor) expansions() map[string]string {
+	if !p.headers {
+		return p.macros
+	}
+	all := maps.Clone(headers())
+	maps.Copy(all, p.macros)
+	return all
+}
+
+func (p *preprocessor) skipped() bool { return len(p.open) > 0 && p.open[len(p.open)-1].skips }
 
 var (
 	cComment = regexp.MustCompile(`/\*.*?\*/|//.*`)
@@ -22,26 +93,33 @@ var (
 	params   = regexp.MustCompile(`^\(\s*(?:\)|(?:[A-Za-z_]\w*\s*,\s*)*(?:[A-Za-z_]\w*\s*(?:\.\.\.)?|\.\.\.)\s*\))`)
 )
 
-// line checks one.
+// line reads one.
 func (p *preprocessor) line(text string) error {
 	text = strings.TrimSpace(cComment.ReplaceAllString(strings.TrimPrefix(text, "#"), " "))
 	word := identRE.FindString(text)
 	rest := strings.TrimSpace(text[len(word):])
 	switch word {
 	case "if", "ifdef", "ifndef":
-		p.open = append(p.open, false)
-		if len(p.open) > 1 {
-			return nil // it may be skipped, and with it what it says
+		around := p.skipped()
+		if !around {
+			if err := checkDirective(word, text, rest); err != nil {
+				return err
+			}
 		}
+		holds := !around && p.holds(word, rest)
+		p.open = append(p.open, conditional{taken: holds, skips: !holds, around: around})
+		return nil
 	case "elif", "elifdef", "elifndef", "else":
 		if len(p.open) == 0 {
 			return fmt.Errorf("#%s without #if", word)
 		}
-		over := &p.open[len(p.open)-1]
-		if *over {
+		c := &p.open[len(p.open)-1]
+		if c.over {
 			return fmt.Errorf("#%s after #else", word)
 		}
-		*over = word == "else"
+		c.over = word == "else"
+		holds := !c.around && !c.taken && (c.over || p.holds(strings.TrimPrefix(word, "el"), rest))
+		c.skips, c.taken = !holds, c.taken || holds
 		return nil
 	case "endif":
 		if len(p.open) == 0 {
@@ -49,20 +127,37 @@ func (p *preprocessor) line(text string) error {
 		}
 		p.open = p.open[:len(p.open)-1]
 		return nil
-	default:
-		if len(p.open) > 0 {
-			return nil
-		}
 	}
-	return checkDirective(word, text, rest)
-}
-
-// end says what is wrong after the last line.
-func (p *preprocessor) end() error {
-	if len(p.open) > 0 {
-		return fmt.Errorf("unterminated conditional directive")
+	if p.skipped() {
+		return nil
+	}
+	if err := checkDirective(word, text, rest); err != nil {
+		return err
+	}
+	name := identRE.FindString(rest)
+	switch body := rest[len(name):]; word {
+	case "define":
+		p.defined[name] = true
+		if value := strings.TrimSpace(body); value != "" && body[0] != '(' {
+			p.macros[name] = value
+		}
+	case "undef":
+		p.defined[name] = false
+	case "include", "include_next", "import":
+		p.headers = true
 	}
 	return nil
+}
+
+// holds reports whether a condition is true: "ifdef", "ifndef" or "if".
+func (p *preprocessor) holds(word, rest string) bool {
+	switch word {
+	case "ifdef":
+		return p.defined[identRE.FindString(rest)]
+	case "ifndef":
+		return !p.defined[identRE.FindString(rest)]
+	}
+	return (&condition{p: p, list: cToken.FindAllString(rest, -1)}).value(0) != 0
 }
 
 // checkDirective is what is wrong with a directive that is not skipped.

@@ -13,10 +13,10 @@ type parser struct {
 	problems *Problems
 }
 
-// parse reads a script.
-func parse(f *file) (t *tree, problems *Problems) {
+// parse reads a script, with macros in their places.
+func parse(f *file, macros map[string]string) (t *tree, problems *Problems) {
 	problems = &Problems{file: f}
-	p := &parser{list: lex(f, problems), problems: problems}
+	p := &parser{list: lex(f, macros, problems), problems: problems}
 	func() {
 		defer func() {
 			if e := recover(); e != nil && e != any(failed{}) {
@@ -178,9 +178,17 @@ func (p *parser) probe() *probe {
 	return pr
 }
 
+// before is where the token before the next one ends.
+func (p *parser) before() pos {
+	if p.at == 0 {
+		return pos{1, 1}
+	}
+	return p.list[p.at-1].at.to
+}
+
 // point is one attach point: its text is taken together, without blanks.
 func (p *parser) point() *point {
-	pt := &point{at: span{p.tok().at.from, p.tok().at.from}}
+	pt := &point{at: span{p.before(), p.before()}}
 	for {
 		t := p.tok()
 		switch t.kind {

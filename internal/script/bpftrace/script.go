@@ -27,12 +27,24 @@ type Script struct {
 // Analyze reads a script and resolves it on a kernel, which may be nil. The error is *Problems.
 func Analyze(name, text string, o *Options, k *Kernel) (*Script, error) {
 	f := newFile(name, text)
-	t, problems := parse(f)
+	t, problems := parse(f, nil)
 	if len(problems.list) > 0 {
 		return nil, problems
 	}
-	c := &checker{o: o, k: k, t: t, problems: problems}
-	c.check()
+	lines, bad := preprocess(t.definitions, k != nil && k.Source != nil)
+	if macros := lines.expansions(); len(macros) > 0 {
+		// Only a script that can be read without macros is read with them.
+		if t, problems = parse(f, macros); len(problems.list) > 0 {
+			return nil, problems
+		}
+	}
+	c := &checker{o: o, k: k, t: t, problems: problems, lines: lines}
+	if bad != nil {
+		c.unattached("definitions: %v", bad)
+	}
+	if c.errors() == 0 {
+		c.check()
+	}
 	if len(problems.list) > 0 {
 		return nil, problems
 	}

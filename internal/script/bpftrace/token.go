@@ -128,9 +128,9 @@ func (l *lexer) add(k kind, text string) {
 	l.list = append(l.list, token{kind: k, text: text, at: span{l.step, l.here}})
 }
 
-// lex makes the tokens; the last one is the end of the file.
-func lex(f *file, problems *Problems) []token {
-	l := &lexer{f: f, here: pos{1, 1}, step: pos{1, 1}, macros: map[string]string{}, expanded: new(int), problems: problems}
+// lex makes the tokens, with macros in their places; the last one is the end of the file.
+func lex(f *file, macros map[string]string, problems *Problems) []token {
+	l := &lexer{f: f, here: pos{1, 1}, step: pos{1, 1}, macros: macros, expanded: new(int), problems: problems}
 	if strings.HasPrefix(f.text, "#!") {
 		l.take(max(strings.IndexByte(f.text+"\n", '\n'), 0))
 	}
@@ -172,7 +172,7 @@ func (l *lexer) next() {
 			l.fail("invalid character '#'")
 			return
 		}
-		l.directive(line)
+		l.add(tDirective, line)
 	case c == '@':
 		n := len(identRE.FindString(s[1:]))
 		l.add2(tMap, n+1)
@@ -227,12 +227,37 @@ func (l *lexer) operator(s string) {
 	}
 	for _, op := range operators {
 		if strings.HasPrefix(s, string(op)) {
-			l.add2(op, len(op))
+			if l.add2(op, len(op)); op == ":" {
+				l.colon()
+			}
 			return
 		}
 	}
 	l.take(1)
 	l.fail("invalid character '%s'", s[:1])
+}
+
+// colon goes over the blanks after one. bpftrace reads the character that follows twice, but for a type's name,
+// which is one word there.
+func (l *lexer) colon() {
+	for l.at < len(l.f.text) && strings.IndexByte(" \t\r\n", l.f.text[l.at]) >= 0 {
+		l.take(1)
+		l.step = l.here
+	}
+	word := identRE.FindString(l.rest())
+	if word != "struct" && word != "union" && word != "enum" {
+		l.here.col++
+		return
+	}
+	l.add2(tStruct, len(word))
+	for l.at < len(l.f.text) && strings.IndexByte(" \t\r\n", l.f.text[l.at]) >= 0 {
+		l.take(1)
+		l.step = l.here
+	}
+	if name := identRE.FindString(l.rest()); name != "" {
+		l.take(len(name))
+		l.add(tIdent, word+" "+name)
+	}
 }
 
 func (l *lexer) word(w string) {
@@ -264,23 +289,12 @@ func (l *lexer) expand(name, text string) {
 		l.fail("Macro recursion limit reached: %s, %s", name, text)
 		return
 	}
-	in := &lexer{f: newFile(l.f.name, text), here: pos{1, 1}, step: pos{1, 1}, macros: l.macros, expanding: l.expanding + 1, expanded: l.expanded, problems: l.problems}
+	in := &lexer{f: newFile(l.f.name, text), here: l.here, step: l.step, macros: l.macros, expanding: l.expanding + 1, expanded: l.expanded, problems: l.problems}
 	for in.at < len(text) && len(l.list)+len(in.list) < maxTokens {
 		in.next()
 	}
-	for _, t := range in.list {
-		t.at = span{l.step, l.here}
-		l.list = append(l.list, t)
-	}
-}
-
-func (l *lexer) directive(line string) {
-	l.add(tDirective, line)
-	f := strings.Fields(strings.TrimPrefix(line, "#"))
-	if len(f) >= 3 && f[0] == "define" && identRE.FindString(f[1]) == f[1] {
-		_, body, _ := strings.Cut(line, f[1])
-		l.macros[f[1]] = strings.TrimSpace(body)
-	}
+	l.list = append(l.list, in.list...)
+	l.here, l.step = in.here, in.step // bpftrace puts the text into the line
 }
 
 // structure is a type's name, or its definition.
@@ -310,12 +324,14 @@ func (l *lexer) structure(word string) {
 			return
 		case depth == 0 && (c == '*' || c == ')' || c == ','):
 			l.take(i)
+			l.here.col++ // bpftrace reads what follows twice
 			l.add(tIdent, word+" "+strings.TrimSpace(s[:i]))
 			return
 		case depth == 0 && (c == '[' || c == ';'):
 			// A type's name before its size is read as one.
 			if c == '[' {
 				l.take(i)
+				l.here.col++
 				l.add(tIdent, word+" "+strings.TrimSpace(s[:i]))
 				return
 			}

@@ -1,0 +1,149 @@
+package bpftrace
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// condition computes the expression of an #if; names that are no macros are 0, as in C. What it does not
+// understand ends it.
+type condition struct {
+	p     *preprocessor
+	list  []string
+	at    int
+	depth int
+}
+
+// binding are the operators by how they bind, the loosest first.
+var binding = [][]string{{"||"}, {"&&"}, {"|"}, {"^"}, {"&"}, {"==", "!="}, {"<=", ">=", "<", ">"}, {"<<", ">>"}, {"+", "-"}, {"*", "/", "%"}}
+
+// operator takes one of the operators of a level, "" where there is none: the tokens are single characters.
+func (c *condition) operator(level int) string {
+	two := strings.Join(c.list[c.at:min(c.at+2, len(c.list))], "")
+	for _, ops := range binding {
+		if len(two) == 2 && slices.Contains(ops, two) {
+			if !slices.Contains(binding[level], two) {
+				return ""
+			}
+			c.at += 2
+			return two
+		}
+	}
+	if c.at < len(c.list) && slices.Contains(binding[level], c.list[c.at]) {
+		c.at++
+		return c.list[c.at-1]
+	}
+	return ""
+}
+
+func (c *condition) value(level int) int64 {
+	if level == len(binding) {
+		return c.unary()
+	}
+	x := c.value(level + 1)
+	for {
+		op := c.operator(level)
+		if op == "" {
+			return x
+		}
+		x = applied(op, x, c.value(level+1))
+	}
+}
+
+func applied(op string, x, y int64) int64 {
+	truth := func(is bool) int64 {
+		if is {
+			return 1
+		}
+		return 0
+	}
+	switch op {
+	case "||":
+		return truth(x != 0 || y != 0)
+	case "&&":
+		return truth(x != 0 && y != 0)
+	case "|":
+		return x | y
+	case "^":
+		return x ^ y
+	case "&":
+		return x & y
+	case "==":
+		return truth(x == y)
+	case "!=":
+		return truth(x != y)
+	case "<=":
+		return truth(x <= y)
+	case ">=":
+		return truth(x >= y)
+	case "<":
+		return truth(x < y)
+	case ">":
+		return truth(x > y)
+	case "<<":
+		return x << (y & 63)
+	case ">>":
+		return x >> (y & 63)
+	case "+":
+		return x + y
+	case "-":
+		return x - y
+	case "*":
+		return x * y
+	}
+	switch {
+	case y == 0:
+		return 0
+	case op == "/":
+		return x / y
+	}
+	return x % y
+}
+
+func (c *condition) next() string {
+	if c.at < len(c.list) {
+		c.at++
+		return c.list[c.at-1]
+	}
+	return ""
+}
+
+func (c *condition) unary() int64 {
+	if c.depth++; c.depth > maxNesting {
+		return 0
+	}
+	defer func() { c.depth-- }()
+	switch t := c.next(); {
+	case t == "!":
+		return applied("==", c.unary(), 0)
+	case t == "-":
+		return -c.unary()
+	case t == "+":
+		return c.unary()
+	case t == "~":
+		return ^c.unary()
+	case t == "(":
+		v := c.value(0)
+		c.next()
+		return v
+	case t == "defined":
+		name := c.next()
+		if name == "(" {
+			name = c.next()
+			c.next()
+		}
+		if c.p.defined[name] {
+			return 1
+		}
+		return 0
+	case isName(t):
+		if text, ok := c.p.macros[t]; ok {
+			return (&condition{p: c.p, list: cToken.FindAllString(text, -1), depth: c.depth}).value(0)
+		}
+		return 0
+	default:
+		v, _ := strconv.ParseInt(strings.TrimRight(t, "uUlL"), 0, 64)
+		return v
+	}
+}
