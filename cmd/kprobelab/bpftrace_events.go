@@ -63,11 +63,11 @@ func (e *events) recorded(ev *kimage.Event) bpftrace.Event {
 		if strings.HasPrefix(f.Type, "__data_loc ") {
 			// The low half is where in the record it is.
 			loc := script.Binary{Op: script.And, X: script.Load{Addr: at, Size: 4, Lenient: true}, Y: script.Number(0xffff)}
-			one.X, one.InMemory, one.Type = script.Binary{Op: script.Add, X: script.Register{N: firstParameter}, Y: loc}, false, e.typed("long")
+			one.X, one.InMemory, one.Type = script.Binary{Op: script.Add, X: script.Register{N: firstParameter}, Y: loc}, false, e.source.Written("long")
 		} else if m, ok := member(record, err, f.Name); ok {
 			one.Type = m.Type
 		} else {
-			one.Type = e.typed(f.Type)
+			one.Type = e.source.Written(f.Type)
 		}
 		out.Fields = append(out.Fields, one)
 	}
@@ -116,15 +116,15 @@ func (e *events) syscall(kind, name string, at x86.Addr) (ev bpftrace.Event, ok 
 		id = script.Load{Addr: script.Binary{Op: script.Add, X: regs, Y: script.Number(numberAt)}, Size: 8, Lenient: true}
 	}
 	ev.Filter = script.Binary{Op: script.Eq, X: id, Y: script.Number(nr)}
-	ev.Fields = []bpftrace.Field{{Name: "__syscall_nr", Text: "int __syscall_nr", Type: e.typed("int"), X: script.Number(nr)}}
+	ev.Fields = []bpftrace.Field{{Name: "__syscall_nr", Text: "int __syscall_nr", Type: e.source.Written("int"), X: script.Number(nr)}}
 	if kind == "sys_exit" {
-		ev.Fields = append(ev.Fields, bpftrace.Field{Name: "ret", Text: "long ret", Type: e.typed("long"), X: second})
+		ev.Fields = append(ev.Fields, bpftrace.Field{Name: "ret", Text: "long ret", Type: e.source.Written("long"), X: second})
 		return ev, true
 	}
 	for i := range n {
 		typ, arg := e.text(types+8*i), e.text(names+8*i)
 		x := script.Load{Addr: script.Binary{Op: script.Add, X: regs, Y: script.Number(userRegisters[i])}, Size: 8, Lenient: true}
-		ev.Fields = append(ev.Fields, bpftrace.Field{Name: arg, Text: typ + " " + arg, Type: e.typed(typ), X: x, User: true})
+		ev.Fields = append(ev.Fields, bpftrace.Field{Name: arg, Text: typ + " " + arg, Type: e.source.Written(typ), X: x, User: true})
 	}
 	return ev, true
 }
@@ -155,26 +155,4 @@ func (e *events) text(at uint64) string {
 	e.img.ReadKernel(x86.Addr(binary.LittleEndian.Uint64(p[:])), b[:])
 	s, _, _ := bytes.Cut(b[:], []byte{0})
 	return string(s)
-}
-
-// typed is a type in C's words, as far as it has a name; else an unsigned long.
-func (e *events) typed(text string) *source.Type {
-	base := strings.TrimRight(text, "* ")
-	stars := strings.Count(text, "*")
-	for _, w := range []string{"const ", "struct ", "union ", "enum "} {
-		base = strings.ReplaceAll(base, w, "")
-	}
-	base = strings.TrimSpace(strings.TrimSuffix(base, " const"))
-	t, err := e.source.Named(base)
-	if err != nil {
-		if t, err = e.source.Named("unsigned long"); err != nil {
-			t = &source.Type{Kind: source.Base, Size: 8}
-		} else if stars > 0 {
-			t = &source.Type{Kind: source.Void, Name: "void"}
-		}
-	}
-	for range stars {
-		t = source.PointerTo(t)
-	}
-	return t
 }

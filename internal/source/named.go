@@ -3,6 +3,7 @@ package source
 import (
 	"debug/dwarf"
 	"slices"
+	"strings"
 
 	"github.com/cilium/ebpf/btf"
 )
@@ -84,6 +85,34 @@ func (p *Place) Returns() *Type {
 // PointerTo is a pointer to a type.
 func PointerTo(t *Type) *Type {
 	return &Type{Kind: Pointer, Size: word, target: func() *Type { return t }}
+}
+
+// Written is a type in C's words, as the kernel's tables of events have them: "const char *const *". One that is
+// not described is an unsigned long, or what a pointer points to is void.
+func (f *File) Written(text string) *Type {
+	var base []string
+	for _, w := range strings.Fields(strings.ReplaceAll(text, "*", " ")) {
+		switch w {
+		case "const", "volatile", "struct", "union", "enum":
+		default:
+			base = append(base, w)
+		}
+	}
+	stars := strings.Count(text, "*")
+	t, err := f.Named(strings.Join(base, " "))
+	switch {
+	case err == nil:
+	case stars > 0:
+		t = void
+	default:
+		if t, err = f.Named("unsigned long"); err != nil {
+			t = &Type{Kind: Base, Size: word}
+		}
+	}
+	for range stars {
+		t = PointerTo(t)
+	}
+	return t
 }
 
 // GlobalType is the type of a global variable.

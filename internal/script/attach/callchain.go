@@ -59,7 +59,7 @@ func (h *hit) kernels() {
 		case host.ByProgram:
 			return
 		case host.BySite:
-			if first = uint64(h.at.Add(callSize)); h.r.jumped[h.at] {
+			if first = uint64(h.at.Add(callSize)); h.r.jumped[x86.Addr(h.probe.Addr)] {
 				first = 0
 			}
 		case host.ByCaller:

@@ -18,6 +18,7 @@ type setting struct {
 type probe struct {
 	points []*point
 	pred   *node
+	predAt span
 	body   []*node
 	at     span
 }

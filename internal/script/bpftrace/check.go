@@ -150,6 +150,8 @@ func (c *checker) configure() {
 		switch v := s.value; {
 		case !ok:
 			c.error(s.at, "Unrecognized config variable: %s", s.name)
+		case !v.literal():
+			c.error(s.at, "Assignment for %s must be literal.", s.name)
 		case want == "string" && v.op != nString && v.op != nStackMode:
 			c.error(s.at, "Invalid type for %s. Type: %s. Expected Type: string", s.name, literalKind(v))
 		case want != "string" && v.op != nInt:
@@ -194,12 +196,11 @@ func (c *checker) check() {
 		kernel = c.k.Source
 	}
 	var err error
-	if c.defined, err = define(c.lines.definitions, kernel); err != nil {
+	if c.defined, err = define(c.lines, kernel); err != nil {
 		c.unattached("definitions: %v", err)
 	}
-	c.configure()
-	if c.errors() == 0 {
-		c.points()
+	if c.points(); c.errors() == 0 {
+		c.configure()
 	}
 	for _, f := range c.t.functions {
 		c.error(f.at, "fn %s: functions of the script's own are not there", f.text)
@@ -235,7 +236,7 @@ func (c *checker) block(p *probe) {
 	if p.pred != nil {
 		t := c.expr(p.pred)
 		if c.final && !t.isInt() && t.Kind != Pointer {
-			c.error(p.pred.at, "Invalid type for predicate: %s", t.Kind)
+			c.error(p.predAt, "Invalid type for predicate: %s", t.Kind)
 		}
 	}
 	c.body(scope{probe: p}, p.body)

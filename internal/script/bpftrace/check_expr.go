@@ -232,6 +232,9 @@ func (c *checker) builtin(n *node) *Type {
 }
 
 func (c *checker) structure(name string) *Type {
+	if t := c.defined.types["struct "+name]; t != nil {
+		return fromC(t)
+	}
 	if c.k != nil && c.k.Source != nil {
 		if t, err := c.k.Source.Tagged(source.Struct, name); err == nil {
 			return fromC(t)
@@ -650,8 +653,10 @@ func (c *checker) ternary(n *node) *Type {
 }
 
 func (c *checker) castType(n *node) *Type {
-	x := c.expr(n.kids[0])
 	before := c.errors()
+	x := c.expr(n.kids[0])
+	failed := c.errors() > before
+	before = c.errors()
 	t := c.named(n.ctype)
 	if c.errors() > before {
 		c.problems.list[before].at = n.at
@@ -664,6 +669,12 @@ func (c *checker) castType(n *node) *Type {
 	switch {
 	case x.Kind == Record && !x.Context:
 		c.error(n.at, "Cannot cast from struct type \"%s\"", x)
+		return t
+	case x.Kind == None && failed:
+		c.error(n.at, "Cannot cast from \"%s\" type", x)
+		if t.isInt() {
+			return bad()
+		}
 		return t
 	case x.Kind == None:
 		if !c.final && c.pass < 3 {

@@ -1,18 +1,22 @@
 package bpftrace
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// condition computes the expression of an #if; names that are no macros are 0, as in C. What it does not
-// understand ends it.
+// condition computes a constant expression of C, an #if's or a definition's. What it does not understand ends it.
 type condition struct {
-	p     *preprocessor
-	list  []string
-	at    int
-	depth int
+	list []string
+	at   int
+	// name is what a name is worth, defined whether it is a macro (nil: there is no defined).
+	name    func(name string) (v int64, ok bool)
+	defined func(name string) bool
+	depth   int
+	// bad is the first thing that it did not understand.
+	bad string
 }
 
 // binding are the operators by how they bind, the loosest first.
@@ -127,23 +131,29 @@ func (c *condition) unary() int64 {
 		v := c.value(0)
 		c.next()
 		return v
-	case t == "defined":
+	case t == "defined" && c.defined != nil:
 		name := c.next()
 		if name == "(" {
 			name = c.next()
 			c.next()
 		}
-		if c.p.defined[name] {
+		if c.defined(name) {
 			return 1
 		}
 		return 0
 	case isName(t):
-		if text, ok := c.p.macros[t]; ok {
-			return (&condition{p: c.p, list: cToken.FindAllString(text, -1), depth: c.depth}).value(0)
-		}
-		return 0
-	default:
-		v, _ := strconv.ParseInt(strings.TrimRight(t, "uUlL"), 0, 64)
+		v, ok := c.name(t)
+		c.fail(ok, t)
 		return v
+	default:
+		v, err := strconv.ParseInt(strings.TrimRight(t, "uUlL"), 0, 64)
+		c.fail(err == nil, t)
+		return v
+	}
+}
+
+func (c *condition) fail(ok bool, t string) {
+	if !ok && c.bad == "" {
+		c.bad = fmt.Sprintf("'%s' is not a number", t)
 	}
 }

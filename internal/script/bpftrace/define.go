@@ -13,6 +13,7 @@ import (
 // definer reads the structures, unions and enumerations that a script defines, in C. They go before
 // the kernel's of the same name.
 type definer struct {
+	lines  *preprocessor
 	kernel *source.File            // nil for none
 	types  map[string]*source.Type // by their words and names, as "struct foo"
 	whole  map[string]bool         // those that have been defined, not only named
@@ -23,10 +24,10 @@ type definer struct {
 	depth  int
 }
 
-// define reads definitions. The error says what is wrong with the first bad one.
-func define(texts []string, kernel *source.File) (d *definer, err error) {
-	d = &definer{kernel: kernel, types: map[string]*source.Type{}, whole: map[string]bool{}, values: map[string]source.Enumerator{}, of: map[string]*source.Type{}}
-	for _, text := range texts {
+// define reads the definitions that lines have left. The error says what is wrong with the first bad one.
+func define(lines *preprocessor, kernel *source.File) (d *definer, err error) {
+	d = &definer{lines: lines, kernel: kernel, types: map[string]*source.Type{}, whole: map[string]bool{}, values: map[string]source.Enumerator{}, of: map[string]*source.Type{}}
+	for _, text := range lines.definitions {
 		if err = d.definition(text); err != nil {
 			break
 		}
@@ -172,20 +173,23 @@ func (d *definer) enumeration(name string, t *source.Type) *source.Type {
 	return source.EnumOf(name, values)
 }
 
+// number is a constant expression, up to what ends it.
 func (d *definer) number() int64 {
-	sign := int64(1)
-	if d.accept("-") {
-		sign = -1
+	c := &condition{list: d.list[min(d.at, len(d.list)):], name: d.constant}
+	v := c.value(0)
+	d.at += c.at
+	if c.bad != "" {
+		panic(badC(c.bad))
 	}
-	t := d.next()
-	if e, ok := d.values[t]; ok {
-		return sign * e.Value
+	return v
+}
+
+// constant is what a name is worth in a definition.
+func (d *definer) constant(name string) (int64, bool) {
+	if e, ok := d.values[name]; ok {
+		return e.Value, true
 	}
-	v, err := strconv.ParseInt(strings.TrimRight(t, "uUlL"), 0, 64)
-	if err != nil {
-		panic(badC(fmt.Sprintf("'%s' is not a number", t)))
-	}
-	return sign * v
+	return d.lines.constant(name)
 }
 
 // maxFields bounds a definition.

@@ -19,6 +19,8 @@ type preprocessor struct {
 	defined map[string]bool
 	// headers says that a header is included.
 	headers bool
+	// depth is how many macros are inside of each other.
+	depth int
 	// definitions are the structures, unions and enumerations.
 	definitions []string
 }
@@ -157,7 +159,24 @@ func (p *preprocessor) holds(word, rest string) bool {
 	case "ifndef":
 		return !p.defined[identRE.FindString(rest)]
 	}
-	return (&condition{p: p, list: cToken.FindAllString(rest, -1)}).value(0) != 0
+	zero := func(name string) (int64, bool) { v, _ := p.constant(name); return v, true } // as in C
+	return (&condition{list: cToken.FindAllString(rest, -1), name: zero, defined: func(name string) bool { return p.defined[name] }}).value(0) != 0
+}
+
+// constant is what a macro is worth as a number.
+func (p *preprocessor) constant(name string) (int64, bool) {
+	text, ok := p.macros[name]
+	if !ok && p.headers {
+		text, ok = headers()[name]
+	}
+	if p.depth++; !ok || p.depth > maxNesting {
+		p.depth--
+		return 0, false
+	}
+	defer func() { p.depth-- }()
+	c := &condition{list: cToken.FindAllString(text, -1), name: p.constant}
+	v := c.value(0)
+	return v, c.bad == ""
 }
 
 // checkDirective is what is wrong with a directive that is not skipped.

@@ -57,7 +57,7 @@ func checkFormat(n *node) string {
 		case have == Ksym || have == Usym || have == Username || have == Kstack || have == Ustack || have == Inet || have == Timestamp ||
 			have == Mac || have == CgroupPath || have == Strerror:
 			have = String
-		case have == Pointer || a.typ.castable():
+		case have == Pointer:
 			have = Integer
 		}
 		if have != want && !(a.typ.enum() && want == String) {

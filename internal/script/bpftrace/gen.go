@@ -446,6 +446,12 @@ func (g *generator) cast(n *node) value {
 		// An integer as an array of its bytes.
 		return value{x: call(packCode, g.load(v, n.at), script.Number(n.typ.Size)), t: n.typ, raw: true}
 	}
+	if x.typ.Kind == String && n.typ.Kind == Pointer {
+		if !v.mem {
+			g.fail(n.at, "text that is not in memory has no address")
+		}
+		return value{x: v.x, t: n.typ} // of a structure's bytes, which are read as text
+	}
 	if x.typ.Kind == Array {
 		y := g.load(v, n.at)
 		return value{x: narrow(script.Member{X: y, Size: n.typ.Size, Signed: n.typ.Signed, Of: script.Int}, n.typ), t: n.typ}

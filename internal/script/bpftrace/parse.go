@@ -159,7 +159,7 @@ func (p *parser) function() *node {
 func (p *parser) colon() { p.expect(":") }
 
 func (p *parser) probe() *probe {
-	pr := &probe{at: p.tok().at}
+	pr := &probe{at: span{p.before(), p.tok().at.to}}
 	for {
 		pr.points = append(pr.points, p.point())
 		if !p.accept(",") {
@@ -169,9 +169,10 @@ func (p *parser) probe() *probe {
 	if p.is(tEnd) {
 		p.fail(span{pr.at.from, p.tok().at.to}, "unexpected end of file, expected {")
 	}
-	if p.accept("/") {
+	if from := p.tok().at.from; p.accept("/") {
 		pr.pred = p.expr()
 		p.expect(tEndPred)
+		pr.predAt = p.since(from)
 	}
 	pr.body = p.block()
 	pr.at = pr.at.with(p.list[p.at-1].at)
@@ -185,6 +186,9 @@ func (p *parser) before() pos {
 	}
 	return p.list[p.at-1].at.to
 }
+
+// since is what has been read from a place on.
+func (p *parser) since(from pos) span { return span{from, p.before()} }
 
 // point is one attach point: its text is taken together, without blanks.
 func (p *parser) point() *point {
@@ -272,7 +276,7 @@ func (p *parser) statement() *node {
 		n := &node{op: sJump, text: t.text, at: t.at}
 		if !p.is(";") && !p.is("}") {
 			n.kids = []*node{p.expr()}
-			n.at = t.at.with(n.kids[0].at)
+			n.at = p.since(t.at.from)
 		}
 		return n
 	case "let":
@@ -283,18 +287,18 @@ func (p *parser) statement() *node {
 	switch {
 	case end == "=" && x.op == nIndex:
 		p.next()
-		y := p.expr()
-		p.fail(x.at.with(y.at), "Tuples are immutable once created. Consider creating a new tuple and assigning it instead.")
+		p.expr()
+		p.fail(p.since(t.at.from), "Tuples are immutable once created. Consider creating a new tuple and assigning it instead.")
 	case (x.op == nMap || x.op == nVar) && !x.post && end == "=":
 		p.next()
 		y := p.expr()
-		return &node{op: sAssign, kids: []*node{x, y}, at: x.at.with(y.at)}
+		return &node{op: sAssign, kids: []*node{x, y}, at: p.since(t.at.from)}
 	case (x.op == nMap || x.op == nVar) && !x.post && compound[end] != "":
 		o := p.next()
 		y := p.expr()
 		copied := *x
 		b := &node{op: nBinary, text: compound[end], kids: []*node{&copied, y}, at: o.at}
-		return &node{op: sAssign, kids: []*node{x, b}, at: x.at.with(y.at)}
+		return &node{op: sAssign, kids: []*node{x, b}, at: p.since(t.at.from)}
 	}
 	return &node{op: sExpr, kids: []*node{x}, at: x.at}
 }
@@ -351,7 +355,7 @@ func (p *parser) let() *node {
 	}
 	if p.accept("=") {
 		y := p.expr()
-		return &node{op: sAssign, kids: []*node{{op: nVar, text: v.text, at: v.at}, y}, other: []*node{n}, at: n.at.with(y.at)}
+		return &node{op: sAssign, kids: []*node{{op: nVar, text: v.text, at: v.at}, y}, other: []*node{n}, at: p.since(t.at.from)}
 	}
 	return n
 }

@@ -6,6 +6,7 @@ var levels = [][]kind{{"||"}, {"&&"}, {"|"}, {"^"}, {"&"}, {"==", "!="}, {"<=", 
 func (p *parser) expr() *node {
 	p.enter(p.tok().at)
 	defer func() { p.depth-- }()
+	from := p.tok().at.from
 	x := p.binary(0)
 	if !p.accept("?") {
 		return x
@@ -13,7 +14,7 @@ func (p *parser) expr() *node {
 	y := p.expr()
 	p.expect(":")
 	z := p.expr()
-	return &node{op: nTernary, kids: []*node{x, y, z}, at: x.at.with(z.at)}
+	return &node{op: nTernary, kids: []*node{x, y, z}, at: p.since(from)}
 }
 
 func (p *parser) binary(level int) *node {
@@ -134,6 +135,7 @@ func (p *parser) exprs(end kind) []*node {
 }
 
 func (p *parser) postfix() *node {
+	from := p.tok().at.from
 	x := p.primary()
 	for {
 		t := p.tok()
@@ -150,7 +152,7 @@ func (p *parser) postfix() *node {
 			p.next()
 			name := p.name()
 			d := &node{op: nDeref, kids: []*node{x}, at: t.at}
-			x = &node{op: nField, text: name, kids: []*node{d}, at: x.at.with(p.list[p.at-1].at)}
+			x = &node{op: nField, text: name, kids: []*node{d}, at: p.since(from)}
 		case "[":
 			if x.op == nMap && len(x.kids) == 0 {
 				return x

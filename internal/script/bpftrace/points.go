@@ -300,6 +300,15 @@ func (c *checker) checkPoint(pt *point) {
 		c.checkWatch(pt)
 	case "uprobe", "uretprobe":
 		c.checkProgram(pt)
+	case "usdt":
+		switch {
+		case pt.name == "":
+			bad("usdt probe must have a target function or wildcard")
+		case pt.target != "" && c.k != nil && c.k.Program != nil && c.targetOf(pt) == nil:
+			bad("usdt target file '%s' does not exist or is not executable", pt.target)
+		default:
+			bad("usdt: %s", absent["usdt"])
+		}
 	default:
 		bad("%s: %s", pt.provider, absent[pt.provider])
 	}

@@ -53,7 +53,7 @@ func (c *checker) checkProgram(pt *point) {
 	case c.k == nil || c.k.Program == nil:
 		bad("%s: probes of programs need the dump of a booted kernel (-r)", pt.provider)
 	case c.targetOf(pt) == nil:
-		bad("%s target file '%s' does not exist or is not executable", pt.provider, pt.target)
+		bad("uprobe target file '%s' does not exist or is not executable", pt.target)
 	}
 }
 

@@ -44,7 +44,7 @@ const (
 )
 
 var kindNames = [...]string{
-	"none", "void", "integer", "pointer", "record", "array", "string", "buffer", "tuple", "inet", "ksym_t", "usym_t", "kstack_t", "ustack_t",
+	"none", "void", "int", "pointer", "record", "array", "string", "buffer", "tuple", "inet", "ksym_t", "usym_t", "kstack", "ustack",
 	"stack_mode", "timestamp_mode", "timestamp", "username", "mac_address", "cgroup_path_t", "strerror_t",
 	"count_t", "sum_t", "min_t", "max_t", "avg_t", "stats_t", "hist_t", "lhist_t",
 }

@@ -46,7 +46,7 @@ func hostKernel() (*bpftrace.Kernel, error) {
 const tracefs = "/sys/kernel/tracing/"
 
 // formatField is a line of an event's format file: type, name, elements, size, and whether it is signed.
-var formatField = regexp.MustCompile(`(?m)^\tfield:(.*?)\s*(\w+)(?:\[(\d*)\])?;\s*offset:\d+;\s*size:(\d+);\s*signed:([01]);`)
+var formatField = regexp.MustCompile(`(?m)^\tfield:(.*?)\s*(\w+)(?:\[([^]]*)\])?;\s*offset:\d+;\s*size:(\d+);\s*signed:([01]);`)
 
 // hostEvent is an event as its format file has it.
 func hostEvent(f *source.File, name, file string) bpftrace.Event {
@@ -58,23 +58,14 @@ func hostEvent(f *source.File, name, file string) bpftrace.Event {
 		}
 		size, _ := strconv.ParseInt(m[4], 10, 64)
 		one := bpftrace.Field{Name: m[2], X: script.Number(0), InMemory: !strings.HasPrefix(name, "syscalls:")}
-		words := strings.Fields(strings.NewReplacer("const ", "", "struct ", "", "enum ", "").Replace(strings.TrimRight(m[1], "* ")))
-		t, err := f.Named(strings.Join(words, " "))
-		switch stars := strings.Count(m[1], "*"); {
+		t, stars := f.Written(m[1]), strings.Contains(m[1], "*")
+		switch {
 		case strings.HasPrefix(m[1], "__data_loc"):
 			one.Type, one.InMemory = &source.Type{Kind: source.Base, Size: 8, Signed: true}, false
-		case stars > 0 && err != nil:
-			one.Type = source.PointerTo(&source.Type{Kind: source.Void, Name: "void"})
-		case stars > 0:
-			for range stars {
-				t = source.PointerTo(t)
-			}
-			one.Type, one.User = t, !one.InMemory
-		case m[3] != "" && err == nil:
-			n, _ := strconv.ParseInt(m[3], 10, 64)
-			one.Type = source.ArrayOf(t, n)
-		case err == nil && t.Real().Size == size:
-			one.Type = t
+		case m[3] != "":
+			one.Type = source.ArrayOf(t, size/max(t.Real().Size, 1))
+		case t.Real().Size == size:
+			one.Type, one.User = t, stars && !one.InMemory
 		default:
 			one.Type = &source.Type{Kind: source.Base, Size: size, Signed: m[5] == "1"}
 		}
