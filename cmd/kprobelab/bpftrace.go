@@ -67,6 +67,9 @@ func bpftraceCommand(t *term) *cli.Command {
 			&cli.StringFlag{Name: "format", Aliases: []string{"f"}, Value: "text", Usage: "the output's `FORMAT`: text or json"},
 			&cli.BoolFlag{Name: "list", Aliases: []string{"l"}, Usage: "list the probes that the argument, a pattern, matches"},
 			&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "with -l, the parameters, too"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, TakesFile: true, Usage: "write the script's output to this `FILE`"},
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "do not say how many probes are attached"},
+			&cli.BoolFlag{Name: "no-warnings", Usage: "do not warn of what looks wrong in the script"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "check the script, and run nothing"},
 			&cli.BoolFlag{Name: "unsafe", Destination: &r.o.Unsafe, Usage: "allow what only --unsafe allows"},
 			&cli.BoolFlag{Name: "stats", Destination: &r.stats, Usage: "print, on standard error, how each probe was planted, its hits, misses and statements"},
@@ -78,7 +81,7 @@ func bpftraceCommand(t *term) *cli.Command {
 	}
 }
 
-func (r *bpftraceRun) run(t *term, c *cli.Command) error {
+func (r *bpftraceRun) run(t *term, c *cli.Command) (ferr error) {
 	args := c.Args().Slice()
 	name, text := "stdin", c.String("script")
 	switch f := c.String("format"); f {
@@ -134,13 +137,29 @@ func (r *bpftraceRun) run(t *term, c *cli.Command) error {
 		return &failure{exitRefused, errors.New("the script is not accepted")}
 	case err != nil:
 		return &failure{exitRefused, err}
-	case c.Bool("dry-run"):
+	}
+	if !c.Bool("no-warnings") {
+		fmt.Fprint(t.err, s.Warnings)
+	}
+	if c.Bool("dry-run") {
 		return nil
+	}
+	if name := c.String("output"); name != "" {
+		f, err := os.Create(name)
+		if err != nil {
+			return &failure{exitImage, err}
+		}
+		defer func() { ferr = errors.Join(ferr, f.Close()) }()
+		out := *t
+		out.out = f
+		t = &out
 	}
 	if s.UserSymbols && r.o.Program != "" && k.Program != nil {
 		r.program, _ = k.Program(r.o.Program) // without symbols its addresses are numbers
 	}
-	fmt.Fprint(t.out, s.Attaching())
+	if !c.Bool("quiet") {
+		fmt.Fprint(t.out, s.Attaching())
+	}
 	r.failed = errors.New("the script ended with an error")
 	r.skipped, r.anyCode = 1<<64-1, true
 	return r.start(t, img, &attach.Script{

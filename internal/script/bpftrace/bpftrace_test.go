@@ -65,7 +65,6 @@ func TestPrograms(t *testing.T) {
 		"uprobe:/bin/p:one+16 { }":         "ERROR: Offset outside the function bounds ('one' size is 16)\n",
 		"uprobe:/bin/p:one+1+2 { }":        "ERROR: Cannot take more than one offset\n",
 		"uretprobe:/bin/p:one+1 { }":       "ERROR: Offset not allowed\n",
-		"uretprobe:/bin/p:0x1000 { }":      "ERROR: Absolute address not allowed\n",
 		"uprobe:/bin/p:cpp:one { }":        "ERROR: uprobe: names of C++ are not there\n",
 		"uprobe:/bin/p:go:one { }":         "ERROR: unsupported language type: go\n",
 		`uprobe:/bin/p:one { uaddr("x") }`: "ERROR: Could not resolve symbol: /bin/p:x\n",
@@ -161,6 +160,44 @@ func TestErrors(t *testing.T) {
 		var p *Problems
 		require.ErrorAs(t, err, &p, script)
 		assert.Contains(t, p.Text(), want, script)
+	}
+}
+
+// What is warned of, and what is not.
+func TestWarnings(t *testing.T) {
+	k := &Kernel{Events: func(p string) []Event {
+		if p == "a:b" {
+			return []Event{{Name: p}}
+		}
+		return nil
+	}}
+	for script, want := range map[string]string{
+		`BEGIN { $x = (int64)-1 < (uint64)1; }`:                                "comparison of integers of different signs: 'int64' and 'uint64' can lead to undefined behavior",
+		`BEGIN { $x = (uint64)2; if ($x > 1) { } $y = $x + 1; }`:               "",
+		`BEGIN { $x = (int64)-1 + (uint64)1; }`:                                "arithmetic on integers of different signs: 'int64' and 'uint64' can lead to undefined behavior",
+		`BEGIN { $x = -4; $y = $x / 2; }`:                                      "signed operands for '/' can lead to undefined behavior (cast to unsigned to silence warning)",
+		`BEGIN { $y = (uint64)4 / 2; $z = 4 % 3; }`:                            "",
+		`BEGIN { let $x; $y = $x; $x = 1; }`:                                   "Variable used before it was assigned: $x",
+		`BEGIN { let $x; }`:                                                    "Variable $x never assigned to.",
+		`BEGIN { return; exit(); }`:                                            "All code after a 'return' is unreachable.",
+		`BEGIN { @ = 1; while (1) { print(@); break; } }`:                      "Due to it's asynchronous nature using 'print()' in a loop",
+		`BEGIN { @ = stats(1); print(@, 2); }`:                                 "print()'s top and div arguments are ignored when used on stats() maps.",
+		`BEGIN { @ = str(0, 4096); }`:                                          "length param (4096) is too long and will be shortened to 1024 bytes (see BPFTRACE_MAX_STRLEN)",
+		`BEGIN { @ = buf(0, 4096); }`:                                          "buf() length is too long and will be shortened to 1024 bytes (see BPFTRACE_MAX_STRLEN)",
+		`BEGIN /comm == "a task's name is not as long"/ { }`:                   "The literal is longer than the variable string (size=16), condition will always be false",
+		`BEGIN { if ((int8 *)1 == (int16 *)2) { } }`:                           "comparison of distinct pointer types ('int8, 'int16')",
+		`BEGIN { if (strcontains(str(0), str(1))) { } }`:                       "strcontains() is known to have verifier complexity issues",
+		`tracepoint:a:b, tracepoint:a:c { }`:                                   "stdin:1:16-31: WARNING: tracepoint not found: a:c",
+		`struct f { int x; } BEGIN { $p = (struct f *)0; @ = $p->x; @ = -1; }`: "",
+	} {
+		s, err := Analyze("stdin", script, &Options{}, k)
+		require.NoError(t, err, script)
+		if want == "" {
+			assert.Empty(t, s.Warnings, script)
+			continue
+		}
+		assert.Contains(t, s.Warnings, want, script)
+		assert.Equal(t, 1, strings.Count(s.Warnings, "WARNING: "), script)
 	}
 }
 

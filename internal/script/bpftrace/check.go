@@ -20,8 +20,6 @@ type Options struct {
 	Program string
 	// JSON is the output's format.
 	JSON bool
-	// Quiet prints no messages of bpftrace's own.
-	Quiet bool
 }
 
 // variable is a scratch variable.
@@ -55,7 +53,10 @@ type checker struct {
 	t        *tree
 	problems *Problems
 
-	lines  *preprocessor
+	lines *preprocessor
+	// unattachable are the probes that cannot be attached.
+	unattachable []*Problem
+
 	config map[string]string
 	// defined are the types that the script defines.
 	defined *definer
@@ -85,9 +86,9 @@ func (c *checker) error(at span, format string, a ...any) {
 	c.problems.list = append(c.problems.list, &Problem{Message: strings.TrimSuffix(fmt.Sprintf(format, a...), "\n"), at: at})
 }
 
-// unattached notes that a probe cannot be attached; bpftrace says so without a place.
+// unattached notes that a probe cannot be attached; bpftrace says so at the end, without a place.
 func (c *checker) unattached(format string, a ...any) {
-	c.problems.list = append(c.problems.list, &Problem{Message: fmt.Sprintf(format, a...), free: true})
+	c.unattachable = append(c.unattachable, &Problem{Message: fmt.Sprintf(format, a...), free: true})
 }
 
 func (c *checker) errors() int { return len(c.problems.list) }
@@ -197,7 +198,7 @@ func (c *checker) check() {
 	}
 	var err error
 	if c.defined, err = define(c.lines, kernel); err != nil {
-		c.unattached("definitions: %v", err)
+		c.problems.list = append(c.problems.list, &Problem{Message: "definitions: " + err.Error(), free: true})
 	}
 	if c.points(); c.errors() == 0 {
 		c.configure()
@@ -247,6 +248,7 @@ func (c *checker) body(s scope, list []*node) {
 	for _, n := range list {
 		c.statement(n)
 	}
+	c.warnUnreachable(list)
 	c.scopes = c.scopes[:len(c.scopes)-1]
 }
 
@@ -429,6 +431,8 @@ func (c *checker) let(n *node) {
 			}
 		}
 		c.slot(c.declare(c.inner(), &variable{name: name, typ: t, resizable: !sized, declared: n}))
+	} else if v := c.find(name); v != nil && !v.assigned {
+		c.warn(n.at, "Variable %s never assigned to.", name)
 	}
 }
 
@@ -473,9 +477,15 @@ func (c *checker) assignMap(n *node) {
 		if a.val.Kind == Record && a.val.Name != t.Name {
 			c.error(n.at, "Type mismatch for %s: trying to assign value of type '%s' when map already contains a value of type '%s'", m.text, t.Name, a.val.Name)
 		}
+	case String:
+		if a.val.Size < t.Size {
+			c.warn(n.at, "String size mismatch: %d < %d. The value may be truncated.", a.val.Size, t.Size)
+		}
 	case Buffer:
 		if a.val.Size > t.Size {
 			c.error(n.at, "Buffer size mismatch: %d != %d.", a.val.Size, t.Size)
+		} else if a.val.Size < t.Size {
+			c.warn(n.at, "Buffer size mismatch: %d != %d. The value may be truncated.", a.val.Size, t.Size)
 		}
 	case TupleKind:
 		if c.final && !t.fits(a.val) {

@@ -229,6 +229,9 @@ func (c *checker) function(n *node) *Type {
 		if c.count(n, 2, 2) {
 			c.arg(n, 0, String, false)
 			c.arg(n, 1, String, false)
+			if n.kids[0].typ.Size*n.kids[1].typ.Size > 2000 {
+				c.warn(n.at, "%s", complexSearch)
+			}
 		}
 		return uint64T
 	default:
@@ -369,6 +372,7 @@ func (c *checker) mapFunction(n *node) *Type {
 	m := n.kids[0]
 	switch {
 	case m.op == nMap:
+		c.warnPrint(n)
 		if len(m.kids) > 0 {
 			if len(n.kids) > 1 {
 				c.error(n.at, "Single-value (i.e. indexed) map print cannot take additional arguments.")
@@ -435,6 +439,8 @@ func (c *checker) strType(n *node) *Type {
 				}
 			case v <= int64(size):
 				size = int(v)
+			default:
+				c.warn(n.at, "length param (%d) is too long and will be shortened to %d bytes (see BPFTRACE_MAX_STRLEN)", v, size)
 			}
 		}
 	}
@@ -486,6 +492,9 @@ func (c *checker) bufType(n *node) *Type {
 		if v < 0 {
 			c.error(n.at, "buf cannot use negative length (%d)", v)
 		} else {
+			if v > int64(t.Size) {
+				c.warn(n.at, "buf() length is too long and will be shortened to %d bytes (see BPFTRACE_MAX_STRLEN)", c.maxStr)
+			}
 			t.Size = int(min(int64(t.Size), v))
 		}
 	}

@@ -2,6 +2,7 @@ package bpftrace
 
 import (
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -60,7 +61,9 @@ func (c *checker) typeOf(n *node) *Type {
 			c.error(n.at, "Undefined or undeclared variable: %s", n.text)
 			return none
 		}
-		n.variable = v
+		if n.variable = v; !v.assigned && c.pass == 1 {
+			c.problems.warn(n.at, "Variable used before it was assigned: %s", n.text)
+		}
 		return v.typ
 	case nTuple:
 		var list []*Type
@@ -103,9 +106,6 @@ func (c *checker) typeOf(n *node) *Type {
 }
 
 func (c *checker) parameter(n *node) *Type {
-	if n.num == 0 {
-		c.error(n.at, "$%d is not a valid parameter", n.num)
-	}
 	if c.call == "str" {
 		c.positional = true
 		return int64T
@@ -225,6 +225,11 @@ func (c *checker) builtin(n *node) *Type {
 	}
 	if strings.HasPrefix(n.text, "sarg") {
 		c.needs(n, "The "+n.text+" builtin can only be used with 'kprobes' and 'uprobes' probes%.0s", "kprobe", "uprobe")
+		for _, pt := range c.probe.points {
+			if pt.offset != 0 || pt.address != 0 {
+				c.warn(n.at, "Using an address offset with the sargX built-in canlead to unexpected behavior ")
+			}
+		}
 		return uint64T
 	}
 	c.error(n.at, "Unknown builtin variable: '%s'", n.text)
@@ -243,7 +248,19 @@ func (c *checker) structure(name string) *Type {
 	return &Type{Kind: Record, Name: "struct " + name}
 }
 
+// programTypes are the kinds of BPF programs that run at probes.
+var programTypes = map[string]string{
+	"kprobe": "KPROBE", "kretprobe": "KPROBE", "uprobe": "KPROBE", "uretprobe": "KPROBE", "usdt": "KPROBE", "tracepoint": "TRACEPOINT",
+	"profile": "PERF_EVENT", "interval": "PERF_EVENT", "software": "PERF_EVENT", "hardware": "PERF_EVENT", "watchpoint": "PERF_EVENT", "asyncwatchpoint": "PERF_EVENT",
+	"fentry": "TRACING", "fexit": "TRACING", "iter": "TRACING", "rawtracepoint": "RAW_TRACEPOINT", "BEGIN": "RAW_TRACEPOINT", "END": "RAW_TRACEPOINT", "self": "RAW_TRACEPOINT",
+}
+
 func (c *checker) context(n *node) *Type {
+	for _, pt := range c.probe.points {
+		if one, other := programTypes[c.probe.points[0].provider], programTypes[pt.provider]; one != other {
+			c.error(n.at, "ctx cannot be used in different BPF program types: BPF_PROG_TYPE_%s and BPF_PROG_TYPE_%s", one, other)
+		}
+	}
 	for _, pt := range c.probe.points {
 		switch pt.provider {
 		case "kprobe", "kretprobe", "uprobe", "uretprobe":
@@ -583,6 +600,9 @@ func (c *checker) binop(n *node) *Type {
 			t.Size = 8
 		}
 	}
+	if l.isInt() && r.isInt() {
+		c.warnIntegers(n, l, r)
+	}
 	if !c.final || ints {
 		return t
 	}
@@ -604,6 +624,8 @@ func (c *checker) binop(n *node) *Type {
 		c.error(n.kids[0].at.with(n.kids[1].at), "Type mismatch for '%s': comparing '%s' with '%s'", n.text, l, r)
 	case !equal:
 		bad()
+	case l.Kind == String:
+		c.warnStrings(n, l, r)
 	}
 	return t
 }
@@ -620,6 +642,9 @@ func (c *checker) pointers(n *node, l, r *Type) *Type {
 	}
 	switch {
 	case other.Kind == Pointer && (compare || logical):
+		if l, r := l.target(), r.target(); compare && !l.equal(r) {
+			c.warn(n.kids[0].at.with(n.kids[1].at), "comparison of distinct pointer types ('%s, '%s')", l, r)
+		}
 		return uint64T
 	case other.isInt() && (n.text == "+" || n.text == "-" && l.Kind == Pointer):
 		return ptr
@@ -686,6 +711,8 @@ func (c *checker) castType(n *node) *Type {
 	case c.final && t.enum() && !c.enums[t.Name] && !c.defined.whole["enum "+t.Name]:
 		c.error(n.at, "Unknown enum: %s", t.Name)
 		return t
+	case t.enum() && n.kids[0].op == nInt && !variant(t, int64(n.kids[0].num)):
+		c.error(n.kids[0].at, "Enum: %s doesn't contain a variant value of %d", t.Name, int64(n.kids[0].num))
 	case !t.isInt() && t.Kind != Pointer && !(t.Kind == Array && t.target().isInt()):
 		c.error(n.at, "Cannot cast to \"%s\"", t)
 		return t
@@ -739,4 +766,13 @@ func (c *checker) sizeof(n *node) *Type {
 		t = fromC(m.Type)
 	}
 	return uint64T
+}
+
+// variant reports whether an enumeration has a value; one that is not known has all.
+func variant(t *Type, v int64) bool {
+	if t.C == nil {
+		return true
+	}
+	list := t.C.Real().Enumerators()
+	return len(list) == 0 || slices.ContainsFunc(list, func(e source.Enumerator) bool { return e.Value == v })
 }

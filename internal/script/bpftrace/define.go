@@ -380,6 +380,8 @@ func (d *definer) declarator(t *source.Type) (f source.Field) {
 		n := int64(0)
 		if d.peek() != "]" {
 			n = d.number()
+		} else {
+			t = &source.Type{Kind: source.Base} // bpftrace knows no arrays of no size
 		}
 		d.want("]")
 		if n < 0 || n > maxSize {

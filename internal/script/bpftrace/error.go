@@ -26,16 +26,19 @@ type Problem struct {
 
 // Problems are all that a pass found. They are an error where one is.
 type Problems struct {
-	list []*Problem
-	file *file
+	list     []*Problem
+	warnings []*Problem
+	file     *file
 }
 
 func (p *Problems) Error() string { return p.Text() }
 
-// Text is what bpftrace prints.
-func (p *Problems) Text() string {
+// Text is what bpftrace prints: warnings first.
+func (p *Problems) Text() string { return p.text(p.warnings) + p.text(p.list) }
+
+func (p *Problems) text(list []*Problem) string {
 	var b strings.Builder
-	for _, one := range p.list {
+	for _, one := range list {
 		kind := "ERROR"
 		if one.Warning {
 			kind = "WARNING"

@@ -1,5 +1,7 @@
 package bpftrace
 
+import "strconv"
+
 // levels are the operators with two operands, from the loosest on.
 var levels = [][]kind{{"||"}, {"&&"}, {"|"}, {"^"}, {"&"}, {"==", "!="}, {"<=", ">=", "<", ">"}, {"<<", ">>"}, {"+", "-"}, {"*", "/", "%"}}
 
@@ -228,11 +230,11 @@ func (p *parser) primary() *node {
 		if t.kind == tParamCount {
 			return &node{op: nParamCount, at: t.at}
 		}
-		var n uint64
-		for _, c := range t.text[1:] {
-			n = min(n*10+uint64(c-'0'), 1<<31)
+		n, err := strconv.ParseInt(t.text[1:], 10, 64)
+		if err != nil || n == 0 {
+			p.fail(t.at, "%s", outOfRange(t.text))
 		}
-		return &node{op: nParam, num: n, at: t.at}
+		return &node{op: nParam, num: uint64(n), at: t.at}
 	case tMap, tVar:
 		return p.mapOrVar()
 	case "sizeof", "offsetof":

@@ -2,6 +2,7 @@ package bpftrace
 
 import (
 	"fmt"
+	"math"
 	"path"
 	"strconv"
 	"strings"
@@ -114,14 +115,22 @@ func (c *checker) parts(pt *point) (list []string, err string) {
 			if n < len(text) {
 				return nil, fmt.Sprintf("Found trailing text '%s' in positional parameter index. Try quoting the trailing text.", text[n:])
 			}
-			num, _ := strconv.Atoi(text)
-			part += c.param(num)
+			num, err := strconv.ParseInt(text, 10, 64)
+			if err != nil || num == 0 {
+				return nil, outOfRange("$" + text)
+			}
+			part += c.param(int(num))
 			i = end - 1
 		default:
 			part += raw[i : i+1]
 		}
 	}
 	return append(list, part), ""
+}
+
+// outOfRange is what is wrong with the number of a parameter.
+func outOfRange(text string) string {
+	return fmt.Sprintf("param %s is out of integer range [1, %d]", text, math.MaxInt64)
 }
 
 func (c *checker) param(n int) string {
@@ -356,12 +365,15 @@ func (c *checker) resolve(pt *point) {
 			return
 		}
 		list := c.k.Events(pt.target + ":" + pt.name)
-		if len(list) == 0 && !pt.optional {
-			what := "tracepoint"
-			if wild(pt.target) || wild(pt.name) {
-				what = "tracepoints"
-			}
-			c.error(pt.at, "%s not found: %s:%s", what, pt.target, pt.name)
+		switch {
+		case len(list) > 0 || pt.optional:
+		case wild(pt.target) || wild(pt.name):
+			c.error(pt.at, "tracepoints not found: %s:%s", pt.target, pt.name)
+		case len(c.probe.points) > 1:
+			pt.optional = true // the others may be there
+			c.problems.warn(pt.at, "tracepoint not found: %s:%s", pt.target, pt.name)
+		default:
+			c.error(pt.at, "tracepoint not found: %s:%s", pt.target, pt.name)
 		}
 		for _, e := range list {
 			pt.events = append(pt.events, &e)

@@ -27,11 +27,8 @@ func (pt *point) readProgram(parts []string) string {
 		return pt.withOffset()
 	case pt.name != "" && pt.name[0] >= '0' && pt.name[0] <= '9':
 		v, err := strconv.ParseUint(pt.name, 0, 64)
-		switch {
-		case err != nil:
+		if err != nil {
 			return "Invalid address"
-		case pt.provider == "uretprobe":
-			return "Absolute address not allowed"
 		}
 		pt.name, pt.address = "", v
 	}

@@ -11,6 +11,8 @@ import (
 type Script struct {
 	Program *script.Program
 	Probes  []*host.Probe
+	// Warnings are what bpftrace warns of, in its words.
+	Warnings string
 	// UserSymbols says that it prints addresses of programs, for which it should know their symbols.
 	UserSymbols bool
 
@@ -40,7 +42,7 @@ func Analyze(name, text string, o *Options, k *Kernel) (*Script, error) {
 	}
 	c := &checker{o: o, k: k, t: t, problems: problems, lines: lines}
 	if bad != nil {
-		c.unattached("definitions: %v", bad)
+		c.problems.list = append(c.problems.list, &Problem{Message: "definitions: " + bad.Error(), free: true})
 	}
 	if c.errors() == 0 {
 		c.check()
@@ -64,6 +66,7 @@ func Analyze(name, text string, o *Options, k *Kernel) (*Script, error) {
 	if len(problems.list) > 0 {
 		return nil, problems
 	}
+	s.Warnings = problems.text(problems.warnings)
 	return s, nil
 }
 
@@ -80,12 +83,13 @@ func (c *checker) missing() bool {
 			}
 		}
 	}
-	if all == 0 && len(c.problems.list) == 0 {
+	if all == 0 && len(c.unattachable) == 0 {
 		c.unattached("No probes to attach")
 	}
 	if all > maxProbes {
 		c.unattached("Can't attach to %d probes because it exceeds the current limit of %d probes.", all, maxProbes)
 	}
+	c.problems.list = append(c.problems.list, c.unattachable...)
 	return len(c.problems.list) > 0
 }
 

@@ -93,8 +93,9 @@ func stapOurs(script string) verdict {
 // arguments are those that the scripts get.
 var arguments = []string{"3", "42"}
 
-// A warning may have a source line, which is marked; one that is empty after it is an error's.
-var warning = regexp.MustCompile(`(?m)^[^\n]*WARNING: [^\n]*\n(?:[^\n]*\n *~+\n)?`)
+// ofSystem are warnings about functions and files that one of the two does not know here, with a source line that is
+// marked.
+var ofSystem = regexp.MustCompile(`(?m)^[^\n]*WARNING: (?:[^\n]* is not traceable |attaching to |Cannot take type definitions )[^\n]*\n(?:[^\n]*\n *~+\n)?`)
 
 // limit is the one warning that is of no place in the script.
 var limit = regexp.MustCompile(`(?m)^WARNING: [^\n]*RLIMIT_MEMLOCK[^\n]*\n`)
@@ -109,15 +110,21 @@ func bpftraceTheirs(program, script string) (verdict, error) {
 	if err != nil {
 		return verdict{}, err
 	}
-	text := warning.ReplaceAllString(limit.ReplaceAllString(bad+out, ""), "")
-	if code == 0 || !strings.Contains(text, ": ERROR: ") && !definitions.MatchString(text) {
+	text := ofSystem.ReplaceAllString(limit.ReplaceAllString(bad+out, ""), "")
+	if code == 0 {
+		return verdict{true, text}, nil
+	}
+	if !strings.Contains(text, ": ERROR: ") && !definitions.MatchString(text) {
 		return verdict{true, ""}, nil
 	}
 	return verdict{false, text}, nil
 }
 
 func bpftraceOurs(k *bpftrace.Kernel, script string) verdict {
-	_, err := bpftrace.Analyze("stdin", script, &bpftrace.Options{Args: arguments}, k)
+	s, err := bpftrace.Analyze("stdin", script, &bpftrace.Options{Args: arguments}, k)
+	if err == nil {
+		return verdict{true, s.Warnings}
+	}
 	var p *bpftrace.Problems
 	if !errors.As(err, &p) || !strings.Contains(p.Text(), ": ERROR: ") && !strings.Contains(p.Text(), "ERROR: definitions: ") {
 		return verdict{true, ""} // or it is of the system, as above

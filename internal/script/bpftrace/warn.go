@@ -1,0 +1,81 @@
+package bpftrace
+
+import "fmt"
+
+// warn notes what does not look right and is accepted all the same, once: when all types are known.
+func (c *checker) warn(at span, format string, a ...any) {
+	if c.final {
+		c.problems.warn(at, format, a...)
+	}
+}
+
+func (p *Problems) warn(at span, format string, a ...any) {
+	p.warnings = append(p.warnings, &Problem{Warning: true, Message: fmt.Sprintf(format, a...), at: at})
+}
+
+// warnIntegers says what is odd about an operation on two integers: signs that differ, unless a literal fits
+// both, and divisions of signed numbers, which BPF does not have.
+func (c *checker) warnIntegers(n *node, l, r *Type) {
+	literal := func(x *node) bool {
+		v, ok := c.number(x)
+		return ok && v >= 0
+	}
+	lsign, rsign := l.Signed, r.Signed
+	if lsign != rsign {
+		switch {
+		case lsign && literal(n.kids[0]):
+			lsign = false
+		case rsign && literal(n.kids[1]):
+			rsign = false
+		default:
+			switch n.text {
+			case "==", "!=", "<=", ">=", "<", ">":
+				c.warn(n.at, "comparison of integers of different signs: '%s' and '%s' can lead to undefined behavior", l, r)
+			case "+", "-", "*", "/", "%":
+				c.warn(n.at, "arithmetic on integers of different signs: '%s' and '%s' can lead to undefined behavior", l, r)
+			}
+		}
+	}
+	if n.text == "/" || n.text == "%" {
+		if lsign && !literal(n.kids[0]) || rsign && !literal(n.kids[1]) {
+			c.warn(n.at, "signed operands for '%s' can lead to undefined behavior (cast to unsigned to silence warning)", n.text)
+		}
+	}
+}
+
+// warnStrings says that a literal is longer than what it is compared with.
+func (c *checker) warnStrings(n *node, l, r *Type) {
+	x, y, size := n.kids[0], n.kids[1], r.Size
+	if !x.literal() {
+		x, y, size = y, x, l.Size
+	}
+	if n.text == "==" && x.op == nString && !y.literal() && len(x.text) > size {
+		c.warn(n.kids[0].at.with(n.kids[1].at), "The literal is longer than the variable string (size=%d), condition will always be false", size)
+	}
+}
+
+// warnUnreachable says that statements follow one that leaves their block.
+func (c *checker) warnUnreachable(list []*node) {
+	for i, n := range list {
+		if n.op == sJump && i < len(list)-1 {
+			c.warn(n.at, "All code after a '%s' is unreachable.", n.text)
+		}
+	}
+}
+
+// warnPrint says what is odd about print() of a map.
+func (c *checker) warnPrint(n *node) {
+	if c.loops > 0 {
+		c.warn(n.at, "Due to it's asynchronous nature using 'print()' in a loop can lead to unexpected behavior. The map will likely be updated before the runtime can 'print' it.")
+	}
+	if n.kids[0].typ.Kind == Stats && len(n.kids) > 1 {
+		c.warn(n.at, "print()'s top and div arguments are ignored when used on stats() maps.")
+	}
+}
+
+// complexSearch is bpftrace's advice about strcontains().
+const complexSearch = `
+strcontains() is known to have verifier complexity issues when the product of both string sizes is larger than ~2000 bytes.
+
+If you're seeing errors, try clamping the string sizes. For example:
+` + "* `str($ptr, 16)`\n* `path($ptr, 16)`\n"
