@@ -94,8 +94,8 @@ func stapOurs(script string) verdict {
 var arguments = []string{"3", "42"}
 
 // ofSystem are warnings about functions and files that one of the two does not know here, with a source line that is
-// marked.
-var ofSystem = regexp.MustCompile(`(?m)^[^\n]*WARNING: (?:[^\n]* is not traceable |attaching to |Cannot take type definitions )[^\n]*\n(?:[^\n]*\n *~+\n)?`)
+// marked, and of bpftrace's about the code that it makes.
+var ofSystem = regexp.MustCompile(`(?m)^[^\n]*WARNING: (?:[^\n]* is not traceable |attaching to |Could not list |Addrspace is not set|Cannot take type definitions )[^\n]*\n(?:[^\n]*\n *~+\n)?`)
 
 // limit is the one warning that is of no place in the script.
 var limit = regexp.MustCompile(`(?m)^WARNING: [^\n]*RLIMIT_MEMLOCK[^\n]*\n`)
