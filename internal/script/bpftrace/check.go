@@ -80,6 +80,8 @@ type checker struct {
 	enums      map[string]bool
 	inFor      int
 	positional bool
+	// sargs says that the script uses sargN.
+	sargs bool
 }
 
 func (c *checker) error(at span, format string, a ...any) {

@@ -225,6 +225,11 @@ func (c *checker) builtin(n *node) *Type {
 	}
 	if strings.HasPrefix(n.text, "sarg") {
 		c.needs(n, "The "+n.text+" builtin can only be used with 'kprobes' and 'uprobes' probes%.0s", "kprobe", "uprobe")
+		if !c.sargs {
+			c.sargs = true
+			first := &Problem{Warning: true, free: true, Message: "sarg* is deprecated and will be removed in the future. Use *(reg(\"sp\") + <stack_offset>) instead."}
+			c.problems.warnings = slices.Insert(c.problems.warnings, 0, first)
+		}
 		for _, pt := range c.probe.points {
 			if pt.offset != 0 || pt.address != 0 {
 				c.warn(n.at, "Using an address offset with the sargX built-in canlead to unexpected behavior ")
