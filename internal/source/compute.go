@@ -10,23 +10,22 @@ import (
 // operations take its numbers for signed ones where it matters.
 type entry struct {
 	*formula.Formula
-	generic bool
-	size    int64
-	signed  bool
+	size   int64
+	signed bool
 }
 
-func generic(f *formula.Formula) entry { return entry{f, true, word, true} }
+func generic(f *formula.Formula) entry { return entry{f, word, true} }
 
 // maxNodes bounds a formula: copies on the stack double what an operation takes of them.
 const maxNodes = 1 << 8
 
 // onTwo are the operations on two, by their codes; for unsigned types the second.
 var onTwo = map[byte][2]formula.Op{
-	0x1a: {formula.And, formula.And}, 0x1b: {formula.Div, formula.DivU}, opMinus: {formula.Sub, formula.Sub}, 0x1d: {formula.ModU, formula.ModU},
-	0x1e: {formula.Mul, formula.Mul}, 0x21: {formula.Or, formula.Or}, opPlus: {formula.Add, formula.Add},
-	0x24: {formula.Shl, formula.Shl}, 0x25: {formula.ShrU, formula.ShrU}, 0x26: {formula.Shr, formula.Shr}, 0x27: {formula.Xor, formula.Xor},
-	0x29: {formula.Eq, formula.Eq}, 0x2a: {formula.Ge, formula.GeU}, 0x2b: {formula.Gt, formula.GtU},
-	0x2c: {formula.Le, formula.LeU}, 0x2d: {formula.Lt, formula.LtU}, 0x2e: {formula.Ne, formula.Ne},
+	opAnd: {formula.And, formula.And}, opDiv: {formula.Div, formula.DivU}, opMinus: {formula.Sub, formula.Sub}, opMod: {formula.ModU, formula.ModU},
+	opMul: {formula.Mul, formula.Mul}, opOr: {formula.Or, formula.Or}, opPlus: {formula.Add, formula.Add},
+	opShl: {formula.Shl, formula.Shl}, opShr: {formula.ShrU, formula.ShrU}, opShra: {formula.Shr, formula.Shr}, opXor: {formula.Xor, formula.Xor},
+	opEq: {formula.Eq, formula.Eq}, opGe: {formula.Ge, formula.GeU}, opGt: {formula.Gt, formula.GtU},
+	opLe: {formula.Le, formula.LeU}, opLt: {formula.Lt, formula.LtU}, opNe: {formula.Ne, formula.Ne},
 }
 
 // formula is what operations compute, nil where they do what is not known here: jumps, calls, floating-point numbers,
@@ -70,26 +69,26 @@ func (p *Place) compute(v *node, stack []entry, o op) ([]entry, bool) {
 		return nil, false
 	}
 	switch x := stack[top]; o.code {
-	case 0x12: // dup
+	case opDup:
 		return append(stack, x), true
-	case 0x13: // drop
+	case opDrop:
 		return stack[:top], true
-	case 0x14, opPick: // over
+	case opOver, opPick:
 		n := top - int(o.a)
-		if o.code == 0x14 {
+		if o.code == opOver {
 			n = top - 1
 		}
 		if n < 0 || n > top {
 			return nil, false
 		}
 		return append(stack, stack[n]), true
-	case 0x16: // swap
+	case opSwap:
 		if top < 1 {
 			return nil, false
 		}
 		stack[top], stack[top-1] = stack[top-1], x
 		return stack, true
-	case 0x17: // rot
+	case opRot:
 		if top < 2 {
 			return nil, false
 		}
@@ -104,7 +103,7 @@ func (p *Place) compute(v *node, stack []entry, o op) ([]entry, bool) {
 
 // start is what an operation puts on the stack that takes nothing from it.
 func (p *Place) start(v *node, o op) (entry, bool) {
-	if o.code == opRegvalType || o.code == opGNURegvalType {
+	if (o.code == opRegvalType || o.code == opGNURegvalType) && named(int(o.a)) {
 		return v.cut(formula.In(int(o.a), 0), o.b)
 	}
 	if o.code == opConstType || o.code == opGNUConstType {
@@ -141,9 +140,9 @@ func (n *node) change(x entry, o op) (entry, bool) {
 		return generic(formula.At(x.Formula, o.a)), o.a == 1 || o.a == 2 || o.a == 4 || o.a == 8
 	case opDerefType, opGNUDerefType:
 		return n.cut(formula.At(x.Formula, o.a), o.b)
-	case 0x1f:
+	case opNeg:
 		return x.narrow(formula.One(formula.Neg, x.Formula)), true
-	case 0x20:
+	case opNot:
 		return x.narrow(formula.One(formula.Complement, x.Formula)), true
 	case opConvert, opGNUConvert, opReinterpret, opGNUReinterpret:
 		return n.cut(x.Formula, o.a)
@@ -181,11 +180,11 @@ func calculate(code byte, of [2]formula.Op, x, y entry) entry {
 		op = of[1]
 	}
 	a := x.Formula
-	if code == 0x25 && x.signed && x.size < word {
+	if code == opShr && x.signed && x.size < word {
 		a = formula.Narrow(a, x.size, false) // a logical shift takes no signs in
 	}
 	f := formula.Two(op, a, y.Formula)
-	if code >= 0x29 { // a comparison
+	if code >= opEq { // a comparison
 		return generic(f)
 	}
 	return x.narrow(f)

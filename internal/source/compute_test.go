@@ -79,6 +79,7 @@ func TestFormulas(t *testing.T) {
 		"one_operand_too_few":       {[]byte{di, 0, opPlus}, "nothing"},
 		"nothing_on_the_stack":      {[]byte{0x12}, "nothing"},
 		"vector_register":           {[]byte{opBreg0 + 17, 0, 0x31, opPlus}, "nothing"},
+		"typed_vector_register":     {[]byte{opRegvalType, 17, int32At}, "nothing"},
 		"doubled_until_it_is_large": {double, "nothing"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -99,6 +100,8 @@ func FuzzExpression(f *testing.F) {
 		file := &File{debug: map[string][]byte{}}
 		u := &Unit{f: file, h: h, byOff: map[dwarf.Offset]*node{}}
 		u.byOff[0x10] = &node{unit: u, Entry: &dwarf.Entry{Tag: dwarf.TagBaseType, Field: []dwarf.Field{{Attr: dwarf.AttrByteSize, Val: int64(4)}, {Attr: dwarf.AttrEncoding, Val: int64(5)}}}}
+		u.root = &node{Entry: &dwarf.Entry{}, unit: u}
+		file.recent = []*Unit{u}
 		p := &Place{Addr: 0x1000, fn: &node{Entry: &dwarf.Entry{}, unit: u, ranged: true}}
 		v := &node{Entry: &dwarf.Entry{}, unit: u}
 		l := p.expression(v, raw)

@@ -103,7 +103,7 @@ func (f *File) readRoots() (c coverage) {
 func (f *File) Mentions(addr uint64, file string) (is bool) {
 	defer func() {
 		if recover() != nil {
-			is = true // what is damaged is for who reads the unit
+			is = true // whoever reads the unit says what is damaged
 		}
 	}()
 	h := f.unitOf(addr)

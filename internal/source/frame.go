@@ -35,7 +35,6 @@ type cie struct {
 func (fr *frames) find(addr uint64) (reg int, offset int64, ok bool) {
 	c := cursor{b: fr.b}
 	for c.at < uint64(len(fr.b)) && !c.bad {
-		start := c.at
 		length, wide := uint64(c.u32()), false
 		if length == 0xffffffff {
 			wide, length = true, c.u64()
@@ -49,7 +48,6 @@ func (fr *frames) find(addr uint64) (reg int, offset int64, ok bool) {
 			return 0, 0, false
 		}
 		id := c.offset(wide)
-		_ = start
 		if fr.isCIE(id, wide) {
 			c.at = end
 			continue

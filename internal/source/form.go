@@ -1,0 +1,167 @@
+package source
+
+import (
+	"debug/dwarf"
+	"fmt"
+)
+
+// abbrev is the form of an entry.
+type abbrev struct {
+	tag      dwarf.Tag
+	children bool
+	fields   []field
+}
+
+type field struct {
+	attr dwarf.Attr
+	form uint16
+}
+
+type abbrevs map[uint64]*abbrev
+
+// maxAbbrevs bounds the forms of a unit's entries; a kernel's units have hundreds.
+const maxAbbrevs = 1 << 16
+
+// abbrevsAt are those at an offset of .debug_abbrev.
+func (f *File) abbrevsAt(at uint64) (abbrevs, error) {
+	if a, ok := f.abbrevs[at]; ok {
+		return a, nil
+	}
+	b := cursor{b: f.debug["debug_abbrev"]}
+	b.skip(at)
+	out := abbrevs{}
+	for n := 0; ; n++ {
+		code := b.uleb()
+		if code == 0 || b.bad || n > maxAbbrevs {
+			break
+		}
+		a := &abbrev{tag: dwarf.Tag(b.uleb()), children: b.u8() != 0}
+		for !b.bad {
+			attr, form := b.uleb(), b.uleb()
+			if form == formImplicitConst {
+				b.sleb()
+			}
+			if attr == 0 && form == 0 {
+				break
+			}
+			a.fields = append(a.fields, field{dwarf.Attr(attr), uint16(form)})
+		}
+		out[code] = a
+	}
+	if b.bad {
+		return nil, fmt.Errorf("%w: .debug_abbrev is cut off", ErrDamaged)
+	}
+	f.abbrevs[at] = out
+	return out, nil
+}
+
+// Forms, DWARF 5 table 7.6 and GNU's.
+const (
+	formAddr          = 0x01
+	formBlock2        = 0x03
+	formBlock4        = 0x04
+	formData2         = 0x05
+	formData4         = 0x06
+	formData8         = 0x07
+	formString        = 0x08
+	formBlock         = 0x09
+	formBlock1        = 0x0a
+	formData1         = 0x0b
+	formFlag          = 0x0c
+	formSdata         = 0x0d
+	formStrp          = 0x0e
+	formUdata         = 0x0f
+	formRefAddr       = 0x10
+	formRef1          = 0x11
+	formRef2          = 0x12
+	formRef4          = 0x13
+	formRef8          = 0x14
+	formRefUdata      = 0x15
+	formIndirect      = 0x16
+	formSecOffset     = 0x17
+	formExprloc       = 0x18
+	formFlagPresent   = 0x19
+	formStrx          = 0x1a
+	formAddrx         = 0x1b
+	formRefSup4       = 0x1c
+	formStrpSup       = 0x1d
+	formData16        = 0x1e
+	formLineStrp      = 0x1f
+	formRefSig8       = 0x20
+	formImplicitConst = 0x21
+	formLoclistx      = 0x22
+	formRnglistx      = 0x23
+	formRefSup8       = 0x24
+	formStrx1         = 0x25
+	formStrx2         = 0x26
+	formStrx3         = 0x27
+	formStrx4         = 0x28
+	formAddrx1        = 0x29
+	formAddrx2        = 0x2a
+	formAddrx3        = 0x2b
+	formAddrx4        = 0x2c
+	formGNURefAlt     = 0x1f20
+	formGNUStrpAlt    = 0x1f21
+)
+
+// sizes are of the forms that always have the same one.
+var sizes = map[uint16]uint64{
+	formData2: 2, formData4: 4, formData8: 8, formData1: 1, formFlag: 1, formRef1: 1, formRef2: 2, formRef4: 4, formRef8: 8,
+	formFlagPresent: 0, formRefSup4: 4, formData16: 16, formRefSig8: 8, formImplicitConst: 0, formRefSup8: 8, formStrx1: 1,
+	formStrx2: 2, formStrx3: 3, formStrx4: 4, formAddrx1: 1, formAddrx2: 2, formAddrx3: 3, formAddrx4: 4,
+}
+
+// size is a form's in a unit, or -1 where it has to be read.
+func (h *header) size(form uint16) int {
+	switch form {
+	case formAddr:
+		return h.addrSize
+	case formStrp, formSecOffset, formStrpSup, formLineStrp, formGNURefAlt, formGNUStrpAlt:
+		return h.word()
+	case formRefAddr:
+		if h.version <= 2 {
+			return h.addrSize
+		}
+		return h.word()
+	}
+	if n, ok := sizes[form]; ok {
+		return int(n)
+	}
+	return -1
+}
+
+func (h *header) word() int {
+	if h.wide {
+		return 8
+	}
+	return 4
+}
+
+func (h *header) pass(b *cursor, form uint16) {
+	if n := h.size(form); n >= 0 {
+		b.skip(uint64(n))
+		return
+	}
+	switch form {
+	case formBlock1:
+		b.skip(uint64(b.u8()))
+	case formBlock2:
+		b.skip(uint64(b.u16()))
+	case formBlock4:
+		b.skip(uint64(b.u32()))
+	case formBlock, formExprloc:
+		b.skip(b.uleb())
+	case formString:
+		b.text()
+	case formSdata, formUdata, formRefUdata, formStrx, formAddrx, formLoclistx, formRnglistx:
+		b.uleb()
+	case formIndirect:
+		if form := uint16(b.uleb()); form != formIndirect {
+			h.pass(b, form)
+		} else {
+			b.bad = true
+		}
+	default:
+		b.bad = true
+	}
+}
