@@ -19,10 +19,7 @@ work=$root/.cache/conformance/explore
 cannot() { say "nothing was tried: $*"; exit 77; }
 mkdir -p "$work"
 
-kernels=$(kernels_chosen 'bookworm trixie trixie-backports') || {
-	[ $? != 2 ] || exit 2
-	cannot "a kernel cannot be had (see above)"
-}
+choose_kernels 'bookworm trixie trixie-backports'
 qemu=$(qemu) || cannot "QEMU cannot be had (see above)"
 make -s -C "$root/testdata/init" OUT="$work" BOOT="$work" "$work/freed.elf" >&2 || cannot "there is no C compiler (see above)"
 

@@ -24,10 +24,7 @@ work=$root/.cache/conformance-hazards
 mkdir -p "$work"
 cannot() { say "hazards were NOT tried: $*"; exit 77; }
 
-kernels=$(kernels_chosen 'bookworm trixie') || {
-	[ $? != 2 ] || exit 2
-	cannot "a kernel cannot be had (see above)"
-}
+choose_kernels 'bookworm trixie'
 qemu=$(qemu) || cannot "QEMU cannot be had (see above)"
 (cd "$root" && CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -ldflags '-s -w' -o "$work/init" ./internal/tools/conformance/hazards/guest &&
 	CGO_ENABLED=0 go build -o "$work/boot" ./internal/tools/conformance/hazards/boot)

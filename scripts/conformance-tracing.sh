@@ -20,10 +20,7 @@ work=$root/.cache/conformance
 mkdir -p "$work"
 cannot() { say "the tracing files were NOT compared: $*"; exit 77; }
 
-kernels=$(kernels_chosen 'bookworm trixie trixie-backports') || {
-	[ $? != 2 ] || exit 2
-	cannot "a kernel cannot be had (see above)"
-}
+choose_kernels 'bookworm trixie trixie-backports'
 qemu=$(qemu) || cannot "QEMU cannot be had (see above)"
 (cd "$root" && CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -ldflags '-s -w' -o "$work/init-asked" ./internal/tools/conformance/asked/guest &&
 	go build -o "$work/ask" ./internal/tools/conformance/asked/ask)

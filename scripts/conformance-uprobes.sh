@@ -26,10 +26,7 @@ work=${WORK:-$root/.cache/conformance/uprobes}
 mkdir -p "$work"
 cd "$root"
 
-kernels=$(kernels_chosen 'bookworm trixie trixie-backports') || {
-	[ $? != 2 ] || exit 2
-	cannot "a kernel cannot be had (see above)"
-}
+choose_kernels 'bookworm trixie trixie-backports'
 qemu=$(qemu) || cannot "there is no QEMU (see above)"
 make -s -C testdata/init OUT="$work" BOOT="$work" "$work/uprobes.elf" >&2 || cannot "there is no C compiler (see above)"
 go build -o "$work/uprobes" ./internal/tools/conformance/uprobes

@@ -25,10 +25,7 @@ work=$root/.cache/conformance/watch
 cannot() { say "the debug registers were NOT compared: $*"; exit 77; }
 mkdir -p "$work"
 
-kernels=$(kernels_chosen 'bullseye bookworm trixie trixie-backports') || {
-	[ $? != 2 ] || exit 2
-	cannot "a kernel cannot be had (see above)"
-}
+choose_kernels 'bullseye bookworm trixie trixie-backports'
 qemu=$(qemu) || cannot "QEMU cannot be had (see above)"
 (cd "$root" && go build -o "$work/registers" ./internal/tools/conformance/registers)
 

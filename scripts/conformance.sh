@@ -25,10 +25,7 @@ source=$root/internal/tools/conformance/testdata/tool.bpf.c
 object=$work/tool.bpf.o
 cannot() { say "conformance was NOT checked: $*"; exit 77; }
 
-kernels=$(kernels_chosen 'bullseye bookworm trixie trixie-backports') || {
-	[ $? != 2 ] || exit 2
-	cannot "a kernel cannot be had (see above)"
-}
+choose_kernels 'bullseye bookworm trixie trixie-backports'
 qemu=$(qemu) || cannot "QEMU cannot be had (see above)"
 clang=$(clang) || cannot "clang cannot be had (see above)"
 

@@ -152,3 +152,12 @@ kernels_chosen() {
 		done
 	done
 }
+
+# choose_kernels "SUITE...": has those in $kernels, or ends the script: with 2 when KERNEL is no file, with what the
+# script's own cannot says when one cannot be had.
+choose_kernels() {
+	kernels=$(kernels_chosen "$1") || {
+		[ $? != 2 ] || exit 2
+		cannot "a kernel cannot be had (see above)"
+	}
+}

@@ -21,10 +21,7 @@ work=${WORK:-$root/.cache/conformance/transparent}
 mkdir -p "$work"
 cd "$root"
 
-kernels=$(kernels_chosen 'bookworm trixie trixie-backports') || {
-	[ $? != 2 ] || exit 2
-	cannot "a kernel cannot be had (see above)"
-}
+choose_kernels 'bookworm trixie trixie-backports'
 qemu=$(qemu) || cannot "there is no QEMU (see above)"
 source=program.c
 {
