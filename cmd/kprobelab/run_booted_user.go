@@ -28,6 +28,15 @@ func (u *userPlan) ofKernel(p *plan, c *cli.Command) error {
 			return usagef("--%s does not go with uprobes of a booted kernel", name)
 		}
 	}
+	if len(p.probes)+len(p.watches)+len(p.events) > 0 {
+		return nil
+	}
+	for _, name := range []string{"steps", "perfetto"} {
+		if c.IsSet(name) {
+			return usagef("--%s shows hits of our own probes, and a booted kernel's uprobes are its own: "+
+				"add a --kprobe on what it does there, as uprobe_notify_resume or arch_uprobe_pre_xol, or run the program without a kernel", name)
+		}
+	}
 	return nil
 }
 
