@@ -4,9 +4,7 @@ import (
 	"fmt"
 
 	"kprobelab/errno"
-	"kprobelab/machine"
 	"kprobelab/watch"
-	"kprobelab/watch/registers"
 	"kprobelab/x86"
 )
 
@@ -29,20 +27,13 @@ func (l *Lab) Watch(place string, handler watch.Handler) (*watch.Watchpoint, err
 // Watchpoint is one at a place, not set yet, for every CPU and task. What no watchpoint can be, by its
 // length or its accesses, comes with the error; of a place that is not there, the error comes alone.
 func (l *Lab) Watchpoint(p watch.Place) (*watch.Watchpoint, error) {
-	w := &watch.Watchpoint{Addr: p.Addr, Len: p.Len, Kinds: p.Kinds, CPU: watch.Any, Task: watch.Any}
+	w := p.Watchpoint()
 	if p.Symbol != "" {
 		at, err := l.watched(p.Symbol)
 		if err != nil {
 			return nil, err
 		}
-		w.Addr = at
-	}
-	w.Addr = w.Addr.Add(int64(p.Offset))
-	switch {
-	case w.Len == 0 && w.Kinds == machine.WatchExec:
-		w.Len = registers.ExecuteLen
-	case w.Len == 0:
-		w.Len = watch.DefaultLen
+		w.Addr += at
 	}
 	return w, watch.Check(w.Len, w.Kinds)
 }

@@ -8,6 +8,7 @@ import (
 	"kprobelab/errno"
 	"kprobelab/internal/callsyntax"
 	"kprobelab/machine"
+	"kprobelab/watch/registers"
 )
 
 // Place is a watchpoint as people write it: SYM[+OFF][:LEN][:ACCESS], or as perf does,
@@ -90,6 +91,19 @@ func Parse(text string) (Place, error) {
 	}
 	p.Probe = place
 	return p, nil
+}
+
+// Watchpoint is one at the place, for every CPU and task. Where there is a symbol, its address is to
+// be added.
+func (p Place) Watchpoint() *Watchpoint {
+	w := &Watchpoint{Addr: p.Addr.Add(int64(p.Offset)), Len: p.Len, Kinds: p.Kinds, CPU: Any, Task: Any}
+	switch {
+	case w.Len == 0 && w.Kinds == machine.WatchExec:
+		w.Len = registers.ExecuteLen
+	case w.Len == 0:
+		w.Len = DefaultLen
+	}
+	return w
 }
 
 // String is the Place in the command line's notation.

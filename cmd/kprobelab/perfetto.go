@@ -68,10 +68,14 @@ func (r *recording) step(e *kprobes.Event) {
 
 func (r *recording) watched(p *session.Planted, h *watch.Hit, regs *x86.PtRegs) {
 	if r != nil {
-		r.tl.Watched(&perfetto.Watched{
-			Now: h.Now, CPU: h.CPU, Task: h.Task, Name: p.Place.String(), Access: watch.Access(h.Kinds),
-			Addr: p.Watched.Addr, IP: x86.Addr(regs.IP), Old: h.Old, New: h.New,
-		})
+		r.tl.Watched(watchedHit(p.Place, p.Watched, h, regs))
+	}
+}
+
+func watchedHit(p watch.Place, w *watch.Watchpoint, h *watch.Hit, regs *x86.PtRegs) *perfetto.Watched {
+	return &perfetto.Watched{
+		Now: h.Now, CPU: h.CPU, Task: h.Task, Name: p.String(), Access: watch.Access(h.Kinds),
+		Addr: w.Addr, IP: x86.Addr(regs.IP), Old: h.Old, New: h.New,
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"kprobelab/internal/process"
 	"kprobelab/internal/userevent"
 	"kprobelab/internal/userprobe"
+	"kprobelab/watch"
+	"kprobelab/x86"
 )
 
 // userRecording draws the hits of a program's uprobes.
@@ -42,4 +44,8 @@ func (u *userRecording) record(h *userevent.Hit) {
 		args = append(args, perfetto.Arg{Name: h.Event.Args[i].Name, Value: value})
 	}
 	u.tl.UserRecord(h.Time, thread(u.r.p), h.Event.Group, h.Event.Event(), h.Event.Return, args)
+}
+
+func (u *userRecording) watched(w *userWatch, h *watch.Hit, regs *x86.PtRegs) {
+	u.tl.UserWatched(watchedHit(w.Place, w.Watchpoint, h, regs), thread(u.r.p))
 }

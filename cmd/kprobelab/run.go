@@ -39,7 +39,7 @@ Addresses and registers are strings.
 --watch sets a watchpoint: LEN bytes (1, 2, 4 or 8; 4) whose reads, writes or both (rw) are printed
 as perf script prints them, with what they held before and after, or an instruction to be executed (x).
 The ip of an access is the next instruction's (docs/watch.md). With --json the event is watch.
-There can be as many as one likes, anywhere. With --registers they take the debug registers: a fifth is
+With --program, and with uprobes of a program, a symbol is the program's. There can be as many as one likes, anywhere. With --registers they take the debug registers: a fifth is
 refused (ENOSPC), and so is an unaligned address, r alone, code on the kprobes blacklist (EINVAL).
 
 With -e events are defined in the language of kprobe_events and enabled, and at the end

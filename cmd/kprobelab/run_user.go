@@ -83,7 +83,7 @@ func isUserEvent(line string) bool { return definition.IsUser(definition.Words(l
 
 // kernelFlags are those of run that a program without a kernel has no use for.
 var kernelFlags = []string{
-	"kprobe", "kretprobe", "call", "task", "exec", "as", "tracefs", "cpus", "no-post", "no-settle", "sysctl", "dmesg", "watch", "registers",
+	"kprobe", "kretprobe", "call", "task", "exec", "as", "tracefs", "cpus", "no-post", "no-settle", "sysctl", "dmesg",
 	"config", "live-text", "symbols", "module", "cpu", "decoder", "debuginfo", "cwd",
 }
 
@@ -149,6 +149,7 @@ type userRun struct {
 	omitted uint64
 	// recording is nil where none is asked for.
 	recording *recording
+	watches   []*userWatch
 }
 
 // guestName is the name that the program knows a file of the host by.
@@ -342,7 +343,9 @@ func (r *userRun) run() (err error) {
 	defer p.Close()
 	r.p = p
 	r.trace.Attach(p)
-	r.observe(p)
+	if err := r.watch(r.observe(p)); err != nil {
+		return err
+	}
 	r.probes.OnLog = func(line string) { r.log(line) }
 	x, err := p.Run()
 	if r.omitted > 0 {
@@ -411,9 +414,17 @@ func (r *userRun) stats(w io.Writer, p *process.Process) {
 			c.Hits, c.Nmissed = &n, &e.Probe.Missed
 			r.json.write(c)
 		}
+		for _, w := range r.watches {
+			c := w.event("counters")
+			c.Hits = &w.Hits
+			r.json.write(c)
+		}
 		return
 	}
 	fmt.Fprintf(w, "\n%s", r.trace.Profile())
+	for _, one := range r.watches {
+		fmt.Fprintf(w, "  watchpoint %s: hits %d\n", one.Place, one.Hits)
+	}
 	fmt.Fprintf(w, "  int3 %d: emulated %d, stepped %d; returns %d, left by longjmp %d\n", s.Hits, s.Emulated, s.Stepped, s.Returns, s.Unwound)
 	if r.rules.Uprobes.OptimizesNop5 || r.rules.Uprobes.OptimizesNop10 {
 		fmt.Fprintf(w, "  nops that became calls %d: hits by them %d\n", s.Optimized, s.Calls)

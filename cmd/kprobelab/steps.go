@@ -72,11 +72,11 @@ func (s *stepWriter) step(at session.Where, e *kprobes.Event) {
 	}
 }
 
-// watched is a hit of a watchpoint, with the line that the handler prints.
-func (s *stepWriter) watched(p *session.Planted, h *watch.Hit, regs *x86.PtRegs, line string) string {
+// watched is a hit of a watchpoint by whom, with the line that the handler prints.
+func (s *stepLines) watched(p watch.Place, by string, h *watch.Hit, regs *x86.PtRegs, line string) string {
 	texts := steptext.Watch(h.Kinds == machine.WatchExec)
-	return fmt.Sprintf("%s (cpu %d, task %d, %d ns)\n   1. %s\n   2. %s\n%s\n   3. %s\n      next: %s",
-		s.style.bold("hit of "+p.Place.String()), h.CPU, h.Task, h.Now, texts[0], texts[1], line, texts[2], s.instruction(x86.Addr(regs.IP)))
+	return fmt.Sprintf("%s (%s, %d ns)\n   1. %s\n   2. %s\n%s\n   3. %s\n      next: %s",
+		s.style.bold("hit of "+p.String()), by, h.Now, texts[0], texts[1], line, texts[2], s.instruction(x86.Addr(regs.IP)))
 }
 
 // begin is the head of a hit: where, and what stands there.

@@ -137,9 +137,10 @@ func (r *userRun) stepText(e *userprobe.Event) string {
 	return text
 }
 
-// observe has the steps of hits shown, as far as they are asked for.
-func (r *userRun) observe(p *process.Process) {
-	places := newUserPlaces(p)
+// observe has the steps of hits shown, as far as they are asked for. It returns the names of places, and
+// what records the hits, nil where nothing does.
+func (r *userRun) observe(p *process.Process) (places *userPlaces, tl *userRecording) {
+	places = newUserPlaces(p)
 	var sinks []func(*userprobe.Event)
 	var records []func(*userevent.Hit)
 	if r.json != nil {
@@ -151,12 +152,12 @@ func (r *userRun) observe(p *process.Process) {
 		records = append(records, func(h *userevent.Hit) { fmt.Fprintln(r.w, r.t.outStyle.cyan(h.Text)) })
 	}
 	if r.recording != nil {
-		tl := r.recording.program(r, path.Base(r.program.Name), places)
+		tl = r.recording.program(r, path.Base(r.program.Name), places)
 		sinks = append(sinks, tl.step)
 		records = append(records, tl.record)
 	}
 	if len(sinks) == 0 {
-		return
+		return places, nil
 	}
 	r.probes.OnEvent = func(e *userprobe.Event) {
 		if r.full() {
@@ -174,6 +175,7 @@ func (r *userRun) observe(p *process.Process) {
 			record(h)
 		}
 	}
+	return places, tl
 }
 
 // full reports whether a step or a record is left out, and counts it.

@@ -85,7 +85,7 @@ func (o *textOutput) watched(p *session.Planted, h *watch.Hit, regs *x86.PtRegs)
 		o.line(line)
 		return
 	}
-	o.line(o.steps.watched(p, h, regs, line))
+	o.line(o.steps.watched(p.Place, fmt.Sprintf("cpu %d, task %d", h.CPU, h.Task), h, regs, line))
 }
 
 func (o *textOutput) notWatched(p watch.Place, err error) {

@@ -13,18 +13,27 @@ type Watched struct {
 	Old, New uint64
 }
 
+// watchCategory is that of all watchpoints.
+const watchCategory = "watchpoints"
+
 // Watched draws a hit of a watchpoint.
 func (t *Timeline) Watched(h *Watched) {
 	pid, comm := t.task(h.Task)
-	e := &Event{
-		Time: h.Now, Kind: Instant, CPU: h.CPU, PID: pid, Comm: comm, Category: "watchpoints", Name: h.Name,
-		Args: []Arg{
-			{Name: "cpu", Value: int64(h.CPU)}, {Name: "addr", Value: Pointer(h.Addr)}, {Name: "access", Value: h.Access},
-			{Name: "ip", Value: t.symbol(h.IP)},
-		},
-	}
+	t.emit(&Event{
+		Time: h.Now, Kind: Instant, CPU: h.CPU, PID: pid, Comm: comm, Category: watchCategory, Name: h.Name,
+		Args: append([]Arg{{Name: "cpu", Value: int64(h.CPU)}}, t.watched(h)...),
+	})
+}
+
+// UserWatched draws a hit of a program's without a kernel.
+func (t *Timeline) UserWatched(h *Watched, by Thread) {
+	t.emit(by.event(h.Now, Instant, watchCategory, h.Name, t.watched(h)...))
+}
+
+func (t *Timeline) watched(h *Watched) []Arg {
+	args := []Arg{{Name: "addr", Value: Pointer(h.Addr)}, {Name: "access", Value: h.Access}, {Name: "ip", Value: t.symbol(h.IP)}}
 	if h.Access != "x" {
-		e.Args = append(e.Args, Arg{Name: "old", Value: h.Old}, Arg{Name: "new", Value: h.New})
+		args = append(args, Arg{Name: "old", Value: h.Old}, Arg{Name: "new", Value: h.New})
 	}
-	t.emit(e)
+	return args
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"kprobelab/errno"
+	"kprobelab/x86"
 )
 
 // Symbol is a function of a file's or, with Data, a variable.
@@ -65,6 +66,26 @@ func (f *File) Symbols() ([]Symbol, error) {
 	}
 	slices.SortStableFunc(out, func(a, b Symbol) int { return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(a.Name, b.Name)) })
 	return slices.CompactFunc(out, func(a, b Symbol) bool { return a.Addr == b.Addr && a.Name == b.Name }), err
+}
+
+// Symbol is the address of a function or a variable of the program that New was given.
+func (p *Process) Symbol(name string) (x86.Addr, error) {
+	im, err := readImage(p.c.Program)
+	if err != nil {
+		return 0, err
+	}
+	list, err := p.c.Program.Symbols()
+	if err != nil {
+		return 0, err
+	}
+	list = slices.DeleteFunc(list, func(s Symbol) bool { return s.Name != name })
+	switch {
+	case len(list) == 0:
+		return 0, fmt.Errorf("%s has no symbol %s: %w", p.c.Program.Name, name, errno.ENOENT)
+	case len(list) > 1:
+		return 0, fmt.Errorf("%s has %d symbols %s: give an address: %w", p.c.Program.Name, len(list), name, errno.EADDRNOTAVAIL)
+	}
+	return x86.Addr(list[0].Addr) + im.bias(), nil
 }
 
 // Offset is where in the file a function begins, by its symbol.
