@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"kprobelab/internal/process"
-	"kprobelab/internal/steptext"
+	"kprobelab/internal/steptext/usertext"
 	"kprobelab/internal/userevent"
 	"kprobelab/internal/userprobe"
 	"kprobelab/x86"
@@ -87,7 +87,7 @@ func (s *userSteps) step(e *userprobe.Event) {
 		s.copied(e)
 	}
 	s.changes(e.TID, e.Regs)
-	next := steptext.UserNext(e, s.run.rules)
+	next := usertext.Next(e, s.run.rules)
 	switch e.Kind {
 	case userprobe.EventGone, userprobe.EventResume, userprobe.EventReturned, userprobe.EventCallEnd:
 		next = s.instruction(x86.Addr(e.Regs.IP))
@@ -120,14 +120,14 @@ func (s *userSteps) begin(e *userprobe.Event) {
 // copied shows the copy, and how its operand is found.
 func (s *userSteps) copied(e *userprobe.Event) {
 	s.code("copy", e.Slot, e.Analysis.Copy[:])
-	if note := steptext.UserOperand(e.Analysis); note != "" {
+	if note := usertext.Operand(e.Analysis); note != "" {
 		fmt.Fprintf(s.w, "      (%s)\n", note)
 	}
 }
 
 // stepText is a step in words, with the event whose handler it is.
 func (r *userRun) stepText(e *userprobe.Event) string {
-	text := steptext.User(e)
+	text := usertext.Step(e)
 	if e.Consumer == nil {
 		return text
 	}

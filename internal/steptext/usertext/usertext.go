@@ -1,4 +1,7 @@
-package steptext
+// Package usertext says in words what a hit of a program's uprobe does, step by step, with the kernel's functions.
+//
+// It must not know who shows it. It is apart from steptext, which a page has without programs.
+package usertext
 
 import (
 	"kprobelab/internal/userprobe"
@@ -6,8 +9,8 @@ import (
 	"kprobelab/uprobes"
 )
 
-// userTexts are the steps of a uprobe's hit in words.
-var userTexts = [userprobe.NumEventKinds]string{
+// texts are the steps of a uprobe's hit in words.
+var texts = [userprobe.NumEventKinds]string{
 	userprobe.EventTrap:          "int3 at the probed address; ip is one past it",
 	userprobe.EventGone:          "int3 of a probe that is there no more: the program goes back to the address, and executes what is there now",
 	userprobe.EventHandler:       "handler, from handler_chain; ip is at the probed address",
@@ -30,10 +33,10 @@ var userTexts = [userprobe.NumEventKinds]string{
 	userprobe.EventResume:        "resume the program",
 }
 
-// User is a step of a uprobe's hit in words.
-func User(e *userprobe.Event) string {
+// Step is a step of a uprobe's hit in words.
+func Step(e *userprobe.Event) string {
 	if e.Kind != userprobe.EventEmulated || e.Analysis == nil {
-		return userTexts[e.Kind]
+		return texts[e.Kind]
 	}
 	switch a := e.Analysis; {
 	case a.Way == uprobes.Push:
@@ -46,8 +49,8 @@ func User(e *userprobe.Event) string {
 	return "the jump is emulated: the kernel moves ip to where it leads"
 }
 
-// UserNext is the kernel's function that comes after a step, and how it is come to; "" where the program goes on.
-func UserNext(e *userprobe.Event, c *profile.Config) string {
+// Next is the kernel's function that comes after a step, and how it is come to; "" where the program goes on.
+func Next(e *userprobe.Event, c *profile.Config) string {
 	switch e.Kind {
 	case userprobe.EventTrap:
 		return "uprobe_pre_sstep_notifier, from the breakpoint exception; then handle_swbp, from uprobe_notify_resume on the way back"
@@ -66,8 +69,8 @@ func UserNext(e *userprobe.Event, c *profile.Config) string {
 	return ""
 }
 
-// UserOperand says how a copy finds an operand that the original finds by rip; "" where it has none.
-func UserOperand(a *uprobes.Analysis) string {
+// Operand says how a copy finds an operand that the original finds by rip; "" where it has none.
+func Operand(a *uprobes.Analysis) string {
 	for f, name := range map[uprobes.Fixups]string{uprobes.FixSI: "rsi", uprobes.FixDI: "rdi", uprobes.FixBX: "rbx"} {
 		if a.Fixups&f != 0 {
 			return name + " has what rip would be after the original, and the copy finds its operand by it"
