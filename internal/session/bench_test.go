@@ -18,7 +18,7 @@ type bench struct {
 	worker, item x86.Addr
 }
 
-func newBench(b *testing.B) *bench {
+func newBench(b testing.TB) *bench {
 	img, err := kimage.FromBytes("guest kernel", kprobelab.GuestELF(), nil)
 	require.NoError(b, err)
 	lab, err := kprobelab.New(img, nil)

@@ -47,6 +47,7 @@ func BenchmarkScriptHit(b *testing.B) {
 			c := run.Counts()[0]
 			require.EqualValues(b, b.N, c.Hits)
 			require.Zero(b, c.Missed)
+			b.ReportMetric(float64(c.Missed), "missed")
 		})
 	}
 }
