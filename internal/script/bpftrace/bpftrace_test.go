@@ -163,6 +163,33 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// Of several points some need not be there; missing_probes says how that is taken.
+func TestMissingPoints(t *testing.T) {
+	k := &Kernel{Program: program, Functions: func(name string) []host.Function {
+		if name != "there" {
+			return nil
+		}
+		return []host.Function{{Name: name, Addr: 0x1000}}
+	}}
+	for script, want := range map[string]string{
+		`kprobe:there, kprobe:gone { }`:                                           "WARNING: could not attach probe kprobe:gone, skipping.\n",
+		`config = { missing_probes = "ignore" } kprobe:there, kprobe:gone { }`:    "",
+		`uprobe:/bin/p:one, uprobe:/bin/p:gone { }`:                               "WARNING: Could not resolve symbol: /bin/p:gone, skipping probe.\n",
+		`config = { missing_probes = "error" } kprobe:there, kprobe:gone { }`:     "ERROR: Error attaching probe: kprobe:gone: there is no such function\n",
+		`config = { missing_probes = "ignore" } kprobe:there { } kprobe:gone { }`: "ERROR: Error attaching probe: kprobe:gone: there is no such function\n",
+		`config = { missing_probes = "x" } kprobe:there { }`:                      "ERROR: Invalid value for missing_probes: valid values are \"ignore\", \"warn\", and \"error\".\nstdin:1:29-32: ERROR: \n",
+	} {
+		s, err := Analyze("stdin", script, &Options{}, k)
+		if err != nil {
+			assert.Contains(t, err.Error(), want, script)
+			assert.NotEmpty(t, want, script)
+			continue
+		}
+		assert.Equal(t, want, s.Warnings, script)
+		assert.Len(t, s.Probes, 1, script)
+	}
+}
+
 // What is warned of, and what is not.
 func TestWarnings(t *testing.T) {
 	k := &Kernel{Events: func(p string) []Event {

@@ -161,6 +161,10 @@ func (c *checker) configure() {
 			c.error(s.at, "Invalid type for %s. Type: %s. Expected Type: int", s.name, literalKind(v))
 		case want == "bool" && v.num > 1:
 			c.error(s.at, "Invalid value for %s. Needs to be 0 or 1. Value: %d", s.name, v.num)
+		case name == "missing_probes" && v.text != "ignore" && v.text != "warn" && v.text != "error":
+			const text = `Invalid value for missing_probes: valid values are "ignore", "warn", and "error".`
+			c.problems.list = append(c.problems.list, &Problem{Message: text, free: true})
+			c.error(v.at, "") // bpftrace has no words for the place
 		case name == "stack_mode" && stackModes[v.text] == 0:
 			c.error(s.at, "%s is not a valid StackMode", v.text)
 		default:

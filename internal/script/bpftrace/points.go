@@ -402,7 +402,7 @@ func (c *checker) functions(pt *point, add func(*host.Probe)) {
 		} else if pt.target == "vmlinux" && f.Module != "" {
 			continue
 		}
-		p := &host.Probe{Kind: host.Call, Optional: wild(pt.name), Symbol: f.Name, Module: f.Module, Addr: f.Addr, Function: f.Name, Point: pt.provider + ":" + f.Name}
+		p := &host.Probe{Kind: host.Call, Optional: wild(pt.name) || c.probe != nil && c.mayMiss(c.probe), Symbol: f.Name, Module: f.Module, Addr: f.Addr, Function: f.Name, Point: pt.provider + ":" + f.Name}
 		if pt.provider[0] == 'f' {
 			module := f.Module
 			if module == "" {

@@ -128,7 +128,10 @@ func (c *checker) program(pt *point, add func(*host.Probe)) {
 		one(fmt.Sprint(pt.address), "", host.InProgram{Addr: pt.address, Offset: offset})
 		return
 	}
-	if !found && !wild(pt.name) {
+	if !found && !wild(pt.name) && c.mayMiss(c.probe) {
+		pt.optional = true
+		c.missed("Could not resolve symbol: %s:%s, skipping probe.", p.File, pt.name)
+	} else if !found && !wild(pt.name) {
 		c.unattached("Could not resolve symbol: %s:%s, cannot attach probe.", p.File, pt.name)
 	}
 }

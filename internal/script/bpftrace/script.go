@@ -70,6 +70,19 @@ func Analyze(name, text string, o *Options, k *Kernel) (*Script, error) {
 	return s, nil
 }
 
+// mayMiss reports whether a probe may have points that are not there: where it has others, unless the script says that
+// this is an error (missing_probes).
+func (c *checker) mayMiss(p *probe) bool {
+	return len(p.points) > 1 && c.config["missing_probes"] != "error"
+}
+
+// missed warns of such a point, unless the script says that it need not be there.
+func (c *checker) missed(format string, a ...any) {
+	if c.config["missing_probes"] != "ignore" {
+		c.problems.warnings = append(c.problems.warnings, &Problem{Warning: true, free: true, Message: fmt.Sprintf(format, a...)})
+	}
+}
+
 // missing says which points match nothing.
 func (c *checker) missing() bool {
 	all := 0
@@ -78,6 +91,8 @@ func (c *checker) missing() bool {
 			all += len(pt.probes)
 			switch {
 			case len(pt.probes) > 0 || pt.optional || wild(pt.name) || wild(pt.target):
+			case c.mayMiss(p):
+				c.missed("could not attach probe %s, skipping.", pt.raw)
 			default:
 				c.unattached("Error attaching probe: %s: there is no such function", pt.raw)
 			}
