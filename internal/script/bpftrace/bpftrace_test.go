@@ -151,7 +151,7 @@ func TestErrors(t *testing.T) {
 		`struct f { int x, ; } BEGIN { }`:                                         "ERROR: definitions: expected member name before ';'\n",
 		`struct f { int x; } BEGIN { $f = (struct f *)0; $y = $f->y }`:            "does not contain a field named 'y'\n",
 		`kprobe:f { exit() }`:                                                     "ERROR: Error attaching probe: kprobe:f: there is no such function\n",
-		`BEGIN { @ = hist(1, 2); @ = hist(1, 3) }`:                                "ERROR: Different bits in a single hist unsupported\n",
+		`BEGIN { @ = hist(1, 2); @ = hist(1, 3) }`:                                "ERROR: Different bits in a single hist, had 2 now 3\n",
 		"#define A A1 A1 A1\n#define A1 A A A\nBEGIN { A }":                       "ERROR: Macro recursion limit reached: ",
 		strings.Repeat("BEGIN { if (1) { ", 300):                                  "ERROR: ",
 		"BEGIN { $x = " + strings.Repeat("(", 1000) + "1":                         "ERROR: the script is nested too deep\n",

@@ -311,6 +311,11 @@ func (c *checker) args(n *node) *Type {
 	if c.inFor > 0 {
 		c.error(n.at, "'args' builtin is not allowed in a for-loop")
 	}
+	for _, pt := range c.probe.points {
+		if pt.provider == "tracepoint" && pt.optional && len(pt.events) == 0 {
+			return none // nothing is known of one that is not there
+		}
+	}
 	switch p := c.only(); p {
 	case "":
 		c.error(n.at, "The args builtin can only be used within the context of a single probe type, e.g. \"probe1 {args}\" is valid while \"probe1,probe2 {args}\" is not.")

@@ -271,11 +271,10 @@ func (g *generator) aggregate(info *mapInfo, e script.Elem, x *node) script.Stmt
 
 func (g *generator) histogram(info *mapInfo, x *node, h script.Histogram) {
 	if old := info.array.Histogram; old.Kind != script.NoHistogram && old != h {
-		what := "bits in a single hist"
 		if h.Kind == script.Linear {
-			what = "arguments in a single lhist"
+			g.fail(x.at, "Different lhist bounds in a single map unsupported")
 		}
-		g.fail(x.at, "Different %s unsupported", what)
+		g.fail(x.at, "Different bits in a single hist, had %d now %d", old.Bits, h.Bits)
 	}
 	info.array.Histogram = h
 }

@@ -376,7 +376,7 @@ func (p *parser) ctype() *ctype {
 		c.name = id.text
 		p.size(c, false)
 	default:
-		p.unexpected()
+		p.unexpected(tStruct, tIntType, tBuiltinType, tSizedType)
 	}
 	for p.is("*") {
 		p.next()
