@@ -11,7 +11,6 @@ enum { BD = 1 << 13, GD = 1 << 13 }; /* in DR6: a move was detected; in DR7: det
 enum { DR6_ONES = 0xffff0ff0, DR6_USED = 0xf | BD | KPL_DR6_BS | 1 << 15 };
 enum { DR7_ONES = 0x400, DR7_USED = 0xffff03ff | GD };
 enum { CR4_DE = 8 };
-enum { FLAG_RF = 0x10000 };
 enum { VECTOR_DEBUG = 1, VECTOR_INVALID = 6, VECTOR_GP = 13 };
 
 void kpl_debug_reset(kpl_cpu *c)
@@ -111,13 +110,16 @@ static int returns(kpl_machine *m, uint64_t at)
 
 /* The flags with RF, by which the instruction at ip goes on without a breakpoint, as a processor
  * has it: set by iret for the next instruction, and for all iterations of a string instruction.
- * The engine keeps it for longer. (Between iterations an Intel processor sets it whether or not there
- * is a breakpoint, says the SDM; AMD's was seen not to.) */
+ * The engine keeps it for longer; where nothing is watched, it has no meaning. (Between iterations
+ * an Intel processor sets it whether or not there is a breakpoint, says the SDM; AMD's was seen
+ * not to.) */
 uint64_t kpl_resume_flag(kpl_cpu *c, uint64_t ip, uint64_t flags)
 {
+	uint64_t without = flags & ~(uint64_t)KPL_FLAG_RF;
+
 	if (!c->watching)
-		return flags;
-	if (c->last_ip == ip ? kpl_watch_executed(c->m, ip) && kpl_watch_repeats(c->m, ip) : flags & FLAG_RF && returns(c->m, c->last_ip))
-		return flags | FLAG_RF;
-	return flags & ~(uint64_t)FLAG_RF;
+		return without;
+	if (c->last_ip == ip ? kpl_watch_executed(c->m, ip) && kpl_watch_repeats(c->m, ip) : flags & KPL_FLAG_RF && returns(c->m, c->last_ip))
+		return flags | KPL_FLAG_RF;
+	return without;
 }

@@ -6,7 +6,7 @@
 
 #include "shim_private.h"
 
-enum { FLAG_TF = 0x100, FLAG_IF = 0x200, FLAG_NT = 0x4000, FLAG_RF = 0x10000, FLAG_AC = 0x40000 };
+enum { FLAG_TF = 0x100, FLAG_IF = 0x200, FLAG_NT = 0x4000, FLAG_AC = 0x40000 };
 enum { VECTOR_NMI = 2, VECTOR_GP = 13 };
 
 /* The place of a kernel word. */
@@ -114,7 +114,7 @@ int kpl_deliver(kpl_cpu *c, int vector, int64_t error, uint64_t ip, int in_block
 		frame[n++] = error;
 	frame[n++] = ip;
 	frame[n++] = cs;
-	frame[n++] = is_fault(vector, error) ? flags | FLAG_RF : kpl_resume_flag(c, ip, flags);
+	frame[n++] = is_fault(vector, error) ? flags | KPL_FLAG_RF : kpl_resume_flag(c, ip, flags);
 	frame[n++] = sp;
 	frame[n++] = ss;
 	for (int i = n - 1; i >= 0; i--) {
@@ -125,7 +125,7 @@ int kpl_deliver(kpl_cpu *c, int vector, int64_t error, uint64_t ip, int in_block
 		kpl_watch_note(c->m, top, sizeof *w, 1);
 		*w = frame[i];
 	}
-	flags &= ~(uint64_t)(FLAG_TF | FLAG_NT | FLAG_RF | ((g.type & 0xf) == 0xe ? FLAG_IF : 0));
+	flags &= ~(uint64_t)(FLAG_TF | FLAG_NT | KPL_FLAG_RF | ((g.type & 0xf) == 0xe ? FLAG_IF : 0));
 	uc_reg_write(c->uc, UC_X86_REG_RSP, &top);
 	uc_reg_write(c->uc, UC_X86_REG_EFLAGS, &flags);
 	kpl_set_mode(c, g.selector, user ? 0 : ss);
@@ -152,7 +152,7 @@ int kpl_syscall(kpl_cpu *c)
 	} while (last != 0x0f || b != 0x05);
 	next = ip + n;
 	uc_reg_write(c->uc, UC_X86_REG_RCX, &next);
-	flags &= ~(uint64_t)FLAG_RF;
+	flags &= ~(uint64_t)KPL_FLAG_RF;
 	uc_reg_write(c->uc, UC_X86_REG_R11, &flags);
 	flags &= ~c->fmask;
 	uc_reg_write(c->uc, UC_X86_REG_EFLAGS, &flags);

@@ -96,15 +96,34 @@ struct level {
 
 struct level kpl_enter_go(kpl_cpu *c, int in_callout);
 void kpl_leave_go(kpl_cpu *c, const struct level *l);
-/* Where an engine has a booted kernel's memory once more: watched pages are found there,
- * so that it tells of accesses by their address, not by the physical one alone. */
+/* Where an engine has the window (shim_window.c). */
 #define KPL_WINDOW (1ull << 48)
+
+/* A page of a booted kernel with watched data, or the one before. pa is where the TLB last
+ * had it, next the next of those in one chain. */
+struct kpl_page {
+	uint64_t va, pa;
+	int next;
+};
+
+enum { KPL_CHAINS = 256 };
+struct kpl_window {
+	struct kpl_page *pages; /* by va */
+	int npages;
+	int chains[KPL_CHAINS]; /* the pages that the TLB may have, by pa */
+};
+
+int kpl_window_list(struct kpl_window *l, const kpl_watch *w, int n);
+int kpl_window_put(kpl_cpu *c, struct kpl_window *l, uint64_t va, uint64_t pa);
+int kpl_window_address(struct kpl_window *l, uint64_t *at);
+int kpl_window_map(kpl_cpu *c);
 int kpl_watch_page(kpl_cpu *c, uint64_t va, uint64_t pa);
 void kpl_watch_note(kpl_machine *m, uint64_t at, uint64_t n, int write);
 void kpl_watch_again(kpl_cpu *c);
 /* Kinds of accesses, as machine.WatchRead and the others. */
 enum { KPL_WATCH_READ = 1, KPL_WATCH_WRITE = 2, KPL_WATCH_EXEC = 4 };
 enum { KPL_DR6_BS = 1 << 14 }; /* a single step */
+enum { KPL_FLAG_RF = 0x10000 };
 int kpl_debug_watches(const kpl_cpu *c, kpl_watch *to);
 int kpl_debug_move(kpl_cpu *c, uint64_t at, int write, int n, int general);
 void kpl_debug_note(kpl_cpu *c, uint32_t bits);

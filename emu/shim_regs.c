@@ -32,6 +32,7 @@ void kpl_read_regs(kpl_cpu *c, kpl_regs *r)
 
 	r->flags = 0; /* the engine writes four bytes of it */
 	uc_reg_read_batch(c->uc, ids, vals, sizeof ids / sizeof *ids);
+	r->flags &= ~(uint64_t)KPL_FLAG_RF; /* the engine keeps it past its instruction */
 	r->orig_ax = ~0ull;
 	r->cs = 0x10;
 	r->ss = 0x18;

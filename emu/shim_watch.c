@@ -11,25 +11,12 @@
 #include "_cgo_export.h"
 
 enum { WATCH_MOST = 8 }; /* bytes of a watch */
-enum { RF = 0x10000 };
-
-/* A page of a booted kernel with watched data, or the one before. pa is where the TLB last
- * had it, next the next of those in one chain. */
-struct page {
-	uint64_t va, pa;
-	int next;
-};
-
-enum { CHAINS = 256, NO_PAGE = -1 };
-#define NOWHERE (~0ull)
 
 /* A list of watches, and what the instruction that runs did to them. */
 struct kpl_watches {
 	int users;   /* the machine, and those who tell of its hits */
 	int n, nexec, nhits;
-	struct page *pages; /* by va */
-	int npages;
-	int chains[CHAINS]; /* the pages that the TLB may have, by pa */
+	struct kpl_window window;
 	kpl_watch_hit *hits;
 	kpl_watch **hit; /* who has one */
 	kpl_watch w[];
@@ -105,85 +92,33 @@ static int hosts(const kpl_machine *m) { return m->watches && m->watches->nhits 
 /* Whether there are hits. */
 static int pending(const kpl_cpu *c) { return hosts(c->m) || (c->debug_hits && !c->m->telling); }
 
-/* Gives up the hits of an instruction that did not complete. */
+/* Gives up the hits of an instruction that did not complete, but not those that are being told. */
 void kpl_watch_forget(kpl_cpu *c)
 {
-	if (c->m->watches && !c->m->telling)
+	if (c->m->telling)
+		return;
+	if (c->m->watches)
 		forget(c->m->watches);
 	c->debug_hits = 0;
 }
 
-static int *chain_of(kpl_watches *l, uint64_t pa) { return &l->chains[pa / PAGE % CHAINS]; }
-
-static struct page *page_of(kpl_watches *l, uint64_t va)
-{
-	int low = 0, high = l->npages;
-
-	while (low < high) {
-		int mid = (low + high) / 2;
-		if (l->pages[mid].va == va)
-			return &l->pages[mid];
-		if (l->pages[mid].va > va)
-			high = mid;
-		else
-			low = mid + 1;
-	}
-	return NULL;
-}
-
-/* Whether the page is to be in the window. Physical memory has one place there, so the TLB
- * never has it for two watched addresses at once. */
+/* Whether a page of a booted kernel is to be in the window. */
 int kpl_watch_page(kpl_cpu *c, uint64_t va, uint64_t pa)
 {
-	kpl_watches *l = c->m->watches;
-	struct page *p = page_of(l, va & ~(PAGE - 1));
-	int *link;
-
-	if (!p || !c->watching)
-		return 0;
-	pa &= ~(PAGE - 1);
-	if (p->pa == pa)
-		return 1;
-	if (p->pa != NOWHERE) {
-		for (link = chain_of(l, p->pa); &l->pages[*link] != p; link = &l->pages[*link].next)
-			;
-		*link = p->next;
-	}
-	for (link = chain_of(l, pa); *link != NO_PAGE; link = &l->pages[*link].next) {
-		struct page *other = &l->pages[*link];
-		if (other->pa == pa) {
-			uc_ctl_flush_tlb((uc_engine *)c->uc);
-			other->pa = NOWHERE;
-			*link = other->next;
-			break;
-		}
-	}
-	p->pa = pa;
-	link = chain_of(l, pa);
-	p->next = *link;
-	*link = p - l->pages;
-	return 1;
+	return c->watching && kpl_window_put(c, &c->m->watches->window, va, pa);
 }
 
 /* The address of an access, from what the engine takes for its physical one. 0: it is to
  * nothing that is watched. */
 static int address(kpl_machine *m, uint64_t *at)
 {
-	uint64_t own = (uint64_t)((int64_t)(*at << 16) >> 16), pa = *at - KPL_WINDOW;
-	kpl_watches *l = m->watches;
+	uint64_t own = (uint64_t)((int64_t)(*at << 16) >> 16);
 
 	if (!m->nram || (*at < KPL_WINDOW && region_at(m, own))) {
 		*at = own;
 		return 1;
 	}
-	if (*at < KPL_WINDOW)
-		return 0;
-	for (int i = *chain_of(l, pa); i != NO_PAGE; i = l->pages[i].next)
-		if (l->pages[i].pa == (pa & ~(PAGE - 1))) {
-			*at = l->pages[i].va | (pa & (PAGE - 1));
-			return 1;
-		}
-	return 0;
+	return *at >= KPL_WINDOW && kpl_window_address(&m->watches->window, at);
 }
 
 /* An access that the engine does not tell of. */
@@ -215,7 +150,7 @@ static void release(kpl_watches *l)
 {
 	if (!l || --l->users)
 		return;
-	free(l->pages);
+	free(l->window.pages);
 	free(l);
 }
 
@@ -337,7 +272,7 @@ static int goes_on(kpl_cpu *c, uint64_t pc)
 	if (c->last_ip == pc)
 		return kpl_watch_repeats(c->m, pc);
 	uc_reg_read(c->uc, UC_X86_REG_EFLAGS, &flags);
-	return c->m->nram && kpl_resume_flag(c, pc, flags) & RF;
+	return c->m->nram && kpl_resume_flag(c, pc, flags) & KPL_FLAG_RF;
 }
 
 /* Notes that the instruction at pc is about to be executed. One that was told goes on
@@ -386,35 +321,6 @@ static void on_watched_code(uc_engine *uc, uint64_t pc, uint32_t size, void *use
 	kpl_do_own(c, pc);
 }
 
-static int add_page(kpl_watches *l, uint64_t va)
-{
-	int i = l->npages;
-
-	if (i && l->pages[i - 1].va >= va)
-		return i;
-	l->pages[i] = (struct page){ va, NOWHERE, NO_PAGE };
-	return l->npages++;
-}
-
-/* The pages that are to be in the window: an access may begin in the one before. */
-static int list_pages(kpl_watches *l)
-{
-	if (!(l->pages = calloc(l->n, 3 * sizeof *l->pages)))
-		return -1;
-	for (int i = 0; i < CHAINS; i++)
-		l->chains[i] = NO_PAGE;
-	for (int i = 0; i < l->n; i++) {
-		uint64_t first = l->w[i].addr & ~(PAGE - 1), last = (l->w[i].addr + l->w[i].len - 1) & ~(PAGE - 1);
-		if (!(l->w[i].kinds & (KPL_WATCH_READ | KPL_WATCH_WRITE)))
-			continue;
-		if (first)
-			add_page(l, first - PAGE);
-		add_page(l, first);
-		add_page(l, last);
-	}
-	return 0;
-}
-
 static int by_address(const void *a, const void *b)
 {
 	const kpl_watch *x = a, *y = b;
@@ -450,7 +356,7 @@ int kpl_watch_build(kpl_machine *m)
 			qsort(l->w, n, sizeof *l->w, by_address);
 		for (int i = 0; i < n; i++)
 			l->nexec += !!(l->w[i].kinds & KPL_WATCH_EXEC);
-		if (m->nram && list_pages(l)) {
+		if (m->nram && kpl_window_list(&l->window, l->w, n)) {
 			free(l);
 			return -1;
 		}
@@ -494,19 +400,6 @@ void kpl_watch_again(kpl_cpu *c)
 	c->m->stop_at = 0;
 }
 
-/* A booted kernel's memory once more. It stays. */
-static int add_window(kpl_cpu *c)
-{
-	kpl_machine *m = c->m;
-
-	for (; c->window < m->nram; c->window++) {
-		kpl_region *r = &m->ram[c->window];
-		if (uc_mem_map_ptr(c->uc, KPL_WINDOW + r->start, r->end - r->start, UC_PROT_ALL, r->host))
-			return -1;
-	}
-	return 0;
-}
-
 /* The CPU's translations are gone: adds the hooks, or takes them away. The CPUs of a booted
  * machine have them in common. */
 void kpl_watch_hooks(kpl_cpu *c)
@@ -521,7 +414,7 @@ void kpl_watch_hooks(kpl_cpu *c)
 	if (!want) {
 		uc_hook_del(uc, has->watch_hooks[0]);
 		uc_hook_del(uc, has->watch_hooks[1]);
-	} else if (add_window(has) ||
+	} else if (kpl_window_map(has) ||
 		   uc_hook_add(uc, &has->watch_hooks[0], UC_HOOK_MEM_READ | UC_HOOK_MEM_WRITE, on_access, has, 1, 0) ||
 		   uc_hook_add(uc, &has->watch_hooks[1], UC_HOOK_CODE, on_watched_code, has, 1, 0))
 		return;
