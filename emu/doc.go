@@ -17,7 +17,7 @@
 //     the receiver clears it, the next instruction is stepped too.
 //
 // A kernel that has booted (a Source with a Core) is different: it has page tables, an
-// IDT, a user mode, interrupts and tasks of its own. booted.go says how.
+// IDT, a user mode, interrupts, tasks and debug registers of its own. booted.go says how.
 //
 // # A hit, from the hook to Go and back
 //
