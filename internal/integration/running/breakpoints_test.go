@@ -51,6 +51,25 @@ func TestBreakpointsOfTheGuests(t *testing.T) {
 	}
 }
 
+// TestBreakpointsBesideWatchpoints: the program's breakpoints do the same where the host watches the same
+// memory, and the other way round.
+func TestBreakpointsBesideWatchpoints(t *testing.T) {
+	want, err := os.ReadFile(recorded)
+	require.NoError(t, err)
+	program, err := os.ReadFile(breakpointsELF)
+	require.NoError(t, err)
+	runs.File(t, "6.1")
+	k := boot(t, "6.1")
+	k.put("/breakpoints", program)
+	hits := 0
+	for _, place := range []string{"0x408ff8:8:w", "0x409000:8:rw", "0x409004:4:rw"} { // around the middle of its memory
+		_, err := k.Watch(place, func(*watch.Watchpoint, *watch.Hit, *x86.PtRegs) { hits++ })
+		require.NoError(t, err)
+	}
+	k.breakpoints("6.1", string(want), "60", "1")
+	require.Greater(t, hits, 100)
+}
+
 // TestBreakpointsBesideThisProcessor is the same with others each time, where this machine lets the
 // program run by itself.
 func TestBreakpointsBesideThisProcessor(t *testing.T) {
