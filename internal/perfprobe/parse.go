@@ -210,7 +210,7 @@ func parseArg(s string) (a Arg, err error) {
 	if i := strings.IndexByte(s, ':'); i >= 0 {
 		a.Type, s = s[i+1:], s[:i]
 	}
-	at := strings.IndexAny(s, "-.[")
+	at := strings.IndexAny(s, steps)
 	if !isName(s) || at < 0 {
 		a.Var = s
 		if s == "" {
@@ -219,45 +219,68 @@ func parseArg(s string) (a Arg, err error) {
 		return a, nil
 	}
 	a.Var = s[:at]
-	good := a.Var
-	for rest := s[at:]; rest != ""; {
+	if a.Fields, err = parseFields(whole, s[at:]); err != nil || a.Name != "" {
+		return a, err
+	}
+	a.Name = a.Var
+	for _, f := range a.Fields {
+		if !f.Element {
+			a.Name = f.Name
+		}
+	}
+	return a, nil
+}
+
+// parseFields reads the steps into a variable of an argument.
+func parseFields(whole, rest string) (list []Field, err error) {
+	for rest != "" {
 		var f Field
 		switch {
 		case rest[0] == '[':
-			end := strings.IndexByte(rest, ']')
-			if end < 0 {
-				return a, wrong("%s: a ] is missing", whole)
-			}
-			if f.Index, err = strconv.ParseInt(rest[1:end], 0, 64); err != nil {
-				return a, wrong("%s: an index is a number", whole)
-			}
-			f.Element, f.Arrow, f.Name, rest = true, true, rest[:end+1], rest[end+1:]
-			if rest != "" && !strings.ContainsRune("-.[", rune(rest[0])) {
-				return a, wrong("%s: %q follows an index", whole, rest)
-			}
-			a.Fields = append(a.Fields, f)
-			continue
+			f, rest, err = parseElement(whole, rest)
 		case rest[0] == '.':
-			rest = rest[1:]
+			f.Name, rest, err = parseMember(whole, rest[1:])
 		case strings.HasPrefix(rest, "->"):
-			f.Arrow, rest = true, rest[2:]
+			f.Arrow = true
+			f.Name, rest, err = parseMember(whole, rest[2:])
 		default:
-			return a, wrong("%s: a single - is no operator here", whole)
+			err = wrong("%s: a single - is no operator here", whole)
 		}
-		end := strings.IndexAny(rest, "-.[")
-		if end < 0 {
-			end = len(rest)
+		if err != nil {
+			return nil, err
 		}
-		if f.Name, rest = rest[:end], rest[end:]; f.Name == "" {
-			return a, wrong("%s: a member's name is missing", whole)
-		}
-		good = f.Name
-		a.Fields = append(a.Fields, f)
+		list = append(list, f)
 	}
-	if a.Name == "" {
-		a.Name = good
+	return list, nil
+}
+
+// steps are the bytes with which a step begins.
+const steps = "-.["
+
+func parseElement(whole, s string) (f Field, rest string, err error) {
+	end := strings.IndexByte(s, ']')
+	if end < 0 {
+		return f, "", wrong("%s: a ] is missing", whole)
 	}
-	return a, nil
+	if f.Index, err = strconv.ParseInt(s[1:end], 0, 64); err != nil {
+		return f, "", wrong("%s: an index is a number", whole)
+	}
+	f.Element, f.Arrow, f.Name, rest = true, true, s[:end+1], s[end+1:]
+	if rest != "" && strings.IndexByte(steps, rest[0]) < 0 {
+		return f, "", wrong("%s: %q follows an index", whole, rest)
+	}
+	return f, rest, nil
+}
+
+func parseMember(whole, s string) (name, rest string, err error) {
+	end := strings.IndexAny(s, steps)
+	if end < 0 {
+		end = len(s)
+	}
+	if end == 0 {
+		return "", "", wrong("%s: a member's name is missing", whole)
+	}
+	return s[:end], s[end:], nil
 }
 
 // isName is whether text begins as a name in C does (is_c_varname).
