@@ -185,9 +185,11 @@ func fetchedByStap(t *testing.T, image string, list []probing) {
 	same(t, list, got, func(p probing, f fetch) bool { return p.stap != "" && f.stap != "" })
 }
 
-func fetchedByBpftrace(t *testing.T, image string, list []probing) {
+// fetchedByBpftrace has a script with declarations of its own fetch the values.
+func fetchedByBpftrace(t *testing.T, image, declarations string, list []probing) {
 	n := 0
 	var script strings.Builder
+	script.WriteString(declarations)
 	for _, p := range list {
 		for _, f := range p.fetches {
 			format := map[bool]string{true: "ld", false: "lu"}[f.signed || f.bits == 64]
@@ -267,6 +269,9 @@ func TestDrawnRefusals(t *testing.T) {
 	}
 }
 
+// withoutTypedefs puts types in the place of their typedefs, which scripts of bpftrace do not declare.
+var withoutTypedefs = strings.NewReplacer("u16_t", "unsigned short", "s8_t", "signed char")
+
 // The values that probes fetch of a program that was drawn, compiled with optimization and run are those that the
 // program has put there.
 func TestDrawnValuesFetched(t *testing.T) {
@@ -286,7 +291,9 @@ func TestDrawnValuesFetched(t *testing.T) {
 			list := m.calls(d, true)
 			t.Run("BTF_kprobe_events", func(t *testing.T) { fetchedByEvents(t, image, list) })
 			t.Run("BTF_stap", func(t *testing.T) { fetchedByStap(t, image, list) })
-			t.Run("BTF_bpftrace", func(t *testing.T) { fetchedByBpftrace(t, image, list) })
+			t.Run("BTF_bpftrace", func(t *testing.T) { fetchedByBpftrace(t, image, "", list) })
+			image = buildDrawn(t, text, "-g0")
+			t.Run("declared_bpftrace", func(t *testing.T) { fetchedByBpftrace(t, image, withoutTypedefs.Replace(d.declared), m.withoutTypes(d)) })
 		})
 	}
 }

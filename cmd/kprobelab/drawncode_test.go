@@ -12,12 +12,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// drawnHead is what all drawn programs begin with.
-const drawnHead = `
+// drawnTypedefs and drawnEnums are types that members of drawn programs have.
+const drawnTypedefs = `
 typedef unsigned short u16_t;
 typedef signed char s8_t;
+`
+
+const drawnEnums = `
 enum sign { NEGATIVE = -1, POSITIVE = 1 };
 enum plain { NONE, SOME = 77 };
+`
+
+// drawnHead is what all drawn programs begin with.
+const drawnHead = `
 #define NOIPA __attribute__((noipa))
 #define INLINED static inline __attribute__((always_inline))
 volatile long sink;
@@ -129,14 +136,14 @@ const inRegisters = 4
 
 // source is the program.
 func (m drawnMain) source(d *drawnProgram) string {
-	members := d.members("g", nil, 30, 3)
+	whole := fmt.Sprintf("struct drawn { %s};\n", d.members("g", nil, 30, 3))
+	d.declared = drawnEnums + d.types.String() + whole
 	for i := range d.leaves {
 		d.leaves[i].path = slices.Clone(d.leaves[i].path)
 		d.leaves[i].path[0].arrow = true // the functions have a pointer to the structure
 	}
 	var b strings.Builder
-	b.WriteString(drawnHead)
-	fmt.Fprintf(&b, "%sstruct drawn { %s};\n%sstruct drawn g;\n", d.types.String(), members, d.objects.String())
+	fmt.Fprintf(&b, "%s%s%s%sstruct drawn g;\n", drawnTypedefs, d.declared, drawnHead, d.objects.String())
 	b.WriteString(strings.NewReplacer("FIRST", literal(m.first), "SECOND", literal(m.second), "THIRD", literal(m.third)).Replace(drawnCode))
 	fmt.Fprintf(&b, "NOIPA void put(void)\n{\n%s}\n", d.puts.String())
 	var params, passed []string

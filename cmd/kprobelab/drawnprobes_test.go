@@ -101,6 +101,16 @@ func (m drawnMain) calls(d *drawnProgram, byRows bool) (list []probing) {
 	return list
 }
 
+// withoutTypes are the probes of a script that declares the types itself: the kernel has none, and no fentry.
+func (m drawnMain) withoutTypes(d *drawnProgram) (list []probing) {
+	for _, p := range m.calls(d, true) {
+		if !strings.HasPrefix(p.bpftrace, "f") {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
 // lines are the probes of lines and of inlined copies, which DWARF alone tells. at is the line of a mark, from the function's
 // own on and in the file.
 func (m drawnMain) lines(at func(string) (int, int)) (list []probing) {

@@ -104,7 +104,9 @@ type drawnProgram struct {
 	names int
 	// types are declared before the structure; objects are what its pointers lead to; puts are the assignments.
 	types, objects, puts strings.Builder
-	leaves               []leaf
+	// declared are all types, with the structure.
+	declared string
+	leaves   []leaf
 }
 
 func (d *drawnProgram) name(prefix string) string {

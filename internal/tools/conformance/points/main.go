@@ -5,6 +5,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path"
 	"regexp"
 	"slices"
@@ -96,8 +98,8 @@ type comparison struct {
 	differences                []string
 }
 
-// batch is how many points one run gets: most of what it costs is its start.
-const batch = 40
+// batch is how many points one run gets.
+const batch = 20
 
 // run compares points: those that are given, else n that are drawn.
 func (c *comparison) run(points []string, n int, seed uint64, show int) (bool, error) {
@@ -123,7 +125,14 @@ func (c *comparison) run(points []string, n int, seed uint64, show int) (bool, e
 			d.functions = append(d.functions, s)
 		}
 	}
+	ctx, done := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer done()
 	for from := 0; from < n; from += batch {
+		if ctx.Err() != nil {
+			fmt.Printf("interrupted after %d of %d\n", from, n)
+			n = from
+			break
+		}
 		var list []drawn
 		for range min(batch, n-from) {
 			kind, point := d.draw()
@@ -216,10 +225,17 @@ func (c *comparison) compare(list []drawn) error {
 			c.found[d.kind] = map[string]int{}
 		}
 		if c.found[d.kind][what]++; !settled[what] {
-			c.differences = append(c.differences, fmt.Sprintf("%s: %s\n  stap alone: %s\n  here alone: %s\n", d.point, what, without(theirs[i], ours[i]), without(ours[i], theirs[i])))
+			c.differs("%s: %s\n  stap alone: %s\n  here alone: %s\n", d.point, what, without(theirs[i], ours[i]), without(ours[i], theirs[i]))
 		}
 	}
 	return nil
+}
+
+// differs notes a difference without a cause, and tells of it at once.
+func (c *comparison) differs(format string, a ...any) {
+	text := fmt.Sprintf(format, a...)
+	fmt.Fprint(os.Stderr, text)
+	c.differences = append(c.differences, text)
 }
 
 const same, neither = "the same", "nothing in either"

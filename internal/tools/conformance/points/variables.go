@@ -63,7 +63,7 @@ func (c *comparison) compareVariables(list []drawn, theirs, ours map[int][]place
 			c.variables[otherPlaces]++
 		default:
 			c.variables[otherVariables]++
-			c.differences = append(c.differences, fmt.Sprintf("-L %s\n  stap: %s\n  here: %s\n", name, strings.Join(vars, " "), strings.Join(other, " ")))
+			c.differs("-L %s\n  stap: %s\n  here: %s\n", name, strings.Join(vars, " "), strings.Join(other, " "))
 		}
 	}
 	return nil
