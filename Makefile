@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo page demo dumps kernel archive tools-table conformance conformance-all conformance-bpftrace conformance-configs conformance-explore conformance-hazards conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch guest selftests selftests-booted transparency-uprobes transparency-uprobes-booted test test-page test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo page demo dumps kernel archive tools-table conformance conformance-all conformance-bpftrace conformance-configs conformance-explore conformance-hazards conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-stap-output conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch guest selftests selftests-booted transparency-uprobes transparency-uprobes-booted test test-page test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -30,7 +30,7 @@ export CGO_LDFLAGS := $(if $(findstring $(ldflags),$(CGO_LDFLAGS)),$(CGO_LDFLAGS
 buildvcs = $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo "IMAGE=FILE picks the kernel image of make demo, SUITE=trixie the release of make kernel."
 
 deps: ## find Unicorn >= 2.1, or fetch it into .deps (no root needed)
@@ -111,6 +111,9 @@ conformance-source: ## compare random definitions with those of perf probe, on a
 
 conformance-stap: deps ## compare what stap -p1 says of 3,000 scripts with what is said here
 	@scripts/conformance-stap.sh
+
+conformance-stap-output: build ## run scripts with the real SystemTap on a booted kernel, and here, and compare what they print
+	@scripts/conformance-stap-output.sh
 
 conformance-trace: build ## run a program with 50 events on booted kernels, under QEMU and here, and compare the traces
 	@scripts/conformance-trace.sh

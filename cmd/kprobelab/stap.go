@@ -265,14 +265,21 @@ func stapKernel(d *definer, img *kimage.Image) (*stap.Kernel, error) {
 		return list
 	}
 	if img.Core() != nil {
+		var systems map[string]string
 		k.Tracepoints = func(pattern string) (list []stap.Tracepoint) {
 			seen := map[string]bool{}
+			if systems == nil {
+				systems = map[string]string{}
+				for _, e := range img.Events() {
+					systems[e.Name] = e.System
+				}
+			}
 			for _, tp := range img.Tracepoints() {
 				if ok, _ := path.Match(pattern, tp.Name); !ok || seen[tp.Name] {
 					continue
 				}
 				seen[tp.Name] = true
-				list = append(list, stap.Tracepoint{Name: tp.Name, Params: tracepointParams(typesOf(d), tp.Name)})
+				list = append(list, stap.Tracepoint{Name: tp.Name, System: systems[tp.Name], Params: tracepointParams(typesOf(d), tp.Name)})
 			}
 			return list
 		}
@@ -305,7 +312,7 @@ func tracepointParams(types *source.File, name string) (list []source.Param) {
 func typesOf(d *definer) *source.File { return d.writers[len(d.writers)-1].File }
 
 func stapScript(s *stap.Script) *attach.Script {
-	return &attach.Script{Program: s.Program, Probes: s.Probes, Words: stap.Words{}}
+	return &attach.Script{Program: s.Program, Probes: s.Probes, Words: stap.Words{}, Backwards: true}
 }
 
 func (r *stapRun) limit(name string, otherwise uint64) uint64 {

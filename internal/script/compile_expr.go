@@ -99,7 +99,7 @@ func (c *compiler) int(e Expr) intFn {
 		return func(t *Thread) int64 {
 			s := text(t)
 			ok := re.Match(s)
-			if ok {
+			if t.pattern = nil; ok {
 				t.pattern, t.subject = re, append(t.subject[:0], s...)
 			}
 			return truth(ok != not)
@@ -275,7 +275,7 @@ func (c *compiler) load(e Load) intFn {
 			if lenient {
 				return 0
 			}
-			t.fault("read", at, user, near)
+			t.fault("read", at, near)
 		}
 		return integer(b, signed)
 	}
@@ -468,6 +468,15 @@ func (c *compiler) text(e Expr) textFn {
 			format(t, &o)
 			return o.b
 		}
+	case Rescue:
+		x, other := c.hold(e.X), c.text(e.Else)
+		return func(t *Thread, dst []byte) []byte {
+			var found []byte
+			if !t.guarded(func() { found = x(t) }) {
+				return other(t, dst)
+			}
+			return append(dst, found...)
+		}
 	}
 	bug("%T gives no string", e)
 	return nil
@@ -628,14 +637,8 @@ func (c *compiler) format(pieces []Piece, list []Expr, near string) func(*Thread
 				continue
 			}
 			width, precision := p.Width, p.Precision
-			left := p
 			if p.StarWidth {
-				width = int(int32(next()))
-				if width < 0 {
-					other := *p
-					other.Left = true
-					left, width = &other, -width
-				}
+				width = max(int(int32(next())), -1)
 			}
 			if p.StarPrecision {
 				precision = max(int(int32(next())), 0)
@@ -653,19 +656,19 @@ func (c *compiler) format(pieces []Piece, list []Expr, near string) func(*Thread
 					}
 					n++
 					t.shown = p.Show(t, number, s, t.shown[:0])
-					o.str(left, width, precision, t.shown)
+					o.str(p, width, precision, t.shown)
 					continue
 				}
-				o.str(left, width, precision, t.texts[t.tb+args[n].n])
+				o.str(p, width, precision, t.texts[t.tb+args[n].n])
 				n++
 			case 'c':
-				o.char(left, width, byte(next()))
+				o.char(p, width, byte(next()))
 			case 'b':
-				o.binary(left, width, precision, uint64(next()))
+				o.binary(p, width, precision, uint64(next()))
 			case 'm', 'M':
-				o.memory(t, left, width, precision, uint64(next()), near)
+				o.memory(t, p, width, precision, uint64(next()), near)
 			default:
-				o.number(left, width, precision, uint64(next()))
+				o.number(p, width, precision, uint64(next()))
 			}
 		}
 	}

@@ -177,34 +177,35 @@ func (c *compiler) try(s Try) stmtFn {
 		keep = c.keepText(s.To, func(t *Thread, dst []byte) []byte {
 			o := out{dst, len(dst) + t.StringSize() - 1}
 			o.string(t.message)
-			if t.near != "" {
-				o.byte(' ')
-				o.string(t.near)
-			}
 			return o.b
 		})
 	}
 	return func(t *Thread) ctl {
 		t.act("")
-		ib, tb, nesting, depth, busy, keys, loops := t.ib, t.tb, t.nesting, t.depth, t.busy, len(t.keys), len(t.loops)
-		r, ok := guarded(t, body)
-		if ok {
+		var r ctl
+		if t.guarded(func() { r = body(t) }) {
 			return r
 		}
-		t.ib, t.tb, t.nesting, t.depth, t.busy, t.keys = ib, tb, nesting, depth, busy, t.keys[:keys]
-		t.unwind(loops)
 		keep(t)
 		return catch(t)
 	}
 }
 
-func guarded(t *Thread, fn stmtFn) (r ctl, ok bool) {
+// guarded does something that may fail. Where it does, the thread is as it was before.
+func (t *Thread) guarded(do func()) (ok bool) {
+	ib, tb, nesting, depth, busy, keys, loops := t.ib, t.tb, t.nesting, t.depth, t.busy, len(t.keys), len(t.loops)
 	defer func() {
-		if e := recover(); e != nil && e != any(aborted) {
+		switch e := recover(); e {
+		case nil:
+		case any(aborted):
+			t.ib, t.tb, t.nesting, t.depth, t.busy, t.keys = ib, tb, nesting, depth, busy, t.keys[:keys]
+			t.unwind(loops)
+		default:
 			panic(e)
 		}
 	}()
-	return fn(t), true
+	do()
+	return true
 }
 
 // keepText stores a string that make gives.

@@ -31,7 +31,7 @@ func (c *compiler) assignMemory(to Memory, x intFn, op Op, old bool) intFn {
 			b[i] = byte(all >> (8 * i))
 		}
 		if t.Context == nil || !t.Context.Write(at, b, user) {
-			t.fault("write", at, user, near)
+			t.fault("write", at, near)
 		}
 		if old {
 			return before

@@ -202,6 +202,9 @@ type Sprintf struct {
 	Near   string
 }
 
+// Rescue is a string, or Else where finding it fails.
+type Rescue struct{ X, Else Expr }
+
 func (Number) Type() Type        { return Int }
 func (Text) Type() Type          { return String }
 func (e Local) Type() Type       { return e.Of }
@@ -224,6 +227,7 @@ func (Saved) Type() Type         { return Int }
 func (Extract) Type() Type       { return Int }
 func (Bucket) Type() Type        { return Int }
 func (Match) Type() Type         { return Int }
+func (Rescue) Type() Type        { return String }
 func (Sprintf) Type() Type       { return String }
 
 func resultOf(op Op) Type {

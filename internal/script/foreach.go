@@ -1,5 +1,8 @@
 package script
 
+// unlimited is the limit of a loop that has none.
+const unlimited = 1 << 62
+
 // foreach makes the code of a loop over an array. What it goes over is decided at its
 // beginning.
 func (c *compiler) foreach(s Foreach) stmtFn {
@@ -9,7 +12,7 @@ func (c *compiler) foreach(s Foreach) stmtFn {
 		keys = append(keys, c.keepKey(s.Array.Keys[i], k))
 	}
 	value := c.keepValue(s)
-	limit := c.optional(s.Limit, 1<<62)
+	limit := c.optional(s.Limit, unlimited)
 	only, parts := func(*Thread) int { return 0 }, []bool(nil)
 	if s.Only != nil {
 		only = c.key(s.Array, s.Only)
@@ -22,7 +25,7 @@ func (c *compiler) foreach(s Foreach) stmtFn {
 		held := len(t.keys)
 		from := only(t)
 		tab := t.tables[index]
-		at := tab.list(by, what, descending)
+		at := tab.list(by, what, descending, most)
 		t.loops = append(t.loops, mark{tab, at})
 		last := len(tab.order)
 		r := goOn
@@ -133,7 +136,7 @@ func (c *compiler) buckets(s Buckets) stmtFn {
 	if s.Value != nil {
 		value = c.setInt(s.Value)
 	}
-	limit := c.optional(s.Limit, 1<<62)
+	limit := c.optional(s.Limit, unlimited)
 	return func(t *Thread) ctl {
 		t.act(near)
 		most := limit(t)

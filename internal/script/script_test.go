@@ -64,7 +64,7 @@ func TestPrograms(t *testing.T) {
 		"smallest_by_minus_1":    {text('d', Binary{Op: Div, X: Number(-1 << 63), Y: Number(-1)}), "-9223372036854775808 ", ""},
 		"endless_loop":           {Loop{Body: Block{}}, "", "MAXACTION exceeded"},
 		"endless_calls":          {Do{Call{Func: deep, Args: []Expr{Number(1)}, Near: "here"}}, "", "MAXNESTING exceeded here"},
-		"caught":                 {Try{Body: Do{Binary{Op: Mod, X: Number(1), Y: Number(0), Near: "n"}}, To: s, Catch: text('s', s)}, "division by 0 n"[:15] + " ", ""},
+		"caught":                 {Try{Body: Do{Binary{Op: Mod, X: Number(1), Y: Number(0), Near: "n"}}, To: s, Catch: text('s', s)}, "division by 0 ", ""},
 		"caught_in_a_loop": {Block{set(few, 1, 1), Foreach{Array: few, Keys: []Expr{x}, Sort: -1,
 			Body: Try{Body: Foreach{Array: few, Sort: -1, Body: Fail{X: Text("x")}}, Catch: text('d', x)}}}, "1 ", ""},
 		"two_keys": {Block{Do{Assign{To: Elem{Array: a, Keys: []Expr{Text("k"), Number(1)}}, Op: Add, X: Number(5)}},
@@ -79,7 +79,7 @@ func TestPrograms(t *testing.T) {
 		"match":             {text('d', Match{X: Text("abc"), Pattern: regexp.MustCompilePOSIX("b+")}), "1 ", ""},
 		"old_value":         {Block{text('d', Assign{To: x, Op: Add, X: Number(1), Old: true}), text('d', x)}, "0 1 ", ""},
 		"or_else":           {text('d', Binary{Op: OrElse, X: Number(2), Y: Binary{Op: Div, X: Number(1), Y: Number(0)}}), "1 ", ""},
-		"no_memory_to_read": {Do{Load{Addr: Number(16), Size: 4, Near: "n"}}, "", "kernel read fault at 0x10 n"},
+		"no_memory_to_read": {Do{Load{Addr: Number(16), Size: 4, Near: "n"}}, "", "read fault [man error::fault] at 0x10 n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := ran(t, &Program{Arrays: []*Array{a, names, few, full}, Funcs: []*Func{deep}}, &Handler{Locals: []Type{Int, String}, Body: c.body})
@@ -105,7 +105,8 @@ func TestFormats(t *testing.T) {
 		"0xff|":                 {with('p', func(p *Piece) {}), []Expr{Number(255)}},
 		"0XFF  |":               {with('X', func(p *Piece) { p.Alternate, p.Left, p.Width = true, true, 6 }), []Expr{Number(255)}},
 		"012|":                  {with('o', func(p *Piece) { p.Alternate = true }), []Expr{Number(10)}},
-		"abc  |":                {with('s', func(p *Piece) { p.StarWidth, p.StarPrecision = true, true }), []Expr{Number(-5), Number(3), Text("abcdef")}},
+		"  abc|":                {with('s', func(p *Piece) { p.StarWidth, p.StarPrecision = true, true }), []Expr{Number(5), Number(3), Text("abcdef")}},
+		"abc|":                  {with('s', func(p *Piece) { p.StarWidth, p.StarPrecision = true, true }), []Expr{Number(-5), Number(3), Text("abcdef")}},
 		`\000|`:                 {with('c', func(p *Piece) { p.Alternate = true }), []Expr{Number(0)}},
 		`\t|`:                   {with('c', func(p *Piece) { p.Alternate = true }), []Expr{Number('\t')}},
 		"\x02\x01|":             {with('b', func(p *Piece) { p.Width = 2 }), []Expr{Number(0x0102)}},
@@ -297,7 +298,7 @@ func TestTheTargetIsWritten(t *testing.T) {
 		"old_value":                  {to: Memory{Addr: Number(0x100), Size: 1}, op: Add, x: 3, value: 1, old: true, bytes: [8]byte{4, 2, 3, 4, 5, 6, 7, 8}},
 		"bits_leave_their_neighbors": {to: Memory{Addr: Number(0x107), Size: 1, Bit: 2, Bits: 3}, op: Set, x: -1, value: -1, bytes: [8]byte{1, 2, 3, 4, 5, 6, 7, 0x1c}},
 		"all_bits":                   {to: Memory{Addr: Number(0x100), Size: 8, Bits: 64}, op: Set, x: -1, value: -1, bytes: [8]byte{255, 255, 255, 255, 255, 255, 255, 255}},
-		"past_the_end":               {to: Memory{Addr: Number(0x105), Size: 4, Near: "n"}, op: Set, x: 1, failed: "kernel write fault at 0x105 n", bytes: [8]byte{1, 2, 3, 4, 5, 6, 7, 8}},
+		"past_the_end":               {to: Memory{Addr: Number(0x105), Size: 4, Near: "n"}, op: Set, x: 1, failed: "write fault [man error::fault] at 0x105 n", bytes: [8]byte{1, 2, 3, 4, 5, 6, 7, 8}},
 		"register":                   {to: Register{5}, op: Add, x: 3, value: 10, reg: 10, bytes: [8]byte{1, 2, 3, 4, 5, 6, 7, 8}},
 	} {
 		t.Run(name, func(t *testing.T) {

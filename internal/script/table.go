@@ -295,23 +295,67 @@ func order(x, y int64) int {
 	return 0
 }
 
-// list appends the entries to order, sorted if by is not negative, and returns where they
-// begin.
-func (t *table) list(by int, what Extractor, descending bool) int {
+// maxFew is how many entries are few: to find the first ones, an array is not sorted whole.
+const maxFew = 30
+
+// list appends the entries to order, and returns where they begin. If by is not negative, they are sorted, at
+// least the first of them that are wanted; those of an array stay in that order, as in stap, but aggregates do
+// not, which it collects anew each time.
+func (t *table) list(by int, what Extractor, descending bool, wanted int64) int {
 	from := len(t.order)
 	for i := t.first; i != nobody; i = t.nodes[i].next {
 		t.order = append(t.order, i)
 	}
-	if by >= 0 {
-		slices.SortStableFunc(t.order[from:], func(a, b int32) int {
-			c := t.compare(a, b, by, what)
-			if descending {
-				return -c
-			}
-			return c
-		})
+	if by < 0 {
+		return from
+	}
+	list := t.order[from:]
+	compare := func(a, b int32) int {
+		c := t.compare(a, b, by, what)
+		if descending {
+			return -c
+		}
+		return c
+	}
+	if wanted > 0 && wanted <= maxFew && int(wanted) < len(list) {
+		firstFew(list, int(wanted), compare)
+	} else {
+		slices.SortStableFunc(list, compare)
+	}
+	if t.of.Value != Stat {
+		t.arrange(list)
 	}
 	return from
+}
+
+// firstFew puts the first n of a list in front of it. One that another takes the place of follows them.
+func firstFew(list []int32, n int, compare func(a, b int32) int) {
+	slices.SortStableFunc(list[:n], compare)
+	for i := n; i < len(list); i++ {
+		at := n
+		for at > 0 && compare(list[at-1], list[i]) > 0 {
+			at--
+		}
+		if at < n {
+			one := list[i]
+			copy(list[at+1:i+1], list[at:i])
+			list[at] = one
+		}
+	}
+}
+
+// arrange puts the entries in the order of a list of all.
+func (t *table) arrange(list []int32) {
+	t.first, t.last = nobody, nobody
+	for _, i := range list {
+		n := &t.nodes[i]
+		if n.prev, n.next = t.last, nobody; t.last == nobody {
+			t.first = i
+		} else {
+			t.nodes[t.last].next = i
+		}
+		t.last = i
+	}
 }
 
 // extract asks an aggregate; of an empty one, only the count and the sum can be told.

@@ -166,16 +166,12 @@ func (t *Thread) act(near string) {
 
 func (t *Thread) read(at uint64, b []byte, user bool, near string) {
 	if t.Context == nil || !t.Context.Read(at, b, user) {
-		t.fault("read", at, user, near)
+		t.fault("read", at, near)
 	}
 }
 
-func (t *Thread) fault(what string, at uint64, user bool, near string) {
-	kind := "kernel"
-	if user {
-		kind = "user"
-	}
-	t.Failf(near, "%s %s fault at %#x", kind, what, at)
+func (t *Thread) fault(what string, at uint64, near string) {
+	t.Failf(near, "%s fault [man error::fault] at %#x", what, at)
 }
 
 // Print prints a text.

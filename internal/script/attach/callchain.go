@@ -2,10 +2,12 @@ package attach
 
 import (
 	"encoding/binary"
+	"slices"
 	"unsafe"
 
 	"kprobelab/internal/orc"
 	"kprobelab/internal/script/host"
+	"kprobelab/kimage"
 	"kprobelab/x86"
 )
 
@@ -79,7 +81,7 @@ func (h *hit) kernels() {
 		h.scan(h.regs.SP)
 		return
 	}
-	h.unwind(from)
+	h.unwind(from, false)
 }
 
 // programRegs are the registers of the program that entered the kernel (task_pt_regs): at the top
@@ -136,5 +138,25 @@ func (h *hit) programs(most int) {
 			return
 		}
 		h.frames = append(h.frames, word(size))
+	}
+}
+
+// assembler finds the code of a kernel's in assembler that calls functions in C: its entries, and where a
+// new task begins.
+func assembler(img *kimage.Image) func(addr uint64) bool {
+	var ranges [][2]uint64
+	if img != nil {
+		start, end := img.Lookup("__entry_text_start"), img.Lookup("__entry_text_end")
+		if len(start) > 0 && len(end) > 0 {
+			ranges = append(ranges, [2]uint64{uint64(start[0].Addr), uint64(end[0].Addr)})
+		}
+		for _, name := range []string{"ret_from_fork", "ret_from_fork_asm"} {
+			for _, s := range img.Lookup(name) {
+				ranges = append(ranges, [2]uint64{uint64(s.Addr), uint64(s.Addr) + s.Size})
+			}
+		}
+	}
+	return func(addr uint64) bool {
+		return slices.ContainsFunc(ranges, func(r [2]uint64) bool { return r[0] <= addr && addr < r[1] })
 	}
 }

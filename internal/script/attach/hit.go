@@ -3,6 +3,7 @@ package attach
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 
 	"kprobelab/internal/orc"
 	"kprobelab/internal/script/host"
@@ -268,43 +269,58 @@ func (h *hit) Symbol(addr uint64) (name, module string, offset, size uint64, ok 
 }
 
 // Stack implements host.System: the return addresses by the kernel's ORC tables or, of an image
-// without, those on the stack that a call returns to.
-func (h *hit) Stack(n int) (addr uint64, ok bool) {
+// without, those on the stack that a call returns to. DWARF, by which stap walks, knows nothing of
+// code in assembler: from there on stap has the kernel walk.
+func (h *hit) Stack() (frames []uint64, exact int) {
 	if h.regs == nil {
-		return 0, false
+		return nil, 0
 	}
-	if n == 0 {
-		from := orc.At(h.regs)
-		switch {
-		case h.probe == nil:
-		case h.probe.Kind == host.Call:
-			from.IP = h.Address()
-		case h.probe.Kind == host.Trace:
-			from.Signal, from.Regs = false, nil // who calls the callback
-		}
-		h.frames = append(h.frames[:0], h.Address())
-		h.unwind(from)
+	from := orc.At(h.regs)
+	first := h.Address()
+	switch {
+	case h.probe == nil:
+	case h.probe.Kind == host.Call:
+		from.IP = first
+	case h.probe.Kind == host.Return:
+		first = uint64(h.ret)
+		from.IP = first
+	case h.probe.Kind == host.Trace:
+		from.Signal, from.Regs = false, nil // who calls the callback
+	}
+	h.frames = append(h.frames[:0], first)
+	h.unwind(from, true)
+	if h.r.unwinder == nil {
 		if len(h.frames) == 1 {
 			h.scan(h.regs.SP)
 		}
+		return h.frames, len(h.frames)
 	}
-	if n >= len(h.frames) {
-		return 0, false
+	trampoline := uint64(h.r.o.Kprobes.Trampoline())
+	last := slices.IndexFunc(h.frames, func(addr uint64) bool { return addr == trampoline || h.r.assembler(addr) })
+	if last < 0 {
+		last = len(h.frames) - 1
 	}
-	return h.frames[n], true
+	if h.frames[last] == trampoline {
+		h.frames = h.frames[:last+1]
+	}
+	return slices.Insert(h.frames, last, h.frames[last]), last + 1
 }
 
 // maxFrames bounds a stack.
 const maxFrames = 1024
 
-// unwind adds the return addresses above a frame by the kernel's tables, if it has any.
-func (h *hit) unwind(from orc.Frame) {
+// unwind adds the return addresses above a frame by the kernel's tables, if it has any. A return that is probed
+// is where the function returns to, or with raw the trampoline.
+func (h *hit) unwind(from orc.Frame, raw bool) {
 	if h.r.unwinder == nil {
 		return
 	}
 	k, cursor := h.r.o.Kprobes, kprobes.Cursor{}
 	trampoline := uint64(k.Trampoline())
 	original := func(addr, at uint64) uint64 {
+		if raw && addr == trampoline {
+			return addr
+		}
 		if addr == trampoline && addr != 0 && k.Config().Kret.Rethook {
 			return uint64(k.FindReturnAddress(h.r.o.Machine.Task(), x86.Addr(at), &cursor))
 		}

@@ -89,6 +89,8 @@ type Runner struct {
 	jumped map[x86.Addr]bool
 	tasks  taskOffsets
 	users  userOffsets
+	// assembler reports code of the kernel's in assembler that calls functions in C.
+	assembler func(addr uint64) bool
 	// unwinder is a booted kernel's.
 	unwinder *orc.Unwinder
 	// running says that handlers of hits and timers run; exited that the script has asked for
@@ -113,6 +115,7 @@ func New(s *Script, o *Options) (*Runner, error) {
 	r.hit.r = r
 	r.tasks = offsets(o.Image)
 	r.jumped, r.users = r.jumps(), userOffsetsOf(o.Image)
+	r.assembler = assembler(o.Image)
 	if r.booted() && o.Kprobes != nil {
 		r.unwinder = orc.New(o.Kprobes.View().Lookup, o.Image.Types(), o.Machine.ReadMem)
 	}
@@ -142,7 +145,7 @@ func (r *Runner) Begin() {
 		return
 	}
 	r.running = true
-	for _, p := range r.list {
+	for _, p := range r.order() {
 		if err := r.plant(p); err != nil {
 			p.kp, p.rp = nil, nil
 			line, fatal := r.script.Words.Unplanted(p.Probe, err)
@@ -153,6 +156,24 @@ func (r *Runner) Begin() {
 			}
 		}
 	}
+}
+
+// order is the one in which the probes are planted.
+func (r *Runner) order() (list []*planted) {
+	backwards := func(p *planted) bool {
+		return r.script.Backwards && (p.Probe.Kind == host.Call || p.Probe.Kind == host.Return)
+	}
+	for _, p := range r.list {
+		if !backwards(p) {
+			list = append(list, p)
+		}
+	}
+	for _, p := range slices.Backward(r.list) {
+		if backwards(p) {
+			list = append(list, p)
+		}
+	}
+	return list
 }
 
 // ordered runs the begin, end or error probes by their numbers.

@@ -10,6 +10,9 @@ type Script struct {
 	Program *script.Program
 	Probes  []*host.Probe
 	Words   Words
+	// Backwards says that of kprobes and kretprobes the last is planted first: of several at one place the first
+	// then runs first.
+	Backwards bool
 	// First is called before the first handler runs, with the time, nil for nothing.
 	First func(t *script.Thread, now uint64)
 	// Last runs after everything else, nil for nothing.

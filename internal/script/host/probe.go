@@ -17,6 +17,8 @@ type Function struct {
 // Tracepoint is one of the kernel's.
 type Tracepoint struct {
 	Name string
+	// System is what its event belongs to, "" where there is none.
+	System string
 	// Params are what its probes get.
 	Params []source.Param
 }

@@ -19,8 +19,10 @@ type System interface {
 	// UserSymbol is the function of a process that has an address, and its file; probed is for an address that a
 	// probe of a program has seen.
 	UserSymbol(pid int64, probed bool, addr uint64) (name, file string, offset uint64, ok bool)
-	// Stack is the nth return address, the probe's own address first.
-	Stack(n int) (addr uint64, ok bool)
+	// Stack are the addresses of the functions that are being called, of the probe first, as two ways find
+	// them one after the other: exact of them the first way, and those from its last on the second. They are
+	// good until the next call.
+	Stack() (frames []uint64, exact int)
 	// Callchain is the stack that perf finds for a BPF program, of the kernel or of the program:
 	// at most so many addresses. It is good until the next call.
 	Callchain(user bool, most int) []uint64

@@ -17,8 +17,10 @@ type variable struct {
 	decl  *global // nil for a local one
 	arity int     // -1 where it is not known; 0 for what has no keys
 	keys  []vtype
-	// read and written are for globals that are printed at the end.
+	// read and written are for globals that are printed at the end, met is the how many-eth global
+	// it is that the script uses.
 	read, written bool
+	met           int
 	hist          script.Histogram
 	// ctype is what the integer points to, where that is known.
 	ctype *source.Type
@@ -76,6 +78,10 @@ type analysis struct {
 	// at is the probe that is being generated; made are aliases of system calls.
 	at   *Probe
 	made map[string]*probe
+	// met is how many globals the script uses.
+	met int
+	// discarded is the expression of the statement that is being looked at, whose value nobody uses.
+	discarded expr
 	// entered are the families of the library's aliases that are in aliases.
 	entered map[string]bool
 }
@@ -183,9 +189,18 @@ func (a *analysis) find(s *scope, t *token, name string) *variable {
 		return v
 	}
 	if v := a.globals[name]; v != nil && (!v.decl.private || v.decl.library == s.library) {
-		return v
+		return a.meet(v)
 	}
 	return s.add(name, t)
+}
+
+// meet notes in which order globals are used.
+func (a *analysis) meet(v *variable) *variable {
+	if v.met == 0 {
+		a.met++
+		v.met = a.met
+	}
+	return v
 }
 
 // array is a global with so many keys.
@@ -194,7 +209,7 @@ func (a *analysis) array(s *scope, t *token, name string, keys int) *variable {
 	if v == nil || s.locals[name] != nil || v.decl.private && v.decl.library != s.library {
 		a.fail(t, "unresolved arity-%d global array %s, missing global declaration?", keys, name)
 	}
-	if v.arity < 0 {
+	if a.meet(v); v.arity < 0 {
 		v.arity, v.keys = keys, make([]vtype, keys)
 		a.changed = true
 	}

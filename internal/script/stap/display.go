@@ -8,54 +8,67 @@ import (
 	"kprobelab/internal/source"
 )
 
-// printGlobals adds what prints, at the end, the globals that are written and never read.
+// printGlobals adds what prints, at the end, the globals that are written and never read: for each a
+// probe of its own.
 func (a *analysis) printGlobals() {
-	var b strings.Builder
 	for _, name := range a.globalNames() {
 		v := a.globals[name]
 		if v.decl.library || v.read || !v.written {
 			continue
 		}
-		// __idx and __val are stap's names, too.
-		key, label, args := name, name, ""
-		if v.arity > 0 {
-			var keys, formats []string
-			for i, k := range v.keys {
-				keys = append(keys, fmt.Sprintf("__idx%d", i))
-				if k == str {
-					formats = append(formats, `\"%s\"`)
-				} else {
-					formats = append(formats, "%d")
-				}
-			}
-			list := strings.Join(keys, ", ")
-			key, label, args = fmt.Sprintf("%s[%s]", name, list), name+"["+strings.Join(formats, ",")+"]", ", "+list
-			fmt.Fprintf(&b, "foreach ([%s] in %s-) ", list, name)
+		f := newFile("library", "probe end {\n"+v.printed()+"}\n")
+		out, p := parse(f, &Options{}, nil)
+		if p.problems != nil {
+			panic("BUG: " + p.problems.Text())
 		}
-		switch v.typ {
-		case str:
-			fmt.Fprintf(&b, "printf(\"%s=\\\"%%s\\\"\\n\"%s, %s)\n", label, args, key)
-		case stats:
-			fmt.Fprintf(&b, "if (@count(%s)) printf(\"%s @count=%%#x @min=%%#x @max=%%#x @sum=%%#x @avg=%%#x\\n\"%s, @count(%s), @min(%s), @max(%s), @sum(%s), @avg(%s))\n",
-				key, label, args, key, key, key, key, key)
-			if v.arity == 0 {
-				fmt.Fprintf(&b, "else printf(\"%s @count=0x0\\n\")\n", label)
-			}
-		default:
-			fmt.Fprintf(&b, "printf(\"%s=%%#x\\n\"%s, %s)\n", label, args, key)
-		}
+		pr := out.probes[0]
+		a.point(pr, pr.points[0], chain{written: "end"}, 0)
 	}
-	if b.Len() == 0 {
-		return
-	}
-	f := newFile("library", "probe end {\n"+b.String()+"}\n")
-	out, p := parse(f, &Options{}, nil)
-	if p.problems != nil {
-		panic("BUG: " + p.problems.Text())
-	}
-	pr := out.probes[0]
-	a.point(pr, pr.points[0], chain{written: "end"}, 0)
 	a.infer()
+}
+
+// printed are the statements that print a variable: with stap's own text and names (__idx0, __val), for
+// they are what -p2 shows.
+func (v *variable) printed() string {
+	label, args, each := v.name, "", ""
+	if v.arity > 0 {
+		var keys, formats []string
+		for i, k := range v.keys {
+			keys = append(keys, fmt.Sprintf("__idx%d", i))
+			if k == str {
+				formats = append(formats, `\"%#s\"`)
+			} else {
+				formats = append(formats, "%#d")
+			}
+		}
+		list := strings.Join(keys, ", ")
+		label, args = v.name+"["+strings.Join(formats, ",")+"]", ", "+list
+		each = fmt.Sprintf("foreach (__val = [%s] in %s-) ", list, v.name)
+		if v.typ == stats {
+			each = fmt.Sprintf("foreach ([%s] in %s-) ", list, v.name)
+		}
+	}
+	value := v.name
+	switch {
+	case v.arity > 0 && v.typ == stats:
+		value += "[" + args[2:] + "]"
+	case v.arity > 0:
+		value = "__val"
+	}
+	switch {
+	case v.typ == str:
+		return fmt.Sprintf("%sprintf(\"%s=\\\"%%#s\\\"\\n\"%s, %s)\n", each, label, args, value)
+	case v.typ != stats:
+		return fmt.Sprintf("%sprintf(\"%s=%%d\\n\"%s, %s)\n", each, label, args, value)
+	}
+	if v.arity == 0 {
+		each = fmt.Sprintf("if (@count(%s) == 0) printf(\"%s @count=0x0\\n\")\nelse ", v.name, v.name)
+	}
+	for _, what := range [...]string{"count", "min", "max", "sum", "avg"} {
+		label += fmt.Sprintf(" @%s=%%#d", what)
+		args += fmt.Sprintf(", @%s(%s)", what, value)
+	}
+	return fmt.Sprintf("%sprintf(\"%s\\n\"%s)\n", each, label, args)
 }
 
 // Dump is what -p2 prints: the globals, the functions and the probes with their types.
@@ -150,7 +163,7 @@ func (s *Script) List(variables bool) string {
 			name = p.Alias
 		case p.Kind == Data:
 			name = p.Written
-		case p.Optional:
+		case p.Optional && !strings.HasSuffix(name, "?"):
 			name += "?"
 		}
 		if of[name] == nil {

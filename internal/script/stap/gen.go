@@ -2,7 +2,9 @@ package stap
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 
 	"kprobelab/internal/script"
 )
@@ -49,7 +51,7 @@ const (
 
 func (a *analysis) limits(nesting int) script.Limits {
 	return script.Limits{
-		StringSize: min(max(a.limit("MAXSTRINGLEN", 128), 16), maxString),
+		StringSize: min(max(a.limit("MAXSTRINGLEN", 512), 16), maxString),
 		Entries:    min(max(a.limit("MAXMAPENTRIES", 2048), 1), maxArray),
 		Nesting:    min(a.limit("MAXNESTING", nesting), maxNesting),
 		Memory:     maxMemory,
@@ -130,6 +132,7 @@ func (a *analysis) generate() {
 	}
 }
 
+// globalNames are the globals in the order in which the script uses them, then the others.
 func (a *analysis) globalNames() []string {
 	var names []string
 	for _, s := range []*parsed{a.user, a.lib} {
@@ -139,6 +142,13 @@ func (a *analysis) globalNames() []string {
 			}
 		}
 	}
+	place := func(name string) int {
+		if v := a.globals[name]; v.met > 0 {
+			return v.met
+		}
+		return len(names) + a.met
+	}
+	slices.SortStableFunc(names, func(x, y string) int { return place(x) - place(y) })
 	return names
 }
 
@@ -258,7 +268,7 @@ func (g *generator) stmt(s stmt) script.Stmt {
 	case *ifStmt:
 		return g.ifStmt(s)
 	case *forStmt:
-		out := script.Loop{Near: s.tok.near()}
+		out := script.Loop{Near: s.body.position().near()}
 		if s.start != nil {
 			out.Init = g.value(s.start)
 		}
@@ -476,6 +486,49 @@ func (g *generator) foreach(s *foreachStmt) script.Stmt {
 	return out
 }
 
+// posix writes a pattern of stap's as Go's POSIX expressions have it: a dot is a new line, too, and a letter
+// after a backslash is itself.
+func posix(pattern string) string {
+	var b strings.Builder
+	for i := 0; i < len(pattern); i++ {
+		switch c := pattern[i]; {
+		case c == '.':
+			b.WriteString(`[\x00-\x{10FFFF}]`)
+		case c == '[':
+			end := classEnd(pattern, i)
+			b.WriteString(pattern[i:end])
+			i = end - 1
+		case c == '\\' && i+1 < len(pattern):
+			if i++; !isLetter(pattern[i]) && !isDigit(pattern[i]) {
+				b.WriteByte(c)
+			}
+			b.WriteByte(pattern[i])
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+// classEnd is where a class in brackets ends that begins at a place.
+func classEnd(pattern string, from int) int {
+	i := from + 1
+	if i < len(pattern) && pattern[i] == '^' {
+		i++
+	}
+	if i < len(pattern) && pattern[i] == ']' {
+		i++
+	}
+	for ; i < len(pattern) && pattern[i] != ']'; i++ {
+		if pattern[i] == '[' && i+1 < len(pattern) && strings.IndexByte(":.=", pattern[i+1]) >= 0 {
+			if end := strings.Index(pattern[i+2:], pattern[i+1:i+2]+"]"); end >= 0 {
+				i += end + 3
+			}
+		}
+	}
+	return min(i+1, len(pattern))
+}
+
 // modifies reports whether statements change which elements an array has.
 func (g *generator) modifies(s stmt, name string, seen map[*fn]bool) (found bool) {
 	is := func(x expr) bool {
@@ -637,7 +690,7 @@ func (g *generator) expr(x expr) script.Expr {
 		}
 		return e
 	case *match:
-		re, err := regexp.CompilePOSIX(unescape(x.pattern.text))
+		re, err := regexp.CompilePOSIX(posix(unescape(x.pattern.text)))
 		if err != nil {
 			g.a.fail(x.pattern, "regular expression: %v", err)
 		}

@@ -48,7 +48,7 @@ func (a *analysis) stmt(s *scope, st stmt) {
 			a.stmt(s, one)
 		}
 	case *exprStmt:
-		a.expr(s, st.x, unknown)
+		a.discard(s, st.x)
 	case *ifStmt:
 		a.expr(s, st.cond, long)
 		a.stmt(s, st.then)
@@ -57,13 +57,13 @@ func (a *analysis) stmt(s *scope, st stmt) {
 		}
 	case *forStmt:
 		if st.start != nil {
-			a.expr(s, st.start, unknown)
+			a.discard(s, st.start)
 		}
 		if st.cond != nil {
 			a.expr(s, st.cond, long)
 		}
 		if st.post != nil {
-			a.expr(s, st.post, unknown)
+			a.discard(s, st.post)
 		}
 		a.stmt(s, st.body)
 	case *foreachStmt:
@@ -92,6 +92,18 @@ func (a *analysis) stmt(s *scope, st stmt) {
 			}
 		}
 	}
+}
+
+// discard looks at an expression whose value nobody wants.
+func (a *analysis) discard(s *scope, x expr) {
+	a.discarded = x
+	a.expr(s, x, unknown)
+}
+
+// changes notes that an expression gives a variable another value; one that is then used is read, too.
+func (a *analysis) changes(x expr, v *variable, op string) {
+	v.written = true
+	v.read = v.read || x != a.discarded && op != "=" && op != "<<<"
 }
 
 func (a *analysis) foreach(s *scope, st *foreachStmt) {
@@ -233,7 +245,7 @@ func (a *analysis) exprType(s *scope, x expr, want vtype) vtype {
 			return a.expr(s, to, long)
 		}
 		v := a.lvalue(s, x.x)
-		v.written = true
+		a.changes(x, v, x.op)
 		return a.settle(&v.typ, long, x.tok, v.tok)
 	case *assign:
 		return a.assign(s, x, want)
@@ -338,7 +350,7 @@ func (a *analysis) assign(s *scope, x *assign, want vtype) vtype {
 		return a.expr(s, x.y, long)
 	}
 	v := a.lvalue(s, x.x)
-	v.written = true
+	a.changes(x, v, x.op)
 	switch x.op {
 	case "<<<":
 		if v.decl == nil {

@@ -47,6 +47,7 @@ const (
 	Return = host.Return
 	Trace  = host.Trace
 	Data   = host.Data
+	User   = host.User
 
 	TaskStruct = host.TaskStruct
 	PID        = host.PID

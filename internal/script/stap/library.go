@@ -2,37 +2,26 @@ package stap
 
 // library is the part of the library that is written in the language itself.
 const library = `
-private global __indent_depth, __indent_start, __indents, __target_set
+private global __indent_depth, __indent_start, __target_set
 global __this_var1%, __this_var2%, __this_var3%, __this_var4%, __this_var5%, __this_var6%, __this_var7%, __this_var8%
 global VM_FAULT_OOM = 0, VM_FAULT_SIGBUS = 1, VM_FAULT_MINOR = 2, VM_FAULT_MAJOR = 3
 global VM_FAULT_NOPAGE = 4, VM_FAULT_LOCKED = 5, VM_FAULT_ERROR = 6, FAULT_FLAG_WRITE = 1
 
-function thread_indent_depth:long(delta:long) {
-  __indent_depth[tid()] += delta
-  return __indent_depth[tid()]
+function __depth:long(key:long, delta:long) {
+  before = __indent_depth[key]
+  __indent_depth[key] = before + delta
+  if (delta > 0) before += delta
+  return before > 0 ? before - 1 : 0
 }
-function thread_indent:string(delta:long) {
-  t = tid()
-  x = __indent_depth[t]
-  if (delta >= 0) { n = x; __indent_depth[t] = x + delta } else { n = x + delta; __indent_depth[t] = n }
-  if (n < 0) { n = 0; __indent_depth[t] = 0 }
+function __indented:string(key:long, who:string, delta:long) {
   now = gettimeofday_us()
-  if (x <= 0) __indent_start[t] = now
-  s = ""
-  for (i = 0; i < n && i < 100; i++) s .= " "
-  return sprintf("%6d %s(%d):%s", now - __indent_start[t], execname(), t, s)
+  if (!__indent_depth[key]) __indent_start[key] = now
+  return sprintf("%6d %s:%-*s", now - __indent_start[key], who, __depth(key, delta), "")
 }
-function indent_depth:long(delta:long) { __indents[0] += delta; return __indents[0] }
-function indent:string(delta:long) {
-  x = __indents[0]
-  if (delta >= 0) { n = x; __indents[0] = x + delta } else { n = x + delta; __indents[0] = n }
-  if (n < 0) { n = 0; __indents[0] = 0 }
-  now = gettimeofday_us()
-  if (x <= 0) __indents[1] = now
-  s = ""
-  for (i = 0; i < n && i < 100; i++) s .= " "
-  return sprintf("%6d:%s", now - __indents[1], s)
-}
+function thread_indent:string(delta:long) { return __indented(tid(), sprintf("%s(%d)", execname(), tid()), delta) }
+function thread_indent_depth:long(delta:long) { return __depth(tid(), delta) }
+function indent:string(delta:long) { return __indented(-1, "", delta) }
+function indent_depth:long(delta:long) { return __depth(-1, delta) }
 
 function task_pid:long(task:long) { return @cast(task, "task_struct")->tgid }
 function task_tid:long(task:long) { return @cast(task, "task_struct")->pid }
@@ -112,7 +101,7 @@ function __vector_size:long(vec:long, n:long) {
 function bdevname:string(bdev:long) {
   if (bdev == 0) return "N/A"
   disk = kernel_string(@cast(bdev, "block_device")->bd_disk->disk_name)
-  part = @choose_defined(@cast(bdev, "block_device")->bd_partno, kernel_uchar(&@cast(bdev, "block_device")->__bd_flags))
+  part = @choose_defined(@cast(bdev, "block_device")->bd_partno, kernel_char(&@cast(bdev, "block_device")->__bd_flags) & 0xff)
   if (part == 0) return disk
   return sprintf("%s%s%d", disk, isdigit(substr(disk, strlen(disk) - 1, 1)) ? "p" : "", part)
 }
@@ -197,7 +186,7 @@ function format_ipaddr:string(addr:long, family:long) {
   if (family == 2) return ip_ntop(addr)
   if (family != 10) return ""
   s = ""
-  for (i = 0; i < 16; i += 2) s .= sprintf("%s%02x%02x", i ? ":" : "", kernel_uchar(addr + i), kernel_uchar(addr + i + 1))
+  for (i = 0; i < 16; i += 2) s .= sprintf("%s%02x%02x", i ? ":" : "", kernel_char(addr + i) & 0xff, kernel_char(addr + i + 1) & 0xff)
   return s
 }
 function __sock_end:string(sk:long, remote:long) {

@@ -27,7 +27,7 @@ const libraryMacros = `
 @define this6 %( __this_var6[tid()] %)
 @define this7 %( __this_var7[tid()] %)
 @define this8 %( __this_var8[tid()] %)
-@define MAXSTRINGLEN %( 128 %)
+@define MAXSTRINGLEN %( 512 %)
 `
 
 // prometheusMacros write an array with so many keys in Prometheus's text format, a line for each

@@ -105,9 +105,9 @@ func directives(s string) (list []directive, ok bool) {
 		}
 		flush()
 		d := directive{width: -1, precision: -1}
-	flags:
-		for ; i < len(s); i++ {
-			switch s[i] {
+		// One flag: a 0 after it is the width's.
+		if i < len(s) {
+			switch i++; s[i-1] {
 			case '-':
 				d.left = true
 			case '+':
@@ -119,7 +119,7 @@ func directives(s string) (list []directive, ok bool) {
 			case '0':
 				d.zero = true
 			default:
-				break flags
+				i--
 			}
 		}
 		d.width, d.starWidth, i = size(s, i, -1)

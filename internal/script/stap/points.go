@@ -616,7 +616,12 @@ func (a *analysis) addPlace(p *probe, pt *point, c chain, q *part, v variant, at
 		// What is called by its own line needs no nearest one.
 		one.parts = slices.DeleteFunc(one.parts, func(p *part) bool { return p.name == "nearest" })
 	}
+	// Unlike aliases, what the source describes goes by what it is found to be.
+	one.optional = pt.optional
 	pr.Point = one.String()
+	if c.alias == "" {
+		c.written = pr.Point
+	}
 	a.add(p, c, q, pr)
 }
 
@@ -720,13 +725,21 @@ func (a *analysis) tracePoint(p *probe, pt *point, c chain, q *part) int {
 	if a.k.Tracepoints == nil {
 		a.fail(q.tok, "kernel.trace needs the dump of a booted kernel")
 	}
-	if _, rest, ok := strings.Cut(name, ":"); ok {
-		name = rest // the group is no part of a tracepoint's own name
+	system, rest, ok := strings.Cut(name, ":")
+	if ok {
+		name = rest
 	}
-	list := a.k.Tracepoints(name)
+	list := slices.DeleteFunc(a.k.Tracepoints(name), func(t Tracepoint) bool {
+		fits, _ := path.Match(system, t.System)
+		return ok && t.System != "" && !fits
+	})
 	for i := range list {
 		t := &list[i]
-		a.add(p, c, q, &Probe{Kind: Trace, Symbol: t.Name, Function: t.Name, Point: fmt.Sprintf("kernel.trace(\"%s\")", t.Name), Trace: t})
+		whole := t.Name
+		if t.System != "" {
+			whole = t.System + ":" + t.Name
+		}
+		a.add(p, c, q, &Probe{Kind: Trace, Symbol: t.Name, Point: fmt.Sprintf("kernel.trace(\"%s\")", whole), Trace: t})
 	}
 	if len(list) == 0 {
 		a.none(pt, q)

@@ -3,6 +3,7 @@ package stap
 import (
 	"fmt"
 	"path"
+	"slices"
 	"sort"
 	"strings"
 
@@ -11,7 +12,8 @@ import (
 
 // syscallArgs are the parameters of system calls: a name and how it is printed. d is decimal, u
 // without a sign, x hexadecimal, o octal, p a pointer, s a string of the program, b its bytes
-// (the next parameter says how many), O the flags of open and what follows them.
+// (the next parameter says how many), O the flags of open and what follows them, a what access asks,
+// t a pointer to a time.
 var syscallArgs = map[string]string{}
 
 func init() {
@@ -48,7 +50,7 @@ brk brk:x
 rt_sigaction sig:d act_uaddr:p oact_uaddr:p sigsetsize:u
 rt_sigprocmask how:d set_uaddr:p oset_uaddr:p sigsetsize:u
 rt_sigpending|rt_sigsuspend set_uaddr:p sigsetsize:u
-rt_sigtimedwait uthese_uaddr:p uinfo_uaddr:p uts_uaddr:p sigsetsize:u
+rt_sigtimedwait uthese_uaddr:p uinfo_uaddr:p uts_uaddr:t sigsetsize:u
 sigaltstack uss_uaddr:p uoss_uaddr:p
 ioctl fd:d request:x argp:x
 fcntl fd:d cmd:d arg:x
@@ -57,14 +59,14 @@ pread64|pread fd:d buf_uaddr:p count:u offset:d
 pwrite64|pwrite fd:d buf_uaddr:b count:u offset:d
 readv|writev fd:d vector_uaddr:p count:u
 preadv|pwritev fd:d vector_uaddr:p count:u offset:d
-access pathname:s mode:o
-faccessat dirfd:D pathname:s mode:o
-faccessat2 dirfd:D pathname:s mode:o flags:x
+access pathname:s mode:a
+faccessat dirfd:D pathname:s mode:a
+faccessat2 dirfd:D pathname:s mode:a flags:x
 pipe fildes_uaddr:p
 pipe2 fildes_uaddr:p flags:x
 select n:d readfds_uaddr:p writefds_uaddr:p exceptfds_uaddr:p timeout_uaddr:p
-pselect6 nfds:d readfds:p writefds:p exceptfds:p timeout:p sigmask:p
-ppoll ufds_uaddr:p nfds:u tsp:p sigmask:p sigsetsize:u
+pselect6 nfds:d readfds:p writefds:p exceptfds:p timeout:t sigmask:p
+ppoll ufds_uaddr:p nfds:u tsp:t sigmask:p sigsetsize:u
 sched_yield|pause|getpid|getppid|gettid|getuid|geteuid|getgid|getegid|getpgrp|setsid|sync|vhangup|munlockall|inotify_init|fork|vfork|rt_sigreturn|restart_syscall
 shmget key:d size:u shmflg:x
 shmat shmid:d shmaddr_uaddr:p shmflg:x
@@ -79,8 +81,8 @@ msgrcv msqid:d msgp_uaddr:p msgsz:u msgtyp:d msgflg:x
 msgctl msqid:d cmd:d buf_uaddr:p
 dup2 oldfd:d newfd:d
 dup3 oldfd:d newfd:d flags:x
-nanosleep req_uaddr:p rem_uaddr:p
-clock_nanosleep clockid:d flags:x req_uaddr:p rem_uaddr:p
+nanosleep req_uaddr:t rem_uaddr:p
+clock_nanosleep clockid:d flags:x req_uaddr:t rem_uaddr:p
 clock_gettime|clock_getres|clock_settime clk_id:d tp_uaddr:p
 gettimeofday|settimeofday tv_uaddr:p tz_uaddr:p
 time t_uaddr:p
@@ -272,7 +274,7 @@ rt_tgsigqueueinfo tgid:d tid:d sig:d uinfo_uaddr:p
 sched_getattr pid:d sched_attr_uaddr:p size:u flags:x
 sched_setattr pid:d sched_attr_uaddr:p flags:x
 seccomp op:d flags:x uargs_uaddr:p
-semtimedop semid:d sops_uaddr:p nsops:u timeout_uaddr:p
+semtimedop semid:d sops_uaddr:p nsops:u timeout_uaddr:t
 set_mempolicy mode:d nmask_uaddr:p maxnode:u
 swapon path:s swapflags:x
 sync_file_range fd:d offset:d nbytes:d flags:x
@@ -280,6 +282,9 @@ sysfs option:d arg1:x arg2:x
 userfaultfd flags:x
 vmsplice fd:d iov:p nr_segs:u flags:x
 `
+
+// resultFormats are how results are printed that are not decimal: 2 is hexadecimal, 3 octal.
+var resultFormats = map[string]int{"mmap": 2, "mremap": 2, "umask": 3}
 
 // renamed are the names that SystemTap has for what the kernel calls otherwise.
 var renamed = map[string]string{
@@ -367,7 +372,8 @@ func (a *analysis) syscallAlias(kind, name string, ret bool) *probe {
 	}
 	fmt.Fprintf(&b, "probe %s.%s = kprobe.function(\"%s\")%s {\n name = \"%s\"\n", kind, in, fn, suffix, strings.TrimPrefix(in, "new"))
 	if ret {
-		b.WriteString(" retval = returnval()\n retstr = return_str(1, retval)\n")
+		format := max(resultFormats[in], 1)
+		fmt.Fprintf(&b, " retval = returnval()\n retstr = return_str(%d, retval)\n", format)
 	} else {
 		b.WriteString(syscallBody(syscallArgs[name]))
 	}
@@ -403,6 +409,13 @@ func syscallBody(table string) string {
 		case "o":
 			fmt.Fprintf(&b, " %s = %s & 0xffff\n", name, get)
 			formats, args = append(formats, "%#o"), append(args, name)
+		case "a":
+			fmt.Fprintf(&b, " %s = (%s << 32) >> 32\n %s_str = __access_mode(%s)\n", name, get, name, name)
+			formats, args = append(formats, "%s"), append(args, name+"_str")
+		case "t":
+			text := strings.TrimSuffix(name, "_uaddr") + "_str"
+			fmt.Fprintf(&b, " %s = %s\n %s = __timespec(%s)\n", name, get, text, name)
+			formats, args = append(formats, "%s"), append(args, text)
 		case "u":
 			fmt.Fprintf(&b, " %s = %s\n", name, get)
 			formats, args = append(formats, "%u"), append(args, name)
@@ -439,11 +452,37 @@ func syscallArg(s System, t *script.Thread, a *script.Args) int64 {
 	if !s.Read(s.Register(passed[0])+inRegs[n], b[:], false) {
 		t.Fail(a.Near, "the registers of the system call cannot be read")
 	}
-	v := uint64(0)
-	for i := 7; i >= 0; i-- {
-		v = v<<8 | uint64(b[i])
+	return int64(littleEndian(b[:]))
+}
+
+func littleEndian(b []byte) (v uint64) {
+	for _, one := range slices.Backward(b) {
+		v = v<<8 | uint64(one)
 	}
-	return int64(v)
+	return v
+}
+
+// accessModes are what access(2) asks by their bits.
+var accessModes = []flag{{4, "R_OK"}, {2, "W_OK"}, {1, "X_OK"}}
+
+func accessModeText(_ System, _ *script.Thread, a *script.Args, dst []byte) []byte {
+	if a.Int[0] == 0 {
+		return append(dst, "F_OK"...)
+	}
+	return flagsText(dst, accessModes, a.Int[0])
+}
+
+// timespecText is a time of a program's memory in brackets.
+func timespecText(s System, _ *script.Thread, a *script.Args, dst []byte) []byte {
+	at := uint64(a.Int[0])
+	var b [16]byte
+	switch {
+	case at == 0:
+		return append(dst, "NULL"...)
+	case !s.Read(at, b[:], true):
+		return hexText(dst, at)
+	}
+	return fmt.Appendf(dst, "[%d.%09d]", int64(littleEndian(b[:8])), int64(littleEndian(b[8:])))
 }
 
 // openFlags are the flags of open(2) by their bits.

@@ -3,9 +3,11 @@ package stap
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"kprobelab/internal/script"
 )
@@ -77,7 +79,12 @@ func times() {
 	scaled("get_cycles", "the virtual time since boot in ns: a cycle is one", 1, false)
 	num("jiffies()", "the kernel's ticks since boot", func(s System, _ *script.Thread, _ *script.Args) int64 { return int64(s.Now() / uint64(1e9/s.HZ())) })
 	num("HZ()", "ticks in a second", func(s System, _ *script.Thread, _ *script.Args) int64 { return s.HZ() })
-	textual("ctime(long)", "a time since 1970 in seconds as text, in UTC", func(_ System, _ *script.Thread, a *script.Args, dst []byte) []byte {
+	textual("ctime(long)", "a time since 1970 in seconds as text, in UTC", func(_ System, t *script.Thread, a *script.Args, dst []byte) []byte {
+		if a.Int[0] > math.MaxInt32 {
+			t.Fail(a.Near, "Time too far in the future to be converted")
+		} else if a.Int[0] < math.MinInt32 {
+			t.Fail(a.Near, "Time too far in the past to be converted")
+		}
 		return time.Unix(a.Int[0], 0).UTC().AppendFormat(dst, "Mon Jan _2 15:04:05 2006")
 	})
 	num("randint(long)", "a number below N, the same in every run", func(s System, _ *script.Thread, a *script.Args) int64 {
@@ -108,13 +115,16 @@ func places() {
 	textual("pp()", "the probe point, resolved", point(func(p *Probe) string { return p.Point }))
 	textual("pn()", "the probe point as the script has it", point(func(p *Probe) string { return p.Written }))
 	textual("ppfunc()", "the function of the probe point", point(func(p *Probe) string { return p.Function }))
-	textual("probefunc()", "the function that is probed", point(func(p *Probe) string {
-		if p.Function != "" {
-			return p.Function
+	textual("probemod()", "the module that is probed", func(s System, t *script.Thread, a *script.Args, dst []byte) []byte {
+		p := s.Probe()
+		switch {
+		case p == nil || p.Kind != Call && p.Kind != Return:
+			t.Fail(a.Near, "Cannot determine kernel module name")
+		case p.Module == "":
+			return append(dst, "kernel"...)
 		}
-		return p.Symbol
-	}))
-	textual("probemod()", "the module that is probed", point(func(p *Probe) string { return p.Module }))
+		return append(dst, p.Module...)
+	})
 	textual("probe_type()", "what kind of probe runs", point(func(p *Probe) string {
 		switch {
 		case p.Profile:
@@ -125,20 +135,27 @@ func places() {
 		return probeTypes[p.Kind]
 	}))
 	num("is_return()", "1 in a probe of a return", func(s System, _ *script.Thread, _ *script.Args) int64 { return truth(s.Probe().Kind == Return) })
-	num("addr()", "the address of the probe", func(s System, _ *script.Thread, _ *script.Args) int64 { return int64(s.Address()) })
+	num("addr()", "where the probe was hit; of a return, where the function returns to", func(s System, _ *script.Thread, _ *script.Args) int64 { return int64(hitAt(s)) })
 	num("user_mode()", "1 where the program itself was interrupted", func(s System, _ *script.Thread, _ *script.Args) int64 { return truth(s.User()) })
 	num("registers_valid()", "1 where there are registers", func(s System, _ *script.Thread, _ *script.Args) int64 { return truth(s.Address() != 0) })
-	num("register(string)", "a register of the hit by its name", func(s System, t *script.Thread, a *script.Args) int64 {
-		n, bits, ok := registerOf(string(a.Text[0]))
-		if !ok {
-			t.Failf(a.Near, "Unknown register: %s", a.Text[0])
-		}
-		v := s.Register(n)
-		if bits < 64 {
-			v &= 1<<bits - 1
-		}
-		return int64(v)
-	})
+	register := func(name, doc string, signed bool) {
+		num(name+"(string)", doc, func(s System, t *script.Thread, a *script.Args) int64 {
+			n, from, bits, ok := registerOf(string(a.Text[0]))
+			if !inCode(s) {
+				t.Fail(a.Near, "cannot access CPU registers in this context")
+			}
+			if !ok {
+				t.Failf(a.Near, "Unknown register: %s", a.Text[0])
+			}
+			v := int64(s.Register(n) << (64 - from - bits))
+			if signed {
+				return v >> (64 - bits)
+			}
+			return int64(uint64(v) >> (64 - bits))
+		})
+	}
+	register("register", "a register of the hit, or a part of one, by its name", true)
+	register("u_register", "the same without a sign", false)
 	for _, r := range []struct {
 		name string
 		cut  func(uint64) int64
@@ -152,6 +169,9 @@ func places() {
 	} {
 		num(r.name+"(long)", "a parameter by its number, from 1 to 6", func(s System, t *script.Thread, a *script.Args) int64 {
 			n := a.Int[0]
+			if !inCode(s) {
+				t.Fail(a.Near, "cannot access function args in this context")
+			}
 			if n < 1 || n > int64(len(passed)) {
 				t.Failf(a.Near, "cannot access arg(%d)", n)
 			}
@@ -161,6 +181,8 @@ func places() {
 	num("returnval()", "what the function returns", func(s System, _ *script.Thread, _ *script.Args) int64 { return int64(s.Register(0)) })
 	num("__syscall_arg(long)", "a parameter of a system call", syscallArg)
 	textual("__open_flags(long)", "the flags of open(2)", openFlagsText)
+	textual("__access_mode(long)", "what access(2) asks", accessModeText)
+	textual("__timespec(long)", "a time of a program's memory", timespecText)
 	textual("__signal_name(long)", "the name of a signal without SIG", func(_ System, _ *script.Thread, a *script.Args, dst []byte) []byte {
 		return append(dst, signalName(a.Int[0])...)
 	})
@@ -194,6 +216,22 @@ func places() {
 	})
 }
 
+// inCode reports a probe of code, at which there are registers.
+func inCode(s System) bool {
+	p := s.Probe()
+	return p != nil && (p.Kind == Call || p.Kind == Return || p.Kind == Data || p.Kind == User)
+}
+
+// hitAt is where the probe was hit.
+func hitAt(s System) uint64 {
+	if p := s.Probe(); p != nil && p.Kind == Return {
+		if frames, _ := s.Stack(); len(frames) > 0 {
+			return frames[0]
+		}
+	}
+	return s.Address()
+}
+
 func errorName(n int64) string {
 	if n < 0 {
 		n = -n
@@ -210,29 +248,36 @@ func returnText(dst []byte, format, v int64) []byte {
 			return append(append(append(strconv.AppendInt(dst, v, 10), " ("...), name...), ')')
 		}
 	}
-	if format == 2 {
-		return strconv.AppendUint(append(dst, "0x"...), uint64(v), 16)
+	switch format {
+	case 2:
+		return hexText(dst, uint64(v))
+	case 3:
+		return strconv.AppendUint(append(dst, '0'), uint64(v), 8)
 	}
 	return strconv.AppendInt(dst, v, 10)
 }
 
-// registerOf is a register's DWARF number by its name, and how many bits of it are meant.
-func registerOf(name string) (n, bits int, ok bool) {
+// registerOf is a register's DWARF number by its name, and which bits of it are meant.
+func registerOf(name string) (n, from, bits int, ok bool) {
 	for i, r := range [...]string{"ax", "dx", "cx", "bx", "si", "di", "bp", "sp", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "ip"} {
 		switch name {
 		case "r" + r, r:
 			if i < 8 && name == r {
-				return i, 16, true
+				return i, 0, 16, true
 			}
-			return i, 64, true
+			return i, 0, 64, true
 		case "e" + r:
-			return i, 32, i < 8 || i == 16
+			return i, 0, 32, i < 8 || i == 16
+		case r[:1] + "l", r[:1] + "h":
+			if i < 4 {
+				return i, 8 * strings.IndexByte("lh", name[1]), 8, true
+			}
 		}
 	}
 	if name == "rflags" || name == "flags" {
-		return 17, 64, true
+		return 17, 0, 64, true
 	}
-	return 0, 0, false
+	return 0, 0, 0, false
 }
 
 func strs() {
@@ -240,13 +285,16 @@ func strs() {
 	num("isinstr(string, string)", "1 where the first has the second in it", func(_ System, _ *script.Thread, a *script.Args) int64 {
 		return truth(bytes.Contains(a.Text[0], a.Text[1]))
 	})
+	num("strpos(string, string)", "where the first has the second in it, -1 where it has not", func(_ System, _ *script.Thread, a *script.Args) int64 {
+		return int64(bytes.Index(a.Text[0], a.Text[1]))
+	})
 	num("isdigit(string)", "1 where the first character is a digit", func(_ System, _ *script.Thread, a *script.Args) int64 {
 		return truth(len(a.Text[0]) > 0 && isDigit(a.Text[0][0]))
 	})
 	num("stringat(string, long)", "a character's number", func(_ System, t *script.Thread, a *script.Args) int64 {
 		i := a.Int[1]
 		if i < 0 || i >= int64(len(a.Text[0])) {
-			t.Failf(a.Near, "invalid index: %d", i)
+			t.Fail(a.Near, "Position out of bounds")
 		}
 		return int64(int8(a.Text[0][i]))
 	})
@@ -293,60 +341,63 @@ func strs() {
 		return dst
 	})
 	textual("text_str(string)", "a string with what does not print as escapes", func(_ System, t *script.Thread, a *script.Args, dst []byte) []byte {
-		return escape(dst, a.Text[0], t.StringSize()-1)
+		return (&printing{size: t.StringSize()}).text(dst, a.Text[0])
 	})
 	textual("text_strn(string, long, long)", "the same of so many characters, with quotes if the third says so", func(_ System, t *script.Thread, a *script.Args, dst []byte) []byte {
-		n := int64(t.StringSize() - 1)
-		if a.Int[1] > 0 {
-			n = min(n, a.Int[1])
-		}
-		s := a.Text[0][:min(int64(len(a.Text[0])), n)]
-		if a.Int[2] != 0 {
-			return quote(dst, s, t.StringSize()-1, false)
-		}
-		return escape(dst, s, t.StringSize()-1)
+		return (&printing{size: t.StringSize(), out: a.Int[1], quoted: a.Int[2] != 0}).text(dst, a.Text[0])
 	})
 	textual("string_quoted(string)", "a string in quotes", func(_ System, t *script.Thread, a *script.Args, dst []byte) []byte {
-		return quote(dst, a.Text[0], t.StringSize()-1, false)
+		return (&printing{size: t.StringSize(), quoted: true}).text(dst, a.Text[0])
 	})
-	textual("matched(long)", "a group of the last =~ that held", func(_ System, t *script.Thread, a *script.Args, dst []byte) []byte {
-		b, _ := t.Matched(int(min(max(a.Int[0], -1), 1<<20)))
+	matched := func(t *script.Thread, near string, n int64, dst []byte) []byte {
+		b, groups := t.Matched(int(min(max(n, 0), 1<<20)))
+		if groups == 0 {
+			t.Failf(near, "Attempted to get subexpression %d from failed match", n)
+		}
+		if n < 0 || n >= int64(groups) {
+			t.Failf(near, "Attempted to get nonexistent subexpression %d", n)
+		}
 		return append(dst, b...)
+	}
+	textual("matched(long)", "a group of the last =~ that held", func(_ System, t *script.Thread, a *script.Args, dst []byte) []byte {
+		return matched(t, a.Near, a.Int[0], dst)
 	})
-	num("ngroups()", "how many groups the last =~ had", func(_ System, t *script.Thread, _ *script.Args) int64 {
+	textual("matched_str()", "what the last =~ that held has found", func(_ System, t *script.Thread, a *script.Args, dst []byte) []byte {
+		return matched(t, a.Near, 0, dst)
+	})
+	num("ngroups()", "how many groups the last =~ had", func(_ System, t *script.Thread, a *script.Args) int64 {
 		_, n := t.Matched(0)
+		if n == 0 {
+			t.Fail(a.Near, "Attempted to get subexpression count from failed match")
+		}
 		return int64(n)
-	})
-	textual("hex_dump(string)", "a string's bytes in hexadecimal", func(_ System, _ *script.Thread, a *script.Args, dst []byte) []byte {
-		return fmt.Appendf(dst, "%x", a.Text[0][:min(len(a.Text[0]), 60)])
 	})
 }
 
-// strtol reads as many digits as there are.
+// strtol reads as many digits as there are, as the kernel's simple_strtol does: none after a space or a plus.
 func strtol(s string, base int64) int64 {
-	s = strings.TrimLeft(s, " \t\n")
-	negative := strings.HasPrefix(s, "-")
-	s = strings.TrimPrefix(strings.TrimPrefix(s, "-"), "+")
-	lower := strings.ToLower(s)
-	if (base == 16 || base == 0) && strings.HasPrefix(lower, "0x") {
-		s, base = s[2:], 16
-	} else if base == 0 && strings.HasPrefix(s, "0") {
+	digits := strings.TrimPrefix(s, "-")
+	hex := len(digits) > 2 && digits[0] == '0' && digits[1]|0x20 == 'x' && hexDigit(digits[2]) >= 0
+	switch {
+	case base == 0 && hex:
+		base = 16
+	case base == 0 && strings.HasPrefix(digits, "0"):
 		base = 8
-	} else if base == 0 {
+	case base == 0:
 		base = 10
 	}
+	if base == 16 && len(digits) > 1 && digits[0] == '0' && digits[1]|0x20 == 'x' {
+		digits = digits[2:]
+	}
 	v := int64(0)
-	for i := range len(s) {
-		d := int64(hexDigit(s[i]))
-		if d < 0 && isLetter(s[i]) && s[i] != '_' {
-			d = int64(s[i]|0x20-'a') + 10
-		}
+	for i := range len(digits) {
+		d := int64(hexDigit(digits[i]))
 		if d < 0 || d >= base {
 			break
 		}
 		v = v*base + d
 	}
-	if negative {
+	if len(digits) < len(s) && s[0] == '-' {
 		return -v
 	}
 	return v
@@ -370,6 +421,15 @@ func memory() {
 		}
 		return dst, true
 	}
+	textual("__string_quoted(long)", "a string of the kernel's or else of the program's in quotes", func(s System, t *script.Thread, a *script.Args, dst []byte) []byte {
+		for _, user := range []bool{false, true} {
+			if b, ok := read(s, make([]byte, 0, 2*t.StringSize()), uint64(a.Int[0]), t.StringSize()-1, user); ok {
+				return (&printing{size: t.StringSize(), quoted: true}).text(dst, b)
+			}
+		}
+		t.Fail(a.Near, copyFault(uint64(a.Int[0]), true))
+		return dst
+	})
 	for _, kind := range []struct {
 		name string
 		user bool
@@ -384,7 +444,7 @@ func memory() {
 			out, ok := read(s, dst, uint64(a.Int[0]), int(room), user)
 			if !ok {
 				if otherwise == nil {
-					t.Failf(a.Near, "%s string copy fault -14 at %#x", kind.name, uint64(a.Int[0]))
+					t.Fail(a.Near, copyFault(uint64(a.Int[0]), user))
 				}
 				return append(dst, otherwise...)
 			}
@@ -402,69 +462,68 @@ func memory() {
 		textual(kind.name+"_string_n(long, long)", "so many characters of it at most", func(s System, t *script.Thread, a *script.Args, dst []byte) []byte {
 			return fetch(s, t, a, dst, a.Int[1], nil)
 		})
-		textual(kind.name+"_string_n2(long, long, string)", "the same, with what it is where it cannot be read", func(s System, t *script.Thread, a *script.Args, dst []byte) []byte {
-			return fetch(s, t, a, dst, a.Int[1], a.Text[2])
-		})
-		textual(kind.name+"_string_warn(long)", "the same; <unknown> where it cannot be read", func(s System, t *script.Thread, a *script.Args, dst []byte) []byte {
-			return fetch(s, t, a, dst, -1, []byte("<unknown>"))
-		})
+		if user {
+			textual("user_string_n2(long, long, string)", "the same, with what it is where it cannot be read", func(s System, t *script.Thread, a *script.Args, dst []byte) []byte {
+				return fetch(s, t, a, dst, a.Int[1], a.Text[2])
+			})
+			textual("user_string_warn(long)", "the same; a warning and nothing where it cannot be read", func(s System, t *script.Thread, a *script.Args, dst []byte) []byte {
+				out, ok := read(s, dst, uint64(a.Int[0]), t.StringSize()-1, user)
+				if !ok {
+					t.Flush()
+					s.Log("WARNING: " + copyFault(uint64(a.Int[0]), user))
+				}
+				return out
+			})
+		}
 		quotedString := func(s System, t *script.Thread, a *script.Args, dst []byte, n int64) []byte {
-			if a.Int[0] == 0 {
-				return append(dst, "NULL"...)
-			}
 			room := t.StringSize() - 1
 			if n >= 0 {
 				room = int(min(int64(room), n))
 			}
-			buf := make([]byte, 0, 256)
-			b, ok := read(s, buf, uint64(a.Int[0]), min(room, 128), user)
+			b, ok := read(s, make([]byte, 0, 2*t.StringSize()), uint64(a.Int[0]), room, user)
 			if !ok {
-				return fmt.Appendf(dst, "%#x", uint64(a.Int[0]))
+				return hexText(dst, uint64(a.Int[0]))
 			}
-			return quote(dst, b, t.StringSize()-1, false)
+			return (&printing{size: t.StringSize(), quoted: true}).text(dst, b)
 		}
 		textual(kind.name+"_string_quoted(long)", "a string in quotes, its address where it cannot be read", func(s System, t *script.Thread, a *script.Args, dst []byte) []byte {
 			return quotedString(s, t, a, dst, -1)
 		})
-		textual(kind.name+"_string_n_quoted(long, long)", "so many characters of it at most", func(s System, t *script.Thread, a *script.Args, dst []byte) []byte {
-			return quotedString(s, t, a, dst, a.Int[1])
-		})
-		buffer := func(s System, t *script.Thread, a *script.Args, dst []byte, n int64) []byte {
-			if a.Int[0] == 0 {
-				return append(dst, "NULL"...)
-			}
-			size := min(max(a.Int[1], 0), 128)
-			more := false
-			if n >= 0 && size > n {
-				size, more = n, true
-			}
-			buf := make([]byte, size)
-			if !s.Read(uint64(a.Int[0]), buf, user) {
-				return fmt.Appendf(dst, "%#x", uint64(a.Int[0]))
-			}
-			return quote(dst, buf, t.StringSize()-1, more)
+		if user {
+			textual("user_string_n_quoted(long, long)", "so many characters of it at most", func(s System, t *script.Thread, a *script.Args, dst []byte) []byte {
+				return quotedString(s, t, a, dst, max(a.Int[1], 0))
+			})
 		}
-		textual(kind.name+"_buffer_quoted(long, long, long)", "bytes in quotes: where, how many there are, how many are wanted", func(s System, t *script.Thread, a *script.Args, dst []byte) []byte {
-			return buffer(s, t, a, dst, a.Int[2])
-		}, script.Number(-1))
-		for _, w := range []struct {
-			name   string
-			size   int
-			signed bool
-		}{
-			{"char", 1, true}, {"short", 2, true}, {"int", 4, true}, {"long", 8, true}, {"pointer", 8, false},
-			{"int8", 1, true}, {"uint8", 1, false}, {"int16", 2, true}, {"uint16", 2, false}, {"ushort", 2, false},
-			{"int32", 4, true}, {"uint32", 4, false}, {"uint", 4, false}, {"int64", 8, true}, {"uint64", 8, false}, {"ulong", 8, false}, {"uchar", 1, false}, {"bool", 1, false},
-		} {
+		var otherwise []script.Expr // the kernel's need not say how many are wanted
+		if !user {
+			otherwise = []script.Expr{script.Number(maxString)}
+		}
+		textual(kind.name+"_buffer_quoted(long, long, long)", "bytes in quotes: where, how many there are, how long the text may be", func(s System, t *script.Thread, a *script.Args, dst []byte) []byte {
+			p := printing{size: t.StringSize(), most: a.Int[1], out: a.Int[2], quoted: true, buffer: true}
+			if a.Int[2] <= 0 {
+				return dst
+			}
+			// No byte is written as less than one; of UTF-8 there may be four.
+			buf := make([]byte, min(p.room(p.most), p.room(p.out)+utf8.UTFMax))
+			if !s.Read(uint64(a.Int[0]), buf, user) {
+				text := hexText(nil, uint64(a.Int[0]))
+				return append(dst, text[:min(len(text), int(min(a.Int[2], int64(t.StringSize())))-1)]...)
+			}
+			return p.text(dst, buf)
+		}, otherwise...)
+		for _, w := range words {
+			if w.users && !user || w.kernels && user {
+				continue
+			}
 			num(kind.name+"_"+w.name+"(long)", fmt.Sprintf("%d bytes in %s as a number", w.size, of), func(s System, t *script.Thread, a *script.Args) int64 {
 				var b [8]byte
 				if !s.Read(uint64(a.Int[0]), b[:w.size], user) {
-					t.Failf(a.Near, "%s %s copy fault at %#x", kind.name, w.name, uint64(a.Int[0]))
+					if user {
+						return 0
+					}
+					t.Failf(a.Near, "kernel %s copy fault at %#x"+manual, w.name, uint64(a.Int[0]))
 				}
-				v := uint64(0)
-				for i := w.size - 1; i >= 0; i-- {
-					v = v<<8 | uint64(b[i])
-				}
+				v := littleEndian(b[:w.size])
 				if w.signed {
 					shift := 64 - 8*w.size
 					return int64(v<<shift) >> shift
@@ -475,166 +534,33 @@ func memory() {
 	}
 }
 
+// words are the numbers that memory may have: some that only one of both can be asked for.
+var words = []struct {
+	name                   string
+	size                   int
+	signed, users, kernels bool
+}{
+	{name: "char", size: 1, signed: true}, {name: "short", size: 2, signed: true}, {name: "int", size: 4, signed: true},
+	{name: "long", size: 8, signed: true}, {name: "pointer", size: 8, kernels: true},
+	{name: "int8", size: 1, signed: true, users: true}, {name: "uint8", size: 1, users: true},
+	{name: "int16", size: 2, signed: true, users: true}, {name: "uint16", size: 2, users: true}, {name: "ushort", size: 2, users: true},
+	{name: "int32", size: 4, signed: true, users: true}, {name: "uint32", size: 4, users: true},
+	{name: "int64", size: 8, signed: true, users: true}, {name: "uint64", size: 8, users: true}, {name: "ulong", size: 8, users: true},
+}
+
+// manual is the page of stap's manual about memory that cannot be read.
+const manual = " [man error::fault]"
+
+// copyFault is said of a string that cannot be read.
+func copyFault(addr uint64, user bool) string {
+	if user {
+		return fmt.Sprintf("user string copy fault -14 at %#x", addr) + manual
+	}
+	return fmt.Sprintf("kernel string copy fault at %#x", addr) + manual
+}
+
 // noDefault stands for an argument that is not given.
 var noDefault = []byte("\x00none")
-
-// escape writes what does not print as an escape of C.
-func escape(dst, s []byte, room int) []byte {
-	from := len(dst)
-	for _, c := range s {
-		var e []byte
-		var one [4]byte
-		switch i := strings.IndexByte("\a\b\t\n\v\f\r\\\"", c); {
-		case i >= 0:
-			e = append(one[:0], '\\', `abtnvfr\"`[i])
-		case c < ' ' || c > '~':
-			e = append(one[:0], '\\', '0'+c>>6, '0'+c>>3&7, '0'+c&7)
-		default:
-			e = append(one[:0], c)
-		}
-		if len(dst)-from+len(e) > room {
-			return dst
-		}
-		dst = append(dst, e...)
-	}
-	return dst
-}
-
-func quote(dst, s []byte, room int, more bool) []byte {
-	dst = append(dst, '"')
-	before := len(dst)
-	dst = escape(dst, s, room-5)
-	whole := len(dst)-before < room-5 || len(s) == 0
-	dst = append(dst, '"')
-	if more || !whole {
-		dst = append(dst, "..."...)
-	}
-	return dst
-}
-
-func symbols() {
-	at := func(s System, dst []byte, addr uint64, data bool) []byte {
-		name, module, off, size, ok := s.Symbol(addr)
-		if !ok {
-			return strconv.AppendUint(append(dst, "0x"...), addr, 16)
-		}
-		dst = append(dst, name...)
-		if data {
-			dst = fmt.Appendf(dst, "+%#x/%#x", off, size)
-			if module != "" {
-				dst = fmt.Appendf(dst, " [%s]", module)
-			}
-		}
-		return dst
-	}
-	textual("symname(long)", "the symbol that has an address", func(s System, _ *script.Thread, a *script.Args, dst []byte) []byte {
-		return at(s, dst, uint64(a.Int[0]), false)
-	})
-	textual("symdata(long)", "the same with offset, size and module", func(s System, _ *script.Thread, a *script.Args, dst []byte) []byte {
-		return at(s, dst, uint64(a.Int[0]), true)
-	})
-	num("stack(long)", "the nth address of the stack", func(s System, _ *script.Thread, a *script.Args) int64 {
-		v, _ := s.Stack(int(min(max(a.Int[0], 0), maxStack)))
-		return int64(v)
-	})
-	line := func(s System, t *script.Thread, addr uint64) {
-		b := fmt.Appendf(nil, " %#x : ", addr)
-		t.Print(append(at(s, b, addr, true), '\n'))
-	}
-	num("print_backtrace()", "prints the functions that are being called", func(s System, t *script.Thread, _ *script.Args) int64 {
-		for i := range maxStack {
-			addr, ok := s.Stack(i)
-			if !ok {
-				break
-			}
-			line(s, t, addr)
-		}
-		return 0
-	})
-	hex := func(s System, dst []byte, from, n int) []byte {
-		for i := from; i < from+n; i++ {
-			addr, ok := s.Stack(i)
-			if !ok {
-				break
-			}
-			if i > from {
-				dst = append(dst, ' ')
-			}
-			dst = strconv.AppendUint(append(dst, "0x"...), addr, 16)
-		}
-		return dst
-	}
-	textual("backtrace()", "the addresses of the functions that are being called", func(s System, t *script.Thread, _ *script.Args, dst []byte) []byte {
-		return hex(s, dst, 0, (t.StringSize()-1)/19)
-	})
-	textual("callers(long)", "the same of so many", func(s System, t *script.Thread, a *script.Args, dst []byte) []byte {
-		n := (t.StringSize() - 1) / 19
-		if a.Int[0] > 0 {
-			n = int(min(int64(n), a.Int[0]))
-		}
-		return hex(s, dst, 0, n)
-	})
-	textual("caller()", "who has called the function", func(s System, _ *script.Thread, _ *script.Args, dst []byte) []byte {
-		addr, ok := s.Stack(1)
-		if !ok {
-			return append(dst, "unknown"...)
-		}
-		return fmt.Appendf(at(s, dst, addr, false), " %#x", addr)
-	})
-	num("caller_addr()", "the address that the function returns to", func(s System, _ *script.Thread, _ *script.Args) int64 {
-		v, _ := s.Stack(1)
-		return int64(v)
-	})
-	for _, name := range []string{"print_stack", "print_syms"} {
-		num(name+"(string)", "prints the symbols of addresses in text", func(s System, t *script.Thread, a *script.Args) int64 {
-			for _, w := range strings.Fields(string(a.Text[0])) {
-				line(s, t, uint64(strtol(w, 16)))
-			}
-			return 0
-		})
-	}
-	sprint := func(s System, t *script.Thread, list []uint64, dst []byte) []byte {
-		for _, addr := range list {
-			before := len(dst)
-			dst = append(at(s, dst, addr, true), '\n')
-			if len(dst) > t.StringSize()-1 {
-				return dst[:before]
-			}
-		}
-		return dst
-	}
-	textual("sprint_backtrace()", "what print_backtrace prints, as a string", func(s System, t *script.Thread, _ *script.Args, dst []byte) []byte {
-		var list []uint64
-		for i := range 6 {
-			if addr, ok := s.Stack(i); ok {
-				list = append(list, addr)
-			}
-		}
-		return sprint(s, t, list, dst)
-	})
-	for _, name := range []string{"sprint_syms", "sprint_stack"} {
-		textual(name+"(string)", "the symbols of addresses in text", func(s System, t *script.Thread, a *script.Args, dst []byte) []byte {
-			var list []uint64
-			for _, w := range strings.Fields(string(a.Text[0])) {
-				list = append(list, uint64(strtol(w, 16)))
-			}
-			return sprint(s, t, list, dst)
-		})
-	}
-	num("print_regs()", "prints the registers of the hit", func(s System, t *script.Thread, _ *script.Args) int64 {
-		for i, r := range [...]string{"RAX", "RDX", "RCX", "RBX", "RSI", "RDI", "RBP", "RSP", "R08", "R09", "R10", "R11", "R12", "R13", "R14", "R15", "RIP"} {
-			end := " "
-			if i%3 == 2 || i == 16 {
-				end = "\n"
-			}
-			t.Print(fmt.Appendf(nil, "%s: %016x%s", r, s.Register(i), end))
-		}
-		return 0
-	})
-}
-
-// maxStack is how many functions a backtrace has (MAXBACKTRACE).
-const maxStack = 20
 
 func outside() {
 	num("exit()", "ends the script", func(s System, _ *script.Thread, _ *script.Args) int64 { s.Exit(0); return 0 })

@@ -1,6 +1,7 @@
 package stap
 
 import (
+	"fmt"
 	"strings"
 
 	"kprobelab/internal/script"
@@ -365,12 +366,19 @@ func memberNames(t *source.Type) string {
 // targetExpr is a target as an expression of the script.
 func (g *generator) targetExpr(tg *target) script.Expr {
 	if n := len(tg.path); n > 0 && tg.path[n-1].pretty {
-		return g.pretty(tg, len(tg.path[n-1].name))
+		depth := 1
+		if tg.path[n-1].name == "$$" {
+			depth = maxPretty // no value has more values in it
+		}
+		if n == 1 && strings.HasPrefix(tg.name, "$$") && tg.what == "$" {
+			return g.all(tg, depth)
+		}
+		return g.pretty(g.target(tg), tg.tok, depth)
 	}
 	if tg.what == "$" {
 		switch tg.name {
 		case "$$vars", "$$parms", "$$locals", "$$return", "$$name":
-			return g.all(tg, tg.name)
+			return g.all(tg, 0)
 		}
 		if strings.HasPrefix(tg.name, "$$") {
 			g.a.fail(tg.tok, "unresolved target-symbol expression")
@@ -385,6 +393,16 @@ func (g *generator) targetExpr(tg *target) script.Expr {
 			g.a.fail(tg.tok, "cannot take address of '%s'", tg.name)
 		}
 		return v.x
+	}
+	if r := v.t.Real(); r.Composite() {
+		member := ""
+		for _, m := range r.Members() {
+			if m.Name != "" {
+				member = fmt.Sprintf(" such as '->%s'", m.Name)
+				break
+			}
+		}
+		g.a.fail(tg.tok, "'%s' is being accessed instead of a member%s", typeName(v.t), member)
 	}
 	return g.load(v, tg.tok)
 }
@@ -408,28 +426,34 @@ func (g *generator) saved(t *token, x expr) script.Expr {
 // maxSaved is how many words an entry may keep for its return.
 const maxSaved = 64
 
-// all is $$vars and its like.
-func (g *generator) all(tg *target, name string) script.Expr {
+// all is $$vars and its like, with a depth their values whole.
+func (g *generator) all(tg *target, depth int) script.Expr {
 	var pieces []script.Piece
 	var args []script.Expr
-	add := func(label string, v *value) {
-		text := label + "="
+	put := func(label string, piece script.Piece, x script.Expr) {
 		if len(pieces) > 0 {
-			text = " " + text
+			label = " " + label
 		}
-		switch {
-		case v == nil:
-			pieces = append(pieces, script.Piece{Text: text + "?"})
-		case v.t.Real().Composite():
-			pieces = append(pieces, script.Piece{Text: text + "{...}"})
-		case v.t.Real().Kind == source.Array:
-			pieces = append(pieces, script.Piece{Text: text + "[...]"})
-		default:
-			pieces = append(pieces, script.Piece{Text: text}, script.Piece{Verb: 'x', Alternate: true, Width: -1, Precision: -1})
-			args = append(args, g.load(*v, tg.tok))
+		pieces = append(pieces, script.Piece{Text: label + "=" + piece.Text})
+		if x != nil {
+			pieces, args = append(pieces, piece), append(args, x)
 		}
 	}
-	switch {
+	add := func(label string, v *value) {
+		switch {
+		case v == nil:
+			put(label, script.Piece{Text: "?"}, nil)
+		case depth > 0:
+			put(label, script.Piece{Verb: 's', Width: -1, Precision: -1}, g.pretty(*v, tg.tok, depth))
+		case v.t.Real().Composite():
+			put(label, script.Piece{Text: "{...}"}, nil)
+		case v.t.Real().Kind == source.Array:
+			put(label, script.Piece{Text: "[...]"}, nil)
+		default:
+			put(label, script.Piece{Verb: 'x', Alternate: true, Width: -1, Precision: -1}, g.load(*v, tg.tok))
+		}
+	}
+	switch name := tg.name; {
 	case name == "$$name":
 		if g.probe.Trace == nil {
 			g.a.fail(tg.tok, "unresolved target-symbol expression")
@@ -476,19 +500,19 @@ func (g *generator) all(tg *target, name string) script.Expr {
 	return script.Sprintf{Format: pieces, Args: args, Near: tg.tok.near()}
 }
 
-// maxPretty bounds what one value is printed as.
-const maxPretty = 64
+// maxPretty is how many values a value is printed as at most that is printed whole.
+const maxPretty = 32
 
-// pretty is a value printed whole: with $$, members of members, too.
-func (g *generator) pretty(tg *target, depth int) script.Expr {
-	v := g.target(&target{base: tg.base, what: tg.what, name: tg.name, of: tg.of, module: tg.module, path: tg.path})
-	w := &printer{g: g, t: tg.tok}
+// pretty is a value printed whole, ERROR where some of it cannot be read. The depth is how deep members
+// are printed.
+func (g *generator) pretty(v value, t *token, depth int) script.Expr {
+	w := &printer{g: g, t: t}
 	if r := v.t.Real(); r.Kind == source.Pointer && r.Target().Real().Composite() {
-		v = value{x: g.load(v, tg.tok), inMemory: true, t: r.Target()}
+		v = value{x: g.load(v, t), inMemory: true, t: r.Target(), user: v.user}
 	}
 	w.value(v, depth, true)
 	w.flush()
-	return script.Sprintf{Format: w.pieces, Args: w.args, Near: tg.tok.near()}
+	return script.Rescue{X: script.Sprintf{Format: w.pieces, Args: w.args, Near: t.near()}, Else: script.Text("ERROR")}
 }
 
 type printer struct {
@@ -515,56 +539,23 @@ func (w *printer) verb(verb byte, x script.Expr) {
 func (w *printer) value(v value, depth int, top bool) {
 	r := v.t.Real()
 	switch {
-	case len(w.args) >= maxPretty:
-		w.text += "..."
+	case r.Composite() && depth == 0:
+		w.text += "{...}"
 	case r.Composite():
-		if depth == 0 {
-			w.text += "{...}"
-			return
-		}
-		w.text += "{"
-		for i, m := range r.Members() {
-			if i > 0 {
-				w.text += ", "
-			}
-			if m.Name != "" {
-				w.text += "." + m.Name + "="
-			}
-			var part value
-			if !w.g.a.possible(func() { part = w.g.member(v, m, w.t) }) {
-				w.text += "?"
-				continue
-			}
-			w.value(part, depth-1, false)
-		}
-		w.text += "}"
+		w.members(v, r, depth)
+	case r.Kind == source.Array && depth == 0 && !top:
+		w.text += "[...]"
+	case r.Kind == source.Array && r.Target().Real().Char:
+		w.verb('s', callText("__string_quoted", v.x))
 	case r.Kind == source.Array:
-		e := r.Target()
-		if e.Real().Char {
-			w.text += `"`
-			w.verb('s', callText("kernel_string2", v.x, script.Text("<unknown>")))
-			w.text += `"`
-			return
-		}
-		if depth == 0 && !top {
-			w.text += "[...]"
-			return
-		}
 		w.text += "["
-		for i := range min(r.Count, 8) {
-			if i > 0 {
-				w.text += ", "
-			}
-			w.value(value{x: plus(v.x, i*e.Real().Size), inMemory: true, t: e}, depth-1, false)
-		}
-		if r.Count > 8 {
+		w.value(value{x: v.x, inMemory: true, t: r.Target(), user: v.user}, depth-1, false)
+		if r.Count != 1 {
 			w.text += ", ..."
 		}
 		w.text += "]"
 	case r.Kind == source.Pointer && r.Target().Real().Char:
-		w.text += `"`
-		w.verb('s', callText("kernel_string2", w.g.load(v, w.t), script.Text("<unknown>")))
-		w.text += `"`
+		w.verb('s', callText("__string_quoted", w.g.load(v, w.t)))
 	case r.Kind == source.Pointer:
 		w.verb('p', w.g.load(v, w.t))
 	case r.Size == 0 || r.Float:
@@ -578,6 +569,35 @@ func (w *printer) value(v value, depth int, top bool) {
 	default:
 		w.verb('u', w.g.load(v, w.t))
 	}
+}
+
+// members writes a structure's members; those without a name are called by their kind.
+func (w *printer) members(v value, r *source.Type, depth int) {
+	w.text += "{"
+	for i, m := range r.Members() {
+		if i > 0 {
+			w.text += ", "
+		}
+		if len(w.args) >= maxPretty {
+			w.text += "..."
+			break
+		}
+		switch {
+		case m.Name != "":
+			w.text += "." + m.Name + "="
+		case m.Type.Real().Kind == source.Union:
+			w.text += "<union>="
+		default:
+			w.text += "<class>="
+		}
+		var part value
+		if !w.g.a.possible(func() { part = w.g.member(v, m, w.t) }) {
+			w.text += "?"
+			continue
+		}
+		w.value(part, depth-1, false)
+	}
+	w.text += "}"
 }
 
 func callText(name string, args ...script.Expr) script.Expr {

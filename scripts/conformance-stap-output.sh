@@ -1,0 +1,151 @@
+#!/bin/sh
+# Runs scripts with Debian's SystemTap on a booted kernel, under QEMU's emulation, and in this
+# program on a dump of the same boot, each under the same program (testdata/init/deep.c), and
+# compares what they print byte for byte: output, messages and exit code (make
+# conformance-stap-output). stap compiles each script here to a module for that kernel, which
+# staprun loads there; what stap says of its own after a run that failed is not compared.
+#
+# SUITE picks the kernel as for make kernel; stap of Debian 12 knows kernels up to 6.1.
+# SCRIPTS=FOLDER has others than internal/script/stap/testdata/booted; a script's first line may
+# have options of both: "#! stap -g -D MAXERRORS=3". JOBS compile at once. Ends with 0 when
+# nothing differs, 1 when something does, and 77 when a kernel with its headers and debugging
+# information, QEMU, stap or a C compiler cannot be had.
+set -eu
+scripts=$(cd "$(dirname "$0")" && pwd)
+root=${scripts%/*}
+. "$scripts/debian.sh"
+. "$scripts/conformance-tools.sh"
+
+cannot() { say "the output was NOT compared: $*"; exit 77; }
+lab=$root/bin/kprobelab
+work=$root/.cache/conformance/stap-output
+given=${SCRIPTS:-$root/internal/script/stap/testdata/booted}
+SUITE=${SUITE:-bookworm}
+export SUITE
+plain "$root" || cannot "the kernel's makefiles take no path with a blank or a colon: $root"
+command -v gcc >/dev/null && command -v make >/dev/null || cannot "there is no C compiler or no make; as root: apt-get install gcc make"
+
+kernel=$("$scripts/kernel.sh") || cannot "there is no kernel (see above)"
+debuginfo=$("$scripts/kernel.sh" --debuginfo) || cannot "no kernel with debugging information can be had (see above)"
+release=${kernel##*/vmlinuz-}
+headers=$("$scripts/kernel-headers.sh" "$SUITE" "$release") || cannot "there are no headers of the kernel (see above)"
+qemu=$(qemu) || cannot "there is no QEMU (see above)"
+tool busybox bookworm busybox-static || cannot "there is no busybox (see above)"
+tool stap bookworm systemtap || cannot "stap cannot be had (see above)"
+stap=$(wrap stap /usr/bin/stap) || cannot "stap cannot be had"
+mkdir -p "$work/modules" "$work/dir"
+make -s -C "$root/testdata/init" OUT="$work" BOOT="$work" "$work/deep.elf" >&2 || cannot "there is no C compiler (see above)"
+
+# The folder that stap takes for the kernel's: the headers and, beside them, the kernel with its
+# debugging information, which others who use the headers must not find there.
+tree=$work/tree
+rm -rf "$tree" "$work/theirs" "$work/ours" "$work/loaded"
+mkdir -p "$tree" "$work/theirs" "$work/ours" "$work/loaded"
+for f in "$headers"/* "$headers"/.config "$headers"/.kernelvariables; do
+	ln -s "$f" "$tree/"
+done
+common=${headers%/*}/$(sed -n 's|^include \.\./\(.*\)/Makefile$|\1|p' "$headers/Makefile")
+ln -s "$common" "$tree/source"
+ln -s "$debuginfo" "$tree/vmlinux"
+nm -n "$debuginfo" >"$tree/System.map" 2>/dev/null || cannot "$debuginfo has no symbols"
+# Two names of 6.1 are other ones than that stap knows: what a kretprobe's instance belongs to, and
+# what cancels a task's work.
+rm "$tree/Makefile"
+cat >"$tree/Makefile" <<END
+ifneq (\$(M),)
+\$(shell sed -i 's/pi->rp->data_size/get_kretprobe(pi)->data_size/' \$(M)/*_src.c)
+endif
+include $common/Makefile
+END
+library=$tools/stap/usr/share/systemtap
+rm -rf "$work/runtime"
+cp -r "$library/runtime" "$work/runtime"
+if grep -q task_work_cancel_func "$common/include/linux/task_work.h"; then
+	sed -i '/stp_task_work_func_done/!s/\btask_work_cancel\b/task_work_cancel_func/' "$work/runtime/stp_task_work.c"
+fi
+export SYSTEMTAP_TAPSET="$library/tapset" SYSTEMTAP_RUNTIME="$work/runtime" SYSTEMTAP_DIR="$work/dir"
+
+# compiled NAME: makes its module, if there is none of the same script for the same kernel.
+compiled() (
+	script=$given/$1.stp to=$work/modules/$1
+	{ echo "$release"; cat "$script"; } >"$to.is"
+	if cmp -s "$to.is" "$to.was"; then exit; fi
+	rm -rf "$to.was" "$to.ko" "$to.build"
+	mkdir "$to.build"
+	cd "$to.build"
+	# shellcheck disable=SC2046
+	if "$stap" -p4 -r "$tree" -m "$1" $(options "$script") "$script" >"$to.said" 2>&1; then
+		mv "$1.ko" "$to.ko"
+		mv "$to.is" "$to.was"
+	fi
+	cd "$work" && rm -rf "$to.build"
+)
+options() { sed -n '1s/^#! stap//p' "$1"; }
+
+names=$(cd "$given" && for f in *.stp; do echo "${f%.stp}"; done)
+running=0 failed=
+for name in $names; do
+	compiled "$name" &
+	running=$((running + 1))
+	if [ "$running" -ge "${JOBS:-2}" ]; then wait; running=0; fi
+done
+wait
+for name in $names; do
+	if [ -e "$work/modules/$name.ko" ]; then
+		ln "$work/modules/$name.ko" "$work/loaded/"
+	else
+		failed="$failed $name"
+		say "$name: stap makes no module of it:"
+		tail -n 20 "$work/modules/$name.said" >&2
+	fi
+done
+
+libraries=/lib/x86_64-linux-gnu
+cat >"$work/all.sh" <<'END'
+for module in /modules/*.ko; do
+	name=${module##*/}
+	echo "=== ${name%.ko}"
+	/usr/bin/staprun -c /bin/deep $module 2>/tmp/said
+	code=$?
+	while read -r line; do echo "stderr: $line"; done </tmp/said
+	[ $code = 0 ] || echo "ended with $code"
+done
+END
+echo 'root:x:0:0::/:/bin/sh' >"$work/passwd"
+set -- --append 'nopti norandmaps' --file "$work/deep.elf:/bin/deep"
+"$lab" boot "$kernel" --qemu "$qemu" "$@" -o "$work/kernel.core" --format elf >&2 || cannot "the kernel does not boot (see above)"
+for program in /usr/bin/staprun /usr/lib/systemtap/stapio; do
+	set -- "$@" --file "$tools/stap$program:$program"
+done
+loader=$tools/stap/lib64/ld-linux-x86-64.so.2
+"$loader" --library-path "$tools/stap$libraries:$tools/stap/usr$libraries" --list "$tools/stap/usr/bin/staprun" |
+	awk '$3 ~ /^\// { print $3 }' >"$work/libraries"
+while read -r library; do
+	set -- "$@" --file "$library:$libraries/${library##*/}"
+done <"$work/libraries"
+"$lab" boot "$kernel" --qemu "$qemu" "$@" --memory 1G --timeout 30m --file "$(realpath "$loader"):/lib64/ld-linux-x86-64.so.2" \
+	--file "$tools/busybox/bin/busybox:/bin/sh" --file "$work/passwd:/etc/passwd" --file "$work/loaded:/modules" --file "$work/all.sh:/all.sh" \
+	--exec '/bin/sh /all.sh' >"$work/all" || cannot "staprun does not run on the kernel (see above)"
+awk -v to="$work/theirs/" '/^=== / { f = to $2; printf "" >f; next } { print >f }' "$work/all"
+
+status=0 same=0
+[ -z "$failed" ] || status=1
+for f in "$work"/theirs/*; do
+	name=${f##*/}
+	code=0
+	# shellcheck disable=SC2046
+	"$lab" stap -r "$work/kernel.core" --debuginfo "$debuginfo" -c /bin/deep $(options "$given/$name.stp") "$given/$name.stp" \
+		>"$work/ours/$name" 2>"$work/said" || code=$?
+	{
+		sed '/^kprobelab: Pass 5: run failed\.$/d; s/^/stderr: /' "$work/said"
+		[ $code = 0 ] || echo "ended with $code"
+	} >>"$work/ours/$name"
+	if cmp -s "$f" "$work/ours/$name"; then
+		same=$((same + 1))
+	else
+		status=1
+		diff -a -u --label "stap: $name" --label "kprobelab: $name" "$f" "$work/ours/$name" || :
+	fi
+done
+say "$same of $(echo "$names" | wc -l) outputs are the same ($(basename "$kernel"), $("$stap" --version 2>&1 | head -n 1))"
+exit $status
