@@ -95,6 +95,7 @@ void kpl_debug_trap(kpl_cpu *c, uint64_t ip)
 	kpl_debug_note(c, 0);
 	if (!c->m->free_hits)
 		c->m->extra += c->m->trap_cost;
+	add_work(c->m, KPL_WORK_TRAP); /* no instruction runs where the handler's first one has a breakpoint */
 	if (!kpl_deliver(c, VECTOR_DEBUG, KPL_NO_CODE, ip, 1))
 		c->reason = KPL_TRIPLE;
 }

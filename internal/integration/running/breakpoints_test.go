@@ -17,6 +17,7 @@ import (
 	"kprobelab/internal/integration/dumps"
 	"kprobelab/internal/integration/dumps/runs"
 	"kprobelab/kimage"
+	"kprobelab/machine"
 	"kprobelab/watch"
 	"kprobelab/x86"
 )
@@ -151,6 +152,24 @@ func TestDebugRegistersAsRegisters(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestBreakpointOfItsOwnHandler: the first instruction of the kernel's handler has a breakpoint, so that
+// none runs any more. The budget ends that.
+func TestBreakpointOfItsOwnHandler(t *testing.T) {
+	runs.File(t, "6.1")
+	k := bootWith(t, "6.1", &kprobelab.Options{Budget: 3_000_000})
+	symbol := func(name string) uint64 { return uint64(k.Image.Lookup(name)[0].Addr) }
+	const executeAndWrite = 0xd0000a // DR0 and, of four bytes, DR1
+	for n, v := range map[uint64]uint64{0: symbol("asm_exc_debug"), 1: symbol("panic_timeout")} {
+		_, err := k.Machine.Call(k.debugreg("set"), n, v)
+		require.NoError(t, err)
+	}
+	_, err := k.Machine.Call(k.debugreg("set"), 7, executeAndWrite)
+	require.NoError(t, err)
+	_, err = k.Exec(&kprobelab.Program{Args: []string{"/bin/busybox", "sh", "-c", "echo 3 >/proc/sys/kernel/panic"}})
+	var over *machine.BudgetError
+	require.ErrorAs(t, err, &over)
 }
 
 // TestBreakpointsOfADump: a dump of a kernel that has a breakpoint set begins with it, although no dump
