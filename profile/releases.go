@@ -82,6 +82,8 @@ var ruleChanges = []Change{
 	{Field: "Uprobes.OptimizesNop5", From: Version{6, 18, 0}, Until: Version{7, 2, 0}},
 	{Field: "Uprobes.OptimizesNop10", From: Version{7, 2, 0}},
 	{Field: "Uprobes.ReturnCall", From: Version{6, 11, 0}, Note: "6.1 has it not, 6.12 has; the release follows from the date of the change"},
+	{Field: "Uprobes.FileArgsFault", From: Version{6, 17, 0}, Until: Version{7, 1, 7},
+		Note: "6.17.8, 6.18.15, 7.0.13 and 7.1.3 have it, 6.12.118 and 7.1.7 have not; no release between them was looked at"},
 
 	{Field: "Preemption", From: Version{5, 18, 0}, Option: "CONFIG_PREEMPTION", Note: "Debian's choice from 12 on"},
 	{Field: "KprobesOnFtrace", From: Version{3, 7, 0}, Option: "CONFIG_KPROBES_ON_FTRACE"},

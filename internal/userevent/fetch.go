@@ -52,7 +52,8 @@ func (r *record) fetch(a *definition.Arg) []string {
 		return []string{quoted(code[0].Data)}
 	}
 	count := max(a.Count, 1)
-	val, i, ok := r.load(&code[0]), 1, true
+	val, i := r.load(&code[0]), 1
+	ok := code[0].Code != definition.OpFile || !r.t.c.Uprobes.FileArgsFault
 	from := val // what the last dereference was of
 	for ; ok && (code[i].Code == definition.OpDeref || code[i].Code == definition.OpUDeref); i++ {
 		from = val
