@@ -13,6 +13,7 @@ import (
 
 	"kprobelab/internal/script"
 	"kprobelab/internal/script/host"
+	"kprobelab/internal/source"
 )
 
 // program is a file with functions, one of them with a variable's name.
@@ -187,6 +188,19 @@ func TestMissingPoints(t *testing.T) {
 		}
 		assert.Equal(t, want, s.Warnings, script)
 		assert.Len(t, s.Probes, 1, script)
+	}
+}
+
+// An array of characters is text; one of what is only defined as a character is not (u8).
+func TestArraysOfCharacters(t *testing.T) {
+	char := &source.Type{Kind: source.Base, Size: 1, Char: true, Name: "unsigned char"}
+	assert.Equal(t, "string[6]", fromC(source.ArrayOf(char, 6)).String())
+	d, err := define(&preprocessor{definitions: []string{"struct f { u8 bytes[4]; char text[4]; }"}}, nil)
+	require.NoError(t, err)
+	for member, want := range map[string]string{"bytes": "uint8[4]", "text": "string[4]"} {
+		m, ok := d.types["struct f"].Member(member)
+		require.True(t, ok)
+		assert.Equal(t, want, fromC(m.Type).String(), member)
 	}
 }
 

@@ -180,8 +180,11 @@ func fromC(c *source.Type) *Type {
 	case source.Struct, source.Union:
 		return recordOf(r)
 	case source.Array:
-		e := fromC(r.Target())
-		if r.Target().Real().Char && e.Size == 1 {
+		e, of := fromC(r.Target()), r.Target()
+		for of.Kind == source.Qualified {
+			of = of.Target()
+		}
+		if of.Kind == source.Base && of.Char { // and not a typedef, as u8
 			return stringOf(int(r.Count))
 		}
 		return &Type{Kind: Array, C: r, Elem: e, N: int(r.Count), Size: int(r.Count) * e.Size}
