@@ -130,6 +130,7 @@ func TestErrors(t *testing.T) {
 		`struct f { int (*g)(int char *); } BEGIN { }`: "ERROR: definitions: cannot combine 'char' with the words before\n",
 		`struct f { int (*g)(int, char *a[2], int (*)(void), ...), ; } BEGIN { }`: "ERROR: definitions: expected member name before ';'\n",
 		`struct f { int struct; } BEGIN { }`:                                      "ERROR: definitions: expected member name before 'struct'\n",
+		"struct f { int x; } BEGIN { $x = (struct\n\tf *)0; }":                    "ERROR: Cannot resolve unknown type \"struct \n\tf\"\n",
 		`struct f { int x; } BEGIN { $x = (f *)0; }`:                              "ERROR: Cannot resolve unknown type \"f\"\n",
 		`BEGIN { $t = (1, 2); print($t.2); }`:                                     "Invalid tuple index: 2. Found 2 elements in tuple.",
 		`BEGIN { let $x: uint8 = 300; }`:                                          "which does not fit into the variable of type 'uint8'",

@@ -325,14 +325,14 @@ func (l *lexer) structure(word string) {
 		case depth == 0 && (c == '*' || c == ')' || c == ','):
 			l.take(i)
 			l.here.col++ // bpftrace reads what follows twice
-			l.add(tIdent, word+" "+strings.TrimSpace(s[:i]))
+			l.add(tIdent, word+" "+strings.Trim(s[:i], " "))
 			return
 		case depth == 0 && (c == '[' || c == ';'):
 			// A type's name before its size is read as one.
 			if c == '[' {
 				l.take(i)
 				l.here.col++
-				l.add(tIdent, word+" "+strings.TrimSpace(s[:i]))
+				l.add(tIdent, word+" "+strings.Trim(s[:i], " "))
 				return
 			}
 		}

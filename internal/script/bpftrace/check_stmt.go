@@ -1,0 +1,361 @@
+package bpftrace
+
+import (
+	"fmt"
+	"strings"
+)
+
+func (c *checker) statement(n *node) {
+	switch n.op {
+	case sExpr:
+		c.expr(n.kids[0])
+	case sAssign:
+		if n.kids[0].op == nMap {
+			c.assignMap(n)
+		} else {
+			c.assignVar(n)
+		}
+	case sLet:
+		c.let(n)
+	case sIf:
+		t := c.expr(n.kids[0])
+		if c.final && !t.isInt() && t.Kind != Pointer {
+			c.error(n.at, "Invalid condition in if(): %s", t.Kind)
+		}
+		c.body(scope{of: n}, n.body)
+		c.body(scope{of: n, other: true}, n.other)
+	case sWhile:
+		c.expr(n.kids[0])
+		c.loops++
+		c.body(scope{of: n}, n.body)
+		c.loops--
+	case sUnroll:
+		c.unroll(n)
+	case sFor:
+		c.forEach(n)
+	case sJump:
+		for _, k := range n.kids {
+			c.expr(k)
+		}
+		switch {
+		case n.text == "return":
+			if c.inFor > 0 {
+				c.error(n.at, "'return' statement is not allowed in a for-loop")
+			}
+		case c.inFor > 0:
+			c.error(n.at, "'%s' statement is not allowed in a for-loop", n.text)
+		case c.loops == 0:
+			c.error(n.at, "%s used outside of a loop", n.text)
+		}
+	}
+}
+
+// number is an integer that is known beforehand.
+func (c *checker) number(n *node) (int64, bool) {
+	switch n.op {
+	case nInt:
+		return int64(n.num), true
+	case nParam:
+		if v, err := parseSigned(c.param(int(n.num))); err == "" {
+			return v, true
+		}
+	case nParamCount:
+		return int64(len(c.o.Args)), true
+	}
+	return 0, false
+}
+
+func parseSigned(s string) (int64, string) {
+	if s == "" {
+		return 0, ""
+	}
+	t, minus := strings.CutPrefix(s, "-")
+	if numRE.FindString(t) != t || t == "" {
+		return 0, "not a number"
+	}
+	v, err := parseInt(t)
+	if minus {
+		v = -v
+	}
+	return int64(v), err
+}
+
+func (c *checker) unroll(n *node) {
+	c.expr(n.kids[0])
+	v, ok := c.number(n.kids[0])
+	switch {
+	case !ok:
+		c.error(n.at, "invalid unroll value")
+		return
+	case v > 100:
+		c.error(n.at, "unroll maximum value is 100")
+	case v < 1:
+		c.error(n.at, "unroll minimum value is 1")
+	}
+	n.num = uint64(v)
+	c.body(scope{of: n}, n.body)
+}
+
+func (c *checker) forEach(n *node) {
+	v, m := n.kids[0], n.kids[1]
+	if c.pass == 1 && c.find(v.text) != nil {
+		c.error(v.at, "Loop declaration shadows existing variable: %s", v.text)
+	}
+	if m.op != nMap {
+		c.error(m.at, "Loop expression must be a map")
+		return
+	}
+	m.skip = true
+	c.expr(m)
+	a := c.maps[m.text]
+	if a != nil && a.val != nil && a.val.multiple() {
+		c.error(m.at, "Loop expression does not support type: %s", a.val)
+		return
+	}
+	if c.errors() > 0 || a == nil || a.val == nil {
+		return
+	}
+	if a.key == nil || a.key.Kind == None || len(m.kids) > 0 {
+		if c.final {
+			c.error(m.at, "Maps used as for-loop expressions must have keys to iterate over")
+		}
+		return
+	}
+	s := scope{of: n}
+	one := c.vars[s][v.text]
+	if one == nil {
+		one = c.declare(s, &variable{name: v.text, resizable: true, assigned: true})
+		c.slot(one)
+	}
+	one.typ = tuple([]*Type{a.key, a.val})
+	v.variable = one
+	c.loops++
+	c.inFor++
+	c.body(s, n.body)
+	c.loops--
+	c.inFor--
+}
+
+func (c *checker) let(n *node) {
+	name := n.kids[0].text
+	t, sized := none, false
+	if n.ctype != nil {
+		t = c.named(n.ctype)
+		if t.aggregate() || t.Kind == StackMode || t.Kind == Void {
+			c.error(n.at, "Invalid variable declaration type: %s", t)
+		}
+		sized = t.Size != 0
+	}
+	if c.pass == 1 {
+		for _, s := range c.scopes {
+			if v := c.vars[s][name]; v != nil && v.declared != nil && v.declared != n {
+				c.error(n.at, "Variable %s was already declared. Variable shadowing is not allowed.", name)
+				c.error(v.declared.at, "Initial declaration")
+			} else if v != nil && v.declared == nil {
+				c.error(n.at, "Variable declarations need to occur before variable usage or assignment. Variable: %s", name)
+			}
+		}
+		c.slot(c.declare(c.inner(), &variable{name: name, typ: t, resizable: !sized, declared: n}))
+	} else if v := c.find(name); v != nil && !v.assigned {
+		c.warn(n.at, "Variable %s never assigned to.", name)
+	}
+}
+
+func (c *checker) assignable(to, x *node) bool {
+	if x.op != nMap {
+		return true
+	}
+	if x.typ.multiple() {
+		return false
+	}
+	if to.op == nMap {
+		a := c.maps[to.text]
+		if x.typ.castable() && (a == nil || a.val == nil) {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *checker) assignMap(n *node) {
+	m, x := n.kids[0], n.kids[1]
+	m.forMap = true
+	c.expr(m)
+	x.forMap = true
+	c.expr(x)
+	if !c.assignable(m, x) {
+		hint := map[Kind]string{Count: "count()", Sum: "sum(retval)", Min: "min(retval)", Max: "max(retval)", Avg: "avg(retval)", Hist: "hist(retval)", Lhist: "lhist(rand %10, 0, 10, 1)", Stats: "stats(arg2)"}
+		c.error(n.at, "Map value '%s' cannot be assigned from one map to another. The function that returns this type must be called directly e.g. `%s = %s;`.", x.typ, m.text, hint[x.typ.Kind])
+		if x.typ.castable() {
+			c.problems.list[len(c.problems.list)-1].Hint = fmt.Sprintf("Add a cast to integer if you want the value of the aggregate, e.g. `%s = (int64)%s;`.", m.text, x.text)
+		}
+		return
+	}
+	t := x.typ
+	if a := c.maps[m.text]; a != nil && a.val != nil && a.val.isInt() && x.op == nMap && t.castable() {
+		t = a.val
+	}
+	c.setMap(m, t)
+	a := c.maps[m.text]
+	switch t.Kind {
+	case Record:
+		if a.val.Kind == Record && a.val.Name != t.Name {
+			c.error(n.at, "Type mismatch for %s: trying to assign value of type '%s' when map already contains a value of type '%s'", m.text, t.Name, a.val.Name)
+		}
+	case String:
+		if a.val.Size < t.Size {
+			c.warn(n.at, "String size mismatch: %d < %d. The value may be truncated.", a.val.Size, t.Size)
+		}
+	case Buffer:
+		if a.val.Size > t.Size {
+			c.error(n.at, "Buffer size mismatch: %d != %d.", a.val.Size, t.Size)
+		} else if a.val.Size < t.Size {
+			c.warn(n.at, "Buffer size mismatch: %d != %d. The value may be truncated.", a.val.Size, t.Size)
+		}
+	case TupleKind:
+		if c.final && !t.fits(a.val) {
+			c.error(n.at, "Tuple type mismatch: %s != %s.", a.val, t)
+		}
+	case Array:
+		if !a.val.equal(t) {
+			c.error(n.at, "Array type mismatch: %s != %s.", a.val, t)
+		}
+	}
+	if t.Context {
+		c.error(n.at, "context cannot be assigned to a map")
+	}
+}
+
+// setMap takes a type for a map's values.
+func (c *checker) setMap(m *node, t *Type) {
+	a := c.array(m.text)
+	switch {
+	case a.val == nil:
+		a.val = t
+		if t.isInt() && t.Size < 8 {
+			wide := *t
+			wide.Size = 8
+			a.val = &wide
+		}
+		if t.Kind == None {
+			a.val = nil
+			c.unresolved++
+			if c.final {
+				c.error(m.at, "Undefined map: %s", m.text)
+			}
+		}
+		return
+	case a.val.Kind != t.Kind:
+		if t.Kind == None && !c.final {
+			c.unresolved++
+			return
+		}
+		c.error(m.at, "Type mismatch for %s: trying to assign value of type '%s' when map already contains a value of type '%s'", m.text, t, a.val)
+	}
+	a.val = a.val.widen(t)
+}
+
+func (c *checker) assignVar(n *node) {
+	name, x := n.kids[0].text, n.kids[1]
+	x.forVar = true
+	c.expr(x)
+	for _, l := range n.other {
+		c.let(l)
+	}
+	if !c.assignable(n.kids[0], x) {
+		c.error(n.at, "Map value '%s' cannot be assigned to a scratch variable.", x.typ)
+		return
+	}
+	t := x.typ
+	if x.op == nMap && t.castable() {
+		t = int64T
+	}
+	v := c.find(name)
+	if v == nil {
+		v = c.declare(c.inner(), &variable{name: name, typ: t, resizable: true, assigned: true})
+		c.slot(v)
+	} else {
+		c.reassign(n, v, x, t)
+	}
+	n.kids[0].variable, n.kids[0].typ = v, v.typ
+	if c.final && v.typ.Kind == None {
+		c.error(x.at, "Invalid expression for assignment: %s", v.typ)
+	}
+}
+
+func (c *checker) reassign(n *node, v *variable, x *node, t *Type) {
+	mismatch := false
+	switch stored := v.typ; {
+	case stored.Kind == None:
+		v.typ = t
+	case !stored.same(t):
+		if t.Kind != None || c.final {
+			mismatch = true
+		} else {
+			c.unresolved++
+		}
+	case t.Kind == String:
+		if v.resizable {
+			v.typ = stored.widen(t)
+		} else {
+			mismatch = !t.fits(stored)
+		}
+	case stored.isInt() && x.op == nInt:
+		if stored.equal(t) {
+			break
+		}
+		if x.negative && !stored.Signed {
+			mismatch = true
+		} else if !holds(stored, x) {
+			value := fmt.Sprint(x.num)
+			if x.negative {
+				value = fmt.Sprint(int64(x.num))
+			}
+			c.error(n.at, "Type mismatch for %s: trying to assign value '%s' which does not fit into the variable of type '%s'", v.name, value, stored)
+			return
+		} else if !v.assigned && stored.Signed != t.Signed {
+			// As bpftrace 0.23.2: the variable takes the literal's type, the literal the variable's.
+			c.error(n.at, "Type mismatch for %s: trying to assign value of type '%s' when variable already contains a value of type '%s'", v.name, stored, t)
+			return
+		}
+		v.assigned = true
+		if !mismatch {
+			return
+		}
+	case stored.isInt():
+		if stored.Signed != t.Signed {
+			mismatch = true
+		} else if !t.fits(stored) {
+			c.error(n.at, "Integer size mismatch. Assignment type '%s' is larger than the variable type '%s'.", t, stored)
+		}
+	case t.Kind == TupleKind:
+		v.typ = stored.widen(t)
+		mismatch = c.final && !t.fits(v.typ)
+	}
+	if mismatch {
+		when := "already has a type"
+		if v.assigned {
+			when = "already contains a value of type"
+		}
+		c.error(n.at, "Type mismatch for %s: trying to assign value of type '%s' when variable %s '%s'", v.name, t, when, v.typ)
+		return
+	}
+	if !v.assigned {
+		v.assigned = true
+		if v.resizable || v.typ.Kind == None {
+			v.typ = t
+		}
+	}
+}
+
+// holds reports whether a literal fits into an integer's type.
+func holds(t *Type, x *node) bool {
+	bits := 8 * t.Size
+	if x.negative {
+		return int64(x.num) >= -1<<(bits-1)
+	}
+	if t.Signed {
+		bits--
+	}
+	return bits >= 64 || x.num < 1<<bits
+}
