@@ -74,6 +74,7 @@ func TestFetch(t *testing.T) {
 		"word_fault":       {"6.1", at + "+0(%di) +0(+8(%di)):u8", "e: (0x401080) arg1=0x0 arg2=0"},
 		"memory":           {"6.1", at + "@0x402005:s16 +5(%si):s8", "e: (0x401080) arg1=-2 arg2=-2"},
 		"file_offset":      {"6.1", at + "@+0x2000:string", `e: (0x401080) arg1="text"`},
+		"file_offset_7.0":  {"7.0", at + "@+0x2000:string @+0x2000:x32", "e: (0x401080) arg1=(fault) arg2=0x0"},
 		"twice":            {"6.1", at + "+0(+9(%si)):string", `e: (0x401080) arg1="text"`},
 		"array":            {"6.1", at + "+0(%si):x8[4]", "e: (0x401080) arg1={0x74,0x65,0x78,0x74}"},
 		"char_array":       {"6.12", at + "+0(%si):char[2]", "e: (0x401080) arg1={'t','e'}"},
@@ -86,7 +87,7 @@ func TestFetch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			line := trace(t, c.release, c.line)[0]
 			require.True(t, strings.HasSuffix(line, ": "+c.want), line)
-			flags := map[string]string{"4.4": "d...", "6.1": "DNZff", "6.12": "DNZff"}[c.release]
+			flags := map[string]string{"4.4": "d...", "6.1": "DNZff", "6.12": "DNZff", "7.0": "DBZff"}[c.release]
 			require.True(t, strings.HasPrefix(line, "            prog-100     [000] "+flags+"     0.00"), line)
 		})
 	}
