@@ -186,7 +186,7 @@ func bpftraceKernel(d *definer, img *kimage.Image) (*bpftrace.Kernel, error) {
 	}
 	if img.Core() != nil {
 		b.Events = newEvents(b.Source, img).named
-		b.Program = programs(img)
+		b.Program = k.Program
 		if t, ok := img.Types().Struct("bpf_trace_run_ctx"); ok {
 			_, b.FunctionsAtReturns = t.Member("is_uprobe")
 		}

@@ -265,6 +265,7 @@ func stapKernel(d *definer, img *kimage.Image) (*stap.Kernel, error) {
 		return list
 	}
 	if img.Core() != nil {
+		k.Program = programs(img)
 		var systems map[string]string
 		k.Tracepoints = func(pattern string) (list []stap.Tracepoint) {
 			seen := map[string]bool{}

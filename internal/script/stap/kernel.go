@@ -22,6 +22,8 @@ type Kernel struct {
 	Exported func(name string) bool
 	// Constant is the value of a name of an enumeration.
 	Constant func(name string) (int64, bool)
+	// Program is a file of programs' code; nil where no programs run.
+	Program func(file string) (*host.Program, error)
 	// HZ is how many jiffies a second has.
 	HZ int64
 }

@@ -208,7 +208,7 @@ func sameStatements(b *body, c chain, p *probe) bool {
 
 // refused is a kind of probe point that SystemTap has and that is not here.
 var refused = map[string]string{
-	"process": "probes of programs (process) are not there", "java": "probes of Java are not there",
+	"java":    "probes of Java are not there",
 	"python2": "probes of Python are not there", "python3": "probes of Python are not there",
 	"procfs": "probes of procfs are not there", "prometheus": "probes of procfs are not there, and prometheus is one",
 	"json_data": "probes of procfs are not there, and json_data is one", "netfilter": "probes of netfilter are not there",
@@ -238,6 +238,8 @@ func (a *analysis) builtinPoint(p *probe, pt *point, c chain) int {
 		return 1
 	case "timer":
 		return a.timerPoint(p, pt, c)
+	case "process":
+		return a.processPoint(p, pt, c)
 	case "kernel", "module", "kprobe":
 		return a.kernelPoint(p, pt, c)
 	}

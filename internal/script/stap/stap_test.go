@@ -120,7 +120,7 @@ func TestSemanticErrors(t *testing.T) {
 		`probe begin { print($x) }`:                                       "unresolved target-symbol expression",
 		`probe nothing { }`:                                               "while resolving probe point",
 		`probe kernel.function("vfs_read") { }`:                           "this probe point needs a kernel: name one with -r IMAGE",
-		`probe process("/bin/ls").begin { }`:                              "probes of programs (process) are not there",
+		`probe process("/bin/ls").begin { }`:                              "probes of programs (process) need the dump of a booted kernel (-r)",
 		`probe begin { system("ls") }`:                                    "function system: a script cannot run commands here",
 		`probe begin { @cast(1, "file")->f_pos = 1 }`:                     "write to @cast context variable not permitted; need stap -g",
 		`probe begin { @var("jiffies") = 1 }`:                             "write to @var variable not permitted; need stap -g",

@@ -100,7 +100,7 @@ func times() {
 // probeTypes are the kinds of probes by stap's names.
 var probeTypes = map[ProbeKind]string{
 	Begin: "begin_end", End: "begin_end", Error: "begin_end", Never: "begin_end", Timer: "hrtimer", Call: "kprobe", Return: "kretprobe",
-	Trace: "kernel_tracepoint", Data: "hardware_data_breakpoint",
+	Trace: "kernel_tracepoint", Data: "hardware_data_breakpoint", User: "uprobe",
 }
 
 func places() {
@@ -129,12 +129,14 @@ func places() {
 		switch {
 		case p.Profile:
 			return "profile_timer"
+		case returns(p) && p.Kind == User:
+			return "uretprobe"
 		case p.Kind == Timer && strings.HasPrefix(p.Point, "timer.jiffies"):
 			return "timer"
 		}
 		return probeTypes[p.Kind]
 	}))
-	num("is_return()", "1 in a probe of a return", func(s System, _ *script.Thread, _ *script.Args) int64 { return truth(s.Probe().Kind == Return) })
+	num("is_return()", "1 in a probe of a return", func(s System, _ *script.Thread, _ *script.Args) int64 { return truth(returns(s.Probe())) })
 	num("addr()", "where the probe was hit; of a return, where the function returns to", func(s System, _ *script.Thread, _ *script.Args) int64 { return int64(hitAt(s)) })
 	num("user_mode()", "1 where the program itself was interrupted", func(s System, _ *script.Thread, _ *script.Args) int64 { return truth(s.User()) })
 	num("registers_valid()", "1 where there are registers", func(s System, _ *script.Thread, _ *script.Args) int64 { return truth(s.Address() != 0) })
@@ -606,7 +608,7 @@ func outside() {
 var missing = map[string]string{
 	"system": "a script cannot run commands here", "speculate": "speculation is not there", "speculation": "speculation is not there",
 	"commit": "speculation is not there", "discard": "speculation is not there", "print_ubacktrace": "stacks of programs are not there",
-	"ubacktrace": "stacks of programs are not there", "usymname": "symbols of programs are not there", "usymdata": "symbols of programs are not there",
+	"ubacktrace": "stacks of programs are not there", "usymdata": "symbols of programs are not there",
 	"sprint_ubacktrace": "stacks of programs are not there", "ucallers": "stacks of programs are not there", "panic": "a script cannot harm the kernel",
 	"mdelay": "a script cannot wait", "udelay": "a script cannot wait", "raise": "a script cannot send signals", "send_signal": "a script cannot send signals",
 	"pid2task": "tasks are not looked up by their number", "pid2execname": "tasks are not looked up by their number", "env_var": "environments of programs are not read",

@@ -98,7 +98,19 @@ func symbols() {
 		return symbolText(s, dst, uint64(a.Int[0]), data)
 	})
 	textual("probefunc()", "the function that is probed", func(s System, _ *script.Thread, _ *script.Args, dst []byte) []byte {
+		if s.User() {
+			return userSymbolText(s, dst, s.Address())
+		}
 		return symbolText(s, dst, hitAt(s), nameOnly)
+	})
+	textual("usymname(long)", "the function of the program that has an address", func(s System, _ *script.Thread, a *script.Args, dst []byte) []byte {
+		return userSymbolText(s, dst, uint64(a.Int[0]))
+	})
+	num("uaddr()", "where the program is", func(s System, _ *script.Thread, _ *script.Args) int64 {
+		if frames := s.Callchain(true, 1); len(frames) > 0 {
+			return int64(frames[0])
+		}
+		return 0
 	})
 	num("stack(long)", "the nth address of the stack", func(s System, t *script.Thread, a *script.Args) int64 {
 		return int64(nth(s, t, a.Near, a.Int[0], a.Int[0]))
