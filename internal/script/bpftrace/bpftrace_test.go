@@ -290,6 +290,12 @@ func TestNamesOfWatchpoints(t *testing.T) {
 	}
 }
 
+// Types that have names of their own.
+func TestTypesOfVariables(t *testing.T) {
+	_, err := Analyze("stdin", `BEGIN { let $x : kstack_t = kstack; let $y : ustack_t = ustack; let $z : string[16] = comm; let $p : int8 * = (int8 *)0; }`, &Options{}, nil)
+	require.NoError(t, err)
+}
+
 func TestUnsignedAndSignedComparisons(t *testing.T) {
 	_, err := Analyze("stdin", `BEGIN { if ((uint64)1 < -1) { } $x = (int8)-1 < 0; }`, &Options{}, nil)
 	require.NoError(t, err)

@@ -314,7 +314,7 @@ func (c *checker) named(ct *ctype) *Type {
 		}
 		t = none
 		for i, n := range kindNames {
-			if n == name || n == ct.name || name == "macaddr_t" && Kind(i) == Mac {
+			if n == name || n+"_t" == name || n == ct.name || name == "macaddr_t" && Kind(i) == Mac {
 				t = &Type{Kind: Kind(i), Size: 8, Signed: signed}
 			}
 		}
@@ -342,7 +342,7 @@ var tags = map[string]source.Kind{"struct": source.Struct, "union": source.Union
 // cType is a structure, a union or an enumeration, of the script's or of the kernel's. As in bpftrace, the word
 // for which of them it is cannot be left out; of the kernel's typedefs, those of structures without a name are known.
 func (c *checker) cType(ct *ctype) *Type {
-	word, name, _ := strings.Cut(strings.Join(strings.Fields(ct.name), " "), " ")
+	word, name, _ := strings.Cut(ct.name, " ")
 	if key := word + " " + name; c.defined.whole[key] {
 		return fromC(c.defined.types[key])
 	}
