@@ -55,6 +55,9 @@ func TestBreakpointsOfTheGuests(t *testing.T) {
 // TestBreakpointsBesideWatchpoints: the program's breakpoints do the same where the host watches the same
 // memory, and the other way round.
 func TestBreakpointsBesideWatchpoints(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the program alone stands for it")
+	}
 	want, err := os.ReadFile(recorded)
 	require.NoError(t, err)
 	program, err := os.ReadFile(breakpointsELF)
@@ -74,6 +77,9 @@ func TestBreakpointsBesideWatchpoints(t *testing.T) {
 // TestBreakpointsBesideThisProcessor is the same with others each time, where this machine lets the
 // program run by itself.
 func TestBreakpointsBesideThisProcessor(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the recording stands for it")
+	}
 	program, err := os.ReadFile(breakpointsELF)
 	require.NoError(t, err)
 	count, seed := os.Getenv("QUESTIONS"), fmt.Sprint(rand.Uint32())
@@ -158,7 +164,7 @@ func TestDebugRegistersAsRegisters(t *testing.T) {
 // none runs any more. The budget ends that.
 func TestBreakpointOfItsOwnHandler(t *testing.T) {
 	runs.File(t, "6.1")
-	k := bootWith(t, "6.1", &kprobelab.Options{Budget: 3_000_000})
+	k := bootWith(t, "6.1", &kprobelab.Options{Budget: 1_000_000})
 	symbol := func(name string) uint64 { return uint64(k.Image.Lookup(name)[0].Addr) }
 	const executeAndWrite = 0xd0000a // DR0 and, of four bytes, DR1
 	for n, v := range map[uint64]uint64{0: symbol("asm_exc_debug"), 1: symbol("panic_timeout")} {
