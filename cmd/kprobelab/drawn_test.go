@@ -293,7 +293,9 @@ func TestDrawnValuesFetched(t *testing.T) {
 			t.Run("BTF_stap", func(t *testing.T) { fetchedByStap(t, image, list) })
 			t.Run("BTF_bpftrace", func(t *testing.T) { fetchedByBpftrace(t, image, "", list) })
 			image = buildDrawn(t, text, "-g0")
-			t.Run("declared_bpftrace", func(t *testing.T) { fetchedByBpftrace(t, image, withoutTypedefs.Replace(d.declared), m.withoutTypes(d)) })
+			t.Run("declared_bpftrace", func(t *testing.T) {
+				fetchedByBpftrace(t, image, withoutTypedefs.Replace(d.declared), m.withoutTypes(d))
+			})
 		})
 	}
 }
