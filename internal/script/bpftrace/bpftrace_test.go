@@ -129,6 +129,7 @@ func TestErrors(t *testing.T) {
 		`struct f { long long long x; } BEGIN { }`:     "ERROR: definitions: cannot combine 'long' with the words before\n",
 		`struct f { int (*g)(int char *); } BEGIN { }`: "ERROR: definitions: cannot combine 'char' with the words before\n",
 		`struct f { int (*g)(int, char *a[2], int (*)(void), ...), ; } BEGIN { }`: "ERROR: definitions: expected member name before ';'\n",
+		`struct f { int (*g)(int, char 4*); } BEGIN { }`:                          "ERROR: definitions: expected ')'\n",
 		`struct f { int struct; } BEGIN { }`:                                      "ERROR: definitions: expected member name before 'struct'\n",
 		"struct f { int x; } BEGIN { $x = (struct\n\tf *)0; }":                    "ERROR: Cannot resolve unknown type \"struct \n\tf\"\n",
 		`struct f { int x; } BEGIN { $x = (f *)0; }`:                              "ERROR: Cannot resolve unknown type \"f\"\n",

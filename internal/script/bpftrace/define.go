@@ -344,11 +344,13 @@ func (d *definer) parameters() {
 		}
 		d.specifiers()
 		for depth := 0; depth > 0 || d.peek() != "," && d.peek() != ")"; {
-			switch d.next() {
-			case "(", "[":
+			switch t := d.next(); {
+			case t == "(" || t == "[":
 				depth++
-			case ")", "]":
+			case t == ")" || t == "]":
 				depth--
+			case depth == 0 && t != "*" && !isName(t):
+				panic(badC("expected ')'"))
 			}
 		}
 		d.accept(",")
