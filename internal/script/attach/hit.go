@@ -302,6 +302,11 @@ func (h *hit) Stack() (frames []uint64, exact int) {
 	}
 	if h.frames[last] == trampoline {
 		h.frames = h.frames[:last+1]
+		for _, name := range []string{"arch_rethook_trampoline", "__kretprobe_trampoline", "kretprobe_trampoline"} {
+			for _, s := range h.r.o.Image.Lookup(name) {
+				h.frames[last] = uint64(s.Addr) // the kernel's own
+			}
+		}
 	}
 	return slices.Insert(h.frames, last, h.frames[last]), last + 1
 }
@@ -327,6 +332,10 @@ func (h *hit) unwind(from orc.Frame, raw bool) {
 		return k.Kernels(addr)
 	}
 	h.r.unwinder.Walk(from, original, func(addr, _ uint64) bool {
+		if raw && addr == trampoline {
+			h.frames = append(h.frames, addr)
+			return false
+		}
 		if _, _, _, _, ok := h.Symbol(addr); !ok {
 			return false
 		}

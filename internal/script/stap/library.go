@@ -166,14 +166,21 @@ function usrdev2kerndev:long(dev:long) {
   return MKDEV((dev & 0xfff00) >> 8, (dev & 0xff) | ((dev >> 12) & 0xfff00))
 }
 
-function usecs_to_string:string(t:long) { return sprintf("%d.%06d", t / 1000000, t % 1000000) }
-function nsecs_to_string:string(t:long) { return sprintf("%d.%09d", t / 1000000000, t % 1000000000) }
-function msecs_to_string:string(t:long) { return sprintf("%d.%03d", t / 1000, t % 1000) }
+function usecs_to_string:string(t:long) { return sprintf("%dm%d.%06ds", t / 60000000, t / 1000000 % 60, t % 1000000) }
+function nsecs_to_string:string(t:long) { return sprintf("%dm%d.%09ds", t / 60000000000, t / 1000000000 % 60, t % 1000000000) }
+function msecs_to_string:string(t:long) { return sprintf("%dm%d.%03ds", t / 60000, t / 1000 % 60, t % 1000) }
+function __in_units:string(n:long, rest:long, unit:string) {
+  if (n >= 100) return sprintf("%4d%s", n, unit)
+  if (n >= 10) return sprintf("%2d.%1d%s", n, rest * 10 / 1024, unit)
+  return sprintf("%1d.%02d%s", n, rest * 100 / 1024, unit)
+}
 function bytes_to_string:string(n:long) {
-  if (n > 1073741824) return sprintf("%d.%02dG", n / 1073741824, n % 1073741824 * 100 / 1073741824)
-  if (n > 1048576) return sprintf("%d.%02dM", n / 1048576, n % 1048576 * 100 / 1048576)
-  if (n > 1024) return sprintf("%d.%02dK", n / 1024, n % 1024 * 100 / 1024)
-  return sprintf("%d", n)
+  if (n < 1024) return sprintf("%5d", n)
+  if (n < 1048576) return __in_units(n / 1024, n % 1024, "K")
+  n /= 1024
+  if (n < 1048576) return __in_units(n / 1024, n % 1024, "M")
+  n /= 1024
+  return __in_units(n / 1024, n % 1024, "G")
 }
 function pages_to_string:string(n:long) { return bytes_to_string(n * 4096) }
 function assert(x:long) { if (!x) error("assertion failed") }
@@ -201,13 +208,13 @@ function get_netdev_name:string(dev:long) { return kernel_string(@cast(dev, "net
 
 function ansi_clear_screen() { print("\033[1;1H\033[J") }
 function ansi_cursor_move(x:long, y:long) { printf("\033[%d;%dH", y, x) }
-function ansi_cursor_hide() { print("\033[?25l") }
-function ansi_cursor_show() { print("\033[?25h") }
+function ansi_cursor_hide() { print("\033[>5I") }
+function ansi_cursor_show() { print("\033[>5h") }
 function ansi_new_line() { println() }
-function ansi_reset_color() { print("\033[0;m") }
+function ansi_reset_color() { print("\033[0;0m") }
 function ansi_set_color(fg:long) { printf("\033[%dm", fg) }
 function ansi_set_color2(fg:long, bg:long) { printf("\033[%d;%dm", bg, fg) }
-function ansi_set_color3(fg:long, bg:long, attr:long) { printf("\033[%d;%d;%dm", attr, bg, fg) }
+function ansi_set_color3(fg:long, bg:long, attr:long) { printf("\033[%d;%d;%dm", bg, fg, attr) }
 function ansi_cursor_save() { print("\033[s") }
 function ansi_cursor_restore() { print("\033[u") }
 
