@@ -129,6 +129,9 @@ func (p *Place) start(v *node, o op) (entry, bool) {
 // named reports a register that probes have.
 func named(register int) bool { return register >= 0 && register < len(Registers) }
 
+// loadable reports a size of numbers in memory.
+func loadable(size int64) bool { return size == 1 || size == 2 || size == 4 || size == 8 }
+
 // change is the top of the stack after an operation on it alone.
 func (n *node) change(x entry, o op) (entry, bool) {
 	switch o.code {
@@ -137,9 +140,10 @@ func (n *node) change(x entry, o op) (entry, bool) {
 	case opDeref:
 		return generic(formula.At(x.Formula, word)), true
 	case opDerefSize:
-		return generic(formula.At(x.Formula, o.a)), o.a == 1 || o.a == 2 || o.a == 4 || o.a == 8
+		return generic(formula.At(x.Formula, o.a)), loadable(o.a)
 	case opDerefType, opGNUDerefType:
-		return n.cut(formula.At(x.Formula, o.a), o.b)
+		y, ok := n.cut(formula.At(x.Formula, o.a), o.b)
+		return y, ok && loadable(o.a)
 	case opNeg:
 		return x.narrow(formula.One(formula.Neg, x.Formula)), true
 	case opNot:

@@ -23,6 +23,10 @@ func written(f *formula.Formula) string {
 		return "nothing"
 	case f.Op == formula.Number:
 		return fmt.Sprint(f.N)
+	case f.Op == formula.Load && !loadable(f.N):
+		panic("BUG: a load of so many bytes")
+	case f.Op == formula.Register && f.N >= int64(len(Registers)):
+		panic("BUG: a register without a name")
 	case f.Op == formula.Register:
 		return Registers[f.N]
 	case f.Op == formula.Load:
@@ -79,6 +83,7 @@ func TestFormulas(t *testing.T) {
 		"one_operand_too_few":       {[]byte{di, 0, opPlus}, "nothing"},
 		"nothing_on_the_stack":      {[]byte{0x12}, "nothing"},
 		"vector_register":           {[]byte{opBreg0 + 17, 0, 0x31, opPlus}, "nothing"},
+		"three_bytes_of_memory":     {[]byte{di, 0, opDerefType, 3, int32At}, "nothing"},
 		"typed_vector_register":     {[]byte{opRegvalType, 17, int32At}, "nothing"},
 		"doubled_until_it_is_large": {double, "nothing"},
 	} {
