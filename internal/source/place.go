@@ -249,6 +249,9 @@ func (p *Place) Outer() string {
 	return p.fn.name()
 }
 
+// InOnePiece reports a function whose code begins at one address and is not split.
+func (p *Place) InOnePiece() bool { return p.fn != nil && p.fn.Val(dwarf.AttrLowpc) != nil }
+
 // Described reports whether the debugging information has the function whose place it is.
 func (p *Place) Described() bool { return p.scope != nil || p.variables != nil || p.returns != nil }
 

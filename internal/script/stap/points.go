@@ -523,7 +523,9 @@ func (a *analysis) places(p *probe, pt *point, c chain, q *part, v variant, w sp
 		where := source.Where{Function: w.Function, File: w.File, Most: maxPlaces, All: true, Folded: func(name string) { folded[name] = true }}
 		err = a.k.Source.Places(where, func(at *source.Place) error {
 			if tail(at) {
-				begun[at.Addr] = true
+				// stap looks for symbols that it has not met by the address at which a function's code begins; of code in
+				// several pieces it knows none.
+				begun[at.Addr] = at.InOnePiece()
 				return nil
 			}
 			return add(at)
