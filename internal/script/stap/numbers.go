@@ -96,11 +96,12 @@ var irqFlags = []flag{
 	{0x10000, "IRQF_NO_THREAD"}, {0x20000, "IRQF_EARLY_RESUME"}, {0x40000, "IRQF_COND_SUSPEND"},
 }
 
-// flagsText appends the names of the flags that are set, | between them, and the rest as a number.
+// flagsText appends the names of the flags that are set, | between them, and the rest as a number. A
+// name without bits, the first, is that of none.
 func flagsText(dst []byte, flags []flag, v int64) []byte {
 	from := len(dst)
 	for _, f := range flags {
-		if v&f.bits != f.bits {
+		if v&f.bits != f.bits || f.bits == 0 && v != 0 {
 			continue
 		}
 		v &^= f.bits

@@ -13,7 +13,7 @@ import (
 // syscallArgs are the parameters of system calls: a name and how it is printed. d is decimal, u
 // without a sign, x hexadecimal, o octal, p a pointer, s a string of the program, b its bytes
 // (the next parameter says how many), O the flags of open and what follows them, a what access asks,
-// t a pointer to a time.
+// t a pointer to a time; any other is the function of flagSets that has its names.
 var syscallArgs = map[string]string{}
 
 func init() {
@@ -34,18 +34,18 @@ creat pathname:s mode:o
 close|fchdir|fsync|fdatasync|syncfs|dup|epoll_create1|inotify_init1 fd:d
 stat|lstat|newstat|newlstat filename:s buf_uaddr:p
 fstat|newfstat|fstatfs filedes:d buf_uaddr:p
-newfstatat dfd:D path:s buf_uaddr:p flags:x
+newfstatat dfd:D path:s buf_uaddr:p flags:_at_flag_str
 statx dfd:D filename:s flags:x mask:x buf_uaddr:p
 statfs|ustat path:s buf_uaddr:p
 poll ufds_uaddr:p nfds:u timeout:d
-lseek fildes:d offset:d whence:d
-mmap start:x len:u prot:x flags:x fd:d offset:d
-mprotect start:x len:u prot:x
-munmap start:x length:u
-mremap old_address:x old_size:u new_size:u flags:x new_address:x
-msync start:x length:u flags:x
-madvise start:x length:u advice:d
-mincore start:x length:u vec_uaddr:p
+lseek fildes:d offset:d whence:_seek_whence_str
+mmap start:p len:u prot:_mprotect_prot_str flags:_mmap_flags fd:d offset:d
+mprotect start:p len:u prot:_mprotect_prot_str
+munmap start:p length:u
+mremap old_address:p old_size:d new_size:d flags:_mremap_flags new_address:p
+msync start:p length:u flags:_msync_flag_str
+madvise start:p length:u advice:_madvice_advice_str
+mincore start:p length:u vec_uaddr:p
 brk brk:x
 rt_sigaction sig:d act_uaddr:p oact_uaddr:p sigsetsize:u
 rt_sigprocmask how:d set_uaddr:p oset_uaddr:p sigsetsize:u
@@ -80,7 +80,7 @@ msgsnd msqid:d msgp_uaddr:p msgsz:u msgflg:x
 msgrcv msqid:d msgp_uaddr:p msgsz:u msgtyp:d msgflg:x
 msgctl msqid:d cmd:d buf_uaddr:p
 dup2 oldfd:d newfd:d
-dup3 oldfd:d newfd:d flags:x
+dup3 oldfd:d newfd:d flags:_dup3_flag_str
 nanosleep req_uaddr:t rem_uaddr:p
 clock_nanosleep clockid:d flags:x req_uaddr:t rem_uaddr:p
 clock_gettime|clock_getres|clock_settime clk_id:d tp_uaddr:p
@@ -138,10 +138,10 @@ mkdirat dirfd:D pathname:s mode:o
 rename|link|symlink oldpath:s newpath:s
 renameat olddfd:D oldname:s newdfd:D newname:s
 renameat2 olddfd:D oldname:s newdfd:D newname:s flags:x
-linkat olddirfd:D oldpath:s newdirfd:D newpath:s flags:x
+linkat olddirfd:D oldpath:s newdirfd:D newpath:s flags:_at_flag_str
 symlinkat oldname:s newdfd:D newname:s
 unlink pathname:s
-unlinkat dfd:D pathname:s flag:x
+unlinkat dfd:D pathname:s flag:_at_flag_str
 readlink path:s buf_uaddr:p bufsiz:u
 readlinkat dfd:D path:s buf_uaddr:p bufsiz:u
 chmod path:s mode:o
@@ -197,11 +197,11 @@ signalfd ufd:d user_mask_uaddr:p sizemask:u
 signalfd4 ufd:d user_mask_uaddr:p sizemask:u flags:x
 inotify_add_watch fd:d path:s mask:x
 inotify_rm_watch fd:d wd:d
-getrandom buf_uaddr:p count:u flags:x
+getrandom buf_uaddr:p count:u flags:_getrandom_flags_str
 memfd_create uname:s flags:x
 mlock|munlock addr:x len:u
 mlock2 start:x len:u flags:x
-mlockall flags:x
+mlockall flags:_mlockall_flags_str
 personality persona:x
 syslog type:d bufp_uaddr:p len:d
 sethostname|setdomainname name:s len:d
@@ -419,9 +419,12 @@ func syscallBody(table string) string {
 		case "u":
 			fmt.Fprintf(&b, " %s = %s\n", name, get)
 			formats, args = append(formats, "%u"), append(args, name)
-		default:
+		case "p", "x":
 			fmt.Fprintf(&b, " %s = %s\n", name, get)
 			formats, args = append(formats, "%#x"), append(args, name)
+		default:
+			fmt.Fprintf(&b, " %s = %s\n %s_str = %s(%s)\n", name, get, name, how, name)
+			formats, args = append(formats, "%s"), append(args, name+"_str")
 		}
 	}
 	format := strings.Join(formats, ", ")
@@ -460,6 +463,55 @@ func littleEndian(b []byte) (v uint64) {
 		v = v<<8 | uint64(one)
 	}
 	return v
+}
+
+// flagSet are the names of a parameter's bits or, where one is chosen, of its values. wide has all 64 bits of it.
+type flagSet struct {
+	names  []flag
+	chosen bool
+	wide   bool
+}
+
+// flagSets are SystemTap's functions of flags by their names; the numbers are the kernel's (uapi, x86).
+var flagSets = map[string]flagSet{
+	"_mprotect_prot_str": {wide: true, names: []flag{
+		{0, "PROT_NONE"}, {1, "PROT_READ"}, {2, "PROT_WRITE"}, {4, "PROT_EXEC"}, {8, "PROT_SEM"}, {0x1000000, "PROT_GROWSDOWN"}, {0x2000000, "PROT_GROWSUP"},
+	}},
+	"_mmap_flags": {wide: true, names: []flag{
+		{1, "MAP_SHARED"}, {2, "MAP_PRIVATE"}, {0x10, "MAP_FIXED"}, {0x20, "MAP_ANONYMOUS"}, {0x100, "MAP_GROWSDOWN"}, {0x800, "MAP_DENYWRITE"},
+		{0x1000, "MAP_EXECUTABLE"}, {0x2000, "MAP_LOCKED"}, {0x4000, "MAP_NORESERVE"}, {0x8000, "MAP_POPULATE"}, {0x10000, "MAP_NONBLOCK"},
+		{0x20000, "MAP_STACK"}, {0x40000, "MAP_HUGETLB"}, {0x40, "MAP_32BIT"},
+	}},
+	"_mremap_flags":        {names: []flag{{1, "MREMAP_MAYMOVE"}, {2, "MREMAP_FIXED"}}},
+	"_msync_flag_str":      {names: []flag{{1, "MS_ASYNC"}, {2, "MS_INVALIDATE"}, {4, "MS_SYNC"}}},
+	"_mlockall_flags_str":  {names: []flag{{1, "MCL_CURRENT"}, {2, "MCL_FUTURE"}, {4, "MCL_ONFAULT"}}},
+	"_getrandom_flags_str": {names: []flag{{1, "GRND_NONBLOCK"}, {2, "GRND_RANDOM"}}},
+	"_dup3_flag_str":       {names: openFlags},
+	"_at_flag_str": {wide: true, names: []flag{
+		{0x100, "AT_SYMLINK_NOFOLLOW"}, {0x200, "AT_REMOVEDIR"}, {0x400, "AT_SYMLINK_FOLLOW"}, {0x800, "AT_NO_AUTOMOUNT"}, {0x1000, "AT_EMPTY_PATH"},
+	}},
+	"_seek_whence_str": {chosen: true, names: []flag{{0, "SEEK_SET"}, {1, "SEEK_CUR"}, {2, "SEEK_END"}, {3, "SEEK_DATA"}, {4, "SEEK_HOLE"}}},
+	"_madvice_advice_str": {chosen: true, names: []flag{
+		{0, "MADV_NORMAL"}, {1, "MADV_RANDOM"}, {2, "MADV_SEQUENTIAL"}, {3, "MADV_WILLNEED"}, {4, "MADV_DONTNEED"}, {8, "MADV_FREE"}, {9, "MADV_REMOVE"},
+		{10, "MADV_DONTFORK"}, {11, "MADV_DOFORK"}, {12, "MADV_MERGEABLE"}, {13, "MADV_UNMERGEABLE"}, {14, "MADV_HUGEPAGE"}, {15, "MADV_NOHUGEPAGE"},
+		{16, "MADV_DONTDUMP"}, {17, "MADV_DODUMP"}, {100, "MADV_HWPOISON"}, {101, "MADV_SOFT_OFFLINE"},
+	}},
+}
+
+func (f flagSet) text(_ System, _ *script.Thread, a *script.Args, dst []byte) []byte {
+	v := a.Int[0]
+	if !f.wide {
+		v &= 0xffffffff
+	}
+	if !f.chosen {
+		return flagsText(dst, f.names, v)
+	}
+	for _, one := range f.names {
+		if one.bits == v {
+			return append(dst, one.name...)
+		}
+	}
+	return hexText(dst, uint64(v))
 }
 
 // accessModes are what access(2) asks by their bits.
