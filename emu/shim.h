@@ -252,6 +252,7 @@ typedef struct kpl_cpu {
 	uint64_t left;      /* how many of the block's instructions have not run */
 	int resumes;        /* the instruction at resumed was told, and goes on */
 	uint64_t resumed, last_ip; /* last_ip: the one that ran last */
+	uint64_t unfetched; /* an instruction whose fetch has faulted: RF is set, but its breakpoint is still to come */
 	kpl_apic apic;      /* from here on: a booted kernel's */
 	uint64_t dr[8];     /* its debug registers */
 	uint32_t debug_hits; /* what the instruction that runs does to them, as in DR6 */

@@ -7,7 +7,8 @@
 #include "shim_private.h"
 
 enum { FLAG_TF = 0x100, FLAG_IF = 0x200, FLAG_NT = 0x4000, FLAG_AC = 0x40000 };
-enum { VECTOR_NMI = 2, VECTOR_GP = 13 };
+enum { VECTOR_NMI = 2, VECTOR_GP = 13, VECTOR_PAGE = 14 };
+enum { PAGE_FETCH = 1 << 4 }; /* of a page fault's error code */
 
 /* The place of a kernel word. */
 static int word_at(kpl_cpu *c, uint64_t va, int need, uint64_t **w)
@@ -115,6 +116,8 @@ int kpl_deliver(kpl_cpu *c, int vector, int64_t error, uint64_t ip, int in_block
 	frame[n++] = ip;
 	frame[n++] = cs;
 	frame[n++] = is_fault(vector, error) ? flags | KPL_FLAG_RF : kpl_resume_flag(c, ip, flags);
+	if (vector == VECTOR_PAGE && error & PAGE_FETCH)
+		c->unfetched = ip;
 	frame[n++] = sp;
 	frame[n++] = ss;
 	for (int i = n - 1; i >= 0; i--) {

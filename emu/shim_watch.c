@@ -264,11 +264,14 @@ static int executed_at(const kpl_watches *l, uint64_t at)
 int kpl_watch_executed(kpl_machine *m, uint64_t at) { return m->watches && executed_at(m->watches, at) < m->watches->n; }
 
 /* Whether the instruction at pc has hit already: it has had an iteration, or an exception
- * or the guest's handler has returned to it. */
+ * or the guest's handler has returned to it. A processor meets the breakpoint before it fetches the
+ * instruction, and the engine after that: a fault of the fetch comes first here. */
 static int goes_on(kpl_cpu *c, uint64_t pc)
 {
 	uint64_t flags = 0;
 
+	if (c->unfetched == pc)
+		return 0;
 	if (c->last_ip == pc)
 		return kpl_watch_repeats(c->m, pc);
 	uc_reg_read(c->uc, UC_X86_REG_EFLAGS, &flags);
@@ -288,6 +291,7 @@ static int executes(kpl_cpu *c, uint64_t pc)
 	for (; i < l->n && l->w[i].addr == pc; i++)
 		if (l->w[i].kinds & KPL_WATCH_EXEC)
 			note(m, &l->w[i], KPL_WATCH_EXEC);
+	c->unfetched = 0;
 	return pending(c);
 }
 
