@@ -250,7 +250,7 @@ func TestDrawnRefusals(t *testing.T) {
 	}
 	for body, why := range map[string]string{
 		`kernel.function("pieces") { println($s->third) }`:                       "cannot handle offset into register",
-		`kernel.function("pieces") { println($s) }`:                              "in registers",
+		`kernel.function("pieces") { println($s) }`:                              "'struct pair' is being accessed instead of a member such as '->first'",
 		`kernel.function("tables") { println($t->rows[1][1]) }`:                  "invalid access",
 		`kernel.function("tables") { println($t->missing) }`:                     "unable to find member 'missing' for struct table",
 		`kernel.function("tables") { println($missing) }`:                        "unable to find local 'missing'",

@@ -78,6 +78,9 @@ func (m drawnMain) calls(d *drawnProgram, byRows bool) (list []probing) {
 	args := probing{bpftrace: "fentry:few"}
 	for i, n := range m.params {
 		name, want := fmt.Sprintf("p%d", i), decimal(m.passed[i])
+		if byRows && !(leaf{number: n}).inBTF() {
+			continue
+		}
 		params.fetches = append(params.fetches, fetch{perf: name, stap: "$" + name, number: n, want: want})
 		if i < inRegisters {
 			few.fetches = append(few.fetches, fetch{bpftrace: fmt.Sprintf("(%s)arg%d", n.cast("int"), i+2), number: n, want: want})

@@ -27,7 +27,7 @@ func debugInfo(t *testing.T, release string) string {
 // Probe points are where stap -p2 has them. make conformance-stap compares many more.
 func TestStapPointsOfAKernelWithDWARF(t *testing.T) {
 	vmlinux := debugInfo(t, pointsRelease)
-	place := regexp.MustCompile(`^(kernel\.\S+) /\* pc=_stext\+(0x[0-9a-f]+) \*/ /\* <- `)
+	place := regexp.MustCompile(`^(kernel\.\S+)\? /\* pc=_stext\+(0x[0-9a-f]+) \*/ /\* <- `)
 	resolved := func(t *testing.T, point string) (list []string) {
 		for _, line := range stapped(t, "-p2", "-r", vmlinux, "-e", "probe "+point+" ? { } probe begin { }") {
 			if m := place.FindStringSubmatch(line); m != nil {
