@@ -45,24 +45,28 @@ func TestStapPointsOfAKernelWithDWARF(t *testing.T) {
 		point, want string
 		at          []string
 	}{
-		"a function":                    {`kernel.function("vfs_read")`, `kernel.function("vfs_read@fs/read_write.c:450")`, []string{"0x34cc50"}},
-		"its return":                    {`kernel.function("vfs_read").return`, `kernel.function("vfs_read@fs/read_write.c:450").return`, []string{"0x34cc50"}},
-		"of a file":                     {`kernel.function("vfs_read@fs/read_write.c").call`, `kernel.function("vfs_read@fs/read_write.c:450").call`, []string{"0x34cc50"}},
-		"inlined":                       {`kernel.function("fdget_pos").inline`, `kernel.function("fdget_pos@include/linux/file.h:73").inline`, inlined},
-		"inlined only":                  {`kernel.function("fdget_pos")`, `kernel.function("fdget_pos@include/linux/file.h:73")`, inlined},
-		"inlined is not called":         {`kernel.function("fdget_pos").call`, "", nil},
-		"inlined into its own code":     {`kernel.function("vfs_rmd*")`, `kernel.function("vfs_rmdir@fs/namei.c:4223")`, []string{"0x35cd20", "0x35cd55"}},
-		"called, not inlined":           {`kernel.function("vfs_rmd*").call`, `kernel.function("vfs_rmdir@fs/namei.c:4223").call`, []string{"0x35cd20"}},
-		"static is not exported":        {`kernel.function("audit_cb").exported`, "", nil},
-		"exported":                      {`kernel.function("vfs_read").exported`, `kernel.function("vfs_read@fs/read_write.c:450").exported`, []string{"0x34cc50"}},
-		"thrown away after booting":     {`kernel.function("sock_init")`, "", nil},
-		"a statement that is a whole":   {`kernel.statement("vfs_read")`, `kernel.statement("vfs_read@fs/read_write.c:450")`, []string{"0x34cc50"}},
-		"a line":                        {`kernel.statement("vfs_read@fs/read_write.c:470")`, `kernel.statement("vfs_read@fs/read_write.c:470")`, []string{"0x34cdb5"}},
-		"a line of whatever function":   {`kernel.statement("*@fs/read_write.c:479")`, `kernel.statement("vfs_read@fs/read_write.c:479")`, []string{"0x34cd17"}},
-		"a line from the function's on": {`kernel.statement("vfs_read@fs/read_write.c+5")`, `kernel.statement("vfs_read@fs/read_write.c:455")`, []string{"0x34cf3f"}},
-		"by the symbol table's name":    {`kernel.function("__x64_sys_getpid")`, `kernel.function("__do_sys_getpid@kernel/sys.c:951")`, []string{"0xb0f40"}},
-		"a function, whatever line":     {`kernel.function("vfs_read@fs/read_write.c:455")`, `kernel.function("vfs_read@fs/read_write.c:450")`, []string{"0x34cc50"}},
-		"the nearest line":              {`kernel.statement("vfs_read@fs/read_write.c:453").nearest`, `kernel.statement("vfs_read@fs/read_write.c:454")`, []string{"0x34cc63"}},
+		"a function":                         {`kernel.function("vfs_read")`, `kernel.function("vfs_read@fs/read_write.c:450")`, []string{"0x34cc50"}},
+		"its return":                         {`kernel.function("vfs_read").return`, `kernel.function("vfs_read@fs/read_write.c:450").return`, []string{"0x34cc50"}},
+		"of a file":                          {`kernel.function("vfs_read@fs/read_write.c").call`, `kernel.function("vfs_read@fs/read_write.c:450").call`, []string{"0x34cc50"}},
+		"inlined":                            {`kernel.function("fdget_pos").inline`, `kernel.function("fdget_pos@include/linux/file.h:73").inline`, inlined},
+		"inlined only":                       {`kernel.function("fdget_pos")`, `kernel.function("fdget_pos@include/linux/file.h:73")`, inlined},
+		"inlined is not called":              {`kernel.function("fdget_pos").call`, "", nil},
+		"inlined into its own code":          {`kernel.function("vfs_rmd*")`, `kernel.function("vfs_rmdir@fs/namei.c:4223")`, []string{"0x35cd20", "0x35cd55"}},
+		"called, not inlined":                {`kernel.function("vfs_rmd*").call`, `kernel.function("vfs_rmdir@fs/namei.c:4223").call`, []string{"0x35cd20"}},
+		"static is not exported":             {`kernel.function("audit_cb").exported`, "", nil},
+		"exported":                           {`kernel.function("vfs_read").exported`, `kernel.function("vfs_read@fs/read_write.c:450").exported`, []string{"0x34cc50"}},
+		"thrown away after booting":          {`kernel.function("sock_init")`, "", nil},
+		"a statement that is a whole":        {`kernel.statement("vfs_read")`, `kernel.statement("vfs_read@fs/read_write.c:450")`, []string{"0x34cc50"}},
+		"a line":                             {`kernel.statement("vfs_read@fs/read_write.c:470")`, `kernel.statement("vfs_read@fs/read_write.c:470")`, []string{"0x34cdb5"}},
+		"a line of whatever function":        {`kernel.statement("*@fs/read_write.c:479")`, `kernel.statement("vfs_read@fs/read_write.c:479")`, []string{"0x34cd17"}},
+		"a line from the function's on":      {`kernel.statement("vfs_read@fs/read_write.c+5")`, `kernel.statement("vfs_read@fs/read_write.c:455")`, []string{"0x34cf3f"}},
+		"by the symbol table's name":         {`kernel.function("__x64_sys_getpid")`, `kernel.function("__do_sys_getpid@kernel/sys.c:951")`, []string{"0xb0f40"}},
+		"a function, whatever line":          {`kernel.function("vfs_read@fs/read_write.c:455")`, `kernel.function("vfs_read@fs/read_write.c:450")`, []string{"0x34cc50"}},
+		"the nearest line":                   {`kernel.statement("vfs_read@fs/read_write.c:453").nearest`, `kernel.statement("vfs_read@fs/read_write.c:454")`, []string{"0x34cc63"}},
+		"by one of several names, a pattern": {`kernel.function("__x64_sys_getppi*")`, `kernel.function("__do_sys_getppid@kernel/sys.c:968")`, []string{"0xb0f90"}},
+		"not the rest of a function":         {`kernel.statement("wb_get_lookup@mm/backing-dev.c:567")`, `kernel.statement("wb_get_lookup@mm/backing-dev.c:567")`, []string{"0x2a1723"}},
+		"nor its lines":                      {`kernel.statement("wb_get_lookup@mm/backing-dev.c:575-578")`, "", nil},
+		"a symbol of two rests that are one": {`kernel.function("tl_to_darg*").call`, `kernel.function("tl_to_darg.part.0").call`, []string{"0x9df7ec"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var want []string
@@ -72,6 +76,13 @@ func TestStapPointsOfAKernelWithDWARF(t *testing.T) {
 			require.Equal(t, want, resolved(t, c.point))
 		})
 	}
+	t.Run("renamed and split is there twice", func(t *testing.T) {
+		require.Equal(t, []string{
+			`kernel.function("trace_event_get_offsets_fdb_delete.isra.0") 0x7f7710`,
+			`kernel.function("trace_event_get_offsets_fdb_delete.isra.0.cold") 0xa014be`,
+			`kernel.function("trace_event_get_offsets_fdb_delete@include/trace/events/bridge.h:69") 0x7f7710`,
+		}, resolved(t, `kernel.function("trace_event_get_offsets_fdb_delete*")`))
+	})
 }
 
 // Lines and variables are those that stap -L lists.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"debug/dwarf"
 	"encoding/binary"
+	"maps"
 	"path"
 	"slices"
 	"sort"
@@ -134,7 +135,7 @@ func matches(glob, name string) bool {
 // Symbol is the symbol that an address is in.
 func (f *File) Symbol(addr uint64) (Symbol, bool) { return f.symbols.at(addr) }
 
-// Symbols are the symbols of functions whose name matches, by ascending address.
+// Symbols are the symbols of functions whose name matches, by ascending address; a pattern has to match the best name of an address.
 func (f *File) Symbols(name string) []Symbol {
 	if !isGlob(name) {
 		return f.symbols.named(name)
@@ -146,5 +147,31 @@ func (f *File) Symbols(name string) []Symbol {
 		}
 	}
 	sort.SliceStable(out, func(i, j int) bool { return out[i].Start < out[j].Start })
+	return out
+}
+
+// SymbolsByAnyName are the symbols of functions, by ascending address, of which any name matches: an address by its best name
+// where that does.
+func (f *File) SymbolsByAnyName(name string) []Symbol {
+	if !isGlob(name) {
+		return f.symbols.named(name)
+	}
+	found := map[int]string{}
+	for other, at := range f.symbols.byName {
+		if !matches(name, other) {
+			continue
+		}
+		for _, i := range at {
+			if had, ok := found[i]; f.symbols.list[i].Func && (!ok || other == f.symbols.list[i].Name || had != f.symbols.list[i].Name && other < had) {
+				found[i] = other
+			}
+		}
+	}
+	var out []Symbol
+	for _, i := range slices.Sorted(maps.Keys(found)) {
+		s := f.symbols.list[i]
+		s.Name = found[i]
+		out = append(out, s)
+	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"debug/dwarf"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Where is a place as people say it.
@@ -251,6 +252,12 @@ func (p *Place) Outer() string {
 
 // InOnePiece reports a function whose code begins at one address and is not split.
 func (p *Place) InOnePiece() bool { return p.fn != nil && p.fn.Val(dwarf.AttrLowpc) != nil }
+
+// Tail reports the beginning of the rest of a function whose own beginning is inlined: nobody calls it by the function's name.
+func (p *Place) Tail() bool { return !p.Inlined && p.Offset == 0 && isRest(p.Symbol) }
+
+// isRest reports a symbol that the compiler gives to the rest of a function.
+func isRest(symbol string) bool { return strings.Contains(symbol, ".part.") }
 
 // Described reports whether the debugging information has the function whose place it is.
 func (p *Place) Described() bool { return p.scope != nil || p.variables != nil || p.returns != nil }

@@ -2,6 +2,7 @@ package source
 
 import (
 	"cmp"
+	"debug/dwarf"
 	"fmt"
 	"slices"
 )
@@ -185,7 +186,7 @@ func (s *statements) unit(u *Unit) error {
 }
 
 // instances are the functions and the copies of a unit that are meant, one for each entry and name, and the
-// files that declare them.
+// files that declare them. The rest of a function whose beginning is inlined is none.
 func (s *statements) instances(u *Unit) (list []*node, files []string) {
 	had := map[visited]bool{}
 	u.root.find(func(n *node) turn {
@@ -193,6 +194,9 @@ func (s *statements) instances(u *Unit) (list []*node, files []string) {
 			return into
 		}
 		entry, _ := n.entry()
+		if sym, _ := s.f.Symbol(entry); n.Tag == dwarf.TagSubprogram && isRest(sym.Name) {
+			return into
+		}
 		key := visited{addr: entry, function: n.name()}
 		if file, _ := n.declared(); s.files(file) && !had[key] {
 			had[key] = true

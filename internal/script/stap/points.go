@@ -495,6 +495,7 @@ const maxPlaces = 1 << 16
 func (a *analysis) places(p *probe, pt *point, c chain, q *part, v variant, w spec) int {
 	found := 0
 	from, to := a.initText()
+	// begun has where a function begins, true where its code is in one piece.
 	begun, folded := map[uint64]bool{}, map[string]bool{}
 	add := func(at *source.Place) error {
 		if at.Addr >= from && at.Addr < to {
@@ -509,7 +510,7 @@ func (a *analysis) places(p *probe, pt *point, c chain, q *part, v variant, w sp
 			return nil
 		}
 		if !at.Inlined {
-			begun[at.Addr] = true
+			begun[at.Addr] = at.InOnePiece()
 		}
 		if at.Inlined && (v.call || v.ret || v.exported) || !at.Inlined && v.inline {
 			return nil
@@ -522,9 +523,7 @@ func (a *analysis) places(p *probe, pt *point, c chain, q *part, v variant, w sp
 	if v.whole {
 		where := source.Where{Function: w.Function, File: w.File, Most: maxPlaces, All: true, Folded: func(name string) { folded[name] = true }}
 		err = a.k.Source.Places(where, func(at *source.Place) error {
-			if tail(at) {
-				// stap looks for symbols that it has not met by the address at which a function's code begins; of code in
-				// several pieces it knows none.
+			if at.Tail() {
 				begun[at.Addr] = at.InOnePiece()
 				return nil
 			}
@@ -548,15 +547,18 @@ func (a *analysis) places(p *probe, pt *point, c chain, q *part, v variant, w sp
 
 // otherNames adds functions that the symbol table has by another name than the source, as
 // __x64_sys_getpid for __do_sys_getpid, and those that the source does not describe, as the parts that the
-// compiler makes of functions (.cold); begun are those that are there already. What the source describes without code
-// is left out, as by stap.
+// compiler makes of functions (.cold); begun are those that are there already. stap looks for these by the address of their
+// code, and knows none for code in several pieces: what the compiler has named anew (.isra.0) and split is there twice. What the
+// source describes without code is left out, as by stap.
 func (a *analysis) otherNames(w spec, begun map[uint64]bool, folded map[string]bool, add func(*source.Place) error) {
-	for _, s := range a.k.Source.Symbols(w.Function) {
-		if begun[s.Start] || !s.Func || w.File != "" && !a.k.Source.Mentions(s.Start, w.File) {
+	for _, s := range a.k.Source.SymbolsByAnyName(w.Function) {
+		inOnePiece, met := begun[s.Start]
+		renamed := strings.Contains(s.Name, ".")
+		if inOnePiece || met && !renamed || !s.Func || w.File != "" && !a.k.Source.Mentions(s.Start, w.File) {
 			continue
 		}
 		at, err := a.k.Source.FunctionAt(s.Start)
-		undescribed := err != nil || strings.Contains(s.Name, ".")
+		undescribed := err != nil || renamed
 		switch {
 		case undescribed && (w.File != "" || folded[s.Name]):
 			continue
@@ -567,11 +569,6 @@ func (a *analysis) otherNames(w spec, begun map[uint64]bool, folded map[string]b
 		}
 		_ = add(at)
 	}
-}
-
-// tail reports the rest of a function whose beginning is inlined: nobody calls it by the function's name.
-func tail(at *source.Place) bool {
-	return !at.Inlined && at.Offset == 0 && strings.Contains(at.Symbol, ".part.")
 }
 
 // initText is the code that is thrown away when the kernel has booted, which cannot be probed.
