@@ -200,10 +200,10 @@ func (c *comparison) compare(list []drawn) error {
 	}
 	here := make(chan answer, 1)
 	go func() {
-		ours, _, err := places(list, exec.Command(c.program, "stap", "-r", c.image, "-p2", "-e", script.String()))
+		ours, err := c.ours(list)
 		here <- answer{ours, err}
 	}()
-	theirs, said, err := places(list, exec.Command("sh", "-c", c.stap+` "$@"`, "stap", "-r", c.tree, "-a", "x86_64", "-p2", "-u", "-v", "-e", script.String()))
+	theirs, said, err := places(len(list), exec.Command("sh", "-c", c.stap+` "$@"`, "stap", "-r", c.tree, "-a", "x86_64", "-p2", "-u", "-v", "-e", script.String()))
 	if err != nil {
 		return err
 	}
@@ -229,6 +229,19 @@ func (c *comparison) compare(list []drawn) error {
 		}
 	}
 	return nil
+}
+
+// ours asks this program about each point alone: its -p2 prints no bodies, by which stap's places are told apart.
+func (c *comparison) ours(list []drawn) (map[int][]place, error) {
+	of := map[int][]place{}
+	for i, d := range list {
+		one, _, err := places(0, exec.Command(c.program, "stap", "-r", c.image, "-p2", "-e", "probe begin { }\nprobe "+d.point+" ? { }"))
+		if err != nil {
+			return nil, err
+		}
+		of[i] = one[0]
+	}
+	return of, nil
 }
 
 // differs notes a difference without a cause, and tells of it at once.
@@ -320,13 +333,13 @@ func functionOf(p place) string {
 var lineNumber = regexp.MustCompile(`:\d+"`)
 
 var (
-	resolved = regexp.MustCompile(`^(kernel\.\S+?)\?? /\* pc=(\S+) \*/ /\* <- (\S+) \*/`)
+	resolved = regexp.MustCompile(`^(kernel\.\S+?)\?? /\* pc=(\S+) \*/`)
 	body     = regexp.MustCompile(`println\((\d+)\)`)
 )
 
-// places reads what -p2 prints: each place with the point as it was written or, of stap, with a
-// body that has the point's number.
-func places(points []drawn, cmd *exec.Cmd) (of map[int][]place, said string, err error) {
+// places reads what -p2 prints: each place of so many points with a body that has the point's number, or of one point,
+// without any.
+func places(points int, cmd *exec.Cmd) (of map[int][]place, said string, err error) {
 	var messages strings.Builder
 	cmd.Stderr = &messages
 	out, err := cmd.Output()
@@ -335,7 +348,7 @@ func places(points []drawn, cmd *exec.Cmd) (of map[int][]place, said string, err
 		return nil, "", err
 	}
 	switch none := strings.Contains(messages.String(), noCode); {
-	case err != nil && none && len(points) > 1:
+	case err != nil && none && points > 1:
 		return nil, "", errNoCode
 	case err != nil && !none:
 		return nil, "", fmt.Errorf("%s: %w\n%.2000s", cmd.Args[0], err, messages.String())
@@ -345,10 +358,8 @@ func places(points []drawn, cmd *exec.Cmd) (of map[int][]place, said string, err
 	for line := range strings.Lines(string(out)) {
 		if m := resolved.FindStringSubmatch(line); m != nil {
 			now = place{m[2], cleaned(m[1])}
-			for n, d := range points {
-				if m[3] == d.point+"?" {
-					list[n] = append(list[n], now)
-				}
+			if points == 0 {
+				list[0] = append(list[0], now)
 			}
 		}
 		if m := body.FindStringSubmatch(line); m != nil {
