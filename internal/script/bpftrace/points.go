@@ -130,7 +130,7 @@ func (c *checker) parts(pt *point) (list []string, err string) {
 
 // outOfRange is what is wrong with the number of a parameter.
 func outOfRange(text string) string {
-	return fmt.Sprintf("param %s is out of integer range [1, %d]", text, math.MaxInt64)
+	return fmt.Sprintf("param %s is out of integer range [1, %d]", text, int64(math.MaxInt64))
 }
 
 func (c *checker) param(n int) string {
