@@ -56,7 +56,7 @@ func TestBreakpointsOfTheGuests(t *testing.T) {
 // memory, and the other way round.
 func TestBreakpointsBesideWatchpoints(t *testing.T) {
 	if testing.Short() {
-		t.Skip("the program alone stands for it")
+		t.Skip("short: the breakpoints are tried without watchpoints alone")
 	}
 	want, err := os.ReadFile(recorded)
 	require.NoError(t, err)
@@ -78,7 +78,7 @@ func TestBreakpointsBesideWatchpoints(t *testing.T) {
 // program run by itself.
 func TestBreakpointsBesideThisProcessor(t *testing.T) {
 	if testing.Short() {
-		t.Skip("the recording stands for it")
+		t.Skip("short: what a processor did is compared from its recording alone")
 	}
 	program, err := os.ReadFile(breakpointsELF)
 	require.NoError(t, err)
@@ -182,7 +182,7 @@ func TestBreakpointOfItsOwnHandler(t *testing.T) {
 // has the registers.
 func TestBreakpointsOfADump(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a dump is copied")
+		t.Skip("short: it writes a dump of 128 MB")
 	}
 	file := filepath.Join(t.TempDir(), "watched.core")
 	old, err := os.ReadFile(dumps.File(t, "6.1"))
