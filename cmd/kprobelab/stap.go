@@ -19,6 +19,7 @@ import (
 	"kprobelab/internal/script/stap"
 	"kprobelab/internal/source"
 	"kprobelab/kimage"
+	"kprobelab/x86"
 )
 
 const stapHelp = `Runs a script of SystemTap's language: its probes are kprobes and kretprobes of this program,
@@ -235,7 +236,7 @@ func stapKernel(d *definer, img *kimage.Image) (*stap.Kernel, error) {
 	if err := d.open(); err != nil {
 		return nil, err
 	}
-	k := &stap.Kernel{HZ: int64(img.Profile().HZ)}
+	k := &stap.Kernel{HZ: int64(img.Profile().HZ), Init: thrownAway(img)}
 	k.Source, k.HasLines = d.writers[0].File, len(d.writers) > 1
 	k.Exported = func(name string) bool {
 		return slices.ContainsFunc(img.Lookup(name), func(s kimage.Symbol) bool { return s.Type == 'T' || s.Type == 'W' })
@@ -286,6 +287,17 @@ func stapKernel(d *definer, img *kimage.Image) (*stap.Kernel, error) {
 		}
 	}
 	return k, nil
+}
+
+// thrownAway is what the kernel frees when it has booted: where the symbol table has no data, .init.text alone is known.
+func thrownAway(img *kimage.Image) (r x86.Range) {
+	for _, edges := range [][2]string{{"__init_begin", "__init_end"}, {"_sinittext", "_einittext"}} {
+		from, to := img.Lookup(edges[0]), img.Lookup(edges[1])
+		if len(from) > 0 && len(to) > 0 {
+			return x86.Range{Start: from[0].Addr, End: to[0].Addr}
+		}
+	}
+	return r
 }
 
 // tracepointParams are a tracepoint's parameters: of the function that calls its callbacks, which has

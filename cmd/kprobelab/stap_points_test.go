@@ -56,6 +56,7 @@ func TestStapPointsOfAKernelWithDWARF(t *testing.T) {
 		"static is not exported":             {`kernel.function("audit_cb").exported`, "", nil},
 		"exported":                           {`kernel.function("vfs_read").exported`, `kernel.function("vfs_read@fs/read_write.c:450").exported`, []string{"0x34cc50"}},
 		"thrown away after booting":          {`kernel.function("sock_init")`, "", nil},
+		"an exit that is not needed":         {`kernel.function("tpm_exit")`, "", nil},
 		"a statement that is a whole":        {`kernel.statement("vfs_read")`, `kernel.statement("vfs_read@fs/read_write.c:450")`, []string{"0x34cc50"}},
 		"a line":                             {`kernel.statement("vfs_read@fs/read_write.c:470")`, `kernel.statement("vfs_read@fs/read_write.c:470")`, []string{"0x34cdb5"}},
 		"a line of whatever function":        {`kernel.statement("*@fs/read_write.c:479")`, `kernel.statement("vfs_read@fs/read_write.c:479")`, []string{"0x34cd17"}},

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"kprobelab/internal/source"
+	"kprobelab/x86"
 )
 
 // derived is one probe point that is resolved, with what aliases on the way to it execute.
@@ -494,11 +495,10 @@ const maxPlaces = 1 << 16
 // is named.
 func (a *analysis) places(p *probe, pt *point, c chain, q *part, v variant, w spec) int {
 	found := 0
-	from, to := a.initText()
 	// begun has where a function begins, true where its code is in one piece.
 	begun, folded := map[uint64]bool{}, map[string]bool{}
 	add := func(at *source.Place) error {
-		if at.Addr >= from && at.Addr < to {
+		if a.thrownAway(at.Addr) {
 			return nil
 		}
 		if !at.Described() {
@@ -571,15 +571,9 @@ func (a *analysis) otherNames(w spec, begun map[uint64]bool, folded map[string]b
 	}
 }
 
-// initText is the code that is thrown away when the kernel has booted, which cannot be probed.
-func (a *analysis) initText() (from, to uint64) {
-	edge := func(name string) uint64 {
-		for _, s := range a.k.Functions(name) {
-			return s.Addr
-		}
-		return 0
-	}
-	return edge("_sinittext"), edge("_einittext")
+// thrownAway reports code that is no longer there when the kernel has booted, or never was, which cannot be probed.
+func (a *analysis) thrownAway(addr uint64) bool {
+	return a.k.Init.Contains(x86.Addr(addr))
 }
 
 // exported reports whether other files can use a function.
@@ -633,7 +627,6 @@ func (a *analysis) symbolPoint(p *probe, pt *point, c chain, q *part, v variant,
 		a.fail(q.tok, ".inline needs debugging information (--debuginfo FILE)")
 	}
 	found := 0
-	from, to := a.initText()
 	seen := map[uint64]bool{}
 	for _, f := range a.k.Functions(name) {
 		if seen[f.Addr] {
@@ -643,7 +636,7 @@ func (a *analysis) symbolPoint(p *probe, pt *point, c chain, q *part, v variant,
 			continue
 		}
 		seen[f.Addr] = true
-		if f.Addr >= from && f.Addr < to || v.exported && !a.exported(f.Name) {
+		if a.thrownAway(f.Addr) || v.exported && !a.exported(f.Name) {
 			continue
 		}
 		pr := &Probe{Kind: Call, Symbol: f.Name, Module: f.Module, Addr: f.Addr, Function: f.Name}
