@@ -77,6 +77,13 @@ func TestStapPointsOfAKernelWithDWARF(t *testing.T) {
 			require.Equal(t, want, resolved(t, c.point))
 		})
 	}
+	t.Run("a line without code in one of several files, although it need not be there", func(t *testing.T) {
+		const script = `probe kernel.statement("kref_put@include/linux/kref.h:66") ? { } probe begin { }`
+		code, out, said := command("stap", "-p2", "-r", vmlinux, "-e", script)
+		require.Equal(t, 1, code)
+		require.Empty(t, out)
+		require.Contains(t, said, "semantic error: no line records for include/linux/kref.h:66 (try :65)")
+	})
 	t.Run("renamed and split is there twice", func(t *testing.T) {
 		require.Equal(t, []string{
 			`kernel.function("trace_event_get_offsets_fdb_delete.isra.0") 0x7f7710`,

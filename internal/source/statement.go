@@ -14,6 +14,8 @@ type Statements struct {
 	// Lines are the lines, each from one number to another; nil for all from a function's first
 	// on, as long as one follows the other in it.
 	Lines [][2]int
+	// Single says that Lines are one number: each unit that has the functions has to have code of it.
+	Single bool
 	// Relative counts from the line at which the function is declared.
 	Relative bool
 	// Nearest takes the nearest line with code where a line has none.
@@ -111,12 +113,38 @@ func (u *Unit) firstLine(lines []line, of *node) int {
 type statements struct {
 	*search
 	Statements
-	files        fileRule
-	alternatives [2]int // what is near a line without code
+	files fileRule
+}
+
+// NoRows says that functions of a unit have no code for the one line that is wanted; Near are the nearest lines
+// before and after it that have some, 0 where there are none.
+type NoRows struct {
+	File string
+	Line int
+	Near [2]int
+}
+
+func (e *NoRows) Error() string {
+	text := fmt.Sprintf("no line records for %s:%d", e.File, e.Line)
+	near := ""
+	for _, no := range e.Near {
+		switch {
+		case no == 0:
+		case near == "":
+			near = fmt.Sprintf(" (try :%d", no)
+		default:
+			near += fmt.Sprintf(" or :%d", no)
+		}
+	}
+	if near != "" {
+		near += ")"
+	}
+	return text + near
 }
 
 // Statements calls visit for each place of the lines: in each function and each copy of one, the
-// first one of the line. A place that is in several of them is one of each.
+// first one of the line. A place that is in several of them is one of each. At the first unit that
+// has no code of the one line it ends with *NoRows.
 func (f *File) Statements(w Statements, visit func(*Place) error) (err error) {
 	defer guard(&err)
 	if f.fromBTF {
@@ -143,23 +171,7 @@ func (f *File) Statements(w Statements, visit func(*Place) error) (err error) {
 			return err
 		}
 	}
-	if len(s.seen) == 0 && s.alternatives != [2]int{} {
-		return s.noRows()
-	}
 	return nil
-}
-
-func (s *statements) noRows() error {
-	near := ""
-	for _, no := range s.alternatives {
-		if no != 0 && near != "" {
-			near += " or "
-		}
-		if no != 0 {
-			near += fmt.Sprintf(":%d", no)
-		}
-	}
-	return notFound("no code of %s at line %d; try %s", s.File, s.Lines[0][0], near)
 }
 
 // unit goes over the files of a unit that are meant.
@@ -229,8 +241,11 @@ func (s *statements) file(u *Unit, lines []line, rows fileRows, of, all []*node)
 			from, to = max(from, rows[0].no-nearLines), min(to, rows[len(rows)-1].no+nearLines)
 		}
 		for no := from; no <= to; no++ {
-			found = append(found, s.line(rows, of, no, r[0] != r[1])...)
+			found = append(found, s.line(rows, of, no)...)
 		}
+	}
+	if s.Single && len(found) == 0 {
+		return s.noRows(rows, of)
 	}
 	had := map[uint64]bool{}
 	for i := range found {
@@ -252,32 +267,37 @@ func (s *statements) file(u *Unit, lines []line, rows fileRows, of, all []*node)
 }
 
 // line are the rows of one line, or of the one that is taken for it.
-func (s *statements) line(rows fileRows, of []*node, no int, ranged bool) (found []line) {
-	number := func(n *node) int {
-		if !s.Relative {
-			return no
-		}
-		_, declared := n.declared()
-		return declared + no
-	}
+func (s *statements) line(rows fileRows, of []*node, no int) (found []line) {
 	for _, n := range of {
-		if l := rows.first(n, number(n)); l != nil {
+		if l := rows.first(n, s.number(n, no)); l != nil {
 			found = append(found, *l)
 		}
 	}
-	switch at := number(of[0]); {
-	case len(found) > 0:
-	case s.Nearest:
-		near := rows.nearest(of, at)
-		for _, n := range of {
-			if l := rows.first(n, near); l != nil && near != 0 {
-				found = append(found, *l)
-			}
-		}
-	case !ranged:
-		if before, after := rows.near(of, at); before+after > 0 {
-			s.alternatives = [2]int{before, after}
+	if len(found) > 0 || !s.Nearest {
+		return found
+	}
+	near := rows.nearest(of, s.number(of[0], no))
+	for _, n := range of {
+		if l := rows.first(n, near); l != nil && near != 0 {
+			found = append(found, *l)
 		}
 	}
 	return found
+}
+
+// number is a line's number in the file, for a function from which it may be counted.
+func (s *statements) number(n *node, no int) int {
+	if !s.Relative {
+		return no
+	}
+	_, declared := n.declared()
+	return declared + no
+}
+
+func (s *statements) noRows(rows fileRows, of []*node) error {
+	file, _ := of[0].declared()
+	at := s.number(of[0], s.Lines[0][0])
+	e := &NoRows{File: file, Line: at}
+	e.Near[0], e.Near[1] = rows.near(of, at)
+	return e
 }

@@ -2,6 +2,7 @@ package source
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"testing"
 
@@ -46,14 +47,30 @@ func TestStatements(t *testing.T) {
 		"another file":                           {Statements{Function: "work", File: "b.c"}, nil},
 		"no code, and the nearest":               {Statements{Function: "work", File: "a.c", Lines: line(6), Nearest: true}, []string{"work:4 in work"}},
 		"no code near, and the nearest":          {Statements{Function: "work", File: "a.c", Lines: line(60), Nearest: true}, nil},
+		"no code, of several":                    {Statements{Function: "work", File: "a.c", Lines: line(6)}, nil},
 		"no code in one of several is no error":  {Statements{Function: "work", File: "a.c", Lines: [][2]int{{work.Base + 3, work.Base + 4}}}, whole[3:]},
 		"backwards":                              {Statements{Function: "work", File: "a.c", Lines: [][2]int{{work.Base + 4, work.Base}}}, nil},
 		"an inner function's line, of none else": {Statements{Function: "work", File: "a.c", Lines: line(-7)}, nil},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, lineOf(t, f, c.w)) })
 	}
-	err = f.Statements(Statements{Function: "work", File: "a.c", Lines: line(6)}, func(*Place) error { return nil })
-	require.EqualError(t, err, fmt.Sprintf("no code of a.c at line %d; try :%d", work.Base+6, work.Base+4))
+	for name, c := range map[string]struct {
+		w    Statements
+		want string
+	}{
+		"with what is near":        {Statements{Lines: line(6)}, fmt.Sprintf("a.c:%d (try :%d)", work.Base+6, work.Base+4)},
+		"from its declaration on":  {Statements{Lines: [][2]int{{6, 6}}, Relative: true}, fmt.Sprintf("a.c:%d (try :%d)", work.Base+6, work.Base+4)},
+		"with nothing near":        {Statements{Lines: line(60)}, fmt.Sprintf("a.c:%d", work.Base+60)},
+		"with nothing near enough": {Statements{Lines: line(60), Nearest: true}, fmt.Sprintf("a.c:%d", work.Base+60)},
+	} {
+		t.Run("a line without code "+name, func(t *testing.T) {
+			c.w.Function, c.w.File, c.w.Single = "work", "a.c", true
+			var rows *NoRows
+			require.ErrorAs(t, f.Statements(c.w, func(*Place) error { return nil }), &rows)
+			rows.File = path.Base(rows.File)
+			require.EqualError(t, rows, "no line records for "+c.want)
+		})
+	}
 }
 
 // Rule: what has no location is not visible, an outer block's variables are.

@@ -2,6 +2,7 @@ package stap
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -330,6 +331,6 @@ func distance(a, b string) int {
 func (a *analysis) possible(do func()) bool {
 	before := len(a.problems)
 	ok := a.catch(do)
-	a.problems = a.problems[:before]
+	a.problems = append(a.problems[:before], slices.DeleteFunc(a.problems[before:], func(p *Problem) bool { return !p.always })...)
 	return ok
 }

@@ -18,6 +18,8 @@ type Problem struct {
 	skip bool
 	// site tells messages of the same words apart, of which stap prints one of each.
 	site string
+	// always is for what is wrong even with a point that need not be there.
+	always bool
 }
 
 func (p *Problem) Error() string { return strings.TrimPrefix(p.Kind+": "+p.Message, ": ") }

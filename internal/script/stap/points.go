@@ -456,7 +456,8 @@ func (a *analysis) spec(pt *point, q *part) (w spec) {
 		return w
 	}
 	// As with stap, several lines are the file's, whatever sign they follow.
-	w.Relative = sign == '+' && !strings.ContainsAny(list, ",-")
+	w.Single = !strings.ContainsAny(list, ",-")
+	w.Relative = sign == '+' && w.Single
 	for _, one := range strings.Split(list, ",") {
 		from, to, ranged := strings.Cut(one, "-")
 		if !ranged {
@@ -535,6 +536,11 @@ func (a *analysis) places(p *probe, pt *point, c chain, q *part, v variant, w sp
 	} else {
 		w.Most, w.Nearest = maxPlaces, v.nearest
 		err = a.k.Source.Statements(w.Statements, add)
+	}
+	if rows := (*source.NoRows)(nil); errors.As(err, &rows) {
+		said := semantic(err.Error(), q.tok)
+		said.always = true
+		panic(said)
 	}
 	if err != nil && found == 0 {
 		a.fail(q.tok, "%v", err)

@@ -177,7 +177,7 @@ func (d *drawer) mayFail(point string) bool {
 		return false
 	}
 	line, _ := strconv.Atoi(m[4])
-	w := source.Statements{Function: m[1], File: m[2], Lines: [][2]int{{line, line}}, Relative: m[3] == "+", Nearest: m[5] != "", Most: source.MaxPlaces}
+	w := source.Statements{Function: m[1], File: m[2], Lines: [][2]int{{line, line}}, Single: true, Relative: m[3] == "+", Nearest: m[5] != "", Most: source.MaxPlaces}
 	found := false
 	err := d.f.Statements(w, func(*source.Place) error { found = true; return nil })
 	return err != nil || !found
@@ -203,7 +203,7 @@ func (c *comparison) compare(list []drawn) error {
 		ours, err := c.ours(list)
 		here <- answer{ours, err}
 	}()
-	theirs, said, err := places(len(list), exec.Command("sh", "-c", c.stap+` "$@"`, "stap", "-r", c.tree, "-a", "x86_64", "-p2", "-u", "-v", "-e", script.String()))
+	theirs, said, err := places(len(list), c.asked(script.String()))
 	if err != nil {
 		return err
 	}
@@ -221,6 +221,11 @@ func (c *comparison) compare(list []drawn) error {
 	}
 	for i, d := range list {
 		what := c.outcome(theirs[i], ours[i], names)
+		if what == noneThere {
+			if what, err = c.respelled(d, what); err != nil {
+				return err
+			}
+		}
 		if c.found[d.kind] == nil {
 			c.found[d.kind] = map[string]int{}
 		}
@@ -244,6 +249,30 @@ func (c *comparison) ours(list []drawn) (map[int][]place, error) {
 	return of, nil
 }
 
+// respelled is the outcome of a point of which stap knows no place, without the folder of its file.
+func (c *comparison) respelled(d drawn, what string) (string, error) {
+	point := folder.ReplaceAllString(d.point, "@*/")
+	if point == d.point {
+		return what, nil
+	}
+	ours, err := c.ours([]drawn{{d.kind, point}})
+	if err != nil {
+		return "", err
+	}
+	theirs, _, err := places(1, c.asked("probe begin { }\nprobe "+point+" ? { println(0) }\n"))
+	if len(theirs[0]) > 0 && slices.Equal(theirs[0], ours[0]) {
+		what = written
+	}
+	return what, err
+}
+
+var folder = regexp.MustCompile(`@[^":+]*/`)
+
+// asked is stap about a script.
+func (c *comparison) asked(script string) *exec.Cmd {
+	return exec.Command("sh", "-c", c.stap+` "$@"`, "stap", "-r", c.tree, "-a", "x86_64", "-p2", "-u", "-v", "-e", script)
+}
+
 // differs notes a difference without a cause, and tells of it at once.
 func (c *comparison) differs(format string, a ...any) {
 	text := fmt.Sprintf(format, a...)
@@ -251,15 +280,17 @@ func (c *comparison) differs(format string, a ...any) {
 	c.differences = append(c.differences, text)
 }
 
-const same, neither = "the same", "nothing in either"
+const same, neither, noneThere = "the same", "nothing in either", "none in stap"
 
 // settled are the outcomes that are as they should be, with the causes of those that differ.
-var settled = map[string]bool{same: true, neither: true, listed: true, oneLine: true}
+var settled = map[string]bool{same: true, neither: true, listed: true, oneLine: true, written: true}
 
 const (
 	listed = "stap leaves out what a list of its own names"
 	// oneLine: it takes the functions of a pattern by the order of a hash.
 	oneLine = "of several lines with the same address stap takes any"
+	// written: here ./ and // in a file's name count for nothing.
+	written = "stap wants the file's name as the compiler wrote it"
 )
 
 // leftOut are the functions of which stap says that it does not probe them without -g (locks,
@@ -295,7 +326,7 @@ func compared(theirs, ours []place, a, b []string) string {
 	case len(b) == 0:
 		return "none here"
 	case len(a) == 0:
-		return "none in stap"
+		return noneThere
 	}
 	return "other places"
 }
@@ -383,7 +414,7 @@ func (c *comparison) report(n, show int) bool {
 	for _, kind := range slices.Sorted(maps.Keys(c.found)) {
 		of := c.found[kind]
 		equal += of[same] + of[neither]
-		explained += of[listed] + of[oneLine]
+		explained += of[listed] + of[oneLine] + of[written]
 		fmt.Printf("%-36s", kind)
 		for _, what := range slices.Sorted(maps.Keys(of)) {
 			fmt.Printf("  %s: %d", what, of[what])
