@@ -4,8 +4,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-
-	"kprobelab/internal/script"
 )
 
 // What SystemTap 4.8 answers (testdata/booted/flags.stp asks more of it).
@@ -26,8 +24,7 @@ func TestFlagsByName(t *testing.T) {
 		{"no choice", "_madvice_advice_str", -1, "0xffffffff"},
 	} {
 		t.Run(c.hazard, func(t *testing.T) {
-			args := script.Args{Int: [script.MaxArgs]int64{c.v}}
-			assert.Equal(t, c.want, string(flagSets[c.set].text(nil, nil, &args, nil)))
+			assert.Equal(t, c.want, string(flagFunctions()[c.set](nil, c.v)))
 		})
 	}
 }

@@ -2,6 +2,7 @@ package stap
 
 import (
 	"fmt"
+	"net/netip"
 	"path"
 	"slices"
 	"sort"
@@ -13,7 +14,8 @@ import (
 // syscallArgs are the parameters of system calls: a name and how it is printed. d is decimal, u
 // without a sign, x hexadecimal, o octal, p a pointer, s a string of the program, b its bytes
 // (the next parameter says how many), O the flags of open and what follows them, a what access asks,
-// t a pointer to a time; any other is the function of flagSets that has its names.
+// t a pointer to a time, A to a socket's address (the next parameter says how long), L to a list of strings; any other
+// is the function that has its names, of the parameter in its brackets and this one.
 var syscallArgs = map[string]string{}
 
 func init() {
@@ -31,11 +33,13 @@ write fd:d buf_uaddr:b count:u
 open filename:s flags:O mode:o
 openat dfd:D filename:s flags:O mode:o
 creat pathname:s mode:o
-close|fchdir|fsync|fdatasync|syncfs|dup|epoll_create1|inotify_init1 fd:d
+close|fchdir|fsync|fdatasync|syncfs|dup fd:d
+epoll_create1 flags:_epoll_create1_flag_str
+inotify_init1 flags:_inotify_init1_flag_str
 stat|lstat|newstat|newlstat filename:s buf_uaddr:p
 fstat|newfstat|fstatfs filedes:d buf_uaddr:p
 newfstatat dfd:D path:s buf_uaddr:p flags:_at_flag_str
-statx dfd:D filename:s flags:x mask:x buf_uaddr:p
+statx dfd:D filename:s flags:_at_flag_str mask:_statx_mask_str buf_uaddr:p
 statfs|ustat path:s buf_uaddr:p
 poll ufds_uaddr:p nfds:u timeout:d
 lseek fildes:d offset:d whence:_seek_whence_str
@@ -47,89 +51,89 @@ msync start:p length:u flags:_msync_flag_str
 madvise start:p length:u advice:_madvice_advice_str
 mincore start:p length:u vec_uaddr:p
 brk brk:x
-rt_sigaction sig:d act_uaddr:p oact_uaddr:p sigsetsize:u
-rt_sigprocmask how:d set_uaddr:p oset_uaddr:p sigsetsize:u
+rt_sigaction sig:_signal_name act_uaddr:p oact_uaddr:p sigsetsize:u
+rt_sigprocmask how:_sigprocmask_how_str set_uaddr:p oset_uaddr:p sigsetsize:u
 rt_sigpending|rt_sigsuspend set_uaddr:p sigsetsize:u
 rt_sigtimedwait uthese_uaddr:p uinfo_uaddr:p uts_uaddr:t sigsetsize:u
 sigaltstack uss_uaddr:p uoss_uaddr:p
 ioctl fd:d request:x argp:x
-fcntl fd:d cmd:d arg:x
-flock fd:d operation:d
+fcntl fd:d cmd:_fcntl_cmd_str arg:p
+flock fd:d operation:_flock_cmd_str
 pread64|pread fd:d buf_uaddr:p count:u offset:d
 pwrite64|pwrite fd:d buf_uaddr:b count:u offset:d
 readv|writev fd:d vector_uaddr:p count:u
 preadv|pwritev fd:d vector_uaddr:p count:u offset:d
 access pathname:s mode:a
 faccessat dirfd:D pathname:s mode:a
-faccessat2 dirfd:D pathname:s mode:a flags:x
+faccessat2 dirfd:D pathname:s mode:a flags:_faccessat2_flags_str
 pipe fildes_uaddr:p
-pipe2 fildes_uaddr:p flags:x
+pipe2 fildes_uaddr:p flags:_sys_pipe2_flag_str
 select n:d readfds_uaddr:p writefds_uaddr:p exceptfds_uaddr:p timeout_uaddr:p
 pselect6 nfds:d readfds:p writefds:p exceptfds:p timeout:t sigmask:p
 ppoll ufds_uaddr:p nfds:u tsp:t sigmask:p sigsetsize:u
 sched_yield|pause|getpid|getppid|gettid|getuid|geteuid|getgid|getegid|getpgrp|setsid|sync|vhangup|munlockall|inotify_init|fork|vfork|rt_sigreturn|restart_syscall
-shmget key:d size:u shmflg:x
-shmat shmid:d shmaddr_uaddr:p shmflg:x
+shmget key:d size:u shmflg:_stp_shmget_flags_str
+shmat shmid:d shmaddr_uaddr:p shmflg:_shmat_flags_str
 shmdt shmaddr_uaddr:p
-shmctl shmid:d cmd:d buf_uaddr:p
-semget key:d nsems:d semflg:x
+shmctl shmid:d cmd:_semctl_cmd buf_uaddr:p
+semget key:_stp_msgget_key_str nsems:d semflg:__sem_flags
 semop semid:d tsops_uaddr:p nsops:u
-semctl semid:d semnum:d cmd:d arg:x
-msgget key:d msgflg:x
-msgsnd msqid:d msgp_uaddr:p msgsz:u msgflg:x
-msgrcv msqid:d msgp_uaddr:p msgsz:u msgtyp:d msgflg:x
-msgctl msqid:d cmd:d buf_uaddr:p
+semctl semid:d semnum:d cmd:_semctl_cmd arg:p
+msgget key:_stp_msgget_key_str msgflg:__sem_flags
+msgsnd msqid:d msgp_uaddr:p msgsz:u msgflg:_stp_msgflg_str
+msgrcv msqid:d msgp_uaddr:p msgsz:u msgtyp:d msgflg:_stp_msgflg_str
+msgctl msqid:d cmd:_stp_msgctl_cmd_str buf_uaddr:p
 dup2 oldfd:d newfd:d
 dup3 oldfd:d newfd:d flags:_dup3_flag_str
 nanosleep req_uaddr:t rem_uaddr:p
-clock_nanosleep clockid:d flags:x req_uaddr:t rem_uaddr:p
-clock_gettime|clock_getres|clock_settime clk_id:d tp_uaddr:p
+clock_nanosleep clk_id:_get_wc_str flags:_stp_clock_nanosleep_flags_str req_uaddr:t rem_uaddr:p
+clock_gettime|clock_getres|clock_settime clk_id:_get_wc_str tp_uaddr:p
 gettimeofday|settimeofday tv_uaddr:p tz_uaddr:p
 time t_uaddr:p
 times buf_uaddr:p
-getitimer which:d value_uaddr:p
-setitimer which:d value_uaddr:p ovalue_uaddr:p
+getitimer which:_itimer_which_str value_uaddr:p
+setitimer which:_itimer_which_str value_uaddr:p ovalue_uaddr:p
 alarm seconds:u
-timer_create clockid:d evp_uaddr:p timerid_uaddr:p
-timer_settime timerid:d flags:x value_uaddr:p ovalue_uaddr:p
+timer_create clockid:_get_wc_str evp_uaddr:p timerid_uaddr:p
+timer_settime timerid:d flags:d value_uaddr:p ovalue_uaddr:p
 timer_gettime timerid:d value_uaddr:p
 timer_delete|timer_getoverrun timerid:d
-timerfd_create clockid:d flags:x
-timerfd_settime fd:d flags:x value_uaddr:p ovalue_uaddr:p
+timerfd_create clockid:_get_wc_str flags:_stp_timerfd_flags_str
+timerfd_settime fd:d flags:_stp_timerfd_flags_str value_uaddr:p ovalue_uaddr:p
 timerfd_gettime fd:d value_uaddr:p
 sendfile|sendfile64 out_fd:d in_fd:d offset_uaddr:p count:u
 copy_file_range fd_in:d off_in:p fd_out:d off_out:p len:u flags:x
-splice fdin:d offin:p fdout:d offout:p len:u flags:x
+splice fd_in:d off_in:p fd_out:d off_out:p len:u flags:_stp_splice_flags_str
 tee fdin:d fdout:d len:u flags:x
-socket family:d type:x protocol:d
-socketpair family:d type:x protocol:d sv_uaddr:p
-connect sockfd:d uservaddr_uaddr:p addrlen:u
+socket family:_sock_family_str type:_sock_type_str protocol:_sock_protocol_str(family)
+socketpair family:_sock_family_str type:_sock_type_str protocol:_sock_protocol_str(family) sv_uaddr:p
+connect sockfd:d serv_addr_uaddr:A addrlen:u
 accept sockfd:d addr_uaddr:p addrlen_uaddr:p
-accept4 sockfd:d addr_uaddr:p addrlen_uaddr:p flags:x
-sendto s:d buf_uaddr:b len:u flags:x to_uaddr:p tolen:u
-recvfrom s:d buf_uaddr:p len:u flags:x addr_uaddr:p addrlen_uaddr:p
-sendmsg|recvmsg s:d msg_uaddr:p flags:x
-sendmmsg|recvmmsg s:d mmsg_uaddr:p vlen:u flags:x timeout_uaddr:p
-shutdown s:d how:d
-bind sockfd:d my_addr_uaddr:p addrlen:u
+accept4 sockfd:d addr_uaddr:p addrlen_uaddr:p flags:_sock_flags_str
+sendto s:d buf_uaddr:b len:u flags:_msg_flags_str to_uaddr:A tolen:u
+recvfrom s:d buf_uaddr:p len:u flags:_msg_flags_str addr_uaddr:p addrlen_uaddr:p
+sendmsg|recvmsg s:d msg_uaddr:p flags:_msg_flags_str
+sendmmsg|recvmmsg s:d mmsg_uaddr:p vlen:u flags:_msg_flags_str timeout_uaddr:p
+shutdown s:d how:_shutdown_how_str
+bind sockfd:d my_addr_uaddr:A addrlen:d
 listen sockfd:d backlog:d
 getsockname|getpeername s:d name_uaddr:p namelen_uaddr:p
-setsockopt fd:d level:d optname:d optval_uaddr:p optlen:u
-getsockopt fd:d level:d optname:d optval_uaddr:p optlen_uaddr:p
-clone clone_flags:x stack_start:x parent_tid_uaddr:p child_tid_uaddr:p tls:x
+setsockopt fd:d level:_sockopt_level_str optname:_sockopt_optname_str optval_uaddr:p optlen:u
+getsockopt fd:d level:_sockopt_level_str optname:_sockopt_optname_str optval_uaddr:p optlen_uaddr:p
+clone clone_flags:__fork_flags stack_start:x parent_tid_uaddr:p child_tid_uaddr:p tls:x
 clone3 uargs:p size:u
-execve filename:s argv_uaddr:p envp_uaddr:p
-execveat dirfd:D filename:s argv_uaddr:p envp_uaddr:p flags:x
+execve filename:s argv_uaddr:L envp_uaddr:L
+execveat dirfd:D filename:s argv_uaddr:L envp_uaddr:L flags:_at_flag_str
 exit|exit_group status:d
-wait4 pid:d status_uaddr:p options:x rusage_uaddr:p
-waitid which:d pid:d infop_uaddr:p options:x rusage_uaddr:p
-kill pid:d sig:d
-tkill tid:d sig:d
-tgkill tgid:d pid:d sig:d
+wait4 pid:d status_uaddr:p options:_wait4_opt_str rusage_uaddr:p
+waitid which:_waitid_which_str pid:d infop_uaddr:p options:_wait4_opt_str rusage_uaddr:p
+kill pid:d sig:_signal_name
+tkill tid:d sig:_signal_name
+tgkill tgid:d pid:d sig:_signal_name
 uname|newuname name_uaddr:p
 truncate path:s length:d
 ftruncate fd:d length:d
-fallocate fd:d mode:x offset:d len:d
+fallocate fd:d mode:_stp_fallocate_mode_str offset:d len:d
 getdents|getdents64 fd:d dirp_uaddr:p count:u
 getcwd buf_uaddr:p size:u
 chdir|chroot|rmdir|swapoff|acct path:s
@@ -137,7 +141,7 @@ mkdir pathname:s mode:o
 mkdirat dirfd:D pathname:s mode:o
 rename|link|symlink oldpath:s newpath:s
 renameat olddfd:D oldname:s newdfd:D newname:s
-renameat2 olddfd:D oldname:s newdfd:D newname:s flags:x
+renameat2 olddfd:D oldname:s newdfd:D newname:s flags:_renameat2_flags_str
 linkat olddirfd:D oldpath:s newdirfd:D newpath:s flags:_at_flag_str
 symlinkat oldname:s newdfd:D newname:s
 unlink pathname:s
@@ -149,21 +153,21 @@ fchmod fildes:d mode:o
 fchmodat dirfd:D pathname:s mode:o
 chown|lchown path:s owner:d group:d
 fchown fd:d owner:d group:d
-fchownat dirfd:D pathname:s owner:d group:d flags:x
+fchownat dirfd:D pathname:s owner:d group:d flags:_at_flag_str
 umask mask:o
 utime filename:s buf_uaddr:p
 utimes filename:s tvp_uaddr:p
-utimensat dfd:D filename:s tsp_uaddr:p flags:x
-mknod pathname:s mode:o dev:x
-mknodat dirfd:D pathname:s mode:o dev:x
-mount source:s target:s filesystemtype:s mountflags:x data:p
-umount|umount2 target:s flags:x
+utimensat dfd:D filename:s tsp_uaddr:p flags:_at_flag_str
+mknod pathname:s mode:_mknod_mode_str dev:u
+mknodat dirfd:D pathname:s mode:_mknod_mode_str dev:u
+mount source:s target:s filesystemtype:s mountflags:_mountflags_str data:p
+umount|umount2 target:s flags:_umountflags_str
 sysinfo info_uaddr:p
-getrlimit|setrlimit resource:d rlim_uaddr:p
-prlimit64 pid:d resource:d new_rlim_uaddr:p old_rlim_uaddr:p
-getrusage who:d usage_uaddr:p
-getpriority which:d who:d
-setpriority which:d who:d prio:d
+getrlimit|setrlimit resource:_rlimit_resource_str rlim_uaddr:p
+prlimit64 pid:d resource:_rlimit_resource_str new_rlim_uaddr:p old_rlim_uaddr:p
+getrusage who:_rusage_who_str usage_uaddr:p
+getpriority which:_priority_which_str who:d
+setpriority which:_priority_which_str who:d prio:d
 setuid|setfsuid uid:d
 setgid|setfsgid gid:d
 setreuid ruid:d euid:d
@@ -182,54 +186,54 @@ set_robust_list list_head_uaddr:p len:u
 get_robust_list pid:d list_head_uaddr:p len_uaddr:p
 set_tid_address tidptr_uaddr:p
 sched_setaffinity|sched_getaffinity pid:d len:u mask_uaddr:p
-sched_setscheduler pid:d policy:d param_uaddr:p
+sched_setscheduler pid:d policy:_sched_policy_str param_uaddr:p
 sched_getscheduler pid:d
 sched_setparam|sched_getparam pid:d p_uaddr:p
-sched_get_priority_max|sched_get_priority_min policy:d
+sched_get_priority_max|sched_get_priority_min policy:_sched_policy_str
 sched_rr_get_interval pid:d tp_uaddr:p
 epoll_create size:d
-epoll_ctl epfd:d op:d fd:d event_uaddr:p
+epoll_ctl epfd:d op:_opoll_op_str fd:d event_uaddr:p
 epoll_wait epfd:d events_uaddr:p maxevents:d timeout:d
 epoll_pwait epfd:d events_uaddr:p maxevents:d timeout:d sigmask_uaddr:p sigsetsize:u
 eventfd count:u
-eventfd2 count:u flags:x
+eventfd2 count:u flags:_eventfd2_flag_str
 signalfd ufd:d user_mask_uaddr:p sizemask:u
-signalfd4 ufd:d user_mask_uaddr:p sizemask:u flags:x
-inotify_add_watch fd:d path:s mask:x
+signalfd4 ufd:d user_mask_uaddr:p sizemask:u flags:_signalfd4_flags_str
+inotify_add_watch fd:d path:s mask:_inotify_watch_mask_str
 inotify_rm_watch fd:d wd:d
 getrandom buf_uaddr:p count:u flags:_getrandom_flags_str
-memfd_create uname:s flags:x
+memfd_create uname:s flags:_mfd_flags_str
 mlock|munlock addr:x len:u
-mlock2 start:x len:u flags:x
+mlock2 addr:p len:u flags:_stp_mlock2_str
 mlockall flags:_mlockall_flags_str
 personality persona:x
 syslog type:d bufp_uaddr:p len:d
 sethostname|setdomainname name:s len:d
-reboot magic:x magic2:x flag:x arg:p
+reboot magic:_reboot_magic_str magic2:_reboot_magic_str flag:_reboot_flag_str arg_uaddr:p
 rseq rseq:p rseq_len:u flags:x sig:x
 getcpu cpu_uaddr:p node_uaddr:p tcache_uaddr:p
-unshare unshare_flags:x
-setns fd:d nstype:x
+unshare unshare_flags:__fork_flags
+setns fd:d nstype:__fork_flags
 getxattr|lgetxattr path:s name:s value_uaddr:p size:u
-setxattr|lsetxattr path:s name:s value_uaddr:p size:u flags:x
+setxattr|lsetxattr path:s name:s value_uaddr:p size:u flags:_stp_xattr_flags_str
 listxattr|llistxattr path:s list_uaddr:p size:u
 removexattr|lremovexattr path:s name:s
 readahead fd:d offset:d count:u
-fadvise64 fd:d offset:d len:d advice:d
+fadvise64 fd:d offset:d len:d advice:_fadvice_advice_str
 close_range fd:u max_fd:u flags:x
 add_key type_uaddr:s description_uaddr:s payload_uaddr:p plen:u ringid:d
 adjtimex buf_uaddr:p
-bpf cmd:d attr_uaddr:p size:u
+bpf cmd:_bpf_cmd_str attr_uaddr:p size:u
 capget|capset header_uaddr:p data_uaddr:p
 clock_adjtime clk_id:d tx_uaddr:p
 delete_module name_user:s flags:x
 fanotify_init flags:x event_f_flags:x
 fanotify_mark fanotify_fd:d flags:x mask:x dirfd:D pathname:s
 fgetxattr filedes:d name_str:s value_uaddr:p size:u
-finit_module fd:d uargs:s flags:x
+finit_module fd:d uargs:s flags:_finit_module_flags_str
 flistxattr filedes:d list_uaddr:p size:u
 fremovexattr filedes:d name_str:s
-fsetxattr filedes:d name_str:s value_uaddr:p size:u flags:x
+fsetxattr filedes:d name_str:s value_uaddr:p size:u flags:_stp_xattr_flags_str
 futimesat dirfd:D filename:s tvp_uaddr:p
 get_mempolicy policy_uaddr:p nmask_uaddr:p maxnode:u addr:x flags:x
 init_module umod_uaddr:p len:u uargs:s
@@ -241,12 +245,12 @@ io_submit ctx_id:u nr:d iocbpp_uaddr:p
 ioperm from:x num:x turn_on:d
 ioprio_get which:d who:d
 ioprio_set which:d who:d ioprio:x
-kcmp pid1:d pid2:d type:d idx1:u idx2:u
+kcmp pid1:d pid2:d type:_kcmp_type_str idx1:u idx2:u
 kexec_file_load kernel_fd:d initrd_fd:d cmdline_len:u cmdline:s flags:x
 kexec_load entry:x nr_segments:u segments_uaddr:p flags:x
 keyctl option:d arg2:x arg3:x arg4:x arg5:x
 mbind start:x len:u mode:d nmask_uaddr:p maxnode:u flags:x
-membarrier cmd:d flags:d
+membarrier cmd:_membarrier_cmd_str flags:d
 memfd_secret flags:x
 migrate_pages pid:d maxnode:u old_nodes:p new_nodes:p
 modify_ldt func:d ptr_uaddr:p bytecount:u
@@ -259,7 +263,7 @@ mq_timedsend mqdes:d msg_ptr_uaddr:p msg_len:u msg_prio:u abs_timeout_uaddr:p
 mq_unlink u_name:s
 name_to_handle_at dfd:D pathname:s handle_uaddr:p mnt_id_uaddr:p flags:x
 open_by_handle_at mount_dfd:D handle_uaddr:p flags:x
-perf_event_open attr_uaddr:p pid:d cpu:d group_fd:d flags:x
+perf_event_open attr_uaddr:p pid:d cpu:d group_fd:d flags:_perf_event_open_flags_str
 pivot_root new_root_str:s old_root_str:s
 pkey_alloc flags:x init_val:x
 pkey_free pkey:d
@@ -269,18 +273,18 @@ process_vm_readv|process_vm_writev pid:d local_iov_uaddr:p liovcnt:u remote_iov_
 quotactl cmd:x special_str:s id:d addr_uaddr:p
 remap_file_pages start:x size:u prot:x pgoff:u flags:x
 request_key type_uaddr:s description_uaddr:s callout_info_uaddr:s destringid:d
-rt_sigqueueinfo pid:d sig:d uinfo_uaddr:p
-rt_tgsigqueueinfo tgid:d tid:d sig:d uinfo_uaddr:p
+rt_sigqueueinfo pid:d sig:_signal_name uinfo_uaddr:p
+rt_tgsigqueueinfo tgid:d tid:d sig:_signal_name uinfo_uaddr:p
 sched_getattr pid:d sched_attr_uaddr:p size:u flags:x
 sched_setattr pid:d sched_attr_uaddr:p flags:x
-seccomp op:d flags:x uargs_uaddr:p
+seccomp op:_seccomp_op_str flags:_seccomp_flags_str uargs_uaddr:p
 semtimedop semid:d sops_uaddr:p nsops:u timeout_uaddr:t
 set_mempolicy mode:d nmask_uaddr:p maxnode:u
 swapon path:s swapflags:x
-sync_file_range fd:d offset:d nbytes:d flags:x
+sync_file_range fd:d offset:d nbytes:d flags:_sync_file_range_flags_str
 sysfs option:d arg1:x arg2:x
-userfaultfd flags:x
-vmsplice fd:d iov:p nr_segs:u flags:x
+userfaultfd flags:_userfaultfd_flags_str
+vmsplice fd:d iov:p nr_segs:u flags:_stp_splice_flags_str
 `
 
 // resultFormats are how results are printed that are not decimal: 2 is hexadecimal, 3 octal.
@@ -422,8 +426,23 @@ func syscallBody(table string) string {
 		case "p", "x":
 			fmt.Fprintf(&b, " %s = %s\n", name, get)
 			formats, args = append(formats, "%#x"), append(args, name)
+		case "A":
+			text := strings.TrimSuffix(name, "_uaddr") + "_str"
+			fmt.Fprintf(&b, " %s = %s\n %s = _struct_sockaddr_u(%s, (__syscall_arg(%d) << 32) >> 32)\n", name, get, text, name, i+2)
+			formats, args = append(formats, "%s"), append(args, text)
+		case "L":
+			text := map[string]string{"argv_uaddr": "args", "envp_uaddr": "env_str"}[name]
+			fmt.Fprintf(&b, " %s = %s\n %s = __strings_of(%s, 0)\n", name, get, text, name)
+			formats, args = append(formats, "%s"), append(args, text)
 		default:
-			fmt.Fprintf(&b, " %s = %s\n %s_str = %s(%s)\n", name, get, name, how, name)
+			if !flagSets[how].wide {
+				get = fmt.Sprintf("(%s << 32) >> 32", get)
+			}
+			of := name
+			if fn, other, two := strings.Cut(strings.TrimSuffix(how, ")"), "("); two {
+				how, of = fn, other+", "+name
+			}
+			fmt.Fprintf(&b, " %s = %s\n %s_str = %s(%s)\n", name, get, name, how, of)
 			formats, args = append(formats, "%s"), append(args, name+"_str")
 		}
 	}
@@ -465,55 +484,6 @@ func littleEndian(b []byte) (v uint64) {
 	return v
 }
 
-// flagSet are the names of a parameter's bits or, where one is chosen, of its values. wide has all 64 bits of it.
-type flagSet struct {
-	names  []flag
-	chosen bool
-	wide   bool
-}
-
-// flagSets are SystemTap's functions of flags by their names; the numbers are the kernel's (uapi, x86).
-var flagSets = map[string]flagSet{
-	"_mprotect_prot_str": {wide: true, names: []flag{
-		{0, "PROT_NONE"}, {1, "PROT_READ"}, {2, "PROT_WRITE"}, {4, "PROT_EXEC"}, {8, "PROT_SEM"}, {0x1000000, "PROT_GROWSDOWN"}, {0x2000000, "PROT_GROWSUP"},
-	}},
-	"_mmap_flags": {wide: true, names: []flag{
-		{1, "MAP_SHARED"}, {2, "MAP_PRIVATE"}, {0x10, "MAP_FIXED"}, {0x20, "MAP_ANONYMOUS"}, {0x100, "MAP_GROWSDOWN"}, {0x800, "MAP_DENYWRITE"},
-		{0x1000, "MAP_EXECUTABLE"}, {0x2000, "MAP_LOCKED"}, {0x4000, "MAP_NORESERVE"}, {0x8000, "MAP_POPULATE"}, {0x10000, "MAP_NONBLOCK"},
-		{0x20000, "MAP_STACK"}, {0x40000, "MAP_HUGETLB"}, {0x40, "MAP_32BIT"},
-	}},
-	"_mremap_flags":        {names: []flag{{1, "MREMAP_MAYMOVE"}, {2, "MREMAP_FIXED"}}},
-	"_msync_flag_str":      {names: []flag{{1, "MS_ASYNC"}, {2, "MS_INVALIDATE"}, {4, "MS_SYNC"}}},
-	"_mlockall_flags_str":  {names: []flag{{1, "MCL_CURRENT"}, {2, "MCL_FUTURE"}, {4, "MCL_ONFAULT"}}},
-	"_getrandom_flags_str": {names: []flag{{1, "GRND_NONBLOCK"}, {2, "GRND_RANDOM"}}},
-	"_dup3_flag_str":       {names: openFlags},
-	"_at_flag_str": {wide: true, names: []flag{
-		{0x100, "AT_SYMLINK_NOFOLLOW"}, {0x200, "AT_REMOVEDIR"}, {0x400, "AT_SYMLINK_FOLLOW"}, {0x800, "AT_NO_AUTOMOUNT"}, {0x1000, "AT_EMPTY_PATH"},
-	}},
-	"_seek_whence_str": {chosen: true, names: []flag{{0, "SEEK_SET"}, {1, "SEEK_CUR"}, {2, "SEEK_END"}, {3, "SEEK_DATA"}, {4, "SEEK_HOLE"}}},
-	"_madvice_advice_str": {chosen: true, names: []flag{
-		{0, "MADV_NORMAL"}, {1, "MADV_RANDOM"}, {2, "MADV_SEQUENTIAL"}, {3, "MADV_WILLNEED"}, {4, "MADV_DONTNEED"}, {8, "MADV_FREE"}, {9, "MADV_REMOVE"},
-		{10, "MADV_DONTFORK"}, {11, "MADV_DOFORK"}, {12, "MADV_MERGEABLE"}, {13, "MADV_UNMERGEABLE"}, {14, "MADV_HUGEPAGE"}, {15, "MADV_NOHUGEPAGE"},
-		{16, "MADV_DONTDUMP"}, {17, "MADV_DODUMP"}, {100, "MADV_HWPOISON"}, {101, "MADV_SOFT_OFFLINE"},
-	}},
-}
-
-func (f flagSet) text(_ System, _ *script.Thread, a *script.Args, dst []byte) []byte {
-	v := a.Int[0]
-	if !f.wide {
-		v &= 0xffffffff
-	}
-	if !f.chosen {
-		return flagsText(dst, f.names, v)
-	}
-	for _, one := range f.names {
-		if one.bits == v {
-			return append(dst, one.name...)
-		}
-	}
-	return hexText(dst, uint64(v))
-}
-
 // accessModes are what access(2) asks by their bits.
 var accessModes = []flag{{4, "R_OK"}, {2, "W_OK"}, {1, "X_OK"}}
 
@@ -537,21 +507,46 @@ func timespecText(s System, _ *script.Thread, a *script.Args, dst []byte) []byte
 	return fmt.Appendf(dst, "[%d.%09d]", int64(littleEndian(b[:8])), int64(littleEndian(b[8:])))
 }
 
-// openFlags are the flags of open(2) by their bits.
-var openFlags = []flag{
-	{0o100, "O_CREAT"}, {0o200, "O_EXCL"}, {0o400, "O_NOCTTY"}, {0o1000, "O_TRUNC"}, {0o2000, "O_APPEND"}, {0o4000, "O_NONBLOCK"},
-	{0o4010000, "O_SYNC"}, {0o10000, "O_DSYNC"}, {0o20000, "O_ASYNC"}, {0o40000, "O_DIRECT"}, {0o100000, "O_LARGEFILE"}, {0o20200000, "O_TMPFILE"},
-	{0o200000, "O_DIRECTORY"}, {0o400000, "O_NOFOLLOW"}, {0o1000000, "O_NOATIME"}, {0o2000000, "O_CLOEXEC"}, {0o10000000, "O_PATH"},
-}
+// The families of sockets whose addresses have a form, and how long these are.
+const (
+	familyUnix, familyINET, familyINET6, familyNetlink, familyPacket = 1, 2, 10, 16, 17
 
-func openFlagsText(_ System, _ *script.Thread, a *script.Args, dst []byte) []byte {
-	v := a.Int[0]
-	dst = append(dst, [...]string{"O_RDONLY", "O_WRONLY", "O_RDWR", "0x3"}[v&3]...)
-	for _, f := range openFlags {
-		if v&f.bits == f.bits {
-			v &^= f.bits
-			dst = append(append(dst, '|'), f.name...)
-		}
+	lengthINET, lengthINET6, lengthNetlink, lengthPacket = 16, 28, 12, 20
+	longestAddress                                       = 128
+)
+
+// socketAddressText is an address of a socket in a program's memory.
+func socketAddressText(s System, t *script.Thread, a *script.Args, dst []byte) []byte {
+	at, length := uint64(a.Int[0]), int(max(0, min(a.Int[1], longestAddress)))
+	var whole [longestAddress]byte
+	switch {
+	case at == 0:
+		return append(dst, "NULL"...)
+	case !s.Read(at, whole[:length], true):
+		return append(dst, "{...}"...)
+	case length < 2:
+		return fmt.Appendf(dst, "{unknown sockaddr with salen=%d}", length)
 	}
-	return dst
+	b := whole[:]
+	port := uint64(b[2])<<8 | uint64(b[3])
+	switch family := littleEndian(b[:2]); {
+	case family == familyINET && length == lengthINET:
+		return fmt.Appendf(dst, "{AF_INET, %s, %d}", netip.AddrFrom4([4]byte(b[4:8])), port)
+	case family == familyINET6 && length == lengthINET6:
+		return fmt.Appendf(dst, "{AF_INET6, %s, %d}", netip.AddrFrom16([16]byte(b[8:24])).StringExpanded(), port)
+	case family == familyUnix && length >= 4 && b[2] == 0:
+		printed := printing{size: t.StringSize(), most: int64(length - 2), buffer: true}
+		return append(printed.text(append(dst, `{AF_UNIX, "\000`...), b[3:]), `"}`...)
+	case family == familyUnix && length >= 4:
+		b[longestAddress-1] = 0
+		path, _, _ := strings.Cut(string(b[2:]), "\x00")
+		return fmt.Appendf(dst, "{AF_UNIX, \"%s\"}", path)
+	case family == familyNetlink && length == lengthNetlink:
+		return fmt.Appendf(dst, "{AF_NETLINK, pid=%d, groups=%08x}", int32(littleEndian(b[4:8])), littleEndian(b[8:12]))
+	case family == familyPacket && length == lengthPacket:
+		return fmt.Appendf(dst, "{AF_PACKET, proto=%d, ind=%d, hatype=%d, pkttype=%d, halen=%d, addr=%#x}",
+			littleEndian(b[2:4]), int32(littleEndian(b[4:8])), littleEndian(b[8:10]), b[10], b[11], littleEndian(b[12:20]))
+	default:
+		return fmt.Appendf(dst, "{unknown sockaddr with sa=%d, salen=%d}", family, length)
+	}
 }

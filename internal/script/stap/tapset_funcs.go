@@ -184,9 +184,15 @@ func places() {
 	num("__syscall_arg(long)", "a parameter of a system call", syscallArg)
 	textual("__open_flags(long)", "the flags of open(2)", openFlagsText)
 	textual("__access_mode(long)", "what access(2) asks", accessModeText)
-	for name, set := range flagSets {
-		textual(name+"(long)", "the names of a system call's flags", set.text)
+	for name, text := range flagFunctions() {
+		textual(name+"(long)", "the names of a system call's flags", func(_ System, _ *script.Thread, a *script.Args, dst []byte) []byte {
+			return text(dst, a.Int[0])
+		})
 	}
+	textual("_sock_protocol_str(long, long)", "the name of a socket's protocol, of that family", func(_ System, _ *script.Thread, a *script.Args, dst []byte) []byte {
+		return protocolText(dst, a.Int[0], a.Int[1])
+	})
+	textual("_struct_sockaddr_u(long, long)", "an address of a socket in a program's memory, of that length", socketAddressText)
 	textual("__timespec(long)", "a time of a program's memory", timespecText)
 	textual("__signal_name(long)", "the name of a signal without SIG", func(_ System, _ *script.Thread, a *script.Args, dst []byte) []byte {
 		return append(dst, signalName(a.Int[0])...)
