@@ -35,7 +35,7 @@ _flock_cmd_str or LOCK_SH=1 LOCK_EX=2 LOCK_NB=4 LOCK_UN=8 LOCK_MAND=0x20 LOCK_RE
 _futex_op_str one FUTEX_WAIT=0 FUTEX_WAKE=1 FUTEX_FD=2 FUTEX_REQUEUE=3 FUTEX_CMP_REQUEUE=4 FUTEX_WAKE_OP=5 FUTEX_LOCK_PI=6 FUTEX_UNLOCK_PI=7 FUTEX_TRYLOCK_PI=8 FUTEX_WAIT_BITSET=9 FUTEX_WAKE_BITSET=0xa FUTEX_WAIT_REQUEUE_PI=0xb FUTEX_CMP_REQUEUE_PI=0xc FUTEX_WAIT_PRIVATE=0x80 FUTEX_WAKE_PRIVATE=0x81 FUTEX_REQUEUE_PRIVATE=0x83 FUTEX_CMP_REQUEUE_PRIVATE=0x84 FUTEX_WAKE_OP_PRIVATE=0x85 FUTEX_LOCK_PI_PRIVATE=0x86 FUTEX_UNLOCK_PI_PRIVATE=0x87 FUTEX_TRYLOCK_PI_PRIVATE=0x88 FUTEX_WAIT_BITSET_PRIVATE=0x89 FUTEX_WAKE_BITSET_PRIVATE=0x8a FUTEX_WAIT_REQUEUE_PI_PRIVATE=0x8b FUTEX_CMP_REQUEUE_PI_PRIVATE=0x8c
 _get_wc_str one CLOCK_REALTIME=0 CLOCK_MONOTONIC=1 CLOCK_PROCESS_CPUTIME_ID=2 CLOCK_THREAD_CPUTIME_ID=3 CLOCK_MONOTONIC_RAW=4 CLOCK_REALTIME_COARSE=5 CLOCK_MONOTONIC_COARSE=6 CLOCK_BOOTTIME=7 CLOCK_REALTIME_ALARM=8 CLOCK_BOOTTIME_ALARM=9 CLOCK_SGI_CYCLE=0xa CLOCK_TAI=0xb
 _getrandom_flags_str or GRND_NONBLOCK=1 GRND_RANDOM=2
-_inotify_init1_flag_str or IN_CLOEXEC=0x80000 IN_NONBLOCK=0x800
+_inotify_init1_flag_str or IN_NONBLOCK=0x800 IN_CLOEXEC=0x80000
 _inotify_watch_mask_str or IN_ACCESS=1 IN_MODIFY=2 IN_ATTRIB=4 IN_CLOSE_WRITE=8 IN_CLOSE_NOWRITE=0x10 IN_OPEN=0x20 IN_MOVED_FROM=0x40 IN_MOVED_TO=0x80 IN_CREATE=0x100 IN_DELETE=0x200 IN_DELETE_SELF=0x400 IN_MOVE_SELF=0x800 IN_UNMOUNT=0x2000 IN_Q_OVERFLOW=0x4000 IN_IGNORED=0x8000 IN_ONLYDIR=0x1000000 IN_DONT_FOLLOW=0x2000000 IN_EXCL_UNLINK=0x4000000 IN_MASK_ADD=0x20000000 IN_ISDIR=0x40000000 IN_ONESHOT=0x80000000
 _itimer_which_str one ITIMER_REAL=0 ITIMER_VIRTUAL=1 ITIMER_PROF=2
 _kcmp_type_str one KCMP_FILE=0 KCMP_VM=1 KCMP_FILES=2 KCMP_FS=3 KCMP_SIGHAND=4 KCMP_IO=5 KCMP_SYSVSEM=6 KCMP_TYPES=8
@@ -60,6 +60,7 @@ _reboot_magic_str one LINUX_REBOOT_MAGIC1=0xfee1dead LINUX_REBOOT_MAGIC2=0x28121
 _renameat2_flags_str or RENAME_NOREPLACE=1 RENAME_EXCHANGE=2 RENAME_WHITEOUT=4
 _rlimit_resource_str one RLIM_INFINITY=0xffffffff RLIMIT_CPU=0 RLIMIT_FSIZE=1 RLIMIT_DATA=2 RLIMIT_STACK=3 RLIMIT_CORE=4 RLIMIT_RSS=5 RLIMIT_NPROC=6 RLIMIT_NOFILE=7 RLIMIT_MEMLOCK=8 RLIMIT_AS=9 RLIMIT_LOCKS=0xa RLIMIT_SIGPENDING=0xb RLIMIT_MSGQUEUE=0xc RLIMIT_NICE=0xd RLIMIT_RTPRIO=0xe RLIMIT_RTTIME=0xf RLIM_NLIMITS=0x10
 _rusage_who_str one RUSAGE_SELF=0 RUSAGE_CHILDREN=0xffffffff RUSAGE_BOTH=0xfffffffe RUSAGE_THREAD=1
+_stp_ioprio_which_str decimal IOPRIO_WHO_PROCESS=1 IOPRIO_WHO_PGRP=2 IOPRIO_WHO_USER=3
 _seccomp_flags_str one SECCOMP_FILTER_FLAG_TSYNC=1
 _seccomp_op_str one SECCOMP_SET_MODE_STRICT=0 SECCOMP_SET_MODE_FILTER=1
 _seek_whence_str one SEEK_SET=0 SEEK_CUR=1 SEEK_END=2 SEEK_DATA=3 SEEK_HOLE=4
@@ -95,6 +96,9 @@ clone_flags or64 CLONE_VM=0x100 CLONE_FS=0x200 CLONE_FILES=0x400 CLONE_SIGHAND=0
 msgctl_name one IPC_INFO=3 IPC_STAT=2 IPC_RMID=0 IPC_SET=1 MSG_INFO=0xc MSG_STAT=0xb
 sched_policy_name one SCHED_OTHER=0 SCHED_FIFO=1 SCHED_RR=2 SCHED_BATCH=3 SCHED_IDLE=5 SCHED_DEADLINE=6
 semctl_name one IPC_INFO=3 SEM_INFO=0x13 SEM_STAT=0x12 GETALL=0xd GETVAL=0xc GETPID=0xb GETNCNT=0xe GETZCNT=0xf IPC_STAT=2 SETVAL=0x10 SETALL=0x11 IPC_RMID=0 IPC_SET=1
+ioprio_class one IOPRIO_CLASS_NONE=0 IOPRIO_CLASS_RT=1 IOPRIO_CLASS_BE=2 IOPRIO_CLASS_IDLE=3
+futex_wake_op one FUTEX_OP_SET=0 FUTEX_OP_ADD=1 FUTEX_OP_OR=2 FUTEX_OP_ANDN=3 FUTEX_OP_XOR=4
+futex_wake_cmp one FUTEX_OP_CMP_EQ=0 FUTEX_OP_CMP_NE=1 FUTEX_OP_CMP_LT=2 FUTEX_OP_CMP_LE=3 FUTEX_OP_CMP_GT=4 FUTEX_OP_CMP_GE=5
 socket_type one SOCK_STREAM=1 SOCK_DGRAM=2 SOCK_RAW=3 SOCK_RDM=4 SOCK_SEQPACKET=5 SOCK_DCCP=6 SOCK_PACKET=0xa
 shmget or IPC_CREAT=0x200 IPC_EXCL=0x400 SHM_HUGETLB=0x800 SHM_NORESERVE=0x1000
 file_type one S_IFIFO=0x1000 S_IFCHR=0x2000 S_IFBLK=0x6000 S_IFREG=0x8000 S_IFSOCK=0xc000
@@ -164,6 +168,8 @@ func flagFunctions() map[string]func(dst []byte, v int64) []byte {
 		"_stp_shmget_flags_str": sharedMemoryFlagsText,
 		"_dfd_str":              folderText,
 		"_stp_msgget_key_str":   keyText,
+		"_stp_ioprio_value_str": priorityText,
+		"_futex_wake_op_str":    wakeOpText,
 	}
 	for name, set := range flagSets {
 		if all[name] == nil {
@@ -278,6 +284,28 @@ func keyText(dst []byte, v int64) []byte {
 		return append(dst, "IPC_PRIVATE"...)
 	}
 	return strconv.AppendInt(dst, v, 10)
+}
+
+// priorityText is a priority of reading and writing: its class, and the number in it.
+func priorityText(dst []byte, v int64) []byte {
+	const shift, data = 13, 1<<13 - 1
+	dst = flagParts["ioprio_class"].text(dst, v>>shift&7)
+	return strconv.AppendInt(append(dst, '|'), v&data, 10)
+}
+
+// wakeOpText is what FUTEX_WAKE_OP does with the second word, and what it compares it with (futex(2)).
+func wakeOpText(dst []byte, v int64) []byte {
+	const shift = 8 << 28
+	e := int32(v)
+	dst = append(dst, '{')
+	if v&shift != 0 {
+		dst = append(dst, "FUTEX_OP_OPARG_SHIFT|"...)
+	}
+	dst = flagParts["futex_wake_op"].text(dst, int64(e>>28&7))
+	dst = strconv.AppendInt(append(dst, ", "...), int64(e<<8>>20), 10)
+	dst = flagParts["futex_wake_cmp"].text(append(dst, ", "...), int64(e>>24&15))
+	dst = strconv.AppendInt(append(dst, ", "...), int64(e<<20>>20), 10)
+	return append(dst, '}')
 }
 
 // protocolText is a protocol of a family that has names of them.

@@ -1,11 +1,13 @@
 package stap
 
 import (
+	"cmp"
 	"fmt"
-	"net/netip"
 	"path"
+	"regexp"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"kprobelab/internal/script"
@@ -14,8 +16,8 @@ import (
 // syscallArgs are the parameters of system calls: a name and how it is printed. d is decimal, u
 // without a sign, x hexadecimal, o octal, p a pointer, s a string of the program, b its bytes
 // (the next parameter says how many), O the flags of open and what follows them, a what access asks,
-// t a pointer to a time, A to a socket's address (the next parameter says how long), L to a list of strings; any other
-// is the function that has its names, of the parameter in its brackets and this one.
+// t a pointer to a time, L to a list of strings, N a pointer of which NULL is said so, U 32 bits in hexadecimal; any
+// other is the function that makes a text of it, with its parameters: a dot is this one, $3 the third of the call.
 var syscallArgs = map[string]string{}
 
 func init() {
@@ -52,23 +54,23 @@ madvise start:p length:u advice:_madvice_advice_str
 mincore start:p length:u vec_uaddr:p
 brk brk:x
 rt_sigaction sig:_signal_name act_uaddr:p oact_uaddr:p sigsetsize:u
-rt_sigprocmask how:_sigprocmask_how_str set_uaddr:p oset_uaddr:p sigsetsize:u
+rt_sigprocmask how:_sigprocmask_how_str set_uaddr:_stp_sigset_u oset_uaddr:p sigsetsize:u
 rt_sigpending|rt_sigsuspend set_uaddr:p sigsetsize:u
-rt_sigtimedwait uthese_uaddr:p uinfo_uaddr:p uts_uaddr:t sigsetsize:u
+rt_sigtimedwait uthese_uaddr:_stp_sigset_u uinfo_uaddr:N uts_uaddr:t sigsetsize:u
 sigaltstack uss_uaddr:p uoss_uaddr:p
-ioctl fd:d request:x argp:x
+ioctl fd:d request:d argp:p
 fcntl fd:d cmd:_fcntl_cmd_str arg:p
 flock fd:d operation:_flock_cmd_str
 pread64|pread fd:d buf_uaddr:p count:u offset:d
 pwrite64|pwrite fd:d buf_uaddr:b count:u offset:d
 readv|writev fd:d vector_uaddr:p count:u
-preadv|pwritev fd:d vector_uaddr:p count:u offset:d
+preadv|pwritev fd:d vector_uaddr:p count:d offset:p
 access pathname:s mode:a
 faccessat dirfd:D pathname:s mode:a
 faccessat2 dirfd:D pathname:s mode:a flags:_faccessat2_flags_str
 pipe fildes_uaddr:p
 pipe2 fildes_uaddr:p flags:_sys_pipe2_flag_str
-select n:d readfds_uaddr:p writefds_uaddr:p exceptfds_uaddr:p timeout_uaddr:p
+select n:d readfds_uaddr:p writefds_uaddr:p exceptfds_uaddr:p timeout_uaddr:_struct_timeval_u(.,1)
 pselect6 nfds:d readfds:p writefds:p exceptfds:p timeout:t sigmask:p
 ppoll ufds_uaddr:p nfds:u tsp:t sigmask:p sigsetsize:u
 sched_yield|pause|getpid|getppid|gettid|getuid|geteuid|getgid|getegid|getpgrp|setsid|sync|vhangup|munlockall|inotify_init|fork|vfork|rt_sigreturn|restart_syscall
@@ -92,35 +94,36 @@ gettimeofday|settimeofday tv_uaddr:p tz_uaddr:p
 time t_uaddr:p
 times buf_uaddr:p
 getitimer which:_itimer_which_str value_uaddr:p
-setitimer which:_itimer_which_str value_uaddr:p ovalue_uaddr:p
+setitimer which:_itimer_which_str value_uaddr:_struct_itimerval_u ovalue_uaddr:p
 alarm seconds:u
 timer_create clockid:_get_wc_str evp_uaddr:p timerid_uaddr:p
-timer_settime timerid:d flags:d value_uaddr:p ovalue_uaddr:p
+timer_settime timerid:d flags:d value_uaddr:_struct_itimerspec_u ovalue_uaddr:p
 timer_gettime timerid:d value_uaddr:p
 timer_delete|timer_getoverrun timerid:d
 timerfd_create clockid:_get_wc_str flags:_stp_timerfd_flags_str
-timerfd_settime fd:d flags:_stp_timerfd_flags_str value_uaddr:p ovalue_uaddr:p
+timerfd_settime fd:d flags:_stp_timerfd_flags_str value_uaddr:_struct_itimerspec_u ovalue_uaddr:p
 timerfd_gettime fd:d value_uaddr:p
 sendfile|sendfile64 out_fd:d in_fd:d offset_uaddr:p count:u
 copy_file_range fd_in:d off_in:p fd_out:d off_out:p len:u flags:x
 splice fd_in:d off_in:p fd_out:d off_out:p len:u flags:_stp_splice_flags_str
 tee fdin:d fdout:d len:u flags:x
-socket family:_sock_family_str type:_sock_type_str protocol:_sock_protocol_str(family)
-socketpair family:_sock_family_str type:_sock_type_str protocol:_sock_protocol_str(family) sv_uaddr:p
-connect sockfd:d serv_addr_uaddr:A addrlen:u
+socket family:_sock_family_str type:_sock_type_str protocol:_sock_protocol_str(family,.)
+socketpair family:_sock_family_str type:_sock_type_str protocol:_sock_protocol_str(family,.) sv_uaddr:p
+connect sockfd:d serv_addr_uaddr:_struct_sockaddr_u(.,$3) addrlen:u
 accept sockfd:d addr_uaddr:p addrlen_uaddr:p
 accept4 sockfd:d addr_uaddr:p addrlen_uaddr:p flags:_sock_flags_str
-sendto s:d buf_uaddr:b len:u flags:_msg_flags_str to_uaddr:A tolen:u
+sendto s:d buf_uaddr:b len:u flags:_msg_flags_str to_uaddr:_struct_sockaddr_u(.,$6) tolen:u
 recvfrom s:d buf_uaddr:p len:u flags:_msg_flags_str addr_uaddr:p addrlen_uaddr:p
 sendmsg|recvmsg s:d msg_uaddr:p flags:_msg_flags_str
-sendmmsg|recvmmsg s:d mmsg_uaddr:p vlen:u flags:_msg_flags_str timeout_uaddr:p
+sendmmsg s:d mmsg_uaddr:p vlen:u flags:_msg_flags_str
+recvmmsg s:d mmsg_uaddr:p vlen:u flags:_msg_flags_str timeout_uaddr:t
 shutdown s:d how:_shutdown_how_str
-bind sockfd:d my_addr_uaddr:A addrlen:d
+bind sockfd:d my_addr_uaddr:_struct_sockaddr_u(.,$3) addrlen:d
 listen sockfd:d backlog:d
 getsockname|getpeername s:d name_uaddr:p namelen_uaddr:p
 setsockopt fd:d level:_sockopt_level_str optname:_sockopt_optname_str optval_uaddr:p optlen:u
 getsockopt fd:d level:_sockopt_level_str optname:_sockopt_optname_str optval_uaddr:p optlen_uaddr:p
-clone clone_flags:__fork_flags stack_start:x parent_tid_uaddr:p child_tid_uaddr:p tls:x
+clone clone_flags:__fork_flags stack_start:p parent_tid_uaddr:p child_tid_uaddr:p
 clone3 uargs:p size:u
 execve filename:s argv_uaddr:L envp_uaddr:L
 execveat dirfd:D filename:s argv_uaddr:L envp_uaddr:L flags:_at_flag_str
@@ -133,7 +136,7 @@ tgkill tgid:d pid:d sig:_signal_name
 uname|newuname name_uaddr:p
 truncate path:s length:d
 ftruncate fd:d length:d
-fallocate fd:d mode:_stp_fallocate_mode_str offset:d len:d
+fallocate fd:d mode:_stp_fallocate_mode_str offset:p len:d
 getdents|getdents64 fd:d dirp_uaddr:p count:u
 getcwd buf_uaddr:p size:u
 chdir|chroot|rmdir|swapoff|acct path:s
@@ -156,15 +159,16 @@ fchown fd:d owner:d group:d
 fchownat dirfd:D pathname:s owner:d group:d flags:_at_flag_str
 umask mask:o
 utime filename:s buf_uaddr:p
-utimes filename:s tvp_uaddr:p
-utimensat dfd:D filename:s tsp_uaddr:p flags:_at_flag_str
+utimes filename:s tvp_uaddr:_struct_timeval_u(.,2)
+utimensat dfd:D filename:s tsp_uaddr:_struct_timespec_u(.,2) flags:_at_flag_str
 mknod pathname:s mode:_mknod_mode_str dev:u
 mknodat dirfd:D pathname:s mode:_mknod_mode_str dev:u
 mount source:s target:s filesystemtype:s mountflags:_mountflags_str data:p
 umount|umount2 target:s flags:_umountflags_str
 sysinfo info_uaddr:p
-getrlimit|setrlimit resource:_rlimit_resource_str rlim_uaddr:p
-prlimit64 pid:d resource:_rlimit_resource_str new_rlim_uaddr:p old_rlim_uaddr:p
+getrlimit resource:_rlimit_resource_str rlim_uaddr:p
+setrlimit resource:_rlimit_resource_str rlim_uaddr:_struct_rlimit_u
+prlimit64 pid:d resource:_rlimit_resource_str new_rlim_uaddr:_struct_rlimit_u old_rlim_uaddr:p
 getrusage who:_rusage_who_str usage_uaddr:p
 getpriority which:_priority_which_str who:d
 setpriority which:_priority_which_str who:d prio:d
@@ -181,7 +185,7 @@ getpgid|getsid pid:d
 prctl option:d arg2:x arg3:x arg4:x arg5:x
 arch_prctl code:x addr:x
 ptrace request:d pid:d addr:x data:x
-futex uaddr:p op:d val:d utime_uaddr:p uaddr2_uaddr:p val3:d
+futex futex_uaddr:p op:_futex_op_str val:d
 set_robust_list list_head_uaddr:p len:u
 get_robust_list pid:d list_head_uaddr:p len_uaddr:p
 set_tid_address tidptr_uaddr:p
@@ -201,28 +205,29 @@ signalfd ufd:d user_mask_uaddr:p sizemask:u
 signalfd4 ufd:d user_mask_uaddr:p sizemask:u flags:_signalfd4_flags_str
 inotify_add_watch fd:d path:s mask:_inotify_watch_mask_str
 inotify_rm_watch fd:d wd:d
-getrandom buf_uaddr:p count:u flags:_getrandom_flags_str
+getrandom buf_uaddr:user_string_n_quoted(.,$2) count:u flags:_getrandom_flags_str
 memfd_create uname:s flags:_mfd_flags_str
 mlock|munlock addr:x len:u
 mlock2 addr:p len:u flags:_stp_mlock2_str
 mlockall flags:_mlockall_flags_str
-personality persona:x
+personality persona:U
 syslog type:d bufp_uaddr:p len:d
-sethostname|setdomainname name:s len:d
+sethostname hostname:s len:d
+setdomainname domainname:s len:d
 reboot magic:_reboot_magic_str magic2:_reboot_magic_str flag:_reboot_flag_str arg_uaddr:p
 rseq rseq:p rseq_len:u flags:x sig:x
 getcpu cpu_uaddr:p node_uaddr:p tcache_uaddr:p
 unshare unshare_flags:__fork_flags
 setns fd:d nstype:__fork_flags
-getxattr|lgetxattr path:s name:s value_uaddr:p size:u
-setxattr|lsetxattr path:s name:s value_uaddr:p size:u flags:_stp_xattr_flags_str
+getxattr|lgetxattr path:s name_str:s value_uaddr:p size:u
+setxattr|lsetxattr path:s name_str:s value_uaddr:_stp_xattr_val_str(.,$4) size:u flags:_stp_xattr_flags_str
 listxattr|llistxattr path:s list_uaddr:p size:u
-removexattr|lremovexattr path:s name:s
+removexattr|lremovexattr path:s name_str:s
 readahead fd:d offset:d count:u
 fadvise64 fd:d offset:d len:d advice:_fadvice_advice_str
 close_range fd:u max_fd:u flags:x
 add_key type_uaddr:s description_uaddr:s payload_uaddr:p plen:u ringid:d
-adjtimex buf_uaddr:p
+adjtimex buf_uaddr:N
 bpf cmd:_bpf_cmd_str attr_uaddr:p size:u
 capget|capset header_uaddr:p data_uaddr:p
 clock_adjtime clk_id:d tx_uaddr:p
@@ -233,8 +238,8 @@ fgetxattr filedes:d name_str:s value_uaddr:p size:u
 finit_module fd:d uargs:s flags:_finit_module_flags_str
 flistxattr filedes:d list_uaddr:p size:u
 fremovexattr filedes:d name_str:s
-fsetxattr filedes:d name_str:s value_uaddr:p size:u flags:_stp_xattr_flags_str
-futimesat dirfd:D filename:s tvp_uaddr:p
+fsetxattr filedes:d name_str:s value_uaddr:_stp_xattr_val_str(.,$4) size:u flags:_stp_xattr_flags_str
+futimesat dirfd:D filename:s tvp_uaddr:_struct_timeval_u(.,2)
 get_mempolicy policy_uaddr:p nmask_uaddr:p maxnode:u addr:x flags:x
 init_module umod_uaddr:p len:u uargs:s
 io_cancel ctx_id:u iocb_uaddr:p result_uaddr:p
@@ -243,8 +248,8 @@ io_getevents ctx_id:u min_nr:d nr:d events_uaddr:p timeout_uaddr:p
 io_setup maxevents:u ctxp_uaddr:p
 io_submit ctx_id:u nr:d iocbpp_uaddr:p
 ioperm from:x num:x turn_on:d
-ioprio_get which:d who:d
-ioprio_set which:d who:d ioprio:x
+ioprio_get which:_stp_ioprio_which_str who:d
+ioprio_set which:_stp_ioprio_which_str who:d ioprio:_stp_ioprio_value_str
 kcmp pid1:d pid2:d type:_kcmp_type_str idx1:u idx2:u
 kexec_file_load kernel_fd:d initrd_fd:d cmdline_len:u cmdline:s flags:x
 kexec_load entry:x nr_segments:u segments_uaddr:p flags:x
@@ -290,10 +295,28 @@ vmsplice fd:d iov:p nr_segs:u flags:_stp_splice_flags_str
 // resultFormats are how results are printed that are not decimal: 2 is hexadecimal, 3 octal.
 var resultFormats = map[string]int{"mmap": 2, "mremap": 2, "umask": 3}
 
-// renamed are the names that SystemTap has for what the kernel calls otherwise.
-var renamed = map[string]string{
-	"stat": "newstat", "lstat": "newlstat", "fstat": "newfstat", "uname": "newuname", "umount2": "umount",
-	"pread": "pread64", "pwrite": "pwrite64", "sendfile": "sendfile64",
+// calledBy are the kernel's functions of the aliases that have another name, or more than one function.
+var calledBy = map[string][]string{
+	"stat": {"newstat"}, "lstat": {"newlstat"}, "fstat": {"newfstat"}, "fstatat": {"newfstatat"}, "uname": {"newuname"},
+	"pread": {"pread64"}, "pwrite": {"pwrite64"}, "sendfile": {"sendfile64"}, "pipe": {"pipe", "pipe2"}, "eventfd": {"eventfd", "eventfd2"},
+	"epoll_create": {"epoll_create", "epoll_create1"}, "signalfd": {"signalfd", "signalfd4"}, "inotify_init": {"inotify_init", "inotify_init1"},
+}
+
+// aliasOf are the aliases of the kernel's functions, where they have another name.
+var aliasOf = map[string]string{}
+
+func init() {
+	for alias, list := range calledBy {
+		for _, fn := range list {
+			aliasOf[fn] = alias
+		}
+	}
+}
+
+// namesOf is what an alias sets name to, for functions that are called by more than their alias's name.
+var namesOf = map[string]string{
+	"pipe2": `"pipe2"`, "eventfd2": `"eventfd2"`, "inotify_init1": `"inotify_init1"`,
+	"epoll_create1": `flags ? "epoll_create1" : "epoll_create"`, "signalfd4": `flags ? "signalfd4" : "signalfd"`,
 }
 
 // syscallPoint resolves syscall.NAME and nd_syscall.NAME. ok is false for other points.
@@ -315,7 +338,10 @@ func (a *analysis) syscallPoint(p *probe, pt *point, c chain, depth int) (n int,
 	pattern := pt.parts[1].name
 	var names []string
 	for name := range syscallArgs {
-		if ok, _ := path.Match(pattern, name); ok && (name == pattern || renamed[name] == "") {
+		if calledBy[name] != nil && !slices.Contains(calledBy[name], name) {
+			continue
+		}
+		if ok, _ := path.Match(pattern, cmp.Or(aliasOf[name], name)); ok {
 			names = append(names, name)
 		}
 	}
@@ -329,7 +355,7 @@ func (a *analysis) syscallPoint(p *probe, pt *point, c chain, depth int) (n int,
 			continue
 		}
 		one := c
-		one.syscall = name
+		one.syscall = cmp.Or(aliasOf[name], name)
 		if one.alias == "" {
 			one.alias = (&point{parts: al.names[0].parts}).String()
 			if ret {
@@ -351,14 +377,10 @@ func (a *analysis) syscallAlias(kind, name string, ret bool) *probe {
 	if al, ok := a.made[key]; ok {
 		return al
 	}
-	in := name
-	if r := renamed[name]; r != "" {
-		in = r
-	}
 	var fn string
 	for _, prefix := range []string{"__x64_sys_", "sys_", "SyS_"} {
-		if len(a.k.Functions(prefix+in)) > 0 {
-			fn = prefix + in
+		if len(a.k.Functions(prefix+name)) > 0 {
+			fn = prefix + name
 			break
 		}
 	}
@@ -374,16 +396,57 @@ func (a *analysis) syscallAlias(kind, name string, ret bool) *probe {
 	if ret {
 		suffix = ".return"
 	}
-	fmt.Fprintf(&b, "probe %s.%s = kprobe.function(\"%s\")%s {\n name = \"%s\"\n", kind, in, fn, suffix, strings.TrimPrefix(in, "new"))
+	alias := cmp.Or(aliasOf[name], name)
+	called := cmp.Or(namesOf[name], strconv.Quote(alias))
+	fmt.Fprintf(&b, "probe %s.%s = kprobe.function(\"%s\")%s {\n", kind, alias, fn, suffix)
 	if ret {
-		format := max(resultFormats[in], 1)
-		fmt.Fprintf(&b, " retval = returnval()\n retstr = return_str(%d, retval)\n", format)
+		if strings.Contains(called, "?") {
+			called = strconv.Quote(alias)
+		}
+		format := max(resultFormats[name], 1)
+		fmt.Fprintf(&b, " name = %s\n retval = returnval()\n retstr = return_str(%d, retval)\n", called, format)
 	} else {
-		b.WriteString(syscallBody(syscallArgs[name]))
+		b.WriteString(cmp.Or(bodies[name], syscallBody(syscallArgs[name])))
+		fmt.Fprintf(&b, " name = %s\n", called)
 	}
 	b.WriteString("}\n")
 	a.made[key] = libraryText(b.String()).aliases[0]
 	return a.made[key]
+}
+
+// bodies are those of calls whose argstr depends on their arguments.
+var bodies = map[string]string{
+	"pipe": `fildes_uaddr = __syscall_arg(1)
+ if (fildes_uaddr) { pipe0 = user_int(fildes_uaddr); pipe1 = user_int(fildes_uaddr + 4); argstr = sprintf("[%d, %d]", pipe0, pipe1) } else argstr = "NULL"
+`,
+	"pipe2": `fildes_uaddr = __syscall_arg(1)
+ flags = (__syscall_arg(2) << 32) >> 32
+ flag_str = _sys_pipe2_flag_str(flags)
+ if (fildes_uaddr) { pipe0 = user_int(fildes_uaddr); pipe1 = user_int(fildes_uaddr + 4); argstr = sprintf("[%d, %d], %s", pipe0, pipe1, flag_str) } else argstr = "NULL"
+`,
+	"epoll_create1": `flags = (__syscall_arg(1) << 32) >> 32
+ argstr = flags ? _epoll_create1_flag_str(flags) : "0"
+`,
+	"utime": `filename = user_string_quoted(__syscall_arg(1))
+ buf_uaddr = __syscall_arg(2)
+ if (buf_uaddr) { actime = user_long(buf_uaddr); modtime = user_long(buf_uaddr + 8) }
+ argstr = sprintf("%s, [%s, %s]", filename, ctime(actime), ctime(modtime))
+`,
+	"futex": `futex_uaddr = __syscall_arg(1)
+ op = (__syscall_arg(2) << 32) >> 32
+ val = (__syscall_arg(3) << 32) >> 32
+ utime_uaddr = __syscall_arg(4)
+ uaddr2_uaddr = __syscall_arg(5)
+ val3 = (__syscall_arg(6) << 32) >> 32
+ argstr = sprintf("%p, %s, %d", futex_uaddr, _futex_op_str(op), val)
+ if (op == 10) argstr .= sprintf(", %#x", val3)
+ else if (op == 0) argstr .= ", " . _struct_timespec_u(utime_uaddr, 1)
+ else if (op == 9) argstr .= sprintf(", %s, %#x", _struct_timespec_u(utime_uaddr, 1), val3)
+ else if (op == 3) argstr .= sprintf(", %d, %p", utime_uaddr, uaddr2_uaddr)
+ else if (op == 4 || op == 12) argstr .= sprintf(", %u, %p, %d", utime_uaddr, uaddr2_uaddr, val3)
+ else if (op == 5) argstr .= sprintf(", %u, %p, %s", utime_uaddr, uaddr2_uaddr, _futex_wake_op_str(val3))
+ else if (op == 11) argstr .= sprintf(", %s, %p", _struct_timespec_u(utime_uaddr, 1), uaddr2_uaddr)
+`,
 }
 
 // syscallBody sets the variables of the parameters, and argstr.
@@ -418,7 +481,7 @@ func syscallBody(table string) string {
 			formats, args = append(formats, "%s"), append(args, name+"_str")
 		case "t":
 			text := strings.TrimSuffix(name, "_uaddr") + "_str"
-			fmt.Fprintf(&b, " %s = %s\n %s = __timespec(%s)\n", name, get, text, name)
+			fmt.Fprintf(&b, " %s = %s\n %s = _struct_timespec_u(%s, 1)\n", name, get, text, name)
 			formats, args = append(formats, "%s"), append(args, text)
 		case "u":
 			fmt.Fprintf(&b, " %s = %s\n", name, get)
@@ -426,24 +489,26 @@ func syscallBody(table string) string {
 		case "p", "x":
 			fmt.Fprintf(&b, " %s = %s\n", name, get)
 			formats, args = append(formats, "%#x"), append(args, name)
-		case "A":
+		case "N":
 			text := strings.TrimSuffix(name, "_uaddr") + "_str"
-			fmt.Fprintf(&b, " %s = %s\n %s = _struct_sockaddr_u(%s, (__syscall_arg(%d) << 32) >> 32)\n", name, get, text, name, i+2)
+			fmt.Fprintf(&b, " %s = %s\n %s = %s ? sprintf(\"%%p\", %s) : \"NULL\"\n", name, get, text, name, name)
 			formats, args = append(formats, "%s"), append(args, text)
+		case "U":
+			fmt.Fprintf(&b, " %s = %s & 0xffffffff\n", name, get)
+			formats, args = append(formats, "%#x"), append(args, name)
 		case "L":
 			text := map[string]string{"argv_uaddr": "args", "envp_uaddr": "env_str"}[name]
 			fmt.Fprintf(&b, " %s = %s\n %s = __strings_of(%s, 0)\n", name, get, text, name)
 			formats, args = append(formats, "%s"), append(args, text)
 		default:
-			if !flagSets[how].wide {
+			fn, with, _ := strings.Cut(strings.TrimSuffix(how, ")"), "(")
+			plain := strings.TrimSuffix(name, "_uaddr")
+			if plain == name && !flagSets[fn].wide && fn != "__fork_flags" {
 				get = fmt.Sprintf("(%s << 32) >> 32", get)
 			}
-			of := name
-			if fn, other, two := strings.Cut(strings.TrimSuffix(how, ")"), "("); two {
-				how, of = fn, other+", "+name
-			}
-			fmt.Fprintf(&b, " %s = %s\n %s_str = %s(%s)\n", name, get, name, how, of)
-			formats, args = append(formats, "%s"), append(args, name+"_str")
+			with = thirdOf.ReplaceAllString(strings.ReplaceAll(cmp.Or(with, "."), ".", name), "(__syscall_arg($1) << 32) >> 32")
+			fmt.Fprintf(&b, " %s = %s\n %s_str = %s(%s)\n", name, get, plain, fn, with)
+			formats, args = append(formats, "%s"), append(args, plain+"_str")
 		}
 	}
 	format := strings.Join(formats, ", ")
@@ -460,6 +525,8 @@ func syscallBody(table string) string {
 	fmt.Fprintf(&b, " argstr = sprintf(%q, %s)\n", format, strings.Join(args, ", "))
 	return b.String()
 }
+
+var thirdOf = regexp.MustCompile(`\$(\d)`)
 
 // Where a system call's parameters are in pt_regs, which the functions of kernels since 4.17
 // get a pointer to.
@@ -492,61 +559,4 @@ func accessModeText(_ System, _ *script.Thread, a *script.Args, dst []byte) []by
 		return append(dst, "F_OK"...)
 	}
 	return flagsText(dst, accessModes, a.Int[0])
-}
-
-// timespecText is a time of a program's memory in brackets.
-func timespecText(s System, _ *script.Thread, a *script.Args, dst []byte) []byte {
-	at := uint64(a.Int[0])
-	var b [16]byte
-	switch {
-	case at == 0:
-		return append(dst, "NULL"...)
-	case !s.Read(at, b[:], true):
-		return hexText(dst, at)
-	}
-	return fmt.Appendf(dst, "[%d.%09d]", int64(littleEndian(b[:8])), int64(littleEndian(b[8:])))
-}
-
-// The families of sockets whose addresses have a form, and how long these are.
-const (
-	familyUnix, familyINET, familyINET6, familyNetlink, familyPacket = 1, 2, 10, 16, 17
-
-	lengthINET, lengthINET6, lengthNetlink, lengthPacket = 16, 28, 12, 20
-	longestAddress                                       = 128
-)
-
-// socketAddressText is an address of a socket in a program's memory.
-func socketAddressText(s System, t *script.Thread, a *script.Args, dst []byte) []byte {
-	at, length := uint64(a.Int[0]), int(max(0, min(a.Int[1], longestAddress)))
-	var whole [longestAddress]byte
-	switch {
-	case at == 0:
-		return append(dst, "NULL"...)
-	case !s.Read(at, whole[:length], true):
-		return append(dst, "{...}"...)
-	case length < 2:
-		return fmt.Appendf(dst, "{unknown sockaddr with salen=%d}", length)
-	}
-	b := whole[:]
-	port := uint64(b[2])<<8 | uint64(b[3])
-	switch family := littleEndian(b[:2]); {
-	case family == familyINET && length == lengthINET:
-		return fmt.Appendf(dst, "{AF_INET, %s, %d}", netip.AddrFrom4([4]byte(b[4:8])), port)
-	case family == familyINET6 && length == lengthINET6:
-		return fmt.Appendf(dst, "{AF_INET6, %s, %d}", netip.AddrFrom16([16]byte(b[8:24])).StringExpanded(), port)
-	case family == familyUnix && length >= 4 && b[2] == 0:
-		printed := printing{size: t.StringSize(), most: int64(length - 2), buffer: true}
-		return append(printed.text(append(dst, `{AF_UNIX, "\000`...), b[3:]), `"}`...)
-	case family == familyUnix && length >= 4:
-		b[longestAddress-1] = 0
-		path, _, _ := strings.Cut(string(b[2:]), "\x00")
-		return fmt.Appendf(dst, "{AF_UNIX, \"%s\"}", path)
-	case family == familyNetlink && length == lengthNetlink:
-		return fmt.Appendf(dst, "{AF_NETLINK, pid=%d, groups=%08x}", int32(littleEndian(b[4:8])), littleEndian(b[8:12]))
-	case family == familyPacket && length == lengthPacket:
-		return fmt.Appendf(dst, "{AF_PACKET, proto=%d, ind=%d, hatype=%d, pkttype=%d, halen=%d, addr=%#x}",
-			littleEndian(b[2:4]), int32(littleEndian(b[4:8])), littleEndian(b[8:10]), b[10], b[11], littleEndian(b[12:20]))
-	default:
-		return fmt.Appendf(dst, "{unknown sockaddr with sa=%d, salen=%d}", family, length)
-	}
 }

@@ -193,7 +193,17 @@ func places() {
 		return protocolText(dst, a.Int[0], a.Int[1])
 	})
 	textual("_struct_sockaddr_u(long, long)", "an address of a socket in a program's memory, of that length", socketAddressText)
-	textual("__timespec(long)", "a time of a program's memory", timespecText)
+	for signature, of := range structures {
+		several := strings.Contains(signature, ",")
+		textual(signature, "what a program's memory has there", func(s System, _ *script.Thread, a *script.Args, dst []byte) []byte {
+			n := int64(1)
+			if several {
+				n = a.Int[1]
+			}
+			return structureText(s, of.size, n, a, dst, of.text)
+		})
+	}
+	textual("_stp_xattr_val_str(long, long)", "the value of an extended attribute in a program's memory, of that length", attributeText)
 	textual("__signal_name(long)", "the name of a signal without SIG", func(_ System, _ *script.Thread, a *script.Args, dst []byte) []byte {
 		return append(dst, signalName(a.Int[0])...)
 	})
