@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs scripts with Debian's SystemTap on a booted kernel, under QEMU's emulation, and in this
-# program on a dump of the same boot, each under the same program (testdata/init/deep.c), and
+# program on a dump of the same boot, each under the same program (testdata/init/deep.c,
+# or another that the script's first line names: "#! under everycall"), and
 # compares what they print byte for byte: output, messages and exit code (make
 # conformance-stap-output). stap compiles each script here to a module for that kernel, which
 # staprun loads there; what stap says of its own after a run that failed is not compared.
@@ -34,7 +35,7 @@ tool busybox bookworm busybox-static || cannot "there is no busybox (see above)"
 tool stap bookworm systemtap || cannot "stap cannot be had (see above)"
 stap=$(wrap stap /usr/bin/stap) || cannot "stap cannot be had"
 mkdir -p "$work/modules" "$work/dir"
-make -s -C "$root/testdata/init" OUT="$work" BOOT="$work" "$work/deep.elf" >&2 || cannot "there is no C compiler (see above)"
+make -s -C "$root/testdata/init" OUT="$work" BOOT="$work" "$work/deep.elf" "$work/everycall.elf" >&2 || cannot "there is no C compiler (see above)"
 
 # The folder that stap takes for the kernel's: the headers and, beside them, the kernel with its
 # debugging information, which others who use the headers must not find there.
@@ -81,6 +82,7 @@ compiled() (
 	cd "$work" && rm -rf "$to.build"
 )
 options() { sed -n '1s/^#! stap//p' "$1"; }
+program() { sed -n '1{s/^#! under //p;t;s/.*/deep/p}' "$1"; }
 
 names=$(cd "$given" && for f in *.stp; do echo "${f%.stp}"; done)
 running=0 failed=
@@ -93,6 +95,7 @@ wait
 for name in $names; do
 	if [ -e "$work/modules/$name.ko" ]; then
 		ln "$work/modules/$name.ko" "$work/loaded/"
+		program "$given/$name.stp" >"$work/loaded/$name.under"
 	else
 		failed="$failed $name"
 		say "$name: stap makes no module of it:"
@@ -105,14 +108,15 @@ libraries=/lib/x86_64-linux-gnu
 cat >"$work/all.sh" <<'END'
 left() {
 	for stat in /proc/[0-9]*/stat; do
-		read -r pid name state rest <"$stat" && [ "$name" = '(deep)' ] && [ "$state" != Z ] && return
+		read -r pid name state rest <"$stat" && [ "$name" = "($program)" ] && [ "$state" != Z ] && return
 	done 2>/dev/null
 	return 1
 }
 for module in /modules/*.ko; do
 	name=${module##*/}
+	read -r program <"${module%.ko}.under"
 	echo "=== ${name%.ko}"
-	/usr/bin/staprun -c /bin/deep $module 2>/tmp/said
+	/usr/bin/staprun -c "/bin/$program" $module 2>/tmp/said
 	code=$?
 	while read -r line; do echo "stderr: $line"; done </tmp/said
 	[ $code = 0 ] || echo "ended with $code"
@@ -120,7 +124,7 @@ for module in /modules/*.ko; do
 done
 END
 echo 'root:x:0:0::/:/bin/sh' >"$work/passwd"
-set -- --append 'nopti norandmaps' --file "$work/deep.elf:/bin/deep"
+set -- --append 'nopti norandmaps' --file "$work/deep.elf:/bin/deep" --file "$work/everycall.elf:/bin/everycall"
 "$lab" boot "$kernel" --qemu "$qemu" "$@" -o "$work/kernel.core" --format elf >&2 || cannot "the kernel does not boot (see above)"
 for program in /usr/bin/staprun /usr/lib/systemtap/stapio; do
 	set -- "$@" --file "$tools/stap$program:$program"
@@ -142,7 +146,7 @@ for f in "$work"/theirs/*; do
 	name=${f##*/}
 	code=0
 	# shellcheck disable=SC2046
-	"$lab" stap -r "$work/kernel.core" --debuginfo "$debuginfo" -c /bin/deep $(options "$given/$name.stp") "$given/$name.stp" \
+	"$lab" stap -r "$work/kernel.core" --debuginfo "$debuginfo" -c "/bin/$(program "$given/$name.stp")" $(options "$given/$name.stp") "$given/$name.stp" \
 		>"$work/ours/$name" 2>"$work/said" || code=$?
 	{
 		sed '/^kprobelab: Pass 5: run failed\.$/d; s/^/stderr: /' "$work/said"
