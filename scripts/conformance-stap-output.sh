@@ -69,7 +69,7 @@ export SYSTEMTAP_TAPSET="$library/tapset" SYSTEMTAP_RUNTIME="$work/runtime" SYST
 # compiled NAME: makes its module, if there is none of the same script for the same kernel.
 compiled() (
 	script=$given/$1.stp to=$work/modules/$1
-	{ echo "$release"; cat "$script"; } >"$to.is"
+	{ echo "$release $script"; cat "$script"; } >"$to.is"
 	if cmp -s "$to.is" "$to.was"; then exit; fi
 	rm -rf "$to.was" "$to.ko" "$to.build"
 	mkdir "$to.build"
