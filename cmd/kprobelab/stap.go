@@ -236,7 +236,8 @@ func stapKernel(d *definer, img *kimage.Image) (*stap.Kernel, error) {
 	if err := d.open(); err != nil {
 		return nil, err
 	}
-	k := &stap.Kernel{HZ: int64(img.Profile().HZ), Init: thrownAway(img)}
+	thrown := thrownAway(img)
+	k := &stap.Kernel{HZ: int64(img.Profile().HZ), Thrown: func(addr uint64) bool { return thrown.Contains(x86.Addr(addr)) }}
 	k.Source, k.HasLines = d.writers[0].File, len(d.writers) > 1
 	k.Exported = func(name string) bool {
 		return slices.ContainsFunc(img.Lookup(name), func(s kimage.Symbol) bool { return s.Type == 'T' || s.Type == 'W' })

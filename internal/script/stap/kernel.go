@@ -3,7 +3,6 @@ package stap
 import (
 	"kprobelab/internal/script/host"
 	"kprobelab/internal/source"
-	"kprobelab/x86"
 )
 
 // Kernel is what probes are resolved with. Its fields may be nil: what needs them is then
@@ -15,8 +14,8 @@ type Kernel struct {
 	HasLines bool
 	// Functions are the functions whose names fit a pattern, with their addresses.
 	Functions func(pattern string) []Function
-	// Init is the code that is thrown away when the kernel has booted, with that of built-in modules' exits.
-	Init x86.Range
+	// Thrown reports code that is thrown away when the kernel has booted, with that of built-in modules' exits.
+	Thrown func(addr uint64) bool
 	// Tracepoints are the kernel's, by their names.
 	Tracepoints func(pattern string) []Tracepoint
 	// Syscalls are the names of the system calls that the kernel has.

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"kprobelab/internal/source"
-	"kprobelab/x86"
 )
 
 // derived is one probe point that is resolved, with what aliases on the way to it execute.
@@ -579,7 +578,7 @@ func (a *analysis) otherNames(w spec, begun map[uint64]bool, folded map[string]b
 
 // thrownAway reports code that is no longer there when the kernel has booted, or never was, which cannot be probed.
 func (a *analysis) thrownAway(addr uint64) bool {
-	return a.k.Init.Contains(x86.Addr(addr))
+	return a.k.Thrown != nil && a.k.Thrown(addr)
 }
 
 // exported reports whether other files can use a function.
