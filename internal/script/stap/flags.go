@@ -89,6 +89,11 @@ _umountflags_str or MNT_FORCE=1 MNT_DETACH=2 MNT_EXPIRE=4 UMOUNT_NOFOLLOW=8
 _userfaultfd_flags_str or O_NONBLOCK=0x800 O_CLOEXEC=0x80000
 _wait4_opt_str or WNOHANG=1 WEXITED=4 WSTOPPED=2 WCONTINUED=8 WNOWAIT=0x1000000 __WNOTHREAD=0x20000000 __WALL=0x40000000 __WCLONE=0x80000000
 _waitid_which_str one P_ALL=0 P_PID=1 P_PGID=2
+_fanotify_mark_flags_str or FAN_MARK_ADD=1 FAN_MARK_REMOVE=2 FAN_MARK_FLUSH=0x80 FAN_MARK_DONT_FOLLOW=4 FAN_MARK_ONLYDIR=8 FAN_MARK_MOUNT=0x10 FAN_MARK_IGNORED_MASK=0x20 FAN_MARK_IGNORED_SURV_MODIFY=0x40
+_fanotify_mark_mask_str or FAN_ACCESS=1 FAN_MODIFY=2 FAN_CLOSE_WRITE=8 FAN_CLOSE_NOWRITE=0x10 FAN_OPEN=0x20 FAN_Q_OVERFLOW=0x4000 FAN_OPEN_PERM=0x10000 FAN_ACCESS_PERM=0x20000 FAN_ONDIR=0x40000000 FAN_EVENT_ON_CHILD=0x8000000
+_kexec_file_load_flags_str or KEXEC_FILE_UNLOAD=1 KEXEC_FILE_ON_CRASH=2 KEXEC_FILE_NO_INITRAMFS=4
+_kexec_flags_str or KEXEC_ON_CRASH=1 KEXEC_PRESERVE_CONTEXT=2 KEXEC_ARCH_DEFAULT=0 KEXEC_ARCH_386=0x30000 KEXEC_ARCH_X86_64=0x3e0000
+_pkey_alloc_init_val_str or PKEY_DISABLE_ACCESS=1 PKEY_DISABLE_WRITE=2
 `
 
 const flagPartTable = `
@@ -96,6 +101,13 @@ clone_flags or64 CLONE_VM=0x100 CLONE_FS=0x200 CLONE_FILES=0x400 CLONE_SIGHAND=0
 msgctl_name one IPC_INFO=3 IPC_STAT=2 IPC_RMID=0 IPC_SET=1 MSG_INFO=0xc MSG_STAT=0xb
 sched_policy_name one SCHED_OTHER=0 SCHED_FIFO=1 SCHED_RR=2 SCHED_BATCH=3 SCHED_IDLE=5 SCHED_DEADLINE=6
 semctl_name one IPC_INFO=3 SEM_INFO=0x13 SEM_STAT=0x12 GETALL=0xd GETVAL=0xc GETPID=0xb GETNCNT=0xe GETZCNT=0xf IPC_STAT=2 SETVAL=0x10 SETALL=0x11 IPC_RMID=0 IPC_SET=1
+fanotify_class one FAN_CLASS_NOTIF=0 FAN_CLASS_CONTENT=4 FAN_CLASS_PRE_CONTENT=8
+fanotify_init or FAN_CLOEXEC=1 FAN_NONBLOCK=2 FAN_UNLIMITED_QUEUE=0x10 FAN_UNLIMITED_MARKS=0x20
+mempolicy one MPOL_DEFAULT=0 MPOL_PREFERRED=1 MPOL_BIND=2 MPOL_INTERLEAVE=3 MPOL_LOCAL=4
+mempolicy_flags one MPOL_F_STATIC_NODES=0x8000 MPOL_F_RELATIVE_NODES=0x4000
+sa_handler one64 SIG_DFL=0 SIG_IGN=1
+sa_flags or64 SA_NOCLDSTOP=1 SA_NOCLDWAIT=2 SA_RESETHAND=0x80000000 SA_ONSTACK=0x8000000 SA_RESTART=0x10000000 SA_NODEFER=0x40000000 SA_SIGINFO=4 SA_RESTORER=0x4000000
+swapon or SWAP_FLAG_PREFER=0x8000 SWAP_FLAG_DISCARD=0x10000 SWAP_FLAG_DISCARD_ONCE=0x20000 SWAP_FLAG_DISCARD_PAGES=0x40000
 ioprio_class one IOPRIO_CLASS_NONE=0 IOPRIO_CLASS_RT=1 IOPRIO_CLASS_BE=2 IOPRIO_CLASS_IDLE=3
 futex_wake_op one FUTEX_OP_SET=0 FUTEX_OP_ADD=1 FUTEX_OP_OR=2 FUTEX_OP_ANDN=3 FUTEX_OP_XOR=4
 futex_wake_cmp one FUTEX_OP_CMP_EQ=0 FUTEX_OP_CMP_NE=1 FUTEX_OP_CMP_LT=2 FUTEX_OP_CMP_LE=3 FUTEX_OP_CMP_GT=4 FUTEX_OP_CMP_GE=5
@@ -170,6 +182,10 @@ func flagFunctions() map[string]func(dst []byte, v int64) []byte {
 		"_stp_msgget_key_str":   keyText,
 		"_stp_ioprio_value_str": priorityText,
 		"_futex_wake_op_str":    wakeOpText,
+
+		"_fanotify_init_flags_str": notifyFlagsText,
+		"_mempolicy_mode_str":      memoryPolicyText,
+		"_swapon_flags_str":        swapFlagsText,
 	}
 	for name, set := range flagSets {
 		if all[name] == nil {
@@ -306,6 +322,35 @@ func wakeOpText(dst []byte, v int64) []byte {
 	dst = flagParts["futex_wake_cmp"].text(append(dst, ", "...), int64(e>>24&15))
 	dst = strconv.AppendInt(append(dst, ", "...), int64(e<<20>>20), 10)
 	return append(dst, '}')
+}
+
+// notifyFlagsText is the class of a group that is told of files, and the other flags.
+func notifyFlagsText(dst []byte, v int64) []byte {
+	const class = 0xc
+	dst = flagParts["fanotify_class"].text(dst, v&class)
+	if rest := v & 0xffffffff &^ class; rest != 0 {
+		dst = flagParts["fanotify_init"].text(append(dst, '|'), rest)
+	}
+	return dst
+}
+
+func memoryPolicyText(dst []byte, v int64) []byte {
+	const flags = 0xe000
+	v &= 0xffffffff
+	if of := v & flags; of != 0 && v != 0xffffffff {
+		dst, v = append(flagParts["mempolicy_flags"].text(dst, of), '|'), v&^flags
+	}
+	return flagParts["mempolicy"].text(dst, v)
+}
+
+// swapFlagsText ends with the priority, where there is one.
+func swapFlagsText(dst []byte, v int64) []byte {
+	const prefer, priority = 0x8000, 0x7fff
+	dst = flagParts["swapon"].text(dst, v&^priority)
+	if v&prefer != 0 {
+		dst = strconv.AppendInt(append(dst, '|'), v&priority, 10)
+	}
+	return dst
 }
 
 // protocolText is a protocol of a family that has names of them.

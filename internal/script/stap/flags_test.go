@@ -2,9 +2,12 @@ package stap
 
 import (
 	enc "encoding/binary"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // What SystemTap 4.8 answers (testdata/booted/flags.stp asks more of it).
@@ -69,4 +72,25 @@ func TestMemoryAsText(t *testing.T) {
 			assert.Equal(t, c.want, string(c.text(nil, b)))
 		})
 	}
+}
+
+// Rule: every system call has a name and an argstr, both texts, by its own name and by that of its alias.
+func TestEverySystemCallIsUnderstood(t *testing.T) {
+	k := &Kernel{Functions: func(pattern string) []Function {
+		if _, there := syscallArgs[strings.TrimPrefix(pattern, "__x64_sys_")]; !there {
+			return nil
+		}
+		return []Function{{Name: pattern, Addr: 0x1000}}
+	}}
+	s, err := Analyze("<input>", `probe syscall.* { println(name . argstr) } probe nd_syscall.*.return { println(name . retstr) }`, &Options{}, k)
+	require.NoError(t, err)
+	calls := 0
+	for name := range syscallArgs {
+		if calledBy[name] == nil || slices.Contains(calledBy[name], name) {
+			calls++
+		}
+	}
+	assert.Len(t, s.Probes, 2*calls)
+	_, err = Analyze("<input>", `probe syscall.pread64 { }`, &Options{}, k)
+	assert.ErrorContains(t, err, "no system call pread64")
 }

@@ -89,8 +89,10 @@ dup2 oldfd:d newfd:d
 dup3 oldfd:d newfd:d flags:_dup3_flag_str
 nanosleep req_uaddr:t rem_uaddr:p
 clock_nanosleep clk_id:_get_wc_str flags:_stp_clock_nanosleep_flags_str req_uaddr:t rem_uaddr:p
-clock_gettime|clock_getres|clock_settime clk_id:_get_wc_str tp_uaddr:p
-gettimeofday|settimeofday tv_uaddr:p tz_uaddr:p
+clock_gettime|clock_getres clk_id:_get_wc_str tp_uaddr:p
+clock_settime clk_id:_get_wc_str tp_uaddr:t
+gettimeofday tv_uaddr:p tz_uaddr:p
+settimeofday tv_uaddr:_struct_timeval_u(.,1) tz_uaddr:_struct_timezone_u
 time t_uaddr:p
 times buf_uaddr:p
 getitimer which:_itimer_which_str value_uaddr:p
@@ -183,7 +185,7 @@ getgroups|setgroups size:d list_uaddr:p
 setpgid pid:d pgid:d
 getpgid|getsid pid:d
 prctl option:d arg2:x arg3:x arg4:x arg5:x
-arch_prctl code:x addr:x
+arch_prctl code:_stp_arch_prctl_func_str addr:d
 ptrace request:d pid:d addr:x data:x
 futex futex_uaddr:p op:_futex_op_str val:d
 set_robust_list list_head_uaddr:p len:u
@@ -226,14 +228,14 @@ removexattr|lremovexattr path:s name_str:s
 readahead fd:d offset:d count:u
 fadvise64 fd:d offset:d len:d advice:_fadvice_advice_str
 close_range fd:u max_fd:u flags:x
-add_key type_uaddr:s description_uaddr:s payload_uaddr:p plen:u ringid:d
+add_key type_uaddr:s description_uaddr:s payload_uaddr:user_string_n_quoted(.,$4) plen:u ringid:d
 adjtimex buf_uaddr:N
 bpf cmd:_bpf_cmd_str attr_uaddr:p size:u
 capget|capset header_uaddr:p data_uaddr:p
-clock_adjtime clk_id:d tx_uaddr:p
-delete_module name_user:s flags:x
-fanotify_init flags:x event_f_flags:x
-fanotify_mark fanotify_fd:d flags:x mask:x dirfd:D pathname:s
+clock_adjtime clk_id:_get_wc_str tx_uaddr:N
+delete_module name_user:s flags:_module_flags_str
+fanotify_init flags:_fanotify_init_flags_str event_f_flags:__open_flags
+fanotify_mark fanotify_fd:d flags:_fanotify_mark_flags_str mask:_fanotify_mark_mask_str dirfd:D pathname:s
 fgetxattr filedes:d name_str:s value_uaddr:p size:u
 finit_module fd:d uargs:s flags:_finit_module_flags_str
 flistxattr filedes:d list_uaddr:p size:u
@@ -244,19 +246,19 @@ get_mempolicy policy_uaddr:p nmask_uaddr:p maxnode:u addr:x flags:x
 init_module umod_uaddr:p len:u uargs:s
 io_cancel ctx_id:u iocb_uaddr:p result_uaddr:p
 io_destroy ctx:u
-io_getevents ctx_id:u min_nr:d nr:d events_uaddr:p timeout_uaddr:p
+io_getevents ctx_id:u min_nr:d nr:d events_uaddr:p timeout_uaddr:t
 io_setup maxevents:u ctxp_uaddr:p
 io_submit ctx_id:u nr:d iocbpp_uaddr:p
-ioperm from:x num:x turn_on:d
+ioperm from:x num:x turn_on:x
 ioprio_get which:_stp_ioprio_which_str who:d
 ioprio_set which:_stp_ioprio_which_str who:d ioprio:_stp_ioprio_value_str
 kcmp pid1:d pid2:d type:_kcmp_type_str idx1:u idx2:u
-kexec_file_load kernel_fd:d initrd_fd:d cmdline_len:u cmdline:s flags:x
-kexec_load entry:x nr_segments:u segments_uaddr:p flags:x
+kexec_file_load kernel_fd:d initrd_fd:d cmdline_len:u cmdline:s flags:_kexec_file_load_flags_str
+kexec_load entry:x nr_segments:u segments_uaddr:p flags:_kexec_flags_str
 keyctl option:d arg2:x arg3:x arg4:x arg5:x
-mbind start:x len:u mode:d nmask_uaddr:p maxnode:u flags:x
+mbind start:p len:u mode:_mempolicy_mode_str nmask_uaddr:p maxnode:u flags:x
 membarrier cmd:_membarrier_cmd_str flags:d
-memfd_secret flags:x
+memfd_secret flags:_mfd_flags_str
 migrate_pages pid:d maxnode:u old_nodes:p new_nodes:p
 modify_ldt func:d ptr_uaddr:p bytecount:u
 move_pages pid:d nr_pages:u pages:p nodes:p status:p flags:x
@@ -266,26 +268,26 @@ mq_open filename:s oflag:x mode:o u_attr_uaddr:p
 mq_timedreceive mqdes:d msg_ptr_uaddr:p msg_len:u msg_prio_uaddr:p abs_timeout_uaddr:p
 mq_timedsend mqdes:d msg_ptr_uaddr:p msg_len:u msg_prio:u abs_timeout_uaddr:p
 mq_unlink u_name:s
-name_to_handle_at dfd:D pathname:s handle_uaddr:p mnt_id_uaddr:p flags:x
-open_by_handle_at mount_dfd:D handle_uaddr:p flags:x
+name_to_handle_at dfd:D pathname:s handle_uaddr:p mnt_id_uaddr:p flags:_at_flag_str
+open_by_handle_at mount_dfd:D handle_uaddr:p flags:__open_flags
 perf_event_open attr_uaddr:p pid:d cpu:d group_fd:d flags:_perf_event_open_flags_str
 pivot_root new_root_str:s old_root_str:s
-pkey_alloc flags:x init_val:x
+pkey_alloc flags:u init_val:_pkey_alloc_init_val_str
 pkey_free pkey:d
-pkey_mprotect addr:x len:u prot:x pkey:d
-preadv2|pwritev2 fd:d vector_uaddr:p count:u offset:d high:d flags:x
-process_vm_readv|process_vm_writev pid:d local_iov_uaddr:p liovcnt:u remote_iov_uaddr:p riovcnt:u flags:x
+pkey_mprotect addr:p len:u prot:_mprotect_prot_str pkey:d
+preadv2|pwritev2 fd:d vector_uaddr:p count:d offset:p -:- flags:_preadv2_flags_str
+process_vm_readv|process_vm_writev pid:d local_iov_uaddr:p liovcnt:u remote_iov_uaddr:p riovcnt:u flags:u
 quotactl cmd:x special_str:s id:d addr_uaddr:p
-remap_file_pages start:x size:u prot:x pgoff:u flags:x
+remap_file_pages start:p size:p prot:_mprotect_prot_str pgoff:p flags:_mmap_flags
 request_key type_uaddr:s description_uaddr:s callout_info_uaddr:s destringid:d
-rt_sigqueueinfo pid:d sig:_signal_name uinfo_uaddr:p
-rt_tgsigqueueinfo tgid:d tid:d sig:_signal_name uinfo_uaddr:p
+rt_sigqueueinfo pid:d sig:_signal_name uinfo_uaddr:N
+rt_tgsigqueueinfo tgid:d tid:d sig:_signal_name uinfo_uaddr:N
 sched_getattr pid:d sched_attr_uaddr:p size:u flags:x
-sched_setattr pid:d sched_attr_uaddr:p flags:x
+sched_setattr pid:d sched_attr_uaddr:N flags:u
 seccomp op:_seccomp_op_str flags:_seccomp_flags_str uargs_uaddr:p
 semtimedop semid:d sops_uaddr:p nsops:u timeout_uaddr:t
-set_mempolicy mode:d nmask_uaddr:p maxnode:u
-swapon path:s swapflags:x
+set_mempolicy mode:_mempolicy_mode_str nmask_uaddr:p maxnode:u
+swapon path:s swapflags:_swapon_flags_str
 sync_file_range fd:d offset:d nbytes:d flags:_sync_file_range_flags_str
 sysfs option:d arg1:x arg2:x
 userfaultfd flags:_userfaultfd_flags_str
@@ -298,7 +300,7 @@ var resultFormats = map[string]int{"mmap": 2, "mremap": 2, "umask": 3}
 // calledBy are the kernel's functions of the aliases that have another name, or more than one function.
 var calledBy = map[string][]string{
 	"stat": {"newstat"}, "lstat": {"newlstat"}, "fstat": {"newfstat"}, "fstatat": {"newfstatat"}, "uname": {"newuname"},
-	"pread": {"pread64"}, "pwrite": {"pwrite64"}, "sendfile": {"sendfile64"}, "pipe": {"pipe", "pipe2"}, "eventfd": {"eventfd", "eventfd2"},
+	"pread": {"pread64"}, "pwrite": {"pwrite64"}, "sendfile": {"sendfile64"}, "pipe": {"pipe", "pipe2"}, "getdents": {"getdents", "getdents64"}, "eventfd": {"eventfd", "eventfd2"},
 	"epoll_create": {"epoll_create", "epoll_create1"}, "signalfd": {"signalfd", "signalfd4"}, "inotify_init": {"inotify_init", "inotify_init1"},
 }
 
@@ -424,6 +426,22 @@ var bodies = map[string]string{
  flag_str = _sys_pipe2_flag_str(flags)
  if (fildes_uaddr) { pipe0 = user_int(fildes_uaddr); pipe1 = user_int(fildes_uaddr + 4); argstr = sprintf("[%d, %d], %s", pipe0, pipe1, flag_str) } else argstr = "NULL"
 `,
+	"rt_sigaction": `sig = (__syscall_arg(1) << 32) >> 32
+ sig_str = _signal_name(sig)
+ act_uaddr = __syscall_arg(2)
+ act_str = _struct_sigaction_u(act_uaddr)
+ oact_uaddr = __syscall_arg(3)
+ sigsetsize = __syscall_arg(4)
+ argstr = sprintf("%s, {%s}, %p, %d", sig_str, act_str, oact_uaddr, sigsetsize)
+`,
+	"mq_open": `filename = user_string_quoted(__syscall_arg(1))
+ oflag = __syscall_arg(2) & 0xffffffff
+ oflag_str = __open_flags(oflag)
+ mode = __syscall_arg(3) & 0xffff
+ u_attr_uaddr = __syscall_arg(4)
+ argstr = sprintf("%s, %s", filename, oflag_str)
+ if (oflag & 0100) argstr .= sprintf(", %#o, %p", mode, u_attr_uaddr)
+`,
 	"epoll_create1": `flags = (__syscall_arg(1) << 32) >> 32
  argstr = flags ? _epoll_create1_flag_str(flags) : "0"
 `,
@@ -458,6 +476,7 @@ func syscallBody(table string) string {
 		name, how, _ := strings.Cut(word, ":")
 		get := fmt.Sprintf("__syscall_arg(%d)", i+1)
 		switch how {
+		case "-":
 		case "s":
 			fmt.Fprintf(&b, " %s = user_string_quoted(%s)\n", name, get)
 			formats, args = append(formats, "%s"), append(args, name)

@@ -21,7 +21,11 @@ var structures = map[string]struct {
 	"_struct_rlimit_u(long)": {16, func(dst, b []byte) []byte {
 		return fmt.Appendf(dst, "[%d,%d]", int64(littleEndian(b[:8])), int64(littleEndian(b[8:])))
 	}},
-	"_stp_sigset_u(long)": {8, signalsText},
+	"_stp_sigset_u(long)":       {8, signalsText},
+	"_struct_sigaction_u(long)": {32, actionText},
+	"_struct_timezone_u(long)": {8, func(dst, b []byte) []byte {
+		return fmt.Appendf(dst, "[%d, %d]", int32(littleEndian(b[:4])), int32(littleEndian(b[4:])))
+	}},
 }
 
 // mostOf bounds how many structures an array may have.
@@ -86,6 +90,22 @@ func signalsText(dst, b []byte) []byte {
 		return append(dst, "[EMPTY]"...)
 	}
 	return append(dst, ']')
+}
+
+// actionText is a struct sigaction as the kernel has it: handler, flags, restorer, mask.
+func actionText(dst, b []byte) []byte {
+	var words [4]uint64
+	for i := range words {
+		words[i] = littleEndian(b[8*i : 8*i+8])
+	}
+	handler := int64(words[0])
+	dst = flagParts["sa_handler"].text(dst, handler)
+	if flagParts["sa_handler"].name(handler) != "" {
+		return dst
+	}
+	dst = flagParts["sa_flags"].text(append(dst, ", "...), int64(words[1]))
+	dst = hexText(append(dst, ", "...), words[2])
+	return signalsText(append(dst, ", "...), b[24:])
 }
 
 // longestValue is how much of an extended attribute is printed.
