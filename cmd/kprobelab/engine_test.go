@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
+	"runtime/debug"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,8 +21,13 @@ func init() {
 }
 
 // cramp leaves this process 60 MiB of address space: enough for the program and
-// not for a machine, whose heap alone has 64.
+// not for a machine, whose heap alone has 64. Go reserves 64 MiB at a time, from an
+// address that is drawn, and may be at the end of that when it begins: the program's own memory is
+// reserved before. Threads that collect garbage would take 8 MiB each for their stacks.
 func cramp() {
+	runtime.KeepAlive(make([]byte, 32<<20))
+	runtime.GC()
+	debug.SetGCPercent(-1)
 	b, err := os.ReadFile("/proc/self/statm")
 	var pages uint64
 	if err == nil {
