@@ -21,7 +21,7 @@ probe kprocess.create { if (pid() == target()) printf("fork %d\n", new_pid != pi
 probe signal.send { printf("signal %s to %s\n", sig_name, sig_pid == target() ? "it" : pid_name) }
 probe syscall_any { if (name == "getdents64") calls++ }
 probe syscall_any.return { if (name == "getdents64") returns++ }
-probe syscall.getdents64 { raw++ }
+probe syscall.getdents { raw++ }
 probe scheduler.process_exit { printf("exit %d\n", target_set_pid(pid)) }
 probe end { printf("%d bytes, %d calls more, %d returns\n", bytes, calls - raw, returns - raw) }
 `
