@@ -236,8 +236,8 @@ func stapKernel(d *definer, img *kimage.Image) (*stap.Kernel, error) {
 	if err := d.open(); err != nil {
 		return nil, err
 	}
-	thrown := thrownAway(img)
-	k := &stap.Kernel{HZ: int64(img.Profile().HZ), Thrown: func(addr uint64) bool { return thrown.Contains(x86.Addr(addr)) }}
+	freed := initmem(img)
+	k := &stap.Kernel{HZ: int64(img.Profile().HZ), Initmem: func(addr uint64) bool { return freed.Contains(x86.Addr(addr)) }}
 	k.Source, k.HasLines = d.writers[0].File, len(d.writers) > 1
 	k.Exported = func(name string) bool {
 		return slices.ContainsFunc(img.Lookup(name), func(s kimage.Symbol) bool { return s.Type == 'T' || s.Type == 'W' })
@@ -290,8 +290,8 @@ func stapKernel(d *definer, img *kimage.Image) (*stap.Kernel, error) {
 	return k, nil
 }
 
-// thrownAway is what the kernel frees when it has booted: where the symbol table has no data, .init.text alone is known.
-func thrownAway(img *kimage.Image) (r x86.Range) {
+// initmem is what the kernel frees when it has booted. A symbol table without data tells of .init.text alone.
+func initmem(img *kimage.Image) (r x86.Range) {
 	for _, edges := range [][2]string{{"__init_begin", "__init_end"}, {"_sinittext", "_einittext"}} {
 		from, to := img.Lookup(edges[0]), img.Lookup(edges[1])
 		if len(from) > 0 && len(to) > 0 {

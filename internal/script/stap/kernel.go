@@ -14,8 +14,8 @@ type Kernel struct {
 	HasLines bool
 	// Functions are the functions whose names fit a pattern, with their addresses.
 	Functions func(pattern string) []Function
-	// Thrown reports code that is thrown away when the kernel has booted, with that of built-in modules' exits.
-	Thrown func(addr uint64) bool
+	// Initmem reports an address in what the kernel frees when it has booted: .init.text, and .exit.text of what is built in.
+	Initmem func(addr uint64) bool
 	// Tracepoints are the kernel's, by their names.
 	Tracepoints func(pattern string) []Tracepoint
 	// Syscalls are the names of the system calls that the kernel has.

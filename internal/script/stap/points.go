@@ -498,7 +498,7 @@ func (a *analysis) places(p *probe, pt *point, c chain, q *part, v variant, w sp
 	// begun has where a function begins, true where its code is in one piece.
 	begun, folded := map[uint64]bool{}, map[string]bool{}
 	add := func(at *source.Place) error {
-		if a.thrownAway(at.Addr) {
+		if a.initmem(at.Addr) {
 			return nil
 		}
 		if !at.Described() {
@@ -576,9 +576,9 @@ func (a *analysis) otherNames(w spec, begun map[uint64]bool, folded map[string]b
 	}
 }
 
-// thrownAway reports code that is no longer there when the kernel has booted, or never was, which cannot be probed.
-func (a *analysis) thrownAway(addr uint64) bool {
-	return a.k.Thrown != nil && a.k.Thrown(addr)
+// initmem reports code that a booted kernel has freed (.init.text) or does not need (.exit.text): it cannot be probed.
+func (a *analysis) initmem(addr uint64) bool {
+	return a.k.Initmem != nil && a.k.Initmem(addr)
 }
 
 // exported reports whether other files can use a function.
@@ -641,7 +641,7 @@ func (a *analysis) symbolPoint(p *probe, pt *point, c chain, q *part, v variant,
 			continue
 		}
 		seen[f.Addr] = true
-		if a.thrownAway(f.Addr) || v.exported && !a.exported(f.Name) {
+		if a.initmem(f.Addr) || v.exported && !a.exported(f.Name) {
 			continue
 		}
 		pr := &Probe{Kind: Call, Symbol: f.Name, Module: f.Module, Addr: f.Addr, Function: f.Name}

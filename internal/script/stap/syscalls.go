@@ -525,7 +525,7 @@ func syscallBody(table string) string {
 			if plain == name && !flagSets[fn].wide && fn != "__fork_flags" {
 				get = fmt.Sprintf("(%s << 32) >> 32", get)
 			}
-			with = thirdOf.ReplaceAllString(strings.ReplaceAll(cmp.Or(with, "."), ".", name), "(__syscall_arg($1) << 32) >> 32")
+			with = otherParameter.ReplaceAllString(strings.ReplaceAll(cmp.Or(with, "."), ".", name), "(__syscall_arg($1) << 32) >> 32")
 			fmt.Fprintf(&b, " %s = %s\n %s_str = %s(%s)\n", name, get, plain, fn, with)
 			formats, args = append(formats, "%s"), append(args, plain+"_str")
 		}
@@ -545,7 +545,7 @@ func syscallBody(table string) string {
 	return b.String()
 }
 
-var thirdOf = regexp.MustCompile(`\$(\d)`)
+var otherParameter = regexp.MustCompile(`\$(\d)`)
 
 // Where a system call's parameters are in pt_regs, which the functions of kernels since 4.17
 // get a pointer to.
