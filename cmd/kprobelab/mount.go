@@ -92,6 +92,10 @@ func (p *mounting) run(ctx context.Context, t *term, c *cli.Command) error {
 	if p.registers && len(p.watches) == 0 {
 		return usagef("--registers goes with --watch")
 	}
+	// The place is one look at a folder, an image some seconds of reading.
+	if err := p.checkPlace(); err != nil {
+		return err
+	}
 	img, err := openImage(t, c, c.Args().Get(1))
 	if err != nil {
 		return err

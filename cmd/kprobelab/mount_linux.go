@@ -15,6 +15,13 @@ import (
 	"kprobelab/x86"
 )
 
+func (p *mounting) checkPlace() error {
+	if err := mount.CheckPlace(p.dir); err != nil {
+		return &failure{exitRefused, err}
+	}
+	return nil
+}
+
 // serve mounts, says so, and stays until the mount ends or a signal comes.
 func (p *mounting) serve(ctx context.Context, t *term, img *kimage.Image) error {
 	l, err := kprobelab.New(img, &kprobelab.Options{CPUs: p.cpus, Seed: p.seed, Budget: p.budget, Timeout: p.timeout, Optimize: true})

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -48,12 +46,10 @@ type Mount struct {
 	once   sync.Once
 }
 
-// ErrNoFUSE says that this system or this user cannot mount.
-var ErrNoFUSE = errors.New("cannot mount")
-
 // New mounts the tree at dir, an empty directory. Root mounts by itself; others
 // need fusermount3 (Debian's package fuse3) or fusermount. The caller ends it
-// with Unmount. An error that wraps ErrNoFUSE says what is missing.
+// with Unmount. The directory is asked about first, because a wrong one is wrong on
+// every host; an error that wraps ErrNoFUSE then says all that the host lacks.
 func New(dir string, t tracing.Tree, o *Options) (*Mount, error) {
 	if o == nil {
 		o = &Options{}
@@ -109,81 +105,6 @@ func access() []string {
 		return []string{"default_permissions"}
 	}
 	return nil
-}
-
-func root() bool { return os.Geteuid() == 0 }
-
-// ErrPlace is a place where the real kernel's files belong.
-var ErrPlace = errors.New("the real kernel's tracing files belong there")
-
-// realPlaces are where trace-cmd, perf and libtracefs look for the real kernel's
-// tracing files. They ask for the file system's type, which FUSE cannot have. As root
-// they then mount the real one there, over whatever is there, and all that follows
-// reaches the real kernel.
-var realPlaces = []string{"/sys/kernel/tracing", "/sys/kernel/debug", "/tracing", "/trace"}
-
-// isReal: the directory is one of these places, or in one.
-func isReal(dir string) bool {
-	return slices.ContainsFunc(realPlaces, func(place string) bool {
-		return dir == place || strings.HasPrefix(dir, place+"/")
-	})
-}
-
-// target checks that the place can be mounted at.
-func target(dir string) (string, error) {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return "", err
-	}
-	through, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		through = dir // it is not there, or dead: Stat says so
-	}
-	if isReal(dir) || isReal(through) {
-		return "", fmt.Errorf("%s: %w, and tools that run as root mount them over others; take another directory", dir, ErrPlace)
-	}
-	i, err := os.Stat(dir)
-	switch {
-	case errors.Is(err, syscall.ENOTCONN):
-		return "", fmt.Errorf("%s: a mount whose server has died is there; unmount it first: %s", dir, hint(dir))
-	case err != nil:
-		return "", err
-	case !i.IsDir():
-		return "", fmt.Errorf("%s is not a directory", dir)
-	}
-	if inside, err := os.ReadDir(dir); err == nil && len(inside) > 0 {
-		return "", fmt.Errorf("%s is not empty, and what is in it could not be seen: take another directory", dir)
-	}
-	return dir, nil
-}
-
-func hint(dir string) string {
-	if root() {
-		return "umount -l " + dir
-	}
-	return "fusermount3 -uz " + dir
-}
-
-// Supported says, without mounting, whether this user can mount here: nil, or
-// an error that wraps ErrNoFUSE and says what is missing.
-func Supported() error {
-	if _, err := os.Stat("/dev/fuse"); err != nil {
-		return fmt.Errorf("%w: /dev/fuse is not there; the host's kernel needs its fuse module (modprobe fuse), a container needs --device /dev/fuse", ErrNoFUSE)
-	}
-	if root() {
-		return nil
-	}
-	if _, err := fusermount(); err != nil {
-		return fmt.Errorf("%w: as an ordinary user that needs fusermount3, which is not there; install the package fuse3, or mount as root", ErrNoFUSE)
-	}
-	return nil
-}
-
-func fusermount() (string, error) {
-	if p, err := exec.LookPath("fusermount3"); err == nil {
-		return p, nil
-	}
-	return exec.LookPath("fusermount")
 }
 
 // Dir is where it is mounted.

@@ -1,0 +1,91 @@
+//go:build linux
+
+package mount
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// ErrNoFUSE says that this system or this user cannot mount.
+var ErrNoFUSE = errors.New("cannot mount")
+
+// device is the file by which a process speaks FUSE with the kernel.
+const device = "/dev/fuse"
+
+// host answers what a mount needs of the system and of the user.
+type host struct {
+	root bool
+	stat func(name string) (fs.FileInfo, error)
+	// opens returns nil if the user can open the file for reading and writing.
+	opens func(name string) error
+	// fusermount returns the path of the program that mounts for ordinary users.
+	fusermount func() (string, error)
+}
+
+func thisHost() host {
+	return host{root: root(), stat: os.Stat, opens: opens, fusermount: fusermount}
+}
+
+func root() bool { return os.Geteuid() == 0 }
+
+func opens(name string) error {
+	f, err := os.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+func fusermount() (string, error) {
+	if p, err := exec.LookPath("fusermount3"); err == nil {
+		return p, nil
+	}
+	return exec.LookPath("fusermount")
+}
+
+// Supported says, without mounting, whether this user can mount here: nil, or
+// an error that wraps ErrNoFUSE and says all that is missing.
+func Supported() error { return thisHost().supported() }
+
+func (h host) supported() error {
+	missing := h.missing()
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", ErrNoFUSE, strings.Join(missing, "; and "))
+}
+
+// missing lists what has to be mended before a mount can work. fusermount3 opens the
+// device with the rights of the user who calls it.
+func (h host) missing() []string {
+	var out []string
+	if !h.root {
+		if _, err := h.fusermount(); err != nil {
+			out = append(out, "as an ordinary user that needs fusermount3, which is not there; install the package fuse3, or mount as root")
+		}
+	}
+	i, err := h.stat(device)
+	if err != nil {
+		return append(out, device+" is not there; the host's kernel needs its fuse module (modprobe fuse), a container needs --device "+device)
+	}
+	if err := h.opens(device); err != nil {
+		return append(out, h.closed(i, err))
+	}
+	return out
+}
+
+// closed says why the device cannot be opened, and what mends that.
+func (h host) closed(i fs.FileInfo, err error) string {
+	switch {
+	case !errors.Is(err, fs.ErrPermission):
+		return fmt.Sprintf("%v; the host's kernel needs its fuse module (modprobe fuse)", err)
+	case h.root:
+		return fmt.Sprintf("%v; a container needs --device %s", err, device)
+	}
+	return fmt.Sprintf("%s is closed to this user (%v); root opens it with chmod 666 %s", device, i.Mode(), device)
+}
