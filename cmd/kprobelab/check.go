@@ -91,15 +91,15 @@ func check(t *term, c *cli.Command) error {
 	if !ok {
 		return usagef("--via takes module, events or bpf, not %q", c.String("via"))
 	}
+	r := report.Check{Allow: map[hazard.ID]bool{}}
+	if err := allow(r.Allow, c.StringSlice("allow")); err != nil {
+		return err
+	}
 	probes, err := readProbes(args[0])
 	if err != nil {
 		return err
 	}
 	report.AskBy(probes, via)
-	r := report.Check{Allow: map[hazard.ID]bool{}}
-	if err := allow(r.Allow, c.StringSlice("allow")); err != nil {
-		return err
-	}
 	for _, path := range args[1:] {
 		img, err := openImage(t, c, path)
 		if err != nil {

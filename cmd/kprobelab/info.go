@@ -46,6 +46,9 @@ func info(t *term, c *cli.Command) error {
 	if err := atMost(c, 1); err != nil {
 		return err
 	}
+	if c.Bool("dmesg") && (c.Bool("tasks") || c.Bool("json")) {
+		return usagef("--dmesg goes with neither --tasks nor --json")
+	}
 	img, err := openAnyImage(t, c, c.Args().First())
 	if err != nil {
 		return err
@@ -54,7 +57,7 @@ func info(t *term, c *cli.Command) error {
 		return usagef("%s is no memory dump: it has no tasks", img.Name())
 	}
 	if c.Bool("dmesg") {
-		return dmesg(t, c, img)
+		return dmesg(t, img)
 	}
 	r := report.DescribeImage(img)
 	switch {
@@ -67,12 +70,9 @@ func info(t *term, c *cli.Command) error {
 }
 
 // dmesg prints the log of a dump's kernel.
-func dmesg(t *term, c *cli.Command, img *kimage.Image) error {
-	switch {
-	case img.Core() == nil:
+func dmesg(t *term, img *kimage.Image) error {
+	if img.Core() == nil {
 		return usagef("%s is no memory dump: it has no log", img.Name())
-	case c.Bool("tasks"), c.Bool("json"):
-		return usagef("--dmesg goes with neither --tasks nor --json")
 	}
 	log, err := printk.Of(img, img.ReadKernel)
 	if err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -99,7 +98,7 @@ func scan(t *term, c *cli.Command) error {
 	if !c.IsSet("points") {
 		functions, err := s.Functions(globs...)
 		if err != nil {
-			return scanPatternError(img, err)
+			return &failure{exitRefused, fmt.Errorf("%s: %w", img.Name(), err)}
 		}
 		all := s.WriteFunctions
 		if c.Bool("entries") {
@@ -134,7 +133,7 @@ func scanGlobs(c *cli.Command) ([]string, error) {
 		globs = c.Args().Slice()[1:]
 	}
 	if !c.IsSet("points") {
-		return globs, nil
+		return globs, checkPatterns(globs...)
 	}
 	if len(globs) > 0 {
 		return nil, usagef("--points and a pattern exclude each other")
@@ -170,11 +169,14 @@ func readList(name, what string, read func(io.Reader) error) error {
 	return nil
 }
 
-func scanPatternError(img *kimage.Image, err error) error {
-	if errors.Is(err, path.ErrBadPattern) {
-		return usagef("not a pattern: %w", err)
+// checkPatterns refuses a malformed pattern of symbols before an image is read.
+func checkPatterns(patterns ...string) error {
+	for _, p := range patterns {
+		if _, err := path.Match(p, ""); err != nil {
+			return usagef("%q is not a pattern: %w", p, err)
+		}
 	}
-	return &failure{exitRefused, fmt.Errorf("%s: %w", img.Name(), err)}
+	return nil
 }
 
 func scanFormat(c *cli.Command) report.ScanFormat {

@@ -37,13 +37,16 @@ func symbols(t *term, c *cli.Command) error {
 		return err
 	}
 	pattern := c.Args().Get(1)
+	if err := checkPatterns(pattern); err != nil {
+		return err
+	}
 	img, err := openImage(t, c, c.Args().First())
 	if err != nil {
 		return err
 	}
 	list, err := report.Symbols(img, pattern)
 	if err != nil {
-		return usagef("%q is not a pattern: %w", pattern, err)
+		return err
 	}
 	write := report.WriteSymbols
 	switch {
