@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo page demo dumps kernel archive tools-table conformance conformance-all conformance-bpftrace conformance-configs conformance-explore conformance-hazards conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-stap-output conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch guest selftests selftests-booted transparency-uprobes transparency-uprobes-booted test test-page test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo page demo dumps kernel archive tools-table conformance conformance-all conformance-bpftrace conformance-configs conformance-explore conformance-hazards conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-stap-output conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch guest selftests selftests-booted transparency-uprobes transparency-uprobes-booted test test-mount test-page test-root test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -145,6 +145,12 @@ test-page: page ## the page in a headless Chromium: lessons, steps, verdicts, ac
 
 test-wasm: ## the command line's scripts on the program as WebAssembly, under Node
 	@scripts/test-wasm.sh
+
+test-mount: deps ## the tests of mounts alone, as they are with /dev/fuse and fusermount3 (package fuse3)
+	@scripts/check.sh mount
+
+test-root: deps ## as root: the tests that make test and make check, run by an ordinary user, had to skip for that
+	@scripts/check.sh root
 
 check: deps ## the rest of what CI runs: whole tests, race, staticcheck, generators, benchmarks once, other systems
 	@scripts/check.sh check

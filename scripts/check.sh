@@ -2,7 +2,9 @@
 # check.sh test: make test, which takes two to five minutes on two cores.
 # check.sh check: make check, the rest of what CI runs. Tests that make test
 # shortens or skips run whole here.
-# check.sh total: one count over the last runs of both.
+# check.sh mount: mounts as they are with fusermount3, for an ordinary user.
+# check.sh root: as root, what test and check have skipped for want of root.
+# check.sh total: one count over the last runs of all these.
 #
 # Every step runs, even after one has failed. The last line counts the tests, each
 # once over all runs.
@@ -99,6 +101,19 @@ vet_and_test() { go vet ./... && tests -short ./...; }
 # that is neither Linux nor 64 bits wide stands for all: each costs a minute.
 check_elsewhere() { CGO_ENABLED=0 GOOS=windows GOARCH=386 go build ./...; }
 
+# A skip for want of root has the word in its reason. It is asked of the runs of an
+# ordinary user, not of mount's: so root's own mounts are tried, too.
+tests_of_root() {
+	cat "$work/test.tally" "$work/check.tally" >"$work/user.tally" 2>/dev/null || :
+	go run ./internal/tools/testsum -skipped '\broot\b' "$work/user.tally" >"$work/root.list" || return 1
+	[ -s "$work/root.list" ] || { echo "   nothing was skipped for want of root" && return; }
+	bad=0
+	while read -r package names; do
+		tests -timeout 30m -run "$names" "$package" || bad=1
+	done <"$work/root.list"
+	return $bad
+}
+
 check_benchmarks() {
 	go test -run '^$' -bench . -benchtime 1x ./... >"$work/bench" 2>&1 || {
 		cat "$work/bench"
@@ -125,15 +140,28 @@ check)
 	step "build for other systems without cgo" check_elsewhere
 	step "each benchmark once" check_benchmarks
 	;;
+mount)
+	: >"$tally"
+	step "mounts by fusermount3" tests ./internal/mount
+	step "the command line's mounts" tests -run '^TestScripts$/^mount$' ./cmd/kprobelab
+	;;
+root)
+	: >"$tally"
+	step "tests that an ordinary user has to skip" tests_of_root
+	;;
 total)
 	: >"$tally"
 	for each in test check; do
 		cat "$work/$each.tally" >>"$tally" || failures="$failures
    make $each did not run its tests"
 	done
+	# CI alone has these.
+	for each in mount root; do
+		if [ -e "$work/$each.tally" ]; then cat "$work/$each.tally" >>"$tally"; fi
+	done
 	;;
 *)
-	echo "check.sh: there is no part $part; test, check and total are" >&2
+	echo "check.sh: there is no part $part; test, check, mount, root and total are" >&2
 	exit 2
 	;;
 esac

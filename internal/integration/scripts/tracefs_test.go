@@ -15,7 +15,7 @@ func TestWithTracefs(t *testing.T) {
 	for _, may := range [][]string{{"unshare", "--mount", "true"}, {"unshare", "--map-root-user", "--mount", "true"}} {
 		if err := exec.Command(may[0], may[1:]...).Run(); os.Geteuid() == 0 || len(may) == 4 {
 			if err != nil {
-				t.Skipf("no mount namespaces for this user: %v", err)
+				t.Skipf("no mount namespaces for this user, who is not root: %v", err)
 			}
 			break
 		}

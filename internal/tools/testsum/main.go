@@ -7,11 +7,13 @@
 //
 //	testsum [-tally FILE] -- ARGUMENTS OF GO TEST
 //	testsum -total FILE
+//	testsum -skipped PATTERN FILE
 //
 // Several runs may share a tally: one over the whole tree, one with the race
 // detector, one without cgo; -total then closes them all. There, a test counts
 // as failed when any run failed it, as skipped when every run skipped it, and
-// else as passed.
+// else as passed. -skipped prints a line for each package with tests that every run
+// skipped for a reason of the pattern: the package, a tab, and a pattern for go test -run.
 package main
 
 import (
@@ -19,28 +21,36 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"regexp"
 )
 
 func main() {
 	tally := flag.String("tally", "", "append every test's result to `FILE`")
 	total := flag.String("total", "", "print the closing line of the results in `FILE`")
+	skipped := flag.String("skipped", "", "print what the tally skipped for a reason that matches `PATTERN`")
 	flag.Parse()
-	if err := run(*tally, *total, flag.Args()); err != nil {
+	if err := run(*tally, *total, *skipped, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "testsum:", err)
 		os.Exit(1)
 	}
 }
 
-func run(tally, total string, args []string) error {
-	if total != "" {
-		f, err := os.Open(total)
+func run(tally, total, skipped string, args []string) error {
+	switch {
+	case total != "":
+		return withFile(total, func(f io.Reader) error { return printTotal(os.Stdout, f) })
+	case skipped != "":
+		pattern, err := regexp.Compile(skipped)
 		if err != nil {
 			return err
 		}
-		defer f.Close()
-		return printTotal(os.Stdout, f)
+		if len(args) != 1 {
+			return errors.New("-skipped takes one FILE")
+		}
+		return withFile(args[0], func(f io.Reader) error { return printSkipped(os.Stdout, f, pattern) })
 	}
 	s, err := goTest(args)
 	s.printFailures(os.Stdout)
@@ -53,6 +63,14 @@ func run(tally, total string, args []string) error {
 		os.Exit(1)
 	}
 	return err
+}
+
+func withFile(name string, read func(io.Reader) error) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(read(f), f.Close())
 }
 
 // record appends to the tally that several runs share, or closes a run that
