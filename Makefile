@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo page demo dumps kernel archive tools-table conformance conformance-all conformance-bpftrace conformance-configs conformance-explore conformance-hazards conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-stap-output conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch guest selftests selftests-booted transparency-uprobes transparency-uprobes-booted test test-mount test-page test-root test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo page demo dumps kernel archive tools-table conformance conformance-all conformance-bpftrace conformance-configs conformance-explore conformance-hazards conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-stap-output conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch decoder-kernel guest selftests selftests-booted transparency-uprobes transparency-uprobes-booted test test-mount test-page test-root test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -132,6 +132,9 @@ transparency-uprobes: deps ## a C program and 200 functions of libc with uprobes
 
 transparency-uprobes-booted: build ## the same on booted kernels
 	@scripts/transparency-uprobes-booted.sh
+
+decoder-kernel: ## build the kernel's own decoder from four linux-source packages, and compare the kernel view with it (SEED=N DRAWN=N)
+	@scripts/decoder-kernel.sh
 
 guest: ## rebuild the embedded guest kernel, and the init of booted ones, from their sources
 	@$(MAKE) --no-print-directory -C testdata/guest

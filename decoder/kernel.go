@@ -191,7 +191,8 @@ func (s *kernelDecoder) opcode() error {
 	if m == mapPrimary && op == pushImm && !s.d.PushIz {
 		s.attr = s.attr&^attrImmV32 | attrImmDword
 	}
-	if s.attr&(attrVexOnly|attrEvexOnly) != 0 {
+	// REX2 skips the test for VEX (docs/spec 11.2).
+	if s.attr&(attrVexOnly|attrEvexOnly) != 0 && s.k.REX != 0xD5 {
 		return s.badVEX()
 	}
 	return nil
