@@ -137,8 +137,6 @@ type Uprobes struct {
 	// ReturnCall: the trampoline of return probes makes a system call, uretprobe; before, it is
 	// an int3 (6.11 and later).
 	ReturnCall bool
-	// FileArgsFault: an event's argument @+OFFSET cannot be read: text is a fault, a number 0 (seen in 6.17.8 to 7.1.3).
-	FileArgsFault bool
 }
 
 // Resolve is how an address is found (docs/spec 1.2).

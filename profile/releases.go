@@ -82,8 +82,6 @@ var ruleChanges = []Change{
 	{Field: "Uprobes.OptimizesNop5", From: Version{6, 18, 0}, Until: Version{7, 2, 0}},
 	{Field: "Uprobes.OptimizesNop10", From: Version{7, 2, 0}},
 	{Field: "Uprobes.ReturnCall", From: Version{6, 11, 0}, Note: "6.1 has it not, 6.12 has; the release follows from the date of the change"},
-	{Field: "Uprobes.FileArgsFault", From: Version{6, 17, 0}, Until: Version{7, 1, 7},
-		Note: "6.17.8, 6.18.15, 7.0.13 and 7.1.3 have it, 6.12.118 and 7.1.7 have not; no release between them was looked at"},
 
 	{Field: "Preemption", From: Version{5, 18, 0}, Option: "CONFIG_PREEMPTION", Note: "Debian's choice from 12 on"},
 	{Field: "KprobesOnFtrace", From: Version{3, 7, 0}, Option: "CONFIG_KPROBES_ON_FTRACE"},
@@ -187,8 +185,7 @@ var ruleChanges = []Change{
 		Note:   "the levels follow from the date of the change; 4.19.78 has it, 5.4.286 has not"},
 	{Field: "Optimize.EnabledNeighboursOnly", From: v30, Until: Version{6, 3, 0}, Stable: neighbours,
 		Note: "6.2.1, 6.0.19, 5.19 and 5.15.85 have it; 5.15.100, 5.4.286 and 6.3.8 have not"},
-	{Field: "Optimize.FirstProbeEndsSearch", From: v30, Until: Version{7, 2, 0}, Stable: []Version{{6, 1, 192}, {6, 12, 117}},
-		Note: "5.10.262, 6.12.107 and 7.1.13 have it; the stable levels are those that were looked at"},
+	{Field: "Optimize.FirstProbeEndsSearch", From: v30, Until: Version{7, 3, 0}, Stable: []Version{{6, 1, 191}, {6, 12, 113}, {7, 2, 10}}},
 	{Field: "Optimize.RecoversUnlistedOnly", From: v30, Until: Version{6, 3, 0}, Stable: neighbours, Note: "with Optimize.EnabledNeighboursOnly"},
 	{Field: "Optimize.RetriesHeldBack", From: Version{7, 0, 0}, Note: "6.19.14 has it not, 7.0.13 has; came with the optimizer's own thread, which takes the same steps as the delayed work before it"},
 	{Field: "Optimize.DelayJiffies", Value: 5, From: v30, Note: oldAndNew},

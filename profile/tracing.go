@@ -57,6 +57,12 @@ type Tracing struct {
 
 	// RefuseOpenEnd refuses filters that end in an operator (7.3, and stable releases of 2026).
 	RefuseOpenEnd bool
+	// FilterFunctions: a filter compares FIELD.function with a function's bounds (6.3 and later).
+	FilterFunctions bool
+	// FilterCPUSets: a filter compares with a list of CPUs, CPUS{0,2-3} (6.6 and later).
+	FilterCPUSets bool
+	// FilterStack: a filter takes stacktrace for a field, which no value equals (6.4 and later).
+	FilterStack bool
 
 	// Types is the set of argument types.
 	Types FetchTypes
@@ -96,6 +102,10 @@ type Tracing struct {
 	// releases from 6.12.115 on); before, that is logged, the word is then read as
 	// others are, and no variable has that name: EINVAL.
 	StarRefused bool
+	// ArgZero looks for argument number 0 among the parameters that BTF names, where a word of
+	// a definition is $arg0 alone: ENOENT, for there is none (6.5 to 7.1, and not in stable
+	// releases of 2026); before and after, 0 is no number of an argument: EINVAL.
+	ArgZero bool
 	// CountArgs refuses more than 128 arguments with E2BIG (6.12); before, the
 	// rest is ignored.
 	CountArgs bool
@@ -115,6 +125,9 @@ type Tracing struct {
 	// MaxRecord bounds an event's fixed fields in bytes (6.1.y and later); 0
 	// means no bound.
 	MaxRecord int
+	// FileOffsetTwice: a uprobe's argument @+OFFSET is read at twice the offset (4.20 to 7.1,
+	// and not in stable releases of 2026).
+	FileOffsetTwice bool
 	// UserNoSymbols: a uprobe's argument cannot have the types symbol and symstr (6.6 and later).
 	UserNoSymbols bool
 	// EventCasts: typecasts are there for event probes only, and error_log says so of a

@@ -66,7 +66,7 @@ func (t *Tracing) register(tp *probe) error {
 		return t.append(tp, old)
 	}
 	e := &probeEvent{
-		format: formatOf(tp.def, t.takeID(), t.c), args: tp.def.Args,
+		format: t.formatOf(tp.def, t.takeID()), args: tp.def.Args,
 		isReturn: tp.def.Return, probes: []*probe{tp},
 	}
 	tp.event = e

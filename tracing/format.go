@@ -5,7 +5,7 @@ import (
 
 	"kprobelab/internal/tracing/definition"
 	"kprobelab/internal/tracing/event"
-	"kprobelab/profile"
+	"kprobelab/x86"
 )
 
 // Offsets of the fields that follow a record's common ones: a kprobe's record
@@ -28,10 +28,10 @@ func headSize(isReturn bool) int {
 }
 
 // formatOf is the format of the events that a definition makes.
-func formatOf(d *definition.Definition, id int, c *profile.Tracing) *event.Format {
+func (t *Tracing) formatOf(d *definition.Definition, id int) *event.Format {
 	f := &event.Format{
 		Name: d.Event, Group: d.Group, ID: id, Common: event.Common(), Print: printFormat(d),
-		BareArrays: c.BareArrays, RefuseOpenEnd: c.RefuseOpenEnd,
+		BareArrays: t.c.BareArrays, Filters: t.filters(),
 	}
 	if d.Return {
 		f.Fields = append(f.Fields, address("__probe_func", offFunc), address("__probe_ret_ip", offRetIP))
@@ -42,6 +42,29 @@ func formatOf(d *definition.Definition, id int, c *profile.Tracing) *event.Forma
 		f.Fields = append(f.Fields, fieldOf(&d.Args[i], headSize(d.Return)))
 	}
 	return f
+}
+
+// filters is what filters of the events may be.
+func (t *Tracing) filters() *event.Filters {
+	return &event.Filters{
+		RefuseOpenEnd: t.c.RefuseOpenEnd, Functions: t.c.FilterFunctions, CPUSets: t.c.FilterCPUSets, Stack: t.c.FilterStack,
+		CPUs: t.m.NumCPU(), Lookup: t.lookup, Bounds: t.bounds,
+	}
+}
+
+// lookup is kallsyms_lookup_name: the first symbol of the name.
+func (t *Tracing) lookup(name string) (uint64, bool) {
+	found := t.k.View().Lookup(name)
+	if len(found) == 0 {
+		return 0, false
+	}
+	return uint64(found[0].Addr), true
+}
+
+// bounds is kallsyms_lookup_size_offset.
+func (t *Tracing) bounds(addr uint64) (from, to uint64, ok bool) {
+	s, ok := t.k.View().SymbolAt(x86.Addr(addr))
+	return uint64(s.Addr), uint64(s.Addr) + s.Size, ok
 }
 
 func address(name string, off int) event.Field {

@@ -53,7 +53,7 @@ func (r *record) fetch(a *definition.Arg) []string {
 	}
 	count := max(a.Count, 1)
 	val, i := r.load(&code[0]), 1
-	ok := code[0].Code != definition.OpFile || !r.t.c.Uprobes.FileArgsFault
+	ok := true
 	from := val // what the last dereference was of
 	for ; ok && (code[i].Code == definition.OpDeref || code[i].Code == definition.OpUDeref); i++ {
 		from = val

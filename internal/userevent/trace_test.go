@@ -75,6 +75,7 @@ func TestFetch(t *testing.T) {
 		"memory":           {"6.1", at + "@0x402005:s16 +5(%si):s8", "e: (0x401080) arg1=-2 arg2=-2"},
 		"file_offset":      {"6.1", at + "@+0x2000:string", `e: (0x401080) arg1="text"`},
 		"file_offset_7.0":  {"7.0", at + "@+0x2000:string @+0x2000:x32", "e: (0x401080) arg1=(fault) arg2=0x0"},
+		"twice_the_offset": {"7.0", at + "@+0x1000:string +0(@+0x1000):u8 @+0x1000:x8[2]", `e: (0x401080) arg1="text" arg2=0 arg3={0x74,0x65}`},
 		"twice":            {"6.1", at + "+0(+9(%si)):string", `e: (0x401080) arg1="text"`},
 		"array":            {"6.1", at + "+0(%si):x8[4]", "e: (0x401080) arg1={0x74,0x65,0x78,0x74}"},
 		"char_array":       {"6.12", at + "+0(%si):char[2]", "e: (0x401080) arg1={'t','e'}"},

@@ -78,6 +78,8 @@ func (x *context) replace(args []string, star int) ([]string, error) {
 			switch {
 			case after != "" && after[0] != ':':
 				return nil, x.at(i, &fault{BadVar, errno.ENOENT, 0})
+			case n == 0 && x.c.ArgZero:
+				return nil, x.at(i, &fault{NoBTFEntry, errno.ENOENT, 0})
 			case n == 0:
 				return nil, x.at(i, bad(0, BadArgNum))
 			}

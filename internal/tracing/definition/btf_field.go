@@ -173,16 +173,13 @@ func nextMember(c CType, text string, offs int) (m Member, r rest, after int, er
 	return m, rest{field, how}, after, nil
 }
 
-// infer is the argument type of what was fetched: integers by size and sign,
-// pointers x64, bitfields 64 bits. Nil leaves the default.
+// infer is the argument type of what was fetched: integers by size and sign, a bit field
+// as the integer that holds it, pointers x64. Nil leaves the default.
 func (p *parser) infer() *Type {
 	name := ""
 	if _, pointer := p.last.c.Target(); pointer {
 		name = "x64"
 	} else if size, signed, ok := p.last.c.Int(); ok {
-		if p.last.bits > 0 {
-			size = 8
-		}
 		name = map[bool]string{true: "s", false: "u"}[signed] + fmt.Sprint(8*size)
 	}
 	return findType(name, p.c.Types)
@@ -210,8 +207,8 @@ func (p *parser) asText(offs int) error {
 	return nil
 }
 
-// typedBitfield takes a bitfield out of the 8 bytes that were stored.
-func (p *parser) typedBitfield(offs int) error {
+// typedBitfield takes a bitfield out of the bytes that were stored, size of them.
+func (p *parser) typedBitfield(offs, size int) error {
 	if p.last == nil || p.last.bits == 0 {
 		return nil
 	}
@@ -219,7 +216,7 @@ func (p *parser) typedBitfield(offs int) error {
 		return bad(offs, TooManyOps)
 	}
 	*p.code.op() = Op{
-		Code: OpBitfield, Size: 8, Left: uint8(64 - p.last.bits - p.last.off), Right: uint8(64 - p.last.bits),
+		Code: OpBitfield, Size: size, Left: uint8(8*size - p.last.bits - p.last.off), Right: uint8(8*size - p.last.bits),
 	}
 	return nil
 }

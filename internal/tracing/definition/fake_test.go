@@ -60,6 +60,7 @@ var (
 			"name": {Type: &fakeType{target: charType}, Offset: 64},
 		}}, Offset: 256},
 		"flags": {Type: intType, Offset: 35, Bits: 5},
+		"tiny":  {Type: &fakeType{size: 1}, Offset: 101, Bits: 2},
 		"iname": {Type: &fakeType{elem: charType}, Offset: 512},
 	}}
 	file = &fakeType{members: map[string]definition.Member{

@@ -167,6 +167,7 @@ func (p *parser) loadArgument(n int) {
 // memory reads what follows an @: an address or a symbol, whose memory is
 // fetched.
 func (p *parser) memory(text string, offs int) error {
+	var again int64
 	switch {
 	case isDigit(first(text)):
 		v, err := kstrtoull(text, 0)
@@ -182,6 +183,9 @@ func (p *parser) memory(text string, offs int) error {
 			return badNumber(offs, BadMemAddr, err)
 		}
 		*p.code.op() = Op{Code: OpFile, Imm: v}
+		if p.c.FileOffsetTwice {
+			again = int64(v)
+		}
 	case p.user:
 		return bad(offs, SymOnUprobe)
 	default:
@@ -194,7 +198,7 @@ func (p *parser) memory(text string, offs int) error {
 	if !p.code.next() {
 		return bad(offs, TooManyOps)
 	}
-	*p.code.op() = Op{Code: OpDeref}
+	*p.code.op() = Op{Code: OpDeref, Offset: again}
 	return nil
 }
 

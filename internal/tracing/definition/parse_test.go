@@ -76,6 +76,53 @@ func TestStarWithoutBTF(t *testing.T) {
 	}
 }
 
+// Rule: where $arg0 is a word of its own, some releases look for it among the parameters
+// that BTF names; everywhere else 0 is no number. 6.12.90 and 6.12.118, booted.
+func TestArgumentZero(t *testing.T) {
+	for _, c := range []struct {
+		line    string
+		looked  errno.Errno
+		refused errno.Errno
+	}{
+		{"p fn $arg0", errno.ENOENT, errno.EINVAL}, {"r fn $arg0", errno.ENOENT, errno.EINVAL}, {"p fn $arg00:u8", errno.ENOENT, errno.EINVAL},
+		{"p fn $arg1 $arg0", errno.ENOENT, errno.EINVAL}, {"p fn a=$arg0", errno.EINVAL, errno.EINVAL}, {"p fn +0($arg0)", errno.EINVAL, errno.EINVAL},
+		{"p fn+1 $arg0", errno.EINVAL, errno.EINVAL}, {"p fn $arg0x", errno.ENOENT, errno.ENOENT},
+	} {
+		for zero, want := range map[bool]errno.Errno{true: c.looked, false: c.refused} {
+			rules := *tracing(t, "6.12")
+			rules.ArgZero = zero
+			_, err := definition.Parse(definition.Words(c.line), fakeKernel{}, &rules)
+			require.Equal(t, want, errno.Of(err), "%s, ArgZero %v", c.line, zero)
+		}
+	}
+}
+
+// Rule: a bit field that BTF names has the type of the integer that holds it, and is
+// taken out of that; with a type in the definition the bytes stay as they are.
+func TestBitFieldsType(t *testing.T) {
+	for line, want := range map[string]struct {
+		typ      string
+		bitfield *definition.Op
+	}{
+		"p fn file->f_path.dentry->flags":       {"s32", &definition.Op{Code: definition.OpBitfield, Size: 4, Left: 24, Right: 27}},
+		"p fn a=file->f_path.dentry->tiny":      {"u8", &definition.Op{Code: definition.OpBitfield, Size: 1, Left: 1, Right: 6}},
+		"p fn a=file->f_path.dentry->flags:u8":  {"u8", nil},
+		"p fn a=file->f_path.dentry->flags:x64": {"x64", nil},
+		"p fn n":                                {"s32", nil},
+	} {
+		d, err := parse(t, "6.12", line)
+		require.NoError(t, err, line)
+		require.Equal(t, want.typ, d.Args[0].Type.Name, line)
+		var found *definition.Op
+		for i := range d.Args[0].Code {
+			if d.Args[0].Code[i].Code == definition.OpBitfield {
+				found = &d.Args[0].Code[i]
+			}
+		}
+		require.Equal(t, want.bitfield, found, line)
+	}
+}
+
 // expandRuns writes <x*70> out as 70 times x.
 func expandRuns(s string) string {
 	for {

@@ -19,7 +19,7 @@ func (p *parser) store(a *Arg, typ string, offs, place int) error {
 		return err
 	}
 	if typ == "" {
-		if err := p.typedBitfield(offs); err != nil {
+		if err := p.typedBitfield(offs, a.Type.Size); err != nil {
 			return err
 		}
 	}

@@ -18,8 +18,8 @@ type Format struct {
 	// BareArrays leaves the number of elements out of an array's declaration:
 	// "u8 name[]" (6.1 and later; before, "u8 name[4]").
 	BareArrays bool
-	// RefuseOpenEnd refuses filters that end in an operator (6.1.y and later).
-	RefuseOpenEnd bool
+	// Filters says what a filter of the records may be; nil for the language of 4.4.
+	Filters *Filters
 }
 
 // Field finds a field by name, the common ones included.

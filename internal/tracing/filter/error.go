@@ -65,6 +65,10 @@ const (
 	msgInvalidValue   = "Invalid value (did you forget quotes)?"
 	msgNoFilter       = "No filter found"
 	msgMeaningless    = "Meaningless filter expression"
+	msgNoFunction     = "Function not found"
+	msgBraceOpen      = "Missing '{'"
+	msgBraceClose     = "Missing '}'"
+	msgCPUList        = "Invalid cpulist"
 	msgGroup          = "Couldn't find or set field in one of a subsystem's events"
 )
 

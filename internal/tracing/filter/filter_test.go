@@ -334,7 +334,7 @@ func Example() {
 // What Debian's 6.1 says of filters that end too early; 5.10 takes them.
 func TestOpenEnds(t *testing.T) {
 	strict := *fields
-	strict.RefuseOpenEnd = true
+	strict.Filters = &event.Filters{RefuseOpenEnd: true}
 	for _, text := range []string{"u8 == 1 &&", "u8 == 1 ||", "(u8 == 1) &&", "u8 == 1 && !", "u8 == 1 && !!", "u8 == 1 || u8 == 2 && !"} {
 		_, err := Compile(text, &strict)
 		var e *Error

@@ -21,7 +21,10 @@ type Filter struct {
 // *Error. The text is taken as it is: the file takes white space off its end
 // (not its front), and lets "0" clear the filter.
 func Compile(text string, fields *event.Format) (*Filter, error) {
-	p := &parser{text: text, fields: fields}
+	p := &parser{text: text, fields: fields, rules: fields.Filters}
+	if p.rules == nil {
+		p.rules = &event.Filters{}
+	}
 	n, err := p.parse()
 	if err != nil {
 		return nil, err
@@ -105,7 +108,7 @@ type numberPredicate struct {
 
 func newNumberPredicate(o operand, op string, v uint64) node {
 	switch o.kind {
-	case kindOpaque:
+	case kindOpaque, kindStack:
 		return never{}
 	case kindCPU:
 		v = uint64(int64(int32(v)))

@@ -12,6 +12,7 @@ type parser struct {
 	text   string
 	i      int
 	fields *event.Format
+	rules  *event.Filters
 	// preds is how many predicates were read, depth how many parentheses are
 	// open.
 	preds, depth int
@@ -122,7 +123,7 @@ func (p *parser) factor() (node, error) {
 			switch {
 			case p.depth > 0:
 				return nil, p.fail(errno.EPERM, msgTooManyOpen, len(p.text))
-			case p.preds > 0 && p.fields.RefuseOpenEnd:
+			case p.preds > 0 && p.rules.RefuseOpenEnd:
 				return nil, p.fail(errno.EINVAL, msgMeaningless, len(p.text))
 			}
 			return nil, nil
@@ -176,7 +177,8 @@ func (p *parser) predicate() (node, error) {
 	if !ok {
 		return nil, p.fail(errno.EINVAL, msgFieldNotFound, p.i+1)
 	}
-	p.i += len(p.text[p.i:]) - len(strings.TrimPrefix(p.text[p.i:], ".ustring"))
+	p.skip(".ustring")
+	function := p.rules.Functions && p.skip(".function")
 	p.spaces()
 	op := ""
 	for _, o := range operators {
@@ -191,12 +193,25 @@ func (p *parser) predicate() (node, error) {
 	p.i += len(op)
 	p.spaces()
 	switch c := p.at(p.i); {
+	case function:
+		return p.functionValue(field, op)
+	case p.rules.CPUSets && strings.HasPrefix(p.text[p.i:], cpusWord):
+		return p.cpusValue(field, op)
 	case c == '\'' || c == '"':
 		return p.stringValue(field, op)
 	case isDigit(c) || c == '-':
 		return p.numberValue(field, op)
 	}
 	return nil, p.fail(errno.EINVAL, msgInvalidValue, p.i+1)
+}
+
+// skip passes a word, if it is there.
+func (p *parser) skip(word string) bool {
+	there := strings.HasPrefix(p.text[p.i:], word)
+	if there {
+		p.i += len(word)
+	}
+	return there
 }
 
 // field finds a field: the event's own, then those of the moment, then the
@@ -212,6 +227,10 @@ func (p *parser) field(name string) (operand, bool) {
 		return operand{kind: kindCPU, width: 4, signed: true}, true
 	case "COMM", "comm":
 		return operand{kind: kindComm}, true
+	case "stacktrace", "STACKTRACE":
+		if p.rules.Stack {
+			return operand{kind: kindStack}, true
+		}
 	}
 	for i := range p.fields.Common {
 		if f := &p.fields.Common[i]; f.Name == name {

@@ -20,6 +20,8 @@ const (
 	kindComm
 	// kindOpaque is a field that no operator works on: it never matches.
 	kindOpaque
+	// kindStack is the stack of the moment, on which no operator works either.
+	kindStack
 )
 
 // operand is the left side of a predicate.

@@ -40,9 +40,12 @@ func Compare(ops []Op, theirs, ours []Answer) []Difference {
 		if o.Text != "" {
 			before = o
 		}
-		if theirs[i].Errno != ours[i].Errno || normal(theirs[i].Text) != normal(ours[i].Text) {
+		if !Same(theirs[i], ours[i]) {
 			list = append(list, Difference{before, o, theirs[i], ours[i]})
 		}
 	}
 	return list
 }
+
+// Same reports whether two answers are the same, but for what belongs to a boot.
+func Same(a, b Answer) bool { return a.Errno == b.Errno && normal(a.Text) == normal(b.Text) }

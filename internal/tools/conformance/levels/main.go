@@ -1,0 +1,140 @@
+//go:build cgo && linux && amd64
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"kprobelab"
+	"kprobelab/internal/qemu"
+	"kprobelab/internal/qemu/frame"
+	"kprobelab/internal/tools/conformance/asked"
+	"kprobelab/kimage"
+)
+
+// options are the command line.
+type options struct {
+	qemu, init, keep string
+	limit            time.Duration
+	differ           bool
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.qemu, "qemu", "qemu-system-x86_64", "the program that starts QEMU")
+	flag.StringVar(&o.init, "init", "", "the init program (asked/guest)")
+	flag.StringVar(&o.keep, "keep", "", "a folder that keeps what kernels answered; what is there is not asked again")
+	flag.BoolVar(&o.differ, "differ", false, "print the uses of files that are answered otherwise here, too")
+	flag.DurationVar(&o.limit, "limit", 5*time.Minute, "how long a kernel may run")
+	flag.Parse()
+	code := 0
+	for _, kernel := range flag.Args() {
+		if err := o.one(kernel); err != nil {
+			fmt.Fprintf(os.Stderr, "%s: %v\n", kernel, err)
+			code = 77
+		}
+	}
+	os.Exit(code)
+}
+
+// one prints what one kernel has.
+func (o *options) one(kernel string) error {
+	img, err := kprobelab.OpenImage(kernel, nil)
+	if err != nil {
+		return err
+	}
+	release := img.Fact("release").Value
+	for _, f := range img.Behaviour() {
+		if f.From != kimage.Dated && f.From != kimage.Asked {
+			fmt.Printf("%s %s %s %s\n", release, f.Name, f.Value, strings.ReplaceAll(string(f.From), " ", "-"))
+		}
+	}
+	if o.init == "" {
+		return nil
+	}
+	ops := questions()
+	theirs, err := o.answers(kernel, release, ops)
+	if err != nil {
+		return err
+	}
+	rules := *img.Profile()
+	d := &decider{img, ops, theirs}
+	found, err := d.settle(&rules)
+	if err != nil {
+		return err
+	}
+	names := make([]string, 0, len(found))
+	for n := range found {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	for _, n := range names {
+		fmt.Printf("%s %s %s booted\n", release, n, found[n])
+	}
+	if !o.differ {
+		return nil
+	}
+	ours, err := d.emulate(&rules, "Tracing.ErrorLog", rules.Field("Tracing.ErrorLog"))
+	if err != nil {
+		return err
+	}
+	for _, diff := range asked.Compare(ops, theirs, ours) {
+		fmt.Printf("# %s %s\n", release, strings.ReplaceAll(diff.String(), "\n", "\n#   "))
+	}
+	return nil
+}
+
+// answers are a kernel's, or those that it gave before.
+func (o *options) answers(kernel, release string, ops []asked.Op) (answers []asked.Answer, err error) {
+	kept := o.keep + "/" + release + ".json"
+	if o.keep != "" {
+		if data, err := os.ReadFile(kept); err == nil && json.Unmarshal(data, &answers) == nil && len(answers) == len(ops) {
+			return answers, nil
+		}
+	}
+	if answers, err = o.boot(kernel, ops); err != nil || o.keep == "" {
+		return answers, err
+	}
+	data, err := json.Marshal(answers)
+	if err != nil {
+		return nil, err
+	}
+	return answers, os.WriteFile(kept, data, 0o644)
+}
+
+// boot asks a booted kernel.
+func (o *options) boot(kernel string, ops []asked.Op) (answers []asked.Answer, err error) {
+	init, err := os.ReadFile(o.init)
+	if err != nil {
+		return nil, err
+	}
+	list, err := json.Marshal(ops)
+	if err != nil {
+		return nil, err
+	}
+	m := &qemu.Machine{
+		QEMU: o.qemu, Kernel: kernel, CPU: kimage.DefaultCPU, CPUs: 2, Init: init, Limit: o.limit,
+		Files: map[string][]byte{asked.OpsFile: list},
+	}
+	err = m.Boot(func(r *qemu.Running) error {
+		name, data, err := r.Frame()
+		switch {
+		case err != nil:
+			return err
+		case name == frame.Failed:
+			return errors.New("init: " + string(data))
+		}
+		return json.Unmarshal(data, &answers)
+	})
+	if err == nil && len(answers) != len(ops) {
+		err = fmt.Errorf("%d answers to %d questions", len(answers), len(ops))
+	}
+	return answers, err
+}
