@@ -11,6 +11,7 @@ package errno
 import (
 	"errors"
 	"strconv"
+	"strings"
 )
 
 // Errno is a positive error number of Linux on x86-64.
@@ -57,60 +58,44 @@ const (
 	ENOTSUPP      Errno = 524
 )
 
-var texts = map[Errno][2]string{
-	EPERM:         {"EPERM", "operation not permitted"},
-	ENOENT:        {"ENOENT", "no such file or directory"},
-	ESRCH:         {"ESRCH", "no such process"},
-	EINTR:         {"EINTR", "interrupted system call"},
-	EIO:           {"EIO", "input/output error"},
-	ENXIO:         {"ENXIO", "no such device or address"},
-	E2BIG:         {"E2BIG", "argument list too long"},
-	ENOEXEC:       {"ENOEXEC", "exec format error"},
-	EBADF:         {"EBADF", "bad file descriptor"},
-	ECHILD:        {"ECHILD", "no child processes"},
-	EAGAIN:        {"EAGAIN", "resource temporarily unavailable"},
-	ENOMEM:        {"ENOMEM", "cannot allocate memory"},
-	EACCES:        {"EACCES", "permission denied"},
-	EFAULT:        {"EFAULT", "bad address"},
-	EBUSY:         {"EBUSY", "device or resource busy"},
-	EEXIST:        {"EEXIST", "file exists"},
-	ENODEV:        {"ENODEV", "no such device"},
-	ENOTDIR:       {"ENOTDIR", "not a directory"},
-	EISDIR:        {"EISDIR", "is a directory"},
-	EINVAL:        {"EINVAL", "invalid argument"},
-	EMFILE:        {"EMFILE", "too many open files"},
-	ENOTTY:        {"ENOTTY", "inappropriate ioctl for device"},
-	ENOSPC:        {"ENOSPC", "no space left on device"},
-	ESPIPE:        {"ESPIPE", "illegal seek"},
-	ERANGE:        {"ERANGE", "numerical result out of range"},
-	ENOSYS:        {"ENOSYS", "function not implemented"},
-	ENOTEMPTY:     {"ENOTEMPTY", "directory not empty"},
-	ELOOP:         {"ELOOP", "too many levels of symbolic links"},
-	ENODATA:       {"ENODATA", "no data available"},
-	EPROTO:        {"EPROTO", "protocol error"},
-	EILSEQ:        {"EILSEQ", "invalid or incomplete multibyte or wide character"},
-	EOPNOTSUPP:    {"EOPNOTSUPP", "operation not supported"},
-	EADDRNOTAVAIL: {"EADDRNOTAVAIL", "cannot assign requested address"},
-	ETIMEDOUT:     {"ETIMEDOUT", "connection timed out"},
-	ECANCELED:     {"ECANCELED", "operation canceled"},
-	ENOTSUPP:      {"ENOTSUPP", "errno 524"},
-}
-
 // Name is the symbolic name, such as "EILSEQ", or "errno N" for a number that
-// this package does not list.
+// no error has.
 func (e Errno) Name() string {
-	if t, ok := texts[e]; ok {
-		return t[0]
+	if n, ok := names()[e]; ok {
+		return n.name
 	}
 	return "errno " + strconv.Itoa(int(e))
 }
 
-// Error is the text that strerror gives, in lower case.
+// Known says whether Linux has an error of that number.
+func (e Errno) Known() bool {
+	_, ok := names()[e]
+	return ok
+}
+
+// Error is Text in lower case, or the number for one of the kernel's own errors,
+// which has no text.
 func (e Errno) Error() string {
-	if t, ok := texts[e]; ok {
-		return t[1]
+	n, ok := names()[e]
+	if !ok || n.text == "" {
+		return "errno " + strconv.Itoa(int(e))
 	}
-	return e.Name()
+	if strings.HasPrefix(n.text, "RFS") {
+		return n.text
+	}
+	return strings.ToLower(n.text[:1]) + n.text[1:]
+}
+
+// Text is what strerror of the C library gives: "Success" for 0, and "Unknown error N"
+// for a number that it does not know.
+func (e Errno) Text() string {
+	if e == 0 {
+		return "Success"
+	}
+	if n := names()[e]; n.text != "" {
+		return n.text
+	}
+	return "Unknown error " + strconv.Itoa(int(e))
 }
 
 // Is lets errors.Is compare with the host's own number on Linux.

@@ -224,26 +224,6 @@ func hexText(addr uint64, dst []byte) []byte {
 	return strconv.AppendUint(append(dst, "0x"...), addr, 16)
 }
 
-// errorText is what strerror says.
-func errorText(n int64) string {
-	if n == 0 {
-		return "Success"
-	}
-	if s, ok := errnoTexts[n]; ok {
-		return s
-	}
-	return "Unknown error " + strconv.FormatInt(n, 10)
-}
-
-// errnoTexts are the texts of errno(3) that glibc has.
-var errnoTexts = map[int64]string{
-	1: "Operation not permitted", 2: "No such file or directory", 4: "Interrupted system call",
-	5: "Input/output error", 9: "Bad file descriptor", 11: "Resource temporarily unavailable", 12: "Cannot allocate memory",
-	13: "Permission denied", 14: "Bad address", 16: "Device or resource busy", 17: "File exists", 20: "Not a directory", 21: "Is a directory",
-	22: "Invalid argument", 24: "Too many open files", 25: "Inappropriate ioctl for device", 28: "No space left on device", 32: "Broken pipe",
-	34: "Numerical result out of range", 38: "Function not implemented", 95: "Operation not supported", 110: "Connection timed out",
-}
-
 // function is where the probed function begins (bpf_get_func_ip), or the probe itself in it.
 func function(s host.System) int64 {
 	if p := s.Probe(); p != nil && p.InProgram != nil && p.InProgram.Hidden {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"kprobelab/errno"
 	"kprobelab/internal/script"
 )
 
@@ -215,7 +216,7 @@ func (s *Script) plain(th *script.Thread, t *Type, n int64, b []byte, div int64)
 		}
 		return strconv.FormatInt(n, 10)
 	case Strerror:
-		return errorText(n)
+		return errno.Errno(n).Text()
 	}
 	return string(b)
 }

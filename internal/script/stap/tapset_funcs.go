@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"kprobelab/errno"
 	"kprobelab/internal/script"
 )
 
@@ -253,15 +254,19 @@ func hitAt(s System) uint64 {
 	return s.Address()
 }
 
+// errorName is the name of an error's number with either sign, "" if stap's library has none.
 func errorName(n int64) string {
 	if n < 0 {
 		n = -n
 	}
-	if n < 0 || n >= int64(len(errorNames)) {
+	if n < 0 || n > lastError || !errno.Errno(n).Known() {
 		return ""
 	}
-	return errorNames[n]
+	return errno.Errno(n).Name()
 }
+
+// lastError is the last number that stap's library has a name for.
+const lastError = 131
 
 func returnText(dst []byte, format, v int64) []byte {
 	if v < 0 && v >= -4095 {
