@@ -100,7 +100,7 @@ func (img *Image) BlacklistedAs(addr x86.Addr) (by []BlacklistedBy) {
 // interrupt entry, entry text.
 func (img *Image) gatherBlacklist(o tableOwner) {
 	b := &img.tables.blacklist
-	_, data := o.table("_kprobe_blacklist", "__start_kprobe_blacklist", "__stop_kprobe_blacklist")
+	_, data := o.table(kprobeBlacklist)
 	for off := 0; off+8 <= len(data); off += 8 {
 		img.blacklistSymbol(abs64(data[off:]), o.module, ByName)
 	}

@@ -83,7 +83,7 @@ func (img *Image) newBootPatcher() (*bootPatcher, error) {
 		return nil, err
 	}
 	p := &bootPatcher{img: img, cpu: cpu, feats: img.features(cpu)}
-	_, p.early = img.symbolAddr("ideal_nops")
+	_, p.early = img.symbolAddr("arch_init_ideal_nops") // a function: data may have no symbols
 	_, layout := tableOwner{img: img}.alternatives()
 	p.nops = nopsFor(p.early, layout == 14, cpu.k8Nops())
 	return p, nil
@@ -124,7 +124,7 @@ func (p *bootPatcher) returns(o tableOwner) {
 	if !ok {
 		return
 	}
-	at, data := o.table(".return_sites", "__return_sites", "__return_sites_end")
+	at, data := o.table(returnSites)
 	for off := 0; off+4 <= len(data); off += 4 {
 		addr := rel32(at.Add(int64(off)), data[off:])
 		// clang puts a CS prefix before the jump, as before those to retpolines.
@@ -195,7 +195,7 @@ func (p *bootPatcher) seals(o tableOwner) {
 	if p.img.profile.Resolve.NoplPoison {
 		nop = sealedNopl4
 	}
-	at, data := o.table(".ibt_endbr_seal", "__ibt_endbr_seal", "__ibt_endbr_seal_end")
+	at, data := o.table(sealedEntries)
 	for off := 0; off+4 <= len(data); off += 4 {
 		addr := rel32(at.Add(int64(off)), data[off:])
 		if text := p.img.bytes(addr, 4); bytes.Equal(text, endbr64) {
@@ -328,8 +328,7 @@ func (p *bootPatcher) runtimeConstants() {
 	if p.cpu.flags["la57"] {
 		highest = userPtrMax5
 	}
-	at, data := o.table("runtime_ptr_USER_PTR_MAX",
-		"__start_runtime_ptr_USER_PTR_MAX", "__stop_runtime_ptr_USER_PTR_MAX")
+	at, data := o.table(userPointerMax)
 	for off := 0; off+4 <= len(data); off += 4 {
 		if imm := p.img.bytes(rel32(at.Add(int64(off)), data[off:]), 8); imm != nil {
 			le.PutUint64(imm, highest)

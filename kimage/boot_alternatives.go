@@ -28,14 +28,14 @@ type altLayout int
 // alternatives reads the owner's table, in its order, which is the order of
 // application.
 func (o tableOwner) alternatives() ([]alternative, altLayout) {
-	at, data := o.table(".altinstructions", "__alt_instructions", "__alt_instructions_end")
+	at, data := o.table(altInstructions)
 	fits := func(at x86.Addr, b []byte) bool { return o.img.usable(parseAlternative(at, b)) }
 	l := o.img.pickLayout(at, data, []layout{{size: 12, fits: fits}, {size: 14, fits: fits}, {size: 13, fits: fits}})
 	var list []alternative
 	for off := 0; off+l.size <= len(data); off += l.size {
 		a := parseAlternative(at.Add(int64(off)), data[off:off+l.size])
 		if !o.img.usable(a) {
-			o.img.ignore(".altinstructions", a.addr)
+			o.img.ignore(altInstructions.section, a.addr)
 			continue
 		}
 		list = append(list, a)

@@ -12,12 +12,12 @@ type paravirtSite struct {
 // paravirtSites reads the owner's table (to 6.6). An entry is 16 bytes, the
 // last one may lack its padding.
 func (o tableOwner) paravirtSites() []paravirtSite {
-	_, data := o.table(".parainstructions", "__parainstructions", "__parainstructions_end")
+	_, data := o.table(paraInstructions)
 	var list []paravirtSite
 	for off := 0; off+10 <= len(data); off += 16 {
 		s := paravirtSite{addr: abs64(data[off:]), len: int(data[off+9])}
 		if !o.img.inExec(s.addr) || o.img.bytes(s.addr, s.len) == nil {
-			o.img.ignore(".parainstructions", s.addr)
+			o.img.ignore(paraInstructions.section, s.addr)
 			continue
 		}
 		list = append(list, s)

@@ -15,7 +15,7 @@ func (p *bootPatcher) retpolines(o tableOwner) {
 	if p.feats.has[featRetpoline] || p.feats.has[featIndirectITS] {
 		return
 	}
-	at, data := o.table(".retpoline_sites", "__retpoline_sites", "__retpoline_sites_end")
+	at, data := o.table(retpolineSites)
 	thunks := map[x86.Addr]int{}
 	for n, name := range thunkRegisters {
 		if a, ok := p.img.symbolAddr(indirectThunk + name); ok {

@@ -98,7 +98,7 @@ func (img *Image) findBounds(syms []Symbol) {
 	if b.thunks.Start == 0 || b.thunks.End == 0 {
 		b.thunks = thunkSymbols(syms)
 	}
-	b.onlyText = onlyText(syms)
+	b.onlyText = b.noData(syms)
 }
 
 // objectBounds is for an object that is no kernel: its executable sections are
@@ -146,10 +146,12 @@ func thunkSymbols(syms []Symbol) x86.Range {
 	return r
 }
 
-// onlyText reports whether no symbol is data, as without KALLSYMS_ALL.
-func onlyText(syms []Symbol) bool {
+// noData reports whether no symbol is data, as without KALLSYMS_ALL: all lie in text or
+// init text, whatever letter the linker script gave them (__init_begin is D there).
+func (b *bounds) noData(syms []Symbol) bool {
 	for i := range syms {
-		if !strings.ContainsRune("TtWwA", rune(syms[i].Type)) {
+		a := syms[i].Addr
+		if !strings.ContainsRune("TtWwA", rune(syms[i].Type)) && !b.text(a) && a != b.etext && !b.initText(a) && a != b.einittext {
 			return false
 		}
 	}

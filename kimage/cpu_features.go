@@ -89,7 +89,7 @@ func (img *Image) flagTables() (flags, bugs x86.Range) {
 	if flags, bugs = img.symbolRange("x86_cap_flags"), img.symbolRange("x86_bug_flags"); flags.End != 0 || !img.bounds.onlyText {
 		return flags, bugs
 	}
-	return (&unnamed{img: img}).flagTables()
+	return newUnnamed(img).flagTables()
 }
 
 // symbolRange is what the image's first symbol of that name spans, the zero Range where

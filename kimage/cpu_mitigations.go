@@ -52,7 +52,7 @@ func (img *Image) features(m *cpuModel) *cpuFeatures {
 func (img *Image) mitigates() bool {
 	at, ok := img.symbolAddr("cpu_mitigations")
 	if !ok && img.bounds.onlyText {
-		at, ok = (&unnamed{img: img}).tested("cpu_mitigations_off")
+		at, ok = newUnnamed(img).tested("cpu_mitigations_off")
 	}
 	if !ok {
 		return true

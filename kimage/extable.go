@@ -75,7 +75,7 @@ func (img *Image) BugEntry(addr x86.Addr) bool {
 // readExceptions reads struct exception_table_entry: three words (4.6 and
 // later) or two (before), relative pointers both.
 func (img *Image) readExceptions(o tableOwner) {
-	at, data := o.table("__ex_table", "__start___ex_table", "__stop___ex_table")
+	at, data := o.table(exceptionTable)
 	l := img.pickLayout(at, data, []layout{{size: 12, addr: rel32}, {size: 8, addr: rel32}})
 	for off := 0; off+l.size <= len(data); off += l.size {
 		here := at.Add(int64(off))
@@ -84,7 +84,7 @@ func (img *Image) readExceptions(o tableOwner) {
 			e.Data = binary.LittleEndian.Uint32(data[off+8:])
 		}
 		if !img.inExec(e.Addr) {
-			img.ignore("__ex_table", e.Addr)
+			img.ignore(exceptionTable.section, e.Addr)
 			continue
 		}
 		img.tables.exceptions = append(img.tables.exceptions, e)
@@ -95,13 +95,13 @@ func (img *Image) readExceptions(o tableOwner) {
 // (DEBUG_BUGVERBOSE, 12 bytes), without (8 bytes), or with a format before the
 // file (6.19 and later, 16 bytes).
 func (img *Image) readBugs(o tableOwner) {
-	at, data := o.table("__bug_table", "__start___bug_table", "__stop___bug_table")
+	at, data := o.table(bugTable)
 	l := img.pickLayout(at, data, []layout{{size: 12, addr: rel32}, {size: 8, addr: rel32}, {size: 16, addr: rel32}})
 	for off := 0; off+l.size <= len(data); off += l.size {
 		here := at.Add(int64(off))
 		b := Bug{Addr: rel32(here, data[off:]), Flags: here.Add(int64(l.size - 2))}
 		if !img.inExec(b.Addr) {
-			img.ignore("__bug_table", b.Addr)
+			img.ignore(bugTable.section, b.Addr)
 			continue
 		}
 		if l.size >= 12 {

@@ -61,9 +61,9 @@ type Image struct {
 	cpu *cpuModel
 
 	// tables is what loadTables read and bootPatch used; unnamed are those that no
-	// symbol and no section names, by the name that their section would have.
+	// symbol and no section names.
 	tables  kernelTables
-	unnamed map[string]x86.Range
+	unnamed map[*tableName]x86.Range
 }
 
 var _ View = (*Image)(nil)

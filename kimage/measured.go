@@ -33,7 +33,11 @@ func (img *Image) answer(a Answer) {
 		return
 	}
 	why := a.Evidence
-	if before != c.Field(a.Field) {
+	switch {
+	case before == c.Field(a.Field):
+	case before == "":
+		why += "; the release gives no value"
+	default:
 		why += "; it was taken for " + before
 	}
 	img.profile = &c

@@ -91,7 +91,7 @@ func (t *kernelTables) sort() {
 // one of 8 whose lowest bits are flags (4.19 and later), or three absolute
 // ones (before).
 func (img *Image) readJumpLabels(o tableOwner) {
-	at, data := o.table("__jump_table", "__start___jump_table", "__stop___jump_table")
+	at, data := o.table(jumpTable)
 	l := img.pickLayout(at, data, []layout{
 		{size: 16, addr: rel32},
 		{size: 24, addr: func(_ x86.Addr, b []byte) x86.Addr { return abs64(b) }},
@@ -108,7 +108,7 @@ func (img *Image) readJumpLabels(o tableOwner) {
 		}
 		j.Key, j.Branch = key&^3, key&1 != 0
 		if j.Len = img.jumpLabelLen(j.Addr); j.Len == 0 {
-			img.ignore("__jump_table", j.Addr)
+			img.ignore(jumpTable.section, j.Addr)
 			continue
 		}
 		img.tables.jumpLabels = append(img.tables.jumpLabels, j)
@@ -132,13 +132,13 @@ func (img *Image) jumpLabelLen(addr x86.Addr) int {
 // readStaticCalls reads struct static_call_site: two relative pointers, the
 // second's lowest bits are flags (bit 0 tail call, bit 1 init).
 func (img *Image) readStaticCalls(o tableOwner) {
-	at, data := o.table(".static_call_sites", "__start_static_call_sites", "__stop_static_call_sites")
+	at, data := o.table(staticCallSites)
 	keys := img.trampolineKeys()
 	for off := 0; off+8 <= len(data); off += 8 {
 		here := at.Add(int64(off))
 		addr, key := rel32(here, data[off:]), rel32(here+4, data[off+4:])
 		if !img.inExec(addr) || img.bytes(addr, 5) == nil {
-			img.ignore(".static_call_sites", addr)
+			img.ignore(staticCallSites.section, addr)
 			continue
 		}
 		c := StaticCall{Addr: addr, Key: key &^ 3, Tail: key&1 != 0}
@@ -157,7 +157,7 @@ func (img *Image) readStaticCalls(o tableOwner) {
 // trampoline where only that is exported.
 func (img *Image) trampolineKeys() map[x86.Addr]x86.Addr {
 	keys := make(map[x86.Addr]x86.Addr)
-	at, data := tableOwner{img: img}.table(".static_call_tramp_key", "__start_static_call_tramp_key", "__stop_static_call_tramp_key")
+	at, data := tableOwner{img: img}.table(staticCallKeys)
 	for off := 0; off+8 <= len(data); off += 8 {
 		here := at.Add(int64(off))
 		keys[rel32(here, data[off:])] = rel32(here+4, data[off+4:])
@@ -168,8 +168,8 @@ func (img *Image) trampolineKeys() map[x86.Addr]x86.Addr {
 // readFtraceSites reads the absolute addresses of the fentry calls. An entry
 // is 0 where the linker dropped its function.
 func (img *Image) readFtraceSites(o tableOwner) {
-	for _, name := range []string{"__mcount_loc", "__patchable_function_entries"} {
-		_, data := o.table(name, "__start_mcount_loc", "__stop_mcount_loc")
+	for _, name := range []*tableName{mcountLocations, patchableEntries} {
+		_, data := o.table(name)
 		for off := 0; off+8 <= len(data); off += 8 {
 			addr := abs64(data[off:])
 			switch {
@@ -177,7 +177,7 @@ func (img *Image) readFtraceSites(o tableOwner) {
 			case img.inExec(addr) && img.bytes(addr, 5) != nil:
 				img.tables.addSite(SiteFtrace, addr, 5)
 			default:
-				img.ignore(name, addr)
+				img.ignore(name.section, addr)
 			}
 		}
 		if len(data) > 0 {
@@ -189,7 +189,7 @@ func (img *Image) readFtraceSites(o tableOwner) {
 // readSMPLocks reads the places of lock prefixes. The linker fills the
 // section up to a page, and the filling points at itself.
 func (img *Image) readSMPLocks(o tableOwner) {
-	at, data := o.table(".smp_locks", "__smp_locks", "__smp_locks_end")
+	at, data := o.table(smpLocks)
 	for off := 0; off+4 <= len(data); off += 4 {
 		addr := rel32(at.Add(int64(off)), data[off:])
 		switch {
@@ -197,7 +197,7 @@ func (img *Image) readSMPLocks(o tableOwner) {
 		case img.inExec(addr):
 			img.tables.addSite(SiteSMPLock, addr, 1)
 		default:
-			img.ignore(".smp_locks", addr)
+			img.ignore(smpLocks.section, addr)
 		}
 	}
 }
@@ -206,19 +206,19 @@ func (img *Image) readSMPLocks(o tableOwner) {
 // retpoline thunks, which are the compiler's, so their length shows in the text.
 func (img *Image) readThunkSites(o tableOwner) {
 	for _, t := range []struct {
-		kind                 SiteKind
-		section, start, stop string
+		kind  SiteKind
+		table *tableName
 	}{
-		{SiteReturn, ".return_sites", "__return_sites", "__return_sites_end"},
-		{SiteRetpoline, ".retpoline_sites", "__retpoline_sites", "__retpoline_sites_end"},
+		{SiteReturn, returnSites},
+		{SiteRetpoline, retpolineSites},
 	} {
-		at, data := o.table(t.section, t.start, t.stop)
+		at, data := o.table(t.table)
 		for off := 0; off+4 <= len(data); off += 4 {
 			addr := rel32(at.Add(int64(off)), data[off:])
 			if n := img.branchLen(addr); n > 0 {
 				img.tables.addSite(t.kind, addr, n)
 			} else {
-				img.ignore(t.section, addr)
+				img.ignore(t.table.section, addr)
 			}
 		}
 	}

@@ -41,23 +41,28 @@ type tableOwner struct {
 // table returns the address and the bytes of a table: what lies between the
 // two symbols where the image has both, else the section of that name, else what
 // was found without a name. An absent table is empty.
-func (o tableOwner) table(section, start, stop string) (x86.Addr, []byte) {
+func (o tableOwner) table(t *tableName) (x86.Addr, []byte) {
+	r := o.named(t)
+	if r.End == 0 && o.module == "" {
+		r = o.img.unnamed[t]
+	}
+	return r.Start, o.img.bytes(r.Start, int(r.End.Sub(r.Start)))
+}
+
+// named is where a table lies by its symbols or its section, the zero Range where the
+// owner has neither.
+func (o tableOwner) named(t *tableName) x86.Range {
 	if o.module == "" {
-		a, ok1 := o.img.symbolAddr(start)
-		b, ok2 := o.img.symbolAddr(stop)
-		if ok1 && ok2 && a < b && uint64(b-a) < 1<<31 {
-			if data := o.img.bytes(a, int(b-a)); data != nil {
-				return a, data
-			}
+		a, ok1 := o.img.symbolAddr(t.start)
+		b, ok2 := o.img.symbolAddr(t.stop)
+		if ok1 && ok2 && a < b && uint64(b-a) < 1<<31 && o.img.bytes(a, int(b-a)) != nil {
+			return x86.Range{Start: a, End: b}
 		}
 	}
-	if s := o.section(section); s != nil {
-		return s.Addr, s.Data
+	if s := o.section(t.section); s != nil {
+		return x86.Range{Start: s.Addr, End: s.Addr.Add(int64(len(s.Data)))}
 	}
-	if r, ok := o.img.unnamed[section]; ok && o.module == "" {
-		return r.Start, o.img.bytes(r.Start, int(r.End.Sub(r.Start)))
-	}
-	return 0, nil
+	return x86.Range{}
 }
 
 // section returns the owner's first allocated section of that name, or nil.
@@ -82,9 +87,7 @@ func (o tableOwner) section(name string) *Section {
 func (img *Image) loadTables() error {
 	img.tables.ignored = make(map[string]int)
 	img.tables.keys = make(map[x86.Addr]x86.Addr)
-	if img.bounds.onlyText {
-		img.findUnnamed()
-	}
+	img.findUnnamed()
 	o := tableOwner{img: img}
 	img.readTables(o)
 	img.tables.sort()

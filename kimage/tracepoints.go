@@ -56,13 +56,13 @@ func SortTracepoints(list []Tracepoint) {
 
 func (o tableOwner) tracepoints() (list []Tracepoint) {
 	raw := map[string]bool{}
-	_, data := o.table("__bpf_raw_tp_map", "__start__bpf_raw_tp", "__stop__bpf_raw_tp")
+	_, data := o.table(rawTracepoints)
 	for ; len(data) >= rawEventSize; data = data[rawEventSize:] {
 		if name := o.tracepointName(abs64(data)); name != "" {
 			raw[name] = true
 		}
 	}
-	_, data = o.table("_ftrace_events", "__start_ftrace_events", "__stop_ftrace_events")
+	_, data = o.table(ftraceEvents)
 	for ; len(data) >= 8; data = data[8:] {
 		t, tp := o.event(abs64(data))
 		if t.Name == "" {

@@ -1,48 +1,178 @@
 package kimage
 
 import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/internal/integration/oracle"
+	"kprobelab/profile"
 	"kprobelab/x86"
 )
 
-// Rule: what is found without data symbols is what the symbols name.
-func TestTablesAreFoundWithoutTheirNames(t *testing.T) {
-	eachKernel(t, func(t *testing.T, kernel string, _ *Image) {
-		img, err := Open(oracle.Image(t, kernel), &Options{NoBoot: true})
-		require.NoError(t, err)
-		img.findUnnamed()
-		for section, ends := range map[string][2]string{
-			"__mcount_loc":       {"__start_mcount_loc", "__stop_mcount_loc"},
-			"__jump_table":       {"__start___jump_table", "__stop___jump_table"},
-			".static_call_sites": {"__start_static_call_sites", "__stop_static_call_sites"},
-			"_kprobe_blacklist":  {"__start_kprobe_blacklist", "__stop_kprobe_blacklist"},
-		} {
-			start, ok := img.symbolAddr(ends[0])
-			if !ok {
-				require.Zero(t, img.unnamed[section], section)
-				continue
+// series is a release without its patch level, in the name of a kernel's file.
+var series = regexp.MustCompile(`^vmlinuz-(\d+\.\d+)`)
+
+// eachVmlinuz runs f with the files of kernels at hand, one of each of four series: the
+// recorded ones, or those that make kernel and make dumps have fetched, the newest too;
+// with -short, of two.
+func eachVmlinuz(t *testing.T, f func(t *testing.T, path string)) {
+	t.Helper()
+	files, _ := filepath.Glob("../.cache/kernel/*/vmlinuz-*")
+	if len(files) == 0 {
+		for _, kernel := range slices.Sorted(maps.Keys(oracle.Kernels)) {
+			files = append(files, oracle.Image(t, kernel))
+		}
+	}
+	by := map[string]string{}
+	newest := profile.Version{}
+	last := ""
+	for _, path := range files {
+		if of := series.FindStringSubmatch(filepath.Base(path)); of != nil {
+			by[of[1]] = path
+			if v, ok := profile.ParseVersion(of[1]); ok && (newest.Major < v.Major || newest.Major == v.Major && newest.Minor < v.Minor) {
+				newest, last = v, of[1]
 			}
-			stop, _ := img.symbolAddr(ends[1])
-			if section == "__mcount_loc" { // entries of functions that the linker dropped come first
-				for abs64(img.bytes(start, 8)) == 0 {
-					start += 8
+		}
+	}
+	for _, of := range slices.Compact([]string{"5.10", "6.1", "6.12", last}) {
+		if path := by[of]; path != "" && (!testing.Short() || of == "6.1" || of == last) {
+			t.Run(of, func(t *testing.T) { f(t, path) })
+		}
+	}
+}
+
+// Rule: what is found without data symbols is what the symbols name, by the code that
+// walks a table, and by the entries alone.
+func TestTablesAreFoundWithoutTheirNames(t *testing.T) {
+	eachVmlinuz(t, func(t *testing.T, path string) {
+		img, err := Open(path, &Options{NoBoot: true})
+		require.NoError(t, err)
+		img.bounds.onlyText = true
+		u, n := newUnnamed(img), 0
+		for _, rule := range u.rules() {
+			want := (tableOwner{img: img}).named(rule.table)
+			if rule.table == mcountLocations { // entries of functions that the linker dropped come first
+				for want.Len() > 0 && abs64(img.bytes(want.Start, 8)) == 0 {
+					want.Start += 8
 				}
 			}
-			require.Equal(t, x86.Range{Start: start, End: stop}, img.unnamed[section], section)
+			want.End = lastEntry(img, rule.table, want)
+			walked, longest := u.walked(rule), u.longest(rule)
+			t.Log(rule.table.section, want, walked, longest)
+			if want.Len() == 0 {
+				require.Zero(t, walked, rule.table.section)
+				require.Zero(t, longest, rule.table.section)
+				continue
+			}
+			n++
+			if rule.table == mcountLocations && walked.Len() > 0 {
+				require.LessOrEqual(t, walked.Start, want.Start)
+				walked.Start = want.Start
+			}
+			if rule.walkedOnly || walked.Len() > 0 {
+				require.Equal(t, want, walked, rule.table.section)
+			}
+			if !rule.walkedOnly && want.Len() > 12*16 {
+				require.Equal(t, want, longest, rule.table.section)
+			}
 		}
+		require.Greater(t, n, 9)
+		img.bounds.onlyText = false
 		named := img.featureNames()
-		flags, bugs := (&unnamed{img: img}).flagTables()
+		flags, bugs := newUnnamed(img).flagTables()
 		require.Equal(t, img.symbolRange("x86_cap_flags"), flags)
 		require.Equal(t, named.bugs, img.stringTable(bugs, feature(flags.End.Sub(flags.Start)/8)))
 		if want, ok := img.symbolAddr("cpu_mitigations"); ok {
-			at, _ := (&unnamed{img: img}).tested("cpu_mitigations_off")
+			at, _ := newUnnamed(img).tested("cpu_mitigations_off")
 			require.Equal(t, want, at)
 		}
 	})
+}
+
+// lastEntry is where the entries of a table end: the section of lock prefixes is filled
+// up to a page.
+func lastEntry(img *Image, table *tableName, r x86.Range) x86.Addr {
+	for table == smpLocks && r.Len() > 0 && zero(img.bytes(r.End-4, 4)) {
+		r.End -= 4
+	}
+	return r.End
+}
+
+// Rule: a kernel whose symbols name functions alone has the same tables, text and
+// behaviour as with all its symbols.
+func TestKernelsWithoutSymbolsOfData(t *testing.T) {
+	eachVmlinuz(t, func(t *testing.T, path string) {
+		whole, err := Open(path, nil)
+		require.NoError(t, err)
+		for name, keep := range map[string]func(s Symbol) bool{
+			"as_without_KALLSYMS_ALL": func(s Symbol) bool {
+				return whole.bounds.text(s.Addr) || s.Addr == whole.bounds.etext || whole.bounds.initText(s.Addr)
+			},
+			"functions_only": func(s Symbol) bool { return strings.ContainsRune("TtWw", rune(s.Type)) },
+			"without_those_of_tables": func(s Symbol) bool {
+				return !strings.HasPrefix(s.Name, "__start_") && !strings.HasPrefix(s.Name, "__stop_") || s.Type|0x20 == 't'
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				var b strings.Builder
+				for _, s := range whole.Symbols() {
+					if keep(s) {
+						fmt.Fprintf(&b, "%x %c %s\n", uint64(s.Addr), s.Type, s.Name)
+					}
+				}
+				file := filepath.Join(t.TempDir(), "System.map")
+				require.NoError(t, os.WriteFile(file, []byte(b.String()), 0o600))
+				img, err := Open(path, &Options{SystemMap: file})
+				require.NoError(t, err)
+				require.Equal(t, name != "without_those_of_tables", img.bounds.onlyText)
+				sameTables(t, whole, img)
+			})
+		}
+	})
+}
+
+// sameTables compares what two images of one kernel have.
+func sameTables(t *testing.T, want, got *Image) {
+	t.Helper()
+	for kind := range NumSiteKinds {
+		require.Equal(t, want.Sites(kind), got.Sites(kind), kind)
+	}
+	require.Equal(t, want.JumpLabels(), got.JumpLabels())
+	require.Equal(t, want.StaticCalls(), got.StaticCalls())
+	require.Equal(t, want.ExceptionTable(), got.ExceptionTable())
+	require.Equal(t, want.BugTable(), got.BugTable())
+	require.Equal(t, len(want.Blacklist()), len(got.Blacklist()))
+	for i, e := range want.Blacklist() {
+		require.Equal(t, e.Start, got.Blacklist()[i].Start)
+	}
+	require.Equal(t, want.Profile(), got.Profile())
+	// What boot turns by the name of a key is a label or a call of that key; both are as
+	// long either way.
+	u := newUnnamed(want)
+	turned := func(at x86.Addr) bool {
+		r := x86.Range{Start: at, End: at + 1}
+		_, label := want.SiteIn(SiteJumpLabel, r)
+		_, call := want.SiteIn(SiteStaticCall, r)
+		return label || call || u.trampoline(at&^7)
+	}
+	for _, s := range want.Sections() {
+		if !s.code() {
+			continue
+		}
+		for i, c := range got.section(s.Name).Data {
+			if at := s.Addr.Add(int64(i)); c != s.Data[i] && !turned(at) {
+				require.Fail(t, "the text differs", "%s %v", s.Name, at)
+			}
+		}
+	}
 }
 
 // Rule: a row of entries is found wherever it begins, and a short one is none.
@@ -63,7 +193,7 @@ func TestRowsOfEntries(t *testing.T) {
 					s.Data[tc.before+8*i] = 1
 				}
 			}
-			r := longestRun(s, entryLayout{8, odd, tc.gaps})
+			r := longestRun(s, entryLayout{size: 8, is: odd, gaps: tc.gaps})
 			require.Equal(t, tc.want, int(r.End-r.Start)/8)
 			if tc.want == tc.entries {
 				require.Equal(t, s.Addr.Add(int64(tc.before)), r.Start)

@@ -194,13 +194,20 @@ func (r *Image) writeBehaviour(w io.Writer) {
 	}
 	fmt.Fprintf(w, "\nbehaviour that nothing in the image confirms: %d of %d fields, %s (%s)\n", len(others), len(r.Behaviour), from, others[0].Evidence)
 	for _, b := range others {
-		fmt.Fprintf(w, "  %s\t%s\n", b.Name, b.Value)
+		value := b.Value
+		if value == "" {
+			value = short(value)
+		}
+		fmt.Fprintf(w, "  %s\t%s\n", b.Name, value)
 	}
 }
 
 // short is a value that fits a column; the JSON form has all of it.
 func short(value string) string {
-	if len(value) <= 32 {
+	switch {
+	case value == "":
+		return "(none)"
+	case len(value) <= 32:
 		return value
 	}
 	return fmt.Sprintf("%s… (%d)", value[:16], len(value))

@@ -132,3 +132,29 @@ func TestEverySiteKindHasAName(t *testing.T) {
 		require.NotEmpty(t, name, "kind %d", kind)
 	}
 }
+
+// Rule: no line about an image ends where a value should stand, whatever was measured of
+// it: a field that had no value, one that has none now, one that keeps its own.
+func TestNoSentenceWithoutItsValue(t *testing.T) {
+	table := strings.Repeat("f", 512) + " " + strings.Repeat("0", 65)
+	for name, answers := range map[string][]kimage.Answer{
+		"had_none":    {{Field: "Slot.BoostTable", Value: table, Evidence: "can_boost of every opcode"}},
+		"has_none":    {{Field: "Log.Prefix", Value: "", Evidence: "the log"}, {Field: "Kret.LostReturn", Value: "", Evidence: "the log"}},
+		"has_another": {{Field: "HZ", Value: "100", Evidence: "the tick"}, {Field: "FramePointer", Value: "true", Evidence: "the code"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			img, err := kimage.FromBytes("guest", kprobelab.GuestELF(), &kimage.Options{
+				Measure: func(*kimage.Image) ([]kimage.Answer, error) { return answers, nil },
+			})
+			require.NoError(t, err)
+			var b bytes.Buffer
+			require.NoError(t, DescribeImage(img).WriteText(&b))
+			for line := range strings.Lines(b.String()) {
+				require.NotRegexp(t, ` (for|of|by|in|from|to|is|was|and)\s*$`, line)
+				if strings.HasPrefix(line, "  ") {
+					require.Greater(t, len(strings.Fields(line)), 1, "%q has a name alone", line)
+				}
+			}
+		})
+	}
+}
