@@ -75,6 +75,32 @@ func (img *Image) Events() (list []Event) {
 	return list
 }
 
+// TracersEvents are the events of the tracers' own records (system ftrace), which have a
+// format and no tracepoint. Only a booted kernel's dump has any.
+func (img *Image) TracersEvents() (list []TracersEvent) {
+	r, ok := img.eventReader()
+	head := img.Lookup("ftrace_events")
+	if !ok || len(head) != 1 {
+		return nil
+	}
+	r.each(head[0].Addr, 0, maxEvents, func(at x86.Addr) {
+		call := at.Add(-r.list)
+		class := x86.Addr(r.word(call.Add(r.class), 8))
+		if class != 0 && r.text(x86.Addr(r.word(class.Add(r.system), 8))) == "ftrace" {
+			name := r.text(x86.Addr(r.word(call.Add(r.tp), 8)))
+			list = append(list, TracersEvent{Name: name, Perf: r.word(class.Add(r.enable), 8) != 0})
+		}
+	})
+	return list
+}
+
+// TracersEvent is an event of the system ftrace.
+type TracersEvent struct {
+	Name string
+	// Perf says that perf knows the event by a number, its file id.
+	Perf bool
+}
+
 func (img *Image) eventReader() (r *eventReader, ok bool) {
 	if img.Core() == nil {
 		return nil, false

@@ -2,40 +2,64 @@ package report
 
 import (
 	"fmt"
+	"iter"
 	"path"
 	"slices"
 	"strings"
 
 	"kprobelab/errno"
+	"kprobelab/kimage"
 	"kprobelab/kprobes/rule"
 )
 
 // isPattern tells a pattern of functions from a name.
 func isPattern(place string) bool { return strings.ContainsAny(place, "*?[") }
 
-// matching are the names of the functions that a pattern, or a name, matches and that
-// the function tracer knows, as in available_filter_functions, by which tools resolve
-// patterns. In a kernel without ftrace sites they are all functions. MODULE:PATTERN
-// matches in a loaded module.
+// traced are the functions that the function tracer knows, as in
+// available_filter_functions, by address: of several symbols at one address that is the
+// first. In a kernel without ftrace sites they are all functions.
+func (k *checker) traced() iter.Seq[*kimage.Symbol] {
+	return func(yield func(*kimage.Symbol) bool) {
+		symbols := k.Symbols()
+		for i := range symbols {
+			s := &symbols[i]
+			if !isText(s.Type) || !k.InText(s.Addr) || k.Traces() && (k.alias(s) || !k.Traceable(s.Addr)) {
+				continue
+			}
+			if !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// alias reports whether the address of a symbol is known by another name.
+func (k *checker) alias(s *kimage.Symbol) bool {
+	first, ok := k.SymbolAt(s.Addr)
+	return ok && first.Addr == s.Addr && first.Name != s.Name
+}
+
+// matching are the names of the functions that a pattern, or a name, matches, among the
+// traced, by which tools resolve patterns. MODULE:PATTERN matches in a loaded module.
 func (k *checker) matching(pattern string) (names []string, err error) {
 	module, want, in := strings.Cut(pattern, ":")
 	if !in {
 		module, want = "", pattern
 	}
+	if _, err := path.Match(want, ""); err != nil {
+		return nil, fmt.Errorf("%q is no pattern", pattern)
+	}
 	seen := map[string]bool{}
-	for _, s := range k.Symbols() {
-		ok, err := path.Match(want, s.Name)
-		if err != nil {
-			return nil, fmt.Errorf("%q is no pattern", pattern)
-		}
-		if !ok || s.Module != module || !isText(s.Type) || seen[s.Name] || !k.InText(s.Addr) || k.Traces() && !k.Traceable(s.Addr) {
+	for s := range k.traced() {
+		if ok, _ := path.Match(want, s.Name); !ok || s.Module != module || seen[s.Name] {
 			continue
 		}
 		seen[s.Name] = true
+		name := s.Name
 		if in {
-			s.Name = module + ":" + s.Name
+			name = module + ":" + name
 		}
-		names = append(names, s.Name)
+		names = append(names, name)
 	}
 	return names, nil
 }
