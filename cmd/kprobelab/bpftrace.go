@@ -15,6 +15,7 @@ import (
 	"kprobelab/internal/script"
 	"kprobelab/internal/script/attach"
 	"kprobelab/internal/script/bpftrace"
+	"kprobelab/internal/script/ways"
 	"kprobelab/kimage"
 )
 
@@ -32,9 +33,13 @@ not there. Types, parameters and members are those of the image's BTF.
 
 `
 
-const bpftraceExit = `Exit codes: 0 done; the code that exit() is called with; 1 the script is wrong, or ended with an
-error; 2 wrong use; 3 a file cannot be read; 4 this build has no engine; 5 the engine failed. How
-the program of -c ends does not count.`
+const bpftraceExit = `Exit codes: 0 done; the code that exit() is called with; 1 the script is wrong, has no probe to
+attach, or ended with an error; 255 the kernel refuses one of its probes; 2 wrong use; 3 a file
+cannot be read; 4 this build has no engine; 5 the engine failed. How the program of -c ends does
+not count.`
+
+// exitUnattached is bpftrace's code where the kernel refuses a probe.
+const exitUnattached = 255
 
 // bpftraceRun is what the command line asks for.
 type bpftraceRun struct {
@@ -70,7 +75,7 @@ func bpftraceCommand(t *term) *cli.Command {
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, TakesFile: true, Usage: "write the script's output to this `FILE`"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "do not say how many probes are attached"},
 			&cli.BoolFlag{Name: "no-warnings", Usage: "do not warn of what looks wrong in the script"},
-			&cli.BoolFlag{Name: "dry-run", Usage: "check the script, and run nothing"},
+			&cli.BoolFlag{Name: "dry-run", Usage: "check the script and its probes, and run nothing but BEGIN"},
 			&cli.BoolFlag{Name: "unsafe", Destination: &r.o.Unsafe, Usage: "allow what only --unsafe allows"},
 			&cli.BoolFlag{Name: "stats", Destination: &r.stats, Usage: "print, on standard error, how each probe was planted, its hits, misses and statements"},
 			&cli.Uint64Flag{Name: "budget", Value: execBudget, Destination: &r.budget, Usage: "stop a call or the program after this many guest `INSTRUCTIONS`"},
@@ -141,9 +146,6 @@ func (r *bpftraceRun) run(t *term, c *cli.Command) (ferr error) {
 	if !c.Bool("no-warnings") {
 		fmt.Fprint(t.err, s.Warnings)
 	}
-	if c.Bool("dry-run") {
-		return nil
-	}
 	if name := c.String("output"); name != "" {
 		f, err := os.Create(name)
 		if err != nil {
@@ -160,15 +162,26 @@ func (r *bpftraceRun) run(t *term, c *cli.Command) (ferr error) {
 	if !c.Bool("quiet") {
 		fmt.Fprint(t.out, s.Attaching())
 	}
+	fmt.Fprint(t.err, s.Log)
+	switch {
+	case s.Attached == 0:
+		return &failure{exitRefused, errSaid}
+	case s.Failed:
+		return &failure{exitUnattached, errSaid}
+	}
 	r.failed = errors.New("the script ended with an error")
 	r.skipped, r.anyCode = 1<<64-1, true
-	return r.start(t, img, &attach.Script{
+	run := &attach.Script{
 		Program: s.Program, Probes: s.Probes, Words: bpftrace.Words{}, First: s.Start,
 		Last: func(th *script.Thread) {
 			s.PrintMaps(th)
 			fmt.Fprint(t.err, s.Dropped(th))
 		},
-	})
+	}
+	if c.Bool("dry-run") {
+		return r.dry(t, img, run)
+	}
+	return r.start(t, img, run)
 }
 
 // bpftraceKernel is what scripts can ask of an image.
@@ -177,7 +190,7 @@ func bpftraceKernel(d *definer, img *kimage.Image) (*bpftrace.Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &bpftrace.Kernel{Source: typesOf(d), Functions: k.Functions, Tracepoints: k.Tracepoints, HZ: k.HZ}
+	b := &bpftrace.Kernel{Source: typesOf(d), Functions: k.Functions, Tracepoints: k.Tracepoints, HZ: k.HZ, Ways: ways.ForBpftrace(img)}
 	b.Symbol = func(name string) (uint64, bool) {
 		for _, s := range img.Lookup(name) {
 			return uint64(s.Addr), true
@@ -185,7 +198,8 @@ func bpftraceKernel(d *definer, img *kimage.Image) (*bpftrace.Kernel, error) {
 		return 0, false
 	}
 	if img.Core() != nil {
-		b.Events = newEvents(b.Source, img).named
+		events := newEvents(b.Source, img)
+		b.Events, b.EventNames, b.Formats = events.named, events.names, events.formats
 		b.Program = k.Program
 		if t, ok := img.Types().Struct("bpf_trace_run_ctx"); ok {
 			_, b.FunctionsAtReturns = t.Member("is_uprobe")

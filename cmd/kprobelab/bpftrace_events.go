@@ -21,6 +21,30 @@ type events struct {
 	img    *kimage.Image
 }
 
+// names are the names of all events, SYSTEM:EVENT.
+func (e *events) names() (list []string) {
+	for _, ev := range e.img.Events() {
+		list = append(list, ev.System+":"+ev.Name)
+	}
+	symbols := e.img.Symbols()
+	for i := range symbols {
+		if name, ok := strings.CutPrefix(symbols[i].Name, metadataPrefix); ok {
+			name = strings.TrimPrefix(name, "_")
+			list = append(list, "syscalls:sys_enter_"+name, "syscalls:sys_exit_"+name)
+		}
+	}
+	return list
+}
+
+// formats are the events of the tracers' own records, SYSTEM:EVENT; true for those that perf knows.
+func (e *events) formats() map[string]bool {
+	names := map[string]bool{}
+	for _, ev := range e.img.TracersEvents() {
+		names["ftrace:"+ev.Name] = ev.Perf
+	}
+	return names
+}
+
 func newEvents(s *source.File, img *kimage.Image) *events { return &events{s, img} }
 
 const metadataPrefix = "__syscall_meta__"

@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -142,6 +144,36 @@ func (r *scriptRun) execute(t *term, img *kimage.Image, s *attach.Script) error 
 	}
 	run.Late()
 	return errors.Join(r.ended(t, run), err)
+}
+
+// dry is the end of a script that would run now: its first probes have run, and what they have
+// printed is thrown away; what they have left in maps is printed.
+func (r *scriptRun) dry(t *term, img *kimage.Image, s *attach.Script) error {
+	first := *s
+	first.Probes = slices.DeleteFunc(slices.Clone(s.Probes), func(p *host.Probe) bool { return p.Kind != host.Begin })
+	o := r.options(t, img)
+	out := &muted{to: t.out, muted: true}
+	o.Out = out
+	run, err := attach.New(&first, o)
+	if err != nil {
+		return &failure{exitRefused, err}
+	}
+	run.Begin()
+	out.muted = false
+	return r.ended(t, run)
+}
+
+// muted is a writer that throws away what it gets while it is muted.
+type muted struct {
+	to    io.Writer
+	muted bool
+}
+
+func (m *muted) Write(b []byte) (int, error) {
+	if m.muted {
+		return len(b), nil
+	}
+	return m.to.Write(b)
 }
 
 // setWatch sets a script's watchpoint on all CPUs, in the debug registers. Of several symbols of a name the first counts, as with

@@ -21,6 +21,8 @@ type probe struct {
 	predAt span
 	body   []*node
 	at     span
+	// named says that the block uses the name of its probe, fields those of its event.
+	named, fields bool
 }
 
 // op is what a node is.

@@ -54,8 +54,12 @@ type checker struct {
 	problems *Problems
 
 	lines *preprocessor
-	// unattachable are the probes that cannot be attached.
-	unattachable []*Problem
+	// traced are the functions that patterns fit, eventNames those of all events.
+	traced      traced
+	eventNames  []string
+	formatNames map[string]bool
+	// listing says that points are listed, and not attached to.
+	listing bool
 
 	config map[string]string
 	// defined are the types that the script defines.
@@ -88,29 +92,55 @@ func (c *checker) error(at span, format string, a ...any) {
 	c.problems.list = append(c.problems.list, &Problem{Message: strings.TrimSuffix(fmt.Sprintf(format, a...), "\n"), at: at})
 }
 
-// unattached notes that a probe cannot be attached; bpftrace says so at the end, without a place.
+// unattached notes that nothing can be attached, without a place.
 func (c *checker) unattached(format string, a ...any) {
-	c.unattachable = append(c.unattachable, &Problem{Message: fmt.Sprintf(format, a...), free: true})
+	c.problems.list = append(c.problems.list, &Problem{Message: fmt.Sprintf(format, a...), free: true})
+}
+
+// missed warns of a part of a block that is left out, unless the script says that it need not
+// be there.
+func (c *checker) missed(format string, a ...any) {
+	c.problems.warnings = append(c.problems.warnings, &Problem{Warning: true, free: true, Message: fmt.Sprintf(format, a...)})
 }
 
 func (c *checker) errors() int { return len(c.problems.list) }
 
-// points reads the attach points.
+// points reads the attach points. Those that a pattern of providers means follow the others
+// of their block.
 func (c *checker) points() {
 	for _, p := range c.t.probes {
-		var list []*point
-		for _, pt := range p.points {
-			parts, _, _ := strings.Cut(pt.raw, ":")
-			if wild(parts) {
-				list = append(list, c.expandProvider(pt, parts)...)
-				continue
-			}
+		var list, more []*point
+		add := func(pt *point) {
 			if err := c.readPoint(pt); err != "" {
 				c.error(pt.at, "%s", err)
 			}
 			if !pt.skip {
 				list = append(list, pt)
 			}
+		}
+		for _, pt := range p.points {
+			pattern, rest, ok := strings.Cut(pt.raw, ":")
+			if !wild(pattern) {
+				add(pt)
+				continue
+			}
+			if !ok {
+				rest = pattern
+			}
+			switch names := expandProvider(pattern, rest, ok); {
+			case len(names) == 0:
+				c.error(pt.at, "No probe type matched for %s", pattern)
+			case len(names) == 1:
+				pt.raw = names[0] + ":" + rest
+				add(pt)
+			default:
+				for _, name := range names {
+					more = append(more, &point{raw: name + ":" + rest, at: pt.at, optional: true})
+				}
+			}
+		}
+		for _, pt := range more {
+			add(pt)
 		}
 		if len(list) == 0 && c.errors() == 0 {
 			c.error(p.at, "No attach points for probe")
@@ -119,22 +149,22 @@ func (c *checker) points() {
 	}
 }
 
-// expandProvider is a point for each kind of probe that a pattern means.
-func (c *checker) expandProvider(pt *point, pattern string) (list []*point) {
-	_, rest, ok := strings.Cut(pt.raw, ":")
-	for _, name := range []string{"fentry", "fexit", "kprobe", "kretprobe", "rawtracepoint", "tracepoint"} {
-		if !ok || !match(pattern, name) {
-			continue
-		}
-		one := &point{raw: name + ":" + rest, at: pt.at, optional: true}
-		if c.readPoint(one) == "" && !one.skip {
-			list = append(list, one)
-		}
+// The providers that patterns of them mean, in the tool's order.
+var (
+	kernelProviders  = []string{"fentry", "hardware", "iter", "kprobe", "rawtracepoint", "software", "tracepoint"}
+	programProviders = []string{"uprobe", "usdt"}
+)
+
+// expandProvider are the providers that a pattern means; before a path they are those of
+// programs.
+func expandProvider(pattern, rest string, more bool) []string {
+	if !more {
+		pattern = "*"
 	}
-	if len(list) == 0 {
-		c.error(pt.at, "No probe type matched for %s", pattern)
+	if file, _, _ := strings.Cut(rest, ":"); more && strings.Contains(file, "/") {
+		return fitting(pattern, programProviders)
 	}
-	return list
+	return fitting(pattern, kernelProviders)
 }
 
 // settings are what config can set.
@@ -216,6 +246,9 @@ func (c *checker) check() {
 		return
 	}
 	c.enums = map[string]bool{}
+	if c.expand(); c.errors() > 0 {
+		return
+	}
 	last := 0
 	for c.pass = 1; ; c.pass++ {
 		c.unresolved, c.seen = 0, map[string]bool{}
@@ -235,6 +268,10 @@ func (c *checker) check() {
 func (c *checker) block(p *probe) {
 	c.probe = p
 	for _, pt := range p.points {
+		if len(p.points) > 1 && pt.provider == "iter" {
+			c.error(pt.at, "Only single iter attach point is allowed.")
+			return
+		}
 		c.checkPoint(pt)
 		if c.pass == 1 && c.errors() == 0 {
 			c.resolve(pt)

@@ -94,6 +94,7 @@ func (c *checker) builtin(n *node) *Type {
 		}
 		return integer(4, false)
 	case "probe":
+		c.probe.named = true
 		size := 0
 		for _, pt := range c.probe.points {
 			size = max(size, len(pt.provider)+1+len(pt.target)+1+len(pt.name))
@@ -218,6 +219,7 @@ func (c *checker) args(n *node) *Type {
 			return none // nothing is known of one that is not there
 		}
 	}
+	c.probe.fields = true
 	switch p := c.only(); p {
 	case "":
 		c.error(n.at, "The args builtin can only be used within the context of a single probe type, e.g. \"probe1 {args}\" is valid while \"probe1,probe2 {args}\" is not.")

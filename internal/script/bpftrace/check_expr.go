@@ -1,15 +1,9 @@
 package bpftrace
 
 import (
-	"path"
 	"strconv"
 	"strings"
 )
-
-func match(pattern, name string) bool {
-	ok, _ := path.Match(pattern, name)
-	return ok
-}
 
 var stackModes = map[string]int{"bpftrace": 1, "perf": 2, "raw": 3}
 

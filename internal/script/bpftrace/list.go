@@ -2,93 +2,69 @@ package bpftrace
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
+	"kprobelab/internal/script/host"
 	"kprobelab/internal/source"
 )
 
 // List are the probes that a pattern matches, a line each; whole has their parameters below.
 func List(pattern string, whole bool, k *Kernel) string {
-	provider, rest, ok := strings.Cut(pattern, ":")
-	if !ok {
-		provider, rest = "*", pattern
-		if rest == "" {
-			rest = "*"
-		}
-	}
-	if long, ok := aliases[provider]; ok {
-		provider = long
+	if pattern == "" || pattern == "*" {
+		pattern = "*:*"
 	}
 	var b strings.Builder
-	for _, p := range []string{"fentry", "fexit", "kprobe", "kretprobe", "rawtracepoint", "tracepoint"} {
-		if !match(provider, p) {
-			continue
-		}
-		switch p {
-		case "rawtracepoint":
-			listRaw(&b, rest, whole, k)
-		case "tracepoint":
-			listEvents(&b, rest, whole, k)
-		default:
-			listFunctions(&b, p, rest, whole, k)
-		}
+	p := &probe{}
+	for _, raw := range strings.Split(pattern, ",") {
+		p.points = append(p.points, &point{raw: strings.TrimSpace(raw)})
 	}
-	for _, p := range []string{"uprobe", "uretprobe"} {
-		if match(provider, p) && ok {
-			listProgram(&b, p, rest, k)
-		}
-	}
-	if match(provider, "interval") && ok {
-		b.WriteString("interval:hz:\ninterval:ms:\ninterval:s:\ninterval:us:\n")
-	}
-	if match(provider, "profile") && ok {
-		b.WriteString("profile:hz:\nprofile:ms:\nprofile:s:\nprofile:us:\n")
+	c := &checker{o: &Options{}, k: k, t: &tree{probes: []*probe{p}}, problems: &Problems{}, listing: true}
+	c.points()
+	for _, pt := range p.points {
+		c.list(&b, pt, whole)
 	}
 	return b.String()
 }
 
-func listFunctions(b *strings.Builder, provider, pattern string, whole bool, k *Kernel) {
-	module := "*"
-	if m, f, ok := strings.Cut(pattern, ":"); ok {
-		module, pattern = m, f
-	}
-	if k.Functions == nil {
-		return
-	}
-	c := &checker{k: k}
-	var lines []string
-	seen := map[string]bool{}
-	for _, f := range k.Functions(pattern) {
-		in := f.Module
-		if in == "" {
-			in = "vmlinux"
+// list writes what a point matches.
+func (c *checker) list(b *strings.Builder, pt *point, whole bool) {
+	switch pt.provider {
+	case "kprobe", "kretprobe", "fentry", "fexit", "tracepoint", "rawtracepoint":
+		if pt.provider[0] == 'f' && pt.target == "" {
+			pt.target = "*"
 		}
-		if ok, _ := path.Match(module, in); !ok || seen[in+f.Name] {
-			continue
-		}
-		seen[in+f.Name] = true
-		line := provider + ":" + f.Name + "\n"
-		if provider[0] == 'f' {
-			line = provider + ":" + in + ":" + f.Name + "\n"
-			pt := &point{provider: provider, name: f.Name, target: in}
-			c.resolve(pt)
-			if len(pt.probes) == 0 {
-				continue
-			}
-			at := c.place(pt.probes[0])
-			if at == nil {
-				continue
-			}
+		for _, m := range c.matches(pt) {
+			b.WriteString(pt.provider + ":" + m + "\n")
 			if whole {
-				line += parameters(at, provider == "fexit")
+				b.WriteString(c.fields(pt, m))
 			}
 		}
-		lines = append(lines, line)
+	case "uprobe", "uretprobe":
+		listProgram(b, pt.provider, pt.target+":"+pt.name, c.k)
+	case "interval", "profile":
+		for _, unit := range fitting(pt.target, []string{"hz", "ms", "s", "us"}) {
+			b.WriteString(pt.provider + ":" + unit + ":\n")
+		}
 	}
-	slices.Sort(lines)
-	b.WriteString(strings.Join(lines, ""))
+}
+
+// fields are the parameters of a function, or the fields of an event, a line each.
+func (c *checker) fields(pt *point, matched string) (text string) {
+	switch pt.provider {
+	case "fentry", "fexit":
+		_, name, _ := strings.Cut(matched, ":")
+		if at := c.place(&host.Probe{Symbol: name}); at != nil {
+			return parameters(at, pt.provider == "fexit")
+		}
+	case "tracepoint":
+		for _, e := range c.k.Events(matched) {
+			for _, f := range e.Fields {
+				text += "    " + f.Text + "\n"
+			}
+		}
+	}
+	return text
 }
 
 // listProgram lists a program's functions, FILE:PATTERN.
@@ -132,43 +108,4 @@ func spaced(t *source.Type) string {
 	s := t.String()
 	base := strings.TrimRight(s, "* ")
 	return base + strings.Repeat(" *", strings.Count(s[len(base):], "*"))
-}
-
-func listRaw(b *strings.Builder, pattern string, whole bool, k *Kernel) {
-	if k.Tracepoints == nil {
-		return
-	}
-	var lines []string
-	for _, t := range k.Tracepoints(pattern) {
-		line := "rawtracepoint:" + t.Name + "\n"
-		if whole {
-			for _, p := range t.Params {
-				line += fmt.Sprintf("    %s %s\n", spaced(p.Type), p.Name)
-			}
-		}
-		lines = append(lines, line)
-	}
-	slices.Sort(lines)
-	b.WriteString(strings.Join(lines, ""))
-}
-
-func listEvents(b *strings.Builder, pattern string, whole bool, k *Kernel) {
-	if k.Events == nil {
-		return
-	}
-	if !strings.Contains(pattern, ":") {
-		pattern = "*:" + pattern
-	}
-	var lines []string
-	for _, e := range k.Events(pattern) {
-		line := "tracepoint:" + e.Name + "\n"
-		if whole {
-			for _, f := range e.Fields {
-				line += "    " + f.Text + "\n"
-			}
-		}
-		lines = append(lines, line)
-	}
-	slices.Sort(lines)
-	b.WriteString(strings.Join(lines, ""))
 }

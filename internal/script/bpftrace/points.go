@@ -3,7 +3,6 @@ package bpftrace
 import (
 	"fmt"
 	"math"
-	"path"
 	"strconv"
 	"strings"
 
@@ -16,11 +15,17 @@ import (
 type Kernel struct {
 	// Source are the kernel's types and functions.
 	Source *source.File
-	// Functions are those whose names fit a pattern, Tracepoints and Events likewise: an event
-	// has its fields, and its name is "subsystem:name".
-	Functions   func(pattern string) []host.Function
-	Tracepoints func(pattern string) []host.Tracepoint
-	Events      func(pattern string) []Event
+	// Functions are those of a name, Tracepoints and Events likewise: an event has its fields,
+	// and its name is "subsystem:name". EventNames are the names of all events.
+	Functions   func(name string) []host.Function
+	Tracepoints func(name string) []host.Tracepoint
+	Events      func(name string) []Event
+	EventNames  func() []string
+	// Formats are the events that have a format and cannot be enabled, by their names; true for those
+	// that have a number.
+	Formats func() map[string]bool
+	// Ways says which probes the kernel accepts.
+	Ways Ways
 	// Symbol is the address of a symbol.
 	Symbol func(name string) (uint64, bool)
 	HZ     int64
@@ -74,8 +79,16 @@ type point struct {
 	// skip says that it is not there; optional that a pattern of providers has made it.
 	skip, optional bool
 	watched        *watched
-	probes         []*host.Probe
-	events         []*Event
+	// expansion is what becomes of a pattern, probes what the point stands for, matched what
+	// each of them is in the tool's list, "" where the point is no pattern. Of tracepoints,
+	// events are those of the probes.
+	expansion expansion
+	probes    []*host.Probe
+	matched   []string
+	events    []*Event
+	// unresolved is a place in a file that is not there, refused one that cannot be probed,
+	// both in words.
+	unresolved, refused string
 }
 
 var aliases = map[string]string{
@@ -144,8 +157,6 @@ func counted(pt *point, want string, parts []string) string {
 	return fmt.Sprintf("%s probe type requires %s arguments, found %d", pt.provider, want, len(parts)-1)
 }
 
-func wild(s string) bool { return strings.ContainsAny(s, "*?[") }
-
 // readPoint understands a point; the result is what is wrong with it.
 func (c *checker) readPoint(pt *point) string {
 	parts, err := c.parts(pt)
@@ -183,8 +194,7 @@ func (c *checker) readPoint(pt *point) string {
 		pt.target, pt.name = parts[1], parts[2]
 	case "kprobe", "kretprobe", "fentry", "fexit":
 		if len(parts) != 2 && len(parts) != 3 {
-			if pt.optional {
-				pt.skip = true
+			if pt.skip = pt.optional; pt.skip {
 				return ""
 			}
 			return counted(pt, "1 or 2", parts)
@@ -201,15 +211,25 @@ func (c *checker) readPoint(pt *point) string {
 			parts = []string{parts[0], "*", parts[1]}
 		}
 		if len(parts) != 3 {
+			if pt.skip = pt.optional; pt.skip {
+				return ""
+			}
 			return counted(pt, "2", parts)
 		}
 		pt.target, pt.name = parts[1], parts[2]
 	case "rawtracepoint":
 		if len(parts) != 2 {
+			if pt.skip = pt.optional; pt.skip {
+				return ""
+			}
 			return counted(pt, "1", parts)
 		}
 		pt.name = parts[1]
 	case "profile", "interval":
+		if len(parts) == 2 && wild(parts[1]) {
+			pt.target = parts[1] // for a list
+			return ""
+		}
 		if len(parts) != 3 {
 			return counted(pt, "2", parts)
 		}
@@ -221,7 +241,15 @@ func (c *checker) readPoint(pt *point) string {
 		pt.freq = v
 	case "software", "hardware":
 		if len(parts) != 2 && len(parts) != 3 {
+			if pt.skip = pt.optional; pt.skip {
+				return ""
+			}
 			return counted(pt, "1 or 2", parts)
+		}
+		if pt.target = parts[1]; len(parts) == 3 && parts[2] != "*" {
+			if _, err := unsigned(parts[2]); err != "" {
+				return err + "\nInvalid count for " + name + " probe"
+			}
 		}
 	case "uprobe", "uretprobe", "usdt":
 		if len(parts) != 3 && len(parts) != 4 {
@@ -235,7 +263,16 @@ func (c *checker) readPoint(pt *point) string {
 		return pt.readWatch(parts[1:])
 	case "iter":
 		if len(parts) != 2 && len(parts) != 3 {
+			if pt.skip = pt.optional; pt.skip {
+				return ""
+			}
 			return name + " probe type takes 2 arguments (1 optional)"
+		}
+		if pt.name = parts[1]; starred(pt.name) && !c.listing {
+			if pt.skip = pt.optional; pt.skip {
+				return ""
+			}
+			return name + " probe type does not support wildcards"
 		}
 	}
 	return ""
@@ -275,6 +312,7 @@ func (c *checker) checkPoint(pt *point) {
 		if pt.name == "" {
 			bad("kprobes should be attached to a function")
 		}
+		c.warnUntraceable(pt)
 	case "fentry", "fexit":
 		if pt.name == "" {
 			bad("fentry/fexit should specify a function")
@@ -318,12 +356,18 @@ func (c *checker) checkPoint(pt *point) {
 		default:
 			bad("usdt: %s", absent["usdt"])
 		}
+	case "software", "hardware":
+		if wild(pt.target) || pt.optional {
+			bad("wildcards are not allowed for hardware probe type")
+			return
+		}
+		bad("%s: %s", pt.provider, absent[pt.provider])
 	default:
 		bad("%s: %s", pt.provider, absent[pt.provider])
 	}
 }
 
-// maxProbes bounds what patterns match.
+// maxProbes is how many probes bpftrace attaches at most.
 const maxProbes = 1024
 
 // resolve finds what a point stands for.
@@ -331,105 +375,20 @@ func (c *checker) resolve(pt *point) {
 	if pt.skip || pt.probes != nil {
 		return
 	}
-	add := func(p *host.Probe) {
-		if len(pt.probes) <= maxProbes {
-			pt.probes = append(pt.probes, p)
-		}
-	}
 	switch pt.provider {
 	case "BEGIN":
-		add(&host.Probe{Kind: host.Begin, Point: "BEGIN"})
+		pt.add(&host.Probe{Kind: host.Begin, Point: "BEGIN"}, "")
 	case "END":
-		add(&host.Probe{Kind: host.End, Point: "END"})
+		pt.add(&host.Probe{Kind: host.End, Point: "END"}, "")
 	case "profile", "interval":
 		every := units[pt.target] * pt.freq
 		if pt.target == "hz" && pt.freq > 0 {
 			every = 1e9 / pt.freq
 		}
-		add(&host.Probe{Kind: host.Timer, Every: max(every, 1000), Profile: pt.provider == "profile", Point: fmt.Sprintf("%s:%s:%d", pt.provider, pt.target, pt.freq)})
-	case "kprobe", "kretprobe", "fentry", "fexit":
-		c.functions(pt, add)
+		pt.add(&host.Probe{Kind: host.Timer, Every: max(every, 1000), Profile: pt.provider == "profile", Point: fmt.Sprintf("%s:%s:%d", pt.provider, pt.target, pt.freq)}, "")
 	case "watchpoint":
-		add(c.watch(pt))
+		pt.add(c.watch(pt), "")
 	case "uprobe", "uretprobe":
-		c.program(pt, add)
-	case "rawtracepoint":
-		if c.k == nil || c.k.Tracepoints == nil {
-			return
-		}
-		for _, t := range c.k.Tracepoints(pt.name) {
-			add(&host.Probe{Kind: host.Trace, Symbol: t.Name, Function: t.Name, Point: "rawtracepoint:" + t.Name, Trace: &t, Chain: host.ByCaller})
-		}
-	case "tracepoint":
-		if c.k == nil || c.k.Events == nil {
-			return
-		}
-		list := c.k.Events(pt.target + ":" + pt.name)
-		switch {
-		case len(list) > 0 || pt.optional:
-		case wild(pt.target) || wild(pt.name):
-			c.error(pt.at, "tracepoints not found: %s:%s", pt.target, pt.name)
-		case len(c.probe.points) > 1:
-			pt.optional = true // the others may be there
-			c.problems.warn(pt.at, "tracepoint not found: %s:%s", pt.target, pt.name)
-		default:
-			c.error(pt.at, "tracepoint not found: %s:%s", pt.target, pt.name)
-		}
-		for _, e := range list {
-			pt.events = append(pt.events, &e)
-			p := &host.Probe{Kind: host.Trace, Symbol: e.Tracepoint, Function: e.Tracepoint, Point: "tracepoint:" + e.Name, Chain: host.ByProgram}
-			switch {
-			case e.Record:
-				p.Record, p.Chain = e.Name, host.ByCaller
-			case e.Chained:
-				p.Above, p.Chain = e.Above, host.ByCaller
-			}
-			add(p)
-		}
+		c.program(pt)
 	}
-}
-
-func (c *checker) functions(pt *point, add func(*host.Probe)) {
-	if c.k == nil || c.k.Functions == nil {
-		return
-	}
-	ret := pt.provider == "kretprobe" || pt.provider == "fexit"
-	for _, f := range c.k.Functions(pt.name) {
-		if pt.target != "" && pt.target != "vmlinux" {
-			if ok, _ := path.Match(pt.target, f.Module); !ok {
-				continue
-			}
-		} else if pt.target == "vmlinux" && f.Module != "" {
-			continue
-		}
-		p := &host.Probe{Kind: host.Call, Optional: wild(pt.name) || c.probe != nil && c.mayMiss(c.probe), Symbol: f.Name, Module: f.Module, Addr: f.Addr, Function: f.Name, Point: pt.provider + ":" + f.Name}
-		if pt.provider[0] == 'f' {
-			module := f.Module
-			if module == "" {
-				module = "vmlinux"
-			}
-			p.Point, p.Chain = pt.provider+":"+module+":"+f.Name, host.BySite
-		}
-		if pt.offset != 0 {
-			p.Offset, p.Addr = uint64(pt.offset), p.Addr+uint64(pt.offset)
-			p.Point = fmt.Sprintf("%s+%d", p.Point, pt.offset)
-		}
-		if ret {
-			p.Kind = host.Return
-		}
-		add(p)
-	}
-}
-
-// place is what the source says of a function's entry.
-func (c *checker) place(p *host.Probe) *source.Place {
-	if p.Place == nil && c.k != nil && c.k.Source != nil && p.Symbol != "" {
-		c.k.Source.Places(source.Where{Function: p.Symbol}, func(at *source.Place) error {
-			if p.Place == nil {
-				p.Place = at
-			}
-			return nil
-		})
-	}
-	return p.Place
 }

@@ -58,8 +58,10 @@ func (s *Script) message(t *script.Thread, kind, text string, line bool) {
 
 // Attaching is what is said before probes are planted.
 func (s *Script) Attaching() string {
-	n := len(s.Probes)
+	n := s.Attached
 	switch {
+	case n == 0:
+		return "No probes to attach\n"
 	case s.json:
 		return fmt.Sprintf("{\"type\": \"attached_probes\", \"data\": {\"probes\": %d}}\n", n)
 	case n == 1:

@@ -2,7 +2,6 @@ package bpftrace
 
 import (
 	"fmt"
-	"path"
 	"strconv"
 	"strings"
 
@@ -78,15 +77,18 @@ func (c *checker) targetOf(pt *point) *host.Program {
 }
 
 // program adds the places of a program.
-func (c *checker) program(pt *point, add func(*host.Probe)) {
+func (c *checker) program(pt *point) {
 	p := c.targetOf(pt)
 	if p == nil || pt.language != "" {
 		return
 	}
+	if pt.expansion = c.expansionOf(pt); !wild(pt.target) {
+		pt.target = p.File
+	}
 	one := func(name, function string, in host.InProgram) {
 		in.Program, in.Return, in.Target = p, pt.provider == "uretprobe", c.o.Command
 		in.Hidden = in.Return && !c.k.FunctionsAtReturns
-		add(&host.Probe{Kind: host.User, Point: pt.provider + ":" + p.File + ":" + name, Function: function, InProgram: &in, Chain: host.ByRegisters})
+		pt.add(&host.Probe{Kind: host.User, Point: pt.provider + ":" + p.File + ":" + name, Function: function, InProgram: &in, Chain: host.ByRegisters}, p.File+":"+function)
 	}
 	found := false
 	for _, f := range p.Functions {
@@ -98,12 +100,12 @@ func (c *checker) program(pt *point, add func(*host.Probe)) {
 			one(fmt.Sprint(pt.address), f.Name, host.InProgram{Addr: pt.address, Offset: f.Offset + at, Bytes: firstBytes(&f, at)})
 			return
 		}
-		if ok, _ := path.Match(pt.name, f.Name); !ok {
+		if !match(pt.name, f.Name) {
 			continue
 		}
 		at := uint64(pt.offset)
 		if at != 0 && at >= f.Size {
-			c.unattached("Offset outside the function bounds ('%s' size is %d)", f.Name, f.Size)
+			pt.refused = fmt.Sprintf("Offset outside the function bounds ('%s' size is %d)", f.Name, f.Size)
 			return
 		}
 		name := f.Name
@@ -122,17 +124,14 @@ func (c *checker) program(pt *point, add func(*host.Probe)) {
 			offset, ok = p.Offset(pt.address)
 		}
 		if !ok {
-			c.unattached("Could not resolve address: %s:%#x", p.File, pt.address)
+			pt.refused = fmt.Sprintf("Could not resolve address: %s:%#x", p.File, pt.address)
 			return
 		}
 		one(fmt.Sprint(pt.address), "", host.InProgram{Addr: pt.address, Offset: offset})
 		return
 	}
-	if !found && !wild(pt.name) && c.mayMiss(c.probe) {
-		pt.optional = true
-		c.missed("Could not resolve symbol: %s:%s, skipping probe.", p.File, pt.name)
-	} else if !found && !wild(pt.name) {
-		c.unattached("Could not resolve symbol: %s:%s, cannot attach probe.", p.File, pt.name)
+	if !found && !wild(pt.name) {
+		pt.unresolved = fmt.Sprintf("Could not resolve symbol: %s:%s", p.File, pt.name)
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 type Script struct {
 	Program *script.Program
 	Probes  []*host.Probe
+	// Attachment is how the kernel takes them.
+	Attachment
 	// Warnings are what bpftrace warns of, in its words.
 	Warnings string
 	// UserSymbols says that it prints addresses of programs, for which it should know their symbols.
@@ -58,7 +60,7 @@ func Analyze(name, text string, o *Options, k *Kernel) (*Script, error) {
 		s.trailer = v
 	}
 	s.Program = &script.Program{Vars: []*script.Var{s.started, s.random}}
-	if err := c.missing(); err {
+	if s.Attachment = c.attachment(); len(problems.list) > 0 {
 		return nil, problems
 	}
 	g := &generator{c: c, s: s, program: s.Program, arrays: map[string]*script.Array{}, infos: map[string]*mapInfo{}}
@@ -68,44 +70,6 @@ func Analyze(name, text string, o *Options, k *Kernel) (*Script, error) {
 	}
 	s.Warnings = problems.text(problems.warnings)
 	return s, nil
-}
-
-// mayMiss reports whether a probe may have points that are not there: where it has others, unless the script says that
-// this is an error (missing_probes).
-func (c *checker) mayMiss(p *probe) bool {
-	return len(p.points) > 1 && c.config["missing_probes"] != "error"
-}
-
-// missed warns of such a point, unless the script says that it need not be there.
-func (c *checker) missed(format string, a ...any) {
-	if c.config["missing_probes"] != "ignore" {
-		c.problems.warnings = append(c.problems.warnings, &Problem{Warning: true, free: true, Message: fmt.Sprintf(format, a...)})
-	}
-}
-
-// missing says which points match nothing.
-func (c *checker) missing() bool {
-	all := 0
-	for _, p := range c.t.probes {
-		for _, pt := range p.points {
-			all += len(pt.probes)
-			switch {
-			case len(pt.probes) > 0 || pt.optional || wild(pt.name) || wild(pt.target):
-			case c.mayMiss(p):
-				c.missed("could not attach probe %s, skipping.", pt.raw)
-			default:
-				c.unattached("Error attaching probe: %s: there is no such function", pt.raw)
-			}
-		}
-	}
-	if all == 0 && len(c.unattachable) == 0 {
-		c.unattached("No probes to attach")
-	}
-	if all > maxProbes {
-		c.unattached("Can't attach to %d probes because it exceeds the current limit of %d probes.", all, maxProbes)
-	}
-	c.problems.list = append(c.problems.list, c.unattachable...)
-	return len(c.problems.list) > 0
 }
 
 // Start is called before the first handler runs.

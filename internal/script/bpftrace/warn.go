@@ -13,6 +13,16 @@ func (p *Problems) warn(at span, format string, a ...any) {
 	p.warnings = append(p.warnings, &Problem{Warning: true, Message: fmt.Sprintf(format, a...), at: at})
 }
 
+// warnUntraceable says that a function is not one of those that the tracer knows.
+func (c *checker) warnUntraceable(pt *point) {
+	if wild(pt.name) || c.config["missing_probes"] == "ignore" || c.k == nil || c.k.Ways == nil || !c.k.Ways.Traces() {
+		return
+	}
+	if _, ok := c.traceable()[pt.name]; !ok {
+		c.warn(pt.at, `%s is not traceable (either non-existing, inlined, or marked as "notrace"); attaching to it will likely fail`, pt.name)
+	}
+}
+
 // warnIntegers says what is odd about an operation on two integers: signs that differ, unless a literal fits
 // both, and divisions of signed numbers, which BPF does not have.
 func (c *checker) warnIntegers(n *node, l, r *Type) {
