@@ -63,6 +63,13 @@ var ErrNoBTF = errors.New("the image has no BTF")
 type Types struct {
 	// specs are the kernel's and then the modules' own.
 	specs []*btf.Spec
+	// flavoured are those of each that the library's index does not find.
+	flavoured []*flavoured
+}
+
+// add adds a Spec.
+func (t *Types) add(spec *btf.Spec) {
+	t.specs, t.flavoured = append(t.specs, spec), append(t.flavoured, &flavoured{})
 }
 
 // NewTypes reads a kernel's BTF, and that of modules, which builds on it.
@@ -71,12 +78,13 @@ func NewTypes(raw []byte, modules [][]byte) (*Types, error) {
 	if err != nil {
 		return &Types{}, err
 	}
-	t := &Types{specs: []*btf.Spec{base}}
+	t := &Types{}
+	t.add(base)
 	for _, raw := range modules {
 		// A module that was built against another kernel has types that do
 		// not fit; its functions have no prototypes then.
 		if spec, err := btf.LoadSplitSpecFromReader(bytes.NewReader(raw), base); err == nil {
-			t.specs = append(t.specs, spec)
+			t.add(spec)
 		}
 	}
 	return t, nil
@@ -91,7 +99,9 @@ func (t *Types) With(module []byte) (*Types, error) {
 	if err != nil {
 		return t, err
 	}
-	return &Types{specs: append(slices.Clip(t.specs), spec)}, nil
+	with := &Types{specs: slices.Clip(t.specs), flavoured: slices.Clip(t.flavoured)}
+	with.add(spec)
+	return with, nil
 }
 
 // Proto is the prototype of a function by its name, and whether BTF knows the
@@ -128,18 +138,12 @@ func (t *Types) FuncID(name string) (id int, ok bool) {
 
 // function is the first function of a name that has a prototype, nil without one.
 func (t *Types) function(name string) (*btf.Spec, *btf.Func) {
-	for _, spec := range t.specs {
-		types, err := spec.AnyTypesByName(name)
-		if err != nil {
-			continue
-		}
-		for _, t := range types {
-			fn, ok := t.(*btf.Func)
-			if !ok || fn.Name != name { // the library lets others through where names have "___"
-				continue
-			}
-			if _, ok := fn.Type.(*btf.FuncProto); ok {
-				return spec, fn
+	for i, spec := range t.specs {
+		for _, t := range t.named(i, name) {
+			if fn, ok := t.(*btf.Func); ok {
+				if _, ok := fn.Type.(*btf.FuncProto); ok {
+					return spec, fn
+				}
 			}
 		}
 	}
@@ -260,4 +264,20 @@ func (p Proto) String() string {
 	}
 	b.WriteByte(')')
 	return b.String()
+}
+
+// FuncName is the name of the function with that number in the kernel's BTF.
+func (t *Types) FuncName(id int) (name string, ok bool) {
+	if len(t.specs) == 0 || id < 1 {
+		return "", false
+	}
+	found, err := t.specs[0].TypeByID(btf.TypeID(id))
+	if err != nil {
+		return "", false
+	}
+	fn, ok := found.(*btf.Func)
+	if !ok {
+		return "", false
+	}
+	return fn.Name, true
 }

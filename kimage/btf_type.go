@@ -116,13 +116,9 @@ func member(t btf.Type, name string, depth int) (Member, bool) {
 
 // Struct finds a structure by its name, of several the first one.
 func (t *Types) Struct(name string) (Type, bool) {
-	for _, spec := range t.specs {
-		types, err := spec.AnyTypesByName(name)
-		if err != nil {
-			continue
-		}
-		for _, t := range types {
-			if s, ok := t.(*btf.Struct); ok && s.Name == name {
+	for i := range t.specs {
+		for _, found := range t.named(i, name) {
+			if s, ok := found.(*btf.Struct); ok {
 				return Type{s}, true
 			}
 		}
