@@ -291,10 +291,14 @@ const testBanner = "Linux version 6.1.0-test (me@here) (gcc-12 (Debian 12.2.0) 1
 
 // testKernel is a stripped kernel: text of one-byte no-ops, the banner and the
 // kallsyms tables in .rodata, bss last.
-func testKernel(l kallsymsLayout) []byte {
+func testKernel(l kallsymsLayout) []byte { return testKernelOf(l, testKernelSymbols(), "") }
+
+// testKernelOf is testKernel with these symbols, and a text in .rodata.
+func testKernelOf(l kallsymsLayout, symbols []Symbol, text string) []byte {
 	rodata := make([]byte, 0x100)
 	copy(rodata, testBanner)
-	rodata = append(rodata, l.build(testKernelSymbols())...)
+	rodata = append(rodata, l.build(symbols)...)
+	rodata = append(rodata, text...)
 	return testELF(etExec,
 		testSection{name: ".text", typ: 1, flags: shfAlloc | shfExec, addr: testBase, data: bytes.Repeat([]byte{0x90}, 0x100)},
 		testSection{name: ".rodata", typ: 1, flags: shfAlloc | shfWrite, addr: testBase + 0x1000, data: rodata},

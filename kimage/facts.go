@@ -71,11 +71,15 @@ func (img *Image) choose(*elfFile) error {
 			e.decide(&list[i], c)
 		}
 	}
-	e.others()
 	img.profile = c
 	if p := img.opts.Profile; p != nil {
 		given := *p
 		img.profile = &given
+	}
+	// Whoever asks for other rules asks about this image all the same.
+	e.built(img.profile)
+	e.others()
+	if p := img.opts.Profile; p != nil {
 		e.fact("profile", p.Name, "asked for")
 	}
 	return nil

@@ -22,6 +22,8 @@ type Config struct {
 	Sample     Sample
 	Tracing    Tracing
 	Uprobes    Uprobes
+	Built      Built
+	BPF        BPF
 
 	// KprobesOnFtrace is CONFIG_KPROBES_ON_FTRACE: a probe on a function's
 	// fentry site runs from the function tracer (docs/spec 1.4, 2.9).

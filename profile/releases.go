@@ -22,7 +22,7 @@ var padded = []Version{{5, 10, 162}, {5, 15, 86}, {6, 0, 16}, {6, 1, 2}}
 var neighbours = []Version{{4, 14, 308}, {4, 19, 276}, {5, 4, 235}, {5, 10, 173}, {5, 15, 99}, {6, 1, 16}, {6, 2, 3}}
 
 // changes is the table of releases. A row that stands later overrides one before it.
-var changes = slices.Concat(ruleChanges, tracingChanges)
+var changes = slices.Concat(ruleChanges, tracingChanges, builtChanges)
 
 // ruleChanges date the fields of Config but for Tracing. The dates are from trees of 30 releases
 // of Linux 4.18 to 7.3, and from the code and the texts of Debian's images from

@@ -74,6 +74,9 @@ type Names interface {
 // Errors are *Refusal: EINVAL where the request names no or two places, or
 // its function cannot be read, ENOENT where nothing is there.
 func Resolve(v Names, r Request, c *profile.Config) (Point, error) {
+	if !c.Built.Kprobes {
+		return Point{}, noKprobes(r, c)
+	}
 	base, err := lookup(v, r, c)
 	if err != nil {
 		return Point{}, err
@@ -94,6 +97,15 @@ func Resolve(v Names, r Request, c *profile.Config) (Point, error) {
 		return Point{Addr: addr}, nil
 	}
 	return atEntry(v, Point{Addr: addr, Symbol: sym, Offset: uint64(addr.Sub(sym.Addr))}, c)
+}
+
+// noKprobes is what a module's register_kprobe returns where the kernel is built without them.
+func noKprobes(r Request, c *profile.Config) *Refusal {
+	no := errno.ENOSYS
+	if c.Built.StubEOPNOTSUPP {
+		no = errno.EOPNOTSUPP
+	}
+	return RefuseAs(no, rule.NoKprobes, r.Addr, r.String())
 }
 
 // maxErrno is above every error number (MAX_ERRNO is 4095).

@@ -11,6 +11,8 @@ import (
 func ResolveReturn(v Names, r Request, c *profile.Config) (Point, error) {
 	p, err := Resolve(v, r, c)
 	switch {
+	case !c.Built.Kprobes:
+		return p, err
 	case err != nil && c.Kret.EntryOnly && !c.Kret.EntryErrno:
 		return p, Refuse(rule.NotEntry, r.Addr, r.Symbol)
 	case err != nil:

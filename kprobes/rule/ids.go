@@ -11,8 +11,10 @@ const None ID = 0
 // (kernel/kprobes.c register_kprobe, __register_kprobe, check_kprobe_address_safe
 // and arch_prepare_kprobe, 6.1).
 const (
+	// NoKprobes: the kernel is built without kprobes.
+	NoKprobes ID = iota + 1
 	// SymbolNames: this kernel's probes have no symbol_name (2.6.18).
-	SymbolNames ID = iota + 1
+	SymbolNames
 	// TwoPlaces: both a symbol and an address are given.
 	TwoPlaces
 	// NoPlace: neither a symbol nor an address is given.
@@ -202,6 +204,22 @@ const (
 	Denied
 	// NoTracepoint: the kernel has no tracepoint of the name.
 	NoTracepoint
+	// NoPrograms: the kernel takes no BPF programs of the kind.
+	NoPrograms
+	// FuncType: the function's type is not one that a trampoline passes on.
+	FuncType
+	// ManyWords: the function takes too many words of arguments.
+	ManyWords
+	// MayNotSleep: the program may sleep, and the function may not.
+	MayNotSleep
+	// Unmodifiable: no program may change what the function returns.
+	Unmodifiable
+	// NoHook: the function is no security hook, or one that programs are kept from.
+	NoHook
+	// Wanting: the iterator goes over one object, which the section cannot name.
+	Wanting
+	// Section: the loader does not take the section.
+	Section
 	// Line: the line is no point at all.
 	Line
 	numRules

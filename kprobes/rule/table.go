@@ -39,6 +39,11 @@ const (
 var rows = [numRules]row{
 	None: {why: "no rule refuses"},
 
+	NoKprobes: {
+		name: "NO_KPROBES", kind: Registration, errno: errno.EOPNOTSUPP,
+		why:    "this kernel is built without kprobes (no CONFIG_KPROBES)",
+		source: "include/linux/kprobes.h, register_kprobe without CONFIG_KPROBES",
+	},
 	SymbolNames: {
 		name: "NO_SYMBOL_NAMES", kind: Registration, errno: errno.EINVAL,
 		why:    "this kernel takes an address, not a symbol name",
@@ -366,5 +371,13 @@ var rows = [numRules]row{
 	NoSite:       {name: "NO_FENTRY_SITE", kind: Asking, why: "the function does not begin with a fentry site, where the call of a trampoline goes", source: srcAttach},
 	Denied:       {name: "DENIED", kind: Asking, why: "the kernel lists the function among those that take no program's trampoline (btf_id_deny)", source: "kernel/bpf/verifier.c, check_attach_btf_id"},
 	NoTracepoint: {name: "NO_TRACEPOINT", kind: Asking, why: "the kernel and its loaded modules have no tracepoint of the name", source: srcAttach},
+	NoPrograms:   {name: "NO_BPF", kind: Asking, why: "this kernel takes no BPF programs of the kind", source: srcAttach},
+	FuncType:     {name: "FUNC_TYPE", kind: Asking, why: "a trampoline cannot pass on what the function takes or returns", source: "kernel/bpf/btf.c, btf_distill_func_proto"},
+	ManyWords:    {name: "MANY_WORDS", kind: Asking, why: "the function takes more words of arguments than a trampoline passes on", source: "arch/x86/net/bpf_jit_comp.c, arch_prepare_bpf_trampoline"},
+	MayNotSleep:  {name: "MAY_NOT_SLEEP", kind: Asking, why: "a program that may sleep is not taken there", source: "kernel/bpf/verifier.c, bpf_check_attach_target"},
+	Unmodifiable: {name: "NOT_MODIFIABLE", kind: Asking, why: "a program may change only what functions return that ALLOW_ERROR_INJECTION or a set of the kernel's lists, or that are security_…", source: "kernel/bpf/verifier.c, check_attach_modify_return"},
+	NoHook:       {name: "NO_HOOK", kind: Asking, why: "the kernel does not list the function among its security hooks", source: "kernel/bpf/bpf_lsm.c, bpf_lsm_verify_prog"},
+	Wanting:      {name: "ITERATES_OVER_ONE", kind: Asking, why: "a link of this iterator has to say of which map or cgroup, which only the tool can", source: "kernel/bpf/bpf_iter.c, bpf_iter_link_attach"},
+	Section:      {name: "BAD_SECTION", kind: Asking, why: "the loader does not take the section", source: "libbpf, section_defs"},
 	Line:         {name: "BAD_LINE", kind: Asking, why: "the line is no point"},
 }

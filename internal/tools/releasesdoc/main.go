@@ -140,7 +140,7 @@ func cell(parts ...string) string {
 // names, and the names in the order of the source.
 func comments(dir string) (about map[string]string, order []string, err error) {
 	structs := map[string]*ast.StructType{}
-	for _, file := range []string{"config.go", "tracing.go"} {
+	for _, file := range []string{"config.go", "tracing.go", "built.go"} {
 		f, err := parser.ParseFile(token.NewFileSet(), dir+"/"+file, nil, parser.ParseComments)
 		if err != nil {
 			return nil, nil, err

@@ -1,0 +1,157 @@
+package kimage
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kprobelab/profile"
+)
+
+// component is something that a kernel is built with or without. Evidence counts in this order:
+// what a configuration says of its options, a symbol or a text of it in the image, that the image
+// has none of them, and that a configuration does not know the option.
+type component struct {
+	// name is the profile's field.
+	name string
+	// options are all needed.
+	options []string
+	// symbols: one of them is in every kernel that has it, and none in one that has not. Where
+	// there are none, section decides.
+	symbols []string
+	section string
+	// texts are messages of which a kernel that has it has one. They say nothing by being absent.
+	texts []string
+	// needs are names of components above, of which it needs one of each list.
+	needs [][]string
+}
+
+var components = []component{
+	{name: "Built.Kprobes", options: []string{"CONFIG_KPROBES"},
+		symbols: []string{"register_kprobe", "unregister_kprobe", "register_kretprobe", "get_kprobe", "within_kprobe_blacklist", "kprobes_inc_nmissed_count"},
+		texts:   []string{"Dumping kprobe:", "Unrecoverable kprobe detected", "kprobe jump-optimization is "}},
+	{name: "Tracing.Exists", options: []string{"CONFIG_KPROBE_EVENTS"}, needs: [][]string{{"Built.Kprobes"}},
+		symbols: []string{"kprobe_dispatcher", "create_trace_kprobe", "trace_kprobe_create", "init_kprobe_trace"}},
+	{name: "Built.PerfProbes", options: []string{"CONFIG_PERF_EVENTS", "CONFIG_KPROBE_EVENTS"}, needs: [][]string{{"Tracing.Exists"}},
+		symbols: []string{"perf_kprobe_init", "perf_kprobe_event_init"}},
+	{name: "Uprobes.Exists", options: []string{"CONFIG_UPROBES"}, symbols: []string{"uprobe_mmap", "uprobe_munmap", "uprobe_register"}},
+	{name: "Built.UprobeEvents", options: []string{"CONFIG_UPROBE_EVENTS"}, needs: [][]string{{"Uprobes.Exists"}},
+		symbols: []string{"uprobe_dispatcher", "create_trace_uprobe", "trace_uprobe_create"}},
+	{name: "Built.Ftrace", options: []string{"CONFIG_DYNAMIC_FTRACE"}, symbols: []string{"ftrace_modify_all_code", "ftrace_location", "ftrace_dyn_arch_init"}},
+	{name: "Built.DirectCalls", options: []string{"CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS"}, needs: [][]string{{"Built.Ftrace"}},
+		symbols: []string{"register_ftrace_direct", "update_ftrace_direct_add"}},
+	{name: "Built.ErrorInjection", options: []string{"CONFIG_FUNCTION_ERROR_INJECTION"}, symbols: []string{"within_error_injection_list"}},
+	{name: "Built.BTF", options: []string{"CONFIG_DEBUG_INFO_BTF"}, section: ".BTF"},
+	{name: "Built.BPF", options: []string{"CONFIG_BPF_SYSCALL"}, symbols: []string{"bpf_prog_new_fd", "bpf_map_new_fd"}},
+	{name: "Built.BPFEvents", options: []string{"CONFIG_BPF_EVENTS", "CONFIG_PERF_EVENTS"}, needs: [][]string{{"Built.BPF"}, {"Tracing.Exists", "Built.UprobeEvents"}},
+		symbols: []string{"perf_event_attach_bpf_prog", "trace_call_bpf", "trace_bpf_prog"}},
+	{name: "Built.Trampolines", options: []string{"CONFIG_BPF_JIT"}, needs: [][]string{{"Built.BPF"}},
+		symbols: []string{"bpf_trampoline_link_prog", "__bpf_trampoline_link_prog"}},
+	{name: "Built.KprobeMulti", options: []string{"CONFIG_FPROBE"}, needs: [][]string{{"Built.BPFEvents"}, {"Built.Ftrace"}},
+		symbols: []string{"register_fprobe"}},
+	{name: "Built.KprobeSession", options: []string{"CONFIG_FPROBE"}, needs: [][]string{{"Built.KprobeMulti"}}, symbols: []string{"bpf_session_is_return"}},
+	{name: "Built.BPFLSM", options: []string{"CONFIG_BPF_LSM"}, needs: [][]string{{"Built.Trampolines"}}, symbols: []string{"bpf_lsm_verify_prog"}},
+	{name: "Built.Iterators", options: []string{"CONFIG_BPF_SYSCALL"}, needs: [][]string{{"Built.BPF"}}, symbols: []string{"bpf_iter_reg_target"}},
+}
+
+// everyKernels are functions that every kernel has. An image whose symbols lack one does not have
+// all its symbols, and then an absent one says nothing.
+var everyKernels = []string{"start_kernel", "schedule", "panic", "kfree", "do_exit", "vfs_read", "register_die_notifier"}
+
+// whole reports whether the image has the symbols of a whole kernel.
+func (e *evidence) whole() bool {
+	if e.img.kind != KindKernel {
+		return false
+	}
+	for _, name := range everyKernels {
+		if _, ok := e.img.symbolAddr(name); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// built decides what the kernel is built with.
+func (e *evidence) built(c *profile.Config) {
+	whole := e.whole()
+	for i := range components {
+		p := &components[i]
+		// What the release does not have yet, no configuration brings.
+		has := c.Field(p.name) == "true"
+		on, why, from := e.component(p, whole)
+		for _, any := range p.needs {
+			lacks := func(name string) bool { return c.Field(name) != "true" }
+			if (why == "" || on) && has && !slices.ContainsFunc(any, func(name string) bool { return !lacks(name) }) {
+				on, why, from = false, "it needs "+strings.Join(any, " or ")+", which is not there", e.sourceOf(any[0])
+			}
+		}
+		if why == "" {
+			continue
+		}
+		if on && !has && from == Configured {
+			continue
+		}
+		if on != has {
+			why += "; profile " + c.Name + " has it otherwise"
+			if err := c.SetField(p.name, strconv.FormatBool(on)); err != nil {
+				panic("BUG: " + err.Error())
+			}
+		}
+		e.field(p.name, strconv.FormatBool(on), why, from)
+	}
+}
+
+// sourceOf is the kind of evidence of a fact that was found before.
+func (e *evidence) sourceOf(name string) Source {
+	for i := range e.img.facts {
+		if e.img.facts[i].Name == name {
+			return e.img.facts[i].From
+		}
+	}
+	return Dated
+}
+
+// component is what the evidence says of one; why is empty where it says nothing.
+func (e *evidence) component(p *component, whole bool) (on bool, why string, from Source) {
+	on, why = true, ""
+	lacks := ""
+	for _, option := range p.options {
+		v, ok := e.config[option]
+		switch {
+		case !ok && e.config != nil:
+			lacks = cmp.Or(lacks, option)
+		case ok && v != "y":
+			return false, option + "=" + v + " in " + e.configFrom, Configured
+		case ok:
+			why = option + "=" + v + " in " + e.configFrom
+		}
+	}
+	if why != "" && lacks == "" {
+		return true, why, Configured
+	}
+	if p.section != "" && e.img.section(p.section) != nil {
+		return true, "section " + p.section, Symbolic
+	}
+	for _, name := range p.symbols {
+		if _, ok := e.img.symbolAddr(name); ok {
+			return true, "symbol " + name, Symbolic
+		}
+	}
+	for _, text := range p.texts {
+		if s := e.img.section(".rodata"); s != nil && bytes.Contains(s.Data, []byte(text)) {
+			return true, fmt.Sprintf("%q in %s", text, s.Name), Coded
+		}
+	}
+	switch {
+	case lacks != "":
+		return false, lacks + " is not in " + e.configFrom, Configured
+	case whole && p.section != "":
+		return false, "no section " + p.section, Symbolic
+	case whole:
+		return false, "no symbol " + strings.Join(p.symbols, ", "), Symbolic
+	}
+	return false, "", ""
+}
