@@ -25,6 +25,7 @@ type kernelTables struct {
 
 	blacklist blacklist
 	btf       btfCache
+	programs  programsCache
 
 	// ignored counts the entries of each table that were left out, because they
 	// point outside the image's text.

@@ -68,6 +68,9 @@ func (o tableOwner) tracepoints() (list []Tracepoint) {
 		if t.Name == "" {
 			continue
 		}
+		if t.System == systemCallEvents && !o.img.calledBySystem(t.Name) {
+			continue
+		}
 		t.Raw = raw[tp]
 		list = append(list, t)
 		delete(raw, tp)
@@ -76,6 +79,28 @@ func (o tableOwner) tracepoints() (list []Tracepoint) {
 		list = append(list, Tracepoint{Name: name, Raw: true, Module: o.module})
 	}
 	return list
+}
+
+// systemCallEvents is the folder of the events of system calls, and these are how their names
+// begin.
+const systemCallEvents = "syscalls"
+
+var systemCallEvent = []string{"sys_enter_", "sys_exit_"}
+
+// calledBySystem reports whether boot keeps the event of a system call: it drops those of which no
+// entry of the table of 64-bit programs is. Where the functions' names do not tell, all are kept.
+func (img *Image) calledBySystem(event string) bool {
+	_, named := img.symbolAddr(systemCallFunction + "read")
+	if _, table := img.symbolAddr("sys_call_table"); !named || !table {
+		return true
+	}
+	for _, prefix := range systemCallEvent {
+		if name, ok := strings.CutPrefix(event, prefix); ok {
+			_, called := img.SystemCall(name)
+			return called
+		}
+	}
+	return true
 }
 
 // event reads a trace_event_call, and the name of its tracepoint, "" where the

@@ -17,13 +17,13 @@
 // The header has each section's packed and unpacked length and the CRC-32C of its
 // packed bytes. A section is unpacked when it is needed:
 //
-//	kernel   JSON: the profile, the facts, the verdicts by number
+//	kernel   JSON: the profile, the facts, the verdicts by number, the lists of what BPF programs may be where
 //	areas    JSON: where the text of the kernel and of each loaded module lies, tracepoints
 //	names    the symbols' names, a zero after each
 //	addrs    their addresses: the distance from the one before
 //	sizes    0 where the symbol ends at the next one, else the size plus 1
 //	kinds    nm's letters
-//	marks    a byte for each symbol: how its code begins, whether it has an ftrace site
+//	marks    a byte for each symbol: how its code begins, whether it has an ftrace site, and whether errors may be injected
 //	entries  a byte for each symbol in text: the number of the verdict at its entry
 //	hazards  JSON: the accepted points at which a probe does harm, and what happens there
 //	types.*  the columns of package ctypes: functions with their numbers in BTF, types

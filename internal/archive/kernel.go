@@ -23,8 +23,12 @@ type kernelPart struct {
 	Verdicts []verdict       `json:"verdicts"`
 	// Traces: the kernel has ftrace sites.
 	Traces bool `json:"traces"`
-	// Sets are the sets of functions by their numbers in BTF that check asks for.
-	Sets map[string][]int `json:"sets,omitempty"`
+	// Programs are the kernel's lists of which BPF programs it takes where; an older file has
+	// Sets alone.
+	Programs *kimage.Programs `json:"programs,omitempty"`
+	Sets     map[string][]int `json:"sets,omitempty"`
+	// Passed are the functions that a trampoline does not pass on as it does most.
+	Passed map[string]kimage.Passed `json:"passed,omitempty"`
 }
 
 // Kernel is a file of an archive; it answers what an image would. It is for one
@@ -114,6 +118,9 @@ func (f *file) kernel() (p kernelPart, c *profile.Config, err error) {
 	}
 	if err := json.Unmarshal(head, &p); err != nil {
 		return p, nil, damaged("part \"kernel\": %v", err)
+	}
+	if p.Programs == nil { // an older file
+		p.Programs = &kimage.Programs{Sets: p.Sets}
 	}
 	c, err = readProfile(f.Release, p.Profile)
 	return p, c, err
@@ -308,8 +315,33 @@ func (k *Kernel) FuncID(name string) (int, bool) {
 	return 0, false
 }
 
-// BTFSet implements report.Kernel.
-func (k *Kernel) BTFSet(name string) []int { return k.part.Sets[name] }
+// Typed implements report.Kernel.
+func (k *Kernel) Typed() bool {
+	t, err := k.table(k.places[0])
+	if err != nil {
+		k.failed(err)
+	}
+	return t != nil
+}
+
+// Passed implements report.Kernel.
+func (k *Kernel) Passed(name string) (kimage.Passed, bool) {
+	_, ok := k.FuncID(name)
+	return k.part.Passed[name], ok
+}
+
+// Programs implements report.Kernel.
+func (k *Kernel) Programs() *kimage.Programs { return k.part.Programs }
+
+// Injectable implements report.Kernel.
+func (k *Kernel) Injectable(a x86.Addr) bool {
+	s, ok := k.SymbolAt(a)
+	if !ok {
+		return false
+	}
+	g, i, ok := k.symbol(s.Addr)
+	return ok && g.marks[i]&markInjectable != 0
+}
 
 // Tracepoints implements report.Kernel.
 func (k *Kernel) Tracepoints() (list []kimage.Tracepoint) {

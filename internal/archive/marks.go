@@ -2,11 +2,12 @@ package archive
 
 import "kprobelab/x86"
 
-// A symbol's mark: how its code begins, as far as resolving a probe asks, and
-// whether its function has an ftrace site.
+// A symbol's mark: how its code begins, as far as resolving a probe asks, whether its
+// function has an ftrace site, and whether errors may be injected into it.
 const (
-	markHead      = 7
-	markTraceable = 8
+	markHead       = 7
+	markTraceable  = 8
+	markInjectable = 16
 )
 
 // heads are the beginnings of functions by their numbers. The last is any other

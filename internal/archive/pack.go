@@ -13,6 +13,7 @@ import (
 	"kprobelab/internal/report"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/probepoint"
+	"kprobelab/profile"
 	"kprobelab/x86"
 )
 
@@ -53,11 +54,8 @@ func Pack(img *kimage.Image, o *Options) (*Packed, error) {
 
 	p := packer{img: img, kernel: report.OfImage(img), verdicts: newVerdicts()}
 	p.divide()
-	part := kernelPart{Banner: img.Banner(), Facts: img.Facts(), Traces: p.kernel.Traces(), Sets: map[string][]int{}}
-	for _, name := range report.BTFSets {
-		if ids := p.kernel.BTFSet(name); ids != nil {
-			part.Sets[name] = ids
-		}
+	part := kernelPart{
+		Banner: img.Banner(), Facts: img.Facts(), Traces: p.kernel.Traces(), Programs: p.kernel.Programs(), Passed: passed(img),
 	}
 	if part.Profile, err = json.Marshal(img.Profile()); err != nil {
 		return nil, err
@@ -90,6 +88,19 @@ func Pack(img *kimage.Image, o *Options) (*Packed, error) {
 	}
 	b, err := c.bytes()
 	return &Packed{c.header, b}, err
+}
+
+// passed are the functions that a trampoline does not pass on as it does most: of up to six words,
+// no structures and no unions.
+func passed(img *kimage.Image) map[string]kimage.Passed {
+	list := map[string]kimage.Passed{}
+	c, _ := profile.Named(profile.Default)
+	for _, s := range img.Symbols() {
+		if p, ok := img.Types().Passed(s.Name); ok && (p.Refused != "" || p.Struct || p.Union || p.Words > c.BPF.Words) {
+			list[s.Name] = p
+		}
+	}
+	return list
 }
 
 func headerOf(img *kimage.Image) Header {
@@ -175,6 +186,9 @@ func (p *packer) symbols() {
 				mark, entry := headOf(p.img, s.Addr), byte(0)
 				if p.kernel.Traceable(s.Addr) {
 					mark |= markTraceable
+				}
+				if p.kernel.Injectable(s.Addr) {
+					mark |= markInjectable
 				}
 				if p.img.InText(s.Addr) {
 					entry = p.entry(g, s.Addr)

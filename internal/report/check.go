@@ -198,6 +198,11 @@ func (k *checker) cell(p *Probe) CheckCell {
 		c.Register, c.Kretprobe, c.Events = c.Errno, c.Errno, c.Errno
 		return c
 	}
+	if p.badSection != "" {
+		c.Found = FoundAbsent
+		c.refuse(errno.EINVAL, rule.Section, rule.Section.Why()+": "+p.badSection)
+		return c
+	}
 	switch {
 	case p.unasked != "":
 		return CheckCell{NotAsked: true, Reason: rule.NotAsked, Detail: p.unasked}
@@ -220,7 +225,7 @@ func (k *checker) cell(p *Probe) CheckCell {
 	if p.syscall {
 		q.place = k.syscallName(p.place)
 	}
-	r, err := parsePoint(k, q.place)
+	r, err := k.request(&q)
 	if err != nil {
 		c.Found = FoundAbsent
 		c.refuse(errno.EINVAL, rule.Line, err.Error())
@@ -238,6 +243,17 @@ func (k *checker) cell(p *Probe) CheckCell {
 	k.place(&c, &q, r)
 	k.absent(&c, &q)
 	return c
+}
+
+// request is where the probe is wanted.
+func (k *checker) request(p *Probe) (probepoint.Request, error) {
+	switch {
+	case p.request != nil:
+		return *p.request, nil
+	case p.syscall:
+		return probepoint.Request{Symbol: p.place}, nil
+	}
+	return parsePoint(k, p.place)
 }
 
 // accepted: nothing refuses the probe, and it does not wait.
@@ -333,6 +349,9 @@ func (k *checker) place(c *CheckCell, p *Probe, r probepoint.Request) {
 	} else {
 		c.Hazards = k.hazards(r)
 	}
+	if no, ok := k.noPrograms(p); ok {
+		c.refuseAs(no)
+	}
 	kret := k.kretprobe(r)
 	c.Kretprobe = -int(errno.Of(kret))
 	if p.Return {
@@ -389,52 +408,16 @@ func (k *checker) register(r probepoint.Request) (runs string, err error) {
 // refusal is a refusal that names no place.
 func refusal(no errno.Errno, id rule.ID) error { return probepoint.RefuseAs(no, id, 0, "") }
 
-// syscallName is the function of a system call: with the architecture's
-// wrapper (4.17 and later), or without.
+// syscallName is the function of a system call: with the architecture's wrapper (4.17 and later),
+// or without. A loader asks whether bpf itself has the wrapper.
 func (k *checker) syscallName(name string) string {
-	for _, prefix := range []string{"__x64_sys_", "sys_"} {
-		if len(k.Lookup(prefix+name)) > 0 {
-			return prefix + name
-		}
+	if _, wrapped := k.first("__x64_sys_bpf"); wrapped || len(k.Lookup("__x64_sys_"+name)) > 0 {
+		return "__x64_sys_" + name
 	}
-	return "__x64_sys_" + name
-}
-
-// multi answers for a link to many functions (6.0 and later with CONFIG_FPROBE):
-// a pattern takes every function with an ftrace site that it matches, a name
-// has to be one of these.
-func (k *checker) multi(p *Probe) CheckCell {
-	c := CheckCell{Found: FoundPattern, Runs: RunsFtrace}
-	glob := isPattern(p.place)
-	matched, err := k.matching(p.place)
-	if err != nil {
-		c.refuse(errno.EINVAL, rule.Line, err.Error())
+	if _, plain := k.first("__se_sys_" + name); plain {
+		return "__se_sys_" + name
 	}
-	c.Matches = len(matched)
-	c.Attached = c.Matches
-	if !glob {
-		k.find(&c, p, probepoint.Request{Symbol: p.place})
-	}
-	_, links := k.first("bpf_kprobe_multi_link_attach")
-	_, fprobe := k.first("register_fprobe")
-	_, session := k.first("bpf_session_is_return")
-	switch {
-	case p.kind == "kprobe.session" && !session:
-		c.refuse(errno.EINVAL, rule.NoFprobe, "this kernel has no sessions of a probe (6.10 and later)")
-	case !links:
-		c.refuse(errno.EINVAL, rule.NoFprobe, rule.NoFprobe.Why())
-	case !fprobe:
-		c.refuse(errno.EOPNOTSUPP, rule.NoFprobe, rule.NoFprobe.Why())
-	case c.Matches == 0 && glob:
-		c.refuse(errno.ENOENT, rule.NoMatch, rule.NoMatch.Why())
-	case c.Matches == 0:
-		c.refuse(errno.ESRCH, rule.NoMatch, rule.NoMatch.Why())
-	}
-	if c.Errno != 0 {
-		c.Runs = ""
-		k.absent(&c, p)
-	}
-	return c
+	return "sys_" + name
 }
 
 func isText(kind byte) bool { return strings.IndexByte("tTwW", kind) >= 0 }

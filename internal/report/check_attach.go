@@ -13,62 +13,114 @@ import (
 
 // BPF programs that are no kprobes, and attach to the kernel's code.
 
-// errorInjection is how the names of the records of ALLOW_ERROR_INJECTION begin.
-const errorInjection = "_eil_addr_"
-
-// The kernel's lists of functions that take no trampoline, and of those that take none
-// that runs at the return. Where the image has no symbols of data, they are not known.
-const (
-	setDenied   = "btf_id_deny"
-	setNoReturn = "noreturn_deny"
-)
-
-// BTFSets are the sets that Check asks a Kernel for.
-var BTFSets = []string{setDenied, setNoReturn}
-
-// trampoline answers for a program at a function's fentry site (5.5 and later). The
-// loader finds the function's number in BTF, and the kernel puts a call in the place of
-// the site's nop.
+// trampoline answers for a program at a function's fentry site (5.5 and later). The loader finds
+// the function's number in BTF; the verifier asks its type, its address and the kernel's lists; then
+// the kernel puts a call in the place of the site's nop.
 func (k *checker) trampoline(p *Probe) CheckCell {
 	c := CheckCell{Runs: RunsTrampoline}
 	q := *p
 	if p.kind == "lsm" {
-		q.place = "bpf_lsm_" + p.place
+		q.place = hookPrefix + p.place
 	}
+	// vmlinux names the kernel itself in the place of a module.
+	q.place = strings.TrimPrefix(q.place, vmlinuxPrefix)
 	k.find(&c, &q, probepoint.Request{Symbol: q.place})
-	_, name, _ := q.symbol()
-	s, there := k.first(q.place)
-	id, typed := k.FuncID(name)
-	_, able := k.first("bpf_trampoline_link_prog")
-	switch {
-	case k.Types().Empty():
-		c.refuse(errno.ESRCH, rule.NoTypes, rule.NoTypes.Why())
-	case !able:
-		c.refuse(errno.EINVAL, rule.NoTypes, "this kernel puts no programs at functions (5.5 and later, with CONFIG_BPF_JIT)")
-	case !typed:
-		c.refuse(errno.ESRCH, rule.NoFunction, rule.NoFunction.Why())
-	case !there && c.Found == FoundClone:
-		c.refuse(errno.ENOENT, rule.Clone, rule.Clone.Why())
-	case !there:
-		c.refuse(errno.ENOENT, rule.UnknownSymbol, rule.UnknownSymbol.Why())
-	case !k.Traceable(s.Addr):
-		c.refuse(errno.EBUSY, rule.NoSite, rule.NoSite.Why())
-	case p.kind == "fmod_ret" && !k.overridable(name):
-		c.refuse(errno.EINVAL, rule.NoSite, "a program may change only what functions return that ALLOW_ERROR_INJECTION lists, or that are security_…")
-	}
-	if typed && p.kind != "lsm" {
-		switch {
-		case slices.Contains(k.BTFSet(setDenied), id):
-			c.refuse(errno.EINVAL, rule.Denied, rule.Denied.Why())
-		case p.kind != "fentry" && slices.Contains(k.BTFSet(setNoReturn), id):
-			c.refuse(errno.EINVAL, rule.Denied, "the function does not return, so that no program comes to run after it (noreturn_deny)")
-		}
-	}
-	if c.Errno != 0 {
+	if err := k.trampolineRefuses(&q, c.Found); err != nil {
+		c.refuseAs(err)
 		c.Runs = ""
 	}
 	k.absent(&c, &q)
 	return c
+}
+
+const (
+	// hookPrefix begins the names of the functions at which programs of security hooks are.
+	hookPrefix    = "bpf_lsm_"
+	vmlinuxPrefix = "vmlinux:"
+)
+
+// trampolineRefuses asks in the order in which loader and kernel ask.
+func (k *checker) trampolineRefuses(p *Probe, found Found) error {
+	refuse := func(no errno.Errno, id rule.ID, why string) error {
+		return &probepoint.Refusal{Errno: no, Rule: id, Why: why}
+	}
+	if no, ok := k.noPrograms(p); ok {
+		return no
+	}
+	c := k.Profile()
+	if !c.Built.BTF || !k.Typed() {
+		return refusal(errno.ESRCH, rule.NoTypes)
+	}
+	module, name, _ := p.symbol()
+	id, typed := k.FuncID(name)
+	if !typed || module != "" && !k.inModule(module, name) {
+		return refusal(errno.ESRCH, rule.NoFunction)
+	}
+	passed, _ := k.Passed(name)
+	s, there := k.first(p.place)
+	switch {
+	case passed.Refused != "":
+		return refuse(errno.EINVAL, rule.FuncType, passed.Refused+", which a trampoline cannot pass on")
+	case passed.Struct && !c.BPF.StructArgs:
+		return refuse(errno.EINVAL, rule.FuncType, "the function takes a structure, which a trampoline passes on from 6.1 on")
+	case passed.Union && !c.BPF.UnionArgs:
+		return refuse(errno.EINVAL, rule.FuncType, "the function takes a union, which a trampoline does not pass on in this release")
+	case !there && found == FoundClone:
+		return refusal(errno.ENOENT, rule.Clone)
+	case !there:
+		return refusal(errno.ENOENT, rule.UnknownSymbol)
+	case p.asleep && !k.maySleep(p, name, id, s):
+		why := "the function is not among those at which programs may sleep: ALLOW_ERROR_INJECTION lists these, or a set of the kernel's"
+		if p.kind == "lsm" {
+			why = "the hook is not among those at which programs may sleep (sleepable_lsm_hooks)"
+		}
+		return refuse(errno.EINVAL, rule.MayNotSleep, why)
+	case p.kind == "fmod_ret" && !p.asleep && !k.mayModify(name, id, s):
+		return refusal(errno.EINVAL, rule.Unmodifiable)
+	}
+	if err := k.denied(p, id); err != nil {
+		return err
+	}
+	_, init := k.InInit(s.Addr)
+	switch {
+	case passed.Words > c.BPF.Words:
+		return refuse(errno.ENOTSUPP, rule.ManyWords, fmt.Sprintf("the function takes %d words of arguments, and a trampoline passes on %d (12 from 6.6 on)", passed.Words, c.BPF.Words))
+	case !k.Traceable(s.Addr) && (init || !k.InText(s.Addr)):
+		return refuse(errno.EINVAL, rule.NoSite, "the function is boot's, and its code is freed")
+	case !k.Traceable(s.Addr):
+		return refusal(errno.EBUSY, rule.NoSite)
+	case !c.Built.DirectCalls:
+		return refuse(errno.ENOTSUPP, rule.NoPrograms, "an ftrace site of this kernel cannot call a trampoline (no CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS)")
+	}
+	return nil
+}
+
+// denied asks the kernel's lists of functions.
+func (k *checker) denied(p *Probe, id int) error {
+	refuse := func(id rule.ID, why string) error {
+		return &probepoint.Refusal{Errno: errno.EINVAL, Rule: id, Why: why}
+	}
+	if p.kind == "lsm" {
+		if off, _ := k.listed(kimage.SetHooksOff, id); off {
+			return refuse(rule.NoHook, "the kernel keeps programs from the hook (bpf_lsm_disabled_hooks)")
+		}
+		if in, known := k.listed(kimage.SetHooks, id); known && !in {
+			return refusal(errno.EINVAL, rule.NoHook)
+		}
+		return nil
+	}
+	if in, _ := k.listed(kimage.SetDenied, id); in {
+		return refusal(errno.EINVAL, rule.Denied)
+	}
+	if in, _ := k.listed(kimage.SetNoReturn, id); in && p.kind != "fentry" {
+		return refuse(rule.Denied, "the function does not return, so that no program comes to run after it (noreturn_deny)")
+	}
+	return nil
+}
+
+// inModule reports whether a loaded module has a function of the name.
+func (k *checker) inModule(module, name string) bool {
+	return k.loaded(module) && len(k.Lookup(module+":"+name)) > 0
 }
 
 // iterPrefix begins the names of the functions by which BTF knows the kernel's iterators.
@@ -79,47 +131,49 @@ const iterPrefix = "bpf_iter_"
 // (5.8 and later).
 func (k *checker) iterator(p *Probe) CheckCell {
 	c := CheckCell{Found: FoundUnique, Runs: RunsIterator}
-	_, typed := k.FuncID(iterPrefix + p.place)
-	_, able := k.first("bpf_iter_reg_target")
-	switch {
-	case k.Types().Empty():
-		c.refuse(errno.ESRCH, rule.NoTypes, rule.NoTypes.Why())
-	case !able:
-		c.refuse(errno.EINVAL, rule.NoTypes, "this kernel has no iterators (5.8 and later)")
-	case !typed:
-		c.refuse(errno.ESRCH, rule.NoFunction, "the kernel's BTF has no "+iterPrefix+p.place+", so no iterator of the name")
-	}
-	if c.Errno != 0 {
+	if err := k.iteratorRefuses(p); err != nil {
+		c.refuseAs(err)
 		c.Found, c.Runs = FoundAbsent, ""
 	}
 	return c
 }
 
-// overridable reports whether a fmod_ret program may be at a function, as far as the
-// image's symbols tell. Without FUNCTION_ERROR_INJECTION the list is empty; without
-// a symbol of any of its records, the function is taken to be on it.
-func (k *checker) overridable(name string) bool {
-	if strings.HasPrefix(name, "security_") {
-		return true
+func (k *checker) iteratorRefuses(p *Probe) error {
+	if no, ok := k.noPrograms(p); ok {
+		return no
 	}
-	if _, ok := k.first("within_error_injection_list"); !ok {
-		return false
+	name := iterPrefix + p.place
+	_, typed := k.FuncID(name)
+	passed, _ := k.Passed(name)
+	list := k.Programs().Iterators
+	i := slices.IndexFunc(list, func(t kimage.Iterator) bool { return t.Name == p.place })
+	switch {
+	case !k.Profile().Built.BTF || !k.Typed():
+		return refusal(errno.ESRCH, rule.NoTypes)
+	case !typed:
+		return &probepoint.Refusal{Errno: errno.ESRCH, Rule: rule.NoFunction, Why: "the kernel's BTF has no " + name + ", so no iterator of the name"}
+	case passed.Refused != "":
+		return &probepoint.Refusal{Errno: errno.EINVAL, Rule: rule.FuncType, Why: passed.Refused}
+	case len(list) == 0: // not known
+	case i < 0:
+		return &probepoint.Refusal{Errno: errno.EINVAL, Rule: rule.NoFunction, Why: name + " is a function of the kernel's, and no iterator"}
+	case p.asleep && !list[i].Asleep:
+		return &probepoint.Refusal{Errno: errno.EINVAL, Rule: rule.MayNotSleep, Why: "a program of this iterator may not sleep"}
+	case list[i].Wants != 0:
+		return refusal(list[i].Wants, rule.Wanting)
 	}
-	if _, ok := k.first(errorInjection + name); ok {
-		return true
-	}
-	for _, s := range k.Symbols() {
-		if strings.HasPrefix(s.Name, errorInjection) {
-			return false
-		}
-	}
-	return true
+	return nil
 }
 
 // tracepoint answers for a program at a tracepoint: by its event, SYSTEM/NAME, or by
 // its name alone.
 func (k *checker) tracepoint(p *Probe) CheckCell {
 	c := CheckCell{Found: FoundUnique, Runs: RunsTracepoint}
+	if no, ok := k.noPrograms(p); ok {
+		c.refuseAs(no)
+		c.Found, c.Runs = FoundAbsent, ""
+		return c
+	}
 	list := k.tracepoints()
 	if len(list) == 0 {
 		return CheckCell{NotAsked: true, Reason: rule.NotAsked, Detail: "the image's symbols do not lead to its tracepoints"}

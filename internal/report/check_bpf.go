@@ -5,13 +5,14 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
-	"slices"
+	"strconv"
 	"strings"
+
+	"kprobelab/kprobes/probepoint"
 )
 
 // bpfSections are the kinds of section whose programs attach to the kernel's code, by
-// what stands before the slash of the section's name (libbpf, "Program Types"). Those
-// that may sleep have an s after a dot, and are the same.
+// what stands before the slash of the section's name (libbpf, section_defs).
 var bpfSections = map[string]Probe{
 	"kprobe":           {Via: ViaPerf},
 	"kretprobe":        {Via: ViaPerf, Return: true},
@@ -21,10 +22,15 @@ var bpfSections = map[string]Probe{
 	"kretprobe.multi":  {Via: ViaMulti, Return: true},
 	"kprobe.session":   {Via: ViaMulti, Return: true},
 	"fentry":           {Via: ViaTrampoline},
+	"fentry.s":         {Via: ViaTrampoline, asleep: true},
 	"fexit":            {Via: ViaTrampoline, Return: true},
+	"fexit.s":          {Via: ViaTrampoline, Return: true, asleep: true},
 	"fmod_ret":         {Via: ViaTrampoline, Return: true},
+	"fmod_ret.s":       {Via: ViaTrampoline, Return: true, asleep: true},
 	"lsm":              {Via: ViaTrampoline},
+	"lsm.s":            {Via: ViaTrampoline, asleep: true},
 	"iter":             {Via: ViaIterator},
+	"iter.s":           {Via: ViaIterator, asleep: true},
 	"tracepoint":       {Via: ViaTracepoint},
 	"tp":               {Via: ViaTracepoint},
 	"raw_tracepoint":   {Via: ViaRaw},
@@ -36,13 +42,51 @@ var bpfSections = map[string]Probe{
 
 // Why a program is not asked about.
 const (
-	unaskedPlace = "the section names no place: the program attaches where the tool says at run time"
-	unaskedUser  = "it probes a program in user space, of which a kernel's image says nothing"
-	unaskedOther = "a program of this kind attaches to no place in the kernel's code"
+	unaskedPlace  = "the section names no place: the program attaches where the tool says at run time"
+	unaskedUser   = "it probes a program in user space, of which a kernel's image says nothing"
+	unaskedOther  = "a program of this kind attaches to no place in the kernel's code"
+	unaskedTarget = "it takes the place of a function of another program, which the tool names at run time"
+	unaskedNewer  = "only loaders newer than libbpf 1.5 know the kind, and what kernels say to it is not known here"
 )
 
-// userSections are the kinds that probe user space.
-var userSections = []string{"uprobe", "uretprobe", "uprobe.multi", "uretprobe.multi", "uprobe.session", "usdt"}
+// unaskedSections are the other kinds that loaders know. A name that ends in a slash stands for
+// those that go on after it; of the others, a slash and more may follow where more is true.
+var unaskedSections = []struct {
+	names []string
+	more  bool
+	why   string
+}{
+	{[]string{
+		"uprobe", "uprobe.s", "uretprobe", "uretprobe.s", "uprobe.multi", "uprobe.multi.s", "uretprobe.multi", "uretprobe.multi.s",
+		"usdt", "usdt.s",
+	}, true, unaskedUser},
+	{[]string{"freplace"}, true, unaskedTarget},
+	{[]string{"struct_ops", "struct_ops.s", "lsm_cgroup"}, true, unaskedOther},
+	{[]string{
+		"socket", "sk_reuseport/migrate", "sk_reuseport", "tc/ingress", "tc/egress", "tcx/ingress", "tcx/egress", "tc", "classifier", "action",
+		"netkit/primary", "netkit/peer", "syscall", "xdp.frags/devmap", "xdp/devmap", "xdp.frags/cpumap", "xdp/cpumap", "xdp.frags", "xdp",
+		"perf_event", "lwt_in", "lwt_out", "lwt_xmit", "lwt_seg6local", "sockops", "sk_skb/stream_parser", "sk_skb/stream_verdict",
+		"sk_skb/verdict", "sk_skb", "sk_msg", "lirc_mode2", "flow_dissector", "cgroup_skb/", "cgroup/", "sk_lookup", "netfilter",
+	}, false, unaskedOther},
+	{[]string{
+		"uprobe.session", "uprobe.session.s", "tp.s", "tracepoint.s", "raw_tp.s", "raw_tracepoint.s", "tp_btf.s", "fsession", "fsession.s",
+		"fentry.multi", "fentry.multi.s", "fexit.multi", "fexit.multi.s", "fsession.multi", "fsession.multi.s",
+	}, true, unaskedNewer},
+}
+
+// unasked is why programs of a section are not asked about, "" where loaders do not know it.
+func unasked(section string) string {
+	for i := range unaskedSections {
+		list := &unaskedSections[i]
+		for _, name := range list.names {
+			rest, ok := strings.CutPrefix(section, name)
+			if ok && (rest == "" || strings.HasSuffix(name, "/") || list.more && rest[0] == '/') {
+				return list.why
+			}
+		}
+	}
+	return ""
+}
 
 // bpfProbes lists the programs of a compiled BPF object in the order of its
 // sections.
@@ -79,19 +123,101 @@ func bpfProbes(object []byte) ([]Probe, error) {
 // sectionProbe reads a section's name; a question mark before it asks loaders
 // not to load the program by themselves.
 func sectionProbe(section string) Probe {
-	kind, place, _ := strings.Cut(strings.TrimPrefix(section, "?"), "/")
-	kind = strings.TrimSuffix(kind, ".s")
+	name := strings.TrimPrefix(section, "?")
+	kind, place, slash := strings.Cut(name, "/")
 	p, ok := bpfSections[kind]
-	p.Text, p.kind, p.place = printable(section), kind, place
+	p.Text, p.kind, p.place = printable(section), strings.TrimSuffix(kind, ".s"), place
 	switch {
-	case slices.Contains(userSections, kind):
-		p.unasked = unaskedUser
 	case !ok:
-		p.unasked = unaskedOther
-	case place == "":
+		if p.unasked = unasked(name); p.unasked == "" {
+			p.badSection = "libbpf knows no section of this kind"
+		}
+	case !slash:
 		p.unasked = unaskedPlace
+	default:
+		p.readPlace()
 	}
 	return p
+}
+
+// readPlace reads what stands after the slash as libbpf does.
+func (p *Probe) readPlace() {
+	switch p.Via {
+	case ViaPerf:
+		if p.syscall {
+			return
+		}
+		n := strings.IndexFunc(p.place, func(r rune) bool { return !isNameRune(r) })
+		name, rest := p.place, ""
+		if n >= 0 {
+			name, rest = p.place[:n], p.place[n:]
+		}
+		off := scannedOffset(rest)
+		switch {
+		case name == "":
+			p.badSection = "no function's name begins there"
+		case p.Return && off != 0:
+			p.badSection = "a return probe takes no offset"
+		}
+		p.request = &probepoint.Request{Symbol: name, Offset: uint32(off)}
+		if p.place = name; off != 0 {
+			p.place = fmt.Sprintf("%s+%#x", name, off)
+		}
+	case ViaMulti:
+		// What follows the first other character is not read.
+		if n := strings.IndexFunc(p.place, func(r rune) bool { return !isNameRune(r) && r != '*' && r != '?' }); n >= 0 {
+			p.place = p.place[:n]
+		}
+		if p.place == "" {
+			p.badSection = "no pattern begins there"
+		}
+	case ViaTracepoint:
+		if !strings.Contains(p.place, "/") {
+			p.badSection = "an event is SYSTEM/NAME"
+		}
+	}
+}
+
+func isNameRune(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '.'
+}
+
+// scannedOffset is the offset that scanf reads by "+%li", 0 where it reads none. What follows the
+// number is not looked at.
+func scannedOffset(text string) uint64 {
+	text, ok := strings.CutPrefix(text, "+")
+	if !ok {
+		return 0
+	}
+	text = strings.TrimLeft(text, " \t\n\v\f\r")
+	negative := strings.HasPrefix(text, "-")
+	if negative || strings.HasPrefix(text, "+") {
+		text = text[1:]
+	}
+	base, lower := 10, strings.ToLower(text)
+	switch {
+	case strings.HasPrefix(lower, "0x"):
+		base, text = 16, text[2:]
+	case strings.HasPrefix(lower, "0b"):
+		base, text = 2, text[2:]
+	case strings.HasPrefix(lower, "0"):
+		base = 8
+	}
+	end := strings.IndexFunc(text, func(r rune) bool {
+		_, err := strconv.ParseUint(string(r), base, 8)
+		return err != nil
+	})
+	if end >= 0 {
+		text = text[:end]
+	}
+	off, err := strconv.ParseUint(text, base, 63)
+	if err != nil && text != "" {
+		off = 1<<63 - 1
+	}
+	if negative {
+		return -off
+	}
+	return off
 }
 
 // programs are the names of the functions in a section.

@@ -23,7 +23,7 @@ import (
 func (k *checker) defined(p *Probe, direct error) (err error, waits bool) {
 	c := k.Profile()
 	if !c.Tracing.Exists {
-		return refusal(errno.ENOENT, rule.NoEvents), false
+		return k.noEvents(ViaEvents), false
 	}
 	d, err := definition.Parse(p.words, k.definitions(), &c.Tracing)
 	if err != nil {

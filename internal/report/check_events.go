@@ -17,6 +17,9 @@ import (
 // register_kretprobe answers.
 func (k *checker) events(p *Probe, r probepoint.Request, direct error, via Via) error {
 	c := &k.Profile().Tracing
+	if !c.Exists {
+		return k.noEvents(via)
+	}
 	uniqueFirst := via == ViaPerf || c.UniqueFirst
 	unique := func() error {
 		if r.Symbol == "" || !c.UniqueSymbols {
@@ -45,6 +48,20 @@ func (k *checker) events(p *Probe, r probepoint.Request, direct error, via Via) 
 		return refusal(errno.EINVAL, rule.Notrace)
 	}
 	return k.boundary(direct)
+}
+
+// noEvents refuses where there are no kprobe events: perf's are made by them.
+func (k *checker) noEvents(via Via) error {
+	why := rule.NoEvents.Why()
+	switch {
+	case !k.Profile().Built.Kprobes:
+		why += ", for it is built without kprobes (no CONFIG_KPROBES)"
+	case via == ViaPerf:
+		why += ", by which perf events at kprobes are made (no CONFIG_KPROBE_EVENTS)"
+	default:
+		why += " (no CONFIG_KPROBE_EVENTS)"
+	}
+	return &probepoint.Refusal{Errno: errno.ENOENT, Rule: rule.NoEvents, Why: why}
 }
 
 // boundary is what the tracing files make of an answer of register_kprobe.

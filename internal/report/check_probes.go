@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"kprobelab/internal/bounded"
+	"kprobelab/kprobes/probepoint"
 )
 
 // Via is the way in which a tool asks for its probe. The ways differ in what
@@ -66,6 +67,12 @@ type Probe struct {
 	// said is a probe in the words of the source, which each kernel's own debugging
 	// information turns into definitions.
 	said string
+	// asleep: the program may sleep.
+	asleep bool
+	// request is a place that is not to be read from place again.
+	request *probepoint.Request
+	// badSection says why a loader does not take a section.
+	badSection string
 	// bad says why the line is no probe.
 	bad string
 }

@@ -42,9 +42,13 @@ type Kernel interface {
 	Tracepoints() []kimage.Tracepoint
 	// FuncID is a function's number in BTF, by which BPF programs attach to it.
 	FuncID(name string) (id int, ok bool)
-	// BTFSet is a set of functions by their numbers that the kernel's code has, by the
-	// name of its symbol; nil where it is not known.
-	BTFSet(name string) []int
+	// Typed: the kernel has BTF. Passed is how a trampoline passes on what a function of BTF takes.
+	Typed() bool
+	Passed(name string) (p kimage.Passed, ok bool)
+	// Programs are the kernel's lists of which BPF programs it takes where, and Injectable is
+	// whether errors may be injected into the function at an address.
+	Programs() *kimage.Programs
+	Injectable(at x86.Addr) bool
 	// Inlined are the functions that have the code of one which the compiler has
 	// inlined there. Known is false where no DWARF tells.
 	Inlined(name string) (callers []string, known bool)
@@ -117,6 +121,12 @@ func (k *ImageKernel) Verdict(p *probepoint.Point) (string, error) {
 
 // FuncID implements Kernel.
 func (k *ImageKernel) FuncID(name string) (int, bool) { return k.Types().FuncID(name) }
+
+// Typed implements Kernel.
+func (k *ImageKernel) Typed() bool { return !k.Types().Empty() }
+
+// Passed implements Kernel.
+func (k *ImageKernel) Passed(name string) (kimage.Passed, bool) { return k.Types().Passed(name) }
 
 // Inlined implements Kernel.
 func (k *ImageKernel) Inlined(name string) ([]string, bool) {

@@ -1,0 +1,92 @@
+package kimage
+
+import (
+	"fmt"
+
+	"github.com/cilium/ebpf/btf"
+)
+
+// What a trampoline can take of a function (btf_distill_func_proto).
+const (
+	mostParams   = 12 // MAX_BPF_FUNC_ARGS
+	largestParam = 16
+	wordSize     = 8
+)
+
+// Passed says how a trampoline of BPF programs passes on what a function takes.
+type Passed struct {
+	// Refused says why it cannot, "" where it can.
+	Refused string `json:"refused,omitempty"`
+	// Struct and Union: the function takes such, which not all releases pass on.
+	Struct bool `json:"struct,omitempty"`
+	Union  bool `json:"union,omitempty"`
+	// Words is how many words of arguments there are.
+	Words int `json:"words,omitempty"`
+}
+
+// Passed is how the first function of a name is passed on; ok is false without a prototype of it.
+func (t *Types) Passed(name string) (p Passed, ok bool) {
+	f := t.funcProto(name)
+	if f == nil {
+		return p, false
+	}
+	if len(f.Params) > mostParams {
+		p.Refused = fmt.Sprintf("the function takes %d arguments", len(f.Params))
+		return p, true
+	}
+	if n, kind := passedSize(f.Return); n < 0 || kind == passedStruct || kind == passedUnion {
+		p.Refused = "the function returns a " + kind
+		return p, true
+	}
+	for i, a := range f.Params {
+		n, kind := passedSize(a.Type)
+		switch {
+		case kind == passedVoid && i == len(f.Params)-1:
+			p.Refused = "the function takes variable arguments"
+		case kind == passedVoid:
+			p.Refused = fmt.Sprintf("the function's argument %d has no type", i+1)
+		case n < 0 || n > largestParam:
+			p.Refused = fmt.Sprintf("the function's argument %d is a %s", i+1, kind)
+			if n > 0 {
+				p.Refused += fmt.Sprintf(" of %d bytes", n)
+			}
+		case kind == passedStruct:
+			p.Struct = true
+		case kind == passedUnion:
+			p.Union = true
+		}
+		if p.Refused != "" {
+			return Passed{Refused: p.Refused}, true
+		}
+		p.Words += (n + wordSize - 1) / wordSize
+	}
+	return p, true
+}
+
+// The kinds of type that passing on asks for.
+const (
+	passedVoid   = "void"
+	passedStruct = "structure"
+	passedUnion  = "union"
+)
+
+// passedSize is the size of what is passed in registers or on the stack, -1 where it is not.
+func passedSize(t btf.Type) (size int, kind string) {
+	switch u := btf.UnderlyingType(t).(type) {
+	case nil, *btf.Void:
+		return 0, passedVoid
+	case *btf.Pointer:
+		return wordSize, "pointer"
+	case *btf.Int:
+		return int(u.Size), "integer"
+	case *btf.Enum:
+		return int(u.Size), "enumeration"
+	case *btf.Struct:
+		return int(u.Size), passedStruct
+	case *btf.Union:
+		return int(u.Size), passedUnion
+	case *btf.Float:
+		return -1, "floating-point number"
+	}
+	return -1, "thing of another kind"
+}
