@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo page demo dumps kernel archive tools-table conformance conformance-all conformance-bpftrace conformance-configs conformance-explore conformance-hazards conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-stap-output conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch decoder-kernel guest selftests selftests-booted transparency-uprobes transparency-uprobes-booted test test-mount test-page test-root test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo page demo dumps kernel archive tools-table conformance conformance-all conformance-bpftrace conformance-check conformance-configs conformance-explore conformance-hazards conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-stap-output conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch decoder-kernel guest selftests selftests-booted transparency-uprobes transparency-uprobes-booted test test-mount test-page test-root test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -87,6 +87,9 @@ conformance-table: ## put the results of conformance-all into docs/conformance.m
 
 conformance-bpftrace: ## compare what bpftrace says of 3,000 scripts with what is said here
 	@scripts/conformance-bpftrace.sh
+
+conformance-check: build ## have bpftool load 600 drawn sections of BPF objects on booted kernels, and compare its answers with check's
+	@scripts/conformance-check.sh
 
 conformance-configs: deps ## build Debian's linux-source in other configurations, and compare their answers
 	@scripts/conformance-configs.sh

@@ -100,7 +100,7 @@ func (img *Image) injectable() (list []x86.Range, known bool) {
 		}
 	}
 	const entry = 16 // struct error_injection_entry: the address, and the kind of error
-	_, data := tableOwner{img: img}.table("_error_injection_whitelist", "__start_error_injection_whitelist", "__stop_error_injection_whitelist")
+	_, data := tableOwner{img: img}.table(injectionList)
 	for ; len(data) >= entry; data = data[entry:] {
 		add(abs64(data))
 	}

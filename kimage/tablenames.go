@@ -41,6 +41,7 @@ var (
 		[]string{"init_kprobes", "populate_kprobe_blacklist"}}
 	userPointerMax = &tableName{"runtime_ptr_USER_PTR_MAX", "__start_runtime_ptr_USER_PTR_MAX", "__stop_runtime_ptr_USER_PTR_MAX",
 		[]string{"arch_cpu_finalize_init"}}
+	injectionList  = &tableName{"_error_injection_whitelist", "__start_error_injection_whitelist", "__stop_error_injection_whitelist", nil}
 	rawTracepoints = &tableName{"__bpf_raw_tp_map", "__start__bpf_raw_tp", "__stop__bpf_raw_tp", nil}
 	ftraceEvents   = &tableName{"_ftrace_events", "__start_ftrace_events", "__stop_ftrace_events", nil}
 )
