@@ -18,7 +18,7 @@ var builtChanges = []Change{
 	{Field: "Built.Iterators", From: Version{5, 8, 0}, Option: "CONFIG_BPF_SYSCALL"},
 	{Field: "BPF.StructArgs", From: Version{6, 1, 0}, Note: "by record: commit 720e6a435194"},
 	{Field: "BPF.UnionArgs", From: Version{6, 18, 0}, Note: "6.17.13 refuses them, 6.18.5 takes them, booted"},
-	{Field: "BPF.SyscallsListed", From: Version{7, 1, 0}},
+	{Field: "BPF.SyscallsListed", From: Version{7, 1, 0}, Note: "7.0.13 has it not, 7.1.13 has, booted"},
 	{Field: "BPF.Words", Value: 6, From: Version{5, 5, 0}, Until: Version{6, 6, 0}},
 	{Field: "BPF.Words", Value: 12, From: Version{6, 6, 0}, Note: "by record: commit 473e3150e30a, 6.6; 6.1 has 6, 6.12 has 12, booted"},
 }

@@ -91,6 +91,9 @@ func ReadProbes(r io.Reader) ([]Probe, error) {
 	if bytes.HasPrefix(b, []byte("\x7fELF")) {
 		return bpfProbes(b)
 	}
+	if err := noList(b); err != nil {
+		return nil, err
+	}
 	var list []Probe
 	lines := bufio.NewScanner(bytes.NewReader(b))
 	lines.Buffer(nil, maxLine)

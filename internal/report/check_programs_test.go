@@ -203,7 +203,7 @@ func TestCheckTrampolines(t *testing.T) {
 		"fexit/kernel_clone":        {{"6.1", nil, errno.EINVAL, "DENIED"}},
 		"fentry/kernel_clone":       {{"6.1", nil, 0, ""}},
 		"fentry/gcd":                {{"6.1", nil, errno.EINVAL, "DENIED"}},
-		"fentry/no_site":  {{"6.1", nil, errno.EBUSY, "NO_FENTRY_SITE"}},
+		"fentry/no_site":            {{"6.1", nil, errno.EBUSY, "NO_FENTRY_SITE"}},
 		"lsm/nosuch":                {{"6.1", nil, errno.ESRCH, "NOT_IN_BTF"}, {"6.1", without(func(b *profile.Built) { b.BPFLSM = false }), errno.EINVAL, "NO_BPF"}},
 		"iter/task":                 {{"6.1", nil, 0, ""}, {"5.4", nil, errno.EINVAL, "NO_BPF"}},
 		"iter.s/task":               {{"6.1", nil, 0, ""}},
