@@ -86,8 +86,9 @@ func New(dir string, t tracing.Tree, o *Options) (*Mount, error) {
 			ExtraCapabilities: fuse.CAP_ATOMIC_O_TRUNC,
 		},
 	}
-	raw := &flagged{fs.NewNodeFS(&node{m: m, path: "."}, settings), &m.flags}
+	raw := &flagged{RawFileSystem: fs.NewNodeFS(&node{m: m, path: "."}, settings), flags: &m.flags}
 	if m.server, err = fuse.NewServer(raw, dir, &settings.MountOptions); err == nil {
+		raw.old = func(node uint64) { m.server.InodeNotify(node, -1, 0) }
 		go m.server.Serve()
 		err = m.server.WaitMount()
 	}

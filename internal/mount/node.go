@@ -165,7 +165,7 @@ func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, s
 		n.m.guest.Close(who, fd)
 		return nil, 0, hostErrno(err)
 	}
-	return &handle{m: n.m, h: h, fd: fd}, fuse.FOPEN_DIRECT_IO, 0
+	return &handle{m: n.m, h: h, fd: fd, waits: waits(n.path)}, fuse.FOPEN_DIRECT_IO, 0
 }
 
 // handle is an open file.
@@ -173,6 +173,8 @@ type handle struct {
 	m  *Mount
 	h  tracing.Handle
 	fd int
+	// waits: its reads wait for what comes.
+	waits bool
 }
 
 var (
@@ -184,8 +186,12 @@ var (
 
 // Read implements fs.FileReader.
 func (h *handle) Read(ctx context.Context, b []byte, off int64) (fuse.ReadResult, syscall.Errno) {
+	flags := h.m.flags.of(ctx)
+	if flags.cached && h.waits {
+		return nil, syscall.EINVAL
+	}
 	h.m.guest.Read(h.m.caller(ctx), h.fd, len(b))
-	if h.m.flags.nonBlocking(ctx) {
+	if flags.nonBlocking {
 		ctx = tracing.NonBlocking(ctx)
 	}
 	ctx, cancel := h.m.until(ctx)
