@@ -39,6 +39,8 @@ type booted struct {
 	ram  []mapping
 	// cpu are the registers of the dump's processors.
 	cpu []vmcore.CPU
+	// seen are the pages that the guest sees in the place of text (shim_views.c).
+	seen []byte
 	// current is the per-CPU variable that has the running task's address.
 	current x86.Addr
 	// direct is where all physical memory is mapped (page_offset_base).
@@ -97,6 +99,10 @@ func (b *booted) layMemory(e *engine) error {
 			return fmt.Errorf("the dump's memory is in more than %d ranges: %w", C.KPL_MAX_RAM, machine.ErrNoMemory)
 		}
 	}
+	if b.seen, err = reserve(C.KPL_MAX_VIEWS * PageSize); err != nil {
+		return engineError("host memory for the guest's view of text", err)
+	}
+	C.kpl_view_init(e.c, (*C.uint8_t)(&b.seen[0]))
 	for _, p := range pieces {
 		r := b.find(p.Phys)
 		if p.File == nil || r == nil {
@@ -128,7 +134,10 @@ func (b *booted) free() {
 			}
 		}
 	}
-	b.ram = nil
+	if b.seen != nil {
+		_ = unix.Munmap(b.seen)
+	}
+	b.ram, b.seen = nil, nil
 }
 
 // open finishes a CPU of a booted machine: its engine gets the dump's memory and
@@ -138,6 +147,9 @@ func (b *booted) open(c *cpu) error {
 		if err := c.uc.MemMapPtr(r.phys, uint64(len(r.mem)), unicorn.PROT_ALL, unsafe.Pointer(&r.mem[0])); err != nil {
 			return engineError(fmt.Sprintf("map physical memory at %#x", r.phys), err)
 		}
+	}
+	if err := c.uc.MemMapPtr(C.KPL_SEEN, uint64(len(b.seen)), unicorn.PROT_ALL, unsafe.Pointer(&b.seen[0])); err != nil {
+		return engineError("map the guest's view of text", err)
 	}
 	if e := C.kpl_add_devices(c.c); e != unicorn.ERR_OK {
 		return engineError("add devices", unicorn.UcError(e))

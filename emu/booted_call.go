@@ -50,6 +50,8 @@ func (e *engine) runBooted(c *cpu) error {
 	e.b.turnEnd = e.sh.Instrs + bootedSlice
 	e.host.Begin(e.Current())
 	out, err := e.host.Run(c.n, math.MaxUint64)
+	e.settleViews()
+	e.tellTaken()
 	if errors.Is(err, machine.ErrClosed) {
 		return err
 	}

@@ -7,6 +7,7 @@ package emu
 import "C"
 
 import (
+	"bytes"
 	"unsafe"
 
 	"github.com/unicorn-engine/unicorn/bindings/go/unicorn"
@@ -24,11 +25,14 @@ type stopped struct {
 	tasks         tasks
 	task          int
 	lost          error
+	seen          []byte // what the guest saw of text that the host had changed
 }
 
 // Keep keeps all but memory for GoBack.
 func (e *engine) Keep() (any, error) {
 	s := &stopped{cur: e.cur.n, instrs: e.sh.Instrs, extra: e.sh.Extra, tasks: e.b.tasks.clone(), task: e.host.Task(), lost: e.b.lost}
+	e.settleViews()
+	s.seen = bytes.Clone(e.b.seen[:int(e.c.nviews)*PageSize])
 	was := e.cur
 	for _, c := range e.cpus {
 		if err := e.takeTurn(c); err != nil {
@@ -66,6 +70,7 @@ func (e *engine) GoBack(kept any) error {
 	if err := e.takeTurn(e.cpus[s.cur]); err != nil {
 		return err
 	}
+	C.kpl_view_reset(e.c, (*C.uint8_t)(unsafe.SliceData(s.seen)), C.int(len(s.seen)/PageSize))
 	return e.rewatch()
 }
 

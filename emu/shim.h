@@ -166,6 +166,16 @@ typedef struct kpl_own {
 	void (*what)(struct kpl_cpu *c, uint64_t at);
 } kpl_own;
 
+/* A page of text that the host has changed, which the guest sees as seen. was is what it saw when the
+ * two were brought together last. */
+typedef struct kpl_view {
+	uint64_t va, pa;
+	uint8_t *text, *seen, *was, *attr;
+	int next; /* the next in one chain */
+} kpl_view;
+
+enum { KPL_MAX_VIEWS = 8192, KPL_VIEW_CHAINS = 256 };
+
 typedef struct kpl_machine {
 	/* As far as gates, it is laid out as machine.Shared. */
 	uint64_t instrs;    /* instructions that ran; a block's count as it begins */
@@ -222,6 +232,11 @@ typedef struct kpl_machine {
 	kpl_watches *watches; /* those, and of the debug registers; NULL: nothing is watched */
 	int words;          /* how many words of a read in two pages follow */
 	int telling;        /* Go is being told of hits: there are no more */
+	kpl_view *views;
+	int nviews, cap_views, view_chains[KPL_VIEW_CHAINS];
+	uint8_t *seen;      /* what the guest sees of them, one after another */
+	uint64_t *taken;    /* where it has changed what the host had, and the host does not know it yet */
+	int ntaken, cap_taken;
 } kpl_machine;
 
 typedef struct kpl_cpu {
@@ -300,6 +315,16 @@ void kpl_watch_hooks(kpl_cpu *c);
 void kpl_watch_forget(kpl_cpu *c);
 void kpl_watch_end(kpl_cpu *c, int completed);
 int kpl_watch_tell(kpl_cpu *c, kpl_regs *regs);
+
+/* Where an engine has the pages that the guest sees in the place of text: where no memory of a
+ * dump and no region is. */
+#define KPL_SEEN 0x700000000000ull
+
+void kpl_view_init(kpl_machine *m, uint8_t *seen);
+int kpl_view_add(kpl_cpu *c, uint64_t addr, uint64_t size);
+void kpl_view_settle(kpl_cpu *c);
+uint8_t *kpl_view_at(kpl_machine *m, uint64_t va);
+void kpl_view_reset(kpl_machine *m, const uint8_t *kept, int n);
 
 void kpl_debug_reset(kpl_cpu *c);
 

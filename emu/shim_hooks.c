@@ -48,6 +48,8 @@ static void apart(kpl_cpu *c, uint64_t va, kpl_place *p, int need)
 			uc_ctl_flush_tlb(c->uc);
 			kpl_cpu_drop(c, va & ~(PAGE - 1), (va | (PAGE - 1)) + 1);
 			*p->attr &= ~KPL_TLB_W;
+			if (c->m->nviews)
+				kpl_view_merge(c->m, p->page);
 		}
 		*p->attr |= KPL_FETCHED | KPL_TLB_X;
 		p->perm &= ~KPL_W;
@@ -97,7 +99,9 @@ static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *
 	if (found == KPL_FOUND)
 		apart(c, va, &p, need);
 	e->paddr = r || !c->m->nram ? ALIAS(va) : p.pa & ~(PAGE - 1);
-	if (found == KPL_FOUND && c->m->watches && p.ram && !c->m->dropping && kpl_watch_page(c, va, p.pa)) {
+	if (found == KPL_FOUND && c->m->nviews && p.ram && !c->m->dropping)
+		kpl_view_fill(c, &p, need, &e->paddr);
+	if (found == KPL_FOUND && c->m->watches && p.ram && !c->m->dropping && kpl_watch_page(c, va, e->paddr)) {
 		if (need == KPL_X)
 			p.perm &= ~KPL_R;
 		else
@@ -474,7 +478,7 @@ static void on_intr(uc_engine *uc, uint32_t vector, void *user)
 	add_work(c->m, KPL_WORK_TRAP);
 	if (vector == 3 && c->answer == KPL_ANSWER && answered(c))
 		return;
-	if (vector == 3 && c->m->ngates && !*c->guard && through_gate(c))
+	if (vector == 3 && c->m->ngates && !c->m->ntaken && !*c->guard && through_gate(c))
 		return;
 	kpl_read_regs(c, &regs);
 	old = regs;

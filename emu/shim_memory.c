@@ -11,6 +11,7 @@ void kpl_machine_free(kpl_machine *m)
 	kpl_undo_drop(m, 0);
 	m->ncpus = 0; /* they are gone */
 	kpl_watch_set(m, NULL, 0);
+	kpl_view_free(m);
 	free(m->undo);
 	free(m->own);
 	free(m->console);

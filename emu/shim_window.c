@@ -109,5 +109,10 @@ int kpl_window_map(kpl_cpu *c)
 		if (uc_mem_map_ptr(c->uc, KPL_WINDOW + r->start, r->end - r->start, UC_PROT_ALL, r->host))
 			return -1;
 	}
+	if (m->nram && c->window == m->nram) {
+		if (uc_mem_map_ptr(c->uc, KPL_WINDOW + KPL_SEEN, KPL_MAX_VIEWS * PAGE, UC_PROT_ALL, m->seen))
+			return -1;
+		c->window++;
+	}
 	return 0;
 }

@@ -54,6 +54,7 @@ func engineOf(h C.uintptr_t) *engine { return (*table.Load())[h] }
 func kplTrap(h C.uintptr_t, cpu, vector C.int, regs *C.kpl_regs) C.int {
 	e := engineOf(h)
 	e.noteTask()
+	e.tellTaken()
 	return C.int(e.host.Trap(int(vector), (*x86.PtRegs)(unsafe.Pointer(regs))))
 }
 
@@ -61,6 +62,7 @@ func kplTrap(h C.uintptr_t, cpu, vector C.int, regs *C.kpl_regs) C.int {
 func kplCallout(h C.uintptr_t, cpu C.int, rip, frame C.uint64_t, regs *C.kpl_regs) C.int {
 	e := engineOf(h)
 	e.noteTask()
+	e.tellTaken()
 	return C.int(e.host.Callout(x86.Addr(rip), x86.Addr(frame), (*x86.PtRegs)(unsafe.Pointer(regs))))
 }
 

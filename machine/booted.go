@@ -49,6 +49,12 @@ type Booted interface {
 	// Interrupts and DirectMapped are the machine's.
 	Interrupts() (n, digest uint64)
 	DirectMapped(addr x86.Addr) (x86.Addr, error)
+	// HideText precedes a change of text by the host, which the guest's own reads do not
+	// see. Where the guest changes the same bytes, its change is what is executed, and
+	// Host.Taken is told before the next trap. GuestText changes what b has of the
+	// host's changes to what the guest sees.
+	HideText(addr x86.Addr, n int) error
+	GuestText(addr x86.Addr, b []byte)
 	// Grace waits for the guest's grace period of tasks-RCU.
 	Grace() bool
 
@@ -180,6 +186,39 @@ func (m *Machine) OnHostCall(group uint16, fn func(regs *x86.PtRegs) (done bool)
 	if m.booted != nil {
 		m.booted.OnHostCall(group, fn)
 	}
+}
+
+// TextIsShared reports whether the guest may change its text itself: a booted kernel does.
+func (m *Machine) TextIsShared() bool { return m.booted != nil }
+
+// OnTaken has fn called when a booted kernel has changed text at addresses where the host had
+// changed it (PokeText): what the guest wrote is there now. fn is called outside of guest code or
+// at the start of a trap, before its receiver.
+func (m *Machine) OnTaken(fn func(at []x86.Addr)) { m.onTaken = fn }
+
+// GuestText reads text as the guest has it, without what the host has changed.
+func (m *Machine) GuestText(addr x86.Addr, b []byte) error {
+	if err := m.ReadMem(addr, b); err != nil {
+		return err
+	}
+	if m.booted != nil {
+		m.booted.GuestText(addr, b)
+	}
+	return nil
+}
+
+// Taken tells where the guest has overwritten changes of the host's.
+func (h *Host) Taken(at []x86.Addr) {
+	if h.m.onTaken == nil {
+		return
+	}
+	was := h.m.receiving
+	h.m.receiving = true
+	defer func() { h.m.receiving = was }()
+	h.Call(func() HostAnswer {
+		h.m.onTaken(at)
+		return Resume
+	})
 }
 
 // Wait is a run of a booted kernel that has nothing to do, or that has failed.

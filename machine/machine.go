@@ -51,6 +51,7 @@ type Machine struct {
 	err       error
 	failed    []error // of tasks, since the last Run
 	onWait    func(w Wait) error
+	onTaken   func(at []x86.Addr)
 	wait      Wait
 	waitAsked uint64 // when onWait was called
 	snapshots []*Snapshot

@@ -179,6 +179,11 @@ func (m *Machine) PokeTextNoSync(addr x86.Addr, b []byte) error {
 	if err := m.mapped(addr, len(b), AttrX); err != nil {
 		return fmt.Errorf("poke: %w", err)
 	}
+	if m.booted != nil {
+		if err := m.booted.HideText(addr, len(b)); err != nil {
+			return fmt.Errorf("poke: %w", err)
+		}
+	}
 	m.touch(addr, len(b))
 	m.copyIn(addr, b)
 	for _, c := range m.cpus {

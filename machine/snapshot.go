@@ -125,7 +125,7 @@ func (m *Machine) Renew(s *Snapshot) error {
 	if err := m.Restore(s); err != nil {
 		return err
 	}
-	m.traps, m.onLog, m.switched, m.onWait = nil, nil, nil, nil
+	m.traps, m.onLog, m.switched, m.onWait, m.onTaken = nil, nil, nil, nil, nil
 	m.OnText(nil, nil)
 	if m.watch != nil {
 		return m.Watch(nil, nil)
