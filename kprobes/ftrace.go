@@ -63,6 +63,9 @@ func (k *Kprobes) armFtrace(p *Kprobe) error {
 	if err := k.mayArm(p.Addr, ops); err != nil {
 		return err
 	}
+	if k.shared != nil && k.guestHas(p.Addr, true) {
+		return &TakenError{Probe: k.name(p), Addr: p.Addr}
+	}
 	if err := k.placeFtraceTrampoline(ops); err != nil {
 		return err
 	}

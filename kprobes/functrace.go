@@ -67,6 +67,9 @@ func (k *Kprobes) traceSite(at x86.Addr) error {
 	if err := k.placeFtraceTrampoline(&k.ftrace.plain); err != nil {
 		return err
 	}
+	if k.shared != nil && k.guestHas(at, true) {
+		return fmt.Errorf("%s: %w", k.symbolic(at), &TakenError{Probe: k.symbolic(at), Addr: at})
+	}
 	var nop [ftraceSiteSize]byte
 	probe := k.table.lookup(at)
 	if probe != nil && probe.ft != nil {

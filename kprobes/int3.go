@@ -22,7 +22,7 @@ func (k *Kprobes) int3(cpu *cpuState, regs *x86.PtRegs) bool {
 	if k.stepper != nil {
 		k.stepper.Point(Point{Kind: PointLookup, Addr: addr})
 	}
-	if p := k.table.lookup(addr); p != nil && !p.OnFtrace() {
+	if p := k.table.lookup(addr); p != nil && !p.OnFtrace() && !p.taken {
 		cpu.task = k.task()
 		if cpu.current != nil {
 			return k.reenter(cpu, p, regs)

@@ -102,6 +102,9 @@ type Kprobe struct {
 	// internal marks the subsystem's own probe (2.6.18's trampoline), which is
 	// neither listed nor disarmed.
 	internal bool
+	// taken marks an entry whose place the guest has taken: the int3 there is not this
+	// subsystem's.
+	taken bool
 	// next and prev link the hash bucket's chain.
 	next, prev *Kprobe
 }

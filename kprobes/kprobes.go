@@ -53,7 +53,10 @@ type Kprobes struct {
 
 	log        func(string)
 	onRegister func(*Kprobe)
-	err        error
+	onTaken    func(*Kprobe, *TakenError)
+	// shared is not nil where the guest changes text, too.
+	shared SharedText
+	err    error
 }
 
 var _ x86.Traps = (*Kprobes)(nil)
@@ -83,6 +86,7 @@ func New(m Machine, v kimage.View, c *profile.Config) *Kprobes {
 	k.table.mult = c.HashMultiplier
 	k.slots = slotCache{m: m, size: slotSize, name: "kprobe_insn_page", quiet: k.quiet}
 	m.SetTraps(k)
+	k.share()
 	return k
 }
 
@@ -159,9 +163,11 @@ func (k *Kprobes) quiet() bool {
 }
 
 // name names a probe in errors.
-func (k *Kprobes) name(p *Kprobe) string {
-	if s, ok := k.view.SymbolAt(p.Addr); ok {
-		return symbolic(s.Name, uint64(p.Addr.Sub(s.Addr)))
+func (k *Kprobes) name(p *Kprobe) string { return k.symbolic(p.Addr) }
+
+func (k *Kprobes) symbolic(at x86.Addr) string {
+	if s, ok := k.view.SymbolAt(at); ok {
+		return symbolic(s.Name, uint64(at.Sub(s.Addr)))
 	}
-	return p.Addr.String()
+	return at.String()
 }

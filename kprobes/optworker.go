@@ -199,6 +199,10 @@ func (k *Kprobes) optimizeStep(w *worker) {
 			w.phase = workerFree
 			return
 		}
+		if k.foreign(o) {
+			k.dequeue(o.entry, o)
+			return
+		}
 		w.op = o
 		k.startPatch(o)
 	}

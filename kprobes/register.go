@@ -1,6 +1,8 @@
 package kprobes
 
 import (
+	"errors"
+
 	"kprobelab/errno"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/kprobes/rule"
@@ -39,7 +41,13 @@ func (k *Kprobes) RegisterKprobe(p *Kprobe) error {
 		k.markEntry(p, &pt)
 	}
 	p.Nmissed = 0
-	if err := k.check(p, &pt); err != nil {
+	err = k.check(p, &pt)
+	if err == nil || errors.Is(err, errno.EILSEQ) { // an int3 of the guest's is no instruction of its text
+		if there := k.guestIsThere(p, &pt); there != nil {
+			return there
+		}
+	}
+	if err != nil {
 		return err
 	}
 	k.markEntry(p, &pt)
@@ -154,7 +162,7 @@ func (k *Kprobes) armRefused(p *Kprobe, cause error) error {
 // prepare saves the opcode and fills a slot (arch_prepare_kprobe). A probe on
 // an ftrace site has no slot.
 func (k *Kprobes) prepare(p *Kprobe, pt *probepoint.Point) error {
-	p.ool, p.ft, p.opcode = nil, nil, 0
+	p.ool, p.ft, p.opcode, p.taken = nil, nil, 0, false
 	if pt.Ftrace {
 		return k.readSite(p, pt)
 	}
@@ -223,6 +231,9 @@ func (k *Kprobes) arm(p *Kprobe) error {
 	}
 	if outer := k.covering(p.Addr); outer != nil {
 		k.unoptimize(outer, true)
+	}
+	if k.shared != nil && k.guestHas(p.Addr, false) {
+		return &TakenError{Probe: k.name(p), Addr: p.Addr}
 	}
 	if err := k.pokeByte(textpoke.Arm, p.Addr, int3); err != nil {
 		return err

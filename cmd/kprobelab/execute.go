@@ -56,6 +56,13 @@ func (p *plan) execute(t *term, img *kimage.Image, w work) (err error) {
 	}
 	l.Kprobes.OnLog(func(line string) { r.out.log("kernel", line) })
 	l.Machine.OnLog(func(line string) { r.out.log("kernel", line) })
+	l.Kprobes.OnTaken(func(_ *kprobes.Kprobe, err *kprobes.TakenError) {
+		if r.taken == nil {
+			r.taken = &failure{exitRefused, fmt.Errorf("%w (EBUSY)", err)}
+			return
+		}
+		r.out.log("kprobelab", err.Error()+" (EBUSY)")
+	})
 	if p.dmesg {
 		if err := r.logged(false); err != nil {
 			return err
@@ -80,7 +87,7 @@ func (p *plan) execute(t *term, img *kimage.Image, w work) (err error) {
 	r.unplantAll()
 	err = errors.Join(err, r.tracedUser(p.user.stats))
 	r.out.counters(r.done)
-	if err = errors.Join(err, r.out.flush()); err == nil {
+	if err = errors.Join(err, r.out.flush(), r.taken); err == nil {
 		err = r.ended
 	}
 	return err
@@ -132,6 +139,8 @@ type runner struct {
 	seq       uint64
 	// ended is how the first program ended that did not end well.
 	ended error
+	// taken is the first probe that the booted kernel has taken the place of.
+	taken error
 }
 
 // begin does all that comes before the calls.

@@ -1,0 +1,175 @@
+package running
+
+import (
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/errno"
+	"kprobelab/kimage"
+	"kprobelab/kprobes"
+	"kprobelab/tracing"
+	"kprobelab/x86"
+)
+
+// tracefs are lines that begin what a program does with the guest's own tracing.
+const tracefs = "mkdir -p /t; mount -t tracefs t /t 2>/dev/null; cd /t; "
+
+// killed is what a guest's own ftrace says in the log when it finds text that it did not write.
+const killed = "; dmesg | grep -c 'WARNING\\|ftrace failed\\|BUG' "
+
+// eachOrFirst is each, or one kernel where tests are to be short.
+func eachOrFirst(t *testing.T, test func(t *testing.T, k *kernel)) {
+	if testing.Short() {
+		t.Run("6.1", func(t *testing.T) { test(t, boot(t, "6.1")) })
+		return
+	}
+	each(t, test)
+}
+
+// second is where a function's first instruction after its fentry site is.
+func (k *kernel) second(name string) uint32 {
+	sym := k.Image.Lookup(name)
+	require.Len(k.t, sym, 1)
+	site, ok := k.Image.SiteIn(kimage.SiteFtrace, x86.Range{Start: sym[0].Addr, End: sym[0].Addr + 16})
+	require.True(k.t, ok)
+	return uint32(site.Addr.Sub(sym[0].Addr)) + 5
+}
+
+// The guest comes to text that is ours, or has been there before us. It is the guest's then: it finds
+// the bytes that it knows, its own tracing works and nothing is in its log, and ours is
+// refused, or taken out, with EBUSY.
+func TestGuestsOwnTracingHasThePlace(t *testing.T) {
+	ftrace := "echo vfs_read > set_ftrace_filter; echo function > current_tracer; "
+	const event = "echo 'p:g/a PLACE' > kprobe_events; echo 1 > events/g/a/enable; "
+	const use = "echo 1 > tracing_on; read x < /etc/hostname; echo 0 > tracing_on; "
+	for _, c := range []struct {
+		name  string
+		guest string // PLACE is the entry of vfs_read, or its second instruction
+		// second: ours and the guest's are there.
+		second, ret, nopost bool
+	}{
+		{"function tracer", ftrace, false, false, true},
+		{"function tracer, a post handler of ours", ftrace, false, false, false},
+		{"function tracer, a return probe of ours", ftrace, false, true, true},
+		{"kprobe event on the fentry site", event, false, false, true},
+		{"kretprobe event on the fentry site", strings.Replace(event, "p:", "r:", 1), false, false, true},
+		{"kprobe event on an instruction", event, true, false, false},
+		{"kprobe event on an instruction that is a jump of ours", event, true, false, true},
+		{"two kprobe events one after another", event + "echo 0 > events/g/a/enable; echo 1 > events/g/a/enable; ", true, false, true},
+	} {
+		plant := func(t *testing.T, k *kernel) (probe *kprobes.Kprobe, hits *int, err error) {
+			hits = new(int)
+			count := func(*kprobes.Kprobe, *x86.PtRegs) int { *hits++; return 0 }
+			if c.ret {
+				rp := &kprobes.Kretprobe{Handler: func(*kprobes.Instance, *x86.PtRegs) int { *hits++; return 0 }}
+				rp.KP.SymbolName = "vfs_read"
+				err = k.Kprobes.RegisterKretprobe(rp)
+				t.Cleanup(func() { k.Kprobes.UnregisterKretprobe(rp) })
+				return &rp.KP, hits, err
+			}
+			probe = &kprobes.Kprobe{SymbolName: "vfs_read", PreHandler: count}
+			if c.second {
+				probe.Offset = k.second("vfs_read")
+			}
+			if !c.nopost {
+				probe.PostHandler = func(*kprobes.Kprobe, *x86.PtRegs, uint64) {}
+			}
+			err = k.Kprobes.RegisterKprobe(probe)
+			t.Cleanup(func() { k.Kprobes.UnregisterKprobe(probe) })
+			return probe, hits, err
+		}
+		t.Run(c.name, func(t *testing.T) {
+			eachOrFirst(t, func(t *testing.T, k *kernel) {
+				k.restore()
+				place := "vfs_read"
+				if c.second {
+					place = fmt.Sprintf("vfs_read+%d", k.second("vfs_read"))
+				}
+				guest := strings.ReplaceAll(c.guest, "PLACE", place)
+				const seen = "echo $((`grep -v '^#' trace | grep -c vfs_read` > 0))"
+				t.Run("ours first", func(t *testing.T) {
+					var taken []*kprobes.TakenError
+					k.Kprobes.OnTaken(func(_ *kprobes.Kprobe, err *kprobes.TakenError) { taken = append(taken, err) })
+					defer k.Kprobes.OnTaken(nil)
+					probe, hits, err := plant(t, k)
+					require.NoError(t, err)
+					require.NoError(t, k.Settle())
+					require.Equal(t, "kprobelab\n", k.shell("read x < /etc/hostname; echo $x").out)
+					before := *hits
+					require.NotZero(t, before)
+					got := k.shell(tracefs + guest + use + seen + killed)
+					require.Equal(t, "1\n0\n", got.out, "the guest's own tracing works, and its log has no word of it")
+					require.True(t, probe.Gone())
+					require.Len(t, taken, 1)
+					require.ErrorIs(t, taken[0], errno.EBUSY)
+					require.Contains(t, taken[0].Error(), "is taken out")
+					after := *hits
+					require.Equal(t, "kprobelab\n", k.shell("read x < /etc/hostname; echo $x").out)
+					require.Equal(t, after, *hits)
+				})
+				k.restore()
+				t.Run("the guest's first", func(t *testing.T) {
+					require.Equal(t, "1\n", k.shell(tracefs+guest+use+seen).out)
+					_, hits, err := plant(t, k)
+					require.ErrorIs(t, err, errno.EBUSY)
+					require.Contains(t, err.Error(), "the booted kernel's own ftrace")
+					require.Equal(t, "1\n0\n", k.shell("cd /t; echo > trace; "+use+seen+killed).out)
+					require.Zero(t, *hits)
+					// When the guest has left, the place is free.
+					require.Equal(t, "0\n", k.shell("cd /t; echo nop > current_tracer; echo 0 > events/enable; echo > kprobe_events; sleep 1"+killed).out)
+					_, hits, err = plant(t, k)
+					require.NoError(t, err)
+					require.Equal(t, "kprobelab\n", k.shell("read x < /etc/hostname; echo $x").out)
+					require.NotZero(t, *hits)
+				})
+			})
+		})
+	}
+}
+
+// Places of the same page, and of the same function, that the guest does not come to stay ours.
+func TestGuestsOwnTracingLeavesOtherProbes(t *testing.T) {
+	each(t, func(t *testing.T, k *kernel) {
+		k.restore()
+		hits := map[uint32]int{}
+		for _, off := range []uint32{0, k.second("vfs_write")} {
+			p := &kprobes.Kprobe{SymbolName: "vfs_write", Offset: off, PreHandler: func(p *kprobes.Kprobe, _ *x86.PtRegs) int { hits[off]++; return 0 }}
+			require.NoError(t, k.Kprobes.RegisterKprobe(p))
+			t.Cleanup(func() { k.Kprobes.UnregisterKprobe(p) })
+		}
+		require.NoError(t, k.Settle())
+		k.Kprobes.OnTaken(func(_ *kprobes.Kprobe, err *kprobes.TakenError) { t.Error(err) })
+		defer k.Kprobes.OnTaken(nil)
+		got := k.shell(tracefs + "echo vfs_read > set_ftrace_filter; echo function > current_tracer; echo p vfs_write+9 2>/dev/null >> kprobe_events; echo hello; dmesg | grep -c WARN")
+		require.Equal(t, "hello\n0\n", got.out)
+		require.NotZero(t, hits[0])
+		require.Equal(t, hits[0], hits[k.second("vfs_write")])
+	})
+}
+
+// The function tracer of this side gives a function up where the guest's own comes, and goes on with others.
+func TestGuestsOwnTracingAndFunctionTracer(t *testing.T) {
+	each(t, func(t *testing.T, k *kernel) {
+		k.restore()
+		tr, err := k.Tracing(&tracing.Options{})
+		require.NoError(t, err)
+		defer tr.Close()
+		write := func(name, text string) {
+			h, err := tr.OpenFile(name, 1)
+			require.NoError(t, err)
+			_, err = h.WriteAt([]byte(text), 0)
+			require.NoError(t, err)
+		}
+		write("set_ftrace_filter", "vfs_read vfs_open")
+		write("current_tracer", "function")
+		got := k.shell(tracefs + "echo vfs_read > set_ftrace_filter; echo function > current_tracer; cat /etc/hostname; dmesg | grep -c WARN")
+		require.Equal(t, "kprobelab\n0\n", got.out)
+		text, err := fs.ReadFile(tr, "trace")
+		require.NoError(t, err)
+		require.Contains(t, string(text), "vfs_open")
+	})
+}

@@ -1,0 +1,207 @@
+package kprobes
+
+import (
+	"fmt"
+	"slices"
+
+	"kprobelab/decoder"
+	"kprobelab/errno"
+	"kprobelab/kprobes/probepoint"
+	"kprobelab/kprobes/rule"
+	"kprobelab/x86"
+)
+
+// A booted kernel changes text itself: its own ftrace, kprobes and BPF do. It does not know of
+// this subsystem, and sees its text without what this subsystem writes (SharedText). So
+// one place can have one of the two: a probe is refused where the guest is already, and
+// is taken out, with what is said to OnTaken, where the guest comes later.
+
+// SharedText is what a machine has beside Machine if its guest changes text, too.
+type SharedText interface {
+	// TextIsShared reports whether the guest may do so.
+	TextIsShared() bool
+	// OnTaken has fn called where the guest has overwritten what PokeText wrote.
+	OnTaken(fn func(at []x86.Addr))
+	// GuestText reads text as the guest has it.
+	GuestText(addr x86.Addr, b []byte) error
+}
+
+// TakenError says that the guest has a place for itself. It wraps EBUSY.
+type TakenError struct {
+	// Probe names the place, as "symbol+0xoffset", at Addr.
+	Probe string
+	Addr  x86.Addr
+	// Out: the probe was there, and was taken out; else it was not planted.
+	Out bool
+}
+
+// Error is one line.
+func (e *TakenError) Error() string {
+	s := "the booted kernel's own ftrace, BPF or kprobes change the text there, and this probe cannot be beside them"
+	if e.Out {
+		return "probe " + e.Probe + " is taken out: " + s
+	}
+	return s
+}
+
+// Unwrap gives EBUSY.
+func (e *TakenError) Unwrap() error { return errno.EBUSY }
+
+// OnTaken sets a receiver for probes that are taken out because the booted kernel comes to
+// their place. p is gone: it can only be unregistered. Without a receiver, Err has the error.
+func (k *Kprobes) OnTaken(fn func(p *Kprobe, err *TakenError)) { k.onTaken = fn }
+
+// share learns whether the text is shared.
+func (k *Kprobes) share() {
+	s, ok := k.m.(SharedText)
+	if !ok || !s.TextIsShared() {
+		return
+	}
+	k.shared = s
+	s.OnTaken(k.textTaken)
+}
+
+// guestIsThere refuses a place where the guest has changed the text for itself.
+func (k *Kprobes) guestIsThere(p *Kprobe, pt *probepoint.Point) error {
+	if k.shared == nil || !k.guestHas(p.Addr, pt.Ftrace) {
+		return nil
+	}
+	r := probepoint.RefuseAs(errno.EBUSY, rule.Arm, p.Addr, pt.String())
+	taken := &TakenError{Probe: pt.String(), Addr: p.Addr}
+	r.Cause, r.Why = taken, taken.Error()
+	return r
+}
+
+// guestHas reports whether what the guest sees at a place is not the code that the dump has
+// there. A fentry site may have been in use when the dump was made.
+func (k *Kprobes) guestHas(at x86.Addr, site bool) bool {
+	var now, was [decoder.MaxInsnSize]byte
+	if site {
+		return k.shared.GuestText(at, now[:ftraceSiteSize]) == nil && slices.Contains(siteInUse, now[0])
+	}
+	n := k.view.View.CodeAt(at, was[:])
+	if i, err := decoder.Decode(was[:n]); err == nil {
+		n = i.Length
+	}
+	return n > 0 && k.shared.GuestText(at, now[:n]) == nil && now != zeroPast(was, n)
+}
+
+// zeroPast is b with zeros after its first n bytes.
+func zeroPast(b [decoder.MaxInsnSize]byte, n int) [decoder.MaxInsnSize]byte {
+	clear(b[n:])
+	return b
+}
+
+// siteInUse are the first bytes of a fentry site that somebody uses: a call, the int3 of a
+// change, the jump of a patched function.
+var siteInUse = []byte{0xe8, int3, 0xe9}
+
+// span is the text that a table entry has changed; empty where none is.
+func (k *Kprobes) span(p *Kprobe) x86.Range {
+	n := int64(0)
+	switch o := p.opt(); {
+	case p.Gone():
+	case p.OnFtrace():
+		if p.ft != nil && p.ft.ops != nil {
+			n = ftraceSiteSize
+		}
+	case o != nil && o.patched:
+		n = jumpSize
+	case k.armed(p):
+		n = 1
+	}
+	return x86.Range{Start: p.Addr, End: p.Addr.Add(n)}
+}
+
+// textTaken takes the probes out whose text the guest has overwritten. What others have
+// nearby is written again: the machine has given that up, too.
+func (k *Kprobes) textTaken(at []x86.Addr) {
+	k.finishWorker()
+	k.changeFast()
+	var nearby []*Kprobe
+	k.table.each(func(p *Kprobe) {
+		span := k.span(p)
+		switch {
+		case span.Start == span.End:
+		case slices.ContainsFunc(at, span.Contains):
+			k.takeOut(p, span)
+		default:
+			nearby = append(nearby, p)
+		}
+	})
+	k.functionsTaken(at)
+	for _, p := range nearby {
+		if slices.ContainsFunc(at, func(a x86.Addr) bool { return a.In(p.Addr-2*jumpSize, p.Addr+2*jumpSize) }) {
+			k.writeAgain(p)
+		}
+	}
+}
+
+// writeAgain writes what a table entry has in the text.
+func (k *Kprobes) writeAgain(p *Kprobe) {
+	b := []byte{int3}
+	switch o := p.opt(); {
+	case p.OnFtrace():
+		b = callInsn(p.Addr, p.ft.ops.trampoline)
+	case o != nil && o.patched:
+		b = o.d.Jump[:]
+	}
+	if err := k.m.PokeText(p.Addr, b); err != nil {
+		k.fail(err)
+	}
+}
+
+// takeOut makes the probes of a table entry gone: the guest's text is there from now on.
+func (k *Kprobes) takeOut(p *Kprobe, span x86.Range) {
+	k.giveBack(span)
+	if p.ft != nil && p.ft.ops != nil {
+		p.ft.ops.enabled--
+		p.ft.ops = nil
+	}
+	p.taken = true
+	members := k.members(p)
+	k.kill(p)
+	for _, m := range members {
+		k.tellTaken(m, m.Addr)
+	}
+}
+
+// giveBack has the guest's text executed.
+func (k *Kprobes) giveBack(r x86.Range) {
+	b := make([]byte, r.End.Sub(r.Start))
+	err := k.shared.GuestText(r.Start, b)
+	if err == nil {
+		err = k.m.PokeText(r.Start, b)
+	}
+	if err != nil {
+		k.fail(err)
+	}
+}
+
+func (k *Kprobes) tellTaken(p *Kprobe, at x86.Addr) {
+	err := &TakenError{Probe: k.symbolic(at), Addr: at, Out: true}
+	if k.onTaken != nil {
+		k.onTaken(p, err)
+		return
+	}
+	k.fail(fmt.Errorf("%w (EBUSY)", err))
+}
+
+// functionsTaken ends the function tracing of sites that the guest has come to.
+func (k *Kprobes) functionsTaken(at []x86.Addr) {
+	t := &k.ftrace.functions
+	for site := range t.nops {
+		span := x86.Range{Start: site, End: site + ftraceSiteSize}
+		if slices.ContainsFunc(at, span.Contains) {
+			delete(t.nops, site)
+			k.giveBack(span)
+			k.printk("function " + k.symbolic(site) + " is not traced any more: the booted kernel's own ftrace or BPF is there")
+		}
+	}
+}
+
+// foreign reports whether the guest has changed the bytes that a jump is about to hide.
+func (k *Kprobes) foreign(o *optimized) bool {
+	var now [jumpTail]byte
+	return k.shared != nil && (k.shared.GuestText(o.entry.Addr+1, now[:]) != nil || now != o.d.Saved)
+}
