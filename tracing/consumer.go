@@ -15,6 +15,9 @@ func NonBlocking(ctx context.Context) context.Context {
 	return context.WithValue(ctx, nonBlocking{}, true)
 }
 
+// IsNonBlocking reports whether NonBlocking made the context.
+func IsNonBlocking(ctx context.Context) bool { return ctx.Value(nonBlocking{}) != nil }
+
 // consumer is what trace_pipe and trace_pipe_raw have in common: a handle that
 // takes data out of a buffer, and waits where there is none.
 type consumer struct {
@@ -52,7 +55,7 @@ func (c *consumer) ReadAt(ctx context.Context, b []byte, _ int64) (int, error) {
 		if n > 0 || len(b) == 0 || !c.wait {
 			return n, nil
 		}
-		if ctx.Value(nonBlocking{}) != nil { // before the end of the trace (tracing_wait_pipe)
+		if IsNonBlocking(ctx) { // before the end of the trace (tracing_wait_pipe)
 			return 0, errno.EAGAIN
 		}
 		if c.ended() {

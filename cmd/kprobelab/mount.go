@@ -100,5 +100,12 @@ func (p *mounting) run(ctx context.Context, t *term, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
+	if img.Core() != nil && !c.IsSet("budget") {
+		p.budget = mountBudget
+	}
 	return p.serve(ctx, t, img)
 }
+
+// mountBudget is how many instructions a use of a booted kernel's file may take where --budget does not say: that
+// of all functions' tracing takes a thousand million.
+const mountBudget = 20_000_000_000

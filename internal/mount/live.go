@@ -18,7 +18,9 @@ type Live struct {
 	call    callFile
 	// root is the folder kprobelab/root.
 	root *MemTree
-	log  func(string)
+	// kernel is the booted kernel's own directory, nil without one.
+	kernel *guestTree
+	log    func(string)
 }
 
 // NewLive makes the files. log receives the lines of the kernel's log, and what
@@ -36,6 +38,7 @@ func NewLive(l *kprobelab.Lab, log func(line string)) (*Live, error) {
 		return nil, err
 	}
 	f.tracing = t
+	f.kernel = newGuestTree(f)
 	return f, nil
 }
 
@@ -54,10 +57,14 @@ func newRoot() *MemTree {
 // Close removes all events and ends readers that wait.
 func (f *Live) Close() { f.tracing.Close() }
 
-// Tree is the tree of files: the tracing directory's, and in the folder
-// kprobelab those of the program's own.
+// Tree is the tree of files: the tracing directory's, which on a booted kernel is that
+// kernel's own (guestTree), and in the folder kprobelab those of the program's own.
 func (f *Live) Tree() tracing.Tree {
-	own := Overlay(&folders{f.tracing, f}, map[string]File{
+	var files tracing.Tree = &folders{f.tracing, f}
+	if f.kernel != nil {
+		files = f.kernel.tree()
+	}
+	own := Overlay(files, map[string]File{
 		"kprobelab/call":     {Mode: 0o640, Open: f.call.open},
 		"kprobelab/kallsyms": {Mode: 0o440, Open: f.text(f.kallsyms)},
 		"kprobelab/version":  {Mode: 0o440, Open: f.text(f.banner)},

@@ -40,6 +40,7 @@ func (f *Live) write(name, text string) error {
 	if err != nil {
 		return err
 	}
+	defer h.Close()
 	_, err = h.WriteAt([]byte(text), 0)
 	return err
 }
@@ -48,6 +49,7 @@ func (f *Live) read(t *testing.T, name string) string {
 	t.Helper()
 	h, err := f.Tree().OpenFile(name, os.O_RDONLY)
 	require.NoError(t, err)
+	defer h.Close()
 	var all []byte
 	for {
 		var b [4096]byte

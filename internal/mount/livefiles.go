@@ -101,6 +101,9 @@ func (c *callFile) run(out *strings.Builder, line string) error {
 			r, err = session.New(c.live.lab).Make(call)
 			return err
 		})
+		if c.live.kernel != nil {
+			c.live.kernel.sleep()
+		}
 		if err != nil {
 			fmt.Fprintf(out, "%s: %v\n", call, err)
 			return errno.EFAULT

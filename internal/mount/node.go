@@ -196,7 +196,7 @@ func (h *handle) Read(ctx context.Context, b []byte, off int64) (fuse.ReadResult
 	}
 	ctx, cancel := h.m.until(ctx)
 	defer cancel()
-	n, err := h.h.ReadAt(ctx, b, off)
+	n, err := h.read(ctx, b, off, flags.cached)
 	switch {
 	case n > 0:
 		err = nil
@@ -209,6 +209,19 @@ func (h *handle) Read(ctx context.Context, b []byte, off int64) (fuse.ReadResult
 	return fuse.ReadResultData(b[:n]), 0
 }
 
+// read reads once, or for the page cache, which takes a short read for the file's end, as often as
+// something comes.
+func (h *handle) read(ctx context.Context, b []byte, off int64, whole bool) (n int, err error) {
+	for n < len(b) {
+		var k int
+		k, err = h.h.ReadAt(ctx, b[n:], off+int64(n))
+		if n += k; err != nil || k == 0 || !whole {
+			break
+		}
+	}
+	return n, err
+}
+
 // Write implements fs.FileWriter.
 func (h *handle) Write(ctx context.Context, b []byte, off int64) (uint32, syscall.Errno) {
 	h.m.guest.Write(h.m.caller(ctx), h.fd, b)
@@ -219,9 +232,13 @@ func (h *handle) Write(ctx context.Context, b []byte, off int64) (uint32, syscal
 	return uint32(n), hostErrno(err)
 }
 
-// Flush implements fs.FileFlusher: there is nothing to write back, and no
-// error to tell at close.
-func (h *handle) Flush(context.Context) syscall.Errno { return 0 }
+// Flush implements fs.FileFlusher: some files have something left to do at close.
+func (h *handle) Flush(context.Context) syscall.Errno {
+	if f, ok := h.h.(interface{ Flush() error }); ok {
+		return hostErrno(f.Flush())
+	}
+	return 0
+}
 
 // Release implements fs.FileReleaser.
 func (h *handle) Release(context.Context) syscall.Errno {
