@@ -128,6 +128,13 @@ func (b *banner) version() (profile.Version, bool) {
 	return v, ok
 }
 
+// Version is the release as far as the image tells it, with Debian's patch level; false
+// where nothing in the image says.
+func (img *Image) Version() (profile.Version, bool) {
+	b := img.findBanner()
+	return b.version()
+}
+
 // since reports whether the release is that one or a later one.
 func (b *banner) since(major, minor int) bool {
 	v, ok := b.version()

@@ -145,6 +145,8 @@ type Uprobes struct {
 type Resolve struct {
 	// SymbolNames is false where a probe has only an address (2.6.18).
 	SymbolNames bool
+	// UnknownEINVAL: a symbol that is not there is EINVAL (to 3.0; later ENOENT).
+	UnknownEINVAL bool
 	// NeedsSymbol: an address outside every symbol is refused at resolution,
 	// with ENOENT (5.18 and later; before, it fails later).
 	NeedsSymbol bool
@@ -214,10 +216,11 @@ type Check struct {
 	// 6.1.y); before, any int3 fails the test.
 	PaddingInt3 bool
 	// FtraceSites: an address that is an ftrace site is treated by its own
-	// rule (4.4 and later; before, functions have no such sites).
+	// rule (2.6.34 and later; before, functions have no such sites).
 	FtraceSites bool
-	// FtraceSiteMiddle refuses the middle of an ftrace site with EILSEQ at
-	// the location check (to 5.17); later it fails the boundary test.
+	// FtraceSiteMiddle refuses the middle of an ftrace site at the location check
+	// (to 5.17): with EILSEQ, or as the site itself without KprobesOnFtrace. Later it
+	// fails the boundary test.
 	FtraceSiteMiddle bool
 	// ExceptionInsn refuses UD0, UD1, UD2, INT3, INT n, INTO and INT1 at the
 	// address with EILSEQ (6.9 and later).

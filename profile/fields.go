@@ -115,7 +115,7 @@ var names = map[reflect.Type][]string{
 	reflect.TypeFor[DefaultMaxActive](): {"MaxActivePossible", "MaxActiveCPUs", "MaxActiveNRCPUs"},
 	reflect.TypeFor[FrameCheck]():       {"FrameUnchecked", "FramePassedOver", "FrameBug", "FrameEnds"},
 	reflect.TypeFor[SampleStyle]():      {"SampleBare", "SampleSymbol", "SampleFunc"},
-	reflect.TypeFor[FetchTypes]():       {"Types44", "Types49", "Types58", "Types61", "Types612"},
+	reflect.TypeFor[FetchTypes]():       {"Types33", "Types44", "Types49", "Types58", "Types61", "Types612"},
 }
 
 // String is the constant's name.

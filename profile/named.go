@@ -24,6 +24,9 @@ func Models() []Model { return slices.Clone(models) }
 // releases; those that are not compared are their series' newest release.
 var models = []Model{
 	{"2.6.18", Version{2, 6, 18}, true, "Linux 2.6.18: jprobes, trap-flag stepping, no optimization, no boosting"},
+	{"2.6.32", Version{2, 6, 32}, false, "Linux 2.6.32, no PREEMPTION: jprobes, boosting, no optimization, no test of boundaries"},
+	{"3.2", Version{3, 2, AnyPatch}, false, "Linux 3.2, no PREEMPTION: jprobes, boosting, optimization by stopping the machine"},
+	{"3.10", Version{3, 10, AnyPatch}, false, "Linux 3.10, no PREEMPTION: jprobes, boosting, probes on ftrace sites, optimization by stopping the machine"},
 	{"4.4", Version{4, 4, AnyPatch}, true, "Linux 4.4, no PREEMPTION: jprobes, trap-flag stepping, boosting, optimization"},
 	{"4.14", Version{4, 14, AnyPatch}, false, "Linux 4.14, no PREEMPTION: jprobes, trap-flag stepping, boosting, optimization"},
 	{"4.19", Version{4, 19, AnyPatch}, false, "Linux 4.19, no PREEMPTION: trap-flag stepping, boosting, fault_handler, optimization"},
@@ -71,14 +74,15 @@ func Named(name string) (*Config, bool) {
 }
 
 // Nearest is the name of the profile that is nearest to a release: the last of
-// which the series is not newer. 3.0 to 4.3 are nearer to 4.4 than to 2.6.18.
+// which the series is not newer. Of 2.6, the third number is the series.
 func (v Version) Nearest() string {
 	near := models[0].Name
-	if !v.before(Version{3, 0, 0}) {
-		near = "4.4"
-	}
 	for i := range models {
-		if m := models[i].Release; (Version{m.Major, m.Minor, 0}).before(Version{v.Major, v.Minor, 1}) && i > 0 {
+		m := models[i].Release
+		if m.Major > 2 {
+			m.Patch = 0
+		}
+		if !v.before(m) {
 			near = models[i].Name
 		}
 	}

@@ -89,7 +89,7 @@ func TestNamedIsACopy(t *testing.T) {
 	require.True(t, b.Preemption, "changing one copy changes no other")
 	require.Equal(t, Default, b.Name)
 	require.NotEmpty(t, b.Describes)
-	_, ok := Named("3.10")
+	_, ok := Named("3.11")
 	require.False(t, ok)
 }
 

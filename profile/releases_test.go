@@ -16,7 +16,7 @@ func version(t *testing.T, s string) Version {
 
 func TestNearest(t *testing.T) {
 	for release, want := range map[string]string{
-		"2.4.37": "2.6.18", "2.6.18-8.el5": "2.6.18", "2.6.32": "2.6.18", "3.16.0": "4.4", "4.4.155": "4.4", "4.13": "4.4",
+		"2.4.37": "2.6.18", "2.6.18-8.el5": "2.6.18", "2.6.24": "2.6.18", "2.6.32": "2.6.32", "2.6.32-754.el6": "2.6.32", "2.6.39": "2.6.32", "3.0.101": "2.6.32", "3.2.0-4-amd64": "3.2", "3.9": "3.2", "3.10.0-1160.el7": "3.10", "3.16.0": "3.10", "4.4.155": "4.4", "4.13": "4.4",
 		"4.18.0-el8": "4.14", "4.19.0": "4.19", "5.4.0-generic": "5.4", "5.7": "5.4", "5.10.0-32-cloud-amd64": "5.10",
 		"5.14.0": "5.10", "5.15.0": "5.15", "5.19.0": "5.15", "6.1.0-56": "6.1", "6.5.1": "6.1", "6.6.1": "6.6",
 		"6.8.0-45-generic": "6.8", "6.11": "6.9", "6.12.107+deb13": "6.12", "6.16": "6.12", "6.19": "6.18", "7.2": "7.0",
@@ -42,7 +42,7 @@ func TestReleasesOfNamed(t *testing.T) {
 	}
 	// A vendor's release without a patch level counts as the series' newest.
 	newest, _ := Named("6.12")
-	newest.Tracing.StarRefused, newest.Optimize.FirstProbeEndsSearch = true, false
+	newest.Tracing.StarRefused, newest.Tracing.RefuseOpenEnd, newest.Optimize.FirstProbeEndsSearch = true, true, false
 	require.Equal(t, newest, ForRelease(version(t, "6.12.0-el10")))
 }
 
@@ -53,36 +53,42 @@ func TestReleases(t *testing.T) {
 		with, until []string
 	}{
 		"PaddingInt3": {func(c *Config) bool { return c.Check.PaddingInt3 },
-			[]string{"5.10.162", "5.15.86", "5.15.0-91-generic", "6.0.16", "6.1.2", "6.2", "6.8"},
-			[]string{"5.10.161", "5.15.85", "5.17", "5.19", "6.0.15", "6.1.1"}},
+			[]string{"5.10.163", "5.15.87", "5.15.0-91-generic", "6.0.18", "6.1.4", "6.2", "6.8"},
+			[]string{"5.10.162", "5.15.86", "5.17", "5.19", "6.0.17", "6.1.3"}},
 		"Int3Blocks": {func(c *Config) bool { return c.Optimize.Int3Blocks },
 			[]string{"5.8", "5.12", "5.15.85", "6.1.1"}, []string{"5.10.223", "5.15.100", "6.1.192", "6.2", "7.3"}},
 		"Int3Tail": {func(c *Config) bool { return c.Optimize.Int3Tail },
-			[]string{"5.11", "5.15.85", "5.19.17", "6.1.1"}, []string{"5.4", "5.15.86", "6.2"}},
+			[]string{"5.11", "5.15.85", "5.19.17", "6.1.1"}, []string{"5.4", "5.15.87", "6.2"}},
 		"TrapFlag": {func(c *Config) bool { return c.Step.TrapFlag },
-			[]string{"5.4", "5.10.100", "5.11", "5.12.1"}, []string{"5.10.223", "5.13", "6.1"}},
+			[]string{"5.4", "5.10.189", "5.11", "5.12.1"}, []string{"5.10.190", "5.10.223", "5.13", "6.1"}},
 		"TrapFlag_slots": {func(c *Config) bool { return c.Slot.BoostRule == Boost58 },
 			[]string{"5.4.100", "5.8"}, []string{"5.13", "6.1"}},
 		"ThunkRange": {func(c *Config) bool { return c.Optimize.ThunkRange && c.Optimize.IndirectJumps },
 			[]string{"4.4", "5.15", "6.4.6"}, []string{"6.5", "6.6.9", "6.8", "7.3"}},
 		"StarRefused": {func(c *Config) bool { return c.Tracing.StarRefused },
 			[]string{"6.12.115", "7.2.13", "7.3"}, []string{"6.12.107", "6.18.15", "7.1.13", "7.2.12"}},
+		"2.6.32": {func(c *Config) bool {
+			return !c.Check.Boundary && !c.Check.Reregistration && !c.Check.FtraceSites && !c.Optimize.Exists && c.Resolve.UnknownEINVAL && c.Slot.BoostRule == Boost44
+		}, []string{"2.6.25", "2.6.26", "2.6.32-754.el6"}, []string{"2.6.18", "2.6.34", "3.2", "3.10"}},
+		"stop_machine": {func(c *Config) bool { return c.Optimize.StopMachine && !c.Optimize.ThreeStepUnoptimize }, []string{"2.6.34", "3.2", "3.10.0-1160.el7"}, []string{"2.6.32", "3.12", "4.4"}},
+		"ftrace_sites": {func(c *Config) bool { return c.Check.FtraceSites && !c.KprobesOnFtrace }, []string{"2.6.34", "3.2.102"}, []string{"2.6.32", "3.7", "3.10"}},
+		"bare_hex":     {func(c *Config) bool { return c.Tracing.Exists && c.Tracing.Types == Types33 }, []string{"2.6.33", "3.2", "3.10", "4.0"}, []string{"2.6.32", "4.1", "4.4"}},
 		"Boost612": {func(c *Config) bool { return c.Slot.BoostRule == Boost612 && c.Check.ExceptionInsn },
 			[]string{"6.9", "6.12.1", "7.3"}, []string{"6.6", "6.7", "6.8.0-31-generic"}},
 		"REX2":         {func(c *Config) bool { return c.Decoder.REX2 }, []string{"6.10", "7.0"}, []string{"6.8", "6.9.12"}},
 		"INV64":        {func(c *Config) bool { return c.Decoder.INV64 }, []string{"6.16", "7.0"}, []string{"6.14"}},
 		"XOP":          {func(c *Config) bool { return c.Decoder.XOP && c.Resolve.NoplPoison }, []string{"6.18", "7.0"}, []string{"6.17.13"}},
 		"VanishedInt3": {func(c *Config) bool { return c.Step.VanishedInt3 }, []string{"6.1", "6.2.1"}, []string{"6.3", "6.6"}},
-		"CFISymbols":   {func(c *Config) bool { return c.Check.CFISymbols }, []string{"5.10.223", "6.1.192", "6.5", "6.6", "7.3"}, []string{"5.4", "5.15.100", "6.0", "6.4"}},
+		"CFISymbols":   {func(c *Config) bool { return c.Check.CFISymbols }, []string{"5.10.195", "5.10.223", "5.15.135", "6.1.53", "6.1.192", "6.5", "6.6", "7.3"}, []string{"5.4", "5.10.194", "5.15.100", "6.0", "6.1.52", "6.4"}},
 		"CFISwapped": {func(c *Config) bool { return c.Check.CFISwapped },
-			[]string{"5.10.223", "6.5", "6.6.9", "6.8.1", "6.10.4"}, []string{"5.10.262", "6.1.192", "6.6.50", "6.10.5", "6.12", "7.3"}},
+			[]string{"5.10.195", "5.10.223", "5.15.164", "6.1.53", "6.5", "6.6.9", "6.8.1", "6.10.4"}, []string{"5.10.194", "5.10.224", "5.10.262", "5.15.165", "6.1.105", "6.1.192", "6.6.50", "6.10.5", "6.12", "7.3"}},
 		"call_indirect": {func(c *Config) bool { return c.Step.CallIndirectReturnsPast5 && !c.Step.CallPushesFirst },
-			[]string{"5.15.100", "6.1.50", "6.6.9", "6.7.1"}, []string{"5.10.223", "5.15.160", "6.1.192", "6.6.20", "6.8", "7.3"}},
+			[]string{"5.10.200", "5.15.100", "6.1.71", "6.6.10"}, []string{"5.10.189", "5.10.208", "5.15.147", "6.1.72", "6.6.11", "6.7.1", "6.8", "7.3"}},
 		"call_prefixed": {func(c *Config) bool { return c.Step.CallReturnsPast5 }, []string{"5.13", "6.12", "7.1.13"}, []string{"5.12", "7.2.12", "7.3"}},
 		"neighbours": {func(c *Config) bool { return c.Optimize.EnabledNeighboursOnly && c.Optimize.RecoversUnlistedOnly },
 			[]string{"4.4", "5.15.85", "5.19", "6.0.19", "6.2.1"}, []string{"5.4.286", "5.10.262", "5.15.100", "6.1.192", "6.3.8", "6.6"}},
 		"search_ends": {func(c *Config) bool { return c.Optimize.FirstProbeEndsSearch },
-			[]string{"4.4", "5.10.262", "6.6.9", "6.12.107", "7.1.13"}, []string{"6.1.192", "6.12.117", "7.2.12", "7.3.4"}},
+			[]string{"4.4", "5.10.262", "6.6.9", "6.1.190", "6.12.112", "7.1.13", "7.2.9"}, []string{"6.1.191", "6.12.113", "7.2.10", "7.3.4"}},
 		"CLAC":        {func(c *Config) bool { return c.Optimize.CLAC }, []string{"5.8", "6.1"}, []string{"5.4.286", "4.19"}},
 		"three_steps": {func(c *Config) bool { return c.Optimize.ThreeStepUnoptimize }, []string{"4.4", "4.19.78", "5.4.286"}, []string{"5.8", "5.15"}},
 		"cleared":     {func(c *Config) bool { return c.Optimize.ClearedWhenQueued }, []string{"4.4", "4.19.78"}, []string{"5.4.286", "5.8"}},
@@ -97,12 +103,12 @@ func TestReleases(t *testing.T) {
 		"log_prefix": {func(c *Config) bool { return c.Log.Prefix != "" && c.Log.DumpFields }, []string{"5.16", "7.3"}, []string{"5.15.100"}},
 		"typecasts":  {func(c *Config) bool { return c.Tracing.Typecasts }, []string{"7.3.4"}, []string{"7.2.12"}},
 		"big_event": {func(c *Config) bool { return c.Tracing.MaxRecord != 0 },
-			[]string{"5.10.262", "6.1.192", "6.12.107", "7.0.13"}, []string{"5.10.223", "5.15.100", "6.6.9", "6.18.15", "6.19.14"}},
+			[]string{"5.10.259", "6.1.176", "6.12.90", "7.0.7", "7.1"}, []string{"5.10.223", "5.15.100", "6.6.9", "6.1.175", "6.18.15", "6.19.14", "7.0.4"}},
 		"JLENeedsBoth": {func(c *Config) bool { return c.Step.JLENeedsBoth },
-			[]string{"5.13", "5.15.63", "5.19.5"}, []string{"5.12", "5.10.223", "5.15.64", "5.15.0-91", "5.19.6", "6.0"}},
+			[]string{"5.13", "5.15.62", "5.19.3"}, []string{"5.12", "5.10.223", "5.15.63", "5.15.0-91", "5.19.4", "6.0"}},
 		"SSWord":              {func(c *Config) bool { return c.Optimize.SSWord && c.Kret.Rethook && c.Resolve.NeedsSymbol }, []string{"5.18", "6.0"}, []string{"5.17.15"}},
 		"EntryFlag":           {func(c *Config) bool { return c.Resolve.EntryFlag }, []string{"6.1", "6.6"}, []string{"6.0.19"}},
-		"MaxActive":           {func(c *Config) bool { return c.Kret.DefaultMaxActive == MaxActivePossible }, []string{"6.1", "6.6"}, []string{"5.15", "5.19", "6.0"}},
+		"MaxActive":           {func(c *Config) bool { return c.Kret.DefaultMaxActive == MaxActivePossible }, []string{"6.1.3", "6.2", "6.6"}, []string{"5.15", "5.19", "6.0", "6.1"}},
 		"SwitchTo":            {func(c *Config) bool { return c.Kret.BlacklistSwitchTo }, []string{"4.4", "6.8", "7.3"}, []string{"2.6.18"}},
 		"char":                {func(c *Config) bool { return c.Tracing.Types == Types612 }, []string{"6.3", "6.8"}, []string{"6.1", "6.2"}},
 		"no_fault":            {func(c *Config) bool { return c.FaultHandler }, []string{"4.19", "5.13"}, []string{"5.14"}},
@@ -140,9 +146,7 @@ func TestEveryFieldIsDated(t *testing.T) {
 	dated := map[string]bool{
 		"Name": true, "Describes": true,
 		"FramePointer": true, "Check.KGDB": true, "Tracing.NoBTFArgs": true, // configuration alone
-		"Check.SMPLocks":       true, // the boot
-		"Slot.LazyBoost":       true, // to 4.10, but not in the newest 4.4
-		"Optimize.StopMachine": true, // to 3.11: between two models
+		"Check.SMPLocks": true, // the boot
 		// Bugs of development kernels and between two models (docs/bugs.md).
 		"Optimize.FlagClearedFirst": true, "Optimize.FreeingNeedsUndo": true, "Optimize.TextMutexFirst": true, "Poke.SingleAppends": true,
 		"Check.ProbesBeforeLabels": true, "Ftrace.RefusedIsEnabled": true, "Step.FarJumpUnseen": true, "Step.GroupUnread": true, "Step.StatusKept": true,
@@ -196,7 +200,9 @@ func TestDerived(t *testing.T) {
 		require.Equal(t, name, c.Name)
 		require.NotContains(t, Names(), name)
 		v := version(t, name)
-		v.Patch = AnyPatch
+		if v.Patch == 0 {
+			v.Patch = AnyPatch
+		}
 		require.Equal(t, ForRelease(v), c)
 	}
 	v, _ := Named("6.8")

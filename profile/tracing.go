@@ -158,9 +158,11 @@ type FetchTypes int
 
 // The sets.
 const (
-	// Types44 are u8 to u64 (shown in hexadecimal), s8 to s64, string, and
+	// Types33 are u8 to u64 (shown in hexadecimal, without 0x), s8 to s64, string, and
 	// bitfields.
-	Types44 FetchTypes = iota
+	Types33 FetchTypes = iota
+	// Types44 shows u8 to u64 with 0x.
+	Types44
 	// Types49 adds x8 to x64.
 	Types49
 	// Types58 adds symbol and ustring.

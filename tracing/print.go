@@ -155,6 +155,8 @@ func (t *Tracing) valueText(b *strings.Builder, typ *definition.Type, f *event.F
 		fmt.Fprintf(b, "%d", int64(v))
 	case definition.ShowHex:
 		fmt.Fprintf(b, "%#x", v)
+	case definition.ShowBareHex:
+		fmt.Fprintf(b, "%x", v)
 	case definition.ShowChar:
 		b.WriteString("'" + string([]byte{byte(v)}) + "'")
 	case definition.ShowSymbol:

@@ -86,7 +86,7 @@ func (t *Tracing) value(typ *definition.Type, f *event.Field, rec []byte, i int)
 	switch typ.Show {
 	case definition.ShowSigned:
 		return int64(v)
-	case definition.ShowHex:
+	case definition.ShowHex, definition.ShowBareHex:
 		return Hex(v)
 	case definition.ShowChar:
 		return string([]byte{byte(v)})

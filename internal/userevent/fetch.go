@@ -155,6 +155,8 @@ func number(typ *definition.Type, v uint64) string {
 		return fmt.Sprintf("%d", int64(v))
 	case definition.ShowHex:
 		return fmt.Sprintf("%#x", v)
+	case definition.ShowBareHex:
+		return fmt.Sprintf("%x", v)
 	case definition.ShowChar:
 		return "'" + string([]byte{byte(v)}) + "'"
 	case definition.ShowSymbol:

@@ -56,9 +56,9 @@ func checkFtrace(v kimage.View, p *Point, c *profile.Config) error {
 	switch {
 	case !ok:
 		return nil
-	case site.Addr != p.Addr && c.Check.FtraceSiteMiddle:
+	case site.Addr != p.Addr && c.Check.FtraceSiteMiddle && c.KprobesOnFtrace:
 		return Refuse(rule.InsideFtrace, p.Addr, p.String())
-	case site.Addr != p.Addr:
+	case site.Addr != p.Addr && !c.Check.FtraceSiteMiddle:
 		return nil
 	case !c.KprobesOnFtrace:
 		return Refuse(rule.FtraceSite, p.Addr, p.String())

@@ -124,7 +124,10 @@ func lookup(v Names, r Request, c *profile.Config) (x86.Addr, error) {
 		return 0, refuseName(v, r)
 	}
 	found := v.Lookup(r.Symbol)
-	if len(found) == 0 {
+	switch {
+	case len(found) == 0 && c.Resolve.UnknownEINVAL:
+		return 0, RefuseAs(errno.EINVAL, rule.UnknownSymbol, 0, r.String())
+	case len(found) == 0:
 		return 0, Refuse(rule.UnknownSymbol, 0, r.String())
 	}
 	return found[0].Addr, nil

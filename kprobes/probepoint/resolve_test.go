@@ -59,6 +59,8 @@ func TestResolve(t *testing.T) {
 		"step1_neither":              {view: plain, errno: errno.EINVAL, rule: rule.NoPlace},
 		"step1_2.6.18_has_no_names":  {view: plain, kernel: "2.6.18", request: probepoint.Request{Symbol: "fn"}, errno: errno.EINVAL, rule: rule.SymbolNames},
 		"step2_unknown":              {view: plain, request: probepoint.Request{Symbol: "nosuch"}, errno: errno.ENOENT, rule: rule.UnknownSymbol},
+		"step2_unknown_2.6.32":       {view: plain, kernel: "2.6.32", request: probepoint.Request{Symbol: "nosuch"}, errno: errno.EINVAL, rule: rule.UnknownSymbol},
+		"step2_unknown_3.2":          {view: plain, kernel: "3.2", request: probepoint.Request{Symbol: "nosuch"}, errno: errno.ENOENT, rule: rule.UnknownSymbol},
 		"step2_wrong_module":         {view: plain, request: probepoint.Request{Symbol: "other:twice"}, errno: errno.ENOENT, rule: rule.UnknownSymbol},
 		"step2_module":               {view: plain, request: probepoint.Request{Symbol: "demo:twice"}, addr: text + 4},
 		"step2_ambiguous_is_first":   {view: plain, request: probepoint.Request{Symbol: "twice"}, addr: text + 3},

@@ -188,3 +188,22 @@ func ExampleParse() {
 	// r:my/ret fn arg1=$retval:s32
 	// p fn %foo (column 5): Invalid register name: invalid argument
 }
+
+// Rule: to 4.0 numbers without a sign are hexadecimal without 0x, and those of 4 bytes and
+// more are printed as long (the print fmt of 3.2 and 3.10, by their source).
+func TestNumbersOfOldReleases(t *testing.T) {
+	for kernel, want := range map[string][]string{
+		"3.2": {"%x", "%lx", "%llx", "%d", "%ld", "%lld"}, "3.10": {"%x", "%lx", "%llx", "%d", "%ld", "%lld"},
+		"4.4": {"0x%x", "0x%x", "0x%Lx", "%d", "%d", "%Ld"}, "4.14": {"%u", "%u", "%Lu", "%d", "%d", "%Ld"},
+	} {
+		d, err := parse(t, kernel, "p fn %ax:u8 %ax:u32 %ax:u64 %ax:s8 %ax:s32 %ax:s64")
+		require.NoError(t, err, kernel)
+		var got []string
+		for i := range d.Args {
+			got = append(got, d.Args[i].Type.Format)
+		}
+		require.Equal(t, want, got, kernel)
+	}
+	_, err := parse(t, "3.10", "p fn %ax:x64")
+	require.ErrorIs(t, err, errno.EINVAL)
+}

@@ -14,6 +14,8 @@ const (
 	ShowUnsigned Show = iota
 	ShowSigned
 	ShowHex
+	// ShowBareHex is hexadecimal without 0x.
+	ShowBareHex
 	// ShowChar prints 'c'.
 	ShowChar
 	// ShowSymbol prints an address as symbol+0xoffset/0xsize.
@@ -82,6 +84,22 @@ var types44 = func() []*Type {
 	return list
 }()
 
+// types33 show the same without 0x, and have integers of 4 bytes and more printed as long.
+var types33 = func() []*Type {
+	var list []*Type
+	for _, t := range types44 {
+		old := *t
+		if long := map[string]string{"u32": "%lx", "u64": "%llx", "s32": "%ld", "s64": "%lld"}[t.Name]; long != "" {
+			old.Format = long
+		}
+		if old.Show == ShowHex {
+			old.Show, old.Format = ShowBareHex, strings.TrimPrefix(old.Format, "0x")
+		}
+		list = append(list, &old)
+	}
+	return list
+}()
+
 // findType is a type by its name; a bitfield's is its container's. Nil where
 // there is none.
 func findType(name string, set profile.FetchTypes) *Type {
@@ -94,11 +112,14 @@ func findType(name string, set profile.FetchTypes) *Type {
 		name = map[uint64]string{8: "u8", 16: "u16", 32: "u32", 64: "u64"}[bits]
 	}
 	list := types
-	if set == profile.Types44 {
+	switch set {
+	case profile.Types33:
+		list = types33
+	case profile.Types44:
 		list = types44
 	}
 	for _, t := range list {
-		if t.Name == name && t.since <= set {
+		if t.Name == name && t.since <= max(set, profile.Types44) {
 			return t
 		}
 	}

@@ -51,9 +51,13 @@ func (o *options) one(kernel string) error {
 		return err
 	}
 	release := img.Fact("release").Value
+	version, ok := img.Version()
+	if !ok {
+		return errors.New("the image does not say which release it is")
+	}
 	for _, f := range img.Behaviour() {
 		if f.From != kimage.Dated && f.From != kimage.Asked {
-			fmt.Printf("%s %s %s %s\n", release, f.Name, f.Value, strings.ReplaceAll(string(f.From), " ", "-"))
+			fmt.Println(f.Name, how(f.From), version, strings.ReplaceAll(f.Value, " ", "_"))
 		}
 	}
 	if o.init == "" {
@@ -76,7 +80,7 @@ func (o *options) one(kernel string) error {
 	}
 	slices.Sort(names)
 	for _, n := range names {
-		fmt.Printf("%s %s %s booted\n", release, n, found[n])
+		fmt.Println(n, "booted", version, found[n])
 	}
 	if !o.differ {
 		return nil
@@ -89,6 +93,14 @@ func (o *options) one(kernel string) error {
 		fmt.Printf("# %s %s\n", release, strings.ReplaceAll(diff.String(), "\n", "\n#   "))
 	}
 	return nil
+}
+
+// how is the word for what decided a field of an image.
+func how(from kimage.Source) string {
+	if from == kimage.Measured {
+		return "asked"
+	}
+	return string(from)
 }
 
 // answers are a kernel's, or those that it gave before.
