@@ -130,7 +130,7 @@ func (r *bpftraceRun) run(t *term, c *cli.Command) (ferr error) {
 		fmt.Fprint(t.out, bpftrace.List(strings.Join(args, ""), c.Bool("verbose"), k))
 		return nil
 	}
-	r.o.Args, r.o.Command = args, r.command != ""
+	r.o.Args, r.o.Command, r.o.NoWarnings = args, r.command != "", c.Bool("no-warnings")
 	if words := strings.Fields(r.command); len(words) > 0 {
 		r.o.Program = words[0]
 	}

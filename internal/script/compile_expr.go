@@ -261,7 +261,7 @@ func (c *compiler) compareTexts(e Binary) intFn {
 }
 
 func (c *compiler) load(e Load) intFn {
-	addr, near, user := c.int(e.Addr), e.Near, e.User
+	addr, near, space := c.int(e.Addr), e.Near, e.Space
 	size, signed, lenient := e.Size, e.Signed, e.Lenient
 	switch size {
 	case 1, 2, 4, 8:
@@ -271,7 +271,7 @@ func (c *compiler) load(e Load) intFn {
 	return func(t *Thread) int64 {
 		at := uint64(addr(t))
 		b := t.word[:size]
-		if t.Context == nil || !t.Context.Read(at, b, user) {
+		if t.Context == nil || !space.Read(t.Context, at, b) {
 			if lenient {
 				return 0
 			}

@@ -119,8 +119,7 @@ type Load struct {
 	Addr   Expr
 	Size   int
 	Signed bool
-	// User is for the memory of the current task's program.
-	User bool
+	Space  Space
 	// Lenient reads 0 where there is a fault.
 	Lenient bool
 	Near    string

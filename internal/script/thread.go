@@ -1,6 +1,7 @@
 package script
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"regexp"
@@ -49,6 +50,9 @@ type Thread struct {
 
 	// shown is the text of an argument that is being printed.
 	shown []byte
+	// events are what is done after the handler, waiting how much text of them there is.
+	events  []func()
+	waiting int
 
 	result     int64
 	resultText []byte
@@ -131,6 +135,7 @@ func (t *Thread) Run(h *Handler) error {
 	t.keys = t.keys[:0]
 	t.unwind(0)
 	ok := t.protect(h.code)
+	t.catchUp()
 	t.Flush()
 	if ok {
 		return nil
@@ -174,8 +179,14 @@ func (t *Thread) fault(what string, at uint64, near string) {
 	t.Failf(near, "%s fault [man error::fault] at %#x", what, at)
 }
 
-// Print prints a text.
+// Print prints a text, after what is to be done before it.
 func (t *Thread) Print(s []byte) {
+	if len(t.events) > 0 {
+		text := bytes.Clone(s)
+		t.waiting += len(text)
+		t.Later(func() { t.Print(text) })
+		return
+	}
 	for len(s) > 0 {
 		n := min(len(s), outRoom)
 		t.out = append(t.out, s[:n]...)

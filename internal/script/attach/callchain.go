@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"kprobelab/internal/orc"
+	"kprobelab/internal/script"
 	"kprobelab/internal/script/host"
 	"kprobelab/kimage"
 	"kprobelab/x86"
@@ -133,7 +134,7 @@ func (h *hit) programs(most int) {
 	if h.entered() && h.r.o.Machine.ReadUser(x86.Addr(regs.SP), frame[:size]) == nil {
 		h.frames = append(h.frames, word(0))
 	}
-	for fp := regs.BP; len(h.frames) < most && fp < userEnd-16; fp = word(0) {
+	for fp := regs.BP; len(h.frames) < most && fp < script.UserEnd-16; fp = word(0) {
 		if h.r.o.Machine.ReadUser(x86.Addr(fp), frame[:2*size]) != nil {
 			return
 		}

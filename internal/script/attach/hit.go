@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"kprobelab/internal/orc"
+	"kprobelab/internal/script"
 	"kprobelab/internal/script/host"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
@@ -102,9 +103,6 @@ func (h *hit) register(n int) *uint64 {
 // Mapping"), where 16 is the ip; 17 is the flags here.
 var hardware = [16]int{0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15}
 
-// userEnd is where addresses of programs end.
-const userEnd = 1 << 47
-
 // Read implements script.Context.
 func (h *hit) Read(addr uint64, b []byte, user bool) bool {
 	m := h.r.o.Machine
@@ -112,7 +110,7 @@ func (h *hit) Read(addr uint64, b []byte, user bool) bool {
 		return false
 	}
 	// An access that crosses from one half to the other is none of either.
-	if h.r.booted() && user != (addr < userEnd) && addr >= 4096 && user {
+	if h.r.booted() && user != (addr < script.UserEnd) && addr >= 4096 && user {
 		return false
 	}
 	if user {

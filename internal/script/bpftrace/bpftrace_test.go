@@ -306,7 +306,8 @@ func FuzzAnalyze(f *testing.F) {
 func TestStrftime(t *testing.T) {
 	const ns = 1767225600e9 + 12345678000
 	for format, want := range map[string]string{
-		"%H:%M:%S.%f": "00:00:12.345678", "%Y-%m-%d %j": "2026-01-01 001", "%a %b %e %%": "Thu Jan  1 %", "%s": "1767225612", "%q": "%q", "%": "%",
+		"%H:%M:%S": "00:00:12", "%f": "%f", "%Y-%m-%d %j": "2026-01-01 001", "%a %b %e %%": "Thu Jan  1 %", "%s": "1767225612", "%q": "%q", "%": "%", "%-d %_d %_j %-k %0e": "1  1   1 0 01", "%P %G %g %U %W %V": "am 2026 26 00 00 01",
+		"%^a %^p %Oy %Ec %E": "THU AM 26 Thu Jan  1 00:00:12 2026 %E", "%+ %5d|%-5d|%_5m|%08Y": "%+ 00001|    1|    1|00002026", "%#a %#p": "THU am",
 	} {
 		assert.Equal(t, want, string(strftime(format, ns, nil)), format)
 	}

@@ -71,14 +71,14 @@ var (
 	})
 	exitCode = number("exit", ints[:1], func(t *script.Thread, a *script.Args) int64 { system(t).Exit(a.Int[0]); return 0 })
 
-	strCode = textual("str", ints[:2], func(t *script.Thread, a *script.Args, dst []byte) []byte {
-		return readString(system(t), uint64(a.Int[0]), clampSize(t, a.Int[1]), dst)
+	strCode = textual("str", ints[:3], func(t *script.Thread, a *script.Args, dst []byte) []byte {
+		return readString(system(t), script.Space(a.Int[2]), uint64(a.Int[0]), clampSize(t, a.Int[1]), dst)
 	})
-	bytesCode = textual("bytes", ints[:2], func(t *script.Thread, a *script.Args, dst []byte) []byte {
+	bytesCode = textual("bytes", ints[:3], func(t *script.Thread, a *script.Args, dst []byte) []byte {
 		n := clampSize(t, a.Int[1])
 		from := len(dst)
 		dst = dst[:from+n]
-		if !read(system(t), uint64(a.Int[0]), dst[from:]) {
+		if !script.Space(a.Int[2]).Read(system(t), uint64(a.Int[0]), dst[from:]) {
 			clear(dst[from:])
 		}
 		return dst
@@ -175,24 +175,17 @@ func truth(b bool) int64 {
 
 func clampSize(t *script.Thread, n int64) int { return int(min(max(n, 0), int64(t.StringSize()-1))) }
 
-// userEnd is where addresses of programs end.
-const userEnd = 1 << 47
-
-// read reads memory of the kernel's or, by the address, of the program's.
-func read(s host.System, addr uint64, b []byte) bool {
-	return s.Read(addr, b, addr < userEnd) || s.Read(addr, b, addr >= userEnd)
-}
-
-// readString reads up to a NUL, of at most n bytes with it.
-func readString(s host.System, addr uint64, n int, dst []byte) []byte {
+// readString reads up to a NUL, of at most n bytes with it. Where there is a fault before the NUL,
+// nothing is read, as by BPF's helpers.
+func readString(s host.System, space script.Space, addr uint64, n int, dst []byte) []byte {
+	start := len(dst)
 	n = max(n-1, 0)
 	for n > 0 {
-		// A page that is not there ends a string that has not ended before.
 		part := min(n, int(4096-addr%4096), 64)
 		from := len(dst)
 		dst = dst[:from+part]
-		if !read(s, addr, dst[from:]) {
-			return dst[:from]
+		if !space.Read(s, addr, dst[from:]) {
+			return dst[:start]
 		}
 		if i := bytes.IndexByte(dst[from:], 0); i >= 0 {
 			return dst[:from+i]

@@ -20,6 +20,8 @@ type Options struct {
 	Program string
 	// JSON is the output's format.
 	JSON bool
+	// NoWarnings leaves out what is said of BPF's functions that fail.
+	NoWarnings bool
 }
 
 // variable is a scratch variable.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"kprobelab/internal/script"
 	"kprobelab/internal/source"
 )
 
@@ -73,7 +74,7 @@ func (c *checker) builtin(n *node) *Type {
 	case "nsecs", "elapsed", "cgroup", "uid", "gid", "cpu", "rand", "numaid", "jiffies":
 		return uint64T
 	case "curtask":
-		return &Type{Kind: Pointer, Size: 8, Elem: c.structure("task_struct")}
+		return &Type{Kind: Pointer, Size: 8, Elem: c.structure("task_struct"), Space: script.KernelSpace}
 	case "comm":
 		return stringOf(16)
 	case "kstack", "ustack":
@@ -124,7 +125,7 @@ func (c *checker) builtin(n *node) *Type {
 		if c.inFor > 0 {
 			c.error(n.at, "'%s' builtin is not allowed in a for-loop", n.text)
 		}
-		return uint64T
+		return withSpace(uint64T, spaces[c.probe.points[0].provider])
 	}
 	if strings.HasPrefix(n.text, "sarg") {
 		c.needs(n, "The "+n.text+" builtin can only be used with 'kprobes' and 'uprobes' probes%.0s", "kprobe", "uprobe")
@@ -138,7 +139,7 @@ func (c *checker) builtin(n *node) *Type {
 				c.warn(n.at, "Using an address offset with the sargX built-in canlead to unexpected behavior ")
 			}
 		}
-		return uint64T
+		return withSpace(uint64T, spaces[c.probe.points[0].provider])
 	}
 	c.error(n.at, "Unknown builtin variable: '%s'", n.text)
 	return none
@@ -172,11 +173,11 @@ func (c *checker) context(n *node) *Type {
 	for _, pt := range c.probe.points {
 		switch pt.provider {
 		case "kprobe", "kretprobe", "uprobe", "uretprobe":
-			return &Type{Kind: Pointer, Size: 8, Elem: c.structure("pt_regs"), Context: true}
+			return &Type{Kind: Pointer, Size: 8, Elem: c.structure("pt_regs"), Context: true, Space: script.KernelSpace}
 		case "tracepoint":
 			c.error(n.at, "Use args instead of ctx in tracepoint")
 		case "profile", "interval", "watchpoint", "asyncwatchpoint":
-			return &Type{Kind: Pointer, Size: 8, Elem: c.structure("bpf_perf_event_data"), Context: true}
+			return &Type{Kind: Pointer, Size: 8, Elem: c.structure("bpf_perf_event_data"), Context: true, Space: script.KernelSpace}
 		default:
 			c.error(n.at, "invalid program type")
 		}
@@ -190,12 +191,12 @@ func (c *checker) retval(n *node) *Type {
 	}
 	switch p := c.only(); p {
 	case "kretprobe", "uretprobe":
-		return uint64T
+		return withSpace(uint64T, spaces[p])
 	case "fexit":
 		if pr := c.first(); pr != nil {
 			if at := c.place(pr); at != nil {
 				if t := fromC(at.Returns()); t.Kind != Void {
-					return t
+					return withSpace(t, script.KernelSpace)
 				}
 			}
 		}
@@ -224,7 +225,11 @@ func (c *checker) args(n *node) *Type {
 	case "":
 		c.error(n.at, "The args builtin can only be used within the context of a single probe type, e.g. \"probe1 {args}\" is valid while \"probe1,probe2 {args}\" is not.")
 	case "tracepoint", "fentry", "fexit":
-		return &Type{Kind: Record, Name: "args", Size: 8, Args: true, Context: true}
+		space := script.KernelSpace
+		if last := c.probe.points[len(c.probe.points)-1]; p == "tracepoint" && last.target == "syscalls" {
+			space = script.UserSpace
+		}
+		return &Type{Kind: Record, Name: "args", Size: 8, Args: true, Context: true, Space: space}
 	default:
 		c.error(n.at, "The args builtin can only be used with tracepoint/fentry/uprobe probes (%s used here)", p)
 	}

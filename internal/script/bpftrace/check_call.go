@@ -3,6 +3,8 @@ package bpftrace
 import (
 	"net/netip"
 	"strings"
+
+	"kprobelab/internal/script"
 )
 
 // literalCalls are the functions whose strings are used here, not at the hit.
@@ -189,10 +191,8 @@ func (c *checker) function(n *node) *Type {
 			c.arg(n, 0, String, true)
 		}
 	case "strftime":
-		if c.count(n, 2, 2) && c.final && c.arg(n, 0, String, true) && c.arg(n, 1, Integer, false) {
-			if k := n.kids[1]; k.op == nCall && len(k.kids) == 1 && k.kids[0].text == "monotonic" {
-				c.error(n.at, "strftime() can not take a monotonic timestamp")
-			}
+		if c.count(n, 2, 2) && c.final && c.arg(n, 0, String, true) && c.arg(n, 1, Integer, false) && n.kids[1].typ.Clock == "monotonic" {
+			c.error(n.at, "strftime() can not take a monotonic timestamp")
 		}
 		return &Type{Kind: Timestamp, Size: c.maxStr}
 	case "reg":
@@ -201,19 +201,21 @@ func (c *checker) function(n *node) *Type {
 				c.error(n.at, "'%s' is not a valid register on this architecture (x86_64)", n.kids[0].text)
 			}
 		}
-		return uint64T
+		return withSpace(uint64T, spaces[c.only()])
 	case "kaddr":
 		if c.count(n, 1, 1) {
 			c.arg(n, 0, String, true)
 		}
-		return uint64T
+		return withSpace(uint64T, script.KernelSpace)
 	case "percpu_kaddr":
 		return c.perCPU(n)
 	case "path":
 		return c.pathType(n)
 	case "nsecs":
-		if c.count(n, 0, 1) && len(n.kids) == 1 {
-			c.arg(n, 0, TimestampMode, false)
+		if c.count(n, 0, 1) && len(n.kids) == 1 && c.arg(n, 0, TimestampMode, false) && n.kids[0].text != "boot" {
+			t := *uint64T
+			t.Clock = n.kids[0].text
+			return &t
 		}
 		return uint64T
 	case "strncmp":
@@ -469,7 +471,7 @@ func (c *checker) positionalOffset(b *node) {
 }
 
 func (c *checker) bufType(n *node) *Type {
-	t := &Type{Kind: Buffer, Size: c.maxStr - 4}
+	t := &Type{Kind: Buffer, Size: c.maxStr - 4, Space: script.KernelSpace}
 	if !c.count(n, 1, 2) {
 		return t
 	}
@@ -537,17 +539,19 @@ func (c *checker) conversion(n *node) *Type {
 			c.error(n.at, "%s() only supports integer or pointer arguments (%s provided)", n.text, a.Kind)
 			return none
 		}
-		t := *a
-		t.User = n.text == "uptr"
-		return &t
+		if n.text == "uptr" {
+			return withSpace(a, script.UserSpace)
+		}
+		return withSpace(a, script.KernelSpace)
 	case "macaddr":
 		bytes := a.Kind == Array || a.Kind == String || a.Kind == Buffer || a.Kind == Inet
-		switch {
-		case !a.isInt() && a.Kind != Pointer && !bytes:
+		if !a.isInt() && a.Kind != Pointer && !bytes {
 			c.error(n.at, "macaddr() only supports array or pointer arguments (%s provided)", a.Kind)
-		case bytes && a.Size != 6:
+		}
+		if bytes && a.Size != 6 {
 			c.error(n.at, "macaddr() argument must be 6 bytes in size")
-		case n.kids[0].op == nString:
+		}
+		if n.kids[0].op == nString {
 			c.error(n.at, "macaddr() does not support literal string arguments")
 		}
 		return &Type{Kind: Mac, Size: 6}

@@ -3,6 +3,8 @@ package bpftrace
 import (
 	"strconv"
 	"strings"
+
+	"kprobelab/internal/script"
 )
 
 var stackModes = map[string]int{"bpftrace": 1, "perf": 2, "raw": 3}
@@ -215,7 +217,7 @@ func (c *checker) field(n *node) *Type {
 		}
 		return none
 	case t.Args:
-		return c.argsField(n)
+		return c.argsField(n, t.Space)
 	case t.C == nil:
 		c.error(n.at, "Unknown struct/union: '%s'", t.Name)
 		return none
@@ -225,21 +227,28 @@ func (c *checker) field(n *node) *Type {
 		c.error(n.at, "Struct/union of type '%s' does not contain a field named '%s'", t.Name, n.text)
 		return none
 	}
-	return withSpace(fromC(m.Type), t.User)
+	return withSpace(fromC(m.Type), t.Space)
 }
 
 // withSpace is a type with the memory that it is in.
-func withSpace(t *Type, user bool) *Type {
-	if !user || t.User {
+func withSpace(t *Type, space script.Space) *Type {
+	if t.Space == space {
 		return t
 	}
 	c := *t
-	c.User = true
+	c.Space = space
 	return &c
 }
 
-// argsField is a field of args.
-func (c *checker) argsField(n *node) *Type {
+// spaces are the providers whose probes run in one address space; bpftrace does not know those of the others.
+var spaces = map[string]script.Space{
+	"kprobe": script.KernelSpace, "kretprobe": script.KernelSpace, "fentry": script.KernelSpace, "fexit": script.KernelSpace,
+	"tracepoint": script.KernelSpace, "rawtracepoint": script.KernelSpace, "iter": script.KernelSpace,
+	"uprobe": script.UserSpace, "uretprobe": script.UserSpace, "usdt": script.UserSpace,
+}
+
+// argsField is a field of args, which are in a memory.
+func (c *checker) argsField(n *node, space script.Space) *Type {
 	var found *Type
 	for _, pt := range c.probe.points {
 		if pt.provider == "tracepoint" && len(pt.events) == 0 {
@@ -256,7 +265,7 @@ func (c *checker) argsField(n *node) *Type {
 			ok := false
 			for _, f := range e.Fields {
 				if f.Name == n.text {
-					ok, found = true, withSpace(fromC(f.Type), f.User)
+					ok, found = true, withSpace(fromC(f.Type), space)
 				}
 			}
 			if !ok {
@@ -278,7 +287,7 @@ func (c *checker) argsField(n *node) *Type {
 				c.error(n.at, "Can't find function parameter %s", n.text)
 				return none
 			}
-			found = fromC(v.Type)
+			found = withSpace(fromC(v.Type), space)
 			break
 		}
 	}
@@ -308,14 +317,14 @@ func (c *checker) element(n *node) *Type {
 			c.error(n.at, "the index %d is out of bounds for array of size %d", v, t.N)
 		}
 	}
-	return withSpace(t.target(), t.User)
+	return withSpace(t.target(), t.Space)
 }
 
 func (c *checker) deref(n *node) *Type {
 	t := c.expr(n.kids[0])
 	switch {
 	case t.Kind == Pointer:
-		return withSpace(t.target(), t.User)
+		return withSpace(t.target(), t.Space)
 	case t.Kind == Record && t.Context:
 		return t
 	case t.Kind == Record:
@@ -378,6 +387,12 @@ func (c *checker) binop(n *node) *Type {
 		if t.Size == 0 {
 			t.Size = 8
 		}
+	}
+	if t.Space = l.Space; t.Space == script.AnySpace {
+		t.Space = r.Space
+	} else if r.Space != script.AnySpace && r.Space != l.Space {
+		t.Space = script.AnySpace
+		c.warn(n.at, "Addrspace mismatch")
 	}
 	if l.isInt() && r.isInt() {
 		c.warnIntegers(n, l, r)
@@ -453,6 +468,9 @@ func (c *checker) ternary(n *node) *Type {
 	if l.isInt() {
 		return integer(8, l.Signed)
 	}
+	if l.Kind != TupleKind && l.Kind != String && l.Size <= r.Size {
+		return r
+	}
 	return l.widen(r)
 }
 
@@ -509,7 +527,10 @@ func (c *checker) castType(n *node) *Type {
 	case t.Kind == Array && (!x.isInt() || t.Size != x.Size), x.Kind == Array && (!t.isInt() || t.Size != x.Size):
 		return bad()
 	}
-	return withSpace(t, x.User)
+	if x.Space == script.AnySpace {
+		return withSpace(t, spaces[c.only()])
+	}
+	return withSpace(t, x.Space)
 }
 
 func (c *checker) sizeof(n *node) *Type {

@@ -313,14 +313,8 @@ func (c *checker) reassign(n *node, v *variable, x *node, t *Type) {
 			}
 			c.error(n.at, "Type mismatch for %s: trying to assign value '%s' which does not fit into the variable of type '%s'", v.name, value, stored)
 			return
-		} else if !v.assigned && stored.Signed != t.Signed {
-			// As bpftrace 0.23.2: the variable takes the literal's type, the literal the variable's.
-			c.error(n.at, "Type mismatch for %s: trying to assign value of type '%s' when variable already contains a value of type '%s'", v.name, stored, t)
-			return
-		}
-		v.assigned = true
-		if !mismatch {
-			return
+		} else {
+			n.kids[1] = &node{op: nCast, at: x.at, ctype: &ctype{name: stored.String(), at: x.at}, kids: []*node{x}}
 		}
 	case stored.isInt():
 		if stored.Signed != t.Signed {
@@ -341,10 +335,9 @@ func (c *checker) reassign(n *node, v *variable, x *node, t *Type) {
 		return
 	}
 	if !v.assigned {
-		v.assigned = true
-		if v.resizable || v.typ.Kind == None {
-			v.typ = t
-		}
+		// The first value gives its type to a variable that was declared with another one; a literal
+		// gives its own, and is cast to the declared one, as bpftrace 0.23.2 has it.
+		v.typ, v.assigned = t, true
 	}
 }
 

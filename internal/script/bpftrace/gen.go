@@ -39,8 +39,10 @@ type value struct {
 	t        *Type
 	mem, raw bool
 	off      int
-	bits     int
-	bit      int
+	// field and bit are a bit field's: how many bits, and from where on.
+	field, bit int
+	// width is how many bits an integer has, 0 for 64; those above are 0.
+	width int
 }
 
 func (g *generator) near(at span) string {
@@ -134,7 +136,7 @@ func (g *generator) handler(p *probe) *script.Handler {
 	}
 	var body script.Stmt = g.body(p.body)
 	if p.pred != nil {
-		body = script.If{Cond: g.num(p.pred), Then: body}
+		body = script.If{Cond: g.condition(p.pred), Then: body}
 	}
 	if g.event != nil && g.event.Filter != nil {
 		body = script.If{Cond: g.event.Filter, Then: body}
@@ -170,13 +172,13 @@ func (g *generator) statement(n *node) script.Stmt {
 			return g.assignMap(n)
 		}
 		v := n.kids[0].variable
-		return script.Do{X: script.Assign{To: g.variable(v), Op: script.Set, X: g.as(n.kids[1], v.typ)}}
+		return script.Do{X: script.Assign{To: g.variable(v), Op: script.Set, X: g.toVariable(n.kids[1], v)}}
 	case sLet:
 		return script.Block{}
 	case sIf:
-		return script.If{Cond: g.num(n.kids[0]), Then: g.body(n.body), Else: g.body(n.other)}
+		return script.If{Cond: g.condition(n.kids[0]), Then: g.body(n.body), Else: g.body(n.other)}
 	case sWhile:
-		return script.Loop{Cond: g.num(n.kids[0]), Body: g.body(n.body), Near: g.near(n.at)}
+		return script.Loop{Cond: g.condition(n.kids[0]), Body: g.body(n.body), Near: g.near(n.at)}
 	case sUnroll:
 		out := script.Block{}
 		for range n.num {
@@ -242,7 +244,11 @@ func (g *generator) assignMap(n *node) script.Stmt {
 	if x.op == nCall && x.typ.aggregate() {
 		return g.aggregate(info, e, x)
 	}
-	return script.Do{X: script.Assign{To: e, Op: script.Set, X: g.as(x, info.val), Near: g.near(n.at)}}
+	v := g.loaded(x)
+	if info.val.isInt() && v.x.Type() == script.Int {
+		v.x, v.width = convert(v.x, v.bits(), 64, info.val.Signed), 64
+	}
+	return script.Do{X: script.Assign{To: e, Op: script.Set, X: g.form(x, info.val, v.x), Near: g.near(n.at)}}
 }
 
 func (g *generator) aggregate(info *mapInfo, e script.Elem, x *node) script.Stmt {
@@ -279,13 +285,21 @@ func (g *generator) histogram(info *mapInfo, x *node, h script.Histogram) {
 	info.array.Histogram = h
 }
 
-// num is an integer, text a string.
-func (g *generator) num(n *node) script.Expr {
-	x := g.expr(n)
-	if x.Type() != script.Int {
+// num is an integer of 64 bits, by its sign; raw is one with zeros above its bits, text a string.
+func (g *generator) num(n *node) script.Expr { return g.wide(g.integer(n)) }
+
+func (g *generator) raw(n *node) script.Expr { return g.integer(n).x }
+
+// condition is whether an integer is not 0.
+func (g *generator) condition(n *node) script.Expr { return g.raw(n) }
+
+// integer is an integer with its width.
+func (g *generator) integer(n *node) value {
+	v := g.loaded(n)
+	if v.x.Type() != script.Int {
 		g.fail(n.at, "a value of type '%s' cannot be a number", n.typ)
 	}
-	return x
+	return v
 }
 
 func (g *generator) text(n *node) script.Expr {
@@ -296,16 +310,42 @@ func (g *generator) text(n *node) script.Expr {
 	return x
 }
 
-// expr is the whole value of an expression.
-func (g *generator) expr(n *node) script.Expr { return g.load(g.value(n), n.at) }
+// expr is the whole value of an expression, an integer with 64 bits.
+func (g *generator) expr(n *node) script.Expr {
+	v := g.loaded(n)
+	if v.x.Type() != script.Int {
+		return v.x
+	}
+	return g.wide(v)
+}
 
-// as is a value in the form of another type: a tuple's parts, one by one.
-func (g *generator) as(n *node, t *Type) script.Expr {
-	x := g.expr(n)
+// loaded is the value of an expression as it is held.
+func (g *generator) loaded(n *node) value {
+	v := g.value(n)
+	if !v.mem && !v.raw {
+		return v
+	}
+	return value{x: g.load(v, n.at), t: v.t, width: v.t.slot()}
+}
+
+// as is a value in the form of another type: a tuple's parts, one by one. An integer gets 64 bits by the sign of
+// its own type.
+func (g *generator) as(n *node, t *Type) script.Expr { return g.form(n, t, g.expr(n)) }
+
+func (g *generator) form(n *node, t *Type, x script.Expr) script.Expr {
 	if x.Type() != t.core() && !(t.core() == script.Stat) {
 		g.fail(n.at, "a value of type '%s' cannot be held as '%s'", n.typ, t)
 	}
-	return x
+	return g.fitted(x, n.typ, t)
+}
+
+// toVariable is what a variable has when it is assigned.
+func (g *generator) toVariable(n *node, v *variable) script.Expr {
+	one := g.loaded(n)
+	if !v.typ.isInt() || one.x.Type() != script.Int {
+		return g.form(n, v.typ, one.x)
+	}
+	return g.setVariable(g.variable(v), v.typ, one)
 }
 
 // load is a value as it is held.
@@ -314,7 +354,7 @@ func (g *generator) load(v value, at span) script.Expr {
 	switch {
 	case v.raw:
 		if t.core() == script.Int {
-			return script.Member{X: v.x, Off: v.off, Size: t.Size, Signed: t.Signed, Of: script.Int}
+			return bitfield(script.Member{X: v.x, Off: v.off, Size: t.Size, Of: script.Int}, v)
 		}
 		x := script.Member{X: v.x, Off: v.off, Size: t.Size, Of: script.String}
 		if t.Kind == String {
@@ -330,27 +370,23 @@ func (g *generator) load(v value, at span) script.Expr {
 		if size != 1 && size != 2 && size != 4 && size != 8 {
 			g.fail(at, "a value of %d bytes cannot be read", size)
 		}
-		if v.bits > 0 {
-			return bitfield(script.Load{Addr: v.x, Size: size, User: t.User, Lenient: true}, v, t)
-		}
-		return script.Load{Addr: v.x, Size: size, Signed: t.Signed, User: t.User, Lenient: true}
+		return bitfield(script.Load{Addr: v.x, Size: size, Space: t.Space, Lenient: true}, v)
 	case String:
-		return call(strCode, v.x, script.Number(t.Size))
+		return call(strCode, v.x, script.Number(t.Size), script.Number(t.Space))
 	case Record, Array:
 		g.s.longest = append(g.s.longest, t)
-		return call(bytesCode, v.x, script.Number(t.Size))
+		return call(bytesCode, v.x, script.Number(t.Size), script.Number(t.Space))
 	}
 	g.fail(at, "a value of type '%s' cannot be read", t)
 	return nil
 }
 
-func bitfield(x script.Expr, v value, t *Type) script.Expr {
-	x = script.Binary{Op: script.Shl, X: x, Y: script.Number(64 - v.bits - v.bit)}
-	op := script.ShrU
-	if t.Signed {
-		op = script.Shr
+// bitfield is a bit field of what a load reads, whose bits bpftrace takes for unsigned ones.
+func bitfield(x script.Expr, v value) script.Expr {
+	if v.field == 0 {
+		return x
 	}
-	return script.Binary{Op: op, X: x, Y: script.Number(64 - v.bits)}
+	return low(script.Binary{Op: script.ShrU, X: x, Y: script.Number(v.bit)}, v.field)
 }
 
 func plus(x script.Expr, n int64) script.Expr {
@@ -361,18 +397,6 @@ func plus(x script.Expr, n int64) script.Expr {
 		return c + script.Number(n)
 	}
 	return script.Binary{Op: script.Add, X: x, Y: script.Number(n)}
-}
-
-// narrow cuts an integer to what its type has.
-func narrow(x script.Expr, t *Type) script.Expr {
-	if t.Kind != Integer || t.Size <= 0 || t.Size >= 8 {
-		return x
-	}
-	bits := script.Number(64 - 8*t.Size)
-	if t.Signed {
-		return script.Binary{Op: script.Shr, X: script.Binary{Op: script.Shl, X: x, Y: bits}, Y: bits}
-	}
-	return script.Binary{Op: script.And, X: x, Y: script.Number(1<<(8*t.Size) - 1)}
 }
 
 // passed are the registers of parameters.
@@ -404,7 +428,11 @@ func (g *generator) value(n *node) value {
 	case nTuple:
 		var parts []script.Expr
 		for _, k := range n.kids {
-			parts = append(parts, g.expr(k))
+			v := g.loaded(k)
+			if v.x.Type() == script.Int {
+				v.x = stored(v, k.typ.slot())
+			}
+			parts = append(parts, v.x)
 		}
 		g.s.longest = append(g.s.longest, t)
 		return plain(script.Tuple{Parts: parts})
@@ -417,13 +445,13 @@ func (g *generator) value(n *node) value {
 	case nDeref:
 		return g.deref(n)
 	case nUnary:
-		return plain(g.unary(n))
+		return g.unary(n)
 	case nIncr:
-		return plain(g.increment(n))
+		return g.increment(n)
 	case nBinary:
-		return plain(g.binop(n))
+		return g.binop(n)
 	case nTernary:
-		return g.held(script.Cond{If: g.num(n.kids[0]), Then: g.expr(n.kids[1]), Else: g.expr(n.kids[2])}, t)
+		return g.ternary(n)
 	case nCast:
 		return g.cast(n)
 	case nCall:
@@ -435,7 +463,7 @@ func (g *generator) value(n *node) value {
 
 // held is a value out of a variable: records and arrays are their bytes.
 func (g *generator) held(x script.Expr, t *Type) value {
-	return value{x: x, t: t, raw: t.Kind == Record || t.Kind == Array}
+	return value{x: x, t: t, raw: t.Kind == Record || t.Kind == Array, width: t.slot()}
 }
 
 func (g *generator) cast(n *node) value {
@@ -453,12 +481,17 @@ func (g *generator) cast(n *node) value {
 	}
 	if x.typ.Kind == Array {
 		y := g.load(v, n.at)
-		return value{x: narrow(script.Member{X: y, Size: n.typ.Size, Signed: n.typ.Signed, Of: script.Int}, n.typ), t: n.typ}
+		return value{x: script.Member{X: y, Size: n.typ.Size, Of: script.Int}, t: n.typ, width: n.typ.slot()}
 	}
 	if x.typ.Context && x.typ.Kind == Pointer {
 		return value{x: v.x, t: &Type{Kind: Pointer, Size: 8, Elem: n.typ.target(), Context: true}}
 	}
-	return value{x: narrow(g.load(v, n.at), n.typ), t: n.typ}
+	v = g.loaded(x)
+	if n.typ.isInt() && v.x.Type() == script.Int {
+		// By the sign of the type that is cast to.
+		return value{x: convert(v.x, v.bits(), n.typ.slot(), n.typ.Signed), t: n.typ, width: n.typ.slot()}
+	}
+	return value{x: v.x, t: n.typ, width: v.width}
 }
 
 // registersAt are where struct pt_regs has registers.
@@ -482,15 +515,15 @@ func (g *generator) field(n *node) value {
 		if !known {
 			g.fail(n.at, "the register %s cannot be read", n.text)
 		}
-		return value{x: script.Register{N: r}, t: n.typ}
+		return value{x: low(script.Register{N: r}, n.typ.slot()), t: n.typ, width: n.typ.slot()}
 	}
 	if v.raw {
-		return value{x: v.x, t: n.typ, raw: true, off: v.off + int(m.Offset)}
+		return value{x: v.x, t: n.typ, raw: true, off: v.off + int(m.Offset), field: m.Bits, bit: m.Bit}
 	}
 	if !v.mem {
 		g.fail(n.at, "the record is not in memory")
 	}
-	return value{x: plus(v.x, m.Offset), t: n.typ, mem: true, bits: m.Bits, bit: m.Bit}
+	return value{x: plus(v.x, m.Offset), t: n.typ, mem: true, field: m.Bits, bit: m.Bit}
 }
 
 func (g *generator) element(n *node) value {
@@ -521,71 +554,54 @@ func (g *generator) deref(n *node) value {
 	return value{x: g.load(v, n.at), t: n.typ, mem: true}
 }
 
-func (g *generator) unary(n *node) script.Expr {
-	x := g.num(n.kids[0])
+func (g *generator) unary(n *node) value {
+	v := g.integer(n.kids[0])
+	out := value{t: n.typ, width: v.bits()}
 	switch n.text {
 	case "!":
-		return script.Unary{Op: script.Not, X: x}
+		out.x = script.Unary{Op: script.Not, X: v.x}
 	case "~":
-		return script.Unary{Op: script.Complement, X: x}
+		out.x = low(script.Unary{Op: script.Complement, X: v.x}, v.bits())
+	default:
+		out.x = low(script.Unary{Op: script.Neg, X: v.x}, v.bits())
 	}
-	return script.Unary{Op: script.Neg, X: x}
+	return out
 }
 
-func (g *generator) increment(n *node) script.Expr {
+// ternary has an integer with 64 bits, by the sign of the first of the two.
+func (g *generator) ternary(n *node) value {
+	cond, then, other := g.condition(n.kids[0]), g.loaded(n.kids[1]), g.loaded(n.kids[2])
+	if n.typ.isInt() && then.x.Type() == script.Int && other.x.Type() == script.Int {
+		then.x = convert(then.x, then.bits(), 64, n.typ.Signed)
+		other.x = convert(other.x, other.bits(), 64, n.typ.Signed)
+	}
+	x := script.Cond{If: cond, Then: g.fitted(then.x, n.kids[1].typ, n.typ), Else: g.fitted(other.x, n.kids[2].typ, n.typ)}
+	return g.held(x, n.typ)
+}
+
+func (g *generator) increment(n *node) value {
 	x := n.kids[0]
-	a := script.Assign{Op: script.Add, X: script.Number(1), Old: n.post, Near: g.near(n.at)}
+	op, width, by := script.Add, 64, script.Number(1)
 	if n.text == "--" {
-		a.Op = script.Sub
+		op = script.Sub
 	}
 	if x.typ.Kind == Pointer {
-		a.X = script.Number(max(x.typ.target().Size, 1))
+		by = script.Number(max(x.typ.target().Size, 1))
 	}
+	a := script.Assign{Op: op, X: by, Old: n.post, Near: g.near(n.at)}
 	if x.op == nMap {
 		a.To = g.elem(x)
 	} else {
 		a.To = g.variable(x.variable)
+		width = x.typ.slot()
 	}
 	if a.To.Type() != script.Int {
 		g.fail(n.at, "a value of type '%s' cannot be counted", x.typ)
 	}
-	return a
-}
-
-var signedOps = map[string]script.Op{
-	"+": script.Add, "-": script.Sub, "*": script.Mul, "/": script.DivU, "%": script.ModU, "<<": script.Shl, ">>": script.ShrU, "&": script.And,
-	"|": script.Or, "^": script.Xor, "==": script.Eq, "!=": script.Ne, "<": script.Lt, "<=": script.Le, ">": script.Gt, ">=": script.Ge,
-	"&&": script.AndAlso, "||": script.OrElse,
-}
-
-var unsignedOps = map[string]script.Op{"<": script.LtU, "<=": script.LeU, ">": script.GtU, ">=": script.GeU}
-
-func (g *generator) binop(n *node) script.Expr {
-	l, r := n.kids[0], n.kids[1]
-	op := signedOps[n.text]
-	if u, ok := unsignedOps[n.text]; ok && !(l.typ.Signed && r.typ.Signed) {
-		op = u
+	if width < 64 {
+		a.Op, a.X = script.Set, low(script.Binary{Op: op, X: a.To, Y: by}, width)
 	}
-	x, y := g.expr(l), g.expr(r)
-	if n.text == "+" || n.text == "-" {
-		// A pointer moves by what it points to.
-		if l.typ.Kind == Pointer && r.typ.isInt() {
-			y = times(y, l.typ.target().Size)
-		} else if r.typ.Kind == Pointer && l.typ.isInt() {
-			x = times(x, r.typ.target().Size)
-		}
-	}
-	if x.Type() != y.Type() || x.Type() == script.String && op != script.Eq && op != script.Ne {
-		g.fail(n.at, "the operator %s cannot be used here", n.text)
-	}
-	return script.Binary{Op: op, X: x, Y: y, Near: g.near(n.at)}
-}
-
-func times(x script.Expr, n int) script.Expr {
-	if n <= 1 {
-		return x
-	}
-	return script.Binary{Op: script.Mul, X: x, Y: script.Number(n)}
+	return value{x: a, t: n.typ, width: width}
 }
 
 // argument is a field of args.
@@ -594,11 +610,11 @@ func (g *generator) argument(n *node) value {
 	if g.event != nil {
 		for _, f := range g.event.Fields {
 			if f.Name == n.text {
-				t := withSpace(fromC(f.Type), f.User)
+				t := n.typ
 				if f.InMemory {
 					return value{x: f.X, t: t, mem: true}
 				}
-				return value{x: narrow(f.X, t), t: t}
+				return value{x: low(f.X, t.slot()), t: t, width: t.slot()}
 			}
 		}
 		g.fail(n.at, "there is no field %s", n.text)
@@ -611,10 +627,10 @@ func (g *generator) argument(n *node) value {
 	if err != nil || v.Location.Kind != source.Register || v.Type.Real().Composite() {
 		g.fail(n.at, "the parameter %s of %s is not in a register", n.text, g.probe.Function)
 	}
-	t := fromC(v.Type)
-	x := narrow(script.Register{N: v.Location.Reg}, t)
+	t := n.typ
+	x := low(script.Register{N: v.Location.Reg}, t.slot())
 	if g.probe.Kind != host.Return {
-		return value{x: x, t: t}
+		return value{x: x, t: t, width: t.slot()}
 	}
 	i, ok := g.saved[n.text]
 	if !ok {
@@ -622,5 +638,5 @@ func (g *generator) argument(n *node) value {
 		g.saved[n.text] = i
 		g.saves = append(g.saves, script.Save{N: i, X: x})
 	}
-	return value{x: script.Saved{N: i}, t: t}
+	return value{x: script.Saved{N: i}, t: t, width: t.slot()}
 }

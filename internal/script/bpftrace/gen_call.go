@@ -10,7 +10,7 @@ import (
 
 func (g *generator) builtin(n *node) value {
 	t := n.typ
-	plain := func(x script.Expr) value { return value{x: x, t: t} }
+	plain := func(x script.Expr) value { return value{x: x, t: t, width: t.slot()} }
 	if n.text == "func" && t.Kind == Usym {
 		return plain(userFunction())
 	}
@@ -41,11 +41,11 @@ func (g *generator) builtin(n *node) value {
 	case "args":
 		return plain(script.Number(0))
 	case "retval":
-		return plain(narrow(script.Register{N: 0}, t))
+		return plain(low(script.Register{N: 0}, t.slot()))
 	}
 	i := int(n.text[len(n.text)-1] - '0')
 	if strings.HasPrefix(n.text, "sarg") {
-		return plain(script.Load{Addr: plus(script.Register{N: 7}, int64(8*(i+1))), Size: 8, Lenient: true})
+		return plain(script.Load{Addr: plus(script.Register{N: 7}, int64(8*(i+1))), Size: 8, Space: t.Space, Lenient: true})
 	}
 	if g.probe.Kind == host.Trace {
 		i++ // the first parameter of a callback is its own data
@@ -69,6 +69,7 @@ func (g *generator) stack(t *Type) script.Expr {
 func (g *generator) callValue(n *node) value {
 	t, k := n.typ, n.kids
 	plain := func(x script.Expr) value { return value{x: x, t: t} }
+	same := func(n *node) value { v := g.integer(n); return value{x: v.x, t: t, width: v.width} }
 	switch n.text {
 	case "str":
 		return plain(g.str(n))
@@ -85,13 +86,13 @@ func (g *generator) callValue(n *node) value {
 		return plain(script.Number(0))
 	case "usym":
 		g.s.UserSymbols = true
-		return plain(call(userSymbolCode, g.num(k[0])))
+		return plain(call(userSymbolCode, g.raw(k[0])))
 	case "percpu_kaddr":
 		return plain(g.perCPU(n))
 	case "path":
 		return plain(g.path(n))
 	case "ksym", "strerror", "kptr", "uptr":
-		return plain(g.num(k[0]))
+		return same(k[0])
 	case "reg":
 		return plain(script.Register{N: registers[k[0].text]})
 	case "kaddr":
@@ -107,11 +108,11 @@ func (g *generator) callValue(n *node) value {
 		}
 		return plain(call(builtinWords["nsecs"]))
 	case "strncmp":
-		return plain(call(compareCode, g.text(k[0]), g.text(k[1]), g.num(k[2])))
+		return value{x: call(compareCode, g.text(k[0]), g.text(k[1]), g.num(k[2])), t: t, width: 1}
 	case "strcontains":
-		return plain(call(containsCode, g.text(k[0]), g.text(k[1])))
+		return value{x: call(containsCode, g.text(k[0]), g.text(k[1])), t: t, width: 1}
 	case "bswap":
-		return plain(call(swapCode, g.num(k[0]), script.Number(k[0].typ.Size)))
+		return value{x: call(swapCode, g.raw(k[0]), script.Number(k[0].typ.Size)), t: t, width: t.slot()}
 	case "macaddr":
 		return plain(call(macCode, g.bytes(k[0], 6)))
 	case "ntop":
@@ -121,22 +122,23 @@ func (g *generator) callValue(n *node) value {
 		b := addr.AsSlice()
 		return value{x: script.Text(b), t: t, raw: true}
 	case "strftime":
-		f := k[0].text
-		base := int64(0)
-		if boot(k[1]) {
-			base = -1
-		}
+		f, most := k[0].text, g.c.maxStr
+		boot := k[1].typ.Clock == ""
 		return plain(call(textual("strftime", ints[:1], func(th *script.Thread, a *script.Args, dst []byte) []byte {
 			ns := uint64(a.Int[0])
-			if base < 0 {
+			if boot {
 				s := system(th)
 				ns += s.Wall() - s.Now()
 			}
-			return strftime(f, ns, dst)
-		}), g.num(k[1])))
+			if text := strftime(microseconds(f, ns), ns, nil); len(text) > 0 && len(text) < most {
+				return append(dst, text...)
+			}
+			system(th).Log("ERROR: " + noTime)
+			return append(dst, "(?)"...)
+		}), g.raw(k[1])))
 	case "has_key":
 		info := g.infos[k[0].text]
-		return plain(script.Has{Array: info.array, Keys: []script.Expr{g.as(k[1], info.key)}})
+		return value{x: script.Has{Array: info.array, Keys: []script.Expr{g.as(k[1], info.key)}}, t: t, width: 1}
 	case "len":
 		if k[0].op != nMap {
 			frames := call(framesCode, g.text(k[0]))
@@ -150,14 +152,6 @@ func (g *generator) callValue(n *node) value {
 	}
 	g.fail(n.at, "%s() has no value", n.text)
 	return value{}
-}
-
-// boot reports whether a time is counted from the boot: what nsecs gives.
-func boot(n *node) bool {
-	if n.op == nBuiltin && n.text == "nsecs" {
-		return true
-	}
-	return n.op == nCall && n.text == "nsecs" && (len(n.kids) == 0 || n.kids[0].text == "boot")
 }
 
 func (g *generator) str(n *node) script.Expr {
@@ -174,9 +168,9 @@ func (g *generator) str(n *node) script.Expr {
 	}
 	var size script.Expr = script.Number(n.typ.Size)
 	if len(k) == 2 {
-		size = call(leastCode, g.num(k[1]), script.Number(g.c.maxStr)) // with the NUL
+		size = call(leastCode, g.raw(k[1]), script.Number(g.c.maxStr)) // with the NUL
 	}
-	return call(strCode, g.num(k[0]), size)
+	return call(strCode, g.raw(k[0]), size, script.Number(k[0].typ.Space))
 }
 
 // bytes are a value's bytes: of an array they are its own, of an address those there.
@@ -185,19 +179,19 @@ func (g *generator) bytes(n *node, size int) script.Expr {
 	if x.Type() == script.String {
 		return x
 	}
-	return call(bytesCode, x, script.Number(size))
+	return call(bytesCode, x, script.Number(size), script.Number(n.typ.Space))
 }
 
 func (g *generator) buf(n *node) script.Expr {
 	x := g.expr(n.kids[0])
 	var size script.Expr = script.Number(n.typ.Size)
 	if len(n.kids) == 2 {
-		size = call(leastCode, g.num(n.kids[1]), script.Number(g.c.maxStr-4))
+		size = call(leastCode, g.raw(n.kids[1]), script.Number(g.c.maxStr-4))
 	}
 	if x.Type() == script.String {
 		return call(padCode, x, size)
 	}
-	return call(bytesCode, x, size)
+	return call(bytesCode, x, size, script.Number(n.kids[0].typ.Space))
 }
 
 func (g *generator) ntop(n *node) script.Expr {
@@ -235,27 +229,24 @@ func (g *generator) effect(n *node) script.Stmt {
 	case "exit":
 		var code script.Expr = script.Number(0)
 		if len(k) == 1 {
-			code = g.num(k[0])
+			code = g.raw(k[0])
 		}
 		return script.Block{script.Do{X: call(exitCode, code)}, script.Next{}}
-	case "clear":
-		return script.Clear{Array: g.arrays[k[0].text]}
-	case "zero":
-		a := g.arrays[k[0].text]
-		return script.Do{X: call(number("zero", nil, func(t *script.Thread, _ *script.Args) int64 { t.Zero(a); return 0 }))}
+	case "clear", "zero":
+		return g.reset(n)
 	case "delete":
-		m := *k[0]
-		if len(k) == 2 {
-			m.kids = []*node{k[1]}
-		}
-		return script.Delete{X: g.elem(&m)}
+		return g.deletion(n)
 	case "time":
 		f := "%H:%M:%S\n"
 		if len(k) > 0 {
 			f = k[0].text
 		}
 		return script.Do{X: call(number("time", nil, func(t *script.Thread, _ *script.Args) int64 {
-			g.s.message(t, "time", string(strftime(f, system(t).Wall(), nil)), false)
+			if text := strftime(f, system(t).Wall(), nil); len(text) > 0 && len(text) < timeRoom {
+				g.s.message(t, "time", string(text), false)
+			} else {
+				system(t).Log("WARNING: " + noTime)
+			}
 			return 0
 		}))}
 	case "join":
@@ -263,21 +254,22 @@ func (g *generator) effect(n *node) script.Stmt {
 		if len(k) > 1 {
 			delim = k[1].text
 		}
+		space := k[0].typ.Space
 		return script.Do{X: call(number("join", ints[:1], func(t *script.Thread, a *script.Args) int64 {
-			g.s.message(t, "join", join(system(t), uint64(a.Int[0]), delim), true)
+			g.s.message(t, "join", join(system(t), space, uint64(a.Int[0]), delim), true)
 			return 0
-		}), g.num(k[0]))}
+		}), g.raw(k[0]))}
 	}
 	return script.Do{X: g.expr(n)}
 }
 
 // join reads the strings of an array of addresses: 16 of 1024 bytes at most.
-func join(s host.System, at uint64, delim string) string {
+func join(s host.System, space script.Space, at uint64, delim string) string {
 	var list []string
 	room := make([]byte, 0, 1024)
 	for i := range uint64(16) {
 		var b [8]byte
-		if !read(s, at+8*i, b[:]) {
+		if !space.Read(s, at+8*i, b[:]) {
 			break
 		}
 		p := uint64(0)
@@ -287,7 +279,7 @@ func join(s host.System, at uint64, delim string) string {
 		if p == 0 {
 			break
 		}
-		list = append(list, string(readString(s, p, 1024, room[:0])))
+		list = append(list, string(readString(s, space, p, 1024, room[:0])))
 	}
 	return strings.Join(list, delim)
 }
@@ -300,7 +292,7 @@ func (g *generator) printf(n *node) script.Stmt {
 		p.Format = append(p.Format, script.Piece{Text: plain(format[last:d.from])})
 		last = d.to
 		a := n.kids[1+i]
-		x := g.expr(a)
+		x := g.argumentOf(a)
 		piece := script.Piece{Verb: d.verb[len(d.verb)-1], Width: d.width, Precision: d.precision, Left: d.left, Zero: d.zero}
 		switch d.verb {
 		case "s":
@@ -337,16 +329,25 @@ func (g *generator) printf(n *node) script.Stmt {
 	return p
 }
 
+// argumentOf is an argument of printf: an integer of fewer than 64 bits by its type gets those by its sign.
+func (g *generator) argumentOf(n *node) script.Expr {
+	v := g.loaded(n)
+	if n.typ.slot() < 64 && v.x.Type() == script.Int {
+		return g.wide(v)
+	}
+	return v.x
+}
+
 // sized cuts a number to what C's printf takes of it.
 func sized(x script.Expr, verb string) script.Expr {
 	signed := verb[len(verb)-1] == 'd'
 	switch strings.TrimRight(verb, "duoxX") {
 	case "hh":
-		return narrow(x, integer(1, signed))
+		return convert(low(x, 8), 8, 64, signed)
 	case "h":
-		return narrow(x, integer(2, signed))
+		return convert(low(x, 16), 16, 64, signed)
 	case "":
-		return narrow(x, integer(4, signed))
+		return convert(low(x, 32), 32, 64, signed)
 	}
 	return x
 }
@@ -363,12 +364,9 @@ func (g *generator) print(n *node) script.Stmt {
 		if len(k) > 2 {
 			div, _ = g.c.number(k[2])
 		}
-		return script.Do{X: call(number("print", nil, func(t *script.Thread, _ *script.Args) int64 {
-			g.s.printMap(t, info, top, div)
-			return 0
-		}))}
+		return later("print", func(t *script.Thread) { g.s.printMap(t, info, top, div) })
 	}
-	x, t := g.expr(k[0]), k[0].typ
+	x, t := g.loaded(k[0]).x, k[0].typ
 	p := script.Printf{Args: []script.Expr{x}, Near: g.near(n.at)}
 	element := k[0].op == nMap
 	name := k[0].text

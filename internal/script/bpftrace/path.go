@@ -139,7 +139,7 @@ func (w *backward) addName(s host.System, p *paths, dentry uint64) {
 	if w.full = w.full || n > w.from; w.full {
 		return
 	}
-	if !read(s, load(s, dentry+p.name+p.text, 8), w.b[w.from-n:w.from]) {
+	if !script.KernelSpace.Read(s, load(s, dentry+p.name+p.text, 8), w.b[w.from-n:w.from]) {
 		w.full = true
 		return
 	}
@@ -156,7 +156,7 @@ func (w *backward) text() []byte {
 // load reads a number of the kernel's, 0 where there is none.
 func load(s host.System, at uint64, size int) uint64 {
 	var b [8]byte
-	if at < userEnd || !s.Read(at, b[:size], false) {
+	if !script.KernelSpace.Read(s, at, b[:size]) {
 		return 0
 	}
 	return binary.LittleEndian.Uint64(b[:])

@@ -24,7 +24,7 @@ func (c *checker) perCPU(n *node) *Type {
 	if !known && c.final {
 		c.error(n.at, "Could not resolve variable \"%s\" from BTF", name)
 	}
-	return uint64T
+	return withSpace(uint64T, script.KernelSpace)
 }
 
 // perCPU is the address of a CPU's own of a variable: of the CPU that runs, or of one by its
@@ -42,10 +42,10 @@ func (g *generator) perCPU(n *node) script.Expr {
 	}
 	of := func(s host.System, cpu uint64) int64 {
 		var b [8]byte
-		if count != 0 && read(s, count, b[:4]) && cpu >= uint64(binary.LittleEndian.Uint32(b[:])) || cpu >= maxCPU {
+		if count != 0 && script.KernelSpace.Read(s, count, b[:4]) && cpu >= uint64(binary.LittleEndian.Uint32(b[:])) || cpu >= maxCPU {
 			return 0
 		}
-		if !read(s, offsets+8*cpu, b[:]) {
+		if !script.KernelSpace.Read(s, offsets+8*cpu, b[:]) {
 			return 0
 		}
 		return int64(at + binary.LittleEndian.Uint64(b[:]))

@@ -17,6 +17,10 @@ type mapInfo struct {
 	key, val *Type
 }
 
+// single reports whether the map has one element, always: a count() without a key, which the tool keeps in an
+// array of the kernel's.
+func (m *mapInfo) single() bool { return m.val.Kind == Count && m.key.Kind == None }
+
 // jsonText is a text as JSON has it between quotes.
 func jsonText(s string) string {
 	var b strings.Builder

@@ -187,7 +187,7 @@ func (c *checker) uaddr(n *node) *Type {
 	if size == 1 || size == 2 || size == 4 {
 		bytes = int(size)
 	}
-	return &Type{Kind: Pointer, Size: 8, User: true, Elem: integer(bytes, true)}
+	return &Type{Kind: Pointer, Size: 8, Space: script.UserSpace, Elem: integer(bytes, true)}
 }
 
 // userFunction is func in a program: the symbol of the probe's address.

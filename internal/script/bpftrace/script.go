@@ -73,7 +73,14 @@ func Analyze(name, text string, o *Options, k *Kernel) (*Script, error) {
 }
 
 // Start is called before the first handler runs.
-func (s *Script) Start(t *script.Thread, now uint64) { t.SetNumber(s.started, int64(now)) }
+func (s *Script) Start(t *script.Thread, now uint64) {
+	t.SetNumber(s.started, int64(now))
+	for _, m := range s.maps {
+		if m.single() {
+			t.Put(m.array, 0)
+		}
+	}
+}
 
 // Dropped are how many new elements the maps had no room for, in words; "" for none.
 func (s *Script) Dropped(t *script.Thread) string {

@@ -119,7 +119,8 @@ func (s *Script) renderTuple(th *script.Thread, t *Type, b []byte, key bool) str
 	var list []string
 	for i, f := range t.Fields {
 		n, text := script.Unpack(b, layout, i)
-		list = append(list, s.render(th, f, n, text, key, 1))
+		// A tuple in a key's tuple is no key.
+		list = append(list, s.render(th, f, n, text, key && f.Kind != TupleKind, 1))
 	}
 	switch {
 	case s.json && key:
@@ -134,7 +135,7 @@ func (s *Script) renderTuple(th *script.Thread, t *Type, b []byte, key bool) str
 
 // renderParts is a record or an array out of its bytes.
 func (s *Script) renderParts(th *script.Thread, t *Type, b []byte, key bool) string {
-	part := func(e *Type, off, bit, bits int) string {
+	part := func(e *Type, off int) string {
 		if e.Size <= 0 || off+e.Size > len(b) {
 			return "0"
 		}
@@ -152,28 +153,18 @@ func (s *Script) renderParts(th *script.Thread, t *Type, b []byte, key bool) str
 		for i := len(p) - 1; i >= 0; i-- {
 			v = v<<8 | uint64(p[i])
 		}
-		shift := 64 - 8*len(p)
-		if bits > 0 {
-			v <<= 64 - bits - bit
-			shift = 64 - bits
-		} else {
-			v <<= shift
-		}
-		if e.Signed {
-			return s.render(th, e, int64(v)>>shift, nil, key, 1)
-		}
-		return s.render(th, e, int64(v>>shift), nil, key, 1)
+		return s.render(th, e, int64(v), nil, key, 1)
 	}
 	var list []string
 	if t.Kind == Array {
 		e := t.target()
 		for i := range t.N {
-			list = append(list, part(e, i*e.Size, 0, 0))
+			list = append(list, part(e, i*e.Size))
 		}
 		return "[" + strings.Join(list, ",") + "]"
 	}
 	for _, m := range t.C.Members() {
-		v := part(fromC(m.Type), int(m.Offset), m.Bit, m.Bits)
+		v := part(fromC(m.Type), int(m.Offset)+m.Bit/8) // of a bit field all that is there
 		if s.json {
 			list = append(list, `"`+m.Name+`": `+v)
 		} else {
@@ -187,6 +178,7 @@ func (s *Script) renderParts(th *script.Thread, t *Type, b []byte, key bool) str
 func (s *Script) plain(th *script.Thread, t *Type, n int64, b []byte, div int64) string {
 	switch t.Kind {
 	case Integer, Count, Sum, Min, Max, Avg:
+		n = t.printed(n)
 		if name, ok := t.enumerator(n); ok && div == 1 && !s.json {
 			return name
 		}

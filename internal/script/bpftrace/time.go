@@ -1,57 +1,131 @@
 package bpftrace
 
 import (
+	"bytes"
 	"fmt"
+	"strings"
 	"time"
 )
 
-// layouts are the conversions of strftime(3) that are one of Go's.
-var layouts = map[byte]string{
-	'a': "Mon", 'A': "Monday", 'b': "Jan", 'B': "January", 'c': "Mon Jan _2 15:04:05 2006", 'd': "02", 'D': "01/02/06", 'e': "_2",
-	'F': "2006-01-02", 'h': "Jan", 'H': "15", 'I': "03", 'j': "002", 'm': "01", 'M': "04", 'p': "PM", 'r': "03:04:05 PM", 'R': "15:04",
-	'S': "05", 'T': "15:04:05", 'x': "01/02/06", 'X': "15:04:05", 'y': "06", 'Y': "2006", 'z': "-0700", 'Z': "MST",
+// timeRoom is how many bytes what time() prints has, with the NUL: of more, nothing is printed.
+const timeRoom = 64
+
+// noTime is what the tool says of a time that has no text, or too much of it.
+const noTime = "strftime returned 0"
+
+// microseconds puts those of a time into a format of strftime(), whose %f they are; time() has no %f.
+func microseconds(format string, ns uint64) string {
+	return strings.ReplaceAll(format, "%f", fmt.Sprintf("%06d", ns%1e9/1000))
 }
 
-// strftime writes a time in UTC, from nanoseconds since 1970. %f are microseconds.
+// layouts are the conversions of strftime(3) that are texts of Go's, and what they are made of.
+var layouts = map[byte]string{
+	'a': "Mon", 'A': "Monday", 'b': "Jan", 'B': "January", 'c': "Mon Jan _2 15:04:05 2006", 'D': "01/02/06", 'F': "2006-01-02", 'h': "Jan",
+	'p': "PM", 'P': "pm", 'r': "03:04:05 PM", 'R': "15:04", 'T': "15:04:05", 'x': "01/02/06", 'X': "15:04:05", 'z': "-0700", 'Z': "MST",
+}
+
+// numbers are those conversions that are numbers: how wide, with what before them.
+var numbers = map[byte]struct {
+	width int
+	pad   byte
+	of    func(t time.Time) int
+}{
+	'C': {2, '0', func(t time.Time) int { return t.Year() / 100 }},
+	'd': {2, '0', time.Time.Day},
+	'e': {2, ' ', time.Time.Day},
+	'g': {2, '0', func(t time.Time) int { return isoYear(t) % 100 }},
+	'G': {0, '0', isoYear},
+	'H': {2, '0', time.Time.Hour},
+	'I': {2, '0', func(t time.Time) int { return (t.Hour()+11)%12 + 1 }},
+	'j': {3, '0', time.Time.YearDay},
+	'k': {2, ' ', time.Time.Hour},
+	'l': {2, ' ', func(t time.Time) int { return (t.Hour()+11)%12 + 1 }},
+	'm': {2, '0', func(t time.Time) int { return int(t.Month()) }},
+	'M': {2, '0', time.Time.Minute},
+	's': {0, '0', func(t time.Time) int { return int(t.Unix()) }},
+	'S': {2, '0', time.Time.Second},
+	'u': {1, '0', func(t time.Time) int { return (int(t.Weekday())+6)%7 + 1 }},
+	'U': {2, '0', func(t time.Time) int { return (t.YearDay() + 6 - int(t.Weekday())) / 7 }},
+	'V': {2, '0', func(t time.Time) int { _, week := t.ISOWeek(); return week }},
+	'w': {1, '0', func(t time.Time) int { return int(t.Weekday()) }},
+	'W': {2, '0', func(t time.Time) int { return (t.YearDay() + 6 - (int(t.Weekday())+6)%7) / 7 }},
+	'y': {2, '0', func(t time.Time) int { return t.Year() % 100 }},
+	'Y': {0, '0', time.Time.Year},
+}
+
+func isoYear(t time.Time) int { year, _ := t.ISOWeek(); return year }
+
+// strftime writes a time in UTC, from nanoseconds since 1970, as glibc does.
 func strftime(format string, ns uint64, dst []byte) []byte {
 	t := time.Unix(int64(ns/1e9), int64(ns%1e9)).UTC()
 	for i := 0; i < len(format); i++ {
-		if format[i] != '%' || i+1 == len(format) {
+		if format[i] != '%' {
 			dst = append(dst, format[i])
 			continue
 		}
-		i++
-		_, week := t.ISOWeek()
-		switch c := format[i]; c {
-		case '%':
-			dst = append(dst, '%')
-		case 'n':
-			dst = append(dst, '\n')
-		case 't':
-			dst = append(dst, '\t')
-		case 'f':
-			dst = fmt.Appendf(dst, "%06d", t.Nanosecond()/1000)
-		case 's':
-			dst = fmt.Append(dst, t.Unix())
-		case 'C':
-			dst = fmt.Appendf(dst, "%02d", t.Year()/100)
-		case 'u':
-			dst = fmt.Append(dst, (int(t.Weekday())+6)%7+1)
-		case 'w':
-			dst = fmt.Append(dst, int(t.Weekday()))
-		case 'V':
-			dst = fmt.Appendf(dst, "%02d", week)
-		case 'k':
-			dst = fmt.Appendf(dst, "%2d", t.Hour())
-		case 'l':
-			dst = fmt.Appendf(dst, "%2d", (t.Hour()+11)%12+1)
-		default:
-			if l, ok := layouts[c]; ok {
-				dst = t.AppendFormat(dst, l)
-			} else {
-				dst = append(dst, '%', c)
+		from := i
+		pad, upper, width := byte(0), false, 0
+		for i++; i < len(format) && strings.IndexByte("_-0^#", format[i]) >= 0; i++ {
+			switch format[i] {
+			case '^':
+				upper = true
+			case '#': // the other case
+				upper = true
+			default:
+				pad = format[i]
 			}
 		}
+		for ; i < len(format) && format[i] >= '0' && format[i] <= '9'; i++ {
+			width = min(10*width+int(format[i]-'0'), timeRoom)
+		}
+		if i < len(format) && (format[i] == 'E' || format[i] == 'O') {
+			i++ // of other calendars and digits, which the C locale does not have
+		}
+		if i == len(format) {
+			return append(dst, format[from:]...)
+		}
+		text, ok := converted(t, format[i], pad, width)
+		if !ok {
+			// The conversion is printed as it is, and what comes after it.
+			dst = append(dst, format[from:i+1]...)
+			continue
+		}
+		if upper && format[i] == 'p' && strings.IndexByte(format[from:i], '#') > 0 {
+			text = bytes.ToLower(text)
+		} else if upper {
+			text = bytes.ToUpper(text)
+		}
+		dst = append(dst, text...)
 	}
 	return dst
+}
+
+// converted is one conversion; pad and width are its own, 0 where it has none.
+func converted(t time.Time, c, pad byte, width int) (text []byte, ok bool) {
+	switch c {
+	case '%':
+		return []byte("%"), true
+	case 'n':
+		return []byte("\n"), true
+	case 't':
+		return []byte("\t"), true
+	}
+	if l, ok := layouts[c]; ok {
+		text = t.AppendFormat(nil, l)
+		return append(bytes.Repeat([]byte{' '}, max(width-len(text), 0)), text...), true
+	}
+	n, ok := numbers[c]
+	if !ok {
+		return nil, false
+	}
+	text = fmt.Append(nil, n.of(t))
+	switch pad {
+	case '-':
+		n.pad, n.width = ' ', 0
+	case '_':
+		n.pad = ' '
+	case '0':
+		n.pad = '0'
+	}
+	return append(bytes.Repeat([]byte{n.pad}, max(max(n.width, width)-len(text), 0)), text...), true
 }

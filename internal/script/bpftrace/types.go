@@ -69,10 +69,12 @@ type Type struct {
 	Fields []*Type
 	// Context is for what a probe gets, whose parts are read at the hit.
 	Context bool
-	// User is for an address of a program.
-	User bool
+	// Space is the memory that a value is in, or that it points to.
+	Space script.Space
 	// Args is for the parameters of the probe.
 	Args bool
+	// Clock is the clock of a time that nsecs() gave, "" for what counts from the boot.
+	Clock string
 }
 
 var none = &Type{}

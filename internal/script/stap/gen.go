@@ -720,7 +720,7 @@ func (g *generator) expr(x expr) script.Expr {
 			}
 			return script.Register{N: int(x.size)}
 		}
-		return script.Load{Addr: g.expr(x.x), Size: int(x.size), User: x.what == "@uderef", Near: x.tok.near()}
+		return script.Load{Addr: g.expr(x.x), Size: int(x.size), Space: space(x.what == "@uderef"), Near: x.tok.near()}
 	}
 	g.a.fail(x.position(), "not there")
 	return nil

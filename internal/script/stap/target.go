@@ -289,9 +289,9 @@ func (g *generator) load(v value, t *token) script.Expr {
 		g.a.fail(t, "cannot read a '%s' of %d bytes", v.t, size)
 	}
 	if v.bits == 0 {
-		return script.Load{Addr: v.x, Size: size, Signed: r.Signed, User: v.user, Near: t.near()}
+		return script.Load{Addr: v.x, Size: size, Signed: r.Signed, Space: space(v.user), Near: t.near()}
 	}
-	var x script.Expr = script.Load{Addr: v.x, Size: size, User: v.user, Near: t.near()}
+	var x script.Expr = script.Load{Addr: v.x, Size: size, Space: space(v.user), Near: t.near()}
 	left := script.Number(64 - v.bits - v.bit)
 	x = script.Binary{Op: script.Shl, X: x, Y: left}
 	x = script.Binary{Op: script.Shr, X: x, Y: script.Number(64 - v.bits)}
@@ -672,4 +672,12 @@ func (a *analysis) ctypeOf(s *scope, x expr) (t *source.Type) {
 		})
 	}
 	return t
+}
+
+// space is the memory that stap reads: the kernel's readers take any address.
+func space(user bool) script.Space {
+	if user {
+		return script.UserSpace
+	}
+	return script.AnySpace
 }

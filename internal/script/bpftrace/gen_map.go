@@ -1,0 +1,57 @@
+package bpftrace
+
+import (
+	"fmt"
+
+	"kprobelab/internal/script"
+)
+
+// later is what the tool itself does, when it gets to the handler's event: after the handler.
+func later(name string, do func(t *script.Thread)) script.Stmt {
+	return script.Do{X: call(number(name, nil, func(t *script.Thread, _ *script.Args) int64 {
+		t.Later(func() { do(t) })
+		return 0
+	}))}
+}
+
+// reset is clear() or zero() of a map.
+func (g *generator) reset(n *node) script.Stmt {
+	info := g.infos[n.kids[0].text]
+	if n.text == "zero" || info.single() {
+		return later("zero", func(t *script.Thread) { t.Zero(info.array) })
+	}
+	return later("clear", func(t *script.Thread) { t.Empty(info.array) })
+}
+
+// deletion is delete(): of an element that is not there, the tool says so.
+func (g *generator) deletion(n *node) script.Stmt {
+	m := *n.kids[0]
+	if len(n.kids) == 2 {
+		m.kids = []*node{n.kids[1]}
+	}
+	e := g.elem(&m)
+	if g.infos[m.text].single() {
+		return script.Do{X: script.Assign{To: e, Op: script.Set, X: script.Number(0)}}
+	}
+	key := g.local(e.Array.Keys[0])
+	held := script.Do{X: script.Assign{To: key, Op: script.Set, X: e.Keys[0]}}
+	e.Keys = []script.Expr{key}
+	const enoent = -2
+	missing := g.helperFailed(n.at, "Can't delete map element because it does not exist.", "map_delete_elem", enoent)
+	return script.Block{held, script.If{Cond: script.Has{Array: e.Array, Keys: e.Keys}, Then: script.Delete{X: e}, Else: missing}}
+}
+
+// helperFailed prints what the tool says of a function of BPF's that fails.
+func (g *generator) helperFailed(at span, message, helper string, code int) script.Stmt {
+	if g.c.o.NoWarnings {
+		return script.Block{}
+	}
+	p := &Problems{file: g.c.problems.file}
+	p.warn(at, "%s\nAdditional Info - helper: %s, retcode: %d", message, helper, code)
+	text := p.Text()
+	if g.c.o.JSON {
+		text = fmt.Sprintf("{\"type\": \"helper_error\", \"msg\": \"%s\", \"helper\": \"%s\", \"retcode\": %d, \"line\": %d, \"col\": %d}\n",
+			message, helper, code, at.from.line, at.from.col)
+	}
+	return script.Do{X: call(number("warn", nil, func(t *script.Thread, _ *script.Args) int64 { t.Print([]byte(text)); return 0 }))}
+}

@@ -1,0 +1,135 @@
+package bpftrace
+
+import "kprobelab/internal/script"
+
+// bpftrace computes integers in the widths of their types (docs/bpftrace.md, "Integers"). An expression of
+// the core has 64 bits, so a value of fewer is held with zeros above them, and each operation cuts its result.
+
+// bits is how many bits an integer has.
+func (v value) bits() int {
+	if v.width == 0 {
+		return 64
+	}
+	return v.width
+}
+
+// mask are the low bits of a number.
+func mask(bits int) int64 {
+	if bits >= 64 {
+		return -1
+	}
+	return 1<<bits - 1
+}
+
+// convert makes a number of another width: a wider one by the sign, a narrower one of its low bits.
+func convert(x script.Expr, from, to int, signed bool) script.Expr {
+	switch {
+	case to < from:
+		return low(x, to)
+	case to == from || !signed:
+		return x
+	}
+	if n, ok := x.(script.Number); ok {
+		return script.Number(extend(int64(n), from) & mask(to))
+	}
+	by := script.Number(64 - from)
+	x = script.Binary{Op: script.Shr, X: script.Binary{Op: script.Shl, X: x, Y: by}, Y: by}
+	return low(x, to)
+}
+
+// low are the low bits of a number.
+func low(x script.Expr, bits int) script.Expr {
+	if bits >= 64 {
+		return x
+	}
+	if n, ok := x.(script.Number); ok {
+		return n & script.Number(mask(bits))
+	}
+	return script.Binary{Op: script.And, X: x, Y: script.Number(mask(bits))}
+}
+
+// extend is a number of so many bits with its sign above them.
+func extend(n int64, bits int) int64 { return n << (64 - bits) >> (64 - bits) }
+
+// printed is a number as who prints it reads it: so many bytes as the type has, with its sign.
+func (t *Type) printed(n int64) int64 {
+	bits := 8 * t.Size
+	switch {
+	case bits == 0 || bits >= 64:
+		return n
+	case t.Signed:
+		return extend(n, bits)
+	}
+	return n & mask(bits)
+}
+
+// slot is how many bits a place has for a value of the type.
+func (t *Type) slot() int {
+	if t.isInt() && t.Size > 0 && t.Size < 8 {
+		return 8 * t.Size
+	}
+	return 64
+}
+
+// wide is an integer with 64 bits, by the sign of its type.
+func (g *generator) wide(v value) script.Expr {
+	return convert(v.x, v.bits(), 64, v.t.Signed)
+}
+
+// stored is an integer as it is put into a place that has been made 0: so many bits.
+func stored(v value, bits int) script.Expr { return convert(v.x, v.bits(), bits, false) }
+
+// setVariable is what a variable has after a value was stored in it. One of fewer bytes leaves those above as they were.
+func (g *generator) setVariable(to script.Local, t *Type, v value) script.Expr {
+	width := (v.bits() + 7) &^ 7
+	if width >= t.slot() {
+		return low(v.x, t.slot())
+	}
+	kept := script.Binary{Op: script.And, X: to, Y: script.Number(mask(t.slot()) &^ mask(width))}
+	return script.Binary{Op: script.Or, X: kept, Y: v.x}
+}
+
+// fitted is a tuple as another type of tuple has it: its integers get that one's width, by their own signs.
+func (g *generator) fitted(x script.Expr, from, to *Type) script.Expr {
+	if from.Kind != TupleKind || !from.differs(to) {
+		return x
+	}
+	if made, ok := x.(script.Tuple); ok && len(made.Parts) == len(to.Fields) {
+		var parts []script.Expr
+		for i, p := range made.Parts {
+			parts = append(parts, g.fittedPart(p, from.Fields[i], to.Fields[i]))
+		}
+		return script.Tuple{Parts: parts}
+	}
+	held := g.local(script.String)
+	var whole script.Expr = script.Assign{To: held, Op: script.Set, X: x}
+	var parts []script.Expr
+	for i := range to.Fields {
+		parts = append(parts, g.fittedPart(script.Part{X: whole, Layout: from.layout(), N: i}, from.Fields[i], to.Fields[i]))
+		whole = held
+	}
+	return script.Tuple{Parts: parts}
+}
+
+func (g *generator) fittedPart(x script.Expr, from, to *Type) script.Expr {
+	switch {
+	case from.Kind == TupleKind && to.Kind == TupleKind:
+		return g.fitted(x, from, to)
+	case from.isInt():
+		return low(convert(x, from.slot(), 64, from.Signed), to.slot())
+	}
+	return x
+}
+
+// differs reports whether integers in a tuple have other widths than in another type of tuple.
+func (t *Type) differs(o *Type) bool {
+	if t.Kind != TupleKind || o.Kind != TupleKind || len(t.Fields) != len(o.Fields) {
+		return t.isInt() && o.isInt() && t.slot() != o.slot()
+	}
+	for i, f := range t.Fields {
+		if f.differs(o.Fields[i]) {
+			return true
+		}
+	}
+	return false
+}

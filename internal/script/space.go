@@ -1,0 +1,24 @@
+package script
+
+// Space says of whose memory an address is.
+type Space uint8
+
+const (
+	// AnySpace is the kernel's memory or the program's, by the address.
+	AnySpace Space = iota
+	// KernelSpace is the kernel's memory alone: reading an address of a program is a fault.
+	KernelSpace
+	// UserSpace is the memory of the current task's program.
+	UserSpace
+)
+
+// UserEnd is where addresses of programs end.
+const UserEnd = 1 << 47
+
+// Read reads memory of a context. False is a fault.
+func (s Space) Read(c Context, addr uint64, b []byte) bool {
+	if s == KernelSpace && addr < UserEnd {
+		return false
+	}
+	return c.Read(addr, b, s == UserSpace)
+}
