@@ -85,8 +85,9 @@ func (e *events) recorded(ev *kimage.Event) bpftrace.Event {
 		at := script.Binary{Op: script.Add, X: script.Register{N: firstParameter}, Y: script.Number(f.Offset)}
 		one := bpftrace.Field{Name: f.Name, Text: f.Declaration(), X: at, InMemory: true}
 		if strings.HasPrefix(f.Type, "__data_loc ") {
-			// The low half is where in the record it is.
+			// The low half is where in the record it is; bpftrace 0.23.2 takes it for a number of words.
 			loc := script.Binary{Op: script.And, X: script.Load{Addr: at, Size: 4, Lenient: true}, Y: script.Number(0xffff)}
+			loc = script.Binary{Op: script.Shl, X: loc, Y: script.Number(2)}
 			one.X, one.InMemory, one.Type = script.Binary{Op: script.Add, X: script.Register{N: firstParameter}, Y: loc}, false, e.source.Written("long")
 		} else if m, ok := member(record, err, f.Name); ok {
 			one.Type = m.Type
@@ -109,6 +110,9 @@ func member(t *source.Type, err error, name string) (source.Member, bool) {
 var userRegisters = [...]int64{112, 104, 96, 56, 72, 64}
 
 const numberAt = 120
+
+// argumentSize is how many bytes the kernel's format says that each argument of a system call has.
+const argumentSize = 8
 
 // syscall is one event: its names and types are those of the kernel's struct syscall_metadata.
 func (e *events) syscall(kind, name string, at x86.Addr) (ev bpftrace.Event, ok bool) {
@@ -148,7 +152,7 @@ func (e *events) syscall(kind, name string, at x86.Addr) (ev bpftrace.Event, ok 
 	for i := range n {
 		typ, arg := e.text(types+8*i), e.text(names+8*i)
 		x := script.Load{Addr: script.Binary{Op: script.Add, X: regs, Y: script.Number(userRegisters[i])}, Size: 8, Lenient: true}
-		ev.Fields = append(ev.Fields, bpftrace.Field{Name: arg, Text: typ + " " + arg, Type: e.source.Written(typ), X: x, User: true})
+		ev.Fields = append(ev.Fields, bpftrace.Field{Name: arg, Text: typ + " " + arg, Type: e.source.Written(bpftrace.FieldType(typ, argumentSize)), X: x})
 	}
 	return ev, true
 }

@@ -90,6 +90,9 @@ func PointerTo(t *Type) *Type {
 // Written is a type in C's words, as the kernel's tables of events have them: "const char *const *". One that is
 // not described is an unsigned long, or what a pointer points to is void.
 func (f *File) Written(text string) *Type {
+	if t := basic(text); t != nil {
+		return t
+	}
 	var base []string
 	for _, w := range strings.Fields(strings.ReplaceAll(text, "*", " ")) {
 		switch w {

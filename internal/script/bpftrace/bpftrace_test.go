@@ -313,3 +313,32 @@ func TestStrftime(t *testing.T) {
 	}
 	assert.True(t, bytes.HasPrefix(strftime("%T", 0, nil), []byte("00:00:00")))
 }
+
+// A field of an event is as wide as the event's format says, with the sign of its type.
+func TestTypesOfEventFields(t *testing.T) {
+	for text, want := range map[string]string{"int": "long", "unsigned int": "unsigned long", "pid_t": "unsigned long", "umode_t": "umode_t", "size_t": "size_t", "long": "long"} {
+		assert.Equal(t, want, FieldType(text, 8), text)
+		assert.Equal(t, text, FieldType(text, 4), text)
+	}
+}
+
+// An address of a program is no address of the kernel's, unless the script says so, and none of either where bpftrace knows
+// no address space.
+func TestAddressSpaces(t *testing.T) {
+	k := &Kernel{Functions: func(string) []host.Function { return []host.Function{{Name: "f", Addr: 0x1000}} }}
+	for text, want := range map[string]script.Space{
+		`kprobe:f { $x = arg0; }`: script.KernelSpace, `kprobe:f { $x = uptr(arg0); }`: script.UserSpace, `kprobe:f { $x = uptr(arg0) + 8; }`: script.UserSpace,
+		`kretprobe:f { $x = retval; }`: script.KernelSpace, `interval:s:1 { $x = (uint8 *)5; }`: script.AnySpace, `kprobe:f { $x = (uint8 *)5; }`: script.KernelSpace,
+		`kprobe:f { $x = 5 + arg0; }`: script.KernelSpace, `kprobe:f { $x = uptr(arg0) + arg1; }`: script.AnySpace, `BEGIN { $x = curtask; }`: script.KernelSpace,
+		`kprobe:f { $x = ~arg0; }`: script.AnySpace, `kprobe:f { $x = kptr(uptr(arg0)); }`: script.KernelSpace, `kprobe:f,interval:s:1 { $x = (uint8 *)5; }`: script.AnySpace,
+		`BEGIN { $x = kaddr("a"); }`: script.KernelSpace, `kprobe:f { $x = reg("sp") + 8; }`: script.KernelSpace, `BEGIN { $x = (uint8 *)uptr(5); }`: script.UserSpace,
+	} {
+		f := newFile("stdin", text)
+		tree, problems := parse(f, nil)
+		c := &checker{o: &Options{}, k: k, t: tree, problems: problems}
+		c.lines, _ = preprocess(nil, false)
+		c.check()
+		require.Empty(t, problems.list, text)
+		assert.Equal(t, want, c.slots[tree.probes[0]][0].typ.Space, text)
+	}
+}

@@ -77,14 +77,17 @@ func (f *file) mark(b *strings.Builder, at span) {
 	line := f.lines[at.from.line-1]
 	const tab = "    "
 	b.WriteString(strings.ReplaceAll(line, "\t", tab) + "\n")
-	for i := range max(at.from.col-1, 0) {
-		if i < len(line) && line[i] == '\t' {
-			b.WriteString(tab)
-		} else {
-			b.WriteByte(' ')
+	for i := range min(len(line), at.to.col-1) {
+		mark := " "
+		if i >= at.from.col-1 {
+			mark = "~"
 		}
+		if line[i] == '\t' {
+			mark = strings.Repeat(mark, len(tab))
+		}
+		b.WriteString(mark)
 	}
-	b.WriteString(strings.Repeat("~", max(at.to.col-at.from.col, 0)) + "\n")
+	b.WriteByte('\n')
 }
 
 // failed is what a pass unwinds with at an error that it cannot go on from.

@@ -60,8 +60,20 @@ type Field struct {
 	// X is the value, or with InMemory its address.
 	X        script.Expr
 	InMemory bool
-	// User is for what points to a program's memory.
-	User bool
+}
+
+// FieldType is the type that bpftrace gives to a field of an event, by its type and size in the event's format:
+// an integer that the kernel writes in more bytes than it has is as wide as that, with the sign of its type.
+func FieldType(text string, size int64) string {
+	if size == 8 {
+		switch text {
+		case "int":
+			return "long"
+		case "unsigned int", "unsigned", "u32", "pid_t", "uid_t", "gid_t":
+			return "unsigned long"
+		}
+	}
+	return text
 }
 
 // point is an attach point.

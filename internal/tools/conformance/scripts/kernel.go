@@ -58,14 +58,14 @@ func hostEvent(f *source.File, name, file string) bpftrace.Event {
 		}
 		size, _ := strconv.ParseInt(m[4], 10, 64)
 		one := bpftrace.Field{Name: m[2], X: script.Number(0), InMemory: !strings.HasPrefix(name, "syscalls:")}
-		t, stars := f.Written(m[1]), strings.Contains(m[1], "*")
+		t := f.Written(bpftrace.FieldType(m[1], size))
 		switch {
 		case strings.HasPrefix(m[1], "__data_loc"):
 			one.Type, one.InMemory = &source.Type{Kind: source.Base, Size: 8, Signed: true}, false
 		case m[3] != "":
 			one.Type = source.ArrayOf(t, size/max(t.Real().Size, 1))
 		case t.Real().Size == size:
-			one.Type, one.User = t, stars && !one.InMemory
+			one.Type = t
 		default:
 			one.Type = &source.Type{Kind: source.Base, Size: size, Signed: m[5] == "1"}
 		}

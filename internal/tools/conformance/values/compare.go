@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strings"
+)
+
+// compareFolders says which scripts print something else in the one folder than in the other.
+func compareFolders(w io.Writer, a, b string) (same bool, err error) {
+	files, err := filepath.Glob(filepath.Join(a, "*"))
+	if err != nil {
+		return false, err
+	}
+	scripts, differ := 0, 0
+	for _, f := range files {
+		name := filepath.Base(f)
+		x, err := os.ReadFile(f)
+		if err != nil {
+			return false, err
+		}
+		y, err := os.ReadFile(filepath.Join(b, name))
+		if err != nil {
+			return false, err
+		}
+		of, other := split(string(x)), split(string(y))
+		scripts += len(of)
+		if bytes.Equal(x, y) {
+			continue
+		}
+		found := 0
+		for _, n := range keys(of, other) {
+			if of[n] != other[n] {
+				found++
+				fmt.Fprintf(w, "%s, script %s:\n--- bpftrace\n%s+++ kprobelab\n%s\n", name, n, of[n], other[n])
+			}
+		}
+		if found == 0 {
+			found = 1
+			fmt.Fprintf(w, "%s: the scripts print the same, in another order\n", name)
+		}
+		differ += found
+	}
+	fmt.Fprintf(w, "%d of %d scripts differ\n", differ, scripts)
+	return differ == 0, nil
+}
+
+func keys(maps ...map[string]string) (list []string) {
+	seen := map[string]bool{}
+	for _, m := range maps {
+		for k := range m {
+			if !seen[k] {
+				seen[k] = true
+				list = append(list, k)
+			}
+		}
+	}
+	sort.Strings(list)
+	return list
+}
+
+// ofMap is a line that a map's name begins, with its script.
+var ofMap = regexp.MustCompile(`^@m(\d+)_\d+`)
+
+// split is what each script has printed, by its number: after its marker, and of its maps.
+func split(text string) map[string]string {
+	out := map[string]string{}
+	now := ""
+	for _, line := range strings.SplitAfter(text, "\n") {
+		if n, ok := strings.CutPrefix(line, marker); ok {
+			now = strings.TrimSpace(n)
+		} else if m := ofMap.FindStringSubmatch(line); m != nil {
+			now = m[1]
+		}
+		out[now] += line
+	}
+	return out
+}

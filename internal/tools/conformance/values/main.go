@@ -1,0 +1,92 @@
+// Command values draws scripts of bpftrace's about integers, their widths and signs, memory, maps and the order
+// of what is printed, for make conformance-output; with -compare it says which of them two runs print differently.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+func main() {
+	n := flag.Int("n", 500, "how many scripts")
+	seed := flag.Uint64("seed", 1, "decides the scripts")
+	per := flag.Int("per", 5, "how many scripts a file has")
+	to := flag.String("to", "", "the folder that the files are written to")
+	plain := flag.Bool("plain", false, "nothing of a kernel: BEGIN alone")
+	compare := flag.Bool("compare", false, "compare the outputs in two folders")
+	flag.Parse()
+	ok, err := true, error(nil)
+	if *compare {
+		ok, err = compareFolders(os.Stdout, flag.Arg(0), flag.Arg(1))
+	} else {
+		err = write(*to, *n, *per, *seed, *plain)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "values:", err)
+		os.Exit(2)
+	}
+	if !ok {
+		os.Exit(1)
+	}
+}
+
+// marker begins what a script prints.
+const marker = "== "
+
+func write(to string, n, per int, seed uint64, plain bool) error {
+	r := rand.New(rand.NewPCG(seed, 0))
+	for first := 0; first < n; first += per {
+		text := drawFile(r, first, min(per, n-first), plain)
+		if err := os.WriteFile(filepath.Join(to, fmt.Sprintf("v%04d.bt", first)), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drawFile is a file of so many scripts, one block after the other in each of its probes.
+func drawFile(r *rand.Rand, first, n int, plain bool) string {
+	blocks := map[string][]string{}
+	var order []string
+	for i := range n {
+		d := &drawer{Rand: r, n: first + i}
+		at := place{point: "BEGIN"}
+		if !plain {
+			at = pick(d, places...)
+		}
+		if len(blocks[at.point]) == 0 {
+			order = append(order, at.point)
+		}
+		blocks[at.point] = append(blocks[at.point], d.script(at))
+	}
+	var b strings.Builder
+	for _, point := range order {
+		list := blocks[point]
+		if point == "BEGIN" && plain {
+			list = append(list, "exit();")
+		}
+		fmt.Fprintf(&b, "%s\n{\n\t%s\n}\n", point, strings.Join(list, "\n\t"))
+	}
+	return b.String()
+}
+
+// script is the statements of one script.
+func (d *drawer) script(at place) string {
+	d.known = append(d.known, at.known...)
+	out := []string{fmt.Sprintf(`printf("%s%d\n");`, marker, d.n)}
+	for range d.IntN(4) {
+		out = append(out, d.variable())
+	}
+	for range 1 + d.IntN(3) {
+		if len(at.own) > 0 && d.IntN(2) == 0 {
+			out = append(out, at.own[d.IntN(len(at.own))])
+			continue
+		}
+		out = append(out, families[d.IntN(len(families))](d))
+	}
+	return strings.Join(out, " ")
+}
