@@ -57,23 +57,32 @@ func (c *Check) hazardous() string {
 	return fmt.Sprintf(", %d of these with a hazard", c.Hazardous)
 }
 
-// explainHazards writes each hazard once, with the probes and what happens there;
-// and of which kernels nothing is known.
-func (c *Check) explainHazards(w io.Writer) {
+// explainHazards writes each hazard once, with the probes, the kernels as name names them, and what
+// happens there; and of which kernels nothing is known.
+func (c *Check) explainHazards(w io.Writer, name func(numbers []int) string) {
 	var order []hazard.ID
 	where := map[hazard.ID][]string{}
 	for i := range c.Probes {
+		on := map[hazard.Finding][]int{}
+		var here []hazard.Finding
 		for j := range c.Probes[i].Cells {
 			cell := &c.Probes[i].Cells[j]
 			for _, f := range cell.Hazards {
 				if !cell.Attaches {
 					continue
 				}
-				if where[f.ID] == nil {
-					order = append(order, f.ID)
+				f.Lands = 0 // says has it
+				if on[f] == nil {
+					here = append(here, f)
 				}
-				where[f.ID] = append(where[f.ID], fmt.Sprintf("%s [%d], %s: %s", c.Probes[i].Text, j+1, f.Effect, f.Says))
+				on[f] = append(on[f], j)
 			}
+		}
+		for _, f := range here {
+			if where[f.ID] == nil {
+				order = append(order, f.ID)
+			}
+			where[f.ID] = append(where[f.ID], fmt.Sprintf("%s %s, %s: %s", c.Probes[i].Text, name(on[f]), f.Effect, f.Says))
 		}
 	}
 	for _, id := range order {

@@ -48,31 +48,63 @@ func (c *Check) WriteRuns(w io.Writer, changed bool) error {
 		return err
 	}
 	c.explainRules(w)
-	c.explainHazards(w)
+	c.explainHazards(w, func(numbers []int) string { return "on " + c.spans(numbers) })
 	_, err := fmt.Fprintf(w, "\n%s, %s: %s%s\n", Counted(len(c.Images), "kernel"), Counted(len(c.Probes), "probe"), c.total(), c.hazardous())
 	return err
 }
 
-// explainRules writes each rule that refuses a probe once, with the probes.
+// explainRules writes each reason for which a probe is refused once, with the probes; where a probe
+// is refused for several, with the kernels.
 func (c *Check) explainRules(w io.Writer) {
-	var order []rule.ID
-	who := map[rule.ID][]string{}
+	type why struct {
+		reason rule.ID
+		detail string
+	}
+	var order []why
+	who := map[why][]string{}
 	for i := range c.Probes {
 		row := &c.Probes[i]
+		on := map[why][]int{}
+		var here []why
 		for j := range row.Cells {
 			cell := &row.Cells[j]
-			if cell.Attaches || len(who[cell.Reason]) > 0 && who[cell.Reason][len(who[cell.Reason])-1] == row.Text {
+			if cell.Attaches {
 				continue
 			}
-			if who[cell.Reason] == nil {
-				order = append(order, cell.Reason)
+			y := why{cell.Reason, cell.Detail}
+			if on[y] == nil {
+				here = append(here, y)
 			}
-			who[cell.Reason] = append(who[cell.Reason], row.Text)
+			on[y] = append(on[y], j)
+		}
+		for _, y := range here {
+			if who[y] == nil {
+				order = append(order, y)
+			}
+			text := row.Text
+			if len(here) > 1 {
+				text += " (" + c.spans(on[y]) + ")"
+			}
+			who[y] = append(who[y], text)
 		}
 	}
-	for _, id := range order {
-		fmt.Fprintf(w, "\n%s: %s\n    %s\n", id, id.Why(), strings.Join(who[id], ", "))
+	for _, y := range order {
+		fmt.Fprintf(w, "\n%s: %s\n    %s\n", y.reason, y.detail, strings.Join(who[y], ", "))
 	}
+}
+
+// spans names kernels by their numbers, which ascend.
+func (c *Check) spans(numbers []int) string {
+	var list []string
+	for i := 0; i < len(numbers); {
+		j := i
+		for j+1 < len(numbers) && numbers[j+1] == numbers[j]+1 {
+			j++
+		}
+		list = append(list, c.span(checkRun{numbers[i], numbers[j]}))
+		i = j + 1
+	}
+	return strings.Join(list, ", ")
 }
 
 // span names a stretch of kernels.

@@ -44,7 +44,7 @@ func (c *Check) WriteText(w io.Writer) error {
 		return err
 	}
 	c.explain(w)
-	c.explainHazards(w)
+	c.explainHazards(w, columnNumbers)
 	_, err := fmt.Fprintf(w, "\n%s%s\n", c.total(), c.hazardous())
 	return err
 }
@@ -156,6 +156,15 @@ func (c *Check) explain(w io.Writer) {
 		fmt.Fprintf(w, "\n%s: %s\n", y.reason, y.detail)
 		fmt.Fprintf(w, "    %s\n", strings.Join(who[y], ", "))
 	}
+}
+
+// columnNumbers names kernels by the numbers of their columns.
+func columnNumbers(numbers []int) string {
+	var list []string
+	for _, n := range numbers {
+		list = append(list, strconv.Itoa(n+1))
+	}
+	return "[" + strings.Join(list, ",") + "]"
 }
 
 // checkHeader names the columns of WriteTSV.
