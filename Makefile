@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo page demo dumps kernel archive tools-table conformance conformance-all conformance-bpftrace conformance-check conformance-configs conformance-explore conformance-hazards conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-stap-output conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch decoder-kernel guest selftests selftests-booted transparency-uprobes transparency-uprobes-booted test test-mount test-page test-root test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo page demo dumps kernel archive tools-table conformance conformance-all conformance-bpftrace conformance-check conformance-configs conformance-explore conformance-hazards conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-stap-aliases conformance-stap-output conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch decoder-kernel guest selftests selftests-booted transparency-uprobes transparency-uprobes-booted test test-mount test-page test-root test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -114,6 +114,9 @@ conformance-source: ## compare random definitions with those of perf probe, on a
 
 conformance-stap: deps ## compare what stap -p1 says of 3,000 scripts with what is said here
 	@scripts/conformance-stap.sh
+
+conformance-stap-aliases: build ## compare the variables of the library's probe aliases with those of SystemTap's own
+	@scripts/conformance-stap-aliases.sh
 
 conformance-stap-output: build ## run scripts with the real SystemTap on a booted kernel, and here, and compare what they print
 	@scripts/conformance-stap-output.sh

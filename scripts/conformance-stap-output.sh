@@ -16,6 +16,7 @@ scripts=$(cd "$(dirname "$0")" && pwd)
 root=${scripts%/*}
 . "$scripts/debian.sh"
 . "$scripts/conformance-tools.sh"
+. "$scripts/stap-tree.sh"
 
 cannot() { say "the output was NOT compared: $*"; exit 77; }
 lab=$root/bin/kprobelab
@@ -37,34 +38,9 @@ stap=$(wrap stap /usr/bin/stap) || cannot "stap cannot be had"
 mkdir -p "$work/modules" "$work/dir"
 make -s -C "$root/testdata/init" OUT="$work" BOOT="$work" "$work/deep.elf" "$work/everycall.elf" >&2 || cannot "there is no C compiler (see above)"
 
-# The folder that stap takes for the kernel's: the headers and, beside them, the kernel with its
-# debugging information, which others who use the headers must not find there.
-tree=$work/tree
-rm -rf "$tree" "$work/theirs" "$work/ours" "$work/loaded"
-mkdir -p "$tree" "$work/theirs" "$work/ours" "$work/loaded"
-for f in "$headers"/* "$headers"/.config "$headers"/.kernelvariables; do
-	ln -s "$f" "$tree/"
-done
-common=${headers%/*}/$(sed -n 's|^include \.\./\(.*\)/Makefile$|\1|p' "$headers/Makefile")
-ln -s "$common" "$tree/source"
-ln -s "$debuginfo" "$tree/vmlinux"
-nm -n "$debuginfo" >"$tree/System.map" 2>/dev/null || cannot "$debuginfo has no symbols"
-# Two names of 6.1 are other ones than that stap knows: what a kretprobe's instance belongs to, and
-# what cancels a task's work.
-rm "$tree/Makefile"
-cat >"$tree/Makefile" <<END
-ifneq (\$(M),)
-\$(shell sed -i 's/pi->rp->data_size/get_kretprobe(pi)->data_size/' \$(M)/*_src.c)
-endif
-include $common/Makefile
-END
-library=$tools/stap/usr/share/systemtap
-rm -rf "$work/runtime"
-cp -r "$library/runtime" "$work/runtime"
-if grep -q task_work_cancel_func "$common/include/linux/task_work.h"; then
-	sed -i '/stp_task_work_func_done/!s/\btask_work_cancel\b/task_work_cancel_func/' "$work/runtime/stp_task_work.c"
-fi
-export SYSTEMTAP_TAPSET="$library/tapset" SYSTEMTAP_RUNTIME="$work/runtime" SYSTEMTAP_DIR="$work/dir"
+rm -rf "$work/theirs" "$work/ours" "$work/loaded"
+mkdir -p "$work/theirs" "$work/ours" "$work/loaded"
+stap_tree "$work" "$headers" "$debuginfo" || cannot "$debuginfo has no symbols"
 
 # compiled NAME: makes its module, if there is none of the same script for the same kernel.
 compiled() (

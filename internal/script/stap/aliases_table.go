@@ -45,7 +45,6 @@ kprocess.create t:sched_process_fork
 	task=$child; new_pid=task_pid($child); new_tid=task_tid($child)
 kprocess.start f:schedule_tail
 kprocess.exec syscall.execve
-	args=__strings_of(argv_uaddr, 0); argstr=filename . " " . __strings_of(argv_uaddr, 1)
 kprocess.exec_complete "execve" syscall.execve.return
 	errno=retval; success=retval >= 0
 kprocess.exit f:do_exit
@@ -72,13 +71,13 @@ signal.syskill "syskill" syscall.kill
 	sig_pid=pid; sig_name=__signal_name(sig)
 signal.syskill.return "syskill" syscall.kill.return
 signal.systkill "systkill" syscall.tkill
-	sig_pid=tid; sig_name=__signal_name(sig)
+	sig_pid=pid; sig_name=__signal_name(sig)
 signal.systkill.return "systkill" syscall.tkill.return
 signal.systgkill "systgkill" syscall.tgkill
 	sig_pid=pid; sig_name=__signal_name(sig)
 signal.systgkill.return "systgkill" syscall.tgkill.return
 signal.send_sig_queue "send_sig_queue" f:send_sigqueue
-	sig=$q->info->si_signo; sig_name=__signal_name($q->info->si_signo); sigqueue_addr=$q
+	sig=$sig ?? $q->info->si_signo; sig_name=__signal_name(sig); sig_pid=$t->pid ?? $p->pid; pid_name=kernel_string($t->comm) ?? kernel_string($p->comm); sigqueue_addr=$q
 signal.send_sig_queue.return "send_sig_queue" r:send_sigqueue
 	retstr=return_str(1, $return)
 signal.pending "pending" f:do_sigpending
@@ -121,36 +120,36 @@ vfs.writev "vfs.writev" f:vfs_writev
 vfs.writev.return "vfs.writev" r:vfs_writev
 	{file $file}; {vector}; bytes_to_write=__vector_size($vec, $vlen); {result}; bytes_written=$return > 0 ? $return : 0
 generic.fop.llseek "generic_file_llseek" f:generic_file_llseek
-	{file $file}; offset=$offset; whence=$whence; argstr=sprintf("%d, %d", $offset, $whence)
+	{file $file}; offset=$offset; whence=$whence; whence_str=_seek_whence_str($whence); maxbyte=$file->f_inode->i_sb->s_maxbytes; argstr=sprintf("%d, %d", $offset, $whence)
 generic.fop.llseek.return "generic_file_llseek" r:generic_file_llseek
-	{file $file}; offset=$offset; whence=$whence; {result}
+	{named $file}; offset=$offset; whence=$whence; whence_str=_seek_whence_str($whence); {failed}
 generic.fop.read_iter "generic_file_read_iter" f:generic_file_read_iter
-	{file $iocb->ki_filp}; pos=$iocb->ki_pos; count=$iter->count; size=count; units="bytes"
+	{file $iocb->ki_filp}; {iterator $iter}
 generic.fop.read_iter.return "generic_file_read_iter" r:generic_file_read_iter
-	{file $iocb->ki_filp}; {result}; bytes_read=$return > 0 ? $return : 0; size=$return; units="bytes"
+	{named $iocb->ki_filp}; nr_segs=$iter->nr_segs; {failed}; bytes_read=$return > 0 ? $return : 0; {moved}
 generic.fop.write_iter "generic_file_write_iter" f:generic_file_write_iter
-	{file $iocb->ki_filp}; pos=$iocb->ki_pos; count=$from->count; size=count; units="bytes"
+	{file $iocb->ki_filp}; {iterator $from}
 generic.fop.write_iter.return "generic_file_write_iter" r:generic_file_write_iter
-	{file $iocb->ki_filp}; {result}; size=$return; units="bytes"
+	{named $iocb->ki_filp}; retstr=sprintf("%d", $return); {moved}
 generic.fop.mmap "generic_file_mmap" f:generic_file_mmap
 	{file $file}; vm_start=$vma->vm_start; vm_end=$vma->vm_end; vm_flags=$vma->vm_flags; argstr=sprintf("0x%x, 0x%x, 0x%x", vm_start, vm_end, vm_flags)
 generic.fop.mmap.return "generic_file_mmap" r:generic_file_mmap
-	{file $file}; {result}
+	{named $file}; {failed}
 generic.fop.open "generic_file_open" f:generic_file_open
 	{file $filp}; filename=d_name($filp->f_path->dentry); flag=$filp->f_flags; size=$inode->i_size; argstr=sprintf("%d, %d, %s", ino, flag, filename)
 generic.fop.open.return "generic_file_open" r:generic_file_open
-	{file $filp}; retstr=sprintf("%d", $return)
+	retstr=sprintf("%d", $return)
 
 ioblock.request "ioblock.request" f:submit_bio_noacct | f:generic_make_request
-	{bio}
+	{bio}; {part}; hw_segments=$bio->bi_hw_segments ?? 0
 ioblock.end "ioblock.end" f:bio_endio
-	{bio}; bytes_done=size; error=$bio->bi_status
+	{bio}; bytes_done=size; error=$error ?? $bio->bi_error ?? $bio->bi_status; hw_segments=$bio->bi_hw_segments ?? 0
 ioblock_trace.bounce "ioblock_trace.bounce" t:block_bio_bounce
-	{bio}; bytes_done=size; q=$q ?? @cast(bdev, "block_device")->bd_disk->queue
+	{bio}; {part}; bytes_done=size; q=$q ?? @cast(bdev, "block_device")->bd_disk->queue
 ioblock_trace.request "ioblock_trace.request" t:block_bio_queue
-	{bio}; bytes_done=size; q=$q ?? @cast(bdev, "block_device")->bd_disk->queue
+	{bio}; {part}; bytes_done=size; q=$q ?? @cast(bdev, "block_device")->bd_disk->queue
 ioblock_trace.end "ioblock_trace.end" t:block_bio_complete
-	{bio}; bytes_done=size; q=$q ?? @cast(bdev, "block_device")->bd_disk->queue
+	{bio}; {part}; bytes_done=size; q=$q ?? @cast(bdev, "block_device")->bd_disk->queue
 
 vm.pagefault "pagefault" f:handle_mm_fault | f:__handle_mm_fault
 	address=$address; write_access=$flags & 1
@@ -168,12 +167,13 @@ vm.oom_kill "oom_kill" f:oom_kill_process
 	task=$oc->chosen
 vm.kmalloc "kmalloc" t:kmalloc
 	{allocated}
-vm.kmalloc_node "kmalloc_node" t:kmalloc_node | t:kmalloc
+vm.kmalloc_node "kmalloc_node" t:kmalloc_node
 	{allocated}
 vm.kmem_cache_alloc "kmem_cache_alloc" t:kmem_cache_alloc
 	{cached}
-vm.kmem_cache_alloc_node "kmem_cache_alloc_node" t:kmem_cache_alloc_node | t:kmem_cache_alloc
-	{cached}
+vm.kmem_cache_alloc_node "kmem_cache_alloc_node" t:kmem_cache_alloc_node | r:kmem_cache_alloc_node
+	call_site=$call_site ?? 0; caller_function=symname($call_site) ?? "unknown"; bytes_req=$bytes_req ?? $s->size; bytes_alloc=$bytes_alloc ?? $s->size
+	gfp_flags=$gfp_flags ?? $gfpflags; gfp_flag_name=sprintf("%#x", gfp_flags); ptr=$ptr ?? $return
 vm.kfree "kfree" t:kfree
 	{caller}; ptr=$ptr
 vm.kmem_cache_free "kmem_cache_free" t:kmem_cache_free
@@ -188,9 +188,9 @@ softirq.entry t:softirq_entry
 softirq.exit t:softirq_exit
 	h=0; vec=0; action=0; vec_nr=$vec_nr
 
-netdev.receive t:netif_receive_skb | f:netif_receive_skb
+netdev.receive t:netif_receive_skb | f:netif_receive_skb_internal | f:netif_receive_skb
 	{skb $skb}
-netdev.transmit f:__dev_queue_xmit
+netdev.transmit f:__dev_queue_xmit | f:dev_queue_xmit
 	{skb $skb}
 netdev.hard_transmit f:dev_hard_start_xmit
 	{skb @choose_defined($first, $skb)}
@@ -207,7 +207,7 @@ netdev.set_promiscuity f:dev_set_promiscuity
 netdev.change_rx_flag f:dev_change_rx_flags
 	dev_name=get_netdev_name($dev); flags=$flags
 netdev.ioctl f:dev_ioctl
-	cmd=$cmd
+	cmd=$cmd; arg=user_string_quoted($ifr) ?? user_string_quoted($arg)
 netdev.register f:register_netdevice + f:register_netdev
 	dev_name=get_netdev_name($dev)
 netdev.unregister f:unregister_netdev
@@ -235,10 +235,10 @@ udp.recvmsg "udp.recvmsg" f:udp_recvmsg
 	sock=$sk; size=$len; {ends $sk}
 udp.recvmsg.return "udp.recvmsg" r:udp_recvmsg
 	size=$return; {ends $sk}
-udp.disconnect "udp.disconnect" f:__udp_disconnect | f:udp_disconnect
+udp.disconnect "udp.disconnect" f:udp_disconnect
 	sock=$sk; flags=$flags; {ends $sk}
-udp.disconnect.return "udp.disconnect" r:__udp_disconnect | r:udp_disconnect
-	ret=$return
+udp.disconnect.return "udp.disconnect" r:udp_disconnect
+	ret=$return; {ends $sk}
 
 syscall_any t:sys_enter
 	syscall_nr=$id; name=syscall_name($id)
@@ -251,17 +251,23 @@ var aliasGroups = map[string]string{
 	"wakened":   `task=$p; task_pid=$p->tgid; task_tid=$p->pid; task_priority=$p->prio; task_cpu=task_cpu($p); task_state=task_state($p)`,
 	"signalled": `sig_name=__signal_name(sig); sig_pid=task_pid(X); pid_name=task_execname(X)`,
 	"opened":    `path=$path; cred=$file->f_cred ?? $cred; pathname=fullpath_struct_path($path)`,
-	"result":    `ret=$return; retstr=sprintf("%d", $return); error=$return < 0 ? $return : 0; error_str=$return < 0 ? errno_str($return) : ""`,
-	"vector":    `pos=$pos; vec=$vec; vlen=$vlen`,
+	"failed":    `retstr=sprintf("%d", $return); error=$return < 0 ? $return : 0; error_str=$return < 0 ? errno_str($return) : ""`,
+	"moved":     `size=$return > 0 ? $return : 0; units=$return > 0 ? "bytes" : ""`,
+	"named":     `file=X; pathname=fullpath_struct_file(task_current(), X)`,
+	"iterator": `pos=X->iov_offset; buf=X->iov->iov_base ?? X->__iov->iov_base ?? 0; count=X->count; size=count; units="bytes"; ` +
+		`argstr=sprintf("%d, %d, %p", count, pos, buf)`,
+	"result": `ret=$return; retstr=sprintf("%d", $return); error=$return < 0 ? $return : 0; error_str=$return < 0 ? errno_str($return) : ""`,
+	"vector": `pos=$pos; vec=$vec; vlen=$vlen`,
 	"file": `file=X; pathname=fullpath_struct_file(task_current(), X); dev=X->f_inode->i_sb->s_dev; ` +
 		`devname=bdevname(X->f_inode->i_sb->s_bdev); ino=X->f_inode->i_ino`,
-	"bio": `bdev=__bio_bdev($bio); devname=bdevname(bdev); ino=__bio_ino($bio); sector=$bio->bi_iter->bi_sector; flags=$bio->bi_flags; ` +
+	"bio": `devname=bdevname(__bio_bdev($bio)); ino=__bio_ino($bio); sector=$bio->bi_iter->bi_sector; flags=$bio->bi_flags; ` +
 		`rw=$bio->bi_opf & 0xff; opf=$bio->bi_opf; vcnt=$bio->bi_vcnt; idx=$bio->bi_iter->bi_idx; phys_segments=$bio->bi_phys_segments ?? 0; ` +
-		`hw_segments=0; size=$bio->bi_iter->bi_size; bdev_contains=$bio->bi_bdev->bd_contains ?? 0; p_start_sect=__bio_start($bio)`,
+		`size=$bio->bi_iter->bi_size`,
+	"part":      `bdev=__bio_bdev($bio); bdev_contains=$bio->bi_bdev->bd_contains ?? 0; p_start_sect=__bio_start($bio)`,
 	"cached":    `{caller}; bytes_req=$bytes_req ?? $s->object_size; bytes_alloc=$bytes_alloc ?? $s->size; gfp_flags=$gfp_flags; gfp_flag_name=sprintf("%#x", $gfp_flags); ptr=$ptr`,
 	"allocated": `{caller}; bytes_req=$bytes_req; bytes_alloc=$bytes_alloc; gfp_flags=$gfp_flags; gfp_flag_name=sprintf("%#x", $gfp_flags); ptr=$ptr`,
 	"caller":    `call_site=$call_site; caller_function=symname($call_site)`,
-	"action": `irq=$irq; handler=$action->handler; flags=$action->flags; flags_str=irqflags_str($action->flags); dev_name=kernel_string2($action->name, ""); dev_id=$action->dev_id; ` +
+	"action": `irq=$irq; action=$action; handler=$action->handler; flags=$action->flags; flags_str=irqflags_str($action->flags); dev_name=$action->name; dev_id=$action->dev_id; ` +
 		`next_irqaction=$action->next; dir=$action->dir; thread_fn=$action->thread_fn; thread=$action->thread; thread_flags=$action->thread_flags`,
 	"skb": `dev_name=get_netdev_name(@cast(X, "sk_buff")->dev); length=@cast(X, "sk_buff")->len; protocol=@cast(X, "sk_buff")->protocol; truesize=@cast(X, "sk_buff")->truesize`,
 	"ends": `family=X->__sk_common->skc_family; saddr=__sock_end(X, 0); daddr=__sock_end(X, 1); ` +
