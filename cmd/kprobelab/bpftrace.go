@@ -50,7 +50,6 @@ type bpftraceRun struct {
 
 func bpftraceCommand(t *term) *cli.Command {
 	r := &bpftraceRun{}
-	one := 1
 	return &cli.Command{
 		Name:      "bpftrace",
 		Usage:     "run a bpftrace script on an image or a booted kernel's dump",
@@ -63,7 +62,7 @@ func bpftraceCommand(t *term) *cli.Command {
 			"kprobelab bpftrace -r vmlinuz -lv 'fentry:vfs_read*'",
 			"kprobelab bpftrace --dry-run script.bt",
 		) + "\n" + bpftraceExit,
-		StopOnNthArg: &one, UseShortOptionHandling: true,
+		UseShortOptionHandling: true,
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "script", Aliases: []string{"e"}, Usage: "the `SCRIPT` itself, not a file's name"},
 			&cli.StringFlag{Name: "release", Aliases: []string{"r"}, Destination: &r.image, Usage: "run on this `IMAGE` or dump (default: the guest kernel)"},

@@ -28,7 +28,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 	t := newTerm(stdout, stderr)
 	out := &latch{w: t.out}
 	t.out = out
-	err := runApp(context.Background(), newApp(t), args)
+	app := newApp(t)
+	args, err := permute(app, args)
+	if err == nil {
+		err = runApp(context.Background(), app, args)
+	}
 	if err == nil && out.err != nil {
 		err = &failure{exitImage, out.err}
 	}

@@ -50,7 +50,6 @@ type stapRun struct {
 
 func stapCommand(t *term) *cli.Command {
 	r := &stapRun{}
-	one := 1
 	return &cli.Command{
 		Name:      "stap",
 		Usage:     "run a SystemTap script on an image or a booted kernel's dump",
@@ -63,15 +62,12 @@ func stapCommand(t *term) *cli.Command {
 			"kprobelab stap -r vmlinux -L 'kernel.function(\"vfs_*\")'",
 			"kprobelab stap -p1 script.stp",
 		) + "\n" + stapExit,
-		StopOnNthArg: &one,
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "script", Aliases: []string{"e"}, Usage: "the `SCRIPT` itself, not a file's name"},
 			&cli.StringFlag{Name: "release", Aliases: []string{"r"}, Destination: &r.image, Usage: "run on this `IMAGE` or dump (default: the guest kernel)"},
 			&cli.StringFlag{Name: "command", Aliases: []string{"c"}, Destination: &r.command, Usage: "on a booted kernel, run the program `'PROGRAM ARGS'` and end when it ends"},
 			&cli.StringSliceFlag{Name: "call", Destination: &r.calls, Usage: "make this `CALL`, as in kprobelab run (repeatable)"},
 			&cli.IntFlag{Name: "pass", Aliases: []string{"p"}, Value: 5, Usage: "stop after `PASS` 1 (print what was read) or 2 (print probes, functions, types)"},
-			&cli.BoolFlag{Name: "p1", Usage: "the same as -p 1"},
-			&cli.BoolFlag{Name: "p2", Usage: "the same as -p 2"},
 			&cli.StringFlag{Name: "list", Aliases: []string{"L"}, Usage: "list the probes of `POINT` and their variables"},
 			&cli.StringFlag{Name: "names", Aliases: []string{"l"}, Usage: "list the probes of `POINT`"},
 			&cli.BoolFlag{Name: "guru", Aliases: []string{"g"}, Destination: &r.guru, Usage: "allow what only -g allows: writing variables and memory, probes at an address, @kderef, @kregister, @const"},
@@ -121,11 +117,6 @@ func (r *stapRun) run(t *term, c *cli.Command) error {
 		text, args = string(b), args[1:]
 	}
 	pass := c.Int("pass")
-	if c.Bool("p1") {
-		pass = 1
-	} else if c.Bool("p2") {
-		pass = 2
-	}
 	if pass != 1 && pass != 2 && pass != 5 {
 		return usagef("-p %s: there are pass 1, 2 and 5: no C is made of a script here", strconv.Itoa(pass))
 	}
