@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo page demo dumps kernel archive tools-table conformance conformance-all conformance-bpftrace conformance-check conformance-configs conformance-explore conformance-hazards conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-stap-aliases conformance-stap-output conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch decoder-kernel guest selftests selftests-booted transparency-uprobes transparency-uprobes-booted test test-mount test-page test-root test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo page demo dumps kernel archive tools-table conformance conformance-all conformance-bpftrace conformance-check conformance-configs conformance-explore conformance-hazards conformance-levels conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-stap-aliases conformance-stap-output conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch decoder-kernel guest selftests selftests-booted transparency-uprobes transparency-uprobes-booted test test-mount test-page test-root test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -99,6 +99,9 @@ conformance-explore: build ## do on booted kernels what explore found: a detour 
 
 conformance-hazards: ## show on booted kernels that hazards do what kprobelab hazards says, and their neighbours nothing
 	@scripts/conformance-hazards.sh
+
+conformance-levels: ## ask kernels which value each dated field has in them (profile/testdata/asked.txt)
+	@scripts/conformance-levels.sh
 
 conformance-own: build ## ask booted kernels' own register_kprobe, in this program, and compare its answers
 	@scripts/conformance-own.sh

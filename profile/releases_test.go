@@ -84,7 +84,7 @@ func TestReleases(t *testing.T) {
 			[]string{"5.10.195", "5.10.223", "5.15.164", "6.1.53", "6.5", "6.6.9", "6.8.1", "6.10.4"}, []string{"5.10.194", "5.10.224", "5.10.262", "5.15.165", "6.1.105", "6.1.192", "6.6.50", "6.10.5", "6.12", "7.3"}},
 		"call_indirect": {func(c *Config) bool { return c.Step.CallIndirectReturnsPast5 && !c.Step.CallPushesFirst },
 			[]string{"5.10.200", "5.15.100", "6.1.71", "6.6.10"}, []string{"5.10.189", "5.10.208", "5.15.147", "6.1.72", "6.6.11", "6.7.1", "6.8", "7.3"}},
-		"call_prefixed": {func(c *Config) bool { return c.Step.CallReturnsPast5 }, []string{"5.13", "6.12", "7.1.13"}, []string{"5.12", "7.2.12", "7.3"}},
+		"call_prefixed": {func(c *Config) bool { return c.Step.CallReturnsPast5 }, []string{"5.13", "6.12", "7.1.13", "7.2.7"}, []string{"5.12", "7.2.8", "7.2.12", "7.3"}},
 		"neighbours": {func(c *Config) bool { return c.Optimize.EnabledNeighboursOnly && c.Optimize.RecoversUnlistedOnly },
 			[]string{"4.4", "5.15.85", "5.19", "6.0.19", "6.2.1"}, []string{"5.4.286", "5.10.262", "5.15.100", "6.1.192", "6.3.8", "6.6"}},
 		"search_ends": {func(c *Config) bool { return c.Optimize.FirstProbeEndsSearch },
@@ -145,7 +145,7 @@ func TestStanding(t *testing.T) {
 func TestEveryFieldIsDated(t *testing.T) {
 	dated := map[string]bool{
 		"Name": true, "Describes": true,
-		"FramePointer": true, "Check.KGDB": true, "Tracing.NoBTFArgs": true, // configuration alone
+		"FramePointer": true, "Check.KGDB": true, "Tracing.NoBTFArgs": true, "Built.ErrorInjection": true, // configuration alone
 		"Check.SMPLocks": true, // the boot
 		// Bugs of development kernels and between two models (docs/bugs.md).
 		"Optimize.FlagClearedFirst": true, "Optimize.FreeingNeedsUndo": true, "Optimize.TextMutexFirst": true, "Poke.SingleAppends": true,

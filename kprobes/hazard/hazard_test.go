@@ -53,7 +53,7 @@ func TestEachFieldDecides(t *testing.T) {
 
 func TestSpans(t *testing.T) {
 	for id, want := range map[hazard.ID]string{
-		"CALL_PREFIX":   "from 5.13, mended in 7.2; also from 5.10.190",
+		"CALL_PREFIX":   "from 5.13, mended in 7.3; also from 5.10.190; mended in 7.2.8",
 		"CALL_REGISTER": "from 5.13, mended in 6.7; mended in 5.15.147, 6.1.72, 6.6.11",
 		"VEX":           "from 5.13 on; also from 5.10.190",
 		"MASKING":       "before 4.17; mended in 4.14.43",

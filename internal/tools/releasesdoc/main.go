@@ -43,6 +43,11 @@ rules themselves are in [rules.md](rules.md) and [spec/](spec/README.md).
 - *Stable* has, per stable series, the first release that does as mainline does after the change.
 - *Configuration* is the option that decides where the configuration is known. The releases are
   then those in which Debian set it.
+- *Evidence* has, per date, the nearest release below it and the nearest from it on that were found to differ, and
+  how: *booted* and asked, *asked* of the image's own functions, *code* or *symbol* of the image, or its source
+  *tree*. Then the public record: *changelog* is Debian's, *queue* the folder of the stable patch, *commit* mainline's
+  title. *By the day of the change* is none of these: the release that came next. The files are
+  [asked.txt](../profile/testdata/asked.txt), which make conformance-levels asks for anew, and [records.txt](../profile/testdata/records.txt).
 - A vendor's kernel may have taken over a change at another time. What an image itself says goes
   before this table; ` + "`kprobelab info IMAGE`" + ` lists each field with its evidence.
 
@@ -62,6 +67,10 @@ func releases(dir string) ([]byte, error) {
 	for _, m := range profile.Models() {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", m.Name, m.Release, map[bool]string{true: "yes", false: "no"}[m.Compared], cell(m.Describes))
 	}
+	asked, records, err := proofs(dir)
+	if err != nil {
+		return nil, err
+	}
 	rows := map[string][]profile.Change{}
 	for _, c := range profile.Changes() {
 		rows[c.Field] = append(rows[c.Field], c)
@@ -77,17 +86,47 @@ func releases(dir string) ([]byte, error) {
 		}
 		if g != group || b.Len() > 0 && !bytes.Contains(b.Bytes(), []byte("\n| field")) {
 			group = g
-			b.WriteString("\n## " + heading(g) + "\n\n| field | value | from | until | stable | configuration | |\n|---|---|---|---|---|---|---|\n")
+			b.WriteString("\n## " + heading(g) + "\n\n| field | value | from | until | stable | configuration | | evidence |\n|---|---|---|---|---|---|---|---|\n")
 		}
 		for i, c := range rows[field] {
 			what := ""
 			if i == 0 {
 				what = about[field]
 			}
-			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", name, value(&c), version(c.From), version(c.Until), stable(c.Stable), c.Option, cell(what, c.Note))
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", name, value(&c), version(c.From), version(c.Until), stable(c.Stable), c.Option,
+				cell(what, c.Note), evidence(&c, asked, records))
 		}
 	}
 	return b.Bytes(), nil
+}
+
+// proofs are what package profile's testdata says of the dates.
+func proofs(dir string) (asked []profile.Asked, records []profile.Record, err error) {
+	text, err := os.ReadFile(dir + "/testdata/asked.txt")
+	if err != nil {
+		return nil, nil, err
+	}
+	if asked, err = profile.ReadAsked(string(text)); err != nil {
+		return nil, nil, err
+	}
+	if text, err = os.ReadFile(dir + "/testdata/records.txt"); err != nil {
+		return nil, nil, err
+	}
+	records, err = profile.ReadRecords(string(text))
+	return asked, records, err
+}
+
+// evidence is the cell of a row's dates, each with why it is believed.
+func evidence(c *profile.Change, asked []profile.Asked, records []profile.Record) string {
+	var words []string
+	for _, date := range c.Dates() {
+		why := c.Evidence(date, asked, records)
+		if why == "" {
+			why = "by the day of the change"
+		}
+		words = append(words, date.String()+": "+why)
+	}
+	return strings.ReplaceAll(strings.Join(words, "<br>"), "|", `\|`)
 }
 
 func heading(group string) string {
