@@ -68,6 +68,18 @@ func (s *Change) apply(c *Config, v Version) {
 	f.Set(reflect.ValueOf(s.Value).Convert(f.Type()))
 }
 
+// Ended is the first release of mainline that has not a field any more; false where it
+// still is, or never was. Texts that name a release take it from here.
+func Ended(field string) (Version, bool) {
+	var end Version
+	for i := range changes {
+		if c := &changes[i]; c.Field == field && end.before(c.Until) {
+			end = c.Until
+		}
+	}
+	return end, end != Version{}
+}
+
 // field is a field of a Config by its dotted name.
 func field(c *Config, name string) reflect.Value {
 	v := reflect.ValueOf(c).Elem()

@@ -139,9 +139,9 @@ const (
 	OptUndecodable
 	// Int3InFunction: there is an int3 in the function (to 5.9).
 	Int3InFunction
-	// IndirectJump: there is an indirect jump in the function (to 6.11).
+	// IndirectJump: there is an indirect jump in the function.
 	IndirectJump
-	// ThunkJump: a jump of the function leads into the thunks (to 6.11).
+	// ThunkJump: a jump of the function leads into the thunks.
 	ThunkJump
 	// JTPRTarget: a jump of the function leads into the JTPR.
 	JTPRTarget

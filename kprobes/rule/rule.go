@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"kprobelab/errno"
+	"kprobelab/profile"
 )
 
 // Kind says what a rule is about.
@@ -60,7 +61,13 @@ func (id ID) Errno() errno.Errno { return id.row().errno }
 // Why is the rule in words, about no place in particular. That of registration
 // follows "probe NAME: ", that of a slot "the instruction cannot be put out of
 // line: ".
-func (id ID) Why() string { return id.row().why }
+func (id ID) Why() string {
+	r := id.row()
+	if end, ended := profile.Ended(r.field); ended {
+		return r.why + " (before " + end.String() + ")"
+	}
+	return r.why
+}
 
 // Here is a rule of optimization as one sentence about a place: at is the
 // place, insn what stands there and target where it leads.

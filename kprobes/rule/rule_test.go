@@ -1,9 +1,12 @@
 package rule
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"kprobelab/profile"
 )
 
 // No rule is without its words, no kind has a name twice, and no errno is
@@ -58,5 +61,18 @@ func TestRulesInDetour(t *testing.T) {
 	require.Equal(t, None, None.InDetour())
 	for id := SlotUnreadable; id <= SlotDisplacement; id++ {
 		require.Equal(t, "COPY_"+id.String(), id.InDetour().String())
+	}
+}
+
+// Texts that say when a rule ended have the release from the table of releases.
+func TestEndOfARule(t *testing.T) {
+	for id, field := range map[ID]string{Int3InFunction: "Optimize.Int3Blocks", IndirectJump: "Optimize.IndirectJumps", ThunkJump: "Optimize.ThunkRange"} {
+		end, ended := profile.Ended(field)
+		require.True(t, ended)
+		require.True(t, strings.HasSuffix(id.Why(), " (before "+end.String()+")"), id.Why())
+	}
+	require.NotContains(t, JTPRTarget.Why(), "before")
+	for id := ID(1); id < numRules; id++ {
+		require.NotRegexp(t, `\((to|from|until) \d+\.\d`, id.row().why+id.row().here, "a release in the text of %s", id)
 	}
 }

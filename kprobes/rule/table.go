@@ -15,6 +15,9 @@ type row struct {
 	// here, for optimization, is the rule of one place: {at} is the place,
 	// {insn} what stands there and {target} where it leads.
 	here string
+	// field is the field of profile.Config without which no release has the rule, for
+	// those that ended: the table of releases tells when.
+	field string
 	// source is the kernel's file and function, as 6.1 has them, and the
 	// section of the documentation where there is one.
 	source string
@@ -278,17 +281,17 @@ var rows = [numRules]row{
 	},
 	Int3InFunction: {
 		name: "INT3_IN_FUNCTION", kind: Optimization, errno: errno.EILSEQ, source: srcCan,
-		why:  "there is an int3 in the function, maybe another debugger's (to 6.1.0)",
+		why: "there is an int3 in the function, maybe another debugger's", field: "Optimize.Int3Blocks",
 		here: "{at} is an int3, which may be another debugger's",
 	},
 	IndirectJump: {
 		name: "INDIRECT_JUMP", kind: Optimization, errno: errno.EILSEQ, source: srcIndirect,
-		why:  "there is an indirect jump in the function (FF /4, FF /5, EA): it may lead into the region (to 6.11)",
+		why: "there is an indirect jump in the function (FF /4, FF /5, EA): it may lead into the region", field: "Optimize.IndirectJumps",
 		here: "{at}: {insn} may jump anywhere into the function",
 	},
 	ThunkJump: {
 		name: "THUNK_JUMP", kind: Optimization, errno: errno.EILSEQ, source: srcIndirect,
-		why:  "a jump of the function leads into the retpoline thunks, so it counts as an indirect one (to 6.11)",
+		why: "a jump of the function leads into the retpoline thunks, so it counts as an indirect one", field: "Optimize.ThunkRange",
 		here: "{at}: {insn} leads to {target}, in the retpoline thunks, and counts as an indirect jump",
 	},
 	JTPRTarget: {

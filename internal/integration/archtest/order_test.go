@@ -12,7 +12,8 @@ import (
 // only packages of the lines above its own. RATIONALE.md says why.
 var order = [][]string{
 	{"x86", "errno"},
-	{"profile", "kprobes/rule", "watch/registers"},
+	{"profile", "watch/registers"},
+	{"kprobes/rule"},
 	{"decoder"},
 	{"kimage/vmcore"},
 	{"kimage"},
