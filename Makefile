@@ -106,7 +106,7 @@ conformance-levels: ## ask kernels which value each dated field has in them (pro
 conformance-own: build ## ask booted kernels' own register_kprobe, in this program, and compare its answers
 	@scripts/conformance-own.sh
 
-conformance-output: build ## run scripts with the real bpftrace on a booted kernel, and here, and compare what they print
+conformance-output: build ## run scripts (drawn ones with N=500) with the real bpftrace on a booted kernel, and here, and compare what they print
 	@scripts/conformance-output.sh
 
 conformance-readers: build ## have crash, drgn and makedumpfile read dumps of booted kernels, and compare what they see

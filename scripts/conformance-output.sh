@@ -4,7 +4,9 @@
 # compares what they print byte for byte, as text and as JSON (make conformance-output).
 #
 # SUITE, FLAVOUR or RELEASE pick the kernel as for make kernel, or KERNEL=FILE is an image;
-# SCRIPTS=FOLDER has others than internal/script/bpftrace/testdata/booted. Frames of BPF's own
+# SCRIPTS=FOLDER has others than internal/script/bpftrace/testdata/booted. With N, so many are drawn by
+# internal/tools/conformance/values (SEED=1; PER=5 in a file), under testdata/init/values.c. TOOL=SUITE has the bpftrace
+# of another suite of Debian's than trixie. Frames of BPF's own
 # code in a stack of the kernel's are taken out of what bpftrace prints: it does not run here.
 # Ends with 0 when nothing differs, 1 when something does, and 77 when a kernel, QEMU,
 # bpftrace or a C compiler cannot be had.
@@ -16,40 +18,52 @@ root=${scripts%/*}
 
 cannot() { say "the output was NOT compared: $*"; exit 77; }
 lab=$root/bin/kprobelab
-work=$root/.cache/conformance/output
+work=$root/.cache/conformance/output${N:+-drawn-${SUITE:-bookworm}}
 given=${SCRIPTS:-$root/internal/script/bpftrace/testdata/booted}
+suite=${TOOL:-trixie}
+tool=bpftrace
+if [ "$suite" != trixie ]; then tool=bpftrace-$suite; fi
+program=deep formats='text json'
 rm -rf "$work"
 mkdir -p "$work/ours" "$work/theirs"
 
 kernel=${KERNEL:-$(SUITE=${SUITE:-bookworm} "$scripts/kernel.sh")} || cannot "there is no kernel (see above)"
 qemu=$(qemu) || cannot "there is no QEMU (see above)"
 tool busybox bookworm busybox-static || cannot "there is no busybox (see above)"
-tool bpftrace trixie bpftrace || cannot "bpftrace cannot be had (see above)"
-make -s -C "$root/testdata/init" OUT="$work" BOOT="$work" "$work/deep.elf" >&2 || cannot "there is no C compiler (see above)"
+tool "$tool" "$suite" bpftrace || cannot "bpftrace cannot be had (see above)"
+if [ -n "${N:-}" ]; then
+	program=values formats=text given=$work/drawn
+	mkdir -p "$given"
+	(cd "$root" && CGO_ENABLED=0 go build -o "$work/values" ./internal/tools/conformance/values)
+	"$work/values" -n "$N" -seed "${SEED:-1}" -per "${PER:-5}" -to "$given"
+fi
+make -s -C "$root/testdata/init" OUT="$work" BOOT="$work" "$work/$program.elf" >&2 || cannot "there is no C compiler (see above)"
 
 # It asks a shell for the compiler's folders, and takes none for an answer, but not that there is no shell.
 libraries=/usr/lib/x86_64-linux-gnu
-tree=$tools/bpftrace$libraries
-"$tree/ld-linux-x86-64.so.2" --library-path "$tree:$tools/bpftrace/usr/lib/llvm-19/lib" --list "$tools/bpftrace/usr/bin/bpftrace" |
+tree=$tools/$tool$libraries
+llvm=$(echo "$tools/$tool"/usr/lib/llvm-*/lib)
+"$tree/ld-linux-x86-64.so.2" --library-path "$tree:$llvm" --list "$tools/$tool/usr/bin/bpftrace" |
 	awk '$3 ~ /^\// { print $3 }' >"$work/libraries"
 cat >"$work/all.sh" <<END
-for script in /scripts/*.bt; do
-	name=\${script##*/}
-	for format in text json; do
+cd /scripts
+for script in *.bt; do
+	name=\$script
+	for format in $formats; do
 		echo "=== \${name%.bt}.\$format"
-		$libraries/ld-linux-x86-64.so.2 --library-path $libraries /bin/bpftrace -f \$format \$script -c /bin/deep 2>/tmp/said
+		$libraries/ld-linux-x86-64.so.2 --library-path $libraries /bin/bpftrace -f \$format \$script -c /bin/$program 2>/tmp/said
 		code=\$?
 		[ \$code = 0 ] || { echo "bpftrace ended with \$code"; while read -r line; do echo "\$line"; done </tmp/said; }
 	done
 done
 END
 echo 'root:x:0:0::/:/bin/sh' >"$work/passwd"
-set -- --append 'nopti norandmaps' --file "$work/deep.elf:/bin/deep"
+set -- --append 'nopti norandmaps' --file "$work/$program.elf:/bin/$program"
 "$lab" boot "$kernel" --qemu "$qemu" "$@" -o "$work/kernel.core" --format elf >&2 || cannot "the kernel does not boot (see above)"
 while read -r library; do
 	set -- "$@" --file "$library:$libraries/${library##*/}"
 done <"$work/libraries"
-"$lab" boot "$kernel" --qemu "$qemu" "$@" --memory 1500M --timeout 30m --file "$tools/bpftrace/usr/bin/bpftrace:/bin/bpftrace" \
+"$lab" boot "$kernel" --qemu "$qemu" "$@" --memory 1500M --timeout 60m --file "$tools/$tool/usr/bin/bpftrace:/bin/bpftrace" \
 	--file "$tools/busybox/bin/busybox:/bin/sh" --file "$work/passwd:/etc/passwd" --file "$given:/scripts" --file "$work/all.sh:/all.sh" \
 	--exec '/bin/sh /all.sh' >"$work/all" || cannot "bpftrace does not run on the kernel (see above)"
 # Frames of BPF's own. bpftrace knows no symbols of some of them, and names the last one before, a long way off.
@@ -59,14 +73,17 @@ sed -E "/^ +($own)\$/d; s/\\\\+n +($own)//g" "$work/all" | awk -v to="$work/thei
 status=0 same=0
 for f in "$work"/theirs/*; do
 	name=${f##*/}
-	"$lab" bpftrace -r "$work/kernel.core" -f "${name##*.}" -c /bin/deep "$given/${name%.*}.bt" >"$work/ours/$name" 2>"$work/said" ||
+	# From the same folder: a script's name is in what is said of its lines.
+	(cd "$given" && "$lab" bpftrace -r "$work/kernel.core" -f "${name##*.}" -c "/bin/$program" "${name%.*}.bt") >"$work/ours/$name" 2>"$work/said" ||
 		cat "$work/said" >>"$work/ours/$name"
 	if cmp -s "$f" "$work/ours/$name"; then
 		same=$((same + 1))
 	else
 		status=1
+		[ -z "${N:-}" ] || continue
 		diff -u --label "bpftrace: $name" --label "kprobelab: $name" "$f" "$work/ours/$name" || :
 	fi
 done
-say "$same of $(ls "$work/theirs" | wc -l) outputs are the same ($(basename "$kernel"), $("$tree/ld-linux-x86-64.so.2" --library-path "$tree:$tools/bpftrace/usr/lib/llvm-19/lib" "$tools/bpftrace/usr/bin/bpftrace" --version))"
+[ -z "${N:-}" ] || "$work/values" -compare "$work/theirs" "$work/ours" || status=1
+say "$same of $(ls "$work/theirs" | wc -l) outputs are the same ($(basename "$kernel"), $("$tree/ld-linux-x86-64.so.2" --library-path "$tree:$llvm" "$tools/$tool/usr/bin/bpftrace" --version))"
 exit $status

@@ -93,6 +93,8 @@ type Runner struct {
 	assembler func(addr uint64) bool
 	// unwinder is a booted kernel's.
 	unwinder *orc.Unwinder
+	// texts are the symbols of code by their addresses, once they were asked for.
+	texts []kimage.Symbol
 	// running says that handlers of hits and timers run; exited that the script has asked for
 	// its end, failed that an error has.
 	running, exited, failed bool

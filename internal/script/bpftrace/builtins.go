@@ -198,7 +198,7 @@ func readString(s host.System, space script.Space, addr uint64, n int, dst []byt
 // symbolOf is an address in words, with the offset where it is asked for.
 func symbolOf(t *script.Thread, addr uint64, offset bool, dst []byte) []byte {
 	if s, ok := t.Context.(host.System); ok {
-		if name, _, off, _, ok := s.Symbol(addr); ok {
+		if name, off, ok := s.Nearest(addr); ok {
 			dst = append(dst, name...)
 			if offset {
 				dst = strconv.AppendUint(append(dst, '+'), off, 10)

@@ -16,6 +16,9 @@ type System interface {
 	Wall() uint64
 	// Symbol is the symbol that has an address.
 	Symbol(addr uint64) (name, module string, offset, size uint64, ok bool)
+	// Nearest is the last symbol of code at or before an address, however far away: of several at one address
+	// the last one that the kernel lists.
+	Nearest(addr uint64) (name string, offset uint64, ok bool)
 	// UserSymbol is the function of a process that has an address, and its file; probed is for an address that a
 	// probe of a program has seen.
 	UserSymbol(pid int64, probed bool, addr uint64) (name, file string, offset uint64, ok bool)

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/internal/script/bpftrace"
+)
+
+// The same seed draws the same scripts, and those without a kernel are accepted.
+func TestDrawnScriptsAreAccepted(t *testing.T) {
+	for seed := range uint64(20) {
+		text := drawFile(rand.New(rand.NewPCG(seed, 0)), 0, 20, true)
+		assert.Equal(t, text, drawFile(rand.New(rand.NewPCG(seed, 0)), 0, 20, true))
+		_, err := bpftrace.Analyze("drawn", text, &bpftrace.Options{}, nil)
+		require.NoError(t, err, "seed %d\n%s", seed, text)
+	}
+}
+
+// What a script prints is what follows its marker, and its maps.
+func TestCompareNamesTheScript(t *testing.T) {
+	a, b := t.TempDir(), t.TempDir()
+	write := func(dir, text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "v0.text"), []byte(text), 0o644))
+	}
+	write(a, "Attaching 1 probe...\n== 0\n1\n== 1\n2\n\n\n@m0_1: 5\n@m1_1: 6\n")
+	write(b, "Attaching 1 probe...\n== 0\n1\n== 1\n2\n\n\n@m0_1: 5\n@m1_1: 7\n")
+	var out bytes.Buffer
+	same, err := compareFolders(&out, a, b)
+	require.NoError(t, err)
+	assert.False(t, same)
+	assert.Contains(t, out.String(), "script 1:")
+	assert.NotContains(t, out.String(), "script 0:")
+	assert.Contains(t, out.String(), "1 of 2 scripts differ")
+	same, err = compareFolders(&out, a, a)
+	require.NoError(t, err)
+	assert.True(t, same)
+}
