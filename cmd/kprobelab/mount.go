@@ -21,6 +21,9 @@ scripts/with-tracefs.sh DIR COMMAND runs trace-cmd on our files (docs/tracing.md
 
 Root mounts by itself. An ordinary user needs fusermount3 (Debian's package fuse3).
 
+On the dump of a booted kernel (kprobelab boot) the files are that kernel's own: each use of one is
+a system call of its init. Things happen there by kprobelab/call.
+
 Over the guest kernel inside the program, what is done with the files happens in the guest
 too: its sys_open, vfs_open, vfs_read, vfs_write run, and kernel_clone for every process
 that comes to the mount for the first time, so that probes on them fire. Beside the

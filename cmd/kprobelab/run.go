@@ -81,6 +81,7 @@ and what follows it its arguments (after -- where they begin with a dash). It ru
 in a sandbox (docs/uprobes.md): it reads the file of --stdin and those of --file, and writes to
 standard output and error; its interpreter and libraries are such files, too. The hits are printed at the
 end, as the kernel prints the file trace. --kernel says which kernel's uprobes they are.
+Definitions of dynamic_events that begin with f, t, e or s are a booted kernel's own, too, and need its dump.
 With --exec or --call, IMAGE is the dump of a booted kernel, FILE one of its files, and the definitions go to that
 kernel's own uprobe_events: its own code plants the probes in its processes, and its own file trace is printed.
 
@@ -278,7 +279,7 @@ func (p *plan) run(t *term, c *cli.Command) error {
 	if err := atMost(c, 1); err != nil {
 		return err
 	}
-	if len(p.probes)+len(p.watches)+len(p.events)+len(p.tracefs)+len(p.jobs)+len(p.tasks) == 0 {
+	if len(p.probes)+len(p.watches)+len(p.events)+len(p.tracefs)+len(p.jobs)+len(p.tasks) == 0 && !p.user.onKernel() {
 		return usagef("nothing to probe and nothing to call: give --kprobe SYM or --call 'name(arg, ...)'; try %s --help", c.FullName())
 	}
 	if p.cpus < 1 || p.cpus > maxCPUs {

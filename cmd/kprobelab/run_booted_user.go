@@ -9,19 +9,27 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/session"
+	"kprobelab/internal/tracing/definition"
 	"kprobelab/kimage"
 )
 
-// ofKernel takes the uprobes of a booted kernel's own processes out of the plan's events.
+// ofKernel takes the events that are a booted kernel's own out of the plan's: uprobes of its processes, and
+// what is neither a kprobe nor a uprobe. Where no others are left, so is what --tracefs writes.
 func (u *userPlan) ofKernel(p *plan, c *cli.Command) error {
 	for _, line := range p.events {
-		if isUserEvent(line) {
+		if isKernelsEvent(line) {
 			u.events = append(u.events, line)
 		}
 	}
-	p.events = slices.DeleteFunc(p.events, isUserEvent)
+	p.events = slices.DeleteFunc(p.events, isKernelsEvent)
+	if u.onKernel() && len(p.events) == 0 {
+		u.tracefs, p.tracefs = p.tracefs, nil
+	}
 	if !u.onKernel() {
 		return nil
+	}
+	if !c.IsSet("budget") {
+		p.budget = execBudget // what defines an event may wait for the kernel's other work
 	}
 	for _, name := range []string{"as", "file", "trace-output", "uprobe-pid"} {
 		if c.IsSet(name) {
@@ -40,10 +48,20 @@ func (u *userPlan) ofKernel(p *plan, c *cli.Command) error {
 	return nil
 }
 
+// isKernelsEvent reports a definition that a booted kernel's own dynamic_events has.
+func isKernelsEvent(line string) bool {
+	return isUserEvent(line) || definition.Other(definition.Words(line)) != ""
+}
+
 func (u *userPlan) onKernel() bool { return len(u.probes)+len(u.events) > 0 }
 
 // ofDump refuses uprobes where there are no processes.
 func (u *userPlan) ofDump(img *kimage.Image) error {
+	for _, line := range u.events {
+		if kind := definition.Other(definition.Words(line)); kind != "" && img.Core() == nil {
+			return &failure{exitImage, fmt.Errorf("%s: %s: %s are on what a booted kernel traces itself, and need its memory dump; kprobelab boot makes one", img.Name(), line, kind)}
+		}
+	}
 	if u.onKernel() && img.Core() == nil {
 		return &failure{exitImage, fmt.Errorf("%s: uprobes with --call and --exec need the memory dump of a booted kernel; kprobelab boot makes one", img.Name())}
 	}
@@ -70,6 +88,15 @@ func (r *runner) defineUser(u *userPlan) error {
 	}
 	for _, line := range append(lines, u.events...) {
 		if err := events.Define(line); err != nil {
+			return r.userRefused(err)
+		}
+	}
+	writes, err := tracefsWrites(u.tracefs)
+	if err != nil {
+		return err
+	}
+	for _, w := range writes {
+		if err := events.Write(w.File, w.Text); err != nil {
 			return r.userRefused(err)
 		}
 	}

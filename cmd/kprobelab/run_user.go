@@ -28,8 +28,9 @@ import (
 // userPlan is what the command line says of programs without a kernel.
 type userPlan struct {
 	probes []userPoint
-	// events are definitions for a booted kernel's own uprobe_events.
-	events []string
+	// events are definitions for a booted kernel's own uprobe_events and dynamic_events, tracefs what is
+	// written to its other files.
+	events, tracefs []string
 	// pid is the process whose hits are wanted, 0 for all.
 	pid            int
 	files          []string

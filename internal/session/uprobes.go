@@ -8,16 +8,20 @@ import (
 	"kprobelab"
 	"kprobelab/errno"
 	"kprobelab/internal/process"
+	"kprobelab/internal/tracing/definition"
 )
 
-// Uprobes are events in the booted kernel's own uprobe_events: its own code puts the probes into
-// its processes, and writes their hits into its own file trace. Nothing of package uprobes is used.
+// Uprobes are events in the booted kernel's own uprobe_events, and in its dynamic_events those of
+// other kinds (definition.Other): its own code puts the probes into its processes and its functions, and
+// writes their hits into its own file trace. Nothing of package uprobes is used.
 //
 // The files are used by system calls of the task that the dump stopped in: kprobes that are planted
 // meanwhile see them.
 type Uprobes struct {
 	l      *Session
 	groups []string
+	// events is the file of the events: dynamic_events once others are among them.
+	events string
 	hits   *userHits
 }
 
@@ -53,14 +57,20 @@ func (l *Session) Uprobes() (*Uprobes, error) {
 	if l.Image.Core() == nil {
 		return nil, kprobelab.ErrNotBooted
 	}
-	u := &Uprobes{l: l}
-	_, err := u.read(tracefs + "uprobe_events")
+	u := &Uprobes{l: l, events: tracefs + "uprobe_events"}
+	_, err := u.read(u.events)
 	return u, err
 }
 
-// Define writes a line to uprobe_events. A refusal is a *UprobeRefused.
+// Define writes a line to uprobe_events, one of another kind to dynamic_events. A refusal is a
+// *UprobeRefused.
 func (u *Uprobes) Define(line string) error {
-	err := u.write(tracefs+"uprobe_events", line+"\n")
+	file := tracefs + "uprobe_events"
+	if definition.Other(definition.Words(line)) != "" {
+		file = tracefs + "dynamic_events"
+		u.events = file
+	}
+	err := u.write(file, line+"\n")
 	if e, refused := err.(*UprobeRefused); refused {
 		e.What = line
 		e.Log = u.lastError(line)
@@ -74,7 +84,8 @@ func (u *Uprobes) lastError(line string) string {
 	if err != nil {
 		return "" // before 5.2
 	}
-	i := strings.LastIndex(log, "] trace_uprobe: error: ")
+	i := strings.LastIndex(log, ": error: ")
+	i = strings.LastIndex(log[:max(i, 0)], "] ")
 	if i < 0 || !strings.Contains(log[i:], "  Command: "+strings.Join(strings.Fields(line), " ")+"\n") {
 		return ""
 	}
@@ -100,10 +111,13 @@ func (u *Uprobes) Offset(file, symbol string) (uint64, error) {
 	return f.Offset(symbol)
 }
 
-// Enable enables all events that are in uprobe_events, group by group: of those at one place the
-// first is hit first. A refusal is a *UprobeRefused.
+// Write writes to another of the kernel's files of tracing. A refusal is a *UprobeRefused.
+func (u *Uprobes) Write(file, text string) error { return u.write(tracefs+file, text+"\n") }
+
+// Enable enables all events, group by group: of those at one place the first is hit first. A
+// refusal is a *UprobeRefused.
 func (u *Uprobes) Enable() error {
-	text, err := u.read(tracefs + "uprobe_events")
+	text, err := u.read(u.events)
 	if err != nil {
 		return err
 	}
@@ -124,8 +138,18 @@ func (u *Uprobes) Enable() error {
 	return nil
 }
 
-// Trace is the kernel's file trace.
-func (u *Uprobes) Trace() (string, error) { return u.read(tracefs + "trace") }
+// Trace is the kernel's file trace. Nothing is recorded meanwhile: an event on what reads a file would have the
+// trace never end.
+func (u *Uprobes) Trace() (text string, err error) {
+	if err := u.write(tracefs+"tracing_on", "0"); err != nil {
+		return "", err
+	}
+	text, err = u.read(tracefs + "trace")
+	if on := u.write(tracefs+"tracing_on", "1"); err == nil {
+		err = on
+	}
+	return text, err
+}
 
 // Profile is the kernel's file uprobe_profile.
 func (u *Uprobes) Profile() (string, error) { return u.read(tracefs + "uprobe_profile") }
@@ -138,9 +162,9 @@ func (u *Uprobes) Close() error {
 		}
 	}
 	u.groups = nil
-	fd, err := u.call(tracefs+"uprobe_events", "openat", atCWD, tracefs+"uprobe_events", openWrite|openFresh, 0)
+	fd, err := u.call(u.events, "openat", atCWD, u.events, openWrite|openFresh, 0)
 	if err == nil {
-		_, err = u.call(tracefs+"uprobe_events", "close", fd)
+		_, err = u.call(u.events, "close", fd)
 	}
 	return err
 }
