@@ -3,12 +3,11 @@ package decodebench
 import (
 	"bytes"
 	"compress/gzip"
-	"errors"
-	"io"
 	"math/rand/v2"
 	"os"
 
 	"kprobelab/decoder"
+	"kprobelab/internal/bounded"
 	"kprobelab/profile"
 )
 
@@ -39,16 +38,15 @@ func WriteLengths(name string, lengths []byte) error {
 
 // ReadLengths reads what WriteLengths has written.
 func ReadLengths(name string) ([]byte, error) {
-	f, err := os.Open(name)
+	b, err := bounded.ReadFile(name, 1<<20)
 	if err != nil {
 		return nil, err
 	}
-	r, err := gzip.NewReader(f)
+	r, err := gzip.NewReader(bytes.NewReader(b))
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, err
 	}
-	lengths, err := io.ReadAll(r)
-	return lengths, errors.Join(err, f.Close())
+	return bounded.ReadAll(r, 1<<24)
 }
 
 // Draw visits n strings at random: a third uniform, a third with prefixes and escapes, a
