@@ -190,7 +190,7 @@ type Check struct {
 	Reregistration bool
 	// ReregistrationWarns logs a warning as well (6.1; not in 5.10).
 	ReregistrationWarns bool
-	// GateArea refuses the vsyscall page (6.1 and later).
+	// GateArea refuses the vsyscall page (6.0 and later, and stable releases).
 	GateArea bool
 	// JumpLabels refuses an address inside a jump-label site (4.4 and later).
 	JumpLabels bool
@@ -322,10 +322,10 @@ type Step struct {
 	// clears reserved bits, RF, VM, VIF and VIP.
 	PopfTakesAll bool
 	// CallReturnsPast5 pushes the address 5 bytes on for CALL rel, whatever
-	// the length of the instruction with its prefixes (5.13 to 7.1).
+	// the length of the instruction with its prefixes (5.13 to 7.2.7).
 	CallReturnsPast5 bool
 	// CallIndirectReturnsPast5 pushes the address 5 bytes on for CALL *%reg,
-	// which has 2 or 3 bytes (5.13 to 6.7, and stable releases).
+	// which has 2 or 3 bytes (5.13 to 6.6, and not in stable releases from January 2024 on).
 	CallIndirectReturnsPast5 bool
 	// CallPushesFirst goes to the stack pointer after the push for CALL *%rsp.
 	CallPushesFirst bool
@@ -455,7 +455,7 @@ type Optimize struct {
 	Exists bool
 	// OnPreempt: optimization exists on PREEMPTION kernels (4.15 and later).
 	OnPreempt bool
-	// Int3Blocks: any int3 in the function prevents it (to 6.1.0).
+	// Int3Blocks: any int3 in the function prevents it (to 6.1, and not in its stable releases).
 	Int3Blocks bool
 	// Int3Tail: int3s from an address to the function's end are padding, which
 	// does not (5.11 to 6.1.1).

@@ -17,7 +17,7 @@ type Tracing struct {
 	// the newlines included; the caret's column is then kept in 8 bits (to
 	// 5.15). 0 means no bound.
 	ErrorCommandMax int
-	// Misspelled: BAD_VAR says "$-valiable" (to 5.10).
+	// Misspelled: BAD_VAR says "$-valiable" (to 7.1, and not in stable releases of 2026).
 	Misspelled bool
 
 	// DynamicEvents: there is dynamic_events, and deletion can name places and
@@ -27,7 +27,7 @@ type Tracing struct {
 	// it (5.4 and later); before, it takes the event's place.
 	Append bool
 	// MatchCut: a deletion compares no more than 63 characters of an argument
-	// with its name (to 7.0, and not in stable releases of 2026).
+	// with its name (to 7.1, and not in stable releases of 2026).
 	MatchCut bool
 	// RawCommand: whether a line deletes is decided by its very first
 	// character (5.12 and later); before, by the first word's.
@@ -35,10 +35,10 @@ type Tracing struct {
 	// AutoNames: "p:group/" is named by the kernel, and "-:group/" deletes all
 	// of the group (6.0 and later); a "." separates as "/" does.
 	AutoNames bool
-	// GroupHyphen allows a hyphen in a group's name: 6.1 does, 5.10 (whose code
-	// compares no byte with it) does not.
+	// GroupHyphen allows a hyphen in a group's name (6.2 and later, and stable releases): 5.10,
+	// whose code compares no byte with it, does not.
 	GroupHyphen bool
-	// LongEventName lets an event name of 64 characters pass (to 5.19).
+	// LongEventName lets an event name of 64 characters pass (to 6.11, and not in stable releases).
 	LongEventName bool
 	// MaxActive: a return probe's pool can be given (4.12 and later), and is
 	// read back.
@@ -46,7 +46,7 @@ type Tracing struct {
 	// ReturnSuffix: a place can end in %return (5.10 and later).
 	ReturnSuffix bool
 	// UniqueSymbols refuses a name that no symbol or several have before
-	// anything is registered (6.1.y and later).
+	// anything is registered (6.6 and later, and stable releases).
 	UniqueSymbols bool
 	// UniqueFirst makes that test before the one for a function's entry, of
 	// the symbols of loaded modules too, with EINVAL for all (6.12).
@@ -74,7 +74,7 @@ type Tracing struct {
 	// CommUpper: $COMM is $comm (6.1 and later, and 5.10.y).
 	CommUpper bool
 	// LoneQuote takes an immediate text that is one quotation mark for an empty
-	// text (5.4 to 5.10.y); after, it is not closed.
+	// text (5.4 to 6.19, and not in stable releases of 2026); after, it is not closed.
 	LoneQuote bool
 	// RefusesNotrace: a function without an ftrace site is EINVAL, where the kernel has
 	// such sites (4.19 and later; not with KPROBE_EVENTS_ON_NOTRACE).
@@ -118,7 +118,7 @@ type Tracing struct {
 	// before, EINVAL.
 	LongArgE2BIG bool
 	// NoTypeLogged: a line of dynamic_events that no kind of event takes is in error_log
-	// (7.3).
+	// (6.19 and later).
 	NoTypeLogged bool
 	// StringTypeLogged: a type that does not fit $comm is in error_log (6.12).
 	StringTypeLogged bool
@@ -131,7 +131,7 @@ type Tracing struct {
 	// UserNoSymbols: a uprobe's argument cannot have the types symbol and symstr (6.6 and later).
 	UserNoSymbols bool
 	// EventCasts: typecasts are there for event probes only, and error_log says so of a
-	// kprobe's (7.1 and later; with Typecasts a kprobe can have them).
+	// kprobe's (7.2 and later, and 7.1.y; with Typecasts a kprobe can have them).
 	EventCasts bool
 	// Typecasts: $current, (type[,member])argument->member, this_cpu_ptr() and
 	// this_cpu_read() can be fetched, and a fetch nests 8 levels at most (7.3).
