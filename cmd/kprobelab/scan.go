@@ -34,7 +34,7 @@ func scanCommand(t *term) *cli.Command {
 				"kprobelab scan --own --tsv vmlinuz 'vfs_*'      # the image decides, without a boot",
 				"kprobelab scan --decoder both vmlinuz       # the tables against x86asm",
 				"kprobelab scan --decoder x86asm --bare vmlinuz",
-				"kprobelab scan --diff old.json new.json      # two outputs of scan --json",
+				"kprobelab scan --diff vmlinuz-6.1 vmlinuz-6.12   # images, dumps, or outputs of scan --json",
 			),
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "points", Usage: "ask of the points in `FILE`, plain or gzip; - is standard input"},
@@ -43,7 +43,8 @@ func scanCommand(t *term) *cli.Command {
 			&cli.BoolFlag{Name: "detail", Usage: "add detail, the reason in words"},
 			&cli.BoolFlag{Name: "slots", Usage: "add slot_addr and slot, the bytes out of line; a column slot_addr of --points says where"},
 			&cli.BoolFlag{Name: "own", Usage: "let the image's own functions decide where they can, some milliseconds a point; a column own names what they decided"},
-			&cli.BoolFlag{Name: "diff", Usage: "say what changed between two kernels: give two files that scan --json has written, OLD NEW"},
+			&cli.BoolFlag{Name: "diff", Usage: "say what changed between two kernels, OLD NEW: images, dumps, or files that scan --json has written"},
+			&cli.BoolFlag{Name: "all", Usage: "with --diff: list every change after the summary"},
 			decoderFlag("tables"),
 			&cli.BoolFlag{Name: "bare", Usage: "with --decoder x86asm: list the answers that x86asm gets wrong where nothing corrects it"},
 			&cli.BoolFlag{Name: "tsv", Usage: "a header, and a line for each point: address, symbol, offset, errno, ftrace, boostable, emulated, optimized, reason"},

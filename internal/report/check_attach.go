@@ -186,7 +186,7 @@ func (k *checker) tracepoint(p *Probe) CheckCell {
 	for _, t := range list {
 		switch {
 		case t.Name != name:
-		case p.Via == ViaRaw && t.Raw, p.Via == ViaTracepoint && t.System == system:
+		case p.Via == ViaRaw && t.Raw, p.Via == ViaTracepoint && t.System == system && system != "": // one without an event is in no folder
 			if t.Module != "" {
 				c.Found, c.Others = FoundModule, []string{t.Module}
 			}

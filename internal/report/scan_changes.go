@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 )
 
 // The kinds of change between two kernels.
@@ -19,6 +18,8 @@ const (
 	// ChangeGone and ChangeAdded: the function is in one of the kernels only.
 	ChangeGone  = "gone"
 	ChangeAdded = "added"
+	// ChangeName: nothing but the function's suffix.
+	ChangeName = "name"
 )
 
 // ScanChange is one difference between two scans.
@@ -26,6 +27,9 @@ type ScanChange struct {
 	// Change is its kind, one of the constants.
 	Change string `json:"change"`
 	Symbol string `json:"symbol"`
+	// Renamed is the function's name in the new kernel, where the compiler has given it another
+	// suffix; "" elsewhere.
+	Renamed string `json:"renamed,omitempty"`
 	// Nth counts functions of one name, from 0, by their order.
 	Nth int `json:"nth,omitempty"`
 	// Offset is the point's, where the answer has changed.
@@ -50,6 +54,10 @@ type ScanCount struct {
 type ScanChanges struct {
 	Old, New *ScanFile
 	Changes  []ScanChange
+	// Functions counts the functions by what became of them, Renames those that have another
+	// suffix.
+	Functions map[string]int
+	Renames   int
 	// Points counts the old and the new scan's points by what became of them.
 	Points [numFates]struct{ Old, New int }
 }
@@ -72,12 +80,20 @@ var fateNames = [numFates]string{
 	fateOneOnly: "in functions of this kernel only",
 }
 
-// CompareScans says what changed from one scan to another. Functions are
-// matched by name, several of one name in their order; points by their offset.
+// CompareScans says what changed from one scan to another. Functions are matched by name, several
+// of one name in their order, and then by name without the compiler's suffixes; points by their
+// offset.
 func CompareScans(before, after *ScanFile) *ScanChanges {
 	c := &ScanChanges{Old: before, New: after}
+	renamed := joined(before, after)
+	taken := map[functionKey]bool{}
 	for _, k := range before.keys {
 		was, is := before.functions[k], after.functions[k]
+		to := ""
+		if now, ok := renamed[k]; ok {
+			is, to, taken[now] = after.functions[now], now.name, true
+		}
+		first := len(c.Changes)
 		switch {
 		case is == nil:
 			c.whole(ChangeGone, k, was, nil)
@@ -85,14 +101,37 @@ func CompareScans(before, after *ScanFile) *ScanChanges {
 			c.whole(ChangeCode, k, was, is)
 		default:
 			c.answers(k, was, is)
+			if to != "" && len(c.Changes) == first {
+				c.Changes = append(c.Changes, ScanChange{Change: ChangeName, Symbol: k.name, Nth: k.nth})
+			}
 		}
+		for i := first; i < len(c.Changes); i++ {
+			c.Changes[i].Renamed = to
+		}
+		c.function(c.Changes[first:], to != "")
 	}
 	for _, k := range after.keys {
-		if before.functions[k] == nil {
+		if before.functions[k] == nil && !taken[k] {
 			c.whole(ChangeAdded, k, nil, after.functions[k])
+			c.Functions[ChangeAdded]++
 		}
 	}
 	return c
+}
+
+// function counts a function by what became of it.
+func (c *ScanChanges) function(changes []ScanChange, renamed bool) {
+	if c.Functions == nil {
+		c.Functions = map[string]int{}
+	}
+	if renamed {
+		c.Renames++
+	}
+	if len(changes) == 0 {
+		c.Functions[functionSame]++
+		return
+	}
+	c.Functions[changes[0].Change]++
 }
 
 func sameBoundaries(a, b *scanned) bool {
@@ -151,30 +190,14 @@ func (c *ScanChanges) WriteJSON(w io.Writer) error {
 	return b.Flush()
 }
 
-// WriteText writes a line for each change, and a table whose columns add up to
-// the two scans.
-func (c *ScanChanges) WriteText(w io.Writer) error {
-	b := bufio.NewWriter(w)
-	for i := range c.Changes {
-		fmt.Fprintln(b, &c.Changes[i])
-	}
-	if len(c.Changes) > 0 {
-		fmt.Fprintln(b)
-	}
-	width := len(strconv.Itoa(max(c.Old.Rows, c.New.Rows, 100000)))
-	fmt.Fprintf(b, "%*s %*s\n", width, "old", width, "new")
-	for f, n := range c.Points {
-		fmt.Fprintf(b, "%*d %*d  %s\n", width, n.Old, width, n.New, fateNames[f])
-	}
-	fmt.Fprintf(b, "%*d %*d  in all\n", width, c.Old.Rows, width, c.New.Rows)
-	return b.Flush()
-}
-
 // String is the change in one line.
 func (c *ScanChange) String() string {
 	name := c.Symbol
 	if c.Nth > 0 {
 		name += fmt.Sprintf(" (no. %d of that name)", c.Nth+1)
+	}
+	if c.Renamed != "" {
+		name += " (now " + c.Renamed + ")"
 	}
 	switch c.Change {
 	case ChangeAnswer:
@@ -182,6 +205,8 @@ func (c *ScanChange) String() string {
 			name = fmt.Sprintf("%s+%#x", name, *c.Offset)
 		}
 		return fmt.Sprintf("%s: %s -> %s", name, c.Old, c.New)
+	case ChangeName:
+		return name + ": the name alone"
 	case ChangeGone:
 		return fmt.Sprintf("%s: gone, had %s", name, c.OldPoints)
 	case ChangeAdded:

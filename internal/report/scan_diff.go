@@ -80,18 +80,23 @@ var ErrScanFile = errors.New("not what scan --json writes")
 // ReadScan reads what a scan wrote as JSON lines, plain or gzip. An error
 // names the line; ErrScanFile where it is none of a scan's.
 func ReadScan(name string, r io.Reader) (*ScanFile, error) {
-	f := &ScanFile{Name: name, functions: map[functionKey]*scanned{}}
-	l := scanReader{f: f, starts: map[string][]uint64{}, reasons: map[string]string{}}
+	l := newScanReader(name)
+	f := l.f
 	if err := eachLine(r, l.add); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if f.Rows == 0 {
 		return nil, fmt.Errorf("%s: %w: it has no rows", name, ErrScanFile)
 	}
+	return f.sorted(), nil
+}
+
+// sorted has the rows of each function by their offsets.
+func (f *ScanFile) sorted() *ScanFile {
 	for _, fn := range f.functions {
 		slices.SortStableFunc(fn.rows, func(a, b answer) int { return cmp.Compare(a.offset, b.offset) })
 	}
-	return f, nil
+	return f
 }
 
 // scanReader reads a ScanFile.
@@ -101,6 +106,11 @@ type scanReader struct {
 	starts map[string][]uint64
 	// reasons keeps one copy of each.
 	reasons map[string]string
+}
+
+func newScanReader(name string) *scanReader {
+	f := &ScanFile{Name: name, functions: map[functionKey]*scanned{}}
+	return &scanReader{f: f, starts: map[string][]uint64{}, reasons: map[string]string{}}
 }
 
 func (l *scanReader) add(line []byte) error {
@@ -113,18 +123,22 @@ func (l *scanReader) add(line []byte) error {
 	if err := json.Unmarshal(line, &row); err != nil || row.Addr == nil || row.Symbol == nil {
 		return ErrScanFile
 	}
-	addr := uint64(row.Addr.Addr)
-	if *row.Symbol == "" {
-		row.Offset = addr // an address without symbol stands for itself
+	l.row(uint64(row.Addr.Addr), *row.Symbol, row.Offset, row.ScanAnswer)
+	return nil
+}
+
+// row adds what is said of a point.
+func (l *scanReader) row(addr uint64, symbol string, offset uint64, says ScanAnswer) {
+	if symbol == "" {
+		offset = addr // an address without symbol stands for itself
 	}
-	fn := l.function(l.key(*row.Symbol, addr, row.Offset))
-	if row.Optimized {
+	fn := l.function(l.key(symbol, addr, offset))
+	if says.Optimized {
 		fn.optimized++
 	}
-	row.Reason = l.reason(row.Reason)
-	fn.rows = append(fn.rows, answer{row.Offset, row.ScanAnswer})
+	says.Reason = l.reason(says.Reason)
+	fn.rows = append(fn.rows, answer{offset, says})
 	l.f.Rows++
-	return nil
 }
 
 func (l *scanReader) key(symbol string, addr, offset uint64) functionKey {
