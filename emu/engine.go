@@ -72,7 +72,7 @@ func open(h *machine.Host) (machine.Engine, error) {
 	if e.model, err = cpuModel(e.opt.CPUModel); err != nil {
 		return nil, err
 	}
-	rescue()
+	prepare()
 	if e.c = (*C.kpl_machine)(C.calloc(1, C.sizeof_kpl_machine)); e.c == nil {
 		return nil, machine.ErrNoMemory
 	}

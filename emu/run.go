@@ -115,8 +115,11 @@ func (c *cpu) begin(ip x86.Addr, until uint64) error {
 	return nil
 }
 
-// rescue makes an abort of the engine end its run, not the process.
-var rescue = sync.OnceFunc(func() { C.kpl_rescue() })
+// prepare makes an abort of the engine end its run, not the process, and mends the engine's helpers.
+var prepare = sync.OnceFunc(func() {
+	C.kpl_rescue()
+	C.kpl_learn_helpers()
+})
 
 // errBroken is the failure of an engine that has called abort (shim_rescue.c).
 var errBroken = errors.New("the engine gave up while it translated, and cannot be used again")

@@ -294,6 +294,7 @@ void kpl_console_clear(kpl_machine *m);
 void kpl_console_flush(kpl_machine *m);
 
 void kpl_rescue(void);
+void kpl_learn_helpers(void);
 int kpl_start(kpl_cpu *c, uint64_t ip, uint64_t until);
 int kpl_cpu_setup(kpl_cpu *c);
 void kpl_cpu_set_ip(kpl_cpu *c, uint64_t ip);

@@ -143,6 +143,7 @@ void kpl_console_put(kpl_machine *m, uint8_t b);
 void kpl_change_regs(kpl_cpu *c, const kpl_regs *r, const kpl_regs *old, int rip);
 uc_err kpl_add_hooks(kpl_cpu *c);
 void *kpl_pause_rescue(void);
+void kpl_go_on_rescue(void *was);
 void kpl_resume_rescue(kpl_cpu *c, void *was);
 
 #endif

@@ -69,6 +69,9 @@ void *kpl_pause_rescue(void)
 	return was;
 }
 
+/* After what starts no run. */
+void kpl_go_on_rescue(void *was) { began = was; }
+
 /* Goes on in the engine, or leaves it where a run inside a hook has broken it: it
  * would take frames of that run for its own. */
 void kpl_resume_rescue(kpl_cpu *c, void *was)

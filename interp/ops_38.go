@@ -2,17 +2,12 @@ package interp
 
 import "math/bits"
 
-// escape38 and escape3A are the opcodes after 0F 38 and 0F 3A.
+// escape38 are the opcodes after 0F 38.
 var escape38 = tableOf([]rows{
-	{0x00, 0x40, sse38Maker},
+	{0x00, 0x41, sse38Maker},
+	{0x10, 0x10, blendByMaker}, {0x14, 0x15, blendByMaker},
 	{0xf0, 0xf1, movbeMaker},
 	{0xf6, 0xf6, adxMaker},
-})
-
-var escape3A = tableOf([]rows{
-	{0x0f, 0x0f, palignrMaker},
-	{0x14, 0x17, extractMaker},
-	{0x20, 0x20, insertMaker}, {0x22, 0x22, insertMaker},
 })
 
 func sse38Maker(d *dec) func(c *cpu, o *op) bool {
@@ -129,76 +124,6 @@ func opAdx(c *cpu, o *op) bool {
 	}
 	c.setReg(o.reg, o.size, sum)
 	c.cc.change(1<<o.sub, out<<o.sub)
-	return true
-}
-
-func palignrMaker(d *dec) func(c *cpu, o *op) bool {
-	if d.isMMX() {
-		return nil
-	}
-	n := d.op.imm & 0xff
-	d.op.vec = func(a, b xmm) xmm {
-		if n >= 16 {
-			return shiftBytesRight(a, xmm{n - 16})
-		}
-		lo, hi := shiftBytesRight(b, xmm{n}), shiftBytesLeft(a, xmm{16 - n})
-		return xmm{lo[0] | hi[0], lo[1] | hi[1]}
-	}
-	return opPacked
-}
-
-// extractMaker: pextrb, pextrw, pextrd, pextrq, extractps.
-func extractMaker(d *dec) func(c *cpu, o *op) bool {
-	wide := d.op.size == 8
-	switch d.i.Opcode {
-	case 0x14:
-		d.op.sub = 8
-	case 0x15:
-		d.op.sub = 16
-	default:
-		d.op.sub = 32
-		if wide && d.i.Opcode == 0x16 {
-			d.op.sub = 64
-		}
-	}
-	return opExtract
-}
-
-func opExtract(c *cpu, o *op) bool {
-	w := int(o.sub)
-	v := c.x[o.reg][o.imm&1]
-	if w < 64 {
-		v = c.x[o.reg].lane(int(o.imm)&(128/w-1), w)
-	}
-	if o.mem {
-		return c.write(c.ea(o), o.sub/8, v)
-	}
-	c.r[o.rm] = v
-	return true
-}
-
-// insertMaker: pinsrb, pinsrd, pinsrq.
-func insertMaker(d *dec) func(c *cpu, o *op) bool {
-	d.op.sub = 32
-	if d.op.size == 8 {
-		d.op.sub = 64
-	}
-	if d.i.Opcode == 0x20 {
-		d.op.sub = 8
-	}
-	return opInsert
-}
-
-func opInsert(c *cpu, o *op) bool {
-	v, ok := c.getSized(o, o.sub/8)
-	if !ok {
-		return false
-	}
-	if o.sub == 64 {
-		c.x[o.reg][o.imm&1] = v
-	} else {
-		c.x[o.reg].setLane(int(o.imm)&(128/int(o.sub)-1), int(o.sub), v)
-	}
 	return true
 }
 

@@ -70,6 +70,9 @@ var floatOps = map[byte][2]func(a, b uint64) uint64{
 		float32Op(func(_, y float32) float32 { return float32(math.Sqrt(float64(y))) }),
 		float64Op(func(_, y float64) float64 { return math.Sqrt(y) }),
 	},
+	// Processors approximate these two, each in its way; here they are exact, as on Unicorn.
+	0x52: {float32Op(func(_, y float32) float32 { return 1 / float32(math.Sqrt(float64(y))) })},
+	0x53: {float32Op(func(_, y float32) float32 { return 1 / y })},
 	0x58: {float32Op(func(x, y float32) float32 { return x + y }), float64Op(func(x, y float64) float64 { return x + y })},
 	0x59: {float32Op(func(x, y float32) float32 { return x * y }), float64Op(func(x, y float64) float64 { return x * y })},
 	0x5c: {float32Op(func(x, y float32) float32 { return x - y }), float64Op(func(x, y float64) float64 { return x - y })},
@@ -119,7 +122,10 @@ func sseFloatMaker(d *dec) func(c *cpu, o *op) bool {
 		}
 		fn = floatOps[d.i.Opcode][n]
 	}
-	if d.i.Opcode == 0x51 {
+	if fn == nil {
+		return nil
+	}
+	if d.i.Opcode <= 0x53 { // of one operand
 		one := fn
 		fn = func(_, b uint64) uint64 { return one(b, b) }
 	}
@@ -149,72 +155,6 @@ func opScalar(c *cpu, o *op) bool {
 	return ok
 }
 
-func sseFromIntMaker(d *dec) func(c *cpu, o *op) bool {
-	if !d.f2 && !d.f3 {
-		return nil // cvtpi2ps
-	}
-	if d.op.size != 8 {
-		d.op.size = 4
-	}
-	if d.f2 {
-		d.op.sub = 1
-	}
-	return opFromInt
-}
-
-func opFromInt(c *cpu, o *op) bool {
-	v, ok := c.get(o)
-	if !ok {
-		return false
-	}
-	n := signExtend(v, o.size)
-	if o.sub != 0 {
-		c.x[o.reg].setLow(8, math.Float64bits(float64(n)))
-	} else {
-		c.x[o.reg].setLow(4, uint64(math.Float32bits(float32(n))))
-	}
-	return true
-}
-
-// sseToIntMaker: cvttss2si, cvttsd2si (2c), cvtss2si, cvtsd2si (2d).
-func sseToIntMaker(d *dec) func(c *cpu, o *op) bool {
-	if !d.f2 && !d.f3 {
-		return nil
-	}
-	if d.op.size != 8 {
-		d.op.size = 4
-	}
-	d.op.sub = d.i.Opcode & 1
-	if d.f2 {
-		return opToInt64
-	}
-	return opToInt32
-}
-
-func opToInt64(c *cpu, o *op) bool { return c.toInt(o, 8) }
-func opToInt32(c *cpu, o *op) bool { return c.toInt(o, 4) }
-
-// toInt: what does not fit is the smallest number.
-func (c *cpu) toInt(o *op, from uint8) bool {
-	v, ok := c.low(o, from)
-	if !ok {
-		return false
-	}
-	f := toFloat(v, from == 8)
-	if o.sub != 0 {
-		f = math.RoundToEven(f)
-	} else {
-		f = math.Trunc(f)
-	}
-	limit := math.Ldexp(1, int(8*o.size)-1)
-	n := uint64(1) << (8*o.size - 1)
-	if f >= -limit && f < limit {
-		n = uint64(int64(f))
-	}
-	c.setReg(o.reg, o.size, n)
-	return true
-}
-
 // sseCompareMaker: ucomiss, comiss and their kin of 64 bits.
 func sseCompareMaker(d *dec) func(c *cpu, o *op) bool {
 	d.op.size = 4
@@ -240,39 +180,5 @@ func opFloatCompare(c *cpu, o *op) bool {
 	default:
 		c.cc.setAll(0x40)
 	}
-	return true
-}
-
-// sseConvertMaker: cvtss2sd, cvtsd2ss.
-func sseConvertMaker(d *dec) func(c *cpu, o *op) bool {
-	switch {
-	case d.f2:
-		d.op.size = 8
-	case d.f3:
-		d.op.size = 4
-	default:
-		return nil
-	}
-	return opConvert
-}
-
-func opConvert(c *cpu, o *op) bool {
-	v, ok := c.low(o, o.size)
-	if !ok {
-		return false
-	}
-	if o.size == 4 {
-		n := v&0x80000000<<32 | 0x7ff<<52 | quiet64 | v&0x3fffff<<29
-		if !isNaN32(v) {
-			n = math.Float64bits(toFloat(v, false))
-		}
-		c.x[o.reg].setLow(8, n)
-		return true
-	}
-	n := v>>32&0x80000000 | 0x7f800000 | quiet32 | v>>29&0x3fffff
-	if !isNaN64(v) {
-		n = uint64(math.Float32bits(float32(toFloat(v, true))))
-	}
-	c.x[o.reg].setLow(4, n)
 	return true
 }

@@ -11,6 +11,7 @@ var sse0F = []rows{
 	{0x10, 0x11, sseMoveMaker}, {0x28, 0x29, sseMoveMaker}, {0x2b, 0x2b, sseMoveMaker},
 	{0x6f, 0x6f, sseMoveMaker}, {0x7f, 0x7f, sseMoveMaker}, {0xe7, 0xe7, sseMoveMaker}, {0xf0, 0xf0, sseMoveMaker},
 	{0x12, 0x13, sseHalfMaker}, {0x16, 0x17, sseHalfMaker},
+	{0x7c, 0x7d, sseNeighboursMaker}, {0xd0, 0xd0, sseSubAddMaker}, {0xf7, 0xf7, sseMaskedMaker},
 	{0x14, 0x15, ssePackedMaker}, {0x54, 0x57, ssePackedMaker},
 	{0x60, 0x6d, ssePackedMaker}, {0x74, 0x76, ssePackedMaker},
 	{0xd1, 0xd5, ssePackedMaker}, {0xd8, 0xe5, ssePackedMaker}, {0xe8, 0xef, ssePackedMaker},
@@ -20,8 +21,8 @@ var sse0F = []rows{
 	{0x71, 0x73, sseShiftMaker},
 	{0x50, 0x50, sseSignsMaker}, {0xd7, 0xd7, sseSignsMaker},
 	{0xc4, 0xc5, sseWordMaker},
-	{0x51, 0x51, sseFloatMaker}, {0x58, 0x59, sseFloatMaker}, {0x5c, 0x5f, sseFloatMaker}, {0xc2, 0xc2, sseFloatMaker},
-	{0x2a, 0x2a, sseFromIntMaker}, {0x2c, 0x2d, sseToIntMaker}, {0x2e, 0x2f, sseCompareMaker}, {0x5a, 0x5a, sseConvertMaker},
+	{0x51, 0x53, sseFloatMaker}, {0x58, 0x59, sseFloatMaker}, {0x5c, 0x5f, sseFloatMaker}, {0xc2, 0xc2, sseFloatMaker},
+	{0x2a, 0x2a, sseFromIntMaker}, {0x2c, 0x2d, sseToIntMaker}, {0x2e, 0x2f, sseCompareMaker}, {0x5a, 0x5b, sseConvertMaker}, {0xe6, 0xe6, sseConvertMaker},
 }
 
 // vector reads the ModRM operand as a vector; aligned as SSE wants it.
@@ -140,7 +141,7 @@ func opStoreScalar(c *cpu, o *op) bool {
 func sseHalfMaker(d *dec) func(c *cpu, o *op) bool {
 	o := d.op
 	if d.f2 || d.f3 {
-		return nil // movddup, movsldup, movshdup
+		return sseDoubleMaker(d)
 	}
 	o.sub = d.i.Opcode >> 2 & 1 // the half of reg
 	if d.i.Opcode&1 != 0 {

@@ -242,23 +242,6 @@ var packed = map[byte]func(a, b xmm) xmm{
 	0x54: words(and), 0x55: words(andNot), 0x56: words(or), 0x57: words(xor),
 }
 
-// packed38 are those after 0F 38.
-var packed38 = map[byte]func(a, b xmm) xmm{
-	0x00: shuffleBytes,
-	0x1c: absolute(8), 0x1d: absolute(16), 0x1e: absolute(32),
-	0x20: widen(8, 16, true), 0x21: widen(8, 32, true), 0x22: widen(8, 64, true),
-	0x23: widen(16, 32, true), 0x24: widen(16, 64, true), 0x25: widen(32, 64, true),
-	0x30: widen(8, 16, false), 0x31: widen(8, 32, false), 0x32: widen(8, 64, false),
-	0x33: widen(16, 32, false), 0x34: widen(16, 64, false), 0x35: widen(32, 64, false),
-	0x28: mulSigned32, 0x29: words(equal), 0x2b: pack(32, false),
-	0x37: words(func(x, y uint64) uint64 { return all1(int64(x) > int64(y)) }),
-	0x38: slanes(8, func(x, y int64) int64 { return min(x, y) }), 0x39: slanes(32, func(x, y int64) int64 { return min(x, y) }),
-	0x3a: lanes(16, func(x, y uint64) uint64 { return min(x, y) }), 0x3b: lanes(32, func(x, y uint64) uint64 { return min(x, y) }),
-	0x3c: slanes(8, func(x, y int64) int64 { return max(x, y) }), 0x3d: slanes(32, func(x, y int64) int64 { return max(x, y) }),
-	0x3e: lanes(16, func(x, y uint64) uint64 { return max(x, y) }), 0x3f: lanes(32, func(x, y uint64) uint64 { return max(x, y) }),
-	0x40: lanes(32, func(x, y uint64) uint64 { return x * y }),
-}
-
 // crc32c is the checksum of the instruction, one byte further.
 func crc32c(crc uint32, b byte) uint32 {
 	const polynomial = 0x82f63b78

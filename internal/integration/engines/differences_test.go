@@ -217,13 +217,17 @@ func explained(in *input, u, g *output) bool {
 // NaN: of two NaNs Unicorn takes the one that x87 would.
 func sameNaNs(u, g []byte) {
 	at := int(xmmOut - dataBase)
-	for i := at; i < at+256; i += 8 {
+	sameNaNsIn(u[at:at+256], g[at:at+256])
+}
+
+func sameNaNsIn(u, g []byte) {
+	for i := 0; i < len(u); i += 8 {
 		a, b := binary.LittleEndian.Uint64(u[i:]), binary.LittleEndian.Uint64(g[i:])
 		if a != b && math.IsNaN(math.Float64frombits(a)) && math.IsNaN(math.Float64frombits(b)) {
 			copy(g[i:i+8], u[i:])
 		}
 	}
-	for i := at; i < at+256; i += 4 {
+	for i := 0; i < len(u); i += 4 {
 		a, b := binary.LittleEndian.Uint32(u[i:]), binary.LittleEndian.Uint32(g[i:])
 		if a != b && a&0x7fffffff > 0x7f800000 && b&0x7fffffff > 0x7f800000 {
 			copy(g[i:i+4], u[i:])
