@@ -56,8 +56,13 @@ type Options struct {
 	// Timeout is how long a call may take in real time, without end by default.
 	// Runs that it ends need not repeat.
 	Timeout time.Duration
-	// EveryInstruction lets the scheduler switch tasks after any instruction,
-	// not after blocks only. It is several times slower.
+	// Slice is after how many instructions the scheduler may switch to another task: 1000
+	// by default, counted by blocks, and 1 with EveryInstruction. The CPUs of a booted kernel
+	// have slices of their own.
+	Slice uint64
+	// EveryInstruction lets the scheduler switch tasks after any instruction, or
+	// after Slice of them, not after blocks only: functions of a few instructions overlap
+	// on several CPUs so. It is several times slower.
 	EveryInstruction bool
 	// FreeHits lets no virtual time pass in a probe's own work, so that a probed run
 	// of a booted kernel gets its timers' interrupts where the unprobed one does.
@@ -140,7 +145,7 @@ func New(img *kimage.Image, o *Options) (*Lab, error) {
 		o = &Options{}
 	}
 	m, err := engine.ForImage(o.Engine, img, machine.Options{
-		CPUs: o.CPUs, Seed: o.Seed, Budget: o.Budget, Timeout: o.Timeout, EveryInstruction: o.EveryInstruction,
+		CPUs: o.CPUs, Seed: o.Seed, Budget: o.Budget, Timeout: o.Timeout, Slice: o.Slice, EveryInstruction: o.EveryInstruction,
 		TrapCost: o.TrapCost, FreeHits: o.FreeHits,
 	})
 	if err != nil {

@@ -21,6 +21,8 @@ type Image struct {
 	// path is the file that the image was read from, "" where it was none.
 	path string
 	kind Kind
+	// bias was added to the addresses of a file that can be anywhere.
+	bias uint64
 	opts Options
 
 	// sections are the allocated sections by ascending address, without the
@@ -262,6 +264,9 @@ func (img *Image) OfProgram() bool {
 	}
 	return code && img.Core() == nil
 }
+
+// Bias is what was added to the addresses of a position-independent program's file.
+func (img *Image) Bias() uint64 { return img.bias }
 
 // Sections lists all sections, allocated ones by ascending address first.
 // The caller must not modify them.

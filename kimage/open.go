@@ -95,7 +95,7 @@ func (img *Image) layOut(f *elfFile) error {
 		img.kind = KindObject
 		err = img.layObject(f)
 	case f.typ == etDyn && lowest(f) < programBase>>32:
-		img.kind = KindProgram
+		img.kind, img.bias = KindProgram, programBase
 		if err = img.layLinked(f, programBase); err == nil {
 			err = img.relocateDynamic(f)
 		}
@@ -171,10 +171,6 @@ func (img *Image) findSymbols(f *elfFile) (syms []Symbol, from string, err error
 			return syms, "the image's kallsyms tables in " + s.Name, nil
 		}
 	}
-	var bias uint64
-	if img.kind == KindProgram && f.typ == etDyn && lowest(f) < programBase>>32 {
-		bias = programBase
-	}
 	syms = kallsymsOf(f.symbols(), func(s *elfSymbol) (x86.Addr, *Section) {
 		if s.shndx == shnAbs {
 			return x86.Addr(s.value), nil
@@ -182,7 +178,7 @@ func (img *Image) findSymbols(f *elfFile) (syms []Symbol, from string, err error
 		if p := img.percpu; p != nil && int(s.shndx) < len(f.shdrs) && f.shdrs[s.shndx].name == p.Name {
 			return x86.Addr(s.value), p
 		}
-		at := x86.Addr(s.value + bias)
+		at := x86.Addr(s.value + img.bias)
 		in := img.sectionAt(at)
 		if in == nil { // a symbol at the very end of a section, such as _end
 			in = img.sectionAt(at - 1)

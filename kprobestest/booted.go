@@ -131,6 +131,7 @@ func (m *Machine) done() {
 // that does not come back ends the test.
 func (m *Machine) SystemCall(name string, args ...any) int64 {
 	m.t.Helper()
+	defer m.calling()()
 	v, err := m.lab.SystemCall(name, args...)
 	if err != nil {
 		m.t.Fatalf("system call %s: %v", name, err)
@@ -143,6 +144,7 @@ func (m *Machine) SystemCall(name string, args ...any) int64 {
 // cannot be started ends the test.
 func (m *Machine) Exec(args ...string) (output string, code int) {
 	m.t.Helper()
+	defer m.calling()()
 	var out strings.Builder
 	code, err := m.lab.Exec(&kprobelab.Program{Args: args, Stdout: &out, Stderr: &out})
 	if err != nil {

@@ -17,6 +17,11 @@
 // a byte of text is not what it was, or if a hit went wrong. Trace records what
 // happened in lines that repeat to the byte, for golden files.
 //
+// Probes are optimized as on a kernel and by the command run: before a call, the optimizer
+// does what waits for it, so that a probe which can be a jump is one, and the ip that its handler
+// sets is ignored. Options.NoOptimize keeps every probe's int3, with Options.NoSettle the
+// optimizer waits for Settle.
+//
 // The leak check says where a probe that is left was registered. A handler that does
 // something without effect, such as to return 1 and leave ip where it was, is
 // told in the test's log.
@@ -41,7 +46,7 @@
 // ReadString and ReadUint. Override makes a function return a value without running.
 // The rules are the image's, those of a profile by name, or of the caller's own
 // (Options: Profile, Rules, Preemption), and the scheduler may switch after
-// every instruction (EveryInstruction).
+// every instruction (EveryInstruction), or every so many (Slice).
 //
 // A handler may end the test, as t.Fatal does. The call that it was in does not
 // go on, and the machine runs nothing more.

@@ -83,7 +83,7 @@ func ExampleMachine_Kprobes() {
 // A trace has a line for every step of every hit; Golden keeps it in a file.
 func ExampleMachine_Trace() {
 	runTest(func(t testing.TB) {
-		m := kprobestest.New(t, nil)
+		m := kprobestest.New(t, &kprobestest.Options{NoOptimize: true}) // else it is a jump
 		tr := m.Trace()
 		m.Kprobe("gcd+0x5", nil, nil)
 		m.Call("gcd", 12, 18)

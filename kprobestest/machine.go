@@ -26,6 +26,10 @@ type Machine struct {
 	pooled *pooled
 	// ret is a return instruction of the machine's own, 0 until it is needed.
 	ret x86.Addr
+	// settles: calls wait for the optimizer first. new says that probes have come since it was
+	// done, calls how many calls are under way.
+	settles, new bool
+	calls        int
 }
 
 // Options say which kernel a test gets, and how it is run; the zero value of each is its
@@ -34,6 +38,13 @@ type Options struct {
 	// Image is the file of a kernel image, or of the memory dump of a booted kernel. Empty:
 	// the guest kernel.
 	Image string
+	// NoOptimize keeps jump optimization off, as debug.kprobes-optimization=0 does: every probe
+	// keeps its int3. Without it probes are optimized as on a kernel and by the command run, whatever
+	// Options.Optimize says.
+	NoOptimize bool
+	// NoSettle does not let the optimizer do all that waits for it before a call: probes wait in
+	// its queue for Settle, and hit by their int3 meanwhile, as in a kernel just after they were registered.
+	NoSettle bool
 	// Options are the Lab's.
 	kprobelab.Options
 }
@@ -48,12 +59,14 @@ func New(t testing.TB, o *Options) *Machine {
 	if o == nil {
 		o = &Options{}
 	}
-	l, from, err := open(o)
+	own := *o
+	own.Optimize = !o.NoOptimize
+	l, from, err := open(&own)
 	if err != nil {
 		t.Fatalf("kprobestest: %v", err)
 	}
-	m := &Machine{t: t, lab: l, pooled: from, sites: map[*kprobes.Kprobe]string{}, warned: map[string]bool{}}
-	l.Kprobes.OnRegister(func(p *kprobes.Kprobe) { m.sites[p] = site() })
+	m := &Machine{t: t, lab: l, pooled: from, sites: map[*kprobes.Kprobe]string{}, warned: map[string]bool{}, settles: !o.NoOptimize && !o.NoSettle}
+	l.Kprobes.OnRegister(func(p *kprobes.Kprobe) { m.sites[p], m.new = site(), true })
 	l.Kprobes.OnMisuse(m.misused)
 	t.Cleanup(func() {
 		t.Helper()
@@ -105,7 +118,19 @@ func (m *Machine) Try(name string, args ...any) (uint64, error) {
 			return 0, err
 		}
 	}
+	defer m.calling()()
 	return m.lab.Call(name, args...)
+}
+
+// calling lets the optimizer do what waits for it before a call, as it has long done on a kernel when
+// something comes by, but not in a handler's call. What it returns is for the call's end.
+func (m *Machine) calling() func() {
+	m.t.Helper()
+	if m.calls++; m.calls == 1 && m.settles && m.new {
+		m.new = false
+		m.Settle()
+	}
+	return func() { m.calls-- }
 }
 
 // Kprobe registers a probe at "SYM[+OFF]" or "0xADDR" and unregisters it at

@@ -35,7 +35,7 @@ func TestHandlersRun(t *testing.T) {
 // TestOptimized: a jump is there once the optimizer has run, and gone when the
 // leak check looks at the text, at the test's end.
 func TestOptimized(t *testing.T) {
-	m := kprobestest.New(t, &kprobestest.Options{Options: kprobelab.Options{Optimize: true}})
+	m := kprobestest.New(t, &kprobestest.Options{NoSettle: true})
 	hits := 0
 	kp := m.Kprobe("gcd+0x5", func(*kprobes.Kprobe, *x86.PtRegs) int { hits++; return 0 }, nil)
 	opcode := func() byte {
@@ -142,7 +142,7 @@ func TestOverride(t *testing.T) {
 	for _, kernel := range []string{"4.4", "5.10", "6.1", "6.12"} {
 		for _, fn := range []string{"gcd", "opt_yes"} {
 			t.Run(kernel+"_"+fn, func(t *testing.T) {
-				m := kprobestest.New(t, &kprobestest.Options{Options: kprobelab.Options{Profile: kernel, Optimize: true}})
+				m := kprobestest.New(t, &kprobestest.Options{NoSettle: true, Options: kprobelab.Options{Profile: kernel}})
 				p := m.Override(fn, 777)
 				m.Settle()
 				require.False(t, p.Optimized())
@@ -161,7 +161,7 @@ func TestOverride(t *testing.T) {
 func TestWarnsOfMisuse(t *testing.T) {
 	r := &recorder{}
 	said := r.run(func(t testing.TB) {
-		m := kprobestest.New(t, nil)
+		m := kprobestest.New(t, &kprobestest.Options{NoOptimize: true})
 		m.Kprobe("gcd+0x5", func(_ *kprobes.Kprobe, regs *x86.PtRegs) int { regs.IP++; return 0 }, nil)
 		m.Call("gcd", 12, 18)
 		m.Call("gcd", 12, 18)
@@ -171,7 +171,7 @@ func TestWarnsOfMisuse(t *testing.T) {
 	require.Contains(t, r.logged[0], "kprobestest: warning: gcd+0x5: the pre handler set ip to ")
 	r = &recorder{}
 	r.run(func(t testing.TB) {
-		m := kprobestest.New(t, nil)
+		m := kprobestest.New(t, &kprobestest.Options{NoOptimize: true})
 		m.Kprobe("gcd+0x5", func(*kprobes.Kprobe, *x86.PtRegs) int { return 1 }, nil)
 		_, _ = m.Try("gcd", 12, 18)
 	})
@@ -182,7 +182,7 @@ func TestWarnsOfMisuse(t *testing.T) {
 // Options that only change how the rules are made.
 func TestPreemption(t *testing.T) {
 	for _, preemption := range []bool{false, true} {
-		m := kprobestest.New(t, &kprobestest.Options{Options: kprobelab.Options{Preemption: &preemption}})
+		m := kprobestest.New(t, &kprobestest.Options{NoOptimize: true, Options: kprobelab.Options{Preemption: &preemption}})
 		tr := m.Trace()
 		m.Kprobe("gcd+0x5", func(*kprobes.Kprobe, *x86.PtRegs) int { return 0 }, nil)
 		m.Call("gcd", 12, 18)
@@ -221,7 +221,7 @@ func TestHandlerEndsTheTest(t *testing.T) {
 			t.Run(name+"_"+how, func(t *testing.T) {
 				r := &recorder{}
 				said := r.run(func(t testing.TB) {
-					m := kprobestest.New(t, &kprobestest.Options{Options: kprobelab.Options{Optimize: c.optimize}})
+					m := kprobestest.New(t, &kprobestest.Options{NoOptimize: !c.optimize})
 					m.Kprobe(c.place, func(*kprobes.Kprobe, *x86.PtRegs) int { end(t); return 0 }, nil)
 					m.Settle()
 					m.Call("gcd", 12, 18)
@@ -337,4 +337,94 @@ func TestGolden(t *testing.T) {
 	written, err = os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, "a\nd\n", string(written))
+}
+
+// TestTheKernelsDefault: a probe that can be a jump is one when the first call comes by, as on a kernel and by
+// the command run: the ip that its handler sets is ignored. With NoOptimize, and with NoSettle, it is an int3's.
+func TestTheKernelsDefault(t *testing.T) {
+	for name, c := range map[string]struct {
+		options *kprobestest.Options
+		jump    bool
+	}{
+		"default":     {nil, true},
+		"no_optimize": {&kprobestest.Options{NoOptimize: true}, false},
+		"no_settle":   {&kprobestest.Options{NoSettle: true}, false},
+		"asked_for":   {&kprobestest.Options{Options: kprobelab.Options{Optimize: true}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := kprobestest.New(t, c.options)
+			for range 2 { // the second is registered after a call
+				skipped := false
+				p := m.Kprobe("gcd+0x5", func(_ *kprobes.Kprobe, regs *x86.PtRegs) int {
+					skipped = true
+					regs.IP, regs.AX = m.ReadUint(x86.Addr(regs.SP), 8), 777 // as a return would
+					regs.SP += 8
+					return 1
+				}, nil)
+				got := m.Call("gcd", 12, 18)
+				require.True(t, skipped)
+				require.Equal(t, c.jump, got == 6, "a jump ignores where its handler sends it")
+				require.Equal(t, c.jump, m.ReadUint(p.Addr, 1) == 0xe9)
+				m.Kprobes().UnregisterKprobe(p)
+			}
+		})
+	}
+}
+
+// TestSettlesNotInAHandler: a handler's own call finds the probes as they are.
+func TestSettlesNotInAHandler(t *testing.T) {
+	m := kprobestest.New(t, nil)
+	var inner *kprobes.Kprobe
+	m.Kprobe("gcd", func(*kprobes.Kprobe, *x86.PtRegs) int {
+		if inner == nil {
+			inner = m.Kprobe("strcmp+0x5", func(*kprobes.Kprobe, *x86.PtRegs) int { return 0 }, nil)
+			require.Zero(t, m.Call("strcmp", "a", "a"))
+		}
+		return 0
+	}, nil)
+	require.EqualValues(t, 6, m.Call("gcd", 12, 18))
+	require.EqualValues(t, 0xcc, m.ReadUint(inner.Addr, 1))
+	require.EqualValues(t, 6, m.Call("gcd", 12, 18))
+	require.EqualValues(t, 0xe9, m.ReadUint(inner.Addr, 1))
+}
+
+// TestShortFunctionsOverlap: two calls of a few instructions are under way at once only where the scheduler may
+// switch that soon.
+func TestShortFunctionsOverlap(t *testing.T) {
+	for name, c := range map[string]struct {
+		options  kprobelab.Options
+		overlaps bool
+	}{
+		"slices_of_1000":          {kprobelab.Options{CPUs: 2}, false},
+		"every_instruction":       {kprobelab.Options{CPUs: 2, EveryInstruction: true}, true},
+		"slice_of_3":              {kprobelab.Options{CPUs: 2, EveryInstruction: true, Slice: 3}, true},
+		"slice_of_3_by_blocks":    {kprobelab.Options{CPUs: 2, Slice: 3}, true},
+		"every_one_in_long_slice": {kprobelab.Options{CPUs: 2, EveryInstruction: true, Slice: 1000}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inside, most, cpus := 0, 0, map[int]bool{}
+			for seed := range int64(3) {
+				c.options.Seed = seed
+				m := kprobestest.New(t, &kprobestest.Options{Options: c.options})
+				m.Kretprobe("gcd:8",
+					func(*kprobes.Instance, *x86.PtRegs) int {
+						inside++
+						most = max(most, inside)
+						cpus[m.Emu().CPU()] = true
+						return 0
+					},
+					func(*kprobes.Instance, *x86.PtRegs) int { inside--; return 0 })
+				for range 2 {
+					_, err := m.Emu().Go("gcd", machine.Invoke("gcd", 12, 18))
+					require.NoError(t, err)
+				}
+				require.NoError(t, m.Emu().Run())
+				require.Zero(t, inside)
+			}
+			require.Equal(t, c.overlaps, most == 2, "%d at once", most)
+			if c.overlaps {
+				require.Len(t, cpus, 2)
+			}
+		})
+	}
 }

@@ -35,10 +35,12 @@ type Options struct {
 	// not interrupted.
 	Timeout time.Duration
 	// Slice is after how many instructions the scheduler may switch to another
-	// task: 1000 by default, counted by blocks.
+	// task: 1000 by default, counted by blocks, and 1 with EveryInstruction. Short functions
+	// never overlap in a long slice.
 	Slice uint64
 	// EveryInstruction counts and switches by single instructions, not by
-	// blocks, to explore interleavings. It is several times slower.
+	// blocks, to explore interleavings: after any instruction, unless Slice says after how
+	// many. It is several times slower.
 	EveryInstruction bool
 	// HeapSize is the most bytes that the guest's heap and per-CPU areas may
 	// take: 64 MiB by default. The host pays for a page when it is first used.
@@ -61,6 +63,9 @@ func (o *Options) Fill() error {
 		}
 	}
 	def(&o.Budget, 100_000_000)
+	if o.EveryInstruction {
+		def(&o.Slice, 1)
+	}
 	def(&o.Slice, 1000)
 	def(&o.HeapSize, 64<<20)
 	def(&o.TrapCost, 100)

@@ -31,16 +31,20 @@ const (
 	// NopAsCall: a nop of five bytes that becomes a call (6.18 to 7.1) pushes to the red zone from then on, and a
 	// process that fork makes has the call without the trampoline that it leads to.
 	NopAsCall Hazard = "NOP5_AS_CALL"
+	// InsideInstruction: no instruction begins there. The kernel does not look: the int3 changes the
+	// instruction that it is in the middle of. Analyze does not know it; Inside tells.
+	InsideInstruction Hazard = "INSIDE_INSTRUCTION"
 )
 
 var hazardTexts = map[Hazard]string{
-	SkippedVector:   "the kernel takes this AVX instruction for the jump or nop that has its opcode byte, emulates that, and does not execute it",
-	PushedByVector:  "the kernel takes this AVX instruction for the call that has its opcode byte: it is not executed, and a return address is pushed",
-	LostIP:          "the kernel takes this AVX instruction for the return that has its opcode byte, and leaves ip in the XOL area, past the copy",
-	SpoiledREX2:     "the kernel clears a bit of the REX2 prefix itself in the copy, which is then no instruction",
-	SteppedOn:       "the trap after a system call comes after the next instruction, too, which is executed in the XOL area and does the wrong thing there",
-	NopAsCall:       "the nop becomes a call, which writes below the stack pointer; a process that fork makes then has the call without what it leads to, and dies",
-	SkippedExchange: "the kernel takes this exchange with rax for a nop, and does not execute it",
+	InsideInstruction: "no instruction begins there, and the kernel does not look: the int3 changes the instruction that it is in the middle of, and the program executes that",
+	SkippedVector:     "the kernel takes this AVX instruction for the jump or nop that has its opcode byte, emulates that, and does not execute it",
+	PushedByVector:    "the kernel takes this AVX instruction for the call that has its opcode byte: it is not executed, and a return address is pushed",
+	LostIP:            "the kernel takes this AVX instruction for the return that has its opcode byte, and leaves ip in the XOL area, past the copy",
+	SpoiledREX2:       "the kernel clears a bit of the REX2 prefix itself in the copy, which is then no instruction",
+	SteppedOn:         "the trap after a system call comes after the next instruction, too, which is executed in the XOL area and does the wrong thing there",
+	NopAsCall:         "the nop becomes a call, which writes below the stack pointer; a process that fork makes then has the call without what it leads to, and dies",
+	SkippedExchange:   "the kernel takes this exchange with rax for a nop, and does not execute it",
 }
 
 // Means is the hazard in a sentence.

@@ -83,8 +83,8 @@ func (o *capped) wrote(fd int, b []byte) error {
 	if o.full() {
 		return nil
 	}
-	if fd == 2 {
-		o.written.n += uint64(len(b))
+	if _, text := o.output.(*textOutput); text || fd == 2 {
+		o.written.n += uint64(len(b)) // not by the buffer
 	}
 	return o.output.wrote(fd, b)
 }

@@ -24,7 +24,7 @@ func (p *plan) execute(t *term, img *kimage.Image, w work) (err error) {
 	if n := len(w.tasks); n >= machine.MaxTasks { // the first makes the --call calls
 		return usagef("--task: there can be %d tasks, not %d", machine.MaxTasks-1, n)
 	}
-	o := &kprobelab.Options{CPUs: p.cpus, Seed: p.seed, Budget: p.budget, Timeout: p.timeout, Optimize: true}
+	o := &kprobelab.Options{CPUs: p.cpus, Seed: p.seed, Budget: p.budget, Timeout: p.timeout, Optimize: true, Slice: p.slice, EveryInstruction: p.slice > 0}
 	rec, err := record(p.perfetto)
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func (p *plan) output(t *term, l *kprobelab.Lab, many bool) output {
 		return &capped{output: newJSON(w), buffer: w, written: written, most: p.maxOutput}
 	}
 	o := &textOutput{
-		w: w, err: t.err, lines: sample.Lines{Style: l.Image.Profile().Sample.Style},
+		w: w, raw: t.rawOut, err: t.rawErr, lines: sample.Lines{Style: l.Image.Profile().Sample.Style},
 		style: t.outStyle, many: many,
 	}
 	o.perf = newPerfScript(l)

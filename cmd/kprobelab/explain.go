@@ -12,10 +12,13 @@ import (
 
 	"kprobelab"
 	"kprobelab/errno"
+	"kprobelab/internal/bounded"
+	"kprobelab/internal/process"
 	"kprobelab/internal/report"
 	"kprobelab/kimage"
 	"kprobelab/profile"
 	"kprobelab/watch"
+	"kprobelab/x86"
 )
 
 func explainCommand(t *term) *cli.Command {
@@ -212,7 +215,31 @@ func codeToExplain(t *term, c *cli.Command) (*subject, string, error) {
 }
 
 func imageSubject(c *cli.Command, img *kimage.Image) *subject {
-	return &subject{Scan: report.NewScan(img), img: img, heading: heading(c, img)}
+	s := &subject{Scan: report.NewScan(img), img: img, heading: heading(c, img)}
+	if img.OfProgram() {
+		s.Function = functionOf(img)
+	}
+	return s
+}
+
+// functionOf asks a program's file where functions begin that have no symbols.
+func functionOf(img *kimage.Image) func(at x86.Addr) (x86.Addr, bool) {
+	var f *process.File
+	return func(at x86.Addr) (x86.Addr, bool) {
+		if f == nil {
+			b, err := bounded.ReadFile(img.Name(), maxProgram)
+			if err != nil {
+				return 0, false
+			}
+			f = &process.File{Name: img.Name(), Data: b}
+		}
+		offset, ok := f.OffsetOf(uint64(at) - img.Bias())
+		if !ok {
+			return 0, false
+		}
+		_, start, ok := f.Function(offset)
+		return at.Add(int64(start) - int64(offset)), ok
+	}
 }
 
 // hexSubject is a function of bytes that the caller has typed.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"kprobelab/errno"
 	"kprobelab/internal/callsyntax"
@@ -58,8 +59,10 @@ type event struct {
 	Duration *int64       `json:"duration_ns,omitempty"`
 	Buffers  []jsonBuffer `json:"buffers,omitempty"`
 	// Errno is negative, as the kernel returns it.
-	Errno   int     `json:"errno,omitempty"`
-	Rule    string  `json:"rule,omitempty"`
+	Errno int    `json:"errno,omitempty"`
+	Rule  string `json:"rule,omitempty"`
+	// Hazard is what goes wrong with a uprobe that the kernel accepts.
+	Hazard  string  `json:"hazard,omitempty"`
 	Error   string  `json:"error,omitempty"`
 	Hits    *uint64 `json:"hits,omitempty"`
 	Nmissed *uint64 `json:"nmissed,omitempty"`
@@ -70,6 +73,8 @@ type event struct {
 	// has written to Kind "stdout" or "stderr".
 	Step   int    `json:"step,omitempty"`
 	Detail string `json:"detail,omitempty"`
+	// Hex is what a program has written where that is no UTF-8.
+	Hex string `json:"hex,omitempty"`
 }
 
 type jsonBuffer struct {
@@ -177,7 +182,11 @@ func (o *jsonOutput) failed(task int, c *session.Call, err error) {
 }
 
 func (o *jsonOutput) wrote(fd int, b []byte) error {
-	o.write(event{Event: "output", Kind: map[int]string{1: "stdout", 2: "stderr"}[fd], Detail: string(b)})
+	e := event{Event: "output", Kind: map[int]string{1: "stdout", 2: "stderr"}[fd], Detail: string(b)}
+	if !utf8.Valid(b) {
+		e.Hex = hex.EncodeToString(b)
+	}
+	o.write(e)
 	return o.flush()
 }
 

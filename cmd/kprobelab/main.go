@@ -3,7 +3,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"io"
 	"os"
 
@@ -26,15 +28,18 @@ func run(args []string, stdout, stderr io.Writer) int {
 		args = []string{"kprobelab"}
 	}
 	t := newTerm(stdout, stderr)
-	out := &latch{w: t.out}
-	t.out = out
+	out, bare := &latch{w: t.out}, &latch{w: stdout}
+	t.out, t.bareOut = out, bare
+	if t.rawOut = out; !isTerminal(stdout) {
+		t.rawOut = bare
+	}
 	app := newApp(t)
 	args, err := permute(app, args)
 	if err == nil {
 		err = runApp(context.Background(), app, args)
 	}
-	if err == nil && out.err != nil {
-		err = &failure{exitImage, out.err}
+	if err == nil && errors.Join(out.err, bare.err) != nil {
+		err = &failure{exitImage, cmp.Or(out.err, bare.err)}
 	}
 	return t.report(err)
 }

@@ -25,7 +25,7 @@ func probeCommand(t *term) *cli.Command {
 			"without, its BTF tells of functions' parameters at their entry.\n\n" +
 			"-V lists the variables that can be read at a place and where they are, -L the lines that can be\n" +
 			"probed, -D prints the definitions for kprobe_events, as perf probe -D does: one for each place of\n" +
-			"a function that is inlined. --calls says which calls of a function a probe on it sees.\n\n" +
+			"a function that is inlined. Of a program or a library they are for uprobe_events (perf probe -x). --calls says which calls of a function a probe on it sees.\n\n" +
 			"A place is FUNC[@FILE][+OFF|:LINE|%return] or FILE:LINE, LINE counted from FUNC's own; FILE is the\n" +
 			"end of a path. An argument of -D is [NAME=]VAR[->FIELD|.FIELD|[N]]...[:TYPE][@user], $params or\n" +
 			"$vars, or one of kprobe_events (%di, $retval, @SYMBOL). TYPE is s, u, x, string, ustring, or a type of\n" +
@@ -37,6 +37,7 @@ func probeCommand(t *term) *cli.Command {
 				"kprobelab probe vmlinux -L vfs_read --source linux-6.1",
 				"kprobelab probe vmlinux --calls vfs_open",
 				"kprobelab probe driver.ko -D 'driver_open:3 $vars'",
+				"kprobelab probe ./prog -D 'parse count'",
 			),
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "vars", Aliases: []string{"V"}, Usage: "list the variables at `PLACE` (repeatable)"},
@@ -111,6 +112,9 @@ func probeFile(t *term, c *cli.Command, path string) (*source.File, error) {
 		}
 		if !errors.Is(err, source.ErrNone) || c.IsSet(debuginfoFlag) {
 			return nil, &failure{exitImage, err}
+		}
+		if f, err := source.OfProgram(path); err == nil {
+			return f, nil
 		}
 	}
 	img, err := openImage(t, c, path)
@@ -190,6 +194,9 @@ func probeVars(t *term, f *source.File, text string, externs bool) error {
 	}
 	n := 0
 	err = f.Places(p.Where, func(at *source.Place) error {
+		if !at.Described() {
+			return fmt.Errorf("%w says what variables %s has; rebuild with -g, or give --debuginfo FILE", source.ErrNone, at.Function)
+		}
 		if n++; n == 1 {
 			fmt.Fprintf(t.out, "Variables at %s\n", text)
 		}

@@ -57,7 +57,8 @@ lists them), on its stack, with its memory and files: it is woken, and its way o
 scheduler is followed. A task of the kernel's own can call functions, not make system calls.
 
 With --task several sequences of calls run at once, interleaved on the CPUs by a
-scheduler that repeats: the same --seed is the same run.
+scheduler that repeats: the same --seed is the same run. Calls of a few instructions overlap only
+where --slice lets it switch that soon.
 
 On the dump of a booted kernel (kprobelab boot) --exec runs a program of its files, from its
 execve to its exit, with what it prints and its exit code; calls and programs come in the
@@ -76,7 +77,7 @@ planted as the kernel would, with a warning on standard error.
 
 `
 
-const runUserHelp = `With --uprobe, --uretprobe, a definition of -e with FILE:OFFSET, or --program, IMAGE is a program,
+const runUserHelp = `With --uprobe, --uretprobe, a definition of -e with FILE:OFFSET or in the words of the source, or --program, IMAGE is a program,
 and what follows it its arguments (after -- where they begin with a dash). It runs without a kernel,
 in a sandbox (docs/uprobes.md): it reads the file of --stdin and those of --file, and writes to
 standard output and error; its interpreter and libraries are such files, too. The hits are printed at the
@@ -104,6 +105,7 @@ func runCommand(t *term) *cli.Command {
 			"kprobelab run -e 'p:in snprintf size=%si fmt=+0(%dx):string' -e 'r:out snprintf n=$retval:s32' \\",
 			"   --call 'snprintf(buf[64], 64, \"%d things\", 42)'",
 			"kprobelab run --cpus 2 --seed 7 --kprobe spin --task 'spin(10)' --task 'spin(20)'",
+			"kprobelab run --cpus 2 --slice 1 --kretprobe gcd --task 'gcd(12, 18)' --task 'gcd(9, 6)'",
 			"kprobelab run kernel.core --kretprobe vfs_read --exec '/bin/busybox cat /etc/hostname'",
 			"kprobelab run --uprobe ./prog:main+4 --uretprobe ./prog:parse ./prog FILE --file FILE",
 			"kprobelab run --uprobe ./prog:parse --uprobe-pid 101 --stats ./prog",
@@ -147,6 +149,8 @@ func runCommand(t *term) *cli.Command {
 			&cli.StringSliceFlag{Name: "task", Destination: &p.tasks,
 				Usage: "add a task that makes these `CALLS`, 'a(); b()' (repeatable)"},
 			&cli.IntFlag{Name: "cpus", Value: 1, Destination: &p.cpus, Usage: "number of `CPUS`"},
+			&cli.Uint64Flag{Name: "slice", Destination: &p.slice, HideDefault: true,
+				Usage: "let the scheduler switch tasks after so many `INSTRUCTIONS`, counted one by one, as 1 (default: 1000, by blocks)"},
 			&cli.Int64Flag{Name: "seed", Destination: &p.seed, Usage: "`SEED` of the scheduler's choices"},
 			&cli.Uint64Flag{Name: "budget", Value: 100_000_000, Destination: &p.budget,
 				Usage: "stop a call after this many guest `INSTRUCTIONS` (with --exec 2 billion, and a program, too)"},
@@ -164,7 +168,7 @@ func runCommand(t *term) *cli.Command {
 			&cli.BoolFlag{Name: "dmesg", Destination: &p.dmesg, Usage: "on a booted kernel, print what each call and program made it log"},
 			&cli.BoolFlag{Name: "steps", Destination: &p.steps, Usage: "show each hit as numbered steps, for learners"},
 			&cli.BoolFlag{Name: "json", Destination: &p.json, Usage: "one JSON object a line: planted, pre, post, return, call, counters, …"},
-			decoderFlag("x86asm"), debuginfo(),
+			rawFlag(t), decoderFlag("x86asm"), debuginfo(),
 		}, imageFlags()...),
 		Action: func(_ context.Context, c *cli.Command) error { return t.differences(p.run(t, c)) },
 	}
@@ -190,6 +194,7 @@ type plan struct {
 	env        []string
 	cwd, stdin string
 	cpus       int
+	slice      uint64
 	seed       int64
 	budget     uint64
 	timeout    time.Duration
@@ -270,6 +275,9 @@ func notNegative(timeout time.Duration) error {
 
 // run checks the plan, and hands what it means to the engine.
 func (p *plan) run(t *term, c *cli.Command) error {
+	if err := p.ofProgram(c); err != nil {
+		return err
+	}
 	if p.user.asked(p) {
 		return p.runUser(t, c)
 	}
@@ -284,6 +292,9 @@ func (p *plan) run(t *term, c *cli.Command) error {
 	}
 	if p.cpus < 1 || p.cpus > maxCPUs {
 		return usagef("--cpus %s: there can be 1 to %d CPUs", strconv.Itoa(p.cpus), maxCPUs)
+	}
+	if c.IsSet("slice") && p.slice == 0 {
+		return usagef("--slice 0: want 1 instruction or more")
 	}
 	if err := notNegative(p.timeout); err != nil {
 		return err

@@ -84,7 +84,7 @@ func isUserEvent(line string) bool { return definition.IsUser(definition.Words(l
 
 // kernelFlags are those of run that a program without a kernel has no use for.
 var kernelFlags = []string{
-	"kprobe", "kretprobe", "call", "task", "exec", "as", "tracefs", "cpus", "no-post", "no-settle", "sysctl", "dmesg",
+	"kprobe", "kretprobe", "call", "task", "exec", "as", "tracefs", "cpus", "slice", "no-post", "no-settle", "sysctl", "dmesg",
 	"config", "live-text", "symbols", "module", "cpu", "decoder", "debuginfo", "cwd",
 }
 
@@ -273,8 +273,13 @@ func (r *userRun) define() error {
 		if err != nil {
 			return r.refused(line, err)
 		}
+		if e.Hazard != "" {
+			fmt.Fprintf(r.t.err, "%s %s: %s: %s\n", r.t.errStyle.red("warning:"), oneLine(errors.New(line)), e.Hazard, e.Hazard.Means())
+		}
 		if r.json != nil {
-			r.json.write(r.of("planted", e))
+			planted := r.of("planted", e)
+			planted.Hazard = string(e.Hazard)
+			r.json.write(planted)
 		}
 	}
 	if pid := r.plan.user.pid; pid != 0 {
@@ -323,6 +328,9 @@ func (r *userRun) run() (err error) {
 	defer func() { err = errors.Join(err, r.recording.close()) }()
 	r.probes = userprobe.New(r.rules)
 	r.trace = userevent.New(r.rules, r.probes, append([]*process.File{r.program}, r.files...)...)
+	if r.trace.Dir, err = guestName("."); err != nil {
+		return err
+	}
 	if err := r.define(); err != nil {
 		return err
 	}
@@ -390,9 +398,10 @@ func (r *userRun) print(w *bufio.Writer, p *process.Process) {
 		case r.json != nil:
 			_ = r.json.wrote(i+1, b) // flush says it again
 		case i == 0:
-			_, _ = w.Write(b) // Flush has the error
+			_ = w.Flush() // it says so again
+			_, _ = r.t.rawOut.Write(b)
 		default:
-			_, _ = r.t.err.Write(b)
+			_, _ = r.t.rawErr.Write(b)
 		}
 		if lost > 0 {
 			r.log(fmt.Sprintf("%d bytes more were written, and are not shown (--max-output)", lost))

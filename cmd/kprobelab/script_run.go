@@ -213,7 +213,7 @@ func (r *scriptRun) happen(t *term, l *session.Session, run *attach.Runner, call
 		}
 		return nil
 	}
-	code, err := l.Exec(&kprobelab.Program{Args: command.Args, Env: command.Env, Stdin: command.Input, Stdout: t.out, Stderr: t.err})
+	code, err := l.Exec(&kprobelab.Program{Args: command.Args, Env: command.Env, Stdin: command.Input, Stdout: t.rawOut, Stderr: t.rawErr})
 	switch n := errno.Errno(0); {
 	case errors.Is(err, kprobelab.ErrNoInit):
 		return &failure{exitImage, fmt.Errorf("%s: %w", l.Image.Name(), err)}

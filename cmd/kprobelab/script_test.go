@@ -169,8 +169,15 @@ func setUp(e *testscript.Env) error {
 	if err != nil {
 		return err
 	}
+	noText := []byte{0x1f, 0x8b, 0, 0x80, 0xff, 0x1b, '\n'}
+	noTexts, err := tinyprogram.Build(noText,
+		tinyprogram.Function{Name: "_start", Text: "mov $0x1,%eax\nmov $0x1,%edi\nmov $0x402000,%esi\nmov $0x7,%edx\nsyscall\nxor %edi,%edi\nmov $0x3c,%eax\nsyscall"})
+	if err != nil {
+		return err
+	}
 	copy(nops[tinyprogram.Offset(1):], []byte{0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0})
 	for name, data := range map[string][]byte{
+		"bytes": noTexts, "bytes.want": noText,
 		"prog": program, "nops": nops, "forks": forks, "prog.stripped": stripped(program), "guest.elf": guest, "truncated.elf": guest[:len(guest)/2], "arm.elf": arm,
 		"stripped.elf": stripped(guest), "empty": nil, "demo.ko": kprobelab.GuestModule(), "large": make([]byte, 1<<20),
 	} {

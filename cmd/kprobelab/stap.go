@@ -77,6 +77,7 @@ func stapCommand(t *term) *cli.Command {
 			&cli.Uint64Flag{Name: "budget", Value: execBudget, Destination: &r.budget, Usage: "stop a call or the program after this many guest `INSTRUCTIONS`"},
 			&cli.DurationFlag{Name: "for", Value: time.Minute, Destination: &r.wait, Usage: "without -c and --call, let this much virtual `TIME` pass at most"},
 			decoderFlag("x86asm"), debuginfo(),
+			rawFlag(t),
 		}, imageFlags()...),
 		Action: func(_ context.Context, c *cli.Command) error { return t.differences(r.run(t, c)) },
 	}

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"io"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
+	"github.com/urfave/cli/v3"
 	xterm "golang.org/x/term"
 
 	"kprobelab/internal/printable"
@@ -16,8 +18,11 @@ import (
 type term struct {
 	out, err io.Writer
 	// bar draws on bare: the rest of what goes to err passes printable.Writer.
-	bare               io.Writer
-	outStyle, errStyle style
+	bare io.Writer
+	// rawOut and rawErr get what a program writes, as it is where they are no terminals or --raw says so; bareOut
+	// is standard output.
+	rawOut, rawErr, bareOut io.Writer
+	outStyle, errStyle      style
 	// errIsTerminal is whether progress is shown.
 	errIsTerminal bool
 
@@ -32,12 +37,28 @@ type term struct {
 }
 
 func newTerm(stdout, stderr io.Writer) *term {
-	return &term{
+	t := &term{
 		out: &printable.Writer{W: stdout, Colour: coloured(stdout)}, outStyle: style(coloured(stdout)),
 		err: &printable.Writer{W: stderr, Colour: coloured(stderr)}, errStyle: style(coloured(stderr)),
-		bare:          stderr,
+		bare: stderr, bareOut: stdout,
 		errIsTerminal: isTerminal(stderr),
 	}
+	t.rawOut, t.rawErr = t.out, t.err // run says what is right for standard output
+	if !isTerminal(stderr) {
+		t.rawErr = stderr
+	}
+	return t
+}
+
+// rawFlag lets what programs write reach a terminal as it is.
+func rawFlag(t *term) cli.Flag {
+	return &cli.BoolFlag{Name: "raw", Usage: "print what programs write as it is on a terminal, too; control characters are shown as \\u001b there else",
+		Action: func(_ context.Context, _ *cli.Command, raw bool) error {
+			if raw {
+				t.rawOut, t.rawErr = t.bareOut, t.bare
+			}
+			return nil
+		}}
 }
 
 func isTerminal(w io.Writer) bool {

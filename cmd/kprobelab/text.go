@@ -20,10 +20,10 @@ import (
 // them, calls as C writes them.
 type textOutput struct {
 	w *bufio.Writer
-	// err gets what programs write to standard error.
-	err   io.Writer
-	lines sample.Lines
-	style style
+	// raw and err get what programs write to standard output and error.
+	raw, err io.Writer
+	lines    sample.Lines
+	style    style
 	// many is whether there are several tasks, whose calls need a name.
 	many  bool
 	steps *stepWriter
@@ -137,9 +137,12 @@ func (o *textOutput) wrote(fd int, b []byte) error {
 		_, err := o.err.Write(b)
 		return err
 	}
+	if err := o.w.Flush(); err != nil {
+		return err
+	}
 	o.inside = b[len(b)-1] != '\n'
-	o.w.Write(b)
-	return o.w.Flush()
+	_, err := o.raw.Write(b)
+	return err
 }
 
 func (o *textOutput) exited(program string, code int) {

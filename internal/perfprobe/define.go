@@ -2,6 +2,7 @@ package perfprobe
 
 import (
 	"fmt"
+	"path"
 	"strings"
 
 	"kprobelab/internal/source"
@@ -50,7 +51,7 @@ func inOrder(line string, parts []string) bool {
 	return true
 }
 
-// Definition is one line for kprobe_events.
+// Definition is one line for kprobe_events or, of a program, for uprobe_events.
 type Definition struct {
 	Group, Event string
 	Return       bool
@@ -60,6 +61,10 @@ type Definition struct {
 	Args           []string
 	// Place is where it is, nil for a return probe, which the symbol table places.
 	Place *source.Place
+	// File is a program's, and FileOffset where in it the probe is; "" for kernels.
+	File       string
+	FileOffset uint64
+	addr       uint64
 }
 
 // Text is the definition.
@@ -72,6 +77,9 @@ func (d Definition) Text() string {
 		module = d.Module + ":"
 	}
 	s := fmt.Sprintf("%s:%s/%s %s%s+%d", kind, d.Group, d.Event, module, d.Symbol, d.Offset)
+	if d.File != "" {
+		s = fmt.Sprintf("%s:%s/%s %s:0x%x", kind, d.Group, d.Event, d.File, d.FileOffset)
+	}
 	for _, a := range d.Args {
 		s += " " + a
 	}
@@ -161,7 +169,7 @@ func (w *Writer) bySymbol(p *Probe) ([]Definition, error) {
 		if !ok {
 			return nil, &source.NotFound{Place: true, What: fmt.Sprintf("no symbol is at %#x", p.Address)}
 		}
-		list = append(list, Definition{Symbol: s.Name, Offset: p.Address - s.Start, Return: p.Where.Return})
+		list = append(list, Definition{Symbol: s.Name, Offset: p.Address - s.Start, Return: p.Where.Return, addr: p.Address})
 	} else {
 		seen := map[uint64]bool{}
 		for _, s := range w.File.Symbols(p.Where.Function) {
@@ -172,7 +180,7 @@ func (w *Writer) bySymbol(p *Probe) ([]Definition, error) {
 			if p.Where.Offset > s.End-s.Start {
 				return nil, &source.NotFound{Place: true, What: fmt.Sprintf("%s is outside of %s, which has %d bytes", p.Where, s.Name, s.End-s.Start)}
 			}
-			list = append(list, Definition{Symbol: s.Name, Offset: p.Where.Offset, Return: p.Where.Return})
+			list = append(list, Definition{Symbol: s.Name, Offset: p.Where.Offset, Return: p.Where.Return, addr: s.Start + p.Where.Offset})
 		}
 	}
 	if len(list) == 0 {
@@ -207,10 +215,16 @@ func (w *Writer) nameAll(p *Probe, list []Definition) error {
 	if w.names == nil {
 		w.names = map[string]bool{}
 	}
+	if err := w.placeAll(list); err != nil {
+		return err
+	}
 	for i := range list {
 		d := &list[i]
 		if d.Group = p.Group; d.Group == "" {
 			d.Group = group
+			if d.File != "" {
+				d.Group = programGroup(d.File)
+			}
 		}
 		name := p.Event
 		switch {
@@ -246,3 +260,36 @@ func (w *Writer) nameAll(p *Probe, list []Definition) error {
 
 // maxEvent is how long an event's name may be.
 const maxEvent = 63
+
+// placeAll says where in its file the probes of a program are.
+func (w *Writer) placeAll(list []Definition) error {
+	file := w.File.Program()
+	if file == "" {
+		return nil
+	}
+	for i := range list {
+		d := &list[i]
+		if d.Place != nil {
+			d.addr = d.Place.Addr
+		}
+		at, ok := w.File.FileOffset(d.addr)
+		if !ok {
+			return &source.NotFound{Place: true, What: fmt.Sprintf("%s+%d is not in what the file loads", d.Symbol, d.Offset)}
+		}
+		d.File, d.FileOffset = file, at
+	}
+	return nil
+}
+
+// programGroup is the group of a program's events that name none: "probe_" and its name up to what
+// no name of an event has (convert_exec_to_group).
+func programGroup(file string) string {
+	name := path.Base(file)
+	for i, c := range []byte(name) {
+		if c != '_' && (c|0x20 < 'a' || 'z' < c|0x20) && (c < '0' || '9' < c) {
+			name = name[:i]
+			break
+		}
+	}
+	return group + "_" + name
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"debug/elf"
+	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -40,12 +41,7 @@ func (f *File) symbols() (tables [][]Symbol, err error) {
 				continue
 			}
 			fn := Symbol{Name: s.Name, Data: data, Addr: s.Value, Size: s.Size}
-			for _, p := range h.Progs {
-				if v := s.Value; p.Type == elf.PT_LOAD && p.Vaddr <= v && v-p.Vaddr < p.Filesz {
-					fn.Offset, fn.Loaded = v-p.Vaddr+p.Off, true
-					break
-				}
-			}
+			fn.Offset, fn.Loaded = offsetOf(h, s.Value)
 			table = append(table, fn)
 		}
 		tables = append(tables, table)
@@ -121,4 +117,101 @@ func (f *File) Offset(name string) (uint64, error) {
 		return 0, fmt.Errorf("%s: %s is not in what the file loads: %w", f.Name, name, errno.EINVAL)
 	}
 	return found[0].Offset, nil
+}
+
+// maxFunction bounds the code that Function gives.
+const maxFunction = 1 << 20
+
+// Function is the code of the function that has an offset of the file, from its first byte on, and where that is
+// in the file. It asks the symbols, and the table of unwinding where they do not know; ok is false where
+// neither does.
+func (f *File) Function(offset uint64) (code []byte, at uint64, ok bool) {
+	at, size, ok := f.functionBySymbol(offset)
+	if !ok {
+		if at, ok = f.functionByUnwinding(offset); !ok {
+			return nil, 0, false
+		}
+		size = 0
+	}
+	end := min(at+maxFunction, uint64(len(f.Data)))
+	if size > 0 {
+		end = min(end, at+size)
+	}
+	if offset >= end {
+		return nil, 0, false
+	}
+	return f.Data[at:end], at, true
+}
+
+// functionBySymbol finds the last function that begins at or before an offset. One without a size, as in
+// assembly, ends at the next.
+func (f *File) functionBySymbol(offset uint64) (at, size uint64, ok bool) {
+	list, err := f.Symbols()
+	if err != nil {
+		return 0, 0, false
+	}
+	for _, s := range list {
+		switch {
+		case !s.Loaded || s.Data || s.Offset > offset || s.Size > 0 && offset-s.Offset >= s.Size:
+		case !ok || s.Offset > at:
+			at, size, ok = s.Offset, s.Size, true
+		}
+	}
+	return at, size, ok && (size > 0 || f.executable(at) == f.executable(offset) && f.executable(at) >= 0)
+}
+
+// executable is the number of the executable section that has an offset of the file, -1 for none.
+func (f *File) executable(offset uint64) int {
+	h, err := elf.NewFile(bytes.NewReader(f.Data))
+	if err != nil {
+		return -1
+	}
+	return slices.IndexFunc(h.Sections, func(s *elf.Section) bool {
+		return s.Flags&elf.SHF_EXECINSTR != 0 && s.Type == elf.SHT_PROGBITS && s.Offset <= offset && offset-s.Offset < s.Size
+	})
+}
+
+// functionByUnwinding asks the sorted table of .eh_frame_hdr (Linux Standard Base, 10.6.2), which begins with
+// its version, and has for each function its address and that of its description, from the table's own on.
+func (f *File) functionByUnwinding(offset uint64) (at uint64, ok bool) {
+	const head, row, version = 12, 8, "\x01\x1b\x03\x3b" // signed words of 32 bits, to themselves and to the table
+	h, err := elf.NewFile(bytes.NewReader(f.Data))
+	if err != nil {
+		return 0, false
+	}
+	for _, p := range h.Progs {
+		if p.Type != elf.PT_GNU_EH_FRAME || p.Filesz < head || p.Off > uint64(len(f.Data)) || p.Filesz > uint64(len(f.Data))-p.Off {
+			continue
+		}
+		table := f.Data[p.Off : p.Off+p.Filesz]
+		if string(table[:4]) != version {
+			return 0, false
+		}
+		for table = table[head:]; len(table) >= row; table = table[row:] {
+			addr := p.Vaddr + uint64(int64(int32(binary.LittleEndian.Uint32(table))))
+			if o, loaded := offsetOf(h, addr); loaded && o <= offset && (!ok || o > at) {
+				at, ok = o, true
+			}
+		}
+	}
+	return at, ok && f.executable(at) == f.executable(offset) && f.executable(at) >= 0
+}
+
+// OffsetOf is where in the file an address of its own is loaded from.
+func (f *File) OffsetOf(addr uint64) (uint64, bool) {
+	h, err := elf.NewFile(bytes.NewReader(f.Data))
+	if err != nil {
+		return 0, false
+	}
+	return offsetOf(h, addr)
+}
+
+// offsetOf is where in the file an address of it is loaded from.
+func offsetOf(h *elf.File, addr uint64) (uint64, bool) {
+	for _, p := range h.Progs {
+		if p.Type == elf.PT_LOAD && p.Vaddr <= addr && addr-p.Vaddr < p.Filesz {
+			return addr - p.Vaddr + p.Off, true
+		}
+	}
+	return 0, false
 }

@@ -133,7 +133,7 @@ type NearPoint struct {
 // Explain explains one point, SYM[+OFF] or ADDR[+OFF]. The error says what is
 // wrong with the text; a place that the kernel refuses is no error.
 func (s *Scan) Explain(point string) (*Explanation, error) {
-	r, err := parsePoint(s.View, point)
+	r, err := s.parse(point)
 	if err != nil {
 		return nil, err
 	}

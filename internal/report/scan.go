@@ -29,6 +29,10 @@ type Scan struct {
 
 	View    kimage.View
 	Profile *profile.Config
+	// Bias is what was added to the addresses of a program's file: below it, an address is the file's own.
+	Bias uint64
+	// Function, when not nil, says where the function begins that has an address without a symbol.
+	Function func(at x86.Addr) (start x86.Addr, ok bool)
 	// Symbols are the View's, by ascending address.
 	Symbols []kimage.Symbol
 	// SlotAddr is where the copies of instructions and the detour buffers go. A
@@ -59,7 +63,7 @@ func NewScan(img *kimage.Image) *Scan {
 	s := &Scan{
 		Image: img.Name(), CPU: img.Fact("CPU").Value, Standing: img.Standing(),
 		View: img, Profile: img.Profile(), Symbols: img.Symbols(), SlotAddr: img.ModuleEnd(),
-		BlacklistedAs: img.BlacklistedAs,
+		BlacklistedAs: img.BlacklistedAs, Bias: img.Bias(),
 	}
 	if img.Kind() != kimage.KindKernel {
 		for _, g := range img.Segments() {

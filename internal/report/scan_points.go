@@ -109,7 +109,7 @@ func (l *pointList) slotAddr(line string) x86.Addr {
 
 // point answers one point.
 func (s *scanner) point(p ScanPoint) ScanRow {
-	r, err := parsePoint(s.View, p.Text)
+	r, err := s.parse(p.Text)
 	if err != nil {
 		return ScanRow{
 			Symbol: printable(p.Text), Errno: -int(errno.EINVAL),
@@ -122,6 +122,15 @@ func (s *scanner) point(p ScanPoint) ScanRow {
 	row := s.row(r, p.SlotAddr, nil)
 	row.Symbol, row.Detail = printable(row.Symbol), printable(row.Detail)
 	return row
+}
+
+// parse is parsePoint, for which an address in a program may be the file's own, as nm and objdump print it.
+func (s *Scan) parse(text string) (probepoint.Request, error) {
+	r, err := parsePoint(s.View, text)
+	if err == nil && r.Symbol == "" && uint64(r.Addr) < s.Bias {
+		r.Addr = r.Addr.Add(int64(s.Bias))
+	}
+	return r, err
 }
 
 // parsePoint reads SYM[+OFF] or ADDR[+OFF]. An address is hexadecimal, with 0x or

@@ -20,6 +20,9 @@ type Uprobe struct {
 	// Bytes is the instruction as the kernel reads it, Text what the processor reads.
 	Bytes Bytes  `json:"bytes"`
 	Text  string `json:"text"`
+	// Inside is where the instruction begins that the place is in the middle of, "" where one begins
+	// at the place, or that is not known.
+	Inside string `json:"inside,omitempty"`
 	// Errno is the name of the error, "" where the probe is accepted; the rest is then
 	// set.
 	Errno string `json:"errno,omitempty"`
@@ -68,7 +71,7 @@ var uprobeAfter = []struct {
 // ExplainUprobe explains one point, SYM[+OFF] or ADDR[+OFF], of a program's code. The error
 // says what is wrong with the text or the place.
 func (s *Scan) ExplainUprobe(point string) (*Uprobe, error) {
-	r, err := parsePoint(s.View, point)
+	r, err := s.parse(point)
 	if err != nil {
 		return nil, err
 	}
@@ -93,8 +96,39 @@ func (s *Scan) ExplainUprobe(point string) (*Uprobe, error) {
 	if sym, ok := s.View.SymbolAt(at); ok {
 		u.Symbol, u.Offset = sym.Name, uint64(at.Sub(sym.Addr))
 	}
-	u.fill(uprobes.Analyze(code[:n], at, s.Profile), code[:n], at)
+	a := uprobes.Analyze(code[:n], at, s.Profile)
+	if u.Inside = s.inside(at); u.Inside != "" && a.Errno == 0 {
+		a.Hazard = uprobes.InsideInstruction
+	}
+	u.fill(a, code[:n], at)
 	return u, nil
+}
+
+// inside says where the instruction begins that an address is in the middle of, "" for nowhere.
+func (s *Scan) inside(at x86.Addr) string {
+	start, size := at, uint64(0)
+	sym, ok := s.View.SymbolAt(at)
+	if ok {
+		start, size = sym.Addr, sym.Size
+	} else if s.Function == nil {
+		return ""
+	} else if start, ok = s.Function(at); !ok {
+		return ""
+	}
+	if size == 0 {
+		size = uint64(at.Sub(start)) + uprobes.InsnSize
+	}
+	code := make([]byte, min(size, uprobes.MaxFunction))
+	code = code[:s.View.CodeAt(start, code)]
+	begin, length, inside := uprobes.Inside(code, int(at.Sub(start)))
+	if !inside {
+		return ""
+	}
+	name := start.Add(int64(begin)).String()
+	if ok && sym.Name != "" {
+		name = fmt.Sprintf("%s+%#x", sym.Name, begin)
+	}
+	return fmt.Sprintf("%s: %s", name, decoder.Text(code[begin:begin+length], start.Add(int64(begin))))
 }
 
 func (u *Uprobe) fill(a uprobes.Analysis, code []byte, at x86.Addr) {
@@ -138,6 +172,9 @@ func (u *Uprobe) WriteText(w io.Writer, s Style) error {
 	b.line("  %x  %s", string(u.Bytes), u.Text)
 	b.line("")
 	b.line("%s", s.bold("uprobe"))
+	if u.Inside != "" {
+		b.line("  %s", s.red("no instruction begins here: it is in the middle of "+u.Inside))
+	}
 	if u.Errno != "" {
 		b.line("  %s: %s", s.red(u.Errno), u.Why)
 		return b.err
@@ -159,7 +196,9 @@ func (u *Uprobe) WriteText(w io.Writer, s Style) error {
 		b.line("")
 		b.line("%s", s.bold("what goes wrong"))
 		b.line("  %s: %s", s.red(u.Hazard), u.HazardMeans)
-		b.line("  [arch/x86/kernel/uprobes.c, arch_uprobe_analyze_insn]")
+		if u.Inside == "" {
+			b.line("  [arch/x86/kernel/uprobes.c, arch_uprobe_analyze_insn]")
+		}
 	}
 	return b.err
 }

@@ -40,12 +40,14 @@ type File struct {
 	// debug are the sections by their names without the dot.
 	debug   map[string][]byte
 	ehFrame uint64 // the address of .eh_frame
-	headers []header
-	symbols symbols
-	module  string
-	buildID string
-	release string
-	abbrevs map[uint64]abbrevs
+	// segments are a program's.
+	segments []segment
+	headers  []header
+	symbols  symbols
+	module   string
+	buildID  string
+	release  string
+	abbrevs  map[uint64]abbrevs
 	// recent are the units that were read last, the latest at the end.
 	recent []*Unit
 	// left is how many entries may still be read for this question.
@@ -109,7 +111,7 @@ func read(in io.ReaderAt, size int64) (f *File, err error) {
 	if e.Machine != elf.EM_X86_64 || e.Class != elf.ELFCLASS64 {
 		return nil, fmt.Errorf("%w for x86-64", ErrNone)
 	}
-	f = &File{debug: map[string][]byte{}, abbrevs: map[uint64]abbrevs{}, buildID: buildID(e)}
+	f = &File{debug: map[string][]byte{}, abbrevs: map[uint64]abbrevs{}, buildID: buildID(e), segments: segmentsOf(e)}
 	l := place(e)
 	if err := f.sections(e, l, uint64(size)); err != nil {
 		return nil, err

@@ -108,6 +108,9 @@ type symbols struct {
 
 func readSymbols(e *elf.File, l *layout) symbols {
 	raw, err := e.Symbols()
+	if err != nil && len(segmentsOf(e)) > 0 {
+		raw, err = e.DynamicSymbols() // a program may be stripped
+	}
 	if err != nil {
 		return symbols{}
 	}

@@ -80,6 +80,9 @@ func (p *Place) Variable(name string) (v *Variable, err error) {
 				return v, nil
 			}
 		}
+		if !p.Described() {
+			return nil, noDWARF(name)
+		}
 		return nil, notFound("%s has no parameter %s", p.Function, name)
 	}
 	var dropped *node

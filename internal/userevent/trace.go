@@ -2,6 +2,7 @@ package userevent
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"kprobelab/internal/tracing/event"
 	"kprobelab/internal/userprobe"
 	"kprobelab/profile"
+	"kprobelab/uprobes"
 	"kprobelab/x86"
 )
 
@@ -20,6 +22,8 @@ type Event struct {
 	file *process.File
 	// Probe has the counts.
 	Probe userprobe.Consumer
+	// Hazard is what goes wrong although the kernel accepts the probe, "" for nothing.
+	Hazard uprobes.Hazard
 }
 
 // Hit is one record.
@@ -48,6 +52,8 @@ type Trace struct {
 	lines []string
 	left  int // bytes that lines may still take
 	lost  int
+	// Dir is the folder that relative names of files in definitions begin in: / if it is empty.
+	Dir string
 	// OnHit is told of each record; nil for nobody.
 	OnHit func(h *Hit)
 }
@@ -74,13 +80,15 @@ func (t *Trace) Define(line string) (*Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Event{Definition: d, file: t.files[process.Clean(d.File)]}
+	e := &Event{Definition: d, file: t.files[t.absolute(d.File)]}
 	if slices.ContainsFunc(t.list, func(o *Event) bool { return o.Group == d.Group && o.Event() == d.Event }) {
 		return nil, definition.Refuse(d.Words, 0, strings.IndexByte(d.Words[0], ':')+1, definition.EventExist, errno.EEXIST)
 	}
-	if err := userprobe.Check(t.c, e.file, d.FileOffset, d.Counter); err != nil {
+	a, err := userprobe.Check(t.c, e.file, d.FileOffset, d.Counter)
+	if err != nil {
 		return nil, err
 	}
+	e.Hazard = a.Hazard
 	if d.Return {
 		e.Probe.Returned = func(function x86.Addr, regs *x86.PtRegs) { t.hit(e, function, regs) }
 	} else {
@@ -109,10 +117,18 @@ func (e *Event) At(f *process.File, offset uint64) bool { return e.file == f && 
 func (e *Event) Event() string { return e.Definition.Event }
 
 func (t *Trace) file(name string) error {
-	if t.files[process.Clean(name)] == nil {
+	if t.files[t.absolute(name)] == nil {
 		return errno.ENOENT
 	}
 	return nil
+}
+
+// absolute is the name of a file as the process knows it.
+func (t *Trace) absolute(name string) string {
+	if !path.IsAbs(name) {
+		name = path.Join(t.Dir, name)
+	}
+	return process.Clean(name)
 }
 
 // Of is the event whose probe it is.

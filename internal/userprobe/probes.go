@@ -103,13 +103,27 @@ func New(c *profile.Config) *Probes {
 // Start implements process.Tracer.
 func (k *Probes) Start(p *process.Process) { k.p = p }
 
-// Check is what registering would return for a place of a file that a process has mapped.
-func Check(c *profile.Config, f *process.File, offset, counter uint64) error {
+// Check is what registering would return for a place of a file that a process has mapped, and what
+// becomes of the instruction there.
+func Check(c *profile.Config, f *process.File, offset, counter uint64) (uprobes.Analysis, error) {
 	a, err := check(c, f, offset, counter)
 	if err == nil && a.Errno != 0 {
 		err = a.Errno
 	}
-	return err
+	if err == nil && inside(f, offset) {
+		a.Hazard = uprobes.InsideInstruction
+	}
+	return a, err
+}
+
+// inside reports an offset at which no instruction of its function begins, as far as that is known.
+func inside(f *process.File, offset uint64) bool {
+	code, at, ok := f.Function(offset)
+	if !ok {
+		return false
+	}
+	_, _, inside := uprobes.Inside(code, int(offset-at))
+	return inside
 }
 
 func check(c *profile.Config, f *process.File, offset, counter uint64) (a uprobes.Analysis, err error) {

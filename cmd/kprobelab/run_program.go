@@ -1,0 +1,122 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"kprobelab/internal/perfprobe"
+	"kprobelab/internal/report"
+	"kprobelab/internal/source"
+	"kprobelab/internal/tracing/definition"
+	"kprobelab/profile"
+)
+
+// ofProgram looks whether probes without calls are meant for a program: IMAGE is one then. What is said of
+// it in the words of the source becomes definitions of uprobes; a kernel's probes are refused.
+func (p *plan) ofProgram(c *cli.Command) error {
+	if p.user.asked(p) || len(p.jobs)+len(p.tasks) > 0 || len(p.probes)+len(p.events)+len(p.watches) == 0 || c.Args().Len() == 0 {
+		return nil
+	}
+	f, err := programFile(c.Args().First())
+	if err != nil {
+		return nil // a kernel's image, or the reader of images says what it is
+	}
+	switch {
+	case len(p.probes) > 0:
+		return usagef("--kprobe and --kretprobe are for kernels, and %s is a program: give --uprobe or --uretprobe %s:%s",
+			c.Args().First(), withSlash(c.Args().First()), p.probes[0].String())
+	case len(p.watches) > 0 && len(p.events) == 0:
+		return usagef("%s is a program: give --program to run it", c.Args().First())
+	}
+	w := &perfprobe.Writer{File: f, Features: featuresOf(programRules(c))}
+	var lines []string
+	for _, line := range p.events {
+		list, err := p.user.definitions(w, line)
+		if err != nil {
+			return err
+		}
+		lines = append(lines, list...)
+	}
+	p.events = lines
+	return nil
+}
+
+// programRules are those of --kernel, or the default's.
+func programRules(c *cli.Command) *profile.Config {
+	if rules, ok := profile.Named(c.String("kernel")); ok {
+		return rules
+	}
+	rules, _ := profile.Named(profile.Default)
+	return rules
+}
+
+// programFile is a program or a library, with its debugging information if it has some.
+func programFile(path string) (*source.File, error) {
+	f, err := source.Open(path)
+	if err == nil && f.Program() == "" {
+		return nil, source.ErrNone
+	}
+	if err != nil {
+		return source.OfProgram(path)
+	}
+	return f, nil
+}
+
+func withSlash(path string) string {
+	if strings.Contains(path, "/") {
+		return path
+	}
+	return "./" + path
+}
+
+// definitions are what a line about a program means: itself, where it defines a uprobe.
+func (u *userPlan) definitions(w *perfprobe.Writer, line string) ([]string, error) {
+	words := definition.Words(line)
+	switch {
+	case len(words) == 0:
+		return nil, usagef("-e needs a definition, such as 'p:name %s:0x1234'", w.File.Program())
+	case definition.IsUser(words):
+		return []string{line}, nil
+	case report.IsDefinition(words):
+		return nil, notAUprobe(w.File, words)
+	}
+	p, err := perfprobe.Parse(line)
+	if err != nil {
+		return nil, usagef("%w (a definition of uprobe_events begins with p: or r:)", err)
+	}
+	list, err := w.Define(p)
+	if err != nil {
+		return nil, sourceError(line, err)
+	}
+	var out []string
+	for _, d := range list {
+		out = append(out, d.Text())
+	}
+	return out, nil
+}
+
+// notAUprobe says why a definition is none of a uprobe's, and what it could be.
+func notAUprobe(f *source.File, words []string) error {
+	if len(words) < 2 {
+		return usagef("%q: want p[:[GRP/]EVENT] PATH:OFFSET", strings.Join(words, " "))
+	}
+	file, place, has := cutLast(words[1], ":")
+	if !has {
+		file, place = "", words[1]
+	}
+	symbol, _, _ := strings.Cut(place, "+")
+	symbol, _, _ = strings.Cut(symbol, "%")
+	list := f.Symbols(symbol)
+	i := slices.IndexFunc(list, func(s source.Symbol) bool { return s.Func })
+	switch {
+	case i >= 0:
+		if at, ok := f.FileOffset(list[i].Start); ok {
+			return usagef("%q: a uprobe is defined by its offset in the file, not by a symbol: %s:0x%x for %s", words[1], f.Program(), at, symbol)
+		}
+	case has && !strings.Contains(file, "/"):
+		return usagef("%q: the path of a uprobe's file has a slash: ./%s", words[1], words[1])
+	}
+	return usagef("%q: %s is a program, and a uprobe is defined as PATH:OFFSET", words[1], f.Program())
+}

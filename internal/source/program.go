@@ -1,0 +1,74 @@
+package source
+
+import (
+	"debug/elf"
+	"fmt"
+	"path/filepath"
+
+	"kprobelab/internal/bounded"
+)
+
+// segment is a piece of a program's file that is loaded.
+type segment struct{ addr, size, offset uint64 }
+
+// kernelHalf is where kernels' addresses begin.
+const kernelHalf = 1 << 63
+
+// segmentsOf are those of a program or a library: of a file that is linked, for addresses of the
+// lower half. Others have none.
+func segmentsOf(e *elf.File) (list []segment) {
+	if e.Type != elf.ET_EXEC && e.Type != elf.ET_DYN {
+		return nil
+	}
+	for _, p := range e.Progs {
+		if p.Type != elf.PT_LOAD {
+			continue
+		}
+		if p.Vaddr >= kernelHalf {
+			return nil
+		}
+		list = append(list, segment{p.Vaddr, p.Filesz, p.Off})
+	}
+	return list
+}
+
+// OfProgram reads a program or a library that has no debugging information: it knows the symbols
+// alone. The error is ErrNone where the file is neither.
+func OfProgram(path string) (f *File, err error) {
+	defer guard(&err)
+	in, err := bounded.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	e, err := elf.NewFile(in)
+	if err != nil || e.Machine != elf.EM_X86_64 || e.Class != elf.ELFCLASS64 || len(segmentsOf(e)) == 0 {
+		return nil, fmt.Errorf("%s: %w: it is no program of x86-64", path, ErrNone)
+	}
+	return &File{path: path, fromBTF: true, symbols: readSymbols(e, place(e)), segments: segmentsOf(e), buildID: buildID(e)}, nil
+}
+
+// Program is the path, without links, of a file that is a program or a library; "" for others.
+func (f *File) Program() string {
+	if len(f.segments) == 0 {
+		return ""
+	}
+	path, err := filepath.EvalSymlinks(f.path)
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		path = f.path
+	}
+	return filepath.ToSlash(path)
+}
+
+// FileOffset is where in the file of a program an address of its own lies.
+func (f *File) FileOffset(addr uint64) (uint64, bool) {
+	for _, s := range f.segments {
+		if s.addr <= addr && addr-s.addr < s.size {
+			return addr - s.addr + s.offset, true
+		}
+	}
+	return 0, false
+}
