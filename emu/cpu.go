@@ -74,8 +74,8 @@ func (e *engine) Open() (machine.CPU, error) {
 		return nil, engineError("set up", unicorn.UcError(n))
 	}
 	for _, r := range e.regions {
-		if err := uc.MemMapPtr(alias(r.Start), r.Len(), unicorn.PROT_ALL, unsafe.Pointer(&r.mem[0])); err != nil {
-			return nil, engineError("map "+r.Start.String(), err)
+		if err := c.mapRegion(r); err != nil {
+			return nil, err
 		}
 	}
 	if e.b != nil {
@@ -85,6 +85,13 @@ func (e *engine) Open() (machine.CPU, error) {
 		return nil, engineError("set the boot registers", err)
 	}
 	return c, nil
+}
+
+func (c *cpu) mapRegion(r *region) error {
+	if err := c.uc.MemMapPtr(alias(r.Start), r.Len(), unicorn.PROT_ALL, unsafe.Pointer(&r.mem[0])); err != nil {
+		return engineError("map "+r.Start.String(), err)
+	}
+	return nil
 }
 
 // roomForTranslations asks the host for as much as the engine is about to reserve

@@ -38,9 +38,12 @@ type region struct {
 	attr []byte
 }
 
-// Reserve makes a region. All are made before the first CPU, which maps them into
-// its engine.
+// Reserve makes a region. A CPU maps those that there are into its engine; a later one is
+// mapped here.
 func (e *engine) Reserve(at x86.Range) error {
+	if len(e.cpus) > 0 && e.Here() {
+		return fmt.Errorf("room at %s while code runs: %w", at.Start, errno.EBUSY)
+	}
 	r, size := &region{Range: at}, at.End.Sub(at.Start)
 	e.regions = append(e.regions, r) // Close frees it, whatever fails below
 	var err error
@@ -53,7 +56,21 @@ func (e *engine) Reserve(at x86.Range) error {
 	if C.kpl_add_region(e.c, C.uint64_t(at.Start), C.uint64_t(size), (*C.uint8_t)(&r.mem[0]), (*C.uint8_t)(&r.attr[0])) != 0 {
 		return fmt.Errorf("region of %#x bytes at %s, and %d before it: %w", size, at.Start, C.KPL_MAX_REGIONS, machine.ErrNoMemory)
 	}
+	for _, c := range e.cpus {
+		if err := c.mapRegion(r); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// Discard has the kernel take the memory back: what is read there then is zero.
+func (e *engine) Discard(at x86.Range) {
+	for _, r := range e.regions {
+		if from, to := max(at.Start, r.Start), min(at.End, r.End); from < to {
+			_ = unix.Madvise(r.mem[from-r.Start:to-r.Start], unix.MADV_DONTNEED) // it is ours, and whole pages
+		}
+	}
 }
 
 // reserve maps zeroed host memory that is not Go's, so that C may keep its

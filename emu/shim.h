@@ -102,7 +102,7 @@ typedef struct kpl_gate {
 
 enum { KPL_GATES = 4096 };
 
-enum { KPL_COUNTS = 65536, KPL_LONG = 64, KPL_LONG_COUNTS = 256, KPL_MAX_REGIONS = 64 };
+enum { KPL_COUNTS = 65536, KPL_LONG = 64, KPL_LONG_COUNTS = 256, KPL_MAX_REGIONS = 256 };
 
 /*
  * The engine gives no translation back. A block that patched text killed stays

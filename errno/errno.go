@@ -42,9 +42,13 @@ const (
 	EINVAL        Errno = 22
 	EMFILE        Errno = 24
 	ENOTTY        Errno = 25
+	EFBIG         Errno = 27
 	ENOSPC        Errno = 28
 	ESPIPE        Errno = 29
+	EROFS         Errno = 30
+	EPIPE         Errno = 32
 	ERANGE        Errno = 34
+	ENAMETOOLONG  Errno = 36
 	ENOSYS        Errno = 38
 	ENOTEMPTY     Errno = 39
 	ELOOP         Errno = 40

@@ -50,6 +50,16 @@ func (e *engine) Reserve(r x86.Range) error {
 	return nil
 }
 
+// Discard gives up the memory of pages that are not mapped.
+func (e *engine) Discard(a x86.Range) {
+	for _, r := range e.regions {
+		for p := max(a.Start, r.Start); p < min(a.End, r.End); p += pageSize {
+			r.pages[uint64(p-r.Start)/pageSize] = nil
+		}
+	}
+	e.flushTLB()
+}
+
 // attributes calls fn with those of each page that a range touches.
 func (e *engine) attributes(a x86.Range, fn func(attr *byte)) {
 	for p := pageDown(a.Start); p < a.End; p += pageSize {

@@ -15,8 +15,11 @@ type Engine interface {
 	Shared() *Shared
 
 	// Reserve makes room for guest memory, page-aligned, with no page mapped. It
-	// is called before the first Open.
+	// is called before the first Open, and for a machine that has not booted in a fault, too.
 	Reserve(r x86.Range) error
+	// Discard makes the pages of a range zero, and gives the host's memory of them back. They are not
+	// mapped, and no snapshot has them.
+	Discard(r x86.Range)
 	// Allow gives the pages of a range more attributes, Unmap takes all away but
 	// AttrDirty, and reports whether one could be executed.
 	Allow(r x86.Range, attr byte)

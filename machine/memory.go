@@ -33,8 +33,11 @@ func (m *Machine) reserve(start, end x86.Addr) (x86.Range, error) {
 			return r, fmt.Errorf("region %s-%s overlaps %s-%s: %w", start, end, o.Start, o.End, errno.EINVAL)
 		}
 	}
+	if err := m.engine.Reserve(r); err != nil {
+		return r, err
+	}
 	m.regions = append(m.regions, r)
-	return r, m.engine.Reserve(r)
+	return r, nil
 }
 
 // splits reports whether n bytes lie on more than one page.

@@ -2,14 +2,15 @@ package machine
 
 import (
 	"fmt"
+	"slices"
 
 	"kprobelab/errno"
 	"kprobelab/x86"
 )
 
 // SetPages gives the pages of a range these attributes in place of those that they have: of
-// AttrR, AttrW and AttrX; 0 unmaps them. What they hold stays. The range is part of a window of the
-// image's (Windowed), of a segment or of user memory. It is for a host that is the kernel of a program.
+// AttrR, AttrW and AttrX; 0 unmaps them. What they hold stays. The range is in windows of the
+// image's (Windowed), of Extend, in segments or user memory. It is for a host that is the kernel of a program.
 // Int3 and Debug of the receiver of traps may map pages, not take attributes from them.
 func (m *Machine) SetPages(r x86.Range, attr byte) error {
 	if err := m.ours(); err != nil {
@@ -32,12 +33,56 @@ func (m *Machine) SetPages(r x86.Range, attr byte) error {
 	return nil
 }
 
-// reserved reports whether a range is part of one region.
+// reserved reports whether all of a range is in regions.
 func (m *Machine) reserved(r x86.Range) bool {
+	for at := r.Start; at < r.End; {
+		i := slices.IndexFunc(m.regions, func(o x86.Range) bool { return o.Contains(at) })
+		if i < 0 {
+			return false
+		}
+		at = m.regions[i].End
+	}
+	return r.Start < r.End
+}
+
+// windowSize is how much room Extend makes, as far as there is that much.
+const windowSize = 64 << 20
+
+// Extend makes room for memory around an address of the lower half, as a window of the image's does: the host pays
+// for a page when it is first used. There can be a few hundred windows. It is for a host that is the kernel of a
+// program, in a fault; inside a trap of Int3 or Debug it may fail.
+func (m *Machine) Extend(at x86.Addr) error {
+	if err := m.ours(); err != nil {
+		return err
+	}
+	r := x86.Range{Start: at &^ (windowSize - 1), End: at&^(windowSize-1) + windowSize}
+	switch {
+	case m.gone:
+		return ErrClosed
+	case at >= userEnd || m.booted != nil:
+		return fmt.Errorf("room at %s: %w", at, errno.EINVAL)
+	}
+	r.End = min(r.End, userEnd)
 	for _, o := range m.regions {
-		if r.Start < r.End && o.Start <= r.Start && r.End <= o.End {
-			return true
+		switch {
+		case o.Contains(at):
+			return nil
+		case o.End <= at:
+			r.Start = max(r.Start, o.End)
+		default:
+			r.End = min(r.End, o.Start)
 		}
 	}
-	return false
+	_, err := m.reserve(r.Start, r.End)
+	return err
+}
+
+// DropPages unmaps the pages of a range, and makes them zero for when they are mapped again: the host has their
+// memory back. The range is as of SetPages.
+func (m *Machine) DropPages(r x86.Range) error {
+	if err := m.SetPages(r, 0); err != nil {
+		return err
+	}
+	m.engine.Discard(r)
+	return nil
 }

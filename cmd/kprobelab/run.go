@@ -134,7 +134,7 @@ func runCommand(t *term) *cli.Command {
 				Usage: "probe only the process `PID` of the program's: 100 is the first, 101 what it forks first (default: all)"},
 			&cli.BoolFlag{Name: "program", Destination: &p.user.program, Usage: "run a program without a kernel, also where nothing is probed"},
 			&cli.StringSliceFlag{Name: "file", Destination: &p.user.files,
-				Usage: "let the program without a kernel open this `FILE`, as NAME=FILE by another name (repeatable)"},
+				Usage: "let the program without a kernel open this `FILE`, or the files of a folder, as NAME=FILE by another name (repeatable)"},
 			&cli.BoolFlag{Name: "stats", Destination: &p.user.stats, Usage: "of a program without a kernel, print what became of its probes and system calls"},
 			&cli.StringFlag{Name: "trace-output", Destination: &p.traceOutput, Usage: "write the file trace to `FILE` as it is, and do not print it"},
 			&cli.StringSliceFlag{Name: "tracefs", Destination: &p.tracefs,

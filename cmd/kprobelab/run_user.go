@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -85,7 +86,7 @@ func isUserEvent(line string) bool { return definition.IsUser(definition.Words(l
 // kernelFlags are those of run that a program without a kernel has no use for.
 var kernelFlags = []string{
 	"kprobe", "kretprobe", "call", "task", "exec", "as", "tracefs", "cpus", "slice", "no-post", "no-settle", "sysctl", "dmesg",
-	"config", "live-text", "symbols", "module", "cpu", "decoder", "debuginfo", "cwd",
+	"config", "live-text", "symbols", "module", "decoder", "debuginfo", "cwd",
 }
 
 // maxProgram bounds a file of a program's, in bytes.
@@ -124,7 +125,7 @@ func (p *plan) runUser(t *term, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	r := &userRun{plan: p, t: t, rules: rules, stdin: input}
+	r := &userRun{plan: p, t: t, rules: rules, stdin: input, cpu: c.String("cpu")}
 	if err := r.read(c.Args().Slice()); err != nil {
 		return err
 	}
@@ -139,12 +140,15 @@ type userRun struct {
 	args    []string
 	program *process.File
 	files   []*process.File
+	bytes   int // that all files have
 	stdin   []byte
-	trace   *userevent.Trace
-	probes  *userprobe.Probes
-	p       *process.Process
-	w       *bufio.Writer
-	json    *jsonOutput
+	// cpu is the model of --cpu, "" for the default.
+	cpu    string
+	trace  *userevent.Trace
+	probes *userprobe.Probes
+	p      *process.Process
+	w      *bufio.Writer
+	json   *jsonOutput
 	// written counts what w has written, omitted what of steps and records was left out.
 	written counter
 	omitted uint64
@@ -159,22 +163,17 @@ func guestName(name string) (string, error) {
 	return filepath.ToSlash(abs), err
 }
 
+// maxFolder bounds what the folders of --file have, in files; maxFiles all that --file names, in bytes.
+const (
+	maxFolder = 20_000
+	maxFiles  = 1 << 30
+)
+
 // read reads the program and its files.
 func (r *userRun) read(args []string) error {
 	r.args = args
-	load := func(name, from string) (*process.File, error) {
-		name, err := guestName(name)
-		if err != nil {
-			return nil, &failure{exitImage, err}
-		}
-		b, err := bounded.ReadFile(from, maxProgram)
-		if err != nil {
-			return nil, &failure{exitImage, err}
-		}
-		return &process.File{Name: name, Data: b}, nil
-	}
 	var err error
-	if r.program, err = load(args[0], args[0]); err != nil {
+	if r.program, err = r.load(args[0], args[0]); err != nil {
 		return err
 	}
 	for _, text := range r.plan.user.files {
@@ -182,13 +181,64 @@ func (r *userRun) read(args []string) error {
 		if !renamed {
 			from = name
 		}
-		f, err := load(name, from)
+		if st, err := os.Stat(from); err == nil && st.IsDir() {
+			if err := r.folder(name, from); err != nil {
+				return err
+			}
+			continue
+		}
+		f, err := r.load(name, from)
 		if err != nil {
 			return err
 		}
 		r.files = append(r.files, f)
 	}
 	return nil
+}
+
+// load reads one file of the host.
+func (r *userRun) load(name, from string) (*process.File, error) {
+	name, err := guestName(name)
+	if err != nil {
+		return nil, &failure{exitImage, err}
+	}
+	b, err := bounded.ReadFile(from, maxProgram)
+	if err != nil {
+		return nil, &failure{exitImage, err}
+	}
+	if r.bytes += len(b); r.bytes > maxFiles {
+		return nil, &failure{exitImage, fmt.Errorf("the files of --file have more than %d MB", maxFiles>>20)}
+	}
+	return &process.File{Name: name, Data: b}, nil
+}
+
+// folder reads the files of a folder and of those in it. Links are followed to files, not to folders; what is neither
+// is left out, and so is what cannot be read.
+func (r *userRun) folder(name, from string) error {
+	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // it is not there for the program
+		}
+		if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() {
+			return nil
+		}
+		if len(r.files) >= maxFolder {
+			return &failure{exitImage, fmt.Errorf("%s: --file takes %d files at most", from, maxFolder)}
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return &failure{exitImage, err}
+		}
+		f, err := r.load(filepath.Join(name, rel), path)
+		switch {
+		case errors.Is(err, fs.ErrPermission):
+			return nil
+		case err != nil:
+			return err
+		}
+		r.files = append(r.files, f)
+		return nil
+	})
 }
 
 // named is the file of a probe.
@@ -338,10 +388,13 @@ func (r *userRun) run() (err error) {
 	if err != nil {
 		return err
 	}
+	if list := e.CPUModels(); r.cpu != "" && !slices.Contains(list, strings.ToLower(r.cpu)) {
+		return usagef("--cpu %s: a program's processor is one of %s", r.cpu, strings.Join(list, ", "))
+	}
 	p, err := process.New(process.Config{
 		Program: r.program, Args: r.args, Env: r.plan.env, Files: r.files, Stdin: r.stdin, Release: r.rules.Name, Tracer: r.probes,
 		MaxOutput: int(min(r.plan.maxOutput, 1<<30)),
-		Options:   machine.Options{Seed: r.plan.seed, Budget: r.plan.budget, Timeout: r.plan.timeout},
+		Options:   machine.Options{Seed: r.plan.seed, Budget: r.plan.budget, Timeout: r.plan.timeout, CPUModel: r.cpu},
 	}, e.New)
 	if err != nil {
 		if errors.Is(err, machine.ErrEngine) {

@@ -38,7 +38,11 @@ func (p *Process) strings(at uint64) (list []string, err error) {
 }
 
 func (p *Process) execve(r *x86.PtRegs) (uint64, error) {
-	f, err := p.named(r.DI)
+	return p.execveAt(1<<64+atCWD, r.DI, r)
+}
+
+func (p *Process) execveAt(dir, at uint64, r *x86.PtRegs) (uint64, error) {
+	f, err := p.named(dir, at)
 	if err != nil {
 		return 0, err
 	}
@@ -67,7 +71,7 @@ func (p *Process) execve(r *x86.PtRegs) (uint64, error) {
 	if p.c.Tracer != nil {
 		p.c.Tracer.Executed()
 	}
-	g.program = f
+	g.program, g.args, g.comm = f, l.args, ""
 	g.exitSignal = sigCHLD
 	actions := *g.actions
 	g.actions = &actions

@@ -79,11 +79,11 @@ func (s *Space) changed(r x86.Range) {
 
 // apart accesses a space that is not in the machine.
 func (s *Space) apart(a x86.Addr, b []byte, need int, access func(f *frame, at int, part []byte) *frame) error {
+	if err := s.present(a, len(b), need); err != nil {
+		return err
+	}
 	for len(b) > 0 {
 		v := s.At(a)
-		if v == nil || v.Prot == 0 || v.Prot&need != need {
-			return errno.EFAULT
-		}
 		p, at := pageDown(a), int(a%PageSize)
 		n := min(len(b), PageSize-at)
 		list := s.frames(v)
@@ -99,7 +99,7 @@ func (s *Space) capture() error {
 		return nil
 	}
 	for _, v := range s.maps {
-		if v.shared == nil && s.users == 0 {
+		if v.lazy || v.shared == nil && s.users == 0 {
 			continue // nobody will see it again
 		}
 		if err := s.captureMapping(v); err != nil {
@@ -152,18 +152,35 @@ func (s *Space) enter() error {
 			return err
 		}
 		for _, v := range from.maps {
-			if err := s.m.SetPages(v.Range, 0); err != nil {
+			if err := from.leaves(v); err != nil {
 				return err
 			}
 		}
 	}
 	s.in = s
 	for _, v := range s.maps {
+		if v.lazy {
+			continue
+		}
 		if err := s.bring(v, from); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// leaves takes a mapping's pages out of the machine; nobody will see those of a space without processes again.
+func (s *Space) leaves(v *Mapping) error {
+	switch {
+	case v.lazy:
+		return nil
+	case v.shared == nil && s.users == 0:
+		for p := v.Start; p < v.End; p += PageSize {
+			delete(s.used, p)
+		}
+		return s.m.DropPages(v.Range)
+	}
+	return s.m.SetPages(v.Range, 0)
 }
 
 // bring puts a mapping's pages into the machine, but for those that are there from another space.
@@ -192,7 +209,7 @@ func (s *Space) holds(p x86.Addr, v *Mapping, f *frame) bool {
 		return false
 	}
 	own := s.At(p)
-	if own == nil || own.shared != v.shared || own.shared == nil && s.users == 0 {
+	if own == nil || own.lazy || own.shared != v.shared || own.shared == nil && s.users == 0 {
 		return false
 	}
 	g, known := s.frames(own)[p]
@@ -203,7 +220,7 @@ func (s *Space) holds(p x86.Addr, v *Mapping, f *frame) bool {
 func (s *Space) fork() (*Space, error) {
 	n := uint64(0)
 	for _, v := range s.maps {
-		n += v.Len() / PageSize
+		n += v.pages()
 	}
 	if s.pages+n > s.most {
 		return nil, errno.ENOMEM
@@ -223,9 +240,17 @@ func (s *Space) fork() (*Space, error) {
 		}
 		w := *v
 		c.maps = append(c.maps, &w)
-		s.pages += v.Len() / PageSize
+		s.pages += v.pages()
 	}
 	return c, nil
+}
+
+// pages is how many a mapping has.
+func (v *Mapping) pages() uint64 {
+	if v.lazy {
+		return 0
+	}
+	return v.Len() / PageSize
 }
 
 // leave is the end of a process in the space; it reports that it was the last. The machine keeps
@@ -235,7 +260,7 @@ func (s *Space) leave() bool {
 		return false
 	}
 	for _, v := range s.maps {
-		s.pages -= v.Len() / PageSize
+		s.pages -= v.pages()
 	}
 	return true
 }

@@ -16,7 +16,13 @@ type group struct {
 	// threads: the first is its first thread, also when that has ended.
 	threads  []*thread
 	exitCode int // of the first thread
-	open     map[int]*openFile
+	open     map[int]descriptor
+	// args are its arguments, comm what it has called itself, "" for its program's name.
+	args []string
+	comm string
+	cwd  string
+	// umask is taken from the permissions of what it makes.
+	umask uint32
 	// parent is nil where that has ended; children are those that it has not waited for.
 	parent   *group
 	children []*group
@@ -42,7 +48,7 @@ func (p *Process) newGroup(s *Space) {
 	p.lastTID = FirstPID
 	t := &thread{tid: FirstPID}
 	t.stack.flags = stackNone
-	g := &group{Space: s, pid: FirstPID, program: p.c.Program, threads: []*thread{t}, open: map[int]*openFile{}, exitSignal: sigCHLD}
+	g := &group{Space: s, pid: FirstPID, program: p.c.Program, threads: []*thread{t}, open: p.standard(), args: p.c.Args, cwd: "/", umask: 022, exitSignal: sigCHLD}
 	g.actions = &actions{}
 	t.group = g
 	p.group, p.thread, p.groups = g, t, []*group{g}

@@ -32,6 +32,8 @@ type Mapping struct {
 	Alone bool
 	// shared is what all processes see that have inherited it; nil where each has its own.
 	shared *frames
+	// lazy: it has no pages. grown: it is a part of a lazy one that was touched.
+	lazy, grown bool
 }
 
 // FileOffset is the offset in its file of an address of it.
@@ -65,8 +67,8 @@ const (
 	breakRoom          = 64 << 20
 	// XOLHint is where the kernel wants the XOL area: the last page.
 	XOLHint = userTop - PageSize
-	// maxMappings is vm.max_map_count, for less.
-	maxMappings = 4096
+	// maxMappings is vm.max_map_count; what is touched of a lazy mapping makes several of one.
+	maxMappings = 16384
 )
 
 // Space is an address space (mm_struct). Several take turns in the machine's memory: see frames.
@@ -106,6 +108,9 @@ func (s *Space) Map(v Mapping) (*Mapping, error) {
 	if v.Start%PageSize != 0 || v.Len()%PageSize != 0 || n == 0 || v.Start < lowest || v.End > userTop || v.End < v.Start {
 		return nil, errno.EINVAL
 	}
+	if v.lazy {
+		n = 0
+	}
 	if s.pages+n > s.most || len(s.maps) >= maxMappings {
 		return nil, errno.ENOMEM
 	}
@@ -115,14 +120,22 @@ func (s *Space) Map(v Mapping) (*Mapping, error) {
 	if err := s.fill(&v); err != nil {
 		return nil, err
 	}
-	i := sort.Search(len(s.maps), func(i int) bool { return s.maps[i].Start >= v.End })
-	s.maps = slices.Insert(s.maps, i, &v)
+	s.insert(&v)
 	s.pages += n
-	return s.maps[i], nil
+	return &v, nil
+}
+
+// insert puts a mapping in its place.
+func (s *Space) insert(v *Mapping) {
+	i := sort.Search(len(s.maps), func(i int) bool { return s.maps[i].Start >= v.End })
+	s.maps = slices.Insert(s.maps, i, v)
 }
 
 // fill gives a mapping's pages their content: what the file has, and zeros.
 func (s *Space) fill(v *Mapping) error {
+	if v.lazy {
+		return nil
+	}
 	if s.in != s {
 		for p := v.Start; p < v.End; p += PageSize {
 			s.kept[p] = v.content(p)
@@ -161,6 +174,12 @@ func (s *Space) lay(v *Mapping, put func(write func(x86.Addr, []byte) error) err
 	default:
 		attr = machine.AttrR | machine.AttrW
 	}
+	const window = 64 << 20
+	for at := v.Start; at < v.End; at = at&^(window-1) + window {
+		if s.m.Extend(at) != nil {
+			return errno.ENOMEM
+		}
+	}
 	if err := s.m.SetPages(v.Range, attr); err != nil {
 		return errno.ENOMEM // outside the machine's windows
 	}
@@ -190,12 +209,15 @@ func attributes(prot int) byte {
 // Unmap takes a range away, whatever of it is mapped.
 func (s *Space) Unmap(r x86.Range) error {
 	for _, v := range s.cut(r) {
+		if v.lazy {
+			continue
+		}
 		if v.shared != nil && s.in == s {
 			if err := s.captureMapping(v); err != nil {
 				return err
 			}
 		}
-		if err := s.attributes(v.Range, 0); err != nil {
+		if err := s.release(v); err != nil {
 			return err
 		}
 		s.pages -= v.Len() / PageSize
@@ -206,6 +228,17 @@ func (s *Space) Unmap(r x86.Range) error {
 	}
 	s.maps = slices.DeleteFunc(s.maps, func(v *Mapping) bool { return v.Overlaps(r) })
 	return nil
+}
+
+// release takes the pages of a mapping away; the host has the memory of a grown one back.
+func (s *Space) release(v *Mapping) error {
+	if !v.grown || s.in != s {
+		return s.attributes(v.Range, 0)
+	}
+	for p := v.Start; p < v.End; p += PageSize {
+		delete(s.used, p)
+	}
+	return s.m.DropPages(v.Range)
 }
 
 // protect is mprotect of a range that is mapped throughout.
@@ -222,6 +255,10 @@ func (s *Space) protect(r x86.Range, prot int) error {
 		return errno.ENOMEM
 	}
 	for _, v := range list {
+		if v.lazy {
+			v.Prot = prot
+			continue
+		}
 		if err := s.attributes(v.Range, prot); err != nil {
 			return err
 		}
@@ -270,7 +307,7 @@ func (s *Space) join() {
 	for _, v := range s.maps {
 		if n := len(out); n > 0 {
 			p := out[n-1]
-			if p.End == v.Start && p.Prot == v.Prot && p.File == v.File && p.Name == v.Name && p.shared == v.shared && p.Alone == v.Alone && (v.File == nil || p.FileOffset(v.Start) == v.Offset) {
+			if p.End == v.Start && p.Prot == v.Prot && p.File == v.File && p.Name == v.Name && p.shared == v.shared && p.Alone == v.Alone && p.lazy == v.lazy && p.grown == v.grown && (v.File == nil || p.FileOffset(v.Start) == v.Offset) {
 				p.End = v.End
 				continue
 			}
@@ -280,13 +317,13 @@ func (s *Space) join() {
 	s.maps = out
 }
 
-// room finds n bytes that are free, as high as possible below mapTop.
-func (s *Space) room(n uint64) (x86.Range, error) {
-	end := mapTop
+// roomIn finds n bytes that are free, as high as possible from a floor to a top.
+func (s *Space) roomIn(n uint64, bottom, top x86.Addr) (x86.Range, error) {
+	end := top
 	for i := len(s.maps) - 1; i >= -1; i-- {
-		floor := mapTop - mapSize
+		floor := bottom
 		if i >= 0 {
-			if s.maps[i].Start >= mapTop {
+			if s.maps[i].Start >= top {
 				continue
 			}
 			floor = max(floor, s.maps[i].End)
@@ -303,17 +340,18 @@ func (s *Space) room(n uint64) (x86.Range, error) {
 
 // MapFree maps n bytes of memory where they fit; hint is tried first.
 func (s *Space) MapFree(hint x86.Addr, v Mapping, n uint64) (*Mapping, error) {
-	n = uint64(pageUp(x86.Addr(n)))
-	if n == 0 || n > mapSize {
+	if n == 0 || n > uint64(userTop) {
 		return nil, errno.ENOMEM
 	}
+	n = uint64(pageUp(x86.Addr(n)))
 	v.Range = x86.Range{Start: pageDown(hint), End: pageDown(hint) + x86.Addr(n)}
-	if hint < lowest || v.End > userTop || !s.free(v.Range) {
+	if hint < lowest || hint > userTop || v.End > userTop || !s.free(v.Range) {
 		var err error
-		if v.Range, err = s.room(n); err != nil {
+		if v.Range, err = s.roomFor(n); err != nil {
 			return nil, err
 		}
 	}
+	v.lazy = v.lazily()
 	return s.Map(v)
 }
 
@@ -368,7 +406,7 @@ func (s *Space) Read(a x86.Addr, b []byte) error {
 	if s.in != s {
 		return s.apart(a, b, 0, func(f *frame, at int, part []byte) *frame { copy(part, f.bytes()[at:]); return f })
 	}
-	if a >= userTop || s.m.ReadMem(a, b) != nil {
+	if a >= userTop || s.m.ReadMem(a, b) != nil && (s.present(a, len(b), 0) != nil || s.m.ReadMem(a, b) != nil) {
 		return errno.EFAULT
 	}
 	return nil
@@ -379,7 +417,7 @@ func (s *Space) Write(a x86.Addr, b []byte) error {
 	if s.in != s {
 		return s.apart(a, b, ProtWrite, (*frame).with)
 	}
-	if a >= userTop || s.m.WriteMem(a, b) != nil {
+	if a >= userTop || s.m.WriteMem(a, b) != nil && (s.present(a, len(b), ProtWrite) != nil || s.m.WriteMem(a, b) != nil) {
 		return errno.EFAULT
 	}
 	return nil

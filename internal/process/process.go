@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -30,7 +31,7 @@ type Config struct {
 	Memory uint64
 	// MaxOutput bounds each of stdout and stderr, in bytes: 64 MB by default.
 	MaxOutput int
-	// Options are the machine's: seed, budget, timeout.
+	// Options are the machine's: seed, budget, timeout, and the processor's model, DefaultCPUModel by default.
 	Options machine.Options
 	// Tracer is told what happens; nil for none.
 	Tracer Tracer
@@ -90,10 +91,17 @@ type Process struct {
 	stderr          output
 	files           map[string]*File
 	inodes          map[*File]uint64
-	random          *rand.Rand
+	// folders are by their names, makes what the program has made, written how many bytes that are.
+	folders   map[string]*folder
+	makes     map[*File]*made
+	written   int
+	lastInode uint64
+	random    *rand.Rand
 
 	// own is the machine's own code, float the area that it saves float registers in.
 	own, float x86.Addr
+	// hwcap is cpuid 1's edx, as the machine's processor has it.
+	hwcap uint64
 	// leave is where the machine's call returns to.
 	leave uint64
 	// start are the registers that the machine's call goes on with.
@@ -113,6 +121,9 @@ type Process struct {
 }
 
 const defaultMemory = 256 << 20
+
+// DefaultCPUModel is a processor that has all of x86-64-v2, and no more.
+const DefaultCPUModel = "nehalem"
 
 // source is the machine's image: windows for the program.
 type source struct{ windows []x86.Range }
@@ -138,6 +149,7 @@ func New(c Config, open func(machine.Source, *machine.Options) (*machine.Machine
 	}
 	p := &Process{
 		c: c, files: map[string]*File{}, inodes: map[*File]uint64{}, Unknown: map[uint64]int{},
+		makes: map[*File]*made{}, lastInode: 1 << 32,
 		random: rand.New(rand.NewPCG(uint64(c.Options.Seed), 2)),
 	}
 	p.stdout.most, p.stderr.most = c.MaxOutput, c.MaxOutput
@@ -145,12 +157,14 @@ func New(c Config, open func(machine.Source, *machine.Options) (*machine.Machine
 		p.files[Clean(f.Name)] = f
 		p.inodes[f] = uint64(i) + 2
 	}
+	p.plantTree()
 	l, err := p.prepare(c.Program, c.Args)
 	if err != nil {
 		return nil, err
 	}
 	o := c.Options
 	o.CPUs, o.HeapSize = 1, 1<<20
+	o.CPUModel = cmp.Or(o.CPUModel, DefaultCPUModel)
 	if p.m, err = open(&source{p.windows()}, &o); err != nil {
 		return nil, err
 	}
@@ -182,15 +196,17 @@ var ownCode = []byte{
 	0x48, 0x0f, 0xae, 0x0f, 0xcc, // fxrstor64 (%rdi)
 	0x48, 0x0f, 0xae, 0x0f, 0x0f, 0x30, 0xcc, // the same, wrmsr
 	0x0f, 0x0b, // ud2, which ends the engine's run
+	0xb8, 1, 0, 0, 0, 0x0f, 0xa2, 0x89, 0xd0, 0xc3, // mov $1,%eax; cpuid; mov %edx,%eax; ret
 }
 
 // Where it has what.
 const (
-	baseCode   = 2
-	floatSave  = 5
-	floatLoad  = 10
-	switchCode = 15
-	stopCode   = 22
+	baseCode    = 2
+	floatSave   = 5
+	floatLoad   = 10
+	switchCode  = 15
+	stopCode    = 22
+	featureCode = 24
 )
 
 // outside executes own code that ends at an int3, with the float area in rdi, and then goes on with
@@ -207,6 +223,9 @@ func (p *Process) makeOwn() (err error) {
 		return err
 	}
 	if err := p.m.PokeText(p.own, ownCode); err != nil {
+		return err
+	}
+	if p.hwcap, err = p.m.CallAddr(p.own + featureCode); err != nil {
 		return err
 	}
 	p.float, err = p.m.Alloc(floatSize)
@@ -226,7 +245,7 @@ func (p *Process) load(l *loaded, env []string, regs *x86.PtRegs) error {
 	if ld := l.interp; ld != nil {
 		at := ld.span.Start
 		if ld.position {
-			r, err := p.room(ld.span.Len())
+			r, err := p.roomIn(ld.span.Len(), lowTop, mapTop)
 			if err != nil {
 				return err
 			}
@@ -288,9 +307,6 @@ const (
 	atSecure, atRandom, atExecfn                                 = 23, 25, 31
 )
 
-// hwcap is cpuid 1's edx, as the machine's processor has it: FPU to SSE2.
-const hwcap = 0x078bfbff
-
 // maxArguments bounds argv and the environment (MAX_ARG_STRLEN, for all together).
 const maxArguments = 128 << 10
 
@@ -328,7 +344,7 @@ func (p *Process) arguments(l *loaded, env []string, base x86.Addr) (x86.Addr, e
 	words = append(append(append(words, 0), envp...), 0)
 	words = append(words,
 		atPhdr, uint64(im.phdr+bias), atPhent, 56, atPhnum, uint64(im.phnum), atPagesz, PageSize, atBase, uint64(base), atFlags, 0,
-		atEntry, uint64(im.entry+bias), atUID, 0, atEUID, 0, atGID, 0, atEGID, 0, atSecure, 0, atHwcap, hwcap, atClktck, 100,
+		atEntry, uint64(im.entry+bias), atUID, 0, atEUID, 0, atGID, 0, atEGID, 0, atSecure, 0, atHwcap, p.hwcap, atClktck, 100,
 		atPlatform, platform, atRandom, uint64(random), atExecfn, name, 0, 0)
 	b := make([]byte, 0, 8*len(words))
 	for _, w := range words {
@@ -488,6 +504,9 @@ func (p *Process) setBase(v uint64, regs *x86.PtRegs) {
 
 // Comm is the program's name as the kernel keeps it, 15 bytes of it.
 func (p *Process) Comm() string {
+	if p.comm != "" {
+		return p.comm
+	}
 	name := path.Base(p.program.Name)
-	return name[:min(len(name), 15)]
+	return name[:min(len(name), commSize-1)]
 }

@@ -64,7 +64,13 @@ func TestProgram(t *testing.T) {
 		"open_of_no_file":             {text: call("2", "0x402000", "0") + "neg %eax\nmov %eax,%edi" + exit, code: 2},
 		"unknown_system_call":         {text: call("0x3e7") + "neg %eax\nmov %eax,%edi" + exit, code: 38},
 		"rcx_is_the_return_address":   {text: call("0x27") + "sub $0x401007,%ecx\nmov %ecx,%edi" + exit, code: 0},
-		"mmap_of_too_much":            {text: "mov $0x22,%r10d\n" + call("9", "0", "0x7fffffff", "3") + "neg %eax\nmov %eax,%edi" + exit, code: 12},
+		"mmap_of_too_much":            {text: "mov $0x22,%r10d\nmov $0x1,%esi\nshl $0x2f,%rsi\nmov $0x9,%eax\nxor %edi,%edi\nmov $0x3,%edx\nsyscall\nneg %eax\nmov %eax,%edi" + exit, code: 12},
+		"reserved_terabytes":          {text: "mov $0x22,%r10d\nmov $0x1,%esi\nshl $0x2c,%rsi\nmov $0x9,%eax\nxor %edi,%edi\nmov $0x3,%edx\nsyscall\nmov %rax,%rbx\nmov $0x1,%ecx\nshl $0x2b,%rcx\nincb (%rbx)\nincb (%rbx,%rcx)\nmov (%rbx,%rcx),%edi\nadd (%rbx),%edi" + exit, code: 2},
+		"reserved_for_nobody":         {text: "mov $0x4022,%r10d\nmov $0x40000000,%rsi\nmov $0x9,%eax\nxor %edi,%edi\nxor %edx,%edx\nsyscall\nmov (%rax),%edi" + exit, signal: process.SIGSEGV},
+		"reserved_then_allowed":       {text: "mov $0x4022,%r10d\nmov $0x40000000,%rsi\nmov $0x9,%eax\nxor %edi,%edi\nxor %edx,%edx\nsyscall\nmov %rax,%rdi\nmov $0x1000,%esi\nmov $0x3,%edx\nmov $0xa,%eax\nsyscall\nmovb $0x5,0xfff(%rdi)\nmovzbl 0xfff(%rdi),%edi" + exit, code: 5},
+		"reserved_beside_allowed":     {text: "mov $0x4022,%r10d\nmov $0x40000000,%rsi\nmov $0x9,%eax\nxor %edi,%edi\nxor %edx,%edx\nsyscall\nmov %rax,%rdi\nmov $0x1000,%esi\nmov $0x3,%edx\nmov $0xa,%eax\nsyscall\nmovb $0x5,0x1000(%rdi)" + exit, signal: process.SIGSEGV},
+		"system_call_into_reserved":   {text: "mov $0x22,%r10d\nmov $0x40000000,%rsi\nmov $0x9,%eax\nxor %edi,%edi\nmov $0x3,%edx\nsyscall\nlea 0xfffff(%rax),%rsi\nxor %edi,%edi\nmov $0x9,%edx\nxor %eax,%eax\nsyscall\nmovzbl 0x1(%rsi),%edi" + exit, code: 'y'},
+		"forgotten_memory_is_zero":    {text: "mov $0x22,%r10d\nmov $0x40000,%rsi\nmov $0x9,%eax\nxor %edi,%edi\nmov $0x3,%edx\nsyscall\nmov %rax,%rdi\nmovb $0x5,(%rdi)\nmov $0x1c,%eax\nmov $0x4,%edx\nsyscall\nmovzbl (%rdi),%edi" + exit, code: 0},
 		"mmap_is_zero":                {text: "mov $0x22,%r10d\n" + call("9", "0", "0x1000", "3") + "mov 0x10(%rax),%edi" + exit, code: 0},
 		"fault":                       {text: "mov 0x10(%rdi),%eax", signal: process.SIGSEGV},
 		"no_instruction":              {text: "ud2", signal: process.SIGILL},
@@ -121,6 +127,19 @@ func TestProgram(t *testing.T) {
 }
 
 func TestBounds(t *testing.T) {
+	t.Run("touched_memory", func(t *testing.T) {
+		onEngines(t, process.Config{Program: build(t, "mov $0x22,%r10d\nmov $0x1,%esi\nshl $0x2c,%rsi\nmov $0x9,%eax\nxor %edi,%edi\nmov $0x3,%edx\nsyscall\nagain: incb (%rax)\nadd $0x10000,%rax\njmp again")},
+			func(t *testing.T, _ *process.Process, _ process.Exit, err error) {
+				require.EqualError(t, err, "the program uses more memory than a program may (256 MB, all processes together)")
+			})
+	})
+	t.Run("mappings_here_and_there", func(t *testing.T) { // each in a window of its own, of which there are not so many
+		onEngines(t, process.Config{Program: build(t, "mov $0x22,%r10d\nmov $0x7fff,%edi\nshl $0x1c,%rdi\nmov $0x32,%r10d\nagain: mov $0x10000000,%rax\nadd %rax,%rdi\nmov $0x1000,%esi\nmov $0x9,%eax\nmov $0x3,%edx\nsyscall\ntest %rax,%rax\njns again\nneg %eax\nmov %eax,%edi"+exit)},
+			func(t *testing.T, _ *process.Process, x process.Exit, err error) {
+				require.NoError(t, err)
+				require.Equal(t, 12, x.Code)
+			})
+	})
 	t.Run("instructions", func(t *testing.T) {
 		onEngines(t, process.Config{Program: build(t, "again: jmp again"), Options: machine.Options{Budget: 10000}},
 			func(t *testing.T, _ *process.Process, _ process.Exit, err error) {

@@ -23,6 +23,7 @@ const (
 	SIGFPE    Signal = 8
 	SIGKILL   Signal = 9
 	SIGSEGV   Signal = 11
+	SIGPIPE   Signal = 13
 	sigCHLD   Signal = 17
 	sigCONT   Signal = 18
 	sigSTOP   Signal = 19
@@ -326,10 +327,13 @@ func (p *Process) restart(regs *x86.PtRegs) {
 
 // exception makes a signal of a fault at regs.IP (do_trap, bad_area, force_sig_fault).
 func (p *Process) exception(vector int, regs *x86.PtRegs) {
+	fault, access := p.m.Accessed()
+	if vector == machine.VectorPage && p.touched(fault, access, regs) {
+		return
+	}
 	before := p.trap
 	regs.Flags |= x86.FlagRF
 	p.trap, p.code = uint64(vector), 0
-	fault, access := p.m.Accessed()
 	if vector == machine.VectorPage {
 		p.address, p.code = uint64(fault), p.pageError(fault, access)
 	}

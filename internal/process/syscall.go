@@ -2,6 +2,7 @@ package process
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"kprobelab/errno"
 	"kprobelab/x86"
@@ -54,14 +55,16 @@ func refuse(e errno.Errno) call { return func(*Process, *x86.PtRegs) (uint64, er
 var calls map[uint64]call
 
 func init() {
+	const cwd = 1<<64 + atCWD
 	calls = map[uint64]call{
 		0:  (*Process).read,
 		1:  (*Process).write,
-		2:  func(p *Process, r *x86.PtRegs) (uint64, error) { return p.openAt(r.DI, r.SI) },
+		2:  func(p *Process, r *x86.PtRegs) (uint64, error) { return p.openAt(cwd, r.DI, r.SI, r.DX) },
 		3:  (*Process).close,
-		4:  func(p *Process, r *x86.PtRegs) (uint64, error) { return p.statName(r.DI, r.SI) },
+		4:  func(p *Process, r *x86.PtRegs) (uint64, error) { return p.statName(cwd, r.DI, 0, r.SI) },
 		5:  func(p *Process, r *x86.PtRegs) (uint64, error) { return p.statFD(r.DI, r.SI) },
-		6:  func(p *Process, r *x86.PtRegs) (uint64, error) { return p.statName(r.DI, r.SI) },
+		6:  func(p *Process, r *x86.PtRegs) (uint64, error) { return p.statName(cwd, r.DI, noFollow, r.SI) },
+		7:  (*Process).poll,
 		8:  (*Process).seek,
 		9:  (*Process).mmap,
 		10: (*Process).mprotect,
@@ -69,16 +72,35 @@ func init() {
 		12: func(p *Process, r *x86.PtRegs) (uint64, error) { return uint64(p.setBreak(x86.Addr(r.DI))), nil },
 		13: (*Process).sigAction,
 		14: (*Process).sigMask,
-		16: refuse(errno.ENOTTY),
+		16: (*Process).ioctl,
 		17: (*Process).pread,
+		18: (*Process).pwrite,
 		19: (*Process).readv,
 		20: (*Process).writev,
-		21: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.access(r.DI, r.SI) },
-		28: nothing, // madvise
+		21: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.access(cwd, r.DI, r.SI, 0) },
+		22: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.makePipe(r.DI, 0) },
+		23: (*Process).selectOld,
 		24: (*Process).yield,
+		25: (*Process).mremap,
+		26: nothing, // msync
+		28: (*Process).madvise,
+		32: func(p *Process, r *x86.PtRegs) (uint64, error) {
+			d, err := p.fd(r.DI)
+			if err != nil {
+				return 0, err
+			}
+			return p.install(d, 0, false)
+		},
+		33: func(p *Process, r *x86.PtRegs) (uint64, error) {
+			if _, err := p.fd(r.DI); err == nil && int32(r.DI) == int32(r.SI) {
+				return r.SI, nil
+			}
+			return p.dup(r.DI, r.SI, 0)
+		},
 		34: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.suspend(p.mask, r) }, // pause
 		35: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.nanosleep(r, r.DI, false, 1) },
 		39: func(p *Process, _ *x86.PtRegs) (uint64, error) { return uint64(p.PID()), nil },
+		40: (*Process).sendfile,
 		56: (*Process).clone,
 		57: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.newTask(newTask{exitSignal: sigCHLD}, r) },
 		58: func(p *Process, r *x86.PtRegs) (uint64, error) {
@@ -89,37 +111,139 @@ func init() {
 		61: (*Process).wait4,
 		62: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.kill(r.DI, r.SI) },
 		63: (*Process).uname,
+		72: (*Process).fcntl,
+		73: (*Process).onOpen, // flock
+		74: (*Process).onOpen, // fsync
+		75: (*Process).onOpen, // fdatasync
+		77: func(p *Process, r *x86.PtRegs) (uint64, error) {
+			d, err := p.fd(r.DI)
+			if err != nil {
+				return 0, err
+			}
+			return p.truncate(d, r.SI)
+		},
 		79: (*Process).getcwd,
-		89: refuse(errno.EINVAL), // readlink: no name is a link
-		96: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.putTime(r.DI, 1000) },
+		80: func(p *Process, r *x86.PtRegs) (uint64, error) {
+			name, err := p.name(cwd, r.DI)
+			if err != nil {
+				return 0, err
+			}
+			return p.chdir(name)
+		},
+		81: func(p *Process, r *x86.PtRegs) (uint64, error) {
+			name, err := p.absolute(r.DI, ".")
+			if err != nil {
+				return 0, err
+			}
+			return p.chdir(name)
+		},
+		82: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.rename(cwd, r.DI, cwd, r.SI, 0) },
+		83: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.mkdir(cwd, r.DI) },
+		84: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.unlink(cwd, r.DI, true) },
+		85: func(p *Process, r *x86.PtRegs) (uint64, error) {
+			return p.openAt(cwd, r.DI, openWriteOnly|openCreate|openTruncate, r.SI)
+		},
+		86:  refuse(errno.EPERM), // link
+		87:  func(p *Process, r *x86.PtRegs) (uint64, error) { return p.unlink(cwd, r.DI, false) },
+		88:  refuse(errno.EPERM), // symlink
+		89:  func(p *Process, r *x86.PtRegs) (uint64, error) { return p.readlink(cwd, r.DI, r.SI, r.DX) },
+		90:  func(p *Process, r *x86.PtRegs) (uint64, error) { return p.chmod(cwd, r.DI, r.SI) },
+		91:  func(p *Process, r *x86.PtRegs) (uint64, error) { return p.fchmod(r.DI, r.SI) },
+		93:  (*Process).onOpen, // fchown
+		95:  (*Process).setMask,
+		96:  func(p *Process, r *x86.PtRegs) (uint64, error) { return p.putTime(r.DI, 1000) },
+		97:  func(p *Process, r *x86.PtRegs) (uint64, error) { return p.rlimit(r.DI, r.SI) },
+		98:  (*Process).rusage,
+		99:  (*Process).sysinfo,
+		100: (*Process).times,
 
 		102: number(0), 104: number(0), 107: number(0), 108: number(0), // getuid, getgid, geteuid, getegid
+		105: number(0), 106: number(0), // setuid, setgid
+		109: nothing, // setpgid
 		110: (*Process).parentPID,
+		111: number(FirstPID),    // getpgrp
+		112: refuse(errno.EPERM), // setsid
+		115: number(0),           // getgroups
+		116: nothing,             // setgroups
+		118: (*Process).threeIDs, 120: (*Process).threeIDs,
+		121: number(FirstPID), 124: number(FirstPID), // getpgid, getsid
 		127: (*Process).sigPending,
 		129: func(p *Process, r *x86.PtRegs) (uint64, error) {
 			return p.queueInfo(p.byPID(int(int32(r.DI))), nil, r.SI, r.DX)
 		},
 		130: (*Process).sigSuspend,
 		131: (*Process).sigAltStack,
+		135: number(0), // personality
+		137: func(p *Process, r *x86.PtRegs) (uint64, error) {
+			if _, err := p.attributesAt(cwd, r.DI, 0); err != nil {
+				return 0, err
+			}
+			return p.statfs(r.SI)
+		},
+		138: func(p *Process, r *x86.PtRegs) (uint64, error) {
+			if _, err := p.fd(r.DI); err != nil {
+				return 0, err
+			}
+			return p.statfs(r.SI)
+		},
+		157: (*Process).prctl,
 		158: (*Process).archPrctl,
+		160: nothing, // setrlimit
 		186: func(p *Process, _ *x86.PtRegs) (uint64, error) { return uint64(p.tid), nil },
+		191: refuse(errno.EOPNOTSUPP), 192: refuse(errno.EOPNOTSUPP), 193: refuse(errno.EOPNOTSUPP), // getxattr
+		194: refuse(errno.EOPNOTSUPP), 195: refuse(errno.EOPNOTSUPP), 196: refuse(errno.EOPNOTSUPP), // listxattr
 		200: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.killThread(r.DI, r.SI) },
 		201: (*Process).time,
 		202: (*Process).futex,
+		203: nothing, // sched_setaffinity
+		204: (*Process).affinity,
+		217: (*Process).getdents,
 		218: (*Process).setTIDAddress,
+		221: (*Process).onOpen, // fadvise64
 		228: (*Process).clockGettime,
+		229: (*Process).clockResolution,
 		230: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.nanosleep(r, r.DX, r.SI&1 != 0, r.DI) },
 		231: (*Process).exitWith,
+		232: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.epollWait(r, int64(int32(r.R10))*1e6) },
+		233: (*Process).epollCtl,
 		234: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.killThreadOf(r.DI, r.SI, r.DX) },
-		257: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.openAt(r.SI, r.DX) },
-		262: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.statAt(r) },
-		267: refuse(errno.EINVAL),
-		269: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.access(r.SI, r.DX) },
+		257: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.openAt(r.DI, r.SI, r.DX, r.R10) },
+		258: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.mkdir(r.DI, r.SI) },
+		262: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.statName(r.DI, r.SI, r.R10, r.DX) },
+		263: func(p *Process, r *x86.PtRegs) (uint64, error) {
+			const removeDir = 0x200
+			return p.unlink(r.DI, r.SI, r.DX&removeDir != 0)
+		},
+		264: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.rename(r.DI, r.SI, r.DX, r.R10, 0) },
+		265: refuse(errno.EPERM), 266: refuse(errno.EPERM), // linkat, symlinkat
+		267: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.readlink(r.DI, r.SI, r.DX, r.R10) },
+		268: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.chmod(r.DI, r.SI, r.DX) },
+		269: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.access(r.DI, r.SI, r.DX, 0) },
+		270: (*Process).pselect,
+		271: (*Process).ppoll,
 		273: nothing, // set_robust_list
+		280: nothing, // utimensat: times stay
+		281: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.epollWait(r, int64(int32(r.R10))*1e6) },
+		284: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.eventFD(r.DI, 0) },
+		285: refuse(errno.EOPNOTSUPP), // fallocate
+		290: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.eventFD(r.DI, r.SI) },
+		291: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.epollCreate(r.DI) },
+		292: func(p *Process, r *x86.PtRegs) (uint64, error) {
+			if int32(r.DI) == int32(r.SI) {
+				return 0, errno.EINVAL
+			}
+			return p.dup(r.DI, r.SI, r.DX)
+		},
+		293: (*Process).pipe2,
 		297: (*Process).queueThreadInfo,
 		302: (*Process).prlimit,
+		309: (*Process).getCPU,
+		316: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.rename(r.DI, r.SI, r.DX, r.R10, r.R8) },
 		318: (*Process).getrandom,
+		332: (*Process).statx,
 		435: (*Process).clone3,
+		436: (*Process).closeRange,
+		439: func(p *Process, r *x86.PtRegs) (uint64, error) { return p.access(r.DI, r.SI, r.DX, r.R10) },
 	}
 }
 
@@ -154,16 +278,31 @@ func (p *Process) mmap(r *x86.PtRegs) (uint64, error) {
 		v.shared = &frames{}
 	}
 	if r.R10&anonymous == 0 {
-		f := p.open[int(int32(r.R8))]
+		d, err := p.fd(r.R8)
+		if err != nil {
+			return 0, err
+		}
+		switch o := d.object.(type) {
+		case *given:
+			v.File = o.file
+		case *made: // as it is now
+			v.File = &File{Name: o.file.Name, Data: slices.Clone(o.file.Data)}
+		case *device:
+			if d.name != "/dev/zero" {
+				return 0, errno.ENODEV
+			}
+		default:
+			return 0, errno.ENODEV
+		}
 		switch {
-		case f == nil:
-			return 0, errno.EBADF
 		case r.R10&shared != 0 && v.Prot&ProtWrite != 0:
-			return 0, errno.EACCES // no file is open for writing
+			return 0, errno.EACCES // what is written would have to reach the file
 		case r.R9+r.SI < r.R9:
 			return 0, errno.EINVAL
 		}
-		v.File, v.Offset = f.file, r.R9
+		if v.File != nil {
+			v.Offset = r.R9
+		}
 	}
 	at := x86.Addr(r.DI)
 	var m *Mapping
@@ -175,6 +314,7 @@ func (p *Process) mmap(r *x86.PtRegs) (uint64, error) {
 		return 0, errno.EINVAL
 	default:
 		v.Range = x86.Range{Start: at, End: pageUp(at.Add(int64(r.SI)))}
+		v.lazy = v.lazily()
 		if r.R10&fixedNoReplace != 0 && !p.free(v.Range) {
 			return 0, errno.EEXIST
 		}
@@ -221,13 +361,6 @@ func (p *Process) uname(r *x86.PtRegs) (uint64, error) {
 	return 0, p.Write(x86.Addr(r.DI), b)
 }
 
-func (p *Process) getcwd(r *x86.PtRegs) (uint64, error) {
-	if r.SI < 2 {
-		return 0, errno.ERANGE
-	}
-	return 2, p.Write(x86.Addr(r.DI), []byte{'/', 0})
-}
-
 // epoch is the time of day when a program begins: 2026-01-01.
 const epoch = 1767225600
 
@@ -255,25 +388,49 @@ func (p *Process) time(r *x86.PtRegs) (uint64, error) {
 	return now, nil
 }
 
-func (p *Process) prlimit(r *x86.PtRegs) (uint64, error) {
-	const stack, core, infinity = 3, 4, ^uint64(0)
-	switch {
-	case r.SI > 15:
+func (p *Process) clockResolution(r *x86.PtRegs) (uint64, error) {
+	if r.DI > 11 {
 		return 0, errno.EINVAL
-	case r.DX != 0:
-		return 0, errno.EPERM
+	}
+	if r.SI == 0 {
+		return 0, nil
+	}
+	return 0, p.Write(x86.Addr(r.SI), binary.LittleEndian.AppendUint64(make([]byte, 8), 1))
+}
+
+// onOpen is what succeeds for each open file.
+func (p *Process) onOpen(r *x86.PtRegs) (uint64, error) {
+	_, err := p.fd(r.DI)
+	return 0, err
+}
+
+// prlimit tells limits. What is set is not kept.
+func (p *Process) prlimit(r *x86.PtRegs) (uint64, error) {
+	const limits = 16
+	switch {
+	case r.SI >= limits:
+		return 0, errno.EINVAL
+	case r.DI != 0 && p.byPID(int(int32(r.DI))) == nil:
+		return 0, errno.ESRCH
 	case r.R10 == 0:
 		return 0, nil
 	}
-	soft := infinity
-	switch r.SI {
+	return p.rlimit(r.SI, r.R10)
+}
+
+func (p *Process) rlimit(which, at uint64) (uint64, error) {
+	const stack, core, files, infinity = 3, 4, 7, ^uint64(0)
+	soft, hard := infinity, infinity
+	switch which {
 	case stack:
 		soft = stackSize
 	case core:
 		soft = 0
+	case files:
+		soft, hard = maxOpen, maxOpen
 	}
 	b := binary.LittleEndian.AppendUint64(nil, soft)
-	return 0, p.Write(x86.Addr(r.R10), binary.LittleEndian.AppendUint64(b, infinity))
+	return 0, p.Write(x86.Addr(at), binary.LittleEndian.AppendUint64(b, hard))
 }
 
 func (p *Process) getrandom(r *x86.PtRegs) (uint64, error) {

@@ -39,6 +39,9 @@ type sleep struct {
 	// until is when the sleep ends of itself, 0 for never, with this result.
 	until  uint64
 	result errno.Errno
+	// ready says that the call can go on, which retry does; nil where something else ends the sleep.
+	ready func() bool
+	retry func() (uint64, error)
 	// again is the system call that begins anew after a handler that says so; nil for none.
 	again *uint64
 	order uint64
@@ -64,6 +67,9 @@ func (p *Process) back(regs *x86.PtRegs) {
 			p.switchTo(next, regs)
 		default:
 			p.wake(p.thread, regs)
+			if p.asleep != nil {
+				continue
+			}
 			if p.deliver(regs) {
 				return
 			}
@@ -82,7 +88,7 @@ func (p *Process) runnable(t *thread) bool {
 	case s.vfork != nil:
 		return !s.vfork.usesVM
 	}
-	return s.until != 0 && s.until <= p.Now() || s.child != nil && t.group.waitEnds(s.child) || t.next() != 0
+	return s.until != 0 && s.until <= p.Now() || s.ready != nil && s.ready() || s.child != nil && t.group.waitEnds(s.child) || t.next() != 0
 }
 
 // runnables are the threads of a process that can go on.
@@ -170,6 +176,8 @@ func (p *Process) wake(t *thread, regs *x86.PtRegs) {
 		regs.AX = uint64(s.vfork.pid)
 	case s.child != nil && t.group.waitEnds(s.child):
 		regs.AX = p.waited(s.child)
+	case s.ready != nil && s.ready():
+		p.goOn(s, regs)
 	case s.until != 0 && s.until <= p.Now():
 		regs.AX = failed(s.result)
 		if s.result == 0 {
@@ -178,6 +186,18 @@ func (p *Process) wake(t *thread, regs *x86.PtRegs) {
 	default:
 		regs.AX = failed(errno.EINTR)
 		t.interrupted = s.again
+	}
+}
+
+// goOn makes a call that has waited once more; it may have to wait again.
+func (p *Process) goOn(s *sleep, regs *x86.PtRegs) {
+	switch n, err := s.retry(); {
+	case errors.Is(err, errWait):
+		p.asleep = s
+	case err != nil:
+		regs.AX = failed(errno.Of(err))
+	default:
+		regs.AX = n
 	}
 }
 

@@ -267,7 +267,7 @@ func onEach(t *testing.T, f *process.File, c *profile.Config, functions int) (ev
 		for at := tinyprogram.Offset(n); f.Data[at] != 0xcc; {
 			k, err := decoder.DecodeKernel(f.Data[at:], &c.Decoder)
 			require.NoError(t, err)
-			if userprobe.Check(c, f, at, 0) == nil {
+			if _, err := userprobe.Check(c, f, at, 0); err == nil {
 				events = append(events, fmt.Sprintf("p:uprobes/e%x /prog:0x%x %%ax %%di %%si %%bx", at, at))
 			}
 			at += uint64(k.Length)
