@@ -59,6 +59,7 @@ type Machine struct {
 	spare     []State // room for the registers of interrupted runs
 	// closed: no more runs. gone: no more memory.
 	closed, gone bool
+	extended     int // windows of Extend
 	// allowed is the work of the host that one run may make beside instructions.
 	allowed uint64
 	// aim is the instruction count up to which the run goes that is under way.

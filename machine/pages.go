@@ -45,11 +45,14 @@ func (m *Machine) reserved(r x86.Range) bool {
 	return r.Start < r.End
 }
 
-// windowSize is how much room Extend makes, as far as there is that much.
-const windowSize = 64 << 20
+// windowSize is how much room Extend makes, as far as there is that much; maxWindows is how often.
+const (
+	windowSize = 64 << 20
+	maxWindows = 128
+)
 
 // Extend makes room for memory around an address of the lower half, as a window of the image's does: the host pays
-// for a page when it is first used. There can be a few hundred windows. It is for a host that is the kernel of a
+// for a page when it is first used. There can be 128 such windows. It is for a host that is the kernel of a
 // program, in a fault; inside a trap of Int3 or Debug it may fail.
 func (m *Machine) Extend(at x86.Addr) error {
 	if err := m.ours(); err != nil {
@@ -73,6 +76,10 @@ func (m *Machine) Extend(at x86.Addr) error {
 			r.End = min(r.End, o.Start)
 		}
 	}
+	if m.extended == maxWindows {
+		return fmt.Errorf("room at %s, and %d windows before it: %w", at, maxWindows, ErrNoMemory)
+	}
+	m.extended++
 	_, err := m.reserve(r.Start, r.End)
 	return err
 }
