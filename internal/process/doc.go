@@ -2,7 +2,7 @@
 // kernel: it loads an ELF file
 // with its interpreter as execve does, and answers the system calls that a small program needs
 // from a sandbox. Nothing of the host is reached: files are those that were given by name, what is
-// written is kept up to a bound, time is the machine's clock, random bytes come from a seed.
+// written is kept up to a bound (files that it makes in /tmp, too), time is the machine's clock, random bytes come from a seed.
 //
 // It must not know probes: a Tracer is told of mappings and gets the traps first.
 //
@@ -14,5 +14,6 @@
 //     are those of a processor without XSAVE.
 //   - The program runs in the machine's kernel mode: privileged instructions are not
 //     refused, and addresses of the machine's own in the kernel's half can be reached.
-//   - There is no vDSO, no ASLR and no file that can be written; a page past a file's end is zero.
+//   - There is no vDSO, no ASLR, no socket and no terminal; a page past a file's end is zero, and a
+//     mapping of a file that the program has made shows it as it was.
 package process

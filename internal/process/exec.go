@@ -71,7 +71,7 @@ func (p *Process) execveAt(dir, at uint64, r *x86.PtRegs) (uint64, error) {
 	if p.c.Tracer != nil {
 		p.c.Tracer.Executed()
 	}
-	g.program, g.args, g.comm = f, l.args, ""
+	g.program, g.args, g.env, g.comm = f, l.args, env, ""
 	g.exitSignal = sigCHLD
 	actions := *g.actions
 	g.actions = &actions

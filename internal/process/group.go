@@ -19,6 +19,7 @@ type group struct {
 	open     map[int]descriptor
 	// args are its arguments, comm what it has called itself, "" for its program's name.
 	args []string
+	env  []string
 	comm string
 	cwd  string
 	// umask is taken from the permissions of what it makes.
@@ -48,7 +49,7 @@ func (p *Process) newGroup(s *Space) {
 	p.lastTID = FirstPID
 	t := &thread{tid: FirstPID}
 	t.stack.flags = stackNone
-	g := &group{Space: s, pid: FirstPID, program: p.c.Program, threads: []*thread{t}, open: p.standard(), args: p.c.Args, cwd: "/", umask: 022, exitSignal: sigCHLD}
+	g := &group{Space: s, pid: FirstPID, program: p.c.Program, threads: []*thread{t}, open: p.standard(), args: p.c.Args, env: p.c.Env, cwd: "/", umask: 022, exitSignal: sigCHLD}
 	g.actions = &actions{}
 	t.group = g
 	p.group, p.thread, p.groups = g, t, []*group{g}

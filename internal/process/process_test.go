@@ -107,8 +107,20 @@ func TestProgram(t *testing.T) {
 		"futex_for_a_time":            {text: "push $0x5\npush $0x0\nmov %rsp,%r10\n" + call("0xca", "0x402004", "0", "0x2f000a6f") + "neg %eax\nmov %eax,%edi" + exit, code: 110},
 		"sleep":                       {text: "push $0x5\npush $0x3\nmov %rsp,%rdi\nxor %esi,%esi\nmov $0x23,%eax\nsyscall\nmov %eax,%edi" + exit, code: 0},
 		"too_many_threads":            {text: "again: " + call("0x38", "0x10900", "0x402f00") + "test %eax,%eax\nje again\njns again\nneg %eax\nmov %eax,%edi\nmov $0xe7,%eax\nsyscall", code: 11},
-		"arguments_on_the_stack":      {text: "mov (%rsp),%rdi" + exit, code: 2},
-		"text_cannot_be_written":      {text: "mov $0x401000,%eax\nmov %eax,(%rax)", signal: process.SIGSEGV},
+		// What goes into a pipe comes out of it, waits for room and for bytes, and ends with its writers.
+		"pipe":                     {text: "sub $0x10,%rsp\nmov %rsp,%rdi\nmov $0x16,%eax\nsyscall\nmov 0x4(%rsp),%edi\nmov $0x402000,%esi\nmov $0x3,%edx\nmov $0x1,%eax\nsyscall\nmov (%rsp),%edi\nlea 0x8(%rsp),%rsi\nmov $0x9,%edx\nxor %eax,%eax\nsyscall\nmov %eax,%edi" + exit, code: 3},
+		"pipe_without_writers":     {text: "sub $0x10,%rsp\nmov %rsp,%rdi\nmov $0x16,%eax\nsyscall\nmov 0x4(%rsp),%edi\nmov $0x3,%eax\nsyscall\nmov (%rsp),%edi\nlea 0x8(%rsp),%rsi\nmov $0x9,%edx\nxor %eax,%eax\nsyscall\nmov %eax,%edi" + exit, code: 0},
+		"pipe_without_readers":     {text: "sub $0x10,%rsp\nmov %rsp,%rdi\nmov $0x16,%eax\nsyscall\nmov (%rsp),%edi\nmov $0x3,%eax\nsyscall\nmov 0x4(%rsp),%edi\nmov $0x402000,%esi\nmov $0x3,%edx\nmov $0x1,%eax\nsyscall", signal: process.SIGPIPE},
+		"pipe_from_a_child":        {text: "sub $0x10,%rsp\nmov %rsp,%rdi\nmov $0x16,%eax\nsyscall\nmov $0x39,%eax\nsyscall\ntest %eax,%eax\njne reader\nmov 0x4(%rsp),%edi\nmov $0x402000,%esi\nmov $0x5,%edx\nmov $0x1,%eax\nsyscall\nxor %edi,%edi" + exit + "\nreader: mov (%rsp),%edi\nlea 0x8(%rsp),%rsi\nmov $0x9,%edx\nxor %eax,%eax\nsyscall\nmov %eax,%edi" + exit, code: 5},
+		"dup2_of_stdout":           {text: call("33", "1", "9") + call("1", "9", "0x402000", "6") + "mov %eax,%edi" + exit, code: 6, stdout: "hello\n"},
+		"dup2_of_nothing":          {text: call("33", "8", "9") + "neg %eax\nmov %eax,%edi" + exit, code: 9},
+		"write_after_close":        {text: call("3", "1") + call("1", "1", "0x402000", "6") + "neg %eax\nmov %eax,%edi" + exit, code: 9},
+		"seek_of_a_pipe":           {text: call("8", "0", "0", "0") + "neg %eax\nmov %eax,%edi" + exit, code: 29},
+		"status_flags":             {text: call("72", "1", "3") + "and $0x3,%eax\nmov %eax,%edi" + exit, code: 1},
+		"mremap_moves":             {text: "mov $0x22,%r10d\n" + call("9", "0", "0x1000", "3") + "movb $0x7,0x5(%rax)\nmov %rax,%rdi\nmov $0x1000,%esi\nmov $0x20000,%edx\nmov $0x1,%r10d\nmov $0x19,%eax\nsyscall\nmovb $0x1,0x1ffff(%rax)\nmovzbl 0x5(%rax),%edi" + exit, code: 7},
+		"folder_that_is_not_there": {text: call("80", "0x402007") + "neg %eax\nmov %eax,%edi" + exit, code: 20},
+		"arguments_on_the_stack":   {text: "mov (%rsp),%rdi" + exit, code: 2},
+		"text_cannot_be_written":   {text: "mov $0x401000,%eax\nmov %eax,(%rax)", signal: process.SIGSEGV},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onEngines(t, process.Config{

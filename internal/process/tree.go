@@ -190,6 +190,8 @@ func (p *Process) proc(name string) (text string, ok bool) {
 		return b.String(), true
 	case "/proc/self/cmdline":
 		return strings.Join(p.args, "\x00") + "\x00", true
+	case "/proc/self/environ":
+		return strings.Join(append(slices.Clone(p.env), ""), "\x00"), true
 	case "/proc/self/comm":
 		return p.Comm() + "\n", true
 	}
