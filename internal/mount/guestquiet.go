@@ -5,6 +5,7 @@ package mount
 import (
 	"encoding/binary"
 
+	"kprobelab/kimage"
 	"kprobelab/x86"
 )
 
@@ -63,11 +64,33 @@ func (q *quieter) during(fn func() error) error {
 	for _, at := range counts {
 		q.add(at, 1)
 	}
+	state, known := q.recursion()
+	before := q.pointer(state)
 	err := fn()
+	if known {
+		q.setWord(state, before)
+	}
 	for _, at := range counts {
 		q.add(at, ^uint32(0))
 	}
 	return err
+}
+
+// recursion is where init has the tracers' state (task_struct.trace_recursion). The function graph, which finds no room
+// for a function's entry, leaves its note there that it is inside of one (TRACE_GRAPH_BIT).
+func (q *quieter) recursion() (x86.Addr, bool) {
+	at, ok := kimage.CurrentTask(q.live.lab.Image.Lookup)
+	task, known := q.live.lab.Image.Types().Struct("task_struct")
+	if !ok || !known {
+		return 0, false
+	}
+	member, ok := task.Member("trace_recursion")
+	current := q.pointer(q.live.lab.Machine.GSBase(q.live.lab.Machine.CPU()) + at)
+	return current.Add(int64(member.Offset / 8)), ok && current != 0
+}
+
+func (q *quieter) setWord(at, v x86.Addr) {
+	_ = q.live.lab.Machine.WriteMem(at, binary.LittleEndian.AppendUint64(nil, uint64(v)))
 }
 
 // counts are where the buffers have their counts.
