@@ -73,9 +73,11 @@ type analysis struct {
 	bodies    []*body
 	problems  Problems
 	changed   bool
-	used      []*variable
-	points    []*Probe
-	program   *script.Program
+	// final is set once types do not change any more.
+	final   bool
+	used    []*variable
+	points  []*Probe
+	program *script.Program
 	// at is the probe that is being generated; made are aliases of system calls.
 	at   *Probe
 	made map[string]*probe
@@ -218,6 +220,7 @@ func (a *analysis) array(s *scope, t *token, name string, keys int) *variable {
 		a.problems = append(a.problems, semantic(fmt.Sprintf("inconsistent arity (%d vs %d)", v.arity, keys), t))
 		a.fail(v.tok, "arity %d first inferred here", v.arity)
 	}
+	a.needType(v.typ, t)
 	return v
 }
 

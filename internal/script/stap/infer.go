@@ -11,33 +11,56 @@ const maxRounds = 100
 func (a *analysis) infer() {
 	for range maxRounds {
 		a.changed = false
-		for _, b := range a.bodies {
-			a.at = b.places[0].probe
-			ok := a.catch(func() {
-				if b.cond != nil {
-					a.expr(b.scope, b.cond, long)
-				}
-				for _, s := range b.list {
-					a.stmt(b.scope, s)
-				}
-			})
-			if !ok {
-				return
-			}
-		}
-		a.at = nil
-		for i := 0; i < len(a.order); i++ {
-			f := a.order[i]
-			if f.decl.body == nil {
-				continue
-			}
-			if !a.catch(func() { a.stmt(f.scope, f.decl.body) }) {
-				return
-			}
-		}
-		if !a.changed {
+		if !a.round() || !a.changed {
 			return
 		}
+	}
+}
+
+// typed looks once more at all that is there, now that nothing changes: what is used must have a
+// type. Listing probes wants no types of what their aliases set.
+func (a *analysis) typed() {
+	if a.o.List {
+		return
+	}
+	a.final = true
+	a.round()
+	a.final = false
+}
+
+// round looks at all probes and functions; it reports whether nothing is wrong.
+func (a *analysis) round() bool {
+	for _, b := range a.bodies {
+		a.at = b.places[0].probe
+		ok := a.catch(func() {
+			if b.cond != nil {
+				a.expr(b.scope, b.cond, long)
+			}
+			for _, s := range b.list {
+				a.stmt(b.scope, s)
+			}
+		})
+		if !ok {
+			return false
+		}
+	}
+	a.at = nil
+	for i := 0; i < len(a.order); i++ {
+		f := a.order[i]
+		if f.decl.body == nil {
+			continue
+		}
+		if !a.catch(func() { a.stmt(f.scope, f.decl.body) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// needType refuses what is used and has no type after all.
+func (a *analysis) needType(t vtype, at *token) {
+	if a.final && t == unknown {
+		a.fail(at, "unresolved type ")
 	}
 }
 
@@ -156,7 +179,11 @@ func (a *analysis) deleted(s *scope, st *deleteStmt) {
 	switch x := st.x.(type) {
 	case *symbol:
 		v := a.find(s, x.tok, x.name)
+		if v.decl == nil {
+			a.fail(x.tok, "unresolved array in delete statement")
+		}
 		v.written = true
+		a.needType(v.typ, x.tok)
 	case *index:
 		if x.hist != nil {
 			a.fail(x.tok, "cannot delete histogram bucket entries")
@@ -175,6 +202,7 @@ func (a *analysis) element(s *scope, x *index) *variable {
 	for i, k := range x.keys {
 		if k != nil {
 			a.settle(&v.keys[i], a.expr(s, k, v.keys[i]), k.position(), v.tok)
+			a.needType(v.keys[i], k.position())
 		}
 	}
 	return v
@@ -272,6 +300,7 @@ func (a *analysis) exprType(s *scope, x expr, want vtype) vtype {
 		for i, k := range x.keys {
 			if k != nil {
 				a.settle(&v.keys[i], a.expr(s, k, v.keys[i]), k.position(), v.tok)
+			a.needType(v.keys[i], k.position())
 			}
 		}
 		return long
@@ -287,9 +316,7 @@ func (a *analysis) exprType(s *scope, x expr, want vtype) vtype {
 	case *target:
 		return a.target(s, x)
 	case *statExpr:
-		v := a.lvalue(s, x.of)
-		v.read = true
-		a.settle(&v.typ, stats, x.tok, v.tok)
+		v := a.aggregate(s, x.of, x.tok)
 		if x.shift != nil {
 			v.hist.Shift = int(*x.shift)
 		}
@@ -406,6 +433,9 @@ func (a *analysis) call(s *scope, x *call, want vtype) vtype {
 	for i, arg := range x.args {
 		a.expr(s, arg, b.params[i])
 	}
+	if a.final && want == unknown && valueless[x.name] {
+		return unknown
+	}
 	return b.result
 }
 
@@ -418,7 +448,9 @@ func (a *analysis) print(s *scope, x *printExpr) vtype {
 		a.formatted(s, x)
 	} else {
 		for _, arg := range x.args {
-			if a.expr(s, arg, unknown) == stats {
+			t := a.expr(s, arg, unknown)
+			a.needType(t, arg.position())
+			if t == stats {
 				a.fail(arg.position(), "an aggregate cannot be printed; ask it for something, as with @count")
 			}
 		}
@@ -460,11 +492,20 @@ func (a *analysis) formatted(s *scope, x *printExpr) {
 	}
 }
 
+// aggregate is the variable of which an operator wants something; only globals keep values.
+func (a *analysis) aggregate(s *scope, of expr, op *token) *variable {
+	v := a.lvalue(s, of)
+	if v.decl == nil {
+		a.fail(of.position(), "stat locals not supported, missing global declaration? ")
+	}
+	v.read = true
+	a.settle(&v.typ, stats, op, v.tok)
+	return v
+}
+
 // histogram enters which buckets an aggregate has to keep.
 func (a *analysis) histogram(s *scope, x *histExpr) {
-	v := a.lvalue(s, x.of)
-	v.read = true
-	a.settle(&v.typ, stats, x.tok, v.tok)
+	v := a.aggregate(s, x.of, x.tok)
 	h := script.Histogram{Kind: script.Logarithmic, Shift: v.hist.Shift}
 	if x.what == "@hist_linear" {
 		h.Kind = script.Linear

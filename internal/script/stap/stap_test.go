@@ -249,3 +249,40 @@ func TestLibraryMacros(t *testing.T) {
 	_, err = Analyze("<input>", `probe begin { println(__indents[0]) }`, &Options{}, nil)
 	require.Error(t, err, "a global of the library's own")
 }
+
+// Rule: what is used has a type, and only globals are aggregates, as stap -p2 decides.
+func TestWhatHasNoTypeIsRefused(t *testing.T) {
+	for name, tc := range map[string]struct{ script, want string }{
+		"count_of_a_local":             {`probe begin { println(@count(x)) }`, "stat locals not supported"},
+		"average_of_a_local":           {`probe timer.s(1) { println(@avg(x)) }`, "stat locals not supported"},
+		"histogram_of_a_local":         {`probe begin { print(@hist_log(x)) }`, "stat locals not supported"},
+		"bucket_of_a_local":            {`probe begin { println(@hist_log(x)[1]) }`, "stat locals not supported"},
+		"buckets_of_a_local":           {`probe begin { foreach (b in @hist_log(x)) println(b) }`, "stat locals not supported"},
+		"count_of_a_parameter":         {`function f(a) { return @count(a) } probe begin { println(f(1)) }`, "stat locals not supported"},
+		"println_of_nothing":           {`function f() { println("in") } probe begin { println(f()) }`, "unresolved type"},
+		"print_of_nothing":             {`function f() { println("in") } probe begin { print(f()) }`, "unresolved type"},
+		"println_of_nothing_passed_on": {`function f() { println(1) } function g() { return f() } probe begin { println(g()) }`, "unresolved type"},
+		"println_of_exit":              {`probe begin { println(exit()) }`, "unresolved type"},
+		"println_of_log":               {`probe begin { println(log("a")) }`, "unresolved type"},
+		"variable_never_set":           {`probe begin { println(x, 1) }`, "unresolved type"},
+		"key_of_nothing":               {`function f() {} global a probe begin { a[f()] = 1 }`, "unresolved type"},
+		"array_never_set":              {`global a; probe begin { println(1 in a) }`, "unresolved type"},
+		"delete_of_a_local":            {`probe begin { delete x }`, "unresolved array in delete statement"},
+		"delete_of_nothing":            {`global a; probe begin { delete a }`, "unresolved type"},
+		"format_gives_the_type":        {`function f() { println("in") } probe begin { printf("%d", f()) }`, ""},
+		"call_as_a_statement":          {`function f() { println("in") } probe begin { f() }`, ""},
+		"assigned_and_not_used":        {`function f() { println("in") } probe begin { x = f() }`, ""},
+		"recursion":                    {`function f(n) { if (n) return n + f(n - 1); return 0 } probe begin { println(f(3)) }`, ""},
+		"compared_with_text":           {`probe begin { println(x == "a") }`, ""},
+		"count_of_a_global":            {`global s; function f() { return @count(s) } probe begin { s <<< 1; println(f()) }`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Analyze("<input>", tc.script, &Options{}, nil)
+			if tc.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, tc.want)
+		})
+	}
+}

@@ -53,6 +53,12 @@ func system(t *script.Thread, a *script.Args) System {
 // builtins are the functions by their names.
 var builtins = map[string]*builtin{}
 
+// valueless are the functions that give no value, so that none can be printed.
+var valueless = map[string]bool{
+	"abort": true, "error": true, "exit": true, "log": true, "print_backtrace": true, "print_regs": true, "print_stack": true,
+	"print_syms": true, "printk": true, "warn": true,
+}
+
 func define(result vtype, signature, doc string, b builtin) {
 	name, params := split(signature)
 	b.name, b.doc, b.result, b.params = name, doc, result, params
