@@ -16,6 +16,7 @@ import (
 	"kprobelab/internal/boot"
 	"kprobelab/internal/decodebench"
 	"kprobelab/internal/engine"
+	"kprobelab/internal/explore"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/hazard"
 	"kprobelab/profile"
@@ -197,12 +198,31 @@ func (r *completion) flags(cmd *cli.Command, prefix string) {
 // argument completes what is no flag: the image, then the symbols' pattern.
 func (r *completion) argument(cmd *cli.Command, prefix string) {
 	switch {
+	case cmd.Name == "explore":
+		if len(r.positional) == 0 {
+			r.scenarios(prefix)
+			r.files()
+		}
 	case len(r.positional) == 0 && cmd.ArgsUsage != "", cmd.Name == "check", cmd.Name == "pack":
 		r.files()
 	case len(r.positional) == 1 && cmd.Name == "symbols":
 		r.symbols(prefix, "", "", func(kimage.Symbol) bool { return true })
 	case cmd.Name == "scan", len(r.positional) == 1 && cmd.Name == "explain":
 		r.symbols(prefix, "", "", isFunction)
+	}
+}
+
+// scenarios offers those of the program's own.
+func (r *completion) scenarios(prefix string) {
+	for _, name := range explore.Library() {
+		if !strings.HasPrefix(name, prefix) {
+			continue
+		}
+		about := ""
+		if p, err := explore.FromLibrary(name); err == nil {
+			about = p.Scenario().About
+		}
+		r.offer(name, about)
 	}
 }
 
@@ -223,6 +243,12 @@ func (r *completion) value(cmd *cli.Command, flag, typed string) {
 		for _, name := range profile.All() {
 			if p, _ := profile.Named(name); strings.HasPrefix(name, typed) {
 				r.offer(name, p.Describes)
+			}
+		}
+	case "bug":
+		for _, b := range explore.Switches() {
+			if strings.HasPrefix(b.ID, typed) {
+				r.offer(b.ID, b.Title)
 			}
 		}
 	case "with":
@@ -274,7 +300,7 @@ func (r *completion) value(cmd *cli.Command, flag, typed string) {
 				r.offer(name, "")
 			}
 		}
-	case "append", "archive", "asm", "config", "image", "live-text", "module", "output", "perfetto", "plot", "points", "symbols":
+	case "append", "archive", "asm", "config", "image", "live-text", "module", "out", "output", "perfetto", "plot", "points", "replay", "svg", "symbols":
 		r.files()
 	}
 }

@@ -70,6 +70,11 @@ func TestComplete(t *testing.T) {
 		"call_symbol":        {"bash|run|--call|'gcd(&linux_ban", "gcd(&linux_banner"},
 		"task_second_call":   {"bash|run|--task|'gcd(1, 2); snprin", "gcd(1, 2); snprintf("},
 		"not_a_value":        {"bash|run|--json|--kpr", "--kprobe"},
+		"scenario":           {"bash|explore|optimize-h", "optimize-hit :files"},
+		"scenario_once":      {"bash|explore|optimize-hit|o", ""},
+		"bug":                {"zsh|explore|--bug|13", "13 13b"},
+		"bug_equals":         {"zsh|explore|--bug=34", "--bug=34"},
+		"replayed":           {"bash|explore|--replay|x", ":files"},
 		"shell":              {"bash|completion|", "bash fish zsh"},
 		"bad_image":          {"bash|run|/nosuch|--kprobe|vfs", ""},
 	} {

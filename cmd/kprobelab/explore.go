@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"os/signal"
 	"slices"
 	"strings"
 
@@ -98,9 +100,10 @@ func runExplore(ctx context.Context, t *term, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
 	o := explore.Options{
-		Profile: kernel, Bound: c.Int("bound"), MaxRuns: c.Int("max-runs"),
-		Progress: func(n explore.Counts) { t.count("explore", "runs", int64(n.Runs), 0) },
+		Profile: kernel, Bound: c.Int("bound"), MaxRuns: c.Int("max-runs"), Progress: newExploring(t, c.Int("max-runs")).progress,
 	}
 	var res *explore.Result
 	if walks := c.Int("walks"); walks > 0 {

@@ -159,12 +159,13 @@ func Parse(text string) (*Scenario, error) {
 		}
 		var err error
 		switch {
-		case inTable:
+		case inTable && !begins(line):
 			err = s.row(line)
 		case strings.HasPrefix(line, "cpu"):
 			err = s.header(line)
 			inTable = true
 		default:
+			inTable = false
 			err = s.line(line)
 		}
 		if err != nil {
@@ -172,6 +173,15 @@ func Parse(text string) (*Scenario, error) {
 		}
 	}
 	return s, s.check()
+}
+
+// lineWords begin the lines of a scenario that are no rows of the table. No action has one of
+// these names, so that the table ends with the first of them, too.
+var lineWords = []string{"scenario", "about", "text", "probe", "site", "module", "setup", "expect", "exists", "forbidden"}
+
+func begins(line string) bool {
+	word, _, _ := strings.Cut(line, " ")
+	return slices.Contains(lineWords, word)
 }
 
 func (s *Scenario) line(line string) error {

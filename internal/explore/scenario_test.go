@@ -82,3 +82,17 @@ func FuzzCompile(f *testing.F) {
 		}
 	})
 }
+
+// The table ends with a blank line, or with a line that begins with a word of the scenario's own.
+func TestTableEndsWithoutABlankLine(t *testing.T) {
+	const head, table, rest = "scenario a\ntext f: mov ret\nprobe p: f\n", "cpu0 | cpu1\ncall f | register p\n", "expect ok\nexists p.hits=0\n"
+	want, err := Parse(head + table + "\n" + rest)
+	require.NoError(t, err)
+	for _, text := range []string{head + table + rest, head + table + "# said\n" + rest, table + head + rest} {
+		got, err := Parse(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, got, text)
+	}
+	_, err = Parse(head + table + "exists p.hits=0\ncall f\n")
+	require.ErrorContains(t, err, `line 7: "call" begins no line of a scenario`)
+}

@@ -104,6 +104,12 @@ type spot struct {
 	last int
 }
 
+// progressRuns is after how many runs Progress is called.
+const progressRuns = 50
+
+// MaxStates is how many states and places an exploration remembers; with more it ends.
+const MaxStates = maxRemembered
+
 type search struct {
 	p       *program
 	o       *Options
@@ -143,7 +149,7 @@ func (p *Program) Explore(ctx context.Context, o Options) (*Result, error) {
 			}
 			return res, err
 		}
-		if s.o.Progress != nil && s.counts.Runs%1000 == 0 {
+		if s.o.Progress != nil && s.counts.Runs%progressRuns == 0 {
 			s.o.Progress(s.counted())
 		}
 		if !s.next() {

@@ -33,7 +33,7 @@ func (p *Program) Walk(ctx context.Context, o Options, walks int, seed uint64) (
 		if verdict != "" {
 			return p.walked(s, o.Profile, picks, verdict, reason)
 		}
-		if o.Progress != nil && n%1000 == 999 {
+		if o.Progress != nil && n%progressRuns == progressRuns-1 {
 			o.Progress(s.counted())
 		}
 	}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"kprobelab/internal/explore"
+)
+
+// exploring says on standard error how far an exploration is: on a terminal as a bar, else a
+// line now and then, the first when it has taken two seconds.
+type exploring struct {
+	t *term
+	// runs is how many there are at most.
+	runs  int
+	since time.Time
+	next  time.Duration
+	now   func() time.Time
+}
+
+// firstSaid is when the first line is written; each next one comes after twice the time.
+const firstSaid = 2 * time.Second
+
+func newExploring(t *term, runs int) *exploring {
+	return &exploring{t: t, runs: runs, since: time.Now(), next: firstSaid, now: time.Now}
+}
+
+// progress is explore.Options.Progress.
+func (e *exploring) progress(n explore.Counts) {
+	took := e.now().Sub(e.since)
+	if took >= e.next && e.next == firstSaid {
+		e.said("explore: it is not known how many runs there are; it ends after %d runs or %d states at most (--max-runs, --bound), and Ctrl-C ends it with what was found", e.runs, explore.MaxStates)
+	}
+	if e.t.errIsTerminal {
+		e.next = max(e.next, took+1)
+		e.t.count("explore", "runs", int64(n.Runs), 0)
+		return
+	}
+	if took >= e.next {
+		e.said("explore: %d runs, %d states after %s", n.Runs, n.States, took.Round(time.Second))
+		e.next = 2 * took
+	}
+}
+
+func (e *exploring) said(format string, a ...any) {
+	e.t.progressDone()
+	fmt.Fprintf(e.t.err, format+"\n", a...)
+}
