@@ -127,7 +127,11 @@ func (r *bpftraceRun) run(t *term, c *cli.Command) (ferr error) {
 		return err
 	}
 	if c.Bool("list") {
-		fmt.Fprint(t.out, bpftrace.List(strings.Join(args, ""), c.Bool("verbose"), k))
+		list, warnings := bpftrace.List(strings.Join(args, ""), c.Bool("verbose"), k)
+		if !c.Bool("no-warnings") {
+			fmt.Fprint(t.err, warnings)
+		}
+		fmt.Fprint(t.out, list)
 		return nil
 	}
 	r.o.Args, r.o.Command, r.o.NoWarnings = args, r.command != "", c.Bool("no-warnings")
@@ -162,7 +166,7 @@ func (r *bpftraceRun) run(t *term, c *cli.Command) (ferr error) {
 	if !c.Bool("quiet") {
 		fmt.Fprint(t.out, s.Attaching())
 	}
-	fmt.Fprint(t.err, s.Log)
+	fmt.Fprint(t.err, s.Said(!c.Bool("no-warnings")))
 	switch {
 	case s.Attached == 0:
 		return &failure{exitRefused, errSaid}

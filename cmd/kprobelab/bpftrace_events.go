@@ -29,6 +29,9 @@ func (e *events) names() (list []string) {
 	symbols := e.img.Symbols()
 	for i := range symbols {
 		if name, ok := strings.CutPrefix(symbols[i].Name, metadataPrefix); ok {
+			if _, ok := e.metadata(symbols[i].Addr); !ok {
+				continue
+			}
 			name = strings.TrimPrefix(name, "_")
 			list = append(list, "syscalls:sys_enter_"+name, "syscalls:sys_exit_"+name)
 		}
@@ -114,11 +117,18 @@ const numberAt = 120
 // argumentSize is how many bytes the kernel's format says that each argument of a system call has.
 const argumentSize = 8
 
-// syscall is one event: its names and types are those of the kernel's struct syscall_metadata.
-func (e *events) syscall(kind, name string, at x86.Addr) (ev bpftrace.Event, ok bool) {
+// syscallMetadata is what the kernel notes of a system call for its events: its number, how many arguments it
+// has, and where their types and names are.
+type syscallMetadata struct {
+	nr                 int64
+	args, types, names uint64
+}
+
+// metadata reads it; false where the processor has no such call, which then has no events.
+func (e *events) metadata(at x86.Addr) (m syscallMetadata, ok bool) {
 	t, err := e.source.Named("syscall_metadata")
 	if err != nil {
-		return ev, false
+		return m, false
 	}
 	field := func(member string) (v uint64) {
 		m, found := t.Member(member)
@@ -131,11 +141,17 @@ func (e *events) syscall(kind, name string, at x86.Addr) (ev bpftrace.Event, ok 
 	}
 	ok = true
 	// The number of arguments is an int, in newer kernels a bitfield.
-	nr, n := int64(int32(field("syscall_nr"))), field("nb_args")
-	types, names := field("types"), field("args")
-	if !ok || n > 6 || nr < 0 {
+	m = syscallMetadata{int64(int32(field("syscall_nr"))), field("nb_args"), field("types"), field("args")}
+	return m, ok && m.args <= 6 && m.nr >= 0
+}
+
+// syscall is one event: its names and types are those of the kernel's struct syscall_metadata.
+func (e *events) syscall(kind, name string, at x86.Addr) (ev bpftrace.Event, ok bool) {
+	meta, ok := e.metadata(at)
+	if !ok {
 		return ev, false
 	}
+	nr, n, types, names := meta.nr, meta.args, meta.types, meta.names
 	above, chained := e.systemCaller(kind)
 	regs, second := script.Register{N: 4}, script.Register{N: 1} // after the callback's own data
 	ev = bpftrace.Event{Name: name, Tracepoint: kind, Chained: chained, Above: above}

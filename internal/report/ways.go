@@ -1,6 +1,8 @@
 package report
 
 import (
+	"strings"
+
 	"kprobelab/errno"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/probepoint"
@@ -26,8 +28,18 @@ func (w *Ways) Traces() bool { return w.k.Traces() }
 // MODULE:SYMBOL with an offset; ret asks for a return probe.
 func (w *Ways) Perf(place string, ret bool) error { return w.k.by(place, ret, ViaPerf) }
 
-// Events is the answer of kprobe_events to a definition of the same.
-func (w *Ways) Events(place string, ret bool) error { return w.k.by(place, ret, ViaEvents) }
+// Events is the answer of kprobe_events to a definition of the same. A probe in a module
+// that is not loaded is accepted, and waits for it.
+func (w *Ways) Events(place string, ret bool) error {
+	err := w.k.by(place, ret, ViaEvents)
+	if module, _, in := strings.Cut(place, ":"); err == nil || !in || w.k.loaded(module) {
+		return err
+	}
+	if _, waits := w.k.defined(&Probe{place: place, Return: ret, words: []string{"p:kprobes/probe", place}}, refusal(errno.ENOENT, rule.UnknownSymbol)); waits {
+		return nil
+	}
+	return err
+}
 
 // by is the answer of one of the two ways.
 func (k *checker) by(place string, ret bool, via Via) error {

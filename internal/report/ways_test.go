@@ -27,7 +27,7 @@ func TestWaysOfBootedKernels(t *testing.T) {
 			"vfs_read": 0, "vfs_read+1": errno.EILSEQ, "init_once": errno.EADDRNOTAVAIL, "nothing": errno.ENOENT, "start_kernel": errno.EINVAL, "do_int3": errno.EINVAL,
 		}, map[string]errno.Errno{"vfs_read": 0, "start_kernel": errno.EINVAL}, nil},
 		"6.12": {40328, map[string]errno.Errno{
-			"vfs_read": 0, "vfs_read+1": errno.EILSEQ, "init_once": errno.EINVAL, "nothing": errno.EINVAL, "start_kernel": errno.EINVAL, "_copy_from_iter": errno.EINVAL, "do_exit.cold": 0,
+			"vfs_read": 0, "vfs_read+1": errno.EILSEQ, "init_once": errno.EINVAL, "nothing": errno.EINVAL, "start_kernel": errno.EINVAL, "_copy_from_iter": errno.EINVAL, "do_exit.cold": 0, "nothere:vfs_read": 0,
 		}, map[string]errno.Errno{"_copy_from_iter": errno.EBUSY, "do_exit": 0, "migrate_disable": errno.EINVAL}, map[string]errno.Errno{"do_exit": errno.EINVAL}},
 	} {
 		t.Run(name, func(t *testing.T) {

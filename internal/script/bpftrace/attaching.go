@@ -17,6 +17,16 @@ type Attachment struct {
 	Failed bool
 }
 
+// Said is the log, with or without warnings.
+func (a *Attachment) Said(warnings bool) (text string) {
+	for line := range strings.Lines(a.Log) {
+		if warnings || !strings.HasPrefix(line, "WARNING: ") {
+			text += line
+		}
+	}
+	return text
+}
+
 // attachment finds out which probes the kernel accepts, and takes the others away.
 func (c *checker) attachment() (a Attachment) {
 	list := c.programs()

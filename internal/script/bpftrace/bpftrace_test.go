@@ -84,8 +84,10 @@ func TestPrograms(t *testing.T) {
 		assert.True(t, s.Failed, script)
 		assert.Equal(t, want, s.Log, script)
 	}
-	require.Equal(t, "uprobe:/bin/p:one\nuprobe:/bin/p:other\n", List("uprobe:/bin/p:o*", false, k))
-	require.Empty(t, List("uprobe:/bin/q:*", false, k))
+	list, _ := List("uprobe:/bin/p:o*", false, k)
+	require.Equal(t, "uprobe:/bin/p:one\nuprobe:/bin/p:other\n", list)
+	list, _ = List("uprobe:/bin/q:*", false, k)
+	require.Empty(t, list)
 }
 
 // What is wrong with a script is said in bpftrace's words, at its place.
@@ -239,12 +241,21 @@ func TestCorpusIsRead(t *testing.T) {
 
 func TestListing(t *testing.T) {
 	k := kernelWith(booted())
-	assert.Equal(t, "kprobe:vfs_open\nkprobe:vfs_read\n", List("kprobe:vfs_*", false, k))
-	assert.Equal(t, "kprobe:vmlinux:vfs_open\nkprobe:vmlinux:vfs_read\n", List("kprobe:vmlinux:vfs_*", false, k))
-	assert.Equal(t, "kretprobe:own\n", List("kr:own", false, k))
-	assert.Equal(t, "fentry:demo:own\n", List("f:own", false, k))
-	assert.Equal(t, "fentry:vmlinux:vfs_read\nkprobe:vfs_read\n", List("vfs_r*d", false, k), "kretprobe and fexit are not in a list of all kinds")
-	assert.Equal(t, "rawtracepoint:switch\ntracepoint:sched:switch\n", List("*swi*", false, k))
+	for pattern, want := range map[string]string{
+		"kprobe:vfs_*":         "kprobe:vfs_open\nkprobe:vfs_read\n",
+		"kprobe:vmlinux:vfs_*": "kprobe:vmlinux:vfs_open\nkprobe:vmlinux:vfs_read\n",
+		"kr:own":               "kretprobe:own\n",
+		"f:own":                "fentry:demo:own\n",
+		"vfs_r*d":              "fentry:vmlinux:vfs_read\nkprobe:vfs_read\n", // kretprobe and fexit are not in a list of all kinds
+		"*swi*":                "rawtracepoint:switch\ntracepoint:sched:switch\n",
+	} {
+		list, warnings := List(pattern, false, k)
+		assert.Equal(t, want, list, pattern)
+		assert.Empty(t, warnings, pattern)
+	}
+	list, warnings := List("kprobe:own,k:x.cold", false, k)
+	assert.Equal(t, "kprobe:own\n", list)
+	assert.Equal(t, "stdin:1:12-20: WARNING: x.cold"+notTraceable+"\nkprobe:own,k:x.cold\n           ~~~~~~~~\n", warnings)
 }
 
 // One block on many functions is one handler; parameters by their names need one for each.

@@ -10,21 +10,28 @@ import (
 )
 
 // List are the probes that a pattern matches, a line each; whole has their parameters below.
-func List(pattern string, whole bool, k *Kernel) string {
+// Warnings are what bpftrace warns of.
+func List(pattern string, whole bool, k *Kernel) (list, warnings string) {
 	if pattern == "" || pattern == "*" {
 		pattern = "*:*"
 	}
 	var b strings.Builder
-	p := &probe{}
+	p, at := &probe{}, 1
 	for _, raw := range strings.Split(pattern, ",") {
-		p.points = append(p.points, &point{raw: strings.TrimSpace(raw)})
+		end := at + len(raw)
+		p.points = append(p.points, &point{raw: strings.TrimSpace(raw), at: span{pos{1, at}, pos{1, end}}})
+		at = end + 1
 	}
-	c := &checker{o: &Options{}, k: k, t: &tree{probes: []*probe{p}}, problems: &Problems{}, listing: true}
+	problems := &Problems{file: newFile("stdin", pattern)}
+	c := &checker{o: &Options{}, k: k, t: &tree{probes: []*probe{p}}, problems: problems, listing: true, final: true}
 	c.points()
 	for _, pt := range p.points {
+		if strings.HasPrefix(pt.provider, "k") {
+			c.warnUntraceable(pt)
+		}
 		c.list(&b, pt, whole)
 	}
-	return b.String()
+	return b.String(), problems.text(problems.warnings)
 }
 
 // list writes what a point matches.
