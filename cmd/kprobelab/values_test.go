@@ -95,8 +95,8 @@ probe kernel.function("vfs_write") { printf("w %d %d %s %d %s\n", $count, $pos[0
 probe kernel.function("vfs_read") { printf("r %d %d %s %d\n", $count, $pos[0], kernel_string($file->f_path->dentry->d_name->name), $file->f_inode->i_size) }
 probe kernel.function("ksys_lseek") { printf("s %d %d %d\n", $fd, $offset, $whence) }`
 	const bpftrace = `
-fentry:do_sys_openat2 { printf("o %d %s %d %d\n", args.dfd, str(args.filename), args.how->flags, args.how->mode); }
-fentry:vfs_write { printf("w %d %d %s %d %s\n", args.count, *args.pos, str(args.file->f_path.dentry->d_name.name), args.file->f_inode->i_mode, str(args.buf, args.count + 1)); }
+fentry:do_sys_openat2 { printf("o %d %s %d %d\n", args.dfd, str(uptr(args.filename)), args.how->flags, args.how->mode); }
+fentry:vfs_write { printf("w %d %d %s %d %s\n", args.count, *args.pos, str(args.file->f_path.dentry->d_name.name), args.file->f_inode->i_mode, str(uptr(args.buf), args.count + 1)); }
 fentry:vfs_read { printf("r %d %d %s %d\n", args.count, *args.pos, str(args.file->f_path.dentry->d_name.name), args.file->f_inode->i_size); }
 fentry:ksys_lseek { printf("s %d %d %d\n", args.fd, args.offset, args.whence); }`
 	events := []string{
