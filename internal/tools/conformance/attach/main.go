@@ -1,0 +1,193 @@
+// Command attach draws scripts of bpftrace's whose probes attach or not, and compares what the
+// real bpftrace said of them on a booted kernel with what is said here on a dump of it: what is
+// printed, the exit code, and so the number of probes.
+//
+// With -draw it writes the scripts and the commands to a folder, with -answers it compares. It
+// ends with 1 where something differs.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+
+	"kprobelab/kimage"
+)
+
+// one is one command line of the tool.
+type one struct {
+	// Args are its arguments, Kind is what was drawn.
+	Args []string `json:"args"`
+	Kind string   `json:"kind"`
+}
+
+// said is what became of it.
+type said struct {
+	code     int
+	out, err string
+}
+
+func main() {
+	dump := flag.String("dump", "", "the dump of the booted kernel")
+	folder := flag.String("folder", "", "the folder of scripts and commands")
+	draw := flag.Bool("draw", false, "draw them")
+	n := flag.Int("n", 500, "so many")
+	seed := flag.Uint64("seed", 1, "decides what is drawn")
+	answers := flag.String("answers", "", "what the tool said in the boot")
+	lab := flag.String("kprobelab", "bin/kprobelab", "this project's program")
+	flag.Parse()
+	var err error
+	same := true
+	if *draw {
+		err = write(*dump, *folder, *n, *seed)
+	} else {
+		same, err = compare(*dump, *folder, *answers, *lab)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "attach:", err)
+		os.Exit(2)
+	}
+	if !same {
+		os.Exit(1)
+	}
+}
+
+// commands is the file that has the drawn command lines.
+const commands = "commands.json"
+
+// write draws commands and writes them for the shell in the boot, too.
+func write(dump, folder string, n int, seed uint64) error {
+	img, err := kimage.Open(dump, nil)
+	if err != nil {
+		return err
+	}
+	d := newDrawer(img, seed)
+	var list []one
+	var shell strings.Builder
+	for i := range n {
+		c, script := d.command(i)
+		if script != "" {
+			if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("%d.bt", i)), []byte(script), 0o644); err != nil {
+				return err
+			}
+		}
+		list = append(list, c)
+		fmt.Fprintf(&shell, "one %d", i)
+		for _, a := range c.Args {
+			fmt.Fprintf(&shell, " '%s'", strings.ReplaceAll(a, "'", `'\''`))
+		}
+		shell.WriteByte('\n')
+	}
+	b, err := json.MarshalIndent(list, "", " ")
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(filepath.Join(folder, commands), b, 0o644), os.WriteFile(filepath.Join(folder, "commands.sh"), []byte(shell.String()), 0o644))
+}
+
+// answer is the frame that the shell in the boot puts around what the tool prints.
+var answer = regexp.MustCompile(`(?m)^=== (\d+) (\d+)\n(?s:(.*?))^=== err\n(?s:(.*?))^=== end\n`)
+
+// theirs are the tool's answers by the commands' numbers.
+func theirs(file string) (map[int]said, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	list := map[int]said{}
+	for _, m := range answer.FindAllSubmatch(b, -1) {
+		var i int
+		var s said
+		fmt.Sscan(string(m[1]), &i)
+		fmt.Sscan(string(m[2]), &s.code)
+		s.out, s.err = string(m[3]), string(m[4])
+		list[i] = s
+	}
+	return list, nil
+}
+
+// ours is this program's answer.
+func ours(lab, dump, folder string, args []string) said {
+	c := exec.Command(lab, append([]string{"bpftrace", "-r", dump}, args...)...)
+	c.Dir = folder
+	var out, err bytes.Buffer
+	c.Stdout, c.Stderr = &out, &err
+	ended := c.Run()
+	s := said{out: out.String(), err: err.String()}
+	var code *exec.ExitError
+	if errors.As(ended, &code) {
+		s.code = code.ExitCode()
+	} else if ended != nil {
+		s.code, s.err = -1, ended.Error()
+	}
+	s.err = own.ReplaceAllString(s.err, "")
+	return s
+}
+
+// own is what this program adds to a script's messages.
+var own = regexp.MustCompile(`(?m)^kprobelab: the script is not accepted\n`)
+
+// compare prints what differs, and how many do.
+func compare(dump, folder, answers, lab string) (bool, error) {
+	b, err := os.ReadFile(filepath.Join(folder, commands))
+	if err != nil {
+		return false, err
+	}
+	var list []one
+	if err := json.Unmarshal(b, &list); err != nil {
+		return false, err
+	}
+	want, err := theirs(answers)
+	if err != nil {
+		return false, err
+	}
+	for _, p := range []*string{&dump, &folder, &lab} {
+		if *p, err = filepath.Abs(*p); err != nil {
+			return false, err
+		}
+	}
+	got := make([]said, len(list))
+	var wg sync.WaitGroup
+	next := make(chan int)
+	for range 2 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for i := range next {
+				got[i] = ours(lab, dump, folder, list[i].Args)
+			}
+		}()
+	}
+	for i := range list {
+		if _, ok := want[i]; ok {
+			next <- i
+		}
+	}
+	close(next)
+	wg.Wait()
+	same, attached, missing := 0, 0, 0
+	for i, c := range list {
+		w, ok := want[i]
+		switch {
+		case !ok:
+			missing++
+		case w == got[i]:
+			same++
+			if w.code == 0 {
+				attached++
+			}
+		default:
+			fmt.Printf("%d (%s): %q\n--- bpftrace: %d\n%s%s--- kprobelab: %d\n%s%s\n", i, c.Kind, c.Args, w.code, w.out, w.err, got[i].code, got[i].out, got[i].err)
+		}
+	}
+	fmt.Printf("%d commands: %d the same, %d of them attach; %d differ; %d without an answer of bpftrace\n", len(list), same, attached, len(list)-same-missing, missing)
+	return same == len(list), nil
+}
