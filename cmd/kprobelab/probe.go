@@ -12,6 +12,7 @@ import (
 	"kprobelab/internal/bounded"
 	"kprobelab/internal/perfprobe"
 	"kprobelab/internal/source"
+	"kprobelab/kprobes/rule"
 	"kprobelab/profile"
 )
 
@@ -120,6 +121,9 @@ func probeFile(t *term, c *cli.Command, path string) (*source.File, error) {
 	img, err := openImage(t, c, path)
 	if err != nil {
 		return nil, err
+	}
+	if c.IsSet("definition") && !img.Profile().Tracing.Exists {
+		return nil, &failure{exitRefused, fmt.Errorf("%s: %s", img.Name(), rule.NoEvents.Why())}
 	}
 	d := &definer{img: img}
 	f, err := source.OfBTF(d.btf())
