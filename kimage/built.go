@@ -91,7 +91,8 @@ func (e *evidence) built(c *profile.Config) {
 		if why == "" {
 			continue
 		}
-		if on && !has && from == Configured {
+		// A profile that is asked for has no more than its release.
+		if on && !has && (from == Configured || e.img.opts.Profile != nil) {
 			continue
 		}
 		if on != has {

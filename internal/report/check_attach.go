@@ -82,12 +82,14 @@ func (k *checker) trampolineRefuses(p *Probe, found Found) error {
 		return err
 	}
 	_, init := k.InInit(s.Addr)
+	// An image that is no kernel has no sites; all its functions count as traced (Ways.Traced).
+	noSite := !k.Traceable(s.Addr) && (k.Traces() || !c.Built.Ftrace)
 	switch {
 	case passed.Words > c.BPF.Words:
 		return refuse(errno.ENOTSUPP, rule.ManyWords, fmt.Sprintf("the function takes %d words of arguments, and a trampoline passes on %d (12 from 6.6 on)", passed.Words, c.BPF.Words))
-	case !k.Traceable(s.Addr) && (init || !k.InText(s.Addr)):
+	case noSite && (init || !k.InText(s.Addr)):
 		return refuse(errno.EINVAL, rule.NoSite, "the function is boot's, and its code is freed")
-	case !k.Traceable(s.Addr):
+	case noSite:
 		return refusal(errno.EBUSY, rule.NoSite)
 	case !c.Built.DirectCalls:
 		return refuse(errno.ENOTSUPP, rule.NoPrograms, "an ftrace site of this kernel cannot call a trampoline (no CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS)")

@@ -321,9 +321,9 @@ func TestCheckOfRealKernels(t *testing.T) {
 		"fmod_ret/security_file_open", "fmod_ret/vfs_read", "kprobe.session/vfs_read",
 		"iter/task", "iter.s/nosuch", "fentry/migrate_disable", "lsm/migrate_disable", "fexit/do_exit", "fentry/do_exit", "fentry/kmem_cache_alloc")
 	want := map[string]string{
-		"fentry/vfs_read": "trampoline", "fexit.s/tcp_v4_connect": "trampoline", "fentry/nosuch": "NOT_IN_BTF",
+		"fentry/vfs_read": "trampoline", "fexit.s/tcp_v4_connect": "MAY_NOT_SLEEP", "fentry/nosuch": "NOT_IN_BTF",
 		"lsm/file_open": "trampoline", "lsm/nosuch": "NOT_IN_BTF", "tp/sched/sched_switch": "tracepoint", "tracepoint/sched/sys_enter": "NO_TRACEPOINT",
-		"raw_tp/sched_switch": "tracepoint", "tp_btf/nosuch": "NO_TRACEPOINT", "fmod_ret/security_file_open": "trampoline", "fmod_ret/vfs_read": "NO_FENTRY_SITE",
+		"raw_tp/sched_switch": "tracepoint", "tp_btf/nosuch": "NO_TRACEPOINT", "fmod_ret/security_file_open": "trampoline", "fmod_ret/vfs_read": "NOT_MODIFIABLE",
 		"iter/task": "iterator", "iter.s/nosuch": "NOT_IN_BTF", "fentry/do_exit": "trampoline", "lsm/migrate_disable": "NOT_IN_BTF",
 	}
 	probes, err := report.ReadProbes(bytes.NewReader(object))

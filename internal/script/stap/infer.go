@@ -57,9 +57,10 @@ func (a *analysis) round() bool {
 	return true
 }
 
-// needType refuses what is used and has no type after all.
+// needType refuses what is used and has no type after all. The library's own arrays get theirs
+// from its probes, which are there only if the script needs them.
 func (a *analysis) needType(t vtype, at *token) {
-	if a.final && t == unknown {
+	if a.final && t == unknown && !at.pos.inLibrary() {
 		a.fail(at, "unresolved type ")
 	}
 }
@@ -300,7 +301,7 @@ func (a *analysis) exprType(s *scope, x expr, want vtype) vtype {
 		for i, k := range x.keys {
 			if k != nil {
 				a.settle(&v.keys[i], a.expr(s, k, v.keys[i]), k.position(), v.tok)
-			a.needType(v.keys[i], k.position())
+				a.needType(v.keys[i], k.position())
 			}
 		}
 		return long

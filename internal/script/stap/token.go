@@ -24,6 +24,9 @@ type Pos struct {
 	Line, Column int
 }
 
+// inLibrary reports whether the place is in the library, or in an alias of it.
+func (p Pos) inLibrary() bool { return p.file != nil && p.file.library }
+
 func (p Pos) String() string {
 	if p.file == nil {
 		return "<nowhere>"
