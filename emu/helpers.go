@@ -15,8 +15,8 @@ import (
 	"kprobelab/internal/pcmpstr"
 )
 
-// kplCompareStrings is what the engine's helpers of the string comparison are to compute
-// (shim_helpers.c).
+// kplCompareStrings computes the string comparisons of SSE4.2. The helpers in shim_helpers.c
+// call it in place of the engine's own.
 //
 //export kplCompareStrings
 func kplCompareStrings(first, second unsafe.Pointer, imm C.uint32_t, explicit C.int, la, lb C.int64_t, index *C.uint64_t, mask unsafe.Pointer, flags *C.uint64_t) {

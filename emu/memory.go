@@ -38,8 +38,8 @@ type region struct {
 	attr []byte
 }
 
-// Reserve makes a region. A CPU maps those that there are into its engine; a later one is
-// mapped here.
+// Reserve makes a region. A new CPU maps the existing regions into its engine; Reserve maps a
+// later region into the engines of all CPUs.
 func (e *engine) Reserve(at x86.Range) error {
 	if len(e.cpus) > 0 && e.Here() {
 		return fmt.Errorf("room at %s while code runs: %w", at.Start, errno.EBUSY)

@@ -90,8 +90,8 @@ func (e Errno) Error() string {
 	return strings.ToLower(n.text[:1]) + n.text[1:]
 }
 
-// Text is what strerror of the C library gives: "Success" for 0, and "Unknown error N"
-// for a number that it does not know.
+// Text returns the text of the C library's strerror: "Success" for 0, and "Unknown error N"
+// for a number that strerror does not know.
 func (e Errno) Text() string {
 	if e == 0 {
 		return "Success"

@@ -11,7 +11,7 @@ import (
 //go:embed table.txt
 var table string
 
-// name is how an error is called.
+// name holds the name and the text of an error.
 type name struct {
 	name string
 	text string // of strerror, "" if the C library has none

@@ -63,7 +63,7 @@ var ErrNoBTF = errors.New("the image has no BTF")
 type Types struct {
 	// specs are the kernel's and then the modules' own.
 	specs []*btf.Spec
-	// flavoured are those of each that the library's index does not find.
+	// flavoured holds, for each Spec, the types that the library's index does not find.
 	flavoured []*flavoured
 }
 

@@ -7,9 +7,9 @@ import (
 	"github.com/cilium/ebpf/btf"
 )
 
-// flavour is what libraries take for the beginning of a suffix that is no part of a type's
-// name. Their index has such names by what stands before it, the first or the last of several; the
-// kernel has names that begin so (___sys_sendmsg), and takes them as they are.
+// flavour is the beginning of a suffix that libraries do not count as part of a type's name. Their
+// index lists such a type by the text before the flavour, the first or the last of several. The
+// kernel has names that begin with it (___sys_sendmsg), and takes all names as they are.
 const flavour = "___"
 
 // flavoured are the types of a Spec whose names have a flavour in them, by their names.

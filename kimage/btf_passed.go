@@ -20,11 +20,12 @@ type Passed struct {
 	// Struct and Union: the function takes such, which not all releases pass on.
 	Struct bool `json:"struct,omitempty"`
 	Union  bool `json:"union,omitempty"`
-	// Words is how many words of arguments there are.
+	// Words is the number of 8-byte words of all arguments.
 	Words int `json:"words,omitempty"`
 }
 
-// Passed is how the first function of a name is passed on; ok is false without a prototype of it.
+// Passed describes the arguments of the first function of a name, as a trampoline passes them on;
+// ok is false if BTF has no prototype of the function.
 func (t *Types) Passed(name string) (p Passed, ok bool) {
 	f := t.funcProto(name)
 	if f == nil {

@@ -115,7 +115,8 @@ func (e *evidence) sourceOf(name string) Source {
 	return Dated
 }
 
-// component is what the evidence says of one; why is empty where it says nothing.
+// component reports whether, by the evidence, the kernel is built with a component; why is empty
+// if there is no evidence.
 func (e *evidence) component(p *component, whole bool) (on bool, why string, from Source) {
 	on, why = true, ""
 	lacks := ""

@@ -265,7 +265,7 @@ func (img *Image) OfProgram() bool {
 	return code && img.Core() == nil
 }
 
-// Bias is what was added to the addresses of a position-independent program's file.
+// Bias returns the number that was added to the addresses of a position-independent program's file.
 func (img *Image) Bias() uint64 { return img.bias }
 
 // Sections lists all sections, allocated ones by ascending address first.

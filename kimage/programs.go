@@ -188,8 +188,8 @@ func (img *Image) iterators() (list []Iterator) {
 	return slices.CompactFunc(list, func(a, b Iterator) bool { return a.Name == b.Name })
 }
 
-// wants is what the function that reads a link's object returns without one. That of tasks then
-// takes all of them.
+// wants returns the errno of a link that names no map or cgroup, or 0 if it need not name one; an
+// iterator over tasks then takes all tasks. attach is the function that reads the link's object.
 func (img *Image) wants(attach x86.Addr) errno.Errno {
 	if attach == 0 {
 		return 0

@@ -50,8 +50,8 @@ func (o tableOwner) table(t *tableName) (x86.Addr, []byte) {
 	return r.Start, o.img.bytes(r.Start, int(r.End.Sub(r.Start)))
 }
 
-// named is where a table lies by its symbols or its section, the zero Range where the
-// owner has neither.
+// named returns the address range of a table by its symbols or its section, or the zero
+// Range if the owner has neither.
 func (o tableOwner) named(t *tableName) x86.Range {
 	if o.module == "" {
 		a, ok1 := o.img.symbolAddr(t.start)

@@ -25,7 +25,7 @@ type unnamed struct {
 	// returnThunk is __x86_return_thunk; thunks are those of indirect branches.
 	returnThunk x86.Addr
 	thunks      map[x86.Addr]bool
-	// trampolines are those of static calls, nil until they are asked for.
+	// trampolines holds the addresses of static calls' trampolines, nil until the first use.
 	trampolines map[x86.Addr]bool
 }
 
@@ -105,7 +105,7 @@ func (u *unnamed) walked(rule entryRule) (longest x86.Range) {
 // maxTable bounds the table that is looked for in code, in bytes.
 const maxTable = 16 << 20
 
-// entriesFrom is how many bytes of entries lie from a on, to last at most.
+// entriesFrom returns the length in bytes of the run of entries from a on, to last at most.
 func (u *unnamed) entriesFrom(a, last x86.Addr, l entryLayout) int64 {
 	s := u.img.sectionAt(a)
 	if s == nil {

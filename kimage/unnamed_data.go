@@ -4,8 +4,8 @@ import "kprobelab/x86"
 
 // Data that other code than the tables' needs, found without its symbol.
 
-// array is where two pointers lie side by side that name these two strings, 0 where
-// they do not.
+// array returns the address of two adjacent pointers to these two strings, in this order, or
+// 0 if there are none.
 func (u *unnamed) array(first, second string) x86.Addr {
 	for _, s := range u.img.sections {
 		if !searched(s) {

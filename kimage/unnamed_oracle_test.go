@@ -20,9 +20,9 @@ import (
 // series is a release without its patch level, in the name of a kernel's file.
 var series = regexp.MustCompile(`^vmlinuz-(\d+\.\d+)`)
 
-// eachVmlinuz runs f with the files of kernels at hand, one of each of four series: the
-// recorded ones, or those that make kernel and make dumps have fetched, the newest too;
-// with -short, of two.
+// eachVmlinuz runs f with the files of kernels, one of each of four series. It takes the files
+// that make kernel and make dumps have fetched, the newest too, or, if there are none, the
+// recorded files. With -short it takes two series.
 func eachVmlinuz(t *testing.T, f func(t *testing.T, path string)) {
 	t.Helper()
 	files, _ := filepath.Glob("../.cache/kernel/*/vmlinuz-*")
@@ -97,8 +97,8 @@ func TestTablesAreFoundWithoutTheirNames(t *testing.T) {
 	})
 }
 
-// lastEntry is where the entries of a table end: the section of lock prefixes is filled
-// up to a page.
+// lastEntry returns the end address of a table's entries: zeros fill the section of lock
+// prefixes up to a page.
 func lastEntry(img *Image, table *tableName, r x86.Range) x86.Addr {
 	for table == smpLocks && r.Len() > 0 && zero(img.bytes(r.End-4, 4)) {
 		r.End -= 4

@@ -27,7 +27,7 @@ type entryLayout struct {
 	last int
 }
 
-// least is how many bytes an entry needs.
+// least returns the smallest length of an entry, in bytes.
 func (l entryLayout) least() int {
 	if l.last > 0 {
 		return l.last
@@ -41,7 +41,7 @@ func (l entryLayout) whole(n int64) bool {
 	return over == 0 || l.last > 0 && over >= int64(l.last)
 }
 
-// rules are those of the tables that may be without a name.
+// rules returns the rules for the tables that may have no name.
 func (u *unnamed) rules() []entryRule {
 	return []entryRule{
 		{exceptionTable, []entryLayout{{size: 12, is: u.exception}, {size: 8, is: u.shortException}}, true},
@@ -170,7 +170,7 @@ func (u *unnamed) function(_ x86.Addr, b []byte) bool {
 	return ok && s.Addr == a && u.img.inExec(a)
 }
 
-// runtimeConstant is what stands in the code for a constant that boot writes.
+// runtimeConstant is the placeholder in the code for a constant that boot writes.
 const runtimeConstant = 0x0123456789abcdef
 
 // userPointer: a relative pointer to such a constant.

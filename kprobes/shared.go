@@ -16,7 +16,7 @@ import (
 // one place can have one of the two: a probe is refused where the guest is already, and
 // is taken out, with what is said to OnTaken, where the guest comes later.
 
-// SharedText is what a machine has beside Machine if its guest changes text, too.
+// SharedText holds the methods that a machine has beside Machine if its guest changes text, too.
 type SharedText interface {
 	// TextIsShared reports whether the guest may do so.
 	TextIsShared() bool

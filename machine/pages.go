@@ -45,7 +45,8 @@ func (m *Machine) reserved(r x86.Range) bool {
 	return r.Start < r.End
 }
 
-// windowSize is how much room Extend makes, as far as there is that much; maxWindows is how often.
+// windowSize is the size in bytes of a window that Extend makes, unless other regions leave less room.
+// maxWindows is the largest number of windows.
 const (
 	windowSize = 64 << 20
 	maxWindows = 128

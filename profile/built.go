@@ -1,7 +1,7 @@
 package profile
 
-// Built is what a kernel is built with, as far as those who attach probes and BPF programs
-// ask. Whether it has kprobe_events is Tracing.Exists, whether uprobes, Uprobes.Exists.
+// Built holds the build options of a kernel that matter for probes and BPF programs.
+// Tracing.Exists tells whether the kernel has kprobe_events, Uprobes.Exists whether it has uprobes.
 type Built struct {
 	// Kprobes is CONFIG_KPROBES: there is register_kprobe.
 	Kprobes bool
@@ -38,7 +38,7 @@ type Built struct {
 	Iterators bool
 }
 
-// BPF is how a kernel takes BPF programs at functions.
+// BPF holds a kernel's rules for BPF programs at functions.
 type BPF struct {
 	// StructArgs: a function may take structures of up to 16 bytes (6.1 and later).
 	StructArgs bool
@@ -47,6 +47,6 @@ type BPF struct {
 	// SyscallsListed: without CONFIG_FUNCTION_ERROR_INJECTION the functions of system calls count
 	// as listed, so that programs may sleep there and change what they return.
 	SyscallsListed bool
-	// Words is how many words of arguments a trampoline passes on: 6, and 12 from 6.6 on.
+	// Words is the number of words of arguments that a trampoline passes on: 6, and 12 from 6.6 on.
 	Words int
 }

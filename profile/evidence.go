@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Asked is what releases were found to have in a field: kernels that were booted, images
-// whose own functions, code or symbols were asked, or source trees that were read.
+// Asked holds the releases that were found to have a value in a field. The sources are booted
+// kernels, the functions, code or symbols of images, and source trees.
 type Asked struct {
 	// Field and Value are as Fields has them.
 	Field, Value string
 	// How is booted, asked, code, symbol or tree.
 	How string
-	// Releases are those that have the value.
+	// Releases lists the releases that have the value.
 	Releases []Version
 }
 
@@ -29,7 +29,7 @@ type Record struct {
 	Fields []string
 }
 
-// ReadAsked reads lines of FIELD HOW VALUE RELEASE…; those that begin with # are comments.
+// ReadAsked reads lines of FIELD HOW VALUE RELEASE…; lines that begin with # are comments.
 func ReadAsked(text string) (list []Asked, err error) {
 	err = lines(text, func(line string) error {
 		w := strings.Fields(line)
@@ -110,7 +110,7 @@ func (s *Change) Evidence(date Version, asked []Asked, records []Record) string 
 	return strings.Join(words, "; ")
 }
 
-// found is what one release was found to have.
+// found holds the finding for one release: how it was made, and whether the release has the value.
 type found struct {
 	release Version
 	how     string

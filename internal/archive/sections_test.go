@@ -14,7 +14,7 @@ import (
 	"kprobelab/kimage"
 )
 
-// drawnSections is how many sections of BPF objects are drawn of each kernel.
+// drawnSections is the number of sections of BPF objects that are drawn for each kernel.
 const drawnSections = 1000
 
 // asked are the answers for objects with these sections.

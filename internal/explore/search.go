@@ -107,7 +107,8 @@ type spot struct {
 // progressRuns is after how many runs Progress is called.
 const progressRuns = 50
 
-// MaxStates is how many states and places an exploration remembers; with more it ends.
+// MaxStates is the largest number of states and places that an exploration remembers; with
+// more it ends.
 const MaxStates = maxRemembered
 
 type search struct {

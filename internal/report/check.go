@@ -245,7 +245,7 @@ func (k *checker) cell(p *Probe) CheckCell {
 	return c
 }
 
-// request is where the probe is wanted.
+// request returns the place of the probe, or an error if its text names none.
 func (k *checker) request(p *Probe) (probepoint.Request, error) {
 	switch {
 	case p.request != nil:

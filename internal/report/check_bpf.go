@@ -49,8 +49,9 @@ const (
 	unaskedNewer  = "only loaders newer than libbpf 1.5 know the kind, and what kernels say to it is not known here"
 )
 
-// unaskedSections are the other kinds that loaders know. A name that ends in a slash stands for
-// those that go on after it; of the others, a slash and more may follow where more is true.
+// unaskedSections lists the other kinds of section that loaders know. A name that ends in a slash
+// matches all sections that begin with it. Any other name matches itself; if more is true, it
+// also matches itself with a slash and further text.
 var unaskedSections = []struct {
 	names []string
 	more  bool

@@ -13,8 +13,8 @@ import (
 
 // What a kernel is built with decides which programs it takes at all, before any place.
 
-// programNeeds are what programs of each way need of the kernel, in the order in which a
-// loader comes to it; a kernel says the errno.
+// programNeeds lists the kernel's features that programs of each way need, in the order in which
+// a loader uses them. no is the errno that a kernel without the feature returns.
 var programNeeds = map[Via][]struct {
 	has func(*profile.Built) bool
 	no  errno.Errno

@@ -29,7 +29,8 @@ type Scan struct {
 
 	View    kimage.View
 	Profile *profile.Config
-	// Bias is what was added to the addresses of a program's file: below it, an address is the file's own.
+	// Bias is the number that was added to the addresses of a program's file. An address below
+	// Bias is the file's own.
 	Bias uint64
 	// Function, when not nil, says where the function begins that has an address without a symbol.
 	Function func(at x86.Addr) (start x86.Addr, ok bool)

@@ -54,8 +54,8 @@ type ScanCount struct {
 type ScanChanges struct {
 	Old, New *ScanFile
 	Changes  []ScanChange
-	// Functions counts the functions by what became of them, Renames those that have another
-	// suffix.
+	// Functions holds the number of functions by their kind of change. Renames is the number of
+	// functions that have another suffix in the new kernel.
 	Functions map[string]int
 	Renames   int
 	// Points counts the old and the new scan's points by what became of them.

@@ -23,7 +23,7 @@ var functionFates = []struct{ kind, words string }{
 	{ChangeAdded, "of the new kernel only"},
 }
 
-// mostKinds is how many kinds of changed answers the summary has.
+// mostKinds is the largest number of kinds of changed answers in the summary.
 const mostKinds = 20
 
 // WriteText writes a summary: what became of points, whose columns add up to the two scans, and of
@@ -93,7 +93,8 @@ type scannedRow struct {
 	answer
 }
 
-// ScanWhole is what a scan of all an image's functions says, as ReadScan reads it of a file.
+// ScanWhole scans all functions of an image. It returns the answers in the form in which ReadScan
+// returns those of a file.
 func ScanWhole(s *Scan) (*ScanFile, error) {
 	functions, err := s.Functions()
 	if err != nil {

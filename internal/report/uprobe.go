@@ -20,8 +20,8 @@ type Uprobe struct {
 	// Bytes is the instruction as the kernel reads it, Text what the processor reads.
 	Bytes Bytes  `json:"bytes"`
 	Text  string `json:"text"`
-	// Inside is where the instruction begins that the place is in the middle of, "" where one begins
-	// at the place, or that is not known.
+	// Inside is the address and the text of an instruction, if the place is in its middle. It is ""
+	// if an instruction begins at the place, or if this is not known.
 	Inside string `json:"inside,omitempty"`
 	// Errno is the name of the error, "" where the probe is accepted; the rest is then
 	// set.

@@ -11,11 +11,11 @@ import (
 // segment is a piece of a program's file that is loaded.
 type segment struct{ addr, size, offset uint64 }
 
-// kernelHalf is where kernels' addresses begin.
+// kernelHalf is the lowest address of the upper half, which kernels use.
 const kernelHalf = 1 << 63
 
-// segmentsOf are those of a program or a library: of a file that is linked, for addresses of the
-// lower half. Others have none.
+// segmentsOf returns the loaded segments of a program or a library: a linked file whose addresses
+// are in the lower half. For other files it returns nil.
 func segmentsOf(e *elf.File) (list []segment) {
 	if e.Type != elf.ET_EXEC && e.Type != elf.ET_DYN {
 		return nil
@@ -63,7 +63,8 @@ func (f *File) Program() string {
 	return filepath.ToSlash(path)
 }
 
-// FileOffset is where in the file of a program an address of its own lies.
+// FileOffset converts one of a program's own addresses to the offset in its file. It returns
+// false if no segment has the address.
 func (f *File) FileOffset(addr uint64) (uint64, bool) {
 	for _, s := range f.segments {
 		if s.addr <= addr && addr-s.addr < s.size {

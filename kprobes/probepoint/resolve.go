@@ -99,7 +99,7 @@ func Resolve(v Names, r Request, c *profile.Config) (Point, error) {
 	return atEntry(v, Point{Addr: addr, Symbol: sym, Offset: uint64(addr.Sub(sym.Addr))}, c)
 }
 
-// noKprobes is what a module's register_kprobe returns where the kernel is built without them.
+// noKprobes returns the refusal by a module's register_kprobe in a kernel that is built without kprobes.
 func noKprobes(r Request, c *profile.Config) *Refusal {
 	no := errno.ENOSYS
 	if c.Built.StubEOPNOTSUPP {

@@ -15,8 +15,8 @@ type row struct {
 	// here, for optimization, is the rule of one place: {at} is the place,
 	// {insn} what stands there and {target} where it leads.
 	here string
-	// field is the field of profile.Config without which no release has the rule, for
-	// those that ended: the table of releases tells when.
+	// field names the field of profile.Config without which a release has no such rule. It is
+	// set for rules that ended; the table of releases has the date.
 	field string
 	// source is the kernel's file and function, as 6.1 has them, and the
 	// section of the documentation where there is one.

@@ -19,7 +19,7 @@ import (
 	"kprobelab/interp"
 )
 
-// vectorExtensions are what TestVectorsAsTheProcessor asks about.
+// vectorExtensions lists the instruction set extensions that TestVectorsAsTheProcessor tests.
 var vectorExtensions = []string{"SSE", "SSE2", "SSE3", "SSSE3", "SSE4", "SSE42"}
 
 // record is an instruction with the registers before it, or after (testdata/native.c).

@@ -18,7 +18,8 @@ import (
 // tracefs are lines that begin what a program does with the guest's own tracing.
 const tracefs = "mkdir -p /t; mount -t tracefs t /t 2>/dev/null; cd /t; "
 
-// killed is what a guest's own ftrace says in the log when it finds text that it did not write.
+// killed is a shell command that counts the warnings in the guest's log. The guest's own ftrace
+// writes them when it finds text that it did not write.
 const killed = "; dmesg | grep -c 'WARNING\\|ftrace failed\\|BUG' "
 
 // eachOrFirst is each, or one kernel where tests are to be short.
@@ -30,7 +31,7 @@ func eachOrFirst(t *testing.T, test func(t *testing.T, k *kernel)) {
 	each(t, test)
 }
 
-// second is where a function's first instruction after its fentry site is.
+// second returns the offset of a function's first instruction after its fentry site.
 func (k *kernel) second(name string) uint32 {
 	sym := k.Image.Lookup(name)
 	require.Len(k.t, sym, 1)
