@@ -44,7 +44,7 @@ func (t *Tracing) formatOf(d *definition.Definition, id int) *event.Format {
 	return f
 }
 
-// filters is what filters of the events may be.
+// filters returns the features that filters of the events may use.
 func (t *Tracing) filters() *event.Filters {
 	return &event.Filters{
 		RefuseOpenEnd: t.c.RefuseOpenEnd, Functions: t.c.FilterFunctions, CPUSets: t.c.FilterCPUSets, Stack: t.c.FilterStack,

@@ -2,7 +2,7 @@ package uprobes
 
 import "kprobelab/decoder"
 
-// MaxFunction is how many bytes of a function Inside needs at most; what lies further is not asked about.
+// MaxFunction is the maximum number of bytes of a function that Inside needs; code after them is not examined.
 const MaxFunction = 1 << 20
 
 // Inside reports whether no instruction begins at an offset of a function's code, and where the one that it is in

@@ -39,7 +39,7 @@ func (e *events) names() (list []string) {
 	return list
 }
 
-// formats are the events of the tracers' own records, SYSTEM:EVENT; true for those that perf knows.
+// formats returns the events of the tracers' own records, by SYSTEM:EVENT; the value is true if perf knows the event.
 func (e *events) formats() map[string]bool {
 	names := map[string]bool{}
 	for _, ev := range e.img.TracersEvents() {
@@ -114,11 +114,11 @@ var userRegisters = [...]int64{112, 104, 96, 56, 72, 64}
 
 const numberAt = 120
 
-// argumentSize is how many bytes the kernel's format says that each argument of a system call has.
+// argumentSize is the size in bytes that the kernel's format gives for each argument of a system call.
 const argumentSize = 8
 
-// syscallMetadata is what the kernel notes of a system call for its events: its number, how many arguments it
-// has, and where their types and names are.
+// syscallMetadata holds the kernel's metadata of a system call, for its events: the number of the call, the number
+// of its arguments, and the addresses of their types and names.
 type syscallMetadata struct {
 	nr                 int64
 	args, types, names uint64

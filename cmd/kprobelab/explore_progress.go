@@ -11,7 +11,7 @@ import (
 // line now and then, the first when it has taken two seconds.
 type exploring struct {
 	t *term
-	// runs is how many there are at most.
+	// runs is the maximum number of runs.
 	runs  int
 	since time.Time
 	next  time.Duration

@@ -61,7 +61,7 @@ type event struct {
 	// Errno is negative, as the kernel returns it.
 	Errno int    `json:"errno,omitempty"`
 	Rule  string `json:"rule,omitempty"`
-	// Hazard is what goes wrong with a uprobe that the kernel accepts.
+	// Hazard names the harm that a uprobe does although the kernel accepts it.
 	Hazard  string  `json:"hazard,omitempty"`
 	Error   string  `json:"error,omitempty"`
 	Hits    *uint64 `json:"hits,omitempty"`
@@ -73,7 +73,7 @@ type event struct {
 	// has written to Kind "stdout" or "stderr".
 	Step   int    `json:"step,omitempty"`
 	Detail string `json:"detail,omitempty"`
-	// Hex is what a program has written where that is no UTF-8.
+	// Hex holds a program's output in hexadecimal if the output is not UTF-8.
 	Hex string `json:"hex,omitempty"`
 }
 

@@ -109,6 +109,6 @@ func (p *mounting) run(ctx context.Context, t *term, c *cli.Command) error {
 	return p.serve(ctx, t, img)
 }
 
-// mountBudget is how many instructions a use of a booted kernel's file may take where --budget does not say: that
-// of all functions' tracing takes a thousand million.
+// mountBudget is the maximum number of instructions for one use of a booted kernel's file if --budget is not given.
+// The use that traces all functions takes a thousand million.
 const mountBudget = 20_000_000_000

@@ -43,7 +43,7 @@ func (p *plan) ofProgram(c *cli.Command) error {
 	return nil
 }
 
-// programRules are those of --kernel, or the default's.
+// programRules returns the rules of the kernel that --kernel names, or the rules of the default kernel.
 func programRules(c *cli.Command) *profile.Config {
 	if rules, ok := profile.Named(c.String("kernel")); ok {
 		return rules
@@ -71,7 +71,8 @@ func withSlash(path string) string {
 	return "./" + path
 }
 
-// definitions are what a line about a program means: itself, where it defines a uprobe.
+// definitions returns the uprobe definitions for a line about a program: the line itself if it is a definition,
+// otherwise the definitions of the probe that the line describes in the syntax of perf probe.
 func (u *userPlan) definitions(w *perfprobe.Writer, line string) ([]string, error) {
 	words := definition.Words(line)
 	switch {

@@ -43,8 +43,8 @@ type guestHandle struct {
 	mu  sync.Mutex
 	fd  int64
 	pos int64
-	// word is what was written after the last blank, of a file that is changed on closing; the guest
-	// gets it with what follows. uncommitted says that closing would change something.
+	// word holds the text written after the last blank, for a file that the kernel changes on closing;
+	// the guest gets it with the text that follows. uncommitted reports that closing would change something.
 	word        []byte
 	uncommitted bool
 	closed      chan struct{}
@@ -214,7 +214,7 @@ func (h *guestHandle) Close() error {
 	return err
 }
 
-// Stat is what is known of the file while it is open.
+// Stat returns the attributes of the file while it is open.
 func (h *guestHandle) Stat() (fs.FileInfo, error) { return h.g.statAt(h.path, path.Base(h.path)) }
 
 // opened is a file whose content was read when it was opened, or a folder.

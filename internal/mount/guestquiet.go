@@ -76,8 +76,8 @@ func (q *quieter) during(fn func() error) error {
 	return err
 }
 
-// recursion is where init has the tracers' state (task_struct.trace_recursion). The function graph, which finds no room
-// for a function's entry, leaves its note there that it is inside of one (TRACE_GRAPH_BIT).
+// recursion returns the address of the tracers' state in init's task (task_struct.trace_recursion). If the function
+// graph finds no room for a function's entry, it leaves a bit set there: it is inside a function (TRACE_GRAPH_BIT).
 func (q *quieter) recursion() (x86.Addr, bool) {
 	at, ok := kimage.CurrentTask(q.live.lab.Image.Lookup)
 	task, known := q.live.lab.Image.Types().Struct("task_struct")
@@ -93,7 +93,7 @@ func (q *quieter) setWord(at, v x86.Addr) {
 	_ = q.live.lab.Machine.WriteMem(at, binary.LittleEndian.AppendUint64(nil, uint64(v)))
 }
 
-// counts are where the buffers have their counts.
+// counts returns the addresses of the buffers' counts (record_disabled), one for each CPU of each buffer.
 func (q *quieter) counts() (list []x86.Addr) {
 	n := 0
 	for at := q.pointer(q.head); at != 0 && at != q.head && n < maxBuffers; at = q.pointer(at) {

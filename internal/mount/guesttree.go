@@ -34,7 +34,7 @@ type guestTree struct {
 	open   int
 }
 
-// ownTracing is where init has mounted the directory (testdata/init/init.c).
+// ownTracing is the path at which init has mounted the tracing directory (testdata/init/init.c).
 const ownTracing = "/sys/kernel/tracing"
 
 // elsewhere are files of the tree that a kernel has at other places.
@@ -167,7 +167,7 @@ func (g *guestTree) statAt(at, name string) (fs.FileInfo, error) {
 	return guestInfo{info{path.Base(name), m}, int64(binary.LittleEndian.Uint64(b[statBytes:]))}, nil
 }
 
-// guestInfo is what is known of a file of the guest's.
+// guestInfo holds the attributes of a file in the guest.
 type guestInfo struct {
 	info
 	size int64
@@ -206,7 +206,7 @@ func (g *guestTree) ReadDir(name string) ([]fs.DirEntry, error) {
 	return list, nil
 }
 
-// entries are those of getdents64: inode, offset, length, kind, name with a NUL.
+// entries reads the records of getdents64: inode, offset, length, kind, name with a NUL.
 func entries(b []byte) (list []fs.DirEntry) {
 	for len(b) > direntName {
 		n := int(binary.LittleEndian.Uint16(b[16:]))

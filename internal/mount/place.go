@@ -15,10 +15,10 @@ import (
 // ErrPlace is a place where the real kernel's files belong.
 var ErrPlace = errors.New("the real kernel's tracing files belong there")
 
-// realPlaces are where trace-cmd, perf and libtracefs look for the real kernel's
-// tracing files. They ask for the file system's type, which FUSE cannot have. As root
-// they then mount the real one there, over whatever is there, and all that follows
-// reaches the real kernel.
+// realPlaces lists the directories in which trace-cmd, perf and libtracefs look for the
+// real kernel's tracing files. These tools check the file system's type, and FUSE cannot
+// have that type. As root they then mount the real file system over the directory, and
+// all later accesses reach the real kernel.
 var realPlaces = []string{"/sys/kernel/tracing", "/sys/kernel/debug", "/tracing", "/trace"}
 
 // isReal: the directory is one of these places, or in one.

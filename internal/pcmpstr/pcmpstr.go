@@ -27,7 +27,8 @@ const (
 	last = 1 << 6
 )
 
-// Flags are those that a comparison sets; all others of the arithmetic are clear then.
+// Flags is the mask of all arithmetic flags. A comparison sets FlagCF, FlagZF, FlagSF and FlagOF by its result,
+// and clears the others.
 const (
 	FlagCF = 1 << 0
 	FlagZF = 1 << 6
@@ -52,7 +53,7 @@ type comparison struct {
 	la, lb int
 }
 
-// Elements is how many elements a vector has.
+// Elements returns the number of elements in a vector.
 func Elements(imm byte) int {
 	if imm&words != 0 {
 		return 8

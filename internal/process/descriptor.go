@@ -8,7 +8,7 @@ import (
 	"kprobelab/x86"
 )
 
-// object is what can be open: a file, a pipe, a device.
+// object is a thing that a process can have open: a file, a pipe, a device.
 type object interface {
 	// read reads up to n bytes at a place, which it moves; none is the end. errWait: there is nothing yet.
 	read(p *Process, at *int64, n int) ([]byte, error)
@@ -22,7 +22,7 @@ type object interface {
 // description is an open file (struct file): descriptors of several processes may have one.
 type description struct {
 	object
-	// name is what it was opened by, "" for what has none.
+	// name is the name by which it was opened, "" if it has no name.
 	name  string
 	at    int64
 	flags uint64 // O_ACCMODE, O_APPEND, O_NONBLOCK

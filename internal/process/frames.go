@@ -245,7 +245,7 @@ func (s *Space) fork() (*Space, error) {
 	return c, nil
 }
 
-// pages is how many a mapping has.
+// pages returns the number of pages that a mapping has; a lazy mapping has none.
 func (v *Mapping) pages() uint64 {
 	if v.lazy {
 		return 0

@@ -14,12 +14,12 @@ import (
 // touch little of it run, and the bound on memory is one on what is touched.
 
 const (
-	// lazyFrom is how large a mapping is lazy, in bytes.
+	// lazyFrom is the length, in bytes, from which on a mapping is lazy.
 	lazyFrom = 128 << 10
-	// lazyPart is what becomes memory where a page of it is touched, and its alignment.
+	// lazyPart is the size and the alignment, in bytes, of the part that gets memory when a page of it is touched.
 	lazyPart = 16 * PageSize
-	// bigMapping is how large a mapping is put apart, so that others keep the room that the machine has from
-	// the beginning.
+	// bigMapping is the length, in bytes, from which on a mapping is put apart, so that other mappings keep the
+	// room that the machine has from the beginning.
 	bigMapping = 16 << 20
 	// lowTop is the end of the addresses where they are put.
 	lowTop = mapTop - mapSize

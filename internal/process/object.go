@@ -6,7 +6,7 @@ import (
 	"kprobelab/errno"
 )
 
-// status are what stat says.
+// status holds the attributes that stat returns.
 type status struct {
 	mode  uint32
 	size  int
@@ -31,7 +31,7 @@ func (a status) places() bool {
 	return k == modeRegular || k == modeFolder || k == modeDevice
 }
 
-// input is what the program reads from its standard input: a pipe that somebody has filled.
+// input is the program's standard input: a pipe that is already filled.
 type input struct{ rest []byte }
 
 func (o *input) read(_ *Process, _ *int64, n int) ([]byte, error) {
@@ -162,7 +162,7 @@ type device struct {
 	full          bool
 }
 
-// devices are those of memory, major number 1.
+// devices holds the memory devices (major number 1), by their paths.
 var devices = map[string]*device{
 	"/dev/null":    {inode: deviceInode, number: 1<<8 | 3},
 	"/dev/zero":    {inode: deviceInode + 1, number: 1<<8 | 5, reads: func(_ *Process, b []byte) { clear(b) }},

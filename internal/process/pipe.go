@@ -7,7 +7,7 @@ import (
 	"kprobelab/x86"
 )
 
-// pipeSize is how much a pipe holds, and what goes into it as one (PIPE_BUF).
+// pipeSize is the capacity of a pipe in bytes; pipeAtomic is the length up to which a write goes in whole (PIPE_BUF).
 const (
 	pipeSize   = 64 << 10
 	pipeAtomic = PageSize

@@ -220,7 +220,7 @@ func (p *Process) eventFD(count, flags uint64) (uint64, error) {
 	return p.install(d, 0, flags&openCloseExec != 0)
 }
 
-// interest is what an epoll wants to know of a descriptor.
+// interest is the entry of one descriptor in an epoll instance: the events to report, and the program's data.
 type interest struct {
 	d      *description
 	events uint32

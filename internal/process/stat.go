@@ -9,7 +9,8 @@ import (
 
 const emptyPath, noFollow = 0x1000, 0x100 // AT_EMPTY_PATH, AT_SYMLINK_NOFOLLOW
 
-// attributesAt are those of a name, or of a descriptor where the name is empty and the flags say so.
+// attributesAt returns the attributes of a name, or of the descriptor dir if the name is empty and the flags allow
+// this (AT_EMPTY_PATH).
 func (p *Process) attributesAt(dir, at, flags uint64) (status, error) {
 	if flags&emptyPath != 0 {
 		text, err := "", error(nil)

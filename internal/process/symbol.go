@@ -197,7 +197,7 @@ func (f *File) functionByUnwinding(offset uint64) (at uint64, ok bool) {
 	return at, ok && f.executable(at) == f.executable(offset) && f.executable(at) >= 0
 }
 
-// OffsetOf is where in the file an address of its own is loaded from.
+// OffsetOf returns the offset in the file from which one of its own addresses is loaded.
 func (f *File) OffsetOf(addr uint64) (uint64, bool) {
 	h, err := elf.NewFile(bytes.NewReader(f.Data))
 	if err != nil {
@@ -206,7 +206,7 @@ func (f *File) OffsetOf(addr uint64) (uint64, bool) {
 	return offsetOf(h, addr)
 }
 
-// offsetOf is where in the file an address of it is loaded from.
+// offsetOf returns the offset in the ELF file from which one of its addresses is loaded.
 func offsetOf(h *elf.File, addr uint64) (uint64, bool) {
 	for _, p := range h.Progs {
 		if p.Type == elf.PT_LOAD && p.Vaddr <= addr && addr-p.Vaddr < p.Filesz {

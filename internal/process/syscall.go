@@ -398,7 +398,7 @@ func (p *Process) clockResolution(r *x86.PtRegs) (uint64, error) {
 	return 0, p.Write(x86.Addr(r.SI), binary.LittleEndian.AppendUint64(make([]byte, 8), 1))
 }
 
-// onOpen is what succeeds for each open file.
+// onOpen implements the calls that succeed for every open file.
 func (p *Process) onOpen(r *x86.PtRegs) (uint64, error) {
 	_, err := p.fd(r.DI)
 	return 0, err

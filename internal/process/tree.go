@@ -205,7 +205,7 @@ type entry struct {
 	node uint64
 }
 
-// entries are those of a folder, sorted, after itself and its parent.
+// entries returns the entries of a folder: first the folder itself and its parent, then the others, sorted by name.
 func (p *Process) entries(f *folder) []entry {
 	list := []entry{{".", modeFolder, f.inode}, {"..", modeFolder, p.folders[path.Dir(f.name)].inode}}
 	begin := len(list)

@@ -8,9 +8,9 @@ const (
 	maxEventText = 1 << 22
 )
 
-// Later does something after the handler, in its place among what is printed: what the reader of a
-// language's events does when it gets them. Where there are too many, those that wait are done at once,
-// as by a reader that is quick.
+// Later calls do after the handler, in its place in the output. It is for the work that the reader of a
+// language's events does when it gets them. If too many calls wait, they are made at once, as by a
+// quick reader.
 func (t *Thread) Later(do func()) {
 	if len(t.events) >= maxEvents || t.waiting > maxEventText {
 		t.catchUp()

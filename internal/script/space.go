@@ -12,7 +12,7 @@ const (
 	UserSpace
 )
 
-// UserEnd is where addresses of programs end.
+// UserEnd is the end of the addresses of programs.
 const UserEnd = 1 << 47
 
 // Read reads memory of a context. False is a fault.

@@ -50,7 +50,7 @@ type Thread struct {
 
 	// shown is the text of an argument that is being printed.
 	shown []byte
-	// events are what is done after the handler, waiting how much text of them there is.
+	// events holds the functions to call after the handler; waiting is the size of their text in bytes.
 	events  []func()
 	waiting int
 

@@ -22,7 +22,7 @@ type Event struct {
 	file *process.File
 	// Probe has the counts.
 	Probe userprobe.Consumer
-	// Hazard is what goes wrong although the kernel accepts the probe, "" for nothing.
+	// Hazard names the harm that the probe does although the kernel accepts it, "" for none.
 	Hazard uprobes.Hazard
 }
 

@@ -103,8 +103,8 @@ func New(c *profile.Config) *Probes {
 // Start implements process.Tracer.
 func (k *Probes) Start(p *process.Process) { k.p = p }
 
-// Check is what registering would return for a place of a file that a process has mapped, and what
-// becomes of the instruction there.
+// Check returns the error that registering would return for a place of a file that a process has
+// mapped, and the analysis of the instruction there.
 func Check(c *profile.Config, f *process.File, offset, counter uint64) (uprobes.Analysis, error) {
 	a, err := check(c, f, offset, counter)
 	if err == nil && a.Errno != 0 {

@@ -24,7 +24,7 @@ func (h *hit) Nearest(addr uint64) (name string, offset uint64, ok bool) {
 	return nearest(h.r.texts, addr)
 }
 
-// codeSymbols are those of code by their addresses, of one address in the kernel's order.
+// codeSymbols returns the symbols of code, sorted by address; symbols with the same address stay in the kernel's order.
 func codeSymbols(all []kimage.Symbol) []kimage.Symbol {
 	list := make([]kimage.Symbol, 0, len(all))
 	for _, s := range all {

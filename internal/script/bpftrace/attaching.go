@@ -7,11 +7,11 @@ import (
 	"kprobelab/errno"
 )
 
-// Attachment is how a script's probes are attached, in bpftrace's words.
+// Attachment describes how a script's probes were attached, in bpftrace's words.
 type Attachment struct {
-	// Attached is how many probes bpftrace counts; it attaches none where there is none.
+	// Attached is the number of probes that bpftrace counts; if it is 0, bpftrace attaches nothing.
 	Attached int
-	// Log is what it writes to standard error meanwhile.
+	// Log holds the text that bpftrace writes to standard error while it attaches them.
 	Log string
 	// Failed says that the script ends there.
 	Failed bool

@@ -2,7 +2,7 @@ package bpftrace
 
 import "strconv"
 
-// errorText is what strerror says.
+// errorText returns the text of strerror for an error number.
 func errorText(n int64) string {
 	if n == 0 {
 		return "Success"

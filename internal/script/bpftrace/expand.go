@@ -9,7 +9,7 @@ import (
 	"kprobelab/internal/script/host"
 )
 
-// expansion is what bpftrace makes of a point.
+// expansion is the way in which bpftrace makes programs of a point.
 type expansion uint8
 
 const (
@@ -21,7 +21,7 @@ const (
 	each
 )
 
-// expansionOf is what a pattern of a point becomes.
+// expansionOf returns the expansion of a point.
 func (c *checker) expansionOf(pt *point) expansion {
 	switch pt.provider {
 	case "kprobe", "kretprobe":
@@ -51,11 +51,11 @@ func (c *checker) expansionOf(pt *point) expansion {
 	return once
 }
 
-// maxParameters is how many parameters a function has at most that the tool attaches
-// fentry to by a pattern.
+// maxParameters is the maximum number of parameters of a function: to a function with
+// more, the tool does not attach fentry by a pattern.
 const maxParameters = 6
 
-// matches are the places that a point fits among those that the tool lists, in its order:
+// matches returns the entries of the tool's list that a point fits, in the list's order:
 // FUNCTION, MODULE:FUNCTION, SYSTEM:EVENT or EVENT.
 func (c *checker) matches(pt *point) []string {
 	if c.k == nil {
@@ -112,7 +112,7 @@ func (c *checker) formats() map[string]bool {
 	return c.formatNames
 }
 
-// fitting are those names that a pattern fits.
+// fitting returns the names that a pattern fits.
 func fitting(pattern string, names []string) (list []string) {
 	for _, n := range names {
 		if match(pattern, n) {

@@ -41,7 +41,7 @@ type value struct {
 	off      int
 	// field and bit are a bit field's: how many bits, and from where on.
 	field, bit int
-	// width is how many bits an integer has, 0 for 64; those above are 0.
+	// width is the number of bits of an integer, 0 for 64; the bits above them are 0.
 	width int
 }
 
@@ -339,7 +339,7 @@ func (g *generator) form(n *node, t *Type, x script.Expr) script.Expr {
 	return g.fitted(x, n.typ, t)
 }
 
-// toVariable is what a variable has when it is assigned.
+// toVariable returns the content of a variable after n is assigned to it.
 func (g *generator) toVariable(n *node, v *variable) script.Expr {
 	one := g.loaded(n)
 	if !v.typ.isInt() || one.x.Type() != script.Int {

@@ -52,7 +52,8 @@ func (g *generator) binop(n *node) value {
 	return out
 }
 
-// pointerOperands are those of an operator on a pointer, which moves by what it points to.
+// pointerOperands returns the operands of an operator on a pointer. For + and - it multiplies the integer by the
+// size of the pointer's target.
 func pointerOperands(n *node, x, y script.Expr) (script.Expr, script.Expr) {
 	l, r := n.kids[0].typ, n.kids[1].typ
 	switch {

@@ -6,7 +6,7 @@ import (
 	"kprobelab/internal/script"
 )
 
-// later is what the tool itself does, when it gets to the handler's event: after the handler.
+// later returns a statement for work that the tool itself does when it gets the handler's event: after the handler.
 func later(name string, do func(t *script.Thread)) script.Stmt {
 	return script.Do{X: call(number(name, nil, func(t *script.Thread, _ *script.Args) int64 {
 		t.Later(func() { do(t) })

@@ -9,8 +9,8 @@ import (
 	"kprobelab/internal/source"
 )
 
-// List are the probes that a pattern matches, a line each; whole has their parameters below.
-// Warnings are what bpftrace warns of.
+// List returns the probes that a pattern matches, one per line; if whole is set, the parameters
+// of each follow below it. warnings holds bpftrace's warnings.
 func List(pattern string, whole bool, k *Kernel) (list, warnings string) {
 	if pattern == "" || pattern == "*" {
 		pattern = "*:*"

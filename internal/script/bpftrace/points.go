@@ -15,8 +15,9 @@ import (
 type Kernel struct {
 	// Source are the kernel's types and functions.
 	Source *source.File
-	// Functions are those of a name, Tracepoints and Events likewise: an event has its fields,
-	// and its name is "subsystem:name". EventNames are the names of all events.
+	// Functions returns the functions with a name; Tracepoints and Events do the same for tracepoints
+	// and events. An event has its fields, and its name is "subsystem:name". EventNames returns the
+	// names of all events.
 	Functions   func(name string) []host.Function
 	Tracepoints func(name string) []host.Tracepoint
 	Events      func(name string) []Event
@@ -91,9 +92,9 @@ type point struct {
 	// skip says that it is not there; optional that a pattern of providers has made it.
 	skip, optional bool
 	watched        *watched
-	// expansion is what becomes of a pattern, probes what the point stands for, matched what
-	// each of them is in the tool's list, "" where the point is no pattern. Of tracepoints,
-	// events are those of the probes.
+	// expansion is the way in which a pattern is expanded. probes holds the probes of the point.
+	// matched holds the entry of each probe in the tool's list, "" if the point is no pattern.
+	// For tracepoints, events holds the event of each probe.
 	expansion expansion
 	probes    []*host.Probe
 	matched   []string
@@ -379,7 +380,7 @@ func (c *checker) checkPoint(pt *point) {
 	}
 }
 
-// maxProbes is how many probes bpftrace attaches at most.
+// maxProbes is the maximum number of probes that bpftrace attaches.
 const maxProbes = 1024
 
 // resolve finds what a point stands for.

@@ -16,7 +16,8 @@ type bpfProgram struct {
 	name, block string
 	// function is the program's name in the object that is loaded.
 	function string
-	// matched is what of the tool's list it is for, functions are those that it is linked to.
+	// matched is the entry of the tool's list for which the program is made; functions holds the
+	// functions to which it is linked.
 	matched   string
 	functions []string
 	probes    []*host.Probe
@@ -27,7 +28,7 @@ type bpfProgram struct {
 // maxPrograms bounds the programs that patterns become.
 const maxPrograms = 1024
 
-// programs are those of the script, in its order. A point that nothing fits has none.
+// programs returns the programs of the script, in its order. A point that nothing fits has no program.
 func (c *checker) programs() (list []*bpfProgram) {
 	index, expanded := 0, 0
 	for _, p := range c.t.probes {
@@ -129,7 +130,7 @@ func (pt *point) full(target, name string) string {
 	return n + mode
 }
 
-// matchedName is the name of what is made of a point for one of those that it fits.
+// matchedName returns the name of the program made of a point for one entry that the point fits.
 func (pt *point) matchedName(matched string) string {
 	module, name, in := strings.Cut(matched, ":")
 	if !in {

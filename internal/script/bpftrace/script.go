@@ -11,7 +11,7 @@ import (
 type Script struct {
 	Program *script.Program
 	Probes  []*host.Probe
-	// Attachment is how the kernel takes them.
+	// Attachment describes how the probes were attached to the kernel.
 	Attachment
 	// Warnings are what bpftrace warns of, in its words.
 	Warnings string

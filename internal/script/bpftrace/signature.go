@@ -7,7 +7,7 @@ import (
 	"kprobelab/internal/source"
 )
 
-// place is what the source says of a function's entry.
+// place returns the source's description of the entry of a probe's function.
 func (c *checker) place(p *host.Probe) *source.Place {
 	if p.Place == nil && c.k != nil && c.k.Source != nil && p.Symbol != "" {
 		c.k.Source.Places(source.Where{Function: p.Symbol}, func(at *source.Place) error {

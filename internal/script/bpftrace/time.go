@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// timeRoom is how many bytes what time() prints has, with the NUL: of more, nothing is printed.
+// timeRoom is the maximum size in bytes of the text of time(), with the NUL; a longer text is not printed.
 const timeRoom = 64
 
-// noTime is what the tool says of a time that has no text, or too much of it.
+// noTime is the tool's message for a time whose text is empty or too long.
 const noTime = "strftime returned 0"
 
 // microseconds puts those of a time into a format of strftime(), whose %f they are; time() has no %f.
@@ -24,7 +24,7 @@ var layouts = map[byte]string{
 	'p': "PM", 'P': "pm", 'r': "03:04:05 PM", 'R': "15:04", 'T': "15:04:05", 'x': "01/02/06", 'X': "15:04:05", 'z': "-0700", 'Z': "MST",
 }
 
-// numbers are those conversions that are numbers: how wide, with what before them.
+// numbers holds the conversions that give a number: its width, the padding before it, and its value.
 var numbers = map[byte]struct {
 	width int
 	pad   byte

@@ -13,7 +13,7 @@ func (p *Problems) warn(at span, format string, a ...any) {
 	p.warnings = append(p.warnings, &Problem{Warning: true, Message: fmt.Sprintf(format, a...), at: at})
 }
 
-// warnUntraceable says that a function is not one of those that the tracer knows.
+// warnUntraceable warns if the tracer does not know a function.
 func (c *checker) warnUntraceable(pt *point) {
 	if wild(pt.name) || c.config["missing_probes"] == "ignore" || c.k == nil || c.k.Ways == nil || !c.k.Ways.Traces() {
 		return

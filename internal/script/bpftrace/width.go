@@ -5,7 +5,7 @@ import "kprobelab/internal/script"
 // bpftrace computes integers in the widths of their types (docs/bpftrace.md, "Integers"). An expression of
 // the core has 64 bits, so a value of fewer is held with zeros above them, and each operation cuts its result.
 
-// bits is how many bits an integer has.
+// bits returns the number of bits of an integer.
 func (v value) bits() int {
 	if v.width == 0 {
 		return 64
@@ -63,7 +63,7 @@ func (t *Type) printed(n int64) int64 {
 	return n & mask(bits)
 }
 
-// slot is how many bits a place has for a value of the type.
+// slot returns the number of bits of a place for a value of the type.
 func (t *Type) slot() int {
 	if t.isInt() && t.Size > 0 && t.Size < 8 {
 		return 8 * t.Size
@@ -79,7 +79,8 @@ func (g *generator) wide(v value) script.Expr {
 // stored is an integer as it is put into a place that has been made 0: so many bits.
 func stored(v value, bits int) script.Expr { return convert(v.x, v.bits(), bits, false) }
 
-// setVariable is what a variable has after a value was stored in it. One of fewer bytes leaves those above as they were.
+// setVariable returns the content of a variable after v is stored in it. If v has fewer bytes than the variable,
+// the bytes above keep their content.
 func (g *generator) setVariable(to script.Local, t *Type, v value) script.Expr {
 	width := (v.bits() + 7) &^ 7
 	if width >= t.slot() {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// bodies are those of calls whose argstr depends on their arguments.
+// bodies holds the bodies of the system calls whose argstr depends on their arguments.
 var bodies = map[string]string{
 	"pipe": `fildes_uaddr = __syscall_arg(1)
  flags = 0
@@ -79,7 +79,8 @@ var bodies = map[string]string{
 `,
 }
 
-// returnBodies are what returns of some calls set besides their result: arguments of the entry.
+// returnBodies holds the statements that set, at the return of some calls, more variables than
+// the result: arguments of the entry.
 var returnBodies = map[string]string{
 	"epoll_create":  " flags = 0\n",
 	"epoll_create1": " flags = (@entry(__syscall_arg(1)) << 32) >> 32\n",

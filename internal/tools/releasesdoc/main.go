@@ -100,7 +100,7 @@ func releases(dir string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// proofs are what package profile's testdata says of the dates.
+// proofs reads the evidence for the dates from the testdata of package profile.
 func proofs(dir string) (asked []profile.Asked, records []profile.Record, err error) {
 	text, err := os.ReadFile(dir + "/testdata/asked.txt")
 	if err != nil {

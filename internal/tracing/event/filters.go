@@ -1,7 +1,7 @@
 package event
 
-// Filters is what a release's language of filters has beyond that of 4.4, and what a
-// filter asks of the kernel. profile.Tracing has the releases.
+// Filters holds the features that a release's filter language has beyond that of 4.4, and
+// the facts about the kernel that a filter needs. profile.Tracing has the releases.
 type Filters struct {
 	// RefuseOpenEnd refuses a filter that ends in an operator.
 	RefuseOpenEnd bool
@@ -15,7 +15,7 @@ type Filters struct {
 	CPUs int
 	// Lookup is the address of a symbol; nil where no symbols are known.
 	Lookup func(name string) (addr uint64, ok bool)
-	// Bounds are where the symbol that covers an address begins, and where it ends; nil
-	// where no symbols are known.
+	// Bounds returns the beginning and the end of the symbol that covers an address; nil
+	// if no symbols are known.
 	Bounds func(addr uint64) (from, to uint64, ok bool)
 }

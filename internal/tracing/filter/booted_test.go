@@ -39,7 +39,7 @@ const (
 	textFrom         = 0xffffffff81000000
 )
 
-// newer is what 6.6 and later take, with two CPUs and a few symbols.
+// newer returns the filter features of 6.6 and later, with two CPUs and a few symbols.
 func newer() *event.Filters {
 	symbols := map[string]uint64{"vfs_read": readFrom, "ksys_read": 0x2000, "jiffies": 0x3000}
 	return &event.Filters{

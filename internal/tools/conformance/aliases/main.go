@@ -54,7 +54,7 @@ var families = []string{
 	"netdev.*", "tcp.*", "udp.*", "syscall_any", "syscall.*", "nd_syscall.*",
 }
 
-// variables are those of an alias, with their types; "" is not known.
+// variables holds the variables of an alias, with their types; "" means that the type is not known.
 type variables map[string]string
 
 func (c *comparison) run() (int, error) {
@@ -126,7 +126,7 @@ func (c *comparison) say(alias, variable, what string) {
 	fmt.Printf("%s %s: %s\n", alias, variable, what)
 }
 
-// patience is how long the real tool may take to list a family: it compiles the headers of
+// patience is the time limit for the real tool to list a family: it compiles the headers of
 // tracepoints first.
 const patience = 30 * time.Minute
 
@@ -146,7 +146,7 @@ func (c *comparison) ours(pattern string) (string, error) {
 	return output(c.program, "stap", "-g", "-r", c.image, "-L", pattern)
 }
 
-// output is what a command prints; one that finds nothing fails, which is no error.
+// output returns the output of a command. A command that finds nothing fails; this is no error.
 func output(command string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -65,9 +65,9 @@ func (t *tapset) read(text string) {
 	}
 }
 
-// variables are those that the alias and the aliases it stands at assign. An alias without
-// one of its own for the return is the same one at the return. ok is false where there is no such
-// alias.
+// variables returns the variables that are assigned by an alias and by the aliases at which it
+// stands. If there is no separate alias for the return, the alias itself is used at the return.
+// ok is false if there is no such alias.
 func (t *tapset) variables(name string) (set variables, ok bool) {
 	suffix := ""
 	if base, ok := strings.CutSuffix(name, ".return"); ok && len(t.aliases[name]) == 0 {

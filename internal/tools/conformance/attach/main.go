@@ -29,7 +29,7 @@ type one struct {
 	Kind string   `json:"kind"`
 }
 
-// said is what became of it.
+// said holds the result of a command line: the exit code, and the output.
 type said struct {
 	code     int
 	out, err string
@@ -132,7 +132,7 @@ func ours(lab, dump, folder string, args []string) said {
 	return s
 }
 
-// own is what this program adds to a script's messages.
+// own matches the line that this program adds to a script's messages.
 var own = regexp.MustCompile(`(?m)^kprobelab: the script is not accepted\n`)
 
 // compare prints what differs, and how many do.

@@ -103,7 +103,7 @@ func how(from kimage.Source) string {
 	return string(from)
 }
 
-// answers are a kernel's, or those that it gave before.
+// answers returns the answers of a kernel, or the kept answers that it gave before.
 func (o *options) answers(kernel, release string, ops []asked.Op) (answers []asked.Answer, err error) {
 	kept := o.keep + "/" + release + ".json"
 	if o.keep != "" {

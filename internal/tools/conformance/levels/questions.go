@@ -16,7 +16,7 @@ type field struct {
 
 var yesNo = []string{"false", "true"}
 
-// fields are those that the uses of files can tell.
+// fields lists the fields whose values the uses of files can show.
 var fields = []field{
 	{"Tracing.ErrorLog", yesNo},
 	{"Tracing.ErrorCommandMax", []string{"0", "256"}},

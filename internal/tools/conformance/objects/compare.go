@@ -18,11 +18,11 @@ import (
 	"kprobelab/kimage"
 )
 
-// answersFile is what all.sh has printed: for each object a line "=== NAME", what bpftool
-// said, and a line "ended with CODE".
+// answersFile is the file with the output of all.sh: for each object a line "=== NAME", the
+// output of bpftool, and a line "ended with CODE".
 const answersFile = "answers"
 
-// outcome is what became of an object.
+// outcome is the result of loading and attaching an object.
 type outcome struct {
 	// attached: it was loaded, and its program attached.
 	attached bool
@@ -30,7 +30,7 @@ type outcome struct {
 	unplaced bool
 	// errno is why not, 0 where bpftool does not say it.
 	errno errno.Errno
-	// said is what it said besides.
+	// said holds the lines that bpftool printed.
 	said []string
 }
 
@@ -190,7 +190,7 @@ func readAnswers(name string) (list []outcome, err error) {
 	return list, in.Err()
 }
 
-// check is what report.Check says of an object with that section.
+// check returns the result of report.Check for an object with that section.
 func check(k report.Kernel, section string) (*report.CheckCell, error) {
 	probes, err := report.ReadProbes(bytes.NewReader(sections.Object(section)))
 	if err != nil {

@@ -12,7 +12,7 @@ var returnZero = []byte{
 	0x95, 0, 0, 0, 0, 0, 0, 0,
 }
 
-// programName is what every object's program is called.
+// programName is the name of the program in every object.
 const programName = "drawn"
 
 // Object is an ELF file with one program, which returns 0, in a section of that name.

@@ -70,7 +70,8 @@ func keys(maps ...map[string]string) (list []string) {
 // ofMap is a line that a map's name begins, with its script.
 var ofMap = regexp.MustCompile(`^@m(\d+)_\d+`)
 
-// split is what each script has printed, by its number: after its marker, and of its maps.
+// split returns the output of each script, by the script's number: the lines after its marker,
+// and the lines of its maps.
 func split(text string) map[string]string {
 	out := map[string]string{}
 	now := ""

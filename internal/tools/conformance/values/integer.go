@@ -29,7 +29,7 @@ type drawer struct {
 	*rand.Rand
 	// n is the script's number: its variables and maps have it in their names.
 	n int
-	// known are what an expression may read: variables, members, arguments.
+	// known holds the integers that an expression may read: variables, members, arguments.
 	known []integer
 	vars  int
 	maps  int

@@ -2,7 +2,8 @@ package main
 
 import "fmt"
 
-// place is where a script runs, what integers there are to read, and statements of its own.
+// place holds the point at which a script runs, the integers that it can read there, and
+// statements for this place only.
 type place struct {
 	point string
 	known []integer
