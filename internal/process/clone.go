@@ -120,7 +120,7 @@ func (p *Process) newTask(c newTask, r *x86.PtRegs) (uint64, error) {
 // newProcess is a process without threads, as clone leaves it.
 func (p *Process) newProcess(c *newTask) (*group, error) {
 	g := &group{
-		Space: p.Space, program: p.program, parent: p.group, open: p.open, args: p.args, env: p.env, comm: p.comm, cwd: p.cwd, umask: p.umask, exitSignal: c.exitSignal, usesVM: c.flags&cloneVfork != 0,
+		Space: p.Space, program: p.program, parent: p.group, open: p.open, args: p.args, env: p.env, comm: p.comm, cwd: p.cwd, cwdFolder: p.cwdFolder, umask: p.umask, exitSignal: c.exitSignal, usesVM: c.flags&cloneVfork != 0,
 	}
 	if c.flags&cloneVM == 0 {
 		s, err := p.Space.fork()

@@ -22,6 +22,8 @@ type group struct {
 	env  []string
 	comm string
 	cwd  string
+	// cwdFolder is the folder of cwd, which may have been removed since; nil for the root.
+	cwdFolder *folder
 	// umask is taken from the permissions of what it makes.
 	umask uint32
 	// parent is nil where that has ended; children are those that it has not waited for.

@@ -47,6 +47,11 @@ func call(args ...string) string {
 	return b.String() + "syscall\n"
 }
 
+const (
+	removable = "mov $0x642f,%eax\nshl $0x20,%rax\nmov $0x706d742f,%ecx\nadd %rcx,%rax\npush %rax\nmov %rsp,%rbx\nmov %rbx,%rdi\nmov $0x1ff,%esi\nmov $0x53,%eax\nsyscall\n"
+	removed   = "mov %rbx,%rdi\nmov $0x54,%eax\nsyscall\n"
+)
+
 func TestProgram(t *testing.T) {
 	for name, c := range map[string]struct {
 		text   string
@@ -108,19 +113,22 @@ func TestProgram(t *testing.T) {
 		"sleep":                       {text: "push $0x5\npush $0x3\nmov %rsp,%rdi\nxor %esi,%esi\nmov $0x23,%eax\nsyscall\nmov %eax,%edi" + exit, code: 0},
 		"too_many_threads":            {text: "again: " + call("0x38", "0x10900", "0x402f00") + "test %eax,%eax\nje again\njns again\nneg %eax\nmov %eax,%edi\nmov $0xe7,%eax\nsyscall", code: 11},
 		// What goes into a pipe comes out of it, waits for room and for bytes, and ends with its writers.
-		"pipe":                     {text: "sub $0x10,%rsp\nmov %rsp,%rdi\nmov $0x16,%eax\nsyscall\nmov 0x4(%rsp),%edi\nmov $0x402000,%esi\nmov $0x3,%edx\nmov $0x1,%eax\nsyscall\nmov (%rsp),%edi\nlea 0x8(%rsp),%rsi\nmov $0x9,%edx\nxor %eax,%eax\nsyscall\nmov %eax,%edi" + exit, code: 3},
-		"pipe_without_writers":     {text: "sub $0x10,%rsp\nmov %rsp,%rdi\nmov $0x16,%eax\nsyscall\nmov 0x4(%rsp),%edi\nmov $0x3,%eax\nsyscall\nmov (%rsp),%edi\nlea 0x8(%rsp),%rsi\nmov $0x9,%edx\nxor %eax,%eax\nsyscall\nmov %eax,%edi" + exit, code: 0},
-		"pipe_without_readers":     {text: "sub $0x10,%rsp\nmov %rsp,%rdi\nmov $0x16,%eax\nsyscall\nmov (%rsp),%edi\nmov $0x3,%eax\nsyscall\nmov 0x4(%rsp),%edi\nmov $0x402000,%esi\nmov $0x3,%edx\nmov $0x1,%eax\nsyscall", signal: process.SIGPIPE},
-		"pipe_from_a_child":        {text: "sub $0x10,%rsp\nmov %rsp,%rdi\nmov $0x16,%eax\nsyscall\nmov $0x39,%eax\nsyscall\ntest %eax,%eax\njne reader\nmov 0x4(%rsp),%edi\nmov $0x402000,%esi\nmov $0x5,%edx\nmov $0x1,%eax\nsyscall\nxor %edi,%edi" + exit + "\nreader: mov (%rsp),%edi\nlea 0x8(%rsp),%rsi\nmov $0x9,%edx\nxor %eax,%eax\nsyscall\nmov %eax,%edi" + exit, code: 5},
-		"dup2_of_stdout":           {text: call("33", "1", "9") + call("1", "9", "0x402000", "6") + "mov %eax,%edi" + exit, code: 6, stdout: "hello\n"},
-		"dup2_of_nothing":          {text: call("33", "8", "9") + "neg %eax\nmov %eax,%edi" + exit, code: 9},
-		"write_after_close":        {text: call("3", "1") + call("1", "1", "0x402000", "6") + "neg %eax\nmov %eax,%edi" + exit, code: 9},
-		"seek_of_a_pipe":           {text: call("8", "0", "0", "0") + "neg %eax\nmov %eax,%edi" + exit, code: 29},
-		"status_flags":             {text: call("72", "1", "3") + "and $0x3,%eax\nmov %eax,%edi" + exit, code: 1},
-		"mremap_moves":             {text: "mov $0x22,%r10d\n" + call("9", "0", "0x1000", "3") + "movb $0x7,0x5(%rax)\nmov %rax,%rdi\nmov $0x1000,%esi\nmov $0x20000,%edx\nmov $0x1,%r10d\nmov $0x19,%eax\nsyscall\nmovb $0x1,0x1ffff(%rax)\nmovzbl 0x5(%rax),%edi" + exit, code: 7},
-		"folder_that_is_not_there": {text: call("80", "0x402007") + "neg %eax\nmov %eax,%edi" + exit, code: 20},
-		"arguments_on_the_stack":   {text: "mov (%rsp),%rdi" + exit, code: 2},
-		"text_cannot_be_written":   {text: "mov $0x401000,%eax\nmov %eax,(%rax)", signal: process.SIGSEGV},
+		"pipe":                 {text: "sub $0x10,%rsp\nmov %rsp,%rdi\nmov $0x16,%eax\nsyscall\nmov 0x4(%rsp),%edi\nmov $0x402000,%esi\nmov $0x3,%edx\nmov $0x1,%eax\nsyscall\nmov (%rsp),%edi\nlea 0x8(%rsp),%rsi\nmov $0x9,%edx\nxor %eax,%eax\nsyscall\nmov %eax,%edi" + exit, code: 3},
+		"pipe_without_writers": {text: "sub $0x10,%rsp\nmov %rsp,%rdi\nmov $0x16,%eax\nsyscall\nmov 0x4(%rsp),%edi\nmov $0x3,%eax\nsyscall\nmov (%rsp),%edi\nlea 0x8(%rsp),%rsi\nmov $0x9,%edx\nxor %eax,%eax\nsyscall\nmov %eax,%edi" + exit, code: 0},
+		"pipe_without_readers": {text: "sub $0x10,%rsp\nmov %rsp,%rdi\nmov $0x16,%eax\nsyscall\nmov (%rsp),%edi\nmov $0x3,%eax\nsyscall\nmov 0x4(%rsp),%edi\nmov $0x402000,%esi\nmov $0x3,%edx\nmov $0x1,%eax\nsyscall", signal: process.SIGPIPE},
+		"pipe_from_a_child":    {text: "sub $0x10,%rsp\nmov %rsp,%rdi\nmov $0x16,%eax\nsyscall\nmov $0x39,%eax\nsyscall\ntest %eax,%eax\njne reader\nmov 0x4(%rsp),%edi\nmov $0x402000,%esi\nmov $0x5,%edx\nmov $0x1,%eax\nsyscall\nxor %edi,%edi" + exit + "\nreader: mov (%rsp),%edi\nlea 0x8(%rsp),%rsi\nmov $0x9,%edx\nxor %eax,%eax\nsyscall\nmov %eax,%edi" + exit, code: 5},
+		"dup2_of_stdout":       {text: call("33", "1", "9") + call("1", "9", "0x402000", "6") + "mov %eax,%edi" + exit, code: 6, stdout: "hello\n"},
+		"dup2_of_nothing":      {text: call("33", "8", "9") + "neg %eax\nmov %eax,%edi" + exit, code: 9},
+		"write_after_close":    {text: call("3", "1") + call("1", "1", "0x402000", "6") + "neg %eax\nmov %eax,%edi" + exit, code: 9},
+		"seek_of_a_pipe":       {text: call("8", "0", "0", "0") + "neg %eax\nmov %eax,%edi" + exit, code: 29},
+		"status_flags":         {text: call("72", "1", "3") + "and $0x3,%eax\nmov %eax,%edi" + exit, code: 1},
+		// The folder /tmp/d is made, used and removed.
+		"removed_working_folder":      {text: removable + "mov %rbx,%rdi\nmov $0x50,%eax\nsyscall\n" + removed + "sub $0x100,%rsp\nmov $0x64,%edi\nneg %rdi\nlea 0x7(%rbx),%rsi\nmov %rsp,%rdx\nmov $0x1000,%r10d\nmov $0x106,%eax\nsyscall\nneg %eax\nmov %eax,%edi" + exit, code: 0},
+		"entries_of_a_removed_folder": {text: removable + "mov %rbx,%rdi\nxor %esi,%esi\nmov $0x2,%eax\nsyscall\nmov %eax,%r12d\n" + removed + "sub $0x100,%rsp\nmov %r12d,%edi\nmov %rsp,%rsi\nmov $0x100,%edx\nmov $0xd9,%eax\nsyscall\nneg %eax\nmov %eax,%edi" + exit, code: 2},
+		"mremap_moves":                {text: "mov $0x22,%r10d\n" + call("9", "0", "0x1000", "3") + "movb $0x7,0x5(%rax)\nmov %rax,%rdi\nmov $0x1000,%esi\nmov $0x20000,%edx\nmov $0x1,%r10d\nmov $0x19,%eax\nsyscall\nmovb $0x1,0x1ffff(%rax)\nmovzbl 0x5(%rax),%edi" + exit, code: 7},
+		"folder_that_is_not_there":    {text: call("80", "0x402007") + "neg %eax\nmov %eax,%edi" + exit, code: 20},
+		"arguments_on_the_stack":      {text: "mov (%rsp),%rdi" + exit, code: 2},
+		"text_cannot_be_written":      {text: "mov $0x401000,%eax\nmov %eax,(%rax)", signal: process.SIGSEGV},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onEngines(t, process.Config{

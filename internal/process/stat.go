@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"encoding/binary"
 
 	"kprobelab/errno"
@@ -37,7 +38,7 @@ func (p *Process) attributesAt(dir, at, flags uint64) (status, error) {
 
 func (p *Process) attributesOf(fd uint64) (status, error) {
 	if int32(fd) == atCWD {
-		return p.folders[p.cwd].attributes(p), nil
+		return cmp.Or(p.cwdFolder, p.folders["/"]).attributes(p), nil
 	}
 	d, err := p.fd(fd)
 	if err != nil {

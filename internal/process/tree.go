@@ -237,6 +237,9 @@ func (p *Process) getdents(r *x86.PtRegs) (uint64, error) {
 	if !is {
 		return 0, errno.ENOTDIR
 	}
+	if p.folders[f.name] != f {
+		return 0, errno.ENOENT // it has been removed
+	}
 	if d.names == nil {
 		d.names = p.entries(f)
 	}
@@ -463,7 +466,7 @@ func (p *Process) chdir(name string) (uint64, error) {
 	if !is {
 		return 0, errno.ENOTDIR
 	}
-	p.cwd = f.name
+	p.cwd, p.cwdFolder = f.name, f
 	return 0, nil
 }
 
