@@ -22,14 +22,6 @@ func (p *Process) putWord(at, v uint64) error {
 	return p.Write(x86.Addr(at), binary.LittleEndian.AppendUint64(nil, v))
 }
 
-// zerosAt writes so many zeros, where at is not 0.
-func (p *Process) zerosAt(at uint64, n int) (uint64, error) {
-	if at == 0 {
-		return 0, nil
-	}
-	return 0, p.Write(x86.Addr(at), make([]byte, n))
-}
-
 // threeIDs is getresuid and getresgid.
 func (p *Process) threeIDs(r *x86.PtRegs) (uint64, error) {
 	for _, at := range []uint64{r.DI, r.SI, r.DX} {
