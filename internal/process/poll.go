@@ -298,13 +298,19 @@ func (p *Process) epollCtl(r *x86.PtRegs) (uint64, error) {
 	}
 	fd := int(int32(r.DX))
 	i := &interest{d: d, events: binary.LittleEndian.Uint32(b[:]), data: binary.LittleEndian.Uint64(b[4:])}
+	p.forgetClosed()
+	had := o.list[fd]
 	switch a := d.attributes(p); {
-	case a.places(), d.object == object(o):
+	case a.places():
 		return 0, errno.EPERM // files are always ready
-	case r.SI == add && o.list[fd] != nil && o.list[fd].d == d:
+	case d.object == object(o):
+		return 0, errno.EINVAL
+	case r.SI == add && had != nil && had.d == d:
 		return 0, errno.EEXIST
-	case r.SI != add && o.list[fd] == nil:
+	case r.SI != add && (had == nil || had.d != d):
 		return 0, errno.ENOENT
+	case r.SI == add && !p.mayNest(o, d):
+		return 0, errno.ELOOP
 	case r.SI == remove:
 		delete(o.list, fd)
 	case r.SI == add || r.SI == modify:
@@ -313,6 +319,57 @@ func (p *Process) epollCtl(r *x86.PtRegs) (uint64, error) {
 		return 0, errno.EINVAL
 	}
 	return 0, nil
+}
+
+// mayNest reports whether the epoll instance can have the descriptor in its list. An instance
+// can watch instances that watch none: two levels, where the kernel has five. So none
+// watches itself, and asking one has a bound.
+func (p *Process) mayNest(o *epoll, d *description) bool {
+	inner, is := d.object.(*epoll)
+	if !is {
+		return true
+	}
+	if inner.watchesOne(nil) {
+		return false
+	}
+	for other := range p.opened() {
+		if outer, is := other.object.(*epoll); is && outer.watchesOne(o) {
+			return false
+		}
+	}
+	return true
+}
+
+// watchesOne reports whether the list has this instance, or any if which is nil.
+func (o *epoll) watchesOne(which *epoll) bool {
+	for _, i := range o.list {
+		if inner, is := i.d.object.(*epoll); is && (which == nil || inner == which) {
+			return true
+		}
+	}
+	return false
+}
+
+// opened returns the open files of all processes.
+func (p *Process) opened() map[*description]bool {
+	set := map[*description]bool{}
+	for _, g := range p.groups {
+		for _, d := range g.open {
+			set[d.description] = true
+		}
+	}
+	return set
+}
+
+// forgetClosed takes files that no process has open any more out of all lists, as the
+// kernel does at the last close. Otherwise lists would keep the pipes that a program has closed.
+func (p *Process) forgetClosed() {
+	open := p.opened()
+	for d := range open {
+		if o, is := d.object.(*epoll); is {
+			maps.DeleteFunc(o.list, func(_ int, i *interest) bool { return !open[i.d] })
+		}
+	}
 }
 
 func (p *Process) epollWait(r *x86.PtRegs, ns int64) (uint64, error) {
@@ -324,6 +381,7 @@ func (p *Process) epollWait(r *x86.PtRegs, ns int64) (uint64, error) {
 	case most <= 0:
 		return 0, errno.EINVAL
 	}
+	p.forgetClosed()
 	s, at := p.Space, r.SI
 	call := func(tell bool) (uint64, error) {
 		var b []byte
