@@ -93,7 +93,10 @@ func TestABootedKernelServesItsOwnTracing(t *testing.T) {
 			require.NoError(t, f.set("tracing_on", "0\n"))
 			// What serves files does not leave the graph inside of a function: it begins where it is told to.
 			require.Regexp(t, `(?m)^ \d+\) .*\|  do_sys_openat2\(.*\) \{`, f.read(t, "trace"))
-			require.NotContains(t, f.read(t, "trace"), "x64_sys_call")
+			// From 6.11 on the kernel keeps that it is inside of a function in the task's shadow stack, which is not put back.
+			if kernel == "6.1" {
+				require.NotContains(t, f.read(t, "trace"), "x64_sys_call")
+			}
 			require.NoError(t, f.set("current_tracer", "nop\n"))
 			require.NoError(t, f.set("tracing_on", "1\n"))
 
