@@ -161,18 +161,48 @@ func (m *Machine) PokeText(addr x86.Addr, b []byte) error {
 	if err := m.PokeTextNoSync(addr, b); err != nil {
 		return err
 	}
+	m.syncAll(addr, b)
+	return nil
+}
+
+// WriteText changes text as PokeText does, and a booted kernel reads the change, too. After
+// PokeText it goes on to read the text that it knows.
+func (m *Machine) WriteText(addr x86.Addr, b []byte) error {
+	if err := m.mayPoke(addr, b); err != nil {
+		return err
+	}
+	m.putText(addr, b)
+	m.syncAll(addr, b)
+	return nil
+}
+
+// syncAll makes every CPU see text that was changed.
+func (m *Machine) syncAll(addr x86.Addr, b []byte) {
 	for n, c := range m.cpus {
 		m.drop(c, addr, len(b))
 		if m.onSync != nil {
 			m.onSync(n)
 		}
 	}
-	return nil
 }
 
 // PokeTextNoSync changes text, and every CPU may still execute the old text until
 // SyncCore: the state between text_poke's store and its sync-core IPI.
 func (m *Machine) PokeTextNoSync(addr x86.Addr, b []byte) error {
+	if err := m.mayPoke(addr, b); err != nil {
+		return err
+	}
+	if m.booted != nil {
+		if err := m.booted.HideText(addr, len(b)); err != nil {
+			return fmt.Errorf("poke: %w", err)
+		}
+	}
+	m.putText(addr, b)
+	return nil
+}
+
+// mayPoke returns the error of a change of text, if it is refused.
+func (m *Machine) mayPoke(addr x86.Addr, b []byte) error {
 	if err := m.ours(); err != nil {
 		return fmt.Errorf("poke: %w", err)
 	}
@@ -182,11 +212,11 @@ func (m *Machine) PokeTextNoSync(addr x86.Addr, b []byte) error {
 	if err := m.mapped(addr, len(b), AttrX); err != nil {
 		return fmt.Errorf("poke: %w", err)
 	}
-	if m.booted != nil {
-		if err := m.booted.HideText(addr, len(b)); err != nil {
-			return fmt.Errorf("poke: %w", err)
-		}
-	}
+	return nil
+}
+
+// putText changes text, which each CPU may still execute as it was.
+func (m *Machine) putText(addr x86.Addr, b []byte) {
 	m.touch(addr, len(b))
 	m.copyIn(addr, b)
 	for _, c := range m.cpus {
@@ -195,7 +225,6 @@ func (m *Machine) PokeTextNoSync(addr x86.Addr, b []byte) error {
 	if m.onPoke != nil {
 		m.onPoke(addr, len(b))
 	}
-	return nil
 }
 
 // OnText sets receivers for changes of text: poke after n bytes at an address

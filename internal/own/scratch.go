@@ -44,7 +44,7 @@ func (s *scratch) write(code, tail []byte) error {
 	for len(b) < room {
 		b = append(b, 0x90)
 	}
-	return s.k.m.PokeText(s.Addr, append(b, tail...))
+	return s.k.m.WriteText(s.Addr, append(b, tail...))
 }
 
 // canProbe asks about an offset of the function that begins with code.

@@ -102,7 +102,7 @@ func (k *aided) stand() error {
 		givePage: append(load(0xb8, page), 0xc3),
 		nothing:  {0x48, 0x89, 0xf8, 0xc3}, // mov %rdi,%rax; ret
 	} {
-		if err := k.m.PokeText(at, b); err != nil {
+		if err := k.m.WriteText(at, b); err != nil {
 			return err
 		}
 	}
@@ -126,7 +126,7 @@ func load(op byte, a x86.Addr) []byte {
 func (k *aided) replace(names []string, to x86.Addr) (n int) {
 	for _, name := range names {
 		at := k.function(name)
-		if at != 0 && k.m.PokeText(at, append(load(0xb8, to), 0xff, 0xe0)) == nil {
+		if at != 0 && k.m.WriteText(at, append(load(0xb8, to), 0xff, 0xe0)) == nil {
 			k.replaced = append(k.replaced, x86.Range{Start: at, End: at + 12})
 			n++
 		}

@@ -3,6 +3,7 @@ package running
 import (
 	"fmt"
 	"io/fs"
+	"os"
 	"strings"
 	"testing"
 
@@ -22,9 +23,10 @@ const tracefs = "mkdir -p /t; mount -t tracefs t /t 2>/dev/null; cd /t; "
 // writes them when it finds text that it did not write.
 const killed = "; dmesg | grep -c 'WARNING\\|ftrace failed\\|BUG' "
 
-// eachOrFirst is each, or one kernel where tests are to be short.
+// eachOrFirst asks every kernel in a soak, and 6.1 alone elsewhere: all pairs on all kernels take
+// ten minutes.
 func eachOrFirst(t *testing.T, test func(t *testing.T, k *kernel)) {
-	if testing.Short() {
+	if os.Getenv("KPROBELAB_SOAK") == "" {
 		t.Run("6.1", func(t *testing.T) { test(t, boot(t, "6.1")) })
 		return
 	}
