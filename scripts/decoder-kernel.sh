@@ -4,7 +4,7 @@
 # enumerated strings, and DRAWN (a million) at random from SEED (make decoder-kernel).
 #
 # PACKAGES='SUITE PACKAGE PROFILE ...' are the sources and the profiles they decide;
-# RECORD=1 writes the answers into internal/decodebench/testdata/kernel_lengths.
+# RECORD=1 writes the answers into decoder/compare/testdata/kernel_lengths.
 # Ends with 0 when none differs, 1 when one does, and 77 when a package cannot be had.
 set -eu
 scripts=$(cd "$(dirname "$0")" && pwd)
@@ -45,7 +45,7 @@ while [ $# -ge 3 ]; do
 	version=$(cat "$tree/version")
 	echo "$version:"
 	"$work/compare" -profile "$3" -drawn "${DRAWN:-1000000}" -seed "${SEED:-1}" \
-		${RECORD:+-record "$root/internal/decodebench/testdata/kernel_lengths/$version.gz"} "$tree/decoder" || status=1
+		${RECORD:+-record "$root/decoder/compare/testdata/kernel_lengths/$version.gz"} "$tree/decoder" || status=1
 	shift 3
 done
 exit $status

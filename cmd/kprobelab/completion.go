@@ -12,9 +12,9 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab"
+	"kprobelab/decoder/compare"
 	"kprobelab/internal/bench"
 	"kprobelab/internal/boot"
-	"kprobelab/internal/decodebench"
 	"kprobelab/internal/engine"
 	"kprobelab/internal/explore"
 	"kprobelab/kimage"
@@ -252,7 +252,7 @@ func (r *completion) value(cmd *cli.Command, flag, typed string) {
 			}
 		}
 	case "with":
-		for _, name := range decodebench.Names {
+		for _, name := range compare.Names {
 			if strings.HasPrefix(name, typed) {
 				r.offer(name, "")
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/decoder"
-	"kprobelab/internal/decodebench"
+	"kprobelab/decoder/compare"
 	"kprobelab/kimage"
 )
 
@@ -64,31 +64,31 @@ func decodeFuzzCommand(t *term) *cli.Command {
 		Flags: append([]cli.Flag{
 			&cli.Uint64Flag{Name: "seed", Usage: "`N` picks the sequence", Value: 1},
 			&cli.IntFlag{Name: "count", Usage: "how many encodings, `N`", Value: 1_000_000},
-			&cli.StringFlag{Name: "append", Usage: "append shrunk differences without a cause to `FILE`, a row each as in internal/decodebench/testdata/corpus"},
+			&cli.StringFlag{Name: "append", Usage: "append shrunk differences without a cause to `FILE`, a row each as in decoder/compare/testdata/corpus"},
 		}, compareFlags()...),
 		Action: func(_ context.Context, c *cli.Command) error { return decodeFuzz(t, c) },
 	}
 }
 
 // openDecoders starts the decoders that the flags name.
-func openDecoders(c *cli.Command) ([]decodebench.Decoder, error) {
-	var list []decodebench.Decoder
-	names := decodebench.Names[:3]
+func openDecoders(c *cli.Command) ([]compare.Decoder, error) {
+	var list []compare.Decoder
+	names := compare.Names[:3]
 	named := c.IsSet("with") || c.IsSet("cmd")
 	if named {
 		names = strings.FieldsFunc(c.String("with"), func(r rune) bool { return r == ',' || r == ' ' })
 	}
 	if c.IsSet("with") && len(names) == 0 {
-		return nil, usagef("--with names no decoder: there are %s", strings.Join(decodebench.Names, ", "))
+		return nil, usagef("--with names no decoder: there are %s", strings.Join(compare.Names, ", "))
 	}
 	for n, name := range names {
 		if slices.Contains(names[:n], name) {
 			continue
 		}
-		if named && !slices.Contains(decodebench.Names, name) {
-			return nil, usagef("there is no decoder %q: there are %s", name, strings.Join(decodebench.Names, ", "))
+		if named && !slices.Contains(compare.Names, name) {
+			return nil, usagef("there is no decoder %q: there are %s", name, strings.Join(compare.Names, ", "))
 		}
-		d, err := decodebench.Open(name)
+		d, err := compare.Open(name)
 		if err != nil && named {
 			return nil, &failure{exitImage, err}
 		}
@@ -101,7 +101,7 @@ func openDecoders(c *cli.Command) ([]decodebench.Decoder, error) {
 		if len(f) == 0 {
 			return nil, usagef("--cmd wants a program")
 		}
-		d, err := decodebench.StartChild(f[0], f[0], f[1:]...)
+		d, err := compare.StartChild(f[0], f[0], f[1:]...)
 		if err != nil {
 			return nil, &failure{exitImage, err}
 		}
@@ -115,7 +115,7 @@ func openDecoders(c *cli.Command) ([]decodebench.Decoder, error) {
 
 // closeDecoders ends a comparison. What is wrong with a decoder comes before
 // what the comparison has found.
-func closeDecoders(list []decodebench.Decoder, err *error) {
+func closeDecoders(list []compare.Decoder, err *error) {
 	for _, d := range list {
 		if wrong := d.Close(); wrong != nil {
 			*err = &failure{exitImage, wrong}
@@ -182,10 +182,10 @@ func decodeCheck(t *term, c *cli.Command) (err error) {
 		return err
 	}
 	defer closeDecoders(others, &err)
-	cmp := &decodebench.Comparison{Strict: c.Bool("strict")}
+	cmp := &compare.Comparison{Strict: c.Bool("strict")}
 	seen := map[string]bool{}
 	for _, s := range sections {
-		if err := decodebench.Walk(others, s.data, s.addr, cmp, seen, func(done, total int64) { t.progress("check", done, total) }); err != nil {
+		if err := compare.Walk(others, s.data, s.addr, cmp, seen, func(done, total int64) { t.progress("check", done, total) }); err != nil {
 			return &failure{exitImage, err}
 		}
 	}
@@ -205,19 +205,19 @@ func decodeFuzz(t *term, c *cli.Command) (err error) {
 		return err
 	}
 	defer closeDecoders(others, &err)
-	cmp := &decodebench.Comparison{Strict: true}
-	err = decodebench.Fuzz(others, c.Uint64("seed"), c.Int("count"), cmp, func(done, total int64) { t.count("fuzz", "encodings", done, total) })
+	cmp := &compare.Comparison{Strict: true}
+	err = compare.Fuzz(others, c.Uint64("seed"), c.Int("count"), cmp, func(done, total int64) { t.count("fuzz", "encodings", done, total) })
 	if err != nil {
 		return &failure{exitImage, err}
 	}
 	t.progressDone()
-	byName := map[string]decodebench.Decoder{}
+	byName := map[string]compare.Decoder{}
 	for _, o := range others {
 		byName[o.Name()] = o
 	}
-	shrink := func(d *decodebench.Difference) {
+	shrink := func(d *compare.Difference) {
 		if o := byName[d.Decoder]; o != nil && d.Cause == "" {
-			d.Example = decodebench.Shrink(o, d)
+			d.Example = compare.Shrink(o, d)
 		}
 	}
 	return t.showDifferences(c, cmp, others, shrink)
@@ -228,7 +228,7 @@ func decodeFuzz(t *term, c *cli.Command) (err error) {
 const shrinkAtMost = 50
 
 // showDifferences prints the groups; an error says that some have no cause.
-func (t *term) showDifferences(c *cli.Command, cmp *decodebench.Comparison, others []decodebench.Decoder, shrink func(*decodebench.Difference)) error {
+func (t *term) showDifferences(c *cli.Command, cmp *compare.Comparison, others []compare.Decoder, shrink func(*compare.Difference)) error {
 	out := bufio.NewWriter(t.out)
 	defer out.Flush()
 	var names []string
@@ -272,7 +272,7 @@ func (t *term) showDifferences(c *cli.Command, cmp *decodebench.Comparison, othe
 }
 
 // appendRegression adds a row in the corpus's form.
-func appendRegression(path string, d *decodebench.Difference) error {
+func appendRegression(path string, d *compare.Difference) error {
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
 	if err != nil {
 		return err

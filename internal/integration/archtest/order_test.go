@@ -15,6 +15,7 @@ var order = [][]string{
 	{"profile", "watch/registers"},
 	{"kprobes/rule"},
 	{"decoder"},
+	{"decoder/compare"},
 	{"kimage/vmcore"},
 	{"kimage"},
 	{"kprobes/slot", "kprobes/textpoke", "uprobes", "watch"},

@@ -5,7 +5,7 @@
 //
 // It asks about every enumerated string and about N drawn ones. It ends with 1 if one
 // differs. -record writes the program's answers about the enumerated strings, for the
-// test of package decodebench.
+// test of package compare.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 	"strconv"
 	"strings"
 
-	"kprobelab/internal/decodebench"
+	"kprobelab/decoder/compare"
 	"kprobelab/profile"
 )
 
@@ -44,21 +44,21 @@ func run(name string, drawn int, seed uint64, record, program string) error {
 	if program == "" {
 		return errors.New("no program to ask")
 	}
-	enumerated, err := ask(program, decodebench.Enumerate)
+	enumerated, err := ask(program, compare.Enumerate)
 	if err != nil {
 		return err
 	}
 	if record != "" {
-		if err := decodebench.WriteLengths(record, enumerated); err != nil {
+		if err := compare.WriteLengths(record, enumerated); err != nil {
 			return err
 		}
 	}
-	draw := func(visit func([]byte)) { decodebench.Draw(seed, drawn, visit) }
+	draw := func(visit func([]byte)) { compare.Draw(seed, drawn, visit) }
 	random, err := ask(program, draw)
 	if err != nil {
 		return err
 	}
-	differ := compare(&c.Decoder, decodebench.Enumerate, enumerated) + compare(&c.Decoder, draw, random)
+	differ := differing(&c.Decoder, compare.Enumerate, enumerated) + compare(&c.Decoder, draw, random)
 	fmt.Printf("profile %s: %d enumerated and %d drawn strings, %d differ\n", name, len(enumerated), len(random), differ)
 	if differ > 0 {
 		return errors.New("the decoders differ")
@@ -104,12 +104,12 @@ func read(r io.Reader) (lengths []byte, err error) {
 	return lengths, lines.Err()
 }
 
-// compare prints the first strings that differ, and returns how many do.
-func compare(d *profile.Decoder, strings func(func([]byte)), want []byte) (differ int) {
+// differing prints the first strings that differ, and returns how many do.
+func differing(d *profile.Decoder, strings func(func([]byte)), want []byte) (differ int) {
 	i := 0
 	strings(func(b []byte) {
 		if i < len(want) {
-			if got := decodebench.KernelLength(b, d); got != want[i] {
+			if got := compare.KernelLength(b, d); got != want[i] {
 				if differ++; differ <= 20 {
 					fmt.Printf("%x: %d here, %d there\n", b, got, want[i])
 				}

@@ -1,0 +1,141 @@
+package compare
+
+import (
+	"slices"
+
+	"kprobelab/decoder"
+)
+
+// A cause is a known difference between decoders, with who is right and why.
+// docs/decoder.md shows the list.
+type cause struct {
+	name string
+	// decoders are those that differ from us, nil for any.
+	decoders []string
+	applies  func(q []byte, ours, theirs Answer) bool
+	// Why says who is right.
+	why string
+}
+
+// causes are tried in order.
+var causes = []cause{
+	{"knights-corner", []string{"zydis"}, knightsCorner,
+		"Zydis decodes the vector and mask instructions of Knights Corner (MVEX, and VEX in maps 0 to 3), which no other processor has"},
+	{"tdpfp16ps-distinct", []string{"zydis"}, fp16Tiles,
+		"TDPFP16PS is of exception class AMX-E4 as the other dot products: its tiles have to be distinct (SDM Vol. 2, TDPFP16PS)"},
+	{"near-branch-66", []string{"objdump", "llvm", "capstone", "x86asm", Majority}, nearBranch66,
+		"Intel's processors ignore 66 on near branches (SDM Vol. 1, 3.6.1 and Vol. 2, CALL: forced to 64 bits), and so do Zydis and the kernel's decoder; AMD's take a 16-bit displacement (APM Vol. 3, JMP), and these follow"},
+	{"prefix-alone", []string{"objdump", "llvm", "capstone"}, prefixAlone,
+		"a prefix that has no effect, or is repeated, is listed as an instruction of its own; the processor takes it with what follows"},
+	{"fwait", []string{"objdump"}, fwait,
+		"objdump lists fwait and the x87 instruction after it as one, the assembler's mnemonic without n; they are two"},
+	{"ud-modrm", []string{"capstone"}, udModRM,
+		"ud0 and ud1 have a ModRM byte (SDM Vol. 2, UD); Capstone takes two bytes"},
+	{"ret-66-rexw", []string{"capstone"}, ret66,
+		"ret's immediate has two bytes whatever the operand size (SDM Vol. 2, RET); Capstone takes four with 66 and REX.W"},
+	{"x86asm-override", []string{"x86asm"}, x86asmOverride,
+		"a row that decoder.Overrides lists: x86asm has another length for it (vzeroupper) or for a part of it"},
+	{"undefined", []string{"objdump", "llvm", "capstone", "x86asm"}, undefined,
+		"we refuse what the processor answers with #UD: LOCK before what cannot be locked, prefixes before VEX, registers that do not exist or have to be distinct, reserved fields; these decoders check less"},
+	{"not-known", []string{"objdump", "llvm", "capstone", "x86asm"}, notKnown,
+		"the encoding exists (opcodes/ has its row and its manual), and these do not know it, or not in this form"},
+}
+
+// Cause names the known cause of a difference, "" where there is none.
+func Cause(name string, q []byte, ours, theirs Answer) string {
+	for _, c := range causes {
+		if (c.decoders == nil || slices.Contains(c.decoders, name)) && c.applies(q, ours, theirs) {
+			return c.name
+		}
+	}
+	return ""
+}
+
+// skipPrefixes is what follows legacy prefixes and REX.
+func skipPrefixes(q []byte) (rest []byte, size16 bool) {
+	for len(q) > 0 && (decoder.IsLegacyPrefix(q[0]) || q[0]&0xF0 == 0x40) {
+		size16 = size16 || q[0] == 0x66
+		q = q[1:]
+	}
+	return q, size16
+}
+
+func knightsCorner(q []byte, ours, theirs Answer) bool {
+	b, _ := skipPrefixes(q)
+	if ours.Length != 0 || theirs.Length == 0 || len(b) < 5 {
+		return false
+	}
+	switch {
+	case b[0] == 0x62:
+		return b[2]&4 == 0 // MVEX has a 0 where EVEX has a 1
+	case b[0] == 0xC5:
+		return kncOpcode(b[2])
+	case b[0] == 0xC4:
+		m := b[1] & 0x1F
+		return m <= 2 && kncOpcode(b[3]) || m == 3 && b[3] == 0x3E // kextract
+	}
+	return false
+}
+
+// kncOpcode: jkzd and jknzd, mask arithmetic, and the scalar bit counts and
+// prefetches, whatever pp is.
+func kncOpcode(op byte) bool {
+	switch op {
+	case 0x74, 0x75, 0x84, 0x85, 0x18, 0xB8, 0xBC, 0xBD, 0xAE:
+		return true
+	}
+	return op >= 0x41 && op <= 0x49 || op >= 0x90 && op <= 0x98
+}
+
+func fp16Tiles(q []byte, ours, theirs Answer) bool {
+	b, _ := skipPrefixes(q)
+	return ours.Length == 0 && theirs.Length == 5 && len(b) > 4 &&
+		b[0] == 0xC4 && b[1]&0x1F == 2 && b[2]&0x87 == 3 && b[3] == 0x5C && b[4] >= 0xC0
+}
+
+func nearBranch66(q []byte, ours, theirs Answer) bool {
+	_, size16 := skipPrefixes(q)
+	if !size16 || ours.Length == 0 || ours.Class == nil {
+		return false
+	}
+	switch *ours.Class {
+	case decoder.ClassCall, decoder.ClassJmp, decoder.ClassJcc, decoder.ClassLoop:
+		return true
+	}
+	return false
+}
+
+func udModRM(q []byte, ours, theirs Answer) bool {
+	b, _ := skipPrefixes(q)
+	return len(b) > 1 && b[0] == 0x0F && (b[1] == 0xB9 || b[1] == 0xFF) && ours.Length > theirs.Length && theirs.Length > 0
+}
+
+func ret66(q []byte, ours, theirs Answer) bool {
+	b, size16 := skipPrefixes(q)
+	return size16 && len(b) > 0 && (b[0] == 0xC2 || b[0] == 0xCA) && theirs.Length == ours.Length+2
+}
+
+func x86asmOverride(q []byte, ours, theirs Answer) bool {
+	i, err := decoder.Decode(q)
+	if err != nil || theirs.Length == 0 {
+		return false
+	}
+	_, ok := i.Override()
+	return ok
+}
+
+func fwait(q []byte, _, _ Answer) bool {
+	rest, _ := skipPrefixes(q)
+	return len(rest) > 0 && rest[0] == 0x9B
+}
+
+// prefixAlone: they end where a prefix ends, or before one.
+func prefixAlone(q []byte, ours, theirs Answer) bool {
+	rest, _ := skipPrefixes(q)
+	prefixes := len(q) - len(rest)
+	return prefixes > 0 && theirs.Length <= prefixes && (theirs.Length > 0 || ours.Length > 0)
+}
+
+func undefined(_ []byte, ours, theirs Answer) bool { return ours.Length == 0 && theirs.Length != 0 }
+
+func notKnown(_ []byte, ours, theirs Answer) bool { return ours.Length != 0 && theirs.Length == 0 }

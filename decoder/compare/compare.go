@@ -1,0 +1,143 @@
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"kprobelab/decoder"
+)
+
+// Difference is a kind of disagreement: one decoder, one opcode, one thing
+// that differs.
+type Difference struct {
+	Decoder string
+	// Opcode names the encoding and opcode, "vex0f38 5c tdpfp16ps".
+	Opcode string
+	// What differs: "length", "class", "target", "accepted" (they, and we do
+	// not), "refused" (they, and we do not).
+	What string
+	// Cause is a known one's name, or "".
+	Cause string
+	Count int
+	// Example is the first, at At where it came from a file.
+	Example []byte
+	At      uint64
+	Ours    Answer
+	Theirs  Answer
+}
+
+// Bytes are the example without what follows it.
+func (d *Difference) Bytes() []byte {
+	n := max(1, d.Ours.Length, d.Theirs.Length)
+	if d.Ours.Length == 0 && d.Theirs.Length == 0 {
+		n = len(d.Example)
+	}
+	return d.Example[:min(n, len(d.Example))]
+}
+
+// Comparison collects differences.
+type Comparison struct {
+	// Instructions counts the questions, Accepted those that are instructions
+	// to us.
+	Instructions, Accepted int
+	// Strict: a refusal by either side is a difference, too.
+	Strict bool
+	groups map[groupKey]*Difference
+}
+
+type groupKey struct {
+	decoder, opcode, what, cause string
+}
+
+// whatDiffers is "" for answers that agree.
+func whatDiffers(ours, theirs Answer, strict bool) string {
+	switch {
+	case ours.Length == 0 || theirs.Length == 0:
+		switch {
+		case !strict || ours.Length == theirs.Length:
+			return ""
+		case ours.Length == 0:
+			return "accepted"
+		}
+		return "refused"
+	case ours.Length != theirs.Length:
+		return "length"
+	case theirs.Class == nil:
+	case *theirs.Class == indirect && (*ours.Class == decoder.ClassIndirectCall || *ours.Class == decoder.ClassIndirectJmp):
+	case *ours.Class != *theirs.Class:
+		return "class"
+	}
+	if theirs.HasTarget && (!ours.HasTarget || ours.Target != theirs.Target) {
+		return "target"
+	}
+	return ""
+}
+
+// Add compares two decoders' answers.
+func (c *Comparison) Add(name string, q []byte, at uint64, ours, theirs Answer) {
+	// Nearly always they are the same, which has to be cheap.
+	if ours.Length == theirs.Length && ours.Class == theirs.Class && ours.HasTarget == theirs.HasTarget && ours.Target == theirs.Target {
+		return
+	}
+	what := whatDiffers(ours, theirs, c.Strict)
+	if what == "" {
+		return
+	}
+	k := groupKey{name, OpcodeName(q), what, Cause(name, q, ours, theirs)}
+	d := c.groups[k]
+	if d == nil {
+		if c.groups == nil {
+			c.groups = map[groupKey]*Difference{}
+		}
+		d = &Difference{Decoder: name, Opcode: k.opcode, What: what, Cause: k.cause, Example: slices.Clone(q), At: at, Ours: ours, Theirs: theirs}
+		c.groups[k] = d
+	}
+	d.Count++
+}
+
+// Differences are what was found, unexplained ones first, then by number.
+func (c *Comparison) Differences() []*Difference {
+	var list []*Difference
+	for _, d := range c.groups {
+		list = append(list, d)
+	}
+	slices.SortFunc(list, func(a, b *Difference) int {
+		return cmp.Or(boolCompare(a.Cause != "", b.Cause != ""), -cmp.Compare(a.Count, b.Count),
+			cmp.Compare(a.Decoder, b.Decoder), cmp.Compare(a.Opcode, b.Opcode), cmp.Compare(a.What, b.What))
+	})
+	return list
+}
+
+func boolCompare(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// OpcodeName is what differences are grouped by.
+func OpcodeName(q []byte) string {
+	i, err := decoder.Decode(q)
+	if err == nil {
+		return fmt.Sprintf("%v %02x %s", i.Encoding, i.Opcode, i.Mnemonic())
+	}
+	b, _ := skipPrefixes(q)
+	n := 1
+	switch {
+	case len(b) > 2 && b[0] == 0x0F && (b[1] == 0x38 || b[1] == 0x3A):
+		n = 3
+	case len(b) > 1 && b[0] == 0x0F:
+		n = 2
+	case len(b) > 4 && b[0] == 0x62:
+		return fmt.Sprintf("evex map %d %02x", b[1]&7, b[4])
+	case len(b) > 3 && (b[0] == 0xC4 || b[0] == 0x8F):
+		return fmt.Sprintf("%02x map %d %02x", b[0], b[1]&0x1F, b[3])
+	case len(b) > 2 && b[0] == 0xC5:
+		return fmt.Sprintf("c5 %02x", b[2])
+	}
+	return fmt.Sprintf("% x", b[:min(n, len(b))])
+}

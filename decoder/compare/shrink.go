@@ -1,0 +1,56 @@
+package compare
+
+import "slices"
+
+// shrinkWindow makes a window with some property as short and as plain as it can
+// be with that property. It leaves bytes out, for which zeros come in at the
+// end, or replaces them by plainer ones, until nothing more goes. The window has
+// decoder.MaxInsnSize bytes.
+func shrinkWindow(window []byte, keeps func([]byte) bool) []byte {
+	best := slices.Clone(window)
+	for changed := true; changed; {
+		changed = false
+		for i := range best {
+			for _, try := range attempts(best, i) {
+				if simpler(try, best) && keeps(try) {
+					best, changed = try, true
+					break
+				}
+			}
+		}
+	}
+	return best
+}
+
+// attempts are the window without byte i, and with plainer bytes in its place.
+func attempts(w []byte, i int) [][]byte {
+	dropped := append(slices.Delete(slices.Clone(w), i, i+1), 0)
+	list := [][]byte{dropped}
+	for _, b := range []byte{0x00, 0xC0, w[i] & 0xF0, w[i] &^ 1, w[i] & 0x3F} {
+		if b != w[i] {
+			t := slices.Clone(w)
+			t[i] = b
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// simpler orders windows, so that shrinking ends: fewer bytes that are not
+// zero, then fewer bits, then smaller.
+func simpler(a, b []byte) bool {
+	if x, y := weight(a), weight(b); x != y {
+		return x < y
+	}
+	return slices.Compare(a, b) < 0
+}
+
+func weight(w []byte) (n int) {
+	for _, b := range w {
+		if b != 0 {
+			n += 256
+		}
+		n += int(b)
+	}
+	return n
+}
