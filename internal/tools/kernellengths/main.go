@@ -58,7 +58,7 @@ func run(name string, drawn int, seed uint64, record, program string) error {
 	if err != nil {
 		return err
 	}
-	differ := differing(&c.Decoder, compare.Enumerate, enumerated) + compare(&c.Decoder, draw, random)
+	differ := differing(&c.Decoder, compare.Enumerate, enumerated) + differing(&c.Decoder, draw, random)
 	fmt.Printf("profile %s: %d enumerated and %d drawn strings, %d differ\n", name, len(enumerated), len(random), differ)
 	if differ > 0 {
 		return errors.New("the decoders differ")
