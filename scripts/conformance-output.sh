@@ -79,8 +79,8 @@ for f in "$work"/theirs/*; do
 	if cmp -s "$f" "$work/ours/$name"; then
 		same=$((same + 1))
 	else
+		[ -z "${N:-}" ] || continue # said below, script by script
 		status=1
-		[ -z "${N:-}" ] || continue
 		diff -u --label "bpftrace: $name" --label "kprobelab: $name" "$f" "$work/ours/$name" || :
 	fi
 done

@@ -42,3 +42,26 @@ func TestCompareNamesTheScript(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, same)
 }
+
+// A file that the verifier refuses is counted apart; one that bpftrace refuses differs.
+func TestCompareCountsWhatDidNotLoad(t *testing.T) {
+	a, b := t.TempDir(), t.TempDir()
+	write := func(dir, file, text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644))
+	}
+	for _, dir := range []string{a, b} {
+		write(dir, "v0.text", "== 0\n1\n")
+		write(dir, "v1.text", "== 1\n2\n")
+	}
+	write(a, "v1.text", "bpftrace ended with 255\nERROR: Loading BPF object(s) failed.\n")
+	var out bytes.Buffer
+	same, err := compareFolders(&out, a, b)
+	require.NoError(t, err)
+	assert.True(t, same)
+	assert.Contains(t, out.String(), "v1.text is not compared")
+	assert.Contains(t, out.String(), "0 of 1 scripts differ; the verifier refused 1 of 2 files")
+	write(a, "v1.text", "bpftrace ended with 1\nERROR: syntax error\n")
+	same, err = compareFolders(&out, a, b)
+	require.NoError(t, err)
+	assert.False(t, same)
+}
