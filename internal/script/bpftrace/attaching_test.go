@@ -194,7 +194,7 @@ func TestPointsThatAreWrong(t *testing.T) {
 	for script, want := range map[string]string{
 		`fentry:both { }`:                  "stdin:1:1-12: ERROR: ambiguous attach point, please specify module containing the function 'both'\n",
 		`*:vfs_read { }`:                   "ERROR: wildcards are not allowed for hardware probe type\n*:vfs_read { }\n~~~~~~~~~~\nstdin:1:1-11: ERROR: Only single iter attach point is allowed.\n",
-		`x*:vfs_read { }`:                  "ERROR: No probe type matched for x*\n",
+		`x*:vfs_read { }`:                  "stdin:1:1-12: ERROR: No probe type matched for x*\nx*:vfs_read { }\n~~~~~~~~~~~\nstdin:1:1-16: ERROR: No attach points for probe\nx*:vfs_read { }\n~~~~~~~~~~~~~~~\n",
 		`tracepoint:nothing:* { }`:         "ERROR: tracepoints not found: nothing:*\n",
 		`tracepoint:syscall:x { }`:         "ERROR: tracepoint not found: syscall:x\n",
 		`fentry:nothing { print(args.x) }`: "ERROR: fentry:nothing: no BTF data for nothing\n",

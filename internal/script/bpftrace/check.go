@@ -144,7 +144,7 @@ func (c *checker) points() {
 		for _, pt := range more {
 			add(pt)
 		}
-		if len(list) == 0 && c.errors() == 0 {
+		if len(list) == 0 {
 			c.error(p.at, "No attach points for probe")
 		}
 		p.points = list

@@ -102,6 +102,9 @@ func (b *Bpftrace) Link(functions []string) error { return b.ways.Multi(function
 func (b *Bpftrace) Trampoline(function string, ret bool) (verified bool, err error) {
 	err = b.ways.Trampoline(function, ret)
 	var r *probepoint.Refusal
-	// That there is no site is found when the program is attached.
-	return errors.As(err, &r) && r.Rule != rule.NoSite, err
+	return errors.As(err, &r) && !slices.Contains(atAttach, r.Rule), err
 }
+
+// atAttach are the refusals of a trampoline that come when the program is attached: the verifier
+// asks neither what the site can call nor how many words the trampoline passes on.
+var atAttach = []rule.ID{rule.NoSite, rule.ManyWords, rule.NoPrograms}
