@@ -110,6 +110,8 @@ func TestAttaching(t *testing.T) {
 		`kprobe:vfs_read { }`:                                    {attached: 1, probes: 1},
 		`kprobe:vfs_* { }`:                                       {attached: 1, probes: 2},
 		`kprobe:vfs_* { print(probe) }`:                          {attached: 2, probes: 2},
+		`kprobe:tw*e { print(probe) }`:                           {attached: 1, probes: 1}, // a link takes names of several functions
+		`kprobe:vmlinux:tw*e { print(probe) }`:                   {attached: 1, log: "cannot attach kprobe, Cannot assign requested address\nWARNING: could not attach probe kprobe:vmlinux:twice, skipping.\n"},
 		`kprobe:vmlinux:vfs_* { }`:                               {attached: 2, probes: 2},
 		`kprobe:*:o* { }`:                                        {attached: 1, probes: 1},
 		`kprobe:v*:vfs_read { }`:                                 {attached: 1, probes: 1},

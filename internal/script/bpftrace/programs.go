@@ -74,6 +74,9 @@ func (c *checker) programs() (list []*bpfProgram) {
 				}
 				copied.name = pt.matchedName(m)
 				copied.function = functionName(copied.name, index)
+				if pt.expansion == linked {
+					copied.functions = []string{m} // a pattern's programs are linked, by themselves, too
+				}
 				list = append(list, &copied)
 			}
 		}
