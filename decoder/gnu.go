@@ -2,180 +2,382 @@ package decoder
 
 import (
 	"fmt"
-	"strings"
+	"strconv"
+
+	"kprobelab/x86"
 )
 
-// Text of instructions that only the texts know, in GNU syntax.
+// Text of instructions in GNU syntax, from the templates of opcodes/.
 
-var gnu64 = [16]string{"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
-	"r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"}
+// registerClasses are the names of each kind of register that no prefix changes.
+var registerClasses = func() (t [128][32]string) {
+	fill := func(kind byte, names []string, format string, from int) {
+		for n := range t[kind] {
+			switch {
+			case n < len(names):
+				t[kind][n] = "%" + names[n]
+			case n >= from:
+				t[kind][n] = "%" + fmt.Sprintf(format, n)
+			}
+		}
+	}
+	fill('q', []string{"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi"}, "r%d", 8)
+	fill('d', []string{"eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi"}, "r%dd", 8)
+	fill('w', []string{"ax", "cx", "dx", "bx", "sp", "bp", "si", "di"}, "r%dw", 8)
+	fill('b', []string{"al", "cl", "dl", "bl", "spl", "bpl", "sil", "dil"}, "r%db", 8)
+	for kind, format := range map[byte]string{
+		'x': "xmm%d", 'Y': "ymm%d", 'Z': "zmm%d", 'm': "mm%d", 'k': "k%d", 't': "tmm%d", 'c': "cr%d", 'D': "db%d",
+		'n': "bnd%d", 'T': "st(%d)",
+	} {
+		fill(kind, nil, format, 0)
+	}
+	segments := []string{"es", "cs", "ss", "ds", "fs", "gs", "?", "?"}
+	for n := range t['s'] {
+		t['s'][n] = "%" + segments[n&7]
+	}
+	return t
+}()
 
-var gnu32 = [16]string{"eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi",
-	"r8d", "r9d", "r10d", "r11d", "r12d", "r13d", "r14d", "r15d"}
+// lowRegisters are the classes that have eight registers, whatever a prefix says.
+var lowRegisters = [128]bool{'s': true, 'm': true, 'k': true, 't': true, 'T': true, 'n': true}
 
-var gnu16 = [16]string{"ax", "cx", "dx", "bx", "sp", "bp", "si", "di",
-	"r8w", "r9w", "r10w", "r11w", "r12w", "r13w", "r14w", "r15w"}
+// gnu8High are numbers 4 to 7 of a register of one byte, without a REX prefix.
+var gnu8High = [8]string{4: "%ah", 5: "%ch", 6: "%dh", 7: "%bh"}
 
-var gnu8 = [16]string{"al", "cl", "dl", "bl", "spl", "bpl", "sil", "dil",
-	"r8b", "r9b", "r10b", "r11b", "r12b", "r13b", "r14b", "r15b"}
+// gnuText is a text under way: the instruction's fields, and what was written.
+type gnuText struct {
+	out []byte
+	i   *Inst
+	t   *template
+	at  x86.Addr
 
-// gnu8High are numbers 4 to 7 without a REX prefix.
-var gnu8High = [8]string{4: "ah", 5: "ch", 6: "dh", 7: "bh"}
+	size16, addr32, w bool
+	register          bool // ModRM.rm is a register
+	segment           byte // 64 or 65, else 0
+	// reg, rm, index, vvvv are register numbers.
+	reg, rm, base, index, vvvv byte
+	l, aaa                     byte
+	z, b                       bool
+}
 
-// operandKinds are the letters that may follow a percent sign in a
-// template. Small letters belong to register names.
-const operandKinds = "EGQRDBXYNPMCVIJ"
+// Text is the instruction at that address in GNU syntax: what GNU as assembles
+// to the same bytes, or to others that say the same (docs/decoder.md, "Text").
+func (i *Inst) Text(at x86.Addr) string {
+	var buf [128]byte
+	return string(i.AppendText(buf[:0], at))
+}
 
-// text fills in the operands of a row's template.
-func (s *shape) text(o *textRow) string {
-	var b strings.Builder
-	for i := 0; i < len(o.text); i++ {
-		if o.text[i] != '%' || i+1 == len(o.text) || !strings.ContainsRune(operandKinds, rune(o.text[i+1])) {
-			b.WriteByte(o.text[i])
+// AppendText appends Text to out, which saves a string a line.
+func (i *Inst) AppendText(out []byte, at x86.Addr) []byte {
+	if i.Length == 0 {
+		return append(out, "(bad)"...)
+	}
+	g := gnuText{out: out, i: i, at: at}
+	g.fields()
+	g.t = g.template()
+	g.prefixes()
+	if g.t.pseudo != "" && g.needsPseudo() {
+		g.out = append(append(g.out, g.t.pseudo...), ' ')
+	}
+	g.mnemonic()
+	separator := byte(' ')
+	for n := range g.t.operands {
+		o := &g.t.operands[n]
+		if o.source == 'F' && !(g.b && g.register) {
 			continue
 		}
-		i++
-		b.WriteString(s.operand(o.text[i], o))
+		g.out = append(g.out, separator)
+		separator = ','
+		g.operand(o)
 	}
-	return b.String()
+	if g.aaa != 0 {
+		g.out = append(g.out, '{')
+		g.out = append(g.out, registerClasses['k'][g.aaa]...)
+		g.out = append(g.out, '}')
+	}
+	if g.z {
+		g.out = append(g.out, "{z}"...)
+	}
+	return g.out
 }
 
-// operand is one operand of a template.
-func (s *shape) operand(kind byte, o *textRow) string {
-	reg := s.modrm>>3&7 | s.rex&4<<1
-	switch kind {
-	case 'G':
-		if strings.Contains(o.text, "%M,%G") { // an address: always 64-bit
-			return general(reg, true)
+// fields takes the prefixes and ModRM apart.
+func (g *gnuText) fields() {
+	i := g.i
+	for _, c := range i.code[:i.PrefixLen] {
+		switch c {
+		case 0x66:
+			g.size16 = true
+		case 0x67:
+			g.addr32 = true
+		case 0x64, 0x65: // the others count for nothing, wherever they stand
+			g.segment = c
 		}
-		return s.sized(reg)
-	case 'Y':
-		return fmt.Sprintf("%%xmm%d", reg)
-	case 'P':
-		return fmt.Sprintf("%%mm%d", reg&7)
-	case 'C':
-		return fmt.Sprintf("%%cr%d", reg)
-	case 'V':
-		return fmt.Sprintf("%%db%d", reg)
-	case 'R':
-		return general(reg, true)
-	case 'I':
-		if strings.Contains(o.text, "%J") {
-			return fmt.Sprintf("$%#x", s.b[s.end])
-		}
-		return fmt.Sprintf("$%#x", uint64(signedAt(s.b[s.end:s.end+s.immSize(o)])))
-	case 'J':
-		return fmt.Sprintf("$%#x", s.b[s.end+1])
 	}
-	if s.modrm>>6 != 3 {
-		return s.memory()
+	rex := i.REX
+	if i.VexLen != 0 {
+		rex = g.vexFields(i.code[i.PrefixLen:][:i.VexLen])
 	}
-	return s.register(kind, s.modrm&7|s.rex&1<<3)
+	g.w = rex&8 != 0
+	g.reg |= i.ModRM>>3&7 | rex&4<<1
+	g.base = rex & 1 << 3
+	g.index = rex & 2 << 2
+	g.register = i.HasModRM && (i.ModRM >= 0xC0 || i.opcodeRow().form.flags&registerOnly != 0)
+	g.rm = i.ModRM&7 | g.base
+	if i.VexLen == 4 && g.register {
+		g.rm |= g.index << 1
+	}
 }
 
-// register is ModRM.rm as a register of the kind's class.
-func (s *shape) register(kind, n byte) string {
-	switch kind {
-	case 'Q':
-		return general(n, true)
-	case 'D':
-		return general(n, false)
-	case 'B':
-		if !s.hasREX && n >= 4 {
-			return "%" + gnu8High[n&7]
+// vexFields takes VEX, EVEX or XOP apart, and returns what REX would say.
+func (g *gnuText) vexFields(p []byte) (rex byte) {
+	var v vexFields
+	v.read(p)
+	g.vvvv, g.l = v.vvvv, v.l
+	g.reg = v.regHigh & 0x10
+	if len(p) == 4 {
+		g.aaa, g.z, g.b = v.aaa, v.z, v.b
+	}
+	return v.w<<3 | v.regHigh&8>>1 | v.indexHigh>>2 | v.rmHigh>>3
+}
+
+// template is the alternative of the row that the instruction goes with.
+func (g *gnuText) template() *template {
+	list := g.i.opcodeRow().texts
+	for n := range list {
+		t := &list[n]
+		ok := true
+		switch t.guard {
+		case 'm':
+			ok = !g.register
+		case 'r':
+			ok = g.register
+		case 'w':
+			ok = g.w
+		case 'o':
+			ok = g.size16 && !g.w
+		case 'B':
+			ok = g.base != 0
 		}
-		return "%" + gnu8[n]
+		if ok {
+			return t
+		}
+	}
+	return &list[len(list)-1]
+}
+
+// needsPseudo: the assembler would choose another encoding than the
+// instruction's. It chooses VEX before EVEX where nothing needs EVEX.
+func (g *gnuText) needsPseudo() bool {
+	if g.i.VexLen != 4 {
+		return true
+	}
+	if g.aaa != 0 || g.z || g.b || g.l == 2 || g.reg >= 16 || g.vvvv >= 16 {
+		return false
+	}
+	return !g.register || g.rm < 16
+}
+
+func (g *gnuText) mnemonic() {
+	t := g.t
+	g.out = append(g.out, t.mnemonic...)
+	g.hint()
+	if t.suffix == 0 || t.suffixMemory && (g.register || (t.suffix == 'X' || t.suffix == 'x') && g.b) {
+		return
+	}
+	if c := g.suffix(t.suffix); c != 0 {
+		g.out = append(g.out, c)
+	}
+}
+
+// suffix is the letter of a mnemonic, 0 for none.
+func (g *gnuText) suffix(kind byte) byte {
+	switch kind {
+	case 'v', 'y', 'Q':
+		switch {
+		case g.w:
+			return 'q'
+		case kind == 'Q':
+			return 0
+		case kind == 'v' && g.size16:
+			return 'w'
+		}
+		return 'l'
+	case 'W':
+		if g.size16 && !g.w {
+			return 'w'
+		}
+		return 0
+	case 'x':
+		return 'x' + g.l
 	case 'X':
-		return fmt.Sprintf("%%xmm%d", n)
-	case 'N':
-		return fmt.Sprintf("%%mm%d", n&7)
-	case 'M':
-		return "(bad)"
-	}
-	return s.sized(n)
-}
-
-// sized is a general register of the operand size. A 66 that belongs to the
-// opcode does not make it smaller.
-func (s *shape) sized(n byte) string {
-	wide := s.rex&8 != 0
-	if s.size16 && !wide && s.enc <= Enc0F {
-		return "%" + gnu16[n]
-	}
-	return general(n, wide)
-}
-
-func general(n byte, wide bool) string {
-	if wide {
-		return "%" + gnu64[n]
-	}
-	return "%" + gnu32[n]
-}
-
-// memory is a memory operand: %seg:disp(base,index,scale).
-func (s *shape) memory() string {
-	var b strings.Builder
-	b.WriteString(s.segmentName())
-	base, index := s.baseAndIndex()
-	switch {
-	case s.dispLen != 0 && s.disp < 0 && base+index != "":
-		fmt.Fprintf(&b, "-%#x", -s.disp)
-	case s.dispLen != 0:
-		fmt.Fprintf(&b, "%#x", uint64(s.disp))
-	}
-	if base+index != "" {
-		b.WriteString("(" + base + index + ")")
-	}
-	return b.String()
-}
-
-// segmentName is the segment that has an address of its own, with its colon.
-func (s *shape) segmentName() string {
-	switch s.segment {
-	case 0x64:
-		return "%fs:"
-	case 0x65:
-		return "%gs:"
-	}
-	return ""
-}
-
-func (s *shape) baseAndIndex() (base, index string) {
-	mod, rm := s.modrm>>6, s.modrm&7
-	if rm != 4 {
-		if mod == 0 && rm == 5 {
-			return "%" + s.ipName(), ""
+		if g.l < 2 {
+			return 'x' + g.l
 		}
-		return general(rm|s.rex&1<<3, !s.addr32), ""
+		return 0
 	}
-	if s.sib&7 != 5 || mod != 0 {
-		base = general(s.sib&7|s.rex&1<<3, !s.addr32)
-	}
-	name := noIndex(s.sib, base != "", s.addr32)
-	if n := s.sib>>3&7 | s.rex&2<<2; n != 4 {
-		name = general(n, !s.addr32)
-	}
-	if name != "" {
-		index = fmt.Sprintf(",%s,%d", name, 1<<(s.sib>>6))
-	}
-	return base, index
+	return kind
 }
 
-// noIndex is what stands for the index of a SIB without one: nothing where no
-// shorter encoding says the same, else the assembler's name for it.
-func noIndex(sib byte, base, addr32 bool) string {
+func (g *gnuText) operand(o *operand) {
+	if o.literal != "" {
+		g.out = append(g.out, o.literal...)
+		return
+	}
+	if o.star {
+		g.out = append(g.out, '*')
+	}
+	switch o.source {
+	case 'G':
+		g.name(o.kind, g.reg)
+	case 'H':
+		g.name(o.kind, g.vvvv)
+	case 'O':
+		g.name(o.kind, g.i.Opcode&7|g.base)
+	case 'L':
+		g.name(o.kind, g.i.code[g.i.Length-1]>>4)
+	case '%':
+		g.name(o.kind, 0)
+	case 'I':
+		g.immediate(o.kind)
+	case 'J':
+		g.hex(uint64(g.at) + uint64(g.i.Length) + uint64(g.i.Rel))
+	case 'A':
+		g.segmentName()
+		v := uint64(signedAt(g.i.code[g.i.ImmOff:][:g.i.ImmLen]))
+		if g.i.ImmLen == 4 {
+			v &= 1<<32 - 1
+		}
+		g.hex(v)
+	case 'D':
+		g.stringMemory("%es:(%", "di)")
+	case 'S', 'X':
+		name := "%ds:(%"
+		if g.segment != 0 {
+			name = segmentNames[g.segment&1] + "(%"
+		}
+		if o.source == 'S' {
+			g.stringMemory(name, "si)")
+		} else {
+			g.stringMemory(name, "bx)")
+		}
+	case 'F':
+		g.rounding(o.kind)
+	default:
+		if g.register || o.source == 'R' {
+			g.name(o.kind, g.rm)
+		} else {
+			g.memory(o)
+		}
+	}
+}
+
+// name is a register's.
+func (g *gnuText) name(kind, n byte) {
+	switch kind {
+	case 'v':
+		switch {
+		case g.w:
+			kind = 'q'
+		case g.size16:
+			kind = 'w'
+		default:
+			kind = 'd'
+		}
+	case 'y':
+		kind = 'd'
+		if g.w {
+			kind = 'q'
+		}
+	case 'z', 'g':
+		kind = 'd'
+		if g.size16 && !g.w {
+			kind = 'w'
+		}
+	case '8':
+		kind = 'q'
+		if g.size16 && !g.w {
+			kind = 'w'
+		}
+	case 'V', 'h', 'f':
+		kind = g.vector(kind)
+	case 'b':
+		if g.i.REX == 0 && n >= 4 && n < 8 && g.i.VexLen == 0 {
+			g.out = append(g.out, gnu8High[n]...)
+			return
+		}
+	}
 	switch {
-	case sib>>6 == 0 && (sib&7 == 4 || !base):
-		return ""
-	case addr32:
-		return "%eiz"
+	case lowRegisters[kind]:
+		n &= 7
+	case kind == 'q' || kind == 'd' || kind == 'w' || kind == 'b':
+		n &= 15
 	}
-	return "%riz"
+	g.out = append(g.out, registerClasses[kind][n&31]...)
 }
 
-func (s *shape) ipName() string {
-	if s.addr32 {
-		return "eip"
+// vector is the class of a vector, of half of it or of a quarter. With rounding,
+// L has the rounding mode, and the vector is whole.
+func (g *gnuText) vector(kind byte) byte {
+	l := g.l
+	if g.b && g.register {
+		l = 2
 	}
-	return "rip"
+	switch kind {
+	case 'h':
+		l = max(l, 1) - 1
+	case 'f':
+		l = max(l, 2) - 2
+	}
+	return [4]byte{'x', 'Y', 'Z', 'Z'}[l]
+}
+
+// immediate writes an immediate of the kind, as wide as the operand.
+func (g *gnuText) immediate(kind byte) {
+	b := g.i.code[:g.i.Length]
+	n := len(b)
+	var v uint64
+	switch kind {
+	case 'b':
+		v = uint64(b[n-1])
+	case '4':
+		v = uint64(b[n-1] & 15)
+	case '2':
+		v = uint64(b[n-2])
+	case '3':
+		v = uint64(b[n-3]) | uint64(b[n-2])<<8
+	default:
+		v = uint64(g.i.Imm())
+		switch {
+		case kind == 'w' || kind == 'e' && g.size16 && !g.w, (kind == 's' || kind == 'z' || kind == 'v' || kind == 'Q') && g.size16 && !g.w:
+			v &= 1<<16 - 1
+		case kind == 'd', (kind == 's' || kind == 'z' || kind == 'v') && !g.w:
+			v &= 1<<32 - 1
+		}
+	}
+	g.out = append(g.out, '$')
+	g.hex(v)
+}
+
+func (g *gnuText) hex(v uint64) {
+	g.out = strconv.AppendUint(append(g.out, '0', 'x'), v, 16)
+}
+
+// signed is a displacement from a register.
+func (g *gnuText) signed(v int64) {
+	if v < 0 {
+		g.out = append(g.out, '-')
+		v = -v
+	}
+	g.hex(uint64(v))
+}
+
+var roundings = [4]string{"{rn-sae}", "{rd-sae}", "{ru-sae}", "{rz-sae}"}
+
+func (g *gnuText) rounding(kind byte) {
+	if kind == 's' {
+		g.out = append(g.out, "{sae}"...)
+		return
+	}
+	g.out = append(g.out, roundings[g.l]...)
 }

@@ -24,6 +24,7 @@ type row struct {
 	x86asm   Fault
 	ext      string
 	mnemonic string
+	texts    []template
 	line     int
 }
 
@@ -158,10 +159,13 @@ func readRows(e Encoding) []row {
 	return rows
 }
 
+// textColumn is the last column, which has blanks.
+const textColumn = 11
+
 func parseRow(e Encoding, line string) (r row, err error) {
 	f := strings.Fields(line)
-	if len(f) != 11 {
-		return r, fmt.Errorf("%q: want 11 columns", line)
+	if len(f) < textColumn+1 {
+		return r, fmt.Errorf("%q: want %d columns", line, textColumn+1)
 	}
 	op, err := strconv.ParseUint(f[0], 16, 8)
 	if err != nil {
@@ -190,6 +194,9 @@ func parseRow(e Encoding, line string) (r row, err error) {
 		return r, fmt.Errorf("no state of x86asm %q", f[8])
 	}
 	r.ext, r.mnemonic = f[9], f[10]
+	if r.texts, err = readTemplates(strings.Join(f[textColumn:], " ")); err != nil {
+		return r, err
+	}
 	r.form.class = classOfMnemonic(r.mnemonic, r.form.imm)
 	return r, nil
 }

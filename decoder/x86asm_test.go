@@ -26,7 +26,7 @@ func TestOverrides(t *testing.T) {
 				require.NotEmpty(t, samples, "line %d: no instruction is of this row", r.line)
 				found[r.line] = faultIn(samples)
 				if r.x86asm != found[r.line] && !*update {
-					t.Errorf("opcodes/%s.txt:%d: %s: x86asm's column says %q, and %q is so; run go test -update, and see whether texts.txt needs its row",
+					t.Errorf("opcodes/%s.txt:%d: %s: x86asm's column says %q, and %q is so; run go test -update",
 						e, r.line, r.mnemonic, r.x86asm, found[r.line])
 				}
 			}
@@ -87,14 +87,14 @@ func rewriteColumn(t *testing.T, name string, found map[int]Fault) {
 	lines := strings.SplitAfter(string(text), "\n")
 	for n, fault := range found {
 		f := strings.Fields(lines[n-1])
-		lines[n-1] = formatRow(f[:8], fault.String(), f[9], f[10])
+		lines[n-1] = formatRow(f[:8], fault.String(), f[9], f[10], strings.Join(f[textColumn:], " "))
 	}
 	require.NoError(t, os.WriteFile(name, []byte(strings.Join(lines, "")), 0o666))
 }
 
-func formatRow(f []string, x86asm, ext, mnemonic string) string {
-	return fmt.Sprintf("%s  %-9s %s %-3s %s  %-10s %-5s %-23s %-6s  %-16s %s\n",
-		f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], x86asm, ext, mnemonic)
+func formatRow(f []string, x86asm, ext, mnemonic, text string) string {
+	return fmt.Sprintf("%s  %-9s %s %-3s %s  %-10s %-5s %-23s %-6s  %-16s %-18s %s\n",
+		f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], x86asm, ext, mnemonic, text)
 }
 
 // TestOverridesAreDescribed: each has a manual to look it up in.

@@ -34,7 +34,11 @@ var forms = sync.OnceValue(func() map[string][]form {
 				f.prefix += string([]byte{p})
 			}
 		}
-		name, _, operands := strings.Cut(i.Text(0), " ")
+		text := i.Text(0)
+		name, _, operands := strings.Cut(text, " ")
+		if decoder.PrefixWord(name) { // a prefix that says nothing here
+			return
+		}
 		if !operands && i.HasModRM { // ModRM is a part of the opcode
 			f.opcode, f.modrm, f.reg = f.opcode+string([]byte{i.ModRM}), false, 0
 		}

@@ -148,6 +148,9 @@ var anySize = map[string]bool{"call": true, "jmp": true, "push": true, "pop": tr
 // assemble makes the shortest code of at least that many bytes for an instruction.
 func assemble(text string, at x86.Addr, least int, target func(string) (x86.Addr, bool)) ([]byte, error) {
 	name, rest, _ := strings.Cut(text, " ")
+	if short, ok := strings.CutSuffix(name, "q"); ok && anySize[short] && forms()[name] == nil { // callq, which only has 64 bits
+		name = short
+	}
 	o, err := readOperands(rest, target)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", text, err)

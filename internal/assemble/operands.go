@@ -270,11 +270,17 @@ func (o *operands) fill(head []byte, at x86.Addr) []byte {
 			v = *x.number
 		}
 	}
-	if !fits(v, int(i.ImmLen)) && (i.HasTarget || v>>(8*i.ImmLen) != 0) {
+	if !fits(v, int(i.ImmLen)) && (i.HasTarget || v>>(8*i.ImmLen) != 0 && !fitsNarrow(v, int(i.ImmLen))) {
 		return nil
 	}
 	copy(code[i.ImmOff:], binary.LittleEndian.AppendUint64(nil, uint64(v))[:i.ImmLen])
 	return code[:i.Length]
+}
+
+// fitsNarrow: v is a negative number of 16 or 32 bits, written without its sign, and
+// fits as such.
+func fitsNarrow(v int64, n int) bool {
+	return v>>16 == 0 && fits(int64(int16(v)), n) || v>>32 == 0 && fits(int64(int32(v)), n)
 }
 
 // same: the decoder's text says that mnemonic and these operands.

@@ -78,7 +78,7 @@ func TestExplainOptimized(t *testing.T) {
 		}
 	}
 	require.Equal(t, e.Detour.Bytes.String(), total, "the lines are the whole of it")
-	require.Contains(t, notes, "jmpq example+0x5: back to what follows them")
+	require.Contains(t, notes, "jmp example+0x5: back to what follows them")
 	require.Contains(t, notes, "push %rbp: the copied instructions")
 }
 

@@ -1,0 +1,196 @@
+package decoder
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A template is the GNU text of a row: the mnemonic with its operands, for the
+// instructions that its guard lets through. opcodes/README has the notation.
+type template struct {
+	guard byte // 0 for all; m, r, w, o, B
+	// pseudo is {vex} or {evex}, which tell the assembler what it would not choose.
+	pseudo   string
+	mnemonic string
+	// suffix is the kind of the letter after the mnemonic, 0 for none. memory: only
+	// where the operand is memory.
+	suffix       byte
+	suffixMemory bool
+	operands     []operand
+
+	// What of the prefixes the text says: 66, REX.W, and the registers that REX
+	// extends. The rest is written out before the mnemonic.
+	usesSize, usesW, usesReg, usesRm bool
+	usesMemory                       bool
+	// rmSize, rmW: so does ModRM.rm where it is a register.
+	rmSize, rmW bool
+}
+
+// operand is one operand of a template.
+type operand struct {
+	source byte // see operandSources
+	kind   byte // of the register's class or the immediate, see template.go
+	star   bool
+	// scale is the kind of what a short EVEX displacement counts in and a
+	// broadcast fills, element the bytes of a broadcast element, index the kind
+	// of a vector index; 0 for none.
+	scale, index byte
+	element      uint8
+	literal      string
+}
+
+// operandSources are where an operand comes from: ModRM.reg, ModRM.rm as register
+// or memory, as register, as memory; vvvv; the opcode's low bits; the immediate's
+// high bits; an immediate; a branch's target; an absolute address; a register
+// with a number; the memory of string instructions; the rounding.
+const operandSources = "GERMHOLIJA%DSXF"
+
+// Kinds of register classes that depend on prefixes, beside the classes' own
+// letters (see registerClasses):
+//
+//	v  the operand size     y  32 bits, with W 64     z  16 or 32 bits
+//	8  64 bits, with 66 16  V  a vector of L          h  half of it, f a quarter
+const (
+	registerKinds  = "bwdqxYZmktscDnTvyz8Vhfg"
+	immediateKinds = "bsaezQvwd"
+	suffixKinds    = "bwlqsvyWQxX"
+)
+
+// immediateNames are the notation's names of immediates.
+var immediateNames = map[string]byte{
+	"b": 'b', "sv": 's', "s2": 'e', "zv": 'z', "zq": 'Q', "v": 'v', "w": 'w', "d": 'd', "n4": '4', "B2": '2', "w3": '3',
+}
+
+// readTemplates parses the last column of a row.
+func readTemplates(text string) ([]template, error) {
+	var list []template
+	for alternative := range strings.SplitSeq(text, " | ") {
+		t, err := readTemplate(strings.TrimSpace(alternative))
+		if err != nil {
+			return nil, fmt.Errorf("text %q: %w", text, err)
+		}
+		list = append(list, t)
+	}
+	if list[len(list)-1].guard != 0 {
+		return nil, fmt.Errorf("text %q: the last alternative has a guard", text)
+	}
+	return list, nil
+}
+
+func readTemplate(text string) (t template, err error) {
+	if guard, rest, ok := strings.Cut(text, ": "); ok {
+		if len(guard) != 1 || !strings.Contains("mrwoB", guard) {
+			return t, fmt.Errorf("no guard %q", guard)
+		}
+		t.guard, text = guard[0], rest
+	}
+	if strings.HasPrefix(text, "{") {
+		t.pseudo, text, _ = strings.Cut(text, " ")
+	}
+	name, operands, _ := strings.Cut(text, " ")
+	name, suffix, ok := strings.Cut(name, "{")
+	if t.mnemonic = name; name == "" {
+		return t, fmt.Errorf("no mnemonic")
+	}
+	if ok {
+		suffix = strings.TrimSuffix(suffix, "}")
+		suffix, t.suffixMemory = strings.CutSuffix(suffix, "m")
+		if len(suffix) != 1 || !strings.Contains(suffixKinds, suffix) {
+			return t, fmt.Errorf("no suffix %q", suffix)
+		}
+		t.suffix = suffix[0]
+	}
+	if operands != "" {
+		for s := range strings.SplitSeq(operands, ",") {
+			o, err := readOperand(s)
+			if err != nil {
+				return t, err
+			}
+			t.operands = append(t.operands, o)
+		}
+	}
+	t.findUses()
+	return t, nil
+}
+
+func readOperand(s string) (o operand, err error) {
+	unknown := fmt.Errorf("no operand %q", s)
+	switch s {
+	case "DI", "SI", "J", "A":
+		return operand{source: s[0]}, nil
+	case "BX":
+		return operand{source: 'X'}, nil
+	case "{er}", "{sae}":
+		return operand{source: 'F', kind: s[1]}, nil
+	case "":
+		return o, unknown
+	}
+	if n := s[len(s)-1]; s[0] == '%' && s[1] == '0' && len(s) == 3 && strings.Contains(registerKinds, string(n)) {
+		return operand{source: '%', kind: n}, nil
+	}
+	if strings.ContainsAny(s[:1], "%$(") {
+		return operand{literal: s}, nil
+	}
+	s, o.star = strings.CutPrefix(s, "*")
+	s, index, _ := strings.Cut(s, "~")
+	s, scale, _ := strings.Cut(s, "@")
+	scale, element, _ := strings.Cut(scale, "/")
+	if s == "" || !strings.Contains("GERMHOLI", s[:1]) {
+		return o, unknown
+	}
+	o.source = s[0]
+	if o.source == 'I' {
+		o.kind = immediateNames[s[1:]]
+	} else if len(s) == 2 && strings.Contains(registerKinds, s[1:]) {
+		o.kind = s[1]
+	}
+	if o.kind == 0 && s != "M" {
+		return o, unknown
+	}
+	if o.scale = scaleNames[scale]; scale != "" && o.scale == 0 {
+		return o, unknown
+	}
+	if element != "" {
+		if o.element = element[0] - '0'; len(element) != 1 {
+			return o, unknown
+		}
+	}
+	if index != "" {
+		o.index = index[0]
+	}
+	return o, nil
+}
+
+// scaleNames are the notation's names of sizes of memory: bytes; V, h, f, e the
+// vector, half of it, a quarter, an eighth; y 4 or with W 8; dup is vmovddup's.
+var scaleNames = map[string]byte{
+	"1": 1, "2": 2, "4": 4, "8": 8, "16": 16, "32": 32, "64": 64,
+	"V": 'V', "h": 'h', "f": 'f', "e": 'e', "y": 'y', "dup": 'u',
+}
+
+// findUses says what of the prefixes the text shows.
+func (t *template) findUses() {
+	t.usesSize = t.guard == 'o' || t.suffix == 'v' || t.suffix == 'W'
+	t.usesW = t.guard == 'w' || t.suffix == 'v' || t.suffix == 'y' || t.suffix == 'Q'
+	for _, o := range t.operands {
+		size, w := strings.ContainsRune("vz8gse", rune(o.kind)), strings.ContainsRune("vys", rune(o.kind))
+		switch {
+		case o.source == 'I' && o.kind != 'v' && o.kind != 's' && o.kind != 'z', o.kind == 's' && o.source != 'I':
+		case o.source == 'E':
+			t.rmSize, t.rmW = t.rmSize || size, t.rmW || w
+		default:
+			t.usesSize, t.usesW = t.usesSize || size, t.usesW || w
+		}
+		switch o.source {
+		case 'G':
+			t.usesReg = t.usesReg || !strings.ContainsRune("smktT", rune(o.kind))
+		case 'E', 'R', 'O':
+			t.usesRm = t.usesRm || !strings.ContainsRune("mktT", rune(o.kind))
+		case 'D', 'S', 'X', 'A', 'M':
+			t.usesMemory = true
+		}
+		if o.literal == "(%dx)" {
+			t.usesMemory = true
+		}
+	}
+}
