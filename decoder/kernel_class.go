@@ -63,3 +63,41 @@ func (k *Kernel) IsIndirectJump() bool {
 func (k *Kernel) Target(at x86.Addr) x86.Addr {
 	return at.Add(int64(k.Length) + k.Imm)
 }
+
+// Class is what kprobes takes the instruction for by its opcode bytes. Its rules do not
+// tell system calls, far branches and far returns from plain instructions: they are
+// ClassNone.
+func (k *Kernel) Class() Class {
+	switch k.kind() {
+	case KindCall:
+		return ClassCall
+	case KindIndirectCall:
+		return ClassIndirectCall
+	case KindReturn:
+		return ClassRet
+	case KindIndirectJump:
+		return ClassIndirectJmp
+	case KindInt3:
+		return ClassInt
+	case KindTrap:
+		if k.Opcode[0] == 0x0F {
+			return ClassUndefined
+		}
+		return ClassInt
+	case KindJump:
+		switch op := k.Opcode[0]; {
+		case op == 0xE9, op == 0xEB:
+			return ClassJmp
+		case op&0xFC == 0xE0:
+			return ClassLoop
+		}
+		return ClassJcc
+	}
+	return ClassNone
+}
+
+// HasTarget reports whether Target is the target of a call or jump.
+func (k *Kernel) HasTarget() bool {
+	kind := k.kind()
+	return kind == KindCall || kind == KindJump
+}

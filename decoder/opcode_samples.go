@@ -1,16 +1,102 @@
 package decoder
 
-import "slices"
+import (
+	"bytes"
+	"slices"
+)
 
-// Samples are instructions of every row of an encoding, in the rows' order: at
-// least one for each row, and up to about n. They have every prefix, W and L of
-// the row, with operands from both ends and the middle of its sets. Each is
-// 15 bytes long, filled up with nops.
+// Samples are instructions of every row of an encoding, in the rows' order: at least
+// one and at most n of each row. They have every prefix, W and L of the row, as far as
+// n goes, with operands from both ends and the middle of its sets. Each is 15 bytes
+// long, filled up with nops.
 func Samples(e Encoding, n int) [][]byte {
 	var list [][]byte
 	rows := opcodesOf(e).rows
 	for i := range rows {
 		list = append(list, rows[i].samples(e, n)...)
+	}
+	return list
+}
+
+// Forms are instructions of every row of an encoding: one for each prefix, W, L and b
+// that the row has, with a memory operand and with a register, as far as the row has
+// both. Each is 15 bytes long, filled up with nops.
+func Forms(e Encoding) [][]byte {
+	var list [][]byte
+	rows := opcodesOf(e).rows
+	for i := range rows {
+		r := &rows[i]
+		modrms := r.modrms()
+		registers := slices.IndexFunc(modrms, func(m byte) bool { return m >= 0xC0 })
+		for sel := range e.selectors() {
+			if r.sel>>sel&1 == 0 {
+				continue
+			}
+			if registers != 0 {
+				list = r.form1(list, e, sel, modrms)
+			}
+			if registers >= 0 {
+				list = r.form1(list, e, sel, modrms[registers:])
+			}
+		}
+	}
+	return list
+}
+
+var nops = bytes.Repeat([]byte{0x90}, MaxInsnSize)
+
+// form1 appends the first of these forms that is an instruction of the row.
+func (r *row) form1(list [][]byte, e Encoding, sel int, modrms []byte) [][]byte {
+	if e == Enc3DNow { // encode makes its registers alone
+		return append(list, append([]byte{0x0F, 0x0F, modrms[0], r.opcode}, nops[4:]...))
+	}
+	for _, m := range modrms {
+		b := r.encode(e, sel, m)
+		for len(b) < MaxInsnSize {
+			b = append(b, 0x90)
+		}
+		if r.isRowOf(b, e) {
+			return append(list, b)
+		}
+	}
+	return list
+}
+
+func (r *row) isRowOf(b []byte, e Encoding) bool {
+	i, err := Decode(b)
+	return err == nil && i.Encoding == e && &opcodesOf(e).rows[i.row] == r
+}
+
+// Row is a line of opcodes/ENCODING.txt: encodings that one instruction has.
+type Row struct {
+	Encoding Encoding
+	// Number counts the encoding's rows from 0.
+	Number   int
+	Opcode   byte
+	Mnemonic string
+	// Memory, Register: it has such an operand in ModRM.rm; neither where it has no
+	// ModRM.
+	Memory, Register bool
+}
+
+// Rows lists the rows of an encoding.
+func Rows(e Encoding) []Row {
+	var list []Row
+	for i, r := range opcodesOf(e).rows {
+		has := r.form.flags&hasModRM != 0
+		list = append(list, Row{e, i, r.opcode, r.mnemonic, has && r.mod&7 != 0, has && r.mod&8 != 0})
+	}
+	return list
+}
+
+// RowNumber is the number of the instruction's row among those of its encoding.
+func (i *Inst) RowNumber() int { return int(i.row) }
+
+// Encodings lists all encodings.
+func Encodings() []Encoding {
+	var list []Encoding
+	for e := EncPrimary; e < numEncodings; e++ {
+		list = append(list, e)
 	}
 	return list
 }
@@ -29,7 +115,7 @@ func (r *row) samples(e Encoding, most int) [][]byte {
 			for len(b) < MaxInsnSize {
 				b = append(b, 0x90)
 			}
-			if i, err := Decode(b); err == nil && i.Encoding == e && &opcodesOf(e).rows[i.row] == r && len(list) < most {
+			if len(list) < most && r.isRowOf(b, e) {
 				list = append(list, b)
 			}
 		}

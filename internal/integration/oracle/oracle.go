@@ -32,16 +32,26 @@ var Kernels = map[string]string{"oracle": "6.1", "oracle510": "5.10", "oracle612
 // Dir is the folder of that kernel's data; the test is skipped without it.
 func Dir(tb testing.TB, kernel string) string {
 	tb.Helper()
+	dir := folder(kernel)
+	if !Here(kernel) {
+		tb.Skipf("no measured data of a real kernel: set KPROBELAB_ORACLE (%s)", kernel)
+	}
+	return dir
+}
+
+// Here reports whether there is data of that kernel.
+func Here(kernel string) bool {
+	_, err := os.Stat(folder(kernel))
+	return err == nil
+}
+
+func folder(kernel string) string {
 	root := os.Getenv("KPROBELAB_ORACLE")
 	if root == "" {
 		_, file, _, _ := runtime.Caller(0)
 		root = filepath.Join(filepath.Dir(file), "..", "..", "..", "..", "shared")
 	}
-	dir := filepath.Join(root, kernel)
-	if _, err := os.Stat(dir); err != nil {
-		tb.Skipf("no measured data of a real kernel: set KPROBELAB_ORACLE (%s)", kernel)
-	}
-	return dir
+	return filepath.Join(root, kernel)
 }
 
 // File is a file of that kernel's data.
