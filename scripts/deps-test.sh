@@ -1,11 +1,13 @@
 #!/bin/sh
-# The decoders to compare ours with, in .cache/decoders/bin: zydis, llvm and
-# capstone, which answer in the line protocol of docs/decoder.md, and objdump.
+# The decoders to compare ours with, in .cache/decoders/bin: zydis, llvm, capstone and
+# iced, which answer in the line protocol of docs/decoder.md, and objdump.
 #
-# A system's own LLVM and objdump are used; what is missing is unpacked from
-# Debian's packages as an ordinary user. Zydis and Capstone are always
-# Debian 13's, so that results are the same everywhere; they need glibc 2.34.
-# deps-test.sh [zydis llvm capstone objdump]: only those.
+# A system's own objdump is used; what is missing is unpacked from Debian's packages as
+# an ordinary user. Zydis, Capstone and LLVM are always Debian 13's, so that results are
+# the same everywhere. LLVM is the newest that Debian 13 and its backports have; it runs
+# with Debian 13's C library, which is unpacked with it. iced comes from npm, and is
+# left out where there is no npm.
+# deps-test.sh [zydis llvm capstone objdump iced]: only those.
 set -eu
 scripts=$(cd "$(dirname "$0")" && pwd)
 root=${scripts%/*}
@@ -56,7 +58,10 @@ compile() {
 answers() {
 	case $(echo e900000000 | "$bin/$1") in
 	5\ *) say "$1 is ready in .cache/decoders/bin" ;;
-	*) die "$1 does not answer as it should" ;;
+	*)
+		rm -f "$bin/$1"
+		die "$1 does not answer as it should"
+		;;
 	esac
 }
 
@@ -74,26 +79,42 @@ capstone() {
 	answers capstone
 }
 
-# The newest libLLVM that is there, by its soname's number.
-system_llvm() {
-	for dir in /usr/lib /usr/lib64 /usr/lib/x86_64-linux-gnu /usr/lib/llvm-*/lib "$lib"; do
-		for f in "$dir"/libLLVM-[0-9]*.so "$dir"/libLLVM.so.[0-9]*; do
-			if [ -r "$f" ]; then printf '%s\n' "$f"; fi
-		done
-	done | sed 's|.*/libLLVM[-.a-z]*\([0-9][0-9.]*\).*|\1\t&|' | sort -t. -k1,1n -k2,2n | tail -n 1 | cut -f 2
-}
-
+# LLVM has a root of its own: with its C library among the others' libraries, programs
+# of the system would take that.
 llvm() {
 	if built llvm; then return; fi
-	library=$(system_llvm)
-	if [ -z "$library" ]; then
-		# Its own libraries, where a small system lacks them.
-		unpack "$(debian_codename)" libllvm19
-		unpack_also "$(debian_codename)" libedit2 libbsd0 libmd0 libz3-4 libxml2 libicu72 libicu76 libffi8 libtinfo6
-		library=$(system_llvm)
-	fi
-	compile llvm "$library" -Wl,-rpath,"$lib:${library%/*}" -Wl,--allow-shlib-undefined
+	debian_open "$state" "trixie trixie-backports"
+	opened=
+	newest=$(apt-cache -c "$apt_conf" pkgnames | grep -E '^libllvm[0-9]+$' | sort -t m -k 3n | tail -n 1)
+	[ -n "$newest" ] || die "Debian 13 has no LLVM"
+	rm -rf "$out/llvm"
+	out_root=$out/llvm
+	for p in "$newest" libc6 libgcc-s1 libstdc++6 libedit2 libbsd0 libmd0 libz3-4 libxml2 libicu76 liblzma5 libffi8 libtinfo6 libzstd1 zlib1g; do
+		debian_download "$p" "$state" || die "the package $p did not arrive (apt's message is above)"
+		dpkg-deb -x "$state/$p.deb" "$out_root"
+	done
+	libs=$out_root/usr/lib/x86_64-linux-gnu
+	library=$(find "$libs" -name 'libLLVM.so.*' | sort | tail -n 1)
+	compile llvm "$library" -Wl,--allow-shlib-undefined
+	mv "$bin/llvm" "$out/llvm/llvm"
+	printf "#!/bin/sh\nexec '%s' --library-path '%s' '%s' \"\$@\"\n" "$libs/ld-linux-x86-64.so.2" "$libs" "$out/llvm/llvm" >"$bin/llvm"
+	chmod +x "$bin/llvm"
 	answers llvm
+}
+
+iced() {
+	if [ -x "$bin/iced" ] && [ "$bin/iced" -nt "$scripts/decoders/iced.js" ]; then return; fi
+	if ! command -v npm >/dev/null 2>&1 || ! command -v node >/dev/null 2>&1; then
+		say "iced is left out: there is no node and npm here"
+		return
+	fi
+	rm -rf "$out/iced"
+	mkdir -p "$out/iced"
+	(cd "$out/iced" && npm pack --silent iced-x86@1.21.0 >/dev/null && tar -xzf iced-x86-*.tgz) || die "iced-x86 did not arrive from npm"
+	cp "$scripts/decoders/iced.js" "$out/iced/iced.js"
+	printf "#!/bin/sh\nexec node '%s' '%s' \"\$@\"\n" "$out/iced/iced.js" "$out/iced/package" >"$bin/iced"
+	chmod +x "$bin/iced"
+	answers iced
 }
 
 objdump() {
@@ -109,9 +130,9 @@ need gcc gcc
 mkdir -p "$bin"
 lock "$out/lock"
 trap 'rm -rf "$state"' EXIT
-for name in ${*:-zydis llvm capstone objdump}; do
+for name in ${*:-zydis llvm capstone objdump iced}; do
 	case $name in
-	zydis | llvm | capstone | objdump) "$name" ;;
-	*) die "there is no decoder $name here; zydis, llvm, capstone and objdump are" ;;
+	zydis | llvm | capstone | objdump | iced) "$name" ;;
+	*) die "there is no decoder $name here; zydis, llvm, capstone, objdump and iced are" ;;
 	esac
 done

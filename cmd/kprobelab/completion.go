@@ -257,6 +257,11 @@ func (r *completion) value(cmd *cli.Command, flag, typed string) {
 				r.offer(name, "")
 			}
 		}
+		for _, name := range profile.All() {
+			if strings.HasPrefix("kernel:"+name, typed) {
+				r.offer("kernel:"+name, "the kernel's own decoder of "+name)
+			}
+		}
 	case "path":
 		for _, p := range bench.Paths() {
 			if strings.HasPrefix(p.Name, typed) {

@@ -4,27 +4,29 @@ import (
 	"bufio"
 	"context"
 	"debug/elf"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v3"
 
-	"kprobelab/decoder"
 	"kprobelab/decoder/compare"
 	"kprobelab/kimage"
 )
 
-const withHelp = "any of zydis, objdump, llvm, x86asm, capstone, xed; without it, those of the first three\nthat are on the machine (make deps-test fetches them)"
+var withHelp = "any of " + strings.Join(compare.Names, ", ") + ", or kernel:RELEASE; without it, those of the first three " +
+	"that are on the machine (make deps-test fetches them)"
 
 func compareFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "with", Usage: "compare with `LIST`: " + strings.ReplaceAll(withHelp, "\n", " ")},
-		&cli.StringSliceFlag{Name: "cmd", Usage: "compare with `'PROGRAM ARGS'`, which speaks the line protocol: hex in; length, class, target out (repeatable)"},
-		&cli.BoolFlag{Name: "strict", Usage: "known causes and one side's refusals are differences, too"},
+		&cli.StringFlag{Name: "with", Usage: "compare with `LIST`: " + withHelp},
+		&cli.StringSliceFlag{Name: "cmd", Usage: "compare with `'PROGRAM ARGS'`, which speaks the line protocol: hex in; length, class, target, text out (repeatable)"},
+		&cli.StringFlag{Name: "base", Usage: "the old version of the one that --cmd or --with names is `'PROGRAM ARGS'`: say what is better, worse, other"},
+		&cli.BoolFlag{Name: "text", Usage: "the decoders of --with say mnemonic and operands, too; they are compared in a normal form"},
+		&cli.BoolFlag{Name: "strict", Usage: "differences with a known cause are listed like the others"},
 	}
 }
 
@@ -34,13 +36,16 @@ func decodeCheckCommand(t *term) *cli.Command {
 		Usage:     "compare decoders over the code of an ELF file or a kernel image",
 		ArgsUsage: "FILE",
 		Description: "Every instruction of every executable section is put to our decoder and to the others.\n" +
-			"Where both accept it, its length has to be the same, and for control flow its class and\n" +
-			"target. Differences are grouped by decoder and opcode, with an example each; those with\n" +
-			"a known cause (docs/decoder.md) stand apart. Exit code 1 says that there are others.\n\n" +
+			"Both have to accept or to refuse it; where both accept it, its length has to be the same, and\n" +
+			"its class, target, mnemonic and operands where both say them. Differences are grouped by\n" +
+			"decoder and opcode, with an example each; those with a known cause (docs/decoder.md) stand\n" +
+			"apart. Exit code 1 says that there are others; with --base, that something is worse.\n\n" +
 			examples(
 				"kprobelab decode check /boot/vmlinuz-6.1.0-18-amd64",
 				"kprobelab decode check --with zydis,x86asm /usr/lib/x86_64-linux-gnu/libc.so.6",
 				"kprobelab decode check --cmd './mydecoder --hex' vmlinux",
+				"kprobelab decode check --base './mydecoder.old' --cmd ./mydecoder vmlinux",
+				"kprobelab decode check --with kernel:6.12 vmlinux",
 			),
 		Flags:  compareFlags(),
 		Action: func(_ context.Context, c *cli.Command) error { return decodeCheck(t, c) },
@@ -52,14 +57,16 @@ func decodeFuzzCommand(t *term) *cli.Command {
 		Name:      "fuzz",
 		Usage:     "compare decoders over generated encodings",
 		ArgsUsage: " ",
-		Description: "Encodings are made by opcode map, prefixes and operand forms; the same seed makes the\n" +
-			"same ones. Here a refusal by one side is a difference, too. An example of each difference\n" +
-			"is shrunk, and printed as a command line that shows it again. Exit code 1 says that\n" +
-			"there are differences without a known cause (docs/decoder.md).\n\n" +
+		Description: "Encodings are made of every form of every row of opcodes/, and by opcode map, prefixes and\n" +
+			"operand forms; the same seed makes the same ones. What did not come up is named. An example\n" +
+			"of each difference is shrunk, and printed as a command line that shows it again. Exit code 1\n" +
+			"says that there are differences without a known cause (docs/decoder.md); with --base, that\n" +
+			"something is worse.\n\n" +
 			examples(
 				"kprobelab decode fuzz --count 10000000",
 				"kprobelab decode fuzz --seed 7 --with zydis,llvm --append regressions.txt",
 				"kprobelab decode fuzz --cmd ./mydecoder",
+				"kprobelab decode fuzz --base ./mydecoder.old --cmd ./mydecoder",
 			),
 		Flags: append([]cli.Flag{
 			&cli.Uint64Flag{Name: "seed", Usage: "`N` picks the sequence", Value: 1},
@@ -79,31 +86,30 @@ func openDecoders(c *cli.Command) ([]compare.Decoder, error) {
 		names = strings.FieldsFunc(c.String("with"), func(r rune) bool { return r == ',' || r == ' ' })
 	}
 	if c.IsSet("with") && len(names) == 0 {
-		return nil, usagef("--with names no decoder: there are %s", strings.Join(compare.Names, ", "))
+		return nil, usagef("--with names no decoder: there are %s, kernel:RELEASE", strings.Join(compare.Names, ", "))
 	}
 	for n, name := range names {
 		if slices.Contains(names[:n], name) {
 			continue
 		}
-		if named && !slices.Contains(compare.Names, name) {
-			return nil, usagef("there is no decoder %q: there are %s", name, strings.Join(compare.Names, ", "))
-		}
-		d, err := compare.Open(name)
-		if err != nil && named {
-			return nil, &failure{exitImage, err}
-		}
-		if err == nil {
+		d, err := compare.Open(name, c.Bool("text"))
+		var notHere *compare.NotHereError
+		switch {
+		case err == nil:
 			list = append(list, d)
+		case !errors.As(err, &notHere):
+			return nil, usagef("%w", err)
+		case named:
+			return nil, &failure{exitImage, err}
 		}
 	}
-	for _, line := range c.StringSlice("cmd") {
-		f := strings.Fields(line)
-		if len(f) == 0 {
-			return nil, usagef("--cmd wants a program")
+	for n, line := range c.StringSlice("cmd") {
+		if slices.Contains(c.StringSlice("cmd")[:n], line) {
+			continue
 		}
-		d, err := compare.StartChild(f[0], f[0], f[1:]...)
+		d, err := startDecoder("cmd", line)
 		if err != nil {
-			return nil, &failure{exitImage, err}
+			return nil, err
 		}
 		list = append(list, d)
 	}
@@ -113,11 +119,44 @@ func openDecoders(c *cli.Command) ([]compare.Decoder, error) {
 	return list, nil
 }
 
+func startDecoder(flag, line string) (compare.Decoder, error) {
+	if strings.TrimSpace(line) == "" {
+		return nil, usagef("--%s wants a program", flag)
+	}
+	d, err := compare.StartCommand(line)
+	if err != nil {
+		return nil, &failure{exitImage, err}
+	}
+	return d, nil
+}
+
+// openVersions starts what --base and one --cmd or --with name; nil without --base.
+func openVersions(c *cli.Command) (*compare.Versions, error) {
+	if !c.IsSet("base") {
+		return nil, nil
+	}
+	if !c.IsSet("cmd") && !c.IsSet("with") {
+		return nil, usagef("--base is the old version: --cmd or --with has to name the new one")
+	}
+	list, err := openDecoders(c)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) != 1 {
+		return nil, usagef("--base is compared with one decoder, not with %d", len(list))
+	}
+	old, err := startDecoder("base", c.String("base"))
+	if err != nil {
+		return nil, err
+	}
+	return &compare.Versions{Old: old, New: list[0]}, nil
+}
+
 // closeDecoders ends a comparison. What is wrong with a decoder comes before
-// what the comparison has found.
+// what the comparison has found, and after what was wrong with one already.
 func closeDecoders(list []compare.Decoder, err *error) {
 	for _, d := range list {
-		if wrong := d.Close(); wrong != nil {
+		if wrong := d.Close(); wrong != nil && exitCode(*err) <= exitRefused {
 			*err = &failure{exitImage, wrong}
 		}
 	}
@@ -177,20 +216,23 @@ func decodeCheck(t *term, c *cli.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	others, err := openDecoders(c)
-	if err != nil {
-		return err
-	}
-	defer closeDecoders(others, &err)
-	cmp := &compare.Comparison{Strict: c.Bool("strict")}
+	progress := func(done, total int64) { t.progress("check", done, total) }
 	seen := map[string]bool{}
-	for _, s := range sections {
-		if err := compare.Walk(others, s.data, s.addr, cmp, seen, func(done, total int64) { t.progress("check", done, total) }); err != nil {
-			return &failure{exitImage, err}
+	return t.compareDecoders(c, false, func(others []compare.Decoder, cmp *compare.Comparison) error {
+		for _, s := range sections {
+			if err := compare.Walk(others, s.data, s.addr, cmp, seen, progress); err != nil {
+				return err
+			}
 		}
-	}
-	t.progressDone()
-	return t.showDifferences(c, cmp, others, nil)
+		return nil
+	}, func(v *compare.Versions) error {
+		for _, s := range sections {
+			if err := v.Walk(s.data, s.addr, seen, progress); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 func decodeFuzz(t *term, c *cli.Command) (err error) {
@@ -200,69 +242,78 @@ func decodeFuzz(t *term, c *cli.Command) (err error) {
 	if c.Int("count") < 0 {
 		return usagef("--count: %d is no number of encodings", c.Int("count"))
 	}
+	var cover *compare.Coverage
+	progress := func(done, total int64) { t.count("fuzz", "encodings", done, total) }
+	err = t.compareDecoders(c, true, func(others []compare.Decoder, cmp *compare.Comparison) (err error) {
+		cover, err = compare.Fuzz(others, c.Uint64("seed"), c.Int("count"), cmp, progress)
+		return err
+	}, func(v *compare.Versions) (err error) {
+		cover, err = v.Fuzz(c.Uint64("seed"), c.Int("count"), progress)
+		return err
+	})
+	if cover != nil && exitCode(err) <= exitRefused {
+		fmt.Fprintln(t.out, cover.Missing())
+	}
+	return err
+}
+
+// compareDecoders asks what the flags name, and prints what was found.
+func (t *term) compareDecoders(c *cli.Command, shrink bool, ask func([]compare.Decoder, *compare.Comparison) error, askBoth func(*compare.Versions) error) (err error) {
+	v, err := openVersions(c)
+	if err != nil {
+		return err
+	}
+	if v != nil {
+		defer closeDecoders([]compare.Decoder{v.Old, v.New}, &err)
+		if err := askBoth(v); err != nil {
+			return &failure{exitImage, err}
+		}
+		t.progressDone()
+		return t.showVersions(v)
+	}
 	others, err := openDecoders(c)
 	if err != nil {
 		return err
 	}
 	defer closeDecoders(others, &err)
-	cmp := &compare.Comparison{Strict: true}
-	err = compare.Fuzz(others, c.Uint64("seed"), c.Int("count"), cmp, func(done, total int64) { t.count("fuzz", "encodings", done, total) })
-	if err != nil {
+	cmp := &compare.Comparison{}
+	if err := ask(others, cmp); err != nil {
 		return &failure{exitImage, err}
 	}
 	t.progressDone()
-	byName := map[string]compare.Decoder{}
-	for _, o := range others {
-		byName[o.Name()] = o
-	}
-	shrink := func(d *compare.Difference) {
-		if o := byName[d.Decoder]; o != nil && d.Cause == "" {
-			d.Example = compare.Shrink(o, d)
-		}
-	}
 	return t.showDifferences(c, cmp, others, shrink)
 }
 
-// shrinkAtMost bounds how many differences are shrunk; the others are shown as
-// found.
-const shrinkAtMost = 50
-
-// showDifferences prints the groups; an error says that some have no cause.
-func (t *term) showDifferences(c *cli.Command, cmp *compare.Comparison, others []compare.Decoder, shrink func(*compare.Difference)) error {
+// showVersions prints the changes; an error says that some are worse.
+func (t *term) showVersions(v *compare.Versions) error {
 	out := bufio.NewWriter(t.out)
 	defer out.Flush()
-	var names []string
-	for _, o := range others {
-		names = append(names, o.Name())
+	worse, err := v.Report(out, &compare.ReportOptions{Bold: t.outStyle.bold})
+	switch {
+	case err != nil:
+		return &failure{exitImage, err}
+	case worse > 0:
+		return &failure{exitRefused, fmt.Errorf("%d kinds of answers are worse than those of %s", worse, v.Old.Name())}
 	}
-	fmt.Fprintf(out, "%d asked, %d instructions; compared with %s\n", cmp.Instructions, cmp.Accepted, strings.Join(names, ", "))
-	unexplained := 0
-	var causes []string
-	counts := map[string]int{}
-	for _, d := range cmp.Differences() {
-		if d.Cause != "" && !c.Bool("strict") {
-			key := d.Decoder + ": " + d.Cause
-			if counts[key] == 0 {
-				causes = append(causes, key)
-			}
-			counts[key] += d.Count
-			continue
-		}
-		unexplained++
-		if shrink != nil && unexplained <= shrinkAtMost {
-			shrink(d)
-		}
-		fmt.Fprintf(out, "%s: %s: %s: %d, such as % x at %#x: kprobelab %v, %s %v\n",
-			t.outStyle.bold(d.Decoder), d.Opcode, d.What, d.Count, d.Bytes(), d.At, d.Ours, d.Decoder, d.Theirs)
-		fmt.Fprintf(out, "  kprobelab decode %s\n", hex.EncodeToString(d.Bytes()))
-		if path := c.String("append"); path != "" && d.Cause == "" {
-			if err := appendRegression(path, d); err != nil {
-				return &failure{exitImage, err}
-			}
-		}
+	return nil
+}
+
+// showDifferences prints the groups; an error says that some have no cause.
+func (t *term) showDifferences(c *cli.Command, cmp *compare.Comparison, others []compare.Decoder, shrink bool) error {
+	out := bufio.NewWriter(t.out)
+	defer out.Flush()
+	o := &compare.ReportOptions{Bold: t.outStyle.bold, Strict: c.Bool("strict"), Shrink: shrink}
+	if path := c.String("append"); path != "" {
+		o.Append = func(d *compare.Difference) error { return appendRegression(path, d) }
 	}
-	for _, key := range causes {
-		fmt.Fprintf(out, "known: %s: %d\n", key, counts[key])
+	unexplained, err := cmp.Report(out, others, o)
+	if err != nil {
+		return &failure{exitImage, err}
+	}
+	for _, d := range others {
+		if text := cmp.Tally(d.Name()).Useless(d.Name()); text != "" {
+			return &failure{exitRefused, errors.New(text)}
+		}
 	}
 	if unexplained > 0 {
 		return &failure{exitRefused, fmt.Errorf("%d kinds of differences without a known cause", unexplained)}
@@ -277,11 +328,6 @@ func appendRegression(path string, d *compare.Difference) error {
 	if err != nil {
 		return err
 	}
-	i, err := decoder.Decode(d.Example)
-	class := "-"
-	if err == nil {
-		class = i.Class.String()
-	}
-	_, err = fmt.Fprintf(f, "%-30s %2d  %-13s %s\n", hex.EncodeToString(d.Bytes()), d.Ours.Length, class, "!"+d.Decoder+" # "+d.Theirs.String())
+	_, err = io.WriteString(f, d.Row())
 	return errors.Join(err, f.Close())
 }

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"errors"
 	"slices"
 
 	"kprobelab/decoder"
@@ -10,7 +11,8 @@ import (
 // docs/decoder.md shows the list.
 type cause struct {
 	name string
-	// decoders are those that differ from us, nil for any.
+	// decoders are those whose known versions have it (see Known). nil is every
+	// decoder, a user's own too: processors differ there.
 	decoders []string
 	applies  func(q []byte, ours, theirs Answer) bool
 	// Why says who is right.
@@ -19,12 +21,16 @@ type cause struct {
 
 // causes are tried in order.
 var causes = []cause{
+	{"near-branch-66", nil, nearBranch66,
+		"Intel's processors ignore 66 on near branches (SDM Vol. 1, 3.6.1 and Vol. 2, CALL: forced to 64 bits), and so do Zydis and the kernel's decoder; AMD's take a 16-bit displacement (APM Vol. 3, JMP), and these follow"},
+	{"kernel-lengths", []string{"kernel"}, theyAccept,
+		"the kernel's decoder finds lengths, and does not tell which opcodes exist"},
+	{"kernel-classes", []string{"kernel"}, kernelClasses,
+		"kprobes' rules do not tell system calls, far branches and returns from plain instructions, nor a far jump through memory from a near one"},
 	{"knights-corner", []string{"zydis"}, knightsCorner,
 		"Zydis decodes the vector and mask instructions of Knights Corner (MVEX, and VEX in maps 0 to 3), which no other processor has"},
 	{"tdpfp16ps-distinct", []string{"zydis"}, fp16Tiles,
 		"TDPFP16PS is of exception class AMX-E4 as the other dot products: its tiles have to be distinct (SDM Vol. 2, TDPFP16PS)"},
-	{"near-branch-66", []string{"objdump", "llvm", "capstone", "x86asm", Majority}, nearBranch66,
-		"Intel's processors ignore 66 on near branches (SDM Vol. 1, 3.6.1 and Vol. 2, CALL: forced to 64 bits), and so do Zydis and the kernel's decoder; AMD's take a 16-bit displacement (APM Vol. 3, JMP), and these follow"},
 	{"prefix-alone", []string{"objdump", "llvm", "capstone"}, prefixAlone,
 		"a prefix that has no effect, or is repeated, is listed as an instruction of its own; the processor takes it with what follows"},
 	{"fwait", []string{"objdump"}, fwait,
@@ -34,17 +40,35 @@ var causes = []cause{
 	{"ret-66-rexw", []string{"capstone"}, ret66,
 		"ret's immediate has two bytes whatever the operand size (SDM Vol. 2, RET); Capstone takes four with 66 and REX.W"},
 	{"x86asm-override", []string{"x86asm"}, x86asmOverride,
-		"a row that decoder.Overrides lists: x86asm has another length for it (vzeroupper) or for a part of it"},
-	{"undefined", []string{"objdump", "llvm", "capstone", "x86asm"}, undefined,
-		"we refuse what the processor answers with #UD: LOCK before what cannot be locked, prefixes before VEX, registers that do not exist or have to be distinct, reserved fields; these decoders check less"},
-	{"not-known", []string{"objdump", "llvm", "capstone", "x86asm"}, notKnown,
-		"the encoding exists (opcodes/ has its row and its manual), and these do not know it, or not in this form"},
+		"a row that decoder.Overrides lists: x86asm does not know it, or has another length, or another instruction, for it or a part of it"},
+	{"prefix-before-vex", []string{"x86asm"}, prefixBeforeVEX,
+		"a segment or address-size prefix may stand before VEX and EVEX (SDM Vol. 2, 2.3.2 and 2.7); x86asm refuses it"},
+	{"unused-rex", []string{"x86asm", "capstone"}, unusedREX,
+		"a REX that does not stand directly before the opcode counts for nothing (SDM Vol. 2, 2.2.1); these refuse it"},
+	{"undefined-prefix", checkLess, undefinedPrefix,
+		"we refuse a row of opcodes/ for a prefix that the processor answers with #UD: LOCK before what cannot be locked, prefixes before VEX, EVEX and XOP; these versions check less"},
+	{"undefined-operands", checkLess, undefinedOperands,
+		"we refuse a row of opcodes/ for its operands, which the processor answers with #UD: registers that do not exist or have to be distinct, fields that are reserved; these versions check less"},
+	{"row", nil, nil,
+		"a row of decoder/compare/known/VERSION.txt: this version refuses a row of opcodes/, which has its manual, or accepts what has none"},
 }
 
-// Cause names the known cause of a difference, "" where there is none.
-func Cause(name string, q []byte, ours, theirs Answer) string {
+// checkLess are the decoders of which the known versions check less than the
+// processor does.
+var checkLess = []string{"objdump", "llvm", "capstone", "x86asm", "iced", "zydis"}
+
+// Cause names the known cause of a difference between our answer and that of a
+// decoder, "" where there is none. k is the version that the decoder is, nil for
+// one that is not known.
+func Cause(k *Known, q []byte, ours, theirs Answer) string {
 	for _, c := range causes {
-		if (c.decoders == nil || slices.Contains(c.decoders, name)) && c.applies(q, ours, theirs) {
+		switch {
+		case c.applies == nil:
+			if k.hasRow(q, ours, theirs) {
+				return c.name
+			}
+		case c.decoders != nil && (k == nil || !slices.Contains(c.decoders, k.Name)):
+		case c.applies(q, ours, theirs):
 			return c.name
 		}
 	}
@@ -95,7 +119,7 @@ func fp16Tiles(q []byte, ours, theirs Answer) bool {
 
 func nearBranch66(q []byte, ours, theirs Answer) bool {
 	_, size16 := skipPrefixes(q)
-	if !size16 || ours.Length == 0 || ours.Class == nil {
+	if !size16 || ours.Length == 0 || theirs.Length == 0 || ours.Class == nil {
 		return false
 	}
 	switch *ours.Class {
@@ -115,12 +139,20 @@ func ret66(q []byte, ours, theirs Answer) bool {
 	return size16 && len(b) > 0 && (b[0] == 0xC2 || b[0] == 0xCA) && theirs.Length == ours.Length+2
 }
 
+// x86asmOverride: the row is one of x86asm's faults, and the difference is one that
+// the fault's kind explains.
 func x86asmOverride(q []byte, ours, theirs Answer) bool {
 	i, err := decoder.Decode(q)
-	if err != nil || theirs.Length == 0 {
+	if err != nil {
 		return false
 	}
-	_, ok := i.Override()
+	o, ok := i.Override()
+	switch o.Fault {
+	case decoder.FaultSilent:
+		return ok && theirs.Length == 0
+	case decoder.FaultName:
+		return ok && theirs.Length == ours.Length
+	}
 	return ok
 }
 
@@ -130,12 +162,46 @@ func fwait(q []byte, _, _ Answer) bool {
 }
 
 // prefixAlone: they end where a prefix ends, or before one.
-func prefixAlone(q []byte, ours, theirs Answer) bool {
+func prefixAlone(q []byte, _, theirs Answer) bool {
 	rest, _ := skipPrefixes(q)
 	prefixes := len(q) - len(rest)
-	return prefixes > 0 && theirs.Length <= prefixes && (theirs.Length > 0 || ours.Length > 0)
+	return prefixes > 0 && theirs.Length > 0 && theirs.Length <= prefixes
 }
 
-func undefined(_ []byte, ours, theirs Answer) bool { return ours.Length == 0 && theirs.Length != 0 }
+func theyAccept(_ []byte, ours, theirs Answer) bool { return ours.Length == 0 && theirs.Length != 0 }
 
-func notKnown(_ []byte, ours, theirs Answer) bool { return ours.Length != 0 && theirs.Length == 0 }
+func undefinedPrefix(q []byte, ours, theirs Answer) bool {
+	_, err := decoder.Decode(q)
+	return theyAccept(q, ours, theirs) && errors.Is(err, decoder.ErrPrefix)
+}
+
+func undefinedOperands(q []byte, ours, theirs Answer) bool {
+	_, err := decoder.Decode(q)
+	return theyAccept(q, ours, theirs) && errors.Is(err, decoder.ErrOperands)
+}
+
+func kernelClasses(_ []byte, ours, theirs Answer) bool {
+	if ours.Length != theirs.Length || ours.Class == nil || theirs.Class == nil {
+		return false
+	}
+	plain := *theirs.Class == decoder.ClassNone || *theirs.Class == decoder.ClassIndirectJmp
+	return plain && (*ours.Class == decoder.ClassSyscall || *ours.Class == decoder.ClassFar)
+}
+
+func prefixBeforeVEX(q []byte, ours, theirs Answer) bool {
+	i, err := decoder.Decode(q)
+	return err == nil && theirs.Length == 0 && i.VexLen > 0 && i.PrefixLen > 0
+}
+
+func unusedREX(q []byte, ours, theirs Answer) bool {
+	i, err := decoder.Decode(q)
+	if err != nil || theirs.Length != 0 {
+		return false
+	}
+	for n := range int(i.PrefixLen) - 1 {
+		if q[n]&0xF0 == 0x40 {
+			return true
+		}
+	}
+	return false
+}

@@ -16,7 +16,7 @@ import (
 )
 
 // Child is a decoder in a process of its own that speaks the line protocol:
-// an instruction's bytes in hex a line in; "LENGTH CLASS [TARGET]" a line out.
+// an instruction's bytes in hex a line in; "LENGTH CLASS [TARGET] [; TEXT]" a line out.
 type Child struct {
 	name string
 	cmd  *exec.Cmd
@@ -112,7 +112,7 @@ func (c *Child) Ask(questions [][]byte, answers []Answer) error {
 			if silent.Load() {
 				return fmt.Errorf("%s has been silent for %v after %d of %d answers: does it flush what it writes?", c.name, patience, n, len(questions))
 			}
-			return fmt.Errorf("%s ended after %d of %d answers: %w %s", c.name, n, len(questions), err, c.log.text)
+			return fmt.Errorf("%s ended after %d of %d answers: %w %s", c.name, n, len(questions), err, bytes.TrimSpace(c.log.text))
 		}
 		if answers[n], err = parseAnswer(line); err != nil {
 			return fmt.Errorf("%s answered %q: %w", c.name, strings.TrimSpace(string(line)), err)
@@ -185,7 +185,7 @@ func appendHex(b, q []byte) []byte {
 // indirect is the class of a decoder that does not tell calls from jumps.
 const indirect = decoder.Class(255)
 
-var errAnswer = fmt.Errorf("want \"LENGTH CLASS [TARGET]\", a length of 0 to 15 and a class that docs/decoder.md lists")
+var errAnswer = fmt.Errorf("want \"LENGTH CLASS [TARGET] [; TEXT]\", a length of 0 to 15 and a class that docs/decoder.md lists")
 
 // parseAnswer reads a line of a decoder. Only the length is needed.
 func parseAnswer(line []byte) (a Answer, err error) {
@@ -205,7 +205,9 @@ func parseAnswer(line []byte) (a Answer, err error) {
 	case " -\n", "\n":
 		return a, nil
 	}
-	f := strings.Fields(string(line[at:]))
+	rest, text, _ := strings.Cut(string(line[at:]), ";")
+	a.Text = strings.TrimSpace(text)
+	f := strings.Fields(rest)
 	if len(f) > 2 {
 		return a, errAnswer
 	}

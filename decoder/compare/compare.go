@@ -14,8 +14,8 @@ type Difference struct {
 	Decoder string
 	// Opcode names the encoding and opcode, "vex0f38 5c tdpfp16ps".
 	Opcode string
-	// What differs: "length", "class", "target", "accepted" (they, and we do
-	// not), "refused" (they, and we do not).
+	// What differs: "length", "class", "target", "mnemonic", "operands",
+	// "accepted" (they, and we do not), "refused" (they, and we do not).
 	What string
 	// Cause is a known one's name, or "".
 	Cause string
@@ -36,14 +36,64 @@ func (d *Difference) Bytes() []byte {
 	return d.Example[:min(n, len(d.Example))]
 }
 
-// Comparison collects differences.
+// Comparison collects differences between our decoder and others.
 type Comparison struct {
 	// Instructions counts the questions, Accepted those that are instructions
 	// to us.
 	Instructions, Accepted int
-	// Strict: a refusal by either side is a difference, too.
-	Strict bool
-	groups map[groupKey]*Difference
+	groups                 map[groupKey]*Difference
+	tallies                map[string]*Tally
+	known                  map[string]*Known
+	pairs                  map[[2]string]*Pair
+}
+
+// Tally counts what one decoder has said. It counts distinct questions, as Add does.
+type Tally struct {
+	// Asked is all, Same what it says as we do.
+	Asked, Same int
+	// Refused counts what it refuses and we accept, Accepted the opposite. Both
+	// counts the questions that both refuse.
+	Refused, Accepted, Both int
+	// Known is the version that it is, nil for none that is known.
+	Known *Known
+}
+
+// Tally is what was counted of the decoder of that name.
+func (c *Comparison) Tally(name string) Tally {
+	if t := c.tallies[name]; t != nil {
+		return *t
+	}
+	return Tally{}
+}
+
+func (c *Comparison) tally(name string) *Tally {
+	t := c.tallies[name]
+	if t == nil {
+		if c.tallies == nil {
+			c.tallies = map[string]*Tally{}
+		}
+		t = &Tally{Known: c.known[name]}
+		c.tallies[name] = t
+	}
+	return t
+}
+
+// recognize finds out which version each of the decoders is, for the causes.
+func (c *Comparison) recognize(others []Decoder) error {
+	if c.known == nil {
+		c.known = map[string]*Known{}
+	}
+	for _, o := range others {
+		if _, ok := c.known[o.Name()]; ok {
+			continue
+		}
+		k, err := Recognize(o)
+		if err != nil {
+			return err
+		}
+		c.known[o.Name()] = k
+	}
+	return nil
 }
 
 type groupKey struct {
@@ -51,46 +101,71 @@ type groupKey struct {
 }
 
 // whatDiffers is "" for answers that agree.
-func whatDiffers(ours, theirs Answer, strict bool) string {
+func whatDiffers(ours, theirs Answer) string {
 	switch {
-	case ours.Length == 0 || theirs.Length == 0:
-		switch {
-		case !strict || ours.Length == theirs.Length:
-			return ""
-		case ours.Length == 0:
-			return "accepted"
-		}
+	case ours.Length == 0 && theirs.Length == 0:
+		return ""
+	case ours.Length == 0:
+		return "accepted"
+	case theirs.Length == 0:
 		return "refused"
 	case ours.Length != theirs.Length:
 		return "length"
-	case theirs.Class == nil:
-	case *theirs.Class == indirect && (*ours.Class == decoder.ClassIndirectCall || *ours.Class == decoder.ClassIndirectJmp):
-	case *ours.Class != *theirs.Class:
+	case !sameClass(ours.Class, theirs.Class):
 		return "class"
-	}
-	if theirs.HasTarget && (!ours.HasTarget || ours.Target != theirs.Target) {
+	case theirs.HasTarget && (!ours.HasTarget || ours.Target != theirs.Target):
 		return "target"
+	case ours.Text == "" || theirs.Text == "":
+		return ""
 	}
-	return ""
+	return whatTextDiffers(ours.Text, theirs.Text)
+}
+
+// sameClass: a class that is not said agrees with every other one.
+func sameClass(a, b *decoder.Class) bool {
+	switch {
+	case a == nil || b == nil || *a == *b:
+		return true
+	case *a == indirect:
+		a, b = b, a
+	}
+	return *b == indirect && (*a == decoder.ClassIndirectCall || *a == decoder.ClassIndirectJmp)
 }
 
 // Add compares two decoders' answers.
 func (c *Comparison) Add(name string, q []byte, at uint64, ours, theirs Answer) {
+	t := c.tally(name)
+	t.Asked++
+	if theirs.Text != "" && theirs.Length == ours.Length {
+		ours.Text = decoder.Text(q, 0)
+	}
+	what := ""
 	// Nearly always they are the same, which has to be cheap.
-	if ours.Length == theirs.Length && ours.Class == theirs.Class && ours.HasTarget == theirs.HasTarget && ours.Target == theirs.Target {
-		return
+	if ours.Length != theirs.Length || ours.Class != theirs.Class || ours.HasTarget != theirs.HasTarget || ours.Target != theirs.Target || theirs.Text != "" {
+		what = whatDiffers(ours, theirs)
 	}
-	what := whatDiffers(ours, theirs, c.Strict)
-	if what == "" {
-		return
+	switch {
+	case ours.Length == 0 && theirs.Length == 0:
+		t.Both++
+	case what == "":
+		t.Same++
+	case what == "refused":
+		t.Refused++
+	case what == "accepted":
+		t.Accepted++
 	}
-	k := groupKey{name, OpcodeName(q), what, Cause(name, q, ours, theirs)}
+	if what != "" {
+		c.add(groupKey{name, OpcodeName(q), what, Cause(t.Known, q, ours, theirs)}, q, at, ours, theirs)
+	}
+}
+
+func (c *Comparison) add(k groupKey, q []byte, at uint64, ours, theirs Answer) {
 	d := c.groups[k]
 	if d == nil {
 		if c.groups == nil {
 			c.groups = map[groupKey]*Difference{}
 		}
-		d = &Difference{Decoder: name, Opcode: k.opcode, What: what, Cause: k.cause, Example: slices.Clone(q), At: at, Ours: ours, Theirs: theirs}
+		d = &Difference{Decoder: k.decoder, Opcode: k.opcode, What: k.what, Cause: k.cause, Example: slices.Clone(q), At: at, Ours: ours, Theirs: theirs}
 		c.groups[k] = d
 	}
 	d.Count++

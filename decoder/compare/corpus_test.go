@@ -52,7 +52,7 @@ func readCorpus(t testing.TB, name string) (rows []corpusRow) {
 	return rows
 }
 
-func corpusFiles(t testing.TB) (names []string) {
+func corpusNames(t testing.TB) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir("testdata/corpus")
 	require.NoError(t, err)
@@ -64,20 +64,13 @@ func corpusFiles(t testing.TB) (names []string) {
 	return names
 }
 
-// window is the bytes, filled up with nops that decide nothing.
-func window(b []byte) []byte {
-	w := bytes.Repeat([]byte{0x90}, decoder.MaxInsnSize)
-	copy(w, b)
-	return w
-}
-
 // TestCorpus: our two views say what the corpus says.
 func TestCorpus(t *testing.T) {
 	if *update {
 		writeCorpus(t)
 	}
 	total := 0
-	for _, name := range corpusFiles(t) {
+	for _, name := range corpusNames(t) {
 		t.Run(name, func(t *testing.T) {
 			for _, r := range readCorpus(t, name) {
 				w := window(r.bytes)
@@ -101,7 +94,7 @@ func TestCorpus(t *testing.T) {
 // TestCorpusByZydis: what the rows say of Zydis is so.
 func TestCorpusByZydis(t *testing.T) {
 	z := mustOpen(t, "zydis")
-	for _, name := range corpusFiles(t) {
+	for _, name := range corpusNames(t) {
 		rows := readCorpus(t, name)
 		var questions [][]byte
 		for _, r := range rows {
@@ -118,7 +111,7 @@ func TestCorpusByZydis(t *testing.T) {
 
 func mustOpen(t testing.TB, name string) Decoder {
 	t.Helper()
-	d, err := Open(name)
+	d, err := Open(name, false)
 	if err != nil {
 		t.Skipf("not compared with %s: %v", name, err)
 	}
@@ -129,11 +122,11 @@ func mustOpen(t testing.TB, name string) Decoder {
 // verdict is a cell of the corpus: "=" agrees, "?" was not asked, else what
 // differs or the cause.
 func verdict(name string, q []byte, ours, theirs Answer) string {
-	what := whatDiffers(ours, theirs, true)
+	what := whatDiffers(ours, theirs)
 	if what == "" {
 		return "="
 	}
-	if cause := Cause(name, q, ours, theirs); cause != "" {
+	if cause := Cause(&Known{Name: name}, q, ours, theirs); cause != "" {
 		return cause
 	}
 	return what

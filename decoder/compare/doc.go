@@ -7,9 +7,7 @@
 package compare
 
 import (
-	"fmt"
-
-	"golang.org/x/arch/x86/x86asm"
+	"strconv"
 
 	"kprobelab/decoder"
 )
@@ -23,22 +21,43 @@ type Answer struct {
 	// Target is counted from the first byte; valid with HasTarget.
 	HasTarget bool
 	Target    int64
+	// Text is mnemonic and operands, in GNU's or Intel's syntax; "" where the
+	// decoder does not say.
+	Text string
 }
 
 // String is the answer as the line protocol has it.
-func (a Answer) String() string {
-	switch {
-	case a.Length == 0:
-		return "0 -"
-	case a.Class == nil:
-		return fmt.Sprintf("%d ?", a.Length)
-	case a.HasTarget:
-		return fmt.Sprintf("%d %v %d", a.Length, *a.Class, a.Target)
+func (a Answer) String() string { return string(a.append(nil)) }
+
+func (a Answer) append(b []byte) []byte {
+	if a.Length == 0 {
+		return append(b, "0 -"...)
 	}
-	return fmt.Sprintf("%d %v", a.Length, *a.Class)
+	b = append(strconv.AppendInt(b, int64(a.Length), 10), ' ')
+	switch {
+	case a.Class == nil:
+		b = append(b, '?')
+	case *a.Class == indirect:
+		b = append(b, "indirect"...)
+	default:
+		b = append(b, a.Class.String()...)
+	}
+	if a.HasTarget {
+		b = strconv.AppendInt(append(b, ' '), a.Target, 10)
+	}
+	if a.Text != "" {
+		b = append(append(b, " ; "...), a.Text...)
+	}
+	return b
 }
 
-// Decoder is one that can be asked.
+// Says makes an answer that names a class.
+func Says(length int, class decoder.Class) Answer {
+	return Answer{Length: length, Class: &classes[class]}
+}
+
+// Decoder is an instruction decoder that can be asked. FromFunc makes one of a Go
+// function, StartChild one of a program, Open one of those that are known by name.
 type Decoder interface {
 	Name() string
 	// Ask fills in answers, one for each of the questions, up to 15 bytes each.
@@ -55,6 +74,25 @@ var classes = func() (t [256]decoder.Class) {
 	return t
 }()
 
+// function is a Decoder that is a Go function.
+type function struct {
+	name   string
+	decode func(b []byte) Answer
+}
+
+// FromFunc makes a Decoder of a function that decodes the instruction at the start
+// of b, which has up to 15 bytes.
+func FromFunc(name string, decode func(b []byte) Answer) Decoder { return function{name, decode} }
+
+func (f function) Name() string { return f.name }
+func (f function) Close() error { return nil }
+func (f function) Ask(questions [][]byte, answers []Answer) error {
+	for n, q := range questions {
+		answers[n] = f.decode(q)
+	}
+	return nil
+}
+
 // Ours asks the decoder package for the processor's view.
 func Ours(questions [][]byte, answers []Answer) {
 	for n, q := range questions {
@@ -65,41 +103,4 @@ func Ours(questions [][]byte, answers []Answer) {
 		}
 		answers[n] = Answer{Length: i.Length, Class: &classes[i.Class], HasTarget: i.HasTarget, Target: int64(i.Length) + i.Rel}
 	}
-}
-
-// X86asm is golang.org/x/arch/x86/x86asm. It says no class.
-type X86asm struct{}
-
-// Name is "x86asm".
-func (X86asm) Name() string { return "x86asm" }
-
-// Close does nothing.
-func (X86asm) Close() error { return nil }
-
-// Ask decodes. An Op of 0 without an error is a refusal, and so is a panic, of
-// which releases are known.
-func (X86asm) Ask(questions [][]byte, answers []Answer) error {
-	for n, q := range questions {
-		answers[n] = askX86asm(q)
-	}
-	return nil
-}
-
-func askX86asm(q []byte) (a Answer) {
-	defer func() {
-		if recover() != nil {
-			a = Answer{}
-		}
-	}()
-	i, err := x86asm.Decode(q, 64)
-	if err != nil || i.Op == 0 || i.Len > len(q) {
-		return a
-	}
-	a.Length = i.Len
-	for _, arg := range i.Args {
-		if rel, ok := arg.(x86asm.Rel); ok {
-			a.HasTarget, a.Target = true, int64(i.Len)+int64(rel)
-		}
-	}
-	return a
 }

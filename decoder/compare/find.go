@@ -5,22 +5,27 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
-// Names are the decoders that Open knows, in the order in which they vote.
-var Names = []string{"zydis", "objdump", "llvm", "x86asm", "capstone", "xed"}
+// Names are the decoders that Open knows; make deps-test fetches them.
+var Names = []string{"zydis", "objdump", "llvm", "x86asm", "capstone", "iced"}
 
-// Open starts the decoder of that name. A program that speaks the line protocol
-// is looked for as DIR/NAME in the folders of Dirs, and then as kprobelab-NAME
-// on the path. objdump is found on the path by its own name.
-func Open(name string) (Decoder, error) {
+// Open starts the decoder of that name; with text, one that also says mnemonic and
+// operands. kernel:RELEASE is the kernel's own decoder. A program that speaks the line
+// protocol is looked for as DIR/NAME in the folders of Dirs, and then as kprobelab-NAME
+// on the path, whatever its name. objdump is found on the path by its own name.
+func Open(name string, text bool) (Decoder, error) {
+	if release, ok := strings.CutPrefix(name, "kernel:"); ok {
+		return NewKernel(release)
+	}
 	if name == "x86asm" {
-		return X86asm{}, nil
+		return X86asm{Text: text}, nil
 	}
 	for _, dir := range Dirs() {
-		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
-			return openAt(name, path)
+		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil && filepath.Base(name) == name {
+			return openAt(name, path, text)
 		}
 	}
 	program := "kprobelab-" + name
@@ -28,16 +33,32 @@ func Open(name string) (Decoder, error) {
 		program = name
 	}
 	path, err := exec.LookPath(program)
-	if err != nil {
-		return nil, fmt.Errorf("there is no %s here: neither .cache/decoders/bin/%s nor %s on the path; make deps-test fetches zydis, llvm, "+
-			"capstone and objdump; any other is a program of that name that speaks the line protocol of docs/decoder.md", name, name, program)
+	switch {
+	case err == nil:
+		return openAt(name, path, text)
+	case slices.Contains(Names, name):
+		return nil, fmt.Errorf("%w: neither .cache/decoders/bin/%s nor %s on the path; make deps-test fetches it", &NotHereError{name}, name, program)
 	}
-	return openAt(name, path)
+	return nil, fmt.Errorf("there is no decoder %q: there are %s, kernel:RELEASE, and programs kprobelab-NAME on the path that speak the line protocol of docs/decoder.md",
+		name, strings.Join(Names, ", "))
 }
 
-func openAt(name, path string) (Decoder, error) {
+// NotHereError: a decoder is known by name, and is not on this machine.
+type NotHereError struct{ Name string }
+
+// Error names the decoder.
+func (e *NotHereError) Error() string { return "there is no " + e.Name + " here" }
+
+func openAt(name, path string, text bool) (Decoder, error) {
 	if name == "objdump" {
-		return NewObjdump(path)
+		o, err := NewObjdump(path)
+		if err == nil {
+			o.Text = text
+		}
+		return o, err
+	}
+	if text {
+		return StartChild(name, path, "text")
 	}
 	return StartChild(name, path)
 }

@@ -19,7 +19,9 @@ import (
 // for the next question, which is then asked again with nops around it.
 type Objdump struct {
 	Program string
-	dir     string
+	// Text: answers have the instruction's text.
+	Text bool
+	dir  string
 }
 
 // NewObjdump makes a folder for the files that objdump reads.
@@ -72,6 +74,9 @@ func (o *Objdump) list(questions [][]byte, answers []Answer, which []int, apart 
 	err = o.run(code, func(at uint64, length int, text string) {
 		if n, ok := starts[at]; ok {
 			answers[n] = objdumpAnswer(at, length, text)
+			if o.Text && answers[n].Length > 0 {
+				answers[n].Text = strings.TrimSpace(text)
+			}
 		}
 	})
 	for _, n := range which {
@@ -134,7 +139,10 @@ func objdumpAnswer(at uint64, length int, text string) Answer {
 	for len(f) > 0 && (objdumpPrefixes[f[0]] || strings.HasPrefix(f[0], "rex")) {
 		f = f[1:]
 	}
-	if len(f) == 0 || strings.Contains(text, "(bad)") || f[0] == ".byte" {
+	switch {
+	case len(f) == 0: // a prefix alone
+		return Answer{Length: length}
+	case strings.Contains(text, "(bad)") || f[0] == ".byte":
 		return Answer{}
 	}
 	operand := ""

@@ -1,6 +1,37 @@
 package compare
 
-import "slices"
+import (
+	"slices"
+
+	"kprobelab/decoder"
+)
+
+// Shrink makes a difference's example as short and plain as it can be, and returns
+// it. The same decoder still differs in the same way, with the same cause or none, at
+// the same opcode: the example stays one of its group.
+func (c *Comparison) Shrink(o Decoder, d *Difference) []byte {
+	var ours, theirs [1]Answer
+	keeps := func(w []byte) bool {
+		q := [][]byte{w}
+		Ours(q, ours[:])
+		if OpcodeName(w) != d.Opcode || o.Ask(q, theirs[:]) != nil {
+			return false
+		}
+		if theirs[0].Text != "" && theirs[0].Length == ours[0].Length {
+			ours[0].Text = decoder.Text(w, 0)
+		}
+		return whatDiffers(ours[0], theirs[0]) == d.What && Cause(c.known[o.Name()], w, ours[0], theirs[0]) == d.Cause
+	}
+	w := make([]byte, decoder.MaxInsnSize)
+	copy(w, d.Example)
+	if !keeps(w) {
+		return d.Example
+	}
+	w = shrinkWindow(w, keeps)
+	keeps(w)
+	d.Ours, d.Theirs = ours[0], theirs[0]
+	return w[:max(1, ours[0].Length, theirs[0].Length)]
+}
 
 // shrinkWindow makes a window with some property as short and as plain as it can
 // be with that property. It leaves bytes out, for which zeros come in at the
@@ -26,7 +57,7 @@ func shrinkWindow(window []byte, keeps func([]byte) bool) []byte {
 func attempts(w []byte, i int) [][]byte {
 	dropped := append(slices.Delete(slices.Clone(w), i, i+1), 0)
 	list := [][]byte{dropped}
-	for _, b := range []byte{0x00, 0xC0, w[i] & 0xF0, w[i] &^ 1, w[i] & 0x3F} {
+	for _, b := range []byte{0x00, 0xC0, w[i] & 0xF0, w[i] & (w[i] - 1), w[i] &^ 1, w[i] & 0x3F} {
 		if b != w[i] {
 			t := slices.Clone(w)
 			t[i] = b

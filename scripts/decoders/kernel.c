@@ -19,7 +19,14 @@ static void decode(const unsigned char *bytes, unsigned n, struct answer *a)
 	a->class = "?";
 }
 
-int main(void)
+static unsigned plain(const unsigned char *bytes, unsigned n)
 {
-	return serve();
+	struct insn insn;
+
+	return insn_decode(&insn, bytes, n, INSN_MODE_64) < 0 ? 0 : insn.length;
+}
+
+int main(int argc, char **argv)
+{
+	return serve(argc, argv);
 }

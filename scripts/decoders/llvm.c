@@ -84,11 +84,22 @@ static void decode(const unsigned char *bytes, unsigned n, struct answer *a)
 
 	memcpy(copy, bytes, n);
 	a->length = LLVMDisasmInstruction(disassembler, copy, n, 0, text, sizeof text);
-	if (a->length)
+	if (a->length) {
 		classify(text, a);
+		snprintf(a->text, sizeof a->text, "%s", text);
+	}
 }
 
-int main(void)
+static unsigned plain(const unsigned char *bytes, unsigned n)
+{
+	char text[256];
+	uint8_t copy[16];
+
+	memcpy(copy, bytes, n);
+	return LLVMDisasmInstruction(disassembler, copy, n, 0, text, sizeof text);
+}
+
+int main(int argc, char **argv)
 {
 	LLVMInitializeX86TargetInfo();
 	LLVMInitializeX86TargetMC();
@@ -98,5 +109,5 @@ int main(void)
 		fputs("llvm: no disassembler for x86_64\n", stderr);
 		return 1;
 	}
-	return serve();
+	return serve(argc, argv);
 }

@@ -1,9 +1,9 @@
 /* Zydis, asked in the line protocol. make deps-test builds it. */
-#include <time.h>
 #include <Zydis/Zydis.h>
 #include "line.h"
 
 static ZydisDecoder decoder;
+static ZydisFormatter formatter;
 
 static const char *class_of(const ZydisDecodedInstruction *i)
 {
@@ -43,9 +43,16 @@ static const char *class_of(const ZydisDecodedInstruction *i)
 static void decode(const unsigned char *bytes, unsigned n, struct answer *a)
 {
 	ZydisDecodedInstruction i;
+	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
 
-	if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, NULL, bytes, n, &i)))
+	if (want_text) {
+		if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes, n, &i, operands)))
+			return;
+		ZydisFormatterFormatInstruction(&formatter, &i, operands, i.operand_count_visible,
+						a->text, sizeof a->text, 0, ZYAN_NULL);
+	} else if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, NULL, bytes, n, &i))) {
 		return;
+	}
 	a->length = i.length;
 	a->class = class_of(&i);
 	if (i.raw.imm[0].is_relative) {
@@ -54,60 +61,23 @@ static void decode(const unsigned char *bytes, unsigned n, struct answer *a)
 	}
 }
 
-static double one_pass(const unsigned char *from, const unsigned char *to)
+static unsigned plain(const unsigned char *bytes, unsigned n)
 {
-	struct timespec begin, end;
-	static volatile unsigned long sum;
+	ZydisDecodedInstruction i;
+	struct answer a = { 0 };
 
-	clock_gettime(CLOCK_MONOTONIC, &begin);
-	for (; from + 15 <= to; from += 15) {
-		ZydisDecodedInstruction i;
-		if (ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, NULL, from, 15, &i)))
-			sum += i.length;
+	if (want_text) {
+		decode(bytes, n, &a);
+		return a.length;
 	}
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	return (end.tv_sec - begin.tv_sec) * 1e9 + (end.tv_nsec - begin.tv_nsec);
-}
-
-/*
- * With "speed PASSES": windows of 15 bytes on standard input, decoded so many
- * times over in minimal mode; prints nanoseconds per window, of the best pass
- * over each piece, so that what else the machine does counts little.
- */
-static int speed(int passes)
-{
-	size_t size = 0, room = 1 << 20;
-	unsigned char *code = malloc(room);
-	ssize_t got;
-	double total = 0;
-
-	ZydisDecoderEnableMode(&decoder, ZYDIS_DECODER_MODE_MINIMAL, ZYAN_TRUE);
-	while (code && (got = read(0, code + size, room - size)) > 0) {
-		size += got;
-		if (size == room)
-			code = realloc(code, room *= 2);
-	}
-	if (!code || size < 15)
-		return 1;
-	for (size_t piece = 0; piece + 15 <= size; piece += 15 * 10000) {
-		size_t end = piece + 15 * 10000 < size ? piece + 15 * 10000 : size;
-		double best = 1e30;
-
-		for (int pass = 0; pass < passes; pass++) {
-			double ns = one_pass(code + piece, code + end);
-			if (ns < best)
-				best = ns;
-		}
-		total += best;
-	}
-	printf("%.2f\n", total / (size / 15));
-	return 0;
+	return ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, NULL, bytes, n, &i)) ? i.length : 0;
 }
 
 int main(int argc, char **argv)
 {
 	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	ZydisFormatterInit(&formatter, ZYDIS_FORMATTER_STYLE_ATT);
 	if (argc == 3 && !strcmp(argv[1], "speed"))
-		return speed(atoi(argv[2]));
-	return serve();
+		ZydisDecoderEnableMode(&decoder, ZYDIS_DECODER_MODE_MINIMAL, ZYAN_TRUE);
+	return serve(argc, argv);
 }

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"kprobelab/decoder/compare"
+	"kprobelab/internal/bounded"
+	"kprobelab/profile"
+)
+
+func decodeCorpusCommand(t *term) *cli.Command {
+	return &cli.Command{
+		Name:      "corpus",
+		Usage:     "list all distinct encodings of a file, as both views read them",
+		ArgsUsage: "IMAGE|FILE|-",
+		Description: "Each distinct encoding of the executable sections of an ELF file or a kernel image is a\n" +
+			"line: its bytes, whether it is an instruction, and length, class and target in the\n" +
+			"processor's view and in that of the kernel's decoder. A target counts from the first byte.\n" +
+			"- reads the bytes of one instruction a line, in hex; --raw takes FILE or - for code.\n" +
+			"--shipped lists the corpus that comes with the program.\n\n" +
+			examples(
+				"kprobelab decode corpus /boot/vmlinuz > kernel.tsv",
+				"kprobelab decode corpus --json --raw boot.bin",
+				"kprobelab decode corpus --shipped | cut -f 1-3",
+			),
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "kernel", Usage: "whose decoder the kernel's view is: `PROFILE` is one of " + strings.Join(profile.All(), ", "), Value: "6.1"},
+			&cli.BoolFlag{Name: "json", Usage: "one JSON object a line in place of tab-separated columns"},
+			&cli.BoolFlag{Name: "raw", Usage: "the file is code and nothing else"},
+			&cli.BoolFlag{Name: "shipped", Usage: "the corpus that comes with the program; its licence and how it grows stand at the top"},
+		},
+		Action: func(_ context.Context, c *cli.Command) error { return decodeCorpus(t, c) },
+	}
+}
+
+// maxRaw is the most code that --raw reads.
+const maxRaw = 1 << 30
+
+func decodeCorpus(t *term, c *cli.Command) (err error) {
+	if c.Args().Len() != 1 && !c.Bool("shipped") {
+		return usagef("decode corpus wants one file, or - or --shipped; try kprobelab decode corpus --help")
+	}
+	p, ok := profile.Named(c.String("kernel"))
+	if !ok {
+		return usagef("there is no profile %q: there are %s", c.String("kernel"), strings.Join(profile.All(), ", "))
+	}
+	out := bufio.NewWriterSize(t.out, 1<<16)
+	defer func() { err = errors.Join(err, out.Flush()) }()
+	var line []byte
+	visit := func(e *compare.Entry) error {
+		if c.Bool("json") {
+			line = e.AppendJSON(line[:0])
+		} else {
+			line = e.AppendTSV(line[:0])
+		}
+		_, err := out.Write(line)
+		return err
+	}
+	if c.Bool("shipped") {
+		if err := atMost(c, 0); err != nil {
+			return err
+		}
+		if !c.Bool("json") {
+			fmt.Fprintf(out, "# %s\n", strings.ReplaceAll(compare.ShippedNotice, "\n", "\n# "))
+		} else {
+			fmt.Fprintf(out, "{\"notice\":%q}\n", strings.ReplaceAll(compare.ShippedNotice, "\n", " "))
+		}
+	}
+	if !c.Bool("json") {
+		out.WriteString(compare.EntryColumns)
+	}
+	seen := map[string]bool{}
+	path := c.Args().First()
+	switch {
+	case c.Bool("shipped"):
+		return compare.Shipped(&p.Decoder, visit)
+	case c.Bool("raw"):
+		code, err := rawCode(path)
+		if err != nil {
+			return &failure{exitImage, err}
+		}
+		return compare.Entries(code, &p.Decoder, seen, visit)
+	case path == "-":
+		err := compare.EntriesOfLines(os.Stdin, &p.Decoder, seen, visit)
+		if err != nil {
+			return &failure{exitImage, err}
+		}
+		return nil
+	}
+	sections, err := codeOf(t, path)
+	if err != nil {
+		return err
+	}
+	for _, s := range sections {
+		if err := compare.Entries(s.data, &p.Decoder, seen, visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func rawCode(path string) ([]byte, error) {
+	if path == "-" {
+		return bounded.ReadAll(os.Stdin, maxRaw)
+	}
+	return bounded.ReadFile(path, maxRaw)
+}
