@@ -66,7 +66,7 @@ var mnemonicClasses = map[string]Class{
 	"syscall": ClassSyscall, "sysenter": ClassSyscall, "sysexit": ClassSyscall, "sysret": ClassSyscall,
 	"iret": ClassFar, "iretd": ClassFar, "iretq": ClassFar, "uiret": ClassFar,
 	"callf": ClassFar, "jmpf": ClassFar, "retf": ClassFar,
-	"ud0": ClassUndefined, "ud1": ClassUndefined, "ud2": ClassUndefined,
+	"udb": ClassUndefined, "ud0": ClassUndefined, "ud1": ClassUndefined, "ud2": ClassUndefined,
 }
 
 // classOfMnemonic is the class of a row.

@@ -170,6 +170,9 @@ func opLar(c *cpu, o *op) bool { return opVerify(c, o) }
 func group01Maker(d *dec) func(c *cpu, o *op) bool {
 	reg := d.i.ModRM >> 3 & 7
 	if !d.op.mem {
+		if d.i.Extension() == "FRED" { // F3 and F2 before clac's ModRM
+			return nil
+		}
 		switch d.i.ModRM {
 		case 0xca, 0xcb:
 			d.last = true

@@ -133,6 +133,14 @@ func TestFaultsAreExact(t *testing.T) {
 		{name: "avx", code: "90 c5 fd ef c0", vector: machine.VectorInvalid, at: 1},
 		{name: "x87_is_missing", code: "90 d9 eb", vector: machine.VectorInvalid, at: 1, missing: "fldpi"},
 		{name: "mmx_is_missing", code: "90 0f ef c0", vector: machine.VectorInvalid, at: 1, missing: "pxor"},
+		{name: "lkgs_is_no_ltr", code: "90 f2 0f 00 f0", vector: machine.VectorInvalid, at: 1, missing: "lkgs"},
+		{name: "erets_is_no_clac", code: "90 f2 0f 01 ca", vector: machine.VectorInvalid, at: 1, missing: "erets"},
+		{name: "eretu_is_no_clac", code: "90 f3 0f 01 ca", vector: machine.VectorInvalid, at: 1, missing: "eretu"},
+		{name: "rmpquery_is_no_rdpru", code: "90 f3 0f 01 fd", vector: machine.VectorInvalid, at: 1, missing: "rmpquery"},
+		{name: "rmpread_is_no_rdpru", code: "90 f2 0f 01 fd", vector: machine.VectorInvalid, at: 1, missing: "rmpread"},
+		{name: "movrs_is_missing", code: "90 0f 38 8b 06", vector: machine.VectorInvalid, at: 1, missing: "movrs"},
+		{name: "urdmsr_is_no_enqcmd", code: "90 f2 0f 38 f8 c1", vector: machine.VectorInvalid, at: 1, missing: "urdmsr"},
+		{name: "udb_is_missing", code: "90 d6", vector: machine.VectorInvalid, at: 1, missing: "udb"},
 		{name: "too_long", code: strings.Repeat("66 ", 15) + "90", vector: machine.VectorGP, at: 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -31,6 +31,8 @@ var causes = []cause{
 		"Zydis decodes the vector and mask instructions of Knights Corner (MVEX, and VEX in maps 0 to 3), which no other processor has"},
 	{"tdpfp16ps-distinct", []string{"zydis"}, fp16Tiles,
 		"TDPFP16PS is of exception class AMX-E4 as the other dot products: its tiles have to be distinct (SDM Vol. 2, TDPFP16PS)"},
+	{"newer-than-zydis", []string{"zydis"}, newerThanZydis,
+		"an extension that Zydis 4.1 does not know, or not in this form: AVX10.2, CMPccXADD, MOVRS, AMX's of 2025, LKGS, FRED, USER_MSR, UDB and two of SEV-SNP (opcodes/ has the rows)"},
 	{"prefix-alone", []string{"objdump", "llvm", "capstone"}, prefixAlone,
 		"a prefix that has no effect, or is repeated, is listed as an instruction of its own; the processor takes it with what follows"},
 	{"fwait", []string{"objdump"}, fwait,
@@ -115,6 +117,15 @@ func fp16Tiles(q []byte, ours, theirs Answer) bool {
 	b, _ := skipPrefixes(q)
 	return ours.Length == 0 && theirs.Length == 5 && len(b) > 4 &&
 		b[0] == 0xC4 && b[1]&0x1F == 2 && b[2]&0x87 == 3 && b[3] == 0x5C && b[4] >= 0xC0
+}
+
+// newerExtensions are the extensions of rows that Zydis 4.1 has not.
+var newerExtensions = []string{"AVX10_2", "CMPCCXADD", "MOVRS", "SM4", "AMX_AVX512", "AMX_TF32", "AMX_COMPLEX", "LKGS", "FRED", "USER_MSR", "SNP"}
+
+func newerThanZydis(q []byte, ours, theirs Answer) bool {
+	i, err := decoder.Decode(q)
+	return err == nil && theirs.Length == 0 && ours.Length != 0 &&
+		(slices.Contains(newerExtensions, i.Extension()) || i.Mnemonic() == "udb")
 }
 
 func nearBranch66(q []byte, ours, theirs Answer) bool {
