@@ -149,9 +149,21 @@ type Tracing struct {
 	// LazyResched: the second flag of a line of trace knows a lazy reschedule, and is B where all
 	// its bits are set (7.3; 6.12 has it not).
 	LazyResched bool
+	// ReschedBit is the bit of a task's flags by which it is asked to give up its CPU
+	// (TIF_NEED_RESCHED), LazyReschedBit the one that asks it to when it leaves the kernel
+	// (TIF_NEED_RESCHED_LAZY); 0 where there is none.
+	ReschedBit, LazyReschedBit int
 	// SanitizeStar turns a "*" in an automatic name into "_" (6.12).
 	SanitizeStar bool
 }
+
+// The flags of a record that say that its task is asked to give up its CPU
+// (TRACE_FLAG_NEED_RESCHED, TRACE_FLAG_NEED_RESCHED_LAZY). The lazy one means
+// TRACE_FLAG_IRQS_NOSUPPORT without LazyResched.
+const (
+	TraceLazyResched = 0x02
+	TraceNeedResched = 0x04
+)
 
 // FetchTypes names a release's set of argument types.
 type FetchTypes int

@@ -166,13 +166,11 @@ func (t *Tracing) flags(regs *x86.PtRegs, w way, own bool) (flags, preempt byte)
 	return byte(ctx >> 16), byte(ctx)
 }
 
-// Parts of the preempt count (include/linux/preempt.h), and the flag by which a task is
-// asked to give up its CPU (arch/x86/include/asm/thread_info.h).
+// Parts of the preempt count (include/linux/preempt.h).
 const (
 	preemptDepth   = 0xff
 	preemptServing = 1 << 8 // a softirq is served
 	preemptBHOff   = 0x7f << 9
-	tifNeedResched = 1 << 3
 )
 
 // preemptCount is the CPU's preempt count.
@@ -199,8 +197,12 @@ func (t *Tracing) context(count uint64) (flags byte) {
 	if task == 0 || !t.read(task, t.word[:], false) { // thread_info is a task's first member
 		return flags
 	}
-	if binary.LittleEndian.Uint64(t.word[:])&tifNeedResched != 0 {
+	asked := binary.LittleEndian.Uint64(t.word[:])
+	if bit := t.c.ReschedBit; bit != 0 && asked>>bit&1 != 0 {
 		flags |= event.FlagNeedResched
+	}
+	if bit := t.c.LazyReschedBit; bit != 0 && asked>>bit&1 != 0 {
+		flags |= event.FlagLazyResched
 	}
 	if count&t.preempt.NoResched() == 0 {
 		flags |= event.FlagPreemptResched

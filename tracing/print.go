@@ -169,17 +169,8 @@ func (t *Tracing) valueText(b *strings.Builder, typ *definition.Type, f *event.F
 // latency are the flag characters of a line (trace_print_lat_fmt).
 func (t *Tracing) latency(b *strings.Builder, rec []byte) {
 	flags, preempt := rec[event.OffFlags], rec[event.OffPreemptCount]
-	b.WriteByte(irqsChar(flags))
-	switch {
-	case flags&event.FlagNeedResched != 0 && flags&event.FlagPreemptResched != 0:
-		b.WriteByte('N')
-	case flags&event.FlagNeedResched != 0:
-		b.WriteByte('n')
-	case flags&event.FlagPreemptResched != 0:
-		b.WriteByte('p')
-	default:
-		b.WriteByte('.')
-	}
+	b.WriteByte(t.irqsChar(flags))
+	b.WriteByte(event.ReschedChar(t.c, flags))
 	b.WriteByte(irqChar(flags))
 	if !t.c.MigrateDisable {
 		depth(b, preempt)
@@ -197,7 +188,7 @@ func depth(b *strings.Builder, n byte) {
 	fmt.Fprintf(b, "%x", n)
 }
 
-func irqsChar(flags byte) byte {
+func (t *Tracing) irqsChar(flags byte) byte {
 	off, bh := flags&event.FlagIRQsOff != 0, flags&event.FlagBHOff != 0
 	switch {
 	case off && bh:
@@ -206,7 +197,7 @@ func irqsChar(flags byte) byte {
 		return 'd'
 	case bh:
 		return 'b'
-	case flags&event.FlagIRQsNotSupported != 0:
+	case flags&event.FlagIRQsNotSupported != 0 && !t.c.LazyResched:
 		return 'X'
 	}
 	return '.'

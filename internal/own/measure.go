@@ -8,7 +8,7 @@ import (
 )
 
 // Version is that of the probe set: answers of another one are not comparable.
-const Version = 3
+const Version = 4
 
 // measureBudget is the budget of a question here, all of which are about a function
 // of a few hundred instructions.
@@ -17,7 +17,7 @@ const measureBudget = 3_000_000
 // asked are the functions that the answers depend on first of all.
 var asked = []string{
 	"insn_decode", "insn_init", "insn_get_length", "arch_adjust_kprobe_addr", "is_cfi_preamble_symbol", "can_probe",
-	"can_boost", "can_optimize", "kprobe_int3_handler", "kprobe_emulate_jcc", "kprobe_emulate_call", "register_kprobe", "register_kretprobe",
+	"can_boost", "can_optimize", "kprobe_int3_handler", "kprobe_emulate_jcc", "kprobe_emulate_call", "register_kprobe", "register_kretprobe", contextFlags,
 }
 
 // probe asks for fields of the profile. It leaves out what the answers do not
@@ -67,7 +67,7 @@ func askable(img *kimage.Image) bool {
 // probes are all of them, in the order of the profile's fields.
 var probes = []probe{
 	(*measuring).decoder, (*measuring).resolve, (*measuring).address,
-	(*measuring).boundary, (*measuring).boost, (*measuring).hit, (*measuring).region, (*measuring).register,
+	(*measuring).boundary, (*measuring).boost, (*measuring).hit, (*measuring).region, (*measuring).register, (*measuring).resched,
 }
 
 func (m *measuring) say(field string, value any, evidence string, args ...any) {

@@ -1,6 +1,10 @@
 package event
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"kprobelab/profile"
+)
 
 // Kind says how a field's bytes are to be read.
 type Kind int
@@ -116,7 +120,8 @@ func Common() []Field {
 const (
 	FlagIRQsOff          = 0x01
 	FlagIRQsNotSupported = 0x02
-	FlagNeedResched      = 0x04
+	FlagLazyResched      = profile.TraceLazyResched // where profile.Tracing has LazyResched
+	FlagNeedResched      = profile.TraceNeedResched
 	FlagHardIRQ          = 0x08
 	FlagSoftIRQ          = 0x10
 	FlagPreemptResched   = 0x20
