@@ -90,7 +90,7 @@ var systemCallEvent = []string{"sys_enter_", "sys_exit_"}
 // calledBySystem reports whether boot keeps the event of a system call: it drops those of which no
 // entry of the table of 64-bit programs is. Where the functions' names do not tell, all are kept.
 func (img *Image) calledBySystem(event string) bool {
-	_, named := img.symbolAddr(systemCallFunction + "read")
+	_, named := img.symbolAddr(img.SystemCallFunction("read"))
 	if _, table := img.symbolAddr("sys_call_table"); !named || !table {
 		return true
 	}

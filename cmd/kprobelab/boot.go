@@ -63,6 +63,7 @@ func bootCommand(t *term) *cli.Command {
 			&cli.StringFlag{Name: "memory", Value: "128M", Usage: "how much memory the guest has, as 128M or 1G"},
 			&cli.IntFlag{Name: "cpus", Value: 1, Usage: "how many processors it has"},
 			&cli.StringFlag{Name: "cpu", Value: kimage.DefaultCPU, Usage: "which, as QEMU names it: `MODEL[,+feature][,-feature]`; max has all"},
+			&cli.BoolFlag{Name: "kaslr", Usage: "let the kernel choose where it is in memory (KASLR)"},
 			&cli.StringFlag{Name: "append", Usage: "more `WORDS` for the kernel's command line"},
 			&cli.StringSliceFlag{Name: "module", Usage: "load this .ko `FILE`, packed or not, before anything else (repeatable)"},
 			&cli.StringSliceFlag{Name: "task", Usage: "start a program of the guest and leave it running, as `'PROGRAM ARGS'` (repeatable)"},
@@ -108,6 +109,7 @@ type bootLine struct {
 	CommandLine string    `json:"command_line"`
 	CPU         string    `json:"cpu"`
 	CPUs        int       `json:"cpus"`
+	KASLR       *int64    `json:"kaslr_offset,omitempty"`
 	Boot        float64   `json:"boot_seconds"`
 	Output      string    `json:"output,omitempty"`
 	Format      string    `json:"format,omitempty"`
@@ -202,6 +204,10 @@ func (b *booting) usage() error {
 	}
 	o := &b.o
 	o.CPUs, o.CPU, o.Append, o.Limit = c.Int("cpus"), c.String("cpu"), c.String("append"), c.Duration("timeout")
+	o.KASLR = c.Bool("kaslr")
+	if err := o.CheckWords(); err != nil {
+		return usagef("--append: %w", err)
+	}
 	format := boot.Format(c.String("format"))
 	switch {
 	case c.String("output") == "" && c.String("exec") == "":
@@ -377,19 +383,30 @@ func (b *booting) image(ctx context.Context) error {
 	if len(img.Symbols()) == 0 {
 		return &failure{exitImage, fmt.Errorf("%s: %s", path, noSymbols)}
 	}
-	for _, name := range boot.StopSymbols {
-		if s := img.Lookup(name); len(s) > 0 {
-			b.o.StopPoint = s[0].Addr
-			break
-		}
+	stop := img.SystemCallFunction(mailbox.StopCall)
+	if b.o.StopPoint = firstOf(img, []string{stop}); b.o.StopPoint == 0 {
+		return &failure{exitImage, fmt.Errorf("%s: it has no %s, where a booted kernel is stopped", path, stop)}
 	}
-	if b.o.StopPoint == 0 {
-		return &failure{exitImage, fmt.Errorf("%s: it has no %s, where a booted kernel is stopped", path, boot.StopSymbols[0])}
+	if b.o.Gate = firstOf(img, boot.GateSymbols); b.o.KASLR && b.o.Gate == 0 {
+		return &failure{exitImage, fmt.Errorf("%s: it has no %s, by which a kernel with KASLR is found in memory", path, boot.GateSymbols[0])}
+	}
+	if b.o.KASLR {
+		return nil
 	}
 	if from, to := img.Lookup("_text"), img.Lookup("_end"); len(from) > 0 && len(to) > 0 {
 		b.text = x86.Range{Start: from[0].Addr, End: to[0].Addr}
 	}
 	return nil
+}
+
+// firstOf is the address of the first of the symbols that the image has, 0 without any.
+func firstOf(img *kimage.Image, names []string) x86.Addr {
+	for _, name := range names {
+		if s := img.Lookup(name); len(s) > 0 {
+			return s[0].Addr
+		}
+	}
+	return 0
 }
 
 // releaseOf is what uname -r would say.
@@ -454,6 +471,10 @@ func (b *booting) booted(g *boot.Guest) error {
 		}
 	}
 	b.said.Boot = time.Since(b.began).Seconds()
+	if b.o.KASLR {
+		b.said.KASLR = &g.Slide
+		b.say("KASLR put the kernel %#x bytes past where it is linked", g.Slide)
+	}
 	if b.c.String("output") != "" {
 		if err := b.save(g); err != nil {
 			return err

@@ -20,9 +20,13 @@ import (
 type Options struct {
 	// QEMU is the program qemu-system-x86_64.
 	QEMU string
-	// Kernel is a bzImage, and StopPoint the address of its getppid.
+	// Kernel is a bzImage, and StopPoint the address of its function of mailbox.StopCall.
 	Kernel    []byte
 	StopPoint x86.Addr
+	// KASLR lets the kernel choose where it is; Gate is then the address, as it is linked, of
+	// the first of GateSymbols that it has.
+	KASLR bool
+	Gate  x86.Addr
 	// CPU is the model as QEMU writes it, CPUs how many there are, and Megabytes how
 	// much memory the guest has.
 	CPU       string
@@ -45,17 +49,21 @@ const (
 	MaxMegabytes = 16 << 10
 )
 
-// StopSymbols are the names of the function of the stop point, the newest first.
-var StopSymbols = []string{"__x64_sys_getppid", "sys_getppid", "SyS_getppid"}
-
 // baseLine is the kernel's command line before Append. A machine that is halted or
 // resets itself would hang the caller: a panic ends it at once. The time-stamp counter
 // is the clock: it needs no device.
 const baseLine = "console=ttyS0 panic=-1 nokaslr tsc=reliable"
 
+// kaslrLine is baseLine with KASLR.
+var kaslrLine = strings.Replace(baseLine, " nokaslr", "", 1)
+
 // CommandLine is what the kernel is booted with.
 func (o *Options) CommandLine() string {
-	return strings.TrimSpace(baseLine + " " + o.Append)
+	line := baseLine
+	if o.KASLR {
+		line = kaslrLine
+	}
+	return strings.TrimSpace(line + " " + o.Append)
 }
 
 // Guest is a booted kernel that stands at the stop point.
@@ -63,6 +71,8 @@ type Guest struct {
 	running  *qemu.Running
 	debugger *qemu.Debugger
 	stop     x86.Addr
+	// Slide is how far from where it is linked the kernel is.
+	Slide int64
 	// call is the instruction of init's calls.
 	call x86.Addr
 }
@@ -92,6 +102,12 @@ func Boot(ctx context.Context, o *Options, follow func(*Guest) error) error {
 		}
 		defer d.Close()
 		g := &Guest{running: r, debugger: d, stop: o.StopPoint}
+		if o.KASLR {
+			if err := g.findKernel(o.Gate); err != nil {
+				return err
+			}
+			g.stop = o.StopPoint.Add(g.Slide)
+		}
 		if err := g.arrive(); err != nil {
 			return err
 		}

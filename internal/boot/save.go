@@ -26,7 +26,8 @@ type Dump struct {
 	// File is where to; it is there when all is written.
 	File   string
 	Format Format
-	// Text is where the kernel is linked.
+	// Text is where the kernel is linked. Without it the dump does not say where memory is
+	// mapped, as it cannot with KASLR: who reads it walks page tables.
 	Text x86.Range
 	// Progress is called with how many bytes of memory are saved.
 	Progress func(stage string, done, total int64)
@@ -134,6 +135,9 @@ const (
 
 // place says for readers that walk no page tables where memory is mapped.
 func (d *Dump) place(img *vmcore.Image) {
+	if d.Text == (x86.Range{}) {
+		return
+	}
 	base := uint64(directMap4)
 	if img.CPUs[0].Control.Levels() == 5 {
 		base = directMap5

@@ -193,3 +193,6 @@ func Take(op Op, rdi, rsi, rdx uint64, g Guest, out func(fd int, b []byte) error
 	}
 	return nil, fmt.Errorf("%w: %d", ErrCall, op)
 }
+
+// StopCall is the system call by which init asks for work.
+const StopCall = "getppid"

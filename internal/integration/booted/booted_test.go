@@ -50,7 +50,7 @@ func machine(t *testing.T, kernel string) (*boot.Options, x86.Range) {
 	calls, err := boot.Files(root+"/testdata/calls.elf", "/bin/calls")
 	require.NoError(t, err)
 	return &boot.Options{
-		QEMU: program, Kernel: bz, StopPoint: img.Lookup(boot.StopSymbols[0])[0].Addr, CPU: kimage.DefaultCPU, CPUs: 1, Megabytes: 128,
+		QEMU: program, Kernel: bz, StopPoint: img.Lookup(img.SystemCallFunction(mailbox.StopCall))[0].Addr, CPU: kimage.DefaultCPU, CPUs: 1, Megabytes: 128,
 		Files: calls, Limit: 10 * time.Minute,
 	}, x86.Range{Start: img.Lookup("_text")[0].Addr, End: img.Lookup("_end")[0].Addr}
 }

@@ -94,7 +94,7 @@ func besideOptions(b *testing.B, program string) (*qemuboot.Options, x86.Range) 
 	guest, err := qemuboot.Files(program, "/bin/files")
 	require.NoError(b, err)
 	return &qemuboot.Options{
-		QEMU: found.Path, Kernel: bz, StopPoint: img.Lookup(qemuboot.StopSymbols[0])[0].Addr, CPU: kimage.DefaultCPU, CPUs: 1, Megabytes: 128,
+		QEMU: found.Path, Kernel: bz, StopPoint: img.Lookup(img.SystemCallFunction(mailbox.StopCall))[0].Addr, CPU: kimage.DefaultCPU, CPUs: 1, Megabytes: 128,
 		Files: guest, Limit: 30 * time.Minute,
 	}, x86.Range{Start: img.Lookup("_text")[0].Addr, End: img.Lookup("_end")[0].Addr}
 }
