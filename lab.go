@@ -225,6 +225,8 @@ func (l *Lab) Tracing(o *tracing.Options) (*tracing.Tracing, error) {
 	}
 	if with.Task == nil {
 		with.Task = l.GuestTask()
+		_, named := l.Image.TaskLayout()
+		with.NoTasks = l.Image.Core() != nil && !named
 	}
 	return tracing.New(l.Kprobes, l.Machine, &with)
 }

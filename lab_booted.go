@@ -10,6 +10,7 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/internal/mailbox"
+	"kprobelab/kimage"
 	"kprobelab/x86"
 )
 
@@ -35,9 +36,6 @@ var ErrNoInit = errors.New("programs can be run on a dump of kprobelab boot only
 // hostCalls is the upper half of the numbers of init's calls (internal/mailbox).
 const hostCalls = 0x6b70
 
-// stopPoint is the system call by which init asks for work.
-const stopPoint = "__x64_sys_getppid"
-
 // Exec runs a program from its execve to its exit, and returns its exit code: 128 and
 // the signal for one that a signal ended. An errno.Errno in the error says why it
 // could not be started; other errors are the machine's, which then has to be
@@ -46,6 +44,7 @@ func (l *Lab) Exec(p *Program) (code int, err error) {
 	if l.Image.Core() == nil {
 		return 0, ErrNotBooted
 	}
+	stopPoint := l.Image.SystemCallFunction(mailbox.StopCall)
 	stop := l.Image.Lookup(stopPoint)
 	if len(stop) != 1 {
 		return 0, fmt.Errorf("%w: it has no %s", ErrNoInit, stopPoint)
@@ -93,27 +92,26 @@ func (l *Lab) Exec(p *Program) (code int, err error) {
 const commSize = 16
 
 // GuestTask returns what tells a task's process ID and name by the machine's number of it,
-// as the booted kernel has them; nil where the image is no dump of one, or does not say.
+// as the booted kernel has them; nil where the image is no dump of one. Where the dump does
+// not say, it is kimage.UnknownPID and UnknownComm for every task.
 func (l *Lab) GuestTask() func(n int) (pid int, comm string) {
 	if l.Image.Core() == nil {
 		return nil
 	}
-	t, ok := l.Image.Types().Struct("task_struct")
-	pidAt, hasPID := t.Member("pid")
-	commAt, hasComm := t.Member("comm")
-	if !ok || !hasPID || !hasComm {
-		return nil
+	in, ok := l.Image.TaskLayout()
+	if !ok {
+		return func(int) (int, string) { return kimage.UnknownPID, kimage.UnknownComm }
 	}
 	names := map[string]string{} // so that a hit does not make one anew
 	var b [commSize]byte
 	return func(n int) (int, string) {
 		at := l.Machine.TaskStruct(n)
-		if l.Machine.ReadMem(at.Add(int64(pidAt.Offset/8)), b[:4]) != nil {
-			return 0, "<...>"
+		if l.Machine.ReadMem(at.Add(int64(in.PID)), b[:4]) != nil {
+			return kimage.UnknownPID, kimage.UnknownComm
 		}
 		pid := int(int32(binary.LittleEndian.Uint32(b[:])))
-		if l.Machine.ReadMem(at.Add(int64(commAt.Offset/8)), b[:]) != nil {
-			return pid, "<...>"
+		if l.Machine.ReadMem(at.Add(int64(in.Comm)), b[:]) != nil {
+			return pid, kimage.UnknownComm
 		}
 		text, _, _ := bytes.Cut(b[:], []byte{0})
 		name, known := names[string(text)]
@@ -170,8 +168,12 @@ func (l *Lab) comeBack(stop x86.Addr) error {
 		if _, err := l.Machine.Resume(stop); err != nil {
 			return err
 		}
-		// The system call's own registers are where the first argument points to.
+		// The system call's own registers are where the first argument points to; before 4.17
+		// the argument is the program's own.
 		regs := l.Machine.Stopped()
+		if regs.DI == mailbox.Magic {
+			return nil
+		}
 		var di [8]byte
 		if err := l.Machine.ReadMem(x86.Addr(regs.DI)+offDI, di[:]); err == nil && binary.LittleEndian.Uint64(di[:]) == mailbox.Magic {
 			return nil

@@ -48,6 +48,8 @@ type Image struct {
 	unknown    error
 	// tasks are those of a kernel that runs.
 	tasks []Task
+	// taskLayout is where its tasks have their numbers and names.
+	taskLayout TaskLayout
 	// freed is what boot has freed of a kernel that runs, by ascending address; empty
 	// for other images.
 	freed []x86.Range

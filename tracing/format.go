@@ -48,7 +48,7 @@ func (t *Tracing) formatOf(d *definition.Definition, id int) *event.Format {
 func (t *Tracing) filters() *event.Filters {
 	return &event.Filters{
 		RefuseOpenEnd: t.c.RefuseOpenEnd, Functions: t.c.FilterFunctions, CPUSets: t.c.FilterCPUSets, Stack: t.c.FilterStack,
-		CPUs: t.m.NumCPU(), Lookup: t.lookup, Bounds: t.bounds,
+		NoTasks: t.o.NoTasks, CPUs: t.m.NumCPU(), Lookup: t.lookup, Bounds: t.bounds,
 	}
 }
 

@@ -51,6 +51,8 @@ type Options struct {
 	// name "init" for the first task, "task-N" for others. It is asked at
 	// every hit.
 	Task func(n int) (pid int, comm string)
+	// NoTasks: nothing tells which task runs; a filter on its name or number is EINVAL.
+	NoTasks bool
 	// Source has prototypes and modules; nil for none.
 	Source Source
 	// Record receives each record of an event that is written to the top trace

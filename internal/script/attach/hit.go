@@ -153,7 +153,9 @@ func (h *hit) Probe() *host.Probe { return h.probe }
 
 // taskOffsets are where a booted kernel has what is asked of a task; 0 is for what it has not.
 type taskOffsets struct {
-	ok                            bool
+	ok bool
+	// named: pid, tgid and comm are known, which is all where there is no BTF.
+	named                         bool
 	pid, tgid, comm, parent, cred int64
 	stack, mm                     int64
 	uid, euid, gid, egid          int64
@@ -163,9 +165,11 @@ func offsets(img *kimage.Image) (o taskOffsets) {
 	if img == nil || img.Core() == nil {
 		return o
 	}
+	in, named := img.TaskLayout()
+	o.named, o.pid, o.tgid, o.comm = named, int64(in.PID), int64(in.TGID), int64(in.Comm)
 	t, okT := img.Types().Struct("task_struct")
 	c, okC := img.Types().Struct("cred")
-	if !okT || !okC {
+	if !okT || !okC || !named {
 		return o
 	}
 	at := func(t kimage.Type, name string) int64 {
@@ -174,7 +178,7 @@ func offsets(img *kimage.Image) (o taskOffsets) {
 		return int64(m.Offset / 8)
 	}
 	o.ok = true
-	o.pid, o.tgid, o.comm, o.parent, o.cred = at(t, "pid"), at(t, "tgid"), at(t, "comm"), at(t, "real_parent"), at(t, "cred")
+	o.parent, o.cred = at(t, "real_parent"), at(t, "cred")
 	o.stack, o.mm = at(t, "stack"), at(t, "mm")
 	o.uid, o.euid, o.gid, o.egid = at(c, "uid"), at(c, "euid"), at(c, "gid"), at(c, "egid")
 	return o
@@ -194,11 +198,14 @@ func (h *hit) Task(what host.TaskWord) int64 {
 	if m == nil {
 		return 0
 	}
-	if !o.ok {
-		if what == host.PID || what == host.TID {
-			return int64(m.Task()) + 1
+	if !o.ok && !(o.named && (what == host.PID || what == host.TID)) {
+		switch {
+		case what != host.PID && what != host.TID:
+			return 0
+		case h.r.booted():
+			return kimage.UnknownPID
 		}
-		return 0
+		return int64(m.Task()) + 1
 	}
 	task := m.TaskStruct(m.Task())
 	switch what {
@@ -226,7 +233,9 @@ func (h *hit) Comm(dst []byte) []byte {
 	switch {
 	case m == nil:
 		return append(dst, h.r.script.Words.Task()...)
-	case !o.ok:
+	case h.r.booted() && !o.named:
+		return append(dst, kimage.UnknownComm...)
+	case !o.named:
 		if n := m.Task(); n > 0 {
 			return append(append(dst, "task-"...), byte('0'+n/10%10), byte('0'+n%10))
 		}

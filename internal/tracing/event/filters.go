@@ -11,6 +11,8 @@ type Filters struct {
 	CPUSets bool
 	// Stack: stacktrace is a field, which no value equals.
 	Stack bool
+	// NoTasks: nothing tells which task runs, so that comm and common_pid cannot be compared.
+	NoTasks bool
 	// CPUs is the number of possible CPUs.
 	CPUs int
 	// Lookup is the address of a symbol; nil where no symbols are known.

@@ -66,6 +66,7 @@ const (
 	msgNoFilter       = "No filter found"
 	msgMeaningless    = "Meaningless filter expression"
 	msgNoFunction     = "Function not found"
+	msgNoTasks        = "Nothing tells which task runs"
 	msgBraceOpen      = "Missing '{'"
 	msgBraceClose     = "Missing '}'"
 	msgCPUList        = "Invalid cpulist"

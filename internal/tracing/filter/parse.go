@@ -177,6 +177,9 @@ func (p *parser) predicate() (node, error) {
 	if !ok {
 		return nil, p.fail(errno.EINVAL, msgFieldNotFound, p.i+1)
 	}
+	if p.rules.NoTasks && (field.kind == kindComm || p.text[start:p.i] == "common_pid") {
+		return nil, p.fail(errno.EINVAL, msgNoTasks, p.i+1)
+	}
 	p.skip(".ustring")
 	function := p.rules.Functions && p.skip(".function")
 	p.spaces()

@@ -1,0 +1,154 @@
+package kimage
+
+import (
+	"bytes"
+	"fmt"
+
+	"kprobelab/x86"
+)
+
+// TaskLayout is where a task_struct has what names a task, in bytes.
+type TaskLayout struct{ PID, TGID, Comm int }
+
+// UnknownPID and UnknownComm stand for a task that nothing is known of; the name is as
+// the file trace has it.
+const (
+	UnknownPID  = -1
+	UnknownComm = "<...>"
+)
+
+// TaskLayout is where the kernel of a dump has a task's numbers and name: by BTF, or
+// found in the tasks themselves. Without an answer, nothing tells them.
+func (img *Image) TaskLayout() (TaskLayout, bool) {
+	return img.taskLayout, img.taskLayout != TaskLayout{}
+}
+
+// findTaskLayout notes the layout, and says where it is from where BTF does not have it.
+func (d *dump) findTaskLayout() error {
+	if p, err := d.places("task_struct.pid", "task_struct.tgid", "task_struct.comm"); err == nil {
+		d.img.taskLayout = TaskLayout{p["task_struct.pid"], p["task_struct.tgid"], p["task_struct.comm"]}
+		return nil
+	}
+	head, ok := d.img.symbolAddr("init_task")
+	if !ok {
+		return nil
+	}
+	l, known := d.searchTaskLayout(head)
+	if !known {
+		d.fact("task_struct", "not known", "no type information, and the tasks do not tell")
+		return nil
+	}
+	d.img.taskLayout = l
+	d.fact("task_struct", fmt.Sprintf("pid at %d, tgid at %d, comm at %d", l.PID, l.TGID, l.Comm), "what the tasks have in common")
+	return nil
+}
+
+// Bounds of the search. A task_struct is smaller, and a list of processes longer only where
+// most of it is enough.
+const (
+	maxTaskStruct = 16 << 10
+	maxLeaders    = 256
+)
+
+// searchTaskLayout looks for the members by what is known of them: the first task is
+// called swapper and has the number 0; the list of processes goes through init_task and
+// leads to processes with names; the first two of it have the numbers 1 and 2, each
+// process is its own leader, and no number is there twice.
+func (d *dump) searchTaskLayout(head x86.Addr) (l TaskLayout, ok bool) {
+	first := d.task(head)
+	comm, ok := swapperAt(first)
+	if !ok {
+		return l, false
+	}
+	var found []TaskLayout
+	for link := 0; link+16 <= len(first); link += 8 {
+		leaders := d.leaders(head, link, comm)
+		if leaders == nil {
+			continue
+		}
+		pids := leaderPIDs(first, leaders)
+		if len(pids) == 1 {
+			found = append(found, TaskLayout{pids[0], pids[0] + 4, comm})
+		}
+	}
+	if len(found) != 1 {
+		return l, false
+	}
+	return found[0], true
+}
+
+// task reads a task_struct, whose size is not known: as much as there is.
+func (d *dump) task(at x86.Addr) []byte {
+	for n := maxTaskStruct; n >= 1<<10; n /= 2 {
+		if b := d.read(at, n); len(b) == n {
+			return b
+		}
+	}
+	return nil
+}
+
+// swapperAt finds the name of the first task: swapper, or with its processor swapper/0.
+func swapperAt(task []byte) (at int, ok bool) {
+	const name = "swapper"
+	at = bytes.Index(task, []byte(name))
+	if at < 0 || at+maxComm > len(task) || bytes.Contains(task[at+1:], []byte(name)) {
+		return 0, false
+	}
+	end := task[at+len(name)]
+	return at, end == 0 || end == '/'
+}
+
+// leaders are the tasks of a list that goes through the first task at link, where each
+// has a name; nil where it is no such list.
+func (d *dump) leaders(head x86.Addr, link, comm int) (tasks [][]byte) {
+	start := head.Add(int64(link))
+	last := start
+	for at := d.word(start); at != start; at = d.word(at) {
+		if len(tasks) == maxLeaders {
+			break
+		}
+		if d.word(at.Add(8)) != last {
+			return nil
+		}
+		task := d.task(at.Add(-int64(link)))
+		if comm+maxComm > len(task) || !isComm(task[comm:][:maxComm]) {
+			return nil
+		}
+		tasks, last = append(tasks, task), at
+	}
+	if len(tasks) < 2 {
+		return nil
+	}
+	return tasks
+}
+
+// isComm tells a task's name from other bytes.
+func isComm(b []byte) bool {
+	name, _, ended := bytes.Cut(b, []byte{0})
+	return ended && len(name) > 0 && bytes.IndexFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }) < 0
+}
+
+// leaderPIDs are the places that can be the one of pid, with tgid after it.
+func leaderPIDs(first []byte, leaders [][]byte) (at []int) {
+	for p := 0; p+8 <= len(first); p += 4 {
+		if le.Uint64(first[p:]) == 0 && numbered(leaders, p) {
+			at = append(at, p)
+		}
+	}
+	return at
+}
+
+func numbered(leaders [][]byte, at int) bool {
+	seen := map[uint32]bool{}
+	for i, task := range leaders {
+		if at+8 > len(task) {
+			return false
+		}
+		pid := le.Uint32(task[at:])
+		if pid == 0 || pid != le.Uint32(task[at+4:]) || seen[pid] || i < 2 && pid != uint32(i+1) {
+			return false
+		}
+		seen[pid] = true
+	}
+	return true
+}
