@@ -24,7 +24,7 @@ func (e *engine) Call(addr x86.Addr, args []uint64) (end x86.PtRegs, err error) 
 		return end, e.b.lost
 	}
 	if c.readRegs().CS&3 != 0 {
-		return end, fmt.Errorf("the dump's task is in user mode, not inside a system call: %w", errno.EINVAL)
+		return end, fmt.Errorf("the dump's task is in user mode, not inside a system call; --as TASK calls as another one: %w", errno.EINVAL)
 	}
 	before := e.interrupt(c)
 	if err := e.host.Enter(c.n, addr, args); err != nil {
@@ -153,7 +153,7 @@ func (e *engine) userRegs(sp x86.Addr) (*x86.PtRegs, error) {
 			return &regs, nil
 		}
 	}
-	return nil, fmt.Errorf("the dump's task is not in a system call of a 64-bit program: %w", errno.EINVAL)
+	return nil, fmt.Errorf("the dump's task is not in a system call of a 64-bit program; --as TASK calls as another one: %w", errno.EINVAL)
 }
 
 // makeSystemCall puts the code of systemCall into user memory.

@@ -1,6 +1,9 @@
 package profile
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Default is the profile that is used where nothing says otherwise: Debian
 // 12's kernel, which has PREEMPTION.
@@ -42,6 +45,22 @@ var models = []Model{
 	{"6.18", Version{6, 18, AnyPatch}, false, "Linux 6.18, PREEMPTION and IBT: the decoder's XOP, another no-operation over ENDBR"},
 	{"7.0", Version{7, 0, AnyPatch}, false, "Linux 7.0, PREEMPTION and IBT: the optimizer is a thread"},
 	{"7.3", Version{7, 3, AnyPatch}, false, "Linux 7.3, PREEMPTION and IBT: typecasts and $current in kprobe_events"},
+}
+
+// Line is Describes as this kernel is: where its preemption is not the named profile's, the
+// line says its own, and what follows from it.
+func (c *Config) Line() string {
+	named, ok := Named(c.Name)
+	if !ok || named.Preemption == c.Preemption {
+		return c.Describes
+	}
+	if !c.Preemption {
+		line := strings.Replace(c.Describes, ", PREEMPTION and IBT:", ", IBT, PREEMPTION:", 1)
+		line = strings.Replace(line, ", PREEMPTION:", ", no PREEMPTION:", 1)
+		return strings.Replace(line, ", no boosting", ", boosting", 1)
+	}
+	line := strings.Replace(c.Describes, ", no PREEMPTION:", ", PREEMPTION:", 1)
+	return strings.Replace(line, " boosting", " no boosting", 1)
 }
 
 // Names lists the named profiles that were compared with a kernel, oldest first.

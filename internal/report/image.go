@@ -86,7 +86,7 @@ func DescribeImage(img *kimage.Image) *Image {
 		Facts: []Fact{}, Behaviour: []Behaviour{}, Tables: tables(img), Sections: []Section{},
 	}
 	if p := img.Profile(); p != nil {
-		r.Profile, r.Describes, r.Standing = p.Name, p.Describes, img.Standing()
+		r.Profile, r.Describes, r.Standing = p.Name, p.Line(), img.Standing()
 		for _, f := range img.Behaviour() {
 			r.Behaviour = append(r.Behaviour, Behaviour{Fact{f.Name, f.Value, f.Evidence}, f.From})
 		}
