@@ -14,7 +14,7 @@ type bootPatcher struct {
 	cpu *cpuModel
 	// feats is what the kernel makes of the processor.
 	feats *cpuFeatures
-	nops  nops
+	forms patchForms
 	// early is a release to 5.12: it picks nops by processor, and writes
 	// native instructions over paravirt calls.
 	early bool
@@ -83,9 +83,8 @@ func (img *Image) newBootPatcher() (*bootPatcher, error) {
 		return nil, err
 	}
 	p := &bootPatcher{img: img, cpu: cpu, feats: img.features(cpu)}
-	_, p.early = img.symbolAddr("arch_init_ideal_nops") // a function: data may have no symbols
-	_, layout := tableOwner{img: img}.alternatives()
-	p.nops = nopsFor(p.early, layout == 14, cpu.k8Nops())
+	p.decideForms()
+	p.sayFeatures()
 	return p, nil
 }
 
@@ -97,9 +96,8 @@ func (p *bootPatcher) patch(o tableOwner) {
 	}
 	p.retpolines(o)
 	p.returns(o)
-	list, layout := o.alternatives()
-	alt := &alternativePatcher{img: p.img, has: p.feats.has, nops: p.nops, decoder: p.img.profile.Decoder}
-	alt.apply(list, layout)
+	list, _ := o.alternatives()
+	p.alternatives().apply(list)
 	if p.early {
 		p.paravirt(o)
 	}
@@ -110,8 +108,16 @@ func (p *bootPatcher) patch(o tableOwner) {
 	p.staticCalls(o)
 }
 
+func (p *bootPatcher) alternatives() *alternativePatcher {
+	a := &alternativePatcher{img: p.img, has: p.feats.has, forms: &p.forms}
+	if p.img.profile != nil {
+		a.decoder = p.img.profile.Decoder
+	}
+	return a
+}
+
 func (p *bootPatcher) paravirt(o tableOwner) {
-	pv := newParavirtPatcher(p.img, p.nops, p.early)
+	pv := newParavirtPatcher(p.img, p.forms.nops, p.early)
 	for _, s := range o.paravirtSites() {
 		pv.patch(s)
 	}
@@ -120,8 +126,8 @@ func (p *bootPatcher) paravirt(o tableOwner) {
 // returns turns jumps to the return thunk into returns where the processor
 // needs no thunk; elsewhere into jumps to the thunk that it needs.
 func (p *bootPatcher) returns(o tableOwner) {
-	compiled, ok := p.img.symbolAddr("__x86_return_thunk")
-	if !ok {
+	compiled, ok := p.img.symbolAddr(compiledThunk)
+	if !ok || p.feats.returnThunk == compiledThunk {
 		return
 	}
 	at, data := o.table(returnSites)
@@ -241,7 +247,7 @@ func (p *bootPatcher) ftrace(o tableOwner) {
 	for _, s := range p.img.sitesOf(SiteFtrace, o) {
 		text := p.img.bytes(s.Addr, 5)
 		if text != nil && (text[0] == 0xe8 || bytes.Equal(text, nopl[5])) {
-			copy(text, p.nops.atomic5)
+			copy(text, p.forms.nops.atomic5)
 		}
 	}
 }

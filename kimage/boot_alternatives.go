@@ -82,20 +82,20 @@ func (img *Image) readAlternativeSites(o tableOwner) {
 type alternativePatcher struct {
 	img     *Image
 	has     map[feature]bool
-	nops    nops
+	forms   *patchForms
 	decoder profile.Decoder
 }
 
 // apply patches in the table's order, for later entries of a place override
 // earlier ones.
-func (p *alternativePatcher) apply(list []alternative, l altLayout) {
-	if l == 14 {
+func (p *alternativePatcher) apply(list []alternative) {
+	if p.forms.relocates {
 		equalLengths(list)
 	}
 	for i := range list {
 		a := &list[i]
 		chosen := p.has[a.feature] != a.not
-		if l == 14 {
+		if p.forms.relocates {
 			p.modern(a, chosen)
 			continue
 		}
@@ -142,7 +142,7 @@ func (p *alternativePatcher) classic(a *alternative, text []byte) {
 func (p *alternativePatcher) shortJump(buf []byte, dist int64) {
 	if dist >= 0 && dist-2 <= 127 {
 		buf[0], buf[1] = 0xeb, byte(dist-2)
-		p.nops.fill(buf[2:5])
+		p.forms.nops.fill(buf[2:5])
 		return
 	}
 	le.PutUint32(buf[1:], uint32(dist-5))
@@ -164,7 +164,7 @@ func (p *alternativePatcher) classicNops(text []byte) {
 			end++
 		}
 		if end-i > 1 {
-			p.nops.fill(text[i:end])
+			p.forms.nops.fill(text[i:end])
 		}
 		i = end
 	}
@@ -189,9 +189,57 @@ func (p *alternativePatcher) modern(a *alternative, chosen bool) {
 		}
 		p.relocate(a, buf)
 	}
-	p.modernNops(buf)
+	p.joinNops(buf)
 	copy(text, buf)
 }
+
+// joinNops makes the no-operations of code that is to be written long ones.
+func (p *alternativePatcher) joinNops(buf []byte) {
+	switch {
+	case !p.forms.relocates:
+		p.classicNops(buf)
+	case p.forms.joinsJumps:
+		p.jumpedNops(buf)
+	default:
+		p.modernNops(buf)
+	}
+}
+
+// jumpedNops joins each run of nops of any form, and a jump before it that leads to its end.
+func (p *alternativePatcher) jumpedNops(buf []byte) {
+	jump, target := 0, 0
+	for i := 0; i < len(buf); {
+		k, err := decoder.DecodeKernel(buf[i:], &p.decoder)
+		if err != nil || k.Length == 0 {
+			return
+		}
+		next := i + k.Length
+		n, nop := p.nopAt(buf[i:])
+		switch {
+		case k.Opcode[0] == x86.Jmp32 || k.Opcode[0] == jmp8:
+			jump, target = i, next+int(k.Imm)
+		case nop && n > 0:
+			for next < len(buf) {
+				n, more := p.nopAt(buf[next:])
+				if n == 0 || !more {
+					break
+				}
+				next += n
+			}
+			if target != 0 && next == target {
+				i = jump
+			}
+			next = min(next, len(buf))
+			p.forms.nops.fill(buf[i:next])
+		default:
+			target = 0
+		}
+		i = next
+	}
+}
+
+// jmp8 is a jump by a distance of one byte.
+const jmp8 = 0xeb
 
 // directCall makes "call *ptr(%rip)" a direct call of what the pointer holds
 // now, still as if it stood at the replacement. It returns the length, 0 for
@@ -274,8 +322,11 @@ func (p *alternativePatcher) modernNops(buf []byte) {
 			end += n
 		}
 		if nop {
+			if i+n == len(buf) {
+				return // one at the end is taken for a long one already
+			}
 			end = min(end, len(buf))
-			p.nops.fill(buf[i:end])
+			p.forms.nops.fill(buf[i:end])
 		}
 		i = end
 	}

@@ -163,9 +163,9 @@ func (p *bootPatcher) jumpLabel(j JumpLabel, on bool) {
 
 func (p *bootPatcher) labelNop(n int) []byte {
 	if n == shortJumpSize {
-		return p.nops.forms[n]
+		return p.forms.nops.forms[n]
 	}
-	return p.nops.atomic5
+	return p.forms.nops.atomic5
 }
 
 // jumpLabels writes the processor's nop where the compiler left the default
@@ -173,7 +173,7 @@ func (p *bootPatcher) labelNop(n int) []byte {
 func (p *bootPatcher) jumpLabels(o tableOwner) {
 	for _, s := range p.img.sitesOf(SiteJumpLabel, o) {
 		if text := p.img.bytes(s.Addr, s.Len); bytes.Equal(text, nopl[5]) {
-			copy(text, p.nops.atomic5)
+			copy(text, p.forms.nops.atomic5)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func TestJumpLabelFollowsItsKey(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			text := make([]byte, 0x40)
 			copy(text, fromHex(t, c.text))
-			p := &bootPatcher{img: tableImage(t, text), nops: nopsFor(false, false, true)}
+			p := &bootPatcher{img: tableImage(t, text), forms: patchForms{nops: nopsFor(false, false, true)}}
 			n := len(fromHex(t, c.want))
 			p.jumpLabel(JumpLabel{Addr: testText, Target: testText + 0x20, Len: n, Branch: c.branch}, c.on)
 			require.Equal(t, fromHex(t, c.want), p.img.bytes(testText, n))

@@ -1,6 +1,9 @@
 package kimage
 
-import "slices"
+import (
+	"bytes"
+	"slices"
+)
 
 // nops are the no-operation forms of one kernel and processor.
 type nops struct {
@@ -89,4 +92,10 @@ func fillInt3(b []byte) {
 	for i := range b {
 		b[i] = 0xcc
 	}
+}
+
+// isLongNop reports whether all of b is a nopl of eight bytes with prefixes that say nothing.
+func isLongNop(b []byte) bool {
+	head, ok := bytes.CutSuffix(b, nopl[8])
+	return ok && len(bytes.Trim(head, "\x66\x2e")) == 0
 }

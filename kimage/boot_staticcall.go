@@ -5,8 +5,10 @@ import "kprobelab/x86"
 // staticCallPatcher writes static-call sites and trampolines as the kernel
 // does for a key's function (arch/x86/kernel/static_call.c).
 type staticCallPatcher struct {
-	img   *Image
-	nops  nops
+	img  *Image
+	nops nops
+	// zero is what stands for a call of ret0.
+	zero  []byte
 	ret0  x86.Addr
 	retFn x86.Addr
 	// inline has the code that stands for a call of each of inlineCalls.
@@ -18,14 +20,8 @@ type staticCallPatcher struct {
 	byKey map[x86.Addr][]StaticCall
 }
 
-// Forms that stand in for a call of a function that only returns.
-var (
-	// retInsn is a tail call of nothing, where returns need no thunk.
-	retInsn = []byte{0xc3, 0xcc, 0xcc, 0xcc, 0xcc}
-	// xor5rax is a call of __static_call_return0 (5.12 and later): xor
-	// %eax,%eax with three segment prefixes.
-	xor5rax = []byte{0x2e, 0x2e, 0x2e, 0x31, 0xc0}
-)
+// retInsn stands for a tail call of nothing, where returns need no thunk.
+var retInsn = []byte{0xc3, 0xcc, 0xcc, 0xcc, 0xcc}
 
 // inlineCalls are the functions whose body is written in place of their call, by
 // name: a warning is ud1 (%edx),%rdi (6.19 and later), and the unlocking of a
@@ -43,7 +39,7 @@ var inlineCalls = []struct {
 // static calls before it decides on return thunks, so a tail call of nothing is
 // a plain return on every processor; 6.12 writes it again after that.
 func (p *bootPatcher) newStaticCalls() *staticCallPatcher {
-	sc := &staticCallPatcher{img: p.img, nops: p.nops}
+	sc := &staticCallPatcher{img: p.img, nops: p.forms.nops, zero: p.forms.zero}
 	sc.ret0, _ = p.img.symbolAddr("__static_call_return0")
 	sc.retFn, _ = p.img.symbolAddr("__static_call_return")
 	sc.inline = map[x86.Addr][]byte{}
@@ -76,7 +72,7 @@ func (p *staticCallPatcher) write(at, fn x86.Addr, tail bool) {
 	case fn == 0:
 		copy(text, p.nops.atomic5)
 	case !tail && fn == p.ret0:
-		copy(text, xor5rax)
+		copy(text, p.zero)
 	case !tail && p.inline[fn] != nil:
 		copy(text, p.inline[fn])
 	default:

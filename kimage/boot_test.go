@@ -94,9 +94,9 @@ func TestAlternatives(t *testing.T) {
 				img := tableImage(t, text)
 				has := map[feature]bool{featAlways: true}
 				cfg, _ := profile.Named(profile.Default)
-				p := alternativePatcher{img: img, has: has, nops: nopsFor(false, l == 14, true), decoder: cfg.Decoder}
+				p := alternativePatcher{img: img, has: has, forms: &patchForms{nops: nopsFor(false, l == 14, true), relocates: l == 14}, decoder: cfg.Decoder}
 				p.apply([]alternative{{addr: testText, repl: testText + 0x100, feature: c.feature, addrLen: len(fromHex(t, c.text)),
-					replLen: len(fromHex(t, c.repl)), not: c.not, call: c.call}}, l)
+					replLen: len(fromHex(t, c.repl)), not: c.not, call: c.call}})
 				require.Equal(t, fromHex(t, want), img.bytes(testText, len(fromHex(t, c.text))))
 			})
 		}
@@ -133,7 +133,7 @@ func TestStaticCallForms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			text := make([]byte, 0x400)
 			copy(text, fromHex(t, c.text))
-			p := &staticCallPatcher{img: tableImage(t, text), nops: nops{forms: nopl[:9], atomic5: nopl[5]},
+			p := &staticCallPatcher{img: tableImage(t, text), nops: nops{forms: nopl[:9], atomic5: nopl[5]}, zero: xor5rax,
 				ret0: testText + 0x200, retFn: testText + 0x300,
 				inline: map[x86.Addr][]byte{testText + 0x400: inlineCalls[0].code, testText + 0x500: inlineCalls[1].code}}
 			p.write(testText, c.fn, c.tail)
@@ -334,7 +334,8 @@ func TestRetpolineForms(t *testing.T) {
 			img.index.setImage([]Symbol{
 				{Name: indirectThunk + "rax", Addr: testText + 0x200}, {Name: indirectThunk + "r8", Addr: testText + 0x300},
 			}, func(x86.Addr) x86.Addr { return testText + 0x400 })
-			p := &bootPatcher{img: img, feats: &cpuFeatures{has: map[feature]bool{}}, nops: nops{forms: nopl[:9], atomic5: nopl[5]}}
+			p := &bootPatcher{img: img, feats: &cpuFeatures{has: map[feature]bool{}, retpoline: featRetpoline},
+				forms: patchForms{nops: nops{forms: nopl[:9], atomic5: nopl[5]}, int3AfterJump: true}}
 			p.retpolines(tableOwner{img: img})
 			require.Equal(t, fromHex(t, c.want), img.bytes(testText, len(code)))
 

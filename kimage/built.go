@@ -11,9 +11,8 @@ import (
 	"kprobelab/profile"
 )
 
-// component is something that a kernel is built with or without. Evidence counts in this order:
-// what a configuration says of its options, a symbol or a text of it in the image, that the image
-// has none of them, and that a configuration does not know the option.
+// component is something that a kernel is built with or without. A symbol or a text of it in the
+// image, or that a whole image has none of them, counts before its configuration.
 type component struct {
 	// name is the profile's field.
 	name string
@@ -81,27 +80,30 @@ func (e *evidence) built(c *profile.Config) {
 		p := &components[i]
 		// What the release does not have yet, no configuration brings.
 		has := c.Field(p.name) == "true"
-		on, why, from := e.component(p, whole)
+		f, known := e.component(p, whole)
+		on := f.Value == "true"
 		for _, any := range p.needs {
 			lacks := func(name string) bool { return c.Field(name) != "true" }
-			if (why == "" || on) && has && !slices.ContainsFunc(any, func(name string) bool { return !lacks(name) }) {
-				on, why, from = false, "it needs "+strings.Join(any, " or ")+", which is not there", e.sourceOf(any[0])
+			if (!known || on) && has && !slices.ContainsFunc(any, func(name string) bool { return !lacks(name) }) {
+				on, known = false, true
+				f = Fact{Name: p.name, Evidence: "it needs " + strings.Join(any, " or ") + ", which is not there", From: e.sourceOf(any[0])}
 			}
 		}
-		if why == "" {
+		if !known {
 			continue
 		}
 		// A profile that is asked for has no more than its release.
-		if on && !has && (from == Configured || e.img.opts.Profile != nil) {
+		if on && !has && (f.From == Configured || e.img.opts.Profile != nil) {
 			continue
 		}
 		if on != has {
-			why += "; profile " + c.Name + " has it otherwise"
+			f.Evidence += "; profile " + c.Name + " has it otherwise"
 			if err := c.SetField(p.name, strconv.FormatBool(on)); err != nil {
 				panic("BUG: " + err.Error())
 			}
 		}
-		e.field(p.name, strconv.FormatBool(on), why, from)
+		f.Value = strconv.FormatBool(on)
+		e.img.facts = append(e.img.facts, f)
 	}
 }
 
@@ -115,27 +117,33 @@ func (e *evidence) sourceOf(name string) Source {
 	return Dated
 }
 
-// component reports whether, by the evidence, the kernel is built with a component; why is empty
-// if there is no evidence.
-func (e *evidence) component(p *component, whole bool) (on bool, why string, from Source) {
-	on, why = true, ""
-	lacks := ""
-	for _, option := range p.options {
-		v, ok := e.config[option]
-		switch {
-		case !ok && e.config != nil:
-			lacks = cmp.Or(lacks, option)
-		case ok && v != "y":
-			return false, option + "=" + v + " in " + e.configFrom, Configured
-		case ok:
-			why = option + "=" + v + " in " + e.configFrom
+// component reports whether, by the evidence, the kernel is built with a component; false if there
+// is none.
+func (e *evidence) component(p *component, whole bool) (Fact, bool) {
+	var witnesses []Witness
+	add := func(on bool, why string, from Source) {
+		witnesses = append(witnesses, Witness{strconv.FormatBool(on), why, from})
+	}
+	if there, why, from := e.shown(p); there {
+		add(true, why, from)
+	} else if whole && (p.section == "" || !e.img.bounds.onlyText) {
+		add(false, why, from)
+	}
+	if on, why, ok := e.configured(p); ok {
+		add(on, why, Configured)
+	} else if why != "" {
+		add(on, why, Absent)
+	}
+	return decidedFact(p.name, witnesses)
+}
+
+// shown reports whether the image has what only a kernel with the component has.
+func (e *evidence) shown(p *component) (there bool, why string, from Source) {
+	if p.section != "" {
+		if e.img.section(p.section) != nil {
+			return true, "section " + p.section, Symbolic
 		}
-	}
-	if why != "" && lacks == "" {
-		return true, why, Configured
-	}
-	if p.section != "" && e.img.section(p.section) != nil {
-		return true, "section " + p.section, Symbolic
+		return false, "no section " + p.section, Symbolic
 	}
 	for _, name := range p.symbols {
 		if _, ok := e.img.symbolAddr(name); ok {
@@ -147,13 +155,26 @@ func (e *evidence) component(p *component, whole bool) (on bool, why string, fro
 			return true, fmt.Sprintf("%q in %s", text, s.Name), Coded
 		}
 	}
-	switch {
-	case lacks != "":
-		return false, lacks + " is not in " + e.configFrom, Configured
-	case whole && p.section != "":
-		return false, "no section " + p.section, Symbolic
-	case whole:
-		return false, "no symbol " + strings.Join(p.symbols, ", "), Symbolic
+	return false, "no symbol " + strings.Join(p.symbols, ", "), Symbolic
+}
+
+// configured is what the configuration says; ok is false where it does not know an option, which it
+// lacks then.
+func (e *evidence) configured(p *component) (on bool, why string, ok bool) {
+	lacks := ""
+	for _, option := range p.options {
+		v, known := e.config[option]
+		switch {
+		case !known && e.config != nil:
+			lacks = cmp.Or(lacks, option)
+		case known && v != "y":
+			return false, option + "=" + v + " in " + e.configFrom, true
+		case known:
+			why = option + "=" + v + " in " + e.configFrom
+		}
 	}
-	return false, "", ""
+	if lacks != "" {
+		return false, lacks + " is not in " + e.configFrom, false
+	}
+	return true, why, why != ""
 }

@@ -37,6 +37,7 @@ const (
 	featZen         = feature(7*32 + 28)
 	featSwapgsUser  = feature(11*32 + 4)
 	featSwapgs      = feature(11*32 + 5)
+	featEntryIBPB   = feature(11*32 + 10)
 	featRetpoline   = feature(11*32 + 12)
 	featRethunk     = feature(11*32 + 14)
 	featUnret       = feature(11*32 + 15)
@@ -174,3 +175,31 @@ func (img *Image) clearBuffers(list []alternative) map[feature]bool {
 	}
 	return found
 }
+
+// clearHistory are the features on which a call of what clears the branch history depends.
+func (img *Image) clearHistory(list []alternative) map[feature]bool {
+	found := map[feature]bool{}
+	clear, ok := img.symbolAddr("clear_bhb_loop")
+	for _, a := range list {
+		b := img.bytes(a.repl, a.replLen)
+		if ok && len(b) >= 5 && b[0] == x86.Call32 && rel32(a.repl+5, b[1:]) == clear {
+			found[a.feature] = true
+		}
+	}
+	return found
+}
+
+// fencedMSRs are the features on which it depends that writes to the local APIC's registers are
+// fenced: mfence and lfence become nothing without the feature.
+func (img *Image) fencedMSRs(list []alternative) map[feature]bool {
+	found := map[feature]bool{}
+	for _, a := range list {
+		if a.not && a.replLen == 0 && bytes.Equal(img.bytes(a.addr, a.addrLen), append(slices.Clone(mfence), lfence...)) {
+			found[a.feature] = true
+		}
+	}
+	return found
+}
+
+// lfence is the instruction lfence.
+var lfence = []byte{0x0f, 0xae, 0xe8}

@@ -15,12 +15,15 @@ type cpuFeatures struct {
 	has map[feature]bool
 	// returnThunk is the symbol to which returns jump, "" for plain returns.
 	returnThunk string
+	// retpoline is the number of X86_FEATURE_RETPOLINE; the next one is that of retpolines that
+	// are an lfence and a branch.
+	retpoline feature
 }
 
 // features computes them.
 func (img *Image) features(m *cpuModel) *cpuFeatures {
 	names := img.featureNames()
-	d := &cpuDecision{img: img, m: m.clone(), out: &cpuFeatures{has: map[feature]bool{featAlways: true}}}
+	d := &cpuDecision{img: img, m: m.clone(), out: &cpuFeatures{has: map[feature]bool{featAlways: true}, retpoline: img.retpolineFeature()}}
 	for flag := range m.flags {
 		if f, ok := names.flags[flag]; ok {
 			d.out.has[f] = true
@@ -38,7 +41,7 @@ func (img *Image) features(m *cpuModel) *cpuFeatures {
 	}
 	d.own()
 	if img.mitigates() {
-		for _, decide := range []func(){d.meltdown, d.spectreV1, d.spectreV2, d.buffers, d.returns} {
+		for _, decide := range []func(){d.meltdown, d.spectreV1, d.spectreV2, d.branchHistory, d.buffers, d.returns} {
 			decide()
 		}
 	} else {
@@ -105,6 +108,11 @@ func (d *cpuDecision) own() {
 	d.set(featSysenter32, d.m.vendor == vendorIntel || b.since(7, 0))
 	d.set(featRepGood, d.m.vendor == vendorIntel && b.since(6, 16))
 	d.set(featOSXSAVE, d.m.flags["xsave"])
+	list, layout := tableOwner{img: d.img}.alternatives()
+	// Only AMD's and Hygon's processors order these writes themselves.
+	for f := range d.img.fencedMSRs(list) {
+		d.set(f, !amd)
+	}
 	d.set(featZen, zen)
 	if zen {
 		d.generation()
@@ -113,7 +121,7 @@ func (d *cpuDecision) own() {
 	// LFENCE orders RDTSC; the feature moved in 6.3, whose alternatives have
 	// another form. Older releases set it on Intel only with SSE2, which all
 	// 64-bit processors have.
-	if _, layout := (tableOwner{img: d.img}).alternatives(); layout == 14 {
+	if layout == 14 {
 		d.set(featLfence63, true)
 		return
 	}
@@ -161,42 +169,47 @@ func (d *cpuDecision) generation() {
 // meltdown separates the page tables.
 func (d *cpuDecision) meltdown() {
 	delete(d.out.has, featPTI)
-	d.set(featPTI, d.m.bugs["cpu_meltdown"])
+	d.set(featPTI, d.m.bugs["cpu_meltdown"] && !d.img.without(optionPTI))
 }
 
 // spectreV1 puts fences after swapgs where a user may have chosen the base of
 // GS, or where SMAP does not hold in speculation.
 func (d *cpuDecision) spectreV1() {
 	smap := d.m.flags["smap"] && !d.m.bugs["cpu_meltdown"]
-	if !d.m.bugs["spectre_v1"] || d.img.fact(optionSpectreV1) == "n" || smap && !d.m.flags["fsgsbase"] {
+	if !d.m.bugs["spectre_v1"] || d.img.without(optionSpectreV1) || smap && !d.m.flags["fsgsbase"] {
 		return
 	}
 	d.set(featSwapgs, true)
 	d.set(featSwapgsUser, d.m.bugs["swapgs"] && !d.out.has[featPTI])
 }
 
-// Options without which a kernel does nothing about a bug (6.11 and later). Only a
-// configuration tells.
-const (
-	optionSpectreV1 = "CONFIG_MITIGATION_SPECTRE_V1"
-	optionSpectreV2 = "CONFIG_MITIGATION_SPECTRE_V2"
-)
-
-// retpolineFeature is the number of X86_FEATURE_RETPOLINE: to 5.3, and later in some
-// stable releases, another one. Then a thunk is a jump that is replaced by a retpoline,
-// which begins with a call.
+// retpolineFeature is the number of X86_FEATURE_RETPOLINE, which has moved: to 5.18, and in some
+// stable releases, it is another one. The alternatives of a thunk tell: a jump is replaced by a
+// retpoline, which begins with a call, or (later) a retpoline by a jump without the feature.
 func (img *Image) retpolineFeature() feature {
-	thunk, ok := img.symbolAddr("__x86_indirect_thunk_rax")
+	if f, ok := img.thunkFeature(); ok {
+		return f
+	}
+	return featRetpoline
+}
+
+func (img *Image) thunkFeature() (feature, bool) {
+	thunk, ok := img.symbolAddr(indirectThunk + "rax")
 	if !ok {
-		return featRetpoline
+		return 0, false
 	}
 	list, _ := tableOwner{img: img}.alternatives()
 	for _, a := range list {
-		if a.addr == thunk && !a.not && bytes.HasPrefix(img.bytes(a.addr, a.addrLen), jmpRAX) && bytes.HasPrefix(img.bytes(a.repl, a.replLen), []byte{x86.Call32}) {
-			return a.feature
+		if a.addr != thunk {
+			continue
+		}
+		text, repl := img.bytes(a.addr, a.addrLen), img.bytes(a.repl, a.replLen)
+		if !a.not && bytes.HasPrefix(text, jmpRAX) && bytes.HasPrefix(repl, []byte{x86.Call32}) ||
+			a.not && bytes.HasPrefix(text, []byte{x86.Call32}) && bytes.HasPrefix(repl, jmpRAX) {
+			return a.feature, true
 		}
 	}
-	return featRetpoline
+	return 0, false
 }
 
 // jmpRAX is jmp *%rax.
@@ -205,18 +218,18 @@ var jmpRAX = []byte{0xff, 0xe0}
 // spectreV2: retpolines, unless the processor restricts indirect branches
 // itself, and a return stack that is filled at a context switch.
 func (d *cpuDecision) spectreV2() {
-	if !d.m.bugs["spectre_v2"] || d.img.fact(optionSpectreV2) == "n" {
+	if !d.m.bugs["spectre_v2"] || d.img.without(optionSpectreV2) {
 		return
 	}
 	f := d.m.flags
-	ibrs := f["ibrs"] && d.m.vendor == vendorIntel && d.m.bugs["retbleed"]
+	ibrs := f["ibrs"] && d.m.vendor == vendorIntel && d.m.bugs["retbleed"] && !d.img.without(optionRetbleed) && !d.img.without(optionIBRSEntry)
 	automatic := f["ibrs_enhanced"] || f["autoibrs"]
 	d.set(featSpecCtrl, f["ibrs"] || f["msr_spec_ctrl"])
 	d.set(featUseIBPB, f["ibpb"])
 	d.set(featKernelIBRS, ibrs && !automatic)
 	d.set(featFirmware, f["ibrs"] && !ibrs && !automatic)
 	retpoline := !automatic && !ibrs && d.exists("__x86_indirect_thunk_rax")
-	number := d.img.retpolineFeature()
+	number := d.out.retpoline
 	d.set(number, retpoline)
 	// To 5.16, and in stable releases to March 2022, AMD's are an lfence and a jump, with the
 	// next number.
@@ -226,15 +239,30 @@ func (d *cpuDecision) spectreV2() {
 	d.set(featRSBSwitch, retpoline || d.out.has[featKernelIBRS] || !d.img.says("Filling RSB on context switch and VMEXIT"))
 }
 
+// branchHistory is cleared at system calls where neither retpolines nor the processor keep a user
+// from steering indirect branches by it.
+func (d *cpuDecision) branchHistory() {
+	if !d.m.bugs["bhi"] || !d.m.bugs["spectre_v2"] || d.out.has[d.out.retpoline] ||
+		d.m.flags["bhi_ctrl"] || d.img.without(optionSpectreV2) || d.img.without(optionBHI) {
+		return
+	}
+	list, _ := tableOwner{img: d.img}.alternatives()
+	for f := range d.img.clearHistory(list) {
+		d.set(f, true)
+	}
+}
+
 // buffers are cleared on the way to user mode on processors that leak them.
 func (d *cpuDecision) buffers() {
-	leaks := false
-	for _, bug := range []string{"mds", "taa", "mmio_stale_data", "rfds"} {
-		leaks = leaks || d.m.bugs[bug]
-	}
+	// TAA needs transactions. Where MDS is not done without, it is not either. MMIO alone
+	// matters to virtual machines only.
+	bug, on := d.m.bugs, func(option string) bool { return !d.img.without(option) }
+	taa := bug["taa"] && d.m.flags["rtm"]
+	leaks := bug["mds"] && on(optionMDS) || taa && (on(optionTAA) || on(optionMDS)) ||
+		bug["mmio_stale_data"] && on(optionMMIO) && (bug["mds"] || taa) || bug["rfds"] && on(optionRFDS)
 	// From 6.17 on, TSA's are cleared only where the microcode does that.
 	b := d.img.findBanner()
-	leaks = leaks || d.m.bugs["tsa"] && (d.m.updated || !b.since(6, 17))
+	leaks = leaks || bug["tsa"] && on(optionTSA) && (d.m.updated || !b.since(6, 17))
 	list, _ := tableOwner{img: d.img}.alternatives()
 	for f := range d.img.clearBuffers(list) {
 		d.set(f, leaks)
@@ -243,23 +271,43 @@ func (d *cpuDecision) buffers() {
 
 const itsReturnThunk = "its_return_thunk"
 
+// thunkSymbol is a thunk that a kernel may have, and what else has to be there.
+type thunkSymbol struct{ thunk, with string }
+
 // returnThunks are the thunks that mitigations choose; a later one overrides.
 var returnThunks = []struct {
-	// thunk is the symbol, bug what it is for, families the processors.
-	thunk, bug string
-	from, to   int
-	amd        bool
+	// thunks are what the mitigation jumps to, of which the first that is there counts.
+	thunks []thunkSymbol
+	// bug is what it is for, option what it is built with, families the processors.
+	bug, option string
+	from, to    int
+	amd         bool
 	// features are set with it.
 	features []feature
 }{
-	// Retbleed: the return is untrained at each entry.
-	{"retbleed_return_thunk", "retbleed", 0x15, 0x18, true, []feature{featRethunk, featUnret}},
+	// Retbleed: the return is untrained at each entry. From July 2022 to August 2023 returns
+	// stay jumps to the compiler's thunk.
+	{[]thunkSymbol{{"retbleed_return_thunk", ""}, {compiledThunk, "zen_untrain_ret"}}, "retbleed", optionUnret, 0x15, 0x18, true, []feature{featRethunk, featUnret}},
 	// Indirect target selection: returns in the lower half of a line.
-	{itsReturnThunk, "its", 6, 0xff, false, []feature{featRethunk, featIndirectITS}},
-	// Speculative return stack overflow; Zen 3 and 4 have a thunk of their own.
-	{"srso_return_thunk", "srso", 0x17, 0x18, true, []feature{featRethunk, featSRSO}},
-	{"srso_alias_return_thunk", "srso", 0x19, 0x19, true, []feature{featRethunk, featUnret, featSRSOAlias}},
-	{"srso_return_thunk", "srso", 0x1a, 0xff, true, []feature{featRethunk, featUnret, featSRSO}},
+	{[]thunkSymbol{{itsReturnThunk, ""}}, "its", optionITS, 6, 0xff, false, []feature{featRethunk, featIndirectITS}},
+	// Speculative return stack overflow; Zen 3 and 4 have a thunk of their own. In the first
+	// releases with it, the compiler's thunk has it as an alternative.
+	{[]thunkSymbol{{"srso_return_thunk", ""}, {compiledThunk, "srso_safe_ret"}}, "srso", optionSRSO, 0x17, 0x18, true, []feature{featRethunk, featSRSO}},
+	{[]thunkSymbol{{"srso_alias_return_thunk", ""}, {compiledThunk, "srso_safe_ret_alias"}}, "srso", optionSRSO, 0x19, 0x19, true, []feature{featRethunk, featUnret, featSRSOAlias}},
+	{[]thunkSymbol{{"srso_return_thunk", ""}}, "srso", optionSRSO, 0x1a, 0xff, true, []feature{featRethunk, featUnret, featSRSO}},
+}
+
+// compiledThunk is what the compiler makes returns jump to.
+const compiledThunk = "__x86_return_thunk"
+
+// thunkOf is the first of the thunks that the image has, "" for none.
+func (d *cpuDecision) thunkOf(list []thunkSymbol) string {
+	for _, t := range list {
+		if d.exists(t.thunk) && (t.with == "" || d.exists(t.with)) {
+			return t.thunk
+		}
+	}
+	return ""
 }
 
 // returns decides where returns go.
@@ -270,12 +318,27 @@ func (d *cpuDecision) returns() {
 		if t.bug == "srso" && d.m.family < 0x19 && !d.m.threads && b.since(6, 17) {
 			continue
 		}
-		if !d.m.bugs[t.bug] || d.m.family < t.from || d.m.family > t.to || d.m.amd() != t.amd || !d.exists(t.thunk) {
+		thunk := d.thunkOf(t.thunks)
+		if !d.m.bugs[t.bug] || d.m.family < t.from || d.m.family > t.to || d.m.amd() != t.amd || thunk == "" {
 			continue
 		}
-		d.out.returnThunk = t.thunk
+		if d.img.without(t.option) || t.bug == "retbleed" && d.img.without(optionRetbleed) {
+			continue
+		}
+		d.out.returnThunk = thunk
 		for _, f := range t.features {
 			d.set(f, true)
 		}
 	}
+	d.barrierAtEntry()
+}
+
+// barrierAtEntry takes a barrier at each entry for retbleed, where the kernel is built without what
+// untrains returns.
+func (d *cpuDecision) barrierAtEntry() {
+	if !d.m.bugs["retbleed"] || !d.m.amd() || !d.m.flags["ibpb"] || !d.img.without(optionUnret) ||
+		d.img.without(optionIBPBEntry) || d.img.without(optionRetbleed) || !d.exists("entry_ibpb") {
+		return
+	}
+	d.set(featEntryIBPB, true)
 }

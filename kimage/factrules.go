@@ -2,15 +2,14 @@ package kimage
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
-	"strconv"
 
-	"kprobelab/decoder"
-	"kprobelab/errno"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
+
+// look is a look at the image; ok is false if it tells nothing.
+type look func(*evidence) (on bool, why string, ok bool)
 
 // rule is one field of the profile that an image's evidence can decide.
 type rule struct {
@@ -18,10 +17,13 @@ type rule struct {
 	name string
 	// options are the configuration options that decide it, in order.
 	options []string
-	// look is asked where no configuration is at hand.
-	look func(*evidence) (on bool, why string, ok bool)
+	// look reads the image, and more does in other ways.
+	look look
+	more []look
 	// from is what look reads: Symbolic where it is empty.
 	from Source
+	// weak: what look does not find may be there all the same.
+	weak bool
 	get  func(*profile.Config) bool
 	// set changes the field, and what depends on it.
 	set func(*profile.Config, bool)
@@ -30,12 +32,12 @@ type rule struct {
 var rules = []rule{
 	{
 		name: "Preemption", options: []string{"CONFIG_PREEMPTION", "CONFIG_PREEMPT"},
-		look: func(e *evidence) (bool, string, bool) {
+		look: wholly(has("preempt_schedule")), more: []look{func(e *evidence) (bool, string, bool) {
 			if w := e.banner.preempt(); w != "" {
 				return true, w + " in the " + e.banner.from, true
 			}
 			return false, "no PREEMPT in the " + e.banner.from, e.banner.release != ""
-		},
+		}},
 		from: Coded,
 		get:  func(c *profile.Config) bool { return c.Preemption },
 		set:  func(c *profile.Config, on bool) { c.Preemption = on },
@@ -171,10 +173,22 @@ var rules = []rule{
 		set: func(c *profile.Config, on bool) { c.Tracing.UniqueSymbols = on },
 	},
 	{
+		name: "Tracing.UniqueFirst",
+		look: lookUniqueFirst, from: Coded,
+		get: func(c *profile.Config) bool { return c.Tracing.UniqueFirst },
+		set: func(c *profile.Config, on bool) { c.Tracing.UniqueFirst = on },
+	},
+	{
 		name: "Tracing.StarRefused",
 		look: lookStarRefused, from: Coded,
 		get: func(c *profile.Config) bool { return c.Tracing.StarRefused },
 		set: func(c *profile.Config, on bool) { c.Tracing.StarRefused = on },
+	},
+	{
+		name: "Check.KGDB", options: []string{"CONFIG_KGDB"},
+		look: has("kgdb_handle_exception"),
+		get:  func(c *profile.Config) bool { return c.Check.KGDB },
+		set:  func(c *profile.Config, on bool) { c.Check.KGDB = on },
 	},
 	{
 		name: "FramePointer", options: []string{"CONFIG_FRAME_POINTER", "CONFIG_UNWINDER_FRAME_POINTER"},
@@ -187,112 +201,68 @@ var rules = []rule{
 	},
 	{
 		name: "ModuleBase", options: []string{"CONFIG_RANDOMIZE_BASE"},
-		look: has("kaslr_get_random_long"),
-		get:  func(c *profile.Config) bool { return c.ModuleBase == moduleBaseRandom },
-		set:  setModuleBase,
+		look: has("kaslr_get_random_long"), weak: true, // it is linked only if something calls it
+		get: func(c *profile.Config) bool { return c.ModuleBase == moduleBaseRandom },
+		set: setModuleBase,
 	},
 }
 
 // decide applies one rule and records what it found.
 func (e *evidence) decide(r *rule, c *profile.Config) {
-	on, why, ok, from := false, "", false, Configured
+	before := c.Field(r.name)
+	var witnesses []Witness
+	for _, l := range append([]look{r.look}, r.more...) {
+		if on, why, ok := l(e); ok {
+			witnesses = append(witnesses, Witness{Value: r.value(c, on), Evidence: why, From: e.strength(r, on)})
+		}
+	}
 	if len(r.options) > 0 {
-		on, why, ok = e.option(r.options...)
+		if on, why, ok := e.option(r.options...); ok {
+			witnesses = append(witnesses, Witness{Value: r.value(c, on), Evidence: why, From: Configured})
+		}
 	}
-	if !ok {
-		on, why, ok = r.look(e)
-		from = cmp.Or(r.from, Symbolic)
-	}
-	if ok && r.get(c) != on {
-		r.set(c, on)
-		why += "; profile " + c.Name + " has it otherwise"
+	f, ok := decidedFact(r.name, witnesses)
+	if ok && f.Value != before {
+		r.set(c, f.Value == r.value(c, true))
+		f.Evidence += "; profile " + c.Name + " has it otherwise"
+		if len(r.options) == 0 {
+			f.Against = append(f.Against, Witness{Value: before, Evidence: "profile " + c.Name, From: Dated})
+		}
 	}
 	if ok {
-		e.field(r.name, r.value(c, on), why, from)
-	}
-	if r.name == "ModuleBase" {
-		e.timer(c)
+		e.img.facts = append(e.img.facts, f)
 	}
 }
 
+// strength is the kind of what a look at the image says: that a symbol is absent counts before
+// the configuration only if the image has all its symbols.
+func (e *evidence) strength(r *rule, on bool) Source {
+	switch {
+	case r.from != "" && r.from != Symbolic:
+		return r.from
+	case !on && (r.weak || !e.whole()):
+		return Absent
+	}
+	return Symbolic
+}
+
+// value is what the field has if the rule's answer is that.
 func (r *rule) value(c *profile.Config, on bool) string {
-	if r.name == "ModuleBase" {
-		return fmt.Sprintf("%#x", c.ModuleBase)
-	}
-	return strconv.FormatBool(on)
+	tried := *c
+	r.set(&tried, on)
+	return tried.Field(r.name)
 }
 
-// timer takes HZ from the configuration; nothing else in an image tells it.
-func (e *evidence) timer(c *profile.Config) {
-	if hz, err := strconv.Atoi(e.config["CONFIG_HZ"]); err == nil && hz > 0 {
-		c.HZ = hz
-		e.field("HZ", strconv.Itoa(hz), "CONFIG_HZ in "+e.configFrom, Configured)
-	}
-	if on, why, ok := e.option("CONFIG_KGDB"); ok && on {
-		c.Check.KGDB = true
-		e.field("Check.KGDB", "true", why, Configured)
-	}
-}
-
-func has(names ...string) func(*evidence) (bool, string, bool) {
+func has(names ...string) look {
 	return func(e *evidence) (bool, string, bool) { return e.symbol(names...) }
 }
 
-// lookStarRefused looks for -EOPNOTSUPP in the function that expands $arg*: it is
-// the only one of its errnos that came later than the function.
-func lookStarRefused(e *evidence) (on bool, why string, ok bool) {
-	const name = "traceprobe_expand_meta_args"
-	found := e.img.Lookup(name)
-	if len(found) == 0 {
-		return false, "", false
-	}
-	code := e.img.bytes(found[0].Addr, int(found[0].Size))
-	if code == nil {
-		return false, "", false
-	}
-	var no [4]byte
-	refused := -int32(errno.EOPNOTSUPP)
-	le.PutUint32(no[:], uint32(refused))
-	if bytes.Contains(code, no[:]) {
-		return true, name + " returns -EOPNOTSUPP", true
-	}
-	return false, name + " returns no -EOPNOTSUPP", true
-}
-
-// lookLocal tells whether a function of the optimizer is known in its own file only,
-// so that the architecture's rules, which are in another, cannot ask it. A fix of
-// 6.3 and of stable releases made two of them known.
-func lookLocal(name string) func(*evidence) (bool, string, bool) {
+// wholly believes a look only where the image has all its symbols.
+func wholly(l look) look {
 	return func(e *evidence) (bool, string, bool) {
-		if _, ok := e.img.symbolAddr("arch_optimize_kprobes"); !ok {
-			return false, "", false
-		}
-		for _, s := range e.img.Lookup(name) {
-			if s.Module == "" && s.Type == 'T' {
-				return false, name + " is known to all files", true
-			}
-		}
-		return true, name + " is known in its own file only, or not at all", true
+		on, why, ok := l(e)
+		return on, why, ok && (on || e.whole())
 	}
-}
-
-// lookPoison looks for the newer nop in the code that writes it and that
-// recognizes it.
-func lookPoison(e *evidence) (on bool, why string, ok bool) {
-	for _, n := range []string{"is_endbr", "apply_seal_endbr", "poison_endbr", "apply_ibt_endbr"} {
-		found := e.img.Lookup(n)
-		if len(found) == 0 {
-			continue
-		}
-		code := e.img.bytes(found[0].Addr, int(found[0].Size))
-		if bytes.Contains(code, sealedNopl4) {
-			return true, fmt.Sprintf("%s knows % x", n, sealedNopl4), true
-		}
-		if code != nil {
-			why, ok = fmt.Sprintf("%s knows no % x", n, sealedNopl4), true
-		}
-	}
-	return false, why, ok
 }
 
 // inatPrefix is the part of an opcode's attributes that numbers the prefixes
@@ -356,46 +326,6 @@ func lookSwitchTo(e *evidence) (bool, string, bool) {
 
 func isEndbr(b []byte) bool {
 	return bytes.Equal(b, endbr64) || bytes.Equal(b, sealedNop4) || bytes.Equal(b, sealedNopl4)
-}
-
-func lookIndirectJumps(e *evidence) (bool, string, bool) {
-	if !e.banner.since(6, 5) {
-		return false, "", false
-	}
-	retpoline, why1, ok1 := e.option("CONFIG_MITIGATION_RETPOLINE", "CONFIG_RETPOLINE")
-	if !ok1 {
-		retpoline, why1, ok1 = e.symbol("__x86_indirect_thunk_rax", "__x86_indirect_thunk_array")
-	}
-	ibt, why2, ok2 := e.option("CONFIG_X86_KERNEL_IBT")
-	if !ok2 {
-		ibt, why2, ok2 = e.functionsBeginWithEndbr()
-	}
-	return !retpoline && !ibt, why1 + ", " + why2, ok1 && ok2
-}
-
-// lookSiteMiddle tells whether the function that looks for an ftrace site knows
-// the errno for the middle of one.
-func lookSiteMiddle(e *evidence) (bool, string, bool) {
-	const name = "arch_check_ftrace_location"
-	found := e.img.Lookup(name)
-	if len(found) != 1 {
-		return false, "", false
-	}
-	code := e.img.bytes(found[0].Addr, int(found[0].Size))
-	if code == nil {
-		return false, "", false
-	}
-	for len(code) > 0 {
-		i, err := decoder.Decode(code)
-		if err != nil {
-			break
-		}
-		if i.ImmLen == 4 && i.Imm() == -int64(errno.EILSEQ) {
-			return true, name + " knows EILSEQ", true
-		}
-		code = code[i.Length:]
-	}
-	return false, name + " knows no EILSEQ", true
 }
 
 // Where module space begins, with and without RANDOMIZE_BASE

@@ -19,8 +19,10 @@ type Fact struct {
 	// Evidence says from what, in a few words.
 	Evidence string
 	// From is the kind of the evidence where the fact decides a field of the
-	// profile, else empty.
+	// profile or of the boot-time text, else empty.
 	From Source
+	// Against has the evidence that says otherwise and was not followed.
+	Against []Witness
 }
 
 // Source is a kind of evidence for a field of the profile, the best first.
@@ -34,6 +36,8 @@ const (
 	Configured Source = "configuration"
 	// Symbolic: the image has, or lacks, a symbol or a section.
 	Symbolic Source = "symbol"
+	// Absent: the image lacks a symbol that it could lack for other reasons.
+	Absent Source = "no symbol"
 	// Coded: it is in the image's code, data or banner.
 	Coded Source = "code"
 	// Dated: the release, by the dates of changes or of its nearest profile.
@@ -71,6 +75,8 @@ func (img *Image) choose(*elfFile) error {
 			e.decide(&list[i], c)
 		}
 	}
+	e.onPreempt(c)
+	e.timer(c)
 	img.profile = c
 	if p := img.opts.Profile; p != nil {
 		given := *p
@@ -144,7 +150,6 @@ func (b *banner) since(major, minor int) bool {
 // others are facts that belong to no field of the profile.
 func (e *evidence) others() {
 	for _, o := range []struct{ option, symbol string }{
-		{"CONFIG_RETPOLINE", "__x86_indirect_thunk_rax"},
 		{"CONFIG_RETHUNK", "__x86_return_thunk"},
 		{"CONFIG_UNWINDER_ORC", "__start_orc_unwind"},
 	} {
@@ -152,16 +157,10 @@ func (e *evidence) others() {
 			e.fact(o.option, "y", "symbol "+o.symbol)
 		}
 	}
-	for _, option := range []string{"CONFIG_NR_CPUS", optionSpectreV1, optionSpectreV2} {
-		if v, ok := e.config[option]; ok {
-			e.fact(option, v, e.configFrom)
-		}
+	if v, ok := e.config["CONFIG_NR_CPUS"]; ok {
+		e.fact("CONFIG_NR_CPUS", v, e.configFrom)
 	}
-	for option, why := range e.img.mitigationOptions() {
-		if _, ok := e.config[option]; !ok {
-			e.fact(option, "n", why)
-		}
-	}
+	e.mitigationOptions()
 	for option, model := range map[string]string{
 		"CONFIG_PREEMPT_NONE": preemptNone, "CONFIG_PREEMPT_VOLUNTARY": preemptVoluntary,
 		"CONFIG_PREEMPT": preemptFull, "CONFIG_PREEMPT_LAZY": preemptLazy,

@@ -76,14 +76,15 @@ func TestConfigDecides(t *testing.T) {
 		path := writeFile(t, "config", b)
 		img := openBytes(t, testKernel(v61), &Options{Config: path})
 		c := img.Profile()
-		require.False(t, c.Preemption)
+		require.True(t, c.Preemption, "the banner goes before the configuration")
 		require.True(t, c.KprobesOnFtrace)
 		require.True(t, c.FramePointer)
 		require.False(t, c.Optimize.Exists, "a configuration without the option says no")
 		require.Equal(t, 1000, c.HZ)
 		require.Equal(t, uint64(0xffffffffa0000000), c.ModuleBase)
-		require.Equal(t, Fact{Name: "Preemption", Value: "false",
-			Evidence: "CONFIG_PREEMPTION=n in " + path + "; profile 6.1 has it otherwise", From: Configured}, fact(t, img, "Preemption"))
+		require.Equal(t, []Witness{{"false", "CONFIG_PREEMPTION=n in " + path, Configured}}, fact(t, img, "Preemption").Against)
+		require.Equal(t, Fact{Name: "FramePointer", Value: "true",
+			Evidence: "CONFIG_FRAME_POINTER=y in " + path + "; profile 6.1 has it otherwise", From: Configured}, fact(t, img, "FramePointer"))
 	}
 	_, err := FromBytes("k", testKernel(v61), &Options{Config: writeFile(t, "other", []byte("no config"))})
 	require.ErrorContains(t, err, "a kernel configuration is wanted")
@@ -326,5 +327,50 @@ func TestNeighbourRulesBySymbol(t *testing.T) {
 		if want != "" {
 			require.Equal(t, want == "true", img.Profile().Optimize.EnabledNeighboursOnly, symbols)
 		}
+	}
+}
+
+// TestWhoDecides: the image's own answer goes before its symbols and data, these before its
+// configuration, that before the release; what is not followed is kept.
+func TestWhoDecides(t *testing.T) {
+	all := []Witness{
+		{"release", "6.1", Dated}, {"option", "config", Configured}, {"absent", "no symbol x", Absent},
+		{"symbol", "x", Symbolic}, {"code", "bytes", Coded}, {"answer", "can_probe", Measured},
+	}
+	for n, want := range []string{"release", "option", "option", "symbol", "symbol", "answer"} {
+		first, against, ok := decided(all[:n+1])
+		require.True(t, ok)
+		require.Equal(t, want, first.Value)
+		require.Len(t, against, n)
+	}
+	_, _, ok := decided(nil)
+	require.False(t, ok)
+	f, ok := decidedFact("HZ", []Witness{{"250", "config", Configured}, {"250", "clocksource_jiffies", Coded}})
+	require.True(t, ok)
+	require.Equal(t, Fact{Name: "HZ", Value: "250", Evidence: "clocksource_jiffies", From: Coded}, f)
+	require.Equal(t, f.From.place(), Coded.place())
+}
+
+// TestOptimizesWithPreemption: a kernel that has both optimizes with both, whatever its release
+// (4.14.67 of another tree).
+func TestOptimizesWithPreemption(t *testing.T) {
+	for name, c := range map[string]struct {
+		config string
+		want   bool
+	}{
+		"both":            {"CONFIG_OPTPROBES=y\nCONFIG_PREEMPT=y\n", true},
+		"not_optimized":   {"# CONFIG_OPTPROBES is not set\nCONFIG_PREEMPT=y\n", false},
+		"without_preempt": {"CONFIG_OPTPROBES=y\n# CONFIG_PREEMPT is not set\n", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			banner := "Linux version 4.14.20 (x@y) (gcc) #1 SMP\n"
+			if name != "without_preempt" {
+				banner = "Linux version 4.14.20 (x@y) (gcc) #1 SMP PREEMPT Mon\n"
+			}
+			img := &Image{kind: KindKernel, sections: []*Section{{Name: ".rodata", Addr: testText, Data: append([]byte(banner), 0)}}}
+			img.opts.Config = writeFile(t, "config", []byte(c.config))
+			require.NoError(t, img.choose(nil))
+			require.Equal(t, c.want, img.Profile().Optprobes())
+		})
 	}
 }

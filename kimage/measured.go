@@ -41,7 +41,13 @@ func (img *Image) answer(a Answer) {
 		why += "; it was taken for " + before
 	}
 	img.profile = &c
-	img.setFact(Fact{Name: a.Field, Value: a.Value, Evidence: why, From: Measured})
+	f := Fact{Name: a.Field, Value: a.Value, Evidence: why, From: Measured}
+	// What was found in the image or its configuration is not followed then, which is worth a line;
+	// the release is only a guess.
+	if was := img.Fact(a.Field); was.From != "" && was.Value != c.Field(a.Field) {
+		f.Against = append(f.Against, Witness{was.Value, was.Evidence, was.From})
+	}
+	img.setFact(f)
 }
 
 // setFact replaces the fact of that name, or adds it.

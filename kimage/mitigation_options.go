@@ -2,36 +2,177 @@ package kimage
 
 import (
 	"bytes"
+	"fmt"
 
 	"kprobelab/decoder"
 	"kprobelab/x86"
 )
 
-// From 6.11 on a kernel can be built so that it does nothing about a bug
-// (MITIGATION_SPECTRE_V2 and its like), unless its command line says so. No symbol tells, but
-// for spectre_v2 the code does that reads the command line, and for spectre_v1 a variable.
+// A kernel can be built so that it does nothing about a bug unless its command line says so, or
+// without the code that it would need. Of each such option, the image itself tells most: a variable
+// begins with what the kernel does where nobody says, code is there or not.
 
-// mitigationOptions are what the image itself says of the options, and how.
-func (img *Image) mitigationOptions() map[string]string {
-	off := map[string]string{}
+// mitigationOption is an option of the mitigations.
+type mitigationOption struct {
+	// name is the option's, and older what it was called to 6.8.
+	name, older string
+	// look reads the image.
+	look func(*Image) (on bool, why string, ok bool)
+	// symbolic: a symbol tells, not data or code.
+	symbolic bool
+}
+
+// The options' names.
+const (
+	optionPTI       = "CONFIG_MITIGATION_PAGE_TABLE_ISOLATION"
+	optionRetpoline = "CONFIG_MITIGATION_RETPOLINE"
+	optionUnret     = "CONFIG_MITIGATION_UNRET_ENTRY"
+	optionIBPBEntry = "CONFIG_MITIGATION_IBPB_ENTRY"
+	optionIBRSEntry = "CONFIG_MITIGATION_IBRS_ENTRY"
+	optionSRSO      = "CONFIG_MITIGATION_SRSO"
+	optionITS       = "CONFIG_MITIGATION_ITS"
+	optionRetbleed  = "CONFIG_MITIGATION_RETBLEED"
+	optionMDS       = "CONFIG_MITIGATION_MDS"
+	optionTAA       = "CONFIG_MITIGATION_TAA"
+	optionMMIO      = "CONFIG_MITIGATION_MMIO_STALE_DATA"
+	optionRFDS      = "CONFIG_MITIGATION_RFDS"
+	optionTSA       = "CONFIG_MITIGATION_TSA"
+	optionBHI       = "CONFIG_MITIGATION_SPECTRE_BHI"
+	optionSpectreV1 = "CONFIG_MITIGATION_SPECTRE_V1"
+	optionSpectreV2 = "CONFIG_MITIGATION_SPECTRE_V2"
+)
+
+var mitigationOptionList = []mitigationOption{
+	{optionPTI, "CONFIG_PAGE_TABLE_ISOLATION", compiled("pti_init", "pti_check_boottime_disable", "pti_finalize"), true},
+	{optionRetpoline, "CONFIG_RETPOLINE", compiled("__x86_indirect_thunk_rax", "__x86_indirect_thunk_array"), true},
+	{optionUnret, "CONFIG_CPU_UNRET_ENTRY", (*Image).untrains, false},
+	{optionIBPBEntry, "CONFIG_CPU_IBPB_ENTRY", nil, false},
+	{optionIBRSEntry, "CONFIG_CPU_IBRS_ENTRY", (*Image).restrictsAtEntry, false},
+	{optionSRSO, "CONFIG_CPU_SRSO", compiled("srso_return_thunk", "srso_alias_return_thunk", "srso_safe_ret", "srso_untrain_ret"), true},
+	{optionITS, "", compiled(itsReturnThunk), true},
+	{optionRetbleed, "", beginsWith("retbleed_cmd", "retbleed_mitigation"), false},
+	{optionMDS, "", beginsWith("mds_mitigation"), false},
+	{optionTAA, "", beginsWith("taa_mitigation"), false},
+	{optionMMIO, "", beginsWith("mmio_mitigation"), false},
+	{optionRFDS, "", beginsWith("rfds_mitigation"), false},
+	{optionTSA, "", beginsWith("tsa_mitigation"), false},
+	{optionBHI, "", beginsWith("bhi_mitigation"), false},
+	{optionSpectreV1, "", beginsWith("spectre_v1_mitigation"), false},
+	{optionSpectreV2, "", (*Image).choosesSpectreV2, false},
+}
+
+// compiled looks for symbols of which one is there if the option is on.
+func compiled(symbols ...string) func(*Image) (bool, string, bool) {
+	return func(img *Image) (bool, string, bool) {
+		for _, name := range symbols {
+			if _, ok := img.symbolAddr(name); ok {
+				return true, "symbol " + name, true
+			}
+		}
+		return false, "no symbol " + symbols[0], true
+	}
+}
+
+// beginsWith reads the variable that says what is done where nobody chooses: 0 is nothing. The
+// second name is that of a variable which says so from 6.17 on.
+func beginsWith(names ...string) func(*Image) (bool, string, bool) {
+	return func(img *Image) (bool, string, bool) {
+		b := img.findBanner()
+		for i, name := range names {
+			at, ok := img.symbolAddr(name)
+			v := img.bytes(at, 4)
+			if !ok || v == nil || i > 0 && !b.since(6, 17) {
+				continue
+			}
+			return le.Uint32(v) != 0, fmt.Sprintf("%s begins with %d", name, le.Uint32(v)), true
+		}
+		return false, "", false
+	}
+}
+
+// untrains: the entry code has a call of what untrains returns.
+func (img *Image) untrains() (on bool, why string, ok bool) {
+	list, _ := tableOwner{img: img}.alternatives()
+	if len(list) == 0 {
+		return false, "", false
+	}
+	for _, a := range list {
+		if b := img.bytes(a.repl, a.replLen); a.feature == featUnret && len(b) >= 5 && b[0] == x86.Call32 {
+			return true, "an alternative calls what untrains returns", true
+		}
+	}
+	return false, "no alternative calls what untrains returns", true
+}
+
+// restrictsAtEntry: the entry code has a jump over what restricts indirect branches, which is
+// replaced by nothing.
+func (img *Image) restrictsAtEntry() (on bool, why string, ok bool) {
+	list, _ := tableOwner{img: img}.alternatives()
+	if len(list) == 0 || img.retpolineFeature() == featKernelIBRS {
+		return false, "", false
+	}
+	for _, a := range list {
+		if b := img.bytes(a.addr, a.addrLen); a.feature == featKernelIBRS && a.replLen == 0 && len(b) > 0 && b[0] == 0xeb {
+			return true, "alternatives restrict branches at entry", true
+		}
+	}
+	return false, "no alternative restricts branches at entry", true
+}
+
+// choosesSpectreV2: what is done about spectre_v2 where the command line says nothing. To 6.10 every
+// kernel does something.
+func (img *Image) choosesSpectreV2() (on bool, why string, ok bool) {
 	if b := img.findBanner(); !b.since(6, 11) {
-		return off
+		return false, "", false
+	} else if b.since(6, 17) {
+		if on, why, ok = beginsWith("spectre_v2_cmd")(img); ok {
+			return on, why, ok
+		}
 	}
 	for _, name := range []string{"spectre_v2_parse_cmdline", "spectre_v2_select_mitigation", "cpu_select_mitigations"} {
 		for _, s := range img.Lookup(name) {
 			if img.choosesNothing(&s) {
-				off[optionSpectreV2] = "what " + name + " takes where the command line says nothing"
+				return false, "what " + name + " takes where the command line says nothing", true
 			}
 		}
 	}
-	const variable = "spectre_v1_mitigation"
-	if at, ok := img.symbolAddr(variable); ok {
-		if b := img.bytes(at, 4); b != nil && le.Uint32(b) == 0 {
-			off[optionSpectreV1] = variable + " is 0"
+	return false, "", false
+}
+
+// mitigationOptions decides them, and records what was found.
+func (e *evidence) mitigationOptions() {
+	for i := range mitigationOptionList {
+		o := &mitigationOptionList[i]
+		var witnesses []Witness
+		if o.look != nil {
+			if on, why, ok := o.look(e.img); ok && (on || !o.symbolic || e.whole()) {
+				from := Coded
+				if o.symbolic {
+					from = Symbolic
+				}
+				witnesses = append(witnesses, Witness{yesOrNo(on), why, from})
+			}
+		}
+		for _, name := range []string{o.name, o.older} {
+			if v, ok := e.config[name]; ok {
+				witnesses = append(witnesses, Witness{v, name + "=" + v + " in " + e.configFrom, Configured})
+			}
+		}
+		if f, ok := decidedFact(o.name, witnesses); ok {
+			e.img.facts = append(e.img.facts, f)
 		}
 	}
-	return off
 }
+
+func yesOrNo(on bool) string {
+	if on {
+		return "y"
+	}
+	return "n"
+}
+
+// without reports whether the kernel is built so that it does not do what the option is for.
+func (img *Image) without(option string) bool { return img.fact(option) == "n" }
 
 // beforeCall bounds how far before a call, in bytes, its arguments are loaded.
 const beforeCall = 48

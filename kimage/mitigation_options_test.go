@@ -33,7 +33,7 @@ func TestMitigationOptions(t *testing.T) {
 		"chosen_by_a_number":  {"6.14.0", "bb01000000", without, 1, nil},
 		"by_a_late_register":  {"6.14.0", "41bc01000000", without, 1, nil},
 		"neither":             {"6.14.0", "", without, 0, []string{optionSpectreV1, optionSpectreV2}},
-		"a_release_before_it": {"6.10.0", "", without, 0, nil},
+		"a_release_before_it": {"6.10.0", "", without, 1, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code := make([]byte, 0x600)
@@ -56,8 +56,11 @@ func TestMitigationOptions(t *testing.T) {
 				{Name: "spectre_v1_mitigation", Addr: testText + 0x400}, {Name: "_end", Addr: testText + 0x500},
 			}, func(x86.Addr) x86.Addr { return testText + 0x600 })
 			var got []string
-			for option := range img.mitigationOptions() {
-				got = append(got, option)
+			(&evidence{img: img}).mitigationOptions()
+			for _, option := range []string{optionSpectreV1, optionSpectreV2} {
+				if img.without(option) {
+					got = append(got, option)
+				}
 			}
 			slices.Sort(got)
 			require.Equal(t, c.want, got)

@@ -42,7 +42,7 @@ var tracingRules = []rule{
 	{name: "Tracing.BTFArgs", look: message(noBTF), from: Coded,
 		get: func(c *profile.Config) bool { return c.Tracing.BTFArgs },
 		set: func(c *profile.Config, on bool) { c.Tracing.BTFArgs = on }},
-	{name: "Tracing.NoBTFArgs", look: builtWithoutBTFArgs, from: Coded,
+	{name: "Tracing.NoBTFArgs", look: builtWithoutBTFArgs, more: []look{optedOutOfBTFArgs}, from: Coded,
 		get: func(c *profile.Config) bool { return c.Tracing.NoBTFArgs },
 		set: func(c *profile.Config, on bool) { c.Tracing.NoBTFArgs = on }},
 	{name: "Tracing.ExitArgs", look: message("$arg* can be used only on function entry or exit"), from: Coded,
@@ -77,6 +77,13 @@ func builtWithoutBTFArgs(e *evidence) (on bool, why string, ok bool) {
 	}
 	has, why, ok := readmeHas("<argname>[")(e)
 	return !has, why, ok
+}
+
+// optedOutOfBTFArgs: the message is there, and the configuration does without the option.
+func optedOutOfBTFArgs(e *evidence) (on bool, why string, ok bool) {
+	knows, _, ok := message(noBTF)(e)
+	has, why, known := e.option("CONFIG_PROBE_EVENTS_BTF_ARGS")
+	return !has, why, ok && knows && known
 }
 
 // maxProbeEvent bounds a record of an event (MAX_PROBE_EVENT_SIZE).

@@ -161,7 +161,8 @@ var ruleChanges = []Change{
 	{Field: "Kret.TrampolineProbe", Until: Version{2, 6, 25}},
 
 	{Field: "Optimize.Exists", From: Version{2, 6, 34}, Option: "CONFIG_OPTPROBES"},
-	{Field: "Optimize.OnPreempt", From: Version{4, 15, 0}},
+	{Field: "Optimize.OnPreempt", From: Version{4, 15, 0}, Stable: []Version{{4, 14, 67}},
+		Note: "4.14.67 has it; where in its series it came was not looked at. A kernel that has both has it"},
 	{Field: "Optimize.Int3Blocks", From: Version{2, 6, 34}, Until: Version{6, 2, 0}, Stable: padded,
 		Note: "until then an int3 that is not followed by int3 only, up to the end of the function"},
 	{Field: "Optimize.Int3Tail", From: Version{5, 11, 0}, Until: Version{6, 2, 0}, Stable: padded[1:]},

@@ -25,7 +25,7 @@ var tracingChanges = []Change{
 	{Field: "Tracing.MaxActive", From: Version{4, 12, 0}},
 	{Field: "Tracing.ReturnSuffix", From: Version{5, 10, 0}},
 	{Field: "Tracing.UniqueSymbols", From: Version{6, 6, 0}, Stable: uniques},
-	{Field: "Tracing.UniqueFirst", From: Version{6, 9, 0}, Note: "6.8.1 has it not, 6.12.107 has"},
+	{Field: "Tracing.UniqueFirst", From: Version{6, 12, 0}, Note: "6.9.0 has it not, 6.12.107 has"},
 	{Field: "Tracing.RefuseOpenEnd", From: Version{7, 3, 0}, Stable: []Version{{6, 1, 191}, {6, 12, 115}}},
 	{Field: "Tracing.FilterFunctions", From: Version{6, 3, 0}},
 	{Field: "Tracing.FilterCPUSets", From: Version{6, 6, 0}},

@@ -25,9 +25,13 @@ A memory dump of a booted kernel is asked with its own register_kprobe, of a pro
 arm: errno, address, ftrace, boosted, emulated, the copy in the slot, optimized or not.
 
 With --json every line is an object for a question: "function", "about", "asked", "differ",
-"silent" (not answered), "not_there", "examples".
+"silent" (not answered), "not_there", "unanswered" (at no point), "examples".
 
-Exit code 1 means that something differs, 3 that the image answers nothing.
+The functions that patch text at boot (apply_alternatives, apply_retpolines, apply_returns,
+apply_paravirt) run on a copy of the text as the file has it; every site is compared.
+
+The last line names the functions without an answer. Exit code 1 means that something differs, 3
+that the image answers nothing, or that a function which it has gave no answer at all.
 
 `
 

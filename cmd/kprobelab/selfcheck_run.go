@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -43,6 +44,8 @@ func runSelfcheck(t *term, c *cli.Command, timeout time.Duration) error {
 		return &failure{exitImage, fmt.Errorf("%s: the image answers nothing: %s", img.Name(), r.First())}
 	case r.Differ() > 0:
 		return &failure{exitRefused, fmt.Errorf("%s: %d of %d answers differ", img.Name(), r.Differ(), r.Asked())}
+	case len(r.Mute()) > 0:
+		return &failure{exitImage, fmt.Errorf("%s: nothing differs, but there is no answer of %s", img.Name(), strings.Join(r.Mute(), ", "))}
 	}
 	return nil
 }

@@ -78,7 +78,13 @@ func (k *Kernel) decode(code []byte) (bad bool, err error) {
 // wanted stand before it: attr, opnd_bytes, addr_bytes, length, x86_64.
 func (k *Kernel) findLayout(b []byte) (*insnLayout, error) {
 	for at := 72; at+8 <= len(b); at += 8 {
-		if x86.Addr(binary.LittleEndian.Uint64(b[at:])) == k.code.Addr && b[at-5] == 1 {
+		if x86.Addr(binary.LittleEndian.Uint64(b[at:])) != k.code.Addr {
+			continue
+		}
+		switch {
+		case b[at-1] == 1: // to 5.4 nothing is between
+			return &insnLayout{attr: at - 8, length: at - 2}, nil
+		case b[at-5] == 1: // later the fields begin 4 bytes further on, and 4 are left free
 			return &insnLayout{attr: at - 12, length: at - 6}, nil
 		}
 	}

@@ -304,6 +304,11 @@ func (x *explainer) verdict() {
 		}
 		x.e.Reasons = append(x.e.Reasons, e)
 	}
+	if img, ok := x.View.(*kimage.Image); ok {
+		if form := img.UnspokenAt(x.v.DCR); form != "" {
+			x.note("boot patches code of the region, and nothing in the image says how (%s)", form)
+		}
+	}
 	x.e.DCR, x.e.JTPR = newRange(x.v.DCR), newRange(x.v.JTPR)
 	documented := x.v.JTPR
 	documented.End--

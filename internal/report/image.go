@@ -50,6 +50,23 @@ type Fact struct {
 	Name     string `json:"name"`
 	Value    string `json:"value"`
 	Evidence string `json:"evidence"`
+	// Against is the evidence that says otherwise and was not followed.
+	Against []Against `json:"against,omitempty"`
+}
+
+// Against is a kind of evidence that says otherwise.
+type Against struct {
+	Value    string        `json:"value"`
+	Evidence string        `json:"evidence"`
+	From     kimage.Source `json:"from"`
+}
+
+func factOf(f *kimage.Fact) Fact {
+	fact := Fact{Name: f.Name, Value: f.Value, Evidence: f.Evidence}
+	for _, w := range f.Against {
+		fact.Against = append(fact.Against, Against{w.Value, w.Evidence, w.From})
+	}
+	return fact
 }
 
 // Behaviour is one field of the profile.
@@ -88,11 +105,11 @@ func DescribeImage(img *kimage.Image) *Image {
 	if p := img.Profile(); p != nil {
 		r.Profile, r.Describes, r.Standing = p.Name, p.Line(), img.Standing()
 		for _, f := range img.Behaviour() {
-			r.Behaviour = append(r.Behaviour, Behaviour{Fact{f.Name, f.Value, f.Evidence}, f.From})
+			r.Behaviour = append(r.Behaviour, Behaviour{factOf(&f), f.From})
 		}
 	}
 	for _, f := range img.Facts() {
-		r.Facts = append(r.Facts, Fact{f.Name, f.Value, f.Evidence})
+		r.Facts = append(r.Facts, factOf(&f))
 	}
 	for _, s := range img.Sections() {
 		r.Sections = append(r.Sections, Section{
@@ -145,6 +162,9 @@ func tables(img *kimage.Image) []Table {
 	for kind, name := range siteNames {
 		list = append(list, Table{name, len(img.Sites(kimage.SiteKind(kind)))})
 	}
+	if n := img.Unspoken(); n > 0 {
+		list = append(list, Table{"patched sites of which the image says nothing", n})
+	}
 	return list
 }
 
@@ -171,6 +191,18 @@ func (r *Image) WriteJSON(w io.Writer) error {
 
 func (r *Image) isBehaviour(name string) bool {
 	return slices.ContainsFunc(r.Behaviour, func(b Behaviour) bool { return b.Name == name })
+}
+
+// writeDisputed writes about which facts the evidence disagrees: a line for each that was not followed.
+func (r *Image) writeDisputed(w io.Writer) {
+	title := "\ndisputed\n"
+	for i := range r.Facts {
+		f := &r.Facts[i]
+		for _, a := range f.Against {
+			fmt.Fprintf(w, "%s  %s\t%s\t%s\tbut %s by %s (%s)\n", title, f.Name, short(f.Value), f.Evidence, short(a.Value), a.From, a.Evidence)
+			title = ""
+		}
+	}
 }
 
 // writeBehaviour writes the fields that something confirms, each with its evidence,
@@ -223,6 +255,7 @@ func (r *Image) WriteText(w io.Writer) error {
 			fmt.Fprintf(t, "  %s\t%s\t%s\n", f.Name, f.Value, f.Evidence)
 		}
 	}
+	r.writeDisputed(t)
 	r.writeBehaviour(t)
 	fmt.Fprint(t, "\ntables\n")
 	for _, e := range r.Tables {

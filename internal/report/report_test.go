@@ -95,10 +95,10 @@ func TestDescribeImage(t *testing.T) {
 func TestWriteTextKeepsItsOrder(t *testing.T) {
 	r := &Image{
 		Name: "x", Kind: "kernel", Profile: "6.1", Standing: "modelled, measured", Describes: "a kernel",
-		Facts: []Fact{{"release", "6.1.0", "linux_banner"}},
+		Facts: []Fact{{Name: "release", Value: "6.1.0", Evidence: "linux_banner"}},
 		Behaviour: []Behaviour{
-			{Fact{"HZ", "250", "CONFIG_HZ in config"}, kimage.Configured},
-			{Fact{"Jprobes", "false", "profile 6.1"}, kimage.Dated},
+			{Fact{Name: "HZ", Value: "250", Evidence: "CONFIG_HZ in config"}, kimage.Configured},
+			{Fact{Name: "Jprobes", Value: "false", Evidence: "profile 6.1"}, kimage.Dated},
 		},
 		Tables:   []Table{{"symbols", 2}},
 		Sections: []Section{{Name: ".text", Addr: known(0xffffffff81000000), Size: 16, Flags: "r-x", Module: "demo"}},

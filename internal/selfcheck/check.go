@@ -58,6 +58,9 @@ func Check(img *kimage.Image, points []x86.Addr, timeout time.Duration, progress
 		all.add(r)
 	}
 	all.Points = len(points)
+	if img.Core() == nil {
+		all.checkText(img)
+	}
 	return all, nil
 }
 

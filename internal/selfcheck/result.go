@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"kprobelab/decoder"
 	"kprobelab/x86"
@@ -37,6 +38,8 @@ type Answers struct {
 	GivenUp bool   `json:"given_up,omitempty"`
 	// NotThere: the image has no such function to call.
 	NotThere bool `json:"not_there,omitempty"`
+	// Unanswered: there is no answer of the function at any point.
+	Unanswered bool `json:"unanswered,omitempty"`
 	// Examples are the first differences of each kind, Kinds the number of all by
 	// kind.
 	Examples []Difference `json:"examples,omitempty"`
@@ -116,6 +119,26 @@ func (r *Result) Asked() (n int) {
 	return n
 }
 
+// Unanswered lists the functions without any answer, in the order of the questions.
+func (r *Result) Unanswered() (names []string) {
+	for i := range r.Questions {
+		if t := &r.Questions[i]; t.Asked == 0 {
+			names = append(names, t.Function)
+		}
+	}
+	return names
+}
+
+// Mute lists those of them that the image has, and that were asked.
+func (r *Result) Mute() (names []string) {
+	for i := range r.Questions {
+		if t := &r.Questions[i]; t.Asked == 0 && t.Silent > 0 {
+			names = append(names, t.Function)
+		}
+	}
+	return names
+}
+
 // First is what happened to the first question that was not answered.
 func (r *Result) First() string {
 	for i := range r.Questions {
@@ -141,7 +164,18 @@ func (r *Result) WriteText(w io.Writer) error {
 		r.Questions[i].writeDifferences(b)
 	}
 	r.writeLeft(b)
+	fmt.Fprintln(b, "\n"+r.Summary())
 	return b.Flush()
+}
+
+// Summary says in one line what came of it, and which functions gave no answer.
+func (r *Result) Summary() string {
+	names := r.Unanswered()
+	text := fmt.Sprintf("%d of %d answers differ; ", r.Differ(), r.Asked())
+	if len(names) == 0 {
+		return text + fmt.Sprintf("all %d functions answered", len(r.Questions))
+	}
+	return text + fmt.Sprintf("%d of %d functions gave no answer: %s", len(names), len(r.Questions), strings.Join(names, ", "))
 }
 
 func (t *Answers) writeDifferences(w io.Writer) {
@@ -189,6 +223,7 @@ func (r *Result) WriteJSON(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	for i := range r.Questions {
+		r.Questions[i].Unanswered = r.Questions[i].Asked == 0
 		if err := e.Encode(&r.Questions[i]); err != nil {
 			return err
 		}

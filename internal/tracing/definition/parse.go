@@ -205,7 +205,7 @@ func (d *Definition) symbol(x *context, k Kernel) error {
 			return err
 		}
 	}
-	if x.c.BTFArgs {
+	if x.c.BTFArgs && !x.c.NoBTFArgs {
 		x.findProto = func() (Proto, bool) { return k.Proto(d.Symbol) }
 	}
 	return nil

@@ -76,6 +76,29 @@ func TestStarWithoutBTF(t *testing.T) {
 	}
 }
 
+// Rule: a kernel with BTF that was built without PROBE_EVENTS_BTF_ARGS does not read it: $argN is a
+// register, $arg* an unknown variable, and a parameter has no name (kernel/trace/trace_probe.c).
+func TestBTFLeftOut(t *testing.T) {
+	c := *tracing(t, "6.12")
+	c.NoBTFArgs, c.StarRefused = true, false
+	for line, want := range map[string]errno.Errno{
+		"p fn $arg1": 0, "p fn a=$arg2:x32": 0, "p fn $arg9": 0, "r fn $arg1": 0, "r fn $retval": 0, "p fn +0($arg1):u64": 0,
+		"p fn $arg*": errno.EINVAL, "p fn $arg1 $arg*": errno.EINVAL, "r fn $arg*": errno.EINVAL, "p fn $arg0": errno.EINVAL,
+		"p fn file": errno.EOPNOTSUPP, "p fn a=file->f_path": errno.EOPNOTSUPP,
+	} {
+		_, err := definition.Parse(definition.Words(line), fakeKernel{}, &c)
+		if want == 0 {
+			require.NoError(t, err, line)
+			continue
+		}
+		require.Equal(t, want, errno.Of(err), line)
+	}
+	// An argument without a type has none that BTF knows.
+	d, err := definition.Parse(definition.Words("p fn $arg1"), fakeKernel{}, &c)
+	require.NoError(t, err)
+	require.Equal(t, "x64", d.Args[0].Type.Name)
+}
+
 // Rule: where $arg0 is a word of its own, some releases look for it among the parameters
 // that BTF names; everywhere else 0 is no number. 6.12.90 and 6.12.118, booted.
 func TestArgumentZero(t *testing.T) {

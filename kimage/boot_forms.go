@@ -1,0 +1,240 @@
+package kimage
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+)
+
+// patchForms is how an image's kernel writes what it patches: releases differ, and stable releases
+// and vendors take changes over.
+type patchForms struct {
+	nops nops
+	// relocates: each instruction of an alternative is relocated, and no-operations of any form
+	// are joined (6.5 and later); before, only a lone call or jmp is.
+	relocates bool
+	// joinsJumps: no-operations after a jump to their end become one with it (6.5 to 6.9).
+	joinsJumps bool
+	// int3AfterJump: an indirect jump in the place of a retpoline is followed by an int3 (5.19 and
+	// later, and stable releases).
+	int3AfterJump bool
+	// prefixes: an indirect call in the place of a retpoline is filled by CS prefixes, and a jump by
+	// int3s, in place of no-operations (6.18 and later).
+	prefixes bool
+	// zero is what stands for a call of __static_call_return0.
+	zero []byte
+}
+
+// The facts that tell the forms.
+const (
+	factNops         = "text: no-operations"
+	factAlternatives = "text: alternatives"
+	factJoinedJumps  = "text: jumps over no-operations"
+	factRetpolines   = "text: retpolines"
+	factIndirect     = "text: indirect branches"
+	factReturnThunk  = "text: return thunk"
+	factZero         = "text: static call of zero"
+)
+
+// The values of these facts.
+const (
+	nopsByCPU        = "by processor"
+	wholeRelocated   = "each instruction is relocated"
+	callsRelocated   = "a lone call or jmp is relocated"
+	jumpsJoined      = "joined"
+	jumpsStay        = "stay"
+	filledByNops     = "filled by no-operations"
+	filledByInt3     = "filled by no-operations, jumps by an int3 first"
+	filledByPrefixes = "calls filled by prefixes, jumps by int3"
+)
+
+// forms decides them by the image's data and code, then by its release.
+func (p *bootPatcher) decideForms() {
+	b := p.img.findBanner()
+	f := &p.forms
+	release := func(yes bool, on, off string) Witness {
+		if yes {
+			off = on
+		}
+		return Witness{off, "release " + cmp.Or(b.release, "not known"), Dated}
+	}
+
+	_, p.early = p.img.symbolAddr("arch_init_ideal_nops") // a function: data may have no symbols
+	table, where := p.img.nopTable()
+	switch {
+	case p.early:
+		f.nops = nopsFor(true, false, p.cpu.k8Nops())
+		p.say(factNops, Witness{nopsByCPU, "symbol arch_init_ideal_nops", Symbolic})
+	case table != nil:
+		f.nops = nops{forms: table, atomic5: table[5], jumpOver: len(table) > len(nopl[:9])}
+		p.say(factNops, Witness{fmt.Sprintf("of up to %d bytes", len(table)-1), "the table in " + where, Coded})
+	default:
+		long := b.since(6, 5)
+		f.nops = nopsFor(false, long, false)
+		p.say(factNops, release(long, "of up to 11 bytes", "of up to 8 bytes"))
+	}
+
+	witnesses := []Witness{release(b.since(6, 5), wholeRelocated, callsRelocated)}
+	if name := p.img.anyOf("apply_relocation", "__apply_relocation", "text_poke_apply_relocation", "__optimize_nops"); name != "" {
+		witnesses = append(witnesses, Witness{wholeRelocated, "symbol " + name, Symbolic})
+	} else if table != nil {
+		// The longer no-operations came with it.
+		value := callsRelocated
+		if f.nops.jumpOver {
+			value = wholeRelocated
+		}
+		witnesses = append(witnesses, Witness{value, fmt.Sprintf("no-operations of up to %d bytes", len(table)-1), Coded})
+	}
+	f.relocates = p.say(factAlternatives, witnesses...) == wholeRelocated
+
+	if f.relocates {
+		witnesses = []Witness{release(!b.since(6, 10), jumpsJoined, jumpsStay)}
+		switch {
+		case p.img.partly("__optimize_nops") != "":
+			witnesses = append(witnesses, Witness{jumpsJoined, "symbol __optimize_nops", Symbolic})
+		case p.img.partly("__apply_relocation") != "":
+			witnesses = append(witnesses, Witness{jumpsStay, "symbol __apply_relocation", Symbolic})
+		}
+		f.joinsJumps = p.say(factJoinedJumps, witnesses...) == jumpsJoined
+	}
+	p.decideIndirect()
+	p.decideZero()
+}
+
+// anyOf is the first of the names that the image has, "" for none.
+func (img *Image) anyOf(names ...string) string {
+	for _, name := range names {
+		if found := img.partly(name); found != "" {
+			return found
+		}
+	}
+	return ""
+}
+
+// say records a fact about the text, and returns what was decided.
+func (p *bootPatcher) say(name string, witnesses ...Witness) string {
+	f, _ := decidedFact(name, witnesses)
+	p.img.setFact(f)
+	return f.Value
+}
+
+// retpolinePatchers are the functions that write an indirect branch over a retpoline.
+var retpolinePatchers = []string{"emit_indirect", "patch_retpoline", "apply_retpolines"}
+
+// decideIndirect looks at how the image's patcher fills what is left after an indirect branch.
+func (p *bootPatcher) decideIndirect() {
+	if o := (tableOwner{img: p.img}); len(o.bytesOf(retpolineSites)) == 0 {
+		return
+	}
+	b := p.img.findBanner()
+	value := filledByNops
+	if b.since(6, 18) {
+		value = filledByPrefixes
+	} else if b.since(5, 19) {
+		value = filledByInt3
+	}
+	witnesses := []Witness{{value, "release " + cmp.Or(b.release, "not known"), Dated}}
+	if found := p.img.anyOf(retpolinePatchers...); found != "" && value != filledByPrefixes {
+		value, how := filledByNops, " writes no int3"
+		for _, name := range retpolinePatchers {
+			if s := p.img.partly(name); s != "" && p.img.Moves(s, 0xcc) {
+				value, how, found = filledByInt3, " writes an int3", s
+			}
+		}
+		witnesses = append(witnesses, Witness{value, found + how, Coded})
+	}
+	switch p.say(factIndirect, witnesses...) {
+	case filledByPrefixes:
+		p.forms.prefixes = true
+	case filledByInt3:
+		p.forms.int3AfterJump = true
+	}
+}
+
+// Forms of a call of __static_call_return0: xor %eax,%eax with three segment prefixes (5.18 and
+// later, and stable releases), and before xor %rax,%rax with two data-size ones.
+var (
+	xor5rax      = []byte{0x2e, 0x2e, 0x2e, 0x31, 0xc0}
+	xor5raxOlder = []byte{0x66, 0x66, 0x48, 0x31, 0xc0}
+)
+
+// decideZero finds which of the two the image has.
+func (p *bootPatcher) decideZero() {
+	b := p.img.findBanner()
+	p.forms.zero = xor5rax
+	if _, ok := p.img.symbolAddr("__static_call_return0"); !ok {
+		return
+	}
+	if !b.since(5, 18) && b.release != "" {
+		p.forms.zero = xor5raxOlder
+	}
+	witnesses := []Witness{{fmt.Sprintf("% x", p.forms.zero), "release " + cmp.Or(b.release, "not known"), Dated}}
+	if form, why := p.img.zeroForm(); form != nil {
+		witnesses = append(witnesses, Witness{fmt.Sprintf("% x", form), why, Coded})
+	}
+	if p.say(factZero, witnesses...) == fmt.Sprintf("% x", xor5raxOlder) {
+		p.forms.zero = xor5raxOlder
+	} else {
+		p.forms.zero = xor5rax
+	}
+}
+
+// zeroForm looks for the form under its name, in the code that compares text with it, and in the
+// data, where one of the two is.
+func (img *Image) zeroForm() (form []byte, why string) {
+	known := [][]byte{xor5rax, xor5raxOlder}
+	if at, ok := img.symbolAddr("xor5rax"); ok {
+		for _, f := range known {
+			if bytes.Equal(img.bytes(at, len(f)), f) {
+				return f, "xor5rax"
+			}
+		}
+	}
+	for _, name := range []string{"__static_call_transform", "__static_call_validate", "arch_static_call_transform"} {
+		for _, s := range img.Lookup(name) {
+			code := img.bytes(s.Addr, int(min(s.Size, maxSearched)))
+			for _, f := range known {
+				if bytes.Contains(code, f[:4]) {
+					return f, name + " compares with it"
+				}
+			}
+		}
+	}
+	if s := img.section(".rodata"); s != nil {
+		in := [2]bool{bytes.Contains(s.Data, xor5rax), bytes.Contains(s.Data, xor5raxOlder)}
+		for i, f := range known {
+			if in[i] && !in[1-i] {
+				return f, "its bytes in " + s.Name
+			}
+		}
+	}
+	return nil, ""
+}
+
+// bytesOf is the content of one of the owner's tables.
+func (o tableOwner) bytesOf(t *tableName) []byte {
+	_, data := o.table(t)
+	return data
+}
+
+// sayFeatures records what was decided about the processor that depends on the image.
+func (p *bootPatcher) sayFeatures() {
+	if len(tableOwner{img: p.img}.bytesOf(retpolineSites)) > 0 {
+		way := "stay"
+		switch has := p.feats.has; {
+		case p.lfenced():
+			way = "an lfence and an indirect branch"
+		case !has[p.feats.retpoline]:
+			way = "indirect branches"
+		}
+		f, from := p.feats.retpoline, Dated
+		why := fmt.Sprintf("feature %d*32+%d", f/32, f%32)
+		if _, ok := p.img.thunkFeature(); ok {
+			why, from = why+", on which the thunks' alternatives depend", Coded
+		}
+		p.say(factRetpolines, Witness{way, why, from})
+	}
+	if _, ok := p.img.symbolAddr(compiledThunk); ok {
+		p.say(factReturnThunk, Witness{cmp.Or(p.feats.returnThunk, "none"), "the thunks that the image has, for the processor's bugs", Symbolic})
+	}
+}

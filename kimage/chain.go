@@ -1,0 +1,75 @@
+package kimage
+
+import (
+	"slices"
+
+	"kprobelab/profile"
+)
+
+// Who decides: a fact that a release or a configuration changes has several witnesses, and the
+// first one of the chain that says anything decides. Those after it that say otherwise are kept
+// with the fact, because that is a fault here, a backport, or a configuration of another kernel.
+
+// Witness is what one kind of evidence says of a fact.
+type Witness struct {
+	// Value is what it says, Evidence from what.
+	Value, Evidence string
+	// From is its kind.
+	From Source
+}
+
+// chain has the kinds of evidence, the best first: what the image's own code answers when it is
+// run; what its bytes, tables and symbols show; its configuration; that symbols are absent which
+// need not be there; its release.
+var chain = []Source{Measured, Coded, Symbolic, Configured, Absent, Dated}
+
+// place is where a kind of evidence stands in the chain.
+func (s Source) place() int {
+	if i := slices.Index(chain, s); i >= 0 {
+		return i
+	}
+	return len(chain)
+}
+
+// decided is the first of the witnesses by the chain, and with it all that say otherwise; false
+// if there is none. What the code shows and what symbols show are of one rank, in the order given.
+func decided(witnesses []Witness) (first Witness, against []Witness, ok bool) {
+	rank := func(w *Witness) int {
+		if w.From == Symbolic {
+			return Coded.place()
+		}
+		return w.From.place()
+	}
+	list := slices.Clone(witnesses)
+	slices.SortStableFunc(list, func(a, b Witness) int { return rank(&a) - rank(&b) })
+	for _, w := range list {
+		switch {
+		case !ok:
+			first, ok = w, true
+		case w.Value != first.Value:
+			against = append(against, w)
+		}
+	}
+	return first, against, ok
+}
+
+// dated is what the release says of a field that no configuration decides.
+func dated(c *profile.Config, field string) Witness {
+	return Witness{Value: c.Field(field), Evidence: "profile " + c.Name, From: Dated}
+}
+
+// decidedFact makes a fact of what the witnesses say; false if they say nothing.
+func decidedFact(name string, witnesses []Witness) (Fact, bool) {
+	first, against, ok := decided(witnesses)
+	return Fact{Name: name, Value: first.Value, Evidence: first.Evidence, From: first.From, Against: against}, ok
+}
+
+// Disputed lists the facts about which witnesses disagree.
+func (img *Image) Disputed() (list []Fact) {
+	for _, f := range img.facts {
+		if len(f.Against) > 0 {
+			list = append(list, f)
+		}
+	}
+	return list
+}
