@@ -134,7 +134,11 @@ func (e *evidence) component(p *component, whole bool) (Fact, bool) {
 	} else if why != "" {
 		add(on, why, Absent)
 	}
-	return decidedFact(p.name, witnesses)
+	f, ok := decidedFact(p.name, witnesses)
+	if on, why, said := e.configured(p); said {
+		f = e.askedFor(f, Witness{strconv.FormatBool(on), why, Configured})
+	}
+	return f, ok
 }
 
 // shown reports whether the image has what only a kernel with the component has.

@@ -73,3 +73,13 @@ func (img *Image) Disputed() (list []Fact) {
 	}
 	return list
 }
+
+// askedFor lets a configuration that somebody gave decide, as a profile does that was asked for. What
+// the image says is kept beside it.
+func (e *evidence) askedFor(f Fact, given Witness) Fact {
+	if e.img.opts.Config == "" || f.Value == given.Value {
+		return f
+	}
+	said := Witness{f.Value, f.Evidence, f.From}
+	return Fact{Name: f.Name, Value: given.Value, Evidence: given.Evidence, From: given.From, Against: []Witness{said}}
+}

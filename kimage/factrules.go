@@ -222,6 +222,9 @@ func (e *evidence) decide(r *rule, c *profile.Config) {
 		}
 	}
 	f, ok := decidedFact(r.name, witnesses)
+	if last := len(witnesses) - 1; ok && witnesses[last].From == Configured {
+		f = e.askedFor(f, witnesses[last])
+	}
 	if ok && f.Value != before {
 		r.set(c, f.Value == r.value(c, true))
 		f.Evidence += "; profile " + c.Name + " has it otherwise"

@@ -76,13 +76,13 @@ func TestConfigDecides(t *testing.T) {
 		path := writeFile(t, "config", b)
 		img := openBytes(t, testKernel(v61), &Options{Config: path})
 		c := img.Profile()
-		require.True(t, c.Preemption, "the banner goes before the configuration")
+		require.False(t, c.Preemption, "a configuration that is given goes first")
 		require.True(t, c.KprobesOnFtrace)
 		require.True(t, c.FramePointer)
 		require.False(t, c.Optimize.Exists, "a configuration without the option says no")
 		require.Equal(t, 1000, c.HZ)
 		require.Equal(t, uint64(0xffffffffa0000000), c.ModuleBase)
-		require.Equal(t, []Witness{{"false", "CONFIG_PREEMPTION=n in " + path, Configured}}, fact(t, img, "Preemption").Against)
+		require.Equal(t, []Witness{{"true", "PREEMPT_DYNAMIC in the linux_banner", Coded}}, fact(t, img, "Preemption").Against)
 		require.Equal(t, Fact{Name: "FramePointer", Value: "true",
 			Evidence: "CONFIG_FRAME_POINTER=y in " + path + "; profile 6.1 has it otherwise", From: Configured}, fact(t, img, "FramePointer"))
 	}

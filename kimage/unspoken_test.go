@@ -19,6 +19,7 @@ func TestUnspokenSites(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			img := formsOf(t, "6.3.8", c.data, nil).img
+			img.opts = Options{}
 			img.tables.sites[SiteFtrace] = []Site{{Addr: testText, Len: 5}, {Addr: testText + 0x20, Len: 5}}
 			img.tables.longest[SiteFtrace] = 5
 			require.Equal(t, c.want, img.Unspoken())
