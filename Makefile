@@ -152,6 +152,9 @@ decoder-speed: deps-test ## nanoseconds and memory of ours, Zydis, Capstone, LLV
 decoder-kernel: ## build the kernel's own decoder from four linux-source packages, and compare the kernel view with it (SEED=N DRAWN=N)
 	@scripts/decoder-kernel.sh
 
+decoder-text: ## compare the text of an ELF file's instructions with objdump, and put it through as (ELF=FILE OBJDUMP=FILE AS=FILE)
+	@CGO_ENABLED=0 go run ./internal/tools/kerneltext -objdump '$(or $(OBJDUMP),objdump)' -as '$(AS)' '$(ELF)'
+
 guest: ## rebuild the embedded guest kernel, and the init of booted ones, from their sources
 	@$(MAKE) --no-print-directory -C testdata/guest
 	@$(MAKE) --no-print-directory -C testdata/init
