@@ -71,10 +71,7 @@ func whatChanged(old, new Answer) string {
 
 // judge says what a change is. A thing that an answer does not say is no fault of it,
 // unless the other answer says it right.
-func judge(q []byte, ours, old, new Answer) Verdict {
-	if old.Text+new.Text != "" && ours.Length > 0 {
-		ours.Text = decoder.Text(q, 0)
-	}
+func judge(ours, old, new Answer) Verdict {
 	was, is := faults(ours, old), faults(ours, new)
 	switch {
 	case was < is:
@@ -83,6 +80,14 @@ func judge(q []byte, ours, old, new Answer) Verdict {
 		return Better
 	}
 	return Other
+}
+
+// textFor is our text, where one of the two has one to compare with.
+func textFor(q []byte, ours, old, new Answer) string {
+	if old.Text+new.Text == "" || ours.Length == 0 {
+		return ""
+	}
+	return decoder.Text(q, 0)
 }
 
 // faults ranks an answer beside ours: 0 for none, and more the sooner it is wrong. What
@@ -131,7 +136,8 @@ func (v *Versions) Add(q []byte, at uint64, ours, old, new Answer) {
 	if what == "" {
 		return
 	}
-	k := changeKey{judge(q, ours, old, new), OpcodeName(q), what}
+	ours.Text = textFor(q, ours, old, new)
+	k := changeKey{judge(ours, old, new), OpcodeName(q), what}
 	c := v.groups[k]
 	if c == nil {
 		if v.groups == nil {
@@ -172,7 +178,8 @@ func (v *Versions) Shrink(c *Change) error {
 		if failed = cmp.Or(v.Old.Ask(q, old[:]), v.New.Ask(q, new[:])); failed != nil {
 			return false
 		}
-		return whatChanged(old[0], new[0]) == c.What && judge(w, ours[0], old[0], new[0]) == c.Verdict
+		ours[0].Text = textFor(w, ours[0], old[0], new[0])
+		return whatChanged(old[0], new[0]) == c.What && judge(ours[0], old[0], new[0]) == c.Verdict
 	}
 	w := make([]byte, decoder.MaxInsnSize)
 	copy(w, c.Example)

@@ -23,8 +23,8 @@ import (
 //   - registers have no percent sign; numbers are decimal, and stand for the sign
 //     extension of the shortest of 1, 2, 4 and 8 bytes that holds them: $0xff, $-1 and
 //     $0xffffffff are the same;
-//   - a memory operand is seg:disp(base,index,scale) with a displacement of 0 and a
-//     scale of 1 left out, without a size.
+//   - a memory operand is seg:disp(base,index,scale), without a size; a displacement of 0
+//     and a scale of 1 are left out; the displacement is a number of 64 bits.
 //
 // Normal returns both parts; the mnemonic is "" for a text without one.
 func Normal(text string) (mnemonic string, operands string) {
@@ -67,7 +67,7 @@ func whatTextDiffers(ours, theirs string) string {
 
 // textPrefixes stand before a mnemonic.
 var textPrefixes = map[string]bool{
-	"lock": true, "rep": true, "repe": true, "repne": true, "repz": true, "repnz": true, "bnd": true, "notrack": true,
+	"lock": true, "rep": true, "repn": true, "repe": true, "repne": true, "repz": true, "repnz": true, "bnd": true, "notrack": true,
 	"data16": true, "data32": true, "addr32": true, "addr16": true, "addr": true, "xacquire": true, "xrelease": true, "cs": true, "ds": true, "es": true, "fs": true,
 	"gs": true, "ss": true, "{vex}": true, "{vex3}": true, "{vex2}": true, "{evex}": true, "{load}": true, "{store}": true, "{disp8}": true, "{disp32}": true,
 }
@@ -232,11 +232,8 @@ func cutDecorators(o string) (operand, decorators string) {
 func number(s string) (string, bool) {
 	s = strings.TrimPrefix(s, "+")
 	t, negative := strings.CutPrefix(s, "-")
-	v, err := strconv.ParseUint(t, 0, 64)
-	if h, ok := strings.CutSuffix(t, "h"); err != nil && ok {
-		v, err = strconv.ParseUint(h, 16, 64)
-	}
-	if err != nil || t == "" {
+	v, ok := unsigned(t)
+	if !ok {
 		return "", false
 	}
 	if negative {
@@ -248,6 +245,24 @@ func number(s string) (string, bool) {
 		}
 	}
 	return strconv.FormatInt(int64(v), 10), true
+}
+
+func unsigned(s string) (uint64, bool) {
+	v, err := strconv.ParseUint(s, 0, 64)
+	if h, ok := strings.CutSuffix(s, "h"); err != nil && ok {
+		v, err = strconv.ParseUint(h, 16, 64)
+	}
+	return v, err == nil
+}
+
+// displacement is a number of 64 bits: its sign decides the address.
+func displacement(s string) (string, bool) {
+	t, negative := strings.CutPrefix(strings.TrimPrefix(s, "+"), "-")
+	v, ok := unsigned(t)
+	if negative {
+		v = -v
+	}
+	return strconv.FormatInt(int64(v), 10), ok
 }
 
 // segment keeps the two that have an address of their own.
@@ -293,7 +308,7 @@ func gnuMemory(o string) string {
 	}
 	head, inside, _ := strings.Cut(rest, "(")
 	disp := head
-	if n, ok := number(head); ok {
+	if n, ok := displacement(head); ok {
 		disp = n
 	}
 	parts := append(strings.Split(strings.TrimSuffix(strings.TrimSpace(inside), ")"), ","), "", "")
@@ -316,7 +331,7 @@ func intelMemory(o string) string {
 	inside = strings.ReplaceAll(strings.ReplaceAll(inside, " ", ""), "-", "+-")
 	for _, part := range strings.Split(inside, "+") {
 		name, times, scaled := strings.Cut(part, "*")
-		if n, ok := number(part); ok {
+		if n, ok := displacement(part); ok {
 			disp = n
 		} else if scaled {
 			if _, err := strconv.Atoi(name); err == nil {
