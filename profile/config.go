@@ -47,14 +47,14 @@ type Config struct {
 	// FramePointer is CONFIG_FRAME_POINTER; it lengthens the detour template.
 	FramePointer bool
 	// HashMultiplier is the multiplier of hash_64, which orders kprobes/list:
-	// GOLDEN_RATIO_64, or GOLDEN_RATIO_PRIME_64 to 4.6.
+	// GOLDEN_RATIO_64, or GOLDEN_RATIO_PRIME_64 to 4.5.
 	HashMultiplier uint64
 	// HZ is the timer frequency, ticks a second.
 	HZ int
 }
 
 // Optprobes reports whether the kernel optimizes probes: it is built with
-// CONFIG_OPTPROBES, which to 4.14 excludes PREEMPTION.
+// CONFIG_OPTPROBES, which to 4.13 excludes PREEMPTION.
 func (c *Config) Optprobes() bool {
 	return c.Optimize.Exists && (!c.Preemption || c.Optimize.OnPreempt)
 }
@@ -84,7 +84,7 @@ type Log struct {
 	// boolean (6.1 and later; before, y, Y, 1, n, N and 0 only).
 	EnabledBool bool
 	// ArmErrors: arming and disarming all probes counts failures in the log
-	// line (5.8 and later).
+	// line (4.16 and later).
 	ArmErrors bool
 	// OptimizationWords: the line about debug.kprobes-optimization is the long
 	// one (6.1 and later).
@@ -93,7 +93,7 @@ type Log struct {
 
 // Decoder says which of the kernel decoder's releases is meant (docs/spec 11.3).
 type Decoder struct {
-	// EVEX is true where the 62 prefix is known (4.9 and later).
+	// EVEX is true where the 62 prefix is known (4.8 and later).
 	EVEX bool
 	// EmulatePrefix is true where the Xen and KVM forced-emulation prefixes
 	// are recognised (5.5 and later).
@@ -102,7 +102,7 @@ type Decoder struct {
 	// later, and 5.10.y); before, fields stay zero and the length is what was
 	// consumed.
 	Errors bool
-	// AMX is true where what came with 5.17 is known: AMX, AVX-VNNI, HRESET, and
+	// AMX is true where what came with 5.18 is known: AMX, AVX-VNNI, HRESET, and
 	// AVX-512 FP16 with its EVEX maps 5 and 6.
 	AMX bool
 	// PushIz: a push of an immediate with a 66 prefix has one of two bytes; before, one of
@@ -124,7 +124,7 @@ type Uprobes struct {
 	Exists bool
 	// EmulatesPush: a push of a register is emulated (4.16 and later).
 	EmulatesPush bool
-	// RefusesMasking: mov to ss is refused (4.18 and later).
+	// RefusesMasking: mov to ss is refused (4.17 and later).
 	RefusesMasking bool
 	// KnowsNops: the kernel's own nops of up to eight bytes are emulated; before, only 90
 	// is, with any prefix (6.16 to 6.18).
@@ -244,7 +244,7 @@ type Slot struct {
 	// BoostDecidedAtBuild: a post_handler prevents boosting when the slot is
 	// built (5.10 and later); before, when the probe is hit.
 	BoostDecidedAtBuild bool
-	// LazyBoost appends the jump after the first stepped hit (to 4.10).
+	// LazyBoost appends the jump after the first stepped hit (to 4.11).
 	LazyBoost bool
 	// RefuseInt3 refuses to copy an int3 (4.4 and later; before, it is
 	// stepped in place).
@@ -453,7 +453,7 @@ const (
 type Optimize struct {
 	// Exists is CONFIG_OPTPROBES.
 	Exists bool
-	// OnPreempt: optimization exists on PREEMPTION kernels (4.15 and later).
+	// OnPreempt: optimization exists on PREEMPTION kernels (4.14 and later).
 	OnPreempt bool
 	// Int3Blocks: any int3 in the function prevents it (to 6.1, and not in its stable releases).
 	Int3Blocks bool

@@ -25,18 +25,21 @@ type Record struct {
 	// Release is the first one that has the change, Title the commit's.
 	Release Version
 	Title   string
+	// Commit is the first 12 digits of mainline's hash, where it is known.
+	Commit string
 	// Fields are the fields that it changed.
 	Fields []string
 }
 
-// ReadAsked reads lines of FIELD HOW VALUE RELEASE…; lines that begin with # are comments.
+// ReadAsked reads lines of FIELD HOW VALUE RELEASE…; lines that begin with # are comments. A + in
+// VALUE is a space, and - alone is no text.
 func ReadAsked(text string) (list []Asked, err error) {
 	err = lines(text, func(line string) error {
 		w := strings.Fields(line)
 		if len(w) < 4 {
 			return fmt.Errorf("profile: %q is not FIELD HOW VALUE RELEASE…", line)
 		}
-		a := Asked{Field: w[0], How: w[1], Value: strings.ReplaceAll(w[2], "_", " ")}
+		a := Asked{Field: w[0], How: w[1], Value: readValue(w[2])}
 		a.Releases, err = versions(w[3:])
 		list = append(list, a)
 		return err
@@ -44,7 +47,7 @@ func ReadAsked(text string) (list []Asked, err error) {
 	return list, err
 }
 
-// ReadRecords reads lines of WHERE RELEASE FIELD[,FIELD…] TITLE.
+// ReadRecords reads lines of WHERE RELEASE FIELD[,FIELD…] [HASH] TITLE.
 func ReadRecords(text string) (list []Record, err error) {
 	err = lines(text, func(line string) error {
 		w := strings.SplitN(line, " ", 4)
@@ -52,10 +55,35 @@ func ReadRecords(text string) (list []Record, err error) {
 			return fmt.Errorf("profile: %q is not WHERE RELEASE FIELDS TITLE", line)
 		}
 		v, err := versions(w[1:2])
-		list = append(list, Record{Where: w[0], Release: v[0], Fields: strings.Split(w[2], ","), Title: w[3]})
+		r := Record{Where: w[0], Release: v[0], Fields: strings.Split(w[2], ","), Title: w[3]}
+		if hash, title, ok := strings.Cut(w[3], " "); ok && isHash(hash) {
+			r.Commit, r.Title = hash, title
+		}
+		list = append(list, r)
 		return err
 	})
 	return list, err
+}
+
+// readValue undoes WriteValue.
+func readValue(word string) string {
+	if word == "-" {
+		return ""
+	}
+	return strings.ReplaceAll(word, "+", " ")
+}
+
+// WriteValue is a value as one word of a line that ReadAsked reads.
+func WriteValue(value string) string {
+	if value == "" {
+		return "-"
+	}
+	return strings.ReplaceAll(value, " ", "+")
+}
+
+// isHash reports whether a word is 12 digits of a hash.
+func isHash(word string) bool {
+	return len(word) == 12 && strings.Trim(word, "0123456789abcdef") == ""
 }
 
 func lines(text string, read func(line string) error) error {
@@ -104,7 +132,7 @@ func (s *Change) Evidence(date Version, asked []Asked, records []Record) string 
 	for i := range records {
 		r := &records[i]
 		if r.Release == date && slices.Contains(r.Fields, s.Field) {
-			words = append(words, fmt.Sprintf("%s: %q", r.Where, r.Title))
+			words = append(words, fmt.Sprintf("%s: %q", strings.TrimSpace(r.Where+" "+r.Commit), r.Title))
 		}
 	}
 	return strings.Join(words, "; ")

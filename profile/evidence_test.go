@@ -2,6 +2,7 @@ package profile
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -76,4 +77,68 @@ func TestEvidence(t *testing.T) {
 	require.Error(t, err)
 	_, err = ReadRecords("commit 6.1 A")
 	require.Error(t, err)
+}
+
+// byDay lists the dates that no tree, kernel, changelog or commit shows yet.
+var byDay = []string{
+	"Built.Ftrace 2.6.31",
+	"Decoder.PushIz 6.9.4",
+	"Ftrace.KilledFails 6.18.19",
+	"Ftrace.KilledFails 6.19.9",
+	"Ftrace.KilledFails 6.6.130",
+	"Ftrace.PostCleared 5.4.18",
+	"Optimize.ClearedWhenQueued 5.5.11",
+	"Optimize.EnabledNeighboursOnly 4.14.308",
+	"Optimize.EnabledNeighboursOnly 4.19.276",
+	"Optimize.Int3Tail 5.10.4",
+	"Optimize.RecoversUnlistedOnly 4.14.308",
+	"Optimize.RecoversUnlistedOnly 4.19.276",
+	"Slot.BoostRule 4.14.233",
+	"Slot.BoostRule 5.11.21",
+	"Slot.BoostRule 5.12.4",
+	"Tracing.CommUpper 5.19.4",
+	"Tracing.FirstEventID 4.19",
+	"Tracing.FirstEventID 5.18",
+	"Tracing.FirstEventID 6.7",
+	"Tracing.SanitizeStar 6.7",
+	"Tracing.VmlinuxHidesModules 7.2",
+	"Uprobes.OptimizesNop10 7.2",
+	"Uprobes.OptimizesNop5 7.2",
+}
+
+// TestEveryDateHasEvidence: a row's date is shown by a tree, a kernel or a record, or is one of byDay;
+// a date that is shown is none of them.
+func TestEveryDateHasEvidence(t *testing.T) {
+	asked, records := evidence(t)
+	var bare []string
+	for _, c := range Changes() {
+		for _, d := range c.Dates() {
+			name := c.Field + " " + d.String()
+			if c.Evidence(d, asked, records) == "" && !slices.Contains(bare, name) {
+				bare = append(bare, name)
+			}
+		}
+	}
+	require.ElementsMatch(t, byDay, bare)
+}
+
+// TestRecordOfMainlineHasItsHash: 12 digits before a title are the commit's hash.
+func TestRecordOfMainlineHasItsHash(t *testing.T) {
+	list, err := ReadRecords("commit 2.6.33 A f5ad31158d60 kprobes/x86-64: Allow\ncommit 6.1 A deadbeef title of eight digits")
+	require.NoError(t, err)
+	require.Equal(t, "f5ad31158d60", list[0].Commit)
+	require.Equal(t, "kprobes/x86-64: Allow", list[0].Title)
+	require.Empty(t, list[1].Commit)
+	require.Equal(t, "deadbeef title of eight digits", list[1].Title)
+}
+
+// TestValueIsOneWord: a value with spaces, with none, and no text at all come back.
+func TestValueIsOneWord(t *testing.T) {
+	for _, value := range []string{"_do_fork", "kprobes: ", "", "Oops! Kretprobe fails to find correct return address.", "true"} {
+		word := WriteValue(value)
+		require.NotContains(t, word, " ")
+		list, err := ReadAsked("Log.Prefix tree " + word + " 6.1")
+		require.NoError(t, err)
+		require.Equal(t, value, list[0].Value)
+	}
 }

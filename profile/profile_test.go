@@ -63,7 +63,7 @@ func TestVersionTable(t *testing.T) {
 		{"vanished_int3", func(c *Config) any { return c.Step.VanishedInt3 }, [6]any{true, true, true, true, true, false}},
 		{"nested_in_post_disarms", func(c *Config) any { return c.Step.NestedPostDisarms }, [6]any{true, false, false, false, false, false}},
 		{"nested_while_REENTER_is_BUG", func(c *Config) any { return c.Step.NestedReenterBUG }, [6]any{false, true, true, true, true, true}},
-		{"list_hash_of_4.7", func(c *Config) any { return c.HashMultiplier == goldenRatio }, [6]any{false, false, true, true, true, true}},
+		{"list_hash_of_4.6", func(c *Config) any { return c.HashMultiplier == goldenRatio }, [6]any{false, true, true, true, true, true}},
 		{"default_maxactive", func(c *Config) any { return c.Kret.DefaultMaxActive },
 			[6]any{MaxActiveNRCPUs, MaxActiveCPUs, MaxActiveCPUs, MaxActiveCPUs, MaxActivePossible, MaxActivePossible}},
 		{"entry_handler", func(c *Config) any { return c.Kret.EntryHandler }, [6]any{false, true, true, true, true, true}},

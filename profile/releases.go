@@ -4,6 +4,9 @@ import "slices"
 
 const stepping = "came with Step.TrapFlag's end"
 
+// notNarrowed is the note of a level of a series that has the change; earlier ones may have it too.
+const notNarrowed = "the level was not narrowed down"
+
 // steps are the stable releases that took over int3 stepping.
 var steps = []Version{{5, 10, 190}}
 
@@ -12,6 +15,12 @@ var padded = []Version{{5, 10, 163}, {5, 15, 87}, {6, 0, 18}, {6, 1, 4}}
 
 // callsMended are the stable releases in which a call through a register returns right.
 var callsMended = []Version{{5, 15, 147}, {6, 1, 72}, {6, 6, 11}}
+
+// worded are the stable releases that took over the words of the log.
+var worded = []Version{{5, 15, 100}}
+
+// hashes are the stable releases that took over the multiplier of hash_64.
+var hashes = []Version{{3, 18, 34}, {4, 4, 10}}
 
 // neighbours are the stable releases that took over the rules for neighbours.
 var neighbours = []Version{{4, 14, 308}, {4, 19, 276}, {5, 4, 235}, {5, 10, 173}, {5, 15, 99}, {6, 1, 16}, {6, 2, 3}}
@@ -23,11 +32,11 @@ var changes = slices.Concat(ruleChanges, tracingChanges, builtChanges)
 // of Linux 4.18 to 7.3, and from the code and the texts of Debian's images from
 // 5.10 to 7.3.
 var ruleChanges = []Change{
-	{Field: "Decoder.EVEX", From: Version{4, 9, 0}},
-	{Field: "Decoder.EmulatePrefix", From: Version{5, 5, 0}},
+	{Field: "Decoder.EVEX", From: Version{4, 8, 0}},
+	{Field: "Decoder.EmulatePrefix", From: Version{5, 5, 0}, Stable: []Version{{5, 4, 214}}, Note: notNarrowed},
 	{Field: "Decoder.Errors", From: Version{5, 13, 0}, Stable: []Version{{5, 10, 133}}},
-	{Field: "Decoder.AMX", From: Version{5, 17, 0}, Note: "5.10 has it not, 6.1 has; the release follows from the date of the change"},
-	{Field: "Decoder.PushIz", From: Version{6, 10, 0}, Stable: []Version{{5, 10, 219}, {5, 15, 161}, {6, 1, 93}, {6, 6, 33}, {6, 8, 12}, {6, 9, 4}}},
+	{Field: "Decoder.AMX", From: Version{5, 18, 0}},
+	{Field: "Decoder.PushIz", From: Version{6, 10, 0}, Stable: []Version{{5, 4, 278}, {5, 10, 219}, {5, 15, 161}, {6, 1, 93}, {6, 6, 33}, {6, 8, 12}, {6, 9, 4}}},
 	{Field: "Decoder.REX2", From: Version{6, 10, 0}},
 	{Field: "Decoder.INV64", From: Version{6, 16, 0}, Note: "6.14 has it not, 6.16.12 has"},
 	{Field: "Decoder.XOP", From: Version{6, 18, 0}},
@@ -53,7 +62,7 @@ var ruleChanges = []Change{
 		Note: "the page is no text, so nothing shows"},
 	{Field: "Check.JumpLabels", From: Version{2, 6, 37}},
 	{Field: "Check.StaticCalls", From: Version{5, 10, 0}},
-	{Field: "Check.BugTable", From: Version{5, 4, 0}, Stable: []Version{{4, 19, 77}}, Note: "seen in 4.19.78"},
+	{Field: "Check.BugTable", From: Version{5, 4, 0}, Stable: []Version{{4, 14, 147}, {4, 19, 77}}, Note: "the levels follow from the day of the change"},
 	{Field: "Check.CFISymbols", From: Version{6, 5, 0}, Stable: []Version{{5, 10, 195}, {5, 15, 132}, {6, 1, 53}}},
 	{Field: "Check.CFISwapped", From: Version{6, 5, 0}, Until: Version{6, 11, 0}, Stable: []Version{{6, 6, 46}, {6, 10, 5}},
 		Note: "so that the test refuses nothing"},
@@ -63,19 +72,20 @@ var ruleChanges = []Change{
 	{Field: "Check.Boundary", From: Version{2, 6, 33}},
 	{Field: "Check.PaddingInt3", From: Version{6, 2, 0}, Stable: padded},
 	{Field: "Check.FtraceSites", From: Version{2, 6, 34}},
-	{Field: "Check.FtraceSiteMiddle", From: Version{2, 6, 34}, Until: Version{5, 18, 0}, Stable: []Version{{5, 10, 227}}},
+	{Field: "Check.FtraceSiteMiddle", From: Version{2, 6, 34}, Until: Version{5, 18, 0}, Stable: []Version{{5, 10, 227}, {5, 15, 167}},
+		Note: "in 5.15 " + notNarrowed},
 	{Field: "Check.ExceptionInsn", From: Version{6, 9, 0}},
 	{Field: "Check.BlacklistClones", From: Version{5, 1, 0}, Note: "seen in 5.4.286"},
 	{Field: "Check.IRQEntryText", From: Version{5, 1, 0}, Until: Version{5, 8, 0}, Note: "5.4 has it, 5.8 not; the code says"},
 
 	{Field: "Uprobes.Exists", From: Version{3, 5, 0}, Option: "CONFIG_UPROBES"},
-	{Field: "Uprobes.EmulatesPush", From: Version{4, 16, 0}, Note: "5.10 has it; the release follows from the date of the change"},
-	{Field: "Uprobes.RefusesMasking", From: Version{4, 18, 0}, Note: "5.10 has it; the release follows from the date of the change"},
+	{Field: "Uprobes.EmulatesPush", From: Version{4, 16, 0}},
+	{Field: "Uprobes.RefusesMasking", From: Version{4, 17, 0}, Stable: []Version{{4, 14, 43}}, Note: "as Slot.RefuseMasking"},
 	{Field: "Uprobes.KnowsNops", From: Version{6, 16, 0}, Until: Version{6, 19, 0}, Note: "6.12 has it not, 6.16.3 and 6.18 have"},
 	{Field: "Uprobes.DecodesNops", From: Version{6, 19, 0}},
 	{Field: "Uprobes.OptimizesNop5", From: Version{6, 18, 0}, Until: Version{7, 2, 0}},
 	{Field: "Uprobes.OptimizesNop10", From: Version{7, 2, 0}},
-	{Field: "Uprobes.ReturnCall", From: Version{6, 11, 0}, Note: "6.1 has it not, 6.12 has; the release follows from the date of the change"},
+	{Field: "Uprobes.ReturnCall", From: Version{6, 11, 0}},
 
 	{Field: "Preemption", From: Version{5, 18, 0}, Option: "CONFIG_PREEMPTION", Note: "Debian's choice from 12 on"},
 	{Field: "KprobesOnFtrace", From: Version{3, 7, 0}, Option: "CONFIG_KPROBES_ON_FTRACE"},
@@ -85,8 +95,9 @@ var ruleChanges = []Change{
 	{Field: "ExceptionTableInHandlers", Until: Version{4, 20, 0}, Note: "4.19.78 has it, 5.4 has not"},
 	{Field: "ModuleBase", Value: uint64(0xffffffffa0000000), Until: Version{4, 12, 0}, Option: "CONFIG_RANDOMIZE_BASE"},
 	{Field: "ModuleBase", Value: uint64(0xffffffffc0000000), From: Version{4, 12, 0}, Option: "CONFIG_RANDOMIZE_BASE"},
-	{Field: "HashMultiplier", Value: uint64(goldenRatioPrime), Until: Version{4, 7, 0}},
-	{Field: "HashMultiplier", Value: uint64(goldenRatio), From: Version{4, 7, 0}},
+	{Field: "HashMultiplier", Value: uint64(goldenRatioPrime), Until: Version{4, 6, 0}, Stable: hashes},
+	{Field: "HashMultiplier", Value: uint64(goldenRatio), From: Version{4, 6, 0}, Stable: hashes,
+		Note: "in 3.18 and 4.4 the levels follow from the day of the change; 3.18.9 and 4.4 have it not, 3.18.140 and 4.4.155 have"},
 	{Field: "HZ", Value: 250, Option: "CONFIG_HZ"},
 
 	{Field: "Slot.BoostRule", Value: Boost44, From: Version{2, 6, 25}, Until: Version{4, 12, 0}},
@@ -97,7 +108,7 @@ var ruleChanges = []Change{
 	{Field: "Slot.BoostRule", Value: Boost61, From: Version{5, 13, 0}, Until: Version{6, 9, 0}, Stable: steps},
 	{Field: "Slot.BoostRule", Value: Boost612, From: Version{6, 9, 0}},
 	{Field: "Slot.BoostDecidedAtBuild", From: Version{5, 13, 0}, Stable: steps, Note: stepping},
-	{Field: "Slot.LazyBoost", From: Version{2, 6, 25}, Until: Version{4, 4, 0}, Note: "and in 4.5 to 4.10; the newest 4.4 has it not"},
+	{Field: "Slot.LazyBoost", From: Version{2, 6, 25}, Until: Version{4, 12, 0}, Stable: []Version{{4, 4, 155}}, Note: "in 4.4 " + notNarrowed},
 	{Field: "Slot.RefuseInt3", From: Version{3, 4, 0}},
 	{Field: "Slot.RefuseMasking", From: Version{4, 17, 0}, Stable: []Version{{4, 14, 43}},
 		Note: "4.18 has it; the level of 4.14 follows from the date of the change. Emulated prefixes count from Decoder.EmulatePrefix on"},
@@ -106,13 +117,13 @@ var ruleChanges = []Change{
 	{Field: "Step.TrapFlag", Until: Version{5, 13, 0}, Stable: steps,
 		Note: "with it the rules of slots and of stepping"},
 	{Field: "Step.FixupSkipsREXOnly", Until: Version{2, 6, 36}},
-	{Field: "Step.PostBeforeFixup", Until: Version{2, 6, 25}},
+	{Field: "Step.PostBeforeFixup", Until: Version{2, 6, 26}},
 	{Field: "Step.Int3IsNMI", From: Version{5, 8, 0}},
 	{Field: "Step.FtraceIRQsOff", From: Version{3, 7, 0}, Until: Version{4, 15, 0}},
 	{Field: "Step.VanishedInt3", Until: Version{6, 3, 0}, Note: "6.2.1 has it, 6.3.8 has not"},
 	{Field: "Step.HandlerResets", Until: Version{4, 19, 0}},
-	{Field: "Step.NestedPostDisarms", Until: Version{2, 6, 34}},
-	{Field: "Step.NestedReenterBUG", From: Version{2, 6, 34}},
+	{Field: "Step.NestedPostDisarms", Until: Version{2, 6, 33}},
+	{Field: "Step.NestedReenterBUG", From: Version{2, 6, 33}},
 	{Field: "Step.LoopTestsBeforeDecrement", From: Version{5, 13, 0}, Stable: steps, Note: stepping},
 	{Field: "Step.Loop32KeepsUpper", From: Version{5, 13, 0}, Stable: steps, Note: stepping},
 	{Field: "Step.RetIgnoresImm", From: Version{5, 13, 0}, Stable: steps, Note: stepping},
@@ -132,27 +143,28 @@ var ruleChanges = []Change{
 
 	{Field: "Ftrace.PostCleared", From: Version{5, 6, 0}, Until: Version{6, 1, 0}, Stable: []Version{{5, 10, 156}, {5, 15, 80}, {6, 0, 10}},
 		Note: "the levels follow from the date of the change"},
+	{Field: "Ftrace.PostCleared", From: Version{5, 4, 18}, Until: Version{5, 4, 225}, Note: "5.3.1 has it not; the levels were not narrowed down"},
 	{Field: "Ftrace.KilledFails", From: Version{3, 7, 0}, Until: Version{7, 0, 0}, Stable: []Version{{6, 6, 130}, {6, 12, 78}, {6, 18, 19}, {6, 19, 9}},
 		Note: "from the text of CVE-2026-43409; whether older series took it over is not known"},
 	{Field: "Kret.EntryOnly", From: Version{4, 12, 0}},
 	{Field: "Kret.EntryErrno", From: Version{5, 11, 0}, Stable: []Version{{4, 19, 175}, {5, 4, 97}, {5, 10, 15}},
 		Note: "5.4.286 and 5.10.218 have it, 4.19.78 has not; where in their series it came is not known from trees"},
-	{Field: "Kret.LateReregistration", Until: Version{5, 11, 0}, Stable: []Version{{5, 10, 15}}, Note: "the level of 5.10 follows from the date of the change; other stable releases were not looked at"},
+	{Field: "Kret.LateReregistration", Until: Version{5, 11, 0}, Stable: []Version{{4, 19, 175}, {5, 4, 97}, {5, 10, 15}}},
 	{Field: "Kret.MaxDataSize", Value: 4096, From: Version{5, 16, 0}, Stable: []Version{{4, 19, 220}, {5, 4, 164}, {5, 10, 84}, {5, 15, 7}},
 		Note: "5.4.286, 5.10.218 and 5.15.85 have it, 4.19.78 has not; where in their series it came is not known from trees"},
 	{Field: "Kret.BlacklistSwitchTo", From: Version{2, 6, 24}},
 	{Field: "Kret.DefaultMaxActive", Value: MaxActiveNRCPUs, Until: Version{2, 6, 33}},
-	{Field: "Kret.DefaultMaxActive", Value: MaxActiveCPUs, From: Version{2, 6, 33}, Until: Version{6, 2, 0}, Stable: []Version{{6, 1, 3}}, Note: "MaxActivePossible with PREEMPTION"},
-	{Field: "Kret.DefaultMaxActive", Value: MaxActivePossible, From: Version{6, 2, 0}, Stable: []Version{{6, 1, 3}}},
+	{Field: "Kret.DefaultMaxActive", Value: MaxActiveCPUs, From: Version{2, 6, 33}, Until: Version{6, 2, 0}, Stable: []Version{{6, 0, 17}, {6, 1, 3}}, Note: "MaxActivePossible with PREEMPTION"},
+	{Field: "Kret.DefaultMaxActive", Value: MaxActivePossible, From: Version{6, 2, 0}, Stable: []Version{{6, 0, 17}, {6, 1, 3}}},
 	{Field: "Kret.NRCPUs", Value: 255, Until: Version{2, 6, 33}, Option: "CONFIG_NR_CPUS"},
-	{Field: "Kret.FrameCheck", Value: FramePassedOver, From: Version{5, 2, 0}, Until: Version{5, 11, 0}, Stable: []Version{{4, 19, 78}},
-		Note: "CentOS's 4.18.0-147 has it not, 4.19.78 has; the level was not narrowed down"},
+	{Field: "Kret.FrameCheck", Value: FramePassedOver, From: Version{5, 2, 0}, Until: Version{5, 11, 0}, Stable: []Version{{3, 18, 139}, {4, 14, 114}, {4, 19, 37}},
+		Note: "the levels follow from the day of the change; other series were not looked at"},
 	{Field: "Kret.FrameCheck", Value: FrameBug, From: Version{5, 11, 0}, Until: Version{5, 16, 0}, Note: "in the code of 5.15.85"},
 	{Field: "Kret.FrameCheck", Value: FrameEnds, From: Version{5, 16, 0}},
-	{Field: "Kret.LostReturn", Value: "kretprobe BUG!: Processing kretprobe %s", From: Version{2, 6, 25}, Until: Version{5, 10, 0}},
-	{Field: "Kret.LostReturn", Value: "Oops! Kretprobe fails to find correct return address.", From: Version{5, 11, 0}, Until: Version{5, 16, 0}},
+	{Field: "Kret.LostReturn", Value: "kretprobe BUG!: Processing kretprobe %s", From: Version{2, 6, 22}, Until: Version{5, 10, 0}},
+	{Field: "Kret.LostReturn", Value: "Oops! Kretprobe fails to find correct return address.", From: Version{5, 11, 0}, Until: Version{5, 16, 0}, Stable: worded},
 	{Field: "Kret.LostReturn", Value: "kprobes: kretprobe: Return address not found, not execute handler. Maybe there is a bug in the kernel.",
-		From: Version{5, 16, 0}, Note: "with KRETPROBE_ON_RETHOOK another one"},
+		From: Version{5, 16, 0}, Stable: worded, Note: "with KRETPROBE_ON_RETHOOK another one; in 5.15 " + notNarrowed},
 	{Field: "Kret.Rethook", From: Version{5, 18, 0}, Option: "CONFIG_KRETPROBE_ON_RETHOOK"},
 	{Field: "Kret.MissedInNMI", From: Version{3, 17, 0}, Until: Version{5, 10, 0}},
 	{Field: "Kret.EntryHandler", From: Version{2, 6, 25}},
@@ -161,18 +173,19 @@ var ruleChanges = []Change{
 	{Field: "Kret.TrampolineProbe", Until: Version{2, 6, 25}},
 
 	{Field: "Optimize.Exists", From: Version{2, 6, 34}, Option: "CONFIG_OPTPROBES"},
-	{Field: "Optimize.OnPreempt", From: Version{4, 15, 0}, Stable: []Version{{4, 14, 67}},
-		Note: "4.14.67 has it; where in its series it came was not looked at. A kernel that has both has it"},
+	{Field: "Optimize.OnPreempt", From: Version{4, 14, 0}, Note: "4.14.5 is the first tree of 4.14 that was read. A kernel that has both has it"},
 	{Field: "Optimize.Int3Blocks", From: Version{2, 6, 34}, Until: Version{6, 2, 0}, Stable: padded,
 		Note: "until then an int3 that is not followed by int3 only, up to the end of the function"},
 	{Field: "Optimize.Int3Tail", From: Version{5, 11, 0}, Until: Version{6, 2, 0}, Stable: padded[1:]},
+	{Field: "Optimize.Int3Tail", From: Version{5, 10, 4}, Until: Version{5, 10, 163}, Note: "5.9.1 has it not, 5.10.7 has; the level follows from the day of the change"},
 	{Field: "Optimize.IRQEntryText", From: Version{4, 14, 0}, Until: Version{5, 8, 0}, Note: "5.4 has it, 5.8 not; the code says"},
 	{Field: "Optimize.IndirectJumps", From: Version{2, 6, 34}, Until: Version{6, 5, 0},
 		Note: "6.4.6 has it, 6.5 has not; later only where neither retpolines nor IBT are built in"},
-	{Field: "Optimize.ThunkRange", From: Version{2, 6, 34}, Until: Version{6, 5, 0}, Note: "with Optimize.IndirectJumps"},
+	{Field: "Optimize.ThunkRange", From: Version{4, 15, 0}, Until: Version{6, 5, 0}, Stable: []Version{{4, 4, 112}, {4, 14, 14}},
+		Note: "before, there are no thunks; the levels follow from the day of the change"},
 	{Field: "Optimize.SSWord", From: Version{5, 18, 0}, Note: "5.17 has it not, 5.19 has"},
 	{Field: "Optimize.CLAC", From: Version{5, 8, 0}, Note: "5.4.286 has it not"},
-	{Field: "Optimize.IRQsOff", From: Version{2, 6, 34}, Until: Version{4, 15, 0}},
+	{Field: "Optimize.IRQsOff", From: Version{2, 6, 39}, Until: Version{4, 15, 0}},
 	{Field: "Optimize.StopMachine", From: Version{2, 6, 34}, Until: Version{3, 12, 0}},
 	{Field: "Optimize.ThreeStepUnoptimize", From: Version{3, 12, 0}, Until: Version{5, 6, 0}, Note: "5.4.286 has it, 5.8 has not"},
 	{Field: "Optimize.ClearedWhenQueued", From: Version{2, 6, 34}, Until: Version{5, 6, 0},
@@ -187,14 +200,14 @@ var ruleChanges = []Change{
 
 	{Field: "Poke.SharedArray", From: Version{6, 16, 0}, Note: "smp_text_poke_single and the queue have text_poke_array together"},
 
-	{Field: "Log.Prefix", Value: "kprobes: ", From: Version{5, 16, 0}},
-	{Field: "Log.DumpFields", From: Version{5, 16, 0}},
+	{Field: "Log.Prefix", Value: "kprobes: ", From: Version{5, 16, 0}, Stable: worded},
+	{Field: "Log.DumpFields", From: Version{5, 16, 0}, Stable: worded},
 	{Field: "Log.EnabledBool", From: Version{5, 16, 0}},
 	{Field: "Log.OptimizationWords", From: Version{5, 16, 0}},
-	{Field: "Log.ArmErrors", From: Version{4, 17, 0}, Note: "4.19.78 has it"},
+	{Field: "Log.ArmErrors", From: Version{4, 16, 0}},
 
-	{Field: "Sample.Function", Value: "do_fork", Until: Version{4, 2, 0}},
-	{Field: "Sample.Function", Value: "_do_fork", From: Version{4, 2, 0}, Until: Version{5, 10, 0}},
+	{Field: "Sample.Function", Value: "do_fork", Until: Version{4, 3, 0}},
+	{Field: "Sample.Function", Value: "_do_fork", From: Version{4, 3, 0}, Until: Version{5, 10, 0}},
 	{Field: "Sample.Function", Value: "kernel_clone", From: Version{5, 10, 0}},
 	{Field: "Sample.Style", Value: SampleSymbol, From: Version{4, 7, 0}, Until: Version{5, 13, 0}},
 	{Field: "Sample.Style", Value: SampleFunc, From: Version{5, 13, 0}, Note: "5.10 has it not, 5.15.85 has"},

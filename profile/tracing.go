@@ -15,7 +15,7 @@ type Tracing struct {
 	ErrorLog bool
 	// ErrorCommandMax bounds what error_log keeps of a command, the prefix and
 	// the newlines included; the caret's column is then kept in 8 bits (to
-	// 5.15). 0 means no bound.
+	// 5.17). 0 means no bound.
 	ErrorCommandMax int
 	// Misspelled: BAD_VAR says "$-valiable" (to 7.1, and not in stable releases of 2026).
 	Misspelled bool
@@ -144,7 +144,7 @@ type Tracing struct {
 	// BareArrays declares an array in format without its length (6.1 and later).
 	BareArrays bool
 	// MigrateDisable: a line of trace has a fifth flag, and the first one
-	// tells of bottom halves too (5.16 and later).
+	// tells of bottom halves too (5.15 and later).
 	MigrateDisable bool
 	// LazyResched: the second flag of a line of trace knows a lazy reschedule, and is B where all
 	// its bits are set (7.3; 6.12 has it not).

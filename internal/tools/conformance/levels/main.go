@@ -17,6 +17,7 @@ import (
 	"kprobelab/internal/qemu/frame"
 	"kprobelab/internal/tools/conformance/asked"
 	"kprobelab/kimage"
+	"kprobelab/profile"
 )
 
 // options are the command line.
@@ -57,7 +58,7 @@ func (o *options) one(kernel string) error {
 	}
 	for _, f := range img.Behaviour() {
 		if f.From != kimage.Dated && f.From != kimage.Asked {
-			fmt.Println(f.Name, how(f.From), version, strings.ReplaceAll(f.Value, " ", "_"))
+			fmt.Println(f.Name, how(f.From), version, profile.WriteValue(f.Value))
 		}
 	}
 	if o.init == "" {
