@@ -92,11 +92,11 @@ func TestKprobesList(t *testing.T) {
 	}
 }
 
-// TestKprobesListBefore4_7: until then the hash had another multiplier, and
+// TestKprobesListBefore4_6: until then the hash had another multiplier, and
 // the file another order.
 // See docs/spec 8.1.
-func TestKprobesListBefore4_7(t *testing.T) {
-	old, now := newWorld(t, "4.4", 1), newWorld(t, "5.8", 1)
+func TestKprobesListBefore4_6(t *testing.T) {
+	old, now := newWorld(t, "3.10", 1), newWorld(t, "5.8", 1)
 	require.Equal(t, 8, kprobes.BucketOf(now.k, 0xffffffff81000010))
 	require.Equal(t, 56, kprobes.BucketOf(old.k, 0xffffffff81000010))
 }
