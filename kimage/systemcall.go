@@ -3,34 +3,22 @@ package kimage
 import (
 	"encoding/binary"
 
+	"kprobelab/internal/systemcall"
 	"kprobelab/x86"
 )
 
-// systemCallPrefixes are what the function of a system call is named, before its name, the
-// newest first: with the architecture's wrapper since 4.17
-// (arch/x86/include/asm/syscall_wrapper.h).
-var systemCallPrefixes = []string{"__x64_sys_", "sys_", "SyS_"}
-
 // SystemCallFunction is what this kernel names the function of a system call, such as
-// __x64_sys_read. Which prefix it has, getppid tells, which every kernel has.
+// __x64_sys_read.
 func (img *Image) SystemCallFunction(name string) string {
-	if to, is := renamed[name]; is {
-		name = to
-	}
-	for _, prefix := range systemCallPrefixes {
-		if len(img.Lookup(prefix+"getppid")) > 0 {
-			return prefix + name
-		}
-	}
-	return systemCallPrefixes[0] + name
+	return systemcall.Name(systemcall.Entry(name), img.has)
 }
 
-// renamed are the system calls whose functions have another name
-// (arch/x86/entry/syscalls/syscall_64.tbl).
-var renamed = map[string]string{
-	"stat": "newstat", "fstat": "newfstat", "lstat": "newlstat", "uname": "newuname",
-	"umount2": "umount", "sendfile": "sendfile64",
+// CallOf is the system call for 64-bit programs that a function is of, in the kernel's own name for it.
+func (img *Image) CallOf(function string) (entry string, ok bool) {
+	return systemcall.Call(function, img.has)
 }
+
+func (img *Image) has(name string) bool { return len(img.Lookup(name)) > 0 }
 
 // maxSystemCalls bounds the kernel's table.
 const maxSystemCalls = 4096

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"kprobelab/errno"
+	"kprobelab/internal/systemcall"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/hazard"
 	"kprobelab/kprobes/probepoint"
@@ -408,16 +409,23 @@ func (k *checker) register(r probepoint.Request) (runs string, err error) {
 // refusal is a refusal that names no place.
 func refusal(no errno.Errno, id rule.ID) error { return probepoint.RefuseAs(no, id, 0, "") }
 
-// syscallName is the function of a system call: with the architecture's wrapper (4.17 and later),
-// or without. A loader asks whether bpf itself has the wrapper.
+// syscallName is the function at which libbpf attaches to a system call. It asks whether bpf itself has the
+// architecture's wrapper, and takes the inner function otherwise: kernels before 4.17 have none.
+// A kernel without bpf has the function that it has.
 func (k *checker) syscallName(name string) string {
-	if _, wrapped := k.first("__x64_sys_bpf"); wrapped || len(k.Lookup("__x64_sys_"+name)) > 0 {
-		return "__x64_sys_" + name
+	call, ok := systemcall.Function("bpf", k.has)
+	switch function, there := systemcall.Function(name, k.has); {
+	case ok && call == systemcall.Wrapped+"bpf":
+		return systemcall.Wrapped + name
+	case !ok && there:
+		return function
 	}
-	if _, plain := k.first("__se_sys_" + name); plain {
-		return "__se_sys_" + name
-	}
-	return "sys_" + name
+	return systemcall.Inner + name
+}
+
+func (k *checker) has(name string) bool {
+	_, ok := k.first(name)
+	return ok
 }
 
 func isText(kind byte) bool { return strings.IndexByte("tTwW", kind) >= 0 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"kprobelab/internal/systemcall"
 	"kprobelab/kprobes/rule"
 )
 
@@ -44,13 +45,8 @@ var renames = []rename{
 	{"kfree_skb_reason", "sk_skb_reason_drop", "6.11"},
 }
 
-// affixes are what releases have put before or after the names of many functions:
-// system calls' wrappers, and allocations that are counted.
-var affixes = []struct{ old, new, suffix, since string }{
-	{old: "sys_", new: "__x64_sys_", since: "4.17"},
-	{old: "SyS_", new: "__x64_sys_", since: "4.17"},
-	{suffix: "_noprof", since: "6.10"},
-}
+// counted is the suffix of the functions of allocations that are counted.
+var counted = struct{ suffix, since string }{"_noprof", "6.10"}
 
 // renamed is the name that a function has here, "" where none is known.
 func (k *checker) renamed(name string) (now, since string) {
@@ -59,12 +55,13 @@ func (k *checker) renamed(name string) (now, since string) {
 			return r.new, r.since
 		}
 	}
-	for _, a := range affixes {
-		rest, ok := strings.CutPrefix(name, a.old)
-		now := a.new + rest + a.suffix
-		if _, there := k.first(now); ok && there {
-			return now, a.since
+	if now, since, ok := systemcall.Now(name); ok {
+		if k.has(now) {
+			return now, since
 		}
+	}
+	if now := name + counted.suffix; k.has(now) {
+		return now, counted.since
 	}
 	return "", ""
 }

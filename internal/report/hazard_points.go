@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"kprobelab/decoder"
@@ -78,7 +77,7 @@ func HazardPoints(img *kimage.Image, progress func(done, total int64)) ([]Hazard
 		}
 		return nil
 	})
-	reproduce(img, list, callGraph(functions, calls))
+	reproduce(img, list, callGraph(functions, calls, img.CallOf))
 	return list, err
 }
 
@@ -143,11 +142,8 @@ func (s *scanner) calls(list []call, sym kimage.Symbol) []call {
 // shortest way; a system call's is itself.
 type reached map[x86.Addr]x86.Addr
 
-// syscallPrefix begins the name of a system call's function.
-const syscallPrefix = "__x64_sys_"
-
 // callGraph goes from the system calls on.
-func callGraph(functions []kimage.Symbol, calls []call) reached {
+func callGraph(functions []kimage.Symbol, calls []call, systemCall func(function string) (entry string, ok bool)) reached {
 	function := func(a x86.Addr) x86.Addr {
 		i, ok := slices.BinarySearchFunc(functions, a, func(f kimage.Symbol, a x86.Addr) int { return cmp.Compare(f.Addr, a) })
 		if !ok && i > 0 {
@@ -162,7 +158,7 @@ func callGraph(functions []kimage.Symbol, calls []call) reached {
 	by := reached{}
 	var queue []x86.Addr
 	for i := range functions {
-		if strings.HasPrefix(functions[i].Name, syscallPrefix) {
+		if _, is := systemCall(functions[i].Name); is {
 			by[functions[i].Addr] = functions[i].Addr
 			queue = append(queue, functions[i].Addr)
 		}
@@ -205,18 +201,19 @@ func (k *checker) define(p *HazardPoint) string {
 }
 
 // way is the shortest way from a system call to the function at an address.
-func way(v kimage.View, at x86.Addr, by reached) (run string, path []string) {
+func way(img *kimage.Image, at x86.Addr, by reached) (run string, path []string) {
 	path = []string{}
-	sym, _ := v.SymbolAt(at)
+	sym, _ := img.SymbolAt(at)
 	for a := sym.Addr; ; a = by[a] {
-		f, _ := v.SymbolAt(a)
+		f, _ := img.SymbolAt(a)
 		path = append(path, f.Name)
 		switch from, ok := by[a]; {
 		case !ok:
 			return "", []string{}
 		case from == a:
 			slices.Reverse(path)
-			return strings.TrimPrefix(path[0], syscallPrefix), path
+			run, _ = img.CallOf(path[0])
+			return run, path
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"kprobelab/internal/script"
+	"kprobelab/internal/systemcall"
 )
 
 // resultFormats are how results are printed that are not decimal: 2 is hexadecimal, 3 octal.
@@ -98,17 +99,11 @@ func (a *analysis) syscallAlias(kind, name string, ret bool) *probe {
 	if al, ok := a.made[key]; ok {
 		return al
 	}
-	var fn string
-	for _, prefix := range []string{"__x64_sys_", "sys_", "SyS_"} {
-		if len(a.k.Functions(prefix+name)) > 0 {
-			fn = prefix + name
-			break
-		}
-	}
+	fn, there := systemcall.Function(name, func(function string) bool { return len(a.k.Functions(function)) > 0 })
 	if a.made == nil {
 		a.made = map[string]*probe{}
 	}
-	if fn == "" {
+	if !there {
 		a.made[key] = nil
 		return nil
 	}
@@ -121,7 +116,7 @@ func SyscallText(name string) string {
 	if _, ok := syscallArgs[name]; !ok {
 		return ""
 	}
-	return syscallText("syscall", name, "__x64_sys_"+name, false)
+	return syscallText("syscall", name, systemcall.Wrapped+name, false)
 }
 
 // Syscalls are the names of the kernel's functions that have aliases, in order.
