@@ -9,7 +9,8 @@
 
 #include "shim_private.h"
 
-enum { NOTHING = -1, NEAR = 4 }; /* NEAR: how far a change of the host's may reach around a byte of it */
+enum { NOTHING = -1, CHANGE = 5 }; /* CHANGE: the bytes of a jump or a call of the host's */
+enum { INT3 = 0xcc, CALL = 0xe8, JUMP = 0xe9 };
 
 static kpl_view *view_of(kpl_machine *m, uint64_t pa)
 {
@@ -62,16 +63,59 @@ static void take(kpl_machine *m, uint64_t va)
 	m->taken[m->ntaken++] = va;
 }
 
+/* The view of an address, and the offset in it; NULL where there is none. */
+static kpl_view *view_at(kpl_machine *m, uint64_t va, uint64_t *at)
+{
+	for (int i = 0; i < m->nviews; i++) {
+		*at = va - m->views[i].va;
+		if (*at < PAGE)
+			return &m->views[i];
+	}
+	return NULL;
+}
+
 /* The text at an address is the guest's again. */
 static void give_back(kpl_machine *m, uint64_t va)
 {
-	for (int i = 0; i < m->nviews; i++) {
-		kpl_view *v = &m->views[i];
-		uint64_t at = va - v->va;
-		if (at >= PAGE)
+	uint64_t at;
+	kpl_view *v = view_at(m, va, &at);
+
+	if (v)
+		v->text[at] = v->was[at] = v->seen[at];
+}
+
+/* The byte that the host has changed at an address, 0 where it has not. */
+static int changed(kpl_machine *m, uint64_t va)
+{
+	uint64_t at;
+	kpl_view *v = view_at(m, va, &at);
+
+	return v && v->text[at] != v->was[at] ? v->text[at] : 0;
+}
+
+/* The guest has changed a byte of a change of the host's: all of that is the guest's again. Only a
+ * jump whose other bytes the guest wants keeps an int3 in its first byte, so that
+ * no hit is lost until the host is told. */
+static void yield_to_guest(kpl_machine *m, uint64_t va)
+{
+	uint64_t first = va, n = 1;
+
+	for (uint64_t a = va - CHANGE + 1; a <= va; a++) {
+		int b = changed(m, a);
+		if (b != JUMP && b != CALL)
 			continue;
-		v->text[at] = v->seen[at];
+		first = a;
+		n = CHANGE;
+		break;
 	}
+	int jump = first < va && changed(m, first) == JUMP;
+	for (uint64_t a = first; a < first + n; a++)
+		if (a != first || !jump)
+			give_back(m, a);
+	uint64_t at;
+	kpl_view *v = view_at(m, first, &at);
+	if (jump && v)
+		v->text[at] = INT3;
 }
 
 /* What the guest has written since the last time is executed from now on. */
@@ -84,12 +128,10 @@ static void merge(kpl_machine *m, kpl_view *v)
 			continue;
 		if (v->text[i] != v->was[i]) {
 			take(m, v->va + i);
-			for (int64_t j = -NEAR; j <= NEAR; j++)
-				give_back(m, v->va + i + j);
+			yield_to_guest(m, v->va + i);
 		}
-		v->text[i] = v->seen[i];
+		v->text[i] = v->was[i] = v->seen[i];
 	}
-	memcpy(v->was, v->seen, PAGE);
 }
 
 /* The page was written by the guest, and is about to be fetched. */

@@ -56,7 +56,9 @@ type Kprobes struct {
 	onTaken    func(*Kprobe, *TakenError)
 	// shared is not nil where the guest changes text, too.
 	shared SharedText
-	err    error
+	// held are the probes that are no jump because the guest has changed bytes of it.
+	held []*Kprobe
+	err  error
 }
 
 var _ x86.Traps = (*Kprobes)(nil)

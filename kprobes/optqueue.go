@@ -17,6 +17,10 @@ func (k *Kprobes) optimize(p *Kprobe) {
 	if p.hasPost() || p.hasBreak() || k.neighbour(o) != nil {
 		return
 	}
+	if k.foreign(o) {
+		k.hold(p)
+		return
+	}
 	wasOptimized := p.Optimized()
 	if wasOptimized && (k.c.Optimize.ClearedWhenQueued || o.on != &k.opt.unoptimizing) {
 		return

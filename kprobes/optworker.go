@@ -79,6 +79,7 @@ func (k *Kprobes) kick() {
 // WorkerDue is when the worker is to run by the virtual clock, in nanoseconds,
 // and whether it is scheduled or in the middle of a run.
 func (k *Kprobes) WorkerDue() (at uint64, ok bool) {
+	k.askHeld()
 	w := &k.opt.worker
 	return w.due, w.scheduled || w.phase != workerIdle
 }
@@ -99,6 +100,7 @@ func (k *Kprobes) WorkerStep() Progress {
 	w.stepping = true
 	defer func() { w.stepping = false }()
 	if w.phase == workerIdle {
+		k.askHeld()
 		if !w.scheduled {
 			return Idle
 		}
@@ -201,6 +203,7 @@ func (k *Kprobes) optimizeStep(w *worker) {
 		}
 		if k.foreign(o) {
 			k.dequeue(o.entry, o)
+			k.hold(o.entry)
 			return
 		}
 		w.op = o

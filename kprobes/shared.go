@@ -14,7 +14,9 @@ import (
 // A booted kernel changes text itself: its own ftrace, kprobes and BPF do. It does not know of
 // this subsystem, and sees its text without what this subsystem writes (SharedText). So
 // one place can have one of the two: a probe is refused where the guest is already, and
-// is taken out, with what is said to OnTaken, where the guest comes later.
+// is taken out, with what is said to OnTaken, where the guest comes later. Inside the
+// bytes that a jump runs over both can be, as two probes of one kernel can: the probe of
+// this subsystem is an int3 as long as the guest has one of them.
 
 // SharedText holds the methods that a machine has beside Machine if its guest changes text, too.
 type SharedText interface {
@@ -123,8 +125,10 @@ func (k *Kprobes) textTaken(at []x86.Addr) {
 		span := k.span(p)
 		switch {
 		case span.Start == span.End:
-		case slices.ContainsFunc(at, span.Contains):
+		case slices.Contains(at, span.Start), p.OnFtrace() && slices.ContainsFunc(at, span.Contains):
 			k.takeOut(p, span)
+		case slices.ContainsFunc(at, span.Contains):
+			k.undoForGuest(p)
 		default:
 			nearby = append(nearby, p)
 		}
@@ -200,8 +204,38 @@ func (k *Kprobes) functionsTaken(at []x86.Addr) {
 	}
 }
 
+// undoForGuest takes a jump back, of which the guest has changed other bytes than the first:
+// the kernel does so when a probe is planted in it (__arm_kprobe).
+func (k *Kprobes) undoForGuest(p *Kprobe) {
+	o := p.opt()
+	if err := k.shared.GuestText(p.Addr+1, o.saved[:]); err != nil {
+		k.fail(err)
+	}
+	k.unoptimize(p, true)
+	k.hold(p)
+}
+
 // foreign reports whether the guest has changed the bytes that a jump is about to hide.
 func (k *Kprobes) foreign(o *optimized) bool {
 	var now [jumpTail]byte
 	return k.shared != nil && (k.shared.GuestText(o.entry.Addr+1, now[:]) != nil || now != o.d.Saved)
+}
+
+// hold remembers a probe that cannot become a jump because the guest has one in its bytes.
+func (k *Kprobes) hold(p *Kprobe) {
+	if !slices.Contains(k.held, p) {
+		k.held = append(k.held, p)
+	}
+}
+
+// askHeld queues the probes whose bytes the guest has left, as the kernel does when
+// the probe in them is disarmed (__disarm_kprobe).
+func (k *Kprobes) askHeld() {
+	asked := k.held
+	k.held = asked[:0]
+	for _, p := range asked {
+		if k.table.lookup(p.Addr) == p && p.opt().ready() {
+			k.optimize(p) // which holds it again where the guest is still there
+		}
+	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kprobelab/decoder"
 	"kprobelab/errno"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
@@ -132,6 +133,146 @@ func TestGuestsOwnTracingHasThePlace(t *testing.T) {
 			})
 		})
 	}
+}
+
+// inJump is a place inside the bytes of a jump: the function, the offset of a probe of ours that becomes a
+// jump, and the offsets of the other instructions that begin in its bytes.
+type inJump struct {
+	function string
+	at       uint32
+	inside   []uint32
+}
+
+// jumps finds a place where a probe of ours becomes a jump, with an instruction inside, in functions that
+// reading a file passes: in n of them.
+func (k *kernel) jumps(n int) (list []inJump) {
+	for _, function := range []string{"vfs_read", "vfs_open", "do_dentry_open", "ksys_read", "do_filp_open", "filp_close", "may_open", "do_sys_openat2"} {
+		sym := k.Image.Lookup(function)
+		if len(sym) != 1 || len(list) == n {
+			continue
+		}
+		insns := boundaries(k.t, k.Image, sym[0])
+		for i, at := range insns {
+			if !k.becomesJump(function, at) {
+				continue
+			}
+			j := inJump{function: function, at: at}
+			for _, other := range insns[i+1:] {
+				if other < at+x86.Rel32Size {
+					j.inside = append(j.inside, other)
+				}
+			}
+			if len(j.inside) > 0 {
+				list = append(list, j)
+				break
+			}
+		}
+	}
+	require.NotEmpty(k.t, list)
+	return list
+}
+
+// becomesJump reports whether a probe at a place becomes a jump.
+func (k *kernel) becomesJump(function string, at uint32) bool {
+	p := &kprobes.Kprobe{SymbolName: function, Offset: at, PreHandler: func(*kprobes.Kprobe, *x86.PtRegs) int { return 0 }}
+	if k.Kprobes.RegisterKprobe(p) != nil {
+		return false
+	}
+	require.NoError(k.t, k.Settle())
+	jump := k.first(p.Addr) == 0xe9
+	k.Kprobes.UnregisterKprobe(p)
+	require.NoError(k.t, k.Settle())
+	return jump
+}
+
+// first is the byte that is executed at a place.
+func (k *kernel) first(at x86.Addr) byte {
+	var b [1]byte
+	require.NoError(k.t, k.Machine.ReadMem(at, b[:]))
+	return b[0]
+}
+
+// boundaries are the offsets of a function's first instructions, up to the first that goes elsewhere.
+func boundaries(t testing.TB, img *kimage.Image, sym kimage.Symbol) (list []uint32) {
+	b := make([]byte, 64)
+	b = b[:img.CodeAt(sym.Addr, b)]
+	for at := 0; at < len(b)-decoder.MaxInsnSize; {
+		i, err := decoder.Decode(b[at:])
+		require.NoError(t, err)
+		if _, goes := i.Target(sym.Addr); goes {
+			break
+		}
+		list = append(list, uint32(at))
+		at += i.Length
+	}
+	return list
+}
+
+// The guest's own kprobe in the bytes of a jump of ours: both are there, as two probes of a kernel would be. Ours is an int3 as long as
+// the guest's is there, and a jump before and after.
+func TestGuestsOwnProbeInsideAJump(t *testing.T) {
+	n := 1
+	if os.Getenv("KPROBELAB_SOAK") != "" {
+		n = 8
+	}
+	eachOrFirst(t, func(t *testing.T, k *kernel) {
+		for _, j := range k.jumps(n) {
+			for _, inside := range j.inside {
+				t.Run(fmt.Sprintf("%s+%d in %s+%d", j.function, inside, j.function, j.at), func(t *testing.T) {
+					k.restore()
+					k.Kprobes.OnTaken(func(_ *kprobes.Kprobe, err *kprobes.TakenError) { t.Error(err) })
+					defer k.Kprobes.OnTaken(nil)
+					hits := 0
+					plant := func() *kprobes.Kprobe {
+						p := &kprobes.Kprobe{SymbolName: j.function, Offset: j.at, PreHandler: func(*kprobes.Kprobe, *x86.PtRegs) int { hits++; return 0 }}
+						require.NoError(t, k.Kprobes.RegisterKprobe(p))
+						return p
+					}
+					same := func(text string) {
+						t.Helper()
+						before := hits
+						got := k.shell("cd /t; echo 1 > events/g/a/enable; echo 1 > tracing_on; echo > trace; read x < /etc/hostname; echo 0 > tracing_on; grep -vc '^#' trace; " +
+							"dmesg | grep -c 'WARNING\\|BUG'; " + text)
+						lines := strings.Fields(got.out)
+						require.Len(t, lines, 2, got.out+got.errors)
+						require.Equal(t, "0", lines[1])
+						require.NotEqual(t, "0", lines[0])
+						// Ours also sees what is called around the lines that the guest traces.
+						require.GreaterOrEqual(t, fmt.Sprint(hits-before), "1")
+					}
+					p := plant()
+					require.NoError(t, k.Settle())
+					require.Equal(t, byte(0xe9), k.first(p.Addr), "a jump")
+					k.shell(fmt.Sprintf(tracefs+"echo 0 > tracing_on; echo 'p:g/a %s+%d' > kprobe_events; echo 1 > events/g/a/enable", j.function, inside))
+					require.Equal(t, byte(0xcc), k.first(p.Addr), "the guest's probe is in it: an int3")
+					require.False(t, p.Optimized())
+					same("")
+					require.NoError(t, k.Settle())
+					require.Equal(t, byte(0xcc), k.first(p.Addr))
+					k.shell("cd /t; echo 0 > events/g/a/enable; sleep 1")
+					require.NoError(t, k.Settle())
+					require.Equal(t, byte(0xe9), k.first(p.Addr), "the guest's is disabled: a jump again")
+					k.Kprobes.UnregisterKprobe(p)
+
+					// The guest's first.
+					k.shell("cd /t; echo 1 > events/g/a/enable; sleep 1")
+					p = plant()
+					require.NoError(t, k.Settle())
+					require.Equal(t, byte(0xcc), k.first(p.Addr))
+					require.False(t, p.Optimized())
+					same("")
+					k.shell("cd /t; echo 0 > events/g/a/enable; echo > kprobe_events; sleep 1")
+					require.NoError(t, k.Settle())
+					require.Equal(t, byte(0xe9), k.first(p.Addr))
+					before := hits
+					require.Equal(t, "kprobelab\n", k.shell("read x < /etc/hostname; echo $x").out)
+					require.NotEqual(t, before, hits)
+					k.Kprobes.UnregisterKprobe(p)
+					require.NoError(t, k.Settle())
+				})
+			}
+		}
+	})
 }
 
 // Places of the same page, and of the same function, that the guest does not come to stay ours.
