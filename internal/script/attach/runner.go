@@ -175,8 +175,22 @@ func (r *Runner) order() (list []*planted) {
 			list = append(list, p)
 		}
 	}
+	// ftrace calls a function's kprobes before its trampoline, and a trampoline's programs at the return run before
+	// kretprobes. Of several probes at one place the last one planted runs first at the entry, and last at the return.
+	slices.SortStableFunc(list, func(a, b *planted) int {
+		switch {
+		case a.inTrampoline() == b.inTrampoline():
+			return 0
+		case a.inTrampoline():
+			return -1
+		}
+		return 1
+	})
 	return list
 }
+
+// inTrampoline reports whether a BPF trampoline runs the probe: fentry and fexit.
+func (p *planted) inTrampoline() bool { return p.Probe.Chain == host.BySite }
 
 // ordered runs the begin, end or error probes by their numbers.
 func (r *Runner) ordered(kind host.ProbeKind) {

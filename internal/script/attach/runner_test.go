@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kprobelab/internal/script/host"
 	"kprobelab/internal/script/stap"
 )
 
@@ -74,5 +75,28 @@ func TestScripts(t *testing.T) {
 			}
 			assert.Equal(t, c.want, got)
 		})
+	}
+}
+
+// A function's kprobes run before its trampoline, whatever the script says first, and a trampoline's programs at the
+// return before its kretprobes: a booted 6.1 does so.
+func TestTrampolinesArePlantedFirst(t *testing.T) {
+	probe := func(point string, kind host.ProbeKind, chain host.Chain) *planted {
+		return &planted{Counts: Counts{Probe: &host.Probe{Point: point, Kind: kind, Chain: chain}}}
+	}
+	r := &Runner{script: &Script{}, list: []*planted{
+		probe("kprobe", host.Call, host.ByRegisters), probe("fentry", host.Call, host.BySite), probe("kprobe2", host.Call, host.ByRegisters),
+		probe("fexit", host.Return, host.BySite), probe("kretprobe", host.Return, host.ByRegisters),
+	}}
+	for backwards, want := range map[bool][]string{
+		false: {"fentry", "fexit", "kprobe", "kprobe2", "kretprobe"},
+		true:  {"fexit", "fentry", "kretprobe", "kprobe2", "kprobe"},
+	} {
+		r.script.Backwards = backwards
+		var got []string
+		for _, p := range r.order() {
+			got = append(got, p.Probe.Point)
+		}
+		require.Equal(t, want, got)
 	}
 }
