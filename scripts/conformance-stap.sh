@@ -2,6 +2,7 @@
 # Has stap -p1 and kprobelab read scripts that are made of a corpus by changes at random, and
 # compares what they say (make conformance-stap).
 #
+# Then TYPES=300 scripts with drawn types are asked in pass 2 (-p2).
 # N and SEED are the scripts, KPROBELAB_STAP another stap; without one on the system, Debian's
 # is fetched. POINTS=N has both resolve so many probe points, too (-p2), on a kernel with its
 # debugging information, which is fetched, or IMAGE. Ends with 0 when 95 of 100 verdicts are the same and every script that is accepted
@@ -32,6 +33,7 @@ export SYSTEMTAP_TAPSET="$work/library" SYSTEMTAP_RUNTIME="$library/runtime" SYS
 (cd "$root" && CGO_ENABLED=0 go build -o "$work/compare" ./internal/tools/conformance/scripts)
 cd "$root"
 "$work/compare" -tool "$stap" -tree "$work/tree" -n "${N:-3000}" -seed "${SEED:-1}" -show "${SHOW:-0}" ${TABLE:+-table "$TABLE"}
+"$work/compare" -language stap-types -tool "$stap" -tree "$work/tree" -n "${TYPES:-300}" -seed "${SEED:-1}" -show "${SHOW:-0}"
 
 [ "${POINTS:-0}" -gt 0 ] || exit 0
 image=${IMAGE:-$("$scripts/kernel.sh" --debuginfo)} || cannot "no kernel with debugging information can be had (see above)"

@@ -121,7 +121,7 @@ func (r *stapRun) run(t *term, c *cli.Command) error {
 	if pass != 1 && pass != 2 && pass != 5 {
 		return usagef("-p %s: there are pass 1, 2 and 5: no C is made of a script here", strconv.Itoa(pass))
 	}
-	o := &stap.Options{Args: args, Guru: r.guru, List: listed != ""}
+	o := &stap.Options{Args: args, Guru: r.guru, List: listed != "", Types: pass == 2}
 	if err := r.limits(c, o); err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ const collectAt = 10
 type passFailed int
 
 func (p passFailed) Error() string {
-	return fmt.Sprintf("Pass %d: %s failed.", int(p), map[passFailed]string{1: "parse", 2: "analysis", 5: "run"}[p])
+	return fmt.Sprintf("Pass %d: %s failed.", int(p), map[passFailed]string{1: "parse", 2: "analysis", 3: "translation", 5: "run"}[p])
 }
 
 // problems prints what is wrong with a script as stap does.
@@ -184,6 +184,9 @@ func (t *term) problems(err error) error {
 	fmt.Fprint(t.err, p.Text())
 	if p.Parsing() {
 		return &failure{exitRefused, passFailed(1)}
+	}
+	if p.Translating() {
+		return &failure{exitRefused, passFailed(3)}
 	}
 	return &failure{exitRefused, passFailed(2)}
 }

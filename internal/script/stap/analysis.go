@@ -98,6 +98,16 @@ func (a *analysis) fail(t *token, format string, args ...any) {
 	panic(semantic(fmt.Sprintf(format, args...), t))
 }
 
+// untranslated is fail for what stap finds in pass 3. It does nothing if the script is only analyzed.
+func (a *analysis) untranslated(t *token, format string, args ...any) {
+	if a.o.Types {
+		return
+	}
+	p := semantic(fmt.Sprintf(format, args...), t)
+	p.translating = true
+	panic(p)
+}
+
 // note keeps a problem and goes on.
 func (a *analysis) note(p *Problem) {
 	if len(a.problems) < maxProblems {

@@ -14,6 +14,8 @@ type Problem struct {
 	// the file.
 	at, saw *token
 	end     *file
+	// translating: stap finds it in pass 3.
+	translating bool
 	// skip has the parser go on at the next keyword of the outermost level.
 	skip bool
 	// site tells messages of the same words apart, of which stap prints one of each.
@@ -90,6 +92,9 @@ func (p Problems) Error() string {
 
 // Parsing reports whether the script could not even be read.
 func (p Problems) Parsing() bool { return p[0].Kind != semanticError }
+
+// Translating reports whether the script is right but for what stap finds when it translates, in pass 3.
+func (p Problems) Translating() bool { return p[0].translating }
 
 // Text is the messages as stap prints them, similar ones once.
 func (p Problems) Text() string {

@@ -313,12 +313,12 @@ func (g *generator) jump(s *jumpStmt) script.Stmt {
 		return script.Next{}
 	case "break":
 		if len(g.loops) == 0 {
-			g.a.fail(s.tok, "cannot 'break' outside loop")
+			g.a.untranslated(s.tok, "cannot 'break' outside loop")
 		}
 		return script.Break{}
 	}
 	if len(g.loops) == 0 {
-		g.a.fail(s.tok, "cannot 'continue' outside loop")
+		g.a.untranslated(s.tok, "cannot 'continue' outside loop")
 	}
 	return script.Continue{}
 }
@@ -431,7 +431,8 @@ func (g *generator) exprStmt(x expr) script.Stmt {
 func (g *generator) value(x expr) script.Expr {
 	e := g.expr(x)
 	if e.Type() == script.Stat {
-		g.a.fail(x.position(), "an aggregate is no value")
+		g.a.untranslated(x.position(), "an aggregate is no value")
+		return g.expr(&literal{base: base{x.position()}})
 	}
 	return e
 }

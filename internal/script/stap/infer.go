@@ -148,6 +148,7 @@ func (a *analysis) foreach(s *scope, st *foreachStmt) {
 			key.written = true
 			a.settle(&v.keys[i], key.typ, k.tok, v.tok)
 			a.settle(&key.typ, v.keys[i], k.tok, key.tok)
+			a.needType(key.typ, k.tok)
 		}
 		if st.value != nil {
 			val := a.scalar(s, st.value.tok, st.value.name)
@@ -359,6 +360,9 @@ func (a *analysis) binary(s *scope, x *binary) vtype {
 		if one == unknown && two != unknown {
 			a.expr(s, x.x, two)
 		}
+		if two == unknown {
+			a.needType(one, x.x.position())
+		}
 		return long
 	}
 	a.expr(s, x.x, long)
@@ -413,7 +417,9 @@ func (a *analysis) call(s *scope, x *call, want vtype) vtype {
 		for g := f; g != nil; g = g.next {
 			for i, arg := range x.args {
 				p := g.scope.order[i]
-				a.settle(&p.typ, a.expr(s, arg, p.typ), arg.position(), p.tok)
+				t := a.expr(s, arg, p.typ)
+				a.settle(&p.typ, t, arg.position(), p.tok)
+				a.needType(t, arg.position())
 				if c := a.ctypeOf(s, arg); c != nil && p.ctype == nil {
 					p.ctype = c
 				}
@@ -452,7 +458,7 @@ func (a *analysis) print(s *scope, x *printExpr) vtype {
 			t := a.expr(s, arg, unknown)
 			a.needType(t, arg.position())
 			if t == stats {
-				a.fail(arg.position(), "an aggregate cannot be printed; ask it for something, as with @count")
+				a.untranslated(arg.position(), "an aggregate cannot be printed; ask it for something, as with @count")
 			}
 		}
 	}
@@ -513,9 +519,11 @@ func (a *analysis) histogram(s *scope, x *histExpr) {
 		h.Start, h.Stop, h.Interval = x.params[0], x.params[1], x.params[2]
 		switch {
 		case h.Interval <= 0:
-			a.fail(x.tok, "histogram interval needs to be positive")
+			a.untranslated(x.tok, "histogram interval needs to be positive")
+			return
 		case h.Stop <= h.Start:
-			a.fail(x.tok, "histogram needs to have its stop after its start")
+			a.untranslated(x.tok, "histogram needs to have its stop after its start")
+			return
 		case uint64(h.Stop-h.Start)/uint64(h.Interval) > script.MaxBuckets:
 			a.fail(x.tok, "histogram has more than %d buckets", script.MaxBuckets)
 		}

@@ -19,6 +19,8 @@ type Options struct {
 	Globals map[string]string
 	// List is for a script whose probes are only listed: it keeps variables that nobody reads.
 	List bool
+	// Types is for a script that is only analyzed: what stap finds when it translates, in pass 3, is not said.
+	Types bool
 }
 
 // parser reads a script.

@@ -37,7 +37,7 @@ func Analyze(name, text string, o *Options, k *Kernel) (*Script, error) {
 		return nil, p.problems
 	}
 	a := &analysis{o: o, k: k, user: user, lib: libraryParsed()}
-	steps := []func(){a.collect, a.embedded, a.derive, a.some, a.prune, a.infer, a.typed, a.keepers, a.printGlobals, a.generate}
+	steps := []func(){a.collect, a.embedded, a.derive, a.some, a.prune, a.infer, a.typed, a.keepers, a.printGlobals, a.generate, a.effects}
 	for _, step := range steps {
 		a.catch(step)
 		if len(a.problems) > 0 {
@@ -55,8 +55,12 @@ func (a *analysis) embedded() {
 
 func (a *analysis) some() {
 	if len(a.points) == 0 {
-		a.note(&Problem{Kind: semanticError, Message: "no probes found"})
+		a.noProbes()
 	}
+}
+
+func (a *analysis) noProbes() {
+	a.note(&Problem{Kind: semanticError, Message: "no probes found"})
 }
 
 // keepers adds the probes of the library that keep a global of its own which functions use.

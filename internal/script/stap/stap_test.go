@@ -286,3 +286,73 @@ func TestWhatHasNoTypeIsRefused(t *testing.T) {
 		})
 	}
 }
+
+// stap leaves out what has no effect, and refuses a script of which nothing is left.
+func TestScriptsWithoutAnEffect(t *testing.T) {
+	const none = "no probes found"
+	for script, refused := range map[string]bool{
+		`probe begin { }`:                                                               true,
+		`probe begin { x = 1 y = x + 2 }`:                                               true,
+		`probe begin { x = y = 1 }`:                                                     true,
+		`probe begin { x = 1 x++ }`:                                                     false,
+		`probe begin { x = 1 x = x + 1 }`:                                               false,
+		`probe begin { next }`:                                                          false,
+		`probe begin { if (0) println(1) else { x = 2 } }`:                              true,
+		`probe begin { if (1 == 1) { } else println(1) }`:                               true,
+		`probe begin { while (1) { } }`:                                                 true,
+		`probe begin { for (i = 0; i < 3; i++) { } }`:                                   false,
+		`probe begin { try { } catch { println(1) } }`:                                  true,
+		`probe begin { sprintf("a") }`:                                                  true,
+		`probe begin { } probe end { println(1) }`:                                      false,
+		`function f() { } probe begin { f() }`:                                          true,
+		`function f() { next } probe begin { f() }`:                                     true,
+		`function f() { return f() } probe begin { f() }`:                               true,
+		`function f(a) { a = 2 return a } probe begin { f(1) }`:                         true,
+		`function f() { x = 2 return x } probe begin { y = f() + 1 }`:                   true,
+		`global g function f() { g = 1 } probe begin { f() }`:                           false,
+		`function f() { println(1) return 2 } function g(a) { } probe begin { g(f()) }`: false,
+		`global g probe begin { g = 1 }`:                                                false,
+	} {
+		_, err := Analyze("<input>", script, &Options{}, nil)
+		if !refused {
+			require.NoError(t, err, script)
+			continue
+		}
+		var p Problems
+		require.ErrorAs(t, err, &p, script)
+		require.Equal(t, none, p[0].Message, script)
+		_, err = Analyze("<input>", script, &Options{List: true}, nil)
+		require.NoError(t, err, script)
+	}
+}
+
+// stap finds some faults when it translates: -p2 does not say them.
+func TestFaultsOfTheThirdPass(t *testing.T) {
+	for _, script := range []string{
+		`probe begin { break }`, `probe begin { continue }`, `function f() { break } probe begin { println(1) f() }`,
+		`global a probe begin { a <<< 1 print(a) }`,
+		`global a probe begin { a <<< 1 print(@hist_linear(a, 0, 10, 0)) }`,
+		`global a probe begin { a <<< 1 print(@hist_linear(a, 10, 0, 1)) }`,
+	} {
+		_, err := Analyze("<input>", script, &Options{Types: true}, nil)
+		require.NoError(t, err, script)
+		_, err = Analyze("<input>", script, &Options{}, nil)
+		var p Problems
+		require.ErrorAs(t, err, &p, script)
+		require.True(t, p.Translating(), script)
+	}
+}
+
+func TestUsesWithoutATypeAreRefused(t *testing.T) {
+	for _, script := range []string{
+		`probe begin { println(x < y) }`, `probe begin { println(x == y) }`, `probe begin { if (x != y) println(1) }`,
+		`function f() { println("a") } function g(v) { println("b") } probe begin { g(f()) }`,
+		`global g probe begin { g[1] = 2 foreach (k in h) { println(1) } }`,
+	} {
+		_, err := Analyze("<input>", script, &Options{}, nil)
+		var p Problems
+		require.ErrorAs(t, err, &p, script)
+	}
+	_, err := Analyze("<input>", `probe begin { println(x == 1, y < "a") }`, &Options{}, nil)
+	require.NoError(t, err)
+}

@@ -190,7 +190,7 @@ type place struct{ pc, name string }
 
 func (c *comparison) compare(list []drawn) error {
 	var script strings.Builder
-	script.WriteString("probe begin { }\n") // a script has to have a probe
+	script.WriteString("probe begin { println(0) }\n") // a script has to have a probe
 	for i, d := range list {
 		fmt.Fprintf(&script, "probe %s ? { println(%d) }\n", d.point, i)
 	}
@@ -240,7 +240,7 @@ func (c *comparison) compare(list []drawn) error {
 func (c *comparison) ours(list []drawn) (map[int][]place, error) {
 	of := map[int][]place{}
 	for i, d := range list {
-		one, _, err := places(0, exec.Command(c.program, "stap", "-r", c.image, "-p2", "-e", "probe begin { }\nprobe "+d.point+" ? { }"))
+		one, _, err := places(0, exec.Command(c.program, "stap", "-r", c.image, "-p2", "-e", "probe begin { println(0) }\nprobe "+d.point+" ? { }"))
 		if err != nil {
 			return nil, err
 		}
@@ -259,7 +259,7 @@ func (c *comparison) respelled(d drawn, what string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	theirs, _, err := places(1, c.asked("probe begin { }\nprobe "+point+" ? { println(0) }\n"))
+	theirs, _, err := places(1, c.asked("probe begin { println(0) }\nprobe "+point+" ? { println(0) }\n"))
 	if len(theirs[0]) > 0 && slices.Equal(theirs[0], ours[0]) {
 		what = written
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os/exec"
 	"regexp"
 	"strings"
@@ -17,6 +18,8 @@ import (
 // language is one of the languages, with the corpus and the two that read it.
 type language struct {
 	corpus string
+	// draw makes a script, nil where scripts are made of the corpus.
+	draw   func(r *rand.Rand) string
 	ours   func(script string) verdict
 	theirs func(script string) (verdict, error)
 }
@@ -29,6 +32,12 @@ func languageOf(name, tool, tree string) (*language, error) {
 			ours:   stapOurs,
 			theirs: func(script string) (verdict, error) { return stapTheirs(tool, tree, script) },
 		}, nil
+	case "stap-types":
+		return &language{
+			draw:   typed,
+			ours:   typedOurs,
+			theirs: func(script string) (verdict, error) { return typedTheirs(tool, tree, script) },
+		}, nil
 	case "bpftrace":
 		k, err := hostKernel()
 		if err != nil {
@@ -40,7 +49,7 @@ func languageOf(name, tool, tree string) (*language, error) {
 			theirs: func(script string) (verdict, error) { return bpftraceTheirs(tool, script) },
 		}, nil
 	}
-	return nil, fmt.Errorf("%s: the languages are stap and bpftrace", name)
+	return nil, fmt.Errorf("%s: the languages are stap, stap-types and bpftrace", name)
 }
 
 // patience is how long a tool may take.

@@ -1,6 +1,6 @@
 // Command scripts compares what this project's readers of script languages say of scripts with what the
 // real tools say, stap -p1 and bpftrace: of a corpus as it is, and of scripts that are made of it by
-// changes at random.
+// changes at random; and stap -p2 of scripts whose types are drawn.
 //
 // It ends with 1 where fewer than 95 of 100 verdicts are the same, or where a script is accepted
 // that the tool refuses for a reason that is not on the list in causes.go.
@@ -20,7 +20,7 @@ import (
 )
 
 func main() {
-	name := flag.String("language", "stap", "stap or bpftrace")
+	name := flag.String("language", "stap", "stap, stap-types (-p2 of scripts whose types are drawn) or bpftrace")
 	program := flag.String("tool", "", "the real tool")
 	tree := flag.String("tree", "", "the folder for stap's -r")
 	corpus := flag.String("corpus", "", "a pattern of files, in place of the project's own scripts")
@@ -99,7 +99,7 @@ type one struct {
 
 func (l *language) run(n int, seed uint64, table string, show int) (bool, error) {
 	files, err := filepath.Glob(l.corpus)
-	if err != nil || len(files) == 0 {
+	if err != nil || l.draw == nil && len(files) == 0 {
 		return false, fmt.Errorf("%s: no scripts there", l.corpus)
 	}
 	var list []*one
@@ -116,6 +116,10 @@ func (l *language) run(n int, seed uint64, table string, show int) (bool, error)
 	}
 	r := rand.New(rand.NewPCG(seed, 16))
 	for i := range n {
+		if l.draw != nil {
+			list = append(list, &one{name: fmt.Sprintf("drawn %d", i+1), script: l.draw(r)})
+			continue
+		}
 		words := all[r.IntN(len(all))]
 		list = append(list, &one{name: fmt.Sprintf("changed %d", i+1), script: change(r, words, pool)})
 	}
