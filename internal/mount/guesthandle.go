@@ -83,10 +83,12 @@ func (g *guestTree) descriptor(at string, flag int) (int64, error) {
 		return 0, err
 	}
 	fd, err := g.serve("fcntl", low, syscall.F_DUPFD_CLOEXEC, guestLowest)
-	if _, failed := g.serve("close", low); err == nil {
-		err = failed
+	_, failed := g.serve("close", low)
+	if failed == nil || err != nil {
+		return fd, err
 	}
-	return fd, err
+	g.serve("close", fd)
+	return 0, failed
 }
 
 // ReadAt implements tracing.Handle.
@@ -146,17 +148,28 @@ func (h *guestHandle) WriteAt(b []byte, _ int64) (int, error) {
 	all := append(h.word, b...)
 	end := bytes.LastIndexAny(all, " \t\n") + 1
 	h.word = bytes.Clone(all[end:])
-	for done := 0; done < end; {
-		n, err := h.write(all[done:end])
-		if done += n; err != nil || n == 0 {
-			h.word = nil
-			return max(0, done-(len(all)-len(b))), err
-		}
+	if done, err := h.writeAll(all[:end]); err != nil {
+		h.word = nil
+		return max(0, done-(len(all)-len(b))), err
 	}
 	if len(h.word) > 0 {
 		return len(b), nil
 	}
 	return len(b), h.commit()
+}
+
+// writeAll writes until nothing is left. A kernel that takes no byte of what is left gives EIO.
+func (h *guestHandle) writeAll(b []byte) (done int, err error) {
+	for done < len(b) {
+		n, err := h.write(b[done:])
+		if done += n; err != nil {
+			return done, err
+		}
+		if n == 0 {
+			return done, errno.EIO
+		}
+	}
+	return done, nil
 }
 
 // write is one system call.
@@ -173,22 +186,20 @@ func (h *guestHandle) commit() error {
 	}
 	h.uncommitted = false
 	if len(h.word) > 0 {
-		_, err := h.write(h.word)
+		_, err := h.writeAll(h.word)
 		h.word = nil
 		if err != nil {
 			return err
 		}
 	}
-	if _, err := h.g.serve("close", h.fd); err != nil {
-		return err
-	}
+	// A descriptor is closed whatever close returns.
+	_, closed := h.g.serve("close", h.fd)
+	h.fd, h.pos = -1, 0
 	fd, err := h.g.descriptor(h.path, h.flag&^os.O_TRUNC)
-	if err != nil {
-		h.fd = -1
-		return err
+	if err == nil {
+		h.fd = fd
 	}
-	h.fd, h.pos = fd, 0
-	return nil
+	return errors.Join(closed, err)
 }
 
 // Flush is told of each close of a file of the host's.
