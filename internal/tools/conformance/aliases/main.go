@@ -11,6 +11,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -146,7 +147,7 @@ func (c *comparison) ours(pattern string) (string, error) {
 	return output(c.program, "stap", "-g", "-r", c.image, "-L", pattern)
 }
 
-// output returns the output of a command. A command that finds nothing fails; this is no error.
+// output returns the output of a command that lists probes.
 func output(command string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -154,10 +155,20 @@ func output(command string, args ...string) (string, error) {
 	run := exec.CommandContext(ctx, command, args...)
 	run.Stdout, run.Stderr = &out, &bad
 	err := run.Run()
-	if _, ended := err.(*exec.ExitError); err != nil && (!ended || ctx.Err() != nil || strings.Contains(bad.String(), "syntax")) {
+	if err != nil && (ctx.Err() != nil || !foundNothing(err, out.String(), bad.String())) {
 		return "", fmt.Errorf("%s %s: %w: %s", command, strings.Join(args, " "), err, bad.String())
 	}
 	return out.String(), nil
+}
+
+// foundNothing reports whether a command failed because the pattern matches no probe: both then end with 1 and print no
+// probe. stap says nothing of it, kprobelab that the point is not resolved.
+func foundNothing(err error, out, bad string) bool {
+	var ended *exec.ExitError
+	if !errors.As(err, &ended) || ended.ExitCode() != 1 || out != "" || strings.Contains(bad, "ERROR") {
+		return false
+	}
+	return !strings.Contains(bad, " error: ") || strings.HasPrefix(bad, "semantic error: while resolving probe point")
 }
 
 // typed is a variable in a listing; those with $ are the source's.
