@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/cilium/ebpf/btf"
+
+	"kprobelab/internal/btfnames"
 )
 
 // Proto is a function's prototype, from the image's BTF.
@@ -63,14 +65,17 @@ var ErrNoBTF = errors.New("the image has no BTF")
 type Types struct {
 	// specs are the kernel's and then the modules' own.
 	specs []*btf.Spec
-	// flavoured holds, for each Spec, the types that the library's index does not find.
-	flavoured []*flavoured
+	// indexes find the types of each Spec by their names.
+	indexes []*btfnames.Index
 }
 
 // add adds a Spec.
 func (t *Types) add(spec *btf.Spec) {
-	t.specs, t.flavoured = append(t.specs, spec), append(t.flavoured, &flavoured{})
+	t.specs, t.indexes = append(t.specs, spec), append(t.indexes, &btfnames.Index{})
 }
+
+// named are the types of exactly that name in the i-th Spec, in the order of their numbers.
+func (t *Types) named(i int, name string) []btf.Type { return t.indexes[i].Types(t.specs[i], name) }
 
 // NewTypes reads a kernel's BTF, and that of modules, which builds on it.
 func NewTypes(raw []byte, modules [][]byte) (*Types, error) {
@@ -99,7 +104,7 @@ func (t *Types) With(module []byte) (*Types, error) {
 	if err != nil {
 		return t, err
 	}
-	with := &Types{specs: slices.Clip(t.specs), flavoured: slices.Clip(t.flavoured)}
+	with := &Types{specs: slices.Clip(t.specs), indexes: slices.Clip(t.indexes)}
 	with.add(spec)
 	return with, nil
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/cilium/ebpf/btf"
+
+	"kprobelab/internal/btfnames"
 )
 
 // BTF has functions with their parameters and all types, but no places: what it says of
@@ -27,14 +29,22 @@ func OfBTF(raw []byte, modules [][]byte, list []Symbol) (f *File, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: BTF: %w", ErrDamaged, err)
 	}
-	f.specs = []*btf.Spec{base}
+	f.specs = []described{{base, &btfnames.Index{}}}
 	for _, m := range modules {
 		if spec, err := btf.LoadSplitSpecFromReader(bytes.NewReader(m), base); err == nil {
-			f.specs = append(f.specs, spec)
+			f.specs = append(f.specs, described{spec, &btfnames.Index{}})
 		}
 	}
 	return f, nil
 }
+
+// described are the types of a kernel or a module.
+type described struct {
+	*btf.Spec
+	index *btfnames.Index
+}
+
+func (d described) named(name string) []btf.Type { return d.index.Types(d.Spec, name) }
 
 // noDWARF says what a question needs that BTF does not answer.
 func noDWARF(what string) error {
@@ -68,8 +78,7 @@ func (f *File) btfPlaces(w Where, visit func(*Place) error) error {
 
 func (f *File) proto(name string) *btf.FuncProto {
 	for _, spec := range f.specs {
-		var fn *btf.Func
-		if spec.TypeByName(name, &fn) == nil {
+		if fn, ok := btfnames.First[*btf.Func](spec.named(name)); ok {
 			if p, ok := fn.Type.(*btf.FuncProto); ok {
 				return p
 			}

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/cilium/ebpf/btf"
-
 	"kprobelab/internal/bounded"
 )
 
@@ -54,7 +52,7 @@ type File struct {
 	left int
 	// fromBTF is for what BTF and symbols alone say, of specs.
 	fromBTF bool
-	specs   []*btf.Spec
+	specs   []described
 	// enums are the names of enumerations of BTF.
 	enumsOnce sync.Once
 	enums     map[string]enumerator

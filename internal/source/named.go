@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/cilium/ebpf/btf"
+
+	"kprobelab/internal/btfnames"
 )
 
 // Named is a type by its name: a structure, a union, an enumeration, a typedef or a base type.
@@ -21,11 +23,7 @@ func (f *File) named(name string, kinds ...Kind) (t *Type, err error) {
 	defer guard(&err)
 	if f.fromBTF {
 		for _, spec := range f.specs {
-			list, err := spec.AnyTypesByName(name)
-			if err != nil {
-				continue
-			}
-			for _, one := range list {
+			for _, one := range spec.named(name) {
 				switch one.(type) {
 				case *btf.Struct, *btf.Union, *btf.Enum, *btf.Typedef, *btf.Int:
 					if t := btfType(one); slices.Contains(kinds, t.Kind) {
@@ -123,8 +121,7 @@ func (f *File) GlobalType(name string) (t *Type, err error) {
 	defer guard(&err)
 	if f.fromBTF {
 		for _, spec := range f.specs {
-			var v *btf.Var
-			if spec.TypeByName(name, &v) == nil {
+			if v, ok := btfnames.First[*btf.Var](spec.named(name)); ok {
 				return btfType(v.Type), nil
 			}
 		}
