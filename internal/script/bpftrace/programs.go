@@ -69,9 +69,7 @@ func (c *checker) programs() (list []*bpfProgram) {
 			index++
 			for i, m := range matches {
 				copied := one
-				if copied.matched = m; i < len(pt.probes) {
-					copied.probes = pt.probes[i : i+1]
-				}
+				copied.matched, copied.probes = m, pt.probesOf(i, m)
 				copied.name = pt.matchedName(m)
 				copied.function = functionName(copied.name, index)
 				if pt.expansion == linked {
@@ -82,6 +80,25 @@ func (c *checker) programs() (list []*bpfProgram) {
 		}
 	}
 	return list
+}
+
+// probesOf returns the probe of the i-th entry that a point fits. A point has probes for what the kernel has: an entry
+// of the tool's lists that is not there has none.
+func (pt *point) probesOf(i int, matched string) []*host.Probe {
+	if pt.expansion != each {
+		for at, name := range pt.matched {
+			if name == matched {
+				return pt.probes[at : at+1]
+			}
+		}
+		if i < len(pt.matched) && pt.matched[i] != "" {
+			return nil
+		}
+	}
+	if i >= len(pt.probes) {
+		return nil
+	}
+	return pt.probes[i : i+1]
 }
 
 // expanded reports whether a point that is no pattern is looked for in the tool's lists all

@@ -18,6 +18,8 @@ import (
 // language is one of the languages, with the corpus and the two that read it.
 type language struct {
 	corpus string
+	// least is how many of 100 verdicts have to be the same.
+	least int
 	// draw makes a script, nil where scripts are made of the corpus.
 	draw   func(r *rand.Rand) string
 	ours   func(script string) verdict
@@ -28,6 +30,7 @@ func languageOf(name, tool, tree string) (*language, error) {
 	switch name {
 	case "stap":
 		return &language{
+			least:  95,
 			corpus: "internal/script/stap/testdata/corpus/*.stp",
 			ours:   stapOurs,
 			theirs: func(script string) (verdict, error) { return stapTheirs(tool, tree, script) },
@@ -35,6 +38,7 @@ func languageOf(name, tool, tree string) (*language, error) {
 	case "stap-types":
 		return &language{
 			draw:   typed,
+			least:  90,
 			ours:   typedOurs,
 			theirs: func(script string) (verdict, error) { return typedTheirs(tool, tree, script) },
 		}, nil
@@ -44,6 +48,7 @@ func languageOf(name, tool, tree string) (*language, error) {
 			return nil, err
 		}
 		return &language{
+			least:  95,
 			corpus: "internal/script/bpftrace/testdata/*/*.bt",
 			ours:   func(script string) verdict { return bpftraceOurs(k, script) },
 			theirs: func(script string) (verdict, error) { return bpftraceTheirs(tool, script) },

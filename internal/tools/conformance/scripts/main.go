@@ -200,7 +200,7 @@ func (l *language) report(list []*one, whole, show int) (bool, error) {
 		fmt.Printf("  %d: %s\n", n, c)
 	}
 	fmt.Printf("accepted here alone, without a known cause: %d\n", bad)
-	return bad == 0 && asked > 0 && same*100 >= 95*asked, nil
+	return bad == 0 && asked > 0 && same*100 >= l.least*asked, nil
 }
 
 // firstLines is the first message.
