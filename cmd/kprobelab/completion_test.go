@@ -42,7 +42,7 @@ func TestComplete(t *testing.T) {
 		"unknown_sample":     {"bash|sample|nosuch|x", ""},
 		"unknown_command":    {"bash|nosuch|x", ""},
 		"flag":               {"bash|run|--kr", "--kretprobe"},
-		"decode":             {"bash|decode|", "check fuzz"},
+		"decode":             {"bash|decode|", "check fuzz corpus"},
 		"decode_flag":        {"bash|decode|--k", "--kernel"},
 		"decode_file":        {"bash|decode|check|", ":files"},
 		"decode_with":        {"bash|decode|check|--with|z", "zydis"},

@@ -97,7 +97,7 @@ func TestWhatIsNotUnderstood(t *testing.T) {
 
 // beyond is what is not common: other registers than the sixteen, ports, prefixes that
 // do not belong there, instructions of two words.
-var beyond = regexp.MustCompile(`%(xmm|mm|bnd|st|cr|db|[cdefgs]s)|\(%dx\)|^(rep|repn|repn?z|data16|rex\S*|bnd|xrelease|xacquire|f\w+|enter\w?|movabs|rmpupdate|invlpga|prefetch|stmxcsr|xrstors\S*|in|out)\b`)
+var beyond = regexp.MustCompile(`%(xmm|mm|bnd|st|cr|db|[cdefgs]s)|\(%dx\)|^(rep|repn|repn?z|data16|rex\S*|bnd|xrelease|xacquire|f\w+|enter\w?|movabs|rmp(update|read)|invlpga|prefetch|stmxcsr|xrstors\S*|in|out)\b`)
 
 // noZero is a text without a displacement of 0, which has two lengths.
 func noZero(text string) string { return strings.ReplaceAll(text, "0x0(", "(") }

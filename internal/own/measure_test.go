@@ -3,6 +3,7 @@ package own
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -129,7 +130,7 @@ func TestCacheIsNotTrusted(t *testing.T) {
 	for name, content := range map[string][]byte{
 		"empty":         {},
 		"truncated":     good[:len(good)/2],
-		"other_version": bytes.Replace(good, []byte(`"version":3`), []byte(`"version":9`), 1),
+		"other_version": bytes.Replace(good, fmt.Appendf(nil, `"version":%d`, Version), fmt.Appendf(nil, `"version":%d`, Version+1), 1),
 		"other_json":    []byte("[1,2,3]"),
 		"control_codes": bytes.Replace(good, []byte("Decoder.EVEX"), []byte(`\u001b[31m`), 1),
 		"large":         append(good, strings.Repeat(" ", maxKept)...),
