@@ -28,7 +28,11 @@ type template struct {
 
 // operand is one operand of a template.
 type operand struct {
-	source byte // see operandSources
+	// source is where the operand comes from, a letter of GERMHOLIJA%DSXF: ModRM.reg, ModRM.rm as
+	// register or memory, as register, as memory; vvvv; the opcode's low bits; the immediate's
+	// high bits; an immediate; a branch's target; an absolute address; a register with a
+	// number; the memory of string instructions; the rounding.
+	source byte
 	kind   byte // of the register's class or the immediate, see template.go
 	star   bool
 	// scale is the kind of what a short EVEX displacement counts in and a
@@ -38,12 +42,6 @@ type operand struct {
 	element      uint8
 	literal      string
 }
-
-// operandSources are where an operand comes from: ModRM.reg, ModRM.rm as register
-// or memory, as register, as memory; vvvv; the opcode's low bits; the immediate's
-// high bits; an immediate; a branch's target; an absolute address; a register
-// with a number; the memory of string instructions; the rounding.
-const operandSources = "GERMHOLIJA%DSXF"
 
 // Kinds of register classes that depend on prefixes, beside the classes' own
 // letters (see registerClasses):
