@@ -38,7 +38,9 @@ set -- --append 'nopti norandmaps'
 "$lab" boot "$kernel" --qemu "$qemu" "$@" -o "$work/kernel.core" --format elf >&2 || cannot "the kernel does not boot (see above)"
 (cd "$root" && CGO_ENABLED=0 go build -o "$work/attach" ./internal/tools/conformance/attach)
 "$work/attach" -draw -dump "$work/kernel.core" -folder "$work/drawn" -n "${ATTACH:-500}" -seed "${SEED:-1}"
+# bpftrace 0.27 has its compiler write to /dev/fd.
 cat >"$work/drawn/all.sh" <<END
+/bin/busybox ln -s /proc/self/fd /dev/fd
 cd /scripts
 one() {
 	n=\$1

@@ -50,7 +50,9 @@ tree=$tools/$tool$libraries
 llvm=$(echo "$tools/$tool"/usr/lib/llvm-*/lib)
 "$tree/ld-linux-x86-64.so.2" --library-path "$tree:$llvm" --list "$tools/$tool/usr/bin/bpftrace" |
 	awk '$3 ~ /^\// { print $3 }' >"$work/libraries"
+# bpftrace 0.27 has its compiler write to /dev/fd.
 cat >"$work/all.sh" <<END
+/bin/busybox ln -s /proc/self/fd /dev/fd
 cd /scripts
 for script in *.bt; do
 	name=\$script
@@ -69,7 +71,7 @@ while read -r library; do
 	set -- "$@" --file "$library:$libraries/${library##*/}"
 done <"$work/libraries"
 "$lab" boot "$kernel" --qemu "$qemu" "$@" --memory 1500M --timeout 60m --file "$tools/$tool/usr/bin/bpftrace:/bin/bpftrace" \
-	--file "$tools/busybox/bin/busybox:/bin/sh" --file "$work/passwd:/etc/passwd" --file "$given:/scripts" --file "$work/all.sh:/all.sh" \
+	--file "$tools/busybox/bin/busybox:/bin/sh" --file "$tools/busybox/bin/busybox:/bin/busybox" --file "$work/passwd:/etc/passwd" --file "$given:/scripts" --file "$work/all.sh:/all.sh" \
 	--exec '/bin/sh /all.sh' >"$work/all" || cannot "bpftrace does not run on the kernel (see above)"
 # Frames of BPF's own. bpftrace knows no symbols of some of them, and names the last one before, a long way off.
 own='bpf_(prog|trampoline|trace_run)[a-z0-9_]*\+[0-9]+|ftrace_trampoline\+[0-9]+|[a-z0-9_]+\+[0-9]{7,}'
