@@ -9,7 +9,7 @@ import (
 // decoders agree on.
 const Suspect = "ours"
 
-// agreeAtLeast is how many decoders have to agree against ours.
+// agreeAtLeast is the number of decoders that have to agree against ours.
 const agreeAtLeast = 3
 
 // Pair counts how two decoders differ from each other.
@@ -26,7 +26,7 @@ type Pair struct {
 // Differ is the number of all differences.
 func (p *Pair) Differ() int { return p.Lengths + p.Classes + p.Targets + p.Accepted }
 
-// Pairs are all pairs of decoders, those that differ most often first.
+// Pairs lists the pairs of decoders; the pair that differs most often comes first.
 func (c *Comparison) Pairs() []*Pair {
 	var list []*Pair
 	for _, p := range c.pairs {

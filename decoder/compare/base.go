@@ -55,7 +55,7 @@ type changeKey struct {
 	opcode, what string
 }
 
-// whatChanged is what differs between old and new.
+// whatChanged names the differences between old and new.
 func whatChanged(old, new Answer) string {
 	if what := whatDiffers(old, new); what != "" {
 		return what
@@ -151,7 +151,7 @@ func (v *Versions) Add(q []byte, at uint64, ours, old, new Answer) {
 
 var verdictOrder = map[Verdict]int{Worse: 0, Better: 1, Other: 2}
 
-// Changes are what was found: worse, better, other; each by number.
+// Changes are the differences found: worse, better, other; each by number.
 func (v *Versions) Changes() []*Change {
 	var list []*Change
 	for _, c := range v.groups {

@@ -77,7 +77,7 @@ func Cause(k *Known, q []byte, ours, theirs Answer) string {
 	return ""
 }
 
-// skipPrefixes is what follows legacy prefixes and REX.
+// skipPrefixes returns the bytes after legacy prefixes and REX.
 func skipPrefixes(q []byte) (rest []byte, size16 bool) {
 	for len(q) > 0 && (decoder.IsLegacyPrefix(q[0]) || q[0]&0xF0 == 0x40) {
 		size16 = size16 || q[0] == 0x66

@@ -118,8 +118,8 @@ func TestRefusalIsADifference(t *testing.T) {
 	require.Equal(t, 1, c.Tally("x86asm").Refused)
 }
 
-// TestKnownByItsAnswers: a version is known by its answers: the same behind another name
-// has the same causes, and another one behind its name has none.
+// TestKnownByItsAnswers: a version is known by its answers: the same one under another name
+// has the same causes, and another one under its name has none.
 func TestKnownByItsAnswers(t *testing.T) {
 	renamed := FromFunc("mine", func(b []byte) Answer { return askX86asm(b, false) })
 	k, err := Recognize(renamed)

@@ -17,7 +17,7 @@ import (
 
 // Known is a version of a decoder whose differences from us are known. A decoder is
 // recognized by its answers to fixed questions, never by its name: the same version
-// behind --with and behind --cmd is the same, and a program that calls itself llvm is
+// of --with and of --cmd is the same, and a program that calls itself llvm is
 // not.
 type Known struct {
 	// Name is the decoder, Version its release.

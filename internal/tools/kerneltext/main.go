@@ -1,4 +1,4 @@
-// Kerneltext compares the text of all distinct instructions of an ELF file's .text
+// Command kerneltext compares the text of all distinct instructions of an ELF file's .text
 // with objdump's lines, and assembles it with as. It prints how many lines differ,
 // by cause, with an example each; it ends with 1 where a line has no cause.
 package main
