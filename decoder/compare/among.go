@@ -120,8 +120,8 @@ func (b *questions) agreed(voters []int, i int) (Answer, bool) {
 	return Answer{}, false
 }
 
-// suspect notes that ours stands alone. It has a cause if each of those that agree has
-// one.
+// suspect notes that ours stands alone. It has a cause if every decoder that agrees
+// against ours has one.
 func (c *Comparison) suspect(others []Decoder, b *questions, i int, w []byte, theirs Answer) {
 	ours := b.ours[i]
 	if ours.Length == theirs.Length {

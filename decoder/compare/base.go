@@ -43,9 +43,9 @@ func (c *Change) Bytes() []byte {
 // Versions compares two versions of a decoder. Ours is the judge.
 type Versions struct {
 	Old, New Decoder
-	// Asked counts the questions; Refused those that the new version refuses and ours
-	// does not, OldRefused the same of the old one, Accepted and OldAccepted the
-	// opposite.
+	// Asked counts the questions. The new version refuses Refused of them that ours
+	// accepts, and accepts Accepted that ours refuses; OldRefused and OldAccepted count
+	// the same for the old version.
 	Asked, Refused, OldRefused, Accepted, OldAccepted int
 	groups                                            map[changeKey]*Change
 }

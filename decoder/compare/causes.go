@@ -11,8 +11,8 @@ import (
 // docs/decoder.md shows the list.
 type cause struct {
 	name string
-	// decoders are those whose known versions have it (see Known). nil is every
-	// decoder, a user's own too: processors differ there.
+	// decoders names the decoders whose known versions have the cause (see Known). nil
+	// means every decoder, a user's own too: processors differ there.
 	decoders []string
 	applies  func(q []byte, ours, theirs Answer) bool
 	// Why says who is right.

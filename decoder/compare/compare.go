@@ -38,8 +38,8 @@ func (d *Difference) Bytes() []byte {
 
 // Comparison collects differences between our decoder and others.
 type Comparison struct {
-	// Instructions counts the questions, Accepted those that are instructions
-	// to us.
+	// Instructions counts the questions; ours takes Accepted of them for
+	// instructions.
 	Instructions, Accepted int
 	groups                 map[groupKey]*Difference
 	tallies                map[string]*Tally
@@ -58,7 +58,7 @@ type Tally struct {
 	Known *Known
 }
 
-// Tally is what was counted of the decoder of that name.
+// Tally returns the counts of the decoder of that name.
 func (c *Comparison) Tally(name string) Tally {
 	if t := c.tallies[name]; t != nil {
 		return *t
@@ -171,7 +171,7 @@ func (c *Comparison) add(k groupKey, q []byte, at uint64, ours, theirs Answer) {
 	d.Count++
 }
 
-// Differences are what was found, unexplained ones first, then by number.
+// Differences lists the differences found, the unexplained ones first, then by number.
 func (c *Comparison) Differences() []*Difference {
 	var list []*Difference
 	for _, d := range c.groups {
@@ -194,7 +194,7 @@ func boolCompare(a, b bool) int {
 	return 1
 }
 
-// OpcodeName is what differences are grouped by.
+// OpcodeName names the opcode of a question; differences are grouped by it.
 func OpcodeName(q []byte) string {
 	i, err := decoder.Decode(q)
 	if err == nil {

@@ -58,9 +58,9 @@ func (c *Coverage) Add(q []byte) {
 	}
 }
 
-// Missing is what did not come up.
+// Missing lists the names and forms that did not come up.
 type Missing struct {
-	// Names and Forms are how many mnemonics and operand forms of rows there are.
+	// Names and Forms count the mnemonics and operand forms of the rows.
 	Names, Forms int
 	// NoName are the mnemonics that did not come up at all, NoForm the forms, such
 	// as "0f ae xsave, memory".
