@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
+
+	"kprobelab/internal/bounded"
 )
 
 // Limits on what a stream may unpack to. A small file must not cost much memory
@@ -14,7 +16,7 @@ const (
 	maxBeside = 256 << 20
 	// maxRatio is how many times its packed size a stream may unpack to, once
 	// it is past thinFrom.
-	maxRatio = 100
+	maxRatio = bounded.UnpackRatio
 	thinFrom = 64 << 20
 )
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/printable"
 	"kprobelab/x86"
 )
@@ -17,7 +18,7 @@ import (
 const (
 	// maxImage is the most that is read of a file, or unpacked, or occupied in
 	// memory.
-	maxImage = 1 << 30
+	maxImage = bounded.Image
 	// maxSections bounds the section table.
 	maxSections = 1 << 16
 )

@@ -8,6 +8,8 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"kprobelab/internal/bounded"
 )
 
 // Limits on what a stream may unpack to. A small file must not cost much memory.
@@ -16,7 +18,7 @@ const (
 	maxUnpacked = maxRAM + 1<<30
 	// maxRatio is how many times its packed size a stream may hold that is not
 	// zero, once it is past thinFrom.
-	maxRatio = 100
+	maxRatio = bounded.UnpackRatio
 	thinFrom = 64 << 20
 	// maxWindow is the largest window of a zstd stream, as zstd itself has it.
 	maxWindow = 128 << 20
