@@ -25,6 +25,8 @@ import (
 type guestTree struct {
 	live  *Live
 	quiet *quieter
+	// make makes a system call of init's, which records nothing where it is given a quieter.
+	make func(quiet *quieter, name string, args ...any) (int64, error)
 	// ranMu protects ran, which is closed when guest code has run: a file that had nothing may have
 	// something then.
 	ranMu sync.Mutex
@@ -53,6 +55,7 @@ func newGuestTree(f *Live) *guestTree {
 		return nil
 	}
 	g := &guestTree{live: f, quiet: newQuieter(f), ran: make(chan struct{})}
+	g.make = g.systemCall
 	if _, err := g.Stat("kprobe_events"); err != nil {
 		return nil
 	}
@@ -91,7 +94,8 @@ func (g *guestTree) serve(name string, args ...any) (int64, error) {
 	return g.make(g.quiet, name, args...)
 }
 
-func (g *guestTree) make(quiet *quieter, name string, args ...any) (n int64, err error) {
+// systemCall has the guest's kernel serve a system call.
+func (g *guestTree) systemCall(quiet *quieter, name string, args ...any) (n int64, err error) {
 	failed := g.live.do(Process{}, func() error {
 		return quiet.during(func() (err error) {
 			n, err = g.live.lab.SystemCall(name, args...)
