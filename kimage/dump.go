@@ -123,6 +123,9 @@ func (d *dump) bad(format string, args ...any) error {
 	return badFormat(d.core.Name(), -1, format, args...)
 }
 
+// ErrForImage is the error of an option that an image takes and a memory dump does not.
+var ErrForImage = errors.New("wrong option")
+
 // refuse refuses options that a booted kernel has no use for.
 func (d *dump) refuse() error {
 	o := &d.img.opts
@@ -134,7 +137,7 @@ func (d *dump) refuse() error {
 		{"a package of modules", o.Package != ""}, {"a processor", o.CPU != ""},
 	} {
 		if r.given {
-			return d.bad("%s goes with an image; a memory dump has its own", r.what)
+			return fmt.Errorf("%s: %w: %s goes with an image; a memory dump has its own", d.core.Name(), ErrForImage, r.what)
 		}
 	}
 	return nil

@@ -196,7 +196,8 @@ func TestDumpRefused(t *testing.T) {
 		"a map of symbols goes with an image":     {SystemMap: "x"},
 	} {
 		_, err := FromBytes("dump", m.dump(t, kallsymsLayouts[3]), &o)
-		require.ErrorIs(t, err, ErrFormat)
+		require.ErrorIs(t, err, ErrForImage)
+		require.NotErrorIs(t, err, ErrFormat, "nothing is wrong with the file")
 		require.ErrorContains(t, err, want)
 	}
 	clear(m.at(testTables)[:0x4000])

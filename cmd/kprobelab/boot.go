@@ -583,6 +583,9 @@ func (b *booting) failed(err error) error {
 				fmt.Fprintln(b.t.err, indent(line))
 			}
 		}
+		if errors.Is(err, boot.ErrCPU) {
+			return usagef("--cpu %s: %w", b.o.CPU, err)
+		}
 		return &failure{exitRefused, err}
 	}
 	if errors.Is(err, errRefused) || errors.Is(err, boot.ErrDefinition) || errors.Is(err, boot.ErrTraceWrite) {

@@ -93,6 +93,8 @@ func runExplore(ctx context.Context, t *term, c *cli.Command) error {
 	if c.Int("bound") < -1 || c.Int("max-runs") < 1 || c.Int("walks") < 0 {
 		return usagef("--bound is -1 or more, --max-runs 1 or more, --walks 0 or more")
 	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
 	if c.Bool("all") {
 		return exploreAll(ctx, t, c, kernel)
 	}
@@ -100,8 +102,6 @@ func runExplore(ctx context.Context, t *term, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
-	defer stop()
 	o := explore.Options{
 		Profile: kernel, Bound: c.Int("bound"), MaxRuns: c.Int("max-runs"), Progress: newExploring(t, c.Int("max-runs")).progress,
 	}
@@ -139,12 +139,16 @@ func exploreAll(ctx context.Context, t *term, c *cli.Command, kernel *profile.Co
 		return usagef("--all takes --kernel, --bug, --bound and --max-runs only")
 	}
 	var err error
-	for _, name := range explore.Library() {
+	library := explore.Library()
+	progress := newExploring(t, c.Int("max-runs"))
+	for i, name := range library {
 		p, bad := explore.FromLibrary(name)
 		if bad != nil {
 			return bad
 		}
-		res, bad := p.Explore(ctx, explore.Options{Profile: kernel, Bound: c.Int("bound"), MaxRuns: c.Int("max-runs")})
+		progress.of(name)
+		res, bad := p.Explore(ctx, explore.Options{Profile: kernel, Bound: c.Int("bound"), MaxRuns: c.Int("max-runs"), Progress: progress.progress})
+		t.progressDone()
 		if bad != nil {
 			return bad
 		}
@@ -154,6 +158,10 @@ func exploreAll(ctx context.Context, t *term, c *cli.Command, kernel *profile.Co
 			err = errBadEnd
 		}
 		fmt.Fprintln(t.out)
+		if ctx.Err() != nil {
+			fmt.Fprintf(t.out, "interrupted at scenario %d of %d\n", i+1, len(library))
+			return errBadEnd
+		}
 	}
 	return err
 }

@@ -30,4 +30,9 @@ func TestExploringSaysHowFarItIs(t *testing.T) {
 	assert.Equal(t, "explore: 200 runs, 400 states after 4s\n", at(4, 200))
 	assert.Empty(t, at(7, 250))
 	assert.Equal(t, "explore: 300 runs, 600 states after 9s\n", at(9, 300))
+	// The next scenario of --all has its own time; the bounds are not said again.
+	e.of("four-hits")
+	begin = time.Unix(9, 0)
+	assert.Empty(t, at(1, 50))
+	assert.Equal(t, "explore four-hits: 100 runs, 200 states after 2s\n", at(2, 100))
 }

@@ -89,6 +89,9 @@ func openAnyImage(t *term, c *cli.Command, path string, more ...string) (*kimage
 	if errors.Is(err, kimage.ErrCPU) {
 		return nil, usagef("--cpu: %w", err)
 	}
+	if errors.Is(err, kimage.ErrForImage) {
+		return nil, usagef("%w", err)
+	}
 	if err != nil {
 		return nil, &failure{exitImage, imageFirst(c, path, err)}
 	}

@@ -3,9 +3,7 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"io"
 	"os"
 
@@ -28,18 +26,13 @@ func run(args []string, stdout, stderr io.Writer) int {
 		args = []string{"kprobelab"}
 	}
 	t := newTerm(stdout, stderr)
-	out, bare := &latch{w: t.out}, &latch{w: stdout}
-	t.out, t.bareOut = out, bare
-	if t.rawOut = out; !isTerminal(stdout) {
-		t.rawOut = bare
-	}
 	app := newApp(t)
 	args, err := permute(app, args)
 	if err == nil {
 		err = runApp(context.Background(), app, args)
 	}
-	if err == nil && errors.Join(out.err, bare.err) != nil {
-		err = &failure{exitImage, cmp.Or(out.err, bare.err)}
+	if err == nil && t.written.err != nil {
+		err = &failure{exitImage, t.written.err}
 	}
 	return t.report(err)
 }

@@ -19,10 +19,11 @@ type term struct {
 	out, err io.Writer
 	// bar draws on bare: the rest of what goes to err passes printable.Writer.
 	bare io.Writer
-	// rawOut and rawErr get what a program writes, as it is where they are no terminals or --raw says so; bareOut
-	// is standard output.
-	rawOut, rawErr, bareOut io.Writer
-	outStyle, errStyle      style
+	// rawOut and rawErr get what a program writes, as it is where they are no terminals or --raw says so.
+	rawOut, rawErr     io.Writer
+	outStyle, errStyle style
+	// written is standard output: all that is written there passes it.
+	written *latch
 	// errIsTerminal is whether progress is shown.
 	errIsTerminal bool
 
@@ -37,15 +38,18 @@ type term struct {
 }
 
 func newTerm(stdout, stderr io.Writer) *term {
+	written := &latch{w: stdout}
 	t := &term{
-		out: &printable.Writer{W: stdout, Colour: coloured(stdout)}, outStyle: style(coloured(stdout)),
+		out: &printable.Writer{W: written, Colour: coloured(stdout)}, outStyle: style(coloured(stdout)),
 		err: &printable.Writer{W: stderr, Colour: coloured(stderr)}, errStyle: style(coloured(stderr)),
-		bare: stderr, bareOut: stdout,
+		bare: stderr, written: written, rawOut: written, rawErr: stderr,
 		errIsTerminal: isTerminal(stderr),
 	}
-	t.rawOut, t.rawErr = t.out, t.err // run says what is right for standard output
-	if !isTerminal(stderr) {
-		t.rawErr = stderr
+	if isTerminal(stdout) {
+		t.rawOut = &printable.Writer{W: written} // colours are the command's own
+	}
+	if isTerminal(stderr) {
+		t.rawErr = &printable.Writer{W: stderr}
 	}
 	return t
 }
@@ -55,7 +59,7 @@ func rawFlag(t *term) cli.Flag {
 	return &cli.BoolFlag{Name: "raw", Usage: "print what programs write as it is on a terminal, too; control characters are shown as \\u001b there else",
 		Action: func(_ context.Context, _ *cli.Command, raw bool) error {
 			if raw {
-				t.rawOut, t.rawErr = t.bareOut, t.bare
+				t.rawOut, t.rawErr = t.written, t.bare
 			}
 			return nil
 		}}

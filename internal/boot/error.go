@@ -26,6 +26,9 @@ func (e *Error) Unwrap() error { return e.err }
 // consoleLines is how much of the console a person is shown.
 const consoleLines = 12
 
+// ErrCPU is the error of a machine whose processor QEMU does not know.
+var ErrCPU = errors.New("QEMU does not know the processor")
+
 // panicLine begins what a kernel says last.
 const panicLine = "Kernel panic - not syncing: "
 
@@ -61,6 +64,9 @@ func explain(e *qemu.Ended, o *Options, arrived bool, follows error) error {
 	case strings.HasPrefix(last, "qemu-system"):
 		_, text, _ := strings.Cut(last, ": ")
 		why.Why, why.Console = "QEMU does not start the machine: "+text, nil
+		if strings.Contains(text, "CPU model") || strings.Contains(text, "-cpu.") { // a model, or a property of one
+			why.err = ErrCPU
+		}
 	case !broken(e.Err):
 		why.Why = "the kernel did not come to its init: " + e.Err.Error()
 	case arrived:

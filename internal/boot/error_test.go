@@ -29,6 +29,8 @@ func TestWhyAKernelDidNotBoot(t *testing.T) {
 		"panic_later":       {qemu.Ended{Err: io.EOF, Console: "Kernel panic - not syncing: x"}, true, io.EOF, "the kernel panicked: x"},
 		"own":               {qemu.Ended{Err: own, Console: "x"}, true, own, "what follow says"},
 		"qemu":              {qemu.Ended{Err: qemu.ErrGone, Console: "qemu-system-x86_64: no memory"}, false, nil, "QEMU does not start the machine: no memory"},
+		"model":             {qemu.Ended{Err: qemu.ErrGone, Console: "qemu-system-x86_64: unable to find CPU model 'x'"}, false, nil, "QEMU does not start the machine: unable to find CPU model 'x'"},
+		"feature":           {qemu.Ended{Err: qemu.ErrGone, Console: "qemu-system-x86_64: Property 'qemu64-x86_64-cpu.x' not found"}, false, nil, "QEMU does not start the machine: Property 'qemu64-x86_64-cpu.x' not found"},
 		"another_init":      {qemu.Ended{Err: own}, false, nil, "the kernel did not come to its init: what follow says"},
 		"reset":             {qemu.Ended{Err: io.EOF}, false, nil, "the machine ended before the kernel came to its init: no memory for it (--memory), another CPU needed (--cpu), or a damaged image"},
 		"reset_later":       {qemu.Ended{Err: io.EOF}, true, io.EOF, "the machine has reset itself, or QEMU has ended"},
@@ -36,6 +38,7 @@ func TestWhyAKernelDidNotBoot(t *testing.T) {
 	} {
 		err := explain(&c.ended, o, c.arrived, c.follows)
 		require.EqualError(t, err, c.why, name)
+		require.Equal(t, name == "model" || name == "feature", errors.Is(err, ErrCPU), name)
 	}
 }
 

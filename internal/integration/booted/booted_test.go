@@ -210,10 +210,11 @@ func TestKernelsThatDoNotBoot(t *testing.T) {
 		change func(*boot.Options)
 		why    string
 	}{
-		"no_init":        {func(o *boot.Options) { o.Append = "rdinit=/missing root=/dev/nothing" }, "the kernel panicked: VFS: Unable to mount root fs"},
-		"no_such_cpu":    {func(o *boot.Options) { o.CPU = "no-such-model" }, "QEMU does not start the machine: unable to find CPU model"},
-		"damaged_kernel": {func(o *boot.Options) { clear(o.Kernel[len(o.Kernel)/2:]); o.Limit = 20 * time.Second }, "the kernel has not come to its init|the machine ended before"},
-		"too_short":      {func(o *boot.Options) { o.Limit = time.Second }, "the kernel has not come to its init after 1s"},
+		"no_init":             {func(o *boot.Options) { o.Append = "rdinit=/missing root=/dev/nothing" }, "the kernel panicked: VFS: Unable to mount root fs"},
+		"no_such_cpu":         {func(o *boot.Options) { o.CPU = "no-such-model" }, "QEMU does not start the machine: unable to find CPU model"},
+		"no_feature_of_a_cpu": {func(o *boot.Options) { o.CPU = "qemu64,nosuch=on" }, "QEMU does not start the machine: .*nosuch"},
+		"damaged_kernel":      {func(o *boot.Options) { clear(o.Kernel[len(o.Kernel)/2:]); o.Limit = 20 * time.Second }, "the kernel has not come to its init|the machine ended before"},
+		"too_short":           {func(o *boot.Options) { o.Limit = time.Second }, "the kernel has not come to its init after 1s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, _ := machine(t, "oracle")
@@ -222,6 +223,7 @@ func TestKernelsThatDoNotBoot(t *testing.T) {
 			var why *boot.Error
 			require.ErrorAs(t, err, &why)
 			require.Regexp(t, c.why, why.Error())
+			require.Equal(t, strings.HasSuffix(name, "_cpu"), errors.Is(err, boot.ErrCPU))
 			require.NotContains(t, why.Error(), "\n")
 		})
 	}
