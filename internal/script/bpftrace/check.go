@@ -94,6 +94,11 @@ func (c *checker) error(at span, format string, a ...any) {
 	c.problems.list = append(c.problems.list, &Problem{Message: strings.TrimSuffix(fmt.Sprintf(format, a...), "\n"), at: at})
 }
 
+// hint says what could be meant, in a message of its own.
+func (c *checker) hint(at span, format string, a ...any) {
+	c.problems.list = append(c.problems.list, &Problem{Message: fmt.Sprintf(format, a...), at: at, hinting: true})
+}
+
 // unattached notes that nothing can be attached, without a place.
 func (c *checker) unattached(format string, a ...any) {
 	c.problems.list = append(c.problems.list, &Problem{Message: fmt.Sprintf(format, a...), free: true})
@@ -335,9 +340,9 @@ func (c *checker) array(name string) *array {
 	return a
 }
 
-// named is a type that the script names.
-func (c *checker) named(ct *ctype) *Type {
-	var t *Type
+// named is a type that the script names, and whether it is known: one that is not has its name, and no size.
+func (c *checker) named(ct *ctype) (t *Type, known bool) {
+	known = true
 	switch k := words[ct.name]; k {
 	case tIntType:
 		size := 1
@@ -363,7 +368,7 @@ func (c *checker) named(ct *ctype) *Type {
 	case tSizedType:
 		t = &Type{Kind: map[string]Kind{"string": String, "inet": Inet, "buffer": Buffer}[ct.name], Size: int(min(ct.size, 1<<14))}
 	default:
-		t = c.cType(ct)
+		t, known = c.cType(ct)
 	}
 	if words[ct.name] != tSizedType && (ct.sized || ct.unsized) {
 		n := int(min(ct.size, 1<<12))
@@ -372,7 +377,7 @@ func (c *checker) named(ct *ctype) *Type {
 	for range ct.stars {
 		t = &Type{Kind: Pointer, Size: 8, Elem: t}
 	}
-	return t
+	return t, known
 }
 
 // tags are the words before the names of types.
@@ -380,10 +385,10 @@ var tags = map[string]source.Kind{"struct": source.Struct, "union": source.Union
 
 // cType is a structure, a union or an enumeration, of the script's or of the kernel's. As in bpftrace, the word
 // for which of them it is cannot be left out; of the kernel's typedefs, those of structures without a name are known.
-func (c *checker) cType(ct *ctype) *Type {
+func (c *checker) cType(ct *ctype) (t *Type, known bool) {
 	word, name, _ := strings.Cut(ct.name, " ")
 	if key := word + " " + name; c.defined.whole[key] {
-		return fromC(c.defined.types[key])
+		return fromC(c.defined.types[key]), true
 	}
 	if c.k != nil && c.k.Source != nil {
 		kind, tagged := tags[word]
@@ -395,15 +400,17 @@ func (c *checker) cType(ct *ctype) *Type {
 			if one.Kind == Record && one.C.Kind == source.Struct && one.C.Name == "" {
 				one.Name = ct.name
 			}
-			return one
+			return one, true
 		}
 	}
-	c.error(ct.at, "Cannot resolve unknown type \"%s\"", ct.name)
-	if alias := map[string]string{"char": "int8", "short": "int16", "int": "int32", "long": "int64"}[ct.name]; alias != "" {
-		c.problems.list[len(c.problems.list)-1].Hint = fmt.Sprintf("Did you mean %q?", alias)
+	if word == "enum" {
+		return &Type{Kind: Integer, Size: 8, Name: name}, false
 	}
-	return none
+	return &Type{Kind: Record, Name: ct.name}, false
 }
+
+// intAlias has the tool's names of C's integers.
+var intAlias = map[string]string{"char": "int8", "short": "int16", "int": "int32", "long": "int64"}
 
 // only is the one provider of the probe's points, "" for several.
 func (c *checker) only() string {

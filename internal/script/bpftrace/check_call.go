@@ -2,6 +2,7 @@ package bpftrace
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 
 	"kprobelab/internal/script"
@@ -471,7 +472,7 @@ func (c *checker) positionalOffset(b *node) {
 }
 
 func (c *checker) bufType(n *node) *Type {
-	t := &Type{Kind: Buffer, Size: c.maxStr - 4, Space: script.KernelSpace}
+	t := &Type{Kind: Buffer, Size: c.maxStr - bufferHead, Space: script.KernelSpace}
 	if !c.count(n, 1, 2) {
 		return t
 	}
@@ -544,11 +545,11 @@ func (c *checker) conversion(n *node) *Type {
 		}
 		return withSpace(a, script.KernelSpace)
 	case "macaddr":
-		bytes := a.Kind == Array || a.Kind == String || a.Kind == Buffer || a.Kind == Inet
+		bytes := a.Kind == Array || slices.Contains(byteArrays, a.Kind)
 		if !a.isInt() && a.Kind != Pointer && !bytes {
 			c.error(n.at, "macaddr() only supports array or pointer arguments (%s provided)", a.Kind)
 		}
-		if bytes && a.Size != 6 {
+		if bytes && a.stored() != 6 {
 			c.error(n.at, "macaddr() argument must be 6 bytes in size")
 		}
 		if n.kids[0].op == nString {

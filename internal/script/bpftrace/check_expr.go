@@ -474,16 +474,19 @@ func (c *checker) ternary(n *node) *Type {
 	return l.widen(r)
 }
 
+// resolved says that the type of a cast, or of sizeof, is not known. Of enumerations the tool asks later, or never.
+func (c *checker) resolved(n *node, known bool) {
+	if ct := n.ctype; !known && !strings.HasPrefix(ct.name, "enum ") {
+		c.error(n.at, "Cannot resolve unknown type \"%s\"", ct.name)
+	}
+}
+
 func (c *checker) castType(n *node) *Type {
 	before := c.errors()
 	x := c.expr(n.kids[0])
 	failed := c.errors() > before
-	before = c.errors()
-	t := c.named(n.ctype)
-	if c.errors() > before {
-		c.problems.list[before].at = n.at
-		return none
-	}
+	t, known := c.named(n.ctype)
+	c.resolved(n, known)
 	bad := func() *Type {
 		c.error(n.at, "Cannot cast from \"%s\" to \"%s\"", x, t)
 		return t
@@ -512,6 +515,9 @@ func (c *checker) castType(n *node) *Type {
 		c.error(n.kids[0].at, "Enum: %s doesn't contain a variant value of %d", t.Name, int64(n.kids[0].num))
 	case !t.isInt() && t.Kind != Pointer && !(t.Kind == Array && t.target().isInt()):
 		c.error(n.at, "Cannot cast to \"%s\"", t)
+		if alias := intAlias[n.ctype.name]; alias != "" {
+			c.hint(n.at, "Did you mean %q?", alias)
+		}
 		return t
 	}
 	if t.Kind == Array && t.N == 0 {
@@ -536,25 +542,34 @@ func (c *checker) castType(n *node) *Type {
 func (c *checker) sizeof(n *node) *Type {
 	var t *Type
 	if n.ctype != nil {
-		before := c.errors()
-		t = c.named(n.ctype)
-		if c.errors() > before {
-			c.problems.list[before].at = n.at
-		}
+		var known bool
+		t, known = c.named(n.ctype)
+		c.resolved(n, known)
 	} else {
 		old := c.call
 		c.call = "sizeof"
 		t = c.expr(n.kids[0])
 		c.call = old
+		of := t
+		for of.Kind == Pointer {
+			of = of.target()
+		}
+		if of.Kind == Record && of.C == nil && !of.Args {
+			c.error(n.at, "Cannot resolve unknown type \"%s\"", of.Name)
+		}
 	}
-	n.num = uint64(t.Size)
+	n.num = uint64(t.stored())
 	if n.op == nSizeof {
 		return uint64T
 	}
 	n.num = 0
 	for _, f := range n.path {
-		if t.Kind != Record || t.C == nil {
+		switch {
+		case t.Kind != Record:
 			c.error(n.at, "'%s' is not a record type.", t)
+			return uint64T
+		case t.C == nil:
+			c.error(n.at, "'%s' does not exist.", t)
 			return uint64T
 		}
 		m, ok := t.C.Member(f)

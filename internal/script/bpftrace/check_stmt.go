@@ -140,7 +140,10 @@ func (c *checker) let(n *node) {
 	name := n.kids[0].text
 	t, sized := none, false
 	if n.ctype != nil {
-		t = c.named(n.ctype)
+		var known bool
+		if t, known = c.named(n.ctype); !known && t.enum() {
+			t = uint64T
+		}
 		if t.aggregate() || t.Kind == StackMode || t.Kind == Void {
 			c.error(n.at, "Invalid variable declaration type: %s", t)
 		}
@@ -208,9 +211,9 @@ func (c *checker) assignMap(n *node) {
 		}
 	case Buffer:
 		if a.val.Size > t.Size {
-			c.error(n.at, "Buffer size mismatch: %d != %d.", a.val.Size, t.Size)
+			c.error(n.at, "Buffer size mismatch: %d != %d.", a.val.stored(), t.stored())
 		} else if a.val.Size < t.Size {
-			c.warn(n.at, "Buffer size mismatch: %d != %d. The value may be truncated.", a.val.Size, t.Size)
+			c.warn(n.at, "Buffer size mismatch: %d != %d. The value may be truncated.", a.val.stored(), t.stored())
 		}
 	case TupleKind:
 		if c.final && !t.fits(a.val) {
@@ -321,6 +324,14 @@ func (c *checker) reassign(n *node, v *variable, x *node, t *Type) {
 			mismatch = true
 		} else if !t.fits(stored) {
 			c.error(n.at, "Integer size mismatch. Assignment type '%s' is larger than the variable type '%s'.", t, stored)
+		}
+	case t.Kind == Buffer && stored.Size != t.Size:
+		may := "be truncated"
+		if stored.Size > t.Size {
+			may = "contain garbage"
+		}
+		if c.final || !v.assigned { // the declared type is gone in later passes
+			c.problems.warn(n.at, "Buffer size mismatch: %d != %d. The value may %s.", stored.stored(), t.stored(), may)
 		}
 	case t.Kind == TupleKind:
 		v.typ = stored.widen(t)

@@ -20,6 +20,8 @@ type Problem struct {
 	// Hint says what could be meant.
 	Hint string
 	at   span
+	// hinting is for a hint with a place of its own.
+	hinting bool
 	// free is for a message without a place.
 	free bool
 }
@@ -42,6 +44,9 @@ func (p *Problems) text(list []*Problem) string {
 		kind := "ERROR"
 		if one.Warning {
 			kind = "WARNING"
+		}
+		if one.hinting {
+			kind = "HINT"
 		}
 		switch {
 		case one.free:

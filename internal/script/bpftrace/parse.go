@@ -142,7 +142,7 @@ func (p *parser) function() *node {
 		for {
 			p.expect(tVar)
 			p.colon()
-			p.ctype()
+			p.ctype(false)
 			if !p.accept(",") {
 				break
 			}
@@ -150,7 +150,7 @@ func (p *parser) function() *node {
 	}
 	p.expect(")")
 	p.colon()
-	p.ctype()
+	p.ctype(false)
 	n.body = p.block()
 	n.at = t.at
 	return n
@@ -350,7 +350,7 @@ func (p *parser) let() *node {
 	v := p.expect(tVar)
 	n := &node{op: sLet, kids: []*node{{op: nVar, text: v.text, at: v.at}}, at: t.at.with(v.at)}
 	if p.accept(":") {
-		n.ctype = p.ctype()
+		n.ctype = p.ctype(false)
 		n.at = n.at.with(n.ctype.at)
 	}
 	if p.accept("=") {
@@ -360,8 +360,8 @@ func (p *parser) let() *node {
 	return n
 }
 
-// ctype is a type.
-func (p *parser) ctype() *ctype {
+// ctype is a type; unsized is whether that of a structure may have [].
+func (p *parser) ctype(unsized bool) *ctype {
 	t := p.tok()
 	c := &ctype{name: t.text, at: t.at}
 	switch t.kind {
@@ -374,7 +374,13 @@ func (p *parser) ctype() *ctype {
 		p.next()
 		id := p.expect(tIdent)
 		c.name = id.text
-		p.size(c, false)
+		// Of structures there are no arrays: the number becomes a part of the name, which nothing has.
+		of := ctype{}
+		if p.size(&of, unsized); of.sized {
+			c.name += fmt.Sprintf("[%d]", of.size)
+		} else if of.unsized {
+			c.name += "[]"
+		}
 	default:
 		p.unexpected(tStruct, tIntType, tBuiltinType, tSizedType)
 	}

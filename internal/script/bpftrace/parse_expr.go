@@ -51,7 +51,7 @@ func (p *parser) cast() *node {
 	switch p.ahead(1) {
 	case tIntType, tSizedType, tBuiltinType, tStruct:
 		p.next()
-		c = p.ctype()
+		c = p.ctype(true)
 	case tIdent:
 		if p.ahead(2) != ")" && p.ahead(2) != "*" {
 			return p.unary()
@@ -287,7 +287,7 @@ func (p *parser) sizeof() *node {
 	p.expect("(")
 	switch k := p.kind(); {
 	case k == tStruct, n.op == nSizeof && (k == tIntType || k == tSizedType || k == tBuiltinType):
-		n.ctype = p.ctype()
+		n.ctype = p.ctype(true)
 	default:
 		n.kids = []*node{p.expr()}
 	}

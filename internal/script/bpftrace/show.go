@@ -163,6 +163,9 @@ func (s *Script) renderParts(th *script.Thread, t *Type, b []byte, key bool) str
 		}
 		return "[" + strings.Join(list, ",") + "]"
 	}
+	if t.C == nil { // of a declaration, and not known
+		return "{ }"
+	}
 	for _, m := range t.C.Members() {
 		v := part(fromC(m.Type), int(m.Offset)+m.Bit/8) // of a bit field all that is there
 		if s.json {

@@ -132,7 +132,7 @@ func (t *Type) String() string {
 		}
 		return fmt.Sprintf("%sint%d", sign, 8*t.Size)
 	case String, Inet, Buffer:
-		return fmt.Sprintf("%s[%d]", t.Kind, t.Size)
+		return fmt.Sprintf("%s[%d]", t.Kind, t.stored())
 	case Pointer:
 		ctx := ""
 		if t.Context {
@@ -153,6 +153,20 @@ func (t *Type) String() string {
 		return sign + t.Kind.String()
 	}
 	return t.Kind.String()
+}
+
+// byteArrays are kinds that the tool keeps as bytes.
+var byteArrays = []Kind{String, Usym, Inet, Buffer, Timestamp, Mac, CgroupPath}
+
+// bufferHead is how many bytes the length of a buffer takes.
+const bufferHead = 4
+
+// stored is the size that the tool gives a type: the length of a buffer lies before its bytes.
+func (t *Type) stored() int {
+	if t.Kind == Buffer {
+		return t.Size + bufferHead
+	}
+	return t.Size
 }
 
 // target is what a pointer points to, or an array's element.
