@@ -40,6 +40,7 @@ const (
 	ENOTDIR       Errno = 20
 	EISDIR        Errno = 21
 	EINVAL        Errno = 22
+	ENFILE        Errno = 23
 	EMFILE        Errno = 24
 	ENOTTY        Errno = 25
 	EFBIG         Errno = 27

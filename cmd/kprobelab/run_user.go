@@ -494,6 +494,10 @@ func (r *userRun) stats(w io.Writer, p *process.Process) {
 	}
 	fmt.Fprintf(w, "  instructions %d, system calls %d\n", p.Machine().Instructions(), p.Syscalls)
 	for _, nr := range slices.Sorted(maps.Keys(p.Unknown)) {
+		if nr == process.UnknownRest {
+			fmt.Fprintf(w, "  system calls of other numbers that do not exist here (ENOSYS): %d times\n", p.Unknown[nr])
+			continue
+		}
 		fmt.Fprintf(w, "  system call %d does not exist here (ENOSYS): %d times\n", nr, p.Unknown[nr])
 	}
 }

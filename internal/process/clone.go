@@ -77,7 +77,7 @@ func (p *Process) clone3(r *x86.PtRegs) (uint64, error) {
 		flags&cloneSighand != 0 && flags&cloneClearSighand != 0:
 		return 0, errno.EINVAL
 	case len(b) > cloneArgs && (word(8) != 0 || len(b) > cloneArgs+8 && word(9) != 0):
-		p.Unknown[r.AX]++ // chosen numbers
+		p.unknown(r.AX) // chosen numbers
 		return 0, errno.ENOSYS
 	}
 	return p.newTask(newTask{
@@ -95,7 +95,7 @@ func (p *Process) newTask(c newTask, r *x86.PtRegs) (uint64, error) {
 	case flags&cloneThread != 0 && flags&cloneSighand == 0, flags&cloneSighand != 0 && flags&cloneVM == 0:
 		return 0, errno.EINVAL
 	case flags&^cloneKnown != 0: // namespaces, traced children
-		p.Unknown[r.AX]++
+		p.unknown(r.AX)
 		return 0, errno.ENOSYS
 	case flags&cloneSetTLS != 0 && c.tls >= uint64(userTop):
 		return 0, errno.EPERM

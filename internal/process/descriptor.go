@@ -26,8 +26,8 @@ type description struct {
 	name  string
 	at    int64
 	flags uint64 // O_ACCMODE, O_APPEND, O_NONBLOCK
-	// names are a directory's entries once they have been read.
-	names []entry
+	// last is the name of a directory's entry that was read last, "" before the first; at is its number.
+	last string
 }
 
 // descriptor is one entry of a process's table.
@@ -249,8 +249,11 @@ func (p *Process) writeFrom(d *description, buf x86.Addr, n uint64, at *int64) (
 	if d.flags&openAccess == openRead {
 		return 0, errno.EBADF
 	}
+	if *at < 0 {
+		return 0, errno.EINVAL
+	}
 	b := make([]byte, min(n, maxWrite))
-	if err := p.Read(buf, b); err != nil {
+	if err := p.Read(buf, b); err != nil || n == 0 {
 		return 0, err
 	}
 	done, err := d.write(p, at, b)
@@ -326,7 +329,7 @@ func (p *Process) readv(r *x86.PtRegs) (uint64, error) {
 	}
 	return p.retrying(d, pollIn, r, func() (total uint64, err error) {
 		for _, v := range list {
-			n, err := p.readInto(d, v.Start, v.Len(), &d.at)
+			n, err := p.readInto(d, v.Start, min(v.Len(), maxWrite-total), &d.at)
 			if err != nil && total == 0 {
 				return 0, err
 			}
@@ -428,6 +431,9 @@ func (p *Process) sendfile(r *x86.PtRegs) (uint64, error) {
 		return 0, err
 	}
 	at := int64(w)
+	if at < 0 {
+		return 0, errno.EINVAL
+	}
 	n, err := p.splice(r.SI, r.DI, r.R10, &at, r)
 	if err == nil {
 		err = p.putWord(r.DX, uint64(at))
@@ -453,8 +459,10 @@ func (p *Process) seek(r *x86.PtRegs) (uint64, error) {
 	if from += int64(r.SI); from < 0 {
 		return 0, errno.EINVAL
 	}
-	if d.at = from; from == 0 {
-		d.names = nil
+	d.at, d.last = from, ""
+	if f, is := d.object.(*folder); is && from > 0 {
+		list := p.entries(f)
+		d.last = list[min(from, int64(len(list)))-1].name
 	}
 	return uint64(from), nil
 }

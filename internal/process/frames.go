@@ -3,6 +3,7 @@ package process
 import (
 	"bytes"
 	"maps"
+	"slices"
 
 	"kprobelab/errno"
 	"kprobelab/machine"
@@ -14,7 +15,9 @@ import (
 type ram struct {
 	m  *machine.Machine
 	in *Space // whose pages are there, nil for nobody's
-	// used are the pages that were ever mapped: they may hold something.
+	// spaces are those that a process has.
+	spaces []*Space
+	// used are the pages that may hold something: those that are mapped, and those of spaces that wait.
 	used map[x86.Addr]struct{}
 	// pages is how many are mapped, in all spaces, most how many may be.
 	pages, most uint64
@@ -42,7 +45,9 @@ func (f *frame) with(at int, b []byte) *frame {
 type frames map[x86.Addr]*frame
 
 func (r *ram) space() *Space {
-	return &Space{ram: r, users: 1, kept: frames{}, poked: map[x86.Addr]struct{}{}}
+	s := &Space{ram: r, users: 1, kept: frames{}, poked: map[x86.Addr]struct{}{}}
+	r.spaces = append(r.spaces, s)
+	return s
 }
 
 // content is what a page of a mapping holds at first.
@@ -105,9 +110,29 @@ func (s *Space) capture() error {
 		if err := s.captureMapping(v); err != nil {
 			return err
 		}
+		if s.users == 0 {
+			s.forgetShared(v)
+		}
 	}
 	clear(s.poked)
 	return nil
+}
+
+// forgetShared drops what a shared mapping's pages hold, but for pages that another space maps, too.
+func (s *Space) forgetShared(v *Mapping) {
+	var others []x86.Range
+	for _, o := range s.spaces {
+		for _, w := range o.maps {
+			if o != s && w.shared == v.shared && w.Overlaps(v.Range) {
+				others = append(others, w.Range)
+			}
+		}
+	}
+	for p := v.Start; p < v.End; p += PageSize {
+		if !slices.ContainsFunc(others, func(r x86.Range) bool { return r.Contains(p) }) {
+			delete(*v.shared, p)
+		}
+	}
 }
 
 func (s *Space) captureMapping(v *Mapping) error {
@@ -156,6 +181,9 @@ func (s *Space) enter() error {
 				return err
 			}
 		}
+		if from.users == 0 {
+			from.maps = nil
+		}
 	}
 	s.in = s
 	for _, v := range s.maps {
@@ -174,7 +202,7 @@ func (s *Space) leaves(v *Mapping) error {
 	switch {
 	case v.lazy:
 		return nil
-	case v.shared == nil && s.users == 0:
+	case s.users == 0:
 		for p := v.Start; p < v.End; p += PageSize {
 			delete(s.used, p)
 		}
@@ -209,7 +237,7 @@ func (s *Space) holds(p x86.Addr, v *Mapping, f *frame) bool {
 		return false
 	}
 	own := s.At(p)
-	if own == nil || own.lazy || own.shared != v.shared || own.shared == nil && s.users == 0 {
+	if own == nil || own.lazy || own.shared != v.shared || s.users == 0 {
 		return false
 	}
 	g, known := s.frames(own)[p]
@@ -262,5 +290,7 @@ func (s *Space) leave() bool {
 	for _, v := range s.maps {
 		s.pages -= v.pages()
 	}
+	s.spaces = slices.DeleteFunc(s.spaces, func(o *Space) bool { return o == s })
+	s.kept, s.poked = frames{}, map[x86.Addr]struct{}{}
 	return true
 }

@@ -29,7 +29,8 @@ type group struct {
 	// parent is nil where that has ended; children are those that it has not waited for.
 	parent   *group
 	children []*group
-	// exitSignal is what the parent gets at its end, 0 for nothing.
+	// exitSignal is the signal that the parent gets when the process ends. The parent gets none for a number that no
+	// signal has.
 	exitSignal Signal
 	// status is what wait4 says, where ended: it waits for its parent to ask.
 	ended  bool
@@ -110,6 +111,8 @@ func (p *Process) end(e Exit, regs *x86.PtRegs) {
 		c.parent = nil
 	}
 	g.children = nil
+	// One that nobody has waited for keeps no more than its status.
+	g.open, g.args, g.env, g.program = nil, nil, nil, &File{Name: g.program.Name}
 	if g.pid == FirstPID {
 		p.first = &e
 	}
@@ -172,7 +175,7 @@ func (p *Process) tellParent(g *group) {
 			return
 		}
 	}
-	if info.signal != 0 {
+	if info.signal.valid() {
 		_ = g.parent.send(info, nil) // a signal that finds no room is lost
 	}
 }

@@ -199,7 +199,11 @@ func (p *Process) madvise(r *x86.PtRegs) (uint64, error) {
 	case dontNeed:
 		return 0, p.forget(at)
 	case dontFork, doFork:
-		for _, v := range p.cut(at) {
+		list, err := p.split(at)
+		if err != nil {
+			return 0, err
+		}
+		for _, v := range list {
 			v.Alone = r.DX == dontFork
 		}
 		p.join()

@@ -104,7 +104,11 @@ func (s *Space) present(a x86.Addr, n int, need int) error {
 
 // forget makes private anonymous memory zero again (MADV_DONTNEED): it is lazy from then on.
 func (s *Space) forget(r x86.Range) error {
-	for _, v := range s.cut(r) {
+	list, err := s.split(r)
+	if err != nil {
+		return err
+	}
+	for _, v := range list {
 		switch {
 		case v.lazy || v.shared != nil:
 			continue
@@ -149,7 +153,7 @@ func (p *Process) mremap(r *x86.PtRegs) (uint64, error) {
 	was := x86.Range{Start: old, End: old.Add(int64(oldLen))}
 	if flags&remapFixed != 0 {
 		to := x86.Range{Start: x86.Addr(r.R8), End: x86.Addr(r.R8).Add(int64(newLen))}
-		if to.Start%PageSize != 0 || to.End > userTop || to.Start < lowest || to.Overlaps(was) {
+		if to.Start%PageSize != 0 || to.End < to.Start || to.End > userTop || to.Start < lowest || to.Overlaps(was) {
 			return 0, errno.EINVAL
 		}
 		return p.move(was, to)
@@ -188,7 +192,10 @@ func (p *Process) mremap(r *x86.PtRegs) (uint64, error) {
 
 // move puts what a range has to another, which may be longer: it gets more of the last mapping.
 func (p *Process) move(was, to x86.Range) (uint64, error) {
-	list := p.cut(x86.Range{Start: was.Start, End: min(was.End, was.Start.Add(int64(to.Len())))})
+	list, err := p.split(x86.Range{Start: was.Start, End: min(was.End, was.Start.Add(int64(to.Len())))})
+	if err != nil {
+		return 0, err
+	}
 	at := was.Start
 	for _, v := range list {
 		if v.Start != at || v.shared != nil {
@@ -207,7 +214,7 @@ func (p *Process) move(was, to x86.Range) (uint64, error) {
 			w.End = to.End
 		}
 		if _, err := p.Map(w); err != nil {
-			return 0, err
+			return 0, errors.Join(err, p.Unmap(to)) // none of it stays in two places
 		}
 		if v.lazy {
 			continue

@@ -40,8 +40,10 @@ func (p *Process) prepare(f *File, args []string) (*loaded, error) {
 		if err != nil {
 			return nil, err
 		}
-		next := p.files[Clean(name)]
+		next, err := p.fileToRun(Clean(name))
 		switch {
+		case err != nil:
+			return nil, err
 		case next == nil:
 			return nil, fmt.Errorf("%s needs its interpreter %s, which was not given: %w", f.Name, name, errno.ENOENT)
 		case n == maxScripts:
@@ -59,8 +61,11 @@ func (p *Process) prepare(f *File, args []string) (*loaded, error) {
 		return nil, err
 	}
 	if name := l.image.interp; name != "" {
-		ld := p.files[name]
-		if ld == nil {
+		ld, err := p.fileToRun(name)
+		switch {
+		case err != nil:
+			return nil, err
+		case ld == nil:
 			return nil, fmt.Errorf("%s needs its interpreter %s, which was not given: %w", f.Name, name, errno.ENOENT)
 		}
 		if l.interp, err = readImage(ld); err != nil {

@@ -86,7 +86,7 @@ type Space struct {
 
 // At is the mapping of an address, nil where there is none.
 func (s *Space) At(a x86.Addr) *Mapping {
-	i := sort.Search(len(s.maps), func(i int) bool { return s.maps[i].End > a })
+	i := s.after(a)
 	if i < len(s.maps) && s.maps[i].Contains(a) {
 		return s.maps[i]
 	}
@@ -127,7 +127,7 @@ func (s *Space) Map(v Mapping) (*Mapping, error) {
 
 // insert puts a mapping in its place.
 func (s *Space) insert(v *Mapping) {
-	i := sort.Search(len(s.maps), func(i int) bool { return s.maps[i].Start >= v.End })
+	i := s.before(v.End)
 	s.maps = slices.Insert(s.maps, i, v)
 }
 
@@ -142,15 +142,13 @@ func (s *Space) fill(v *Mapping) error {
 		}
 		return nil
 	}
-	var old []x86.Addr
-	for p := v.Start; p < v.End; p += PageSize {
-		if _, again := s.used[p]; again {
-			old = append(old, p)
-		}
-		s.used[p] = struct{}{}
-	}
 	return s.lay(v, func(write func(x86.Addr, []byte) error) error {
-		for _, p := range old {
+		for p := v.Start; p < v.End; p += PageSize {
+			_, again := s.used[p]
+			s.used[p] = struct{}{}
+			if !again {
+				continue
+			}
 			if err := write(p, zeros[:]); err != nil {
 				return err
 			}
@@ -208,7 +206,11 @@ func attributes(prot int) byte {
 
 // Unmap takes a range away, whatever of it is mapped.
 func (s *Space) Unmap(r x86.Range) error {
-	for _, v := range s.cut(r) {
+	list, err := s.split(r)
+	if err != nil {
+		return err
+	}
+	for _, v := range list {
 		if v.lazy {
 			continue
 		}
@@ -216,6 +218,7 @@ func (s *Space) Unmap(r x86.Range) error {
 			if err := s.captureMapping(v); err != nil {
 				return err
 			}
+			s.forgetShared(v)
 		}
 		if err := s.release(v); err != nil {
 			return err
@@ -226,14 +229,14 @@ func (s *Space) Unmap(r x86.Range) error {
 			delete(s.poked, p)
 		}
 	}
-	s.maps = slices.DeleteFunc(s.maps, func(v *Mapping) bool { return v.Overlaps(r) })
+	s.maps = slices.Delete(s.maps, s.after(r.Start), max(s.after(r.Start), s.before(r.End)))
 	return nil
 }
 
-// release takes the pages of a mapping away; the host has the memory of a grown one back.
+// release takes the pages of a mapping away; the host has their memory back.
 func (s *Space) release(v *Mapping) error {
-	if !v.grown || s.in != s {
-		return s.attributes(v.Range, 0)
+	if s.in != s {
+		return nil
 	}
 	for p := v.Start; p < v.End; p += PageSize {
 		delete(s.used, p)
@@ -243,7 +246,10 @@ func (s *Space) release(v *Mapping) error {
 
 // protect is mprotect of a range that is mapped throughout.
 func (s *Space) protect(r x86.Range, prot int) error {
-	list := s.cut(r)
+	list, err := s.split(r)
+	if err != nil {
+		return err
+	}
 	at := r.Start
 	for _, v := range list {
 		if v.Start != at {
@@ -271,34 +277,48 @@ func (s *Space) protect(r x86.Range, prot int) error {
 	return nil
 }
 
+// split is cut for a range that the program chose: it may make two mappings more, as far as there may be more.
+func (s *Space) split(r x86.Range) ([]*Mapping, error) {
+	if len(s.maps)+2 > maxMappings && (s.inside(r.Start) || s.inside(r.End)) {
+		return nil, errno.ENOMEM
+	}
+	return s.cut(r), nil
+}
+
+// inside reports whether an address is in a mapping, and is not its start.
+func (s *Space) inside(a x86.Addr) bool {
+	v := s.At(a)
+	return v != nil && v.Start != a
+}
+
 // cut makes mappings begin and end where a range does, and lists those in it.
 func (s *Space) cut(r x86.Range) []*Mapping {
-	var out, in []*Mapping
-	for _, v := range s.maps {
-		rest := v
-		for _, at := range []x86.Addr{r.Start, r.End} {
-			if at <= rest.Start || rest.End <= at {
-				continue
-			}
-			second := *rest
-			second.Start, second.Offset = at, second.FileOffset(at)
-			if second.File == nil {
-				second.Offset = 0
-			}
-			rest.End = at
-			out = append(out, rest)
-			if rest.Overlaps(r) {
-				in = append(in, rest)
-			}
-			rest = &second
+	for _, at := range []x86.Addr{r.Start, r.End} {
+		i := s.after(at)
+		if i == len(s.maps) || s.maps[i].Start >= at {
+			continue
 		}
-		out = append(out, rest)
-		if rest.Overlaps(r) {
-			in = append(in, rest)
+		first := s.maps[i]
+		second := *first
+		second.Start, second.Offset = at, first.FileOffset(at)
+		if second.File == nil {
+			second.Offset = 0
 		}
+		first.End = at
+		s.maps = slices.Insert(s.maps, i+1, &second)
 	}
-	s.maps = out
-	return in
+	from := s.after(r.Start)
+	return slices.Clone(s.maps[from:max(from, s.before(r.End))])
+}
+
+// after is the index of the first mapping that ends after an address, before that of the first that begins there or
+// later.
+func (s *Space) after(a x86.Addr) int {
+	return sort.Search(len(s.maps), func(i int) bool { return s.maps[i].End > a })
+}
+
+func (s *Space) before(a x86.Addr) int {
+	return sort.Search(len(s.maps), func(i int) bool { return s.maps[i].Start >= a })
 }
 
 // join makes one of neighbours that are alike, so that their number stays small.
@@ -372,7 +392,8 @@ func (s *Space) FreeAround(a x86.Addr) []x86.Addr {
 }
 
 func (s *Space) free(r x86.Range) bool {
-	return !slices.ContainsFunc(s.maps, func(v *Mapping) bool { return v.Overlaps(r) })
+	i := s.after(r.Start)
+	return i == len(s.maps) || s.maps[i].Start >= r.End
 }
 
 // setBreak is brk: it says where the heap ends then.

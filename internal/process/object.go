@@ -94,6 +94,8 @@ type made struct {
 	file  *File
 	inode uint64
 	mode  uint32
+	// shown is the file as mappings and programs have it, nil if it has changed since.
+	shown *File
 }
 
 // maxMade bounds what all files that a program makes hold, in bytes, and maxNames how many there may be.
@@ -108,9 +110,13 @@ func (o *made) read(p *Process, at *int64, n int) ([]byte, error) {
 }
 
 func (o *made) write(p *Process, at *int64, b []byte) (int, error) {
-	if err := o.resize(p, max(len(o.file.Data), int(min(*at, maxMade))+len(b))); err != nil {
+	if *at > maxMade {
+		return 0, errno.EFBIG
+	}
+	if err := o.resize(p, max(len(o.file.Data), int(*at)+len(b))); err != nil {
 		return 0, err
 	}
+	o.shown = nil
 	n := copy(o.file.Data[*at:], b)
 	*at += int64(n)
 	return n, nil
@@ -119,8 +125,11 @@ func (o *made) write(p *Process, at *int64, b []byte) (int, error) {
 // resize gives the file another length. What mappings show of it does not change.
 func (o *made) resize(p *Process, n int) error {
 	if n > len(o.file.Data) && p.written+n-len(o.file.Data) > maxMade {
-		return errno.ENOSPC
+		if p.sweep(); p.written+n-len(o.file.Data) > maxMade {
+			return errno.ENOSPC
+		}
 	}
+	o.shown = nil
 	p.written += n - len(o.file.Data)
 	if n <= len(o.file.Data) {
 		clear(o.file.Data[n:])

@@ -13,6 +13,9 @@ const (
 	pipeAtomic = PageSize
 )
 
+// maxPipes bounds the pipes that there are, so what waits in them all (pipe-user-pages-hard: 64 MB of them).
+const maxPipes = 1024
+
 // pipe is the bytes that wait in it.
 type pipe struct {
 	b     []byte
@@ -96,6 +99,9 @@ func (p *Process) makePipe(at, flags uint64) (uint64, error) {
 	if flags&^(openCloseExec|openNonBlock) != 0 {
 		return 0, errno.EINVAL
 	}
+	if p.pipes() >= maxPipes {
+		return 0, errno.ENFILE
+	}
 	p.lastInode++
 	q := &pipe{inode: p.lastInode}
 	var fds [2]uint64
@@ -116,6 +122,17 @@ func (p *Process) makePipe(at, flags uint64) (uint64, error) {
 		return 0, err
 	}
 	return 0, nil
+}
+
+// pipes is how many pipes are open.
+func (p *Process) pipes() int {
+	set := map[*pipe]bool{}
+	for d := range p.opened() {
+		if e, is := d.object.(*pipeEnd); is {
+			set[e.pipe] = true
+		}
+	}
+	return len(set)
 }
 
 func (p *Process) pipe2(r *x86.PtRegs) (uint64, error) { return p.makePipe(r.DI, r.SI) }

@@ -162,7 +162,10 @@ func (p *Process) selectOld(r *x86.PtRegs) (uint64, error) {
 	if int64(sec) < 0 || us >= 1e6 {
 		return 0, errno.EINVAL
 	}
-	return p.selects(r, int64(min(sec, 1<<33)*1e9+us*1e3))
+	if sec >= forever/1_000_000_000 {
+		return p.selects(r, -1)
+	}
+	return p.selects(r, int64(sec*1e9+us*1e3))
 }
 
 // event is an eventfd.
@@ -219,6 +222,9 @@ func (p *Process) eventFD(count, flags uint64) (uint64, error) {
 	d := &description{object: &event{uint64(uint32(count)), flags&semaphore != 0, p.lastInode}, flags: openReadWrite | flags&openNonBlock}
 	return p.install(d, 0, flags&openCloseExec != 0)
 }
+
+// maxWatches bounds the entries of all epoll instances (fs.epoll.max_user_watches).
+const maxWatches = 16384
 
 // interest is the entry of one descriptor in an epoll instance: the events to report, and the program's data.
 type interest struct {
@@ -298,7 +304,7 @@ func (p *Process) epollCtl(r *x86.PtRegs) (uint64, error) {
 	}
 	fd := int(int32(r.DX))
 	i := &interest{d: d, events: binary.LittleEndian.Uint32(b[:]), data: binary.LittleEndian.Uint64(b[4:])}
-	p.forgetClosed()
+	watches := p.forgetClosed()
 	had := o.list[fd]
 	switch a := d.attributes(p); {
 	case a.places():
@@ -311,6 +317,8 @@ func (p *Process) epollCtl(r *x86.PtRegs) (uint64, error) {
 		return 0, errno.ENOENT
 	case r.SI == add && !p.mayNest(o, d):
 		return 0, errno.ELOOP
+	case r.SI == add && watches >= maxWatches:
+		return 0, errno.ENOSPC
 	case r.SI == remove:
 		delete(o.list, fd)
 	case r.SI == add || r.SI == modify:
@@ -362,14 +370,17 @@ func (p *Process) opened() map[*description]bool {
 }
 
 // forgetClosed takes files that no process has open any more out of all lists, as the
-// kernel does at the last close. Otherwise lists would keep the pipes that a program has closed.
-func (p *Process) forgetClosed() {
+// kernel does at the last close. Otherwise lists would keep the pipes that a program has closed. It returns how many
+// are left in all lists.
+func (p *Process) forgetClosed() (watches int) {
 	open := p.opened()
 	for d := range open {
 		if o, is := d.object.(*epoll); is {
 			maps.DeleteFunc(o.list, func(_ int, i *interest) bool { return !open[i.d] })
+			watches += len(o.list)
 		}
 	}
+	return watches
 }
 
 func (p *Process) epollWait(r *x86.PtRegs, ns int64) (uint64, error) {

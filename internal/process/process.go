@@ -94,6 +94,7 @@ type Process struct {
 	// folders are by their names, makes what the program has made, written how many bytes that are.
 	folders   map[string]*folder
 	makes     map[*File]*made
+	snapshots map[*File]struct{}
 	written   int
 	lastInode uint64
 	random    *rand.Rand
@@ -114,7 +115,8 @@ type Process struct {
 	first, exit *Exit
 	failed      error // why the run was given up
 	halts, made int   // of processes
-	// Unknown counts the system calls that were answered ENOSYS, by number.
+	// Unknown counts the system calls that were answered ENOSYS, by number; those after many different numbers are
+	// under UnknownRest.
 	Unknown map[uint64]int
 	// Syscalls counts all.
 	Syscalls int
@@ -149,7 +151,7 @@ func New(c Config, open func(machine.Source, *machine.Options) (*machine.Machine
 	}
 	p := &Process{
 		c: c, files: map[string]*File{}, inodes: map[*File]uint64{}, Unknown: map[uint64]int{},
-		makes: map[*File]*made{}, lastInode: 1 << 32,
+		makes: map[*File]*made{}, snapshots: map[*File]struct{}{}, lastInode: 1 << 32,
 		random: rand.New(rand.NewPCG(uint64(c.Options.Seed), 2)),
 	}
 	p.stdout.most, p.stderr.most = c.MaxOutput, c.MaxOutput
@@ -503,10 +505,12 @@ func (p *Process) setBase(v uint64, regs *x86.PtRegs) {
 }
 
 // Comm is the program's name as the kernel keeps it, 15 bytes of it.
-func (p *Process) Comm() string {
-	if p.comm != "" {
-		return p.comm
+func (p *Process) Comm() string { return p.group.name() }
+
+func (g *group) name() string {
+	if g.comm != "" {
+		return g.comm
 	}
-	name := path.Base(p.program.Name)
+	name := path.Base(g.program.Name)
 	return name[:min(len(name), commSize-1)]
 }

@@ -37,6 +37,9 @@ const (
 // sigset has bit n-1 for signal n.
 type sigset uint64
 
+// valid reports whether a number is a signal's (valid_signal, and not 0).
+func (s Signal) valid() bool { return 0 < s && s <= lastSig }
+
 func setOf(list ...Signal) (s sigset) {
 	for _, n := range list {
 		s |= 1 << (n - 1)

@@ -2,7 +2,6 @@ package process
 
 import (
 	"encoding/binary"
-	"slices"
 
 	"kprobelab/errno"
 	"kprobelab/x86"
@@ -23,7 +22,7 @@ func (p *Process) systemCall(regs *x86.PtRegs) {
 	}
 	call, ok := calls[nr]
 	if !ok {
-		p.Unknown[nr]++
+		p.unknown(nr)
 		regs.AX = failed(errno.ENOSYS)
 		return
 	}
@@ -34,6 +33,21 @@ func (p *Process) systemCall(regs *x86.PtRegs) {
 	case p.exit == nil && p.then == nil:
 		regs.AX = n
 	}
+}
+
+// maxUnknown bounds how many numbers of system calls that do not exist are counted apart; UnknownRest is the number
+// under which the others are counted.
+const (
+	maxUnknown         = 512
+	UnknownRest uint64 = 1<<64 - 1
+)
+
+// unknown counts a system call that is answered ENOSYS.
+func (p *Process) unknown(nr uint64) {
+	if _, counted := p.Unknown[nr]; !counted && len(p.Unknown) >= maxUnknown {
+		nr = UnknownRest
+	}
+	p.Unknown[nr]++
 }
 
 func failed(e errno.Errno) uint64 { return uint64(-int64(e)) }
@@ -286,7 +300,9 @@ func (p *Process) mmap(r *x86.PtRegs) (uint64, error) {
 		case *given:
 			v.File = o.file
 		case *made: // as it is now
-			v.File = &File{Name: o.file.Name, Data: slices.Clone(o.file.Data)}
+			if v.File, err = p.snapshot(o); err != nil {
+				return 0, err
+			}
 		case *device:
 			if d.name != "/dev/zero" {
 				return 0, errno.ENODEV
@@ -329,8 +345,11 @@ func (p *Process) mmap(r *x86.PtRegs) (uint64, error) {
 
 // span is the pages of an address and a length, as mprotect and munmap take them.
 func span(at, n uint64) (x86.Range, error) {
+	if at%PageSize != 0 || n > uint64(userTop) || at > uint64(userTop)-n {
+		return x86.Range{}, errno.EINVAL
+	}
 	r := x86.Range{Start: x86.Addr(at), End: pageUp(x86.Addr(at + n))}
-	if at%PageSize != 0 || n > uint64(userTop) || r.End > userTop {
+	if r.End > userTop {
 		return r, errno.EINVAL
 	}
 	return r, nil
@@ -338,7 +357,10 @@ func span(at, n uint64) (x86.Range, error) {
 
 func (p *Process) mprotect(r *x86.PtRegs) (uint64, error) {
 	at, err := span(r.DI, r.SI)
-	if err != nil || r.SI == 0 {
+	switch {
+	case err != nil && r.DI%PageSize == 0:
+		return 0, errno.ENOMEM
+	case err != nil || r.SI == 0:
 		return 0, err
 	}
 	return 0, p.protect(at, int(r.DX&7))

@@ -290,6 +290,9 @@ func (p *Process) sleepFor(s sleep, r *x86.PtRegs) (uint64, error) {
 	return 0, nil
 }
 
+// forever is the last time of the clock, in nanoseconds (KTIME_MAX): it does not come.
+const forever = 1<<63 - 1
+
 // timeAt reads a struct timespec.
 func (p *Process) timeAt(at uint64) (uint64, error) {
 	var b [16]byte
@@ -300,7 +303,10 @@ func (p *Process) timeAt(at uint64) (uint64, error) {
 	if int64(sec) < 0 || ns >= 1e9 {
 		return 0, errno.EINVAL
 	}
-	return min(sec, 1<<33)*1e9 + ns, nil
+	if sec >= forever/1_000_000_000 {
+		return forever, nil
+	}
+	return sec*1e9 + ns, nil
 }
 
 // nanosleep waits for a time that is in memory, from now or from an epoch on.
@@ -312,13 +318,16 @@ func (p *Process) nanosleep(r *x86.PtRegs, at uint64, absolute bool, clock uint6
 	return p.sleepFor(sleep{until: p.until(n, absolute, clock == 0)}, r)
 }
 
-// until is a time as the machine's clock has it: at least 1.
+// until is a time as the machine's clock has it: at least 1, or 0 for a time that does not come.
 func (p *Process) until(n uint64, absolute, realtime bool) uint64 {
 	switch {
 	case !absolute:
-		n += p.Now()
-	case realtime:
+		n = min(n, forever) + p.Now()
+	case realtime && n < forever:
 		n -= min(n, epoch*1e9)
+	}
+	if n >= forever {
+		return 0
 	}
 	return max(n, 1)
 }

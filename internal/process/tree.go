@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -38,6 +39,10 @@ func (p *Process) folderOf(name string) {
 		name = path.Dir(name)
 	}
 }
+
+// maxName bounds a name in a folder, in bytes (NAME_MAX). A whole path is shorter than a page (PATH_MAX); in a kernel
+// only one that a program gives at once is.
+const maxName = 255
 
 // atCWD is the descriptor that stands for the working directory (AT_FDCWD).
 const atCWD = -100
@@ -73,6 +78,9 @@ func (p *Process) absolute(dir uint64, text string) (string, error) {
 		text = base + "/" + text
 	}
 	name := path.Clean(text)
+	if len(name) >= PageSize || slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return len(part) > maxName }) {
+		return "", errno.ENAMETOOLONG
+	}
 	if strings.HasSuffix(text, "/") && name != "/" && p.folders[name] == nil {
 		if _, err := p.lookup(name); err == nil {
 			return "", errno.ENOTDIR
@@ -158,8 +166,8 @@ func (p *Process) lookup(name string) (object, error) {
 	case devices[name] != nil:
 		return devices[name], nil
 	}
-	if text, ok := p.proc(name); ok {
-		return &given{&File{Name: name, Data: []byte(text)}, procInode}, nil
+	if text := texts[name]; text != nil {
+		return &ownText{p.group, text}, nil
 	}
 	for dir := path.Dir(name); dir != "/"; dir = path.Dir(dir) {
 		if p.files[dir] != nil || devices[dir] != nil {
@@ -167,35 +175,6 @@ func (p *Process) lookup(name string) (object, error) {
 		}
 	}
 	return nil, errno.ENOENT
-}
-
-// proc is a text of /proc about the process itself.
-func (p *Process) proc(name string) (text string, ok bool) {
-	switch name {
-	case "/proc/self/maps":
-		var b strings.Builder
-		for _, v := range p.maps {
-			line := v.String()
-			fields := strings.SplitN(line, " ", 4)
-			rest := ""
-			if len(fields) > 3 {
-				rest = fields[3]
-			}
-			inode := uint64(0)
-			if v.File != nil {
-				inode = fileInode + p.inodes[v.File]
-			}
-			fmt.Fprintf(&b, "%s %s %s 00:00 %d %26s\n", fields[0], fields[1], fields[2], inode, rest)
-		}
-		return b.String(), true
-	case "/proc/self/cmdline":
-		return strings.Join(p.args, "\x00") + "\x00", true
-	case "/proc/self/environ":
-		return strings.Join(append(slices.Clone(p.env), ""), "\x00"), true
-	case "/proc/self/comm":
-		return p.Comm() + "\n", true
-	}
-	return "", false
 }
 
 // entry is a name in a folder.
@@ -228,6 +207,22 @@ func (p *Process) entries(f *folder) []entry {
 	return list
 }
 
+// entriesAfter returns the entries that follow one, which may have been removed; "" is before the first.
+func (p *Process) entriesAfter(f *folder, last string) []entry {
+	list := p.entries(f)
+	switch last {
+	case "":
+		return list
+	case ".":
+		return list[1:]
+	}
+	list = list[2:]
+	if last == ".." {
+		return list
+	}
+	return list[sort.Search(len(list), func(i int) bool { return list[i].name > last }):]
+}
+
 func (p *Process) getdents(r *x86.PtRegs) (uint64, error) {
 	d, err := p.fd(r.DI)
 	if err != nil {
@@ -240,12 +235,8 @@ func (p *Process) getdents(r *x86.PtRegs) (uint64, error) {
 	if p.folders[f.name] != f {
 		return 0, errno.ENOENT // it has been removed
 	}
-	if d.names == nil {
-		d.names = p.entries(f)
-	}
 	var b []byte
-	for d.at < int64(len(d.names)) {
-		e := d.names[d.at]
+	for _, e := range p.entriesAfter(f, d.last) {
 		const head = 19
 		size := (head + len(e.name) + 1 + 7) &^ 7
 		if len(b)+size > int(min(r.DX, maxWrite)) {
@@ -254,7 +245,7 @@ func (p *Process) getdents(r *x86.PtRegs) (uint64, error) {
 			}
 			break
 		}
-		d.at++
+		d.at, d.last = d.at+1, e.name
 		one := binary.LittleEndian.AppendUint64(nil, e.node)
 		one = binary.LittleEndian.AppendUint64(one, uint64(d.at))
 		one = binary.LittleEndian.AppendUint16(one, uint16(size))
@@ -291,7 +282,7 @@ func (p *Process) openAt(dir, at, flags, mode uint64) (uint64, error) {
 		return 0, errno.EISDIR
 	}
 	switch f := o.(type) {
-	case *given:
+	case *given, *ownText:
 		if writes {
 			return 0, errno.EACCES
 		}
@@ -326,8 +317,11 @@ func (p *Process) mayMake(name string) error {
 		return errno.ENOENT
 	case !f.writes:
 		return errno.EROFS
-	case len(p.makes)+len(p.folders) >= maxNames:
-		return errno.ENOSPC
+	}
+	if len(p.makes)+len(p.folders) >= maxNames {
+		if p.sweep(); len(p.makes)+len(p.folders) >= maxNames {
+			return errno.ENOSPC
+		}
 	}
 	return nil
 }
@@ -386,19 +380,30 @@ func (p *Process) unlink(dir, at uint64, isFolder bool) (uint64, error) {
 	return 0, nil
 }
 
-// forgetFile takes a made file's name away. What has it open keeps it, and its bytes still count.
+// forgetFile takes a made file's name away. What has it open keeps it, and its bytes still count until it is closed.
 func (p *Process) forgetFile(name string) {
-	f := p.files[name]
 	delete(p.files, name)
-	for _, g := range p.groups {
-		for _, d := range g.open {
-			if m, is := d.object.(*made); is && m.file == f {
-				return
-			}
+	p.sweep()
+}
+
+// sweep forgets the made files that have no name and that no process has open.
+func (p *Process) sweep() {
+	open := map[*File]bool{}
+	for d := range p.opened() {
+		switch o := d.object.(type) {
+		case *made:
+			open[o.file] = true
+		case *appended:
+			open[o.file] = true
 		}
 	}
-	p.written -= len(f.Data)
-	delete(p.makes, f)
+	for f := range p.makes {
+		if p.files[f.Name] != f && !open[f] {
+			p.written -= len(f.Data)
+			delete(p.makes, f)
+			delete(p.inodes, f)
+		}
+	}
 }
 
 func (p *Process) rename(oldDir, oldAt, newDir, newAt, flags uint64) (uint64, error) {
@@ -498,7 +503,7 @@ func (p *Process) named(dir, at uint64) (*File, error) {
 		if f.mode&0111 == 0 {
 			return nil, errno.EACCES
 		}
-		return &File{Name: f.file.Name, Data: slices.Clone(f.file.Data)}, nil
+		return p.snapshot(f)
 	}
 	if err == nil {
 		err = errno.EACCES

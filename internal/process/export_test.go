@@ -1,0 +1,19 @@
+package process
+
+import "kprobelab/x86"
+
+// Call makes a system call of the running thread, which does not execute anything in between.
+func (p *Process) Call(nr uint64, args ...uint64) int64 {
+	r := &x86.PtRegs{AX: nr}
+	for i, to := range []*uint64{&r.DI, &r.SI, &r.DX, &r.R10, &r.R8, &r.R9}[:len(args)] {
+		*to = args[i]
+	}
+	p.systemCall(r)
+	return int64(r.AX)
+}
+
+// Noted is how many pages are noted as holding something.
+func (p *Process) Noted() int { return len(p.used) }
+
+// MaxMappings is how many mappings a space can have.
+const MaxMappings = maxMappings
