@@ -13,4 +13,7 @@ const (
 	// UnpackRatio bounds how many times its packed size a stream unpacks to.
 	// Test: TestBombs
 	UnpackRatio = 100
+	// DumpHeld bounds the bytes of a dump that are kept unpacked in memory, all its forms together.
+	// Test: TestDumpsThatTakeMemory
+	DumpHeld = 1 << 30
 )

@@ -43,6 +43,8 @@ type Core struct {
 	ram    []Range
 	cpus   []CPU
 	files  []*os.File
+	// held is what all its spools take, in bytes; most is how much that may be, bounded.DumpHeld for 0.
+	held, most int64
 
 	// note is VMCOREINFO, nil without; searched: memory was looked through for it.
 	note     []byte
@@ -170,10 +172,12 @@ func (c *Core) setRAM(list []Range) error {
 		return bad("it holds no memory")
 	}
 	if len(c.ram) > maxRanges {
-		return bad("its memory has more than %d separate ranges", maxRanges)
+		return errRanges
 	}
 	return nil
 }
+
+var errRanges = bad("its memory has more than %d separate ranges", maxRanges)
 
 // Name is the name that the dump was opened by.
 func (c *Core) Name() string { return printable.Name(c.name) }

@@ -146,7 +146,11 @@ func readKdump(c *Core, s source) error {
 		return err
 	}
 	c.mem = mem
-	return c.setRAM(mem.exists.ranges())
+	list := mem.exists.ranges(maxRanges + 1)
+	if len(list) > maxRanges {
+		return errRanges
+	}
+	return c.setRAM(list)
 }
 
 // bitmap has a bit for each page frame.
@@ -184,11 +188,11 @@ func (m *bitmap) rank(frame uint64) uint32 {
 	return n + uint32(bits.OnesCount8(m.b[at]&(1<<(frame%8)-1)))
 }
 
-// ranges are the frames that there are.
-func (m *bitmap) ranges() []Range {
+// ranges are the frames that there are, up to so many ranges of them.
+func (m *bitmap) ranges(most int) []Range {
 	var list []Range
 	for i, c := range m.b {
-		for ; c != 0; c &= c - 1 {
+		for ; c != 0 && len(list) < most; c &= c - 1 {
 			phys := uint64(8*i+bits.TrailingZeros8(c)) * PageSize
 			if last := len(list) - 1; last >= 0 && list[last].End() == phys {
 				list[last].Size += PageSize

@@ -2,8 +2,11 @@ package vmcore
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"os"
+
+	"kprobelab/internal/bounded"
 )
 
 // spool is a file of our own that nobody else sees: it holds what had to be
@@ -12,12 +15,31 @@ type spool struct {
 	f *os.File
 	// held is how much of it takes room, end is its length.
 	held, end int64
+	// holds has a bit for each page that takes room, 64 pages to an entry.
+	holds map[int64]uint64
+	core  *Core
 }
 
-// maxHeld is the most that a spool may take.
-const maxHeld = 16 << 30
+var errHeld = errors.New("more than 1 GiB of it would have to be kept in memory: unpack the file into an ELF dump, which is mapped")
 
-var errHeld = errors.New("more than 16 GiB of it would have to be kept unpacked: unpack the file first")
+// room is how many bytes all spools of a Core may take together.
+func (c *Core) room() int64 { return cmp.Or(c.most, bounded.DumpHeld) }
+
+// hold counts the pages that n bytes at off will take, but for those that are counted.
+func (s *spool) hold(off int64, n int) error {
+	for p := off / PageSize; p*PageSize < off+int64(n); p++ {
+		bit := uint64(1) << (p % 64)
+		if s.holds[p/64]&bit != 0 {
+			continue
+		}
+		s.holds[p/64] |= bit
+		s.held += PageSize
+		if s.core.held += PageSize; s.core.held > s.core.room() {
+			return errHeld
+		}
+	}
+	return nil
+}
 
 var zeroPage [PageSize]byte
 
@@ -30,8 +52,8 @@ func (s *spool) writeAt(b []byte, off int64) error {
 		skip := pages(b, off, true)
 		b, off = b[skip:], off+int64(skip)
 		n := pages(b, off, false)
-		if s.held += int64(n); s.held > maxHeld {
-			return errHeld
+		if err := s.hold(off, n); err != nil {
+			return err
 		}
 		if _, err := s.f.WriteAt(b[:n], off); err != nil {
 			return err
@@ -65,7 +87,7 @@ func (c *Core) newSpool() (*spool, error) {
 		return nil, err
 	}
 	c.files = append(c.files, f)
-	return &spool{f: f}, nil
+	return &spool{f: f, holds: map[int64]uint64{}, core: c}, nil
 }
 
 // spooled unpacks a source.
@@ -83,8 +105,8 @@ func (c *Core) spooled(s source, unwrap func(source, *spool) error) (source, err
 // overwriteAt writes anywhere, zeros too.
 func (s *spool) overwriteAt(b []byte, off int64) error {
 	s.end = max(s.end, off+int64(len(b)))
-	if s.held += int64(len(b)); s.held > maxHeld {
-		return errHeld
+	if err := s.hold(off, len(b)); err != nil {
+		return err
 	}
 	_, err := s.f.WriteAt(b, off)
 	return err
