@@ -7,9 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/cilium/ebpf/btf"
-
-	"kprobelab/internal/btfnames"
+	"kprobelab/internal/ctype"
 )
 
 // Proto is a function's prototype, from the image's BTF.
@@ -63,33 +61,22 @@ var ErrNoBTF = errors.New("the image has no BTF")
 // Types are the types that BTF knows, of a kernel and of its modules. The zero
 // Types knows none.
 type Types struct {
-	// specs are the kernel's and then the modules' own.
-	specs []*btf.Spec
-	// indexes find the types of each Spec by their names.
-	indexes []*btfnames.Index
+	// files are the kernel's and then the modules' own.
+	files []*ctype.BTF
 }
-
-// add adds a Spec.
-func (t *Types) add(spec *btf.Spec) {
-	t.specs, t.indexes = append(t.specs, spec), append(t.indexes, &btfnames.Index{})
-}
-
-// named are the types of exactly that name in the i-th Spec, in the order of their numbers.
-func (t *Types) named(i int, name string) []btf.Type { return t.indexes[i].Types(t.specs[i], name) }
 
 // NewTypes reads a kernel's BTF, and that of modules, which builds on it.
 func NewTypes(raw []byte, modules [][]byte) (*Types, error) {
-	base, err := btf.LoadSpecFromReader(bytes.NewReader(raw))
+	base, err := ctype.ReadBTF(raw, nil)
 	if err != nil {
 		return &Types{}, err
 	}
-	t := &Types{}
-	t.add(base)
+	t := &Types{files: []*ctype.BTF{base}}
 	for _, raw := range modules {
 		// A module that was built against another kernel has types that do
 		// not fit; its functions have no prototypes then.
-		if spec, err := btf.LoadSplitSpecFromReader(bytes.NewReader(raw), base); err == nil {
-			t.add(spec)
+		if b, err := ctype.ReadBTF(raw, base); err == nil {
+			t.files = append(t.files, b)
 		}
 	}
 	return t, nil
@@ -97,62 +84,53 @@ func NewTypes(raw []byte, modules [][]byte) (*Types, error) {
 
 // With are the Types with a module's BTF, which builds on the kernel's.
 func (t *Types) With(module []byte) (*Types, error) {
-	if len(t.specs) == 0 {
+	if len(t.files) == 0 {
 		return t, nil
 	}
-	spec, err := btf.LoadSplitSpecFromReader(bytes.NewReader(module), t.specs[0])
+	b, err := ctype.ReadBTF(module, t.files[0])
 	if err != nil {
 		return t, err
 	}
-	with := &Types{specs: slices.Clip(t.specs), indexes: slices.Clip(t.indexes)}
-	with.add(spec)
-	return with, nil
+	return &Types{files: append(slices.Clip(t.files), b)}, nil
 }
 
 // Proto is the prototype of a function by its name, and whether BTF knows the
 // function. Of functions with one name the first one counts. It is safe for
 // concurrent use.
 func (t *Types) Proto(name string) (Proto, bool) {
-	if p := t.funcProto(name); p != nil {
-		return protoOf(name, p), true
+	if f, ok := t.function(name); ok {
+		return protoOf(name, f.Proto), true
 	}
 	return Proto{}, false
 }
 
-func (t *Types) funcProto(name string) *btf.FuncProto {
-	_, fn := t.function(name)
-	if fn == nil {
-		return nil
-	}
-	return fn.Type.(*btf.FuncProto)
-}
-
 // Empty reports that there are none: no BTF, or none that can be read.
-func (t *Types) Empty() bool { return t == nil || len(t.specs) == 0 }
+func (t *Types) Empty() bool { return t == nil || len(t.files) == 0 }
 
 // FuncID is a function's number in the BTF of the kernel, or of the first module
 // that has it: BPF programs attach by it.
 func (t *Types) FuncID(name string) (id int, ok bool) {
-	spec, fn := t.function(name)
-	if fn == nil {
-		return 0, false
-	}
-	n, err := spec.TypeID(fn)
-	return int(n), err == nil
+	f, ok := t.function(name)
+	return f.ID, ok
 }
 
-// function is the first function of a name that has a prototype, nil without one.
-func (t *Types) function(name string) (*btf.Spec, *btf.Func) {
-	for i, spec := range t.specs {
-		for _, t := range t.named(i, name) {
-			if fn, ok := t.(*btf.Func); ok {
-				if _, ok := fn.Type.(*btf.FuncProto); ok {
-					return spec, fn
-				}
-			}
+// FuncName is the name of the function with that number in the kernel's BTF.
+func (t *Types) FuncName(id int) (name string, ok bool) {
+	if len(t.files) == 0 {
+		return "", false
+	}
+	f, ok := t.files[0].FunctionAt(id)
+	return f.Name, ok
+}
+
+// function is the first function of a name that has a prototype.
+func (t *Types) function(name string) (f ctype.Func, ok bool) {
+	for _, b := range t.files {
+		if f, ok = b.Function(name); ok {
+			return f, true
 		}
 	}
-	return nil, nil
+	return f, false
 }
 
 // btfCache is the parsed BTF of an image and of its modules. It is made when
@@ -217,41 +195,26 @@ func (c *btfCache) load(img *Image) {
 // Proto is Types().Proto.
 func (img *Image) Proto(name string) (Proto, bool) { return img.Types().Proto(name) }
 
-func protoOf(name string, p *btf.FuncProto) Proto {
-	out := Proto{Name: name, Ret: paramOf("", p.Return), Params: []Param{}}
-	for i, a := range p.Params {
-		if _, void := a.Type.(*btf.Void); void && a.Name == "" && i == len(p.Params)-1 {
-			out.Variadic = true
-			break
-		}
+func protoOf(name string, p *ctype.Type) Proto {
+	out := Proto{Name: name, Ret: paramOf("", p.Target()), Params: []Param{}, Variadic: p.Variadic}
+	for _, a := range p.Params() {
 		out.Params = append(out.Params, paramOf(a.Name, a.Type))
 	}
 	return out
 }
 
-func paramOf(name string, t btf.Type) Param {
-	p := Param{Name: name, Type: ctype(t, "", 0)}
-	if n, err := btf.Sizeof(t); err == nil {
-		p.Size = n
-	}
-	switch u := btf.UnderlyingType(t).(type) {
-	case *btf.Pointer:
-		p.Pointer = true
-	case *btf.Int:
-		p.Signed = u.Encoding == btf.Signed
-	case *btf.Enum:
-		p.Signed = u.Signed
-	}
-	return p
+func paramOf(name string, t *ctype.Type) Param {
+	r := t.Real()
+	return Param{Name: name, Type: t.Declaration(), Size: int(t.Size()), Pointer: r.Kind == ctype.Pointer, Signed: r.Signed}
 }
 
 // String is the parameter as C declares it: "const char *fmt".
-func (p Param) String() string { return declare(p.Type, p.Name) }
+func (p Param) String() string { return ctype.Declare(p.Type, p.Name) }
 
 // String is the prototype as C would declare it.
 func (p Proto) String() string {
 	var b bytes.Buffer
-	b.WriteString(declare(p.Ret.Type, p.Name))
+	b.WriteString(ctype.Declare(p.Ret.Type, p.Name))
 	b.WriteByte('(')
 	for i, a := range p.Params {
 		if i > 0 {
@@ -269,20 +232,4 @@ func (p Proto) String() string {
 	}
 	b.WriteByte(')')
 	return b.String()
-}
-
-// FuncName is the name of the function with that number in the kernel's BTF.
-func (t *Types) FuncName(id int) (name string, ok bool) {
-	if len(t.specs) == 0 || id < 1 {
-		return "", false
-	}
-	found, err := t.specs[0].TypeByID(btf.TypeID(id))
-	if err != nil {
-		return "", false
-	}
-	fn, ok := found.(*btf.Func)
-	if !ok {
-		return "", false
-	}
-	return fn.Name, true
 }

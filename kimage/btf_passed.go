@@ -3,7 +3,7 @@ package kimage
 import (
 	"fmt"
 
-	"github.com/cilium/ebpf/btf"
+	"kprobelab/internal/ctype"
 )
 
 // What a trampoline can take of a function (btf_distill_func_proto).
@@ -27,22 +27,26 @@ type Passed struct {
 // Passed describes the arguments of the first function of a name, as a trampoline passes them on;
 // ok is false if BTF has no prototype of the function.
 func (t *Types) Passed(name string) (p Passed, ok bool) {
-	f := t.funcProto(name)
-	if f == nil {
+	f, ok := t.function(name)
+	if !ok {
 		return p, false
 	}
-	if len(f.Params) > mostParams {
-		p.Refused = fmt.Sprintf("the function takes %d arguments", len(f.Params))
+	params := f.Proto.Params()
+	if f.Proto.Variadic {
+		params = append(params, ctype.Param{Type: ctype.None})
+	}
+	if len(params) > mostParams {
+		p.Refused = fmt.Sprintf("the function takes %d arguments", len(params))
 		return p, true
 	}
-	if n, kind := passedSize(f.Return); n < 0 || kind == passedStruct || kind == passedUnion {
+	if n, kind := passedSize(f.Proto.Target()); n < 0 || kind == passedStruct || kind == passedUnion {
 		p.Refused = "the function returns a " + kind
 		return p, true
 	}
-	for i, a := range f.Params {
+	for i, a := range params {
 		n, kind := passedSize(a.Type)
 		switch {
-		case kind == passedVoid && i == len(f.Params)-1:
+		case kind == passedVoid && i == len(params)-1:
 			p.Refused = "the function takes variable arguments"
 		case kind == passedVoid:
 			p.Refused = fmt.Sprintf("the function's argument %d has no type", i+1)
@@ -72,22 +76,23 @@ const (
 )
 
 // passedSize is the size of what is passed in registers or on the stack, -1 where it is not.
-func passedSize(t btf.Type) (size int, kind string) {
-	switch u := btf.UnderlyingType(t).(type) {
-	case nil, *btf.Void:
+func passedSize(t *ctype.Type) (size int, kind string) {
+	r := t.Real()
+	switch {
+	case r.Kind == ctype.Void:
 		return 0, passedVoid
-	case *btf.Pointer:
+	case r.Kind == ctype.Pointer:
 		return wordSize, "pointer"
-	case *btf.Int:
-		return int(u.Size), "integer"
-	case *btf.Enum:
-		return int(u.Size), "enumeration"
-	case *btf.Struct:
-		return int(u.Size), passedStruct
-	case *btf.Union:
-		return int(u.Size), passedUnion
-	case *btf.Float:
+	case r.Kind == ctype.Base && r.Float:
 		return -1, "floating-point number"
+	case r.Kind == ctype.Base:
+		return int(r.Bytes), "integer"
+	case r.Kind == ctype.Enum:
+		return int(r.Bytes), "enumeration"
+	case r.Kind == ctype.Struct && !r.Incomplete:
+		return int(r.Bytes), passedStruct
+	case r.Kind == ctype.Union && !r.Incomplete:
+		return int(r.Bytes), passedUnion
 	}
 	return -1, "thing of another kind"
 }

@@ -1,43 +1,53 @@
 package kimage
 
-import "github.com/cilium/ebpf/btf"
+import "kprobelab/internal/ctype"
 
 // Type is a C type from the image's BTF, without its qualifiers and typedefs.
 // The zero Type is void.
-type Type struct{ t btf.Type }
+type Type struct{ t *ctype.Type }
 
-func typeOf(t btf.Type) Type { return Type{btf.UnderlyingType(t)} }
+func typeOf(t *ctype.Type) Type {
+	if t = t.Real(); t.Kind == ctype.Void {
+		return Type{}
+	}
+	return Type{t}
+}
+
+// is reports a type of a kind that is described whole.
+func (t Type) is(k ctype.Kind) bool { return t.t != nil && t.t.Kind == k && !t.t.Incomplete }
 
 // ProtoTypes are the types of a function's parameters and of its result, and
 // whether BTF knows the function; they go with what Proto returns.
 func (t *Types) ProtoTypes(name string) (params []Type, ret Type, ok bool) {
-	f := t.funcProto(name)
-	if f == nil {
+	f, ok := t.function(name)
+	if !ok {
 		return nil, Type{}, false
 	}
-	for _, p := range f.Params {
+	for _, p := range f.Proto.Params() {
 		params = append(params, typeOf(p.Type))
 	}
-	return params, typeOf(f.Return), true
+	if f.Proto.Variadic {
+		params = append(params, Type{})
+	}
+	return params, typeOf(f.Proto.Target()), true
 }
 
 // Target is what a pointer points to, and whether the type is one.
 func (t Type) Target() (Type, bool) {
-	p, ok := t.t.(*btf.Pointer)
-	if !ok {
+	if !t.is(ctype.Pointer) {
 		return Type{}, false
 	}
-	return typeOf(p.Target), true
+	return typeOf(t.t.Target()), true
 }
 
 // Int is the size in bytes of an integer or an enumeration, and whether it is
 // signed; ok is false for other types.
 func (t Type) Int() (size int, signed, ok bool) {
-	switch u := t.t.(type) {
-	case *btf.Int:
-		return int(u.Size), u.Encoding == btf.Signed, true
-	case *btf.Enum:
-		return int(u.Size), true, true
+	switch {
+	case t.is(ctype.Base) && !t.t.Float:
+		return int(t.t.Bytes), t.t.Signed, true
+	case t.is(ctype.Enum):
+		return int(t.t.Bytes), true, true
 	}
 	return 0, false, false
 }
@@ -45,38 +55,26 @@ func (t Type) Int() (size int, signed, ok bool) {
 // Char reports a character type: a byte that is not signed, for a kernel's char
 // has no sign, or char itself.
 func (t Type) Char() bool {
-	u, ok := t.t.(*btf.Int)
-	return ok && u.Size == 1 && (u.Encoding != btf.Signed || u.Name == "char")
+	return t.is(ctype.Base) && !t.t.Float && t.t.Bytes == 1 && (!t.t.Signed || t.t.Name == "char")
 }
 
 // Elem is the type of an array's elements, and whether the type is an array.
 func (t Type) Elem() (Type, bool) {
-	a, ok := t.t.(*btf.Array)
-	if !ok {
+	if !t.is(ctype.Array) {
 		return Type{}, false
 	}
-	return typeOf(a.Type), true
+	return typeOf(t.t.Target()), true
 }
 
 // Composite reports a structure or union.
-func (t Type) Composite() bool {
-	switch t.t.(type) {
-	case *btf.Struct, *btf.Union:
-		return true
-	}
-	return false
-}
+func (t Type) Composite() bool { return t.is(ctype.Struct) || t.is(ctype.Union) }
 
 // Size is the type's size in bytes, 0 where it has none.
 func (t Type) Size() int {
 	if t.t == nil {
 		return 0
 	}
-	n, err := btf.Sizeof(t.t)
-	if err != nil {
-		return 0
-	}
-	return n
+	return int(t.t.Size())
 }
 
 // Member is a member of a structure or union.
@@ -89,37 +87,23 @@ type Member struct {
 
 // Member finds a member of a structure or union, those of unnamed ones in it
 // included.
-func (t Type) Member(name string) (Member, bool) { return member(t.t, name, 0) }
-
-func member(t btf.Type, name string, depth int) (Member, bool) {
-	var list []btf.Member
-	switch u := t.(type) {
-	case *btf.Struct:
-		list = u.Members
-	case *btf.Union:
-		list = u.Members
+func (t Type) Member(name string) (Member, bool) {
+	if !t.Composite() {
+		return Member{}, false
 	}
-	for _, m := range list {
-		if m.Name == name && name != "" {
-			return Member{Type: typeOf(m.Type), Offset: int(m.Offset), Bits: int(m.BitfieldSize)}, true
-		}
-		if m.Name != "" || depth > maxTypeDepth {
-			continue
-		}
-		if in, ok := member(btf.UnderlyingType(m.Type), name, depth+1); ok {
-			in.Offset += int(m.Offset)
-			return in, true
-		}
+	m, ok := t.t.Member(name)
+	if !ok {
+		return Member{}, false
 	}
-	return Member{}, false
+	return Member{Type: typeOf(m.Type), Offset: int(m.Offset)*8 + m.Bit, Bits: m.Bits}, true
 }
 
 // Struct finds a structure by its name, of several the first one.
 func (t *Types) Struct(name string) (Type, bool) {
-	for i := range t.specs {
-		for _, found := range t.named(i, name) {
-			if s, ok := found.(*btf.Struct); ok {
-				return Type{s}, true
+	for _, b := range t.files {
+		for found := range b.Named(name) {
+			if one := (Type{found}); one.is(ctype.Struct) {
+				return one, true
 			}
 		}
 	}
@@ -129,12 +113,8 @@ func (t *Types) Struct(name string) (Type, bool) {
 // TypeByID is a type of the kernel's BTF, without its modules', by its number
 // there.
 func (t *Types) TypeByID(id int) (Type, bool) {
-	if len(t.specs) == 0 || id < 1 {
+	if len(t.files) == 0 || id < 1 || !t.files[0].Has(id) {
 		return Type{}, false
 	}
-	found, err := t.specs[0].TypeByID(btf.TypeID(id))
-	if err != nil {
-		return Type{}, false
-	}
-	return typeOf(found), true
+	return typeOf(t.files[0].Type(id)), true
 }

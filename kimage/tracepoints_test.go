@@ -1,6 +1,7 @@
 package kimage
 
 import (
+	"bytes"
 	"slices"
 	"testing"
 
@@ -70,7 +71,10 @@ func TestFuncIDOfRealKernels(t *testing.T) {
 	eachKernel(t, func(t *testing.T, _ string, img *Image) {
 		id, ok := img.Types().FuncID("vfs_read")
 		require.True(t, ok)
-		found, err := img.Types().specs[0].TypeByID(btf.TypeID(id))
+		raw, _ := img.BTF()
+		spec, err := btf.LoadSpecFromReader(bytes.NewReader(raw))
+		require.NoError(t, err)
+		found, err := spec.TypeByID(btf.TypeID(id))
 		require.NoError(t, err)
 		require.Equal(t, "vfs_read", found.TypeName())
 		_, ok = img.Types().FuncID("no_such_function")

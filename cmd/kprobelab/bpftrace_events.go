@@ -6,6 +6,7 @@ import (
 	"path"
 	"strings"
 
+	"kprobelab/internal/ctype"
 	"kprobelab/internal/script"
 	"kprobelab/internal/script/bpftrace"
 	"kprobelab/internal/source"
@@ -102,9 +103,9 @@ func (e *events) recorded(ev *kimage.Event) bpftrace.Event {
 	return out
 }
 
-func member(t *source.Type, err error, name string) (source.Member, bool) {
+func member(t *ctype.Type, err error, name string) (ctype.Member, bool) {
 	if err != nil {
-		return source.Member{}, false
+		return ctype.Member{}, false
 	}
 	return t.Member(name)
 }
@@ -133,7 +134,7 @@ func (e *events) metadata(at x86.Addr) (m syscallMetadata, ok bool) {
 	field := func(member string) (v uint64) {
 		m, found := t.Member(member)
 		var b [8]byte
-		ok = found && ok && m.Type.Real().Size <= int64(len(b)) && e.img.ReadKernel(at.Add(m.Offset), b[:m.Type.Real().Size]) == nil
+		ok = found && ok && m.Type.Size() <= int64(len(b)) && e.img.ReadKernel(at.Add(m.Offset), b[:m.Type.Size()]) == nil
 		if v = binary.LittleEndian.Uint64(b[:]); ok && m.Bits > 0 {
 			v = v >> m.Bit & (1<<m.Bits - 1)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/bounded"
+	"kprobelab/internal/ctype"
 	"kprobelab/internal/script/attach"
 	"kprobelab/internal/script/stap"
 	"kprobelab/internal/source"
@@ -298,11 +299,11 @@ func initmem(img *kimage.Image) (r x86.Range) {
 
 // tracepointParams are a tracepoint's parameters: of the function that calls its callbacks, which has
 // their names, else of the callbacks' type.
-func tracepointParams(types *source.File, name string) (list []source.Param) {
+func tracepointParams(types *source.File, name string) (list []ctype.Param) {
 	_ = types.Places(source.Where{Function: "__traceiter_" + name}, func(p *source.Place) error {
 		vars, err := p.Variables()
 		for _, v := range vars {
-			list = append(list, source.Param{Name: v.Name, Type: v.Type})
+			list = append(list, ctype.Param{Name: v.Name, Type: v.Type})
 		}
 		return err
 	})

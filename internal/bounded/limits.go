@@ -17,3 +17,22 @@ const (
 	// Test: TestDumpsThatTakeMemory
 	DumpHeld = 1 << 30
 )
+
+// Types of C.
+const (
+	// TypeDepth bounds the levels of a type that are followed: chains of typedefs and qualifiers, and types inside of types. It is the kernel's limit for BTF (MAX_RESOLVE_DEPTH).
+	// Test: TestTypesThatLeadToThemselves
+	TypeDepth = 32
+	// TypeParts bounds the parts of a type that one question visits.
+	// Test: TestTypesThatTakeForEver
+	TypeParts = 1 << 14
+	// TypeText bounds the parts of a type that its text has.
+	// Test: TestTypesThatTakeForEver
+	TypeText = 1 << 8
+	// Types bounds the types of a kernel's or a module's BTF. It is the kernel's limit (BTF_MAX_TYPE).
+	// Test: TestBTFThatIsDamaged
+	Types = 1<<20 - 1
+	// TypeName bounds a type's name, in bytes. The kernel's limit is KSYM_NAME_LEN (512); a longer name is none.
+	// Test: TestBTFThatIsDamaged
+	TypeName = 4096
+)

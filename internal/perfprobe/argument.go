@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"kprobelab/internal/ctype"
 	"kprobelab/internal/source"
 )
 
@@ -312,7 +313,7 @@ func (w *Writer) typeOf(x *source.Value, cast string) (string, error) {
 	case cast != "" && cast != "string" && cast != "ustring" && cast != "x" && cast != "s" && cast != "u":
 		return cast, nil
 	case x.Bits > 0:
-		word := x.Type.Real().Size * 8
+		word := x.Type.Real().Size() * 8
 		if x.Bit < 0 || int64(x.Bit+x.Bits) > word || word > maxBits {
 			return "", &source.Unreadable{What: x.Name + " is a bitfield that crosses its words, which no probe fetches"}
 		}
@@ -327,24 +328,24 @@ func (w *Writer) typeOf(x *source.Value, cast string) (string, error) {
 	case cast != "u" && w.Features.Hex:
 		prefix = "x"
 	}
-	if t.Size <= 0 || t.Kind == source.Array {
+	if t.Size() <= 0 || t.Kind == ctype.Array {
 		return "", nil
 	}
-	return prefix + strconv.FormatInt(min(t.Size*8, maxBits), 10), nil
+	return prefix + strconv.FormatInt(min(t.Size()*8, maxBits), 10), nil
 }
 
 // maxBits is the widest number that can be fetched.
 const maxBits = 64
 
 // text makes a string's address of a pointer or an array of characters.
-func (w *Writer) text(x *source.Value, t *source.Type) error {
-	if t.Kind != source.Pointer && t.Kind != source.Array {
+func (w *Writer) text(x *source.Value, t *ctype.Type) error {
+	if t.Kind != ctype.Pointer && t.Kind != ctype.Array {
 		return &source.Misuse{What: x.Name + " is no pointer and no array, so it is no string"}
 	}
 	if name := t.Target().Real().Name; name != "char" && name != "unsigned char" {
 		return &source.Misuse{What: x.Name + " is no char* and no array of char, so it is no string"}
 	}
-	if t.Kind == source.Pointer {
+	if t.Kind == ctype.Pointer {
 		*x = x.Follow()
 	}
 	return nil

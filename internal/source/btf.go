@@ -1,12 +1,9 @@
 package source
 
 import (
-	"bytes"
 	"fmt"
 
-	"github.com/cilium/ebpf/btf"
-
-	"kprobelab/internal/btfnames"
+	"kprobelab/internal/ctype"
 )
 
 // BTF has functions with their parameters and all types, but no places: what it says of
@@ -25,26 +22,18 @@ func OfBTF(raw []byte, modules [][]byte, list []Symbol) (f *File, err error) {
 	if len(raw) == 0 {
 		return f, nil
 	}
-	base, err := btf.LoadSpecFromReader(bytes.NewReader(raw))
+	base, err := ctype.ReadBTF(raw, nil)
 	if err != nil {
-		return nil, fmt.Errorf("%w: BTF: %w", ErrDamaged, err)
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
-	f.specs = []described{{base, &btfnames.Index{}}}
+	f.btf = []*ctype.BTF{base}
 	for _, m := range modules {
-		if spec, err := btf.LoadSplitSpecFromReader(bytes.NewReader(m), base); err == nil {
-			f.specs = append(f.specs, described{spec, &btfnames.Index{}})
+		if b, err := ctype.ReadBTF(m, base); err == nil {
+			f.btf = append(f.btf, b)
 		}
 	}
 	return f, nil
 }
-
-// described are the types of a kernel or a module.
-type described struct {
-	*btf.Spec
-	index *btfnames.Index
-}
-
-func (d described) named(name string) []btf.Type { return d.index.Types(d.Spec, name) }
 
 // noDWARF says what a question needs that BTF does not answer.
 func noDWARF(what string) error {
@@ -67,7 +56,7 @@ func (f *File) btfPlaces(w Where, visit func(*Place) error) error {
 		}
 		p := &Place{Addr: s.Start, Symbol: s.Name, Function: s.Name}
 		if proto := f.proto(s.Name); proto != nil {
-			p.variables, p.returns = abi(proto), btfType(proto.Return)
+			p.variables, p.returns = abi(proto), proto.Target()
 		}
 		if err := visit(p); err != nil {
 			return err
@@ -76,12 +65,11 @@ func (f *File) btfPlaces(w Where, visit func(*Place) error) error {
 	return nil
 }
 
-func (f *File) proto(name string) *btf.FuncProto {
-	for _, spec := range f.specs {
-		if fn, ok := btfnames.First[*btf.Func](spec.named(name)); ok {
-			if p, ok := fn.Type.(*btf.FuncProto); ok {
-				return p
-			}
+// proto is the type of a function, nil if it is not known.
+func (f *File) proto(name string) *ctype.Type {
+	for _, b := range f.btf {
+		if fn, ok := b.Function(name); ok {
+			return fn.Proto
 		}
 	}
 	return nil
@@ -94,15 +82,12 @@ var passed = [...]int{5, 4, 1, 2, 8, 9} // di si dx cx r8 r9
 const word = 8
 
 // abi says where a function's parameters are when it is called.
-func abi(p *btf.FuncProto) (out []*Variable) {
+func abi(p *ctype.Type) (out []*Variable) {
 	next, stack := 0, int64(word) // the return address is before them
-	for _, param := range p.Params {
-		t := btfType(param.Type)
-		if param.Name == "" && t.Kind == Void {
-			break // "..."
-		}
+	for _, param := range p.Params() {
+		t := param.Type
 		v := &Variable{Name: param.Name, Type: t, Parameter: true}
-		size := t.Real().Size
+		size := t.Size()
 		registers := 1
 		if t.Real().Composite() {
 			registers = int((size + word - 1) / word)
@@ -126,83 +111,4 @@ func abi(p *btf.FuncProto) (out []*Variable) {
 		out = append(out, v)
 	}
 	return out
-}
-
-// btfType is a type of BTF.
-func btfType(t btf.Type) *Type {
-	out := &Type{Name: t.TypeName()}
-	to := func(u btf.Type) func() *Type { return func() *Type { return btfType(u) } }
-	switch t := t.(type) {
-	case *btf.Int:
-		out.Kind, out.Size = Base, int64(t.Size)
-		out.Signed = t.Encoding&btf.Signed != 0
-		out.Char = t.Size == 1 && (t.Encoding&btf.Char != 0 || t.Name == "char" || t.Name == "unsigned char")
-	case *btf.Float:
-		out.Kind, out.Size, out.Float = Base, int64(t.Size), true
-	case *btf.Pointer:
-		out.Kind, out.Size, out.target = Pointer, word, to(t.Target)
-	case *btf.Struct:
-		out.Kind, out.Size, out.members = Struct, int64(t.Size), btfMembers(t.Members)
-	case *btf.Union:
-		out.Kind, out.Size, out.members = Union, int64(t.Size), btfMembers(t.Members)
-	case *btf.Array:
-		out.Kind, out.Count, out.target = Array, int64(t.Nelems), to(t.Type)
-		out.Size = out.Count * out.Target().size(0)
-	case *btf.Enum:
-		out.Kind, out.Size, out.Signed = Enum, int64(t.Size), t.Signed
-		out.values = func() (list []Enumerator) {
-			for _, v := range t.Values {
-				list = append(list, Enumerator{v.Name, int64(v.Value)})
-			}
-			return list
-		}
-	case *btf.Typedef:
-		out.Kind, out.target = Typedef, to(t.Type)
-		out.Size = out.size(0)
-	case *btf.Const:
-		return qualified("const", t.Type)
-	case *btf.Volatile:
-		return qualified("volatile", t.Type)
-	case *btf.Restrict:
-		return qualified("restrict", t.Type)
-	case *btf.TypeTag:
-		return btfType(t.Type)
-	case *btf.FuncProto:
-		out.Kind, out.target = Function, to(t.Return)
-		out.params = func() (list []Param) {
-			for _, p := range t.Params {
-				list = append(list, Param{p.Name, btfType(p.Type)})
-			}
-			return list
-		}
-	case *btf.Fwd:
-		out.Kind, out.Incomplete = Struct, true
-		if t.Kind == btf.FwdUnion {
-			out.Kind = Union
-		}
-	default:
-		return void
-	}
-	return out
-}
-
-func qualified(word string, t btf.Type) *Type {
-	out := &Type{Kind: Qualified, Name: word, target: func() *Type { return btfType(t) }}
-	out.Size = out.size(0)
-	return out
-}
-
-func btfMembers(list []btf.Member) func() []Member {
-	return func() (out []Member) {
-		for _, m := range list {
-			t := btfType(m.Type)
-			one := Member{Name: m.Name, Type: t, Offset: int64(m.Offset / 8)}
-			if bits := t.Real().Size * 8; m.BitfieldSize > 0 && bits > 0 {
-				at := int64(m.Offset)
-				one.Bits, one.Offset, one.Bit = int(m.BitfieldSize), at/bits*bits/8, int(at%bits)
-			}
-			out = append(out, one)
-		}
-		return out
-	}
 }

@@ -164,10 +164,10 @@ func (n *node) cut(f *formula.Formula, at int64) (entry, bool) {
 		return entry{}, false
 	}
 	t := base.asType()
-	if t.Float || t.Size <= 0 || t.Size > word {
+	if t.Float || t.Bytes <= 0 || t.Bytes > word {
 		return entry{}, false
 	}
-	x := entry{size: t.Size, signed: t.Signed}
+	x := entry{size: t.Bytes, signed: t.Signed}
 	return x.narrow(f), true
 }
 

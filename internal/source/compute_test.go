@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kprobelab/internal/ctype"
 	"kprobelab/internal/source/formula"
 )
 
@@ -118,7 +119,7 @@ func FuzzExpression(f *testing.F) {
 			if by == nil {
 				continue
 			}
-			x, err := (&Variable{Name: "v", Type: PointerTo(&Type{Kind: Base, Size: 8}), Location: *by}).Value()
+			x, err := (&Variable{Name: "v", Type: ctype.PointerTo(&ctype.Type{Kind: ctype.Base, Bytes: 8}), Location: *by}).Value()
 			if err == nil {
 				_, _ = x.Index(1)
 				_ = x.Follow()

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"kprobelab/internal/bounded"
+	"kprobelab/internal/ctype"
 )
 
 // ErrNone is a file without DWARF.
@@ -50,9 +51,9 @@ type File struct {
 	recent []*Unit
 	// left is how many entries may still be read for this question.
 	left int
-	// fromBTF is for what BTF and symbols alone say, of specs.
+	// fromBTF is for what BTF and symbols alone say.
 	fromBTF bool
-	specs   []described
+	btf     []*ctype.BTF
 	// enums are the names of enumerations of BTF.
 	enumsOnce sync.Once
 	enums     map[string]enumerator

@@ -320,7 +320,7 @@ func (p *Place) pieces(v *node, ops []op) Location {
 		out.Pieces = append(out.Pieces, piece)
 		one = nil
 	}
-	if t := p.unit().typeOf(v); len(out.Pieces) == 1 && t != nil && out.Pieces[0].Size >= t.Size {
+	if t := p.unit().typeOf(v); len(out.Pieces) == 1 && t != nil && out.Pieces[0].Size >= t.Size() {
 		return out.Pieces[0].Location
 	}
 	return out

@@ -5,30 +5,25 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cilium/ebpf/btf"
-
-	"kprobelab/internal/btfnames"
+	"kprobelab/internal/ctype"
 )
 
 // Named is a type by its name: a structure, a union, an enumeration, a typedef or a base type.
 // Of several it is the first that is described whole.
-func (f *File) Named(name string) (*Type, error) {
-	return f.named(name, Struct, Union, Enum, Typedef, Base)
+func (f *File) Named(name string) (*ctype.Type, error) {
+	return f.named(name, ctype.Struct, ctype.Union, ctype.Enum, ctype.Typedef, ctype.Base)
 }
 
 // Tagged is a structure, a union or an enumeration by its name, as kind says.
-func (f *File) Tagged(kind Kind, name string) (*Type, error) { return f.named(name, kind) }
+func (f *File) Tagged(kind ctype.Kind, name string) (*ctype.Type, error) { return f.named(name, kind) }
 
-func (f *File) named(name string, kinds ...Kind) (t *Type, err error) {
+func (f *File) named(name string, kinds ...ctype.Kind) (t *ctype.Type, err error) {
 	defer guard(&err)
 	if f.fromBTF {
-		for _, spec := range f.specs {
-			for _, one := range spec.named(name) {
-				switch one.(type) {
-				case *btf.Struct, *btf.Union, *btf.Enum, *btf.Typedef, *btf.Int:
-					if t := btfType(one); slices.Contains(kinds, t.Kind) {
-						return t, nil
-					}
+		for _, b := range f.btf {
+			for t := range b.Named(name) {
+				if slices.Contains(kinds, t.Kind) && !t.Incomplete && !t.Float {
+					return t, nil
 				}
 			}
 		}
@@ -56,39 +51,25 @@ func (f *File) named(name string, kinds ...Kind) (t *Type, err error) {
 }
 
 // tagKinds are the kinds of types that have names.
-var tagKinds = map[dwarf.Tag]Kind{
-	dwarf.TagStructType: Struct, dwarf.TagUnionType: Union, dwarf.TagEnumerationType: Enum, dwarf.TagTypedef: Typedef, dwarf.TagBaseType: Base,
-}
-
-// Signature is what a typedef of a pointer to a function has as parameters.
-func (t *Type) Signature() []Param {
-	t = t.Real()
-	if t.Kind == Pointer {
-		t = t.Target().Real()
-	}
-	return t.Params()
+var tagKinds = map[dwarf.Tag]ctype.Kind{
+	dwarf.TagStructType: ctype.Struct, dwarf.TagUnionType: ctype.Union, dwarf.TagEnumerationType: ctype.Enum, dwarf.TagTypedef: ctype.Typedef, dwarf.TagBaseType: ctype.Base,
 }
 
 // Returns is the type of what the place's function returns.
-func (p *Place) Returns() *Type {
+func (p *Place) Returns() *ctype.Type {
 	if p.returns != nil {
 		return p.returns
 	}
 	if p.fn == nil {
-		return void
+		return ctype.None
 	}
 	return p.scope.unit.typeOf(p.scope)
 }
 
-// PointerTo is a pointer to a type.
-func PointerTo(t *Type) *Type {
-	return &Type{Kind: Pointer, Size: word, target: func() *Type { return t }}
-}
-
 // Written is a type in C's words, as the kernel's tables of events have them: "const char *const *". One that is
 // not described is an unsigned long, or what a pointer points to is void.
-func (f *File) Written(text string) *Type {
-	if t := basic(text); t != nil {
+func (f *File) Written(text string) *ctype.Type {
+	if t := ctype.Integer(text); t != nil {
 		return t
 	}
 	var base []string
@@ -104,25 +85,25 @@ func (f *File) Written(text string) *Type {
 	switch {
 	case err == nil:
 	case stars > 0:
-		t = void
+		t = ctype.None
 	default:
 		if t, err = f.Named("unsigned long"); err != nil {
-			t = &Type{Kind: Base, Size: word}
+			t = &ctype.Type{Kind: ctype.Base, Bytes: word}
 		}
 	}
 	for range stars {
-		t = PointerTo(t)
+		t = ctype.PointerTo(t)
 	}
 	return t
 }
 
 // GlobalType is the type of a global variable.
-func (f *File) GlobalType(name string) (t *Type, err error) {
+func (f *File) GlobalType(name string) (t *ctype.Type, err error) {
 	defer guard(&err)
 	if f.fromBTF {
-		for _, spec := range f.specs {
-			if v, ok := btfnames.First[*btf.Var](spec.named(name)); ok {
-				return btfType(v.Type), nil
+		for _, b := range f.btf {
+			if t, ok := b.Variable(name); ok {
+				return t, nil
 			}
 		}
 		return nil, notFound("the type of the variable %s is not described", name)
@@ -146,34 +127,24 @@ func (f *File) GlobalType(name string) (t *Type, err error) {
 }
 
 // Enumerator is the value of a name of an enumeration of BTF, with the enumeration.
-func (f *File) Enumerator(name string) (value int64, enum *Type, ok bool) {
+func (f *File) Enumerator(name string) (value int64, enum *ctype.Type, ok bool) {
 	f.enumsOnce.Do(func() {
 		f.enums = map[string]enumerator{}
-		for _, spec := range f.specs {
-			for t, err := range spec.All() {
-				if err != nil {
-					return
-				}
-				e, isEnum := t.(*btf.Enum)
-				if !isEnum {
-					continue
-				}
-				for _, v := range e.Values {
+		for _, b := range f.btf {
+			for t := range b.Types() {
+				for _, v := range t.Enumerators() {
 					if _, have := f.enums[v.Name]; !have {
-						f.enums[v.Name] = enumerator{int64(v.Value), e}
+						f.enums[v.Name] = enumerator{v.Value, t}
 					}
 				}
 			}
 		}
 	})
 	e, ok := f.enums[name]
-	if !ok {
-		return 0, nil, false
-	}
-	return e.value, btfType(e.of), true
+	return e.value, e.of, ok
 }
 
 type enumerator struct {
 	value int64
-	of    *btf.Enum
+	of    *ctype.Type
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"kprobelab/internal/ctype"
 )
 
 // Where is a place as people say it.
@@ -73,7 +75,7 @@ type Place struct {
 	inner bool
 	// variables are those that BTF knows, where there is no DWARF.
 	variables []*Variable
-	returns   *Type
+	returns   *ctype.Type
 }
 
 // NotFound is a name or a place that the file does not have.

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"kprobelab/internal/ctype"
 )
 
 // text has one of each: what is inlined and what is not, members of all kinds, variables
@@ -133,7 +135,7 @@ func TestTheSameInEveryForm(t *testing.T) {
 				}
 			}
 			require.Equal(t, []string{"outer_t* o %di", "int n %si", "char* text %dx"}, got)
-			for path, want := range map[string]Member{
+			for path, want := range map[string]ctype.Member{
 				"id":     {Offset: 0},
 				"u":      {Offset: 16},
 				"h":      {Offset: 16},
@@ -248,10 +250,10 @@ func TestEnumerationsAndFunctions(t *testing.T) {
 	require.NoError(t, err)
 	s := v.Type.Real().Target().Real()
 	colour, _ := s.Member("colour")
-	require.Equal(t, []Enumerator{{"RED", -1}, {"BLUE", 4}}, colour.Type.Enumerators())
+	require.Equal(t, []ctype.Enumerator{{Name: "RED", Value: -1}, {Name: "BLUE", Value: 4}}, colour.Type.Enumerators())
 	hook, _ := s.Member("hook")
 	fn := hook.Type.Real().Target().Real()
-	require.Equal(t, Function, fn.Kind)
+	require.Equal(t, ctype.Function, fn.Kind)
 	require.Equal(t, "int", fn.Target().String())
 	require.Len(t, fn.Params(), 2)
 	require.Equal(t, "char*", fn.Params()[1].Type.String())

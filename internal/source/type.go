@@ -2,212 +2,29 @@ package source
 
 import (
 	"debug/dwarf"
-	"fmt"
 	"slices"
+
+	"kprobelab/internal/bounded"
+	"kprobelab/internal/ctype"
 )
-
-// Kind is a kind of type.
-type Kind int
-
-const (
-	Void Kind = iota
-	Base
-	Pointer
-	Struct
-	Union
-	Array
-	Enum
-	Function
-	Typedef
-	// Qualified is const, volatile and their like.
-	Qualified
-)
-
-// Type is a type of C.
-type Type struct {
-	Kind Kind
-	// Name is the source's, empty for an unnamed one; of a qualifier its word.
-	Name string
-	// Size is in bytes, 0 where it is not known.
-	Size int64
-	// Incomplete is for a structure or a union that is declared only, so that its size is not known.
-	Incomplete bool
-	// Signed is for a signed integer.
-	Signed bool
-	// Char is for a character's type.
-	Char bool
-	// Float is for a floating-point number.
-	Float bool
-	// Variadic is for a function that takes more than its parameters.
-	Variadic bool
-	// Count is how many elements an array has, 0 where that is not said.
-	Count int64
-
-	target  func() *Type
-	members func() []Member
-	values  func() []Enumerator
-	params  func() []Param
-}
-
-// Member is a member of a structure or a union.
-type Member struct {
-	// Name is empty for an unnamed structure or union, whose members are the outer one's.
-	Name string
-	Type *Type
-	// Offset is in bytes. A bitfield has Bits bits from bit Bit on, counted from the lowest one
-	// of the word of its type there.
-	Offset int64
-	Bits   int
-	Bit    int
-	// Old is a bitfield in the words of DWARF 3.
-	Old bool
-}
-
-// Enumerator is a name of an enumeration.
-type Enumerator struct {
-	Name  string
-	Value int64
-}
-
-// Param is a parameter of a function's type.
-type Param struct {
-	Name string
-	Type *Type
-}
-
-var void = &Type{Kind: Void, Name: "void"}
-
-// Target is what a pointer points to, an array has as elements, a function returns, or a
-// typedef and a qualifier stand for.
-func (t *Type) Target() *Type {
-	if t.target == nil {
-		return void
-	}
-	if u := t.target(); u != nil {
-		return u
-	}
-	return void
-}
-
-// Members are a structure's or a union's.
-func (t *Type) Members() []Member {
-	if t.members == nil {
-		return nil
-	}
-	return t.members()
-}
-
-// Enumerators are the names of an enumeration.
-func (t *Type) Enumerators() []Enumerator {
-	if t.values == nil {
-		return nil
-	}
-	return t.values()
-}
-
-// Params are a function's parameters.
-func (t *Type) Params() []Param {
-	if t.params == nil {
-		return nil
-	}
-	return t.params()
-}
-
-// Real is the type without typedefs and qualifiers.
-func (t *Type) Real() *Type {
-	for range maxFollow {
-		if t.Kind != Typedef && t.Kind != Qualified {
-			break
-		}
-		t = t.Target()
-	}
-	return t
-}
-
-// Unqualified is the type without qualifiers.
-func (t *Type) Unqualified() *Type {
-	for range maxFollow {
-		if t.Kind != Qualified {
-			break
-		}
-		t = t.Target()
-	}
-	return t
-}
-
-// Composite reports a structure or a union.
-func (t *Type) Composite() bool { return t.Kind == Struct || t.Kind == Union }
-
-// Member finds a member by its name, those of unnamed ones in it included.
-func (t *Type) Member(name string) (Member, bool) { return t.member(name, 0) }
-
-func (t *Type) member(name string, depth int) (Member, bool) {
-	if depth > maxFollow || name == "" {
-		return Member{}, false
-	}
-	for _, m := range t.Members() {
-		if m.Name == name {
-			return m, true
-		}
-		if m.Name != "" || m.Type == nil {
-			continue
-		}
-		if in, ok := m.Type.Real().member(name, depth+1); ok {
-			in.Offset += m.Offset
-			return in, true
-		}
-	}
-	return Member{}, false
-}
-
-// String is the type as a person writes it.
-func (t *Type) String() string { return t.text(0) }
-
-func (t *Type) text(depth int) string {
-	if depth > maxFollow {
-		return "…"
-	}
-	named := func(word string) string {
-		if t.Name == "" {
-			return word + " {…}"
-		}
-		return word + " " + t.Name
-	}
-	switch t.Kind {
-	case Pointer:
-		return t.Target().text(depth+1) + "*"
-	case Array:
-		if t.Count == 0 {
-			return t.Target().text(depth+1) + "[]"
-		}
-		return fmt.Sprintf("%s[%d]", t.Target().text(depth+1), t.Count)
-	case Struct:
-		return named("struct")
-	case Union:
-		return named("union")
-	case Enum:
-		return named("enum")
-	case Function:
-		return "function"
-	case Qualified:
-		return t.Target().text(depth + 1)
-	}
-	return t.Name
-}
 
 // typeOf is the type of a variable, a member or a function's result; nil where it is
 // void.
-func (u *Unit) typeOf(n *node) *Type {
+func (u *Unit) typeOf(n *node) *ctype.Type {
+	if target := n.typeNode(); target != nil {
+		return target.asType()
+	}
+	return ctype.None
+}
+
+// typeNode is the entry of a variable's or a type's type, nil if it is void.
+func (n *node) typeNode() *node {
 	v, at := n.integrate(dwarf.AttrType)
 	off, ok := v.(dwarf.Offset)
 	if !ok {
-		return void
+		return nil
 	}
-	target := at.unit.node(off)
-	if target == nil {
-		return void
-	}
-	return target.asType()
+	return at.unit.node(off)
 }
 
 // qualifiers are the words of C.
@@ -215,59 +32,101 @@ var qualifiers = map[dwarf.Tag]string{
 	dwarf.TagConstType: "const", dwarf.TagVolatileType: "volatile", dwarf.TagRestrictType: "restrict", dwarf.TagAtomicType: "_Atomic",
 }
 
-// asType is the type that an entry describes.
-func (n *node) asType() *Type {
-	t := &Type{Name: n.name()}
-	t.Size, _ = n.number(dwarf.AttrByteSize)
-	t.target = func() *Type { return n.unit.typeOf(n) }
+// asType is the type that an entry describes. It is made once.
+func (n *node) asType() *ctype.Type {
+	if n.c == nil {
+		n.c = &madeType{}
+		n.c.typ = n.makeType()
+	}
+	return n.c.typ
+}
+
+// madeType is a type with those of its parts that were asked for.
+type madeType struct {
+	typ     *ctype.Type
+	members []ctype.Member
+	values  []ctype.Enumerator
+	params  []ctype.Param
+}
+
+func (n *node) makeType() *ctype.Type {
+	t := &ctype.Type{Name: n.name(), Parts: described{n}}
+	t.Bytes, _ = n.number(dwarf.AttrByteSize)
 	switch n.Tag {
 	case dwarf.TagBaseType:
-		enc, _ := n.number(dwarf.AttrEncoding)
-		const signed, signedChar, unsignedChar, signedFixed, float, utf = 5, 6, 8, 0xd, 4, 0x10
-		t.Kind, t.Signed = Base, enc == signed || enc == signedChar || enc == signedFixed
+		enc := n.encoding()
+		t.Kind, t.Signed = ctype.Base, enc.signed()
 		t.Char = enc == signedChar || enc == unsignedChar || enc == utf
 		t.Float = enc == float
 	case dwarf.TagPointerType, dwarf.TagReferenceType, dwarf.TagRvalueReferenceType:
-		t.Kind = Pointer
-		if t.Size == 0 {
-			t.Size = 8
+		t.Kind = ctype.Pointer
+		if t.Bytes == 0 {
+			t.Bytes = word
 		}
 	case dwarf.TagStructType, dwarf.TagClassType:
-		t.Kind, t.members, t.Incomplete = Struct, n.memberList, n.Val(dwarf.AttrDeclaration) != nil
+		t.Kind, t.Incomplete = ctype.Struct, n.Val(dwarf.AttrDeclaration) != nil
 	case dwarf.TagUnionType:
-		t.Kind, t.members, t.Incomplete = Union, n.memberList, n.Val(dwarf.AttrDeclaration) != nil
+		t.Kind, t.Incomplete = ctype.Union, n.Val(dwarf.AttrDeclaration) != nil
 	case dwarf.TagArrayType:
-		t.Kind = Array
-		t.Count = n.count()
-		if t.Size == 0 {
-			t.Size = t.Count * t.Target().size(0)
-		}
+		t.Kind, t.Count = ctype.Array, n.count()
 	case dwarf.TagEnumerationType:
-		t.Kind, t.values = Enum, n.enumerators
-		if u := n.unit.typeOf(n); u != void {
-			t.Signed = u.Real().Signed
-		}
+		t.Kind, t.Signed = ctype.Enum, n.signedEnum()
 	case dwarf.TagSubroutineType, dwarf.TagSubprogram:
-		t.Kind, t.params = Function, n.paramList
+		t.Kind, t.Bytes = ctype.Function, 0
 		t.Variadic = slices.ContainsFunc(n.children, func(c *node) bool { return c.Tag == dwarf.TagUnspecifiedParameters })
 	case dwarf.TagTypedef:
-		t.Kind = Typedef
-		t.Size = t.size(0)
+		t.Kind = ctype.Typedef
 	case dwarf.TagConstType, dwarf.TagVolatileType, dwarf.TagRestrictType, dwarf.TagSharedType, dwarf.TagAtomicType:
-		t.Kind, t.Name = Qualified, qualifiers[n.Tag]
-		t.Size = t.size(0)
+		t.Kind, t.Name = ctype.Qualified, qualifiers[n.Tag]
 	default:
-		return void
+		return ctype.None
 	}
 	return t
 }
 
-// size is a type's size, which typedefs and qualifiers take from what they stand for.
-func (t *Type) size(depth int) int64 {
-	if t.Size != 0 || t.Kind != Typedef && t.Kind != Qualified || depth > maxFollow {
-		return t.Size
+// encoding is how a base type's value is encoded (DWARF 5, 7.8, DW_ATE_).
+type encoding int64
+
+const (
+	float        encoding = 4
+	signed       encoding = 5
+	signedChar   encoding = 6
+	unsignedChar encoding = 8
+	signedFixed  encoding = 0xd
+	utf          encoding = 0x10
+)
+
+func (e encoding) signed() bool { return e == signed || e == signedChar || e == signedFixed }
+
+func (n *node) encoding() encoding {
+	e, _ := n.number(dwarf.AttrEncoding)
+	return encoding(e)
+}
+
+// signedEnum reports whether the type under an enumeration is signed.
+func (n *node) signedEnum() bool {
+	for range bounded.TypeDepth {
+		if n = n.typeNode(); n == nil || n.Tag == dwarf.TagBaseType {
+			break
+		}
 	}
-	return t.Target().size(depth + 1)
+	return n != nil && n.Tag == dwarf.TagBaseType && n.encoding().signed()
+}
+
+// described are the parts of a type that an entry describes.
+type described struct{ n *node }
+
+func (d described) Target() *ctype.Type             { return d.n.unit.typeOf(d.n) }
+func (d described) Members() []ctype.Member         { return kept(&d.n.c.members, d.n.memberList) }
+func (d described) Enumerators() []ctype.Enumerator { return kept(&d.n.c.values, d.n.enumerators) }
+func (d described) Params() []ctype.Param           { return kept(&d.n.c.params, d.n.paramList) }
+
+// kept is a list that is made once.
+func kept[T any](list *[]T, read func() []T) []T {
+	if *list == nil {
+		*list = read()
+	}
+	return *list
 }
 
 // count is how many elements an array of one or more dimensions has.
@@ -296,29 +155,29 @@ func (n *node) count() int64 {
 	return total
 }
 
-func (n *node) memberList() []Member {
-	var out []Member
+func (n *node) memberList() []ctype.Member {
+	var out []ctype.Member
 	for _, c := range n.children {
 		if c.Tag != dwarf.TagMember {
 			continue
 		}
-		m := Member{Name: c.name(), Type: c.unit.typeOf(c)}
+		m := ctype.Member{Name: c.name(), Type: c.unit.typeOf(c)}
 		if n.Tag != dwarf.TagUnionType {
 			m.Offset = c.memberOffset()
 		}
 		if bits, ok := c.number(dwarf.AttrBitSize); ok && bits > 0 && bits <= 64 {
 			m.Bits = int(bits)
-			m.place(c)
+			placeBitfield(&m, c)
 		}
 		out = append(out, m)
 	}
 	return out
 }
 
-// place says where a bitfield is: DWARF 4 and later count its bits from the structure's
+// placeBitfield says where a bitfield is: DWARF 4 and later count its bits from the structure's
 // start, before that from the highest bit of its word.
-func (m *Member) place(c *node) {
-	word := m.Type.Real().Size * 8
+func placeBitfield(m *ctype.Member, c *node) {
+	word := m.Type.Size() * 8
 	if word <= 0 {
 		return
 	}
@@ -343,21 +202,21 @@ func (n *node) memberOffset() int64 {
 	return 0
 }
 
-func (n *node) enumerators() []Enumerator {
-	var out []Enumerator
+func (n *node) enumerators() []ctype.Enumerator {
+	var out []ctype.Enumerator
 	for _, c := range n.children {
 		if v, ok := c.number(dwarf.AttrConstValue); ok && c.Tag == dwarf.TagEnumerator {
-			out = append(out, Enumerator{c.name(), v})
+			out = append(out, ctype.Enumerator{Name: c.name(), Value: v})
 		}
 	}
 	return out
 }
 
-func (n *node) paramList() []Param {
-	var out []Param
+func (n *node) paramList() []ctype.Param {
+	var out []ctype.Param
 	for _, c := range n.children {
 		if c.Tag == dwarf.TagFormalParameter {
-			out = append(out, Param{c.name(), c.unit.typeOf(c)})
+			out = append(out, ctype.Param{Name: c.name(), Type: c.unit.typeOf(c)})
 		}
 	}
 	return out

@@ -36,6 +36,8 @@ type node struct {
 	children []*node
 	ranges   [][2]uint64
 	ranged   bool
+	// c is the type that the entry describes, once it is made.
+	c *madeType
 }
 
 // unit reads a unit, or finds it among those that were read last.

@@ -1,6 +1,10 @@
 package source
 
-import "fmt"
+import (
+	"fmt"
+
+	"kprobelab/internal/ctype"
+)
 
 // Fetch says how a value is fetched: from where, and then by which reads of memory.
 type Fetch struct {
@@ -29,7 +33,7 @@ type Read struct {
 type Value struct {
 	Fetch
 	Name string
-	Type *Type
+	Type *ctype.Type
 	// User is for what lies in the memory of the current task: all reads are made there.
 	User bool
 	// Address is for a pointer to what is fetched, which is itself nowhere.
@@ -79,16 +83,16 @@ func (v Value) Shift(by int64) Value {
 // number makes a number of a part that is always the same bytes.
 func (v Value) number() (Value, error) {
 	t := v.Type.Real()
-	if v.Kind != Bytes || len(v.Reads) > 0 || t.Composite() || t.Kind == Array {
+	if v.Kind != Bytes || len(v.Reads) > 0 || t.Composite() || t.Kind == ctype.Array {
 		return v, nil
 	}
-	if t.Size <= 0 || t.Size > 8 || int64(len(v.Bytes)) < t.Size {
+	if t.Bytes <= 0 || t.Bytes > 8 || int64(len(v.Bytes)) < t.Bytes {
 		return v, &Unreadable{v.Name + " has a constant's bytes, but is no number among them"}
 	}
-	n := uint64(fixed(v.Bytes[:t.Size], false))
-	left := 64 - 8*int(t.Size)
+	n := uint64(fixed(v.Bytes[:t.Bytes], false))
+	left := 64 - 8*int(t.Bytes)
 	if v.Bits > 0 {
-		if v.Bit < 0 || v.Bit+v.Bits > 8*int(t.Size) {
+		if v.Bit < 0 || v.Bit+v.Bits > 8*int(t.Bytes) {
 			return v, &Unreadable{v.Name + " is a bitfield that crosses its words, which no probe fetches"}
 		}
 		n, left = n>>v.Bit, 64-v.Bits
@@ -115,9 +119,9 @@ func (v Value) Follow() Value {
 func (v Value) Field(name string, arrow bool) (Value, error) {
 	t := v.Type.Real()
 	switch {
-	case t.Kind == Pointer && !arrow:
+	case t.Kind == ctype.Pointer && !arrow:
 		return v, &Misuse{What: v.Name + " is a pointer; write " + v.Name + "->" + name}
-	case t.Kind == Pointer:
+	case t.Kind == ctype.Pointer:
 		v = v.Follow()
 		t = v.Type.Real()
 		if !t.Composite() {
@@ -150,9 +154,9 @@ func (v Value) Field(name string, arrow bool) (Value, error) {
 func (v Value) Index(i int64) (Value, error) {
 	t := v.Type.Real()
 	switch {
-	case t.Kind == Pointer:
+	case t.Kind == ctype.Pointer:
 		v = v.Follow()
-	case t.Kind != Array:
+	case t.Kind != ctype.Array:
 		return v, &Misuse{What: v.Name + " is no array and no pointer"}
 	case !v.parts():
 		return v, &Unreadable{v.Name + " is an array in a register, whose elements no probe fetches"}
@@ -160,11 +164,11 @@ func (v Value) Index(i int64) (Value, error) {
 		v.Type = t.Target()
 	}
 	switch of := v.Type.Real(); {
-	case of.Kind == Void:
+	case of.Kind == ctype.Void:
 		return v, &Misuse{What: v.Name + " points to void, which has no elements"}
 	case of.Incomplete && i != 0:
 		return v, &Misuse{What: fmt.Sprintf("%s is not described in this unit: nobody knows how large an element of %s is", of, v.Name), Incomplete: true}
 	}
 	v.Name = fmt.Sprintf("%s[%d]", v.Name, i)
-	return v.Shift(i * v.Type.Real().Size).number()
+	return v.Shift(i * v.Type.Size()).number()
 }

@@ -4,12 +4,14 @@ import (
 	"debug/dwarf"
 	"fmt"
 	"sort"
+
+	"kprobelab/internal/ctype"
 )
 
 // Variable is a variable of the source, as it is at a place.
 type Variable struct {
 	Name string
-	Type *Type
+	Type *ctype.Type
 	// Parameter is for a function's parameter, Global for what is outside of functions.
 	Parameter, Global bool
 	Location          Location

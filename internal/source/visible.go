@@ -3,6 +3,8 @@ package source
 import (
 	"debug/dwarf"
 	"strings"
+
+	"kprobelab/internal/ctype"
 )
 
 // Visible are the variables that have a location at the place, in the order in which SystemTap looks
@@ -25,7 +27,7 @@ func (p *Place) Visible() (out []*Variable, err error) {
 	}
 	for {
 		for _, c := range in.children {
-			if !isVariable(c) || c.name() == "" || c.unit.typeOf(c) == void {
+			if !isVariable(c) || c.name() == "" || c.unit.typeOf(c) == ctype.None {
 				continue
 			}
 			if v, ok := p.visible(c); ok {

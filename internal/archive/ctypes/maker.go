@@ -1,23 +1,29 @@
 package ctypes
 
 import (
-	"bytes"
-
-	"github.com/cilium/ebpf/btf"
+	"kprobelab/internal/bounded"
+	"kprobelab/internal/ctype"
 )
 
 // Maker makes tables of a kernel's BTF and of its modules'.
 type Maker struct {
 	kernel *Table
-	spec   *btf.Spec
+	btf    *ctype.BTF
 	// refs are the types that were met, alike the nodes by what they are.
-	refs  map[btf.Type]ref
+	refs  map[*ctype.Type]ref
 	alike map[node1]ref
-	// into is the table that grows, of own.
+	// into is the table that grows; todo are the structures that have no members yet, the next one last.
 	into *Table
-	own  *btf.Spec
+	todo []composite
 	// under is the kernel's Maker, nil for itself.
 	under *Maker
+}
+
+// composite is a structure or a union whose members are not in the table yet.
+type composite struct {
+	at   int
+	list []ctype.Member
+	done int
 }
 
 // node1 is what makes a node without members equal to another.
@@ -29,13 +35,13 @@ type node1 struct {
 
 // NewMaker reads a kernel's BTF.
 func NewMaker(raw []byte) (*Maker, error) {
-	spec, err := btf.LoadSpecFromReader(bytes.NewReader(raw))
+	b, err := ctype.ReadBTF(raw, nil)
 	if err != nil {
 		return nil, err
 	}
-	m := &Maker{spec: spec, refs: map[btf.Type]ref{}, alike: map[node1]ref{}}
-	m.kernel, err = m.table(spec, nil)
-	return m, err
+	m := &Maker{btf: b, refs: map[*ctype.Type]ref{}, alike: map[node1]ref{}}
+	m.kernel = m.table(b, nil)
+	return m, nil
 }
 
 // Kernel is the kernel's table.
@@ -43,82 +49,94 @@ func (m *Maker) Kernel() *Table { return m.kernel }
 
 // Module reads a module's BTF, which builds on the kernel's.
 func (m *Maker) Module(raw []byte) (*Table, error) {
-	spec, err := btf.LoadSplitSpecFromReader(bytes.NewReader(raw), m.spec)
+	b, err := ctype.ReadBTF(raw, m.btf)
 	if err != nil {
 		return nil, err
 	}
-	own := &Maker{under: m, refs: map[btf.Type]ref{}, alike: map[node1]ref{}}
-	return own.table(spec, m.kernel)
+	own := &Maker{under: m, refs: map[*ctype.Type]ref{}, alike: map[node1]ref{}}
+	return own.table(b, m.kernel), nil
 }
 
-func (m *Maker) table(spec *btf.Spec, base *Table) (*Table, error) {
-	m.into, m.own = &Table{base: base}, spec
+func (m *Maker) table(b *ctype.BTF, base *Table) *Table {
+	m.into = &Table{base: base}
 	seen := map[string]bool{}
-	for t, err := range spec.All() {
-		if err != nil {
-			return nil, err
+	for e := range b.Entries() {
+		if base == nil && e.ID == len(m.into.first)+1 && e.ID <= firstIDs {
+			m.into.first = append(m.into.first, m.whole(e.Type))
 		}
-		id, err := spec.TypeID(t)
-		if err != nil {
-			return nil, err
-		}
-		if base == nil && id >= 1 && int(id) == len(m.into.first)+1 && id <= firstIDs {
-			m.into.first = append(m.into.first, m.ref(t))
-		}
-		switch t := t.(type) {
-		case *btf.Struct, *btf.Union:
-			m.ref(t)
-		case *btf.Func:
-			// Of functions with one name the first one counts.
-			if p, ok := t.Type.(*btf.FuncProto); ok && !seen[t.Name] && t.Name != "" {
-				seen[t.Name] = true
-				m.into.funcs = append(m.into.funcs, m.function(t.Name, int(id), p))
+		switch {
+		case e.Func.Proto == nil:
+			if r := e.Type; r.Composite() && !r.Incomplete {
+				m.whole(r)
 			}
+		case !seen[e.Func.Name] && e.Func.Name != "":
+			// Of functions with one name the first one counts.
+			seen[e.Func.Name] = true
+			m.into.funcs = append(m.into.funcs, m.function(e.Func))
 		}
 	}
-	return m.into, nil
+	return m.into
 }
 
-func (m *Maker) function(name string, id int, p *btf.FuncProto) Func {
-	f := Func{Name: name, ID: id, ret: m.ref(p.Return)}
-	for _, a := range p.Params {
-		f.params = append(f.params, param{a.Name, m.ref(a.Type)})
+func (m *Maker) function(of ctype.Func) Func {
+	f := Func{Name: of.Name, ID: of.ID, ret: m.whole(of.Proto.Target())}
+	for _, a := range of.Proto.Params() {
+		f.params = append(f.params, param{a.Name, m.whole(a.Type)})
+	}
+	if of.Proto.Variadic {
+		f.params = append(f.params, param{})
 	}
 	return f
 }
 
-// ref is a type in the table.
-func (m *Maker) ref(t btf.Type) ref {
-	t = btf.UnderlyingType(t)
-	if _, void := t.(*btf.Void); void || t == nil {
+// whole is a type in the table, with all that it leads to. Structures may lead to each other without end, so their members
+// are no recursion: members of a new one come before the next member of the one that led to it.
+func (m *Maker) whole(t *ctype.Type) ref {
+	r := m.ref(t, 0)
+	for n := len(m.todo); n > 0; n = len(m.todo) {
+		c := &m.todo[n-1]
+		if c.done == len(c.list) {
+			m.todo = m.todo[:n-1]
+			continue
+		}
+		b := c.list[c.done]
+		c.done++
+		list, i := m.into.nodes[c.at].members, c.done-1
+		list[i] = member{b.Name, m.ref(b.Type, 0), uint32(8*b.Offset) + uint32(b.Bit), uint32(b.Bits)}
+	}
+	return r
+}
+
+// ref is a type in the table. What is nested deeper than bounded.TypeDepth is another kind of thing.
+func (m *Maker) ref(t *ctype.Type, depth int) ref {
+	t = t.Real()
+	if t.Kind == ctype.Void {
 		return 0
 	}
 	if r, ok := m.met(t); ok {
 		return r
 	}
-	switch u := t.(type) {
-	case *btf.Pointer:
-		// A pointer leads to itself by way of a structure only, which has its
-		// number before its members are looked at.
-		to := m.ref(u.Target)
-		if to.pointers() == maxPointers {
-			to = m.node(node{kind: kindPointer, to: to})
-		} else {
-			to++
-		}
-		m.refs[t] = to
-		return to
-	case *btf.Struct:
-		return m.composite(t, node{kind: kindStruct, size: u.Size, name: u.Name}, u.Members)
-	case *btf.Union:
-		return m.composite(t, node{kind: kindUnion, size: u.Size, name: u.Name}, u.Members)
+	if depth >= bounded.TypeDepth {
+		return m.node(node{kind: kindOther})
 	}
-	r := m.node(m.plain(t))
+	var r ref
+	switch {
+	case t.Kind == ctype.Pointer:
+		if r = m.ref(t.Target(), depth+1); r.pointers() == maxPointers {
+			r = m.node(node{kind: kindPointer, to: r})
+		} else {
+			r++
+		}
+	case t.Composite() && !t.Incomplete:
+		return m.composite(t)
+	default:
+		r = m.node(m.plain(t, depth))
+	}
 	m.refs[t] = r
 	return r
 }
 
-func (m *Maker) met(t btf.Type) (ref, bool) {
+func (m *Maker) met(t *ctype.Type) (ref, bool) {
 	r, ok := m.refs[t]
 	if !ok && m.under != nil {
 		r, ok = m.under.refs[t]
@@ -126,24 +144,23 @@ func (m *Maker) met(t btf.Type) (ref, bool) {
 	return r, ok
 }
 
-func (m *Maker) plain(t btf.Type) node {
-	switch u := t.(type) {
-	case *btf.Int:
-		switch {
-		case u.Encoding != btf.Signed:
-			return node{kind: kindUnsigned, size: u.Size}
-		case u.Size == 1 && u.Name == "char":
-			return node{kind: kindChar, size: 1}
-		}
-		return node{kind: kindSigned, size: u.Size}
-	case *btf.Enum:
-		return node{kind: kindEnum, size: u.Size}
-	case *btf.Float:
-		return node{kind: kindFloat, size: u.Size}
-	case *btf.Array:
-		return node{kind: kindArray, size: u.Nelems, to: m.ref(u.Type)}
+func (m *Maker) plain(t *ctype.Type, depth int) node {
+	size := uint32(t.Bytes)
+	switch {
+	case t.Kind == ctype.Enum:
+		return node{kind: kindEnum, size: size}
+	case t.Kind == ctype.Array:
+		return node{kind: kindArray, size: uint32(t.Count), to: m.ref(t.Target(), depth+1)}
+	case t.Kind != ctype.Base:
+		return node{kind: kindOther}
+	case t.Float:
+		return node{kind: kindFloat, size: size}
+	case !t.Signed:
+		return node{kind: kindUnsigned, size: size}
+	case size == 1 && t.Name == "char":
+		return node{kind: kindChar, size: 1}
 	}
-	return node{kind: kindOther}
+	return node{kind: kindSigned, size: size}
 }
 
 // node is the number of a node that is like this one.
@@ -167,17 +184,15 @@ func (m *Maker) add(n node) ref {
 	return refTo(m.into.end()-1, 0)
 }
 
-func (m *Maker) composite(t btf.Type, n node, members []btf.Member) ref {
-	if id, err := m.own.TypeID(t); err == nil {
-		n.id = int(id)
+func (m *Maker) composite(t *ctype.Type) ref {
+	n := node{kind: kindStruct, size: uint32(t.Bytes), name: t.Name, id: t.ID}
+	if t.Kind == ctype.Union {
+		n.kind = kindUnion
 	}
+	list := t.Members()
+	n.members = make([]member, len(list))
 	r := m.add(n)
 	m.refs[t] = r
-	at := len(m.into.nodes) - 1
-	list := make([]member, len(members))
-	for i, b := range members {
-		list[i] = member{b.Name, m.ref(b.Type), uint32(b.Offset), uint32(b.BitfieldSize)}
-	}
-	m.into.nodes[at].members = list
+	m.todo = append(m.todo, composite{at: len(m.into.nodes) - 1, list: list})
 	return r
 }

@@ -49,6 +49,8 @@ var alone = map[string][]string{
 	"internal/own":      {"x86", "errno", "profile", "decoder", "kimage/vmcore", "kimage", "machine", "emu", "interp", "internal/pcmpstr"},
 	// What the source says, and in what notation, is read from files alone.
 	"internal/source/formula": {},
+	"internal/ctype":          {},
+	"internal/bounded":        {},
 	"internal/source":         {"internal/source/formula"},
 	"internal/perfprobe":      {},
 	// The core of script languages knows no kernel.

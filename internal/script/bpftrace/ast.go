@@ -71,7 +71,7 @@ type node struct {
 	negative bool
 	post     bool
 	kids     []*node
-	ctype    *ctype
+	ctype    *typeName
 	path     []string
 	body     []*node
 	other    []*node
@@ -84,8 +84,8 @@ type node struct {
 	variable               *variable
 }
 
-// ctype is a type as the script writes it.
-type ctype struct {
+// typeName is a type as the script writes it.
+type typeName struct {
 	name    string
 	stars   int
 	sized   bool // with [n]

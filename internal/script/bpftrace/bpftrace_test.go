@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kprobelab/internal/ctype"
 	"kprobelab/internal/script"
 	"kprobelab/internal/script/host"
-	"kprobelab/internal/source"
 )
 
 // program is a file with functions, one of them with a variable's name.
@@ -177,8 +177,8 @@ func TestErrors(t *testing.T) {
 
 // An array of characters is text; one of what is only defined as a character is not (u8).
 func TestArraysOfCharacters(t *testing.T) {
-	char := &source.Type{Kind: source.Base, Size: 1, Char: true, Name: "unsigned char"}
-	assert.Equal(t, "string[6]", fromC(source.ArrayOf(char, 6)).String())
+	char := &ctype.Type{Kind: ctype.Base, Bytes: 1, Char: true, Name: "unsigned char"}
+	assert.Equal(t, "string[6]", fromC(ctype.ArrayOf(char, 6)).String())
 	d, err := define(&preprocessor{definitions: []string{"struct f { u8 bytes[4]; char text[4]; }"}}, nil)
 	require.NoError(t, err)
 	for member, want := range map[string]string{"bytes": "uint8[4]", "text": "string[4]"} {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"kprobelab/internal/ctype"
 	"kprobelab/internal/script/host"
 	"kprobelab/internal/source"
 )
@@ -341,7 +342,7 @@ func (c *checker) array(name string) *array {
 }
 
 // named is a type that the script names, and whether it is known: one that is not has its name, and no size.
-func (c *checker) named(ct *ctype) (t *Type, known bool) {
+func (c *checker) named(ct *typeName) (t *Type, known bool) {
 	known = true
 	switch k := words[ct.name]; k {
 	case tIntType:
@@ -381,11 +382,11 @@ func (c *checker) named(ct *ctype) (t *Type, known bool) {
 }
 
 // tags are the words before the names of types.
-var tags = map[string]source.Kind{"struct": source.Struct, "union": source.Union, "enum": source.Enum}
+var tags = map[string]ctype.Kind{"struct": ctype.Struct, "union": ctype.Union, "enum": ctype.Enum}
 
 // cType is a structure, a union or an enumeration, of the script's or of the kernel's. As in bpftrace, the word
 // for which of them it is cannot be left out; of the kernel's typedefs, those of structures without a name are known.
-func (c *checker) cType(ct *ctype) (t *Type, known bool) {
+func (c *checker) cType(ct *typeName) (t *Type, known bool) {
 	word, name, _ := strings.Cut(ct.name, " ")
 	if key := word + " " + name; c.defined.whole[key] {
 		return fromC(c.defined.types[key]), true
@@ -393,11 +394,11 @@ func (c *checker) cType(ct *ctype) (t *Type, known bool) {
 	if c.k != nil && c.k.Source != nil {
 		kind, tagged := tags[word]
 		if !tagged {
-			kind, name = source.Typedef, word
+			kind, name = ctype.Typedef, word
 		}
 		if t, err := c.k.Source.Tagged(kind, name); err == nil && (tagged || t.Real().Composite() && t.Real().Name == "") {
 			one := fromC(t)
-			if one.Kind == Record && one.C.Kind == source.Struct && one.C.Name == "" {
+			if one.Kind == Record && one.C.Kind == ctype.Struct && one.C.Name == "" {
 				one.Name = ct.name
 			}
 			return one, true

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"kprobelab/internal/ctype"
 	"kprobelab/internal/script"
-	"kprobelab/internal/source"
 )
 
 func (c *checker) parameter(n *node) *Type {
@@ -42,7 +42,7 @@ func (c *checker) identifier(n *node) *Type {
 	return none
 }
 
-func (c *checker) enumerator(name string) (int64, *source.Type, bool) {
+func (c *checker) enumerator(name string) (int64, *ctype.Type, bool) {
 	if e, ok := c.defined.values[name]; ok {
 		return e.Value, c.defined.of[name], true
 	}
@@ -150,7 +150,7 @@ func (c *checker) structure(name string) *Type {
 		return fromC(t)
 	}
 	if c.k != nil && c.k.Source != nil {
-		if t, err := c.k.Source.Tagged(source.Struct, name); err == nil {
+		if t, err := c.k.Source.Tagged(ctype.Struct, name); err == nil {
 			return fromC(t)
 		}
 	}
@@ -242,5 +242,5 @@ func variant(t *Type, v int64) bool {
 		return true
 	}
 	list := t.C.Real().Enumerators()
-	return len(list) == 0 || slices.ContainsFunc(list, func(e source.Enumerator) bool { return e.Value == v })
+	return len(list) == 0 || slices.ContainsFunc(list, func(e ctype.Enumerator) bool { return e.Value == v })
 }

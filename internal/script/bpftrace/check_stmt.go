@@ -317,7 +317,7 @@ func (c *checker) reassign(n *node, v *variable, x *node, t *Type) {
 			c.error(n.at, "Type mismatch for %s: trying to assign value '%s' which does not fit into the variable of type '%s'", v.name, value, stored)
 			return
 		} else {
-			n.kids[1] = &node{op: nCast, at: x.at, ctype: &ctype{name: stored.String(), at: x.at}, kids: []*node{x}}
+			n.kids[1] = &node{op: nCast, at: x.at, ctype: &typeName{name: stored.String(), at: x.at}, kids: []*node{x}}
 		}
 	case stored.isInt():
 		if stored.Signed != t.Signed {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"kprobelab/internal/ctype"
 	"kprobelab/internal/source"
 )
 
@@ -14,11 +15,11 @@ import (
 // the kernel's of the same name.
 type definer struct {
 	lines  *preprocessor
-	kernel *source.File            // nil for none
-	types  map[string]*source.Type // by their words and names, as "struct foo"
-	whole  map[string]bool         // those that have been defined, not only named
-	values map[string]source.Enumerator
-	of     map[string]*source.Type // the enumeration of each value
+	kernel *source.File           // nil for none
+	types  map[string]*ctype.Type // by their words and names, as "struct foo"
+	whole  map[string]bool        // those that have been defined, not only named
+	values map[string]ctype.Enumerator
+	of     map[string]*ctype.Type // the enumeration of each value
 	list   []string
 	at     int
 	depth  int
@@ -26,7 +27,7 @@ type definer struct {
 
 // define reads the definitions that lines have left. The error says what is wrong with the first bad one.
 func define(lines *preprocessor, kernel *source.File) (d *definer, err error) {
-	d = &definer{lines: lines, kernel: kernel, types: map[string]*source.Type{}, whole: map[string]bool{}, values: map[string]source.Enumerator{}, of: map[string]*source.Type{}}
+	d = &definer{lines: lines, kernel: kernel, types: map[string]*ctype.Type{}, whole: map[string]bool{}, values: map[string]ctype.Enumerator{}, of: map[string]*ctype.Type{}}
 	for _, text := range lines.definitions {
 		if err = d.definition(text); err != nil {
 			break
@@ -92,7 +93,7 @@ func (d *definer) want(t string) {
 func isName(t string) bool { return t != "" && identRE.FindString(t) == t }
 
 // tagged is what follows struct, union or enum: a name, a body, or both.
-func (d *definer) tagged(word string) *source.Type {
+func (d *definer) tagged(word string) *ctype.Type {
 	name := ""
 	if isName(d.peek()) && d.peek() != "__attribute__" {
 		name = d.next()
@@ -108,7 +109,7 @@ func (d *definer) tagged(word string) *source.Type {
 	if d.whole[key] {
 		panic(badC(fmt.Sprintf("redefinition of '%s'", name)))
 	}
-	t := &source.Type{Kind: source.Struct, Name: name}
+	t := &ctype.Type{Kind: ctype.Struct, Name: name}
 	if name != "" {
 		if d.types[key] == nil {
 			d.types[key] = t // it can point to itself
@@ -119,11 +120,11 @@ func (d *definer) tagged(word string) *source.Type {
 	case "enum":
 		*t = *d.enumeration(name, t)
 	case "union":
-		*t = *source.Compose(source.Union, name, d.fields())
+		*t = *ctype.Compose(ctype.Union, name, d.fields())
 	default:
-		*t = *source.Compose(source.Struct, name, d.fields())
+		*t = *ctype.Compose(ctype.Struct, name, d.fields())
 	}
-	if t.Size > maxSize {
+	if t.Size() > maxSize {
 		panic(badC(fmt.Sprintf("%s is larger than %d bytes", t, maxSize)))
 	}
 	d.depth--
@@ -151,8 +152,8 @@ func (d *definer) round() {
 	}
 }
 
-func (d *definer) enumeration(name string, t *source.Type) *source.Type {
-	var values []source.Enumerator
+func (d *definer) enumeration(name string, t *ctype.Type) *ctype.Type {
+	var values []ctype.Enumerator
 	v := int64(0)
 	for !d.accept("}") {
 		one := d.next()
@@ -162,7 +163,7 @@ func (d *definer) enumeration(name string, t *source.Type) *source.Type {
 		if d.accept("=") {
 			v = d.number()
 		}
-		e := source.Enumerator{Name: one, Value: v}
+		e := ctype.Enumerator{Name: one, Value: v}
 		values = append(values, e)
 		d.values[one], d.of[one] = e, t
 		v++
@@ -170,7 +171,7 @@ func (d *definer) enumeration(name string, t *source.Type) *source.Type {
 			panic(badC("missing ',' between enumerators"))
 		}
 	}
-	return source.EnumOf(name, values)
+	return ctype.EnumOf(name, values)
 }
 
 // number is a constant expression, up to what ends it.
@@ -195,14 +196,14 @@ func (d *definer) constant(name string) (int64, bool) {
 // maxFields bounds a definition.
 const maxFields = 4096
 
-func (d *definer) fields() (list []source.Field) {
+func (d *definer) fields() (list []ctype.Field) {
 	for !d.accept("}") {
 		if d.accept(";") {
 			continue
 		}
 		t := d.specifiers()
 		if t.Real().Composite() && (d.peek() == ";" || d.peek() == "}") {
-			list = append(list, source.Field{Type: t})
+			list = append(list, ctype.Field{Type: t})
 			continue
 		}
 		for {
@@ -225,7 +226,7 @@ func (d *definer) fields() (list []source.Field) {
 var arithmetic = []string{"unsigned", "signed", "long", "short", "int", "char", "_Bool", "bool", "float", "double"}
 
 // specifiers is the type that a declaration begins with.
-func (d *definer) specifiers() *source.Type {
+func (d *definer) specifiers() *ctype.Type {
 	words := map[string]int{}
 	for {
 		d.attributes()
@@ -243,7 +244,7 @@ func (d *definer) specifiers() *source.Type {
 			return d.tagged(d.next())
 		case t == "void":
 			d.at++
-			return &source.Type{Kind: source.Void, Name: "void"}
+			return &ctype.Type{Kind: ctype.Void, Name: "void"}
 		case isName(t):
 			d.at++
 			return d.known(t)
@@ -271,21 +272,21 @@ func combine(words map[string]int) bool {
 	return words["char"] == 0 || long+short == 0
 }
 
-func base(words map[string]int) *source.Type {
-	t := &source.Type{Kind: source.Base, Size: 4, Name: "int", Signed: words["unsigned"] == 0}
+func base(words map[string]int) *ctype.Type {
+	t := &ctype.Type{Kind: ctype.Base, Bytes: 4, Name: "int", Signed: words["unsigned"] == 0}
 	switch {
 	case words["char"] > 0:
-		t.Size, t.Name, t.Char = 1, "char", words["unsigned"]+words["signed"] == 0
+		t.Bytes, t.Name, t.Char = 1, "char", words["unsigned"]+words["signed"] == 0
 	case words["bool"]+words["_Bool"] > 0:
-		t.Size, t.Name, t.Signed = 1, "_Bool", false
+		t.Bytes, t.Name, t.Signed = 1, "_Bool", false
 	case words["short"] > 0:
-		t.Size, t.Name = 2, "short"
+		t.Bytes, t.Name = 2, "short"
 	case words["double"] > 0:
-		t.Size, t.Name, t.Float = 8, "double", true
+		t.Bytes, t.Name, t.Float = 8, "double", true
 	case words["float"] > 0:
 		t.Name, t.Float = "float", true
 	case words["long"] > 0:
-		t.Size, t.Name = 8, "long"
+		t.Bytes, t.Name = 8, "long"
 	}
 	if !t.Signed && t.Name != "_Bool" {
 		t.Name = "unsigned " + t.Name
@@ -297,13 +298,13 @@ func base(words map[string]int) *source.Type {
 var sizes = regexp.MustCompile(`^(?:__)?(u|s|uint|int)(8|16|32|64)(?:_t)?$`)
 
 // known is a type by its name: the script's, the kernel's, or one of C's libraries'.
-func (d *definer) known(name string) *source.Type {
+func (d *definer) known(name string) *ctype.Type {
 	if t := d.types[name]; t != nil {
 		return t
 	}
 	if m := sizes.FindStringSubmatch(name); m != nil {
 		bits, _ := strconv.ParseInt(m[2], 10, 64)
-		return &source.Type{Kind: source.Base, Name: name, Size: bits / 8, Signed: m[1] == "s" || m[1] == "int"}
+		return &ctype.Type{Kind: ctype.Base, Name: name, Bytes: bits / 8, Signed: m[1] == "s" || m[1] == "int"}
 	}
 	word, plain, tagged := strings.Cut(name, " ")
 	if !tagged {
@@ -312,24 +313,24 @@ func (d *definer) known(name string) *source.Type {
 	if d.kernel != nil {
 		find := d.kernel.Named
 		if tagged {
-			find = func(name string) (*source.Type, error) { return d.kernel.Tagged(tags[word], name) }
+			find = func(name string) (*ctype.Type, error) { return d.kernel.Tagged(tags[word], name) }
 		}
-		if t, err := find(plain); err == nil && (tagged || !t.Composite() && t.Kind != source.Enum) {
+		if t, err := find(plain); err == nil && (tagged || !t.Composite() && t.Kind != ctype.Enum) {
 			return t
 		}
 	}
 	switch {
 	case word == "enum":
-		return source.EnumOf(plain, nil)
+		return ctype.EnumOf(plain, nil)
 	case tagged: // a pointer to it can be had
-		d.types[name] = &source.Type{Kind: source.Struct, Name: plain}
+		d.types[name] = &ctype.Type{Kind: ctype.Struct, Name: plain}
 		return d.types[name]
 	case name == "size_t" || name == "uintptr_t":
-		return &source.Type{Kind: source.Base, Name: name, Size: 8}
+		return &ctype.Type{Kind: ctype.Base, Name: name, Bytes: 8}
 	case name == "ssize_t" || name == "intptr_t" || name == "off_t":
-		return &source.Type{Kind: source.Base, Name: name, Size: 8, Signed: true}
+		return &ctype.Type{Kind: ctype.Base, Name: name, Bytes: 8, Signed: true}
 	case name == "pid_t":
-		return &source.Type{Kind: source.Base, Name: name, Size: 4, Signed: true}
+		return &ctype.Type{Kind: ctype.Base, Name: name, Bytes: 4, Signed: true}
 	}
 	panic(badC(fmt.Sprintf("unknown type name '%s'", name)))
 }
@@ -360,9 +361,9 @@ func (d *definer) parameters() {
 // maxSize bounds a type that a script defines, and an array's elements.
 const maxSize = 1 << 16
 
-func (d *definer) declarator(t *source.Type) (f source.Field) {
+func (d *definer) declarator(t *ctype.Type) (f ctype.Field) {
 	for d.accept("*") {
-		t = source.PointerTo(t)
+		t = ctype.PointerTo(t)
 		for d.accept("const") || d.accept("volatile") || d.accept("restrict") || d.accept("__restrict") {
 		}
 	}
@@ -370,9 +371,9 @@ func (d *definer) declarator(t *source.Type) (f source.Field) {
 	function := d.accept("(") // a pointer to a function
 	if function {
 		d.want("*")
-		t = source.PointerTo(&source.Type{Kind: source.Void, Name: "void"})
+		t = ctype.PointerTo(&ctype.Type{Kind: ctype.Void, Name: "void"})
 	}
-	if isName(d.peek()) && tags[d.peek()] == source.Void {
+	if isName(d.peek()) && tags[d.peek()] == ctype.Void {
 		f.Name = d.next()
 	} else if d.peek() != ":" {
 		panic(badC(fmt.Sprintf("expected member name before '%s'", d.peek())))
@@ -383,7 +384,7 @@ func (d *definer) declarator(t *source.Type) (f source.Field) {
 		if d.peek() != "]" {
 			n = d.number()
 		} else {
-			t = &source.Type{Kind: source.Base} // bpftrace knows no arrays of no size
+			t = &ctype.Type{Kind: ctype.Base} // bpftrace knows no arrays of no size
 		}
 		d.want("]")
 		if n < 0 || n > maxSize {
@@ -396,20 +397,20 @@ func (d *definer) declarator(t *source.Type) (f source.Field) {
 		d.parameters()
 	}
 	for _, n := range slices.Backward(counts) {
-		t = source.ArrayOf(t, n)
-		if t.Size > maxSize {
+		t = ctype.ArrayOf(t, n)
+		if t.Size() > maxSize {
 			panic(badC("an array is too large"))
 		}
 	}
 	if f.Type = t; d.accept(":") {
 		n := d.number()
-		if r := t.Real(); r.Kind != source.Base && r.Kind != source.Enum || n < 0 || n > 8*r.Size {
+		if r := t.Real(); r.Kind != ctype.Base && r.Kind != ctype.Enum || n < 0 || n > 8*r.Size() {
 			panic(badC("the width of a bit-field is wrong"))
 		}
 		f.Wide, f.Bits = true, int(n)
-	} else if r := t.Real(); r.Composite() && r.Size == 0 && len(r.Members()) == 0 {
+	} else if r := t.Real(); r.Composite() && r.Size() == 0 && len(r.Members()) == 0 {
 		panic(badC(fmt.Sprintf("field has incomplete type '%s'", t)))
-	} else if r.Kind == source.Void {
+	} else if r.Kind == ctype.Void {
 		panic(badC("field has incomplete type 'void'"))
 	}
 	d.attributes()

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"kprobelab/internal/ctype"
 	"kprobelab/internal/script/host"
 	"kprobelab/internal/source"
 )
@@ -103,7 +104,7 @@ func parameters(at *source.Place, ret bool) string {
 		}
 	}
 	if ret {
-		if r := at.Returns(); r.Real().Kind != source.Void {
+		if r := at.Returns(); r.Real().Kind != ctype.Void {
 			text += fmt.Sprintf("    %s retval\n", spaced(r))
 		}
 	}
@@ -111,7 +112,7 @@ func parameters(at *source.Place, ret bool) string {
 }
 
 // spaced is a type with a blank before each star.
-func spaced(t *source.Type) string {
+func spaced(t *ctype.Type) string {
 	s := t.String()
 	base := strings.TrimRight(s, "* ")
 	return base + strings.Repeat(" *", strings.Count(s[len(base):], "*"))

@@ -360,10 +360,10 @@ func (p *parser) let() *node {
 	return n
 }
 
-// ctype is a type; unsized is whether that of a structure may have [].
-func (p *parser) ctype(unsized bool) *ctype {
+// ctype reads a type; unsized is whether that of a structure may have [].
+func (p *parser) ctype(unsized bool) *typeName {
 	t := p.tok()
-	c := &ctype{name: t.text, at: t.at}
+	c := &typeName{name: t.text, at: t.at}
 	switch t.kind {
 	case tIntType, tSizedType:
 		p.next()
@@ -375,7 +375,7 @@ func (p *parser) ctype(unsized bool) *ctype {
 		id := p.expect(tIdent)
 		c.name = id.text
 		// Of structures there are no arrays: the number becomes a part of the name, which nothing has.
-		of := ctype{}
+		of := typeName{}
 		if p.size(&of, unsized); of.sized {
 			c.name += fmt.Sprintf("[%d]", of.size)
 		} else if of.unsized {
@@ -392,7 +392,7 @@ func (p *parser) ctype(unsized bool) *ctype {
 	return c
 }
 
-func (p *parser) size(c *ctype, empty bool) {
+func (p *parser) size(c *typeName, empty bool) {
 	if !p.is("[") {
 		return
 	}

@@ -47,7 +47,7 @@ func (p *parser) cast() *node {
 		return p.unary()
 	}
 	open := p.tok()
-	var c *ctype
+	var c *typeName
 	switch p.ahead(1) {
 	case tIntType, tSizedType, tBuiltinType, tStruct:
 		p.next()
@@ -58,7 +58,7 @@ func (p *parser) cast() *node {
 		}
 		p.next()
 		t := p.next()
-		c = &ctype{name: t.text, at: t.at}
+		c = &typeName{name: t.text, at: t.at}
 		for p.is("*") && c.stars < 2 {
 			p.next()
 			c.stars++

@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 	"strconv"
 
+	"kprobelab/internal/ctype"
 	"kprobelab/internal/script"
 	"kprobelab/internal/script/host"
-	"kprobelab/internal/source"
 )
 
 // pathType checks path(STRUCT PATH[, SIZE]).
@@ -64,7 +64,7 @@ func (g *generator) newPaths() (p *paths, missing string) {
 		{"qstr", "name", &p.text}, {"qstr", "len", &p.size}, {"inode", "i_ino", &p.ino}, {"dentry_operations", "d_dname", &p.dname},
 		{"vfsmount", "mnt_root", &p.top}, {"mount", "mnt", &p.inMount}, {"mount", "mnt_parent", &p.above}, {"mount", "mnt_mountpoint", &p.mountpoint},
 	} {
-		t, err := g.c.k.Source.Tagged(source.Struct, one.of)
+		t, err := g.c.k.Source.Tagged(ctype.Struct, one.of)
 		if err != nil {
 			return nil, "struct " + one.of
 		}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"kprobelab/internal/ctype"
 	"kprobelab/internal/script"
 	"kprobelab/internal/script/host"
 	"kprobelab/internal/source"
@@ -55,7 +56,7 @@ type Event struct {
 // Field is one field of an event.
 type Field struct {
 	Name string
-	Type *source.Type
+	Type *ctype.Type
 	// Text is the field's declaration in the event's format file.
 	Text string
 	// X is the value, or with InMemory its address.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"kprobelab/internal/ctype"
 	"kprobelab/internal/script"
-	"kprobelab/internal/source"
 )
 
 // Kind is the kind of a value.
@@ -60,7 +60,7 @@ type Type struct {
 	// what it counts from.
 	Name string
 	// C is what the source says of a structure or an enumeration.
-	C *source.Type
+	C *ctype.Type
 	// Elem is an array's element, or what a pointer points to.
 	Elem *Type
 	// N is how many elements an array has, or addresses a stack.
@@ -117,7 +117,7 @@ func (t *Type) enumerator(n int64) (name string, ok bool) {
 }
 
 func (t *Type) enum() bool {
-	return t.Kind == Integer && (t.Name != "" || t.C != nil && t.C.Kind == source.Enum)
+	return t.Kind == Integer && (t.Name != "" || t.C != nil && t.C.Kind == ctype.Enum)
 }
 
 func (t *Type) String() string {
@@ -181,41 +181,41 @@ func (t *Type) target() *Type {
 }
 
 // fromC is a type of the kernel's.
-func fromC(c *source.Type) *Type {
+func fromC(c *ctype.Type) *Type {
 	r := c.Real()
 	switch r.Kind {
-	case source.Base:
-		if r.Float || r.Size == 0 || r.Size > 8 {
+	case ctype.Base:
+		if r.Float || r.Size() == 0 || r.Size() > 8 {
 			return none
 		}
-		return integer(int(r.Size), r.Signed || r.Name == "char")
-	case source.Enum:
-		return &Type{Kind: Integer, Size: int(r.Size), Name: r.Name, C: r}
-	case source.Pointer:
+		return integer(int(r.Size()), r.Signed || r.Name == "char")
+	case ctype.Enum:
+		return &Type{Kind: Integer, Size: int(r.Size()), Name: r.Name, C: r}
+	case ctype.Pointer:
 		return &Type{Kind: Pointer, Size: 8, C: r}
-	case source.Struct, source.Union:
+	case ctype.Struct, ctype.Union:
 		return recordOf(r)
-	case source.Array:
+	case ctype.Array:
 		e, of := fromC(r.Target()), r.Target()
-		for of.Kind == source.Qualified {
+		for of.Kind == ctype.Qualified {
 			of = of.Target()
 		}
-		if of.Kind == source.Base && of.Char { // and not a typedef, as u8
+		if of.Kind == ctype.Base && of.Char { // and not a typedef, as u8
 			return stringOf(int(r.Count))
 		}
 		return &Type{Kind: Array, C: r, Elem: e, N: int(r.Count), Size: int(r.Count) * e.Size}
-	case source.Void:
+	case ctype.Void:
 		return &Type{Kind: Void}
 	}
 	return none
 }
 
-func recordOf(r *source.Type) *Type {
+func recordOf(r *ctype.Type) *Type {
 	word := "struct "
-	if r.Kind == source.Union {
+	if r.Kind == ctype.Union {
 		word = "union "
 	}
-	return &Type{Kind: Record, Size: int(r.Size), Name: word + r.Name, C: r}
+	return &Type{Kind: Record, Size: int(r.Size()), Name: word + r.Name, C: r}
 }
 
 // same compares types but for their sizes.

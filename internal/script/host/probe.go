@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"kprobelab/internal/ctype"
 	"kprobelab/internal/script"
 	"kprobelab/internal/source"
 )
@@ -20,7 +21,7 @@ type Tracepoint struct {
 	// System is what its event belongs to, "" where there is none.
 	System string
 	// Params are what its probes get.
-	Params []source.Param
+	Params []ctype.Param
 }
 
 // ProbeKind says what makes a probe's handler run.

@@ -6,8 +6,8 @@ import (
 	"sort"
 	"strings"
 
+	"kprobelab/internal/ctype"
 	"kprobelab/internal/script"
-	"kprobelab/internal/source"
 )
 
 // variable is a global or a local one.
@@ -24,7 +24,7 @@ type variable struct {
 	met           int
 	hist          script.Histogram
 	// ctype is what the integer points to, where that is known.
-	ctype *source.Type
+	ctype *ctype.Type
 	n     int // of a local
 	v     *script.Var
 	a     *script.Array
@@ -46,7 +46,7 @@ type fn struct {
 	decl   *function
 	scope  *scope
 	result vtype
-	ctype  *source.Type
+	ctype  *ctype.Type
 	out    *script.Func
 	next   *fn
 }

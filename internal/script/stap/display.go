@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"kprobelab/internal/source"
+	"kprobelab/internal/ctype"
 )
 
 // printGlobals adds what prints, at the end, the globals that are written and never read: for each a
@@ -191,7 +191,7 @@ func listed(p *Probe) (out []string) {
 	if p.Alias != "" {
 		out = slices.Clone(p.Locals)
 	}
-	add := func(name string, t *source.Type) { out = append(out, "$"+name+":"+typeName(t)) }
+	add := func(name string, t *ctype.Type) { out = append(out, "$"+name+":"+t.Postfix()) }
 	if p.Trace != nil {
 		for _, v := range p.Trace.Params {
 			add(v.Name, v.Type)
@@ -200,7 +200,7 @@ func listed(p *Probe) (out []string) {
 	if p.Place == nil {
 		return out
 	}
-	if r := p.Place.Returns(); p.Kind == Return && r.Kind != source.Void {
+	if r := p.Place.Returns(); p.Kind == Return && r.Kind != ctype.Void {
 		add("return", r)
 	}
 	vars, err := p.Place.Visible()

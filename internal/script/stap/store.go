@@ -3,8 +3,8 @@ package stap
 import (
 	"strings"
 
+	"kprobelab/internal/ctype"
 	"kprobelab/internal/script"
-	"kprobelab/internal/source"
 )
 
 // guru is said of what is written without -g.
@@ -51,11 +51,11 @@ func (g *generator) store(tg *target, x script.Expr) script.Expr {
 		at = tg.path[n-1].tok
 	}
 	r := v.t.Real()
-	size := int(r.Size)
+	size := int(r.Size())
 	switch {
 	case r.Composite():
 		g.a.fail(at, "'%s' is being accessed instead of a member", v.t)
-	case r.Kind == source.Array:
+	case r.Kind == ctype.Array:
 		g.a.fail(at, "'%s' is being accessed instead of an element", v.t)
 	case v.inReg:
 		return script.Assign{To: script.Register{N: v.reg}, Op: script.Set, X: x, Near: at.near()}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"kprobelab/internal/ctype"
 	"kprobelab/internal/script"
 	"kprobelab/internal/source"
 	"kprobelab/internal/source/formula"
@@ -14,7 +15,7 @@ type value struct {
 	// x is the integer, or the address of the memory with inMemory.
 	x        script.Expr
 	inMemory bool
-	t        *source.Type
+	t        *ctype.Type
 	bits     int
 	bit      int
 	old      bool
@@ -54,7 +55,7 @@ func (g *generator) variable(t *token, name string) value {
 			g.a.fail(t, "unresolved target-symbol expression")
 		}
 		rt := g.probe.Place.Returns()
-		if rt.Real().Kind == source.Void {
+		if rt.Real().Kind == ctype.Void {
 			g.a.fail(t, "function '%s' has no return value", g.probe.Function)
 		}
 		return value{x: narrow(script.Register{N: 0}, rt), t: rt, inReg: true}
@@ -83,7 +84,7 @@ func (g *generator) local(name string) (*source.Variable, error) {
 // passed are the registers of a function's parameters, by their DWARF numbers.
 var passed = [...]int{5, 4, 1, 2, 8, 9}
 
-func paramNames(list []source.Param) string {
+func paramNames(list []ctype.Param) string {
 	var names []string
 	for _, p := range list {
 		names = append(names, "$"+p.Name)
@@ -104,7 +105,7 @@ func (g *generator) located(t *token, v *source.Variable) value {
 		out.pieces = at.Pieces
 		return out
 	case v.Type.Real().Composite() && at.Kind == source.Register:
-		out.pieces = []source.Piece{{Location: at, Size: v.Type.Real().Size}}
+		out.pieces = []source.Piece{{Location: at, Size: v.Type.Real().Size()}}
 		return out
 	}
 	l, err := v.Value()
@@ -162,7 +163,7 @@ func computed(f *formula.Formula, near string) script.Expr {
 }
 
 // member is one of a structure or a union.
-func (g *generator) member(v value, m source.Member, t *token) value {
+func (g *generator) member(v value, m ctype.Member, t *token) value {
 	if v.pieces == nil {
 		return value{x: plus(v.x, m.Offset), inMemory: v.inMemory, t: m.Type, bits: m.Bits, bit: m.Bit, old: m.Old, user: v.user}
 	}
@@ -182,16 +183,16 @@ func (g *generator) member(v value, m source.Member, t *token) value {
 }
 
 // narrow cuts a register to what its type has.
-func narrow(x script.Expr, t *source.Type) script.Expr {
+func narrow(x script.Expr, t *ctype.Type) script.Expr {
 	r := t.Real()
-	if r.Size <= 0 || r.Size >= 8 || r.Kind == source.Pointer || r.Composite() {
+	if r.Size() <= 0 || r.Size() >= 8 || r.Kind == ctype.Pointer || r.Composite() {
 		return x
 	}
-	bits := 64 - 8*r.Size
+	bits := 64 - 8*r.Size()
 	if r.Signed {
 		return script.Binary{Op: script.Shr, X: script.Binary{Op: script.Shl, X: x, Y: script.Number(bits)}, Y: script.Number(bits)}
 	}
-	return script.Binary{Op: script.And, X: x, Y: script.Number(1<<(8*r.Size) - 1)}
+	return script.Binary{Op: script.And, X: x, Y: script.Number(1<<(8*r.Size()) - 1)}
 }
 
 // target is the value of $name, @var, @cast or any pointer, after the steps into it.
@@ -246,7 +247,7 @@ func (g *generator) cast(tg *target) value {
 }
 
 // named is the type that @cast names.
-func (a *analysis) named(tg *target) *source.Type {
+func (a *analysis) named(tg *target) *ctype.Type {
 	if a.k == nil || a.k.Source == nil {
 		a.fail(tg.tok, "@cast needs a kernel: name one with -r IMAGE")
 	}
@@ -270,7 +271,7 @@ func (a *analysis) named(tg *target) *source.Type {
 	return t
 }
 
-func pointerTo(t *source.Type) *source.Type { return source.PointerTo(t) }
+func pointerTo(t *ctype.Type) *ctype.Type { return ctype.PointerTo(t) }
 
 // load is the value as an integer, or the address of what has parts.
 func (g *generator) load(v value, t *token) script.Expr {
@@ -278,10 +279,10 @@ func (g *generator) load(v value, t *token) script.Expr {
 	if v.pieces != nil {
 		g.a.fail(t, "'%s' is in registers; only its members can be read", v.t)
 	}
-	if !v.inMemory || r.Composite() || r.Kind == source.Array {
+	if !v.inMemory || r.Composite() || r.Kind == ctype.Array {
 		return v.x
 	}
-	size := int(r.Size)
+	size := int(r.Size())
 	switch {
 	case r.Float:
 		g.a.fail(t, "'%s' is a floating-point number, which scripts cannot read", v.t)
@@ -305,8 +306,8 @@ func (g *generator) load(v value, t *token) script.Expr {
 func (g *generator) step(v value, s access) value {
 	t := v.t.Real()
 	if s.index != nil {
-		size := func(e *source.Type) int64 {
-			n := e.Real().Size
+		size := func(e *ctype.Type) int64 {
+			n := e.Size()
 			if n <= 0 {
 				g.a.fail(s.tok, "elements of type '%s' have no size", e)
 			}
@@ -314,9 +315,9 @@ func (g *generator) step(v value, s access) value {
 		}
 		var base script.Expr
 		switch t.Kind {
-		case source.Pointer:
+		case ctype.Pointer:
 			base = g.load(v, s.tok)
-		case source.Array:
+		case ctype.Array:
 			if v.pieces != nil {
 				g.a.fail(s.tok, "cannot handle offset into register")
 			}
@@ -332,7 +333,7 @@ func (g *generator) step(v value, s access) value {
 		off := script.Binary{Op: script.Mul, X: i, Y: script.Number(size(e))}
 		return value{x: script.Binary{Op: script.Add, X: base, Y: off}, inMemory: true, t: e, user: v.user}
 	}
-	if t.Kind == source.Pointer {
+	if t.Kind == ctype.Pointer {
 		v = value{x: g.load(v, s.tok), inMemory: true, t: t.Target(), user: v.user}
 		t = v.t.Real()
 	}
@@ -349,7 +350,7 @@ func (g *generator) step(v value, s access) value {
 	return g.member(v, m, s.tok)
 }
 
-func memberNames(t *source.Type) string {
+func memberNames(t *ctype.Type) string {
 	var names []string
 	for _, m := range t.Members() {
 		if m.Name != "" {
@@ -402,7 +403,7 @@ func (g *generator) targetExpr(tg *target) script.Expr {
 				break
 			}
 		}
-		g.a.fail(tg.tok, "'%s' is being accessed instead of a member%s", typeName(v.t), member)
+		g.a.fail(tg.tok, "'%s' is being accessed instead of a member%s", v.t.Postfix(), member)
 	}
 	return g.load(v, tg.tok)
 }
@@ -447,7 +448,7 @@ func (g *generator) all(tg *target, depth int) script.Expr {
 			put(label, script.Piece{Verb: 's', Width: -1, Precision: -1}, g.pretty(*v, tg.tok, depth))
 		case v.t.Real().Composite():
 			put(label, script.Piece{Text: "{...}"}, nil)
-		case v.t.Real().Kind == source.Array:
+		case v.t.Real().Kind == ctype.Array:
 			put(label, script.Piece{Text: "[...]"}, nil)
 		default:
 			put(label, script.Piece{Verb: 'x', Alternate: true, Width: -1, Precision: -1}, g.load(*v, tg.tok))
@@ -460,7 +461,7 @@ func (g *generator) all(tg *target, depth int) script.Expr {
 		}
 		return script.Text(g.probe.Trace.Name)
 	case name == "$$return":
-		if g.probe.Kind == Return && g.probe.Place != nil && g.probe.Place.Returns().Real().Kind != source.Void {
+		if g.probe.Kind == Return && g.probe.Place != nil && g.probe.Place.Returns().Real().Kind != ctype.Void {
 			v := g.variable(tg.tok, "return")
 			add("return", &v)
 		}
@@ -486,7 +487,7 @@ func (g *generator) all(tg *target, depth int) script.Expr {
 				continue
 			}
 			if g.probe.Kind == Return && !g.entry {
-				if r := v.t.Real(); !r.Composite() && r.Kind != source.Array {
+				if r := v.t.Real(); !r.Composite() && r.Kind != ctype.Array {
 					sym := &target{base: tg.base, what: "$", name: "$" + one.Name}
 					if !g.a.possible(func() { v = value{x: g.saved(tg.tok, sym), t: v.t} }) {
 						add(one.Name, nil)
@@ -507,7 +508,7 @@ const maxPretty = 32
 // are printed.
 func (g *generator) pretty(v value, t *token, depth int) script.Expr {
 	w := &printer{g: g, t: t}
-	if r := v.t.Real(); r.Kind == source.Pointer && r.Target().Real().Composite() {
+	if r := v.t.Real(); r.Kind == ctype.Pointer && r.Target().Real().Composite() {
 		v = value{x: g.load(v, t), inMemory: true, t: r.Target(), user: v.user}
 	}
 	w.value(v, depth, true)
@@ -543,22 +544,22 @@ func (w *printer) value(v value, depth int, top bool) {
 		w.text += "{...}"
 	case r.Composite():
 		w.members(v, r, depth)
-	case r.Kind == source.Array && depth == 0 && !top:
+	case r.Kind == ctype.Array && depth == 0 && !top:
 		w.text += "[...]"
-	case r.Kind == source.Array && r.Target().Real().Char:
+	case r.Kind == ctype.Array && r.Target().Real().Char:
 		w.verb('s', callText("__string_quoted", v.x))
-	case r.Kind == source.Array:
+	case r.Kind == ctype.Array:
 		w.text += "["
 		w.value(value{x: v.x, inMemory: true, t: r.Target(), user: v.user}, depth-1, false)
 		if r.Count != 1 {
 			w.text += ", ..."
 		}
 		w.text += "]"
-	case r.Kind == source.Pointer && r.Target().Real().Char:
+	case r.Kind == ctype.Pointer && r.Target().Real().Char:
 		w.verb('s', callText("__string_quoted", w.g.load(v, w.t)))
-	case r.Kind == source.Pointer:
+	case r.Kind == ctype.Pointer:
 		w.verb('p', w.g.load(v, w.t))
-	case r.Size == 0 || r.Float:
+	case r.Size() == 0 || r.Float:
 		w.text += "?"
 	case r.Char:
 		w.text += "'"
@@ -572,7 +573,7 @@ func (w *printer) value(v value, depth int, top bool) {
 }
 
 // members writes a structure's members; those without a name are called by their kind.
-func (w *printer) members(v value, r *source.Type, depth int) {
+func (w *printer) members(v value, r *ctype.Type, depth int) {
 	w.text += "{"
 	for i, m := range r.Members() {
 		if i > 0 {
@@ -585,7 +586,7 @@ func (w *printer) members(v value, r *source.Type, depth int) {
 		switch {
 		case m.Name != "":
 			w.text += "." + m.Name + "="
-		case m.Type.Real().Kind == source.Union:
+		case m.Type.Real().Kind == ctype.Union:
 			w.text += "<union>="
 		default:
 			w.text += "<class>="
@@ -624,7 +625,7 @@ func (a *analysis) target(s *scope, x *target) vtype {
 }
 
 // ctypeOf is what an integer expression points to, as far as it is known.
-func (a *analysis) ctypeOf(s *scope, x expr) (t *source.Type) {
+func (a *analysis) ctypeOf(s *scope, x expr) (t *ctype.Type) {
 	if a.k == nil || a.k.Source == nil {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"kprobelab/internal/ctype"
 	"kprobelab/internal/script"
 	"kprobelab/internal/script/bpftrace"
 	"kprobelab/internal/script/host"
@@ -61,13 +62,13 @@ func hostEvent(f *source.File, name, file string) bpftrace.Event {
 		t := f.Written(bpftrace.FieldType(m[1], size))
 		switch {
 		case strings.HasPrefix(m[1], "__data_loc"):
-			one.Type, one.InMemory = &source.Type{Kind: source.Base, Size: 8, Signed: true}, false
+			one.Type, one.InMemory = &ctype.Type{Kind: ctype.Base, Bytes: 8, Signed: true}, false
 		case m[3] != "":
-			one.Type = source.ArrayOf(t, size/max(t.Real().Size, 1))
-		case t.Real().Size == size:
+			one.Type = ctype.ArrayOf(t, size/max(t.Size(), 1))
+		case t.Size() == size:
 			one.Type = t
 		default:
-			one.Type = &source.Type{Kind: source.Base, Size: size, Signed: m[5] == "1"}
+			one.Type = &ctype.Type{Kind: ctype.Base, Bytes: size, Signed: m[5] == "1"}
 		}
 		e.Fields = append(e.Fields, one)
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"kprobelab/internal/ctype"
 	"kprobelab/internal/source"
 )
 
@@ -98,9 +99,9 @@ func (d *drawer) variable() (string, bool) {
 }
 
 // cast is a type that is asked for, now and then.
-func (d *drawer) cast(t *source.Type) string {
+func (d *drawer) cast(t *ctype.Type) string {
 	r := t.Real()
-	if (r.Kind == source.Pointer || r.Kind == source.Array) && r.Target().Real().Char && d.r.IntN(2) == 0 {
+	if (r.Kind == ctype.Pointer || r.Kind == ctype.Array) && r.Target().Real().Char && d.r.IntN(2) == 0 {
 		return []string{":string", ":ustring"}[d.r.IntN(2)]
 	}
 	if d.r.IntN(4) == 0 {
@@ -130,16 +131,16 @@ func (d *drawer) parts() (string, bool) {
 const maxPath = 5
 
 // path is a way into a type.
-func (d *drawer) path(t *source.Type) (string, *source.Type) {
+func (d *drawer) path(t *ctype.Type) (string, *ctype.Type) {
 	s := ""
 	for range 1 + d.r.IntN(maxPath) {
 		r := t.Real()
 		to := r
-		if r.Kind == source.Pointer {
+		if r.Kind == ctype.Pointer {
 			to = r.Target().Real()
 		}
 		switch {
-		case r.Kind == source.Array || r.Kind == source.Pointer && to.Kind != source.Void && to.Kind != source.Function && d.r.IntN(4) == 0:
+		case r.Kind == ctype.Array || r.Kind == ctype.Pointer && to.Kind != ctype.Void && to.Kind != ctype.Function && d.r.IntN(4) == 0:
 			s += fmt.Sprintf("[%d]", d.r.IntN(4))
 			t = r.Target()
 		case to.Composite():
@@ -148,7 +149,7 @@ func (d *drawer) path(t *source.Type) (string, *source.Type) {
 				return s, t
 			}
 			op := "."
-			if r.Kind == source.Pointer {
+			if r.Kind == ctype.Pointer {
 				op = "->"
 			}
 			s += op + m.Name
@@ -161,7 +162,7 @@ func (d *drawer) path(t *source.Type) (string, *source.Type) {
 }
 
 // member is any named member, those of unnamed ones included.
-func (d *drawer) member(t *source.Type, depth int) *source.Member {
+func (d *drawer) member(t *ctype.Type, depth int) *ctype.Member {
 	list := t.Members()
 	if len(list) == 0 || depth > maxPath {
 		return nil
