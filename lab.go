@@ -98,6 +98,8 @@ type Lab struct {
 	records *records
 	// waits is of a run that waits.
 	waits waits
+	// init is the init of a booted kernel.
+	init initTask
 }
 
 // Open opens the image at path (empty: the guest kernel) and makes a Lab of it,

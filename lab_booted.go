@@ -56,9 +56,11 @@ func (l *Lab) Exec(p *Program) (code int, err error) {
 	if err := l.Machine.ReadUser(mailbox.Addr, header[:]); err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrNoInit, err)
 	}
-	if _, err := mailbox.Site(header[:]); err != nil {
+	call, err := mailbox.Site(header[:])
+	if err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrNoInit, err)
 	}
+	l.init = initTask{l.Machine.RunningTask(), call}
 	dir := p.Dir
 	if dir == "" {
 		dir = "/"
@@ -123,13 +125,24 @@ func (l *Lab) GuestTask() func(n int) (pid int, comm string) {
 	}
 }
 
+// initTask is the init of a booted kernel: its task, and where it makes its calls. A program in the guest can make the same
+// calls; they are answered as the kernel answers a number that it does not know.
+type initTask struct {
+	task, call x86.Addr
+}
+
+// initCalls reports whether init makes the system call at an address.
+func (l *Lab) initCalls(at x86.Addr) bool {
+	return at == l.init.call && l.Machine.RunningTask() == l.init.task
+}
+
 // listen lets the guest run until init says that the program has ended.
 func (l *Lab) listen(p *Program) (out *mailbox.Outcome, err error) {
 	to := map[int]io.Writer{1: p.Stdout, 2: p.Stderr}
 	var failed error
 	l.Machine.OnHostCall(hostCalls, func(regs *x86.PtRegs) bool {
 		op, ok := mailbox.IsCall(regs.AX)
-		if !ok {
+		if !ok || !l.initCalls(x86.Addr(regs.IP)) {
 			e := errno.ENOSYS
 			regs.AX = uint64(-int64(e))
 			return false
@@ -171,6 +184,9 @@ func (l *Lab) comeBack(stop x86.Addr) error {
 		// The system call's own registers are where the first argument points to; before 4.17
 		// the argument is the program's own.
 		regs := l.Machine.Stopped()
+		if l.init.task != 0 && l.Machine.RunningTask() != l.init.task {
+			continue // another program asks as init does
+		}
 		if regs.DI == mailbox.Magic {
 			return nil
 		}

@@ -246,6 +246,15 @@ func (m *Machine) Stopped() x86.PtRegs {
 	return m.booted.Stopped()
 }
 
+// RunningTask is the task_struct of the task that a booted kernel runs on the CPU that the machine stands in, 0 where there
+// is none.
+func (m *Machine) RunningTask() x86.Addr {
+	if m.gone || m.booted == nil {
+		return 0
+	}
+	return m.booted.Current()
+}
+
 // Interrupts is how many interrupts a booted kernel has taken since the machine was made
 // or restored, and a digest of which came when and at which instruction: what a kernel
 // does after two runs of the same code can differ where these do.

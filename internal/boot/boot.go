@@ -75,6 +75,8 @@ type Guest struct {
 	Slide int64
 	// call is the instruction of init's calls.
 	call x86.Addr
+	// space is init's address space.
+	space uint64
 }
 
 // Boot boots the kernel up to the stop point, and ends it when follow returns. The error
@@ -133,11 +135,14 @@ func (g *Guest) arrive() error {
 	if err := g.toStop(); err != nil {
 		return err
 	}
+	var err error
+	if g.space, err = g.debugger.Space(); err != nil {
+		return err
+	}
 	header := make([]byte, mailbox.HeaderSize)
 	if err := g.debugger.ReadMemory(mailbox.Addr, header); err != nil {
 		return err
 	}
-	var err error
 	if g.call, err = mailbox.Site(header); err != nil {
 		return err
 	}
@@ -175,6 +180,9 @@ func (g *Guest) atStop() (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	if ours, err := g.inInit(); err != nil || !ours {
+		return false, err
+	}
 	di := r.Arg(0)
 	if di == mailbox.Magic {
 		return true, nil
@@ -184,6 +192,15 @@ func (g *Guest) atStop() (bool, error) {
 		return false, err
 	}
 	return binary.LittleEndian.Uint64(b[:]) == mailbox.Magic, nil
+}
+
+// inInit says whether the machine stands in init. Before init has been seen it cannot tell.
+func (g *Guest) inInit() (bool, error) {
+	if g.space == 0 {
+		return true, nil
+	}
+	at, err := g.debugger.Space()
+	return at == g.space, err
 }
 
 // Do lets init do a command, and waits until it is at the stop point again. What comes of
@@ -208,6 +225,9 @@ func (g *Guest) Do(c mailbox.Command, out func(fd int, b []byte) error) (*mailbo
 	return outcome, g.toStop()
 }
 
+// Site is the address of the instruction by which init makes its calls.
+func (g *Guest) Site() x86.Addr { return g.call }
+
 // listen answers init's calls up to the last one of a command.
 func (g *Guest) listen(out func(int, []byte) error) (*mailbox.Outcome, error) {
 	for {
@@ -217,6 +237,16 @@ func (g *Guest) listen(out func(int, []byte) error) (*mailbox.Outcome, error) {
 		}
 		switch at {
 		case g.call:
+			ours, err := g.inInit()
+			if err != nil {
+				return nil, err
+			}
+			if !ours { // another program has code there
+				if err := g.debugger.Pass(g.call); err != nil {
+					return nil, err
+				}
+				continue
+			}
 			outcome, err := g.answer(out)
 			if err == nil {
 				err = g.debugger.Go()

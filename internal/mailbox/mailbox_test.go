@@ -152,7 +152,8 @@ func TestCalls(t *testing.T) {
 func TestCallsThatAreNotInits(t *testing.T) {
 	out := func(int, []byte) error { panic("no output") }
 	for name, c := range map[string][4]uint64{
-		"version": {uint64(Ready), 77}, "descriptor": {uint64(Out), 3, 0, 1}, "size": {uint64(Out), 1, 0, 1 << 40}, "operation": {9},
+		"version": {uint64(Ready), 77}, "descriptor": {uint64(Out), 3, 0, 1}, "size": {uint64(Out), 1, 0, 1 << 40}, "kernel_memory": {uint64(Out), 1, 0xffffffff81000000, 8},
+		"wrap": {uint64(Out), 1, 1<<64 - 8, 16}, "past_the_end": {uint64(Out), 1, 1<<47 - 8, 16}, "operation": {9},
 	} {
 		_, err := Take(Op(c[0]), c[1], c[2], c[3], guest{}, out)
 		require.ErrorIs(t, err, ErrCall, name)

@@ -52,6 +52,11 @@ const (
 	removed   = "mov %rbx,%rdi\nmov $0x54,%eax\nsyscall\n"
 )
 
+// signalled makes a child that has an exit signal, and waits for it.
+func signalled(signal string) string {
+	return call("0x38", signal, "0") + "test %eax,%eax\nje out\nxor %r10d,%r10d\nmov $-1,%rdi\nxor %esi,%esi\nmov $0x40000000,%edx\nmov $0x3d,%eax\nsyscall\nout: xor %edi,%edi" + exit
+}
+
 func TestProgram(t *testing.T) {
 	for name, c := range map[string]struct {
 		text   string
@@ -96,6 +101,13 @@ func TestProgram(t *testing.T) {
 		"handlers_without_memory":     {text: call("0x38", "0x800", "0") + "neg %eax\nmov %eax,%edi" + exit, code: 22},
 		"thread_without_handlers":     {text: call("0x38", "0x10100", "0") + "neg %eax\nmov %eax,%edi" + exit, code: 22},
 		"processes_that_do_not_fit":   {text: "again: " + call("0x39") + "test %eax,%eax\nje child\njns again\nneg %eax\nmov %eax,%edi" + exit + "\nchild: xor %edi,%edi" + exit, code: 12},
+		// The parent gets no signal of such a number, and waits with __WALL.
+		"child_with_the_last_signal":        {text: signalled("0x40"), signal: 64},
+		"child_with_a_signal_past_the_last": {text: signalled("0x41"), code: 0},
+		"child_with_signal_128":             {text: signalled("0x80"), code: 0},
+		"child_with_signal_200":             {text: signalled("0xc8"), code: 0},
+		"child_with_signal_255":             {text: signalled("0xff"), code: 0},
+		"child_with_no_signal":              {text: signalled("0x0"), code: 0},
 		"wait_for_nobody":             {text: "xor %r10d,%r10d\n" + call("0x3d", "0", "0", "0") + "neg %eax\nmov %eax,%edi" + exit, code: 10},
 		"wait_with_unknown_options":   {text: call("0x3d", "0", "0", "0x100") + "neg %eax\nmov %eax,%edi" + exit, code: 22},
 		"wait_to_where_nothing_is":    {text: call("0x39") + "test %eax,%eax\nje child\nxor %r10d,%r10d\nxor %edi,%edi\nmov $0x10000,%esi\nxor %edx,%edx\nmov $0x3d,%eax\nsyscall\nneg %eax\nmov %eax,%edi\nchild: " + exit[1:], code: 14},

@@ -123,6 +123,26 @@ func (d *Debugger) Registers() (r Registers, err error) {
 	return r, nil
 }
 
+// cr3At is the number of cr3 among QEMU's registers, and spaceBits the bits of it that say where the page tables of an
+// address space are: not those of PCID, nor the one that tells those of user mode (page table isolation).
+const (
+	cr3At     = 29
+	spaceBits = 1<<52 - 1<<13
+)
+
+// Space tells the address spaces of tasks apart: it is where the page tables are that the CPU uses which has stopped.
+func (d *Debugger) Space() (uint64, error) {
+	answer, err := d.ask(fmt.Sprintf("p%x", cr3At))
+	if err != nil {
+		return 0, err
+	}
+	b, err := hex.DecodeString(answer)
+	if err != nil || len(b) != 8 {
+		return 0, fmt.Errorf("QEMU's debugger: no cr3 in %.40q", answer)
+	}
+	return binary.LittleEndian.Uint64(b) & spaceBits, nil
+}
+
 // SetRegisters writes them.
 func (d *Debugger) SetRegisters(r *Registers) error {
 	for i, v := range r {

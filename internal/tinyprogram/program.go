@@ -13,7 +13,7 @@ import (
 	"kprobelab/x86"
 )
 
-// Where a program has its functions, Stride apart, and its data, which can be written.
+// Where a program has its functions, Stride apart, of which the last has the rest of a page, and its data, which can be written.
 const (
 	Text   x86.Addr = 0x401000
 	Stride          = 0x80
@@ -41,8 +41,12 @@ func Build(data []byte, functions ...Function) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name, err)
 		}
-		if len(code) > Stride {
-			return nil, fmt.Errorf("%s: %d bytes are more than %d", f.Name, len(code), Stride)
+		room := Stride
+		if i == len(functions)-1 {
+			room = pageSize - i*Stride
+		}
+		if len(code) > room {
+			return nil, fmt.Errorf("%s: %d bytes are more than %d", f.Name, len(code), room)
 		}
 		copy(text[i*Stride:], code)
 		symbols = binary.LittleEndian.AppendUint32(symbols, uint32(len(names)))
