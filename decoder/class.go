@@ -18,7 +18,7 @@ const (
 	ClassIndirectCall
 	// ClassRet is a near return.
 	ClassRet
-	// ClassJmp is a near relative jump.
+	// ClassJmp is a near relative jump, or one to an absolute address in the instruction.
 	ClassJmp
 	// ClassIndirectJmp is a near jump through a register or memory.
 	ClassIndirectJmp
@@ -60,7 +60,7 @@ func ParseClass(name string) (Class, bool) {
 }
 
 var mnemonicClasses = map[string]Class{
-	"call": ClassIndirectCall, "jmp": ClassIndirectJmp, "ret": ClassRet,
+	"call": ClassIndirectCall, "jmp": ClassIndirectJmp, "jmpabs": ClassJmp, "ret": ClassRet,
 	"loop": ClassLoop, "loope": ClassLoop, "loopne": ClassLoop, "jrcxz": ClassLoop, "jecxz": ClassLoop, "jcxz": ClassLoop,
 	"int": ClassInt, "int1": ClassInt, "int3": ClassInt, "into": ClassInt,
 	"syscall": ClassSyscall, "sysenter": ClassSyscall, "sysexit": ClassSyscall, "sysret": ClassSyscall,

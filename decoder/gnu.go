@@ -41,6 +41,14 @@ var registerClasses = func() (t [128][32]string) {
 // lowRegisters are the classes that have eight registers, whatever a prefix says.
 var lowRegisters = [128]bool{'s': true, 'm': true, 'k': true, 't': true, 'T': true, 'n': true}
 
+// generalKinds are the kinds of general registers.
+var generalKinds = func() (t [128]bool) {
+	for _, kind := range "bwdqvyz8g" {
+		t[kind] = true
+	}
+	return t
+}()
+
 // gnu8High are numbers 4 to 7 of a register of one byte, without a REX prefix.
 var gnu8High = [8]string{4: "%ah", 5: "%ch", 6: "%dh", 7: "%bh"}
 
@@ -54,10 +62,14 @@ type gnuText struct {
 	size16, addr32, w bool
 	register          bool // ModRM.rm is a register
 	segment           byte // 64 or 65, else 0
-	// reg, rm, index, vvvv are register numbers.
-	reg, rm, base, index, vvvv byte
-	l, aaa                     byte
-	z, b                       bool
+	// reg, rm, index, vvvv are register numbers, general one that of ModRM.rm where it is
+	// a general register.
+	reg, rm, base, index, vvvv, general byte
+	l, aaa                              byte
+	z, b                                bool
+	// nf is {nf}, condition that of ccmp and ctest.
+	nf        bool
+	condition byte
 }
 
 // Text is the instruction at that address in GNU syntax: what GNU as assembles
@@ -76,7 +88,10 @@ func (i *Inst) AppendText(out []byte, at x86.Addr) []byte {
 	g.fields()
 	g.t = g.template()
 	g.prefixes()
-	if g.t.pseudo != "" && g.needsPseudo() {
+	switch {
+	case g.nf:
+		g.out = append(g.out, "{nf} "...)
+	case g.t.pseudo != "" && g.needsPseudo():
 		g.out = append(append(g.out, g.t.pseudo...), ' ')
 	}
 	g.mnemonic()
@@ -104,7 +119,7 @@ func (i *Inst) AppendText(out []byte, at x86.Addr) []byte {
 // fields takes the prefixes and ModRM apart.
 func (g *gnuText) fields() {
 	i := g.i
-	for _, c := range i.code[:i.PrefixLen] {
+	for _, c := range i.legacyPrefixes() {
 		switch c {
 		case 0x66:
 			g.size16 = true
@@ -115,17 +130,22 @@ func (g *gnuText) fields() {
 		}
 	}
 	rex := i.REX
-	if i.VexLen != 0 {
+	switch {
+	case i.VexLen != 0:
 		rex = g.vexFields(i.code[i.PrefixLen:][:i.VexLen])
+	case rex == rex2Prefix:
+		rex = i.REX2
+		g.reg, g.index, g.base = rex&0x40>>2, rex&0x20>>1, rex&0x10
 	}
 	g.w = rex&8 != 0
 	g.reg |= i.ModRM>>3&7 | rex&4<<1
-	g.base = rex & 1 << 3
-	g.index = rex & 2 << 2
+	g.base |= rex & 1 << 3
+	g.index |= rex & 2 << 2
 	g.register = i.HasModRM && (i.ModRM >= 0xC0 || i.opcodeRow().form.flags&registerOnly != 0)
 	g.rm = i.ModRM&7 | g.base
+	g.general = g.rm
 	if i.VexLen == 4 && g.register {
-		g.rm |= g.index << 1
+		g.rm = g.rm&15 | g.index<<1
 	}
 }
 
@@ -136,9 +156,30 @@ func (g *gnuText) vexFields(p []byte) (rex byte) {
 	g.vvvv, g.l = v.vvvv, v.l
 	g.reg = v.regHigh & 0x10
 	if len(p) == 4 {
-		g.aaa, g.z, g.b = v.aaa, v.z, v.b
+		g.evexFields(&v)
 	}
 	return v.w<<3 | v.regHigh&8>>1 | v.indexHigh>>2 | v.rmHigh>>3
+}
+
+// evexFields takes what EVEX alone has.
+func (g *gnuText) evexFields(v *vexFields) {
+	f := &g.i.opcodeRow().form
+	g.z, g.b = v.z, v.b
+	switch {
+	case f.flags&conditional != 0:
+		g.vvvv, g.condition = ^v.vvvv&15, ^v.vvvv>>1&8|v.aaa
+	case f.flags&takesNF != 0 || g.i.Encoding == EncEvex4:
+		g.nf = v.aaa&4 != 0 && f.flags&takesNF != 0
+	default:
+		g.aaa = v.aaa
+	}
+	if v.base4 {
+		g.base = 0x10
+	}
+	if v.index4 {
+		g.index = 0x10
+	}
+	g.size16 = g.i.Encoding == EncEvex4 && v.pp == 1
 }
 
 // template is the alternative of the row that the instruction goes with.
@@ -158,6 +199,8 @@ func (g *gnuText) template() *template {
 			ok = g.size16 && !g.w
 		case 'B':
 			ok = g.base != 0
+		case 'P':
+			ok = g.w && g.i.REX == rex2Prefix
 		}
 		if ok {
 			return t
@@ -172,16 +215,20 @@ func (g *gnuText) needsPseudo() bool {
 	if g.i.VexLen != 4 {
 		return true
 	}
-	if g.aaa != 0 || g.z || g.b || g.l == 2 || g.reg >= 16 || g.vvvv >= 16 {
+	if g.aaa != 0 || g.z || g.b || g.l == 2 || g.reg >= 16 || g.vvvv >= 16 || (g.base|g.index)&0x10 != 0 {
 		return false
 	}
-	return !g.register || g.rm < 16
+	return !g.register || g.i.Encoding == EncEvex4 || g.rm < 16
 }
 
 func (g *gnuText) mnemonic() {
 	t := g.t
 	g.out = append(g.out, t.mnemonic...)
 	g.hint()
+	if g.i.opcodeRow().form.flags&conditional != 0 {
+		defer g.flags()
+		g.out = append(g.out, conditions[g.condition]...)
+	}
 	if t.suffix == 0 || t.suffixMemory && (g.register || (t.suffix == 'X' || t.suffix == 'x') && g.b) {
 		return
 	}
@@ -264,10 +311,13 @@ func (g *gnuText) operand(o *operand) {
 	case 'F':
 		g.rounding(o.kind)
 	default:
-		if g.register || o.source == 'R' {
-			g.name(o.kind, g.rm)
-		} else {
+		switch {
+		case !g.register && o.source != 'R':
 			g.memory(o)
+		case generalKinds[o.kind]:
+			g.name(o.kind, g.general)
+		default:
+			g.name(o.kind, g.rm)
 		}
 	}
 }
@@ -310,7 +360,7 @@ func (g *gnuText) name(kind, n byte) {
 	switch {
 	case lowRegisters[kind]:
 		n &= 7
-	case kind == 'q' || kind == 'd' || kind == 'w' || kind == 'b':
+	case !generalKinds[kind] && g.i.REX == rex2Prefix: // R4, X4, B4 are of general registers
 		n &= 15
 	}
 	g.out = append(g.out, registerClasses[kind][n&31]...)
@@ -370,6 +420,26 @@ func (g *gnuText) signed(v int64) {
 		v = -v
 	}
 	g.hex(uint64(v))
+}
+
+// conditions are the names of EVEX.SC of ccmp and ctest.
+var conditions = [16]string{"o", "no", "b", "ae", "e", "ne", "be", "a", "s", "ns", "t", "f", "l", "ge", "le", "g"}
+
+// flags writes the flags that ccmp and ctest set where the condition fails.
+func (g *gnuText) flags() {
+	g.out = append(g.out, " {dfv="...)
+	first := true
+	for bit, name := range [...]string{"of", "sf", "zf", "cf"} {
+		if g.vvvv>>(3-bit)&1 == 0 {
+			continue
+		}
+		if !first {
+			g.out = append(g.out, ", "...)
+		}
+		first = false
+		g.out = append(g.out, name...)
+	}
+	g.out = append(g.out, '}')
 }
 
 var roundings = [4]string{"{rn-sae}", "{rd-sae}", "{ru-sae}", "{rz-sae}"}

@@ -1,20 +1,25 @@
 package decoder
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // Prefixes in GNU syntax: each that the instruction's text does not show stands
 // before the mnemonic, in the order of the bytes.
 
 // prefixes writes the words of the prefixes.
 func (g *gnuText) prefixes() {
-	b := g.i.code[:g.i.PrefixLen]
-	if len(b) == 0 {
+	if g.i.PrefixLen == 0 {
 		return
 	}
-	if len(b) > 1 || b[0]&0xF0 != 0x40 {
+	if b := g.i.legacyPrefixes(); len(b) > 1 || len(b) == 1 && b[0]&0xF0 != 0x40 {
 		g.legacyPrefixes(b)
 	}
-	if g.i.REX != 0 && g.i.VexLen == 0 {
+	switch {
+	case g.i.REX == rex2Prefix:
+		g.rex2Word()
+	case g.i.REX != 0 && g.i.VexLen == 0:
 		g.rexWord()
 	}
 }
@@ -145,7 +150,7 @@ func (g *gnuText) branches() bool {
 }
 
 func (g *gnuText) locked() bool {
-	for _, c := range g.i.code[:g.i.PrefixLen] {
+	for _, c := range g.i.legacyPrefixes() {
 		if c == 0xF0 {
 			return true
 		}
@@ -171,8 +176,50 @@ var rexNames = func() (t [16]string) {
 // rexWord writes the REX prefix that has a bit which the text does not show, or
 // none at all and no register that needs it.
 func (g *gnuText) rexWord() {
-	rex, i := g.i.REX, g.i
-	shown := byte(0x40)
+	rex := g.i.REX
+	if rex&^(0x40|g.shownBits(rex)) != 0 || rex == 0x40 && !g.usesLowByte() {
+		g.word(rexNames[rex&15])
+	}
+}
+
+// rex2Word writes a REX2 prefix that has a bit which the text does not show, or no
+// register that needs it. pushp, popp and jmpabs have no other encoding.
+func (g *gnuText) rex2Word() {
+	p := g.i.REX2 & 0x7F
+	shown := g.shownBits(p)
+	if g.memoryShown() {
+		shown |= 1
+	}
+	switch {
+	case g.i.Encoding == EncRex2, g.t.guard == 'P':
+	case p&^(shown|g.shownHighBits()) != 0:
+		g.out = append(strconv.AppendUint(append(g.out, "{rex2 0x"...), uint64(g.i.REX2), 16), "} "...)
+	case p&0x70 == 0:
+		g.word("{rex2}")
+	}
+}
+
+// shownHighBits are the bits R4, X4, B4 of REX2 that the text shows: those of general
+// registers and of addresses.
+func (g *gnuText) shownHighBits() (shown byte) {
+	if g.memoryShown() {
+		shown = 0x30
+	}
+	for _, o := range g.t.operands {
+		switch {
+		case !generalKinds[o.kind]:
+		case o.source == 'G':
+			shown |= 0x40
+		case o.source == 'O', o.source == 'E' && g.register, o.source == 'R':
+			shown |= 0x10
+		}
+	}
+	return shown
+}
+
+// shownBits are the bits W, R, X, B of a REX prefix that the text shows.
+func (g *gnuText) shownBits(rex byte) (shown byte) {
+	i := g.i
 	if g.t.usesW || g.t.rmW && g.register || rex&8 != 0 && selectsW(i.opcodeRow()) {
 		shown |= 8
 	}
@@ -189,9 +236,7 @@ func (g *gnuText) rexWord() {
 	} else if g.t.usesRm {
 		shown |= 1
 	}
-	if rex&^shown != 0 || rex == 0x40 && !g.usesLowByte() {
-		g.word(rexNames[rex&15])
-	}
+	return shown
 }
 
 // selectsW: all of the row has REX.W.
@@ -239,7 +284,7 @@ func (g *gnuText) hinted(c byte) string {
 // hint writes the suffix of a conditional branch.
 func (g *gnuText) hint() {
 	suffix := ""
-	for _, c := range g.i.code[:g.i.PrefixLen] {
+	for _, c := range g.i.legacyPrefixes() {
 		if prefixKind[c] == prefixSegment {
 			suffix = g.hinted(c)
 		}

@@ -15,9 +15,11 @@ type Inst struct {
 	// PrefixLen counts the bytes before VEX, EVEX, XOP or the opcode's first
 	// byte, REX included.
 	PrefixLen uint8
-	// REX is the REX prefix that counts, the one directly before the opcode;
-	// 0 for none.
+	// REX is the REX prefix that counts, the one directly before the opcode, or D5 where
+	// REX2 is one; 0 for none.
 	REX byte
+	// REX2 is the second byte of a REX2 prefix; valid where REX is D5.
+	REX2 byte
 	// VexLen is the length of a VEX, EVEX or XOP prefix, 2 to 4, which stands
 	// at PrefixLen; 0 for none.
 	VexLen uint8
@@ -36,7 +38,8 @@ type Inst struct {
 	ImmOff, ImmLen   uint8
 	Disp             int32
 
-	// HasTarget: it branches to an address, Rel bytes past its end.
+	// HasTarget: it branches to an address, Rel bytes past its end. jmpabs does not: Rel
+	// is the address.
 	HasTarget bool
 	// RIPRelative: its memory operand is relative to its end.
 	RIPRelative bool
@@ -65,8 +68,11 @@ func Decode(b []byte) (Inst, error) {
 // Bytes are the instruction's own.
 func (i *Inst) Bytes() []byte { return i.code[:i.Length] }
 
-// Target is where a branch at that address leads; false without HasTarget.
+// Target is where a direct branch at that address leads; false for all else.
 func (i *Inst) Target(at x86.Addr) (x86.Addr, bool) {
+	if i.Encoding == EncRex2 {
+		return x86.Addr(i.Rel), true
+	}
 	return at.Add(int64(i.Length) + i.Rel), i.HasTarget
 }
 
@@ -74,8 +80,14 @@ func (i *Inst) Target(at x86.Addr) (x86.Addr, bool) {
 // the first in the low bytes.
 func (i *Inst) Imm() int64 { return signedAt(i.code[i.ImmOff : i.ImmOff+i.ImmLen]) }
 
-// Extension is the instruction set extension that the instruction came with.
-func (i *Inst) Extension() string { return i.opcodeRow().ext }
+// Extension is the instruction set extension that the instruction came with: APX_F for
+// one that REX2 or EVEX gives more registers.
+func (i *Inst) Extension() string {
+	if i.usesAPX() {
+		return "APX_F"
+	}
+	return i.opcodeRow().ext
+}
 
 // Mnemonic is the instruction's name in Intel's manual.
 func (i *Inst) Mnemonic() string { return i.opcodeRow().mnemonic }

@@ -58,6 +58,8 @@ func (d *procDecoder) decode() error {
 		return d.escaped(at)
 	case op == 0xC4, op == 0xC5, op == 0x62:
 		return d.vexed(at)
+	case op == rex2Prefix:
+		return d.rex2(at)
 	case op == 0x8F && at+1 < len(b) && b[at+1]&0x1F >= 8: // below 8 it is pop
 		return d.vexed(at)
 	}
@@ -163,7 +165,7 @@ func (d *procDecoder) legacy(e Encoding, op byte, at int) error {
 		if at, err = d.operands(at, flags); err != nil {
 			return err
 		}
-		if d.i.REX&5 != 0 && (d.i.REX&4 != 0 && flags&regBelow8 != 0 || d.i.REX&1 != 0 && flags&rmBelow8 != 0) {
+		if d.i.REX&5 != 0 && !d.rexAllowed(flags) {
 			return ErrOperands
 		}
 	}
@@ -246,14 +248,14 @@ func (d *procDecoder) immediate(at int) error {
 	d.i.ImmOff, d.i.ImmLen = uint8(at), uint8(n)
 	d.i.Length = at + n
 	if kind >= immRel8 {
-		d.i.HasTarget, d.i.Rel = true, signedAt(d.b[at:at+n])
+		d.i.HasTarget, d.i.Rel = kind != immAbs8, signedAt(d.b[at:at+n])
 	}
 	return nil
 }
 
 // immLens are the lengths that do not depend on prefixes.
 var immLens = [...]uint8{
-	imm1: 1, imm2: 2, imm4: 4, imm8: 8, imm2And1: 3, imm1And1: 2, immRel8: 1, immRel32: 4, immRelZ: 0,
+	imm1: 1, imm2: 2, imm4: 4, imm8: 8, imm2And1: 3, imm1And1: 2, immRel8: 1, immRel32: 4, immRelZ: 0, immAbs8: 8,
 }
 
 func (d *procDecoder) immLen(kind immKind) int {

@@ -64,7 +64,7 @@ func TestDecodeErrors(t *testing.T) {
 		_, err := Decode(unhex(t, s))
 		require.ErrorIs(t, err, ErrTruncated, s)
 	}
-	for _, s := range []string{"06", "1f", "27", "60", "9a", "ea", "d4 0a", "d5 0a", "0f 04", "0f 0f c0 00", "66 66 66 66 66 66 66 66 66 66 66 66 66 66 66 90"} {
+	for _, s := range []string{"06", "1f", "27", "60", "9a", "ea", "d4 0a", "d5 0a 06", "0f 04", "0f 0f c0 00", "66 66 66 66 66 66 66 66 66 66 66 66 66 66 66 90"} {
 		_, err := Decode(padded(unhex(t, s)))
 		require.Error(t, err, s)
 		require.Equal(t, "(bad)", Text(padded(unhex(t, s)), 0), s)
@@ -92,11 +92,33 @@ func TestDecodeErrorKinds(t *testing.T) {
 		{"gather_without_mask", "62 f2 7d 48 92 04 08", ErrOperands},
 		{"cr10", "44 0f 20 d0", ErrOperands},
 		{"cr1", "0f 20 c8", ErrUnknown},
-		{"evex_reserved_bit", "62 f9 7c 48 58 c0", ErrUnknown},
+		{"register_with_X4", "62 f1 78 48 58 c0", ErrOperands},
+		{"vector_index_with_X4", "62 f2 79 49 92 04 08", ErrOperands},
+		{"mask_register_with_B4", "62 f9 7c 08 90 c1", ErrOperands},
+		{"map4_with_L", "62 f4 7c 28 01 c0", ErrOperands},
+		{"map4_with_z", "62 f4 7c 88 01 c0", ErrOperands},
+		{"map4_low_bits_of_aaa", "62 f4 7c 09 01 c0", ErrOperands},
+		{"map4_vvvv_without_ND", "62 f4 74 08 01 c0", ErrOperands},
+		{"adc_keeps_no_flags", "62 f4 7c 0c 11 c0", ErrUnknown},
+		{"pop2_of_rsp", "62 f4 74 18 8f c4", ErrOperands},
+		{"pop2_of_one_register", "62 f4 74 18 8f c1", ErrOperands},
+		{"push2_of_rsp", "62 f4 5c 18 ff f1", ErrOperands},
 		{"mvex", "62 f1 78 48 58 c0", ErrUnknown},
 		{"vex_map_0", "c4 e0 78 58 c0", ErrUnknown},
 		{"xop_map_11", "8f eb 78 c0 c0 05", ErrUnknown},
-		{"rex2", "d5 00 90", ErrUnknown},
+		{"rex_before_rex2", "48 d5 00 90", ErrPrefix},
+		{"rex2_before_rex2", "d5 00 d5 00 90", ErrUnknown},
+		{"rex2_before_an_escape", "d5 00 0f 05", ErrUnknown},
+		{"rex2_before_a_short_branch", "d5 00 74 05", ErrUnknown},
+		{"rex2_before_a_near_branch", "d5 00 e8 00 00 00 00", ErrUnknown},
+		{"rex2_before_wrmsr", "d5 80 30", ErrUnknown},
+		{"rex2_before_a_long_branch", "d5 80 84 00 00 00 00", ErrUnknown},
+		{"rex2_before_xsave", "d5 80 ae 20", ErrOperands},
+		{"rex2_cr16", "d5 c0 20 c0", ErrOperands},
+		{"jmpabs_with_W", "d5 08 a1 11 22 33 44 55 66 77 08", ErrUnknown},
+		{"jmpabs_with_66", "66 d5 00 a1 11 22 33 44 55 66 77 08", ErrUnknown},
+		{"jmpabs_with_67", "67 d5 00 a1 11 22 33 44 55 66 77 08", ErrPrefix},
+		{"locked_rex2_without_memory", "f0 d5 00 01 c0", ErrPrefix},
 	} {
 		t.Run(tt.hazard, func(t *testing.T) {
 			i, err := Decode(padded(unhex(t, tt.bytes)))

@@ -9,12 +9,17 @@ type vexFields struct {
 	vvvv                       byte // with EVEX 5 bits
 	aaa                        byte
 	z, b                       bool
+	// index4 is EVEX.X4, base4 EVEX.B4: bit 4 of an index and of a base or general
+	// register, which APX has.
+	index4, base4 bool
+	// length is L'L of map 4, which has to be 0.
+	length byte
 }
 
 // vexed decodes what begins with VEX, EVEX or XOP. SDM Vol. 2, 2.3.2 and
 // 2.7.3: 66, F3, F2, LOCK or REX before them are #UD.
 func (d *procDecoder) vexed(at int) error {
-	if at > 0 { // x86asm refuses every prefix there, the processor does not
+	if at > 0 || d.b[at] == 0x62 && apxBits(d.b) { // x86asm refuses every prefix there, and APX
 		d.overrides = false
 	}
 	if d.size|d.rep != 0 || d.lock || d.i.REX != 0 {
@@ -57,12 +62,18 @@ func (v *vexFields) read(p []byte) (Encoding, bool) {
 	if p[0] == 0x8F {
 		return EncXop8 + Encoding(m-8), m <= 10
 	}
-	return EncVex0F + Encoding(m-1), m >= 1 && m <= 3
+	e := vexMaps[m&7]
+	return e, e != EncNone && m < 8
+}
+
+// vexMaps are the encodings of VEX.mmmmm.
+var vexMaps = [8]Encoding{
+	EncNone, EncVex0F, EncVex0F38, EncVex0F3A, EncNone, EncVex5, EncNone, EncVex7,
 }
 
 // evexMaps are the encodings of EVEX.mmm.
 var evexMaps = [8]Encoding{
-	EncNone, EncEvex0F, EncEvex0F38, EncEvex0F3A, EncNone, EncEvex5, EncEvex6, EncNone,
+	EncNone, EncEvex0F, EncEvex0F38, EncEvex0F3A, EncEvex4, EncEvex5, EncEvex6, EncEvex7,
 }
 
 func (v *vexFields) readEvex(p []byte) (Encoding, bool) {
@@ -70,8 +81,12 @@ func (v *vexFields) readEvex(p []byte) (Encoding, bool) {
 	v.vvvv |= ^p[3] << 1 & 0x10
 	v.l, v.aaa = p[3]>>5&3, p[3]&7
 	v.z, v.b = p[3]&0x80 != 0, p[3]&0x10 != 0
+	v.base4, v.index4 = p[1]&8 != 0, p[2]&4 == 0
 	e := evexMaps[p[1]&7]
-	return e, e != EncNone && p[1]&8 == 0 && p[2]&4 != 0
+	if e == EncEvex4 { // no L'L: NF takes its place in selectors
+		v.length, v.l = v.l, v.aaa>>2
+	}
+	return e, e != EncNone
 }
 
 func (v *vexFields) selector() int {
@@ -92,14 +107,17 @@ func (d *procDecoder) vexOpcode(e Encoding, op byte, at int) error {
 			return err
 		}
 	}
-	if !d.v.allowed(d.f.flags, e.evex()) || !d.v.registersAllowed(d) {
+	if !d.v.allowed(d.f.flags, e) || !d.v.registersAllowed(d) {
 		return ErrOperands
+	}
+	if e == EncEvex4 {
+		d.size, d.w = d.v.pp&1, d.v.w<<3
 	}
 	return d.immediate(at)
 }
 
 // allowed checks the fields that do not depend on ModRM.
-func (v *vexFields) allowed(f formFlags, evex bool) bool {
+func (v *vexFields) allowed(f formFlags, e Encoding) bool {
 	vvvv := v.vvvv
 	if f&vsib != 0 {
 		vvvv &= 15
@@ -112,8 +130,14 @@ func (v *vexFields) allowed(f formFlags, evex bool) bool {
 		f&regBelow16 != 0 && v.regHigh&0x10 != 0:
 		return false
 	}
-	if !evex {
+	if !e.evex() {
 		return true
+	}
+	switch {
+	case e == EncEvex4:
+		return v.length == 0 && !v.z && (v.aaa&3 == 0 || f&conditional != 0)
+	case f&takesNF != 0:
+		return v.aaa&3 == 0 && !v.z
 	}
 	return (v.aaa == 0 || f&takesMask != 0) && (v.aaa != 0 || f&needsMask == 0) &&
 		(!v.z || f&zeroing != 0 && v.aaa != 0)
@@ -121,11 +145,23 @@ func (v *vexFields) allowed(f formFlags, evex bool) bool {
 
 // registersAllowed checks that operands which have to be distinct are.
 func (v *vexFields) registersAllowed(d *procDecoder) bool {
-	if d.f.flags&distinct == 0 {
+	if v.index4 && (d.i.ModRM >= 0xC0 || d.f.flags&vsib != 0) {
+		return false // there is no index, or V' is its fifth bit
+	}
+	if d.i.VexLen == 4 && d.f.flags&rmBelow8 != 0 && d.i.ModRM >= 0xC0 && (v.base4 || v.indexHigh != 0) {
+		return false
+	}
+	if d.f.flags&(distinct|notRSP) == 0 {
 		return true
 	}
 	reg := d.i.ModRM>>3&7 | v.regHigh
 	switch rm := d.i.ModRM&7 | v.rmHigh; {
+	case d.i.Encoding == EncEvex4: // push2, pop2
+		if v.base4 {
+			rm |= 0x10
+		}
+		const rsp = 4
+		return rm != rsp && v.vvvv != rsp && (rm != v.vvvv || d.f.flags&distinct == 0)
 	case d.f.flags&vsib != 0: // EVEX: V' is the index's fifth bit
 		index := d.i.SIB>>3&7 | v.indexHigh | v.vvvv&0x10
 		return reg != index

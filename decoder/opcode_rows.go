@@ -65,6 +65,18 @@ const (
 	takesMask
 	needsMask
 	zeroing
+	// takesNF: EVEX.NF may be set, which keeps the flags as they are. In map 4 the
+	// column L has it.
+	takesNF
+	// conditional: EVEX.V' and aaa are a condition, vvvv the flags where it fails.
+	conditional
+	// notRSP: ModRM.rm and vvvv are not rsp.
+	notRSP
+	// regGeneral: ModRM.reg is a general register, whose fifth bit is APX's.
+	regGeneral
+	// noREX2, noAddress: REX2, 67 may not stand before it.
+	noREX2
+	noAddress
 )
 
 var flagNames = map[string]formFlags{
@@ -72,6 +84,7 @@ var flagNames = map[string]formFlags{
 	"vsib":     vsib | takesMask | needsMask,
 	"distinct": distinct, "reg7": regBelow8, "rm7": rmBelow8, "reg15": regBelow16, "regk": regBelow8,
 	"mask": takesMask, "mask!": takesMask | needsMask, "z": zeroing,
+	"nf": takesNF, "scc": usesVvvv | conditional, "norsp": notRSP, "gpr": regGeneral, "norex2": noREX2, "no67": noAddress,
 }
 
 // immKind is the immediates of an encoding.
@@ -91,11 +104,12 @@ const (
 	immRel8
 	immRel32
 	immRelZ // xbegin
+	immAbs8 // jmpabs: where it leads, not how far
 )
 
 var immNames = map[string]immKind{
 	"0": immNone, "1": imm1, "2": imm2, "4": imm4, "8": imm8, "z": immZ, "v": immV, "a": immMoffs,
-	"2+1": imm2And1, "1+1": imm1And1, "rel8": immRel8, "rel32": immRel32, "relz": immRelZ,
+	"2+1": imm2And1, "1+1": imm1And1, "rel8": immRel8, "rel32": immRel32, "relz": immRelZ, "abs8": immAbs8,
 }
 
 // Encoding is an opcode map together with the prefix that leads to it.
@@ -108,31 +122,36 @@ const (
 	Enc0F38
 	Enc0F3A
 	Enc3DNow
+	EncRex2
 	EncVex0F
 	EncVex0F38
 	EncVex0F3A
+	EncVex5
+	EncVex7
 	EncXop8
 	EncXop9
 	EncXopA
 	EncEvex0F
 	EncEvex0F38
 	EncEvex0F3A
+	EncEvex4
 	EncEvex5
 	EncEvex6
+	EncEvex7
 	numEncodings
 	// EncNone is no map that any processor has.
 	EncNone = numEncodings
 )
 
 var encodingNames = [...]string{
-	"primary", "0f", "0f38", "0f3a", "3dnow", "vex0f", "vex0f38", "vex0f3a",
-	"xop8", "xop9", "xopa", "evex0f", "evex0f38", "evex0f3a", "evex5", "evex6", "none",
+	"primary", "0f", "0f38", "0f3a", "3dnow", "rex2", "vex0f", "vex0f38", "vex0f3a", "vex5", "vex7",
+	"xop8", "xop9", "xopa", "evex0f", "evex0f38", "evex0f3a", "evex4", "evex5", "evex6", "evex7", "none",
 }
 
 // String is the name of the encoding's file.
 func (e Encoding) String() string { return encodingNames[e] }
 
-func (e Encoding) legacy() bool { return e <= Enc3DNow }
+func (e Encoding) legacy() bool { return e <= EncRex2 }
 func (e Encoding) evex() bool   { return e >= EncEvex0F && e < numEncodings }
 
 // readRows parses the encoding's file.
@@ -267,7 +286,7 @@ func parseSet(s string, size int) (set byte, err error) {
 //
 //	legacy      66 present, F3 or F2 (the last one) * 2, W * 8
 //	VEX, XOP    pp, W * 4, L * 8
-//	EVEX        pp, W * 4, L'L * 8, b * 32
+//	EVEX        pp, W * 4, L'L * 8, b * 32; in map 4 NF * 8, ND * 32
 const (
 	legacySelectors = 16
 	vexSelectors    = 16

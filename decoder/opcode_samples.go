@@ -165,10 +165,13 @@ func (r *row) encode(e Encoding, sel int, m byte) []byte {
 		if r.form.flags&needsMask != 0 {
 			b[3] |= 1
 		}
+		if e == EncEvex4 { // NF is in the place of L
+			b[3] = l>>2<<4 | l&1<<2 | 8
+		}
 	case e >= EncXop8:
 		b = []byte{0x8F, 0xE8 + byte(e-EncXop8), w<<7 | vvvv<<3 | l<<2 | pp}
 	default:
-		b = []byte{0xC4, 0xE1 + byte(e-EncVex0F), w<<7 | vvvv<<3 | l<<2 | pp}
+		b = []byte{0xC4, 0xE0 + vexNumber[e], w<<7 | vvvv<<3 | l<<2 | pp}
 	}
 	if e == Enc3DNow {
 		return append(b, 0xC1, r.opcode)
@@ -180,14 +183,27 @@ func (r *row) encode(e Encoding, sel int, m byte) []byte {
 	return b
 }
 
-var evexNumber = map[Encoding]byte{EncEvex0F: 1, EncEvex0F38: 2, EncEvex0F3A: 3, EncEvex5: 5, EncEvex6: 6}
+var evexNumber, vexNumber = numbersOf(evexMaps), numbersOf(vexMaps)
+
+func numbersOf(maps [8]Encoding) map[Encoding]byte {
+	numbers := map[Encoding]byte{}
+	for n, e := range maps {
+		if e != EncNone {
+			numbers[e] = byte(n)
+		}
+	}
+	return numbers
+}
 
 func (r *row) legacyHead(e Encoding, sel int) (b []byte) {
 	if sel&1 != 0 {
 		b = append(b, 0x66)
 	}
 	b = append(b, [][]byte{nil, {0xF3}, {0xF2}, {0xF2}}[sel>>1&3]...)
-	if sel&8 != 0 {
+	switch {
+	case e == EncRex2:
+		b = append(b, rex2Prefix, byte(sel&8))
+	case sel&8 != 0:
 		b = append(b, 0x48)
 	}
 	escapes := map[Encoding][]byte{Enc0F: {0x0F}, Enc0F38: {0x0F, 0x38}, Enc0F3A: {0x0F, 0x3A}, Enc3DNow: {0x0F, 0x0F}}

@@ -8,7 +8,7 @@ import (
 // A template is the GNU text of a row: the mnemonic with its operands, for the
 // instructions that its guard lets through. opcodes/README has the notation.
 type template struct {
-	guard byte // 0 for all; m, r, w, o, B
+	guard byte // 0 for all; m, r, w, o, B, P
 	// pseudo is {vex} or {evex}, which tell the assembler what it would not choose.
 	pseudo   string
 	mnemonic string
@@ -50,13 +50,13 @@ type operand struct {
 //	8  64 bits, with 66 16  V  a vector of L          h  half of it, f a quarter
 const (
 	registerKinds  = "bwdqxYZmktscDnTvyz8Vhfg"
-	immediateKinds = "bsaezQvwd"
+	immediateKinds = "bsaezQvwdq"
 	suffixKinds    = "bwlqsvyWQxX"
 )
 
 // immediateNames are the notation's names of immediates.
 var immediateNames = map[string]byte{
-	"b": 'b', "sv": 's', "s2": 'e', "zv": 'z', "zq": 'Q', "v": 'v', "w": 'w', "d": 'd', "n4": '4', "B2": '2', "w3": '3',
+	"b": 'b', "q": 'q', "sv": 's', "s2": 'e', "zv": 'z', "zq": 'Q', "v": 'v', "w": 'w', "d": 'd', "n4": '4', "B2": '2', "w3": '3',
 }
 
 // readTemplates parses the last column of a row.
@@ -77,7 +77,7 @@ func readTemplates(text string) ([]template, error) {
 
 func readTemplate(text string) (t template, err error) {
 	if guard, rest, ok := strings.Cut(text, ": "); ok {
-		if len(guard) != 1 || !strings.Contains("mrwoB", guard) {
+		if len(guard) != 1 || !strings.Contains("mrwoBP", guard) {
 			return t, fmt.Errorf("no guard %q", guard)
 		}
 		t.guard, text = guard[0], rest
@@ -169,7 +169,7 @@ var scaleNames = map[string]byte{
 // findUses says what of the prefixes the text shows.
 func (t *template) findUses() {
 	t.usesSize = t.guard == 'o' || t.suffix == 'v' || t.suffix == 'W'
-	t.usesW = t.guard == 'w' || t.suffix == 'v' || t.suffix == 'y' || t.suffix == 'Q'
+	t.usesW = t.guard == 'w' || t.guard == 'P' || t.suffix == 'v' || t.suffix == 'y' || t.suffix == 'Q'
 	for _, o := range t.operands {
 		size, w := strings.ContainsRune("vz8gse", rune(o.kind)), strings.ContainsRune("vys", rune(o.kind))
 		switch {

@@ -100,14 +100,20 @@ var features = map[string]feature{
 	"LZCNT": {0x80000001, 2, 5}, "LAHF": {0x80000001, 2, 0}, "SSE4A": {0x80000001, 2, 6},
 	"RDWRFSGS": {7, 1, 0}, "BMI1": {7, 1, 3}, "BMI2": {7, 1, 8}, "SMAP": {7, 1, 20}, "ADOX_ADCX": {7, 1, 19},
 	"RDSEED": {7, 1, 18}, "CLFLUSHOPT": {7, 1, 23}, "CLWB": {7, 1, 24}, "SHA": {7, 1, 29}, "RDPID": {7, 2, 22},
-	"WAITPKG": {7, 2, 5}, "VTX": {1, 2, 5}, "SVM": {0x80000001, 2, 2}, "SMX": {1, 2, 6}, "MPX": {7, 1, 14}, "RTM": {7, 1, 11},
+	"WAITPKG": {7, 2, 5}, "VTX": {1, 2, 5}, "SVM": {0x80000001, 2, 2}, "SEV_ES": {0x8000001f, 0, 3}, "SMX": {1, 2, 6}, "MPX": {7, 1, 14}, "RTM": {7, 1, 11},
 	"PKU": {7, 2, 3}, "SGX": {7, 1, 2}, "INVPCID": {7, 1, 10}, "MONITORX": {0x80000001, 2, 29}, "CLZERO": {0x80000008, 1, 0},
 	"SERIALIZE": {7, 3, 14}, "PTWRITE": {0x14, 1, 4}, "FSGSBASE": {7, 1, 0}, "PCONFIG": {7, 3, 18}, "AVX": {1, 2, 28}, "AVX2": {7, 1, 5},
 }
 
+// subleafFeatures are those of subleaf 1.
+var subleafFeatures = map[string]feature{"APX_F": {7, 3, 21}}
+
 // executes reports whether the model has an extension. One without a bit is always
 // there.
 func (m *cpuModel) executes(extension string) bool {
+	if f, ok := subleafFeatures[extension]; ok {
+		return m.cpuid(f.leaf, 1)[f.register]>>f.bit&1 != 0
+	}
 	f, ok := features[extension]
 	return !ok || m.cpuid(f.leaf, 0)[f.register]>>f.bit&1 != 0
 }

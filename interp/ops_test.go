@@ -140,6 +140,11 @@ func TestFaultsAreExact(t *testing.T) {
 		{name: "rmpread_is_no_rdpru", code: "90 f2 0f 01 fd", vector: machine.VectorInvalid, at: 1, missing: "rmpread"},
 		{name: "movrs_is_missing", code: "90 0f 38 8b 06", vector: machine.VectorInvalid, at: 1, missing: "movrs"},
 		{name: "urdmsr_is_no_enqcmd", code: "90 f2 0f 38 f8 c1", vector: machine.VectorInvalid, at: 1, missing: "urdmsr"},
+		{name: "rex2_without_apx", code: "90 d5 10 01 c0", vector: machine.VectorInvalid, at: 1},
+		{name: "rex2_of_map_0f_without_apx", code: "90 d5 80 af c1", vector: machine.VectorInvalid, at: 1},
+		{name: "jmpabs_without_apx", code: "90 d5 00 a1 00 10 00 00 00 00 00 00", vector: machine.VectorInvalid, at: 1},
+		{name: "evex_map_4_without_apx", code: "90 62 f4 7c 08 01 c0", vector: machine.VectorInvalid, at: 1},
+		{name: "evex_bmi_without_apx", code: "90 62 f2 74 08 f2 c2", vector: machine.VectorInvalid, at: 1},
 		{name: "udb_is_missing", code: "90 d6", vector: machine.VectorInvalid, at: 1, missing: "udb"},
 		{name: "too_long", code: strings.Repeat("66 ", 15) + "90", vector: machine.VectorGP, at: 0},
 	} {

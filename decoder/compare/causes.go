@@ -32,7 +32,31 @@ var causes = []cause{
 	{"tdpfp16ps-distinct", []string{"zydis"}, fp16Tiles,
 		"TDPFP16PS is of exception class AMX-E4 as the other dot products: its tiles have to be distinct (SDM Vol. 2, TDPFP16PS)"},
 	{"newer-than-zydis", []string{"zydis"}, newerThanZydis,
-		"an extension that Zydis 4.1 does not know, or not in this form: AVX10.2, CMPccXADD, MOVRS, AMX's of 2025, LKGS, FRED, USER_MSR, UDB and two of SEV-SNP (opcodes/ has the rows)"},
+		"an extension that Zydis 4.1 does not know, or not in this form: AVX10.2, CMPccXADD, MOVRS, AMX's of 2025, LKGS, FRED, USER_MSR, MSR_IMM, UDB and two of SEV-SNP (opcodes/ has the rows)"},
+	{"apx", []string{"zydis", "iced", "capstone", "x86asm", "objdump"}, apx,
+		"APX (REX2, EVEX map 4, X4 and B4), which these versions do not know; they read other instructions, or none"},
+	{"prefix-of-no-row", []string{"llvm", "objdump", "capstone", "x86asm"}, prefixOfNoRow,
+		"the opcode has a row without 66, F3 or F2, none with it: reserved, #UD (SDM Vol. 2, 2.1.1 and Table A-3); these versions pass over the prefix"},
+	{"no-such-register", []string{"llvm", "objdump", "capstone", "x86asm"}, noSuchRegister,
+		"mov to cs, or with a segment, control or debug register that does not exist: #UD (SDM Vol. 2, MOV); these versions do not look"},
+	{"evex-length", []string{"llvm", "capstone"}, evexLength,
+		"L'L of 3 is reserved where it is no rounding (SDM Vol. 2, 2.7.4); these versions read it as 0 or 2"},
+	{"rex2-opcode", []string{"llvm"}, rex2Opcode,
+		"REX2 may not stand before prefixes, escapes and some rows of opcodes, nor after REX (APX Architecture Specification, 3.1.2); LLVM takes it before all"},
+	{"apx-no-base", []string{"llvm"}, apxNoBase,
+		"base 5 with mod 0 is a displacement whatever B3 and B4 say (SDM Vol. 2, Table 2-3); LLVM 22 takes r21 and r29 for a base"},
+	{"apx-fields", []string{"llvm"}, apxFields,
+		"an instruction of APX by EVEX with a pp, W, L'L, z, vvvv or aaa that it has not (APX Architecture Specification, 3.1.4); LLVM 22 does not look at all of them"},
+	{"padlock-without-rep", []string{"llvm"}, padlock,
+		"VIA's PadLock needs F3 but for xstore; LLVM does not look"},
+	{"movdir64b-67", []string{"llvm"}, movdir67,
+		"movdir64b needs 66; LLVM takes it with 67 alone"},
+	{"w-of-no-row", []string{"llvm"}, wOfNoRow,
+		"vcvtps2dq by EVEX and tcmmrlfp16ps have W 0 (SDM Vol. 2); LLVM takes 1, too"},
+	{"extrq-rex2", []string{"llvm"}, extrqREX2,
+		"66 with REX2.M0 and 78 is extrq, as with 0F; LLVM reads vmread"},
+	{"extrq-reg", []string{"llvm", "objdump", "capstone"}, extrqReg,
+		"extrq with two immediates has 0 in ModRM.reg (APM Vol. 4, EXTRQ); these versions do not look"},
 	{"prefix-alone", []string{"objdump", "llvm", "capstone"}, prefixAlone,
 		"a prefix that has no effect, or is repeated, is listed as an instruction of its own; the processor takes it with what follows"},
 	{"fwait", []string{"objdump"}, fwait,
@@ -120,7 +144,7 @@ func fp16Tiles(q []byte, ours, theirs Answer) bool {
 }
 
 // newerExtensions are the extensions of rows that Zydis 4.1 has not.
-var newerExtensions = []string{"AVX10_2", "CMPCCXADD", "MOVRS", "SM4", "AMX_AVX512", "AMX_TF32", "AMX_COMPLEX", "LKGS", "FRED", "USER_MSR", "SNP"}
+var newerExtensions = []string{"AVX10_2", "CMPCCXADD", "MOVRS", "SM4", "AMX_AVX512", "AMX_TF32", "AMX_COMPLEX", "AMX_FP8", "AMX_MOVRS", "LKGS", "FRED", "USER_MSR", "MSR_IMM", "SNP"}
 
 func newerThanZydis(q []byte, ours, theirs Answer) bool {
 	i, err := decoder.Decode(q)
@@ -130,12 +154,132 @@ func newerThanZydis(q []byte, ours, theirs Answer) bool {
 
 func nearBranch66(q []byte, ours, theirs Answer) bool {
 	_, size16 := skipPrefixes(q)
+	if _, err := decoder.Decode(q); err == decoder.ErrTooLong && size16 && theirs.Class != nil {
+		ours = theirs // two bytes less are enough for them
+	}
 	if !size16 || ours.Length == 0 || theirs.Length == 0 || ours.Class == nil {
 		return false
 	}
 	switch *ours.Class {
 	case decoder.ClassCall, decoder.ClassJmp, decoder.ClassJcc, decoder.ClassLoop:
 		return true
+	}
+	return false
+}
+
+// usesAPX: REX2, EVEX map 4, or the bits of EVEX that name more registers.
+func usesAPX(i *decoder.Inst) bool { return i.Extension() == "APX_F" }
+
+func apx(q []byte, ours, _ Answer) bool {
+	i, err := decoder.Decode(q)
+	return ours.Length != 0 && err == nil && usesAPX(&i)
+}
+
+// prefixOfNoRow: without 66, F3 and F2, or some of these, it is an instruction of an
+// escaped opcode.
+func prefixOfNoRow(q []byte, ours, theirs Answer) bool {
+	b, _ := skipPrefixes(q)
+	if !theyAccept(q, ours, theirs) || len(b) == 0 || b[0] != 0x0F {
+		return false
+	}
+	for _, left := range [][]byte{{0xF2, 0xF3}, {0x66}, {0x66, 0xF2, 0xF3}, {0xF0, 0xF2, 0xF3}, {0xF0, 0x66, 0xF2, 0xF3}} {
+		kept := slices.DeleteFunc(slices.Clone(q[:len(q)-len(b)]), func(c byte) bool { return slices.Contains(left, c) })
+		fewer := len(q) - len(kept) - len(b)
+		i, err := decoder.Decode(append(kept, b...))
+		if err == nil && fewer > 0 && i.Length == theirs.Length-fewer {
+			return true
+		}
+	}
+	return false
+}
+
+func padlock(q []byte, ours, theirs Answer) bool {
+	b, _ := skipPrefixes(q)
+	return theyAccept(q, ours, theirs) && len(b) > 2 && b[0] == 0x0F && b[1]&^1 == 0xA6 && b[2] >= 0xC0
+}
+
+func movdir67(q []byte, ours, theirs Answer) bool {
+	b, size16 := skipPrefixes(q)
+	return theyAccept(q, ours, theirs) && !size16 && len(b) > 2 && b[0] == 0x0F && b[1] == 0x38 && b[2] == 0xF8
+}
+
+func wOfNoRow(q []byte, ours, theirs Answer) bool {
+	b, _ := skipPrefixes(q)
+	if !theyAccept(q, ours, theirs) || len(b) < 5 || b[2]&0x80 == 0 {
+		return false
+	}
+	return b[0] == evex && b[1]&7 == 1 && b[2]&3 == 1 && b[4] == 0x5B || b[0] == 0xC4 && b[1]&0x1F == 2 && b[3] == 0x6C
+}
+
+func extrqREX2(q []byte, ours, theirs Answer) bool {
+	i, err := decoder.Decode(q)
+	return err == nil && i.REX == rex2 && i.Mnemonic() == "extrq" && theirs.Length == ours.Length-2
+}
+
+func extrqReg(q []byte, ours, theirs Answer) bool {
+	b, size16 := skipPrefixes(q)
+	return theyAccept(q, ours, theirs) && size16 && len(b) > 2 && b[0] == 0x0F && b[1] == 0x78 && b[2] >= 0xC8
+}
+
+// noSuchRegister: moves with segment, control and debug registers.
+func noSuchRegister(q []byte, ours, theirs Answer) bool {
+	b, _ := skipPrefixes(q)
+	return theyAccept(q, ours, theirs) && len(b) > 1 &&
+		(b[0] == 0x8C || b[0] == 0x8E || b[0] == 0x0F && b[1]&^3 == 0x20)
+}
+
+// evexLength: with another L'L it is an instruction.
+func evexLength(q []byte, ours, theirs Answer) bool {
+	b, _ := skipPrefixes(q)
+	at := len(q) - len(b)
+	if !theyAccept(q, ours, theirs) || len(b) < 6 || b[0] != evex || b[3]&0x60 != 0x60 {
+		return false
+	}
+	other := slices.Clone(q)
+	other[at+1] |= 0x90 // R3 and R4, of mask registers
+	other[at+2] |= 4    // X4
+	for _, length := range []byte{0, 0x20, 0x40} {
+		for _, keep := range []byte{0x9F, 0x1F} { // with and without z
+			other[at+3] = q[at+3]&keep | length
+			if i, err := decoder.Decode(other); err == nil && i.Length == theirs.Length {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+const (
+	rex2 = 0xD5
+	evex = 0x62
+)
+
+func rex2Opcode(q []byte, ours, theirs Answer) bool {
+	b, _ := skipPrefixes(q)
+	return theyAccept(q, ours, theirs) && len(b) > 0 && b[0] == rex2
+}
+
+func apxNoBase(q []byte, ours, theirs Answer) bool {
+	i, err := decoder.Decode(q)
+	return err == nil && usesAPX(&i) && i.HasSIB && i.SIB&7 == 5 && i.ModRM < 0x40 && theirs.Length == ours.Length-int(i.DispLen)
+}
+
+// apxFields: with other values of the fields that LLVM does not look at it is an
+// instruction of APX.
+func apxFields(q []byte, ours, theirs Answer) bool {
+	b, _ := skipPrefixes(q)
+	at := len(q) - len(b)
+	if !theyAccept(q, ours, theirs) || len(b) < 6 || b[0] != evex {
+		return false
+	}
+	for _, clear := range []byte{0, 0x01, 0x83} { // pp, W
+		for _, vvvv := range []byte{b[2] & 0x78, 0x78} {
+			other := append([]byte{evex, b[1], b[2]&^0x78&^clear | vvvv | 4, b[3]&0x1C | 8*(vvvv>>6)}, b[4:]...)
+			i, err := decoder.Decode(other)
+			if err == nil && usesAPX(&i) && i.Length == theirs.Length-at {
+				return true
+			}
+		}
 	}
 	return false
 }

@@ -198,7 +198,11 @@ func boolCompare(a, b bool) int {
 func OpcodeName(q []byte) string {
 	i, err := decoder.Decode(q)
 	if err == nil {
-		return fmt.Sprintf("%v %02x %s", i.Encoding, i.Opcode, i.Mnemonic())
+		name := fmt.Sprintf("%v %02x %s", i.Encoding, i.Opcode, i.Mnemonic())
+		if usesAPX(&i) && i.Encoding != decoder.EncEvex4 && i.Encoding != decoder.EncRex2 {
+			name += " apx"
+		}
+		return name
 	}
 	b, _ := skipPrefixes(q)
 	n := 1

@@ -182,9 +182,9 @@ func refusedByMap() map[decoder.Encoding][][]byte {
 func mapOfRefused(name string) decoder.Encoding {
 	for prefix, e := range map[string]decoder.Encoding{
 		"0f 38": decoder.Enc0F38, "0f 3a": decoder.Enc0F3A, "0f 0f": decoder.Enc3DNow, "evex map 1": decoder.EncEvex0F,
-		"evex map 2": decoder.EncEvex0F38, "evex map 3": decoder.EncEvex0F3A, "evex map 5": decoder.EncEvex5,
+		"evex map 2": decoder.EncEvex0F38, "evex map 3": decoder.EncEvex0F3A, "evex map 4": decoder.EncEvex4, "evex map 5": decoder.EncEvex5, "evex map 7": decoder.EncEvex7,
 		"evex map 6": decoder.EncEvex6, "c5": decoder.EncVex0F, "c4 map 1 ": decoder.EncVex0F, "c4 map 2 ": decoder.EncVex0F38,
-		"c4 map 3 ": decoder.EncVex0F3A, "8f map 8": decoder.EncXop8, "8f map 9": decoder.EncXop9, "8f map 10": decoder.EncXopA,
+		"c4 map 3 ": decoder.EncVex0F3A, "c4 map 5 ": decoder.EncVex5, "c4 map 7 ": decoder.EncVex7, "d5": decoder.EncRex2, "8f map 8": decoder.EncXop8, "8f map 9": decoder.EncXop9, "8f map 10": decoder.EncXopA,
 	} {
 		if strings.HasPrefix(name, prefix) {
 			return e

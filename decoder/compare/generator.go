@@ -39,11 +39,11 @@ func (g *Generator) oneIn(n int) bool { return g.take(n) == 0 }
 
 // heads are what may stand before the last opcode byte, by weight.
 var heads = [32]func(*Generator, []byte) []byte{
-	primary, primary, primary, primary, primary, primary, primary, primary,
+	primary, primary, primary, primary, primary, primary, primary, rex2Head,
 	escape, escape, escape, escape, escape, escape, escape,
 	escape38, escape38, escape3A, threeDNow,
 	vex2, vex2, vex3, vex3, vex3, vex3, xop,
-	evex, evex, evex, evex, evex, evex,
+	evexHead, evexHead, evexHead, evexHead, evexHead, evexHead,
 }
 
 // Next fills w, decoder.MaxInsnSize bytes, with the next window.
@@ -98,6 +98,10 @@ func (g *Generator) vexHead(b []byte) []byte {
 
 func primary(g *Generator, b []byte) []byte { return g.legacyHead(b) }
 
+func rex2Head(g *Generator, b []byte) []byte {
+	return append(g.vexHead(b), rex2, byte(g.take(8)))
+}
+
 func (g *Generator) escapes(b []byte, e ...byte) []byte {
 	b = g.legacyHead(b)
 	return append(b[:min(len(b), decoder.MaxInsnSize-len(e))], e...)
@@ -136,18 +140,18 @@ func xop(g *Generator, b []byte) []byte {
 	return append(g.vexHead(b), 0x8F, byte(g.take(3))<<5|m, byte(g.take(1))<<7|g.vvvv()|byte(g.take(3)))
 }
 
-// evexMaps are the maps that exist, and now and then the others.
-var evexMaps = [16]byte{1, 1, 1, 2, 2, 2, 2, 3, 3, 5, 5, 6, 6, 0, 4, 7}
+// evexMaps are the maps that exist, and now and then map 0.
+var evexMaps = [16]byte{1, 1, 1, 2, 2, 2, 2, 3, 3, 5, 5, 6, 0, 4, 4, 7}
 
-func evex(g *Generator, b []byte) []byte {
+func evexHead(g *Generator, b []byte) []byte {
 	p0 := byte(g.take(4))<<4 | evexMaps[g.take(4)]
 	p1 := byte(g.take(1))<<7 | g.vvvv() | 4 | byte(g.take(2))
 	p2 := byte(g.take(2))<<5 | 8 // L'L, V'
-	if g.oneIn(5) {
-		p0 |= 8
+	if g.oneIn(4) {
+		p0 |= 8 // B4
 	}
-	if g.oneIn(5) {
-		p1 &^= 4
+	if g.oneIn(4) {
+		p1 &^= 4 // X4
 	}
 	if g.oneIn(2) {
 		p2 |= 0x10 // b

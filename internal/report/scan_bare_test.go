@@ -22,7 +22,7 @@ func TestBare(t *testing.T) {
 		uncorrected   int
 	}{
 		"right":          {"55909090909090c3", 8, 0, "", "", 0},
-		"refused":        {"550f01ee9090909090c3", 8, 8, "0f01ee", "opcodes/0f.txt:47", 0},
+		"refused":        {"550f01ee9090909090c3", 8, 8, "0f01ee", "opcodes/0f.txt:48", 0},
 		"too_short":      {"55f30f1efa9090909090c3", 8, 8, "f30f1efa", "opcodes/0f.txt:155", 0},
 		"kernel_decides": {"55c5f970c0039090909090c3", 8, 2, "c5f970c003", CauseKernel, 0},
 	} {
@@ -57,7 +57,7 @@ func TestBare(t *testing.T) {
 // TestCauses: what puts a wrong reading right.
 func TestCauses(t *testing.T) {
 	for want, code := range map[string]string{
-		"opcodes/0f.txt:47": "0f01ee", CausePrefixes: "3ec4e270f2c2", CauseKernel: "c5f970c003",
+		"opcodes/0f.txt:48": "0f01ee", CausePrefixes: "3ec4e270f2c2", CauseKernel: "c5f970c003",
 	} {
 		b, err := gohex.DecodeString(code + "909090909090909090")
 		require.NoError(t, err)

@@ -25,6 +25,7 @@ static const struct {
 	{ "callq", 0, "call", "indirect-call" },
 	{ "lcall", 0, "far", "far" }, { "ljmp", 0, "far", "far" },
 	{ "lret", 0, "far", "far" }, { "iret", 0, "far", "far" }, { "uiret", 0, "far", "far" },
+	{ "jmpabs", 1, "jmp", "jmp" },
 	{ "jmp", 0, "jmp", "indirect-jmp" },
 	{ "jcxz", 0, "loop", "loop" }, { "jecxz", 0, "loop", "loop" }, { "jrcxz", 0, "loop", "loop" },
 	{ "loop", 0, "loop", "loop" },
@@ -59,7 +60,7 @@ static void classify(const char *text, struct answer *a)
 	const char *s = skip_prefixes(text);
 	size_t word = strcspn(s, "\t ");
 	const char *operand = s + word + strspn(s + word, "\t ");
-	int direct = *operand != '*';
+	int direct = *operand != '*' && *operand != '$';
 	int branch = 0;
 
 	a->class = "none";
