@@ -6,7 +6,7 @@ var builtChanges = []Change{
 	{Field: "Built.StubEOPNOTSUPP", From: Version{5, 16, 0}, Note: "by record: commit 223a76b268c9; 6.1's header has it"},
 	{Field: "Built.PerfProbes", From: Version{4, 17, 0}, Option: "CONFIG_KPROBE_EVENTS"},
 	{Field: "Built.UprobeEvents", From: Version{3, 5, 0}, Option: "CONFIG_UPROBE_EVENTS"},
-	{Field: "Built.Ftrace", From: Version{2, 6, 31}, Option: "CONFIG_DYNAMIC_FTRACE"},
+	{Field: "Built.Ftrace", From: Version{2, 6, 27}, Option: "CONFIG_DYNAMIC_FTRACE"},
 	{Field: "Built.DirectCalls", From: Version{5, 5, 0}, Option: "CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS"},
 	{Field: "Built.BTF", From: Version{5, 2, 0}, Option: "CONFIG_DEBUG_INFO_BTF"},
 	{Field: "Built.BPF", From: Version{3, 18, 0}, Option: "CONFIG_BPF_SYSCALL"},

@@ -52,7 +52,7 @@ type Tracing struct {
 	// the symbols of loaded modules too, with EINVAL for all (6.12).
 	UniqueFirst bool
 	// VmlinuxHidesModules: where the kernel itself has a symbol of the name,
-	// those of modules do not count (7.2 and later).
+	// those of modules do not count (7.1 and later, 7.0.10).
 	VmlinuxHidesModules bool
 
 	// RefuseOpenEnd refuses filters that end in an operator (7.3, and stable releases of 2026).
@@ -153,7 +153,7 @@ type Tracing struct {
 	// (TIF_NEED_RESCHED), LazyReschedBit the one that asks it to when it leaves the kernel
 	// (TIF_NEED_RESCHED_LAZY); 0 where there is none.
 	ReschedBit, LazyReschedBit int
-	// SanitizeStar turns a "*" in an automatic name into "_" (6.12).
+	// SanitizeStar turns a "*" in an automatic name into "_" (6.17 and later, 6.12.44).
 	SanitizeStar bool
 }
 
