@@ -19,6 +19,7 @@ void start(void)
 	char text[] = "some \x01\xff bytes\n";
 	long fd;
 
+	SYS(close_range, 3, ~0U, 0); /* what bpftrace 0.27 leaves open */
 	fd = SYS(openat, -100, name, 0102, 0640); /* AT_FDCWD, O_RDWR | O_CREAT */
 	rest();
 	SYS(mkdir, none, 0700);

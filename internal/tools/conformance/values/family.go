@@ -20,30 +20,34 @@ func shown(d *drawer) string {
 
 // assigned puts expressions into a map without a key, of which the first gives the type.
 func assigned(d *drawer) string {
-	m := d.newMap()
-	out := fmt.Sprintf("%s = %s;", m, d.expr(2).text)
+	m, x := d.newMap(), d.stored(d.expr(2))
+	out := fmt.Sprintf("%s = %s;", m, x.text)
 	switch d.IntN(4) {
 	case 0:
-		out += fmt.Sprintf(" %s = %s;", m, d.expr(1).text)
+		out += fmt.Sprintf(" %s = %s;", m, d.like(x, d.expr(1)).text)
 	case 1:
-		out += " " + pick(d, m+"++", "--"+m, m+"--") + ";"
+		if x.signed || !d.shared {
+			out += " " + pick(d, m+"++", "--"+m, m+"--") + ";"
+		}
 	case 2:
-		out += fmt.Sprintf(" %s %s= %s;", m, pick(d, "+", "-", "|", "^", "*"), d.operand().text)
+		out += fmt.Sprintf(" %s %s= %s;", m, pick(d, d.operators(x, "|", "^", "+", "-", "*")...), d.like(x, d.operand()).text)
 	}
-	return out + fmt.Sprintf(" print(%s + %s);", m, d.operand().text)
+	return out + fmt.Sprintf(" print(%s %s %s);", m, pick(d, d.operators(x, "|", "^", "+")...), d.like(x, d.operand()).text)
 }
 
 // counted gives expressions to an aggregate, and reads it.
 func counted(d *drawer) string {
-	m, of := d.newMap(), pick(d, "sum", "min", "max", "avg", "stats", "count")
-	key := pick(d, "", fmt.Sprintf("[%s]", d.operand().text))
-	sign := d.operand().signed
+	m, of := d.newMap(), pick(d, d.aggregates()...)
+	key := pick(d, "", fmt.Sprintf("[%s]", d.key(d.operand()).text))
+	sign := d.shared || d.operand().signed
 	var out []string
 	for range 1 + d.IntN(4) {
 		x := d.expr(d.IntN(3))
 		if x.signed != sign {
 			x.text = fmt.Sprintf("(%s)(%s)", cast(x.size, sign), x.text)
+			x.signed = sign
 		}
+		x = d.stored(x)
 		if of == "count" {
 			x.text = ""
 		}
@@ -52,7 +56,7 @@ func counted(d *drawer) string {
 	if of != "stats" && d.IntN(2) == 0 {
 		out = append(out, fmt.Sprintf("print((%s)%s%s);", cast(pick(d, sizes...), d.IntN(2) == 0), m, key))
 	}
-	if d.IntN(3) == 0 && (of == "sum" || of == "max" || of == "count") {
+	if !d.shared && d.IntN(3) == 0 && (of == "sum" || of == "max" || of == "count") {
 		out = append(out, fmt.Sprintf("print(%s%s %s %s);", m, key, pick(d, "+", "-", "<", "=="), d.operand().text))
 	}
 	return strings.Join(out, " ")
@@ -74,13 +78,21 @@ func keyed(d *drawer) string {
 	m := d.newMap()
 	var out []string
 	for i := range 1 + d.IntN(3) {
-		out = append(out, fmt.Sprintf("%s[%s] = %d;", m, d.expr(d.IntN(3)).text, 10*i+d.IntN(9)))
+		value := fmt.Sprint(10*i + d.IntN(9))
+		if d.shared {
+			value = "sum(" + value + ")" // 0.27.1 sorts what is aggregated alone
+		}
+		out = append(out, fmt.Sprintf("%s[%s] = %s;", m, d.key(d.expr(d.IntN(3))).text, value))
 	}
 	if d.IntN(2) == 0 {
-		out = append(out, fmt.Sprintf("print(has_key(%s, %s));", m, d.operand().text))
+		asked := fmt.Sprintf("has_key(%s, %s)", m, d.key(d.operand()).text)
+		if d.shared {
+			asked += " ? 1 : 0"
+		}
+		out = append(out, fmt.Sprintf("print(%s);", asked))
 	}
-	if d.IntN(3) == 0 {
-		out = append(out, fmt.Sprintf("print(%s[%s]);", m, d.operand().text))
+	if !d.shared && d.IntN(3) == 0 {
+		out = append(out, fmt.Sprintf("print(%s[%s]);", m, d.key(d.operand()).text))
 	}
 	return strings.Join(out, " ")
 }
@@ -95,7 +107,7 @@ func (d *drawer) tuple(depth int) string {
 		case d.IntN(4) == 0:
 			parts = append(parts, pick(d, `"x"`, `"four"`, `"a \"b"`))
 		default:
-			parts = append(parts, d.expr(d.IntN(2)).text)
+			parts = append(parts, d.key(d.expr(d.IntN(2))).text)
 		}
 	}
 	return "(" + strings.Join(parts, ", ") + ")"
@@ -119,9 +131,14 @@ func tuples(d *drawer) string {
 // ordered prints maps before they change.
 func ordered(d *drawer) string {
 	m := d.newMap()
-	out := []string{fmt.Sprintf("%s = %s;", m, d.operand().text)}
+	x := d.stored(d.operand())
+	step := m + "++;"
+	if d.shared {
+		step = fmt.Sprintf("%s = %s;", m, d.like(x, d.operand()).text)
+	}
+	out := []string{fmt.Sprintf("%s = %s;", m, x.text)}
 	for range 1 + d.IntN(3) {
-		out = append(out, pick(d, fmt.Sprintf("print(%s);", m), fmt.Sprintf(`printf("%%d\n", %s);`, m), fmt.Sprintf("%s++;", m), fmt.Sprintf("%s = %s;", m, d.operand().text)))
+		out = append(out, pick(d, fmt.Sprintf("print(%s);", m), fmt.Sprintf(`printf("%%d\n", %s);`, m), step, fmt.Sprintf("%s = %s;", m, d.like(x, d.operand()).text)))
 	}
 	return strings.Join(out, " ")
 }
@@ -130,14 +147,19 @@ func ordered(d *drawer) string {
 func emptied(d *drawer) string {
 	m := d.newMap()
 	key := pick(d, "", "[1]", `["a", 2]`)
-	value := pick(d, "count()", "5", "sum(3)", "max(4)", "hist(5)", "avg((int8)-7)", "stats(9)", `"text"`)
+	value := pick(d, "count()", "5", "sum(3)", "max(4)", "hist(5)", `"text"`, "avg((int8)-7)", "stats(9)")
+	if d.shared {
+		value = pick(d, "count()", "5", "sum(3)", "max(4)", "hist(5)", `"text"`)
+	}
 	set := fmt.Sprintf("%s%s = %s;", m, key, value)
 	out := []string{set}
 	del := fmt.Sprintf("delete(%s);", m)
-	switch key {
-	case "[1]":
+	switch {
+	case d.shared && key != "":
+		del = fmt.Sprintf("delete(%s, %s);", m, map[string]string{"[1]": "1", `["a", 2]`: `("a", 2)`}[key])
+	case key == "[1]":
 		del = fmt.Sprintf("delete(%s, %d);", m, 1+d.IntN(2))
-	case `["a", 2]`:
+	case key != "":
 		del = fmt.Sprintf(`delete(%s, ("a", %d));`, m, 1+d.IntN(2))
 	}
 	if strings.HasPrefix(value, "hist") {
@@ -148,7 +170,14 @@ func emptied(d *drawer) string {
 		zero = "" // the tool dies of a division by 0 when it prints such a map
 	}
 	for range 1 + d.IntN(3) {
-		out = append(out, pick(d, fmt.Sprintf("clear(%s);", m), zero, del, set, fmt.Sprintf("print(%s);", m)))
+		next := pick(d, zero, del, set, fmt.Sprintf("print(%s);", m), fmt.Sprintf("clear(%s);", m))
+		switch {
+		case d.shared && strings.HasPrefix(next, "clear"):
+			next = "" // a map that it leaves empty is a line of 0.23.2's
+		case d.shared && next == del:
+			next += " " + set // nothing is deleted that is not there
+		}
+		out = append(out, next)
 	}
 	return strings.Join(out, " ")
 }
@@ -156,6 +185,9 @@ func emptied(d *drawer) string {
 // declared declares a variable whose first value may have another width.
 func declared(d *drawer) string {
 	size, signed := pick(d, sizes...), d.IntN(2) == 0
+	if d.shared {
+		size, signed = 8, true
+	}
 	v := fmt.Sprintf("$d%d_%d", d.n, d.vars)
 	d.vars++
 	first := d.literal(pick(d, sizes[:1+d.IntN(4)]...), signed)
@@ -167,7 +199,7 @@ func declared(d *drawer) string {
 		out = fmt.Sprintf("let %s : %s = %d; print(%s);", v, cast(size, signed), d.IntN(256)-128, v)
 		first = integer{size: 8}
 	}
-	x := d.operand()
+	x := d.stored(d.operand())
 	if x.signed == signed && x.size <= first.size {
 		out += fmt.Sprintf(" %s = %s; print(%s);", v, x.text, v)
 	}

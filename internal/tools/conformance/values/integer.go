@@ -33,6 +33,8 @@ type drawer struct {
 	known []integer
 	vars  int
 	maps  int
+	// shared has only what bpftrace 0.23.2 and 0.27.1 mean the same by.
+	shared bool
 }
 
 func pick[T any](d *drawer, list ...T) T { return list[d.IntN(len(list))] }
@@ -79,6 +81,9 @@ func (d *drawer) expr(depth int) integer {
 	if depth == 0 {
 		return d.operand()
 	}
+	if d.shared {
+		return d.sharedExpr(depth)
+	}
 	x := d.expr(depth - 1)
 	switch d.IntN(10) {
 	case 0:
@@ -117,7 +122,7 @@ func (d *drawer) expr(depth int) integer {
 
 // variable makes a variable of an expression, which later ones may read.
 func (d *drawer) variable() string {
-	x := d.expr(d.IntN(3))
+	x := d.stored(d.expr(d.IntN(3)))
 	v := x
 	v.text, v.bit = fmt.Sprintf("$v%d_%d", d.n, d.vars), false
 	d.vars++
@@ -126,11 +131,14 @@ func (d *drawer) variable() string {
 	switch d.IntN(4) {
 	case 0:
 		// Another value that fits, of a type that may be narrower.
-		y := d.expr(1)
+		y := d.stored(d.expr(1))
 		if y.signed == v.signed && y.size <= v.size {
 			out += fmt.Sprintf(" %s = %s;", v.text, y.text)
 		}
 	case 1:
+		if d.shared && !v.signed {
+			break
+		}
 		out += " " + pick(d, v.text+"++", "++"+v.text, v.text+"--", "--"+v.text) + ";"
 	}
 	return out

@@ -17,13 +17,14 @@ func main() {
 	per := flag.Int("per", 5, "how many scripts a file has")
 	to := flag.String("to", "", "the folder that the files are written to")
 	plain := flag.Bool("plain", false, "nothing of a kernel: BEGIN alone")
+	shared := flag.Bool("shared", false, "only what bpftrace 0.23.2 and 0.27.1 mean the same by")
 	compare := flag.Bool("compare", false, "compare the outputs in two folders")
 	flag.Parse()
 	ok, err := true, error(nil)
 	if *compare {
 		ok, err = compareFolders(os.Stdout, flag.Arg(0), flag.Arg(1))
 	} else {
-		err = write(*to, *n, *per, *seed, *plain)
+		err = write(*to, *n, *per, *seed, kind{plain: *plain, shared: *shared})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "values:", err)
@@ -37,10 +38,13 @@ func main() {
 // marker begins what a script prints.
 const marker = "== "
 
-func write(to string, n, per int, seed uint64, plain bool) error {
+// kind is what the scripts are drawn of: BEGIN alone, or what two versions of the tool share.
+type kind struct{ plain, shared bool }
+
+func write(to string, n, per int, seed uint64, k kind) error {
 	r := rand.New(rand.NewPCG(seed, 0))
 	for first := 0; first < n; first += per {
-		text := drawFile(r, first, min(per, n-first), plain)
+		text := drawFile(r, first, min(per, n-first), k)
 		if err := os.WriteFile(filepath.Join(to, fmt.Sprintf("v%04d.bt", first)), []byte(text), 0o644); err != nil {
 			return err
 		}
@@ -49,13 +53,13 @@ func write(to string, n, per int, seed uint64, plain bool) error {
 }
 
 // drawFile is a file of so many scripts, one block after the other in each of its probes.
-func drawFile(r *rand.Rand, first, n int, plain bool) string {
+func drawFile(r *rand.Rand, first, n int, k kind) string {
 	blocks := map[string][]string{}
 	var order []string
 	for i := range n {
-		d := &drawer{Rand: r, n: first + i}
+		d := &drawer{Rand: r, n: first + i, shared: k.shared}
 		at := place{point: "BEGIN"}
-		if !plain {
+		if !k.plain {
 			at = pick(d, places...)
 		}
 		if len(blocks[at.point]) == 0 {
@@ -66,7 +70,7 @@ func drawFile(r *rand.Rand, first, n int, plain bool) string {
 	var b strings.Builder
 	for _, point := range order {
 		list := blocks[point]
-		if point == "BEGIN" && plain {
+		if point == "BEGIN" && k.plain {
 			list = append(list, "exit();")
 		}
 		fmt.Fprintf(&b, "%s\n{\n\t%s\n}\n", point, strings.Join(list, "\n\t"))
@@ -82,8 +86,8 @@ func (d *drawer) script(at place) string {
 		out = append(out, d.variable())
 	}
 	for range 1 + d.IntN(3) {
-		if len(at.own) > 0 && d.IntN(2) == 0 {
-			out = append(out, at.own[d.IntN(len(at.own))])
+		if own := d.own(at); len(own) > 0 && d.IntN(2) == 0 {
+			out = append(out, pick(d, own...))
 			continue
 		}
 		out = append(out, families[d.IntN(len(families))](d))

@@ -16,8 +16,8 @@ import (
 // The same seed draws the same scripts, and those without a kernel are accepted.
 func TestDrawnScriptsAreAccepted(t *testing.T) {
 	for seed := range uint64(20) {
-		text := drawFile(rand.New(rand.NewPCG(seed, 0)), 0, 20, true)
-		assert.Equal(t, text, drawFile(rand.New(rand.NewPCG(seed, 0)), 0, 20, true))
+		text := drawFile(rand.New(rand.NewPCG(seed, 0)), 0, 20, kind{plain: true})
+		assert.Equal(t, text, drawFile(rand.New(rand.NewPCG(seed, 0)), 0, 20, kind{plain: true}))
 		_, err := bpftrace.Analyze("drawn", text, &bpftrace.Options{}, nil)
 		require.NoError(t, err, "seed %d\n%s", seed, text)
 	}
@@ -60,8 +60,22 @@ func TestCompareCountsWhatDidNotLoad(t *testing.T) {
 	assert.True(t, same)
 	assert.Contains(t, out.String(), "v1.text is not compared")
 	assert.Contains(t, out.String(), "0 of 1 scripts differ; the verifier refused 1 of 2 files")
+	write(a, "v1.text", "ended with 255\nERROR: Error loading BPF program for kprobe_vfs_read_1. Error code: -13 (Permission denied). Use -v for full kernel error log.\n")
+	same, err = compareFolders(&out, a, b)
+	require.NoError(t, err)
+	assert.True(t, same, "as 0.27.1 says it")
 	write(a, "v1.text", "bpftrace ended with 1\nERROR: syntax error\n")
 	same, err = compareFolders(&out, a, b)
 	require.NoError(t, err)
 	assert.False(t, same)
+}
+
+// What both versions of the tool share is drawn of the same seed, too, and is accepted.
+func TestSharedScriptsAreAccepted(t *testing.T) {
+	for seed := range uint64(20) {
+		text := drawFile(rand.New(rand.NewPCG(seed, 0)), 0, 20, kind{plain: true, shared: true})
+		_, err := bpftrace.Analyze("drawn", text, &bpftrace.Options{}, nil)
+		require.NoError(t, err, "seed %d\n%s", seed, text)
+		assert.NotRegexp(t, `clear\(|stats\(|~`, text)
+	}
 }
