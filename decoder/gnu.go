@@ -97,6 +97,9 @@ func (i *Inst) AppendText(out []byte, at x86.Addr) []byte {
 	g.mnemonic()
 	separator := byte(' ')
 	for n := range g.t.operands {
+		if g.t.usesModRM && !i.HasModRM {
+			break // ud0 of AMD's processors
+		}
 		o := &g.t.operands[n]
 		if o.source == 'F' && !(g.b && g.register) {
 			continue
@@ -224,6 +227,9 @@ func (g *gnuText) needsPseudo() bool {
 func (g *gnuText) mnemonic() {
 	t := g.t
 	g.out = append(g.out, t.mnemonic...)
+	if g.i.Near16 {
+		g.out = append(g.out, 'w')
+	}
 	g.hint()
 	if g.i.opcodeRow().form.flags&conditional != 0 {
 		defer g.flags()
@@ -276,6 +282,9 @@ func (g *gnuText) operand(o *operand) {
 	}
 	switch o.source {
 	case 'G':
+		if o.kind == 'c' && g.locked() {
+			g.reg = 8
+		}
 		g.name(o.kind, g.reg)
 	case 'H':
 		g.name(o.kind, g.vvvv)
@@ -288,7 +297,8 @@ func (g *gnuText) operand(o *operand) {
 	case 'I':
 		g.immediate(o.kind)
 	case 'J':
-		g.hex(uint64(g.at) + uint64(g.i.Length) + uint64(g.i.Rel))
+		target, _ := g.i.Target(g.at)
+		g.hex(uint64(target))
 	case 'A':
 		g.segmentName()
 		v := uint64(signedAt(g.i.code[g.i.ImmOff:][:g.i.ImmLen]))

@@ -60,7 +60,9 @@ func (g *gnuText) legacyPrefixes(b []byte) {
 		case prefixSegment:
 			g.segmentWord(c, n == last[2])
 		case prefixLock:
-			g.word("lock")
+			if r.form.flags&cr8 == 0 {
+				g.word("lock")
+			}
 		case prefixRep, prefixRepne:
 			if n != last[3] || !repSelects(r) || g.i.VexLen != 0 {
 				g.repWord(c, r)
@@ -89,7 +91,7 @@ func (g *gnuText) sizeShown(r *row) bool {
 	switch {
 	case g.i.VexLen != 0:
 		return false
-	case sizeSelects(r):
+	case sizeSelects(r), g.i.Near16:
 		return true
 	}
 	return !g.w && (g.t.usesSize || g.t.rmSize && g.register)

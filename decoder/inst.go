@@ -43,7 +43,9 @@ type Inst struct {
 	HasTarget bool
 	// RIPRelative: its memory operand is relative to its end.
 	RIPRelative bool
-	Rel         int64
+	// Near16: the target has 16 bits, as 66 makes it on AMD's processors.
+	Near16 bool
+	Rel    int64
 
 	row  uint16
 	code [MaxInsnSize]byte
@@ -55,9 +57,12 @@ type Inst struct {
 //
 // The error is ErrTruncated, ErrTooLong, ErrUnknown, or ErrPrefix and
 // ErrOperands, which are kinds of ErrUnknown.
-func Decode(b []byte) (Inst, error) {
+func Decode(b []byte) (Inst, error) { return Processor{}.Decode(b) }
+
+// Decode is as the function of that name, on that processor.
+func (p Processor) Decode(b []byte) (Inst, error) {
 	b = b[:min(len(b), MaxInsnSize)]
-	d := procDecoder{b: b}
+	d := procDecoder{b: b, p: p}
 	if err := d.decode(); err != nil {
 		return Inst{}, err
 	}
@@ -73,7 +78,11 @@ func (i *Inst) Target(at x86.Addr) (x86.Addr, bool) {
 	if i.Encoding == EncRex2 {
 		return x86.Addr(i.Rel), true
 	}
-	return at.Add(int64(i.Length) + i.Rel), i.HasTarget
+	target := at.Add(int64(i.Length) + i.Rel)
+	if i.Near16 {
+		target &= 0xFFFF
+	}
+	return target, i.HasTarget
 }
 
 // Imm is the immediate, sign-extended, or 0. Two immediates are one number, with

@@ -13,6 +13,7 @@ type procDecoder struct {
 	v    vexFields
 	// overrides: only the rows that are overrides count.
 	overrides bool
+	p         Processor
 }
 
 // prefixKind tells prefixes from opcodes.
@@ -138,6 +139,9 @@ func (d *procDecoder) lookup(e Encoding, op byte, selector int, at int) error {
 	if leaf&bySelector != 0 {
 		leaf = uint32(t.leaves[int(leaf&^bySelector)+selector])
 	}
+	if d.p.NoMPX && e == Enc0F && op&^1 == 0x1A {
+		leaf = uint32(t.withoutMPX[op])
+	}
 	if leaf&byModRM != 0 {
 		if at >= len(d.b) {
 			return d.short()
@@ -157,6 +161,11 @@ func (d *procDecoder) legacy(e Encoding, op byte, at int) error {
 		return err
 	}
 	flags := d.f.flags
+	if d.p.AMD && flags&(intelOnly|bareOnAMD|cr8) != 0 {
+		if err := d.amd(&flags); err != nil {
+			return err
+		}
+	}
 	if d.lock && flags&lockable == 0 {
 		return ErrPrefix
 	}
@@ -242,6 +251,10 @@ func (d *procDecoder) immediate(at int) error {
 		return nil
 	}
 	n := d.immLen(kind)
+	if d.p.AMD && d.size > d.w && kind >= immRel8 && kind <= immRel32 {
+		d.i.Near16 = true
+		n = min(n, 2)
+	}
 	if at+n > len(d.b) {
 		return d.short()
 	}

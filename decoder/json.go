@@ -14,8 +14,13 @@ import (
 // kernel's view has. d says whose kernel's; nil is 6.1's. It returns the instruction's
 // length, 0 for none; the object then has an error.
 func AppendJSON(dst, b []byte, at x86.Addr, d *profile.Decoder) ([]byte, int) {
+	return Processor{}.AppendJSON(dst, b, at, d)
+}
+
+// AppendJSON is as the function of that name, on that processor.
+func (p Processor) AppendJSON(dst, b []byte, at x86.Addr, d *profile.Decoder) ([]byte, int) {
 	b = b[:min(len(b), MaxInsnSize)]
-	i, err := Decode(b)
+	i, err := p.Decode(b)
 	k, kerr := DecodeKernel(b, d)
 	o := object{append(dst, '{')}
 	o.address("addr", at)

@@ -36,9 +36,14 @@ const batchBytes = 1 << 18
 // object. What was read is answered before more is waited for, so a caller may ask line
 // by line.
 func JSONLines(r io.Reader, w io.Writer, at x86.Addr, d *profile.Decoder) (Lines, error) {
+	return Processor{}.JSONLines(r, w, at, d)
+}
+
+// JSONLines is as the function of that name, on that processor.
+func (p Processor) JSONLines(r io.Reader, w io.Writer, at x86.Addr, d *profile.Decoder) (Lines, error) {
 	in := bufio.NewReaderSize(r, MaxLine)
 	var total Lines
-	a := answers{at: at, d: d, parts: make([][]byte, runtime.GOMAXPROCS(0)), counts: make([]Lines, runtime.GOMAXPROCS(0))}
+	a := answers{p: p, at: at, d: d, parts: make([][]byte, runtime.GOMAXPROCS(0)), counts: make([]Lines, runtime.GOMAXPROCS(0))}
 	for batch := make([]byte, 0, batchBytes); ; batch = batch[:0] {
 		err := fill(in, &batch)
 		for _, part := range a.answer(batch, &total) {
@@ -84,6 +89,7 @@ func fill(in *bufio.Reader, batch *[]byte) error {
 
 // answers keeps what a batch needs for the next one.
 type answers struct {
+	p      Processor
 	at     x86.Addr
 	d      *profile.Decoder
 	parts  [][]byte
@@ -109,7 +115,7 @@ func (a *answers) answer(batch []byte, total *Lines) [][]byte {
 			}
 			part, batch = batch[:cut], batch[cut:]
 		}
-		work := func() { a.parts[n] = a.counts[n].answer(a.parts[n][:0], part, a.at, a.d) }
+		work := func() { a.parts[n] = a.counts[n].answer(a.p, a.parts[n][:0], part, a.at, a.d) }
 		if n == workers-1 {
 			work()
 		} else {
@@ -125,7 +131,7 @@ func (a *answers) answer(batch []byte, total *Lines) [][]byte {
 }
 
 // answer appends the answers of whole lines.
-func (c *Lines) answer(out, part []byte, at x86.Addr, d *profile.Decoder) []byte {
+func (c *Lines) answer(p Processor, out, part []byte, at x86.Addr, d *profile.Decoder) []byte {
 	var b [MaxInsnSize]byte
 	for len(part) > 0 {
 		end := bytes.IndexByte(part, '\n')
@@ -153,7 +159,7 @@ func (c *Lines) answer(out, part []byte, at x86.Addr, d *profile.Decoder) []byte
 				continue
 			}
 		}
-		if out, length = AppendJSON(out, code, at, d); length == 0 {
+		if out, length = p.AppendJSON(out, code, at, d); length == 0 {
 			c.NoInstruction++
 		}
 	}

@@ -77,6 +77,13 @@ const (
 	// noREX2, noAddress: REX2, 67 may not stand before it.
 	noREX2
 	noAddress
+	// withoutMPX: what the opcode is where there is no MPX.
+	withoutMPX
+	// intelOnly: AMD's processors raise #UD; bareOnAMD: they take no ModRM; cr8: LOCK
+	// makes it a move of cr8 there.
+	intelOnly
+	bareOnAMD
+	cr8
 )
 
 var flagNames = map[string]formFlags{
@@ -85,6 +92,7 @@ var flagNames = map[string]formFlags{
 	"distinct": distinct, "reg7": regBelow8, "rm7": rmBelow8, "reg15": regBelow16, "regk": regBelow8,
 	"mask": takesMask, "mask!": takesMask | needsMask, "z": zeroing,
 	"nf": takesNF, "scc": usesVvvv | conditional, "norsp": notRSP, "gpr": regGeneral, "norex2": noREX2, "no67": noAddress,
+	"nompx": withoutMPX, "intel": intelOnly, "amdbare": bareOnAMD, "cr8": cr8,
 }
 
 // immKind is the immediates of an encoding.

@@ -75,7 +75,8 @@ type Row struct {
 	Opcode   byte
 	Mnemonic string
 	// Memory, Register: it has such an operand in ModRM.rm; neither where it has no
-	// ModRM.
+	// ModRM, and a memory operand alone is not counted of a row that only a Processor
+	// without MPX has.
 	Memory, Register bool
 }
 
@@ -84,7 +85,8 @@ func Rows(e Encoding) []Row {
 	var list []Row
 	for i, r := range opcodesOf(e).rows {
 		has := r.form.flags&hasModRM != 0
-		list = append(list, Row{e, i, r.opcode, r.mnemonic, has && r.mod&7 != 0, has && r.mod&8 != 0})
+		memory := has && r.mod&7 != 0 && r.form.flags&withoutMPX == 0
+		list = append(list, Row{e, i, r.opcode, r.mnemonic, memory, has && r.mod&8 != 0})
 	}
 	return list
 }

@@ -12,6 +12,8 @@ type opcodeTable struct {
 	ops    [256]uint32
 	leaves []uint16
 	modrm  [][256]uint16
+	// withoutMPX has the form of an opcode that is another one without MPX.
+	withoutMPX map[byte]uint16
 }
 
 const (
@@ -45,11 +47,15 @@ func overridesOf(e Encoding) *opcodeTable {
 }
 
 func compileTable(e Encoding, rows []row, overrides bool) *opcodeTable {
-	t := &opcodeTable{rows: rows, forms: make([]form, 1)}
+	t := &opcodeTable{rows: rows, forms: make([]form, 1), withoutMPX: map[byte]uint16{}}
 	byOpcode := [256][]uint16{}
 	for i := range t.rows {
 		r := &t.rows[i]
 		t.forms = append(t.forms, r.form)
+		if r.form.flags&withoutMPX != 0 {
+			t.withoutMPX[r.opcode] = uint16(i + 1)
+			continue
+		}
 		if !overrides || r.x86asm != FaultNone {
 			byOpcode[r.opcode] = append(byOpcode[r.opcode], uint16(i+1))
 		}

@@ -22,6 +22,8 @@ type template struct {
 	// extends. The rest is written out before the mnemonic.
 	usesSize, usesW, usesReg, usesRm bool
 	usesMemory                       bool
+	// usesModRM: it has an operand of ModRM.
+	usesModRM bool
 	// rmSize, rmW: so does ModRM.rm where it is a register.
 	rmSize, rmW bool
 }
@@ -179,6 +181,7 @@ func (t *template) findUses() {
 		default:
 			t.usesSize, t.usesW = t.usesSize || size, t.usesW || w
 		}
+		t.usesModRM = t.usesModRM || strings.ContainsRune("GERM", rune(o.source))
 		switch o.source {
 		case 'G':
 			t.usesReg = t.usesReg || !strings.ContainsRune("smktT", rune(o.kind))

@@ -22,6 +22,9 @@ func TestOverrides(t *testing.T) {
 			rows := opcodesOf(e).rows
 			for n := range rows {
 				r := &rows[n]
+				if r.form.flags&withoutMPX != 0 {
+					continue // no row of Decode's processor
+				}
 				samples := r.samples(e, 96)
 				require.NotEmpty(t, samples, "line %d: no instruction is of this row", r.line)
 				found[r.line] = faultIn(samples)

@@ -23,6 +23,7 @@ type cpuModel struct {
 	name        string
 	leaves      map[[2]uint32][4]uint32
 	bmi1, lzcnt bool
+	reads       decoder.Processor
 }
 
 var models = sync.OnceValue(func() map[string]*cpuModel {
@@ -41,9 +42,17 @@ var models = sync.OnceValue(func() map[string]*cpuModel {
 	}
 	for _, m := range all {
 		m.bmi1, m.lzcnt = m.executes("BMI1"), m.executes("LZCNT")
+		m.reads = decoder.Processor{AMD: m.amd(), NoMPX: !m.executes("MPX")}
 	}
 	return all
 })
+
+// amd: its vendor reads instructions as AMD does; Hygon's processors are AMD's design.
+func (m *cpuModel) amd() bool {
+	const authenticAMD, hygonGenuine = 0x68747541, 0x6f677948
+	vendor := m.cpuid(0, 0)[1]
+	return vendor == authenticAMD || vendor == hygonGenuine
+}
 
 // CPUModels lists the models that a machine can emulate, sorted.
 func CPUModels() []string {

@@ -39,7 +39,7 @@ var escape0F = tableOf(append([]rows{
 	{0xc8, 0xcf, as(opBswap)},
 }, sse0F...))
 
-// hintMaker: nop, prefetch, endbr64.
+// hintMaker: nop, prefetch, endbr64. MPX itself is not executed.
 func hintMaker(d *dec) func(c *cpu, o *op) bool {
 	if d.i.Extension() == "MPX" {
 		return nil

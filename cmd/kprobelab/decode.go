@@ -37,6 +37,8 @@ func decodeCommand(t *term) *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "addr", Usage: "the hexadecimal `ADDRESS` of the first instruction", Value: "0", Local: true},
 			&cli.StringFlag{Name: "kernel", Usage: "whose decoder the kernel's view is: `PROFILE` is one of " + strings.Join(profile.All(), ", "), Value: "6.1", Local: true},
+			&cli.StringFlag{Name: "vendor", Usage: "whose processor reads the few bytes that they read differently: `VENDOR` is intel or amd", Value: "intel", Local: true},
+			&cli.BoolFlag{Name: "no-mpx", Usage: "a processor without MPX: 0F 1A and 0F 1B are nops", Local: true},
 			&cli.BoolFlag{Name: "json", Usage: "one JSON object a line: addr, bytes, length, class, target, rip_relative, text, kernel_length, kernel_error, error, kernel_opcode, kernel_class, kernel_target, and the fields", Local: true},
 		},
 		Commands: []*cli.Command{decodeCheckCommand(t), decodeFuzzCommand(t), decodeCorpusCommand(t)},
@@ -56,9 +58,13 @@ func decode(t *term, c *cli.Command) (err error) {
 	if !ok {
 		return usagef("there is no profile %q: there are %s", c.String("kernel"), strings.Join(profile.All(), ", "))
 	}
+	processor := decoder.Processor{AMD: c.String("vendor") == "amd", NoMPX: c.Bool("no-mpx")}
+	if v := c.String("vendor"); v != "amd" && v != "intel" {
+		return usagef("--vendor: there is no %q: there are intel and amd", v)
+	}
 	out := bufio.NewWriter(t.out)
 	defer func() { err = errors.Join(err, out.Flush()) }()
-	v := &decodeView{w: out, style: t.outStyle, json: c.Bool("json"), kernel: &p.Decoder, at: addr}
+	v := &decodeView{w: out, style: t.outStyle, json: c.Bool("json"), kernel: &p.Decoder, processor: processor, at: addr}
 	if c.Args().Len() == 1 && c.Args().First() == "-" {
 		return v.lines(os.Stdin)
 	}
@@ -90,6 +96,8 @@ type decodeView struct {
 	json   bool
 	kernel *profile.Decoder
 	at     x86.Addr
+	// processor is of the processor's view.
+	processor decoder.Processor
 }
 
 // lines decodes one instruction a line, each at the same address. A line that is none
@@ -98,7 +106,7 @@ func (v *decodeView) lines(r io.Reader) error {
 	if !v.json {
 		return v.linesForPeople(r)
 	}
-	n, err := decoder.JSONLines(r, flusher{v.w}, v.at, v.kernel)
+	n, err := v.processor.JSONLines(r, flusher{v.w}, v.at, v.kernel)
 	if errors.Is(err, decoder.ErrLine) {
 		return &failure{exitImage, err}
 	}
@@ -184,10 +192,10 @@ func (v *decodeView) one(b []byte) (int, bool) {
 	var n int
 	if v.json {
 		var object []byte
-		object, n = decoder.AppendJSON(nil, b, v.at, v.kernel)
+		object, n = v.processor.AppendJSON(nil, b, v.at, v.kernel)
 		v.w.Write(object)
 	} else {
-		i, err := decoder.Decode(b)
+		i, err := v.processor.Decode(b)
 		k, kerr := decoder.DecodeKernel(b, v.kernel)
 		n = i.Length
 		v.people(b, &i, err, &k, kerr)

@@ -17,9 +17,13 @@ type field struct {
 // fieldsIn are the parts in their order.
 func fieldsIn(i *decoder.Inst) []field {
 	legacy, rex := i.PrefixLen, uint8(0)
-	if i.REX != 0 {
-		legacy, rex = legacy-1, 1
+	switch {
+	case i.REX == 0xD5: // REX2
+		rex = 2
+	case i.REX != 0:
+		rex = 1
 	}
+	legacy -= rex
 	modrm, sib := uint8(0), uint8(0)
 	if i.HasModRM {
 		modrm = 1

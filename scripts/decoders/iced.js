@@ -29,7 +29,8 @@ function classOf(i) {
 	return 'none';
 }
 
-const options = iced.DecoderOptions.MPX;
+// "amd" reads as AMD's processors do, without MPX.
+const options = mode === 'amd' ? iced.DecoderOptions.AMD : iced.DecoderOptions.MPX;
 
 function answer(bytes) {
 	const d = new iced.Decoder(64, bytes, options);
