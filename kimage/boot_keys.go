@@ -94,16 +94,19 @@ func zeroesPages(p *bootPatcher) bool { return p.keyOn("init_on_alloc") }
 // securityMarks: the security module that boot chooses looks at packets.
 func securityMarks(p *bootPatcher) bool {
 	return slices.ContainsFunc(p.initialised(), func(m securityModule) bool {
-		_, ok := p.img.symbolAddr(m.name + "_nf_ops")
-		return ok
+		_, ops := p.img.symbolAddr(m.name + "_nf_ops")
+		_, register := p.img.symbolAddr(m.name + "_nf_register") // where data has no symbols
+		return ops || register
 	})
 }
 
 // keyOn is the state of a key as the image has it.
 func (p *bootPatcher) keyOn(name string) bool {
-	key, ok := p.img.symbolAddr(name)
-	count := p.img.bytes(key, 4)
-	return ok && count != nil && le.Uint32(count) != 0
+	for _, key := range p.img.staticKeys(name) {
+		count := p.img.bytes(key, 4)
+		return count != nil && le.Uint32(count) != 0
+	}
+	return false
 }
 
 // turnKeys turns the keys that boot turns, and makes every jump label what its
@@ -114,11 +117,8 @@ func (p *bootPatcher) turnKeys() {
 		if k.when != nil && !k.when(p) {
 			continue
 		}
-		// Several files may have a key of that name.
-		for _, s := range p.img.Lookup(k.name) {
-			if s.Module == "" {
-				turned[s.Addr.Add(k.off)] = k.on
-			}
+		for _, key := range p.img.staticKeys(k.name) {
+			turned[key.Add(k.off)] = k.on
 		}
 	}
 	p.securityCalls(turned)

@@ -12,6 +12,8 @@ import (
 // securityModule is one struct lsm_info.
 type securityModule struct {
 	name string
+	// init is the function that boot calls.
+	init x86.Addr
 	// order is negative for the first ones, positive for the last; the
 	// configuration orders the others.
 	order int32
@@ -34,7 +36,10 @@ var lsmLayouts = []struct {
 func (p *bootPatcher) securityModules(start, stop string) (list []securityModule) {
 	from, ok1 := p.img.symbolAddr(start)
 	to, ok2 := p.img.symbolAddr(stop)
-	if !ok1 || !ok2 || to < from {
+	if !ok1 || !ok2 {
+		return p.namelessModules(start)
+	}
+	if to < from {
 		return nil
 	}
 	for _, l := range lsmLayouts {
@@ -63,9 +68,13 @@ func (p *bootPatcher) securityModulesAs(data []byte, size int, hasID bool) (list
 		if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }) {
 			return nil
 		}
-		list = append(list, securityModule{
-			name: name, order: int32(le.Uint32(data[8:])), exclusive: le.Uint64(data[16:])&lsmExclusive != 0,
-		})
+		m := securityModule{name: name, order: int32(le.Uint32(data[8:])), exclusive: le.Uint64(data[16:])&lsmExclusive != 0}
+		for off := 24; off < size && m.init == 0; off += 8 { // the first function of the entry
+			if a := abs64(data[off:]); p.img.inExec(a) {
+				m.init = a
+			}
+		}
+		list = append(list, m)
 	}
 	return list
 }
@@ -157,8 +166,11 @@ const (
 
 // securityHooks reads a module's hooks from its arrays NAME_hooks or
 // NAME_…_hooks.
-func (p *bootPatcher) securityHooks(module string, table x86.Range) (list []securityHook) {
-	for _, s := range p.hookArrays(module) {
+func (p *bootPatcher) securityHooks(module securityModule, table x86.Range, all []securityModule) (list []securityHook) {
+	if table == (x86.Range{}) {
+		return p.namelessHooks(module, all)
+	}
+	for _, s := range p.hookArrays(module.name) {
 		data := p.img.bytes(s.Addr, int(s.Size))
 		for ; len(data) >= securityHookSize; data = data[securityHookSize:] {
 			if h := (securityHook{abs64(data), abs64(data[8:])}); table.Contains(h.calls) {
@@ -182,15 +194,17 @@ func (p *bootPatcher) hookArrays(module string) (list []Symbol) {
 // securityCalls gives each hook of each module the first static call that is
 // free, and turns that one's key (6.12; before, hooks are lists in data).
 func (p *bootPatcher) securityCalls(turned map[x86.Addr]bool) {
-	at, ok := p.img.symbolAddr("static_calls_table")
-	s, found := p.img.SymbolAt(at)
-	if !ok || !found {
+	var table x86.Range // without symbols of data it is not known
+	if at, ok := p.img.symbolAddr("static_calls_table"); ok {
+		s, _ := p.img.SymbolAt(at)
+		table = x86.Range{Start: at, End: at.Add(int64(s.Size))}
+	} else if !p.img.bounds.onlyText {
 		return
 	}
-	table := x86.Range{Start: at, End: at.Add(int64(s.Size))}
 	sc, taken := p.newStaticCalls(), map[x86.Addr]bool{}
-	for _, m := range p.initialised() {
-		for _, h := range p.securityHooks(m.name, table) {
+	all := p.initialised()
+	for _, m := range all {
+		for _, h := range p.securityHooks(m, table, all) {
 			call := h.calls
 			for taken[call] {
 				call += securityCallSize

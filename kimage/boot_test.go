@@ -277,7 +277,7 @@ func TestSecurityModuleLayouts(t *testing.T) {
 			}
 			var want []securityModule
 			if c.ok {
-				want = []securityModule{{"yama", 1, true}, {"yama", 1, true}}
+				want = []securityModule{{"yama", 0, 1, true}, {"yama", 0, 1, true}}
 			}
 			require.Equal(t, want, p.securityModulesAs(data, c.size, c.id))
 		})

@@ -22,6 +22,8 @@ type kernelTables struct {
 	staticCalls []StaticCall
 	// keys are the static calls' keys by trampoline, where they have no symbols.
 	keys map[x86.Addr]x86.Addr
+	// allKeys are the keys of all static branches, nil until the first use.
+	allKeys map[x86.Addr]bool
 
 	blacklist blacklist
 	btf       btfCache
