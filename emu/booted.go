@@ -154,11 +154,11 @@ func (b *booted) open(c *cpu) error {
 	if e := C.kpl_add_devices(c.c); e != unicorn.ERR_OK {
 		return engineError("add devices", unicorn.UcError(e))
 	}
-	return b.known(c)
+	return knownState(c)
 }
 
-// known finds out whether the engine keeps its state where this package looks.
-func (b *booted) known(c *cpu) error {
+// knownState finds out whether the engine keeps its state where this package looks.
+func knownState(c *cpu) error {
 	if C.kpl_env_find(c.c) == 0 {
 		return engineError("find the engine's own state", fmt.Errorf("%s keeps it in a way that is not known here", Engine()))
 	}

@@ -45,7 +45,7 @@ func (e *engine) share() (machine.CPU, error) {
 	}
 	c.c.m, c.c.n, c.c.uc = e.c, C.int(c.n), first.c.uc
 	e.cpus = append(e.cpus, c) // Close frees it, whatever fails below
-	return c, e.b.known(c)
+	return c, knownState(c)
 }
 
 // takeTurn makes c the CPU that the engine runs.

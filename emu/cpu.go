@@ -31,6 +31,8 @@ type cpu struct {
 	n  int
 	// booted is the engine's own state before the first instruction.
 	booted unicorn.Context
+	// user is the same in user mode, of a machine that has one.
+	user unicorn.Context
 	// failure is why the engine gave up its last run, nil if it did not.
 	failure error
 	e       *engine
@@ -83,6 +85,11 @@ func (e *engine) Open() (machine.CPU, error) {
 	}
 	if err := c.setModes(); err != nil {
 		return nil, engineError("set the boot registers", err)
+	}
+	if e.opt.UserMode {
+		if err := knownState(c); err != nil {
+			return nil, err
+		}
 	}
 	return c, nil
 }
@@ -141,6 +148,11 @@ func (c *cpu) Boot(gs x86.Addr) (err error) {
 	if err = c.uc.RegWrite(unicorn.X86_REG_GS_BASE, uint64(c.gs)); err == nil {
 		c.booted, err = c.uc.ContextSave(nil)
 	}
+	if err == nil && c.e.opt.UserMode {
+		C.kpl_set_user(c.c, 1)
+		c.user, err = c.uc.ContextSave(nil)
+		C.kpl_set_user(c.c, 0)
+	}
 	if err != nil {
 		return engineError("boot", err)
 	}
@@ -160,9 +172,13 @@ func (c *cpu) Depth() int              { return int(c.c.depth) }
 // does that; what the guest wrote to system registers since boot is lost with
 // it, except for the segment bases.
 func (c *cpu) forgetException() error {
+	before := c.booted
+	if c.c.user != 0 {
+		before = c.user
+	}
 	gs, err := c.uc.RegRead(unicorn.X86_REG_GS_BASE)
 	fs, err2 := c.uc.RegRead(unicorn.X86_REG_FS_BASE)
-	err = errors.Join(err, err2, c.uc.ContextRestore(c.booted),
+	err = errors.Join(err, err2, c.uc.ContextRestore(before),
 		c.uc.RegWrite(unicorn.X86_REG_GS_BASE, gs), c.uc.RegWrite(unicorn.X86_REG_FS_BASE, fs))
 	if err != nil {
 		return engineError("take an exception", err)
@@ -206,6 +222,9 @@ func (c *cpu) SetIP(ip x86.Addr) {
 // Enter sets the registers at a function's first instruction.
 func (c *cpu) Enter(sp x86.Addr, args [6]uint64, flags uint64) {
 	c.read = false
+	if c.c.user != 0 {
+		C.kpl_set_user(c.c, 0)
+	}
 	C.kpl_call(c.c, C.uint64_t(sp), (*C.uint64_t)(&args[0]), C.uint64_t(flags))
 }
 

@@ -81,6 +81,9 @@ func open(h *machine.Host) (machine.Engine, error) {
 	if e.opt.EveryInstruction {
 		e.c.every = 1
 	}
+	if e.opt.UserMode {
+		e.c.user_mode = 1
+	}
 	if e.opt.FreeHits {
 		e.c.free_hits = 1
 	}

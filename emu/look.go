@@ -47,12 +47,33 @@ func kplLook(h C.uintptr_t, cpu C.int, pc C.uint64_t, size C.uint32_t, work *C.u
 		*again = 1
 		return 0
 	}
+	if e.cpus[cpu].c.user != 0 {
+		if at := e.forbidden(x86.Addr(pc), code); at >= 0 {
+			return pc + C.uint64_t(at)
+		}
+	}
 	at, w := look(code, func(at int) bool { return e.b != nil && e.b.hooked[x86.Addr(pc).Add(int64(at))] })
 	*work = C.uint32_t(w)
 	if at < 0 {
 		return 0
 	}
 	return pc + C.uint64_t(at)
+}
+
+// forbidden finds in a block the first instruction that user mode may not execute and that the engine would, or -1.
+func (e *engine) forbidden(pc x86.Addr, code []byte) int {
+	whole := true
+	for at := 0; at < len(code); {
+		i, err := decoder.Decode(code[at:])
+		whole = whole && err == nil && !misread(&i, code[at:])
+		if C.kpl_forbidden(e.c, C.uint64_t(pc.Add(int64(at)))) != 0 {
+			return at
+		}
+		if at++; whole {
+			at += i.Length - 1
+		}
+	}
+	return -1
 }
 
 // look finds in a block the first write to debug register 7 that is not hooked, which the

@@ -25,6 +25,13 @@ func (c *cpu) Start(ip x86.Addr) machine.Exit {
 		return c.e.startBooted(c, ip)
 	}
 	c.start(ip)
+	for c.c.reason == C.KPL_AGAIN {
+		ip = x86.Addr(c.c.ip)
+		if c.c.arg > 0 {
+			c.Drop(ip, int(c.c.arg))
+		}
+		c.start(ip)
+	}
 	return c.exit()
 }
 
@@ -77,8 +84,11 @@ func (c *cpu) start(ip x86.Addr) {
 		return
 	}
 	until := uint64(0)
-	if nested {
+	switch {
+	case nested:
 		until = uint64(c.e.c.inner_end)
+	case k.user != 0:
+		until = uint64(k.until)
 	}
 	if k.broken != 0 {
 		k.reason, k.ip, c.failure = C.KPL_ENGINE, C.uint64_t(ip), errBroken
@@ -154,6 +164,8 @@ func (c *cpu) classify(err error) {
 		k.reason, c.failure = C.KPL_ENGINE, err
 	case k.ip == c.e.c.inner_end:
 		k.reason = C.KPL_RETURN
+	case k.user != 0: // hlt is an exception there: it is where a run was to end
+		k.reason, k.until, k.arg = C.KPL_AGAIN, 0, 0
 	default:
 		k.reason = C.KPL_HALT
 	}

@@ -216,6 +216,7 @@ typedef struct kpl_machine {
 	uint64_t own_start, own_end; /* that region */
 	uint64_t trap_cost; /* of an int3 or #DB, in virtual nanoseconds */
 	uint64_t interrupts, trail; /* taken since the machine was made or restored, and a digest of when and where */
+	int user_mode;      /* the CS of a frame decides the mode */
 	int every;          /* count and stop by instructions, not by blocks */
 	int track;          /* a snapshot exists: save a page when it is first written */
 	kpl_undo **undo;
@@ -259,6 +260,8 @@ typedef struct kpl_cpu {
 	uint64_t *guard;    /* word 0 of its own page: not 0 while no gate may be taken */
 	int answer;         /* the int3 at answer_at goes on at answer_to, with more flags; laid out as machine.Answer */
 	uint64_t answer_at, answer_to, answer_flags;
+	uint64_t until;     /* where a run of user mode ends: before an instruction that it may not execute; 0 for nowhere */
+	int user;           /* it is in user mode; of a machine with user_mode */
 	int watching;       /* it has the hooks for watches */
 	size_t watch_hooks[2];
 	int window;         /* it has the memory at KPL_WINDOW */
@@ -351,6 +354,8 @@ int kpl_pending(kpl_cpu *c);
 void kpl_aim(kpl_machine *m);
 int kpl_next_event(kpl_machine *m, uint64_t *at);
 void kpl_set_mode(kpl_cpu *c, uint16_t cs, uint16_t ss);
+void kpl_set_user(kpl_cpu *c, int user);
+int kpl_forbidden(kpl_machine *m, uint64_t at);
 void kpl_forget_exception(kpl_cpu *c);
 void kpl_set_cr2(kpl_cpu *c, uint64_t va);
 void kpl_set_msr(kpl_cpu *c, uint32_t msr, uint64_t v);

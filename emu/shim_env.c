@@ -126,7 +126,11 @@ int kpl_env_probe(kpl_cpu *c, int before)
 	return found == 1;
 }
 
-static void clear_exception(kpl_cpu *c) { *(int32_t *)(env_of(c) + c->old_exception) = -1; }
+static void clear_exception(kpl_cpu *c)
+{
+	if (c->old_exception) /* else it was not looked for */
+		*(int32_t *)(env_of(c) + c->old_exception) = -1;
+}
 
 /* Without it, the engine takes the next exception for a double fault. */
 void kpl_forget_exception(kpl_cpu *c)
@@ -155,6 +159,13 @@ void kpl_set_mode(kpl_cpu *c, uint16_t cs, uint16_t ss)
 	*hflags = (*hflags & ~(HF_MODE | HF_INHIBIT)) | c->kernel_flags | (cs & 3);
 	clear_exception(c);
 	store_env(c);
+}
+
+/* The mode of a machine with user_mode. */
+void kpl_set_user(kpl_cpu *c, int user)
+{
+	kpl_set_mode(c, user ? KPL_USER_CS : KPL_KERNEL_CS, user ? KPL_USER_DS : KPL_KERNEL_DS);
+	c->user = user;
 }
 
 /* The address of a page fault. (By its register number, the engine would set CR3

@@ -78,7 +78,9 @@ static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *
 	int found;
 
 	add_work(c->m, KPL_WORK_FILL);
-	if (r || !c->m->nram)
+	if (c->user && va >= KPL_USER_END)
+		found = KPL_ABSENT;
+	else if (r || !c->m->nram)
 		found = kpl_at(c->m, va, &p) && p.perm & need ? KPL_FOUND : KPL_ABSENT;
 	else
 		found = kpl_fill(c, va, need, &p);
@@ -114,6 +116,25 @@ static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *
 	return true;
 }
 
+/* Whether user mode may not execute the instruction at an address, while the engine would, or would end it in another
+ * exception, or would not survive it: in, out, ins, outs; sysret, rdpmc; moves to debug registers (SDM Vol. 2). */
+int kpl_forbidden(kpl_machine *m, uint64_t at)
+{
+	struct text t = { .va = at };
+	uint8_t b;
+
+	for (int i = 0; i < 15 && next_byte(m, &t, &b); i++) {
+		if (b == 0x0f)
+			return next_byte(m, &t, &b) && (b == 0x07 || b == 0x23 || b == 0x33);
+		if ((b & 0xf4) == 0xe4 || (b & 0xfc) == 0x6c)
+			return 1;
+		if ((b & 0xf0) != 0x40 && b != 0x66 && b != 0x67 && b != 0xf2 && b != 0xf3 && b != 0x2e && b != 0x36 &&
+		    b != 0x3e && b != 0x26 && b != 0x64 && b != 0x65)
+			return 0;
+	}
+	return 0;
+}
+
 /* Whether the block may have an instruction of those that look.go knows: a write to
  * dr7 (or dr5, its alias), which crashes or hangs the engine, those that take it
  * far longer than others, and those that a booted machine runs itself. The bytes may
@@ -127,6 +148,8 @@ static int suspect(kpl_cpu *c, uint64_t pc, uint32_t size)
 		if (last == 0x0f && (b == 0x23 || b == 0xae || b == 0xc7))
 			return 1;
 		if (c->m->nram && last == 0x0f && (b == 0x01 || b == 0x21 || (b >= 0x30 && b <= 0x32) || b == 0x38))
+			return 1;
+		if (c->user && ((b & 0xf4) == 0xe4 || (b & 0xfc) == 0x6c || (last == 0x0f && (b == 0x07 || b == 0x33))))
 			return 1;
 		if ((last == 0xd9 || last == 0xdd || last == 0xdf) && b < 0xc0 && (b & 0x28) == 0x20)
 			return 1; /* /4 and /6 */
@@ -163,8 +186,15 @@ static int refused(kpl_cpu *c, uint64_t pc, uint32_t size, uint32_t *work)
 	}
 	if (!at)
 		return 0;
+	if (c->user && at != pc && at != c->until) {
+		/* It ends a block of its own, so that what precedes it is executed. */
+		c->until = at;
+		c->arg = size;
+		stop_before(c, pc, KPL_AGAIN);
+		return 1;
+	}
 	c->at = at;
-	fault(c, 6);
+	fault(c, c->user ? 13 : 6);
 	return 1;
 }
 

@@ -55,6 +55,8 @@ static inline kpl_cpu *running(void *user)
 enum { KPL_DUE_NOTHING, KPL_DUE_STOP, KPL_DUE_INTERRUPT };
 int kpl_due(kpl_cpu *c, uint64_t ip);
 int kpl_syscall(kpl_cpu *c);
+enum { KPL_USER_CS = 0x33, KPL_USER_DS = 0x2b, KPL_KERNEL_CS = 0x10, KPL_KERNEL_DS = 0x18 };
+#define KPL_USER_END (1ull << 47)
 void kpl_set_eip(kpl_cpu *c, uint64_t ip);
 uint64_t kpl_tsc(kpl_machine *m);
 int kpl_apic_next(const kpl_apic *a);

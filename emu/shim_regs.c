@@ -34,8 +34,8 @@ void kpl_read_regs(kpl_cpu *c, kpl_regs *r)
 	uc_reg_read_batch(c->uc, ids, vals, sizeof ids / sizeof *ids);
 	r->flags &= ~(uint64_t)KPL_FLAG_RF; /* the engine keeps it past its instruction */
 	r->orig_ax = ~0ull;
-	r->cs = 0x10;
-	r->ss = 0x18;
+	r->cs = c->user ? KPL_USER_CS : KPL_KERNEL_CS;
+	r->ss = c->user ? KPL_USER_DS : KPL_KERNEL_DS;
 	if (c->m->nram) { /* which has a user mode */
 		uc_reg_read(c->uc, UC_X86_REG_CS, &r->cs);
 		uc_reg_read(c->uc, UC_X86_REG_SS, &r->ss);
@@ -52,6 +52,8 @@ void kpl_change_regs(kpl_cpu *c, const kpl_regs *r, const kpl_regs *old, int rip
 	void *vals[NGPR];
 	int n = 0;
 
+	if (c->m->user_mode && ((r->cs & 3) == 3) != c->user)
+		kpl_set_user(c, !c->user);
 	/* Most hits leave the general registers, the first words, as they were. */
 	for (int i = o && !memcmp(w, o, N_GENERAL * sizeof *w) ? N_GENERAL : 0; i < NGPR; i++)
 		if (gprs[i] && i != W_IP && (!o || o[i] != w[i])) {

@@ -59,6 +59,15 @@ func (c *cpu) readSlow(a uint64, size uint8) (uint64, bool) {
 	return binary.LittleEndian.Uint64(b[:]), true
 }
 
+// userEnd is the end of the addresses that user mode has.
+const userEnd = 1 << 47
+
+// hidden reports whether an address is not there for the mode that the CPU is in.
+func (c *cpu) hidden(a uint64) bool { return c.user && a >= userEnd }
+
+// fast reports whether a page may be in the table of those that were used last, which both modes look into.
+func (c *cpu) fast(a uint64) bool { return a < userEnd || !c.e.opt.UserMode }
+
 // readBytes reads all of b or none.
 func (c *cpu) readBytes(a uint64, b []byte) bool {
 	if c.e.watch.data {
@@ -66,10 +75,10 @@ func (c *cpu) readBytes(a uint64, b []byte) bool {
 	}
 	for len(b) > 0 {
 		p := c.e.page(x86.Addr(a), attrR)
-		if p == nil {
+		if p == nil || c.hidden(a) {
 			return c.miss(a, machine.AccessRead)
 		}
-		if !c.e.watch.watched(a / pageSize) {
+		if c.fast(a) && !c.e.watch.watched(a/pageSize) {
 			c.e.reads[a/pageSize%tlbSize] = tlbEntry{a / pageSize, p}
 		}
 		n := copy(b, p[a%pageSize:])
@@ -114,7 +123,7 @@ func (c *cpu) writeBytes(a uint64, b []byte) bool {
 	for n := a / pageSize; n <= (a+uint64(len(b))-1)/pageSize; n++ {
 		r := e.region(x86.Addr(n * pageSize))
 		i := n - uint64(r.Start)/pageSize
-		if at := r.attr[i]; at&attrX == 0 && e.log == nil && !e.watch.watched(n) && (!e.track || at&attrDirty != 0) {
+		if at := r.attr[i]; at&attrX == 0 && c.fast(a) && e.log == nil && !e.watch.watched(n) && (!e.track || at&attrDirty != 0) {
 			e.writes[n%tlbSize] = tlbEntry{n, r.at(i)}
 		}
 	}
@@ -128,7 +137,7 @@ func (c *cpu) writable(a uint64, n int) bool {
 	text := false
 	for at := a; ; {
 		r := e.region(x86.Addr(at))
-		if r == nil || r.attr[(at-uint64(r.Start))/pageSize]&attrW == 0 {
+		if r == nil || c.hidden(at) || r.attr[(at-uint64(r.Start))/pageSize]&attrW == 0 {
 			return c.miss(at, machine.AccessWrite)
 		}
 		text = text || r.attr[(at-uint64(r.Start))/pageSize]&attrX != 0

@@ -207,7 +207,7 @@ func opFetch(c *cpu, o *op) bool { return c.miss(o.imm, machine.AccessFetch) }
 func (c *cpu) code(at uint64, b []byte) (n int) {
 	for n < len(b) {
 		p := c.e.page(x86.Addr(at), attrX)
-		if p == nil {
+		if p == nil || c.hidden(at) {
 			return n
 		}
 		k := copy(b[n:], p[at%pageSize:])
@@ -235,6 +235,11 @@ func (c *cpu) translate(o *op, code []byte, work *uint64) (last bool, size int) 
 	d.op.exec = d.row()
 	if d.op.exec == nil {
 		o.exec, o.name, d.last = opMissing, i.Mnemonic(), true
+	}
+	if c.e.opt.UserMode {
+		if v := vectorInUserMode(&i); v != 0 {
+			o.exec = unlessUser(o.exec, v)
+		}
 	}
 	*work += d.work
 	return d.last, i.Length

@@ -33,6 +33,8 @@ type state struct {
 	fpu   fpu
 	// resumed is an instruction that goes on: of it, no WatchExec is told.
 	resumed uint64
+	// user: it is in user mode; of a machine that has one.
+	user bool
 }
 
 // cpu is one processor over the machine's memory.
@@ -153,6 +155,9 @@ func (c *cpu) regs(r *x86.PtRegs) {
 		AX: g[rax], CX: g[rcx], DX: g[rdx], SI: g[rsi], DI: g[rdi],
 		OrigAX: ^uint64(0), IP: c.ip, CS: x86.KernelCS, Flags: c.eflags(), SP: g[rsp], SS: x86.KernelDS,
 	}
+	if c.user {
+		r.CS, r.SS = x86.UserCS, x86.UserDS
+	}
 }
 
 // Regs is regs, in place.
@@ -185,13 +190,14 @@ func (c *cpu) Drop(addr x86.Addr, n int) {
 func (c *cpu) Enter(sp x86.Addr, args [6]uint64, flags uint64) {
 	c.r = [17]uint64{rdi: args[0], rsi: args[1], rdx: args[2], rcx: args[3], 8: args[4], 9: args[5], rsp: uint64(sp)}
 	c.setEflags(flags)
-	c.resumed = none
+	c.resumed, c.user = none, false
 }
 
 // setRegs takes all but IP from a frame.
 func (c *cpu) setRegs(r *x86.PtRegs) {
 	c.r = [17]uint64{r.AX, r.CX, r.DX, r.BX, r.SP, r.BP, r.SI, r.DI, r.R8, r.R9, r.R10, r.R11, r.R12, r.R13, r.R14, r.R15}
 	c.setEflags(r.Flags)
+	c.user = c.e.opt.UserMode && r.CS&3 == 3
 }
 
 // reg reads a register operand. A number from highByte on is ah, ch, dh, bh.

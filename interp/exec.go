@@ -37,6 +37,11 @@ func (c *cpu) loop() {
 		}
 		stepping := c.flags&x86.FlagTF != 0
 		alone := stepping || c.single
+		if c.user && c.ip >= userEnd {
+			c.miss(c.ip, machine.AccessFetch)
+			c.reason = reasonFault
+			return
+		}
 		b := c.blocks.recent[slotOf(c.ip)]
 		if b == nil || b.pc != c.ip || alone {
 			var ok bool

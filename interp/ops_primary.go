@@ -541,6 +541,9 @@ func opPopf(c *cpu, o *op) bool {
 	if o.size == 2 {
 		mask &= 0xffff
 	}
+	if c.user {
+		mask &^= 1<<9 | flagIOPL
+	}
 	c.setEflags(c.eflags()&^mask | v&mask)
 	c.r[rsp] += uint64(o.size)
 	c.ip = o.next

@@ -45,6 +45,10 @@ type Options struct {
 	// HeapSize is the most bytes that the guest's heap and per-CPU areas may
 	// take: 64 MiB by default. The host pays for a page when it is first used.
 	HeapSize uint64
+	// UserMode gives a machine without a kernel a user mode: code runs in it after a trap whose receiver has left a CS of
+	// user mode (x86.UserCS) in the frame, and in kernel mode after one with x86.KernelCS. In user mode there is no
+	// memory in the upper half of the addresses, and privileged instructions fault.
+	UserMode bool
 	// FreeHits lets no virtual time pass in a probe's own work: its trap, and code
 	// that was added to the image (slots, detour buffers, trampolines). A probed run
 	// of a booted kernel then gets its timers' interrupts where the unprobed one does.

@@ -30,10 +30,13 @@ func (r *PtRegs) Arg(n int) uint64 {
 	return *[RegArgs]*uint64{&r.DI, &r.SI, &r.DX, &r.CX, &r.R8, &r.R9}[n]
 }
 
-// Selectors of kernel code and data, as regs.CS and regs.SS read in kernel mode.
+// Selectors of code and data, as regs.CS and regs.SS read in kernel mode and in user mode.
 const (
 	KernelCS = 0x10
 	KernelDS = 0x18
+	// UserCS and UserDS are those of a 64-bit program.
+	UserCS = 0x33
+	UserDS = 0x2b
 )
 
 // EFLAGS bits (SDM Vol. 1, "EFLAGS Register").

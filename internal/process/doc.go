@@ -12,8 +12,8 @@
 //   - A run ends when all processes have ended, or when the first has and the others wait for ever.
 //   - Signals are those that its processes send, and those of its own exceptions. Their frames
 //     are those of a processor without XSAVE.
-//   - The program runs in the machine's kernel mode: privileged instructions are not
-//     refused, and addresses of the machine's own in the kernel's half can be reached.
+//   - The program runs in user mode, without descriptors: a load of a segment register, or a far jump or return, is
+//     SIGSEGV whatever it loads.
 //   - There is no vDSO, no ASLR, no socket and no terminal; a page past a file's end is zero, and a
 //     mapping of a file that the program has made shows it as it was.
 package process

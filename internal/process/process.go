@@ -114,7 +114,7 @@ type Process struct {
 	// first is how the first process ended; exit is it at the end of the run.
 	first, exit *Exit
 	failed      error // why the run was given up
-	halts, made int   // of processes
+	made        int   // of processes
 	// Unknown counts the system calls that were answered ENOSYS, by number; those after many different numbers are
 	// under UnknownRest.
 	Unknown map[uint64]int
@@ -165,7 +165,7 @@ func New(c Config, open func(machine.Source, *machine.Options) (*machine.Machine
 		return nil, err
 	}
 	o := c.Options
-	o.CPUs, o.HeapSize = 1, 1<<20
+	o.CPUs, o.HeapSize, o.UserMode = 1, 1<<20, true
 	o.CPUModel = cmp.Or(o.CPUModel, DefaultCPUModel)
 	if p.m, err = open(&source{p.windows()}, &o); err != nil {
 		return nil, err
@@ -216,6 +216,7 @@ const (
 func (p *Process) outside(code x86.Addr, regs *x86.PtRegs, then func(regs *x86.PtRegs)) {
 	p.resume, p.then = *regs, then
 	regs.IP, regs.DI = uint64(code), uint64(p.float)
+	regs.CS, regs.SS = x86.KernelCS, x86.KernelDS
 	regs.Flags &^= x86.FlagTF
 }
 
@@ -263,7 +264,7 @@ func (p *Process) load(l *loaded, env []string, regs *x86.PtRegs) error {
 	if err != nil {
 		return err
 	}
-	*regs = x86.PtRegs{IP: uint64(entry), SP: uint64(sp), Flags: x86.FlagIF | x86.FlagFixed}
+	*regs = x86.PtRegs{IP: uint64(entry), SP: uint64(sp), Flags: x86.FlagIF | x86.FlagFixed, CS: x86.UserCS, SS: x86.UserDS}
 	return nil
 }
 
@@ -363,33 +364,18 @@ func (p *Process) fill(b []byte) {
 	}
 }
 
-// maxHalts bounds how many processes may end in what the machine's call ends at.
-const maxHalts = 8
-
 // Run runs the program to its end. An error is not the program's: the budget, the
 // timeout, the engine.
 func (p *Process) Run() (Exit, error) {
-	for {
-		_, err := p.m.CallAddr(p.own)
-		switch {
-		case p.failed != nil:
-			return Exit{}, p.failed
-		case p.exit != nil:
-			return *p.exit, nil
-		case err != nil && !errors.Is(err, machine.ErrHalted):
-			return Exit{}, err
-		}
-		// hlt is privileged; else it jumped into the kernel's half.
-		if p.halts++; p.halts > maxHalts {
-			return Exit{}, errHalts
-		}
-		p.start, p.leave = p.m.Regs(), 0
-		p.actions[SIGSEGV].handler = handlerDefault
-		p.Force(SIGSEGV)
+	_, err := p.m.CallAddr(p.own)
+	switch {
+	case p.failed != nil:
+		return Exit{}, p.failed
+	case p.exit != nil:
+		return *p.exit, nil
 	}
+	return Exit{}, err
 }
-
-var errHalts = fmt.Errorf("more than %d processes have ended by hlt or in the kernel's half", maxHalts)
 
 // Stdout and Stderr are what it wrote; lost is how many bytes more there were.
 func (p *Process) Stdout() (b []byte, lost int) { return p.stdout.b, p.stdout.lost }
@@ -412,7 +398,7 @@ func (o *output) write(b []byte) {
 // finish makes the run end.
 func (p *Process) finish(e *Exit, regs *x86.PtRegs) {
 	p.exit = e
-	regs.IP = p.leave
+	regs.IP, regs.CS, regs.SS = p.leave, x86.KernelCS, x86.KernelDS
 	regs.Flags &^= x86.FlagTF
 }
 
@@ -435,9 +421,7 @@ func (t traps) Int3(regs *x86.PtRegs) bool {
 		}
 		p.leave = binary.LittleEndian.Uint64(b[:])
 		*regs = p.start
-		if p.halts == 0 {
-			return true
-		}
+		return true
 	case p.then != nil && p.own < at && at < p.own+x86.Addr(len(ownCode)):
 		then := p.then
 		*regs, p.then = p.resume, nil
