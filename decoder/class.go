@@ -30,7 +30,7 @@ const (
 	ClassInt
 	// ClassSyscall is syscall, sysenter and their returns.
 	ClassSyscall
-	// ClassFar is a far call, jump or return, iret and uiret.
+	// ClassFar is a far call, jump or return, iret, uiret, erets and eretu.
 	ClassFar
 	// ClassUndefined is ud0, ud1 and ud2.
 	ClassUndefined
@@ -64,7 +64,7 @@ var mnemonicClasses = map[string]Class{
 	"loop": ClassLoop, "loope": ClassLoop, "loopne": ClassLoop, "jrcxz": ClassLoop, "jecxz": ClassLoop, "jcxz": ClassLoop,
 	"int": ClassInt, "int1": ClassInt, "int3": ClassInt, "into": ClassInt,
 	"syscall": ClassSyscall, "sysenter": ClassSyscall, "sysexit": ClassSyscall, "sysret": ClassSyscall,
-	"iret": ClassFar, "iretd": ClassFar, "iretq": ClassFar, "uiret": ClassFar,
+	"iret": ClassFar, "iretd": ClassFar, "iretq": ClassFar, "uiret": ClassFar, "erets": ClassFar, "eretu": ClassFar,
 	"callf": ClassFar, "jmpf": ClassFar, "retf": ClassFar,
 	"udb": ClassUndefined, "ud0": ClassUndefined, "ud1": ClassUndefined, "ud2": ClassUndefined,
 }

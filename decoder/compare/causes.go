@@ -3,6 +3,7 @@ package compare
 import (
 	"errors"
 	"slices"
+	"strings"
 
 	"kprobelab/decoder"
 )
@@ -49,12 +50,20 @@ var causes = []cause{
 		"an instruction of APX by EVEX with a pp, W, L'L, z, vvvv or aaa that it has not (APX Architecture Specification, 3.1.4); LLVM 22 does not look at all of them"},
 	{"padlock-without-rep", []string{"llvm"}, padlock,
 		"VIA's PadLock needs F3 but for xstore; LLVM does not look"},
-	{"movdir64b-67", []string{"llvm"}, movdir67,
-		"movdir64b needs 66; LLVM takes it with 67 alone"},
+	{"f8-with-67", []string{"llvm"}, f8With67,
+		"0F 38 F8 is movdir64b with 66 alone, and urdmsr and uwrmsr may have 67; LLVM has it the other way round"},
 	{"w-of-no-row", []string{"llvm"}, wOfNoRow,
-		"vcvtps2dq by EVEX and tcmmrlfp16ps have W 0 (SDM Vol. 2); LLVM takes 1, too"},
-	{"extrq-rex2", []string{"llvm"}, extrqREX2,
-		"66 with REX2.M0 and 78 is extrq, as with 0F; LLVM reads vmread"},
+		"vcvtps2dq and vcvtph2dq by EVEX and tcmmrlfp16ps have W 0 (SDM Vol. 2); LLVM takes 1, too"},
+	{"extrq-vmread", []string{"llvm"}, extrqVmread,
+		"66 makes extrq of 0F 78, also before another prefix or REX2 (APM Vol. 4, EXTRQ); LLVM reads vmread then"},
+	{"zhaoxin", []string{"iced", "objdump"}, padlock,
+		"instructions of Zhaoxin's processors (sm2, xsha512 and their kin), which these tables leave out"},
+	{"skinit", []string{"iced"}, skinit,
+		"skinit goes on in the secure loader (APM Vol. 3, SKINIT), to iced as a return; it has no class here"},
+	{"mandatory-not-last", []string{"llvm"}, mandatoryNotLast,
+		"66, F3 or F2 counts wherever it stands among the prefixes (SDM Vol. 2, 2.1.1); LLVM does not find some opcodes where another prefix stands after it"},
+	{"mask-register-b", []string{"llvm", "objdump"}, maskRegisterB,
+		"a mask register in ModRM.rm has three bits, VEX.B and EVEX.B count for nothing (as in Zydis and iced; SDM Vol. 2, 2.7.2 forbids it for reg and vvvv alone); these versions refuse it"},
 	{"extrq-reg", []string{"llvm", "objdump", "capstone"}, extrqReg,
 		"extrq with two immediates has 0 in ModRM.reg (APM Vol. 4, EXTRQ); these versions do not look"},
 	{"prefix-alone", []string{"objdump", "llvm", "capstone"}, prefixAlone,
@@ -198,9 +207,15 @@ func padlock(q []byte, ours, theirs Answer) bool {
 	return theyAccept(q, ours, theirs) && len(b) > 2 && b[0] == 0x0F && b[1]&^1 == 0xA6 && b[2] >= 0xC0
 }
 
-func movdir67(q []byte, ours, theirs Answer) bool {
-	b, size16 := skipPrefixes(q)
-	return theyAccept(q, ours, theirs) && !size16 && len(b) > 2 && b[0] == 0x0F && b[1] == 0x38 && b[2] == 0xF8
+func f8With67(q []byte, ours, theirs Answer) bool {
+	b, _ := skipPrefixes(q)
+	switch {
+	case !slices.Contains(q[:len(q)-len(b)], 0x67) || len(b) < 5 || ours.Length != 0 && theirs.Length != 0:
+		return false
+	case b[0] == evex:
+		return b[1]&7 == 4 && b[4] == 0xF8
+	}
+	return b[0] == 0x0F && b[1] == 0x38 && b[2] == 0xF8
 }
 
 func wOfNoRow(q []byte, ours, theirs Answer) bool {
@@ -208,12 +223,43 @@ func wOfNoRow(q []byte, ours, theirs Answer) bool {
 	if !theyAccept(q, ours, theirs) || len(b) < 5 || b[2]&0x80 == 0 {
 		return false
 	}
-	return b[0] == evex && b[1]&7 == 1 && b[2]&3 == 1 && b[4] == 0x5B || b[0] == 0xC4 && b[1]&0x1F == 2 && b[3] == 0x6C
+	return b[0] == evex && b[1]&3 == 1 && b[2]&3 == 1 && b[4] == 0x5B || b[0] == 0xC4 && b[1]&0x1F == 2 && b[3] == 0x6C
 }
 
-func extrqREX2(q []byte, ours, theirs Answer) bool {
+func skinit(q []byte, ours, theirs Answer) bool {
 	i, err := decoder.Decode(q)
-	return err == nil && i.REX == rex2 && i.Mnemonic() == "extrq" && theirs.Length == ours.Length-2
+	return err == nil && i.Mnemonic() == "skinit" && ours.Length == theirs.Length
+}
+
+// mandatoryNotLast: of an escaped opcode with 66, F3 or F2 the last prefix is another one.
+func mandatoryNotLast(q []byte, ours, theirs Answer) bool {
+	i, err := decoder.Decode(q)
+	if err != nil || theirs.Length != 0 || i.Encoding == decoder.EncPrimary || i.VexLen != 0 {
+		return false
+	}
+	mandatory := 0
+	for _, c := range q[:i.PrefixLen] {
+		switch {
+		case c == 0x66 || c == 0xF2 || c == 0xF3:
+			mandatory++
+		case decoder.IsLegacyPrefix(c) && mandatory > 0:
+			return true
+		}
+	}
+	return mandatory > 1
+}
+
+func maskRegisterB(q []byte, ours, theirs Answer) bool {
+	i, err := decoder.Decode(q)
+	if err != nil || theirs.Length != 0 || i.VexLen < 3 || i.ModRM < 0xC0 || q[i.PrefixLen+1]&0x20 != 0 && q[i.PrefixLen+1]&0x40 != 0 {
+		return false
+	}
+	return i.Mnemonic()[0] == 'k' || strings.HasPrefix(i.Mnemonic(), "vpmovm2") || strings.HasPrefix(i.Mnemonic(), "vpbroadcastm")
+}
+
+func extrqVmread(q []byte, ours, theirs Answer) bool {
+	i, err := decoder.Decode(q)
+	return err == nil && i.Encoding == decoder.Enc0F && i.Mnemonic() == "extrq" && theirs.Length == ours.Length-2
 }
 
 func extrqReg(q []byte, ours, theirs Answer) bool {
@@ -241,7 +287,7 @@ func evexLength(q []byte, ours, theirs Answer) bool {
 	for _, length := range []byte{0, 0x20, 0x40} {
 		for _, keep := range []byte{0x9F, 0x1F} { // with and without z
 			other[at+3] = q[at+3]&keep | length
-			if i, err := decoder.Decode(other); err == nil && i.Length == theirs.Length {
+			if _, err := decoder.Decode(other); err == nil || errors.Is(err, decoder.ErrOperands) {
 				return true
 			}
 		}
@@ -276,7 +322,8 @@ func apxFields(q []byte, ours, theirs Answer) bool {
 		for _, vvvv := range []byte{b[2] & 0x78, 0x78} {
 			other := append([]byte{evex, b[1], b[2]&^0x78&^clear | vvvv | 4, b[3]&0x1C | 8*(vvvv>>6)}, b[4:]...)
 			i, err := decoder.Decode(other)
-			if err == nil && usesAPX(&i) && i.Length == theirs.Length-at {
+			map4 := b[1]&7 == 4 && errors.Is(err, decoder.ErrOperands)
+			if err == nil && usesAPX(&i) && i.Length == theirs.Length-at || map4 {
 				return true
 			}
 		}

@@ -32,7 +32,11 @@ type Known struct {
 func (k *Known) String() string { return k.Name + " " + k.Version }
 
 func (k *Known) hasRow(q []byte, ours, theirs Answer) bool {
-	return k != nil && k.rows[whatDiffers(ours, theirs)+" "+OpcodeName(q)]
+	if k == nil {
+		return false
+	}
+	row := whatDiffers(ours, theirs) + " " + OpcodeName(q)
+	return k.rows[row] || k.rows[strings.TrimSuffix(row, " apx")]
 }
 
 // known/VERSION.txt is a version each, known/questions.txt the questions. The files

@@ -15,7 +15,7 @@ function classOf(i) {
 	if (/^(Ud[012])$/.test(name)) return 'undefined';
 	if (/^(Syscall|Sysenter|Sysexitq?|Sysretq?)$/.test(name)) return 'syscall';
 	if (/^(Int|Int1|Int3|Into)$/.test(name)) return 'int';
-	if (/^(Iretd?q?|Retfq?|Uiret)$/.test(name)) return 'far';
+	if (/^(Iretd?q?|Retfq?|Uiret|Eret[su])$/.test(name)) return 'far';
 	if (name === 'Xbegin' || name === 'Rsm') return 'none';
 	if (loops.test(name)) return 'loop';
 	switch (i.flowControl) {

@@ -24,7 +24,7 @@ static const struct {
 	{ "callw", 0, "call", "indirect-call" },
 	{ "callq", 0, "call", "indirect-call" },
 	{ "lcall", 0, "far", "far" }, { "ljmp", 0, "far", "far" },
-	{ "lret", 0, "far", "far" }, { "iret", 0, "far", "far" }, { "uiret", 0, "far", "far" },
+	{ "lret", 0, "far", "far" }, { "iret", 0, "far", "far" }, { "uiret", 0, "far", "far" }, { "eret", 0, "far", "far" },
 	{ "jmpabs", 1, "jmp", "jmp" },
 	{ "jmp", 0, "jmp", "indirect-jmp" },
 	{ "jcxz", 0, "loop", "loop" }, { "jecxz", 0, "loop", "loop" }, { "jrcxz", 0, "loop", "loop" },
