@@ -7,6 +7,10 @@ const stepping = "came with Step.TrapFlag's end"
 // notNarrowed is the note of a level of a series that has the change; earlier ones may have it too.
 const notNarrowed = "the level was not narrowed down"
 
+// byTheDay is the note of a level that lies between two releases that were read: it came out on the day of those of
+// other series.
+const byTheDay = "the level is by the day of the other series'"
+
 // steps are the stable releases that took over int3 stepping.
 var steps = []Version{{5, 10, 190}}
 
@@ -36,7 +40,8 @@ var ruleChanges = []Change{
 	{Field: "Decoder.EmulatePrefix", From: Version{5, 5, 0}, Stable: []Version{{5, 4, 214}}, Note: notNarrowed},
 	{Field: "Decoder.Errors", From: Version{5, 13, 0}, Stable: []Version{{5, 10, 133}}},
 	{Field: "Decoder.AMX", From: Version{5, 18, 0}},
-	{Field: "Decoder.PushIz", From: Version{6, 10, 0}, Stable: []Version{{5, 4, 278}, {5, 10, 219}, {5, 15, 161}, {6, 1, 93}, {6, 6, 33}, {6, 8, 12}, {6, 9, 3}}},
+	{Field: "Decoder.PushIz", From: Version{6, 10, 0}, Stable: []Version{{5, 4, 278}, {5, 10, 219}, {5, 15, 161}, {6, 1, 93}, {6, 6, 33}, {6, 8, 12}, {6, 9, 3}},
+		Note: "in 5.4 " + byTheDay},
 	{Field: "Decoder.REX2", From: Version{6, 10, 0}},
 	{Field: "Decoder.INV64", From: Version{6, 16, 0}, Note: "6.14 has it not, 6.16.12 has"},
 	{Field: "Decoder.XOP", From: Version{6, 18, 0}},
