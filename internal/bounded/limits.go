@@ -28,11 +28,39 @@ const (
 	TypeParts = 1 << 14
 	// TypeText bounds the parts of a type that its text has.
 	// Test: TestTypesThatTakeForEver
-	TypeText = 1 << 8
+	TypeText = 1 << 6
+	// ValueParts bounds the parts of a structure or an array that are printed of one value.
+	// Test: TestValuesThatTakeForEver
+	ValueParts = 1 << 14
+	// Params bounds the parameters of a function of BTF; one with more has no prototype.
+	// Test: TestManyParameters
+	Params = 1 << 10
+	// Variables bounds the variables in scope at one place of a source.
+	// Test: TestManyParameters
+	Variables = 1 << 12
 	// Types bounds the types of a kernel's or a module's BTF. It is the kernel's limit (BTF_MAX_TYPE).
 	// Test: TestBTFThatIsDamaged
 	Types = 1<<20 - 1
 	// TypeName bounds a type's name, in bytes. The kernel's limit is KSYM_NAME_LEN (512); a longer name is none.
 	// Test: TestBTFThatIsDamaged
 	TypeName = 4096
+)
+
+// Scripts.
+const (
+	// TupleValues bounds the values of a bpftrace tuple, those of tuples in it too. The tool of today accepts as many: they take 64 KB.
+	// Test: TestTuplesThatDouble
+	TupleValues = 1 << 13
+	// Terms bounds the terms of an expression that operators of one strength join, in a script of either language.
+	// Test: TestScriptsThatTakeForEver
+	Terms = 10_000
+	// Tokens bounds the words that macros make of a script.
+	// Test: TestScriptsThatTakeForEver
+	Tokens = 1 << 18
+	// Macros bounds how deep macros of a stap script use each other.
+	// Test: TestScriptsThatTakeForEver
+	Macros = 100
+	// ProbePoints bounds the probe points of a stap script: those that its aliases stand for, and the places of all.
+	// Test: TestScriptsThatTakeForEver
+	ProbePoints = 20_000
 )

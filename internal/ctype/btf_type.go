@@ -241,7 +241,7 @@ func (b *BTF) Function(name string) (Func, bool) {
 	return Func{}, false
 }
 
-// FunctionAt is the function with a number.
+// FunctionAt is the function with a number, if it has a prototype of at most bounded.Params parameters.
 func (b *BTF) FunctionAt(id int) (Func, bool) {
 	if id < 0 || uint64(id) >= uint64(b.end()) {
 		return Func{}, false
@@ -251,7 +251,7 @@ func (b *BTF) FunctionAt(id int) (Func, bool) {
 		return Func{}, false
 	}
 	t := b.typ(h.word(2))
-	return Func{b.name(h.word(0)), id, t}, t.Kind == Function
+	return Func{b.name(h.word(0)), id, t}, t.Kind == Function && len(t.Params()) <= bounded.Params
 }
 
 // Entry is a type or a function with its number; a variable and a section are void.

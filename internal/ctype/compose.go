@@ -29,7 +29,7 @@ type Field struct {
 func Compose(kind Kind, name string, fields []Field) *Type {
 	var members []Member
 	var at, size, most int64 = 0, 0, 1 // at is in bits
-	w := search()
+	w := Search()
 	for _, f := range fields {
 		a := f.Type.align(w)
 		m := Member{Name: f.Name, Type: f.Type}
@@ -71,7 +71,7 @@ func PointerTo(t *Type) *Type { return &Type{Kind: Pointer, Bytes: word, Parts: 
 
 // ArrayOf is an array of n elements.
 func ArrayOf(t *Type, n int64) *Type {
-	return &Type{Kind: Array, Bytes: product(n, t.Size()), Count: n, Parts: given{target: t}}
+	return &Type{Kind: Array, Bytes: Product(n, t.Size()), Count: n, Parts: given{target: t}}
 }
 
 // EnumOf is an enumeration.

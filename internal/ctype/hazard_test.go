@@ -21,7 +21,7 @@ func ask(t *testing.T, typ *Type) {
 		_, ok := one.Member("nosuch")
 		require.False(t, ok)
 		one.Signature()
-		one.align(search())
+		one.align(Search())
 	}
 }
 
@@ -132,4 +132,18 @@ func TestChains(t *testing.T) {
 func TestTextsAreBounded(t *testing.T) {
 	text := written1(t, many(btfProto, 2)...).Declaration()
 	require.True(t, strings.HasSuffix(text, "...)"), fmt.Sprintf("%.40s", text))
+}
+
+// TestManyParameters: a function with more parameters than the bound has no prototype.
+func TestManyParameters(t *testing.T) {
+	for n, want := range map[uint32]bool{0: true, 1: true, bounded.Params: true, bounded.Params + 1: false, 0xffff: false} {
+		list := []uint32{1, btfFunc << 24, 2, 0, btfProto<<24 | n, 0}
+		for range n {
+			list = append(list, 3, 2)
+		}
+		b, err := ReadBTF(raw("\x00f\x00p\x00", list...), nil)
+		require.NoError(t, err)
+		_, ok := b.Function("f")
+		require.Equal(t, want, ok, n)
+	}
 }

@@ -6,13 +6,13 @@ import (
 )
 
 // String is the type as a person writes it: a pointer has its star after the type, a qualifier is left out.
-func (t *Type) String() string { return t.text(writing()) }
+func (t *Type) String() string { return t.text(Writing()) }
 
-func (t *Type) text(w *walk) string {
-	if !w.enter() {
+func (t *Type) text(w *Walk) string {
+	if !w.Enter() {
 		return "…"
 	}
-	defer w.leave()
+	defer w.Leave()
 	switch t.Kind {
 	case Pointer:
 		return t.Target().text(w) + "*"
@@ -45,13 +45,13 @@ func (t *Type) tagged(unnamed string) string {
 }
 
 // Postfix is the type as SystemTap writes it: what modifies a type comes after it.
-func (t *Type) Postfix() string { return t.postfix("", writing()) }
+func (t *Type) Postfix() string { return t.postfix("", Writing()) }
 
-func (t *Type) postfix(after string, w *walk) string {
-	if !w.enter() {
+func (t *Type) postfix(after string, w *Walk) string {
+	if !w.Enter() {
 		return "..." + after
 	}
-	defer w.leave()
+	defer w.Leave()
 	switch t.Kind {
 	case Pointer:
 		if to := t.Target(); to.Kind == Struct && to.Name == "__va_list_tag" {
@@ -73,10 +73,10 @@ func (t *Type) postfix(after string, w *walk) string {
 }
 
 // each joins the texts of the parameters. After the bound on parts come three points.
-func (t *Type) each(w *walk, text func(*Type) string) string {
+func (t *Type) each(w *Walk, text func(*Type) string) string {
 	var list []string
 	for _, p := range t.Params() {
-		if w.full() {
+		if w.Full() {
 			list = append(list, "...")
 			break
 		}
@@ -92,14 +92,14 @@ func (t *Type) each(w *walk, text func(*Type) string) string {
 }
 
 // Declaration is the type as C declares something of it without a name: "char (*)[16]".
-func (t *Type) Declaration() string { return t.declare("", writing()) }
+func (t *Type) Declaration() string { return t.declare("", Writing()) }
 
 // declare writes a type around the declarator inner.
-func (t *Type) declare(inner string, w *walk) string {
-	if !w.enter() {
+func (t *Type) declare(inner string, w *Walk) string {
+	if !w.Enter() {
 		return join("...", inner)
 	}
-	defer w.leave()
+	defer w.Leave()
 	switch t.Kind {
 	case Void:
 		return join("void", inner)

@@ -167,9 +167,9 @@ func (t *Type) Size() int64 {
 	for range bounded.TypeDepth {
 		switch {
 		case t.Bytes != 0:
-			return product(total, t.Bytes)
+			return Product(total, t.Bytes)
 		case t.Kind == Array:
-			total = product(total, t.Count)
+			total = Product(total, t.Count)
 		case t.Kind != Typedef && t.Kind != Qualified:
 			return 0
 		}
@@ -178,8 +178,8 @@ func (t *Type) Size() int64 {
 	return 0
 }
 
-// product multiplies two sizes. It is 0 if that is more than any memory has.
-func product(a, b int64) int64 {
+// Product multiplies two sizes. It is 0 if that is more than any memory has.
+func Product(a, b int64) int64 {
 	const most = 1 << 47
 	if a <= 0 || b <= 0 || a > most/b {
 		return 0
@@ -188,11 +188,11 @@ func product(a, b int64) int64 {
 }
 
 // align is the alignment that a type has by the rules (System V ABI, x86-64, 3.1.2); an attribute that says otherwise is not known.
-func (t *Type) align(w *walk) int64 {
-	if !w.enter() {
+func (t *Type) align(w *Walk) int64 {
+	if !w.Enter() {
 		return 1
 	}
-	defer w.leave()
+	defer w.Leave()
 	t = t.Real()
 	switch t.Kind {
 	case Array:

@@ -2,15 +2,20 @@ package ctype
 
 import "kprobelab/internal/bounded"
 
-// walk bounds how deep a type is followed, and how many of its parts are visited.
-type walk struct{ depth, parts, most int }
+// Walk bounds how deep a type is followed, and how many of its parts are visited.
+type Walk struct{ depth, parts, most int }
 
-// search bounds a search through a type, writing its text.
-func search() *walk  { return &walk{most: bounded.TypeParts} }
-func writing() *walk { return &walk{most: bounded.TypeText} }
+// Search is a walk that searches a type.
+func Search() *Walk { return &Walk{most: bounded.TypeParts} }
 
-// enter begins with a part, one level deeper. It reports whether the bounds allow that; only then leave ends it.
-func (w *walk) enter() bool {
+// Writing is a walk that writes a type's name.
+func Writing() *Walk { return &Walk{most: bounded.TypeText} }
+
+// Printing is a walk that prints a value with its parts.
+func Printing() *Walk { return &Walk{most: bounded.ValueParts} }
+
+// Enter begins with a part, one level deeper. It reports whether the bounds allow that; only then Leave ends it.
+func (w *Walk) Enter() bool {
 	if w.parts++; w.depth >= bounded.TypeDepth || w.parts > w.most {
 		return false
 	}
@@ -18,10 +23,14 @@ func (w *walk) enter() bool {
 	return true
 }
 
-func (w *walk) leave() { w.depth-- }
+// Leave ends a part.
+func (w *Walk) Leave() { w.depth-- }
 
-// full reports whether no more parts are visited.
-func (w *walk) full() bool { return w.parts >= w.most }
+// Skip counts a part that is not entered.
+func (w *Walk) Skip() { w.parts++ }
+
+// Full reports whether no more parts are visited.
+func (w *Walk) Full() bool { return w.parts >= w.most }
 
 // Member finds a member by its name, also in members without a name. No structure is searched twice: if the name is in it, it
 // was found the first time.
@@ -29,14 +38,14 @@ func (t *Type) Member(name string) (Member, bool) {
 	if name == "" {
 		return Member{}, false
 	}
-	return t.member(name, search(), map[*Type]bool{})
+	return t.member(name, Search(), map[*Type]bool{})
 }
 
-func (t *Type) member(name string, w *walk, searched map[*Type]bool) (Member, bool) {
-	if searched[t] || !w.enter() {
+func (t *Type) member(name string, w *Walk, searched map[*Type]bool) (Member, bool) {
+	if searched[t] || !w.Enter() {
 		return Member{}, false
 	}
-	defer w.leave()
+	defer w.Leave()
 	searched[t] = true
 	for _, m := range t.Members() {
 		if m.Name == name {

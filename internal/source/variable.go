@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sort"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/ctype"
 )
 
@@ -38,16 +39,26 @@ func (p *Place) Variables() (out []*Variable, err error) {
 	if p.scope == nil {
 		return p.variables, nil
 	}
-	p.scope.find(func(n *node) turn {
+	if p.scope.find(func(n *node) turn {
 		if isVariable(n) && n.name() != "" {
+			if len(out) == bounded.Variables {
+				return stop
+			}
 			out = append(out, p.variable(n, false))
 		}
 		if n.hasPC(p.Addr) {
 			return into
 		}
 		return over
-	})
+	}) != nil {
+		return nil, p.tooMany()
+	}
 	return out, nil
+}
+
+// tooMany is the error of a place with more variables than are read.
+func (p *Place) tooMany() error {
+	return fmt.Errorf("%w: %s has more than %d variables", ErrTooMuch, p.Function, bounded.Variables)
 }
 
 // Globals are the variables of the place's unit.

@@ -4,6 +4,7 @@ import (
 	"debug/dwarf"
 	"strings"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/ctype"
 )
 
@@ -29,6 +30,9 @@ func (p *Place) Visible() (out []*Variable, err error) {
 		for _, c := range in.children {
 			if !isVariable(c) || c.name() == "" || c.unit.typeOf(c) == ctype.None {
 				continue
+			}
+			if len(out) == bounded.Variables {
+				return nil, p.tooMany()
 			}
 			if v, ok := p.visible(c); ok {
 				out = append(out, v)

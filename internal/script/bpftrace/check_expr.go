@@ -4,10 +4,14 @@ import (
 	"strconv"
 	"strings"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/script"
 )
 
 var stackModes = map[string]int{"bpftrace": 1, "perf": 2, "raw": 3}
+
+// stackLimit is what the tool says of a tuple that is too large: the words are the compiler's.
+const stackLimit = "Looks like the BPF stack limit is exceeded. Please move large on stack variables into BPF per-cpu array map."
 
 // expr finds the type of an expression.
 func (c *checker) expr(n *node) *Type {
@@ -73,7 +77,11 @@ func (c *checker) typeOf(n *node) *Type {
 			}
 			list = append(list, t)
 		}
-		return tuple(list)
+		if made := tuple(list); made.values() <= bounded.TupleValues {
+			return made
+		}
+		c.error(n.at, stackLimit)
+		return none
 	case nField, nIndex:
 		return c.field(n)
 	case nArray:

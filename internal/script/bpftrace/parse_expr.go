@@ -1,6 +1,10 @@
 package bpftrace
 
-import "strconv"
+import (
+	"strconv"
+
+	"kprobelab/internal/bounded"
+)
 
 // levels are the operators with two operands, from the loosest on.
 var levels = [][]kind{{"||"}, {"&&"}, {"|"}, {"^"}, {"&"}, {"==", "!="}, {"<=", ">=", "<", ">"}, {"<<", ">>"}, {"+", "-"}, {"*", "/", "%"}}
@@ -24,7 +28,7 @@ func (p *parser) binary(level int) *node {
 		return p.cast()
 	}
 	x := p.binary(level + 1)
-	for {
+	for terms := 1; ; terms++ {
 		o := p.tok()
 		found := false
 		for _, k := range levels[level] {
@@ -32,6 +36,9 @@ func (p *parser) binary(level int) *node {
 		}
 		if !found {
 			return x
+		}
+		if terms == bounded.Terms {
+			p.fail(o.at, "an expression has more than %d terms", bounded.Terms)
 		}
 		p.next()
 		y := p.binary(level + 1)

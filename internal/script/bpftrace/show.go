@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"kprobelab/errno"
+	"kprobelab/internal/ctype"
 	"kprobelab/internal/script"
 )
 
@@ -98,11 +99,20 @@ func (t *Type) quoted() bool {
 
 // render is a value as print shows it, in the output's format.
 func (s *Script) render(th *script.Thread, t *Type, n int64, b []byte, key bool, div int64) string {
+	return s.renderPart(th, t, n, b, key, div, ctype.Printing())
+}
+
+// renderPart is a value, or a part of one. After the bound come three points.
+func (s *Script) renderPart(th *script.Thread, t *Type, n int64, b []byte, key bool, div int64, w *ctype.Walk) string {
+	if !w.Enter() {
+		return "..."
+	}
+	defer w.Leave()
 	switch t.Kind {
 	case TupleKind:
-		return s.renderTuple(th, t, b, key)
+		return s.renderTuple(th, t, b, key, w)
 	case Array, Record:
-		return s.renderParts(th, t, b, key)
+		return s.renderParts(th, t, b, key, w)
 	}
 	v := s.plain(th, t, n, b, div)
 	if !s.json || !t.quoted() {
@@ -114,13 +124,13 @@ func (s *Script) render(th *script.Thread, t *Type, n int64, b []byte, key bool,
 	return `"` + jsonText(v) + `"`
 }
 
-func (s *Script) renderTuple(th *script.Thread, t *Type, b []byte, key bool) string {
+func (s *Script) renderTuple(th *script.Thread, t *Type, b []byte, key bool, w *ctype.Walk) string {
 	layout := t.layout()
 	var list []string
 	for i, f := range t.Fields {
 		n, text := script.Unpack(b, layout, i)
 		// A tuple in a key's tuple is no key.
-		list = append(list, s.render(th, f, n, text, key && f.Kind != TupleKind, 1))
+		list = append(list, s.renderPart(th, f, n, text, key && f.Kind != TupleKind, 1, w))
 	}
 	switch {
 	case s.json && key:
@@ -134,31 +144,36 @@ func (s *Script) renderTuple(th *script.Thread, t *Type, b []byte, key bool) str
 }
 
 // renderParts is a record or an array out of its bytes.
-func (s *Script) renderParts(th *script.Thread, t *Type, b []byte, key bool) string {
+func (s *Script) renderParts(th *script.Thread, t *Type, b []byte, key bool, w *ctype.Walk) string {
 	part := func(e *Type, off int) string {
-		if e.Size <= 0 || off+e.Size > len(b) {
+		if e.Size <= 0 || off < 0 || off+e.Size > len(b) {
+			w.Skip()
 			return "0"
 		}
 		p := b[off : off+e.Size]
 		switch e.Kind {
 		case Array, Record:
-			return s.render(th, e, 0, p, key, 1)
+			return s.renderPart(th, e, 0, p, key, 1, w)
 		case String:
 			if i := strings.IndexByte(string(p), 0); i >= 0 {
 				p = p[:i]
 			}
-			return s.render(th, e, 0, p, key, 1)
+			return s.renderPart(th, e, 0, p, key, 1, w)
 		}
 		var v uint64
 		for i := len(p) - 1; i >= 0; i-- {
 			v = v<<8 | uint64(p[i])
 		}
-		return s.render(th, e, int64(v), nil, key, 1)
+		return s.renderPart(th, e, int64(v), nil, key, 1, w)
 	}
 	var list []string
 	if t.Kind == Array {
 		e := t.target()
 		for i := range t.N {
+			if w.Full() {
+				list = append(list, "...")
+				break
+			}
 			list = append(list, part(e, i*e.Size))
 		}
 		return "[" + strings.Join(list, ",") + "]"
@@ -167,6 +182,10 @@ func (s *Script) renderParts(th *script.Thread, t *Type, b []byte, key bool) str
 		return "{ }"
 	}
 	for _, m := range t.C.Members() {
+		if w.Full() {
+			list = append(list, "...")
+			break
+		}
 		v := part(fromC(m.Type), int(m.Offset)+m.Bit/8) // of a bit field all that is there
 		if s.json {
 			list = append(list, `"`+m.Name+`": `+v)

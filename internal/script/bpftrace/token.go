@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"kprobelab/internal/bounded"
 )
 
 // kind is the kind of a token; those with a fixed text are this text.
@@ -86,9 +88,6 @@ var (
 	hexRE   = regexp.MustCompile(`^[xX][0-9a-fA-F]{1,2}`)
 )
 
-// maxTokens bounds what macros make of a script.
-const maxTokens = 1 << 18
-
 // maxExpanded bounds how many macros are expanded.
 const maxExpanded = 1 << 12
 
@@ -134,10 +133,10 @@ func lex(f *file, macros map[string]string, problems *Problems) []token {
 	if strings.HasPrefix(f.text, "#!") {
 		l.take(max(strings.IndexByte(f.text+"\n", '\n'), 0))
 	}
-	for l.at < len(f.text) && len(l.list) < maxTokens {
+	for l.at < len(f.text) && len(l.list) < bounded.Tokens {
 		l.next()
 	}
-	if len(l.list) >= maxTokens {
+	if len(l.list) >= bounded.Tokens {
 		l.fail("the script is too long")
 	}
 	l.add(tEnd, "")
@@ -290,7 +289,7 @@ func (l *lexer) expand(name, text string) {
 		return
 	}
 	in := &lexer{f: newFile(l.f.name, text), here: l.here, step: l.step, macros: l.macros, expanding: l.expanding + 1, expanded: l.expanded, problems: l.problems}
-	for in.at < len(text) && len(l.list)+len(in.list) < maxTokens {
+	for in.at < len(text) && len(l.list)+len(in.list) < bounded.Tokens {
 		in.next()
 	}
 	l.list = append(l.list, in.list...)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/ctype"
 	"kprobelab/internal/script"
 )
@@ -96,6 +97,17 @@ func tuple(fields []*Type) *Type {
 	return t
 }
 
+// values is how many values a tuple has, those of tuples in it too; of another type, 1. It is not counted far past the bound.
+func (t *Type) values() int {
+	n := 0
+	for _, f := range t.Fields {
+		if n += f.values(); n > bounded.TupleValues {
+			break
+		}
+	}
+	return max(n, 1)
+}
+
 // aggregate reports what is made by a function of maps; castable one that has one value.
 func (t *Type) aggregate() bool { return t.Kind >= Count }
 func (t *Type) castable() bool  { return t.Kind >= Count && t.Kind <= Avg }
@@ -120,7 +132,13 @@ func (t *Type) enum() bool {
 	return t.Kind == Integer && (t.Name != "" || t.C != nil && t.C.Kind == ctype.Enum)
 }
 
-func (t *Type) String() string {
+func (t *Type) String() string { return t.text(ctype.Writing()) }
+
+func (t *Type) text(w *ctype.Walk) string {
+	if !w.Enter() {
+		return "..."
+	}
+	defer w.Leave()
 	sign := "u"
 	if t.Signed {
 		sign = ""
@@ -138,15 +156,17 @@ func (t *Type) String() string {
 		if t.Context {
 			ctx = "(ctx) "
 		}
-		return ctx + t.target().String() + " *"
+		return ctx + t.target().text(w) + " *"
 	case Array:
-		return fmt.Sprintf("%s[%d]", t.target(), t.N)
+		return fmt.Sprintf("%s[%d]", t.target().text(w), t.N)
 	case Record:
 		return t.Name
 	case TupleKind:
 		var list []string
 		for _, f := range t.Fields {
-			list = append(list, f.String())
+			if list = append(list, f.text(w)); w.Full() {
+				break
+			}
 		}
 		return "(" + strings.Join(list, ",") + ")"
 	case Count, Sum, Min, Max, Avg, Stats:
@@ -181,7 +201,10 @@ func (t *Type) target() *Type {
 }
 
 // fromC is a type of the kernel's.
-func fromC(c *ctype.Type) *Type {
+func fromC(c *ctype.Type) *Type { return fromCAt(c, 0) }
+
+// fromCAt is a type of the kernel's that is so deep in another one. Arrays deeper than the bound have no type.
+func fromCAt(c *ctype.Type, depth int) *Type {
 	r := c.Real()
 	switch r.Kind {
 	case ctype.Base:
@@ -196,14 +219,14 @@ func fromC(c *ctype.Type) *Type {
 	case ctype.Struct, ctype.Union:
 		return recordOf(r)
 	case ctype.Array:
-		e, of := fromC(r.Target()), r.Target()
-		for of.Kind == ctype.Qualified {
-			of = of.Target()
+		if depth >= bounded.TypeDepth {
+			return none
 		}
+		e, of := fromCAt(r.Target(), depth+1), r.Target().Unqualified()
 		if of.Kind == ctype.Base && of.Char { // and not a typedef, as u8
 			return stringOf(int(r.Count))
 		}
-		return &Type{Kind: Array, C: r, Elem: e, N: int(r.Count), Size: int(r.Count) * e.Size}
+		return &Type{Kind: Array, C: r, Elem: e, N: int(r.Count), Size: int(ctype.Product(r.Count, int64(e.Size)))}
 	case ctype.Void:
 		return &Type{Kind: Void}
 	}
@@ -218,22 +241,27 @@ func recordOf(r *ctype.Type) *Type {
 	return &Type{Kind: Record, Size: int(r.Size()), Name: word + r.Name, C: r}
 }
 
-// same compares types but for their sizes.
-func (t *Type) same(o *Type) bool {
+// same compares types but for their sizes. What pointers lead to is compared to the bound on depth.
+func (t *Type) same(o *Type) bool { return t.sameAt(o, 0) }
+
+func (t *Type) sameAt(o *Type, depth int) bool {
 	if t.Kind != o.Kind {
 		return false
+	}
+	if depth >= bounded.TypeDepth {
+		return true
 	}
 	switch t.Kind {
 	case Record:
 		return t.Name == o.Name
 	case Pointer:
-		return t.target().same(o.target())
+		return t.target().sameAt(o.target(), depth+1)
 	case TupleKind:
 		if len(t.Fields) != len(o.Fields) {
 			return false
 		}
 		for i := range t.Fields {
-			if !t.Fields[i].same(o.Fields[i]) {
+			if !t.Fields[i].sameAt(o.Fields[i], depth+1) {
 				return false
 			}
 		}
@@ -241,18 +269,23 @@ func (t *Type) same(o *Type) bool {
 	return true
 }
 
-func (t *Type) equal(o *Type) bool {
+func (t *Type) equal(o *Type) bool { return t.equalAt(o, 0) }
+
+func (t *Type) equalAt(o *Type, depth int) bool {
 	if !t.same(o) {
 		return false
 	}
+	if depth >= bounded.TypeDepth {
+		return true
+	}
 	switch t.Kind {
 	case Pointer:
-		return t.target().equal(o.target())
+		return t.target().equalAt(o.target(), depth+1)
 	case Array:
-		return t.N == o.N && t.target().equal(o.target())
+		return t.N == o.N && t.target().equalAt(o.target(), depth+1)
 	case TupleKind:
 		for i := range t.Fields {
-			if !t.Fields[i].equal(o.Fields[i]) {
+			if !t.Fields[i].equalAt(o.Fields[i], depth+1) {
 				return false
 			}
 		}

@@ -63,6 +63,8 @@ type body struct {
 
 // analysis is a script on its way to a program.
 type analysis struct {
+	// resolved counts the probe points.
+	resolved  int
 	o         *Options
 	k         *Kernel
 	user, lib *parsed
@@ -119,7 +121,7 @@ func (a *analysis) catch(do func()) (ok bool) {
 	defer func() {
 		if r := recover(); r != nil {
 			p, is := r.(*Problem)
-			if !is {
+			if !is || p.last {
 				panic(r)
 			}
 			a.note(p)
@@ -128,6 +130,27 @@ func (a *analysis) catch(do func()) (ok bool) {
 	}()
 	do()
 	return true
+}
+
+// exceed ends the analysis with one problem, whatever was tried: what leads to the bound may be tried without end.
+func (a *analysis) exceed(t *token, format string, args ...any) {
+	p := semantic(fmt.Sprintf(format, args...), t)
+	p.last = true
+	panic(p)
+}
+
+// whole does a step of the analysis, which a problem may end.
+func (a *analysis) whole(step func()) {
+	defer func() {
+		if r := recover(); r != nil {
+			p, is := r.(*Problem)
+			if !is {
+				panic(r)
+			}
+			a.problems = []*Problem{p}
+		}
+	}()
+	a.catch(step)
 }
 
 // collect enters what the files declare.

@@ -22,6 +22,8 @@ type Problem struct {
 	site string
 	// always is for what is wrong even with a point that need not be there.
 	always bool
+	// last is for what ends the analysis.
+	last bool
 }
 
 func (p *Problem) Error() string { return strings.TrimPrefix(p.Kind+": "+p.Message, ": ") }
@@ -54,7 +56,10 @@ func (p *Problem) Text() string {
 }
 
 // line is the line of a word with a mark under it.
-func line(t *token, label string) string {
+func line(t *token, label string) string { return lineWithin(t, label, 0) }
+
+// lineWithin is line for a word that is in so many macros. Of many macros some are named.
+func lineWithin(t *token, label string, depth int) string {
 	if t == nil || t.pos.file == nil || t.pos.Line < 1 || t.pos.Line > len(t.pos.file.lines) {
 		return ""
 	}
@@ -68,11 +73,14 @@ func line(t *token, label string) string {
 		}
 	}
 	s := fmt.Sprintf("%s%s\n%s%s^\n", label, shown, strings.Repeat(" ", len(label)), mark.String())
-	if t.macro != nil {
-		s += fmt.Sprintf("in expansion of macro: %s\n%s", t.macro, line(t.macro, label))
+	if t.macro != nil && depth < namedMacros {
+		s += fmt.Sprintf("in expansion of macro: %s\n%s", t.macro, lineWithin(t.macro, label, depth+1))
 	}
 	return s
 }
+
+// namedMacros is how many macros around a word a message names.
+const namedMacros = 8
 
 const (
 	parseError    = "parse error"

@@ -3,6 +3,8 @@ package stap
 import (
 	"fmt"
 	"strings"
+
+	"kprobelab/internal/bounded"
 )
 
 func (p *parser) expression() expr {
@@ -50,10 +52,13 @@ func (p *parser) binaries(level int) expr {
 		return p.membership(level + 1)
 	}
 	x := p.binaries(level + 1)
-	for {
+	for terms := 1; ; terms++ {
 		t := p.peek()
 		if t == nil || t.kind != operator || !contains(levels[level], t.text) {
 			return x
+		}
+		if terms == bounded.Terms {
+			p.fail(fmt.Sprintf("an expression has more than %d terms", bounded.Terms))
 		}
 		p.next()
 		if t.text == "=~" || t.text == "!~" {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/source"
 )
 
@@ -30,10 +31,9 @@ type chain struct {
 	alias string
 }
 
-// maxAliases bounds aliases of aliases, maxProbes the places of all.
+// maxAliases bounds aliases of aliases.
 const (
 	maxAliases = 20
-	maxProbes  = 20_000
 )
 
 // derive resolves all probe points.
@@ -71,6 +71,9 @@ func (a *analysis) point(p *probe, pt *point, c chain, depth int) int {
 	c.optional = c.optional || pt.optional || pt.sufficient
 	if pt.cond != nil {
 		c.conds = append(c.conds[:len(c.conds):len(c.conds)], pt.cond)
+	}
+	if a.resolved++; a.resolved > bounded.ProbePoints {
+		a.exceed(pt.parts[0].tok, "more than %d probe points", bounded.ProbePoints)
 	}
 	found, matched := 0, false
 	a.enterAliases(pt.parts[0].name)
@@ -158,8 +161,8 @@ func (a *analysis) alias(p *probe, al *probe, name, pt *point, rest []*part, c c
 // add enters a probe with what its handler executes. Probes with the same statements share
 // them.
 func (a *analysis) add(p *probe, c chain, at *part, pr *Probe) {
-	if len(a.points) >= maxProbes {
-		a.fail(at.tok, "more than %d probes", maxProbes)
+	if len(a.points) >= bounded.ProbePoints {
+		a.exceed(at.tok, "more than %d probes", bounded.ProbePoints)
 	}
 	pr.Written, pr.Optional, pr.Syscall, pr.Alias = c.written, c.optional, c.syscall, c.alias
 	a.points = append(a.points, pr)

@@ -6,6 +6,8 @@ import (
 	"path"
 	"strconv"
 	"strings"
+
+	"kprobelab/internal/bounded"
 )
 
 // Version is the release of SystemTap whose language this is.
@@ -39,9 +41,6 @@ type condition struct {
 func problem(message string, at *token) *Problem {
 	return &Problem{Kind: parseError, Message: message, at: at, skip: true}
 }
-
-// maxMade bounds what macros make of a script.
-const maxMade = 1 << 18
 
 func (p *preprocessor) raw() *token {
 	if len(p.queue) > 0 {
@@ -137,6 +136,9 @@ func plural(n int, word string) string {
 
 // use puts a macro's body in the place of its use.
 func (p *preprocessor) use(at *token, m *macro) {
+	if at.inside++; at.inside > bounded.Macros {
+		panic(problem(fmt.Sprintf("macros are nested deeper than %d", bounded.Macros), at))
+	}
 	args := map[string][]*token{}
 	if n := len(m.params); n > 0 {
 		t := p.raw()
@@ -183,10 +185,11 @@ func (p *preprocessor) use(at *token, m *macro) {
 			if copied.macro == nil {
 				copied.macro = at
 			}
+			copied.inside = max(copied.inside, at.inside)
 			out = append(out, &copied)
 		}
 	}
-	if p.made += len(out) + 1; p.made > maxMade {
+	if p.made += len(out) + 1; p.made > bounded.Tokens {
 		panic(problem("macros make too much of the script", at))
 	}
 	p.queue = append(out, p.queue...)
@@ -276,7 +279,7 @@ func (p *preprocessor) pass(from *token, other bool) bool {
 func (p *preprocessor) passed() (t *token, wrong bool) {
 	defer func() {
 		if r := recover(); r != nil {
-			if _, ok := r.(*Problem); !ok || p.made > maxMade {
+			if _, ok := r.(*Problem); !ok || p.made > bounded.Tokens {
 				panic(r)
 			}
 			wrong = true

@@ -39,7 +39,7 @@ func Analyze(name, text string, o *Options, k *Kernel) (*Script, error) {
 	a := &analysis{o: o, k: k, user: user, lib: libraryParsed()}
 	steps := []func(){a.collect, a.embedded, a.derive, a.some, a.prune, a.infer, a.typed, a.keepers, a.printGlobals, a.generate, a.effects}
 	for _, step := range steps {
-		a.catch(step)
+		a.whole(step)
 		if len(a.problems) > 0 {
 			return nil, a.problems
 		}

@@ -507,7 +507,7 @@ const maxPretty = 32
 // pretty is a value printed whole, ERROR where some of it cannot be read. The depth is how deep members
 // are printed.
 func (g *generator) pretty(v value, t *token, depth int) script.Expr {
-	w := &printer{g: g, t: t}
+	w := &printer{g: g, t: t, walk: ctype.Writing()}
 	if r := v.t.Real(); r.Kind == ctype.Pointer && r.Target().Real().Composite() {
 		v = value{x: g.load(v, t), inMemory: true, t: r.Target(), user: v.user}
 	}
@@ -517,6 +517,7 @@ func (g *generator) pretty(v value, t *token, depth int) script.Expr {
 }
 
 type printer struct {
+	walk   *ctype.Walk
 	g      *generator
 	t      *token
 	text   string
@@ -538,6 +539,11 @@ func (w *printer) verb(verb byte, x script.Expr) {
 }
 
 func (w *printer) value(v value, depth int, top bool) {
+	if !w.walk.Enter() {
+		w.text += "..."
+		return
+	}
+	defer w.walk.Leave()
 	r := v.t.Real()
 	switch {
 	case r.Composite() && depth == 0:
@@ -579,7 +585,7 @@ func (w *printer) members(v value, r *ctype.Type, depth int) {
 		if i > 0 {
 			w.text += ", "
 		}
-		if len(w.args) >= maxPretty {
+		if len(w.args) >= maxPretty || w.walk.Full() {
 			w.text += "..."
 			break
 		}
