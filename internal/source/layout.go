@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sort"
 	"strings"
+
+	"kprobelab/internal/systemcall"
 )
 
 // layout says where the sections of a file are. Those of a file that still has to
@@ -167,7 +169,7 @@ func (a Symbol) better(b Symbol) bool {
 	if len(a.Name) != len(b.Name) {
 		return len(a.Name) > len(b.Name)
 	}
-	return !strings.HasPrefix(a.Name, "SyS") && !strings.HasPrefix(a.Name, "compat_SyS")
+	return !systemcall.Alias(a.Name)
 }
 
 func underscores(name string) int { return len(name) - len(strings.TrimLeft(name, "_")) }

@@ -14,12 +14,13 @@ type Naming struct {
 
 // Namings are the namings for 64-bit programs, the newest first. In releases with two, both names are one function.
 var Namings = []Naming{
-	{Wrapped, "4.17", ""},    // arch/x86/include/asm/syscall_wrapper.h
-	{"sys_", "", "4.17"},     // include/linux/syscalls.h
-	{"SyS_", "3.10", "4.17"}, // include/linux/syscalls.h, __SYSCALL_DEFINEx
+	{Wrapped, "4.17", ""},   // arch/x86/include/asm/syscall_wrapper.h
+	{"sys_", "", "4.17"},    // include/linux/syscalls.h
+	{alias, "3.10", "4.17"}, // include/linux/syscalls.h, __SYSCALL_DEFINEx
 }
 
 const (
+	alias = "SyS_"
 	// Wrapped is the prefix of functions that take struct pt_regs.
 	Wrapped = "__x64_sys_"
 	// Inner is the prefix of functions within a wrapper that take the call's arguments as longs.
@@ -59,6 +60,11 @@ func Name(entry string, has func(function string) bool) string {
 		}
 	}
 	return Namings[0].Prefix + entry
+}
+
+// Alias reports whether a function has the second name that releases gave a call's function, its 32-bit form's too.
+func Alias(function string) bool {
+	return strings.HasPrefix(strings.TrimPrefix(function, "compat_"), alias)
 }
 
 // Now is the name, in the newest naming, of a function that an older naming names, and the release that

@@ -85,3 +85,9 @@ func TestNow(t *testing.T) {
 	_, _, ok := systemcall.Now("vfs_open")
 	require.False(t, ok)
 }
+
+func TestSecondNames(t *testing.T) {
+	for name, want := range map[string]bool{"SyS_open": true, "compat_SyS_open": true, "sys_open": false, "compat_sys_open": false, "__x64_sys_open": false, "SySop": false} {
+		require.Equal(t, want, systemcall.Alias(name), name)
+	}
+}

@@ -51,7 +51,7 @@ var alone = map[string][]string{
 	"internal/source/formula": {},
 	"internal/ctype":          {},
 	"internal/bounded":        {},
-	"internal/source":         {"internal/source/formula"},
+	"internal/source":         {"internal/source/formula", "internal/systemcall"},
 	"internal/perfprobe":      {},
 	// The core of script languages knows no kernel.
 	"internal/script": {},

@@ -319,6 +319,8 @@ func TestStrftime(t *testing.T) {
 	for format, want := range map[string]string{
 		"%H:%M:%S": "00:00:12", "%f": "%f", "%Y-%m-%d %j": "2026-01-01 001", "%a %b %e %%": "Thu Jan  1 %", "%s": "1767225612", "%q": "%q", "%": "%", "%-d %_d %_j %-k %0e": "1  1   1 0 01", "%P %G %g %U %W %V": "am 2026 26 00 00 01",
 		"%^a %^p %Oy %Ec %E": "THU AM 26 Thu Jan  1 00:00:12 2026 %E", "%+ %5d|%-5d|%_5m|%08Y": "%+ 00001|    1|    1|00002026", "%#a %#p": "THU am",
+		"%010A|%05Z|%#Z|%_9B|%-9B|%010p": "00Thursday|00UTC|utc|  January|  January|00000000AM", "%#c|%^c|%#x": "Thu Jan  1 00:00:12 2026|THU JAN  1 00:00:12 2026|01/01/26",
+		"%010T|%012F|%3%|%03%|%04n": "0000:00:12|002026-01-01|  %|00%|000\n", "%z|%5z|%-z|%_z": "+0000|    +00000|+0|+   0", "%5N|%05Q|%5": "  %5N|0%05Q|   %5",
 	} {
 		assert.Equal(t, want, string(strftime(format, ns, nil)), format)
 	}

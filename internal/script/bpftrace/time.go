@@ -21,7 +21,7 @@ func microseconds(format string, ns uint64) string {
 // layouts are the conversions of strftime(3) that are texts of Go's, and what they are made of.
 var layouts = map[byte]string{
 	'a': "Mon", 'A': "Monday", 'b': "Jan", 'B': "January", 'c': "Mon Jan _2 15:04:05 2006", 'D': "01/02/06", 'F': "2006-01-02", 'h': "Jan",
-	'p': "PM", 'P': "pm", 'r': "03:04:05 PM", 'R': "15:04", 'T': "15:04:05", 'x': "01/02/06", 'X': "15:04:05", 'z': "-0700", 'Z': "MST",
+	'p': "PM", 'P': "pm", 'r': "03:04:05 PM", 'R': "15:04", 'T': "15:04:05", 'x': "01/02/06", 'X': "15:04:05", 'Z': "MST",
 }
 
 // numbers holds the conversions that give a number: its width, the padding before it, and its value.
@@ -51,6 +51,7 @@ var numbers = map[byte]struct {
 	'W': {2, '0', func(t time.Time) int { return (t.YearDay() + 6 - (int(t.Weekday())+6)%7) / 7 }},
 	'y': {2, '0', func(t time.Time) int { return t.Year() % 100 }},
 	'Y': {0, '0', time.Time.Year},
+	'z': {4, '0', func(time.Time) int { return 0 }},
 }
 
 func isoYear(t time.Time) int { year, _ := t.ISOWeek(); return year }
@@ -64,13 +65,13 @@ func strftime(format string, ns uint64, dst []byte) []byte {
 			continue
 		}
 		from := i
-		pad, upper, width := byte(0), false, 0
+		pad, upper, other, width := byte(0), false, false, 0
 		for i++; i < len(format) && strings.IndexByte("_-0^#", format[i]) >= 0; i++ {
 			switch format[i] {
 			case '^':
 				upper = true
-			case '#': // the other case
-				upper = true
+			case '#':
+				other = true
 			default:
 				pad = format[i]
 			}
@@ -82,17 +83,18 @@ func strftime(format string, ns uint64, dst []byte) []byte {
 			i++ // of other calendars and digits, which the C locale does not have
 		}
 		if i == len(format) {
-			return append(dst, format[from:]...)
+			return append(dst, padded([]byte(format[from:]), pad, width)...)
 		}
 		text, ok := converted(t, format[i], pad, width)
 		if !ok {
 			// The conversion is printed as it is, and what comes after it.
-			dst = append(dst, format[from:i+1]...)
+			dst = append(dst, padded([]byte(format[from:i+1]), pad, width)...)
 			continue
 		}
-		if upper && format[i] == 'p' && strings.IndexByte(format[from:i], '#') > 0 {
+		switch {
+		case other && strings.IndexByte(lowered, format[i]) >= 0:
 			text = bytes.ToLower(text)
-		} else if upper {
+		case upper, other && strings.IndexByte(raised, format[i]) >= 0:
 			text = bytes.ToUpper(text)
 		}
 		dst = append(dst, text...)
@@ -102,18 +104,39 @@ func strftime(format string, ns uint64, dst []byte) []byte {
 
 // converted is one conversion; pad and width are its own, 0 where it has none.
 func converted(t time.Time, c, pad byte, width int) (text []byte, ok bool) {
-	switch c {
-	case '%':
-		return []byte("%"), true
-	case 'n':
-		return []byte("\n"), true
-	case 't':
-		return []byte("\t"), true
+	if c == 'z' { // the sign is padded by itself
+		text, _ = numbered(t, c, pad, width)
+		return append(padded([]byte("+"), pad, width), text...), true
 	}
-	if l, ok := layouts[c]; ok {
+	l, ok := layouts[c]
+	if ok {
 		text = t.AppendFormat(nil, l)
-		return append(bytes.Repeat([]byte{' '}, max(width-len(text), 0)), text...), true
+	} else if text, ok = signs[c]; !ok {
+		return numbered(t, c, pad, width)
 	}
+	return padded(text, pad, width), true
+}
+
+// padded is a text with what comes before it.
+func padded(text []byte, pad byte, width int) []byte {
+	before := byte(' ')
+	if pad == '0' {
+		before = '0'
+	}
+	return append(bytes.Repeat([]byte{before}, max(width-len(text), 0)), text...)
+}
+
+// signs are the conversions that give the same at all times.
+var signs = map[byte][]byte{'%': []byte("%"), 'n': []byte("\n"), 't': []byte("\t")}
+
+// lowered are the conversions that # makes lower case, raised those that it makes upper case.
+const (
+	lowered = "pZ"
+	raised  = "aAbBh"
+)
+
+// numbered is a conversion that gives a number.
+func numbered(t time.Time, c, pad byte, width int) (text []byte, ok bool) {
 	n, ok := numbers[c]
 	if !ok {
 		return nil, false

@@ -21,6 +21,7 @@ import (
 
 	"kprobelab/internal/qemu/frame"
 	"kprobelab/internal/qemu/wire"
+	"kprobelab/internal/systemcall"
 )
 
 // attachAll loads each program of the BPF object, where there is one, and
@@ -84,7 +85,7 @@ func attach(p *ebpf.ProgramSpec, unit uint32) error {
 		return attachMulti(p, place, ret)
 	}
 	if strings.HasSuffix(kind, "syscall") {
-		place = "__x64_sys_" + place
+		place = systemcall.Wrapped + place
 	}
 	p = p.Copy()
 	p.Type, p.AttachType = ebpf.Kprobe, 0

@@ -13,27 +13,26 @@ import (
 	"time"
 
 	"kprobelab"
-	"kprobelab/internal/qemu"
-	"kprobelab/internal/qemu/frame"
 	"kprobelab/internal/tools/conformance/asked"
+	"kprobelab/internal/tools/conformance/asked/booted"
 	"kprobelab/kimage"
 	"kprobelab/profile"
 )
 
 // options are the command line.
 type options struct {
-	qemu, init, keep string
-	limit            time.Duration
-	differ           bool
+	booted.Asker
+	keep   string
+	differ bool
 }
 
 func main() {
 	var o options
-	flag.StringVar(&o.qemu, "qemu", "qemu-system-x86_64", "the program that starts QEMU")
-	flag.StringVar(&o.init, "init", "", "the init program (asked/guest)")
+	flag.StringVar(&o.QEMU, "qemu", "qemu-system-x86_64", "the program that starts QEMU")
+	flag.StringVar(&o.Init, "init", "", "the init program (asked/guest)")
 	flag.StringVar(&o.keep, "keep", "", "a folder that keeps what kernels answered; what is there is not asked again")
 	flag.BoolVar(&o.differ, "differ", false, "print the uses of files that are answered otherwise here, too")
-	flag.DurationVar(&o.limit, "limit", 5*time.Minute, "how long a kernel may run")
+	flag.DurationVar(&o.Limit, "limit", 5*time.Minute, "how long a kernel may run")
 	flag.Parse()
 	code := 0
 	for _, kernel := range flag.Args() {
@@ -61,7 +60,7 @@ func (o *options) one(kernel string) error {
 			fmt.Println(f.Name, how(f.From), version, profile.WriteValue(f.Value))
 		}
 	}
-	if o.init == "" {
+	if o.Init == "" {
 		return nil
 	}
 	ops := questions()
@@ -112,7 +111,7 @@ func (o *options) answers(kernel, release string, ops []asked.Op) (answers []ask
 			return answers, nil
 		}
 	}
-	if answers, err = o.boot(kernel, ops); err != nil || o.keep == "" {
+	if answers, err = o.Ask(kernel, ops); err != nil || o.keep == "" {
 		return answers, err
 	}
 	data, err := json.Marshal(answers)
@@ -120,34 +119,4 @@ func (o *options) answers(kernel, release string, ops []asked.Op) (answers []ask
 		return nil, err
 	}
 	return answers, os.WriteFile(kept, data, 0o644)
-}
-
-// boot asks a booted kernel.
-func (o *options) boot(kernel string, ops []asked.Op) (answers []asked.Answer, err error) {
-	init, err := os.ReadFile(o.init)
-	if err != nil {
-		return nil, err
-	}
-	list, err := json.Marshal(ops)
-	if err != nil {
-		return nil, err
-	}
-	m := &qemu.Machine{
-		QEMU: o.qemu, Kernel: kernel, CPU: kimage.DefaultCPU, CPUs: 2, Init: init, Limit: o.limit,
-		Files: map[string][]byte{asked.OpsFile: list},
-	}
-	err = m.Boot(func(r *qemu.Running) error {
-		name, data, err := r.Frame()
-		switch {
-		case err != nil:
-			return err
-		case name == frame.Failed:
-			return errors.New("init: " + string(data))
-		}
-		return json.Unmarshal(data, &answers)
-	})
-	if err == nil && len(answers) != len(ops) {
-		err = fmt.Errorf("%d answers to %d questions", len(answers), len(ops))
-	}
-	return answers, err
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"kprobelab/internal/report"
+	"kprobelab/internal/systemcall"
 	"kprobelab/kimage"
 )
 
@@ -275,15 +276,15 @@ func (d *Drawing) pattern() string {
 }
 
 func (d *Drawing) syscall() string {
-	s, ok := strings.CutPrefix(pick(d, d.text).Name, "__x64_sys_")
+	s, ok := strings.CutPrefix(pick(d, d.text).Name, systemcall.Wrapped)
 	for n := 0; !ok && n < 1<<16; n++ {
-		s, ok = strings.CutPrefix(pick(d, d.text).Name, "__x64_sys_")
+		s, ok = strings.CutPrefix(pick(d, d.text).Name, systemcall.Wrapped)
 	}
 	switch d.IntN(6) {
 	case 0:
 		return s + "_absent"
 	case 1:
-		return "__x64_sys_" + s
+		return systemcall.Wrapped + s
 	case 2:
 		return s + "+0x10"
 	}

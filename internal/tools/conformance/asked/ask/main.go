@@ -7,7 +7,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -15,19 +14,17 @@ import (
 	"time"
 
 	"kprobelab"
-	"kprobelab/internal/qemu"
-	"kprobelab/internal/qemu/frame"
 	"kprobelab/internal/tools/conformance/asked"
+	"kprobelab/internal/tools/conformance/asked/booted"
 	"kprobelab/kimage"
 	"kprobelab/tracing"
 )
 
 // options are the command line.
 type options struct {
-	qemu, init string
-	n          int
-	seed       uint64
-	limit      time.Duration
+	booted.Asker
+	n    int
+	seed uint64
 }
 
 // errNotRun is a guest that did not come to its end, which says nothing about
@@ -39,11 +36,11 @@ const most = 20
 
 func main() {
 	var o options
-	flag.StringVar(&o.qemu, "qemu", "qemu-system-x86_64", "the program that starts QEMU")
-	flag.StringVar(&o.init, "init", "", "the init program")
+	flag.StringVar(&o.QEMU, "qemu", "qemu-system-x86_64", "the program that starts QEMU")
+	flag.StringVar(&o.Init, "init", "", "the init program")
 	flag.IntVar(&o.n, "n", 1000, "how many questions of each sort to ask each kernel")
 	flag.Uint64Var(&o.seed, "seed", 1, "chooses the questions")
-	flag.DurationVar(&o.limit, "limit", 10*time.Minute, "how long a kernel may run")
+	flag.DurationVar(&o.Limit, "limit", 10*time.Minute, "how long a kernel may run")
 	flag.Parse()
 	code := 0
 	for _, kernel := range flag.Args() {
@@ -64,7 +61,7 @@ func main() {
 // one asks one kernel, and counts the differences.
 func (o *options) one(kernel string) (int, error) {
 	ops := asked.Generate(o.seed, o.n)
-	theirs, err := o.boot(kernel, ops)
+	theirs, err := o.Ask(kernel, ops)
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", errNotRun, err)
 	}
@@ -84,35 +81,6 @@ func (o *options) one(kernel string) (int, error) {
 		fmt.Println(&list[i])
 	}
 	return len(list), nil
-}
-
-func (o *options) boot(kernel string, ops []asked.Op) (answers []asked.Answer, err error) {
-	init, err := os.ReadFile(o.init)
-	if err != nil {
-		return nil, err
-	}
-	list, err := json.Marshal(ops)
-	if err != nil {
-		return nil, err
-	}
-	m := &qemu.Machine{
-		QEMU: o.qemu, Kernel: kernel, CPU: kimage.DefaultCPU, CPUs: 2, Init: init, Limit: o.limit,
-		Files: map[string][]byte{asked.OpsFile: list},
-	}
-	err = m.Boot(func(r *qemu.Running) error {
-		name, data, err := r.Frame()
-		switch {
-		case err != nil:
-			return err
-		case name == frame.Failed:
-			return errors.New("init: " + string(data))
-		}
-		return json.Unmarshal(data, &answers)
-	})
-	if err == nil && len(answers) != len(ops) {
-		err = fmt.Errorf("%d answers to %d questions", len(answers), len(ops))
-	}
-	return answers, err
 }
 
 // emulated asks the project, over the kernel's image.
