@@ -14,6 +14,9 @@ SOAKTIME ?= 2m
 # How long make hostile goes on; SEED is what decides its cases, the time unless set.
 DURATION ?= 10m
 
+# quoted is a text as one word of the shell.
+quoted = '$(subst ','\'',$(1))'
+
 # Only the static archive is in lib, so -lunicorn of the Go binding finds that.
 # The caller's own flags come after ours, and ours are not repeated when a make
 # runs a make: the build cache compares flags as text, and built everything twice.
@@ -196,7 +199,7 @@ watchpoints: deps ## a million random programs on each engine, their watchpoints
 	@RUNS=$(or $(RUNS),1000000) go test ./internal/integration/watchpoints -run TestNoneMissedNoneInvented -timeout 10h -v
 
 hostile: build ## attack the program for DURATION (10m), as a hostile user would; SEED=N repeats
-	@go run ./internal/tools/hostile -for $(DURATION) $(if $(SEED),-seed $(SEED)) bin/kprobelab $(if $(IMAGE),'$(IMAGE)')
+	@go run ./internal/tools/hostile -for $(DURATION) $(if $(SEED),-seed $(SEED)) bin/kprobelab $(if $(IMAGE),$(call quoted,$(IMAGE)))
 
 bench: deps ## all benchmarks, with allocations
 	@go test -run '^$$' -bench . -benchmem ./...

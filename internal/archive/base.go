@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"strings"
@@ -27,7 +28,7 @@ var ErrBase = errors.New("a difference from a file that is not beside it as it w
 
 // readChain is readFile, of a file that needs at most so many others.
 func readChain(name string, more int) (*file, error) {
-	b, err := bounded.ReadFile(name, maxFile)
+	b, err := readWhole(name)
 	if err != nil {
 		return nil, err
 	}
@@ -39,6 +40,27 @@ func readChain(name string, more int) (*file, error) {
 		return nil, &fs.PathError{Op: "read", Path: name, Err: err}
 	}
 	return f, nil
+}
+
+// readWhole reads a file that begins as one of ours. Of another one, a device among them, it reads the beginning alone.
+func readWhole(name string) ([]byte, error) {
+	f, err := bounded.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err == nil && !st.Mode().IsRegular() {
+		err = &fs.PathError{Op: "read", Path: name, Err: damaged("a regular file is wanted")}
+	}
+	if err != nil {
+		return nil, err
+	}
+	head := make([]byte, len(magic))
+	if n, err := io.ReadFull(f, head); err != nil || string(head) != magic {
+		return head[:n], nil // parse says what is wrong
+	}
+	return bounded.ReadFile(name, maxFile)
 }
 
 // readBase reads a file's base. Of several bases that are wrong the error is about the last.

@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
+
+	"kprobelab/internal/printable"
 )
 
 // Suffix ends the name of every file of an archive.
@@ -208,6 +210,7 @@ func parse(b []byte) (*file, error) {
 	if err := json.Unmarshal(b[:length], &f.Header); err != nil {
 		return nil, damaged("header: %v", err)
 	}
+	f.Header.makePrintable()
 	if (v == versionBase) != (f.Base != "") {
 		return nil, damaged("format %d, with the base %q", v, f.Base)
 	}
@@ -233,6 +236,19 @@ func parse(b []byte) (*file, error) {
 		return nil, damaged("%d bytes follow its end", len(b))
 	}
 	return f, nil
+}
+
+// makePrintable writes the control characters of a header, newlines among them, so that they forge no line.
+func (h *Header) makePrintable() {
+	for _, s := range []*string{&h.Release, &h.Distribution, &h.Package, &h.BuildID, &h.CPU, &h.Profile, &h.Standing, &h.Base} {
+		*s = printable.Name(*s)
+	}
+	for i := range h.Modules {
+		h.Modules[i] = printable.Name(h.Modules[i])
+	}
+	for i := range h.Sections {
+		h.Sections[i].Name = printable.Name(h.Sections[i].Name)
+	}
 }
 
 // windowSize is how far back a packed section may refer, in bytes.

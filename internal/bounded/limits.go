@@ -16,6 +16,9 @@ const (
 	// DumpHeld bounds the bytes of a dump that are kept unpacked in memory, all its forms together.
 	// Test: TestDumpsThatTakeMemory
 	DumpHeld = 1 << 30
+	// Lines bounds the rows of a unit's table of lines (DWARF).
+	// Test: TestLinesWithoutEnd
+	Lines = 1 << 20
 )
 
 // Types of C.

@@ -130,7 +130,7 @@ type Running struct {
 // files, and the debug console on a pipe.
 func (m *Machine) start(ctx context.Context, dir string) (*Running, error) {
 	r := &Running{dir: dir}
-	initrd := filepath.Join(dir, "initrd")
+	initrd := filepath.Join(dir, initrdName)
 	if err := m.writeInitramfs(initrd); err != nil {
 		return nil, err
 	}
@@ -148,11 +148,19 @@ func (m *Machine) start(ctx context.Context, dir string) (*Running, error) {
 	if m.Megabytes > 0 {
 		megabytes = m.Megabytes
 	}
+	// QEMU stands in the folder: no path of the host's is in an option that it takes apart at commas.
+	program, kernel, from, err := m.absolute()
+	if err != nil {
+		return nil, err
+	}
 	args := []string{
 		"-nodefaults", "-no-user-config", "-nic", "none", "-display", "none", "-no-reboot", "-accel", accel, "-m", fmt.Sprint(megabytes), "-smp", fmt.Sprint(m.CPUs), "-cpu", m.CPU,
-		"-kernel", m.Kernel, "-initrd", initrd, "-append", m.commandLine(),
+		"-kernel", kernel, "-initrd", initrdName, "-append", m.commandLine(),
 		"-serial", "stdio",
-		"-qmp", "unix:" + r.socket() + ",server=on,wait=off",
+		"-qmp", "unix:" + monitorName + ",server=on,wait=off",
+	}
+	if confines(ctx, program) {
+		args = append(args, "-sandbox", confinement)
 	}
 	if m.Counted {
 		// An instruction takes 4 ns. The date and what the machine calls random are
@@ -163,15 +171,16 @@ func (m *Machine) start(ctx context.Context, dir string) (*Running, error) {
 		args = append(args, "-debugcon", "file:/dev/fd/3")
 	}
 	if m.From != "" {
-		args = append(args, "-incoming", "file:"+m.From)
+		args = append(args, "-incoming", "file:"+from)
 	}
 	if m.Debugged {
 		if m.Counted {
 			args = append(args, "-S") // the debugger lets it go
 		}
-		args = append(args, "-gdb", "unix:"+r.debugSocket()+",server=on,wait=off")
+		args = append(args, "-gdb", "unix:"+debuggerName+",server=on,wait=off")
 	}
-	r.cmd = exec.CommandContext(ctx, m.QEMU, args...)
+	r.cmd = exec.CommandContext(ctx, program, args...)
+	r.cmd.Dir = dir
 	endsWithUs(r.cmd)
 	r.cmd.ExtraFiles = []*os.File{write}
 	var console io.Writer = &r.console
@@ -216,9 +225,50 @@ func (m *Machine) commandLine() string {
 	return strings.Join(append([]string{line, "--"}, m.Arguments...), " ")
 }
 
-func (r *Running) socket() string { return filepath.Join(r.dir, "monitor") }
+// Names of files in the machine's folder.
+const (
+	initrdName   = "initrd"
+	monitorName  = "monitor"
+	debuggerName = "debugger"
+)
 
-func (r *Running) debugSocket() string { return filepath.Join(r.dir, "debugger") }
+func (r *Running) socket() string { return filepath.Join(r.dir, monitorName) }
+
+func (r *Running) debugSocket() string { return filepath.Join(r.dir, debuggerName) }
+
+// absolute are the paths of QEMU, the kernel and the saved machine, from the root on.
+func (m *Machine) absolute() (program, kernel, from string, err error) {
+	program, kernel, from = m.QEMU, m.Kernel, m.From
+	if found, e := exec.LookPath(program); e == nil {
+		program = found // one that is not there is an error of its start
+	}
+	for _, p := range []*string{&program, &kernel, &from} {
+		if *p != "" && (p != &program || strings.ContainsRune(*p, filepath.Separator)) {
+			var e error
+			*p, e = filepath.Abs(*p)
+			err = errors.Join(err, e)
+		}
+	}
+	return program, kernel, from, err
+}
+
+// confinement is what QEMU may not do any more once the guest runs (seccomp): start programs, get other rights, change
+// its priority.
+const confinement = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
+
+// confines reports whether a QEMU can confine itself. One that was built without seccomp cannot.
+func confines(ctx context.Context, program string) bool {
+	if can, known := confined.Load(program); known {
+		return can.(bool)
+	}
+	cmd := exec.CommandContext(ctx, program, "-sandbox", confinement, "-machine", "help")
+	can := cmd.Run() == nil
+	confined.Store(program, can)
+	return can
+}
+
+// confined are the answers of confines by program.
+var confined sync.Map
 
 // Console is the end of what the machine wrote to its console.
 func (r *Running) Console() string { return r.console.String() }

@@ -34,8 +34,10 @@ var ErrGone = errors.New("QEMU has ended")
 
 // dial connects to a socket that appears soon, unless QEMU ends.
 func dial(path string, ended <-chan struct{}) (conn net.Conn, err error) {
+	short, done := shortSocket(path)
+	defer done()
 	for range 600 {
-		if conn, err = net.Dial("unix", path); err == nil {
+		if conn, err = net.Dial("unix", short); err == nil {
 			return conn, nil
 		}
 		select {

@@ -49,6 +49,9 @@ type File struct {
 	abbrevs  map[uint64]abbrevs
 	// recent are the units that were read last, the latest at the end.
 	recent []*Unit
+	// tables are the units with a table of lines, the latest at the end, and rows is how many rows these have.
+	tables []*Unit
+	rows   int
 	// left is how many entries may still be read for this question.
 	left int
 	// fromBTF is for what BTF and symbols alone say.

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"slices"
+
+	"kprobelab/internal/bounded"
 )
 
-// maxLines bounds a unit's table of lines.
-const maxLines = 1 << 22
+// maxTables bounds the rows of all tables that a file keeps. The table of a unit that was not asked for last is read again.
+const maxTables = 2 * bounded.Lines
 
 // line is a row of the table of lines.
 type line struct {
@@ -36,12 +38,16 @@ func (u *Unit) table() (lines []line, err error) {
 		return nil, nil
 	}
 	var e dwarf.LineEntry
-	for len(u.lines) < maxLines {
+	for {
 		if err := r.Next(&e); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
 			u.lines = nil
 			return nil, fmt.Errorf("%w: lines: %w", ErrDamaged, err)
+		}
+		if len(u.lines) == bounded.Lines {
+			u.lines = nil
+			return nil, fmt.Errorf("%w: lines: a unit has more than %d", ErrDamaged, bounded.Lines)
 		}
 		l := line{addr: e.Address, no: e.Line, stmt: e.IsStmt, end: e.EndSequence}
 		if e.File != nil {
@@ -58,7 +64,18 @@ func (u *Unit) table() (lines []line, err error) {
 		}
 		return 1
 	})
+	u.f.keep(u)
 	return u.lines, nil
+}
+
+// keep keeps a unit's table, and gives up those of other units that are too much beside it.
+func (f *File) keep(u *Unit) {
+	f.tables = append(f.tables, u)
+	for f.rows += len(u.lines); f.rows > maxTables && f.tables[0] != u; f.tables = f.tables[1:] {
+		old := f.tables[0]
+		f.rows -= len(old.lines)
+		old.lines, old.read = nil, false
+	}
 }
 
 // files are the names of the unit's files by their numbers.
