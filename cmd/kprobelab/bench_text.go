@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -48,7 +47,7 @@ func writePlot(path string, rep *bench.Report) error {
 	if err := plotForms[filepath.Ext(path)](rep, &b); err != nil {
 		return err
 	}
-	return os.WriteFile(path, b.Bytes(), 0o666)
+	return writeOutput(path, b.Bytes())
 }
 
 // benchTable is the report for people.

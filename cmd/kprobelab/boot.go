@@ -545,7 +545,7 @@ const maxKept = 64 << 20
 func (b *booting) finish() error {
 	l := &b.said
 	if file := b.c.String("trace-output"); file != "" {
-		if err := os.WriteFile(file, []byte(l.Trace), 0o666); err != nil {
+		if err := writeOutput(file, []byte(l.Trace)); err != nil {
 			return err
 		}
 		l.Trace = ""

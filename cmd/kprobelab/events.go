@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io/fs"
-	"os"
 
 	"kprobelab/tracing"
 )
@@ -57,7 +56,7 @@ func (r *runner) traced() error {
 	switch {
 	case err != nil:
 	case r.traceOutput != "":
-		err = os.WriteFile(r.traceOutput, text, 0o666)
+		err = writeOutput(r.traceOutput, text)
 	default:
 		r.out.traced(string(text))
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/callsyntax"
 	"kprobelab/internal/engine"
 	"kprobelab/internal/printable"
@@ -103,5 +104,21 @@ func withNames(err error, args []string) string {
 			}
 		}
 	}
-	return text
+	return shortLines(text)
+}
+
+// shortLines leaves out the middle of each line that is longer than bounded.ErrorLine.
+func shortLines(text string) string {
+	if len(text) <= bounded.ErrorLine {
+		return text
+	}
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if n := len(line) - bounded.ErrorLine; n > 0 {
+			const half = bounded.ErrorLine / 2
+			head, tail := strings.ToValidUTF8(line[:half], ""), strings.ToValidUTF8(line[len(line)-half:], "")
+			lines[i] = fmt.Sprintf("%s … %d bytes … %s", head, n, tail)
+		}
+	}
+	return strings.Join(lines, "\n")
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"os"
 	"slices"
 	"strings"
 
@@ -19,7 +18,7 @@ func pictured(c *cli.Command, s *explore.Schedule) error {
 	}
 	for flag, text := range map[string]func() string{"out": s.String, "svg": s.SVG} {
 		if file := c.String(flag); file != "" {
-			if err := os.WriteFile(file, []byte(text()), 0o666); err != nil {
+			if err := writeOutput(file, []byte(text())); err != nil {
 				return &failure{exitImage, err}
 			}
 		}
@@ -39,7 +38,7 @@ const stepTime = 1000
 // drawnLanes writes the schedule as a trace for Perfetto, with a track for each lane; as
 // JSON lines to a file of that kind.
 func drawnLanes(name string, s *explore.Schedule) error {
-	f, err := os.Create(name)
+	f, err := createOutput(name)
 	if err != nil {
 		return err
 	}
@@ -71,8 +70,5 @@ func drawnLanes(name string, s *explore.Schedule) error {
 	if flushed := to.Flush(); err == nil {
 		err = flushed
 	}
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	return err
+	return f.done(err)
 }

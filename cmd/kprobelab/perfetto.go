@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"errors"
-	"os"
 	"strings"
 
 	"kprobelab"
@@ -17,10 +16,12 @@ import (
 
 // recording is the file of --perfetto; nil where none is asked for.
 type recording struct {
-	f   *os.File
-	w   *bufio.Writer
-	tl  *perfetto.Timeline
-	lab *kprobelab.Lab
+	f *outputFile
+	// path is the file's name.
+	path string
+	w    *bufio.Writer
+	tl   *perfetto.Timeline
+	lab  *kprobelab.Lab
 }
 
 // record makes the file.
@@ -28,11 +29,11 @@ func record(path string) (*recording, error) {
 	if path == "" {
 		return nil, nil
 	}
-	f, err := os.Create(path)
+	f, err := createOutput(path)
 	if err != nil {
 		return nil, &failure{exitImage, err}
 	}
-	return &recording{f: f, w: bufio.NewWriter(f)}, nil
+	return &recording{f: f, path: path, w: bufio.NewWriter(f)}, nil
 }
 
 // start begins the recording, and draws every change of text.
@@ -53,7 +54,7 @@ func (r *recording) start(l *kprobelab.Lab) {
 
 // begin makes the timeline, in the format that the file's name says.
 func (r *recording) begin(name string, symbol func(x86.Addr) string) {
-	if strings.HasSuffix(r.f.Name(), ".jsonl") {
+	if strings.HasSuffix(r.path, ".jsonl") {
 		r.tl = perfetto.NewTimelineJSON(r.w, symbol)
 	} else {
 		r.tl = perfetto.NewTimeline(r.w, name, symbol)
@@ -102,7 +103,7 @@ func (r *recording) close() error {
 	if r.tl != nil {
 		err = r.tl.Close()
 	}
-	if err = errors.Join(err, r.w.Flush(), r.f.Close()); err != nil {
+	if err = r.f.done(errors.Join(err, r.w.Flush())); err != nil {
 		return &failure{exitImage, err}
 	}
 	return nil

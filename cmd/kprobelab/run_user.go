@@ -510,7 +510,7 @@ func (r *userRun) traced(w io.Writer) error {
 	text := r.trace.Text()
 	switch {
 	case r.plan.traceOutput != "":
-		if err := os.WriteFile(r.plan.traceOutput, []byte(text), 0o644); err != nil {
+		if err := writeOutput(r.plan.traceOutput, []byte(text)); err != nil {
 			return &failure{exitImage, err}
 		}
 	case r.json != nil:

@@ -21,6 +21,13 @@ const (
 	Lines = 1 << 20
 )
 
+// What is said.
+const (
+	// ErrorLine bounds a line of an error, in bytes; the middle of a longer one is left out.
+	// Test: TestErrorLinesAreShort
+	ErrorLine = 4096
+)
+
 // Types of C.
 const (
 	// TypeDepth bounds the levels of a type that are followed: chains of typedefs and qualifiers, and types inside of types. It is the kernel's limit for BTF (MAX_RESOLVE_DEPTH).
