@@ -3,6 +3,7 @@
 package qemu
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -60,4 +61,17 @@ func TestWhatAGuestGets(t *testing.T) {
 func TestQEMUWithoutSeccomp(t *testing.T) {
 	args := said(t, &Machine{Kernel: "kernel"}, "[ \"$1\" = -sandbox ] && exit 1\n")
 	require.NotContains(t, args, "-sandbox")
+}
+
+// A folder of temporary files may have a long name.
+func TestLongPathOfASocket(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), strings.Repeat("x", 120), strings.Repeat("y", 120))
+	require.NoError(t, os.MkdirAll(dir, 0o700))
+	t.Chdir(dir)
+	l, err := net.Listen("unix", "socket")
+	require.NoError(t, err)
+	defer l.Close()
+	conn, err := dial(filepath.Join(dir, "socket"), make(chan struct{}))
+	require.NoError(t, err)
+	require.NoError(t, conn.Close())
 }

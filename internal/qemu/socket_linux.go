@@ -2,8 +2,9 @@ package qemu
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 // longestSocket is how long a socket's path may be (struct sockaddr_un).
@@ -15,9 +16,9 @@ func shortSocket(path string) (short string, done func()) {
 	if len(path) <= longestSocket {
 		return path, nothing
 	}
-	dir, err := os.Open(filepath.Dir(path))
+	dir, err := unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return path, nothing
 	}
-	return fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), filepath.Base(path)), func() { _ = dir.Close() }
+	return fmt.Sprintf("/proc/self/fd/%d/%s", dir, filepath.Base(path)), func() { _ = unix.Close(dir) }
 }
