@@ -67,6 +67,7 @@ func newApp(t *term) *cli.Command {
 		// "%s, %d" is one value of a flag, not two.
 		c.DisableSliceFlagSeparator = true
 		c.HideHelpCommand = true
+		limited(t, c)
 	})
 	return app
 }

@@ -155,9 +155,14 @@ func (r *bpftraceRun) run(t *term, c *cli.Command) (ferr error) {
 		if err != nil {
 			return &failure{exitImage, err}
 		}
-		defer func() { ferr = errors.Join(ferr, f.Close()) }()
+		to := &latch{w: f, most: t.written.most, over: t.overOutput}
+		defer func() {
+			if to.err = errors.Join(to.err, f.Close()); to.err != nil {
+				ferr = &failure{exitImage, errors.Join(to.err, ferr)}
+			}
+		}()
 		out := *t
-		out.out = f
+		out.out = to
 		t = &out
 	}
 	if s.UserSymbols && r.o.Program != "" && k.Program != nil {

@@ -3,7 +3,7 @@ package main
 import (
 	"bufio"
 	"fmt"
-	"io"
+	"slices"
 
 	"kprobelab/internal/session"
 	"kprobelab/kprobes"
@@ -15,33 +15,34 @@ import (
 // lines of the log, once so many bytes are written. Calls and counters still come.
 type capped struct {
 	output
-	// buffer goes to written.
+	// buffer goes to the first of written, which have all that is printed, as it is printed.
 	buffer  *bufio.Writer
-	written *counter
+	written []*latch
 	most    uint64
 	omitted uint64
 }
 
-// counter counts what goes through it.
-type counter struct {
-	w io.Writer
-	n uint64
-}
-
-func (c *counter) Write(b []byte) (int, error) {
-	n, err := c.w.Write(b)
-	c.n += uint64(n)
-	return n, err
-}
-
 // full reports whether an event is left out, and counts it.
 func (o *capped) full() bool {
-	if o.written.n+uint64(o.buffer.Buffered()) < o.most {
+	if o.bytes() < o.most {
 		return false
 	}
 	o.omitted++
 	return true
 }
+
+// bytes is how much was printed.
+func (o *capped) bytes() uint64 {
+	n := uint64(o.buffer.Buffered())
+	for _, l := range o.written {
+		n += l.n
+	}
+	return n
+}
+
+// pieceSize is how much of what a program writes is printed before the bound is looked at again: control characters make
+// it longer.
+const pieceSize = 4 << 10
 
 func (o *capped) watched(p *session.Planted, h *watch.Hit, regs *x86.PtRegs) {
 	if !o.full() {
@@ -80,13 +81,19 @@ func (o *capped) log(from, line string) {
 }
 
 func (o *capped) wrote(fd int, b []byte) error {
-	if o.full() {
-		return nil
+	size := pieceSize
+	if _, text := o.output.(*textOutput); !text {
+		size = max(len(b), 1) // an event is whole
 	}
-	if _, text := o.output.(*textOutput); text || fd == 2 {
-		o.written.n += uint64(len(b)) // not by the buffer
+	for piece := range slices.Chunk(b, size) {
+		if o.full() {
+			return nil
+		}
+		if err := o.output.wrote(fd, piece); err != nil {
+			return err
+		}
 	}
-	return o.output.wrote(fd, b)
+	return nil
 }
 
 // counters says first what is missing.

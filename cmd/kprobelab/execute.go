@@ -103,10 +103,11 @@ func machineError(img *kimage.Image, err error) error {
 }
 
 func (p *plan) output(t *term, l *kprobelab.Lab, many bool) output {
-	written := &counter{w: t.out}
-	w := bufio.NewWriter(written)
+	w := bufio.NewWriter(t.out)
+	c := &capped{buffer: w, written: []*latch{t.written, t.writtenErr}, most: p.maxOutput}
 	if p.json {
-		return &capped{output: newJSON(w), buffer: w, written: written, most: p.maxOutput}
+		c.output = newJSON(w)
+		return c
 	}
 	o := &textOutput{
 		w: w, raw: t.rawOut, err: t.rawErr, lines: sample.Lines{Style: l.Image.Profile().Sample.Style},
@@ -116,7 +117,8 @@ func (p *plan) output(t *term, l *kprobelab.Lab, many bool) output {
 	if p.steps {
 		o.steps = newStepWriter(w, t.outStyle, l)
 	}
-	return &capped{output: o, buffer: w, written: written, most: p.maxOutput}
+	c.output = o
+	return c
 }
 
 // runner is one run.

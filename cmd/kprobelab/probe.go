@@ -46,7 +46,7 @@ func probeCommand(t *term) *cli.Command {
 			&cli.StringSliceFlag{Name: "definition", Aliases: []string{"D"}, Usage: "print the definitions of `PROBE` for kprobe_events (repeatable)"},
 			&cli.StringSliceFlag{Name: "calls", Usage: "which calls of `FUNC` a probe on it sees (repeatable)"},
 			&cli.StringFlag{Name: debuginfoFlag, Usage: "read DWARF from `FILE`, not from IMAGE"},
-			&cli.StringFlag{Name: "source", Usage: "with -L: the source's text is in `DIR`"},
+			&cli.StringFlag{Name: "source", Usage: "with -L: the source's text is in `DIR` (default: the folder of the file with the debugging information, and the working directory; no source outside of these is read)"},
 			&cli.BoolFlag{Name: "externs", Usage: "with -V: the unit's global variables, too"},
 			&cli.StringFlag{Name: "kernel", Usage: "write for this `PROFILE`'s kprobe_events, not for the release that the file names: " +
 				strings.Join(profile.All(), ", ")},

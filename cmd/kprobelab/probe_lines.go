@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,7 +23,7 @@ func probeLines(t *term, f *source.File, text, dir string) error {
 	if err != nil {
 		return err
 	}
-	path, body := sourceText(l.Path, dir)
+	path, body := sourceText(l.Path, dir, f.Path())
 	head := ""
 	if l.Function != "" {
 		head = l.Function + "@"
@@ -66,29 +65,47 @@ func writeLines(t *term, l *source.Listing, body []byte) error {
 // maxSource bounds a file of source text.
 const maxSource = 16 << 20
 
-// sourceText is the text of a source file: where the compiler had it, or below a folder,
-// there with as many of the path's folders as are there. Without text, it is the path.
-func sourceText(path, dir string) (string, []byte) {
+// sourceText is the text of a source file. The file's name is the debugging information's to choose, so it is read only below a folder:
+// the one that the user gives, there with as many of the path's folders as are there. Without one, it is the one that the object
+// lies in, or the working directory, if the name is that of a source. Without text, it is the path.
+func sourceText(path, dir, object string) (string, []byte) {
 	if dir == "" {
-		b, err := bounded.ReadFile(path, maxSource)
-		if err != nil {
-			return path, nil
-		}
-		return path, b
-	}
-	for rest := path; ; {
-		full := filepath.Join(dir, rest)
-		if s, err := os.Stat(full); err == nil && s.Mode().IsRegular() {
-			b, err := bounded.ReadFile(full, maxSource)
-			if err != nil {
-				return path, nil
+		for _, home := range []string{filepath.Dir(object), "."} {
+			if b := sourceBelow(home, path); b != nil {
+				return path, b
 			}
-			return full, b
 		}
-		_, after, ok := strings.Cut(strings.TrimPrefix(rest, "/"), "/")
+		return path, nil
+	}
+	for rest := filepath.Clean("/" + path)[1:]; ; {
+		if b, err := bounded.ReadBelow(dir, rest, maxSource); err == nil {
+			return filepath.Join(dir, rest), b
+		}
+		_, after, ok := strings.Cut(rest, "/")
 		if !ok {
 			return path, nil
 		}
 		rest = after
 	}
 }
+
+// sourceBelow is the text of a file below a folder whose name is a source's, nil without one.
+func sourceBelow(home, path string) []byte {
+	home, err := filepath.Abs(home)
+	if err != nil || !slices.Contains(sourceSuffixes, filepath.Ext(path)) {
+		return nil
+	}
+	if filepath.IsAbs(path) {
+		if path, err = filepath.Rel(home, path); err != nil {
+			return nil
+		}
+	}
+	b, err := bounded.ReadBelow(home, path, maxSource)
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+// sourceSuffixes are how the names of sources end.
+var sourceSuffixes = []string{".c", ".h", ".S", ".s", ".inc", ".cc", ".cpp", ".cxx", ".hh", ".hpp", ".rs", ".go", ".y", ".l", ".m", ".d", ".zig"}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/callsyntax"
 	"kprobelab/internal/mailbox"
 	"kprobelab/internal/report"
@@ -155,7 +156,7 @@ func runCommand(t *term) *cli.Command {
 			&cli.Uint64Flag{Name: "budget", Value: 100_000_000, Destination: &p.budget,
 				Usage: "stop a call after this many guest `INSTRUCTIONS` (with --exec 2 billion, and a program, too)"},
 			timeoutFlag(&p.timeout),
-			&cli.Uint64Flag{Name: "max-output", Value: 64 << 20, Destination: &p.maxOutput,
+			&cli.Uint64Flag{Name: "max-output", Value: bounded.Output, Destination: &p.maxOutput,
 				Usage: "print no more hits and log lines after this many `BYTES`, and say how many are missing"},
 			&cli.BoolFlag{Name: "no-post", Destination: &p.noPost,
 				Usage: "give the kprobes no post handler (kernels without PREEMPTION boost such a probe)"},

@@ -149,8 +149,7 @@ type userRun struct {
 	p      *process.Process
 	w      *bufio.Writer
 	json   *jsonOutput
-	// written counts what w has written, omitted what of steps and records was left out.
-	written counter
+	// omitted counts the steps and records that were left out.
 	omitted uint64
 	// recording is nil where none is asked for.
 	recording *recording
@@ -365,8 +364,7 @@ func (r *userRun) of(name string, e *userevent.Event) event {
 
 // run plants the probes, runs the program, and prints what happened.
 func (r *userRun) run() (err error) {
-	r.written.w = r.t.out
-	w := bufio.NewWriter(&r.written)
+	w := bufio.NewWriter(r.t.out)
 	r.w = w
 	defer func() { err = errors.Join(err, w.Flush()) }()
 	if r.plan.json {
@@ -452,9 +450,9 @@ func (r *userRun) print(w *bufio.Writer, p *process.Process) {
 			_ = r.json.wrote(i+1, b) // flush says it again
 		case i == 0:
 			_ = w.Flush() // it says so again
-			_, _ = r.t.rawOut.Write(b)
+			lost += r.pieces(r.t.rawOut, b)
 		default:
-			_, _ = r.t.rawErr.Write(b)
+			lost += r.pieces(r.t.rawErr, b)
 		}
 		if lost > 0 {
 			r.log(fmt.Sprintf("%d bytes more were written, and are not shown (--max-output)", lost))
@@ -463,6 +461,19 @@ func (r *userRun) print(w *bufio.Writer, p *process.Process) {
 	if r.plan.user.stats {
 		r.stats(w, p)
 	}
+}
+
+// pieces writes what a program has written, up to the bound on output, and returns how much is left. Control characters
+// become longer, so the bound is looked at after each piece.
+func (r *userRun) pieces(to io.Writer, b []byte) (left int) {
+	for len(b) > 0 && r.printed() < r.plan.maxOutput {
+		n := min(len(b), pieceSize)
+		if _, err := to.Write(b[:n]); err != nil {
+			break
+		}
+		b = b[n:]
+	}
+	return len(b)
 }
 
 // stats prints what became of the probes.

@@ -180,11 +180,16 @@ func (r *userRun) observe(p *process.Process) (places *userPlaces, tl *userRecor
 
 // full reports whether a step or a record is left out, and counts it.
 func (r *userRun) full() bool {
-	if r.written.n+uint64(r.w.Buffered()) < r.plan.maxOutput {
+	if r.printed() < r.plan.maxOutput {
 		return false
 	}
 	r.omitted++
 	return true
+}
+
+// printed is how many bytes were printed, as they were printed.
+func (r *userRun) printed() uint64 {
+	return uint64(r.w.Buffered()) + r.t.written.n + r.t.writtenErr.n
 }
 
 func (r *userRun) jsonStep(e *userprobe.Event) {

@@ -22,8 +22,10 @@ type term struct {
 	// rawOut and rawErr get what a program writes, as it is where they are no terminals or --raw says so.
 	rawOut, rawErr     io.Writer
 	outStyle, errStyle style
-	// written is standard output: all that is written there passes it.
-	written *latch
+	// written is standard output, writtenErr standard error: all that is written there passes them, but for the bar.
+	written, writtenErr *latch
+	// exit ends the process.
+	exit func(code int)
 	// errIsTerminal is whether progress is shown.
 	errIsTerminal bool
 
@@ -38,18 +40,18 @@ type term struct {
 }
 
 func newTerm(stdout, stderr io.Writer) *term {
-	written := &latch{w: stdout}
+	written, writtenErr := &latch{w: stdout}, &latch{w: stderr}
 	t := &term{
 		out: &printable.Writer{W: written, Colour: coloured(stdout)}, outStyle: style(coloured(stdout)),
-		err: &printable.Writer{W: stderr, Colour: coloured(stderr)}, errStyle: style(coloured(stderr)),
-		bare: stderr, written: written, rawOut: written, rawErr: stderr,
-		errIsTerminal: isTerminal(stderr),
+		err: &printable.Writer{W: writtenErr, Colour: coloured(stderr)}, errStyle: style(coloured(stderr)),
+		bare: stderr, written: written, writtenErr: writtenErr, rawOut: written, rawErr: writtenErr,
+		errIsTerminal: isTerminal(stderr), exit: os.Exit,
 	}
 	if isTerminal(stdout) {
 		t.rawOut = &printable.Writer{W: written} // colours are the command's own
 	}
 	if isTerminal(stderr) {
-		t.rawErr = &printable.Writer{W: stderr}
+		t.rawErr = &printable.Writer{W: writtenErr}
 	}
 	return t
 }
@@ -59,7 +61,7 @@ func rawFlag(t *term) cli.Flag {
 	return &cli.BoolFlag{Name: "raw", Usage: "print what programs write as it is on a terminal, too; control characters are shown as \\u001b there else",
 		Action: func(_ context.Context, _ *cli.Command, raw bool) error {
 			if raw {
-				t.rawOut, t.rawErr = t.written, t.bare
+				t.rawOut, t.rawErr = t.written, t.writtenErr
 			}
 			return nil
 		}}

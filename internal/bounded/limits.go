@@ -74,3 +74,13 @@ const (
 	// Test: TestScriptsThatTakeForEver
 	ProbePoints = 20_000
 )
+
+// Output.
+const (
+	// Output bounds what a run or a script prints, in bytes, unless --max-output says otherwise. It counts what is printed, control characters in the form that they are shown in.
+	// Test: TestOutputIsBounded
+	Output = 64 << 20
+	// Listing bounds what a command prints that lists or explains, in bytes, unless --max-output says otherwise.
+	// Test: TestOutputIsBounded
+	Listing = 1 << 30
+)

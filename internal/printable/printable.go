@@ -48,10 +48,13 @@ type Writer struct {
 	Colour bool
 	// lead: the last byte was c1Lead.
 	lead bool
+	// out is what is written next.
+	out []byte
 }
 
-// Write implements io.Writer.
+// Write implements io.Writer. It makes one write of each.
 func (w *Writer) Write(b []byte) (int, error) {
+	w.out = w.out[:0]
 	from := 0
 	for i := 0; i < len(b); i++ {
 		x := b[i]
@@ -68,19 +71,26 @@ func (w *Writer) Write(b []byte) (int, error) {
 		if c1 && end > from {
 			end-- // without its lead, where that is not written already
 		}
-		if _, err := w.W.Write(b[from:end]); err != nil {
-			return from, err
-		}
-		if _, err := fmt.Fprintf(w.W, `\u%04x`, x); err != nil {
-			return i, err
-		}
+		w.out = append(append(w.out, b[from:end]...), '\\', 'u', '0', '0', hex[x>>4], hex[x&15])
 		from = i + 1
 	}
-	if _, err := w.W.Write(b[from:]); err != nil {
-		return from, err
+	if from == 0 {
+		return w.W.Write(b)
+	}
+	w.out = append(w.out, b[from:]...)
+	if _, err := w.W.Write(w.out); err != nil {
+		return 0, err
+	}
+	if cap(w.out) > keptBuffer {
+		w.out = nil
 	}
 	return len(b), nil
 }
+
+const hex = "0123456789abcdef"
+
+// keptBuffer is the largest buffer that a Writer keeps between two writes.
+const keptBuffer = 64 << 10
 
 // colour is the length of a sequence that changes the colour, 0 where b does not
 // begin with one.

@@ -64,3 +64,18 @@ type full struct{}
 var errFull = iotest.ErrTimeout
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
+
+// TestOneWriteForEachPiece: a piece of control characters is one write, as any other.
+func TestOneWriteForEachPiece(t *testing.T) {
+	for _, text := range []string{"plain", "\x00", strings.Repeat("\x00", 1000), "a\x1bb\x07c", "\u009b", "\n", strings.Repeat("a\x00", 100_000)} {
+		n := 0
+		w := &Writer{W: writerFunc(func(b []byte) (int, error) { n++; return len(b), nil })}
+		_, err := w.Write([]byte(text))
+		require.NoError(t, err)
+		require.Equal(t, 1, n, "%.20q", text)
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }

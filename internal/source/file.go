@@ -146,6 +146,9 @@ func guard(err *error) {
 	}
 }
 
+// Path is the file's name, as it was opened.
+func (f *File) Path() string { return f.path }
+
 // Module is the module's name, empty where the file is none.
 func (f *File) Module() string { return f.module }
 
