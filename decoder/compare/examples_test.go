@@ -159,6 +159,14 @@ func TestNormalForm(t *testing.T) {
 		"vaddps xmm1,xmm2,xmm3{k1}": {"vaddps %xmm1,%xmm2,%xmm3{%k1}", "vaddps xmm3{k1}, xmm2, xmm1"},
 		"lea -8(rip),rdi":           {"lea -0x8(%rip),%rdi", "lea rdi, [rip-8]"},
 		"nop ":                      {"nop"},
+		"stos ":                     {"stos %al,%es:(%rdi)", "stosb %al, %es:(%rdi)", "stosb"},
+		"in dx,eax":                 {"in (%dx),%eax", "inl %dx, %eax", "in eax, dx"},
+		"cmovne (rax),eax":          {"cmovne (%rax),%eax", "cmovnel (%rax), %eax", "cmovnz eax, [rax]"},
+		"xchg eax,ecx":              {"xchg %eax,%ecx", "xchgl %ecx, %eax"},
+		"xlat ":                     {"xlat %ds:(%rbx)", "xlatb"},
+		"add -2147483648(edi),eax":  {"addr32 add 0x80000000(%edi),%eax", "add -0x80000000(%edi),%eax"},
+		"ccmps{of,cf} bl,al":        {"ccmps {dfv=of, cf} %bl,%al", "ccmps {dfv=of,cf} %bl, %al"},
+		"add ebx,eax":               {"{nf} add %ebx,%eax", "{rex2 0x8} add %ebx,%eax", "{nf} addl %ebx, %eax"},
 	} {
 		for _, text := range texts {
 			name, operands := Normal(text)

@@ -20,6 +20,8 @@ import (
 //     and a branch's target, which is compared by itself;
 //   - the mnemonic is Intel's name in opcodes/: a size suffix goes where the rest is
 //     such a name, and the aliases of normalNames are one;
+//   - the flags of ccmp and ctest belong to the mnemonic, {nf} is a prefix; what xchg and
+//     test have on either side is in the order of the alphabet;
 //   - registers have no percent sign; numbers are decimal, and stand for the sign
 //     extension of the shortest of 1, 2, 4 and 8 bytes that holds them: $0xff, $-1 and
 //     $0xffffffff are the same;
@@ -29,8 +31,13 @@ import (
 // Normal returns both parts; the mnemonic is "" for a text without one.
 func Normal(text string) (mnemonic string, operands string) {
 	text = strings.ToLower(strings.TrimSpace(text))
+	if _, after, ok := strings.Cut(text, "{rex2 0x"); ok {
+		_, text, _ = strings.Cut(after, "}")
+		text = strings.TrimSpace(text)
+	}
 	text, _, _ = strings.Cut(text, "#")
 	text, _, _ = strings.Cut(text, " <")
+	text, flags := cutFlags(text)
 	gnu := strings.ContainsAny(text, "%$")
 	name, rest := splitMnemonic(text)
 	list := splitOperands(rest)
@@ -38,6 +45,9 @@ func Normal(text string) (mnemonic string, operands string) {
 		slices.Reverse(list)
 	}
 	name = normalName(name)
+	if name == "movq" && !strings.Contains(rest, "mm") { // a size, not MMX's and SSE's
+		name = "mov"
+	}
 	if branches[name] || strings.HasPrefix(name, "j") {
 		if len(list) == 1 && !strings.ContainsAny(list[0], "%*[(") && !isRegister(list[0]) {
 			list = nil
@@ -46,7 +56,17 @@ func Normal(text string) (mnemonic string, operands string) {
 	for n, o := range list {
 		list[n] = normalOperand(o)
 	}
-	return name, strings.Join(normalImplied(name, list), ",")
+	return name + flags, strings.Join(normalImplied(name, list), ",")
+}
+
+// cutFlags takes {dfv=of, cf} out of a text; the flags belong to the mnemonic.
+func cutFlags(text string) (rest, flags string) {
+	before, after, ok := strings.Cut(text, "{dfv=")
+	if !ok {
+		return text, ""
+	}
+	flags, after, _ = strings.Cut(after, "}")
+	return before + after, "{" + strings.ReplaceAll(flags, " ", "") + "}"
 }
 
 // whatTextDiffers is "mnemonic", "operands" or "".
@@ -70,6 +90,7 @@ var textPrefixes = map[string]bool{
 	"lock": true, "rep": true, "repn": true, "repe": true, "repne": true, "repz": true, "repnz": true, "bnd": true, "notrack": true,
 	"data16": true, "data32": true, "addr32": true, "addr16": true, "addr": true, "xacquire": true, "xrelease": true, "cs": true, "ds": true, "es": true, "fs": true,
 	"gs": true, "ss": true, "{vex}": true, "{vex3}": true, "{vex2}": true, "{evex}": true, "{load}": true, "{store}": true, "{disp8}": true, "{disp32}": true,
+	"{nf}": true, "{rex2}": true,
 }
 
 // splitMnemonic skips prefixes.
@@ -139,9 +160,29 @@ var conditions = map[string]string{
 	"nge": "l", "nl": "ge", "ng": "le", "nle": "g",
 }
 
+// isCondition: a condition's own name, not another one.
+func isCondition(name string) bool {
+	return slices.Contains([]string{"o", "no", "b", "ae", "e", "ne", "be", "a", "s", "ns", "p", "np", "l", "ge", "le", "g"}, name)
+}
+
+// isSourceCondition: one of ccmp's and ctest's.
+func isSourceCondition(name string) bool {
+	return isCondition(name) && name != "p" && name != "np" || name == "t" || name == "f"
+}
+
 func normalName(name string) string {
 	if other, ok := normalNames[name]; ok {
 		return other
+	}
+	for _, family := range []string{"ccmp", "ctest"} {
+		c, ok := strings.CutPrefix(name, family)
+		switch {
+		case !ok || c == "":
+		case isSourceCondition(c):
+			return name
+		case isSourceCondition(c[:len(c)-1]): // LLVM's size
+			return name[:len(name)-1]
+		}
 	}
 	names := rowNames()
 	short := name
@@ -151,7 +192,13 @@ func normalName(name string) string {
 	if other, ok := normalNames[short]; ok && short != name {
 		return other
 	}
-	for _, family := range []string{"cmov", "set"} {
+	if string := strings.TrimRight(name, "bwdlq"); stringNames[string] && len(name)-len(string) <= 1 {
+		return string
+	}
+	for _, family := range []string{"cfcmov", "cmov", "setzu", "set"} {
+		if c, ok := strings.CutPrefix(short, family); ok && isCondition(c) {
+			return short
+		}
 		if c, ok := strings.CutPrefix(short, family); ok && conditions[c] != "" {
 			return family + conditions[c]
 		}
@@ -171,8 +218,17 @@ func normalImplied(name string, list []string) []string {
 	memory := func(o string) bool {
 		return strings.HasSuffix(o, "(rsi)") || strings.HasSuffix(o, "(rdi)") || strings.HasSuffix(o, "(esi)") || strings.HasSuffix(o, "(edi)")
 	}
+	for n, o := range list {
+		if o == "(dx)" && (name == "in" || name == "out" || name == "ins" || name == "outs") {
+			list[n] = "dx"
+		}
+	}
 	switch {
-	case shifts[name] && len(list) == 2 && list[0] == "1":
+	case name == "xlat", name == "nop":
+		return nil
+	case name == "xchg" || name == "test":
+		slices.Sort(list)
+	case shifts[name] && len(list) >= 2 && list[0] == "1":
 		return list[1:]
 	case stringNames[strings.TrimRight(name, "bwdq")] && len(list) == 2 && (memory(list[0]) || memory(list[1])):
 		return nil
@@ -209,6 +265,9 @@ func normalOperand(o string) string {
 		return n + decorators
 	}
 	o = strings.ReplaceAll(o, "%", "")
+	if n, ok := strings.CutPrefix(o, "db"); ok { // debug registers
+		o = "dr" + n
+	}
 	if o == "st" {
 		o = "st(0)"
 	}
@@ -275,6 +334,11 @@ func segment(name string) string {
 
 // memoryText is seg:disp(base,index,scale).
 func memoryText(seg, disp, base, index, scale string) string {
+	if narrow(base) || narrow(index) { // addresses of 32 bits wrap round
+		if v, err := strconv.ParseInt(disp, 10, 64); err == nil {
+			disp = strconv.FormatInt(int64(int32(v)), 10)
+		}
+	}
 	if disp == "0" {
 		disp = ""
 	}
@@ -295,6 +359,11 @@ func memoryText(seg, disp, base, index, scale string) string {
 		return segment(seg) + disp
 	}
 	return fmt.Sprintf("%s%s(%s)", segment(seg), disp, text)
+}
+
+// narrow: a register of 32 bits that an address has.
+func narrow(name string) bool {
+	return strings.HasPrefix(name, "e") || strings.HasPrefix(name, "r") && strings.HasSuffix(name, "d")
 }
 
 func gnuMemory(o string) string {
