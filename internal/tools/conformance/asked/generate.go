@@ -23,6 +23,9 @@ func Generate(seed uint64, n int) []Op {
 	for range n {
 		ops = append(ops, g.filter()...)
 	}
+	for range n {
+		ops = append(ops, g.filterOf(g.words)...)
+	}
 	return ops
 }
 
@@ -72,11 +75,29 @@ func (g generator) lines() []Op {
 }
 
 // filter writes one to an event or to its group.
-func (g generator) filter() []Op {
+func (g generator) filter() []Op { return g.filterOf(func() string { return g.expression(0) }) }
+
+// words is a filter with what 6.6 and later have: functions by name, sets of CPUs, and the field stacktrace, which
+// is none of a filter's. Half of them stand beside another predicate.
+func (g generator) words() string {
+	field := g.mostly([]string{"__probe_ip.function", "cpu", "CPU", "u", "x", "common_cpu"}, []string{"__probe_ip.func", "u.function", "x.function", "str.function", "c", "r", "stacktrace", "common_stacktrace", ".function", "__probe_ip.function.x"})
+	op := g.mostly([]string{"==", "!=", "&"}, []string{"<", "~", "|", ">=", ""})
+	value := g.mostly([]string{"vfs_write", "CPUS{0}", "CPUS{0-1}", "CPUS{0,2-3}", "CPUS{1}"}, []string{
+		"nosuch", "vfs_writ", "CPUS{}", "CPUS{x}", "CPUS{0", "CPUS 0}", "CPUS{0-}", "CPUS{-1}", "CPUS{99999}", "CPUS{ 0 }", "cpus{0}", "CPUS{0}x", "'vfs_write'", "1", "0x10", "vfs_write+1", "",
+	})
+	one := field + g.space() + op + g.space() + value
+	if g.IntN(2) == 0 {
+		one += g.space() + g.pick("&&", "||") + g.space() + g.predicate()
+	}
+	return one
+}
+
+// filterOf writes a filter.
+func (g generator) filterOf(text func() string) []Op {
 	file := g.pick("events/kprobes/f/filter", "events/kprobes/f/filter", "events/kprobes/g/filter", "events/kprobes/filter")
 	return []Op{
 		{Write, "error_log", ""},
-		{Append, file, g.expression(0)},
+		{Append, file, text()},
 		{Read, "events/kprobes/f/filter", ""},
 		{Read, "events/kprobes/g/filter", ""},
 		{Read, "error_log", ""},
