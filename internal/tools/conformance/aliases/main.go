@@ -162,13 +162,14 @@ func output(command string, args ...string) (string, error) {
 }
 
 // foundNothing reports whether a command failed because the pattern matches no probe: both then end with 1 and print no
-// probe. stap says nothing of it, kprobelab that the point is not resolved.
+// probe. stap says nothing of it, kprobelab that the point is not resolved or has no match.
 func foundNothing(err error, out, bad string) bool {
 	var ended *exec.ExitError
 	if !errors.As(err, &ended) || ended.ExitCode() != 1 || out != "" || strings.Contains(bad, "ERROR") {
 		return false
 	}
-	return !strings.Contains(bad, " error: ") || strings.HasPrefix(bad, "semantic error: while resolving probe point")
+	return !strings.Contains(bad, " error: ") || strings.HasPrefix(bad, "semantic error: while resolving probe point") ||
+		strings.HasPrefix(bad, "semantic error: no match")
 }
 
 // typed is a variable in a listing; those with $ are the source's.

@@ -18,6 +18,7 @@ func TestFoundNothing(t *testing.T) {
 	}{
 		"stap finds nothing":      {failed("1"), "", "Tip: see the manual\n", true},
 		"kprobelab finds nothing": {failed("1"), "", "semantic error: while resolving probe point: identifier 'x' at <input>:1:7\n", true},
+		"kprobelab has no match":  {failed("1"), "", "semantic error: no match: identifier 'x' at <input>:1:7\n", true},
 		"no build folder":         {failed("1"), "", "ERROR: kernel release isn't found in \"x\"\n", false},
 		"a syntax error":          {failed("1"), "", "parse error: expected one of ', {'\n", false},
 		"another fault":           {failed("1"), "", "semantic error: unresolved function f\n", false},
