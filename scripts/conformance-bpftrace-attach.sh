@@ -7,7 +7,7 @@
 #
 # ATTACH is how many, 500 by default (some seconds each), SEED decides the choice; SUITE, FLAVOUR or
 # RELEASE pick the kernel as for make kernel, or KERNEL=FILE is an image; TOOL=sid takes the bpftrace
-# of sid in place of Debian 13's. Ends with 0 when nothing differs, 1 when something does or a
+# of sid in place of Debian 13's, whose words are others: what is compared then is whether a script is accepted. Ends with 0 when nothing differs, 1 when something does or a
 # command had no answer, and 77 when a kernel, QEMU or bpftrace cannot be had.
 set -eu
 scripts=$(cd "$(dirname "$0")" && pwd)
@@ -24,8 +24,8 @@ mkdir -p "$work/drawn"
 kernel=${KERNEL:-$(SUITE=${SUITE:-bookworm} "$scripts/kernel.sh")} || cannot "there is no kernel (see above)"
 qemu=$(qemu) || cannot "there is no QEMU (see above)"
 tool busybox bookworm busybox-static || cannot "there is no busybox (see above)"
-name=bpftrace suites=trixie
-if [ "${TOOL:-}" = sid ]; then name=bpftrace-sid suites='trixie sid'; fi
+name=bpftrace suites=trixie verdicts=
+if [ "${TOOL:-}" = sid ]; then name=bpftrace-sid suites='trixie sid' verdicts=yes; fi
 tool "$name" "$suites" bpftrace || cannot "bpftrace cannot be had (see above)"
 
 libraries=/usr/lib/x86_64-linux-gnu
@@ -37,7 +37,7 @@ echo 'root:x:0:0::/:/bin/sh' >"$work/passwd"
 set -- --append 'nopti norandmaps'
 "$lab" boot "$kernel" --qemu "$qemu" "$@" -o "$work/kernel.core" --format elf >&2 || cannot "the kernel does not boot (see above)"
 (cd "$root" && CGO_ENABLED=0 go build -o "$work/attach" ./internal/tools/conformance/attach)
-"$work/attach" -draw -dump "$work/kernel.core" -folder "$work/drawn" -n "${ATTACH:-500}" -seed "${SEED:-1}"
+"$work/attach" -draw -dump "$work/kernel.core" -folder "$work/drawn" -n "${ATTACH:-500}" -seed "${SEED:-1}" ${verdicts:+-verdicts}
 # bpftrace 0.27 has its compiler write to /dev/fd.
 cat >"$work/drawn/all.sh" <<END
 /bin/busybox ln -s /proc/self/fd /dev/fd
@@ -61,4 +61,4 @@ done <"$work/libraries"
 "$lab" boot "$kernel" --qemu "$qemu" "$@" --memory 1500M --timeout "${TIMEOUT:-90m}" --file "$tools/$name/usr/bin/bpftrace:/bin/bpftrace" \
 	--file "$tools/busybox/bin/busybox:/bin/sh" --file "$tools/busybox/bin/busybox:/bin/busybox" --file "$work/passwd:/etc/passwd" \
 	--file "$work/drawn:/scripts" --exec '/bin/sh /scripts/all.sh' >"$work/all" || say "the boot did not end by itself"
-"$work/attach" -dump "$work/kernel.core" -folder "$work/drawn" -answers "$work/all" -kprobelab "$lab"
+"$work/attach" -dump "$work/kernel.core" -folder "$work/drawn" -answers "$work/all" -kprobelab "$lab" ${verdicts:+-verdicts}

@@ -21,6 +21,8 @@ type drawer struct {
 	points []string
 	// parameters are the names of a function's.
 	parameters func(function string) []string
+	// told has each script say what becomes of a probe that is missing: versions have other defaults.
+	told bool
 }
 
 // deadly begin the names of functions at which a trampoline has hung a kernel: what the
@@ -248,7 +250,7 @@ func (d *drawer) command(i int) (c one, script string) {
 	if d.r.IntN(5) == 0 {
 		text = "BEGIN { printf(\"begin\\n\"); }\n" + text
 	}
-	if d.r.IntN(6) == 0 {
+	if d.r.IntN(6) == 0 || d.told {
 		text = fmt.Sprintf("config = { missing_probes = \"%s\" }\n", pick(d, []string{"ignore", "error", "warn"})) + text
 	}
 	options := [][]string{{"--dry-run"}}
