@@ -100,6 +100,9 @@ func (a *attacker) prepare(images []string) (err error) {
 		{"programs with goroutines that share a machine", 3, inProcess("shared")},
 		{"programs that drop machines", 2, inProcess("dropped")},
 		{"programs that call stubs", 4, inProcess("stubs")},
+		{"programs by system calls", 40, systemCalls},
+		{"damaged dumps", 40, damagedDump},
+		{"handlers that close and call", 6, inProcess("closing")},
 		{"mounts", 1, stress},
 	}
 	return nil

@@ -5,7 +5,8 @@
 // processor's features, archives, kept answers, and files that change while they are
 // read; with odd guest code, in an image's own functions too; with random command
 // lines; with operations on a mount; with programs that use the packages from several
-// goroutines, forget machines, and call the machine's own code with garbage. It prints
+// goroutines, forget machines, close them inside of handlers, and call the machine's own code with
+// garbage; with programs that make random system calls, and with damaged dumps of every form. It prints
 // how many of each it tried, the most memory that one took and the longest, and fails
 // where one harmed the host: a crash, an exit code that is not documented, an error
 // without a sentence, a control character on the terminal, too much time or memory.
