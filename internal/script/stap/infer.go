@@ -393,7 +393,7 @@ func (a *analysis) assign(s *scope, x *assign, want vtype) vtype {
 		return long
 	case "=":
 		t := a.expr(s, x.y, v.typ)
-		if t == unknown {
+		if t == unknown && want != unknown { // else a chain of assignments would be looked at twice for each
 			t = a.expr(s, x.y, want)
 		}
 		if t == stats {

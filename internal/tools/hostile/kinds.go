@@ -104,6 +104,9 @@ func (a *attacker) prepare(images []string) (err error) {
 		{"damaged dumps", 40, damagedDump},
 		{"handlers that close and call", 6, inProcess("closing")},
 		{"mounts", 1, stress},
+		{"types that lead to themselves", 70, oddTypes},
+		{"scripts that ask for much", 80, oddScripts},
+		{"scenarios and their pictures", 30, oddScenarios},
 	}
 	return nil
 }

@@ -88,6 +88,9 @@ func attack(o *options, program string, images []string) (int, error) {
 		return 0, err
 	}
 	a := &attacker{o: o, program: program, dir: dir, tally: newTally()}
+	if a.root, err = os.Getwd(); err != nil {
+		return 0, err
+	}
 	if err := a.prepare(images); err != nil {
 		return 0, err
 	}
@@ -104,9 +107,11 @@ type attacker struct {
 	o       *options
 	program string
 	dir     string
-	seeds   seeds
-	kinds   []kind
-	tally   *tally
+	// root is the project's folder.
+	root  string
+	seeds seeds
+	kinds []kind
+	tally *tally
 }
 
 // all lets as many workers as there are processors take the cases' numbers.
