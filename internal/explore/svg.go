@@ -1,10 +1,12 @@
 package explore
 
 import (
+	"encoding/xml"
 	"fmt"
-	"html"
 	"slices"
 	"strings"
+
+	"kprobelab/internal/printable"
 )
 
 // The picture's measures, in pixels.
@@ -29,18 +31,18 @@ func (s *Schedule) SVG() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="monospace" font-size="11">`+"\n", width, height)
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="white"/>`+"\n", width, height)
-	fmt.Fprintf(&b, `<text x="10" y="18" font-size="13">%s, profile %s: %s</text>`+"\n", html.EscapeString(s.Scenario), html.EscapeString(s.Profile), html.EscapeString(string(s.Verdict)))
+	fmt.Fprintf(&b, `<text x="10" y="18" font-size="13">%s, profile %s: %s</text>`+"\n", svgText(s.Scenario), svgText(s.Profile), svgText(string(s.Verdict)))
 	for i, lane := range lanes {
 		x := svgLeft + svgLane*i
 		fmt.Fprintf(&b, `<text x="%d" y="44" font-weight="bold">%s</text><line x1="%d" y1="50" x2="%d" y2="%d" stroke="#bbb"/>`+"\n",
-			x, html.EscapeString(lane), x-6, x-6, height-30)
+			x, svgText(lane), x-6, x-6, height-30)
 	}
 	for i, l := range s.Lines {
 		x, y := svgLeft+svgLane*slices.Index(lanes, l.Lane), svgTop+svgRow*i
 		fmt.Fprintf(&b, `<text x="8" y="%d" fill="#888">%d</text><rect x="%d" y="%d" width="%d" height="%d" fill="%s"/><text x="%d" y="%d">%s</text>`+"\n",
-			y, l.Step, x-4, y-12, svgLane-10, svgRow-2, colour(l), x, y, html.EscapeString(cut(l.What, 36)))
+			y, l.Step, x-4, y-12, svgLane-10, svgRow-2, colour(l), x, y, svgText(cut(l.What, 36)))
 	}
-	fmt.Fprintf(&b, `<text x="10" y="%d" fill="#a00">%s</text>`+"\n</svg>\n", height-10, html.EscapeString(s.Reason))
+	fmt.Fprintf(&b, `<text x="10" y="%d" fill="#a00">%s</text>`+"\n</svg>\n", height-10, svgText(s.Reason))
 	return b.String()
 }
 
@@ -60,8 +62,17 @@ func colour(l Line) string {
 }
 
 func cut(s string, n int) string {
-	if len(s) <= n {
+	r := []rune(s)
+	if len(r) <= n {
 		return s
 	}
-	return s[:n-1] + "…"
+	return string(r[:n-1]) + "…"
+}
+
+// svgText is a text in a picture. A name of an image may have anything in it: what XML takes for its own, and what no XML
+// may have.
+func svgText(s string) string {
+	var b strings.Builder
+	_ = xml.EscapeText(&b, []byte(printable.Name(s))) // to memory
+	return b.String()
 }
