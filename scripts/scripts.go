@@ -17,6 +17,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"kprobelab/internal/bounded"
 )
 
 //go:embed qemu.sh kernel.sh debian.sh conformance-tools.sh kernels.sh sources-list.awk sources-deb822.awk
@@ -43,8 +45,11 @@ func Fetch(ctx context.Context, dir, script string, say io.Writer) (string, erro
 
 // layDown writes the scripts. Another process may run one: each is replaced whole.
 func layDown(dir string) error {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
+	}
+	if err := errors.Join(bounded.Ours(filepath.Dir(dir)), bounded.Ours(dir)); err != nil {
+		return err // it would be run
 	}
 	return fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {

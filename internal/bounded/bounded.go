@@ -14,6 +14,9 @@ import (
 // ErrTooLong is a file or a stream that has more bytes than the limit.
 var ErrTooLong = errors.New("too long")
 
+// ErrOthers is a file or a folder that another user can change.
+var ErrOthers = errors.New("another user can change it")
+
 // Reader reads from r, and fails with ErrTooLong once more than limit bytes come.
 func Reader(r io.Reader, limit int64) io.Reader { return &reader{r, limit, limit} }
 

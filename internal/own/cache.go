@@ -91,6 +91,9 @@ func readCache(path string) []kimage.Answer {
 	if path == "" {
 		return nil
 	}
+	if bounded.Ours(filepath.Dir(path)) != nil || bounded.Ours(path) != nil {
+		return nil
+	}
 	b, err := bounded.ReadFile(path, maxKept)
 	if err != nil {
 		return nil
