@@ -34,7 +34,8 @@ func (p Processor) AppendJSON(dst, b []byte, at x86.Addr, d *profile.Decoder) ([
 		o.target("target", &i, at)
 		o.key("rip_relative")
 		o.b = strconv.AppendBool(o.b, i.RIPRelative)
-		o.text("text", i.Text(at))
+		o.key("text")
+		o.b = append(i.AppendText(append(o.b, '"'), at), '"') // no text has what JSON escapes
 	}
 	length := int64(0)
 	if kerr == nil {
@@ -66,9 +67,11 @@ type object struct{ b []byte }
 
 func (o *object) key(name string) {
 	if o.b[len(o.b)-1] != '{' {
-		o.b = append(o.b, ',')
+		o.b = append(o.b, ',', '"')
+	} else {
+		o.b = append(o.b, '"')
 	}
-	o.b = append(append(append(o.b, '"'), name...), '"', ':')
+	o.b = append(append(o.b, name...), '"', ':')
 }
 
 func (o *object) null(name string) {

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"kprobelab/profile"
 	"kprobelab/x86"
@@ -28,39 +29,101 @@ const MaxLine = 1 << 20
 // ErrLine: a line is longer than MaxLine.
 var ErrLine = fmt.Errorf("a line has more than %d bytes", MaxLine)
 
-// batchBytes is how much is decoded at once; a part of it goes to each processor.
-const batchBytes = 1 << 18
+// batchBytes is how much a processor decodes at a time.
+const batchBytes = 1 << 16
 
 // JSONLines reads the bytes of an instruction a line, and writes an object for each, as
 // AppendJSON makes it. Each instruction stands at that address. An empty line has no
-// object. What was read is answered before more is waited for, so a caller may ask line
-// by line.
+// object. What was read is answered while more is waited for, so a caller may ask line
+// by line. Lines are decoded on all processors, and answered in order.
 func JSONLines(r io.Reader, w io.Writer, at x86.Addr, d *profile.Decoder) (Lines, error) {
 	return Processor{}.JSONLines(r, w, at, d)
 }
 
 // JSONLines is as the function of that name, on that processor.
 func (p Processor) JSONLines(r io.Reader, w io.Writer, at x86.Addr, d *profile.Decoder) (Lines, error) {
-	in := bufio.NewReaderSize(r, MaxLine)
-	var total Lines
-	a := answers{p: p, at: at, d: d, parts: make([][]byte, runtime.GOMAXPROCS(0)), counts: make([]Lines, runtime.GOMAXPROCS(0))}
-	for batch := make([]byte, 0, batchBytes); ; batch = batch[:0] {
-		err := fill(in, &batch)
-		for _, part := range a.answer(batch, &total) {
-			if len(part) == 0 {
-				continue
+	workers := runtime.GOMAXPROCS(0)
+	a := answers{w: w, toDo: make(chan *lineBatch, 4*workers), inOrder: make(chan *lineBatch, 4*workers), free: make(chan *lineBatch, 4*workers)}
+	for range 4 * workers {
+		a.free <- &lineBatch{done: make(chan struct{}, 1)}
+	}
+	var decoding sync.WaitGroup
+	for range workers {
+		decoding.Go(func() {
+			for b := range a.toDo {
+				b.out = b.counts.answer(p, b.out[:0], b.lines, at, d)
+				b.done <- struct{}{}
 			}
-			if _, err := w.Write(part); err != nil {
-				return total, err
-			}
-		}
+		})
+	}
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		a.write()
+	}()
+	err := a.read(bufio.NewReaderSize(r, MaxLine))
+	close(a.toDo)
+	close(a.inOrder)
+	decoding.Wait()
+	<-written
+	if a.failed != nil {
+		return a.total, a.failed
+	}
+	return a.total, err
+}
+
+// lineBatch is some whole lines and their answers.
+type lineBatch struct {
+	lines, out []byte
+	counts     Lines
+	done       chan struct{}
+}
+
+// answers are batches under way. A batch is read, goes to a decoder and, in order, to the
+// writer, and is free again.
+type answers struct {
+	w                   io.Writer
+	toDo, inOrder, free chan *lineBatch
+	// total and failed are the writer's until it has ended; stop tells the reader that
+	// it failed.
+	total  Lines
+	failed error
+	stop   atomic.Bool
+}
+
+// read makes batches of what is there, until the input ends.
+func (a *answers) read(in *bufio.Reader) error {
+	for !a.stop.Load() {
+		b := <-a.free
+		b.lines = b.lines[:0]
+		err := fill(in, &b.lines)
+		a.toDo <- b
+		a.inOrder <- b
 		switch err {
 		case nil:
 		case io.EOF:
-			return total, nil
+			return nil
 		default:
-			return total, err
+			return err
 		}
+	}
+	return nil
+}
+
+// write writes the answers in the order of the batches.
+func (a *answers) write() {
+	for b := range a.inOrder {
+		<-b.done
+		if a.failed == nil {
+			a.total.NoBytes += b.counts.NoBytes
+			a.total.NoInstruction += b.counts.NoInstruction
+			if len(b.out) > 0 {
+				_, a.failed = a.w.Write(b.out)
+			}
+			a.stop.Store(a.failed != nil)
+		}
+		b.counts = Lines{}
+		a.free <- b
 	}
 }
 
@@ -85,49 +148,6 @@ func fill(in *bufio.Reader, batch *[]byte) error {
 			return nil
 		}
 	}
-}
-
-// answers keeps what a batch needs for the next one.
-type answers struct {
-	p      Processor
-	at     x86.Addr
-	d      *profile.Decoder
-	parts  [][]byte
-	counts []Lines
-}
-
-// answer answers whole lines, on all processors; the parts are in order.
-func (a *answers) answer(batch []byte, total *Lines) [][]byte {
-	workers := len(a.parts)
-	if len(batch) < 1<<12 {
-		workers = 1
-	}
-	clear(a.counts)
-	var wait sync.WaitGroup
-	for n := range workers {
-		part := batch
-		if n < workers-1 {
-			cut := len(batch) / (workers - n)
-			if end := bytes.IndexByte(batch[cut:], '\n'); end >= 0 {
-				cut += end + 1
-			} else {
-				cut = len(batch)
-			}
-			part, batch = batch[:cut], batch[cut:]
-		}
-		work := func() { a.parts[n] = a.counts[n].answer(a.p, a.parts[n][:0], part, a.at, a.d) }
-		if n == workers-1 {
-			work()
-		} else {
-			wait.Go(work)
-		}
-	}
-	wait.Wait()
-	for _, c := range a.counts {
-		total.NoBytes += c.NoBytes
-		total.NoInstruction += c.NoInstruction
-	}
-	return a.parts[:workers]
 }
 
 // answer appends the answers of whole lines.
