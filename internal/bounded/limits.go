@@ -70,6 +70,9 @@ const (
 	// Macros bounds how deep macros of a stap script use each other.
 	// Test: TestScriptsThatTakeForEver
 	Macros = 100
+	// ProblemText bounds the messages about a script, in bytes: no message begins after so many. Each shows a line of the script, which may be long.
+	// Test: TestMessagesAreBounded
+	ProblemText = 1 << 20
 	// ProbePoints bounds the probe points of a stap script: those that its aliases stand for, and the places of all.
 	// Test: TestScriptsThatTakeForEver
 	ProbePoints = 20_000

@@ -3,6 +3,8 @@ package bpftrace
 import (
 	"fmt"
 	"strings"
+
+	"kprobelab/internal/bounded"
 )
 
 // pos is a place of the script, counted from 1; the column is of bytes.
@@ -40,7 +42,11 @@ func (p *Problems) Text() string { return p.text(p.warnings) + p.text(p.list) }
 
 func (p *Problems) text(list []*Problem) string {
 	var b strings.Builder
-	for _, one := range list {
+	for i, one := range list {
+		if b.Len() > bounded.ProblemText {
+			fmt.Fprintf(&b, "ERROR: %d messages more are not shown\n", len(list)-i)
+			break
+		}
 		kind := "ERROR"
 		if one.Warning {
 			kind = "WARNING"

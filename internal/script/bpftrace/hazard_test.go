@@ -125,3 +125,18 @@ func TestScriptsThatTakeForEver(t *testing.T) {
 		})
 	}
 }
+
+// TestMessagesAreBounded: each of many errors shows a line that is long.
+func TestMessagesAreBounded(t *testing.T) {
+	for _, script := range []string{
+		"BEGIN { $x = comm" + strings.Repeat("==comm", 9000) + "; }",
+		"BEGIN { " + strings.Repeat("$x = nosuch; ", 5000) + "}",
+		"BEGIN { " + strings.Repeat("print(nosuch()); ", 5000) + "}",
+		strings.Repeat("nosuch:a,", 5000) + "BEGIN { }",
+		"BEGIN { print((" + strings.Repeat("\"a\" + 1, ", 5000) + "1)); }",
+	} {
+		_, err := Analyze("stdin", script, &Options{}, nil)
+		require.Error(t, err)
+		require.Less(t, len(err.Error()), bounded.ProblemText+4*len(script)+1000)
+	}
+}

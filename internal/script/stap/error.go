@@ -3,6 +3,8 @@ package stap
 import (
 	"fmt"
 	"strings"
+
+	"kprobelab/internal/bounded"
 )
 
 // Problem is one thing that is wrong with a script, in stap's words.
@@ -108,7 +110,11 @@ func (p Problems) Translating() bool { return p[0].translating }
 func (p Problems) Text() string {
 	var b strings.Builder
 	seen, similar := map[string]bool{}, 0
-	for _, one := range p {
+	for i, one := range p {
+		if b.Len() > bounded.ProblemText {
+			fmt.Fprintf(&b, "%d messages more are not shown.\n", len(p)-i)
+			break
+		}
 		key := one.Message + "\n" + one.site
 		if seen[key] {
 			similar++
