@@ -83,6 +83,9 @@ func (c *collector) collect() ([]byte, error) {
 // fill reads until out has n bytes. There may be more.
 func (c *collector) fill(n int64) (more bool, err error) {
 	n = min(n, c.max+1) // the one byte too many tells the end from the limit
+	if err := bounded.Room(n); err != nil {
+		return false, err
+	}
 	// Memory that nothing is written to costs nothing, and n may be a lie.
 	c.out = append(make([]byte, 0, n), c.out...)
 	for int64(len(c.out)) < n {

@@ -10,6 +10,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
 	"github.com/ulikunitz/xz/lzma"
+
+	"kprobelab/internal/bounded"
 )
 
 // compression is one of the formats that a kernel image, or a file beside it,
@@ -85,7 +87,7 @@ func decompress(file string, at int64, b []byte, c *collector, report func(strin
 		return out, nil
 	case errors.As(err, &known):
 		return nil, known
-	case errors.Is(err, errTooLarge), errors.Is(err, errTooLong), errors.Is(err, errTooPacked):
+	case errors.Is(err, errTooLarge), errors.Is(err, errTooLong), errors.Is(err, errTooPacked), errors.Is(err, bounded.ErrNoRoom):
 		return nil, badFormat(file, at, "%v", err)
 	}
 	return nil, badFormat(file, at, "intact %s data is wanted: %v", format.name, plain(err))

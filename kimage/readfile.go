@@ -87,6 +87,9 @@ func readSparse(path string, f *os.File, size int64) ([]byte, error) {
 	if left > maxImage {
 		return nil, badFormat(path, -1, "%d bytes of the file are no debugging information, at most 1 GiB is read", left)
 	}
+	if err := bounded.Room(size); err != nil {
+		return nil, err
+	}
 	b := make([]byte, size)
 	return b, readAround(f, b, holes)
 }

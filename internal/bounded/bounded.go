@@ -50,7 +50,11 @@ func ReadFile(name string, limit int64) ([]byte, error) {
 	// The size is a hint: there are files that say 0, and some grow.
 	var b bytes.Buffer
 	if st, err := f.Stat(); err == nil {
-		b.Grow(int(min(max(st.Size(), 0), limit)) + bytes.MinRead)
+		n := min(max(st.Size(), 0), limit)
+		if err := Room(n); err != nil {
+			return nil, &fs.PathError{Op: "read", Path: name, Err: err}
+		}
+		b.Grow(int(n) + bytes.MinRead)
 	}
 	_, err = b.ReadFrom(Reader(f, limit))
 	if errors.Is(err, ErrTooLong) {

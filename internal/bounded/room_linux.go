@@ -1,0 +1,12 @@
+package bounded
+
+import "golang.org/x/sys/unix"
+
+// roomBeside is what Go's heap takes beside an allocation, at most: it grows by arenas.
+const roomBeside = 128 << 20
+
+// hasRoom asks the system for address space, and gives it back.
+func hasRoom(n int64) bool {
+	b, err := unix.Mmap(-1, 0, int(n+roomBeside), unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	return err == nil && unix.Munmap(b) == nil
+}
