@@ -23,6 +23,8 @@ type variable struct {
 	read, written bool
 	met           int
 	hist          script.Histogram
+	// asked are the buckets that the script asks for, be they possible or not.
+	asked script.Histogram
 	// ctype is what the integer points to, where that is known.
 	ctype *ctype.Type
 	n     int // of a local

@@ -510,6 +510,13 @@ func (a *analysis) aggregate(s *scope, of expr, op *token) *variable {
 	return v
 }
 
+// late is a fault of the third pass, which is said when the second has found none.
+func (a *analysis) late(at *token, text string) {
+	if a.final {
+		a.untranslated(at, "%s", text)
+	}
+}
+
 // histogram enters which buckets an aggregate has to keep.
 func (a *analysis) histogram(s *scope, x *histExpr) {
 	v := a.aggregate(s, x.of, x.tok)
@@ -517,19 +524,23 @@ func (a *analysis) histogram(s *scope, x *histExpr) {
 	if x.what == "@hist_linear" {
 		h.Kind = script.Linear
 		h.Start, h.Stop, h.Interval = x.params[0], x.params[1], x.params[2]
+	}
+	// Buckets that cannot be are asked for, too.
+	if v.asked.Kind != script.NoHistogram && v.asked != h {
+		a.fail(x.tok, "multiple histogram types declared on '__global_%s'", v.name)
+	}
+	v.asked = h
+	if h.Kind == script.Linear {
 		switch {
 		case h.Interval <= 0:
-			a.untranslated(x.tok, "histogram interval needs to be positive")
+			a.late(x.tok, "histogram interval needs to be positive")
 			return
 		case h.Stop <= h.Start:
-			a.untranslated(x.tok, "histogram needs to have its stop after its start")
+			a.late(x.tok, "histogram needs to have its stop after its start")
 			return
 		case uint64(h.Stop-h.Start)/uint64(h.Interval) > script.MaxBuckets:
 			a.fail(x.tok, "histogram has more than %d buckets", script.MaxBuckets)
 		}
-	}
-	if v.hist.Kind != script.NoHistogram && v.hist != h {
-		a.fail(x.tok, "conflicting histogram types are asked of %s", v.name)
 	}
 	if v.hist != h {
 		v.hist = h
