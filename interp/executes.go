@@ -1,6 +1,9 @@
 package interp
 
-import "kprobelab/decoder"
+import (
+	"kprobelab/decoder"
+	"kprobelab/machine"
+)
 
 // Executes reports whether the engine executes the instruction that code begins
 // with, in a model of CPUModels. What it does not execute, and what the model has
@@ -14,7 +17,7 @@ func Executes(model string, code []byte) (bool, error) {
 	if err != nil || !m.knows(&i) {
 		return false, nil
 	}
-	c := cpu{has: m}
+	c := cpu{e: &engine{opt: &machine.Options{}}, has: m}
 	var o op
 	c.translate(&o, code, new(uint64))
 	return o.name == "", nil

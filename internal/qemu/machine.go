@@ -382,6 +382,10 @@ func (r *Running) Spent() (time.Duration, error) {
 // Save stops the machine and writes its state to a file. Machines with From go on
 // from it, any number of times.
 func (r *Running) Save(file string) error {
+	file, err := filepath.Abs(file)
+	if err != nil {
+		return err
+	}
 	if err := r.monitor.do("migrate", map[string]any{"uri": "file:" + file}); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package qemu
 import (
 	"encoding/hex"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"kprobelab/x86"
@@ -59,7 +60,11 @@ func (d *Debugger) Pass(at x86.Addr) error {
 // DumpMemory writes the memory of the machine, which stands, and the registers of its
 // CPUs to an ELF file. Progress is called with how many bytes are written, and of how many.
 func (r *Running) DumpMemory(file string, progress func(done, total int64)) error {
-	err := r.monitor.do("dump-guest-memory", map[string]any{"paging": false, "protocol": "file:" + file, "detach": true})
+	file, err := filepath.Abs(file) // QEMU stands in a folder of its own
+	if err != nil {
+		return err
+	}
+	err = r.monitor.do("dump-guest-memory", map[string]any{"paging": false, "protocol": "file:" + file, "detach": true})
 	if err != nil {
 		return err
 	}

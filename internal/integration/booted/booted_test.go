@@ -109,7 +109,11 @@ func dump(t *testing.T, cpus int) {
 	o, text := machine(t, "oracle")
 	o.CPUs = cpus
 	dir := t.TempDir()
-	plain, packed := filepath.Join(dir, "plain"), filepath.Join(dir, "packed")
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	beside, err := filepath.Rel(here, dir) // QEMU stands elsewhere
+	require.NoError(t, err)
+	plain, packed := filepath.Join(dir, "plain"), filepath.Join(beside, "packed")
 	saved(t, o, text, plain, boot.ELF)
 	saved(t, o, text, packed, boot.Zstd)
 	list, err := os.ReadDir(dir)
