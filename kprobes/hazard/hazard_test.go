@@ -100,6 +100,7 @@ func TestPoints(t *testing.T) {
 		"cs_call_then_mov":               {"2e e8 00 01 00 00 48 89 c3 c3", "6.1", "CALL_PREFIX", hazard.Oops, "returns to f+0x5, where the processor runs 004889: add %cl,-0x77(%rax)"},
 		"cs_call_then_lock":              {"2e e8 00 01 00 00 f0 48 0f c1 03 c3", "6.1", "CALL_PREFIX", hazard.WrongRegister, "00f0: add %dh,%al"},
 		"cs_call_then_ret":               {"2e e8 00 01 00 00 c3 cc cc cc cc", "6.1", "CALL_PREFIX", hazard.Oops, "00c3: add %al,%bl"},
+		"cs_call_then_apx":               {"2e e8 00 01 00 d5 10 89 c3 90 c3 00 c3", "6.1", "CALL_PREFIX", hazard.Oops, "where no instruction is"},
 		"cs_call_then_jmp":               {"2e e8 00 01 00 00 eb 40 90 c3", "6.1", "CALL_PREFIX", hazard.WrongResult, "00eb: add %ch,%bl"},
 		"cs_call_mended":                 {"2e e8 00 01 00 00 48 89 c3 c3", "7.3", "", "", ""},
 		"plain_call":                     {"e8 00 01 00 00 48 89 c3 c3", "6.1", "", "", ""},

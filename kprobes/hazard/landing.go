@@ -26,7 +26,7 @@ func (p *point) landing(at x86.Addr) (Effect, string) {
 	if bounds[at] {
 		return WrongResult, "so that what lies between is not run"
 	}
-	i, err := decoder.Decode(b)
+	i, err := decode(b)
 	if err != nil {
 		return Oops, "where no instruction is"
 	}
@@ -42,6 +42,15 @@ func (p *point) landing(at x86.Addr) (Effect, string) {
 	return WrongResult, runs
 }
 
+// decode reads an instruction as a processor without APX does, where its prefixes begin none: no model here has it.
+func decode(b []byte) (decoder.Inst, error) {
+	i, err := decoder.Decode(b)
+	if err == nil && i.Extension() == "APX_F" {
+		return i, decoder.ErrUnknown
+	}
+	return i, err
+}
+
 // back follows the wrong instructions to where one of the function begins; false if
 // any of them touches memory or branches before.
 func (p *point) back(at x86.Addr, b []byte, bounds map[x86.Addr]bool) (x86.Addr, bool) {
@@ -49,7 +58,7 @@ func (p *point) back(at x86.Addr, b []byte, bounds map[x86.Addr]bool) (x86.Addr,
 		if a := at.Add(int64(off)); bounds[a] {
 			return a, true
 		}
-		i, err := decoder.Decode(b[off:])
+		i, err := decode(b[off:])
 		if err != nil || i.HasTarget || i.Class != decoder.ClassNone || touchesMemory(&i) {
 			return 0, false
 		}
@@ -66,7 +75,7 @@ func (p *point) boundaries() map[x86.Addr]bool {
 	b := buf[:p.view.CodeAt(p.at, buf[:])]
 	list := map[x86.Addr]bool{}
 	for off := 0; off < len(b); {
-		i, err := decoder.Decode(b[off:])
+		i, err := decode(b[off:])
 		if err != nil {
 			break
 		}
