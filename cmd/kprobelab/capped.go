@@ -31,7 +31,7 @@ func (o *capped) full() bool {
 	return true
 }
 
-// bytes is how much was printed.
+// bytes counts what was printed.
 func (o *capped) bytes() uint64 {
 	n := uint64(o.buffer.Buffered())
 	for _, l := range o.written {
@@ -40,8 +40,8 @@ func (o *capped) bytes() uint64 {
 	return n
 }
 
-// pieceSize is how much of what a program writes is printed before the bound is looked at again: control characters make
-// it longer.
+// pieceSize bounds the bytes of a program that are printed before the bound is looked at again. Control characters make
+// them longer.
 const pieceSize = 4 << 10
 
 func (o *capped) watched(p *session.Planted, h *watch.Hit, regs *x86.PtRegs) {

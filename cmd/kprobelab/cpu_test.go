@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A processor that is not known is wrong use, said in one sentence that names those that are known.
+// An unknown processor is wrong use: one sentence names the known ones.
 func TestUnknownCPU(t *testing.T) {
 	points := filepath.Join(t.TempDir(), "points")
 	require.NoError(t, os.WriteFile(points, []byte("gcd\n"), 0o600))

@@ -11,7 +11,7 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// outputOf is how much a command prints, for those that end at a bound: scripts as run does, a list as much as a kernel has.
+// outputOf bounds what a command prints: a script as run does, a list by the size of a kernel.
 var outputOf = map[string]uint64{
 	"stap": bounded.Output, "bpftrace": bounded.Output, "sample": bounded.Output,
 	"probe": bounded.Listing, "explore": bounded.Listing, "explain": bounded.Listing, "pack": bounded.Listing, "check": bounded.Listing,

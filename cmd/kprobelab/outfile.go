@@ -12,7 +12,7 @@ import (
 // what had the name before stays. A device or a pipe is written as it is.
 type outputFile struct {
 	*os.File
-	// name is what the file is to be called, "" where it is written in its place.
+	// name is the name that the file gets at the end, "" where it is written in its place.
 	name string
 }
 

@@ -107,5 +107,5 @@ func sourceBelow(home, path string) []byte {
 	return b
 }
 
-// sourceSuffixes are how the names of sources end.
+// sourceSuffixes end the names of sources.
 var sourceSuffixes = []string{".c", ".h", ".S", ".s", ".inc", ".cc", ".cpp", ".cxx", ".hh", ".hpp", ".rs", ".go", ".y", ".l", ".m", ".d", ".zig"}

@@ -187,7 +187,7 @@ func (r *userRun) full() bool {
 	return true
 }
 
-// printed is how many bytes were printed, as they were printed.
+// printed counts the bytes of the output, with what escapes made longer.
 func (r *userRun) printed() uint64 {
 	return uint64(r.w.Buffered()) + r.t.written.n + r.t.writtenErr.n
 }

@@ -73,7 +73,7 @@ const (
 	// ProblemText bounds the messages about a script, in bytes: no message begins after so many. Each shows a line of the script, which may be long.
 	// Test: TestMessagesAreBounded
 	ProblemText = 1 << 20
-	// ProbePoints bounds the probe points of a stap script: those that its aliases stand for, and the places of all.
+	// ProbePoints bounds the probe points of a stap script, the points of its aliases and all places among them.
 	// Test: TestScriptsThatTakeForEver
 	ProbePoints = 20_000
 )
