@@ -73,7 +73,7 @@ func (p Processor) Decode(b []byte) (Inst, error) {
 // Bytes are the instruction's own.
 func (i *Inst) Bytes() []byte { return i.code[:i.Length] }
 
-// Target is where a direct branch at that address leads; false for all else.
+// Target returns the target of a direct branch at that address; false for all else.
 func (i *Inst) Target(at x86.Addr) (x86.Addr, bool) {
 	if i.Encoding == EncRex2 {
 		return x86.Addr(i.Rel), true

@@ -29,7 +29,7 @@ const MaxLine = 1 << 20
 // ErrLine: a line is longer than MaxLine.
 var ErrLine = fmt.Errorf("a line has more than %d bytes", MaxLine)
 
-// batchBytes is how much a processor decodes at a time.
+// batchBytes bounds what a processor decodes at a time.
 const batchBytes = 1 << 16
 
 // JSONLines reads the bytes of an instruction a line, and writes an object for each, as

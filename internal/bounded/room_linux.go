@@ -2,7 +2,7 @@ package bounded
 
 import "golang.org/x/sys/unix"
 
-// roomBeside is what Go's heap takes beside an allocation, at most: it grows by arenas.
+// roomBeside bounds the growth of Go's heap beside an allocation: it grows by arenas.
 const roomBeside = 128 << 20
 
 // hasRoom asks the system for address space, and gives it back.

@@ -42,7 +42,7 @@ const (
 	btfEnum64   = 19
 )
 
-// btfData is how many bytes follow a type of each kind: so many, and so many for each of its parts.
+// btfData holds the sizes of what follows a type of each kind: a fixed part, and one for each of its members.
 var btfData = [...]struct{ fixed, each int }{
 	btfInt: {4, 0}, btfPtr: {}, btfArray: {12, 0}, btfStruct: {0, 12}, btfUnion: {0, 12}, btfEnum: {0, 8}, btfFwd: {}, btfTypedef: {},
 	btfVolatile: {}, btfConst: {}, btfRestrict: {}, btfFunc: {}, btfProto: {0, 8}, btfVar: {4, 0}, btfDatasec: {0, 12}, btfFloat: {},

@@ -48,7 +48,7 @@ type Writer struct {
 	Colour bool
 	// lead: the last byte was c1Lead.
 	lead bool
-	// out is what is written next.
+	// out holds the text of the next write.
 	out []byte
 }
 

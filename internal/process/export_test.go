@@ -12,8 +12,8 @@ func (p *Process) Call(nr uint64, args ...uint64) int64 {
 	return int64(r.AX)
 }
 
-// Noted is how many pages are noted as holding something.
+// Noted counts the pages with contents.
 func (p *Process) Noted() int { return len(p.used) }
 
-// MaxMappings is how many mappings a space can have.
+// MaxMappings bounds the mappings of a space.
 const MaxMappings = maxMappings

@@ -15,7 +15,7 @@ import (
 type ram struct {
 	m  *machine.Machine
 	in *Space // whose pages are there, nil for nobody's
-	// spaces are those that a process has.
+	// spaces lists the address spaces of the processes.
 	spaces []*Space
 	// used are the pages that may hold something: those that are mapped, and those of spaces that wait.
 	used map[x86.Addr]struct{}
