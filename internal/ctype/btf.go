@@ -17,36 +17,36 @@ var ErrBTF = errors.New("damaged BTF")
 
 // The format of BTF (bpf/btf.rst, "BTF Type and String Encoding").
 const (
-	btfMagic     = 0xeb9f
-	btfHeaderLen = 24
+	BTFMagic     = 0xeb9f
+	BTFHeaderLen = 24
 	btfTypeLen   = 12
 
-	btfInt      = 1
-	btfPtr      = 2
-	btfArray    = 3
-	btfStruct   = 4
-	btfUnion    = 5
-	btfEnum     = 6
-	btfFwd      = 7
-	btfTypedef  = 8
-	btfVolatile = 9
-	btfConst    = 10
-	btfRestrict = 11
-	btfFunc     = 12
-	btfProto    = 13
-	btfVar      = 14
-	btfDatasec  = 15
-	btfFloat    = 16
-	btfDeclTag  = 17
-	btfTypeTag  = 18
-	btfEnum64   = 19
+	BTFInt      = 1
+	BTFPtr      = 2
+	BTFArray    = 3
+	BTFStruct   = 4
+	BTFUnion    = 5
+	BTFEnum     = 6
+	BTFFwd      = 7
+	BTFTypedef  = 8
+	BTFVolatile = 9
+	BTFConst    = 10
+	BTFRestrict = 11
+	BTFFunc     = 12
+	BTFProto    = 13
+	BTFVar      = 14
+	BTFDatasec  = 15
+	BTFFloat    = 16
+	BTFDeclTag  = 17
+	BTFTypeTag  = 18
+	BTFEnum64   = 19
 )
 
 // btfData holds the sizes of what follows a type of each kind: a fixed part, and one for each of its members.
 var btfData = [...]struct{ fixed, each int }{
-	btfInt: {4, 0}, btfPtr: {}, btfArray: {12, 0}, btfStruct: {0, 12}, btfUnion: {0, 12}, btfEnum: {0, 8}, btfFwd: {}, btfTypedef: {},
-	btfVolatile: {}, btfConst: {}, btfRestrict: {}, btfFunc: {}, btfProto: {0, 8}, btfVar: {4, 0}, btfDatasec: {0, 12}, btfFloat: {},
-	btfDeclTag: {4, 0}, btfTypeTag: {}, btfEnum64: {0, 12},
+	BTFInt: {4, 0}, BTFPtr: {}, BTFArray: {12, 0}, BTFStruct: {0, 12}, BTFUnion: {0, 12}, BTFEnum: {0, 8}, BTFFwd: {}, BTFTypedef: {},
+	BTFVolatile: {}, BTFConst: {}, BTFRestrict: {}, BTFFunc: {}, BTFProto: {0, 8}, BTFVar: {4, 0}, BTFDatasec: {0, 12}, BTFFloat: {},
+	BTFDeclTag: {4, 0}, BTFTypeTag: {}, BTFEnum64: {0, 12},
 }
 
 // BTF is the type information of a kernel, or of a module that builds on a kernel's. Types are read when they are asked for.
@@ -77,15 +77,15 @@ func ReadBTF(raw []byte, base *BTF) (*BTF, error) {
 	}
 	le := binary.LittleEndian
 	switch {
-	case len(raw) < btfHeaderLen:
+	case len(raw) < BTFHeaderLen:
 		return bad("it has no header")
-	case le.Uint16(raw) != btfMagic || raw[2] != 1:
+	case le.Uint16(raw) != BTFMagic || raw[2] != 1:
 		return bad("its header is not that of version 1, little-endian")
 	}
 	body := uint64(le.Uint32(raw[4:]))
 	section := func(at int) []byte {
 		from, n := body+uint64(le.Uint32(raw[at:])), uint64(le.Uint32(raw[at+4:]))
-		if body < btfHeaderLen || from+n > uint64(len(raw)) {
+		if body < BTFHeaderLen || from+n > uint64(len(raw)) {
 			return nil
 		}
 		return raw[from : from+n]
@@ -118,7 +118,7 @@ func (b *BTF) length(at int) (int, bool) {
 		return 0, false
 	}
 	h := header{b.data[at:]}
-	if h.kind() < btfInt || h.kind() >= len(btfData) {
+	if h.kind() < BTFInt || h.kind() >= len(btfData) {
 		return 0, false
 	}
 	n := btfTypeLen + btfData[h.kind()].fixed + h.parts()*btfData[h.kind()].each

@@ -46,9 +46,9 @@ func TestNamesAreWhole(t *testing.T) {
 // raw makes BTF of types as they are written, and of names.
 func raw(names string, types ...uint32) []byte {
 	le := binary.LittleEndian
-	b := le.AppendUint16(nil, btfMagic)
+	b := le.AppendUint16(nil, BTFMagic)
 	b = append(b, 1, 0)
-	for _, w := range []uint32{btfHeaderLen, 0, uint32(4 * len(types)), uint32(4 * len(types)), uint32(len(names))} {
+	for _, w := range []uint32{BTFHeaderLen, 0, uint32(4 * len(types)), uint32(4 * len(types)), uint32(len(names))} {
 		b = le.AppendUint32(b, w)
 	}
 	for _, w := range types {
@@ -58,13 +58,13 @@ func raw(names string, types ...uint32) []byte {
 }
 
 func TestBTFThatIsDamaged(t *testing.T) {
-	pointer := []uint32{0, btfPtr << 24, 1}
+	pointer := []uint32{0, BTFPtr << 24, 1}
 	good := raw("\x00", pointer...)
 	_, err := ReadBTF(good, nil)
 	require.NoError(t, err)
 	for name, b := range map[string][]byte{
 		"empty":            nil,
-		"cut_header":       good[:btfHeaderLen-1],
+		"cut_header":       good[:BTFHeaderLen-1],
 		"cut_types":        good[:len(good)-2],
 		"other_magic":      append([]byte{0, 0}, good[2:]...),
 		"big_endian":       append([]byte{0xeb, 0x9f}, good[2:]...),
@@ -72,8 +72,8 @@ func TestBTFThatIsDamaged(t *testing.T) {
 		"names_not_ended":  raw("\x00a", pointer...),
 		"unknown_kind":     raw("\x00", 0, 31<<24, 0),
 		"kind_0":           raw("\x00", 0, 0, 0),
-		"members_cut":      raw("\x00", 0, btfStruct<<24|0xffff, 8),
-		"types_at_the_end": raw("\x00", 0, btfPtr<<24),
+		"members_cut":      raw("\x00", 0, BTFStruct<<24|0xffff, 8),
+		"types_at_the_end": raw("\x00", 0, BTFPtr<<24),
 		"too_many":         raw("\x00", make([]uint32, 0)...),
 	} {
 		if name == "too_many" {
@@ -88,7 +88,7 @@ func TestBTFThatIsDamaged(t *testing.T) {
 	}
 	// What refers to nothing is void, and a name that is too long is none.
 	long := "\x00" + strings.Repeat("x", bounded.TypeName) + "\x00"
-	b, err := ReadBTF(raw(long, 1, btfStruct<<24|1, 8, 2, 77, 0, 0xffffff, btfPtr<<24, 1<<31), nil)
+	b, err := ReadBTF(raw(long, 1, BTFStruct<<24|1, 8, 2, 77, 0, 0xffffff, BTFPtr<<24, 1<<31), nil)
 	require.NoError(t, err)
 	require.Empty(t, b.Type(1).Name)
 	require.Equal(t, None, b.Type(1).Members()[0].Type)
@@ -101,7 +101,7 @@ func TestBTFThatIsDamaged(t *testing.T) {
 
 // A bitfield of the older format has its width in the type of its member.
 func TestOlderBitfields(t *testing.T) {
-	b, err := ReadBTF(raw("\x00a\x00", 0, btfInt<<24, 4, 5<<16|3, 1, btfStruct<<24|1, 8, 1, 1, 32), nil)
+	b, err := ReadBTF(raw("\x00a\x00", 0, BTFInt<<24, 4, 5<<16|3, 1, BTFStruct<<24|1, 8, 1, 1, 32), nil)
 	require.NoError(t, err)
 	m, ok := b.Type(2).Member("a")
 	require.True(t, ok)

@@ -32,7 +32,7 @@ func (b *BTF) typ(id uint32) *Type {
 		switch {
 		case !ok:
 			return None
-		case h.kind() == btfTypeTag:
+		case h.kind() == BTFTypeTag:
 			id = h.word(2)
 			continue
 		case id < b.first:
@@ -54,37 +54,37 @@ func (b *BTF) typ(id uint32) *Type {
 func (b *BTF) read(id uint32, h header) *Type {
 	t := &Type{Name: b.name(h.word(0)), ID: int(id), Parts: written{b, h, id}}
 	switch h.kind() {
-	case btfInt:
+	case BTFInt:
 		const signed, char = 1, 2
 		t.Kind, t.Bytes = Base, int64(h.word(2))
 		encoding := h.word(3) >> 24 & 0xf
 		t.Signed = encoding&signed != 0
 		t.Char = t.Bytes == 1 && (encoding&char != 0 || t.Name == "char" || t.Name == "unsigned char")
-	case btfFloat:
+	case BTFFloat:
 		t.Kind, t.Bytes, t.Float = Base, int64(h.word(2)), true
-	case btfPtr:
+	case BTFPtr:
 		t.Kind, t.Bytes = Pointer, word
-	case btfStruct:
+	case BTFStruct:
 		t.Kind, t.Bytes = Struct, int64(h.word(2))
-	case btfUnion:
+	case BTFUnion:
 		t.Kind, t.Bytes = Union, int64(h.word(2))
-	case btfArray:
+	case BTFArray:
 		t.Kind, t.Count = Array, int64(h.word(5))
-	case btfEnum, btfEnum64:
+	case BTFEnum, BTFEnum64:
 		t.Kind, t.Bytes, t.Signed = Enum, int64(h.word(2)), h.flag()
-	case btfTypedef:
+	case BTFTypedef:
 		t.Kind = Typedef
-	case btfConst:
+	case BTFConst:
 		t.Kind, t.Name = Qualified, "const"
-	case btfVolatile:
+	case BTFVolatile:
 		t.Kind, t.Name = Qualified, "volatile"
-	case btfRestrict:
+	case BTFRestrict:
 		t.Kind, t.Name = Qualified, "restrict"
-	case btfProto:
+	case BTFProto:
 		t.Kind = Function
 		n := h.parts()
 		t.Variadic = n > 0 && h.part(n-1, 2).word(0) == 0 && h.part(n-1, 2).word(1) == 0
-	case btfFwd:
+	case BTFFwd:
 		t.Kind, t.Incomplete = Struct, true
 		if h.flag() {
 			t.Kind = Union
@@ -119,9 +119,9 @@ func kept[T any](b *BTF, lists map[uint32][]T, id uint32, list func() []T) []T {
 
 func (w written) Target() *Type {
 	switch w.kind() {
-	case btfPtr, btfTypedef, btfConst, btfVolatile, btfRestrict, btfProto:
+	case BTFPtr, BTFTypedef, BTFConst, BTFVolatile, BTFRestrict, BTFProto:
 		return w.b.typ(w.word(2))
-	case btfArray:
+	case BTFArray:
 		return w.b.typ(w.word(3))
 	}
 	return None
@@ -130,7 +130,7 @@ func (w written) Target() *Type {
 func (w written) Members() []Member { return kept(w.b, w.b.members, w.id, w.readMembers) }
 
 func (w written) readMembers() []Member {
-	if w.kind() != btfStruct && w.kind() != btfUnion {
+	if w.kind() != BTFStruct && w.kind() != BTFUnion {
 		return nil
 	}
 	out := make([]Member, w.parts())
@@ -157,7 +157,7 @@ func (w written) readMembers() []Member {
 // inInteger is the place of a bitfield of the older format, in which an integer's type has it; no bits for another type.
 func (b *BTF) inInteger(id uint32) (offset, bits uint32) {
 	h, ok := b.at(id)
-	if !ok || h.kind() != btfInt {
+	if !ok || h.kind() != BTFInt {
 		return 0, 0
 	}
 	offset, bits = h.word(3)>>16&0xff, h.word(3)&0xff
@@ -174,7 +174,7 @@ func (w written) Enumerators() []Enumerator {
 func (w written) readEnumerators() []Enumerator {
 	out := make([]Enumerator, w.parts())
 	for i := range out {
-		if w.kind() == btfEnum64 {
+		if w.kind() == BTFEnum64 {
 			p := w.part(i, 3)
 			out[i] = Enumerator{w.b.name(p.word(0)), int64(uint64(p.word(2))<<32 | uint64(p.word(1)))}
 			continue
@@ -191,7 +191,7 @@ func (w written) readEnumerators() []Enumerator {
 func (w written) Params() []Param { return kept(w.b, w.b.params, w.id, w.readParams) }
 
 func (w written) readParams() []Param {
-	if w.kind() != btfProto {
+	if w.kind() != BTFProto {
 		return nil
 	}
 	n := w.parts()
@@ -221,7 +221,7 @@ func (b *BTF) Named(name string) iter.Seq[*Type] {
 func (b *BTF) Types() iter.Seq[*Type] {
 	return func(yield func(*Type) bool) {
 		for id := b.first; id < b.end(); id++ {
-			if h, _ := b.at(id); h.kind() == btfTypeTag {
+			if h, _ := b.at(id); h.kind() == BTFTypeTag {
 				continue
 			}
 			if t := b.typ(id); t != None && !yield(t) {
@@ -247,7 +247,7 @@ func (b *BTF) FunctionAt(id int) (Func, bool) {
 		return Func{}, false
 	}
 	h, ok := b.at(uint32(id))
-	if !ok || h.kind() != btfFunc {
+	if !ok || h.kind() != BTFFunc {
 		return Func{}, false
 	}
 	t := b.typ(h.word(2))
@@ -280,7 +280,7 @@ func (b *BTF) Entries() iter.Seq[Entry] {
 // Variable is the type of the first own variable of a name.
 func (b *BTF) Variable(name string) (*Type, bool) {
 	for id := range b.numbers(name) {
-		if h, _ := b.at(id); h.kind() == btfVar {
+		if h, _ := b.at(id); h.kind() == BTFVar {
 			return b.typ(h.word(2)), true
 		}
 	}

@@ -37,29 +37,29 @@ func written1(t *testing.T, types ...uint32) *Type {
 func TestTypesThatLeadToThemselves(t *testing.T) {
 	const a, b = 1, 3 // names
 	for name, types := range map[string][]uint32{
-		"typedef":            {a, btfTypedef << 24, 1},
-		"const":              {0, btfConst << 24, 1},
-		"volatile":           {0, btfVolatile << 24, 1},
-		"restrict":           {0, btfRestrict << 24, 1},
-		"pointer":            {0, btfPtr << 24, 1},
-		"tag":                {a, btfTypeTag << 24, 1},
-		"array":              {0, btfArray << 24, 0, 1, 1, 2},
-		"array_of_0":         {0, btfArray << 24, 0, 1, 1, 0},
-		"array_2^32":         {0, btfArray << 24, 0, 1, 1, 0xffffffff},
-		"structure":          {a, btfStruct<<24 | 1, 8, 0, 1, 0},
-		"union":              {a, btfUnion<<24 | 1, 8, 0, 1, 0},
-		"named_member":       {a, btfStruct<<24 | 1, 8, b, 1, 0},
-		"function_returns":   {0, btfProto << 24, 1},
-		"function_parameter": {0, btfProto<<24 | 1, 0, a, 1},
-		"enumeration":        {a, btfEnum<<24 | 1, 4, b, 1},
-		"variable":           {a, btfVar << 24, 1, 0},
-		"function":           {a, btfFunc << 24, 1},
-		"const_of_typedef":   {0, btfConst << 24, 2, a, btfTypedef << 24, 1},
-		"array_of_const":     {0, btfArray << 24, 0, 2, 2, 3, 0, btfConst << 24, 1},
-		"pointer_to_array":   {0, btfPtr << 24, 2, 0, btfArray << 24, 0, 1, 1, 3},
-		"union_of_typedef":   {0, btfUnion<<24 | 1, 8, 0, 2, 0, a, btfTypedef << 24, 1},
-		"function_of_array":  {0, btfProto<<24 | 1, 2, a, 2, 0, btfArray << 24, 0, 1, 1, 3},
-		"tag_of_pointer":     {a, btfTypeTag << 24, 2, 0, btfPtr << 24, 1},
+		"typedef":            {a, BTFTypedef << 24, 1},
+		"const":              {0, BTFConst << 24, 1},
+		"volatile":           {0, BTFVolatile << 24, 1},
+		"restrict":           {0, BTFRestrict << 24, 1},
+		"pointer":            {0, BTFPtr << 24, 1},
+		"tag":                {a, BTFTypeTag << 24, 1},
+		"array":              {0, BTFArray << 24, 0, 1, 1, 2},
+		"array_of_0":         {0, BTFArray << 24, 0, 1, 1, 0},
+		"array_2^32":         {0, BTFArray << 24, 0, 1, 1, 0xffffffff},
+		"structure":          {a, BTFStruct<<24 | 1, 8, 0, 1, 0},
+		"union":              {a, BTFUnion<<24 | 1, 8, 0, 1, 0},
+		"named_member":       {a, BTFStruct<<24 | 1, 8, b, 1, 0},
+		"function_returns":   {0, BTFProto << 24, 1},
+		"function_parameter": {0, BTFProto<<24 | 1, 0, a, 1},
+		"enumeration":        {a, BTFEnum<<24 | 1, 4, b, 1},
+		"variable":           {a, BTFVar << 24, 1, 0},
+		"function":           {a, BTFFunc << 24, 1},
+		"const_of_typedef":   {0, BTFConst << 24, 2, a, BTFTypedef << 24, 1},
+		"array_of_const":     {0, BTFArray << 24, 0, 2, 2, 3, 0, BTFConst << 24, 1},
+		"pointer_to_array":   {0, BTFPtr << 24, 2, 0, BTFArray << 24, 0, 1, 1, 3},
+		"union_of_typedef":   {0, BTFUnion<<24 | 1, 8, 0, 2, 0, a, BTFTypedef << 24, 1},
+		"function_of_array":  {0, BTFProto<<24 | 1, 2, a, 2, 0, BTFArray << 24, 0, 1, 1, 3},
+		"tag_of_pointer":     {a, BTFTypeTag << 24, 2, 0, BTFPtr << 24, 1},
 	} {
 		t.Run(name, func(t *testing.T) { ask(t, written1(t, types...)) })
 	}
@@ -74,24 +74,24 @@ func TestTypesThatTakeForEver(t *testing.T) {
 		return list
 	}
 	for name, types := range map[string][]uint32{
-		"two_of_its_own":     {1, btfStruct<<24 | 2, 8, 0, 1, 0, 0, 1, 0},
-		"two_unions":         {0, btfUnion<<24 | 2, 8, 0, 2, 0, 0, 2, 0, 0, btfUnion<<24 | 2, 8, 0, 1, 0, 0, 1, 0},
-		"two_each_of_30":     chain(30, func(next uint32) []uint32 { return []uint32{0, btfStruct<<24 | 2, 8, 0, next, 0, 0, next, 0} }),
-		"by_typedefs":        chain(60, func(next uint32) []uint32 { return []uint32{0, btfStruct<<24 | 2, 8, 0, next, 0, 0, 1, 0} }),
-		"two_parameters":     {0, btfProto<<24 | 2, 1, 1, 1, 3, 1},
-		"parameters_of_30":   chain(30, func(next uint32) []uint32 { return []uint32{0, btfProto<<24 | 2, next, 1, next, 3, next} }),
-		"arrays_of_both":     {0, btfStruct<<24 | 2, 8, 1, 2, 0, 3, 2, 0, 0, btfArray << 24, 0, 1, 1, 1 << 30},
-		"100000_typedefs":    chain(100_000, func(next uint32) []uint32 { return []uint32{1, btfTypedef << 24, next} }),
-		"300000_pointers":    chain(300_000, func(next uint32) []uint32 { return []uint32{0, btfPtr << 24, next} }),
-		"300000_structures":  chain(300_000, func(next uint32) []uint32 { return []uint32{0, btfStruct<<24 | 1, 8, 0, next, 0} }),
-		"100000_arrays":      chain(100_000, func(next uint32) []uint32 { return []uint32{0, btfArray << 24, 0, next, next, 2} }),
-		"100000_qualifiers":  chain(100_000, func(next uint32) []uint32 { return []uint32{0, btfConst << 24, next} }),
-		"100000_tags":        chain(100_000, func(next uint32) []uint32 { return []uint32{1, btfTypeTag << 24, next} }),
-		"65535_of_itself":    many(btfStruct, 3),
-		"65535_in_an_union":  many(btfUnion, 3),
-		"65535_parameters":   many(btfProto, 2),
-		"65535_enumerators":  many(btfEnum, 2),
-		"32_functions_of_it": chain(32, func(next uint32) []uint32 { return []uint32{0, btfProto<<24 | 3, 1, 0, next, 0, next, 0, 1} }),
+		"two_of_its_own":     {1, BTFStruct<<24 | 2, 8, 0, 1, 0, 0, 1, 0},
+		"two_unions":         {0, BTFUnion<<24 | 2, 8, 0, 2, 0, 0, 2, 0, 0, BTFUnion<<24 | 2, 8, 0, 1, 0, 0, 1, 0},
+		"two_each_of_30":     chain(30, func(next uint32) []uint32 { return []uint32{0, BTFStruct<<24 | 2, 8, 0, next, 0, 0, next, 0} }),
+		"by_typedefs":        chain(60, func(next uint32) []uint32 { return []uint32{0, BTFStruct<<24 | 2, 8, 0, next, 0, 0, 1, 0} }),
+		"two_parameters":     {0, BTFProto<<24 | 2, 1, 1, 1, 3, 1},
+		"parameters_of_30":   chain(30, func(next uint32) []uint32 { return []uint32{0, BTFProto<<24 | 2, next, 1, next, 3, next} }),
+		"arrays_of_both":     {0, BTFStruct<<24 | 2, 8, 1, 2, 0, 3, 2, 0, 0, BTFArray << 24, 0, 1, 1, 1 << 30},
+		"100000_typedefs":    chain(100_000, func(next uint32) []uint32 { return []uint32{1, BTFTypedef << 24, next} }),
+		"300000_pointers":    chain(300_000, func(next uint32) []uint32 { return []uint32{0, BTFPtr << 24, next} }),
+		"300000_structures":  chain(300_000, func(next uint32) []uint32 { return []uint32{0, BTFStruct<<24 | 1, 8, 0, next, 0} }),
+		"100000_arrays":      chain(100_000, func(next uint32) []uint32 { return []uint32{0, BTFArray << 24, 0, next, next, 2} }),
+		"100000_qualifiers":  chain(100_000, func(next uint32) []uint32 { return []uint32{0, BTFConst << 24, next} }),
+		"100000_tags":        chain(100_000, func(next uint32) []uint32 { return []uint32{1, BTFTypeTag << 24, next} }),
+		"65535_of_itself":    many(BTFStruct, 3),
+		"65535_in_an_union":  many(BTFUnion, 3),
+		"65535_parameters":   many(BTFProto, 2),
+		"65535_enumerators":  many(BTFEnum, 2),
+		"32_functions_of_it": chain(32, func(next uint32) []uint32 { return []uint32{0, BTFProto<<24 | 3, 1, 0, next, 0, next, 0, 1} }),
 	} {
 		t.Run(name, func(t *testing.T) { ask(t, written1(t, types...)) })
 	}
@@ -111,9 +111,9 @@ func TestChains(t *testing.T) {
 	for n := 1; n < 40; n++ {
 		var list []uint32
 		for i := range n {
-			list = append(list, 1, btfTypedef<<24, uint32(i+2))
+			list = append(list, 1, BTFTypedef<<24, uint32(i+2))
 		}
-		typ := written1(t, append(list, 3, btfInt<<24, 4, 32)...)
+		typ := written1(t, append(list, 3, BTFInt<<24, 4, 32)...)
 		if n < bounded.TypeDepth {
 			require.Equal(t, "b", typ.Real().Name, n)
 			require.EqualValues(t, 4, typ.Size())
@@ -130,14 +130,14 @@ func TestChains(t *testing.T) {
 
 // The text of a function ends with three points after the bound.
 func TestTextsAreBounded(t *testing.T) {
-	text := written1(t, many(btfProto, 2)...).Declaration()
+	text := written1(t, many(BTFProto, 2)...).Declaration()
 	require.True(t, strings.HasSuffix(text, "...)"), fmt.Sprintf("%.40s", text))
 }
 
 // TestManyParameters: a function with more parameters than the bound has no prototype.
 func TestManyParameters(t *testing.T) {
 	for n, want := range map[uint32]bool{0: true, 1: true, bounded.Params: true, bounded.Params + 1: false, 0xffff: false} {
-		list := []uint32{1, btfFunc << 24, 2, 0, btfProto<<24 | n, 0}
+		list := []uint32{1, BTFFunc << 24, 2, 0, BTFProto<<24 | n, 0}
 		for range n {
 			list = append(list, 3, 2)
 		}

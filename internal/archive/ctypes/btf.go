@@ -1,23 +1,13 @@
 package ctypes
 
-import "encoding/binary"
+import (
+	"encoding/binary"
 
-// BTF's kinds (linux/btf.h, BTF_KIND_), and its header.
+	"kprobelab/internal/ctype"
+)
+
+// Bits of BTF (linux/btf.h); its kinds and header are ctype's.
 const (
-	btfInt    = 1
-	btfPtr    = 2
-	btfArray  = 3
-	btfStruct = 4
-	btfUnion  = 5
-	btfEnum   = 6
-	btfFwd    = 7
-	btfConst  = 10
-	btfFunc   = 12
-	btfProto  = 13
-	btfFloat  = 16
-
-	btfMagic     = 0xeb9f
-	btfHeaderLen = 24
 	btfIntSigned = 1 << 24
 	// btfKindFlag, beside a structure's kind: members have widths.
 	btfKindFlag = 1 << 7
@@ -63,7 +53,7 @@ func newBTFWriter(t *Table, base *btfWriter) *btfWriter {
 	w.number(own)
 	for i, r := range w.order {
 		if i < len(w.first) && w.ids[r] != uint32(i+1) {
-			w.head("", btfConst, 0, w.id(r)) // one of the first types, which is an earlier one
+			w.head("", ctype.BTFConst, 0, w.id(r)) // one of the first types, which is an earlier one
 			continue
 		}
 		w.write(r)
@@ -142,11 +132,11 @@ func (w *btfWriter) name(s string) uint32 {
 
 func (w *btfWriter) write(r ref) {
 	if p := r.pointers(); p > 0 {
-		w.head("", btfPtr, 0, w.id(refTo(r.node(), p-1)))
+		w.head("", ctype.BTFPtr, 0, w.id(refTo(r.node(), p-1)))
 		return
 	}
 	if r == 0 {
-		w.head("", btfConst, 0, 0)
+		w.head("", ctype.BTFConst, 0, 0)
 		return
 	}
 	n := w.at(r.node())
@@ -154,20 +144,20 @@ func (w *btfWriter) write(r ref) {
 	case kindUnsigned, kindSigned, kindChar:
 		w.numeral(n)
 	case kindEnum:
-		w.head("", btfEnum, 0, n.size)
+		w.head("", ctype.BTFEnum, 0, n.size)
 	case kindFloat:
-		w.head("float", btfFloat, 0, n.size)
+		w.head("float", ctype.BTFFloat, 0, n.size)
 	case kindPointer:
-		w.head("", btfPtr, 0, w.id(n.to))
+		w.head("", ctype.BTFPtr, 0, w.id(n.to))
 	case kindArray:
-		w.head("", btfArray, 0, 0)
+		w.head("", ctype.BTFArray, 0, 0)
 		w.word(w.id(n.to))
 		w.word(0)
 		w.word(n.size)
 	case kindStruct, kindUnion:
 		w.composite(n)
 	default:
-		w.head("other", btfFwd, 0, 0)
+		w.head("other", ctype.BTFFwd, 0, 0)
 	}
 }
 
@@ -179,14 +169,14 @@ func (w *btfWriter) numeral(n *node) {
 	case kindSigned:
 		name, encoding = "signed", btfIntSigned
 	}
-	w.head(name, btfInt, 0, n.size)
+	w.head(name, ctype.BTFInt, 0, n.size)
 	w.word(encoding | 8*n.size&0xff)
 }
 
 func (w *btfWriter) composite(n *node) {
-	kind := uint32(btfStruct)
+	kind := uint32(ctype.BTFStruct)
 	if n.kind == kindUnion {
-		kind = btfUnion
+		kind = ctype.BTFUnion
 	}
 	count := min(len(n.members), maxCount)
 	w.head(n.name, kind|btfKindFlag, uint32(count), n.size)
@@ -200,22 +190,22 @@ func (w *btfWriter) composite(n *node) {
 
 func (w *btfWriter) function(f *Func) {
 	count := min(len(f.params), maxCount)
-	w.head("", btfProto, uint32(count), w.id(f.ret))
+	w.head("", ctype.BTFProto, uint32(count), w.id(f.ret))
 	for _, p := range f.params[:count] {
 		w.word(w.name(p.name))
 		w.word(w.id(p.typ))
 	}
-	w.head(f.Name, btfFunc, btfGlobal, w.next)
+	w.head(f.Name, ctype.BTFFunc, btfGlobal, w.next)
 	w.next += 2
 }
 
 // bytes is the whole section.
 func (w *btfWriter) bytes() []byte {
 	le := binary.LittleEndian
-	out := make([]byte, btfHeaderLen, btfHeaderLen+len(w.types)+len(w.strs))
-	le.PutUint16(out, btfMagic)
+	out := make([]byte, ctype.BTFHeaderLen, ctype.BTFHeaderLen+len(w.types)+len(w.strs))
+	le.PutUint16(out, ctype.BTFMagic)
 	out[2] = 1
-	le.PutUint32(out[4:], btfHeaderLen)
+	le.PutUint32(out[4:], ctype.BTFHeaderLen)
 	le.PutUint32(out[12:], uint32(len(w.types)))
 	le.PutUint32(out[16:], uint32(len(w.types)))
 	le.PutUint32(out[20:], uint32(len(w.strs)))
