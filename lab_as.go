@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"kprobelab/errno"
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/orc"
 	"kprobelab/kimage"
 	"kprobelab/x86"
@@ -149,13 +150,10 @@ func (l *Lab) wayOut(t *kimage.Task) (x86.Addr, error) {
 	return l.leaves(*t, nil)
 }
 
-// maxSeen bounds how often other tasks come by where one is waited for.
-const maxSeen = 10_000
-
 // follow lets the guest run until the task is at a place, in a state that it can be called
 // in.
 func (l *Lab) follow(t *kimage.Task, at x86.Addr) error {
-	for range maxSeen {
+	for range bounded.TasksPassing {
 		if _, err := l.Machine.Resume(at); err != nil {
 			return err
 		}

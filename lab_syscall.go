@@ -4,11 +4,9 @@ import (
 	"fmt"
 
 	"kprobelab/errno"
+	"kprobelab/internal/bounded"
 	"kprobelab/x86"
 )
-
-// maxUser bounds the user memory of system calls.
-const maxUser = 64 << 20
 
 // arena is memory of the task that makes system calls, for their buffers.
 type arena struct {
@@ -93,8 +91,8 @@ func (l *Lab) MapUser(size int) error {
 	if err := l.hasUser(); err != nil {
 		return err
 	}
-	if size > maxUser {
-		return fmt.Errorf("%d bytes for a system call's buffers, %d are possible: %w", size, maxUser, errno.ENOMEM)
+	if size > bounded.SyscallBuffers {
+		return fmt.Errorf("%d bytes for a system call's buffers, %d are possible: %w", size, bounded.SyscallBuffers, errno.ENOMEM)
 	}
 	const (
 		readWrite = 0x1 | 0x2           // PROT_READ, PROT_WRITE

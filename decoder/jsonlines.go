@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -24,7 +25,7 @@ type Lines struct {
 }
 
 // MaxLine is the longest line that JSONLines reads, in bytes.
-const MaxLine = 1 << 20
+const MaxLine = bounded.DecodeLine
 
 // ErrLine: a line is longer than MaxLine.
 var ErrLine = fmt.Errorf("a line has more than %d bytes", MaxLine)

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"kprobelab/decoder"
+	"kprobelab/internal/bounded"
 	"kprobelab/machine"
 	"kprobelab/x86"
 )
@@ -48,9 +49,6 @@ const (
 	// the size from which it does not go on (QEMU: TCG_MAX_INSNS; a page less 32).
 	maxBlock      = 512
 	maxBlockBytes = pageSize - 32
-	// maxOps is how many instructions a CPU's blocks may have together. Past it
-	// all are dropped.
-	maxOps = 1 << 19
 )
 
 // cache has a CPU's blocks.
@@ -71,7 +69,7 @@ func (k *cache) init() {
 }
 
 func (k *cache) add(b *block) {
-	if k.ops+len(b.ops) > maxOps {
+	if k.ops+len(b.ops) > bounded.TranslatedCode {
 		k.init()
 		if k.log != nil {
 			k.c.e.host.ForgetSteps()

@@ -1,5 +1,7 @@
 package kimage
 
+import "kprobelab/internal/bounded"
+
 // ReadBootable reads the bzImage that a loader would start: the file itself, or the one in
 // a unified kernel image.
 func ReadBootable(path string) ([]byte, error) {
@@ -8,7 +10,7 @@ func ReadBootable(path string) ([]byte, error) {
 		return nil, err
 	}
 	at := int64(0)
-	for range maxWraps {
+	for range bounded.Wraps {
 		switch {
 		case isBzImage(b):
 			return b, nil

@@ -1,9 +1,10 @@
 package kimage
 
-import "encoding/binary"
+import (
+	"encoding/binary"
 
-// maxBTFSet bounds how many numbers a set has.
-const maxBTFSet = 1 << 16
+	"kprobelab/internal/bounded"
+)
 
 // BTFSet is a set of functions that the kernel's code has by their numbers in BTF
 // (BTF_SET_START), by the name of its symbol; nil where no symbol leads to one.
@@ -18,7 +19,7 @@ func (img *Image) BTFSet(name string) (ids []int) {
 		return nil
 	}
 	n := int(binary.LittleEndian.Uint32(head))
-	if n > maxBTFSet {
+	if n > bounded.BTFSet {
 		return nil
 	}
 	b := img.bytes(at.Add(4), 4*n)

@@ -11,9 +11,6 @@ import (
 // Limits on what a stream may unpack to. A small file must not cost much memory
 // or time: nothing that is opened here shrinks to a hundredth of its size.
 const (
-	// maxBeside is the most that a file beside an image unpacks to: a map of
-	// symbols, a configuration, a dump of the text.
-	maxBeside = 256 << 20
 	// maxRatio is how many times its packed size a stream may unpack to, once
 	// it is past thinFrom.
 	maxRatio = bounded.UnpackRatio

@@ -58,10 +58,6 @@ func (e *evidence) readEmbedded() bool {
 	return false
 }
 
-// maxConfig is the length of the longest configuration that is read unasked;
-// distributions' have 300 kB.
-const maxConfig = 4 << 20
-
 // readBeside reads the configuration that is installed beside the image. One of
 // another release is not used, and no error: nobody asked for it.
 func (e *evidence) readBeside() {
@@ -69,7 +65,7 @@ func (e *evidence) readBeside() {
 	if path == "" || e.img.kind != KindKernel {
 		return
 	}
-	b, err := bounded.ReadFile(path, maxConfig)
+	b, err := bounded.ReadFile(path, bounded.Configuration)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"kprobelab/internal/bounded"
 )
 
 // testPE is a PE file of sections, as far as it is read here.
@@ -77,7 +79,7 @@ func TestContainers(t *testing.T) {
 func TestContainersWrong(t *testing.T) {
 	kernel := testKernel(v61)
 	deep := kernel
-	for range maxWraps {
+	for range bounded.Wraps {
 		deep = testPE(peAMD64, map[string][]byte{".linux": deep})
 	}
 	arm := make([]byte, 100)

@@ -62,7 +62,7 @@ func decompressBeside(file string, b []byte, report func(string, int64, int64)) 
 		}
 		return 0, nil
 	}
-	return decompress(file, 0, b, &collector{size: size, max: maxBeside, tooLong: errTooLong}, report)
+	return decompress(file, 0, b, &collector{size: size, max: bounded.BesideImage, tooLong: errTooLong}, report)
 }
 
 func decompress(file string, at int64, b []byte, c *collector, report func(string, int64, int64)) ([]byte, error) {
@@ -114,16 +114,12 @@ func openGzip(r *bytes.Reader) (io.Reader, error) {
 	return z, nil
 }
 
-// maxWindow is the largest window or dictionary that is unpacked: what zstd
-// itself takes without being told, and four times what kernels are packed with.
-const maxWindow = 128 << 20
-
 func openZstd(r *bytes.Reader) (io.Reader, error) {
 	n, err := zstdFrameLen(r)
 	if err != nil {
 		return nil, err
 	}
-	return zstd.NewReader(io.LimitReader(r, n), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+	return zstd.NewReader(io.LimitReader(r, n), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(bounded.UnpackWindow))
 }
 
 // zstdFrameLen is the length of the frame at r: what follows it (the image's
@@ -161,7 +157,7 @@ func zstdFrameLen(r *bytes.Reader) (int64, error) {
 }
 
 func openLzma(r *bytes.Reader) (io.Reader, error) {
-	return lzma.ReaderConfig{DictCap: maxWindow}.NewReader(r)
+	return lzma.ReaderConfig{DictCap: bounded.UnpackWindow}.NewReader(r)
 }
 
 func openBzip2(r *bytes.Reader) (io.Reader, error) { return bzip2.NewReader(r), nil }

@@ -42,9 +42,6 @@ type run struct {
 const (
 	kernelMapStart = x86.Addr(0xffffffff80000000)
 	kernelMapEnd   = x86.Addr(0xffffffffc0000000)
-	// maxKernel is the most that a kernel's mapping has, from its first to its last
-	// page.
-	maxKernel = 512 << 20
 )
 
 // Core is the memory dump that the image was made of, nil for an image of another
@@ -227,8 +224,8 @@ func (d *dump) walk(all x86.Range) ([]run, error) {
 func (d *dump) readRuns() error {
 	d.start = d.runs[0].Start
 	size := d.runs[len(d.runs)-1].End.Sub(d.start)
-	if size > maxKernel {
-		return d.bad("a kernel's mapping of at most %d MiB is wanted, this one has %d MiB", maxKernel>>20, size>>20)
+	if size > bounded.DumpKernel {
+		return d.bad("a kernel's mapping of at most %d MiB is wanted, this one has %d MiB", bounded.DumpKernel>>20, size>>20)
 	}
 	d.mem = make([]byte, size)
 	for _, r := range d.runs {

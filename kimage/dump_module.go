@@ -5,16 +5,14 @@ import (
 	"slices"
 	"strings"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/printable"
 	"kprobelab/x86"
 )
 
-// Limits of what is believed of a module.
 const (
-	maxModules       = 4096
-	maxModuleMemory  = 128 << 20
-	maxModuleSymbols = 1 << 20
-	maxModuleName    = 64
+	// maxModuleName is the room for a module's name and its NUL; the kernel's is 56 (MODULE_NAME_LEN).
+	maxModuleName = 64
 	// moduleUnformed is the state of one that is not there yet (MODULE_STATE_UNFORMED).
 	moduleUnformed = 3
 )
@@ -52,7 +50,7 @@ func (d *dump) loadModules() error {
 	var list []x86.Addr
 	err := d.list(head, link, func(m x86.Addr) bool {
 		list = append(list, m)
-		return len(list) < maxModules
+		return len(list) < bounded.DumpModules
 	})
 	slices.Reverse(list) // the last one loaded is the first
 	types := d.moduleTypes()
@@ -94,7 +92,7 @@ func (d *dump) moduleTypes() map[x86.Addr][]byte {
 		btf := d.word(e.Add(int64(p["btf_module.btf"])))
 		data := d.read(d.word(btf.Add(int64(p["btf.data"]))), int(d.half(btf.Add(int64(p["btf.data_size"])))))
 		found[d.word(e.Add(int64(p["btf_module.module"])))] = data
-		return len(found) < maxModules
+		return len(found) < bounded.DumpModules
 	})
 	return found
 }
@@ -165,7 +163,7 @@ func (m *loadedModule) findMemory() error {
 		if base == 0 || size == 0 {
 			return x86.Range{}, nil
 		}
-		if size > maxModuleMemory || base%pageSize != 0 {
+		if size > bounded.ModuleMemory || base%pageSize != 0 {
 			return r, fmt.Errorf("its memory at %v has %#x bytes", base, size)
 		}
 		m.area.regions = append(m.area.regions, r)
@@ -266,7 +264,7 @@ func (m *loadedModule) readSymbols() {
 	if err != nil || at == 0 {
 		return
 	}
-	n := min(m.d.half(at.Add(int64(p["mod_kallsyms.num_symtab"]))), maxModuleSymbols)
+	n := min(m.d.half(at.Add(int64(p["mod_kallsyms.num_symtab"]))), bounded.ModuleSymbols)
 	table := m.d.read(m.d.word(at.Add(int64(p["mod_kallsyms.symtab"]))), int(n)*symSize)
 	var letters []byte
 	if off, ok := m.d.place("mod_kallsyms.typetab"); ok {

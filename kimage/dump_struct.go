@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/printable"
 	"kprobelab/x86"
 )
@@ -57,12 +58,9 @@ func (d *dump) places(paths ...string) (map[string]int, error) {
 	return found, nil
 }
 
-// maxRead bounds what is read at once.
-const maxRead = 64 << 20
-
 // read reads memory at a virtual address. There may be less than n bytes, and none.
 func (d *dump) read(at x86.Addr, n int) []byte {
-	if n < 0 || n > maxRead {
+	if n < 0 || n > bounded.DumpRead {
 		return nil
 	}
 	if off := at.Sub(d.start); off >= 0 && off <= int64(len(d.mem)) && int64(n) <= int64(len(d.mem))-off {
@@ -108,14 +106,11 @@ func (d *dump) text(at x86.Addr, n int) string {
 	return printable.Name(string(s))
 }
 
-// maxList is the most elements of a list that are followed.
-const maxList = 1 << 20
-
 // list visits the elements of a struct list_head, whose links are link bytes after
 // the start of each. visit returns false to end it.
 func (d *dump) list(head x86.Addr, link int, visit func(x86.Addr) bool) error {
 	at, seen := d.word(head), map[x86.Addr]bool{}
-	for at != head && len(seen) < maxList && !seen[at] {
+	for at != head && len(seen) < bounded.DumpList && !seen[at] {
 		if at == 0 {
 			return fmt.Errorf("the list at %v is broken", head)
 		}

@@ -3,6 +3,7 @@ package kimage
 import (
 	"bytes"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/x86"
 )
 
@@ -30,9 +31,6 @@ func (d *dump) liveTables() error {
 	return nil
 }
 
-// maxRecords bounds the sites of one page of records.
-const maxRecords = 1 << 16
-
 // ftraceSites reads the pages of records (kernel/trace/ftrace.c, struct ftrace_page),
 // the modules' among them.
 func (d *dump) ftraceSites(head x86.Addr) error {
@@ -45,11 +43,11 @@ func (d *dump) ftraceSites(head x86.Addr) error {
 		size = t.Size()
 	}
 	page := d.word(head)
-	for range maxList {
+	for range bounded.DumpList {
 		if page == 0 {
 			return nil
 		}
-		n := min(d.half(page.Add(int64(at["ftrace_page.index"]))), maxRecords)
+		n := min(d.half(page.Add(int64(at["ftrace_page.index"]))), bounded.DumpRecords)
 		records := d.read(d.word(page.Add(int64(at["ftrace_page.records"]))), int(n)*size)
 		for ; len(records) >= size; records = records[size:] {
 			site := abs64(records[at["dyn_ftrace.ip"]:])
@@ -115,9 +113,6 @@ func (img *Image) listedBy(at x86.Addr) BlacklistedBy {
 	return ByName
 }
 
-// maxPerCPU is the most that the area of a CPU has.
-const maxPerCPU = 64 << 20
-
 // currentTask are the names that the per-CPU variable with the running task has had, or
 // of a structure that begins with it (6.2 to 6.14).
 var currentTask = []string{"current_task", "pcpu_hot"}
@@ -129,7 +124,7 @@ func (d *dump) findPerCPU() error {
 	start, ok1 := d.img.symbolAddr("__per_cpu_start")
 	end, ok2 := d.img.symbolAddr("__per_cpu_end")
 	offsets, ok3 := d.img.symbolAddr("__per_cpu_offset")
-	if !ok1 || !ok2 || !ok3 || start >= end || end.Sub(start) > maxPerCPU {
+	if !ok1 || !ok2 || !ok3 || start >= end || end.Sub(start) > bounded.DumpPerCPU {
 		return nil
 	}
 	if data := bytes.Clone(d.read(start+d.word(offsets), int(end.Sub(start)))); data != nil {

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"time"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/x86"
 )
 
@@ -31,11 +32,8 @@ type Task struct {
 // another image, or where BTF does not describe them.
 func (img *Image) Tasks() []Task { return img.tasks }
 
-// Limits of what is believed of tasks.
-const (
-	maxTasks = 1 << 16
-	maxComm  = 16
-)
+// maxComm is the room for a task's name and its NUL (TASK_COMM_LEN).
+const maxComm = 16
 
 // Task states (include/linux/sched.h).
 const (
@@ -112,9 +110,9 @@ func (d *dump) tasks() (tasks []Task, err error) {
 			if thread != leader {
 				tasks = append(tasks, read(thread))
 			}
-			return len(tasks) < maxTasks
+			return len(tasks) < bounded.DumpTasks
 		})
-		return len(tasks) < maxTasks
+		return len(tasks) < bounded.DumpTasks
 	})
 	return tasks, err
 }

@@ -3,11 +3,9 @@ package kimage
 import (
 	"errors"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/x86"
 )
-
-// maxTimers bounds the timers of a CPU that are read.
-const maxTimers = 1 << 16
 
 // TimersIn are the functions of the high-resolution timers that are set, as memory of
 // this kernel has it now: those of nanosleep, alarms, timerfd and of what waits until a
@@ -30,7 +28,7 @@ func (img *Image) TimersIn(read func(at x86.Addr, b []byte) error, bases []x86.A
 		first := base + variable + x86.Addr(p["hrtimer_cpu_base.clock_base"])
 		for at := first; at < first+x86.Addr(clocks.Type.Size()); at += x86.Addr(clock.Size()) {
 			nodes := []x86.Addr{d.word(at.Add(int64(p["hrtimer_clock_base.active.rb_root.rb_root.rb_node"])))}
-			for n := 0; len(nodes) > 0 && n < maxTimers; n++ {
+			for n := 0; len(nodes) > 0 && n < bounded.DumpTimers; n++ {
 				node := nodes[len(nodes)-1]
 				nodes = nodes[:len(nodes)-1]
 				if node == 0 {

@@ -13,15 +13,8 @@ import (
 	"kprobelab/x86"
 )
 
-// Limits on what a file may ask for, so that a damaged one costs an error and
-// not the host's memory.
-const (
-	// maxImage is the most that is read of a file, or unpacked, or occupied in
-	// memory.
-	maxImage = bounded.Image
-	// maxSections bounds the section table.
-	maxSections = 1 << 16
-)
+// maxImage is the most that is read of a file, or unpacked, or occupied in memory.
+const maxImage = bounded.Image
 
 // ELF numbers (System V ABI, "Object Files"; x86-64 supplement).
 const (
@@ -201,7 +194,7 @@ func (f *elfFile) sectionHeaders() error {
 			strndx = le.Uint32(first[40:])
 		}
 	}
-	if n > maxSections {
+	if n > bounded.Sections {
 		return badFormat(f.name, 60, "%d sections are too many", n)
 	}
 	t, err := f.table("the section header table", off, n, shdrSize)
@@ -251,18 +244,13 @@ func (f *elfFile) nameSections(strndx uint32, names []uint32) error {
 	return nil
 }
 
-// maxName bounds a name's length: kallsyms has at most 512 bytes, compilers
-// of other languages need more. It keeps a damaged string table from being
-// searched to its end for every symbol.
-const maxName = 4096
-
 // cstring is the NUL-terminated name at off, "" where there is none. It is made
 // printable: a name with a tab would forge the columns of a table.
 func cstring(s string, off uint32) string {
 	if uint64(off) >= uint64(len(s)) {
 		return ""
 	}
-	s = s[off:min(uint64(len(s)), uint64(off)+maxName)]
+	s = s[off:min(uint64(len(s)), uint64(off)+bounded.SymbolName)]
 	if i := strings.IndexByte(s, 0); i >= 0 {
 		return printable.Name(s[:i])
 	}

@@ -3,6 +3,7 @@ package kimage
 import (
 	"strings"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/x86"
 )
 
@@ -38,12 +39,6 @@ func (f *EventField) Declaration() string {
 	return f.Type[:i] + " " + f.Name + f.Type[i:]
 }
 
-// How many events and fields are believed.
-const (
-	maxEvents = 1 << 14
-	maxFields = 256
-)
-
 // eventReader reads a dump's lists of events, by the layout that its BTF gives.
 type eventReader struct {
 	img                *Image
@@ -66,7 +61,7 @@ func (img *Image) Events() (list []Event) {
 	if len(head) != 1 || len(reg) != 1 {
 		return nil
 	}
-	r.each(head[0].Addr, 0, maxEvents, func(at x86.Addr) {
+	r.each(head[0].Addr, 0, bounded.Tracepoints, func(at x86.Addr) {
 		call := at.Add(-r.list)
 		if e, ok := r.event(call, reg[0].Addr); ok {
 			list = append(list, e)
@@ -83,7 +78,7 @@ func (img *Image) TracersEvents() (list []TracersEvent) {
 	if !ok || len(head) != 1 {
 		return nil
 	}
-	r.each(head[0].Addr, 0, maxEvents, func(at x86.Addr) {
+	r.each(head[0].Addr, 0, bounded.Tracepoints, func(at x86.Addr) {
 		call := at.Add(-r.list)
 		class := x86.Addr(r.word(call.Add(r.class), 8))
 		if class != 0 && r.text(x86.Addr(r.word(class.Add(r.system), 8))) == "ftrace" {
@@ -168,7 +163,7 @@ func (r *eventReader) event(call, reg x86.Addr) (e Event, ok bool) {
 		System: r.text(x86.Addr(r.word(class.Add(r.system), 8))), Name: tp,
 		ID: int(r.word(call.Add(r.id), 4)), Call: call, Record: "trace_event_raw_" + template,
 	}
-	r.each(class.Add(r.fields), 8, maxFields, func(at x86.Addr) {
+	r.each(class.Add(r.fields), 8, bounded.TracepointFields, func(at x86.Addr) {
 		f := at.Add(-r.link)
 		e.Fields = append(e.Fields, EventField{
 			Name: r.text(x86.Addr(r.word(f.Add(r.name), 8))), Type: r.text(x86.Addr(r.word(f.Add(r.typ), 8))),

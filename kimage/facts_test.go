@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/profile"
 )
 
@@ -103,7 +104,7 @@ func TestConfigBeside(t *testing.T) {
 		"of_another_release": {"vmlinuz", "config", title("6.12.3"), "is of release 6.12.3"},
 		"of_no_release":      {"vmlinuz", "config", title("\x1b[2J"), `is of release \u001b[2J`},
 		"of_no_kernel":       {"vmlinuz", "config", "CONFIG_HZ=1000\n", "does not begin as a kernel's configuration does"},
-		"too_long":           {"vmlinuz", "config", title("6.1.0") + strings.Repeat("#", maxConfig), "more than 4 MiB"},
+		"too_long":           {"vmlinuz", "config", title("6.1.0") + strings.Repeat("#", bounded.Configuration), "more than 4 MiB"},
 		"of_another_name":    {"vmlinuz-6.1.0-test", "config-6.1.0", title("6.1.0"), "-"},
 		"of_no_name":         {"image", "config", title("6.1.0"), "-"},
 	} {

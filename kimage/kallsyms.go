@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/printable"
 	"kprobelab/x86"
 )
@@ -46,18 +47,12 @@ var tokenAnchor = []byte("0\x001\x002\x003\x004\x005\x006\x007\x008\x009\x00")
 // Limits of what is believed: a kernel has some hundred thousand symbols.
 const (
 	minKallsyms = 16
-	maxKallsyms = 4 << 20
-	// nameBudget bounds the names walked in search of the tables, so that
-	// damaged data ends in an error and not in a long search.
-	nameBudget = 64 << 20
-	// maxNames is the most that all names together may take, in bytes.
-	maxNames = 64 << 20
 )
 
 // findKallsyms looks for the tables in data, which is at an address, and decodes
 // their symbols. inText tells whether an address is in the image's text.
 func findKallsyms(data []byte, at x86.Addr, inText func(x86.Addr) bool) ([]Symbol, error) {
-	budget := nameBudget
+	budget := bounded.KallsymsSearch
 	for from := 0; ; {
 		i := bytes.Index(data[from:], tokenAnchor)
 		if i < 0 {
@@ -130,7 +125,7 @@ func (k *kallsymsTables) find(table, index int, inText func(x86.Addr) bool, budg
 	for q := (table - 4) &^ 3; q >= 0; q -= 4 {
 		for _, align := range []int{8, 4} {
 			n, ok := k.numAt(q, align, table)
-			if !ok || n < minKallsyms || n > maxKallsyms || int(n) > (table-q)/2 {
+			if !ok || n < minKallsyms || n > bounded.Kallsyms || int(n) > (table-q)/2 {
 				continue
 			}
 			k.align, k.num, k.names = align, int(n), q+align
@@ -166,7 +161,7 @@ func (k *kallsymsTables) numAt(q, align, table int) (n uint64, ok bool) {
 // 4-byte number is too common in the data to walk the names for each.
 func (k *kallsymsTables) marksBegin(n uint64, room, table int) bool {
 	start := uint64(table) - 4*((n+255)/256)
-	if n < minKallsyms || n > maxKallsyms || start > uint64(table) || le.Uint32(k.data[start:]) != 0 {
+	if n < minKallsyms || n > bounded.Kallsyms || start > uint64(table) || le.Uint32(k.data[start:]) != 0 {
 		return false
 	}
 	second := start + 4
@@ -240,7 +235,7 @@ func (k *kallsymsTables) expand() ([]Symbol, bool) {
 		}
 		at = next
 	}
-	if total > maxNames {
+	if total > bounded.KallsymsNames {
 		return nil, false
 	}
 	arena := make([]byte, 0, total)

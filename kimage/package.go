@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"kprobelab/internal/bounded"
 )
 
 // packaged is what came of the modules of a package.
@@ -15,10 +17,6 @@ type packaged struct {
 	names  []string
 	failed map[string]error
 }
-
-// maxPackage bounds the modules of a package, unpacked, in bytes: Debian's largest
-// have half a gigabyte.
-const maxPackage int64 = 4 << 30
 
 // Packaged are the modules that Options.Package has brought, by the order of
 // loading.
@@ -114,8 +112,8 @@ func (img *Image) packageFiles(dir string) (list []*packageFile, err error) {
 		if loaded[p.name] || magic != img.fact("release") {
 			return nil
 		}
-		if total += int64(len(b)); total > maxPackage {
-			return badFormat(dir, -1, "its modules have more than %d bytes", maxPackage)
+		if total += int64(len(b)); total > bounded.PackageModules {
+			return badFormat(dir, -1, "its modules have more than %d bytes", bounded.PackageModules)
 		}
 		list = append(list, p)
 		return nil

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"kprobelab/errno"
+	"kprobelab/internal/bounded"
 	"kprobelab/x86"
 )
 
@@ -142,7 +143,7 @@ func (img *Image) modifiable() map[int]bool {
 			continue
 		}
 		n := binary.LittleEndian.Uint32(head)
-		if n > maxBTFSet {
+		if n > bounded.BTFSet {
 			continue
 		}
 		for pairs := img.bytes(set.Add(idPair), int(n)*idPair); len(pairs) >= idPair; pairs = pairs[idPair:] {

@@ -10,10 +10,6 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// maxFile is the length of the largest file that is opened. More than maxImage of
-// it is read of none: the rest is a debug ELF's description of its sources.
-const maxFile = 8 << 30
-
 // readFile reads a file, and of an ELF what is not debugging information. It
 // fails at once on what is no regular file but would never end, such as a terminal.
 func readFile(path string) ([]byte, error) {
@@ -30,7 +26,7 @@ func readFile(path string) ([]byte, error) {
 		return nil, badFormat(path, -1, "a file is wanted, this is a directory")
 	case st.Mode()&os.ModeDevice != 0:
 		return nil, badFormat(path, -1, "a file is wanted, this is a device")
-	case st.Size() > maxFile:
+	case st.Size() > bounded.ImageFile:
 		return nil, badFormat(path, -1, "the file has %d bytes, at most 8 GiB are opened", st.Size())
 	case st.Mode().IsRegular() && st.Size() >= sparseFrom:
 		if b, err := readSparse(path, f, st.Size()); b != nil || err != nil {

@@ -3,6 +3,7 @@ package kimage
 import (
 	"encoding/binary"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/systemcall"
 	"kprobelab/x86"
 )
@@ -20,9 +21,6 @@ func (img *Image) CallOf(function string) (entry string, ok bool) {
 
 func (img *Image) has(name string) bool { return len(img.Lookup(name)) > 0 }
 
-// maxSystemCalls bounds the kernel's table.
-const maxSystemCalls = 4096
-
 // SystemCall is the number of the system call of that name for 64-bit programs, by
 // the kernel's own table, sys_call_table.
 func (img *Image) SystemCall(name string) (nr uint64, ok bool) {
@@ -31,7 +29,7 @@ func (img *Image) SystemCall(name string) (nr uint64, ok bool) {
 	if len(found) == 0 || !ok {
 		return 0, false
 	}
-	for nr := range uint64(maxSystemCalls) {
+	for nr := range uint64(bounded.SystemCalls) {
 		var b [8]byte
 		if img.CodeAt(table+x86.Addr(8*nr), b[:]) != len(b) {
 			break

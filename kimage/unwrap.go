@@ -3,16 +3,14 @@ package kimage
 import (
 	"bytes"
 	"fmt"
-)
 
-// maxWraps is how many files may lie in each other: a unified image may be packed,
-// and so may be the bzImage in it and the ELF in that.
-const maxWraps = 5
+	"kprobelab/internal/bounded"
+)
 
 // unwrap returns the ELF that a file is or contains.
 func unwrap(name string, b []byte, report func(string, int64, int64)) ([]byte, error) {
 	at := int64(0)
-	for depth := range maxWraps {
+	for depth := range bounded.Wraps {
 		var err error
 		switch {
 		case isELF(b) && depth == 0:

@@ -11,6 +11,8 @@ import (
 	"slices"
 
 	"github.com/ulikunitz/xz/lzma"
+
+	"kprobelab/internal/bounded"
 )
 
 // The kernel's build packs with xz's x86 filter in front of LZMA2, which Go's
@@ -165,7 +167,7 @@ func parseXzBlock(b []byte) (xzBlock, error) {
 			if err != nil {
 				return block, errXzHeader
 			}
-			block.dictCap = int(min(size, maxWindow))
+			block.dictCap = int(min(size, bounded.UnpackWindow))
 		default:
 			return block, fmt.Errorf("filter %#x is not supported", id)
 		}

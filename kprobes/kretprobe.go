@@ -1,6 +1,7 @@
 package kprobes
 
 import (
+	"kprobelab/internal/bounded"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/kprobes/rule"
 	"kprobelab/x86"
@@ -55,13 +56,6 @@ type kretState struct {
 	warned bool
 }
 
-// maxInstances and maxInstanceData bound a pool, the latter in bytes: the
-// kernel would run out of memory.
-const (
-	maxInstances    = 1 << 20
-	maxInstanceData = 256 << 20
-)
-
 // RegisterKretprobe plants a return probe (register_kretprobe, docs/spec 5.2).
 // It refuses what RegisterKprobe does, and with EINVAL a place that is not a
 // function's entry or where return probes are forbidden (__switch_to), with
@@ -85,7 +79,7 @@ func (k *Kprobes) RegisterKretprobe(rp *Kretprobe) error {
 	if rp.MaxActive <= 0 {
 		rp.MaxActive = k.c.MaxActive(k.m.NumCPU())
 	}
-	if rp.MaxActive > maxInstances || rp.DataSize < 0 || rp.DataSize > maxInstanceData/rp.MaxActive {
+	if rp.MaxActive > bounded.ReturnInstances || rp.DataSize < 0 || rp.DataSize > bounded.ReturnData/rp.MaxActive {
 		return probepoint.Refuse(rule.NoMemory, kp.Addr, kp.SymbolName)
 	}
 	old, record := rp.pool, rp.KP.Record

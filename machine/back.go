@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"kprobelab/errno"
+	"kprobelab/internal/bounded"
 	"kprobelab/x86"
 )
 
@@ -80,7 +81,7 @@ type taskMark struct {
 }
 
 // MaxLog is the most bytes that an engine's log may take.
-const MaxLog = 256 << 20
+const MaxLog = bounded.GuestLog
 
 // KeepSteps makes the machine log its changes from now on, so that StepBack can
 // undo the last n slices of Run and RunUntil; with 0 it stops. With

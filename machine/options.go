@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"kprobelab/errno"
+	"kprobelab/internal/bounded"
 )
 
 // DefaultCPUModel is the model that a machine emulates by default. (Unicorn's own
@@ -13,7 +14,7 @@ const DefaultCPUModel = "qemu64"
 
 // MaxRegion is the most bytes of a piece of guest memory: a broken image must not
 // use up the host's address space.
-const MaxRegion = 1 << 31
+const MaxRegion = bounded.GuestRegion
 
 // Options are the choices of a machine. A zero field means its default.
 type Options struct {

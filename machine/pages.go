@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"kprobelab/errno"
+	"kprobelab/internal/bounded"
 	"kprobelab/x86"
 )
 
@@ -46,11 +47,7 @@ func (m *Machine) reserved(r x86.Range) bool {
 }
 
 // windowSize is the size in bytes of a window that Extend makes, unless other regions leave less room.
-// maxWindows is the largest number of windows.
-const (
-	windowSize = 64 << 20
-	maxWindows = 128
-)
+const windowSize = 64 << 20
 
 // Extend makes room for memory around an address of the lower half, as a window of the image's does: the host pays
 // for a page when it is first used. There can be 128 such windows. It is for a host that is the kernel of a
@@ -77,8 +74,8 @@ func (m *Machine) Extend(at x86.Addr) error {
 			r.End = min(r.End, o.Start)
 		}
 	}
-	if m.extended == maxWindows {
-		return fmt.Errorf("room at %s, and %d windows before it: %w", at, maxWindows, ErrNoMemory)
+	if m.extended == bounded.Windows {
+		return fmt.Errorf("room at %s, and %d windows before it: %w", at, bounded.Windows, ErrNoMemory)
 	}
 	m.extended++
 	_, err := m.reserve(r.Start, r.End)

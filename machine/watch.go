@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"kprobelab/errno"
+	"kprobelab/internal/bounded"
 	"kprobelab/x86"
 )
 
@@ -20,7 +21,7 @@ const (
 // MaxWatch is how many bytes a Watch has at most, MaxWatches how many there are.
 const (
 	MaxWatch   = 8
-	MaxWatches = 1 << 16
+	MaxWatches = bounded.Watchpoints
 )
 
 // Watch is memory whose accesses by the guest's instructions are told.

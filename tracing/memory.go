@@ -2,6 +2,7 @@ package tracing
 
 import (
 	"kprobelab/errno"
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/tracing/ring"
 )
 
@@ -11,7 +12,7 @@ import (
 type memory struct{ left int }
 
 // DefaultMemory is the most that all of it may take unless told otherwise, in bytes.
-const DefaultMemory = 512 << 20
+const DefaultMemory = bounded.TracingMemory
 
 // What a probe takes with its definition, and an event's file in a trace array:
 // rounded up.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"kprobelab/internal/bounded"
 )
 
 // maxComm is the length in bytes of a task's name (TASK_COMM_LEN and its NUL).
@@ -38,14 +40,11 @@ type comms struct{ byPID map[int]string }
 
 func (c *comms) init() { c.byPID = map[int]string{} }
 
-// maxComms bounds how many names are kept; the kernel keeps 128.
-const maxComms = 32768
-
 func (c *comms) save(pid int, comm string) {
 	if old, ok := c.byPID[pid]; ok && old == comm {
 		return
 	}
-	if len(c.byPID) < maxComms {
+	if len(c.byPID) < bounded.SavedNames {
 		c.byPID[pid] = comm
 	}
 }

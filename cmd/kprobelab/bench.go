@@ -168,15 +168,12 @@ func (r *benchRun) run(t *term, c *cli.Command) error {
 	return r.execute(t)
 }
 
-// maxBenchFile is the longest file that bench reads, in bytes.
-const maxBenchFile = 16 << 20
-
 // hardware is a processor by name, or by the file that describes it.
 func hardware(name string) (bench.Hardware, error) {
 	if h, ok := bench.NamedHardware(name); ok {
 		return h, nil
 	}
-	text, err := bounded.ReadFile(name, maxBenchFile)
+	text, err := bounded.ReadFile(name, bounded.BenchFile)
 	if errors.Is(err, os.ErrNotExist) {
 		return bench.Hardware{}, usagef("--hardware: there is no processor and no file %q: there are %s", name, strings.Join(bench.HardwareNames(), ", "))
 	}

@@ -51,7 +51,7 @@ func (f *benchFiles) open(c *cli.Command) error {
 	if err := errors.Join(oneOf(c, "csv", "against"), oneOf(c, "symbol", "against")); err != nil || f.against == "" {
 		return err
 	}
-	text, err := bounded.ReadFile(f.against, maxBenchFile)
+	text, err := bounded.ReadFile(f.against, bounded.BenchFile)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (f *benchFiles) open(c *cli.Command) error {
 
 // read is the report of --report.
 func (f *benchFiles) read() (*bench.Report, error) {
-	text, err := bounded.ReadFile(f.report, maxBenchFile)
+	text, err := bounded.ReadFile(f.report, bounded.BenchFile)
 	if err != nil {
 		return nil, err
 	}

@@ -272,9 +272,6 @@ func megabytes(s string) (int, error) {
 	return n, nil
 }
 
-// maxDefinitions bounds the file of --tracing.
-const maxDefinitions = 1 << 20
-
 // inputs reads the files that the flags name.
 func (b *booting) inputs() error {
 	c := b.c
@@ -315,7 +312,7 @@ func (b *booting) inputs() error {
 		}
 	}
 	if c.IsSet("tracing") {
-		text, err := bounded.ReadFile(c.String("tracing"), maxDefinitions)
+		text, err := bounded.ReadFile(c.String("tracing"), bounded.TracingFile)
 		if err != nil {
 			return err
 		}
@@ -513,8 +510,8 @@ func (b *booting) run(g *boot.Guest) error {
 	o, err := g.Do(*b.exec, func(fd int, p []byte) error {
 		switch {
 		case b.c.Bool("json"):
-			if texts[fd].Len()+len(p) > maxKept {
-				return fmt.Errorf("the program writes more than %d MiB", maxKept>>20)
+			if texts[fd].Len()+len(p) > bounded.GuestOutput {
+				return fmt.Errorf("the program writes more than %d MiB", bounded.GuestOutput>>20)
 			}
 			texts[fd].Write(p)
 			return nil
@@ -537,9 +534,6 @@ func (b *booting) run(g *boot.Guest) error {
 	}
 	return err
 }
-
-// maxKept bounds what is kept of a program's output.
-const maxKept = 64 << 20
 
 // finish prints what has been done.
 func (b *booting) finish() error {

@@ -108,10 +108,10 @@ func (r *bpftraceRun) run(t *term, c *cli.Command) (ferr error) {
 		var b []byte
 		var err error
 		if args[0] == "-" {
-			b, err = bounded.ReadAll(os.Stdin, maxScript)
+			b, err = bounded.ReadAll(os.Stdin, bounded.Script)
 		} else {
 			name = args[0]
-			b, err = bounded.ReadFile(name, maxScript)
+			b, err = bounded.ReadFile(name, bounded.Script)
 		}
 		if err != nil {
 			return &failure{exitImage, err}

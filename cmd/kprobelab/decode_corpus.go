@@ -40,9 +40,6 @@ func decodeCorpusCommand(t *term) *cli.Command {
 	}
 }
 
-// maxRaw is the most code that --raw reads.
-const maxRaw = 1 << 30
-
 func decodeCorpus(t *term, c *cli.Command) (err error) {
 	if c.Args().Len() != 1 && !c.Bool("shipped") {
 		return usagef("decode corpus wants one file, or - or --shipped; try kprobelab decode corpus --help")
@@ -108,7 +105,7 @@ func decodeCorpus(t *term, c *cli.Command) (err error) {
 
 func rawCode(path string) ([]byte, error) {
 	if path == "-" {
-		return bounded.ReadAll(os.Stdin, maxRaw)
+		return bounded.ReadAll(os.Stdin, bounded.RawCode)
 	}
-	return bounded.ReadFile(path, maxRaw)
+	return bounded.ReadFile(path, bounded.RawCode)
 }

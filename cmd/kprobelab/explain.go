@@ -227,7 +227,7 @@ func functionOf(img *kimage.Image) func(at x86.Addr) (x86.Addr, bool) {
 	var f *process.File
 	return func(at x86.Addr) (x86.Addr, bool) {
 		if f == nil {
-			b, err := bounded.ReadFile(img.Name(), maxProgram)
+			b, err := bounded.ReadFile(img.Name(), bounded.ProgramFile)
 			if err != nil {
 				return 0, false
 			}

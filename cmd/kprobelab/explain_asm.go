@@ -50,9 +50,6 @@ func asmSubject(t *term, c *cli.Command) (*subject, string, error) {
 	return s, point, err
 }
 
-// maxObject is the longest object of an assembler that is read, in bytes.
-const maxObject = 64 << 20
-
 // assemble returns the object that the file makes.
 func assemble(file string) ([]byte, error) {
 	st, err := os.Stat(file)
@@ -78,7 +75,7 @@ func assemble(file string) ([]byte, error) {
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("--asm: %s: %s", filepath.Base(tool[0]), firstComplaint(said.String(), err))
 	}
-	b, err := bounded.ReadFile(out, maxObject)
+	b, err := bounded.ReadFile(out, bounded.Object)
 	if errors.Is(err, os.ErrNotExist) { // it takes what it does not know for an object, and does nothing
 		return nil, fmt.Errorf("--asm %s: %s makes no object of it; a file .s or .S is wanted", file, filepath.Base(tool[0]))
 	}

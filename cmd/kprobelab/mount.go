@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/watch"
 )
 
@@ -86,8 +87,8 @@ func (p *mounting) run(ctx context.Context, t *term, c *cli.Command) error {
 	if p.dir = c.Args().First(); p.dir == "" {
 		return usagef("where to mount is missing: give an empty directory; try %s --help", c.FullName())
 	}
-	if p.cpus < 1 || p.cpus > maxCPUs {
-		return usagef("--cpus %s: there can be 1 to %d CPUs", strconv.Itoa(p.cpus), maxCPUs)
+	if p.cpus < 1 || p.cpus > bounded.CPUs {
+		return usagef("--cpus %s: there can be 1 to %d CPUs", strconv.Itoa(p.cpus), bounded.CPUs)
 	}
 	if err := notNegative(p.timeout); err != nil {
 		return err
@@ -104,11 +105,7 @@ func (p *mounting) run(ctx context.Context, t *term, c *cli.Command) error {
 		return err
 	}
 	if img.Core() != nil && !c.IsSet("budget") {
-		p.budget = mountBudget
+		p.budget = bounded.MountBudget
 	}
 	return p.serve(ctx, t, img)
 }
-
-// mountBudget is the maximum number of instructions for one use of a booted kernel's file if --budget is not given.
-// The use that traces all functions takes a thousand million.
-const mountBudget = 20_000_000_000

@@ -146,13 +146,10 @@ func sourceError(flag string, err error) error {
 	return &failure{code, fmt.Errorf("%s: %w", flag, err)}
 }
 
-// maxReadme bounds a README; a kernel's has 15 kB.
-const maxReadme = 1 << 20
-
 // probeFeatures are those of the kernel that the definitions are for.
 func probeFeatures(c *cli.Command, f *source.File) (perfprobe.Features, error) {
 	if name := c.String("readme"); name != "" {
-		b, err := bounded.ReadFile(name, maxReadme)
+		b, err := bounded.ReadFile(name, bounded.Readme)
 		if err != nil {
 			return perfprobe.Features{}, &failure{exitImage, err}
 		}

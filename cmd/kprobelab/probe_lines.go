@@ -48,7 +48,7 @@ func writeLines(t *term, l *source.Listing, body []byte) error {
 		last = l.Lines[len(l.Lines)-1] + after + 1
 	}
 	s := bufio.NewScanner(bytes.NewReader(body))
-	s.Buffer(nil, maxSource)
+	s.Buffer(nil, bounded.SourceText)
 	for no := 1; s.Scan() && no <= last; no++ {
 		if no < l.From {
 			continue
@@ -61,9 +61,6 @@ func writeLines(t *term, l *source.Listing, body []byte) error {
 	}
 	return s.Err()
 }
-
-// maxSource bounds a file of source text.
-const maxSource = 16 << 20
 
 // sourceText is the text of a source file. The file's name is the debugging information's to choose, so it is read only below a folder:
 // the one that the user gives, there with as many of the path's folders as are there. Without one, it is the one that the object
@@ -78,7 +75,7 @@ func sourceText(path, dir, object string) (string, []byte) {
 		return path, nil
 	}
 	for rest := filepath.Clean("/" + path)[1:]; ; {
-		if b, err := bounded.ReadBelow(dir, rest, maxSource); err == nil {
+		if b, err := bounded.ReadBelow(dir, rest, bounded.SourceText); err == nil {
 			return filepath.Join(dir, rest), b
 		}
 		_, after, ok := strings.Cut(rest, "/")
@@ -100,7 +97,7 @@ func sourceBelow(home, path string) []byte {
 			return nil
 		}
 	}
-	b, err := bounded.ReadBelow(home, path, maxSource)
+	b, err := bounded.ReadBelow(home, path, bounded.SourceText)
 	if err != nil {
 		return nil
 	}

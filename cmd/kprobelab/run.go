@@ -260,8 +260,6 @@ func (f *jobFlag) String() string { return "" }
 // Get implements cli.Value.
 func (f *jobFlag) Get() any { return nil }
 
-const maxCPUs = 64
-
 func timeoutFlag(to *time.Duration) cli.Flag {
 	return &cli.DurationFlag{Name: "timeout", Destination: to, HideDefault: true,
 		Usage: "stop a call after this much real `TIME`, as in 10s (not by default: where it strikes depends on the host)"}
@@ -291,8 +289,8 @@ func (p *plan) run(t *term, c *cli.Command) error {
 	if len(p.probes)+len(p.watches)+len(p.events)+len(p.tracefs)+len(p.jobs)+len(p.tasks) == 0 && !p.user.onKernel() {
 		return usagef("nothing to probe and nothing to call: give --kprobe SYM or --call 'name(arg, ...)'; try %s --help", c.FullName())
 	}
-	if p.cpus < 1 || p.cpus > maxCPUs {
-		return usagef("--cpus %s: there can be 1 to %d CPUs", strconv.Itoa(p.cpus), maxCPUs)
+	if p.cpus < 1 || p.cpus > bounded.CPUs {
+		return usagef("--cpus %s: there can be 1 to %d CPUs", strconv.Itoa(p.cpus), bounded.CPUs)
 	}
 	if c.IsSet("slice") && p.slice == 0 {
 		return usagef("--slice 0: want 1 instruction or more")

@@ -89,9 +89,6 @@ var kernelFlags = []string{
 	"config", "live-text", "symbols", "module", "decoder", "debuginfo", "cwd",
 }
 
-// maxProgram bounds a file of a program's, in bytes.
-const maxProgram = 512 << 20
-
 // runUser runs the program.
 func (p *plan) runUser(t *term, c *cli.Command) error {
 	for _, name := range kernelFlags {
@@ -162,12 +159,6 @@ func guestName(name string) (string, error) {
 	return filepath.ToSlash(abs), err
 }
 
-// maxFolder bounds what the folders of --file have, in files; maxFiles all that --file names, in bytes.
-const (
-	maxFolder = 20_000
-	maxFiles  = 1 << 30
-)
-
 // read reads the program and its files.
 func (r *userRun) read(args []string) error {
 	r.args = args
@@ -201,12 +192,12 @@ func (r *userRun) load(name, from string) (*process.File, error) {
 	if err != nil {
 		return nil, &failure{exitImage, err}
 	}
-	b, err := bounded.ReadFile(from, maxProgram)
+	b, err := bounded.ReadFile(from, bounded.ProgramFile)
 	if err != nil {
 		return nil, &failure{exitImage, err}
 	}
-	if r.bytes += len(b); r.bytes > maxFiles {
-		return nil, &failure{exitImage, fmt.Errorf("the files of --file have more than %d MB", maxFiles>>20)}
+	if r.bytes += len(b); r.bytes > bounded.ProgramBytes {
+		return nil, &failure{exitImage, fmt.Errorf("the files of --file have more than %d MB", bounded.ProgramBytes>>20)}
 	}
 	return &process.File{Name: name, Data: b}, nil
 }
@@ -221,8 +212,8 @@ func (r *userRun) folder(name, from string) error {
 		if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() {
 			return nil
 		}
-		if len(r.files) >= maxFolder {
-			return &failure{exitImage, fmt.Errorf("%s: --file takes %d files at most", from, maxFolder)}
+		if len(r.files) >= bounded.ProgramFiles {
+			return &failure{exitImage, fmt.Errorf("%s: --file takes %d files at most", from, bounded.ProgramFiles)}
 		}
 		rel, err := filepath.Rel(from, path)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/profile"
 )
 
@@ -169,22 +170,15 @@ func (s sampleSpec) command(t *term, name string) *cli.Command {
 	}
 }
 
-// The most that one machine can hold, or a reader read.
-const (
-	maxSampleTasks  = 100
-	maxSampleCalls  = 1000
-	maxSampleActive = 4096
-)
-
 // check finds numbers that are out of range.
 func (r *sampleRun) check() error {
 	type number struct {
 		flag     string
 		has, max int
 	}
-	numbers := []number{{"cpus", r.cpus, maxCPUs}, {"tasks", r.tasks, maxSampleTasks}, {"calls", r.calls, maxSampleCalls}}
+	numbers := []number{{"cpus", r.cpus, bounded.CPUs}, {"tasks", r.tasks, bounded.SampleTasks}, {"calls", r.calls, bounded.SampleCalls}}
 	if r.pool {
-		numbers = append(numbers, number{"maxactive", r.maxActive, maxSampleActive})
+		numbers = append(numbers, number{"maxactive", r.maxActive, bounded.SampleActive})
 	}
 	for _, n := range numbers {
 		if n.has < 1 || n.has > n.max {

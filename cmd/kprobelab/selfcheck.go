@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v3"
+
+	"kprobelab/internal/bounded"
 )
 
 const selfcheckHelp = `Asks the image's own functions, which run on the engine without a boot, what the rules of
@@ -69,8 +71,8 @@ func selfcheckCommand(t *term) *cli.Command {
 				}
 			}
 			for _, way := range []string{"points", "boundaries", "insides"} {
-				if n := c.Int(way); c.IsSet(way) && (n < 1 || n > maxPoints) {
-					return usagef("--%s %d: there can be 1 to %d", way, n, maxPoints)
+				if n := c.Int(way); c.IsSet(way) && (n < 1 || n > bounded.CheckPoints) {
+					return usagef("--%s %d: there can be 1 to %d", way, n, bounded.CheckPoints)
 				}
 			}
 			if err := notNegative(timeout); err != nil {
@@ -80,5 +82,3 @@ func selfcheckCommand(t *term) *cli.Command {
 		},
 	}
 }
-
-const maxPoints = 10_000_000

@@ -87,9 +87,6 @@ func stapCommand(t *term) *cli.Command {
 // limitNames are what -D can set.
 var limitNames = []string{"MAXACTION", "MAXACTION_INTERRUPTIBLE", "MAXNESTING", "MAXSTRINGLEN", "MAXMAPENTRIES", "MAXERRORS", "MAXSKIPPED"}
 
-// maxScript bounds a script's text.
-const maxScript = 1 << 20
-
 func (r *stapRun) run(t *term, c *cli.Command) error {
 	if err := oneOf(c, "list", "names"); err != nil {
 		return err
@@ -109,9 +106,9 @@ func (r *stapRun) run(t *term, c *cli.Command) error {
 		var err error
 		if name = args[0]; name == "-" {
 			name = "<input>"
-			b, err = bounded.ReadAll(os.Stdin, maxScript)
+			b, err = bounded.ReadAll(os.Stdin, bounded.Script)
 		} else {
-			b, err = bounded.ReadFile(name, maxScript)
+			b, err = bounded.ReadFile(name, bounded.Script)
 		}
 		if err != nil {
 			return &failure{exitImage, err}

@@ -60,7 +60,7 @@ func readWhole(name string) ([]byte, error) {
 	if n, err := io.ReadFull(f, head); err != nil || string(head) != magic {
 		return head[:n], nil // parse says what is wrong
 	}
-	return bounded.ReadFile(name, maxFile)
+	return bounded.ReadFile(name, bounded.ArchiveFile)
 }
 
 // readBase reads a file's base. Of several bases that are wrong the error is about the last.

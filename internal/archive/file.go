@@ -12,6 +12,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/printable"
 )
 
@@ -30,9 +31,6 @@ const (
 // The limits of a file and of its parts, in bytes. A kernel with four thousand
 // modules stays far below.
 const (
-	maxFile    = 256 << 20
-	maxHeader  = 1 << 20
-	maxSection = 64 << 20
 	// maxWindow is that of a piece of text, of which a difference needs several at once:
 	// each address of the piece takes five bytes at most.
 	maxWindow = 5 * window
@@ -201,7 +199,7 @@ func parse(b []byte) (*file, error) {
 		return nil, damaged("format 0")
 	case v < version:
 		return nil, fmt.Errorf("%w (format %d, this one reads %d)", ErrOlder, v, version)
-	case length > maxHeader || int(length) > len(b):
+	case length > bounded.ArchiveHeader || int(length) > len(b):
 		return nil, damaged("the file ends within its header")
 	case crc32.Checksum(b[:length], castagnoli) != sum:
 		return nil, damaged("the header's checksum is wrong")
@@ -216,7 +214,7 @@ func parse(b []byte) (*file, error) {
 	}
 	b = b[length:]
 	for _, s := range f.Sections {
-		most := maxSection
+		most := bounded.ArchiveSection
 		if _, text := windowNumber(s.Name); text {
 			most = maxWindow
 		}
@@ -266,7 +264,7 @@ var decoders = sync.Pool{New: func() any {
 // newDecoder makes a decoder. A frame unpacks to no more than there is room for.
 func newDecoder(more ...zstd.DOption) (*zstd.Decoder, error) {
 	return zstd.NewReader(nil, append([]zstd.DOption{
-		zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxSection), zstd.WithDecoderMaxWindow(windowSize), zstd.WithDecodeAllCapLimit(true),
+		zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(bounded.ArchiveSection), zstd.WithDecoderMaxWindow(windowSize), zstd.WithDecodeAllCapLimit(true),
 	}, more...)...)
 }
 

@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"kprobelab/internal/archive/ctypes"
+	"kprobelab/internal/bounded"
 	"kprobelab/kimage"
 	"kprobelab/x86"
 )
@@ -66,7 +67,7 @@ func readGroup(f *file, prefix string) (*group, error) {
 	}
 	g.syms = make([][]kimage.Symbol, len(g.Areas))
 	g.texts = textsOf(g.Areas)
-	if g.texts.len() > maxText {
+	if g.texts.len() > bounded.ArchiveText {
 		return nil, damaged("its text has %d bytes", g.texts.len())
 	}
 	if g.marks, err = g.section("marks"); err != nil {

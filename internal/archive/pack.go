@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"kprobelab/internal/archive/ctypes"
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/report"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/probepoint"
@@ -162,7 +163,7 @@ func (p *packer) divide() {
 // text fills in the verdicts of every address.
 func (p *packer) text(progress func(done, total int64)) error {
 	for _, g := range p.groups {
-		if g.texts.len() > maxText {
+		if g.texts.len() > bounded.ArchiveText {
 			return errors.New("the kernel's text is too long")
 		}
 		g.verdicts = make([]byte, g.texts.len())

@@ -14,9 +14,6 @@ import (
 // window is the length of a piece of text in bytes.
 const window = 512 << 10
 
-// maxText bounds the texts of a group in bytes.
-const maxText = 256 << 20
-
 // texts are the texts of areas, one after another, by ascending address.
 type texts []text
 

@@ -11,15 +11,8 @@ import (
 	"strings"
 
 	"kprobelab/decoder"
+	"kprobelab/internal/bounded"
 	"kprobelab/x86"
-)
-
-const (
-	// maxLines is how many lines a text may have, maxLine how long one may be.
-	maxLines = 500
-	maxLine  = 200
-	// maxPasses is how often branches may push each other apart.
-	maxPasses = 64
 )
 
 var errPasses = errors.New("the branches push each other apart too often: write fewer")
@@ -35,7 +28,7 @@ func Code(text string, at x86.Addr) ([]byte, error) {
 		switch {
 		case err != nil:
 			return nil, err
-		case n == maxPasses:
+		case n == bounded.AssemblyPasses:
 			return nil, errPasses
 		}
 		if !grown {
@@ -75,11 +68,11 @@ func read(text string) (*program, error) {
 	p := &program{labels: map[string]int{}}
 	n := 0
 	for s := range strings.Lines(text) {
-		if n++; n > maxLines {
-			return nil, fmt.Errorf("these are more than %d lines", maxLines)
+		if n++; n > bounded.AssemblyLines {
+			return nil, fmt.Errorf("these are more than %d lines", bounded.AssemblyLines)
 		}
-		if len(s) > maxLine {
-			return nil, fmt.Errorf("line %d has more than %d characters", n, maxLine)
+		if len(s) > bounded.AssemblyLine {
+			return nil, fmt.Errorf("line %d has more than %d characters", n, bounded.AssemblyLine)
 		}
 		s, _, _ = strings.Cut(s, "#")
 		for _, one := range strings.Split(s, ";") {

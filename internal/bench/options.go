@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"kprobelab/errno"
+	"kprobelab/internal/bounded"
 )
 
 // Options are the choices of a run; the zero value of each is its default.
@@ -35,9 +36,9 @@ type Options struct {
 
 // The most that a run does.
 const (
-	MaxRounds = 10_000
-	MaxHits   = 10_000_000
-	MaxOthers = 100_000
+	MaxRounds = bounded.BenchRounds
+	MaxHits   = bounded.BenchHits
+	MaxOthers = bounded.BenchOthers
 )
 
 // Where a handler is.

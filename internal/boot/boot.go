@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/mailbox"
 	"kprobelab/internal/qemu"
 	"kprobelab/x86"
@@ -44,9 +45,9 @@ type Options struct {
 
 // Limits of a machine.
 const (
-	MaxCPUs      = 64
+	MaxCPUs      = bounded.BootCPUs
 	MinMegabytes = 64
-	MaxMegabytes = 16 << 10
+	MaxMegabytes = bounded.BootMemory
 )
 
 // baseLine is the kernel's command line before Append. A machine that is halted or

@@ -10,11 +10,9 @@ import (
 	"slices"
 	"strings"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/qemu"
 )
-
-// maxFiles bounds what a --file takes along: a folder may hold a whole system.
-const maxFiles = 100_000
 
 // Files are the entries for a file or a folder of the host, with all that is in it, at a
 // path of the guest. Permissions are kept; what is neither a file, a folder nor a link is
@@ -57,8 +55,8 @@ func Files(host, guest string) ([]qemu.Entry, error) {
 		default:
 			return nil
 		}
-		if list = append(list, e); len(list) > maxFiles {
-			return fmt.Errorf("%s has more than %d files", host, maxFiles)
+		if list = append(list, e); len(list) > bounded.GuestFiles {
+			return fmt.Errorf("%s has more than %d files", host, bounded.GuestFiles)
 		}
 		return nil
 	})

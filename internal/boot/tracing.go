@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"kprobelab/errno"
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/mailbox"
 )
 
@@ -38,15 +39,12 @@ func (g *Guest) Write(path, text string) error {
 	return failed(g.Do(mailbox.Command{Kind: mailbox.Write, Args: []string{path}, Input: []byte(text)}, nothing))
 }
 
-// maxRead bounds what a file of the guest may have.
-const maxRead = 64 << 20
-
 // Read reads a file of the guest.
 func (g *Guest) Read(path string) (string, error) {
 	var b strings.Builder
 	err := failed(g.Do(mailbox.Command{Kind: mailbox.Read, Args: []string{path}}, func(_ int, p []byte) error {
-		if b.Len()+len(p) > maxRead {
-			return fmt.Errorf("%s of the guest has more than %d MiB", path, maxRead>>20)
+		if b.Len()+len(p) > bounded.GuestFile {
+			return fmt.Errorf("%s of the guest has more than %d MiB", path, bounded.GuestFile>>20)
 		}
 		b.Write(p)
 		return nil

@@ -3,10 +3,12 @@ package callsyntax
 import (
 	"fmt"
 	"strconv"
+
+	"kprobelab/internal/bounded"
 )
 
 // MaxBuffer is the largest guest buffer an argument can ask for, in bytes.
-const MaxBuffer = 16 << 20
+const MaxBuffer = bounded.CallBuffer
 
 // Parse reads a sequence of calls with semicolons between them. An error is an
 // *Error with the place.

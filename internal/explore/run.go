@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/kprobes"
 	"kprobelab/profile"
 	"kprobelab/x86"
@@ -511,9 +512,6 @@ func (r *run) trail() uint64 {
 	return h
 }
 
-// maxSteps ends a run that goes on for ever.
-const maxSteps = 5000
-
 // comes: the step is no CPU's own doing, so that to take it is no switch.
 func (p *pending) comes() bool { return p.kind == "interrupt" || p.kind == "timer" }
 
@@ -530,8 +528,8 @@ func (r *run) over(left int) bool {
 	case r.verdict != "":
 		r.ended = r.end()
 		return true
-	case r.steps > maxSteps:
-		r.fail(Livelock, "the run goes on after %d steps", maxSteps)
+	case r.steps > bounded.ExploreSteps:
+		r.fail(Livelock, "the run goes on after %d steps", bounded.ExploreSteps)
 		return true
 	case left > 0:
 		return false

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/profile"
 )
 
@@ -114,15 +115,7 @@ func (c Cond) String() string {
 
 // What a scenario may have at most.
 const (
-	MaxFile    = 64 << 10
-	maxFuncs   = 8
-	maxInsns   = 24
-	maxNamed   = 16
-	maxCPUs    = 8
-	maxColumns = 12
-	maxActions = 24
-	maxActive  = 16
-	maxData    = 8192
+	MaxFile = bounded.ScenarioFile
 )
 
 // verbs are the actions, and what each names.
@@ -259,8 +252,8 @@ func (s *Scenario) text(rest string) error {
 		return errors.New("text takes NAME: INSTRUCTION…")
 	}
 	f := Func{Name: name, insns: strings.Fields(code)}
-	if len(f.insns) == 0 || len(f.insns) > maxInsns || len(s.Funcs) == maxFuncs {
-		return fmt.Errorf("a scenario has up to %d functions of 1 to %d instructions", maxFuncs, maxInsns)
+	if len(f.insns) == 0 || len(f.insns) > bounded.ScenarioCode || len(s.Funcs) == bounded.ScenarioFunctions {
+		return fmt.Errorf("a scenario has up to %d functions of 1 to %d instructions", bounded.ScenarioFunctions, bounded.ScenarioCode)
 	}
 	s.Funcs = append(s.Funcs, f)
 	return nil
@@ -302,12 +295,12 @@ func (p *ProbeDef) option(word string) error {
 		p.OnLoad = true
 	case word == "return":
 		p.Return = true
-	case number && key == "active" && err == nil && n > 0 && n <= maxActive:
+	case number && key == "active" && err == nil && n > 0 && n <= bounded.ScenarioActive:
 		p.Active = n
-	case number && key == "data" && err == nil && n > 0 && n <= maxData:
+	case number && key == "data" && err == nil && n > 0 && n <= bounded.ScenarioData:
 		p.Data = n
 	default:
-		return fmt.Errorf("%q is no word of a probe: post, disabled, onload, return, active=1 to %d, data=1 to %d", word, maxActive, maxData)
+		return fmt.Errorf("%q is no word of a probe: post, disabled, onload, return, active=1 to %d, data=1 to %d", word, bounded.ScenarioActive, bounded.ScenarioData)
 	}
 	return nil
 }
@@ -450,10 +443,10 @@ func (s *Scenario) check() error {
 		return errors.New("a scenario has a line \"scenario NAME\"")
 	case len(s.Funcs) == 0:
 		return errors.New("a scenario has a line \"text NAME: INSTRUCTION…\"")
-	case len(s.Columns) == 0 || len(s.Columns) > maxColumns:
-		return fmt.Errorf("a scenario has a table of 1 to %d columns", maxColumns)
-	case len(s.Probes)+len(s.Sites) > maxNamed:
-		return fmt.Errorf("a scenario has up to %d probes and sites", maxNamed)
+	case len(s.Columns) == 0 || len(s.Columns) > bounded.ScenarioColumns:
+		return fmt.Errorf("a scenario has a table of 1 to %d columns", bounded.ScenarioColumns)
+	case len(s.Probes)+len(s.Sites) > bounded.ScenarioProbes:
+		return fmt.Errorf("a scenario has up to %d probes and sites", bounded.ScenarioProbes)
 	}
 	for _, a := range s.allActions() {
 		if takes := verbs[a.Verb]; takes != "" && names[a.Name] != takes {
@@ -484,8 +477,8 @@ func (s *Scenario) allActions() []Action {
 
 func (s *Scenario) checkColumns(names map[string]string) error {
 	for _, c := range s.Columns {
-		if len(c.Actions) > maxActions {
-			return fmt.Errorf("%s: a column has up to %d actions", c.Name, maxActions)
+		if len(c.Actions) > bounded.ScenarioActions {
+			return fmt.Errorf("%s: a column has up to %d actions", c.Name, bounded.ScenarioActions)
 		}
 		if slices.ContainsFunc(c.Actions, func(a Action) bool { return a.Verb == "settle" }) {
 			return fmt.Errorf("%s: settle is for the setup: here the worker runs by itself", c.Name)

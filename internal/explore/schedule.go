@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"kprobelab/internal/bounded"
 )
 
 // Line is a step of a run, for people and for a replay.
@@ -112,7 +114,7 @@ func (s *Schedule) String() string {
 }
 
 // MaxSchedule is how long a schedule file may be.
-const MaxSchedule = 1 << 20
+const MaxSchedule = bounded.ScheduleFile
 
 // ParseSchedule reads a schedule file: of its steps the decisions alone count.
 func ParseSchedule(text string) (*Schedule, error) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/profile"
 )
 
@@ -86,9 +87,6 @@ func Compile(text string) (*Program, error) {
 // Scenario is what was read.
 func (p *Program) Scenario() *Scenario { return p.p.s }
 
-// maxRemembered is how many states and places are remembered, in some hundred MB.
-const maxRemembered = 8_000_000
-
 // node is a place of the run under way with more than one way to go on.
 type node struct {
 	choices []int // of what the run's choices were, what is left to be tried
@@ -109,7 +107,7 @@ const progressRuns = 50
 
 // MaxStates is the largest number of states and places that an exploration remembers; with
 // more it ends.
-const MaxStates = maxRemembered
+const MaxStates = bounded.ExploreStates
 
 type search struct {
 	p       *program
@@ -133,7 +131,7 @@ func (p *Program) Explore(ctx context.Context, o Options) (*Result, error) {
 		if ctx.Err() != nil || o.MaxRuns > 0 && s.counts.Runs >= o.MaxRuns {
 			return s.result(Unfinished, fmt.Sprintf("ended after %d runs, before all were tried", s.counts.Runs)), nil
 		}
-		if len(s.visited)+len(s.states) > maxRemembered {
+		if len(s.visited)+len(s.states) > bounded.ExploreStates {
 			return s.result(Unfinished, fmt.Sprintf("ended after %d runs: there are too many states; try fewer switches, or walks", s.counts.Runs)), nil
 		}
 		r, picks, err := s.once()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/kprobes"
 	"kprobelab/kprobes/textpoke"
 	"kprobelab/x86"
@@ -393,9 +394,6 @@ func (t *task) drain() {
 	r.holder, t.waitsUnlocked = t, false
 }
 
-// maxInsnsACall ends a call that goes on for ever.
-const maxInsnsACall = 10000
-
 // callFunc calls a function, to its end.
 func (t *task) callFunc(name string) {
 	r, w := t.w.run, t.w
@@ -417,7 +415,7 @@ func (t *task) callFunc(name string) {
 	t.calling, t.inExec = true, false
 	t.push(uint64(magic))
 	for n := 0; r.verdict == "" && !t.exited && x86.Addr(t.regs.IP) != magic; n++ {
-		if n == maxInsnsACall {
+		if n == bounded.ExploreCall {
 			r.fail(Livelock, "%s: %s goes on after %d instructions", t.name, name, n)
 			break
 		}

@@ -18,10 +18,6 @@ import (
 // ErrNone is a file without DWARF.
 var ErrNone = errors.New("the file has no debugging information")
 
-// maxFile bounds a file, and its DWARF, in bytes: a kernel with its debugging information has half
-// a gigabyte.
-const maxFile = 2 << 30
-
 // Read lists for each function that was inlined, by name, the functions that have
 // its code, in the order of their names. What is inlined into one that is inlined
 // itself counts for the function that is there at last.
@@ -31,7 +27,7 @@ func Read(path string) (callers map[string][]string, err error) {
 		return nil, err
 	}
 	defer file.Close()
-	if s, err := file.Stat(); err != nil || !s.Mode().IsRegular() || s.Size() > maxFile {
+	if s, err := file.Stat(); err != nil || !s.Mode().IsRegular() || s.Size() > bounded.InlinedFile {
 		return nil, errors.Join(err, ErrNone)
 	}
 	f, err := elf.NewFile(file)
@@ -44,7 +40,7 @@ func Read(path string) (callers map[string][]string, err error) {
 			size += s.Size // unpacked
 		}
 	}
-	if f.Section(".debug_info") == nil || size > maxFile {
+	if f.Section(".debug_info") == nil || size > bounded.InlinedFile {
 		return nil, ErrNone
 	}
 	d, err := f.DWARF()
@@ -129,11 +125,8 @@ func (r *reader) function(e *dwarf.Entry) dwarf.Offset {
 	return e.Offset
 }
 
-// maxOrigins bounds how far a name is looked for.
-const maxOrigins = 8
-
 func (r *reader) name(at dwarf.Offset) string {
-	for range maxOrigins {
+	for range bounded.InlinedOrigins {
 		if name, ok := r.names[at]; ok {
 			return name
 		}

@@ -5,6 +5,7 @@ package mount
 import (
 	"encoding/binary"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/kimage"
 	"kprobelab/x86"
 )
@@ -12,9 +13,6 @@ import (
 // While init serves a file, the guest's buffers record nothing: a probe on vfs_read, or the function
 // tracer, would see the reading of the trace, and the trace would never end. Each CPU's part of a buffer has
 // a count of those who want that (ring_buffer_per_cpu.record_disabled), which no file shows.
-
-// maxBuffers bounds how many instances are looked through.
-const maxBuffers = 1024
 
 // quieter knows where the counts are.
 type quieter struct {
@@ -96,7 +94,7 @@ func (q *quieter) setWord(at, v x86.Addr) {
 // counts returns the addresses of the buffers' counts (record_disabled), one for each CPU of each buffer.
 func (q *quieter) counts() (list []x86.Addr) {
 	n := 0
-	for at := q.pointer(q.head); at != 0 && at != q.head && n < maxBuffers; at = q.pointer(at) {
+	for at := q.pointer(q.head); at != 0 && at != q.head && n < bounded.MountInstances; at = q.pointer(at) {
 		n++
 		parts := q.pointer(q.pointer(at.Add(q.buffer + q.ring - q.link)).Add(q.parts))
 		for cpu := range q.cpus {

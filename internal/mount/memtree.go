@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"kprobelab/errno"
+	"kprobelab/internal/bounded"
 )
 
 // MemTree is a tree of files in memory: folders, files, links, and files like
@@ -31,11 +32,6 @@ type entry struct {
 	// removed. gone: it has no name any more.
 	null, fixed, gone bool
 }
-
-const (
-	maxBytes   = 16 << 20
-	maxEntries = 4096
-)
 
 var _ Store = (*MemTree)(nil)
 
@@ -74,7 +70,7 @@ func (t *MemTree) add(name string, e *entry) error {
 		return errno.ENOTDIR
 	case t.entries[name] != nil:
 		return errno.EEXIST
-	case len(t.entries) >= maxEntries:
+	case len(t.entries) >= bounded.MountEntries:
 		return errno.ENOSPC
 	}
 	t.entries[name] = e
@@ -171,7 +167,7 @@ func (t *MemTree) resize(e *entry, size int64) error {
 	switch {
 	case size < 0:
 		return errno.EINVAL
-	case int64(t.bytes)+grow > maxBytes, size > maxBytes:
+	case int64(t.bytes)+grow > bounded.MountBytes, size > bounded.MountBytes:
 		return errno.ENOSPC
 	case grow > 0:
 		e.data = append(e.data, make([]byte, grow)...)

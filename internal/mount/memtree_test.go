@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/errno"
+	"kprobelab/internal/bounded"
 	"kprobelab/tracing"
 )
 
@@ -91,7 +92,7 @@ func TestWhatIsOpenOutlivesItsName(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, int64(4), i.Size())
 	require.Zero(t, m.bytes)
-	_, err = h.WriteAt(make([]byte, maxBytes), 1)
+	_, err = h.WriteAt(make([]byte, bounded.MountBytes), 1)
 	require.ErrorIs(t, err, errno.ENOSPC)
 }
 
@@ -136,13 +137,13 @@ func TestRefusals(t *testing.T) {
 func TestFull(t *testing.T) {
 	m := tree(t)
 	require.NoError(t, m.Create("tmp/f", 0o600))
-	require.NoError(t, m.Truncate("tmp/f", maxBytes))
+	require.NoError(t, m.Truncate("tmp/f", bounded.MountBytes))
 	require.NoError(t, m.Create("tmp/g", 0o600))
 	require.ErrorIs(t, write(m, "tmp/g", os.O_WRONLY, 0, "x"), errno.ENOSPC)
 	require.NoError(t, m.Unlink("tmp/f"))
 	require.NoError(t, write(m, "tmp/g", os.O_WRONLY, 0, "x"))
 	var err error
-	for i := 0; err == nil && i <= maxEntries; i++ {
+	for i := 0; err == nil && i <= bounded.MountEntries; i++ {
 		err = m.Mkdir("tmp/" + strings.Repeat("x", i+1))
 	}
 	require.ErrorIs(t, err, errno.ENOSPC)

@@ -8,6 +8,8 @@ import (
 	"os"
 	"strconv"
 	"sync"
+
+	"kprobelab/internal/bounded"
 )
 
 // processes counts the processes that the host has made: a process that comes
@@ -24,8 +26,6 @@ const (
 	// maxForks is how many forks are told of at once; others may be busy on
 	// the host.
 	maxForks = 4
-	// maxSeen bounds what is remembered of processes that are long gone.
-	maxSeen = 1 << 16
 )
 
 func newProcesses() *processes {
@@ -63,7 +63,7 @@ func (p *processes) look(pid int) (c caller, forks int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if c.isNew = !p.seen[pid]; c.isNew {
-		if len(p.seen) >= maxSeen {
+		if len(p.seen) >= bounded.MountProcesses {
 			clear(p.seen)
 		}
 		p.seen[pid] = true

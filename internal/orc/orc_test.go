@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/x86"
 )
 
@@ -256,7 +257,7 @@ func FuzzWalk(f *testing.F) {
 		}
 		n := 0
 		u.Walk(At(&x86.PtRegs{IP: ip, SP: sp, BP: bp, CS: 0x10}), nil, func(uint64, uint64) bool { n++; return true })
-		require.LessOrEqual(t, n, maxFrames)
+		require.LessOrEqual(t, n, bounded.StackFrames)
 	})
 }
 

@@ -3,6 +3,7 @@ package orc
 import (
 	"encoding/binary"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/kimage"
 	"kprobelab/x86"
 )
@@ -164,12 +165,6 @@ type table struct {
 	n            int
 }
 
-// Limits of what is believed of the guest's memory.
-const (
-	maxEntries = 1 << 24
-	maxModules = 4096
-)
-
 // ip is the address of the entry n.
 func (u *Unwinder) ip(t table, n int) (uint64, bool) {
 	at := t.ips.Add(int64(n) * 4)
@@ -235,7 +230,7 @@ func (u *Unwinder) eachModule(fn func(table)) {
 		return
 	}
 	at, ok := u.word(uint64(u.modules))
-	for range maxModules {
+	for range bounded.OrcModules {
 		if !ok || at == uint64(u.modules) || at == 0 {
 			return
 		}
@@ -244,7 +239,7 @@ func (u *Unwinder) eachModule(fn func(table)) {
 		ips, ok1 := u.word(uint64(m.Add(l.moduleIPs)))
 		entries, ok2 := u.word(uint64(m.Add(l.moduleEntries)))
 		if ok1 && ok2 && ips != 0 && entries != 0 && u.read(m.Add(l.moduleOrcs), b[:]) == nil {
-			fn(table{x86.Addr(ips), x86.Addr(entries), min(int(binary.LittleEndian.Uint32(b[:])), maxEntries)})
+			fn(table{x86.Addr(ips), x86.Addr(entries), min(int(binary.LittleEndian.Uint32(b[:])), bounded.OrcEntries)})
 		}
 		at, ok = u.word(at)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"unsafe"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/kimage"
 	"kprobelab/x86"
 )
@@ -50,7 +51,7 @@ func find(l layout, at func(name string) x86.Addr, read func(at x86.Addr, b []by
 	u := &Unwinder{read: read, layout: l, modules: at("modules"), text: x86.Range{Start: at("_stext"), End: at("_etext")}, init: x86.Range{Start: at("_sinittext"), End: at("_einittext")}}
 	ips, end := at("__start_orc_unwind_ip"), at("__stop_orc_unwind_ip")
 	u.kernel = table{ips, at("__start_orc_unwind"), int(end-ips) / 4}
-	if ips == 0 || end <= ips || u.kernel.entries == 0 || u.kernel.n > maxEntries || u.text.Start == 0 {
+	if ips == 0 || end <= ips || u.kernel.entries == 0 || u.kernel.n > bounded.OrcEntries || u.text.Start == 0 {
 		return nil
 	}
 	return u
@@ -92,9 +93,6 @@ func (u *Unwinder) Asleep(sp uint64) (Frame, bool) {
 	return Frame{IP: ip, SP: sp + inactiveSize, BP: bp}, ok1 && ok2
 }
 
-// maxFrames bounds a walk through a stack that is no stack.
-const maxFrames = 1024
-
 // Parts of pt_regs that are read from the stack.
 const (
 	offIP     = uint64(unsafe.Offsetof(x86.PtRegs{}.IP))
@@ -111,7 +109,7 @@ func (u *Unwinder) Walk(f Frame, original func(addr, at uint64) uint64, fn func(
 		original = func(addr, _ uint64) uint64 { return addr }
 	}
 	s := state{Unwinder: u, Frame: f, original: original, full: f.Regs != nil}
-	for range maxFrames {
+	for range bounded.StackFrames {
 		at, more := s.next()
 		if !more {
 			return s.atEnd

@@ -78,13 +78,6 @@ type kept struct {
 	Answers []kimage.Answer `json:"answers"`
 }
 
-// A file of answers is small. What is larger is none.
-const (
-	maxKept    = 64 << 10
-	maxAnswers = 200
-	maxText    = 1000
-)
-
 // readCache reads a file of answers. Whatever is wrong with it, there are none, and
 // the image is asked again.
 func readCache(path string) []kimage.Answer {
@@ -94,12 +87,12 @@ func readCache(path string) []kimage.Answer {
 	if bounded.Ours(filepath.Dir(path)) != nil || bounded.Ours(path) != nil {
 		return nil
 	}
-	b, err := bounded.ReadFile(path, maxKept)
+	b, err := bounded.ReadFile(path, bounded.AnswersFile)
 	if err != nil {
 		return nil
 	}
 	var k kept
-	if json.Unmarshal(b, &k) != nil || k.Version != Version || len(k.Answers) > maxAnswers || slices.ContainsFunc(k.Answers, odd) {
+	if json.Unmarshal(b, &k) != nil || k.Version != Version || len(k.Answers) > bounded.Answers || slices.ContainsFunc(k.Answers, odd) {
 		return nil
 	}
 	return k.Answers
@@ -108,7 +101,7 @@ func readCache(path string) []kimage.Answer {
 // odd reports whether an answer cannot have been written here: it will be printed.
 func odd(a kimage.Answer) bool {
 	return slices.ContainsFunc([]string{a.Field, a.Value, a.Evidence}, func(s string) bool {
-		return s == "" || len(s) > maxText || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
+		return s == "" || len(s) > bounded.AnswerText || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
 	})
 }
 

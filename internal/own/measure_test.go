@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/decoder"
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/integration/oracle"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/slot"
@@ -125,7 +126,7 @@ func TestCacheIsNotTrusted(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, want, readCache(files[0]))
 
-	many, err := json.Marshal(kept{Version, make([]kimage.Answer, maxAnswers+1)})
+	many, err := json.Marshal(kept{Version, make([]kimage.Answer, bounded.Answers+1)})
 	require.NoError(t, err)
 	for name, content := range map[string][]byte{
 		"empty":         {},
@@ -133,7 +134,7 @@ func TestCacheIsNotTrusted(t *testing.T) {
 		"other_version": bytes.Replace(good, fmt.Appendf(nil, `"version":%d`, Version), fmt.Appendf(nil, `"version":%d`, Version+1), 1),
 		"other_json":    []byte("[1,2,3]"),
 		"control_codes": bytes.Replace(good, []byte("Decoder.EVEX"), []byte(`\u001b[31m`), 1),
-		"large":         append(good, strings.Repeat(" ", maxKept)...),
+		"large":         append(good, strings.Repeat(" ", bounded.AnswersFile)...),
 		"too_many":      many,
 	} {
 		t.Run(name, func(t *testing.T) {

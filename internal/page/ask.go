@@ -12,6 +12,7 @@ import (
 	"kprobelab/decoder"
 	"kprobelab/errno"
 	"kprobelab/internal/assemble"
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/report"
 	"kprobelab/kimage"
 	"kprobelab/profile"
@@ -20,9 +21,9 @@ import (
 
 const (
 	// MaxImage is the largest image that the page takes, in bytes.
-	MaxImage = 512 << 20
+	MaxImage = bounded.PageImage
 	// MaxCode is how many bytes of a function are explained at most.
-	MaxCode = 4096
+	MaxCode = bounded.PageCode
 	// maxFound is how many functions a search lists.
 	maxFound = 200
 )

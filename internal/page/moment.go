@@ -3,6 +3,7 @@ package page
 import (
 	"encoding/binary"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/kprobes"
 	"kprobelab/kprobes/slot"
 	"kprobelab/optimizer"
@@ -14,13 +15,13 @@ type moment struct {
 	// Text says what happens, for an event; Who is its CPU, or "worker", "module".
 	Text string
 	Who  string
-	regs [maxCPUs]x86.PtRegs
-	has  [maxCPUs]bool
+	regs [bounded.PageCPUs]x86.PtRegs
+	has  [bounded.PageCPUs]bool
 	// text is the watched text, seen what each CPU may still fetch of it, stack the
 	// words above each stack pointer.
 	text  []byte
-	seen  [maxCPUs][]byte
-	stack [maxCPUs][]uint64
+	seen  [bounded.PageCPUs][]byte
+	stack [bounded.PageCPUs][]uint64
 	// probes are the probes' states, pieces the code that kprobes has made for them.
 	probes []State
 	pieces []piece

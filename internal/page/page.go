@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/printable"
 	"kprobelab/profile"
 )
@@ -45,9 +46,6 @@ func with[Q, A any](do func(*Page, Q, []byte) (A, error)) func(*Page, []byte, []
 // somebody has changed.
 var errRequest = errors.New("this address is not one that the page has made")
 
-// maxRequest is the longest request in bytes.
-const maxRequest = 1 << 20
-
 // Answer answers the request `{"do": NAME, …}`: with the answer's JSON, or with
 // `{"error": SENTENCE}`.
 func (p *Page) Answer(request string, file []byte) (answer string) {
@@ -59,7 +57,7 @@ func (p *Page) Answer(request string, file []byte) (answer string) {
 	var q struct {
 		Do string `json:"do"`
 	}
-	if len(request) > maxRequest || json.Unmarshal([]byte(request), &q) != nil || requests[q.Do] == nil {
+	if len(request) > bounded.PageRequest || json.Unmarshal([]byte(request), &q) != nil || requests[q.Do] == nil {
 		return failed(errRequest)
 	}
 	a, err := requests[q.Do](p, []byte(request), file)

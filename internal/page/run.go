@@ -6,6 +6,7 @@ import (
 
 	"kprobelab"
 	"kprobelab/errno"
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/session"
 	"kprobelab/internal/steptext"
 	"kprobelab/kimage"
@@ -70,8 +71,8 @@ func newRun(img *kimage.Image, s Scenario) (*run, error) {
 	switch {
 	case len(calls) == 0:
 		return nil, errNoCalls
-	case len(calls) > maxCPUs:
-		return nil, fmt.Errorf("%d lines of calls are too many: a machine here has at most %d CPUs", len(calls), maxCPUs)
+	case len(calls) > bounded.PageCPUs:
+		return nil, fmt.Errorf("%d lines of calls are too many: a machine here has at most %d CPUs", len(calls), bounded.PageCPUs)
 	}
 	r.lab, err = kprobelab.New(img, &kprobelab.Options{
 		Rules: r.rules, Engine: "interp", CPUs: len(calls), EveryInstruction: true, Optimize: true, Budget: 1_000_000,
@@ -262,7 +263,7 @@ func (r *run) replay(all []byte) error {
 
 // step lets somebody take one step. ran is false where there is nothing to do.
 func (r *run) step(who byte) (ran bool, err error) {
-	if len(r.steps) >= maxSteps {
+	if len(r.steps) >= bounded.PageSteps {
 		return false, errSteps
 	}
 	before, moments := r.now, r.moments

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/callsyntax"
 	"kprobelab/kprobes"
 	"kprobelab/x86"
@@ -24,13 +25,6 @@ type Scenario struct {
 	// Careless: the jump is written at once, without waiting for any task.
 	Careless bool `json:"careless"`
 }
-
-const (
-	// maxCPUs is how many CPUs a scenario may have.
-	maxCPUs = 4
-	// maxProbes is how many probes it may have.
-	maxProbes = 8
-)
 
 // probe is a line of Scenario.Probes.
 type probe struct {
@@ -61,8 +55,8 @@ func (s *Scenario) probes() (list []probe, err error) {
 		}
 		list = append(list, p)
 	}
-	if len(list) > maxProbes {
-		return nil, fmt.Errorf("%d probes are too many: a machine here has at most %d", len(list), maxProbes)
+	if len(list) > bounded.PageProbes {
+		return nil, fmt.Errorf("%d probes are too many: a machine here has at most %d", len(list), bounded.PageProbes)
 	}
 	return list, nil
 }
@@ -143,26 +137,23 @@ type turns struct {
 	n   int
 }
 
-// maxSteps is how many steps a machine of the page may take.
-const maxSteps = 5000
-
-var errSteps = fmt.Errorf("this machine has taken its %d steps: go back, or begin again", maxSteps)
+var errSteps = fmt.Errorf("this machine has taken its %d steps: go back, or begin again", bounded.PageSteps)
 
 func readSchedule(text string) (list []turns, err error) {
 	total := 0
 	for text != "" {
 		t := turns{who: text[0], n: 1}
-		if text = text[1:]; !strings.ContainsRune("mw", rune(t.who)) && (t.who < 'a' || t.who >= 'a'+maxCPUs) {
+		if text = text[1:]; !strings.ContainsRune("mw", rune(t.who)) && (t.who < 'a' || t.who >= 'a'+bounded.PageCPUs) {
 			return nil, errRequest
 		}
 		digits := len(text) - len(strings.TrimLeft(text, "0123456789"))
 		if digits > 0 {
-			if t.n, err = strconv.Atoi(text[:digits]); err != nil || t.n < 1 || t.n > maxSteps {
+			if t.n, err = strconv.Atoi(text[:digits]); err != nil || t.n < 1 || t.n > bounded.PageSteps {
 				return nil, errRequest
 			}
 			text = text[digits:]
 		}
-		if total += t.n; total > maxSteps {
+		if total += t.n; total > bounded.PageSteps {
 			return nil, errSteps
 		}
 		list = append(list, t)

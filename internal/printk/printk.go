@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"strings"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/kimage"
 	"kprobelab/x86"
 )
@@ -38,12 +39,6 @@ type Log struct {
 	// Sizes of a descriptor and of what is known of its message.
 	desc, info x86.Addr
 }
-
-// Limits of what is believed of a guest's memory.
-const (
-	maxBits = 24
-	maxText = 1 << 16
-)
 
 // Of finds the log of an image's kernel; read reads its memory.
 func Of(img *kimage.Image, read func(x86.Addr, []byte) error) (*Log, error) {
@@ -121,7 +116,7 @@ func (l *Log) Since(seq uint64) (list []Record, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if bits > maxBits || size > 2*maxBits {
+	if bits > bounded.PrintkBits || size > 2*bounded.PrintkBits {
 		return nil, ErrUnknown
 	}
 	for n := range uint64(1) << bits {
@@ -156,7 +151,7 @@ func (l *Log) record(id uint64, desc, info, data x86.Addr, size uint64) (r Recor
 	begin, next := get(desc+l.at["text_blk_lpos.begin"], 8), get(desc+l.at["text_blk_lpos.next"], 8)
 	r.Seq, r.Nanos = get(info+l.at["seq"], 8), get(info+l.at["ts_nsec"], 8)
 	n := get(info+l.at["text_len"], 2)
-	if err != nil || begin&1 != 0 || n > maxText { // an odd position: there is no text
+	if err != nil || begin&1 != 0 || n > bounded.PrintkText { // an odd position: there is no text
 		return r, err == nil, err
 	}
 	// A block that would go past the end is at the buffer's start; its ID comes first.

@@ -6,16 +6,11 @@ import (
 	"maps"
 
 	"kprobelab/errno"
+	"kprobelab/internal/bounded"
 	"kprobelab/x86"
 )
 
-// maxThreads bounds the threads that there are, maxProcesses the processes that a run makes at all.
-const (
-	maxThreads   = 64
-	maxProcesses = 500
-)
-
-var errProcesses = fmt.Errorf("the program has made more than %d processes", maxProcesses)
+var errProcesses = fmt.Errorf("the program has made more than %d processes", bounded.Processes)
 
 // Flags of clone.
 const (
@@ -99,12 +94,12 @@ func (p *Process) newTask(c newTask, r *x86.PtRegs) (uint64, error) {
 		return 0, errno.ENOSYS
 	case flags&cloneSetTLS != 0 && c.tls >= uint64(userTop):
 		return 0, errno.EPERM
-	case tasks >= maxThreads:
+	case tasks >= bounded.Threads:
 		return 0, errno.EAGAIN
 	}
 	g := p.group
 	if flags&cloneThread == 0 {
-		if p.made++; p.made > maxProcesses {
+		if p.made++; p.made > bounded.Processes {
 			p.giveUp(errProcesses, r)
 			return 0, nil
 		}

@@ -5,6 +5,7 @@ import (
 	"maps"
 
 	"kprobelab/errno"
+	"kprobelab/internal/bounded"
 	"kprobelab/x86"
 )
 
@@ -56,10 +57,8 @@ const (
 	openKept      = openAccess | openAppend | openNonBlock
 )
 
-const (
-	maxOpen  = 256
-	maxWrite = 1 << 20 // of one system call; a program goes on with the rest
-)
+// maxWrite is the most of one system call, in bytes; a program goes on with the rest.
+const maxWrite = 1 << 20
 
 // standard are the descriptors that a program begins with.
 func (p *Process) standard() map[int]descriptor {
@@ -72,7 +71,7 @@ func (p *Process) standard() map[int]descriptor {
 
 // install gives a description the lowest free number from one on.
 func (p *Process) install(d *description, from int, closes bool) (uint64, error) {
-	for fd := from; fd < maxOpen; fd++ {
+	for fd := from; fd < bounded.Descriptors; fd++ {
 		if _, used := p.open[fd]; !used {
 			p.open[fd] = descriptor{d, closes}
 			return uint64(fd), nil
@@ -126,7 +125,7 @@ func (p *Process) dup(from, to, flags uint64) (uint64, error) {
 		return 0, err
 	case flags&^openCloseExec != 0:
 		return 0, errno.EINVAL
-	case to >= maxOpen:
+	case to >= bounded.Descriptors:
 		return 0, errno.EBADF
 	}
 	p.open[int(to)] = descriptor{d, flags&openCloseExec != 0}
@@ -155,7 +154,7 @@ func (p *Process) fcntl(r *x86.PtRegs) (uint64, error) {
 	}
 	switch r.SI {
 	case dupFD, dupCloseExec:
-		if r.DX >= maxOpen {
+		if r.DX >= bounded.Descriptors {
 			return 0, errno.EINVAL
 		}
 		return p.install(d.description, int(r.DX), r.SI == dupCloseExec)

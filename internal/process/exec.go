@@ -5,11 +5,9 @@ import (
 	"maps"
 
 	"kprobelab/errno"
+	"kprobelab/internal/bounded"
 	"kprobelab/x86"
 )
-
-// maxStrings bounds argv and the environment, in strings.
-const maxStrings = 4096
 
 // strings reads an array of pointers to strings, up to a null; 0 is none.
 func (p *Process) strings(at uint64) (list []string, err error) {
@@ -22,14 +20,14 @@ func (p *Process) strings(at uint64) (list []string, err error) {
 		if to == 0 {
 			break
 		}
-		s, err := p.text(x86.Addr(to), maxArguments)
+		s, err := p.text(x86.Addr(to), bounded.ProgramArguments)
 		if err == errno.EINVAL {
 			err = errno.E2BIG
 		}
 		if err != nil {
 			return nil, err
 		}
-		if total += len(s) + 1; total > maxArguments || len(list) >= maxStrings {
+		if total += len(s) + 1; total > bounded.ProgramArguments || len(list) >= bounded.ProgramStrings {
 			return nil, errno.E2BIG
 		}
 		list = append(list, s)

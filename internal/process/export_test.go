@@ -1,6 +1,9 @@
 package process
 
-import "kprobelab/x86"
+import (
+	"kprobelab/internal/bounded"
+	"kprobelab/x86"
+)
 
 // Call makes a system call of the running thread, which does not execute anything in between.
 func (p *Process) Call(nr uint64, args ...uint64) int64 {
@@ -16,4 +19,4 @@ func (p *Process) Call(nr uint64, args ...uint64) int64 {
 func (p *Process) Noted() int { return len(p.used) }
 
 // MaxMappings bounds the mappings of a space.
-const MaxMappings = maxMappings
+const MaxMappings = bounded.Mappings

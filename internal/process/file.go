@@ -8,6 +8,7 @@ import (
 	"path"
 
 	"kprobelab/errno"
+	"kprobelab/internal/bounded"
 	"kprobelab/x86"
 )
 
@@ -26,9 +27,6 @@ func Clean(name string) string { return path.Clean("/" + name) }
 
 // PageSize is that of a program's memory.
 const PageSize = 4096
-
-// maxPieces bounds the program headers; the kernel's bound is a page of them.
-const maxPieces = 64
 
 // image is what the program headers of an ELF file say.
 type image struct {
@@ -70,7 +68,7 @@ func readImage(f *File) (*image, error) {
 		return nil, fmt.Errorf("%s: %w: its type is %s", f.Name, ErrNotELF, h.Type)
 	}
 	im := &image{file: f, phnum: len(h.Progs), entry: x86.Addr(h.Entry), position: h.Type == elf.ET_DYN}
-	if im.phnum == 0 || im.phnum > maxPieces {
+	if im.phnum == 0 || im.phnum > bounded.ProgramHeaders {
 		return nil, fmt.Errorf("%s: %w: %d program headers", f.Name, ErrNotELF, im.phnum)
 	}
 	for _, p := range h.Progs {
@@ -99,12 +97,9 @@ func readImage(f *File) (*image, error) {
 	return im, nil
 }
 
-// maxImage bounds the addresses of an image from its first to its last.
-const maxImage = 256 << 20
-
 func (im *image) piece(p *elf.ProgHeader) error {
 	switch {
-	case p.Filesz > p.Memsz || p.Memsz > maxImage || p.Vaddr >= uint64(userTop) || p.Vaddr%PageSize != p.Off%PageSize:
+	case p.Filesz > p.Memsz || p.Memsz > bounded.ProgramImage || p.Vaddr >= uint64(userTop) || p.Vaddr%PageSize != p.Off%PageSize:
 		return errors.New("a segment's sizes or addresses do not fit")
 	case p.Off > uint64(len(im.file.Data)) || p.Filesz > uint64(len(im.file.Data))-p.Off:
 		return errors.New("a segment is outside the file")
@@ -117,8 +112,8 @@ func (im *image) piece(p *elf.ProgHeader) error {
 		return errors.New("its segments are not in order")
 	}
 	im.span.End = at.End
-	if im.span.Len() > maxImage {
-		return fmt.Errorf("its segments span more than %d MB", maxImage>>20)
+	if im.span.Len() > bounded.ProgramImage {
+		return fmt.Errorf("its segments span more than %d MB", bounded.ProgramImage>>20)
 	}
 	im.pieces = append(im.pieces, *p)
 	return nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"kprobelab/errno"
+	"kprobelab/internal/bounded"
 	"kprobelab/machine"
 	"kprobelab/x86"
 )
@@ -67,8 +68,6 @@ const (
 	breakRoom          = 64 << 20
 	// XOLHint is where the kernel wants the XOL area: the last page.
 	XOLHint = userTop - PageSize
-	// maxMappings is vm.max_map_count; what is touched of a lazy mapping makes several of one.
-	maxMappings = 16384
 )
 
 // Space is an address space (mm_struct). Several take turns in the machine's memory: see frames.
@@ -111,7 +110,7 @@ func (s *Space) Map(v Mapping) (*Mapping, error) {
 	if v.lazy {
 		n = 0
 	}
-	if s.pages+n > s.most || len(s.maps) >= maxMappings {
+	if s.pages+n > s.most || len(s.maps) >= bounded.Mappings {
 		return nil, errno.ENOMEM
 	}
 	if err := s.Unmap(v.Range); err != nil {
@@ -279,7 +278,7 @@ func (s *Space) protect(r x86.Range, prot int) error {
 
 // split is cut for a range that the program chose: it may make two mappings more, as far as there may be more.
 func (s *Space) split(r x86.Range) ([]*Mapping, error) {
-	if len(s.maps)+2 > maxMappings && (s.inside(r.Start) || s.inside(r.End)) {
+	if len(s.maps)+2 > bounded.Mappings && (s.inside(r.Start) || s.inside(r.End)) {
 		return nil, errno.ENOMEM
 	}
 	return s.cut(r), nil

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"kprobelab/errno"
+	"kprobelab/internal/bounded"
 )
 
 // status holds the attributes that stat returns.
@@ -98,19 +99,13 @@ type made struct {
 	shown *File
 }
 
-// maxMade bounds what all files that a program makes hold, in bytes, and maxNames how many there may be.
-const (
-	maxMade  = 64 << 20
-	maxNames = 4096
-)
-
 func (o *made) read(p *Process, at *int64, n int) ([]byte, error) {
 	b, err := (&given{file: o.file}).read(p, at, n)
 	return slices.Clone(b), err
 }
 
 func (o *made) write(p *Process, at *int64, b []byte) (int, error) {
-	if *at > maxMade {
+	if *at > bounded.MadeFiles {
 		return 0, errno.EFBIG
 	}
 	if err := o.resize(p, max(len(o.file.Data), int(*at)+len(b))); err != nil {
@@ -124,8 +119,8 @@ func (o *made) write(p *Process, at *int64, b []byte) (int, error) {
 
 // resize gives the file another length. What mappings show of it does not change.
 func (o *made) resize(p *Process, n int) error {
-	if n > len(o.file.Data) && p.written+n-len(o.file.Data) > maxMade {
-		if p.sweep(); p.written+n-len(o.file.Data) > maxMade {
+	if n > len(o.file.Data) && p.written+n-len(o.file.Data) > bounded.MadeFiles {
+		if p.sweep(); p.written+n-len(o.file.Data) > bounded.MadeFiles {
 			return errno.ENOSPC
 		}
 	}

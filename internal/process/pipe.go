@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"kprobelab/errno"
+	"kprobelab/internal/bounded"
 	"kprobelab/x86"
 )
 
@@ -12,9 +13,6 @@ const (
 	pipeSize   = 64 << 10
 	pipeAtomic = PageSize
 )
-
-// maxPipes bounds the pipes that there are, so what waits in them all (pipe-user-pages-hard: 64 MB of them).
-const maxPipes = 1024
 
 // pipe is the bytes that wait in it.
 type pipe struct {
@@ -99,7 +97,7 @@ func (p *Process) makePipe(at, flags uint64) (uint64, error) {
 	if flags&^(openCloseExec|openNonBlock) != 0 {
 		return 0, errno.EINVAL
 	}
-	if p.pipes() >= maxPipes {
+	if p.pipes() >= bounded.Pipes {
 		return 0, errno.ENFILE
 	}
 	p.lastInode++

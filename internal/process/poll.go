@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"kprobelab/errno"
+	"kprobelab/internal/bounded"
 	"kprobelab/x86"
 )
 
@@ -35,7 +36,7 @@ func (p *Process) waitReady(r *x86.PtRegs, timeout int64, call func() (uint64, e
 	return p.sleepFor(s, r)
 }
 
-const maxPoll = maxOpen
+const maxPoll = bounded.Descriptors
 
 // pollAt is poll of an array of struct pollfd. What waits looks at the process's own descriptors.
 func (p *Process) pollAt(at, n uint64, timeout int64, r *x86.PtRegs) (uint64, error) {
@@ -95,7 +96,7 @@ func (p *Process) selects(r *x86.PtRegs, ns int64) (uint64, error) {
 	if n < 0 {
 		return 0, errno.EINVAL
 	}
-	n = min(n, maxOpen)
+	n = min(n, bounded.Descriptors)
 	sets := []struct {
 		at     uint64
 		events uint32
@@ -223,9 +224,6 @@ func (p *Process) eventFD(count, flags uint64) (uint64, error) {
 	return p.install(d, 0, flags&openCloseExec != 0)
 }
 
-// maxWatches bounds the entries of all epoll instances (fs.epoll.max_user_watches).
-const maxWatches = 16384
-
 // interest is the entry of one descriptor in an epoll instance: the events to report, and the program's data.
 type interest struct {
 	d      *description
@@ -317,7 +315,7 @@ func (p *Process) epollCtl(r *x86.PtRegs) (uint64, error) {
 		return 0, errno.ENOENT
 	case r.SI == add && !p.mayNest(o, d):
 		return 0, errno.ELOOP
-	case r.SI == add && watches >= maxWatches:
+	case r.SI == add && watches >= bounded.Epolls:
 		return 0, errno.ENOSPC
 	case r.SI == remove:
 		delete(o.list, fd)

@@ -9,6 +9,7 @@ import (
 	"path"
 
 	"kprobelab/errno"
+	"kprobelab/internal/bounded"
 	"kprobelab/kimage"
 	"kprobelab/machine"
 	"kprobelab/x86"
@@ -310,9 +311,6 @@ const (
 	atSecure, atRandom, atExecfn                                 = 23, 25, 31
 )
 
-// maxArguments bounds argv and the environment (MAX_ARG_STRLEN, for all together).
-const maxArguments = 128 << 10
-
 // arguments makes the stack and puts on it what a program finds there.
 func (p *Process) arguments(l *loaded, env []string, base x86.Addr) (x86.Addr, error) {
 	if _, err := p.Map(Mapping{Range: x86.Range{Start: stackTop - stackSize, End: stackTop}, Prot: ProtRead | ProtWrite, Name: "[stack]"}); err != nil {
@@ -321,7 +319,7 @@ func (p *Process) arguments(l *loaded, env []string, base x86.Addr) (x86.Addr, e
 	at, total := stackTop-8, 0
 	var failed error
 	put := func(b []byte) x86.Addr {
-		if total += len(b); total > maxArguments {
+		if total += len(b); total > bounded.ProgramArguments {
 			failed = errno.E2BIG
 			return 0
 		}

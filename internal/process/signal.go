@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"kprobelab/errno"
+	"kprobelab/internal/bounded"
 	"kprobelab/machine"
 	"kprobelab/x86"
 )
@@ -112,9 +113,6 @@ func infoFrom(s Signal, code int32, sender uint32) siginfo {
 	return i
 }
 
-// maxQueued bounds the signals that are pending (RLIMIT_SIGPENDING).
-const maxQueued = 1024
-
 // queue are pending signals, in the order in which they were sent.
 type queue struct{ list []siginfo }
 
@@ -129,7 +127,7 @@ func (q *queue) add(i siginfo) error {
 	if i.signal < firstReal && q.set().has(i.signal) {
 		return nil
 	}
-	if len(q.list) >= maxQueued {
+	if len(q.list) >= bounded.Signals {
 		return errno.EAGAIN
 	}
 	q.list = append(q.list, i)

@@ -4,17 +4,15 @@ import (
 	"slices"
 
 	"kprobelab/errno"
+	"kprobelab/internal/bounded"
 )
-
-// maxSnapshots bounds what made files were when they were mapped or executed, in bytes, all together.
-const maxSnapshots = 2 * maxMade
 
 // snapshot is a made file as it is now, for a mapping or a program, which do not change with the file.
 func (p *Process) snapshot(m *made) (*File, error) {
 	if m.shown != nil {
 		return m.shown, nil
 	}
-	if p.snapshotBytes()+len(m.file.Data) > maxSnapshots {
+	if p.snapshotBytes()+len(m.file.Data) > bounded.MadeSnapshots {
 		return nil, errno.ENOMEM
 	}
 	m.shown = &File{Name: m.file.Name, Data: slices.Clone(m.file.Data)}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 
 	"kprobelab/errno"
+	"kprobelab/internal/bounded"
 	"kprobelab/x86"
 )
 
@@ -119,9 +120,9 @@ func (p *Process) access(dir, name, mode, flags uint64) (uint64, error) {
 
 // statfs says that it is a tmpfs.
 func (p *Process) statfs(at uint64) (uint64, error) {
-	const magic, blocks = 0x01021994, maxMade / PageSize
+	const magic, blocks = 0x01021994, bounded.MadeFiles / PageSize
 	b := make([]byte, 120)
-	for i, w := range []uint64{magic, PageSize, blocks, blocks - uint64(p.written)/PageSize, blocks - uint64(p.written)/PageSize, maxNames, maxNames / 2, 0, 255, PageSize} {
+	for i, w := range []uint64{magic, PageSize, blocks, blocks - uint64(p.written)/PageSize, blocks - uint64(p.written)/PageSize, bounded.MadeNames, bounded.MadeNames / 2, 0, 255, PageSize} {
 		binary.LittleEndian.PutUint64(b[8*i:], w)
 	}
 	return 0, p.Write(x86.Addr(at), b)

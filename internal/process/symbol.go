@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"kprobelab/errno"
+	"kprobelab/internal/bounded"
 	"kprobelab/x86"
 )
 
@@ -119,9 +120,6 @@ func (f *File) Offset(name string) (uint64, error) {
 	return found[0].Offset, nil
 }
 
-// maxFunction bounds the code that Function gives.
-const maxFunction = 1 << 20
-
 // Function is the code of the function that has an offset of the file, from its first byte on, and where that is
 // in the file. It asks the symbols, and the table of unwinding where they do not know; ok is false where
 // neither does.
@@ -133,7 +131,7 @@ func (f *File) Function(offset uint64) (code []byte, at uint64, ok bool) {
 		}
 		size = 0
 	}
-	end := min(at+maxFunction, uint64(len(f.Data)))
+	end := min(at+bounded.ProgramFunction, uint64(len(f.Data)))
 	if size > 0 {
 		end = min(end, at+size)
 	}

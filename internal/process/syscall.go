@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"kprobelab/errno"
+	"kprobelab/internal/bounded"
 	"kprobelab/x86"
 )
 
@@ -35,16 +36,12 @@ func (p *Process) systemCall(regs *x86.PtRegs) {
 	}
 }
 
-// maxUnknown bounds how many numbers of system calls that do not exist are counted apart; UnknownRest is the number
-// under which the others are counted.
-const (
-	maxUnknown         = 512
-	UnknownRest uint64 = 1<<64 - 1
-)
+// UnknownRest is the number under which system calls that do not exist are counted, once bounded.UnknownCalls others are.
+const UnknownRest uint64 = 1<<64 - 1
 
 // unknown counts a system call that is answered ENOSYS.
 func (p *Process) unknown(nr uint64) {
-	if _, counted := p.Unknown[nr]; !counted && len(p.Unknown) >= maxUnknown {
+	if _, counted := p.Unknown[nr]; !counted && len(p.Unknown) >= bounded.UnknownCalls {
 		nr = UnknownRest
 	}
 	p.Unknown[nr]++
@@ -449,7 +446,7 @@ func (p *Process) rlimit(which, at uint64) (uint64, error) {
 	case core:
 		soft = 0
 	case files:
-		soft, hard = maxOpen, maxOpen
+		soft, hard = bounded.Descriptors, bounded.Descriptors
 	}
 	b := binary.LittleEndian.AppendUint64(nil, soft)
 	return 0, p.Write(x86.Addr(at), binary.LittleEndian.AppendUint64(b, hard))

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"kprobelab/errno"
+	"kprobelab/internal/bounded"
 	"kprobelab/x86"
 )
 
@@ -318,8 +319,8 @@ func (p *Process) mayMake(name string) error {
 	case !f.writes:
 		return errno.EROFS
 	}
-	if len(p.makes)+len(p.folders) >= maxNames {
-		if p.sweep(); len(p.makes)+len(p.folders) >= maxNames {
+	if len(p.makes)+len(p.folders) >= bounded.MadeNames {
+		if p.sweep(); len(p.makes)+len(p.folders) >= bounded.MadeNames {
 			return errno.ENOSPC
 		}
 	}
@@ -483,7 +484,7 @@ func (p *Process) truncate(d *description, n uint64) (uint64, error) {
 	if !is || d.flags&openAccess == openRead || int64(n) < 0 {
 		return 0, errno.EINVAL
 	}
-	if n > maxMade {
+	if n > bounded.MadeFiles {
 		return 0, errno.EFBIG
 	}
 	return 0, m.resize(p, int(n))

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/x86"
 )
 
@@ -205,13 +206,10 @@ func (d *Debugger) receive() (string, error) {
 	return packet, err
 }
 
-// maxPacket bounds a packet: a debugger that is none may write for ever.
-const maxPacket = 1 << 20
-
 // until reads to the end of a packet, or of what stands before it, without the end.
 func (d *Debugger) until(end byte) (string, error) {
 	var b strings.Builder
-	for b.Len() < maxPacket {
+	for b.Len() < bounded.DebuggerPacket {
 		c, err := d.in.ReadByte()
 		if err != nil {
 			return "", err
@@ -221,7 +219,7 @@ func (d *Debugger) until(end byte) (string, error) {
 		}
 		b.WriteByte(c)
 	}
-	return "", fmt.Errorf("QEMU's debugger: a packet of more than %d bytes", maxPacket)
+	return "", fmt.Errorf("QEMU's debugger: a packet of more than %d bytes", bounded.DebuggerPacket)
 }
 
 func sum(packet string) (s byte) {

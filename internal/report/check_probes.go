@@ -84,7 +84,7 @@ type Probe struct {
 // (#) are left out. A line that is no probe is a Probe that no kernel takes.
 // The error is the reader's, or says that there is no probe.
 func ReadProbes(r io.Reader) ([]Probe, error) {
-	b, err := bounded.ReadAll(r, maxProbes)
+	b, err := bounded.ReadAll(r, bounded.CheckInput)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func ReadProbes(r io.Reader) ([]Probe, error) {
 	}
 	var list []Probe
 	lines := bufio.NewScanner(bytes.NewReader(b))
-	lines.Buffer(nil, maxLine)
+	lines.Buffer(nil, bounded.ListLine)
 	for n := 1; lines.Scan(); n++ {
 		text, _, _ := strings.Cut(lines.Text(), "#")
 		if words := strings.Fields(text); len(words) > 0 {
@@ -124,9 +124,6 @@ func AskBy(probes []Probe, via Via) {
 		AskBy(probes[i].any, via)
 	}
 }
-
-// maxProbes is the longest input in bytes.
-const maxProbes = 64 << 20
 
 // textProbe reads one line, of at least one word.
 func textProbe(words []string) Probe {

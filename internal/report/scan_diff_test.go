@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab"
+	"kprobelab/internal/bounded"
 	"kprobelab/kimage"
 )
 
@@ -136,12 +137,12 @@ func TestChangesOfRules(t *testing.T) {
 
 func TestReadScanRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                             "x: not what scan --json writes: it has no rows",
-		"gcd\n":                        "x: line 1: not what scan --json writes",
-		"{}\n":                         "x: line 1: not what scan --json writes",
-		`{"address":"0x1"}`:            "x: line 1: not what scan --json writes",
-		"\x1f\x8b":                     "x: unexpected EOF",
-		strings.Repeat(" ", maxLine+1): "x: line 1 is longer than 1048576 bytes",
+		"":                                      "x: not what scan --json writes: it has no rows",
+		"gcd\n":                                 "x: line 1: not what scan --json writes",
+		"{}\n":                                  "x: line 1: not what scan --json writes",
+		`{"address":"0x1"}`:                     "x: line 1: not what scan --json writes",
+		"\x1f\x8b":                              "x: unexpected EOF",
+		strings.Repeat(" ", bounded.ListLine+1): "x: line 1 is longer than 1048576 bytes",
 	} {
 		_, err := ReadScan("x", strings.NewReader(text))
 		require.EqualError(t, err, want)

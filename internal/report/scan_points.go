@@ -19,9 +19,6 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// maxLine is the longest line of a list of points, in bytes.
-const maxLine = 1 << 20
-
 // ScanPoint is one point of a list.
 type ScanPoint struct {
 	// Text is a symbol or an address, with +OFFSET or not.
@@ -43,9 +40,6 @@ func ReadPoints(r io.Reader) ([]ScanPoint, error) {
 	return l.points, err
 }
 
-// maxList is the longest file of lines, unpacked, in bytes.
-const maxList = 1 << 30
-
 // eachLine calls f for each line of a file, plain or gzip, until f returns an
 // error. It puts the line's number before that error.
 func eachLine(r io.Reader, f func(line []byte) error) error {
@@ -57,8 +51,8 @@ func eachLine(r io.Reader, f func(line []byte) error) error {
 		}
 		b = bufio.NewReader(z)
 	}
-	lines := bufio.NewScanner(bounded.Reader(b, maxList))
-	lines.Buffer(nil, maxLine)
+	lines := bufio.NewScanner(bounded.Reader(b, bounded.ListFile))
+	lines.Buffer(nil, bounded.ListLine)
 	n := 1
 	for ; lines.Scan(); n++ {
 		if err := f(lines.Bytes()); err != nil {
@@ -66,7 +60,7 @@ func eachLine(r io.Reader, f func(line []byte) error) error {
 		}
 	}
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {
-		return fmt.Errorf("line %d is longer than %d bytes", n, maxLine)
+		return fmt.Errorf("line %d is longer than %d bytes", n, bounded.ListLine)
 	}
 	return lines.Err()
 }

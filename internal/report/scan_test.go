@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/kprobes/rule"
@@ -343,7 +344,7 @@ func TestReadPoints(t *testing.T) {
 			require.Equal(t, listOf(c.want...), got)
 		})
 	}
-	_, err = ReadPoints(strings.NewReader("gcd\n" + strings.Repeat("x", maxLine+1)))
+	_, err = ReadPoints(strings.NewReader("gcd\n" + strings.Repeat("x", bounded.ListLine+1)))
 	require.EqualError(t, err, "line 2 is longer than 1048576 bytes")
 	_, err = ReadPoints(strings.NewReader(packed.String()[:packed.Len()-6]))
 	require.Error(t, err)

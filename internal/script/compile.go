@@ -3,6 +3,8 @@ package script
 import (
 	"encoding/binary"
 	"fmt"
+
+	"kprobelab/internal/bounded"
 )
 
 // Code is a program that can run.
@@ -52,9 +54,6 @@ type ErrTooLarge struct{ What string }
 
 func (e *ErrTooLarge) Error() string { return e.What }
 
-// maxFrame bounds the locals and the intermediate values of one function.
-const maxFrame = 1 << 12
-
 // Compile checks a program and makes code of it. A mistake of the front end's is an error that
 // begins with BUG.
 func Compile(p *Program) (code *Code, err error) {
@@ -88,7 +87,7 @@ func Compile(p *Program) (code *Code, err error) {
 		h.code = layOut(h.Locals)
 		(&compiler{c, h.code, nil}).whole(h.Body)
 	}
-	if c.ints > maxFrame || c.texts > maxFrame {
+	if c.ints > bounded.ScriptFrame || c.texts > bounded.ScriptFrame {
 		return nil, &ErrTooLarge{"a function has too many variables"}
 	}
 	if need := c.texts * (p.Limits.Nesting + 2) * 2 * p.Limits.StringSize; need > p.Limits.Memory {

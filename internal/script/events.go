@@ -1,18 +1,16 @@
 package script
 
-import "encoding/binary"
+import (
+	"encoding/binary"
 
-// maxEvents and maxEventText bound what waits for the end of a handler.
-const (
-	maxEvents    = 1 << 14
-	maxEventText = 1 << 22
+	"kprobelab/internal/bounded"
 )
 
 // Later calls do after the handler, in its place in the output. It is for the work that the reader of a
 // language's events does when it gets them. If too many calls wait, they are made at once, as by a
 // quick reader.
 func (t *Thread) Later(do func()) {
-	if len(t.events) >= maxEvents || t.waiting > maxEventText {
+	if len(t.events) >= bounded.ScriptEvents || t.waiting > bounded.ScriptEventText {
 		t.catchUp()
 	}
 	t.events = append(t.events, do)

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"kprobelab/internal/bounded"
 )
 
 // halves is memory in both halves of the addresses.
@@ -43,12 +45,12 @@ func TestLaterKeepsTheOrder(t *testing.T) {
 	th.Flush()
 	assert.Equal(t, "a2b", string(out))
 	done := 0
-	for range maxEvents + 1 {
+	for range bounded.ScriptEvents + 1 {
 		th.Later(func() { done++ })
 	}
-	assert.Equal(t, maxEvents, done)
+	assert.Equal(t, bounded.ScriptEvents, done)
 	th.catchUp()
-	assert.Equal(t, maxEvents+1, done)
+	assert.Equal(t, bounded.ScriptEvents+1, done)
 }
 
 type sink []byte

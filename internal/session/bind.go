@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/callsyntax"
 	"kprobelab/internal/show"
 	"kprobelab/kimage"
@@ -50,9 +51,6 @@ func BindTask(img *kimage.Image, text string) ([]*Call, error) {
 	return bound, nil
 }
 
-// maxArgs bounds a call's arguments: they have to lie on the guest's stack.
-const maxArgs = 64
-
 func bind(img *kimage.Image, text string, call callsyntax.Call) (*Call, error) {
 	c := &Call{Call: call, Refs: map[int]x86.Addr{}}
 	bad := func(col int, format string, args ...any) error {
@@ -73,8 +71,8 @@ func bind(img *kimage.Image, text string, call callsyntax.Call) (*Call, error) {
 		}
 		return nil, bad(call.Col, "%s is init text, which is gone after boot", call.Name)
 	}
-	if n := len(call.Args); n > maxArgs {
-		return nil, bad(call.Args[maxArgs].Column(), "a call has at most %d arguments, not %d", maxArgs, n)
+	if n := len(call.Args); n > bounded.CallArguments {
+		return nil, bad(call.Args[bounded.CallArguments].Column(), "a call has at most %d arguments, not %d", bounded.CallArguments, n)
 	}
 	if err := c.resolve(img, bad); err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 
 	"kprobelab"
 	"kprobelab/errno"
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/process"
 	"kprobelab/internal/tracing/definition"
 )
@@ -33,7 +34,6 @@ const (
 	openWrite  = 0x1
 	openAppend = 0x400
 	atCWD      = -100
-	maxFile    = 256 << 20
 )
 
 // UprobeRefused is a definition or a file that the kernel refused. It unwraps to the errno.
@@ -205,8 +205,8 @@ func (u *Uprobes) read(file string) (string, error) {
 		if n, err = u.call(file, "read", fd, buf, len(buf)); n <= 0 {
 			break
 		}
-		if text.Write(buf[:n]); text.Len() > maxFile {
-			err = fmt.Errorf("%s has more than %d bytes: %w", file, maxFile, errno.ENOMEM)
+		if text.Write(buf[:n]); text.Len() > bounded.UprobeFile {
+			err = fmt.Errorf("%s has more than %d bytes: %w", file, bounded.UprobeFile, errno.ENOMEM)
 		}
 	}
 	if _, closing := u.call(file, "close", fd); err == nil {

@@ -1,6 +1,10 @@
 package source
 
-import "debug/dwarf"
+import (
+	"debug/dwarf"
+
+	"kprobelab/internal/bounded"
+)
 
 // Calls are what the code of a file calls of a function by its name.
 type Calls struct {
@@ -22,7 +26,7 @@ func (f *File) Calls(function string) (out *Calls, err error) {
 	if f.fromBTF {
 		return nil, noDWARF("the calls of " + function)
 	}
-	f.left = maxRead
+	f.left = bounded.EntriesRead
 	out = &Calls{}
 	known := false
 	for _, h := range f.mention(function) {
@@ -79,7 +83,7 @@ func (c *calls) note(e *skimmed) {
 
 // nameOf is a function's name, which may be in what it is an instance of.
 func (c *calls) nameOf(at uint64) string {
-	for range maxFollow {
+	for range bounded.References {
 		if name := c.names[at]; name != "" {
 			return name
 		}

@@ -3,6 +3,7 @@ package source
 import (
 	"debug/dwarf"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/source/formula"
 )
 
@@ -15,9 +16,6 @@ type entry struct {
 }
 
 func generic(f *formula.Formula) entry { return entry{f, word, true} }
-
-// maxNodes bounds a formula: copies on the stack double what an operation takes of them.
-const maxNodes = 1 << 8
 
 // onTwo are the operations on two, by their codes; for unsigned types the second.
 var onTwo = map[byte][2]formula.Op{
@@ -38,7 +36,7 @@ func (p *Place) formula(v *node, ops []op) *formula.Formula {
 			return nil
 		}
 	}
-	if len(stack) == 0 || nodes(stack[len(stack)-1].Formula, maxNodes) > maxNodes {
+	if len(stack) == 0 || nodes(stack[len(stack)-1].Formula, bounded.FormulaNodes) > bounded.FormulaNodes {
 		return nil
 	}
 	return stack[len(stack)-1].Formula

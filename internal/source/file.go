@@ -23,15 +23,6 @@ var (
 	ErrTooMuch = errors.New("too much debugging information")
 )
 
-const (
-	// maxFile and maxDebug bound a file and its unpacked debugging sections, in bytes: a kernel's
-	// are 0.6 and 0.25 GB.
-	maxFile  = 4 << 30
-	maxDebug = 1 << 30
-	// maxUnits bounds the units, a kernel has 3,000.
-	maxUnits = 1 << 18
-)
-
 // File is the debugging information of one file. It is for one goroutine.
 type File struct {
 	path  string
@@ -91,7 +82,7 @@ func Open(path string) (file *File, err error) {
 		return nil, err
 	case !s.Mode().IsRegular():
 		return nil, fmt.Errorf("%s: %w: it is no plain file", path, ErrNone)
-	case s.Size() > maxFile:
+	case s.Size() > bounded.SourceFile:
 		return nil, fmt.Errorf("%s: %w", path, ErrTooMuch)
 	}
 	file, err = read(in, s.Size())
@@ -178,7 +169,7 @@ func (f *File) sections(e *elf.File, l *layout, size uint64) error {
 		if s == nil {
 			continue
 		}
-		if total += s.Size; s.Size > maxDebug || total > maxDebug {
+		if total += s.Size; s.Size > bounded.DebugSections || total > bounded.DebugSections {
 			return fmt.Errorf("%w: %s has %d bytes", ErrTooMuch, s.Name, s.Size)
 		}
 		b, err := contents(s, size)

@@ -3,6 +3,8 @@ package source
 import (
 	"debug/dwarf"
 	"fmt"
+
+	"kprobelab/internal/bounded"
 )
 
 // abbrev is the form of an entry.
@@ -19,9 +21,6 @@ type field struct {
 
 type abbrevs map[uint64]*abbrev
 
-// maxAbbrevs bounds the forms of a unit's entries; a kernel's units have hundreds.
-const maxAbbrevs = 1 << 16
-
 // abbrevsAt are those at an offset of .debug_abbrev.
 func (f *File) abbrevsAt(at uint64) (abbrevs, error) {
 	if a, ok := f.abbrevs[at]; ok {
@@ -32,7 +31,7 @@ func (f *File) abbrevsAt(at uint64) (abbrevs, error) {
 	out := abbrevs{}
 	for n := 0; ; n++ {
 		code := b.uleb()
-		if code == 0 || b.bad || n > maxAbbrevs {
+		if code == 0 || b.bad || n > bounded.Abbreviations {
 			break
 		}
 		a := &abbrev{tag: dwarf.Tag(b.uleb()), children: b.u8() != 0}

@@ -1,5 +1,7 @@
 package source
 
+import "kprobelab/internal/bounded"
+
 // cfa is the canonical frame address at an address of the code, as a register and an
 // offset, from .debug_frame or .eh_frame (DWARF 5, 6.4).
 func (f *File) cfa(addr uint64) (reg int, offset int64, ok bool) {
@@ -194,9 +196,6 @@ func (c *cie) run(program []byte, upTo uint64) (int, int64, bool) {
 	return r.reg, r.offset, r.ok
 }
 
-// maxKept bounds the states that a program remembers.
-const maxKept = 64
-
 // step is one instruction of those that have an operand of their own.
 func (c *cie) step(code byte, b *cursor, r *rule, kept *[]rule, at *uint64) bool {
 	switch code {
@@ -215,7 +214,7 @@ func (c *cie) step(code byte, b *cursor, r *rule, kept *[]rule, at *uint64) bool
 	case 0x06, 0x07, 0x08, 0x2e: // restore_extended, undefined, same_value, GNU_args_size
 		b.uleb()
 	case 0x0a:
-		if *kept = append(*kept, *r); len(*kept) > maxKept {
+		if *kept = append(*kept, *r); len(*kept) > bounded.FrameStates {
 			return false
 		}
 	case 0x0b:

@@ -3,6 +3,8 @@ package source
 import (
 	"fmt"
 	"sort"
+
+	"kprobelab/internal/bounded"
 )
 
 // header is the header of a unit.
@@ -62,8 +64,8 @@ func (f *File) readHeaders() error {
 			return fmt.Errorf("%w: the unit at %#x has no header that is known here", ErrDamaged, at)
 		}
 		at = h.end
-		if f.headers = append(f.headers, h); len(f.headers) > maxUnits {
-			return fmt.Errorf("%w: more than %d units", ErrTooMuch, maxUnits)
+		if f.headers = append(f.headers, h); len(f.headers) > bounded.Units {
+			return fmt.Errorf("%w: more than %d units", ErrTooMuch, bounded.Units)
 		}
 	}
 	return nil

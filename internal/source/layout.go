@@ -6,6 +6,7 @@ import (
 	"sort"
 	"strings"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/systemcall"
 )
 
@@ -25,7 +26,7 @@ func place(e *elf.File) *layout {
 			l.at[i] = s.Addr
 			continue
 		}
-		if s.Flags&elf.SHF_ALLOC == 0 || s.Size > maxFile {
+		if s.Flags&elf.SHF_ALLOC == 0 || s.Size > bounded.SourceFile {
 			continue
 		}
 		l.at[i] = next
@@ -56,7 +57,7 @@ func (l *layout) relocate(e *elf.File, s *elf.Section, b []byte) ([]byte, error)
 		}
 	}
 	for _, r := range e.Sections {
-		if r.Type != elf.SHT_RELA || int(r.Info) >= len(e.Sections) || e.Sections[r.Info] != s || r.Size > maxDebug {
+		if r.Type != elf.SHT_RELA || int(r.Info) >= len(e.Sections) || e.Sections[r.Info] != s || r.Size > bounded.DebugSections {
 			continue
 		}
 		rels, err := r.Data()

@@ -38,7 +38,7 @@ func rows(t *testing.T, units ...int) *File {
 // tables reads the tables of lines of all units.
 func (f *File) readTables(t *testing.T) (list []int, err error) {
 	units := 0
-	f.left = maxRead
+	f.left = bounded.EntriesRead
 	for i := range f.headers {
 		u, err := f.unit(&f.headers[i])
 		require.NoError(t, err)

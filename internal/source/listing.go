@@ -4,6 +4,8 @@ import (
 	"debug/dwarf"
 	"math"
 	"slices"
+
+	"kprobelab/internal/bounded"
 )
 
 // Listing are the lines of a function or of a file at which a probe can be.
@@ -27,7 +29,7 @@ func (f *File) Lines(w Where, from, to int) (out *Listing, err error) {
 	if f.fromBTF {
 		return nil, noDWARF("the lines of " + w.String())
 	}
-	f.left = maxRead
+	f.left = bounded.EntriesRead
 	units, err := f.candidates(w)
 	if err != nil {
 		return nil, err

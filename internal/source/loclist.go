@@ -1,6 +1,10 @@
 package source
 
-import "debug/dwarf"
+import (
+	"debug/dwarf"
+
+	"kprobelab/internal/bounded"
+)
 
 // span is an expression with the addresses for which it holds.
 type span struct {
@@ -29,7 +33,7 @@ func (n *node) spans(attr dwarf.Attr) []span {
 	case uint64: // DW_FORM_loclistx
 		base, _ := constant(at.unit.root.Val(dwarf.AttrLoclistsBase))
 		c := cursor{b: f.debug["debug_loclists"]}
-		c.skip(uint64(base) + min(v, maxDebug)*uint64(h.word()))
+		c.skip(uint64(base) + min(v, bounded.DebugSections)*uint64(h.word()))
 		off := c.offset(h.wide)
 		if c.bad {
 			return nil
@@ -45,15 +49,12 @@ func (u *Unit) base() uint64 {
 	return at
 }
 
-// maxSpans bounds a list.
-const maxSpans = 1 << 14
-
 // loclist reads a list of .debug_loclists (DWARF 5, 7.7.3).
 func (f *File) loclist(u *Unit, at uint64) (out []span) {
 	c := cursor{b: f.debug["debug_loclists"]}
 	c.skip(at)
 	base := u.base()
-	for !c.bad && len(out) < maxSpans {
+	for !c.bad && len(out) < bounded.LocationSpans {
 		var s span
 		switch kind := c.u8(); kind {
 		case 0: // end of list
@@ -98,7 +99,7 @@ func (f *File) oldLoclist(u *Unit, at uint64) (out []span) {
 	c := cursor{b: f.debug["debug_loc"]}
 	c.skip(at)
 	base := u.base()
-	for !c.bad && len(out) < maxSpans {
+	for !c.bad && len(out) < bounded.LocationSpans {
 		from, to := c.u64(), c.u64()
 		switch {
 		case from == 0 && to == 0:

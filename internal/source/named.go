@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/ctype"
 )
 
@@ -29,7 +30,7 @@ func (f *File) named(name string, kinds ...ctype.Kind) (t *ctype.Type, err error
 		}
 		return nil, notFound("no type %s is described", name)
 	}
-	f.left = maxRead
+	f.left = bounded.EntriesRead
 	for _, h := range f.mention(name) {
 		u, err := f.unit(h)
 		if err != nil {
@@ -108,7 +109,7 @@ func (f *File) GlobalType(name string) (t *ctype.Type, err error) {
 		}
 		return nil, notFound("the type of the variable %s is not described", name)
 	}
-	f.left = maxRead
+	f.left = bounded.EntriesRead
 	for _, h := range f.mention(name) {
 		u, err := f.unit(h)
 		if err != nil {

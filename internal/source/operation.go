@@ -3,6 +3,8 @@ package source
 import (
 	"debug/dwarf"
 	"encoding/binary"
+
+	"kprobelab/internal/bounded"
 )
 
 // Operations of DWARF's expressions.
@@ -83,9 +85,6 @@ type op struct {
 	data []byte
 }
 
-// maxOps bounds an expression.
-const maxOps = 1 << 10
-
 // ops reads an expression. ok is false where it has an operation that is not known here.
 func (f *File) ops(h *header, raw []byte) (out []op, ok bool) {
 	c := cursor{b: raw}
@@ -134,7 +133,7 @@ func (f *File) ops(h *header, raw []byte) (out []op, ok bool) {
 		default:
 			return out, false
 		}
-		if c.bad || len(out) > maxOps {
+		if c.bad || len(out) > bounded.Operations {
 			return out, false
 		}
 		out = append(out, o)

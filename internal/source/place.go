@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/ctype"
 )
 
@@ -103,7 +104,7 @@ func (f *File) Places(w Where, visit func(*Place) error) (err error) {
 	if f.fromBTF {
 		return f.btfPlaces(w, visit)
 	}
-	f.left = maxRead
+	f.left = bounded.EntriesRead
 	s := search{f: f, where: w, visit: visit, seen: map[visited]bool{}}
 	units, err := f.candidates(w)
 	if err != nil {
@@ -203,7 +204,7 @@ func (f *File) At(addr uint64) (p *Place, err error) {
 	if f.fromBTF {
 		return nil, noDWARF("an address")
 	}
-	f.left = maxRead
+	f.left = bounded.EntriesRead
 	h := f.unitOf(addr)
 	if h == nil {
 		return nil, notFound("no debugging information covers %#x", addr)
@@ -229,7 +230,7 @@ func (f *File) FunctionAt(addr uint64) (p *Place, err error) {
 	if f.fromBTF {
 		return nil, noDWARF("an address")
 	}
-	f.left = maxRead
+	f.left = bounded.EntriesRead
 	if h := f.unitOf(addr); h != nil {
 		u, err := f.unit(h)
 		if err != nil {

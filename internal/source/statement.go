@@ -5,6 +5,8 @@ import (
 	"debug/dwarf"
 	"fmt"
 	"slices"
+
+	"kprobelab/internal/bounded"
 )
 
 // Statements are lines of functions, as SystemTap names them.
@@ -150,7 +152,7 @@ func (f *File) Statements(w Statements, visit func(*Place) error) (err error) {
 	if f.fromBTF {
 		return noDWARF("a line")
 	}
-	f.left = maxRead
+	f.left = bounded.EntriesRead
 	where := Where{Function: w.Function, File: w.File, Most: w.Most, All: true}
 	s := statements{search: &search{f: f, where: where, visit: visit, seen: map[visited]bool{}, inner: true}, Statements: w, files: where.files()}
 	var units []*header

@@ -3,19 +3,12 @@ package source
 import (
 	"debug/dwarf"
 	"fmt"
+
+	"kprobelab/internal/bounded"
 )
 
-const (
-	// maxEntries bounds a unit's entries, maxDepth how deep they are nested, maxRead how many
-	// are read for one question.
-	maxEntries = 1 << 20
-	maxDepth   = 256
-	maxRead    = 1 << 26
-	// keepUnits is how many units are kept as they were read.
-	keepUnits = 8
-	// maxFollow bounds chains of references.
-	maxFollow = 32
-)
+// keepUnits is how many units are kept as they were read.
+const keepUnits = 8
 
 // Unit is a unit with all its entries.
 type Unit struct {
@@ -68,7 +61,7 @@ func (f *File) unit(h *header) (u *Unit, err error) {
 			open = open.parent
 			continue
 		}
-		if f.left--; f.left < 0 || len(u.byOff) >= maxEntries {
+		if f.left--; f.left < 0 || len(u.byOff) >= bounded.UnitEntries {
 			return nil, fmt.Errorf("%w for one question: the unit at %#x is not read to its end", ErrTooMuch, h.start)
 		}
 		n := &node{Entry: e, unit: u, parent: open}
@@ -79,8 +72,8 @@ func (f *File) unit(h *header) (u *Unit, err error) {
 			open.children = append(open.children, n)
 		}
 		if e.Children {
-			if open, depth = n, depth+1; depth > maxDepth {
-				return nil, fmt.Errorf("%w: entries are nested deeper than %d", ErrTooMuch, maxDepth)
+			if open, depth = n, depth+1; depth > bounded.UnitDepth {
+				return nil, fmt.Errorf("%w: entries are nested deeper than %d", ErrTooMuch, bounded.UnitDepth)
 			}
 		}
 		if depth == 0 {
@@ -123,7 +116,7 @@ func (n *node) link(attr dwarf.Attr) *node {
 
 // integrate is an attribute of an entry or of what it is an instance of.
 func (n *node) integrate(attr dwarf.Attr) (val any, at *node) {
-	for range maxFollow {
+	for range bounded.References {
 		if n == nil {
 			return nil, nil
 		}

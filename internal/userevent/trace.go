@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"kprobelab/errno"
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/process"
 	"kprobelab/internal/tracing/definition"
 	"kprobelab/internal/tracing/event"
@@ -58,12 +59,9 @@ type Trace struct {
 	OnHit func(h *Hit)
 }
 
-// maxText bounds the text of a trace, in bytes.
-const maxText = 64 << 20
-
 // New makes the events of a process that has these files. Attach follows.
 func New(c *profile.Config, k *userprobe.Probes, files ...*process.File) *Trace {
-	t := &Trace{c: c, k: k, files: map[string]*process.File{}, left: maxText}
+	t := &Trace{c: c, k: k, files: map[string]*process.File{}, left: bounded.UserTrace}
 	for _, f := range files {
 		t.files[process.Clean(f.Name)] = f
 	}

@@ -18,13 +18,9 @@ const PageSize = 4096
 
 // Limits on what a header may ask for.
 const (
-	// maxRAM is the most physical memory that a dump may have.
-	maxRAM = 64 << 30
 	// maxPhys is the end of physical addresses (SDM Vol. 3, "Hierarchical Paging
 	// Structures: an Overview").
 	maxPhys = 1 << 52
-	// maxRanges is how many separate ranges of memory a dump may have.
-	maxRanges = 1 << 16
 )
 
 // Range is a range of physical memory.
@@ -164,20 +160,20 @@ func (c *Core) setRAM(list []Range) error {
 		} else {
 			c.ram = append(c.ram, r)
 		}
-		if total += r.Size; total > maxRAM {
+		if total += r.Size; total > bounded.DumpMemory {
 			return bad("the machine has more than 64 GiB of memory")
 		}
 	}
 	if total == 0 {
 		return bad("it holds no memory")
 	}
-	if len(c.ram) > maxRanges {
+	if len(c.ram) > bounded.DumpRanges {
 		return errRanges
 	}
 	return nil
 }
 
-var errRanges = bad("its memory has more than %d separate ranges", maxRanges)
+var errRanges = bad("its memory has more than %d separate ranges", bounded.DumpRanges)
 
 // Name is the name that the dump was opened by.
 func (c *Core) Name() string { return printable.Name(c.name) }

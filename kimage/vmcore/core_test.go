@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/x86"
 )
 
@@ -382,7 +383,7 @@ func TestManySegments(t *testing.T) {
 	c, err := fromBytes(b)
 	require.NoError(t, err)
 	require.Equal(t, []Range{{0, n * 8 &^ (PageSize - 1)}}, c.RAM())
-	le.PutUint32(b[elfHeaderSize+44:], maxSegments+1)
+	le.PutUint32(b[elfHeaderSize+44:], bounded.DumpSegments+1)
 	_, err = fromBytes(b)
 	require.ErrorContains(t, err, "at most 2097152 are read")
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"io"
 	"slices"
+
+	"kprobelab/internal/bounded"
 )
 
 // ELF as far as dumps need it (System V ABI, "Object Files").
@@ -17,9 +19,6 @@ const (
 	elfNote        = 4
 	// elfManySegments in e_phnum: the count is in the first section's sh_info.
 	elfManySegments = 0xffff
-	// maxSegments is how many segments are read: those of makedumpfile -E, which
-	// leaves a page out by ending a segment, reach a million.
-	maxSegments = 1 << 21
 )
 
 func isELF(b []byte) bool { return prefix("\x7fELF")(b) }
@@ -70,8 +69,8 @@ func programHeaders(h []byte, s source) ([]byte, error) {
 		}
 		n = int64(le.Uint32(section[44:]))
 	}
-	if n > maxSegments {
-		return nil, bad("it has %d segments, at most %d are read", n, maxSegments)
+	if n > bounded.DumpSegments {
+		return nil, bad("it has %d segments, at most %d are read", n, bounded.DumpSegments)
 	}
 	return s.bytes(int64(le.Uint64(h[32:])), n*elfProgramSize)
 }
@@ -85,8 +84,8 @@ func (c *Core) readSegments(table []byte, s source) (*elfMemory, error) {
 		phys, memSize := le.Uint64(table[24:]), le.Uint64(table[40:])
 		switch le.Uint32(table) {
 		case elfNote:
-			if size > maxNotes {
-				return nil, bad("its notes have %#x bytes, at most %#x are read", size, maxNotes)
+			if size > bounded.DumpNotes {
+				return nil, bad("its notes have %#x bytes, at most %#x are read", size, bounded.DumpNotes)
 			}
 			b, err := s.bytes(int64(off), int64(size))
 			if err != nil {

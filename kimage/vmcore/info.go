@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/x86"
 )
 
@@ -73,7 +74,7 @@ func (c *Core) findInfo() []byte {
 			if c.ReadPhys(phys, head[:]) != nil || le.Uint32(head[:]) != uint32(len(infoName)) || !bytes.HasPrefix(head[12:], infoName) {
 				continue
 			}
-			b := make([]byte, min(le.Uint32(head[4:]), maxInfo))
+			b := make([]byte, min(le.Uint32(head[4:]), bounded.DumpInfo))
 			if c.ReadPhys(phys+24, b) == nil && bytes.HasPrefix(b, []byte("OSRELEASE=")) {
 				return b
 			}

@@ -5,6 +5,8 @@ import (
 	"math/bits"
 	"strings"
 	"sync"
+
+	"kprobelab/internal/bounded"
 )
 
 // The kdump-compressed form (makedumpfile's diskdump_mod.h): a header of one block, a
@@ -32,8 +34,6 @@ const (
 	kdumpHasInfo     = 3
 	kdumpHasNotes    = 4
 	kdumpHasMaxPFN64 = 6
-	// maxFrame bounds the bitmaps: memory ends below 1 TiB.
-	maxFrame = 1 << 28
 )
 
 // How a page is packed, the flags of its descriptor.
@@ -93,8 +93,8 @@ func parseKdump(s source) (*kdumpHeader, error) {
 	switch {
 	case h.version >= 2 && h.split != 0:
 		return nil, bad("this is a part of a dump that makedumpfile has split; makedumpfile --reassemble puts it together")
-	case h.frames > maxFrame:
-		return nil, bad("its memory reaches to %#x, at most to %#x is read", h.frames*PageSize, uint64(maxFrame*PageSize))
+	case h.frames > bounded.DumpPages:
+		return nil, bad("its memory reaches to %#x, at most to %#x is read", h.frames*PageSize, uint64(bounded.DumpPages*PageSize))
 	case h.bitBlocks*h.blockSize*8/2 < int64(h.frames):
 		return nil, bad("its bitmaps have %d blocks, %d page frames need more", h.bitBlocks, h.frames)
 	}
@@ -108,8 +108,8 @@ func readKdump(c *Core, s source) error {
 		return err
 	}
 	if h.notes[1] > 0 {
-		if h.notes[1] > maxNotes {
-			return bad("its notes have %#x bytes, at most %#x are read", h.notes[1], maxNotes)
+		if h.notes[1] > bounded.DumpNotes {
+			return bad("its notes have %#x bytes, at most %#x are read", h.notes[1], bounded.DumpNotes)
 		}
 		b, err := s.bytes(h.notes[0], h.notes[1])
 		if err != nil {
@@ -119,7 +119,7 @@ func readKdump(c *Core, s source) error {
 			return err
 		}
 	}
-	if n := h.info[1]; n > 0 && n <= maxInfo && c.note == nil {
+	if n := h.info[1]; n > 0 && n <= bounded.DumpInfo && c.note == nil {
 		if c.note, err = s.bytes(h.info[0], n); err != nil {
 			return err
 		}
@@ -146,8 +146,8 @@ func readKdump(c *Core, s source) error {
 		return err
 	}
 	c.mem = mem
-	list := mem.exists.ranges(maxRanges + 1)
-	if len(list) > maxRanges {
+	list := mem.exists.ranges(bounded.DumpRanges + 1)
+	if len(list) > bounded.DumpRanges {
 		return errRanges
 	}
 	return c.setRAM(list)

@@ -3,17 +3,11 @@ package vmcore
 import (
 	"encoding/binary"
 	"strings"
+
+	"kprobelab/internal/bounded"
 )
 
 var le = binary.LittleEndian
-
-// Limits on notes.
-const (
-	maxNotes = 64 << 20
-	maxCPUs  = 8192
-	// maxInfo is the most of VMCOREINFO that is read. The kernel's has one page.
-	maxInfo = 1 << 20
-)
 
 // Types of notes (include/uapi/linux/elf.h).
 const (
@@ -78,8 +72,8 @@ func (c *Core) setNotes(list []note) error {
 			if err != nil {
 				return err
 			}
-			if c.cpus = append(c.cpus, cpu); len(c.cpus) > maxCPUs {
-				return bad("it has more than %d CPUs", maxCPUs)
+			if c.cpus = append(c.cpus, cpu); len(c.cpus) > bounded.DumpCPUs {
+				return bad("it has more than %d CPUs", bounded.DumpCPUs)
 			}
 		case n.name == "QEMU" && n.typ == noteNone:
 			control, err := parseQEMU(n.desc)
@@ -91,7 +85,7 @@ func (c *Core) setNotes(list []note) error {
 				c.cpus[controls].Control = control
 			}
 			controls++
-		case n.name == "VMCOREINFO" && n.typ == noteNone && len(n.desc) <= maxInfo:
+		case n.name == "VMCOREINFO" && n.typ == noteNone && len(n.desc) <= bounded.DumpInfo:
 			c.note = n.desc
 		}
 	}

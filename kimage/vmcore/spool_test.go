@@ -8,6 +8,8 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
+
+	"kprobelab/internal/bounded"
 )
 
 // full is a dump of a machine whose n pages cannot be packed, in parts of so many pages.
@@ -102,7 +104,7 @@ func TestFramesThatAlternate(t *testing.T) {
 	big := append(b[:at:at], bytes.Repeat([]byte{0x55}, int(half))...)
 	big = append(big, make([]byte, half)...)
 	le.PutUint32(big[kdumpBitBlocksAt:], uint32(2*half/PageSize))
-	le.PutUint64(big[PageSize+kdumpMaxPFN64At:], maxFrame)
+	le.PutUint64(big[PageSize+kdumpMaxPFN64At:], bounded.DumpPages)
 	_, err = fromBytes(big)
 	require.ErrorContains(t, err, "more than 65536 separate ranges")
 	require.Len(t, newBitmap(bytes.Repeat([]byte{0x55}, 1<<20)).ranges(100), 100)

@@ -14,19 +14,17 @@ import (
 
 // Limits on what a stream may unpack to. A small file must not cost much memory.
 const (
-	// maxUnpacked is the longest file that comes of a stream: maxRAM and its headers.
-	maxUnpacked = maxRAM + 1<<30
+	// maxUnpacked is the longest file that comes of a stream: a dump's memory and its headers.
+	maxUnpacked = bounded.DumpMemory + 1<<30
 	// maxRatio is how many times its packed size a stream may hold that is not
 	// zero, once it is past thinFrom.
 	maxRatio = bounded.UnpackRatio
 	thinFrom = 64 << 20
-	// maxWindow is the largest window of a zstd stream, as zstd itself has it.
-	maxWindow = 128 << 20
 )
 
 func unwrapZstd(s source, to *spool) error {
 	in := &counted{r: io.NewSectionReader(s, 0, s.size)}
-	z, err := zstd.NewReader(in, zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderConcurrency(2))
+	z, err := zstd.NewReader(in, zstd.WithDecoderMaxWindow(bounded.UnpackWindow), zstd.WithDecoderConcurrency(2))
 	if err != nil {
 		return err
 	}
@@ -96,7 +94,7 @@ func packedError(err error) error {
 }
 
 func peekZstd(b []byte) []byte {
-	z, err := zstd.NewReader(bytes.NewReader(b), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
+	z, err := zstd.NewReader(bytes.NewReader(b), zstd.WithDecoderMaxWindow(bounded.UnpackWindow), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
 	if err != nil {
 		return nil
 	}

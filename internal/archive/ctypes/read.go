@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"kprobelab/internal/bounded"
 )
 
 // reader reads what writer has written.
@@ -224,16 +226,13 @@ const (
 	layoutDone
 )
 
-// maxNested bounds how deep structures lie in structures.
-const maxNested = 64
-
 // layOut places the members of a structure, after those in it.
 func (r *reader) layOut(l *layout, i, depth int) {
 	n, d := &r.nodes[i], &r.deltas[i]
 	if n.kind != kindStruct && n.kind != kindUnion || d.state != 0 {
 		return
 	}
-	if depth > maxNested {
+	if depth > bounded.ArchiveNesting {
 		r.fail("structures lie too deep in each other")
 		return
 	}

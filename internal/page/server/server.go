@@ -33,13 +33,10 @@ type image struct {
 	Size int64  `json:"size"`
 }
 
-// maxPage is the longest page that is served, in bytes.
-const maxPage = 64 << 20
-
 // New reads the page and opens the images; a name stands for the file that it is
 // now. The caller closes the Server.
 func New(page string, images []string) (*Server, error) {
-	b, err := bounded.ReadFile(page, maxPage)
+	b, err := bounded.ReadFile(page, bounded.PageFile)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"kprobelab/internal/bounded"
 )
 
 // Magic begins every frame; the length of the name and of the data follow, 4
@@ -17,12 +19,6 @@ const Magic = "KPLB"
 
 // HeaderSize is the length of what comes before the name, in bytes.
 const HeaderSize = len(Magic) + 8
-
-// Limits of a frame: a broken guest must not fill the host's memory.
-const (
-	maxName = 1 << 12
-	maxData = 1 << 28
-)
 
 // ErrFrame: what was read is no frame.
 var ErrFrame = errors.New("not a frame of the guest")
@@ -42,7 +38,7 @@ func Read(r io.Reader) (name string, data []byte, err error) {
 		return "", nil, err
 	}
 	n, size := binary.LittleEndian.Uint32(head[4:]), binary.LittleEndian.Uint32(head[8:])
-	if string(head[:4]) != Magic || n > maxName || size > maxData {
+	if string(head[:4]) != Magic || n > bounded.FrameName || size > bounded.FrameData {
 		return "", nil, fmt.Errorf("%w: % x", ErrFrame, head)
 	}
 	body := make([]byte, n+size)

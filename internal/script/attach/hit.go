@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/orc"
 	"kprobelab/internal/script"
 	"kprobelab/internal/script/host"
@@ -37,14 +38,11 @@ func (h *hit) set(p *host.Probe, regs *x86.PtRegs, saved []byte, now uint64) {
 	}
 }
 
-// maxParents bounds how far from init the process of a hit may be.
-const maxParents = 16
-
 // child is the child of init that the task descends from, 0 for init and the kernel's threads.
 func (h *hit) child() int64 {
 	m, o := h.r.o.Machine, &h.r.tasks
 	task := m.TaskStruct(m.Task())
-	for range maxParents {
+	for range bounded.TaskParents {
 		parent := x86.Addr(h.load(task.Add(o.parent), 8))
 		if parent == 0 || parent == task {
 			break
@@ -318,9 +316,6 @@ func (h *hit) Stack() (frames []uint64, exact int) {
 	return slices.Insert(h.frames, last, h.frames[last]), last + 1
 }
 
-// maxFrames bounds a stack.
-const maxFrames = 1024
-
 // unwind adds the return addresses above a frame by the kernel's tables, if it has any. A return that is probed
 // is where the function returns to, or with raw the trampoline.
 func (h *hit) unwind(from orc.Frame, raw bool) {
@@ -347,14 +342,14 @@ func (h *hit) unwind(from orc.Frame, raw bool) {
 			return false
 		}
 		h.frames = append(h.frames, addr)
-		return len(h.frames) < maxFrames
+		return len(h.frames) < bounded.StackFrames
 	})
 }
 
 // scan adds what on the stack looks like return addresses.
 func (h *hit) scan(sp uint64) {
 	trampoline := uint64(h.r.o.Kprobes.Trampoline())
-	for at, top := sp, sp&^(x86.ThreadSize-1)+x86.ThreadSize; at < top && len(h.frames) < maxFrames; at += 8 {
+	for at, top := sp, sp&^(x86.ThreadSize-1)+x86.ThreadSize; at < top && len(h.frames) < bounded.StackFrames; at += 8 {
 		if h.r.o.Machine.ReadMem(x86.Addr(at), h.word[:]) != nil {
 			return
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/ctype"
 	"kprobelab/internal/script/host"
 	"kprobelab/internal/source"
@@ -230,9 +231,6 @@ func literalKind(n *node) string {
 	return "none"
 }
 
-// maxPasses bounds how often a script is gone through.
-const maxPasses = 16
-
 // check finds all types.
 func (c *checker) check() {
 	c.config, c.maps, c.vars = map[string]string{}, map[string]*array{}, map[scope]map[string]*variable{}
@@ -266,7 +264,7 @@ func (c *checker) check() {
 		if c.errors() > 0 || c.final {
 			return
 		}
-		if c.unresolved == 0 || last != 0 && c.unresolved >= last || c.pass > maxPasses {
+		if c.unresolved == 0 || last != 0 && c.unresolved >= last || c.pass > bounded.BpftracePasses {
 			c.final = true
 		}
 		last = c.unresolved

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"kprobelab/internal/bounded"
 )
 
 // condition computes a constant expression of C, an #if's or a definition's. What it does not understand ends it.
@@ -114,7 +116,7 @@ func (c *condition) next() string {
 }
 
 func (c *condition) unary() int64 {
-	if c.depth++; c.depth > maxNesting {
+	if c.depth++; c.depth > bounded.BpftraceNesting {
 		return 0
 	}
 	defer func() { c.depth-- }()

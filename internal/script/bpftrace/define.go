@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/ctype"
 	"kprobelab/internal/source"
 )
@@ -102,7 +103,7 @@ func (d *definer) tagged(word string) *ctype.Type {
 	if !d.accept("{") {
 		return d.known(word + " " + name)
 	}
-	if d.depth++; d.depth > maxNesting {
+	if d.depth++; d.depth > bounded.BpftraceNesting {
 		panic(badC("structures are nested too deep"))
 	}
 	key := word + " " + name
@@ -124,8 +125,8 @@ func (d *definer) tagged(word string) *ctype.Type {
 	default:
 		*t = *ctype.Compose(ctype.Struct, name, d.fields())
 	}
-	if t.Size() > maxSize {
-		panic(badC(fmt.Sprintf("%s is larger than %d bytes", t, maxSize)))
+	if t.Size() > bounded.DefinitionSize {
+		panic(badC(fmt.Sprintf("%s is larger than %d bytes", t, bounded.DefinitionSize)))
 	}
 	d.depth--
 	d.attributes()
@@ -193,9 +194,6 @@ func (d *definer) constant(name string) (int64, bool) {
 	return d.lines.constant(name)
 }
 
-// maxFields bounds a definition.
-const maxFields = 4096
-
 func (d *definer) fields() (list []ctype.Field) {
 	for !d.accept("}") {
 		if d.accept(";") {
@@ -216,7 +214,7 @@ func (d *definer) fields() (list []ctype.Field) {
 		if !d.accept(";") && d.peek() != "}" {
 			panic(badC(fmt.Sprintf("expected ';' before '%s'", d.peek())))
 		}
-		if len(list) > maxFields {
+		if len(list) > bounded.DefinitionFields {
 			panic(badC("a structure has too many members"))
 		}
 	}
@@ -358,9 +356,6 @@ func (d *definer) parameters() {
 	}
 }
 
-// maxSize bounds a type that a script defines, and an array's elements.
-const maxSize = 1 << 16
-
 func (d *definer) declarator(t *ctype.Type) (f ctype.Field) {
 	for d.accept("*") {
 		t = ctype.PointerTo(t)
@@ -387,7 +382,7 @@ func (d *definer) declarator(t *ctype.Type) (f ctype.Field) {
 			t = &ctype.Type{Kind: ctype.Base} // bpftrace knows no arrays of no size
 		}
 		d.want("]")
-		if n < 0 || n > maxSize {
+		if n < 0 || n > bounded.DefinitionSize {
 			panic(badC("an array is too large"))
 		}
 		counts = append(counts, n)
@@ -398,7 +393,7 @@ func (d *definer) declarator(t *ctype.Type) (f ctype.Field) {
 	}
 	for _, n := range slices.Backward(counts) {
 		t = ctype.ArrayOf(t, n)
-		if t.Size() > maxSize {
+		if t.Size() > bounded.DefinitionSize {
 			panic(badC("an array is too large"))
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"kprobelab/internal/bounded"
 )
 
 // preprocessor follows a script's lines for the C preprocessor. What bpftrace's compiler refuses of them is
@@ -169,7 +171,7 @@ func (p *preprocessor) constant(name string) (int64, bool) {
 	if !ok && p.headers {
 		text, ok = headers()[name]
 	}
-	if p.depth++; !ok || p.depth > maxNesting {
+	if p.depth++; !ok || p.depth > bounded.BpftraceNesting {
 		p.depth--
 		return 0, false
 	}

@@ -3,16 +3,11 @@ package bpftrace
 import (
 	"fmt"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/script"
 	"kprobelab/internal/script/host"
 	"kprobelab/internal/source"
 )
-
-// maxActions is how many statements a handler may execute.
-const maxActions = 1 << 20
-
-// maxUnrolled bounds the statements that unroll makes of a script.
-const maxUnrolled = 1 << 16
 
 // generator makes the program of a checked script.
 type generator struct {
@@ -120,7 +115,7 @@ func (g *generator) makeBlock(p *probe) {
 			pr.Handler = shared
 			if pr.Kind == host.Return && len(g.saves) > 0 {
 				pr.Saved = len(g.saves)
-				pr.Entry = &script.Handler{Name: pr.Point, Actions: maxActions, Body: script.Block(g.saves)}
+				pr.Entry = &script.Handler{Name: pr.Point, Actions: bounded.BpftraceActions, Body: script.Block(g.saves)}
 				g.program.Handlers = append(g.program.Handlers, pr.Entry)
 			}
 			g.s.Probes = append(g.s.Probes, pr)
@@ -141,7 +136,7 @@ func (g *generator) handler(p *probe) *script.Handler {
 	if g.event != nil && g.event.Filter != nil {
 		body = script.If{Cond: g.event.Filter, Then: body}
 	}
-	h := &script.Handler{Name: g.probe.Point, Locals: g.locals, Body: body, Actions: maxActions}
+	h := &script.Handler{Name: g.probe.Point, Locals: g.locals, Body: body, Actions: bounded.BpftraceActions}
 	g.program.Handlers = append(g.program.Handlers, h)
 	return h
 }
@@ -161,7 +156,7 @@ func (g *generator) body(list []*node) script.Block {
 }
 
 func (g *generator) statement(n *node) script.Stmt {
-	if g.unrolled++; g.unrolled > maxUnrolled {
+	if g.unrolled++; g.unrolled > bounded.BpftraceUnrolled {
 		g.fail(n.at, "unroll makes the script too long")
 	}
 	switch n.op {

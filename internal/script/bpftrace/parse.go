@@ -1,9 +1,10 @@
 package bpftrace
 
-import "fmt"
+import (
+	"fmt"
 
-// maxNesting bounds how deep a script is nested.
-const maxNesting = 200
+	"kprobelab/internal/bounded"
+)
 
 // parser makes the tree of the tokens.
 type parser struct {
@@ -86,7 +87,7 @@ func (p *parser) expect(k kind) *token {
 }
 
 func (p *parser) enter(at span) {
-	if p.depth++; p.depth > maxNesting {
+	if p.depth++; p.depth > bounded.BpftraceNesting {
 		p.fail(at, "the script is nested too deep")
 	}
 }

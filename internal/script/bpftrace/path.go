@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"strconv"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/ctype"
 	"kprobelab/internal/script"
 	"kprobelab/internal/script/host"
@@ -79,11 +80,8 @@ func (g *generator) newPaths() (p *paths, missing string) {
 	return p, ""
 }
 
-// maxPath is the longest path of the kernel's (PATH_MAX), maxSteps bounds the way up.
-const (
-	maxPath  = 4096
-	maxSteps = 1 << 11
-)
+// maxPath is the longest path of the kernel's (PATH_MAX).
+const maxPath = 4096
 
 // path is what d_path makes of the struct path at an address, "" where it has no room for it.
 func (g *generator) path(n *node) script.Expr {
@@ -182,7 +180,7 @@ func (p *paths) of(s host.System, at uint64, room *[maxPath]byte) []byte {
 	root := load(s, uint64(s.Task(host.TaskStruct))+p.fs, 8) + p.root
 	rootDentry, rootMnt := load(s, root+p.dentry, 8), load(s, root+p.mnt, 8)
 	end := w.from
-	for range maxSteps {
+	for range bounded.PathSteps {
 		if dentry == rootDentry && mnt == rootMnt || w.full {
 			break
 		}

@@ -88,9 +88,6 @@ var (
 	hexRE   = regexp.MustCompile(`^[xX][0-9a-fA-F]{1,2}`)
 )
 
-// maxExpanded bounds how many macros are expanded.
-const maxExpanded = 1 << 12
-
 // lexer makes tokens of a script.
 type lexer struct {
 	f *file
@@ -280,11 +277,11 @@ func (l *lexer) word(w string) {
 // expand puts a macro's tokens in place of its name.
 func (l *lexer) expand(name, text string) {
 	l.take(len(name))
-	if *l.expanded++; l.expanding > 16 || *l.expanded > maxExpanded {
-		if *l.expanded > 2*maxExpanded {
+	if *l.expanded++; l.expanding > 16 || *l.expanded > bounded.BpftraceMacros {
+		if *l.expanded > 2*bounded.BpftraceMacros {
 			return
 		}
-		*l.expanded = 2 * maxExpanded
+		*l.expanded = 2 * bounded.BpftraceMacros
 		l.fail("Macro recursion limit reached: %s, %s", name, text)
 		return
 	}

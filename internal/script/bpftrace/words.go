@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/script"
 	"kprobelab/internal/script/host"
 )
@@ -26,7 +27,7 @@ func (Words) Unplanted(p *host.Probe, err error) (line string, fatal bool) {
 func (Words) Failed(err error) string {
 	var e *script.Error
 	if errors.As(err, &e) && e.Message == "MAXACTION exceeded" {
-		return fmt.Sprintf("%s: ERROR: a handler has executed more than %d statements; a loop has to end", e.Near, maxActions)
+		return fmt.Sprintf("%s: ERROR: a handler has executed more than %d statements; a loop has to end", e.Near, bounded.BpftraceActions)
 	}
 	return "ERROR: " + err.Error()
 }

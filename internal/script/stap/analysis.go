@@ -6,6 +6,7 @@ import (
 	"sort"
 	"strings"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/ctype"
 	"kprobelab/internal/script"
 )
@@ -114,7 +115,7 @@ func (a *analysis) untranslated(t *token, format string, args ...any) {
 
 // note keeps a problem and goes on.
 func (a *analysis) note(p *Problem) {
-	if len(a.problems) < maxProblems {
+	if len(a.problems) < bounded.StapProblems {
 		a.problems = append(a.problems, p)
 	}
 }

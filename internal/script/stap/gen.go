@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/script"
 )
 
@@ -42,19 +43,12 @@ func (a *analysis) limit(name string, otherwise int) int {
 	return otherwise
 }
 
-// The largest values of limits that -D can set.
-const (
-	maxString  = 1 << 15
-	maxNesting = 1000
-	maxMemory  = 512 << 20
-)
-
 func (a *analysis) limits(nesting int) script.Limits {
 	return script.Limits{
-		StringSize: min(max(a.limit("MAXSTRINGLEN", 512), 16), maxString),
-		Entries:    min(max(a.limit("MAXMAPENTRIES", 2048), 1), maxArray),
-		Nesting:    min(a.limit("MAXNESTING", nesting), maxNesting),
-		Memory:     maxMemory,
+		StringSize: min(max(a.limit("MAXSTRINGLEN", 512), 16), bounded.StapString),
+		Entries:    min(max(a.limit("MAXMAPENTRIES", 2048), 1), bounded.StapArray),
+		Nesting:    min(a.limit("MAXNESTING", nesting), bounded.StapCalls),
+		Memory:     bounded.StapMemory,
 	}
 }
 

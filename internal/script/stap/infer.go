@@ -1,15 +1,13 @@
 package stap
 
 import (
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/script"
 )
 
-// maxRounds bounds how often types are looked at until nothing changes any more.
-const maxRounds = 100
-
 // infer finds the types of all variables.
 func (a *analysis) infer() {
-	for range maxRounds {
+	for range bounded.StapRounds {
 		a.changed = false
 		if !a.round() || !a.changed {
 			return

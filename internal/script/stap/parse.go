@@ -3,6 +3,8 @@ package stap
 import (
 	"strconv"
 	"strings"
+
+	"kprobelab/internal/bounded"
 )
 
 // Options say for whom a script is read.
@@ -69,9 +71,6 @@ func parse(f *file, o *Options, shared map[string]*macro) (*parsed, *parser) {
 	return out, p
 }
 
-// maxProblems is after how many errors the parser gives up.
-const maxProblems = 100
-
 // guarded does one declaration; after an error it goes on at the next one.
 func (p *parser) guarded(do func() bool) (more bool) {
 	defer func() {
@@ -84,7 +83,7 @@ func (p *parser) guarded(do func() bool) (more bool) {
 			panic(r)
 		}
 		p.problems = append(p.problems, bad)
-		if more = len(p.problems) < maxProblems; more && bad.skip {
+		if more = len(p.problems) < bounded.StapProblems; more && bad.skip {
 			p.recover()
 		}
 	}()
@@ -94,7 +93,7 @@ func (p *parser) guarded(do func() bool) (more bool) {
 // recover skips to where a declaration may begin.
 func (p *parser) recover() {
 	p.depth, p.function = 0, false
-	for len(p.problems) < maxProblems {
+	for len(p.problems) < bounded.StapProblems {
 		again := p.guarded(func() bool {
 			t := p.peek()
 			if t == nil || t.kind == keyword && (t.text == "probe" || t.text == "global" || t.text == "private" || t.text == "function") || t.kind == embedded {
@@ -292,9 +291,6 @@ func (p *parser) embeddedAllowed(message string) {
 	}
 }
 
-// maxArray is how large an array may be said to be.
-const maxArray = 1_000_000
-
 func (p *parser) globals(out *parsed, private bool) {
 	for {
 		t := p.expectIdentifier()
@@ -309,7 +305,7 @@ func (p *parser) globals(out *parsed, private bool) {
 		if p.took("[") {
 			g.max, _ = p.expectNumber()
 			p.expectOp("]")
-			if g.max <= 0 || g.max > maxArray {
+			if g.max <= 0 || g.max > bounded.StapArray {
 				p.peek()
 				p.fail("array size out of range")
 			}
@@ -436,9 +432,6 @@ func (p *parser) points() []*point {
 	return list
 }
 
-// maxPoints bounds what braces make.
-const maxPoints = 10_000
-
 func (p *parser) components(depth int) []*point {
 	if depth > 10 {
 		p.fail("probe point is nested too deeply")
@@ -466,7 +459,7 @@ func (p *parser) components(depth int) []*point {
 		var all []*point
 		for _, a := range current {
 			for _, b := range heads {
-				if len(all) >= maxPoints {
+				if len(all) >= bounded.StapBraces {
 					p.fail("too many probe points")
 				}
 				if a.optional || a.sufficient {

@@ -1,6 +1,10 @@
 package stap
 
-import "strings"
+import (
+	"strings"
+
+	"kprobelab/internal/bounded"
+)
 
 // directive is a part of a format.
 type directive struct {
@@ -139,9 +143,6 @@ func directives(s string) (list []directive, ok bool) {
 	return list, true
 }
 
-// maxWidth bounds widths and precisions.
-const maxWidth = 1 << 20
-
 // size reads a number or a star.
 func size(s string, i, none int) (n int, star bool, at int) {
 	if i < len(s) && s[i] == '*' {
@@ -149,7 +150,7 @@ func size(s string, i, none int) (n int, star bool, at int) {
 	}
 	n = none
 	for ; i < len(s) && isDigit(s[i]); i++ {
-		n = min(max(n, 0)*10+int(s[i]-'0'), maxWidth)
+		n = min(max(n, 0)*10+int(s[i]-'0'), bounded.StapWidth)
 	}
 	return n, false, i
 }

@@ -1,10 +1,9 @@
 package stap
 
-// maxDepth bounds how deep a script nests.
-const maxDepth = 500
+import "kprobelab/internal/bounded"
 
 func (p *parser) deeper() func() {
-	if p.depth++; p.depth > maxDepth {
+	if p.depth++; p.depth > bounded.StapNesting {
 		p.peek()
 		p.fail("the script is nested too deeply")
 	}

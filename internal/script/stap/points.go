@@ -31,11 +31,6 @@ type chain struct {
 	alias string
 }
 
-// maxAliases bounds aliases of aliases.
-const (
-	maxAliases = 20
-)
-
 // derive resolves all probe points.
 func (a *analysis) derive() {
 	for _, p := range a.user.probes {
@@ -65,7 +60,7 @@ func (a *analysis) attempt(pt *point, do func()) {
 
 // point resolves one probe point, and returns how many places it is.
 func (a *analysis) point(p *probe, pt *point, c chain, depth int) int {
-	if depth > maxAliases {
+	if depth > bounded.StapAliases {
 		a.fail(pt.parts[0].tok, "recursive loop in alias expansion")
 	}
 	c.optional = c.optional || pt.optional || pt.sufficient
@@ -491,9 +486,6 @@ func (a *analysis) functionPoint(p *probe, pt *point, c chain, q *part, v varian
 	return a.places(p, pt, c, q, v, w)
 }
 
-// maxPlaces bounds the places of a point: a pattern is many functions.
-const maxPlaces = 1 << 16
-
 // places enters what the debugging information has. A function is the whole of it, whatever line
 // is named.
 func (a *analysis) places(p *probe, pt *point, c chain, q *part, v variant, w spec) int {
@@ -524,7 +516,7 @@ func (a *analysis) places(p *probe, pt *point, c chain, q *part, v variant, w sp
 	}
 	var err error
 	if v.whole {
-		where := source.Where{Function: w.Function, File: w.File, Most: maxPlaces, All: true, Folded: func(name string) { folded[name] = true }}
+		where := source.Where{Function: w.Function, File: w.File, Most: bounded.StapPlaces, All: true, Folded: func(name string) { folded[name] = true }}
 		err = a.k.Source.Places(where, func(at *source.Place) error {
 			if at.Tail() {
 				begun[at.Addr] = at.InOnePiece()
@@ -536,7 +528,7 @@ func (a *analysis) places(p *probe, pt *point, c chain, q *part, v variant, w sp
 			a.otherNames(w, begun, folded, add)
 		}
 	} else {
-		w.Most, w.Nearest = maxPlaces, v.nearest
+		w.Most, w.Nearest = bounded.StapPlaces, v.nearest
 		err = a.k.Source.Statements(w.Statements, add)
 	}
 	if rows := (*source.NoRows)(nil); errors.As(err, &rows) {

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"kprobelab/errno"
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/script"
 )
 
@@ -522,7 +523,7 @@ func memory() {
 		}
 		var otherwise []script.Expr // the kernel's need not say how many are wanted
 		if !user {
-			otherwise = []script.Expr{script.Number(maxString)}
+			otherwise = []script.Expr{script.Number(bounded.StapString)}
 		}
 		textual(kind.name+"_buffer_quoted(long, long, long)", "bytes in quotes: where, how many there are, how long the text may be", func(s System, t *script.Thread, a *script.Args, dst []byte) []byte {
 			p := printing{size: t.StringSize(), most: a.Int[1], out: a.Int[2], quoted: true, buffer: true}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/ctype"
 	"kprobelab/internal/script"
 	"kprobelab/internal/source"
@@ -417,15 +418,12 @@ func (g *generator) saved(t *token, x expr) script.Expr {
 	if e.Type() != script.Int {
 		g.a.fail(t, "@entry of a string is not there; save it in an array at the function's call")
 	}
-	if n >= maxSaved {
-		g.a.fail(t, "more than %d values of the entry", maxSaved)
+	if n >= bounded.StapSaved {
+		g.a.fail(t, "more than %d values of the entry", bounded.StapSaved)
 	}
 	g.saves = append(g.saves, script.Save{N: n, X: e})
 	return script.Saved{N: n}
 }
-
-// maxSaved is how many words an entry may keep for its return.
-const maxSaved = 64
 
 // all is $$vars and its like, with a depth their values whole.
 func (g *generator) all(tg *target, depth int) script.Expr {

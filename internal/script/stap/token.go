@@ -3,6 +3,8 @@ package stap
 import (
 	"fmt"
 	"strings"
+
+	"kprobelab/internal/bounded"
 )
 
 // kind is the kind of a token.
@@ -172,9 +174,6 @@ func (l *lexer) next() *token {
 	}
 }
 
-// maxInserted bounds what arguments may put into a script.
-const maxInserted = 1 << 20
-
 // word reads one token; again says that an argument of the command line was put in its place.
 func (l *lexer) word() (t *token, again bool) {
 	t = &token{pos: l.at}
@@ -264,7 +263,7 @@ func (l *lexer) argument(t *token) (*token, bool) {
 		t.kind, t.text = text, value
 		return t, false
 	}
-	if l.inserted+len(value) > maxInserted {
+	if l.inserted+len(value) > bounded.StapInserted {
 		t.message = "the arguments of the command line are too long"
 		return t, false
 	}

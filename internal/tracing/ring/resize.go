@@ -1,6 +1,10 @@
 package ring
 
-import "slices"
+import (
+	"slices"
+
+	"kprobelab/internal/bounded"
+)
 
 // Size is what a CPU's buffer holds in bytes, which buffer_size_kb reads in
 // KiB: what was asked for, rounded up to pages, two at least.
@@ -39,7 +43,7 @@ func Memory(size int) int { return (pagesFor(size) + 1) * PageSize }
 
 // MaxSize is the most that Resize accepts for one CPU, in bytes. The kernel
 // stops where memory does; this program is a guest on its host.
-const MaxSize = 1 << 30
+const MaxSize = bounded.RingSize
 
 // Resize changes what a CPU's buffer holds, or with AllCPUs every one's, in
 // bytes. Records stay, but for the oldest where they no longer fit, which

@@ -1,0 +1,108 @@
+package bounded
+
+// Files beside an image.
+const (
+	// BenchFile bounds a file of measurements that bench reads, in bytes.
+	// Test: none
+	BenchFile = 16 << 20
+	// TracingFile bounds the file of boot --tracing, in bytes.
+	// Test: none
+	TracingFile = 1 << 20
+	// RawCode bounds the code that decode --raw reads, in bytes.
+	// Test: none
+	RawCode = 1 << 30
+	// Object bounds the object that the assembler makes for explain --asm, in bytes.
+	// Test: none
+	Object = 64 << 20
+	// Readme bounds a README of tracefs, in bytes. A kernel's has 15 kB.
+	// Test: none
+	Readme = 1 << 20
+	// SourceText bounds a file of source text, in bytes.
+	// Test: none
+	SourceText = 16 << 20
+	// ProgramFile bounds a file that run --program or --file names, in bytes.
+	// Test: none
+	ProgramFile = 512 << 20
+	// ProgramFiles bounds the files of the folders that --file names.
+	// Test: none
+	ProgramFiles = 20_000
+	// ProgramBytes bounds the files that --file names, in bytes, all together.
+	// Test: none
+	ProgramBytes = 1 << 30
+	// Script bounds a script's text, in bytes.
+	// Test: none
+	Script = 1 << 20
+	// CheckInput bounds the lists of probes that check reads, in bytes.
+	// Test: none
+	CheckInput = 64 << 20
+	// ListLine bounds a line of a list of probes or points, in bytes.
+	// Test: TestReadPoints
+	ListLine = 1 << 20
+	// ListFile bounds a list of points, unpacked, in bytes.
+	// Test: none
+	ListFile = 1 << 30
+	// DecodeLine bounds a line of decode --stdin, in bytes.
+	// Test: TestJSONLinesAnswersEachLine
+	DecodeLine = 1 << 20
+	// GuestFiles bounds the files that boot --file takes along.
+	// Test: TestFilesOfAFolder
+	GuestFiles = 100_000
+	// GuestFile bounds a file that is read of a booted guest, in bytes.
+	// Test: none
+	GuestFile = 64 << 20
+	// GuestOutput bounds what is kept of the output of a program in a booted guest, in bytes.
+	// Test: none
+	GuestOutput = 64 << 20
+	// PageFile bounds the page that serve --page names, in bytes.
+	// Test: none
+	PageFile = 64 << 20
+	// PageImage bounds an image that the page takes, in bytes.
+	// Test: none
+	PageImage = 512 << 20
+	// PageRequest bounds a request of the page, in bytes.
+	// Test: TestBadInputGetsASentence
+	PageRequest = 1 << 20
+	// PageCode bounds the code that the page explains at once, in bytes.
+	// Test: TestBadInputGetsASentence
+	PageCode = 4096
+	// UprobeFile bounds a file of a guest that uprobes are put into, in bytes.
+	// Test: none
+	UprobeFile = 256 << 20
+	// AnswersFile bounds a file with kept answers, in bytes.
+	// Test: TestCacheIsNotTrusted
+	AnswersFile = 64 << 10
+	// Answers bounds the answers that such a file has.
+	// Test: TestCacheIsNotTrusted
+	Answers = 200
+	// AnswerText bounds a text of such an answer, in bytes.
+	// Test: TestCacheIsNotTrusted
+	AnswerText = 1000
+	// AssemblyLines bounds the lines of assembly that are assembled at once.
+	// Test: none
+	AssemblyLines = 500
+	// AssemblyLine bounds a line of assembly, in bytes.
+	// Test: none
+	AssemblyLine = 200
+	// AssemblyPasses bounds how often branches may make each other longer.
+	// Test: none
+	AssemblyPasses = 64
+)
+
+// Archives.
+const (
+	// ArchiveFile bounds an archive's file, in bytes.
+	// Test: TestFilesThatAreNoArchive
+	ArchiveFile = 256 << 20
+	// ArchiveHeader bounds an archive's header, in bytes.
+	// Test: none
+	ArchiveHeader = 1 << 20
+	// ArchiveSection bounds a section of an archive, unpacked, in bytes.
+	// Test: none
+	ArchiveSection = 64 << 20
+	// ArchiveText bounds the texts of functions that a group of archives shares, in bytes.
+	// Test: none
+	ArchiveText = 256 << 20
+	// ArchiveNesting bounds the levels of structures in structures of an archive's types.
+	// Test: none
+	ArchiveNesting = 64
+)

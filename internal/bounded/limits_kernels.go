@@ -1,0 +1,169 @@
+package bounded
+
+// Images.
+const (
+	// ImageFile bounds the file that an image is read of, in bytes. What is read of it has the bound Image: the rest is debugging information.
+	// Test: none
+	ImageFile = 8 << 30
+	// BesideImage bounds what a file beside an image unpacks to, in bytes: a map of symbols, a configuration, a dump of the text.
+	// Test: none
+	BesideImage = 256 << 20
+	// Configuration bounds a configuration that is looked for beside an image, in bytes. Distributions' have 300 kB.
+	// Test: TestConfigBeside
+	Configuration = 4 << 20
+	// PackageModules bounds the modules of a package, unpacked, in bytes. Debian's largest have half a gigabyte.
+	// Test: none
+	PackageModules = 4 << 30
+	// Wraps bounds how many files lie in each other: a unified image, the packed image in it, a bzImage, an ELF.
+	// Test: TestContainersWrong
+	Wraps = 5
+	// UnpackWindow bounds the window or the dictionary of a packed stream, in bytes: what zstd takes without being told, and four times what kernels are packed with.
+	// Test: none
+	UnpackWindow = 128 << 20
+	// Sections bounds the sections of an ELF file.
+	// Test: none
+	Sections = 1 << 16
+	// SymbolName bounds a symbol's name, in bytes: a damaged table of names is not searched to its end for each symbol. kallsyms has at most 512, compilers of other languages need more.
+	// Test: none
+	SymbolName = 4096
+	// Kallsyms bounds the symbols of kallsyms.
+	// Test: TestKallsymsDamage
+	Kallsyms = 4 << 20
+	// KallsymsSearch bounds the names that are walked in search of the tables of kallsyms.
+	// Test: TestKallsymsDamage
+	KallsymsSearch = 64 << 20
+	// KallsymsNames bounds the names of kallsyms, in bytes, all together.
+	// Test: TestKallsymsDamage
+	KallsymsNames = 64 << 20
+	// BTFSet bounds the numbers of a set of BTF.
+	// Test: none
+	BTFSet = 1 << 16
+	// Tracepoints bounds the trace events that are read of a kernel.
+	// Test: none
+	Tracepoints = 1 << 14
+	// TracepointFields bounds the fields that are read of a trace event.
+	// Test: none
+	TracepointFields = 256
+	// SystemCalls bounds the entries of a kernel's table of system calls.
+	// Test: none
+	SystemCalls = 4096
+	// OrcEntries bounds the entries of a table of ORC.
+	// Test: none
+	OrcEntries = 1 << 24
+	// OrcModules bounds the modules whose tables of ORC are read.
+	// Test: none
+	OrcModules = 4096
+	// StackFrames bounds the frames of a stack that is walked.
+	// Test: TestATaskThatDoesNotRun
+	StackFrames = 1024
+	// TaskParents bounds how far a hit's process is from init.
+	// Test: none
+	TaskParents = 16
+)
+
+// Memory dumps.
+const (
+	// DumpMemory bounds the physical memory of a dump, in bytes.
+	// Test: none
+	DumpMemory = 64 << 30
+	// DumpRanges bounds the separate ranges of a dump's memory.
+	// Test: TestFramesThatAlternate
+	DumpRanges = 1 << 16
+	// DumpSegments bounds the segments of a dump: those of makedumpfile -E, which leaves a page out by ending a segment, reach a million.
+	// Test: TestManySegments
+	DumpSegments = 1 << 21
+	// DumpNotes bounds a dump's notes, in bytes.
+	// Test: none
+	DumpNotes = 64 << 20
+	// DumpCPUs bounds the processors of a dump. It is the largest NR_CPUS.
+	// Test: none
+	DumpCPUs = 8192
+	// DumpInfo bounds VMCOREINFO, in bytes. The kernel's has one page.
+	// Test: none
+	DumpInfo = 1 << 20
+	// DumpPages bounds the pages that the bitmaps of a kdump file tell of: memory ends below 1 TiB.
+	// Test: TestFramesThatAlternate
+	DumpPages = 1 << 28
+	// DumpKernel bounds the kernel's mapping in a dump, in bytes, from its first to its last page.
+	// Test: none
+	DumpKernel = 512 << 20
+	// DumpModules bounds the modules that are read of a dump.
+	// Test: none
+	DumpModules = 4096
+	// ModuleMemory bounds a part of a module in a dump, in bytes.
+	// Test: none
+	ModuleMemory = 128 << 20
+	// ModuleSymbols bounds the symbols of a module in a dump.
+	// Test: none
+	ModuleSymbols = 1 << 20
+	// DumpRead bounds what is read of a dump at once, in bytes.
+	// Test: none
+	DumpRead = 64 << 20
+	// DumpList bounds the elements of a list in a dump.
+	// Test: none
+	DumpList = 1 << 20
+	// DumpRecords bounds the records of a page of ftrace in a dump.
+	// Test: none
+	DumpRecords = 1 << 16
+	// DumpPerCPU bounds the area of a processor's variables in a dump, in bytes.
+	// Test: none
+	DumpPerCPU = 64 << 20
+	// DumpTasks bounds the tasks of a dump.
+	// Test: none
+	DumpTasks = 1 << 16
+	// DumpTimers bounds the timers of a processor in a dump.
+	// Test: none
+	DumpTimers = 1 << 16
+	// PrintkText bounds a text of the kernel's log, in bytes.
+	// Test: none
+	PrintkText = 1 << 16
+	// PrintkBits bounds the rings of the kernel's log: they have so many bits of numbers of records, and twice as many of positions.
+	// Test: none
+	PrintkBits = 24
+)
+
+// Debugging information.
+const (
+	// SourceFile bounds a file with debugging information, in bytes. A kernel's has 0.6 GB.
+	// Test: none
+	SourceFile = 4 << 30
+	// DebugSections bounds the sections with debugging information, unpacked, in bytes. A kernel's have 0.25 GB.
+	// Test: none
+	DebugSections = 1 << 30
+	// InlinedFile bounds a file that inlined functions are read of, and its DWARF, in bytes.
+	// Test: none
+	InlinedFile = 2 << 30
+	// InlinedOrigins bounds how far a name of an inlined function is looked for.
+	// Test: none
+	InlinedOrigins = 8
+	// Units bounds the units of a file. A kernel has 3,000.
+	// Test: none
+	Units = 1 << 18
+	// Abbreviations bounds the forms of a unit's entries. A kernel's units have hundreds.
+	// Test: none
+	Abbreviations = 1 << 16
+	// UnitEntries bounds the entries of a unit.
+	// Test: none
+	UnitEntries = 1 << 20
+	// UnitDepth bounds how deep a unit's entries are nested.
+	// Test: none
+	UnitDepth = 256
+	// EntriesRead bounds the entries that are read for one question.
+	// Test: none
+	EntriesRead = 1 << 26
+	// References bounds how many references from entry to entry are followed.
+	// Test: none
+	References = 32
+	// LocationSpans bounds the spans of a list of locations or ranges.
+	// Test: none
+	LocationSpans = 1 << 14
+	// Operations bounds the operations of an expression of DWARF.
+	// Test: none
+	Operations = 1 << 10
+	// FormulaNodes bounds the parts of a formula: copies on DWARF's stack double what an operation takes.
+	// Test: none
+	FormulaNodes = 1 << 8
+	// FrameStates bounds the states of registers that a program of frames remembers.
+	// Test: none
+	FrameStates = 64
+)
