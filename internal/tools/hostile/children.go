@@ -17,7 +17,7 @@ import (
 
 // children are the attacks of inProcess.
 var children = map[string]func(*rand.Rand) error{
-	"shared": shareMachine, "dropped": dropMachines, "stubs": callStubs, "closing": closeInside,
+	"shared": shareMachine, "dropped": dropMachines, "stubs": callStubs, "closing": closeInside, "page": askPage,
 }
 
 func child(name string, seed uint64) error {

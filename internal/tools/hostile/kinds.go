@@ -27,10 +27,11 @@ type seeds struct {
 	guest, module, config, cpuinfo, symbols, points []byte
 	// packs are files of an archive.
 	packs [][]byte
-	// images are others' images, by name.
-	images []string
+	// images are others' images, by name; dumps are memory dumps.
+	images, dumps []string
 	// gcd is where the guest's function gcd is in its file; its room in bytes.
 	gcd, room int
+	gcdAddr   uint64
 	// functions are the guest's.
 	functions []string
 }
@@ -43,7 +44,18 @@ const (
 // prepare reads and makes the files.
 func (a *attacker) prepare(images []string) (err error) {
 	s := &a.seeds
-	s.images = images
+	for _, name := range images {
+		if strings.HasSuffix(name, ".core") {
+			s.dumps = append(s.dumps, name)
+		} else {
+			s.images = append(s.images, name)
+		}
+	}
+	if len(s.dumps) == 0 { // those that make dumps makes
+		if s.dumps, err = filepath.Glob(filepath.Join(a.root, ".cache/dumps/*.core")); err != nil {
+			return err
+		}
+	}
 	if s.guest, err = os.ReadFile(guestFile); err != nil {
 		return fmt.Errorf("%w (run it in the project's folder)", err)
 	}
@@ -67,7 +79,7 @@ func (a *attacker) prepare(images []string) (err error) {
 		}
 		if y.Name == "gcd" {
 			section := f.Sections[y.Section]
-			s.gcd, s.room = int(y.Value-section.Addr+section.Offset), int(y.Size)
+			s.gcd, s.room, s.gcdAddr = int(y.Value-section.Addr+section.Offset), int(y.Size), y.Value
 		}
 	}
 	slices.Sort(s.functions)
@@ -104,7 +116,11 @@ func (a *attacker) prepare(images []string) (err error) {
 		{"damaged dumps", 40, damagedDump},
 		{"handlers that close and call", 6, inProcess("closing")},
 		{"mounts", 1, stress},
-		{"types that lead to themselves", 70, oddTypes},
+		{"types that lead to themselves", 50, oddTypes},
+		{"types of DWARF that lead to themselves", 50, oddDWARF},
+		{"damaged dumps of real kernels", 12, realDump},
+		{"questions of the page", 8, inProcess("page")},
+		{"the page's server", 6, oddRequests},
 		{"scripts that ask for much", 80, oddScripts},
 		{"scenarios and their pictures", 30, oddScenarios},
 	}

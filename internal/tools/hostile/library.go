@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 )
@@ -20,6 +21,7 @@ func inProcess(name string) func(*tryOut) {
 			c.found("", err.Error())
 			return
 		}
+		c.env = append(c.env, "HOSTILE_GUEST="+filepath.Join(c.root, guestFile))
 		out := c.runProgram(self, nil, "-child", name, "-seed", fmt.Sprint(c.rng.Uint32()))
 		for line := range strings.Lines(out) {
 			count, what, ok := strings.Cut(strings.TrimSpace(line), " ")

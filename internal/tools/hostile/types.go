@@ -109,9 +109,13 @@ func withBTF(image, btf []byte) []byte {
 	return b
 }
 
-// oddTypes asks all that one can ask of types.
+// oddTypes asks all that one can ask of types, of BTF.
 func oddTypes(c *tryOut) {
-	image := c.file("types.elf", withBTF(c.seeds.guest, drawnTypes(c.rng)))
+	c.askTypes(c.file("types.elf", withBTF(c.seeds.guest, drawnTypes(c.rng))))
+}
+
+// askTypes asks of an image's types in every command that reads them.
+func (c *tryOut) askTypes(image string) {
 	call := "gcd(buf[64], 18)"
 	all := [][]string{
 		{"probe", image, "-V", "gcd"}, {"probe", image, "-D", "gcd p->a"}, {"probe", image, "-D", "gcd p->z.a[3]"},
@@ -121,6 +125,7 @@ func oddTypes(c *tryOut) {
 		{"stap", "-r", image, "-e", `probe kernel.function("gcd").return { println($$return$$, $p->a[2]) }`, "--call", call},
 		{"bpftrace", "-r", image, "-e", `fentry:gcd { print(args); print(args.p); print(*args.p); @[args.p] = 1; }`, "--call", call},
 		{"bpftrace", "-r", image, "-e", `kprobe:gcd { print(*(struct s *)arg0); @a = *(struct s *)arg0; print(((struct s *)arg0)->a); print(sizeof(struct s)); }`, "--call", call},
+		{"probe", image, "-L", "gcd"}, {"probe", image, "-F"}, {"stap", "-r", image, "-L", `kernel.function("gcd").inline`}, {"stap", "-r", image, "-L", `kernel.statement("gcd@*:*")`},
 		{"info", image}, {"explain", image, "gcd"}, {"check", c.file("points", []byte("gcd\np:g/e gcd a=p->a\n")), image}, {"pack", "-o", "packed", image},
 	}
 	for range 4 {
