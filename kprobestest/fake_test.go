@@ -24,6 +24,8 @@ func (r *recorder) Errorf(format string, args ...any) {
 	r.said = append(r.said, fmt.Sprintf(format, args...))
 }
 
+func (r *recorder) Log(args ...any) { r.Logf("%s", fmt.Sprint(args...)) }
+
 func (r *recorder) Logf(format string, args ...any) {
 	r.logged = append(r.logged, fmt.Sprintf(format, args...))
 }

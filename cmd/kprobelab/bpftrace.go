@@ -5,18 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/bounded"
-	"kprobelab/internal/script"
-	"kprobelab/internal/script/attach"
-	"kprobelab/internal/script/bpftrace"
-	"kprobelab/internal/script/ways"
-	"kprobelab/kimage"
+	"kprobelab/script"
 )
 
 const bpftraceHelp = `Runs a script of bpftrace's language: its probes are kprobes and kretprobes of this program,
@@ -45,7 +40,7 @@ const exitUnattached = 255
 type bpftraceRun struct {
 	scriptRun
 	image string
-	o     bpftrace.Options
+	o     script.BpftraceOptions
 }
 
 func bpftraceCommand(t *term) *cli.Command {
@@ -79,7 +74,7 @@ func bpftraceCommand(t *term) *cli.Command {
 			&cli.BoolFlag{Name: "stats", Destination: &r.stats, Usage: "print, on standard error, how each probe was planted, its hits, misses and statements"},
 			&cli.Uint64Flag{Name: "budget", Value: execBudget, Destination: &r.budget, Usage: "stop a call or the program after this many guest `INSTRUCTIONS`"},
 			&cli.DurationFlag{Name: "for", Value: time.Minute, Destination: &r.wait, Usage: "without -c and --call, let this much virtual `TIME` pass at most"},
-			decoderFlag("x86asm"), debuginfo(),
+			decoderFlag("x86asm"), debuginfoFlag(),
 			rawFlag(t),
 		}, imageFlags()...),
 		Action: func(_ context.Context, c *cli.Command) error { return t.differences(r.run(t, c)) },
@@ -88,7 +83,7 @@ func bpftraceCommand(t *term) *cli.Command {
 
 func (r *bpftraceRun) run(t *term, c *cli.Command) (ferr error) {
 	args := c.Args().Slice()
-	name, text := "stdin", c.String("script")
+	name, text := "", c.String("script")
 	switch f := c.String("format"); f {
 	case "text":
 	case "json":
@@ -122,34 +117,24 @@ func (r *bpftraceRun) run(t *term, c *cli.Command) (ferr error) {
 	if err != nil {
 		return err
 	}
-	k, err := bpftraceKernel(newDefiner(c, img), img)
-	if err != nil {
-		return err
-	}
+	r.o.Options, r.o.NoWarnings = r.options(c, name, args), c.Bool("no-warnings")
 	if c.Bool("list") {
-		list, warnings := bpftrace.List(strings.Join(args, ""), c.Bool("verbose"), k)
-		if !c.Bool("no-warnings") {
+		list, warnings, err := script.BpftraceList(img, strings.Join(args, ""), c.Bool("verbose"), &r.o)
+		if err != nil {
+			return sourceError(err)
+		}
+		if !r.o.NoWarnings {
 			fmt.Fprint(t.err, warnings)
 		}
 		fmt.Fprint(t.out, list)
 		return nil
 	}
-	r.o.Args, r.o.Command, r.o.NoWarnings = args, r.command != "", c.Bool("no-warnings")
-	if words := strings.Fields(r.command); len(words) > 0 {
-		r.o.Program = words[0]
+	s, err := script.Bpftrace(img, text, &r.o)
+	if err != nil {
+		return t.unread(err)
 	}
-	s, err := bpftrace.Analyze(name, text, &r.o, k)
-	var p *bpftrace.Problems
-	switch {
-	case errors.As(err, &p):
-		fmt.Fprint(t.err, p.Text())
-		return &failure{exitRefused, errors.New("the script is not accepted")}
-	case err != nil:
-		return &failure{exitRefused, err}
-	}
-	if !c.Bool("no-warnings") {
-		fmt.Fprint(t.err, s.Warnings)
-	}
+	said := s.Said()
+	fmt.Fprint(t.err, said.Warnings)
 	if name := c.String("output"); name != "" {
 		f, err := os.Create(name)
 		if err != nil {
@@ -165,60 +150,23 @@ func (r *bpftraceRun) run(t *term, c *cli.Command) (ferr error) {
 		out.out = to
 		t = &out
 	}
-	if s.UserSymbols && r.o.Program != "" && k.Program != nil {
-		r.program, _ = k.Program(r.o.Program) // without symbols its addresses are numbers
-	}
 	if !c.Bool("quiet") {
-		fmt.Fprint(t.out, s.Attaching())
+		fmt.Fprint(t.out, said.Attaching)
 	}
-	fmt.Fprint(t.err, s.Said(!c.Bool("no-warnings")))
-	switch {
-	case s.Attached == 0:
-		return &failure{exitRefused, errSaid}
-	case s.Failed:
+	fmt.Fprint(t.err, said.Attached)
+	switch err := s.Attachable(); {
+	case errors.Is(err, script.ErrUnattached):
 		return &failure{exitUnattached, errSaid}
+	case err != nil:
+		return &failure{exitRefused, errSaid}
 	}
-	r.failed = errors.New("the script ended with an error")
-	r.skipped, r.anyCode = 1<<64-1, true
-	run := &attach.Script{
-		Program: s.Program, Probes: s.Probes, Words: bpftrace.Words{}, First: s.Start,
-		Last: func(th *script.Thread) {
-			s.PrintMaps(th)
-			fmt.Fprint(t.err, s.Dropped(th))
-		},
-	}
+	r.anyCode = true
 	if c.Bool("dry-run") {
-		return r.dry(t, img, run)
-	}
-	return r.start(t, img, run)
-}
-
-// bpftraceKernel is what scripts can ask of an image.
-func bpftraceKernel(d *definer, img *kimage.Image) (*bpftrace.Kernel, error) {
-	k, err := stapKernel(d, img)
-	if err != nil {
-		return nil, err
-	}
-	b := &bpftrace.Kernel{Source: typesOf(d), Functions: k.Functions, Tracepoints: k.Tracepoints, HZ: k.HZ, Ways: ways.ForBpftrace(img)}
-	b.Symbol = func(name string) (uint64, bool) {
-		for _, s := range img.Lookup(name) {
-			return uint64(s.Addr), true
+		run, err := s.Dry(t.scriptOutput())
+		if err != nil {
+			return &failure{exitRefused, err}
 		}
-		return 0, false
+		return r.ended(t, run)
 	}
-	if img.Core() != nil {
-		events := newEvents(b.Source, img)
-		b.Events, b.EventNames, b.Formats = events.named, events.names, events.formats
-		b.Program = k.Program
-		if t, ok := img.Types().Struct("bpf_trace_run_ctx"); ok {
-			_, b.FunctionsAtReturns = t.Member("is_uprobe")
-		}
-		if set := img.BTFSet("btf_allowlist_d_path"); set != nil {
-			b.PathIn = func(function string) bool {
-				id, ok := img.Types().FuncID(function)
-				return ok && slices.Contains(set, id)
-			}
-		}
-	}
-	return b, nil
+	return r.start(t, img, s)
 }

@@ -65,7 +65,7 @@ func checkCommand(t *term) *cli.Command {
 			&cli.StringFlag{Name: "via", Value: "module", Usage: "attach what a text names by `WAY`: module (register_kprobe), events (kprobe_events), bpf (a perf event)"},
 			&cli.BoolFlag{Name: "tsv", Usage: "as --format tsv: a header, and a line for each probe and image"},
 			&cli.BoolFlag{Name: "json", Usage: "as --format json: one object with images, and probes with an answer for each image"},
-			decoderFlag("x86asm"), debuginfo(),
+			decoderFlag("x86asm"), debuginfoFlag(),
 		}, imageFlags()...),
 		Action: func(_ context.Context, c *cli.Command) error { return t.differences(check(t, c)) },
 	}
@@ -106,7 +106,7 @@ func check(t *term, c *cli.Command) error {
 			return err
 		}
 		kernel := report.OfImage(img)
-		kernel.Define = newDefiner(c, img).definitions
+		kernel.Define = debuginfoOf(c, img).Definitions
 		r.Add(kernel, probes)
 	}
 	var unread error

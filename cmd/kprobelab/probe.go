@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/bounded"
+	"kprobelab/internal/debuginfo"
 	"kprobelab/internal/perfprobe"
 	"kprobelab/internal/source"
 	"kprobelab/kprobes/rule"
@@ -45,7 +46,7 @@ func probeCommand(t *term) *cli.Command {
 			&cli.StringSliceFlag{Name: "line", Aliases: []string{"L"}, Usage: "list the lines of `FUNC|FILE[:A[-B|+N]]` that can be probed (repeatable)"},
 			&cli.StringSliceFlag{Name: "definition", Aliases: []string{"D"}, Usage: "print the definitions of `PROBE` for kprobe_events (repeatable)"},
 			&cli.StringSliceFlag{Name: "calls", Usage: "which calls of `FUNC` a probe on it sees (repeatable)"},
-			&cli.StringFlag{Name: debuginfoFlag, Usage: "read DWARF from `FILE`, not from IMAGE"},
+			&cli.StringFlag{Name: debuginfoFlagName, Usage: "read DWARF from `FILE`, not from IMAGE"},
 			&cli.StringFlag{Name: "source", Usage: "with -L: the source's text is in `DIR` (default: the folder of the file with the debugging information, and the working directory; no source outside of these is read)"},
 			&cli.BoolFlag{Name: "externs", Usage: "with -V: the unit's global variables, too"},
 			&cli.StringFlag{Name: "kernel", Usage: "write for this `PROFILE`'s kprobe_events, not for the release that the file names: " +
@@ -81,23 +82,23 @@ func probe(t *term, c *cli.Command) error {
 	}
 	for _, v := range c.StringSlice("vars") {
 		if err := probeVars(t, f, v, c.Bool("externs")); err != nil {
-			return sourceError("-V", err)
+			return sourceError(fmt.Errorf("-V: %w", err))
 		}
 	}
 	for _, l := range c.StringSlice("line") {
 		if err := probeLines(t, f, l, c.String("source")); err != nil {
-			return sourceError("-L", err)
+			return sourceError(fmt.Errorf("-L: %w", err))
 		}
 	}
 	w := &perfprobe.Writer{File: f, Features: features}
 	for _, d := range c.StringSlice("definition") {
 		if err := probeDefinitions(t, w, d); err != nil {
-			return sourceError("-D", err)
+			return sourceError(fmt.Errorf("-D: %w", err))
 		}
 	}
 	for _, fn := range c.StringSlice("calls") {
 		if err := probeCalls(t, f, fn); err != nil {
-			return sourceError("--calls", err)
+			return sourceError(fmt.Errorf("--calls: %w", err))
 		}
 	}
 	return nil
@@ -111,7 +112,7 @@ func probeFile(t *term, c *cli.Command, path string) (*source.File, error) {
 		if err == nil {
 			return f, nil
 		}
-		if !errors.Is(err, source.ErrNone) || c.IsSet(debuginfoFlag) {
+		if !errors.Is(err, source.ErrNone) || c.IsSet(debuginfoFlagName) {
 			return nil, &failure{exitImage, err}
 		}
 		if f, err := source.OfProgram(path); err == nil {
@@ -125,26 +126,13 @@ func probeFile(t *term, c *cli.Command, path string) (*source.File, error) {
 	if c.IsSet("definition") && !img.Profile().Tracing.Exists {
 		return nil, &failure{exitRefused, fmt.Errorf("%s: %s", img.Name(), rule.NoEvents.Why())}
 	}
-	d := &definer{img: img}
-	f, err := source.OfBTF(d.btf())
+	f, err := debuginfo.OfImage(img)
 	if err != nil {
 		return nil, &failure{exitImage, fmt.Errorf("%s: %w", img.Name(), err)}
 	}
 	return f, nil
 }
 
-// sourceError gives an error of the source's packages its exit code.
-func sourceError(flag string, err error) error {
-	code := exitRefused
-	var syntax *perfprobe.SyntaxError
-	switch {
-	case errors.As(err, &syntax):
-		code = exitUsage
-	case errors.Is(err, source.ErrDamaged), errors.Is(err, source.ErrTooMuch), errors.Is(err, source.ErrNone):
-		code = exitImage
-	}
-	return &failure{code, fmt.Errorf("%s: %w", flag, err)}
-}
 
 // probeFeatures are those of the kernel that the definitions are for.
 func probeFeatures(c *cli.Command, f *source.File) (perfprobe.Features, error) {
@@ -160,17 +148,12 @@ func probeFeatures(c *cli.Command, f *source.File) (perfprobe.Features, error) {
 		if !ok {
 			return perfprobe.Features{}, usagef("there is no profile %q: there are %s", name, strings.Join(profile.All(), ", "))
 		}
-		return featuresOf(p), nil
+		return debuginfo.Features(p), nil
 	}
 	if v, ok := profile.ParseVersion(f.Release()); ok {
-		return featuresOf(profile.ForRelease(v)), nil
+		return debuginfo.Features(profile.ForRelease(v)), nil
 	}
 	return perfprobe.Features{Hex: true, Immediate: true, Several: true, User: true}, nil
-}
-
-func featuresOf(p *profile.Config) perfprobe.Features {
-	t := p.Tracing
-	return perfprobe.Features{Hex: t.Types >= profile.Types49, Immediate: t.ArgFetch, Several: t.Append, User: t.ArgFetch}
 }
 
 func probeDefinitions(t *term, w *perfprobe.Writer, text string) error {

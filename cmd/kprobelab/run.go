@@ -169,7 +169,7 @@ func runCommand(t *term) *cli.Command {
 			&cli.BoolFlag{Name: "dmesg", Destination: &p.dmesg, Usage: "on a booted kernel, print what each call and program made it log"},
 			&cli.BoolFlag{Name: "steps", Destination: &p.steps, Usage: "show each hit as numbered steps, for learners"},
 			&cli.BoolFlag{Name: "json", Destination: &p.json, Usage: "one JSON object a line: planted, pre, post, return, call, counters, …"},
-			rawFlag(t), decoderFlag("x86asm"), debuginfo(),
+			rawFlag(t), decoderFlag("x86asm"), debuginfoFlag(),
 		}, imageFlags()...),
 		Action: func(_ context.Context, c *cli.Command) error { return t.differences(p.run(t, c)) },
 	}
@@ -322,8 +322,8 @@ func (p *plan) run(t *term, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	if p.events, err = newDefiner(c, img).all(p.events); err != nil {
-		return err
+	if p.events, err = debuginfoOf(c, img).All(p.events); err != nil {
+		return sourceError(err)
 	}
 	if err := errors.Join(p.ofDump(c, img), p.user.ofDump(img)); err != nil {
 		return err

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v3"
 
+	"kprobelab/internal/debuginfo"
 	"kprobelab/internal/perfprobe"
 	"kprobelab/internal/report"
 	"kprobelab/internal/source"
@@ -30,7 +32,7 @@ func (p *plan) ofProgram(c *cli.Command) error {
 	case len(p.watches) > 0 && len(p.events) == 0:
 		return usagef("%s is a program: give --program to run it", c.Args().First())
 	}
-	w := &perfprobe.Writer{File: f, Features: featuresOf(programRules(c))}
+	w := &perfprobe.Writer{File: f, Features: debuginfo.Features(programRules(c))}
 	var lines []string
 	for _, line := range p.events {
 		list, err := p.user.definitions(w, line)
@@ -89,7 +91,7 @@ func (u *userPlan) definitions(w *perfprobe.Writer, line string) ([]string, erro
 	}
 	list, err := w.Define(p)
 	if err != nil {
-		return nil, sourceError(line, err)
+		return nil, sourceError(fmt.Errorf("%s: %w", line, err))
 	}
 	var out []string
 	for _, d := range list {

@@ -3,23 +3,19 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"slices"
 	"strings"
 	"time"
+
+	"github.com/urfave/cli/v3"
 
 	"kprobelab"
 	"kprobelab/errno"
 	"kprobelab/internal/callsyntax"
 	"kprobelab/internal/mailbox"
-	"kprobelab/internal/script/attach"
-	"kprobelab/internal/script/host"
 	"kprobelab/internal/session"
 	"kprobelab/kimage"
-	"kprobelab/machine"
-	"kprobelab/watch"
-	"kprobelab/x86"
+	"kprobelab/script"
 )
 
 // scriptRun runs a script of any language, and makes happen what it waits for.
@@ -29,35 +25,36 @@ type scriptRun struct {
 	budget  uint64
 	wait    time.Duration
 	stats   bool
-	// errors and skipped are how many do not end the script.
-	errors, skipped uint64
 	// anyCode says that the program of -c may end as it likes.
 	anyCode bool
-	// program is the one of -c, where its symbols are wanted and known.
-	program *host.Program
-	// failed is said of a script that has ended with an error.
-	failed error
+}
+
+// options are those of the command line that every language has.
+func (r *scriptRun) options(c *cli.Command, name string, args []string) script.Options {
+	return script.Options{Name: name, Args: args, Debuginfo: c.String(debuginfoFlagName), Modules: c.StringSlice("module"), Command: r.command}
+}
+
+// unread is the error of a script that cannot be read: what its tool says is printed.
+func (t *term) unread(err error) error {
+	var refused *script.RefusedError
+	if errors.As(err, &refused) {
+		fmt.Fprint(t.err, refused.Text)
+		return &failure{exitRefused, err}
+	}
+	return sourceError(err)
 }
 
 // start runs the script, on a machine only where it needs one.
-func (r *scriptRun) start(t *term, img *kimage.Image, s *attach.Script) error {
+func (r *scriptRun) start(t *term, img *kimage.Image, s *script.Script) error {
 	if r.wait <= 0 {
 		return usagef("--for: %s is no time that can pass", r.wait)
 	}
-	needs := r.command != "" || len(r.calls) > 0
-	for _, p := range s.Probes {
-		switch p.Kind {
-		case host.Call, host.Return, host.Trace, host.Data, host.User:
-			needs = needs || p.Handler != nil
-		}
-	}
-	if !needs {
-		run, err := attach.New(s, r.options(t, img))
+	if r.command == "" && len(r.calls) == 0 && !s.Waits() {
+		run, err := s.Start(nil, t.scriptOutput())
 		if err != nil {
 			return &failure{exitRefused, err}
 		}
-		run.Begin()
-		run.Wait(uint64(r.wait))
+		run.Wait(r.wait)
 		return r.ended(t, run)
 	}
 	if r.command != "" && img.Core() == nil {
@@ -66,17 +63,12 @@ func (r *scriptRun) start(t *term, img *kimage.Image, s *attach.Script) error {
 	return r.execute(t, img, s)
 }
 
-func (r *scriptRun) options(t *term, img *kimage.Image) *attach.Options {
-	return &attach.Options{
-		Image: img, Out: t.out, HZ: int64(img.Profile().HZ),
-		Log:       func(line string) { fmt.Fprintln(t.err, line) },
-		MaxErrors: r.errors, MaxSkipped: r.skipped,
-		Command: r.command != "", Program: r.program,
-	}
+func (t *term) scriptOutput() *script.Output {
+	return &script.Output{Out: t.out, Log: func(line string) { fmt.Fprintln(t.err, line) }}
 }
 
 // execute runs a script on a machine.
-func (r *scriptRun) execute(t *term, img *kimage.Image, s *attach.Script) error {
+func (r *scriptRun) execute(t *term, img *kimage.Image, s *script.Script) error {
 	var calls []*session.Call
 	for _, text := range r.calls {
 		c, err := session.BindCall(img, text)
@@ -102,106 +94,18 @@ func (r *scriptRun) execute(t *term, img *kimage.Image, s *attach.Script) error 
 	if err := l.Prepare(calls); err != nil {
 		return &failure{exitRefused, oneLine(err)}
 	}
-	o := r.options(t, img)
-	o.Machine, o.Kprobes = lab.Machine, lab.Kprobes
-	warned := func(remove func() error, err error) (func(), error) {
-		if err != nil {
-			return nil, err
-		}
-		return func() {
-			if err := remove(); err != nil {
-				o.Log("WARNING: " + err.Error())
-			}
-		}, nil
-	}
-	o.Tracepoint = func(name string, hit func(*x86.PtRegs)) (func(), error) {
-		return warned(lab.Tracepoint(name, hit))
-	}
-	o.Record = func(event string, hit func(*x86.PtRegs)) (func(), error) {
-		for _, e := range img.Events() {
-			if e.System+":"+e.Name == event {
-				return warned(lab.Record(&e, func(_ x86.Addr, regs *x86.PtRegs) { hit(regs) }))
-			}
-		}
-		return nil, errno.ENOENT
-	}
-	o.Watch = func(w *host.Watched, hit func(*x86.PtRegs)) (func(), error) {
-		return warned(setWatch(lab, w, hit))
-	}
-	if img.Core() != nil {
-		plant, closeAll := uprobes(l)
-		defer closeAll()
-		o.Uprobe = func(p *host.InProgram, hit func(uint64, *x86.PtRegs)) (func(), error) { return warned(plant(p, hit)) }
-	}
-	run, err := attach.New(s, o)
+	run, err := s.Start(lab, t.scriptOutput())
 	if err != nil {
 		return &failure{exitRefused, err}
 	}
-	run.Begin()
-	err = lab.Settle()
-	if err == nil && !run.Ended() {
+	if !run.Ended() {
 		err = r.happen(t, l, run, calls, command)
 	}
-	run.Late()
 	return errors.Join(r.ended(t, run), err)
 }
 
-// dry is the end of a script that would run now: its first probes have run, and what they have
-// printed is thrown away; what they have left in maps is printed.
-func (r *scriptRun) dry(t *term, img *kimage.Image, s *attach.Script) error {
-	first := *s
-	first.Probes = slices.DeleteFunc(slices.Clone(s.Probes), func(p *host.Probe) bool { return p.Kind != host.Begin })
-	o := r.options(t, img)
-	out := &muted{to: t.out, muted: true}
-	o.Out = out
-	run, err := attach.New(&first, o)
-	if err != nil {
-		return &failure{exitRefused, err}
-	}
-	run.Begin()
-	out.muted = false
-	return r.ended(t, run)
-}
-
-// muted is a writer that throws away what it gets while it is muted.
-type muted struct {
-	to    io.Writer
-	muted bool
-}
-
-func (m *muted) Write(b []byte) (int, error) {
-	if m.muted {
-		return len(b), nil
-	}
-	return m.to.Write(b)
-}
-
-// setWatch sets a script's watchpoint on all CPUs, in the debug registers. Of several symbols of a name the first counts, as with
-// kallsyms_lookup_name.
-func setWatch(lab *kprobelab.Lab, w *host.Watched, hit func(*x86.PtRegs)) (remove func() error, err error) {
-	place := watch.Place{Probe: callsyntax.Probe{Symbol: w.Symbol, Addr: x86.Addr(w.Addr)}, Len: w.Len, Kinds: machine.WatchWrite}
-	switch {
-	case w.Executes:
-		place.Kinds = machine.WatchExec
-	case w.Reads:
-		place.Kinds |= machine.WatchRead
-	}
-	if list := lab.Image.Lookup(w.Symbol); len(list) > 1 {
-		place.Probe = callsyntax.Probe{Addr: list[0].Addr}
-	}
-	set, err := lab.Watchpoint(place)
-	if err != nil {
-		return nil, err
-	}
-	if lab.Watches.Registers == nil {
-		lab.Watches.Registers = lab.Registers()
-	}
-	set.Handler = func(_ *watch.Watchpoint, _ *watch.Hit, regs *x86.PtRegs) { hit(regs) }
-	return func() error { return lab.Watches.Remove(set) }, lab.Watches.Add(set)
-}
-
 // happen makes the calls and runs the program; without either, time passes.
-func (r *scriptRun) happen(t *term, l *session.Session, run *attach.Runner, calls []*session.Call, command *mailbox.Command) error {
+func (r *scriptRun) happen(t *term, l *session.Session, run *script.Run, calls []*session.Call, command *mailbox.Command) error {
 	for _, c := range calls {
 		if _, err := l.Make(c); err != nil {
 			return &failure{exitRefused, fmt.Errorf("%s: %w", c.Name, oneLine(err))}
@@ -209,7 +113,7 @@ func (r *scriptRun) happen(t *term, l *session.Session, run *attach.Runner, call
 	}
 	if command == nil {
 		if len(calls) == 0 {
-			run.Wait(uint64(r.wait))
+			run.Wait(r.wait)
 		}
 		return nil
 	}
@@ -229,36 +133,32 @@ func (r *scriptRun) happen(t *term, l *session.Session, run *attach.Runner, call
 }
 
 // ended runs the end probes and says how the script ended.
-func (r *scriptRun) ended(t *term, run *attach.Runner) error {
-	err := run.End()
+func (r *scriptRun) ended(t *term, run *script.Run) error {
+	err := run.Close()
 	if r.stats {
 		printCounts(t, run.Counts())
 	}
-	if errors.Is(err, attach.ErrFailed) {
-		return &failure{exitRefused, r.failed}
+	if err != nil {
+		return &failure{exitRefused, err}
 	}
-	if code := run.Code(); err == nil && code != 0 {
-		return &failure{int(code & 0xff), errSaid}
+	if code := run.Code(); code != 0 {
+		return &failure{code, errSaid}
 	}
-	return err
+	return nil
 }
 
 // printCounts is the table of --stats.
-func printCounts(t *term, list []attach.Counts) {
+func printCounts(t *term, list []script.Counts) {
 	fmt.Fprintf(t.err, "%-12s %8s %8s %-16s %s\n", "planted", "hits", "missed", "statements", "probe")
 	for _, c := range list {
-		if c.Probe.Handler == nil {
-			continue
-		}
-		cost := "-"
+		cost, how := "-", "-"
 		if c.Hits > 0 {
 			cost = fmt.Sprintf("%d/%d/%d", c.Least, c.Sum/int(min(c.Hits, math.MaxInt)), c.Most)
 		}
-		how := c.How
-		if how == "" {
-			how = "-"
+		if c.How != "" {
+			how = c.How
 		}
-		fmt.Fprintf(t.err, "%-12s %8d %8d %-16s %s\n", how, c.Hits, c.Missed, cost, c.Probe.Point)
+		fmt.Fprintf(t.err, "%-12s %8d %8d %-16s %s\n", how, c.Hits, c.Missed, cost, c.Probe)
 	}
 }
 

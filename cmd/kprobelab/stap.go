@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"path"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -15,12 +13,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/bounded"
-	"kprobelab/internal/ctype"
-	"kprobelab/internal/script/attach"
-	"kprobelab/internal/script/stap"
-	"kprobelab/internal/source"
-	"kprobelab/kimage"
-	"kprobelab/x86"
+	"kprobelab/script"
 )
 
 const stapHelp = `Runs a script of SystemTap's language: its probes are kprobes and kretprobes of this program,
@@ -44,9 +37,8 @@ end with 0; 2 wrong use; 3 a file cannot be read; 4 this build has no engine; 5 
 // stapRun is what the command line asks for.
 type stapRun struct {
 	scriptRun
-	image  string
-	define map[string]uint64
-	guru   bool
+	image string
+	o     script.StapOptions
 }
 
 func stapCommand(t *term) *cli.Command {
@@ -71,33 +63,29 @@ func stapCommand(t *term) *cli.Command {
 			&cli.IntFlag{Name: "pass", Aliases: []string{"p"}, Value: 5, Usage: "stop after `PASS` 1 (print what was read) or 2 (print probes, functions, types)"},
 			&cli.StringFlag{Name: "list", Aliases: []string{"L"}, Usage: "list the probes of `POINT` and their variables"},
 			&cli.StringFlag{Name: "names", Aliases: []string{"l"}, Usage: "list the probes of `POINT`"},
-			&cli.BoolFlag{Name: "guru", Aliases: []string{"g"}, Destination: &r.guru, Usage: "allow what only -g allows: writing variables and memory, probes at an address, @kderef, @kregister, @const"},
-			&cli.StringSliceFlag{Name: "define", Aliases: []string{"D"}, Usage: "set a limit, `NAME=VALUE`: " + strings.Join(limitNames, ", ") + " (repeatable)"},
+			&cli.BoolFlag{Name: "guru", Aliases: []string{"g"}, Destination: &r.o.Guru, Usage: "allow what only -g allows: writing variables and memory, probes at an address, @kderef, @kregister, @const"},
+			&cli.StringSliceFlag{Name: "define", Aliases: []string{"D"}, Usage: "set a limit, `NAME=VALUE`: " + strings.Join(script.StapLimits, ", ") + " (repeatable)"},
 			&cli.StringSliceFlag{Name: "global", Aliases: []string{"G"}, Usage: "give a global variable another beginning, `NAME=VALUE` (repeatable)"},
 			&cli.BoolFlag{Name: "stats", Aliases: []string{"t"}, Destination: &r.stats, Usage: "print, on standard error, how each probe was planted, its hits, misses and statements"},
 			&cli.Uint64Flag{Name: "budget", Value: execBudget, Destination: &r.budget, Usage: "stop a call or the program after this many guest `INSTRUCTIONS`"},
 			&cli.DurationFlag{Name: "for", Value: time.Minute, Destination: &r.wait, Usage: "without -c and --call, let this much virtual `TIME` pass at most"},
-			decoderFlag("x86asm"), debuginfo(),
+			decoderFlag("x86asm"), debuginfoFlag(),
 			rawFlag(t),
 		}, imageFlags()...),
 		Action: func(_ context.Context, c *cli.Command) error { return t.differences(r.run(t, c)) },
 	}
 }
 
-// limitNames are what -D can set.
-var limitNames = []string{"MAXACTION", "MAXACTION_INTERRUPTIBLE", "MAXNESTING", "MAXSTRINGLEN", "MAXMAPENTRIES", "MAXERRORS", "MAXSKIPPED"}
 
 func (r *stapRun) run(t *term, c *cli.Command) error {
 	if err := oneOf(c, "list", "names"); err != nil {
 		return err
 	}
 	args := c.Args().Slice()
-	name, text := "<input>", c.String("script")
-	listed := ""
+	name, text := "", c.String("script")
+	listed := c.String("list") + c.String("names")
 	switch {
 	case c.IsSet("list") || c.IsSet("names"):
-		listed = c.String("list") + c.String("names")
-		text = "probe " + listed + " {}"
 	case c.IsSet("script"):
 	case len(args) == 0:
 		return usagef("stap takes a script: a file, - for standard input, or -e SCRIPT; try %s --help", c.FullName())
@@ -105,7 +93,7 @@ func (r *stapRun) run(t *term, c *cli.Command) error {
 		var b []byte
 		var err error
 		if name = args[0]; name == "-" {
-			name = "<input>"
+			name = ""
 			b, err = bounded.ReadAll(os.Stdin, bounded.Script)
 		} else {
 			b, err = bounded.ReadFile(name, bounded.Script)
@@ -119,8 +107,8 @@ func (r *stapRun) run(t *term, c *cli.Command) error {
 	if pass != 1 && pass != 2 && pass != 5 {
 		return usagef("-p %s: there are pass 1, 2 and 5: no C is made of a script here", strconv.Itoa(pass))
 	}
-	o := &stap.Options{Args: args, Guru: r.guru, List: listed != "", Types: pass == 2}
-	if err := r.limits(c, o); err != nil {
+	r.o.Options = r.options(c, name, args)
+	if err := r.limits(c); err != nil {
 		return err
 	}
 	normally := debug.SetGCPercent(collectAt)
@@ -128,203 +116,53 @@ func (r *stapRun) run(t *term, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	o.Release = stapRelease(img)
-	if pass == 1 && listed == "" {
-		tree, err := stap.Parse(name, text, o)
-		if err != nil {
-			return t.problems(err)
-		}
-		fmt.Fprint(t.out, tree)
-		return nil
-	}
-	k, err := stapKernel(newDefiner(c, img), img)
-	if err != nil {
-		return err
-	}
-	s, err := stap.Analyze(name, text, o, k)
-	if err != nil {
-		return t.problems(err)
-	}
+	printed := ""
 	switch {
-	case c.IsSet("list"):
-		fmt.Fprint(t.out, s.List(true))
-		return nil
-	case c.IsSet("names"):
-		fmt.Fprint(t.out, s.List(false))
-		return nil
+	case c.IsSet("list") || c.IsSet("names"):
+		printed, err = script.StapList(img, listed, c.IsSet("list"), &r.o)
+	case pass == 1:
+		printed, err = script.StapTree(img, text, &r.o)
 	case pass == 2:
-		fmt.Fprint(t.out, s.Dump())
-		return nil
+		printed, err = script.StapTypes(img, text, &r.o)
+	default:
+		var s *script.Script
+		if s, err = script.Stap(img, text, &r.o); err == nil {
+			debug.SetGCPercent(normally)
+			return r.start(t, img, s)
+		}
 	}
-	r.errors, r.skipped = r.limit("MAXERRORS", 0), r.limit("MAXSKIPPED", 100)
-	r.failed = passFailed(5)
-	debug.SetGCPercent(normally)
-	return r.start(t, img, stapScript(s))
+	if err != nil {
+		return t.unread(err)
+	}
+	fmt.Fprint(t.out, printed)
+	return nil
 }
 
 // collectAt is how much garbage there may be while a script or debugging information is read, in hundredths of what is in use:
 // that are an image and its debugging information, hundreds of megabytes which nobody has to go over.
 const collectAt = 10
 
-// passFailed is the end of a script that failed in that pass, in stap's words.
-type passFailed int
-
-func (p passFailed) Error() string {
-	return fmt.Sprintf("Pass %d: %s failed.", int(p), map[passFailed]string{1: "parse", 2: "analysis", 3: "translation", 5: "run"}[p])
-}
-
-// problems prints what is wrong with a script as stap does.
-func (t *term) problems(err error) error {
-	var p stap.Problems
-	if !errors.As(err, &p) {
-		return &failure{exitRefused, err}
-	}
-	fmt.Fprint(t.err, p.Text())
-	if p.Parsing() {
-		return &failure{exitRefused, passFailed(1)}
-	}
-	if p.Translating() {
-		return &failure{exitRefused, passFailed(3)}
-	}
-	return &failure{exitRefused, passFailed(2)}
-}
-
 // limits reads -D and -G.
-func (r *stapRun) limits(c *cli.Command, o *stap.Options) error {
-	r.define = map[string]uint64{}
+func (r *stapRun) limits(c *cli.Command) error {
+	r.o.Limits = map[string]uint64{}
 	for _, d := range c.StringSlice("define") {
 		name, value, ok := strings.Cut(d, "=")
 		v, err := strconv.ParseUint(value, 0, 31)
 		switch {
 		case !ok || err != nil:
 			return usagef("-D %q: want NAME=NUMBER", d)
-		case !slices.Contains(limitNames, name):
-			return usagef("-D %s: there is no such limit, only %s", name, strings.Join(limitNames, ", "))
+		case !slices.Contains(script.StapLimits, name):
+			return usagef("-D %s: there is no such limit, only %s", name, strings.Join(script.StapLimits, ", "))
 		}
-		r.define[name] = v
+		r.o.Limits[name] = v
 	}
-	o.Limits = r.define
-	o.Globals = map[string]string{}
+	r.o.Globals = map[string]string{}
 	for _, g := range c.StringSlice("global") {
 		name, value, ok := strings.Cut(g, "=")
 		if !ok || name == "" {
 			return usagef("-G %q: want NAME=VALUE", g)
 		}
-		o.Globals[name] = value
+		r.o.Globals[name] = value
 	}
 	return nil
-}
-
-// stapRelease is the kernel's release as its banner has it, or the modelled one.
-func stapRelease(img *kimage.Image) string {
-	words := strings.Fields(img.Banner())
-	if len(words) > 2 && words[0] == "Linux" && words[1] == "version" {
-		return words[2]
-	}
-	return img.Profile().Name
-}
-
-// stapKernel is what scripts can ask of an image.
-func stapKernel(d *definer, img *kimage.Image) (*stap.Kernel, error) {
-	if err := d.open(); err != nil {
-		return nil, err
-	}
-	freed := initmem(img)
-	k := &stap.Kernel{HZ: int64(img.Profile().HZ), Initmem: func(addr uint64) bool { return freed.Contains(x86.Addr(addr)) }}
-	k.Source, k.HasLines = d.writers[0].File, len(d.writers) > 1
-	k.Exported = func(name string) bool {
-		return slices.ContainsFunc(img.Lookup(name), func(s kimage.Symbol) bool { return s.Type == 'T' || s.Type == 'W' })
-	}
-	k.Constant = func(name string) (int64, bool) {
-		v, _, ok := typesOf(d).Enumerator(name)
-		return v, ok
-	}
-	k.Functions = func(pattern string) (list []stap.Function) {
-		add := func(s *kimage.Symbol) {
-			if strings.ContainsRune("tTwW", rune(s.Type)) {
-				list = append(list, stap.Function{Name: s.Name, Module: s.Module, Addr: uint64(s.Addr)})
-			}
-		}
-		if !strings.ContainsAny(pattern, "*?[") {
-			for _, s := range img.Lookup(pattern) {
-				add(&s)
-			}
-			return list
-		}
-		symbols := img.Symbols()
-		for i := range symbols {
-			if ok, _ := path.Match(pattern, symbols[i].Name); ok {
-				add(&symbols[i])
-			}
-		}
-		return list
-	}
-	if img.Core() != nil {
-		k.Program = programs(img)
-		var systems map[string]string
-		k.Tracepoints = func(pattern string) (list []stap.Tracepoint) {
-			seen := map[string]bool{}
-			if systems == nil {
-				systems = map[string]string{}
-				for _, e := range img.Events() {
-					systems[e.Name] = e.System
-				}
-			}
-			for _, tp := range img.Tracepoints() {
-				if ok, _ := path.Match(pattern, tp.Name); !ok || seen[tp.Name] {
-					continue
-				}
-				seen[tp.Name] = true
-				list = append(list, stap.Tracepoint{Name: tp.Name, System: systems[tp.Name], Params: tracepointParams(typesOf(d), tp.Name)})
-			}
-			return list
-		}
-	}
-	return k, nil
-}
-
-// initmem is what the kernel frees when it has booted. A symbol table without data tells of .init.text alone.
-func initmem(img *kimage.Image) (r x86.Range) {
-	for _, edges := range [][2]string{{"__init_begin", "__init_end"}, {"_sinittext", "_einittext"}} {
-		from, to := img.Lookup(edges[0]), img.Lookup(edges[1])
-		if len(from) > 0 && len(to) > 0 {
-			return x86.Range{Start: from[0].Addr, End: to[0].Addr}
-		}
-	}
-	return r
-}
-
-// tracepointParams are a tracepoint's parameters: of the function that calls its callbacks, which has
-// their names, else of the callbacks' type.
-func tracepointParams(types *source.File, name string) (list []ctype.Param) {
-	_ = types.Places(source.Where{Function: "__traceiter_" + name}, func(p *source.Place) error {
-		vars, err := p.Variables()
-		for _, v := range vars {
-			list = append(list, ctype.Param{Name: v.Name, Type: v.Type})
-		}
-		return err
-	})
-	if len(list) == 0 {
-		if t, err := types.Named("btf_trace_" + name); err == nil {
-			list = t.Signature()
-		}
-	}
-	if len(list) == 0 {
-		return nil
-	}
-	return list[1:] // the first is the callback's own data
-}
-
-// typesOf is the image's BTF.
-func typesOf(d *definer) *source.File { return d.writers[len(d.writers)-1].File }
-
-func stapScript(s *stap.Script) *attach.Script {
-	return &attach.Script{Program: s.Program, Probes: s.Probes, Words: stap.Words{}, Backwards: true}
-}
-
-func (r *stapRun) limit(name string, otherwise uint64) uint64 {
-	if v, ok := r.define[name]; ok {
-		return v
-	}
-	return otherwise
 }

@@ -9,17 +9,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kprobelab/internal/integration/dumps"
 	"kprobelab/internal/integration/oracle"
 )
 
-// outside builds testdata/main.go.txt as a module that has this checkout by a
+// outside builds a file of testdata as a module that has this checkout by a
 // replace directive, as README tells a user to.
-func outside(t *testing.T) string {
+func outside(t *testing.T, file string) string {
 	t.Helper()
 	root, err := filepath.Abs("../../..")
 	require.NoError(t, err)
 	dir := t.TempDir()
-	for from, to := range map[string]string{"testdata/main.go.txt": "main.go", filepath.Join(root, "go.sum"): "go.sum"} {
+	for from, to := range map[string]string{filepath.Join("testdata", file): "main.go", filepath.Join(root, "go.sum"): "go.sum"} {
 		b, err := os.ReadFile(from)
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, to), b, 0o600))
@@ -39,7 +40,7 @@ func outside(t *testing.T) string {
 }
 
 func TestModuleOutsideUsesTheFrontDoorOnly(t *testing.T) {
-	program := outside(t)
+	program := outside(t, "main.go.txt")
 	run := func(t *testing.T, image, name, want string) {
 		out, err := exec.Command(program, image, name).CombinedOutput()
 		require.NoError(t, err, "%s", out)
@@ -53,4 +54,13 @@ func TestModuleOutsideUsesTheFrontDoorOnly(t *testing.T) {
 		require.Len(t, images, 1)
 		run(t, images[0], "__msecs_to_jiffies", "3") // HZ is 250
 	})
+}
+
+func TestModuleOutsideRunsScripts(t *testing.T) {
+	dump := dumps.File(t, "6.1")
+	out, err := exec.Command(outside(t, "scripts.go.txt"), dump).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), "busybox opened 0\n")
+	require.Contains(t, string(out), "@[/etc/hostname]: 1\n")
+	require.Contains(t, string(out), "code 0, probes left: \"\"\n")
 }

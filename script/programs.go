@@ -1,4 +1,4 @@
-package main
+package script
 
 import (
 	"bytes"
@@ -9,7 +9,6 @@ import (
 	"kprobelab/internal/script/host"
 	"kprobelab/internal/session"
 	"kprobelab/kimage"
-	"kprobelab/x86"
 )
 
 // programs reads the files of a booted kernel's programs, each once, with system calls of a machine that is
@@ -72,23 +71,4 @@ func readProgram(f *process.File) (*host.Program, error) {
 		}
 	}
 	return p, nil
-}
-
-// uprobes plants the kernel's own uprobes for a script; close takes them away.
-func uprobes(l *session.Session) (plant func(p *host.InProgram, hit func(uint64, *x86.PtRegs)) (func() error, error), close func() error) {
-	var u *session.Uprobes
-	plant = func(p *host.InProgram, hit func(uint64, *x86.PtRegs)) (remove func() error, err error) {
-		if u == nil {
-			if u, err = l.Uprobes(); err != nil {
-				return nil, err
-			}
-		}
-		return u.Hit(p.Program.File, p.Offset, p.Return, hit)
-	}
-	return plant, func() error {
-		if u == nil {
-			return nil
-		}
-		return u.Close()
-	}
 }

@@ -1,0 +1,153 @@
+package debuginfo
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"kprobelab/internal/perfprobe"
+	"kprobelab/internal/report"
+	"kprobelab/internal/source"
+	"kprobelab/kimage"
+	"kprobelab/profile"
+)
+
+// Info holds the descriptions of one image. Files are opened at the first question.
+type Info struct {
+	img *kimage.Image
+	// files are asked in order; the image's BTF and symbols come after them.
+	files []string
+	// asked says that the user has named the only file: it must be there.
+	asked   bool
+	writers []*perfprobe.Writer
+	opened  bool
+}
+
+// FileError is the error of a file with a description, not of the question that was asked.
+type FileError struct{ error }
+
+// Unwrap returns the file's error.
+func (e *FileError) Unwrap() error { return e.error }
+
+// Of describes an image by its own file and the files of its modules, as far as they have DWARF.
+func Of(img *kimage.Image, modules ...string) *Info {
+	return &Info{img: img, files: append([]string{img.Name()}, modules...)}
+}
+
+// OfFile describes an image by the DWARF of another file.
+func OfFile(img *kimage.Image, path string) *Info {
+	return &Info{img: img, files: []string{path}, asked: path != img.Name()}
+}
+
+// Definitions returns the definitions of kprobe_events that a line means: the line itself, if it is one. The error is
+// a *perfprobe.SyntaxError for a line that is no probe, a *FileError for a file that cannot be used, or the source's.
+func (d *Info) Definitions(line string) ([]string, error) {
+	words := strings.Fields(line)
+	if len(words) == 0 || strings.HasPrefix(words[0], "-:") || report.IsDefinition(words) {
+		return []string{line}, nil
+	}
+	p, err := perfprobe.Parse(line)
+	if err != nil {
+		return nil, fmt.Errorf("%w (a definition of kprobe_events begins with p: or r:)", err)
+	}
+	if err := d.open(); err != nil {
+		return nil, err
+	}
+	var last error
+	for _, w := range d.writers {
+		list, err := w.Define(p)
+		if err != nil {
+			last = better(last, err)
+			continue
+		}
+		var out []string
+		for _, one := range list {
+			out = append(out, one.Text())
+		}
+		return out, nil
+	}
+	return nil, fmt.Errorf("%s: %w", line, last)
+}
+
+// All returns the definitions that several lines mean, in order.
+func (d *Info) All(lines []string) (out []string, err error) {
+	for _, line := range lines {
+		list, err := d.Definitions(line)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, list...)
+	}
+	return out, nil
+}
+
+// better is the error that says more: one that found the place, before one that did not.
+func better(a, b error) error {
+	var missing *source.NotFound
+	if a == nil || errors.As(a, &missing) && missing.Place && !errors.Is(b, source.ErrNone) {
+		return b
+	}
+	return a
+}
+
+// First returns the best description, and whether it has lines. The error is a *FileError.
+func (d *Info) First() (f *source.File, lines bool, err error) {
+	if err := d.open(); err != nil {
+		return nil, false, err
+	}
+	return d.writers[0].File, len(d.writers) > 1, nil
+}
+
+// Types returns the description by the image's BTF and symbols. The error is a *FileError.
+func (d *Info) Types() (*source.File, error) {
+	if err := d.open(); err != nil {
+		return nil, err
+	}
+	return d.writers[len(d.writers)-1].File, nil
+}
+
+func (d *Info) open() error {
+	if d.opened {
+		return nil
+	}
+	features := Features(d.img.Profile())
+	var writers []*perfprobe.Writer
+	for _, path := range d.files {
+		f, err := source.Open(path)
+		switch {
+		case err == nil:
+		case d.asked:
+			return &FileError{err}
+		default:
+			continue
+		}
+		if id := f.BuildID(); path != d.img.Name() && f.Module() == "" && id != "" && d.img.BuildID() != "" && id != d.img.BuildID() {
+			return &FileError{fmt.Errorf("%s is not of this image: its build id is %s, the image's %s", path, id, d.img.BuildID())}
+		}
+		writers = append(writers, &perfprobe.Writer{File: f, Features: features})
+	}
+	f, err := OfImage(d.img)
+	if err != nil {
+		return &FileError{err}
+	}
+	d.writers, d.opened = append(writers, &perfprobe.Writer{File: f, Features: features}), true
+	return nil
+}
+
+// OfImage returns the description by an image's BTF and symbols.
+func OfImage(img *kimage.Image) (*source.File, error) {
+	raw, modules := img.BTF()
+	var symbols []source.Symbol
+	for _, s := range img.Symbols() {
+		symbols = append(symbols, source.Symbol{
+			Name: s.Name, Start: uint64(s.Addr), End: uint64(s.Addr) + s.Size, Func: strings.ContainsRune("tTwW", rune(s.Type)),
+		})
+	}
+	return source.OfBTF(raw, modules, symbols)
+}
+
+// Features returns what the definitions of a kernel's probes can have.
+func Features(p *profile.Config) perfprobe.Features {
+	t := p.Tracing
+	return perfprobe.Features{Hex: t.Types >= profile.Types49, Immediate: t.ArgFetch, Several: t.Append, User: t.ArgFetch}
+}

@@ -1,0 +1,119 @@
+package script
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"kprobelab/internal/debuginfo"
+	core "kprobelab/internal/script"
+	"kprobelab/internal/script/attach"
+	"kprobelab/internal/script/bpftrace"
+	"kprobelab/internal/script/ways"
+	"kprobelab/kimage"
+)
+
+// BpftraceOptions are Options with what only bpftrace has.
+type BpftraceOptions struct {
+	Options
+	// Unsafe allows what only --unsafe allows. JSON is the output's format. NoWarnings leaves out what looks wrong.
+	Unsafe, JSON, NoWarnings bool
+}
+
+// Bpftrace reads a script of bpftrace's language, for an image. A script that bpftrace refuses is a *RefusedError; an
+// error of a file with debugging information is that file's.
+func Bpftrace(img *kimage.Image, text string, o *BpftraceOptions) (*Script, error) {
+	if o == nil {
+		o = &BpftraceOptions{}
+	}
+	k, err := bpftraceKernel(o.debuginfo(img), img)
+	if err != nil {
+		return nil, err
+	}
+	of := &bpftrace.Options{Args: o.Args, Unsafe: o.Unsafe, Command: o.Command != "", JSON: o.JSON, NoWarnings: o.NoWarnings}
+	if words := strings.Fields(o.Command); len(words) > 0 {
+		of.Program = words[0]
+	}
+	name := o.Name
+	if name == "" {
+		name = "stdin"
+	}
+	b, err := bpftrace.Analyze(name, text, of, k)
+	var p *bpftrace.Problems
+	switch {
+	case errors.As(err, &p):
+		return nil, &RefusedError{Text: p.Text(), short: "the script is not accepted"}
+	case err != nil:
+		return nil, err
+	}
+	s := &Script{
+		img: img, made: attach.Script{Program: b.Program, Probes: b.Probes, Words: bpftrace.Words{}, First: b.Start},
+		said:   Said{Attaching: b.Attaching(), Attached: b.Said(!o.NoWarnings)},
+		failed: errors.New("the script ended with an error"), mostSkipped: 1<<64 - 1, command: o.Command != "",
+	}
+	s.last = func(t *core.Thread) string {
+		b.PrintMaps(t)
+		return b.Dropped(t)
+	}
+	if !o.NoWarnings {
+		s.said.Warnings = b.Warnings
+	}
+	if b.UserSymbols && of.Program != "" && k.Program != nil {
+		s.program, _ = k.Program(of.Program) // without symbols its addresses are numbers
+	}
+	switch {
+	case b.Attached == 0:
+		s.refused = ErrNoProbe
+	case b.Failed:
+		s.refused = ErrUnattached
+	}
+	return s, nil
+}
+
+// BpftraceList returns the probes that a pattern matches as bpftrace -l lists them, with their parameters as -lv does, and
+// bpftrace's warnings.
+func BpftraceList(img *kimage.Image, pattern string, parameters bool, o *BpftraceOptions) (list, warnings string, err error) {
+	if o == nil {
+		o = &BpftraceOptions{}
+	}
+	k, err := bpftraceKernel(o.debuginfo(img), img)
+	if err != nil {
+		return "", "", err
+	}
+	list, warnings = bpftrace.List(pattern, parameters, k)
+	return list, warnings, nil
+}
+
+// bpftraceKernel is what scripts can ask of an image.
+func bpftraceKernel(info *debuginfo.Info, img *kimage.Image) (*bpftrace.Kernel, error) {
+	k, err := stapKernel(info, img)
+	if err != nil {
+		return nil, err
+	}
+	types, err := info.Types()
+	if err != nil {
+		return nil, err
+	}
+	b := &bpftrace.Kernel{Source: types, Functions: k.Functions, Tracepoints: k.Tracepoints, HZ: k.HZ, Ways: ways.ForBpftrace(img)}
+	b.Symbol = func(name string) (uint64, bool) {
+		for _, s := range img.Lookup(name) {
+			return uint64(s.Addr), true
+		}
+		return 0, false
+	}
+	if img.Core() != nil {
+		events := newEvents(types, img)
+		b.Events, b.EventNames, b.Formats = events.named, events.names, events.formats
+		b.Program = k.Program
+		if t, ok := img.Types().Struct("bpf_trace_run_ctx"); ok {
+			_, b.FunctionsAtReturns = t.Member("is_uprobe")
+		}
+		if set := img.BTFSet("btf_allowlist_d_path"); set != nil {
+			b.PathIn = func(function string) bool {
+				id, ok := img.Types().FuncID(function)
+				return ok && slices.Contains(set, id)
+			}
+		}
+	}
+	return b, nil
+}

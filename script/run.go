@@ -1,0 +1,243 @@
+package script
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"kprobelab"
+	"kprobelab/errno"
+	"kprobelab/internal/callsyntax"
+	core "kprobelab/internal/script"
+	"kprobelab/internal/script/attach"
+	"kprobelab/internal/script/host"
+	"kprobelab/internal/session"
+	"kprobelab/machine"
+	"kprobelab/watch"
+	"kprobelab/x86"
+)
+
+// Output is where a script prints.
+type Output struct {
+	// Out gets what the script prints, Log each line that its tool says on standard error. Nil throws it away.
+	Out io.Writer
+	Log func(line string)
+}
+
+// Run is a script that runs.
+type Run struct {
+	script *Script
+	lab    *kprobelab.Lab
+	runner *attach.Runner
+	log    func(line string)
+	closed bool
+	// uprobes are the kernel's own, nil before the first.
+	uprobes *session.Uprobes
+	err     error
+}
+
+// Start runs the script's first probes and attaches the others to a machine that runs the script's image. A script that
+// waits for nothing (Waits) needs no machine: lab is nil, and its time is its own. The error is that of Attachable, the
+// machine's, or says that the script needs more than there is.
+func (s *Script) Start(lab *kprobelab.Lab, o *Output) (*Run, error) {
+	if s.refused != nil {
+		return nil, s.refused
+	}
+	if lab == nil && s.Waits() {
+		return nil, errors.New("the script has probes, and there is no machine that could hit them")
+	}
+	if lab != nil && lab.Image != s.img {
+		return nil, fmt.Errorf("the script is for %s, and the machine runs %s", s.img.Name(), lab.Image.Name())
+	}
+	r, err := s.begin(lab, o, s.made)
+	if err != nil || lab == nil {
+		return r, err
+	}
+	if err := lab.Settle(); err != nil {
+		return nil, errors.Join(r.Close(), err)
+	}
+	return r, nil
+}
+
+// Dry runs the script's first probes alone, without their output. Close then prints what they have left in maps.
+func (s *Script) Dry(o *Output) (*Run, error) {
+	first := s.made
+	first.Probes = slices.DeleteFunc(slices.Clone(first.Probes), func(p *host.Probe) bool { return p.Kind != host.Begin })
+	where := o.filled()
+	to := &muted{to: where.Out, muted: true}
+	r, err := s.begin(nil, &Output{Out: to, Log: where.Log}, first)
+	to.muted = false
+	return r, err
+}
+
+// muted is a writer that throws away what it gets while it is muted.
+type muted struct {
+	to    io.Writer
+	muted bool
+}
+
+func (m *muted) Write(b []byte) (int, error) {
+	if m.muted {
+		return len(b), nil
+	}
+	return m.to.Write(b)
+}
+
+// filled are the writers, with those that throw away for those that are missing.
+func (o *Output) filled() Output {
+	all := Output{Out: io.Discard, Log: func(string) {}}
+	if o != nil && o.Out != nil {
+		all.Out = o.Out
+	}
+	if o != nil && o.Log != nil {
+		all.Log = o.Log
+	}
+	return all
+}
+
+func (s *Script) begin(lab *kprobelab.Lab, out *Output, made attach.Script) (*Run, error) {
+	to := out.filled()
+	o := &attach.Options{
+		Image: s.img, Out: to.Out, Log: to.Log, HZ: int64(s.img.Profile().HZ),
+		MaxErrors: s.mostErrors, MaxSkipped: s.mostSkipped, Command: s.command, Program: s.program,
+	}
+	if s.last != nil {
+		made.Last = func(t *core.Thread) {
+			for line := range strings.Lines(s.last(t)) {
+				o.Log(strings.TrimSuffix(line, "\n"))
+			}
+		}
+	}
+	r := &Run{script: s, lab: lab, log: o.Log}
+	if lab != nil {
+		r.on(lab, o)
+	}
+	var err error
+	if r.runner, err = attach.New(&made, o); err != nil {
+		return nil, err
+	}
+	r.runner.Begin()
+	return r, nil
+}
+
+// Wait lets virtual time pass while the machine stands still, for the script's timers: until the script has ended
+// itself, or for so long.
+func (r *Run) Wait(d time.Duration) {
+	if !r.closed && d > 0 {
+		r.runner.Wait(uint64(d))
+	}
+}
+
+// Ended reports whether the script has ended itself.
+func (r *Run) Ended() bool { return r.runner.Ended() }
+
+// Code is the code with which the script has ended itself.
+func (r *Run) Code() int { return int(r.runner.Code() & 0xff) }
+
+// Close runs the timers that are due, takes the probes away and runs the script's end. The error says that the script
+// ended with one, in its tool's words; closing again returns the same.
+func (r *Run) Close() error {
+	if r.closed {
+		return r.err
+	}
+	r.closed = true
+	r.runner.Late()
+	if r.err = r.runner.End(); errors.Is(r.err, attach.ErrFailed) {
+		r.err = r.script.failed
+	}
+	if r.uprobes != nil {
+		if err := r.uprobes.Close(); err != nil {
+			r.log("WARNING: " + err.Error())
+		}
+	}
+	return r.err
+}
+
+// Counts are what became of a probe.
+type Counts struct {
+	// Probe is the probe point.
+	Probe string
+	// How it was planted: "optimized", "ftrace", "int3", "kretprobe", "tracepoint", "watchpoint", "timer" or "".
+	How string
+	// Hits ran the handler, Missed did not.
+	Hits, Missed uint64
+	// Least, Most and Sum are the statements that a hit executed.
+	Least, Most, Sum int
+}
+
+// Counts returns what became of each probe that has a handler; they are whole after Close.
+func (r *Run) Counts() (list []Counts) {
+	for _, c := range r.runner.Counts() {
+		if c.Probe.Handler != nil {
+			list = append(list, Counts{c.Probe.Point, c.How, c.Hits, c.Missed, c.Least, c.Most, c.Sum})
+		}
+	}
+	return list
+}
+
+// on gives a script what a machine has.
+func (r *Run) on(lab *kprobelab.Lab, o *attach.Options) {
+	o.Machine, o.Kprobes = lab.Machine, lab.Kprobes
+	warned := func(remove func() error, err error) (func(), error) {
+		if err != nil {
+			return nil, err
+		}
+		return func() {
+			if err := remove(); err != nil {
+				o.Log("WARNING: " + err.Error())
+			}
+		}, nil
+	}
+	o.Tracepoint = func(name string, hit func(*x86.PtRegs)) (func(), error) { return warned(lab.Tracepoint(name, hit)) }
+	o.Record = func(event string, hit func(*x86.PtRegs)) (func(), error) {
+		for _, e := range lab.Image.Events() {
+			if e.System+":"+e.Name == event {
+				return warned(lab.Record(&e, func(_ x86.Addr, regs *x86.PtRegs) { hit(regs) }))
+			}
+		}
+		return nil, errno.ENOENT
+	}
+	o.Watch = func(w *host.Watched, hit func(*x86.PtRegs)) (func(), error) { return warned(setWatch(lab, w, hit)) }
+	if lab.Image.Core() != nil {
+		o.Uprobe = func(p *host.InProgram, hit func(uint64, *x86.PtRegs)) (func(), error) {
+			return warned(r.uprobe(p, hit))
+		}
+	}
+}
+
+// uprobe plants one of the kernel's own uprobes.
+func (r *Run) uprobe(p *host.InProgram, hit func(uint64, *x86.PtRegs)) (remove func() error, err error) {
+	if r.uprobes == nil {
+		if r.uprobes, err = session.New(r.lab).Uprobes(); err != nil {
+			return nil, err
+		}
+	}
+	return r.uprobes.Hit(p.Program.File, p.Offset, p.Return, hit)
+}
+
+// setWatch sets a script's watchpoint on all CPUs, in the debug registers. Of several symbols of a name the first counts, as with
+// kallsyms_lookup_name.
+func setWatch(lab *kprobelab.Lab, w *host.Watched, hit func(*x86.PtRegs)) (remove func() error, err error) {
+	place := watch.Place{Probe: callsyntax.Probe{Symbol: w.Symbol, Addr: x86.Addr(w.Addr)}, Len: w.Len, Kinds: machine.WatchWrite}
+	switch {
+	case w.Executes:
+		place.Kinds = machine.WatchExec
+	case w.Reads:
+		place.Kinds |= machine.WatchRead
+	}
+	if list := lab.Image.Lookup(w.Symbol); len(list) > 1 {
+		place.Probe = callsyntax.Probe{Addr: list[0].Addr}
+	}
+	set, err := lab.Watchpoint(place)
+	if err != nil {
+		return nil, err
+	}
+	if lab.Watches.Registers == nil {
+		lab.Watches.Registers = lab.Registers()
+	}
+	set.Handler = func(_ *watch.Watchpoint, _ *watch.Hit, regs *x86.PtRegs) { hit(regs) }
+	return func() error { return lab.Watches.Remove(set) }, lab.Watches.Add(set)
+}

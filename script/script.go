@@ -1,0 +1,94 @@
+package script
+
+import (
+	"errors"
+
+	"kprobelab/internal/debuginfo"
+	core "kprobelab/internal/script"
+	"kprobelab/internal/script/attach"
+	"kprobelab/internal/script/host"
+	"kprobelab/kimage"
+)
+
+// Options say for whom a script is read.
+type Options struct {
+	// Name is the script's file in messages, "" for the word that the tool has for none.
+	Name string
+	// Args are the script's arguments, $1 and what follows.
+	Args []string
+	// Debuginfo is a file with the image's DWARF, "" for the image's own file. Modules are the files of
+	// modules with DWARF.
+	Debuginfo string
+	Modules   []string
+	// Command is the program that will run meanwhile, as it is written after -c; "" for none.
+	Command string
+}
+
+func (o *Options) debuginfo(img *kimage.Image) *debuginfo.Info {
+	if o.Debuginfo != "" {
+		return debuginfo.OfFile(img, o.Debuginfo)
+	}
+	return debuginfo.Of(img, o.Modules...)
+}
+
+// Script is a script that has been read for an image. It can be started more than once.
+type Script struct {
+	img *kimage.Image
+	// made has the probes and the program; last prints what is left at the end, and returns what is said of it.
+	made attach.Script
+	last func(*core.Thread) string
+	// said is what the tool says of the script and of its probes.
+	said    Said
+	refused error
+	// failed is the error of a script that ends with one.
+	failed error
+	// mostErrors and mostSkipped are how many errors and skipped hits do not end it.
+	mostErrors, mostSkipped uint64
+	command                 bool
+	// program is the file of Command, where its symbols are wanted and known.
+	program *host.Program
+}
+
+// Said is what a script's tool says before the first handler runs, in its words.
+type Said struct {
+	// Warnings are of the script's text. Attaching goes to standard output; Attached goes to standard error, and says
+	// what the kernel refused.
+	Warnings, Attaching, Attached string
+}
+
+// The errors of a script that is accepted, and cannot run.
+var (
+	// ErrNoProbe: the kernel has nothing that the script's probes name.
+	ErrNoProbe = errors.New("the script has no probe to attach")
+	// ErrUnattached: the kernel refuses a probe, and the tool ends there.
+	ErrUnattached = errors.New("the kernel refuses a probe of the script")
+)
+
+// RefusedError is the error of a script that is not accepted.
+type RefusedError struct {
+	// Text is what the tool prints, line by line.
+	Text  string
+	short string
+}
+
+// Error implements error: the tool's last line.
+func (e *RefusedError) Error() string { return e.short }
+
+// Said returns what the tool says before the script runs.
+func (s *Script) Said() Said { return s.said }
+
+// Attachable returns nil, or why the script ends before it begins: ErrNoProbe or ErrUnattached.
+func (s *Script) Attachable() error { return s.refused }
+
+// Waits reports whether a handler of the script runs only when something happens on a machine.
+func (s *Script) Waits() bool {
+	for _, p := range s.made.Probes {
+		switch p.Kind {
+		case host.Call, host.Return, host.Trace, host.Data, host.User:
+			if p.Handler != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
