@@ -26,6 +26,7 @@
 //   - optimizer says whether a probe can become a jump, and why not.
 //   - decoder reads instructions, as the processor and as the kernel's decoder.
 //   - profile says how each kernel behaves.
+//   - boot boots a kernel under QEMU, and saves the memory that a Lab opens.
 //   - script runs scripts of SystemTap and of bpftrace.
 //   - kprobestest is for a go test: the same machine, and a leak check.
 //

@@ -138,7 +138,6 @@ func (l *Lab) initCalls(at x86.Addr) bool {
 
 // listen lets the guest run until init says that the program has ended.
 func (l *Lab) listen(p *Program) (out *mailbox.Outcome, err error) {
-	to := map[int]io.Writer{1: p.Stdout, 2: p.Stderr}
 	var failed error
 	l.Machine.OnHostCall(hostCalls, func(regs *x86.PtRegs) bool {
 		op, ok := mailbox.IsCall(regs.AX)
@@ -148,13 +147,7 @@ func (l *Lab) listen(p *Program) (out *mailbox.Outcome, err error) {
 			return false
 		}
 		regs.AX = 0
-		out, failed = mailbox.Take(op, regs.DI, regs.SI, regs.DX, userMemory{l}, func(fd int, b []byte) error {
-			if w := to[fd]; w != nil {
-				_, err := w.Write(b)
-				return err
-			}
-			return nil
-		})
+		out, failed = mailbox.Take(op, regs.DI, regs.SI, regs.DX, userMemory{l}, mailbox.To(p.Stdout, p.Stderr))
 		return out != nil || failed != nil
 	})
 	defer l.Machine.OnHostCall(0, nil)

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"debug/elf"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,7 +16,8 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"kprobelab/internal/boot"
+	"kprobelab"
+	"kprobelab/boot"
 	"kprobelab/internal/bounded"
 	"kprobelab/internal/mailbox"
 	"kprobelab/internal/printable"
@@ -25,7 +25,6 @@ import (
 	"kprobelab/internal/report"
 	"kprobelab/kimage"
 	"kprobelab/scripts"
-	"kprobelab/x86"
 )
 
 func bootCommand(t *term) *cli.Command {
@@ -90,11 +89,10 @@ type booting struct {
 	c *cli.Command
 
 	o     boot.Options
-	text  x86.Range
-	tasks []mailbox.Command
-	exec  *mailbox.Command
-	// modules are the paths of the modules in the guest, definitions those of --tracing.
-	modules     []string
+	tasks []*kprobelab.Program
+	exec  *kprobelab.Program
+	// modules are those of --module, definitions those of --tracing.
+	modules     []*boot.Module
 	definitions string
 	tracefs     []boot.TraceWrite
 	said        bootLine
@@ -243,7 +241,7 @@ func (b *booting) usage() error {
 		return err
 	}
 	for _, line := range c.StringSlice("task") {
-		task, err := mailbox.Program(mailbox.Spawn, line, nil)
+		task, err := guestProgram(line)
 		if err != nil {
 			return usagef("--task: %w", err)
 		}
@@ -295,16 +293,11 @@ func (b *booting) inputs() error {
 		b.o.Files = append(b.o.Files, list...)
 	}
 	for _, file := range c.StringSlice("module") {
-		code, err := kimage.ReadUnpacked(file)
+		m, err := boot.ReadModule(file)
 		if err != nil {
 			return &failure{exitImage, err}
 		}
-		if err := isModule(code); err != nil {
-			return &failure{exitImage, fmt.Errorf("%s: %w", file, err)}
-		}
-		at := "/lib/modules/" + strings.TrimSuffix(filepath.Base(file), filepath.Ext(filepath.Base(file)))
-		b.modules = append(b.modules, at)
-		b.o.Files = append(b.o.Files, qemu.Entry{Name: at, Mode: qemu.ModeFile | 0o644, Data: code})
+		b.modules, b.o.Files = append(b.modules, m), append(b.o.Files, m.File)
 	}
 	for _, task := range b.tasks {
 		if !boot.Has(b.o.Files, task.Args[0]) {
@@ -325,10 +318,10 @@ func (b *booting) inputs() error {
 	if err != nil {
 		return err
 	}
-	exec, err := mailbox.Program(mailbox.Exec, c.String("exec"), input)
+	exec, err := guestProgram(c.String("exec"))
 	if err == nil {
-		exec.Env, exec.Dir = append(exec.Env, c.StringSlice("env")...), c.String("cwd")
-		_, err = exec.Pieces()
+		exec.Env, exec.Dir, exec.Stdin = append(exec.Env, c.StringSlice("env")...), c.String("cwd"), input
+		err = boot.CheckProgram(exec)
 	}
 	if err != nil {
 		return usagef("--exec: %w", err)
@@ -337,24 +330,21 @@ func (b *booting) inputs() error {
 	if len(b.tasks) == 0 && !boot.Has(b.o.Files, exec.Args[0]) {
 		return notInGuest("exec", exec)
 	}
-	b.exec = &exec
+	b.exec = exec
 	return nil
 }
 
-func notInGuest(flag string, c mailbox.Command) error {
-	return usagef("--%s: the guest has no %s: --file HOST:%s puts one there", flag, c.Args[0], c.Args[0])
+func notInGuest(flag string, p *kprobelab.Program) error {
+	return usagef("--%s: the guest has no %s: --file HOST:%s puts one there", flag, p.Args[0], p.Args[0])
 }
 
-// isModule fails where an unpacked file cannot be a kernel's module.
-func isModule(code []byte) error {
-	f, err := elf.NewFile(bytes.NewReader(code))
-	if err != nil || f.Type != elf.ET_REL || f.Machine != elf.EM_X86_64 {
-		return errors.New("this is no module for x86-64 (a relocatable ELF file, .ko)")
-	}
-	return nil
+// guestProgram is a program of the guest, from 'PROGRAM ARGS'.
+func guestProgram(line string) (*kprobelab.Program, error) {
+	c, err := mailbox.Program(mailbox.Exec, line, nil)
+	return &kprobelab.Program{Args: c.Args, Env: c.Env}, err
 }
 
-// image finds the kernel, and in it the stop point.
+// image finds the kernel.
 func (b *booting) image(ctx context.Context) error {
 	path := b.c.Args().First()
 	if path == "-" {
@@ -368,50 +358,21 @@ func (b *booting) image(ctx context.Context) error {
 	}
 	b.said.Image = path
 	var err error
-	if b.o.Kernel, err = kimage.ReadBootable(path); err != nil {
-		return &failure{exitImage, imageFirst(b.c, path, err)}
-	}
-	img, err := kimage.Open(path, &kimage.Options{SystemMap: b.c.String("symbols"), Progress: b.t.progress})
+	b.o.Kernel, err = boot.Open(path, &kimage.Options{SystemMap: b.c.String("symbols"), Progress: b.t.progress})
 	b.t.progressDone()
-	if err != nil {
+	switch {
+	case errors.Is(err, boot.ErrNoSymbols):
+		return &failure{exitImage, fmt.Errorf("%s: %s", path, noSymbols)}
+	case errors.Is(err, boot.ErrKernel):
+		return &failure{exitImage, fmt.Errorf("%s: %w", path, err)}
+	case err != nil:
 		return &failure{exitImage, imageFirst(b.c, path, err)}
 	}
-	b.said.Kernel = releaseOf(img)
-	if len(img.Symbols()) == 0 {
-		return &failure{exitImage, fmt.Errorf("%s: %s", path, noSymbols)}
-	}
-	stop := img.SystemCallFunction(mailbox.StopCall)
-	if b.o.StopPoint = firstOf(img, []string{stop}); b.o.StopPoint == 0 {
-		return &failure{exitImage, fmt.Errorf("%s: it has no %s, where a booted kernel is stopped", path, stop)}
-	}
-	if b.o.Gate = firstOf(img, boot.GateSymbols); b.o.KASLR && b.o.Gate == 0 {
-		return &failure{exitImage, fmt.Errorf("%s: it has no %s, by which a kernel with KASLR is found in memory", path, boot.GateSymbols[0])}
-	}
-	if b.o.KASLR {
-		return nil
-	}
-	if from, to := img.Lookup("_text"), img.Lookup("_end"); len(from) > 0 && len(to) > 0 {
-		b.text = x86.Range{Start: from[0].Addr, End: to[0].Addr}
+	b.said.Kernel = b.o.Kernel.Release
+	if err := b.o.Check(); err != nil {
+		return &failure{exitImage, fmt.Errorf("%s: %w", path, err)}
 	}
 	return nil
-}
-
-// firstOf is the address of the first of the symbols that the image has, 0 without any.
-func firstOf(img *kimage.Image, names []string) x86.Addr {
-	for _, name := range names {
-		if s := img.Lookup(name); len(s) > 0 {
-			return s[0].Addr
-		}
-	}
-	return 0
-}
-
-// releaseOf is what uname -r would say.
-func releaseOf(img *kimage.Image) string {
-	if words := strings.Fields(img.Banner()); len(words) > 2 {
-		return words[2]
-	}
-	return "of unknown release"
 }
 
 // anyImage is the running kernel's image, or Debian's newest.
@@ -449,21 +410,13 @@ func (b *booting) qemu(ctx context.Context) (qemu.Found, error) {
 
 // booted does what was asked for, with the machine at the stop point.
 func (b *booting) booted(g *boot.Guest) error {
-	for _, file := range b.modules {
-		o, err := g.Do(mailbox.Command{Kind: mailbox.Insmod, Args: []string{file}}, nil)
-		if err == nil && o.Errno != 0 {
-			err = fmt.Errorf("%w: the kernel refuses the module %s: %w", errRefused, filepath.Base(file), o.Errno)
-		}
-		if err != nil {
+	for _, m := range b.modules {
+		if err := g.Load(m); err != nil {
 			return err
 		}
 	}
 	for _, task := range b.tasks {
-		o, err := g.Do(task, nil)
-		if err == nil && o.Errno != 0 {
-			err = fmt.Errorf("%w: %s does not start: %w", errRefused, task.Args[0], o.Errno)
-		}
-		if err != nil {
+		if err := g.Start(task); err != nil {
 			return err
 		}
 	}
@@ -483,13 +436,10 @@ func (b *booting) booted(g *boot.Guest) error {
 	return b.run(g)
 }
 
-// errRefused is what the kernel did not do.
-var errRefused = errors.New("not done")
-
 func (b *booting) save(g *boot.Guest) error {
 	b.say("at the stop point after %.1f s; saving the memory", b.said.Boot)
 	start := time.Now()
-	d := &boot.Dump{File: b.c.String("output"), Format: boot.Format(b.c.String("format")), Text: b.text, Progress: b.t.progress}
+	d := &boot.Dump{File: b.c.String("output"), Format: boot.Format(b.c.String("format")), Progress: b.t.progress}
 	s, err := g.Save(d)
 	b.t.progressDone()
 	if err != nil {
@@ -506,33 +456,30 @@ func (b *booting) run(g *boot.Guest) error {
 			return err
 		}
 	}
-	var texts [3]strings.Builder
-	o, err := g.Do(*b.exec, func(fd int, p []byte) error {
-		switch {
-		case b.c.Bool("json"):
-			if texts[fd].Len()+len(p) > bounded.GuestOutput {
-				return fmt.Errorf("the program writes more than %d MiB", bounded.GuestOutput>>20)
-			}
-			texts[fd].Write(p)
-			return nil
-		case fd == 2:
-			_, err := b.t.err.Write(p)
-			return err
-		}
-		_, err := b.t.out.Write(p)
-		return err
-	})
+	b.exec.Stdout, b.exec.Stderr = b.t.out, b.t.err
+	var out, errors kept
+	if b.c.Bool("json") {
+		b.exec.Stdout, b.exec.Stderr = &out, &errors
+	}
+	exit, err := g.Exec(b.exec)
 	if err != nil {
 		return err
 	}
-	if o.Errno != 0 {
-		return fmt.Errorf("%w: %s does not start: %w", errRefused, b.exec.Args[0], o.Errno)
-	}
-	b.said.Exec = &execLine{b.exec.Args, o.Code(), o.Signal(), texts[1].String(), texts[2].String()}
+	b.said.Exec = &execLine{b.exec.Args, exit.Code, exit.Signal, out.String(), errors.String()}
 	if b.definitions != "" {
 		b.said.Trace, err = g.Traced()
 	}
 	return err
+}
+
+// kept is the output of a program, for --json.
+type kept struct{ strings.Builder }
+
+func (k *kept) Write(p []byte) (int, error) {
+	if k.Len()+len(p) > bounded.GuestOutput {
+		return 0, fmt.Errorf("the program writes more than %d MiB", bounded.GuestOutput>>20)
+	}
+	return k.Builder.Write(p)
 }
 
 // finish prints what has been done.
@@ -582,7 +529,8 @@ func (b *booting) failed(err error) error {
 		}
 		return &failure{exitRefused, err}
 	}
-	if errors.Is(err, errRefused) || errors.Is(err, boot.ErrDefinition) || errors.Is(err, boot.ErrTraceWrite) {
+	var refused *boot.RefusedError
+	if errors.As(err, &refused) || errors.Is(err, boot.ErrDefinition) || errors.Is(err, boot.ErrTraceWrite) {
 		return &failure{exitRefused, err}
 	}
 	return &failure{exitImage, err}

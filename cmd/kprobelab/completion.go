@@ -12,9 +12,9 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab"
+	"kprobelab/boot"
 	"kprobelab/decoder/compare"
 	"kprobelab/internal/bench"
-	"kprobelab/internal/boot"
 	"kprobelab/internal/engine"
 	"kprobelab/internal/explore"
 	"kprobelab/kimage"

@@ -133,7 +133,6 @@ func probeFile(t *term, c *cli.Command, path string) (*source.File, error) {
 	return f, nil
 }
 
-
 // probeFeatures are those of the kernel that the definitions are for.
 func probeFeatures(c *cli.Command, f *source.File) (perfprobe.Features, error) {
 	if name := c.String("readme"); name != "" {

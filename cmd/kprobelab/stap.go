@@ -76,7 +76,6 @@ func stapCommand(t *term) *cli.Command {
 	}
 }
 
-
 func (r *stapRun) run(t *term, c *cli.Command) error {
 	if err := oneOf(c, "list", "names"); err != nil {
 		return err

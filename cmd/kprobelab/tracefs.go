@@ -4,7 +4,7 @@ import (
 	"path"
 	"strings"
 
-	"kprobelab/internal/boot"
+	"kprobelab/boot"
 )
 
 // traceFiles checks what --tracefs and --trace-output say.

@@ -10,6 +10,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"kprobelab/errno"
@@ -172,6 +173,21 @@ const userEnd = 1 << 47
 
 // ErrCall is a call that is not init's.
 var ErrCall = errors.New("not a call of init")
+
+// To takes the output of a program to two writers; nil throws it away.
+func To(stdout, stderr io.Writer) func(fd int, b []byte) error {
+	return func(fd int, b []byte) error {
+		w := stdout
+		if fd == 2 {
+			w = stderr
+		}
+		if w == nil {
+			return nil
+		}
+		_, err := w.Write(b)
+		return err
+	}
+}
 
 // Take takes one call of init: output goes to out, with 1 or 2 of stdout and stderr. It
 // returns the outcome with the last call of a command.

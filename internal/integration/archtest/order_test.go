@@ -30,7 +30,7 @@ var order = [][]string{
 	{"tracing"},
 	{"kprobelab"},
 	{"internal/session", "internal/perfetto"},
-	{"script"},
+	{"script", "boot"},
 	{"internal/mount"},
 	{"kprobestest", "internal/bench", "internal/page"},
 	{"cmd/kprobelab"},

@@ -11,14 +11,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kprobelab/boot"
 	"kprobelab/errno"
-	"kprobelab/internal/boot"
 	"kprobelab/internal/integration/oracle"
 	"kprobelab/internal/mailbox"
 	"kprobelab/internal/qemu"
 	"kprobelab/kimage"
 	"kprobelab/kimage/vmcore"
-	"kprobelab/x86"
 )
 
 const root = "../../.."
@@ -39,20 +38,17 @@ func qemuHere(t *testing.T) string {
 }
 
 // machine is one with that kernel and the program of many system calls.
-func machine(t *testing.T, kernel string) (*boot.Options, x86.Range) {
+func machine(t *testing.T, kernel string) *boot.Options {
 	t.Helper()
 	program := qemuHere(t)
-	file := oracle.Image(t, kernel)
-	img, err := kimage.Open(file, nil)
-	require.NoError(t, err)
-	bz, err := kimage.ReadBootable(file)
+	k, err := boot.Open(oracle.Image(t, kernel), nil)
 	require.NoError(t, err)
 	calls, err := boot.Files(root+"/testdata/calls.elf", "/bin/calls")
 	require.NoError(t, err)
 	return &boot.Options{
-		QEMU: program, Kernel: bz, StopPoint: img.Lookup(img.SystemCallFunction(mailbox.StopCall))[0].Addr, CPU: kimage.DefaultCPU, CPUs: 1, Megabytes: 128,
+		QEMU: program, Kernel: k, CPU: kimage.DefaultCPU, CPUs: 1, Megabytes: 128,
 		Files: calls, Limit: 10 * time.Minute,
-	}, x86.Range{Start: img.Lookup("_text")[0].Addr, End: img.Lookup("_end")[0].Addr}
+	}
 }
 
 // calls runs the program of many system calls.
@@ -72,7 +68,7 @@ func TestProgramIsTheSameEverywhere(t *testing.T) {
 	require.NoError(t, err)
 	for kernel, name := range oracle.Kernels {
 		t.Run(name, func(t *testing.T) {
-			o, _ := machine(t, kernel)
+			o := machine(t, kernel)
 			require.NoError(t, boot.Boot(t.Context(), o, func(g *boot.Guest) error {
 				for range 2 {
 					out, outcome, err := calls(g, "not read")
@@ -89,10 +85,10 @@ func TestProgramIsTheSameEverywhere(t *testing.T) {
 }
 
 // saved boots and saves a machine.
-func saved(t *testing.T, o *boot.Options, text x86.Range, file string, format boot.Format) {
+func saved(t *testing.T, o *boot.Options, file string, format boot.Format) {
 	t.Helper()
 	require.NoError(t, boot.Boot(t.Context(), o, func(g *boot.Guest) error {
-		_, err := g.Save(&boot.Dump{File: file, Format: format, Text: text, Progress: func(string, int64, int64) {}})
+		_, err := g.Save(&boot.Dump{File: file, Format: format})
 		return err
 	}))
 }
@@ -106,7 +102,7 @@ func TestDump(t *testing.T) {
 }
 
 func dump(t *testing.T, cpus int) {
-	o, text := machine(t, "oracle")
+	o := machine(t, "oracle")
 	o.CPUs = cpus
 	dir := t.TempDir()
 	here, err := os.Getwd()
@@ -114,8 +110,8 @@ func dump(t *testing.T, cpus int) {
 	beside, err := filepath.Rel(here, dir) // QEMU stands elsewhere
 	require.NoError(t, err)
 	plain, packed := filepath.Join(dir, "plain"), filepath.Join(beside, "packed")
-	saved(t, o, text, plain, boot.ELF)
-	saved(t, o, text, packed, boot.Zstd)
+	saved(t, o, plain, boot.ELF)
+	saved(t, o, packed, boot.Zstd)
 	list, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, list, 2, "no temporary file stays")
@@ -128,7 +124,7 @@ func dump(t *testing.T, cpus int) {
 		require.Len(t, c.CPUs(), cpus)
 		at := -1
 		for n, cpu := range c.CPUs() {
-			if cpu.Regs.IP == uint64(o.StopPoint) {
+			if cpu.Regs.IP == uint64(o.Kernel.StopPoint) {
 				at = n
 			}
 		}
@@ -158,7 +154,7 @@ func dump(t *testing.T, cpus int) {
 
 // Definitions are the kernel's to take or to refuse, and what they trace is in the trace.
 func TestTrace(t *testing.T) {
-	o, _ := machine(t, "oracle")
+	o := machine(t, "oracle")
 	require.NoError(t, boot.Boot(t.Context(), o, func(g *boot.Guest) error {
 		require.ErrorIs(t, g.Trace("p vfs_read\np no_such_function\n", nil), boot.ErrDefinition)
 		require.ErrorIs(t, g.Trace("p no_such_function", nil), errno.ENOENT)
@@ -176,8 +172,8 @@ func TestTrace(t *testing.T) {
 
 // What init cannot do, it says, and it goes on.
 func TestCommandsThatFail(t *testing.T) {
-	o, _ := machine(t, "oracle")
-	o.Files = append(o.Files, qemu.Entry{Name: "/no/module.ko", Mode: qemu.ModeFile | 0o644, Data: []byte("not a module")})
+	o := machine(t, "oracle")
+	o.Files = append(o.Files, boot.Regular("/no/module.ko", 0o644, []byte("not a module")))
 	require.NoError(t, boot.Boot(t.Context(), o, func(g *boot.Guest) error {
 		for name, c := range map[string]struct {
 			command mailbox.Command
@@ -217,11 +213,11 @@ func TestKernelsThatDoNotBoot(t *testing.T) {
 		"no_init":             {func(o *boot.Options) { o.Append = "rdinit=/missing root=/dev/nothing" }, "the kernel panicked: VFS: Unable to mount root fs"},
 		"no_such_cpu":         {func(o *boot.Options) { o.CPU = "no-such-model" }, "QEMU does not start the machine: unable to find CPU model"},
 		"no_feature_of_a_cpu": {func(o *boot.Options) { o.CPU = "qemu64,nosuch=on" }, "QEMU does not start the machine: .*nosuch"},
-		"damaged_kernel":      {func(o *boot.Options) { clear(o.Kernel[len(o.Kernel)/2:]); o.Limit = 20 * time.Second }, "the kernel has not come to its init|the machine ended before"},
+		"damaged_kernel":      {func(o *boot.Options) { clear(o.Kernel.BzImage[len(o.Kernel.BzImage)/2:]); o.Limit = 20 * time.Second }, "the kernel has not come to its init|the machine ended before"},
 		"too_short":           {func(o *boot.Options) { o.Limit = time.Second }, "the kernel has not come to its init after 1s"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o, _ := machine(t, "oracle")
+			o := machine(t, "oracle")
 			c.change(o)
 			err := boot.Boot(t.Context(), o, func(*boot.Guest) error { return nil })
 			var why *boot.Error

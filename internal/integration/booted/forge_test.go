@@ -7,15 +7,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"kprobelab/internal/boot"
+	"kprobelab/boot"
 	"kprobelab/internal/mailbox"
-	"kprobelab/internal/qemu"
 	"kprobelab/internal/tinyprogram"
 )
 
 // A program of a guest under QEMU cannot speak as init does, even from an address where init makes its calls.
 func TestProgramsThatSpeakAsInit(t *testing.T) {
-	o, _ := machine(t, "oracle")
+	o := machine(t, "oracle")
 	call := func(nr, rdi, rsi, rdx uint64, how string) string {
 		return fmt.Sprintf("mov $%#x,%%eax\nmovabs $%#x,%%rdi\nmov $%#x,%%rsi\nmov $%#x,%%rdx\n%s\n", nr, rdi, rsi, rdx, how)
 	}
@@ -35,7 +34,7 @@ func TestProgramsThatSpeakAsInit(t *testing.T) {
 	for name, text := range programs {
 		b, err := tinyprogram.Build([]byte("hello\n"), tinyprogram.Function{Name: "_start", Text: text + call(1, 1, hello, 6, "syscall") + "mov $0x5,%edi\nmov $0xe7,%eax\nsyscall"})
 		require.NoError(t, err)
-		o.Files = append(o.Files, qemu.Entry{Name: "/bin/" + name, Mode: qemu.ModeFile | 0o755, Data: b})
+		o.Files = append(o.Files, boot.Regular("/bin/"+name, 0o755, b))
 	}
 	require.NoError(t, boot.Boot(t.Context(), o, func(g *boot.Guest) error {
 		site := g.Site()

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab"
-	"kprobelab/internal/boot"
+	"kprobelab/boot"
 	"kprobelab/internal/guestfast"
 )
 

@@ -14,13 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab"
-	qemuboot "kprobelab/internal/boot"
+	qemuboot "kprobelab/boot"
 	"kprobelab/internal/integration/dumps/runs"
-	"kprobelab/internal/mailbox"
 	"kprobelab/internal/qemu"
 	"kprobelab/kimage"
 	"kprobelab/tracing"
-	"kprobelab/x86"
 )
 
 // probed are the functions that one round of opening, reading and closing a file comes
@@ -48,11 +46,11 @@ func BenchmarkFilesBesideQEMU(b *testing.B) {
 	if out, err := exec.Command("gcc", "-nostdlib", "-static", "-no-pie", "-Wl,--build-id=none", "-o", program, "testdata/files.S").CombinedOutput(); err != nil {
 		b.Skipf("no gcc that builds the program: %v\n%s", err, out)
 	}
-	o, text := besideOptions(b, program)
+	o := besideOptions(b, program)
 	dump := filepath.Join(dir, "kernel.core")
 	places := map[string][]string{}
 	require.NoError(b, qemuboot.Boot(b.Context(), o, func(g *qemuboot.Guest) error {
-		if _, err := g.Save(&qemuboot.Dump{File: dump, Format: qemuboot.ELF, Text: text, Progress: func(string, int64, int64) {}}); err != nil {
+		if _, err := g.Save(&qemuboot.Dump{File: dump, Format: qemuboot.ELF}); err != nil {
 			return err
 		}
 		k := bootFile(b, dump, &kprobelab.Options{Optimize: true, Budget: budget})
@@ -75,7 +73,7 @@ func BenchmarkFilesBesideQEMU(b *testing.B) {
 }
 
 // besideOptions boot the kernel of the dump 6.1, with the program.
-func besideOptions(b *testing.B, program string) (*qemuboot.Options, x86.Range) {
+func besideOptions(b *testing.B, program string) *qemuboot.Options {
 	found, err := qemu.Find(b.Context(), func() (string, error) { return "../../../.cache/tools/qemu.sh", nil })
 	if err != nil {
 		b.Skipf("no QEMU here (make dumps fetches one): %v", err)
@@ -87,16 +85,14 @@ func besideOptions(b *testing.B, program string) (*qemuboot.Options, x86.Range) 
 	if len(files) == 0 {
 		b.Skip("no vmlinuz of the dump's kernel in .cache/kernel")
 	}
-	img, err := kimage.Open(files[0], nil)
-	require.NoError(b, err)
-	bz, err := kimage.ReadBootable(files[0])
+	kernel, err := qemuboot.Open(files[0], nil)
 	require.NoError(b, err)
 	guest, err := qemuboot.Files(program, "/bin/files")
 	require.NoError(b, err)
 	return &qemuboot.Options{
-		QEMU: found.Path, Kernel: bz, StopPoint: img.Lookup(img.SystemCallFunction(mailbox.StopCall))[0].Addr, CPU: kimage.DefaultCPU, CPUs: 1, Megabytes: 128,
+		QEMU: found.Path, Kernel: kernel, CPU: kimage.DefaultCPU, CPUs: 1, Megabytes: 128,
 		Files: guest, Limit: 30 * time.Minute,
-	}, x86.Range{Start: img.Lookup("_text")[0].Addr, End: img.Lookup("_end")[0].Addr}
+	}
 }
 
 // rounds are the arguments that make the program do n rounds, in thousands.
@@ -129,10 +125,9 @@ func here(b *testing.B, dump string, events []string, optimize bool, list string
 
 func there(b *testing.B, g *qemuboot.Guest, events []string, optimize bool, list string) {
 	run := func(args ...string) {
-		o, err := g.Do(mailbox.Command{Kind: mailbox.Exec, Args: args}, func(int, []byte) error { return nil })
+		exit, err := g.Exec(&kprobelab.Program{Args: args, Dir: "/"})
 		require.NoError(b, err)
-		require.Zero(b, o.Errno)
-		require.Zero(b, o.Status)
+		require.Zero(b, exit.Code)
 	}
 	require.NoError(b, g.Write("/proc/sys/debug/kprobes-optimization", map[bool]string{true: "1", false: "0"}[optimize]))
 	if events != nil {

@@ -20,7 +20,10 @@ type Error struct {
 	err     error
 }
 
+// Error implements error.
 func (e *Error) Error() string { return e.Why }
+
+// Unwrap is what QEMU or the connection to it said.
 func (e *Error) Unwrap() error { return e.err }
 
 // consoleLines is how much of the console a person is shown.

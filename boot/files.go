@@ -14,10 +14,18 @@ import (
 	"kprobelab/internal/qemu"
 )
 
-// Files are the entries for a file or a folder of the host, with all that is in it, at a
+// File is a file, a folder or a link of the guest.
+type File struct{ entry qemu.Entry }
+
+// Regular is a file of the guest with these permissions.
+func Regular(name string, perm fs.FileMode, data []byte) File {
+	return File{qemu.Entry{Name: name, Mode: qemu.ModeFile | uint32(perm.Perm()), Data: data}}
+}
+
+// Files are those of a file or a folder of the host, with all that is in it, at a
 // path of the guest. Permissions are kept; what is neither a file, a folder nor a link is
 // left out.
-func Files(host, guest string) ([]qemu.Entry, error) {
+func Files(host, guest string) ([]File, error) {
 	if !path.IsAbs(guest) {
 		return nil, fmt.Errorf("%q is no absolute path of the guest", guest)
 	}
@@ -26,7 +34,7 @@ func Files(host, guest string) ([]qemu.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	var list []qemu.Entry
+	var list []File
 	err = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -55,7 +63,7 @@ func Files(host, guest string) ([]qemu.Entry, error) {
 		default:
 			return nil
 		}
-		if list = append(list, e); len(list) > bounded.GuestFiles {
+		if list = append(list, File{e}); len(list) > bounded.GuestFiles {
 			return fmt.Errorf("%s has more than %d files", host, bounded.GuestFiles)
 		}
 		return nil
@@ -65,9 +73,10 @@ func Files(host, guest string) ([]qemu.Entry, error) {
 
 // folders adds the folders that the files lie in, and puts them all in an order in which
 // the kernel can unpack them. Of two entries of one name, the later one counts.
-func folders(files []qemu.Entry) []qemu.Entry {
+func folders(files []File) []qemu.Entry {
 	all := map[string]qemu.Entry{}
-	for _, e := range files {
+	for _, f := range files {
+		e := f.entry
 		e.Name = path.Clean(e.Name)
 		all[e.Name] = e
 		for dir := path.Dir(e.Name); dir != "/"; dir = path.Dir(dir) {
@@ -87,14 +96,14 @@ func folders(files []qemu.Entry) []qemu.Entry {
 
 // Has reports whether a guest with these files has one at an absolute path before any of its
 // programs has run. What a link leads to is not looked at: it counts as there.
-func Has(files []qemu.Entry, name string) bool {
+func Has(files []File, name string) bool {
 	name = path.Clean(name)
 	if strings.HasPrefix(name, "/proc/") {
 		return true
 	}
-	return slices.ContainsFunc(files, func(e qemu.Entry) bool {
-		at := path.Clean(e.Name)
-		link := e.Mode&0o170000 == qemu.ModeLink && strings.HasPrefix(name, at+"/")
+	return slices.ContainsFunc(files, func(f File) bool {
+		at := path.Clean(f.entry.Name)
+		link := f.entry.Mode&0o170000 == qemu.ModeLink && strings.HasPrefix(name, at+"/")
 		return at == name || link
 	})
 }

@@ -26,11 +26,15 @@ type Dump struct {
 	// File is where to; it is there when all is written.
 	File   string
 	Format Format
-	// Text is where the kernel is linked. Without it the dump does not say where memory is
-	// mapped, as it cannot with KASLR: who reads it walks page tables.
-	Text x86.Range
-	// Progress is called with how many bytes of memory are saved.
+	// Progress is called with how many bytes of memory are saved; nil for nobody.
 	Progress func(stage string, done, total int64)
+}
+
+// dumped is a dump that is being written. Text is where the kernel is linked: without it the dump does not say where memory is
+// mapped, as it cannot with KASLR, and its readers walk page tables.
+type dumped struct {
+	Dump
+	text x86.Range
 }
 
 // Saved is what Save has written.
@@ -59,7 +63,14 @@ func CheckOutput(path string) error {
 }
 
 // Save writes the machine as it stands. It needs room for its memory beside the file.
-func (g *Guest) Save(d *Dump) (*Saved, error) {
+func (g *Guest) Save(to *Dump) (*Saved, error) {
+	d := &dumped{Dump: *to}
+	if d.Progress == nil {
+		d.Progress = func(string, int64, int64) {}
+	}
+	if !g.o.KASLR {
+		d.text = g.o.Kernel.text
+	}
 	dir, err := os.MkdirTemp(filepath.Dir(d.File), ".kprobelab-*")
 	if err != nil {
 		return nil, err
@@ -83,7 +94,7 @@ func (g *Guest) Save(d *Dump) (*Saved, error) {
 }
 
 // write writes the dump to a file.
-func (d *Dump) write(img *vmcore.Image, file string) (*Saved, error) {
+func (d *dumped) write(img *vmcore.Image, file string) (*Saved, error) {
 	if len(img.CPUs) == 0 || img.CPUs[0].Control == nil {
 		return nil, errors.New("QEMU's dump says nothing of the processors")
 	}
@@ -134,17 +145,17 @@ const (
 )
 
 // place says for readers that walk no page tables where memory is mapped.
-func (d *Dump) place(img *vmcore.Image) {
-	if d.Text == (x86.Range{}) {
+func (d *dumped) place(img *vmcore.Image) {
+	if d.text == (x86.Range{}) {
 		return
 	}
 	base := uint64(directMap4)
 	if img.CPUs[0].Control.Levels() == 5 {
 		base = directMap5
 	}
-	text := vmcore.Placed{Virt: uint64(d.Text.Start) &^ (vmcore.PageSize - 1)}
+	text := vmcore.Placed{Virt: uint64(d.text.Start) &^ (vmcore.PageSize - 1)}
 	text.Phys = text.Virt - textMap
-	text.Size = (uint64(d.Text.End) - text.Virt + vmcore.PageSize - 1) &^ (vmcore.PageSize - 1)
+	text.Size = (uint64(d.text.End) - text.Virt + vmcore.PageSize - 1) &^ (vmcore.PageSize - 1)
 	for i := range img.Memory {
 		m := &img.Memory[i]
 		m.Virt = base + m.Phys

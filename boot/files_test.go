@@ -11,6 +11,13 @@ import (
 	"kprobelab/internal/qemu"
 )
 
+func entries(list []File) (all []qemu.Entry) {
+	for _, f := range list {
+		all = append(all, f.entry)
+	}
+	return all
+}
+
 func names(list []qemu.Entry) (n []string) {
 	for _, e := range list {
 		n = append(n, e.Name)
@@ -32,14 +39,15 @@ func TestFilesOfAFolder(t *testing.T) {
 	}
 	list, err := Files(filepath.Join(dir, "way"), "/opt")
 	require.NoError(t, err)
-	require.Equal(t, []string{"/opt", "/opt/link", "/opt/sub", "/opt/sub/data", "/opt/tool"}, names(list))
-	require.Equal(t, "tool", string(list[1].Data))
-	require.Equal(t, uint32(qemu.ModeFile|0o600), list[3].Mode)
-	require.Equal(t, uint32(qemu.ModeFile|0o755), list[4].Mode)
+	files := entries(list)
+	require.Equal(t, []string{"/opt", "/opt/link", "/opt/sub", "/opt/sub/data", "/opt/tool"}, names(files))
+	require.Equal(t, "tool", string(files[1].Data))
+	require.Equal(t, uint32(qemu.ModeFile|0o600), files[3].Mode)
+	require.Equal(t, uint32(qemu.ModeFile|0o755), files[4].Mode)
 
 	list, err = Files(filepath.Join(dir, "tree/tool"), "/bin/x")
 	require.NoError(t, err)
-	require.Equal(t, []string{"/bin/x"}, names(list))
+	require.Equal(t, []string{"/bin/x"}, names(entries(list)))
 	_, err = Files(filepath.Join(dir, "missing"), "/x")
 	require.ErrorIs(t, err, os.ErrNotExist)
 	_, err = Files(dir, "x")
@@ -48,9 +56,9 @@ func TestFilesOfAFolder(t *testing.T) {
 
 // The kernel makes no folder by itself, and unpacks in order.
 func TestFoldersComeFirst(t *testing.T) {
-	list := folders([]qemu.Entry{
-		{Name: "/usr/bin/b/c", Mode: qemu.ModeFile}, {Name: "/usr/bin-x", Mode: qemu.ModeFile}, {Name: "/usr/bin/a", Mode: qemu.ModeFile},
-		{Name: "/usr/bin", Mode: qemu.ModeFolder | 0o700}, {Name: "/usr/bin/a", Mode: qemu.ModeLink}, {Name: "/", Mode: qemu.ModeFolder},
+	list := folders([]File{
+		{qemu.Entry{Name: "/usr/bin/b/c", Mode: qemu.ModeFile}}, {qemu.Entry{Name: "/usr/bin-x", Mode: qemu.ModeFile}}, {qemu.Entry{Name: "/usr/bin/a", Mode: qemu.ModeFile}},
+		{qemu.Entry{Name: "/usr/bin", Mode: qemu.ModeFolder | 0o700}}, {qemu.Entry{Name: "/usr/bin/a", Mode: qemu.ModeLink}}, {qemu.Entry{Name: "/", Mode: qemu.ModeFolder}},
 	})
 	require.Equal(t, []string{"/usr", "/usr/bin", "/usr/bin/a", "/usr/bin/b", "/usr/bin/b/c", "/usr/bin-x"}, names(list))
 	require.Equal(t, uint32(qemu.ModeFolder|0o700), list[1].Mode, "a folder that is named has its own permissions")

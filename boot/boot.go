@@ -21,13 +21,9 @@ import (
 type Options struct {
 	// QEMU is the program qemu-system-x86_64.
 	QEMU string
-	// Kernel is a bzImage, and StopPoint the address of its function of mailbox.StopCall.
-	Kernel    []byte
-	StopPoint x86.Addr
-	// KASLR lets the kernel choose where it is; Gate is then the address, as it is linked, of
-	// the first of GateSymbols that it has.
-	KASLR bool
-	Gate  x86.Addr
+	// Kernel is what to boot; KASLR lets it choose where it is.
+	Kernel *Kernel
+	KASLR  bool
 	// CPU is the model as QEMU writes it, CPUs how many there are, and Megabytes how
 	// much memory the guest has.
 	CPU       string
@@ -36,7 +32,7 @@ type Options struct {
 	// Append are more words for the kernel's command line.
 	Append string
 	// Files are files of the initramfs besides init.
-	Files []qemu.Entry
+	Files []File
 	// Console gets what the kernel writes to its console, as it comes; may be nil.
 	Console io.Writer
 	// Limit is how long all may take, from power-on to the end of follow.
@@ -67,8 +63,17 @@ func (o *Options) CommandLine() string {
 	return strings.TrimSpace(line + " " + o.Append)
 }
 
+// Check fails where the kernel lacks what the options need: the error is ErrKernel.
+func (o *Options) Check() error {
+	if o.KASLR && o.Kernel.gate == 0 {
+		return fmt.Errorf("%w: it has no %s, by which a kernel with KASLR is found in memory", ErrKernel, gateSymbols[0])
+	}
+	return nil
+}
+
 // Guest is a booted kernel that stands at the stop point.
 type Guest struct {
+	o        *Options
 	running  *qemu.Running
 	debugger *qemu.Debugger
 	stop     x86.Addr
@@ -83,13 +88,16 @@ type Guest struct {
 // Boot boots the kernel up to the stop point, and ends it when follow returns. The error
 // is follow's, or an *Error.
 func Boot(ctx context.Context, o *Options, follow func(*Guest) error) error {
+	if err := o.Check(); err != nil {
+		return err
+	}
 	dir, err := os.MkdirTemp("", "kprobelab-boot")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
 	kernel := filepath.Join(dir, "vmlinuz")
-	if err := os.WriteFile(kernel, o.Kernel, 0o600); err != nil {
+	if err := os.WriteFile(kernel, o.Kernel.BzImage, 0o600); err != nil {
 		return err
 	}
 	m := &qemu.Machine{
@@ -104,12 +112,12 @@ func Boot(ctx context.Context, o *Options, follow func(*Guest) error) error {
 			return err
 		}
 		defer d.Close()
-		g := &Guest{running: r, debugger: d, stop: o.StopPoint}
+		g := &Guest{o: o, running: r, debugger: d, stop: o.Kernel.StopPoint}
 		if o.KASLR {
-			if err := g.findKernel(o.Gate); err != nil {
+			if err := g.findKernel(o.Kernel.gate); err != nil {
 				return err
 			}
-			g.stop = o.StopPoint.Add(g.Slide)
+			g.stop = o.Kernel.StopPoint.Add(g.Slide)
 		}
 		if err := g.arrive(); err != nil {
 			return err

@@ -9,10 +9,6 @@ import (
 	"kprobelab/x86"
 )
 
-// GateSymbols are the names of the first exception's entry, the newest first. Where the
-// IDT has it tells where KASLR has put the kernel.
-var GateSymbols = []string{"asm_exc_divide_error", "divide_error"}
-
 // CheckWords fails where words for the command line ask for what they cannot bring
 // about: the kernel knows no word kaslr, and nokaslr is there unless KASLR is asked for.
 // What stands after -- is for init.
