@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo page demo dumps kernel archive tools-table conformance conformance-all conformance-bpftrace conformance-check conformance-configs conformance-explore conformance-hazards conformance-levels conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-stap-aliases conformance-stap-output conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch decoder decoder-kernel decoder-speed guest selftests selftests-booted transparency-uprobes transparency-uprobes-booted test test-mount test-page test-root test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo page demo dumps kernel archive tools-table conformance conformance-all conformance-bpftrace conformance-check conformance-configs conformance-explore conformance-hazards conformance-levels conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-stap-aliases conformance-stap-output conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch decoder decoder-kernel decoder-opponents decoder-speed guest selftests selftests-booted transparency-uprobes transparency-uprobes-booted test test-mount test-page test-root test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -147,6 +147,9 @@ transparency-uprobes-booted: build ## the same on booted kernels
 
 decoder: build ## compare a version of x86asm, X86ASM=VERSION or a folder, with the one of go.mod: better, worse, other (COUNT=N FILE=F)
 	@scripts/decoder-x86asm.sh $(CURDIR)/bin/kprobelab "$(or $(X86ASM),$(error X86ASM=VERSION or a folder is missing))"
+
+decoder-opponents: build deps-test ## compare length, class, target and text with Zydis, LLVM and iced, on generated encodings (COUNT=N SEED=N)
+	@for d in zydis llvm iced; do bin/kprobelab decode fuzz --count $(or $(COUNT),1000000) --seed $(or $(SEED),5) --text --with $$d || exit; done
 
 decoder-speed: deps-test ## nanoseconds and memory of ours, Zydis, Capstone, LLVM, iced and objdump on the same bytes (FILE=F: an ELF file)
 	@CGO_ENABLED=0 go build -o .cache/decoders/speed ./internal/tools/decoderspeed

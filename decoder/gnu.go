@@ -43,7 +43,7 @@ var lowRegisters = [128]bool{'s': true, 'm': true, 'k': true, 't': true, 'T': tr
 
 // generalKinds are the kinds of general registers.
 var generalKinds = func() (t [128]bool) {
-	for _, kind := range "bwdqvyz8g" {
+	for _, kind := range "abwdqvyz8g" {
 		t[kind] = true
 	}
 	return t
@@ -94,9 +94,14 @@ func (i *Inst) AppendText(out []byte, at x86.Addr) []byte {
 	case g.t.pseudo != "" && g.needsPseudo():
 		g.out = append(append(g.out, g.t.pseudo...), ' ')
 	}
-	g.mnemonic()
+	predicate := g.predicate()
+	g.mnemonic(predicate)
 	separator := byte(' ')
-	for n := range g.t.operands {
+	first := 0
+	if predicate != "" {
+		first = 1 // the mnemonic has said it
+	}
+	for n := first; n < len(g.t.operands); n++ {
 		if g.t.usesModRM && !i.HasModRM {
 			break // ud0 of AMD's processors
 		}
@@ -127,7 +132,7 @@ func (g *gnuText) fields() {
 		case 0x66:
 			g.size16 = true
 		case 0x67:
-			g.addr32 = true
+			g.addr32 = i.opcodeRow().form.flags&wideAddress == 0
 		case 0x64, 0x65: // the others count for nothing, wherever they stand
 			g.segment = c
 		}
@@ -200,6 +205,8 @@ func (g *gnuText) template() *template {
 			ok = g.w
 		case 'o':
 			ok = g.size16 && !g.w
+		case 'a':
+			ok = g.addr32
 		case 'B':
 			ok = g.base != 0
 		case 'P':
@@ -224,9 +231,14 @@ func (g *gnuText) needsPseudo() bool {
 	return !g.register || g.i.Encoding == EncEvex4 || g.rm < 16
 }
 
-func (g *gnuText) mnemonic() {
+// mnemonic writes the name, with the name of a predicate in it.
+func (g *gnuText) mnemonic(predicate string) {
 	t := g.t
-	g.out = append(g.out, t.mnemonic...)
+	if predicate == "" {
+		g.out = append(g.out, t.mnemonic...)
+	} else {
+		g.out = append(append(append(g.out, t.mnemonic[:t.predicateAt]...), predicate...), t.mnemonic[t.predicateAt:]...)
+	}
 	if g.i.Near16 {
 		g.out = append(g.out, 'w')
 	}
@@ -349,6 +361,11 @@ func (g *gnuText) name(kind, n byte) {
 		if g.w {
 			kind = 'q'
 		}
+	case 'a':
+		kind = 'q'
+		if g.addr32 {
+			kind = 'd'
+		}
 	case 'z', 'g':
 		kind = 'd'
 		if g.size16 && !g.w {
@@ -398,7 +415,7 @@ func (g *gnuText) immediate(kind byte) {
 	n := len(b)
 	var v uint64
 	switch kind {
-	case 'b':
+	case 'b', '8', 'p', 'c', 'o', 'l':
 		v = uint64(b[n-1])
 	case '4':
 		v = uint64(b[n-1] & 15)

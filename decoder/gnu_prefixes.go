@@ -98,7 +98,7 @@ func (g *gnuText) sizeShown(r *row) bool {
 }
 
 func (g *gnuText) addressShown() bool {
-	return g.memoryShown() || g.i.Class == ClassLoop && g.i.Opcode == 0xE3
+	return g.addr32 && (g.memoryShown() || g.t.usesAddress)
 }
 
 // memoryShown: the text has a memory operand.

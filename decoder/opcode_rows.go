@@ -77,6 +77,8 @@ const (
 	// noREX2, noAddress: REX2, 67 may not stand before it.
 	noREX2
 	noAddress
+	// wideAddress: addresses have 64 bits, 67 or not.
+	wideAddress
 	// withoutMPX: what the opcode is where there is no MPX.
 	withoutMPX
 	// intelOnly: AMD's processors raise #UD; bareOnAMD: they take no ModRM; cr8: LOCK
@@ -91,7 +93,7 @@ var flagNames = map[string]formFlags{
 	"vsib":     vsib | takesMask | needsMask,
 	"distinct": distinct, "reg7": regBelow8, "rm7": rmBelow8, "reg15": regBelow16, "regk": regBelow8,
 	"mask": takesMask, "mask!": takesMask | needsMask, "z": zeroing,
-	"nf": takesNF, "scc": usesVvvv | conditional, "norsp": notRSP, "gpr": regGeneral, "norex2": noREX2, "no67": noAddress,
+	"nf": takesNF, "scc": usesVvvv | conditional, "norsp": notRSP, "gpr": regGeneral, "norex2": noREX2, "no67": noAddress, "addr64": wideAddress,
 	"nompx": withoutMPX, "intel": intelOnly, "amdbare": bareOnAMD, "cr8": cr8,
 }
 

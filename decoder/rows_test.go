@@ -73,6 +73,22 @@ func TestTemplatesTakeTheRightField(t *testing.T) {
 	}
 }
 
+// TestNoLengthIsReserved: no row of EVEX takes L'L of 3 where it is no rounding.
+func TestNoLengthIsReserved(t *testing.T) {
+	for e := EncEvex0F; e <= EncEvex7; e++ {
+		if e == EncEvex4 {
+			continue // which has other fields there
+		}
+		for _, r := range opcodesOf(e).rows {
+			const length3 = 0xFF << 24 & 0xFFFFFFFF // of selectors without b
+			require.Zero(t, r.sel&length3, "%v %02x %s", e, r.opcode, r.mnemonic)
+			if r.mod&7 != 0 && r.form.flags&registerOnly == 0 {
+				require.Zero(t, r.sel>>32&length3, "%v %02x %s with memory", e, r.opcode, r.mnemonic)
+			}
+		}
+	}
+}
+
 // TestTextOfEveryRowAssembles: as, where it is here, takes the text of samples of each row
 // without prefixes of no effect. Extensions that came after binutils 2.40 need a newer one.
 func TestTextOfEveryRowAssembles(t *testing.T) {

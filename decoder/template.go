@@ -8,8 +8,9 @@ import (
 // A template is the GNU text of a row: the mnemonic with its operands, for the
 // instructions that its guard lets through. opcodes/README has the notation.
 type template struct {
-	guard byte // 0 for all; m, r, w, o, B, P
-	// pseudo is {vex} or {evex}, which tell the assembler what it would not choose.
+	guard byte // 0 for all; m, r, w, o, a, B, P
+	// pseudo is {vex} or {evex}, which tell the assembler what it would not choose, or data16
+	// where it has no name for the instruction.
 	pseudo   string
 	mnemonic string
 	// suffix is the kind of the letter after the mnemonic, 0 for none. memory: only
@@ -18,10 +19,17 @@ type template struct {
 	suffixMemory bool
 	operands     []operand
 
+	// predicates are the names that an immediate puts into the mnemonic, at predicateAt;
+	// nil for none.
+	predicates  map[byte]string
+	predicateAt int
+
 	// What of the prefixes the text says: 66, REX.W, and the registers that REX
 	// extends. The rest is written out before the mnemonic.
 	usesSize, usesW, usesReg, usesRm bool
 	usesMemory                       bool
+	// usesAddress: so does 67 without an operand in memory.
+	usesAddress bool
 	// usesModRM: it has an operand of ModRM.
 	usesModRM bool
 	// rmSize, rmW: so does ModRM.rm where it is a register.
@@ -50,8 +58,9 @@ type operand struct {
 //
 //	v  the operand size     y  32 bits, with W 64     z  16 or 32 bits
 //	8  64 bits, with 66 16  V  a vector of L          h  half of it, f a quarter
+//	a  an address: 64 bits, with 67 32
 const (
-	registerKinds  = "bwdqxYZmktscDnTvyz8Vhfg"
+	registerKinds  = "abwdqxYZmktscDnTvyz8Vhfg"
 	immediateKinds = "bsaezQvwdq"
 	suffixKinds    = "bwlqsvyWQxX"
 )
@@ -59,6 +68,7 @@ const (
 // immediateNames are the notation's names of immediates.
 var immediateNames = map[string]byte{
 	"b": 'b', "q": 'q', "sv": 's', "s2": 'e', "zv": 'z', "zq": 'Q', "v": 'v', "w": 'w', "d": 'd', "n4": '4', "B2": '2', "w3": '3',
+	"8": '8', "32": 'p', "c": 'c', "o": 'o', "l": 'l',
 }
 
 // readTemplates parses the last column of a row.
@@ -79,12 +89,12 @@ func readTemplates(text string) ([]template, error) {
 
 func readTemplate(text string) (t template, err error) {
 	if guard, rest, ok := strings.Cut(text, ": "); ok {
-		if len(guard) != 1 || !strings.Contains("mrwoBP", guard) {
+		if len(guard) != 1 || !strings.Contains("mrwoaBP", guard) {
 			return t, fmt.Errorf("no guard %q", guard)
 		}
 		t.guard, text = guard[0], rest
 	}
-	if strings.HasPrefix(text, "{") {
+	if strings.HasPrefix(text, "{") || strings.HasPrefix(text, "data16 ") {
 		t.pseudo, text, _ = strings.Cut(text, " ")
 	}
 	name, operands, _ := strings.Cut(text, " ")
@@ -109,6 +119,7 @@ func readTemplate(text string) (t template, err error) {
 			t.operands = append(t.operands, o)
 		}
 	}
+	t.readPredicate()
 	t.findUses()
 	return t, nil
 }
@@ -172,7 +183,9 @@ var scaleNames = map[string]byte{
 func (t *template) findUses() {
 	t.usesSize = t.guard == 'o' || t.suffix == 'v' || t.suffix == 'W'
 	t.usesW = t.guard == 'w' || t.guard == 'P' || t.suffix == 'v' || t.suffix == 'y' || t.suffix == 'Q'
+	t.usesAddress = t.guard == 'a'
 	for _, o := range t.operands {
+		t.usesAddress = t.usesAddress || o.kind == 'a' && o.source != 'I'
 		size, w := strings.ContainsRune("vz8gse", rune(o.kind)), strings.ContainsRune("vys", rune(o.kind))
 		switch {
 		case o.source == 'I' && o.kind != 'v' && o.kind != 's' && o.kind != 'z', o.kind == 's' && o.source != 'I':

@@ -20,7 +20,7 @@ type cause struct {
 	why string
 }
 
-// causes are tried in order.
+// causes are tried in order. Those of differences between texts are textCauses.
 var causes = []cause{
 	{"near-branch-66", nil, nearBranch66,
 		"Intel's processors ignore 66 on near branches (SDM Vol. 1, 3.6.1 and Vol. 2, CALL: forced to 64 bits), and so do Zydis and the kernel's decoder; AMD's take a 16-bit displacement (APM Vol. 3, JMP), and these follow"},
@@ -61,7 +61,7 @@ var causes = []cause{
 	{"skinit", []string{"iced"}, skinit,
 		"skinit goes on in the secure loader (APM Vol. 3, SKINIT), to iced as a return; it has no class here"},
 	{"mandatory-not-last", []string{"llvm"}, mandatoryNotLast,
-		"66, F3 or F2 counts wherever it stands among the prefixes (SDM Vol. 2, 2.1.1); LLVM does not find some opcodes where another prefix stands after it"},
+		"66, F3 or F2 counts wherever it stands among the prefixes (SDM Vol. 2, 2.1.1); LLVM does not find some opcodes where another prefix, or REX2 with W, stands after it"},
 	{"mask-register-b", []string{"llvm", "objdump"}, maskRegisterB,
 		"a mask register in ModRM.rm has three bits, VEX.B and EVEX.B count for nothing (as in Zydis and iced; SDM Vol. 2, 2.7.2 forbids it for reg and vvvv alone); these versions refuse it"},
 	{"extrq-reg", []string{"llvm", "objdump", "capstone"}, extrqReg,
@@ -96,7 +96,12 @@ var checkLess = []string{"objdump", "llvm", "capstone", "x86asm", "iced", "zydis
 // decoder, "" where there is none. k is the version that the decoder is, nil for
 // one that is not known.
 func Cause(k *Known, q []byte, ours, theirs Answer) string {
-	for _, c := range causes {
+	list := causes
+	switch whatDiffers(ours, theirs) {
+	case "mnemonic", "operands":
+		list = textCauses
+	}
+	for _, c := range list {
 		switch {
 		case c.applies == nil:
 			if k.hasRow(q, ours, theirs) {
@@ -231,7 +236,8 @@ func skinit(q []byte, ours, theirs Answer) bool {
 	return err == nil && i.Mnemonic() == "skinit" && ours.Length == theirs.Length
 }
 
-// mandatoryNotLast: of an escaped opcode with 66, F3 or F2 the last prefix is another one.
+// mandatoryNotLast: of an escaped opcode with 66, F3 or F2 the last prefix is another one,
+// REX2 with W among them.
 func mandatoryNotLast(q []byte, ours, theirs Answer) bool {
 	i, err := decoder.Decode(q)
 	if err != nil || theirs.Length != 0 || i.Encoding == decoder.EncPrimary || i.VexLen != 0 {
@@ -246,7 +252,7 @@ func mandatoryNotLast(q []byte, ours, theirs Answer) bool {
 			return true
 		}
 	}
-	return mandatory > 1
+	return mandatory > 1 || mandatory > 0 && i.REX == rex2 && i.REX2&8 != 0
 }
 
 func maskRegisterB(q []byte, ours, theirs Answer) bool {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -241,7 +242,7 @@ func TestObjdump(t *testing.T) {
 func TestCausesAreDocumented(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/decoder.md")
 	require.NoError(t, err)
-	for _, c := range causes {
+	for _, c := range slices.Concat(causes, textCauses) {
 		require.Contains(t, string(doc), "`"+c.name+"` | "+c.why)
 	}
 }

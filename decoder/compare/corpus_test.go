@@ -134,7 +134,7 @@ func verdict(name string, q []byte, ours, theirs Answer) string {
 
 const corpusHead = `# %s: bytes, our length (0: no instruction) and class, the kernel decoder's length (6.1; 0: an error),
 # and what others make of them: = agrees, else what differs, or the cause that docs/decoder.md explains.
-# Zydis 4.1.1, binutils 2.40, LLVM 14, x86asm of go.mod. go test ./decoder/compare -update rewrites it.
+# Zydis 4.1.1, binutils 2.40, LLVM 22.1.8, x86asm of go.mod. go test ./decoder/compare -update rewrites it.
 #
 # bytes                       len class         kernel zydis objdump llvm x86asm   # text
 

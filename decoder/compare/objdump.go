@@ -142,7 +142,7 @@ func objdumpAnswer(at uint64, length int, text string) Answer {
 	switch {
 	case len(f) == 0: // a prefix alone
 		return Answer{Length: length}
-	case strings.Contains(text, "(bad)") || f[0] == ".byte":
+	case strings.Contains(text, "(bad)") || strings.Contains(text, "bad}") || f[0] == ".byte":
 		return Answer{}
 	}
 	operand := ""

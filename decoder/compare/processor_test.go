@@ -1,8 +1,6 @@
 package compare
 
 import (
-	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,61 +8,80 @@ import (
 	"kprobelab/decoder"
 )
 
-// openIcedAMD is iced that reads as AMD's processors do, without MPX.
-func openIcedAMD(t *testing.T) Decoder {
-	t.Helper()
-	for _, dir := range Dirs() {
-		if path, err := exec.LookPath(filepath.Join(dir, "iced")); err == nil {
-			d, err := StartChild("iced amd", path, "amd")
-			require.NoError(t, err)
-			t.Cleanup(func() { _ = d.Close() })
-			return d
+// makers compares Processor with iced's option for AMD's processors.
+type makers struct {
+	processor decoder.Processor
+	// differ are the questions at which iced reads AMD's and Intel's differently.
+	differ [][]byte
+}
+
+// ask compares a batch: asAMD and asIntel are what iced says.
+func (m *makers) ask(t *testing.T, questions [][]byte, asAMD, asIntel []Answer) {
+	for n, w := range questions {
+		ours, err := m.processor.Decode(w)
+		zero, _ := decoder.Decode(w)
+		if zero.Length != asIntel[n].Length || ours.Extension() == "APX_F" || zero.Class == decoder.ClassSyscall {
+			continue
+		}
+		if asAMD[n].Length != asIntel[n].Length || asAMD[n].Target != asIntel[n].Target {
+			m.differ = append(m.differ, w)
+		}
+		require.Equal(t, asAMD[n].Length, ours.Length, "% x: %v; iced %v", w, err, asAMD[n])
+		if asAMD[n].HasTarget && ours.Length != 0 {
+			target, _ := ours.Target(0)
+			require.Equal(t, uint16(asAMD[n].Target), uint16(target), "% x", w)
 		}
 	}
-	t.Skip("not compared with iced: there is no .cache/decoders/bin/iced")
-	return nil
 }
+
+const (
+	amdFile   = "iced-1.21.0-amd"
+	intelFile = "iced-1.21.0-intel"
+)
 
 // TestAMDIsIceds: where iced reads bytes differently as Intel's processors and AMD's, so
 // does Processor, with the same lengths and targets. What iced leaves out of AMD is known:
-// sysenter and sysexit.
+// sysenter and sysexit. The answers are recorded; with iced here, others are asked, too.
 func TestAMDIsIceds(t *testing.T) {
-	amd, intel := openIcedAMD(t), mustOpen(t, "iced")
+	m := &makers{processor: decoder.Processor{AMD: true, NoMPX: true}}
+	if amd := openIcedAMD(t); amd != nil {
+		t.Run("asked", func(t *testing.T) { askMakers(t, m, amd) })
+	}
+	amd, intel := readAnswers(t, "iced amd", amdFile), readAnswers(t, "iced", intelFile)
+	recorded := &makers{processor: m.processor}
+	asAMD, asIntel := make([]Answer, len(amd.questions)), make([]Answer, len(amd.questions))
+	require.NoError(t, amd.Ask(amd.questions, asAMD))
+	require.NoError(t, intel.Ask(amd.questions, asIntel))
+	recorded.ask(t, amd.questions, asAMD, asIntel)
+	require.Greater(t, len(recorded.differ), 1000)
+	t.Logf("%d recorded answers, at %d of which iced reads AMD's and Intel's processors differently", len(amd.questions), len(recorded.differ))
+}
+
+// askMakers asks iced, and with -update records what it says.
+func askMakers(t *testing.T, m *makers, amd Decoder) {
+	intel := mustOpen(t, "iced")
 	count := 400_000
 	if testing.Short() {
 		count = 40_000
 	}
-	q := NewQuestions(7)
-	p := decoder.Processor{AMD: true, NoMPX: true}
 	const size = 4000
-	windows := make([][]byte, size)
-	for i := range windows {
-		windows[i] = make([]byte, decoder.MaxInsnSize)
-	}
+	q := NewQuestions(7)
 	asAMD, asIntel := make([]Answer, size), make([]Answer, size)
-	differ := 0
 	for range count / size {
-		for _, w := range windows {
-			q.Next(w)
+		windows := make([][]byte, size)
+		for n := range windows {
+			windows[n] = make([]byte, decoder.MaxInsnSize)
+			q.Next(windows[n])
 		}
 		require.NoError(t, amd.Ask(windows, asAMD))
 		require.NoError(t, intel.Ask(windows, asIntel))
-		for n, w := range windows {
-			ours, err := p.Decode(w)
-			zero, _ := decoder.Decode(w)
-			if zero.Length != asIntel[n].Length || ours.Extension() == "APX_F" || zero.Class == decoder.ClassSyscall {
-				continue
-			}
-			if asAMD[n].Length != asIntel[n].Length || asAMD[n].Target != asIntel[n].Target {
-				differ++
-			}
-			require.Equal(t, asAMD[n].Length, ours.Length, "% x: %v; iced %v", w, err, asAMD[n])
-			if asAMD[n].HasTarget && ours.Length != 0 {
-				target, _ := ours.Target(0)
-				require.Equal(t, uint16(asAMD[n].Target), uint16(target), "% x", w)
-			}
-		}
+		m.ask(t, windows, asAMD, asIntel)
 	}
-	require.Greater(t, differ, count/2000)
-	t.Logf("%d questions, at %d of which iced reads AMD's and Intel's processors differently", count, differ)
+	require.Greater(t, len(m.differ), count/2000)
+	t.Logf("%d questions, at %d of which iced reads AMD's and Intel's processors differently", count, len(m.differ))
+	if *update {
+		questions := append(m.differ, recordedQuestions()[:2000]...)
+		writeAnswers(t, amdFile, amd, questions)
+		writeAnswers(t, intelFile, intel, questions)
+	}
 }

@@ -5,6 +5,7 @@ const iced = require(process.argv[2]);
 const {Code, FlowControl, Mnemonic, OpKind} = iced;
 const mode = process.argv[3] || '';
 const formatter = new iced.Formatter(iced.FormatterSyntax.Gas);
+formatter.ripRelativeAddresses = true;
 
 const names = {};
 for (const [key, value] of Object.entries(Mnemonic)) names[value] = key;

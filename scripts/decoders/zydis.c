@@ -76,7 +76,8 @@ static unsigned plain(const unsigned char *bytes, unsigned n)
 int main(int argc, char **argv)
 {
 	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-	ZydisFormatterInit(&formatter, ZYDIS_FORMATTER_STYLE_ATT);
+	ZydisFormatterInit(&formatter, ZYDIS_FORMATTER_STYLE_INTEL);
+	ZydisFormatterSetProperty(&formatter, ZYDIS_FORMATTER_PROP_FORCE_RELATIVE_RIPREL, ZYAN_TRUE);
 	if (argc == 3 && !strcmp(argv[1], "speed"))
 		ZydisDecoderEnableMode(&decoder, ZYDIS_DECODER_MODE_MINIMAL, ZYAN_TRUE);
 	return serve(argc, argv);
