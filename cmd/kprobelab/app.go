@@ -67,8 +67,10 @@ func newApp(t *term) *cli.Command {
 		// "%s, %d" is one value of a flag, not two.
 		c.DisableSliceFlagSeparator = true
 		c.HideHelpCommand = true
-		limited(t, c)
 	})
+	for _, c := range app.Commands {
+		limited(t, c)
+	}
 	return app
 }
 

@@ -140,7 +140,7 @@ func (r *bpftraceRun) run(t *term, c *cli.Command) (ferr error) {
 		if err != nil {
 			return &failure{exitImage, err}
 		}
-		to := &latch{w: f, most: t.written.most, over: t.overOutput}
+		to := &latch{w: f, most: t.written.most, over: t.written.over}
 		defer func() {
 			if to.err = errors.Join(to.err, f.Close()); to.err != nil {
 				ferr = &failure{exitImage, errors.Join(to.err, ferr)}

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -11,20 +13,31 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// outputOf bounds what a command prints: a script as run does, a list by the size of a kernel.
-var outputOf = map[string]uint64{
-	"stap": bounded.Output, "bpftrace": bounded.Output, "sample": bounded.Output,
-	"probe": bounded.Listing, "explore": bounded.Listing, "explain": bounded.Listing, "pack": bounded.Listing, "check": bounded.Listing,
-	"scan": bounded.Listing, "info": bounded.Listing, "symbols": bounded.Listing, "hazards": bounded.Listing, "bench": bounded.Listing,
+// limits is how a command's time and output are bounded.
+type limits struct {
+	// output is what it prints, unless --max-output says otherwise: a script and a guest as run does, a list by the size of a kernel.
+	output uint64
+	// ends: it ends by itself once its context has: there is a mount, a guest or a connection to end first.
+	ends bool
 }
 
-// limited gives a command --timeout and --max-output for all that it does, unless it has its own.
+// limitsOf are the limits of the commands; run's own are those of its calls.
+var limitsOf = map[string]limits{
+	"stap": {output: bounded.Output}, "bpftrace": {output: bounded.Output}, "sample": {output: bounded.Output},
+	"probe": {output: bounded.Listing}, "explore": {output: bounded.Listing}, "explain": {output: bounded.Listing}, "pack": {output: bounded.Listing},
+	"check": {output: bounded.Listing}, "scan": {output: bounded.Listing}, "info": {output: bounded.Listing}, "symbols": {output: bounded.Listing},
+	"hazards": {output: bounded.Listing}, "bench": {output: bounded.Listing}, "decode": {output: bounded.Listing}, "selfcheck": {output: bounded.Listing},
+	"boot": {bounded.Output, true}, "mount": {bounded.Listing, true}, "serve": {bounded.Listing, true},
+}
+
+// limited gives a command, and those in it, --timeout and --max-output for all that it does, unless it has its own.
 func limited(t *term, c *cli.Command) {
-	most, ok := outputOf[c.Name]
+	l, ok := limitsOf[c.Name]
 	if !ok {
 		return
 	}
 	var timeout time.Duration
+	most := l.output
 	has := func(name string) bool {
 		return slices.ContainsFunc(c.Flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) })
 	}
@@ -39,23 +52,53 @@ func limited(t *term, c *cli.Command) {
 		if err := notNegative(timeout); err != nil {
 			return ctx, err
 		}
+		if l.ends {
+			ctx, t.ends = context.WithCancelCause(ctx)
+		}
 		t.limit(timeout, most)
 		return ctx, nil
 	}
+	if do := c.Action; l.ends {
+		c.Action = func(ctx context.Context, c *cli.Command) error {
+			err := do(ctx, c)
+			var f *failure
+			if errors.As(context.Cause(ctx), &f) {
+				t.unlimited()
+				return f
+			}
+			return err
+		}
+	}
 }
 
-// limit ends the process after a time, 0 for none, or once so many bytes are printed.
+// limit ends the command after a time, 0 for none, or once so many bytes are printed, to standard output or to standard error.
 func (t *term) limit(timeout time.Duration, most uint64) {
-	t.written.most = most
-	t.written.over = t.overOutput
+	over := sync.OnceFunc(func() { t.end(fmt.Errorf("the output has reached --max-output %d, and the command had not ended", most)) })
+	t.written.most, t.writtenErr.most = most, most
+	t.written.over, t.writtenErr.over = over, over
 	if timeout > 0 {
 		time.AfterFunc(timeout, func() { t.end(fmt.Errorf("--timeout %s has passed, and the command had not ended", timeout)) })
 	}
 }
 
-func (t *term) overOutput() {
-	t.end(fmt.Errorf("the output has reached --max-output %d, and the command had not ended", t.written.most))
-}
+// unlimited lets the last sentence be printed.
+func (t *term) unlimited() { t.writtenErr.most = 0 }
 
-// end ends the process, wherever it is: a call in the engine would not notice anything else.
-func (t *term) end(err error) { t.exit(t.report(&failure{exitRefused, err})) }
+// endsWithin is how long a command may take to end what it has begun: it is not waited for longer.
+const endsWithin = 10 * time.Second
+
+// end ends the command: by its context, if it ends with it, or else the process, wherever it is: a call in the engine would
+// not notice anything else.
+func (t *term) end(err error) {
+	failed := &failure{exitRefused, err}
+	exit := func() {
+		t.unlimited()
+		t.exit(t.report(failed))
+	}
+	if t.ends == nil {
+		exit()
+		return
+	}
+	t.ends(failed)
+	time.AfterFunc(endsWithin, exit)
+}

@@ -38,7 +38,7 @@ func TestOutputIsBounded(t *testing.T) {
 // Each command that prints what a file or a script can make large has both flags.
 func TestCommandsHaveLimits(t *testing.T) {
 	app := newApp(newTerm(&strings.Builder{}, &strings.Builder{}))
-	for _, name := range []string{"run", "stap", "bpftrace", "sample", "probe", "explore", "explain", "pack", "check", "scan", "info", "symbols", "hazards", "bench"} {
+	for _, name := range []string{"run", "stap", "bpftrace", "sample", "probe", "explore", "explain", "pack", "check", "scan", "info", "symbols", "hazards", "bench", "decode", "mount", "serve", "selfcheck", "boot"} {
 		c := app.Command(name)
 		require.NotNil(t, c, name)
 		flags := map[string]cli.Flag{}
@@ -47,8 +47,8 @@ func TestCommandsHaveLimits(t *testing.T) {
 		}
 		require.Contains(t, flags, "timeout", name)
 		require.Contains(t, flags, "max-output", name)
-		if most, ok := outputOf[name]; ok {
-			require.Contains(t, []uint64{bounded.Output, bounded.Listing}, most, name)
+		if l, ok := limitsOf[name]; ok {
+			require.Contains(t, []uint64{bounded.Output, bounded.Listing}, l.output, name)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 func (p *mounting) checkPlace() error {
 	if err := mount.CheckPlace(p.dir); err != nil {
-		return &failure{exitRefused, err}
+		return &failure{exitImage, err}
 	}
 	return nil
 }

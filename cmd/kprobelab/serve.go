@@ -30,11 +30,11 @@ func serveCommand(t *term) *cli.Command {
 			&cli.IntFlag{Name: "port", Usage: "listen at this `PORT` (default: one that is free)"},
 			&cli.StringFlag{Name: "page", Usage: "serve this `FILE` (default: " + pageFile + " beside the program)"},
 		},
-		Action: func(_ context.Context, c *cli.Command) error { return serve(t, c) },
+		Action: func(ctx context.Context, c *cli.Command) error { return serve(ctx, t, c) },
 	}
 }
 
-func serve(t *term, c *cli.Command) error {
+func serve(ctx context.Context, t *term, c *cli.Command) error {
 	port := c.Int("port")
 	if port < 0 || port > 65535 {
 		return usagef("--port: %d is not a port: they go from 0 to 65535", port)
@@ -56,6 +56,7 @@ func serve(t *term, c *cli.Command) error {
 	if err != nil {
 		return &failure{exitImage, err}
 	}
+	defer context.AfterFunc(ctx, func() { _ = l.Close() })() // Serve returns then
 	fmt.Fprintf(t.out, "the page is at http://%s/ until this is interrupted\n", l.Addr())
 	return &failure{exitImage, s.Serve(l)}
 }

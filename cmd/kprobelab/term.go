@@ -24,6 +24,8 @@ type term struct {
 	outStyle, errStyle style
 	// written is standard output, writtenErr standard error: all that is written there passes them, but for the bar.
 	written, writtenErr *latch
+	// ends ends the command by its context; nil if the process is ended instead.
+	ends context.CancelCauseFunc
 	// exit ends the process.
 	exit func(code int)
 	// errIsTerminal is whether progress is shown.
