@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os/signal"
@@ -53,7 +54,7 @@ func (p *mounting) serve(ctx context.Context, t *term, img *kimage.Image) error 
 		return &failure{exitRefused, err}
 	}
 	if _, err := fmt.Fprintf(t.out, "%s: tracing files of %s; unmount it to end\n", m.Dir(), img.Name()); err != nil {
-		return err
+		return errors.Join(err, m.Unmount()) // this process's end would leave a mount without a server
 	}
 	return p.wait(ctx, m)
 }
