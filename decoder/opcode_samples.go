@@ -78,6 +78,9 @@ type Row struct {
 	// ModRM, and a memory operand alone is not counted of a row that only a Processor
 	// without MPX has.
 	Memory, Register bool
+	// Extension is the instruction set extension, as a manual's index has it; Reference
+	// is the manual and the page that describe the row.
+	Extension, Reference string
 }
 
 // Rows lists the rows of an encoding.
@@ -86,7 +89,7 @@ func Rows(e Encoding) []Row {
 	for i, r := range opcodesOf(e).rows {
 		has := r.form.flags&hasModRM != 0
 		memory := has && r.mod&7 != 0 && r.form.flags&withoutMPX == 0
-		list = append(list, Row{e, i, r.opcode, r.mnemonic, memory, has && r.mod&8 != 0})
+		list = append(list, Row{e, i, r.opcode, r.mnemonic, memory, has && r.mod&8 != 0, r.ext, reference(&r)})
 	}
 	return list
 }

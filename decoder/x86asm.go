@@ -1,8 +1,6 @@
 package decoder
 
 import (
-	"strings"
-
 	"golang.org/x/arch/x86/x86asm"
 )
 
@@ -82,24 +80,6 @@ func (i *Inst) Override() (Override, bool) {
 		return Override{}, false
 	}
 	return overrideOf(i.Encoding, r), true
-}
-
-// amdExtensions are described in AMD's manual and not in Intel's.
-var amdExtensions = map[string]string{
-	"SVM": "APM Vol. 3", "SNP": "APM Vol. 3", "CLZERO": "APM Vol. 3", "RDPRU": "APM Vol. 3", "MCOMMIT": "APM Vol. 3",
-	"AMD_INVLPGB": "APM Vol. 3", "MONITORX": "APM Vol. 3", "TBM": "APM Vol. 3", "LWP": "APM Vol. 3",
-	"SSE4A": "APM Vol. 4", "FMA4": "APM Vol. 6", "XOP": "APM Vol. 6", "AMD3DNOW": "APM Vol. 5",
-	"PADLOCK_PMM": "VIA PadLock Programming Guide", "PADLOCK_PHE": "VIA PadLock Programming Guide",
-	"PADLOCK_RNG": "VIA PadLock Programming Guide", "PADLOCK_ACE": "VIA PadLock Programming Guide",
-}
-
-// reference is where the row comes from: a manual and the instruction's page.
-func reference(r *row) string {
-	manual, ok := amdExtensions[r.ext]
-	if !ok {
-		manual = "SDM Vol. 2"
-	}
-	return manual + ", " + strings.ToUpper(r.mnemonic)
 }
 
 // X86asm is x86asm's Inst of the same bytes; false where x86asm refuses them,

@@ -105,7 +105,7 @@ func TestOverridesAreDescribed(t *testing.T) {
 	for _, o := range Overrides() {
 		require.NotEqual(t, FaultNone, o.Fault)
 		require.NotEmpty(t, o.Mnemonic)
-		require.Contains(t, o.Reference, strings.ToUpper(o.Mnemonic))
+		require.Contains(t, o.Reference, page(o.Mnemonic))
 	}
 }
 

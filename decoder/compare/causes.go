@@ -43,7 +43,7 @@ var causes = []cause{
 	{"evex-length", []string{"llvm", "capstone"}, evexLength,
 		"L'L of 3 is reserved where it is no rounding (SDM Vol. 2, 2.7.4); these versions read it as 0 or 2"},
 	{"rex2-opcode", []string{"llvm"}, rex2Opcode,
-		"REX2 may not stand before prefixes, escapes and some rows of opcodes, nor after REX (APX Architecture Specification, 3.1.2); LLVM takes it before all"},
+		"REX2 may not stand before prefixes, escapes and some rows of opcodes, nor after REX (APX Architecture Specification, 3.1.2; Intel's XED and Bitdefender's disassembler refuse REX before it, too); LLVM takes it before all"},
 	{"apx-no-base", []string{"llvm"}, apxNoBase,
 		"base 5 with mod 0 is a displacement whatever B3 and B4 say (SDM Vol. 2, Table 2-3); LLVM 22 takes r21 and r29 for a base"},
 	{"apx-fields", []string{"llvm"}, apxFields,
