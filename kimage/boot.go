@@ -279,7 +279,7 @@ func (p *bootPatcher) updateStaticCalls() {
 	}
 	p.cryptoUpdates(sc)
 	if _, ok := p.img.staticCallKey("cond_resched"); ok {
-		for _, u := range preemptCalls[p.preemptModel()] {
+		for _, u := range preemptCalls[p.img.preemptModel()] {
 			sc.update(u.key, u.fn)
 		}
 	}
@@ -291,33 +291,6 @@ func (p *bootPatcher) fewProcessors() bool {
 	at, ok := p.img.symbolAddr("nr_cpu_ids")
 	most := p.img.bytes(at, 4)
 	return ok && most != nil && le.Uint32(most) <= 8
-}
-
-// preemptModel is the model that the configuration names, or else the one that the
-// image's code begins with. Where neither tells, most distributions choose voluntary,
-// and lazy from 6.16 on; a real-time kernel has no such model, and takes lazy
-// where the image knows that, otherwise full.
-func (p *bootPatcher) preemptModel() string {
-	if m := p.img.fact(factPreemptModel); m != "" {
-		return m
-	}
-	f := Fact{Name: factPreemptModel, Value: preemptVoluntary, Evidence: "the default with PREEMPT_DYNAMIC; a configuration would tell"}
-	const lazy = "sk_dynamic_preempt_lazy"
-	_, knowsLazy := p.img.symbolAddr(lazy)
-	b := p.img.findBanner()
-	coded, why := p.img.codedPreemptModel()
-	switch realTime := b.preempt() == "PREEMPT_RT"; {
-	case coded != "":
-		f.Value, f.Evidence = coded, why
-	case realTime && knowsLazy:
-		f.Value, f.Evidence = preemptLazy, "PREEMPT_RT in the "+b.from+", and symbol "+lazy
-	case realTime:
-		f.Value, f.Evidence = preemptFull, "PREEMPT_RT in the "+b.from
-	case knowsLazy && b.since(6, 16):
-		f.Value, f.Evidence = preemptLazy, "the default from 6.16 on, and symbol "+lazy+"; a configuration would tell"
-	}
-	p.img.facts = append(p.img.facts, f)
-	return f.Value
 }
 
 // The highest user address with four and with five levels of page tables.

@@ -78,7 +78,7 @@ func symbol(name string) func(*bootPatcher) bool {
 	}
 }
 
-func preemptsLazily(p *bootPatcher) bool { return p.preemptModel() == preemptLazy }
+func preemptsLazily(p *bootPatcher) bool { return p.img.preemptModel() == preemptLazy }
 
 // stableClock: to 6.1 only a counter of constant rate is trusted; later any
 // counter is, until it is seen to drift.

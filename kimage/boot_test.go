@@ -169,7 +169,7 @@ func TestPreemptionModelOfRealTime(t *testing.T) {
 		"Linux version 6.12.0-amd64 (x@y) (gcc) #1 SMP PREEMPT_DYNAMIC Debian\n": preemptVoluntary,
 	} {
 		img := &Image{sections: []*Section{{Name: ".rodata", Addr: testText, Data: append([]byte(banner), 0)}}}
-		require.Equal(t, want, (&bootPatcher{img: img}).preemptModel(), banner)
+		require.Equal(t, want, img.preemptModel(), banner)
 		require.Equal(t, want, img.fact(factPreemptModel))
 	}
 }

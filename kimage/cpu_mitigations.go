@@ -40,7 +40,7 @@ func (img *Image) features(m *cpuModel) *cpuFeatures {
 		}
 	}
 	d.own()
-	if img.mitigates() {
+	if !img.without(optionMitigations) {
 		for _, decide := range []func(){d.meltdown, d.spectreV1, d.spectreV2, d.branchHistory, d.buffers, d.returns} {
 			decide()
 		}
@@ -48,20 +48,6 @@ func (img *Image) features(m *cpuModel) *cpuFeatures {
 		delete(d.out.has, featPTI)
 	}
 	return d.out
-}
-
-// mitigates: the kernel was not built without mitigations (CPU_MITIGATIONS), in which
-// case it begins with 0 for them (kernel/cpu.c; 5.2 and later have the variable).
-func (img *Image) mitigates() bool {
-	at, ok := img.symbolAddr("cpu_mitigations")
-	if !ok && img.bounds.onlyText {
-		at, ok = newUnnamed(img).tested("cpu_mitigations_off")
-	}
-	if !ok {
-		return true
-	}
-	chosen := img.bytes(at, 4)
-	return chosen == nil || le.Uint32(chosen) != 0
 }
 
 // says: the text is among the kernel's.

@@ -161,14 +161,7 @@ func (e *evidence) others() {
 		e.fact("CONFIG_NR_CPUS", v, e.configFrom)
 	}
 	e.mitigationOptions()
-	for option, model := range map[string]string{
-		"CONFIG_PREEMPT_NONE": preemptNone, "CONFIG_PREEMPT_VOLUNTARY": preemptVoluntary,
-		"CONFIG_PREEMPT": preemptFull, "CONFIG_PREEMPT_LAZY": preemptLazy,
-	} {
-		if e.config[option] == "y" {
-			e.fact(factPreemptModel, model, option+"=y in "+e.configFrom)
-		}
-	}
+	e.preemptModel()
 }
 
 // banner is what the kernel says of itself.

@@ -24,25 +24,27 @@ type mitigationOption struct {
 
 // The options' names.
 const (
-	optionPTI       = "CONFIG_MITIGATION_PAGE_TABLE_ISOLATION"
-	optionRetpoline = "CONFIG_MITIGATION_RETPOLINE"
-	optionUnret     = "CONFIG_MITIGATION_UNRET_ENTRY"
-	optionIBPBEntry = "CONFIG_MITIGATION_IBPB_ENTRY"
-	optionIBRSEntry = "CONFIG_MITIGATION_IBRS_ENTRY"
-	optionSRSO      = "CONFIG_MITIGATION_SRSO"
-	optionITS       = "CONFIG_MITIGATION_ITS"
-	optionRetbleed  = "CONFIG_MITIGATION_RETBLEED"
-	optionMDS       = "CONFIG_MITIGATION_MDS"
-	optionTAA       = "CONFIG_MITIGATION_TAA"
-	optionMMIO      = "CONFIG_MITIGATION_MMIO_STALE_DATA"
-	optionRFDS      = "CONFIG_MITIGATION_RFDS"
-	optionTSA       = "CONFIG_MITIGATION_TSA"
-	optionBHI       = "CONFIG_MITIGATION_SPECTRE_BHI"
-	optionSpectreV1 = "CONFIG_MITIGATION_SPECTRE_V1"
-	optionSpectreV2 = "CONFIG_MITIGATION_SPECTRE_V2"
+	optionMitigations = "CONFIG_CPU_MITIGATIONS"
+	optionPTI         = "CONFIG_MITIGATION_PAGE_TABLE_ISOLATION"
+	optionRetpoline   = "CONFIG_MITIGATION_RETPOLINE"
+	optionUnret       = "CONFIG_MITIGATION_UNRET_ENTRY"
+	optionIBPBEntry   = "CONFIG_MITIGATION_IBPB_ENTRY"
+	optionIBRSEntry   = "CONFIG_MITIGATION_IBRS_ENTRY"
+	optionSRSO        = "CONFIG_MITIGATION_SRSO"
+	optionITS         = "CONFIG_MITIGATION_ITS"
+	optionRetbleed    = "CONFIG_MITIGATION_RETBLEED"
+	optionMDS         = "CONFIG_MITIGATION_MDS"
+	optionTAA         = "CONFIG_MITIGATION_TAA"
+	optionMMIO        = "CONFIG_MITIGATION_MMIO_STALE_DATA"
+	optionRFDS        = "CONFIG_MITIGATION_RFDS"
+	optionTSA         = "CONFIG_MITIGATION_TSA"
+	optionBHI         = "CONFIG_MITIGATION_SPECTRE_BHI"
+	optionSpectreV1   = "CONFIG_MITIGATION_SPECTRE_V1"
+	optionSpectreV2   = "CONFIG_MITIGATION_SPECTRE_V2"
 )
 
 var mitigationOptionList = []mitigationOption{
+	{optionMitigations, "", (*Image).mitigatesUnasked, false},
 	{optionPTI, "CONFIG_PAGE_TABLE_ISOLATION", compiled("pti_init", "pti_check_boottime_disable", "pti_finalize"), true},
 	{optionRetpoline, "CONFIG_RETPOLINE", compiled("__x86_indirect_thunk_rax", "__x86_indirect_thunk_array"), true},
 	{optionUnret, "CONFIG_CPU_UNRET_ENTRY", (*Image).untrains, false},
@@ -88,6 +90,21 @@ func beginsWith(names ...string) func(*Image) (bool, string, bool) {
 		}
 		return false, "", false
 	}
+}
+
+// mitigatesUnasked: 0 for cpu_mitigations is what a kernel that is built without mitigations begins
+// with (kernel/cpu.c; 5.2 and later have the variable).
+func (img *Image) mitigatesUnasked() (on bool, why string, ok bool) {
+	const name = "cpu_mitigations"
+	at, ok := img.symbolAddr(name)
+	if !ok && img.bounds.onlyText {
+		at, ok = newUnnamed(img).tested("cpu_mitigations_off")
+	}
+	v := img.bytes(at, 4)
+	if !ok || v == nil {
+		return false, "", false
+	}
+	return le.Uint32(v) != 0, fmt.Sprintf("%s begins with %d", name, le.Uint32(v)), true
 }
 
 // untrains: the entry code has a call of what untrains returns.

@@ -67,3 +67,41 @@ func TestMitigationOptions(t *testing.T) {
 		})
 	}
 }
+
+// TestMitigationsAreDecidedAsAllElse: cpu_mitigations goes before the configuration, which is kept
+// where it says otherwise, and alone decides where the image has no such variable.
+func TestMitigationsAreDecidedAsAllElse(t *testing.T) {
+	for name, c := range map[string]struct {
+		variable byte
+		config   string
+		off      bool
+		against  int
+	}{
+		"off":              {0, "", true, 0},
+		"automatic":        {1, "", false, 0},
+		"without_smt":      {2, "y", false, 0},
+		"both_off":         {0, "n", true, 0},
+		"config_disagrees": {0, "y", true, 1},
+		"image_disagrees":  {1, "n", false, 1},
+		"config_alone":     {0xff, "n", true, 0},
+		"neither":          {0xff, "", false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code := make([]byte, 0x600)
+			code[0x400] = c.variable
+			img := tableImage(t, code)
+			symbols := []Symbol{{Name: "_end", Addr: testText + 0x500}}
+			if c.variable != 0xff {
+				symbols = append(symbols, Symbol{Name: "cpu_mitigations", Addr: testText + 0x400})
+			}
+			img.index.setImage(symbols, func(x86.Addr) x86.Addr { return testText + 0x600 })
+			e := &evidence{img: img, configFrom: "config"}
+			if c.config != "" {
+				e.config = map[string]string{optionMitigations: c.config}
+			}
+			e.mitigationOptions()
+			require.Equal(t, c.off, img.without(optionMitigations))
+			require.Len(t, img.Fact(optionMitigations).Against, c.against)
+		})
+	}
+}

@@ -12,6 +12,69 @@ import (
 // preempt_dynamic_none and its kin).
 var preemptModels = []string{preemptNone, preemptVoluntary, preemptFull, preemptLazy}
 
+// configuredModels are the models by the options that choose them.
+var configuredModels = []struct{ option, model string }{
+	{"CONFIG_PREEMPT_NONE", preemptNone}, {"CONFIG_PREEMPT_VOLUNTARY", preemptVoluntary},
+	{"CONFIG_PREEMPT", preemptFull}, {"CONFIG_PREEMPT_LAZY", preemptLazy},
+}
+
+// preemptModel decides the model where the image or its configuration tells it.
+func (e *evidence) preemptModel() {
+	witnesses := e.img.shownModel()
+	var given Witness
+	for _, c := range configuredModels {
+		if e.config[c.option] == "y" {
+			given = Witness{c.model, c.option + "=y in " + e.configFrom, Configured}
+			witnesses = append(witnesses, given)
+			break
+		}
+	}
+	f, ok := decidedFact(factPreemptModel, witnesses)
+	if !ok {
+		return
+	}
+	if given.Value != "" {
+		f = e.askedFor(f, given)
+	}
+	e.img.facts = append(e.img.facts, f)
+}
+
+// shownModel is what the image says of its model: by the code that chooses it, or by its banner. A
+// real-time kernel has no such model, and takes lazy where the image knows that, otherwise full.
+func (img *Image) shownModel() (list []Witness) {
+	if model, why := img.codedPreemptModel(); model != "" {
+		list = append(list, Witness{model, why, Coded})
+	}
+	if b := img.findBanner(); b.preempt() == "PREEMPT_RT" {
+		w := Witness{preemptFull, "PREEMPT_RT in the " + b.from, Coded}
+		if _, lazy := img.symbolAddr(knowsLazy); lazy {
+			w.Value, w.Evidence = preemptLazy, w.Evidence+", and symbol "+knowsLazy
+		}
+		list = append(list, w)
+	}
+	return list
+}
+
+// knowsLazy is a symbol of kernels that have the lazy model.
+const knowsLazy = "sk_dynamic_preempt_lazy"
+
+// preemptModel is the model that was decided. Where nothing told, most distributions choose
+// voluntary, and lazy from 6.16 on.
+func (img *Image) preemptModel() string {
+	if m := img.fact(factPreemptModel); m != "" {
+		return m
+	}
+	guess := Witness{preemptVoluntary, "the default with PREEMPT_DYNAMIC; a configuration would tell", Dated}
+	b := img.findBanner()
+	if _, lazy := img.symbolAddr(knowsLazy); lazy && b.since(6, 16) {
+		guess.Value, guess.Evidence = preemptLazy, "the default from 6.16 on, and symbol "+knowsLazy+"; a configuration would tell"
+	}
+	f, _ := decidedFact(factPreemptModel, append(img.shownModel(), guess))
+	f.Against = nil // a guess disputes nothing
+	img.facts = append(img.facts, f)
+	return f.Value
+}
+
 // maxAfter bounds how many instructions are read to find what follows a comparison.
 const maxAfter = 24
 

@@ -1,6 +1,7 @@
 package kimage
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -36,6 +37,44 @@ func TestPreemptionModelByCode(t *testing.T) {
 			}, func(x86.Addr) x86.Addr { return testText + 0x200 })
 			got, _ := img.codedPreemptModel()
 			require.Equal(t, c.want, got)
+		})
+	}
+}
+
+// TestPreemptionModelIsDecidedAsAllElse: the code goes before the configuration, and what that says
+// otherwise is kept; a configuration that somebody gives goes first; where nothing tells, it is a guess.
+func TestPreemptionModelIsDecidedAsAllElse(t *testing.T) {
+	const voluntary = "833df90f0000ff" + "750abf01000000" + "e8ed000000" // sched_init of a voluntary kernel
+	for name, c := range map[string]struct {
+		code, option string
+		given        bool
+		want         string
+		from         Source
+		against      int
+	}{
+		"code_alone":          {voluntary, "", false, preemptVoluntary, Coded, 0},
+		"both_agree":          {voluntary, "CONFIG_PREEMPT_VOLUNTARY", false, preemptVoluntary, Coded, 0},
+		"both_disagree":       {voluntary, "CONFIG_PREEMPT_LAZY", false, preemptVoluntary, Coded, 1},
+		"a_given_one":         {voluntary, "CONFIG_PREEMPT_NONE", true, preemptNone, Configured, 1},
+		"configuration_alone": {"90", "CONFIG_PREEMPT", false, preemptFull, Configured, 0},
+		"neither":             {"90", "", false, preemptVoluntary, Dated, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := bytes.Repeat([]byte{0x90}, 0x400)
+			copy(text, fromHex(t, c.code))
+			img := tableImage(t, text, testSection{name: ".data", data: make([]byte, 8)})
+			img.index.setImage([]Symbol{
+				{Name: "sched_init", Addr: testText, Type: 't'}, {Name: "__sched_dynamic_update", Addr: testText + 0x100, Type: 't'},
+			}, func(x86.Addr) x86.Addr { return testText + 0x200 })
+			e := &evidence{img: img, config: map[string]string{c.option: "y"}, configFrom: "config"}
+			if c.given {
+				img.opts.Config = "config"
+			}
+			e.preemptModel()
+			require.Equal(t, c.want, img.preemptModel())
+			f := img.Fact(factPreemptModel)
+			require.Equal(t, c.from, f.From)
+			require.Len(t, f.Against, c.against)
 		})
 	}
 }
