@@ -50,6 +50,9 @@ type Fact struct {
 	Name     string `json:"name"`
 	Value    string `json:"value"`
 	Evidence string `json:"evidence"`
+	// From is the kind of evidence: measured, configuration, symbol, code, release, or asked for;
+	// "" for what no evidence decides.
+	From kimage.Source `json:"from,omitempty"`
 	// Against is the evidence that says otherwise and was not followed.
 	Against []Against `json:"against,omitempty"`
 }
@@ -62,7 +65,7 @@ type Against struct {
 }
 
 func factOf(f *kimage.Fact) Fact {
-	fact := Fact{Name: f.Name, Value: f.Value, Evidence: f.Evidence}
+	fact := Fact{Name: f.Name, Value: f.Value, Evidence: f.Evidence, From: f.From}
 	for _, w := range f.Against {
 		fact.Against = append(fact.Against, Against{w.Value, w.Evidence, w.From})
 	}
@@ -72,9 +75,6 @@ func factOf(f *kimage.Fact) Fact {
 // Behaviour is one field of the profile.
 type Behaviour struct {
 	Fact
-	// From is the kind of evidence: measured, configuration, symbol, code, release,
-	// or asked for.
-	From kimage.Source `json:"from"`
 }
 
 // Table is one table of the image.
@@ -105,7 +105,7 @@ func DescribeImage(img *kimage.Image) *Image {
 	if p := img.Profile(); p != nil {
 		r.Profile, r.Describes, r.Standing = p.Name, p.Line(), img.Standing()
 		for _, f := range img.Behaviour() {
-			r.Behaviour = append(r.Behaviour, Behaviour{factOf(&f), f.From})
+			r.Behaviour = append(r.Behaviour, Behaviour{factOf(&f)})
 		}
 	}
 	for _, f := range img.Facts() {

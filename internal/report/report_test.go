@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab"
+	"kprobelab/internal/integration/oracle"
 	"kprobelab/kimage"
 )
 
@@ -97,8 +98,8 @@ func TestWriteTextKeepsItsOrder(t *testing.T) {
 		Name: "x", Kind: "kernel", Profile: "6.1", Standing: "modelled, measured", Describes: "a kernel",
 		Facts: []Fact{{Name: "release", Value: "6.1.0", Evidence: "linux_banner"}},
 		Behaviour: []Behaviour{
-			{Fact{Name: "HZ", Value: "250", Evidence: "CONFIG_HZ in config"}, kimage.Configured},
-			{Fact{Name: "Jprobes", Value: "false", Evidence: "profile 6.1"}, kimage.Dated},
+			{Fact{Name: "HZ", Value: "250", Evidence: "CONFIG_HZ in config", From: kimage.Configured}},
+			{Fact{Name: "Jprobes", Value: "false", Evidence: "profile 6.1", From: kimage.Dated}},
 		},
 		Tables:   []Table{{"symbols", 2}},
 		Sections: []Section{{Name: ".text", Addr: known(0xffffffff81000000), Size: 16, Flags: "r-x", Module: "demo"}},
@@ -157,4 +158,35 @@ func TestNoSentenceWithoutItsValue(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSitesOfWhichTheImageSaysNothing: info counts them, and explain says so of a point whose region
+// has one, and of no other. The guest kernel has no table of no-operations; a real one has.
+func TestSitesOfWhichTheImageSaysNothing(t *testing.T) {
+	const count, says = "patched sites of which the image says nothing", "nothing in the image says how"
+	entries := func(img *kimage.Image) (n int) {
+		for _, e := range DescribeImage(img).Tables {
+			if e.Name == count {
+				n = e.Entries
+			}
+		}
+		return n
+	}
+	explained := func(img *kimage.Image, point string) string {
+		e, err := NewScan(img).Explain(point)
+		require.NoError(t, err)
+		return strings.Join(e.Notes, "\n")
+	}
+	guest, err := kimage.Open("../../testdata/guest.elf", nil)
+	require.NoError(t, err)
+	require.Greater(t, entries(guest), len(guest.Sites(kimage.SiteFtrace)))
+	require.Contains(t, explained(guest, "vfs_read"), says)
+	require.NotContains(t, explained(guest, "strlen+0x5"), says)
+
+	t.Run("a_real_kernel", func(t *testing.T) {
+		whole, err := kimage.Open(oracle.Image(t, "oracle"), nil)
+		require.NoError(t, err)
+		require.Zero(t, entries(whole))
+		require.NotContains(t, explained(whole, "vfs_read"), says)
+	})
 }
