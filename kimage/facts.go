@@ -70,13 +70,16 @@ func (img *Image) choose(*elfFile) error {
 		return err
 	}
 	c := e.base()
-	for _, list := range [][]rule{rules, tracingRules} {
+	for _, list := range [][]rule{rules, shownRules, tracingRules} {
 		for i := range list {
 			e.decide(&list[i], c)
 		}
 	}
 	e.onPreempt(c)
 	e.timer(c)
+	for i := range choices {
+		choices[i].choose(e, c)
+	}
 	img.profile = c
 	if p := img.opts.Profile; p != nil {
 		given := *p

@@ -42,10 +42,13 @@ func (img *Image) answer(a Answer) {
 	}
 	img.profile = &c
 	f := Fact{Name: a.Field, Value: a.Value, Evidence: why, From: Measured}
-	// What was found in the image or its configuration is not followed then, which is worth a line;
-	// the release is only a guess.
-	if was := img.Fact(a.Field); was.From != "" && was.Value != c.Field(a.Field) {
+	// What was found in the image or its configuration, or the row of its release, is not followed
+	// then, which is worth a line.
+	switch was := img.Fact(a.Field); {
+	case was.From != "" && was.Value != c.Field(a.Field):
 		f.Against = append(f.Against, Witness{was.Value, was.Evidence, was.From})
+	case was.From == "" && before != "" && before != c.Field(a.Field):
+		f.Against = append(f.Against, Witness{before, "profile " + c.Name, Dated})
 	}
 	img.setFact(f)
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // Version is that of the probe set: answers of another one are not comparable.
-const Version = 4
+const Version = 5
 
 // measureBudget is the budget of a question here, all of which are about a function
 // of a few hundred instructions.
@@ -17,7 +17,7 @@ const measureBudget = 3_000_000
 // asked are the functions that the answers depend on first of all.
 var asked = []string{
 	"insn_decode", "insn_init", "insn_get_length", "arch_adjust_kprobe_addr", "is_cfi_preamble_symbol", "can_probe",
-	"can_boost", "can_optimize", "kprobe_int3_handler", "kprobe_emulate_jcc", "kprobe_emulate_call", "register_kprobe", "register_kretprobe", contextFlags,
+	"can_boost", "can_optimize", "kprobe_int3_handler", "kprobe_emulate_jcc", "kprobe_emulate_call", "register_kprobe", "register_kretprobe", contextFlags, analyzeUprobe,
 }
 
 // probe asks for fields of the profile. It leaves out what the answers do not
@@ -66,8 +66,9 @@ func askable(img *kimage.Image) bool {
 
 // probes are all of them, in the order of the profile's fields.
 var probes = []probe{
-	(*measuring).decoder, (*measuring).resolve, (*measuring).address,
+	(*measuring).decoder, (*measuring).resolve, (*measuring).preamble,
 	(*measuring).boundary, (*measuring).boost, (*measuring).hit, (*measuring).region, (*measuring).register, (*measuring).resched,
+	(*measuring).uprobes,
 }
 
 func (m *measuring) say(field string, value any, evidence string, args ...any) {
@@ -83,6 +84,8 @@ func (m *measuring) decoder() error {
 	}{
 		{"Decoder.EVEX", []byte{0x62, 0xf1, 0x7c, 0x48, 0x28, 0xc1}, map[int]bool{6: true, 2: false, 1: false}},
 		{"Decoder.EmulatePrefix", []byte{0x0f, 0x0b, 'x', 'e', 'n', 0x0f, 0xa2}, map[int]bool{7: true, 2: false}},
+		{"Decoder.AMX", []byte{0xf3, 0x0f, 0x3a, 0xf0, 0xc0, 0x00}, map[int]bool{6: true, 4: false}}, // hreset
+		{"Decoder.PushIz", []byte{0x66, 0x68, 0, 0, 0, 0}, map[int]bool{4: true, 6: false}},
 		{"Decoder.REX2", []byte{0xd5, 0x00, 0x90}, map[int]bool{3: true, 2: false, 1: false}},
 		{"Decoder.INV64", []byte{0x9a, 0, 0, 0, 0, 0, 0}, map[int]bool{1: true, 7: false}},
 		{"Decoder.XOP", []byte{0x8f, 0xe8, 0x78, 0xc0, 0xc0, 0x01}, map[int]bool{6: true, 2: false}},
@@ -126,27 +129,6 @@ func (m *measuring) resolve() error {
 			return err
 		}
 		m.say(c.field, at == m.Addr+4, "arch_adjust_kprobe_addr goes to +%d of a function that begins with % x", at.Sub(m.Addr), c.code)
-	}
-	return nil
-}
-
-// address asks about symbols that belong to no function.
-func (m *measuring) address() error {
-	for _, prefix := range []string{"__pfx_", "__cfi_"} {
-		for _, s := range m.img.Symbols() {
-			if len(s.Name) <= len(prefix) || s.Name[:len(prefix)] != prefix || s.Module != "" {
-				continue
-			}
-			first, ok := m.img.SymbolAt(s.Addr)
-			if !ok || first.Name != s.Name {
-				continue // another symbol of the address is the one that is found
-			}
-			on, err := m.truth("is_cfi_preamble_symbol", uint64(s.Addr))
-			if err == nil {
-				m.say("Check.CFISymbols", on, "is_cfi_preamble_symbol of %s", s.Name)
-			}
-			return err
-		}
 	}
 	return nil
 }

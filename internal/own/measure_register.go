@@ -39,7 +39,39 @@ func (m *measuring) register() error {
 	if at := m.plainBug(); at != 0 && m.refusal(probe, "register_kprobe", kprobeAddr, at) == errno.EINVAL {
 		m.say("Check.BugTable", true, "register_kprobe of %s is EINVAL", m.m.Symbolize(at))
 	}
+	m.entryFlag(probe)
 	return m.registerReturn(probe)
+}
+
+// entryFlag registers a probe where a function begins, and looks for the flag of that in what is
+// left: once it fails for want of memory, and once it is refused because find_bug finds one there.
+func (m *measuring) entryFlag(probe *machine.Buf) {
+	const function = "get_kprobe"
+	at, bug := m.function(function), m.function("find_bug")
+	if at == 0 || m.refusal(probe, "register_kprobe", kprobeAddr, at) != errno.ENOMEM {
+		return
+	}
+	m.say("Resolve.EntryFlag", flagged(probe), "register_kprobe of %s is ENOMEM, and leaves the flag or not", function)
+	here := []byte{0x48, 0x89, 0xf8, 0xc3} // mov %rdi,%rax; ret
+	old := make([]byte, len(here))
+	if bug == 0 || m.m.ReadMem(bug, old) != nil || m.m.WriteText(bug, here) != nil {
+		return
+	}
+	if m.refusal(probe, "register_kprobe", kprobeAddr, at) == errno.EINVAL {
+		m.say("Resolve.EntryFlagEarly", flagged(probe), "register_kprobe of a BUG is EINVAL, and leaves the flag or not")
+	}
+	_ = m.m.WriteText(bug, old)
+}
+
+// flagged reports whether a probe has the flag of a function's entry, and no other.
+func flagged(probe *machine.Buf) bool {
+	const flag, word = 16, 4 // KPROBE_FLAG_ON_FUNC_ENTRY (linux/kprobes.h)
+	for b := probe.Bytes()[kprobeSymbol+8:]; len(b) >= word; b = b[word:] {
+		if binary.LittleEndian.Uint32(b) == flag {
+			return true
+		}
+	}
+	return false
 }
 
 // registerReturn asks about a function that there is none of.

@@ -36,7 +36,7 @@ const (
 // AnalyzeUprobe asks arch_uprobe_analyze_insn about an instruction of a 64-bit program, up to
 // 16 bytes, at an address.
 func (k *Kernel) AnalyzeUprobe(code []byte, at x86.Addr) (Uprobe, error) {
-	const name = "arch_uprobe_analyze_insn"
+	const name = analyzeUprobe
 	if k.uprobe == nil {
 		var err error
 		if k.uprobe, err = k.m.NewBuf(uprobeSize); err != nil {
