@@ -18,14 +18,21 @@ import (
 // ofProgram looks whether probes without calls are meant for a program: IMAGE is one then. What is said of
 // it in the words of the source becomes definitions of uprobes; a kernel's probes are refused.
 func (p *plan) ofProgram(c *cli.Command) error {
-	if p.user.asked(p) || len(p.jobs)+len(p.tasks) > 0 || len(p.probes)+len(p.events)+len(p.watches) == 0 || c.Args().Len() == 0 {
+	asked := p.user.asked(p)
+	if !asked && len(p.jobs)+len(p.tasks) > 0 || len(p.probes)+len(p.events)+len(p.watches) == 0 || c.Args().Len() == 0 {
 		return nil
 	}
 	f, err := programFile(c.Args().First())
+	for _, line := range p.events {
+		if asked && err != nil && !isUserEvent(line) {
+			return usagef("%q: want p[:[GRP/]EVENT] PATH:OFFSET; a place in the words of the source is looked for in the program: %w", line, err)
+		}
+	}
 	if err != nil {
 		return nil // a kernel's image, or the reader of images says what it is
 	}
 	switch {
+	case asked:
 	case len(p.probes) > 0:
 		return usagef("--kprobe and --kretprobe are for kernels, and %s is a program: give --uprobe or --uretprobe %s:%s",
 			c.Args().First(), withSlash(c.Args().First()), p.probes[0].String())
@@ -84,6 +91,8 @@ func (u *userPlan) definitions(w *perfprobe.Writer, line string) ([]string, erro
 		return []string{line}, nil
 	case report.IsDefinition(words):
 		return nil, notAUprobe(w.File, words)
+	case definition.Other(words) != "":
+		return nil, usagef("%q: %s are of kernels, and %s is a program: a uprobe is defined as p[:[GRP/]EVENT] PATH:OFFSET", line, definition.Other(words), w.File.Program())
 	}
 	p, err := perfprobe.Parse(line)
 	if err != nil {

@@ -339,10 +339,13 @@ func (r *userRun) refused(line string, err error) error {
 		r.json.write(event{Event: "refused", Probe: line, Errno: -int(errno.Of(err)), Error: err.Error()})
 	}
 	var e *definition.Error
-	if errors.As(err, &e) && e.ID != definition.NotLogged && e.ID != definition.NotAProbe {
+	if !errors.As(err, &e) {
+		return &failure{exitRefused, fmt.Errorf("%s: %w", line, err)}
+	}
+	if e.ID != definition.NotLogged && e.ID != definition.NotAProbe {
 		fmt.Fprintf(r.t.err, "trace_uprobe: error: %s\n  Command: %s\n%s^\n", e.ID.Text(&r.rules.Tracing), e.Command(), strings.Repeat(" ", 11+e.Column))
 	}
-	return &failure{exitRefused, fmt.Errorf("%s: %w", line, err)}
+	return &failure{exitRefused, err}
 }
 
 func (r *userRun) of(name string, e *userevent.Event) event {
@@ -386,8 +389,12 @@ func (r *userRun) run() (err error) {
 		Options:   machine.Options{Seed: r.plan.seed, Budget: r.plan.budget, Timeout: r.plan.timeout, CPUModel: r.cpu},
 	}, e.New)
 	if err != nil {
-		if errors.Is(err, machine.ErrEngine) {
+		var missing *process.NoInterpreterError
+		switch {
+		case errors.Is(err, machine.ErrEngine):
 			return err
+		case errors.As(err, &missing):
+			err = fmt.Errorf("%w; --file %s gives it, and its libraries have to be given, too", err, missing.Interpreter)
 		}
 		return &failure{exitImage, err}
 	}

@@ -32,6 +32,17 @@ const (
 	maxScripts = 5
 )
 
+// NoInterpreterError is a program whose interpreter is no file that it can open. It unwraps to ENOENT.
+type NoInterpreterError struct{ Program, Interpreter string }
+
+// Error implements error.
+func (e *NoInterpreterError) Error() string {
+	return fmt.Sprintf("%s needs its interpreter %s, which was not given: %v", e.Program, e.Interpreter, errno.ENOENT)
+}
+
+// Unwrap is the errno that execve returns.
+func (e *NoInterpreterError) Unwrap() error { return errno.ENOENT }
+
 // prepare finds what execve of a file would execute.
 func (p *Process) prepare(f *File, args []string) (*loaded, error) {
 	l := &loaded{file: f, args: args}
@@ -45,7 +56,7 @@ func (p *Process) prepare(f *File, args []string) (*loaded, error) {
 		case err != nil:
 			return nil, err
 		case next == nil:
-			return nil, fmt.Errorf("%s needs its interpreter %s, which was not given: %w", f.Name, name, errno.ENOENT)
+			return nil, &NoInterpreterError{f.Name, name}
 		case n == maxScripts:
 			return nil, fmt.Errorf("%s: more than %d scripts name one another as interpreters: %w", f.Name, maxScripts, errno.ELOOP)
 		}
@@ -66,7 +77,7 @@ func (p *Process) prepare(f *File, args []string) (*loaded, error) {
 		case err != nil:
 			return nil, err
 		case ld == nil:
-			return nil, fmt.Errorf("%s needs its interpreter %s, which was not given: %w", f.Name, name, errno.ENOENT)
+			return nil, &NoInterpreterError{f.Name, name}
 		}
 		if l.interp, err = readImage(ld); err != nil {
 			return nil, err
