@@ -247,15 +247,15 @@ func (d *drawnProgram) unnamed(at string, p route, depth int) string {
 	return fmt.Sprintf("struct { %s}; ", d.members(at, p, 1+d.r.IntN(3), depth))
 }
 
-// place is a structure that C reaches by at, and probes by a path and an arrow or a dot.
-type place struct {
+// reached is a structure that C reaches by at, and probes by a path and an arrow or a dot.
+type reached struct {
 	at    string
 	path  route
 	arrow bool
 }
 
 // structure declares a structure, and puts drawn values into its places.
-func (d *drawnProgram) structure(places ...place) (declared string) {
+func (d *drawnProgram) structure(places ...reached) (declared string) {
 	declared = "struct " + d.name("inner")
 	n, field, a := d.number(), number{"int", 1 + d.r.IntN(31), true}, numbers[d.r.IntN(integers)]
 	fmt.Fprintf(&d.types, "%s { %s number; int field : %d; %s array[2]; struct { short deep; } in; };\n", declared, n.name, field.bits, a.name)
@@ -276,16 +276,16 @@ func (d *drawnProgram) structure(places ...place) (declared string) {
 // structures are an array of structures, of one dimension or two.
 func (d *drawnProgram) structures(at string, p route, _ int) string {
 	name, rows, columns := d.name("e"), 1+d.r.IntN(2), 1+d.r.IntN(3)
-	var places []place
+	var places []reached
 	for i := range rows * columns {
-		places = append(places, place{at: fmt.Sprintf("%s.%s[%d][%d]", at, name, i/columns, i%columns), path: p.and(step{name: name}, step{index: i, rows: rows, columns: columns})})
+		places = append(places, reached{at: fmt.Sprintf("%s.%s[%d][%d]", at, name, i/columns, i%columns), path: p.and(step{name: name}, step{index: i, rows: rows, columns: columns})})
 	}
 	return fmt.Sprintf("%s %s[%d][%d]; ", d.structure(places...), name, rows, columns)
 }
 
 func (d *drawnProgram) toStructure(at string, p route, _ int) string {
 	name, to := d.name("q"), d.name("object")
-	of := d.structure(place{at: to, path: p.and(step{name: name}), arrow: true})
+	of := d.structure(reached{at: to, path: p.and(step{name: name}), arrow: true})
 	fmt.Fprintf(&d.objects, "%s %s;\n", of, to)
 	fmt.Fprintf(&d.puts, "\t%s.%s = &%s;\n", at, name, to)
 	return fmt.Sprintf("%s *%s; ", of, name)
@@ -294,9 +294,9 @@ func (d *drawnProgram) toStructure(at string, p route, _ int) string {
 // toStructures is an array of pointers to structures.
 func (d *drawnProgram) toStructures(at string, p route, _ int) string {
 	name, to := d.name("r"), []string{d.name("object"), d.name("object")}
-	var places []place
+	var places []reached
 	for i, object := range to {
-		places = append(places, place{at: object, path: p.and(step{name: name}, step{index: i}), arrow: true})
+		places = append(places, reached{at: object, path: p.and(step{name: name}, step{index: i}), arrow: true})
 		fmt.Fprintf(&d.puts, "\t%s.%s[%d] = &%s;\n", at, name, i, object)
 	}
 	of := d.structure(places...)

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -18,6 +17,7 @@ import (
 	"kprobelab/errno"
 	"kprobelab/internal/bounded"
 	"kprobelab/internal/engine"
+	"kprobelab/internal/place"
 	"kprobelab/internal/process"
 	"kprobelab/internal/tracing/definition"
 	"kprobelab/internal/userevent"
@@ -257,17 +257,14 @@ func (r *userRun) line(u userPoint, taken map[string]int) (string, error) {
 // definition is the line of uprobe_events for a probe in a file of that name. taken counts the names of events.
 func (u *userPoint) definition(file string, offsetOf func(symbol string) (uint64, error), taken map[string]int) (string, error) {
 	kind := map[bool]string{false: "p", true: "r"}[u.returns]
-	if offset, err := strconv.ParseUint(u.place, 0, 64); err == nil {
-		return fmt.Sprintf("%s %s:0x%x", kind, file, offset), nil
+	at, err := place.Parse(u.place)
+	switch {
+	case err != nil:
+		return "", usagef("%s:%s: %w", u.file, u.place, err)
+	case at.Symbol == "":
+		return fmt.Sprintf("%s %s:0x%x", kind, file, uint64(at.Addr)+uint64(at.Offset)), nil
 	}
-	symbol, plus, shifted := strings.Cut(u.place, "+")
-	more := uint64(0)
-	if shifted {
-		var err error
-		if more, err = strconv.ParseUint(plus, 0, 32); err != nil {
-			return "", usagef("%s:%s: %q is not an offset", u.file, u.place, plus)
-		}
-	}
+	symbol, more := at.Symbol, uint64(at.Offset)
 	offset, err := offsetOf(symbol)
 	if err != nil {
 		return "", &failure{exitRefused, err}

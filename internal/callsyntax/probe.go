@@ -5,11 +5,11 @@ import (
 	"strconv"
 	"strings"
 
+	"kprobelab/internal/place"
 	"kprobelab/x86"
 )
 
-// Probe is a probe as people write it: SYM[+OFF] or 0xADDR[+OFF], and for a
-// return probe [:MAXACTIVE] after it.
+// Probe is a probe as people write it: a place, and for a return probe [:MAXACTIVE] after it.
 type Probe struct {
 	// Return makes it a kretprobe.
 	Return bool
@@ -22,21 +22,16 @@ type Probe struct {
 	MaxActive int
 }
 
-// ParseKprobe reads SYM[+OFF].
+// ParseKprobe reads a place (package place).
 func ParseKprobe(text string) (Probe, error) {
-	place, off, has := strings.Cut(text, "+")
-	p := Probe{Symbol: place}
-	if has {
-		v, err := strconv.ParseUint(off, 0, 32)
-		if err != nil {
-			return p, fmt.Errorf("kprobe %q: the offset %q is not a number of bytes", text, off)
-		}
-		p.Offset = uint32(v)
+	at, err := place.Parse(text)
+	if err != nil {
+		err = fmt.Errorf("kprobe %q: %w", text, err)
 	}
-	return p, p.setPlace("kprobe", text)
+	return Probe{Symbol: at.Symbol, Addr: at.Addr, Offset: at.Offset}, err
 }
 
-// ParseKretprobe reads SYM[+OFF][:MAXACTIVE]. What follows the last colon is
+// ParseKretprobe reads PLACE[:MAXACTIVE]. What follows the last colon is
 // MAXACTIVE if it is a number, otherwise a symbol after its module's name.
 func ParseKretprobe(text string) (Probe, error) {
 	place, pool := text, ""
@@ -58,30 +53,7 @@ func ParseKretprobe(text string) (Probe, error) {
 	return p, nil
 }
 
-// setPlace tells an address from a symbol.
-func (p *Probe) setPlace(kind, text string) error {
-	switch {
-	case p.Symbol == "":
-		return fmt.Errorf("%s %q: a symbol or an address is missing", kind, text)
-	case !isDigit(p.Symbol[0]):
-		return nil
-	}
-	v, err := strconv.ParseUint(p.Symbol, 0, 64)
-	if err != nil {
-		return fmt.Errorf("%s %q: %q is neither a symbol nor an address", kind, text, p.Symbol)
-	}
-	p.Symbol, p.Addr = "", x86.Addr(v)
-	return nil
-}
-
 // String names the place as the kernel does: SYM+0xOFF.
 func (p Probe) String() string {
-	s := p.Symbol
-	if s == "" {
-		s = p.Addr.String()
-	}
-	if p.Offset != 0 {
-		s += "+0x" + strconv.FormatUint(uint64(p.Offset), 16)
-	}
-	return s
+	return place.Place{Symbol: p.Symbol, Addr: p.Addr, Offset: p.Offset}.String()
 }

@@ -34,10 +34,10 @@ func TestParseProbeErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":              `kretprobe "": a symbol or an address is missing`,
 		"+1":            `kretprobe "+1": a symbol or an address is missing`,
-		"f+":            `kretprobe "f+": the offset "" is not a number of bytes`,
-		"f+-1":          `kretprobe "f+-1": the offset "-1" is not a number of bytes`,
-		"f+0x100000000": `kretprobe "f+0x100000000": the offset "0x100000000" is not a number of bytes`,
-		"12xy":          `kretprobe "12xy": "12xy" is neither a symbol nor an address`,
+		"f+":            `kretprobe "f+": the offset "" is not a number of 32 bits`,
+		"f+-1":          `kretprobe "f+-1": the offset "-1" is not a number of 32 bits`,
+		"f+0x100000000": `kretprobe "f+0x100000000": the offset "0x100000000" is not a number of 32 bits`,
+		"12xy":          `kretprobe "12xy": "12xy" is not an address of 64 bits`,
 		"f:":            `kretprobe "f:": MAXACTIVE "" is not a number of instances`,
 		"f:-1":          `kretprobe "f:-1": MAXACTIVE "-1" is not a number of instances`,
 	} {

@@ -254,7 +254,7 @@ func (k *checker) request(p *Probe) (probepoint.Request, error) {
 	case p.syscall:
 		return probepoint.Request{Symbol: p.place}, nil
 	}
-	return parsePoint(k, p.place)
+	return requestOf(p.place)
 }
 
 // accepted: nothing refuses the probe, and it does not wait.

@@ -132,7 +132,7 @@ func ProbeHazards(img *kimage.Image, probes []string) (list []ProbeHazard) {
 			continue
 		}
 		p := textProbe(words)
-		r, err := parsePoint(k, p.place)
+		r, err := requestOf(p.place)
 		if p.bad != "" || err != nil {
 			continue
 		}

@@ -17,6 +17,7 @@ import (
 	"kprobelab/x86"
 
 	"kprobelab/internal/bounded"
+	"kprobelab/internal/place"
 )
 
 // ScanPoint is one point of a list.
@@ -70,6 +71,8 @@ type pointList struct {
 	points []ScanPoint
 	// slot is the number of the column slot_addr, 0 for none.
 	slot int
+	// addresses says that the first column has addresses, for it has a header that says so.
+	addresses bool
 }
 
 func (l *pointList) add(line string) {
@@ -77,8 +80,11 @@ func (l *pointList) add(line string) {
 	switch {
 	case len(f) == 0:
 	case len(l.points) == 0 && len(f) > 1 && isHeader(f[0]):
-		l.slot = max(0, slices.Index(strings.Split(line, "\t"), "slot_addr"))
+		l.addresses, l.slot = true, max(0, slices.Index(strings.Split(line, "\t"), "slot_addr"))
 	case f[0][0] != '#':
+		if l.addresses && strings.Trim(f[0], "0123456789abcdefABCDEF") == "" {
+			f[0] = "0x" + f[0]
+		}
 		l.points = append(l.points, ScanPoint{f[0], l.slotAddr(line)})
 	}
 }
@@ -118,50 +124,19 @@ func (s *scanner) point(p ScanPoint) ScanRow {
 	return row
 }
 
-// parse is parsePoint, for which an address in a program may be the file's own, as nm and objdump print it.
+// requestOf reads a place.
+func requestOf(text string) (probepoint.Request, error) {
+	at, err := place.Parse(text)
+	return probepoint.Request{Symbol: at.Symbol, Addr: at.Addr, Offset: at.Offset}, err
+}
+
+// parse reads a place, for which an address in a program may be the file's own, as nm and objdump print it.
 func (s *Scan) parse(text string) (probepoint.Request, error) {
-	r, err := parsePoint(s.View, text)
+	r, err := requestOf(text)
 	if err == nil && r.Symbol == "" && uint64(r.Addr) < s.Bias {
 		r.Addr = r.Addr.Add(int64(s.Bias))
 	}
 	return r, err
-}
-
-// parsePoint reads SYM[+OFF] or ADDR[+OFF]. An address is hexadecimal, with 0x or
-// without; a word that could be either is a symbol if there is one.
-func parsePoint(v probepoint.Names, line string) (r probepoint.Request, err error) {
-	place, off, has := strings.Cut(line, "+")
-	if has {
-		if r.Offset, err = parseOffset(off); err != nil {
-			return r, err
-		}
-	}
-	digits, prefixed := strings.CutPrefix(place, "0x")
-	switch addr, err := strconv.ParseUint(digits, 16, 64); {
-	case place == "":
-		return r, errors.New("a symbol or an address is missing")
-	case err == nil && (prefixed || len(v.Lookup(place)) == 0):
-		r.Addr = x86.Addr(addr)
-	case err != nil && (prefixed || errors.Is(err, strconv.ErrRange)):
-		return r, fmt.Errorf("%q is not an address of 64 bits", place)
-	default:
-		r.Symbol = place
-	}
-	return r, nil
-}
-
-// parseOffset reads a decimal offset, or a hexadecimal one with 0x. The
-// kernel's has 32 bits.
-func parseOffset(text string) (uint32, error) {
-	digits, base := text, 10
-	if d, ok := strings.CutPrefix(text, "0x"); ok {
-		digits, base = d, 16
-	}
-	v, err := strconv.ParseUint(digits, base, 32)
-	if err != nil {
-		return 0, fmt.Errorf("the offset %q is not a number of 32 bits", text)
-	}
-	return uint32(v), nil
 }
 
 // printable keeps text from the input from steering a terminal.

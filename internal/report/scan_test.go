@@ -260,7 +260,7 @@ func TestLinesThatAreNoPoints(t *testing.T) {
 		"nosuch":              {Symbol: "nosuch", Errno: -2, Reason: "UNKNOWN_SYMBOL", Detail: "no such symbol"},
 		"demo:gcd+2":          {Symbol: "demo:gcd", Offset: 2, Errno: -2, Reason: "UNKNOWN_SYMBOL", Detail: "no such symbol"},
 		"0":                   {Addr: known(0x0000000000000000), Errno: -22, Reason: "NO_PLACE", Detail: "neither a symbol nor an address is given"},
-		"fff":                 {Addr: known(0x0000000000000fff), Errno: -2, Reason: "NO_SYMBOL", Detail: "no symbol covers the address"},
+		"fff":                 {Symbol: "fff", Errno: -2, Reason: "UNKNOWN_SYMBOL", Detail: "no such symbol"},
 		"0xfff":               {Addr: known(0x0000000000000fff), Errno: -2, Reason: "NO_SYMBOL", Detail: "no symbol covers the address"},
 		"0xfffffffffffffffff": {Symbol: "0xfffffffffffffffff", Errno: -22, Reason: "BAD_LINE", Detail: `"0xfffffffffffffffff" is not an address of 64 bits`},
 		"gcd+":                {Symbol: "gcd+", Errno: -22, Reason: "BAD_LINE", Detail: `the offset "" is not a number of 32 bits`},
@@ -270,17 +270,18 @@ func TestLinesThatAreNoPoints(t *testing.T) {
 		"a\x1b[31m":           {Symbol: `a\x1b[31m`, Errno: -2, Reason: "UNKNOWN_SYMBOL", Detail: "no such symbol"},
 		"\xff":                {Symbol: `\xff`, Errno: -2, Reason: "UNKNOWN_SYMBOL", Detail: "no such symbol"},
 		"gcd+00":              entry,
+		"1f":                  {Addr: known(0x000000000000001f), Errno: -2, Reason: "NO_SYMBOL", Detail: "no symbol covers the address"},
 	} {
 		require.Equal(t, want, scanPoints(t, s, line)[0], line)
 	}
 }
 
-func TestOffsetsAreDecimalOrHex(t *testing.T) {
+func TestOffsetsAreTheKernels(t *testing.T) {
 	s := NewScan(guest(t))
-	rows := scanPoints(t, s, "gcd+10", "gcd+0xa", "gcd+010")
+	rows := scanPoints(t, s, "gcd+10", "gcd+0xa", "gcd+012")
 	require.Equal(t, uint64(10), rows[0].Offset)
 	require.Equal(t, rows[0], rows[1])
-	require.Equal(t, rows[0], rows[2], "a leading zero is no octal")
+	require.Equal(t, rows[0], rows[2], "a leading zero is octal, as in kprobe_events")
 }
 
 func TestInitTextSaysThatItIsFreed(t *testing.T) {

@@ -44,7 +44,7 @@ func (w *Ways) Events(place string, ret bool) error {
 // by is the answer of one of the two ways.
 func (k *checker) by(place string, ret bool, via Via) error {
 	p := Probe{place: place, Return: ret, Via: via}
-	r, err := parsePoint(k, place)
+	r, err := requestOf(place)
 	if err != nil {
 		return &probepoint.Refusal{Errno: errno.EINVAL, Rule: rule.Line, Why: err.Error()}
 	}

@@ -51,6 +51,7 @@ var alone = map[string][]string{
 	// What the source says, and in what notation, is read from files alone.
 	"internal/source/formula": {},
 	"internal/ctype":          {},
+	"internal/place":          {"x86", "errno"},
 	"internal/bounded":        {},
 	"internal/source":         {"internal/source/formula", "internal/systemcall"},
 	"internal/perfprobe":      {},

@@ -235,7 +235,7 @@ func (c *checker) attachKprobe(log *strings.Builder, p *bpfProgram) bool {
 	if no == errno.ENOENT {
 		log.WriteString("cannot attach kprobe, probe entry may not exist\n")
 	} else {
-		fmt.Fprintf(log, "cannot attach kprobe, %s\n", errorText(int64(no)))
+		fmt.Fprintf(log, "cannot attach kprobe, %s\n", no.Text())
 	}
 	if setting, set := c.config["missing_probes"]; c.mayFail(p) && (!set || setting == "warn") {
 		fmt.Fprintf(log, "WARNING: could not attach probe %s, skipping.\n", p.name)
