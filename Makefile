@@ -148,8 +148,8 @@ transparency-uprobes-booted: build ## the same on booted kernels
 decoder: build ## compare a version of x86asm, X86ASM=VERSION or a folder, with the one of go.mod: better, worse, other (COUNT=N FILE=F)
 	@scripts/decoder-x86asm.sh $(CURDIR)/bin/kprobelab "$(or $(X86ASM),$(error X86ASM=VERSION or a folder is missing))"
 
-decoder-opponents: build deps-test ## compare length, class, target and text with Zydis, LLVM and iced, on generated encodings (COUNT=N SEED=N)
-	@for d in zydis llvm iced; do bin/kprobelab decode fuzz --count $(or $(COUNT),1000000) --seed $(or $(SEED),5) --text --with $$d || exit; done
+decoder-opponents: build deps-test ## compare length, class, target and text with LLVM, Zydis and iced, on generated and enumerated encodings (COUNT=N SEED=N)
+	@for d in zydis llvm iced; do bin/kprobelab decode fuzz --count $(or $(COUNT),1000000) --seed $(or $(SEED),5) --text --with $$d && bin/kprobelab decode fuzz --enumerated --text --with $$d || exit; done
 
 decoder-speed: deps-test ## nanoseconds and memory of ours, Zydis, Capstone, LLVM, iced and objdump on the same bytes (FILE=F: an ELF file)
 	@CGO_ENABLED=0 go build -o .cache/decoders/speed ./internal/tools/decoderspeed

@@ -217,6 +217,11 @@ func (v *Versions) Fuzz(seed uint64, count int, progress func(done, total int64)
 	return fuzz(seed, count, v.ask, progress)
 }
 
+// FuzzEnumerated asks both versions about the strings that Enumerate visits.
+func (v *Versions) FuzzEnumerated(progress func(done, total int64)) (*Coverage, error) {
+	return enumerated(v.ask, progress)
+}
+
 // Walk asks both versions about code that stands at addr, as the function Walk does.
 func (v *Versions) Walk(code []byte, addr uint64, seen map[string]bool, progress func(done, total int64)) error {
 	_, err := walk(code, addr, seen, v.ask, progress)

@@ -101,6 +101,38 @@ func fuzz(seed uint64, count int, ask func(b *questions) error, progress func(do
 	return cover, nil
 }
 
+// FuzzEnumerated asks the decoders and us about the strings that Enumerate visits.
+func FuzzEnumerated(others []Decoder, c *Comparison, progress func(done, total int64)) (*Coverage, error) {
+	if err := c.recognize(others); err != nil {
+		return &Coverage{}, err
+	}
+	return enumerated(func(b *questions) error { return b.ask(others, c) }, progress)
+}
+
+func enumerated(ask func(b *questions) error, progress func(done, total int64)) (cover *Coverage, err error) {
+	total := int64(0)
+	Enumerate(func([]byte) { total++ })
+	cover, done := &Coverage{}, int64(0)
+	b := newBatch(batch)
+	send := func() {
+		if err == nil && b.n > 0 {
+			err = ask(b)
+			done += int64(b.n)
+			report(progress, done, total)
+		}
+		b.n = 0
+	}
+	Enumerate(func(w []byte) {
+		copy(b.windows[b.n], w)
+		cover.Add(w)
+		if b.n++; b.n == batch {
+			send()
+		}
+	})
+	send()
+	return cover, err
+}
+
 func report(progress func(done, total int64), done, total int64) {
 	if progress != nil {
 		progress(done, total)

@@ -3,6 +3,7 @@ package compare
 import (
 	"bytes"
 	"fmt"
+	"hash/crc32"
 	"kprobelab/decoder"
 	"testing"
 
@@ -114,4 +115,27 @@ func BenchmarkNext(b *testing.B) {
 	for b.Loop() {
 		g.Next(w)
 	}
+}
+
+// TestEveryStringIsAsked: all that Enumerate visits, in its order, the last ones too.
+func TestEveryStringIsAsked(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: three and a half million strings")
+	}
+	visited, asked := crc32.NewIEEE(), crc32.NewIEEE()
+	total, n := 0, 0
+	Enumerate(func(b []byte) { visited.Write(b); total++ })
+	var last int64
+	_, err := enumerated(func(b *questions) error {
+		for _, w := range b.windows[:b.n] {
+			asked.Write(w)
+		}
+		n += b.n
+		return nil
+	}, func(done, _ int64) { last = done })
+	require.NoError(t, err)
+	require.Equal(t, total, n)
+	require.Equal(t, int64(total), last)
+	require.Equal(t, visited.Sum32(), asked.Sum32())
+	require.Greater(t, total, 3_500_000)
 }
