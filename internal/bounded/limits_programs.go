@@ -116,25 +116,25 @@ const (
 	// Test: TestProgram
 	Processes = 500
 	// Descriptors bounds the descriptors of a process.
-	// Test: none
+	// Test: TestNumbersOfAProgramAreBounded
 	Descriptors = 256
 	// Pipes bounds the pipes of a program, and so what waits in them all (pipe-user-pages-hard: 64 MB of them).
-	// Test: none
+	// Test: TestPipesAndEpollsOfManyProcessesAreBounded
 	Pipes = 1024
 	// Epolls bounds the entries of all epoll instances of a program (fs.epoll.max_user_watches).
-	// Test: none
+	// Test: TestPipesAndEpollsOfManyProcessesAreBounded
 	Epolls = 16384
 	// Signals bounds the signals that wait (RLIMIT_SIGPENDING).
-	// Test: none
+	// Test: TestNumbersOfAProgramAreBounded
 	Signals = 1024
 	// Mappings bounds the mappings of a process (vm.max_map_count); what is touched of a lazy one makes several of it.
 	// Test: TestMemoryOfAProgramIsBounded
 	Mappings = 16384
 	// MadeFiles bounds the files that a program makes, in bytes, all together.
-	// Test: none
+	// Test: TestNumbersOfAProgramAreBounded
 	MadeFiles = 64 << 20
 	// MadeNames bounds how many files and folders a program makes.
-	// Test: none
+	// Test: TestNumbersOfAProgramAreBounded
 	MadeNames = 4096
 	// MadeSnapshots bounds what made files were when they were mapped or executed, in bytes, all together.
 	// Test: TestMemoryOfAProgramIsBounded

@@ -13,11 +13,11 @@ import (
 	"unicode/utf8"
 )
 
-// Name is a name with its control characters, tabs and newlines among them,
-// written as JSON writes them: \u001b.
+// Name is a name with its control characters, tabs and newlines among them, and with the characters
+// that end a line or turn a text's direction around, written as JSON writes them: \u001b, \u202e.
 func Name(s string) string {
 	for i := range len(s) {
-		if s[i] < ' ' || s[i] == 0x7f || s[i] == c1Lead {
+		if s[i] < ' ' || s[i] == 0x7f || s[i] == c1Lead || s[i] == turnLead || s[i] == markLead {
 			return escape(s)
 		}
 	}
@@ -27,11 +27,19 @@ func Name(s string) string {
 // c1Lead begins the UTF-8 form of the control characters U+0080 to U+009F.
 const c1Lead = 0xc2
 
+// turnLead begins the UTF-8 form of what turns a text around and of the separators of lines, markLead that of the Arabic letter mark.
+const turnLead, markLead = 0xe2, 0xd8
+
+// turns reports whether a character ends a line, or has an effect on the direction of what follows it (Unicode, "Bidirectional Algorithm").
+func turns(r rune) bool {
+	return r == 0x61c || r >= 0x200e && r <= 0x200f || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069
+}
+
 func escape(s string) string {
 	var b strings.Builder
 	for len(s) > 0 {
 		r, n := utf8.DecodeRuneInString(s)
-		if r < ' ' || r >= 0x7f && r <= 0x9f {
+		if r < ' ' || r >= 0x7f && r <= 0x9f || turns(r) {
 			fmt.Fprintf(&b, `\u%04x`, r)
 		} else {
 			b.WriteString(s[:n])

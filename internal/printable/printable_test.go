@@ -31,6 +31,16 @@ func TestControlCharacters(t *testing.T) {
 	require.Equal(t, `\u001b[31m`, write(t, "\x1b[31m", false))
 }
 
+// A name turns nothing around, and ends no line.
+func TestNamesThatTurnATextAround(t *testing.T) {
+	for text, want := range map[string]string{
+		"a\u202egnp.exe": `a\u202egnp.exe`, "\u2066a\u2069": `\u2066a\u2069`, "\u200fa": `\u200fa`, "a\u061cb": `a\u061cb`, "a\u2028b\u2029": `a\u2028b\u2029`,
+		"שלום": "שלום", "ع": "ع", "a–b…": "a–b…", "a\u200db": "a\u200db", "\xe2\x80": "\xe2\x80", "\xd8": "\xd8",
+	} {
+		require.Equal(t, want, Name(text))
+	}
+}
+
 // Nothing that a terminal acts on comes through, however it is cut into writes.
 func TestNothingComesThrough(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

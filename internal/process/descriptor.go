@@ -196,7 +196,7 @@ func (p *Process) retrying(d *description, events uint32, r *x86.PtRegs, call fu
 	}
 	nr := r.AX
 	const alwaysTold = pollHup | pollErr
-	return p.sleepFor(sleep{ready: func() bool { return d.ready(p)&(events|alwaysTold) != 0 }, retry: call, again: &nr}, r)
+	return p.sleepFor(sleep{ready: func() bool { return d.ready(p)&(events|alwaysTold) != 0 }, retry: call, tried: p.changes, again: &nr}, r)
 }
 
 func (p *Process) readInto(d *description, buf x86.Addr, n uint64, at *int64) (uint64, error) {

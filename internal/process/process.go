@@ -86,12 +86,14 @@ type Process struct {
 	fresh, yields bool
 	// skipped is the time that passed while all slept, sleeps counts them.
 	skipped, sleeps uint64
-	c               Config
-	m               *machine.Machine
-	stdout          output
-	stderr          output
-	files           map[string]*File
-	inodes          map[*File]uint64
+	// changes counts what may let a call go on that waits: system calls, exceptions, time that passed while all slept.
+	changes uint64
+	c       Config
+	m       *machine.Machine
+	stdout  output
+	stderr  output
+	files   map[string]*File
+	inodes  map[*File]uint64
 	// folders are by their names, makes what the program has made, written how many bytes that are.
 	folders   map[string]*folder
 	makes     map[*File]*made
@@ -462,8 +464,10 @@ func (t traps) Fault(regs *x86.PtRegs, vector int) bool {
 		*regs, p.then = p.resume, nil
 		then(regs)
 	case vector == machine.VectorInvalid && p.syscallAt(at):
+		p.changes++
 		p.systemCall(regs)
 	default:
+		p.changes++
 		p.exception(vector, regs)
 	}
 	p.back(regs)

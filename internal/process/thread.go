@@ -42,6 +42,9 @@ type sleep struct {
 	// ready says that the call can go on, which retry does; nil where something else ends the sleep.
 	ready func() bool
 	retry func() (uint64, error)
+	// tried is after which of the changes the call was last made, and had to wait: an object may be ready, but not for
+	// that (an eventfd that the number does not fit into). It is not made again before the next one.
+	tried uint64
 	// again is the system call that begins anew after a handler that says so; nil for none.
 	again *uint64
 	order uint64
@@ -77,6 +80,9 @@ func (p *Process) back(regs *x86.PtRegs) {
 	}
 }
 
+// canGoOn reports whether the call that waits can be made again.
+func (p *Process) canGoOn(s *sleep) bool { return s.ready != nil && s.tried != p.changes && s.ready() }
+
 // runnable reports whether a thread can go on now.
 func (p *Process) runnable(t *thread) bool {
 	s := t.asleep
@@ -88,7 +94,7 @@ func (p *Process) runnable(t *thread) bool {
 	case s.vfork != nil:
 		return !s.vfork.usesVM
 	}
-	return s.until != 0 && s.until <= p.Now() || s.ready != nil && s.ready() || s.child != nil && t.group.waitEnds(s.child) || t.next() != 0
+	return s.until != 0 && s.until <= p.Now() || p.canGoOn(s) || s.child != nil && t.group.waitEnds(s.child) || t.next() != 0
 }
 
 // runnables are the threads of a process that can go on.
@@ -160,6 +166,7 @@ func (p *Process) sleepOn() *thread {
 	}
 	if first != nil {
 		p.skipped += first.asleep.until - p.Now()
+		p.changes++
 	}
 	return first
 }
@@ -176,7 +183,7 @@ func (p *Process) wake(t *thread, regs *x86.PtRegs) {
 		regs.AX = uint64(s.vfork.pid)
 	case s.child != nil && t.group.waitEnds(s.child):
 		regs.AX = p.waited(s.child)
-	case s.ready != nil && s.ready():
+	case p.canGoOn(s):
 		p.goOn(s, regs)
 	case s.until != 0 && s.until <= p.Now():
 		regs.AX = failed(s.result)
@@ -193,7 +200,7 @@ func (p *Process) wake(t *thread, regs *x86.PtRegs) {
 func (p *Process) goOn(s *sleep, regs *x86.PtRegs) {
 	switch n, err := s.retry(); {
 	case errors.Is(err, errWait):
-		p.asleep = s
+		s.tried, p.asleep = p.changes, s
 	case err != nil:
 		regs.AX = failed(errno.Of(err))
 	default:

@@ -105,8 +105,8 @@ async function openImage({ name, release }, file) {
   try {
     const o = await question({ do: "open", name, release }, file);
     ask.open = { name: o.image.name === "guest kernel" ? "" : name, asked: release, profile: o.image.profile };
-    $("image-name").textContent = `${o.image.name} is open: ${o.functions} functions, profile ${o.image.profile}` +
-      (o.image.standing ? ` (${o.image.standing})` : "") + ".";
+    $("image-name").replaceChildren(el("bdi", {}, o.image.name), ` is open: ${o.functions} functions, profile ${o.image.profile}` +
+      (o.image.standing ? ` (${o.image.standing})` : "") + ".");
   } finally {
     $("status").textContent = "Ready";
   }
@@ -210,9 +210,10 @@ function draw() {
   $("code").hidden = $("code-title").hidden = !f;
   $("edit").hidden = !f || f.from !== "image";
   $("detail").replaceChildren();
-  $("code-about").textContent = f
-    ? `${f.name}, ${f.size} bytes at ${f.address}; profile ${f.profile}: ${f.about}.` + (f.size > f.bytes.length ? ` The first ${f.bytes.length} bytes are shown.` : "")
-    : "";
+  // A name may be of a script that goes from right to left: it turns nothing else around.
+  $("code-about").replaceChildren(...(f
+    ? [el("bdi", {}, f.name), `, ${f.size} bytes at ${f.address}; profile ${f.profile}: ${f.about}.` + (f.size > f.bytes.length ? ` The first ${f.bytes.length} bytes are shown.` : "")]
+    : []));
   if (!f) return;
   const rows = [];
   for (let i = 0; i < f.bytes.length; ) {
