@@ -42,7 +42,7 @@ func TestScripts(t *testing.T) {
 		"aggregates":      {`global x probe begin { for (i = 1; i <= 5; i++) x <<< i println(@count(x), " ", @sum(x), " ", @min(x), " ", @max(x), " ", @avg(x), " ", @variance(x)) } # as in stap(1)`, "5 15 1 5 3 12\n"},
 		"sorted_by_count": {`global x probe begin { x["a"] <<< 1; x["b"] <<< 9; x["b"] <<< 1; foreach (k in x @sum-) println(k, @count(x[k])) foreach (k in x+) print(k) }`, "b2\na1\nab"},
 		"empty":           {`global x probe begin { if (@count(x) == 0) println("none"); println(@avg(x)) } probe end { x <<< 1 }`, "none\nERROR: empty aggregate near operator '@avg' at <input>:1:69\n"},
-		"caught":          {`probe begin { try { error("a") } catch (m) { println("got ", m) } try { x = 1 / y } catch { println("again") } }`, "got a\nagain\n"},
+		"caught":          {`probe begin { try { error("a") } catch (m) { println("got ", m) } try { x = 1 / y } catch { println("left out") } try { println(1 / y) } catch { println("again") } }`, "got a\nagain\n"},
 		"regex":           {`probe begin { if ("abcd" =~ "b(c+)d$") println(matched(0), matched(1), ngroups()); println("x" !~ "y") }`, "bcdc2\n1\n"},
 		"formats":         {`probe begin { printf("%5d|%-5d|%05d|%x|%#X|%o|%u|%c|%s|%10.3s|%-*s|%%|%p\n", 1, 2, 3, 255, 255, 8, -1, 65, "x", "abcdef", 4, "y", 16) }`, "    1|2    |00003|ff|0XFF|10|18446744073709551615|A|x|       abc|y   |%|0x10\n"},
 		"print_family":    {`probe begin { printd(", ", 1, "b"); printdln("|", 2, 3); println(sprintf("%d", 4) . sprint(5, "z")); s = sprintdln("-", 1, 2); print(s) }`, "1, b2|3\n45z\n1-2\n"},

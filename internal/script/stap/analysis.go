@@ -28,9 +28,11 @@ type variable struct {
 	asked script.Histogram
 	// ctype is what the integer points to, where that is known.
 	ctype *ctype.Type
-	n     int // of a local
-	v     *script.Var
-	a     *script.Array
+	// gone is for a local that nothing reads or writes that is left.
+	gone bool
+	n    int // of a local
+	v    *script.Var
+	a    *script.Array
 }
 
 // scope is a function or a probe's handler.
@@ -46,7 +48,9 @@ func newScope() *scope { return &scope{locals: map[string]*variable{}} }
 
 // fn is a function that is called.
 type fn struct {
-	decl   *function
+	decl *function
+	// body is what is left of its statements; nil for embedded C.
+	body   *block
 	scope  *scope
 	result vtype
 	ctype  *ctype.Type
@@ -190,7 +194,7 @@ func (a *analysis) collect() {
 			} else if user[key] {
 				continue // a function of the script's own comes before the library's
 			}
-			one := &fn{decl: f, result: f.result, scope: newScope()}
+			one := &fn{decl: f, body: f.body, result: f.result, scope: newScope()}
 			one.scope.fn, one.scope.library = one, f.library
 			for _, p := range f.params {
 				one.scope.add(p.name, p.tok).typ = p.typ

@@ -143,6 +143,7 @@ func (a *analysis) textStart() uint64 {
 }
 
 func (d *dumper) locals(list []*variable) {
+	list = slices.DeleteFunc(slices.Clone(list), func(v *variable) bool { return v.gone })
 	if len(list) > 0 {
 		d.f("  # locals\n")
 	}

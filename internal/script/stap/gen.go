@@ -110,7 +110,7 @@ func (a *analysis) generate() {
 				a.fail(f.decl.tok, "function %s is embedded C, which is not compiled here", f.decl.name)
 			}
 			g := &generator{a: a, b: &body{scope: f.scope}, probe: &Probe{}}
-			f.out.Body = g.stmt(f.decl.body)
+			f.out.Body = g.stmt(f.body)
 		})
 		f.out.Locals = f.scope.types()
 	}
@@ -215,7 +215,7 @@ func (t vtype) shown() string {
 func (a *analysis) nesting() (depth int, recursive bool) {
 	calls := map[*fn][]*fn{}
 	for _, f := range a.order {
-		walk(f.decl.body, func(x expr) {
+		walk(f.body, func(x expr) {
 			if c, ok := x.(*call); ok {
 				if list := a.functions[signature(c.name, len(c.args))]; len(list) > 0 {
 					calls[f] = append(calls[f], list...)
@@ -549,7 +549,7 @@ func (g *generator) modifies(s stmt, name string, seen map[*fn]bool) (found bool
 			for _, f := range g.a.functions[signature(x.name, len(x.args))] {
 				if !seen[f] {
 					seen[f] = true
-					found = found || g.modifies(f.decl.body, name, seen)
+					found = found || g.modifies(f.body, name, seen)
 				}
 			}
 		}

@@ -22,8 +22,36 @@ func (a *analysis) typed() {
 		return
 	}
 	a.final = true
-	a.round()
+	if a.round() {
+		a.variables()
+	}
 	a.final = false
+}
+
+// variables refuses variables that are left and have no type, and locals that are aggregates: only globals are.
+func (a *analysis) variables() {
+	check := func(list []*variable) {
+		for _, v := range list {
+			switch {
+			case v.gone || v.tok.pos.inLibrary():
+			case v.typ == stats && v.decl == nil:
+				a.fail(v.tok, "stat locals not supported, missing global declaration? ")
+			default:
+				a.needType(v.typ, v.tok)
+			}
+		}
+	}
+	for _, f := range a.order {
+		a.catch(func() { check(f.scope.order[len(f.decl.params):]) })
+	}
+	for _, b := range a.bodies {
+		a.catch(func() { check(b.scope.order) })
+	}
+	a.catch(func() {
+		for _, name := range a.globalNames() {
+			check([]*variable{a.globals[name]})
+		}
+	})
 }
 
 // round looks at all probes and functions; it reports whether nothing is wrong.
@@ -45,10 +73,10 @@ func (a *analysis) round() bool {
 	a.at = nil
 	for i := 0; i < len(a.order); i++ {
 		f := a.order[i]
-		if f.decl.body == nil {
+		if f.body == nil {
 			continue
 		}
-		if !a.catch(func() { a.stmt(f.scope, f.decl.body) }) {
+		if !a.catch(func() { a.stmt(f.scope, f.body) }) {
 			return false
 		}
 	}
@@ -60,6 +88,13 @@ func (a *analysis) round() bool {
 func (a *analysis) needType(t vtype, at *token) {
 	if a.final && t == unknown && !at.pos.inLibrary() {
 		a.fail(at, "unresolved type ")
+	}
+}
+
+// invalid refuses an aggregate where it cannot stand, once nothing more is left out.
+func (a *analysis) invalid(at *token) {
+	if a.final {
+		a.fail(at, "invalid type stats")
 	}
 }
 
@@ -153,7 +188,7 @@ func (a *analysis) foreach(s *scope, st *foreachStmt) {
 			val.written = true
 			a.settle(&v.typ, val.typ, st.value.tok, v.tok)
 			if v.typ == stats {
-				a.fail(st.value.tok, "type mismatch: expected long but found stats")
+				a.invalid(st.value.tok)
 			}
 			a.settle(&val.typ, v.typ, st.value.tok, val.tok)
 		}
@@ -179,9 +214,6 @@ func (a *analysis) deleted(s *scope, st *deleteStmt) {
 	switch x := st.x.(type) {
 	case *symbol:
 		v := a.find(s, x.tok, x.name)
-		if v.decl == nil {
-			a.fail(x.tok, "unresolved array in delete statement")
-		}
 		v.written = true
 		a.needType(v.typ, x.tok)
 	case *index:
@@ -383,9 +415,6 @@ func (a *analysis) assign(s *scope, x *assign, want vtype) vtype {
 	a.changes(x, v, x.op)
 	switch x.op {
 	case "<<<":
-		if v.decl == nil {
-			a.fail(x.x.position(), "unresolved global %s for an aggregate, missing global declaration?", v.name)
-		}
 		a.settle(&v.typ, stats, x.x.position(), v.tok)
 		a.expr(s, x.y, long)
 		return long
@@ -395,7 +424,8 @@ func (a *analysis) assign(s *scope, x *assign, want vtype) vtype {
 			t = a.expr(s, x.y, want)
 		}
 		if t == stats {
-			a.fail(x.y.position(), "aggregates cannot be assigned")
+			a.invalid(x.y.position())
+			return v.typ
 		}
 		a.settle(&v.typ, t, x.x.position(), v.tok)
 		if c := a.ctypeOf(s, x.y); c != nil {
@@ -428,10 +458,10 @@ func (a *analysis) call(s *scope, x *call, want vtype) vtype {
 		}
 		return f.result
 	}
-	b := builtins[x.name]
-	if b == nil || len(x.args) < b.least || len(x.args) > len(b.params) {
+	if !a.isBuiltin(x) {
 		a.unresolved(x)
 	}
+	b := builtins[x.name]
 	if b.guru && !a.o.Guru {
 		a.fail(x.tok, "function may not be used unless -g is specified")
 	}
@@ -500,9 +530,6 @@ func (a *analysis) formatted(s *scope, x *printExpr) {
 // aggregate is the variable of which an operator wants something; only globals keep values.
 func (a *analysis) aggregate(s *scope, of expr, op *token) *variable {
 	v := a.lvalue(s, of)
-	if v.decl == nil {
-		a.fail(of.position(), "stat locals not supported, missing global declaration? ")
-	}
 	v.read = true
 	a.settle(&v.typ, stats, op, v.tok)
 	return v

@@ -37,7 +37,7 @@ func Analyze(name, text string, o *Options, k *Kernel) (*Script, error) {
 		return nil, p.problems
 	}
 	a := &analysis{o: o, k: k, user: user, lib: libraryParsed()}
-	steps := []func(){a.collect, a.embedded, a.derive, a.some, a.prune, a.infer, a.typed, a.keepers, a.printGlobals, a.generate, a.effects}
+	steps := []func(){a.collect, a.embedded, a.derive, a.some, a.prune, a.names, a.simplify, a.infer, a.typed, a.keepers, a.printGlobals, a.generate}
 	for _, step := range steps {
 		a.whole(step)
 		if len(a.problems) > 0 {

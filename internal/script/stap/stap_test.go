@@ -112,7 +112,7 @@ func TestSemanticErrors(t *testing.T) {
 	for script, want := range map[string]string{
 		`probe begin { foo() }`:                                           "unresolved function foo",
 		`probe begin { x[1] = 2 }`:                                        "unresolved arity-1 global array x, missing global declaration?",
-		`probe begin { x = 1; x = "a" }`:                                  "type mismatch",
+		`probe begin { x = 1; x = "a"; println(x) }`:                      "type mismatch",
 		`global x probe begin { x[1] = 2; x[1,2] = 3 }`:                   "inconsistent arity (1 vs 2)",
 		`probe begin { printf("%d") }`:                                    "Wrong number of args to formatted print operator",
 		`probe begin { printf("%d", "s") }`:                               "type mismatch: expected long but found string",
@@ -132,9 +132,9 @@ func TestSemanticErrors(t *testing.T) {
 		`global t probe begin { t <<< 1; print(@hist_linear(t, 0, 0, 0)); print(@hist_linear(t, 0, 10, 1)) }`:  "multiple histogram types declared on '__global_t'",
 		`global t probe begin { t <<< 1; print(@hist_linear(t, 0, -5, 0)); print(@hist_log(t)) }`:              "multiple histogram types declared on '__global_t'",
 		`global t probe begin { t[1] <<< 1; print(@hist_log(t[1])); print(@hist_linear(t[1], 0, 10, 1)) }`:     "multiple histogram types declared on '__global_t'",
-		`probe timer.s(0) { }`:              "invalid s timer: 0 is out of range",
-		`probe begin { if ("a" =~ "(") 1 }`: "regular expression",
-		`function f() { }`:                  "no probes found",
+		`probe timer.s(0) { }`:                       "invalid s timer: 0 is out of range",
+		`probe begin { if ("a" =~ "(") println(1) }`: "regular expression",
+		`function f() { }`:                           "no probes found",
 	} {
 		_, err := Analyze("<input>", script, &Options{}, nil)
 		var p Problems
@@ -262,7 +262,7 @@ func TestWhatHasNoTypeIsRefused(t *testing.T) {
 		"histogram_of_a_local":         {`probe begin { print(@hist_log(x)) }`, "stat locals not supported"},
 		"bucket_of_a_local":            {`probe begin { println(@hist_log(x)[1]) }`, "stat locals not supported"},
 		"buckets_of_a_local":           {`probe begin { foreach (b in @hist_log(x)) println(b) }`, "stat locals not supported"},
-		"count_of_a_parameter":         {`function f(a) { return @count(a) } probe begin { println(f(1)) }`, "stat locals not supported"},
+		"count_of_a_parameter":         {`function f(a) { return @count(a) } probe begin { println(f(1)) }`, "type mismatch"},
 		"println_of_nothing":           {`function f() { println("in") } probe begin { println(f()) }`, "unresolved type"},
 		"print_of_nothing":             {`function f() { println("in") } probe begin { print(f()) }`, "unresolved type"},
 		"println_of_nothing_passed_on": {`function f() { println(1) } function g() { return f() } probe begin { println(g()) }`, "unresolved type"},
@@ -330,10 +330,89 @@ func TestScriptsWithoutAnEffect(t *testing.T) {
 	}
 }
 
+// Rule: names come first, then stap leaves out what has no effect, then it looks at types. Each verdict is that of stap -p2.
+func TestTypesOfWhatIsLeft(t *testing.T) {
+	for name, tc := range map[string]struct{ script, want string }{
+		"mismatch_in_an_unread_value":          {`probe begin { z = "s" + 42; println(1) }`, ""},
+		"mismatch_in_a_value_read_later":       {`probe begin { println(1) z = "s" + 42 y = z }`, "type mismatch"},
+		"mismatch_after_a_jump":                {`probe begin { next println("a" . 1) }`, "type mismatch"},
+		"no_type_after_a_jump":                 {`probe begin { next println(y) }`, ""},
+		"no_type_in_a_branch_never_taken":      {`probe begin { if (0) println(y) println(2) }`, ""},
+		"mismatch_in_a_branch_never_taken":     {`probe begin { if (0) println("a" + 1) println(2) }`, "type mismatch"},
+		"no_type_past_an_or_that_holds":        {`probe begin { println(1 || y) }`, ""},
+		"no_type_times_nothing":                {`probe begin { println(y * 0) }`, ""},
+		"no_type_of_texts_that_are_the_same":   {`probe begin { println("a" == "a" ? 1 : y) }`, ""},
+		"no_type_of_texts_that_differ":         {`probe begin { println("a" == "b" ? 1 : y) }`, ""},
+		"unread_and_divided_by_nothing":        {`probe begin { x = 1 / 0 println(1) }`, ""},
+		"text_as_a_statement":                  {`probe begin { println(1) -"a" }`, ""},
+		"text_that_is_printed":                 {`probe begin { println(-"a") }`, "type mismatch"},
+		"names_in_code_that_is_left_out":       {`probe begin { println(1) x = nosuch() }`, "unresolved function nosuch"},
+		"arrays_in_code_that_is_left_out":      {`probe begin { x[1] println(1) }`, "unresolved arity-1 global array x"},
+		"names_in_a_function_not_called":       {`function f() { return nosuch() } probe begin { println(1) }`, ""},
+		"loop_over_nothing":                    {`global m probe begin { println(1) foreach (k in m) { } }`, "unresolved type"},
+		"loop_over_nothing_with_an_unread":     {`global m probe begin { println(1) foreach (k in m) { x = k } }`, ""},
+		"loop_over_nothing_and_a_function":     {`function f() { } global m probe begin { println(1) f() foreach (k in m) { } }`, ""},
+		"branch_of_nothing_keeps_its_value":    {`probe begin { x = 1 if (x) { } }`, ""},
+		"aggregate_of_a_local_unread":          {`probe begin { x <<< 1 println(2) }`, ""},
+		"aggregate_of_a_local_printed":         {`probe begin { x <<< 1 println(x) }`, "stat locals not supported"},
+		"local_compared_with_an_aggregate":     {`global m probe begin { m[1] <<< 2 println(x == m[1]) }`, "stat locals not supported"},
+		"aggregate_compared_with_a_local":      {`global m probe begin { m[1] <<< 2 println(m[1] == x) }`, "stat locals not supported"},
+		"aggregate_assigned_and_unread":        {`global a probe begin { a <<< 1 x = a println(1) }`, ""},
+		"aggregate_assigned_and_read":          {`global a probe begin { a <<< 1 x = a println(x) }`, "invalid type stats"},
+		"nothing_of_a_quotient":                {`function g(p) { println(1) } global n probe begin { println(g(0/n)) }`, "unresolved type"},
+		"local_deleted":                        {`probe begin { y -= 1; delete y; }`, ""},
+		"parameter_deleted":                    {`function f(a) { delete a println(a) } probe begin { f(3) }`, "unresolved array in delete statement"},
+		"only_computing":                       {`probe begin { x = pid() y = x . 1 }`, "no probes found"},
+		"random_number_unread":                 {`probe begin { x = randint(3) }`, ""},
+		"function_that_writes_its_own_again":   {`function f(n) { n = n - 1 return f(n) } probe begin { f(2) }`, "no probes found"},
+		"function_whose_own_are_a_condition":   {`function f() { x = 1 return 2 } probe begin { if (f()) { } println(1) }`, ""},
+		"error_that_nobody_reads":              {`probe begin { try { x = y } catch (e) { println(e) } println(1) }`, ""},
+		"parts_of_a_value_that_nobody_wants":   {`probe begin { println(1) y ? x : z }`, ""},
+		"argument_of_a_function_that_computes": {`probe begin { println(1) f(y) } function f(a) { return a }`, ""},
+		"argument_of_a_function_that_prints":   {`probe begin { println(1) f(y) } function f(a) { println(a) }`, "unresolved type"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Analyze("<input>", tc.script, &Options{Types: true, Guru: true}, nil)
+			if tc.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, tc.want)
+		})
+	}
+}
+
+// What is known before anything runs, and what stays because it may fail or has an effect.
+func TestWhatIsKnownBeforeAnythingRuns(t *testing.T) {
+	for x, known := range map[string]bool{
+		"2 + 3 * 4 - 20 / 6 % 2": true, "1 << 70": false, "7 / 0": false, "0 / n": false, "n - 0": false, "0 * n": true, "n % 1": true, "n | -1": true,
+		"n >= -9223372036854775807 - 1": true, "n < 9223372036854775807": false, "n > 9223372036854775807": true, "n++ * 0": false,
+		"1 || n++": true, "n++ || 1": false, "0 && n++": true, "!5": true, "~0": true, `"a" . "b" == "ab"`: true, `"a" < "b"`: true, `"\1" . "2" == "\12"`: false,
+		"1 ? 2 : n": true, "n ? 1 : 1": false,
+	} {
+		for _, other := range []bool{false, true} {
+			script := "global n probe begin { if (" + x + ") println(1) }"
+			if other {
+				script = "global n probe begin { if (!(" + x + ")) println(1) }"
+			}
+			s, err := Analyze("<input>", script, &Options{}, nil)
+			var b []stmt
+			if err == nil {
+				b = s.a.bodies[0].list
+			}
+			branch := len(b) == 1
+			if branch {
+				_, branch = b[0].(*ifStmt)
+			}
+			require.Equal(t, !known, branch, script)
+		}
+	}
+}
+
 // stap finds some faults when it translates: -p2 does not say them.
 func TestFaultsOfTheThirdPass(t *testing.T) {
 	for _, script := range []string{
-		`probe begin { break }`, `probe begin { continue }`, `function f() { break } probe begin { println(1) f() }`,
+		`probe begin { break }`, `probe begin { continue }`, `function f(a) { if (a) break; println(2) } probe begin { println(1) f(1) }`,
 		`global a probe begin { a <<< 1 print(a) }`,
 		`global a probe begin { a <<< 1 print(@hist_linear(a, 0, 10, 0)) }`,
 		`global a probe begin { a <<< 1 print(@hist_linear(a, 10, 0, 1)) }`,
