@@ -63,8 +63,17 @@ func badFunctions(rng *rand.Rand) map[string][]byte {
 // someFunctions answer, so that the answers are kept.
 func someFunctions(rng *rand.Rand) map[string][]byte {
 	no := []byte{0x31, 0xc0, 0xc3}
-	yesOrNo := []byte{0xb8, byte(rng.IntN(2)), 0, 0, 0, 0xc3}
-	return map[string][]byte{"can_probe": no, "is_cfi_preamble_symbol": yesOrNo, "__pfx_can_probe": no}
+	even := []byte{0x89, 0xf8, 0xf7, 0xd0, 0x83, 0xe0, 0x01, 0xc3} // mov %edi,%eax; not %eax; and $1,%eax; ret
+	begins := []byte("__cf")
+	if rng.IntN(2) == 0 {
+		begins = []byte("__cg")
+	}
+	// It looks at the name that the function after it gives: sub $0x18,%rsp; mov %rsp,%rsi; call; xor %eax,%eax; cmpl; sete %al.
+	const called = 4 + 3 + 5
+	symbol := append([]byte{0x48, 0x83, 0xec, 0x18, 0x48, 0x89, 0xe6, 0xe8}, binary.LittleEndian.AppendUint32(nil, ownSize-called)...)
+	symbol = append(append(symbol, 0x31, 0xc0, 0x81, 0x3c, 0x24), begins...)
+	symbol = append(symbol, 0x0f, 0x94, 0xc0, 0x48, 0x83, 0xc4, 0x18, 0xc3)
+	return map[string][]byte{"can_probe": even, "is_cfi_preamble_symbol": symbol, "lookup_symbol_name": no, "__pfx_can_probe": no, "register_kretprobe": no}
 }
 
 // ownImage is an ELF file of a kernel with these functions.
