@@ -253,7 +253,7 @@ func (p *bootPatcher) ftrace(o tableOwner) {
 }
 
 func (p *bootPatcher) staticCalls(o tableOwner) {
-	sc := p.newStaticCalls()
+	sc := p.newStaticCalls(o)
 	r := o.span()
 	for _, c := range p.img.tables.staticCalls {
 		if r.Contains(c.Addr) {
@@ -265,7 +265,7 @@ func (p *bootPatcher) staticCalls(o tableOwner) {
 // updateStaticCalls does the updates of static calls that boot does on every
 // machine.
 func (p *bootPatcher) updateStaticCalls() {
-	sc := p.newStaticCalls()
+	sc := p.newStaticCalls(tableOwner{img: p.img})
 	for _, u := range bootCalls {
 		sc.update(u.key, u.fn)
 	}

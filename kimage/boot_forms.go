@@ -23,6 +23,9 @@ type patchForms struct {
 	prefixes bool
 	// zero is what stands for a call of __static_call_return0.
 	zero []byte
+	// callsAgain: static calls are written again once the return thunk is chosen (6.7 and later),
+	// so that a tail call of nothing goes to it.
+	callsAgain bool
 }
 
 // The facts that tell the forms.
@@ -34,6 +37,7 @@ const (
 	factIndirect     = "text: indirect branches"
 	factReturnThunk  = "text: return thunk"
 	factZero         = "text: static call of zero"
+	factTailCalls    = "text: tail calls of nothing"
 )
 
 // The values of these facts.
@@ -46,6 +50,8 @@ const (
 	filledByNops     = "filled by no-operations"
 	filledByInt3     = "filled by no-operations, jumps by an int3 first"
 	filledByPrefixes = "calls filled by prefixes, jumps by int3"
+	tailCallsReturn  = "plain returns"
+	tailCallsByThunk = "by the return thunk"
 )
 
 // forms decides them by the image's data and code, then by its release.
@@ -99,6 +105,7 @@ func (p *bootPatcher) decideForms() {
 	}
 	p.decideIndirect()
 	p.decideZero()
+	p.decideTailCalls()
 }
 
 // anyOf is the first of the names that the image has, "" for none.
@@ -177,6 +184,29 @@ func (p *bootPatcher) decideZero() {
 	} else {
 		p.forms.zero = xor5rax
 	}
+}
+
+// decideTailCalls finds whether what patches returns has static calls written again. The function
+// for that is older: from 6.2 to 6.6 only call depth tracking calls it, which no kernel chooses by
+// itself.
+func (p *bootPatcher) decideTailCalls() {
+	const again, patcher = "static_call_force_reinit", "apply_returns"
+	if _, ok := p.img.symbolAddr("__static_call_return0"); !ok {
+		return
+	}
+	b := p.img.findBanner()
+	value := tailCallsReturn
+	if b.since(6, 7) {
+		value = tailCallsByThunk
+	}
+	witnesses := []Witness{{value, "release " + cmp.Or(b.release, "not known"), Dated}}
+	switch {
+	case p.img.ReturnOf(patcher, again) != 0:
+		witnesses = append(witnesses, Witness{tailCallsByThunk, patcher + " calls " + again, Coded})
+	case p.img.partly(patcher) != "" && p.img.partly(again) != "":
+		witnesses = append(witnesses, Witness{tailCallsReturn, patcher + " does not call " + again, Coded})
+	}
+	p.forms.callsAgain = p.say(factTailCalls, witnesses...) == tailCallsByThunk
 }
 
 // zeroForm looks for the form under its name, in the code that compares text with it, and in the

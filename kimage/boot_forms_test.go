@@ -261,3 +261,45 @@ func TestMitigationsThatAreLeftOut(t *testing.T) {
 		})
 	}
 }
+
+// Rule: a tail call of nothing goes to the return thunk where what patches returns has static calls
+// written again, and is a plain return where only call depth tracking does; the release tells where
+// the code cannot be read. A module's is written when the thunk is chosen.
+func TestTailCallsOfNothing(t *testing.T) {
+	calls := func(functions ...string) map[string][]byte {
+		m := map[string][]byte{"static_call_force_reinit": {0xc3}}
+		for _, f := range functions {
+			// Functions stand in the order of their names, the called one last.
+			m[f] = append([]byte{0xe8}, le.AppendUint32(nil, uint32(0x40*len(functions)-5))...)
+		}
+		return m
+	}
+	silent := calls("callthunks_setup")
+	silent["apply_returns"] = []byte{0xc3}
+	silent["callthunks_setup"] = []byte{0xe8, 0x3b, 0, 0, 0}
+	for name, c := range map[string]struct {
+		release   string
+		functions map[string][]byte
+		again     bool
+		from      Source
+		disputed  bool
+	}{
+		"6.9":                       {"6.9.0", calls("apply_returns"), true, Coded, false},
+		"6.3_by_call_depth_alone":   {"6.3.8", silent, false, Coded, false},
+		"6.6_took_it":               {"6.6.70", calls("apply_returns"), true, Coded, true},
+		"6.9_that_took_it_back":     {"6.9.0", silent, false, Coded, true},
+		"5.17_has_none":             {"5.17.0", nil, false, Dated, false},
+		"6.12_without_the_patcher":  {"6.12.9", map[string][]byte{"static_call_force_reinit": {0xc3}}, true, Dated, false},
+		"6.3.8_without_the_patcher": {"6.3.8", map[string][]byte{"static_call_force_reinit": {0xc3}}, false, Dated, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := formsOf(t, c.release, nil, c.functions)
+			require.Equal(t, c.again, p.forms.callsAgain)
+			f := p.img.Fact(factTailCalls)
+			require.Equal(t, c.from, f.From, f.Evidence)
+			require.Equal(t, c.disputed, len(f.Against) > 0)
+			require.Equal(t, c.again, p.newStaticCalls(tableOwner{img: p.img}).thunkAt != nil)
+			require.NotNil(t, p.newStaticCalls(tableOwner{img: p.img, module: "m"}).thunkAt)
+		})
+	}
+}

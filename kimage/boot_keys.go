@@ -37,10 +37,11 @@ var bootKeys = []bootKey{
 	{"crc64_rocksoft_fallback", 0, false, nil, "a checksum's driver is registered"},
 	{"crypto_boot_test_finished", 0, true, nil, "the algorithms' self-tests are done"},
 	{"__crypto_boot_test_finished", 0, true, nil, "the algorithms' self-tests are done"},
-	{"crng_is_ready", 0, true, flag("rdrand"), "the processor's random numbers are trusted at boot"},
-	{"not_filled_random_ptr_key", 0, false, flag("rdrand"), "the processor's random numbers are trusted at boot"},
+	{"crng_is_ready", 0, true, trustsRandom, "the processor's random numbers are trusted at boot"},
+	{"not_filled_random_ptr_key", 0, false, trustsRandom, "the processor's random numbers are trusted at boot"},
 	{"virt_spin_lock_key", 0, true, flag("hypervisor"), "a virtual machine's spin locks do not queue"},
 	{"virt_spin_lock_key", 0, false, noFlag("hypervisor"), "a real machine's spin locks queue"},
+	{"mds_user_clear", 0, true, leaks, "buffers are cleared on the way to user mode (to 6.7; later by an alternative)"},
 	{"mds_idle_clear", 0, true, bug("mmio_stale_data"), "an idle CPU clears its buffers"},
 	{"cpu_buf_idle_clear", 0, true, bug("mmio_stale_data"), "an idle CPU clears its buffers"},
 	{"frontswap_enabled_key", 0, true, symbol("zswap_frontswap_ops"), "zswap is there, used or not (to 6.5)"},
@@ -70,6 +71,20 @@ func noFlag(name string) func(*bootPatcher) bool {
 func bug(name string) func(*bootPatcher) bool {
 	return func(p *bootPatcher) bool { return p.cpu.bugs[name] }
 }
+
+// trustsRandom: the kernel takes the processor's random numbers for random (from 4.19 on), unless it
+// is built without that (RANDOM_TRUST_CPU).
+func trustsRandom(p *bootPatcher) bool {
+	if !p.cpu.flags["rdrand"] {
+		return false
+	}
+	at, ok := p.img.symbolAddr("trust_cpu")
+	trust := p.img.bytes(at, 1)
+	return !ok || trust == nil || trust[0] != 0
+}
+
+// leaks: the processor leaks what its buffers hold, and the kernel clears them.
+func leaks(p *bootPatcher) bool { return p.feats.leaks }
 
 func symbol(name string) func(*bootPatcher) bool {
 	return func(p *bootPatcher) bool {

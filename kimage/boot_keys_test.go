@@ -112,3 +112,87 @@ func TestReturnThunkByAddress(t *testing.T) {
 	p.feats.returnThunk = "srso_return_thunk"
 	require.NotZero(t, p.returnThunkAt(0x1020))
 }
+
+// Rule: to 6.7 a key says whether buffers are cleared on the way to user mode. Boot turns it on
+// processors that leak, unless the kernel is built without what clears them.
+func TestBuffersAreClearedByAKey(t *testing.T) {
+	for name, c := range map[string]struct {
+		bugs  []string
+		flags []string
+		mds   uint32
+		on    bool
+	}{
+		"mds":                  {[]string{"mds"}, nil, 1, true},
+		"mds_left_out":         {[]string{"mds"}, nil, 0, false},
+		"none":                 {nil, nil, 1, false},
+		"taa_and_transactions": {[]string{"taa"}, []string{"rtm"}, 1, true},
+		"taa_without":          {[]string{"taa"}, nil, 1, false},
+		"mmio_alone":           {[]string{"mmio_stale_data"}, nil, 1, false},
+		"meltdown":             {[]string{"cpu_meltdown"}, nil, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := make([]byte, 0x400)
+			text[0], text[1] = 0xeb, 0x1e // skips what clears them
+			le.PutUint32(text[0x300:], c.mds)
+			img := tableImage(t, text, testSection{name: ".rodata", data: []byte("Linux version 5.17.0\x00")})
+			img.index.setImage([]Symbol{
+				{Name: "mds_user_clear", Addr: testText + 0x200, Type: 'D'}, {Name: "mds_mitigation", Addr: testText + 0x300, Type: 'd'},
+				{Name: "_end", Addr: testText + 0x3f0, Type: 'D'},
+			}, func(x86.Addr) x86.Addr { return testText + 0x400 })
+			img.tables.jumpLabels = []JumpLabel{{Addr: testText, Target: testText + 0x20, Key: testText + 0x200, Len: 2, Branch: true}}
+			(&evidence{img: img}).mitigationOptions()
+			cpu := namedModel(DefaultCPU).clone()
+			clear(cpu.bugs)
+			for _, b := range c.bugs {
+				cpu.bugs[b] = true
+			}
+			for _, f := range c.flags {
+				cpu.flags[f] = true
+			}
+			p := &bootPatcher{img: img, cpu: cpu, feats: img.features(cpu), forms: patchForms{nops: nopsFor(false, false, true)}}
+			p.turnKeys()
+			require.Equal(t, c.on, p.keyOn("mds_user_clear"))
+			want := "eb1e"
+			if c.on {
+				want = "6690"
+			}
+			require.Equal(t, fromHex(t, want), img.bytes(testText, 2))
+		})
+	}
+}
+
+// Rule: the random numbers of a processor make the kernel's ready at boot, unless the kernel is built
+// so that it does not trust them.
+func TestRandomNumbersOfTheProcessor(t *testing.T) {
+	for name, c := range map[string]struct {
+		flag, symbol bool
+		trust        byte
+		ready        bool
+	}{
+		"trusted":              {true, true, 1, true},
+		"not_trusted":          {true, true, 0, false},
+		"none":                 {false, true, 1, false},
+		"nothing_tells":        {true, false, 0, true},
+		"none_nothing_tells":   {false, false, 0, false},
+		"none_and_not_trusted": {false, true, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data := make([]byte, 0x400)
+			data[0x100] = c.trust
+			img := tableImage(t, data)
+			symbols := []Symbol{{Name: "crng_is_ready", Addr: testText + 0x200, Type: 'D'}, {Name: "_end", Addr: testText + 0x300, Type: 'D'}}
+			if c.symbol {
+				symbols = append([]Symbol{{Name: "trust_cpu", Addr: testText + 0x100, Type: 'd'}}, symbols...)
+			}
+			img.index.setImage(symbols, func(x86.Addr) x86.Addr { return testText + 0x400 })
+			cpu := namedModel(DefaultCPU).clone()
+			delete(cpu.flags, "rdrand")
+			if c.flag {
+				cpu.flags["rdrand"] = true
+			}
+			p := &bootPatcher{img: img, cpu: cpu, feats: img.features(cpu)}
+			p.turnKeys()
+			require.Equal(t, c.ready, p.keyOn("crng_is_ready"))
+		})
+	}
+}

@@ -201,7 +201,7 @@ func (p *bootPatcher) securityCalls(turned map[x86.Addr]bool) {
 	} else if !p.img.bounds.onlyText {
 		return
 	}
-	sc, taken := p.newStaticCalls(), map[x86.Addr]bool{}
+	sc, taken := p.newStaticCalls(tableOwner{img: p.img}), map[x86.Addr]bool{}
 	all := p.initialised()
 	for _, m := range all {
 		for _, h := range p.securityHooks(m, table, all) {

@@ -1,6 +1,10 @@
 package kimage
 
-import "kprobelab/x86"
+import (
+	"cmp"
+
+	"kprobelab/x86"
+)
 
 // staticCallPatcher writes static-call sites and trampolines as the kernel
 // does for a key's function (arch/x86/kernel/static_call.c).
@@ -14,8 +18,9 @@ type staticCallPatcher struct {
 	// inline has the code that stands for a call of each of inlineCalls.
 	inline map[x86.Addr][]byte
 	// thunkAt, when not nil, is the thunk for a return at an address, 0 for a
-	// plain return.
+	// plain return; a conditional tail call of nothing goes to thunk, if there is one.
 	thunkAt func(x86.Addr) x86.Addr
+	thunk   x86.Addr
 	// byKey are the sites of each key, gathered when first asked for.
 	byKey map[x86.Addr][]StaticCall
 }
@@ -37,8 +42,10 @@ var inlineCalls = []struct {
 
 // newStaticCalls makes the patcher for the processor. The kernel initialises
 // static calls before it decides on return thunks, so a tail call of nothing is
-// a plain return on every processor; 6.12 writes it again after that.
-func (p *bootPatcher) newStaticCalls() *staticCallPatcher {
+// a plain return on every processor, unless it writes them again after that.
+//
+// A module's are written when it is loaded, and so by the thunk.
+func (p *bootPatcher) newStaticCalls(o tableOwner) *staticCallPatcher {
 	sc := &staticCallPatcher{img: p.img, nops: p.forms.nops, zero: p.forms.zero}
 	sc.ret0, _ = p.img.symbolAddr("__static_call_return0")
 	sc.retFn, _ = p.img.symbolAddr("__static_call_return")
@@ -48,8 +55,8 @@ func (p *bootPatcher) newStaticCalls() *staticCallPatcher {
 			sc.inline[fn] = c.code
 		}
 	}
-	if _, again := p.img.symbolAddr("static_call_force_reinit"); again {
-		sc.thunkAt = p.returnThunkAt
+	if p.forms.callsAgain || o.module != "" {
+		sc.thunkAt, sc.thunk = p.returnThunkAt, p.returnThunk()
 	}
 	return sc
 }
@@ -99,7 +106,7 @@ func (p *staticCallPatcher) ret(at x86.Addr, text []byte) {
 func (p *staticCallPatcher) jcc(at, fn x86.Addr) {
 	text := p.img.bytes(at, 6)
 	if fn == 0 {
-		fn = p.retFn
+		fn = cmp.Or(p.thunk, p.retFn)
 	}
 	if text != nil && fn != 0 {
 		le.PutUint32(text[2:], uint32(fn.Sub(at+6)))
@@ -212,7 +219,7 @@ func (p *staticCallPatcher) set(key, tramp, fn x86.Addr) {
 		// Trampolines are written before the kernel decides on thunks, and
 		// not again.
 		early := *p
-		early.thunkAt = nil
+		early.thunkAt, early.thunk = nil, 0
 		early.write(tramp, fn, true)
 	}
 	if p.byKey == nil {

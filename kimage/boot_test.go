@@ -113,6 +113,7 @@ func TestNestedAlternativesShareTheirLength(t *testing.T) {
 
 // Rule: a static call becomes what its key's function asks for.
 func TestStaticCallForms(t *testing.T) {
+	const thunked x86.Addr = 1 // nothing, where returns go to a thunk
 	for name, c := range map[string]struct {
 		text string
 		fn   x86.Addr
@@ -129,6 +130,9 @@ func TestStaticCallForms(t *testing.T) {
 		"call_of_return0":     {"e800000000", testText + 0x200, false, "2e2e2e31c0"},
 		"jcc_tail":            {"0f8400000000", testText + 0x100, true, "0f84fa000000"},
 		"jcc_tail_of_nothing": {"0f8500000000", 0, true, "0f85fa020000"},
+		"tail_to_the_thunk":   {"e900000000", thunked, true, "e9fb050000"},
+		"jcc_to_the_thunk":    {"0f8500000000", thunked, true, "0f85fa050000"},
+		"call_with_a_thunk":   {"e800000000", thunked, false, "0f1f440000"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := make([]byte, 0x400)
@@ -136,6 +140,10 @@ func TestStaticCallForms(t *testing.T) {
 			p := &staticCallPatcher{img: tableImage(t, text), nops: nops{forms: nopl[:9], atomic5: nopl[5]}, zero: xor5rax,
 				ret0: testText + 0x200, retFn: testText + 0x300,
 				inline: map[x86.Addr][]byte{testText + 0x400: inlineCalls[0].code, testText + 0x500: inlineCalls[1].code}}
+			if c.fn == thunked {
+				c.fn, p.thunk = 0, testText+0x600
+				p.thunkAt = func(x86.Addr) x86.Addr { return p.thunk }
+			}
 			p.write(testText, c.fn, c.tail)
 			n := len(fromHex(t, c.want))
 			require.Equal(t, fromHex(t, c.want), p.img.bytes(testText, n))

@@ -27,6 +27,7 @@ const (
 	featLfence61    = feature(3*32 + 18)
 	featLfence63    = feature(20*32 + 2)
 	featOSXSAVE     = feature(4*32 + 27)
+	featFSGSBASE    = feature(9*32 + 0)
 	featPTI         = feature(7*32 + 11)
 	featKernelIBRS  = feature(7*32 + 12)
 	featSpecCtrl    = feature(7*32 + 16)

@@ -18,6 +18,8 @@ type cpuFeatures struct {
 	// retpoline is the number of X86_FEATURE_RETPOLINE; the next one is that of retpolines that
 	// are an lfence and a branch.
 	retpoline feature
+	// leaks: buffers are cleared on the way to user mode.
+	leaks bool
 }
 
 // features computes them.
@@ -162,11 +164,23 @@ func (d *cpuDecision) meltdown() {
 // GS, or where SMAP does not hold in speculation.
 func (d *cpuDecision) spectreV1() {
 	smap := d.m.flags["smap"] && !d.m.bugs["cpu_meltdown"]
-	if !d.m.bugs["spectre_v1"] || d.img.without(optionSpectreV1) || smap && !d.m.flags["fsgsbase"] {
+	chosen := d.m.flags["fsgsbase"] && d.img.letsUsersSetGS()
+	if !d.m.bugs["spectre_v1"] || d.img.without(optionSpectreV1) || smap && !chosen {
 		return
 	}
 	d.set(featSwapgs, true)
 	d.set(featSwapgsUser, d.m.bugs["swapgs"] && !d.out.has[featPTI])
+}
+
+// letsUsersSetGS: programs may choose any base of GS by an instruction (5.9 and later). The entry
+// code asks for the feature then.
+func (img *Image) letsUsersSetGS() bool {
+	list, _ := tableOwner{img: img}.alternatives()
+	if len(list) == 0 {
+		b := img.findBanner()
+		return b.since(5, 9)
+	}
+	return slices.ContainsFunc(list, func(a alternative) bool { return a.feature == featFSGSBASE })
 }
 
 // retpolineFeature is the number of X86_FEATURE_RETPOLINE, which has moved: to 5.18, and in some
@@ -209,7 +223,13 @@ func (d *cpuDecision) spectreV2() {
 	}
 	f := d.m.flags
 	ibrs := f["ibrs"] && d.m.vendor == vendorIntel && d.m.bugs["retbleed"] && !d.img.without(optionRetbleed) && !d.img.without(optionIBRSEntry)
-	automatic := f["ibrs_enhanced"] || f["autoibrs"]
+	// A kernel that does not know that the processor restricts them itself has retpolines: of AMD's
+	// processors that is since 6.3, of Intel's since 4.20.
+	known := "Enhanced"
+	if d.m.amd() {
+		known = "Automatic IBRS"
+	}
+	automatic := (f["ibrs_enhanced"] || f["autoibrs"]) && d.img.says(known)
 	d.set(featSpecCtrl, f["ibrs"] || f["msr_spec_ctrl"])
 	d.set(featUseIBPB, f["ibpb"])
 	d.set(featKernelIBRS, ibrs && !automatic)
@@ -249,6 +269,7 @@ func (d *cpuDecision) buffers() {
 	// From 6.17 on, TSA's are cleared only where the microcode does that.
 	b := d.img.findBanner()
 	leaks = leaks || bug["tsa"] && on(optionTSA) && (d.m.updated || !b.since(6, 17))
+	d.out.leaks = leaks
 	list, _ := tableOwner{img: d.img}.alternatives()
 	for f := range d.img.clearBuffers(list) {
 		d.set(f, leaks)

@@ -105,3 +105,70 @@ func TestMitigationsAreDecidedAsAllElse(t *testing.T) {
 		})
 	}
 }
+
+// Rule: what a processor says counts as far as the kernel knows of it. Where programs may choose the
+// base of GS, which the entry code's alternatives tell, or a release from 5.9 on, SMAP alone does not
+// help against swapgs; and a kernel that does not know of branches which AMD's processors restrict by
+// themselves has retpolines there.
+func TestFeaturesThatTheKernelKnows(t *testing.T) {
+	const entry, branches = "swapgs", "branches"
+	for name, c := range map[string]struct {
+		what, release, text, cpu string
+		flags                    []string
+		asks                     feature
+		want                     bool
+	}{
+		"gs_before_5.9":             {entry, "5.4.286", "", "EPYC", nil, featPTI, false},
+		"gs_of_5.4_that_took_it":    {entry, "5.4.286", "", "EPYC", nil, featFSGSBASE, true},
+		"gs_of_5.17":                {entry, "5.17.0", "", "EPYC", nil, featFSGSBASE, true},
+		"gs_without_alternatives":   {entry, "5.17.0", "", "EPYC", nil, 0, true},
+		"gs_without_them_in_5.4":    {entry, "5.4.286", "", "EPYC", nil, 0, false},
+		"no_smap":                   {entry, "5.4.286", "", "EPYC,-smap", nil, featPTI, true},
+		"intel_restricts":           {branches, "5.4.1", "Mitigation: Enhanced IBRS", "Haswell", []string{"ibrs_enhanced"}, featPTI, false},
+		"intel_before_4.20":         {branches, "4.14.67", "Mitigation: Full generic retpoline", "Haswell", []string{"ibrs_enhanced"}, featPTI, true},
+		"amd_restricts":             {branches, "6.3.8", "Mitigation: Enhanced / Automatic IBRS", "EPYC", []string{"ibrs_enhanced", "autoibrs"}, featPTI, false},
+		"amd_before_6.3":            {branches, "6.1.0", "Mitigation: Enhanced IBRS", "EPYC", []string{"ibrs_enhanced", "autoibrs"}, featPTI, true},
+		"nobody_restricts_branches": {branches, "6.3.8", "Mitigation: Enhanced / Automatic IBRS", "EPYC", nil, featPTI, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			alternatives := testSection{name: ".altinstructions"}
+			if c.asks != 0 {
+				alternatives.data = make([]byte, 12)
+				le.PutUint32(alternatives.data, uint32(x86.Addr(testText).Sub(testTable)))
+				le.PutUint16(alternatives.data[8:], uint16(c.asks))
+				alternatives.data[10] = 2
+			}
+			img := tableImage(t, make([]byte, 0x400), alternatives,
+				testSection{name: ".rodata", data: []byte("Linux version " + c.release + "\x00" + c.text + "\x00")})
+			img.index.setImage([]Symbol{{Name: "__x86_indirect_thunk_rax", Addr: testText, Type: 'T'}, {Name: "_end", Addr: testText + 0x300}},
+				func(x86.Addr) x86.Addr { return testText + 0x400 })
+			cpu, err := parseCPU(c.cpu, func(string) bool { return true }, func() []string { return nil })
+			require.NoError(t, err)
+			cpu = cpu.clone()
+			for _, f := range c.flags {
+				cpu.flags[f] = true
+			}
+			has := img.features(cpu).has
+			got := has[featSwapgs]
+			if c.what == branches {
+				got = has[img.retpolineFeature()]
+			}
+			require.Equal(t, c.want, got)
+		})
+	}
+}
+
+// Rule: entries of the table of alternatives that lie nowhere are no alternatives, when the first facts
+// are looked for, too.
+func TestAlternativesThatLieNowhere(t *testing.T) {
+	for name, data := range map[string][]byte{
+		"one": make([]byte, 12), "cut_off": make([]byte, 7), "many": make([]byte, 14*100), "none": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			img := tableImage(t, make([]byte, 0x400), testSection{name: ".altinstructions", data: data},
+				testSection{name: ".rodata", data: []byte("Linux version 5.4.286\x00")})
+			list, _ := tableOwner{img: img}.alternatives()
+			require.Empty(t, list)
+		})
+	}
+}

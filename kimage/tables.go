@@ -118,9 +118,10 @@ func (img *Image) inExec(addr x86.Addr) bool {
 }
 
 // ignore counts an entry of a table whose address lies nowhere. In a kernel that runs,
-// entries about what boot has freed are still there; they mean nothing.
+// entries about what boot has freed are still there; they mean nothing. Who looks at a
+// table before the tables are read counts nothing.
 func (img *Image) ignore(table string, addr x86.Addr) {
-	if !slices.ContainsFunc(img.freed, func(r x86.Range) bool { return r.Contains(addr) }) {
+	if img.tables.ignored != nil && !slices.ContainsFunc(img.freed, func(r x86.Range) bool { return r.Contains(addr) }) {
 		img.tables.ignored[table]++
 	}
 }

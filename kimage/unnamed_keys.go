@@ -34,6 +34,7 @@ var namelessKeys = map[string][]keyUsers{
 	"crng_is_ready":               {{asks: []string{"get_random_u32", "random_poll"}, names: []string{"crng_set_ready"}}},
 	"not_filled_random_ptr_key":   {{names: []string{"initialize_ptr_random"}}},
 	"virt_spin_lock_key":          {{names: []string{"native_pv_lock_init"}}},
+	"mds_user_clear":              {{asks: []string{"exc_nmi", "irqentry_exit_to_user_mode"}}, {asks: []string{"do_nmi", "prepare_exit_to_usermode"}}},
 	"mds_idle_clear":              {{asks: []string{"mwait_idle", "native_halt", "stop_this_cpu"}}},
 	"cpu_buf_idle_clear":          {{asks: []string{"mwait_idle", "native_halt", "stop_this_cpu"}}},
 	"frontswap_enabled_key":       {{names: []string{"frontswap_register_ops"}}},

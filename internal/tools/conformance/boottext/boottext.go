@@ -147,6 +147,7 @@ const (
 	causeOnce      = "once"
 	causeRandom    = "random"
 	causeClock     = "clock"
+	causeTimers    = "timers"
 	causeConstants = "constants"
 	causeUnnamed   = "unnamed"
 )
@@ -157,6 +158,7 @@ var Causes = []struct{ Name, About string }{
 	{causeConstants, "addresses and sizes of what boot allocates, constants in the text: the dentry hash, from 6.19 on the futex hash and caches of objects"},
 	{causeRandom, "randomness that a machine without RDRAND gathers with time"},
 	{causeClock, "a clock that the machine, when slow, has found unstable"},
+	{causeTimers, "clocks that never got to their high resolution on this machine"},
 	{causeUnnamed, "static keys that boot switches on: without KALLSYMS_ALL an image does not say which they are"},
 }
 
@@ -164,6 +166,7 @@ var Causes = []struct{ Name, About string }{
 var keyCauses = []struct{ key, cause string }{
 	{"___once_key", causeOnce}, {"crng_is_ready", causeRandom}, {"not_filled_random_ptr_key", causeRandom},
 	{"__sched_clock_stable", causeClock}, {"clocksource_read_inlined", causeClock},
+	{"timers_nohz_active", causeTimers}, {"timers_migration_enabled", causeTimers}, {"hrtimer_highres_enabled_key", causeTimers},
 }
 
 func newCauses(img *kimage.Image) *causes {
