@@ -73,7 +73,9 @@ func limited(t *term, c *cli.Command) {
 
 // limit ends the command after a time, 0 for none, or once so many bytes are printed, to standard output or to standard error.
 func (t *term) limit(timeout time.Duration, most uint64) {
-	over := sync.OnceFunc(func() { t.end(fmt.Errorf("the output has reached --max-output %d, and the command had not ended", most)) })
+	over := sync.OnceFunc(func() {
+		t.end(fmt.Errorf("the output has reached --max-output %d, and the command had not ended", most))
+	})
 	t.written.most, t.writtenErr.most = most, most
 	t.written.over, t.writtenErr.over = over, over
 	if timeout > 0 {

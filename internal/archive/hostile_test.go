@@ -61,3 +61,22 @@ func TestFilesThatAreNoArchive(t *testing.T) {
 		require.ErrorContains(t, err, want, name)
 	}
 }
+
+// A link with an archive's name is replaced: what it leads to is not written.
+func TestLinksInTheWayOfAnArchive(t *testing.T) {
+	dir := t.TempDir()
+	victim := filepath.Join(t.TempDir(), "victim")
+	require.NoError(t, os.WriteFile(victim, []byte("mine"), 0o600))
+	for name, to := range map[string]string{"a.kpack": victim, "b.kpack": filepath.Join(dir, "nowhere"), "c.kpack": "c.kpack"} {
+		require.NoError(t, os.Symlink(to, filepath.Join(dir, name)))
+		_, err := writeFile(dir, name, []byte("packed"))
+		require.NoError(t, err)
+		st, err := os.Lstat(filepath.Join(dir, name))
+		require.NoError(t, err)
+		require.True(t, st.Mode().IsRegular())
+	}
+	b, err := os.ReadFile(victim)
+	require.NoError(t, err)
+	require.Equal(t, "mine", string(b))
+	require.NoFileExists(t, filepath.Join(dir, "nowhere"))
+}

@@ -13,9 +13,12 @@ const (
 	// UnpackRatio bounds how many times its packed size a stream unpacks to.
 	// Test: TestBombs
 	UnpackRatio = 100
-	// DumpHeld bounds the bytes of a dump that are kept unpacked in memory, all its forms together.
+	// DumpHeld bounds the bytes of a dump that are kept unpacked in memory, all its forms together. What is more is unpacked on a disk.
 	// Test: TestDumpsThatTakeMemory
 	DumpHeld = 1 << 30
+	// DumpOnDisk bounds the bytes of a dump that are unpacked on a disk, in the folder for temporary files.
+	// Test: none
+	DumpOnDisk = 16 << 30
 	// Lines bounds the rows of a unit's table of lines (DWARF).
 	// Test: TestLinesWithoutEnd
 	Lines = 1 << 20

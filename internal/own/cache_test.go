@@ -37,3 +37,22 @@ func TestAnswersOfAnotherUser(t *testing.T) {
 	require.NoError(t, os.Symlink(other, file))
 	require.Nil(t, readCache(file))
 }
+
+// A link where answers are kept is replaced: what it leads to is not written.
+func TestLinksInTheWayOfAnswers(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "measured")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	victim := filepath.Join(t.TempDir(), "victim")
+	require.NoError(t, os.WriteFile(victim, []byte("mine"), 0o600))
+	file := filepath.Join(dir, "a.json")
+	require.NoError(t, os.Symlink(victim, file))
+	want := []kimage.Answer{{Field: "f", Value: "v", Evidence: "e"}}
+	writeCache(file, want)
+	require.Equal(t, want, readCache(file))
+	b, err := os.ReadFile(victim)
+	require.NoError(t, err)
+	require.Equal(t, "mine", string(b))
+	list, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, list, 1, "no temporary file is left")
+}

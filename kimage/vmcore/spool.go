@@ -4,15 +4,20 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
+	"io"
 	"os"
+	"slices"
 
 	"kprobelab/internal/bounded"
 )
 
 // spool is a file of our own that nobody else sees: it holds what had to be
-// unpacked. Pages of zeros take no room in it.
+// unpacked. Pages of zeros take no room in it. It is in memory, or on a disk if all of them are too large for that.
 type spool struct {
 	f *os.File
+	// onDisk: it takes room on a disk, and none in memory.
+	onDisk bool
 	// held is how much of it takes room, end is its length.
 	held, end int64
 	// holds has a bit for each page that takes room, 64 pages to an entry.
@@ -20,9 +25,12 @@ type spool struct {
 	core  *Core
 }
 
-var errHeld = errors.New("more than 1 GiB of it would have to be kept in memory: unpack the file into an ELF dump, which is mapped")
+var (
+	errHeld   = errors.New("more than 1 GiB of it would have to be kept in memory, and the folder for temporary files is in memory, too: set TMPDIR to a folder on a disk")
+	errOnDisk = fmt.Errorf("more than %d GiB of it would have to be kept on the disk", bounded.DumpOnDisk>>30)
+)
 
-// room is how many bytes all spools of a Core may take together.
+// room is how many bytes all spools of a Core may take in memory together.
 func (c *Core) room() int64 { return cmp.Or(c.most, bounded.DumpHeld) }
 
 // hold counts the pages that n bytes at off will take, but for those that are counted.
@@ -34,11 +42,66 @@ func (s *spool) hold(off int64, n int) error {
 		}
 		s.holds[p/64] |= bit
 		s.held += PageSize
+		if s.onDisk {
+			if s.core.spilled += PageSize; s.core.spilled > bounded.DumpOnDisk {
+				return errOnDisk
+			}
+			continue
+		}
 		if s.core.held += PageSize; s.core.held > s.core.room() {
-			return errHeld
+			if err := s.toDisk(); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// toDisk moves the spool to a file on a disk.
+func (s *spool) toDisk() error {
+	make := s.core.disk
+	if make == nil {
+		make = diskFile
+	}
+	f, err := make()
+	if err != nil {
+		return err
+	}
+	b := new([PageSize]byte)
+	for at, set := range s.holds {
+		for bit := range int64(64) {
+			if set>>bit&1 == 0 {
+				continue
+			}
+			off := (at*64 + bit) * PageSize
+			n, err := s.f.ReadAt(b[:], off) // what is not written yet is not there
+			if err == nil || errors.Is(err, io.EOF) {
+				_, err = f.WriteAt(b[:n], off)
+			}
+			if err != nil {
+				return errors.Join(err, f.Close())
+			}
+		}
+	}
+	s.core.held, s.core.spilled = s.core.held-s.held, s.core.spilled+s.held
+	s.core.files[slices.Index(s.core.files, s.f)] = f
+	old := s.f
+	s.f, s.onDisk = f, true
+	return old.Close()
+}
+
+// diskFile makes a file without a name, on a disk: in the folder that $TMPDIR names, or else where large temporary files
+// belong.
+func diskFile() (*os.File, error) {
+	dir := cmp.Or(os.Getenv("TMPDIR"), largeFiles)
+	if inMemory(dir) {
+		return nil, errHeld
+	}
+	f, err := os.CreateTemp(dir, "kprobelab-dump-*")
+	if err == nil {
+		_ = os.Remove(f.Name()) // Windows keeps the name until the folder is cleared
+	}
+	return f, err
 }
 
 var zeroPage [PageSize]byte

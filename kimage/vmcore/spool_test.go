@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/rand/v2"
+	"os"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
@@ -75,7 +76,7 @@ func TestDumpsThatTakeMemory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			// use opens a dump and maps its memory, as a machine does.
 			use := func(most int64) (*Core, error) {
-				core := &Core{name: "dump", most: most}
+				core := &Core{name: "dump", most: most, disk: func() (*os.File, error) { return nil, errHeld }}
 				defer func() { require.NoError(t, core.Close()) }()
 				_, err := core.open(source{ReaderAt: bytes.NewReader(c.file), size: int64(len(c.file))})
 				if err == nil {
@@ -93,6 +94,62 @@ func TestDumpsThatTakeMemory(t *testing.T) {
 			require.GreaterOrEqual(t, core.held, c.pages*PageSize)
 		})
 	}
+}
+
+// A dump that is too large for the memory is unpacked on a disk, and is the same dump; the files are gone with it.
+func TestDumpsThatAreUnpackedOnDisk(t *testing.T) {
+	const n = 300
+	elf := written(t, full(n, n))
+	kdump := kdumpOf(t, full(n, n), kdumpOptions{version: 6, machine: "x86_64"})
+	whole, err := fromBytes(elf)
+	require.NoError(t, err)
+	for name, file := range map[string][]byte{
+		"zstd": zstdBytes(t, elf), "flattened": flattened(elf), "flattened_kdump_in_gzip": gzipped(t, flattened(kdump)), "kdump": kdump,
+		"written_again_and_again": twice(flattened(elf)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("TMPDIR", t.TempDir())
+			if inMemory(os.Getenv("TMPDIR")) {
+				t.Setenv("TMPDIR", "") // the folder for large ones
+			}
+			for _, most := range []int64{PageSize, 7 * PageSize, n / 2 * PageSize, (n + n/2) * PageSize} {
+				core := &Core{name: "dump", most: most}
+				_, err := core.open(source{ReaderAt: bytes.NewReader(file), size: int64(len(file))})
+				require.NoError(t, err)
+				_, err = core.Map()
+				require.NoError(t, err)
+				require.LessOrEqual(t, core.held, most)
+				require.Equal(t, whole.RAM(), core.RAM())
+				want, got := make([]byte, PageSize), make([]byte, PageSize)
+				for _, r := range core.RAM() {
+					for at := r.Phys; at < r.End(); at += PageSize {
+						require.NoError(t, whole.ReadPhys(at, want))
+						require.NoError(t, core.ReadPhys(at, got))
+						require.Equal(t, want, got, "%#x", at)
+					}
+				}
+				require.NoError(t, core.Close())
+			}
+			if dir := os.Getenv("TMPDIR"); dir != "" {
+				list, err := os.ReadDir(dir)
+				require.NoError(t, err)
+				require.Empty(t, list)
+			}
+		})
+	}
+	t.Run("folder_in_memory", func(t *testing.T) {
+		if !inMemory("/dev/shm") {
+			t.Skip("no folder in memory here")
+		}
+		t.Setenv("TMPDIR", "/dev/shm")
+		_, err := diskFile()
+		require.ErrorIs(t, err, errHeld)
+	})
+	t.Run("folder_that_is_not_there", func(t *testing.T) {
+		t.Setenv("TMPDIR", "/nosuch")
+		_, err := diskFile()
+		require.ErrorIs(t, err, os.ErrNotExist)
+	})
 }
 
 // The bits of a bitmap of page frames make no list that is longer than a dump's may be.
