@@ -345,9 +345,12 @@ func (c *checker) named(ct *typeName) (t *Type, known bool) {
 	switch k := words[ct.name]; k {
 	case tIntType:
 		size := 1
-		if ct.name != "bool" {
+		switch {
+		case ct.name != "bool":
 			fmt.Sscanf(strings.TrimLeft(ct.name, "uint"), "%d", &size)
 			size /= 8
+		case ct.stars == 0 && !ct.sized && !ct.unsized:
+			size = 0 // as in the tool, which dies of a value of that size
 		}
 		t = integer(size, ct.name[0] == 'i')
 	case tBuiltinType, tBuiltin:

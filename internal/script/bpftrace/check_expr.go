@@ -500,6 +500,9 @@ func (c *checker) castType(n *node) *Type {
 		return t
 	}
 	switch {
+	case t.sizeless():
+		c.error(n.at, noBool)
+		return t
 	case x.Kind == Record && !x.Context:
 		c.error(n.at, "Cannot cast from struct type \"%s\"", x)
 		return t

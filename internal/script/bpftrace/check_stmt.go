@@ -147,7 +147,7 @@ func (c *checker) let(n *node) {
 		if t.aggregate() || t.Kind == StackMode || t.Kind == Void {
 			c.error(n.at, "Invalid variable declaration type: %s", t)
 		}
-		sized = t.Size != 0
+		sized = t.Size != 0 || t.sizeless()
 	}
 	if c.pass == 1 {
 		for _, s := range c.scopes {
@@ -161,8 +161,14 @@ func (c *checker) let(n *node) {
 		c.slot(c.declare(c.inner(), &variable{name: name, typ: t, resizable: !sized, declared: n}))
 	} else if v := c.find(name); v != nil && !v.assigned {
 		c.warn(n.at, "Variable %s never assigned to.", name)
+		if v.typ.sizeless() {
+			c.error(n.at, noBool)
+		}
 	}
 }
+
+// noBool is what is said where bpftrace 0.23.2 dies.
+const noBool = "a value of type 'bool' cannot be made: bpftrace gives it no size"
 
 func (c *checker) assignable(to, x *node) bool {
 	if x.op != nMap {
@@ -317,7 +323,7 @@ func (c *checker) reassign(n *node, v *variable, x *node, t *Type) {
 			c.error(n.at, "Type mismatch for %s: trying to assign value '%s' which does not fit into the variable of type '%s'", v.name, value, stored)
 			return
 		} else {
-			n.kids[1] = &node{op: nCast, at: x.at, ctype: &typeName{name: stored.String(), at: x.at}, kids: []*node{x}}
+			n.kids[1] = &node{op: nCast, at: x.at, ctype: &typeName{name: stored.word(), at: x.at}, kids: []*node{x}}
 		}
 	case stored.isInt():
 		if stored.Signed != t.Signed {

@@ -128,8 +128,19 @@ func (t *Type) enumerator(n int64) (name string, ok bool) {
 	return "", false
 }
 
+// sizeless is for bool, of which no value can be made.
+func (t *Type) sizeless() bool { return t.Kind == Integer && t.Size == 0 }
+
 func (t *Type) enum() bool {
 	return t.Kind == Integer && (t.Name != "" || t.C != nil && t.C.Kind == ctype.Enum)
+}
+
+// word names an integer's type in a cast.
+func (t *Type) word() string {
+	if t.Kind == Integer && t.Name == "" {
+		return integer(t.Size, t.Signed).String()
+	}
+	return t.String()
 }
 
 func (t *Type) String() string { return t.text(ctype.Writing()) }
@@ -145,8 +156,15 @@ func (t *Type) text(w *ctype.Walk) string {
 	}
 	switch t.Kind {
 	case Integer:
-		if t.Name != "" {
+		switch {
+		case t.Name != "":
 			return "enum " + t.Name
+		case t.enum():
+			// The tool's compiler names it by its place, in what the tool makes of BTF or of the script; the first one there has this.
+			if t.C.ID == 0 {
+				return "enum enum (unnamed at definitions.h:2:1)"
+			}
+			return "enum enum (unnamed at /bpftrace/include/__btf_generated_header.h:1:1)"
 		}
 		return fmt.Sprintf("%sint%d", sign, 8*t.Size)
 	case String, Inet, Buffer:
