@@ -233,7 +233,7 @@ func (e *engine) noPage(ip x86.Addr, phys uint64) error {
 // be translated again.
 func (e *engine) hookInstructions(c *cpu, pc x86.Addr, code []byte) (again bool) {
 	for at := 0; at < len(code); {
-		i, err := decoder.Decode(code[at:])
+		i, err := e.reads.Decode(code[at:])
 		if err != nil || i.Length == 0 {
 			break
 		}

@@ -28,6 +28,8 @@ import (
 	"fmt"
 	"unsafe"
 
+	"kprobelab/decoder"
+	"kprobelab/internal/cpumodel"
 	"kprobelab/machine"
 )
 
@@ -50,6 +52,8 @@ type engine struct {
 	c     *C.kpl_machine
 	sh    *machine.Shared // the beginning of c
 	model int
+	// reads is how the model reads the bytes in which processors differ.
+	reads decoder.Processor
 
 	cpus    []*cpu
 	cur     *cpu // that runs, or ran last
@@ -71,6 +75,9 @@ func open(h *machine.Host) (machine.Engine, error) {
 	var err error
 	if e.model, err = cpuModel(e.opt.CPUModel); err != nil {
 		return nil, err
+	}
+	if m, err := cpumodel.Named(e.opt.CPUModel); err == nil { // else the engine refuses it
+		e.reads = m.Reads
 	}
 	prepare()
 	if e.c = (*C.kpl_machine)(C.calloc(1, C.sizeof_kpl_machine)); e.c == nil {

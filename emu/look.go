@@ -52,7 +52,7 @@ func kplLook(h C.uintptr_t, cpu C.int, pc C.uint64_t, size C.uint32_t, work *C.u
 			return pc + C.uint64_t(at)
 		}
 	}
-	at, w := look(code, func(at int) bool { return e.b != nil && e.b.hooked[x86.Addr(pc).Add(int64(at))] })
+	at, w := look(e.reads, code, func(at int) bool { return e.b != nil && e.b.hooked[x86.Addr(pc).Add(int64(at))] })
 	*work = C.uint32_t(w)
 	if at < 0 {
 		return 0
@@ -64,7 +64,7 @@ func kplLook(h C.uintptr_t, cpu C.int, pc C.uint64_t, size C.uint32_t, work *C.u
 func (e *engine) forbidden(pc x86.Addr, code []byte) int {
 	whole := true
 	for at := 0; at < len(code); {
-		i, err := decoder.Decode(code[at:])
+		i, err := e.reads.Decode(code[at:])
 		whole = whole && err == nil && !misread(&i, code[at:])
 		if C.kpl_forbidden(e.c, C.uint64_t(pc.Add(int64(at)))) != 0 {
 			return at
@@ -79,14 +79,15 @@ func (e *engine) forbidden(pc x86.Addr, code []byte) int {
 // look finds in a block the first write to debug register 7 that is not hooked, which the
 // engine does not survive, or -1; and adds up what its instructions cost.
 //
+// reads is how the emulated processor reads the bytes in which processors differ.
 // Where the engine may see other instructions than a processor does, from there on
 // every byte counts as the beginning of one.
-func look(code []byte, hooked func(at int) bool) (refused int, work uint32) {
+func look(reads decoder.Processor, code []byte, hooked func(at int) bool) (refused int, work uint32) {
 	for at := 0; at < len(code); {
-		i, err := decoder.Decode(code[at:])
+		i, err := reads.Decode(code[at:])
 		step := i.Length
 		if err != nil || misread(&i, code[at:]) {
-			return lookEverywhere(code, at, work, hooked)
+			return lookEverywhere(reads, code, at, work, hooked)
 		}
 		if writesDR7(&i) && !hooked(at) {
 			return at, work
@@ -108,9 +109,9 @@ func misread(i *decoder.Inst, code []byte) bool {
 	return false
 }
 
-func lookEverywhere(code []byte, at int, work uint32, hooked func(at int) bool) (int, uint32) {
+func lookEverywhere(reads decoder.Processor, code []byte, at int, work uint32, hooked func(at int) bool) (int, uint32) {
 	for ; at < len(code); at++ {
-		i, err := decoder.Decode(code[at:])
+		i, err := reads.Decode(code[at:])
 		switch {
 		case err != nil:
 		case writesDR7(&i) && !hooked(at):

@@ -217,7 +217,7 @@ func (c *cpu) code(at uint64, b []byte) (n int) {
 // translate makes an op of the instruction that code begins with. It returns its
 // length, 0 where code ends too early, and whether a block ends with it.
 func (c *cpu) translate(o *op, code []byte, work *uint64) (last bool, size int) {
-	i, err := c.has.reads.Decode(code)
+	i, err := c.has.Reads.Decode(code)
 	switch {
 	case errors.Is(err, decoder.ErrTruncated):
 		return true, 0

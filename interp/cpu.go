@@ -1,6 +1,7 @@
 package interp
 
 import (
+	"kprobelab/internal/cpumodel"
 	"kprobelab/machine"
 	"kprobelab/x86"
 )
@@ -45,7 +46,7 @@ type cpu struct {
 	// fs and gs are the segment bases, kernelGS what swapgs puts in.
 	fs, gs, kernelGS uint64
 	sys              system
-	has              *cpuModel
+	has              *cpumodel.Model
 
 	blocks cache
 	// running is the block that runs, restart that its rest has to be read

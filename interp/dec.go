@@ -139,7 +139,7 @@ func (d *dec) row() func(c *cpu, o *op) bool {
 	default:
 		return opInvalid
 	}
-	if !d.c.has.knows(d.i) {
+	if !d.c.has.Knows(d.i) {
 		return opInvalid
 	}
 	if mk := t[d.i.Opcode]; mk != nil {

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"kprobelab/internal/cpumodel"
 	"kprobelab/machine"
 	"kprobelab/x86"
 )
@@ -18,7 +19,7 @@ type engine struct {
 	shared
 	host *machine.Host
 	opt  *machine.Options
-	has  *cpuModel
+	has  *cpumodel.Model
 
 	cpus    []*cpu
 	regions []*region
@@ -50,7 +51,7 @@ func open(h *machine.Host) (machine.Engine, error) {
 	}
 	e := &engine{host: h, opt: h.Options()}
 	var err error
-	if e.has, err = modelNamed(e.opt.CPUModel); err != nil {
+	if e.has, err = cpumodel.Named(e.opt.CPUModel); err != nil {
 		return nil, err
 	}
 	e.flushTLB()

@@ -1,7 +1,7 @@
 package interp
 
 import (
-	"kprobelab/decoder"
+	"kprobelab/internal/cpumodel"
 	"kprobelab/machine"
 )
 
@@ -9,12 +9,12 @@ import (
 // with, in a model of CPUModels. What it does not execute, and what the model has
 // not, is #UD.
 func Executes(model string, code []byte) (bool, error) {
-	m, err := modelNamed(model)
+	m, err := cpumodel.Named(model)
 	if err != nil {
 		return false, err
 	}
-	i, err := decoder.Decode(code)
-	if err != nil || !m.knows(&i) {
+	i, err := m.Reads.Decode(code)
+	if err != nil || !m.Knows(&i) {
 		return false, nil
 	}
 	c := cpu{e: &engine{opt: &machine.Options{}}, has: m}

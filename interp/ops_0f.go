@@ -173,7 +173,7 @@ func (c *cpu) bit(o *op, v, a uint64, n uint8) bool {
 // scanMaker: bsf and bsr; tzcnt and lzcnt in models that have them.
 func scanMaker(d *dec) func(c *cpu, o *op) bool {
 	d.op.sub = d.i.Opcode & 1
-	if d.f3 && (d.op.sub == 0 && d.c.has.bmi1 || d.op.sub == 1 && d.c.has.lzcnt) {
+	if d.f3 && (d.op.sub == 0 && d.c.has.BMI1 || d.op.sub == 1 && d.c.has.LZCNT) {
 		return opCountZeros
 	}
 	return opBitScan

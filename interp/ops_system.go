@@ -300,7 +300,7 @@ func opRdtscp(c *cpu, o *op) bool {
 func opRdpmc(c *cpu, o *op) bool { return c.fault(machine.VectorInvalid) }
 
 func opCpuid(c *cpu, o *op) bool {
-	r := c.has.cpuid(uint32(c.r[rax]), uint32(c.r[rcx]))
+	r := c.has.CPUID(uint32(c.r[rax]), uint32(c.r[rcx]))
 	for i, n := range [...]uint8{rax, rbx, rcx, rdx} {
 		c.setReg(n, 4, uint64(r[i]))
 	}

@@ -39,15 +39,17 @@ var order = [][]string{
 // alone are the packages beside the order, with all of the project that each may reach.
 var alone = map[string][]string{
 	"machine": {"x86", "errno", "profile", "decoder", "kimage/vmcore", "kimage"},
-	"emu":     {"x86", "errno", "profile", "decoder", "kimage/vmcore", "kimage", "machine", "internal/pcmpstr"},
-	"interp":  {"x86", "errno", "profile", "decoder", "kimage/vmcore", "kimage", "machine", "internal/pcmpstr"},
+	"emu":     {"x86", "errno", "profile", "decoder", "kimage/vmcore", "kimage", "machine", "internal/pcmpstr", "internal/cpumodel"},
+	"interp":  {"x86", "errno", "profile", "decoder", "kimage/vmcore", "kimage", "machine", "internal/pcmpstr", "internal/cpumodel"},
 	// An instruction that both engines compute by the same rules.
 	"internal/pcmpstr": {},
-	"scripts":          {},
+	// The processors that both engines can be.
+	"internal/cpumodel": {"x86", "errno", "profile", "decoder", "kimage/vmcore", "kimage", "machine"},
+	"scripts":           {},
 	// Decisions as data are for implementations that know nothing of this one.
 	"kprobestest/suite": {},
 	"kprobestest/runs":  {},
-	"internal/own":      {"x86", "errno", "profile", "decoder", "kimage/vmcore", "kimage", "machine", "emu", "interp", "internal/pcmpstr"},
+	"internal/own":      {"x86", "errno", "profile", "decoder", "kimage/vmcore", "kimage", "machine", "emu", "interp", "internal/pcmpstr", "internal/cpumodel"},
 	// What the source says, and in what notation, is read from files alone.
 	"internal/source/formula": {},
 	"internal/ctype":          {},

@@ -18,7 +18,7 @@ import (
 	"kprobelab/machine"
 )
 
-var update = flag.Bool("update", false, "rewrite interp/cpuid.txt")
+var update = flag.Bool("update", false, "rewrite internal/cpumodel/cpuid.txt")
 
 // cpuidCode stores what cpuid(edi, esi) answers at rdx.
 var cpuidCode = []byte{
@@ -84,6 +84,6 @@ func TestModelsAnswerCpuidAlike(t *testing.T) {
 		}
 	}
 	if *update {
-		require.NoError(t, os.WriteFile("../../../interp/cpuid.txt", []byte(text.String()), 0o644))
+		require.NoError(t, os.WriteFile("../../../internal/cpumodel/cpuid.txt", []byte(text.String()), 0o644))
 	}
 }
