@@ -18,8 +18,11 @@ type Machine struct {
 	opt    Options
 	// booted is the engine where the kernel has booted, else nil.
 	booted Booted
-	back   *journal // nil: no steps are kept
-	watch  func(hits []WatchHit, regs *x86.PtRegs)
+	// ownedFirst is the process's own memory at the first run of a booted kernel, wroteTooMuch that a run has added too much to it.
+	ownedFirst   int64
+	wroteTooMuch atomic.Bool
+	back         *journal // nil: no steps are kept
+	watch        func(hits []WatchHit, regs *x86.PtRegs)
 
 	cpus    []*cpu
 	cur     *cpu

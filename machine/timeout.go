@@ -14,21 +14,29 @@ import (
 // which lasts, and by StopAt, which is all that
 // the engine reads.
 func (m *Machine) startTimer() (stop func()) {
-	if m.opt.Timeout <= 0 {
-		return func() {}
-	}
 	var mu sync.Mutex
 	runs := true
-	timer := time.AfterFunc(m.opt.Timeout, func() {
+	ends := func() {
 		mu.Lock()
 		defer mu.Unlock()
 		if runs {
 			m.sh.Expired.Store(1)
 			m.sh.StopAt.Store(0)
 		}
-	})
+	}
+	unwatch := m.watchMemory(ends)
+	if m.opt.Timeout <= 0 && m.booted == nil {
+		return unwatch
+	}
+	var timer *time.Timer
+	if m.opt.Timeout > 0 {
+		timer = time.AfterFunc(m.opt.Timeout, ends)
+	}
 	return func() {
-		timer.Stop()
+		if timer != nil {
+			timer.Stop()
+		}
+		unwatch()
 		mu.Lock()
 		defer mu.Unlock()
 		runs = false
@@ -40,7 +48,11 @@ func (m *Machine) startTimer() (stop func()) {
 func (m *Machine) expired() bool { return m.sh.Expired.Load() != 0 }
 
 func (m *Machine) overTime(at x86.Addr) error {
-	return &BudgetError{Limit: m.opt.Budget, Time: m.opt.Timeout, IP: at, Symbol: m.Symbolize(at)}
+	err := &BudgetError{Limit: m.opt.Budget, Time: m.opt.Timeout, IP: at, Symbol: m.Symbolize(at)}
+	if m.wroteTooMuch.Load() {
+		return &WrittenError{err}
+	}
+	return err
 }
 
 // nextPause lets the timer strike on systems with a single thread, and is the

@@ -54,6 +54,9 @@ const (
 	// GuestRegion bounds a piece of a guest's memory, in bytes.
 	// Test: none
 	GuestRegion = 1 << 31
+	// GuestWritten bounds the memory that a booted kernel writes to, in bytes: a dump may be of a machine with more than the host has.
+	// Test: TestAGuestThatWritesAllItsMemory
+	GuestWritten = 4 << 30
 	// GuestLog bounds an engine's log of what a guest has written, in bytes.
 	// Test: TestALogOfBlocksIsBounded
 	GuestLog = 256 << 20
