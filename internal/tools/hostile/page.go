@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -76,7 +77,9 @@ func oddRequests(c *tryOut) {
 	const pageText = "<!doctype html><title>page</title>"
 	names := []string{"<img src=x onerror=alert(1)>", "a\"b", "é", "\x1b[2J", "..", "a b", "‮elf"}
 	name := strings.ReplaceAll(names[c.rng.IntN(len(names))], "..", "x")
-	cmd := exec.Command(c.program, "serve", "--page", c.file("page.html", []byte(pageText)), c.file(name, mutate(c.rng, c.seeds.guest)))
+	ctx, cancel := context.WithTimeout(context.Background(), c.o.patience())
+	defer cancel()
+	cmd := exec.CommandContext(ctx, c.program, "serve", "--page", c.file("page.html", []byte(pageText)), c.file(name, mutate(c.rng, c.seeds.guest)))
 	cmd.Dir = c.dir
 	errs := &keep{}
 	cmd.Stderr = errs
@@ -100,7 +103,7 @@ func oddRequests(c *tryOut) {
 	if what := ask(address, "GET / HTTP/1.1\r\nHost: "+address+"\r\nConnection: close\r\n\r\n"); !strings.Contains(what, pageText) {
 		c.found("serve", "it does not go on: "+first(what))
 	}
-	_ = cmd.Process.Signal(syscall.SIGINT)
+	_ = cmd.Process.Signal(syscall.SIGTERM) // a shell lets what it runs in the background ignore the other one
 	_ = cmd.Wait()
 	if crashed.MatchString(errs.b.String()) || len(errs.seen) > 0 {
 		c.found("serve", "crashed, or control characters: "+first(errs.b.String()))
