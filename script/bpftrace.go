@@ -18,6 +18,8 @@ type BpftraceOptions struct {
 	Options
 	// Unsafe allows what only --unsafe allows. JSON is the output's format. NoWarnings leaves out what looks wrong.
 	Unsafe, JSON, NoWarnings bool
+	// Env are variables of the environment, NAME=VALUE: bpftrace has settings in BPFTRACE_MAX_STRLEN and its like.
+	Env []string
 }
 
 // Bpftrace reads a script of bpftrace's language, for an image. A script that bpftrace refuses is a *RefusedError; an
@@ -30,7 +32,7 @@ func Bpftrace(img *kimage.Image, text string, o *BpftraceOptions) (*Script, erro
 	if err != nil {
 		return nil, err
 	}
-	of := &bpftrace.Options{Args: o.Args, Unsafe: o.Unsafe, Command: o.Command != "", JSON: o.JSON, NoWarnings: o.NoWarnings}
+	of := &bpftrace.Options{Args: o.Args, Unsafe: o.Unsafe, Command: o.Command != "", JSON: o.JSON, NoWarnings: o.NoWarnings, Env: o.Env}
 	if words := strings.Fields(o.Command); len(words) > 0 {
 		of.Program = words[0]
 	}

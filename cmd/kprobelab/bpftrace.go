@@ -76,12 +76,18 @@ func bpftraceCommand(t *term) *cli.Command {
 			&cli.DurationFlag{Name: "for", Value: time.Minute, Destination: &r.wait, Usage: "without -c and --call, let this much virtual `TIME` pass at most"},
 			decoderFlag("x86asm"), debuginfoFlag(),
 			rawFlag(t),
-		}, imageFlags()...),
+		}, append(toolFlags("bpftrace"), imageFlags()...)...),
 		Action: func(_ context.Context, c *cli.Command) error { return t.differences(r.run(t, c)) },
 	}
 }
 
 func (r *bpftraceRun) run(t *term, c *cli.Command) (ferr error) {
+	if t.toolVersion(c, "bpftrace") {
+		return nil
+	}
+	if err := toolRefuses(c, "bpftrace"); err != nil {
+		return err
+	}
 	args := c.Args().Slice()
 	name, text := "", c.String("script")
 	switch f := c.String("format"); f {
@@ -117,7 +123,7 @@ func (r *bpftraceRun) run(t *term, c *cli.Command) (ferr error) {
 	if err != nil {
 		return err
 	}
-	r.o.Options, r.o.NoWarnings = r.options(c, name, args), c.Bool("no-warnings")
+	r.o.Options, r.o.NoWarnings, r.o.Env = r.options(c, name, args), c.Bool("no-warnings"), os.Environ()
 	if c.Bool("list") {
 		list, warnings, err := script.BpftraceList(img, strings.Join(args, ""), c.Bool("verbose"), &r.o)
 		if err != nil {
@@ -135,21 +141,11 @@ func (r *bpftraceRun) run(t *term, c *cli.Command) (ferr error) {
 	}
 	said := s.Said()
 	fmt.Fprint(t.err, said.Warnings)
-	if name := c.String("output"); name != "" {
-		f, err := os.Create(name)
-		if err != nil {
-			return &failure{exitImage, err}
-		}
-		to := &latch{w: f, most: t.written.most, over: t.written.over}
-		defer func() {
-			if to.err = errors.Join(to.err, f.Close()); to.err != nil {
-				ferr = &failure{exitImage, errors.Join(to.err, ferr)}
-			}
-		}()
-		out := *t
-		out.out = to
-		t = &out
+	t, closed, err := t.outputTo(c.String("output"))
+	if err != nil {
+		return err
 	}
+	defer closed(&ferr)
 	if !c.Bool("quiet") {
 		fmt.Fprint(t.out, said.Attaching)
 	}

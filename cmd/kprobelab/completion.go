@@ -186,7 +186,7 @@ func takesValue(cmd *cli.Command, name string) bool {
 func (r *completion) flags(cmd *cli.Command, prefix string) {
 	for _, f := range cmd.Flags {
 		name := "--" + f.Names()[0]
-		if d, ok := f.(cli.DocGenerationFlag); ok && strings.HasPrefix(name, prefix) {
+		if d, ok := f.(cli.DocGenerationFlag); ok && !hidden(f) && strings.HasPrefix(name, prefix) {
 			r.offer(name, strings.ReplaceAll(d.GetUsage(), "`", ""))
 		}
 	}

@@ -76,21 +76,26 @@ func missingValue(cmd *cli.Command, option string) error {
 	return usagef("%s needs a value; try kprobelab %s --help", option, cmd.Name)
 }
 
-// longName is the option whose name begins so, where it is one alone.
+// longName is the option whose name begins so, where it is one alone: of those that the help shows, else of the others.
 func longName(cmd *cli.Command, begin string) string {
-	var fits []string
+	fits := map[bool][]string{}
 	for _, f := range cmd.Flags {
 		for _, n := range f.Names() {
 			if n == begin {
 				return begin
 			}
 			if len(n) > 1 && strings.HasPrefix(n, begin) {
-				fits = append(fits, n)
+				fits[hidden(f)] = append(fits[hidden(f)], n)
 			}
 		}
 	}
-	if len(fits) == 1 {
-		return fits[0]
+	for _, list := range [...][]string{fits[false], fits[true]} {
+		if len(list) == 1 {
+			return list[0]
+		}
+		if len(list) > 1 {
+			break
+		}
 	}
 	return begin
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"strings"
 	"time"
 
@@ -61,6 +62,25 @@ func (r *scriptRun) start(t *term, img *kimage.Image, s *script.Script) error {
 		return &failure{exitImage, fmt.Errorf("%s: -c needs the memory dump of a booted kernel; kprobelab boot makes one", img.Name())}
 	}
 	return r.execute(t, img, s)
+}
+
+// outputTo is the terminal with a file in the place of its output, "" for none. closed closes the file, and adds what went wrong.
+func (t *term) outputTo(name string) (to *term, closed func(*error), err error) {
+	if name == "" {
+		return t, func(*error) {}, nil
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		return nil, nil, &failure{exitImage, err}
+	}
+	w := &latch{w: f, most: t.written.most, over: t.written.over}
+	out := *t
+	out.out = w
+	return &out, func(ferr *error) {
+		if w.err = errors.Join(w.err, f.Close()); w.err != nil {
+			*ferr = &failure{exitImage, errors.Join(w.err, *ferr)}
+		}
+	}, nil
 }
 
 func (t *term) scriptOutput() *script.Output {

@@ -63,6 +63,7 @@ func stapCommand(t *term) *cli.Command {
 			&cli.IntFlag{Name: "pass", Aliases: []string{"p"}, Value: 5, Usage: "stop after `PASS` 1 (print what was read) or 2 (print probes, functions, types)"},
 			&cli.StringFlag{Name: "list", Aliases: []string{"L"}, Usage: "list the probes of `POINT` and their variables"},
 			&cli.StringFlag{Name: "names", Aliases: []string{"l"}, Usage: "list the probes of `POINT`"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, TakesFile: true, Usage: "write the script's output to this `FILE`"},
 			&cli.BoolFlag{Name: "guru", Aliases: []string{"g"}, Destination: &r.o.Guru, Usage: "allow what only -g allows: writing variables and memory, probes at an address, @kderef, @kregister, @const"},
 			&cli.StringSliceFlag{Name: "define", Aliases: []string{"D"}, Usage: "set a limit, `NAME=VALUE`: " + strings.Join(script.StapLimits, ", ") + " (repeatable)"},
 			&cli.StringSliceFlag{Name: "global", Aliases: []string{"G"}, Usage: "give a global variable another beginning, `NAME=VALUE` (repeatable)"},
@@ -71,12 +72,18 @@ func stapCommand(t *term) *cli.Command {
 			&cli.DurationFlag{Name: "for", Value: time.Minute, Destination: &r.wait, Usage: "without -c and --call, let this much virtual `TIME` pass at most"},
 			decoderFlag("x86asm"), debuginfoFlag(),
 			rawFlag(t),
-		}, imageFlags()...),
+		}, append(toolFlags("stap"), imageFlags()...)...),
 		Action: func(_ context.Context, c *cli.Command) error { return t.differences(r.run(t, c)) },
 	}
 }
 
-func (r *stapRun) run(t *term, c *cli.Command) error {
+func (r *stapRun) run(t *term, c *cli.Command) (ferr error) {
+	if t.toolVersion(c, "stap") {
+		return nil
+	}
+	if err := toolRefuses(c, "stap"); err != nil {
+		return err
+	}
 	if err := oneOf(c, "list", "names"); err != nil {
 		return err
 	}
@@ -127,6 +134,11 @@ func (r *stapRun) run(t *term, c *cli.Command) error {
 		var s *script.Script
 		if s, err = script.Stap(img, text, &r.o); err == nil {
 			debug.SetGCPercent(normally)
+			t, closed, err := t.outputTo(c.String("output"))
+			if err != nil {
+				return err
+			}
+			defer closed(&ferr)
 			return r.start(t, img, s)
 		}
 	}

@@ -42,7 +42,7 @@ func (c *checker) attachment() (a Attachment) {
 		return a
 	}
 	if most := c.setting("max_probes", maxProbes); a.Attached > most {
-		c.unattached("Can't attach to %d probes because it exceeds the current limit of %d probes.\nYou can increase the limit through the BPFTRACE_MAX_PROBES environment variable, but BE CAREFUL since a high number of probes attached can cause your system to crash.", a.Attached, most)
+		c.plain("Can't attach to %d probes because it exceeds the current limit of %d probes.\nYou can increase the limit through the BPFTRACE_MAX_PROBES environment variable, but BE CAREFUL since a high number of probes attached can cause your system to crash.", a.Attached, most)
 		return a
 	}
 	var log strings.Builder

@@ -2,6 +2,7 @@ package bpftrace
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"kprobelab/internal/bounded"
@@ -22,6 +23,8 @@ type Options struct {
 	Program string
 	// JSON is the output's format.
 	JSON bool
+	// Env are variables of the environment, NAME=VALUE; the BPFTRACE_ ones are settings.
+	Env []string
 	// NoWarnings leaves out what is said of BPF's functions that fail.
 	NoWarnings bool
 }
@@ -65,7 +68,9 @@ type checker struct {
 	// listing says that points are listed, and not attached to.
 	listing bool
 
+	// config are the settings, outer the names of those that the environment has set.
 	config map[string]string
+	outer  []string
 	// defined are the types that the script defines.
 	defined *definer
 	maxStr  int
@@ -101,8 +106,8 @@ func (c *checker) hint(at span, format string, a ...any) {
 	c.problems.list = append(c.problems.list, &Problem{Message: fmt.Sprintf(format, a...), at: at, hinting: true})
 }
 
-// unattached notes that nothing can be attached, without a place.
-func (c *checker) unattached(format string, a ...any) {
+// plain notes an error without a place.
+func (c *checker) plain(format string, a ...any) {
 	c.problems.list = append(c.problems.list, &Problem{Message: fmt.Sprintf(format, a...), free: true})
 }
 
@@ -186,6 +191,7 @@ var settings = map[string]string{
 
 func (c *checker) configure() {
 	c.maxStr, c.keys = 1024, 4096
+	c.surround()
 	for _, s := range c.t.config {
 		name := strings.TrimPrefix(strings.ToLower(s.name), "bpftrace_")
 		want, ok := settings[name]
@@ -206,18 +212,24 @@ func (c *checker) configure() {
 			c.error(v.at, "") // bpftrace has no words for the place
 		case name == "stack_mode" && stackModes[v.text] == 0:
 			c.error(s.at, "%s is not a valid StackMode", v.text)
+		case slices.Contains(c.outer, name):
 		default:
 			c.config[name] = v.text
 			if v.op == nInt {
 				c.config[name] = fmt.Sprint(v.num)
-			}
-			switch name {
-			case "max_strlen":
-				c.maxStr = int(min(max(v.num, 1), 1<<14))
-			case "max_map_keys":
-				c.keys = int(min(max(v.num, 1), 1<<20))
+				c.limit(name, uint64(v.num))
 			}
 		}
+	}
+}
+
+// limit sets what a setting bounds.
+func (c *checker) limit(name string, n uint64) {
+	switch name {
+	case "max_strlen":
+		c.maxStr = int(min(max(n, 1), 1<<14))
+	case "max_map_keys":
+		c.keys = int(min(max(n, 1), 1<<20))
 	}
 }
 

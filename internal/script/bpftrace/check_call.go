@@ -8,9 +8,6 @@ import (
 	"kprobelab/internal/script"
 )
 
-// literalCalls are the functions whose strings are used here, not at the hit.
-var literalCalls = setOf("cat debugf join kaddr percpu_kaddr printf reg strftime system time uaddr cgroupid")
-
 // unsafeCalls are allowed by --unsafe alone.
 var unsafeCalls = setOf("system signal override skboutput")
 

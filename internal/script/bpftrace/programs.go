@@ -63,7 +63,7 @@ func (c *checker) programs() (list []*bpfProgram) {
 			}
 			if expanded += len(matches); expanded > c.setting("max_bpf_progs", maxPrograms) {
 				const text = "Failed to compile: Your program is trying to generate more than %d BPF programs, which exceeds the current limit of %d.\nYou can increase the limit through the BPFTRACE_MAX_BPF_PROGS environment variable."
-				c.unattached(text, expanded, c.setting("max_bpf_progs", maxPrograms))
+				c.plain(text, expanded, c.setting("max_bpf_progs", maxPrograms))
 				return nil
 			}
 			index++

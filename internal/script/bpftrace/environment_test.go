@@ -1,0 +1,62 @@
+package bpftrace
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What bpftrace 0.23.2 says to variables of its environment.
+func TestSettingsFromTheEnvironment(t *testing.T) {
+	said := func(env []string, text string) string {
+		s, err := Analyze("stdin", text, &Options{Env: env}, nil)
+		var p *Problems
+		switch {
+		case errors.As(err, &p):
+			return p.Text()
+		case err != nil:
+			return err.Error()
+		}
+		return s.Warnings
+	}
+	const long, program = "BEGIN { @ = \"0123456789\"; }\n", "BEGIN { exit(); }"
+	const tooLong = "stdin:1:13-25: ERROR: String is too long (over 8 bytes): 0123456789\nBEGIN { @ = \"0123456789\"; }\n            ~~~~~~~~~~~~\n"
+	for name, c := range map[string]struct {
+		env        []string
+		text, want string
+	}{
+		"none":                       {nil, long, ""},
+		"a_limit":                    {[]string{"BPFTRACE_MAX_STRLEN=8"}, long, tooLong},
+		"a_limit_and_other_text":     {[]string{"BPFTRACE_MAX_STRLEN=8x"}, long, tooLong},
+		"the_environment_counts":     {[]string{"BPFTRACE_MAX_STRLEN=8"}, "config = { max_strlen = 50 } " + program, ""},
+		"no_number":                  {[]string{"BPFTRACE_MAX_STRLEN=abc"}, program, "ERROR: Env var 'BPFTRACE_MAX_STRLEN' did not contain a valid uint64_t, or was zero-valued.\n"},
+		"empty":                      {[]string{"BPFTRACE_MAX_MAP_KEYS="}, program, "ERROR: Env var 'BPFTRACE_MAX_MAP_KEYS' did not contain a valid uint64_t, or was zero-valued.\n"},
+		"negative_is_large":          {[]string{"BPFTRACE_MAX_STRLEN=-1"}, long, ""},
+		"no_bool":                    {[]string{"BPFTRACE_CPP_DEMANGLE=2"}, program, "ERROR: Env var 'BPFTRACE_CPP_DEMANGLE' did not contain a valid value (0 or 1).\n"},
+		"no_stack_mode":              {[]string{"BPFTRACE_STACK_MODE=foo"}, program, "ERROR: foo is not a valid StackMode\n"},
+		"a_stack_mode":               {[]string{"BPFTRACE_STACK_MODE=raw"}, program, ""},
+		"no_cache":                   {[]string{"BPFTRACE_CACHE_USER_SYMBOLS=3"}, program, "ERROR: Invalid value for cache_user_symbols: valid values are PER_PID, PER_PROGRAM, and NONE.\n"},
+		"a_setting_that_is_not_read": {[]string{"BPFTRACE_MISSING_PROBES=xx", "BPFTRACE_LICENSE=xx", "BPFTRACE_NO_SUCH=1"}, program, ""},
+		"another_variable":           {[]string{"MAX_STRLEN=8", "XBPFTRACE_MAX_STRLEN=8"}, long, ""},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, said(c.env, c.text)) })
+	}
+}
+
+// A string of the script is no longer than max_strlen, whoever takes it: but a format of printf, and the path of cgroupid.
+func TestStringsAreNoLongerThanTheSetting(t *testing.T) {
+	for call, refused := range map[string]bool{
+		`printf("%s", "0123456789")`: true, `printf("0123456789")`: false, `time("%Y-%m-%d-")`: true, `printf("%s", strftime("%Y-%m-%d", nsecs))`: true,
+		`cat("/etc/hostname")`: true, `cat("/%s", "0123456789")`: true, `join("0123456789")`: true, `@ = reg("0123456789")`: true, `@ = kaddr("0123456789")`: true,
+		`@ = uaddr("0123456789")`: true, `@ = percpu_kaddr("0123456789")`: true, `debugf("0123456789")`: true, `system("0123456789")`: true,
+		`@ = cgroupid("0123456789")`: false, `@["0123456789"] = 1`: true, `printf("%s", "0123456")`: false, `printf("%s", "01234567")`: true,
+	} {
+		_, err := Analyze("stdin", "config = { max_strlen = 8 } BEGIN { "+call+"; }", &Options{Unsafe: true}, nil)
+		if refused {
+			require.ErrorContains(t, err, "String is too long (over 8 bytes): ", call)
+		} else if err != nil {
+			require.NotContains(t, err.Error(), "String is too long", call)
+		}
+	}
+}
