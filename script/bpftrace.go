@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"kprobelab/internal/debuginfo"
-	core "kprobelab/internal/script"
 	"kprobelab/internal/script/attach"
 	"kprobelab/internal/script/bpftrace"
 	"kprobelab/internal/script/ways"
@@ -53,10 +52,7 @@ func Bpftrace(img *kimage.Image, text string, o *BpftraceOptions) (*Script, erro
 		said:   Said{Attaching: b.Attaching(), Attached: b.Said(!o.NoWarnings)},
 		failed: errors.New("the script ended with an error"), mostSkipped: 1<<64 - 1, command: o.Command != "",
 	}
-	s.last = func(t *core.Thread) string {
-		b.PrintMaps(t)
-		return b.Dropped(t)
-	}
+	s.made.Last = b.PrintMaps
 	if !o.NoWarnings {
 		s.said.Warnings = b.Warnings
 	}

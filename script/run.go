@@ -5,13 +5,11 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"kprobelab"
 	"kprobelab/errno"
 	"kprobelab/internal/callsyntax"
-	core "kprobelab/internal/script"
 	"kprobelab/internal/script/attach"
 	"kprobelab/internal/script/host"
 	"kprobelab/internal/session"
@@ -103,13 +101,6 @@ func (s *Script) begin(lab *kprobelab.Lab, out *Output, made attach.Script) (*Ru
 	o := &attach.Options{
 		Image: s.img, Out: to.Out, Log: to.Log, HZ: int64(s.img.Profile().HZ),
 		MaxErrors: s.mostErrors, MaxSkipped: s.mostSkipped, Command: s.command, Program: s.program,
-	}
-	if s.last != nil {
-		made.Last = func(t *core.Thread) {
-			for line := range strings.Lines(s.last(t)) {
-				o.Log(strings.TrimSuffix(line, "\n"))
-			}
-		}
 	}
 	r := &Run{script: s, lab: lab, log: o.Log}
 	if lab != nil {

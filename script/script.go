@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"kprobelab/internal/debuginfo"
-	core "kprobelab/internal/script"
 	"kprobelab/internal/script/attach"
 	"kprobelab/internal/script/host"
 	"kprobelab/kimage"
@@ -34,9 +33,8 @@ func (o *Options) debuginfo(img *kimage.Image) *debuginfo.Info {
 // Script is a script that has been read for an image. It can be started more than once.
 type Script struct {
 	img *kimage.Image
-	// made has the probes and the program; last prints what is left at the end, and returns what is said of it.
+	// made has the probes and the program.
 	made attach.Script
-	last func(*core.Thread) string
 	// said is what the tool says of the script and of its probes.
 	said    Said
 	refused error

@@ -381,7 +381,8 @@ func (c *compiler) assignElem(to Elem, x intFn, op Op, near string, old bool) in
 }
 
 func (t *Thread) overflow(tab *table, near string) {
-	if tab.of.Drop {
+	if tab.of.Full != nil {
+		tab.of.Full(t, near)
 		return
 	}
 	t.Failf(near, "Array overflow, check size limit (%d)", len(tab.nodes))

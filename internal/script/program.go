@@ -57,8 +57,9 @@ type Array struct {
 	Max int
 	// Wrap has the oldest entry make room for a new one.
 	Wrap bool
-	// Drop forgets a new entry for which there is no room, and counts it.
-	Drop      bool
+	// Full is told of a new entry for which there is no room, with the Near of its Elem: the entry is forgotten. Without
+	// Full it is an error.
+	Full      func(t *Thread, near string)
 	Histogram Histogram
 
 	index int

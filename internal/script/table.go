@@ -24,7 +24,6 @@ type table struct {
 	// first and last are the entries in the order in which they came, free those without a key.
 	first, last, free int32
 	n                 int
-	dropped           uint64
 	// order is for loops in sorted order, one inside another.
 	order []int32
 }
@@ -131,9 +130,6 @@ func (t *table) put(key []byte) int32 {
 	}
 	if t.free == nobody {
 		if !t.of.Wrap {
-			if t.of.Drop {
-				t.dropped++
-			}
 			return nobody
 		}
 		t.remove(t.first)

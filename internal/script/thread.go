@@ -281,9 +281,6 @@ func (t *Thread) Zero(a *Array) {
 	}
 }
 
-// Dropped is how many entries an array had no room for.
-func (t *Thread) Dropped(a *Array) uint64 { return t.tables[a.index].dropped }
-
 // Len is how many elements an array has.
 func (t *Thread) Len(a *Array) int { return t.tables[a.index].n }
 

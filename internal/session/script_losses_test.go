@@ -8,11 +8,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"kprobelab/internal/script"
 	"kprobelab/internal/script/attach"
 	"kprobelab/internal/script/bpftrace"
 	"kprobelab/internal/script/host"
 )
+
+// mapFull is said at each update that finds no room.
+const mapFull = ": WARNING: Map full; can't update element. Try increasing max_map_keys config\nAdditional Info - helper: map_update_elem, retcode: -7\n"
 
 // What a script loses is counted and said: elements that a map has no room for, and returns that had no
 // instance of a kretprobe. What it has counted and what it says to have lost are all hits.
@@ -24,7 +26,7 @@ func TestScriptLossesAreCounted(t *testing.T) {
 		hits         int
 		lost         string // with the number of lost ones
 	}{
-		"full_map":  {"config = { max_map_keys = 3 } kprobe:work_item { @[arg0 & 7] = count(); }", "busy_worker", calls, calls, "WARNING: @: Map full; can't update element. Try increasing max_map_keys config (%d updates lost)\n"},
+		"full_map":  {"config = { max_map_keys = 3 } kprobe:work_item { @[arg0 & 7] = count(); }", "busy_worker", calls, calls, mapFull},
 		"room":      {"kprobe:work_item { @[arg0 & 7] = count(); }", "busy_worker", calls, calls, ""},
 		"recursion": {"kretprobe:recurse { @ = count(); }", "recurse", 100, 101, "WARNING: %d hits ran no handler\n"},
 	} {
@@ -35,10 +37,7 @@ func TestScriptLossesAreCounted(t *testing.T) {
 			}})
 			require.NoError(t, err)
 			var out, said bytes.Buffer
-			run, err := attach.New(&attach.Script{Program: s.Program, Probes: s.Probes, Words: bpftrace.Words{}, Last: func(th *script.Thread) {
-				s.PrintMaps(th)
-				said.WriteString(s.Dropped(th))
-			}}, &attach.Options{Machine: l.Machine, Kprobes: l.Kprobes, Image: l.Image, Out: &out, Log: func(line string) { said.WriteString(line + "\n") }, MaxSkipped: 1 << 63})
+			run, err := attach.New(&attach.Script{Program: s.Program, Probes: s.Probes, Words: bpftrace.Words{}, Last: s.PrintMaps}, &attach.Options{Machine: l.Machine, Kprobes: l.Kprobes, Image: l.Image, Out: &out, Log: func(line string) { said.WriteString(line + "\n") }, MaxSkipped: 1 << 63})
 			require.NoError(t, err)
 			run.Begin()
 			_, err = l.Machine.CallAddr(l.Image.Lookup(c.call)[0].Addr, c.arg)
@@ -46,7 +45,7 @@ func TestScriptLossesAreCounted(t *testing.T) {
 			require.NoError(t, run.End())
 			counted := 0
 			for _, line := range strings.Split(out.String(), "\n") {
-				if i := strings.LastIndex(line, ": "); i >= 0 {
+				if i := strings.LastIndex(line, ": "); i >= 0 && strings.HasPrefix(line, "@") {
 					var n int
 					_, err := fmt.Sscan(line[i+2:], &n)
 					require.NoError(t, err)
@@ -58,9 +57,11 @@ func TestScriptLossesAreCounted(t *testing.T) {
 				require.Equal(t, c.hits, counted)
 				return
 			}
-			var lost int
-			_, err = fmt.Sscanf(said.String(), c.lost, &lost)
-			require.NoError(t, err, said.String())
+			lost := strings.Count(out.String(), c.lost)
+			if c.lost != mapFull {
+				_, err = fmt.Sscanf(said.String(), c.lost, &lost)
+				require.NoError(t, err, said.String())
+			}
 			require.Positive(t, lost)
 			require.Equal(t, c.hits, counted+lost)
 		})

@@ -54,7 +54,9 @@ func TestBpftraceScripts(t *testing.T) {
 		"end_follows": {`BEGIN { exit(); } END { printf("end\n"); }`, "end\n"},
 		"exit_is_now": {`BEGIN { exit(); printf("no\n"); }`, "\n\n"},
 		"endless":     {`BEGIN { while (1) { @++; } }`, "stdin:1:9-14: ERROR: a handler has executed more than 1048576 statements; a loop has to end\n"},
-		"lost":        {`config = { max_map_keys = 2 } BEGIN { @[1] = 1; @[2] = 2; @[3] = 3; print(@); exit(); }`, "@[1]: 1\n@[2]: 2\n\n"},
+		"lost": {`config = { max_map_keys = 2 } BEGIN { @[1] = 1; @[2] = 2; @[3] = 3; print(@); exit(); }`,
+			"stdin:1:59-67: WARNING: Map full; can't update element. Try increasing max_map_keys config\nAdditional Info - helper: map_update_elem, retcode: -7\n" +
+				"config = { max_map_keys = 2 } BEGIN { @[1] = 1; @[2] = 2; @[3] = 3; print(@); exit(); }\n" + strings.Repeat(" ", 58) + "~~~~~~~~\n@[1]: 1\n@[2]: 2\n\n"},
 		"deleted_in_loop": {`BEGIN { @[1] = 1; @[2] = 2; @[3] = 3; for ($kv : @) { if (has_key(@, 2)) { delete(@, 2); } printf("%d ", $kv.0); } exit(); }`,
 			"1 3 "},
 		"division_by_0": {`BEGIN { $z = 0; printf("%d %d\n", 5 / $z, 5 % $z); exit(); }`, "0 5\n"},

@@ -68,9 +68,7 @@ type checker struct {
 	// listing says that points are listed, and not attached to.
 	listing bool
 
-	// config are the settings, outer the names of those that the environment has set.
 	config map[string]string
-	outer  []string
 	// defined are the types that the script defines.
 	defined *definer
 	maxStr  int
@@ -183,15 +181,35 @@ func expandProvider(pattern, rest string, more bool) []string {
 
 // settings are what config can set.
 var settings = map[string]string{
-	"cache_user_symbols": "string", "cpp_demangle": "bool", "lazy_symbolication": "bool", "license": "string", "log_size": "int", "max_bpf_progs": "int",
+	"cache_user_symbols": "string", "cpp_demangle": "bool", "lazy_symbolication": "bool", "log_size": "int", "max_bpf_progs": "int",
 	"max_cat_bytes": "int", "max_map_keys": "int", "max_probes": "int", "max_strlen": "int", "max_type_res_iterations": "int",
 	"missing_probes": "string", "on_stack_limit": "int", "perf_rb_pages": "int", "print_maps_on_exit": "bool", "probe_inline": "bool",
-	"stack_mode": "string", "str_trunc_trailer": "string", "symbol_source": "string", "use_blazesym": "bool",
+	"stack_mode": "stack_mode", "str_trunc_trailer": "string", "symbol_source": "string", "use_blazesym": "bool",
+}
+
+// choice is a setting with a few values; say names them as bpftrace does.
+type choice struct {
+	values []string
+	say    string
+}
+
+func (c *choice) refusal(name string) string {
+	return "Invalid value for " + name + ": valid values are " + c.say + "."
+}
+
+// choices are the settings whose values are words.
+var choices = map[string]*choice{
+	"missing_probes":     {[]string{"ignore", "warn", "error"}, `"ignore", "warn", and "error"`},
+	"cache_user_symbols": {[]string{"PER_PID", "PER_PROGRAM", "NONE"}, "PER_PID, PER_PROGRAM, and NONE"},
+	"symbol_source":      {[]string{"dwarf", "symbol_table"}, `"dwarf" and "symbol_table"`},
 }
 
 func (c *checker) configure() {
 	c.maxStr, c.keys = 1024, 4096
-	c.surround()
+	set := map[string]bool{}
+	for _, name := range c.surround() {
+		set[name] = true
+	}
 	for _, s := range c.t.config {
 		name := strings.TrimPrefix(strings.ToLower(s.name), "bpftrace_")
 		want, ok := settings[name]
@@ -200,20 +218,17 @@ func (c *checker) configure() {
 			c.error(s.at, "Unrecognized config variable: %s", s.name)
 		case !v.literal():
 			c.error(s.at, "Assignment for %s must be literal.", s.name)
-		case want == "string" && v.op != nString && v.op != nStackMode:
-			c.error(s.at, "Invalid type for %s. Type: %s. Expected Type: string", s.name, literalKind(v))
-		case want != "string" && v.op != nInt:
-			c.error(s.at, "Invalid type for %s. Type: %s. Expected Type: int", s.name, literalKind(v))
+		case literalKind(v) != literal(want):
+			c.error(s.at, "Invalid type for %s. Type: %s. Expected Type: %s", s.name, literalKind(v), literal(want))
 		case want == "bool" && v.num > 1:
-			c.error(s.at, "Invalid value for %s. Needs to be 0 or 1. Value: %d", s.name, v.num)
-		case name == "missing_probes" && v.text != "ignore" && v.text != "warn" && v.text != "error":
-			const text = `Invalid value for missing_probes: valid values are "ignore", "warn", and "error".`
-			c.problems.list = append(c.problems.list, &Problem{Message: text, free: true})
+			c.plain("Invalid value for %s. Needs to be 0 or 1. Value: %d", s.name, v.num)
+		case choices[name] != nil && !slices.Contains(choices[name].values, v.text):
+			c.plain("%s", choices[name].refusal(name))
 			c.error(v.at, "") // bpftrace has no words for the place
-		case name == "stack_mode" && stackModes[v.text] == 0:
-			c.error(s.at, "%s is not a valid StackMode", v.text)
-		case slices.Contains(c.outer, name):
+		case set[name]:
+			// The first value counts.
 		default:
+			set[name] = true
 			c.config[name] = v.text
 			if v.op == nInt {
 				c.config[name] = fmt.Sprint(v.num)
@@ -233,12 +248,22 @@ func (c *checker) limit(name string, n uint64) {
 	}
 }
 
+// literal is the type of a setting's value.
+func literal(want string) string {
+	if want == "bool" {
+		return "int"
+	}
+	return want
+}
+
 func literalKind(n *node) string {
 	switch n.op {
 	case nInt:
 		return "int"
 	case nString:
 		return "string"
+	case nStackMode:
+		return "stack_mode"
 	}
 	return "none"
 }

@@ -13,11 +13,8 @@ var environment = []string{
 	"stack_mode", "str_trunc_trailer", "cache_user_symbols", "cpp_demangle", "lazy_symbolication",
 }
 
-// userSymbolCaches are the values of cache_user_symbols.
-var userSymbolCaches = []string{"PER_PID", "PER_PROGRAM", "NONE"}
-
-// surround reads the environment into the settings.
-func (c *checker) surround() {
+// surround reads the environment into the settings, and returns the names of those that it sets.
+func (c *checker) surround() (set []string) {
 	for _, name := range environment {
 		variable := "BPFTRACE_" + strings.ToUpper(name)
 		i := slices.IndexFunc(c.o.Env, func(v string) bool { return strings.HasPrefix(v, variable+"=") })
@@ -41,12 +38,13 @@ func (c *checker) surround() {
 		switch {
 		case name == "stack_mode" && stackModes[value] == 0:
 			c.plain("%s is not a valid StackMode", value)
-		case name == "cache_user_symbols" && !slices.Contains(userSymbolCaches, value):
-			c.plain("Invalid value for cache_user_symbols: valid values are PER_PID, PER_PROGRAM, and NONE.")
+		case choices[name] != nil && !slices.Contains(choices[name].values, value):
+			c.plain("%s", choices[name].refusal(name))
 		}
 		c.config[name] = value
-		c.outer = append(c.outer, name)
+		set = append(set, name)
 	}
+	return set
 }
 
 // leadingNumber is the number that a text begins with, as C++'s stoull reads it.

@@ -60,3 +60,37 @@ func TestStringsAreNoLongerThanTheSetting(t *testing.T) {
 		}
 	}
 }
+
+// What bpftrace 0.23.2 says to a script's settings.
+func TestSettingsOfAScript(t *testing.T) {
+	for settings, want := range map[string]string{
+		`max_strlen = 8; max_strlen = 20`:                      "",
+		`stack_mode = raw; stack_mode = perf`:                  "",
+		`symbol_source = "dwarf"; cache_user_symbols = "NONE"`: "",
+		`license = "GPL"`:                                      "1:20-21: ERROR: Unrecognized config variable: license",
+		`cache_user_symbols = "x"`:                             "ERROR: Invalid value for cache_user_symbols: valid values are PER_PID, PER_PROGRAM, and NONE.",
+		`symbol_source = "x"`:                                  `ERROR: Invalid value for symbol_source: valid values are "dwarf" and "symbol_table".`,
+		`missing_probes = "foo"`:                               `ERROR: Invalid value for missing_probes: valid values are "ignore", "warn", and "error".`,
+		`stack_mode = "perf"`:                                  "1:23-24: ERROR: Invalid type for stack_mode. Type: string. Expected Type: stack_mode",
+		`stack_mode = 1`:                                       "1:23-24: ERROR: Invalid type for stack_mode. Type: int. Expected Type: stack_mode",
+		`stack_mode = foo`:                                     "1:23-24: ERROR: Assignment for stack_mode must be literal.",
+		`missing_probes = raw`:                                 "1:27-28: ERROR: Invalid type for missing_probes. Type: stack_mode. Expected Type: string",
+		`max_strlen = raw`:                                     "1:23-24: ERROR: Invalid type for max_strlen. Type: stack_mode. Expected Type: int",
+		`cpp_demangle = "x"`:                                   "1:25-26: ERROR: Invalid type for cpp_demangle. Type: string. Expected Type: int",
+		`cpp_demangle = 0; cpp_demangle = 7`:                   "ERROR: Invalid value for cpp_demangle. Needs to be 0 or 1. Value: 7",
+		`max_strlen = 8, max_map_keys = 3`:                     `1:25-27: ERROR: syntax error, unexpected ",", expecting ; or }`,
+		`max_strlen = 8;; `:                                    "1:25-28: ERROR: syntax error, unexpected ;, expecting } or identifier",
+		`3 = 8`:                                                "1:12-13: ERROR: syntax error, unexpected integer, expecting } or identifier",
+	} {
+		_, err := Analyze("stdin", "config = { "+settings+" } BEGIN { exit(); }", &Options{}, nil)
+		var p *Problems
+		if want == "" {
+			require.NoError(t, err, settings)
+			continue
+		}
+		require.ErrorAs(t, err, &p, settings)
+		require.Contains(t, p.Text(), want, settings)
+	}
+	_, err := Analyze("stdin", `config = { max_strlen = 8; max_strlen = 20 } BEGIN { @ = "0123456789"; }`, &Options{}, nil)
+	require.ErrorContains(t, err, "over 8 bytes", "the first value counts")
+}

@@ -16,6 +16,8 @@ type generator struct {
 	program *script.Program
 	arrays  map[string]*script.Array
 	infos   map[string]*mapInfo
+	// full is what is said where a new element finds its map full, by the place of the update.
+	full map[string]string
 
 	block *probe
 	probe *host.Probe
@@ -86,7 +88,8 @@ func (g *generator) makeArrays() {
 			g.s.longest = append(g.s.longest, a.key)
 		}
 		g.s.longest = append(g.s.longest, a.val)
-		one := &script.Array{Name: a.name, Keys: []script.Type{key}, Value: a.val.core(), Drop: true}
+		one := &script.Array{Name: a.name, Keys: []script.Type{key}, Value: a.val.core()}
+		one.Full = func(t *script.Thread, near string) { t.Print([]byte(g.full[near])) }
 		one.Histogram.Unsigned = !a.val.Signed
 		info := &mapInfo{array: one, name: a.name, key: a.key, val: a.val}
 		if a.key == nil {
@@ -237,8 +240,9 @@ func (g *generator) assignMap(n *node) script.Stmt {
 	e := g.elem(m)
 	info := g.infos[m.text]
 	if x.op == nCall && x.typ.aggregate() {
-		return g.aggregate(info, e, x)
+		return g.aggregate(info, g.updated(e, x.at), x)
 	}
+	e = g.updated(e, n.at)
 	v := g.loaded(x)
 	if info.val.isInt() && v.x.Type() == script.Int {
 		v.x, v.width = convert(v.x, v.bits(), 64, info.val.Signed), 64
@@ -585,7 +589,7 @@ func (g *generator) increment(n *node) value {
 	}
 	a := script.Assign{Op: op, X: by, Old: n.post, Near: g.near(n.at)}
 	if x.op == nMap {
-		a.To = g.elem(x)
+		a.To = g.updated(g.elem(x), n.at)
 	} else {
 		a.To = g.variable(x.variable)
 		width = x.typ.slot()

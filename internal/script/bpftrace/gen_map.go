@@ -43,8 +43,25 @@ func (g *generator) deletion(n *node) script.Stmt {
 
 // helperFailed prints what the tool says of a function of BPF's that fails.
 func (g *generator) helperFailed(at span, message, helper string, code int) script.Stmt {
-	if g.c.o.NoWarnings {
+	text := g.helperText(at, message, helper, code)
+	if text == "" {
 		return script.Block{}
+	}
+	return script.Do{X: call(number("warn", nil, func(t *script.Thread, _ *script.Args) int64 { t.Print([]byte(text)); return 0 }))}
+}
+
+// updated is where an element is assigned to: what the tool says there when the map is full.
+func (g *generator) updated(e script.Elem, at span) script.Elem {
+	const e2big = -7
+	e.Near = g.near(at)
+	g.full[e.Near] = g.helperText(at, "Map full; can't update element. Try increasing max_map_keys config", "map_update_elem", e2big)
+	return e
+}
+
+// helperText is what the tool says of a function of BPF's that fails, "" for nothing.
+func (g *generator) helperText(at span, message, helper string, code int) string {
+	if g.c.o.NoWarnings {
+		return ""
 	}
 	p := &Problems{file: g.c.problems.file}
 	p.warn(at, "%s\nAdditional Info - helper: %s, retcode: %d", message, helper, code)
@@ -53,5 +70,5 @@ func (g *generator) helperFailed(at span, message, helper string, code int) scri
 		text = fmt.Sprintf("{\"type\": \"helper_error\", \"msg\": \"%s\", \"helper\": \"%s\", \"retcode\": %d, \"line\": %d, \"col\": %d}\n",
 			message, helper, code, at.from.line, at.from.col)
 	}
-	return script.Do{X: call(number("warn", nil, func(t *script.Thread, _ *script.Args) int64 { t.Print([]byte(text)); return 0 }))}
+	return text
 }

@@ -125,11 +125,14 @@ func (p *parser) tree() *tree {
 func (p *parser) settings(t *tree) {
 	p.expect("{")
 	for !p.accept("}") {
-		name := p.expect(tIdent)
+		if !p.is(tIdent) {
+			p.unexpected("}", tIdent)
+		}
+		name := p.next()
 		eq := p.expect("=")
 		t.config = append(t.config, &setting{name.text, p.expr(), eq.at})
 		if !p.accept(";") && !p.is("}") {
-			p.unexpected()
+			p.unexpected(";", "}")
 		}
 	}
 }

@@ -1,8 +1,6 @@
 package bpftrace
 
 import (
-	"fmt"
-
 	"kprobelab/internal/script"
 	"kprobelab/internal/script/host"
 )
@@ -63,7 +61,7 @@ func Analyze(name, text string, o *Options, k *Kernel) (*Script, error) {
 	if s.Attachment = c.attachment(); len(problems.list) > 0 {
 		return nil, problems
 	}
-	g := &generator{c: c, s: s, program: s.Program, arrays: map[string]*script.Array{}, infos: map[string]*mapInfo{}}
+	g := &generator{c: c, s: s, program: s.Program, arrays: map[string]*script.Array{}, infos: map[string]*mapInfo{}, full: map[string]string{}}
 	g.generate()
 	if len(problems.list) > 0 {
 		return nil, problems
@@ -80,15 +78,4 @@ func (s *Script) Start(t *script.Thread, now uint64) {
 			t.Put(m.array, 0)
 		}
 	}
-}
-
-// Dropped are how many new elements the maps had no room for, in words; "" for none.
-func (s *Script) Dropped(t *script.Thread) string {
-	text := ""
-	for _, m := range s.maps {
-		if n := t.Dropped(m.array); n > 0 {
-			text += fmt.Sprintf("WARNING: %s: Map full; can't update element. Try increasing max_map_keys config (%d updates lost)\n", m.name, n)
-		}
-	}
-	return text
 }
