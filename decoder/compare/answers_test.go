@@ -132,39 +132,45 @@ func recordedQuestions() [][]byte {
 func TestAnswers(t *testing.T) {
 	for _, name := range withText {
 		t.Run(name, func(t *testing.T) {
-			file := name + "-" + versionOf(t, name)
 			if *update {
+				file := name + "-" + versionOf(t, name)
 				d, err := Open(name, true)
 				require.NoError(t, err)
 				writeAnswers(t, file, d, recordedQuestions())
 				require.NoError(t, d.Close())
 			}
-			a := readAnswers(t, name, file)
-			require.Greater(t, len(a.questions), answersCount)
-			k, err := Recognize(a)
-			require.NoError(t, err)
-			require.Equal(t, name+" "+versionOf(t, name), k.String())
-			c := &Comparison{known: map[string]*Known{name: k}}
-			ours := make([]Answer, len(a.questions))
-			Ours(a.questions, ours)
-			texts, causes := 0, map[string]int{}
-			for n, q := range a.questions {
-				theirs := a.said[string(q)]
-				if theirs.Text != "" {
-					texts++
-				}
-				c.Add(name, q, 0, ours[n], theirs)
-			}
-			require.Greater(t, texts, answersCount/3)
-			for _, d := range c.Differences() {
-				causes[d.Cause] += d.Count
-				if d.Cause == "" {
-					t.Errorf("%s: %s: % x: ours %v, theirs %v", d.Opcode, d.What, d.Bytes(), d.Ours, d.Theirs)
-				}
-			}
-			t.Logf("%d questions, %d texts; differences by cause: %v", len(a.questions), texts, causes)
+			compareAnswers(t, name)
 		})
 	}
+}
+
+// compareAnswers compares the recorded answers of a decoder with ours.
+func compareAnswers(t *testing.T, name string) {
+	t.Helper()
+	a := readAnswers(t, name, name+"-"+versionOf(t, name))
+	require.Greater(t, len(a.questions), answersCount)
+	k, err := Recognize(a)
+	require.NoError(t, err)
+	require.Equal(t, name+" "+versionOf(t, name), k.String())
+	c := &Comparison{known: map[string]*Known{name: k}}
+	ours := make([]Answer, len(a.questions))
+	Ours(a.questions, ours)
+	texts, causes := 0, map[string]int{}
+	for n, q := range a.questions {
+		theirs := a.said[string(q)]
+		if theirs.Text != "" {
+			texts++
+		}
+		c.Add(name, q, 0, ours[n], theirs)
+	}
+	require.Greater(t, texts, answersCount/3)
+	for _, d := range c.Differences() {
+		causes[d.Cause] += d.Count
+		if d.Cause == "" {
+			t.Errorf("%s: %s: % x: ours %v, theirs %v", d.Opcode, d.What, d.Bytes(), d.Ours, d.Theirs)
+		}
+	}
+	t.Logf("%d questions, %d texts; differences by cause: %v", len(a.questions), texts, causes)
 }
 
 // TestAnswersFindFaults: the recorded answers find a wrong operand and a wrong name of ours.

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -91,9 +92,20 @@ func TestCorpus(t *testing.T) {
 	require.Greater(t, total, 5000)
 }
 
-// TestCorpusByZydis: what the rows say of Zydis is so.
+// TestCorpusByZydis: what the rows say of Zydis is so. Without Zydis, each row says that it
+// agrees, or has a cause.
 func TestCorpusByZydis(t *testing.T) {
-	z := mustOpen(t, "zydis")
+	z, err := Open("zydis", false)
+	if err != nil {
+		for _, name := range corpusNames(t) {
+			for _, r := range readCorpus(t, name) {
+				known := slices.ContainsFunc(causes, func(c cause) bool { return c.name == r.zydis && slices.Contains(c.decoders, "zydis") })
+				require.True(t, known || r.zydis == "=", "%s: % x: %s", name, r.bytes, r.zydis)
+			}
+		}
+		return
+	}
+	defer z.Close()
 	for _, name := range corpusNames(t) {
 		rows := readCorpus(t, name)
 		var questions [][]byte

@@ -145,7 +145,8 @@ var corpusFiles embed.FS
 
 // ShippedNotice says under which licence the shipped corpus is, and how it grows.
 const ShippedNotice = `The corpus of kprobelab: up to four instructions of every row of decoder/opcodes,
-and encodings of every map that are no instruction. Licence: GPL-2.0-only, as all of kprobelab.
+and encodings of every map that are no instruction. Licence: GPL-2.0-only, as all of kprobelab;
+what decode corpus prints of a file of your own is yours.
 It grows: each difference between two decoders that was once found stays as a row, with the
 answer that the manual gives; rows are added, and one changes only where the manual does.`
 
