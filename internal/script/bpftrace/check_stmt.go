@@ -316,11 +316,8 @@ func (c *checker) reassign(n *node, v *variable, x *node, t *Type) {
 		if x.negative && !stored.Signed {
 			mismatch = true
 		} else if !holds(stored, x) {
-			value := fmt.Sprint(x.num)
-			if x.negative {
-				value = fmt.Sprint(int64(x.num))
-			}
-			c.error(n.at, "Type mismatch for %s: trying to assign value '%s' which does not fit into the variable of type '%s'", v.name, value, stored)
+			c.error(n.at, "Type mismatch for %s: trying to assign value '%d' which does not fit into the variable of type '%s'", v.name, uint64(x.num), stored)
+			v.assigned = true
 			return
 		} else {
 			n.kids[1] = &node{op: nCast, at: x.at, ctype: &typeName{name: stored.word(), at: x.at}, kids: []*node{x}}

@@ -94,3 +94,17 @@ func TestSettingsOfAScript(t *testing.T) {
 	_, err := Analyze("stdin", `config = { max_strlen = 8; max_strlen = 20 } BEGIN { @ = "0123456789"; }`, &Options{}, nil)
 	require.ErrorContains(t, err, "over 8 bytes", "the first value counts")
 }
+
+// A value that does not fit is said without its sign, and the variable counts as assigned.
+func TestValuesThatDoNotFit(t *testing.T) {
+	for text, want := range map[string]string{
+		"BEGIN { let $x : uint8 = 300; print($x); }":     "stdin:1:9-30: ERROR: Type mismatch for $x: trying to assign value '300' which does not fit into the variable of type 'uint8'\n",
+		"BEGIN { let $x : int8; $x = -129; print($x); }": "stdin:1:25-34: ERROR: Type mismatch for $x: trying to assign value '18446744073709551487' which does not fit into the variable of type 'int8'\n",
+		"BEGIN { $x = (int16)1; $x = -40000; }":          "stdin:1:24-35: ERROR: Type mismatch for $x: trying to assign value '18446744073709511616' which does not fit into the variable of type 'int16'\n",
+	} {
+		_, err := Analyze("stdin", text, &Options{}, nil)
+		var p *Problems
+		require.ErrorAs(t, err, &p, text)
+		require.Equal(t, want, p.Text()[:len(want)], text)
+	}
+}
