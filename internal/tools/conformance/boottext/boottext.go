@@ -157,7 +157,7 @@ var Causes = []struct{ Name, About string }{
 	{causeOnce, "code that runs once (DO_ONCE), which a machine has run or not"},
 	{causeConstants, "addresses and sizes of what boot allocates, constants in the text: the dentry hash, from 6.19 on the futex hash and caches of objects"},
 	{causeRandom, "randomness that a machine without RDRAND gathers with time"},
-	{causeClock, "a clock that the machine, when slow, has found unstable"},
+	{causeClock, "a clock that the machine, when slow, has found unstable or could not calibrate"},
 	{causeTimers, "clocks that never got to their high resolution on this machine"},
 	{causeUnnamed, "static keys that boot switches on: without KALLSYMS_ALL an image does not say which they are"},
 }
@@ -165,7 +165,7 @@ var Causes = []struct{ Name, About string }{
 // keyCauses are the beginnings of names of static keys.
 var keyCauses = []struct{ key, cause string }{
 	{"___once_key", causeOnce}, {"crng_is_ready", causeRandom}, {"not_filled_random_ptr_key", causeRandom},
-	{"__sched_clock_stable", causeClock}, {"clocksource_read_inlined", causeClock},
+	{"__sched_clock_stable", causeClock}, {"clocksource_read_inlined", causeClock}, {"__use_tsc", causeClock},
 	{"timers_nohz_active", causeTimers}, {"timers_migration_enabled", causeTimers}, {"hrtimer_highres_enabled_key", causeTimers},
 }
 

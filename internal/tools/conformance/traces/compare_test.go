@@ -68,6 +68,7 @@ func TestCompare(t *testing.T) {
 		"which_interrupt":        {"asm_sysvec_apic", "asm_sysvec_call", different, 1, 0},
 		"need_resched":           {".....     1.000003", ".N...     1.000003", "", 0, 2},
 		"not_yet_optimized":      {".....     1.000003", "..Zff     1.000003", "", 0, 3},
+		"an_int3_at_an_entry":    {".....     1.000002: open", "d....     1.000002: open", different, 1, 0},
 		"handlers_in_a_stack":    {" => do_sys_openat2\n", " => kprobe_trace_func\n => kprobe_dispatcher\n => 0xffffffffc00020c8\n => do_sys_openat2\n", "", 0, 4},
 		"an_address_in_a_stack":  {" => do_sys_openat2\n", " => 0xffffffffc00020c8\n => do_sys_openat2\n", different, 1, 0},
 		"a_pointer":              {"0xffff888004b9e840", "0xffff888004b9e000", "", 0, 5},
@@ -110,4 +111,27 @@ func TestTasksInAnotherOrder(t *testing.T) {
 	require.Empty(t, res.different)
 	require.NotZero(t, res.moved)
 	require.False(t, res.renumbered)
+}
+
+// Rule: without a count of preemption an int3 shows by the interrupts that are off, and only a probe inside
+// a function is one.
+func TestIntThreeWithoutPreemption(t *testing.T) {
+	line := func(flags, place string) []record {
+		return read(t, "           calls-70      [000] "+flags+"     1.000002: inread: ("+place+"/0x140) count=8\n")
+	}
+	for name, c := range map[string]struct {
+		ours, kernels, place string
+		differ               int
+	}{
+		"later_a_jump":      {"....", "d...", "vfs_read+0x5", 0},
+		"five_flags":        {".....", "d....", "vfs_read+0x5", 0},
+		"an_entry":          {"....", "d...", "vfs_read+0x0", 1},
+		"in_an_interrupt":   {"..h.", "d.h.", "vfs_read+0x5", 1},
+		"another_flag":      {".n..", "dn..", "vfs_read+0x5", 1},
+		"both_are_an_int3s": {"d...", "d...", "vfs_read+0x5", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Len(t, compare(line(c.ours, c.place), line(c.kernels, c.place)).different, c.differ)
+		})
+	}
 }

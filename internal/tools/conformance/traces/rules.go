@@ -38,9 +38,12 @@ var rules = []rule{
 		},
 	},
 	{
-		"an int3 (Zff) that the kernel's optimizer replaces by a jump some time later; here it has done so before the program",
+		"an int3 (Zff; without a count of preemption d) that the kernel's optimizer replaces by a jump some time later; here it has done so before the program",
 		func(r record) record {
 			r.flags = strings.ReplaceAll(r.flags, "Zff", "...")
+			if len(r.text) > 0 && inside.MatchString(r.text[0]) && strings.Trim(r.flags[1:], ".") == "" && r.flags[0] == 'd' {
+				r.flags = "." + r.flags[1:]
+			}
 			return r
 		},
 	},
@@ -68,6 +71,9 @@ var rules = []rule{
 		},
 	},
 }
+
+// inside is how a record of a probe inside a function begins. One at an entry is no int3.
+var inside = regexp.MustCompile(`^\(\w+\+0x0*[1-9a-f][0-9a-f]*/0x`)
 
 var pointer = regexp.MustCompile(`\b0xffff[0-9a-f]{12}\b`)
 
