@@ -110,7 +110,18 @@ func write(file, text string) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
 		return err
 	}
-	return os.WriteFile(file, []byte(text), 0o666)
+	f, err := os.CreateTemp(filepath.Dir(file), ".golden-*") // a full disk leaves the file that was there
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
+		err = os.Rename(f.Name(), file)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // the first error says more
+	}
+	return err
 }
 
 // firstDifference shows the first line that is not the same.

@@ -336,10 +336,21 @@ func (t *term) showDifferences(c *cli.Command, cmp *compare.Comparison, others [
 
 // appendRegression adds a row in the corpus's form.
 func appendRegression(path string, d *compare.Difference) error {
+	return appendWhole(path, d.Row())
+}
+
+// appendWhole adds a text to a file, all of it or nothing: a full disk leaves no half of a row.
+func appendWhole(path, text string) error {
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(f, d.Row())
+	before, failed := f.Stat()
+	if failed != nil {
+		return errors.Join(failed, f.Close())
+	}
+	if _, err = io.WriteString(f, text); err != nil && before.Mode().IsRegular() {
+		_ = f.Truncate(before.Size()) // the first error says more
+	}
 	return errors.Join(err, f.Close())
 }
