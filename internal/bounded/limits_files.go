@@ -3,7 +3,7 @@ package bounded
 // Files beside an image.
 const (
 	// BenchFile bounds a file of measurements that bench reads, in bytes.
-	// Test: none
+	// Test: TestFilesThatAreTooLong
 	BenchFile = 16 << 20
 	// TracingFile bounds the file of boot --tracing, in bytes.
 	// Test: none
@@ -21,7 +21,7 @@ const (
 	// Test: none
 	SourceText = 16 << 20
 	// ProgramFile bounds a file that run --program or --file names, in bytes.
-	// Test: none
+	// Test: TestFilesThatAreTooLong
 	ProgramFile = 512 << 20
 	// ProgramFiles bounds the files of the folders that --file names.
 	// Test: none
@@ -30,10 +30,10 @@ const (
 	// Test: none
 	ProgramBytes = 1 << 30
 	// Script bounds a script's text, in bytes.
-	// Test: none
+	// Test: TestFilesThatAreTooLong
 	Script = 1 << 20
 	// CheckInput bounds the lists of probes that check reads, in bytes.
-	// Test: none
+	// Test: TestFilesThatAreTooLong
 	CheckInput = 64 << 20
 	// ListLine bounds a line of a list of probes or points, in bytes.
 	// Test: TestReadPoints
@@ -78,10 +78,10 @@ const (
 	// Test: TestCacheIsNotTrusted
 	AnswerText = 1000
 	// AssemblyLines bounds the lines of assembly that are assembled at once.
-	// Test: none
+	// Test: TestAssemblyIsBounded
 	AssemblyLines = 500
 	// AssemblyLine bounds a line of assembly, in bytes.
-	// Test: none
+	// Test: TestAssemblyIsBounded
 	AssemblyLine = 200
 	// AssemblyPasses bounds how often branches may make each other longer.
 	// Test: none

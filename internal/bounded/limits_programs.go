@@ -3,34 +3,34 @@ package bounded
 // Numbers of the command line.
 const (
 	// CPUs bounds the processors of a machine.
-	// Test: none
+	// Test: TestNumbersThatAreTooLarge
 	CPUs = 64
 	// SampleTasks bounds the tasks that sample draws.
-	// Test: none
+	// Test: TestNumbersThatAreTooLarge
 	SampleTasks = 100
 	// SampleCalls bounds the calls that sample draws for a task.
-	// Test: none
+	// Test: TestNumbersThatAreTooLarge
 	SampleCalls = 1000
 	// SampleActive bounds the instances of a return probe that sample draws.
-	// Test: none
+	// Test: TestNumbersThatAreTooLarge
 	SampleActive = 4096
 	// CheckPoints bounds the points that selfcheck draws.
-	// Test: none
+	// Test: TestNumbersThatAreTooLarge
 	CheckPoints = 10_000_000
 	// BenchRounds bounds the rounds of bench.
-	// Test: none
+	// Test: TestNumbersThatAreTooLarge
 	BenchRounds = 10_000
 	// BenchHits bounds the hits of a round of bench.
-	// Test: none
+	// Test: TestNumbersThatAreTooLarge
 	BenchHits = 10_000_000
 	// BenchOthers bounds the probes beside the measured one of bench.
 	// Test: none
 	BenchOthers = 100_000
 	// BootCPUs bounds the processors of a booted guest.
-	// Test: none
+	// Test: TestNumbersThatAreTooLarge
 	BootCPUs = 64
 	// BootMemory bounds the memory of a booted guest, in MiB.
-	// Test: none
+	// Test: TestNumbersThatAreTooLarge
 	BootMemory = 16 << 10
 	// CallArguments bounds the arguments of a call: they lie on the guest's stack.
 	// Test: TestBindErrors
@@ -171,28 +171,28 @@ const (
 	// Test: none
 	ScheduleFile = 1 << 20
 	// ScenarioFunctions bounds the functions of a scenario.
-	// Test: none
+	// Test: TestScenariosAreBounded
 	ScenarioFunctions = 8
 	// ScenarioCode bounds the instructions of a scenario's function.
-	// Test: none
+	// Test: TestScenariosAreBounded
 	ScenarioCode = 24
 	// ScenarioProbes bounds the probes and sites of a scenario.
-	// Test: none
+	// Test: TestScenariosAreBounded
 	ScenarioProbes = 16
 	// ScenarioCPUs bounds the processors of a scenario.
-	// Test: none
+	// Test: TestScenariosAreBounded
 	ScenarioCPUs = 8
 	// ScenarioColumns bounds the columns of a scenario's table.
-	// Test: none
+	// Test: TestScenariosAreBounded
 	ScenarioColumns = 12
 	// ScenarioActions bounds the actions of a column of a scenario.
-	// Test: none
+	// Test: TestScenariosAreBounded
 	ScenarioActions = 24
 	// ScenarioActive bounds the instances of a scenario's return probe.
-	// Test: none
+	// Test: TestScenariosAreBounded
 	ScenarioActive = 16
 	// ScenarioData bounds the data of an instance of a scenario's return probe, in bytes.
-	// Test: none
+	// Test: TestScenariosAreBounded
 	ScenarioData = 8192
 	// ExploreSteps bounds the steps of a run of an exploration.
 	// Test: TestEndless

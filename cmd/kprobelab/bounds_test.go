@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/internal/bounded"
+)
+
+// A number of the command line that is one more than the bound is a wrong use, in one sentence that names the bound.
+func TestNumbersThatAreTooLarge(t *testing.T) {
+	n := func(most int) (string, string) { return fmt.Sprint(most + 1), fmt.Sprint(most) }
+	for name, c := range map[string]struct {
+		most int
+		args []string // the number goes to the end
+	}{
+		"CPUs":         {bounded.CPUs, []string{"run", "--call", "gcd(1, 2)", "--cpus"}},
+		"CPUs_mount":   {bounded.CPUs, []string{"mount", "nosuch", "--cpus"}},
+		"CheckPoints":  {bounded.CheckPoints, []string{"selfcheck", "--points"}},
+		"SampleTasks":  {bounded.SampleTasks, []string{"sample", "kprobe", "--tasks"}},
+		"SampleCalls":  {bounded.SampleCalls, []string{"sample", "kprobe", "--calls"}},
+		"SampleActive": {bounded.SampleActive, []string{"sample", "kretprobe", "--maxactive"}},
+		"BenchRounds":  {bounded.BenchRounds, []string{"bench", "--rounds"}},
+		"BenchHits":    {bounded.BenchHits, []string{"bench", "--hits"}},
+		"BootCPUs":     {bounded.BootCPUs, []string{"boot", "vmlinuz", "-o", "x.core", "--cpus"}},
+		"BootMemory":   {bounded.BootMemory, []string{"boot", "vmlinuz", "-o", "x.core", "--memory"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			one, most := n(c.most)
+			var out, errs strings.Builder
+			require.Equal(t, exitUsage, run(append(append([]string{"kprobelab"}, c.args...), one), &out, &errs), errs.String())
+			require.Contains(t, errs.String(), most)
+			require.Equal(t, 1, strings.Count(errs.String(), "\n"), errs.String())
+		})
+	}
+}
+
+// A file of the command line that is longer than the bound is an error that names the file and the bound; nothing past it is read.
+func TestFilesThatAreTooLong(t *testing.T) {
+	for name, c := range map[string]struct {
+		most int64
+		args func(file string) []string
+	}{
+		"BenchFile":       {bounded.BenchFile, func(f string) []string { return []string{"bench", "--against", f} }},
+		"Script_bpftrace": {bounded.Script, func(f string) []string { return []string{"bpftrace", f} }},
+		"Script_stap":     {bounded.Script, func(f string) []string { return []string{"stap", f} }},
+		"CheckInput":      {bounded.CheckInput, func(f string) []string { return []string{"check", f, "-"} }},
+		"ProgramFile":     {bounded.ProgramFile, func(f string) []string { return []string{"run", "--program", f} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if testing.Short() && c.most > 64<<20 {
+				t.Skip("it reads half a gigabyte")
+			}
+			file := filepath.Join(t.TempDir(), "long")
+			require.NoError(t, os.WriteFile(file, nil, 0o700))
+			require.NoError(t, os.Truncate(file, c.most+1))
+			var out, errs strings.Builder
+			require.Equal(t, exitImage, run(append([]string{"kprobelab"}, c.args(file)...), &out, &errs), errs.String())
+			require.Contains(t, errs.String(), fmt.Sprintf("more than %d MiB", c.most>>20))
+			require.Equal(t, 1, strings.Count(errs.String(), "\n"), errs.String())
+		})
+	}
+}
