@@ -28,7 +28,6 @@ func TestNumbersThatAreTooLarge(t *testing.T) {
 		"BenchRounds":  {bounded.BenchRounds, []string{"bench", "--rounds"}},
 		"BenchHits":    {bounded.BenchHits, []string{"bench", "--hits"}},
 		"BootCPUs":     {bounded.BootCPUs, []string{"boot", "vmlinuz", "-o", "x.core", "--cpus"}},
-		"BootMemory":   {bounded.BootMemory, []string{"boot", "vmlinuz", "-o", "x.core", "--memory"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			one, most := n(c.most)
@@ -38,6 +37,9 @@ func TestNumbersThatAreTooLarge(t *testing.T) {
 			require.Equal(t, 1, strings.Count(errs.String(), "\n"), errs.String())
 		})
 	}
+	var out, errs strings.Builder // which has a unit
+	require.Equal(t, exitUsage, run([]string{"kprobelab", "boot", "vmlinuz", "-o", "x.core", "--memory", fmt.Sprintf("%dM", bounded.BootMemory+1)}, &out, &errs))
+	require.Contains(t, errs.String(), fmt.Sprintf("%dG", bounded.BootMemory>>10))
 }
 
 // A file of the command line that is longer than the bound is an error that names the file and the bound; nothing past it is read.
