@@ -21,7 +21,7 @@ import (
 type Options struct {
 	// QEMU is the program qemu-system-x86_64.
 	QEMU string
-	// Kernel is what to boot; KASLR lets it choose where it is.
+	// Kernel is booted; KASLR lets it choose its address.
 	Kernel *Kernel
 	KASLR  bool
 	// CPU is the model as QEMU writes it, CPUs how many there are, and Megabytes how

@@ -23,7 +23,7 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return e.Why }
 
-// Unwrap is what QEMU or the connection to it said.
+// Unwrap returns the error of QEMU, or of the connection to it.
 func (e *Error) Unwrap() error { return e.err }
 
 // consoleLines is how much of the console a person is shown.

@@ -17,13 +17,13 @@ import (
 // File is a file, a folder or a link of the guest.
 type File struct{ entry qemu.Entry }
 
-// Regular is a file of the guest with these permissions.
+// Regular makes a file of the guest.
 func Regular(name string, perm fs.FileMode, data []byte) File {
 	return File{qemu.Entry{Name: name, Mode: qemu.ModeFile | uint32(perm.Perm()), Data: data}}
 }
 
-// Files are those of a file or a folder of the host, with all that is in it, at a
-// path of the guest. Permissions are kept; what is neither a file, a folder nor a link is
+// Files returns a file or a folder of the host, with everything in it, for a path of the
+// guest. Permissions are kept; what is neither a file, a folder nor a link is
 // left out.
 func Files(host, guest string) ([]File, error) {
 	if !path.IsAbs(guest) {

@@ -12,14 +12,14 @@ import (
 
 // Kernel is a kernel image that can be booted.
 type Kernel struct {
-	// Name is the file's, Release what uname -r says.
+	// Name is the file's, Release the kernel's, as uname -r prints it.
 	Name, Release string
-	// BzImage is what QEMU boots.
+	// BzImage has the bytes that QEMU boots.
 	BzImage []byte
 	// StopPoint is the function at which the booted kernel is stopped, gate the first of gateSymbols that the kernel
 	// has, as they are linked.
 	StopPoint, gate x86.Addr
-	// text is where the kernel is linked.
+	// text is the kernel's range, as it is linked.
 	text x86.Range
 }
 

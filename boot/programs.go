@@ -14,9 +14,9 @@ import (
 	"kprobelab/kimage"
 )
 
-// RefusedError is what the booted kernel did not do. It unwraps to the errno.
+// RefusedError is the refusal of the booted kernel. It unwraps to the errno.
 type RefusedError struct {
-	// What was asked of it.
+	// What names the request.
 	What string
 	errno.Errno
 }
@@ -61,9 +61,9 @@ func (g *Guest) Start(p *kprobelab.Program) error {
 	return done(p.Args[0]+" does not start", o, err)
 }
 
-// Exit is how a program has ended.
+// Exit is the end of a program.
 type Exit struct {
-	// Code is as a shell has it: 128 and the signal for a program that a signal has ended. Signal is that one, or 0.
+	// Code is the exit code as a shell has it: 128 and the signal for a program that a signal has ended. Signal is that one, or 0.
 	Code, Signal int
 }
 

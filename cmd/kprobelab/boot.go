@@ -91,7 +91,7 @@ type booting struct {
 	o     boot.Options
 	tasks []*kprobelab.Program
 	exec  *kprobelab.Program
-	// modules are those of --module, definitions those of --tracing.
+	// modules come from --module, definitions from --tracing.
 	modules     []*boot.Module
 	definitions string
 	tracefs     []boot.TraceWrite
