@@ -48,7 +48,7 @@ func page(mnemonic string) string {
 	return strings.ToUpper(mnemonic)
 }
 
-// reference is where the row comes from: a manual and the instruction's page.
+// reference names the row's source: a manual and the instruction's page.
 func reference(r *row) string {
 	document, ok := documents()["="+r.mnemonic]
 	if !ok {

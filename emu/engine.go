@@ -52,7 +52,7 @@ type engine struct {
 	c     *C.kpl_machine
 	sh    *machine.Shared // the beginning of c
 	model int
-	// reads is how the model reads the bytes in which processors differ.
+	// reads says by which maker's rules the model reads bytes in which processors differ.
 	reads decoder.Processor
 
 	cpus    []*cpu

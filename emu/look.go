@@ -79,7 +79,7 @@ func (e *engine) forbidden(pc x86.Addr, code []byte) int {
 // look finds in a block the first write to debug register 7 that is not hooked, which the
 // engine does not survive, or -1; and adds up what its instructions cost.
 //
-// reads is how the emulated processor reads the bytes in which processors differ.
+// reads says by which maker's rules the emulated processor reads bytes in which processors differ.
 // Where the engine may see other instructions than a processor does, from there on
 // every byte counts as the beginning of one.
 func look(reads decoder.Processor, code []byte, hooked func(at int) bool) (refused int, work uint32) {

@@ -65,7 +65,7 @@ const userEnd = 1 << 47
 // hidden reports whether an address is not there for the mode that the CPU is in.
 func (c *cpu) hidden(a uint64) bool { return c.user && a >= userEnd }
 
-// fast reports whether a page may be in the table of those that were used last, which both modes look into.
+// fast reports whether a page may be in the table of the pages used last, which both modes look into.
 func (c *cpu) fast(a uint64) bool { return a < userEnd || !c.e.opt.UserMode }
 
 // readBytes reads all of b or none.

@@ -39,7 +39,7 @@ func (e *evidence) preemptModel() {
 	e.img.facts = append(e.img.facts, f)
 }
 
-// shownModel is what the image says of its model: by the code that chooses it, or by its banner. A
+// shownModel is the model that the image shows: by the code that chooses it, or by its banner. A
 // real-time kernel has no such model, and takes lazy where the image knows that, otherwise full.
 func (img *Image) shownModel() (list []Witness) {
 	if model, why := img.codedPreemptModel(); model != "" {

@@ -8,12 +8,12 @@ import (
 )
 
 // keyUsers tells a static key that no symbol names by the functions that use it: it is the one key that all of
-// these have in common, of those that the image has.
+// these have in common, of the ones in the image.
 type keyUsers struct {
 	// asks are functions with a static branch of the key, names functions whose code has its address, others
 	// functions that use the keys beside it.
 	asks, names, others []string
-	// off is where in the key's symbol it lies.
+	// off is its offset in the key's symbol.
 	off int64
 }
 

@@ -87,7 +87,7 @@ func (p *bootPatcher) namelessHooks(module securityModule, all []securityModule)
 	return list
 }
 
-// hookArraysNamed are the addresses of hooks in the code of a function, and of those that it calls.
+// hookArraysNamed are the addresses of hooks in the code of a function, and of the functions that it calls.
 func (p *bootPatcher) hookArraysNamed(u *unnamed, init x86.Addr) (list []x86.Addr) {
 	s, ok := p.img.SymbolAt(init)
 	if !ok {

@@ -10,7 +10,7 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// lookEvery is how often it is looked at how much memory the process has.
+// lookEvery is the time between two looks at the process's memory.
 const lookEvery = 100 * time.Millisecond
 
 // owned is the memory in bytes that the process has for itself, 0 where the system does not tell: a guest's page that was

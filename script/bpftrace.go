@@ -82,7 +82,7 @@ func BpftraceList(img *kimage.Image, pattern string, parameters bool, o *Bpftrac
 	return list, warnings, nil
 }
 
-// bpftraceKernel is what scripts can ask of an image.
+// bpftraceKernel answers scripts about an image.
 func bpftraceKernel(info *debuginfo.Info, img *kimage.Image) (*bpftrace.Kernel, error) {
 	k, err := stapKernel(info, img)
 	if err != nil {

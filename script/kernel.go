@@ -14,7 +14,7 @@ import (
 	"kprobelab/x86"
 )
 
-// stapKernel is what scripts can ask of an image.
+// stapKernel answers scripts about an image.
 func stapKernel(info *debuginfo.Info, img *kimage.Image) (*stap.Kernel, error) {
 	first, lines, err := info.First()
 	if err != nil {
@@ -87,7 +87,7 @@ func tracepoints(types *source.File, img *kimage.Image) func(pattern string) []h
 	}
 }
 
-// initmem is what the kernel frees when it has booted. A symbol table without data tells of .init.text alone.
+// initmem is the range that the kernel frees when it has booted. A symbol table without data tells of .init.text alone.
 func initmem(img *kimage.Image) (r x86.Range) {
 	for _, edges := range [][2]string{{"__init_begin", "__init_end"}, {"_sinittext", "_einittext"}} {
 		from, to := img.Lookup(edges[0]), img.Lookup(edges[1])

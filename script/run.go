@@ -18,7 +18,7 @@ import (
 	"kprobelab/x86"
 )
 
-// Output is where a script prints.
+// Output takes the output of a script.
 type Output struct {
 	// Out gets what the script prints, Log each line that its tool says on standard error. Nil throws it away.
 	Out io.Writer
@@ -84,7 +84,7 @@ func (m *muted) Write(b []byte) (int, error) {
 	return m.to.Write(b)
 }
 
-// filled are the writers, with those that throw away for those that are missing.
+// filled returns the writers; a missing one throws its text away.
 func (o *Output) filled() Output {
 	all := Output{Out: io.Discard, Log: func(string) {}}
 	if o != nil && o.Out != nil {
@@ -147,7 +147,7 @@ func (r *Run) Close() error {
 	return r.err
 }
 
-// Counts are what became of a probe.
+// Counts tell what became of a probe.
 type Counts struct {
 	// Probe is the probe point.
 	Probe string

@@ -35,7 +35,7 @@ type Script struct {
 	img *kimage.Image
 	// made has the probes and the program.
 	made attach.Script
-	// said is what the tool says of the script and of its probes.
+	// said has the tool's messages about the script and its probes.
 	said    Said
 	refused error
 	// failed is the error of a script that ends with one.
@@ -47,7 +47,7 @@ type Script struct {
 	program *host.Program
 }
 
-// Said is what a script's tool says before the first handler runs, in its words.
+// Said has the messages of a script's tool before the first handler runs.
 type Said struct {
 	// Warnings are of the script's text. Attaching goes to standard output; Attached goes to standard error, and says
 	// what the kernel refused.
@@ -64,7 +64,7 @@ var (
 
 // RefusedError is the error of a script that is not accepted.
 type RefusedError struct {
-	// Text is what the tool prints, line by line.
+	// Text has the tool's messages, line by line.
 	Text  string
 	short string
 }

@@ -42,7 +42,7 @@ func call(t *testing.T, lab *kprobelab.Lab, name string, args ...any) {
 	require.NoError(t, err)
 }
 
-// lines are what a script has printed, without the empty ones.
+// lines are the lines of a script's output, without the empty ones.
 func lines(out *bytes.Buffer) (list []string) {
 	for l := range strings.Lines(out.String()) {
 		if l = strings.TrimSpace(l); l != "" {

@@ -76,7 +76,7 @@ func missingValue(cmd *cli.Command, option string) error {
 	return usagef("%s needs a value; try kprobelab %s --help", option, cmd.Name)
 }
 
-// longName is the option whose name begins so, where it is one alone: of those that the help shows, else of the others.
+// longName returns the one option whose name begins so: an option of the help before a hidden one.
 func longName(cmd *cli.Command, begin string) string {
 	fits := map[bool][]string{}
 	for _, f := range cmd.Flags {

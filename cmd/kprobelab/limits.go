@@ -13,9 +13,9 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// limits is how a command's time and output are bounded.
+// limits bounds a command's time and output.
 type limits struct {
-	// output is what it prints, unless --max-output says otherwise: a script and a guest as run does, a list by the size of a kernel.
+	// output is the bound without --max-output: a script and a guest as run does, a list by the size of a kernel.
 	output uint64
 	// ends: it ends by itself once its context has: there is a mount, a guest or a connection to end first.
 	ends bool
@@ -86,7 +86,7 @@ func (t *term) limit(timeout time.Duration, most uint64) {
 // unlimited lets the last sentence be printed.
 func (t *term) unlimited() { t.writtenErr.most = 0 }
 
-// endsWithin is how long a command may take to end what it has begun: it is not waited for longer.
+// endsWithin is the time in which a command ends its work after its limit.
 const endsWithin = 10 * time.Second
 
 // end ends the command: by its context, if it ends with it, or else the process, wherever it is: a call in the engine would

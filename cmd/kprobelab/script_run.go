@@ -30,7 +30,7 @@ type scriptRun struct {
 	anyCode bool
 }
 
-// options are those of the command line that every language has.
+// options reads the options that every language has.
 func (r *scriptRun) options(c *cli.Command, name string, args []string) script.Options {
 	return script.Options{Name: name, Args: args, Debuginfo: c.String(debuginfoFlagName), Modules: c.StringSlice("module"), Command: r.command}
 }

@@ -24,7 +24,7 @@ const (
 	ofScripts   = "only the library of stap that is part of this program is read"
 )
 
-// toolOptions are those without effect here, and those that cannot be had.
+// toolOptions are the options without effect here, and the ones that cannot be had.
 var toolOptions = map[string][]toolOption{
 	"bpftrace": {
 		{"B", true, ""}, {"k", false, ""},
@@ -48,7 +48,7 @@ var toolOptions = map[string][]toolOption{
 	},
 }
 
-// toolVersions is what the tools say with -V.
+// toolVersions are the answers of the tools to -V.
 var toolVersions = map[string]string{
 	"bpftrace": "bpftrace v0.23.2",
 	"stap":     "Systemtap translator/driver (version 4.8)",

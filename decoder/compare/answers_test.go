@@ -110,7 +110,7 @@ func (a Answer) protocol() string {
 // withText are the decoders that say mnemonic and operands.
 var withText = []string{"llvm", "iced", "zydis"}
 
-// answersCount is how many questions are recorded beside those by which a version is
+// answersCount is the number of questions recorded beside the ones by which a version is
 // known. Every other one is a form of a row.
 const answersCount = 8000
 

@@ -98,7 +98,7 @@ func TestEveryLimitIsNamed(t *testing.T) {
 	require.Equal(t, table.String(), have, "go test ./internal/bounded -update")
 }
 
-// withoutTest is how many limits have no test of their own. It only becomes smaller.
+// withoutTest is the number of limits without a test of their own. It only becomes smaller.
 const withoutTest = 100
 
 // code is a test's name as the table has it.

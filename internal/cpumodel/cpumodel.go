@@ -14,7 +14,7 @@ import (
 	"kprobelab/machine"
 )
 
-// cpuidText is what cpuid answers in each model: model, leaf, subleaf, eax, ebx,
+// cpuidText has the answers of cpuid in each model: model, leaf, subleaf, eax, ebx,
 // ecx, edx, all numbers in hexadecimal. A leaf that is missing is all zero. It was
 // asked of emu (internal/integration/engines, -update).
 //
@@ -26,7 +26,7 @@ type Model struct {
 	leaves map[[2]uint32][4]uint32
 	// BMI1 and LZCNT: F3 makes bsf tzcnt, bsr lzcnt.
 	BMI1, LZCNT bool
-	// Reads is how it reads the bytes in which processors differ.
+	// Reads says by which maker's rules it reads bytes in which processors differ.
 	Reads decoder.Processor
 }
 
@@ -80,7 +80,7 @@ func Named(name string) (*Model, error) {
 	return m, nil
 }
 
-// CPUID is what the instruction answers. A leaf past the last is the last basic
+// CPUID returns the instruction's answer. A leaf past the last is the last basic
 // one (SDM Vol. 2, "CPUID"). The two of hypervisors are there, and say nothing.
 func (m *Model) CPUID(leaf, sub uint32) [4]uint32 {
 	const hypervisor = 0x40000000
@@ -119,7 +119,7 @@ var features = map[string]feature{
 	"SERIALIZE": {7, 3, 14}, "PTWRITE": {0x14, 1, 4}, "FSGSBASE": {7, 1, 0}, "PCONFIG": {7, 3, 18}, "AVX": {1, 2, 28}, "AVX2": {7, 1, 5},
 }
 
-// subleafFeatures are those of subleaf 1.
+// subleafFeatures are the features of subleaf 1.
 var subleafFeatures = map[string]feature{"APX_F": {7, 3, 21}}
 
 // Executes reports whether the model has an extension. One without a bit is always

@@ -20,7 +20,7 @@ import (
 	"kprobelab/x86"
 )
 
-// Place is what a text means: Offset bytes from a symbol or from an address.
+// Place is an instruction: Offset bytes past a symbol or an address.
 type Place struct {
 	// Symbol is a name, or MODULE:NAME; empty for an address.
 	Symbol string
@@ -28,7 +28,7 @@ type Place struct {
 	Offset uint32
 }
 
-// addrDigits is how many digits of an address of 64 bits the kernel prints.
+// addrDigits is the number of digits that the kernel prints of an address.
 const addrDigits = 16
 
 // Parse reads SYM[+OFF] or ADDR[+OFF].

@@ -19,7 +19,7 @@ const (
 	sysQueueInfo                     = 129
 )
 
-// counted is how often a system call succeeds until it fails, and its error.
+// counted counts how often a system call succeeds until it fails, and returns its error.
 func counted(t *testing.T, most int, call func(i int) int64) (int, errno.Errno) {
 	t.Helper()
 	for i := range most {
@@ -126,7 +126,7 @@ func TestPipesAndEpollsOfManyProcessesAreBounded(t *testing.T) {
 	})
 }
 
-// A sleep that would lead past the end of the clock does not come back, and the clock does not turn over; those that lead
+// A sleep that would lead past the end of the clock does not come back, and the clock does not turn over; sleeps that lead
 // there together neither.
 func TestHugeSleepsSaturateTheClock(t *testing.T) {
 	sleep := func(sec string) string {

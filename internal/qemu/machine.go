@@ -252,7 +252,7 @@ func (m *Machine) absolute() (program, kernel, from string, err error) {
 	return program, kernel, from, err
 }
 
-// confinement is what QEMU may not do any more once the guest runs (seccomp): start programs, get other rights, change
+// confinement keeps QEMU, once the guest runs (seccomp), from starting programs, getting other rights, changing
 // its priority.
 const confinement = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
 

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// longestSocket is how long a socket's path may be (struct sockaddr_un).
+// longestSocket is the longest path of a socket (struct sockaddr_un).
 const longestSocket = 107
 
 // shortSocket is a shorter path of a socket whose own path is too long.

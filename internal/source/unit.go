@@ -7,7 +7,7 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// keepUnits is how many units are kept as they were read.
+// keepUnits is the number of units that are kept as they were read.
 const keepUnits = 8
 
 // Unit is a unit with all its entries.

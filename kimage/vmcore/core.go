@@ -41,7 +41,7 @@ type Core struct {
 	files  []*os.File
 	// held is what all its spools take, in bytes; most is how much that may be, bounded.DumpHeld for 0.
 	held, most int64
-	// spilled is what its spools take on a disk, in bytes; disk makes a file there, diskFile if it is nil.
+	// spilled is the size of its spools on a disk, in bytes; disk makes a file there, diskFile if it is nil.
 	spilled int64
 	disk    func() (*os.File, error)
 

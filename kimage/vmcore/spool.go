@@ -30,7 +30,7 @@ var (
 	errOnDisk = fmt.Errorf("more than %d GiB of it would have to be kept on the disk", bounded.DumpOnDisk>>30)
 )
 
-// room is how many bytes all spools of a Core may take in memory together.
+// room bounds the bytes of all spools of a Core in memory together.
 func (c *Core) room() int64 { return cmp.Or(c.most, bounded.DumpHeld) }
 
 // hold counts the pages that n bytes at off will take, but for those that are counted.

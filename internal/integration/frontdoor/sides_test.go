@@ -41,13 +41,13 @@ var unshown = map[string][]string{
 	"BPF's verifier shows it to a program":         {"BPF.StructArgs", "BPF.UnionArgs", "BPF.SyscallsListed", "BPF.Words"},
 }
 
-// side is what images next to each other in the order of their releases say of a field.
+// side has the answers about a field of images that follow each other in the order of their releases.
 type side struct {
 	who, value string
 	from, to   profile.Version
 }
 
-// said is what one image says of each field.
+// said has one image's answer for each field.
 type said map[string]side
 
 // image is a file and its release.
@@ -56,7 +56,7 @@ type image struct {
 	version profile.Version
 }
 
-// images are those of Debian's kernels that scripts have fetched, in order of their releases.
+// images are Debian's kernels that scripts have fetched, in order of their releases.
 func images(t *testing.T) (list []image) {
 	files, err := filepath.Glob("../../../.cache/kernel/*/vmlinuz-*")
 	require.NoError(t, err)

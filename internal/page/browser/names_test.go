@@ -60,7 +60,7 @@ var hostileNames = map[string]struct{ name, shown string }{
 	"constructor":   {"constructor", "constructor"},
 }
 
-// wide is how far the page is wider than its window.
+// wide is the width of the page past its window.
 const wide = `document.documentElement.scrollWidth - document.documentElement.clientWidth`
 
 // Whatever a function is called: its name is text, nothing of it is executed, it is as wide as the page, and it turns

@@ -10,7 +10,7 @@ import (
 
 var stackModes = map[string]int{"bpftrace": 1, "perf": 2, "raw": 3}
 
-// stackLimit is what the tool says of a tuple that is too large: the words are the compiler's.
+// stackLimit is the tool's message about a tuple that is too large, in the compiler's words.
 const stackLimit = "Looks like the BPF stack limit is exceeded. Please move large on stack variables into BPF per-cpu array map."
 
 // expr finds the type of an expression.

@@ -167,7 +167,7 @@ func (c *checker) let(n *node) {
 	}
 }
 
-// noBool is what is said where bpftrace 0.23.2 dies.
+// noBool is said where bpftrace 0.23.2 dies.
 const noBool = "a value of type 'bool' cannot be made: bpftrace gives it no size"
 
 func (c *checker) assignable(to, x *node) bool {

@@ -13,7 +13,7 @@ var environment = []string{
 	"stack_mode", "str_trunc_trailer", "cache_user_symbols", "cpp_demangle", "lazy_symbolication",
 }
 
-// surround reads the environment into the settings, and returns the names of those that it sets.
+// surround reads the environment into the settings, and returns the names that it sets.
 func (c *checker) surround() (set []string) {
 	for _, name := range environment {
 		variable := "BPFTRACE_" + strings.ToUpper(name)

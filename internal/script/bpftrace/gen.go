@@ -16,7 +16,7 @@ type generator struct {
 	program *script.Program
 	arrays  map[string]*script.Array
 	infos   map[string]*mapInfo
-	// full is what is said where a new element finds its map full, by the place of the update.
+	// full has the message about a full map, by the place of the update.
 	full map[string]string
 
 	block *probe

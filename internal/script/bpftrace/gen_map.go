@@ -50,7 +50,7 @@ func (g *generator) helperFailed(at span, message, helper string, code int) scri
 	return script.Do{X: call(number("warn", nil, func(t *script.Thread, _ *script.Args) int64 { t.Print([]byte(text)); return 0 }))}
 }
 
-// updated is where an element is assigned to: what the tool says there when the map is full.
+// updated notes the place of an element's update, and the tool's message there when the map is full.
 func (g *generator) updated(e script.Elem, at span) script.Elem {
 	const e2big = -7
 	e.Near = g.near(at)
@@ -58,7 +58,7 @@ func (g *generator) updated(e script.Elem, at span) script.Elem {
 	return e
 }
 
-// helperText is what the tool says of a function of BPF's that fails, "" for nothing.
+// helperText is the tool's message about a function of BPF's that fails, "" for none.
 func (g *generator) helperText(at span, message, helper string, code int) string {
 	if g.c.o.NoWarnings {
 		return ""

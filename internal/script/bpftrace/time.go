@@ -129,7 +129,7 @@ func padded(text []byte, pad byte, width int) []byte {
 // signs are the conversions that give the same at all times.
 var signs = map[byte][]byte{'%': []byte("%"), 'n': []byte("\n"), 't': []byte("\t")}
 
-// lowered are the conversions that # makes lower case, raised those that it makes upper case.
+// lowered are the conversions that # makes lower case; it makes raised upper case.
 const (
 	lowered = "pZ"
 	raised  = "aAbBh"

@@ -97,7 +97,7 @@ func tuple(fields []*Type) *Type {
 	return t
 }
 
-// values is how many values a tuple has, those of tuples in it too; of another type, 1. It is not counted far past the bound.
+// values counts the values of a tuple, with the ones of tuples in it; another type has 1. It is not counted far past the bound.
 func (t *Type) values() int {
 	n := 0
 	for _, f := range t.Fields {

@@ -49,7 +49,7 @@ func newScope() *scope { return &scope{locals: map[string]*variable{}} }
 // fn is a function that is called.
 type fn struct {
 	decl *function
-	// body is what is left of its statements; nil for embedded C.
+	// body has the statements that are left; nil for embedded C.
 	body   *block
 	scope  *scope
 	result vtype

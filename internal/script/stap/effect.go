@@ -1,6 +1,6 @@
 package stap
 
-// effects are what the functions of a script do when they are called, with all that they call themselves.
+// effects has the effects of each function of a script, with the functions that it calls.
 type effects struct {
 	a    *analysis
 	of   map[*fn]*effect
@@ -11,7 +11,7 @@ type effects struct {
 	changed bool
 }
 
-// effect is what a call of a function does.
+// effect is the effect of a function's call.
 type effect struct {
 	own *uses
 	// does is set where more is done than variables are written, writes where a variable is written, global where a global one is.

@@ -81,7 +81,7 @@ func lineWithin(t *token, label string, depth int) string {
 	return s
 }
 
-// namedMacros is how many macros around a word a message names.
+// namedMacros is the number of macros around a word that a message names.
 const namedMacros = 8
 
 const (

@@ -46,7 +46,7 @@ func (f folding) expr(x expr) expr {
 	return out
 }
 
-// branch is what is left of a statement whose condition is known.
+// branch returns the rest of a statement whose condition is known.
 func (f folding) branch(st stmt) stmt {
 	switch st := st.(type) {
 	case *ifStmt:
@@ -185,7 +185,7 @@ func (f folding) joined(x *binary) expr {
 	return x
 }
 
-// computed is what becomes of arithmetic with a literal: division by 0 stays.
+// computed folds arithmetic with a literal: division by 0 stays.
 func (f folding) computed(x *binary, whole func(int64) expr) expr {
 	one, okOne := literalNumber(x.x)
 	two, okTwo := literalNumber(x.y)

@@ -8,7 +8,7 @@ type rewriting struct {
 	expr func(expr) expr
 }
 
-// whole is what becomes of the statements of a body that stays, though it may be empty.
+// whole rewrites the statements of a body that stays, though it may be empty.
 func (r *rewriting) whole(list []stmt) []stmt {
 	if list = r.list(list); r.stmt == nil {
 		return list
@@ -23,7 +23,7 @@ func (r *rewriting) whole(list []stmt) []stmt {
 	}
 }
 
-// list is what becomes of statements that follow each other.
+// list rewrites statements that follow each other.
 func (r *rewriting) list(list []stmt) []stmt {
 	var out []stmt
 	for _, st := range list {
@@ -34,7 +34,7 @@ func (r *rewriting) list(list []stmt) []stmt {
 	return out
 }
 
-// of is what becomes of a statement: nil if it is left out.
+// of rewrites a statement: nil if it is left out.
 func (r *rewriting) of(st stmt) stmt {
 	switch s := st.(type) {
 	case nil:
@@ -69,7 +69,7 @@ func (r *rewriting) of(st stmt) stmt {
 	return r.stmt(st)
 }
 
-// block is what becomes of a block that stays one.
+// block rewrites a block that stays one.
 func (r *rewriting) block(b *block) *block {
 	if b == nil {
 		return nil
@@ -88,7 +88,7 @@ func (r *rewriting) all(list []expr) []expr {
 	return out
 }
 
-// x is what becomes of an expression.
+// x rewrites an expression.
 func (r *rewriting) x(x expr) expr {
 	if x == nil || r.expr == nil {
 		return x

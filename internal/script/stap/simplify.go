@@ -45,7 +45,7 @@ func (a *analysis) simplify() {
 	a.noProbes()
 }
 
-// size is how many statements and expressions there are.
+// size counts the statements and expressions.
 func (a *analysis) size() (n int) {
 	count := func(st stmt) { walkAll(st, func(stmt) { n++ }, func(expr) { n++ }) }
 	for _, b := range a.bodies {

@@ -61,7 +61,7 @@ type token struct {
 	noArgument bool // the message is that an argument is not there
 	// macro is the use of the macro that the token comes from.
 	macro *token
-	// inside is how many macros the token is made by, one by the other.
+	// inside counts the macros that made the token, one inside another.
 	inside int
 }
 

@@ -51,7 +51,7 @@ func (a *attacker) prepare(images []string) (err error) {
 			s.images = append(s.images, name)
 		}
 	}
-	if len(s.dumps) == 0 { // those that make dumps makes
+	if len(s.dumps) == 0 { // the dumps of make dumps
 		if s.dumps, err = filepath.Glob(filepath.Join(a.root, ".cache/dumps/*.core")); err != nil {
 			return err
 		}

@@ -20,7 +20,7 @@ import (
 	"kprobelab/internal/page"
 )
 
-// oddTexts are what a name, a text or a path may be.
+// oddTexts are names, texts and paths.
 var oddTexts = []string{
 	"gcd", "gcd+0x5", "<script>alert(1)</script>", `"><img src=x onerror=alert(1)>`, "\x1b[2J", "\u202egnp.exe", "../../etc/passwd", "%2e%2e/", "\x00", "90 cc", "0f0b", "-1", "99999999999999999999",
 	"kprobe gcd+0x5", "kretprobe fib:2", "gcd(1071,462); fib(4)", "fib(30)", "ma4000", "m", "6.1", "2.6.18", "", strings.Repeat("A", 1<<16), strings.Repeat("90", 4097), "&lt;", "]]>", "é\xff",

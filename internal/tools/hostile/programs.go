@@ -14,7 +14,7 @@ import (
 	"kprobelab/x86"
 )
 
-// randomNumbers are those that bounds are made of.
+// randomNumbers are the numbers that bounds are made of.
 var randomNumbers = []uint64{
 	0, 1, 2, 3, 4, 7, 8, 9, 10, 12, 16, 17, 31, 32, 63, 64, 65, 100, 101, 127, 128, 200, 255, 256, 1024, 4095, 4096, 4097, 65536, 1 << 20, 1 << 26, 1 << 28,
 	1<<31 - 1, 1 << 31, 1<<32 - 1, 1 << 32, 1 << 40, 1<<47 - 4096, 1 << 47, 1<<63 - 1, 1 << 63, 1<<64 - 100, 1<<64 - 4096, 1<<64 - 1,
@@ -45,7 +45,7 @@ func programCode(rng *rand.Rand, n int) []byte {
 			}
 		}
 		nr := uint64(rng.IntN(340))
-		if rng.IntN(3) > 0 { // those that note something
+		if rng.IntN(3) > 0 { // the ones that note something
 			often := []uint64{0, 1, 2, 3, 9, 10, 11, 12, 13, 14, 16, 17, 18, 19, 20, 22, 24, 25, 28, 33, 35, 39, 40, 56, 57, 58, 59, 61, 62, 72, 77, 80, 82, 83, 87, 131, 200, 202, 213, 217, 232, 233, 257, 270, 271, 281, 284, 291, 293, 318, 435, 436}
 			nr = often[rng.IntN(len(often))]
 		}

@@ -72,7 +72,7 @@ var rules = []rule{
 	},
 }
 
-// inside is how a record of a probe inside a function begins. One at an entry is no int3.
+// inside begins the record of a probe inside a function. One at an entry is no int3.
 var inside = regexp.MustCompile(`^\(\w+\+0x0*[1-9a-f][0-9a-f]*/0x`)
 
 var pointer = regexp.MustCompile(`\b0xffff[0-9a-f]{12}\b`)

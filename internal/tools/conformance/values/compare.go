@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// notLoaded is what bpftrace says, 0.27.1 in other words, where the verifier refuses the code that it made of a
+// notLoaded is bpftrace's message, 0.27.1 has other words, where the verifier refuses the code that it made of a
 // script; there is no verifier here.
 var notLoaded = regexp.MustCompile(`ERROR: (Loading BPF object\(s\) failed\.|Error loading BPF program for .* \(Permission denied\))`)
 

@@ -38,7 +38,7 @@ func main() {
 // marker begins what a script prints.
 const marker = "== "
 
-// kind is what the scripts are drawn of: BEGIN alone, or what two versions of the tool share.
+// kind says which scripts are drawn: BEGIN alone, or the language that two versions of the tool share.
 type kind struct{ plain, shared bool }
 
 func write(to string, n, per int, seed uint64, k kind) error {

@@ -81,7 +81,7 @@ func (d *drawer) key(x integer) integer {
 	return x
 }
 
-// operators are those of the bitwise and arithmetic ones, given in this order, that both tools compute the same:
+// operators are the bitwise and arithmetic ones, in this order, that both tools compute the same:
 // 0.27.1 gives a sum of constants without a sign one.
 func (d *drawer) operators(x integer, list ...string) []string {
 	if !d.shared || x.signed {

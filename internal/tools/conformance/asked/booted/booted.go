@@ -17,11 +17,11 @@ import (
 	"kprobelab/kimage"
 )
 
-// Asker is what boots a kernel.
+// Asker boots a kernel.
 type Asker struct {
 	// QEMU is the program that starts QEMU, Init the file of the init program (asked/guest).
 	QEMU, Init string
-	// Limit is how long a kernel may run.
+	// Limit is the longest that a kernel may run.
 	Limit time.Duration
 }
 
