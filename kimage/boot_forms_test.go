@@ -248,10 +248,13 @@ func TestMitigationsThatAreLeftOut(t *testing.T) {
 		"without_ibrs_at_entry":     {"Skylake-Client,+ibrs", []string{optionIBRSEntry}, nil, []feature{featKernelIBRS}},
 		"never_what_is_not_a_bug":   {"EPYC", nil, nil, []feature{featPTI, featKernelIBRS}},
 		"no_untraining_elsewhere":   {"Haswell", []string{optionUnret}, nil, []feature{featEntryIBPB, featUnret}},
+		"returns_in_half_a_line":    {"Cascadelake-Server", nil, []feature{featIndirectITS}, nil},
+		"its_without_spectre_v2":    {"Cascadelake-Server", []string{optionSpectreV2}, nil, []feature{featIndirectITS, featRethunk}},
+		"its_without_retpolines":    {"Cascadelake-Server", []string{optionRetpoline}, nil, []feature{featIndirectITS, featRethunk}},
 		"barrier_needs_a_processor": {"EPYC,-ibpb", []string{optionUnret}, nil, []feature{featEntryIBPB}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := featuresOf(t, "6.13.2", c.cpu, []string{indirectThunk + "rax", "entry_ibpb"}, c.off)
+			f := featuresOf(t, "6.13.2", c.cpu, []string{indirectThunk + "rax", "entry_ibpb", itsReturnThunk}, c.off)
 			for _, n := range c.has {
 				require.True(t, f.has[n], n)
 			}

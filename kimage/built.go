@@ -80,7 +80,7 @@ func (e *evidence) built(c *profile.Config) {
 		p := &components[i]
 		// What the release does not have yet, no configuration brings.
 		has := c.Field(p.name) == "true"
-		f, known := e.component(p, whole)
+		f, known := e.component(p, whole, has)
 		on := f.Value == "true"
 		for _, any := range p.needs {
 			lacks := func(name string) bool { return c.Field(name) != "true" }
@@ -118,8 +118,8 @@ func (e *evidence) sourceOf(name string) Source {
 }
 
 // component reports whether, by the evidence, the kernel is built with a component; false if there
-// is none.
-func (e *evidence) component(p *component, whole bool) (Fact, bool) {
+// is none. An option can be older than what needs it: where the release has no such component, it is no evidence for one.
+func (e *evidence) component(p *component, whole, has bool) (Fact, bool) {
 	var witnesses []Witness
 	add := func(on bool, why string, from Source) {
 		witnesses = append(witnesses, Witness{strconv.FormatBool(on), why, from})
@@ -130,7 +130,9 @@ func (e *evidence) component(p *component, whole bool) (Fact, bool) {
 		add(false, why, from)
 	}
 	if on, why, ok := e.configured(p); ok {
-		add(on, why, Configured)
+		if has || !on || len(witnesses) == 0 {
+			add(on, why, Configured)
+		}
 	} else if why != "" {
 		add(on, why, Absent)
 	}

@@ -46,7 +46,7 @@ func decided(witnesses []Witness) (first Witness, against []Witness, ok bool) {
 		switch {
 		case !ok:
 			first, ok = w, true
-		case w.Value != first.Value:
+		case w.Value != first.Value && w.From != Absent: // what may be absent for other reasons disputes nothing
 			against = append(against, w)
 		}
 	}

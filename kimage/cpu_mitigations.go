@@ -332,6 +332,10 @@ func (d *cpuDecision) returns() {
 		if d.img.without(t.option) || t.bug == "retbleed" && d.img.without(optionRetbleed) {
 			continue
 		}
+		// Nothing is done about indirect target selection where nothing is about spectre_v2, or without retpolines.
+		if t.bug == "its" && (d.img.without(optionSpectreV2) || d.img.without(optionRetpoline)) {
+			continue
+		}
 		d.out.returnThunk = thunk
 		for _, f := range t.features {
 			d.set(f, true)

@@ -3,6 +3,7 @@ package kimage
 import (
 	"fmt"
 
+	"kprobelab/internal/systemcall"
 	"kprobelab/profile"
 )
 
@@ -29,8 +30,8 @@ var shownRules = []rule{
 	shown("Tracing.MigrateDisable", Coded, func(c *profile.Config) *bool { return &c.Tracing.MigrateDisable }, message("/ _-=> migrate-disable")),
 	shown("Tracing.FilterFunctions", Coded, func(c *profile.Config) *bool { return &c.Tracing.FilterFunctions }, filterMessage("Function not found")),
 	shown("Tracing.FilterCPUSets", Coded, func(c *profile.Config) *bool { return &c.Tracing.FilterCPUSets }, filterMessage("Missing '{'")),
-	shown("Tracing.BareArrays", Coded, func(c *profile.Config) *bool { return &c.Tracing.BareArrays }, message("[];")),
-	shown("Uprobes.ReturnCall", "", func(c *profile.Config) *bool { return &c.Uprobes.ReturnCall }, has("__x64_sys_uretprobe")),
+	shown("Tracing.BareArrays", Coded, func(c *profile.Config) *bool { return &c.Tracing.BareArrays }, message("%.*s %s[];")),
+	shown("Uprobes.ReturnCall", "", func(c *profile.Config) *bool { return &c.Uprobes.ReturnCall }, has(systemcall.Wrapped+"uretprobe")),
 	shown("Log.DumpFields", Coded, func(c *profile.Config) *bool { return &c.Log.DumpFields }, either(".symbol_name = ", "Dumping kprobe:")),
 	shown("Log.OptimizationWords", Coded, func(c *profile.Config) *bool { return &c.Log.OptimizationWords }, message("kprobe jump-optimization is ")),
 	shown("Log.EnabledBool", Coded, func(c *profile.Config) *bool { return &c.Log.EnabledBool }, calls("write_enabled_file_bool", "kstrtobool_from_user", "kstrtobool")),
@@ -105,11 +106,8 @@ type sign struct {
 }
 
 var choices = []choice{
-	// Older sets differ in what the README does not tell.
-	{field: "Tracing.Types", signs: []sign{
-		{readmeHas("%pd/%pD"), profile.Types612.String()},
-		{readmeHas("symstr"), profile.Types61.String()},
-	}},
+	// The text came after the set; older sets differ in what the README does not tell.
+	{field: "Tracing.Types", signs: []sign{{readmeHas("%pd/%pD"), profile.Types612.String()}}},
 	{field: "Tracing.MaxArgText", signs: []sign{{message("Typecast requires a field access"), "255"}}, known: message("Typecast requires a field access"), rest: "63"},
 	{field: "Kret.FrameCheck", signs: []sign{{has("__kretprobe_find_ret_addr", "rethook_find_ret_addr"), profile.FrameEnds.String()}}},
 	{field: "Log.Prefix", signs: []sign{{message("kprobes: Failed to"), "kprobes: "}}, known: message("kprobes: Failed to")},

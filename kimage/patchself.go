@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"kprobelab/decoder"
 	"kprobelab/x86"
 )
 
@@ -82,7 +83,8 @@ func (s *SelfPatch) ReturnThunk() (variable, thunk x86.Addr) {
 }
 
 // Capabilities is where the kernel keeps its features, a bit each, by the code that tests them:
-// a jump that an alternative replaces leads to a test of the bit (static_cpu_has).
+// a jump that an alternative replaces leads to a test of the bit (static_cpu_has). A kernel may be
+// built without these (X86_FAST_FEATURE_TESTS); what patches alternatives tests bits all the same.
 func (s *SelfPatch) Capabilities() (x86.Addr, bool) {
 	votes := map[x86.Addr]int{}
 	list, _ := tableOwner{img: s.Image}.alternatives()
@@ -112,7 +114,28 @@ func (s *SelfPatch) Capabilities() (x86.Addr, bool) {
 			best = at
 		}
 	}
-	return best, len(votes) > 0
+	if len(votes) == 0 {
+		best = s.bitTestedIn("apply_alternatives")
+	}
+	return best, best != 0
+}
+
+// bitTestedIn is the memory of whose bits a function tests one that a register numbers (bt), 0 for
+// none.
+func (img *Image) bitTestedIn(function string) (at x86.Addr) {
+	const bt = 0xa3
+	img.Walk(function, func(from x86.Addr, i *decoder.Inst) bool {
+		const absolute = 0x25 // the SIB byte of an address alone
+		switch {
+		case i.Encoding != decoder.Enc0F || i.Opcode != bt:
+		case i.RIPRelative:
+			at = from.Add(int64(i.Length) + int64(i.Disp))
+		case i.HasSIB && i.SIB == absolute && i.ModRM>>6 == 0:
+			at = x86.Addr(int64(i.Disp))
+		}
+		return at == 0
+	})
+	return at
 }
 
 // Patch patches the text by the rules here, as far as those kinds go.

@@ -61,7 +61,7 @@ var tracingChanges = []Change{
 	{Field: "Tracing.NoTypeLogged", From: Version{6, 19, 0}},
 	{Field: "Tracing.MaxRecord", Value: 3072, From: Version{7, 1, 0}, Stable: []Version{{5, 10, 259}, {6, 1, 176}, {6, 12, 90}, {7, 0, 7}}},
 	{Field: "Tracing.EmptyUserFaults", From: Version{5, 3, 0}, Until: Version{6, 15, 0}, Note: "6.14 has it, 6.16.3 has not"},
-	{Field: "Tracing.BareArrays", From: Version{5, 16, 0}, Note: "5.10 has it not, 6.1 has"},
+	{Field: "Tracing.BareArrays", From: Version{5, 18, 0}, Note: "5.17-rc5 has it not, 6.1 has; the release between was not narrowed down"},
 	{Field: "Tracing.MigrateDisable", From: Version{5, 15, 0}},
 	{Field: "Tracing.ReschedBit", Value: 3, Until: Version{6, 18, 0}},
 	{Field: "Tracing.ReschedBit", Value: 4, From: Version{6, 18, 0}, Note: "6.17.13 has 3, 6.18.5 has 4"},

@@ -15,13 +15,13 @@ root=${scripts%/*}
 . "$scripts/kernels.sh"
 . "$scripts/conformance-tools.sh"
 
+keep_folder
 work=$root/.cache/conformance
 mkdir -p "$work"
 cannot() { say "the kernels were NOT asked: $*"; exit 77; }
 
 choose_kernels 'bullseye bookworm trixie trixie-backports'
 qemu=$(qemu) || cannot "QEMU cannot be had (see above)"
-if [ -n "${KEEP:-}" ]; then mkdir -p "$KEEP"; fi
 (cd "$root" && CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -ldflags '-s -w' -o "$work/init-asked" ./internal/tools/conformance/asked/guest &&
 	go build -o "$work/levels" ./internal/tools/conformance/levels)
 # A path may have blanks or stars in it: only the ends of lines divide.

@@ -11,6 +11,15 @@ qemu_suites='trixie trixie-backports'
 clang_suites=bookworm
 tools=$root/.cache/tools
 
+# keep_folder: makes the folder that $KEEP names. Where nothing can be written, it ends the script at once,
+# before anything is fetched or booted.
+keep_folder() {
+	if [ -n "${KEEP:-}" ] && ! { mkdir -p "$KEEP" && [ -w "$KEEP" ]; }; then
+		say "KEEP=$KEEP: nothing can be kept there"
+		exit 2
+	fi
+}
+
 # tool NAME "SUITE..." PACKAGE: makes .cache/tools/NAME hold the package and what
 # it depends on; of several suites, the last one's packages win. False when it
 # cannot be had.

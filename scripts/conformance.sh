@@ -19,10 +19,7 @@ root=${scripts%/*}
 . "$scripts/kernels.sh"
 . "$scripts/conformance-tools.sh"
 
-if [ -n "${KEEP:-}" ] && ! { mkdir -p "$KEEP" && [ -w "$KEEP" ]; }; then
-	say "KEEP=$KEEP: nothing can be kept there"
-	exit 2
-fi
+keep_folder
 work=$root/.cache/conformance
 mkdir -p "$work"
 source=$root/internal/tools/conformance/testdata/tool.bpf.c

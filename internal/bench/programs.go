@@ -10,6 +10,7 @@ import (
 
 	"kprobelab"
 	"kprobelab/errno"
+	"kprobelab/internal/systemcall"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
 	"kprobelab/machine"
@@ -333,7 +334,7 @@ var counters = []struct {
 }{
 	{func(r *programRun) *uint64 { return &r.traps }, []string{"uprobe_pre_sstep_notifier"}},
 	{func(r *programRun) *uint64 { return &r.steps }, []string{"uprobe_post_sstep_notifier"}},
-	{func(r *programRun) *uint64 { return &r.calls }, []string{"__x64_sys_uprobe", "__x64_sys_uretprobe"}},
+	{func(r *programRun) *uint64 { return &r.calls }, []string{systemcall.Wrapped + "uprobe", systemcall.Wrapped + "uretprobe"}},
 }
 
 // counted is a round in which probes of ours count what the kernel does.

@@ -29,10 +29,12 @@ var allocators = []string{
 }
 
 // releasers free what the stand-ins gave, and pokers write text: neither has to
-// happen. A poker returns its first argument.
+// happen. A poker returns its first argument. protectors change the rights of pages, and
+// return 0; to 4.20 a page for copies is made read-only by one.
 var (
-	releasers = []string{"kfree", "free_insn_page"}
-	pokers    = []string{"text_poke"}
+	releasers  = []string{"kfree", "free_insn_page"}
+	pokers     = []string{"text_poke"}
+	protectors = []string{"set_memory_ro", "set_memory_rw", "set_memory_x", "set_memory_nx"}
 )
 
 // aided is the same image with the stand-ins in place, on a machine of its own: in
@@ -84,6 +86,10 @@ func (k *aided) stand() error {
 	if err != nil {
 		return err
 	}
+	// To 4.20 the copy is made in the page itself.
+	if err := k.m.SetPages(x86.Range{Start: page, End: page + pageSize}, machine.AttrR|machine.AttrW|machine.AttrX); err != nil {
+		return err
+	}
 	next, err := k.m.Alloc(8)
 	if err != nil {
 		return err
@@ -95,12 +101,13 @@ func (k *aided) stand() error {
 	if err != nil {
 		return err
 	}
-	give, givePage, nothing := code, code+64, code+128
+	give, givePage, nothing, zero := code, code+64, code+128, code+192
 	for at, b := range map[x86.Addr][]byte{
 		// mov $next,%rax; mov (%rax),%rcx; lea step(%rcx),%rdx; mov %rdx,(%rax); mov %rcx,%rax; ret
 		give:     append(append(load(0xb8, next), 0x48, 0x8b, 0x08, 0x48, 0x8d, 0x91), append(binary.LittleEndian.AppendUint32(nil, arenaStep), 0x48, 0x89, 0x10, 0x48, 0x89, 0xc8, 0xc3)...),
 		givePage: append(load(0xb8, page), 0xc3),
 		nothing:  {0x48, 0x89, 0xf8, 0xc3}, // mov %rdi,%rax; ret
+		zero:     {0x31, 0xc0, 0xc3},       // xor %eax,%eax; ret
 	} {
 		if err := k.m.WriteText(at, b); err != nil {
 			return err
@@ -109,6 +116,7 @@ func (k *aided) stand() error {
 	n := k.replace(allocators, give)
 	k.replace(releasers, nothing)
 	k.replace(pokers, nothing)
+	k.replace(protectors, zero)
 	k.replace([]string{"alloc_insn_page"}, givePage)
 	if n == 0 {
 		return fmt.Errorf("kmalloc: %w", ErrNotThere)

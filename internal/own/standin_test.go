@@ -8,6 +8,7 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/internal/integration/oracle"
+	"kprobelab/internal/integration/written"
 	"kprobelab/kimage"
 )
 
@@ -78,4 +79,27 @@ func TestStandInsThatAreMissing(t *testing.T) {
 	k = made(t, map[string]string{"kmem_cache_alloc_trace": zero + " 90 90 90 90 90 90 90 90 90", "arch_prepare_kprobe": "b8 05 00 00 00 c3"})
 	_, err = k.Prepare(0x1000)
 	require.ErrorIs(t, err, ErrNonsense)
+}
+
+// TestPreparingInThePageItself: to 4.20 a kernel makes the page of copies writable, copies there, and
+// makes it read-only again.
+func TestPreparingInThePageItself(t *testing.T) {
+	const (
+		room    = " 90 90 90 90 90 90 90 90 90 90 90 90"
+		protect = "0f 0b" + room // ud2: it has no page tables to change
+	)
+	img := written.Image(t, map[string]string{
+		"kmem_cache_alloc_trace": "31 c0 c3" + room, "alloc_insn_page": "31 c0 c3" + room, "set_memory_ro": protect,
+		"arch_prepare_kprobe": "31 c0 c3" + room + room + room,
+	})
+	k := open(t, img)
+	a, err := k.aid()
+	require.NoError(t, err)
+	code := append(load(0xb8, img.Lookup("alloc_insn_page")[0].Addr), 0xff, 0xd0, 0xc6, 0x00, 0x01) // call; movb $1,(%rax)
+	code = append(code, load(0xb8, img.Lookup("set_memory_ro")[0].Addr)...)
+	require.NoError(t, a.m.WriteText(img.Lookup("arch_prepare_kprobe")[0].Addr, append(code, 0xff, 0xd0, 0xc3))) // call; ret
+	require.NoError(t, a.keep())
+	got, err := k.Prepare(0x1000)
+	require.NoError(t, err)
+	require.Zero(t, got)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"kprobelab/errno"
+	"kprobelab/internal/systemcall"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/kprobes/rule"
@@ -87,10 +88,7 @@ func (k *checker) maySleep(p *Probe, name string, id int, s kimage.Symbol) bool 
 func (k *checker) injectable(name string, s kimage.Symbol) bool {
 	c := k.Profile()
 	if c.BPF.SyscallsListed && !c.Built.ErrorInjection {
-		return strings.HasPrefix(name, listedPrefix)
+		return strings.HasPrefix(name, systemcall.Arch)
 	}
 	return k.Injectable(s.Addr) || !k.Programs().InjectableKnown
 }
-
-// listedPrefix begins the names of the functions of system calls (4.17 and later).
-const listedPrefix = "__x64_"

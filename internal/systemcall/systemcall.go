@@ -21,8 +21,10 @@ var Namings = []Naming{
 
 const (
 	alias = "SyS_"
+	// Arch begins the names of functions that take struct pt_regs for 64-bit programs (4.17 and later).
+	Arch = "__x64_"
 	// Wrapped is the prefix of functions that take struct pt_regs.
-	Wrapped = "__x64_sys_"
+	Wrapped = Arch + "sys_"
 	// Inner is the prefix of functions within a wrapper that take the call's arguments as longs.
 	Inner = "__se_sys_"
 )

@@ -156,7 +156,7 @@ var inRegs = [...]uint64{112, 104, 96, 56, 72, 64}
 
 func syscallArg(s System, t *script.Thread, a *script.Args) int64 {
 	n := a.Int[0] - 1
-	if !strings.HasPrefix(s.Probe().Symbol, "__x64_") {
+	if !strings.HasPrefix(s.Probe().Symbol, systemcall.Arch) {
 		return int64(s.Register(passed[n]))
 	}
 	var b [8]byte
