@@ -39,7 +39,7 @@ func Stap(img *kimage.Image, text string, o *StapOptions) (*Script, error) {
 
 // StapTree returns a script as stap -p1 prints it, StapTypes as -p2 does: its globals, functions and probes with their types.
 func StapTree(img *kimage.Image, text string, o *StapOptions) (string, error) {
-	o, name, s := o.of(img)
+	_, name, s := o.of(img)
 	tree, err := stap.Parse(name, text, s)
 	return tree, refusedByStap(err)
 }

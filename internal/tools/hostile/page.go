@@ -75,7 +75,7 @@ func askPage(rng *rand.Rand) error {
 // oddRequests serves a page and images, and asks for it in odd ways: what is answered as HTML is the page alone, and the server goes on.
 func oddRequests(c *tryOut) {
 	const pageText = "<!doctype html><title>page</title>"
-	names := []string{"<img src=x onerror=alert(1)>", "a\"b", "é", "\x1b[2J", "..", "a b", "‮elf"}
+	names := []string{"<img src=x onerror=alert(1)>", "a\"b", "é", "\x1b[2J", "..", "a b", "\u202eelf"}
 	name := strings.ReplaceAll(names[c.rng.IntN(len(names))], "..", "x")
 	ctx, cancel := context.WithTimeout(context.Background(), c.o.patience())
 	defer cancel()
