@@ -103,3 +103,17 @@ func TestTaskLayoutIsNotGuessed(t *testing.T) {
 		})
 	}
 }
+
+// Without type information the tasks are not known, and the error says what would tell them.
+func TestTasksWithoutTypeInformation(t *testing.T) {
+	m := makeTasks("swapper/0", "init", "kthreadd")
+	img := &Image{}
+	img.index.chain([]Symbol{{Name: "init_task", Addr: madeAt, Type: 'D'}})
+	list, err := img.TasksIn(m.read)
+	require.Empty(t, list)
+	require.ErrorIs(t, err, ErrTasks)
+	require.ErrorContains(t, err, "no type information about task_struct.tasks")
+	require.ErrorContains(t, err, "CONFIG_DEBUG_INFO_BTF")
+	_, err = (&Image{}).TasksIn(m.read)
+	require.ErrorIs(t, err, ErrTasks)
+}

@@ -44,9 +44,16 @@ const (
 // stateLetters are by the highest bit that is set (task_index_to_char).
 const stateLetters = "RSDTtXZP"
 
-// TasksIn are the tasks that memory of this kernel has, as it is now.
+// ErrTasks is a kernel whose lists of tasks cannot be read: what it wraps says why.
+var ErrTasks = errors.New("the kernel's tasks are not known")
+
+// TasksIn are the tasks that memory of this kernel has, as it is now. Without type information the error is ErrTasks.
 func (img *Image) TasksIn(read func(at x86.Addr, b []byte) error) ([]Task, error) {
-	return (&dump{img: img, live: read}).tasks()
+	list, err := (&dump{img: img, live: read}).tasks()
+	if list == nil && err != nil {
+		err = fmt.Errorf("%w: %w", ErrTasks, err)
+	}
+	return list, err
 }
 
 // findTasks reads the list of processes.
@@ -85,7 +92,7 @@ func (d *dump) tasks() (tasks []Task, err error) {
 		"task_struct.signal", "task_struct.thread_node", "signal_struct.thread_head", "task_struct.thread.sp",
 		"task_struct.nvcsw", "task_struct.nivcsw")
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w (a kernel that is built with CONFIG_DEBUG_INFO_BTF has it; --exec needs none)", err)
 	}
 	state, ok := d.place("task_struct.__state")
 	if !ok {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/urfave/cli/v3"
@@ -64,6 +65,9 @@ func info(t *term, c *cli.Command) error {
 	case c.Bool("json"):
 		return r.WriteJSON(t.out)
 	case c.Bool("tasks"):
+		if _, err := img.TasksIn(img.ReadKernel); errors.Is(err, kimage.ErrTasks) {
+			return &failure{exitImage, fmt.Errorf("%s: %w", img.Name(), err)}
+		}
 		return r.WriteTasks(t.out)
 	}
 	return r.WriteText(t.out)
