@@ -59,6 +59,7 @@ func TestBpftraceScripts(t *testing.T) {
 				"config = { max_map_keys = 2 } BEGIN { @[1] = 1; @[2] = 2; @[3] = 3; print(@); exit(); }\n" + strings.Repeat(" ", 58) + "~~~~~~~~\n@[1]: 1\n@[2]: 2\n\n"},
 		"deleted_in_loop": {`BEGIN { @[1] = 1; @[2] = 2; @[3] = 3; for ($kv : @) { if (has_key(@, 2)) { delete(@, 2); } printf("%d ", $kv.0); } exit(); }`,
 			"1 3 "},
+		"never_time_0":  {`BEGIN { @t = nsecs; if (@t) { printf("a time, elapsed %d\n", elapsed); } exit(); }`, "a time, elapsed 0\n"},
 		"division_by_0": {`BEGIN { $z = 0; printf("%d %d\n", 5 / $z, 5 % $z); exit(); }`, "0 5\n"},
 		"bad_address":   {`BEGIN { printf("[%s] %d\n", str(16), *(uint32 *)16); exit(); }`, "[] 0\n"},
 		"rand_repeats":  {`BEGIN { @ = rand; if (rand != @) { printf("other\n"); } clear(@); exit(); }`, "other\n"},

@@ -134,13 +134,16 @@ func (r *Runner) now() uint64 {
 	return r.o.Machine.Now()
 }
 
+// told is the time that a handler reads: on a kernel it is never 0, which scripts take for no time.
+func (r *Runner) told() uint64 { return max(r.now(), 1) }
+
 // Begin runs the begin probes and plants the others.
 func (r *Runner) Begin() {
 	for _, p := range r.script.Probes {
 		r.list = append(r.list, &planted{Counts: Counts{Probe: p}})
 	}
 	if r.script.First != nil {
-		r.script.First(r.thread, r.now())
+		r.script.First(r.thread, r.told())
 	}
 	r.ordered(host.Begin)
 	if r.exited {
@@ -287,7 +290,7 @@ func (r *Runner) entered(p *planted, regs *x86.PtRegs) {
 // fire runs a handler.
 func (r *Runner) fire(p *planted, h *script.Handler, regs *x86.PtRegs, saved []byte) {
 	p.Hits++
-	r.hit.set(p.Probe, regs, saved, r.now())
+	r.hit.set(p.Probe, regs, saved, r.told())
 	r.hit.at = p.at()
 	r.thread.Context = &r.hit
 	err := r.thread.Run(h)
