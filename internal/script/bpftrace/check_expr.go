@@ -401,7 +401,7 @@ func (c *checker) binop(n *node) *Type {
 		t.Space = script.AnySpace
 		c.warn(n.at, "Addrspace mismatch")
 	}
-	if l.isInt() && r.isInt() {
+	if ints {
 		c.warnIntegers(n, l, r)
 	}
 	if !c.final || ints {
