@@ -2,6 +2,7 @@ package attach
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,5 +70,18 @@ func TestBpftraceScripts(t *testing.T) {
 			_, got, _ = strings.Cut(got, "\n")
 			assert.True(t, strings.HasPrefix(got, c.want), got)
 		})
+	}
+}
+
+// The sizes that bpftrace 0.23.2 gives: a tuple is laid out as a structure of C is.
+func TestBpftraceSizes(t *testing.T) {
+	for expr, want := range map[string]int{
+		"((uint8)1, (int16)2)": 4, "((uint8)1, (int64)2)": 16, `((uint8)1, "ab")`: 4, `(1, "ab")`: 16, "((uint8)1, (uint8)2, (uint32)3, (uint8)4)": 12,
+		"(1, ((uint8)2, (uint16)3))": 16, "((uint8)2, (1, 2))": 24, `(buf("abc", 3), 1)`: 16, `((uint8)1, buf("abc", 3))`: 8, "(1, kstack)": 24, "(1, ustack)": 32,
+		"((uint8)1, comm)": 17, "((uint8)1, (uint16*)5)": 16, "((uint8)1, (uint16[4])5)": 10, "((uint8)1, ksym(0))": 16, `((uint8)1, strftime("%H", 0))`: 17,
+		"((uint8)1, macaddr(0))": 7, `strftime("%H", 0)`: 16, "kstack": 16, "ustack": 24, "ustack(perf, 3)": 24, "probe": 6, "comm": 16, "uid": 8, "pid": 4,
+	} {
+		got := bpftraced(t, "stdin", "BEGIN { print(sizeof("+expr+")); exit(); }", &bpftrace.Options{})
+		assert.Contains(t, got, fmt.Sprintf("\n%d\n", want), expr)
 	}
 }

@@ -14,7 +14,11 @@ func (c *checker) parameter(n *node) *Type {
 		return int64T
 	}
 	text := c.param(int(n.num))
-	v, err := parseSigned(text)
+	var v int64
+	err := ""
+	if int(n.num) <= len(c.o.Args) { // one that is not given is 0
+		v, err = parseSigned(text)
+	}
 	if c.final && err != "" {
 		c.error(n.at, "$%d used numerically but given \"%s\". Try using str($%d).", n.num, text, n.num)
 	}
@@ -67,6 +71,19 @@ func (c *checker) needs(n *node, text string, list ...string) bool {
 	return true
 }
 
+// stackOf is the type of a whole stack, in the mode of the settings. Its size is the one of the stack's number; ustack has
+// the process beside it.
+func (c *checker) stackOf(word string) *Type {
+	t := &Type{Kind: Kstack, Size: 16, Name: c.config["stack_mode"], N: 127}
+	if word == "ustack" {
+		t.Kind, t.Size = Ustack, 24
+	}
+	if t.Name == "" {
+		t.Name = "bpftrace"
+	}
+	return t
+}
+
 func (c *checker) builtin(n *node) *Type {
 	switch n.text {
 	case "pid", "tid":
@@ -78,15 +95,7 @@ func (c *checker) builtin(n *node) *Type {
 	case "comm":
 		return stringOf(16)
 	case "kstack", "ustack":
-		k := Kstack
-		if n.text == "ustack" {
-			k = Ustack
-		}
-		mode := c.config["stack_mode"]
-		if mode == "" {
-			mode = "bpftrace"
-		}
-		return &Type{Kind: k, Size: 16, Name: mode, N: 127}
+		return c.stackOf(n.text)
 	case "username":
 		return &Type{Kind: Username, Size: 8}
 	case "cpid":
@@ -98,7 +107,10 @@ func (c *checker) builtin(n *node) *Type {
 		c.probe.named = true
 		size := 0
 		for _, pt := range c.probe.points {
-			size = max(size, len(pt.provider)+1+len(pt.target)+1+len(pt.name))
+			size = max(size, len(pt.provider))
+			if pt.target != "" || pt.name != "" {
+				size = max(size, len(pt.provider)+1+len(pt.target)+1+len(pt.name))
+			}
 			for _, p := range pt.probes {
 				size = max(size, len(p.Point))
 			}

@@ -582,15 +582,7 @@ func (c *checker) conversion(n *node) *Type {
 }
 
 func (c *checker) stack(n *node) *Type {
-	k := Kstack
-	if n.text == "ustack" {
-		k = Ustack
-	}
-	mode := c.config["stack_mode"]
-	if mode == "" {
-		mode = "bpftrace"
-	}
-	t := &Type{Kind: k, Size: 16, Name: mode, N: 127}
+	t := c.stackOf(n.text)
 	if !c.count(n, 0, 2) {
 		return t
 	}

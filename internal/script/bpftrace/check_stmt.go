@@ -56,6 +56,9 @@ func (c *checker) number(n *node) (int64, bool) {
 	case nInt:
 		return int64(n.num), true
 	case nParam:
+		if int(n.num) > len(c.o.Args) {
+			return 0, true
+		}
 		if v, err := parseSigned(c.param(int(n.num))); err == "" {
 			return v, true
 		}
@@ -66,14 +69,11 @@ func (c *checker) number(n *node) (int64, bool) {
 }
 
 func parseSigned(s string) (int64, string) {
-	if s == "" {
-		return 0, ""
-	}
 	t, minus := strings.CutPrefix(s, "-")
-	if numRE.FindString(t) != t || t == "" {
-		return 0, "not a number"
+	if strings.Contains(t, "_") {
+		return 0, trailing // only a script may part digits
 	}
-	v, err := parseInt(t)
+	v, err := parseUint(t)
 	if minus {
 		v = -v
 	}

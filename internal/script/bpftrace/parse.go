@@ -341,7 +341,7 @@ func (p *parser) unroll() *node {
 	case p.is(tParam), p.is(tParamCount):
 		n = &node{op: sUnroll, kids: []*node{p.primary()}}
 	default:
-		p.unexpected()
+		p.unexpected(tParamCount, "-", tParam, tInt)
 	}
 	close := p.expect(")")
 	n.at = t.at.with(close.at)

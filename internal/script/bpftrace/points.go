@@ -248,9 +248,13 @@ func (c *checker) readPoint(pt *point) string {
 			return counted(pt, "2", parts)
 		}
 		pt.target = parts[1]
-		v, e := parseInt(parts[2])
-		if e != "" || parts[2] == "" || parts[2][0] < '0' || parts[2][0] > '9' || numRE.FindString(parts[2]) != parts[2] {
-			return fmt.Sprintf("Failed to parse int: %s\nInvalid rate of %s probe", parts[2], name)
+		rate, negative := strings.CutPrefix(parts[2], "-")
+		v, e := parseInt(rate)
+		switch {
+		case e != "":
+			return fmt.Sprintf("%s\nInvalid rate of %s probe", e, name)
+		case negative:
+			v = 0 // no rate either
 		}
 		pt.freq = v
 	case "software", "hardware":

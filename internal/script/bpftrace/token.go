@@ -32,7 +32,7 @@ const (
 	tMap         kind = "map"
 	tVar         kind = "variable"
 	tParam       kind = "positional parameter"
-	tParamCount  kind = "parameter count"
+	tParamCount  kind = "$#"
 	tInt         kind = "integer"
 	tStackMode   kind = "stack_mode"
 	tStruct      kind = "struct"
@@ -179,7 +179,8 @@ func (l *lexer) next() {
 		l.take(len(n))
 		v, err := parseInt(n)
 		if err != "" {
-			l.fail("%s", err)
+			l.fail("%s", err) // the tool goes on without the number
+			return
 		}
 		l.add(tInt, n)
 		l.list[len(l.list)-1].num = v
@@ -392,34 +393,44 @@ func (l *lexer) escape(s string, b *strings.Builder) {
 	l.fail(`invalid escape character '\%s'`, s[:1])
 }
 
+// The words for what is no number: those of C++'s library, and the tool's own.
+const (
+	noInt    = "stoull"
+	trailing = "Found trailing non-numeric characters"
+)
+
+// parseUint reads a number without an exponent, as C++'s stoull does with base 0; err is what is wrong with it.
+func parseUint(text string) (v uint64, err string) {
+	n := strings.TrimRight(strings.ReplaceAll(text, "_", ""), "uUlL")
+	digits, base, all := n, 10, "0123456789"
+	switch {
+	case len(n) > 2 && (n[:2] == "0x" || n[:2] == "0X"):
+		digits, base, all = n[2:], 16, "0123456789abcdefABCDEF"
+	case len(n) > 1 && n[0] == '0':
+		base, all = 8, "01234567"
+	}
+	rest := strings.TrimLeft(digits, all)
+	v, e := strconv.ParseUint(digits[:len(digits)-len(rest)], base, 64)
+	switch {
+	case e != nil:
+		return 0, noInt
+	case rest != "":
+		return 0, trailing
+	}
+	return v, ""
+}
+
 // parseInt reads a number of the script's; err is what is wrong with it.
 func parseInt(text string) (v uint64, err string) {
-	n := strings.ReplaceAll(text, "_", "")
-	if strings.HasPrefix(n, "0x") || strings.HasPrefix(n, "0X") {
-		v, e := strconv.ParseUint(n[2:], 16, 64)
-		if e != nil {
-			return 0, "Failed to parse int: stoull"
-		}
-		return v, ""
-	}
-	digits := strings.TrimRight(n, "uUlL")
-	coeff, exp, ok := strings.Cut(strings.ToLower(digits), "e")
-	if !ok {
-		base := 10
-		if len(digits) > 1 && digits[0] == '0' {
-			base = 8
-		}
-		v, e := strconv.ParseUint(digits, base, 64)
-		if e != nil {
-			return 0, "Failed to parse int: " + text
-		}
-		return v, ""
+	coeff, exp, ok := strings.Cut(strings.ToLower(strings.TrimRight(strings.ReplaceAll(text, "_", ""), "uUlL")), "e")
+	if !ok || strings.HasPrefix(coeff, "0x") {
+		return parseUint(text)
 	}
 	c, e1 := strconv.ParseUint(strings.TrimRight(coeff, "ul"), 10, 64)
 	e, e2 := strconv.ParseUint(exp, 10, 64)
 	switch {
 	case e1 != nil || e2 != nil:
-		return 0, "Failed to parse int: " + text
+		return 0, trailing
 	case c > 9:
 		return 0, "Coefficient part of scientific literal must be in range (0,9), got: " + coeff
 	case e > 16:

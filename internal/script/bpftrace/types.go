@@ -2,6 +2,7 @@ package bpftrace
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"kprobelab/internal/bounded"
@@ -92,9 +93,29 @@ func stringOf(size int) *Type { return &Type{Kind: String, Size: size} }
 func tuple(fields []*Type) *Type {
 	t := &Type{Kind: TupleKind, Fields: fields}
 	for _, f := range fields {
-		t.Size += f.Size
+		t.Size = aligned(t.Size, f.align()) + f.stored()
 	}
+	t.Size = aligned(t.Size, t.align())
 	return t
+}
+
+func aligned(n, to int) int { return (n + to - 1) / to * to }
+
+// align is the alignment that the compiler gives a type in a tuple.
+func (t *Type) align() int {
+	switch {
+	case t.Kind == TupleKind:
+		most := 1
+		for _, f := range t.Fields {
+			most = max(most, f.align())
+		}
+		return most
+	case t.Kind == Array:
+		return t.target().align()
+	case t.Kind == Record, slices.Contains(byteArrays, t.Kind):
+		return 1
+	}
+	return min(max(t.Size, 1), 8)
 }
 
 // values counts the values of a tuple, with the ones of tuples in it; another type has 1. It is not counted far past the bound.
@@ -199,10 +220,16 @@ var byteArrays = []Kind{String, Usym, Inet, Buffer, Timestamp, Mac, CgroupPath}
 // bufferHead is how many bytes the length of a buffer takes.
 const bufferHead = 4
 
+// timestampSize is the size of strftime's value: the time and where its format is.
+const timestampSize = 16
+
 // stored is the size that the tool gives a type: the length of a buffer lies before its bytes.
 func (t *Type) stored() int {
-	if t.Kind == Buffer {
+	switch t.Kind {
+	case Buffer:
 		return t.Size + bufferHead
+	case Timestamp:
+		return timestampSize
 	}
 	return t.Size
 }
