@@ -14,6 +14,13 @@ import (
 // which lasts, and by StopAt, which is all that
 // the engine reads.
 func (m *Machine) startTimer() (stop func()) {
+	if m.opt.Timeout <= 0 && m.booted == nil {
+		return func() {}
+	}
+	return m.timed()
+}
+
+func (m *Machine) timed() (stop func()) {
 	var mu sync.Mutex
 	runs := true
 	ends := func() {
@@ -25,9 +32,6 @@ func (m *Machine) startTimer() (stop func()) {
 		}
 	}
 	unwatch := m.watchMemory(ends)
-	if m.opt.Timeout <= 0 && m.booted == nil {
-		return unwatch
-	}
 	var timer *time.Timer
 	if m.opt.Timeout > 0 {
 		timer = time.AfterFunc(m.opt.Timeout, ends)

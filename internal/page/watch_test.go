@@ -260,7 +260,7 @@ func TestWhatCannotBeWatched(t *testing.T) {
 	for name, c := range map[string]struct{ question, says string }{
 		"no_calls":       {`"probes":"kprobe gcd"`, "nothing is called"},
 		"no_probe":       {`"probes":"gcd","calls":"gcd(1,2)"`, "is no probe"},
-		"bad_offset":     {`"probes":"kprobe gcd+x","calls":"gcd(1,2)"`, "not a number of bytes"},
+		"bad_offset":     {`"probes":"kprobe gcd+x","calls":"gcd(1,2)"`, "not a number of 32 bits"},
 		"bad_word":       {`"probes":"kprobe gcd pre","calls":"gcd(1,2)"`, "pre is not understood"},
 		"goto_nowhere":   {`"probes":"kprobe gcd goto nosuch","calls":"gcd(1,2)"`, "nosuch"},
 		"no_symbol":      {`"probes":"kprobe nosuch","calls":"gcd(1,2)"`, "nosuch"},

@@ -241,3 +241,14 @@ func writeSides(t *testing.T, list []image) {
 	}
 	require.NoError(t, os.WriteFile(sidesFile, []byte(b), 0o600))
 }
+
+// What an image that is no whole kernel has not, shows nothing: the guest kernel has neither tracing nor the return's functions.
+func TestWhatASmallImageLacksShowsNothing(t *testing.T) {
+	img, err := kprobelab.OpenImage("", nil)
+	require.NoError(t, err)
+	absent := []string{"Kret.HandlerIPIsTrampoline", "Kret.HandlerIRQsOff", "Optimize.RetriesHeldBack", "Poke.SharedArray", "Tracing.TAIClock", "Tracing.RawCommand", "Uprobes.ReturnCall"}
+	for _, f := range img.Facts() {
+		require.NotContains(t, absent, f.Name, f.Evidence)
+	}
+	require.False(t, img.Profile().Kret.HandlerIPIsTrampoline)
+}
