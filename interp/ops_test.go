@@ -85,6 +85,8 @@ func TestInstructions(t *testing.T) {
 		{name: "loopne_ends_where_equal", code: "31 c0 6a 05 59 ff c0 83 f8 03 e0 f9", ax: 3, flags: zf | pf, mask: arithmetic},
 		{name: "movbe", code: "0f 38 f1 06 0f 38 f0 06", in: x86.PtRegs{AX: 0x01020304}, ax: 0x01020304},
 		{name: "crc32", code: "f2 48 0f 38 f1 c3", in: x86.PtRegs{BX: 0x3837363534333231}, ax: crcOf(0x3837363534333231)},
+		{name: "pmulhrsw_rounds", code: "66 48 0f 6e c3 66 48 0f 6e c9 66 0f 38 0b c1 66 48 0f 7e c0", in: x86.PtRegs{BX: 0x400080007fff0001, CX: 0x400080007fff8000}, ax: 0x200080007ffeffff},
+		{name: "phminposuw_the_lowest_index", code: "66 48 0f 6e c3 66 0f 6c c0 66 0f 38 41 c0 66 48 0f 7e c0", in: x86.PtRegs{BX: 0x0005000300090007}, ax: 0x20003},
 		{name: "high_bytes", code: "88 e0 b7 07 00 fc", in: x86.PtRegs{AX: 0x2211, BX: 1}, ax: 0x2922, mask: cf | of},
 	} {
 		t.Run(c.name, func(t *testing.T) {
