@@ -10,6 +10,8 @@ import (
 // pos is a place of the script, counted from 1; the column is of bytes.
 type pos struct{ line, col int }
 
+func (p pos) after(o pos) bool { return p.line > o.line || p.line == o.line && p.col > o.col }
+
 // span is from a place to the one after its end.
 type span struct{ from, to pos }
 

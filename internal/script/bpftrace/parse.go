@@ -2,6 +2,7 @@ package bpftrace
 
 import (
 	"fmt"
+	"slices"
 
 	"kprobelab/internal/bounded"
 )
@@ -18,9 +19,16 @@ type parser struct {
 func parse(f *file, macros map[string]string) (t *tree, problems *Problems) {
 	problems = &Problems{file: f}
 	p := &parser{list: lex(f, macros, problems), problems: problems}
+	read := len(problems.list)
 	func() {
 		defer func() {
-			if e := recover(); e != nil && e != any(failed{}) {
+			switch e := recover(); e {
+			case nil:
+			case any(failed{}):
+				// The tool reads tokens as it needs them: what comes after the last is not said.
+				last := p.tok().at.to
+				problems.list = slices.Concat(slices.DeleteFunc(slices.Clone(problems.list[:read]), func(b *Problem) bool { return b.at.to.after(last) }), problems.list[read:])
+			default:
 				panic(e)
 			}
 		}()
@@ -79,9 +87,10 @@ func (p *parser) unexpected(want ...kind) {
 	p.fail(t.at, "%s", text)
 }
 
-func (p *parser) expect(k kind) *token {
+// expect goes over a token of that kind. others are the kinds that could come here, too: the message names them in its order.
+func (p *parser) expect(k kind, others ...kind) *token {
 	if !p.is(k) {
-		p.unexpected(k)
+		p.unexpected(append([]kind{k}, others...)...)
 	}
 	return p.next()
 }
@@ -142,6 +151,9 @@ func (p *parser) function() *node {
 	t := p.next()
 	n := &node{text: p.expect(tIdent).text}
 	p.expect("(")
+	if !p.is(")") && !p.is(tVar) {
+		p.unexpected(")", tVar)
+	}
 	if !p.is(")") {
 		for {
 			p.expect(tVar)
@@ -152,7 +164,7 @@ func (p *parser) function() *node {
 			}
 		}
 	}
-	p.expect(")")
+	p.expect(")", ",")
 	p.colon()
 	p.ctype(false)
 	n.body = p.block()
@@ -240,7 +252,7 @@ func (p *parser) block() []*node {
 		}
 		if !p.accept(";") {
 			if n.op == sLet {
-				p.unexpected(";")
+				p.unexpected(";", "=")
 			}
 			p.unexpected(";", "}")
 		}
@@ -279,6 +291,9 @@ func (p *parser) statement() *node {
 		p.next()
 		n := &node{op: sJump, text: t.text, at: t.at}
 		if !p.is(";") && !p.is("}") {
+			if !p.beginsExpr() {
+				p.unexpected(";", "}")
+			}
 			n.kids = []*node{p.expr()}
 			n.at = p.since(t.at.from)
 		}
@@ -324,6 +339,9 @@ func (p *parser) ifStatement() *node {
 		if p.is("if") {
 			n.other = []*node{p.ifStatement()}
 		} else {
+			if !p.is("{") {
+				p.unexpected("{", "if")
+			}
 			n.other = p.block()
 		}
 	}

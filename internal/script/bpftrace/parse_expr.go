@@ -73,7 +73,7 @@ func (p *parser) cast() *node {
 	default:
 		return p.unary()
 	}
-	close := p.expect(")")
+	close := p.expect(")", "*")
 	x := p.cast()
 	return &node{op: nCast, ctype: c, kids: []*node{x}, at: open.at.with(close.at)}
 }
@@ -133,12 +133,17 @@ func (p *parser) mapOrVar() *node {
 }
 
 func (p *parser) exprs(end kind) []*node {
+	list := p.commas()
+	if !p.is(end) {
+		p.unexpected(end, ",")
+	}
+	return list
+}
+
+func (p *parser) commas() []*node {
 	list := []*node{p.expr()}
 	for p.accept(",") {
 		list = append(list, p.expr())
-	}
-	if !p.is(end) {
-		p.unexpected(end, ",")
 	}
 	return list
 }
@@ -248,7 +253,10 @@ func (p *parser) primary() *node {
 		return p.sizeof()
 	case "(":
 		p.next()
-		list := p.exprs(")")
+		list := p.commas()
+		if !p.is(")") {
+			p.unexpected(",")
+		}
 		close := p.next()
 		if len(list) == 1 {
 			x := *list[0]
@@ -277,7 +285,7 @@ func (p *parser) exprsInCall() []*node {
 func (p *parser) call() *node {
 	t := p.next()
 	if !p.is("(") {
-		p.unexpected("(")
+		p.unexpected("++", "--")
 	}
 	n := &node{op: nCall, text: t.text}
 	n.kids = p.exprsInCall()
@@ -305,7 +313,23 @@ func (p *parser) sizeof() *node {
 			n.path = append(n.path, p.name())
 		}
 	}
-	close := p.expect(")")
+	var also []kind
+	switch {
+	case n.op == nOffset:
+		also = []kind{"."}
+	case n.ctype != nil:
+		also = []kind{"*"}
+	}
+	close := p.expect(")", also...)
 	n.at = t.at.with(close.at)
 	return n
+}
+
+// beginsExpr reports whether the next token can begin an expression.
+func (p *parser) beginsExpr() bool {
+	switch p.kind() {
+	case "(", "-", "*", "~", "!", "++", "--", tInt, tString, tStackMode, tBuiltin, tIdent, tCallBuiltin, tCall, tParam, tParamCount, tMap, tVar, "sizeof", "offsetof":
+		return true
+	}
+	return false
 }
