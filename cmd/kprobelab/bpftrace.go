@@ -102,7 +102,7 @@ func (r *bpftraceRun) run(t *term, c *cli.Command) (ferr error) {
 		if len(args) > 1 {
 			return usagef("-l takes one pattern; try %s --help", c.FullName())
 		}
-	case c.IsSet("script"):
+	case text != "":
 	case len(args) == 0:
 		return usagef("bpftrace takes a script: a file, - for standard input, or -e SCRIPT; try %s --help", c.FullName())
 	default:
