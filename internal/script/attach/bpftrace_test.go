@@ -85,3 +85,24 @@ func TestBpftraceSizes(t *testing.T) {
 		assert.Contains(t, got, fmt.Sprintf("\n%d\n", want), expr)
 	}
 }
+
+// A positional parameter counts as a signed number until all types are known, and then as an unsigned one; where it is
+// assigned as it is, it takes the variable's type. What bpftrace 0.23.2 prints.
+func TestBpftraceParameters(t *testing.T) {
+	for text, want := range map[string]string{
+		"$x = $1; $x = -1; print($x);":              "-1\n",
+		"$x = $1; print($x - 6);":                   "-1\n",
+		"@x = $1; print(@x - 6); clear(@x);":        "-1\n",
+		"print($1 - 6);":                            "18446744073709551615\n",
+		"print($2 - 6);":                            "-11\n",
+		"print($9 - 6);":                            "18446744073709551610\n",
+		"$x = (uint8)1; $x = $2; print($x);":        "251\n",
+		"$x = (int32)1; $x = $1; print($x);":        "5\n",
+		"let $x : int64 = $1; print($x);":           "5\n",
+		"$x = $1; $y = $x - 10; print($y);":         "-5\n",
+		"if ($1 > -1) { print(2); } print($3 / 2);": "9223372036854775807\n",
+	} {
+		got := bpftraced(t, "stdin", "BEGIN { "+text+" exit(); }", &bpftrace.Options{Args: []string{"5", "-5", "18446744073709551615"}})
+		assert.Contains(t, got, "\n"+want, text)
+	}
+}

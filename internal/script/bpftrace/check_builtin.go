@@ -14,15 +14,15 @@ func (c *checker) parameter(n *node) *Type {
 		return int64T
 	}
 	text := c.param(int(n.num))
-	var v int64
 	err := ""
 	if int(n.num) <= len(c.o.Args) { // one that is not given is 0
-		v, err = parseSigned(text)
+		_, err = parseSigned(text)
 	}
 	if c.final && err != "" {
 		c.error(n.at, "$%d used numerically but given \"%s\". Try using str($%d).", n.num, text, n.num)
 	}
-	if err == "" && v < 0 || text == "" || strings.HasPrefix(text, "-") {
+	// Only when all other types are known it is looked which sign it has.
+	if !c.final || strings.HasPrefix(text, "-") {
 		return int64T
 	}
 	return uint64T
@@ -117,7 +117,9 @@ func (c *checker) builtin(n *node) *Type {
 		}
 		return stringOf(size + 1)
 	case "func":
-		c.needs(n, "The func builtin can not be used with '%s' probes", "kprobe", "kretprobe", "fentry", "fexit", "uprobe", "uretprobe")
+		if !c.needs(n, "The func builtin can not be used with '%s' probes", "kprobe", "kretprobe", "fentry", "fexit", "uprobe", "uretprobe") {
+			return none
+		}
 		if c.ofProgram() {
 			return &Type{Kind: Usym, Size: 16}
 		}

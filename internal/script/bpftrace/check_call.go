@@ -82,6 +82,9 @@ func (c *checker) arg(n *node, i int, want Kind, literal bool) bool {
 	a := n.kids[i]
 	switch {
 	case literal && (!a.literal() || a.typ.Kind != want):
+		if want == String && a.op == nParam {
+			c.plain("Use str($%d) to treat $%d as a string", a.num, a.num)
+		}
 		c.error(n.at, "%s() expects a %s literal (%s provided)", n.text, want, a.typ.Kind)
 		return false
 	case c.final && a.typ.Kind != want:

@@ -344,13 +344,10 @@ func (c *checker) deref(n *node) *Type {
 	return none
 }
 
-// operatorNames are the operators in the words of messages.
-var operatorNames = map[string]string{"!": "!", "~": "~", "-": "-", "++": "++", "--": "--"}
-
 func (c *checker) unary(n *node) *Type {
 	t := c.expr(n.kids[0])
 	if c.final && !t.isInt() {
-		c.error(n.at, "The %s operator can not be used on expressions of type '%s'", operatorNames[n.text], t)
+		c.error(n.at, "The %s operator can not be used on expressions of type '%s'", n.text, t)
 	}
 	if n.text == "!" {
 		if t.isInt() {
@@ -370,7 +367,7 @@ func (c *checker) increment(n *node) *Type {
 	}
 	t := c.expr(x)
 	if c.final && !t.isInt() && t.Kind != Pointer {
-		c.error(n.at, "The %s operator can not be used on expressions of type '%s'", n.text, t)
+		c.error(n.at, "The %s (%s) operator can not be used on expressions of type '%s'", n.text, map[bool]string{false: "pre", true: "post"}[n.post], t)
 	}
 	if t.Kind == Pointer {
 		return t
@@ -517,6 +514,9 @@ func (c *checker) castType(n *node) *Type {
 			return t
 		}
 		c.error(n.at, "Cannot cast from \"%s\" type", x)
+		if t.isInt() && n.kids[0].op == nCall {
+			return bad()
+		}
 		return t
 	case c.final && t.enum() && !c.enums[t.Name] && !c.defined.whole["enum "+t.Name]:
 		c.error(n.at, "Unknown enum: %s", t.Name)

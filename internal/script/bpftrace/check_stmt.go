@@ -212,8 +212,13 @@ func (c *checker) assignMap(n *node) {
 			c.error(n.at, "Type mismatch for %s: trying to assign value of type '%s' when map already contains a value of type '%s'", m.text, t.Name, a.val.Name)
 		}
 	case String:
-		if a.val.Size < t.Size {
-			c.warn(n.at, "String size mismatch: %d < %d. The value may be truncated.", a.val.Size, t.Size)
+		const truncated = "String size mismatch: %d < %d. The value may be truncated."
+		switch {
+		case a.val.Size >= t.Size:
+		case a.val.Kind != String: // it is no warning that counts: the types differ
+			c.problems.warn(n.at, truncated, a.val.Size, t.Size)
+		default:
+			c.warn(n.at, truncated, a.val.Size, t.Size)
 		}
 	case Buffer:
 		if a.val.Size > t.Size {
@@ -321,6 +326,10 @@ func (c *checker) reassign(n *node, v *variable, x *node, t *Type) {
 			return
 		} else {
 			n.kids[1] = &node{op: nCast, at: x.at, ctype: &typeName{name: stored.word(), at: x.at}, kids: []*node{x}}
+		}
+	case stored.isInt() && x.op == nParam:
+		if !stored.equal(t) {
+			n.kids[1] = &node{op: nCast, at: x.at, typ: stored, ctype: &typeName{name: stored.word(), at: x.at}, kids: []*node{x}}
 		}
 	case stored.isInt():
 		if stored.Signed != t.Signed {

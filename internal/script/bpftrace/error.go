@@ -2,6 +2,7 @@ package bpftrace
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"kprobelab/internal/bounded"
@@ -40,7 +41,20 @@ type Problems struct {
 func (p *Problems) Error() string { return p.Text() }
 
 // Text is what bpftrace prints: warnings first.
-func (p *Problems) Text() string { return p.text(p.warnings) + p.text(p.list) }
+func (p *Problems) Text() string {
+	// A message without a place is written at once, the others when all have been looked for.
+	list := slices.Clone(p.list)
+	slices.SortStableFunc(list, func(a, b *Problem) int {
+		switch {
+		case a.free == b.free:
+			return 0
+		case a.free:
+			return -1
+		}
+		return 1
+	})
+	return p.text(p.warnings) + p.text(list)
+}
 
 func (p *Problems) text(list []*Problem) string {
 	var b strings.Builder

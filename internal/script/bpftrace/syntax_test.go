@@ -57,3 +57,27 @@ func TestTokensAfterTheErrorAreNotRead(t *testing.T) {
 		require.Len(t, p.list, want, "%s\n%s", text, p.Text())
 	}
 }
+
+// What bpftrace 0.23.2 says to types that do not go together.
+func TestTypeErrorsAreTheTools(t *testing.T) {
+	for text, want := range map[string][]string{
+		"BEGIN { @a = avg(1); @a++; }":              {"The ++ (post) operator can not be used on expressions of type 'avg_t'"},
+		`BEGIN { $y = "s"; --$y; }`:                 {"The -- (pre) operator can not be used on expressions of type 'string[2]'"},
+		"BEGIN { printf($1); }":                     {"ERROR: Use str($1) to treat $1 as a string\nstdin:1:9-19: ERROR: printf() expects a string literal (int provided)"},
+		"BEGIN { reg($1); }":                        {"ERROR: Use str($1) to treat $1 as a string\nstdin:1:9-16: ERROR: reg can not be used with \"BEGIN\" probes"},
+		"BEGIN { (int8)print(5); }":                 {`Cannot cast from "none" type`, `Cannot cast from "none" to "int8"`},
+		"BEGIN { (uint8)func; }":                    {"The func builtin can not be used with 'BEGIN' probes", `Cannot cast from "none" to "uint8"`},
+		"BEGIN { @m = 5; @m = comm; }":              {"String size mismatch: 8 < 16. The value may be truncated.", "trying to assign value of type 'string[16]' when map already contains a value of type 'int64'"},
+		"BEGIN { $x = $1 + 0; $x = -1; }":           {"1:9-20: ERROR: Type mismatch for $x: trying to assign value of type 'uint64' when variable already contains a value of type 'int64'"},
+		"BEGIN { let $x : uint8 = $1; print($x); }": {"1:9-29: ERROR: Type mismatch for $x: trying to assign value of type 'uint8' when variable already contains a value of type 'int64'"},
+		"BEGIN { $x = $1 ? $1 : -1; print($x); }":   {"trying to assign value of type 'uint64' when variable already contains a value of type 'int64'"},
+		`BEGIN { "abcdef" || $1; }`:                 {"Type mismatch for '||': comparing 'string[7]' with 'uint64'"},
+	} {
+		_, err := Analyze("stdin", text, &Options{Args: []string{"5"}}, nil)
+		var p *Problems
+		require.ErrorAs(t, err, &p, text)
+		for _, w := range want {
+			require.Contains(t, p.Text(), w, text)
+		}
+	}
+}
