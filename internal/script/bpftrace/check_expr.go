@@ -346,14 +346,18 @@ func (c *checker) deref(n *node) *Type {
 
 func (c *checker) unary(n *node) *Type {
 	t := c.expr(n.kids[0])
+	if n.text == "!" {
+		switch {
+		case t.isInt():
+			return integer(t.Size, false)
+		case t.Kind == None && !c.final:
+			return uint64T
+		}
+		c.error(n.at, "The ! operator can not be used on expressions of type '%s'", t)
+		return none
+	}
 	if c.final && !t.isInt() {
 		c.error(n.at, "The %s operator can not be used on expressions of type '%s'", n.text, t)
-	}
-	if n.text == "!" {
-		if t.isInt() {
-			return integer(t.Size, false)
-		}
-		return uint64T
 	}
 	return integer(8, t.Signed)
 }
