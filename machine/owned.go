@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"kprobelab/internal/bounded"
@@ -45,24 +45,29 @@ func (m *Machine) watchOwned(owned func() int64, every time.Duration, most int64
 	}
 	m.wroteTooMuch.Store(false)
 	first := m.ownedFirst
-	var stopped atomic.Bool
-	var timer atomic.Pointer[time.Timer]
+	var mu sync.Mutex // look may come before its timer is known
+	var timer *time.Timer
+	stopped := false
 	look := func() {
+		mu.Lock()
+		defer mu.Unlock()
 		switch {
-		case stopped.Load():
+		case stopped:
 		case first > 0 && owned()-first > most:
 			m.wroteTooMuch.Store(true)
 			ends()
 		default:
-			if t := timer.Load(); t != nil {
-				t.Reset(every)
-			}
+			timer.Reset(every)
 		}
 	}
-	timer.Store(time.AfterFunc(every, look))
+	mu.Lock()
+	defer mu.Unlock()
+	timer = time.AfterFunc(every, look)
 	return func() {
-		stopped.Store(true)
-		timer.Load().Stop()
+		mu.Lock()
+		defer mu.Unlock()
+		stopped = true
+		timer.Stop()
 	}
 }
 
