@@ -113,7 +113,7 @@ func (img *Image) packageFiles(dir string) (list []*packageFile, err error) {
 			return nil
 		}
 		if total += int64(len(b)); total > bounded.PackageModules {
-			return badFormat(dir, -1, "its modules have more than %d bytes", bounded.PackageModules)
+			return badFormat(dir, -1, "its modules have more than %d bytes", int64(bounded.PackageModules))
 		}
 		list = append(list, p)
 		return nil

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"kprobelab/internal/integration/dumps"
+	"kprobelab/internal/integration/dumps/runs"
 	"kprobelab/internal/integration/oracle"
 )
 
@@ -57,7 +57,7 @@ func TestModuleOutsideUsesTheFrontDoorOnly(t *testing.T) {
 }
 
 func TestModuleOutsideRunsScripts(t *testing.T) {
-	dump := dumps.File(t, "6.1")
+	dump := runs.File(t, "6.1")
 	out, err := exec.Command(outside(t, "scripts.go.txt"), dump).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), "busybox opened 0\n")
