@@ -76,7 +76,8 @@ func (s *summary) add(e event, w io.Writer) {
 // end records the end of a test or of a package.
 func (s *summary) end(e event, w io.Writer) {
 	t := s.test(e)
-	t.result = result(e.Action)
+	// A package may run a test more than once, as with -count or on each engine.
+	t.result = worse(outcome{result: t.result}, outcome{result: result(e.Action)}).result
 	if e.Test != "" {
 		// A subtest's name may have slashes of its own, so that what is before
 		// the last one need not be a test.

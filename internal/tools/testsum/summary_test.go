@@ -34,6 +34,22 @@ func TestParentFailingByItselfCounts(t *testing.T) {
 	require.Equal(t, map[string]result{"m/a.TestX/one": passed, "m/a.TestX": failed}, s.counted())
 }
 
+// A test that runs on each engine fails if it fails on one, and counts as passed if it runs on one.
+func TestResultsOfSeveralRunsAreJoined(t *testing.T) {
+	for want, runs := range map[result][]string{
+		failed:  {"fail", "pass"},
+		passed:  {"pass", "skip"},
+		skipped: {"skip", "skip"},
+	} {
+		for _, order := range [][]string{runs, {runs[1], runs[0]}} {
+			s, _ := digest(t,
+				`{"Action":"`+order[0]+`","Package":"m/a","Test":"TestX"}`,
+				`{"Action":"`+order[1]+`","Package":"m/a","Test":"TestX"}`)
+			require.Equal(t, map[string]result{"m/a.TestX": want}, s.counted(), order)
+		}
+	}
+}
+
 func TestSlashesInASubtestsName(t *testing.T) {
 	s, _ := digest(t,
 		`{"Action":"fail","Package":"m/a","Test":"TestX/6.1/false"}`,
