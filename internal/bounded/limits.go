@@ -17,7 +17,7 @@ const (
 	// Test: TestDumpsThatTakeMemory
 	DumpHeld = 1 << 30
 	// DumpOnDisk bounds the bytes of a dump that are unpacked on a disk, in the folder for temporary files.
-	// Test: none
+	// Test: TestADumpTakesNoMoreOfTheDisk
 	DumpOnDisk = 16 << 30
 	// Lines bounds the rows of a unit's table of lines (DWARF).
 	// Test: TestLinesWithoutEnd

@@ -18,7 +18,7 @@ const (
 	// Test: TestContainersWrong
 	Wraps = 5
 	// UnpackWindow bounds the window or the dictionary of a packed stream, in bytes: what zstd takes without being told, and four times what kernels are packed with.
-	// Test: none
+	// Test: TestWindowsOfStreams
 	UnpackWindow = 128 << 20
 	// Sections bounds the sections of an ELF file.
 	// Test: none
@@ -64,7 +64,7 @@ const (
 // Memory dumps.
 const (
 	// DumpMemory bounds the physical memory of a dump, in bytes.
-	// Test: none
+	// Test: TestHeadersThatAskForMuch
 	DumpMemory = 64 << 30
 	// DumpRanges bounds the separate ranges of a dump's memory.
 	// Test: TestFramesThatAlternate
@@ -73,13 +73,13 @@ const (
 	// Test: TestManySegments
 	DumpSegments = 1 << 21
 	// DumpNotes bounds a dump's notes, in bytes.
-	// Test: none
+	// Test: TestHeadersThatAskForMuch
 	DumpNotes = 64 << 20
 	// DumpCPUs bounds the processors of a dump. It is the largest NR_CPUS.
-	// Test: none
+	// Test: TestHeadersThatAskForMuch
 	DumpCPUs = 8192
 	// DumpInfo bounds VMCOREINFO, in bytes. The kernel's has one page.
-	// Test: none
+	// Test: TestLongVMCoreInfo
 	DumpInfo = 1 << 20
 	// DumpPages bounds the pages that the bitmaps of a kdump file tell of: memory ends below 1 TiB.
 	// Test: TestFramesThatAlternate
@@ -125,10 +125,10 @@ const (
 // Debugging information.
 const (
 	// SourceFile bounds a file with debugging information, in bytes. A kernel's has 0.6 GB.
-	// Test: none
+	// Test: TestFilesOfDebuggingInformationThatAreTooLong
 	SourceFile = 4 << 30
 	// DebugSections bounds the sections with debugging information, unpacked, in bytes. A kernel's have 0.25 GB.
-	// Test: none
+	// Test: TestFilesOfDebuggingInformationThatAreTooLong
 	DebugSections = 1 << 30
 	// InlinedFile bounds a file that inlined functions are read of, and its DWARF, in bytes.
 	// Test: none
@@ -137,33 +137,36 @@ const (
 	// Test: none
 	InlinedOrigins = 8
 	// Units bounds the units of a file. A kernel has 3,000.
-	// Test: none
+	// Test: TestEntriesWithoutEnd
 	Units = 1 << 18
 	// Abbreviations bounds the forms of a unit's entries. A kernel's units have hundreds.
-	// Test: none
+	// Test: TestEntriesWithoutEnd
 	Abbreviations = 1 << 16
+	// AbbreviationTables bounds the tables of such forms, in bytes, all together. A kernel's have 10 MB.
+	// Test: TestTablesOfAbbreviationsThatOverlap
+	AbbreviationTables = 32 << 20
 	// UnitEntries bounds the entries of a unit.
-	// Test: none
+	// Test: TestEntriesWithoutEnd
 	UnitEntries = 1 << 20
 	// UnitDepth bounds how deep a unit's entries are nested.
-	// Test: none
+	// Test: TestEntriesWithoutEnd
 	UnitDepth = 256
 	// EntriesRead bounds the entries that are read for one question.
-	// Test: none
+	// Test: TestEntriesWithoutEnd
 	EntriesRead = 1 << 26
 	// References bounds how many references from entry to entry are followed.
-	// Test: none
+	// Test: TestReferencesWithoutEnd
 	References = 32
 	// LocationSpans bounds the spans of a list of locations or ranges.
-	// Test: none
+	// Test: TestExpressionsWithoutEnd
 	LocationSpans = 1 << 14
 	// Operations bounds the operations of an expression of DWARF.
-	// Test: none
+	// Test: TestExpressionsWithoutEnd
 	Operations = 1 << 10
 	// FormulaNodes bounds the parts of a formula: copies on DWARF's stack double what an operation takes.
-	// Test: none
+	// Test: TestExpressionsWithoutEnd
 	FormulaNodes = 1 << 8
 	// FrameStates bounds the states of registers that a program of frames remembers.
-	// Test: none
+	// Test: TestExpressionsWithoutEnd
 	FrameStates = 64
 )

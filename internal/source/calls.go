@@ -26,7 +26,6 @@ func (f *File) Calls(function string) (out *Calls, err error) {
 	if f.fromBTF {
 		return nil, noDWARF("the calls of " + function)
 	}
-	f.left = bounded.EntriesRead
 	out = &Calls{}
 	known := false
 	for _, h := range f.mention(function) {

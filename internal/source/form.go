@@ -29,21 +29,11 @@ func (f *File) abbrevsAt(at uint64) (abbrevs, error) {
 	b := cursor{b: f.debug["debug_abbrev"]}
 	b.skip(at)
 	out := abbrevs{}
-	for n := 0; ; n++ {
-		code := b.uleb()
-		if code == 0 || b.bad || n > bounded.Abbreviations {
+	for len(out) < bounded.Abbreviations {
+		a := &abbrev{}
+		code, more := b.abbrev(&a.tag, &a.children, func(attr dwarf.Attr, form uint16) { a.fields = append(a.fields, field{attr, form}) })
+		if !more {
 			break
-		}
-		a := &abbrev{tag: dwarf.Tag(b.uleb()), children: b.u8() != 0}
-		for !b.bad {
-			attr, form := b.uleb(), b.uleb()
-			if form == formImplicitConst {
-				b.sleb()
-			}
-			if attr == 0 && form == 0 {
-				break
-			}
-			a.fields = append(a.fields, field{dwarf.Attr(attr), uint16(form)})
 		}
 		out[code] = a
 	}
@@ -52,6 +42,50 @@ func (f *File) abbrevsAt(at uint64) (abbrevs, error) {
 	}
 	f.abbrevs[at] = out
 	return out, nil
+}
+
+// abbrev reads one abbreviation; more is false at the end of a table.
+func (c *cursor) abbrev(tag *dwarf.Tag, children *bool, each func(attr dwarf.Attr, form uint16)) (code uint64, more bool) {
+	if code = c.uleb(); code == 0 || c.bad {
+		return 0, false
+	}
+	*tag, *children = dwarf.Tag(c.uleb()), c.u8() != 0
+	for !c.bad {
+		attr, form := c.uleb(), c.uleb()
+		if form == formImplicitConst {
+			c.sleb()
+		}
+		if attr == 0 && form == 0 {
+			break
+		}
+		each(dwarf.Attr(attr), uint16(form))
+	}
+	return code, true
+}
+
+// allAbbrevs refuses units whose tables of abbreviations are too long, all together. Each offset is a table of its own: a short
+// section is a long table for each of its bytes.
+func (f *File) allAbbrevs() error {
+	seen := map[uint64]bool{}
+	left := uint64(bounded.AbbreviationTables)
+	for i := range f.headers {
+		at := f.headers[i].abbrev
+		if seen[at] {
+			continue
+		}
+		seen[at] = true
+		b := cursor{b: f.debug["debug_abbrev"]}
+		b.skip(at)
+		for from, more := b.at, true; more; from = b.at {
+			var a abbrev
+			_, more = b.abbrev(&a.tag, &a.children, func(dwarf.Attr, uint16) {})
+			if b.at-from > left {
+				return fmt.Errorf("%w: its units' tables of abbreviations have more than %d MiB", ErrTooMuch, bounded.AbbreviationTables>>20)
+			}
+			left -= b.at - from
+		}
+	}
+	return nil
 }
 
 // Forms, DWARF 5 table 7.6 and GNU's.

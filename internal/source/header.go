@@ -68,7 +68,7 @@ func (f *File) readHeaders() error {
 			return fmt.Errorf("%w: more than %d units", ErrTooMuch, bounded.Units)
 		}
 	}
-	return nil
+	return f.allAbbrevs()
 }
 
 // unitAt is the header of the unit that an offset of .debug_info is in.

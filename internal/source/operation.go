@@ -133,7 +133,7 @@ func (f *File) ops(h *header, raw []byte) (out []op, ok bool) {
 		default:
 			return out, false
 		}
-		if c.bad || len(out) > bounded.Operations {
+		if c.bad || len(out) >= bounded.Operations {
 			return out, false
 		}
 		out = append(out, o)
