@@ -9,16 +9,16 @@ const (
 	// Test: TestScripts
 	StapCalls = 1000
 	// StapString bounds a string of a stap script, in bytes (-D MAXSTRINGLEN).
-	// Test: none
+	// Test: TestLimitsOfTheCommandLine
 	StapString = 1 << 15
 	// StapArray bounds the entries of an array of a stap script.
-	// Test: none
+	// Test: TestArraysThatAreTooLarge
 	StapArray = 1_000_000
 	// StapMemory bounds the memory of a stap script's arrays, in bytes.
-	// Test: none
+	// Test: TestArraysThatAreTooLarge
 	StapMemory = 512 << 20
 	// StapProblems bounds the errors about a stap script that are said.
-	// Test: none
+	// Test: TestScriptsWithManyErrors
 	StapProblems = 100
 	// StapBraces bounds the probe points that braces make of one.
 	// Test: TestScriptsThatTakeForEver
@@ -30,16 +30,16 @@ const (
 	// Test: TestScriptsThatTakeForEver
 	StapPlaces = 1 << 16
 	// StapWidth bounds a width or a precision of stap's printf.
-	// Test: none
+	// Test: TestWidthsOfPrintf
 	StapWidth = 1 << 20
 	// StapRounds bounds how often the types of a stap script are inferred.
 	// Test: TestScriptsThatTakeForEver
 	StapRounds = 100
 	// StapSaved bounds the values of the entry that a return probe keeps.
-	// Test: none
+	// Test: TestValuesOfTheEntry
 	StapSaved = 64
-	// StapInserted bounds what arguments of the command line put into a stap script, in bytes.
-	// Test: none
+	// StapInserted bounds what arguments of the command line put into a stap script, in bytes, all together; each time counts as 64 at least.
+	// Test: TestArgumentsThatAreLong
 	StapInserted = 1 << 20
 )
 
@@ -61,16 +61,16 @@ const (
 	// Test: TestBpftraceScripts
 	BpftraceActions = 1 << 20
 	// DefinitionFields bounds the fields of a type that a bpftrace script defines.
-	// Test: none
+	// Test: TestDefinitionsThatAreTooLarge
 	DefinitionFields = 4096
 	// DefinitionSize bounds a type that a bpftrace script defines, in bytes, and the elements of its arrays.
-	// Test: none
+	// Test: TestDefinitionsThatAreTooLarge
 	DefinitionSize = 1 << 16
 	// PathSteps bounds the folders of a path that a script asks for.
-	// Test: none
+	// Test: TestPathsWithoutBeginning
 	PathSteps = 1 << 11
 	// ScriptFrame bounds the locals and the intermediate values of a function of a script.
-	// Test: none
+	// Test: TestFramesThatAreTooLarge
 	ScriptFrame = 1 << 12
 	// ScriptEvents bounds the events that wait for the end of a handler.
 	// Test: TestLaterKeepsTheOrder

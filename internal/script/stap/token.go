@@ -116,7 +116,12 @@ type lexer struct {
 	args []string
 	// inserted is how many bytes of s come from an argument.
 	inserted int
+	// all is how many there were, in the whole script.
+	all int
 }
+
+// leastInserted is what an argument counts at least of bounded.StapInserted, each time that it is put into the script.
+const leastInserted = 64
 
 func newLexer(f *file, args []string) *lexer {
 	return &lexer{f: f, s: f.text, at: Pos{f, 1, 1}, args: args}
@@ -263,7 +268,8 @@ func (l *lexer) argument(t *token) (*token, bool) {
 		t.kind, t.text = text, value
 		return t, false
 	}
-	if l.inserted+len(value) > bounded.StapInserted {
+	// An argument may name itself, and each copies what is left of the script.
+	if l.all += max(len(value), leastInserted); l.all > bounded.StapInserted {
 		t.message = "the arguments of the command line are too long"
 		return t, false
 	}
