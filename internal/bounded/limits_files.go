@@ -57,7 +57,7 @@ const (
 	// Test: none
 	PageFile = 64 << 20
 	// PageImage bounds an image that the page takes, in bytes.
-	// Test: none
+	// Test: TestImagesThatAreTooLarge
 	PageImage = 512 << 20
 	// PageRequest bounds a request of the page, in bytes.
 	// Test: TestBadInputGetsASentence

@@ -82,7 +82,7 @@ const (
 	// Test: none
 	SavedNames = 32768
 	// UserTrace bounds the text of a trace of a program, in bytes.
-	// Test: none
+	// Test: TestTracesThatAreTooLong
 	UserTrace = 64 << 20
 	// MountBudget bounds the instructions of one use of a booted kernel's file in a mount, unless --budget says otherwise. The use that traces all functions takes a thousand million.
 	// Test: none
@@ -143,19 +143,19 @@ const (
 	// Test: TestMemoryOfAProgramIsBounded
 	MadeSnapshots = 2 * MadeFiles
 	// ProgramStrings bounds the strings of a program's arguments and environment.
-	// Test: none
+	// Test: TestArgumentsThatAreTooLong
 	ProgramStrings = 4096
 	// ProgramArguments bounds a program's arguments and environment, in bytes (MAX_ARG_STRLEN, for all together).
-	// Test: none
+	// Test: TestArgumentsThatAreTooLong
 	ProgramArguments = 128 << 10
 	// ProgramHeaders bounds the headers of a program's file. The kernel's bound is a page of them.
-	// Test: none
+	// Test: TestProgramsThatAreTooLarge
 	ProgramHeaders = 64
 	// ProgramImage bounds the addresses of a program's file, in bytes, from its first to its last.
-	// Test: none
+	// Test: TestProgramsThatAreTooLarge
 	ProgramImage = 256 << 20
 	// ProgramFunction bounds the code of a function of a program's, in bytes.
-	// Test: none
+	// Test: TestFunctionsThatAreTooLong
 	ProgramFunction = 1 << 20
 	// UnknownCalls bounds the numbers of unknown system calls that are counted.
 	// Test: TestMemoryOfAProgramIsBounded
@@ -168,7 +168,7 @@ const (
 	// Test: TestBadScenarios
 	ScenarioFile = 64 << 10
 	// ScheduleFile bounds a schedule, in bytes.
-	// Test: none
+	// Test: TestBadSchedules
 	ScheduleFile = 1 << 20
 	// ScenarioFunctions bounds the functions of a scenario.
 	// Test: TestScenariosAreBounded
@@ -201,15 +201,15 @@ const (
 	// Test: TestEndless
 	ExploreCall = 10000
 	// ExploreStates bounds the states and places that an exploration remembers, in some hundred MB.
-	// Test: none
+	// Test: TestStatesThatAreTooMany
 	ExploreStates = 8_000_000
 	// PageCPUs bounds the processors of a machine on the page.
-	// Test: none
+	// Test: TestWhatCannotBeWatched
 	PageCPUs = 4
 	// PageProbes bounds the probes of a machine on the page.
-	// Test: none
+	// Test: TestWhatCannotBeWatched
 	PageProbes = 8
 	// PageSteps bounds the steps of a machine on the page.
-	// Test: none
+	// Test: TestARunawayStops
 	PageSteps = 5000
 )

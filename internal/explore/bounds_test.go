@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kprobelab/profile"
+
 	"kprobelab/internal/bounded"
 )
 
@@ -53,4 +55,20 @@ func TestScenariosAreBounded(t *testing.T) {
 			require.NotContains(t, err.Error(), "\n")
 		})
 	}
+}
+
+// An exploration remembers no more states and places than it may; what it has is told.
+func TestStatesThatAreTooMany(t *testing.T) {
+	p := compile(t, "optimize-hit")
+	all := explore(t, p, Options{Profile: kernel(t, profile.Default), Bound: 1})
+	for _, r := range []Reduction{ByState, ByOrder, None} {
+		o := Options{Profile: kernel(t, profile.Default), Bound: 1, Reduction: r, MaxStates: all.Counts.States / 2}
+		res := explore(t, p, o)
+		require.Equal(t, Unfinished, res.Verdict)
+		require.Contains(t, res.Reason, "there are too many states; try fewer switches, or walks")
+		require.Less(t, res.Counts.States, all.Counts.States)
+	}
+	res := explore(t, p, Options{Profile: kernel(t, profile.Default), Bound: 1, MaxStates: MaxStates + 1})
+	require.Equal(t, all.Verdict, res.Verdict)
+	require.Equal(t, all.Counts.States, res.Counts.States)
 }

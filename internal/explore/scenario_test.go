@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"kprobelab/internal/bounded"
 )
 
 func TestBadScenarios(t *testing.T) {
@@ -60,6 +62,12 @@ func TestBadSchedules(t *testing.T) {
 		_, err := ParseSchedule(text)
 		require.Error(t, err)
 	}
+	const head, body = "schedule a\n#", "\nscenario\n"
+	long := func(n int) string { return head + strings.Repeat("a", n-len(head)-len(body)) + body }
+	_, err := ParseSchedule(long(bounded.ScheduleFile))
+	require.NoError(t, err)
+	_, err = ParseSchedule(long(bounded.ScheduleFile + 1))
+	require.EqualError(t, err, "a schedule is at most 1048576 bytes long")
 }
 
 // Whatever a file says, it is read or refused.

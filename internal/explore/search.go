@@ -17,6 +17,8 @@ type Options struct {
 	Bound int
 	// MaxRuns ends the exploration; 0 means no limit.
 	MaxRuns int
+	// MaxStates ends it when it remembers more states and places; 0, and more than MaxStates, means MaxStates.
+	MaxStates int
 	// Progress is called from time to time.
 	Progress func(Counts)
 	// Reduction is what is not tried again.
@@ -127,11 +129,15 @@ func (p *Program) Explore(ctx context.Context, o Options) (*Result, error) {
 		p: p.p, o: &o, visited: map[spot]int{}, states: map[uint64]struct{}{}, ends: map[uint64]struct{}{},
 		held: make([]bool, len(p.p.s.Exists)),
 	}
+	most := MaxStates
+	if o.MaxStates > 0 {
+		most = min(most, o.MaxStates)
+	}
 	for {
 		if ctx.Err() != nil || o.MaxRuns > 0 && s.counts.Runs >= o.MaxRuns {
 			return s.result(Unfinished, fmt.Sprintf("ended after %d runs, before all were tried", s.counts.Runs)), nil
 		}
-		if len(s.visited)+len(s.states) > bounded.ExploreStates {
+		if len(s.visited)+len(s.states) > most {
 			return s.result(Unfinished, fmt.Sprintf("ended after %d runs: there are too many states; try fewer switches, or walks", s.counts.Runs)), nil
 		}
 		r, picks, err := s.once()

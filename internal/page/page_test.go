@@ -165,6 +165,13 @@ func TestBadInputGetsASentence(t *testing.T) {
 	}
 }
 
+// An image that is larger than the bound is not looked at.
+func TestImagesThatAreTooLarge(t *testing.T) {
+	const question = `{"do":"open","name":"x"}`
+	require.NotContains(t, complaint(t, &page.Page{}, question, make([]byte, page.MaxImage)), "the page takes")
+	require.Equal(t, "x has 512 MB; the page takes images of at most 512 MB", complaint(t, &page.Page{}, question, make([]byte, page.MaxImage+1)))
+}
+
 func FuzzAnswer(f *testing.F) {
 	for _, q := range []string{`{"do":"hello"}`, `{"do":"code","hex":"5548"}`, `{"do":"explain","hex":"90","offset":0}`, `{"do":"search","text":"a"}`} {
 		f.Add(q, []byte(nil))

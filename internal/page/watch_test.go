@@ -1,6 +1,7 @@
 package page_test
 
 import (
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"kprobelab"
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/page"
 )
 
@@ -282,13 +284,18 @@ func TestWhatCannotBeWatched(t *testing.T) {
 			require.Contains(t, complaint(t, &page.Page{}, `{"do":"watch",`+c.question+`}`, nil), c.says)
 		})
 	}
+	// What is just within the bounds is watched.
+	watch(t, one("", strings.Repeat("gcd(1,2)\n", bounded.PageCPUs)))
+	watch(t, one(strings.Repeat("kprobe gcd\n", bounded.PageProbes), "gcd(1,2)"))
+	require.Contains(t, complaint(t, &page.Page{}, fmt.Sprintf(`{"do":"watch","calls":"gcd(1,2)","probes":"%s"}`, strings.Repeat(`kprobe gcd\n`, bounded.PageProbes+1)), nil), "at most 8")
+	require.Contains(t, complaint(t, &page.Page{}, fmt.Sprintf(`{"do":"watch","calls":"%s"}`, strings.Repeat(`gcd(1,2)\n`, bounded.PageCPUs+1)), nil), "at most 4 CPUs")
 }
 
 // A call that does not end stops at the limit of steps, and says so.
 func TestARunawayStops(t *testing.T) {
 	w := watch(t, one("", "runaway()"))
 	w.forward("a", "protocol")
-	require.Equal(t, 5000, w.Steps)
+	require.Equal(t, bounded.PageSteps, w.Steps)
 	require.Contains(t, complaint(t, w.p, `{"do":"watch","calls":"runaway()","schedule":"a5000","sub":-1,"move":"forward","who":"a"}`, nil), "5000 steps")
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/errno"
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/engine"
 	"kprobelab/internal/process"
 	"kprobelab/internal/tinyprogram"
@@ -176,4 +177,35 @@ func FuzzDefine(f *testing.F) {
 		_, err = p.Run()
 		require.NotErrorIs(t, err, machine.ErrHandler)
 	})
+}
+
+// The text of a trace has a bound. What does not fit counts as written, and as lost.
+func TestTracesThatAreTooLong(t *testing.T) {
+	c, ok := profile.Named(profile.Default)
+	require.True(t, ok)
+	line := trace(t, profile.Default, "p:a/one /bin/prog:0x1080")[0]
+	for room, want := range map[int]string{2*len(line) + 2: "# entries-in-buffer/entries-written: 2/3 ", 3*len(line) + 3: "# entries-in-buffer/entries-written: 3/3 ", 0: "# entries-in-buffer/entries-written: 0/3 "} {
+		f := program(t)
+		k := userprobe.New(c)
+		tr := userevent.New(c, k, f)
+		require.Equal(t, bounded.UserTrace, tr.Room())
+		tr.SetRoom(room)
+		hits := 0
+		tr.OnHit = func(*userevent.Hit) { hits++ }
+		for _, name := range []string{"one", "two", "six"} {
+			_, err := tr.Define("p:a/" + name + " /bin/prog:0x1080")
+			require.NoError(t, err)
+		}
+		require.NoError(t, tr.Enable())
+		e, err := engine.Named("interp")
+		require.NoError(t, err)
+		p, err := process.New(process.Config{Program: f, Tracer: k}, e.New)
+		require.NoError(t, err)
+		tr.Attach(p)
+		_, err = p.Run()
+		require.NoError(t, err)
+		require.Contains(t, tr.Text(), want)
+		require.Equal(t, 3, hits, "who is told of hits is told of all")
+		p.Close()
+	}
 }
