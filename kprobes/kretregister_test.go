@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/errno"
+	"kprobelab/internal/bounded"
 	"kprobelab/kprobes"
 	"kprobelab/kprobes/rule"
 	"kprobelab/profile"
@@ -35,6 +36,21 @@ func TestKretprobeRegistration(t *testing.T) {
 		"maxactive 2^31-1": {func(w *world) *kprobes.Kretprobe {
 			return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}, MaxActive: math.MaxInt32}
 		}, map[string]want{"6.1": {errno: errno.ENOMEM, rule: rule.NoMemory, maxActive: math.MaxInt32}}},
+		"maxactive of the bound": {func(w *world) *kprobes.Kretprobe {
+			return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}, MaxActive: bounded.ReturnInstances}
+		}, map[string]want{"6.1": {maxActive: bounded.ReturnInstances}}},
+		"maxactive past the bound": {func(w *world) *kprobes.Kretprobe {
+			return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}, MaxActive: bounded.ReturnInstances + 1}
+		}, map[string]want{"6.1": {errno: errno.ENOMEM, rule: rule.NoMemory, maxActive: bounded.ReturnInstances + 1}}},
+		"data of the bound": {func(w *world) *kprobes.Kretprobe {
+			return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}, MaxActive: bounded.ReturnData / 4096, DataSize: 4096}
+		}, map[string]want{"6.1": {maxActive: bounded.ReturnData / 4096}}},
+		"data past the bound": {func(w *world) *kprobes.Kretprobe {
+			return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}, MaxActive: bounded.ReturnData/4096 + 1, DataSize: 4096}
+		}, map[string]want{"6.1": {errno: errno.ENOMEM, rule: rule.NoMemory, maxActive: bounded.ReturnData/4096 + 1}}},
+		"data of one instance past the bound": {func(w *world) *kprobes.Kretprobe {
+			return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf}, MaxActive: 1, DataSize: bounded.ReturnData + 1}
+		}, map[string]want{"5.8": {errno: errno.ENOMEM, rule: rule.NoMemory, maxActive: 1}}},
 		"not at entry": {func(w *world) *kprobes.Kretprobe { return &kprobes.Kretprobe{KP: kprobes.Kprobe{Addr: w.leaf + 3}} },
 			map[string]want{"4.4": {maxActive: 2}, "5.8": {errno: errno.EINVAL, rule: rule.NotEntry}, "6.1": {errno: errno.EINVAL, rule: rule.NotEntry}}},
 		"symbol + 4 with ENDBR": {func(w *world) *kprobes.Kretprobe {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/errno"
+	"kprobelab/internal/bounded"
 	"kprobelab/tracing"
 )
 
@@ -75,6 +76,17 @@ func TestMemoryIsBounded(t *testing.T) {
 	require.NoError(t, size(1410))
 	require.Equal(t, n, instances())
 	remove(n)
+}
+
+// TestMemoryUnlessTold: without an option it is the bound, whoever asks for it.
+func TestMemoryUnlessTold(t *testing.T) {
+	g := newGuest(t, "6.1", 2, tracing.Options{})
+	kb := func(bytes int) string { return fmt.Sprint(bytes >> 10) }
+	require.NoError(t, g.Write("buffer_size_kb", kb(64<<20), true))
+	require.ErrorIs(t, g.Write("buffer_size_kb", kb(bounded.TracingMemory/2), true), errno.ENOMEM, "two processors have that much each")
+	require.ErrorIs(t, g.Write("per_cpu/cpu1/buffer_size_kb", kb(bounded.TracingMemory), true), errno.ENOMEM)
+	require.ErrorIs(t, g.Write("buffer_size_kb", "9223372036854775", true), errno.ENOMEM)
+	require.NoError(t, g.Write("buffer_size_kb", "4", true))
 }
 
 // TestPipeDoesNotWait: a reader with O_NONBLOCK gets EAGAIN where another waits.

@@ -41,10 +41,11 @@ type comms struct{ byPID map[int]string }
 func (c *comms) init() { c.byPID = map[int]string{} }
 
 func (c *comms) save(pid int, comm string) {
-	if old, ok := c.byPID[pid]; ok && old == comm {
+	old, known := c.byPID[pid]
+	if known && old == comm {
 		return
 	}
-	if len(c.byPID) < bounded.SavedNames {
+	if known || len(c.byPID) < bounded.SavedNames {
 		c.byPID[pid] = comm
 	}
 }

@@ -27,6 +27,7 @@ func TestNumbersThatAreTooLarge(t *testing.T) {
 		"SampleActive": {bounded.SampleActive, []string{"sample", "kretprobe", "--maxactive"}},
 		"BenchRounds":  {bounded.BenchRounds, []string{"bench", "--rounds"}},
 		"BenchHits":    {bounded.BenchHits, []string{"bench", "--hits"}},
+		"BenchOthers":  {bounded.BenchOthers, []string{"bench", "--others"}},
 		"BootCPUs":     {bounded.BootCPUs, []string{"boot", "vmlinuz", "-o", "x.core", "--cpus"}},
 	} {
 		t.Run(name, func(t *testing.T) {

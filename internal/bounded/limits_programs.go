@@ -24,7 +24,7 @@ const (
 	// Test: TestNumbersThatAreTooLarge
 	BenchHits = 10_000_000
 	// BenchOthers bounds the probes beside the measured one of bench.
-	// Test: none
+	// Test: TestNumbersThatAreTooLarge
 	BenchOthers = 100_000
 	// BootCPUs bounds the processors of a booted guest.
 	// Test: TestNumbersThatAreTooLarge
@@ -36,10 +36,10 @@ const (
 	// Test: TestBindErrors
 	CallArguments = 64
 	// CallBuffer bounds a buffer that an argument asks for, in bytes.
-	// Test: none
+	// Test: TestBuffersThatAreTooLarge
 	CallBuffer = 16 << 20
 	// SyscallBuffers bounds the buffers of a system call, in bytes.
-	// Test: none
+	// Test: TestBuffersOfASystemCallThatAreTooLarge
 	SyscallBuffers = 64 << 20
 	// TasksPassing bounds how often other tasks come by a place where one is waited for.
 	// Test: none
@@ -52,7 +52,7 @@ const (
 	// Test: TestMemoryOfAProgramIsBounded
 	Windows = 128
 	// GuestRegion bounds a piece of a guest's memory, in bytes.
-	// Test: none
+	// Test: TestPiecesOfMemoryThatAreTooLarge
 	GuestRegion = 1 << 31
 	// GuestWritten bounds the memory that a booted kernel writes to, in bytes: a dump may be of a machine with more than the host has.
 	// Test: TestAGuestThatWritesAllItsMemory
@@ -61,25 +61,25 @@ const (
 	// Test: TestALogOfBlocksIsBounded
 	GuestLog = 256 << 20
 	// Watchpoints bounds the watched places of a machine.
-	// Test: none
+	// Test: TestRefused
 	Watchpoints = 1 << 16
 	// TranslatedCode bounds the instructions of a processor that are kept translated. Past it all are dropped.
-	// Test: none
+	// Test: TestTranslatedCodeIsBounded
 	TranslatedCode = 1 << 19
 	// ReturnInstances bounds the instances of a return probe.
-	// Test: none
+	// Test: TestKretprobeRegistration
 	ReturnInstances = 1 << 20
 	// ReturnData bounds the data of all instances of a return probe, in bytes.
-	// Test: none
+	// Test: TestKretprobeRegistration
 	ReturnData = 256 << 20
 	// RingSize bounds a processor's ring buffer, in bytes.
-	// Test: none
+	// Test: TestSizes
 	RingSize = 1 << 30
 	// TracingMemory bounds the trace buffers, events and texts that are being read of a kernel's tracing, in bytes, all together, unless Options say otherwise.
-	// Test: none
+	// Test: TestMemoryUnlessTold
 	TracingMemory = 512 << 20
 	// SavedNames bounds the names of tasks that tracing remembers.
-	// Test: none
+	// Test: TestNamesOfManyTasks
 	SavedNames = 32768
 	// UserTrace bounds the text of a trace of a program, in bytes.
 	// Test: TestTracesThatAreTooLong
@@ -94,16 +94,16 @@ const (
 	// Test: TestFull
 	MountEntries = 4096
 	// MountProcesses bounds the ended processes that a mount remembers.
-	// Test: none
+	// Test: TestProcessesThatComeToAMount
 	MountProcesses = 1 << 16
 	// MountInstances bounds the instances of a booted kernel's tracefs that are looked through.
 	// Test: TestOpenFilesOfABootedKernelAreBounded
 	MountInstances = 1024
 	// FrameName bounds a name in what a booted guest sends, in bytes.
-	// Test: none
+	// Test: TestFramesThatAreTooLarge
 	FrameName = 1 << 12
 	// FrameData bounds a piece of what a booted guest sends, in bytes.
-	// Test: none
+	// Test: TestFramesThatAreTooLarge
 	FrameData = 1 << 28
 	// DebuggerPacket bounds a packet of QEMU's debugger, in bytes.
 	// Test: TestDebuggerDoesNotWaitForEver

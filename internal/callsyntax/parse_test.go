@@ -73,6 +73,7 @@ func TestParseErrors(t *testing.T) {
 		"buffer_no_size":     {"f(buf[])", 7, "expected the buffer's size"},
 		"buffer_not_closed":  {"f(buf[3)", 8, "expected ']'"},
 		"buffer_too_big":     {"f(buf[99999999])", 7, "at most 16777216 bytes"},
+		"buffer_one_more":    {"f(buf[16777217])", 7, "at most 16777216 bytes"},
 		"symbol_no_name":     {"f(&)", 4, "expected a symbol's name after '&'"},
 		"symbol_no_offset":   {"f(&a+)", 6, "expected the offset"},
 		"module_no_symbol":   {"m:(1)", 3, "after the module's name"},
@@ -237,4 +238,19 @@ func ExampleError_Caret() {
 	// column 22: expected ',' or ')' after argument 2, found '"'
 	// snprintf(buf[64], 64 "x")
 	//                      ^
+}
+
+// A buffer has as many bytes as the bound says, one of a size and one of its bytes.
+func TestBuffersThatAreTooLarge(t *testing.T) {
+	calls, err := Parse(fmt.Sprintf("f(buf[%d])", MaxBuffer))
+	require.NoError(t, err)
+	require.Equal(t, MaxBuffer, calls[0].Args[0].(Buf).N)
+	_, err = Parse(fmt.Sprintf("f(buf[%d])", MaxBuffer+1))
+	require.ErrorContains(t, err, "a buffer has at most 16777216 bytes")
+	calls, err = Parse("f({" + strings.Repeat("00", MaxBuffer) + "})")
+	require.NoError(t, err)
+	require.Len(t, calls[0].Args[0].(Bytes).Data, MaxBuffer)
+	_, err = Parse("f({" + strings.Repeat("00", MaxBuffer+1) + "})")
+	require.ErrorContains(t, err, "a buffer has at most 16777216 bytes")
+	require.Less(t, len(err.Error()), 10_000)
 }

@@ -314,7 +314,12 @@ func TestRefused(t *testing.T) {
 		one := point(data, 4, w, nil)
 		require.NoError(t, s.Add(one))
 		require.ErrorIs(t, s.Add(one), errno.EBUSY)
-		require.ErrorIs(t, m.Watch(make([]machine.Watch, machine.MaxWatches+1), nil), errno.ENOSPC)
+		many := make([]machine.Watch, machine.MaxWatches)
+		for i := range many {
+			many[i] = machine.Watch{Addr: data + x86.Addr(i%0x800), Len: 1, Kinds: machine.WatchWrite}
+		}
+		require.NoError(t, m.Watch(many, func([]machine.WatchHit, *x86.PtRegs) {}))
+		require.ErrorIs(t, m.Watch(append(many, many[0]), nil), errno.ENOSPC)
 	})
 }
 

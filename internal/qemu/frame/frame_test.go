@@ -2,11 +2,14 @@ package frame_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/qemu/frame"
 )
 
@@ -36,5 +39,26 @@ func TestNoFrame(t *testing.T) {
 	} {
 		_, _, err := frame.Read(bytes.NewReader(b))
 		require.ErrorIs(t, err, frame.ErrFrame, name)
+	}
+}
+
+// A frame's header asks for no more memory than the bounds say.
+func TestFramesThatAreTooLarge(t *testing.T) {
+	head := func(name, data uint32) io.Reader {
+		b := binary.LittleEndian.AppendUint32([]byte(frame.Magic), name)
+		return bytes.NewReader(binary.LittleEndian.AppendUint32(b, data))
+	}
+	name := strings.Repeat("n", bounded.FrameName)
+	got, _, err := frame.Read(bytes.NewReader(frame.Append(nil, name, nil)))
+	require.NoError(t, err)
+	require.Equal(t, name, got)
+	_, _, err = frame.Read(bytes.NewReader(frame.Append(nil, name+"n", nil)))
+	require.ErrorIs(t, err, frame.ErrFrame)
+	_, _, err = frame.Read(head(0, bounded.FrameData))
+	require.ErrorIs(t, err, io.EOF, "it is wanted, and is not there")
+	for _, size := range []uint32{bounded.FrameData + 1, 1<<32 - 1} {
+		_, _, err = frame.Read(head(0, size))
+		require.ErrorIs(t, err, frame.ErrFrame)
+		require.NotErrorIs(t, err, io.EOF)
 	}
 }
