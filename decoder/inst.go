@@ -98,6 +98,27 @@ func (i *Inst) Extension() string {
 	return i.opcodeRow().ext
 }
 
+// Extensions are all the extensions that a processor needs for the instruction: first the
+// one that the opcode came with, then APX_F where REX2 or EVEX gives it more registers, what
+// an instruction has that EVEX is a new encoding of, and AVX512VL for vectors of 16 or 32
+// bytes where EVEX has 64, too.
+func (i *Inst) Extensions() []string {
+	r := i.opcodeRow()
+	list := append(make([]string, 0, 3), r.ext)
+	switch {
+	case r.ext == "APX_F" && i.Encoding.evex():
+		if from := promoted()[promotion{i.Encoding, r.mnemonic}]; from != "" {
+			list = append(list, from)
+		}
+	case i.usesAPX() && r.ext != "APX_F":
+		list = append(list, "APX_F")
+	}
+	if i.shortVector(r) {
+		list = append(list, "AVX512VL")
+	}
+	return list
+}
+
 // Mnemonic is the instruction's name in Intel's manual.
 func (i *Inst) Mnemonic() string { return i.opcodeRow().mnemonic }
 

@@ -117,7 +117,7 @@ func TestFaultsAreExact(t *testing.T) {
 		name, code, model string
 		vector            int
 		at                int // of the instruction, in code
-		missing           string
+		missing, lacks    string
 		addr              uint64
 	}{
 		{name: "divide_by_zero", code: "31 c9 f7 f1", vector: machine.VectorDivide, at: 2},
@@ -131,22 +131,26 @@ func TestFaultsAreExact(t *testing.T) {
 		{name: "debug_register_seven", code: "90 0f 23 f8", vector: machine.VectorInvalid, at: 1},
 		{name: "syscall", code: "90 0f 05", vector: machine.VectorInvalid, at: 1},
 		{name: "ud2", code: "90 0f 0b", vector: machine.VectorInvalid, at: 1},
-		{name: "not_in_this_model", code: "90 0f 38 f0 06", model: "qemu64", vector: machine.VectorInvalid, at: 1},
-		{name: "avx", code: "90 c5 fd ef c0", vector: machine.VectorInvalid, at: 1},
+		{name: "not_in_this_model", code: "90 0f 38 f0 06", model: "qemu64", vector: machine.VectorInvalid, at: 1, lacks: "MOVBE"},
+		{name: "avx", code: "90 c5 fd ef c0", vector: machine.VectorInvalid, at: 1, lacks: "AVX2"},
 		{name: "x87_is_missing", code: "90 d9 eb", vector: machine.VectorInvalid, at: 1, missing: "fldpi"},
 		{name: "mmx_is_missing", code: "90 0f ef c0", vector: machine.VectorInvalid, at: 1, missing: "pxor"},
-		{name: "lkgs_is_no_ltr", code: "90 f2 0f 00 f0", vector: machine.VectorInvalid, at: 1, missing: "lkgs"},
-		{name: "erets_is_no_clac", code: "90 f2 0f 01 ca", vector: machine.VectorInvalid, at: 1, missing: "erets"},
-		{name: "eretu_is_no_clac", code: "90 f3 0f 01 ca", vector: machine.VectorInvalid, at: 1, missing: "eretu"},
-		{name: "rmpquery_is_no_rdpru", code: "90 f3 0f 01 fd", vector: machine.VectorInvalid, at: 1, missing: "rmpquery"},
-		{name: "rmpread_is_no_rdpru", code: "90 f2 0f 01 fd", vector: machine.VectorInvalid, at: 1, missing: "rmpread"},
-		{name: "movrs_is_missing", code: "90 0f 38 8b 06", vector: machine.VectorInvalid, at: 1, missing: "movrs"},
-		{name: "urdmsr_is_no_enqcmd", code: "90 f2 0f 38 f8 c1", vector: machine.VectorInvalid, at: 1, missing: "urdmsr"},
-		{name: "rex2_without_apx", code: "90 d5 10 01 c0", vector: machine.VectorInvalid, at: 1},
-		{name: "rex2_of_map_0f_without_apx", code: "90 d5 80 af c1", vector: machine.VectorInvalid, at: 1},
-		{name: "jmpabs_without_apx", code: "90 d5 00 a1 00 10 00 00 00 00 00 00", vector: machine.VectorInvalid, at: 1},
-		{name: "evex_map_4_without_apx", code: "90 62 f4 7c 08 01 c0", vector: machine.VectorInvalid, at: 1},
-		{name: "evex_bmi_without_apx", code: "90 62 f2 74 08 f2 c2", vector: machine.VectorInvalid, at: 1},
+		{name: "lkgs_is_no_ltr", code: "90 f2 0f 00 f0", vector: machine.VectorInvalid, at: 1, lacks: "LKGS"},
+		{name: "erets_is_no_clac", code: "90 f2 0f 01 ca", vector: machine.VectorInvalid, at: 1, lacks: "FRED"},
+		{name: "eretu_is_no_clac", code: "90 f3 0f 01 ca", vector: machine.VectorInvalid, at: 1, lacks: "FRED"},
+		{name: "rmpquery_is_no_rdpru", code: "90 f3 0f 01 fd", vector: machine.VectorInvalid, at: 1, lacks: "SNP"},
+		{name: "rmpread_is_no_rdpru", code: "90 f2 0f 01 fd", vector: machine.VectorInvalid, at: 1, lacks: "SNP"},
+		{name: "movrs", code: "90 0f 38 8b 06", vector: machine.VectorInvalid, at: 1, lacks: "MOVRS"},
+		{name: "urdmsr_is_no_enqcmd", code: "90 f2 0f 38 f8 c1", vector: machine.VectorInvalid, at: 1, lacks: "USER_MSR"},
+		{name: "rex2_without_apx", code: "90 d5 10 01 c0", vector: machine.VectorInvalid, at: 1, lacks: "APX_F"},
+		{name: "rex2_of_map_0f_without_apx", code: "90 d5 80 af c1", vector: machine.VectorInvalid, at: 1, lacks: "APX_F"},
+		{name: "jmpabs_without_apx", code: "90 d5 00 a1 00 10 00 00 00 00 00 00", vector: machine.VectorInvalid, at: 1, lacks: "APX_F"},
+		{name: "evex_map_4_without_apx", code: "90 62 f4 7c 08 01 c0", vector: machine.VectorInvalid, at: 1, lacks: "APX_F"},
+		{name: "evex_bmi_without_apx", code: "90 62 f2 74 08 f2 c2", vector: machine.VectorInvalid, at: 1, lacks: "APX_F"},
+		{name: "avx512", code: "90 62 f1 7d 48 fe c1", vector: machine.VectorInvalid, at: 1, lacks: "AVX512F"},
+		{name: "amx", code: "90 c4 e2 63 5e ca", vector: machine.VectorInvalid, at: 1, lacks: "AMX_INT8"},
+		{name: "sha", code: "90 0f 38 c8 c1", model: "haswell", vector: machine.VectorInvalid, at: 1, lacks: "SHA"},
+		{name: "popcnt", code: "90 f3 0f b8 c1", model: "qemu64", vector: machine.VectorInvalid, at: 1, lacks: "POPCNT"},
 		{name: "udb_is_missing", code: "90 d6", vector: machine.VectorInvalid, at: 1, missing: "udb"},
 		{name: "too_long", code: strings.Repeat("66 ", 15) + "90", vector: machine.VectorGP, at: 0},
 	} {
@@ -161,6 +165,10 @@ func TestFaultsAreExact(t *testing.T) {
 			require.Equal(t, textBase.Add(int64(1+c.at)), f.IP)
 			require.Equal(t, c.missing, f.Missing)
 			require.Equal(t, x86.Addr(c.addr), f.Addr)
+			require.Equal(t, c.lacks, f.Lacks)
+			if c.lacks != "" {
+				require.ErrorContains(t, err, f.Insn+" needs "+c.lacks+", which the processor does not have")
+			}
 			if c.missing != "" {
 				require.ErrorContains(t, err, "the engine does not execute "+c.missing)
 			}

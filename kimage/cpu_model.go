@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"kprobelab/internal/cpumodel"
 )
 
 // cpuModel is a processor as /proc/cpuinfo describes it: what CPUID says, by
@@ -99,7 +101,7 @@ func wordSet(s string) map[string]bool {
 }
 
 // DefaultCPU is the processor for which the text is made when nobody says.
-const DefaultCPU = "qemu64"
+const DefaultCPU = cpumodel.Default
 
 // HostCPU in place of a model is the processor that this program runs on, as
 // its kernel describes it.
@@ -123,6 +125,34 @@ func namedModel(name string) *cpuModel {
 		}
 	}
 	return nil
+}
+
+// Processor is the one that the boot-time text was made for, or the kernel booted on.
+func (img *Image) Processor() Processor {
+	img.processor.once.Do(func() {
+		m := img.cpu
+		if m == nil {
+			m = namedModel(DefaultCPU)
+		}
+		img.processor.p = m.processor()
+	})
+	return img.processor.p
+}
+
+// processor asks the flags for each extension.
+func (m *cpuModel) processor() Processor {
+	p := cpumodel.WithFlags(m.vendor, func(flag string) bool { return m.flags[flag] })
+	return &p
+}
+
+// NamedProcessor is a processor for code that belongs to no image, as Options.CPU writes
+// it. What is not known is an ErrCPU.
+func NamedProcessor(name string) (Processor, error) {
+	m, err := parseCPU(name, func(flag string) bool { return namedFeatures[flag] != 0 }, cpumodel.Flags)
+	if err != nil {
+		return nil, err
+	}
+	return m.processor(), nil
 }
 
 // clone is a copy that may be changed.

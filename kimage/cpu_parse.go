@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
+
+	"kprobelab/internal/cpumodel"
 )
 
 // cpuinfoFile is where a running kernel describes its processors.
@@ -35,7 +38,8 @@ func notCPU(format string, args ...any) error { return &cpuError{fmt.Sprintf(for
 
 // parseCPU reads "MODEL[,+feature][,-feature]…"; empty means DefaultCPU.
 // MODEL is a model's name, HostCPU, or a file in the form of /proc/cpuinfo.
-// A feature is one that exists says; the error is one sentence.
+// A feature is one that exists says, one of the model's, or one by which a processor has
+// an instruction set extension; the error is one sentence.
 func parseCPU(s string, exists func(flag string) bool, all func() []string) (*cpuModel, error) {
 	words := strings.Split(s, ",")
 	m, err := findCPU(words[0])
@@ -48,7 +52,7 @@ func parseCPU(s string, exists func(flag string) bool, all func() []string) (*cp
 			continue
 		}
 		flag := kernelFlag(w[1:])
-		if (w[0] != '+' && w[0] != '-') || !exists(flag) && !m.flags[flag] {
+		if (w[0] != '+' && w[0] != '-') || !exists(flag) && !m.flags[flag] && !slices.Contains(cpumodel.Flags(), flag) {
 			return nil, notCPU("CPU feature %q is not known; write +name or -name, and among those that this kernel's text depends on: %s",
 				w, strings.Join(all(), ", "))
 		}

@@ -3,6 +3,7 @@ package kimage
 import (
 	"cmp"
 	"slices"
+	"sync"
 
 	"kprobelab/decoder"
 	"kprobelab/kimage/vmcore"
@@ -61,8 +62,13 @@ type Image struct {
 
 	profile *profile.Config
 	facts   []Fact
-	// cpu is the processor that the boot-time text is made for.
-	cpu *cpuModel
+	// cpu is the processor that the boot-time text is made for, and processor what that
+	// executes, asked for once.
+	cpu       *cpuModel
+	processor struct {
+		once sync.Once
+		p    Processor
+	}
 
 	// tables is what loadTables read and bootPatch used; unnamed are those that no
 	// symbol and no section names.

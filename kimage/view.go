@@ -54,6 +54,15 @@ type View interface {
 	// Reader reads the instructions of the code (Walker): their lengths,
 	// branches and targets.
 	Reader() decoder.Reader
+	// Processor says what the processor executes that the text was made for.
+	Processor() Processor
+}
+
+// Processor decodes the instruction at the start of b as a processor executes it. The
+// error is a decoder.ErrUnknown where it has no such instruction, for want of an extension
+// too. A decoder.Processor is one that has all extensions.
+type Processor interface {
+	Decode(b []byte) (decoder.Inst, error)
 }
 
 // ReadBy is a View whose instructions another Reader reads.

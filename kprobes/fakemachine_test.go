@@ -234,7 +234,8 @@ func (f *fakeMachine) SiteAt(kind kimage.SiteKind, addr x86.Addr) (kimage.Site, 
 	return f.SiteIn(kind, x86.Range{Start: addr, End: addr + 1})
 }
 
-func (f *fakeMachine) Reader() decoder.Reader { return decoder.X86asm{} }
+func (f *fakeMachine) Reader() decoder.Reader      { return decoder.X86asm{} }
+func (f *fakeMachine) Processor() kimage.Processor { return decoder.Processor{} }
 
 func (f *fakeMachine) SiteIn(kind kimage.SiteKind, r x86.Range) (kimage.Site, bool) {
 	for _, s := range f.sites {

@@ -107,6 +107,9 @@ type Fault struct {
 	// Missing names the instruction that the engine does not execute though a
 	// processor does; empty otherwise.
 	Missing string
+	// Insn and Lacks are the instruction, of an invalid opcode, and the extension for want of
+	// which the processor's model does not execute it; empty otherwise.
+	Insn, Lacks string
 	// CPU and Task are where it happened.
 	CPU, Task int
 }
@@ -118,6 +121,9 @@ func (f *Fault) Error() string {
 		name = fmt.Sprintf("vector %d", f.Vector)
 	}
 	at := place(f.Symbol, f.IP)
+	if f.Lacks != "" {
+		return fmt.Sprintf("%s at %s: %s needs %s, which the processor does not have", name, at, f.Insn, f.Lacks)
+	}
 	if f.Missing != "" {
 		return fmt.Sprintf("%s at %s: the engine does not execute %s", name, at, f.Missing)
 	}

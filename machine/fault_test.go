@@ -240,3 +240,48 @@ func TestEngineFailureInARun(t *testing.T) {
 	_, err = m.Call("loop", 3)
 	require.NoError(t, err)
 }
+
+// TestInvalidOpcodesNameTheExtension: for want of which the processor faults, on either
+// engine; a model that has it executes the instruction.
+func TestInvalidOpcodesNameTheExtension(t *testing.T) {
+	img := &tinyImage{}
+	img.Add("pad", 0xc3)
+	cases := []struct {
+		name  string
+		code  []byte
+		lacks string
+		has   string // a model that has it, "" where none does
+	}{
+		{"avx512", []byte{0x62, 0xf1, 0x7d, 0x48, 0xfe, 0xc1}, "vpaddd needs AVX512F", ""},
+		{"apx", []byte{0xd5, 0x10, 0xff, 0xc0}, "inc needs APX_F", ""},
+		{"apx_map_4", []byte{0x62, 0xf4, 0x7c, 0x08, 0x01, 0xc0}, "add needs APX_F", ""},
+		{"amx", []byte{0xc4, 0xe2, 0x63, 0x5e, 0xca}, "tdpbssd needs AMX_INT8", ""},
+		{"sha", []byte{0x0f, 0x38, 0xc8, 0xc1}, "sha1nexte needs SHA", ""},
+		{"movbe", []byte{0x0f, 0x38, 0xf0, 0x06}, "movbe needs MOVBE", "haswell"},
+		{"popcnt", []byte{0xf3, 0x0f, 0xb8, 0xc6}, "popcnt needs POPCNT", "nehalem"},
+		{"andn", []byte{0xc4, 0xe2, 0x78, 0xf2, 0xc0}, "andn needs BMI1", "haswell"},
+		{"ssse3", []byte{0x66, 0x0f, 0x38, 0x00, 0xc1}, "pshufb needs SSSE3", "conroe"},
+		{"crc32", []byte{0xf2, 0x0f, 0x38, 0xf1, 0xc6}, "crc32 needs SSE42", "nehalem"},
+	}
+	for _, c := range cases {
+		img.Add(c.name, append(append([]byte{}, c.code...), 0xb8, 7, 0, 0, 0, 0xc3)...)
+	}
+	m := boot(t, img, nil)
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := m.Call(c.name, 0, dataBase)
+			var f *Fault
+			require.ErrorAs(t, err, &f)
+			require.Equal(t, VectorInvalid, f.Vector)
+			require.Empty(t, f.Missing)
+			require.Equal(t, c.lacks, f.Insn+" needs "+f.Lacks)
+			require.ErrorContains(t, err, c.lacks+", which the processor does not have")
+			if c.has == "" {
+				return
+			}
+			got, err := boot(t, img, &Options{CPUModel: c.has}).Call(c.name, 0, dataBase)
+			require.NoError(t, err)
+			require.Equal(t, uint64(7), got)
+		})
+	}
+}

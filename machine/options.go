@@ -6,11 +6,11 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/internal/bounded"
+	"kprobelab/internal/cpumodel"
 )
 
-// DefaultCPUModel is the model that a machine emulates by default. (Unicorn's own
-// default differs between its releases.)
-const DefaultCPUModel = "qemu64"
+// DefaultCPUModel is the model that a machine emulates by default.
+const DefaultCPUModel = cpumodel.Default
 
 // MaxRegion is the most bytes of a piece of guest memory: a broken image must not
 // use up the host's address space.

@@ -1,8 +1,11 @@
 package machine
 
 import (
+	"errors"
 	"fmt"
 
+	"kprobelab/decoder"
+	"kprobelab/internal/cpumodel"
 	"kprobelab/x86"
 )
 
@@ -94,6 +97,7 @@ func (m *Machine) fault(c *cpu) (x86.Addr, error) {
 		f.IP, f.Regs, m.last = x86.Addr(regs.IP), *regs, *regs
 		f.Symbol = m.Symbolize(f.IP)
 		if failed = m.takeErr(); failed == nil {
+			m.lacks(f)
 			failed = f
 		}
 	})
@@ -101,6 +105,24 @@ func (m *Machine) fault(c *cpu) (x86.Addr, error) {
 		err = failed
 	}
 	return ip, err
+}
+
+// lacks says of an invalid opcode for want of which extension it is one.
+func (m *Machine) lacks(f *Fault) {
+	model, err := cpumodel.Named(m.opt.CPUModel)
+	if f.Vector != VectorInvalid || err != nil {
+		return
+	}
+	var b [decoder.MaxInsnSize]byte
+	n := len(b)
+	for n > 0 && m.ReadMem(f.IP, b[:n]) != nil {
+		n--
+	}
+	_, err = model.Decode(b[:n])
+	var l *cpumodel.LacksError
+	if errors.As(err, &l) {
+		f.Insn, f.Lacks = l.Insn, l.Extension
+	}
 }
 
 // Accessed is what the last fault was about, for the receiver of traps: the address that

@@ -56,7 +56,8 @@ func (v *code) ExceptionEntry(a x86.Addr) (x86.Addr, bool) {
 	return 0, false
 }
 
-func (v *code) Reader() decoder.Reader { return decoder.X86asm{} }
+func (v *code) Reader() decoder.Reader      { return decoder.X86asm{} }
+func (v *code) Processor() kimage.Processor { return decoder.Processor{} }
 
 func (v *code) SiteIn(kind kimage.SiteKind, r x86.Range) (kimage.Site, bool) {
 	for _, s := range v.sites[kind] {

@@ -264,7 +264,12 @@ func hexSubject(t *term, c *cli.Command) (*subject, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	s := report.NewExample(code, p)
+	on, err := kimage.NamedProcessor(c.String("cpu"))
+	if err != nil {
+		return nil, "", usagef("--cpu: %w", err)
+	}
+	s := report.NewExampleOn(on, code, p)
+	s.CPU = c.String("cpu")
 	s.View = kimage.ReadBy(s.View, r)
 	t.read(report.ExampleName, s.View)
 	head := fmt.Sprintf("example of %d bytes: profile %s", len(code), p.Name)

@@ -446,6 +446,9 @@ func (w *world) IndirectThunks() x86.Range { return x86.Range{} }
 // Reader implements kimage.View.
 func (w *world) Reader() decoder.Reader { return decoder.X86asm{} }
 
+// Processor implements kimage.View.
+func (w *world) Processor() kimage.Processor { return decoder.Processor{} }
+
 // frame reads a register frame from memory, and putFrame writes it.
 func (w *world) frame(at x86.Addr) (*x86.PtRegs, []byte) {
 	b := w.mem(at, x86.PtRegsSize)

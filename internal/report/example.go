@@ -1,6 +1,8 @@
 package report
 
 import (
+	"sync"
+
 	"kprobelab/decoder"
 	"kprobelab/kimage"
 	"kprobelab/profile"
@@ -16,15 +18,32 @@ const ExampleBase x86.Addr = 0xffffffff81000000
 // NewExample makes a Scan of one function of the given code, which nothing else
 // is known of: no patch sites, no exception table, no blacklist.
 func NewExample(code []byte, c *profile.Config) *Scan {
-	v := example{code}
+	return NewExampleOn(defaultProcessor(), code, c)
+}
+
+// NewExampleOn is NewExample on that processor.
+func NewExampleOn(on kimage.Processor, code []byte, c *profile.Config) *Scan {
+	v := example{code, on}
 	return &Scan{
 		Image: ExampleName, View: v, Profile: c, Symbols: []kimage.Symbol{v.symbol()},
 		SlotAddr: x86.Addr(c.ModuleBase),
 	}
 }
 
+// defaultProcessor is kimage's.
+var defaultProcessor = sync.OnceValue(func() kimage.Processor {
+	p, err := kimage.NamedProcessor(kimage.DefaultCPU)
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return p
+})
+
 // example is the View of such a function.
-type example struct{ code []byte }
+type example struct {
+	code []byte
+	on   kimage.Processor
+}
 
 var _ kimage.View = example{}
 
@@ -59,6 +78,7 @@ func (v example) ExceptionEntry(x86.Addr) (x86.Addr, bool) { return 0, false }
 func (v example) BugEntry(x86.Addr) bool                   { return false }
 func (v example) IndirectThunks() x86.Range                { return x86.Range{} }
 func (v example) Reader() decoder.Reader                   { return decoder.X86asm{} }
+func (v example) Processor() kimage.Processor              { return v.on }
 func (v example) SiteAt(kimage.SiteKind, x86.Addr) (kimage.Site, bool) {
 	return kimage.Site{}, false
 }

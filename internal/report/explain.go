@@ -1,13 +1,16 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
 	"strconv"
 
 	"kprobelab/decoder"
+	"kprobelab/internal/cpumodel"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/kprobes/rule"
@@ -36,6 +39,9 @@ type Explanation struct {
 	PlacedAt Addr `json:"placed_at"`
 	// Instruction is the one at PlacedAt, where it is one.
 	Instruction *Instruction `json:"instruction"`
+	// Lacks is the instruction set extension for want of which the processor does not
+	// execute it (#UD), "" where it executes it, or where it is none.
+	Lacks string `json:"lacks"`
 
 	// Errno is what register_kprobe returns: 0, or a negative number, and
 	// RegisterReason the rule that refuses, RegisterWhy the rule in words.
@@ -143,6 +149,7 @@ func (s *Scan) Explain(point string) (*Explanation, error) {
 		x.region()
 		x.buffers()
 		x.nearest()
+		x.lacks()
 		x.notes()
 		x.overruled()
 	}
@@ -266,6 +273,18 @@ func (x *explainer) instruction(a x86.Addr) *Instruction {
 		return x.newInstruction(a, b[:1])
 	}
 	return x.newInstruction(a, b[:min(k.Length, n)])
+}
+
+// lacks asks the processor whether it executes the instruction.
+func (x *explainer) lacks() {
+	var b [decoder.MaxInsnSize]byte
+	_, err := x.View.Processor().Decode(b[:x.View.CodeAt(x.at, b[:])])
+	var l *cpumodel.LacksError
+	if errors.As(err, &l) {
+		x.e.Lacks = l.Extension
+		x.note("%s needs %s, which the processor (%s) does not have: to execute it is an invalid opcode (#UD)",
+			l.Insn, l.Extension, cmp.Or(x.CPU, kimage.DefaultCPU))
+	}
 }
 
 func (x *explainer) newInstruction(a x86.Addr, b []byte) *Instruction {

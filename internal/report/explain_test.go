@@ -231,3 +231,35 @@ func FuzzExplain(f *testing.F) {
 		}
 	})
 }
+
+// TestInstructionsThatTheProcessorLacks: a probe may be there, and the explanation says that
+// the processor faults.
+func TestInstructionsThatTheProcessorLacks(t *testing.T) {
+	for _, c := range []struct{ name, code, has, lacks, insn string }{
+		{"avx512", "62 f1 7d 48 fe c1 c3", "Nehalem,+avx512f", "AVX512F", "vpaddd"},
+		{"avx512_of_16_bytes", "62 f1 7d 08 fe c1 c3", "Nehalem,+avx512f,+avx512vl", "AVX512F", "vpaddd"},
+		{"apx_map_4", "62 f4 7c 08 01 c0 c3", "Nehalem,+apx", "APX_F", "add"},
+		{"amx", "c4 e2 63 5e ca c3", "Nehalem,+amx_int8", "AMX_INT8", "tdpbssd"},
+		{"sha", "0f 38 c8 c1 c3", "EPYC", "SHA", "sha1nexte"},
+		{"avx", "c5 f9 fe c1 c3", "Haswell", "AVX", "vpaddd"},
+		{"popcnt", "f3 0f b8 c1 c3", "Nehalem", "POPCNT", "popcnt"},
+		{"movbe", "0f 38 f0 06 c3", "Haswell", "MOVBE", "movbe"},
+		{"serialize", "0f 01 e8 c3", "Nehalem,+serialize", "SERIALIZE", "serialize"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := explainHex(t, "6.12", c.code, "example")
+			require.Equal(t, c.lacks, e.Lacks)
+			require.Contains(t, e.Notes, c.insn+" needs "+c.lacks+", which the processor (qemu64) does not have: to execute it is an invalid opcode (#UD)")
+
+			code, err := gohex.DecodeString(strings.ReplaceAll(c.code, " ", ""))
+			require.NoError(t, err)
+			p, _ := profile.Named("6.12")
+			on, err := kimage.NamedProcessor(c.has)
+			require.NoError(t, err)
+			e, err = NewExampleOn(on, code, p).Explain("example")
+			require.NoError(t, err)
+			require.Empty(t, e.Lacks)
+			require.NotContains(t, strings.Join(e.Notes, "\n"), "does not have")
+		})
+	}
+}

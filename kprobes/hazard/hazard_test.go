@@ -3,12 +3,14 @@ package hazard_test
 import (
 	"cmp"
 	"encoding/hex"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"kprobelab/internal/cpumodel"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/hazard"
 	"kprobelab/kprobes/probepoint"
@@ -100,7 +102,7 @@ func TestPoints(t *testing.T) {
 		"cs_call_then_mov":               {"2e e8 00 01 00 00 48 89 c3 c3", "6.1", "CALL_PREFIX", hazard.Oops, "returns to f+0x5, where the processor runs 004889: add %cl,-0x77(%rax)"},
 		"cs_call_then_lock":              {"2e e8 00 01 00 00 f0 48 0f c1 03 c3", "6.1", "CALL_PREFIX", hazard.WrongRegister, "00f0: add %dh,%al"},
 		"cs_call_then_ret":               {"2e e8 00 01 00 00 c3 cc cc cc cc", "6.1", "CALL_PREFIX", hazard.Oops, "00c3: add %al,%bl"},
-		"cs_call_then_apx":               {"2e e8 00 01 00 d5 10 89 c3 90 c3 00 c3", "6.1", "CALL_PREFIX", hazard.Oops, "where no instruction is"},
+		"cs_call_then_apx":               {"2e e8 00 01 00 d5 10 89 c3 90 c3 00 c3", "6.1", "CALL_PREFIX", hazard.Oops, "where mov needs APX_F, which the processor does not have"},
 		"cs_call_then_jmp":               {"2e e8 00 01 00 00 eb 40 90 c3", "6.1", "CALL_PREFIX", hazard.WrongResult, "00eb: add %ch,%bl"},
 		"cs_call_mended":                 {"2e e8 00 01 00 00 48 89 c3 c3", "7.3", "", "", ""},
 		"plain_call":                     {"e8 00 01 00 00 48 89 c3 c3", "6.1", "", "", ""},
@@ -150,6 +152,44 @@ func TestPoints(t *testing.T) {
 			require.Equal(t, test.want, found[0].ID)
 			require.Equal(t, test.effect, found[0].Effect)
 			require.Contains(t, found[0].Says, test.says)
+		})
+	}
+}
+
+// TestLandingOnAnExtension: a call with a prefix returns to its last byte, which begins an
+// instruction of an extension: a processor that lacks it faults, another one goes on.
+func TestLandingOnAnExtension(t *testing.T) {
+	for name, test := range map[string]struct {
+		code, insn, lacks, flags string
+		effect                   hazard.Effect // where the processor has the extension
+	}{
+		"avx512":                  {"62 f1 7d 48 fe c1 c3", "vpaddd", "AVX512F", "avx512f", hazard.WrongResult},
+		"avx512_of_32_bytes":      {"62 f1 7d 28 fe c1 c3", "vpaddd", "AVX512VL", "avx512f avx512vl", hazard.WrongResult},
+		"apx_by_rex2":             {"d5 10 ff c3 90 c3", "inc", "APX_F", "apx", hazard.WrongResult},
+		"amx":                     {"c4 e2 63 5e f8 c3", "tdpbssd", "AMX_INT8", "amx_tile amx_int8", hazard.WrongResult},
+		"sha":                     {"0f 38 c8 f8 c3", "sha1nexte", "SHA", "sha_ni", hazard.WrongResult},
+		"avx":                     {"c5 f9 fe c8 c3", "vpaddd", "AVX", "avx", hazard.WrongResult},
+		"bmi2_that_follows":       {"00 c0 c4 e2 7b f7 f8 c3", "", "", "bmi2", hazard.WrongResult},
+		"popcnt_without_a_prefix": {"f3 0f b8 f8 c3", "popcnt", "POPCNT", "popcnt", hazard.Oops},
+		"tzcnt_is_bsf_elsewhere":  {"f3 0f bc f8 c3", "", "", "bmi1", hazard.WrongResult},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := view{code: append(hexed(t, "2e e8 00 01 00 "+test.code), make([]byte, 16)...)}
+			flags := strings.Fields(test.flags)
+			v.on = with(flags[:len(flags)-1]...)
+			found := at(t, v, "6.1")
+			require.Len(t, found, 1)
+			if test.lacks != "" {
+				require.Equal(t, hazard.Oops, found[0].Effect)
+				require.Contains(t, found[0].Says, "where "+test.insn+" needs "+test.lacks+", which the processor does not have")
+			} else {
+				require.Contains(t, found[0].Says, "where the processor runs")
+			}
+			v.on = with(flags...)
+			found = at(t, v, "6.1")
+			require.Len(t, found, 1)
+			require.Equal(t, test.effect, found[0].Effect, found[0].Says)
+			require.Contains(t, found[0].Says, "where the processor runs")
 		})
 	}
 }
@@ -248,6 +288,8 @@ type view struct {
 	preempt bool
 	// name is the function's, "f" where it is not given.
 	name string
+	// on is the processor.
+	on kimage.Processor
 }
 
 func (v view) CodeAt(at x86.Addr, b []byte) int {
@@ -264,6 +306,19 @@ func (v view) CodeAt(at x86.Addr, b []byte) int {
 
 func (v view) SymbolAt(at x86.Addr) (kimage.Symbol, bool) {
 	return kimage.Symbol{Name: cmp.Or(v.name, "f"), Addr: base, Size: 64, Type: 'T'}, at >= base && at < base+64
+}
+
+func (v view) Processor() kimage.Processor {
+	if v.on == nil {
+		return with()
+	}
+	return v.on
+}
+
+// with is a processor of Intel's with these flags alone.
+func with(flags ...string) kimage.Processor {
+	p := cpumodel.WithFlags("GenuineIntel", func(flag string) bool { return slices.Contains(flags, flag) })
+	return &p
 }
 
 func (v view) ExceptionEntry(at x86.Addr) (x86.Addr, bool) {

@@ -2,9 +2,11 @@ package hazard
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
 
 	"kprobelab/decoder"
+	"kprobelab/internal/cpumodel"
 	"kprobelab/x86"
 )
 
@@ -26,8 +28,12 @@ func (p *point) landing(at x86.Addr) (Effect, string) {
 	if bounds[at] {
 		return WrongResult, "so that what lies between is not run"
 	}
-	i, err := decode(b)
-	if err != nil {
+	i, err := p.decode(b)
+	var lacks *cpumodel.LacksError
+	switch {
+	case errors.As(err, &lacks):
+		return Oops, "where " + lacks.Error()
+	case err != nil:
 		return Oops, "where no instruction is"
 	}
 	runs := fmt.Sprintf("where the processor runs %s: %s", hex.EncodeToString(i.Bytes()), i.Text(at))
@@ -42,14 +48,8 @@ func (p *point) landing(at x86.Addr) (Effect, string) {
 	return WrongResult, runs
 }
 
-// decode reads an instruction as a processor without APX does, where its prefixes begin none: no model here has it.
-func decode(b []byte) (decoder.Inst, error) {
-	i, err := decoder.Decode(b)
-	if err == nil && i.Extension() == "APX_F" {
-		return i, decoder.ErrUnknown
-	}
-	return i, err
-}
+// decode reads the instruction that the processor executes at the start of b.
+func (p *point) decode(b []byte) (decoder.Inst, error) { return p.view.Processor().Decode(b) }
 
 // back follows the wrong instructions to where one of the function begins; false if
 // any of them touches memory or branches before.
@@ -58,7 +58,7 @@ func (p *point) back(at x86.Addr, b []byte, bounds map[x86.Addr]bool) (x86.Addr,
 		if a := at.Add(int64(off)); bounds[a] {
 			return a, true
 		}
-		i, err := decode(b[off:])
+		i, err := p.decode(b[off:])
 		if err != nil || i.HasTarget || i.Class != decoder.ClassNone || touchesMemory(&i) {
 			return 0, false
 		}
@@ -75,7 +75,7 @@ func (p *point) boundaries() map[x86.Addr]bool {
 	b := buf[:p.view.CodeAt(p.at, buf[:])]
 	list := map[x86.Addr]bool{}
 	for off := 0; off < len(b); {
-		i, err := decode(b[off:])
+		i, err := decoder.Decode(b[off:]) // of all extensions: the function is not run past what the processor lacks
 		if err != nil {
 			break
 		}

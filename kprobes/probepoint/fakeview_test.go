@@ -99,7 +99,8 @@ func (f *fakeView) SiteAt(kind kimage.SiteKind, addr x86.Addr) (kimage.Site, boo
 	return f.SiteIn(kind, x86.Range{Start: addr, End: addr + 1})
 }
 
-func (f *fakeView) Reader() decoder.Reader { return decoder.X86asm{} }
+func (f *fakeView) Reader() decoder.Reader      { return decoder.X86asm{} }
+func (f *fakeView) Processor() kimage.Processor { return decoder.Processor{} }
 
 func (f *fakeView) SiteIn(kind kimage.SiteKind, r x86.Range) (kimage.Site, bool) {
 	for _, s := range f.sites[kind] {

@@ -38,13 +38,13 @@ var order = [][]string{
 
 // alone are the packages beside the order, with all of the project that each may reach.
 var alone = map[string][]string{
-	"machine": {"x86", "errno", "profile", "decoder", "kimage/vmcore", "kimage"},
+	"machine": {"x86", "errno", "profile", "decoder", "kimage/vmcore", "kimage", "internal/cpumodel"},
 	"emu":     {"x86", "errno", "profile", "decoder", "kimage/vmcore", "kimage", "machine", "internal/pcmpstr", "internal/cpumodel"},
 	"interp":  {"x86", "errno", "profile", "decoder", "kimage/vmcore", "kimage", "machine", "internal/pcmpstr", "internal/cpumodel"},
 	// An instruction that both engines compute by the same rules.
 	"internal/pcmpstr": {},
 	// The processors that both engines can be.
-	"internal/cpumodel": {"x86", "errno", "profile", "decoder", "kimage/vmcore", "kimage", "machine"},
+	"internal/cpumodel": {"x86", "errno", "profile", "decoder"},
 	"scripts":           {},
 	// Decisions as data are for implementations that know nothing of this one.
 	"kprobestest/suite": {},
