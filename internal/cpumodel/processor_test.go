@@ -103,6 +103,7 @@ func TestProcessorsThatLackAnExtension(t *testing.T) {
 		{"movdiri", "0f 38 f9 06", "movdiri", "MOVDIR"},
 		{"movdir64b", "66 0f 38 f8 06", "movdir64b", "MOVDIR"},
 		{"wrssd", "0f 38 f6 06", "user_shstk", "CET"},
+		{"vmgexit_is_vmmcall_elsewhere", "f3 0f 01 d9", "svm", "SEV_ES"},
 		{"x87", "d9 eb", "fpu", "X87"},
 		{"mov", "89 c3", "", ""},
 		{"tzcnt_is_bsf_elsewhere", "f3 0f bc c1", "", ""},
