@@ -7,6 +7,7 @@ import (
 
 	"kprobelab/internal/bench"
 	"kprobelab/internal/callsyntax"
+	"kprobelab/run"
 )
 
 func (r *benchRun) execute(t *term) error {
@@ -30,5 +31,5 @@ func benchFailure(err error) error {
 	case errors.As(err, &syntax):
 		return fmt.Errorf("--call: %w", err)
 	}
-	return &failure{exitRefused, oneLine(err)}
+	return &failure{exitRefused, run.OneLine(err)}
 }

@@ -33,13 +33,13 @@ func TestNumbersThatAreTooLarge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			one, most := n(c.most)
 			var out, errs strings.Builder
-			require.Equal(t, exitUsage, run(append(append([]string{"kprobelab"}, c.args...), one), &out, &errs), errs.String())
+			require.Equal(t, exitUsage, execute(append(append([]string{"kprobelab"}, c.args...), one), &out, &errs), errs.String())
 			require.Contains(t, errs.String(), most)
 			require.Equal(t, 1, strings.Count(errs.String(), "\n"), errs.String())
 		})
 	}
 	var out, errs strings.Builder // which has a unit
-	require.Equal(t, exitUsage, run([]string{"kprobelab", "boot", "vmlinuz", "-o", "x.core", "--memory", fmt.Sprintf("%dM", bounded.BootMemory+1)}, &out, &errs))
+	require.Equal(t, exitUsage, execute([]string{"kprobelab", "boot", "vmlinuz", "-o", "x.core", "--memory", fmt.Sprintf("%dM", bounded.BootMemory+1)}, &out, &errs))
 	require.Contains(t, errs.String(), fmt.Sprintf("%dG", bounded.BootMemory>>10))
 }
 
@@ -63,7 +63,7 @@ func TestFilesThatAreTooLong(t *testing.T) {
 			require.NoError(t, os.WriteFile(file, nil, 0o700))
 			require.NoError(t, os.Truncate(file, c.most+1))
 			var out, errs strings.Builder
-			require.Equal(t, exitImage, run(append([]string{"kprobelab"}, c.args(file)...), &out, &errs), errs.String())
+			require.Equal(t, exitImage, execute(append([]string{"kprobelab"}, c.args(file)...), &out, &errs), errs.String())
 			require.Contains(t, errs.String(), fmt.Sprintf("more than %d MiB", c.most>>20))
 			require.Equal(t, 1, strings.Count(errs.String(), "\n"), errs.String())
 		})

@@ -32,7 +32,7 @@ func TestUnknownCPU(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, cpu := range []string{"nosuch", "no\x1bsuch"} {
 				var out, errs bytes.Buffer
-				assert.Equal(t, exitUsage, run(append([]string{"kprobelab", args[0], "--cpu", cpu}, args[1:]...), &out, &errs), "%s", &errs)
+				assert.Equal(t, exitUsage, execute(append([]string{"kprobelab", args[0], "--cpu", cpu}, args[1:]...), &out, &errs), "%s", &errs)
 				assert.Empty(t, out.String())
 				assert.Equal(t, 1, strings.Count(errs.String(), "\n"), errs.String())
 				assert.Regexp(t, `(?i)^kprobelab: --cpu.* "?no(|\\u001b|\\x1b)such.* qemu64`, errs.String())

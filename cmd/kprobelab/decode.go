@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/decoder"
+	"kprobelab/internal/colour"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -92,7 +93,7 @@ func parseAddr(s string) (x86.Addr, error) {
 // decodeView prints instructions.
 type decodeView struct {
 	w      *bufio.Writer
-	style  style
+	style  colour.Style
 	json   bool
 	kernel *profile.Decoder
 	at     x86.Addr
@@ -150,7 +151,7 @@ func (v *decodeView) line(text string, bad *decoder.Lines) {
 	b, err := decoder.ParseHex(text)
 	if err != nil {
 		bad.NoBytes++
-		fmt.Fprintf(v.w, "%s: %v\n", v.style.red("error"), err)
+		fmt.Fprintf(v.w, "%s: %v\n", v.style.Red("error"), err)
 		return
 	}
 	if _, ok := v.one(b); !ok {

@@ -300,7 +300,7 @@ func (t *term) compareDecoders(c *cli.Command, shrink bool, ask func([]compare.D
 func (t *term) showVersions(v *compare.Versions) error {
 	out := bufio.NewWriter(t.out)
 	defer out.Flush()
-	worse, err := v.Report(out, &compare.ReportOptions{Bold: t.outStyle.bold})
+	worse, err := v.Report(out, &compare.ReportOptions{Bold: t.outStyle.Bold})
 	switch {
 	case err != nil:
 		return &failure{exitImage, err}
@@ -314,7 +314,7 @@ func (t *term) showVersions(v *compare.Versions) error {
 func (t *term) showDifferences(c *cli.Command, cmp *compare.Comparison, others []compare.Decoder, shrink bool) error {
 	out := bufio.NewWriter(t.out)
 	defer out.Flush()
-	o := &compare.ReportOptions{Bold: t.outStyle.bold, Strict: c.Bool("strict"), Shrink: shrink}
+	o := &compare.ReportOptions{Bold: t.outStyle.Bold, Strict: c.Bool("strict"), Shrink: shrink}
 	if path := c.String("append"); path != "" {
 		o.Append = func(d *compare.Difference) error { return appendRegression(path, d) }
 	}

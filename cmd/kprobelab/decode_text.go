@@ -51,7 +51,7 @@ func fieldsIn(i *decoder.Inst) []field {
 // where the kernel's decoder sees something else.
 func (v *decodeView) people(b []byte, i *decoder.Inst, err error, k *decoder.Kernel, kerr error) {
 	if err != nil {
-		fmt.Fprintf(v.w, "%v  % x  %s\n", v.at, b, v.style.red("(bad): "+err.Error()))
+		fmt.Fprintf(v.w, "%v  % x  %s\n", v.at, b, v.style.Red("(bad): "+err.Error()))
 		v.kernelView(i, err, k, kerr)
 		return
 	}
@@ -64,10 +64,10 @@ func (v *decodeView) people(b []byte, i *decoder.Inst, err error, k *decoder.Ker
 	}
 	var shown, below []string
 	for n, c := range i.Bytes() {
-		shown = append(shown, v.style.wrap(colours[n], fmt.Sprintf("%02x", c)))
+		shown = append(shown, v.style.Wrap(colours[n], fmt.Sprintf("%02x", c)))
 		below = append(below, string(letters[n]))
 	}
-	fmt.Fprintf(v.w, "%v  %s  %s\n", v.at, strings.Join(shown, " "), v.style.bold(i.Text(v.at)))
+	fmt.Fprintf(v.w, "%v  %s  %s\n", v.at, strings.Join(shown, " "), v.style.Bold(i.Text(v.at)))
 	fmt.Fprintf(v.w, "%*s  %s\n", len(v.at.String()), "", strings.Join(below, "  "))
 	fmt.Fprintf(v.w, "  %s\n", strings.Join(v.facts(i), ", "))
 	v.kernelView(i, err, k, kerr)
@@ -109,7 +109,7 @@ func (v *decodeView) kernelView(i *decoder.Inst, err error, k *decoder.Kernel, k
 	}
 	text := fmt.Sprintf("length %d, opcode % x", k.Length, k.Opcode[:k.OpcodeLen])
 	if err != nil || k.Length != i.Length {
-		text = v.style.red(text)
+		text = v.style.Red(text)
 	}
 	switch {
 	case k.IsRelativeJump():

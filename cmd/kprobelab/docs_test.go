@@ -23,7 +23,7 @@ func TestSamplesAreDocumentedAsTheyPrint(t *testing.T) {
 		if args, is := strings.CutPrefix(command, "$ kprobelab "); ok && is {
 			sessions++
 			var out bytes.Buffer
-			run(append([]string{"kprobelab"}, strings.Fields(args)...), &out, &out)
+			execute(append([]string{"kprobelab"}, strings.Fields(args)...), &out, &out)
 			require.Equal(t, masked(want), masked(strings.TrimSuffix(out.String(), "\n")), args)
 		}
 	}
@@ -84,7 +84,7 @@ func checkedProbes(t *testing.T, page string) string {
 // is: that is said on slow machines only.
 func typed(command string) (int, string) {
 	var out bytes.Buffer
-	code := run(append([]string{"kprobelab"}, shellWords(command)...), &out, &out)
+	code := execute(append([]string{"kprobelab"}, shellWords(command)...), &out, &out)
 	return code, soFar.ReplaceAllString(out.String(), "")
 }
 

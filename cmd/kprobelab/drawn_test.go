@@ -23,7 +23,7 @@ import (
 func refused(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, said bytes.Buffer
-	require.NotEqual(t, exitOK, run(append([]string{"kprobelab"}, args...), &out, &said), out.String())
+	require.NotEqual(t, exitOK, execute(append([]string{"kprobelab"}, args...), &out, &said), out.String())
 	return said.String()
 }
 

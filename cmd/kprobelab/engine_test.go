@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"kprobelab/machine"
+	"kprobelab/run"
 )
 
 func init() {
@@ -44,7 +45,7 @@ func TestEngineFailureHasItsOwnExitCode(t *testing.T) {
 	failed := fmt.Errorf("%w: run at gcd+0x0/0x40: out of resources", machine.ErrEngine)
 	for _, err := range []error{
 		failed, usagef("%w", failed), &failure{exitRefused, fmt.Errorf("gcd: %w", failed)},
-		oneLine(errors.Join(failed, errors.New("and more"))),
+		run.OneLine(errors.Join(failed, errors.New("and more"))),
 	} {
 		require.Equal(t, exitEngine, exitCode(err))
 	}

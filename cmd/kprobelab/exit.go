@@ -13,6 +13,7 @@ import (
 	"kprobelab/internal/printable"
 	"kprobelab/kimage"
 	"kprobelab/machine"
+	"kprobelab/run"
 )
 
 // The exit codes; exitHelp documents them.
@@ -54,6 +55,8 @@ func exitCode(err error) int {
 	var f *failure
 	var syntax *callsyntax.Error
 	var path *fs.PathError
+	var ofRun *run.Error
+	var exit *run.ExitError
 	switch {
 	case err == nil:
 		return exitOK
@@ -63,6 +66,10 @@ func exitCode(err error) int {
 		return exitEngine
 	case errors.As(err, &f):
 		return f.code
+	case errors.As(err, &ofRun):
+		return exitOfRun[ofRun.Kind]
+	case errors.As(err, &exit):
+		return exit.Code
 	case errors.As(err, &syntax):
 		return exitUsage
 	case errors.Is(err, kimage.ErrFormat), errors.As(err, &path), errors.Is(err, os.ErrNotExist):
@@ -70,6 +77,9 @@ func exitCode(err error) int {
 	}
 	return exitUsage
 }
+
+// exitOfRun are the codes of a run's errors.
+var exitOfRun = map[run.Kind]int{run.Refused: exitRefused, run.Misused: exitUsage, run.Unusable: exitImage}
 
 // report prints an error as one line (a call's syntax with a caret under the
 // place) and returns the exit code.
@@ -81,7 +91,7 @@ func (t *term) report(err error) int {
 	if errors.Is(err, errSaid) {
 		return exitCode(err)
 	}
-	fmt.Fprintf(t.err, "%s %s\n", t.errStyle.red("kprobelab:"), withNames(err, os.Args[1:]))
+	fmt.Fprintf(t.err, "%s %s\n", t.errStyle.Red("kprobelab:"), withNames(err, os.Args[1:]))
 	var syntax *callsyntax.Error
 	if errors.As(err, &syntax) {
 		fmt.Fprintln(t.err, indent(syntax.Caret()))

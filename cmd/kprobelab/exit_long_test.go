@@ -20,7 +20,7 @@ func TestErrorLinesAreShort(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errs bytes.Buffer
-			require.NotZero(t, run(append([]string{"kprobelab"}, args...), &out, &errs))
+			require.NotZero(t, execute(append([]string{"kprobelab"}, args...), &out, &errs))
 			for _, line := range strings.Split(errs.String(), "\n") {
 				require.Less(t, len(line), bounded.ErrorLine+100)
 				require.True(t, utf8.ValidString(line))

@@ -156,7 +156,7 @@ func (t *term) imageOrRunning(c *cli.Command) (*kimage.Image, string, error) {
 }
 
 func (t *term) reportStyle() report.Style {
-	return report.Style{Bold: t.outStyle.bold, Red: t.outStyle.red, Cyan: t.outStyle.cyan}
+	return report.Style{Bold: t.outStyle.Bold, Red: t.outStyle.Red, Cyan: t.outStyle.Cyan}
 }
 
 // walk walks through the optimization of a probe that is accepted.

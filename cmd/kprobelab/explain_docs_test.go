@@ -19,7 +19,7 @@ func TestOptimizationIsDocumentedAsItPrints(t *testing.T) {
 	for _, s := range sessions(string(doc)) {
 		n++
 		var out bytes.Buffer
-		run(append([]string{"kprobelab"}, strings.Fields(s.command)...), &out, &out)
+		execute(append([]string{"kprobelab"}, strings.Fields(s.command)...), &out, &out)
 		requireShown(t, s, out.String())
 	}
 	require.GreaterOrEqual(t, n, 3)

@@ -15,7 +15,7 @@ import (
 // command runs the program with these arguments.
 func command(args ...string) (code int, stdout, stderr string) {
 	var out, err bytes.Buffer
-	code = run(append([]string{"kprobelab"}, args...), &out, &err)
+	code = execute(append([]string{"kprobelab"}, args...), &out, &err)
 	return code, out.String(), err.String()
 }
 

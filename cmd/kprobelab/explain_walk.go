@@ -7,6 +7,7 @@ import (
 
 	"kprobelab"
 	"kprobelab/errno"
+	"kprobelab/internal/colour"
 	"kprobelab/internal/steptext"
 	"kprobelab/kprobes"
 	"kprobelab/kprobes/probepoint"
@@ -27,7 +28,7 @@ func (s *subject) walk(t *term, at x86.Addr) error {
 	}
 	defer l.Close()
 	w := &optWalk{Writer: bufio.NewWriter(t.out), style: t.outStyle, l: l, at: at}
-	fmt.Fprintf(w, "%s\n\n%s\n", s.heading, w.bold("before"))
+	fmt.Fprintf(w, "%s\n\n%s\n", s.heading, w.style.Bold("before"))
 	w.state()
 	l.Kprobes.ObserveOptimizer(w.step)
 	p := &kprobes.Kprobe{Addr: at, PreHandler: func(*kprobes.Kprobe, *x86.PtRegs) int { return 0 }}
@@ -43,9 +44,9 @@ func (s *subject) walk(t *term, at x86.Addr) error {
 // optWalk shows a walk.
 type optWalk struct {
 	*bufio.Writer
-	style
-	l  *kprobelab.Lab
-	at x86.Addr
+	style colour.Style
+	l     *kprobelab.Lab
+	at    x86.Addr
 	// announced: a CPU that meets the int3 is sent on as if the change were
 	// done; undoing: the probe is being removed.
 	announced, undoing bool
@@ -81,7 +82,7 @@ func (w *optWalk) settle() error {
 	return w.l.Settle()
 }
 
-func (w *optWalk) call(name string) { fmt.Fprintf(w, "\n%s\n", w.bold(name)) }
+func (w *optWalk) call(name string) { fmt.Fprintf(w, "\n%s\n", w.style.Bold(name)) }
 
 func (w *optWalk) returned(err error) {
 	if err != nil {

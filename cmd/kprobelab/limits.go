@@ -79,7 +79,7 @@ func (t *term) limit(timeout time.Duration, most uint64) {
 	t.written.most, t.writtenErr.most = most, most
 	t.written.over, t.writtenErr.over = over, over
 	if timeout > 0 {
-		time.AfterFunc(timeout, func() { t.end(fmt.Errorf("--timeout %s has passed, and the command had not ended", timeout)) })
+		t.after(timeout, func() { t.end(fmt.Errorf("--timeout %s has passed, and the command had not ended", timeout)) })
 	}
 }
 
@@ -102,5 +102,14 @@ func (t *term) end(err error) {
 		return
 	}
 	t.ends(failed)
-	time.AfterFunc(endsWithin, exit)
+	t.after(endsWithin, exit)
+}
+
+// after calls do after a time, unless the command has ended by then.
+func (t *term) after(d time.Duration, do func()) {
+	time.AfterFunc(d, func() {
+		if !t.ended.Load() {
+			do()
+		}
+	})
 }

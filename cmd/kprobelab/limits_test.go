@@ -1,8 +1,10 @@
 package main
 
 import (
+	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/urfave/cli/v3"
@@ -51,4 +53,19 @@ func TestCommandsHaveLimits(t *testing.T) {
 			require.Contains(t, []uint64{bounded.Output, bounded.Listing}, l.output, name)
 		}
 	}
+}
+
+// Its time ends a command, not the process that has run it before.
+func TestTimeOfACommandThatHasEnded(t *testing.T) {
+	tm := newTerm(io.Discard, io.Discard)
+	exits := make(chan int, 2)
+	tm.exit = func(code int) { exits <- code }
+	tm.limit(time.Nanosecond, 0)
+	require.Equal(t, exitRefused, <-exits)
+	tm.ended.Store(true)
+	tm.limit(time.Nanosecond, 0)
+	passed := make(chan bool)
+	time.AfterFunc(time.Millisecond, func() { close(passed) }) // timers fire in order
+	<-passed
+	require.Empty(t, exits)
 }

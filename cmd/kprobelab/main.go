@@ -13,11 +13,11 @@ import (
 // An interrupt ends the process as it ends any other: there is nothing to
 // clean up, and a call in the engine would not notice.
 func main() {
-	os.Exit(run(os.Args, os.Stdout, os.Stderr))
+	os.Exit(execute(os.Args, os.Stdout, os.Stderr))
 }
 
-// run is the program without the process: it returns the exit code.
-func run(args []string, stdout, stderr io.Writer) int {
+// execute is the program without the process: it returns the exit code.
+func execute(args []string, stdout, stderr io.Writer) int {
 	if len(args) > 1 && args[1] == completeCommand {
 		complete(stdout, args[2:]) // the shell is not told what went wrong
 		return exitOK
@@ -31,6 +31,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		err = runApp(context.Background(), app, args)
 	}
+	t.ended.Store(true)
 	if err == nil && t.written.err != nil {
 		err = &failure{exitImage, t.written.err}
 	}

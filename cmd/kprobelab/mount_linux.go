@@ -12,6 +12,7 @@ import (
 	"kprobelab"
 	"kprobelab/internal/mount"
 	"kprobelab/kimage"
+	"kprobelab/run"
 	"kprobelab/watch"
 	"kprobelab/x86"
 )
@@ -27,7 +28,7 @@ func (p *mounting) checkPlace() error {
 func (p *mounting) serve(ctx context.Context, t *term, img *kimage.Image) error {
 	l, err := kprobelab.New(img, &kprobelab.Options{CPUs: p.cpus, Seed: p.seed, Budget: p.budget, Timeout: p.timeout, Optimize: true})
 	if err != nil {
-		return machineError(img, err)
+		return run.MachineError(img, err)
 	}
 	defer l.Close()
 	var mu sync.Mutex
@@ -64,9 +65,9 @@ func (p *mounting) watch(l *kprobelab.Lab, say func(line string)) error {
 	if p.registers {
 		l.Watches.Registers = l.Registers()
 	}
-	script := newPerfScript(l)
+	lines := run.NewAccessLines(l)
 	for _, place := range p.watches {
-		_, err := l.Watch(place.String(), func(w *watch.Watchpoint, h *watch.Hit, regs *x86.PtRegs) { say(script.line(w, h, regs)) })
+		_, err := l.Watch(place.String(), func(w *watch.Watchpoint, h *watch.Hit, regs *x86.PtRegs) { say(lines.Line(w, h, regs)) })
 		if err != nil {
 			return &failure{exitRefused, fmt.Errorf("--watch %s: %w", place, err)}
 		}

@@ -35,7 +35,7 @@ func TestMountWhoseOutputEndsIsUnmounted(t *testing.T) {
 			require.NoError(t, err)
 			defer out.Close()
 			var errs strings.Builder
-			require.Equal(t, c.code, run(append(append([]string{"kprobelab", "mount"}, c.args...), dir), out, &errs), errs.String())
+			require.Equal(t, c.code, execute(append(append([]string{"kprobelab", "mount"}, c.args...), dir), out, &errs), errs.String())
 			require.Contains(t, errs.String(), c.says)
 			list, err := os.ReadDir(dir)
 			require.NoError(t, err, "a mount without a server is left")

@@ -44,7 +44,7 @@ const (
 // asked is the address that a command has for a text, "" for none.
 func asked(args ...string) (address, said string) {
 	var out, errs bytes.Buffer
-	run(append([]string{"kprobelab"}, args...), &out, &errs)
+	execute(append([]string{"kprobelab"}, args...), &out, &errs)
 	type answer struct{ Address, Addr string }
 	for _, text := range append([]string{out.String()}, strings.Split(out.String(), "\n")...) {
 		var a answer
@@ -58,7 +58,7 @@ func asked(args ...string) (address, said string) {
 // errnoOf is the first errno that a command has for a text.
 func errnoOf(t *testing.T, args ...string) string {
 	var out, errs bytes.Buffer
-	run(append([]string{"kprobelab"}, args...), &out, &errs)
+	execute(append([]string{"kprobelab"}, args...), &out, &errs)
 	m := regexp.MustCompile(`"errno": ?(-?\d+)`).FindStringSubmatch(out.String())
 	require.NotNil(t, m, "%v: %s%s", args, out.String(), errs.String())
 	return m[1]

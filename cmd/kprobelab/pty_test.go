@@ -120,7 +120,7 @@ func onTerminals(t *testing.T, args []string, out, errs bool) (got [2]string) {
 		b := new(bytes.Buffer)
 		to[i], shown[i] = b, b.String
 	}
-	code := run(args, to[0], to[1])
+	code := execute(args, to[0], to[1])
 	for i := range got {
 		got[i] = shown[i]()
 	}

@@ -1,30 +1,33 @@
 package main
 
 import (
-	"fmt"
+	"errors"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v3"
 
-	"kprobelab/internal/debuginfo"
-	"kprobelab/internal/perfprobe"
-	"kprobelab/internal/report"
-	"kprobelab/internal/source"
-	"kprobelab/internal/tracing/definition"
 	"kprobelab/profile"
+	"kprobelab/run"
 )
+
+// wantsProgram reports whether the command runs a program without a kernel: with calls and programs of
+// --exec, uprobes are a booted kernel's own.
+func (p *plan) wantsProgram() bool {
+	return p.isProgram || len(p.Jobs) == 0 && (len(p.Uprobes.Points) > 0 || slices.ContainsFunc(p.Events, run.IsUserEvent))
+}
 
 // ofProgram looks whether probes without calls are meant for a program: IMAGE is one then. What is said of
 // it in the words of the source becomes definitions of uprobes; a kernel's probes are refused.
 func (p *plan) ofProgram(c *cli.Command) error {
-	asked := p.user.asked(p)
-	if !asked && len(p.jobs)+len(p.tasks) > 0 || len(p.probes)+len(p.events)+len(p.watches) == 0 || c.Args().Len() == 0 {
+	asked := p.wantsProgram()
+	if !asked && len(p.Jobs)+len(p.Tasks) > 0 || len(p.Probes)+len(p.Events)+len(p.Watches) == 0 || c.Args().Len() == 0 {
 		return nil
 	}
-	f, err := programFile(c.Args().First())
-	for _, line := range p.events {
-		if asked && err != nil && !isUserEvent(line) {
+	program := c.Args().First()
+	s, err := run.OpenSource(program, programRules(c))
+	for _, line := range p.Events {
+		if asked && err != nil && !run.IsUserEvent(line) {
 			return usagef("%q: want p[:[GRP/]EVENT] PATH:OFFSET; a place in the words of the source is looked for in the program: %w", line, err)
 		}
 	}
@@ -33,22 +36,24 @@ func (p *plan) ofProgram(c *cli.Command) error {
 	}
 	switch {
 	case asked:
-	case len(p.probes) > 0:
+	case len(p.Probes) > 0:
 		return usagef("--kprobe and --kretprobe are for kernels, and %s is a program: give --uprobe or --uretprobe %s:%s",
-			c.Args().First(), withSlash(c.Args().First()), p.probes[0].String())
-	case len(p.watches) > 0 && len(p.events) == 0:
-		return usagef("%s is a program: give --program to run it", c.Args().First())
+			program, withSlash(program), p.Probes[0].String())
+	case len(p.Watches) > 0 && len(p.Events) == 0:
+		return usagef("%s is a program: give --program to run it", program)
 	}
-	w := &perfprobe.Writer{File: f, Features: debuginfo.Features(programRules(c))}
 	var lines []string
-	for _, line := range p.events {
-		list, err := p.user.definitions(w, line)
+	for _, line := range p.Events {
+		list, err := s.Definitions(line)
+		if misuse := (*run.Error)(nil); err != nil && !errors.As(err, &misuse) {
+			err = sourceError(err)
+		}
 		if err != nil {
 			return err
 		}
 		lines = append(lines, list...)
 	}
-	p.events = lines
+	p.Events = lines
 	return nil
 }
 
@@ -61,18 +66,6 @@ func programRules(c *cli.Command) *profile.Config {
 	return rules
 }
 
-// programFile is a program or a library, with its debugging information if it has some.
-func programFile(path string) (*source.File, error) {
-	f, err := source.Open(path)
-	if err == nil && f.Program() == "" {
-		return nil, source.ErrNone
-	}
-	if err != nil {
-		return source.OfProgram(path)
-	}
-	return f, nil
-}
-
 func withSlash(path string) string {
 	if strings.Contains(path, "/") {
 		return path
@@ -80,55 +73,95 @@ func withSlash(path string) string {
 	return "./" + path
 }
 
-// definitions returns the uprobe definitions for a line about a program: the line itself if it is a definition,
-// otherwise the definitions of the probe that the line describes in the syntax of perf probe.
-func (u *userPlan) definitions(w *perfprobe.Writer, line string) ([]string, error) {
-	words := definition.Words(line)
-	switch {
-	case len(words) == 0:
-		return nil, usagef("-e needs a definition, such as 'p:name %s:0x1234'", w.File.Program())
-	case definition.IsUser(words):
-		return []string{line}, nil
-	case report.IsDefinition(words):
-		return nil, notAUprobe(w.File, words)
-	case definition.Other(words) != "":
-		return nil, usagef("%q: %s are of kernels, and %s is a program: a uprobe is defined as p[:[GRP/]EVENT] PATH:OFFSET", line, definition.Other(words), w.File.Program())
+// ofKernel makes the events that are a booted kernel's own the plan's Uprobes: of its processes, and
+// what is neither a kprobe nor a uprobe.
+func (p *plan) ofKernel(c *cli.Command) error {
+	for _, line := range p.Events {
+		if run.IsKernelsEvent(line) {
+			p.Uprobes.Events = append(p.Uprobes.Events, line)
+		}
 	}
-	p, err := perfprobe.Parse(line)
-	if err != nil {
-		return nil, usagef("%w (a definition of uprobe_events begins with p: or r:)", err)
+	p.Events = slices.DeleteFunc(p.Events, run.IsKernelsEvent)
+	if !p.Uprobes.Any() {
+		return nil
 	}
-	list, err := w.Define(p)
-	if err != nil {
-		return nil, sourceError(fmt.Errorf("%s: %w", line, err))
+	if !c.IsSet("budget") {
+		p.Budget = execBudget // what defines an event may wait for the kernel's other work
 	}
-	var out []string
-	for _, d := range list {
-		out = append(out, d.Text())
+	for _, name := range []string{"as", "file", "trace-output", "uprobe-pid"} {
+		if c.IsSet(name) {
+			return usagef("--%s does not go with uprobes of a booted kernel", name)
+		}
 	}
-	return out, nil
+	if len(p.Probes)+len(p.Watches)+len(p.Events) > 0 {
+		return nil
+	}
+	for _, name := range []string{"steps", "perfetto"} {
+		if c.IsSet(name) {
+			return usagef("--%s shows hits of our own probes, and a booted kernel's uprobes are its own: "+
+				"add a --kprobe on what it does there, as uprobe_notify_resume or arch_uprobe_pre_xol, or run the program without a kernel", name)
+		}
+	}
+	return nil
 }
 
-// notAUprobe says why a definition is none of a uprobe's, and what it could be.
-func notAUprobe(f *source.File, words []string) error {
-	if len(words) < 2 {
-		return usagef("%q: want p[:[GRP/]EVENT] PATH:OFFSET", strings.Join(words, " "))
-	}
-	file, place, has := cutLast(words[1], ":")
-	if !has {
-		file, place = "", words[1]
-	}
-	symbol, _, _ := strings.Cut(place, "+")
-	symbol, _, _ = strings.Cut(symbol, "%")
-	list := f.Symbols(symbol)
-	i := slices.IndexFunc(list, func(s source.Symbol) bool { return s.Func })
-	switch {
-	case i >= 0:
-		if at, ok := f.FileOffset(list[i].Start); ok {
-			return usagef("%q: a uprobe is defined by its offset in the file, not by a symbol: %s:0x%x for %s", words[1], f.Program(), at, symbol)
+// kernelFlags are those of run that a program without a kernel has no use for.
+var kernelFlags = []string{
+	"kprobe", "kretprobe", "call", "task", "exec", "as", "tracefs", "cpus", "slice", "no-post", "no-settle", "sysctl", "dmesg",
+	"config", "live-text", "symbols", "module", "decoder", "debuginfo", "cwd",
+}
+
+// runProgram runs the program.
+func (p *plan) runProgram(t *term, c *cli.Command) error {
+	for _, name := range kernelFlags {
+		if c.IsSet(name) {
+			return usagef("--%s is for kernels, and PROGRAM runs without one", name)
 		}
-	case has && !strings.Contains(file, "/"):
-		return usagef("%q: the path of a uprobe's file has a slash: ./%s", words[1], words[1])
 	}
-	return usagef("%q: %s is a program, and a uprobe is defined as PATH:OFFSET", words[1], f.Program())
+	if c.Args().Len() == 0 {
+		return usagef("there is no PROGRAM to run; try %s --help", c.FullName())
+	}
+	if err := errors.Join(notNegative(p.Timeout), programPlace(p.Env, "/")); err != nil {
+		return err
+	}
+	if c.IsSet("uprobe-pid") && p.pid < run.FirstPID {
+		return usagef("--uprobe-pid %d: the first process has the number %d", p.pid, run.FirstPID)
+	}
+	rules, _ := profile.Named("6.1")
+	if name := c.String("kernel"); name != "" {
+		var ok bool
+		if rules, ok = profile.Named(name); !ok {
+			return usagef("there is no profile %q: there are %s", name, strings.Join(profile.All(), ", "))
+		}
+	}
+	if !c.IsSet("budget") {
+		p.Budget = execBudget
+	}
+	input, err := programInput(p.stdin)
+	if err != nil {
+		return err
+	}
+	program := run.Program{
+		Args: c.Args().Slice(), Env: p.Env, Stdin: input, Points: p.Uprobes.Points, Events: p.Events, PID: p.pid,
+		Watches: p.Watches, Registers: p.Registers, Rules: rules, Counters: p.Uprobes.Stats, MaxOutput: p.maxOutput,
+		CPUModel: c.String("cpu"), Seed: p.Seed, Budget: p.Budget, Timeout: p.Timeout,
+	}
+	if err := program.Check(); err != nil {
+		return err
+	}
+	if program.Files, err = run.OpenFiles(c.Args().First()); err != nil {
+		return err
+	}
+	for _, f := range p.files {
+		if err := program.Files.Add(f); err != nil {
+			return err
+		}
+	}
+	if program.Dir, err = run.GuestName("."); err != nil {
+		return err
+	}
+	return p.printed(t, run.NewProgramText(t.out, p.text(t)), func(to run.Sink) error {
+		program.Steps, program.Trace = p.Steps, p.Trace
+		return program.Run(to)
+	})
 }

@@ -50,7 +50,7 @@ func TestSanitizedProgramsHaveUprobes(t *testing.T) {
 				args = append(args, "--file", file)
 			}
 			var out, errs bytes.Buffer
-			require.Equal(t, exitOK, run(append(args, prog), &out, &errs), "%s%s", &out, &errs)
+			require.Equal(t, exitOK, execute(append(args, prog), &out, &errs), "%s%s", &out, &errs)
 			require.Regexp(t, `(?m)^sum 6$`, out.String())
 			require.Regexp(t, `(?m)/sanitized twice +3$`, out.String())
 			require.Regexp(t, `(?s)(: twice: \(0x[0-9a-f]+\)\n.*){3}`, out.String())
@@ -58,7 +58,7 @@ func TestSanitizedProgramsHaveUprobes(t *testing.T) {
 				return
 			}
 			out.Reset()
-			require.NotZero(t, run(append(args, prog, "past"), &out, &errs))
+			require.NotZero(t, execute(append(args, prog, "past"), &out, &errs))
 			require.Contains(t, errs.String(), "ERROR: AddressSanitizer: heap-buffer-overflow")
 			require.Regexp(t, `in past .*sanitized\.c:5`, errs.String())
 			require.Regexp(t, `(?m)/sanitized twice +3$`, out.String())

@@ -16,6 +16,7 @@ import (
 	"kprobelab/internal/mailbox"
 	"kprobelab/internal/session"
 	"kprobelab/kimage"
+	"kprobelab/run"
 	"kprobelab/script"
 )
 
@@ -51,12 +52,12 @@ func (r *scriptRun) start(t *term, img *kimage.Image, s *script.Script) error {
 		return usagef("--for: %s is no time that can pass", r.wait)
 	}
 	if r.command == "" && len(r.calls) == 0 && !s.Waits() {
-		run, err := s.Start(nil, t.scriptOutput())
+		started, err := s.Start(nil, t.scriptOutput())
 		if err != nil {
 			return &failure{exitRefused, err}
 		}
-		run.Wait(r.wait)
-		return r.ended(t, run)
+		started.Wait(r.wait)
+		return r.ended(t, started)
 	}
 	if r.command != "" && img.Core() == nil {
 		return &failure{exitImage, fmt.Errorf("%s: -c needs the memory dump of a booted kernel; kprobelab boot makes one", img.Name())}
@@ -107,33 +108,33 @@ func (r *scriptRun) execute(t *term, img *kimage.Image, s *script.Script) error 
 	}
 	lab, err := kprobelab.New(img, &kprobelab.Options{Budget: r.budget, Optimize: true})
 	if err != nil {
-		return machineError(img, err)
+		return run.MachineError(img, err)
 	}
 	defer lab.Close()
 	l := session.New(lab)
 	if err := l.Prepare(calls); err != nil {
-		return &failure{exitRefused, oneLine(err)}
+		return &failure{exitRefused, run.OneLine(err)}
 	}
-	run, err := s.Start(lab, t.scriptOutput())
+	started, err := s.Start(lab, t.scriptOutput())
 	if err != nil {
 		return &failure{exitRefused, err}
 	}
-	if !run.Ended() {
-		err = r.happen(t, l, run, calls, command)
+	if !started.Ended() {
+		err = r.happen(t, l, started, calls, command)
 	}
-	return errors.Join(r.ended(t, run), err)
+	return errors.Join(r.ended(t, started), err)
 }
 
 // happen makes the calls and runs the program; without either, time passes.
-func (r *scriptRun) happen(t *term, l *session.Session, run *script.Run, calls []*session.Call, command *mailbox.Command) error {
+func (r *scriptRun) happen(t *term, l *session.Session, started *script.Run, calls []*session.Call, command *mailbox.Command) error {
 	for _, c := range calls {
 		if _, err := l.Make(c); err != nil {
-			return &failure{exitRefused, fmt.Errorf("%s: %w", c.Name, oneLine(err))}
+			return &failure{exitRefused, fmt.Errorf("%s: %w", c.Name, run.OneLine(err))}
 		}
 	}
 	if command == nil {
 		if len(calls) == 0 {
-			run.Wait(r.wait)
+			started.Wait(r.wait)
 		}
 		return nil
 	}
@@ -142,9 +143,9 @@ func (r *scriptRun) happen(t *term, l *session.Session, run *script.Run, calls [
 	case errors.Is(err, kprobelab.ErrNoInit):
 		return &failure{exitImage, fmt.Errorf("%s: %w", l.Image.Name(), err)}
 	case err != nil && !errors.As(err, &n):
-		return &failure{exitRefused, fmt.Errorf("%s: %w", command.Args[0], oneLine(err))}
+		return &failure{exitRefused, fmt.Errorf("%s: %w", command.Args[0], run.OneLine(err))}
 	case err != nil:
-		return &failure{exitRefused, oneLine(err)}
+		return &failure{exitRefused, run.OneLine(err)}
 	case code != 0 && !r.anyCode:
 		fmt.Fprintf(t.err, "WARNING: Child process exited with status %d\n", code)
 		return &failure{exitRefused, fmt.Errorf("%s ended with exit code %d", strings.TrimSpace(command.Args[0]), code)}
@@ -153,15 +154,15 @@ func (r *scriptRun) happen(t *term, l *session.Session, run *script.Run, calls [
 }
 
 // ended runs the end probes and says how the script ended.
-func (r *scriptRun) ended(t *term, run *script.Run) error {
-	err := run.Close()
+func (r *scriptRun) ended(t *term, started *script.Run) error {
+	err := started.Close()
 	if r.stats {
-		printCounts(t, run.Counts())
+		printCounts(t, started.Counts())
 	}
 	if err != nil {
 		return &failure{exitRefused, err}
 	}
-	if code := run.Code(); code != 0 {
+	if code := started.Code(); code != 0 {
 		return &failure{code, errSaid}
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"kprobelab/internal/report"
 	"kprobelab/internal/selfcheck"
 	"kprobelab/kimage"
+	"kprobelab/run"
 	"kprobelab/x86"
 )
 
@@ -30,7 +31,7 @@ func runSelfcheck(t *term, c *cli.Command, timeout time.Duration) error {
 	r, err := selfcheck.Check(img, points, timeout, func(done, total int64) { t.count("selfcheck", "points", done, total) })
 	t.progressDone()
 	if err != nil {
-		return machineError(img, err)
+		return run.MachineError(img, err)
 	}
 	write := r.WriteText
 	if c.Bool("json") {
@@ -67,7 +68,7 @@ func drawPoints(c *cli.Command, img *kimage.Image) []x86.Addr {
 func ownDecider(img *kimage.Image) (decide func(x86.Addr, bool) report.Own, done func(), left func() []string, err error) {
 	d, err := selfcheck.NewDecider(img)
 	if err != nil {
-		return nil, nil, nil, machineError(img, err)
+		return nil, nil, nil, run.MachineError(img, err)
 	}
 	return d.At, d.Close, d.Rest, nil
 }

@@ -55,7 +55,7 @@ func onDumps(t *testing.T, name string, test func(t *testing.T, dump, file strin
 func stapped(t *testing.T, args ...string) []string {
 	t.Helper()
 	var out, errors bytes.Buffer
-	require.Equal(t, exitOK, run(append([]string{"kprobelab", "stap"}, args...), &out, &errors), errors.String())
+	require.Equal(t, exitOK, execute(append([]string{"kprobelab", "stap"}, args...), &out, &errors), errors.String())
 	return slices.Collect(strings.Lines(out.String()))
 }
 
@@ -342,7 +342,7 @@ func TestSlideDumpPage(t *testing.T) {
 			"embedded C is not compiled here":                    {"-g"},
 		} {
 			var out, errors bytes.Buffer
-			require.Equal(t, exitRefused, run(append(append([]string{"kprobelab", "stap"}, args...), file), &out, &errors))
+			require.Equal(t, exitRefused, execute(append(append([]string{"kprobelab", "stap"}, args...), file), &out, &errors))
 			require.Contains(t, errors.String(), says)
 			require.Empty(t, out.String())
 		}

@@ -15,10 +15,10 @@ func TestTooManyTasks(t *testing.T) {
 		args = append(args, "--task", "gcd(12, 18)")
 	}
 	var out, err bytes.Buffer
-	require.Equal(t, exitOK, run(args, &out, &err), err.String())
+	require.Equal(t, exitOK, execute(args, &out, &err), err.String())
 	require.Equal(t, 255, bytes.Count(out.Bytes(), []byte(": gcd(12, 18) = 6\n")))
 	out.Reset()
-	require.Equal(t, exitUsage, run(append(args, "--task", "gcd(1, 2)"), &out, &err))
+	require.Equal(t, exitUsage, execute(append(args, "--task", "gcd(1, 2)"), &out, &err))
 	require.Empty(t, out.String())
 	require.Equal(t, "kprobelab: --task: there can be 255 tasks, not 256\n", err.String())
 }

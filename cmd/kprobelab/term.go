@@ -5,12 +5,14 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
 	"github.com/urfave/cli/v3"
 	xterm "golang.org/x/term"
 
+	"kprobelab/internal/colour"
 	"kprobelab/internal/printable"
 )
 
@@ -21,13 +23,15 @@ type term struct {
 	bare io.Writer
 	// rawOut and rawErr get what a program writes, as it is where they are no terminals or --raw says so.
 	rawOut, rawErr     io.Writer
-	outStyle, errStyle style
+	outStyle, errStyle colour.Style
 	// written is standard output, writtenErr standard error: all that is written there passes them, but for the bar.
 	written, writtenErr *latch
 	// ends ends the command by its context; nil if the process is ended instead.
 	ends context.CancelCauseFunc
 	// exit ends the process.
 	exit func(code int)
+	// ended is whether the command has ended by itself.
+	ended *atomic.Bool
 	// errIsTerminal is whether progress is shown.
 	errIsTerminal bool
 
@@ -44,10 +48,10 @@ type term struct {
 func newTerm(stdout, stderr io.Writer) *term {
 	written, writtenErr := &latch{w: stdout}, &latch{w: stderr}
 	t := &term{
-		out: &printable.Writer{W: written, Colour: coloured(stdout)}, outStyle: style(coloured(stdout)),
-		err: &printable.Writer{W: writtenErr, Colour: coloured(stderr)}, errStyle: style(coloured(stderr)),
+		out: &printable.Writer{W: written, Colour: coloured(stdout)}, outStyle: colour.Style(coloured(stdout)),
+		err: &printable.Writer{W: writtenErr, Colour: coloured(stderr)}, errStyle: colour.Style(coloured(stderr)),
 		bare: stderr, written: written, writtenErr: writtenErr, rawOut: written, rawErr: writtenErr,
-		errIsTerminal: isTerminal(stderr), exit: os.Exit,
+		errIsTerminal: isTerminal(stderr), exit: os.Exit, ended: &atomic.Bool{},
 	}
 	if isTerminal(stdout) {
 		t.rawOut = &printable.Writer{W: written} // colours are the command's own
@@ -78,20 +82,6 @@ func isTerminal(w io.Writer) bool {
 func coloured(w io.Writer) bool {
 	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
-
-// style colours text, or does not.
-type style bool
-
-func (s style) wrap(code, text string) string {
-	if !s {
-		return text
-	}
-	return "\x1b[" + code + "m" + text + "\x1b[0m"
-}
-
-func (s style) red(text string) string  { return s.wrap("31", text) }
-func (s style) bold(text string) string { return s.wrap("1", text) }
-func (s style) cyan(text string) string { return s.wrap("36", text) }
 
 // quiet is how long something may take before its progress is shown.
 const quiet = time.Second

@@ -47,8 +47,3 @@ func TestProgressNeedsATerminal(t *testing.T) {
 	tm.progress("read", 50, 100)
 	require.Empty(t, b.String())
 }
-
-func TestStyle(t *testing.T) {
-	require.Equal(t, "x", style(false).red("x"))
-	require.Equal(t, "\x1b[31mx\x1b[0m", style(true).red("x"))
-}

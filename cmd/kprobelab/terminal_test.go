@@ -25,7 +25,7 @@ func TestNamesDoNotReachTheTerminalRaw(t *testing.T) {
 		{"info", evil + "x"}, {"info", filepath.Join(dir, "map")}, {"run", "--call", "\x1b[31m(1)"}, {"nosuch\x1b[31m"}, {"info", "--\x1b[31m"}, {"explain", evil, "\x1b[1mx"},
 	} {
 		var out, errs bytes.Buffer
-		run(append([]string{"kprobelab"}, args...), &out, &errs)
+		execute(append([]string{"kprobelab"}, args...), &out, &errs)
 		for _, text := range []string{out.String(), errs.String()} {
 			require.NotContains(t, text, "\x1b", "%q", args)
 			require.NotContains(t, text, "\r", "%q", args)

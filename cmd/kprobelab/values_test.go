@@ -82,7 +82,7 @@ func fetched(lines []string) put {
 func says(t *testing.T, args ...string) []string {
 	t.Helper()
 	var out, errors bytes.Buffer
-	require.Equal(t, exitOK, run(append([]string{"kprobelab"}, args...), &out, &errors), errors.String())
+	require.Equal(t, exitOK, execute(append([]string{"kprobelab"}, args...), &out, &errors), errors.String())
 	return slices.Collect(strings.Lines(out.String()))
 }
 

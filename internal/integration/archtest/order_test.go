@@ -31,6 +31,7 @@ var order = [][]string{
 	{"kprobelab"},
 	{"internal/session", "internal/perfetto"},
 	{"script", "boot"},
+	{"run"},
 	{"internal/mount"},
 	{"kprobestest", "internal/bench", "internal/page"},
 	{"cmd/kprobelab"},

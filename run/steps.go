@@ -1,4 +1,4 @@
-package main
+package run
 
 import (
 	"fmt"
@@ -7,21 +7,20 @@ import (
 
 	"kprobelab"
 	"kprobelab/decoder"
-	"kprobelab/internal/session"
+	"kprobelab/internal/colour"
 	"kprobelab/internal/steptext"
 	"kprobelab/kprobes"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/machine"
 	"kprobelab/optimizer"
 	"kprobelab/profile"
-	"kprobelab/watch"
 	"kprobelab/x86"
 )
 
 // stepLines writes what steps of hits in a kernel and in a program have alike.
 type stepLines struct {
 	w     io.Writer
-	style style
+	style colour.Style
 	// original reads code without probes, and says how much of it there is; place names an address.
 	original func(x86.Addr, []byte) int
 	place    func(x86.Addr) string
@@ -41,7 +40,7 @@ type stepWriter struct {
 	c      *profile.Config
 }
 
-func newStepWriter(w io.Writer, st style, l *kprobelab.Lab) *stepWriter {
+func newStepWriter(w io.Writer, st colour.Style, l *kprobelab.Lab) *stepWriter {
 	view, live := l.Kprobes.View(), l.Machine.ReadMem
 	s := &stepWriter{live: live, detour: l.Kprobes.Detour, c: l.Image.Profile()}
 	s.stepLines = stepLines{w: w, style: st, last: map[int]x86.PtRegs{}}
@@ -61,32 +60,40 @@ func newStepWriter(w io.Writer, st style, l *kprobelab.Lab) *stepWriter {
 	return s
 }
 
-func (s *stepWriter) step(at session.Where, e *kprobes.Event) {
-	if e.Step == 1 {
-		s.begin(at, e)
+func (s *stepWriter) step(e *Step) {
+	if e.hit.Step == 1 {
+		s.begin(e.Where, e.hit)
 	}
-	fmt.Fprintf(s.w, "  %2d. %s\n", e.Step, steptext.Hit(e))
-	s.changes(at.CPU, e.Regs)
-	if next := s.next(e); next != "" {
+	fmt.Fprintf(s.w, "  %2d. %s\n", e.Number, steptext.Hit(e.hit))
+	s.changes(e.Where.CPU, e.hit.Regs)
+	if next := s.next(e.hit); next != "" {
 		fmt.Fprintf(s.w, "      next: %s\n", next)
 	}
 }
 
-// watched is a hit of a watchpoint by whom, with the line that the handler prints.
-func (s *stepLines) watched(p watch.Place, by string, h *watch.Hit, regs *x86.PtRegs, line string) string {
-	texts := steptext.Watch(h.Kinds == machine.WatchExec)
+// watched is a hit of a watchpoint, with the line that the handler prints.
+func (s *stepLines) watched(e *Accessed, line string) string {
+	texts := steptext.Watch(e.Hit.Kinds == machine.WatchExec)
 	return fmt.Sprintf("%s (%s, %d ns)\n   1. %s\n   2. %s\n%s\n   3. %s\n      next: %s",
-		s.style.bold("hit of "+p.String()), by, h.Now, texts[0], texts[1], line, texts[2], s.instruction(x86.Addr(regs.IP)))
+		s.style.Bold("hit of "+e.Probe.Text), e.Where.by(), e.Where.Now, texts[0], texts[1], line, texts[2], s.instruction(x86.Addr(e.Regs.IP)))
+}
+
+// by says who makes a hit.
+func (w Where) by() string {
+	if w.PID != 0 {
+		return fmt.Sprintf("process %d, thread %d", w.PID, w.Task)
+	}
+	return fmt.Sprintf("cpu %d, task %d", w.CPU, w.Task)
 }
 
 // begin is the head of a hit: where, and what stands there.
-func (s *stepWriter) begin(at session.Where, e *kprobes.Event) {
+func (s *stepWriter) begin(at Where, e *kprobes.Event) {
 	delete(s.last, at.CPU)
 	head := "hit of " + s.place(e.Addr)
 	if e.Kind == kprobes.EventReturn {
 		head = "return to the trampoline"
 	}
-	fmt.Fprintf(s.w, "%s (cpu %d, task %d, %d ns)\n", s.style.bold(head), at.CPU, at.Task, at.Now)
+	fmt.Fprintf(s.w, "%s (%s, %d ns)\n", s.style.Bold(head), at.by(), at.Now)
 	if e.Kind == kprobes.EventReturn || e.Probe == nil {
 		return
 	}
@@ -214,15 +221,4 @@ func (s *stepLines) instruction(at x86.Addr) string {
 	var b [15]byte
 	n := s.original(at, b[:])
 	return s.place(at) + ": " + decoder.Text(b[:n], at)
-}
-
-func (o *textOutput) step(at session.Where, e *kprobes.Event) {
-	if o.steps != nil {
-		o.steps.step(at, e)
-	}
-}
-
-func (o *jsonOutput) step(at session.Where, e *kprobes.Event) {
-	j := event{Event: "step", Addr: e.Addr.String(), Step: e.Step, Detail: e.Kind.String() + ": " + steptext.Hit(e)}
-	o.write(j.at(at))
 }

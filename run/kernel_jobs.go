@@ -1,0 +1,149 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"kprobelab"
+	"kprobelab/errno"
+	"kprobelab/internal/printk"
+	"kprobelab/internal/session"
+	"kprobelab/internal/show"
+)
+
+// work makes the calls; with tasks, the calls are one task more.
+func (r *runner) work(w work) error {
+	if len(w.tasks) > 0 {
+		return r.tasks(w)
+	}
+	for _, j := range w.jobs {
+		err := r.job(j)
+		if r.kernelLog != nil {
+			err = errors.Join(err, r.logged(true))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *runner) job(j bound) error {
+	if err := r.lab.RunDueWorker(); err != nil {
+		return err
+	}
+	if j.program != nil {
+		return r.exec(j)
+	}
+	res, err := r.lab.Make(j.call)
+	r.console()
+	if err != nil {
+		return r.fail(0, j.call, err)
+	}
+	r.put(calledOf(0, res))
+	return nil
+}
+
+// calledOf is a call that has returned.
+func calledOf(task int, res *session.Result) Called {
+	e := Called{Task: task, Call: res.Call.String(), Value: res.Value, Result: show.Value(res.Value, res.Call.Returns())}
+	if arg, off, ok := res.Into(); ok {
+		e.Result += fmt.Sprintf(" (argument %d + %d)", arg+1, off)
+	}
+	for _, b := range res.Shown() {
+		e.Buffers = append(e.Buffers, Buffer{b.Arg, fmt.Sprint(res.Call.Args[b.Arg]), b.After})
+	}
+	return e
+}
+
+// console gives what guest code wrote to its console.
+func (r *runner) console() {
+	if text := strings.TrimRight(string(r.lab.Machine.Console()), "\n"); text != "" {
+		for line := range strings.SplitSeq(text, "\n") {
+			r.log("console", strings.TrimSuffix(line, "\r")) // a serial line's
+		}
+	}
+}
+
+func (r *runner) fail(task int, c *session.Call, err error) error {
+	err = OneLine(err)
+	r.put(Failed{Task: task, Call: c.String(), Err: err})
+	return refused(fmt.Errorf("%s: %w", c.Name, err))
+}
+
+// tasks runs the calls and every task of the plan as a task each.
+func (r *runner) tasks(w work) error {
+	sequences := w.tasks
+	if calls := w.calls(); len(calls) > 0 {
+		sequences = append([][]*session.Call{calls}, w.tasks...)
+	}
+	list, err := r.lab.Run(sequences)
+	r.console()
+	var failed error
+	for _, t := range list {
+		for _, res := range t.Results {
+			r.put(calledOf(t.Number, res))
+		}
+		if t.Err != nil {
+			failed = errors.Join(failed, r.fail(t.Number, t.Failed, t.Err))
+		}
+	}
+	if err = errors.Join(failed, err); err != nil {
+		return refused(OneLine(err))
+	}
+	return nil
+}
+
+// exec runs a program on the booted kernel.
+func (r *runner) exec(j bound) error {
+	c := j.program
+	code, err := r.lab.Exec(&kprobelab.Program{
+		Args: c.Args, Env: c.Env, Dir: c.Dir, Stdin: c.Input,
+		Stdout: stream{r.to, 1}, Stderr: stream{r.to, 2},
+	})
+	name := c.Args[0]
+	switch {
+	case errors.Is(err, kprobelab.ErrNoInit):
+		return unusable(fmt.Errorf("%s: %w", r.lab.Image.Name(), err))
+	case err != nil:
+		r.put(Failed{Task: -1, Call: j.text})
+		if n := errno.Errno(0); !errors.As(err, &n) {
+			err = fmt.Errorf("%s: %w", name, err)
+		}
+		return refused(OneLine(err))
+	}
+	r.put(Exited{j.text, code})
+	if code != 0 && r.ended == nil {
+		r.ended = &ExitError{Program: name, Code: code}
+	}
+	return nil
+}
+
+// stream is what a program writes to.
+type stream struct {
+	to Sink
+	fd int
+}
+
+// Write implements io.Writer.
+func (s stream) Write(b []byte) (int, error) { return len(b), s.to.Put(Wrote{FD: s.fd, Data: b}) }
+
+// logged takes what the booted kernel has logged since the last time, and gives it where show says so.
+func (r *runner) logged(show bool) error {
+	if r.kernelLog == nil {
+		l, err := printk.Of(r.lab.Image, r.lab.Machine.ReadMem)
+		if err != nil {
+			return unusable(fmt.Errorf("--dmesg: %w", err))
+		}
+		r.kernelLog = l
+	}
+	list, err := r.kernelLog.Since(r.seq)
+	for _, m := range list {
+		r.seq = m.Seq + 1
+		if show {
+			r.log("dmesg", m.String())
+		}
+	}
+	return err
+}

@@ -1,0 +1,26 @@
+package run
+
+import (
+	"kprobelab/internal/session"
+	"kprobelab/internal/steptext"
+	"kprobelab/kprobes"
+)
+
+// probeOf describes a planted probe.
+func probeOf(p *session.Planted) *Probe {
+	return &Probe{Kind: p.Kind(), Text: p.String(), Name: p.Name, Addr: &p.At, Watched: p.Watched, Hits: p.Hits, Missed: &p.Missed}
+}
+
+// unplaced leaves the address out.
+func (p *Probe) unplaced() *Probe {
+	p.Addr = nil
+	return p
+}
+
+func where(at session.Where) Where { return Where{CPU: at.CPU, Task: at.Task, Now: at.Now} }
+
+// stepOf is a step of a hit as an event.
+func stepOf(l *session.Session, e *kprobes.Event) Step {
+	words := steptext.Hit(e)
+	return Step{Where: where(l.Here()), Number: e.Step, Addr: e.Addr, Text: e.Kind.String() + ": " + words, words: words, hit: e}
+}

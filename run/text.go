@@ -1,0 +1,242 @@
+package run
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"kprobelab/errno"
+	"kprobelab/internal/colour"
+	"kprobelab/internal/sample"
+	"kprobelab/internal/show"
+	"kprobelab/machine"
+)
+
+// TextOptions say how a run is shown to people.
+type TextOptions struct {
+	// Colour is whether the text has colours.
+	Colour bool
+	// Steps is whether hits are shown as numbered steps; the plan has to ask for them.
+	Steps bool
+	// Tasks is whether there are several tasks, whose calls need a name.
+	Tasks bool
+	// Out and Err get what programs write to standard output and error; nil throws it away.
+	Out, Err io.Writer
+	// Log gets the lines of a log of a program without a kernel; nil throws them away. A kernel's lines stand
+	// between its hits.
+	Log io.Writer
+}
+
+// printer is what Text and ProgramText have alike.
+type printer struct {
+	w     *bufio.Writer
+	o     TextOptions
+	style colour.Style
+	// perf writes the hits of watchpoints.
+	perf AccessLines
+}
+
+func newPrinter(w io.Writer, o *TextOptions) printer {
+	p := printer{w: bufio.NewWriter(w), o: *o, style: colour.Style(o.Colour)}
+	for _, to := range []*io.Writer{&p.o.Out, &p.o.Err, &p.o.Log} {
+		if *to == nil {
+			*to = io.Discard
+		}
+	}
+	return p
+}
+
+// Buffered is how many bytes are not written yet.
+func (o *printer) Buffered() int { return o.w.Buffered() }
+
+// Flush writes what is buffered, and returns the first error of writing.
+func (o *printer) Flush() error { return o.w.Flush() }
+
+// Text shows a run on a kernel: hits as the kernel's sample modules print them, calls as C writes them.
+type Text struct {
+	printer
+	lines sample.Lines
+	steps *stepWriter
+	// inside is whether a program has written a line without its end.
+	inside bool
+}
+
+// NewText makes one that writes to w. The caller ends with Flush.
+func NewText(w io.Writer, o *TextOptions) *Text { return &Text{printer: newPrinter(w, o)} }
+
+// Put implements Sink.
+func (o *Text) Put(e Event) error {
+	switch e := e.(type) {
+	case Started:
+		o.started(&e)
+	case Planted:
+		o.planted(&e.Probe)
+	case RefusedProbe:
+		o.refused(&e)
+	case Hit:
+		o.hit(&e)
+	case Returned:
+		o.returned(&e)
+	case Accessed:
+		o.accessed(&e)
+	case Step:
+		if o.steps != nil {
+			o.steps.step(&e)
+		}
+	case Logged:
+		o.line(e.From + ": " + e.Line)
+	case Traced:
+		o.line(strings.TrimSuffix(e.Text, "\n"))
+	case Called:
+		o.called(&e)
+	case Failed:
+		o.failed(&e)
+	case Wrote:
+		return o.wrote(&e)
+	case Exited:
+		o.line(o.style.Bold(fmt.Sprintf("%s: exit code %d", e.Program, e.Code)))
+	case Removed:
+		o.removed(&e.Probe)
+	case Counters:
+		o.counters(e.Probes)
+	}
+	return nil
+}
+
+func (o *Text) line(text string) {
+	if o.inside {
+		o.w.WriteByte('\n')
+		o.inside = false
+	}
+	o.w.WriteString(text)
+	o.w.WriteByte('\n')
+}
+
+func (o *Text) started(e *Started) {
+	o.lines = sample.Lines{Style: e.Lab.Image.Profile().Sample.Style}
+	o.perf = NewAccessLines(e.Lab)
+	if o.o.Steps {
+		o.steps = newStepWriter(o.w, o.style, e.Lab)
+	}
+}
+
+func (o *Text) planted(p *Probe) {
+	switch {
+	case p.Watched != nil:
+		o.line(watchLine(p, "installed"))
+	case p.Returns():
+		o.line(o.lines.PlantedReturn(p.Name, *p.Addr))
+	default:
+		o.line(o.lines.Planted(*p.Addr))
+	}
+}
+
+func (o *Text) refused(e *RefusedProbe) {
+	n := -int(errno.Of(e.Err))
+	switch {
+	case e.Probe.Kind == "watchpoint":
+		o.line(fmt.Sprintf("Breakpoint registration failed for %s, returned %d", e.Probe.Text, n))
+	case e.Probe.Returns():
+		o.line(o.lines.FailedReturn(n))
+	default:
+		o.line(o.lines.Failed(n))
+	}
+}
+
+func (o *Text) hit(e *Hit) {
+	print := o.lines.Pre
+	if e.Post {
+		print = o.lines.Post
+	}
+	o.line(o.style.Cyan(print(e.Probe.Name, *e.Probe.Addr, e.Regs)))
+}
+
+func (o *Text) returned(e *Returned) {
+	line := o.lines.ReturnedOnly(e.Probe.Name, e.Value)
+	if e.Duration >= 0 {
+		line = o.lines.Returned(e.Probe.Name, e.Value, e.Duration)
+	}
+	o.line(o.style.Cyan(line))
+}
+
+func (o *Text) accessed(e *Accessed) {
+	line := o.style.Cyan(o.perf.Line(e.Probe.Watched, e.Hit, e.Regs))
+	if o.steps != nil {
+		line = o.steps.watched(e, line)
+	}
+	o.line(line)
+}
+
+func (o *Text) called(e *Called) {
+	o.line(o.style.Bold(fmt.Sprintf("%s%s = %s", o.task(e.Task), e.Call, e.Result)))
+	for _, b := range e.Buffers {
+		text := fmt.Sprintf("  %s = %s", b.Text, show.Buffer(b.Data, "    "))
+		o.line(strings.Replace(text, "= \n", "=\n", 1))
+	}
+}
+
+// task names the task where there are several.
+func (o *Text) task(n int) string {
+	if !o.o.Tasks || n < 0 {
+		return ""
+	}
+	return fmt.Sprintf("task %d: ", n)
+}
+
+// failed marks the place; why is the run's own error.
+func (o *Text) failed(e *Failed) {
+	o.line(o.style.Red(fmt.Sprintf("%s%s failed", o.task(e.Task), e.Call)))
+}
+
+func (o *Text) wrote(e *Wrote) error {
+	if len(e.Data) == 0 {
+		return nil
+	}
+	if err := o.w.Flush(); err != nil {
+		return err
+	}
+	to := o.o.Err
+	if e.FD == 1 {
+		to = o.o.Out
+		o.inside = e.Data[len(e.Data)-1] != '\n'
+	}
+	_, err := to.Write(e.Data)
+	return err
+}
+
+func (o *Text) removed(p *Probe) {
+	switch {
+	case p.Watched != nil:
+		o.line(watchLine(p, "uninstalled"))
+	case p.Returns():
+		o.line(o.lines.UnregisteredReturn(*p.Addr))
+		o.line(o.lines.Missed(int(*p.Missed), p.Name))
+	default:
+		o.line(o.lines.Unregistered(*p.Addr))
+	}
+}
+
+func (o *Text) counters(list []Probe) {
+	if len(list) == 0 {
+		return
+	}
+	o.line("")
+	t := tabwriter.NewWriter(o.w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "probe\t\thits\tnmissed")
+	for _, p := range list {
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\n", p.Kind, p.Text, p.Hits, *p.Missed)
+	}
+	t.Flush()
+}
+
+// accesses are the kinds in words.
+var accesses = map[uint32]string{
+	machine.WatchRead: "read", machine.WatchWrite: "write", machine.WatchRead | machine.WatchWrite: "read and write", machine.WatchExec: "execute",
+}
+
+// watchLine is what the kernel's samples/hw_breakpoint/data_breakpoint.c says of its own.
+func watchLine(p *Probe, what string) string {
+	return fmt.Sprintf("HW Breakpoint for %s %s %s", p.Name, accesses[p.Watched.Kinds], what)
+}
