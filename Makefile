@@ -88,8 +88,8 @@ conformance-all: ## the same with every kernel that Debian's suites offer, JOBS 
 conformance-table: ## put the results of conformance-all into docs/conformance.md
 	@go run ./internal/tools/conformance/table -kept .cache/conformance/kept -data docs/conformance.jsonl -page docs/conformance.md
 
-conformance-bpftrace: $(if $(ATTACH),build) ## compare what bpftrace says of 3,000 scripts with what is said here; ATTACH=500: which probes attach, on a booted kernel
-	@scripts/conformance-bpftrace$(if $(ATTACH),-attach).sh
+conformance-bpftrace: $(if $(ATTACH)$(BEGIN),build) ## compare what bpftrace says of 3,000 scripts with what is said here; ATTACH=500: which probes attach, on a booted kernel; BEGIN=2000: all output of BEGIN scripts
+	@scripts/conformance-bpftrace$(if $(ATTACH),-attach,$(if $(BEGIN),-begin)).sh
 
 conformance-check: build ## have bpftool load 600 drawn sections of BPF objects on booted kernels, and compare its answers with check's
 	@scripts/conformance-check.sh

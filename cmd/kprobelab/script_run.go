@@ -76,7 +76,7 @@ func (t *term) outputTo(name string) (to *term, closed func(*error), err error) 
 	}
 	w := &latch{w: f, most: t.written.most, over: t.written.over}
 	out := *t
-	out.out = w
+	out.out, out.rawFile = w, w
 	return &out, func(ferr *error) {
 		if w.err = errors.Join(w.err, f.Close()); w.err != nil {
 			*ferr = &failure{exitImage, errors.Join(w.err, *ferr)}
@@ -84,8 +84,13 @@ func (t *term) outputTo(name string) (to *term, closed func(*error), err error) 
 	}, nil
 }
 
+// scriptOutput is where a script prints: its bytes are those of its -o file, or pass as a program's do.
 func (t *term) scriptOutput() *script.Output {
-	return &script.Output{Out: t.out, Log: func(line string) { fmt.Fprintln(t.err, line) }}
+	out := t.rawFile
+	if out == nil {
+		out = t.rawOut
+	}
+	return &script.Output{Out: out, Log: func(line string) { fmt.Fprintln(t.err, line) }}
 }
 
 // execute runs a script on a machine.

@@ -22,7 +22,9 @@ type term struct {
 	// bar draws on bare: the rest of what goes to err passes printable.Writer.
 	bare io.Writer
 	// rawOut and rawErr get what a program writes, as it is where they are no terminals or --raw says so.
-	rawOut, rawErr     io.Writer
+	rawOut, rawErr io.Writer
+	// rawFile is the file of -o, which a script's output goes to; nil for none.
+	rawFile            io.Writer
 	outStyle, errStyle colour.Style
 	// written is standard output, writtenErr standard error: all that is written there passes them, but for the bar.
 	written, writtenErr *latch

@@ -89,7 +89,6 @@ type checker struct {
 	seen             map[string]bool
 	// enums are the kernel's enumerations of which the script has a value: bpftrace knows no others.
 	enums      map[string]bool
-	inFor      int
 	positional bool
 	// sargs says that the script uses sargN.
 	sargs bool
@@ -221,7 +220,7 @@ func (c *checker) configure() {
 		case literalKind(v) != literal(want):
 			c.error(s.at, "Invalid type for %s. Type: %s. Expected Type: %s", s.name, literalKind(v), literal(want))
 		case want == "bool" && v.num > 1:
-			c.plain("Invalid value for %s. Needs to be 0 or 1. Value: %d", s.name, v.num)
+			c.plainAtOnce("Invalid value for %s. Needs to be 0 or 1. Value: %d", s.name, int64(v.num))
 		case choices[name] != nil && !slices.Contains(choices[name].values, v.text):
 			c.plain("%s", choices[name].refusal(name))
 			c.error(v.at, "") // bpftrace has no words for the place
@@ -331,10 +330,10 @@ func (c *checker) block(p *probe) {
 
 func (c *checker) body(s scope, list []*node) {
 	c.scopes = append(c.scopes, s)
-	for _, n := range list {
+	for i, n := range list {
 		c.statement(n)
+		c.warnUnreachable(n, i < len(list)-1)
 	}
-	c.warnUnreachable(list)
 	c.scopes = c.scopes[:len(c.scopes)-1]
 }
 

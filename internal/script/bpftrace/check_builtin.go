@@ -22,7 +22,7 @@ func (c *checker) parameter(n *node) *Type {
 		c.error(n.at, "$%d used numerically but given \"%s\". Try using str($%d).", n.num, text, n.num)
 	}
 	// Only when all other types are known it is looked which sign it has.
-	if !c.final || strings.HasPrefix(text, "-") {
+	if !c.final || err != "" || strings.HasPrefix(text, "-") {
 		return int64T
 	}
 	return uint64T
@@ -93,7 +93,7 @@ func (c *checker) builtin(n *node) *Type {
 	case "curtask":
 		return &Type{Kind: Pointer, Size: 8, Elem: c.structure("task_struct"), Space: script.KernelSpace}
 	case "comm":
-		return stringOf(16)
+		return withSpace(stringOf(16), script.KernelSpace)
 	case "kstack", "ustack":
 		return c.stackOf(n.text)
 	case "username":
@@ -135,9 +135,6 @@ func (c *checker) builtin(n *node) *Type {
 		c.needs(n, "The "+n.text+" builtin can only be used with 'kprobes', 'uprobes' and 'usdt' probes%.0s", "kprobe", "uprobe", "usdt", "rawtracepoint")
 		if i := n.text[3] - '0'; i > 5 {
 			c.error(n.at, "x86_64 doesn't support %s", n.text)
-		}
-		if c.inFor > 0 {
-			c.error(n.at, "'%s' builtin is not allowed in a for-loop", n.text)
 		}
 		return withSpace(uint64T, spaces[c.probe.points[0].provider])
 	}
@@ -200,9 +197,6 @@ func (c *checker) context(n *node) *Type {
 }
 
 func (c *checker) retval(n *node) *Type {
-	if c.inFor > 0 {
-		c.error(n.at, "'retval' builtin is not allowed in a for-loop")
-	}
 	switch p := c.only(); p {
 	case "kretprobe", "uretprobe":
 		return withSpace(uint64T, spaces[p])
@@ -226,9 +220,6 @@ func (c *checker) retval(n *node) *Type {
 }
 
 func (c *checker) args(n *node) *Type {
-	if c.inFor > 0 {
-		c.error(n.at, "'args' builtin is not allowed in a for-loop")
-	}
 	for _, pt := range c.probe.points {
 		if pt.provider == "tracepoint" && pt.optional && len(pt.events) == 0 {
 			return none // nothing is known of one that is not there
@@ -245,6 +236,9 @@ func (c *checker) args(n *node) *Type {
 		}
 		return &Type{Kind: Record, Name: "args", Size: 8, Args: true, Context: true, Space: space}
 	default:
+		if p == "BEGIN" || p == "END" || p == "self" {
+			p = "special"
+		}
 		c.error(n.at, "The args builtin can only be used with tracepoint/fentry/uprobe probes (%s used here)", p)
 	}
 	return none

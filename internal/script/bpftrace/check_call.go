@@ -94,6 +94,18 @@ func (c *checker) arg(n *node, i int, want Kind, literal bool) bool {
 	return true
 }
 
+// literalText is a text that is known beforehand. What has none is told at once, without a place.
+func (c *checker) literalText(n *node) string {
+	switch {
+	case n.op == nString:
+		return n.text
+	case n.op == nCall && n.text == "str" && n.post && n.kids[0].op == nParam:
+		return c.param(int(n.kids[0].num))
+	}
+	c.plainAtOnce("Expected string literal, got %s", n.typ)
+	return ""
+}
+
 // toMap checks that a call's value goes straight to a map; alone that it goes nowhere.
 func (c *checker) toMap(n *node) {
 	if !n.forMap {
@@ -223,8 +235,13 @@ func (c *checker) function(n *node) *Type {
 		if c.count(n, 3, 3) {
 			c.arg(n, 0, String, false)
 			c.arg(n, 1, String, false)
-			if c.arg(n, 2, Integer, true) && n.kids[2].negative {
-				c.error(n.at, "Builtin strncmp requires a non-negative size")
+			if c.arg(n, 2, Integer, true) {
+				switch v, ok := c.number(n.kids[2]); {
+				case !ok:
+					c.error(n.at, "strncmp: invalid size value")
+				case v < 0:
+					c.error(n.at, "Builtin strncmp requires a non-negative size")
+				}
 			}
 		}
 		return uint64T
@@ -386,7 +403,7 @@ func (c *checker) mapFunction(n *node) *Type {
 		for i := 1; i < len(n.kids) && c.final; i++ {
 			c.arg(n, i, Integer, true)
 		}
-	case m.typ.Kind != None && m.typ.Kind != Void && m.typ.Kind != StackMode && m.typ.Kind != TimestampMode && !m.typ.Args:
+	case m.typ.Kind != None && m.typ.Kind != StackMode && m.typ.Kind != TimestampMode && !m.typ.Args:
 		if len(n.kids) != 1 {
 			c.error(n.at, "Non-map print() only takes 1 argument, %d found", len(n.kids))
 		}
@@ -427,15 +444,15 @@ func (c *checker) strType(n *node) *Type {
 	size := c.maxStr
 	defer func() { c.positional = false }()
 	if !c.count(n, 1, 2) {
-		return stringOf(size)
+		return withSpace(stringOf(size), script.KernelSpace)
 	}
 	a := n.kids[0]
 	if !a.typ.isInt() && a.typ.Kind != Pointer {
 		c.error(n.at, "str() expects an integer or a pointer type as first argument (%s provided)", a.typ)
 	}
 	if len(n.kids) == 2 && c.arg(n, 1, Integer, false) {
-		if v, ok := c.number(n.kids[1]); ok && n.kids[1].op == nInt {
-			switch {
+		if n.kids[1].op == nInt {
+			switch v := int64(n.kids[1].num); {
 			case v < 0:
 				if c.final {
 					c.error(n.at, "strcannot use negative length (%d)", v)
@@ -457,7 +474,7 @@ func (c *checker) strType(n *node) *Type {
 			c.error(n.at, "str() only accepts positional parameters directly or with a single constant offset added")
 		}
 	}
-	return stringOf(size)
+	return withSpace(stringOf(size), script.KernelSpace)
 }
 
 func (c *checker) positionalOffset(b *node) {
@@ -491,14 +508,19 @@ func (c *checker) bufType(n *node) *Type {
 	if c.final {
 		c.arg(n, 1, Integer, false)
 	}
-	if v, ok := c.number(n.kids[1]); ok {
-		if v < 0 {
-			c.error(n.at, "buf cannot use negative length (%d)", v)
-		} else {
-			if v > int64(t.Size) {
+	if b := n.kids[1]; b.typ.isInt() && b.literal() {
+		switch v, ok := c.number(b); {
+		case !ok:
+			c.error(n.at, "buf: invalid length value")
+		default:
+			if v < 0 {
+				c.error(n.at, "buf cannot use negative length (%d)", v)
+			}
+			// The tool keeps 32 bits of it.
+			if int64(uint32(v)) > int64(t.Size) {
 				c.warn(n.at, "buf() length is too long and will be shortened to %d bytes (see BPFTRACE_MAX_STRLEN)", c.maxStr)
 			}
-			t.Size = int(min(int64(t.Size), v))
+			t.Size = int(min(int64(t.Size), int64(uint32(v))))
 		}
 	}
 	return t
@@ -581,7 +603,7 @@ func (c *checker) conversion(n *node) *Type {
 	if strings.Contains(text, ".") && !strings.Contains(text, ":") {
 		size = 4
 	}
-	return &Type{Kind: Array, Elem: integer(1, false), N: size, Size: size}
+	return &Type{Kind: Array, Elem: integer(1, false), N: size, Size: size, Space: script.KernelSpace, Own: true}
 }
 
 func (c *checker) stack(n *node) *Type {

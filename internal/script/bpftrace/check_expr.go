@@ -35,7 +35,7 @@ func (c *checker) typeOf(n *node) *Type {
 		if !free && len(n.text) > c.maxStr-1 {
 			c.error(n.at, "String is too long (over %d bytes): %s", c.maxStr, n.text)
 		}
-		return stringOf(len(n.text) + 1)
+		return withSpace(stringOf(len(n.text)+1), script.KernelSpace)
 	case nStackMode:
 		return &Type{Kind: StackMode, Name: n.text}
 	case nParam:
@@ -57,7 +57,7 @@ func (c *checker) typeOf(n *node) *Type {
 			c.error(n.at, "Undefined or undeclared variable: %s", n.text)
 			return none
 		}
-		if n.variable = v; !v.assigned && c.pass == 1 {
+		if n.variable = v; !v.assigned { // in each pass
 			c.problems.warn(n.at, "Variable used before it was assigned: %s", n.text)
 		}
 		return v.typ
@@ -65,16 +65,13 @@ func (c *checker) typeOf(n *node) *Type {
 		var list []*Type
 		for _, k := range n.kids {
 			t := c.expr(k)
-			if t.Kind == None || t.Kind == Void {
-				return none
+			if t.stored() == 0 {
+				return n.typ // what it was in an earlier pass
 			}
 			if t.multiple() {
 				c.error(k.at, "Map type %s cannot exist inside a tuple.", t)
 			}
-			if t.castable() {
-				t = integer(8, t.Signed)
-			}
-			list = append(list, t)
+			list = append(list, t.read())
 		}
 		if made := tuple(list); made.values() <= bounded.TupleValues {
 			return made
@@ -126,12 +123,6 @@ func (c *checker) mapRead(n *node) *Type {
 		case key == nil:
 			c.array(n.text).key = none
 		case !keyIsMap || key.Kind != None:
-			if key.Kind == None {
-				if c.final {
-					c.error(n.at, "Invalid expression for assignment: ")
-				}
-				break
-			}
 			c.array(n.text).key = key
 		}
 	}
@@ -143,7 +134,7 @@ func (c *checker) mapRead(n *node) *Type {
 		c.unresolved++
 		return none
 	}
-	return a.val
+	return a.val.owned()
 }
 
 // keyType is the type that a key has in a map.
@@ -160,7 +151,7 @@ func (c *checker) keyType(t *Type, n *node) *Type {
 		wide.Size, wide.Signed = 8, true
 		return &wide
 	case t.castable():
-		return int64T
+		return t.read()
 	case t.multiple():
 		c.error(n.at, "%s cannot be used as a map key", t)
 	case t.Kind == Pointer && t.Context:
@@ -314,17 +305,27 @@ func (c *checker) element(n *node) *Type {
 		return none
 	}
 	if c.final {
-		v, ok := c.number(n.kids[1])
-		switch {
-		case t.Kind == Pointer && t.target().Size == 0:
-			c.error(n.at, "The array index operator [] cannot be used on a pointer to an unsized type (void *).")
-		case !i.isInt() || !n.kids[1].literal():
-			c.error(n.at, "The array index operator [] only accepts literal integer indices.")
-		case t.Kind == Array && ok && t.N != 0 && uint64(v) >= uint64(t.N):
+		c.index(n, t, i)
+	}
+	return withSpace(t.target(), t.Space)
+}
+
+// index checks what is between the brackets.
+func (c *checker) index(n *node, t, i *Type) {
+	if t.Kind == Pointer && t.target().Size == 0 {
+		c.error(n.at, "The array index operator [] cannot be used on a pointer to an unsized type (void *).")
+	}
+	switch {
+	case !i.isInt() || !n.kids[1].literal():
+		c.error(n.at, "The array index operator [] only accepts literal integer indices.")
+	case t.Kind == Array:
+		switch v, ok := c.number(n.kids[1]); {
+		case !ok:
+			c.error(n.at, "invalid index expression")
+		case t.N != 0 && uint64(v) >= uint64(t.N):
 			c.error(n.at, "the index %d is out of bounds for array of size %d", v, t.N)
 		}
 	}
-	return withSpace(t.target(), t.Space)
 }
 
 func (c *checker) deref(n *node) *Type {
@@ -402,7 +403,7 @@ func (c *checker) binop(n *node) *Type {
 		t.Space = script.AnySpace
 		c.warn(n.at, "Addrspace mismatch")
 	}
-	if ints {
+	if ints && c.final {
 		c.warnIntegers(n, l, r)
 	}
 	if !c.final || ints {
@@ -490,67 +491,61 @@ func (c *checker) resolved(n *node, known bool) {
 }
 
 func (c *checker) castType(n *node) *Type {
-	before := c.errors()
 	x := c.expr(n.kids[0])
-	failed := c.errors() > before
 	t, known := c.named(n.ctype)
 	c.resolved(n, known)
-	bad := func() *Type {
-		c.error(n.at, "Cannot cast from \"%s\" to \"%s\"", x, t)
+	if t.sizeless() {
+		c.error(n.at, noBool)
 		return t
 	}
 	switch {
-	case t.sizeless():
-		c.error(n.at, noBool)
-		return t
 	case x.Kind == Record && !x.Context:
 		c.error(n.at, "Cannot cast from struct type \"%s\"", x)
-		return t
-	case x.Kind == None && failed:
-		c.error(n.at, "Cannot cast from \"%s\" type", x)
-		if t.isInt() {
-			return bad()
-		}
-		return t
 	case x.Kind == None:
-		if !c.final && c.pass < 3 {
-			c.unresolved++
-			return t
-		}
 		c.error(n.at, "Cannot cast from \"%s\" type", x)
-		if t.isInt() && n.kids[0].op == nCall {
-			return bad()
-		}
-		return t
-	case c.final && t.enum() && !c.enums[t.Name] && !c.defined.whole["enum "+t.Name]:
-		c.error(n.at, "Unknown enum: %s", t.Name)
-		return t
-	case t.enum() && n.kids[0].op == nInt && !variant(t, int64(n.kids[0].num)):
-		c.error(n.kids[0].at, "Enum: %s doesn't contain a variant value of %d", t.Name, int64(n.kids[0].num))
-	case !t.isInt() && t.Kind != Pointer && !(t.Kind == Array && t.target().isInt()):
+	}
+	if !t.isInt() && t.Kind != Pointer && !(t.Kind == Array && t.target().isInt()) {
 		c.error(n.at, "Cannot cast to \"%s\"", t)
 		if alias := intAlias[n.ctype.name]; alias != "" {
 			c.hint(n.at, "Did you mean %q?", alias)
 		}
-		return t
 	}
 	if t.Kind == Array && t.N == 0 {
-		if x.Size%max(t.target().Size, 1) != 0 {
-			c.error(n.at, "Cannot determine array size: the element size is incompatible with the cast integer size")
+		if size := t.target().Size; size == 0 {
+			c.error(n.at, "Could not determine size of the array")
+		} else {
+			if x.stored()%size != 0 {
+				c.error(n.at, "Cannot determine array size: the element size is incompatible with the cast integer size")
+			}
+			t.N = x.stored() / size
+			t.Size = t.N * size
 		}
-		t.N = x.Size / max(t.target().Size, 1)
-		t.Size = x.Size
+	}
+	if t.Kind == Array && x.isInt() {
+		t = t.owned()
+	}
+	if t.enum() {
+		c.castEnum(n, t, x)
 	}
 	switch {
-	case t.isInt() && !x.isInt() && x.Kind != Pointer && !x.Context && x.Kind != Array && !x.castable():
-		return bad()
-	case t.Kind == Array && (!x.isInt() || t.Size != x.Size), x.Kind == Array && (!t.isInt() || t.Size != x.Size):
-		return bad()
+	case t.isInt() && !x.isInt() && x.Kind != Pointer && !x.Context && x.Kind != Array && !x.castable(),
+		t.Kind == Array && (!x.isInt() || t.Size != x.stored()), x.Kind == Array && (!t.isInt() || t.Size != x.stored()):
+		c.error(n.at, "Cannot cast from \"%s\" to \"%s\"", x, t)
 	}
 	if x.Space == script.AnySpace {
 		return withSpace(t, spaces[c.only()])
 	}
 	return withSpace(t, x.Space)
+}
+
+// castEnum checks a cast to an enumeration.
+func (c *checker) castEnum(n *node, t, x *Type) {
+	switch literal := n.kids[0]; {
+	case !c.enums[t.Name] && !c.defined.whole["enum "+t.Name]:
+		c.error(n.at, "Unknown enum: %s", t.Name)
+	case x.isInt() && literal.op == nInt && !variant(t, int64(literal.num)):
+		c.error(literal.at, "Enum: %s doesn't contain a variant value of %d", t.Name, int64(literal.num))
+	}
 }
 
 func (c *checker) sizeof(n *node) *Type {

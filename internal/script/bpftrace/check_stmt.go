@@ -2,6 +2,7 @@ package bpftrace
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 )
 
@@ -37,14 +38,7 @@ func (c *checker) statement(n *node) {
 		for _, k := range n.kids {
 			c.expr(k)
 		}
-		switch {
-		case n.text == "return":
-			if c.inFor > 0 {
-				c.error(n.at, "'return' statement is not allowed in a for-loop")
-			}
-		case c.inFor > 0:
-			c.error(n.at, "'%s' statement is not allowed in a for-loop", n.text)
-		case c.loops == 0:
+		if n.text != "return" && c.loops == 0 {
 			c.error(n.at, "%s used outside of a loop", n.text)
 		}
 	}
@@ -59,9 +53,12 @@ func (c *checker) number(n *node) (int64, bool) {
 		if int(n.num) > len(c.o.Args) {
 			return 0, true
 		}
-		if v, err := parseSigned(c.param(int(n.num))); err == "" {
+		text := c.param(int(n.num))
+		v, err := parseSigned(text)
+		if err == "" {
 			return v, true
 		}
+		c.atOnce(n.at, "$%d used numerically but given \"%s\"", n.num, text)
 	case nParamCount:
 		return int64(len(c.o.Args)), true
 	}
@@ -98,24 +95,27 @@ func (c *checker) unroll(n *node) {
 
 func (c *checker) forEach(n *node) {
 	v, m := n.kids[0], n.kids[1]
-	if c.pass == 1 && c.find(v.text) != nil {
+	if c.find(v.text) != nil {
 		c.error(v.at, "Loop declaration shadows existing variable: %s", v.text)
 	}
 	if m.op != nMap {
 		c.error(m.at, "Loop expression must be a map")
 		return
 	}
+	if m.typ != nil && m.typ.multiple() {
+		c.error(m.at, "Loop expression does not support type: %s", m.typ)
+		return
+	}
+	for j := range inside(n.body, sJump) {
+		c.error(j.at, "'%s' statement is not allowed in a for-loop", j.text)
+	}
 	m.skip = true
 	c.expr(m)
 	a := c.maps[m.text]
-	if a != nil && a.val != nil && a.val.multiple() {
-		c.error(m.at, "Loop expression does not support type: %s", a.val)
-		return
-	}
 	if c.errors() > 0 || a == nil || a.val == nil {
 		return
 	}
-	if a.key == nil || a.key.Kind == None || len(m.kids) > 0 {
+	if a.key == nil || a.key.Kind == None {
 		if c.final {
 			c.error(m.at, "Maps used as for-loop expressions must have keys to iterate over")
 		}
@@ -127,23 +127,39 @@ func (c *checker) forEach(n *node) {
 		one = c.declare(s, &variable{name: v.text, resizable: true, assigned: true})
 		c.slot(one)
 	}
-	one.typ = tuple([]*Type{a.key, a.val})
+	one.typ = tuple([]*Type{a.key.read(), a.val.read()})
 	v.variable = one
 	c.loops++
-	c.inFor++
 	c.body(s, n.body)
 	c.loops--
-	c.inFor--
+	for b := range inside(n.body, nBuiltin) {
+		if b.typ != nil && b.typ.Context || b.text == "retval" || strings.HasPrefix(b.text, "arg") && b.text != "args" {
+			c.error(b.at, "'%s' builtin is not allowed in a for-loop", b.text)
+		}
+	}
+}
+
+// inside are the nodes of a kind in a block and in the ones inside it.
+func inside(list []*node, op op) iter.Seq[*node] {
+	return func(yield func(*node) bool) {
+		var walk func(list []*node) bool
+		walk = func(list []*node) bool {
+			for _, n := range list {
+				if n.op == op && !yield(n) || !walk(n.kids) || !walk(n.body) || !walk(n.other) {
+					return false
+				}
+			}
+			return true
+		}
+		walk(list)
+	}
 }
 
 func (c *checker) let(n *node) {
 	name := n.kids[0].text
 	t, sized := none, false
 	if n.ctype != nil {
-		var known bool
-		if t, known = c.named(n.ctype); !known && t.enum() {
-			t = uint64T
-		}
+		t, _ = c.named(n.ctype)
 		if t.aggregate() || t.Kind == StackMode || t.Kind == Void {
 			c.error(n.at, "Invalid variable declaration type: %s", t)
 		}
@@ -154,12 +170,15 @@ func (c *checker) let(n *node) {
 			if v := c.vars[s][name]; v != nil && v.declared != nil && v.declared != n {
 				c.error(n.at, "Variable %s was already declared. Variable shadowing is not allowed.", name)
 				c.error(v.declared.at, "Initial declaration")
-			} else if v != nil && v.declared == nil {
-				c.error(n.at, "Variable declarations need to occur before variable usage or assignment. Variable: %s", name)
 			}
 		}
+	}
+	switch v := c.find(name); {
+	case v == nil && c.pass == 1:
 		c.slot(c.declare(c.inner(), &variable{name: name, typ: t, resizable: !sized, declared: n}))
-	} else if v := c.find(name); v != nil && !v.assigned {
+	case v != nil && v.declared == nil && c.pass == 1:
+		c.error(n.at, "Variable declarations need to occur before variable usage or assignment. Variable: %s", name)
+	case v != nil && !v.assigned && c.final:
 		c.warn(n.at, "Variable %s never assigned to.", name)
 		if v.typ.sizeless() {
 			c.error(n.at, noBool)
@@ -224,7 +243,7 @@ func (c *checker) assignMap(n *node) {
 		if a.val.Size > t.Size {
 			c.error(n.at, "Buffer size mismatch: %d != %d.", a.val.stored(), t.stored())
 		} else if a.val.Size < t.Size {
-			c.warn(n.at, "Buffer size mismatch: %d != %d. The value may be truncated.", a.val.stored(), t.stored())
+			c.problems.warn(n.at, "Buffer size mismatch: %d != %d. The value may be truncated.", a.val.stored(), t.stored())
 		}
 	case TupleKind:
 		if c.final && !t.fits(a.val) {
@@ -251,19 +270,15 @@ func (c *checker) setMap(m *node, t *Type) {
 			wide.Size = 8
 			a.val = &wide
 		}
-		if t.Kind == None {
-			a.val = nil
-			c.unresolved++
-			if c.final {
-				c.error(m.at, "Undefined map: %s", m.text)
-			}
-		}
 		return
-	case a.val.Kind != t.Kind:
-		if t.Kind == None && !c.final {
-			c.unresolved++
+	case a.val.Kind == None:
+		c.unresolved++
+		if c.final {
+			c.error(m.at, "Undefined map: %s", m.text)
 			return
 		}
+		a.val = t
+	case a.val.Kind != t.Kind:
 		c.error(m.at, "Type mismatch for %s: trying to assign value of type '%s' when map already contains a value of type '%s'", m.text, t, a.val)
 	}
 	a.val = a.val.widen(t)
@@ -325,11 +340,11 @@ func (c *checker) reassign(n *node, v *variable, x *node, t *Type) {
 			v.assigned = true
 			return
 		} else {
-			n.kids[1] = &node{op: nCast, at: x.at, ctype: &typeName{name: stored.word(), at: x.at}, kids: []*node{x}}
+			n.kids[1] = &node{op: nCast, at: x.at, ctype: &typeName{name: integer(stored.Size, stored.Signed).String(), at: x.at}, kids: []*node{x}}
 		}
 	case stored.isInt() && x.op == nParam:
 		if !stored.equal(t) {
-			n.kids[1] = &node{op: nCast, at: x.at, typ: stored, ctype: &typeName{name: stored.word(), at: x.at}, kids: []*node{x}}
+			n.kids[1] = &node{op: nCast, at: x.at, typ: stored, ctype: &typeName{name: integer(stored.Size, stored.Signed).String(), at: x.at}, kids: []*node{x}}
 		}
 	case stored.isInt():
 		if stored.Signed != t.Signed {
@@ -342,9 +357,7 @@ func (c *checker) reassign(n *node, v *variable, x *node, t *Type) {
 		if stored.Size > t.Size {
 			may = "contain garbage"
 		}
-		if c.final || !v.assigned { // the declared type is gone in later passes
-			c.problems.warn(n.at, "Buffer size mismatch: %d != %d. The value may %s.", stored.stored(), t.stored(), may)
-		}
+		c.problems.warn(n.at, "Buffer size mismatch: %d != %d. The value may %s.", stored.stored(), t.stored(), may)
 	case t.Kind == TupleKind:
 		v.typ = stored.widen(t)
 		mismatch = c.final && !t.fits(v.typ)

@@ -7,6 +7,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// A setting that is neither 0 nor 1 is told, and the script goes on without it.
+func TestSettingsThatAreNeitherOffNorOn(t *testing.T) {
+	for settings, want := range map[string]string{
+		"cpp_demangle = 7":        "ERROR: Invalid value for cpp_demangle. Needs to be 0 or 1. Value: 7\n",
+		"probe_inline = -1":       "ERROR: Invalid value for probe_inline. Needs to be 0 or 1. Value: -1\n",
+		"print_maps_on_exit = 2":  "ERROR: Invalid value for print_maps_on_exit. Needs to be 0 or 1. Value: 2\n",
+		"lazy_symbolication = 10": "ERROR: Invalid value for lazy_symbolication. Needs to be 0 or 1. Value: 10\n",
+		"use_blazesym = 1":        "",
+	} {
+		s, err := Analyze("stdin", "config = { "+settings+" } BEGIN { exit(); }", &Options{}, nil)
+		require.NoError(t, err, settings)
+		require.Equal(t, want, s.Warnings, settings)
+	}
+}
+
 // What bpftrace 0.23.2 says to variables of its environment.
 func TestSettingsFromTheEnvironment(t *testing.T) {
 	said := func(env []string, text string) string {
@@ -77,7 +92,6 @@ func TestSettingsOfAScript(t *testing.T) {
 		`missing_probes = raw`:                                 "1:27-28: ERROR: Invalid type for missing_probes. Type: stack_mode. Expected Type: string",
 		`max_strlen = raw`:                                     "1:23-24: ERROR: Invalid type for max_strlen. Type: stack_mode. Expected Type: int",
 		`cpp_demangle = "x"`:                                   "1:25-26: ERROR: Invalid type for cpp_demangle. Type: string. Expected Type: int",
-		`cpp_demangle = 0; cpp_demangle = 7`:                   "ERROR: Invalid value for cpp_demangle. Needs to be 0 or 1. Value: 7",
 		`max_strlen = 8, max_map_keys = 3`:                     `1:25-27: ERROR: syntax error, unexpected ",", expecting ; or }`,
 		`max_strlen = 8;; `:                                    "1:25-28: ERROR: syntax error, unexpected ;, expecting } or identifier",
 		`3 = 8`:                                                "1:12-13: ERROR: syntax error, unexpected integer, expecting } or identifier",

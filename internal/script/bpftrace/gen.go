@@ -28,6 +28,8 @@ type generator struct {
 	saved    map[string]int
 	usesArgs bool
 	unrolled int
+	// noSpace says that it was warned of a read from memory of which it is not known whose it is.
+	noSpace bool
 }
 
 // value is what an expression is: x, or memory at x, or bytes of the string x.
@@ -35,7 +37,9 @@ type value struct {
 	x        script.Expr
 	t        *Type
 	mem, raw bool
-	off      int
+	// own says that raw bytes are the script's own, and not those of memory elsewhere.
+	own bool
+	off int
 	// field and bit are a bit field's: how many bits, and from where on.
 	field, bit int
 	// width is the number of bits of an integer, 0 for 64; the bits above them are 0.
@@ -340,6 +344,9 @@ func (g *generator) form(n *node, t *Type, x script.Expr) script.Expr {
 
 // toVariable returns the content of a variable after n is assigned to it.
 func (g *generator) toVariable(n *node, v *variable) script.Expr {
+	if k := n.typ.Kind; k == Array || k == Record {
+		return g.form(n, v.typ, g.fetch(g.value(n), n.at)) // the tool keeps the address
+	}
 	one := g.loaded(n)
 	if !v.typ.isInt() || one.x.Type() != script.Int {
 		return g.form(n, v.typ, one.x)
@@ -349,6 +356,14 @@ func (g *generator) toVariable(n *node, v *variable) script.Expr {
 
 // load is a value as it is held.
 func (g *generator) load(v value, at span) script.Expr {
+	if v.mem || v.raw && !v.own {
+		g.reads(v.t)
+	}
+	return g.fetch(v, at)
+}
+
+// fetch is load without the question of whose the memory is.
+func (g *generator) fetch(v value, at span) script.Expr {
 	t := v.t
 	switch {
 	case v.raw:
@@ -378,6 +393,14 @@ func (g *generator) load(v value, at span) script.Expr {
 	}
 	g.fail(at, "a value of type '%s' cannot be read", t)
 	return nil
+}
+
+// reads says once that the script reads memory of which it is not known whether it is the kernel's or a program's.
+func (g *generator) reads(t *Type) {
+	if t.Space == script.AnySpace && !g.noSpace {
+		g.noSpace = true
+		g.c.missed("Addrspace is not set")
+	}
 }
 
 // bitfield is a bit field of what a load reads, whose bits bpftrace takes for unsigned ones.
@@ -462,7 +485,7 @@ func (g *generator) value(n *node) value {
 
 // held is a value out of a variable: records and arrays are their bytes.
 func (g *generator) held(x script.Expr, t *Type) value {
-	return value{x: x, t: t, raw: t.Kind == Record || t.Kind == Array, width: t.slot()}
+	return value{x: x, t: t, raw: t.Kind == Record || t.Kind == Array, own: t.Own, width: t.slot()}
 }
 
 func (g *generator) cast(n *node) value {
@@ -470,7 +493,7 @@ func (g *generator) cast(n *node) value {
 	v := g.value(x)
 	if n.typ.Kind == Array {
 		// An integer as an array of its bytes.
-		return value{x: call(packCode, g.load(v, n.at), script.Number(n.typ.Size)), t: n.typ, raw: true}
+		return value{x: call(packCode, g.load(v, n.at), script.Number(n.typ.Size)), t: n.typ, raw: true, own: true}
 	}
 	if x.typ.Kind == String && n.typ.Kind == Pointer {
 		if !v.mem {
@@ -500,7 +523,7 @@ func (g *generator) field(n *node) value {
 	x := n.kids[0]
 	switch {
 	case x.typ.Kind == TupleKind:
-		return g.held(script.Part{X: g.text(x), Layout: x.typ.layout(), N: int(n.num)}, n.typ)
+		return g.held(script.Part{X: g.text(x), Layout: x.typ.layout(), N: int(n.num)}, n.typ.owned())
 	case x.typ.Args:
 		return g.argument(n)
 	}
@@ -517,7 +540,7 @@ func (g *generator) field(n *node) value {
 		return value{x: low(script.Register{N: r}, n.typ.slot()), t: n.typ, width: n.typ.slot()}
 	}
 	if v.raw {
-		return value{x: v.x, t: n.typ, raw: true, off: v.off + int(m.Offset), field: m.Bits, bit: m.Bit}
+		return value{x: v.x, t: n.typ, raw: true, own: v.own, off: v.off + int(m.Offset), field: m.Bits, bit: m.Bit}
 	}
 	if !v.mem {
 		g.fail(n.at, "the record is not in memory")
@@ -532,7 +555,7 @@ func (g *generator) element(n *node) value {
 	size := int64(n.typ.Size)
 	if v.raw {
 		k, _ := i.(script.Number)
-		return value{x: v.x, t: n.typ, raw: true, off: v.off + int(int64(k)*size)}
+		return value{x: v.x, t: n.typ, raw: true, own: v.own, off: v.off + int(int64(k)*size)}
 	}
 	base := v.x
 	if x.typ.Kind == Pointer {

@@ -21,8 +21,8 @@ var compares = map[string]bool{"==": true, "!=": true, "<": true, "<=": true, ">
 func (g *generator) binop(n *node) value {
 	l, r := n.kids[0], n.kids[1]
 	out := value{t: n.typ}
-	if compares[n.text] {
-		out.width = 1
+	if compares[n.text] && l.typ.Kind != String && l.typ.Kind != Array {
+		out.width = 1 // of texts and arrays it is 64 bits
 	}
 	op := binaryOps[n.text]
 	v, w := g.loaded(l), g.loaded(r)

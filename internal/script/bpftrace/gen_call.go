@@ -108,9 +108,9 @@ func (g *generator) callValue(n *node) value {
 		}
 		return plain(call(builtinWords["nsecs"]))
 	case "strncmp":
-		return value{x: call(compareCode, g.text(k[0]), g.text(k[1]), g.num(k[2])), t: t, width: 1}
+		return plain(call(compareCode, g.text(k[0]), g.text(k[1]), g.num(k[2])))
 	case "strcontains":
-		return value{x: call(containsCode, g.text(k[0]), g.text(k[1])), t: t, width: 1}
+		return plain(call(containsCode, g.text(k[0]), g.text(k[1])))
 	case "bswap":
 		return value{x: call(swapCode, g.raw(k[0]), script.Number(k[0].typ.Size)), t: t, width: t.slot()}
 	case "macaddr":
@@ -120,7 +120,7 @@ func (g *generator) callValue(n *node) value {
 	case "pton":
 		addr, _ := netip.ParseAddr(k[0].text)
 		b := addr.AsSlice()
-		return value{x: script.Text(b), t: t, raw: true}
+		return value{x: script.Text(b), t: t, raw: true, own: true}
 	case "strftime":
 		f, most := k[0].text, g.c.maxStr
 		boot := k[1].typ.Clock == ""
@@ -170,6 +170,7 @@ func (g *generator) str(n *node) script.Expr {
 	if len(k) == 2 {
 		size = call(leastCode, g.raw(k[1]), script.Number(g.c.maxStr)) // with the NUL
 	}
+	g.reads(k[0].typ)
 	return call(strCode, g.raw(k[0]), size, script.Number(k[0].typ.Space))
 }
 
@@ -179,6 +180,7 @@ func (g *generator) bytes(n *node, size int) script.Expr {
 	if x.Type() == script.String {
 		return x
 	}
+	g.reads(n.typ)
 	return call(bytesCode, x, script.Number(size), script.Number(n.typ.Space))
 }
 
@@ -187,6 +189,9 @@ func (g *generator) buf(n *node) script.Expr {
 	var size script.Expr = script.Number(n.typ.Size)
 	if len(n.kids) == 2 {
 		size = call(leastCode, g.raw(n.kids[1]), script.Number(g.c.maxStr-4))
+	}
+	if t := n.kids[0].typ; x.Type() != script.String || t.Kind == Array {
+		g.reads(t)
 	}
 	if x.Type() == script.String {
 		return call(padCode, x, size)
@@ -199,6 +204,8 @@ func (g *generator) ntop(n *node) script.Expr {
 	x := g.expr(a)
 	if x.Type() == script.Int {
 		x = call(packCode, x, script.Number(8))
+	} else {
+		g.reads(a.typ)
 	}
 	var family script.Expr = script.Number(0)
 	switch {
@@ -217,6 +224,8 @@ func (g *generator) effect(n *node) script.Stmt {
 		return script.If{Cond: g.num(n.kids[0]), Then: g.effect(n.kids[1]), Else: g.effect(n.kids[2])}
 	case n.op == nMap || n.op == nBuiltin && n.typ.Args:
 		return script.Block{}
+	case n.typ.Kind == Array || n.typ.Kind == Record:
+		return script.Do{X: g.fetch(g.value(n), n.at)}
 	case n.op != nCall:
 		return script.Do{X: g.expr(n)}
 	}
@@ -255,6 +264,7 @@ func (g *generator) effect(n *node) script.Stmt {
 			delim = k[1].text
 		}
 		space := k[0].typ.Space
+		g.reads(k[0].typ)
 		return script.Do{X: call(number("join", ints[:1], func(t *script.Thread, a *script.Args) int64 {
 			g.s.message(t, "join", join(system(t), space, uint64(a.Int[0]), delim), true)
 			return 0
@@ -311,6 +321,7 @@ func (g *generator) printf(n *node) script.Stmt {
 			how := d.verb
 			piece.Show = func(_ *script.Thread, _ int64, text, dst []byte) []byte { return hexBuffer(text, how, dst) }
 		case "c":
+			piece.Verb, piece.Width, piece.Show = 's', -1, character(d.width, d.left)
 		case "p":
 			piece.Verb, piece.Show = 's', pointerText
 		default:
@@ -327,6 +338,23 @@ func (g *generator) printf(n *node) script.Stmt {
 		p.As = func(dst, line []byte) []byte { return jsonMessage(dst, "printf", line) }
 	}
 	return p
+}
+
+// character shows a number as a character of a width. As the tool's text ends at a NUL, so does this one.
+func character(width int, left bool) func(th *script.Thread, num int64, text, dst []byte) []byte {
+	return func(_ *script.Thread, num int64, _, dst []byte) []byte {
+		pad := strings.Repeat(" ", max(width-1, 0))
+		switch c := byte(num); {
+		case left && c == 0:
+			return dst
+		case c == 0:
+			return append(dst, pad...)
+		case left:
+			return append(append(dst, c), pad...)
+		default:
+			return append(append(dst, pad...), c)
+		}
+	}
 }
 
 // argumentOf is an argument of printf: an integer of fewer than 64 bits by its type gets those by its sign.

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// messages are scripts, each after ">", and what bpftrace 0.23.2 says of them (bpftrace --dry-run, a message that
-// it repeats for each of its passes once): of declarations, of delete, macaddr, buffers, and of types that are not known.
+// messages are scripts, each after ">", and what bpftrace 0.23.2 says of them (bpftrace --dry-run):
+// of declarations, of delete, macaddr, buffers, and of types that are not known.
 //
 //go:embed testdata/messages.txt
 var messages string

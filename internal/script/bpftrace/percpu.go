@@ -9,20 +9,19 @@ import (
 
 // perCPU checks percpu_kaddr("NAME"[, CPU]).
 func (c *checker) perCPU(n *node) *Type {
-	if !c.count(n, 1, 2) || !c.arg(n, 0, String, true) {
-		return uint64T
-	}
-	if len(n.kids) == 2 {
-		c.arg(n, 1, Integer, false)
-	}
-	name := n.kids[0].text
-	known := false
-	if c.k != nil && c.k.Source != nil {
-		_, err := c.k.Source.GlobalType(name)
-		known = err == nil
-	}
-	if !known && c.final {
-		c.error(n.at, "Could not resolve variable \"%s\" from BTF", name)
+	if c.count(n, 1, 2) {
+		c.arg(n, 0, String, true)
+		if len(n.kids) == 2 {
+			c.arg(n, 1, Integer, false)
+		}
+		known, name := false, c.literalText(n.kids[0])
+		if c.k != nil && c.k.Source != nil {
+			_, err := c.k.Source.GlobalType(name)
+			known = err == nil
+		}
+		if !known {
+			c.error(n.at, "Could not resolve variable \"%s\" from BTF", name)
+		}
 	}
 	return withSpace(uint64T, script.KernelSpace)
 }

@@ -168,18 +168,27 @@ func symbolIn(p *host.Program, name string) (s host.ProgramSymbol, ok bool) {
 	return s, false
 }
 
+// symbolLetters are the characters that a symbol's name has for uaddr().
+const symbolLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789./_-"
+
 // uaddr checks uaddr(SYMBOL): it points to as many bytes as the symbol has.
 func (c *checker) uaddr(n *node) *Type {
 	size, bytes := uint64(0), 8
+	name := n.kids[0].text
+	if strings.Trim(name, symbolLetters) != "" || name == "" {
+		c.error(n.at, "uaddr() expects a string that is a valid symbol (^[a-zA-Z0-9./_-]+$) as input (\"%s\" provided)", name)
+		return none
+	}
 	for i, pt := range c.probe.points {
-		if pt.provider != "uprobe" && pt.provider != "uretprobe" {
-			return uint64T
+		var s host.ProgramSymbol
+		ok := false
+		if pt.provider == "uprobe" || pt.provider == "uretprobe" {
+			s, ok = symbolIn(c.targetOf(pt), name)
 		}
-		s, ok := symbolIn(c.targetOf(pt), n.kids[0].text)
-		if !ok && c.final {
-			c.error(n.at, "Could not resolve symbol: %s:%s", pt.target, n.kids[0].text)
+		if !ok {
+			c.error(n.at, "Could not resolve symbol: %s:%s", pt.target, name)
 		}
-		if i > 0 && s.Size != size && c.final {
+		if i > 0 && s.Size != size {
 			c.error(n.at, "Symbol size mismatch between probes. Symbol '%s' has size %d for probe '%s' but size %d for probe '%s'", n.kids[0].text, size, c.probe.points[0].raw, s.Size, pt.raw)
 		}
 		size = s.Size

@@ -77,6 +77,10 @@ type Type struct {
 	Args bool
 	// Clock is the clock of a time that nsecs() gave, "" for what counts from the boot.
 	Clock string
+	// Own is for an array or a record whose bytes the script has: of a cast or a map, and not of memory elsewhere.
+	Own bool
+	// Made is the aggregate that an integer in a key or a tuple was read from; there it is a type of its own.
+	Made Kind
 }
 
 var none = &Type{}
@@ -136,6 +140,26 @@ func (t *Type) multiple() bool  { return t.Kind >= Stats }
 func (t *Type) isInt() bool     { return t.Kind == Integer }
 func (t *Type) isStack() bool   { return t.Kind == Kstack || t.Kind == Ustack }
 
+// read is the type that an aggregate has in a key or a tuple: an integer, which goes with no other one.
+func (t *Type) read() *Type {
+	if !t.castable() {
+		return t
+	}
+	one := integer(8, t.Signed)
+	one.Made = t.Kind
+	return one
+}
+
+// owned is an array's or a record's type in memory of the script's own.
+func (t *Type) owned() *Type {
+	if t.Own || t.Kind != Array && t.Kind != Record {
+		return t
+	}
+	one := *t
+	one.Own = true
+	return &one
+}
+
 // enumerator is the name of an enumeration's value.
 func (t *Type) enumerator(n int64) (name string, ok bool) {
 	if !t.enum() || t.C == nil {
@@ -156,14 +180,6 @@ func (t *Type) enum() bool {
 	return t.Kind == Integer && (t.Name != "" || t.C != nil && t.C.Kind == ctype.Enum)
 }
 
-// word names an integer's type in a cast.
-func (t *Type) word() string {
-	if t.Kind == Integer && t.Name == "" {
-		return integer(t.Size, t.Signed).String()
-	}
-	return t.String()
-}
-
 func (t *Type) String() string { return t.text(ctype.Writing()) }
 
 func (t *Type) text(w *ctype.Walk) string {
@@ -178,6 +194,8 @@ func (t *Type) text(w *ctype.Walk) string {
 	switch t.Kind {
 	case Integer:
 		switch {
+		case t.Made != None:
+			return sign + t.Made.String()
 		case t.Name != "":
 			return "enum " + t.Name
 		case t.enum():
@@ -290,7 +308,7 @@ func recordOf(r *ctype.Type) *Type {
 func (t *Type) same(o *Type) bool { return t.sameAt(o, 0) }
 
 func (t *Type) sameAt(o *Type, depth int) bool {
-	if t.Kind != o.Kind {
+	if t.Kind != o.Kind || t.Made != o.Made {
 		return false
 	}
 	if depth >= bounded.TypeDepth {
@@ -341,7 +359,7 @@ func (t *Type) equalAt(o *Type, depth int) bool {
 
 // fits reports whether a value goes into a place of another type.
 func (t *Type) fits(o *Type) bool {
-	if t.Kind != o.Kind {
+	if t.Kind != o.Kind || t.Made != o.Made {
 		return false
 	}
 	switch t.Kind {

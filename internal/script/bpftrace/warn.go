@@ -13,6 +13,16 @@ func (p *Problems) warn(at span, format string, a ...any) {
 	p.warnings = append(p.warnings, &Problem{Warning: true, Message: fmt.Sprintf(format, a...), at: at})
 }
 
+// atOnce says what the tool says as soon as it sees it, without counting it as an error.
+func (c *checker) atOnce(at span, format string, a ...any) {
+	c.problems.warnings = append(c.problems.warnings, &Problem{Message: fmt.Sprintf(format, a...), at: at})
+}
+
+// plainAtOnce is atOnce without a place.
+func (c *checker) plainAtOnce(format string, a ...any) {
+	c.problems.warnings = append(c.problems.warnings, &Problem{Message: fmt.Sprintf(format, a...), free: true})
+}
+
 // warnUntraceable warns if the tracer does not know a function.
 func (c *checker) warnUntraceable(pt *point) {
 	if wild(pt.name) || c.config["missing_probes"] == "ignore" || c.k == nil || c.k.Ways == nil || !c.k.Ways.Traces() {
@@ -26,16 +36,15 @@ func (c *checker) warnUntraceable(pt *point) {
 // warnIntegers says what is odd about an operation on two integers: signs that differ, unless a literal fits
 // both, and divisions of signed numbers, which BPF does not have.
 func (c *checker) warnIntegers(n *node, l, r *Type) {
-	literal := func(x *node) bool {
-		v, ok := c.number(x)
-		return ok && v >= 0
-	}
+	lv, lok := c.number(n.kids[0])
+	rv, rok := c.number(n.kids[1])
+	left, right := lok && lv >= 0, rok && rv >= 0
 	lsign, rsign := l.Signed, r.Signed
 	if lsign != rsign {
 		switch {
-		case lsign && literal(n.kids[0]):
+		case lsign && left:
 			lsign = false
-		case rsign && literal(n.kids[1]):
+		case rsign && right:
 			rsign = false
 		default:
 			switch n.text {
@@ -47,7 +56,7 @@ func (c *checker) warnIntegers(n *node, l, r *Type) {
 		}
 	}
 	if n.text == "/" || n.text == "%" {
-		if lsign && !literal(n.kids[0]) || rsign && !literal(n.kids[1]) {
+		if lsign && !left || rsign && !right {
 			c.warn(n.at, "signed operands for '%s' can lead to undefined behavior (cast to unsigned to silence warning)", n.text)
 		}
 	}
@@ -65,11 +74,9 @@ func (c *checker) warnStrings(n *node, l, r *Type) {
 }
 
 // warnUnreachable says that statements follow one that leaves their block.
-func (c *checker) warnUnreachable(list []*node) {
-	for i, n := range list {
-		if n.op == sJump && i < len(list)-1 {
-			c.warn(n.at, "All code after a '%s' is unreachable.", n.text)
-		}
+func (c *checker) warnUnreachable(n *node, more bool) {
+	if n.op == sJump && more {
+		c.warn(n.at, "All code after a '%s' is unreachable.", n.text)
 	}
 }
 
