@@ -390,19 +390,7 @@ func (c *checker) named(ct *typeName) (t *Type, known bool) {
 		}
 		t = integer(size, ct.name[0] == 'i')
 	case tBuiltinType, tBuiltin:
-		name, signed := ct.name, true
-		if len(name) > 2 && name[0] == 'u' && name != "usym_t" && name != "ustack_t" && name != "username" {
-			name, signed = name[1:], false
-		}
-		t = none
-		for i, n := range kindNames {
-			if n == name || n+"_t" == name || n == ct.name || name == "macaddr_t" && Kind(i) == Mac {
-				t = &Type{Kind: Kind(i), Size: 8, Signed: signed}
-			}
-		}
-		if t.Kind == Void {
-			t = &Type{Kind: Void}
-		}
+		t = declared(ct.name)
 	case tSizedType:
 		t = &Type{Kind: map[string]Kind{"string": String, "inet": Inet, "buffer": Buffer}[ct.name], Size: int(min(ct.size, 1<<14))}
 	default:
@@ -416,6 +404,28 @@ func (c *checker) named(ct *typeName) (t *Type, known bool) {
 		t = &Type{Kind: Pointer, Size: 8, Elem: t}
 	}
 	return t, known
+}
+
+// declaredKinds are the words for types that the tool makes one of; its other words for types mean none.
+var declaredKinds = map[string]Kind{
+	"void": Void, "min_t": Min, "max_t": Max, "sum_t": Sum, "count_t": Count, "avg_t": Avg, "stats_t": Stats,
+	"timestamp": Timestamp, "macaddr_t": Mac, "cgroup_path_t": CgroupPath, "strerror_t": Strerror,
+}
+
+// declared is the type of a word for one of the tool's own types; aggregates have an unsigned one, too.
+func declared(word string) *Type {
+	kind, ok := declaredKinds[word]
+	signed := true
+	if !ok {
+		kind, signed = declaredKinds[strings.TrimPrefix(word, "u")], false
+		if kind < Count {
+			return none
+		}
+	}
+	if kind == Void {
+		return &Type{Kind: Void}
+	}
+	return &Type{Kind: kind, Size: 8, Signed: signed}
 }
 
 // tags are the words before the names of types.

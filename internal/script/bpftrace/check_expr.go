@@ -470,9 +470,11 @@ func (c *checker) ternary(n *node) *Type {
 	}
 	if l.isStack() && (l.Name != r.Name || l.N != r.N) {
 		c.error(n.at, "Ternary operator must have the same stack type on the right and left sides.")
+		return n.typ
 	}
 	if c.final && !cond.isInt() && cond.Kind != Pointer {
 		c.error(n.at, "Invalid condition in ternary: %s", cond.Kind)
+		return n.typ // what it was in an earlier pass
 	}
 	if l.isInt() {
 		return integer(8, l.Signed)

@@ -442,11 +442,7 @@ func (g *generator) value(n *node) value {
 	case nVar:
 		return g.held(g.variable(n.variable), t)
 	case nMap:
-		e := g.elem(n)
-		if t.core() == script.Stat {
-			return plain(extract(g.infos[n.text], e))
-		}
-		return g.held(e, t)
+		return g.read(n)
 	case nTuple:
 		var parts []script.Expr
 		for _, k := range n.kids {
@@ -481,6 +477,24 @@ func (g *generator) value(n *node) value {
 	}
 	g.fail(n.at, "this expression has no value")
 	return value{}
+}
+
+// read is the value of an element of a map. Of an aggregate that is not there the tool says so.
+func (g *generator) read(n *node) value {
+	e, info := g.elem(n), g.infos[n.text]
+	if !info.val.castable() || info.single() {
+		return g.held(e, n.typ)
+	}
+	key := g.local(e.Array.Keys[0])
+	held := script.Assign{To: key, Op: script.Set, X: e.Keys[0]}
+	e.Keys = []script.Expr{key}
+	var x script.Expr = e
+	if n.typ.core() == script.Stat {
+		x = extract(info, e)
+	}
+	text := g.helperText(n.at, "Success", "map_lookup_percpu_elem", 0)
+	missing := call(number("missing", nil, func(t *script.Thread, _ *script.Args) int64 { t.Print([]byte(text)); return 0 }))
+	return value{x: script.Cond{If: script.Has{Array: e.Array, Keys: []script.Expr{held}}, Then: x, Else: missing}, t: n.typ}
 }
 
 // held is a value out of a variable: records and arrays are their bytes.

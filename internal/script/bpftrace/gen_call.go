@@ -319,6 +319,13 @@ func (g *generator) printf(n *node) script.Stmt {
 		case "r", "rx", "rh":
 			piece.Verb = 's'
 			how := d.verb
+			if d.to-d.from > len("%")+len(d.verb) {
+				// With a width, C does not know it, and prints it.
+				text := format[d.from:d.to]
+				piece.Width, piece.Precision = -1, -1
+				piece.Show = func(_ *script.Thread, _ int64, _, dst []byte) []byte { return append(dst, text...) }
+				break
+			}
 			piece.Show = func(_ *script.Thread, _ int64, text, dst []byte) []byte { return hexBuffer(text, how, dst) }
 		case "c":
 			piece.Verb, piece.Width, piece.Show = 's', -1, character(d.width, d.left)

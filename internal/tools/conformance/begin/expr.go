@@ -41,7 +41,7 @@ func (d *drawer) expr(k kind, depth int) string {
 		}
 		return d.bad(`"r"`, "*(struct nothing *)0")
 	case bytesOf:
-		return pick(d, `buf("abc", 3)`, `buf("a\x01\xffb", 4)`, `buf("abcdef", 2)`, "(uint8[4])(uint32)16909060", "(uint16[2])(int32)"+d.literal(number), "(int8[])(uint32)5", `pton("1.2.3.4")`, `pton("::1")`, "buf("+d.expr(text, 0)+", "+d.bad("8", d.expr(number, 0), "-1")+")", d.bad("buf(\"x\", 1)", "buf("+d.expr(text, 0)+")"))
+		return pick(d, `buf("abc", 3)`, `buf("a\x01\xffb", 4)`, `buf("abcdef", 2)`, "(uint8[4])(uint32)16909060", "(uint16[2])(int32)"+d.literal(number), "(int8[])(uint32)5", `pton("1.2.3.4")`, `pton("::1")`, d.bad("buf(str($1), 1)", "buf("+d.expr(text, 0)+", -1)"), d.bad("buf(\"x\", 1)", "buf("+d.expr(text, 0)+")"))
 	}
 	return pick(d, "ntop(16909060)", "ntop((uint32)1)", `ntop(pton("1.2.3.4"))`, `ntop(pton("fe80::1"))`, "ksym(0)", "usym(0)", "strerror(2)", "strerror("+d.expr(number, 0)+")", `macaddr((uint64*)0)`,
 		"ntop(2, 16909060)", "ntop(10, 5)", "ksym(5)", "username",

@@ -177,7 +177,7 @@ func (d *drawer) emptied() string {
 // declarable are the types of declarations by the kind of value, and at the end ones that are wrong.
 var declarable = map[kind][]string{
 	number: {"int64", "int64", "uint64", "int32", "uint32"}, text: {"string", "string[32]", "string[64]"}, pointer: {"uint8 *", "struct rec_ *", "void *"},
-	record: {"struct rec_"}, bytesOf: {"uint8[4]", "buffer"}, other: {"inet", "ksym_t", "usym_t", "timestamp"},
+	record: {"struct rec_"}, bytesOf: {"uint8[4]", "buffer"}, other: {"ksym_t", "usym_t", "username", "strerror_t", "timestamp", "macaddr_t"},
 	kinds: {"int8", "uint8", "char", "string[4]", "bool", "nothing", "struct t", "enum e", "inet", "count_t"},
 }
 
