@@ -11,6 +11,7 @@ import (
 	"kprobelab/errno"
 	"kprobelab/internal/mailbox"
 	"kprobelab/kimage"
+	"kprobelab/kimage/vmcore"
 	"kprobelab/x86"
 )
 
@@ -54,6 +55,9 @@ func (l *Lab) Exec(p *Program) (code int, err error) {
 	}
 	var header [mailbox.HeaderSize]byte
 	if err := l.Machine.ReadUser(mailbox.Addr, header[:]); err != nil {
+		if filtered := (*vmcore.FilteredError)(nil); errors.As(err, &filtered) {
+			return 0, err // it may well be that init
+		}
 		return 0, fmt.Errorf("%w: %w", ErrNoInit, err)
 	}
 	call, err := mailbox.Site(header[:])

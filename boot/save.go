@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"kprobelab/internal/qemu"
 	"kprobelab/kimage/vmcore"
 	"kprobelab/x86"
 )
@@ -77,7 +78,7 @@ func (g *Guest) Save(to *Dump) (*Saved, error) {
 	}
 	defer os.RemoveAll(dir)
 	raw := filepath.Join(dir, "memory")
-	if err := g.running.DumpMemory(raw, func(done, total int64) { d.Progress("save", done, total) }); err != nil {
+	if err := g.running.DumpMemory(raw, qemu.Form{}, func(done, total int64) { d.Progress("save", done, total) }); err != nil {
 		return nil, err
 	}
 	core, err := vmcore.Open(raw)
@@ -92,6 +93,15 @@ func (g *Guest) Save(to *Dump) (*Saved, error) {
 	}
 	return s, os.Rename(out, d.File)
 }
+
+// SaveByQEMU writes the machine as QEMU's dump-guest-memory does by itself, without the notes and places that Save adds:
+// paging leaves out what no page table maps, the format is one of QEMUFormats. It is for tests of what reads dumps.
+func (g *Guest) SaveByQEMU(file string, paging bool, format string) error {
+	return g.running.DumpMemory(file, qemu.Form{Paging: paging, Format: format}, func(int64, int64) {})
+}
+
+// QEMUFormats are the formats that this QEMU's dump-guest-memory writes.
+func (g *Guest) QEMUFormats() ([]string, error) { return g.running.Formats() }
 
 // write writes the dump to a file.
 func (d *dumped) write(img *vmcore.Image, file string) (*Saved, error) {

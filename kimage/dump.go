@@ -101,7 +101,7 @@ func openDump(name string, core *vmcore.Core, o *Options) (*Image, error) {
 	for _, step := range []func() error{
 		d.refuse, d.findSpace, d.findRuns, d.readRuns, d.readSymbols, d.layOut,
 		func() error { return img.choose(nil) },
-		d.describe, img.loadTables, d.loadModules, d.liveTables, d.findPerCPU, d.findCPU, d.findUptime, d.findTaskLayout, d.findTasks, d.findRegisters,
+		d.describe, img.loadTables, d.loadModules, d.liveTables, d.findPerCPU, d.findCPU, d.findUptime, d.findTaskLayout, d.findTaskPlaces, d.findTasks, d.findRegisters,
 	} {
 		if err := step(); err != nil {
 			return nil, err

@@ -33,7 +33,7 @@ func (d *dump) findTaskLayout() error {
 	if !ok {
 		return nil
 	}
-	l, known := d.searchTaskLayout(head)
+	l, _, known := d.searchTaskLayout(head)
 	if !known {
 		d.fact("task_struct", "not known", "no type information, and the tasks do not tell")
 		return nil
@@ -53,14 +53,14 @@ const (
 // searchTaskLayout looks for the members by what is known of them: the first task is
 // called swapper and has the number 0; the list of processes goes through init_task and
 // leads to processes with names; the first two of it have the numbers 1 and 2, each
-// process is its own leader, and no number is there twice.
-func (d *dump) searchTaskLayout(head x86.Addr) (l TaskLayout, ok bool) {
+// process is its own leader, and no number is there twice. The list's links are at list.
+func (d *dump) searchTaskLayout(head x86.Addr) (l TaskLayout, list int, ok bool) {
 	first := d.task(head)
 	comm, ok := swapperAt(first)
 	if !ok {
-		return l, false
+		return l, 0, false
 	}
-	var found []TaskLayout
+	found := map[int]TaskLayout{}
 	for link := 0; link+16 <= len(first); link += 8 {
 		leaders := d.leaders(head, link, comm)
 		if leaders == nil {
@@ -68,13 +68,13 @@ func (d *dump) searchTaskLayout(head x86.Addr) (l TaskLayout, ok bool) {
 		}
 		pids := leaderPIDs(first, leaders)
 		if len(pids) == 1 {
-			found = append(found, TaskLayout{pids[0], pids[0] + 4, comm})
+			found[link] = TaskLayout{pids[0], pids[0] + 4, comm}
 		}
 	}
-	if len(found) != 1 {
-		return l, false
+	for list, l = range found {
+		return l, list, len(found) == 1
 	}
-	return found[0], true
+	return l, 0, false
 }
 
 // task reads a task_struct, whose size is not known: as much as there is.

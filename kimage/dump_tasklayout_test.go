@@ -23,7 +23,7 @@ func TestTaskLayoutWithoutBTF(t *testing.T) {
 			require.NoError(t, d.findSpace())
 			head, ok := img.symbolAddr("init_task")
 			require.True(t, ok)
-			got, ok := d.searchTaskLayout(head)
+			got, _, ok := d.searchTaskLayout(head)
 			require.True(t, ok)
 			require.Equal(t, want, got)
 		})
@@ -95,24 +95,27 @@ func TestTaskLayoutIsNotGuessed(t *testing.T) {
 			if c.change != nil {
 				m = c.change(m)
 			}
-			got, ok := (&dump{img: &Image{}, live: m.read}).searchTaskLayout(madeAt)
+			got, list, ok := (&dump{img: &Image{}, live: m.read}).searchTaskLayout(madeAt)
 			require.Equal(t, c.ok, ok)
 			if ok {
 				require.Equal(t, TaskLayout{0x100, 0x104, 0x180}, got)
+				require.Equal(t, 0x40, list)
 			}
 		})
 	}
 }
 
-// Without type information the tasks are not known, and the error says what would tell them.
+// Where type information is missing and the kernel's code has no such functions, the tasks are not known, and the error says what
+// would tell them.
 func TestTasksWithoutTypeInformation(t *testing.T) {
 	m := makeTasks("swapper/0", "init", "kthreadd")
 	img := &Image{}
 	img.index.chain([]Symbol{{Name: "init_task", Addr: madeAt, Type: 'D'}})
+	require.NoError(t, (&dump{img: img, live: m.read}).findTaskPlaces())
 	list, err := img.TasksIn(m.read)
 	require.Empty(t, list)
 	require.ErrorIs(t, err, ErrTasks)
-	require.ErrorContains(t, err, "no type information about task_struct.tasks")
+	require.ErrorContains(t, err, "no type information about task_struct.tasks, and where it is cannot be found: 0 places fit task_struct.__state")
 	require.ErrorContains(t, err, "CONFIG_DEBUG_INFO_BTF")
 	_, err = (&Image{}).TasksIn(m.read)
 	require.ErrorIs(t, err, ErrTasks)

@@ -29,7 +29,7 @@ type Task struct {
 }
 
 // Tasks are the tasks of a running kernel, each process followed by its threads; none for
-// another image, or where BTF does not describe them.
+// another image, or where neither BTF nor the kernel's code tells where a task has its members.
 func (img *Image) Tasks() []Task { return img.tasks }
 
 // maxComm is the room for a task's name and its NUL (TASK_COMM_LEN).
@@ -47,7 +47,7 @@ const stateLetters = "RSDTtXZP"
 // ErrTasks is a kernel whose lists of tasks cannot be read: what it wraps says why.
 var ErrTasks = errors.New("the kernel's tasks are not known")
 
-// TasksIn are the tasks that memory of this kernel has, as it is now. Without type information the error is ErrTasks.
+// TasksIn are the tasks that memory of this kernel has, as it is now. Where its members are not known, the error is ErrTasks.
 func (img *Image) TasksIn(read func(at x86.Addr, b []byte) error) ([]Task, error) {
 	list, err := (&dump{img: img, live: read}).tasks()
 	if list == nil && err != nil {
@@ -88,21 +88,15 @@ func (d *dump) tasks() (tasks []Task, err error) {
 	if !ok {
 		return nil, errors.New("there is no init_task")
 	}
-	p, err := d.places("task_struct.tasks", "task_struct.pid", "task_struct.tgid", "task_struct.comm", "task_struct.mm", "task_struct.exit_state",
-		"task_struct.signal", "task_struct.thread_node", "signal_struct.thread_head", "task_struct.thread.sp",
-		"task_struct.nvcsw", "task_struct.nivcsw")
-	if err != nil {
-		return nil, fmt.Errorf("%w (a kernel that is built with CONFIG_DEBUG_INFO_BTF has it; --exec needs none)", err)
-	}
-	state, ok := d.place("task_struct.__state")
-	if !ok {
-		state, _ = d.place("task_struct.state") // to 5.13
+	p := d.img.taskPlaces
+	if p == nil {
+		return nil, fmt.Errorf("%w (a kernel that is built with CONFIG_DEBUG_INFO_BTF says it; --exec needs it not)", d.img.taskUnknown)
 	}
 	read := func(at x86.Addr) Task {
 		member := func(name string) x86.Addr { return at.Add(int64(p["task_struct."+name])) }
 		return Task{
 			PID: int(d.half(member("pid"))), TGID: int(d.half(member("tgid"))), Comm: d.text(member("comm"), maxComm),
-			State:  stateLetter(d.half(at.Add(int64(state))), d.half(member("exit_state"))),
+			State:  stateLetter(d.half(member("__state")), d.half(member("exit_state"))),
 			Kernel: d.word(member("mm")) == 0,
 			Addr:   at, SP: uint64(d.word(member("thread.sp"))),
 			Switches: uint64(d.word(member("nvcsw")) + d.word(member("nivcsw"))),

@@ -51,6 +51,9 @@ type Image struct {
 	tasks []Task
 	// taskLayout is where its tasks have their numbers and names.
 	taskLayout TaskLayout
+	// taskPlaces is where they have what Tasks tells; taskUnknown says why that is not known.
+	taskPlaces  map[string]int
+	taskUnknown error
 	// freed is what boot has freed of a kernel that runs, by ascending address; empty
 	// for other images.
 	freed []x86.Range

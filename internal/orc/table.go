@@ -71,7 +71,7 @@ type bits struct{ shift, width int }
 
 func (b bits) of(w uint64) uint64 { return w >> b.shift & (1<<b.width - 1) }
 
-// layout is how an entry is laid out, by BTF.
+// layout is how an entry is laid out, by BTF or as the entries show it.
 type layout struct {
 	registers                []register
 	size                     int
@@ -175,26 +175,33 @@ func (u *Unwinder) ip(t table, n int) (uint64, bool) {
 	return uint64(at.Add(int64(int32(binary.LittleEndian.Uint32(b[:]))))), true
 }
 
-// in is the last entry whose address is not after ip.
-func (u *Unwinder) in(t table, ip uint64) (e entry, start uint64, ok bool) {
+// index is that of the last entry whose address is not after ip.
+func (u *Unwinder) index(t table, ip uint64) (n int, ok bool) {
 	first, last, found := 0, t.n-1, -1
 	for first <= last {
 		mid := (first + last) / 2
 		at, ok := u.ip(t, mid)
 		if !ok {
-			return e, 0, false
+			return 0, false
 		}
 		if at <= ip {
-			found, start, first = mid, at, mid+1
+			found, first = mid, mid+1
 		} else {
 			last = mid - 1
 		}
 	}
-	if found < 0 {
+	return found, found >= 0
+}
+
+// in is the last entry whose address is not after ip.
+func (u *Unwinder) in(t table, ip uint64) (e entry, start uint64, ok bool) {
+	n, ok := u.index(t, ip)
+	if !ok {
 		return e, 0, false
 	}
+	start, ok = u.ip(t, n)
 	var b [8]byte
-	if u.read(t.entries.Add(int64(found*u.layout.size)), b[:u.layout.size]) != nil {
+	if !ok || u.read(t.entries.Add(int64(n*u.layout.size)), b[:u.layout.size]) != nil {
 		return e, 0, false
 	}
 	return u.layout.decode(binary.LittleEndian.Uint64(b[:])), start, true

@@ -1,7 +1,6 @@
 package orc
 
 import (
-	"encoding/binary"
 	"unsafe"
 
 	"kprobelab/internal/bounded"
@@ -20,30 +19,26 @@ type Unwinder struct {
 	modules    x86.Addr
 }
 
-// New finds the tables of a kernel: by its symbols, and by what its types say of their
-// layout. It returns nil where the kernel has none, or does not say. read reads all of b,
+// New finds the tables of a kernel: by its symbols, and by what its types or, without them, the entries
+// say of their layout. It returns nil where the kernel has none, or does not say. read reads all of b,
 // or fails.
 func New(lookup func(name string) []kimage.Symbol, types *kimage.Types, read func(at x86.Addr, b []byte) error) *Unwinder {
-	l, ok := layoutOf(types)
-	if !ok {
-		return nil
-	}
 	at := func(name string) x86.Addr {
 		if s := lookup(name); len(s) > 0 {
 			return s[0].Addr
 		}
 		return 0
 	}
-	null := make([]byte, 8)
-	if n := at("null_orc_entry"); n == 0 || read(n, null[:l.size]) != nil {
-		return nil
-	}
-	for _, l.registers = range [][]register{registersBefore, registersNow} {
-		if l.decode(binary.LittleEndian.Uint64(null)) == atNull {
-			return find(l, at, read)
+	l, ok := layoutOf(types)
+	if !ok {
+		if l, ok = shownLayout(at, read); !ok {
+			return nil
 		}
 	}
-	return nil
+	if null, ok := nullEntry(at, read, l.size); !ok || !l.decodesNull(null) {
+		return nil
+	}
+	return find(l, at, read)
 }
 
 // find finds the tables of entries that are laid out so.

@@ -57,15 +57,31 @@ func (d *Debugger) Pass(at x86.Addr) error {
 	return d.Go()
 }
 
+// Form is how QEMU writes a dump (dump-guest-memory): Paging leaves out what no page table
+// maps, Format is as in its monitor, elf or kdump-zlib; "" is elf.
+type Form struct {
+	Paging bool
+	Format string
+}
+
+// Formats are those that this QEMU can write.
+func (r *Running) Formats() ([]string, error) {
+	var can struct{ Formats []string }
+	return can.Formats, r.monitor.ask("query-dump-guest-memory-capability", nil, &can)
+}
+
 // DumpMemory writes the memory of the machine, which stands, and the registers of its
-// CPUs to an ELF file. Progress is called with how many bytes are written, and of how many.
-func (r *Running) DumpMemory(file string, progress func(done, total int64)) error {
+// CPUs to a file. Progress is called with how many bytes are written, and of how many.
+func (r *Running) DumpMemory(file string, form Form, progress func(done, total int64)) error {
 	file, err := filepath.Abs(file) // QEMU stands in a folder of its own
 	if err != nil {
 		return err
 	}
-	err = r.monitor.do("dump-guest-memory", map[string]any{"paging": false, "protocol": "file:" + file, "detach": true})
-	if err != nil {
+	how := map[string]any{"paging": form.Paging, "protocol": "file:" + file, "detach": true}
+	if form.Format != "" {
+		how["format"] = form.Format
+	}
+	if err = r.monitor.do("dump-guest-memory", how); err != nil {
 		return err
 	}
 	for {

@@ -126,7 +126,7 @@ type elfMemory struct {
 }
 
 // extent is a part of memory, and where it is in the file; off is negative where
-// the file has nothing of it, because it is zero.
+// the file has nothing of it: makedumpfile -E leaves out runs of 256 pages and more.
 type extent struct {
 	Range
 	off int64
@@ -182,14 +182,24 @@ func (m *elfMemory) ranges() []Range {
 	return whole
 }
 
-func (m *elfMemory) present(uint64) error { return nil }
-
-func (m *elfMemory) read(phys uint64, b []byte) error {
+// at is the index of the extent that holds an address of RAM.
+func (m *elfMemory) at(phys uint64) int {
 	i, found := slices.BinarySearchFunc(m.extents, phys, func(e extent, p uint64) int { return cmp.Compare(e.Phys, p) })
 	if !found {
 		i--
 	}
-	for len(b) > 0 {
+	return i
+}
+
+func (m *elfMemory) present(phys uint64) error {
+	if page := phys &^ (PageSize - 1); m.extents[m.at(page)].off < 0 {
+		return &FilteredError{Phys: page, Level: LevelUnknown}
+	}
+	return nil
+}
+
+func (m *elfMemory) read(phys uint64, b []byte) error {
+	for i := m.at(phys); len(b) > 0; {
 		e := m.extents[i]
 		n := min(uint64(len(b)), e.End()-phys)
 		if e.off < 0 {

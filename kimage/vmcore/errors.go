@@ -50,13 +50,21 @@ func inFile(err error, name string) error {
 type FilteredError struct {
 	// Phys is the physical address of the page.
 	Phys uint64
-	// Level is makedumpfile's dump level, which says what kinds of page were left out.
+	// Level is makedumpfile's dump level, which says what kinds of page were left out; LevelUnknown in an ELF file,
+	// which does not say it.
 	Level int
 }
 
+// LevelUnknown is the level of a dump that does not say why pages are missing: each kind may be.
+const LevelUnknown = -1
+
 // Error names the page.
 func (e *FilteredError) Error() string {
-	return fmt.Sprintf("the page at physical address %#x was left out of the dump (makedumpfile's dump level %d)", e.Phys, e.Level)
+	level := fmt.Sprintf("makedumpfile's dump level %d", e.Level)
+	if e.Level == LevelUnknown {
+		level = "an ELF file does not say why"
+	}
+	return fmt.Sprintf("the page at physical address %#x was left out of the dump (%s); makedumpfile -c -d 1 leaves out nothing but zeros", e.Phys, level)
 }
 
 // AbsentError is a read where the machine has no memory, as the dump has it.

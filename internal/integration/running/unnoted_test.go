@@ -92,5 +92,7 @@ func TestAFilteredDump(t *testing.T) {
 	_, err = k.Exec(&kprobelab.Program{Args: []string{"/bin/calls"}})
 	var filtered *vmcore.FilteredError
 	require.ErrorAs(t, err, &filtered)
+	require.NotErrorIs(t, err, kprobelab.ErrNoInit)
 	require.ErrorContains(t, err, "was left out of the dump")
+	require.ErrorContains(t, err, "makedumpfile -c -d 1")
 }
