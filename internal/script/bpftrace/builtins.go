@@ -102,9 +102,9 @@ var (
 		return dst
 	})
 	packCode = textual("pack", ints[:2], func(_ *script.Thread, a *script.Args, dst []byte) []byte {
-		var b [8]byte
+		var b [16]byte
 		binary.LittleEndian.PutUint64(b[:], uint64(a.Int[0]))
-		return append(dst, b[:min(max(a.Int[1], 0), 8)]...)
+		return append(dst, b[:min(max(a.Int[1], 0), 16)]...)
 	})
 	stackCode = textual("kstack", ints[:1], func(t *script.Thread, a *script.Args, dst []byte) []byte {
 		return appendWords(dst, system(t).Callchain(false, min(int(a.Int[0]), (t.StringSize()-1)/8))...)
@@ -135,10 +135,13 @@ var (
 	inetCode = textual("ntop", []script.Type{script.String, script.Int}, func(_ *script.Thread, a *script.Args, dst []byte) []byte {
 		b := a.Text[0]
 		v6 := a.Int[1] == 10 || a.Int[1] == 0 && len(b) == 16
+		if v6 && len(b) < 16 {
+			b = append(make([]byte, 0, 16), b...)[:16] // the rest is zeros
+		}
 		switch {
-		case v6 && len(b) >= 16:
+		case v6:
 			return netip.AddrFrom16([16]byte(b[:16])).AppendTo(dst)
-		case !v6 && len(b) >= 4:
+		case !v6 && (a.Int[1] == 2 || a.Int[1] == 0) && len(b) >= 4:
 			return netip.AddrFrom4([4]byte(b[:4])).AppendTo(dst)
 		}
 		return dst

@@ -322,7 +322,7 @@ func (c *checker) block(p *probe) {
 	if p.pred != nil {
 		t := c.expr(p.pred)
 		if c.final && !t.isInt() && t.Kind != Pointer {
-			c.error(p.predAt, "Invalid type for predicate: %s", t.Kind)
+			c.error(p.predAt, "Invalid type for predicate: %s", t.kind())
 		}
 	}
 	c.body(scope{probe: p}, p.body)

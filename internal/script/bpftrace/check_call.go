@@ -81,14 +81,14 @@ func itoa(n int) string {
 func (c *checker) arg(n *node, i int, want Kind, literal bool) bool {
 	a := n.kids[i]
 	switch {
-	case literal && (!a.literal() || a.typ.Kind != want):
+	case literal && (!a.literal() || a.typ.kind() != want):
 		if want == String && a.op == nParam {
 			c.plain("Use str($%d) to treat $%d as a string", a.num, a.num)
 		}
-		c.error(n.at, "%s() expects a %s literal (%s provided)", n.text, want, a.typ.Kind)
+		c.error(n.at, "%s() expects a %s literal (%s provided)", n.text, want, a.typ.kind())
 		return false
-	case c.final && a.typ.Kind != want:
-		c.error(n.at, "%s() only supports %s arguments (%s provided)", n.text, want, a.typ.Kind)
+	case c.final && a.typ.kind() != want:
+		c.error(n.at, "%s() only supports %s arguments (%s provided)", n.text, want, a.typ.kind())
 		return false
 	}
 	return true
@@ -192,7 +192,7 @@ func (c *checker) function(n *node) *Type {
 		c.alone(n)
 		if c.count(n, 1, 2) && c.final {
 			if k := n.kids[0].typ; !k.isInt() && k.Kind != Pointer {
-				c.error(n.at, "() only supports int or pointer arguments (%s provided)", k.Kind)
+				c.error(n.at, "() only supports int or pointer arguments (%s provided)", k.kind())
 			}
 			if len(n.kids) > 1 {
 				c.arg(n, 1, String, true)
@@ -495,13 +495,13 @@ func (c *checker) bufType(n *node) *Type {
 	}
 	a := n.kids[0].typ
 	if c.final && !a.isInt() && a.Kind != String && a.Kind != Pointer && a.Kind != Array {
-		c.error(n.at, "buf() expects an integer, string, or array argument but saw %s", a.Kind)
+		c.error(n.at, "buf() expects an integer, string, or array argument but saw %s", a.kind())
 	}
 	if len(n.kids) == 1 {
 		if a.Kind == Array {
 			t.Size = min(t.Size, a.Size)
 		} else if c.final {
-			c.error(n.at, "buf() expects a length argument for non-array type %s", a.Kind)
+			c.error(n.at, "buf() expects a length argument for non-array type %s", a.kind())
 		}
 		return t
 	}
@@ -553,13 +553,13 @@ func (c *checker) conversion(n *node) *Type {
 		return &Type{Kind: Strerror, Size: 8}
 	case "bswap":
 		if !a.isInt() {
-			c.error(n.at, "bswap() only supports integer arguments (%s provided)", a.Kind)
+			c.error(n.at, "bswap() only supports integer arguments (%s provided)", a.kind())
 			return none
 		}
 		return integer(a.Size, false)
 	case "kptr", "uptr":
 		if !a.isInt() && a.Kind != Pointer {
-			c.error(n.at, "%s() only supports integer or pointer arguments (%s provided)", n.text, a.Kind)
+			c.error(n.at, "%s() only supports integer or pointer arguments (%s provided)", n.text, a.kind())
 			return none
 		}
 		if n.text == "uptr" {
@@ -569,7 +569,7 @@ func (c *checker) conversion(n *node) *Type {
 	case "macaddr":
 		bytes := a.Kind == Array || slices.Contains(byteArrays, a.Kind)
 		if !a.isInt() && a.Kind != Pointer && !bytes {
-			c.error(n.at, "macaddr() only supports array or pointer arguments (%s provided)", a.Kind)
+			c.error(n.at, "macaddr() only supports array or pointer arguments (%s provided)", a.kind())
 		}
 		if bytes && a.stored() != 6 {
 			c.error(n.at, "macaddr() argument must be 6 bytes in size")
@@ -583,7 +583,7 @@ func (c *checker) conversion(n *node) *Type {
 			c.arg(n, 0, Integer, false)
 		}
 		if !a.isInt() && a.Kind != String && a.Kind != Array {
-			c.error(n.at, "ntop() expects an integer or array argument, got %s", a.Kind)
+			c.error(n.at, "ntop() expects an integer or array argument, got %s", a.kind())
 		} else if !a.isInt() && a.Size != 4 && a.Size != 16 {
 			c.error(n.at, "ntop() argument must be 4 or 16 bytes in size")
 		}

@@ -300,7 +300,7 @@ func (c *checker) element(n *node) *Type {
 	t, i := c.expr(n.kids[0]), c.expr(n.kids[1])
 	if t.Kind != Array && t.Kind != Pointer {
 		if c.final {
-			c.error(n.at, "The array index operator [] can only be used on arrays and pointers, found %s.", t.Kind)
+			c.error(n.at, "The array index operator [] can only be used on arrays and pointers, found %s.", t.kind())
 		}
 		return none
 	}
@@ -473,7 +473,7 @@ func (c *checker) ternary(n *node) *Type {
 		return n.typ
 	}
 	if c.final && !cond.isInt() && cond.Kind != Pointer {
-		c.error(n.at, "Invalid condition in ternary: %s", cond.Kind)
+		c.error(n.at, "Invalid condition in ternary: %s", cond.kind())
 		return n.typ // what it was in an earlier pass
 	}
 	if l.isInt() {

@@ -21,7 +21,7 @@ func (c *checker) statement(n *node) {
 	case sIf:
 		t := c.expr(n.kids[0])
 		if c.final && !t.isInt() && t.Kind != Pointer {
-			c.error(n.at, "Invalid condition in if(): %s", t.Kind)
+			c.error(n.at, "Invalid condition in if(): %s", t.kind())
 		}
 		c.body(scope{of: n}, n.body)
 		c.body(scope{of: n, other: true}, n.other)

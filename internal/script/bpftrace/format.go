@@ -52,7 +52,7 @@ func checkFormat(n *node) string {
 		case "r", "rx", "rh":
 			want = Buffer
 		}
-		have := a.typ.Kind
+		have := a.typ.kind()
 		switch {
 		case have == Ksym || have == Usym || have == Username || have == Kstack || have == Ustack || have == Inet || have == Timestamp ||
 			have == Mac || have == CgroupPath || have == Strerror:

@@ -101,7 +101,8 @@ func (g *generator) callValue(n *node) value {
 				return plain(script.Number(int64(addr)))
 			}
 		}
-		g.fail(n.at, "Failed to resolve kernel symbol: %s", k[0].text)
+		g.c.plain("Failed to compile: Failed to resolve kernel symbol: %s", k[0].text)
+		panic(failed{})
 	case "nsecs":
 		if len(k) == 1 && strings.HasSuffix(k[0].text, "tai") {
 			return plain(call(wallCode))
@@ -203,7 +204,7 @@ func (g *generator) ntop(n *node) script.Expr {
 	a := n.kids[len(n.kids)-1]
 	x := g.expr(a)
 	if x.Type() == script.Int {
-		x = call(packCode, x, script.Number(8))
+		x = call(packCode, low(x, 32), script.Number(16)) // the rest of an address is zeros
 	} else {
 		g.reads(a.typ)
 	}
@@ -222,6 +223,8 @@ func (g *generator) effect(n *node) script.Stmt {
 	switch {
 	case n.op == nTernary && n.typ.Kind == None:
 		return script.If{Cond: g.num(n.kids[0]), Then: g.effect(n.kids[1]), Else: g.effect(n.kids[2])}
+	case n.op == nMap && g.infos[n.text].val.castable():
+		return script.Do{X: g.read(n).x}
 	case n.op == nMap || n.op == nBuiltin && n.typ.Args:
 		return script.Block{}
 	case n.typ.Kind == Array || n.typ.Kind == Record:

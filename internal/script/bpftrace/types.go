@@ -133,16 +133,24 @@ func (t *Type) values() int {
 	return max(n, 1)
 }
 
+// kind is the kind that the tool knows: an aggregate's in a key or a tuple, too.
+func (t *Type) kind() Kind {
+	if t.Made != None {
+		return t.Made
+	}
+	return t.Kind
+}
+
 // aggregate reports what is made by a function of maps; castable one that has one value.
 func (t *Type) aggregate() bool { return t.Kind >= Count }
-func (t *Type) castable() bool  { return t.Kind >= Count && t.Kind <= Avg }
+func (t *Type) castable() bool  { return t.kind() >= Count && t.kind() <= Avg }
 func (t *Type) multiple() bool  { return t.Kind >= Stats }
-func (t *Type) isInt() bool     { return t.Kind == Integer }
+func (t *Type) isInt() bool     { return t.kind() == Integer }
 func (t *Type) isStack() bool   { return t.Kind == Kstack || t.Kind == Ustack }
 
 // read is the type that an aggregate has in a key or a tuple: an integer, which goes with no other one.
 func (t *Type) read() *Type {
-	if !t.castable() {
+	if t.Made != None || !t.castable() {
 		return t
 	}
 	one := integer(8, t.Signed)
