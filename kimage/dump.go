@@ -29,6 +29,8 @@ type dump struct {
 	runs []run
 	// left counts the pages that were left out of the dump.
 	left int
+	// used is what the modules have taken so far.
+	used moduleUse
 }
 
 // run is a part of the kernel's mapping.

@@ -35,6 +35,9 @@ type loadedModule struct {
 	segments []Segment
 }
 
+// moduleUse is what the modules of a dump take, all together: a few page tables map one page a million times.
+type moduleUse struct{ memory, types, symbols int }
+
 // loadModules reads the list of modules. Without type information about them, that is a
 // fact, and no error.
 func (d *dump) loadModules() error {
@@ -88,11 +91,15 @@ func (d *dump) moduleTypes() map[x86.Addr][]byte {
 		return found
 	}
 	// A broken list has some of them, and the others have no prototypes.
+	n := 0
 	_ = d.list(head, p["btf_module.list"], func(e x86.Addr) bool {
 		btf := d.word(e.Add(int64(p["btf_module.btf"])))
-		data := d.read(d.word(btf.Add(int64(p["btf.data"]))), int(d.half(btf.Add(int64(p["btf.data_size"])))))
-		found[d.word(e.Add(int64(p["btf_module.module"])))] = data
-		return len(found) < bounded.DumpModules
+		size := int(d.half(btf.Add(int64(p["btf.data_size"]))))
+		if d.used.types += size; d.used.types <= bounded.DumpRead {
+			found[d.word(e.Add(int64(p["btf_module.module"])))] = d.read(d.word(btf.Add(int64(p["btf.data"]))), size)
+		}
+		n++
+		return n < bounded.DumpModules
 	})
 	return found
 }
@@ -239,6 +246,9 @@ func (m *loadedModule) layOut(r x86.Range) error {
 		return err
 	}
 	for _, run := range runs {
+		if m.d.used.memory += int(run.End.Sub(run.Start)); m.d.used.memory > bounded.Image {
+			return fmt.Errorf("the modules have more than %d MiB of memory", bounded.Image>>20)
+		}
 		data := make([]byte, run.End.Sub(run.Start))
 		for at := run.Start; at < run.End; at += pageSize {
 			if err := m.d.readPage(at, data[at.Sub(run.Start):][:pageSize]); err != nil {
@@ -264,11 +274,12 @@ func (m *loadedModule) readSymbols() {
 	if err != nil || at == 0 {
 		return
 	}
-	n := min(m.d.half(at.Add(int64(p["mod_kallsyms.num_symtab"]))), bounded.ModuleSymbols)
-	table := m.d.read(m.d.word(at.Add(int64(p["mod_kallsyms.symtab"]))), int(n)*symSize)
+	n := min(int(m.d.half(at.Add(int64(p["mod_kallsyms.num_symtab"])))), bounded.ModuleSymbols, bounded.Kallsyms-m.d.used.symbols)
+	m.d.used.symbols += n
+	table := m.d.read(m.d.word(at.Add(int64(p["mod_kallsyms.symtab"]))), n*symSize)
 	var letters []byte
 	if off, ok := m.d.place("mod_kallsyms.typetab"); ok {
-		letters = m.d.read(m.d.word(at.Add(int64(off))), int(n))
+		letters = m.d.read(m.d.word(at.Add(int64(off))), n)
 	}
 	names := m.names(m.d.word(at.Add(int64(p["mod_kallsyms.strtab"]))))
 	for i := 0; len(table) >= symSize; i, table = i+1, table[symSize:] {

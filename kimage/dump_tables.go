@@ -43,12 +43,13 @@ func (d *dump) ftraceSites(head x86.Addr) error {
 		size = t.Size()
 	}
 	page := d.word(head)
-	for range bounded.DumpList {
+	for left := bounded.DumpList; left > 0; { // a page counts as a record, too
 		if page == 0 {
 			return nil
 		}
-		n := min(d.half(page.Add(int64(at["ftrace_page.index"]))), bounded.DumpRecords)
-		records := d.read(d.word(page.Add(int64(at["ftrace_page.records"]))), int(n)*size)
+		n := min(int(d.half(page.Add(int64(at["ftrace_page.index"])))), bounded.DumpRecords, left)
+		left -= n + 1
+		records := d.read(d.word(page.Add(int64(at["ftrace_page.records"]))), n*size)
 		for ; len(records) >= size; records = records[size:] {
 			site := abs64(records[at["dyn_ftrace.ip"]:])
 			if d.img.inExec(site) {

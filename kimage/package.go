@@ -37,7 +37,7 @@ func (img *Image) loadPackage() error {
 	if img.opts.Package == "" {
 		return nil
 	}
-	files, err := img.packageFiles(img.opts.Package)
+	files, err := img.packageFiles(img.opts.Package, bounded.PackageModules)
 	if err != nil {
 		return err
 	}
@@ -85,8 +85,8 @@ func (img *Image) loadPackaged(byName map[string]*packageFile, name string) {
 }
 
 // packageFiles reads the modules below a folder that were made for the kernel and are
-// not loaded, by the order of their paths.
-func (img *Image) packageFiles(dir string) (list []*packageFile, err error) {
+// not loaded, by the order of their paths. They have at most so many bytes, unpacked.
+func (img *Image) packageFiles(dir string, most int64) (list []*packageFile, err error) {
 	loaded := map[string]bool{}
 	for _, name := range img.Modules() {
 		loaded[name] = true
@@ -112,8 +112,8 @@ func (img *Image) packageFiles(dir string) (list []*packageFile, err error) {
 		if loaded[p.name] || magic != img.fact("release") {
 			return nil
 		}
-		if total += int64(len(b)); total > bounded.PackageModules {
-			return badFormat(dir, -1, "its modules have more than %d bytes", int64(bounded.PackageModules))
+		if total += int64(len(b)); total > most {
+			return badFormat(dir, -1, "its modules have more than %d bytes", most)
 		}
 		list = append(list, p)
 		return nil

@@ -3,16 +3,16 @@ package bounded
 // Images.
 const (
 	// ImageFile bounds the file that an image is read of, in bytes. What is read of it has the bound Image: the rest is debugging information.
-	// Test: none
+	// Test: TestImagesThatAreTooLong
 	ImageFile = 8 << 30
 	// BesideImage bounds what a file beside an image unpacks to, in bytes: a map of symbols, a configuration, a dump of the text.
-	// Test: none
+	// Test: TestImagesThatAreTooLong
 	BesideImage = 256 << 20
 	// Configuration bounds a configuration that is looked for beside an image, in bytes. Distributions' have 300 kB.
 	// Test: TestConfigBeside
 	Configuration = 4 << 20
 	// PackageModules bounds the modules of a package, unpacked, in bytes. Debian's largest have half a gigabyte.
-	// Test: none
+	// Test: TestImagesThatAreTooLong
 	PackageModules = 4 << 30
 	// Wraps bounds how many files lie in each other: a unified image, the packed image in it, a bzImage, an ELF.
 	// Test: TestContainersWrong
@@ -21,10 +21,10 @@ const (
 	// Test: TestWindowsOfStreams
 	UnpackWindow = 128 << 20
 	// Sections bounds the sections of an ELF file.
-	// Test: none
+	// Test: TestImagesWithoutEnd
 	Sections = 1 << 16
 	// SymbolName bounds a symbol's name, in bytes: a damaged table of names is not searched to its end for each symbol. kallsyms has at most 512, compilers of other languages need more.
-	// Test: none
+	// Test: TestImagesWithoutEnd
 	SymbolName = 4096
 	// Kallsyms bounds the symbols of kallsyms.
 	// Test: TestKallsymsDamage
@@ -36,16 +36,16 @@ const (
 	// Test: TestKallsymsDamage
 	KallsymsNames = 64 << 20
 	// BTFSet bounds the numbers of a set of BTF.
-	// Test: none
+	// Test: TestImagesWithoutEnd
 	BTFSet = 1 << 16
 	// Tracepoints bounds the trace events that are read of a kernel.
-	// Test: none
+	// Test: TestDumpsThatAskForMuch
 	Tracepoints = 1 << 14
 	// TracepointFields bounds the fields that are read of a trace event.
-	// Test: none
+	// Test: TestDumpsThatAskForMuch
 	TracepointFields = 256
 	// SystemCalls bounds the entries of a kernel's table of system calls.
-	// Test: none
+	// Test: TestImagesWithoutEnd
 	SystemCalls = 4096
 	// OrcEntries bounds the entries of a table of ORC.
 	// Test: none
@@ -85,34 +85,34 @@ const (
 	// Test: TestFramesThatAlternate
 	DumpPages = 1 << 28
 	// DumpKernel bounds the kernel's mapping in a dump, in bytes, from its first to its last page.
-	// Test: none
+	// Test: TestDumpsThatAskForMuch
 	DumpKernel = 512 << 20
 	// DumpModules bounds the modules that are read of a dump.
-	// Test: none
+	// Test: TestDumpsWhoseModulesAskForMuch
 	DumpModules = 4096
-	// ModuleMemory bounds a part of a module in a dump, in bytes.
-	// Test: none
+	// ModuleMemory bounds a part of a module in a dump, in bytes. All modules together have the bound Image.
+	// Test: TestDumpsWhoseModulesAskForMuch
 	ModuleMemory = 128 << 20
-	// ModuleSymbols bounds the symbols of a module in a dump.
-	// Test: none
+	// ModuleSymbols bounds the symbols of a module in a dump. All modules together have the bound Kallsyms.
+	// Test: TestDumpsWhoseModulesAskForMuch
 	ModuleSymbols = 1 << 20
-	// DumpRead bounds what is read of a dump at once, in bytes.
-	// Test: none
+	// DumpRead bounds what is read of a dump at once, in bytes, and the BTF of all its modules.
+	// Test: TestDumpsWhoseListsDoNotEnd
 	DumpRead = 64 << 20
-	// DumpList bounds the elements of a list in a dump.
-	// Test: none
+	// DumpList bounds the elements of a list in a dump, and the records of all pages of ftrace.
+	// Test: TestDumpsWhoseListsDoNotEnd
 	DumpList = 1 << 20
 	// DumpRecords bounds the records of a page of ftrace in a dump.
-	// Test: none
+	// Test: TestDumpsWhoseListsDoNotEnd
 	DumpRecords = 1 << 16
 	// DumpPerCPU bounds the area of a processor's variables in a dump, in bytes.
-	// Test: none
+	// Test: TestDumpsThatAskForMuch
 	DumpPerCPU = 64 << 20
 	// DumpTasks bounds the tasks of a dump.
-	// Test: none
+	// Test: TestDumpsThatAskForMuch
 	DumpTasks = 1 << 16
 	// DumpTimers bounds the timers of a processor in a dump.
-	// Test: none
+	// Test: TestDumpsWhoseListsDoNotEnd
 	DumpTimers = 1 << 16
 	// PrintkText bounds a text of the kernel's log, in bytes.
 	// Test: none
