@@ -98,7 +98,7 @@ func (g *gnuText) sizeShown(r *row) bool {
 }
 
 func (g *gnuText) addressShown() bool {
-	return g.addr32 && (g.memoryShown() || g.t.usesAddress)
+	return g.addr32 && !g.t.absolute && (g.memoryShown() || g.t.usesAddress)
 }
 
 // memoryShown: the text has a memory operand.
@@ -116,7 +116,7 @@ func (g *gnuText) segmentWord(c byte, last bool) {
 	switch {
 	case last && g.hinted(c) != "":
 		return
-	case last && c >= 0x64 && g.memoryShown():
+	case last && c >= 0x64 && g.memoryShown() && (g.i.HasModRM || g.t.usesSegment):
 		return
 	case c == 0x3E && (g.i.Class == ClassIndirectCall || g.i.Class == ClassIndirectJmp):
 		g.word("notrack")

@@ -28,6 +28,10 @@ type template struct {
 	// extends. The rest is written out before the mnemonic.
 	usesSize, usesW, usesReg, usesRm bool
 	usesMemory                       bool
+	// usesSegment: a segment prefix changes that memory, as it does any of ModRM.
+	usesSegment bool
+	// absolute: it has an address alone, of which the text does not show the size.
+	absolute bool
 	// usesAddress: so does 67 without an operand in memory.
 	usesAddress bool
 	// usesModRM: it has an operand of ModRM.
@@ -202,9 +206,8 @@ func (t *template) findUses() {
 			t.usesRm = t.usesRm || !strings.ContainsRune("mktT", rune(o.kind))
 		case 'D', 'S', 'X', 'A', 'M':
 			t.usesMemory = true
-		}
-		if o.literal == "(%dx)" {
-			t.usesMemory = true
+			t.usesSegment = t.usesSegment || o.source != 'D'
+			t.absolute = t.absolute || o.source == 'A'
 		}
 	}
 }

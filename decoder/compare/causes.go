@@ -48,6 +48,8 @@ var causes = []cause{
 		"base 5 with mod 0 is a displacement whatever B3 and B4 say (SDM Vol. 2, Table 2-3); LLVM 22 takes r21 and r29 for a base"},
 	{"apx-fields", []string{"llvm"}, apxFields,
 		"an instruction of APX by EVEX with a pp, W, L'L, z, vvvv or aaa that it has not (APX Architecture Specification, 3.1.4); LLVM 22 does not look at all of them"},
+	{"cut-off", []string{"llvm"}, cutOff,
+		"an instruction by EVEX of whose displacement the string has not all bytes is none; LLVM 22 reads some as if they had no displacement"},
 	{"padlock-without-rep", []string{"llvm"}, padlock,
 		"VIA's PadLock needs F3 but for xstore; LLVM does not look"},
 	{"f8-with-67", []string{"llvm"}, f8With67,
@@ -168,7 +170,7 @@ func newerThanZydis(q []byte, ours, theirs Answer) bool {
 
 func nearBranch66(q []byte, ours, theirs Answer) bool {
 	_, size16 := skipPrefixes(q)
-	if _, err := decoder.Decode(q); err == decoder.ErrTooLong && size16 && theirs.Class != nil {
+	if _, err := decoder.Decode(q); (err == decoder.ErrTooLong || err == decoder.ErrTruncated) && theirs.Class != nil {
 		ours = theirs // two bytes less are enough for them
 	}
 	if !size16 || ours.Length == 0 || theirs.Length == 0 || ours.Class == nil {
@@ -196,7 +198,7 @@ func prefixOfNoRow(q []byte, ours, theirs Answer) bool {
 	if !theyAccept(q, ours, theirs) || len(b) == 0 || b[0] != 0x0F {
 		return false
 	}
-	for _, left := range [][]byte{{0xF2, 0xF3}, {0x66}, {0x66, 0xF2, 0xF3}, {0xF0, 0xF2, 0xF3}, {0xF0, 0x66, 0xF2, 0xF3}} {
+	for _, left := range [][]byte{{0xF2, 0xF3}, {0xF2}, {0x66}, {0x66, 0xF2, 0xF3}, {0xF0, 0xF2, 0xF3}, {0xF0, 0x66, 0xF2, 0xF3}} {
 		kept := slices.DeleteFunc(slices.Clone(q[:len(q)-len(b)]), func(c byte) bool { return slices.Contains(left, c) })
 		fewer := len(q) - len(kept) - len(b)
 		i, err := decoder.Decode(append(kept, b...))
@@ -335,6 +337,12 @@ func apxFields(q []byte, ours, theirs Answer) bool {
 		}
 	}
 	return false
+}
+
+func cutOff(q []byte, ours, theirs Answer) bool {
+	b, _ := skipPrefixes(q)
+	return theyAccept(q, ours, theirs) && len(b) >= 6 && len(b) < 10 && b[0] == evex &&
+		theirs.Length == len(q)-len(b)+6 && (b[5]>>6 == 1 && len(b) == 6 || b[5]>>6 == 2)
 }
 
 func udModRM(q []byte, ours, theirs Answer) bool {

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"kprobelab/decoder"
@@ -32,6 +33,8 @@ var textCauses = []cause{
 		"prefetchit0 and prefetchit1 have an operand relative to rip; with another it is a no-operation (SDM Vol. 2, PREFETCHh), which GNU's text says and these versions do not"},
 	{"prefetch-3", []string{"iced"}, prefetch3,
 		"0F 0D /3 prefetches for writing on AMD's processors (APM Vol. 3, Table A-7); GNU's text and Zydis say prefetch, iced prefetchw"},
+	{"number-cut", []string{"iced"}, numberCut,
+		"iced for JavaScript cuts a number of 64 bits to 32 where it decides whether that is 0 to 9: an immediate or an address of 0x100000003 is written 3 (SDM Vol. 2, MOV: eight bytes)"},
 	{"bound-scale", []string{"iced", "zydis"}, boundScale,
 		"bndldx and bndstx take base and index apart, and the scale counts for nothing (SDM Vol. 2, BNDLDX); these versions leave it out"},
 	{"misspelled", []string{"zydis"}, misspelled,
@@ -172,9 +175,16 @@ func movsxd66(q []byte, ours, theirs Answer) bool {
 
 // without: theirs is the text of the bytes without these prefixes.
 func without(q []byte, theirs Answer, prefixes string) bool {
+	return nearly(withoutPrefixes(q, prefixes), theirs)
+}
+
+// withoutPrefixes leaves out REX, too, where REX2 follows: it would stand before that.
+func withoutPrefixes(q []byte, prefixes string) []byte {
 	b, _ := skipPrefixes(q)
-	kept := slices.DeleteFunc(slices.Clone(q[:len(q)-len(b)]), func(c byte) bool { return strings.IndexByte(prefixes, c) >= 0 })
-	return nearly(append(kept, b...), theirs)
+	kept := slices.DeleteFunc(slices.Clone(q[:len(q)-len(b)]), func(c byte) bool {
+		return strings.IndexByte(prefixes, c) >= 0 || c&0xF0 == 0x40 && len(b) > 0 && b[0] == rex2
+	})
+	return append(kept, b...)
 }
 
 func newerRow(q []byte, _, theirs Answer) bool {
@@ -240,7 +250,8 @@ func prefixPassedOver(q []byte, _, theirs Answer) bool {
 		return true // which has no REX2 here
 	}
 	return slices.ContainsFunc([]string{"\x66", "\xF3", "\xF2", "\x66\xF3", "\x66\xF2", "\xF2\xF3", "\x66\xF3\xF2"}, func(prefixes string) bool {
-		return without(q, theirs, prefixes)
+		kept := withoutPrefixes(q, prefixes)
+		return nearly(kept, theirs) || rex2Vector(kept, Answer{Text: decoder.Text(kept, 0)}, theirs)
 	})
 }
 
@@ -252,6 +263,14 @@ func prefetchit(q []byte, ours, theirs Answer) bool {
 func prefetch3(q []byte, ours, theirs Answer) bool {
 	i, err := decoder.Decode(q)
 	return err == nil && i.ModRM>>3&7 == 3 && named("prefetch", "prefetchw")(q, ours, theirs)
+}
+
+func numberCut(q []byte, ours, theirs Answer) bool {
+	i, err := decoder.Decode(q)
+	low := uint64(uint32(i.Imm()))
+	return err == nil && i.ImmLen == 8 && low <= 9 && operandsDiffer(ours, theirs, func(_, t string) bool {
+		return strings.TrimPrefix(t, "$") == strconv.FormatUint(low, 10)
+	})
 }
 
 func boundScale(q []byte, ours, theirs Answer) bool {

@@ -106,7 +106,7 @@ func (r *report) note(cause, example string) {
 	if r.causes[cause]++; r.causes[cause] == 1 {
 		r.examples[cause] = example
 	}
-	if strings.HasPrefix(cause, "without a cause") {
+	if strings.Contains(cause, "without a cause") {
 		r.unexplained++
 	}
 }
@@ -163,6 +163,7 @@ func (r *report) compareObjdump(list []decoder.Inst, tool, folder string) error 
 
 // lineCause says why objdump's line is another one.
 func lineCause(i *decoder.Inst, ours, theirs string, length int) string {
+	word, rest, _ := strings.Cut(ours, " ")
 	plain := strings.NewReplacer("%es:(%", "(%", "%ds:(%", "(%", "$1,", "", "$0x1,", "", "{evex} ", "")
 	switch {
 	case length != i.Length:
@@ -173,8 +174,12 @@ func lineCause(i *decoder.Inst, ours, theirs string, length int) string {
 		return "releases differ: the segments of string instructions, a shift by 1, {evex}"
 	case i.PrefixLen > 1:
 		return "a prefix that counts for nothing"
+	case decoder.PrefixWord(word) && rest == theirs:
+		return "a prefix that counts for nothing, which objdump leaves out"
+	case strings.HasPrefix(theirs, ours+"(8087 only)"), strings.HasPrefix(theirs, ours+"(287 only)"):
+		return "objdump names the processor of an x87 instruction"
 	}
-	return "other: " + strings.Fields(ours)[0]
+	return "without a cause: " + word
 }
 
 // assemble puts all texts through the assembler and compares the bytes.
@@ -185,7 +190,7 @@ func (r *report) assemble(list []decoder.Inst, tool, folder string) error {
 		if err := writeSource(list, refused, source); err != nil {
 			return err
 		}
-		out, err := exec.Command(tool, "-mrelax-relocations=no", "-o", object, source).CombinedOutput()
+		out, err := exec.Command(tool, "-mrelax-relocations=no", "-mindex-reg", "-o", object, source).CombinedOutput()
 		if err == nil {
 			break
 		}
@@ -204,7 +209,7 @@ func (r *report) assemble(list []decoder.Inst, tool, folder string) error {
 	}
 	for n, why := range refused {
 		r.refused++
-		r.note("as refuses: "+refusal(&list[n]), fmt.Sprintf("% x: %q: %s", list[n].Bytes(), list[n].Text(0), why))
+		r.note(refusal(&list[n], why), fmt.Sprintf("% x: %q: %s", list[n].Bytes(), list[n].Text(0), why))
 	}
 	f, err := elf.Open(object)
 	if err != nil {
@@ -249,11 +254,26 @@ func writeSource(list []decoder.Inst, refused map[int]string, file string) error
 	return os.WriteFile(file, b.Bytes(), 0o600)
 }
 
-func refusal(i *decoder.Inst) string {
-	if i.PrefixLen > 1 {
-		return "prefixes that count for nothing"
+// refusals are what the assembler says of lines that are right.
+var refusals = []struct{ says, cause string }{
+	{"same type of prefix used twice", "a spelled REX beside the one that the operands need, or a prefix twice"},
+	{"is not supported in 64-bit mode", "a CS, DS, ES or SS prefix alone, which counts for nothing"},
+	{"after `rep", "F3 or F2 that counts for nothing"},
+	{"after `lock'", "LOCK where this release knows none"},
+	{"no such instruction", "an instruction that this release does not know"},
+}
+
+// refusal says why the assembler refuses the text.
+func refusal(i *decoder.Inst, why string) string {
+	for _, r := range refusals {
+		if strings.Contains(why, r.says) {
+			return "as refuses: " + r.cause
+		}
 	}
-	return i.Mnemonic()
+	if i.Extension() == "APX_F" {
+		return "as refuses: APX, which this release does not know"
+	}
+	return "without a cause: as refuses: " + i.Mnemonic()
 }
 
 // codeCause says why the assembler's bytes are others.
@@ -269,8 +289,30 @@ func codeCause(i, is *decoder.Inst, err error) string {
 		return "a shorter displacement, immediate or opcode that says the same"
 	case is.Text(0) == strings.Replace(i.Text(0), "0x0(", "(", 1):
 		return "a displacement of 0"
+	case i.Class != decoder.ClassNone && slices.Contains(i.Bytes()[:i.PrefixLen], 0x66):
+		return "66 before a near branch, of which as makes 16 bits (near-branch-66)"
+	case i.Encoding == decoder.EncPrimary && i.Opcode == 0xCD && is.Opcode == x86.Int3:
+		return "int $3, of which as makes int3"
+	case meaning(is.Text(0)) == meaning(i.Text(0)):
+		return "another form that says the same: the other direction, a shift by 1, registers in the other order"
 	case i.PrefixLen > 1:
 		return "a prefix that counts for nothing"
+	case spelledREX.MatchString(i.Text(0)) && i.Encoding == is.Encoding && i.Opcode^is.Opcode == 2:
+		return "objdump's text, too: as takes the other direction, and gives the bits of a spelled REX to the other operand"
 	}
 	return "without a cause: " + i.Mnemonic()
+}
+
+var spelledREX = regexp.MustCompile(`^rex(\.[WRXB]+)? `)
+
+// meaning is the text without a spelled REX, which counts for nothing; what xchg
+// exchanges is sorted, and st(0) has one name.
+func meaning(text string) string {
+	text = strings.NewReplacer("%st(0)", "%st", "$0x1,", "", "$1,", "").Replace(spelledREX.ReplaceAllString(text, ""))
+	if operands, ok := strings.CutPrefix(text, "xchg "); ok {
+		list := strings.Split(operands, ",")
+		slices.Sort(list)
+		return "xchg " + strings.Join(list, ",")
+	}
+	return text
 }
