@@ -44,7 +44,7 @@ func TestBootTextOfEPYC(t *testing.T) {
 // fails where a difference has no known cause.
 func compareText(t *testing.T, img *kimage.Image, base x86.Addr, live []byte) {
 	t.Helper()
-	tally := boottext.Compare(img, base, live)
+	tally := boottext.Compare(img, base, live, nil)
 	var out strings.Builder
 	tally.WriteText(&out)
 	t.Log("\n" + out.String())

@@ -10,6 +10,7 @@ import (
 
 	"kprobelab/internal/qemu"
 	"kprobelab/internal/qemu/frame"
+	"kprobelab/internal/tools/conformance/boottext"
 	"kprobelab/kimage"
 	"kprobelab/x86"
 )
@@ -21,6 +22,8 @@ type Booted struct {
 	// Text and Settled are the kernel's text as boot left it, and with the
 	// probes in place.
 	Text, Settled []byte
+	// Clocks is what its memory says of its clocks; nil in answers that were kept before it was asked.
+	Clocks *boottext.Clocks
 	// Left are the events of points and the programs that were not enabled: the
 	// machine stops when they are, or ones near them.
 	Left []string
@@ -41,18 +44,18 @@ const maxBoots = 20
 // patience is how long a machine may take for enabling one probe.
 const patience = 90 * time.Second
 
-// Ask boots the machine, whose kernel's text is the given range, lets it define the
+// Ask boots the machine with the image's kernel, lets it define the
 // points and the definitions by name, attaches programs, enables the points, and
 // waits until init is done. A machine that stops at a probe is booted again without
 // it. say is told what happens.
-func Ask(m *qemu.Machine, text x86.Range, points int, say func(string)) (*Booted, error) {
+func Ask(m *qemu.Machine, img *kimage.Image, points int, say func(string)) (*Booted, error) {
 	m.Files[frame.EventsFile] = []byte(strings.Join(events(points), "\n"))
 	var s stops
 	for boots := 1; ; boots++ {
 		m.Files[frame.LeaveFile] = []byte(strings.Join(s.left, "\n"))
 		b := &Booted{Frames: map[string][]byte{}, Left: s.left}
 		var enabled []string
-		err := m.Boot(func(r *qemu.Running) error { return b.follow(r, text, &enabled, say) })
+		err := m.Boot(func(r *qemu.Running) error { return b.follow(r, img, &enabled, say) })
 		if err == nil {
 			return b, nil
 		}
@@ -78,7 +81,11 @@ func reason(err error) string {
 }
 
 // follow reads frames to the last one, and notes what the machine enables.
-func (b *Booted) follow(r *qemu.Running, text x86.Range, enabled *[]string, say func(string)) error {
+func (b *Booted) follow(r *qemu.Running, img *kimage.Image, enabled *[]string, say func(string)) error {
+	text, err := TextOf(img)
+	if err != nil {
+		return err
+	}
 	for {
 		name, data, err := r.Frame()
 		if err != nil {
@@ -95,6 +102,9 @@ func (b *Booted) follow(r *qemu.Running, text x86.Range, enabled *[]string, say 
 		case frame.Booted:
 			say("booted; reading its text")
 			if b.Text, err = r.Memory(text); err != nil {
+				return err
+			}
+			if b.Clocks, err = readClocks(img, r.Memory); err != nil {
 				return err
 			}
 			if err := r.Tell("go on"); err != nil {

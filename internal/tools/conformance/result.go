@@ -58,7 +58,7 @@ func (a *Asked) Compare(img *kimage.Image, w io.Writer) (*Result, error) {
 		return nil, err
 	}
 	fmt.Fprintln(w, "  the text after booting, computed and real:")
-	tally := boottext.Compare(img, text.Start, a.Booted.Text)
+	tally := boottext.Compare(img, text.Start, a.Booted.Text, a.Booted.Clocks)
 	tally.WriteText(w)
 	r := &Result{
 		Text:        Score{tally.Bytes, tally.Bytes - tally.Differ},

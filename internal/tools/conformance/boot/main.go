@@ -164,11 +164,7 @@ func (o *options) ask(img *kimage.Image, kernel, cpu string) (*conformance.Asked
 		}
 		m.Files[frame.ObjectFile] = a.Object
 	}
-	text, err := conformance.TextOf(img)
-	if err != nil {
-		return nil, err
-	}
-	b, err := conformance.Ask(m, text, len(points), func(what string) {
+	b, err := conformance.Ask(m, img, len(points), func(what string) {
 		fmt.Printf("  %4.0f s  %s\n", time.Since(began).Seconds(), what)
 	})
 	if err != nil {

@@ -54,8 +54,8 @@ type Category struct {
 	Bytes, Differ int
 }
 
-// Compare compares the image's text from base on with live.
-func Compare(img *kimage.Image, base x86.Addr, live []byte) *Tally {
+// Compare compares the image's text from base on with live; clocks is what the machine says of its clocks, nil where it was not asked.
+func Compare(img *kimage.Image, base x86.Addr, live []byte, clocks *Clocks) *Tally {
 	t := &Tally{Bytes: len(live), Causes: map[string]int{}}
 	text := make([]byte, len(live))
 	if n := img.CodeAt(base, text); n < len(text) {
@@ -65,6 +65,7 @@ func Compare(img *kimage.Image, base x86.Addr, live []byte) *Tally {
 	}
 	differ := map[string]int{}
 	c := newCauses(img)
+	c.base, c.live, c.clocks = base, live, clocks
 	for i := range text {
 		if text[i] == live[i] {
 			continue
@@ -140,6 +141,10 @@ type causes struct {
 	labels []kimage.JumpLabel
 	// constants are the runtime constants that depend on the machine.
 	constants []x86.Addr
+	// base, live and clocks are the running machine's.
+	base   x86.Addr
+	live   []byte
+	clocks *Clocks
 }
 
 // The causes' names.
@@ -212,11 +217,21 @@ func (c *causes) of(addr x86.Addr) string {
 	if i == 0 || !addr.In(c.labels[i-1].Addr, c.labels[i-1].Addr.Add(int64(c.labels[i-1].Len))) {
 		return ""
 	}
-	key, named := c.img.SymbolAt(c.labels[i-1].Key)
+	label := &c.labels[i-1]
+	key, named := c.img.SymbolAt(label.Key)
 	if !named {
 		return causeUnnamed
 	}
-	if j := slices.IndexFunc(keyCauses, func(k struct{ key, cause string }) bool { return strings.HasPrefix(key.Name, k.key) }); j >= 0 {
+	cause := causeOfKey(key.Name)
+	if (cause == causeClock || cause == causeTimers) && !c.shown(label, key.Name, cause) {
+		return ""
+	}
+	return cause
+}
+
+// causeOfKey is by which cause a static key is switched, "" for others.
+func causeOfKey(name string) string {
+	if j := slices.IndexFunc(keyCauses, func(k struct{ key, cause string }) bool { return strings.HasPrefix(name, k.key) }); j >= 0 {
 		return keyCauses[j].cause
 	}
 	return ""
