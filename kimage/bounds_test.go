@@ -165,12 +165,11 @@ func TestDumpsThatAskForMuch(t *testing.T) {
 		}
 	})
 	t.Run("DumpTasks", func(t *testing.T) {
-		thread := &btf.Struct{Name: "thread_struct", Size: 8, Members: []btf.Member{testMember("sp", 0, word)}}
-		task := &btf.Struct{Name: "task_struct", Size: 256, Members: []btf.Member{
-			testMember("tasks", 0, word), testMember("pid", 16, number), testMember("tgid", 20, number), testMember("comm", 24, number), testMember("mm", 40, word), testMember("exit_state", 48, number),
-			testMember("signal", 56, word), testMember("thread_node", 64, word), testMember("thread", 80, thread), testMember("nvcsw", 88, word), testMember("nivcsw", 96, word), testMember("__state", 104, number),
-		}}
-		signal := &btf.Struct{Name: "signal_struct", Size: 64, Members: []btf.Member{testMember("thread_head", 0, word)}}
+		places := map[string]int{
+			"task_struct.tasks": 0, "task_struct.pid": 16, "task_struct.tgid": 20, "task_struct.comm": 24, "task_struct.mm": 40, "task_struct.exit_state": 48,
+			"task_struct.signal": 56, "task_struct.thread_node": 64, "task_struct.thread.sp": 80, "task_struct.nvcsw": 88, "task_struct.nivcsw": 96, "task_struct.__state": 104,
+			"signal_struct.thread_head": 0,
+		}
 		for name, c := range map[string]struct {
 			words map[x86.Addr]int64
 			last  int
@@ -184,7 +183,7 @@ func TestDumpsThatAskForMuch(t *testing.T) {
 				m := newTestMachine()
 				m.symbol("init_task", dataStart+0x1000)
 				img := m.open(t, nil)
-				of(t, img, task, signal)
+				img.taskPlaces = places
 				memory := &chained{words: c.words}
 				if c.last > 0 {
 					memory.last = firstObject + x86.Addr(c.last)<<12

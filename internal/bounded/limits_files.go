@@ -24,10 +24,10 @@ const (
 	// Test: TestFilesThatAreTooLong
 	ProgramFile = 512 << 20
 	// ProgramFiles bounds the files of the folders that --file names.
-	// Test: none
+	// Test: TestFilesThatAreTooMany
 	ProgramFiles = 20_000
 	// ProgramBytes bounds the files that --file names, in bytes, all together.
-	// Test: none
+	// Test: TestFilesThatAreTooMany
 	ProgramBytes = 1 << 30
 	// Script bounds a script's text, in bytes.
 	// Test: TestFilesThatAreTooLong

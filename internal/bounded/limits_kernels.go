@@ -114,9 +114,6 @@ const (
 	// DumpTimers bounds the timers of a processor in a dump.
 	// Test: TestDumpsWhoseListsDoNotEnd
 	DumpTimers = 1 << 16
-	// PrintkText bounds a text of the kernel's log, in bytes.
-	// Test: none
-	PrintkText = 1 << 16
 	// PrintkBits bounds the rings of the kernel's log: they have so many bits of numbers of records, and twice as many of positions.
 	// Test: none
 	PrintkBits = 24

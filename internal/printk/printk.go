@@ -151,7 +151,7 @@ func (l *Log) record(id uint64, desc, info, data x86.Addr, size uint64) (r Recor
 	begin, next := get(desc+l.at["text_blk_lpos.begin"], 8), get(desc+l.at["text_blk_lpos.next"], 8)
 	r.Seq, r.Nanos = get(info+l.at["seq"], 8), get(info+l.at["ts_nsec"], 8)
 	n := get(info+l.at["text_len"], 2)
-	if err != nil || begin&1 != 0 || n > bounded.PrintkText { // an odd position: there is no text
+	if err != nil || begin&1 != 0 { // an odd position: there is no text
 		return r, err == nil, err
 	}
 	// A block that would go past the end is at the buffer's start; its ID comes first.
