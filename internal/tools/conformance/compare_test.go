@@ -142,3 +142,21 @@ func TestAskedIsKept(t *testing.T) {
 	_, err = LoadAsked(file)
 	require.Error(t, err)
 }
+
+// TestKernelWithoutPerfsKprobes: where perf has no kprobe unit (before 4.17), nothing is said of programs and nothing asked. A kernel that
+// was asked has to answer.
+func TestKernelWithoutPerfsKprobes(t *testing.T) {
+	img, object := guest(t), []byte("p:k/one vfs_read\n")
+	require.Empty(t, img.Lookup(perfUnit))
+	a, err := CompareObject(img, object, &Booted{Frames: map[string][]byte{frame.Attached: {}}})
+	require.NoError(t, err)
+	require.Zero(t, a.Asked)
+	for name, frames := range map[string]map[string][]byte{
+		"nothing_sent": {}, "another_answered": {frame.Attached: []byte("other\t0\tkprobe/other\n")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := CompareObject(img, object, &Booted{Frames: frames})
+			require.ErrorContains(t, err, "the kernel did not answer for")
+		})
+	}
+}
