@@ -53,7 +53,12 @@ func TestFilesThatAreTooLong(t *testing.T) {
 		"Script_bpftrace": {bounded.Script, func(f string) []string { return []string{"bpftrace", f} }},
 		"Script_stap":     {bounded.Script, func(f string) []string { return []string{"stap", f} }},
 		"CheckInput":      {bounded.CheckInput, func(f string) []string { return []string{"check", f, "-"} }},
-		"ProgramFile":     {bounded.ProgramFile, func(f string) []string { return []string{"run", "--program", f} }},
+		"RawCode":         {bounded.RawCode, func(f string) []string { return []string{"decode", "corpus", "--raw", f} }},
+		"TracingFile": {bounded.TracingFile, func(f string) []string {
+			return []string{"boot", "vmlinuz", "--exec", "/bin/x", "--file", f + ":/bin/x", "--tracing", f}
+		}},
+		"PageFile":    {bounded.PageFile, func(f string) []string { return []string{"serve", "--page", f} }},
+		"ProgramFile": {bounded.ProgramFile, func(f string) []string { return []string{"run", "--program", f} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if testing.Short() && c.most > 64<<20 {
@@ -64,8 +69,40 @@ func TestFilesThatAreTooLong(t *testing.T) {
 			require.NoError(t, os.Truncate(file, c.most+1))
 			var out, errs strings.Builder
 			require.Equal(t, exitImage, execute(append([]string{"kprobelab"}, c.args(file)...), &out, &errs), errs.String())
-			require.Contains(t, errs.String(), fmt.Sprintf("more than %d MiB", c.most>>20))
+			require.Contains(t, errs.String(), said(c.most))
 			require.Equal(t, 1, strings.Count(errs.String(), "\n"), errs.String())
 		})
 	}
+}
+
+// said is how an error says a bound of bytes.
+func said(most int64) string {
+	if most%(1<<30) == 0 {
+		return fmt.Sprintf("more than %d GiB", most>>30)
+	}
+	return fmt.Sprintf("more than %d MiB", most>>20)
+}
+
+// The source that a probe's lines are shown of has a bound, and so has what is kept of a guest's program for --json.
+func TestSourcesAndOutputsThatAreTooMuch(t *testing.T) {
+	dir := t.TempDir()
+	t.Run("SourceText", func(t *testing.T) {
+		source := filepath.Join(dir, "a.c")
+		for size, read := range map[int64]bool{bounded.SourceText: true, bounded.SourceText + 1: false} {
+			require.NoError(t, os.WriteFile(source, nil, 0o600))
+			require.NoError(t, os.Truncate(source, size))
+			_, b := sourceText("a.c", dir, "")
+			require.Equal(t, read, b != nil, size)
+			_, b = sourceText("a.c", "", filepath.Join(dir, "object"))
+			require.Equal(t, read, b != nil, size)
+		}
+	})
+	t.Run("GuestOutput", func(t *testing.T) {
+		var k kept
+		_, err := k.Write(make([]byte, bounded.GuestOutput))
+		require.NoError(t, err)
+		_, err = k.Write([]byte("x"))
+		require.EqualError(t, err, "the program writes more than 64 MiB")
+		require.Equal(t, bounded.GuestOutput, k.Len())
+	})
 }

@@ -6,10 +6,10 @@ const (
 	// Test: TestFilesThatAreTooLong
 	BenchFile = 16 << 20
 	// TracingFile bounds the file of boot --tracing, in bytes.
-	// Test: none
+	// Test: TestFilesThatAreTooLong
 	TracingFile = 1 << 20
 	// RawCode bounds the code that decode --raw reads, in bytes.
-	// Test: none
+	// Test: TestFilesThatAreTooLong
 	RawCode = 1 << 30
 	// Object bounds the object that the assembler makes for explain --asm, in bytes.
 	// Test: none
@@ -18,7 +18,7 @@ const (
 	// Test: none
 	Readme = 1 << 20
 	// SourceText bounds a file of source text, in bytes.
-	// Test: none
+	// Test: TestSourcesAndOutputsThatAreTooMuch
 	SourceText = 16 << 20
 	// ProgramFile bounds a file that run --program or --file names, in bytes.
 	// Test: TestFilesThatAreTooLong
@@ -51,10 +51,10 @@ const (
 	// Test: none
 	GuestFile = 64 << 20
 	// GuestOutput bounds what is kept of the output of a program in a booted guest, in bytes.
-	// Test: none
+	// Test: TestSourcesAndOutputsThatAreTooMuch
 	GuestOutput = 64 << 20
 	// PageFile bounds the page that serve --page names, in bytes.
-	// Test: none
+	// Test: TestFilesThatAreTooLong
 	PageFile = 64 << 20
 	// PageImage bounds an image that the page takes, in bytes.
 	// Test: TestImagesThatAreTooLarge
@@ -94,10 +94,10 @@ const (
 	// Test: TestFilesThatAreNoArchive
 	ArchiveFile = 256 << 20
 	// ArchiveHeader bounds an archive's header, in bytes.
-	// Test: none
+	// Test: TestPartsThatAreTooLarge
 	ArchiveHeader = 1 << 20
 	// ArchiveSection bounds a section of an archive, unpacked, in bytes.
-	// Test: none
+	// Test: TestPartsThatAreTooLarge
 	ArchiveSection = 64 << 20
 	// ArchiveText bounds the texts of functions that a group of archives shares, in bytes.
 	// Test: none

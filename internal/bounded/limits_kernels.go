@@ -48,10 +48,10 @@ const (
 	// Test: TestImagesWithoutEnd
 	SystemCalls = 4096
 	// OrcEntries bounds the entries of a table of ORC.
-	// Test: none
+	// Test: TestModulesWithoutEnd
 	OrcEntries = 1 << 24
 	// OrcModules bounds the modules whose tables of ORC are read.
-	// Test: none
+	// Test: TestModulesWithoutEnd
 	OrcModules = 4096
 	// StackFrames bounds the frames of a stack that is walked.
 	// Test: TestATaskThatDoesNotRun

@@ -1,0 +1,41 @@
+package archive
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/internal/bounded"
+)
+
+// A header, and a section, of an archive has no more bytes than the bounds say, whatever the checksums.
+func TestPartsThatAreTooLarge(t *testing.T) {
+	padded := func(length int) []byte { // a header of JSON with spaces after it
+		head := []byte("{}" + strings.Repeat(" ", length-2))
+		out := binary.LittleEndian.AppendUint32([]byte(magic), version)
+		out = binary.LittleEndian.AppendUint32(out, uint32(length))
+		return append(binary.LittleEndian.AppendUint32(out, crc32.Checksum(head, castagnoli)), head...)
+	}
+	sized := func(size int) []byte { return headed(t, &Header{Sections: []sectionHead{{Name: "a", Size: size}}}) }
+	for name, c := range map[string]struct {
+		fits, past []byte
+		want       string
+	}{
+		"ArchiveHeader":  {padded(bounded.ArchiveHeader), padded(bounded.ArchiveHeader + 1), "the file ends within its header"},
+		"ArchiveSection": {sized(bounded.ArchiveSection), sized(bounded.ArchiveSection + 1), `the file ends within its part "a"`},
+		"negative":       {nil, sized(-1), `the file ends within its part "a"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.fits != nil {
+				_, err := parse(c.fits)
+				require.NoError(t, err)
+			}
+			_, err := parse(c.past)
+			require.ErrorIs(t, err, ErrFormat)
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
