@@ -52,7 +52,7 @@ func Bpftrace(img *kimage.Image, text string, o *BpftraceOptions) (*Script, erro
 		said:   Said{Attaching: b.Attaching(), Attached: b.Said(!o.NoWarnings)},
 		failed: errors.New("the script ended with an error"), mostSkipped: 1<<64 - 1, command: o.Command != "",
 	}
-	s.made.Last = b.PrintMaps
+	s.made.Last, s.unprinted = b.PrintMaps, b.PrintNoMaps
 	if !o.NoWarnings {
 		s.said.Warnings = b.Warnings
 	}

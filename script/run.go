@@ -32,6 +32,8 @@ type Run struct {
 	runner *attach.Runner
 	log    func(line string)
 	closed bool
+	// dry says that the run is Dry's.
+	dry bool
 	// uprobes are the kernel's own, nil before the first.
 	uprobes *session.Uprobes
 	err     error
@@ -60,14 +62,18 @@ func (s *Script) Start(lab *kprobelab.Lab, o *Output) (*Run, error) {
 	return r, nil
 }
 
-// Dry runs the script's first probes alone, without their output. Close then prints what they have left in maps.
+// Dry runs the script's first probes alone, without their output. Maps are not printed, and the exit code is 0.
 func (s *Script) Dry(o *Output) (*Run, error) {
 	first := s.made
 	first.Probes = slices.DeleteFunc(slices.Clone(first.Probes), func(p *host.Probe) bool { return p.Kind != host.Begin })
+	first.Last = s.unprinted
 	where := o.filled()
 	to := &muted{to: where.Out, muted: true}
 	r, err := s.begin(nil, &Output{Out: to, Log: where.Log}, first)
 	to.muted = false
+	if r != nil {
+		r.dry = true
+	}
 	return r, err
 }
 
@@ -125,8 +131,13 @@ func (r *Run) Wait(d time.Duration) {
 // Ended reports whether the script has ended itself.
 func (r *Run) Ended() bool { return r.runner.Ended() }
 
-// Code is the code with which the script has ended itself.
-func (r *Run) Code() int { return int(r.runner.Code() & 0xff) }
+// Code is the code with which the script has ended itself, 0 of a dry run.
+func (r *Run) Code() int {
+	if r.dry {
+		return 0
+	}
+	return int(r.runner.Code() & 0xff)
+}
 
 // Close runs the timers that are due, takes the probes away and runs the script's end. The error says that the script
 // ended with one, in its tool's words; closing again returns the same.

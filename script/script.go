@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"kprobelab/internal/debuginfo"
+	language "kprobelab/internal/script"
 	"kprobelab/internal/script/attach"
 	"kprobelab/internal/script/host"
 	"kprobelab/kimage"
@@ -35,6 +36,8 @@ type Script struct {
 	img *kimage.Image
 	// made has the probes and the program.
 	made attach.Script
+	// unprinted ends the output of a dry run.
+	unprinted func(*language.Thread)
 	// said has the tool's messages about the script and its probes.
 	said    Said
 	refused error

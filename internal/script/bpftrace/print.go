@@ -84,16 +84,22 @@ func (s *Script) printed(name string, element bool, v string) string {
 
 // PrintMaps prints all maps, as at the end of a script.
 func (s *Script) PrintMaps(t *script.Thread) {
-	t.Print([]byte("\n\n"))
 	if s.noMaps {
-		t.Flush()
+		s.PrintNoMaps(t)
 		return
 	}
+	t.Print([]byte("\n\n"))
 	list := slices.Clone(s.maps)
 	slices.SortFunc(list, func(a, b *mapInfo) int { return strings.Compare(a.name, b.name) })
 	for _, m := range list {
 		s.printMap(t, m, 0, 0)
 	}
+	t.Flush()
+}
+
+// PrintNoMaps ends the output without the maps.
+func (s *Script) PrintNoMaps(t *script.Thread) {
+	t.Print([]byte("\n\n"))
 	t.Flush()
 }
 
