@@ -248,10 +248,25 @@ func (g *generator) assignMap(n *node) script.Stmt {
 	}
 	e = g.updated(e, n.at)
 	v := g.loaded(x)
+	if info.array.Value == script.Stat {
+		return g.replaceAggregate(e, g.wide(v))
+	}
 	if info.val.isInt() && v.x.Type() == script.Int {
 		v.x, v.width = convert(v.x, v.bits(), 64, info.val.Signed), 64
 	}
 	return script.Do{X: script.Assign{To: e, Op: script.Set, X: g.form(x, info.val, v.x), Near: g.near(n.at)}}
+}
+
+// replaceAggregate gives an aggregate the one value that another has.
+func (g *generator) replaceAggregate(e script.Elem, x script.Expr) script.Stmt {
+	to, key := g.local(script.Int), g.local(e.Array.Keys[0])
+	set := func(l script.Local, x script.Expr) script.Stmt {
+		return script.Do{X: script.Assign{To: l, Op: script.Set, X: x}}
+	}
+	keys := e.Keys[0]
+	e.Keys = []script.Expr{key}
+	return script.Block{set(key, keys), set(to, x), script.If{Cond: script.Has{Array: e.Array, Keys: e.Keys}, Then: script.Delete{X: e}},
+		script.Accumulate{To: e, X: to, Near: e.Near}}
 }
 
 func (g *generator) aggregate(info *mapInfo, e script.Elem, x *node) script.Stmt {

@@ -157,19 +157,25 @@ func (g *generator) callValue(n *node) value {
 
 func (g *generator) str(n *node) script.Expr {
 	k := n.kids
-	if n.post {
-		return script.Text(g.c.param(int(k[0].num)))
-	}
-	if b := k[0]; b.op == nBinary && (b.kids[0].op == nParam || b.kids[1].op == nParam) {
+	var known script.Expr
+	if b := k[0]; n.post {
+		known = script.Text(g.c.param(int(b.num)))
+	} else if b.op == nBinary && (b.kids[0].op == nParam || b.kids[1].op == nParam) {
 		p, off := b.kids[0], b.kids[1]
 		if p.op != nParam {
 			p, off = off, p
 		}
-		return script.Text(g.c.param(int(p.num))[off.num:])
+		known = script.Text(g.c.param(int(p.num))[off.num:])
 	}
 	var size script.Expr = script.Number(n.typ.Size)
 	if len(k) == 2 {
 		size = call(leastCode, g.raw(k[1]), script.Number(g.c.maxStr)) // with the NUL
+	}
+	switch {
+	case known != nil && len(k) == 2:
+		return call(cutCode, known, plus(size, -1))
+	case known != nil:
+		return known
 	}
 	g.reads(k[0].typ)
 	return call(strCode, g.raw(k[0]), size, script.Number(k[0].typ.Space))

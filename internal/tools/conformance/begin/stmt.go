@@ -224,16 +224,16 @@ func (d *drawer) loop(depth int) string {
 		d.loops--
 		return fmt.Sprintf("%s = 0; while (%s < %d) { %s%s++; }", v, v, 1+d.IntN(4), body, v)
 	case 2:
-		// Of several elements the tool takes the order of its hashes.
+		// Of several elements the tool takes the order of its hashes, and of what the loop itself adds, too: it adds nothing.
 		m := named{name: d.fresh("@f"), is: pick(d, number, text, tuple), key: pick(d, number, text, tuple)}
 		at := d.at(m)
 		out := at + " = " + d.expr(m.is, 1) + "; "
 		v := d.fresh("$k")
-		d.maps = append(d.maps, m)
 		old := d.vars
 		d.vars = append(d.vars, named{name: v + ".0", is: m.key}, named{name: v + ".1", is: m.is}, named{name: v, is: tuple})
 		out += "for (" + v + " : " + m.name + ") { " + d.body(1+d.IntN(2), depth-1) + pick(d, "", "print("+v+"); ", d.bad("", "break; ", "return; ")) + "}"
 		d.vars = old
+		d.maps = append(d.maps, m)
 		return out
 	}
 	if m := d.anyMap(); m != "" && d.one(2) {
