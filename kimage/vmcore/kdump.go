@@ -66,8 +66,8 @@ func parseKdump(s source) (*kdumpHeader, error) {
 		bitBlocks: int64(le.Uint32(b[kdumpBitBlocksAt:])), frames: uint64(le.Uint32(b[kdumpMaxPFNAt:])),
 	}
 	switch {
-	// QEMU does not know, and says so; its notes have another length for other machines.
-	case h.machine != "x86_64" && h.machine != "Unknown":
+	// QEMU does not know, and says so; makedumpfile says nothing of a kernel without VMCOREINFO. Their notes have another length for other machines.
+	case h.machine != "x86_64" && h.machine != "Unknown" && h.machine != "":
 		return nil, bad("a dump of an x86-64 machine is wanted, this is one of %.20q", h.machine)
 	case h.blockSize != PageSize:
 		return nil, bad("pages of %d bytes are wanted, this dump has %d", PageSize, h.blockSize)

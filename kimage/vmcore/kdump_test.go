@@ -282,3 +282,14 @@ func FuzzKdump(f *testing.F) {
 		}
 	})
 }
+
+// TestKdumpThatNamesNoMachine: QEMU does not know the machine's name, and makedumpfile has none of a kernel without VMCOREINFO.
+func TestKdumpThatNamesNoMachine(t *testing.T) {
+	for _, name := range []string{"Unknown", ""} {
+		o := whole()
+		o.machine = name
+		c, err := fromBytes(kdumpOf(t, evenMachine(), o))
+		require.NoError(t, err, "%q", name)
+		require.NotEmpty(t, c.RAM())
+	}
+}
