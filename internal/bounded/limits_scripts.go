@@ -38,7 +38,7 @@ const (
 	// StapSaved bounds the values of the entry that a return probe keeps.
 	// Test: TestValuesOfTheEntry
 	StapSaved = 64
-	// StapInserted bounds what arguments of the command line put into a stap script, in bytes, all together; each time counts as 64 at least.
+	// StapInserted bounds what arguments of the command line put into a stap script, in bytes, all together; each time counts as 256 at least.
 	// Test: TestArgumentsThatAreLong
 	StapInserted = 1 << 20
 )

@@ -107,7 +107,7 @@ func TestArgumentsThatAreLong(t *testing.T) {
 		return err
 	}
 	const want = "the arguments of the command line are too long"
-	for name, length := range map[string]int{"one": bounded.StapInserted, "used_often": 1 << 12, "short_ones": 64} {
+	for name, length := range map[string]int{"one": bounded.StapInserted, "used_often": 1 << 12, "short_ones": 256} {
 		t.Run(name, func(t *testing.T) {
 			argument := "1" + strings.Repeat(" ", length-1)
 			n := bounded.StapInserted / length

@@ -121,7 +121,7 @@ type lexer struct {
 }
 
 // leastInserted is what an argument counts at least of bounded.StapInserted, each time that it is put into the script.
-const leastInserted = 64
+const leastInserted = 256
 
 func newLexer(f *file, args []string) *lexer {
 	return &lexer{f: f, s: f.text, at: Pos{f, 1, 1}, args: args}
