@@ -230,7 +230,7 @@ func (s *Script) plain(th *script.Thread, t *Type, n int64, b []byte, div int64)
 		}
 		return strconv.FormatInt(n, 10)
 	case Strerror:
-		return errno.Errno(n).Text()
+		return errno.Errno(int32(n)).Text() // C takes 32 bits
 	}
 	return string(b)
 }
