@@ -287,10 +287,10 @@ func (c *checker) check() {
 	if c.errors() > 0 {
 		return
 	}
-	c.enums = map[string]bool{}
 	if c.expand(); c.errors() > 0 {
 		return
 	}
+	c.findEnums()
 	last := 0
 	for c.pass = 1; ; c.pass++ {
 		c.unresolved, c.seen = 0, map[string]bool{}
@@ -304,6 +304,25 @@ func (c *checker) check() {
 			c.final = true
 		}
 		last = c.unresolved
+	}
+}
+
+// findEnums finds the enumerations of the kernel's of which the script has a value, wherever the value stands.
+func (c *checker) findEnums() {
+	c.enums = map[string]bool{}
+	named := func(n *node) {
+		if n.op != nIdent {
+			return
+		}
+		if _, enum, ok := c.enumerator(n.text); ok {
+			c.enums[enum.Name] = true
+		}
+	}
+	for _, p := range c.t.probes {
+		p.pred.each(named)
+		for _, n := range p.body {
+			n.each(named)
+		}
 	}
 }
 

@@ -39,7 +39,6 @@ func (c *checker) identifier(n *node) *Type {
 	}
 	if v, enum, ok := c.enumerator(n.text); ok {
 		n.num = uint64(v)
-		c.enums[enum.Name] = true
 		return &Type{Kind: Integer, Size: 8, Name: enum.Name, C: enum}
 	}
 	c.error(n.at, "Unknown identifier: '%s'", n.text)
