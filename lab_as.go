@@ -153,19 +153,30 @@ func (l *Lab) wayOut(t *kimage.Task) (x86.Addr, error) {
 // follow lets the guest run until the task is at a place, in a state that it can be called
 // in.
 func (l *Lab) follow(t *kimage.Task, at x86.Addr) error {
-	for range bounded.TasksPassing {
-		if _, err := l.Machine.Resume(at); err != nil {
-			return err
-		}
-		if l.current() != t.Addr {
-			continue
-		}
+	came, err := comes(func() (bool, error) {
+		_, err := l.Machine.Resume(at)
+		return err == nil && l.current() == t.Addr, err
+	})
+	switch {
+	case err != nil:
+		return err
+	case came:
 		if l.Machine.Stopped().Flags&x86.FlagIF == 0 {
 			return fmt.Errorf("it goes on at %s with interrupts off, where nothing can be called", l.Machine.Symbolize(at))
 		}
 		return nil
 	}
 	return fmt.Errorf("it does not come to %s", l.Machine.Symbolize(at))
+}
+
+// comes waits until next has brought the task, past others.
+func comes(next func() (bool, error)) (bool, error) {
+	for range bounded.TasksPassing {
+		if came, err := next(); came || err != nil {
+			return came, err
+		}
+	}
+	return false, nil
 }
 
 // hasUser is an error where the task of As makes no system calls.

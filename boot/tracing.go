@@ -41,18 +41,22 @@ func (g *Guest) Write(path, text string) error {
 
 // Read reads a file of the guest.
 func (g *Guest) Read(path string) (string, error) {
-	var b strings.Builder
-	err := failed(g.Do(mailbox.Command{Kind: mailbox.Read, Args: []string{path}}, func(_ int, p []byte) error {
-		if b.Len()+len(p) > bounded.GuestFile {
-			return fmt.Errorf("%s of the guest has more than %d MiB", path, bounded.GuestFile>>20)
-		}
-		b.Write(p)
-		return nil
-	}))
-	if err != nil {
+	var b content
+	if err := failed(g.Do(mailbox.Command{Kind: mailbox.Read, Args: []string{path}}, b.add)); err != nil {
 		return "", fmt.Errorf("%s of the guest: %w", path, err)
 	}
 	return b.String(), nil
+}
+
+// content is a file of the guest, which comes in pieces.
+type content struct{ strings.Builder }
+
+func (c *content) add(_ int, piece []byte) error {
+	if c.Len()+len(piece) > bounded.GuestFile {
+		return fmt.Errorf("it has more than %d MiB", bounded.GuestFile>>20)
+	}
+	c.Write(piece)
+	return nil
 }
 
 // TraceWrite is a text to write to a file of tracing, by its path there.

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -57,6 +58,7 @@ func TestFilesThatAreTooLong(t *testing.T) {
 		"TracingFile": {bounded.TracingFile, func(f string) []string {
 			return []string{"boot", "vmlinuz", "--exec", "/bin/x", "--file", f + ":/bin/x", "--tracing", f}
 		}},
+		"Readme":      {bounded.Readme, func(f string) []string { return []string{"probe", "--readme", f, "-D", "gcd"} }},
 		"PageFile":    {bounded.PageFile, func(f string) []string { return []string{"serve", "--page", f} }},
 		"ProgramFile": {bounded.ProgramFile, func(f string) []string { return []string{"run", "--program", f} }},
 	} {
@@ -105,4 +107,23 @@ func TestSourcesAndOutputsThatAreTooMuch(t *testing.T) {
 		require.EqualError(t, err, "the program writes more than 64 MiB")
 		require.Equal(t, bounded.GuestOutput, k.Len())
 	})
+}
+
+// The object that an assembler makes has a bound.
+func TestObjectsThatAreTooLarge(t *testing.T) {
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("gcc is not here")
+	}
+	file := filepath.Join(t.TempDir(), "a.s")
+	require.NoError(t, os.WriteFile(file, []byte(fmt.Sprintf("f: ret\n.data\n.zero %d\n", bounded.Object)), 0o600))
+	var out, errs strings.Builder
+	require.Equal(t, exitImage, execute([]string{"kprobelab", "explain", "--asm", file, "f"}, &out, &errs), errs.String())
+	require.Contains(t, errs.String(), said(bounded.Object))
+	require.Equal(t, 1, strings.Count(errs.String(), "\n"), errs.String())
+}
+
+// A file of a booted kernel may take more instructions than one of the guest kernel, and both have a bound.
+func TestMountsHaveABudget(t *testing.T) {
+	require.EqualValues(t, bounded.MountBudget, mountBudget(true, 1000))
+	require.EqualValues(t, 1000, mountBudget(false, 1000))
 }

@@ -106,7 +106,8 @@ func check(t *term, c *cli.Command) error {
 			return err
 		}
 		kernel := report.OfImage(img)
-		kernel.Define = debuginfoOf(c, img).Definitions
+		info := debuginfoOf(c, img)
+		kernel.Define, kernel.Callers = info.Definitions, info.Inlined
 		r.Add(kernel, probes)
 	}
 	var unread error

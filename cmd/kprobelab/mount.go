@@ -104,8 +104,16 @@ func (p *mounting) run(ctx context.Context, t *term, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	if img.Core() != nil && !c.IsSet("budget") {
-		p.budget = bounded.MountBudget
+	if !c.IsSet("budget") {
+		p.budget = mountBudget(img.Core() != nil, p.budget)
 	}
 	return p.serve(ctx, t, img)
+}
+
+// mountBudget is the bound on one use of a file that nobody has told.
+func mountBudget(booted bool, usual uint64) uint64 {
+	if booted {
+		return bounded.MountBudget
+	}
+	return usual
 }

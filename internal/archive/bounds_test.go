@@ -39,3 +39,20 @@ func TestPartsThatAreTooLarge(t *testing.T) {
 		})
 	}
 }
+
+// The texts of functions that a group has are so long at most all together.
+func TestTextsThatAreTooLong(t *testing.T) {
+	of := func(sizes ...uint64) texts {
+		areas := make([]area, len(sizes))
+		at := uint64(0xffffffff81000000)
+		for i, n := range sizes {
+			areas[i].Text = span{at, at + n}
+			at += n
+		}
+		return textsOf(areas)
+	}
+	require.True(t, of(bounded.ArchiveText).fits())
+	require.True(t, of(bounded.ArchiveText/2, bounded.ArchiveText/2).fits())
+	require.False(t, of(bounded.ArchiveText+1).fits())
+	require.False(t, of(bounded.ArchiveText/2, 1, bounded.ArchiveText/2).fits())
+}

@@ -5,7 +5,6 @@ import (
 	"sort"
 
 	"kprobelab/internal/archive/ctypes"
-	"kprobelab/internal/bounded"
 	"kprobelab/kimage"
 	"kprobelab/x86"
 )
@@ -67,7 +66,7 @@ func readGroup(f *file, prefix string) (*group, error) {
 	}
 	g.syms = make([][]kimage.Symbol, len(g.Areas))
 	g.texts = textsOf(g.Areas)
-	if g.texts.len() > bounded.ArchiveText {
+	if !g.texts.fits() {
 		return nil, damaged("its text has %d bytes", g.texts.len())
 	}
 	if g.marks, err = g.section("marks"); err != nil {

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"kprobelab/internal/archive/ctypes"
-	"kprobelab/internal/bounded"
+	"kprobelab/internal/debuginfo"
 	"kprobelab/internal/report"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/probepoint"
@@ -54,6 +54,7 @@ func Pack(img *kimage.Image, o *Options) (*Packed, error) {
 	c.header.Entries = o.Entries
 
 	p := packer{img: img, kernel: report.OfImage(img), verdicts: newVerdicts()}
+	p.kernel.Callers = debuginfo.Of(img).Inlined
 	p.divide()
 	part := kernelPart{
 		Banner: img.Banner(), Facts: img.Facts(), Traces: p.kernel.Traces(), Programs: p.kernel.Programs(), Passed: passed(img),
@@ -163,7 +164,7 @@ func (p *packer) divide() {
 // text fills in the verdicts of every address.
 func (p *packer) text(progress func(done, total int64)) error {
 	for _, g := range p.groups {
-		if g.texts.len() > bounded.ArchiveText {
+		if !g.texts.fits() {
 			return errors.New("the kernel's text is too long")
 		}
 		g.verdicts = make([]byte, g.texts.len())

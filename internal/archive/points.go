@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/x86"
 )
 
@@ -43,6 +44,9 @@ func (t texts) len() uint64 {
 	}
 	return t[len(t)-1].before + t[len(t)-1].len()
 }
+
+// fits reports whether there is not more than an archive keeps.
+func (t texts) fits() bool { return t.len() <= bounded.ArchiveText }
 
 // offset is an address's place.
 func (t texts) offset(a x86.Addr) (uint64, bool) {

@@ -12,10 +12,10 @@ const (
 	// Test: TestFilesThatAreTooLong
 	RawCode = 1 << 30
 	// Object bounds the object that the assembler makes for explain --asm, in bytes.
-	// Test: none
+	// Test: TestObjectsThatAreTooLarge
 	Object = 64 << 20
 	// Readme bounds a README of tracefs, in bytes. A kernel's has 15 kB.
-	// Test: none
+	// Test: TestFilesThatAreTooLong
 	Readme = 1 << 20
 	// SourceText bounds a file of source text, in bytes.
 	// Test: TestSourcesAndOutputsThatAreTooMuch
@@ -39,7 +39,7 @@ const (
 	// Test: TestReadPoints
 	ListLine = 1 << 20
 	// ListFile bounds a list of points, unpacked, in bytes.
-	// Test: none
+	// Test: TestListsThatAreTooLong
 	ListFile = 1 << 30
 	// DecodeLine bounds a line of decode --stdin, in bytes.
 	// Test: TestJSONLinesAnswersEachLine
@@ -48,7 +48,7 @@ const (
 	// Test: TestFilesOfAFolder
 	GuestFiles = 100_000
 	// GuestFile bounds a file that is read of a booted guest, in bytes.
-	// Test: none
+	// Test: TestFilesOfTheGuestThatAreTooLong
 	GuestFile = 64 << 20
 	// GuestOutput bounds what is kept of the output of a program in a booted guest, in bytes.
 	// Test: TestSourcesAndOutputsThatAreTooMuch
@@ -66,7 +66,7 @@ const (
 	// Test: TestBadInputGetsASentence
 	PageCode = 4096
 	// UprobeFile bounds a file of a guest that uprobes are put into, in bytes.
-	// Test: none
+	// Test: TestProgramsOfTheGuestThatAreTooLong
 	UprobeFile = 256 << 20
 	// AnswersFile bounds a file with kept answers, in bytes.
 	// Test: TestCacheIsNotTrusted
@@ -84,7 +84,7 @@ const (
 	// Test: TestAssemblyIsBounded
 	AssemblyLine = 200
 	// AssemblyPasses bounds how often branches may make each other longer.
-	// Test: none
+	// Test: TestBranchesThatPushEachOther
 	AssemblyPasses = 64
 )
 
@@ -100,9 +100,9 @@ const (
 	// Test: TestPartsThatAreTooLarge
 	ArchiveSection = 64 << 20
 	// ArchiveText bounds the texts of functions that a group of archives shares, in bytes.
-	// Test: none
+	// Test: TestTextsThatAreTooLong
 	ArchiveText = 256 << 20
 	// ArchiveNesting bounds the levels of structures in structures of an archive's types.
-	// Test: none
+	// Test: TestStructuresInStructures
 	ArchiveNesting = 64
 )

@@ -57,7 +57,7 @@ const (
 	// Test: TestATaskThatDoesNotRun
 	StackFrames = 1024
 	// TaskParents bounds how far a hit's process is from init.
-	// Test: none
+	// Test: TestParentsWithoutEnd
 	TaskParents = 16
 )
 
@@ -115,7 +115,7 @@ const (
 	// Test: TestDumpsWhoseListsDoNotEnd
 	DumpTimers = 1 << 16
 	// PrintkBits bounds the rings of the kernel's log: they have so many bits of numbers of records, and twice as many of positions.
-	// Test: none
+	// Test: TestRingsThatAreTooLarge
 	PrintkBits = 24
 )
 
@@ -127,12 +127,9 @@ const (
 	// DebugSections bounds the sections with debugging information, unpacked, in bytes. A kernel's have 0.25 GB.
 	// Test: TestFilesOfDebuggingInformationThatAreTooLong
 	DebugSections = 1 << 30
-	// InlinedFile bounds a file that inlined functions are read of, and its DWARF, in bytes.
-	// Test: none
-	InlinedFile = 2 << 30
-	// InlinedOrigins bounds how far a name of an inlined function is looked for.
-	// Test: none
-	InlinedOrigins = 8
+	// InlinedNotes bounds what is noted of functions and of the places where they are inlined, in bytes. A kernel's have 150 MB.
+	// Test: TestInlinedWithoutEnd
+	InlinedNotes = 512 << 20
 	// Units bounds the units of a file. A kernel has 3,000.
 	// Test: TestEntriesWithoutEnd
 	Units = 1 << 18

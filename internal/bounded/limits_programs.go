@@ -42,7 +42,7 @@ const (
 	// Test: TestBuffersOfASystemCallThatAreTooLarge
 	SyscallBuffers = 64 << 20
 	// TasksPassing bounds how often other tasks come by a place where one is waited for.
-	// Test: none
+	// Test: TestATaskThatDoesNotCome
 	TasksPassing = 10_000
 )
 
@@ -85,7 +85,7 @@ const (
 	// Test: TestTracesThatAreTooLong
 	UserTrace = 64 << 20
 	// MountBudget bounds the instructions of one use of a booted kernel's file in a mount, unless --budget says otherwise. The use that traces all functions takes a thousand million.
-	// Test: none
+	// Test: TestMountsHaveABudget
 	MountBudget = 20_000_000_000
 	// MountBytes bounds what is written into the folders of a mount that keep files, in bytes.
 	// Test: TestFull

@@ -21,6 +21,8 @@ type Info struct {
 	asked   bool
 	writers []*perfprobe.Writer
 	opened  bool
+	// inlined is what Inlined has read.
+	inlined map[string][]string
 }
 
 // FileError is the error of a file with a description, not of the question that was asked.
@@ -96,6 +98,19 @@ func (d *Info) First() (f *source.File, lines bool, err error) {
 		return nil, false, err
 	}
 	return d.writers[0].File, len(d.writers) > 1, nil
+}
+
+// Inlined lists for each function that was inlined the functions that have its code, by the first file with DWARF. The error is a
+// *FileError, or source.ErrNone where no file has it.
+func (d *Info) Inlined() (callers map[string][]string, err error) {
+	if d.inlined != nil {
+		return d.inlined, nil
+	}
+	f, _, err := d.First()
+	if err == nil {
+		d.inlined, err = f.Inlined()
+	}
+	return d.inlined, err
 }
 
 // Types returns the description by the image's BTF and symbols. The error is a *FileError.

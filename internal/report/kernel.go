@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 
-	"kprobelab/internal/inlined"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/hazard"
 	"kprobelab/kprobes/probepoint"
@@ -62,8 +61,8 @@ type Kernel interface {
 type ImageKernel struct {
 	*kimage.Image
 	scan *scanner
-	// callers is what DWARF says of inlined functions, read when it is asked for.
-	callers func() (map[string][]string, error)
+	// Callers, where it is not nil, lists for each function that was inlined the functions that have its code.
+	Callers func() (map[string][]string, error)
 	// Define, where it is not nil, turns a probe in the words of the source into definitions.
 	Define func(line string) ([]string, error)
 }
@@ -83,10 +82,7 @@ func (k *ImageKernel) Definitions(line string) ([]string, error) {
 
 // OfImage makes the Kernel of an image.
 func OfImage(img *kimage.Image) *ImageKernel {
-	return &ImageKernel{
-		Image: img, scan: NewScan(img).scanner(),
-		callers: sync.OnceValues(func() (map[string][]string, error) { return inlined.Read(img.Name()) }),
-	}
+	return &ImageKernel{Image: img, scan: NewScan(img).scanner()}
 }
 
 // Column is what the image says of itself.
@@ -130,13 +126,16 @@ func (k *ImageKernel) Passed(name string) (kimage.Passed, bool) { return k.Types
 
 // Inlined implements Kernel.
 func (k *ImageKernel) Inlined(name string) ([]string, bool) {
-	all, err := k.callers()
-	return all[name], err == nil
+	all := k.AllInlined()
+	return all[name], all != nil
 }
 
 // AllInlined is Inlined for all functions, nil where no DWARF tells.
 func (k *ImageKernel) AllInlined() map[string][]string {
-	all, _ := k.callers()
+	if k.Callers == nil {
+		return nil
+	}
+	all, _ := k.Callers()
 	return all
 }
 

@@ -198,19 +198,24 @@ func (u *Uprobes) read(file string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var text strings.Builder
-	buf := make([]byte, 1<<16)
-	for err == nil {
-		var n int64
-		if n, err = u.call(file, "read", fd, buf, len(buf)); n <= 0 {
-			break
-		}
-		if text.Write(buf[:n]); text.Len() > bounded.UprobeFile {
-			err = fmt.Errorf("%s has more than %d bytes: %w", file, bounded.UprobeFile, errno.ENOMEM)
-		}
-	}
+	text, err := whole(file, func(b []byte) (int64, error) { return u.call(file, "read", fd, b, len(b)) })
 	if _, closing := u.call(file, "close", fd); err == nil {
 		err = closing
 	}
-	return text.String(), err
+	return text, err
+}
+
+// whole is a file of the guest, read in pieces.
+func whole(file string, read func([]byte) (int64, error)) (string, error) {
+	var text strings.Builder
+	buf := make([]byte, 1<<16)
+	for {
+		n, err := read(buf)
+		if n <= 0 || err != nil {
+			return text.String(), err
+		}
+		if text.Write(buf[:n]); text.Len() > bounded.UprobeFile {
+			return text.String(), fmt.Errorf("%s has more than %d bytes: %w", file, bounded.UprobeFile, errno.ENOMEM)
+		}
+	}
 }

@@ -40,14 +40,18 @@ func (h *hit) set(p *host.Probe, regs *x86.PtRegs, saved []byte, now uint64) {
 
 // child is the child of init that the task descends from, 0 for init and the kernel's threads.
 func (h *hit) child() int64 {
-	m, o := h.r.o.Machine, &h.r.tasks
-	task := m.TaskStruct(m.Task())
+	m := h.r.o.Machine
+	return h.r.tasks.child(m.TaskStruct(m.Task()), h.load)
+}
+
+// child is the child of init that a task descends from, 0 where none is near.
+func (o *taskOffsets) child(task x86.Addr, load func(at x86.Addr, size int) uint64) int64 {
 	for range bounded.TaskParents {
-		parent := x86.Addr(h.load(task.Add(o.parent), 8))
+		parent := x86.Addr(load(task.Add(o.parent), 8))
 		if parent == 0 || parent == task {
 			break
 		}
-		if pid := int64(int32(h.load(task.Add(o.tgid), 4))); pid != 1 && h.load(parent.Add(o.tgid), 4) == 1 {
+		if pid := int64(int32(load(task.Add(o.tgid), 4))); pid != 1 && load(parent.Add(o.tgid), 4) == 1 {
 			return pid
 		}
 		task = parent
