@@ -77,7 +77,7 @@ func TestFilesThatAreTooLong(t *testing.T) {
 	}
 }
 
-// said is how an error says a bound of bytes.
+// said is a bound of bytes in the words of an error.
 func said(most int64) string {
 	if most%(1<<30) == 0 {
 		return fmt.Sprintf("more than %d GiB", most>>30)

@@ -175,7 +175,7 @@ func runCommand(t *term) *cli.Command {
 
 // plan is what the command line asks for.
 type plan struct {
-	// Kernel is what a kernel has of it. Events may be a program's, and so may Uprobes.
+	// Kernel is the plan for a kernel. Its Events and Uprobes may be a program's.
 	run.Kernel
 	// tracefs are the values of the flag.
 	tracefs []string

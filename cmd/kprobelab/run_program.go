@@ -105,7 +105,7 @@ func (p *plan) ofKernel(c *cli.Command) error {
 	return nil
 }
 
-// kernelFlags are those of run that a program without a kernel has no use for.
+// kernelFlags are flags of run that a program without a kernel has no use for.
 var kernelFlags = []string{
 	"kprobe", "kretprobe", "call", "task", "exec", "as", "tracefs", "cpus", "slice", "no-post", "no-settle", "sysctl", "dmesg",
 	"config", "live-text", "symbols", "module", "decoder", "debuginfo", "cwd",

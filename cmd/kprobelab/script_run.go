@@ -84,7 +84,7 @@ func (t *term) outputTo(name string) (to *term, closed func(*error), err error) 
 	}, nil
 }
 
-// scriptOutput is where a script prints: its bytes are those of its -o file, or pass as a program's do.
+// scriptOutput takes what a script prints: the bytes go to its -o file, or pass as a program's do.
 func (t *term) scriptOutput() *script.Output {
 	out := t.rawFile
 	if out == nil {

@@ -48,7 +48,7 @@ func TestEveryExtensionOfTheRowsHasAnAnswer(t *testing.T) {
 }
 
 // TestEveryRowIsExecutedSomewhere: with all flags and all answers of cpuid, a processor has
-// every form of every row but those that nothing says.
+// every form of every row for which a source says it.
 func TestEveryRowIsExecutedSomewhere(t *testing.T) {
 	all := cpumodel.WithFlags("GenuineIntel", func(string) bool { return true })
 	none := cpumodel.WithFlags("GenuineIntel", func(string) bool { return false })

@@ -21,7 +21,7 @@ type Info struct {
 	asked   bool
 	writers []*perfprobe.Writer
 	opened  bool
-	// inlined is what Inlined has read.
+	// inlined holds the answer of Inlined.
 	inlined map[string][]string
 }
 

@@ -25,7 +25,7 @@ func entryWith(kind, signal, end bits) layout {
 	}
 }
 
-// shownLayout is how entries are laid out, as they show it themselves, for a kernel without type information. The entry for a null pointer tells
+// shownLayout finds the layout of entries by the entries themselves, for a kernel without type information. The entry for a null pointer tells
 // a call's number; before 6.4 only entries without a base register end a stack, and only others interrupt.
 func shownLayout(at func(name string) x86.Addr, read func(at x86.Addr, b []byte) error) (l layout, ok bool) {
 	start, n := at("__start_orc_unwind"), int(at("__stop_orc_unwind_ip")-at("__start_orc_unwind_ip"))/4

@@ -71,7 +71,7 @@ type bits struct{ shift, width int }
 
 func (b bits) of(w uint64) uint64 { return w >> b.shift & (1<<b.width - 1) }
 
-// layout is how an entry is laid out, by BTF or as the entries show it.
+// layout is the layout of an entry, by BTF or by the entries.
 type layout struct {
 	registers                []register
 	size                     int
