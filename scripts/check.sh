@@ -84,15 +84,17 @@ without_cgo() (
 	"$@"
 )
 
-# make soak runs the race detector over the rest, too: code of one goroutine, and the command line on
-# booted kernels, real images and drawn programs, where minutes of guest code add no goroutine.
+# make soak runs the race detector over the rest, too: code of one goroutine, and the command line where
+# it runs guest code, of which minutes add no goroutine.
 tests_race() {
 	started='\bgo (func|[A-Za-z_.]+\()|errgroup|sync\.WaitGroup|t\.Parallel'
 	packages=$(go list -f '{{.Dir}}' ./... | while read -r dir; do
 		if grep -qE "$started" "$dir"/*.go; then echo "$dir"; fi
 	done)
+	guests='^Test(ScriptsOn(Dumps|RealKernels)|Slide.*|Drawn.*|AliasesOnBootedKernels|PlacesMeanTheSame.*)$'
+	guests="$guests|^TestScripts\$/^(bench|bench_against|bpftrace|events|exec|explain|hazards|json|optimized|perfetto|probe|run|sample|stap|steps|uprobe|watch)\$"
 	# shellcheck disable=SC2086
-	tests -race -short -timeout 30m -skip '^Test(ScriptsOn(Dumps|RealKernels)|Slide.*|Drawn.*|AliasesOnBootedKernels|PlacesMeanTheSame.*)$' $packages
+	tests -race -short -timeout 30m -skip "$guests" $packages
 }
 
 vet_and_test() { go vet ./... && tests -short ./...; }
