@@ -70,7 +70,7 @@ func TestProgramsThatAreTooLarge(t *testing.T) {
 	}
 }
 
-// Arguments and environment have a bound, those that a user gives and those of execve: E2BIG.
+// The arguments and the environment of a user, and those of execve, have a bound: E2BIG.
 func TestArgumentsThatAreTooLong(t *testing.T) {
 	good := build(t, exit[1:]).Data
 	long := strings.Repeat("x", bounded.ProgramArguments-4096)

@@ -57,14 +57,14 @@ func (d *Debugger) Pass(at x86.Addr) error {
 	return d.Go()
 }
 
-// Form is how QEMU writes a dump (dump-guest-memory): Paging leaves out what no page table
+// Form is the form of a dump by QEMU (dump-guest-memory): Paging leaves out memory that no page table
 // maps, Format is as in its monitor, elf or kdump-zlib; "" is elf.
 type Form struct {
 	Paging bool
 	Format string
 }
 
-// Formats are those that this QEMU can write.
+// Formats lists the formats that this QEMU can write.
 func (r *Running) Formats() ([]string, error) {
 	var can struct{ Formats []string }
 	return can.Formats, r.monitor.ask("query-dump-guest-memory-capability", nil, &can)

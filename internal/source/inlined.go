@@ -44,7 +44,7 @@ type inlined struct {
 	places  map[inlinedPlace]bool
 	// in is the function with code around each open entry, 0 for none.
 	in []uint64
-	// left is how many bytes may still be noted.
+	// left counts down the bytes that may be noted.
 	left int
 }
 

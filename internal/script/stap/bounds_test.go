@@ -99,8 +99,8 @@ func TestValuesOfTheEntry(t *testing.T) {
 	require.ErrorContains(t, err, "more than 64 values of the entry")
 }
 
-// What arguments of the command line put into a script is bounded: one long argument, many uses of a short one, and those that
-// name themselves or each other.
+// The text that arguments of the command line put into a script is bounded: of one long argument, of many uses of a short one, and of
+// arguments that name themselves or each other.
 func TestArgumentsThatAreLong(t *testing.T) {
 	read := func(uses int, args ...string) error {
 		_, err := Parse("<input>", "probe begin { "+strings.Repeat("println($1) ", uses)+"}", &Options{Args: args})

@@ -116,11 +116,11 @@ type lexer struct {
 	args []string
 	// inserted is how many bytes of s come from an argument.
 	inserted int
-	// all is how many there were, in the whole script.
+	// all counts them in the whole script.
 	all int
 }
 
-// leastInserted is what an argument counts at least of bounded.StapInserted, each time that it is put into the script.
+// leastInserted is the least that an argument counts of bounded.StapInserted, each time that it is put into the script.
 const leastInserted = 256
 
 func newLexer(f *file, args []string) *lexer {

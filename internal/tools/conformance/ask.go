@@ -22,7 +22,7 @@ type Booted struct {
 	// Text and Settled are the kernel's text as boot left it, and with the
 	// probes in place.
 	Text, Settled []byte
-	// Clocks is what its memory says of its clocks; nil in answers that were kept before it was asked.
+	// Clocks is the state of its clocks by its memory; nil in older answers.
 	Clocks *boottext.Clocks
 	// Left are the events of points and the programs that were not enabled: the
 	// machine stops when they are, or ones near them.

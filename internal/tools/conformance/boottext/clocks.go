@@ -5,7 +5,7 @@ import (
 	"kprobelab/x86"
 )
 
-// Clocks is what a running machine's own memory says of its clocks.
+// Clocks is the state of a running machine's clocks by its own memory.
 type Clocks struct {
 	// Keys are how often the static keys of clocks are enabled, by name.
 	Keys map[string]int32
