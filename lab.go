@@ -1,8 +1,6 @@
 package kprobelab
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	"kprobelab/decoder"
@@ -117,8 +115,8 @@ func Open(path string, o *Options) (*Lab, error) {
 	return New(img, o)
 }
 
-// ErrProfile is a profile name that nobody knows.
-var ErrProfile = errors.New("there is no profile of this name")
+// ErrProfile is a name that no profile has.
+var ErrProfile = profile.ErrUnknown
 
 // image is what the options say of the image.
 func (o *Options) image() (*kimage.Options, error) {
@@ -127,9 +125,9 @@ func (o *Options) image() (*kimage.Options, error) {
 	}
 	rules := o.Rules
 	if rules == nil && o.Profile != "" {
-		var ok bool
-		if rules, ok = profile.Named(o.Profile); !ok {
-			return nil, fmt.Errorf("profile %q: %w; there are %v", o.Profile, ErrProfile, profile.All())
+		var err error
+		if rules, err = profile.Find(o.Profile); err != nil {
+			return nil, err
 		}
 	}
 	return &kimage.Options{

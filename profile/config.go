@@ -3,7 +3,7 @@ package profile
 // Config is one kernel's behaviour. The zero value is no kernel: start from a
 // named profile (Named) and change fields.
 type Config struct {
-	// Name is the profile's name as --kernel takes it, such as "6.1".
+	// Name is the profile's name as --profile takes it, such as "6.1".
 	Name string
 	// Describes is one line for people: which kernel this is.
 	Describes string

@@ -1,6 +1,8 @@
 package profile
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -90,6 +92,18 @@ func Named(name string) (*Config, bool) {
 		return nil, false
 	}
 	return ForRelease(models[i].Release), true
+}
+
+// ErrUnknown is a name that no profile has.
+var ErrUnknown = errors.New("there is no profile")
+
+// Find returns a fresh copy of the profile with that name, or an ErrUnknown that lists the names.
+func Find(name string) (*Config, error) {
+	c, ok := Named(name)
+	if !ok {
+		return nil, fmt.Errorf("%w %q: there are %s", ErrUnknown, name, strings.Join(All(), ", "))
+	}
+	return c, nil
 }
 
 // Nearest is the name of the profile that is nearest to a release: the last of

@@ -22,7 +22,7 @@ Examples:
       --call 'crc32_le(0xffffffff, "123456789", 9)'
    kprobelab run --steps --kprobe gcd+0x5 --call 'gcd(12, 18)'
    kprobelab boot /boot/vmlinuz -o kernel.core
-   kprobelab sample kretprobe --kernel 4.4
+   kprobelab sample kretprobe --profile 4.4
    kprobelab bench --path k --path b --path o
    kprobelab explain - vfs_read+0x16
    kprobelab scan /boot/vmlinuz

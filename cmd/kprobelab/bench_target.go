@@ -33,7 +33,11 @@ func benchTarget(t *term, c *cli.Command) (*bench.Target, error) {
 	if err != nil {
 		return nil, usagef("--symbol: %w", err)
 	}
-	image, call := c.String("image"), c.String("call")
+	image, err := kernelOf(c, "image")
+	if err != nil {
+		return nil, err
+	}
+	call := c.String("call")
 	if call == "" && image != "" && image != "-" {
 		return nil, usagef("--image %s: no arguments fit every function: give a call that comes to %s, --call 'name(arg, ...)'", image, probe)
 	}

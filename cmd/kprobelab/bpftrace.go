@@ -39,8 +39,7 @@ const exitUnattached = 255
 // bpftraceRun is what the command line asks for.
 type bpftraceRun struct {
 	scriptRun
-	image string
-	o     script.BpftraceOptions
+	o script.BpftraceOptions
 }
 
 func bpftraceCommand(t *term) *cli.Command {
@@ -60,7 +59,7 @@ func bpftraceCommand(t *term) *cli.Command {
 		UseShortOptionHandling: true,
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "script", Aliases: []string{"e"}, Usage: "the `SCRIPT` itself, not a file's name"},
-			&cli.StringFlag{Name: "release", Aliases: []string{"r"}, Destination: &r.image, Usage: "run on this `IMAGE` or dump (default: the guest kernel)"},
+			&cli.StringFlag{Name: "release", Aliases: []string{"r"}, Usage: "run on this `IMAGE` or dump (default: the guest kernel)"},
 			&cli.StringFlag{Name: "command", Aliases: []string{"c"}, Destination: &r.command, Usage: "on a booted kernel, run the program `'PROGRAM ARGS'` and end when it ends"},
 			&cli.StringSliceFlag{Name: "call", Destination: &r.calls, Usage: "make this `CALL`, as in kprobelab run (repeatable)"},
 			&cli.StringFlag{Name: "format", Aliases: []string{"f"}, Value: "text", Usage: "the output's `FORMAT`: text or json"},
@@ -119,7 +118,11 @@ func (r *bpftraceRun) run(t *term, c *cli.Command) (ferr error) {
 		}
 		text, args = string(b), args[1:]
 	}
-	img, err := openImage(t, c, r.image)
+	kernel, err := kernelOf(c, "release")
+	if err != nil {
+		return err
+	}
+	img, err := openImage(t, c, kernel)
 	if err != nil {
 		return err
 	}

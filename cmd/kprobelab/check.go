@@ -79,10 +79,10 @@ func check(t *term, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	args := c.Args().Slice()
+	args := operands(c)
 	dir := c.String("archive")
 	switch {
-	case len(args) == 0, len(args) == 1 && dir == "":
+	case operand(c, 0) == "", len(args) == 1 && dir == "":
 		return usagef("check takes the probes and at least one image, or --archive DIR; try %s --help", c.FullName())
 	case dir == "" && (c.IsSet("release") || c.Bool("changed")):
 		return usagef("--release and --changed go with --archive DIR")

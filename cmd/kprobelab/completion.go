@@ -239,7 +239,7 @@ func (r *completion) value(cmd *cli.Command, flag, typed string) {
 		r.symbols(typed, "", "", func(kimage.Symbol) bool { return true })
 	case "call", "task":
 		r.call(typed)
-	case "kernel":
+	case "profile":
 		for _, name := range profile.All() {
 			if p, _ := profile.Named(name); strings.HasPrefix(name, typed) {
 				r.offer(name, p.Describes)
@@ -305,7 +305,7 @@ func (r *completion) value(cmd *cli.Command, flag, typed string) {
 				r.offer(name, "")
 			}
 		}
-	case "append", "archive", "asm", "config", "image", "live-text", "module", "out", "output", "perfetto", "plot", "points", "replay", "svg", "symbols":
+	case "append", "archive", "asm", "config", "image", "kernel", "live-text", "module", "out", "output", "perfetto", "plot", "points", "replay", "svg", "symbols":
 		r.files()
 	}
 }

@@ -37,7 +37,8 @@ func decodeCommand(t *term) *cli.Command {
 			),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "addr", Usage: "the hexadecimal `ADDRESS` of the first instruction", Value: "0", Local: true},
-			&cli.StringFlag{Name: "kernel", Usage: "whose decoder the kernel's view is: `PROFILE` is one of " + strings.Join(profile.All(), ", "), Value: "6.1", Local: true},
+			rulesOnly(),
+			&cli.StringFlag{Name: "profile", Usage: "whose decoder the kernel's view is: `PROFILE` is one of " + strings.Join(profile.All(), ", "), Value: "6.1", Local: true},
 			&cli.StringFlag{Name: "vendor", Usage: "whose processor reads the few bytes that they read differently: `VENDOR` is intel or amd", Value: "intel", Local: true},
 			&cli.BoolFlag{Name: "no-mpx", Usage: "a processor without MPX: 0F 1A and 0F 1B are nops", Local: true},
 			&cli.BoolFlag{Name: "json", Usage: "one JSON object a line: addr, bytes, length, class, target, rip_relative, text, kernel_length, kernel_error, error, kernel_opcode, kernel_class, kernel_target, and the fields", Local: true},
@@ -55,9 +56,9 @@ func decode(t *term, c *cli.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	p, ok := profile.Named(c.String("kernel"))
-	if !ok {
-		return usagef("there is no profile %q: there are %s", c.String("kernel"), strings.Join(profile.All(), ", "))
+	p, err := profileOf(c, "")
+	if err != nil {
+		return err
 	}
 	processor := decoder.Processor{AMD: c.String("vendor") == "amd", NoMPX: c.Bool("no-mpx")}
 	if v := c.String("vendor"); v != "amd" && v != "intel" {

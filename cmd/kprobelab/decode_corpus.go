@@ -31,7 +31,8 @@ func decodeCorpusCommand(t *term) *cli.Command {
 				"kprobelab decode corpus --shipped | cut -f 1-3",
 			),
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "kernel", Usage: "whose decoder the kernel's view is: `PROFILE` is one of " + strings.Join(profile.All(), ", "), Value: "6.1"},
+			rulesOnly(),
+			&cli.StringFlag{Name: "profile", Usage: "whose decoder the kernel's view is: `PROFILE` is one of " + strings.Join(profile.All(), ", "), Value: "6.1"},
 			&cli.BoolFlag{Name: "json", Usage: "one JSON object a line in place of tab-separated columns"},
 			&cli.BoolFlag{Name: "raw", Usage: "the file is code and nothing else"},
 			&cli.BoolFlag{Name: "shipped", Usage: "the corpus that comes with the program; its licence and how it grows stand at the top"},
@@ -44,9 +45,9 @@ func decodeCorpus(t *term, c *cli.Command) (err error) {
 	if c.Args().Len() != 1 && !c.Bool("shipped") {
 		return usagef("decode corpus wants one file, or - or --shipped; try kprobelab decode corpus --help")
 	}
-	p, ok := profile.Named(c.String("kernel"))
-	if !ok {
-		return usagef("there is no profile %q: there are %s", c.String("kernel"), strings.Join(profile.All(), ", "))
+	p, err := profileOf(c, "")
+	if err != nil {
+		return err
 	}
 	out := bufio.NewWriterSize(t.out, 1<<16)
 	defer func() { err = errors.Join(err, out.Flush()) }()

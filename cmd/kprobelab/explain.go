@@ -34,12 +34,12 @@ func explainCommand(t *term) *cli.Command {
 			examples(
 				"kprobelab explain - vfs_read+0x16",
 				"kprobelab explain /boot/vmlinuz-6.1.0-18-amd64 vfs_read+0x16",
-				"kprobelab explain --kernel 6.12 - gcd+0x5",
+				"kprobelab explain --profile 6.12 - gcd+0x5",
 				"kprobelab explain --hex '55 48 89 e5 eb 01 90 c3' +1",
 				"kprobelab explain --asm loop.s loop+0x4",
 				"kprobelab explain --walk - vfs_read+0x57",
 				"kprobelab explain --json - gcd+5 | jq .reasons",
-				"kprobelab explain --kernel 6.12 /lib/x86_64-linux-gnu/libc.so.6 puts+0x4",
+				"kprobelab explain --profile 6.12 /lib/x86_64-linux-gnu/libc.so.6 puts+0x4",
 				"kprobelab explain --watch jiffies+1:8:w /boot/vmlinuz-6.1.0-18-amd64",
 				"kprobelab explain --reasons",
 			),
@@ -141,14 +141,14 @@ func (t *term) imageOrRunning(c *cli.Command) (*kimage.Image, string, error) {
 	if err := atMost(c, 1); err != nil {
 		return nil, "", err
 	}
-	if c.Args().Len() == 0 {
+	if len(operands(c)) == 0 {
 		s, _, err := runningSubject(t, c, "")
 		if err != nil {
 			return nil, "", err
 		}
 		return s.img, s.heading, nil
 	}
-	img, err := openImage(t, c, c.Args().First())
+	img, err := openImage(t, c, operand(c, 0))
 	if err != nil {
 		return nil, "", err
 	}
@@ -198,20 +198,20 @@ func codeToExplain(t *term, c *cli.Command) (*subject, string, error) {
 	if err := atMost(c, 2); err != nil {
 		return nil, "", err
 	}
-	switch c.Args().Len() {
+	switch len(operands(c)) {
 	case 0:
 		return nil, "", usagef("explain what? give SYM+OFF or an address; try %s --help", c.FullName())
 	case 1:
 		return runningSubject(t, c, c.Args().First())
 	}
-	img, err := openAnyImage(t, c, c.Args().First())
+	img, err := openAnyImage(t, c, operand(c, 0))
 	if err == nil && !img.OfProgram() { // a program may be stripped
 		err = hasSymbols(img)
 	}
 	if err != nil {
 		return nil, "", err
 	}
-	return imageSubject(c, img), c.Args().Get(1), nil
+	return imageSubject(c, img), operand(c, 1), nil
 }
 
 func imageSubject(c *cli.Command, img *kimage.Image) *subject {
@@ -278,15 +278,7 @@ func hexSubject(t *term, c *cli.Command) (*subject, string, error) {
 
 // exampleProfile is the profile of code that belongs to no kernel.
 func exampleProfile(c *cli.Command) (*profile.Config, error) {
-	name := c.String("kernel")
-	if name == "" {
-		name = profile.Default
-	}
-	p, ok := profile.Named(name)
-	if !ok {
-		return nil, usagef("there is no profile %q: there are %s", name, strings.Join(profile.All(), ", "))
-	}
-	return p, nil
+	return profileOf(c, profile.Default)
 }
 
 // inFunction is a point of an example: SYM[+OFF], or an offset alone, which is

@@ -48,14 +48,15 @@ func exploreCommand(t *term) *cli.Command {
 		ArgsUsage: "[SCENARIO]",
 		Description: exploreHelp + examples(
 			"kprobelab explore optimize-hit",
-			"kprobelab explore --kernel 5.8 --bound 3 race.poke",
+			"kprobelab explore --profile 5.8 --bound 3 race.poke",
 			"kprobelab explore --bug 34 -o no34.schedule",
 			"kprobelab explore --replay no34.schedule",
 			"kprobelab explore --list",
-			"kprobelab explore --all --kernel 6.12",
+			"kprobelab explore --all --profile 6.12",
 		),
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "kernel", Aliases: []string{"profile"}, Usage: "the `PROFILE` (default: " + profile.Default + "): " + strings.Join(profile.All(), ", ")},
+			rulesOnly(),
+			&cli.StringFlag{Name: "profile", Usage: "the `PROFILE` (default: " + profile.Default + "): " + strings.Join(profile.All(), ", ")},
 			&cli.IntFlag{Name: "bound", Value: 2, Usage: "up to `N` switches away from a CPU that could go on; -1: any number"},
 			&cli.StringSliceFlag{Name: "bug", Usage: "bring the bug of this `NUMBER` back (repeatable)"},
 			&cli.BoolFlag{Name: "list", Usage: "list the program's own scenarios, and the bugs that can be brought back"},
@@ -86,9 +87,9 @@ func runExplore(ctx context.Context, t *term, c *cli.Command) error {
 	if c.Bool("list") {
 		return listScenarios(t)
 	}
-	kernel, err := exploredKernel(c.String("kernel"), c.StringSlice("bug"))
+	kernel, err := explore.Kernel(c.String("profile"), c.StringSlice("bug"))
 	if err != nil {
-		return err
+		return usagef("%w", err)
 	}
 	if c.Int("bound") < -1 || c.Int("max-runs") < 1 || c.Int("walks") < 0 {
 		return usagef("--bound is -1 or more, --max-runs 1 or more, --walks 0 or more")
@@ -136,7 +137,7 @@ func listScenarios(t *term) error {
 // exploreAll tells which scenarios have another verdict than they expect.
 func exploreAll(ctx context.Context, t *term, c *cli.Command, kernel *profile.Config) error {
 	if c.Args().Present() || c.Int("walks") > 0 || c.Bool("json") || c.String("out")+c.String("svg")+c.String("perfetto") != "" {
-		return usagef("--all takes --kernel, --bug, --bound and --max-runs only")
+		return usagef("--all takes --profile, --bug, --bound and --max-runs only")
 	}
 	var err error
 	library := explore.Library()
@@ -194,33 +195,6 @@ func scenario(c *cli.Command) (*explore.Program, error) {
 		return nil, &failure{exitImage, fmt.Errorf("%s: %w", name, err)}
 	}
 	return p, nil
-}
-
-// exploredKernel is a profile with bugs of the past. Without a name it is the one
-// that the first bug is brought back on.
-func exploredKernel(name string, bugs []string) (*profile.Config, error) {
-	if name == "" {
-		name = profile.Default
-		if len(bugs) > 0 {
-			if b, err := explore.Find(bugs[0]); err == nil && b.Kernel != "" {
-				name = b.Kernel
-			}
-		}
-	}
-	kernel, ok := profile.Named(name)
-	if !ok {
-		return nil, usagef("there is no profile %q: %s", name, strings.Join(profile.All(), ", "))
-	}
-	for _, id := range bugs {
-		b, err := explore.Find(id)
-		if err != nil {
-			return nil, usagef("%v", err)
-		}
-		if err := b.Set(kernel); err != nil {
-			return nil, err
-		}
-	}
-	return kernel, nil
 }
 
 // explored is the result as JSON.
@@ -295,7 +269,7 @@ func replay(t *term, c *cli.Command, file string) error {
 	s, err := explore.ParseSchedule(string(text))
 	if err == nil {
 		var again *explore.Schedule
-		if again, err = replayed(s); err == nil {
+		if again, err = s.Again(); err == nil {
 			if err := pictured(c, again); err != nil {
 				return err
 			}
@@ -307,25 +281,5 @@ func replay(t *term, c *cli.Command, file string) error {
 			return nil
 		}
 	}
-	var f *failure
-	if errors.As(err, &f) {
-		return err
-	}
 	return &failure{exitImage, fmt.Errorf("%s: %w", file, err)}
-}
-
-func replayed(s *explore.Schedule) (*explore.Schedule, error) {
-	kernel, err := exploredKernel(s.Profile, s.Bugs)
-	if err != nil {
-		return nil, err
-	}
-	p, err := explore.Compile(s.Text)
-	if err != nil {
-		return nil, err
-	}
-	again, err := p.Replay(kernel, s.Decisions())
-	if err == nil {
-		again.Bugs = slices.Clone(s.Bugs)
-	}
-	return again, err
 }

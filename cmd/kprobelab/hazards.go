@@ -51,7 +51,7 @@ func hazards(t *term, c *cli.Command) error {
 	if err := atMost(c, 1); err != nil {
 		return err
 	}
-	if !c.Args().Present() {
+	if len(operands(c)) == 0 {
 		for _, f := range imageFlags() {
 			if name := f.Names()[0]; c.IsSet(name) {
 				return usagef("--%s goes with an IMAGE; - is the guest kernel", name)
@@ -59,7 +59,7 @@ func hazards(t *term, c *cli.Command) error {
 		}
 		return hazardTable(t, c)
 	}
-	img, err := openImage(t, c, c.Args().First())
+	img, err := openImage(t, c, operand(c, 0))
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,8 @@ import (
 // imageFlags are the flags that say how an image is opened.
 func imageFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "kernel", Usage: "behave like this `PROFILE` instead of the one the image's facts choose: " +
+		kernelFlag(),
+		&cli.StringFlag{Name: "profile", Usage: "behave like this `PROFILE` instead of the one the image's facts choose: " +
 			strings.Join(profile.All(), ", ")},
 		&cli.StringFlag{Name: "config", Usage: "kernel configuration `FILE`, plain or gzip (default: the image's own, or config-RELEASE beside vmlinuz-RELEASE)"},
 		&cli.StringFlag{Name: "live-text", Usage: "text dump laid over the image's: an ELF, or raw bytes as `FILE[@ADDR]`"},
@@ -68,21 +69,20 @@ const noSymbols = "no symbols: the file is stripped, or its kallsyms tables are 
 
 // openAnyImage is openImage for an image that may have no symbols.
 func openAnyImage(t *term, c *cli.Command, path string, more ...string) (*kimage.Image, error) {
+	path, err := asKernel(c, path)
+	if err != nil {
+		return nil, err
+	}
 	o := &kimage.Options{
 		LiveText: c.String("live-text"), Config: c.String("config"), SystemMap: c.String("symbols"),
 		Modules: append(c.StringSlice("module"), more...), CPU: c.String("cpu"), Progress: t.progress,
 		Package: c.String(packageFlag),
 	}
-	var err error
 	if o.Reader, err = t.reader(c); err != nil {
 		return nil, err
 	}
-	if name := c.String("kernel"); name != "" {
-		p, ok := profile.Named(name)
-		if !ok {
-			return nil, usagef("there is no profile %q: there are %s", name, strings.Join(profile.All(), ", "))
-		}
-		o.Profile = p
+	if o.Profile, err = profileOf(c, ""); err != nil {
+		return nil, err
 	}
 	img, err := kprobelab.OpenImage(path, o)
 	t.progressDone()
@@ -105,7 +105,7 @@ func openAnyImage(t *term, c *cli.Command, path string, more ...string) (*kimage
 // imageFirst gives a hint where a symbol was named in the image's place.
 func imageFirst(c *cli.Command, path string, err error) error {
 	var missing *fs.PathError
-	if path == c.Args().First() && errors.As(err, &missing) && missing.Path == path && errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(path, "./") {
+	if path == operand(c, 0) && errors.As(err, &missing) && missing.Path == path && errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(path, "./") {
 		return fmt.Errorf("%w (the image comes first, - for the guest kernel)", err)
 	}
 	return err
@@ -113,10 +113,11 @@ func imageFirst(c *cli.Command, path string, err error) error {
 
 // atMost refuses more positional arguments than the command takes.
 func atMost(c *cli.Command, n int) error {
-	if c.Args().Len() <= n {
+	args := operands(c)
+	if len(args) <= n {
 		return nil
 	}
-	return usagef("unexpected %q; try %s --help", c.Args().Get(n), c.FullName())
+	return usagef("unexpected %q; try %s --help", args[n], c.FullName())
 }
 
 // oneOf refuses two flags at once.

@@ -19,7 +19,7 @@ func infoCommand(t *term) *cli.Command {
 		Usage:     "tell what an image is: its facts with their evidence, tables and sections",
 		ArgsUsage: "[IMAGE]",
 		Description: "The facts choose the kernel behaviour (the profile) that probes follow; --config and\n" +
-			"--kernel decide it otherwise. " + imageHelp + "\n\n" +
+			"--profile decide it otherwise. " + imageHelp + "\n\n" +
 			"Of a memory dump (docs/dumps.md) it tells the machine, too: memory, CPUs, uptime, modules, and\n" +
 			"with --tasks or --json the tasks. --dmesg prints what the kernel has logged, as dmesg does.\n\n" +
 			"The image's own functions (can_probe, can_boost, its decoder) are run and asked first: what\n" +
@@ -50,7 +50,7 @@ func info(t *term, c *cli.Command) error {
 	if c.Bool("dmesg") && (c.Bool("tasks") || c.Bool("json")) {
 		return usagef("--dmesg goes with neither --tasks nor --json")
 	}
-	img, err := openAnyImage(t, c, c.Args().First())
+	img, err := openAnyImage(t, c, operand(c, 0))
 	if err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ func (p *mounting) run(ctx context.Context, t *term, c *cli.Command) error {
 	if err := atMost(c, 2); err != nil {
 		return err
 	}
-	if p.dir = c.Args().First(); p.dir == "" {
+	if p.dir = operand(c, 0); p.dir == "" {
 		return usagef("where to mount is missing: give an empty directory; try %s --help", c.FullName())
 	}
 	if p.cpus < 1 || p.cpus > bounded.CPUs {
@@ -100,7 +100,7 @@ func (p *mounting) run(ctx context.Context, t *term, c *cli.Command) error {
 	if err := p.checkPlace(); err != nil {
 		return err
 	}
-	img, err := openImage(t, c, c.Args().Get(1))
+	img, err := openImage(t, c, operand(c, 1))
 	if err != nil {
 		return err
 	}

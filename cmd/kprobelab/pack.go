@@ -69,7 +69,7 @@ func pack(t *term, c *cli.Command) error {
 	switch {
 	case rewrite != nil && (c.Args().Present() || c.Bool("list") || c.Bool("shrink") && c.Bool("whole")):
 		return usagef("--%s is for the files of the folder: it goes with -o and nothing else", name)
-	case !c.Args().Present() && !c.Bool("list") && rewrite == nil:
+	case len(operands(c)) == 0 && !c.Bool("list") && rewrite == nil:
 		return usagef("pack takes at least one image; try %s --help", c.FullName())
 	case dir == "":
 		return usagef("pack needs -o DIR, the folder of the files")
@@ -81,7 +81,7 @@ func pack(t *term, c *cli.Command) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	for _, path := range c.Args().Slice() {
+	for _, path := range operands(c) {
 		if err := packOne(t, c, path, dir); err != nil {
 			return err
 		}

@@ -49,7 +49,8 @@ func probeCommand(t *term) *cli.Command {
 			&cli.StringFlag{Name: debuginfoFlagName, Usage: "read DWARF from `FILE`, not from IMAGE"},
 			&cli.StringFlag{Name: "source", Usage: "with -L: the source's text is in `DIR` (default: the folder of the file with the debugging information, and the working directory; no source outside of these is read)"},
 			&cli.BoolFlag{Name: "externs", Usage: "with -V: the unit's global variables, too"},
-			&cli.StringFlag{Name: "kernel", Usage: "write for this `PROFILE`'s kprobe_events, not for the release that the file names: " +
+			kernelFlag(),
+			&cli.StringFlag{Name: "profile", Usage: "write for this `PROFILE`'s kprobe_events, not for the release that the file names: " +
 				strings.Join(profile.All(), ", ")},
 			&cli.StringFlag{Name: "readme", Usage: "write for the kernel whose tracing README is `FILE`; /dev/null is what perf writes where it cannot read one"},
 		},
@@ -59,7 +60,7 @@ func probeCommand(t *term) *cli.Command {
 
 func probe(t *term, c *cli.Command) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(collectAt))
-	if err := oneOf(c, "kernel", "readme"); err != nil {
+	if err := oneOf(c, "profile", "readme"); err != nil {
 		return err
 	}
 	if err := atMost(c, 1); err != nil {
@@ -70,7 +71,7 @@ func probe(t *term, c *cli.Command) error {
 	}
 	path := c.String("debuginfo")
 	if path == "" {
-		path = c.Args().First()
+		path = operand(c, 0)
 	}
 	f, err := probeFile(t, c, path)
 	if err != nil {
@@ -142,12 +143,8 @@ func probeFeatures(c *cli.Command, f *source.File) (perfprobe.Features, error) {
 		}
 		return perfprobe.ReadFeatures(string(b)), nil
 	}
-	if name := c.String("kernel"); name != "" {
-		p, ok := profile.Named(name)
-		if !ok {
-			return perfprobe.Features{}, usagef("there is no profile %q: there are %s", name, strings.Join(profile.All(), ", "))
-		}
-		return debuginfo.Features(p), nil
+	if p, err := profileOf(c, ""); p != nil || err != nil {
+		return debuginfo.Features(p), err
 	}
 	if v, ok := profile.ParseVersion(f.Release()); ok {
 		return debuginfo.Features(profile.ForRelease(v)), nil

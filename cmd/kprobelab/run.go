@@ -80,7 +80,7 @@ const runUserHelp = `With --uprobe, --uretprobe, a definition of -e with FILE:OF
 and what follows it its arguments (after -- where they begin with a dash). It runs without a kernel,
 in a sandbox (docs/uprobes.md): it reads the file of --stdin and those of --file, and writes to
 standard output and error; its interpreter and libraries are such files, too. The hits are printed at the
-end, as the kernel prints the file trace. --kernel says which kernel's uprobes they are.
+end, as the kernel prints the file trace. --profile says which kernel's uprobes they are.
 Definitions of dynamic_events that begin with f, t, e or s are a booted kernel's own, too, and need its dump.
 With --exec or --call, IMAGE is the dump of a booted kernel, FILE one of its files, and the definitions go to that
 kernel's own uprobe_events: its own code plants the probes in its processes, and its own file trace is printed.
@@ -281,7 +281,7 @@ func (p *plan) run(t *term, c *cli.Command) error {
 	if err := p.check(c); err != nil {
 		return err
 	}
-	img, err := openImage(t, c, c.Args().First())
+	img, err := openImage(t, c, operand(c, 0))
 	if err != nil {
 		return err
 	}

@@ -21,10 +21,10 @@ func (p *plan) wantsProgram() bool {
 // it in the words of the source becomes definitions of uprobes; a kernel's probes are refused.
 func (p *plan) ofProgram(c *cli.Command) error {
 	asked := p.wantsProgram()
-	if !asked && len(p.Jobs)+len(p.Tasks) > 0 || len(p.Probes)+len(p.Events)+len(p.Watches) == 0 || c.Args().Len() == 0 {
+	if !asked && len(p.Jobs)+len(p.Tasks) > 0 || len(p.Probes)+len(p.Events)+len(p.Watches) == 0 || len(operands(c)) == 0 {
 		return nil
 	}
-	program := c.Args().First()
+	program := operand(c, 0)
 	s, err := run.OpenSource(program, programRules(c))
 	for _, line := range p.Events {
 		if asked && err != nil && !run.IsUserEvent(line) {
@@ -57,9 +57,9 @@ func (p *plan) ofProgram(c *cli.Command) error {
 	return nil
 }
 
-// programRules returns the rules of the kernel that --kernel names, or the rules of the default kernel.
+// programRules returns the rules of the kernel that --profile names, or the rules of the default kernel.
 func programRules(c *cli.Command) *profile.Config {
-	if rules, ok := profile.Named(c.String("kernel")); ok {
+	if rules, ok := profile.Named(c.String("profile")); ok {
 		return rules
 	}
 	rules, _ := profile.Named(profile.Default)
@@ -107,7 +107,7 @@ func (p *plan) ofKernel(c *cli.Command) error {
 
 // kernelFlags are flags of run that a program without a kernel has no use for.
 var kernelFlags = []string{
-	"kprobe", "kretprobe", "call", "task", "exec", "as", "tracefs", "cpus", "slice", "no-post", "no-settle", "sysctl", "dmesg",
+	"kernel", "kprobe", "kretprobe", "call", "task", "exec", "as", "tracefs", "cpus", "slice", "no-post", "no-settle", "sysctl", "dmesg",
 	"config", "live-text", "symbols", "module", "decoder", "debuginfo", "cwd",
 }
 
@@ -127,12 +127,9 @@ func (p *plan) runProgram(t *term, c *cli.Command) error {
 	if c.IsSet("uprobe-pid") && p.pid < run.FirstPID {
 		return usagef("--uprobe-pid %d: the first process has the number %d", p.pid, run.FirstPID)
 	}
-	rules, _ := profile.Named("6.1")
-	if name := c.String("kernel"); name != "" {
-		var ok bool
-		if rules, ok = profile.Named(name); !ok {
-			return usagef("there is no profile %q: there are %s", name, strings.Join(profile.All(), ", "))
-		}
+	rules, err := profileOf(c, profile.Default)
+	if err != nil {
+		return err
 	}
 	if !c.IsSet("budget") {
 		p.Budget = execBudget

@@ -14,7 +14,7 @@ import (
 
 const sampleHelp = `Loads one of the kernel's sample modules into the guest kernel, lets some tasks run there,
 and unloads it. What is printed is what the module writes to the kernel's log (dmesg), in
-the words of the release that --kernel names. Addresses are the guest kernel's.
+the words of the release that --profile names. Addresses are the guest kernel's.
 
 `
 
@@ -50,7 +50,7 @@ var sampleSpecs = []sampleSpec{
 (_do_fork to 5.9, do_fork in 2.6.18), each of which prints the address and the flags. bash
 opens a file, reads it and forks, --calls times; kthreadd forks once.`,
 		examples: []string{
-			"kprobelab sample kprobe", "kprobelab sample kprobe --kernel 4.4",
+			"kprobelab sample kprobe", "kprobelab sample kprobe --profile 4.4",
 			"kprobelab sample kprobe --symbol do_sys_open --tasks 3 --cpus 2",
 		},
 		cpus: 1, symbol: "symbol", tasks: 1, calls: 2,
@@ -62,7 +62,7 @@ instance and leaves kernel threads out, so kthreadd's fork is not seen; the hand
 the result and the time. 2.6.18 has no entry handlers: nobody is left out there, and there
 is no time. With a small pool and many tasks, calls are missed.`,
 		examples: []string{
-			"kprobelab sample kretprobe", "kprobelab sample kretprobe --func vfs_read --kernel 5.10",
+			"kprobelab sample kretprobe", "kprobelab sample kretprobe --func vfs_read --profile 5.10",
 			"kprobelab sample kretprobe --func do_sys_open --maxactive 1 --tasks 8 --cpus 2",
 		},
 		cpus: 1, symbol: "func", maxActive: 20, tasks: 1, calls: 2,
@@ -73,7 +73,7 @@ is no time. With a small pool and many tasks, calls are missed.`,
 signature prints its arguments. It is a function of the guest, entered on the probed one's
 registers and stack. Jprobes were taken out of the kernel: of the profiles 2.6.18 and 4.4
 have them, and the others refuse, as their register_jprobe did.`,
-		examples: []string{"kprobelab sample jprobe", "kprobelab sample jprobe --kernel 6.1"},
+		examples: []string{"kprobelab sample jprobe", "kprobelab sample jprobe --profile 6.1"},
 		kernel:   "4.4", cpus: 1, tasks: 1, calls: 2,
 	},
 }
@@ -120,7 +120,7 @@ func sampleCommand(t *term) *cli.Command {
 			examples("kprobelab sample article kprobe", "kprobelab sample article jprobe", "kprobelab sample article kretprobe"),
 		articleSpecs, "article ")
 	return group("sample", "run the kernel's sample modules, with their output",
-		sampleHelp+examples("kprobelab sample kprobe", "kprobelab sample kretprobe --kernel 5.10",
+		sampleHelp+examples("kprobelab sample kprobe", "kprobelab sample kretprobe --profile 5.10",
 			"kprobelab sample jprobe", "kprobelab sample article kretprobe"),
 		sampleSpecs, "", article)
 }
@@ -148,7 +148,8 @@ type sampleRun struct {
 func (s sampleSpec) command(t *term, name string) *cli.Command {
 	r := &sampleRun{name: name, pool: s.maxActive != 0}
 	flags := []cli.Flag{
-		&cli.StringFlag{Name: "kernel", Value: s.kernel, Usage: "behave and print like this `PROFILE`: " + strings.Join(profile.Names(), ", ")},
+		rulesOnly(),
+		&cli.StringFlag{Name: "profile", Value: s.kernel, Usage: "behave and print like this `PROFILE`: " + strings.Join(profile.Names(), ", ")},
 		&cli.IntFlag{Name: "cpus", Value: s.cpus, Destination: &r.cpus, Usage: "number of `CPUS`"},
 		&cli.IntFlag{Name: "tasks", Value: s.tasks, Destination: &r.tasks, Usage: "number of `TASKS`"},
 		&cli.IntFlag{Name: "calls", Value: s.calls, Destination: &r.calls, Usage: "number of `CALLS` that each makes"},

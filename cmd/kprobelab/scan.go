@@ -76,7 +76,7 @@ func scan(t *term, c *cli.Command) error {
 			return err
 		}
 	}
-	img, err := openImage(t, c, c.Args().First())
+	img, err := openImage(t, c, operand(c, 0))
 	if err != nil {
 		return err
 	}
@@ -130,8 +130,8 @@ func bareAlone(c *cli.Command) error {
 // the place of.
 func scanGlobs(c *cli.Command) ([]string, error) {
 	var globs []string
-	if c.Args().Len() > 1 {
-		globs = c.Args().Slice()[1:]
+	if args := operands(c); len(args) > 1 {
+		globs = args[1:]
 	}
 	if !c.IsSet("points") {
 		return globs, checkPatterns(globs...)

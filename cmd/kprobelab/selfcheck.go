@@ -48,7 +48,7 @@ func selfcheckCommand(t *term) *cli.Command {
 		Description: selfcheckHelp + imageHelp + "\n\n" + examples(
 			"kprobelab selfcheck /boot/vmlinuz-6.1.0-18-amd64",
 			"kprobelab selfcheck --points 20000 --seed 7 vmlinuz",
-			"kprobelab selfcheck --kernel 6.1 vmlinuz-6.8.0     # what would be wrong by that profile",
+			"kprobelab selfcheck --profile 6.1 vmlinuz-6.8.0     # what would be wrong by that profile",
 			"kprobelab selfcheck --boundaries 10000 --insides 1000 kernel.core",
 			"kprobelab selfcheck --json vmlinuz | jq 'select(.differ > 0)'",
 		),

@@ -15,7 +15,7 @@ import (
 )
 
 func runSelfcheck(t *term, c *cli.Command, timeout time.Duration) error {
-	img, err := openImage(t, c, c.Args().First())
+	img, err := openImage(t, c, operand(c, 0))
 	if err != nil {
 		return err
 	}

@@ -27,6 +27,7 @@ func serveCommand(t *term) *cli.Command {
 			"goes on until it is interrupted.\n\n" +
 			examples("kprobelab serve", "kprobelab serve --port 8000 /boot/vmlinuz-6.1.0-18-amd64"),
 		Flags: []cli.Flag{
+			kernelFlag(),
 			&cli.IntFlag{Name: "port", Usage: "listen at this `PORT` (default: one that is free)"},
 			&cli.StringFlag{Name: "page", Usage: "serve this `FILE` (default: " + pageFile + " beside the program)"},
 		},
@@ -43,7 +44,14 @@ func serve(ctx context.Context, t *term, c *cli.Command) error {
 	if page == "" {
 		page = besideProgram(pageFile)
 	}
-	s, err := server.New(page, c.Args().Slice())
+	images := operands(c)
+	for i, path := range images {
+		var err error
+		if images[i], err = asKernel(c, path); err != nil {
+			return err
+		}
+	}
+	s, err := server.New(page, images)
 	var missing *fs.PathError
 	switch {
 	case errors.As(err, &missing) && missing.Path == page && errors.Is(err, fs.ErrNotExist):

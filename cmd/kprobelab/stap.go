@@ -37,8 +37,7 @@ end with 0; 2 wrong use; 3 a file cannot be read; 4 this build has no engine; 5 
 // stapRun is what the command line asks for.
 type stapRun struct {
 	scriptRun
-	image string
-	o     script.StapOptions
+	o script.StapOptions
 }
 
 func stapCommand(t *term) *cli.Command {
@@ -57,7 +56,7 @@ func stapCommand(t *term) *cli.Command {
 		) + "\n" + stapExit,
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "script", Aliases: []string{"e"}, Usage: "the `SCRIPT` itself, not a file's name"},
-			&cli.StringFlag{Name: "release", Aliases: []string{"r"}, Destination: &r.image, Usage: "run on this `IMAGE` or dump (default: the guest kernel)"},
+			&cli.StringFlag{Name: "release", Aliases: []string{"r"}, Usage: "run on this `IMAGE` or dump (default: the guest kernel)"},
 			&cli.StringFlag{Name: "command", Aliases: []string{"c"}, Destination: &r.command, Usage: "on a booted kernel, run the program `'PROGRAM ARGS'` and end when it ends"},
 			&cli.StringSliceFlag{Name: "call", Destination: &r.calls, Usage: "make this `CALL`, as in kprobelab run (repeatable)"},
 			&cli.IntFlag{Name: "pass", Aliases: []string{"p"}, Value: 5, Usage: "stop after `PASS` 1 (print what was read) or 2 (print probes, functions, types)"},
@@ -118,7 +117,11 @@ func (r *stapRun) run(t *term, c *cli.Command) (ferr error) {
 		return err
 	}
 	normally := debug.SetGCPercent(collectAt)
-	img, err := openImage(t, c, r.image)
+	kernel, err := kernelOf(c, "release")
+	if err != nil {
+		return err
+	}
+	img, err := openImage(t, c, kernel)
 	if err != nil {
 		return err
 	}

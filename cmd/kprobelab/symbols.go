@@ -36,11 +36,11 @@ func symbols(t *term, c *cli.Command) error {
 	if err := atMost(c, 2); err != nil {
 		return err
 	}
-	pattern := c.Args().Get(1)
+	pattern := operand(c, 1)
 	if err := checkPatterns(pattern); err != nil {
 		return err
 	}
-	img, err := openImage(t, c, c.Args().First())
+	img, err := openImage(t, c, operand(c, 0))
 	if err != nil {
 		return err
 	}

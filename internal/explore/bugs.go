@@ -75,3 +75,28 @@ func (s *Switch) Set(c *profile.Config) error {
 	}
 	return nil
 }
+
+// Kernel returns the profile of that name with these bugs brought back. Without a name it is the one that the first
+// bug is brought back on.
+func Kernel(name string, bugs []string) (*profile.Config, error) {
+	list := make([]*Switch, len(bugs))
+	for i, id := range bugs {
+		var err error
+		if list[i], err = Find(id); err != nil {
+			return nil, err
+		}
+	}
+	if name == "" {
+		name = profile.Default
+		if len(list) > 0 && list[0].Kernel != "" {
+			name = list[0].Kernel
+		}
+	}
+	c, err := profile.Find(name)
+	for _, b := range list {
+		if err == nil {
+			err = b.Set(c)
+		}
+	}
+	return c, err
+}

@@ -286,6 +286,23 @@ func (p *Program) Replay(c *profile.Config, decisions []string) (*Schedule, erro
 	return s, err
 }
 
+// Again runs a schedule's own scenario on its own profile and bugs, as Replay does.
+func (s *Schedule) Again() (*Schedule, error) {
+	c, err := Kernel(s.Profile, s.Bugs)
+	if err != nil {
+		return nil, err
+	}
+	p, err := Compile(s.Text)
+	if err != nil {
+		return nil, err
+	}
+	again, err := p.Replay(c, s.Decisions())
+	if err == nil {
+		again.Bugs = slices.Clone(s.Bugs)
+	}
+	return again, err
+}
+
 // follow runs decisions as far as they fit; strict: all have to. Where they end
 // or do not fit, the run goes on as it did.
 func (p *Program) follow(c *profile.Config, decisions []string, strict bool) (*Schedule, int, error) {

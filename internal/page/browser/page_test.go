@@ -169,7 +169,7 @@ func asCommandLine(t *testing.T, program string, q map[string]string, answer []b
 	}
 	var page struct{ Bytes []verdict }
 	require.NoError(t, json.Unmarshal(answer, &page))
-	out, err := exec.Command(program, "explain", "--json", "--kernel", q["release"], "--hex", q["hex"], "+0").Output()
+	out, err := exec.Command(program, "explain", "--json", "--profile", q["release"], "--hex", q["hex"], "+0").Output()
 	require.NoError(t, err, q)
 	var want struct {
 		verdict

@@ -86,9 +86,9 @@ func main() {
 func explored(kernels []string, bound int, before []string) error {
 	for _, kernel := range kernels {
 		for _, name := range explore.Library() {
-			c, ok := profile.Named(kernel)
-			if !ok {
-				return fmt.Errorf("there is no profile %q", kernel)
+			c, err := profile.Find(kernel)
+			if err != nil {
+				return err
 			}
 			p, err := explore.FromLibrary(name)
 			if err != nil {

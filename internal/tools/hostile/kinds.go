@@ -278,7 +278,7 @@ func commandLine(c *tryOut) {
 	commands := []string{"run", "scan", "info", "explain", "check", "decode", "symbols", "sample", "help", "version", "completion", "bench", "nosuch", ""}
 	flags := []string{
 		"--kprobe", "--kretprobe", "--call", "--task", "-e", "--cpus", "--seed", "--no-post", "--no-settle", "--steps", "--json", "--tsv", "--sysctl",
-		"--kernel", "--cpu", "--config", "--symbols", "--live-text", "--module", "--decoder", "--hex", "--points", "--list", "--padding", "--help", "--max-output", "--nosuch", "-", "--",
+		"--profile", "--cpu", "--config", "--symbols", "--live-text", "--module", "--decoder", "--hex", "--points", "--list", "--padding", "--help", "--max-output", "--nosuch", "-", "--",
 	}
 	fn := c.seeds.functions[c.rng.IntN(len(c.seeds.functions))]
 	values := []string{

@@ -37,9 +37,9 @@ func main() {
 }
 
 func run(name string, drawn int, seed uint64, record, program string) error {
-	c, ok := profile.Named(name)
-	if !ok {
-		return fmt.Errorf("there is no profile %q", name)
+	c, err := profile.Find(name)
+	if err != nil {
+		return err
 	}
 	if program == "" {
 		return errors.New("no program to ask")

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"kprobelab/internal/printable"
+	"kprobelab/profile"
+)
+
+// kernelFlag names the kernel in place of the argument IMAGE.
+func kernelFlag() cli.Flag {
+	return &cli.StringSliceFlag{Name: "kernel", Usage: "the `KERNEL` in place of IMAGE: a vmlinux, a vmlinuz or a booted kernel's dump (repeatable where several images make sense)"}
+}
+
+// rulesOnly takes --kernel where no kernel is opened, and says which flag chooses the rules.
+func rulesOnly() cli.Flag {
+	return &cli.StringFlag{Name: "kernel", Hidden: true, Local: true, Validator: func(word string) error {
+		return usagef("--kernel names a kernel to open, and none is opened here: --profile %s chooses the rules", printable.Name(profileLike(word)))
+	}}
+}
+
+// profileLike is the word where it names a profile, and else the name of one.
+func profileLike(word string) string {
+	if _, ok := profile.Named(word); ok {
+		return word
+	}
+	return profile.Default
+}
+
+// afterOther are the commands whose first argument is no image.
+var afterOther = []string{"check", "mount"}
+
+// operands returns the arguments of the command; the kernels of --kernel stand where IMAGE does.
+func operands(c *cli.Command) []string {
+	args, kernels := c.Args().Slice(), c.StringSlice("kernel")
+	if len(kernels) == 0 {
+		return args
+	}
+	at := 0
+	if slices.Contains(afterOther, c.Name) {
+		at = 1
+	}
+	for len(args) < at {
+		args = append(args, "")
+	}
+	return slices.Insert(args, at, kernels...)
+}
+
+// operand returns the argument of that number, "" where there is none.
+func operand(c *cli.Command, n int) string {
+	if args := operands(c); n < len(args) {
+		return args[n]
+	}
+	return ""
+}
+
+// asKernel is the file of a kernel that --kernel names. Another path stays as it is.
+func asKernel(c *cli.Command, path string) (string, error) {
+	if !slices.Contains(c.StringSlice("kernel"), path) {
+		return path, nil
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) || path == "-" {
+		return path, nil
+	}
+	if _, ok := profile.Named(path); ok && !strings.ContainsAny(path, "/") {
+		return "", usagef("--kernel %s: there is no such file; --profile %s chooses that release's rules", path, path)
+	}
+	return "", &failure{exitImage, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}}
+}
+
+// kernelOf returns the kernel of --kernel, or the image of another flag that names one.
+func kernelOf(c *cli.Command, flag string) (string, error) {
+	kernels := c.StringSlice("kernel")
+	switch {
+	case len(kernels) == 0:
+		return c.String(flag), nil
+	case c.IsSet(flag):
+		return "", oneOf(c, flag, "kernel")
+	case len(kernels) > 1:
+		return "", usagef("--kernel %s: this command takes one kernel", printable.Name(kernels[1]))
+	}
+	return kernels[0], nil
+}
+
+// profileOf returns the profile that --profile names, or the one that is named here; nil where there is none.
+func profileOf(c *cli.Command, usual string) (*profile.Config, error) {
+	name := c.String("profile")
+	if name == "" {
+		name = usual
+	}
+	if name == "" {
+		return nil, nil
+	}
+	p, err := profile.Find(name)
+	if err != nil {
+		return nil, usagef("%w", err)
+	}
+	return p, nil
+}
