@@ -123,7 +123,7 @@ func (c *cpu) writeBytes(a uint64, b []byte) bool {
 	for n := a / pageSize; n <= (a+uint64(len(b))-1)/pageSize; n++ {
 		r := e.region(x86.Addr(n * pageSize))
 		i := n - uint64(r.Start)/pageSize
-		if at := r.attr[i]; at&attrX == 0 && c.fast(a) && e.log == nil && !e.watch.watched(n) && (!e.track || at&attrDirty != 0) {
+		if at := r.attr[i]; at&attrX == 0 && c.fast(a) && !e.watch.watched(n) && (!e.track || at&attrDirty != 0) {
 			e.writes[n%tlbSize] = tlbEntry{n, r.at(i)}
 		}
 	}

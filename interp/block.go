@@ -59,8 +59,6 @@ type cache struct {
 	steps  map[uint64]*block
 	pages  map[uint64][]*block // by each page that a block has bytes of
 	ops    int
-	c      *cpu
-	log    *log // nil: nobody steps back
 }
 
 func (k *cache) init() {
@@ -71,18 +69,7 @@ func (k *cache) init() {
 func (k *cache) add(b *block) {
 	if k.ops+len(b.ops) > bounded.TranslatedCode {
 		k.init()
-		if k.log != nil {
-			k.c.e.host.ForgetSteps()
-		}
 	}
-	k.put(b)
-	if k.log != nil {
-		k.log.block(k.c, b, true)
-	}
-}
-
-// put makes a block one of the CPU's.
-func (k *cache) put(b *block) {
 	k.ops += len(b.ops)
 	if b.stepped {
 		k.steps[b.pc] = b
@@ -131,15 +118,6 @@ func (k *cache) forget(b *block) {
 	if r := &k.recent[slotOf(b.pc)]; *r == b {
 		*r = nil
 	}
-	if k.log != nil {
-		k.log.block(k.c, b, false)
-	}
-}
-
-// revive takes a block back that was dropped.
-func (k *cache) revive(b *block) {
-	b.dead = false
-	k.put(b)
 }
 
 func slotOf(ip uint64) uint64 { return (ip ^ ip>>12) & 4095 }

@@ -1,7 +1,5 @@
 package interp
 
-import "slices"
-
 // console is what the guest wrote to the console port. Several tasks may print at
 // once, and a kernel's printk keeps each line whole. So a task's line is kept until
 // it ends.
@@ -24,15 +22,6 @@ func (k *console) put(task int, b byte) {
 	if b == '\n' || len(*l) == lineSize {
 		k.end(l)
 	}
-}
-
-// clone is a copy that later output leaves alone.
-func (k *console) clone() console {
-	c := console{text: k.text[:len(k.text):len(k.text)]}
-	for _, l := range k.lines {
-		c.lines = append(c.lines, slices.Clone(l))
-	}
-	return c
 }
 
 func (k *console) end(l *[]byte) {

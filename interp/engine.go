@@ -31,7 +31,6 @@ type engine struct {
 	entropy *rand.PCG // of rdrand
 	undo    []saved
 	track   bool // save a page when it is first written
-	log     *log // nil: changes are not logged
 	// inside counts the calls of the host that it is in.
 	inside atomic.Int32
 }
@@ -70,7 +69,6 @@ func (e *engine) NewState() machine.State { return new(state) }
 func (e *engine) Open() (machine.CPU, error) {
 	c := &cpu{e: e, n: len(e.cpus), has: e.has}
 	c.blocks.init()
-	c.blocks.c = c
 	c.mxcsr, c.fpu, c.flags = 0x1f80, bootFPU, x86.FlagFixed
 	c.sys = newSystem(e.has)
 	e.cpus = append(e.cpus, c)
@@ -78,7 +76,7 @@ func (e *engine) Open() (machine.CPU, error) {
 }
 
 func (e *engine) Close() {
-	e.cpus, e.regions, e.recent, e.undo, e.log = nil, nil, nil, nil, nil
+	e.cpus, e.regions, e.recent, e.undo = nil, nil, nil, nil
 	e.flushTLB()
 }
 

@@ -137,15 +137,9 @@ func (e *engine) copyIn(addr x86.Addr, b []byte) {
 }
 
 // Touch is called before memory that is mapped is written: its pages are saved for
-// a snapshot, and what they hold for steps back.
+// a snapshot.
 func (e *engine) Touch(addr x86.Addr, n int) {
-	if n == 0 {
-		return
-	}
-	if e.log != nil {
-		e.log.memory(e, addr, n)
-	}
-	if !e.track {
+	if n == 0 || !e.track {
 		return
 	}
 	end := addr.Add(int64(n))

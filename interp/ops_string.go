@@ -123,7 +123,7 @@ func opRepeat(c *cpu, o *op) bool {
 			c.ip = o.next
 			return true
 		}
-		if c.reason != reasonNone || c.running.dead || e.log != nil || e.watch.pending() || e.Instrs >= e.StopAt.Load() {
+		if c.reason != reasonNone || c.running.dead || e.watch.pending() || e.Instrs >= e.StopAt.Load() {
 			c.resumed = o.ip
 			return true
 		}

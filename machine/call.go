@@ -69,9 +69,6 @@ func (m *Machine) CallAddr(addr x86.Addr, args ...uint64) (uint64, error) {
 	if m.cur.Depth() > 0 {
 		return m.callNested(addr, args)
 	}
-	if m.back != nil {
-		m.back.forget()
-	}
 	if m.booted != nil {
 		m.last, err = m.booted.Call(addr, slices.Clone(args)) // so that args need no heap where nothing has booted
 		return m.last.AX, err

@@ -18,14 +18,13 @@ type heap struct {
 	next x86.Addr
 	free map[int][]x86.Addr
 	size map[x86.Addr]int
-	gen  uint64 // how often it was changed
 }
 
 func newHeap() heap { return heap{free: map[int][]x86.Addr{}, size: map[x86.Addr]int{}} }
 
 // clone is a copy that later allocations leave alone.
 func (h *heap) clone() heap {
-	c := heap{r: h.r, next: h.next, gen: h.gen, free: map[int][]x86.Addr{}, size: maps.Clone(h.size)}
+	c := heap{r: h.r, next: h.next, free: map[int][]x86.Addr{}, size: maps.Clone(h.size)}
 	for n, list := range h.free {
 		c.free[n] = slices.Clone(list)
 	}
@@ -60,8 +59,6 @@ func (m *Machine) alloc(h *heap, n int) (x86.Addr, error) {
 	if n < 0 || int64(n) > MaxRegion {
 		return 0, fmt.Errorf("alloc of %d bytes: %w", n, errno.EINVAL)
 	}
-	m.anew()
-	h.gen++
 	c := chunk(n)
 	var at x86.Addr
 	if f := h.free[c]; len(f) > 0 {
@@ -86,8 +83,6 @@ func (m *Machine) alloc(h *heap, n int) (x86.Addr, error) {
 func (m *Machine) Free(at x86.Addr) {
 	for _, h := range []*heap{&m.heap, &m.user} {
 		if c, ok := h.size[at]; ok {
-			m.anew()
-			h.gen++
 			delete(h.size, at)
 			h.free[c] = append(h.free[c], at)
 			return

@@ -21,7 +21,6 @@ type Machine struct {
 	// ownedFirst is the process's own memory at the first run of a booted kernel, wroteTooMuch that a run has added too much to it.
 	ownedFirst   int64
 	wroteTooMuch atomic.Bool
-	back         *journal // nil: no steps are kept
 	watch        func(hits []WatchHit, regs *x86.PtRegs)
 
 	cpus    []*cpu
@@ -181,7 +180,7 @@ func (m *Machine) Close() {
 	m.closed, m.gone = true, true
 	m.engine.Close()
 	m.sh = &Shared{}
-	m.cpus, m.tasks, m.regions, m.snapshots, m.spare, m.back = nil, nil, nil, nil, nil, nil
+	m.cpus, m.tasks, m.regions, m.snapshots, m.spare = nil, nil, nil, nil, nil
 }
 
 // Engine names the engine that executes the guest's code, and its version.

@@ -150,7 +150,6 @@ func (m *Machine) SwapWord(addr x86.Addr, v uint64) (old uint64, err error) {
 
 // touch is called before the host writes guest memory.
 func (m *Machine) touch(addr x86.Addr, n int) {
-	m.anew()
 	m.engine.Touch(addr, n)
 }
 

@@ -23,7 +23,6 @@ func (m *Machine) SetPages(r x86.Range, attr byte) error {
 	if r.Start%PageSize != 0 || r.End%PageSize != 0 || attr&^(AttrR|AttrW|AttrX) != 0 || !m.reserved(r) {
 		return fmt.Errorf("pages from %s to %s: %w", r.Start, r.End, errno.EINVAL)
 	}
-	m.anew()
 	executable := m.engine.Unmap(r)
 	m.engine.Allow(r, attr)
 	if executable || attr&AttrX != 0 {

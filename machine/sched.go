@@ -44,7 +44,6 @@ func (m *Machine) schedule(target *Task) error {
 		if m.reached() {
 			return nil
 		}
-		m.mark()
 		c, t, alone := m.pick()
 		if t == nil {
 			if target == nil && m.allDone() {

@@ -44,7 +44,6 @@ func (m *Machine) Snapshot() (*Snapshot, error) {
 			return nil, err
 		}
 	}
-	m.anew()
 	m.snapshots = append(m.snapshots, s)
 	m.engine.Track(true)
 	m.engine.Clean(0)
@@ -93,7 +92,6 @@ func (m *Machine) Restore(s *Snapshot) error {
 	if at < 0 {
 		return fmt.Errorf("snapshot is void: %w", errno.EINVAL)
 	}
-	m.anew()
 	m.engine.Rewind(s.undo)
 	m.forgetGates()
 	if m.booted == nil {

@@ -34,7 +34,6 @@ func (m *Machine) Step(cpu int, n uint64) (ran bool, err error) {
 	if t == nil {
 		return false, nil
 	}
-	m.mark()
 	t.left = false
 	_, err = m.turn(c, t, m.sh.Instrs+n, nil)
 	failed := m.failed

@@ -32,11 +32,7 @@ type Task struct {
 	n     int
 	stack x86.Addr // its end: past the last byte
 	saved State
-	taskFields
-}
 
-// taskFields are what a run changes of a task, but for its registers.
-type taskFields struct {
 	state taskState
 	cpu   *cpu // the one that has its registers; nil: saved has them
 	pin   int  // -1: any CPU
@@ -60,14 +56,14 @@ func (m *Machine) newTask(name string) (*Task, error) {
 			return nil, fmt.Errorf("task %q: %w: %d tasks are alive: %w", name, ErrNoMemory, MaxTasks, errno.EAGAIN)
 		}
 		old := m.tasks[n]
-		t := &Task{Name: name, m: m, n: n, stack: old.stack, saved: old.saved, taskFields: taskFields{pin: -1}}
+		t := &Task{Name: name, m: m, n: n, stack: old.stack, saved: old.saved, pin: -1}
 		m.tasks[n] = t
 		return t, nil
 	}
 	// Each stack is aligned to its size and has as much unmapped below it.
 	low := m.stacks.Start.Add(int64(n)*2*ThreadSize + ThreadSize)
 	m.engine.Allow(x86.Range{Start: low, End: low + ThreadSize}, AttrR|AttrW)
-	t := &Task{Name: name, m: m, n: n, stack: low + ThreadSize, saved: m.engine.NewState(), taskFields: taskFields{pin: -1}}
+	t := &Task{Name: name, m: m, n: n, stack: low + ThreadSize, saved: m.engine.NewState(), pin: -1}
 	m.tasks = append(m.tasks, t)
 	return t, nil
 }
@@ -82,7 +78,6 @@ func (m *Machine) Go(name string, calls ...Invocation) (*Task, error) {
 	if m.booted != nil {
 		return nil, fmt.Errorf("a booted kernel has tasks of its own: %w", errno.EINVAL)
 	}
-	m.anew()
 	t, err := m.newTask(name)
 	if err != nil {
 		return nil, err
@@ -128,7 +123,6 @@ func (m *Machine) Tasks() []*Task { return m.tasks }
 
 // Wake ends a task's sleep at once.
 func (m *Machine) Wake(t *Task) {
-	m.anew()
 	if t.state == sleeping {
 		t.state = runnable
 	}

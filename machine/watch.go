@@ -74,8 +74,6 @@ func (m *Machine) Watch(list []Watch, hit func(hits []WatchHit, regs *x86.PtRegs
 		return ErrNoWatch
 	case len(list) > MaxWatches:
 		return fmt.Errorf("%d watchpoints: %w: there can be %d", len(list), errno.ENOSPC, MaxWatches)
-	case m.back != nil && len(list) > 0:
-		return fmt.Errorf("watchpoints on a machine that keeps steps: %w", errno.EBUSY)
 	}
 	for _, w := range list {
 		if w.Len < 1 || w.Len > MaxWatch || w.Addr.Add(int64(w.Len)-1) < w.Addr {

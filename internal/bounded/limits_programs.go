@@ -57,9 +57,6 @@ const (
 	// GuestWritten bounds the memory that a booted kernel writes to, in bytes: a dump may be of a machine with more than the host has.
 	// Test: TestAGuestThatWritesAllItsMemory
 	GuestWritten = 4 << 30
-	// GuestLog bounds an engine's log of what a guest has written, in bytes.
-	// Test: TestALogOfBlocksIsBounded
-	GuestLog = 256 << 20
 	// Watchpoints bounds the watched places of a machine.
 	// Test: TestRefused
 	Watchpoints = 1 << 16

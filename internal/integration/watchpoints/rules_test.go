@@ -1,7 +1,6 @@
 package watchpoints
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -320,19 +319,6 @@ func TestRefused(t *testing.T) {
 		}
 		require.NoError(t, m.Watch(many, func([]machine.WatchHit, *x86.PtRegs) {}))
 		require.ErrorIs(t, m.Watch(append(many, many[0]), nil), errno.ENOSPC)
-	})
-}
-
-// Steps back and watchpoints exclude each other.
-func TestAMachineThatKeepsSteps(t *testing.T) {
-	each(t, tinyguest.Loop(), func(t *testing.T, m *machine.Machine, s *watch.Set) {
-		if err := m.KeepSteps(10); errors.Is(err, machine.ErrNoStepsBack) {
-			t.Skip(err)
-		} else {
-			require.NoError(t, err)
-		}
-		require.ErrorIs(t, s.Add(point(data, 4, w, nil)), errno.EBUSY)
-		require.Empty(t, s.All())
 	})
 }
 
