@@ -43,7 +43,7 @@ build_command() {
 }
 
 # build_clang SUITE: prints the command of a clang that knows -fsanitize=kcfi (16
-# and later): $KPROBELAB_KCFI_CLANG, the system's, else the package's.
+# and later; 7.3 wants 17): $KPROBELAB_KCFI_CLANG, the system's, else the package's.
 build_clang() {
 	for found in "${KPROBELAB_KCFI_CLANG:-}" clang clang-22 clang-21 clang-20 clang-19 clang-18 clang-17 clang-16; do
 		# clang is a function here, too (conformance-tools.sh).
@@ -52,17 +52,17 @@ build_clang() {
 			return
 		fi
 	done
-	build_llvm "$1" clang-16 clang-16
+	build_llvm "$1" clang-19 clang-19
 }
 
-# build_llvm SUITE PACKAGE PROGRAM: prints the command of a program of LLVM 16's packages.
+# build_llvm SUITE PACKAGE PROGRAM: prints the command of a program of LLVM's packages.
 # Some start themselves again, so that no loader may stand before them; the rest of
 # their libraries are the system's.
 build_llvm() {
 	tool "$2" "$1" "$2" || return 1
 	dir=$tools/$2
-	printf '#!/bin/sh\nLD_LIBRARY_PATH="%s" exec "%s" "$@"\n' "$dir/usr/lib/x86_64-linux-gnu:$dir/usr/lib/llvm-16/lib" \
-		"$dir/usr/lib/llvm-16/bin/$3" >"$tools/$3.sh"
+	llvm=$dir/usr/lib/llvm-${2##*-}
+	printf '#!/bin/sh\nLD_LIBRARY_PATH="%s" exec "%s" "$@"\n' "$dir/usr/lib/x86_64-linux-gnu:$llvm/lib" "$llvm/bin/$3" >"$tools/$3.sh"
 	chmod +x "$tools/$3.sh"
 	printf '%s\n' "$tools/$3.sh"
 }

@@ -55,3 +55,31 @@ func TestAFolderThatCannotBeKept(t *testing.T) {
 		})
 	}
 }
+
+// TestConfigurationsThatCannotBeDrawn: a sentence and exit code 2 or 1, before a source is fetched.
+func TestConfigurationsThatCannotBeDrawn(t *testing.T) {
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skip("no shell here")
+	}
+	for _, c := range []struct{ name, set, says string }{
+		{"no number", "DRAWN=x", "DRAWN=x: a number of configurations from 1 to 99 is wanted"},
+		{"none", "DRAWN=0", "DRAWN=0: a number"},
+		{"too many", "DRAWN=100", "DRAWN=100: a number"},
+		{"below none", "DRAWN=-1", "DRAWN=-1: a number"},
+		{"a file that is not there", "CONFIGS=none", "there is no scripts/configs/none.config"},
+		{"the base alone", "CONFIGS=base", "there is no scripts/configs/base.config"},
+		{"a suite that is a path", "SUITE=../x", "../x is no name of a Debian release"},
+		{"a seed that is a path", "SEED=../x", "SEED=../x: a number is wanted"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := exec.CommandContext(t.Context(), "sh", "conformance-configs.sh")
+			p.Env = append(os.Environ(), c.set)
+			out, err := p.CombinedOutput()
+			var exit *exec.ExitError
+			require.ErrorAs(t, err, &exit)
+			require.Contains(t, []int{1, 2}, exit.ExitCode(), string(out))
+			require.Contains(t, string(out), c.says)
+			require.NotContains(t, string(out), "fetching")
+		})
+	}
+}
