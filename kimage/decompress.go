@@ -12,6 +12,7 @@ import (
 	"github.com/ulikunitz/xz/lzma"
 
 	"kprobelab/internal/bounded"
+	"kprobelab/internal/xz"
 )
 
 // compression is one of the formats that a kernel image, or a file beside it,
@@ -27,7 +28,7 @@ type compression struct {
 var compressions = []compression{
 	{"gzip", "\x1f\x8b\x08", openGzip},
 	{"zstd", "\x28\xb5\x2f\xfd", openZstd},
-	{"xz", "\xfd7zXZ\x00", openXz},
+	{"xz", xz.Magic, openXz},
 	{"lz4", "\x02\x21\x4c\x18", openLz4Legacy},
 	{"lz4", "\x04\x22\x4d\x18", openLz4},
 	{"bzip2", "BZh", openBzip2},
@@ -155,6 +156,8 @@ func zstdFrameLen(r *bytes.Reader) (int64, error) {
 	}
 	return at, nil
 }
+
+func openXz(r *bytes.Reader) (io.Reader, error) { return xz.NewReader(r) }
 
 func openLzma(r *bytes.Reader) (io.Reader, error) {
 	return lzma.ReaderConfig{DictCap: bounded.UnpackWindow}.NewReader(r)

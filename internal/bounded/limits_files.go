@@ -106,3 +106,43 @@ const (
 	// Test: TestStructuresInStructures
 	ArchiveNesting = 64
 )
+
+// Packages.
+const (
+	// PackageEntries bounds the files of a package that is unpacked. Debian's largest of a kernel has 9,000.
+	// Test: TestHostilePackages
+	PackageEntries = 200_000
+	// PackageBytes bounds the files of a package, unpacked, in bytes. Debugging symbols of a kernel with its modules have 7 GiB.
+	// Test: TestHostilePackages
+	PackageBytes = 32 << 30
+	// PackageLinks bounds the links of a package that lead to each other on the way to one file.
+	// Test: TestHostilePackages
+	PackageLinks = 40
+	// PackagePath bounds a path in a package, in bytes (PATH_MAX).
+	// Test: TestHostilePackages
+	PackagePath = 4096
+	// PackageDepth bounds the folders of a path in a package.
+	// Test: TestHostilePackages
+	PackageDepth = 100
+	// PackageFile bounds a package's file, in bytes.
+	// Test: TestHostilePackages
+	PackageFile = 8 << 30
+	// PackageHeader bounds the header of an .rpm, and the control file of a .deb, in bytes.
+	// Test: TestHostilePackages
+	PackageHeader = 64 << 20
+	// SourcesFile bounds a file of apt's sources or configuration, in bytes, and a file of keys.
+	// Test: TestSourcesThatAreTooLong
+	SourcesFile = 4 << 20
+	// SignedIndex bounds the signed index of a suite (InRelease), in bytes. Debian's largest has 300 kB.
+	// Test: TestHostileIndexes
+	SignedIndex = 16 << 20
+	// PackageIndex bounds the list of a suite's packages, unpacked, in bytes. Debian's largest has 65 MB.
+	// Test: TestHostileIndexes
+	PackageIndex = 512 << 20
+	// IndexLine bounds a line of a list of packages, in bytes.
+	// Test: TestHostileIndexes
+	IndexLine = 1 << 20
+	// Dependencies bounds the packages that one package needs, all together.
+	// Test: TestDependenciesWithoutEnd
+	Dependencies = 2000
+)

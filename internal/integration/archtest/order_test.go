@@ -56,8 +56,13 @@ var alone = map[string][]string{
 	"internal/ctype":          {},
 	"internal/place":          {"x86", "errno"},
 	"internal/bounded":        {},
-	"internal/source":         {"internal/source/formula", "internal/systemcall"},
-	"internal/perfprobe":      {},
+	// What packages have is read without a word of kernels.
+	"internal/xz":          {},
+	"internal/unpack":      {},
+	"internal/debian":      {},
+	"internal/tinyarchive": {},
+	"internal/source":      {"internal/source/formula", "internal/systemcall"},
+	"internal/perfprobe":   {},
 	// The core of script languages knows no kernel.
 	"internal/script": {},
 	// An instruction's text is bytes for every kernel.

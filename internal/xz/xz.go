@@ -1,7 +1,13 @@
-package kimage
+// Package xz unpacks what xz has packed, as kernels' build and packages have it: LZMA2, and the x86 filter in front
+// of it, which Go's xz package refuses. So the container is read here (The .xz File Format), and only the LZMA2
+// data goes through that package.
+//
+// It must not know what is packed.
+package xz
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash"
@@ -15,44 +21,70 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// The kernel's build packs with xz's x86 filter in front of LZMA2, which Go's
-// xz package refuses. So the container is read here (The .xz File Format),
-// and only the LZMA2 data goes through that package.
+// Magic begins a file.
+const Magic = "\xfd7zXZ\x00"
 
 const (
-	xzHeaderSize = 12
+	headerSize = 12
 
-	xzFilterX86   = 0x04
-	xzFilterLzma2 = 0x21
+	filterX86   = 0x04
+	filterLzma2 = 0x21
 )
 
 var (
-	errXzHeader = errors.New("a block header is damaged")
-	errXzCheck  = errors.New("the checksum differs")
+	errHeader = errors.New("a block header is damaged")
+	errCheck  = errors.New("the checksum differs")
 )
 
-// xzReader reads the first stream of a file.
-type xzReader struct {
-	r     *bytes.Reader
+// Source is a packed stream. No byte past the stream is taken from it.
+type Source interface {
+	io.Reader
+	io.ByteReader
+}
+
+// counted counts what is read of a source.
+type counted struct {
+	Source
+	n int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.Source.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+func (c *counted) ReadByte() (byte, error) {
+	b, err := c.Source.ReadByte()
+	if err == nil {
+		c.n++
+	}
+	return b, err
+}
+
+// reader reads the first stream of a file.
+type reader struct {
+	r     *counted
 	check byte
 	// block is what the current block unpacks to, nil before it. sum is its
 	// checksum, nil where it is none that is known here.
 	block io.Reader
 	sum   hash.Hash
-	// before is how much of the file was left at the block's data.
-	before int
+	// before is how much of the file was read at the block's data.
+	before int64
 }
 
-func openXz(r *bytes.Reader) (io.Reader, error) {
-	head := make([]byte, xzHeaderSize)
+// NewReader unpacks the first stream of r.
+func NewReader(r Source) (io.Reader, error) {
+	head := make([]byte, headerSize)
 	if _, err := io.ReadFull(r, head); err != nil {
 		return nil, io.ErrUnexpectedEOF
 	}
-	return &xzReader{r: r, check: head[7] & 15}, nil
+	return &reader{r: &counted{Source: r}, check: head[7] & 15}, nil
 }
 
 // Read implements io.Reader.
-func (x *xzReader) Read(p []byte) (int, error) {
+func (x *reader) Read(p []byte) (int, error) {
 	for {
 		if x.block == nil {
 			if err := x.begin(); err != nil {
@@ -74,7 +106,7 @@ func (x *xzReader) Read(p []byte) (int, error) {
 }
 
 // begin reads a block's header; io.EOF where the index follows.
-func (x *xzReader) begin() error {
+func (x *reader) begin() error {
 	size, err := x.r.ReadByte()
 	switch {
 	case err != nil:
@@ -86,15 +118,15 @@ func (x *xzReader) begin() error {
 	if _, err := io.ReadFull(x.r, head); err != nil {
 		return io.ErrUnexpectedEOF
 	}
-	body, sum := head[:len(head)-4], le.Uint32(head[len(head)-4:])
+	body, sum := head[:len(head)-4], binary.LittleEndian.Uint32(head[len(head)-4:])
 	if crc32.Update(crc32.ChecksumIEEE([]byte{size}), crc32.IEEETable, body) != sum {
-		return errXzHeader
+		return errHeader
 	}
-	block, err := parseXzBlock(body)
+	block, err := parseBlock(body)
 	if err != nil {
 		return err
 	}
-	x.before, x.sum = x.r.Len(), xzSum(x.check)
+	x.before, x.sum = x.r.n, sumOf(x.check)
 	x.block, err = lzma.Reader2Config{DictCap: max(block.dictCap, lzma.MinDictCap)}.NewReader2(x.r)
 	if err == nil && block.x86 {
 		x.block = &x86Filter{r: x.block, prev: -1}
@@ -103,9 +135,9 @@ func (x *xzReader) begin() error {
 }
 
 // end passes over the padding and compares the checksum after it.
-func (x *xzReader) end() error {
-	if _, err := x.r.Seek(int64(-(x.before-x.r.Len())&3), io.SeekCurrent); err != nil {
-		return err
+func (x *reader) end() error {
+	if _, err := io.CopyN(io.Discard, x.r, -(x.r.n-x.before)&3); err != nil {
+		return io.ErrUnexpectedEOF
 	}
 	sizes := [16]int{0, 4, 4, 4, 8, 8, 8, 16, 16, 16, 32, 32, 32, 64, 64, 64}
 	want := make([]byte, sizes[x.check])
@@ -118,13 +150,13 @@ func (x *xzReader) end() error {
 	got := x.sum.Sum(nil) // big-endian; the file's is little-endian
 	slices.Reverse(got)
 	if !bytes.Equal(got, want) {
-		return errXzCheck
+		return errCheck
 	}
 	return nil
 }
 
-// xzSum is the checksum of that number where it is a CRC.
-func xzSum(check byte) hash.Hash {
+// sumOf is the checksum of that number where it is a CRC.
+func sumOf(check byte) hash.Hash {
 	switch check {
 	case 1:
 		return crc32.NewIEEE()
@@ -134,38 +166,38 @@ func xzSum(check byte) hash.Hash {
 	return nil
 }
 
-// xzBlock is what a block header says.
-type xzBlock struct {
+// blockHeader is what a block header says.
+type blockHeader struct {
 	x86     bool
 	dictCap int
 }
 
-func parseXzBlock(b []byte) (xzBlock, error) {
-	var block xzBlock
+func parseBlock(b []byte) (blockHeader, error) {
+	var block blockHeader
 	flags := b[0]
 	b = b[1:]
 	for _, bit := range []byte{0x40, 0x80} { // the two sizes are not needed
 		if flags&bit != 0 {
-			if _, ok := xzNumber(&b); !ok {
-				return block, errXzHeader
+			if _, ok := number(&b); !ok {
+				return block, errHeader
 			}
 		}
 	}
 	for range int(flags&3) + 1 {
-		id, ok1 := xzNumber(&b)
-		n, ok2 := xzNumber(&b)
+		id, ok1 := number(&b)
+		n, ok2 := number(&b)
 		if !ok1 || !ok2 || n > uint64(len(b)) {
-			return block, errXzHeader
+			return block, errHeader
 		}
 		props := b[:n]
 		b = b[n:]
 		switch {
-		case id == xzFilterX86 && n == 0 && block.dictCap == 0:
+		case id == filterX86 && n == 0 && block.dictCap == 0:
 			block.x86 = true
-		case id == xzFilterLzma2 && n == 1 && block.dictCap == 0:
+		case id == filterLzma2 && n == 1 && block.dictCap == 0:
 			size, err := lzma.DecodeDictCap(props[0])
 			if err != nil {
-				return block, errXzHeader
+				return block, errHeader
 			}
 			block.dictCap = int(min(size, bounded.UnpackWindow))
 		default:
@@ -173,13 +205,13 @@ func parseXzBlock(b []byte) (xzBlock, error) {
 		}
 	}
 	if block.dictCap == 0 {
-		return block, errXzHeader
+		return block, errHeader
 	}
 	return block, nil
 }
 
-// xzNumber reads a number of seven bits a byte, low bits first.
-func xzNumber(b *[]byte) (uint64, bool) {
+// number reads a number of seven bits a byte, low bits first.
+func number(b *[]byte) (uint64, bool) {
 	var v uint64
 	for i := 0; i < 9 && i < len(*b); i++ {
 		c := (*b)[i]
@@ -261,7 +293,7 @@ func (f *x86Filter) undo() {
 			f.mask = f.mask<<1 | 1
 			continue
 		}
-		le.PutUint32(b[1:], x86FilterTarget(le.Uint32(b[1:]), uint32(f.next+5), f.mask, covered[f.mask]*8))
+		binary.LittleEndian.PutUint32(b[1:], x86FilterTarget(binary.LittleEndian.Uint32(b[1:]), uint32(f.next+5), f.mask, covered[f.mask]*8))
 		f.next += 4
 	}
 }
