@@ -5,7 +5,6 @@ import (
 
 	"kprobelab/decoder"
 	"kprobelab/internal/engine"
-	"kprobelab/internal/guestfast"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
 	"kprobelab/machine"
@@ -185,7 +184,6 @@ func on(m *machine.Machine, img *kimage.Image, o *Options) (*Lab, error) {
 	l := &Lab{Image: img, Machine: m, Kprobes: kprobes.New(m, img, rules), Watches: watch.NewSet(m)}
 	m.OnRestore(func() { l.user, l.as, l.waits, l.hasRun = arena{}, nil, waits{}, false })
 	l.watchSleep()
-	l.Kprobes.SetFastPath(guestfast.New)
 	if o.Optimize {
 		if err := l.Kprobes.InitOptprobes(); err != nil {
 			return nil, err

@@ -159,11 +159,6 @@ func (c *cpu) Boot(gs x86.Addr) (err error) {
 	return nil
 }
 
-// SetLocal tells the gates where word 0 is, which guards them.
-func (c *cpu) SetLocal(_ x86.Addr, words []uint64) {
-	c.c.guard = (*C.uint64_t)(unsafe.Pointer(&words[0]))
-}
-
 func (c *cpu) Answer() *machine.Answer { return (*machine.Answer)(unsafe.Pointer(&c.c.answer)) }
 func (c *cpu) Depth() int              { return int(c.c.depth) }
 

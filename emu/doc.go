@@ -40,9 +40,9 @@
 // a run and start another costs more than the hit:
 //
 //  1. The engine meets the int3 and calls on_intr. RIP is one past the int3.
-//  2. on_intr adds Options.TrapCost to the clock. If guest code handles this int3
-//     (GateInt3), or the host has answered it already (AnswerInt3), it changes
-//     the registers accordingly and is done; no call into Go.
+//  2. on_intr adds Options.TrapCost to the clock. If the host has
+//     answered this int3 already (AnswerInt3), it changes the registers
+//     accordingly and is done; no call into Go.
 //  3. kpl_read_regs takes 18 registers out of the engine, in one call, into a
 //     kpl_regs on the C stack. That struct is laid out as x86.PtRegs.
 //  4. kplTrap is the one call into Go. It finds the engine by its number, and

@@ -114,9 +114,6 @@ var (
 	_ [unsafe.Offsetof(machine.Shared{}.InnerEnd)]struct{}  = [unsafe.Offsetof(C.kpl_machine{}.inner_end)]struct{}{}
 	_ [unsafe.Offsetof(machine.Shared{}.Expired)]struct{}   = [unsafe.Offsetof(C.kpl_machine{}.expired)]struct{}{}
 	_ [unsafe.Offsetof(machine.Shared{}.Task)]struct{}      = [unsafe.Offsetof(C.kpl_machine{}.task)]struct{}{}
-	_ [unsafe.Offsetof(machine.Shared{}.NGates)]struct{}    = [unsafe.Offsetof(C.kpl_machine{}.ngates)]struct{}{}
-	_ [unsafe.Offsetof(machine.Shared{}.Gates)]struct{}     = [unsafe.Offsetof(C.kpl_machine{}.gates)]struct{}{}
-	_ [unsafe.Sizeof(machine.Shared{}.Gates)]struct{}       = [unsafe.Sizeof(C.kpl_machine{}.gates)]struct{}{}
 	_ [unsafe.Offsetof(machine.Answer{}.At)]struct{}        = [unsafe.Offsetof(C.kpl_cpu{}.answer_at) - unsafe.Offsetof(C.kpl_cpu{}.answer)]struct{}{}
 	_ [unsafe.Offsetof(machine.Answer{}.Flags)]struct{}     = [unsafe.Offsetof(C.kpl_cpu{}.answer_flags) - unsafe.Offsetof(C.kpl_cpu{}.answer)]struct{}{}
 )

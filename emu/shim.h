@@ -94,14 +94,6 @@ typedef struct kpl_line {
 	uint8_t b[256];
 } kpl_line;
 
-/* The int3 at an address goes to guest code at entry, and word becomes word 0
- * of the CPU's own page. */
-typedef struct kpl_gate {
-	uint64_t at, entry, word;
-} kpl_gate;
-
-enum { KPL_GATES = 4096 };
-
 enum { KPL_COUNTS = 65536, KPL_LONG = 64, KPL_LONG_COUNTS = 256, KPL_MAX_REGIONS = 256 };
 
 /*
@@ -177,7 +169,7 @@ typedef struct kpl_view {
 enum { KPL_MAX_VIEWS = 8192, KPL_VIEW_CHAINS = 256 };
 
 typedef struct kpl_machine {
-	/* As far as gates, it is laid out as machine.Shared. */
+	/* As far as task, it is laid out as machine.Shared. */
 	uint64_t instrs;    /* instructions that ran; a block's count as it begins */
 	uint64_t extra;     /* the virtual clock is instrs + extra nanoseconds */
 	uint64_t stop_at;   /* the run stops before the next block once instrs is this */
@@ -189,9 +181,6 @@ typedef struct kpl_machine {
 	uint64_t inner_end; /* the same for a run inside a hook, which ends there */
 	uint32_t expired;   /* no run goes on once this is 1; a timer of Go's sets it, and then stop_at */
 	int task;           /* the number of the task that runs */
-	int ngates;
-	int unused;
-	kpl_gate gates[KPL_GATES]; /* by the low bits of at; entry 0: no gate */
 
 	uintptr_t handle;   /* Go's number for the machine */
 	kpl_region ram[KPL_MAX_RAM]; /* of a booted kernel, by physical address */
@@ -257,7 +246,6 @@ typedef struct kpl_cpu {
 	uint64_t miss_addr;
 	int miss_access;
 	kpl_regs regs;      /* as Go read them last */
-	uint64_t *guard;    /* word 0 of its own page: not 0 while no gate may be taken */
 	int answer;         /* the int3 at answer_at goes on at answer_to, with more flags; laid out as machine.Answer */
 	uint64_t answer_at, answer_to, answer_flags;
 	uint64_t until;     /* where a run of user mode ends: before an instruction that it may not execute; 0 for nowhere */

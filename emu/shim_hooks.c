@@ -413,10 +413,6 @@ static int answered(kpl_cpu *c)
 	return 1;
 }
 
-/* The frame of an exception, on the stack that it interrupts. The gap between
- * the two is for what emulated instructions push. */
-enum { GATE_GAP = 64, GATE_FRAME = sizeof(kpl_regs), GATE_PUSHED = offsetof(kpl_regs, orig_ax) };
-
 /* Writable guest memory that a hook may use as it is, NULL where there is none or it
  * is not in one piece: the pages of a booted kernel's stack may be anywhere. */
 static void *stack_piece(kpl_machine *m, uint64_t at, uint64_t size)
@@ -429,37 +425,6 @@ static void *stack_piece(kpl_machine *m, uint64_t at, uint64_t size)
 	kpl_keep(m, &first);
 	kpl_keep(m, &last);
 	return first.host;
-}
-
-/* An int3 with a gate: interrupts off, the gate's word in word 0 of the CPU's
- * page, and on to the gate's entry with the frame from orig_ax to ss on the
- * stack. Where the stack has no room, it is left to Go. */
-static int through_gate(kpl_cpu *c)
-{
-	uint64_t rip, sp, flags = 0;
-	int ids[] = { UC_X86_REG_RSP, UC_X86_REG_EFLAGS, UC_X86_REG_RIP };
-	void *vals[] = { &sp, &flags, &rip };
-
-	uc_reg_read_batch(c->uc, ids, vals, 3);
-	kpl_gate *g = &c->m->gates[(rip - 1) % KPL_GATES];
-	if (g->at != rip - 1 || !g->entry)
-		return 0;
-	uint64_t frame = sp - GATE_GAP - GATE_FRAME;
-	kpl_regs *f = stack_piece(c->m, frame, GATE_GAP + GATE_FRAME);
-	if (!f)
-		return 0;
-	f->orig_ax = ~0ull;
-	f->ip = rip;
-	f->cs = 0x10;
-	f->flags = flags;
-	f->sp = sp;
-	f->ss = 0x18;
-	*c->guard = g->word;
-	sp = frame + GATE_PUSHED;
-	flags &= ~(uint64_t)0x200;
-	rip = g->entry;
-	uc_reg_write_batch(c->uc, ids, vals, 3);
-	return 1;
 }
 
 static int in_user_mode(kpl_cpu *c)
@@ -507,8 +472,6 @@ static void on_intr(uc_engine *uc, uint32_t vector, void *user)
 		c->m->extra += c->m->trap_cost;
 	add_work(c->m, KPL_WORK_TRAP);
 	if (vector == 3 && c->answer == KPL_ANSWER && answered(c))
-		return;
-	if (vector == 3 && c->m->ngates && !c->m->ntaken && !*c->guard && through_gate(c))
 		return;
 	kpl_read_regs(c, &regs);
 	old = regs;

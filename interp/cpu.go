@@ -68,9 +68,6 @@ type cpu struct {
 	// engine lacks it.
 	missing string
 
-	// local is its own page, words the page's memory.
-	local x86.Addr
-	words []uint64
 	// frames is room for the registers of traps.
 	frames []*x86.PtRegs
 	// answer says how its int3 at an address is to be resumed from.
@@ -175,8 +172,6 @@ func (c *cpu) Answer() *machine.Answer { return &c.answer }
 
 func (c *cpu) Save(s machine.State) { *s.(*state) = c.state }
 func (c *cpu) Load(s machine.State) { c.state = *s.(*state) }
-
-func (c *cpu) SetLocal(at x86.Addr, words []uint64) { c.local, c.words = at, words }
 
 func (c *cpu) Boot(gs x86.Addr) error {
 	c.gs = uint64(gs)

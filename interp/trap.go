@@ -26,7 +26,7 @@ func (c *cpu) trap(vector int) {
 	e := c.e
 	e.Extra += e.opt.TrapCost
 	e.addWork(machine.WorkTrap)
-	if vector == machine.VectorInt3 && (c.answered() || c.throughGate()) {
+	if vector == machine.VectorInt3 && c.answered() {
 		return
 	}
 	regs := c.takeFrame()

@@ -64,6 +64,9 @@ func (k *Kprobes) task() int {
 	return k.m.Task()
 }
 
+// arrive is the first thing that Go does at a trap or a call-out.
+func (k *Kprobes) arrive() *cpuState { return k.settle(k.cpuNumber()) }
+
 // settle ends a CPU's hit whose end was answered, and returns its state.
 func (k *Kprobes) settle(n int) *cpuState {
 	cpu := &k.cpus[n]

@@ -17,8 +17,7 @@ const (
 // off after a breakpoint. On the other ways they are as at the probed place, or
 // off in the releases that turn them off. It is false while no handler runs.
 func (k *Kprobes) IRQsDisabled() bool {
-	cpu, h := k.arrive()
-	defer k.depart(cpu, h)
+	cpu := k.arrive()
 	switch {
 	case cpu.current == nil:
 		return false
@@ -35,8 +34,7 @@ func (k *Kprobes) IRQsDisabled() bool {
 // was preemptible: 0x110000 after a breakpoint that counts as an NMI (0x11000000 since
 // 7.3), else 1 with PREEMPTION and 0 without. It is 0 while no handler runs.
 func (k *Kprobes) PreemptCount() uint32 {
-	cpu, h := k.arrive()
-	defer k.depart(cpu, h)
+	cpu := k.arrive()
 	switch {
 	case cpu.current == nil:
 		return 0

@@ -35,8 +35,7 @@
 //	jmp at A --> detour buffer --> HIT_ACTIVE --> none --> the copied instructions
 //
 // Handlers are functions in Go, or guest code (PreCode, PostCode, HandlerCode,
-// EntryCode), which Go calls (guest.go). A FastPath, where there is one, lets
-// guest code call them without Go.
+// EntryCode), which Go calls (guest.go).
 //
 // The subsystem is not safe for concurrent use: a machine runs one CPU at a
 // time, and registration happens between runs or in a handler.

@@ -5,9 +5,8 @@ import "kprobelab/x86"
 // Fault is kprobe_fault_handler (docs/spec 7). regs.IP is at the instruction that
 // faulted. The result is false unless a handler's fault was resolved here.
 func (k *Kprobes) Fault(regs *x86.PtRegs, vector int) bool {
-	cpu, h := k.arrive()
+	cpu := k.arrive()
 	mine := k.fault(cpu, regs, vector)
-	k.depart(cpu, h)
 	return mine
 }
 
@@ -106,18 +105,12 @@ func (k *Kprobes) callFault(p *Kprobe, regs *x86.PtRegs, vector int) int {
 // their handlers (kprobe_flush_task). A hit that it was in is over.
 func (k *Kprobes) TaskExit(task int) {
 	for i := range k.cpus {
-		cpu, h := k.settle(i), Held{}
-		if k.fast != nil {
-			cpu, h = k.enterFast(i, -1)
-		}
+		cpu := k.settle(i)
 		if cpu.current != nil && cpu.task == task {
-			cpu.current, cpu.instance, cpu.frames, h = nil, nil, 0, Held{}
+			cpu.current, cpu.instance, cpu.frames = nil, nil, 0
 			if cpu.answered {
 				k.dropAnswer(cpu, i)
 			}
-		}
-		if k.fast != nil {
-			k.leaveFast(cpu, i, h)
 		}
 	}
 	k.recycleTask(task)

@@ -107,7 +107,7 @@ func (k *Kprobes) disarmFtrace(p *Kprobe) error {
 // ftraceHandler is what a trampoline calls. It calls the users of the site, the
 // newest first (ftrace_ops_list_func).
 func (k *Kprobes) ftraceHandler(_ x86.Addr, regs *x86.PtRegs) {
-	cpu, h := k.arrive()
+	cpu := k.arrive()
 	site := x86.Addr(regs.IP - ftraceSiteSize)
 	if k.ftrace.functions.newer {
 		k.traced(site, regs)
@@ -116,7 +116,6 @@ func (k *Kprobes) ftraceHandler(_ x86.Addr, regs *x86.PtRegs) {
 	if !k.ftrace.functions.newer {
 		k.traced(site, regs)
 	}
-	k.depart(cpu, h)
 }
 
 // kprobeFtraceHandler is kprobe_ftrace_handler. regs is the frame that the
@@ -161,7 +160,6 @@ func (k *Kprobes) finishFtrace(cpu *cpuState, p *Kprobe, regs *x86.PtRegs, past 
 	regs.IP = past
 	cpu.current = nil
 	if len(k.ftrace.functions.nops) == 0 {
-		k.learn(WayTracer, p, past)
 	}
 	k.event(cpu, EventResume, WayTracer, p, x86.Addr(regs.IP), regs)
 }

@@ -29,7 +29,6 @@ type functionTrace struct {
 // Probes on the same sites stay. The first address that is no fentry site is
 // the error, and the addresses after it are not traced.
 func (k *Kprobes) TraceFunctions(sites []x86.Addr, fn FunctionTracer) error {
-	k.changeFast()
 	t := &k.ftrace.functions
 	if t.call == nil {
 		t.newer = k.ftrace.plain.enabled+k.ftrace.ipmodify.enabled > 0

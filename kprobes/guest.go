@@ -12,7 +12,7 @@ import (
 
 // Handlers in guest code, as a kernel module's are. A hit calls one through Go:
 // it makes a frame for it and calls into the guest on top of what was
-// interrupted. A FastPath lets guest code call them where it can.
+// interrupted.
 
 // GuestRunner is what handlers in guest code need of a machine beside Machine.
 type GuestRunner interface {
@@ -22,20 +22,15 @@ type GuestRunner interface {
 	Alloc(n int) (x86.Addr, error)
 	Free(at x86.Addr)
 	// Local is a CPU's own page of variables, LocalOffset where it is from the
-	// CPU's GS base. From word LocalFrames on they are this package's, the ones
-	// before are the machine's and a FastPath's.
+	// CPU's GS base. It holds frames for handlers.
 	Local(cpu int) []uint64
 	LocalOffset() x86.Addr
 }
 
-// LocalFrames is the first word of a CPU's page that holds frames for handlers
-// which Go calls.
-const LocalFrames = 8
-
 // A record is the guest's struct kprobe, the first argument of a pre or post
 // handler; an instance of a return probe points to the probe's. The handlers own
-// the last two words, which are zero when the probe is registered. A FastPath
-// owns the rest but for the address; to handlers that is read-only.
+// the last two words, which are zero when the probe is registered. To them the
+// rest is read-only.
 const (
 	// RecordAddr is the offset in bytes of the probed address.
 	RecordAddr = 8
@@ -55,10 +50,8 @@ const (
 
 type guestState struct {
 	// m is nil until a probe has handlers in guest code.
-	m GuestRunner
-	// makeFast makes the FastPath when m is known; nil for none.
-	makeFast func(Inside) (FastPath, error)
-	word     [8]byte
+	m    GuestRunner
+	word [8]byte
 }
 
 // guestHandlers gives a probe with handlers in guest code its record, and the
@@ -110,13 +103,6 @@ func (k *Kprobes) startGuest() error {
 	if !ok {
 		return fmt.Errorf("handlers in guest code: the machine cannot call them: %w", errno.ENOSYS)
 	}
-	if k.guest.makeFast != nil {
-		fast, err := k.guest.makeFast(Inside{k})
-		if err != nil {
-			return fmt.Errorf("handlers in guest code: %w", err)
-		}
-		k.fast = fast
-	}
 	k.guest.m = m
 	for n := range k.cpus {
 		k.cpus[n].local = m.Local(n)
@@ -133,14 +119,8 @@ func (k *Kprobes) dropRecord(p *Kprobe) {
 	}
 }
 
-// freeGuest gives guest memory back, unless guest code runs a handler and may
-// need it: then it goes with the machine.
+// freeGuest gives guest memory back.
 func (k *Kprobes) freeGuest(list ...x86.Addr) {
-	for n := range k.cpus {
-		if k.fast != nil && k.inGuest(n).Probe != nil {
-			return
-		}
-	}
 	for _, at := range list {
 		k.guest.m.Free(at)
 	}
@@ -236,7 +216,7 @@ func (k *Kprobes) callGuest(p *Kprobe, field string, code, arg x86.Addr, regs *x
 	}
 	n := k.cpuNumber()
 	cpu := &k.cpus[n]
-	first := LocalFrames + cpu.frames*frameWords
+	first := cpu.frames * frameWords
 	if first+frameWords > len(cpu.local) {
 		k.fail(fmt.Errorf("%s of %s: nested too deeply: %w", field, k.name(p), errno.ENOMEM))
 		return 0
@@ -246,7 +226,7 @@ func (k *Kprobes) callGuest(p *Kprobe, field string, code, arg x86.Addr, regs *x
 	cpu.frames++
 	at := k.m.GSBase(n) + k.guest.m.LocalOffset() + x86.Addr(8*first)
 	ret, err := k.guest.m.CallGuest(code, uint64(arg), uint64(at))
-	cpu.frames = (first - LocalFrames) / frameWords
+	cpu.frames = first / frameWords
 	if err != nil {
 		k.fail(fmt.Errorf("%s of %s: %w", field, k.name(p), err))
 		return 0

@@ -52,8 +52,6 @@ type instancePool struct {
 	all   []Instance
 	// freed: the kernel has given the instances back to its allocator.
 	freed bool
-	// lent is how many instances the FastPath holds.
-	lent int
 	// record and nodes are the guest memory of a probe with handlers there.
 	record, nodes x86.Addr
 }
@@ -117,7 +115,6 @@ func (k *Kprobes) recycleThrough(task int, last *Instance, frame x86.Addr) {
 
 // recycleTask unlinks all of a task's instances.
 func (k *Kprobes) recycleTask(task int) {
-	k.takeHome(task)
 	for i := k.head(task); i != nil; {
 		next := i.next
 		k.recycle(i)
@@ -130,7 +127,6 @@ func (k *Kprobes) recycleTask(task int) {
 
 // Pending counts a task's calls that return probes track.
 func (k *Kprobes) Pending(task int) int {
-	k.takeHome(task)
 	n := 0
 	for i := k.head(task); i != nil; i = i.next {
 		n++
@@ -151,7 +147,6 @@ func (k *Kprobes) FindReturnAddress(task int, frame x86.Addr, cursor *Cursor) x8
 	if cursor == nil {
 		cursor = &Cursor{}
 	}
-	k.takeHome(task)
 	i := k.head(task)
 	if cursor.last != nil {
 		i = cursor.last.next

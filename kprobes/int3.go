@@ -8,9 +8,8 @@ func (k *Kprobes) Int3(regs *x86.PtRegs) bool {
 	if regs.CS&3 != 0 {
 		return false // kprobes do not act on user mode
 	}
-	cpu, h := k.arrive()
+	cpu := k.arrive()
 	mine := k.int3(cpu, regs)
-	k.depart(cpu, h)
 	return mine
 }
 
@@ -44,7 +43,6 @@ func (k *Kprobes) hit(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) bool {
 	cpu.status = HitActive
 	cpu.come(WayInt3, regs)
 	if k.pre(cpu, p, regs) == 0 {
-		k.learn(WayInt3, p, uint64(p.Addr))
 		return k.setupStep(cpu, p, regs, false)
 	}
 	if !k.c.Step.HandlerResets {

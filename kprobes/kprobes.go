@@ -31,9 +31,6 @@ type Kprobes struct {
 	m     Machine
 	mem   slot.Memory
 	guest guestState
-	// fast is nil until a probe has handlers in guest code, and where there is
-	// no FastPath.
-	fast FastPath
 	// ftrace is what probes on fentry sites need of the function tracer.
 	ftrace ftraceState
 	table  table
@@ -157,7 +154,7 @@ func (k *Kprobes) quiet() bool {
 		return true // the caller has waited for it
 	}
 	for i := range k.cpus {
-		if k.settle(i).current != nil || k.fast != nil && k.inGuest(i).Probe != nil {
+		if k.settle(i).current != nil {
 			return false
 		}
 	}

@@ -196,10 +196,6 @@ func (k *Kprobes) preKretprobe(cpu *cpuState, rp *Kretprobe, regs *x86.PtRegs) i
 		return 0
 	}
 	i := k.take(rp.pool)
-	if i == nil && rp.pool.lent > 0 {
-		k.changeFast()
-		i = k.take(rp.pool)
-	}
 	if i == nil {
 		rp.Nmissed++
 		k.event(cpu, EventNoInstance, cpu.way, p, p.Addr, regs)

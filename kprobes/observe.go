@@ -97,7 +97,6 @@ type Event struct {
 func (k *Kprobes) Observe(fn func(Event)) {
 	k.observe = fn
 	k.dropAnswers()
-	k.changeFast()
 }
 
 // event is small enough to be inlined: a hit without an observer pays for the

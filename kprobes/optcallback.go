@@ -34,9 +34,8 @@ func (k *Kprobes) placeCallback() (x86.Addr, error) {
 // jump. There was no trap, and interrupts are as they were. What the handlers
 // return is ignored, and so is what they do to ip, sp, cs and ss.
 func (k *Kprobes) optimizedCallback(_ x86.Addr, regs *x86.PtRegs) {
-	cpu, h := k.arrive()
+	cpu := k.arrive()
 	k.optimizedHit(cpu, regs)
-	k.depart(cpu, h)
 }
 
 func (k *Kprobes) optimizedHit(cpu *cpuState, regs *x86.PtRegs) {
@@ -70,7 +69,6 @@ func (k *Kprobes) optimizedHit(cpu *cpuState, regs *x86.PtRegs) {
 	cpu.status = HitActive
 	k.optPre(cpu, p, regs)
 	cpu.current = nil
-	k.learn(WayDetour, p, handle)
 	k.event(cpu, EventDetoured, WayDetour, p, k.opt.handles[handle].d.Copied(), regs)
 }
 

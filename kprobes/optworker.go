@@ -92,7 +92,6 @@ func (k *Kprobes) WorkerRuns() bool { return k.opt.worker.phase != workerIdle }
 // machine may run between two steps. Registering, unregistering, enabling and
 // disabling end the run first (finishWorker).
 func (k *Kprobes) WorkerStep() Progress {
-	k.changeFast() // a poke's own int3 is not a probe's
 	w := &k.opt.worker
 	if w.stepping {
 		return Idle

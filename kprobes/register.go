@@ -70,10 +70,7 @@ func (k *Kprobes) RegisterKprobe(p *Kprobe) error {
 func (k *Kprobes) OnRegister(fn func(*Kprobe)) { k.onRegister = fn }
 
 // change precedes every change of what is registered or enabled.
-func (k *Kprobes) change() {
-	k.finishWorker()
-	k.changeFast()
-}
+func (k *Kprobes) change() { k.finishWorker() }
 
 // warnReregistered is the kernel's WARN_ON_ONCE, of which each of the two
 // functions has a copy.

@@ -10,7 +10,7 @@ import (
 // trampolineReturn is what the trampoline calls: frame is the guest address
 // of the register frame, and regs that frame in place (docs/spec 5.4, 5.5).
 func (k *Kprobes) trampolineReturn(frame x86.Addr, regs *x86.PtRegs) {
-	cpu, h := k.arrive()
+	cpu := k.arrive()
 	regs.CS = x86.KernelCS
 	regs.IP = uint64(k.kret.trampoline)
 	regs.OrigAX = ^uint64(0)
@@ -26,7 +26,6 @@ func (k *Kprobes) trampolineReturn(frame x86.Addr, regs *x86.PtRegs) {
 	if _, err := k.swapWord(cpu, at, uint64(ret)); err != nil {
 		k.fail(err)
 	}
-	k.depart(cpu, h)
 }
 
 // trampolineProbe is the pre handler of 2.6.18's trampoline.

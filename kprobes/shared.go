@@ -119,7 +119,6 @@ func (k *Kprobes) span(p *Kprobe) x86.Range {
 // nearby is written again: the machine has given that up, too.
 func (k *Kprobes) textTaken(at []x86.Addr) {
 	k.finishWorker()
-	k.changeFast()
 	var nearby []*Kprobe
 	k.table.each(func(p *Kprobe) {
 		span := k.span(p)

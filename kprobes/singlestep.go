@@ -105,7 +105,6 @@ func (k *Kprobes) afterCopy(ool *outOfLine, ip uint64) bool {
 func (k *Kprobes) finishStep(cpu *cpuState, regs *x86.PtRegs) {
 	p := cpu.current
 	if cpu.status == HitSS {
-		k.learn(WayStep, p, regs.IP-1)
 	}
 	k.event(cpu, EventStepped, WayStep, p, x86.Addr(regs.IP-1), regs)
 	k.endStep(cpu, regs)

@@ -113,8 +113,7 @@ func (k *Kprobes) ResetCurrentKprobe() { k.cpu().current = nil }
 // Current returns the probe that the running CPU is handling, nil for none,
 // and its status.
 func (k *Kprobes) Current() (*Kprobe, Status) {
-	cpu, h := k.arrive()
-	defer k.depart(cpu, h)
+	cpu := k.arrive()
 	if cpu.current == nil {
 		return nil, 0
 	}

@@ -6,9 +6,8 @@ import "kprobelab/x86"
 // (kprobe_debug_handler, to 5.12; docs/spec 2.8). The slot package knows what
 // has to be put right after the copy.
 func (k *Kprobes) Debug(regs *x86.PtRegs) bool {
-	cpu, h := k.arrive()
+	cpu := k.arrive()
 	mine := k.debug(cpu, regs)
-	k.depart(cpu, h)
 	return mine
 }
 

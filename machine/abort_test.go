@@ -29,11 +29,7 @@ func TestEngineThatAborts(t *testing.T) {
 					_, err := m.CallAddr(at)
 					require.ErrorIs(t, err, ErrEngine)
 				}
-				if nest.set == nil {
-					gateTo(t, m, outer, at, 0)
-				} else {
-					nest.set(m, inner)
-				}
+				nest.set(m, inner)
 				stub, err := m.Callout("stub", func(x86.Addr, *x86.PtRegs) { inner() })
 				require.NoError(t, err)
 				_, err = m.CallAddr(outer, 0, uint64(stub))

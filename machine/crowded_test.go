@@ -2,7 +2,6 @@ package machine_test
 
 import (
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -77,20 +76,6 @@ var nests = []struct {
 	// sub $168,%rsp; mov %rsp,%rdi; call *%rsi; add $168,%rsp; mov $7,%al; ret
 	{"callout", []byte{0x48, 0x81, 0xec, 0xa8, 0, 0, 0, 0x48, 0x89, 0xe7, 0xff, 0xd6, 0x48, 0x81, 0xc4, 0xa8, 0, 0, 0, 0xb0, 7, 0xc3},
 		func(*Machine, func()) {}},
-	{"gate", []byte{0xcc, 0xb0, 7, 0xc3}, nil},
-}
-
-// gateTo sends the int3 at outer to code that calls the function at inner.
-//
-//	push %rdi; mov $arg,%rdi; call inner; pop %rdi; and gateCode
-func gateTo(t *testing.T, m *Machine, outer, inner x86.Addr, arg uint64) {
-	entry, err := m.AllocExec(PageSize, "gate")
-	require.NoError(t, err)
-	code := binary.LittleEndian.AppendUint64([]byte{0x57, 0x48, 0xbf}, arg)
-	code = append(code, 0xe8)
-	code = binary.LittleEndian.AppendUint32(code, uint32(inner.Sub(entry.Add(int64(len(code))+4))))
-	require.NoError(t, m.PokeText(entry, append(append(code, 0x5f), gateCode(m)...)))
-	require.True(t, m.GateInt3(outer, entry, 1))
 }
 
 // TestGuestCodeCannotOverrunTheTranslations: however guest code fills the
@@ -119,11 +104,7 @@ func TestGuestCodeCannotOverrunTheTranslations(t *testing.T) {
 							require.Less(t, resident(t)-before, translations*7/8)
 						}
 					}
-					if nest.set == nil {
-						gateTo(t, m, outer, at, arg)
-					} else {
-						nest.set(m, inner)
-					}
+					nest.set(m, inner)
 					stub, err := m.Callout("stub", func(x86.Addr, *x86.PtRegs) { inner() })
 					require.NoError(t, err)
 

@@ -66,8 +66,6 @@ type State interface{}
 type CPU interface {
 	// Boot sets the GS base, and ends the preparation of the CPU.
 	Boot(gs x86.Addr) error
-	// SetLocal tells where the CPU's own page is (local.go).
-	SetLocal(at x86.Addr, words []uint64)
 	// Answer is where the answer to its next int3 is.
 	Answer() *Answer
 
@@ -162,11 +160,6 @@ type Shared struct {
 	Expired atomic.Uint32
 	// Task is the number of the running task.
 	Task int32
-	// NGates is how many gates there are.
-	NGates int32
-	_      int32
-	// Gates has them by the low bits of At.
-	Gates [4096]Gate
 }
 
 // Now is the virtual clock, in nanoseconds since boot.

@@ -8,20 +8,6 @@ import (
 
 // Every CPU has a page of variables for whoever extends the guest. It follows the
 // CPU's copy of the image's per-CPU area, at the same offset from each GS base.
-//
-//	word 0  while it is above LocalBusy, the CPU's task is not preempted; a gate
-//	        is taken while it is 0 (gate.go)
-//	word 1  the number of the task that runs
-//	others  as the extension likes
-
-// LocalBusy is the highest value of word 0 that lets a task be preempted.
-const LocalBusy = 1
-
-// The words that the machine itself has there.
-const (
-	LocalGuard = iota
-	LocalTask
-)
 
 // LocalOffset is where a CPU's own page is, from its GS base.
 func (m *Machine) LocalOffset() x86.Addr { return m.cpus[0].local - m.cpus[0].gs }
@@ -36,16 +22,8 @@ func (m *Machine) layLocal(c *cpu, at x86.Addr) error {
 		return err
 	}
 	c.local, c.words = at, unsafe.Slice((*uint64)(unsafe.Pointer(&h[0])), PageSize/8)
-	c.SetLocal(at, c.words)
 	return nil
 }
-
-// guarded reports whether what c runs must not be preempted.
-func (c *cpu) guarded() bool { return c.words[LocalGuard] > LocalBusy }
-
-// SteadyBlocks reports whether guest code that does not branch runs without
-// another CPU or task in between.
-func (m *Machine) SteadyBlocks() bool { return !m.opt.EveryInstruction }
 
 // CallGuest is CallAddr for two arguments.
 func (m *Machine) CallGuest(fn x86.Addr, a, b uint64) (uint64, error) { return m.CallAddr(fn, a, b) }

@@ -102,7 +102,6 @@ func (m *Machine) turn(c *cpu, t *Task, limit uint64, target *Task) (bool, error
 	m.load(c, t)
 	m.sh.Work += workTurn
 	m.setTask(t.n)
-	c.words[LocalTask] = uint64(t.n)
 	if t.state == ready {
 		if err := m.begin(c, t); err != nil {
 			m.end(t, err)
@@ -153,15 +152,9 @@ func (m *Machine) settle(c *cpu, t *Task, x Exit) error {
 func (m *Machine) hypercall(c *cpu, t *Task, x Exit) error {
 	switch x.Why {
 	case Yielded:
-		if c.guarded() {
-			return nil // as in a handler that Go called
-		}
 		t.left = true
 		t.scheds++
 	case Slept:
-		if c.guarded() {
-			return ErrAtomic
-		}
 		t.left = true
 		t.scheds++
 		t.state = sleeping
@@ -294,9 +287,6 @@ func (t *Task) canRun() bool { return t.state == runnable || t.state == ready }
 
 func (m *Machine) preemptible(c *cpu) bool {
 	if f := c.Flags(); f&x86.FlagIF == 0 || f&x86.FlagTF != 0 {
-		return false
-	}
-	if c.guarded() {
 		return false
 	}
 	if c.preempt == 0 {

@@ -93,7 +93,6 @@ func (m *Machine) Restore(s *Snapshot) error {
 		return fmt.Errorf("snapshot is void: %w", errno.EINVAL)
 	}
 	m.engine.Rewind(s.undo)
-	m.forgetGates()
 	if m.booted == nil {
 		m.engine.Unmap(x86.Range{Start: s.exec, End: m.execNext})
 	}

@@ -10,7 +10,7 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 
 "$kprobelab" bench --plot "$work/cost.svg" >"$work/paths"
-"$kprobelab" bench --handler go --path k,b,o,ro,next-door --others 1 --others 10 --others 100000 >"$work/others"
+"$kprobelab" bench --path k,b,o,ro,next-door --others 1 --others 10 --others 100000 >"$work/others"
 
 {
 	sed '/^<!-- measured/q' "$page"

@@ -42,10 +42,8 @@ call has to make the same number of hits, and the figures are per hit; a buffer 
 between calls. The floor is the guest kernel's. On the memory dump of a booted kernel the call
 can be a system call, which is then made in a loop of user mode.
 
-A handler counts its hits. It is in Go (a function of yours), or in guest code (as a module's
-is): a jump, the function tracer and a return reach that without Go. Each path says which
-kernel's rules it runs on: boosting (b, rb) needs one without PREEMPTION, stepping by the
-trap flag one before 5.13.
+A handler is a function in Go that counts its hits. Each path says which kernel's rules it runs
+on: boosting (b, rb) needs one without PREEMPTION, stepping by the trap flag one before 5.13.
 
 With --programs it measures probes on a program in place of the kernel's, on the booted kernel of a
 dump. All of it is that kernel's own code: a small program calls a function, with the debugger's way
@@ -92,7 +90,6 @@ func benchCommand(t *term) *cli.Command {
 			&cli.IntFlag{Name: "rounds", Value: 101, Usage: "number of `ROUNDS`, each of all paths"},
 			&cli.IntFlag{Name: "hits", Value: 1000, Usage: "number of `HITS` in a round of a path"},
 			&cli.IntSliceFlag{Name: "others", Usage: "with this `NUMBER` of other probes planted (repeatable: one line for each)"},
-			&cli.StringSliceFlag{Name: "handler", Usage: "handlers in `go` or in guest code: go, guest (repeatable, or with commas; default: both)"},
 			&cli.StringFlag{Name: "programs", Usage: "measure probes on a program, on the booted kernel of `DUMP` (21 rounds)"},
 			&cli.StringFlag{Name: "hardware", Value: "x86-64", Usage: "model this `PROCESSOR`: " + strings.Join(bench.HardwareNames(), ", ") + ", or a JSON file"},
 			&cli.StringFlag{Name: "plot", Destination: &r.plot, Usage: "draw it, too, into this `FILE.svg` or .png"},
@@ -129,14 +126,6 @@ func (r *benchRun) run(t *term, c *cli.Command) error {
 	}
 	if _, ok := plotForms[filepath.Ext(r.plot)]; r.plot != "" && !ok {
 		return usagef("--plot %s: the file's name has to end in .svg or .png", r.plot)
-	}
-	for _, h := range c.StringSlice("handler") {
-		r.o.Handlers = append(r.o.Handlers, strings.Split(h, ",")...)
-	}
-	for _, h := range r.o.Handlers {
-		if h != bench.HandlerGo && h != bench.HandlerGuest {
-			return usagef("--handler %q: it can be %s or %s", h, bench.HandlerGo, bench.HandlerGuest)
-		}
 	}
 	r.o.Others = c.IntSlice("others")
 	for _, n := range r.o.Others {

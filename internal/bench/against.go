@@ -29,9 +29,7 @@ func (c *Compared) Twice() bool { return c.Times > 0 && c.RealNS >= 2*c.NS }
 
 // Against compares the results without other probes to what real kernels took:
 // each path with the same release where that was measured, else with all
-// releases. A path that was measured with handlers in guest code is compared by
-// these, for the real kernel's are compiled too. The real kernels' paths that are
-// not measured here come last.
+// releases. The real kernels' paths that are not measured here come last.
 func (r *Report) Against(m *RealKernels) []Compared {
 	var list []Compared
 	known := map[string]bool{}
@@ -41,7 +39,7 @@ func (r *Report) Against(m *RealKernels) []Compared {
 			continue
 		}
 		known[p.Path] = true
-		list = append(list, r.closest(p).against(m)...)
+		list = append(list, p.against(m)...)
 	}
 	for i := range m.Rows {
 		if row := &m.Rows[i]; !known[row.Path] {
@@ -49,16 +47,6 @@ func (r *Report) Against(m *RealKernels) []Compared {
 		}
 	}
 	return list
-}
-
-// closest is the path's result that is most like the real kernel's.
-func (r *Report) closest(p *Result) *Result {
-	for i := range r.Paths {
-		if q := &r.Paths[i]; q.Path == p.Path && q.Others == 0 && q.Handler == HandlerGuest {
-			return q
-		}
-	}
-	return p
 }
 
 // against is a line for each row that the real kernels have of the path, and one

@@ -130,8 +130,7 @@ func (p *Parts) add(e *kprobes.Event) {
 // guest runs, and calls into Go.
 type effort struct{ instructions, crossings float64 }
 
-// effort is counted after a first call, in which the fast path of guest code may
-// still have been learning.
+// effort is counted after a first call, which translates what is new.
 func (s *subject) effort() (effort, error) {
 	var instrs, crossings [3]uint64
 	for i, calls := range []int{1, 1, s.chunk + 1} {

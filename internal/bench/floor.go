@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"encoding/binary"
 	"errors"
 
 	"kprobelab/kprobes"
@@ -15,9 +14,7 @@ const (
 	floorTrap       = "trap"
 	floorStep       = "step"
 	floorDebug      = "debug"
-	floorGate       = "gate"
 	floorCallout    = "callout"
-	floorHandler    = "handler"
 	floorDetour     = "detour"
 	floorTracer     = "tracer"
 	floorTrampoline = "trampoline"
@@ -32,10 +29,8 @@ type floorSpec struct {
 var floorSpecs = []floorSpec{
 	{name: floorTrap, describes: "an int3 to the hook, and on at another address", subject: bareTrap},
 	{name: floorStep, describes: "an int3 that was answered beforehand", subject: bareStep},
-	{name: floorGate, describes: "an int3 to guest code, which saves and restores all registers, and on", subject: bareGate},
 	{name: floorDebug, describes: "the #DB of the trap flag to the hook, and on at another address", subject: bareDebug},
 	{name: floorCallout, describes: "a call-out to Go and back", subject: bareCallout},
-	{name: floorHandler, describes: "a call of a handler in guest code and back", subject: bareHandler},
 	{name: floorDetour, describes: "the detour buffer's own instructions", subject: bareDetour, optimize: true},
 	{name: floorTracer, describes: "the function tracer's trampoline's own instructions", subject: bareTracer},
 	{name: floorTrampoline, describes: "the return trampoline's own instructions", subject: bareTrampoline},
@@ -134,36 +129,6 @@ func bareStep(s *subject) error {
 	return s.aim(at, guestWords)
 }
 
-// bareGate is an int3 that goes through the gate of a probe with a handler in
-// guest code. The handler says at once that it has ended, and the call-out that
-// the gate makes after it returns before it reaches Go.
-func bareGate(s *subject) error {
-	at, err := s.code("bench_gate", []byte{opNop, opRet})
-	if err != nil {
-		return err
-	}
-	// movq $0,%gs:word 0; ret
-	done := append([]byte{0x65, 0x48, 0xc7, 0x04, 0x25}, word32(uint32(s.Machine.LocalOffset()))...)
-	handler, err := s.code("bench_handler", append(done, 0, 0, 0, 0, opRet))
-	if err != nil {
-		return err
-	}
-	p := &kprobes.Kprobe{PreCode: handler}
-	if err := errors.Join(s.plantKprobe(p, s.symbol(placeOptimizable), 0), s.unplant(p, nil), s.short(s.added("kprobe_int3_handler.out"))); err != nil {
-		return err
-	}
-	rec, err := s.Machine.Alloc(kprobes.RecordOwn)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(s.Machine.WriteMem(rec, binary.LittleEndian.AppendUint64(nil, uint64(handler))), s.plant()); err != nil {
-		return err
-	}
-	s.Machine.GateInt3(at, s.added("asm_exc_int3"), rec)
-	s.plant, s.remove = s.patch(at, x86.Int3), s.patch(at, opNop)
-	return s.aim(at, guestWords)
-}
-
 // calloutCode is sub $168,%rsp; mov %rsp,%rdi; call; add $168,%rsp; ret.
 var calloutCode = []byte{
 	0x48, 0x81, 0xec, 0xa8, 0, 0, 0, 0x48, 0x89, 0xe7, 0xe8, 0, 0, 0, 0,
@@ -187,31 +152,6 @@ func bareCallout(s *subject) error {
 	}
 	s.plant, s.remove = s.remove, s.plant
 	return errors.Join(s.remove(), s.aim(at, guestWords))
-}
-
-// bareHandler calls a handler in guest code as a probe's is called, through its
-// record.
-func bareHandler(s *subject) error {
-	handler, err := s.code("bench_handler", guestHandlers[1])
-	if err != nil {
-		return err
-	}
-	rec, err := s.Machine.Alloc(kprobes.RecordOwn + 8)
-	if err != nil {
-		return err
-	}
-	if err := s.Machine.WriteMem(rec, binary.LittleEndian.AppendUint64(nil, uint64(handler))); err != nil {
-		return err
-	}
-	// movabs $rec,%rdi; call *(%rdi); ret, or with a nop in the call's place
-	code := binary.LittleEndian.AppendUint64([]byte{0x48, 0xbf}, uint64(rec))
-	at, err := s.code("bench_call", append(code, 0x66, opNop, opRet))
-	if err != nil {
-		return err
-	}
-	call := at + x86.Addr(len(code))
-	s.plant, s.remove = s.patch(call, 0xff, 0x17), s.patch(call, 0x66, opNop)
-	return s.aim(at, guestWords)
 }
 
 // short plants a ret over the first instruction of a function.
@@ -276,24 +216,14 @@ func bareTrampoline(s *subject) error {
 	return errors.Join(s.patch(callback, back...)(), s.remove())
 }
 
-// floorOf is the least that a path takes: the costs of its parts, with its
-// handlers in Go or in guest code.
-func floorOf(p *Path, handler string, ns map[string]float64) float64 {
-	trap, call := ns[floorTrap], ns[floorCallout]
-	if handler == HandlerGuest {
-		trap, call = ns[floorGate]+ns[floorCallout], ns[floorHandler]
-		if p.kind == both { // the gate's cost has one handler
-			trap += call
-		}
-	}
-	second := ns[floorStep]
+// floorOf is the least that a path takes: the costs of its parts.
+func floorOf(p *Path, ns map[string]float64) float64 {
+	trap, call, second := ns[floorTrap], ns[floorCallout], ns[floorStep]
 	switch {
 	case p.byDebug:
-		trap, second = ns[floorTrap], ns[floorDebug]
-	case p.kind == withPost:
+		second = ns[floorDebug]
+	case p.kind == withPost, p.kind == nestedMiss:
 		second = trap
-	case p.kind == nestedMiss:
-		second = ns[floorTrap]
 	}
 	return p.parts.Traps*trap + p.parts.Steps*second +
 		p.parts.Detours*(ns[floorDetour]+call) +

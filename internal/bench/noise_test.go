@@ -8,7 +8,7 @@ import (
 
 func TestNoise(t *testing.T) {
 	quiet := Result{Path: "k", Handler: HandlerGo, NS: 364, Low: 358, High: 375}
-	loud := Result{Path: "o", Handler: HandlerGuest, NS: 100, Low: 90, High: 111}
+	loud := Result{Path: "o", Handler: HandlerGo, NS: 100, Low: 90, High: 111}
 	many := Result{Path: "b", Handler: HandlerGo, Others: 10, NS: 100, Low: 60, High: 100}
 	free := Result{Path: "disabled", Handler: HandlerNone, NS: 0.1, Low: -0.4, High: 1.1}
 	for _, tt := range []struct {
@@ -20,7 +20,7 @@ func TestNoise(t *testing.T) {
 		{"a_path_that_costs_nothing", Report{Rounds: 101, Paths: []Result{free}}, ""},
 		{"nothing_measured", Report{Rounds: 1}, ""},
 		{"one_round", Report{Rounds: 1, Paths: []Result{quiet}}, "too few rounds to compare: it takes 10"},
-		{"loud_paths", Report{Rounds: 10, Paths: []Result{quiet, loud, many}}, "too noisy to compare: o (guest), b (go, 10 others): half"},
+		{"loud_paths", Report{Rounds: 10, Paths: []Result{quiet, loud, many}}, "too noisy to compare: o (go), b (go, 10 others): half"},
 		{"loud_floor", Report{Rounds: 10, Paths: []Result{quiet}, Floor: []Floor{{NS: 240, Low: 200, High: 260}}}, "too noisy to compare: the floor: half"},
 		{"quartiles_at_the_limit", Report{Rounds: 10, Paths: []Result{{Path: "k", NS: 100, Low: 90, High: 110}}}, ""},
 	} {

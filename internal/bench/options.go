@@ -24,9 +24,6 @@ type Options struct {
 	// path is measured with each number, in the same rounds; by default with
 	// none.
 	Others []int
-	// Handlers are where the probes' handlers are. Each path is measured with
-	// each, in the same rounds: HandlerGo and HandlerGuest by default.
-	Handlers []string
 	// Hardware is what the modelled figures are for; the documentation's
 	// x86-64 by default.
 	Hardware Hardware
@@ -41,12 +38,10 @@ const (
 	MaxOthers = bounded.BenchOthers
 )
 
-// Where a handler is.
+// What a path's handler is.
 const (
 	// HandlerGo: a function in Go that counts.
 	HandlerGo = "go"
-	// HandlerGuest: guest code that counts in guest memory.
-	HandlerGuest = "guest"
 	// HandlerNone: the path runs none.
 	HandlerNone = "none"
 )
@@ -63,14 +58,6 @@ func (o *Options) fill() ([]Path, error) {
 	}
 	if len(o.Others) == 0 {
 		o.Others = []int{0}
-	}
-	if len(o.Handlers) == 0 {
-		o.Handlers = []string{HandlerGo, HandlerGuest}
-	}
-	for _, h := range o.Handlers {
-		if h != HandlerGo && h != HandlerGuest {
-			return nil, fmt.Errorf("handlers in %q: they can be in %s or in %s: %w", h, HandlerGo, HandlerGuest, errno.EINVAL)
-		}
 	}
 	if o.Hardware.Name == "" {
 		o.Hardware = published[0]

@@ -133,13 +133,13 @@ var paths = []Path{
 // Paths are all that can be measured, in the order of the table.
 func Paths() []Path { return append([]Path(nil), paths...) }
 
-// handlers are where the path's handlers can be, of those wanted.
-func (p *Path) handlers(wanted []string) []string {
+// handler is what the path's handler is.
+func (p *Path) handler() string {
 	switch p.kind {
 	case missedReturn, nestedMiss, disabled, nextDoor:
-		return []string{HandlerNone}
+		return HandlerNone
 	}
-	return wanted
+	return HandlerGo
 }
 
 // Profile names the kernel whose rules the path runs on: boosting needs one

@@ -105,9 +105,6 @@ func (d *drawing) bar(p *Result, y float64) {
 
 func (p *Result) label() string {
 	name := p.Path
-	if p.Handler == HandlerGuest {
-		name += " guest"
-	}
 	if p.Others > 0 {
 		name += fmt.Sprintf(" +%d", p.Others)
 	}

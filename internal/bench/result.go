@@ -11,8 +11,7 @@ type Result struct {
 	Path      string `json:"path"`
 	Describes string `json:"describes"`
 	Profile   string `json:"profile"`
-	// Handler says where the handlers are: HandlerGo, HandlerGuest, or
-	// HandlerNone where none runs.
+	// Handler says what the handler is: HandlerGo, or HandlerNone where none runs.
 	Handler string `json:"handler"`
 	// Others is how many probes stood elsewhere.
 	Others int `json:"others"`

@@ -77,11 +77,9 @@ func (r *run) prepare(chosen []Path) error {
 		r.subjects = append(r.subjects, s)
 	}
 	for i := range chosen {
-		for _, handler := range chosen[i].handlers(r.o.Handlers) {
-			for _, others := range r.o.Others {
-				if err := r.add(&chosen[i], others, handler); err != nil {
-					return err
-				}
+		for _, others := range r.o.Others {
+			if err := r.add(&chosen[i], others); err != nil {
+				return err
 			}
 		}
 	}
@@ -90,15 +88,15 @@ func (r *run) prepare(chosen []Path) error {
 }
 
 // add prepares a path, or notes why the target has not got it.
-func (r *run) add(p *Path, others int, handler string) error {
+func (r *run) add(p *Path, others int) error {
 	if slices.ContainsFunc(r.skipped, func(s Skipped) bool { return s.Path == p.Name }) {
 		return nil
 	}
-	s, err := r.subject(p, others, handler)
+	s, err := r.subject(p, others)
 	if err != nil {
 		return r.skip(p, err)
 	}
-	res, err := r.examine(p, s, handler)
+	res, err := r.examine(p, s)
 	if err != nil {
 		return r.skip(p, fmt.Errorf("%s: %w", s.name, err))
 	}
@@ -109,15 +107,15 @@ func (r *run) add(p *Path, others int, handler string) error {
 	return nil
 }
 
-func (r *run) subject(p *Path, others int, handler string) (*subject, error) {
+func (r *run) subject(p *Path, others int) (*subject, error) {
 	if r.target != nil {
-		return r.targetSubject(p, others, handler)
+		return r.targetSubject(p, others)
 	}
-	l, err := r.stand(standKey{p.release, p.preempt, p.optimize, others, handler == HandlerGuest}, guestKernel(p.config(), p.optimize, others))
+	l, err := r.stand(standKey{p.release, p.preempt, p.optimize, others}, guestKernel(p.config(), p.optimize, others))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.Name, err)
 	}
-	return p.subject(l, p.guestSite(&stand{Lab: l}), handler)
+	return p.subject(l, p.guestSite(&stand{Lab: l}))
 }
 
 // standKey is what makes a kernel fit for a path.
@@ -125,9 +123,6 @@ type standKey struct {
 	release           string
 	preempt, optimize bool
 	others            int
-	// guest: it has had handlers in guest code. Their fast path stays in the
-	// machine, and costs the other paths time.
-	guest bool
 }
 
 // stand is the kernel for a path, which other paths share.
@@ -151,8 +146,8 @@ func (r *run) progress(stage string, done int64) {
 }
 
 // examine counts what a hit is made of.
-func (r *run) examine(p *Path, s *subject, handler string) (Result, error) {
-	res := Result{Path: p.Name, Describes: p.Describes, Profile: r.profile(p), Handler: handler, Documented: p.Documented}
+func (r *run) examine(p *Path, s *subject) (Result, error) {
+	res := Result{Path: p.Name, Describes: p.Describes, Profile: r.profile(p), Handler: p.handler(), Documented: p.Documented}
 	bare, err := s.effort()
 	if err != nil {
 		return res, err
@@ -246,7 +241,7 @@ func (r *run) report() *Report {
 		res.Samples = r.samples[len(floorSpecs)+i]
 		low, ns, high := quartiles(res.Samples)
 		res.Low, res.NS, res.High = round2(low), round2(ns), round2(high)
-		if res.Floor = round2(floorOf(r.paths[i], res.Handler, floor)); res.Floor > 0 {
+		if res.Floor = round2(floorOf(r.paths[i], floor)); res.Floor > 0 {
 			res.Ratio = round2(ns / res.Floor)
 		}
 		rep.Paths = append(rep.Paths, res)

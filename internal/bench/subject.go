@@ -50,10 +50,10 @@ func (p *Path) guestSite(s *stand) *site {
 
 // subject makes a path's subject. Several share a stand: one thing is planted at
 // a time.
-func (p *Path) subject(l *kprobelab.Lab, at *site, handler string) (*subject, error) {
+func (p *Path) subject(l *kprobelab.Lab, at *site) (*subject, error) {
 	s := &stand{Lab: l}
 	sub := &subject{stand: s, name: p.Name, per: at.per, run: s.calls}
-	if err := errors.Join(s.aimAt(at), p.arrange(sub, at, handler)); err != nil {
+	if err := errors.Join(s.aimAt(at), p.arrange(sub, at)); err != nil {
 		return nil, fmt.Errorf("%s: %w", p.Name, err)
 	}
 	if err := sub.settleChunk(); err != nil {
@@ -62,14 +62,11 @@ func (p *Path) subject(l *kprobelab.Lab, at *site, handler string) (*subject, er
 	return sub, nil
 }
 
-func (p *Path) arrange(s *subject, place *site, handler string) error {
+func (p *Path) arrange(s *subject, place *site) error {
 	at := place.at
-	h, err := s.handlers(handler)
-	if err != nil {
-		return err
-	}
+	h := &handlers{}
 	kp, rp := &h.kp, &h.rp
-	s.hits = func() uint64 { return h.hits() }
+	s.hits = func() uint64 { return h.hits }
 	s.plant = func() error { return s.plantKprobe(kp, at, 0) }
 	s.remove = func() error { return s.unplant(kp, nil) }
 	switch p.kind {

@@ -34,7 +34,7 @@ func own(t testing.TB, release, symbol string, offset uint32, call string) *Targ
 }
 
 func TestTarget(t *testing.T) {
-	r, err := Run(&Options{Rounds: 1, Hits: 100, Target: own(t, "6.1", placeOptimizable, 0, ""), Others: []int{0, 5}, Handlers: []string{HandlerGo}})
+	r, err := Run(&Options{Rounds: 1, Hits: 100, Target: own(t, "6.1", placeOptimizable, 0, ""), Others: []int{0, 5}})
 	require.NoError(t, err)
 	require.Equal(t, &Measured{
 		Image: kprobelab.GuestKernel, Release: "6.1.0-kprobelab", Profile: "6.1", Place: "opt_yes", Call: "opt_yes(0, 5)", HitsPerCall: 1,
@@ -65,7 +65,7 @@ func TestTarget(t *testing.T) {
 // A place that a call comes to several times: the figures are per hit.
 func TestTargetOfSeveralHits(t *testing.T) {
 	r, err := Run(&Options{
-		Rounds: 1, Hits: 100, Paths: []string{"ftrace", "r-ftrace", "next-door"}, Handlers: []string{HandlerGo},
+		Rounds: 1, Hits: 100, Paths: []string{"ftrace", "r-ftrace", "next-door"},
 		Target: own(t, "6.1", "put_char", 0, `snprintf(buf[64], 64, "%d%%", 12345)`),
 	})
 	require.NoError(t, err)
@@ -154,12 +154,12 @@ func rulesAndHitsAgree(t *testing.T, target *Target, taken map[string]int) {
 	for s := range kimage.NewWalker(img, &img.Profile().Decoder).Function(function) {
 		if n++; n%step == 0 {
 			target.Place.Offset = uint32(s.Addr.Sub(function.Addr))
-			ruleAndHitAgree(t, target, n/step, taken)
+			ruleAndHitAgree(t, target, taken)
 		}
 	}
 }
 
-func ruleAndHitAgree(t *testing.T, target *Target, n int, taken map[string]int) {
+func ruleAndHitAgree(t *testing.T, target *Target, taken map[string]int) {
 	r := &run{o: &Options{Others: []int{0}}, stands: map[standKey]*kprobelab.Lab{}}
 	defer r.close()
 	var refused *probepoint.Refusal
@@ -169,7 +169,7 @@ func ruleAndHitAgree(t *testing.T, target *Target, n int, taken map[string]int) 
 	}
 	require.NoError(t, err)
 	for _, p := range Paths() {
-		require.NoError(t, r.add(&p, 0, p.handlers([]string{[]string{HandlerGo, HandlerGuest}[n%2]})[0]))
+		require.NoError(t, r.add(&p, 0))
 	}
 	for i, p := range r.paths {
 		require.Equal(t, p.parts, r.results[i].Parts)

@@ -149,7 +149,7 @@ var returnTwice = []string{"fork", "vfork", "clone", "clone3"}
 
 // targetSubject makes the path's on the target; the error is untaken, or a
 // *probepoint.Refusal, where hits there cannot take it.
-func (r *run) targetSubject(p *Path, others int, handler string) (*subject, error) {
+func (r *run) targetSubject(p *Path, others int) (*subject, error) {
 	t := r.target
 	img, err := t.image(others)
 	if err != nil {
@@ -164,7 +164,7 @@ func (r *run) targetSubject(p *Path, others int, handler string) (*subject, erro
 		return nil, untaken("a handler makes no system calls")
 	}
 	p.byDebug = spec.rules.Step.TrapFlag
-	l, err := r.stand(standKey{preempt: spec.rules.Preemption, optimize: p.optimize, others: others, guest: handler == HandlerGuest}, spec)
+	l, err := r.stand(standKey{preempt: spec.rules.Preemption, optimize: p.optimize, others: others}, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func (r *run) targetSubject(p *Path, others int, handler string) (*subject, erro
 	if err != nil {
 		return nil, err
 	}
-	return p.subject(l, place, handler)
+	return p.subject(l, place)
 }
 
 // neighbours is how many functions are tried.

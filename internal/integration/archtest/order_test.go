@@ -24,7 +24,7 @@ var order = [][]string{
 	{"kprobes/hazard"},
 	{"internal/report", "kprobes"},
 	{"internal/script/attach", "internal/explore", "internal/debuginfo"},
-	{"internal/tracing/event", "internal/tracing/ring", "internal/guestfast", "internal/archive"},
+	{"internal/tracing/event", "internal/tracing/ring", "internal/archive"},
 	{"internal/tracing/filter"},
 	{"internal/tracing/trigger"},
 	{"tracing"},

@@ -11,7 +11,6 @@ import (
 
 	"kprobelab"
 	"kprobelab/boot"
-	"kprobelab/internal/guestfast"
 )
 
 // compilerHere names the gcc of this machine, or skips the test.
@@ -53,7 +52,7 @@ func TestRebuildsToTheSameBytes(t *testing.T) {
 	log, err := build.CombinedOutput()
 	require.NoError(t, err, string(log))
 
-	cmd := exec.Command("make", "-C", src, "OUT="+out, "FAST="+out, "BTFTIDY="+tidy)
+	cmd := exec.Command("make", "-C", src, "OUT="+out, "BTFTIDY="+tidy)
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "MAKEFLAGS=", "MAKELEVEL=")
 	log, err = cmd.CombinedOutput()
 	require.NoError(t, err, string(log))
@@ -70,7 +69,7 @@ func TestRebuildsToTheSameBytes(t *testing.T) {
 	breakpoints, err := os.ReadFile("../../../testdata/breakpoints.elf")
 	require.NoError(t, err)
 	for name, want := range map[string][]byte{
-		"guest.elf": kprobelab.GuestELF(), "demo.ko": kprobelab.GuestModule(), "fastpath.o": guestfast.Object(), "init.elf": boot.Init, "calls.elf": calls,
+		"guest.elf": kprobelab.GuestELF(), "demo.ko": kprobelab.GuestModule(), "init.elf": boot.Init, "calls.elf": calls,
 		"registers.elf": registers, "breakpoints.elf": breakpoints,
 	} {
 		got, err := os.ReadFile(filepath.Join(out, name))
