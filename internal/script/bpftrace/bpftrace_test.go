@@ -350,6 +350,7 @@ func TestAddressSpaces(t *testing.T) {
 		f := newFile("stdin", text)
 		tree, problems := parse(f, nil)
 		c := &checker{o: &Options{}, k: k, t: tree, problems: problems}
+		c.surround()
 		c.lines, _ = preprocess(nil, false)
 		c.check()
 		require.Empty(t, problems.list, text)

@@ -186,10 +186,15 @@ var settings = map[string]string{
 	"stack_mode": "stack_mode", "str_trunc_trailer": "string", "symbol_source": "string", "use_blazesym": "bool",
 }
 
-// choice is a setting with a few values; say names them as bpftrace does.
+// choice is a setting with a few values; say names them as bpftrace does. The value keeps leaves the setting as it is.
 type choice struct {
 	values []string
 	say    string
+	keeps  string
+}
+
+func (c *choice) takes(value string) bool {
+	return slices.Contains(c.values, value) || c.keeps != "" && value == c.keeps
 }
 
 func (c *choice) refusal(name string) string {
@@ -198,15 +203,14 @@ func (c *choice) refusal(name string) string {
 
 // choices are the settings whose values are words.
 var choices = map[string]*choice{
-	"missing_probes":     {[]string{"ignore", "warn", "error"}, `"ignore", "warn", and "error"`},
-	"cache_user_symbols": {[]string{"PER_PID", "PER_PROGRAM", "NONE"}, "PER_PID, PER_PROGRAM, and NONE"},
-	"symbol_source":      {[]string{"dwarf", "symbol_table"}, `"dwarf" and "symbol_table"`},
+	"missing_probes":     {values: []string{"ignore", "warn", "error"}, say: `"ignore", "warn", and "error"`},
+	"cache_user_symbols": {values: []string{"PER_PID", "PER_PROGRAM", "NONE", "0"}, say: "PER_PID, PER_PROGRAM, and NONE", keeps: "1"},
+	"symbol_source":      {values: []string{"dwarf", "symbol_table"}, say: `"dwarf" and "symbol_table"`},
 }
 
 func (c *checker) configure() {
-	c.maxStr, c.keys = 1024, 4096
 	set := map[string]bool{}
-	for _, name := range c.surround() {
+	for name := range c.config { // by the environment
 		set[name] = true
 	}
 	for _, s := range c.t.config {
@@ -221,9 +225,12 @@ func (c *checker) configure() {
 			c.error(s.at, "Invalid type for %s. Type: %s. Expected Type: %s", s.name, literalKind(v), literal(want))
 		case want == "bool" && v.num > 1:
 			c.plainAtOnce("Invalid value for %s. Needs to be 0 or 1. Value: %d", s.name, int64(v.num))
-		case choices[name] != nil && !slices.Contains(choices[name].values, v.text):
+		case choices[name] != nil && !choices[name].takes(v.text):
 			c.plain("%s", choices[name].refusal(name))
 			c.error(v.at, "") // bpftrace has no words for the place
+		case choices[name] != nil && v.text == choices[name].keeps:
+		case set[name] && choices[name] != nil:
+			c.error(v.at, "") // nor for a second value of these
 		case set[name]:
 			// The first value counts.
 		default:
@@ -269,7 +276,7 @@ func literalKind(n *node) string {
 
 // check finds all types.
 func (c *checker) check() {
-	c.config, c.maps, c.vars = map[string]string{}, map[string]*array{}, map[scope]map[string]*variable{}
+	c.maps, c.vars = map[string]*array{}, map[scope]map[string]*variable{}
 	var kernel *source.File
 	if c.k != nil {
 		kernel = c.k.Source

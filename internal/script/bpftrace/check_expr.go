@@ -347,18 +347,22 @@ func (c *checker) deref(n *node) *Type {
 
 func (c *checker) unary(n *node) *Type {
 	t := c.expr(n.kids[0])
-	if n.text == "!" {
-		switch {
-		case t.isInt():
-			return integer(t.Size, false)
-		case t.Kind == None && !c.final:
-			return uint64T
-		}
-		c.error(n.at, "The ! operator can not be used on expressions of type '%s'", t)
-		return none
-	}
+	refuse := func() { c.error(n.at, "The %s operator can not be used on expressions of type '%s'", n.text, t) }
 	if c.final && !t.isInt() {
-		c.error(n.at, "The %s operator can not be used on expressions of type '%s'", n.text, t)
+		refuse()
+	}
+	if n.text == "!" {
+		switch size := t.stored(); {
+		case t.Kind == None:
+			return uint64T
+		case size == 0 || size == 1 || size == 2 || size == 4 || size == 8:
+			return integer(size, false)
+		}
+		refuse() // whatever the pass, an integer of that size cannot be made
+		if n.typ != nil {
+			return n.typ // what it was in an earlier pass
+		}
+		return none
 	}
 	return integer(8, t.Signed)
 }

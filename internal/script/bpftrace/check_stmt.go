@@ -240,9 +240,9 @@ func (c *checker) assignMap(n *node) {
 			c.warn(n.at, truncated, a.val.Size, t.Size)
 		}
 	case Buffer:
-		if a.val.Size > t.Size {
+		if a.val.stored() > t.stored() {
 			c.error(n.at, "Buffer size mismatch: %d != %d.", a.val.stored(), t.stored())
-		} else if a.val.Size < t.Size {
+		} else if a.val.stored() < t.stored() {
 			c.problems.warn(n.at, "Buffer size mismatch: %d != %d. The value may be truncated.", a.val.stored(), t.stored())
 		}
 	case TupleKind:
@@ -278,8 +278,11 @@ func (c *checker) setMap(m *node, t *Type) {
 			return
 		}
 		a.val = t
-	case a.val.Kind != t.Kind:
+	case a.val.kind() != t.kind():
 		c.error(m.at, "Type mismatch for %s: trying to assign value of type '%s' when map already contains a value of type '%s'", m.text, t, a.val)
+	}
+	if a.val.Made != None && a.val.Made == t.Kind {
+		a.val = t // a copy of an aggregate, which the map's own function goes on with
 	}
 	a.val = a.val.widen(t)
 }

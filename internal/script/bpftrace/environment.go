@@ -7,14 +7,15 @@ import (
 )
 
 // environment are the settings that bpftrace also reads from its environment, as BPFTRACE_NAME. They count more than the
-// script's own.
+// script's own. This is the order in which it reads them.
 var environment = []string{
-	"max_strlen", "max_map_keys", "max_probes", "max_bpf_progs", "max_cat_bytes", "max_type_res_iterations", "log_size", "perf_rb_pages",
-	"stack_mode", "str_trunc_trailer", "cache_user_symbols", "cpp_demangle", "lazy_symbolication",
+	"max_strlen", "str_trunc_trailer", "cpp_demangle", "lazy_symbolication", "max_map_keys", "max_probes", "max_bpf_progs", "log_size", "perf_rb_pages",
+	"max_type_res_iterations", "max_cat_bytes", "cache_user_symbols", "stack_mode",
 }
 
-// surround reads the environment into the settings, and returns the names that it sets.
-func (c *checker) surround() (set []string) {
+// surround reads the environment into the settings. It goes before the script is read, and what is wrong first ends it.
+func (c *checker) surround() {
+	c.config, c.maxStr, c.keys = map[string]string{}, 1024, 4096
 	for _, name := range environment {
 		variable := "BPFTRACE_" + strings.ToUpper(name)
 		i := slices.IndexFunc(c.o.Env, func(v string) bool { return strings.HasPrefix(v, variable+"=") })
@@ -38,13 +39,16 @@ func (c *checker) surround() (set []string) {
 		switch {
 		case name == "stack_mode" && stackModes[value] == 0:
 			c.plain("%s is not a valid StackMode", value)
-		case choices[name] != nil && !slices.Contains(choices[name].values, value):
+		case choices[name] != nil && !choices[name].takes(value):
 			c.plain("%s", choices[name].refusal(name))
+		case choices[name] != nil && value == choices[name].keeps:
+			continue
+		}
+		if c.errors() > 0 {
+			return
 		}
 		c.config[name] = value
-		set = append(set, name)
 	}
-	return set
 }
 
 // leadingNumber is the number that a text begins with, as C++'s stoull reads it.

@@ -52,6 +52,11 @@ func TestSettingsFromTheEnvironment(t *testing.T) {
 		"no_stack_mode":              {[]string{"BPFTRACE_STACK_MODE=foo"}, program, "ERROR: foo is not a valid StackMode\n"},
 		"a_stack_mode":               {[]string{"BPFTRACE_STACK_MODE=raw"}, program, ""},
 		"no_cache":                   {[]string{"BPFTRACE_CACHE_USER_SYMBOLS=3"}, program, "ERROR: Invalid value for cache_user_symbols: valid values are PER_PID, PER_PROGRAM, and NONE.\n"},
+		"before_the_script":          {[]string{"BPFTRACE_STACK_MODE=foo"}, "BEGIN { nothing(; }", "ERROR: foo is not a valid StackMode\n"},
+		"before_config":              {[]string{"BPFTRACE_CACHE_USER_SYMBOLS=x"}, "config = { stack_mode = 5 } " + program, "ERROR: Invalid value for cache_user_symbols: valid values are PER_PID, PER_PROGRAM, and NONE.\n"},
+		"the_first_counts":           {[]string{"BPFTRACE_STACK_MODE=foo", "BPFTRACE_CPP_DEMANGLE=2"}, program, "ERROR: Env var 'BPFTRACE_CPP_DEMANGLE' did not contain a valid value (0 or 1).\n"},
+		"a_cache_as_it_is":           {[]string{"BPFTRACE_CACHE_USER_SYMBOLS=1"}, "config = { cache_user_symbols = \"NONE\" } " + program, ""},
+		"a_cache_that_is_set":        {[]string{"BPFTRACE_CACHE_USER_SYMBOLS=0"}, "config = { cache_user_symbols = \"0\" } BEGIN { }\n", "stdin:1:33-36: ERROR: \nconfig = { cache_user_symbols = \"0\" } BEGIN { }\n                                ~~~\n"},
 		"a_setting_that_is_not_read": {[]string{"BPFTRACE_MISSING_PROBES=xx", "BPFTRACE_LICENSE=xx", "BPFTRACE_NO_SUCH=1"}, program, ""},
 		"another_variable":           {[]string{"MAX_STRLEN=8", "XBPFTRACE_MAX_STRLEN=8"}, long, ""},
 	} {

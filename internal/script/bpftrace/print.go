@@ -134,7 +134,7 @@ func (s *Script) printMap(t *script.Thread, m *mapInfo, top, div int64) {
 			b.WriteString(s.entry(t, m, e, div))
 		}
 		b.WriteByte('\n')
-		if m.val.Kind == Avg || m.val.Kind == Stats {
+		if m.val.kind() == Avg || m.val.Kind == Stats {
 			b.WriteByte('\n')
 		}
 	}

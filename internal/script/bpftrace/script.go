@@ -29,6 +29,10 @@ type Script struct {
 // Analyze reads a script and resolves it on a kernel, which may be nil. The error is *Problems.
 func Analyze(name, text string, o *Options, k *Kernel) (*Script, error) {
 	f := newFile(name, text)
+	c := &checker{o: o, k: k, problems: &Problems{file: f}}
+	if c.surround(); c.errors() > 0 {
+		return nil, c.problems
+	}
 	t, problems := parse(f, nil)
 	if len(problems.list) > 0 {
 		return nil, problems
@@ -40,7 +44,7 @@ func Analyze(name, text string, o *Options, k *Kernel) (*Script, error) {
 			return nil, problems
 		}
 	}
-	c := &checker{o: o, k: k, t: t, problems: problems, lines: lines}
+	c.t, c.problems, c.lines = t, problems, lines
 	if bad != nil {
 		c.problems.list = append(c.problems.list, &Problem{Message: "definitions: " + bad.Error(), free: true})
 	}

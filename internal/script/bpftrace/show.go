@@ -110,9 +110,9 @@ func (s *Script) renderPart(th *script.Thread, t *Type, n int64, b []byte, key b
 	defer w.Leave()
 	switch t.Kind {
 	case TupleKind:
-		return s.renderTuple(th, t, b, key, w)
+		return s.renderTuple(th, t, b, key, div, w)
 	case Array, Record:
-		return s.renderParts(th, t, b, key, w)
+		return s.renderParts(th, t, b, key, div, w)
 	}
 	v := s.plain(th, t, n, b, div)
 	if !s.json || !t.quoted() {
@@ -124,13 +124,13 @@ func (s *Script) renderPart(th *script.Thread, t *Type, n int64, b []byte, key b
 	return `"` + jsonText(v) + `"`
 }
 
-func (s *Script) renderTuple(th *script.Thread, t *Type, b []byte, key bool, w *ctype.Walk) string {
+func (s *Script) renderTuple(th *script.Thread, t *Type, b []byte, key bool, div int64, w *ctype.Walk) string {
 	layout := t.layout()
 	var list []string
 	for i, f := range t.Fields {
 		n, text := script.Unpack(b, layout, i)
 		// A tuple in a key's tuple is no key.
-		list = append(list, s.renderPart(th, f, n, text, key && f.Kind != TupleKind, 1, w))
+		list = append(list, s.renderPart(th, f, n, text, key && f.Kind != TupleKind, div, w))
 	}
 	switch {
 	case s.json && key:
@@ -144,7 +144,7 @@ func (s *Script) renderTuple(th *script.Thread, t *Type, b []byte, key bool, w *
 }
 
 // renderParts is a record or an array out of its bytes.
-func (s *Script) renderParts(th *script.Thread, t *Type, b []byte, key bool, w *ctype.Walk) string {
+func (s *Script) renderParts(th *script.Thread, t *Type, b []byte, key bool, div int64, w *ctype.Walk) string {
 	part := func(e *Type, off int) string {
 		if e.Size <= 0 || off < 0 || off+e.Size > len(b) {
 			w.Skip()
@@ -153,18 +153,18 @@ func (s *Script) renderParts(th *script.Thread, t *Type, b []byte, key bool, w *
 		p := b[off : off+e.Size]
 		switch e.Kind {
 		case Array, Record:
-			return s.renderPart(th, e, 0, p, key, 1, w)
+			return s.renderPart(th, e, 0, p, key, div, w)
 		case String:
 			if i := strings.IndexByte(string(p), 0); i >= 0 {
 				p = p[:i]
 			}
-			return s.renderPart(th, e, 0, p, key, 1, w)
+			return s.renderPart(th, e, 0, p, key, div, w)
 		}
 		var v uint64
 		for i := len(p) - 1; i >= 0; i-- {
 			v = v<<8 | uint64(p[i])
 		}
-		return s.renderPart(th, e, int64(v), nil, key, 1, w)
+		return s.renderPart(th, e, int64(v), nil, key, div, w)
 	}
 	var list []string
 	if t.Kind == Array {
@@ -195,6 +195,9 @@ func (s *Script) renderParts(th *script.Thread, t *Type, b []byte, key bool, w *
 	}
 	return "{ " + strings.Join(list, ", ") + " }"
 }
+
+// noMac is the text of a macaddr_t of zeros.
+const noMac = "00:00:00:00:00:00"
 
 // plain is a value that has no parts.
 func (s *Script) plain(th *script.Thread, t *Type, n int64, b []byte, div int64) string {
@@ -231,6 +234,10 @@ func (s *Script) plain(th *script.Thread, t *Type, n int64, b []byte, div int64)
 		return strconv.FormatInt(n, 10)
 	case Strerror:
 		return errno.Errno(int32(n)).Text() // C takes 32 bits
+	case Mac:
+		if len(b) == 0 { // nothing was assigned
+			return noMac
+		}
 	}
 	return string(b)
 }

@@ -95,4 +95,4 @@ const complexSearch = `
 strcontains() is known to have verifier complexity issues when the product of both string sizes is larger than ~2000 bytes.
 
 If you're seeing errors, try clamping the string sizes. For example:
-` + "* `str($ptr, 16)`\n* `path($ptr, 16)`\n"
+` + "* `str($ptr, 16)`\n* `path($ptr, 16)`"

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -40,6 +41,19 @@ func TestCauses(t *testing.T) {
 
 // A tool that is not there is an error, and no answer.
 func TestToolThatIsNotThere(t *testing.T) {
-	_, err := ask(script{text: "BEGIN { }"}, "/nonexistent/bpftrace")
+	_, err := ask(script{text: "BEGIN { }"}, time.Minute, "/nonexistent/bpftrace")
 	require.Error(t, err)
+}
+
+// A script that goes on is interrupted, and what it prints then counts; what does not end by that has no answer.
+func TestScriptsThatGoOn(t *testing.T) {
+	goesOn := func(command string) answer {
+		a, err := ask(script{}, time.Millisecond, "/bin/sh", "-c", command)
+		require.NoError(t, err)
+		return a
+	}
+	require.Equal(t, answer{silent: true, interrupted: true, code: -1}, goesOn("exec sleep 60"))
+	a, err := ask(script{}, time.Minute, "/bin/sh", "-c", "echo ended; exit 3")
+	require.NoError(t, err)
+	require.Equal(t, answer{out: "ended\n", code: 3}, a)
 }

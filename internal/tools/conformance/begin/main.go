@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"sync"
+	"time"
 )
 
 func main() {
@@ -39,35 +40,63 @@ func main() {
 	}
 }
 
+// result is what came of the script of that number.
+type result struct {
+	i            int
+	theirs, ours answer
+	err          error
+}
+
+// askBoth asks the tool and this program. What ended by an interrupt and differs is asked again with more time: on a
+// loaded machine the interrupt may have come before the handler.
+func askBoth(i int, s script, tool, lab string) (r result) {
+	r.i = i
+	for _, wait := range []time.Duration{patience, 6 * patience} {
+		if r.theirs, r.err = ask(s, wait, tool); r.err != nil {
+			return r
+		}
+		again := r.theirs.interrupted
+		if r.ours, r.err = ask(s, 6*patience, lab, "bpftrace"); r.err != nil {
+			return r
+		}
+		r.theirs, r.ours = r.theirs.cleaned(), r.ours.cleaned()
+		if !again || r.theirs == r.ours {
+			return r
+		}
+	}
+	return r
+}
+
 // run has both run all scripts, and says which of them differ.
 func run(list []script, tool, lab string, show int) (bool, error) {
-	answers := make([][2]answer, len(list))
-	errs := make([]error, len(list))
-	work := make(chan int)
+	// What waits to be interrupted takes no processor.
+	const workers = 6
+	results := make(chan result)
 	var wg sync.WaitGroup
-	for range 2 {
+	work := make(chan int)
+	for range workers {
 		wg.Go(func() {
 			for i := range work {
-				if answers[i][0], errs[i] = ask(list[i], tool); errs[i] == nil {
-					answers[i][1], errs[i] = ask(list[i], lab, "bpftrace")
-				}
+				results <- askBoth(i, list[i], tool, lab)
 			}
 		})
 	}
-	for i := range list {
-		work <- i
-	}
-	close(work)
-	wg.Wait()
+	go func() {
+		for i := range list {
+			work <- i
+		}
+		close(work)
+		wg.Wait()
+		close(results)
+	}()
 	refused, same, silent, bad := 0, 0, 0, 0
-	causes := map[string]int{}
-	for i, a := range answers {
-		theirs, ours := a[0].cleaned(), a[1].cleaned()
-		cause := ""
-		switch {
-		case errs[i] != nil:
-			return false, errs[i]
-		case theirs.silent:
+	caused := map[string]int{}
+	for r := range results {
+		i, theirs, ours := r.i, r.theirs, r.ours
+		if r.err != nil {
+			return false, r.err
+		}
+		if theirs.silent {
 			silent++
 			continue
 		}
@@ -78,18 +107,20 @@ func run(list []script, tool, lab string, show int) (bool, error) {
 			same++
 			continue
 		}
-		if cause = causeOf(list[i], theirs, ours); cause != "" {
-			causes[cause]++
+		if cause := causeOf(list[i], theirs, ours); cause != "" {
+			caused[cause]++
 			continue
 		}
 		if bad++; bad <= show {
 			fmt.Printf("--- %d %q\n%s\n--- the tool: %d\n%s%s--- kprobelab: %d\n%s%s\n", i, list[i].args, list[i].text, theirs.code, theirs.said, theirs.out, ours.code, ours.said, ours.out)
 		}
 	}
-	fmt.Printf("%d scripts, %d of them refused by the tool; %d more had no answer of it in %s\n", len(list)-silent, refused, silent, patience)
+	fmt.Printf("%d scripts, %d of them refused by the tool; %d more had no answer of it\n", len(list)-silent, refused, silent)
 	fmt.Printf("the same exit code, output and messages to the byte: %d\n", same)
-	for c, n := range causes {
-		fmt.Printf("  %d: %s\n", n, c)
+	for _, c := range causes {
+		if n := caused[c.cause]; n > 0 {
+			fmt.Printf("  %d: %s\n", n, c.cause)
+		}
 	}
 	fmt.Printf("different without a known cause: %d\n", bad)
 	return bad == 0 && same > 0, nil

@@ -110,7 +110,11 @@ func (d *drawer) change() string {
 	case 1:
 		return at + pick(d, "++", "--") + ";"
 	}
-	return at + pick(d, " += ", " -= ", " *= ", " |= ", " ^= ", " &= ", " <<= ") + d.expr(d.mostly(number), 1) + ";"
+	if d.one(7) {
+		// What a shift by 64 and more gives is undefined.
+		return at + pick(d, " <<= ", " >>= ") + pick(d, "1", "3", "7") + ";"
+	}
+	return at + pick(d, " += ", " -= ", " *= ", " |= ", " ^= ", " &= ") + d.expr(d.mostly(number), 1) + ";"
 }
 
 func (d *drawer) printed() string {
