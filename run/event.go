@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"kprobelab"
-	"kprobelab/internal/userevent"
 	"kprobelab/internal/userprobe"
 	"kprobelab/kprobes"
 	"kprobelab/tracing"
@@ -98,7 +97,7 @@ type (
 		Post  bool
 		// Text is what the kernel writes to trace about it; "" of a kprobe.
 		Text string
-		user *userevent.Hit
+		user *userprobe.Record
 	}
 	// Returned: the handler of a return probe runs.
 	Returned struct {
@@ -111,7 +110,7 @@ type (
 		// Regs and Text are a uprobe's.
 		Regs *x86.PtRegs
 		Text string
-		user *userevent.Hit
+		user *userprobe.Record
 	}
 	// Accessed: the watchpoint was hit.
 	Accessed struct {

@@ -7,7 +7,7 @@ import (
 
 	"kprobelab"
 	"kprobelab/internal/perfetto"
-	"kprobelab/internal/userevent"
+	"kprobelab/internal/userprobe"
 	"kprobelab/watch"
 	"kprobelab/x86"
 )
@@ -110,7 +110,7 @@ func (r *Perfetto) accessed(e *Accessed) {
 }
 
 // record draws the record of a uprobe event.
-func (r *Perfetto) record(h *userevent.Hit) {
+func (r *Perfetto) record(h *userprobe.Record) {
 	if h == nil {
 		return // a kernel's hits are drawn by their steps
 	}

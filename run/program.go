@@ -12,7 +12,6 @@ import (
 	"kprobelab/internal/engine"
 	"kprobelab/internal/perfetto"
 	"kprobelab/internal/process"
-	"kprobelab/internal/userevent"
 	"kprobelab/internal/userprobe"
 	"kprobelab/machine"
 	"kprobelab/profile"
@@ -60,7 +59,7 @@ type program struct {
 	plan   *Program
 	rules  *profile.Config
 	to     Sink
-	trace  *userevent.Trace
+	trace  *userprobe.Trace
 	probes *userprobe.Probes
 	p      *process.Process
 	places *places
@@ -93,7 +92,7 @@ func (p *Program) Run(to Sink) error {
 	}
 	r := &program{plan: p, rules: p.Rules, to: to}
 	r.probes = userprobe.New(r.rules)
-	r.trace = userevent.New(r.rules, r.probes, p.Files.all()...)
+	r.trace = userprobe.NewTrace(r.rules, r.probes, p.Files.all()...)
 	r.trace.Dir = p.Dir
 	if err := r.define(); err != nil {
 		return err

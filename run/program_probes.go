@@ -10,7 +10,6 @@ import (
 	"kprobelab/internal/process"
 	"kprobelab/internal/steptext/usertext"
 	"kprobelab/internal/tracing/definition"
-	"kprobelab/internal/userevent"
 	"kprobelab/internal/userprobe"
 	"kprobelab/watch"
 	debugregisters "kprobelab/watch/registers"
@@ -73,7 +72,7 @@ func (r *program) refused(line string, err error) error {
 }
 
 // uprobeOf describes the probe of an event.
-func uprobeOf(e *userevent.Event) *Probe {
+func uprobeOf(e *userprobe.TraceEvent) *Probe {
 	p := &Probe{Kind: "uprobe", Text: e.Group + "/" + e.Event(), Hits: e.Probe.Hits, Missed: &e.Probe.Missed}
 	if e.Return {
 		p.Kind, p.Hits = "uretprobe", e.Probe.Returns
@@ -96,7 +95,7 @@ func (r *program) observe() {
 			Text: strings.TrimSuffix(e.Kind.String()+": "+words, ": "), words: words, user: e,
 		})
 	}
-	r.trace.OnHit = func(h *userevent.Hit) {
+	r.trace.OnHit = func(h *userprobe.Record) {
 		p, at := uprobeOf(h.Event), Where{PID: h.PID, Task: h.TID, Now: h.Time}
 		p.Addr = &h.At
 		if h.Event.Return {

@@ -5,6 +5,7 @@ import (
 
 	"kprobelab/internal/tracing/definition"
 	"kprobelab/internal/tracing/event"
+	"kprobelab/internal/tracing/fetch"
 	"kprobelab/x86"
 )
 
@@ -39,7 +40,7 @@ func (t *Tracing) formatOf(d *definition.Definition, id int) *event.Format {
 		f.Fields = append(f.Fields, address("__probe_ip", offIP))
 	}
 	for i := range d.Args {
-		f.Fields = append(f.Fields, fieldOf(&d.Args[i], headSize(d.Return)))
+		f.Fields = append(f.Fields, fetch.Field(&d.Args[i], headSize(d.Return)))
 	}
 	return f
 }
@@ -69,21 +70,6 @@ func (t *Tracing) bounds(addr uint64) (from, to uint64, ok bool) {
 
 func address(name string, off int) event.Field {
 	return event.Field{Name: name, Type: "unsigned long", Offset: off, Size: 8}
-}
-
-func fieldOf(a *definition.Arg, head int) event.Field {
-	f := event.Field{
-		Name: a.Name, Type: a.Decl(), Offset: head + a.Offset, Size: a.Size(), Signed: a.Type.Signed, Len: a.Count,
-	}
-	switch {
-	case a.Type.IsString() && a.Count > 0:
-		f.Kind = event.KindStringArray
-	case a.Type.IsString():
-		f.Kind = event.KindString
-	case a.Count > 0:
-		f.Kind = event.KindArray
-	}
-	return f
 }
 
 // printFormat is what follows "print fmt: " (docs/spec 9.11).

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"kprobelab/internal/tracing/event"
+	"kprobelab/internal/tracing/fetch"
 	"kprobelab/internal/tracing/filter"
 	"kprobelab/internal/tracing/trigger"
 	"kprobelab/kprobes"
@@ -107,18 +108,25 @@ func (t *Tracing) commit(f *eventFile, rec []byte, regs *x86.PtRegs, w way) {
 
 // record makes the record; nil where it would be longer than a buffer's page.
 func (t *Tracing) record(tp *probe, regs *x86.PtRegs, entry []byte, head int, w way) []byte {
-	r := recorder{t: t, regs: regs, entry: entry, tp: tp, rec: t.scratch[:]}
-	if head+tp.def.Size > len(r.rec) {
+	r := &t.recorder
+	*r = fetch.Recorder{
+		Source: source{t}, Regs: regs, Entry: entry, EntryArgs: tp.entryArgs, EmptyFaults: t.c.EmptyUserFaults,
+		Rec: t.scratch[:], End: head + tp.def.Size,
+	}
+	if r.End > len(r.Rec) {
 		return nil
 	}
-	r.arguments(head)
-	t.countFaults(tp, &r.faults)
-	if r.overflow {
+	clear(r.Rec[head:r.End])
+	for i := range tp.def.Args {
+		r.Argument(tp.code[i], head+tp.def.Args[i].Offset)
+	}
+	t.countFaults(tp, &r.Faults)
+	if r.Overflow {
 		return nil
 	}
 	t.head(t.scratch[:], regs, w, true)
 	binary.LittleEndian.PutUint16(t.scratch[event.OffType:], uint16(tp.event.format.ID))
-	return r.rec[:r.end]
+	return r.Rec[:r.End]
 }
 
 // head writes the head that all records of a hit have, but for their type.

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"kprobelab/internal/imagedef"
 	"kprobelab/internal/tracing/definition"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/probepoint"
@@ -13,7 +12,7 @@ import (
 
 // kernel answers what definitions ask.
 func (t *Tracing) kernel() definition.Kernel {
-	k := &imagedef.Kernel{View: t.k.View(), Profile: t.p, Loaded: t.moduleLoaded}
+	k := &definition.Image{View: t.k.View(), Profile: t.p, Loaded: t.moduleLoaded}
 	if t.o.Source != nil {
 		k.Types = t.o.Source.Types
 	}

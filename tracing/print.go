@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"kprobelab/internal/tracing/definition"
 	"kprobelab/internal/tracing/event"
+	"kprobelab/internal/tracing/fetch"
 	"kprobelab/internal/tracing/ring"
 	"kprobelab/kprobes"
 	"kprobelab/x86"
@@ -113,7 +113,9 @@ func (a *traceArray) eventText(b *strings.Builder, rec []byte) {
 	}
 	b.WriteByte(')')
 	for i := range e.args {
-		t.argText(b, &e.args[i], fieldOf(&e.args[i], head), rec)
+		field := fetch.Field(&e.args[i], head)
+		b.WriteString(" " + e.args[i].Name + "=")
+		fetch.Print(b, &e.args[i], &field, rec, source{t}.Symbol)
 	}
 }
 
@@ -124,46 +126,6 @@ func (t *Tracing) byID(id int) *probeEvent {
 		}
 	}
 	return nil
-}
-
-// argText prints " name=value", arrays as {value,value}.
-func (t *Tracing) argText(b *strings.Builder, a *definition.Arg, f event.Field, rec []byte) {
-	b.WriteString(" " + a.Name + "=")
-	if a.Count == 0 {
-		t.valueText(b, a.Type, &f, rec, 0)
-		return
-	}
-	for i := range a.Count {
-		b.WriteString(map[bool]string{true: "{", false: ","}[i == 0])
-		t.valueText(b, a.Type, &f, rec, i)
-	}
-	b.WriteByte('}')
-}
-
-func (t *Tracing) valueText(b *strings.Builder, typ *definition.Type, f *event.Field, rec []byte, i int) {
-	if typ.IsString() {
-		if s, ok := f.Text(rec, i); ok {
-			fmt.Fprintf(b, "\"%s\"", s)
-		} else {
-			b.WriteString("(fault)")
-		}
-		return
-	}
-	v := f.Number(rec, i)
-	switch typ.Show {
-	case definition.ShowSigned:
-		fmt.Fprintf(b, "%d", int64(v))
-	case definition.ShowHex:
-		fmt.Fprintf(b, "%#x", v)
-	case definition.ShowBareHex:
-		fmt.Fprintf(b, "%x", v)
-	case definition.ShowChar:
-		b.WriteString("'" + string([]byte{byte(v)}) + "'")
-	case definition.ShowSymbol:
-		b.WriteString(t.symbol(v, true))
-	default:
-		fmt.Fprintf(b, "%d", v)
-	}
 }
 
 // latency are the flag characters of a line (trace_print_lat_fmt).

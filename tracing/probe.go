@@ -8,6 +8,7 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/internal/tracing/definition"
+	"kprobelab/internal/tracing/fetch"
 	"kprobelab/kprobes"
 	"kprobelab/x86"
 )
@@ -237,7 +238,7 @@ func (t *Tracing) ModuleComing(name string) {
 // entered keeps the arguments of a call for its return.
 func (tp *probe) entered(i *kprobes.Instance, regs *x86.PtRegs) int {
 	for n, arg := range tp.entryArgs {
-		putWord(i.Data[8*n:], tp.t.argument(regs, arg))
+		putWord(i.Data[8*n:], fetch.Param(source{tp.t}, regs, arg))
 	}
 	return 0
 }

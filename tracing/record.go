@@ -5,6 +5,7 @@ import (
 
 	"kprobelab/internal/tracing/definition"
 	"kprobelab/internal/tracing/event"
+	"kprobelab/internal/tracing/fetch"
 	"kprobelab/kprobes"
 	"kprobelab/x86"
 )
@@ -61,7 +62,7 @@ func (t *Tracing) parse(e *probeEvent, cpu int, now uint64, rec []byte) *Record 
 	}
 	for i := range e.args {
 		a := &e.args[i]
-		f := fieldOf(a, headSize(e.isReturn))
+		f := fetch.Field(a, headSize(e.isReturn))
 		arg := RecordArg{a.Name, t.value(a.Type, &f, rec, 0)}
 		if a.Count > 0 {
 			list := make([]any, a.Count)

@@ -7,6 +7,7 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/internal/orc"
+	"kprobelab/internal/tracing/fetch"
 	"kprobelab/internal/tracing/ring"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
@@ -92,9 +93,10 @@ type Tracing struct {
 	memory memory
 
 	comms comms
-	// scratch is where a hit's record is made; word is for reading memory.
-	scratch [ring.MaxRecord]byte
-	word    [8]byte
+	// recorder makes it, scratch is where; word is for reading memory.
+	recorder fetch.Recorder
+	scratch  [ring.MaxRecord]byte
+	word     [8]byte
 	// pid and comm are the task whose hit is handled.
 	pid  int
 	comm string

@@ -18,6 +18,9 @@ func (a Addr) Sub(b Addr) int64 { return int64(uint64(a) - uint64(b)) }
 // In reports whether the address lies in the half-open range [start, end).
 func (a Addr) In(start, end Addr) bool { return start <= a && a < end }
 
+// UserEnd is the end of user addresses with page tables of four levels (TASK_SIZE_MAX).
+const UserEnd Addr = 1<<47 - 0x1000
+
 // Range is a half-open range of guest addresses, [Start, End).
 type Range struct{ Start, End Addr }
 

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"kprobelab/errno"
-	"kprobelab/internal/imagedef"
 	"kprobelab/internal/tracing/definition"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/kprobes/rule"
@@ -54,7 +53,7 @@ func (k *checker) planted(d *definition.Definition, direct error) error {
 func (k *checker) loaded(module string) bool { return slices.Contains(k.Modules(), module) }
 
 func (k *checker) definitions() definition.Kernel {
-	return &imagedef.Kernel{View: k, Profile: k.Profile(), Types: k.Types, Loaded: k.loaded}
+	return &definition.Image{View: k, Profile: k.Profile(), Types: k.Types, Loaded: k.loaded}
 }
 
 // missingSymbol is the first symbol in an argument (@SYM) that is not there.

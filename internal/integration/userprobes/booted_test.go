@@ -17,7 +17,6 @@ import (
 	"kprobelab/internal/integration/dumps/runs"
 	"kprobelab/internal/process"
 	"kprobelab/internal/tinyprogram"
-	"kprobelab/internal/userevent"
 	"kprobelab/internal/userprobe"
 	"kprobelab/machine"
 	"kprobelab/profile"
@@ -159,7 +158,7 @@ func told(lines []string) (list []string) {
 func (b *booted) alone(f *process.File, args, env []string, events ...string) ended {
 	c := b.Image.Profile()
 	k := userprobe.New(c)
-	tr := userevent.New(c, k, f)
+	tr := userprobe.NewTrace(c, k, f)
 	for _, line := range events {
 		_, err := tr.Define(line)
 		require.NoError(b.t, err)

@@ -4,6 +4,7 @@
 // *Error with the errno, the message and the place of the caret that the
 // kernel would log.
 //
-// It must not know probes, memory, or records: it asks a Kernel which symbols
-// there are, and nothing else. It changes nothing.
+// It must not know registered probes, memory, or records: it asks a Kernel which
+// symbols and types there are, and nothing else; Image is the one of an image. It
+// changes nothing.
 package definition

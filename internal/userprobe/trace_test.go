@@ -1,4 +1,4 @@
-package userevent_test
+package userprobe_test
 
 import (
 	"errors"
@@ -13,14 +13,13 @@ import (
 	"kprobelab/internal/process"
 	"kprobelab/internal/tinyprogram"
 	"kprobelab/internal/tracing/definition"
-	"kprobelab/internal/userevent"
 	"kprobelab/internal/userprobe"
 	"kprobelab/machine"
 	"kprobelab/profile"
 )
 
 // f0 calls f1(7, "text", -2), whose result is its exit code.
-func program(t testing.TB) *process.File {
+func textProgram(t testing.TB) *process.File {
 	b, err := tinyprogram.Build([]byte("text\x00\xfe\xff\x05\x00\x00\x20\x40\x00\x00\x00\x00\x00"),
 		tinyprogram.Function{Name: "_start", Text: "mov $0x7,%edi\nmov $0x402000,%esi\nmov $0xfffffffe,%edx\ncall 0x401080\nmov %eax,%edi\nmov $0x3c,%eax\nsyscall"},
 		tinyprogram.Function{Name: "f", Text: "lea 0x1(%rdi),%eax\nret"})
@@ -32,9 +31,9 @@ func program(t testing.TB) *process.File {
 func trace(t *testing.T, release string, lines ...string) []string {
 	c, ok := profile.Named(release)
 	require.True(t, ok)
-	f := program(t)
+	f := textProgram(t)
 	k := userprobe.New(c)
-	tr := userevent.New(c, k, f)
+	tr := userprobe.NewTrace(c, k, f)
 	for _, line := range lines {
 		_, err := tr.Define(line)
 		require.NoError(t, err)
@@ -102,7 +101,7 @@ func TestSeveral(t *testing.T) {
 	require.Contains(t, lines[2], "c: ")
 }
 
-func TestRefusals(t *testing.T) {
+func TestRefusedDefinitions(t *testing.T) {
 	for name, c := range map[string]struct {
 		line  string
 		id    definition.ID
@@ -123,7 +122,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, _ := profile.Named("6.1")
-			tr := userevent.New(p, userprobe.New(p), program(t))
+			tr := userprobe.NewTrace(p, userprobe.New(p), textProgram(t))
 			_, err := tr.Define("p:taken /bin/prog:0x1000")
 			require.NoError(t, err)
 			_, err = tr.Define(c.line)
@@ -144,7 +143,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, _ := profile.Named("6.1")
-			_, err := userevent.New(p, userprobe.New(p), program(t)).Define(c.line)
+			_, err := userprobe.NewTrace(p, userprobe.New(p), textProgram(t)).Define(c.line)
 			require.Equal(t, c.want, errno.Of(err))
 		})
 	}
@@ -159,9 +158,9 @@ func FuzzDefine(f *testing.F) {
 	e, err := engine.Named("interp")
 	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, line string) {
-		prog := program(t)
+		prog := textProgram(t)
 		k := userprobe.New(c)
-		tr := userevent.New(c, k, prog)
+		tr := userprobe.NewTrace(c, k, prog)
 		if _, err := tr.Define(line); err != nil {
 			require.NotZero(t, errno.Of(err), line)
 			return
@@ -185,13 +184,13 @@ func TestTracesThatAreTooLong(t *testing.T) {
 	require.True(t, ok)
 	line := trace(t, profile.Default, "p:a/one /bin/prog:0x1080")[0]
 	for room, want := range map[int]string{2*len(line) + 2: "# entries-in-buffer/entries-written: 2/3 ", 3*len(line) + 3: "# entries-in-buffer/entries-written: 3/3 ", 0: "# entries-in-buffer/entries-written: 0/3 "} {
-		f := program(t)
+		f := textProgram(t)
 		k := userprobe.New(c)
-		tr := userevent.New(c, k, f)
+		tr := userprobe.NewTrace(c, k, f)
 		require.Equal(t, bounded.UserTrace, tr.Room())
 		tr.SetRoom(room)
 		hits := 0
-		tr.OnHit = func(*userevent.Hit) { hits++ }
+		tr.OnHit = func(*userprobe.Record) { hits++ }
 		for _, name := range []string{"one", "two", "six"} {
 			_, err := tr.Define("p:a/" + name + " /bin/prog:0x1080")
 			require.NoError(t, err)

@@ -1,6 +1,7 @@
-package userevent
+package userprobe
 
 import (
+	"encoding/binary"
 	"fmt"
 	"path"
 	"slices"
@@ -11,25 +12,25 @@ import (
 	"kprobelab/internal/process"
 	"kprobelab/internal/tracing/definition"
 	"kprobelab/internal/tracing/event"
-	"kprobelab/internal/userprobe"
+	"kprobelab/internal/tracing/fetch"
 	"kprobelab/profile"
 	"kprobelab/uprobes"
 	"kprobelab/x86"
 )
 
-// Event is an event with its probe.
-type Event struct {
+// TraceEvent is an event of uprobe_events, with its probe.
+type TraceEvent struct {
 	*definition.Definition
 	file *process.File
 	// Probe has the counts.
-	Probe userprobe.Consumer
+	Probe Consumer
 	// Hazard names the harm that the probe does although the kernel accepts it, "" for none.
 	Hazard uprobes.Hazard
 }
 
-// Hit is one record.
-type Hit struct {
-	Event *Event
+// Record is one of a hit.
+type Record struct {
+	Event *TraceEvent
 	// At is the probed instruction; Return is where a return probe's function returned to.
 	At, Return x86.Addr
 	// PID is the process, TID the thread.
@@ -43,24 +44,30 @@ type Hit struct {
 	Args []string
 }
 
-// Trace is the events of one process.
+// Trace is the events of one process: what is written to uprobe_events and read from trace
+// and uprobe_profile.
 type Trace struct {
 	c     *profile.Config
-	k     *userprobe.Probes
+	k     *Probes
 	p     *process.Process
 	files map[string]*process.File
-	list  []*Event
+	list  []*TraceEvent
 	lines []string
 	left  int // bytes that lines may still take
 	lost  int
 	// Dir is the folder that relative names of files in definitions begin in: / if it is empty.
 	Dir string
 	// OnHit is told of each record; nil for nobody.
-	OnHit func(h *Hit)
+	OnHit func(h *Record)
+	// rec is where a record's arguments are fetched.
+	rec [maxRecord]byte
 }
 
-// New makes the events of a process that has these files. Attach follows.
-func New(c *profile.Config, k *userprobe.Probes, files ...*process.File) *Trace {
+// maxRecord is as far as a field can point (16 bits of a __data_loc).
+const maxRecord = 1<<16 - 1
+
+// NewTrace makes the events of a process that has these files. Attach follows.
+func NewTrace(c *profile.Config, k *Probes, files ...*process.File) *Trace {
 	t := &Trace{c: c, k: k, files: map[string]*process.File{}, left: bounded.UserTrace}
 	for _, f := range files {
 		t.files[process.Clean(f.Name)] = f
@@ -73,16 +80,16 @@ func (t *Trace) Attach(p *process.Process) { t.p = p }
 
 // Define adds an event; Enable enables all. The error is a *definition.Error where the line is wrong, else
 // that of registering the probe in a process that has the file mapped.
-func (t *Trace) Define(line string) (*Event, error) {
+func (t *Trace) Define(line string) (*TraceEvent, error) {
 	d, err := definition.ParseUser(definition.Words(line), t.file, &t.c.Tracing)
 	if err != nil {
 		return nil, err
 	}
-	e := &Event{Definition: d, file: t.files[t.absolute(d.File)]}
-	if slices.ContainsFunc(t.list, func(o *Event) bool { return o.Group == d.Group && o.Event() == d.Event }) {
+	e := &TraceEvent{Definition: d, file: t.files[t.absolute(d.File)]}
+	if slices.ContainsFunc(t.list, func(o *TraceEvent) bool { return o.Group == d.Group && o.Event() == d.Event }) {
 		return nil, definition.Refuse(d.Words, 0, strings.IndexByte(d.Words[0], ':')+1, definition.EventExist, errno.EEXIST)
 	}
-	a, err := userprobe.Check(t.c, e.file, d.FileOffset, d.Counter)
+	a, err := Check(t.c, e.file, d.FileOffset, d.Counter)
 	if err != nil {
 		return nil, err
 	}
@@ -109,10 +116,12 @@ func (t *Trace) Enable() error {
 }
 
 // At reports whether the event's probe is at an offset of a file.
-func (e *Event) At(f *process.File, offset uint64) bool { return e.file == f && e.FileOffset == offset }
+func (e *TraceEvent) At(f *process.File, offset uint64) bool {
+	return e.file == f && e.FileOffset == offset
+}
 
 // Event is the event's name.
-func (e *Event) Event() string { return e.Definition.Event }
+func (e *TraceEvent) Event() string { return e.Definition.Event }
 
 func (t *Trace) file(name string) error {
 	if t.files[t.absolute(name)] == nil {
@@ -130,7 +139,7 @@ func (t *Trace) absolute(name string) string {
 }
 
 // Of is the event whose probe it is.
-func (t *Trace) Of(c *userprobe.Consumer) *Event {
+func (t *Trace) Of(c *Consumer) *TraceEvent {
 	for _, e := range t.list {
 		if &e.Probe == c {
 			return e
@@ -140,10 +149,10 @@ func (t *Trace) Of(c *userprobe.Consumer) *Event {
 }
 
 // Events lists the events in the order of their definitions.
-func (t *Trace) Events() []*Event { return t.list }
+func (t *Trace) Events() []*TraceEvent { return t.list }
 
-func (t *Trace) hit(e *Event, at x86.Addr, regs *x86.PtRegs) {
-	h := &Hit{Event: e, At: at, PID: t.p.PID(), TID: t.p.TID(), Time: t.p.Now(), Regs: regs}
+func (t *Trace) hit(e *TraceEvent, at x86.Addr, regs *x86.PtRegs) {
+	h := &Record{Event: e, At: at, PID: t.p.PID(), TID: t.p.TID(), Time: t.p.Now(), Regs: regs}
 	var b strings.Builder
 	b.WriteString(e.Event() + ": (")
 	if e.Return {
@@ -151,11 +160,15 @@ func (t *Trace) hit(e *Event, at x86.Addr, regs *x86.PtRegs) {
 		fmt.Fprintf(&b, "%#x <- ", regs.IP)
 	}
 	fmt.Fprintf(&b, "%#x)", uint64(at))
-	r := record{t: t, e: e, regs: regs, at: at}
+	// The file's base is that of the mapping in which the probe was hit.
+	r := fetch.Recorder{Source: source{t}, Regs: regs, FileBase: uint64(at) - e.FileOffset, Rec: t.rec[:], End: e.Size}
+	clear(r.Rec[:r.End])
 	for i := range e.Args {
-		b.WriteString(" " + e.Args[i].Name + "=")
-		from := b.Len()
-		r.argument(&b, &e.Args[i])
+		a, from := &e.Args[i], b.Len()+len(e.Args[i].Name)+2
+		r.Argument(a.Code, a.Offset)
+		field := fetch.Field(a, 0)
+		b.WriteString(" " + a.Name + "=")
+		fetch.Print(&b, a, &field, r.Rec[:r.End], source{t}.Symbol)
 		h.Args = append(h.Args, b.String()[from:])
 	}
 	h.Text = b.String()
@@ -182,7 +195,7 @@ func flags(c *profile.Tracing) string {
 	return "DNZff"
 }
 
-func (t *Trace) line(h *Hit) string {
+func (t *Trace) line(h *Record) string {
 	us := (h.Time + 500) / 1000
 	return fmt.Sprintf("%16s-%-7d [000] %s %5d.%06d: %s\n", t.p.Comm(), h.TID, flags(&t.c.Tracing), us/1e6, us%1e6, h.Text)
 }
@@ -210,3 +223,28 @@ func (t *Trace) Profile() string {
 	}
 	return b.String()
 }
+
+// source is what the programs of a hit's arguments read.
+type source struct{ t *Trace }
+
+var _ fetch.Source = source{}
+
+// Read reads the process's memory, whichever the program asks for: all of it is a program's.
+func (s source) Read(addr uint64, b []byte, _ bool) bool { return s.t.p.Read(x86.Addr(addr), b) == nil }
+
+// StackWord is a word above the stack pointer.
+func (s source) StackWord(regs *x86.PtRegs, n int) uint64 {
+	var b [8]byte
+	s.Read(regs.SP+8*uint64(n), b[:], true)
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+// PerCPU and Current are the kernel's, of which there is none.
+func (s source) PerCPU() uint64  { return 0 }
+func (s source) Current() uint64 { return 0 }
+
+// Comm is the process's name.
+func (s source) Comm() string { return s.t.p.Comm() }
+
+// Symbol is the address: no table has a program's symbols.
+func (s source) Symbol(addr uint64) string { return x86.Addr(addr).String() }

@@ -1,4 +1,4 @@
-package imagedef_test
+package definition_test
 
 import (
 	"testing"
@@ -7,14 +7,14 @@ import (
 
 	"kprobelab"
 	"kprobelab/errno"
-	"kprobelab/internal/imagedef"
+	"kprobelab/internal/tracing/definition"
 	"kprobelab/kimage"
 )
 
-func guest(t *testing.T) *imagedef.Kernel {
+func guest(t *testing.T) *definition.Image {
 	img, err := kimage.FromBytes("guest", kprobelab.GuestELF(), nil)
 	require.NoError(t, err)
-	return &imagedef.Kernel{View: img, Profile: img.Profile(), Types: img.Types, Loaded: func(string) bool { return false }}
+	return &definition.Image{View: img, Profile: img.Profile(), Types: img.Types, Loaded: func(string) bool { return false }}
 }
 
 func TestEntry(t *testing.T) {

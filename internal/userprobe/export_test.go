@@ -1,4 +1,4 @@
-package userevent
+package userprobe
 
 // Room is how many bytes the trace may still take; SetRoom changes it.
 func (t *Trace) Room() int     { return t.left }

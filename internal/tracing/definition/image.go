@@ -1,21 +1,16 @@
-// Package imagedef answers what definitions for kprobe_events ask of a kernel,
-// from an image's symbols and types.
-//
-// It must not know files of tracing, nor probes that are registered.
-package imagedef
+package definition
 
 import (
 	"strings"
 
 	"kprobelab/errno"
-	"kprobelab/internal/tracing/definition"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/profile"
 )
 
-// Kernel is an image as definitions see it.
-type Kernel struct {
+// Image is an image as definitions see it: its symbols and types.
+type Image struct {
 	View    probepoint.Names
 	Profile *profile.Config
 	// Types gives what BTF tells, when it is asked for; nil where there is none.
@@ -24,10 +19,10 @@ type Kernel struct {
 	Loaded func(module string) bool
 }
 
-var _ definition.Kernel = (*Kernel)(nil)
+var _ Kernel = (*Image)(nil)
 
 // Entry is kprobe_on_func_entry.
-func (k *Kernel) Entry(symbol string, offset int64) error {
+func (k *Image) Entry(symbol string, offset int64) error {
 	pt, err := probepoint.Resolve(k.View, probepoint.Request{Symbol: symbol, Offset: uint32(offset)}, k.Profile)
 	known := err == nil && pt.Symbol.Name != ""
 	switch {
@@ -44,7 +39,7 @@ func (k *Kernel) Entry(symbol string, offset int64) error {
 }
 
 // Count is number_of_same_symbols.
-func (k *Kernel) Count(symbol string) (int, bool) {
+func (k *Image) Count(symbol string) (int, bool) {
 	if module, _, in := strings.Cut(symbol, ":"); in && !k.Loaded(module) {
 		return 0, false
 	}
@@ -53,28 +48,28 @@ func (k *Kernel) Count(symbol string) (int, bool) {
 
 // Proto is the prototype that BTF has. It is looked for by the whole name, so
 // that of "module:name" is never found.
-func (k *Kernel) Proto(symbol string) (definition.Proto, bool) {
+func (k *Image) Proto(symbol string) (Proto, bool) {
 	if k.Types == nil {
-		return definition.Proto{}, false
+		return Proto{}, false
 	}
 	btf := k.Types()
 	p, ok := btf.Proto(symbol)
 	types, ret, known := btf.ProtoTypes(symbol)
 	if !ok || !known {
-		return definition.Proto{}, false
+		return Proto{}, false
 	}
-	var out definition.Proto
+	var out Proto
 	if p.Ret.Size > 0 {
 		out.Ret = ctype{ret}
 	}
 	for i, a := range p.Params {
-		out.Params = append(out.Params, definition.Param{Name: a.Name, Type: ctype{types[i]}})
+		out.Params = append(out.Params, Param{Name: a.Name, Type: ctype{types[i]}})
 	}
 	return out, true
 }
 
 // Struct is a structure that BTF has.
-func (k *Kernel) Struct(name string) (definition.CType, bool) {
+func (k *Image) Struct(name string) (CType, bool) {
 	if k.Types == nil {
 		return nil, false
 	}
@@ -83,7 +78,7 @@ func (k *Kernel) Struct(name string) (definition.CType, bool) {
 }
 
 // TypeByID is a type by its number in BTF.
-func (k *Kernel) TypeByID(id int) (definition.CType, bool) {
+func (k *Image) TypeByID(id int) (CType, bool) {
 	if k.Types == nil {
 		return nil, false
 	}
@@ -94,17 +89,17 @@ func (k *Kernel) TypeByID(id int) (definition.CType, bool) {
 // ctype is an image's type as definitions want it.
 type ctype struct{ kimage.Type }
 
-func (c ctype) Target() (definition.CType, bool) {
+func (c ctype) Target() (CType, bool) {
 	t, ok := c.Type.Target()
 	return ctype{t}, ok
 }
 
-func (c ctype) Elem() (definition.CType, bool) {
+func (c ctype) Elem() (CType, bool) {
 	t, ok := c.Type.Elem()
 	return ctype{t}, ok
 }
 
-func (c ctype) Member(name string) (definition.Member, bool) {
+func (c ctype) Member(name string) (Member, bool) {
 	m, ok := c.Type.Member(name)
-	return definition.Member{Type: ctype{m.Type}, Offset: m.Offset, Bits: m.Bits}, ok
+	return Member{Type: ctype{m.Type}, Offset: m.Offset, Bits: m.Bits}, ok
 }
