@@ -125,10 +125,10 @@ const (
 	// Test: TestHostilePackages
 	PackageDepth = 100
 	// PackageFile bounds a package's file, in bytes.
-	// Test: TestHostilePackages
+	// Test: TestPackagesThatAreTooLong
 	PackageFile = 8 << 30
 	// PackageHeader bounds the header of an .rpm, and the control file of a .deb, in bytes.
-	// Test: TestHostilePackages
+	// Test: TestHostileRPMs
 	PackageHeader = 64 << 20
 	// SourcesFile bounds a file of apt's sources or configuration, in bytes, and a file of keys.
 	// Test: TestSourcesThatAreTooLong

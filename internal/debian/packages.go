@@ -83,3 +83,13 @@ func (l *List) Newest(name string) *Package {
 
 // Names are the names of all packages, in order.
 func (l *List) Names() []string { return slices.Sorted(maps.Keys(l.named)) }
+
+// Needed are the names in what the package needs, those of alternatives, too.
+func (p *Package) Needed() (names []string) {
+	for _, of := range relations(p.Needs) {
+		for _, one := range of {
+			names = append(names, one.name)
+		}
+	}
+	return names
+}

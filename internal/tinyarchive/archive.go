@@ -93,6 +93,42 @@ func (a *Archive) Get(path string) []byte {
 	return a.files["/debian/"+path]
 }
 
+// Hide serves nothing under a path any more.
+func (a *Archive) Hide(path string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.files, "/debian/"+path)
+}
+
+// Beside serves a suite's signature beside its index, as older archives do.
+func (a *Archive) Beside(suite string) {
+	text := a.list(suite)
+	a.Hide("dists/" + suite + "/InRelease")
+	a.Put("dists/"+suite+"/Release", []byte(text))
+	a.Put("dists/"+suite+"/Release.gpg", a.Key.SignBeside(text))
+}
+
+// ByHash serves a suite's list of packages under its checksum alone.
+func (a *Archive) ByHash(suite string) {
+	name := "dists/" + suite + "/main/binary-amd64/Packages.gz"
+	b := a.Get(name)
+	a.Put("dists/"+suite+"/main/binary-amd64/by-hash/SHA256/"+Sum(b), b)
+	a.Put("dists/"+suite+"/InRelease", Sign("Acquire-By-Hash: yes\n"+a.list(suite), a.Key))
+	a.Hide(name)
+}
+
+// list is the text of a suite's index.
+func (a *Archive) list(suite string) string {
+	name := "main/binary-amd64/Packages.gz"
+	return ReleaseText(suite, name, a.Get("dists/"+suite+"/"+name))
+}
+
+// Replace serves other bytes as a package, with the checksum that the suite's list then has.
+func (a *Archive) Replace(suite string, d *Deb, b []byte) {
+	d.whole = b
+	a.Suite(suite, d, &Deb{Name: "linux-image-cloud-amd64", Version: "1", Fields: "Depends: " + d.Name + "\n"})
+}
+
 // Asked is how often a path was asked for.
 func (a *Archive) Asked(path string) int {
 	a.mu.Lock()

@@ -89,10 +89,15 @@ type Deb struct {
 	// Format packs its parts: gz, xz, zst or "".
 	Format string
 	Files  []File
+	// whole is served in its place.
+	whole []byte
 }
 
 // Bytes makes the .deb.
 func (d *Deb) Bytes() []byte {
+	if d.whole != nil {
+		return d.whole
+	}
 	ending := ""
 	if d.Format != "" {
 		ending = "." + d.Format

@@ -118,7 +118,8 @@ func (t *tree) add(e *Entry) error {
 		return err
 	}
 	at := t.wanted(name)
-	if at == "" {
+	// A link is about the place where the package has it.
+	if at == "" || e.Kind == Link && at != name {
 		return nil
 	}
 	if err := t.make(at, e, target); err != nil {

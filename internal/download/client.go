@@ -1,0 +1,287 @@
+package download
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"kprobelab/internal/bounded"
+)
+
+// ErrSum is a file that is not the one that was asked for.
+var ErrSum = errors.New("it is not the file that the index names")
+
+// ErrAnswer is a server that has no such file, or does not answer.
+var ErrAnswer = errors.New("it cannot be fetched")
+
+const (
+	// tries is how often a broken connection is followed by another.
+	tries = 5
+	// stalls is how long nothing may come.
+	stalls = 45 * time.Second
+)
+
+// Client fetches.
+type Client struct {
+	http *http.Client
+	// Progress is told of bytes that come, total 0 where it is not known; it may be nil.
+	Progress func(what string, done, total int64)
+	// Pause is how long is waited for a broken connection's server, times the number of the try.
+	Pause time.Duration
+}
+
+// New makes a client. It uses the proxies of the environment, and else what proxy says for a scheme: an address, "" for
+// none.
+func New(proxy func(scheme string) string) *Client {
+	dialer := &net.Dialer{Timeout: 20 * time.Second}
+	return &Client{Pause: time.Second, http: &http.Client{Transport: &http.Transport{
+		DialContext: dialer.DialContext, TLSHandshakeTimeout: 20 * time.Second, ResponseHeaderTimeout: stalls, ForceAttemptHTTP2: true,
+		DisableCompression: true, // a checksum is of the bytes as they are served
+		Proxy: func(r *http.Request) (*url.URL, error) {
+			u, err := http.ProxyFromEnvironment(r)
+			if u != nil || err != nil || proxy == nil {
+				return u, err
+			}
+			if p := proxy(r.URL.Scheme); p != "" && !strings.EqualFold(p, "DIRECT") {
+				return url.Parse(p)
+			}
+			return nil, nil
+		},
+	}}}
+}
+
+// missing is an answer of 404 or its like.
+type missing struct{ status string }
+
+func (m *missing) Error() string { return "the server says " + m.status }
+func (m *missing) Unwrap() error { return fs.ErrNotExist }
+
+// Get returns a short file. One that is not there is an fs.ErrNotExist.
+func (c *Client) Get(ctx context.Context, address string, limit int64) ([]byte, error) {
+	var b []byte
+	err := c.retry(ctx, address, func(ctx context.Context) error {
+		r, stop, err := c.ask(ctx, address, 0)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		b, err = bounded.ReadAll(r.Body, limit)
+		return err
+	})
+	return b, err
+}
+
+// Fetch puts a file of that checksum (SHA-256, in hexadecimal) and size into the folder, and returns its path there. What
+// is there of it already is not fetched again.
+func (c *Client) Fetch(ctx context.Context, address, sum string, size int64, folder, what string) (string, error) {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return "", err
+	}
+	name := filepath.Join(folder, sum)
+	unlock, err := Lock(ctx, name+".lock", nil)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	defer os.Remove(name + ".lock")
+	if st, err := os.Stat(name); err == nil && st.Size() == size {
+		return name, nil // it got its name once its checksum was right
+	}
+	partial := name + ".part"
+	f, err := os.OpenFile(partial, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	err = c.retry(ctx, address, func(ctx context.Context) error { return c.goOn(ctx, f, address, size, what) })
+	if err == nil {
+		err = check(f, sum, size)
+	}
+	switch {
+	case errors.Is(err, ErrSum):
+		os.Remove(partial)
+		return "", fmt.Errorf("%s: %w", address, err)
+	case err != nil:
+		// The next one goes on, but for a file of nothing.
+		if st, statErr := f.Stat(); statErr == nil && st.Size() == 0 {
+			os.Remove(partial)
+		}
+		return "", err
+	}
+	return name, os.Rename(partial, name)
+}
+
+// check compares a whole file with its checksum.
+func check(f *os.File, sum string, size int64) error {
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	h := sha256.New()
+	n, err := io.Copy(h, f)
+	if err != nil {
+		return err
+	}
+	if got := hex.EncodeToString(h.Sum(nil)); n != size || got != sum {
+		return fmt.Errorf("%w (SHA-256 %.12s… of %d bytes, not %.12s… of %d)", ErrSum, got, n, sum, size)
+	}
+	return nil
+}
+
+// goOn fetches what the file lacks.
+func (c *Client) goOn(ctx context.Context, f *os.File, address string, size int64, what string) error {
+	at, err := f.Seek(0, io.SeekEnd)
+	if err != nil || at == size {
+		return err
+	}
+	if at > size {
+		at = 0
+	}
+	r, stop, err := c.ask(ctx, address, at)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	if r.StatusCode != http.StatusPartialContent {
+		at = 0
+	}
+	// A file of another length is another file: no other try helps.
+	if r.ContentLength >= 0 && at+r.ContentLength != size {
+		return fmt.Errorf("%w: the server has %d bytes of it, not %d", ErrSum, at+r.ContentLength, size)
+	}
+	if err := f.Truncate(at); err != nil {
+		return err
+	}
+	if _, err := f.Seek(at, io.SeekStart); err != nil {
+		return err
+	}
+	n, err := io.Copy(f, &told{r.Body, c, what, at, size})
+	switch {
+	case errors.Is(err, ErrSum):
+		return err
+	case err == nil && at+n < size:
+		err = io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// told tells of progress, and stops at the size that is expected.
+type told struct {
+	r          io.Reader
+	c          *Client
+	what       string
+	done, size int64
+}
+
+func (t *told) Read(p []byte) (int, error) {
+	n, err := t.r.Read(p)
+	if t.done += int64(n); t.done > t.size {
+		return 0, fmt.Errorf("%w: it has more than %d bytes", ErrSum, t.size)
+	}
+	if t.c.Progress != nil && n > 0 {
+		t.c.Progress(t.what, t.done, t.size)
+	}
+	return n, err
+}
+
+// ask makes a request for what a file has from a place on. Its answer ends when nothing comes for a while.
+func (c *Client) ask(ctx context.Context, address string, from int64) (*http.Response, func(), error) {
+	ctx, cancel := context.WithCancel(ctx)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		cancel()
+		return nil, nil, err
+	}
+	r.Header.Set("User-Agent", "kprobelab")
+	if from > 0 {
+		r.Header.Set("Range", fmt.Sprintf("bytes=%d-", from))
+	}
+	answer, err := c.http.Do(r)
+	if err != nil {
+		cancel()
+		return nil, nil, err
+	}
+	stop := func() { answer.Body.Close(); cancel() }
+	switch answer.StatusCode {
+	case http.StatusOK, http.StatusPartialContent:
+	case http.StatusNotFound, http.StatusGone, http.StatusForbidden, http.StatusUnauthorized:
+		stop()
+		return nil, nil, &missing{answer.Status}
+	case http.StatusRequestedRangeNotSatisfiable:
+		stop()
+		return nil, nil, fmt.Errorf("%w: the server has less of it than was fetched before", ErrSum)
+	default:
+		stop()
+		return nil, nil, fmt.Errorf("the server says %s", answer.Status)
+	}
+	answer.Body = &watched{answer.Body, time.AfterFunc(stalls, cancel)}
+	return answer, stop, nil
+}
+
+// watched ends a connection on which nothing comes.
+type watched struct {
+	io.ReadCloser
+	t *time.Timer
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.ReadCloser.Read(p)
+	if n > 0 {
+		w.t.Reset(stalls)
+	}
+	return n, err
+}
+
+func (w *watched) Close() error {
+	w.t.Stop()
+	return w.ReadCloser.Close()
+}
+
+// retry does it again where another try may help, and says at last what was wrong.
+func (c *Client) retry(ctx context.Context, address string, do func(context.Context) error) error {
+	var err error
+	for n := 1; ; n++ {
+		if err = do(ctx); err == nil {
+			return nil
+		}
+		var lacks *missing
+		var path *fs.PathError
+		final := errors.As(err, &lacks) || errors.As(err, &path) || errors.Is(err, ErrSum) || errors.Is(err, bounded.ErrTooLong)
+		if final || n == tries || ctx.Err() != nil {
+			break
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Duration(n) * c.Pause):
+		}
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	if errors.Is(err, ErrSum) {
+		return err
+	}
+	return fmt.Errorf("%s: %w: %w", address, ErrAnswer, short(err))
+}
+
+// short leaves out what the error says of the address: it is named once.
+func short(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("the connection broke off")
+	}
+	return err
+}

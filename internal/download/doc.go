@@ -1,0 +1,5 @@
+// Package download fetches files over HTTP into a folder, each known by its checksum: what was fetched in part is
+// gone on with, and two processes fetch a file once.
+//
+// It must not know what the files are.
+package download

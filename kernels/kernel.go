@@ -1,0 +1,159 @@
+package kernels
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+
+	"kprobelab/internal/bounded"
+	"kprobelab/internal/debian"
+)
+
+// Kernel is one that the store has.
+type Kernel struct {
+	// Release is what uname -r says on it.
+	Release string `json:"release"`
+	// Package and Version are the package that it came in, From the file or the suite; Packaged is the package's checksum.
+	Package  string `json:"package,omitempty"`
+	Version  string `json:"version,omitempty"`
+	From     string `json:"from,omitempty"`
+	Packaged string `json:"package_sha256,omitempty"`
+	// SHA256 is the checksum of its image.
+	SHA256 string `json:"sha256"`
+
+	// Dir is its folder. The others are files and folders there, "" for what there is not: the image, its configuration, the vmlinux
+	// with debugging information, the folder that has lib/modules, the memory of the booted kernel.
+	Dir           string `json:"dir,omitempty"`
+	Image         string `json:"image,omitempty"`
+	Configuration string `json:"config,omitempty"`
+	Debuginfo     string `json:"debuginfo,omitempty"`
+	Modules       string `json:"modules,omitempty"`
+	Dump          string `json:"dump,omitempty"`
+}
+
+// ErrKernel is a kernel that cannot be had.
+var ErrKernel = errors.New("the kernel cannot be had")
+
+// releaseName is a release as a file's name may have it.
+var releaseName = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._+~-]{0,127}$`)
+
+// manifest is the file of a kernel's folder that says which it is.
+const manifest = "kernel.json"
+
+// folder is the name of a kernel's folder: one release may have been built several times.
+func (k *Kernel) folder() string { return filepath.Join(kernelsDir, k.Release+"-"+k.SHA256[:12]) }
+
+// write puts the manifest into a folder.
+func (k *Kernel) write(dir string) error {
+	said := *k
+	said.Dir, said.Image, said.Configuration, said.Debuginfo, said.Modules, said.Dump = "", "", "", "", "", ""
+	b, err := json.MarshalIndent(said, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, manifest), append(b, '\n'), 0o644)
+}
+
+// readKernel reads a kernel's folder.
+func readKernel(dir string) (*Kernel, error) {
+	b, err := bounded.ReadFile(filepath.Join(dir, manifest), bounded.ListLine)
+	if err != nil {
+		return nil, err
+	}
+	k := &Kernel{}
+	if err := json.Unmarshal(b, k); err != nil || !releaseName.MatchString(k.Release) || !sum.MatchString(k.SHA256) {
+		return nil, fmt.Errorf("%w: %s does not say which kernel it is", ErrKernel, filepath.Join(dir, manifest))
+	}
+	k.Dir = dir
+	for _, f := range []struct {
+		name string
+		path *string
+	}{
+		{"vmlinuz-" + k.Release, &k.Image},
+		{"config-" + k.Release, &k.Configuration},
+		{"vmlinux-" + k.Release, &k.Debuginfo},
+		{filepath.Join("lib", "modules", k.Release), &k.Modules},
+		{k.Release + ".core", &k.Dump},
+	} {
+		*f.path = ""
+		if _, err := os.Stat(filepath.Join(dir, f.name)); err == nil {
+			*f.path = filepath.Join(dir, f.name)
+		}
+	}
+	if k.Image == "" {
+		return nil, fmt.Errorf("%w: %s has no image", ErrKernel, dir)
+	}
+	return k, nil
+}
+
+// sum is a checksum, SHA-256.
+var sum = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// Kept are the kernels that the store has, the newest first. What is damaged is left out.
+func (s *Store) Kept() ([]*Kernel, error) {
+	entries, err := os.ReadDir(filepath.Join(s.o.Dir, kernelsDir))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var list []*Kernel
+	for _, e := range entries {
+		if e.Name()[0] == '.' {
+			continue
+		}
+		if k, err := readKernel(filepath.Join(s.o.Dir, kernelsDir, e.Name())); err == nil {
+			list = append(list, k)
+		}
+	}
+	slices.SortFunc(list, func(a, b *Kernel) int {
+		return cmp.Or(debian.Compare(b.Release, a.Release), debian.Compare(b.Version, a.Version), cmp.Compare(a.SHA256, b.SHA256))
+	})
+	return list, nil
+}
+
+// Find is the newest kernel of the store that a word means, as Fetch has words; the error is ErrKernel where there is none.
+func (s *Store) Find(word string) (*Kernel, error) {
+	list, err := s.Kept()
+	if err != nil {
+		return nil, err
+	}
+	w, err := parseWord(word)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range list {
+		if w.means(k.Release) {
+			return k, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: the cache has no %s", ErrKernel, word)
+}
+
+// Remove removes the kernels that have a release, all builds of it, and returns them.
+func (s *Store) Remove(release string) ([]*Kernel, error) {
+	list, err := s.Kept()
+	if err != nil {
+		return nil, err
+	}
+	var gone []*Kernel
+	for _, k := range list {
+		if k.Release != release {
+			continue
+		}
+		if err := os.RemoveAll(k.Dir); err != nil {
+			return gone, err
+		}
+		gone = append(gone, k)
+	}
+	if gone == nil {
+		return nil, fmt.Errorf("%w: the cache has no %s", ErrKernel, release)
+	}
+	return gone, nil
+}

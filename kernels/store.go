@@ -1,0 +1,139 @@
+package kernels
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"kprobelab/internal/bounded"
+	"kprobelab/internal/download"
+)
+
+// Options say where kernels come from and where they are kept. The zero value is right for most.
+type Options struct {
+	// Dir is the folder in which all is kept; by default kprobelab in the user's cache folder.
+	Dir string
+	// Mirror is the address of Debian's archive, as http://deb.debian.org/debian. By default it is $KPROBELAB_MIRROR, else what
+	// the user's file debian.sources or debian.list says (in kprobelab in the user's folder of configurations), else what
+	// apt's sources say.
+	Mirror string
+	// Keyrings are files of keys that indexes are checked with; by default those that the source names, else Debian's, else
+	// those that the system trusts.
+	Keyrings []string
+	// Root is where the system's configuration is, / by default.
+	Root string
+	// Refresh fetches indexes anew that are a day old or less.
+	Refresh bool
+	// Offline fetches nothing.
+	Offline bool
+	// Say gets a line for what is done, Progress how far it is; either may be nil.
+	Say      io.Writer
+	Progress func(stage string, done, total int64)
+}
+
+// ErrOffline is something that would have to be fetched, and must not.
+var ErrOffline = errors.New("it is not in the cache, and nothing is fetched (--offline)")
+
+// Store is the folder of kernels and programs, and where more come from.
+type Store struct {
+	o      Options
+	client *download.Client
+	now    func() time.Time
+	// origins are where suites are, once they were looked for.
+	origins *origins
+}
+
+// The folders of a store.
+const (
+	kernelsDir = "kernels"
+	toolsDir   = "tools"
+	indexDir   = "index"
+	partsDir   = "parts"
+	locksDir   = "locks"
+)
+
+// Open makes the store's folder, or finds it.
+func Open(o *Options) (*Store, error) {
+	s := &Store{o: *o, now: time.Now}
+	if s.o.Dir == "" {
+		dir, err := os.UserCacheDir()
+		if err != nil {
+			return nil, err
+		}
+		s.o.Dir = filepath.Join(dir, "kprobelab")
+	}
+	dir, err := filepath.Abs(s.o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	s.o.Dir = dir
+	if s.o.Root == "" {
+		s.o.Root = "/"
+	}
+	if s.o.Say == nil {
+		s.o.Say = io.Discard
+	}
+	if err := os.MkdirAll(s.o.Dir, 0o755); err != nil {
+		return nil, err
+	}
+	if err := bounded.Ours(s.o.Dir); err != nil {
+		return nil, err // what is kept there is run
+	}
+	s.client = download.New(s.proxy)
+	s.client.Progress = s.o.Progress
+	return s, nil
+}
+
+// Dir is the store's folder.
+func (s *Store) Dir() string { return s.o.Dir }
+
+// say tells what is done.
+func (s *Store) say(format string, args ...any) { fmt.Fprintf(s.o.Say, format+"\n", args...) }
+
+// lock takes the store's lock of a name.
+func (s *Store) lock(ctx context.Context, name string) (func(), error) {
+	return download.Lock(ctx, filepath.Join(s.o.Dir, locksDir, name), func() {
+		s.say("waiting for another process that fetches the same")
+	})
+}
+
+// build makes a folder below the store by do, which gets one of its own to fill: the folder is there whole, or not at all.
+func (s *Store) build(name string, do func(dir string) error) error {
+	dir := filepath.Join(s.o.Dir, name)
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	made, err := os.MkdirTemp(filepath.Dir(dir), ".new-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(made)
+	if err := os.Chmod(made, 0o755); err != nil {
+		return err
+	}
+	if err := do(made); err != nil {
+		return err
+	}
+	old := made + "-old"
+	if err := os.Rename(dir, old); err == nil {
+		defer os.RemoveAll(old)
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return os.Rename(made, dir)
+}
+
+// clean removes what a process left that was killed while it built a folder. Whoever calls has the folder's lock.
+func clean(dir string) {
+	names, _ := filepath.Glob(filepath.Join(dir, ".new-*"))
+	for _, name := range names {
+		if st, err := os.Stat(name); err == nil && time.Since(st.ModTime()) > 24*time.Hour && strings.HasPrefix(filepath.Base(name), ".new-") {
+			os.RemoveAll(name)
+		}
+	}
+}
