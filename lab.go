@@ -3,6 +3,7 @@ package kprobelab
 import (
 	"time"
 
+	"kprobelab/booted"
 	"kprobelab/decoder"
 	"kprobelab/internal/engine"
 	"kprobelab/kimage"
@@ -84,19 +85,8 @@ type Lab struct {
 	// Watches are the watchpoints.
 	Watches *watch.Set
 
-	// user is memory for the buffers of system calls.
-	user arena
-	// as is the task of As, nil where the machine stands in the one that the dump
-	// stopped in.
-	as *kimage.Task
-	// hasRun: init has run a program, and has its priority still.
-	hasRun bool
-	// records are of events, nil before there is one.
-	records *records
-	// waits is of a run that waits.
-	waits waits
-	// init is the init of a booted kernel.
-	init initTask
+	// booted is nil where the image is no dump of a booted kernel.
+	booted *booted.Kernel
 }
 
 // Open opens the image at path (empty: the guest kernel) and makes a Lab of it,
@@ -157,17 +147,22 @@ func New(img *kimage.Image, o *Options) (*Lab, error) {
 	return l, err
 }
 
-// Renew brings the machine back to a snapshot, and makes a Lab of it as New does,
-// with a subsystem of its own: the one before is not to be used any more. Of the
+// Renew brings the machine back to a snapshot, and the Lab with it: it has a subsystem of its
+// own, without a probe. Probes, watchpoints and the booted kernel of before are not to be used any more. Of the
 // options only those of the subsystem matter: Rules, Preemption, Optimize.
-func (l *Lab) Renew(s *machine.Snapshot, o *Options) (*Lab, error) {
+func (l *Lab) Renew(s *machine.Snapshot, o *Options) error {
 	if err := l.Machine.Renew(s); err != nil {
-		return nil, err
+		return err
 	}
 	if o == nil {
 		o = &Options{}
 	}
-	return on(l.Machine, l.Image, o)
+	fresh, err := on(l.Machine, l.Image, o)
+	if err != nil {
+		return err
+	}
+	*l = *fresh
+	return nil
 }
 
 // on puts the subsystem on a machine.
@@ -182,8 +177,12 @@ func on(m *machine.Machine, img *kimage.Image, o *Options) (*Lab, error) {
 		rules = &changed
 	}
 	l := &Lab{Image: img, Machine: m, Kprobes: kprobes.New(m, img, rules), Watches: watch.NewSet(m)}
-	m.OnRestore(func() { l.user, l.as, l.waits, l.hasRun = arena{}, nil, waits{}, false })
-	l.watchSleep()
+	if img.Core() != nil {
+		var err error
+		if l.booted, err = booted.New(img, m, l.Kprobes); err != nil {
+			return nil, err
+		}
+	}
 	if o.Optimize {
 		if err := l.Kprobes.InitOptprobes(); err != nil {
 			return nil, err
@@ -192,8 +191,17 @@ func on(m *machine.Machine, img *kimage.Image, o *Options) (*Lab, error) {
 	return l, nil
 }
 
-// Close frees the machine. Probes need not be unregistered before.
-func (l *Lab) Close() { l.Machine.Close() }
+// Booted is the booted kernel whose dump the image is; booted.ErrNotBooted where it is none.
+func (l *Lab) Booted() (*booted.Kernel, error) {
+	if l.booted == nil {
+		return nil, booted.ErrNotBooted
+	}
+	return l.booted, nil
+}
+
+// Close frees the machine. Probes need not be unregistered before. The error is machine.ErrInUse where a handler
+// calls it.
+func (l *Lab) Close() error { return l.Machine.Close() }
 
 // Call calls a function of the image and returns rax. An argument is an integer,
 // a string, a []byte (copied in, and back after the call), an *machine.Buf or an
@@ -221,10 +229,10 @@ func (l *Lab) Tracing(o *tracing.Options) (*tracing.Tracing, error) {
 	if with.Source == nil {
 		with.Source = l.Image
 	}
-	if with.Task == nil {
-		with.Task = l.GuestTask()
+	if with.Task == nil && l.booted != nil {
+		with.Task = l.booted.Names()
 		_, named := l.Image.TaskLayout()
-		with.NoTasks = l.Image.Core() != nil && !named
+		with.NoTasks = !named
 	}
 	return tracing.New(l.Kprobes, l.Machine, &with)
 }

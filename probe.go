@@ -5,10 +5,23 @@ import (
 	"kprobelab/kprobes"
 )
 
+// Kprobe is a registered probe.
+type Kprobe struct {
+	*kprobes.Kprobe
+	in *kprobes.Kprobes
+}
+
+// Close unregisters the probe; of one that is unregistered already it does nothing. The error is that of a hit
+// that went wrong meanwhile.
+func (p *Kprobe) Close() error {
+	p.in.UnregisterKprobe(p.Kprobe)
+	return p.in.ClearErr()
+}
+
 // Kprobe registers a probe at "SYM[+OFF]" or "0xADDR[+OFF]". Each handler may be
 // nil. The error is a *probepoint.Refusal with the kernel's errno, or says what
-// is wrong with the text. l.Kprobes.UnregisterKprobe takes the probe away.
-func (l *Lab) Kprobe(place string, pre kprobes.PreHandler, post kprobes.PostHandler) (*kprobes.Kprobe, error) {
+// is wrong with the text.
+func (l *Lab) Kprobe(place string, pre kprobes.PreHandler, post kprobes.PostHandler) (*Kprobe, error) {
 	p, err := callsyntax.ParseKprobe(place)
 	if err != nil {
 		return nil, err
@@ -16,12 +29,27 @@ func (l *Lab) Kprobe(place string, pre kprobes.PreHandler, post kprobes.PostHand
 	kp := &kprobes.Kprobe{
 		SymbolName: p.Symbol, Addr: p.Addr, Offset: p.Offset, PreHandler: pre, PostHandler: post,
 	}
-	return kp, l.Kprobes.RegisterKprobe(kp)
+	if err := l.Kprobes.RegisterKprobe(kp); err != nil {
+		return nil, err
+	}
+	return &Kprobe{kp, l.Kprobes}, nil
+}
+
+// Kretprobe is a registered return probe.
+type Kretprobe struct {
+	*kprobes.Kretprobe
+	in *kprobes.Kprobes
+}
+
+// Close unregisters the return probe, as Kprobe.Close does.
+func (p *Kretprobe) Close() error {
+	p.in.UnregisterKretprobe(p.Kretprobe)
+	return p.in.ClearErr()
 }
 
 // Kretprobe registers a return probe at "SYM[:MAXACTIVE]". Each handler may be
-// nil. The errors are as Kprobe's. l.Kprobes.UnregisterKretprobe takes it away.
-func (l *Lab) Kretprobe(place string, entry, ret kprobes.ReturnHandler) (*kprobes.Kretprobe, error) {
+// nil. The errors are as Kprobe's.
+func (l *Lab) Kretprobe(place string, entry, ret kprobes.ReturnHandler) (*Kretprobe, error) {
 	p, err := callsyntax.ParseKretprobe(place)
 	if err != nil {
 		return nil, err
@@ -30,5 +58,8 @@ func (l *Lab) Kretprobe(place string, entry, ret kprobes.ReturnHandler) (*kprobe
 		KP:           kprobes.Kprobe{SymbolName: p.Symbol, Addr: p.Addr, Offset: p.Offset},
 		EntryHandler: entry, Handler: ret, MaxActive: p.MaxActive,
 	}
-	return rp, l.Kprobes.RegisterKretprobe(rp)
+	if err := l.Kprobes.RegisterKretprobe(rp); err != nil {
+		return nil, err
+	}
+	return &Kretprobe{rp, l.Kprobes}, nil
 }

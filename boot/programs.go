@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"kprobelab"
+	"kprobelab/booted"
 	"kprobelab/errno"
 	"kprobelab/internal/mailbox"
 	"kprobelab/kimage"
@@ -56,7 +56,7 @@ func (g *Guest) Load(m *Module) error {
 }
 
 // Start starts a program of the guest and leaves it running. A program that cannot be started is a *RefusedError.
-func (g *Guest) Start(p *kprobelab.Program) error {
+func (g *Guest) Start(p *booted.Program) error {
 	o, err := g.Do(command(mailbox.Spawn, p), nothing)
 	return done(p.Args[0]+" does not start", o, err)
 }
@@ -68,7 +68,7 @@ type Exit struct {
 }
 
 // Exec runs a program of the guest to its end, as Lab.Exec does on a dump. A program that cannot be started is a *RefusedError.
-func (g *Guest) Exec(p *kprobelab.Program) (Exit, error) {
+func (g *Guest) Exec(p *booted.Program) (Exit, error) {
 	o, err := g.Do(command(mailbox.Exec, p), mailbox.To(p.Stdout, p.Stderr))
 	if err := done(p.Args[0]+" does not start", o, err); err != nil {
 		return Exit{}, err
@@ -77,12 +77,12 @@ func (g *Guest) Exec(p *kprobelab.Program) (Exit, error) {
 }
 
 // CheckProgram fails where a program's arguments, environment and input are more than a guest can be told.
-func CheckProgram(p *kprobelab.Program) error {
+func CheckProgram(p *booted.Program) error {
 	_, err := command(mailbox.Exec, p).Pieces()
 	return err
 }
 
-func command(kind mailbox.Kind, p *kprobelab.Program) mailbox.Command {
+func command(kind mailbox.Kind, p *booted.Program) mailbox.Command {
 	return mailbox.Command{Kind: kind, Args: p.Args, Env: p.Env, Dir: p.Dir, Input: p.Stdin}
 }
 

@@ -121,7 +121,7 @@ func BenchmarkReadRegisters(b *testing.B) {
 		return e, err
 	})
 	require.NoError(b, err)
-	b.Cleanup(m.Close)
+	b.Cleanup(func() { _ = m.Close() })
 	b.ReportAllocs()
 	for b.Loop() {
 		e.(*engine).cur.readRegs()

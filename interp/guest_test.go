@@ -24,7 +24,7 @@ func boot(t testing.TB, src machine.Source, o *machine.Options) (*machine.Machin
 		return e, err
 	})
 	require.NoError(t, err)
-	t.Cleanup(m.Close)
+	t.Cleanup(func() { _ = m.Close() })
 	return m, e.(*engine)
 }
 

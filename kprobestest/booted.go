@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"kprobelab"
+	"kprobelab/booted"
 	"kprobelab/kimage"
 	"kprobelab/kimage/vmcore"
 	"kprobelab/machine"
@@ -47,8 +48,7 @@ func plain(o *kprobelab.Options) bool {
 
 // open makes a Lab for a test: of a dump, on a machine of those that are shared, where
 // the options allow it.
-func open(of *Options) (*kprobelab.Lab, *pooled, error) {
-	image, o := of.Image, &of.Options
+func open(image string, o *kprobelab.Options) (*kprobelab.Lab, *pooled, error) {
 	if !plain(o) || !isDump(image) {
 		l, err := kprobelab.Open(image, o)
 		return l, nil, err
@@ -68,13 +68,11 @@ func open(of *Options) (*kprobelab.Lab, *pooled, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	l, err := p.lab.Renew(p.fresh, o)
-	if err != nil {
+	if err := p.lab.Renew(p.fresh, o); err != nil {
 		p.lab.Close()
 		return nil, nil, err
 	}
-	p.lab = l
-	return l, p, nil
+	return p.lab, p, nil
 }
 
 func isDump(path string) bool {
@@ -132,7 +130,7 @@ func (m *Machine) done() {
 func (m *Machine) SystemCall(name string, args ...any) int64 {
 	m.t.Helper()
 	defer m.calling()()
-	v, err := m.lab.SystemCall(name, args...)
+	v, err := m.booted().SystemCall(name, args...)
 	if err != nil {
 		m.t.Fatalf("system call %s: %v", name, err)
 	}
@@ -146,9 +144,19 @@ func (m *Machine) Exec(args ...string) (output string, code int) {
 	m.t.Helper()
 	defer m.calling()()
 	var out strings.Builder
-	code, err := m.lab.Exec(&kprobelab.Program{Args: args, Stdout: &out, Stderr: &out})
+	code, err := m.booted().Exec(&booted.Program{Args: args, Stdout: &out, Stderr: &out})
 	if err != nil {
 		m.t.Fatalf("exec: %v", err)
 	}
 	return out.String(), code
+}
+
+// booted is the booted kernel whose dump the image is; the test ends where it is none.
+func (m *Machine) booted() *booted.Kernel {
+	m.t.Helper()
+	k, err := m.lab.Booted()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return k
 }

@@ -95,7 +95,9 @@ func memory(b *testing.B) (rss, pss int) {
 	return rss, pss
 }
 
-func readFile(t testing.TB, l *kprobelab.Lab) {
+func readFile(t testing.TB, lab *kprobelab.Lab) {
+	l, err := lab.Booted()
+	require.NoError(t, err)
 	fd, err := l.SystemCall("openat", -100, "/etc/hostname", 0)
 	require.NoError(t, err)
 	require.Positive(t, fd)

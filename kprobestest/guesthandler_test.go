@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"kprobelab"
 	"kprobelab/kprobes"
 	"kprobelab/kprobestest"
 )
@@ -38,7 +37,7 @@ func TestModuleHandlers(t *testing.T) {
 	out, err := exec.Command(gcc, "-O2", "-mcmodel=kernel", "-fno-pic", "-mno-red-zone", "-ffreestanding", "-c", "-o", obj, src).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	for _, optimize := range []bool{false, true} {
-		m := kprobestest.New(t, &kprobestest.Options{NoOptimize: !optimize, Options: kprobelab.Options{Modules: []string{obj}}})
+		m := kprobestest.New(t, &kprobestest.Options{NoOptimize: !optimize, Modules: []string{obj}})
 		variable := func(name string) uint64 {
 			var b [8]byte
 			require.NoError(t, m.Emu().ReadMem(m.Symbol(name).Addr, b[:]))

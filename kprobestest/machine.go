@@ -4,11 +4,14 @@ import (
 	"encoding/binary"
 	"strings"
 	"testing"
+	"time"
 
 	"kprobelab"
+	"kprobelab/decoder"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
 	"kprobelab/machine"
+	"kprobelab/profile"
 	"kprobelab/watch"
 	"kprobelab/x86"
 )
@@ -39,14 +42,73 @@ type Options struct {
 	// the guest kernel.
 	Image string
 	// NoOptimize keeps jump optimization off, as debug.kprobes-optimization=0 does: every probe
-	// keeps its int3. Without it probes are optimized as on a kernel and by the command run, whatever
-	// Options.Optimize says.
+	// keeps its int3. Without it probes are optimized as on a kernel and by the command run.
 	NoOptimize bool
 	// NoSettle does not let the optimizer do all that waits for it before a call: probes wait in
 	// its queue for Settle, and hit by their int3 meanwhile, as in a kernel just after they were registered.
 	NoSettle bool
-	// Options are the Lab's.
-	kprobelab.Options
+
+	// The rest is the Lab's.
+
+	// Profile names the kernel whose rules hold ("6.1"; profile.All lists
+	// them). Empty: the one that the image's facts choose.
+	Profile string
+	// Rules are a profile of the caller's own; with them, Profile is not used.
+	Rules *profile.Config
+	// Preemption, where set, decides whether the kernel has CONFIG_PREEMPTION, in
+	// place of what the profile says: with it, no probe is boosted.
+	Preemption *bool
+	// Config names a kernel .config, plain or gzip, that decides what would
+	// otherwise be inferred. Empty: the image's own, if it is embedded.
+	Config string
+	// LiveText names a file whose text is laid over the image's, Symbols a
+	// System.map or a copy of /proc/kallsyms that replaces its symbols.
+	LiveText, Symbols string
+	// Modules are files to load into module space (.ko or .o), in order.
+	Modules []string
+	// CPU is the processor that the boot-time text is made for
+	// (kimage.Options.CPU), qemu64 by default. The machine emulates the
+	// nearest that it can.
+	CPU string
+
+	// Reader reads the instructions for the checks of a registration and of
+	// jump optimization. The default is decoder.X86asm.
+	Reader decoder.Reader
+
+	// Engine is what executes the guest's code: "unicorn" or "interp". Empty: that
+	// of $KPROBELAB_ENGINE, or else unicorn where this build has it.
+	Engine string
+	// CPUs is how many there are, 1 by default, at most 64.
+	CPUs int
+	// Seed decides every choice of the scheduler.
+	Seed int64
+	// Budget is how many instructions a call may execute, 100 million by
+	// default.
+	Budget uint64
+	// Timeout is how long a call may take in real time, without end by default.
+	// Runs that it ends need not repeat.
+	Timeout time.Duration
+	// Slice is after how many instructions the scheduler may switch to another task: 1000
+	// by default, counted by blocks, and 1 with EveryInstruction. The CPUs of a booted kernel
+	// have slices of their own.
+	Slice uint64
+	// EveryInstruction lets the scheduler switch tasks after any instruction, or
+	// after Slice of them, not after blocks only: functions of a few instructions overlap
+	// on several CPUs so. It is several times slower.
+	EveryInstruction bool
+	// FreeHits lets no virtual time pass in a probe's own work, so that a probed run
+	// of a booted kernel gets its timers' interrupts where the unprobed one does.
+	FreeHits bool
+	// TrapCost is how many nanoseconds int3 and #DB take on the virtual clock, 100
+	// by default.
+	TrapCost uint64
+}
+
+// lab are the options of the Lab.
+func (o *Options) lab() *kprobelab.Options {
+	return &kprobelab.Options{
+		Profile: o.Profile, Rules: o.Rules, Preemption: o.Preemption, Config: o.Config, LiveText: o.LiveText, Symbols: o.Symbols, Modules: o.Modules, CPU: o.CPU, Reader: o.Reader, Engine: o.Engine, CPUs: o.CPUs, Seed: o.Seed, Budget: o.Budget, Timeout: o.Timeout, Slice: o.Slice, EveryInstruction: o.EveryInstruction, FreeHits: o.FreeHits, TrapCost: o.TrapCost, Optimize: !o.NoOptimize,
+	}
 }
 
 // New makes a machine that runs the image, and has it checked and closed at the test's end:
@@ -59,9 +121,7 @@ func New(t testing.TB, o *Options) *Machine {
 	if o == nil {
 		o = &Options{}
 	}
-	own := *o
-	own.Optimize = !o.NoOptimize
-	l, from, err := open(&own)
+	l, from, err := open(o.Image, o.lab())
 	if err != nil {
 		t.Fatalf("kprobestest: %v", err)
 	}
@@ -141,8 +201,8 @@ func (m *Machine) Kprobe(place string, pre kprobes.PreHandler, post kprobes.Post
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	m.t.Cleanup(func() { m.lab.Kprobes.UnregisterKprobe(kp) })
-	return kp
+	m.t.Cleanup(func() { m.lab.Kprobes.UnregisterKprobe(kp.Kprobe) })
+	return kp.Kprobe
 }
 
 // Watch sets a watchpoint at "SYM[+OFF][:LEN][:ACCESS]" (docs/watch.md), for every CPU and task,
@@ -154,8 +214,8 @@ func (m *Machine) Watch(place string, handler watch.Handler) *watch.Watchpoint {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	m.t.Cleanup(func() { _ = m.lab.Watches.Remove(w) }) // of a closed machine it is gone anyway
-	return w
+	m.t.Cleanup(func() { _ = w.Close() }) // of a closed machine it is gone anyway
+	return w.Watchpoint
 }
 
 // Kretprobe registers a return probe at "SYM[:MAXACTIVE]" and unregisters it
@@ -166,8 +226,8 @@ func (m *Machine) Kretprobe(place string, entry, ret kprobes.ReturnHandler) *kpr
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	m.t.Cleanup(func() { m.lab.Kprobes.UnregisterKretprobe(rp) })
-	return rp
+	m.t.Cleanup(func() { m.lab.Kprobes.UnregisterKretprobe(rp.Kretprobe) })
+	return rp.Kretprobe
 }
 
 // Override makes a function return a value at once, without running: it registers

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -83,8 +84,8 @@ func TestLeaksAreReported(t *testing.T) {
 			m.Call("gcd", 12)
 		}, "call of gcd: gcd takes 2 arguments, not 1: "},
 		"unknown_profile": {func(t testing.TB, _ *kprobestest.Machine) {
-			kprobestest.New(t, &kprobestest.Options{Options: kprobelab.Options{Profile: "9.9"}})
-		}, "there are [2.6.18 "},
+			kprobestest.New(t, &kprobestest.Options{Profile: "9.9"})
+		}, "there are 2.6.18, "},
 		"string_not_there": {func(t testing.TB, m *kprobestest.Machine) { m.ReadString(0x10) }, "string at 0x10: "},
 		"integer_of_3_bytes": {func(t testing.TB, m *kprobestest.Machine) {
 			m.ReadUint(m.Symbol("gcd").Addr, 3)
@@ -142,7 +143,7 @@ func TestOverride(t *testing.T) {
 	for _, kernel := range []string{"4.4", "5.10", "6.1", "6.12"} {
 		for _, fn := range []string{"gcd", "opt_yes"} {
 			t.Run(kernel+"_"+fn, func(t *testing.T) {
-				m := kprobestest.New(t, &kprobestest.Options{NoSettle: true, Options: kprobelab.Options{Profile: kernel}})
+				m := kprobestest.New(t, &kprobestest.Options{NoSettle: true, Profile: kernel})
 				p := m.Override(fn, 777)
 				m.Settle()
 				require.False(t, p.Optimized())
@@ -182,7 +183,7 @@ func TestWarnsOfMisuse(t *testing.T) {
 // Options that only change how the rules are made.
 func TestPreemption(t *testing.T) {
 	for _, preemption := range []bool{false, true} {
-		m := kprobestest.New(t, &kprobestest.Options{NoOptimize: true, Options: kprobelab.Options{Preemption: &preemption}})
+		m := kprobestest.New(t, &kprobestest.Options{NoOptimize: true, Preemption: &preemption})
 		tr := m.Trace()
 		m.Kprobe("gcd+0x5", func(*kprobes.Kprobe, *x86.PtRegs) int { return 0 }, nil)
 		m.Call("gcd", 12, 18)
@@ -194,7 +195,7 @@ func TestPreemption(t *testing.T) {
 // The scheduler may switch after any instruction, and the run still repeats.
 func TestEveryInstruction(t *testing.T) {
 	trace := func(every bool) string {
-		m := kprobestest.New(t, &kprobestest.Options{Options: kprobelab.Options{CPUs: 2, Seed: 3, EveryInstruction: every}})
+		m := kprobestest.New(t, &kprobestest.Options{CPUs: 2, Seed: 3, EveryInstruction: every})
 		tr := m.Trace()
 		m.Kprobe("gcd+0x5", func(*kprobes.Kprobe, *x86.PtRegs) int { return 0 }, nil)
 		for range 2 {
@@ -253,16 +254,15 @@ func TestInitDataIsNotText(t *testing.T) {
 
 func TestNewSaysWhatItCannotOpen(t *testing.T) {
 	for _, c := range []struct {
-		image string
-		o     kprobelab.Options
-		want  string
+		o    kprobestest.Options
+		want string
 	}{
-		{image: "/nosuch/vmlinuz", want: "no such file"},
-		{o: kprobelab.Options{Profile: "9.9"}, want: `profile "9.9": there is no profile of this name; there are [2.6.18`},
-		{o: kprobelab.Options{CPUs: 1000}, want: "1000 cpus"},
-		{o: kprobelab.Options{Modules: []string{"/nosuch.ko"}}, want: "no such file"},
+		{kprobestest.Options{Image: "/nosuch/vmlinuz"}, "no such file"},
+		{kprobestest.Options{Profile: "9.9"}, `there is no profile "9.9": there are 2.6.18`},
+		{kprobestest.Options{CPUs: 1000}, "1000 cpus"},
+		{kprobestest.Options{Modules: []string{"/nosuch.ko"}}, "no such file"},
 	} {
-		said := (&recorder{}).run(func(t testing.TB) { kprobestest.New(t, &kprobestest.Options{Image: c.image, Options: c.o}) })
+		said := (&recorder{}).run(func(t testing.TB) { kprobestest.New(t, &c.o) })
 		require.Len(t, said, 1)
 		require.Contains(t, said[0], "kprobestest: ")
 		require.Contains(t, said[0], c.want)
@@ -271,7 +271,7 @@ func TestNewSaysWhatItCannotOpen(t *testing.T) {
 
 func TestTraceRepeats(t *testing.T) {
 	trace := func() string {
-		m := kprobestest.New(t, &kprobestest.Options{Options: kprobelab.Options{CPUs: 2, Seed: 3}})
+		m := kprobestest.New(t, &kprobestest.Options{CPUs: 2, Seed: 3})
 		tr := m.Trace()
 		m.Kprobe("spin", nil, func(*kprobes.Kprobe, *x86.PtRegs, uint64) {})
 		m.Kretprobe("spin", nil, func(*kprobes.Instance, *x86.PtRegs) int { return 0 })
@@ -349,7 +349,6 @@ func TestTheKernelsDefault(t *testing.T) {
 		"default":     {nil, true},
 		"no_optimize": {&kprobestest.Options{NoOptimize: true}, false},
 		"no_settle":   {&kprobestest.Options{NoSettle: true}, false},
-		"asked_for":   {&kprobestest.Options{Options: kprobelab.Options{Optimize: true}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := kprobestest.New(t, c.options)
@@ -392,20 +391,20 @@ func TestSettlesNotInAHandler(t *testing.T) {
 // switch that soon.
 func TestShortFunctionsOverlap(t *testing.T) {
 	for name, c := range map[string]struct {
-		options  kprobelab.Options
+		options  kprobestest.Options
 		overlaps bool
 	}{
-		"slices_of_1000":          {kprobelab.Options{CPUs: 2}, false},
-		"every_instruction":       {kprobelab.Options{CPUs: 2, EveryInstruction: true}, true},
-		"slice_of_3":              {kprobelab.Options{CPUs: 2, EveryInstruction: true, Slice: 3}, true},
-		"slice_of_3_by_blocks":    {kprobelab.Options{CPUs: 2, Slice: 3}, true},
-		"every_one_in_long_slice": {kprobelab.Options{CPUs: 2, EveryInstruction: true, Slice: 1000}, false},
+		"slices_of_1000":          {kprobestest.Options{CPUs: 2}, false},
+		"every_instruction":       {kprobestest.Options{CPUs: 2, EveryInstruction: true}, true},
+		"slice_of_3":              {kprobestest.Options{CPUs: 2, EveryInstruction: true, Slice: 3}, true},
+		"slice_of_3_by_blocks":    {kprobestest.Options{CPUs: 2, Slice: 3}, true},
+		"every_one_in_long_slice": {kprobestest.Options{CPUs: 2, EveryInstruction: true, Slice: 1000}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inside, most, cpus := 0, 0, map[int]bool{}
 			for seed := range int64(3) {
 				c.options.Seed = seed
-				m := kprobestest.New(t, &kprobestest.Options{Options: c.options})
+				m := kprobestest.New(t, &c.options)
 				m.Kretprobe("gcd:8",
 					func(*kprobes.Instance, *x86.PtRegs) int {
 						inside++
@@ -426,5 +425,17 @@ func TestShortFunctionsOverlap(t *testing.T) {
 				require.Len(t, cpus, 2)
 			}
 		})
+	}
+}
+
+// Every option of a Lab is one of a test's, but for Optimize, which NoOptimize turns round.
+func TestOptionsOfALabAreATests(t *testing.T) {
+	of := reflect.TypeFor[kprobestest.Options]()
+	for f := range reflect.TypeFor[kprobelab.Options]().Fields() {
+		got, ok := of.FieldByName(f.Name)
+		require.Equal(t, f.Name != "Optimize", ok, f.Name)
+		if ok {
+			require.Equal(t, f.Type, got.Type, f.Name)
+		}
 	}
 }

@@ -48,7 +48,7 @@ func boot(t testing.TB, img Source, o *Options) *Machine {
 	t.Helper()
 	m, err := open(img, o)
 	require.NoError(t, err)
-	t.Cleanup(m.Close)
+	t.Cleanup(func() { _ = m.Close() })
 	return m
 }
 

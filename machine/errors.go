@@ -46,6 +46,8 @@ var (
 	// ErrLayout: the image's segments, modules or per-CPU area cannot be laid into
 	// a machine's memory.
 	ErrLayout = errors.New("image cannot be laid out")
+	// ErrInUse: Close was called from a handler, or while another goroutine uses the machine.
+	ErrInUse = errors.New("the machine is in use: a handler, or another goroutine, runs on it")
 	// ErrHandler: a handler written in Go panicked.
 	ErrHandler = errors.New("handler panicked")
 	// ErrEngine: the engine failed by itself, or the host has no memory for

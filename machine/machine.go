@@ -168,19 +168,20 @@ func layoutError(err error) error {
 }
 
 // Close frees the machine's memory and engine. A second Close does nothing.
-// Close panics when a handler calls it, or a goroutine while another one's call
-// runs, because the engine is still running.
-func (m *Machine) Close() {
+// It is ErrInUse, and nothing is closed, when a handler calls it, or a goroutine while another one's call
+// runs: the engine is still running.
+func (m *Machine) Close() error {
 	if m.gone {
-		return
+		return nil
 	}
 	if m.taken.Load() && !m.closed {
-		panic("machine: Close called from a handler, or while another goroutine uses the machine")
+		return ErrInUse
 	}
 	m.closed, m.gone = true, true
 	m.engine.Close()
 	m.sh = &Shared{}
 	m.cpus, m.tasks, m.regions, m.snapshots, m.spare = nil, nil, nil, nil, nil
+	return nil
 }
 
 // Engine names the engine that executes the guest's code, and its version.

@@ -17,9 +17,9 @@ type AccessLines struct {
 
 // NewAccessLines makes them for a kernel's machine.
 func NewAccessLines(l *kprobelab.Lab) AccessLines {
-	s := AccessLines{l.Machine.Symbolize, l.GuestTask()}
-	if s.task == nil {
-		s.task = func(n int) (int, string) { return n, "task" }
+	s := AccessLines{l.Machine.Symbolize, func(n int) (int, string) { return n, "task" }}
+	if k, err := l.Booted(); err == nil {
+		s.task = k.Names()
 	}
 	return s
 }

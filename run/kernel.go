@@ -83,7 +83,11 @@ func (r *runner) run(p *Kernel, w work) error {
 		return err
 	}
 	if p.As != "" {
-		if err := r.lab.As(p.As); err != nil {
+		k, err := r.lab.Booted()
+		if err == nil {
+			err = k.As(p.As)
+		}
+		if err != nil {
 			return refused(fmt.Errorf("--as: %w", OneLine(err)))
 		}
 	}

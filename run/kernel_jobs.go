@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"kprobelab"
+	"kprobelab/booted"
 	"kprobelab/errno"
 	"kprobelab/internal/printk"
 	"kprobelab/internal/session"
@@ -98,13 +98,17 @@ func (r *runner) tasks(w work) error {
 // exec runs a program on the booted kernel.
 func (r *runner) exec(j bound) error {
 	c := j.program
-	code, err := r.lab.Exec(&kprobelab.Program{
-		Args: c.Args, Env: c.Env, Dir: c.Dir, Stdin: c.Input,
-		Stdout: stream{r.to, 1}, Stderr: stream{r.to, 2},
-	})
+	code := 0
+	k, err := r.lab.Booted()
+	if err == nil {
+		code, err = k.Exec(&booted.Program{
+			Args: c.Args, Env: c.Env, Dir: c.Dir, Stdin: c.Input,
+			Stdout: stream{r.to, 1}, Stderr: stream{r.to, 2},
+		})
+	}
 	name := c.Args[0]
 	switch {
-	case errors.Is(err, kprobelab.ErrNoInit):
+	case errors.Is(err, booted.ErrNoInit):
 		return unusable(fmt.Errorf("%s: %w", r.lab.Image.Name(), err))
 	case err != nil:
 		r.put(Failed{Task: -1, Call: j.text})

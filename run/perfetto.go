@@ -66,8 +66,8 @@ func (r *Perfetto) start(e *Started) {
 	}
 	l := r.lab
 	r.begin(l.Image.Name(), l.Machine.Symbolize)
-	if of := l.GuestTask(); of != nil {
-		r.tl.Tasks(of)
+	if k, err := l.Booted(); err == nil {
+		r.tl.Tasks(k.Names())
 	}
 	l.Machine.OnText(
 		func(at x86.Addr, n int) { r.tl.Poke(l.Machine.Now(), l.Machine.CPU(), at, n) },

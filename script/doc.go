@@ -8,7 +8,8 @@
 //	...
 //	run, err := s.Start(lab, &script.Output{Out: os.Stdout})
 //	...
-//	code, err := lab.Exec(&kprobelab.Program{Args: []string{"/bin/true"}, Stdout: os.Stdout})
+//	kernel, err := lab.Booted()
+//	code, err := kernel.Exec(&booted.Program{Args: []string{"/bin/true"}, Stdout: os.Stdout})
 //	...
 //	err = run.Close()
 //

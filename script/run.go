@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"kprobelab"
+	"kprobelab/booted"
 	"kprobelab/errno"
-	"kprobelab/internal/callsyntax"
 	"kprobelab/internal/script/attach"
 	"kprobelab/internal/script/host"
 	"kprobelab/internal/session"
@@ -193,11 +193,26 @@ func (r *Run) on(lab *kprobelab.Lab, o *attach.Options) {
 			}
 		}, nil
 	}
-	o.Tracepoint = func(name string, hit func(*x86.PtRegs)) (func(), error) { return warned(lab.Tracepoint(name, hit)) }
+	linked := func(attach func(*booted.Kernel) (*booted.Link, error)) (func(), error) {
+		k, err := lab.Booted()
+		if err != nil {
+			return nil, err
+		}
+		link, err := attach(k)
+		if err != nil {
+			return nil, err
+		}
+		return warned(link.Close, nil)
+	}
+	o.Tracepoint = func(name string, hit func(*x86.PtRegs)) (func(), error) {
+		return linked(func(k *booted.Kernel) (*booted.Link, error) { return k.Tracepoint(name, hit) })
+	}
 	o.Record = func(event string, hit func(*x86.PtRegs)) (func(), error) {
 		for _, e := range lab.Image.Events() {
 			if e.System+":"+e.Name == event {
-				return warned(lab.Record(&e, func(_ x86.Addr, regs *x86.PtRegs) { hit(regs) }))
+				return linked(func(k *booted.Kernel) (*booted.Link, error) {
+					return k.Record(&e, func(_ x86.Addr, regs *x86.PtRegs) { hit(regs) })
+				})
 			}
 		}
 		return nil, errno.ENOENT
@@ -223,7 +238,7 @@ func (r *Run) uprobe(p *host.InProgram, hit func(uint64, *x86.PtRegs)) (remove f
 // setWatch sets a script's watchpoint on all CPUs, in the debug registers. Of several symbols of a name the first counts, as with
 // kallsyms_lookup_name.
 func setWatch(lab *kprobelab.Lab, w *host.Watched, hit func(*x86.PtRegs)) (remove func() error, err error) {
-	place := watch.Place{Probe: callsyntax.Probe{Symbol: w.Symbol, Addr: x86.Addr(w.Addr)}, Len: w.Len, Kinds: machine.WatchWrite}
+	place := watch.Place{Symbol: w.Symbol, Addr: x86.Addr(w.Addr), Len: w.Len, Kinds: machine.WatchWrite}
 	switch {
 	case w.Executes:
 		place.Kinds = machine.WatchExec
@@ -231,7 +246,7 @@ func setWatch(lab *kprobelab.Lab, w *host.Watched, hit func(*x86.PtRegs)) (remov
 		place.Kinds |= machine.WatchRead
 	}
 	if list := lab.Image.Lookup(w.Symbol); len(list) > 1 {
-		place.Probe = callsyntax.Probe{Addr: list[0].Addr}
+		place.Symbol, place.Addr = "", list[0].Addr
 	}
 	set, err := lab.Watchpoint(place)
 	if err != nil {

@@ -32,7 +32,7 @@ var counting = map[string]string{
 func open(t *testing.T) *kprobelab.Lab {
 	lab, err := kprobelab.Open("", &kprobelab.Options{Optimize: true})
 	require.NoError(t, err)
-	t.Cleanup(lab.Close)
+	t.Cleanup(func() { _ = lab.Close() })
 	return lab
 }
 

@@ -23,9 +23,9 @@ type guest struct {
 }
 
 func newGuest(t testing.TB, kernel string, cpus int, o tracing.Options) *guest {
-	l := kprobestest.New(t, &kprobestest.Options{Options: kprobelab.Options{
-		Profile: kernel, CPUs: cpus, Optimize: true, Modules: []string{"../testdata/demo.ko"},
-	}}).Lab()
+	l := kprobestest.New(t, &kprobestest.Options{
+		Profile: kernel, CPUs: cpus, Modules: []string{"../testdata/demo.ko"},
+	}).Lab()
 	g := &guest{TB: t, l: l}
 	o.Log = func(line string) { g.log = append(g.log, line) }
 	var err error

@@ -6,16 +6,20 @@ import (
 	"strings"
 
 	"kprobelab/errno"
-	"kprobelab/internal/callsyntax"
+	"kprobelab/internal/place"
 	"kprobelab/machine"
 	"kprobelab/watch/registers"
+	"kprobelab/x86"
 )
 
 // Place is a watchpoint as people write it: SYM[+OFF][:LEN][:ACCESS], or as perf does,
 // mem:ADDR[/LEN][:ACCESS]. ACCESS is r, w, rw or x.
 type Place struct {
-	// Probe is the symbol or the address.
-	callsyntax.Probe
+	// Symbol is a kallsyms name or "module:name", empty where Addr is given.
+	Symbol string
+	Addr   x86.Addr
+	// Offset in bytes.
+	Offset uint32
 	// Len is the number of bytes, 0 where it is not said.
 	Len uint32
 	// Kinds are the accesses, as machine has them.
@@ -85,11 +89,11 @@ func Parse(text string) (Place, error) {
 			return p, fmt.Errorf("watchpoint %q: the length %q is not a number of bytes", text, size)
 		}
 	}
-	place, err := callsyntax.ParseKprobe(rest)
+	at, err := place.Parse(rest)
 	if err != nil {
-		return p, fmt.Errorf("watchpoint %q: %s", text, strings.TrimPrefix(err.Error(), fmt.Sprintf("kprobe %q: ", rest)))
+		return p, fmt.Errorf("watchpoint %q: %w", text, err)
 	}
-	p.Probe = place
+	p.Symbol, p.Addr, p.Offset = at.Symbol, at.Addr, at.Offset
 	return p, nil
 }
 
@@ -108,7 +112,7 @@ func (p Place) Watchpoint() *Watchpoint {
 
 // String is the Place in the command line's notation.
 func (p Place) String() string {
-	s := p.Probe.String()
+	s := place.Place{Symbol: p.Symbol, Addr: p.Addr, Offset: p.Offset}.String()
 	if p.Len != 0 {
 		s += ":" + strconv.Itoa(int(p.Len))
 	}

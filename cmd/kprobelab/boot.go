@@ -16,8 +16,8 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"kprobelab"
 	"kprobelab/boot"
+	"kprobelab/booted"
 	"kprobelab/internal/bounded"
 	"kprobelab/internal/mailbox"
 	"kprobelab/internal/printable"
@@ -89,8 +89,8 @@ type booting struct {
 	c *cli.Command
 
 	o     boot.Options
-	tasks []*kprobelab.Program
-	exec  *kprobelab.Program
+	tasks []*booted.Program
+	exec  *booted.Program
 	// modules come from --module, definitions from --tracing.
 	modules     []*boot.Module
 	definitions string
@@ -334,14 +334,14 @@ func (b *booting) inputs() error {
 	return nil
 }
 
-func notInGuest(flag string, p *kprobelab.Program) error {
+func notInGuest(flag string, p *booted.Program) error {
 	return usagef("--%s: the guest has no %s: --file HOST:%s puts one there", flag, p.Args[0], p.Args[0])
 }
 
 // guestProgram is a program of the guest, from 'PROGRAM ARGS'.
-func guestProgram(line string) (*kprobelab.Program, error) {
+func guestProgram(line string) (*booted.Program, error) {
 	c, err := mailbox.Program(mailbox.Exec, line, nil)
-	return &kprobelab.Program{Args: c.Args, Env: c.Env}, err
+	return &booted.Program{Args: c.Args, Env: c.Env}, err
 }
 
 // image finds the kernel.

@@ -125,7 +125,7 @@ func (t *term) explainWatch(c *cli.Command) error {
 	}
 	defer l.Close()
 	w, err := l.Watchpoint(p)
-	if w == nil {
+	if err != nil {
 		return usagef("--watch %s: %w", p, err)
 	}
 	e := report.ExplainWatch(img.Name(), img.Profile().Name, p.String(), w, l.Registers())

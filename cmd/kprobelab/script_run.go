@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab"
+	"kprobelab/booted"
 	"kprobelab/errno"
 	"kprobelab/internal/callsyntax"
 	"kprobelab/internal/mailbox"
@@ -143,9 +144,13 @@ func (r *scriptRun) happen(t *term, l *session.Session, started *script.Run, cal
 		}
 		return nil
 	}
-	code, err := l.Exec(&kprobelab.Program{Args: command.Args, Env: command.Env, Stdin: command.Input, Stdout: t.rawOut, Stderr: t.rawErr})
+	code := 0
+	k, err := l.Booted()
+	if err == nil {
+		code, err = k.Exec(&booted.Program{Args: command.Args, Env: command.Env, Stdin: command.Input, Stdout: t.rawOut, Stderr: t.rawErr})
+	}
 	switch n := errno.Errno(0); {
-	case errors.Is(err, kprobelab.ErrNoInit):
+	case errors.Is(err, booted.ErrNoInit):
 		return &failure{exitImage, fmt.Errorf("%s: %w", l.Image.Name(), err)}
 	case err != nil && !errors.As(err, &n):
 		return &failure{exitRefused, fmt.Errorf("%s: %w", command.Args[0], run.OneLine(err))}

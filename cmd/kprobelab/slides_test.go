@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab"
+	"kprobelab/booted"
 	"kprobelab/internal/integration/dumps"
 	"kprobelab/internal/integration/dumps/runs"
 	"kprobelab/internal/integration/oracle"
@@ -69,7 +70,9 @@ func watched(t *testing.T, dump, command string, prepare func(l *kprobelab.Lab))
 	var out, errors bytes.Buffer
 	c, err := mailbox.Program(mailbox.Exec, command, nil)
 	require.NoError(t, err)
-	code, err := l.Exec(&kprobelab.Program{Args: c.Args, Env: c.Env, Stdout: &out, Stderr: &errors})
+	k, err := l.Booted()
+	require.NoError(t, err)
+	code, err := k.Exec(&booted.Program{Args: c.Args, Env: c.Env, Stdout: &out, Stderr: &errors})
 	require.NoError(t, err, errors.String())
 	require.Zero(t, code, errors.String())
 	return out.String()
@@ -82,7 +85,11 @@ func inShellf(format string, args ...any) string { return inShell(fmt.Sprintf(fo
 
 // who is the task of a hit as scripts tell it: NAME(PID).
 func who(l *kprobelab.Lab) func() string {
-	task := l.GuestTask()
+	k, err := l.Booted()
+	if err != nil {
+		panic(err)
+	}
+	task := k.Names()
 	return func() string {
 		pid, comm := task(l.Machine.Task())
 		return fmt.Sprintf("%s(%d)", comm, pid)
@@ -204,8 +211,10 @@ func TestSlidePageAlloc(t *testing.T) {
 		line := inShellf("dd if=/dev/zero of=/tmp/pages bs=4096 count=%d 2>/dev/null; sleep 6", drawn(t, 200))
 		want := map[string]int{}
 		watched(t, dump, line, func(l *kprobelab.Lab) {
-			task, from := l.GuestTask(), l.Machine.Now()
-			_, err := l.Tracepoint("mm_page_alloc", func(*x86.PtRegs) {
+			k, err := l.Booted()
+			require.NoError(t, err)
+			task, from := k.Names(), l.Machine.Now()
+			_, err = k.Tracepoint("mm_page_alloc", func(*x86.PtRegs) {
 				if _, comm := task(l.Machine.Task()); l.Machine.Now()-from < 5e9 {
 					want[comm]++
 				}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kprobelab"
+	"kprobelab/booted"
 	"kprobelab/errno"
 	"kprobelab/internal/systemcall"
 	"kprobelab/kimage"
@@ -213,10 +214,11 @@ func (o *ProgramOptions) way(img *kimage.Image, elf []byte, w *ProgramWay, done 
 
 // programs is a machine on which the program is run.
 type programs struct {
-	lab   *kprobelab.Lab
-	clean *machine.Snapshot
-	way   *ProgramWay
-	hits  int
+	lab    *kprobelab.Lab
+	kernel *booted.Kernel
+	clean  *machine.Snapshot
+	way    *ProgramWay
+	hits   int
 	// debugged: the program has a debugger.
 	debugged bool
 }
@@ -228,12 +230,16 @@ func (o *ProgramOptions) programs(img *kimage.Image, elf []byte, w *ProgramWay, 
 	if err != nil {
 		return nil, err
 	}
-	p = &programs{lab: l, way: w, hits: o.Hits}
 	defer func() {
 		if err != nil {
 			l.Close()
 		}
 	}()
+	k, err := l.Booted()
+	if err != nil {
+		return nil, err
+	}
+	p = &programs{lab: l, kernel: k, way: w, hits: o.Hits}
 	if err := p.write(programFile, openWrite|openCreate|openFresh, elf); err != nil {
 		return nil, err
 	}
@@ -260,7 +266,7 @@ func (o *ProgramOptions) programs(img *kimage.Image, elf []byte, w *ProgramWay, 
 // write writes a file of the kernel, by its system calls.
 func (p *programs) write(path string, flags int, b []byte) error {
 	call := func(name string, args ...any) (int64, error) {
-		v, err := p.lab.SystemCall(name, args...)
+		v, err := p.kernel.SystemCall(name, args...)
 		if err == nil && v < 0 {
 			err = errno.Errno(-v)
 		}
@@ -307,7 +313,7 @@ func (p *programs) run() (*programRun, error) {
 	}
 	var out, bad bytes.Buffer
 	before, start := p.lab.Machine.Instructions(), time.Now()
-	code, err := p.lab.Exec(&kprobelab.Program{
+	code, err := p.kernel.Exec(&booted.Program{
 		Args:   []string{programFile, fmt.Sprint(uint64(p.way.function.addr())), fmt.Sprint(p.hits), way},
 		Stdout: &out, Stderr: &bad,
 	})
@@ -381,12 +387,12 @@ var errUnprobed = errors.New("the kernel takes the event, and plants no uprobe o
 func (p *programs) all() error {
 	var text strings.Builder
 	b := make([]byte, 4096)
-	fd, err := p.lab.SystemCall("openat", atCWD, uprobeHits, 0, 0)
+	fd, err := p.kernel.SystemCall("openat", atCWD, uprobeHits, 0, 0)
 	if err != nil {
 		return err
 	}
 	for {
-		n, err := p.lab.SystemCall("read", fd, b, len(b))
+		n, err := p.kernel.SystemCall("read", fd, b, len(b))
 		if err != nil {
 			return err
 		}

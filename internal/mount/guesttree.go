@@ -98,7 +98,10 @@ func (g *guestTree) serve(name string, args ...any) (int64, error) {
 func (g *guestTree) systemCall(quiet *quieter, name string, args ...any) (n int64, err error) {
 	failed := g.live.do(Process{}, func() error {
 		return quiet.during(func() (err error) {
-			n, err = g.live.lab.SystemCall(name, args...)
+			k, err := g.live.lab.Booted()
+			if err == nil {
+				n, err = k.SystemCall(name, args...)
+			}
 			return err
 		})
 	})

@@ -28,7 +28,7 @@ func booted(t *testing.T, name string) *Live {
 	require.NoError(t, err)
 	l, err := kprobelab.New(img, &kprobelab.Options{Budget: 20_000_000_000, Optimize: true})
 	require.NoError(t, err)
-	t.Cleanup(l.Close)
+	t.Cleanup(func() { _ = l.Close() })
 	f, err := NewLive(l, func(line string) { t.Log(line) })
 	require.NoError(t, err)
 	t.Cleanup(f.Close)

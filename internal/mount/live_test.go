@@ -28,7 +28,7 @@ func liveOn(t *testing.T, image string) *Live {
 	require.NoError(t, err)
 	l, err := kprobelab.New(img, &kprobelab.Options{CPUs: 2, Optimize: true})
 	require.NoError(t, err)
-	t.Cleanup(l.Close)
+	t.Cleanup(func() { _ = l.Close() })
 	f, err := NewLive(l, func(line string) { t.Log(line) })
 	require.NoError(t, err)
 	t.Cleanup(f.Close)

@@ -23,7 +23,7 @@ func newBench(b testing.TB) *bench {
 	require.NoError(b, err)
 	lab, err := kprobelab.New(img, nil)
 	require.NoError(b, err)
-	b.Cleanup(lab.Close)
+	b.Cleanup(func() { _ = lab.Close() })
 	l := New(lab)
 	return &bench{l, img.Lookup("busy_worker")[0].Addr, img.Lookup("work_item")[0].Addr}
 }

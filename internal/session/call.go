@@ -25,8 +25,12 @@ func (l *Session) Make(c *Call) (*Result, error) {
 
 // makeSystem makes a system call. Its buffers are in the task's memory.
 func (l *Session) makeSystem(c *Call) (*Result, error) {
+	k, err := l.Booted()
+	if err != nil {
+		return nil, err
+	}
 	r := &Result{Call: c}
-	ret, err := l.SystemCall(c.System, systemArgs(c, r)...)
+	ret, err := k.SystemCall(c.System, systemArgs(c, r)...)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +71,14 @@ func (l *Session) Prepare(calls []*Call) error {
 		}
 		most = max(most, size)
 	}
-	return l.MapUser(most)
+	if most == 0 {
+		return nil
+	}
+	k, err := l.Booted()
+	if err != nil {
+		return err
+	}
+	return k.MapUser(most)
 }
 
 // bufferRoom is what a buffer in user memory takes beside its content.
@@ -78,7 +89,11 @@ const bufferRoom = 32
 // the task's memory, until the next system call's take their place.
 func (l *Session) Words(c *Call) ([]uint64, error) {
 	if c.System != "" {
-		return l.UserWords(c.System, systemArgs(c, &Result{})...)
+		k, err := l.Booted()
+		if err != nil {
+			return nil, err
+		}
+		return k.UserWords(c.System, systemArgs(c, &Result{})...)
 	}
 	_, words, err := l.marshal(c)
 	return words, err

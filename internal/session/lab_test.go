@@ -19,7 +19,7 @@ import (
 func newLab(t testing.TB, o *kprobelab.Options) *Session {
 	lab, err := kprobelab.New(guest(t), o)
 	require.NoError(t, err)
-	t.Cleanup(lab.Close)
+	t.Cleanup(func() { _ = lab.Close() })
 	l := New(lab)
 	return l
 }
@@ -78,7 +78,7 @@ func TestNoTimeWithoutEntryHandlers(t *testing.T) {
 	require.NoError(t, err)
 	lab, err := kprobelab.New(img, nil)
 	require.NoError(t, err)
-	t.Cleanup(lab.Close)
+	t.Cleanup(func() { _ = lab.Close() })
 	l := New(lab)
 	var took []int64
 	p, err := l.Plant(callsyntax.Probe{Return: true, Addr: img.Lookup("gcd")[0].Addr}, Handlers{

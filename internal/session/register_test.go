@@ -21,7 +21,7 @@ func BenchmarkRegister100k(b *testing.B) {
 	require.NoError(b, err)
 	lab, err := kprobelab.New(img, nil)
 	require.NoError(b, err)
-	b.Cleanup(lab.Close)
+	b.Cleanup(func() { _ = lab.Close() })
 	l := New(lab)
 	ps := l.probesOnFunctions(b, n)
 	b.ReportAllocs()

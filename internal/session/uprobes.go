@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"kprobelab"
+	"kprobelab/booted"
 	"kprobelab/errno"
 	"kprobelab/internal/bounded"
 	"kprobelab/internal/process"
@@ -20,6 +20,7 @@ import (
 // meanwhile see them.
 type Uprobes struct {
 	l      *Session
+	kernel *booted.Kernel
 	groups []string
 	// events is the file of the events: dynamic_events once others are among them.
 	events string
@@ -51,14 +52,15 @@ func (e *UprobeRefused) Error() string { return e.What + ": " + e.Errno.Error() 
 // Unwrap is the errno.
 func (e *UprobeRefused) Unwrap() error { return e.Errno }
 
-// Uprobes are the booted kernel's uprobe events. The error is kprobelab.ErrNotBooted for an image
+// Uprobes are the booted kernel's uprobe events. The error is booted.ErrNotBooted for an image
 // that is no dump, a *UprobeRefused where the kernel has no such file.
 func (l *Session) Uprobes() (*Uprobes, error) {
-	if l.Image.Core() == nil {
-		return nil, kprobelab.ErrNotBooted
+	k, err := l.Booted()
+	if err != nil {
+		return nil, err
 	}
-	u := &Uprobes{l: l, events: tracefs + "uprobe_events"}
-	_, err := u.read(u.events)
+	u := &Uprobes{l: l, kernel: k, events: tracefs + "uprobe_events"}
+	_, err = u.read(u.events)
 	return u, err
 }
 
@@ -174,7 +176,7 @@ const openFresh = 0x200
 
 // call makes a system call for a file; its error is a *UprobeRefused, or the machine's.
 func (u *Uprobes) call(file, name string, args ...any) (int64, error) {
-	v, err := u.l.SystemCall(name, args...)
+	v, err := u.kernel.SystemCall(name, args...)
 	if err == nil && v < 0 {
 		err = &UprobeRefused{What: file, Errno: errno.Errno(-v)}
 	}

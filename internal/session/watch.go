@@ -1,6 +1,7 @@
 package session
 
 import (
+	"kprobelab/internal/callsyntax"
 	"kprobelab/watch"
 	"kprobelab/x86"
 )
@@ -12,7 +13,7 @@ func (l *Session) Watch(place watch.Place, h Handlers) (*Planted, error) {
 		return nil, err
 	}
 	place.Len = w.Len
-	p := &Planted{Probe: place.Probe, Watched: w, Place: place, At: w.Addr}
+	p := &Planted{Probe: callsyntax.Probe{Symbol: place.Symbol, Addr: place.Addr, Offset: place.Offset}, Watched: w, Place: place, At: w.Addr}
 	p.Name = l.name(p)
 	w.Handler = func(_ *watch.Watchpoint, hit *watch.Hit, regs *x86.PtRegs) {
 		if h.Watched != nil {

@@ -42,7 +42,7 @@ func newLab(t testing.TB, d *suite.Decision, release string) *lab {
 	require.NoError(t, os.WriteFile(object, d.Object(), 0o600))
 	l, err := kprobelab.Open("", &kprobelab.Options{Profile: release, Modules: []string{object}, Optimize: true})
 	require.NoError(t, err)
-	t.Cleanup(l.Close)
+	t.Cleanup(func() { _ = l.Close() })
 	k := &lab{t: t, decision: d, l: l, probe: &kprobes.Kprobe{}, scan: report.NewScan(l.Image)}
 	for _, s := range l.Image.Symbols() {
 		if s.Name == "f" && s.Module != "" {

@@ -30,6 +30,7 @@ var order = [][]string{
 	{"internal/tracing/filter"},
 	{"internal/tracing/trigger"},
 	{"tracing"},
+	{"booted"},
 	{"kprobelab", "kernels"},
 	{"internal/session", "internal/perfetto"},
 	{"script", "boot"},

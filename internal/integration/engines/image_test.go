@@ -44,7 +44,7 @@ type engine interface {
 	Regs() x86.PtRegs
 	Instructions() uint64
 	Now() uint64
-	Close()
+	Close() error
 }
 
 var _ machine.Source = (*image)(nil)

@@ -35,7 +35,7 @@ func newLab(t testing.TB, kernel, behave string) *kprobelab.Lab {
 	require.NoError(t, err)
 	l, err := kprobelab.New(img, nil)
 	require.NoError(t, err)
-	t.Cleanup(l.Close)
+	t.Cleanup(func() { _ = l.Close() })
 	return l
 }
 

@@ -17,18 +17,18 @@ import (
 
 // guest is the guest kernel under a release's rules, checked at the test's end.
 // change may be nil.
-func guest(t testing.TB, kernel string, o *kprobelab.Options, change func(*profile.Config)) *kprobelab.Lab {
+func guest(t testing.TB, kernel string, o *kprobestest.Options, change func(*profile.Config)) *kprobelab.Lab {
 	c, ok := profile.Named(kernel)
 	require.True(t, ok)
 	if change != nil {
 		change(c)
 	}
-	with := kprobelab.Options{}
+	with := kprobestest.Options{}
 	if o != nil {
 		with = *o
 	}
 	with.Rules = c
-	return kprobestest.New(t, &kprobestest.Options{Options: with}).Lab()
+	return kprobestest.New(t, &with).Lab()
 }
 
 // at is the address of the guest's symbol.

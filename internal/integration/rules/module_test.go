@@ -10,12 +10,13 @@ import (
 	"kprobelab/errno"
 	"kprobelab/kprobes"
 	"kprobelab/kprobes/rule"
+	"kprobelab/kprobestest"
 	"kprobelab/x86"
 )
 
 // withModule is the guest kernel with its module loaded.
 func withModule(t testing.TB, kernel string) *kprobelab.Lab {
-	return guest(t, kernel, &kprobelab.Options{Modules: []string{"../../../testdata/demo.ko"}}, nil)
+	return guest(t, kernel, &kprobestest.Options{Modules: []string{"../../../testdata/demo.ko"}}, nil)
 }
 
 // counting counts its hits.

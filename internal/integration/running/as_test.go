@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab"
+	"kprobelab/booted"
 	"kprobelab/internal/integration/dumps"
 	"kprobelab/machine"
 )
@@ -16,7 +17,7 @@ func TestCallsAsAnotherTask(t *testing.T) {
 	each(t, func(t *testing.T, k *kernel) {
 		require.NoError(t, k.As("kthreadd"))
 		_, err := k.SystemCall("getpid")
-		require.ErrorIs(t, err, kprobelab.ErrTask)
+		require.ErrorIs(t, err, booted.ErrTask)
 		for range 2 {
 			v, err := k.Call("int_sqrt", 81)
 			require.NoError(t, err)
@@ -63,7 +64,7 @@ func TestTasksThatCannotBeCalled(t *testing.T) {
 		"4711": "there is no task 4711", "nobody": `there is no task of the name "nobody"`, "0": "there is no task 0", "-1": "there is no task -1",
 	} {
 		err := k.As(name)
-		require.ErrorIs(t, err, kprobelab.ErrTask)
+		require.ErrorIs(t, err, booted.ErrTask)
 		require.ErrorContains(t, err, why)
 		require.False(t, strings.Contains(err.Error(), "\n"))
 	}
@@ -71,13 +72,14 @@ func TestTasksThatCannotBeCalled(t *testing.T) {
 	list, err := k.Tasks()
 	require.NoError(t, err)
 	err = k.As(list[len(list)-1].Comm)
-	require.ErrorIs(t, err, kprobelab.ErrTask)
+	require.ErrorIs(t, err, booted.ErrTask)
 	require.ErrorContains(t, err, "2 tasks have the name")
 
 	l, err := kprobelab.Open("", nil)
 	require.NoError(t, err)
 	defer l.Close()
-	require.ErrorIs(t, l.As("init"), kprobelab.ErrNotBooted)
+	_, err = l.Booted()
+	require.ErrorIs(t, err, booted.ErrNotBooted)
 }
 
 // TestTheTaskOfACallEnds: nobody returns from a call in which its task ends, so the run ends

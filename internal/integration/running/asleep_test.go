@@ -9,15 +9,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab"
+	"kprobelab/booted"
 	"kprobelab/kprobes"
 	"kprobelab/machine"
 )
 
 // asleep is the error of a run that sleeps.
-func asleep(t *testing.T, err error) *kprobelab.AsleepError {
-	require.ErrorIs(t, err, kprobelab.ErrAsleep)
+func asleep(t *testing.T, err error) *booted.AsleepError {
+	require.ErrorIs(t, err, booted.ErrAsleep)
 	require.NotContains(t, err.Error(), "\n")
-	var e *kprobelab.AsleepError
+	var e *booted.AsleepError
 	require.True(t, errors.As(err, &e))
 	return e
 }

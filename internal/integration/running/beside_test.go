@@ -15,6 +15,7 @@ import (
 
 	"kprobelab"
 	qemuboot "kprobelab/boot"
+	"kprobelab/booted"
 	"kprobelab/internal/integration/dumps/runs"
 	"kprobelab/internal/qemu"
 	"kprobelab/kimage"
@@ -117,7 +118,7 @@ func here(b *testing.B, dump string, events []string, optimize bool, list string
 		require.Equal(b, len(probed), strings.Count(string(text), list), string(text))
 	}
 	b.ResetTimer()
-	code, err := k.Exec(&kprobelab.Program{Args: rounds(b.N)})
+	code, err := k.Exec(&booted.Program{Args: rounds(b.N)})
 	b.StopTimer()
 	require.NoError(b, err)
 	require.Zero(b, code)
@@ -125,7 +126,7 @@ func here(b *testing.B, dump string, events []string, optimize bool, list string
 
 func there(b *testing.B, g *qemuboot.Guest, events []string, optimize bool, list string) {
 	run := func(args ...string) {
-		exit, err := g.Exec(&kprobelab.Program{Args: args, Dir: "/"})
+		exit, err := g.Exec(&booted.Program{Args: args, Dir: "/"})
 		require.NoError(b, err)
 		require.Zero(b, exit.Code)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab"
+	"kprobelab/booted"
 	"kprobelab/internal/integration/dumps"
 	"kprobelab/internal/integration/dumps/runs"
 	"kprobelab/kimage"
@@ -173,7 +174,7 @@ func TestBreakpointOfItsOwnHandler(t *testing.T) {
 	}
 	_, err := k.Machine.Call(k.debugreg("set"), 7, executeAndWrite)
 	require.NoError(t, err)
-	_, err = k.Exec(&kprobelab.Program{Args: []string{"/bin/busybox", "sh", "-c", "echo 3 >/proc/sys/kernel/panic"}})
+	_, err = k.Exec(&booted.Program{Args: []string{"/bin/busybox", "sh", "-c", "echo 3 >/proc/sys/kernel/panic"}})
 	var over *machine.BudgetError
 	require.ErrorAs(t, err, &over)
 }

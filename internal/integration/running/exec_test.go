@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab"
+	"kprobelab/booted"
 	"kprobelab/errno"
 	"kprobelab/internal/integration/dumps"
 	"kprobelab/internal/integration/dumps/runs"
@@ -55,7 +56,7 @@ func TestProgramsRunAndEnd(t *testing.T) {
 
 func TestAProgramThatIsNotThere(t *testing.T) {
 	each(t, func(t *testing.T, k *kernel) {
-		_, err := k.Exec(&kprobelab.Program{Args: []string{"/no/such"}})
+		_, err := k.Exec(&booted.Program{Args: []string{"/no/such"}})
 		require.ErrorIs(t, err, errno.ENOENT)
 		require.Equal(t, ended{0, "still here\n", ""}, k.shell("echo still here"))
 	})
@@ -120,7 +121,7 @@ func TestProgramDoesWhatItDoesUnderQEMU(t *testing.T) {
 	require.NoError(t, err)
 	each(t, func(t *testing.T, k *kernel) {
 		var both bytes.Buffer
-		code, err := k.Exec(&kprobelab.Program{Args: []string{"/bin/calls"}, Stdin: []byte("not read"), Stdout: &both, Stderr: &both})
+		code, err := k.Exec(&booted.Program{Args: []string{"/bin/calls"}, Stdin: []byte("not read"), Stdout: &both, Stderr: &both})
 		require.NoError(t, err)
 		require.Equal(t, 7, code)
 		require.Equal(t, string(want), both.String())
@@ -131,21 +132,13 @@ func TestALostMachineSaysSo(t *testing.T) {
 	k := boot(t, "6.1")
 	m, err := kprobelab.Open(runs.File(t, "6.1"), &kprobelab.Options{Budget: 20_000_000})
 	require.NoError(t, err)
-	t.Cleanup(m.Close)
+	t.Cleanup(func() { _ = m.Close() })
 	const pause = 34
 	_, err = m.Machine.SystemCall(pause)
 	require.ErrorIs(t, err, machine.ErrBudget)
 	_, err = m.Call("get_random_u32")
 	require.ErrorIs(t, err, machine.ErrLost)
 	require.Equal(t, ended{0, "other\n", ""}, k.shell("echo other"), "another machine on the dump")
-}
-
-func TestNoDumpNoProgram(t *testing.T) {
-	l, err := kprobelab.Open("", nil)
-	require.NoError(t, err)
-	defer l.Close()
-	_, err = l.Exec(&kprobelab.Program{Args: []string{"/bin/sh"}})
-	require.ErrorIs(t, err, kprobelab.ErrNotBooted)
 }
 
 // TestTasksAreTheGuests: a task's kretprobe instances follow it over switches, and

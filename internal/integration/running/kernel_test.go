@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab"
+	"kprobelab/booted"
 	"kprobelab/internal/integration/dumps/runs"
 	"kprobelab/machine"
 	"kprobelab/x86"
@@ -15,6 +16,7 @@ import (
 // kernel is a booted kernel, and the state to which it goes back.
 type kernel struct {
 	*kprobelab.Lab
+	*booted.Kernel
 	t     testing.TB
 	clean *machine.Snapshot
 	// frames are the words that trampolines have pushed registers to, in the direct map.
@@ -36,8 +38,10 @@ func bootWith(t testing.TB, name string, o *kprobelab.Options) *kernel {
 func bootFile(t testing.TB, file string, o *kprobelab.Options) *kernel {
 	l, err := kprobelab.Open(file, o)
 	require.NoError(t, err)
-	t.Cleanup(l.Close)
-	k := &kernel{Lab: l, t: t}
+	t.Cleanup(func() { _ = l.Close() })
+	b, err := l.Booted()
+	require.NoError(t, err)
+	k := &kernel{Lab: l, Kernel: b, t: t}
 	k.clean, err = l.Machine.Snapshot()
 	require.NoError(t, err)
 	return k
@@ -58,7 +62,7 @@ func (k *kernel) program(args ...string) ended { return k.fed(nil, args...) }
 // fed runs a program with something to read.
 func (k *kernel) fed(input []byte, args ...string) ended {
 	var out, errors bytes.Buffer
-	code, err := k.Exec(&kprobelab.Program{Args: args, Env: []string{"PATH=/bin"}, Stdin: input, Stdout: &out, Stderr: &errors})
+	code, err := k.Exec(&booted.Program{Args: args, Env: []string{"PATH=/bin"}, Stdin: input, Stdout: &out, Stderr: &errors})
 	require.NoError(k.t, err, "the kernel's log: %s", k.Machine.Console())
 	return ended{code, out.String(), errors.String()}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab"
+	"kprobelab/booted"
 	"kprobelab/internal/integration/dumps"
 	"kprobelab/internal/integration/dumps/runs"
 	"kprobelab/internal/integration/dumps/unnoted"
@@ -47,7 +48,7 @@ func (k *kernel) does() did {
 	require.NoError(k.t, err)
 	k.restore()
 	var out bytes.Buffer
-	d.code, err = k.Exec(&kprobelab.Program{Args: []string{"/bin/calls"}, Stdin: []byte("not read"), Stdout: &out, Stderr: &out})
+	d.code, err = k.Exec(&booted.Program{Args: []string{"/bin/calls"}, Stdin: []byte("not read"), Stdout: &out, Stderr: &out})
 	require.NoError(k.t, err)
 	d.output = out.String()
 	d.interrupts, d.trail = k.Machine.Interrupts()
@@ -89,10 +90,10 @@ func TestAFilteredDump(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 3, fd)
 	k.restore()
-	_, err = k.Exec(&kprobelab.Program{Args: []string{"/bin/calls"}})
+	_, err = k.Exec(&booted.Program{Args: []string{"/bin/calls"}})
 	var filtered *vmcore.FilteredError
 	require.ErrorAs(t, err, &filtered)
-	require.NotErrorIs(t, err, kprobelab.ErrNoInit)
+	require.NotErrorIs(t, err, booted.ErrNoInit)
 	require.ErrorContains(t, err, "was left out of the dump")
 	require.ErrorContains(t, err, "makedumpfile -c -d 1")
 }

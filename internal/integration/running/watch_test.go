@@ -576,6 +576,6 @@ func TestAFaultingAccessHitsOnce(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Zero(t, k.program("/faults").code)
-	require.NoError(t, k.Watches.Remove(w))
+	require.NoError(t, w.Close())
 	require.Equal(t, []told{{0, after, wr, 0, 7}}, hits)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab"
+	"kprobelab/booted"
 	"kprobelab/kimage"
 	"kprobelab/machine"
 	"kprobelab/x86"
@@ -41,7 +42,7 @@ func (k *kernel) symbol(name string) kimage.Symbol {
 func (k *kernel) shellLine(line string) func() error {
 	return func() error {
 		var out bytes.Buffer
-		_, err := k.Exec(&kprobelab.Program{Args: []string{"/bin/busybox", "sh", "-c", line}, Env: []string{"PATH=/bin"}, Stdout: &out, Stderr: &out})
+		_, err := k.Exec(&booted.Program{Args: []string{"/bin/busybox", "sh", "-c", line}, Env: []string{"PATH=/bin"}, Stdout: &out, Stderr: &out})
 		return err
 	}
 }
@@ -83,7 +84,7 @@ func (k *kernel) overwritten(name string, b []byte) func() error {
 }
 
 func (k *kernel) runTrue() error {
-	_, err := k.Exec(&kprobelab.Program{Args: []string{"/bin/busybox", "true"}, Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}})
+	_, err := k.Exec(&booted.Program{Args: []string{"/bin/busybox", "true"}, Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}})
 	return err
 }
 

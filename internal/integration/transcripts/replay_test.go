@@ -41,9 +41,9 @@ func newReplay(t *testing.T, kernel string) *replay {
 		// nothing refuses it. The guest's has none.
 		rules.Kret.BlacklistSwitchTo = false
 	}
-	l := kprobestest.New(t, &kprobestest.Options{Options: kprobelab.Options{
-		Rules: rules, CPUs: 2, Optimize: true, Modules: []string{"../../../testdata/demo.ko"},
-	}}).Lab()
+	l := kprobestest.New(t, &kprobestest.Options{
+		Rules: rules, CPUs: 2, Modules: []string{"../../../testdata/demo.ko"},
+	}).Lab()
 	r := &replay{t: t, l: l, k: l.Kprobes}
 	r.k.OnLog(func(line string) {
 		r.logs = append(r.logs, line)

@@ -57,7 +57,7 @@ type check struct {
 // check opens a machine, which the test closes.
 func (k *kernel) check(t *testing.T, edit func(*profile.Config)) *check {
 	c := k.openCheck(t, edit)
-	t.Cleanup(c.Lab.Close)
+	t.Cleanup(func() { _ = c.Lab.Close() })
 	return c
 }
 

@@ -28,7 +28,7 @@ type twins struct {
 func newTwins(t *testing.T, k *kernel) *twins {
 	w := &twins{t: t, plain: k.open(t, without), probed: k.open(t, without)}
 	for i, b := range []*bench{w.plain, w.probed} {
-		t.Cleanup(b.Lab.Close)
+		t.Cleanup(func() { _ = b.Lab.Close() })
 		require.NoError(t, b.clearFirst())
 		var err error
 		w.pre, err = b.Machine.AllocExec(machine.PageSize, "handlers")

@@ -102,7 +102,7 @@ func TestMeasuredForms(t *testing.T) {
 			require.NoError(t, err)
 			l, err := kprobelab.New(img, &kprobelab.Options{Budget: budget, Optimize: true})
 			require.NoError(t, err)
-			t.Cleanup(l.Close)
+			t.Cleanup(func() { _ = l.Close() })
 			b, err := newBench(l)
 			require.NoError(t, err)
 			byName := map[string]*function{}

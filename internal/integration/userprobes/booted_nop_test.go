@@ -48,7 +48,7 @@ func TestNopsAsOnBootedKernels(t *testing.T) {
 			"return_after": {ofNop + ofNop + shown + end, []string{"p:uprobes/a /prog:0x1080", after}},
 		}
 	}
-	eachKernel(t, func(t *testing.T, b *booted) {
+	eachKernel(t, func(t *testing.T, b *bootedKernel) {
 		var nop []byte
 		switch u := &b.Image.Profile().Uprobes; {
 		case u.OptimizesNop10:

@@ -76,7 +76,7 @@ func TestProcessesAsOnBootedKernels(t *testing.T) {
 		"child_killed_at_a_probe": {[]string{call("0x1") + inParent(fork, call("0x2")), "mov (%rdi),%eax\nret"}, []string{"p:uprobes/a /prog:0x1000"}},
 		"child_faults_at_a_probe": {[]string{inParent(fork, call("0x10")), "nop\nmov (%rdi),%eax\nret"}, []string{f1, "p:uprobes/s /prog:0x1081 %di"}},
 	}
-	eachKernel(t, func(t *testing.T, b *booted) {
+	eachKernel(t, func(t *testing.T, b *bootedKernel) {
 		for name, c := range cases {
 			t.Run(name, func(t *testing.T) {
 				f := small(t, []byte("/prog\x00"), c.functions...)

@@ -91,7 +91,7 @@ func TestSignalsAsOnBootedKernels(t *testing.T) {
 			events:    []string{"p:uprobes/h /prog:0x1080 %di no=+0(%si):s32 code=+8(%si):s32 ip=+168(%dx):x64 trap=+200(%dx):x64", "p:uprobes/a /prog:0x1022", "p:uprobes/b /prog:0x1023", "p:uprobes/c /prog:0x1025"},
 		},
 	}
-	eachKernel(t, func(t *testing.T, b *booted) {
+	eachKernel(t, func(t *testing.T, b *bootedKernel) {
 		for name, c := range cases {
 			t.Run(name, func(t *testing.T) {
 				f := small(t, []byte(handled()), c.functions...)
@@ -114,7 +114,7 @@ func TestThreadsAsOnBootedKernels(t *testing.T) {
 		"each_calls":     {"r:uprobes/a /prog:0x1080 $retval", "p:uprobes/b /prog:0x1080 %ax", "p:uprobes/c /prog:0x1085", "p:uprobes/d /prog:0x1019"},
 		"clone_at_probe": {"p:uprobes/c /prog:0x1017 %ax", "p:uprobes/b /prog:0x1080 %ax"},
 	}
-	eachKernel(t, func(t *testing.T, b *booted) {
+	eachKernel(t, func(t *testing.T, b *bootedKernel) {
 		for name, events := range cases {
 			t.Run(name, func(t *testing.T) {
 				f := small(t, []byte{1}, create, "mov $0x9,%eax\npush %rax\npop %rax\nret")

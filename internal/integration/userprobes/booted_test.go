@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab"
+	"kprobelab/booted"
 	"kprobelab/decoder"
 	"kprobelab/errno"
 	"kprobelab/internal/engine"
@@ -22,20 +23,23 @@ import (
 	"kprobelab/profile"
 )
 
-// booted is a booted kernel, whose own uprobes are used by its own files.
-type booted struct {
+// bootedKernel is a booted kernel, whose own uprobes are used by its own files.
+type bootedKernel struct {
 	*kprobelab.Lab
+	*booted.Kernel
 	t     *testing.T
 	clean *machine.Snapshot
 }
 
-func boot(t *testing.T, name string) *booted {
+func boot(t *testing.T, name string) *bootedKernel {
 	img, err := kprobelab.OpenImage(runs.File(t, name), nil)
 	require.NoError(t, err)
 	l, err := kprobelab.New(img, &kprobelab.Options{Budget: 4_000_000_000})
 	require.NoError(t, err)
-	t.Cleanup(l.Close)
-	b := &booted{Lab: l, t: t}
+	t.Cleanup(func() { _ = l.Close() })
+	k, err := l.Booted()
+	require.NoError(t, err)
+	b := &bootedKernel{Lab: l, Kernel: k, t: t}
 	if b.clean, err = l.Machine.Snapshot(); err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +47,7 @@ func boot(t *testing.T, name string) *booted {
 }
 
 // eachKernel runs a test on every kernel that there is a dump of.
-func eachKernel(t *testing.T, test func(t *testing.T, b *booted)) {
+func eachKernel(t *testing.T, test func(t *testing.T, b *bootedKernel)) {
 	for _, name := range slices.Concat(dumps.Running, dumps.Between) {
 		t.Run(name, func(t *testing.T) { test(t, boot(t, name)) })
 	}
@@ -62,7 +66,7 @@ const (
 const tracefs = "/sys/kernel/tracing/"
 
 // call makes a system call; its error is the kernel's.
-func (b *booted) call(name string, args ...any) (int64, error) {
+func (b *bootedKernel) call(name string, args ...any) (int64, error) {
 	v, err := b.SystemCall(name, args...)
 	require.NoError(b.t, err)
 	if v < 0 {
@@ -71,7 +75,7 @@ func (b *booted) call(name string, args ...any) (int64, error) {
 	return v, nil
 }
 
-func (b *booted) write(path string, flags int, data []byte) error {
+func (b *bootedKernel) write(path string, flags int, data []byte) error {
 	fd, err := b.call("openat", atCWD, path, flags, 0o755)
 	require.NoError(b.t, err, path)
 	for len(data) > 0 {
@@ -86,7 +90,7 @@ func (b *booted) write(path string, flags int, data []byte) error {
 	return err
 }
 
-func (b *booted) read(path string) string {
+func (b *bootedKernel) read(path string) string {
 	fd, err := b.call("openat", atCWD, path, 0, 0)
 	require.NoError(b.t, err, path)
 	var text strings.Builder
@@ -112,7 +116,7 @@ type ended struct {
 }
 
 // run runs a program of the kernel's own, with events of uprobe_events.
-func (b *booted) run(f *process.File, args []string, env []string, events ...string) ended {
+func (b *bootedKernel) run(f *process.File, args []string, env []string, events ...string) ended {
 	require.NoError(b.t, b.Machine.Restore(b.clean))
 	require.NoError(b.t, b.write(f.Name, openWrite|openCreate|openFresh, f.Data))
 	if len(events) > 0 {
@@ -120,7 +124,7 @@ func (b *booted) run(f *process.File, args []string, env []string, events ...str
 		require.NoError(b.t, b.write(tracefs+"events/uprobes/enable", openWrite, []byte("1")))
 	}
 	var out, bad bytes.Buffer
-	code, err := b.Exec(&kprobelab.Program{Args: append([]string{f.Name}, args...), Env: env, Stdout: &out, Stderr: &bad})
+	code, err := b.Exec(&booted.Program{Args: append([]string{f.Name}, args...), Env: env, Stdout: &out, Stderr: &bad})
 	require.NoError(b.t, err)
 	e := ended{code: code, stdout: out.String(), stderr: bad.String()}
 	if len(events) > 0 {
@@ -155,7 +159,7 @@ func told(lines []string) (list []string) {
 }
 
 // alone runs a program without a kernel, with the uprobes of a kernel's rules.
-func (b *booted) alone(f *process.File, args, env []string, events ...string) ended {
+func (b *bootedKernel) alone(f *process.File, args, env []string, events ...string) ended {
 	c := b.Image.Profile()
 	k := userprobe.New(c)
 	tr := userprobe.NewTrace(c, k, f)
@@ -243,7 +247,7 @@ func TestAsOnBootedKernels(t *testing.T) {
 		"fault_at_the_probe":    {functions: []string{"mov (%rdi),%eax"}, events: []string{"p:uprobes/a /prog:0x1000 %di"}},
 		"own_int3":              {functions: []string{"nop\nint3"}, events: []string{"p:uprobes/a /prog:0x1000"}},
 	}
-	eachKernel(t, func(t *testing.T, b *booted) {
+	eachKernel(t, func(t *testing.T, b *bootedKernel) {
 		for name, c := range cases {
 			t.Run(name, func(t *testing.T) {
 				f := small(t, []byte(c.data), c.functions...)

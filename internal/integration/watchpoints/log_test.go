@@ -81,7 +81,7 @@ func newBench(t testing.TB, e *engine.Engine, every bool) *bench {
 	at := img.Add("program", make([]byte, programSize)...)
 	m, err := e.New(img, &machine.Options{EveryInstruction: every})
 	require.NoError(t, err)
-	t.Cleanup(m.Close)
+	t.Cleanup(func() { _ = m.Close() })
 	top, err := m.CallAddr(sp)
 	require.NoError(t, err)
 	return &bench{

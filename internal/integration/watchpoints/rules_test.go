@@ -31,7 +31,7 @@ func each(t *testing.T, img *tinyguest.Image, test func(t *testing.T, m *machine
 			require.NoError(t, err)
 			m, err := e.New(img, nil)
 			require.NoError(t, err)
-			t.Cleanup(m.Close)
+			t.Cleanup(func() { _ = m.Close() })
 			test(t, m, watch.NewSet(m))
 		})
 	}

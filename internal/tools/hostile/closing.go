@@ -29,7 +29,7 @@ func closeInside(rng *rand.Rand) error {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 		depth := 0
-		var k *kprobes.Kprobe
+		var k *kprobelab.Kprobe
 		odd := func(*kprobes.Kprobe, *x86.PtRegs) int {
 			depth++
 			switch rng.IntN(6) {
@@ -39,7 +39,7 @@ func closeInside(rng *rand.Rand) error {
 				_ = l.Machine.Restore(clean) // is refused or not; the host must not care
 			case 2:
 				if k != nil {
-					l.Kprobes.UnregisterKprobe(k)
+					_ = k.Close()
 				}
 			case 3:
 				if depth < 100 {

@@ -17,8 +17,8 @@ import (
 	"strings"
 	"time"
 
-	"kprobelab"
 	"kprobelab/boot"
+	"kprobelab/booted"
 	"kprobelab/kimage/vmcore"
 )
 
@@ -65,7 +65,7 @@ func (o *options) one(path string) error {
 	}
 	b.Files = append(b.Files, boot.Regular("/etc/hostname", 0o644, []byte("kprobelab\n")))
 	return boot.Boot(context.Background(), b, func(g *boot.Guest) error {
-		if err := g.Start(&kprobelab.Program{Args: []string{"/bin/busybox", "sleep", "1000000"}}); err != nil {
+		if err := g.Start(&booted.Program{Args: []string{"/bin/busybox", "sleep", "1000000"}}); err != nil {
 			return err
 		}
 		fmt.Printf("%s, %d CPUs, moved by %#x\n", kernel.Release, o.cpus, g.Slide)

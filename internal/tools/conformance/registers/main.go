@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"kprobelab"
+	"kprobelab/booted"
 	"kprobelab/internal/breakpoints"
 	"kprobelab/watch/registers"
 )
@@ -39,6 +40,7 @@ func main() {
 // asked is a dump and what it is asked.
 type asked struct {
 	l      *kprobelab.Lab
+	booted *booted.Kernel
 	kernel registers.Kernel
 	list   []breakpoints.Ask
 }
@@ -58,7 +60,11 @@ func run() (differ bool, err error) {
 		return false, err
 	}
 	defer l.Close()
-	a := &asked{l: l, kernel: l.Registers().Kernel}
+	k, err := l.Booted()
+	if err != nil {
+		return false, err
+	}
+	a := &asked{l: l, booted: k, kernel: l.Registers().Kernel}
 	a.kernel.Restricted = true // Debian's
 	a.choose(*seed, *questions, true)
 	switch {
@@ -92,7 +98,7 @@ func (a *asked) rounds(seed uint64, questions, rounds int) (differ bool, err err
 			return differ, err
 		}
 		var out bytes.Buffer
-		if _, err := a.l.Exec(&kprobelab.Program{Args: []string{program}, Stdin: breakpoints.Encode(a.list), Stdout: &out}); err != nil {
+		if _, err := a.booted.Exec(&booted.Program{Args: []string{program}, Stdin: breakpoints.Encode(a.list), Stdout: &out}); err != nil {
 			return differ, err
 		}
 		d, err := a.compare(fmt.Sprintf("on the dump, seed %d", seed+uint64(round)), out.String())

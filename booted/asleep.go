@@ -1,4 +1,4 @@
-package kprobelab
+package booted
 
 import (
 	"encoding/binary"
@@ -74,8 +74,8 @@ var scheduling = map[string]bool{
 	"preempt_schedule_common": true, "schedule_idle": true, "schedule_rtlock": true,
 }
 
-func (l *Lab) inScheduler(addr uint64) bool {
-	s, ok := l.Image.SymbolAt(x86.Addr(addr - 1)) // of the call
+func (k *Kernel) inScheduler(addr uint64) bool {
+	s, ok := k.image.SymbolAt(x86.Addr(addr - 1)) // of the call
 	return ok && scheduling[s.Name]
 }
 
@@ -102,24 +102,24 @@ type waits struct {
 // watchSleep makes a run end when what it waits for does not come: no program's task has
 // run for a minute of virtual time, none will at a time that it has set, and that of the
 // run is among those that sleep.
-func (l *Lab) watchSleep() {
-	l.Machine.OnWait(func(w machine.Wait) error {
+func (k *Kernel) watchSleep() {
+	k.machine.OnWait(func(w machine.Wait) error {
 		out := w.Err != nil && (errors.Is(w.Err, machine.ErrBudget) || errors.Is(w.Err, machine.ErrHalted))
 		if w.Err != nil && !out {
 			return w.Err
 		}
-		tasks, err := l.Tasks()
+		tasks, err := k.Tasks()
 		if err != nil {
 			return w.Err
 		}
-		e := l.asleep(w, tasks)
+		e := k.asleep(w, tasks)
 		if e == nil {
 			return w.Err
 		}
 		if errors.Is(w.Err, machine.ErrHalted) {
 			e.Err = nil
 		}
-		if w.Err == nil && !l.forEver(w, tasks) {
+		if w.Err == nil && !k.forEver(w, tasks) {
 			return nil
 		}
 		return e
@@ -128,17 +128,17 @@ func (l *Lab) watchSleep() {
 
 // asleep are the tasks that a run waits for, nil where one of them does not sleep, or it
 // is not known where.
-func (l *Lab) asleep(w machine.Wait, tasks []kimage.Task) *AsleepError {
+func (k *Kernel) asleep(w machine.Wait, tasks []kimage.Task) *AsleepError {
 	own := slices.IndexFunc(tasks, func(t kimage.Task) bool { return t.Addr == w.Task })
 	if own < 0 || !sleeps(tasks[own]) {
 		return nil
 	}
-	first, ok := l.sleeper(tasks[own])
+	first, ok := k.sleeper(tasks[own])
 	if !ok {
 		return nil
 	}
 	e := &AsleepError{Err: w.Err}
-	if l.waits.program || waitsForTask(first) {
+	if k.waits.program || waitsForTask(first) {
 		for _, t := range slices.Backward(tasks) {
 			if t.Kernel || t.Addr == w.Task || t.PID < tasks[own].PID || strings.Contains("XZ", t.State) {
 				continue
@@ -146,7 +146,7 @@ func (l *Lab) asleep(w machine.Wait, tasks []kimage.Task) *AsleepError {
 			if !sleeps(t) {
 				return nil
 			}
-			if s, ok := l.sleeper(t); ok && !waitsForTask(s) {
+			if s, ok := k.sleeper(t); ok && !waitsForTask(s) {
 				e.Sleepers = append(e.Sleepers, s)
 			}
 		}
@@ -167,28 +167,28 @@ func waitsForTask(s Sleeper) bool {
 
 // forEver reports whether nothing will wake a program's task: none has run since the
 // question before, and none waits for a time.
-func (l *Lab) forEver(w machine.Wait, tasks []kimage.Task) bool {
-	now := waits{start: w.Start, program: l.waits.program}
+func (k *Kernel) forEver(w machine.Wait, tasks []kimage.Task) bool {
+	now := waits{start: w.Start, program: k.waits.program}
 	for _, t := range tasks {
 		if t.Kernel && t.Addr != w.Task {
 			continue
 		}
 		now.switches += t.Switches
-		if !strings.Contains("XZ", t.State) && (!sleeps(t) || l.hasTimer(t)) {
+		if !strings.Contains("XZ", t.State) && (!sleeps(t) || k.hasTimer(t)) {
 			return false
 		}
 	}
-	before := l.waits
-	l.waits = now
-	return now == before && l.onlyHousekeeping()
+	before := k.waits
+	k.waits = now
+	return now == before && k.onlyHousekeeping()
 }
 
 // hasTimer reports whether a task sleeps until a time at the latest: the timer is on its
 // stack.
-func (l *Lab) hasTimer(t kimage.Task) bool {
-	s := l.Image.Lookup(forTime)
+func (k *Kernel) hasTimer(t kimage.Task) bool {
+	s := k.image.Lookup(forTime)
 	stack := make([]byte, x86.ThreadSize-t.SP&(x86.ThreadSize-1))
-	if len(s) == 0 || l.Machine.ReadMem(x86.Addr(t.SP), stack) != nil {
+	if len(s) == 0 || k.machine.ReadMem(x86.Addr(t.SP), stack) != nil {
 		return true // it is not known
 	}
 	for ; len(stack) >= 8; stack = stack[8:] {
@@ -201,24 +201,24 @@ func (l *Lab) hasTimer(t kimage.Task) bool {
 
 // onlyHousekeeping reports whether the kernel's own high-resolution timers are the only
 // ones.
-func (l *Lab) onlyHousekeeping() bool {
+func (k *Kernel) onlyHousekeeping() bool {
 	var bases []x86.Addr
-	for n := range l.Machine.NumCPU() {
-		bases = append(bases, l.Machine.GSBase(n))
+	for n := range k.machine.NumCPU() {
+		bases = append(bases, k.machine.GSBase(n))
 	}
-	set, err := l.Image.TimersIn(l.Machine.ReadMem, bases)
+	set, err := k.image.TimersIn(k.machine.ReadMem, bases)
 	return err == nil && !slices.ContainsFunc(set, func(fn x86.Addr) bool {
-		s, ok := l.Image.SymbolAt(fn)
+		s, ok := k.image.SymbolAt(fn)
 		return !ok || !slices.Contains(housekeeping, s.Name)
 	})
 }
 
 // sleeper is where a task sleeps.
-func (l *Lab) sleeper(t kimage.Task) (s Sleeper, ok bool) {
+func (k *Kernel) sleeper(t kimage.Task) (s Sleeper, ok bool) {
 	const callers = 3 // that are said
 	s.Task = t
-	at, err := l.leaves(t, func(addr uint64) bool {
-		sym, ok := l.Image.SymbolAt(x86.Addr(addr - 1))
+	at, err := k.leaves(t, func(addr uint64) bool {
+		sym, ok := k.image.SymbolAt(x86.Addr(addr - 1))
 		if !ok || strings.HasPrefix(sym.Name, "do_syscall_64") || len(s.Callers) == callers {
 			return false
 		}
@@ -228,15 +228,15 @@ func (l *Lab) sleeper(t kimage.Task) (s Sleeper, ok bool) {
 	if err != nil {
 		return s, false
 	}
-	sym, ok := l.Image.SymbolAt(at - 1)
+	sym, ok := k.image.SymbolAt(at - 1)
 	s.Place = fmt.Sprintf("%s+%#x", sym.Name, at.Sub(sym.Addr))
 	return s, ok
 }
 
 // leaves is where a task that does not run has called the scheduler; its callers are
 // given to callers, if that is not nil, until it says false.
-func (l *Lab) leaves(t kimage.Task, callers func(addr uint64) bool) (x86.Addr, error) {
-	u, err := l.unwinder()
+func (k *Kernel) leaves(t kimage.Task, callers func(addr uint64) bool) (x86.Addr, error) {
+	u, err := k.unwinder()
 	if err != nil {
 		return 0, err
 	}
@@ -244,11 +244,11 @@ func (l *Lab) leaves(t kimage.Task, callers func(addr uint64) bool) (x86.Addr, e
 	if !ok || !u.Kernel(f.IP) {
 		return 0, errors.New("it runs on another CPU, or its stack cannot be read")
 	}
-	at, out := f.IP, !l.inScheduler(f.IP)
-	u.Walk(f, l.returns(t), func(addr, _ uint64) bool {
+	at, out := f.IP, !k.inScheduler(f.IP)
+	u.Walk(f, k.returns(t), func(addr, _ uint64) bool {
 		switch {
 		case !out:
-			at, out = addr, !l.inScheduler(addr)
+			at, out = addr, !k.inScheduler(addr)
 			return !out || callers != nil
 		case callers != nil:
 			return callers(addr)
@@ -256,17 +256,17 @@ func (l *Lab) leaves(t kimage.Task, callers func(addr uint64) bool) (x86.Addr, e
 		return false
 	})
 	if !out {
-		return 0, fmt.Errorf("how it has come to %s cannot be told from its stack", l.Machine.Symbolize(x86.Addr(f.IP)))
+		return 0, fmt.Errorf("how it has come to %s cannot be told from its stack", k.machine.Symbolize(x86.Addr(f.IP)))
 	}
 	return x86.Addr(at), nil
 }
 
 // returns is what tells the addresses on a task's stack that return probes replaced.
-func (l *Lab) returns(t kimage.Task) func(addr, at uint64) uint64 {
+func (k *Kernel) returns(t kimage.Task) func(addr, at uint64) uint64 {
 	cursor := kprobes.Cursor{}
 	return func(addr, at uint64) uint64 {
-		if n := l.Machine.TaskNumber(t.Addr); n >= 0 && addr != 0 && addr == uint64(l.Kprobes.Trampoline()) {
-			return uint64(l.Kprobes.FindReturnAddress(n, x86.Addr(at), &cursor))
+		if n := k.machine.TaskNumber(t.Addr); n >= 0 && addr != 0 && addr == uint64(k.kprobes.Trampoline()) {
+			return uint64(k.kprobes.FindReturnAddress(n, x86.Addr(at), &cursor))
 		}
 		return addr
 	}

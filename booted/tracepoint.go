@@ -1,4 +1,4 @@
-package kprobelab
+package booted
 
 import (
 	"encoding/binary"
@@ -39,17 +39,14 @@ const frameSize = 0xa8 + 8
 
 // Tracepoint has the booted kernel enable a tracepoint, by its own tracepoint_probe_register:
 // its key is patched, and the callback is in its list. hit gets the parameters in the registers of
-// a function's. remove takes the callback away.
-func (l *Lab) Tracepoint(name string, hit func(regs *x86.PtRegs)) (remove func() error, err error) {
-	if l.Image.Core() == nil {
-		return nil, ErrNotBooted
-	}
-	tp := l.Image.Lookup(kimage.TracepointPrefix + name)
-	enable, disable := l.Image.Lookup("tracepoint_probe_register"), l.Image.Lookup("tracepoint_probe_unregister")
+// a function's. The Link's Close takes the callback away.
+func (k *Kernel) Tracepoint(name string, hit func(regs *x86.PtRegs)) (*Link, error) {
+	tp := k.image.Lookup(kimage.TracepointPrefix + name)
+	enable, disable := k.image.Lookup("tracepoint_probe_register"), k.image.Lookup("tracepoint_probe_unregister")
 	if len(tp) != 1 || len(enable) != 1 || len(disable) != 1 {
 		return nil, fmt.Errorf("tracepoint %s: %w", name, errno.ENOENT)
 	}
-	stub, err := l.Machine.Callout("tracepoint_"+name+".out", func(_ x86.Addr, regs *x86.PtRegs) {
+	stub, err := k.machine.Callout("tracepoint_"+name+".out", func(_ x86.Addr, regs *x86.PtRegs) {
 		regs.SP += frameSize // as who calls has it
 		hit(regs)
 	})
@@ -58,15 +55,15 @@ func (l *Lab) Tracepoint(name string, hit func(regs *x86.PtRegs)) (remove func()
 	}
 	code := append([]byte(nil), tracepointCode...)
 	binary.LittleEndian.PutUint64(code[stubAt:], uint64(stub))
-	at, err := l.Machine.AllocExec(len(code), "tracepoint_"+name)
+	at, err := k.machine.AllocExec(len(code), "tracepoint_"+name)
 	if err == nil {
-		err = l.Machine.PokeText(at, code)
+		err = k.machine.PokeText(at, code)
 	}
 	if err != nil {
 		return nil, err
 	}
 	call := func(fn x86.Addr) error {
-		v, err := l.Machine.CallAddr(fn, uint64(tp[0].Addr), uint64(at), 0)
+		v, err := k.machine.CallAddr(fn, uint64(tp[0].Addr), uint64(at), 0)
 		if err == nil && int32(v) < 0 {
 			err = errno.Errno(-int32(v))
 		}
@@ -78,5 +75,5 @@ func (l *Lab) Tracepoint(name string, hit func(regs *x86.PtRegs)) (remove func()
 	if err := call(enable[0].Addr); err != nil {
 		return nil, err
 	}
-	return func() error { return call(disable[0].Addr) }, nil
+	return &Link{func() error { return call(disable[0].Addr) }}, nil
 }

@@ -1,7 +1,6 @@
-package kprobelab
+package booted
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/internal/mailbox"
-	"kprobelab/kimage"
 	"kprobelab/kimage/vmcore"
 	"kprobelab/x86"
 )
@@ -28,9 +26,6 @@ type Program struct {
 	Stdout, Stderr io.Writer
 }
 
-// ErrNotBooted: the image is no dump of a booted kernel.
-var ErrNotBooted = errors.New("this image is no memory dump of a booted kernel")
-
 // ErrNoInit: the dump's init is not the one of kprobelab boot.
 var ErrNoInit = errors.New("programs can be run on a dump of kprobelab boot only")
 
@@ -41,20 +36,17 @@ const hostCalls = 0x6b70
 // the signal for one that a signal ended. An errno.Errno in the error says why it
 // could not be started; other errors are the machine's, which then has to be
 // restored.
-func (l *Lab) Exec(p *Program) (code int, err error) {
-	if l.Image.Core() == nil {
-		return 0, ErrNotBooted
-	}
-	stopPoint := l.Image.SystemCallFunction(mailbox.StopCall)
-	stop := l.Image.Lookup(stopPoint)
+func (k *Kernel) Exec(p *Program) (code int, err error) {
+	stopPoint := k.image.SystemCallFunction(mailbox.StopCall)
+	stop := k.image.Lookup(stopPoint)
 	if len(stop) != 1 {
 		return 0, fmt.Errorf("%w: it has no %s", ErrNoInit, stopPoint)
 	}
-	if err := l.home(stop[0].Addr); err != nil {
+	if err := k.home(stop[0].Addr); err != nil {
 		return 0, err
 	}
 	var header [mailbox.HeaderSize]byte
-	if err := l.Machine.ReadUser(mailbox.Addr, header[:]); err != nil {
+	if err := k.machine.ReadUser(mailbox.Addr, header[:]); err != nil {
 		if filtered := (*vmcore.FilteredError)(nil); errors.As(err, &filtered) {
 			return 0, err // it may well be that init
 		}
@@ -64,7 +56,7 @@ func (l *Lab) Exec(p *Program) (code int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrNoInit, err)
 	}
-	l.init = initTask{l.Machine.RunningTask(), call}
+	k.init = initTask{k.machine.RunningTask(), call}
 	dir := p.Dir
 	if dir == "" {
 		dir = "/"
@@ -74,59 +66,24 @@ func (l *Lab) Exec(p *Program) (code int, err error) {
 		return 0, err
 	}
 	for _, w := range pieces {
-		if err := l.Machine.WriteUser(w.At, w.Bytes); err != nil {
+		if err := k.machine.WriteUser(w.At, w.Bytes); err != nil {
 			return 0, err
 		}
 	}
-	out, err := l.listen(p)
+	out, err := k.listen(p)
 	if err != nil {
 		return 0, err
 	}
-	if err := l.comeBack(stop[0].Addr); err != nil {
+	if err := k.comeBack(stop[0].Addr); err != nil {
 		return 0, err
 	}
-	if hit := l.Kprobes.ClearErr(); hit != nil {
+	if hit := k.kprobes.ClearErr(); hit != nil {
 		return out.Code(), hit
 	}
 	if out.Errno != 0 {
 		return 0, fmt.Errorf("%s: %w", p.Args[0], out.Errno)
 	}
 	return out.Code(), nil
-}
-
-// commSize is the size of task_struct.comm (TASK_COMM_LEN).
-const commSize = 16
-
-// GuestTask returns what tells a task's process ID and name by the machine's number of it,
-// as the booted kernel has them; nil where the image is no dump of one. Where the dump does
-// not say, it is kimage.UnknownPID and UnknownComm for every task.
-func (l *Lab) GuestTask() func(n int) (pid int, comm string) {
-	if l.Image.Core() == nil {
-		return nil
-	}
-	in, ok := l.Image.TaskLayout()
-	if !ok {
-		return func(int) (int, string) { return kimage.UnknownPID, kimage.UnknownComm }
-	}
-	names := map[string]string{} // so that a hit does not make one anew
-	var b [commSize]byte
-	return func(n int) (int, string) {
-		at := l.Machine.TaskStruct(n)
-		if l.Machine.ReadMem(at.Add(int64(in.PID)), b[:4]) != nil {
-			return kimage.UnknownPID, kimage.UnknownComm
-		}
-		pid := int(int32(binary.LittleEndian.Uint32(b[:])))
-		if l.Machine.ReadMem(at.Add(int64(in.Comm)), b[:]) != nil {
-			return pid, kimage.UnknownComm
-		}
-		text, _, _ := bytes.Cut(b[:], []byte{0})
-		name, known := names[string(text)]
-		if !known {
-			name = string(text)
-			names[name] = name
-		}
-		return pid, name
-	}
 }
 
 // initTask is the init of a booted kernel: its task, and where it makes its calls. A program in the guest can make the same
@@ -136,28 +93,28 @@ type initTask struct {
 }
 
 // initCalls reports whether init makes the system call at an address.
-func (l *Lab) initCalls(at x86.Addr) bool {
-	return at == l.init.call && l.Machine.RunningTask() == l.init.task
+func (k *Kernel) initCalls(at x86.Addr) bool {
+	return at == k.init.call && k.machine.RunningTask() == k.init.task
 }
 
 // listen lets the guest run until init says that the program has ended.
-func (l *Lab) listen(p *Program) (out *mailbox.Outcome, err error) {
+func (k *Kernel) listen(p *Program) (out *mailbox.Outcome, err error) {
 	var failed error
-	l.Machine.OnHostCall(hostCalls, func(regs *x86.PtRegs) bool {
+	k.machine.OnHostCall(hostCalls, func(regs *x86.PtRegs) bool {
 		op, ok := mailbox.IsCall(regs.AX)
-		if !ok || !l.initCalls(x86.Addr(regs.IP)) {
+		if !ok || !k.initCalls(x86.Addr(regs.IP)) {
 			e := errno.ENOSYS
 			regs.AX = uint64(-int64(e))
 			return false
 		}
 		regs.AX = 0
-		out, failed = mailbox.Take(op, regs.DI, regs.SI, regs.DX, userMemory{l}, mailbox.To(p.Stdout, p.Stderr))
+		out, failed = mailbox.Take(op, regs.DI, regs.SI, regs.DX, userMemory{k}, mailbox.To(p.Stdout, p.Stderr))
 		return out != nil || failed != nil
 	})
-	defer l.Machine.OnHostCall(0, nil)
-	l.waits.program, l.hasRun = true, true
-	_, err = l.Machine.Resume(0)
-	l.waits.program = false
+	defer k.machine.OnHostCall(0, nil)
+	k.waits.program, k.hasRun = true, true
+	_, err = k.machine.Resume(0)
+	k.waits.program = false
 	if err != nil {
 		return nil, err
 	}
@@ -165,30 +122,30 @@ func (l *Lab) listen(p *Program) (out *mailbox.Outcome, err error) {
 }
 
 // userMemory is what init's calls point to.
-type userMemory struct{ l *Lab }
+type userMemory struct{ k *Kernel }
 
-func (u userMemory) ReadUser(at x86.Addr, b []byte) error { return u.l.Machine.ReadUser(at, b) }
+func (u userMemory) ReadUser(at x86.Addr, b []byte) error { return u.k.machine.ReadUser(at, b) }
 
 // offDI is where di is in pt_regs.
 const offDI = x86.Addr(unsafe.Offsetof(x86.PtRegs{}.DI))
 
 // comeBack lets init ask for work again: there calls and programs begin.
-func (l *Lab) comeBack(stop x86.Addr) error {
+func (k *Kernel) comeBack(stop x86.Addr) error {
 	for {
-		if _, err := l.Machine.Resume(stop); err != nil {
+		if _, err := k.machine.Resume(stop); err != nil {
 			return err
 		}
 		// The system call's own registers are where the first argument points to; before 4.17
 		// the argument is the program's own.
-		regs := l.Machine.Stopped()
-		if l.init.task != 0 && l.Machine.RunningTask() != l.init.task {
+		regs := k.machine.Stopped()
+		if k.init.task != 0 && k.machine.RunningTask() != k.init.task {
 			continue // another program asks as init does
 		}
 		if regs.DI == mailbox.Magic {
 			return nil
 		}
 		var di [8]byte
-		if err := l.Machine.ReadMem(x86.Addr(regs.DI)+offDI, di[:]); err == nil && binary.LittleEndian.Uint64(di[:]) == mailbox.Magic {
+		if err := k.machine.ReadMem(x86.Addr(regs.DI)+offDI, di[:]); err == nil && binary.LittleEndian.Uint64(di[:]) == mailbox.Magic {
 			return nil
 		}
 	}

@@ -1,4 +1,4 @@
-package kprobelab
+package booted
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package kprobelab
+package booted
 
 import (
 	"fmt"
@@ -19,20 +19,17 @@ type arena struct {
 // gets: a negative errno where it failed. An argument is an integer, a string or a
 // []byte: copied into the task's memory, a string with a NUL after it, a []byte back
 // after the call. The error is the machine's, or that of a hit that went wrong.
-func (l *Lab) SystemCall(name string, args ...any) (int64, error) {
-	if l.Image.Core() == nil {
-		return 0, ErrNotBooted
-	}
-	nr, ok := l.Image.SystemCall(name)
+func (k *Kernel) SystemCall(name string, args ...any) (int64, error) {
+	nr, ok := k.image.SystemCall(name)
 	if !ok {
-		return 0, fmt.Errorf("there is no system call %s in %s: %w", name, l.Image.Name(), errno.ENOSYS)
+		return 0, fmt.Errorf("there is no system call %s in %s: %w", name, k.image.Name(), errno.ENOSYS)
 	}
-	words, err := l.UserWords(name, args...)
+	words, err := k.UserWords(name, args...)
 	if err != nil {
 		return 0, err
 	}
-	ret, err := l.Machine.SystemCall(nr, words...)
-	if hit := l.Kprobes.ClearErr(); err == nil {
+	ret, err := k.machine.SystemCall(nr, words...)
+	if hit := k.kprobes.ClearErr(); err == nil {
 		err = hit
 	}
 	if err != nil {
@@ -40,7 +37,7 @@ func (l *Lab) SystemCall(name string, args ...any) (int64, error) {
 	}
 	for i, a := range args {
 		if b, is := a.([]byte); is {
-			if err := l.Machine.ReadUser(x86.Addr(words[i]), b); err != nil {
+			if err := k.machine.ReadUser(x86.Addr(words[i]), b); err != nil {
 				return ret, fmt.Errorf("%s: argument %d after the call: %w", name, i+1, err)
 			}
 		}
@@ -50,19 +47,19 @@ func (l *Lab) SystemCall(name string, args ...any) (int64, error) {
 
 // UserWords puts the arguments of a system call of that name into the task's memory, as SystemCall
 // has them, and returns the words to pass. The next system call's take their place.
-func (l *Lab) UserWords(name string, args ...any) ([]uint64, error) {
-	if err := l.hasUser(); err != nil {
+func (k *Kernel) UserWords(name string, args ...any) ([]uint64, error) {
+	if err := k.hasUser(); err != nil {
 		return nil, err
 	}
 	need := 0
 	for _, a := range args {
 		need += userSize(a)
 	}
-	if err := l.MapUser(need); err != nil {
+	if err := k.MapUser(need); err != nil {
 		return nil, err
 	}
 	words := make([]uint64, len(args))
-	at := l.user.at
+	at := k.user.at
 	for i, a := range args {
 		b, is := userBytes(a)
 		if !is {
@@ -73,7 +70,7 @@ func (l *Lab) UserWords(name string, args ...any) ([]uint64, error) {
 			words[i] = w
 			continue
 		}
-		if err := l.Machine.WriteUser(at, b); err != nil {
+		if err := k.machine.WriteUser(at, b); err != nil {
 			return nil, err
 		}
 		words[i] = uint64(at)
@@ -84,11 +81,11 @@ func (l *Lab) UserWords(name string, args ...any) ([]uint64, error) {
 
 // MapUser gives the task memory for the buffers of system calls, so that a later one
 // needs no mmap: probes that are planted in between do not see it.
-func (l *Lab) MapUser(size int) error {
-	if size <= l.user.size {
+func (k *Kernel) MapUser(size int) error {
+	if size <= k.user.size {
 		return nil
 	}
-	if err := l.hasUser(); err != nil {
+	if err := k.hasUser(); err != nil {
 		return err
 	}
 	if size > bounded.SyscallBuffers {
@@ -98,17 +95,17 @@ func (l *Lab) MapUser(size int) error {
 		readWrite = 0x1 | 0x2           // PROT_READ, PROT_WRITE
 		populated = 0x2 | 0x20 | 0x8000 // MAP_PRIVATE, MAP_ANONYMOUS, MAP_POPULATE
 	)
-	nr, ok := l.Image.SystemCall("mmap")
+	nr, ok := k.image.SystemCall("mmap")
 	if !ok {
-		return fmt.Errorf("%s has no table of system calls: %w", l.Image.Name(), errno.ENOSYS)
+		return fmt.Errorf("%s has no table of system calls: %w", k.image.Name(), errno.ENOSYS)
 	}
 	size = (size + 1<<16) &^ (1<<16 - 1)
-	at, err := l.Machine.SystemCall(nr, 0, uint64(size), readWrite, populated, ^uint64(0), 0)
+	at, err := k.machine.SystemCall(nr, 0, uint64(size), readWrite, populated, ^uint64(0), 0)
 	if err == nil && at < 0 {
 		err = fmt.Errorf("%d bytes of user memory: %w", size, errno.Errno(-at))
 	}
 	if err == nil {
-		l.user = arena{x86.Addr(at), size}
+		k.user = arena{x86.Addr(at), size}
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package kprobelab
+package booted
 
 import (
 	"encoding/binary"
@@ -33,54 +33,52 @@ const recordsAt = "perf_trace_run_bpf_submit"
 
 // Record has the booted kernel make the records of an event, as for a BPF program that is attached
 // to its tracepoint. hit gets each record's address, and of the registers what the kernel gives such
-// a program: the address and the stack of who calls the tracepoint. remove ends it.
-func (l *Lab) Record(e *kimage.Event, hit func(record x86.Addr, regs *x86.PtRegs)) (remove func() error, err error) {
-	if l.Image.Core() == nil {
-		return nil, ErrNotBooted
+// a program: the address and the stack of who calls the tracepoint. The Link's Close ends it.
+func (k *Kernel) Record(e *kimage.Event, hit func(record x86.Addr, regs *x86.PtRegs)) (*Link, error) {
+	var err error
+	if k.records == nil {
+		err = k.watchRecords()
 	}
-	if l.records == nil {
-		err = l.watchRecords()
-	}
-	if err == nil && l.records.of[e.Call] == nil {
-		err = l.startRecords(e)
+	if err == nil && k.records.of[e.Call] == nil {
+		err = k.startRecords(e)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("event %s:%s: %w", e.System, e.Name, err)
 	}
-	r := l.records.of[e.Call]
+	r := k.records.of[e.Call]
 	r.hits = append(r.hits, &hit)
-	return func() error {
+	return &Link{func() error {
 		r.hits = slices.DeleteFunc(r.hits, func(h *func(x86.Addr, *x86.PtRegs)) bool { return h == &hit })
 		if len(r.hits) > 0 {
 			return nil
 		}
-		delete(l.records.of, e.Call)
-		if err := l.putWord(e.Call.Add(l.records.programs), 0); err != nil {
+		delete(k.records.of, e.Call)
+		if err := k.putWord(e.Call.Add(k.records.programs), 0); err != nil {
 			return err
 		}
-		_, err := l.Machine.Call("perf_trace_destroy", r.fake)
+		_, err := k.machine.Call("perf_trace_destroy", r.fake)
 		return err
-	}, nil
+	}}, nil
 }
 
 // startRecords has the kernel make an event's records. Who reads them has to be asked for by a
 // perf_event, of which the number is all that is looked at; an array without programs makes the
 // kernel's code believe that there are some.
-func (l *Lab) startRecords(e *kimage.Event) error {
-	r := l.records
-	fake, err := l.Machine.Alloc(int(r.size) + emptyArray)
+func (k *Kernel) startRecords(e *kimage.Event) error {
+	r := k.records
+	fake, err := k.machine.Alloc(int(r.size) + emptyArray)
 	if err != nil {
 		return err
 	}
-	if err := l.putWord(fake.Add(r.id), uint64(e.ID)); err != nil {
+	if err := k.putWord(fake.Add(r.id), uint64(e.ID)); err != nil {
 		return err
 	}
-	v, err := l.Machine.Call("perf_trace_init", fake)
+	v, err := k.machine.Call("perf_trace_init", fake)
 	if err == nil && int32(v) < 0 {
 		err = errno.Errno(-int32(v))
 	}
 	if err == nil {
-		err = l.putWord(e.Call.Add(r.programs), uint64(fake.Add(r.size)))
+		err = k.putWord(e.Call.Add(r.programs), uint64(fake.Add(r.size)))
 	}
 	if err != nil {
 		return err
@@ -95,13 +93,13 @@ const savedIP, savedSP = 128, 152
 // emptyArray is room for a struct bpf_prog_array that has no programs.
 const emptyArray = 64
 
-func (l *Lab) putWord(at x86.Addr, v uint64) error {
-	return l.Machine.WriteMem(at, binary.LittleEndian.AppendUint64(nil, v))
+func (k *Kernel) putWord(at x86.Addr, v uint64) error {
+	return k.machine.WriteMem(at, binary.LittleEndian.AppendUint64(nil, v))
 }
 
 // watchRecords probes the function that has the records.
-func (l *Lab) watchRecords() error {
-	types := l.Image.Types()
+func (k *Kernel) watchRecords() error {
+	types := k.image.Types()
 	event, okEvent := types.Struct("perf_event")
 	attr, okAttr := event.Member("attr")
 	config, okConfig := attr.Type.Member("config")
@@ -120,19 +118,19 @@ func (l *Lab) watchRecords() error {
 			return 0
 		}
 		// The callback's frame begins with the caller's, and the address that it returns to.
-		frame := l.pointer(x86.Addr(regs.R9).Add(savedSP))
+		frame := k.pointer(x86.Addr(regs.R9).Add(savedSP))
 		caller := x86.PtRegs{
-			IP: uint64(l.pointer(x86.Addr(regs.R9).Add(savedIP))), SP: uint64(frame.Add(16)),
-			BP: uint64(l.pointer(frame)), CS: regs.CS, DI: regs.DI,
+			IP: uint64(k.pointer(x86.Addr(regs.R9).Add(savedIP))), SP: uint64(frame.Add(16)),
+			BP: uint64(k.pointer(frame)), CS: regs.CS, DI: regs.DI,
 		}
 		for _, hit := range e.hits {
 			(*hit)(x86.Addr(regs.DI), &caller)
 		}
 		return 0
 	}}
-	if err := l.Kprobes.RegisterKprobe(r.probe); err != nil {
+	if err := k.kprobes.RegisterKprobe(r.probe); err != nil {
 		return err
 	}
-	l.records = r
+	k.records = r
 	return nil
 }

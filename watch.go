@@ -8,10 +8,19 @@ import (
 	"kprobelab/x86"
 )
 
+// Watchpoint is a watchpoint that is set.
+type Watchpoint struct {
+	*watch.Watchpoint
+	in *watch.Set
+}
+
+// Close takes the watchpoint away; of one that is gone already it does nothing.
+func (w *Watchpoint) Close() error { return w.in.Remove(w.Watchpoint) }
+
 // Watch sets a watchpoint at "SYM[+OFF][:LEN][:ACCESS]" or "mem:ADDR[/LEN][:ACCESS]", for
 // every CPU and task; ACCESS is r, w, rw or x. The error says what is wrong with the text, or
-// has the errno. l.Watches.Remove takes it away.
-func (l *Lab) Watch(place string, handler watch.Handler) (*watch.Watchpoint, error) {
+// has the errno.
+func (l *Lab) Watch(place string, handler watch.Handler) (*Watchpoint, error) {
 	p, err := watch.Parse(place)
 	if err != nil {
 		return nil, err
@@ -21,11 +30,14 @@ func (l *Lab) Watch(place string, handler watch.Handler) (*watch.Watchpoint, err
 		return nil, err
 	}
 	w.Handler = handler
-	return w, l.Watches.Add(w)
+	if err := l.Watches.Add(w); err != nil {
+		return nil, err
+	}
+	return &Watchpoint{w, l.Watches}, nil
 }
 
-// Watchpoint is one at a place, not set yet, for every CPU and task. What no watchpoint can be, by its
-// length or its accesses, comes with the error; of a place that is not there, the error comes alone.
+// Watchpoint makes the watchpoint of a place, for every CPU and task; l.Watches.Add sets it. The error is of
+// a symbol that is not there. A length or accesses that no watchpoint can have are refused when it is set.
 func (l *Lab) Watchpoint(p watch.Place) (*watch.Watchpoint, error) {
 	w := p.Watchpoint()
 	if p.Symbol != "" {
@@ -35,7 +47,7 @@ func (l *Lab) Watchpoint(p watch.Place) (*watch.Watchpoint, error) {
 		}
 		w.Addr += at
 	}
-	return w, watch.Check(w.Len, w.Kinds)
+	return w, nil
 }
 
 // watched is the address of a symbol.

@@ -15,7 +15,7 @@ import (
 func TestWatchpointsTakeRegisters(t *testing.T) {
 	l, err := Open("", &Options{CPUs: 2})
 	require.NoError(t, err)
-	t.Cleanup(l.Close)
+	t.Cleanup(func() { _ = l.Close() })
 	l.Watches.Registers = l.Registers()
 	taken := func() int { return len(l.Watches.Registers.All()) }
 
@@ -23,7 +23,7 @@ func TestWatchpointsTakeRegisters(t *testing.T) {
 	for range registers.Count {
 		w, err := l.Watch("last_pid:4:w", nil)
 		require.NoError(t, err)
-		list = append(list, w)
+		list = append(list, w.Watchpoint)
 	}
 	require.Equal(t, 2*registers.Count, taken(), "one on each CPU")
 	_, err = l.Watch("last_pid:4:w", nil)

@@ -1,0 +1,85 @@
+// Package booted is a booted kernel: what can be asked of the memory dump of one, and not of an image.
+//
+// Its own init runs programs (Exec), its system calls are made through its own entry (SystemCall), as the task
+// of the dump or as another one (As), and its tracepoints and records come as its own code makes them. A run
+// that waits for what does not come ends with an AsleepError.
+//
+// It must not know where a dump comes from, nor what plants probes beside it.
+package booted
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"kprobelab/kimage"
+	"kprobelab/kprobes"
+	"kprobelab/machine"
+	"kprobelab/x86"
+)
+
+// ErrNotBooted: the image is no dump of a booted kernel.
+var ErrNotBooted = errors.New("this image is no memory dump of a booted kernel")
+
+// Kernel is a booted kernel on a machine. It is for one goroutine at a time, as the machine is.
+type Kernel struct {
+	image   *kimage.Image
+	machine *machine.Machine
+	kprobes *kprobes.Kprobes
+
+	// user is memory for the buffers of system calls.
+	user arena
+	// as is the task of As, nil where the machine stands in the one that the dump
+	// stopped in.
+	as *kimage.Task
+	// hasRun: init has run a program, and has its priority still.
+	hasRun bool
+	// records are of events, nil before there is one.
+	records *records
+	// waits is of a run that waits.
+	waits waits
+	// init is the init of the kernel.
+	init initTask
+}
+
+// New is the booted kernel that a machine runs, with the subsystem that probes it. The error is
+// ErrNotBooted where the image is no dump of one.
+func New(img *kimage.Image, m *machine.Machine, k *kprobes.Kprobes) (*Kernel, error) {
+	if img.Core() == nil {
+		return nil, ErrNotBooted
+	}
+	b := &Kernel{image: img, machine: m, kprobes: k}
+	m.OnRestore(func() { b.user, b.as, b.waits, b.hasRun = arena{}, nil, waits{}, false })
+	b.watchSleep()
+	return b, nil
+}
+
+// call calls a function of the kernel. The error is the machine's, or that of a hit.
+func (k *Kernel) call(name string, args ...any) error {
+	_, err := k.machine.Call(name, args...)
+	if hit := k.kprobes.ClearErr(); err == nil {
+		err = hit
+	}
+	return err
+}
+
+// Link is what was attached to the kernel.
+type Link struct{ remove func() error }
+
+// Close takes it away. Of a Link that is closed already it does nothing.
+func (l *Link) Close() error {
+	if l.remove == nil {
+		return nil
+	}
+	remove := l.remove
+	l.remove = nil
+	return remove()
+}
+
+// pointer reads a pointer of the kernel's memory, 0 where there is none.
+func (k *Kernel) pointer(at x86.Addr) x86.Addr {
+	var b [8]byte
+	if k.machine.ReadMem(at, b[:]) != nil {
+		return 0
+	}
+	return x86.Addr(binary.LittleEndian.Uint64(b[:]))
+}
