@@ -1,18 +1,16 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/decoder"
-	"kprobelab/internal/colour"
+	"kprobelab/decoder/view"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -64,11 +62,14 @@ func decode(t *term, c *cli.Command) (err error) {
 	if v := c.String("vendor"); v != "amd" && v != "intel" {
 		return usagef("--vendor: there is no %q: there are intel and amd", v)
 	}
-	out := bufio.NewWriter(t.out)
-	defer func() { err = errors.Join(err, out.Flush()) }()
-	v := &decodeView{w: out, style: t.outStyle, json: c.Bool("json"), kernel: &p.Decoder, processor: processor, at: addr}
+	v := view.New(t.out, view.View{Style: t.outStyle, JSON: c.Bool("json"), Kernel: &p.Decoder, Processor: processor, At: addr})
+	defer func() { err = errors.Join(err, v.Flush()) }()
 	if c.Args().Len() == 1 && c.Args().First() == "-" {
-		return v.lines(os.Stdin)
+		bad, err := v.Lines(os.Stdin)
+		if errors.Is(err, decoder.ErrLine) {
+			return &failure{exitImage, err}
+		}
+		return errors.Join(err, badLines(bad))
 	}
 	b, err := decoder.ParseHex(strings.Join(c.Args().Slice(), ""))
 	if err != nil {
@@ -77,7 +78,7 @@ func decode(t *term, c *cli.Command) (err error) {
 		}
 		return usagef("%w", err)
 	}
-	if v.all(b) > 0 {
+	if v.All(b) > 0 {
 		return &failure{exitRefused, fmt.Errorf("not every byte belongs to an instruction")}
 	}
 	return nil
@@ -89,75 +90,6 @@ func parseAddr(s string) (x86.Addr, error) {
 		return 0, usagef("--addr: %q is not a hexadecimal address", s)
 	}
 	return x86.Addr(a), nil
-}
-
-// decodeView prints instructions.
-type decodeView struct {
-	w      *bufio.Writer
-	style  colour.Style
-	json   bool
-	kernel *profile.Decoder
-	at     x86.Addr
-	// processor is of the processor's view.
-	processor decoder.Processor
-}
-
-// lines decodes one instruction a line, each at the same address. A line that is none
-// is an answer, too; the error counts them.
-func (v *decodeView) lines(r io.Reader) error {
-	if !v.json {
-		return v.linesForPeople(r)
-	}
-	n, err := v.processor.JSONLines(r, flusher{v.w}, v.at, v.kernel)
-	if errors.Is(err, decoder.ErrLine) {
-		return &failure{exitImage, err}
-	}
-	return errors.Join(err, badLines(n))
-}
-
-// flusher hands on at once what it gets.
-type flusher struct{ w *bufio.Writer }
-
-func (f flusher) Write(b []byte) (int, error) {
-	n, err := f.w.Write(b)
-	return n, errors.Join(err, f.w.Flush())
-}
-
-func (v *decodeView) linesForPeople(r io.Reader) error {
-	in := bufio.NewReaderSize(r, decoder.MaxLine)
-	var bad decoder.Lines
-	at := v.at
-	for {
-		line, err := in.ReadSlice('\n')
-		if errors.Is(err, bufio.ErrBufferFull) {
-			return &failure{exitImage, decoder.ErrLine}
-		}
-		if text := strings.TrimSpace(string(line)); text != "" {
-			v.line(text, &bad)
-			v.at = at
-		}
-		if in.Buffered() == 0 { // a caller that asks line by line waits for the answer
-			v.w.Flush()
-		}
-		if err == io.EOF {
-			return badLines(bad)
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-func (v *decodeView) line(text string, bad *decoder.Lines) {
-	b, err := decoder.ParseHex(text)
-	if err != nil {
-		bad.NoBytes++
-		fmt.Fprintf(v.w, "%s: %v\n", v.style.Red("error"), err)
-		return
-	}
-	if _, ok := v.one(b); !ok {
-		bad.NoInstruction++
-	}
 }
 
 // badLines is the error of lines that are no instructions, nil without any.
@@ -173,35 +105,4 @@ func linesHold(n int) string {
 		return "one line holds"
 	}
 	return fmt.Sprintf("%d lines hold", n)
-}
-
-// all decodes to the end and returns how many bytes belong to nothing.
-func (v *decodeView) all(b []byte) (bad int) {
-	for len(b) > 0 {
-		n, ok := v.one(b)
-		if !ok {
-			bad += n
-		}
-		b = b[n:]
-	}
-	return bad
-}
-
-// one prints the instruction at the start of b and returns its length, 1 and
-// false where there is none.
-func (v *decodeView) one(b []byte) (int, bool) {
-	b = b[:min(len(b), decoder.MaxInsnSize)]
-	var n int
-	if v.json {
-		var object []byte
-		object, n = v.processor.AppendJSON(nil, b, v.at, v.kernel)
-		v.w.Write(object)
-	} else {
-		i, err := v.processor.Decode(b)
-		k, kerr := decoder.DecodeKernel(b, v.kernel)
-		n = i.Length
-		v.people(b, &i, err, &k, kerr)
-	}
-	v.at = v.at.Add(int64(max(1, n)))
-	return max(1, n), n > 0
 }

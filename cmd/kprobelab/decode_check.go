@@ -3,12 +3,10 @@ package main
 import (
 	"bufio"
 	"context"
-	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -80,55 +78,25 @@ func decodeFuzzCommand(t *term) *cli.Command {
 
 // openDecoders starts the decoders that the flags name.
 func openDecoders(c *cli.Command) ([]compare.Decoder, error) {
-	var list []compare.Decoder
-	names := compare.Names[:3]
-	named := c.IsSet("with") || c.IsSet("cmd")
-	if named {
-		names = strings.FieldsFunc(c.String("with"), func(r rune) bool { return r == ',' || r == ' ' })
-	}
+	names := strings.FieldsFunc(c.String("with"), func(r rune) bool { return r == ',' || r == ' ' })
 	if c.IsSet("with") && len(names) == 0 {
 		return nil, usagef("--with names no decoder: there are %s, kernel:RELEASE", strings.Join(compare.Names, ", "))
 	}
-	for n, name := range names {
-		if slices.Contains(names[:n], name) {
-			continue
-		}
-		d, err := compare.Open(name, c.Bool("text"))
-		var notHere *compare.NotHereError
-		switch {
-		case err == nil:
-			list = append(list, d)
-		case !errors.As(err, &notHere):
-			return nil, usagef("%w", err)
-		case named:
-			return nil, &failure{exitImage, err}
+	for _, line := range c.StringSlice("cmd") {
+		if strings.TrimSpace(line) == "" {
+			return nil, usagef("--cmd wants a program")
 		}
 	}
-	for n, line := range c.StringSlice("cmd") {
-		if slices.Contains(c.StringSlice("cmd")[:n], line) {
-			continue
-		}
-		d, err := startDecoder("cmd", line)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, d)
-	}
-	if len(list) == 0 {
-		return nil, &failure{exitImage, errors.New("there is no other decoder on this machine; make deps-test fetches some, --with x86asm takes the one in the program")}
-	}
-	return list, nil
-}
-
-func startDecoder(flag, line string) (compare.Decoder, error) {
-	if strings.TrimSpace(line) == "" {
-		return nil, usagef("--%s wants a program", flag)
-	}
-	d, err := compare.StartCommand(line)
-	if err != nil {
+	list, err := compare.OpenAll(names, c.StringSlice("cmd"), c.Bool("text"))
+	switch {
+	case errors.Is(err, compare.ErrNone):
+		return nil, &failure{exitImage, fmt.Errorf("%w; make deps-test fetches some, --with x86asm takes the one in the program", err)}
+	case errors.Is(err, compare.ErrName):
+		return nil, usagef("%w", err)
+	case err != nil:
 		return nil, &failure{exitImage, err}
 	}
-	return d, nil
+	return list, nil
 }
 
 // openVersions starts what --base and one --cmd or --with name; nil without --base.
@@ -146,9 +114,12 @@ func openVersions(c *cli.Command) (*compare.Versions, error) {
 	if len(list) != 1 {
 		return nil, usagef("--base is compared with one decoder, not with %d", len(list))
 	}
-	old, err := startDecoder("base", c.String("base"))
+	if strings.TrimSpace(c.String("base")) == "" {
+		return nil, usagef("--base wants a program")
+	}
+	old, err := compare.StartCommand(c.String("base"))
 	if err != nil {
-		return nil, err
+		return nil, &failure{exitImage, err}
 	}
 	return &compare.Versions{Old: old, New: list[0]}, nil
 }
@@ -163,48 +134,13 @@ func closeDecoders(list []compare.Decoder, err *error) {
 	}
 }
 
-// codeSection is a piece of a file's code.
-type codeSection struct {
-	addr uint64
-	data []byte
-}
-
 // codeOf are the executable sections of an ELF file, or the text of a kernel
 // image.
-func codeOf(t *term, path string) ([]codeSection, error) {
-	f, err := elf.Open(path)
-	if err != nil {
-		return kernelCode(t, path)
-	}
-	defer f.Close()
-	var list []codeSection
-	for _, s := range f.Sections {
-		if s.Flags&elf.SHF_EXECINSTR == 0 || s.Type != elf.SHT_PROGBITS {
-			continue
-		}
-		data, err := s.Data()
-		if err != nil {
-			return nil, &failure{exitImage, fmt.Errorf("%s: section %s: %w", path, s.Name, err)}
-		}
-		list = append(list, codeSection{s.Addr, data})
-	}
-	if f.Machine != elf.EM_X86_64 || len(list) == 0 {
-		return nil, &failure{exitImage, fmt.Errorf("%s: no x86-64 code in it", path)}
-	}
-	return list, nil
-}
-
-func kernelCode(t *term, path string) ([]codeSection, error) {
-	img, err := kimage.Open(path, &kimage.Options{NoBoot: true, Progress: t.progress})
+func codeOf(t *term, path string) ([]kimage.Segment, error) {
+	list, err := kimage.CodeOf(path, t.progress)
 	t.progressDone()
 	if err != nil {
 		return nil, &failure{exitImage, err}
-	}
-	var list []codeSection
-	for _, s := range img.Segments() {
-		if s.Exec {
-			list = append(list, codeSection{uint64(s.Addr), s.Data})
-		}
 	}
 	return list, nil
 }
@@ -221,14 +157,14 @@ func decodeCheck(t *term, c *cli.Command) (err error) {
 	seen := map[string]bool{}
 	return t.compareDecoders(c, false, func(others []compare.Decoder, cmp *compare.Comparison) error {
 		for _, s := range sections {
-			if err := compare.Walk(others, s.data, s.addr, cmp, seen, progress); err != nil {
+			if err := compare.Walk(others, s.Data, uint64(s.Addr), cmp, seen, progress); err != nil {
 				return err
 			}
 		}
 		return nil
 	}, func(v *compare.Versions) error {
 		for _, s := range sections {
-			if err := v.Walk(s.data, s.addr, seen, progress); err != nil {
+			if err := v.Walk(s.Data, uint64(s.Addr), seen, progress); err != nil {
 				return err
 			}
 		}

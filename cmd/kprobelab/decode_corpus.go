@@ -97,7 +97,7 @@ func decodeCorpus(t *term, c *cli.Command) (err error) {
 		return err
 	}
 	for _, s := range sections {
-		if err := compare.Entries(s.data, &p.Decoder, seen, visit); err != nil {
+		if err := compare.Entries(s.Data, &p.Decoder, seen, visit); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -42,6 +43,65 @@ func Open(name string, text bool) (Decoder, error) {
 	return nil, fmt.Errorf("there is no decoder %q: there are %s, kernel:RELEASE, and programs kprobelab-NAME on the path that speak the line protocol of docs/decoder.md",
 		name, strings.Join(Names, ", "))
 }
+
+var (
+	// ErrName: the name is none of a decoder.
+	ErrName = errors.New("no decoder of this name")
+	// ErrNone: there is none to compare with.
+	ErrNone = errors.New("there is no other decoder on this machine")
+)
+
+// OpenAll starts the decoders of these names and command lines, each once. Without any of both they are the first
+// three of Names that are here; the error is ErrNone where none is. An ErrName is of a name that cannot be opened
+// anywhere.
+func OpenAll(names, commands []string, text bool) (list []Decoder, err error) {
+	defer func() {
+		if err != nil {
+			for _, d := range list {
+				_ = d.Close()
+			}
+			list = nil
+		}
+	}()
+	asked := len(names)+len(commands) > 0
+	if !asked {
+		names = Names[:3]
+	}
+	for n, name := range names {
+		if slices.Contains(names[:n], name) {
+			continue
+		}
+		d, err := Open(name, text)
+		var notHere *NotHereError
+		switch {
+		case err == nil:
+			list = append(list, d)
+		case !errors.As(err, &notHere):
+			return list, &nameError{err}
+		case asked:
+			return list, err
+		}
+	}
+	for n, line := range commands {
+		if slices.Contains(commands[:n], line) {
+			continue
+		}
+		d, err := StartCommand(line)
+		if err != nil {
+			return list, err
+		}
+		list = append(list, d)
+	}
+	if len(list) == 0 {
+		return nil, ErrNone
+	}
+	return list, nil
+}
+
+// nameError is an ErrName in Open's words.
+type nameError struct{ error }
+
+func (e *nameError) Is(target error) bool { return target == ErrName }
 
 // NotHereError: a decoder is known by name, and is not on this machine.
 type NotHereError struct{ Name string }

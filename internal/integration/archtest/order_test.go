@@ -15,7 +15,7 @@ var order = [][]string{
 	{"profile", "watch/registers"},
 	{"kprobes/rule"},
 	{"decoder"},
-	{"decoder/compare"},
+	{"decoder/compare", "decoder/view"},
 	{"kimage/vmcore"},
 	{"kimage"},
 	{"kprobes/slot", "kprobes/textpoke", "uprobes", "watch"},

@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"fmt"
@@ -49,9 +49,9 @@ func fieldsIn(i *decoder.Inst) []field {
 
 // people shows an instruction to a person: its bytes by field, what it is, and
 // where the kernel's decoder sees something else.
-func (v *decodeView) people(b []byte, i *decoder.Inst, err error, k *decoder.Kernel, kerr error) {
+func (v *View) people(b []byte, i *decoder.Inst, err error, k *decoder.Kernel, kerr error) {
 	if err != nil {
-		fmt.Fprintf(v.w, "%v  % x  %s\n", v.at, b, v.style.Red("(bad): "+err.Error()))
+		fmt.Fprintf(v.w, "%v  % x  %s\n", v.At, b, v.Style.Red("(bad): "+err.Error()))
 		v.kernelView(i, err, k, kerr)
 		return
 	}
@@ -64,23 +64,23 @@ func (v *decodeView) people(b []byte, i *decoder.Inst, err error, k *decoder.Ker
 	}
 	var shown, below []string
 	for n, c := range i.Bytes() {
-		shown = append(shown, v.style.Wrap(colours[n], fmt.Sprintf("%02x", c)))
+		shown = append(shown, v.Style.Wrap(colours[n], fmt.Sprintf("%02x", c)))
 		below = append(below, string(letters[n]))
 	}
-	fmt.Fprintf(v.w, "%v  %s  %s\n", v.at, strings.Join(shown, " "), v.style.Bold(i.Text(v.at)))
-	fmt.Fprintf(v.w, "%*s  %s\n", len(v.at.String()), "", strings.Join(below, "  "))
+	fmt.Fprintf(v.w, "%v  %s  %s\n", v.At, strings.Join(shown, " "), v.Style.Bold(i.Text(v.At)))
+	fmt.Fprintf(v.w, "%*s  %s\n", len(v.At.String()), "", strings.Join(below, "  "))
 	fmt.Fprintf(v.w, "  %s\n", strings.Join(v.facts(i), ", "))
 	v.kernelView(i, err, k, kerr)
 }
 
 // facts are what there is to say, in words.
-func (v *decodeView) facts(i *decoder.Inst) []string {
+func (v *View) facts(i *decoder.Inst) []string {
 	list := []string{
 		fmt.Sprintf("length %d", i.Length),
 		fmt.Sprintf("map %v opcode %02x (%s, %s)", i.Encoding, i.Opcode, strings.ToUpper(i.Mnemonic()), i.Extension()),
 		"class " + i.Class.String(),
 	}
-	if target, ok := i.Target(v.at); ok {
+	if target, ok := i.Target(v.At); ok {
 		list = append(list, "target "+target.String())
 	}
 	if i.HasModRM {
@@ -93,7 +93,7 @@ func (v *decodeView) facts(i *decoder.Inst) []string {
 		list = append(list, fmt.Sprintf("displacement %#x at %d", i.Disp, i.DispOff))
 	}
 	if i.RIPRelative {
-		list = append(list, "RIP-relative: "+v.at.Add(int64(i.Length)+int64(i.Disp)).String())
+		list = append(list, "RIP-relative: "+v.At.Add(int64(i.Length)+int64(i.Disp)).String())
 	}
 	if i.ImmLen > 0 {
 		list = append(list, fmt.Sprintf("immediate %#x at %d", i.Imm(), i.ImmOff))
@@ -102,14 +102,14 @@ func (v *decodeView) facts(i *decoder.Inst) []string {
 }
 
 // kernelView says what the kernel's decoder makes of the same bytes.
-func (v *decodeView) kernelView(i *decoder.Inst, err error, k *decoder.Kernel, kerr error) {
+func (v *View) kernelView(i *decoder.Inst, err error, k *decoder.Kernel, kerr error) {
 	if kerr != nil {
 		fmt.Fprintf(v.w, "  kernel: %v\n", kerr)
 		return
 	}
 	text := fmt.Sprintf("length %d, opcode % x", k.Length, k.Opcode[:k.OpcodeLen])
 	if err != nil || k.Length != i.Length {
-		text = v.style.Red(text)
+		text = v.Style.Red(text)
 	}
 	switch {
 	case k.IsRelativeJump():
