@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"unsafe"
 
 	"kprobelab/errno"
 	"kprobelab/kimage"
@@ -88,7 +89,10 @@ func (k *Kernel) startRecords(e *kimage.Event) error {
 }
 
 // Where struct pt_regs has what the kernel notes of a record's caller.
-const savedIP, savedSP = 128, 152
+const (
+	savedIP = unsafe.Offsetof(x86.PtRegs{}.IP)
+	savedSP = unsafe.Offsetof(x86.PtRegs{}.SP)
+)
 
 // emptyArray is room for a struct bpf_prog_array that has no programs.
 const emptyArray = 64
@@ -118,9 +122,9 @@ func (k *Kernel) watchRecords() error {
 			return 0
 		}
 		// The callback's frame begins with the caller's, and the address that it returns to.
-		frame := k.pointer(x86.Addr(regs.R9).Add(savedSP))
+		frame := k.pointer(x86.Addr(regs.R9).Add(int64(savedSP)))
 		caller := x86.PtRegs{
-			IP: uint64(k.pointer(x86.Addr(regs.R9).Add(savedIP))), SP: uint64(frame.Add(16)),
+			IP: uint64(k.pointer(x86.Addr(regs.R9).Add(int64(savedIP)))), SP: uint64(frame.Add(16)),
 			BP: uint64(k.pointer(frame)), CS: regs.CS, DI: regs.DI,
 		}
 		for _, hit := range e.hits {

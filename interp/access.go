@@ -59,14 +59,11 @@ func (c *cpu) readSlow(a uint64, size uint8) (uint64, bool) {
 	return binary.LittleEndian.Uint64(b[:]), true
 }
 
-// userEnd is the end of the addresses that user mode has.
-const userEnd = 1 << 47
-
 // hidden reports whether an address is not there for the mode that the CPU is in.
-func (c *cpu) hidden(a uint64) bool { return c.user && a >= userEnd }
+func (c *cpu) hidden(a uint64) bool { return c.user && a >= uint64(x86.UserEnd) }
 
 // fast reports whether a page may be in the table of the pages used last, which both modes look into.
-func (c *cpu) fast(a uint64) bool { return a < userEnd || !c.e.opt.UserMode }
+func (c *cpu) fast(a uint64) bool { return a < uint64(x86.UserEnd) || !c.e.opt.UserMode }
 
 // readBytes reads all of b or none.
 func (c *cpu) readBytes(a uint64, b []byte) bool {

@@ -37,7 +37,7 @@ func (c *cpu) loop() {
 		}
 		stepping := c.flags&x86.FlagTF != 0
 		alone := stepping || c.single
-		if c.user && c.ip >= userEnd {
+		if c.user && c.ip >= uint64(x86.UserEnd) {
 			c.miss(c.ip, machine.AccessFetch)
 			c.reason = reasonFault
 			return

@@ -295,7 +295,7 @@ func (p *bootPatcher) fewProcessors() bool {
 
 // The highest user address with four and with five levels of page tables.
 const (
-	userPtrMax  = 0x00007ffffffff000
+	userPtrMax  = uint64(x86.UserEnd)
 	userPtrMax5 = 0x00fffffffffff000
 )
 
@@ -303,7 +303,7 @@ const (
 // (6.12); the dentry hash's address and size are known only to a running
 // kernel and keep the compiler's placeholder.
 func (p *bootPatcher) runtimeConstants() {
-	o, highest := tableOwner{img: p.img}, uint64(userPtrMax)
+	o, highest := tableOwner{img: p.img}, userPtrMax
 	if p.cpu.flags["la57"] {
 		highest = userPtrMax5
 	}

@@ -222,7 +222,7 @@ func (k *Kprobes) callGuest(p *Kprobe, field string, code, arg x86.Addr, regs *x
 		return 0
 	}
 	words := cpu.local[first:]
-	putFrame(words, regs)
+	copy(words, regs.Words()[:])
 	cpu.frames++
 	at := k.m.GSBase(n) + k.guest.m.LocalOffset() + x86.Addr(8*first)
 	ret, err := k.guest.m.CallGuest(code, uint64(arg), uint64(at))
@@ -231,22 +231,8 @@ func (k *Kprobes) callGuest(p *Kprobe, field string, code, arg x86.Addr, regs *x
 		k.fail(fmt.Errorf("%s of %s: %w", field, k.name(p), err))
 		return 0
 	}
-	getFrame(words, regs)
+	copy(regs.Words()[:], words)
 	return int(int32(ret))
-}
-
-func putFrame(w []uint64, r *x86.PtRegs) {
-	*(*[frameWords]uint64)(w) = [frameWords]uint64{
-		r.R15, r.R14, r.R13, r.R12, r.BP, r.BX, r.R11, r.R10, r.R9, r.R8,
-		r.AX, r.CX, r.DX, r.SI, r.DI, r.OrigAX, r.IP, r.CS, r.Flags, r.SP, r.SS,
-	}
-}
-
-func getFrame(w []uint64, r *x86.PtRegs) {
-	*r = x86.PtRegs{
-		R15: w[0], R14: w[1], R13: w[2], R12: w[3], BP: w[4], BX: w[5], R11: w[6], R10: w[7], R9: w[8], R8: w[9],
-		AX: w[10], CX: w[11], DX: w[12], SI: w[13], DI: w[14], OrigAX: w[15], IP: w[16], CS: w[17], Flags: w[18], SP: w[19], SS: w[20],
-	}
 }
 
 // setGuestWord writes a word of a record or an instance, which are memory of

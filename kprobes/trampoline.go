@@ -2,6 +2,7 @@ package kprobes
 
 import (
 	"encoding/binary"
+	"unsafe"
 
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/kprobes/rule"
@@ -32,8 +33,8 @@ import (
 
 // offsets in the register frame, in bytes.
 const (
-	offSP    = 152
-	offSS    = 160
+	offSP    = x86.Addr(unsafe.Offsetof(x86.PtRegs{}.SP))
+	offSS    = x86.Addr(unsafe.Offsetof(x86.PtRegs{}.SS))
 	offAbove = x86.PtRegsSize // the word above the frame
 )
 

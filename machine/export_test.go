@@ -1,13 +1,15 @@
 package machine
 
-import "kprobelab/x86"
+import (
+	"kprobelab/x86"
+)
 
 // What the tests look at from outside.
 const (
 	LastPage    = lastPage
 	VmallocBase = vmallocBase
 	ExecSize    = execSize
-	UserEnd     = userEnd
+	UserEnd     = x86.UserEnd
 )
 
 func (m *Machine) Source() Source                         { return m.src }

@@ -16,8 +16,6 @@ const (
 	DirectMap   x86.Addr = 0xffff888000000000
 	vmallocBase x86.Addr = 0xffffc90000000000
 	ModuleBase  x86.Addr = 0xffffffffc0000000
-	// userEnd is the end of user addresses (TASK_SIZE_MAX).
-	userEnd x86.Addr = 0x7ffffffff000
 )
 
 const (
@@ -104,10 +102,10 @@ func (m *Machine) layRest() (err error) {
 		return err
 	}
 	m.heap.next = DirectMap
-	if m.user.r, err = m.reserve(userEnd-UserSize, userEnd); err != nil {
+	if m.user.r, err = m.reserve(x86.UserEnd-UserSize, x86.UserEnd); err != nil {
 		return err
 	}
-	m.user.next = userEnd - UserSize
+	m.user.next = x86.UserEnd - UserSize
 	if m.stacks, err = m.reserve(vmallocBase, vmallocBase+2*ThreadSize*MaxTasks); err != nil {
 		return err
 	}

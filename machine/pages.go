@@ -59,10 +59,10 @@ func (m *Machine) Extend(at x86.Addr) error {
 	switch {
 	case m.gone:
 		return ErrClosed
-	case at >= userEnd || m.booted != nil:
+	case at >= x86.UserEnd || m.booted != nil:
 		return fmt.Errorf("room at %s: %w", at, errno.EINVAL)
 	}
-	r.End = min(r.End, userEnd)
+	r.End = min(r.End, x86.UserEnd)
 	for _, o := range m.regions {
 		switch {
 		case o.Contains(at):

@@ -110,9 +110,6 @@ func member(t *ctype.Type, err error, name string) (ctype.Member, bool) {
 	return t.Member(name)
 }
 
-// userRegisters are where struct pt_regs has the arguments of a system call, and its number.
-var userRegisters = [...]int64{112, 104, 96, 56, 72, 64}
-
 const numberAt = 120
 
 // argumentSize is the size in bytes that the kernel's format gives for each argument of a system call.
@@ -168,7 +165,8 @@ func (e *events) syscall(kind, name string, at x86.Addr) (ev bpftrace.Event, ok 
 	}
 	for i := range n {
 		typ, arg := e.text(types+8*i), e.text(names+8*i)
-		x := script.Load{Addr: script.Binary{Op: script.Add, X: regs, Y: script.Number(userRegisters[i])}, Size: 8, Lenient: true}
+		off, _ := x86.RegOffset(x86.CallParams[i])
+		x := script.Load{Addr: script.Binary{Op: script.Add, X: regs, Y: script.Number(off)}, Size: 8, Lenient: true}
 		ev.Fields = append(ev.Fields, bpftrace.Field{Name: arg, Text: typ + " " + arg, Type: e.source.Written(bpftrace.FieldType(typ, argumentSize)), X: x})
 	}
 	return ev, true

@@ -2,6 +2,7 @@ package x86
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -55,4 +56,46 @@ func TestArg(t *testing.T) {
 	}
 	require.Panics(t, func() { r.Arg(RegArgs) })
 	require.Panics(t, func() { r.Arg(-1) })
+}
+
+// A register has one place, by whichever name or number it is asked for.
+func TestRegistersByNameAndNumber(t *testing.T) {
+	var r PtRegs
+	typ := reflect.TypeOf(r)
+	for i := range typ.NumField() {
+		name := strings.ToLower(typ.Field(i).Name)
+		if name == "origax" {
+			name = "orig_ax"
+		}
+		off, ok := RegOffset(name)
+		require.True(t, ok, name)
+		require.EqualValues(t, typ.Field(i).Offset, off, name)
+		back, ok := RegName(int64(off))
+		require.True(t, ok, name)
+		require.Equal(t, name, back)
+		*r.Named(name) = uint64(i) + 1
+		require.EqualValues(t, i+1, r.At(off), name)
+	}
+	for i, p := range []*uint64{
+		&r.AX, &r.DX, &r.CX, &r.BX, &r.SI, &r.DI, &r.BP, &r.SP,
+		&r.R8, &r.R9, &r.R10, &r.R11, &r.R12, &r.R13, &r.R14, &r.R15, &r.IP,
+	} {
+		require.Same(t, p, r.Named(DWARF[i]), "register %d", i)
+		n, ok := DWARFNumber(DWARF[i])
+		require.True(t, ok)
+		require.Equal(t, i, n)
+	}
+	for n, name := range Params {
+		require.Equal(t, *r.Named(name), r.Arg(n), name)
+	}
+	for _, off := range []int64{-8, 4, PtRegsSize} {
+		_, ok := RegName(off)
+		require.False(t, ok, off)
+	}
+	_, ok := RegOffset("rax")
+	require.False(t, ok)
+	_, ok = DWARFNumber("flags")
+	require.False(t, ok)
+	require.Nil(t, r.Named("eax"))
+	require.Len(t, r.Words(), typ.NumField())
 }

@@ -26,7 +26,7 @@ func ChoiceOf(k registers.Kernel, img *kimage.Image) Choice {
 		c.Kernel = append(c.Kernel, list[i].Start)
 	}
 	if len(c.Kernel) == 0 {
-		c.Kernel = []x86.Addr{registers.UserEnd}
+		c.Kernel = []x86.Addr{x86.UserEnd}
 	}
 	return c
 }

@@ -191,7 +191,7 @@ func (a *asker) odd(q *Ask) {
 		case 3, 4:
 			q.Addr = uint64(pick(a.Rand, a.c.Kernel...).Add(int64(a.IntN(20) - 4)))
 		case 5:
-			q.Addr = pick(a.Rand, 0, uint64(registers.UserEnd)-uint64(a.IntN(12)), uint64(registers.UserEnd), -uint64(1+a.IntN(12)), a.Uint64(), 0x800000000000, 0xfffffe0000000000)
+			q.Addr = pick(a.Rand, 0, uint64(x86.UserEnd)-uint64(a.IntN(12)), uint64(x86.UserEnd), -uint64(1+a.IntN(12)), a.Uint64(), 0x800000000000, 0xfffffe0000000000)
 		case 6:
 			q.CPU = pick(a.Rand, int64(-1), -2, int64(a.c.CPUs), 1<<20, int64(a.IntN(a.c.CPUs)))
 		}

@@ -168,9 +168,6 @@ type Guest interface {
 // maxOut bounds one piece of output.
 const maxOut = 4096
 
-// userEnd is the end of the addresses of a program with four levels of page tables.
-const userEnd = 1 << 47
-
 // ErrCall is a call that is not init's.
 var ErrCall = errors.New("not a call of init")
 
@@ -202,7 +199,7 @@ func Take(op Op, rdi, rsi, rdx uint64, g Guest, out func(fd int, b []byte) error
 		if (rdi != 1 && rdi != 2) || rdx > maxOut {
 			return nil, fmt.Errorf("%w: output of %d bytes to %d", ErrCall, rdx, rdi)
 		}
-		if rsi >= userEnd || rsi+rdx > userEnd {
+		if rsi >= uint64(x86.UserEnd) || rsi+rdx > uint64(x86.UserEnd) {
 			return nil, fmt.Errorf("%w: output from %#x, which is not a program's", ErrCall, rsi)
 		}
 		b := make([]byte, rdx)

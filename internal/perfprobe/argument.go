@@ -9,6 +9,7 @@ import (
 
 	"kprobelab/internal/ctype"
 	"kprobelab/internal/source"
+	"kprobelab/x86"
 )
 
 // argument is an argument at one place.
@@ -362,7 +363,7 @@ func (w *Writer) fetch(x source.Value) string {
 	case source.Static:
 		s = fmt.Sprintf("@%s%+d", w.symbol(x), x.Offset)
 	default:
-		s = "%" + source.Registers[x.Reg]
+		s = "%" + x86.DWARF[x.Reg]
 	}
 	for _, r := range x.Reads {
 		if r.User {

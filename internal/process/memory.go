@@ -58,7 +58,7 @@ func (v *Mapping) String() string {
 // Where things are, as a kernel without ASLR has them; the stack is where the machine's own
 // user memory leaves room.
 const (
-	userTop   x86.Addr = 0x7ffffffff000
+	userTop            = x86.UserEnd
 	stackTop  x86.Addr = 0x7fffffe00000
 	stackSize          = 8 << 20
 	mapTop    x86.Addr = 0x7ffff7fff000

@@ -1,5 +1,7 @@
 package script
 
+import "kprobelab/x86"
+
 // Space says of whose memory an address is.
 type Space uint8
 
@@ -13,7 +15,7 @@ const (
 )
 
 // UserEnd is the end of the addresses of programs.
-const UserEnd = 1 << 47
+const UserEnd = uint64(x86.UserEnd)
 
 // Read reads memory of a context. False is a fault.
 func (s Space) Read(c Context, addr uint64, b []byte) bool {

@@ -125,7 +125,7 @@ func (p *Place) start(v *node, o op) (entry, bool) {
 }
 
 // named reports a register that probes have.
-func named(register int) bool { return register >= 0 && register < len(Registers) }
+func named(register int) bool { return register >= 0 && register < registers }
 
 // loadable reports a size of numbers in memory.
 func loadable(size int64) bool { return size == 1 || size == 2 || size == 4 || size == 8 }

@@ -9,6 +9,7 @@ import (
 
 	"kprobelab/internal/ctype"
 	"kprobelab/internal/source/formula"
+	"kprobelab/x86"
 )
 
 // signs are the operations as the rows of this test have them.
@@ -26,10 +27,10 @@ func written(f *formula.Formula) string {
 		return fmt.Sprint(f.N)
 	case f.Op == formula.Load && !loadable(f.N):
 		panic("BUG: a load of so many bytes")
-	case f.Op == formula.Register && f.N >= int64(len(Registers)):
+	case f.Op == formula.Register && f.N >= int64(registers):
 		panic("BUG: a register without a name")
 	case f.Op == formula.Register:
-		return Registers[f.N]
+		return x86.DWARF[f.N]
 	case f.Op == formula.Load:
 		return fmt.Sprintf("[%s]%d", written(f.X), f.N)
 	case f.Y == nil:

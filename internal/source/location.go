@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"kprobelab/internal/source/formula"
+	"kprobelab/x86"
 )
 
 // LocationKind says how a variable can be read.
@@ -77,12 +78,12 @@ type Piece struct {
 	Size int64
 }
 
-// Registers are the names of DWARF's registers in kprobe_events, by their numbers.
-var Registers = [...]string{"ax", "dx", "cx", "bx", "si", "di", "bp", "sp", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"}
+// registers is how many general registers there are; past them is the return address column.
+const registers = 16
 
 func register(n int) string {
-	if n >= 0 && n < len(Registers) {
-		return "%" + Registers[n]
+	if n >= 0 && n < registers {
+		return "%" + x86.DWARF[n]
 	}
 	return fmt.Sprintf("register %d", n)
 }

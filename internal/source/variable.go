@@ -143,7 +143,7 @@ func (v *Variable) at(l Location) (Value, error) {
 	out := Value{Name: v.Name, Type: v.Type}
 	switch l.Kind {
 	case Register, Memory:
-		if l.Reg < 0 || l.Reg >= len(Registers) {
+		if l.Reg < 0 || l.Reg >= registers {
 			return out, &Unreadable{fmt.Sprintf("%s is in %s, which no probe fetches", v.Name, register(l.Reg))}
 		}
 		out.Kind, out.Reg = Register, l.Reg

@@ -2,15 +2,12 @@ package registers
 
 import "kprobelab/x86"
 
-// UserEnd is TASK_SIZE_MAX with page tables of 4 levels; what is not below is the kernel's.
-const UserEnd x86.Addr = 1<<47 - 0x1000
-
 // Kernel is what the rules depend on.
 type Kernel struct {
 	// CPUs is how many there may be (nr_cpu_ids), Offline which of them are not there.
 	CPUs    int
 	Offline []int
-	// UserEnd is the first address that is not a program's; 0 is the constant.
+	// UserEnd is the first address that is not a program's; 0 is x86.UserEnd.
 	UserEnd x86.Addr
 	// Entry is memory that the ways into the kernel use: no register may be on it.
 	Entry []x86.Range
@@ -27,7 +24,7 @@ type Kernel struct {
 
 func (k *Kernel) userEnd() x86.Addr {
 	if k.UserEnd == 0 {
-		return UserEnd
+		return x86.UserEnd
 	}
 	return k.UserEnd
 }

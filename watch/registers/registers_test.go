@@ -65,7 +65,7 @@ func TestRefusals(t *testing.T) {
 		{Unaligned, errno.EINVAL, kernel(), root, with(func(a *Attr) { a.Addr++ }), 0, Any},
 		{NoRanges, errno.EOPNOTSUPP, kernel(), root, with(func(a *Attr) { a.Len = 16 }), 0, Any},
 		{Excluded, errno.EINVAL, kernel(), root, with(func(a *Attr) { a.Addr = text }), 0, Any},
-		{Excluded, errno.EINVAL, kernel(), root, with(func(a *Attr) { a.Addr = UserEnd }), 0, Any},
+		{Excluded, errno.EINVAL, kernel(), root, with(func(a *Attr) { a.Addr = x86.UserEnd }), 0, Any},
 		{Privileged, errno.EPERM, lax, user, with(func(a *Attr) { a.Addr, a.ExcludeKernel = text, false }), 0, Any},
 		{CPUWide, errno.EACCES, kernel(), user, word, Any, 0},
 		{OthersTask, errno.EACCES, kernel(), user, word, 9, Any},
@@ -96,8 +96,8 @@ func TestAccepted(t *testing.T) {
 		a Attr
 	}{
 		"execution is not aligned":     {kernel(), Attr{Type: Execute, Addr: text + 1, Len: 8}},
-		"the last word of a program":   {kernel(), Attr{Type: Write, Addr: UserEnd - 8, Len: 8, ExcludeKernel: true}},
-		"execution of its last byte":   {kernel(), Attr{Type: Execute, Addr: UserEnd - 1, Len: 8, ExcludeKernel: true}},
+		"the last word of a program":   {kernel(), Attr{Type: Write, Addr: x86.UserEnd - 8, Len: 8, ExcludeKernel: true}},
+		"execution of its last byte":   {kernel(), Attr{Type: Execute, Addr: x86.UserEnd - 1, Len: 8, ExcludeKernel: true}},
 		"the last byte of all":         {kernel(), Attr{Type: Write, Addr: ^x86.Addr(0), Len: 1}},
 		"a range, with BPEXT":          {ranges, Attr{Type: Write, Addr: 0x1000, Len: 4096, ExcludeKernel: true}},
 		"data on the blacklist":        {kernel(), Attr{Type: Read | Write, Addr: noted, Len: 8}},

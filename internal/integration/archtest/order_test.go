@@ -66,18 +66,18 @@ var alone = map[string][]string{
 	"internal/rpm":         {},
 	"internal/download":    {},
 	"internal/tinyarchive": {},
-	"internal/source":      {"internal/source/formula", "internal/systemcall"},
-	"internal/perfprobe":   {},
+	"internal/source":      {"internal/source/formula", "internal/systemcall", "x86"},
+	"internal/perfprobe":   {"x86"},
 	// The core of script languages knows no kernel.
-	"internal/script": {},
+	"internal/script": {"x86"},
 	// An instruction's text is bytes for every kernel.
 	"internal/assemble": {"x86", "errno", "profile", "decoder"},
 	// What languages share knows no machine.
-	"internal/script/host": {"errno"},
+	"internal/script/host": {"errno", "x86"},
 	// SystemTap's language knows what the source says, and no machine.
-	"internal/script/stap": {"errno"},
+	"internal/script/stap": {"errno", "x86"},
 	// And so does bpftrace's.
-	"internal/script/bpftrace": {"errno"},
+	"internal/script/bpftrace": {"errno", "x86"},
 }
 
 func rank(name string) int {

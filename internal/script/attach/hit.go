@@ -90,20 +90,22 @@ func (h *hit) register(n int) *uint64 {
 		return nil
 	}
 	switch {
-	case 0 <= n && n < len(hardware):
-		return r.Reg(hardware[n])
-	case n == 16:
-		return &r.IP
-	case n == 17:
+	case 0 <= n && n < len(numbered):
+		return &r.Words()[numbered[n]]
+	case n == script.Flags:
 		return &r.Flags
 	}
 	return nil
 }
 
-// hardware are the numbers that instructions have for the registers, by their
-// numbers in DWARF (System V ABI, x86-64 supplement, "DWARF Register Number
-// Mapping"), where 16 is the ip; 17 is the flags here.
-var hardware = [16]int{0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15}
+// numbered are the frame's words by the registers' numbers in DWARF.
+var numbered = func() (list [len(x86.DWARF)]int) {
+	for i, name := range x86.DWARF {
+		off, _ := x86.RegOffset(name)
+		list[i] = off / 8
+	}
+	return list
+}()
 
 // Read implements script.Context.
 func (h *hit) Read(addr uint64, b []byte, user bool) bool {

@@ -27,12 +27,6 @@ var refusals = map[string]string{
 	"debugf": "there is no trace_pipe here; use printf",
 }
 
-// registers are the names that reg() takes, with their DWARF numbers.
-var registers = map[string]int{
-	"ax": 0, "dx": 1, "cx": 2, "bx": 3, "si": 4, "di": 5, "bp": 6, "sp": 7, "r8": 8, "r9": 9, "r10": 10, "r11": 11, "r12": 12, "r13": 13,
-	"r14": 14, "r15": 15, "ip": 16, "flags": 17,
-}
-
 // count checks how many arguments a call has.
 func (c *checker) count(n *node, least, most int) bool {
 	have := len(n.kids)
@@ -210,7 +204,7 @@ func (c *checker) function(n *node) *Type {
 		return &Type{Kind: Timestamp, Size: c.maxStr}
 	case "reg":
 		if c.count(n, 1, 1) && c.arg(n, 0, String, true) {
-			if _, ok := registers[n.kids[0].text]; !ok {
+			if _, ok := script.RegisterNumber(n.kids[0].text); !ok {
 				c.error(n.at, "'%s' is not a valid register on this architecture (x86_64)", n.kids[0].text)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"kprobelab/internal/script"
 	"kprobelab/internal/script/host"
 	"kprobelab/internal/source"
+	"kprobelab/x86"
 )
 
 // generator makes the program of a checked script.
@@ -437,7 +438,7 @@ func plus(x script.Expr, n int64) script.Expr {
 }
 
 // passed are the registers of parameters.
-var passed = [...]int{5, 4, 1, 2, 8, 9}
+var passed = script.Params
 
 func (g *generator) value(n *node) value {
 	t := n.typ
@@ -545,9 +546,6 @@ func (g *generator) cast(n *node) value {
 	return value{x: v.x, t: n.typ, width: v.width}
 }
 
-// registersAt are where struct pt_regs has registers.
-var registersAt = map[int64]int{0: 15, 8: 14, 16: 13, 24: 12, 32: 6, 40: 3, 48: 11, 56: 10, 64: 9, 72: 8, 80: 0, 88: 2, 96: 1, 104: 4, 112: 5, 128: 16, 144: 17, 152: 7}
-
 func (g *generator) field(n *node) value {
 	x := n.kids[0]
 	switch {
@@ -562,7 +560,8 @@ func (g *generator) field(n *node) value {
 		g.fail(n.at, "there is no field %s", n.text)
 	}
 	if v.t.Context {
-		r, known := registersAt[m.Offset]
+		name, _ := x86.RegName(m.Offset)
+		r, known := script.RegisterNumber(name)
 		if !known {
 			g.fail(n.at, "the register %s cannot be read", n.text)
 		}

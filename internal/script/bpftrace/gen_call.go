@@ -94,7 +94,8 @@ func (g *generator) callValue(n *node) value {
 	case "ksym", "strerror", "kptr", "uptr":
 		return same(k[0])
 	case "reg":
-		return plain(script.Register{N: registers[k[0].text]})
+		number, _ := script.RegisterNumber(k[0].text)
+		return plain(script.Register{N: number})
 	case "kaddr":
 		if g.c.k != nil && g.c.k.Symbol != nil {
 			if addr, ok := g.c.k.Symbol(k[0].text); ok {

@@ -12,6 +12,7 @@ import (
 
 	"kprobelab/internal/script"
 	"kprobelab/internal/systemcall"
+	"kprobelab/x86"
 )
 
 // resultFormats are how results are printed that are not decimal: 2 is hexadecimal, 3 octal.
@@ -150,17 +151,16 @@ func syscallText(kind, name, fn string, ret bool) string {
 	return b.String()
 }
 
-// Where a system call's parameters are in pt_regs, which the functions of kernels since 4.17
-// get a pointer to.
-var inRegs = [...]uint64{112, 104, 96, 56, 72, 64}
-
+// syscallArg is a system call's parameter. The functions of kernels since 4.17 get a pointer to
+// pt_regs, which has them.
 func syscallArg(s System, t *script.Thread, a *script.Args) int64 {
 	n := a.Int[0] - 1
 	if !strings.HasPrefix(s.Probe().Symbol, systemcall.Arch) {
 		return int64(s.Register(passed[n]))
 	}
 	var b [8]byte
-	if !s.Read(s.Register(passed[0])+inRegs[n], b[:], false) {
+	off, _ := x86.RegOffset(x86.CallParams[n])
+	if !s.Read(s.Register(passed[0])+uint64(off), b[:], false) {
 		t.Fail(a.Near, "the registers of the system call cannot be read")
 	}
 	return int64(littleEndian(b[:]))

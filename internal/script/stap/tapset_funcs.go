@@ -12,6 +12,7 @@ import (
 	"kprobelab/errno"
 	"kprobelab/internal/bounded"
 	"kprobelab/internal/script"
+	"kprobelab/x86"
 )
 
 type (
@@ -286,7 +287,7 @@ func returnText(dst []byte, format, v int64) []byte {
 
 // registerOf is a register's DWARF number by its name, and which bits of it are meant.
 func registerOf(name string) (n, from, bits int, ok bool) {
-	for i, r := range [...]string{"ax", "dx", "cx", "bx", "si", "di", "bp", "sp", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "ip"} {
+	for i, r := range x86.DWARF {
 		switch name {
 		case "r" + r, r:
 			if i < 8 && name == r {

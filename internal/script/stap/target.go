@@ -83,7 +83,7 @@ func (g *generator) local(name string) (*source.Variable, error) {
 }
 
 // passed are the registers of a function's parameters, by their DWARF numbers.
-var passed = [...]int{5, 4, 1, 2, 8, 9}
+var passed = script.Params
 
 func paramNames(list []ctype.Param) string {
 	var names []string

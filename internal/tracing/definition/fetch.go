@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"kprobelab/errno"
+	"kprobelab/x86"
 )
 
 // parser is what the parts of one definition share (struct
@@ -75,16 +76,9 @@ func first(s string) byte {
 
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-// registers are the names that % takes, with their offsets in struct pt_regs
-// (regoffset_table[]).
-var registers = map[string]int{
-	"r15": 0, "r14": 8, "r13": 16, "r12": 24, "bp": 32, "bx": 40, "r11": 48, "r10": 56, "r9": 64, "r8": 72,
-	"ax": 80, "cx": 88, "dx": 96, "si": 104, "di": 112, "orig_ax": 120, "ip": 128, "cs": 136, "flags": 144,
-	"sp": 152, "ss": 160,
-}
-
+// register reads a name of struct pt_regs (regs_query_register_offset).
 func (p *parser) register(name string, offs int) error {
-	at, ok := registers[name]
+	at, ok := x86.RegOffset(name)
 	if !ok {
 		return bad(offs, BadRegName)
 	}
