@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -24,7 +23,6 @@ import (
 	"kprobelab/internal/qemu"
 	"kprobelab/internal/report"
 	"kprobelab/kimage"
-	"kprobelab/scripts"
 )
 
 func bootCommand(t *term) *cli.Command {
@@ -382,17 +380,16 @@ func (b *booting) anyImage(ctx context.Context) (string, error) {
 		return found.image, nil
 	}
 	b.say("the running kernel's image cannot be read; Debian's newest cloud kernel is taken")
-	dir, err := cacheDir()
+	s, err := b.t.store(b.c)
 	if err != nil {
 		return "", err
 	}
-	return scripts.Fetch(ctx, dir, "kernel.sh", b.t.err)
-}
-
-// cacheDir is where what is fetched stays.
-func cacheDir() (string, error) {
-	dir, err := os.UserCacheDir()
-	return filepath.Join(dir, "kprobelab"), err
+	k, err := s.Fetch(ctx, "")
+	b.t.progressDone()
+	if err != nil {
+		return "", err
+	}
+	return k.Image, nil
 }
 
 func (b *booting) qemu(ctx context.Context) (qemu.Found, error) {
@@ -400,11 +397,12 @@ func (b *booting) qemu(ctx context.Context) (qemu.Found, error) {
 		return qemu.Try(ctx, named)
 	}
 	return qemu.Find(ctx, func() (string, error) {
-		dir, err := cacheDir()
+		s, err := b.t.store(b.c)
 		if err != nil {
 			return "", err
 		}
-		return scripts.Fetch(ctx, dir, "qemu.sh", b.t.err)
+		defer b.t.progressDone()
+		return s.QEMU(ctx)
 	})
 }
 
@@ -518,14 +516,21 @@ func (b *booting) print(l *bootLine) error {
 // failed shows the end of the console where that may say why, and finds the exit code.
 func (b *booting) failed(err error) error {
 	var e *boot.Error
+	if b.c.Bool("verbose") && errors.As(err, &e) {
+		e.Console = nil // it was shown as it came
+	}
+	return b.t.bootFailed(err, b.o.CPU)
+}
+
+// bootFailed shows the end of a console where that may say why a kernel did not boot, and finds the exit code.
+func (t *term) bootFailed(err error, cpu string) error {
+	var e *boot.Error
 	if errors.As(err, &e) {
-		if !b.c.Bool("verbose") {
-			for _, line := range e.Console {
-				fmt.Fprintln(b.t.err, indent(line))
-			}
+		for _, line := range e.Console {
+			fmt.Fprintln(t.err, indent(line))
 		}
 		if errors.Is(err, boot.ErrCPU) {
-			return usagef("--cpu %s: %w", b.o.CPU, err)
+			return usagef("--cpu %s: %w", cpu, err)
 		}
 		return &failure{exitRefused, err}
 	}

@@ -27,7 +27,7 @@ var limitsOf = map[string]limits{
 	"probe": {output: bounded.Listing}, "explore": {output: bounded.Listing}, "explain": {output: bounded.Listing}, "pack": {output: bounded.Listing},
 	"check": {output: bounded.Listing}, "scan": {output: bounded.Listing}, "info": {output: bounded.Listing}, "symbols": {output: bounded.Listing},
 	"hazards": {output: bounded.Listing}, "bench": {output: bounded.Listing}, "decode": {output: bounded.Listing}, "selfcheck": {output: bounded.Listing},
-	"boot": {bounded.Output, true}, "mount": {bounded.Listing, true}, "serve": {bounded.Listing, true},
+	"boot": {bounded.Output, true}, "mount": {bounded.Listing, true}, "serve": {bounded.Listing, true}, "kernels": {bounded.Listing, true},
 }
 
 // limited gives a command, and those in it, --timeout and --max-output for all that it does, unless it has its own.

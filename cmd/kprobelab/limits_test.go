@@ -40,7 +40,7 @@ func TestOutputIsBounded(t *testing.T) {
 // Each command that prints what a file or a script can make large has both flags.
 func TestCommandsHaveLimits(t *testing.T) {
 	app := newApp(newTerm(&strings.Builder{}, &strings.Builder{}))
-	for _, name := range []string{"run", "stap", "bpftrace", "sample", "probe", "explore", "explain", "pack", "check", "scan", "info", "symbols", "hazards", "bench", "decode", "mount", "serve", "selfcheck", "boot"} {
+	for _, name := range []string{"run", "stap", "bpftrace", "sample", "probe", "explore", "explain", "pack", "check", "scan", "info", "symbols", "hazards", "bench", "decode", "mount", "serve", "selfcheck", "boot", "kernels"} {
 		c := app.Command(name)
 		require.NotNil(t, c, name)
 		flags := map[string]cli.Flag{}

@@ -49,7 +49,6 @@ var alone = map[string][]string{
 	"internal/pcmpstr": {},
 	// The processors that both engines can be.
 	"internal/cpumodel": {"x86", "errno", "profile", "decoder"},
-	"scripts":           {},
 	// Decisions as data are for implementations that know nothing of this one.
 	"kprobestest/suite": {},
 	"kprobestest/runs":  {},

@@ -1,0 +1,342 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"kprobelab/boot"
+	"kprobelab/internal/printable"
+	"kprobelab/internal/qemu"
+	"kprobelab/kernels"
+	"kprobelab/kimage"
+)
+
+// words are what a kernel may be called.
+const words = "RELEASE is one as uname -r says it, a series (6.12: the newest of it), a suite\n" +
+	"of Debian's (trixie, bookworm-backports) or newest. The last three are of the\n" +
+	"flavour cloud-amd64, or of the one after a slash: trixie/rt-amd64."
+
+func kernelsCommand(t *term) *cli.Command {
+	return &cli.Command{
+		Name:  "kernels",
+		Usage: "list, fetch, add, boot and carry kernels, without root, apt or dpkg",
+		Description: "Kernels are kept in kprobelab/kernels in the user's cache folder. They are\n" +
+			"fetched from Debian's archive: from the mirror and by the keys of the system's\n" +
+			"apt sources, of debian.sources in kprobelab in the user's folder of\n" +
+			"configurations, or of --mirror and --keyring. The last that there is counts.\n" + words + "\n\n" +
+			examples(
+				"kprobelab kernels list --available",
+				"kprobelab kernels fetch 6.12 trixie-backports",
+				"kprobelab kernels boot 6.12",
+				"kprobelab kernels add kernel-core.rpm kernel-modules.rpm",
+				"kprobelab kernels export 6.12 -o 6.12.kernel",
+			),
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "cache", Usage: "keep all in the folder `DIR`"},
+			&cli.StringFlag{Name: "mirror", Usage: "the address of Debian's archive, `URL`"},
+			&cli.StringSliceFlag{Name: "keyring", Usage: "check with the keys of `FILE` (repeatable)"},
+			&cli.BoolFlag{Name: "refresh", Usage: "fetch indexes of today again"},
+			&cli.BoolFlag{Name: "offline", Usage: "fetch nothing"},
+		},
+		Commands: []*cli.Command{
+			kernelsSub(t, "list", "", "print which kernels there are", nil, []cli.Flag{
+				&cli.BoolFlag{Name: "available", Usage: "and which can be fetched"},
+				&cli.BoolFlag{Name: "json", Usage: "one JSON object for each"},
+			}, kernelsList),
+			kernelsSub(t, "fetch", "RELEASE...", "fetch kernels, print their images' paths", nil, []cli.Flag{
+				&cli.BoolFlag{Name: "debuginfo", Usage: "with vmlinux and its debugging symbols (0.3 to 1 GB)"},
+				&cli.BoolFlag{Name: "modules", Usage: "with the modules"},
+			}, kernelsFetch),
+			kernelsSub(t, "boot", "RELEASE...", "boot kernels under QEMU, keep and print their dumps", nil, []cli.Flag{
+				&cli.StringFlag{Name: "memory", Value: "128M", Usage: "how much memory the guest has"},
+				&cli.IntFlag{Name: "cpus", Value: 1, Usage: "how many processors it has"},
+				&cli.StringFlag{Name: "append", Usage: "more `WORDS` for the kernel's command line"},
+				&cli.BoolFlag{Name: "again", Usage: "boot it although there is a dump"},
+			}, kernelsBoot),
+			kernelsSub(t, "add", "FILE [MODULES]", "take a .deb, an .rpm or an image of any vendor", []string{
+				"FILE is a package with a kernel, or an image. A package of modules or of",
+				"debugging symbols belongs to the kernel of its release that is there. MODULES",
+				"is such a package, or a folder of modules.",
+			}, nil, kernelsAdd),
+			kernelsSub(t, "remove", "RELEASE...", "remove kernels", nil, nil, kernelsRemove),
+			kernelsSub(t, "export", "RELEASE", "write a booted kernel into a file", []string{
+				"The file has the dump, the image and the configuration, each with its checksum.",
+			}, []cli.Flag{
+				&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE`"},
+			}, kernelsExport),
+			kernelsSub(t, "import", "FILE...", "take what export has written; needs no QEMU", nil, nil, kernelsImport),
+			kernelsSub(t, "qemu", "", "print the path of Debian's QEMU, fetched if need be", nil, nil, kernelsQEMU),
+		},
+		Action: func(ctx context.Context, c *cli.Command) error {
+			if c.Args().Present() {
+				return noCommand(c, c.Args().First())
+			}
+			return cli.ShowSubcommandHelp(c)
+		},
+	}
+}
+
+// kernelsSub is a command that works on the user's kernels, and ends with an interrupt.
+func kernelsSub(t *term, name, args, usage string, text []string, flags []cli.Flag, do func(context.Context, *term, *cli.Command, *kernels.Store) error) *cli.Command {
+	return &cli.Command{
+		Name: name, Usage: usage, ArgsUsage: args, Description: strings.Join(text, "\n"), Flags: flags,
+		Action: func(ctx context.Context, c *cli.Command) error {
+			ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			least, most := 0, 0
+			switch {
+			case args == "":
+			case strings.Contains(args, "..."):
+				least, most = 1, c.Args().Len()
+			default:
+				least, most = 1, len(strings.Fields(args))
+			}
+			if c.Args().Len() < least {
+				return usagef("%s needs %s; try %s --help", c.FullName(), args, c.FullName())
+			}
+			if err := atMost(c, most); err != nil {
+				return err
+			}
+			s, err := t.store(c)
+			if err != nil {
+				return &failure{exitImage, err}
+			}
+			err = do(ctx, t, c, s)
+			t.progressDone()
+			return ofKernels(err)
+		},
+	}
+}
+
+// ofKernels gives an error that has none its exit code: something cannot be had or read.
+func ofKernels(err error) error {
+	var f *failure
+	if err == nil || errors.As(err, &f) {
+		return err
+	}
+	return &failure{exitImage, err}
+}
+
+// store is the user's folder of kernels.
+func (t *term) store(c *cli.Command) (*kernels.Store, error) {
+	return kernels.Open(&kernels.Options{
+		Dir: c.String("cache"), Mirror: c.String("mirror"), Keyrings: c.StringSlice("keyring"), Refresh: c.Bool("refresh"), Offline: c.Bool("offline"),
+		Say: t.err, Progress: t.progress,
+	})
+}
+
+// kernelLine is what list says of a kernel.
+type kernelLine struct {
+	*kernels.Kernel
+	Available bool `json:"available"`
+}
+
+func kernelsList(ctx context.Context, t *term, c *cli.Command, s *kernels.Store) error {
+	kept, err := s.Kept()
+	if err != nil {
+		return err
+	}
+	var lines []kernelLine
+	there := map[string]bool{}
+	for _, k := range kept {
+		lines = append(lines, kernelLine{k, false})
+		there[k.Release] = true
+	}
+	if c.Bool("available") {
+		list, err := s.Available(ctx)
+		if err != nil {
+			return err
+		}
+		for i := range lines {
+			for _, release := range list {
+				lines[i].Available = lines[i].Available || release == lines[i].Release
+			}
+		}
+		for _, release := range list {
+			if !there[release] {
+				lines = append(lines, kernelLine{&kernels.Kernel{Release: release}, true})
+			}
+		}
+	}
+	t.progressDone()
+	if c.Bool("json") {
+		e := json.NewEncoder(t.out)
+		for _, l := range lines {
+			if err := e.Encode(l); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(lines) == 0 {
+		t.sayf("no kernel is there; kprobelab kernels list --available says which can be fetched")
+	}
+	w := tabwriter.NewWriter(t.out, 0, 8, 2, ' ', 0)
+	for _, l := range lines {
+		if _, err := fmt.Fprintf(w, "%s\t%s\t%s\n", printable.Name(l.Release), printable.Name(l.Version), has(l.Kernel)); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}
+
+// has says in words what there is of a kernel.
+func has(k *kernels.Kernel) string {
+	var list []string
+	for _, of := range []struct{ path, name string }{
+		{k.Image, "image"}, {k.Configuration, "config"}, {k.Dump, "dump"}, {k.Debuginfo, "symbols"}, {k.Modules, "modules"},
+	} {
+		if of.path != "" {
+			list = append(list, of.name)
+		}
+	}
+	if list == nil {
+		return "can be fetched"
+	}
+	return strings.Join(list, ", ")
+}
+
+// sayf tells what happens, beside the output.
+func (t *term) sayf(format string, args ...any) { fmt.Fprintf(t.err, format+"\n", args...) }
+
+func kernelsFetch(ctx context.Context, t *term, c *cli.Command, s *kernels.Store) error {
+	for _, word := range c.Args().Slice() {
+		k, err := s.Fetch(ctx, word)
+		if err == nil && c.Bool("debuginfo") {
+			_, err = s.Debuginfo(ctx, k)
+		}
+		if err == nil && c.Bool("modules") {
+			_, err = s.FetchModules(ctx, k)
+		}
+		if err != nil {
+			return err
+		}
+		t.progressDone()
+		fmt.Fprintln(t.out, printable.Name(k.Image))
+	}
+	return nil
+}
+
+func kernelsBoot(ctx context.Context, t *term, c *cli.Command, s *kernels.Store) error {
+	o := &boot.Options{CPU: kimage.DefaultCPU, CPUs: c.Int("cpus"), Append: c.String("append"), Limit: 5 * time.Minute}
+	var err error
+	if o.Megabytes, err = megabytes(c.String("memory")); err != nil {
+		return err
+	}
+	if o.CPUs < 1 || o.CPUs > boot.MaxCPUs {
+		return usagef("--cpus: %d is not from 1 to %d", o.CPUs, boot.MaxCPUs)
+	}
+	if err := o.CheckWords(); err != nil {
+		return usagef("--append: %w", err)
+	}
+	for _, word := range c.Args().Slice() {
+		k, err := keptOrFetched(ctx, s, word)
+		if err != nil {
+			return err
+		}
+		if k.Dump == "" || c.Bool("again") {
+			if o.QEMU == "" {
+				found, err := qemu.Find(ctx, func() (string, error) { return s.QEMU(ctx) })
+				if err != nil {
+					return err
+				}
+				o.QEMU = found.Path
+			}
+			t.progressDone()
+			t.sayf("booting %s", printable.Name(k.Release))
+			wait := &bootProgress{t: t}
+			o.Console = wait
+			err := boot.Keep(ctx, s, k, o, func(stage string, done, total int64) { wait.end(); t.progress(stage, done, total) })
+			wait.end()
+			if err != nil {
+				return t.bootFailed(err, o.CPU)
+			}
+		}
+		t.progressDone()
+		fmt.Fprintln(t.out, printable.Name(k.Dump))
+	}
+	return nil
+}
+
+// keptOrFetched is a kernel that is there by its release, of a vendor of any kind, or one that is fetched.
+func keptOrFetched(ctx context.Context, s *kernels.Store, word string) (*kernels.Kernel, error) {
+	if list, err := s.Kept(); err == nil {
+		for _, k := range list {
+			if k.Release == word {
+				return k, nil
+			}
+		}
+	}
+	return s.Fetch(ctx, word)
+}
+
+func kernelsAdd(ctx context.Context, t *term, c *cli.Command, s *kernels.Store) error {
+	k, err := s.Add(ctx, c.Args().Get(0), c.Args().Get(1))
+	if err != nil {
+		return err
+	}
+	t.progressDone()
+	_, err = fmt.Fprintf(t.out, "%s: %s\n", printable.Name(k.Image), has(k))
+	return err
+}
+
+func kernelsRemove(_ context.Context, t *term, c *cli.Command, s *kernels.Store) error {
+	for _, release := range c.Args().Slice() {
+		gone, err := s.Remove(release)
+		if err != nil {
+			return err
+		}
+		for _, k := range gone {
+			t.sayf("removed %s", printable.Name(k.Dir))
+		}
+	}
+	return nil
+}
+
+func kernelsExport(ctx context.Context, t *term, c *cli.Command, s *kernels.Store) error {
+	to := c.String("output")
+	if to == "" {
+		return usagef("export needs -o FILE")
+	}
+	k, err := s.Find(c.Args().First())
+	if err != nil {
+		return err
+	}
+	f, err := createOutput(to)
+	if err != nil {
+		return err
+	}
+	return f.done(s.Export(ctx, k, f))
+}
+
+func kernelsImport(ctx context.Context, t *term, c *cli.Command, s *kernels.Store) error {
+	for _, file := range c.Args().Slice() {
+		k, err := s.Import(ctx, file)
+		if err != nil {
+			return err
+		}
+		t.progressDone()
+		fmt.Fprintln(t.out, printable.Name(k.Dump))
+	}
+	return nil
+}
+
+func kernelsQEMU(ctx context.Context, t *term, _ *cli.Command, s *kernels.Store) error {
+	program, err := s.QEMU(ctx)
+	if err != nil {
+		return err
+	}
+	t.progressDone()
+	_, err = fmt.Fprintln(t.out, program)
+	return err
+}
