@@ -68,6 +68,7 @@ var tracingChanges = []Change{
 	{Field: "Tracing.LazyReschedBit", Value: 4, From: Version{6, 13, 0}, Until: Version{6, 18, 0}, Note: "6.12.118 has none, 6.16.3 has it"},
 	{Field: "Tracing.LazyReschedBit", Value: 5, From: Version{6, 18, 0}},
 	{Field: "Tracing.LazyResched", From: Version{6, 13, 0}},
+	{Field: "Tracing.TriggerCounted", Until: Version{6, 15, 0}, Stable: []Version{{5, 15, 184}, {6, 1, 140}, {6, 6, 92}, {6, 12, 30}, {6, 14, 8}}},
 	{Field: "Tracing.SanitizeStar", From: Version{6, 17, 0}, Stable: []Version{{6, 6, 103}, {6, 12, 44}, {6, 16, 4}}},
 	{Field: "Tracing.VmlinuxHidesModules", From: Version{7, 1, 0}, Stable: []Version{{7, 0, 10}}},
 	{Field: "Tracing.EventCasts", From: Version{7, 2, 0}, Stable: []Version{{7, 1, 7}}},

@@ -153,6 +153,9 @@ type Tracing struct {
 	// (TIF_NEED_RESCHED), LazyReschedBit the one that asks it to when it leaves the kernel
 	// (TIF_NEED_RESCHED_LAZY); 0 where there is none.
 	ReschedBit, LazyReschedBit int
+	// TriggerCounted: the stack of a stacktrace trigger tells of the preemption that the handler itself
+	// has turned off, as the event's record does not (__trace_stack with tracing_gen_ctx, to 6.14).
+	TriggerCounted bool
 	// SanitizeStar turns a "*" in an automatic name into "_" (6.17 and later, 6.12.44).
 	SanitizeStar bool
 }

@@ -29,14 +29,34 @@ lines() { sed "/^#/d;/^\$/d;s/^/$2\n/" "$1"; }
 set -f
 IFS='
 '
-settings=$(lines "$given/settings" --tracefs)
+# attaching FILE KERNEL: the definitions of the file that the kernel takes. A small kernel has no network, and a
+# compiler leaves a function as a clone alone.
+attaching() {
+	"$lab" check --json - "$2" <"$1" | awk '
+		FNR == NR && /"line":/ { line = $2 + 0 }
+		FNR == NR && /"kprobe_events_errno": 0,/ { takes[line] }
+		FNR < NR && FNR in takes' - "$1"
+}
+
+# of FILE EVENTS: the settings of the file, without those of an event that is not among the events.
+of() {
+	awk '
+		FNR == NR { sub(/^[^:]*:/, ""); there[$1] }
+		FNR < NR && split($0, path, "/") > 2 && path[1] path[2] == "eventskprobes" && !(path[3] in there) { next }
+		FNR < NR' "$2" "$1"
+}
+
 status=0
 for kernel in $kernels; do
 	say "$kernel"
 	# An ENDBR before the site is 4 bytes more.
 	entry=5
 	echo 'p do_exit+5' | "$lab" check - "$kernel" >/dev/null 2>&1 || entry=9
-	sed "s/+ENTRY /+$entry /" "$given/events" >"$work/events"
+	sed "/^#/d;s/+ENTRY /+$entry /" "$given/events" >"$work/all"
+	attaching "$work/all" "$kernel" >"$work/events" || :
+	of "$given/settings" "$work/events" >"$work/settings"
+	settings=$(lines "$work/settings" --tracefs)
+	say "$(wc -l <"$work/events") of $(wc -l <"$work/all") events: the functions of the others are not in this kernel"
 	# The program ends with exit code 7.
 	"$lab" boot "$kernel" -o "$work/kernel.core" --format elf --append 'nopti norandmaps' --file "$root/testdata/calls.elf:/bin/calls" \
 		--tracing "$work/events" $settings --trace-output "$work/kernels" --exec /bin/calls >"$work/out.kernels" 2>"$work/err" || {

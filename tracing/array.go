@@ -216,7 +216,7 @@ func (r *tracer) TracingOn() bool      { return r.a.on }
 func (r *tracer) SetTracingOn(on bool) { r.a.setOn(on) }
 func (r *tracer) AllocSnapshot() error { return r.a.allocSnapshot() }
 func (r *tracer) Snapshot()            { r.a.triggerSnapshot(r.regs, r.way) }
-func (r *tracer) Stack()               { r.a.writeStack(r.regs, r.way) }
+func (r *tracer) Stack()               { r.a.writeStack(r.regs, r.way, !r.a.t.c.TriggerCounted) }
 func (r *tracer) Event(group, name string) trigger.Event {
 	if f := r.a.file(group, name); f != nil {
 		return f

@@ -99,7 +99,7 @@ func (t *Tracing) commit(f *eventFile, rec []byte, regs *x86.PtRegs, w way) {
 			t.o.Record(t.parse(f.event, now.CPU, at, rec))
 		}
 		if f.array.options.stacktrace {
-			f.array.writeStack(regs, w)
+			f.array.writeStack(regs, w, true)
 		}
 		t.comms.save(t.pid, t.comm)
 	}
@@ -158,14 +158,14 @@ func (t *Tracing) flags(regs *x86.PtRegs, w way, own bool) (flags, preempt byte)
 		flags |= t.context(count)
 	}
 	depth := uint32(count & preemptDepth) // of bottom halves that are off, in kernels without preemption, too
-	if !t.c.MigrateDisable {              // to 5.15 the count stands alone
-		if t.p.Preemption && w == wayInt3 && own {
+	if w != wayInt3 && t.p.Preemption {
+		depth++
+	}
+	if !t.c.MigrateDisable { // to 5.15 the count stands alone
+		if t.p.Preemption && own {
 			depth--
 		}
 		return flags, byte(depth)
-	}
-	if w != wayInt3 && t.p.Preemption {
-		depth++
 	}
 	ctx := uint32(flags)<<16 | min(depth&0xff, 15)
 	if t.p.Preemption && own {

@@ -64,13 +64,14 @@ func (t *Tracing) replacedReturns() func(addr, at uint64) uint64 {
 
 // writeStack records the stack of a hit in the array: the place itself, then
 // the callers (__ftrace_trace_stack). A kernel may show the functions of its
-// own handler before them; those do not run here.
-func (a *traceArray) writeStack(regs *x86.PtRegs, w way) {
+// own handler before them; those do not run here. With own the handler's own
+// preemption does not count.
+func (a *traceArray) writeStack(regs *x86.PtRegs, w way, own bool) {
 	if !a.recording() {
 		return
 	}
 	rec := make([]byte, event.CommonSize, 512)
-	a.t.head(rec, regs, w, true)
+	a.t.head(rec, regs, w, own)
 	binary.LittleEndian.PutUint16(rec[event.OffType:], stackID)
 	rec = append(rec, make([]byte, offCallers-offEntries)...)
 	rec = binary.LittleEndian.AppendUint64(rec, regs.IP)

@@ -32,7 +32,7 @@ var unshown = map[string][]string{
 		"Tracing.ErrorCommandMax", "Tracing.FirstEventID", "Tracing.MatchCut", "Tracing.GroupHyphen", "Tracing.LongEventName", "Tracing.VmlinuxHidesModules",
 		"Tracing.RefuseOpenEnd", "Tracing.FilterStack", "Tracing.LoneQuote", "Tracing.ArgZero", "Tracing.CountArgs", "Tracing.LongArgE2BIG", "Tracing.SanitizeStar",
 	},
-	"a program that runs on a booted kernel shows it": {"Tracing.FileOffsetTwice", "Tracing.UserNoSymbols", "Tracing.EmptyUserFaults", "Tracing.LazyResched"},
+	"a program that runs on a booted kernel shows it": {"Tracing.FileOffsetTwice", "Tracing.UserNoSymbols", "Tracing.EmptyUserFaults", "Tracing.LazyResched", "Tracing.TriggerCounted"},
 	"an order of steps, which modules, a failing tracer or several probes show": {
 		"Check.ModuleGoingFirst", "Check.ReregistrationWarns", "Ftrace.KilledFails", "Optimize.FirstProbeEndsSearch", "FtraceArmForgiven",
 	},

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -25,6 +26,10 @@ type result struct {
 	moved      int
 	// background are the records of tasks of the kernel's own that one side has.
 	background int
+	// pointers are the records that differ in the pointers of objects, numbered those that differ in a process number.
+	pointers, numbered int
+	// raced are the records of futexes of tasks that had to wait at others.
+	raced int
 	// different are the differences.
 	different []string
 }
@@ -97,7 +102,7 @@ func compare(ours, kernels []record) *result {
 			res.background += len(a.by[name]) + len(b.by[name])
 			continue
 		}
-		res.task(name, a.by[name], b.by[name])
+		res.task(&task{name, a.by[name], b.by[name], ofOurs, ofKernels, newRenaming()})
 	}
 	slices.Sort(res.different)
 	res.moved = len(b.order) - common(a.order, b.order)
@@ -129,14 +134,33 @@ func kernelsOwn(list []record) bool {
 	return stacks > 0
 }
 
+// A task has its records on both sides, and the names of all tasks by their process numbers.
+type task struct {
+	name              string
+	ours, kernels     []record
+	ofOurs, ofKernels map[string]string
+	pointers          *renaming
+}
+
 // task compares the records of one task.
-func (res *result) task(name string, a, b []record) {
+func (res *result) task(t *task) {
+	a, b := t.ours, t.kernels
+	if !slices.EqualFunc(futexes(a), futexes(b), func(a, b record) bool { return a.String() == b.String() }) {
+		n := len(a) + len(b)
+		a, b = withoutFutexes(a), withoutFutexes(b)
+		res.raced += n - len(a) - len(b)
+	}
+	if len(a) != len(b) && kernelsOwn(a) && kernelsOwn(b) {
+		n := min(len(a), len(b))
+		res.background += len(a) + len(b) - 2*n
+		a, b = a[:n], b[:n]
+	}
 	if len(a) != len(b) {
-		res.different = append(res.different, fmt.Sprintf("%s: %d records here, %d of the kernel's", name, len(a), len(b)))
+		res.different = append(res.different, fmt.Sprintf("%s: %d records here, %d of the kernel's", t.name, len(a), len(b)))
 	}
 	for i := range min(len(a), len(b)) {
-		if !res.equal(a[i], b[i]) {
-			res.different = append(res.different, fmt.Sprintf("%s, record %d:\n  here   %s\n  kernel %s", name, i+1, a[i], b[i]))
+		if !res.equal(t, a[i], b[i]) {
+			res.different = append(res.different, fmt.Sprintf("%s, record %d:\n  here   %s\n  kernel %s", t.name, i+1, a[i], b[i]))
 			if len(a) != len(b) {
 				return // the rest is shifted
 			}
@@ -144,11 +168,30 @@ func (res *result) task(name string, a, b []record) {
 	}
 }
 
+// futexes are the records of a task's futexes: which task comes first, and has the others wait, is a matter of time.
+func futexes(list []record) []record {
+	return slices.DeleteFunc(slices.Clone(list), func(r record) bool { return r.event != "futex" })
+}
+
+// withoutFutexes leaves out such records, and their stacks.
+func withoutFutexes(list []record) []record {
+	futex := false
+	return slices.DeleteFunc(slices.Clone(list), func(r record) bool {
+		futex = r.event == "futex" || futex && r.isStack()
+		return futex
+	})
+}
+
 // equal reports whether two records are the same, or are so by rules; the last one that
 // it took is counted.
-func (res *result) equal(a, b record) bool {
+func (res *result) equal(t *task, a, b record) bool {
 	if a.String() == b.String() {
+		t.pointers.note(a)
 		res.same++
+		return true
+	}
+	if named(a, t.ofOurs) == named(b, t.ofKernels) {
+		res.numbered++
 		return true
 	}
 	for i, r := range rules {
@@ -158,7 +201,27 @@ func (res *result) equal(a, b record) bool {
 			return true
 		}
 	}
+	if t.pointers.same(a, b) {
+		res.pointers++
+		return true
+	}
 	return false
+}
+
+var returned = regexp.MustCompile(`\bret=(\d+)$`)
+
+// named is a record whose process number is replaced by the task's name: do_wait returns one.
+func named(r record, names map[string]string) string {
+	text := r.String()
+	if r.event != "waitr" {
+		return text
+	}
+	return returned.ReplaceAllStringFunc(text, func(s string) string {
+		if name, ok := names[strings.TrimPrefix(s, "ret=")]; ok {
+			return "ret=" + name
+		}
+		return s
+	})
 }
 
 // common is the length of the longest sequence that two have in common.

@@ -47,7 +47,7 @@ func TestCompare(t *testing.T) {
 		worker = `     kworker/0:1-30      [000] .....     1.000003: exit: (do_exit+0x0/0x170) code=0` + "\n" +
 			`     kworker/0:1-30      [000] .....     1.000003: <stack trace>` + "\n => do_exit\n"
 	)
-	const different, moved, background, renumbered = "different", "moved", "background", "renumbered"
+	const different, moved, background, renumbered, pointers = "different", "moved", "background", "renumbered", "pointers"
 	for name, c := range map[string]struct {
 		old, with string
 		want      string // what the result has, and how many
@@ -67,11 +67,13 @@ func TestCompare(t *testing.T) {
 		"what_was_interrupted":   {" => do_idle", " => vfs_read", "", 0, 1},
 		"which_interrupt":        {"asm_sysvec_apic", "asm_sysvec_call", different, 1, 0},
 		"need_resched":           {".....     1.000003", ".N...     1.000003", "", 0, 2},
+		"asked_lazily":           {".....     1.000003", ".l...     1.000003", "", 0, 2},
+		"another_flag_is_no_n":   {".....     1.000003", "..n..     1.000003", different, 1, 0},
 		"not_yet_optimized":      {".....     1.000003", "..Zff     1.000003", "", 0, 3},
 		"an_int3_at_an_entry":    {".....     1.000002: open", "d....     1.000002: open", different, 1, 0},
 		"handlers_in_a_stack":    {" => do_sys_openat2\n", " => kprobe_trace_func\n => kprobe_dispatcher\n => 0xffffffffc00020c8\n => do_sys_openat2\n", "", 0, 4},
 		"an_address_in_a_stack":  {" => do_sys_openat2\n", " => 0xffffffffc00020c8\n => do_sys_openat2\n", different, 1, 0},
-		"a_pointer":              {"0xffff888004b9e840", "0xffff888004b9e000", "", 0, 5},
+		"a_pointer":              {"0xffff888004b9e840", "0xffff888004b9e000", pointers, 1, 0},
 		"a_number_like_pointers": {"0xffff888004b9e840", "0xfff888004b9e000", different, 1, 0},
 		"process_numbers":        {"calls-71", "calls-72", renumbered, 1, 0},
 		"a_kernel_thread":        {first, worker + " => ret_from_fork\n" + first, background, 2, 0},
@@ -83,7 +85,7 @@ func TestCompare(t *testing.T) {
 				text = trace
 			}
 			res := compare(read(t, text), read(t, trace))
-			got := map[string]int{different: len(res.different), moved: res.moved, background: res.background}
+			got := map[string]int{different: len(res.different), moved: res.moved, background: res.background, pointers: res.pointers}
 			if res.renumbered {
 				got[renumbered] = 1
 			}
@@ -132,6 +134,118 @@ func TestIntThreeWithoutPreemption(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Len(t, compare(line(c.ours, c.place), line(c.kernels, c.place)).different, c.differ)
+		})
+	}
+}
+
+// sides reads the records of a task on both sides: a line each of event and text, and a stack after a ">".
+func sides(t *testing.T, task string, ours, kernels []string) *result {
+	trace := func(lines []string) []record {
+		var b strings.Builder
+		for _, l := range lines {
+			l, stack, ok := strings.Cut(l, ">")
+			b.WriteString("           " + task + "      [000] .....     1.000002: " + l + "\n")
+			if ok {
+				b.WriteString("           " + task + "      [000] .....     1.000002: <stack trace>\n => " + stack + "\n")
+			}
+		}
+		return read(t, b.String())
+	}
+	return compare(trace(ours), trace(kernels))
+}
+
+// TestPointersNameTheSameObject: an object has one address on each side while it lives.
+func TestPointersNameTheSameObject(t *testing.T) {
+	const a, b, c, d = "0xffff888000000000", "0xffff888000001000", "0xffff888000002000", "0xffff888000003000"
+	for name, tc := range map[string]struct {
+		ours, kernels     []string
+		pointers, differs int
+	}{
+		"elsewhere":                       {[]string{a, a}, []string{b, b}, 2, 0},
+		"two that are exchanged":          {[]string{a, b, a}, []string{b, a, b}, 3, 0},
+		"memory is given again here":      {[]string{a, a}, []string{b, c}, 2, 0},
+		"memory is given again there":     {[]string{a, b}, []string{c, c}, 2, 0},
+		"one here is two that live there": {[]string{a, a, a}, []string{b, c, b}, 2, 1},
+		"two that live here are one":      {[]string{a, b, a}, []string{c, c, c}, 2, 1},
+		"the same, and then another":      {[]string{a, a, a}, []string{a, b, a}, 1, 0},
+		"four, in turn":                   {[]string{a, b, a, b}, []string{c, d, c, d}, 4, 0},
+		"four, the last two exchanged":    {[]string{a, b, a, b, a}, []string{c, d, d, c, c}, 4, 1},
+		"a number":                        {[]string{"0x10"}, []string{"0x20"}, 0, 1},
+		"a pointer of user memory":        {[]string{"0x7fff00000000"}, []string{"0x7fff00001000"}, 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for i := range tc.ours {
+				tc.ours[i] = "close: (filp_close+0x0/0x70) file=" + tc.ours[i]
+				tc.kernels[i] = "close: (filp_close+0x0/0x70) file=" + tc.kernels[i]
+			}
+			res := sides(t, "calls-70", tc.ours, tc.kernels)
+			require.Equal(t, tc.pointers, res.pointers)
+			require.Len(t, res.different, tc.differs)
+		})
+	}
+}
+
+// TestFutexesAreAMatterOfTime: what a task does but for them has to be the same.
+func TestFutexesAreAMatterOfTime(t *testing.T) {
+	const wait, wake, read = "futex: (do_futex+0x4/0x1c0) op=128 val=0>do_futex", "futex: (do_futex+0x4/0x1c0) op=129 val=1>do_futex", "vread: (vfs_read+0x4/0x360) count=4>vfs_read"
+	for name, tc := range map[string]struct {
+		ours, kernels        []string
+		same, raced, differs int
+	}{
+		"the same":            {[]string{wait, read, wake}, []string{wait, read, wake}, 6, 0, 0},
+		"one waits":           {[]string{read, wake, read}, []string{read, wait, wake, read}, 4, 6, 0},
+		"in another order":    {[]string{wait, read, wake}, []string{wake, wait, read}, 2, 8, 0},
+		"and another reads":   {[]string{wake, read}, []string{wait, read, read}, 2, 4, 1},
+		"a stack of a record": {[]string{wake, read}, []string{wait, "vread: (vfs_read+0x4/0x360) count=4>ksys_read"}, 1, 4, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			res := sides(t, "calls-70", tc.ours, tc.kernels)
+			require.Equal(t, tc.same, res.same)
+			require.Equal(t, tc.raced, res.raced)
+			require.Len(t, res.different, tc.differs)
+		})
+	}
+}
+
+// TestTheKernelStartsTasksOfItsOwn: kthreadd's records of one more are no difference, a program's are.
+func TestTheKernelStartsTasksOfItsOwn(t *testing.T) {
+	const clone, own = "clone: (kernel_clone+0x4/0x3c0) flags=0x800700>kernel_clone", "\n => ret_from_fork_asm"
+	res := sides(t, "kthreadd-2", []string{clone + own}, []string{clone + own, clone + own})
+	require.Equal(t, 2, res.background)
+	require.Empty(t, res.different)
+	res = sides(t, "kthreadd-2", []string{clone + own}, []string{"new: (wake_up_new_task+0x4/0x280)>kernel_clone" + own, clone + own})
+	require.NotEmpty(t, res.different)
+	res = sides(t, "calls-70", []string{clone}, []string{clone, clone})
+	require.Zero(t, res.background)
+	require.NotEmpty(t, res.different)
+}
+
+// TestProcessNumbersOfTheSameTask: do_wait returns the number of a task whose name is the same on both sides.
+func TestProcessNumbersOfTheSameTask(t *testing.T) {
+	text := func(child, ret, event string) []record {
+		return read(t, "           calls-70      [000] .....     1.000002: "+event+": (kernel_wait4+0xb7/0x160 <- do_wait) ret="+ret+"\n"+
+			"           child-"+child+"      [000] .....     1.000002: exit: (do_exit+0x0/0x70) code=0\n")
+	}
+	for name, tc := range map[string]struct {
+		ret, event        string
+		numbered, differs int
+	}{
+		"the child's":          {"72", "waitr", 1, 0},
+		"another child's":      {"73", "waitr", 0, 1},
+		"an error":             {"-10", "waitr", 0, 1},
+		"a number of bytes":    {"72", "vreadr", 0, 1},
+		"the number here":      {"71", "waitr", 0, 1},
+		"the parent's own one": {"70", "waitr", 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			theirs := text("72", tc.ret, tc.event)
+			res := compare(text("71", "71", tc.event), theirs)
+			require.Equal(t, tc.numbered, res.numbered)
+			if tc.ret == "71" {
+				require.Equal(t, 2, res.same, "the text is the same, though the number is not the child's there")
+				return
+			}
+			require.Len(t, res.different, tc.differs)
 		})
 	}
 }

@@ -40,6 +40,15 @@ func (res *result) print(w io.Writer) {
 			fmt.Fprintf(w, "%d differ in %s\n", n, rules[i].why)
 		}
 	}
+	if res.pointers > 0 {
+		fmt.Fprintf(w, "%d differ in pointers into the kernel's memory, each of which names the same object on both sides: what is allocated after the dump is elsewhere\n", res.pointers)
+	}
+	if res.numbered > 0 {
+		fmt.Fprintf(w, "%d differ in the process number that they have of the same task\n", res.numbered)
+	}
+	if res.raced > 0 {
+		fmt.Fprintf(w, "%d are of futexes, where tasks of the program have others wait: which of two tasks comes first is a matter of time\n", res.raced)
+	}
 	if res.renumbered {
 		fmt.Fprintln(w, "process numbers differ: the kernel starts tasks of its own in between, when its time has come")
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -50,4 +51,13 @@ func parse(text string) (list []record, err error) {
 		}
 	}
 	return list, nil
+}
+
+// replaced is the record with another text where a pattern matches.
+func (r record) replaced(what *regexp.Regexp, with string) record {
+	r.text = slices.Clone(r.text)
+	for i := range r.text {
+		r.text[i] = what.ReplaceAllString(r.text[i], with)
+	}
+	return r
 }

@@ -31,9 +31,11 @@ var rules = []rule{
 		},
 	},
 	{
-		"a tick asked the task to give up its CPU (N), which is a matter of time, too",
+		"a tick asked the task to give up its CPU (N, l), which is a matter of time, too",
 		func(r record) record {
-			r.flags = strings.ReplaceAll(r.flags, "N", ".")
+			if len(r.flags) > 1 && strings.ContainsRune(asked, rune(r.flags[1])) {
+				r.flags = r.flags[:1] + "." + r.flags[2:]
+			}
 			return r
 		},
 	},
@@ -60,22 +62,13 @@ var rules = []rule{
 			return r
 		},
 	},
-	{
-		"the value of a pointer into the kernel's memory",
-		func(r record) record {
-			r.text = slices.Clone(r.text)
-			for i := range r.text {
-				r.text[i] = pointer.ReplaceAllString(r.text[i], "POINTER")
-			}
-			return r
-		},
-	},
 }
+
+// asked are the second flags of a task that is asked to give up its CPU, at once or lazily.
+const asked = "NnplLbB"
 
 // inside begins the record of a probe inside a function. One at an entry is no int3.
 var inside = regexp.MustCompile(`^\(\w+\+0x0*[1-9a-f][0-9a-f]*/0x`)
-
-var pointer = regexp.MustCompile(`\b0xffff[0-9a-f]{12}\b`)
 
 // handlers are the kernel's functions from a probe to a trigger. The function tracer's
 // trampoline among them has no symbol.
