@@ -24,6 +24,7 @@ var shownRules = []rule{
 		lacking(wholly(has("__kretprobe_find_ret_addr", "rethook_find_ret_addr", "kretprobe_find_ret_addr")))),
 	shown("Kret.HandlerIRQsOff", "", func(c *profile.Config) *bool { return &c.Kret.HandlerIRQsOff }, wholly(has("kretprobe_hash_lock"))),
 	shown("Optimize.RetriesHeldBack", "", func(c *profile.Config) *bool { return &c.Optimize.RetriesHeldBack }, wholly(has("kprobe_optimizer_thread"))),
+	shown("Kret.UnwinderKnows", "", func(c *profile.Config) *bool { return &c.Kret.UnwinderKnows }, wholly(has("rethook_find_ret_addr", "kretprobe_find_ret_addr"))),
 	shown("Poke.SharedArray", "", func(c *profile.Config) *bool { return &c.Poke.SharedArray }, wholly(has("smp_text_poke_single"))),
 	shown("Tracing.TAIClock", "", func(c *profile.Config) *bool { return &c.Tracing.TAIClock }, wholly(has("ktime_get_tai_fast_ns"))),
 	shown("Tracing.RawCommand", "", func(c *profile.Config) *bool { return &c.Tracing.RawCommand }, wholly(has("trace_probe_create"))),

@@ -382,6 +382,9 @@ type Kret struct {
 	// Rethook pushes the trampoline's own address and leaves RetAddr of
 	// stacked instances alone (5.18 and later).
 	Rethook bool
+	// UnwinderKnows: a stack has the address that a return probe replaced, where it has the trampoline without
+	// (unwind_recover_ret_addr, 5.16 and later).
+	UnwinderKnows bool
 	// FrameCheck is what happens to a pending instance that waits on another stack slot
 	// than the one that is returned through.
 	FrameCheck FrameCheck

@@ -169,6 +169,7 @@ var ruleChanges = []Change{
 	{Field: "Kret.LostReturn", Value: "kprobes: kretprobe: Return address not found, not execute handler. Maybe there is a bug in the kernel.",
 		From: Version{5, 16, 0}, Stable: worded, Note: "with KRETPROBE_ON_RETHOOK another one; in 5.15 " + notNarrowed},
 	{Field: "Kret.Rethook", From: Version{5, 18, 0}, Option: "CONFIG_KRETPROBE_ON_RETHOOK"},
+	{Field: "Kret.UnwinderKnows", From: Version{5, 16, 0}},
 	{Field: "Kret.MissedInNMI", From: Version{3, 17, 0}, Until: Version{5, 10, 0}},
 	{Field: "Kret.EntryHandler", From: Version{2, 6, 25}},
 	{Field: "Kret.HandlerIPIsTrampoline", Until: Version{5, 16, 0}},

@@ -132,6 +132,8 @@ func TestReleases(t *testing.T) {
 		"TriggerCounted": {func(c *Config) bool { return c.Tracing.TriggerCounted },
 			[]string{"5.10.262", "5.15.183", "6.1.139", "6.6.91", "6.9", "6.12.29", "6.13.2", "6.14.7"},
 			[]string{"5.15.184", "6.1.140", "6.1.192", "6.6.92", "6.12.30", "6.12.118", "6.14.8", "6.15", "7.3.4"}},
+		"UnwinderKnows": {func(c *Config) bool { return c.Kret.UnwinderKnows },
+			[]string{"5.16", "5.17", "5.18", "6.1", "7.3.4"}, []string{"5.10.262", "5.14", "5.15.184"}},
 		"SanitizeStar": {func(c *Config) bool { return c.Tracing.SanitizeStar },
 			[]string{"6.6.103", "6.12.44", "6.12.118", "6.16.4", "6.17", "7.3"}, []string{"6.1.192", "6.6.102", "6.7.3", "6.12.43", "6.14", "6.16.3"}},
 		"VmlinuxHidesModules": {func(c *Config) bool { return c.Tracing.VmlinuxHidesModules },

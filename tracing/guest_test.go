@@ -23,9 +23,13 @@ type guest struct {
 }
 
 func newGuest(t testing.TB, kernel string, cpus int, o tracing.Options) *guest {
-	l := kprobestest.New(t, &kprobestest.Options{
-		Profile: kernel, CPUs: cpus, Modules: []string{"../testdata/demo.ko"},
-	}).Lab()
+	return newGuestOf(t, &kprobestest.Options{Profile: kernel, CPUs: cpus}, o)
+}
+
+// newGuestOf is one of other choices too.
+func newGuestOf(t testing.TB, of *kprobestest.Options, o tracing.Options) *guest {
+	of.Modules = []string{"../testdata/demo.ko"}
+	l := kprobestest.New(t, of).Lab()
 	g := &guest{TB: t, l: l}
 	o.Log = func(line string) { g.log = append(g.log, line) }
 	var err error

@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/errno"
+	"kprobelab/kprobestest"
+	"kprobelab/profile"
 	"kprobelab/tracing"
 )
 
@@ -164,6 +166,16 @@ func TestStacktraceOption(t *testing.T) {
 	g.write("options/sym-addr", "1")
 	g.call("sys_fork")
 	require.Regexp(t, `^ alloc_pid\+0x1/0x[0-9a-f]+ <ffffffff81[0-9a-f]{6}> copy_process\+0x[0-9a-f]+/0x[0-9a-f]+ <ffffffff81[0-9a-f]{6}> `, g.stacks()[0])
+
+	// So do those of 5.16 and 5.17, which have no rethook.
+	v, ok := profile.ParseVersion("5.17")
+	require.True(t, ok)
+	g = newGuestOf(t, &kprobestest.Options{Rules: profile.ForRelease(v)}, tracing.Options{})
+	g.write("options/stacktrace", "1")
+	g.write("kprobe_events", "p:e alloc_pid\nr:a copy_process")
+	g.write("events/enable", "1")
+	g.call("sys_fork")
+	require.Equal(t, " alloc_pid copy_process kernel_clone sys_fork", g.stacks()[0])
 
 	old := newGuest(t, "5.10", 1, tracing.Options{})
 	old.write("options/stacktrace", "1")

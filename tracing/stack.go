@@ -51,11 +51,11 @@ func (t *Tracing) isTrampoline(addr uint64) bool {
 }
 
 // replacedReturns is what tells an unwinder the address that a return probe replaced,
-// where unwinders can tell (rethook, 5.18).
+// where unwinders ask.
 func (t *Tracing) replacedReturns() func(addr, at uint64) uint64 {
 	cursor := kprobes.Cursor{}
 	return func(addr, at uint64) uint64 {
-		if t.p.Kret.Rethook && t.isTrampoline(addr) {
+		if t.p.Kret.UnwinderKnows && t.isTrampoline(addr) {
 			return uint64(t.k.FindReturnAddress(t.m.Task(), x86.Addr(at), &cursor))
 		}
 		return t.k.Kernels(addr)

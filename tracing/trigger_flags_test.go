@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kprobelab/kprobestest"
 	"kprobelab/tracing"
 )
 
@@ -15,18 +16,22 @@ func TestStackOfATriggerCountsTheHandler(t *testing.T) {
 	for name, c := range map[string]struct {
 		kernel, probe  string
 		trigger, event string
+		preemption     bool
 	}{
-		"a function of 6.9":           {"6.9", "p:g/e alloc_pid", "...1.", "....."},
-		"a return of 6.9":             {"6.9", "r:g/e alloc_pid", "...1.", "....."},
-		"an int3 of 6.9":              {"6.9", "p:g/e leaf+5", "d.Z..", "..Zff"},
-		"a function of 6.18":          {"6.18", "p:g/e alloc_pid", ".....", "....."},
-		"an int3 of 6.18":             {"6.18", "p:g/e leaf+5", "..Zff", "..Zff"},
-		"a function of Debian's 6.12": {"6.12", "p:g/e alloc_pid", ".....", "....."},
-		"without preemption":          {"5.8", "p:g/e alloc_pid", "....", "...."},
+		"a function of 6.9":           {"6.9", "p:g/e alloc_pid", "...1.", ".....", true},
+		"a return of 6.9":             {"6.9", "r:g/e alloc_pid", "...1.", ".....", true},
+		"an int3 of 6.9":              {"6.9", "p:g/e leaf+5", "d.Z..", "..Zff", true},
+		"a function of 6.18":          {"6.18", "p:g/e alloc_pid", ".....", ".....", true},
+		"an int3 of 6.18":             {"6.18", "p:g/e leaf+5", "..Zff", "..Zff", true},
+		"a function of Debian's 6.12": {"6.12", "p:g/e alloc_pid", ".....", ".....", true},
+		"without preemption":          {"5.8", "p:g/e alloc_pid", "....", "....", false},
+		"four flags, of 5.8":          {"5.8", "p:g/e alloc_pid", "...1", "....", true},
+		"a return of 5.10":            {"5.10", "r:g/e alloc_pid", "d..1", "d...", true},
+		"6.9 without preemption":      {"6.9", "p:g/e alloc_pid", ".....", ".....", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, option := range []bool{false, true} {
-				g := newGuest(t, c.kernel, 1, tracing.Options{})
+				g := newGuestOf(t, &kprobestest.Options{Profile: c.kernel, Preemption: &c.preemption}, tracing.Options{})
 				g.write("kprobe_events", c.probe)
 				g.write("events/g/e/enable", "1")
 				want := c.trigger

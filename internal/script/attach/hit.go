@@ -334,7 +334,7 @@ func (h *hit) unwind(from orc.Frame, raw bool) {
 		if raw && addr == trampoline {
 			return addr
 		}
-		if addr == trampoline && addr != 0 && k.Config().Kret.Rethook {
+		if addr == trampoline && addr != 0 && k.Config().Kret.UnwinderKnows {
 			return uint64(k.FindReturnAddress(h.r.o.Machine.Task(), x86.Addr(at), &cursor))
 		}
 		return k.Kernels(addr)

@@ -34,7 +34,8 @@ func read(t *testing.T, text string) []record {
 func TestParse(t *testing.T) {
 	list := read(t, trace)
 	require.Len(t, list, 7)
-	require.Equal(t, record{"calls", "70", ".....", "vwrite", []string{`(vfs_write+0x0/0x3f0) text="two`, `lines"`}}, list[3])
+	require.Equal(t, record{"calls", "70", ".....", "vwrite", []string{`(vfs_write+0x0/0x3f0) text="two`, `lines"`}, list[3].place}, list[3])
+	require.Equal(t, list[1].text[0], list[2].place, "the stack is of the record before")
 	require.True(t, list[2].isStack())
 	require.Len(t, list[2].text, 3)
 	_, err := parse("no trace\n")
@@ -125,12 +126,13 @@ func TestIntThreeWithoutPreemption(t *testing.T) {
 		ours, kernels, place string
 		differ               int
 	}{
-		"later_a_jump":      {"....", "d...", "vfs_read+0x5", 0},
-		"five_flags":        {".....", "d....", "vfs_read+0x5", 0},
-		"an_entry":          {"....", "d...", "vfs_read+0x0", 1},
-		"in_an_interrupt":   {"..h.", "d.h.", "vfs_read+0x5", 1},
-		"another_flag":      {".n..", "dn..", "vfs_read+0x5", 1},
-		"both_are_an_int3s": {"d...", "d...", "vfs_read+0x5", 0},
+		"later_a_jump":       {"....", "d...", "vfs_read+0x5", 0},
+		"five_flags":         {".....", "d....", "vfs_read+0x5", 0},
+		"an_entry":           {"....", "d...", "vfs_read+0x0", 1},
+		"in_an_interrupt":    {"..h.", "d.h.", "vfs_read+0x5", 1},
+		"another_flag":       {"..s.", "d.s.", "vfs_read+0x5", 1},
+		"asked, and an int3": {".n..", "dn..", "vfs_read+0x5", 0},
+		"both_are_an_int3s":  {"d...", "d...", "vfs_read+0x5", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Len(t, compare(line(c.ours, c.place), line(c.kernels, c.place)).different, c.differ)
@@ -205,6 +207,16 @@ func TestFutexesAreAMatterOfTime(t *testing.T) {
 			require.Len(t, res.different, tc.differs)
 		})
 	}
+}
+
+// TestTheStackOfAnIntThree has its flags.
+func TestTheStackOfAnIntThree(t *testing.T) {
+	text := func(place, flags string) []record {
+		line := "           calls-70      [000] " + flags + "     1.000002: "
+		return read(t, line+"inread: ("+place+"/0x360) count=4\n"+line+"<stack trace>\n => vfs_read\n")
+	}
+	require.Empty(t, compare(text("vfs_read+0x5", "...."), text("vfs_read+0x5", "d...")).different)
+	require.Len(t, compare(text("vfs_read+0x0", "...."), text("vfs_read+0x0", "d...")).different, 2)
 }
 
 // TestTheKernelStartsTasksOfItsOwn: kthreadd's records of one more are no difference, a program's are.

@@ -14,6 +14,8 @@ type record struct {
 	// event is the event's name, text what follows it: of a stack its functions.
 	event string
 	text  []string
+	// place is the text of the task's record that a stack belongs to.
+	place string
 }
 
 // stackName is what the line of a stack has in the place of an event.
@@ -31,15 +33,17 @@ var head = regexp.MustCompile(`^ *(.+)-(\d+) +\[\d+\] (\S+) +[\d.]+: (?:(<stack 
 // parse reads a trace. A line that begins no record goes on with the text of the one
 // before: a text of the program's has newlines. One that has none before is an error.
 func parse(text string) (list []record, err error) {
+	places := map[string]string{}
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
 		m := head.FindStringSubmatch(line)
 		frame, isFrame := strings.CutPrefix(line, " => ")
 		switch {
 		case m != nil && m[4] != "":
-			list = append(list, record{comm: m[1], pid: m[2], flags: m[3], event: m[4]})
+			list = append(list, record{comm: m[1], pid: m[2], flags: m[3], event: m[4], place: places[m[2]]})
 		case m != nil:
-			list = append(list, record{comm: m[1], pid: m[2], flags: m[3], event: m[5], text: []string{m[6]}})
+			places[m[2]] = m[6]
+			list = append(list, record{comm: m[1], pid: m[2], flags: m[3], event: m[5], text: []string{m[6]}, place: m[6]})
 		case isFrame && len(list) > 0 && list[len(list)-1].isStack():
 			last := &list[len(list)-1]
 			last.text = append(last.text, frame)

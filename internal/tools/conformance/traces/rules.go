@@ -43,7 +43,7 @@ var rules = []rule{
 		"an int3 (Zff; without a count of preemption d) that the kernel's optimizer replaces by a jump some time later; here it has done so before the program",
 		func(r record) record {
 			r.flags = strings.ReplaceAll(r.flags, "Zff", "...")
-			if len(r.text) > 0 && inside.MatchString(r.text[0]) && strings.Trim(r.flags[1:], ".") == "" && r.flags[0] == 'd' {
+			if inside.MatchString(r.place) && strings.Trim(r.flags[1:], ".") == "" && r.flags[0] == 'd' {
 				r.flags = "." + r.flags[1:]
 			}
 			return r
@@ -76,5 +76,5 @@ var handlers = map[string]bool{
 	"kprobe_trace_func": true, "kprobe_dispatcher": true, "kprobe_ftrace_handler": true, "ftrace_ops_assist_func": true,
 	"kretprobe_trace_func": true, "kretprobe_dispatcher": true, "kretprobe_rethook_handler": true,
 	"rethook_trampoline_handler": true, "arch_rethook_trampoline_callback": true, "arch_rethook_trampoline": true,
-	"__kretprobe_trampoline_handler": true, "trampoline_handler": true, "kretprobe_trampoline": true,
+	"__kretprobe_trampoline_handler": true, "trampoline_handler": true, "kretprobe_trampoline": true, "__kretprobe_trampoline": true,
 }
