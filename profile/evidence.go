@@ -20,7 +20,8 @@ type Asked struct {
 // Record is a public record of the release that took a change over.
 type Record struct {
 	// Where is changelog (Debian's, of the stable release), queue (the patches of stable
-	// releases) or commit (of mainline).
+	// releases), announcement (the mail that announces a release), commit (of mainline) or
+	// configuration, where no change of the kernel's decides.
 	Where string
 	// Release is the first one that has the change, Title the commit's.
 	Release Version

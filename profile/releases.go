@@ -192,7 +192,7 @@ var ruleChanges = []Change{
 	{Field: "Optimize.StopMachine", From: Version{2, 6, 34}, Until: Version{3, 12, 0}},
 	{Field: "Optimize.ThreeStepUnoptimize", From: Version{3, 12, 0}, Until: Version{5, 6, 0}, Note: "5.4.286 has it, 5.8 has not"},
 	{Field: "Optimize.ClearedWhenQueued", From: Version{2, 6, 34}, Until: Version{5, 6, 0},
-		Stable: []Version{{4, 14, 173}, {4, 19, 109}, {5, 4, 25}, {5, 5, 9}},
+		Stable: []Version{{4, 14, 173}, {4, 19, 109}, {5, 4, 25}, {5, 5, 6}},
 		Note:   "the release before, 4.19.108 and 5.4.24, keeps OPTIMIZED, and has the older queue"},
 	{Field: "Optimize.EnabledNeighboursOnly", From: Version{2, 6, 34}, Until: Version{6, 3, 0}, Stable: neighbours,
 		Note: "6.2.1, 6.0.19, 5.19 and 5.15.85 have it; 5.15.100, 5.4.286 and 6.3.8 have not"},

@@ -91,7 +91,7 @@ func TestReleases(t *testing.T) {
 			[]string{"4.4", "5.10.262", "6.6.9", "6.1.190", "6.12.112", "7.1.13", "7.2.9"}, []string{"6.1.191", "6.12.113", "7.2.10", "7.3.4"}},
 		"CLAC":        {func(c *Config) bool { return c.Optimize.CLAC }, []string{"5.8", "6.1"}, []string{"5.4.286", "4.19"}},
 		"three_steps": {func(c *Config) bool { return c.Optimize.ThreeStepUnoptimize }, []string{"4.4", "4.19.78", "5.4.286"}, []string{"5.8", "5.15"}},
-		"cleared":     {func(c *Config) bool { return c.Optimize.ClearedWhenQueued }, []string{"4.4", "4.19.78"}, []string{"5.4.286", "5.8"}},
+		"cleared":     {func(c *Config) bool { return c.Optimize.ClearedWhenQueued }, []string{"4.4", "4.19.78", "5.5.5"}, []string{"5.4.286", "5.5.6", "5.8"}},
 		"Boost54": {func(c *Config) bool { return c.Slot.BoostRule == Boost54 },
 			[]string{"4.19.300", "5.4.286", "5.12.10"}, []string{"4.19.78", "5.4.100", "5.8", "5.10.223", "5.13"}},
 		"6.14": {func(c *Config) bool {
