@@ -229,7 +229,9 @@ func TestDumpsThatAskForMuch(t *testing.T) {
 		// A call that is followed by itself, and a field.
 		require.Len(t, machine(t, "ftrace", call, fields).TracersEvents(), bounded.Tracepoints)
 		require.Len(t, machine(t, "sched", call, class+8).Events(), bounded.Tracepoints)
-		events := machine(t, "sched", head, fields).Events()
+		img := machine(t, "sched", head, fields)
+		events := img.Events()
+		require.Same(t, &events[0], &img.Events()[0], "they are read once: a pattern of a script's asks for each of many")
 		require.Len(t, events, 1)
 		require.Len(t, events[0].Fields, bounded.TracepointFields)
 	})

@@ -1,6 +1,7 @@
 package kimage
 
 import (
+	"bytes"
 	"strings"
 
 	"kprobelab/internal/bounded"
@@ -51,8 +52,13 @@ type eventReader struct {
 }
 
 // Events are those of the kernel's tracepoints that have records, in the kernel's order: not
-// those of system calls. Only a booted kernel's dump has any.
-func (img *Image) Events() (list []Event) {
+// those of system calls. Only a booted kernel's dump has any. They are read once; the list must not be changed.
+func (img *Image) Events() []Event {
+	img.events.once.Do(func() { img.events.list = img.readEvents() })
+	return img.events.list
+}
+
+func (img *Image) readEvents() (list []Event) {
 	r, ok := img.eventReader()
 	if !ok {
 		return nil
@@ -141,12 +147,19 @@ func (r *eventReader) each(head x86.Addr, link int64, most int, fn func(at x86.A
 	}
 }
 
+// text reads a text that ends with a zero, page by page: the page after it may not be there.
 func (r *eventReader) text(at x86.Addr) string {
+	const page = 4096
 	var b [256]byte
-	for i := range b {
-		if r.img.ReadKernel(at.Add(int64(i)), b[i:i+1]) != nil || b[i] == 0 {
-			return string(b[:i])
+	for n := 0; n < len(b); {
+		end := min(len(b), n+page-int(uint64(at.Add(int64(n)))%page))
+		if r.img.ReadKernel(at.Add(int64(n)), b[n:end]) != nil {
+			return string(b[:n])
 		}
+		if i := bytes.IndexByte(b[n:end], 0); i >= 0 {
+			return string(b[:n+i])
+		}
+		n = end
 	}
 	return ""
 }

@@ -72,6 +72,11 @@ type Image struct {
 		once sync.Once
 		p    Processor
 	}
+	// events are read from a dump once.
+	events struct {
+		once sync.Once
+		list []Event
+	}
 
 	// tables is what loadTables read and bootPatch used; unnamed are those that no
 	// symbol and no section names.

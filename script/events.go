@@ -20,6 +20,21 @@ import (
 type events struct {
 	source *source.File
 	img    *kimage.Image
+	// calls are the symbols of the system calls' descriptions, once they were looked for.
+	calls []kimage.Symbol
+}
+
+// described are the symbols of the system calls' descriptions.
+func (e *events) described() []kimage.Symbol {
+	if e.calls == nil {
+		e.calls = []kimage.Symbol{}
+		for _, s := range e.img.Symbols() {
+			if strings.HasPrefix(s.Name, metadataPrefix) {
+				e.calls = append(e.calls, s)
+			}
+		}
+	}
+	return e.calls
 }
 
 // names are the names of all events, SYSTEM:EVENT.
@@ -27,15 +42,12 @@ func (e *events) names() (list []string) {
 	for _, ev := range e.img.Events() {
 		list = append(list, ev.System+":"+ev.Name)
 	}
-	symbols := e.img.Symbols()
-	for i := range symbols {
-		if name, ok := strings.CutPrefix(symbols[i].Name, metadataPrefix); ok {
-			if _, ok := e.metadata(symbols[i].Addr); !ok {
-				continue
-			}
-			name = strings.TrimPrefix(name, "_")
-			list = append(list, "syscalls:sys_enter_"+name, "syscalls:sys_exit_"+name)
+	for _, s := range e.described() {
+		if _, ok := e.metadata(s.Addr); !ok {
+			continue
 		}
+		name := strings.TrimPrefix(s.Name[len(metadataPrefix):], "_")
+		list = append(list, "syscalls:sys_enter_"+name, "syscalls:sys_exit_"+name)
 	}
 	return list
 }
@@ -49,7 +61,7 @@ func (e *events) formats() map[string]bool {
 	return names
 }
 
-func newEvents(s *source.File, img *kimage.Image) *events { return &events{s, img} }
+func newEvents(s *source.File, img *kimage.Image) *events { return &events{source: s, img: img} }
 
 const metadataPrefix = "__syscall_meta__"
 
@@ -59,17 +71,12 @@ func (e *events) named(pattern string) (list []bpftrace.Event) {
 			list = append(list, e.recorded(&ev))
 		}
 	}
-	symbols := e.img.Symbols()
-	for i := range symbols {
-		name, ok := strings.CutPrefix(symbols[i].Name, metadataPrefix)
-		if !ok {
-			continue
-		}
-		name = strings.TrimPrefix(name, "_") // the macro's own, in some releases
+	for _, s := range e.described() {
+		name := strings.TrimPrefix(s.Name[len(metadataPrefix):], "_") // the macro's own, in some releases
 		for _, kind := range [...]string{"sys_enter", "sys_exit"} {
 			full := "syscalls:" + kind + "_" + name
 			if ok, _ := path.Match(pattern, full); ok {
-				if ev, ok := e.syscall(kind, full, symbols[i].Addr); ok {
+				if ev, ok := e.syscall(kind, full, s.Addr); ok {
 					list = append(list, ev)
 				}
 			}

@@ -217,7 +217,6 @@ func (c *checker) assignMap(n *node) {
 		if x.typ.castable() {
 			c.problems.list[len(c.problems.list)-1].Hint = fmt.Sprintf("Add a cast to integer if you want the value of the aggregate, e.g. `%s = (int64)%s;`.", m.text, x.text)
 		}
-		return
 	}
 	t := x.typ
 	if a := c.maps[m.text]; a != nil && a.val != nil && a.val.isInt() && x.op == nMap && t.castable() {

@@ -197,6 +197,9 @@ func (g *generator) statement(n *node) script.Stmt {
 	case "continue":
 		return script.Continue{}
 	}
+	if len(n.kids) == 1 { // of return, whose value nobody takes
+		return script.Block{g.effect(n.kids[0]), script.Next{}}
+	}
 	return script.Next{}
 }
 

@@ -45,8 +45,8 @@ rules themselves are in [rules.md](rules.md) and [spec/](spec/README.md).
   then those in which Debian set it.
 - *Evidence* has, per date, the nearest release below it and the nearest from it on that were found to differ, and
   how: *booted* and asked, *asked* of the image's own functions, *code* or *symbol* of the image, or its source
-  *tree*. Then the public record: *changelog* is Debian's, *queue* the folder of the stable patch, *commit* mainline's
-  hash and title. *By the day of the change* is none of these: the release that came next. The files are
+  *tree*. Then the public record: *changelog* is Debian's, *queue* the folder of the stable patch, *announcement* the mail
+  that announces the release, *commit* mainline's hash and title, *configuration* that no change of the kernel's decides. The files are
   [asked.txt](../profile/testdata/asked.txt), which make conformance-levels asks for anew, and [records.txt](../profile/testdata/records.txt).
 - A vendor's kernel may have taken over a change at another time. What an image itself says goes
   before this table; ` + "`kprobelab info IMAGE`" + ` lists each field with its evidence.

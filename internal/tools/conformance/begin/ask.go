@@ -77,6 +77,9 @@ var causes = []struct {
 		}
 		return false
 	}},
+	{"printf() hands what is no directive of the tool's to C's, which then reads what is not there", func(s script, theirs, ours answer) bool {
+		return theirs.code == ours.code && theirs.said == ours.said && ofC.MatchString(s.text)
+	}},
 	{"the kernel's verifier refuses what the tool makes", func(_ script, theirs, _ answer) bool {
 		return strings.Contains(theirs.said, "Error loading BPF program") || strings.Contains(theirs.said, "Error loading program")
 	}},
@@ -84,6 +87,9 @@ var causes = []struct {
 
 // histogram matches the map that a histogram goes into.
 var histogram = regexp.MustCompile(`(@\w+)(?:\[[^;]*\])? = l?hist\(`)
+
+// ofC matches a directive of C's that the tool has not, before another directive.
+var ofC = regexp.MustCompile(`%[-0]*[ +#][-+ #0-9.]*[a-zA-Z][^"]*%`)
 
 // sorted are the lines of an output in their order as texts.
 func sorted(out string) string {

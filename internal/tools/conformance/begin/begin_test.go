@@ -36,6 +36,13 @@ func TestCauses(t *testing.T) {
 	require.Empty(t, causeOf(script{}, answer{code: 1, said: "stdin:1:1-2: ERROR: no\n"}, ours))
 	require.NotEmpty(t, causeOf(script{}, answer{code: 139}, ours))
 	require.NotEmpty(t, causeOf(script{}, answer{code: 1, said: "ERROR: Error loading BPF program for BEGIN_1.\n"}, ours))
+	undefined := script{text: `BEGIN { printf("%#o%d\n", 5); }`}
+	require.NotEmpty(t, causeOf(undefined, answer{out: "051\n"}, answer{out: "%#o5\n"}))
+	require.Empty(t, causeOf(undefined, answer{out: "051\n", said: "WARNING: a\n"}, answer{out: "%#o5\n"}))
+	require.Empty(t, causeOf(script{text: `BEGIN { printf("%d%#o\n", 5); }`}, answer{out: "51\n"}, answer{out: "5%#o\n"}))
+	for text, has := range map[string]bool{"@a = hist(1); delete(@a);": true, "@a[1] = lhist(1, 2, 3, 4); print(has_key(@a, 1));": true, "@a = hist(1); delete(@b);": false, "@a = count(); delete(@a);": false} {
+		require.Equal(t, has, causeOf(script{text: text}, answer{out: "a\n"}, answer{out: "b\n"}) != "", text)
+	}
 	require.Equal(t, answer{said: "a\n"}, answer{said: "WARNING: Unknown error -1: couldn't set RLIMIT_MEMLOCK for bpftrace.\na\n"}.cleaned())
 }
 
