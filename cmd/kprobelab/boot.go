@@ -22,6 +22,7 @@ import (
 	"kprobelab/internal/printable"
 	"kprobelab/internal/qemu"
 	"kprobelab/internal/report"
+	"kprobelab/kernels"
 	"kprobelab/kimage"
 )
 
@@ -375,9 +376,9 @@ func (b *booting) image(ctx context.Context) error {
 
 // anyImage is the running kernel's image, or Debian's newest.
 func (b *booting) anyImage(ctx context.Context) (string, error) {
-	found, err := findBoot("/boot", runningRelease())
+	found, err := kernels.FindRunning()
 	if err == nil {
-		return found.image, nil
+		return found.Image, nil
 	}
 	b.say("the running kernel's image cannot be read; Debian's newest cloud kernel is taken")
 	s, err := b.t.store(b.c)

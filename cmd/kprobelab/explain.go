@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -15,8 +14,10 @@ import (
 	"kprobelab/internal/bounded"
 	"kprobelab/internal/process"
 	"kprobelab/internal/report"
+	"kprobelab/kernels"
 	"kprobelab/kimage"
 	"kprobelab/profile"
+	"kprobelab/run"
 	"kprobelab/watch"
 	"kprobelab/x86"
 )
@@ -165,7 +166,7 @@ func (t *term) walk(s *subject, point string, e *report.Explanation) error {
 		return &failure{exitRefused, fmt.Errorf("%s: there is nothing to walk through: %s %s: %s",
 			point, errno.Errno(-e.Errno).Name(), e.RegisterReason, e.RegisterWhy)}
 	}
-	return s.walk(t, e.PlacedAt.Addr)
+	return run.Walk(t.out, t.outStyle, s.img, e.PlacedAt.Addr, s.heading)
 }
 
 // subject is the code that is explained.
@@ -300,12 +301,12 @@ func runningSubject(t *term, c *cli.Command, point string) (*subject, string, er
 	if f, err := os.Stat(point); point == "-" || err == nil && f.Mode().IsRegular() {
 		return nil, "", usagef("explain which address of %s? give SYM+OFF or an address after it", point)
 	}
-	b, err := findBoot("/boot", runningRelease())
+	b, err := kernels.FindRunning()
 	if err != nil {
-		return nil, "", &failure{exitImage, err}
+		return nil, "", &failure{exitImage, fmt.Errorf("%w; name an IMAGE (- is the guest kernel inside the program)", err)}
 	}
-	b.apply(c)
-	img, err := openImage(t, c, b.image)
+	runningFlags(c, b)
+	img, err := openImage(t, c, b.Image)
 	if err != nil {
 		return nil, "", err
 	}
@@ -314,4 +315,14 @@ func runningSubject(t *term, c *cli.Command, point string) (*subject, string, er
 	return s, point, nil
 }
 
-var errNoRelease = errors.New("the running kernel's release cannot be told")
+// runningFlags sets the flags that the caller has not given. The boot-time text is for
+// the processor that runs it.
+func runningFlags(c *cli.Command, b *kernels.Running) {
+	set := func(flag, value string) {
+		if value != "" && !c.IsSet(flag) {
+			_ = c.Set(flag, value)
+		}
+	}
+	set("config", b.Config)
+	set("cpu", "host")
+}

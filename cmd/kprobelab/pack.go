@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -15,7 +14,6 @@ import (
 	"kprobelab/internal/archive"
 	"kprobelab/internal/printable"
 	"kprobelab/internal/report"
-	"kprobelab/kimage"
 )
 
 func packCommand(t *term) *cli.Command {
@@ -98,19 +96,12 @@ func packList(t *term, c *cli.Command, dir string) error {
 	}
 	var bad []error
 	for _, name := range files {
-		h, err := archive.ReadHeader(name)
+		l, err := archive.ReadLine(name)
 		if err != nil {
 			bad = append(bad, err)
 			continue
 		}
-		info, err := os.Stat(name)
-		if err != nil {
-			return err
-		}
-		if err := t.packed(c, packedLine{
-			File: name, Kept: true, Release: h.Release, Distribution: h.Distribution, Package: h.Package, BuildID: h.BuildID, CPU: h.CPU,
-			Standing: h.Standing, Bytes: int(info.Size()), Base: h.Base, Packaged: h.Packaged, Entries: h.Entries,
-		}); err != nil {
+		if err := t.packed(c, l); err != nil {
 			return err
 		}
 	}
@@ -147,10 +138,7 @@ func rewritten(t *term, c *cli.Command, rewrite func(string, func(archive.Rewrit
 	n := 0
 	err := rewrite(dir, func(r archive.Rewritten) error {
 		n++
-		return t.packed(c, packedLine{
-			File: r.File, Release: r.Release, Distribution: r.Distribution, Package: r.Package, BuildID: r.BuildID, CPU: r.CPU, Standing: r.Standing,
-			Bytes: r.After, Before: r.Before, Base: r.Base, Packaged: r.Packaged, Entries: r.Entries,
-		})
+		return t.packed(c, r.Line())
 	})
 	if errors.Is(err, archive.ErrNone) {
 		return &failure{exitImage, err}
@@ -183,7 +171,7 @@ func packOne(t *term, c *cli.Command, path, dir string) error {
 	o := &archive.Options{Entries: c.Bool("entries"), Progress: func(done, total int64) { t.count("answer", "points", done, total) }}
 	if c.Bool("keep") {
 		if file, ok := archive.Kept(img, o, dir); ok {
-			return t.packed(c, packedLine{Image: img.Name(), File: file, Kept: true})
+			return t.packed(c, archive.Line{Image: img.Name(), File: file, Kept: true})
 		}
 	}
 	p, err := archive.Pack(img, o)
@@ -198,81 +186,15 @@ func packOne(t *term, c *cli.Command, path, dir string) error {
 	if err != nil {
 		return err
 	}
-	return t.packed(c, packedLine{
-		Image: img.Name(), File: file, Release: p.Release, Distribution: p.Distribution, Package: p.Package, BuildID: p.BuildID,
-		Standing: p.Standing, Bytes: len(p.Bytes), Symbols: len(img.Symbols()), Packaged: p.Packaged, Text: textLength(img), Seconds: time.Since(start).Seconds(),
-	})
+	l := p.Line(img, file)
+	l.Seconds = time.Since(start).Seconds()
+	return t.packed(c, l)
 }
 
-// packedLine is what pack says of an image.
-type packedLine struct {
-	Image        string  `json:"image,omitempty"`
-	File         string  `json:"file"`
-	Kept         bool    `json:"kept"`
-	Release      string  `json:"release,omitempty"`
-	Distribution string  `json:"distribution,omitempty"`
-	Package      string  `json:"package,omitempty"`
-	BuildID      string  `json:"build_id,omitempty"`
-	CPU          string  `json:"cpu,omitempty"`
-	Standing     string  `json:"standing,omitempty"`
-	Bytes        int     `json:"bytes,omitempty"`
-	Before       int     `json:"bytes_before,omitempty"`
-	Base         string  `json:"base,omitempty"`
-	Symbols      int     `json:"symbols,omitempty"`
-	Text         uint64  `json:"text_bytes,omitempty"`
-	Packaged     int     `json:"packaged,omitempty"`
-	Entries      bool    `json:"entries,omitempty"`
-	Seconds      float64 `json:"seconds,omitempty"`
-}
-
-// kernel says in words which kernel a file is of.
-func (l *packedLine) kernel() string {
-	words := strings.TrimSpace(l.Distribution + " " + l.Release)
-	if l.Package != "" {
-		words += ", package " + l.Package
+func (t *term) packed(c *cli.Command, l archive.Line) error {
+	if c.Bool("json") {
+		return json.NewEncoder(t.out).Encode(l)
 	}
-	words += ", build " + l.BuildID + ", CPU " + l.CPU + ", " + l.Standing
-	if l.Packaged > 0 {
-		words += ", " + report.Counted(l.Packaged, "module")
-	}
-	if l.Entries {
-		words += ", entries only"
-	}
-	words += fmt.Sprintf(", %d kB", l.Bytes/1000)
-	if l.Before > 0 {
-		words += fmt.Sprintf(" of %d", l.Before/1000)
-	}
-	if l.Base != "" {
-		words += ", a difference from " + l.Base
-	}
-	return words
-}
-
-func (t *term) packed(c *cli.Command, l packedLine) error {
-	var err error
-	switch {
-	case c.Bool("json"):
-		err = json.NewEncoder(t.out).Encode(l)
-	case l.Image == "":
-		_, err = fmt.Fprintf(t.out, "%s: %s\n", l.File, l.kernel())
-	case l.Kept:
-		_, err = fmt.Fprintf(t.out, "%s: %s is there\n", l.Image, l.File)
-	default:
-		modules := ""
-		if l.Packaged > 0 {
-			modules = fmt.Sprintf(" and %s", report.Counted(l.Packaged, "module"))
-		}
-		_, err = fmt.Fprintf(t.out, "%s: %s, %d symbols%s, %d kB of text in %d kB, %.1f s\n",
-			l.Image, l.File, l.Symbols, modules, l.Text/1000, l.Bytes/1000, l.Seconds)
-	}
+	_, err := fmt.Fprintln(t.out, l)
 	return err
-}
-
-func textLength(img *kimage.Image) uint64 {
-	t := img.Table()
-	n := uint64(t.Kernel.Text.Len())
-	for i := range t.Modules {
-		n += uint64(t.Modules[i].Text.Len())
-	}
-	return n
 }

@@ -16,7 +16,7 @@ import (
 // reader, and what reads files of the host's kernel.
 var readers = []string{
 	"internal/bounded/bounded.go", "internal/bounded/open.go", "internal/bounded/pipe_other.go",
-	"cmd/kprobelab/explain_boot.go", "internal/mount/mount.go", "internal/mount/process.go",
+	"kernels/running.go", "internal/mount/mount.go", "internal/mount/process.go",
 }
 
 // ourOwn are folders of which every input is the project's own: its tools and

@@ -1,14 +1,16 @@
-package main
+package run
 
 import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 
 	"kprobelab"
 	"kprobelab/errno"
 	"kprobelab/internal/colour"
 	"kprobelab/internal/steptext"
+	"kprobelab/kimage"
 	"kprobelab/kprobes"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/x86"
@@ -18,17 +20,17 @@ import (
 // another that has to see it.
 const walkCPUs = 2
 
-// walk registers the probe on a machine, lets it be optimized, and undoes it,
+// Walk registers a probe at an address of the image on a machine, lets it be optimized, and undoes it,
 // and shows after each step what changed: the text, the optimizer's list that
 // the probe is on, and what a CPU does that comes to the probe then.
-func (s *subject) walk(t *term, at x86.Addr) error {
-	l, err := kprobelab.New(s.img, &kprobelab.Options{CPUs: walkCPUs, Optimize: true})
+func Walk(out io.Writer, style colour.Style, img *kimage.Image, at x86.Addr, heading string) error {
+	l, err := kprobelab.New(img, &kprobelab.Options{CPUs: walkCPUs, Optimize: true})
 	if err != nil {
-		return usagef("%w", err)
+		return MachineError(img, err)
 	}
 	defer l.Close()
-	w := &optWalk{Writer: bufio.NewWriter(t.out), style: t.outStyle, l: l, at: at}
-	fmt.Fprintf(w, "%s\n\n%s\n", s.heading, w.style.Bold("before"))
+	w := &optWalk{Writer: bufio.NewWriter(out), style: style, l: l, at: at}
+	fmt.Fprintf(w, "%s\n\n%s\n", heading, w.style.Bold("before"))
 	w.state()
 	l.Kprobes.ObserveOptimizer(w.step)
 	p := &kprobes.Kprobe{Addr: at, PreHandler: func(*kprobes.Kprobe, *x86.PtRegs) int { return 0 }}
