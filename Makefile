@@ -214,8 +214,8 @@ bench-docs: build ## measure what a hit costs, and write docs/cost.md and its pl
 	@scripts/bench-docs.sh bin/kprobelab
 
 bench-booted: deps ## a program on a booted kernel, under QEMU and here; going back, and memory of many machines
-	@go test -run '^$$' -bench '^BenchmarkFilesBesideQEMU$$' -benchtime 20000x -count $(or $(COUNT),3) -timeout 1h ./internal/integration/running
-	@go test -run '^$$' -bench '^BenchmarkBooted' -timeout 1h ./kprobestest
+	@go test -run '^$$' -bench '^BenchmarkFilesBesideQEMU$$' -benchtime 20000x -count $(or $(COUNT),3) -timeout 1h ./internal/integration/running 2>&1 | scripts/measured.sh
+	@go test -run '^$$' -bench '^BenchmarkBooted' -timeout 1h ./kprobestest 2>&1 | scripts/measured.sh
 
 bench-qemu: build ## the same on real kernels under QEMU's emulation, side by side, into docs/cost-qemu.md
 	@scripts/bench-qemu.sh bin/kprobelab

@@ -42,6 +42,9 @@ func TestDecisionsOfRealKernels(t *testing.T) {
 			c := img.Profile()
 			s := NewScanner(img, c)
 			points := oracle.Points(t, kernel)
+			if testing.Short() {
+				t.Logf("-short: every eighth of %d points is asked", len(points))
+			}
 			asked, optimized, detours := 0, 0, 0
 			for i := range points {
 				p := &points[i]

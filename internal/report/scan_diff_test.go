@@ -90,7 +90,7 @@ func TestScanComparedWithItself(t *testing.T) {
 	all, err := s.Functions()
 	require.NoError(t, err)
 	if testing.Short() {
-		all = some(all)
+		all = some(t, all)
 	}
 	var b bytes.Buffer
 	totals, err := s.WriteFunctions(&b, ScanJSON, all)
@@ -117,7 +117,7 @@ func TestChangesOfRules(t *testing.T) {
 		all, err := s.Functions()
 		require.NoError(t, err)
 		if testing.Short() {
-			all = some(all)
+			all = some(t, all)
 		}
 		var b bytes.Buffer
 		_, err = s.WriteFunctions(&b, ScanJSON, all)

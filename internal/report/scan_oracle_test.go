@@ -49,7 +49,7 @@ func compareScan(t *testing.T, kernel string, img *kimage.Image, n int) {
 	points := oracle.Points(t, kernel)
 	require.Len(t, lines, len(points))
 	if testing.Short() {
-		lines, points = some(lines), some(points)
+		lines, points = some(t, lines), some(t, points)
 	}
 	var b bytes.Buffer
 	s := NewScan(img)
@@ -71,8 +71,10 @@ func compareScan(t *testing.T, kernel string, img *kimage.Image, n int) {
 	require.Zero(t, different)
 }
 
-// some is every eighth of a list.
-func some[T any](list []T) (out []T) {
+// some is every eighth of a list, and says so.
+func some[T any](t *testing.T, list []T) (out []T) {
+	t.Helper()
+	t.Logf("-short: every eighth of %d is asked", len(list))
 	for i := 0; i < len(list); i += 8 {
 		out = append(out, list[i])
 	}
@@ -112,6 +114,7 @@ func TestScanOracleWalk(t *testing.T) {
 	step := 211
 	if testing.Short() {
 		step *= 8
+		t.Logf("-short: every %dth of %d functions is walked", step, len(all))
 	}
 	for i := 0; i < len(all); i += step {
 		some = append(some, all[i])

@@ -6,8 +6,10 @@ import (
 	"bytes"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,14 +23,15 @@ const Base x86.Addr = 0xffffffff81000000
 // size is what each function has; int3 follows its code.
 const size = 64
 
-// Image is an image whose functions are the given code, in hexadecimal.
+// Image is an image whose functions are the given code, in hexadecimal, in the order of their names.
 func Image(t *testing.T, functions map[string]string) *kimage.Image {
 	t.Helper()
 	dir := t.TempDir()
 	text := bytes.Repeat([]byte{0xcc}, size*len(functions))
 	symbols := fmt.Sprintf("%x T _text\n%x T _stext\n", uint64(Base), uint64(Base))
 	at := 0
-	for name, code := range functions {
+	for _, name := range slices.Sorted(maps.Keys(functions)) {
+		code := functions[name]
 		b, err := hex.DecodeString(strings.ReplaceAll(code, " ", ""))
 		if err != nil || len(b) > size {
 			t.Fatalf("code of %s: %d bytes, %v", name, len(b), err)
