@@ -165,7 +165,7 @@ func (s *Store) suite(ctx context.Context, o *origins, from *debian.Source, suit
 	}
 	defer unlock()
 	st, err := os.Stat(name)
-	if err == nil && (s.o.Offline || !s.o.Refresh && s.now().Sub(st.ModTime()) < lasts) {
+	if err == nil && (s.o.Offline || (!s.o.Refresh || s.fresh[name]) && s.now().Sub(st.ModTime()) < lasts) {
 		var k kept
 		if b, err := bounded.ReadFile(name, bounded.PackageIndex); err == nil && json.Unmarshal(b, &k) == nil {
 			return k.Packages, nil
@@ -174,11 +174,15 @@ func (s *Store) suite(ctx context.Context, o *origins, from *debian.Source, suit
 	if s.o.Offline {
 		return nil, fmt.Errorf("the index of %s: %w", suite, ErrOffline)
 	}
-	s.say("fetching the index of %s from %s", suite, base)
+	if !s.told[base] {
+		s.told[base] = true
+		s.say("fetching indexes from %s", base)
+	}
 	list, err := s.fetchSuite(ctx, o, from, base, suite, wanted)
 	if err != nil {
 		return nil, err
 	}
+	s.fresh[name] = true
 	if kind == allPackages {
 		return list, nil // some ten MB, of use once
 	}

@@ -39,13 +39,16 @@ type Options struct {
 // ErrOffline is something that would have to be fetched, and must not.
 var ErrOffline = errors.New("it is not in the cache, and nothing is fetched (--offline)")
 
-// Store is the folder of kernels and programs, and where more come from.
+// Store is the folder of kernels and programs, and where more come from. It is for one goroutine at a time; several stores, of
+// several processes too, may have one folder.
 type Store struct {
 	o      Options
 	client *download.Client
 	now    func() time.Time
 	// origins are where suites are, once they were looked for.
 	origins *origins
+	// fresh are the indexes that were fetched anew, told the addresses that were named for it.
+	fresh, told map[string]bool
 }
 
 // The folders of a store.
@@ -57,9 +60,9 @@ const (
 	locksDir   = "locks"
 )
 
-// Open makes the store's folder, or finds it.
+// Open finds the store's folder. What is put there makes it.
 func Open(o *Options) (*Store, error) {
-	s := &Store{o: *o, now: time.Now}
+	s := &Store{o: *o, now: time.Now, fresh: map[string]bool{}, told: map[string]bool{}}
 	if s.o.Dir == "" {
 		dir, err := os.UserCacheDir()
 		if err != nil {
@@ -78,10 +81,7 @@ func Open(o *Options) (*Store, error) {
 	if s.o.Say == nil {
 		s.o.Say = io.Discard
 	}
-	if err := os.MkdirAll(s.o.Dir, 0o755); err != nil {
-		return nil, err
-	}
-	if err := bounded.Ours(s.o.Dir); err != nil {
+	if err := bounded.Ours(s.o.Dir); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err // what is kept there is run
 	}
 	s.client = download.New(s.proxy)

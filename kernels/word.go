@@ -57,6 +57,12 @@ func parseWord(text string) (word, error) {
 	return w, nil
 }
 
+// IsName reports whether a text may name a kernel, as Fetch takes it: a release, a series, a suite or newest.
+func IsName(text string) bool {
+	w, err := parseWord(text)
+	return err == nil && (w.suite == "" || slices.Contains(suites, w.suite))
+}
+
 // means reports whether the word means a release that is there. A suite has no releases of its own: any kernel of the flavour may be its.
 func (w word) means(release string) bool {
 	if w.release != "" {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"slices"
@@ -10,12 +11,13 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/printable"
+	"kprobelab/kernels"
 	"kprobelab/profile"
 )
 
 // kernelFlag names the kernel in place of the argument IMAGE.
 func kernelFlag() cli.Flag {
-	return &cli.StringSliceFlag{Name: "kernel", Usage: "the `KERNEL` in place of IMAGE: a vmlinux, a vmlinuz or a booted kernel's dump (repeatable where several images make sense)"}
+	return &cli.StringSliceFlag{Name: "kernel", Usage: "the `KERNEL` in place of IMAGE: a vmlinux, a vmlinuz, a booted kernel's dump, or one that kprobelab kernels keeps, as 6.12 (repeatable where several images make sense)"}
 }
 
 // rulesOnly takes --kernel where no kernel is opened, and says which flag chooses the rules.
@@ -38,8 +40,8 @@ var afterOther = []string{"check", "mount"}
 
 // operands returns the arguments of the command; the kernels of --kernel stand where IMAGE does.
 func operands(c *cli.Command) []string {
-	args, kernels := c.Args().Slice(), c.StringSlice("kernel")
-	if len(kernels) == 0 {
+	args, named := c.Args().Slice(), c.StringSlice("kernel")
+	if len(named) == 0 {
 		return args
 	}
 	at := 0
@@ -49,7 +51,7 @@ func operands(c *cli.Command) []string {
 	for len(args) < at {
 		args = append(args, "")
 	}
-	return slices.Insert(args, at, kernels...)
+	return slices.Insert(args, at, named...)
 }
 
 // operand returns the argument of that number, "" where there is none.
@@ -60,7 +62,8 @@ func operand(c *cli.Command, n int) string {
 	return ""
 }
 
-// asKernel is the file of a kernel that --kernel names. Another path stays as it is.
+// asKernel is the file of a kernel that --kernel names: a file, or else a kernel that is kept, its dump if it was booted. Another path
+// stays as it is.
 func asKernel(c *cli.Command, path string) (string, error) {
 	if !slices.Contains(c.StringSlice("kernel"), path) {
 		return path, nil
@@ -68,24 +71,43 @@ func asKernel(c *cli.Command, path string) (string, error) {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) || path == "-" {
 		return path, nil
 	}
+	k, err := keptKernel(path)
+	switch {
+	case err == nil && k.Dump != "":
+		return k.Dump, nil
+	case err == nil:
+		return k.Image, nil
+	}
 	if _, ok := profile.Named(path); ok && !strings.ContainsAny(path, "/") {
 		return "", usagef("--kernel %s: there is no such file; --profile %s chooses that release's rules", path, path)
+	}
+	if kernels.IsName(path) {
+		return "", &failure{exitImage, fmt.Errorf("--kernel %s: there is no such file, and no such kernel is kept; kprobelab kernels fetch %s fetches one", path, path)}
 	}
 	return "", &failure{exitImage, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}}
 }
 
+// keptKernel is a kernel of the user's cache folder by its release or its series.
+func keptKernel(name string) (*kernels.Kernel, error) {
+	s, err := kernels.Open(&kernels.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return s.Find(name)
+}
+
 // kernelOf returns the kernel of --kernel, or the image of another flag that names one.
 func kernelOf(c *cli.Command, flag string) (string, error) {
-	kernels := c.StringSlice("kernel")
+	named := c.StringSlice("kernel")
 	switch {
-	case len(kernels) == 0:
+	case len(named) == 0:
 		return c.String(flag), nil
 	case c.IsSet(flag):
 		return "", oneOf(c, flag, "kernel")
-	case len(kernels) > 1:
-		return "", usagef("--kernel %s: this command takes one kernel", printable.Name(kernels[1]))
+	case len(named) > 1:
+		return "", usagef("--kernel %s: this command takes one kernel", printable.Name(named[1]))
 	}
-	return kernels[0], nil
+	return named[0], nil
 }
 
 // profileOf returns the profile that --profile names, or the one that is named here; nil where there is none.
