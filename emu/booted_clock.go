@@ -37,7 +37,7 @@ func (e *engine) startClock() {
 	k.broadcast, k.ncpus = 0xff, C.int(len(e.cpus))
 	for i, c := range e.cpus {
 		k.cpus[i] = c.c
-		C.kpl_apic_start(c.c)
+		C.kpl_apic_start(c.c, C.int(e.timerVector(e.b.cpu[c.n].Control.IDT)))
 	}
 }
 

@@ -298,7 +298,7 @@ void kpl_read_regs(kpl_cpu *c, kpl_regs *r);
 void kpl_save(kpl_cpu *c, kpl_state *s);
 void kpl_load(kpl_cpu *c, const kpl_state *s, int rip);
 void kpl_change_all(kpl_cpu *c, const kpl_regs *r);
-void kpl_apic_start(kpl_cpu *c);
+void kpl_apic_start(kpl_cpu *c, int timer);
 void kpl_call(kpl_cpu *c, uint64_t sp, const uint64_t *args, uint64_t flags);
 
 int kpl_watch_set(kpl_machine *m, const kpl_watch *list, int n);

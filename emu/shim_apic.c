@@ -273,14 +273,14 @@ void kpl_apic_write(kpl_cpu *c, uint32_t reg, uint32_t v)
 	}
 }
 
-/* The APIC as Linux leaves it, and a timer that ticks until the kernel sets it. */
-void kpl_apic_start(kpl_cpu *c)
+/* The APIC as Linux leaves it, and a timer of this vector that ticks until the kernel sets it. */
+void kpl_apic_start(kpl_cpu *c, int timer)
 {
-	enum { LOCAL_TIMER_VECTOR = 0xec, TICK = 10000000 };
+	enum { TICK = 10000000 };
 	kpl_apic *a = &c->apic;
 
 	*a = (kpl_apic){ .id = c->n, .ldr = 1u << (24 + c->n % 8), .dfr = 0xffffffff, .svr = 0x1ff };
-	a->lvt[0] = LOCAL_TIMER_VECTOR | PERIODIC;
+	a->lvt[0] = timer | PERIODIC;
 	arm(c->m, a, TICK);
 	a->guessed = 1;
 }
